@@ -1,0 +1,108 @@
+# artidx: main-memory index access method for PostgreSQL (PGXS)
+#
+#   make && sudo make install      build and install for the pg_config in PATH
+#   make test                      every test, in throwaway clusters
+#   make demo                      art beside btree, in a throwaway cluster
+#   make bench                     the whole table, art beside nbtree and hash
+#   make soak                      the stress tests, longer
+#   make matrix                    build against every PostgreSQL found here
+#
+# PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
+
+EXTENSION = artidx
+EXTVERSION = 0.1.0
+MODULE_big = artidx
+PGFILEDESC = "artidx - main-memory radix tree indexes"
+
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard \
+	src/core/*.c src/key/*.c src/am/*.c src/pg/*.c)))
+ARTIDX_HEADERS = $(wildcard src/*.h src/core/*.h src/key/*.h src/am/*.h src/pg/*.h)
+
+# The install script is the concatenation of sql/parts in name order.  It lies
+# in sql/ beside the inputs of the regression tests, hence the explicit list.
+SQL_PARTS = $(sort $(wildcard sql/parts/*.sql))
+DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
+DATA = $(wildcard sql/$(EXTENSION)--*--*.sql)
+
+# Symbols are hidden; 15 has no marking of its own for those that are not.
+PG_CPPFLAGS = -I$(srcdir)/src \
+	'-DPGDLLEXPORT=__attribute__((visibility("default")))'
+PG_CFLAGS = -std=gnu11 -fvisibility=hidden -Wextra -Wno-unused-parameter
+ifeq ($(WERROR),1)
+PG_CFLAGS += -Werror
+endif
+
+# liburcu: only the lock-free stack of urcu/lfstack.h
+SHLIB_LINK = -lurcu-cds
+
+REGRESS = basic scan unique ddl options errors explain keys opclass
+REGRESS_OPTS = --temp-instance=./tmp_regress \
+	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
+ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
+	$(wildcard test/isolation/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation \
+	--temp-instance=./tmp_isolation \
+	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
+TAP_TESTS = 1
+PROVE_TESTS = test/t/*.pl
+
+EXTRA_CLEAN = tmp_regress tmp_isolation tmp_check tmp_check_iso output_iso \
+	results regression.diffs regression.out
+
+# Nothing of an access method is ever inlined into a compiled expression, so
+# bitcode would be of no use, and would need the very clang of the server.
+override with_llvm = no
+
+PG_CONFIG ?= pg_config
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+
+# The first target when there is no PostgreSQL yet; "make test" and "make demo"
+# work all the same, since they install what is missing.
+ifeq ($(PGXS),)
+.PHONY: all install clean installcheck
+all install installcheck:
+	@echo "artidx needs PostgreSQL's server headers and PGXS, and $(PG_CONFIG) does not lead to them." >&2
+	@echo "On Debian: apt-get install postgresql-server-dev-15 liburcu-dev, or give PG_CONFIG=/path/to/pg_config." >&2
+	@exit 1
+clean:
+	rm -rf $(OBJS) $(DATA_built) artidx.so $(EXTRA_CLEAN)
+else
+include $(PGXS)
+
+# PGXS follows no headers by itself when the server was configured without
+# dependency tracking.
+$(OBJS): $(ARTIDX_HEADERS) Makefile
+endif
+
+$(DATA_built): $(SQL_PARTS) Makefile
+	{ printf '%s\n' '/* $(DATA_built): generated from sql/parts, do not edit */' '' \
+		'-- complain if script is sourced in psql, rather than via CREATE EXTENSION' \
+		'\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; \
+	  for f in $(SQL_PARTS); do echo; cat $$f; done; } > $@.tmp
+	mv $@.tmp $@
+
+# Every part of the tests also runs alone: make test PARTS="regress tap"
+PARTS = core regress isolation tap stress
+
+.PHONY: test soak matrix demo bench format checks
+test:
+	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
+
+soak:
+	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
+		bash test/run.sh stress tap:005_connections
+
+matrix:
+	bash test/matrix.sh
+
+demo:
+	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh
+
+bench:
+	PG_CONFIG='$(PG_CONFIG)' bash test/bench/bench.sh
+
+format:
+	clang-format -i $(filter-out $(DATA_built),$(OBJS:.o=.c)) $(ARTIDX_HEADERS)
+
+checks:
+	bash test/checks.sh

@@ -1,0 +1,100 @@
+-- Views and functions for looking at the indexes and at the memory they share.
+
+CREATE FUNCTION artidx_index_stats(
+	index oid,
+	OUT structure text, OUT sync text, OUT tail_buffer text, OUT elision text,
+	OUT state text, OUT reason text, OUT build_fraction float8,
+	OUT entries bigint, OUT bytes bigint, OUT bytes_per_entry float8,
+	OUT max_memory bigint, OUT height int, OUT inner_nodes bigint,
+	OUT leaf_nodes bigint, OUT nodes jsonb, OUT builds bigint,
+	OUT last_build timestamptz, OUT last_build_source text,
+	OUT last_build_ms float8, OUT seals bigint)
+RETURNS record
+AS 'MODULE_PATHNAME', 'artidx_index_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW artidx_indexes AS
+	SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname,
+		   t.relname, c.relname AS indexrelname, s.*
+	FROM pg_catalog.pg_index i
+		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
+		LATERAL @extschema@.artidx_index_stats(i.indexrelid) s
+	WHERE c.relkind = 'i' AND s.state IS NOT NULL;
+
+COMMENT ON VIEW artidx_indexes IS
+	'every art index of this database, absent ones too';
+
+CREATE FUNCTION artidx_memory_stats(
+	OUT area_bytes bigint, OUT used_bytes bigint, OUT free_bytes bigint,
+	OUT largest_free_bytes bigint, OUT reserve_bytes bigint,
+	OUT retired_bytes bigint, OUT overhead_bytes bigint,
+	OUT touched_bytes bigint, OUT indexes int, OUT sealed int)
+RETURNS record
+AS 'MODULE_PATHNAME', 'artidx_memory_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW artidx_memory AS
+	SELECT * FROM @extschema@.artidx_memory_stats();
+
+COMMENT ON VIEW artidx_memory IS
+	'the shared memory in which the art indexes of all databases live';
+
+CREATE FUNCTION artidx_memory_class_stats(
+	OUT size_class int, OUT spans bigint, OUT bytes bigint, OUT live bigint,
+	OUT free bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'artidx_memory_class_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW artidx_memory_classes AS
+	SELECT * FROM @extschema@.artidx_memory_class_stats();
+
+COMMENT ON VIEW artidx_memory_classes IS
+	'the same memory by size of object';
+
+CREATE FUNCTION artidx_epoch_stats(
+	OUT slot int, OUT pid int, OUT pinned_epoch bigint, OUT lag bigint,
+	OUT global_epoch bigint, OUT retired_objects bigint,
+	OUT retired_bytes bigint, OUT adopted_bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'artidx_epoch_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW artidx_epochs AS
+	SELECT e.slot, e.pid, a.backend_type, e.pinned_epoch, e.lag,
+		   e.global_epoch, e.retired_objects, e.retired_bytes, e.adopted_bytes
+	FROM @extschema@.artidx_epoch_stats() e
+		LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) a ON a.pid = e.pid;
+
+COMMENT ON VIEW artidx_epochs IS
+	'every process that is attached to the memory of the art indexes';
+
+CREATE FUNCTION artidx_index_size(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'artidx_index_size'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION artidx_index_size(regclass) IS
+	'bytes of shared memory that an art index takes';
+
+CREATE FUNCTION artidx_build(index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME', 'artidx_build'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION artidx_build(regclass) IS
+	'build an absent art index now';
+
+REVOKE ALL ON artidx_indexes, artidx_memory, artidx_memory_classes,
+	artidx_epochs FROM PUBLIC;
+GRANT SELECT ON artidx_indexes, artidx_memory, artidx_memory_classes,
+	artidx_epochs TO pg_monitor;
+
+REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_memory_stats(),
+	artidx_memory_class_stats(), artidx_epoch_stats() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_memory_stats(),
+	artidx_memory_class_stats(), artidx_epoch_stats() TO pg_monitor;
+REVOKE ALL ON FUNCTION artidx_build(regclass) FROM PUBLIC;

@@ -1,0 +1,1081 @@
+/*
+ * art_build.c
+ *	  ambuild, and the runs of sorted keys that it shares with the rebuild.
+ *
+ * A run collects encoded keys until maintenance_work_mem is full, sorts them
+ * by a radix sort and hands them to the core: the first run of a build as one
+ * sorted load into the empty tree, every later one by single inserts in key
+ * order, which stay within a few cached nodes of one another.
+ *
+ * Two layouts.  "Short": the key is one column of at most 8 bytes, so that an
+ * item of two words holds all of it, and the keys are only written out, in
+ * order, once they are sorted.  "Long": the keys lie in chunks as they came,
+ * and an item holds a pointer and the first 8 bytes that tell them apart.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "portability/instr_time.h"
+#include "storage/buffile.h"
+#include "utils/backend_progress.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "art_am.h"
+
+#define ART_CHUNK_BYTES		((Size) 8 * 1024 * 1024)
+#define ART_FIRST_CHUNK		((Size) 64 * 1024)
+#define ART_RADIX_MIN		48	/* below: insertion sort */
+#define ART_INTERRUPT_EVERY 1024
+
+typedef struct ArtItem
+{
+	uint64		prefix;			/* short: the column's body, left-aligned;
+								 * long: 8 bytes behind the common prefix */
+	uint64		rest;			/* short: TID; long: address of the key, whose
+								 * length is in the 4 bytes before it */
+} ArtItem;
+
+struct ArtRun
+{
+	Relation	index;
+	Relation	heap;
+	const ArtKeyDesc *kd;
+	ArtEntry   *entry;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	bool		check_unique;
+	bool		nulls_equal;
+	bool		progress;		/* this process reports CREATE INDEX */
+	bool		loaded;			/* something is in the tree already */
+	bool		stale;			/* the generation is gone: nothing matters */
+	bool		brief;			/* the short layout */
+	int			fill;
+	MemoryContext cxt;
+	Size		limit;			/* bytes */
+	Size		used;			/* in chunks */
+	Size		per_item;		/* an entry's share beside the chunks */
+
+	ArtItem    *items;
+	uint64		n;
+	uint64		cap;
+
+	/* short */
+	uint32		width;			/* body bytes */
+	uint64	   *nulls;			/* TIDs of rows whose key is NULL */
+	uint64		nnulls;
+	uint64		nulls_cap;
+	uint8		null_mark;
+
+	/* long */
+	uint8	   *chunk;
+	Size		chunk_used;
+	Size		chunk_size;
+	List	   *chunks;
+	uint32		common;			/* bytes all keys share, set when sorting */
+	uint32		min_len;		/* TID included */
+	uint32		max_len;
+
+	/* dead rows of a unique build: loaded last, unchecked */
+	BufFile    *dead;
+	uint64		ndead;
+
+	uint64		entries;		/* in the tree through us */
+};
+
+/* ---- collecting ---- */
+
+/*
+ * Begin.  check_unique: two live entries with the same key are an error; the
+ * tree must then be nobody else's to write.
+ */
+ArtRun *
+art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen, ArtEntry *e,
+			  bool check_unique, Relation heap)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
+											  "art build run",
+											  ALLOCSET_DEFAULT_SIZES);
+	ArtRun	   *run = MemoryContextAllocZero(cxt, sizeof(ArtRun));
+
+	run->index = index;
+	run->heap = heap;
+	run->kd = kd;
+	run->entry = e;
+	run->cx = art_ctx();
+	run->tree = art_entry_tree(e);
+	run->gen = gen;
+	run->check_unique = check_unique;
+	run->nulls_equal = index->rd_index->indnullsnotdistinct;
+	run->fill = art_fillfactor(index);
+	run->cxt = cxt;
+	run->limit = (Size) maintenance_work_mem * 1024;
+	run->min_len = PG_UINT32_MAX;
+
+	if (kd->natts == 1 && kd->fixed && kd->fixed_len <= 1 + sizeof(uint64))
+	{
+		run->brief = true;
+		run->width = kd->fixed_len - 1;
+		/* item, and the key written out; its pointer replaces the item */
+		run->per_item = sizeof(ArtItem) + kd->fixed_len + AX_TID_BYTES;
+	}
+	else
+		run->per_item = sizeof(ArtItem) + sizeof(uint32);
+	return run;
+}
+
+static inline uint64
+art_be64(const uint8 *p)
+{
+	uint64		v;
+
+	memcpy(&v, p, sizeof(v));
+	return pg_ntoh64(v);
+}
+
+/*
+ * A new item's place.
+ */
+static inline ArtItem *
+art_run_item(ArtRun *run)
+{
+	if (unlikely(run->n == run->cap))
+	{
+		uint64		most = run->limit / run->per_item + 1;
+		uint64		cap = run->cap == 0 ? 1024 : run->cap * 2;
+
+		if (cap > most && most > run->cap)
+			cap = most;
+		if (run->items == NULL)
+			run->items = MemoryContextAllocHuge(run->cxt, cap * sizeof(ArtItem));
+		else
+			run->items = repalloc_huge(run->items, cap * sizeof(ArtItem));
+		run->cap = cap;
+	}
+	return &run->items[run->n++];
+}
+
+/*
+ * Room for a key of len bytes and its length; the key's address.
+ */
+static uint8 *
+art_run_room(ArtRun *run, uint32 len)
+{
+	Size		need = MAXALIGN(len + sizeof(uint32));
+	uint8	   *p;
+
+	if (run->chunk_size - run->chunk_used < need)
+	{
+		Size		size = run->chunk_size == 0 ? ART_FIRST_CHUNK :
+			Min(run->chunk_size * 2, ART_CHUNK_BYTES);
+		MemoryContext old = MemoryContextSwitchTo(run->cxt);
+
+		if (size < need)
+			size = need;
+		run->chunk = MemoryContextAllocHuge(run->cxt, size);
+		run->chunks = lappend(run->chunks, run->chunk);
+		run->chunk_size = size;
+		run->chunk_used = 0;
+		MemoryContextSwitchTo(old);
+	}
+	p = run->chunk + run->chunk_used;
+	run->chunk_used += need;
+	run->used += need;
+	return p + sizeof(uint32);
+}
+
+static inline uint32
+art_long_len(uint64 rest)
+{
+	uint32		len;
+
+	memcpy(&len, (uint8 *) (uintptr_t) rest - sizeof(uint32), sizeof(len));
+	return len;
+}
+
+/*
+ * Set a dead row of a unique build aside.
+ */
+static void
+art_run_add_dead(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid)
+{
+	uint8		t[AX_TID_BYTES];
+
+	if (run->dead == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(run->cxt);
+
+		run->dead = BufFileCreateTemp(false);
+		MemoryContextSwitchTo(old);
+	}
+	art_put_tid(t, tid);
+	BufFileWrite(run->dead, &keylen, sizeof(keylen));
+	BufFileWrite(run->dead, unconstify(uint8 *, key), keylen);
+	BufFileWrite(run->dead, t, sizeof(t));
+	run->ndead++;
+}
+
+static void art_run_load(ArtRun *run);
+
+/*
+ * Add one entry: the encoded key, without its TID, and the TID.
+ */
+void
+art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid, bool alive)
+{
+	Size		bytes;
+
+	if (run->stale)
+		return;
+	if (!alive && run->check_unique)
+	{
+		art_run_add_dead(run, key, keylen, tid);
+		return;
+	}
+
+	if (run->brief)
+	{
+		if (keylen == run->width + 1)
+		{
+			ArtItem    *it = art_run_item(run);
+			uint64		v = 0;
+
+			if (run->width == sizeof(uint64))
+				v = art_be64(key + 1);
+			else
+			{
+				for (uint32 i = 0; i < run->width; i++)
+					v |= (uint64) key[1 + i] << (56 - 8 * i);
+			}
+			it->prefix = v;
+			it->rest = tid;
+		}
+		else
+		{
+			/* the only other key of one column: a NULL's marker */
+			Assert(keylen == 1);
+			if (run->nnulls == run->nulls_cap)
+			{
+				run->nulls_cap = run->nulls_cap == 0 ? 1024 : run->nulls_cap * 2;
+				run->nulls = run->nulls == NULL ?
+					MemoryContextAllocHuge(run->cxt, run->nulls_cap * sizeof(uint64)) :
+					repalloc_huge(run->nulls, run->nulls_cap * sizeof(uint64));
+			}
+			run->null_mark = key[0];
+			run->nulls[run->nnulls++] = tid;
+		}
+		bytes = run->n * run->per_item +
+			run->nnulls * (sizeof(uint64) * 2 + 1 + AX_TID_BYTES);
+	}
+	else
+	{
+		uint32		len = keylen + AX_TID_BYTES;
+		uint8	   *p = art_run_room(run, len);
+		ArtItem    *it = art_run_item(run);
+
+		memcpy(p - sizeof(uint32), &len, sizeof(uint32));
+		memcpy(p, key, keylen);
+		art_put_tid(p + keylen, tid);
+		it->rest = (uint64) (uintptr_t) p;
+		if (len < run->min_len)
+			run->min_len = len;
+		if (len > run->max_len)
+			run->max_len = len;
+		bytes = run->used + run->n * run->per_item;
+	}
+	if (bytes >= run->limit)
+		art_run_load(run);
+}
+
+/* ---- sorting ---- */
+
+/*
+ * Order of two items whose prefixes are equal.
+ */
+static inline int
+art_item_rest_cmp(const ArtRun *run, const ArtItem *a, const ArtItem *b)
+{
+	if (run->brief)
+		return a->rest < b->rest ? -1 : a->rest > b->rest;
+	else
+	{
+		uint32		skip = run->common + sizeof(uint64);
+		uint32		la = art_long_len(a->rest);
+		uint32		lb = art_long_len(b->rest);
+		int			c;
+
+		/* no key is a prefix of another: if one ends here, both do */
+		if (la <= skip || lb <= skip)
+			return 0;
+		c = memcmp((uint8 *) (uintptr_t) a->rest + skip,
+				   (uint8 *) (uintptr_t) b->rest + skip,
+				   Min(la, lb) - skip);
+		return c;
+	}
+}
+
+static inline int
+art_item_cmp(const ArtRun *run, const ArtItem *a, const ArtItem *b)
+{
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	return art_item_rest_cmp(run, a, b);
+}
+
+static int
+art_item_qsort_cmp(const void *a, const void *b, void *arg)
+{
+	return art_item_cmp((const ArtRun *) arg, (const ArtItem *) a,
+						(const ArtItem *) b);
+}
+
+/*
+ * The digit at a depth: 8 of the prefix, then (short layout) 6 of the TID.
+ */
+static inline uint8
+art_item_digit(const ArtItem *it, int depth)
+{
+	if (depth < 8)
+		return (uint8) (it->prefix >> (56 - 8 * depth));
+	return (uint8) (it->rest >> (40 - 8 * (depth - 8)));
+}
+
+/*
+ * In-place radix sort by the most significant digit ("American flag").
+ */
+static void
+art_items_sort(ArtRun *run, ArtItem *items, uint64 n, int depth)
+{
+	int			last = run->brief ? 8 + AX_TID_BYTES : 8;
+	uint64		count[256];
+	uint64		next[256];
+	uint64		end[256];
+	uint64		at = 0;
+
+again:
+	if (n < ART_RADIX_MIN)
+	{
+		for (uint64 i = 1; i < n; i++)
+		{
+			ArtItem		it = items[i];
+			uint64		j = i;
+
+			while (j > 0 && art_item_cmp(run, &it, &items[j - 1]) < 0)
+			{
+				items[j] = items[j - 1];
+				j--;
+			}
+			items[j] = it;
+		}
+		return;
+	}
+	if (depth >= last)
+	{
+		/* equal so far; short: equal altogether */
+		if (!run->brief)
+		{
+			CHECK_FOR_INTERRUPTS();
+			qsort_arg(items, n, sizeof(ArtItem), art_item_qsort_cmp, run);
+		}
+		return;
+	}
+
+	memset(count, 0, sizeof(count));
+	for (uint64 i = 0; i < n; i++)
+		count[art_item_digit(&items[i], depth)]++;
+	if (count[art_item_digit(&items[0], depth)] == n)
+	{
+		depth++;				/* nothing to tell apart here */
+		goto again;
+	}
+
+	for (int d = 0; d < 256; d++)
+	{
+		next[d] = at;
+		at += count[d];
+		end[d] = at;
+	}
+	for (int d = 0; d < 256; d++)
+	{
+		while (next[d] < end[d])
+		{
+			ArtItem		it = items[next[d]];
+			uint8		to = art_item_digit(&it, depth);
+
+			while (to != d)
+			{
+				ArtItem		swap = items[next[to]];
+
+				items[next[to]++] = it;
+				it = swap;
+				to = art_item_digit(&it, depth);
+			}
+			items[next[d]++] = it;
+		}
+	}
+
+	if (n > 65536)
+		CHECK_FOR_INTERRUPTS();
+	at = 0;
+	for (int d = 0; d < 256; d++)
+	{
+		if (count[d] > 1)
+			art_items_sort(run, items + at, count[d], depth + 1);
+		at += count[d];
+	}
+}
+
+static int
+art_u64_cmp(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The long layout's prefixes: the 8 bytes behind what all keys share, zeros
+ * behind a key's end.
+ */
+static void
+art_run_prefixes(ArtRun *run)
+{
+	const uint8 *first = (const uint8 *) (uintptr_t) run->items[0].rest;
+	uint32		common = run->min_len;
+
+	for (uint64 i = 1; i < run->n && common > 0; i++)
+	{
+		const uint8 *p = (const uint8 *) (uintptr_t) run->items[i].rest;
+		uint32		k = 0;
+
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (memcmp(p, first, common) == 0)
+			continue;
+		while (p[k] == first[k])
+			k++;
+		common = k;
+	}
+	run->common = common;
+
+	for (uint64 i = 0; i < run->n; i++)
+	{
+		const uint8 *p = (const uint8 *) (uintptr_t) run->items[i].rest;
+		uint32		len = art_long_len(run->items[i].rest);
+
+		if (len - common >= sizeof(uint64))
+			run->items[i].prefix = art_be64(p + common);
+		else
+		{
+			uint64		v = 0;
+
+			for (uint32 k = common; k < len; k++)
+				v |= (uint64) p[k] << (56 - 8 * (k - common));
+			run->items[i].prefix = v;
+		}
+	}
+}
+
+static void
+art_run_sort(ArtRun *run)
+{
+	bool		sorted = true;
+
+	if (run->nnulls > 1)
+		qsort(run->nulls, run->nnulls, sizeof(uint64), art_u64_cmp);
+	if (run->n < 2)
+	{
+		if (run->n == 1 && !run->brief)
+			run->common = 0;
+		return;
+	}
+	if (!run->brief)
+		art_run_prefixes(run);
+
+	for (uint64 i = 1; i < run->n; i++)
+	{
+		if (art_item_cmp(run, &run->items[i - 1], &run->items[i]) > 0)
+		{
+			sorted = false;
+			break;
+		}
+	}
+	if (!sorted)
+		art_items_sort(run, run->items, run->n, 0);
+}
+
+/* ---- uniqueness ---- */
+
+static void
+art_run_duplicate(ArtRun *run, Datum *values, bool *isnull)
+{
+	char	   *key_desc = BuildIndexValueDescription(run->index, values, isnull);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(run->index)),
+			 key_desc ? errdetail("Key %s is duplicated.", key_desc) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(run->heap,
+								RelationGetRelationName(run->index))));
+}
+
+/*
+ * Two live entries have this key: an error, unless a NULL makes them differ.
+ */
+static void
+art_run_check_duplicate(ArtRun *run, const uint8 *key, uint32 keylen)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	/* the common case of many NULLs in one column */
+	if (!run->nulls_equal && run->kd->natts == 1 && key[0] != ART_MARK_VALUE)
+		return;
+	art_decode(run->kd, key, keylen, run->kd->natts, values, isnull);
+	if (!run->nulls_equal)
+	{
+		for (int i = 0; i < run->kd->natts; i++)
+		{
+			if (isnull[i])
+				return;
+		}
+	}
+	art_run_duplicate(run, values, isnull);
+}
+
+/*
+ * The sorted run against itself.
+ */
+static void
+art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
+					 uint32 len, uint64 n)
+{
+	MemoryContext tmp = AllocSetContextCreate(CurrentMemoryContext,
+											  "art unique check",
+											  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(tmp);
+
+	for (uint64 i = 1; i < n; i++)
+	{
+		uint32		l = lens ? lens[i] : len;
+
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (lens != NULL && lens[i - 1] != l)
+			continue;
+		if (memcmp(keys[i - 1], keys[i], l - AX_TID_BYTES) != 0)
+			continue;
+		art_run_check_duplicate(run, keys[i], l - AX_TID_BYTES);
+		MemoryContextReset(tmp);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(tmp);
+}
+
+/*
+ * One key against the tree, where earlier runs are.
+ */
+static void
+art_run_check_tree(ArtRun *run, const uint8 *key, uint32 keylen)
+{
+	uint64		tid;
+	uint32		n;
+	bool		more;
+	ax_status	s;
+
+	do
+	{
+		ART_CORE_BEGIN();
+		s = ax_lookup(run->cx, run->tree, run->gen, key, keylen, &tid, 1, &n,
+					  &more);
+		ART_CORE_END();
+		if (s == AX_BUSY)
+			art_busy();
+	} while (s == AX_BUSY);
+	if (s == AX_OK && n > 0)
+		art_run_check_duplicate(run, key, keylen);
+}
+
+/* ---- loading ---- */
+
+/*
+ * Insert one key, TID included.
+ */
+static void
+art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
+{
+	for (;;)
+	{
+		ax_status	s;
+
+		ART_CORE_BEGIN();
+		s = ax_insert(run->cx, run->tree, run->gen, key, len);
+		ART_CORE_END();
+
+		switch (s)
+		{
+			case AX_OK:
+				run->entries++;
+				return;
+			case AX_EXISTS:
+				return;
+			case AX_STALE:
+				run->stale = true;
+				return;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_NOMEM:
+				art_report_nomem(run->index);
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
+					 (int) s, RelationGetRelationName(run->index));
+		}
+	}
+}
+
+/*
+ * Hand sorted, distinct keys to the core.
+ */
+static void
+art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
+				  uint32 len, uint64 n)
+{
+	if (run->progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+									 ART_PHASE_LOAD);
+	if (run->check_unique)
+		art_run_check_unique(run, keys, lens, len, n);
+
+	if (!run->loaded)
+	{
+		ax_status	s;
+
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			ART_CORE_BEGIN();
+			s = ax_load(run->cx, run->tree, run->gen, keys, lens, len, n,
+						run->fill);
+			ART_CORE_END();
+			if (s == AX_BUSY)
+				art_busy();
+		} while (s == AX_BUSY);
+
+		run->loaded = true;
+		switch (s)
+		{
+			case AX_OK:
+				run->entries += n;
+				if (run->progress)
+					pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+												 run->entries);
+				return;
+			case AX_STALE:
+				run->stale = true;
+				return;
+			case AX_EXISTS:
+				break;			/* somebody inserts beside us: one by one */
+			case AX_NOMEM:
+				art_report_nomem(run->index);
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of a load into index \"%s\"",
+					 (int) s, RelationGetRelationName(run->index));
+		}
+	}
+
+	for (uint64 i = 0; i < n && !run->stale; i++)
+	{
+		uint32		l = lens ? lens[i] : len;
+
+		if (i % ART_INTERRUPT_EVERY == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (run->progress)
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+											 run->entries);
+		}
+#if defined(__GNUC__)
+		if (i + 8 < n)
+			__builtin_prefetch(keys[i + 8]);
+#endif
+		if (run->check_unique)
+			art_run_check_tree(run, keys[i], l - AX_TID_BYTES);
+		art_run_insert(run, keys[i], l);
+	}
+}
+
+/*
+ * Short layout: write the keys out in order.
+ */
+static void
+art_run_load_brief(ArtRun *run)
+{
+	uint64		total = run->n + run->nnulls;
+	uint32		klen = run->width + 1 + AX_TID_BYTES;
+	uint32		nlen = 1 + AX_TID_BYTES;
+	uint8	   *bytes = MemoryContextAllocHuge(run->cxt,
+											   run->n * klen +
+											   run->nnulls * nlen + 1);
+	uint8	   *p = bytes;
+	const uint8 **keys;
+	uint32	   *lens = NULL;
+	uint64		m = 0;
+	bool		nulls_first = run->null_mark == ART_MARK_NULL_FIRST;
+	const uint8 **nkeys = NULL;
+
+	/*
+	 * The pointers take the place of the items, from the front: item i is
+	 * read before pointer i is written.  With NULLs the two sorts of keys are
+	 * of different lengths, and an array of its own is simpler.
+	 */
+	if (run->nnulls > 0)
+	{
+		lens = MemoryContextAllocHuge(run->cxt, total * sizeof(uint32));
+		nkeys = MemoryContextAllocHuge(run->cxt, total * sizeof(uint8 *));
+		keys = nkeys;
+		if (nulls_first)
+		{
+			for (uint64 i = 0; i < run->nnulls; i++)
+			{
+				if (i > 0 && run->nulls[i] == run->nulls[i - 1])
+					continue;
+				*p = run->null_mark;
+				art_put_tid(p + 1, run->nulls[i]);
+				lens[m] = nlen;
+				keys[m++] = p;
+				p += nlen;
+			}
+		}
+	}
+	else
+		keys = (const uint8 **) run->items;
+
+	{
+		uint64		last_prefix = 0,
+					last_rest = PG_UINT64_MAX;
+
+		for (uint64 i = 0; i < run->n; i++)
+		{
+			ArtItem		it = run->items[i];
+
+			/* two members of one HOT chain can come under one root */
+			if (it.prefix == last_prefix && it.rest == last_rest)
+				continue;
+			last_prefix = it.prefix;
+			last_rest = it.rest;
+			p[0] = ART_MARK_VALUE;
+			if (run->width == sizeof(uint64))
+			{
+				uint64		be = pg_hton64(it.prefix);
+
+				memcpy(p + 1, &be, sizeof(be));
+			}
+			else
+			{
+				for (uint32 k = 0; k < run->width; k++)
+					p[1 + k] = (uint8) (it.prefix >> (56 - 8 * k));
+			}
+			art_put_tid(p + 1 + run->width, it.rest);
+			if (lens)
+				lens[m] = klen;
+			keys[m++] = p;
+			p += klen;
+		}
+	}
+
+	if (run->nnulls > 0 && !nulls_first)
+	{
+		for (uint64 i = 0; i < run->nnulls; i++)
+		{
+			if (i > 0 && run->nulls[i] == run->nulls[i - 1])
+				continue;
+			*p = run->null_mark;
+			art_put_tid(p + 1, run->nulls[i]);
+			lens[m] = nlen;
+			keys[m++] = p;
+			p += nlen;
+		}
+	}
+
+	art_run_load_keys(run, keys, lens, klen, m);
+
+	pfree(bytes);
+	if (lens)
+		pfree(lens);
+	if (nkeys)
+		pfree(nkeys);
+}
+
+/*
+ * Long layout: the pointers take the place of the items.
+ */
+static void
+art_run_load_long(ArtRun *run)
+{
+	const uint8 **keys = (const uint8 **) run->items;
+	uint32	   *lens = NULL;
+	uint64		m = 0;
+	ListCell   *lc;
+
+	for (uint64 i = 0; i < run->n; i++)
+	{
+		ArtItem		it = run->items[i];
+
+		keys[i] = (const uint8 *) (uintptr_t) it.rest;
+	}
+	lens = MemoryContextAllocHuge(run->cxt, run->n * sizeof(uint32));
+	for (uint64 i = 0; i < run->n; i++)
+	{
+		uint32		l;
+
+#if defined(__GNUC__)
+		if (i + 16 < run->n)
+			__builtin_prefetch(keys[i + 16] - sizeof(uint32));
+#endif
+		l = art_long_len((uint64) (uintptr_t) keys[i]);
+		/* two members of one HOT chain can come under one root */
+		if (m > 0 && lens[m - 1] == l && memcmp(keys[m - 1], keys[i], l) == 0)
+			continue;
+		keys[m] = keys[i];
+		lens[m++] = l;
+	}
+
+	art_run_load_keys(run, keys, run->min_len == run->max_len ? NULL : lens,
+					  run->max_len, m);
+
+	pfree(lens);
+	foreach(lc, run->chunks)
+		pfree(lfirst(lc));
+	list_free(run->chunks);
+	run->chunks = NIL;
+	run->chunk = NULL;
+	run->chunk_used = run->chunk_size = run->used = 0;
+	run->min_len = PG_UINT32_MAX;
+	run->max_len = 0;
+}
+
+/*
+ * Sort and load what is collected; the run is empty afterwards.
+ */
+static void
+art_run_load(ArtRun *run)
+{
+	if (run->n == 0 && run->nnulls == 0)
+		return;
+
+	art_run_sort(run);
+	if (run->brief)
+		art_run_load_brief(run);
+	else
+		art_run_load_long(run);
+	run->n = 0;
+	run->nnulls = 0;
+	if (run->progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+									 ART_PHASE_HEAP_SCAN);
+}
+
+/*
+ * The dead rows of a unique build, whose keys may be anybody's.
+ */
+static void
+art_run_load_dead(ArtRun *run)
+{
+	ArtBuf		buf;
+
+	if (BufFileSeek(run->dead, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of the build of index \"%s\"",
+						RelationGetRelationName(run->index))));
+	art_buf_init(&buf, run->cxt, 64);
+	for (uint64 i = 0; i < run->ndead && !run->stale; i++)
+	{
+		uint32		keylen;
+		size_t		got;
+
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		got = BufFileRead(run->dead, &keylen, sizeof(keylen));
+		if (got == sizeof(keylen))
+		{
+			buf.len = 0;
+			art_buf_reserve(&buf, keylen + AX_TID_BYTES);
+			got = BufFileRead(run->dead, buf.data, keylen + AX_TID_BYTES);
+			if (got == keylen + AX_TID_BYTES)
+			{
+				art_run_insert(run, buf.data, keylen + AX_TID_BYTES);
+				continue;
+			}
+		}
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read temporary file of the build of index \"%s\": read only %zu bytes",
+						RelationGetRelationName(run->index), got)));
+	}
+	BufFileClose(run->dead);
+	run->dead = NULL;
+	run->ndead = 0;
+}
+
+/*
+ * Load the rest and free the run.  Returns how many entries it put into the
+ * tree.  When the generation went away meanwhile nothing was lost that
+ * mattered: the caller finds out when it publishes.
+ */
+uint64
+art_run_end(ArtRun *run)
+{
+	uint64		entries;
+
+	if (!run->stale)
+		art_run_load(run);
+	if (run->dead != NULL && !run->stale)
+		art_run_load_dead(run);
+	entries = run->entries;
+	MemoryContextDelete(run->cxt);
+	return entries;
+}
+
+/* ---- ambuild ---- */
+
+typedef struct ArtBuildState
+{
+	const ArtKeyDesc *kd;
+	ArtRun	   *run;			/* NULL: nothing to build, only to encode */
+	ArtBuf		key;
+	MemoryContext tmp;			/* detoasted values of one row */
+	uint64		rows;
+} ArtBuildState;
+
+static void
+art_build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+				   bool tupleIsAlive, void *arg)
+{
+	ArtBuildState *bs = (ArtBuildState *) arg;
+	MemoryContext old = MemoryContextSwitchTo(bs->tmp);
+
+	(void) art_encode(bs->kd, values, isnull, &bs->key);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(bs->tmp);
+	bs->rows++;
+	if (bs->run != NULL)
+		art_run_add(bs->run, bs->key.data, bs->key.len, art_tid_pack(tid),
+					tupleIsAlive);
+}
+
+/*
+ * ambuild: scan the heap, sort, load.  Also the re-initialisation of an index
+ * whose table is truncated in place; whatever was there is reset.
+ */
+IndexBuildResult *
+artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
+{
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	ArtBuildState bs;
+	ArtKeyDesc *kd;
+	ArtEntry   *entry = NULL;
+	uint64		gen;
+	double		rows = 0;
+	instr_time	start;
+	instr_time	duration;
+
+	art_check_supported(heap, index, indexInfo);
+
+	INSTR_TIME_SET_CURRENT(start);
+	memset(&bs, 0, sizeof(bs));
+
+	gen = art_ambuild_begin(heap, index, &entry);
+	PG_TRY();
+	{
+		kd = art_keydesc_build(index, CurrentMemoryContext);
+		bs.kd = kd;
+		bs.tmp = AllocSetContextCreate(CurrentMemoryContext,
+									   "art build row",
+									   ALLOCSET_DEFAULT_SIZES);
+		art_buf_init(&bs.key, CurrentMemoryContext, 64);
+		if (entry != NULL)
+		{
+			bs.run = art_run_begin(index, kd, gen, entry,
+								   indexInfo->ii_Unique, heap);
+			bs.run->progress = true;
+		}
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+									 ART_PHASE_HEAP_SCAN);
+		rows = table_index_build_scan(heap, index, indexInfo, true, true,
+									  art_build_callback, &bs, NULL);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs.rows);
+		if (bs.run != NULL)
+		{
+			ArtRun	   *run = bs.run;
+
+			if (!run->stale)
+				art_run_load(run);
+			if (run->stale)
+				ereport(ERROR,
+						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						 errmsg("index \"%s\" was dropped from memory while it was built",
+								RelationGetRelationName(index))));
+			(void) art_run_end(run);
+		}
+		MemoryContextDelete(bs.tmp);
+	}
+	PG_CATCH();
+	{
+		if (entry != NULL)
+			art_ambuild_end(index, entry, gen, false, 0);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	INSTR_TIME_SET_CURRENT(duration);
+	INSTR_TIME_SUBTRACT(duration, start);
+	if (entry != NULL)
+		art_ambuild_end(index, entry, gen, true,
+						INSTR_TIME_GET_MILLISEC(duration));
+
+	pfree(bs.key.data);
+	result->heap_tuples = rows;
+	result->index_tuples = (double) bs.rows;
+	return result;
+}
+
+/*
+ * ambuildempty: an init fork of no blocks is the right one, since there is
+ * nothing in the file that a reset after a crash would have to restore.
+ */
+void
+artbuildempty(Relation index)
+{
+}
+
+/*
+ * Names of our phases in pg_stat_progress_create_index.
+ */
+char *
+artbuildphasename(int64 phasenum)
+{
+	switch (phasenum)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case ART_PHASE_HEAP_SCAN:
+			return "scanning table";
+		case ART_PHASE_LOAD:
+			return "loading sorted keys";
+		default:
+			return NULL;
+	}
+}

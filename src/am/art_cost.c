@@ -1,0 +1,218 @@
+/*
+ * art_cost.c
+ *	  What a scan of an art index costs.
+ *
+ * The estimate is nbtree's: the same boundary quals, the same correlation,
+ * the same tuples.  Only the price of what nbtree does on pages differs.  An
+ * art index is in memory or is not planned at all, so nothing of it is ever
+ * read from disk, and a descent is a few cache misses where nbtree locks and
+ * searches a page a level.  So art is never dearer than nbtree, and is picked
+ * wherever nbtree would be.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "nodes/pathnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/spccache.h"
+#include "access/stratnum.h"
+
+#include "artidx.h"
+
+/*
+ * Charged per node of a descent and per 8 kB of leaves read, in units of
+ * cpu_operator_cost.  nbtree charges 50 a page of a descent, for locking,
+ * pinning and searching it; a node is one or two cache misses, and a run of
+ * leaves is a dozen.
+ */
+#define ART_NODE_COST	8.0
+#define ART_PAGE_COST	20.0
+
+/* Nodes on a path when the structure could not be asked. */
+#define ART_DEFAULT_HEIGHT	3
+
+#if PG_VERSION_NUM >= 180000
+
+/*
+ * The index clauses that bound the scan: those of leading columns with "=" or
+ * IS NULL, and of the one column after.  From 18 on btcostestimate() thinks
+ * that the others bound it too, by skipping, which an art scan does not.
+ */
+static List *
+bounding_clauses(IndexPath *path)
+{
+	IndexOptInfo *index = path->indexinfo;
+	List	   *result = NIL;
+	int			indexcol = 0;
+	bool		eq_here = false;
+	ListCell   *lc;
+
+	foreach(lc, path->indexclauses)
+	{
+		IndexClause *iclause = lfirst_node(IndexClause, lc);
+		ListCell   *lc2;
+
+		if (indexcol != iclause->indexcol)
+		{
+			if (!eq_here)
+				break;
+			eq_here = false;
+			indexcol++;
+			if (indexcol != iclause->indexcol)
+				break;
+		}
+
+		foreach(lc2, iclause->indexquals)
+		{
+			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
+
+			if (IsA(clause, OpExpr))
+				eq_here |= get_op_opfamily_strategy(((OpExpr *) clause)->opno,
+													index->opfamily[indexcol]) == BTEqualStrategyNumber;
+			else if (IsA(clause, NullTest))
+				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
+		}
+		result = lappend(result, iclause);
+	}
+	return result;
+}
+
+#endif
+
+/*
+ * amcostestimate.  Hands btcostestimate() an index of one page and no height,
+ * so that what it charges for I/O and for page searches is known, takes that
+ * off, and adds our own.  *pages is what the structure would be in pages:
+ * core derives the number of parallel workers from it.
+ */
+void
+artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
+				double loop_count, Cost *startup, Cost *total,
+				Selectivity *selectivity, double *correlation, double *pages)
+{
+	IndexOptInfo *index = path->indexinfo;
+	IndexOptInfo onepage = *index;
+	IndexPath	mypath = *path;
+	double		page_cost;
+	double		descent;
+	double		ntuples;
+	double		npages;
+
+	onepage.pages = 1;
+	onepage.tree_height = -1;
+	mypath.indexinfo = &onepage;
+
+#if PG_VERSION_NUM >= 180000
+	mypath.indexclauses = bounding_clauses(path);
+#endif
+
+	btcostestimate(root, &mypath, loop_count, startup, total, selectivity,
+				   correlation, pages);
+
+	/* one page, read once however often the scan is repeated */
+	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
+	*total -= page_cost / Max(loop_count, 1.0);
+
+	/*
+	 * Tuples visited, from what is left of the total: btcostestimate() does
+	 * not tell, and charges a whole number of them at one price.
+	 */
+	ntuples = (*total - *startup) /
+		(cpu_index_tuple_cost +
+		 cpu_operator_cost *
+		 list_length(get_quals_from_indexclauses(mypath.indexclauses)));
+	ntuples = Max(rint(ntuples), 0.0);
+
+#if PG_VERSION_NUM >= 180000
+	if (list_length(mypath.indexclauses) != list_length(path->indexclauses))
+	{
+		/* the quals that only filter: tested on each entry visited */
+		List	   *all = get_quals_from_indexclauses(path->indexclauses);
+		List	   *bound = get_quals_from_indexclauses(mypath.indexclauses);
+		List	   *rest = list_copy_tail(all, list_length(bound));
+		Cost		operands = index_other_operands_eval_cost(root, rest);
+
+		*startup += operands;
+		*total += operands +
+			ntuples * cpu_operator_cost * list_length(rest);
+		*selectivity =
+			clauselist_selectivity(root,
+								   add_predicate_to_index_quals(index, all),
+								   index->rel->relid, JOIN_INNER, NULL);
+	}
+#endif
+
+	/*
+	 * Correlation means to core that the rows fetched lie together in the
+	 * table.  Those that the bounding quals leave do; those that the others
+	 * leave of them are scattered among them.  nbtree gets away with
+	 * overlooking that, since it pays for reading every page that it filters.
+	 */
+	if (ntuples > 0)
+		*correlation *= Min(1.0, *selectivity * index->rel->tuples / ntuples);
+
+	descent = ART_NODE_COST * cpu_operator_cost *
+		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
+	*startup += descent;
+	*total += descent;
+
+	npages = 1.0;
+	if (index->pages > 1 && index->tuples > 1)
+		npages = Min(ceil(ntuples * index->pages / index->tuples),
+					 (double) index->pages);
+	*total += npages * ART_PAGE_COST * cpu_operator_cost;
+	*pages = npages;
+}
+
+/*
+ * What the planner should know of the structure: its size in pages, its
+ * entries and its height.  False when it is not READY, or not any more.
+ */
+bool
+art_planner_stats(Relation index, BlockNumber *pages, double *entries,
+				  int *height)
+{
+	ArtEntry   *e;
+	ax_ctx	   *cx;
+	ax_tree_info info;
+	ax_status	st;
+	uint64		gen;
+
+	if (!art_preloaded())
+		return false;
+	e = art_entry_if_exists(index);
+	if (e == NULL || art_entry_state(e, &gen) != ART_READY)
+		return false;
+
+	cx = art_ctx();
+	ART_CORE_BEGIN();
+	st = ax_info(cx, art_entry_tree(e), gen, &info);
+	ART_CORE_END();
+	if (st != AX_OK)
+		return false;
+
+	*pages = (BlockNumber) Min(Max(info.bytes / BLCKSZ, 1), MaxBlockNumber);
+	*entries = (double) info.entries;
+	*height = info.height > 0 ? info.height : ART_DEFAULT_HEIGHT;
+	return true;
+}
+
+#if PG_VERSION_NUM >= 180000
+
+/* amgettreeheight */
+int
+art_tree_height(Relation index)
+{
+	BlockNumber pages;
+	double		entries;
+	int			height;
+
+	return art_planner_stats(index, &pages, &entries, &height) ? height : -1;
+}
+
+#endif

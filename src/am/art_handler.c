@@ -1,0 +1,167 @@
+/*
+ * art_handler.c
+ *	  The handler function of the access method: what art can do, and where.
+ *
+ * The relation cache calls the handler for every art index it loads, also
+ * where the library was not preloaded and where the table is only about to be
+ * dropped.  So it allocates one node, fills it, and never raises: whatever
+ * has to be refused is refused by the flag here that makes core refuse it, or
+ * by art_check_supported() at CREATE INDEX.
+ */
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "commands/vacuum.h"
+#include "fmgr.h"
+#if PG_VERSION_NUM >= 180000
+#include "access/cmptype.h"
+#include "access/stratnum.h"
+#include "catalog/pg_am.h"
+#include "utils/lsyscache.h"
+#endif
+
+#include "artidx.h"
+
+/*
+ * Strategies 1 to 5 and support functions 1 to 6 are nbtree's, in every
+ * version: core, and every operator class that mirrors one of nbtree's,
+ * assumes those numbers of an ordered access method.
+ */
+#define ART_NSTRATEGIES		5
+#define ART_NSUPPORT		6
+#define ART_OPTIONS_PROC	5
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(arthandler);
+
+#if PG_VERSION_NUM >= 180000
+
+/*
+ * Strategy to comparison, for a btree family only.  The planner would take
+ * our families into its lists of merge-joinable families if they answered
+ * here, and compares such lists with equal(): a family that lacked one
+ * cross-type "=" of the btree family would then cost plans of queries that
+ * never touch an art index.
+ */
+static CompareType
+art_translate_strategy(StrategyNumber strategy, Oid opfamily)
+{
+	if (get_opfamily_method(opfamily) != BTREE_AM_OID)
+		return COMPARE_INVALID;
+
+	switch (strategy)
+	{
+		case BTLessStrategyNumber:
+			return COMPARE_LT;
+		case BTLessEqualStrategyNumber:
+			return COMPARE_LE;
+		case BTEqualStrategyNumber:
+			return COMPARE_EQ;
+		case BTGreaterEqualStrategyNumber:
+			return COMPARE_GE;
+		case BTGreaterStrategyNumber:
+			return COMPARE_GT;
+		default:
+			return COMPARE_INVALID;
+	}
+}
+
+/* Comparison to strategy: what makes an art index an ordered one for core. */
+static StrategyNumber
+art_translate_cmptype(CompareType cmptype, Oid opfamily)
+{
+	switch (cmptype)
+	{
+		case COMPARE_LT:
+			return BTLessStrategyNumber;
+		case COMPARE_LE:
+			return BTLessEqualStrategyNumber;
+		case COMPARE_EQ:
+			return BTEqualStrategyNumber;
+		case COMPARE_GE:
+			return BTGreaterEqualStrategyNumber;
+		case COMPARE_GT:
+			return BTGreaterStrategyNumber;
+		default:
+			return InvalidStrategy;
+	}
+}
+
+#endif
+
+/*
+ * arthandler() -- the IndexAmRoutine of art.
+ *
+ * What is false or NULL here and not in nbtree: arrays as one search
+ * (amsearcharray; the planner then runs "= ANY" as a bitmap OR or a filter),
+ * mark and restore (it puts a Materialize under a merge join), CLUSTER,
+ * parallel scans, INCLUDE columns (core refuses each with an error), page
+ * level predicate locks (core then locks the whole index), and parallel
+ * VACUUM of one index.
+ */
+Datum
+arthandler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *am = makeNode(IndexAmRoutine);
+
+	am->amstrategies = ART_NSTRATEGIES;
+	am->amsupport = ART_NSUPPORT;
+	am->amoptsprocnum = ART_OPTIONS_PROC;
+	am->amcanorder = true;
+	am->amcanorderbyop = false;
+	am->amcanbackward = true;
+	am->amcanunique = true;
+	am->amcanmulticol = true;
+	am->amoptionalkey = true;
+	am->amsearcharray = false;
+	am->amsearchnulls = true;
+	am->amstorage = false;
+	am->amclusterable = false;
+	am->ampredlocks = false;
+	am->amcanparallel = false;
+	am->amcaninclude = false;
+	am->amusemaintenanceworkmem = false;
+	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	am->amkeytype = InvalidOid;
+
+	am->ambuild = artbuild;
+	am->ambuildempty = artbuildempty;
+	am->aminsert = artinsert;
+	am->ambulkdelete = artbulkdelete;
+	am->amvacuumcleanup = artvacuumcleanup;
+	am->amcanreturn = art_can_return;
+	am->amcostestimate = artcostestimate;
+	am->amoptions = artoptions;
+	am->amproperty = NULL;
+	am->ambuildphasename = artbuildphasename;
+	am->amvalidate = artvalidate;
+	am->amadjustmembers = artadjustmembers;
+	am->ambeginscan = artbeginscan;
+	am->amrescan = artrescan;
+	am->amgettuple = artgettuple;
+	am->amgetbitmap = artgetbitmap;
+	am->amendscan = artendscan;
+	am->ammarkpos = NULL;
+	am->amrestrpos = NULL;
+	am->amestimateparallelscan = NULL;
+	am->aminitparallelscan = NULL;
+	am->amparallelrescan = NULL;
+
+#if PG_VERSION_NUM >= 160000
+	/* a summarizing index may be skipped by HOT updates: not this one */
+	am->amsummarizing = false;
+#endif
+#if PG_VERSION_NUM >= 170000
+	am->amcanbuildparallel = false;
+	am->aminsertcleanup = NULL;
+#endif
+#if PG_VERSION_NUM >= 180000
+	am->amcanhash = false;
+	am->amconsistentequality = true;
+	am->amconsistentordering = true;
+	am->amgettreeheight = art_tree_height;
+	am->amtranslatestrategy = art_translate_strategy;
+	am->amtranslatecmptype = art_translate_cmptype;
+#endif
+
+	PG_RETURN_POINTER(am);
+}

@@ -1,0 +1,187 @@
+/*
+ * art_insert.c
+ *	  aminsert: encode, then insert unless the structure is absent.
+ *
+ * The order is what makes a later build sound (ARCHITECTURE section 4): the
+ * heap tuple is there already, the key is encoded and every refusal raised
+ * before anything else, and only then is the state read, from shared memory.
+ * Whoever reads ABSENT here may leave the row to the next build, which reads
+ * the heap's size after it has published BUILDING.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "storage/predicate.h"
+#include "utils/memutils.h"
+
+#include "art_am.h"
+
+/*
+ * The cached facts about an index, made if they are not there.
+ */
+ArtRelCache *
+art_relcache(Relation index)
+{
+	ArtRelCache *rc = (ArtRelCache *) index->rd_amcache;
+	ArtKeyDesc *kd;
+
+	if (rc != NULL &&
+		rc->rel == ART_REL_NUMBER(index) &&
+		rc->spc == ART_REL_SPC(index) &&
+		rc->db == ART_REL_DB(index))
+		return rc;
+
+	/* may read catalogs, so before the chunk is hung in */
+	kd = art_keydesc_build(index, CurrentMemoryContext);
+
+	rc = MemoryContextAlloc(index->rd_indexcxt, sizeof(ArtRelCache));
+	rc->spc = ART_REL_SPC(index);
+	rc->db = ART_REL_DB(index);
+	rc->rel = ART_REL_NUMBER(index);
+	rc->entry = NULL;
+	rc->kd = *kd;
+	pfree(kd);
+
+	if (index->rd_amcache != NULL)
+		pfree(index->rd_amcache);
+	index->rd_amcache = rc;
+	return rc;
+}
+
+/*
+ * The directory entry, if there is one.  "None" is never cached: the answer
+ * must come from the directory each time, where a builder would make one.
+ */
+ArtEntry *
+art_relcache_entry(Relation index)
+{
+	ArtRelCache *rc = art_relcache(index);
+
+	if (rc->entry == NULL)
+		rc->entry = art_entry_if_exists(index);
+	return rc->entry;
+}
+
+/*
+ * What this statement keeps from row to row.
+ */
+static ArtInsertState *
+art_insert_state(Relation index, IndexInfo *indexInfo)
+{
+	ArtInsertState *st;
+	ArtRelCache *rc;
+	MemoryContext cxt;
+
+	if (indexInfo != NULL && indexInfo->ii_AmCache != NULL)
+		return (ArtInsertState *) indexInfo->ii_AmCache;
+
+	cxt = indexInfo != NULL ? indexInfo->ii_Context : CurrentMemoryContext;
+	rc = art_relcache(index);
+	st = MemoryContextAlloc(cxt, sizeof(ArtInsertState));
+	st->kd = rc->kd;
+	st->entry = rc->entry;
+	st->keylen = 0;
+	st->hazard = NULL;
+	st->cxt = cxt;
+	art_buf_init(&st->key, cxt, rc->kd.fixed ?
+				 rc->kd.fixed_len + AX_TID_BYTES : 64);
+	if (indexInfo != NULL)
+		indexInfo->ii_AmCache = st;
+	return st;
+}
+
+/*
+ * Insert into the structure if there is one.  ABSENT: the next build will
+ * find the row in the heap.
+ */
+static void
+art_insert_plain(Relation index, ArtInsertState *st)
+{
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint32		len = st->keylen + AX_TID_BYTES;
+
+	if (st->entry == NULL)
+	{
+		st->entry = art_relcache_entry(index);
+		if (st->entry == NULL)
+			return;
+	}
+	cx = art_ctx();
+	tree = art_entry_tree(st->entry);
+
+	for (;;)
+	{
+		uint64		gen;
+		ax_status	s;
+
+		if (art_entry_state(st->entry, &gen) == ART_ABSENT)
+			return;
+
+		ART_CORE_BEGIN();
+		s = ax_insert(cx, tree, gen, st->key.data, len);
+		ART_CORE_END();
+
+		switch (s)
+		{
+			case AX_OK:
+			case AX_EXISTS:
+				return;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_STALE:
+				break;			/* the state has changed: read it again */
+			case AX_NOMEM:
+				art_report_nomem(index);
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
+					 (int) s, RelationGetRelationName(index));
+		}
+	}
+}
+
+/*
+ * aminsert
+ */
+bool
+artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
+		  Relation heap, IndexUniqueCheck checkUnique, bool indexUnchanged,
+		  IndexInfo *indexInfo)
+{
+	ArtInsertState *st = art_insert_state(index, indexInfo);
+	bool		hasnull;
+	bool		result = false;
+
+	hasnull = art_encode(&st->kd, values, isnull, &st->key);
+	st->keylen = st->key.len;
+	art_buf_reserve(&st->key, AX_TID_BYTES);
+	art_put_tid(st->key.data + st->keylen, art_tid_pack(heap_tid));
+
+	if (checkUnique == UNIQUE_CHECK_NO)
+		art_insert_plain(index, st);
+	else if (hasnull && !index->rd_index->indnullsnotdistinct)
+	{
+		/* a NULL is equal to nothing */
+		if (checkUnique != UNIQUE_CHECK_EXISTING)
+			art_insert_plain(index, st);
+		result = true;
+	}
+	else
+	{
+		art_require_preload(index);
+		result = art_insert_unique(index, st, values, isnull, heap_tid, heap,
+								   checkUnique);
+	}
+
+	/*
+	 * Core checked for a conflict before it called us, but a reader may have
+	 * taken its predicate lock and scanned between that check and our
+	 * publishing: it missed the entry, and core missed its lock.
+	 */
+	if (IsolationIsSerializable())
+		CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
+
+	return result;
+}

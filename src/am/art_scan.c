@@ -1,0 +1,922 @@
+/*
+ * art_scan.c
+ *	  Scans: batches copied out of the core, and re-seeks by value.
+ *
+ * A batch is the entries strictly between a position ("from") and the end of
+ * the scan's range, up to a number, in scan order, as they were at one moment.
+ * Nothing of the structure is held between batches.  Stepping off the end of a
+ * batch fetches the next one behind its last key; stepping off its beginning,
+ * after a change of direction, fetches the entries on the other side of
+ * "from".  So a direction change needs no key of the current entry.
+ *
+ * Index-only scans and scans under a snapshot that is not MVCC publish every
+ * TID before they hand it out (the interlock of ARCHITECTURE section 6); when
+ * a VACUUM has gone by since the batch was copied they drop it and re-seek
+ * behind the last entry they looked at.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/itup.h"
+#include "access/relscan.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_am.h"
+#include "miscadmin.h"
+#include "nodes/tidbitmap.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "art_am.h"
+
+#define ART_BATCH_FIRST		16
+#define ART_BATCH_POINT		32
+#define ART_BATCH_MAX		1024
+#define ART_ITUP_EASY		((Size) 500)	/* index_form_tuple leaves it alone */
+#define ART_ITUP_MAX		((Size) 8000)
+#define ART_KEYBUF_MAX		((uint32) 64 * 1024)
+
+/* Where a batch began. */
+typedef enum ArtFrom
+{
+	ART_FROM_START,				/* the scan's own beginning */
+	ART_FROM_KEY				/* fromkey, from_after */
+} ArtFrom;
+
+/* Which batch to fetch. */
+typedef enum ArtFetch
+{
+	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
+	ART_FETCH_NEXT,				/* behind the last entry of the batch */
+	ART_FETCH_TURN,				/* the other side of where the batch began */
+	ART_FETCH_SEEK				/* fromkey is set by the caller */
+} ArtFetch;
+
+typedef struct ArtScan
+{
+	/* what is scanned */
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	MemoryContext cxt;			/* of this struct and the buffers */
+	MemoryContext own;			/* child for slot and tuples, NULL: not needed
+								 * yet */
+
+	/* this search */
+	bool		started;		/* the batch below is one of this search */
+	bool		guard;			/* publish TIDs */
+	bool		want_keys;		/* batches carry keys */
+	bool		keep_keys;		/* dead entries were met: carry keys */
+
+	/* the batch */
+	bool		backward;
+	bool		exhausted;
+	bool		have_keys;
+	uint32		n;
+	int			pos;			/* last entry looked at; -1: none */
+	uint32		size;			/* entries to ask for next */
+	uint64		delgen;			/* deletion generation before the copy */
+	uint64	   *tids;
+	uint32		tids_cap;
+	uint32	   *key_off;
+	uint32		key_off_cap;
+	ArtBuf		keys;
+	ArtBuf		last;			/* key of the last entry, unless exhausted */
+	ArtFrom		from;
+	bool		from_after;
+	ArtBuf		fromkey;
+
+	/* dead entries of the batch: positions */
+	int			nkilled;
+	int			killed_cap;
+	uint32	   *killed;
+
+	ArtHazard  *hazard;
+
+	MemoryContext recheck_cxt;	/* what residual conditions allocate */
+
+	/* index-only scans */
+	MemoryContext itup_cxt;
+	int			itup_fast;		/* 0: not known, 1: yes, -1: no */
+	IndexTuple	itup;			/* the fast one: formed once, filled again */
+	uint16		itup_off[INDEX_MAX_KEYS];
+
+	ArtBuf		tmpkey;			/* point searches: prefix and TID */
+	ItemPointerData *bitmap_tids;
+
+	ArtKeyDesc	kd;
+	ArtScanPlan plan;
+	uint64		first_tids[ART_BATCH_POINT];
+} ArtScan;
+
+/*
+ * The child context: its reset callback releases the hazard slot.
+ */
+static MemoryContext
+art_scan_own(ArtScan *so)
+{
+	if (so->own == NULL)
+		so->own = AllocSetContextCreate(so->cxt, "art scan",
+										ALLOCSET_SMALL_SIZES);
+	return so->own;
+}
+
+static ArtHazard *
+art_scan_hazard(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->hazard == NULL)
+		so->hazard = art_hazard_acquire(scan->indexRelation, art_scan_own(so));
+	return so->hazard;
+}
+
+/*
+ * (Re-)read which structure to scan, building it if need be.
+ */
+static void
+art_scan_ready(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtEntry   *e;
+
+	so->gen = art_ensure_ready(scan->indexRelation);
+	e = art_relcache_entry(scan->indexRelation);
+	if (e == NULL)
+		e = art_entry(scan->indexRelation);
+	so->tree = art_entry_tree(e);
+}
+
+/*
+ * ambeginscan
+ */
+IndexScanDesc
+artbeginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan;
+	ArtScan    *so;
+
+	Assert(norderbys == 0);
+	scan = RelationGetIndexScan(index, nkeys, norderbys);
+
+	so = palloc(sizeof(ArtScan));
+	memset(so, 0, offsetof(ArtScan, kd));
+	so->cxt = CurrentMemoryContext;
+	so->tids = so->first_tids;
+	so->tids_cap = ART_BATCH_POINT;
+	so->pos = -1;
+	scan->opaque = so;
+
+	art_scan_ready(scan);
+	so->cx = art_ctx();
+	so->kd = art_relcache(index)->kd;
+	art_scanplan_init(&so->plan, so->cxt);
+	scan->xs_itupdesc = RelationGetDescr(index);
+	scan->xs_hitupdesc = RelationGetDescr(index);
+	return scan;
+}
+
+static void art_scan_kill(IndexScanDesc scan);
+
+/*
+ * amrescan: one per outer row of a nested loop, so no allocation and no
+ * catalog access.
+ */
+void
+artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
+		  int norderbys)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->nkilled > 0)
+		art_scan_kill(scan);
+	if (so->hazard != NULL)
+		art_hazard_clear(so->hazard);
+	so->started = false;
+
+	if (keys != NULL && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	art_scanplan_set(&so->plan, &so->kd, scan->indexRelation, scan->keyData,
+					 scan->numberOfKeys);
+}
+
+/*
+ * amendscan
+ */
+void
+artendscan(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->nkilled > 0)
+		art_scan_kill(scan);
+	if (so->hazard != NULL)
+		art_hazard_release(so->hazard);
+	if (so->own != NULL)
+		MemoryContextDelete(so->own);
+
+	if (so->tids != so->first_tids)
+		pfree(so->tids);
+	if (so->key_off != NULL)
+		pfree(so->key_off);
+	if (so->keys.data != NULL)
+		pfree(so->keys.data);
+	if (so->last.data != NULL)
+		pfree(so->last.data);
+	if (so->fromkey.data != NULL)
+		pfree(so->fromkey.data);
+	if (so->tmpkey.data != NULL)
+		pfree(so->tmpkey.data);
+	if (so->killed != NULL)
+		pfree(so->killed);
+	if (so->bitmap_tids != NULL)
+		pfree(so->bitmap_tids);
+	if (so->plan.lo.data != NULL)
+		pfree(so->plan.lo.data);
+	if (so->plan.hi.data != NULL)
+		pfree(so->plan.hi.data);
+	pfree(so);
+	scan->opaque = NULL;
+}
+
+/* ---- batches ---- */
+
+/*
+ * Room for at least "bytes" in a buffer whose content need not survive.
+ */
+static void
+art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes)
+{
+	if (buf->data == NULL)
+		art_buf_init(buf, so->cxt, bytes);
+	else if (buf->cap < bytes)
+	{
+		buf->len = 0;
+		art_buf_reserve(buf, bytes);
+	}
+}
+
+/*
+ * Buffers for the next call of ax_scan.
+ */
+static void
+art_scan_buffers(ArtScan *so, uint32 n, bool keys)
+{
+	if (so->tids_cap < n)
+	{
+		if (so->tids != so->first_tids)
+			pfree(so->tids);
+		so->tids = MemoryContextAlloc(so->cxt, n * sizeof(uint64));
+		so->tids_cap = n;
+	}
+	art_scan_room(so, &so->last, 64);
+	if (keys)
+	{
+		uint32		bytes;
+
+		if (so->key_off_cap < n + 1)
+		{
+			if (so->key_off != NULL)
+				pfree(so->key_off);
+			so->key_off = MemoryContextAlloc(so->cxt, (n + 1) * sizeof(uint32));
+			so->key_off_cap = n + 1;
+		}
+		bytes = n * (so->kd.fixed ? so->kd.fixed_len + AX_TID_BYTES : 64);
+		art_scan_room(so, &so->keys, Min(bytes, ART_KEYBUF_MAX));
+	}
+}
+
+/*
+ * Buffers at least as large as the core asks for.
+ */
+static void
+art_scan_grow(ArtScan *so, uint32 need)
+{
+	art_scan_room(so, &so->last, need);
+	if (so->keys.data != NULL)
+		art_scan_room(so, &so->keys, need);
+}
+
+/*
+ * The bounds of what lies on one side of where the present batch began: in the
+ * batch's direction (then it is the batch and all behind it), or in the other.
+ */
+static void
+art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
+{
+	b->lo.key = so->plan.lo.data;
+	b->lo.len = so->plan.lo_len;
+	b->lo.after = so->plan.lo_after;
+	b->hi.key = so->plan.hi.data;
+	b->hi.len = so->plan.hi_len;
+	b->hi.after = so->plan.hi_after;
+	if (so->from == ART_FROM_KEY)
+	{
+		ax_bound   *bound = backward ? &b->hi : &b->lo;
+
+		bound->key = so->fromkey.data;
+		bound->len = so->fromkey.len;
+		bound->after = so->from_after;
+	}
+}
+
+/*
+ * Fetch a batch into so, in the direction given.  Returns false when there is
+ * nothing more that way.
+ */
+static bool
+art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ax_batch	b;
+
+	if (so->nkilled > 0)
+		art_scan_kill(scan);
+
+	switch (what)
+	{
+		case ART_FETCH_FIRST:
+			so->from = ART_FROM_START;
+			so->size = ART_BATCH_FIRST;
+			break;
+		case ART_FETCH_NEXT:
+			{
+				ArtBuf		swap = so->fromkey;
+
+				if (so->exhausted)
+					return false;
+				so->fromkey = so->last;
+				so->last = swap;
+				so->from = ART_FROM_KEY;
+				so->from_after = !backward;
+				so->size = Min(so->size * 4, ART_BATCH_MAX);
+			}
+			break;
+		case ART_FETCH_TURN:
+			if (so->from == ART_FROM_START)
+				return false;
+			so->size = ART_BATCH_FIRST;
+			break;
+		case ART_FETCH_SEEK:
+			break;
+	}
+
+	so->want_keys = (so->guard || so->plan.nresidual > 0 || so->keep_keys) &&
+		!so->plan.point;
+	so->backward = backward;
+	so->pos = -1;
+
+	for (;;)
+	{
+		ax_status	s;
+
+		/* before the copy: any removal after that changes it */
+		so->delgen = art_delgen(scan->indexRelation);
+
+		if (so->plan.point && what == ART_FETCH_FIRST)
+		{
+			bool		more;
+
+			ART_CORE_BEGIN();
+			s = ax_lookup(so->cx, so->tree, so->gen, so->plan.lo.data,
+						  so->plan.lo_len, so->tids, ART_BATCH_POINT, &so->n,
+						  &more);
+			ART_CORE_END();
+			if (s == AX_OK)
+			{
+				so->have_keys = false;
+				so->exhausted = true;
+				if (!more)
+				{
+					if (backward && so->n > 1)
+					{
+						for (uint32 i = 0, j = so->n - 1; i < j; i++, j--)
+						{
+							uint64		t = so->tids[i];
+
+							so->tids[i] = so->tids[j];
+							so->tids[j] = t;
+						}
+					}
+					return so->n > 0;
+				}
+				if (!backward && so->n > 0)
+				{
+					art_scan_room(so, &so->last,
+								  so->plan.lo_len + AX_TID_BYTES);
+					memcpy(so->last.data, so->plan.lo.data, so->plan.lo_len);
+					art_put_tid(so->last.data + so->plan.lo_len,
+								so->tids[so->n - 1]);
+					so->last.len = so->plan.lo_len + AX_TID_BYTES;
+					so->exhausted = false;
+					return true;
+				}
+				/* the last ones come first, or a long key: an ordered batch */
+				what = ART_FETCH_SEEK;
+				continue;
+			}
+		}
+		else
+		{
+			memset(&b, 0, sizeof(b));
+			art_scan_bounds(so, backward, &b);
+			art_scan_buffers(so, so->size, so->want_keys);
+			b.backward = backward;
+			b.want_keys = so->want_keys;
+			b.max = so->size;
+			b.tids = so->tids;
+			b.key_off = so->key_off;
+			b.keybuf = so->keys.data;
+			b.keybuf_size = so->keys.cap;
+			b.lastkey = so->last.data;
+			b.lastkey_size = so->last.cap;
+
+			ART_CORE_BEGIN();
+			s = ax_scan(so->cx, so->tree, so->gen, &b);
+			ART_CORE_END();
+			if (s == AX_OK)
+			{
+				so->n = b.n;
+				so->exhausted = b.exhausted;
+				so->have_keys = so->want_keys;
+				so->last.len = b.lastlen;
+				return b.n > 0;
+			}
+		}
+
+		switch (s)
+		{
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_STALE:
+
+				/*
+				 * The structure went away.  A new one holds every entry that
+				 * our snapshot sees, and the position is a value, good in any
+				 * structure.
+				 */
+				art_scan_ready(scan);
+				break;
+			case AX_BUFFER:
+				art_scan_grow(so, b.need_bytes);
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of a scan of index \"%s\"",
+					 (int) s, RelationGetRelationName(scan->indexRelation));
+		}
+	}
+}
+
+/*
+ * The whole key of an entry of the batch.  Only for point searches and for
+ * batches with keys.
+ */
+static inline const uint8 *
+art_scan_key(ArtScan *so, uint32 i, uint32 *len)
+{
+	if (so->plan.point)
+	{
+		uint32		plen = so->plan.lo_len;
+
+		if (so->tmpkey.data == NULL || so->tmpkey.cap < plen + AX_TID_BYTES)
+			art_scan_room(so, &so->tmpkey, plen + AX_TID_BYTES);
+		memcpy(so->tmpkey.data, so->plan.lo.data, plen);
+		art_put_tid(so->tmpkey.data + plen, so->tids[i]);
+		*len = plen + AX_TID_BYTES;
+		return so->tmpkey.data;
+	}
+	Assert(so->have_keys);
+	*len = so->key_off[i + 1] - so->key_off[i];
+	return so->keys.data + so->key_off[i];
+}
+
+/* ---- killing dead entries ---- */
+
+/*
+ * Note that the entry handed out last is dead to everybody.
+ */
+static void
+art_scan_note_kill(ArtScan *so)
+{
+	if (so->pos < 0)
+		return;
+	if (so->nkilled == so->killed_cap)
+	{
+		if (so->nkilled >= ART_BATCH_MAX)
+			return;				/* a cursor that goes to and fro */
+		if (so->killed == NULL)
+		{
+			so->killed_cap = 32;
+			so->killed = MemoryContextAlloc(so->cxt,
+											so->killed_cap * sizeof(uint32));
+		}
+		else
+		{
+			so->killed_cap *= 2;
+			so->killed = repalloc(so->killed, so->killed_cap * sizeof(uint32));
+		}
+	}
+	so->killed[so->nkilled++] = (uint32) so->pos;
+}
+
+/*
+ * Remove one entry, if its TID cannot have been recycled since the batch was
+ * copied.  False: it can, and so can all others of the batch.
+ */
+static bool
+art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (!art_hazard_publish(so->hazard, tid, so->delgen))
+		return false;
+	ART_CORE_BEGIN();
+	(void) ax_remove(so->cx, so->tree, so->gen, key, len);
+	ART_CORE_END();
+	return true;
+}
+
+/*
+ * Remove the dead entries noted in this batch.  The heap said that nobody
+ * sees the row; that stays true of the TID until VACUUM recycles it, which the
+ * deletion generation would show.  It is said of the TID, so every entry with
+ * that TID may go, whatever its key.
+ */
+static void
+art_scan_kill(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	int			nkilled = so->nkilled;
+
+	so->nkilled = 0;
+	(void) art_scan_hazard(scan);
+
+	if (so->plan.point || so->have_keys)
+	{
+		for (int i = 0; i < nkilled; i++)
+		{
+			uint32		len;
+			const uint8 *key = art_scan_key(so, so->killed[i], &len);
+
+			if (!art_scan_kill_one(scan, so->tids[so->killed[i]], key, len))
+				break;
+		}
+	}
+	else
+	{
+		/*
+		 * The batch has no keys: read its stretch again with keys, and let
+		 * the batches to come carry them.
+		 */
+		ax_batch	b;
+		uint64	   *tids = MemoryContextAlloc(so->cxt, so->n * sizeof(uint64));
+		uint64	   *dead = MemoryContextAlloc(so->cxt, nkilled * sizeof(uint64));
+		ArtBuf		last = {0};
+		ax_status	s;
+
+		for (int i = 0; i < nkilled; i++)
+			dead[i] = so->tids[so->killed[i]];
+		art_scan_buffers(so, so->n, true);
+		art_buf_init(&last, so->cxt, so->last.cap);
+		for (;;)
+		{
+			memset(&b, 0, sizeof(b));
+			art_scan_bounds(so, so->backward, &b);
+			b.backward = so->backward;
+			b.want_keys = true;
+			b.max = so->n;
+			b.tids = tids;
+			b.key_off = so->key_off;
+			b.keybuf = so->keys.data;
+			b.keybuf_size = so->keys.cap;
+			b.lastkey = last.data;
+			b.lastkey_size = last.cap;
+			ART_CORE_BEGIN();
+			s = ax_scan(so->cx, so->tree, so->gen, &b);
+			ART_CORE_END();
+			if (s != AX_BUFFER)
+				break;
+			art_scan_room(so, &so->keys, b.need_bytes);
+			art_scan_room(so, &last, b.need_bytes);
+		}
+		if (s == AX_OK)
+		{
+			int			at = 0;
+
+			for (uint32 i = 0; i < b.n; i++)
+			{
+				int			k;
+
+				/* in the same order, as a rule: look from where we are */
+				for (k = 0; k < nkilled; k++)
+				{
+					if (dead[(at + k) % nkilled] == tids[i])
+						break;
+				}
+				if (k == nkilled)
+					continue;
+				at = (at + k + 1) % nkilled;
+				if (!art_scan_kill_one(scan, tids[i],
+									   so->keys.data + b.key_off[i],
+									   b.key_off[i + 1] - b.key_off[i]))
+					break;
+			}
+		}
+		so->keep_keys = true;
+		pfree(tids);
+		pfree(dead);
+		pfree(last.data);
+	}
+	art_hazard_clear(so->hazard);
+}
+
+/* ---- index-only scans ---- */
+
+/*
+ * Can tuples be filled in place?  When every column is of a fixed width and
+ * passed by value the layout is always the same.
+ */
+static void
+art_scan_itup_prepare(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	TupleDesc	desc = scan->xs_itupdesc;
+	Size		hoff = MAXALIGN(sizeof(IndexTupleData));
+	Size		off = hoff;
+
+	so->itup_fast = -1;
+	so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
+										 ALLOCSET_SMALL_SIZES);
+	if (!so->kd.fixed || desc->natts != so->kd.natts)
+		return;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!att->attbyval || att->attlen <= 0)
+			return;
+		off = att_align_nominal(off, att->attalign);
+		so->itup_off[i] = (uint16) off;
+		off += att->attlen;
+	}
+	so->itup = MemoryContextAllocZero(so->own, MAXALIGN(off));
+	so->itup->t_info = (unsigned short) MAXALIGN(off);
+	so->itup_fast = 1;
+}
+
+/*
+ * Form xs_itup for an entry.  An index tuple has room for 8 kB and compresses
+ * what is long; so long keys are handed out as a heap tuple, but for the
+ * planner's look at the ends of an index, which takes index tuples only: false
+ * when that cannot be had.
+ */
+static bool
+art_scan_form_itup(IndexScanDesc scan, uint32 i)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	TupleDesc	desc = scan->xs_itupdesc;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	const uint8 *key;
+	uint32		len;
+
+	if (so->itup_fast == 0)
+		art_scan_itup_prepare(scan);
+
+	if (so->plan.point)
+	{
+		key = so->plan.lo.data;
+		len = so->plan.lo_len;
+	}
+	else
+	{
+		key = art_scan_key(so, i, &len);
+		len -= AX_TID_BYTES;
+	}
+
+	if (so->itup_fast > 0 && len == so->kd.fixed_len)
+	{
+		art_decode(&so->kd, key, len, so->kd.natts, values, isnull);
+		for (int c = 0; c < desc->natts; c++)
+			store_att_byval((char *) so->itup + so->itup_off[c], values[c],
+							TupleDescAttr(desc, c)->attlen);
+		so->itup->t_tid = scan->xs_heaptid;
+		scan->xs_itup = so->itup;
+		scan->xs_hitup = NULL;
+	}
+	else
+	{
+		MemoryContext old;
+		Size		size;
+		bool		ends_only;
+
+		MemoryContextReset(so->itup_cxt);
+		old = MemoryContextSwitchTo(so->itup_cxt);
+		art_decode(&so->kd, key, len, so->kd.natts, values, isnull);
+		scan->xs_itup = NULL;
+		scan->xs_hitup = NULL;
+		size = heap_compute_data_size(desc, values, isnull);
+		ends_only = scan->xs_snapshot != NULL &&
+			scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
+		if (size <= ART_ITUP_EASY || (ends_only && size <= ART_ITUP_MAX))
+		{
+			scan->xs_itup = index_form_tuple(desc, values, isnull);
+			scan->xs_itup->t_tid = scan->xs_heaptid;
+		}
+		else if (!ends_only)
+		{
+			scan->xs_hitup = heap_form_tuple(desc, values, isnull);
+			scan->xs_hitup->t_self = scan->xs_heaptid;
+		}
+		MemoryContextSwitchTo(old);
+		if (scan->xs_itup == NULL && scan->xs_hitup == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* ---- fetching ---- */
+
+/*
+ * Does an entry of the batch pass the residual conditions?  They may call
+ * operators, which may allocate.
+ */
+static bool
+art_scan_passes(ArtScan *so, uint32 i)
+{
+	MemoryContext old;
+	const uint8 *key;
+	uint32		len;
+	bool		pass;
+
+	if (so->recheck_cxt == NULL)
+		so->recheck_cxt = AllocSetContextCreate(art_scan_own(so),
+												"art recheck",
+												ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(so->recheck_cxt);
+	key = art_scan_key(so, i, &len);
+	pass = art_scan_recheck(&so->plan, &so->kd, key, len - AX_TID_BYTES);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(so->recheck_cxt);
+	return pass;
+}
+
+/*
+ * The end, that way: the next fetch starts over, from either end.
+ */
+static bool
+art_scan_end(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->nkilled > 0)
+		art_scan_kill(scan);
+	if (so->hazard != NULL)
+		art_hazard_clear(so->hazard);
+	so->started = false;
+	return false;
+}
+
+static inline void
+art_scan_count(IndexScanDesc scan)
+{
+	pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument)
+		scan->instrument->nsearches++;
+#endif
+}
+
+/*
+ * amgettuple
+ */
+bool
+artgettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	bool		backward = ScanDirectionIsBackward(dir);
+
+	scan->xs_recheck = false;
+
+	if (!so->started)
+	{
+		art_scan_count(scan);
+		if (so->plan.impossible)
+			return false;
+		so->guard = scan->xs_want_itup || scan->xs_snapshot == NULL ||
+			!IsMVCCSnapshot(scan->xs_snapshot);
+		so->nkilled = 0;
+		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
+			return art_scan_end(scan);
+		so->started = true;
+	}
+	else if (scan->kill_prior_tuple && !scan->xactStartedInRecovery)
+		art_scan_note_kill(so);
+
+	for (;;)
+	{
+		int			next = so->pos + (backward == so->backward ? 1 : -1);
+		uint64		tid;
+
+		if (next < 0)
+		{
+			if (!art_scan_fetch(scan, ART_FETCH_TURN, backward))
+				return art_scan_end(scan);
+			continue;
+		}
+		if (next >= (int) so->n)
+		{
+			if (!art_scan_fetch(scan, ART_FETCH_NEXT, backward))
+				return art_scan_end(scan);
+			CHECK_FOR_INTERRUPTS();
+			continue;
+		}
+
+		if (so->plan.nresidual > 0 && !art_scan_passes(so, (uint32) next))
+		{
+			so->pos = next;
+			continue;
+		}
+
+		tid = so->tids[next];
+		if (so->guard &&
+			!art_hazard_publish(art_scan_hazard(scan), tid, so->delgen))
+		{
+			/*
+			 * A VACUUM went by since the copy: what is left of the batch may
+			 * be recycled.  Go on behind the last entry looked at; with none,
+			 * the batch begins where it began.
+			 */
+			so->nkilled = 0;
+			if (so->pos >= 0)
+			{
+				uint32		len;
+				const uint8 *key = art_scan_key(so, (uint32) so->pos, &len);
+
+				art_scan_room(so, &so->fromkey, len);
+				memcpy(so->fromkey.data, key, len);
+				so->fromkey.len = len;
+				so->from = ART_FROM_KEY;
+				so->from_after = !backward;
+				if (!art_scan_fetch(scan, ART_FETCH_SEEK, backward))
+					return art_scan_end(scan);
+			}
+			else
+			{
+				/* no entry of it was looked at: same direction, same start */
+				Assert(backward == so->backward);
+				if (!art_scan_fetch(scan, ART_FETCH_SEEK, backward))
+					return art_scan_end(scan);
+			}
+			continue;
+		}
+
+		so->pos = next;
+		art_tid_unpack(tid, &scan->xs_heaptid);
+		if (scan->xs_want_itup && !art_scan_form_itup(scan, (uint32) next))
+			return art_scan_end(scan);
+		return true;
+	}
+}
+
+/*
+ * amgetbitmap: whole batches.  The heap is always visited under an MVCC
+ * snapshot, so no interlock is needed.
+ */
+int64
+artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	int64		ntids = 0;
+
+	art_scan_count(scan);
+	if (so->plan.impossible)
+		return 0;
+	so->guard = false;
+	so->nkilled = 0;
+	if (so->bitmap_tids == NULL)
+		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_BATCH_MAX *
+											 sizeof(ItemPointerData));
+
+	if (!art_scan_fetch(scan, ART_FETCH_FIRST, false))
+		return 0;
+	do
+	{
+		int			m = 0;
+
+		for (uint32 i = 0; i < so->n; i++)
+		{
+			if (so->plan.nresidual > 0 && !art_scan_passes(so, i))
+				continue;
+			art_tid_unpack(so->tids[i], &so->bitmap_tids[m++]);
+		}
+		if (m > 0)
+			tbm_add_tuples(tbm, so->bitmap_tids, m, false);
+		ntids += m;
+		CHECK_FOR_INTERRUPTS();
+	} while (art_scan_fetch(scan, ART_FETCH_NEXT, false));
+
+	return ntids;
+}

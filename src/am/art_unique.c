@@ -1,0 +1,341 @@
+/*
+ * art_unique.c
+ *	  The unique check, as nbtree's to the letter, and the insert under it.
+ *
+ * Two inserters of one key meet at a stripe lock, chosen by a hash of the key,
+ * which covers the check and the insert.  The later one sees the earlier one's
+ * entry, since the insert ended before the release, and that entry's heap
+ * tuple, since the heap insert came before it.  The lock is released before
+ * any wait.
+ *
+ * A TID that goes to the heap is first published in a hazard slot, and the
+ * deletion generation found unchanged since before the entries were copied:
+ * VACUUM cannot recycle it while we look.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "art_am.h"
+
+#define ART_UNIQUE_BATCH 32
+
+typedef enum ArtVerdict
+{
+	ART_UNIQUE_OK,				/* no conflict */
+	ART_UNIQUE_MAYBE,			/* PARTIAL: potential conflict */
+	ART_UNIQUE_WAIT,			/* another transaction decides */
+	ART_UNIQUE_DUPLICATE,		/* a definite conflict */
+	ART_UNIQUE_RETRY,			/* something moved: from the beginning */
+	ART_UNIQUE_BUSY				/* the same, after a look at interrupts */
+} ArtVerdict;
+
+typedef struct ArtUnique
+{
+	Relation	index;
+	Relation	heap;
+	ArtInsertState *st;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	uint64		delgen;
+	uint64		self;			/* own TID */
+	IndexUniqueCheck check;
+	bool		found_self;
+	TransactionId xwait;		/* for ART_UNIQUE_WAIT */
+	uint32		token;
+} ArtUnique;
+
+/*
+ * Remove an entry that is dead to everybody: its TID is still published, and
+ * the deletion generation was that of the copy, so the TID is no other's yet.
+ */
+static void
+art_unique_kill(ArtUnique *u, uint64 tid)
+{
+	uint32		len = u->st->keylen + AX_TID_BYTES;
+
+	art_put_tid(u->st->key.data + u->st->keylen, tid);
+	ART_CORE_BEGIN();
+	(void) ax_remove(u->cx, u->tree, u->gen, u->st->key.data, len);
+	ART_CORE_END();
+	art_put_tid(u->st->key.data + u->st->keylen, u->self);
+}
+
+/*
+ * What the row behind one equal entry means for us.  OK: nothing.
+ */
+static ArtVerdict
+art_unique_check_tid(ArtUnique *u, uint64 tid)
+{
+	SnapshotData dirty;
+	ItemPointerData htid;
+	bool		all_dead = false;
+
+	if (tid == u->self)
+	{
+		/*
+		 * Our own entry: looked for by a recheck, else put there by a build
+		 * that met our tuple in the heap before we came here.
+		 */
+		u->found_self = true;
+		return ART_UNIQUE_OK;
+	}
+
+	if (u->st->hazard == NULL)
+		u->st->hazard = art_hazard_acquire(u->index, u->st->cxt);
+	if (!art_hazard_publish(u->st->hazard, tid, u->delgen))
+		return ART_UNIQUE_RETRY;
+
+	InitDirtySnapshot(dirty);
+	art_tid_unpack(tid, &htid);
+	if (!table_index_fetch_tuple_check(u->heap, &htid, &dirty, &all_dead))
+	{
+		if (all_dead)
+			art_unique_kill(u, tid);
+		return ART_UNIQUE_OK;
+	}
+
+	if (u->check == UNIQUE_CHECK_PARTIAL)
+		return ART_UNIQUE_MAYBE;
+
+	u->xwait = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
+	u->token = dirty.speculativeToken;
+	if (TransactionIdIsValid(u->xwait))
+		return ART_UNIQUE_WAIT;
+
+	return ART_UNIQUE_DUPLICATE;
+}
+
+/*
+ * Check every entry of the key.  The stripe is held.
+ */
+static ArtVerdict
+art_unique_check(ArtUnique *u)
+{
+	ArtInsertState *st = u->st;
+	uint64		tids[ART_UNIQUE_BATCH];
+	uint32		n;
+	bool		more;
+	ax_status	s;
+	ArtBuf		lo = {0};
+	ArtVerdict	v = ART_UNIQUE_OK;
+
+	/* before the entries are copied: any removal after that changes it */
+	u->delgen = art_delgen(u->index);
+
+	ART_CORE_BEGIN();
+	s = ax_lookup(u->cx, u->tree, u->gen, st->key.data, st->keylen,
+				  tids, ART_UNIQUE_BATCH, &n, &more);
+	ART_CORE_END();
+
+	for (;;)
+	{
+		if (s == AX_STALE)
+			v = ART_UNIQUE_RETRY;
+		else if (s == AX_BUSY)
+			v = ART_UNIQUE_BUSY;
+		else if (s != AX_OK)
+			elog(PANIC, "unexpected status %d of a look-up in index \"%s\"",
+				 (int) s, RelationGetRelationName(u->index));
+
+		for (uint32 i = 0; v == ART_UNIQUE_OK && i < n; i++)
+		{
+			v = art_unique_check_tid(u, tids[i]);
+			if (v == ART_UNIQUE_DUPLICATE)
+			{
+				ItemPointerData htid;
+
+				/*
+				 * A definite conflict, unless the tuple that we are to insert
+				 * is itself dead by now, as it can be for CREATE INDEX
+				 * CONCURRENTLY: then there is no error, and no need to look
+				 * further.
+				 */
+				art_tid_unpack(u->self, &htid);
+				if (!table_index_fetch_tuple_check(u->heap, &htid,
+												   SnapshotSelf, NULL))
+				{
+					u->found_self = true;
+					v = ART_UNIQUE_OK;
+					more = false;
+					break;
+				}
+			}
+		}
+		if (v != ART_UNIQUE_OK || !more)
+			break;
+
+		/*
+		 * A long chain of versions: go on behind the last one.  A batch of
+		 * the scan needs room for the key of its last entry and for the path.
+		 */
+		if (lo.data == NULL)
+		{
+			art_buf_init(&lo, CurrentMemoryContext,
+						 3 * (st->keylen + AX_TID_BYTES));
+			memcpy(lo.data, st->key.data, st->keylen);
+		}
+		if (n > 0)
+			art_put_tid(lo.data + st->keylen, tids[n - 1]);
+		{
+			ax_batch	b = {0};
+
+			b.lo.key = lo.data;
+			b.lo.len = st->keylen + (n > 0 ? AX_TID_BYTES : 0);
+			b.lo.after = n > 0;
+			b.hi.key = st->key.data;
+			b.hi.len = st->keylen;
+			b.hi.after = true;
+			b.max = ART_UNIQUE_BATCH;
+			b.tids = tids;
+			b.lastkey = lo.data + st->keylen + AX_TID_BYTES;
+			b.lastkey_size = 2 * (st->keylen + AX_TID_BYTES);
+			ART_CORE_BEGIN();
+			s = ax_scan(u->cx, u->tree, u->gen, &b);
+			ART_CORE_END();
+			n = b.n;
+			more = !b.exhausted && b.n > 0;
+		}
+	}
+
+	if (lo.data != NULL)
+		pfree(lo.data);
+	if (st->hazard != NULL)
+		art_hazard_clear(st->hazard);
+	return v;
+}
+
+/*
+ * Check, wait, insert.  Returns false for a potential conflict (PARTIAL).
+ */
+bool
+art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
+				  bool *isnull, ItemPointer tid, Relation heap,
+				  IndexUniqueCheck check)
+{
+	ArtUnique	u;
+	LWLock	   *stripe;
+	uint32		len = st->keylen + AX_TID_BYTES;
+
+	if (st->entry == NULL)
+	{
+		ArtRelCache *rc = art_relcache(index);
+
+		if (rc->entry == NULL)
+		{
+			ArtEntry   *e = art_entry(index);
+
+			/* art_entry may have accepted invalidations */
+			rc = art_relcache(index);
+			rc->entry = e;
+		}
+		st->entry = rc->entry;
+	}
+	u.index = index;
+	u.heap = heap;
+	u.st = st;
+	u.cx = art_ctx();
+	u.tree = art_entry_tree(st->entry);
+	u.self = art_tid_pack(tid);
+	u.check = check;
+	stripe = art_unique_stripe(index, st->key.data, st->keylen);
+
+	for (;;)
+	{
+		ArtVerdict	v;
+		ax_status	s = AX_OK;
+
+		/* the check must see every entry */
+		if (art_entry_state(st->entry, &u.gen) != ART_READY)
+			u.gen = art_ensure_ready(index);
+		u.found_self = false;
+
+		LWLockAcquire(stripe, LW_EXCLUSIVE);
+
+		v = art_unique_check(&u);
+		if ((v == ART_UNIQUE_OK || v == ART_UNIQUE_MAYBE) &&
+			check != UNIQUE_CHECK_EXISTING)
+		{
+			ART_CORE_BEGIN();
+			s = ax_insert(u.cx, u.tree, u.gen, st->key.data, len);
+			ART_CORE_END();
+		}
+		LWLockRelease(stripe);
+
+		switch (v)
+		{
+			case ART_UNIQUE_RETRY:
+				continue;
+			case ART_UNIQUE_BUSY:
+				art_busy();
+				continue;
+			case ART_UNIQUE_WAIT:
+				if (u.token)
+					SpeculativeInsertionWait(u.xwait, u.token);
+				else
+					XactLockTableWait(u.xwait, index, tid, XLTW_InsertIndex);
+				continue;
+			case ART_UNIQUE_DUPLICATE:
+				{
+					char	   *key_desc;
+
+					/*
+					 * A chance to report a serialization failure that the
+					 * constraint violation would mask.
+					 */
+					CheckForSerializableConflictIn(index, NULL,
+												   InvalidBlockNumber);
+					key_desc = BuildIndexValueDescription(index, values,
+														  isnull);
+					ereport(ERROR,
+							(errcode(ERRCODE_UNIQUE_VIOLATION),
+							 errmsg("duplicate key value violates unique constraint \"%s\"",
+									RelationGetRelationName(index)),
+							 key_desc ? errdetail("Key %s already exists.",
+												  key_desc) : 0,
+							 errtableconstraint(heap,
+												RelationGetRelationName(index))));
+				}
+				break;
+			case ART_UNIQUE_OK:
+			case ART_UNIQUE_MAYBE:
+				break;
+		}
+
+		switch (s)
+		{
+			case AX_OK:
+			case AX_EXISTS:
+				break;
+			case AX_STALE:
+				continue;
+			case AX_BUSY:
+				art_busy();
+				continue;
+			case AX_NOMEM:
+				art_report_nomem(index);
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
+					 (int) s, RelationGetRelationName(index));
+		}
+
+		if (check == UNIQUE_CHECK_EXISTING && !u.found_self)
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("failed to re-find tuple within index \"%s\"",
+							RelationGetRelationName(index)),
+					 errhint("This may be because of a non-immutable index expression."),
+					 errtableconstraint(heap,
+										RelationGetRelationName(index))));
+
+		return v == ART_UNIQUE_OK;
+	}
+}

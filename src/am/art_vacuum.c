@@ -1,0 +1,303 @@
+/*
+ * art_vacuum.c
+ *	  ambulkdelete and amvacuumcleanup.
+ *
+ * VACUUM may recycle a TID once ambulkdelete has returned, so what matters is
+ * that no entry with a dead TID is left in any structure that lives on, and
+ * that no reader still holds a copy of one (the interlock, which runs in every
+ * state).  The callback is asked about every entry: CREATE INDEX CONCURRENTLY
+ * depends on it.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+
+#include "art_am.h"
+
+#define ART_VACUUM_BATCH	1000
+#define ART_VACUUM_KEYBUF	((uint32) 64 * 1024)
+
+typedef struct ArtVacuum
+{
+	Relation	index;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	double		left;			/* entries kept in this pass */
+	double		removed;		/* over all passes */
+	uint64		tids[ART_VACUUM_BATCH];
+	uint32		key_off[ART_VACUUM_BATCH + 1];
+	ArtBuf		keys;
+	ArtBuf		last;
+	ArtBuf		from;
+} ArtVacuum;
+
+/*
+ * Remove one entry.  False: the generation is gone.
+ */
+static bool
+art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
+{
+	for (;;)
+	{
+		ax_status	s;
+
+		ART_CORE_BEGIN();
+		s = ax_remove(v->cx, v->tree, v->gen, key, len);
+		ART_CORE_END();
+
+		switch (s)
+		{
+			case AX_OK:
+				v->removed += 1;
+				return true;
+			case AX_NOTFOUND:
+				return true;	/* a scan met it first */
+			case AX_STALE:
+				return false;
+			case AX_BUSY:
+				art_busy();
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of a removal from index \"%s\"",
+					 (int) s, RelationGetRelationName(v->index));
+		}
+	}
+}
+
+/*
+ * One pass over all entries in key order.  False: the generation is gone, and
+ * what was done does not count.
+ */
+static bool
+art_vacuum_pass(ArtVacuum *v, bool ask)
+{
+	v->left = 0;
+	v->from.len = 0;
+
+	for (;;)
+	{
+		ax_batch	b = {0};
+		ax_status	s;
+		ArtBuf		swap;
+
+		b.lo.key = v->from.data;
+		b.lo.len = v->from.len;
+		b.lo.after = v->from.len > 0;
+		b.hi.key = NULL;
+		b.hi.len = 0;
+		b.hi.after = true;
+		b.want_keys = true;
+		b.max = ART_VACUUM_BATCH;
+		b.tids = v->tids;
+		b.key_off = v->key_off;
+		b.keybuf = v->keys.data;
+		b.keybuf_size = v->keys.cap;
+		b.lastkey = v->last.data;
+		b.lastkey_size = v->last.cap;
+
+		ART_CORE_BEGIN();
+		s = ax_scan(v->cx, v->tree, v->gen, &b);
+		ART_CORE_END();
+
+		if (s == AX_STALE)
+			return false;
+		if (s == AX_BUSY)
+		{
+			art_busy();
+			continue;
+		}
+		if (s == AX_BUFFER)
+		{
+			v->keys.len = v->last.len = 0;
+			art_buf_reserve(&v->keys, b.need_bytes);
+			art_buf_reserve(&v->last, b.need_bytes);
+			continue;
+		}
+		if (s != AX_OK)
+			elog(PANIC, "unexpected status %d of a scan of index \"%s\"",
+				 (int) s, RelationGetRelationName(v->index));
+
+		for (uint32 i = 0; ask && i < b.n; i++)
+		{
+			ItemPointerData tid;
+
+			art_tid_unpack(v->tids[i], &tid);
+			if (!v->callback(&tid, v->callback_state))
+			{
+				v->left += 1;
+				continue;
+			}
+			if (!art_vacuum_remove(v, v->keys.data + b.key_off[i],
+								   b.key_off[i + 1] - b.key_off[i]))
+				return false;
+		}
+		if (b.exhausted)
+			return true;
+
+		swap = v->from;
+		v->from = v->last;
+		v->from.len = b.lastlen;
+		v->last = swap;
+		art_vacuum_delay_point();
+	}
+}
+
+/*
+ * ambulkdelete
+ */
+IndexBulkDeleteResult *
+artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			  IndexBulkDeleteCallback callback, void *callback_state)
+{
+	Relation	index = info->index;
+	ArtEntry   *entry;
+	ArtVacuum  *v = NULL;
+	bool		done = false;
+	bool		ask;
+	uint64		bytes = 0;
+
+	/* no shared memory: nobody can hold an entry, nobody can be scanning */
+	if (!art_preloaded())
+		return stats;
+
+	while ((entry = art_entry_if_exists(index)) != NULL)
+	{
+		uint64		gen;
+		ArtState	state = art_entry_state(entry, &gen);
+
+		if (state == ART_BUILDING)
+		{
+			/* it may have read our dead rows before they were dead */
+			art_wait_not_building(index, entry);
+			continue;
+		}
+		if (state == ART_ABSENT)
+			break;
+
+		if (v == NULL)
+		{
+			v = palloc(sizeof(ArtVacuum));
+			v->index = index;
+			v->cx = art_ctx();
+			v->callback = callback;
+			v->callback_state = callback_state;
+			v->removed = 0;
+			art_buf_init(&v->keys, CurrentMemoryContext, ART_VACUUM_KEYBUF);
+			art_buf_init(&v->last, CurrentMemoryContext, 256);
+			art_buf_init(&v->from, CurrentMemoryContext, 256);
+		}
+		v->tree = art_entry_tree(entry);
+		v->gen = gen;
+
+		/*
+		 * The second phase of CREATE UNIQUE INDEX CONCURRENTLY asks which
+		 * TIDs the index has, to leave out the unique check for those.  In a
+		 * structure that was built lazily no check has ever compared them:
+		 * report nothing, so that every row goes through it.  (VACUUM, too,
+		 * can come upon an index that is not valid, and it must be answered.
+		 * Only validation reports progress.)
+		 */
+		ask = !(info->report_progress &&
+				index->rd_index->indisunique &&
+				!index->rd_index->indisvalid &&
+				!art_entry_native(entry));
+
+		if (!ask || art_vacuum_pass(v, ask))
+		{
+			ax_tree_info ti;
+			ax_status	s;
+
+			ART_CORE_BEGIN();
+			s = ax_info(v->cx, v->tree, v->gen, &ti);
+			ART_CORE_END();
+			if (s == AX_OK)
+				bytes = ti.bytes;
+			done = ask;
+			break;
+		}
+
+		/*
+		 * The structure went away.  What a later one read from the heap is
+		 * younger than this VACUUM's dead line pointers; but see its state.
+		 */
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	art_interlock_vacuum(index, callback, callback_state);
+
+	if (v == NULL)
+		return stats;			/* absent: no counts */
+
+	if (done)
+	{
+		if (stats == NULL)
+			stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->estimated_count = false;
+		stats->num_index_tuples = v->left;
+		stats->num_pages = (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ,
+											 (uint64) MaxBlockNumber);
+	}
+	if (stats != NULL)
+		stats->tuples_removed += v->removed;
+	pfree(v->keys.data);
+	pfree(v->last.data);
+	pfree(v->from.data);
+	pfree(v);
+	return stats;
+}
+
+/*
+ * amvacuumcleanup
+ */
+IndexBulkDeleteResult *
+artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	Relation	index = info->index;
+	ArtEntry   *entry;
+	uint64		gen;
+
+	if (info->analyze_only || !art_preloaded())
+		return stats;
+
+	/* a good moment for what earlier removals left behind */
+	ART_CORE_BEGIN();
+	(void) ax_poll(art_ctx());
+	ART_CORE_END();
+
+	if (stats == NULL)
+	{
+		ax_tree_info ti;
+		ax_status	s;
+
+		entry = art_entry_if_exists(index);
+		if (entry == NULL || art_entry_state(entry, &gen) != ART_READY)
+			return NULL;
+		ART_CORE_BEGIN();
+		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
+		ART_CORE_END();
+		if (s != AX_OK)
+			return NULL;
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->estimated_count = true;
+		stats->num_index_tuples = (double) ti.entries;
+		stats->num_pages = (BlockNumber) Min((ti.bytes + BLCKSZ - 1) / BLCKSZ,
+											 (uint64) MaxBlockNumber);
+	}
+
+	/*
+	 * Entries of dead rows and of rows inserted since the heap was counted
+	 * make an exact count larger than the heap's; believe the heap's.
+	 */
+	if (!info->estimated_count &&
+		stats->num_index_tuples > info->num_heap_tuples)
+		stats->num_index_tuples = info->num_heap_tuples;
+	return stats;
+}

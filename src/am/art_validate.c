@@ -1,0 +1,90 @@
+/*
+ * art_validate.c
+ *	  What CREATE INDEX ... USING art refuses.
+ *
+ * Types and collations are refused by art_keydesc_build(), INCLUDE, CLUSTER
+ * and the like by core because of the flags in art_handler.c.  Here is the
+ * rest: what core would let through and art would not get right.
+ */
+#include "postgres.h"
+
+#include "catalog/catalog.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+
+#include "artidx.h"
+
+/*
+ * art_check_supported() -- ERROR when the index cannot be an art index.
+ *
+ * Called first thing in ambuild, so also by REINDEX, VACUUM FULL, TRUNCATE
+ * and ALTER TABLE of an index that passed once.  None of the facts tested
+ * below changes during the life of an index, except the setting, which is
+ * therefore only held against a new one, and the persistence of the table
+ * (ALTER TABLE ... SET UNLOGGED), for which the refusal is meant.
+ */
+void
+art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
+{
+	if (IsCatalogRelation(heap) || IsToastRelation(heap))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" does not support indexes on system catalogs",
+						ART_AM_NAME),
+				 errdetail("Table \"%s\" is a system catalog.",
+						   RelationGetRelationName(heap)),
+				 errhint("Use a btree index.")));
+
+	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+	{
+		char	   *amname = get_am_name(heap->rd_rel->relam);
+
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" supports only tables of access method \"heap\"",
+						ART_AM_NAME),
+				 errdetail("Table \"%s\" has access method \"%s\".",
+						   RelationGetRelationName(heap),
+						   amname ? amname : "unknown"),
+				 errhint("Use a btree index.")));
+	}
+
+	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" does not support temporary tables",
+						ART_AM_NAME),
+				 errdetail("Table \"%s\" is temporary.",
+						   RelationGetRelationName(heap)),
+				 errhint("Use a btree index.")));
+
+	if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" does not support unlogged tables",
+						ART_AM_NAME),
+				 errdetail("Table \"%s\" is unlogged, or about to be made so.",
+						   RelationGetRelationName(heap)),
+				 errhint("Use a btree index.")));
+
+	/*
+	 * Early pruning removes rows that an old snapshot still ought to see, and
+	 * tells it by the LSN of the page.  A structure in memory has no page to
+	 * tell it by: rows could go missing without the error.  An index is new
+	 * when this transaction made it, or when CREATE INDEX CONCURRENTLY, which
+	 * is in its second transaction by now, builds it.
+	 */
+	if (ART_OLD_SNAPSHOT_IN_USE() && !IsBinaryUpgrade &&
+		(index->rd_createSubid != InvalidSubTransactionId ||
+		 indexInfo->ii_Concurrent))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot create index \"%s\" while \"old_snapshot_threshold\" is set",
+						RelationGetRelationName(index)),
+				 errdetail("Early pruning could hide rows from a scan of an index of access method \"%s\" without an error.",
+						   ART_AM_NAME),
+				 errhint("Set \"old_snapshot_threshold\" to -1 and restart the server, or use a btree index.")));
+}

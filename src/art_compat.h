@@ -1,0 +1,97 @@
+/*
+ * art_compat.h
+ *	  Every difference between PostgreSQL 15, 16, 17 and 18 that artidx meets.
+ */
+#ifndef ART_COMPAT_H
+#define ART_COMPAT_H
+
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/pg_locale.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+#if PG_VERSION_NUM < 150000
+#error "artidx needs PostgreSQL 15 or later"
+#endif
+
+/* ---- physical identity: RelFileNode became RelFileLocator in 16 ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_REL_SPC(rel)		((rel)->rd_locator.spcOid)
+#define ART_REL_DB(rel)			((rel)->rd_locator.dbOid)
+#define ART_REL_NUMBER(rel)		((rel)->rd_locator.relNumber)
+#define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilelocatorSubid)
+#else
+#define ART_REL_SPC(rel)		((rel)->rd_node.spcNode)
+#define ART_REL_DB(rel)			((rel)->rd_node.dbNode)
+#define ART_REL_NUMBER(rel)		((rel)->rd_node.relNode)
+#define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilenodeSubid)
+#endif
+
+/*
+ * The owner of a temporary relation: a backend id up to 16, a process number
+ * from 17 on; -1 is "not temporary" in both.
+ */
+#define ART_REL_BACKEND(rel)	((int) (rel)->rd_backend)
+
+/* ---- this process's number, 0..MaxBackends + NUM_AUXILIARY_PROCS - 1 ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_MY_PROCNO()			((int) MyProcNumber)
+#else
+#define ART_MY_PROCNO()			(MyProc->pgprocno)
+#endif
+
+/* ---- wait events: named ones from 17 on ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_WAIT_EVENT(var, name) \
+	((var) != 0 ? (var) : ((var) = WaitEventExtensionNew(name)))
+#else
+#define ART_WAIT_EVENT(var, name) ((void) (var), PG_WAIT_EXTENSION)
+#endif
+
+/* ---- old_snapshot_threshold: gone in 17 ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_OLD_SNAPSHOT_IN_USE() false
+#else
+#define ART_OLD_SNAPSHOT_IN_USE() (old_snapshot_threshold >= 0)
+#endif
+
+/* ---- maintenance code as the table's owner: a safe search_path from 17 ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_RESTRICT_SEARCH_PATH() RestrictSearchPath()
+#else
+#define ART_RESTRICT_SEARCH_PATH() ((void) 0)
+#endif
+
+/*
+ * Signal handlers are reached through a wrapper from 17 on, so that which one
+ * is installed cannot be seen.
+ */
+#if PG_VERSION_NUM >= 170000
+#define ART_SIGNAL_HANDLER_VISIBLE 0
+#else
+#define ART_SIGNAL_HANDLER_VISIBLE 1
+#endif
+
+/* ---- does core treat the collation's order as memcmp's? ---- */
+#if PG_VERSION_NUM >= 180000
+#define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)
+#else
+#define art_collate_is_c(collid) lc_collate_is_c(collid)
+#endif
+
+/* ---- VACUUM's cost-based delay knows of ANALYZE from 18 on ---- */
+#if PG_VERSION_NUM >= 180000
+#define art_vacuum_delay_point() vacuum_delay_point(false)
+#else
+#define art_vacuum_delay_point() vacuum_delay_point()
+#endif
+
+#endif							/* ART_COMPAT_H */

@@ -1,0 +1,262 @@
+/*
+ * artidx.h
+ *	  What src/am and src/pg know of one another.
+ *
+ * src/pg owns the shared memory, the directory of structures, residency, the
+ * VACUUM interlock and the lifecycle hooks; src/am is the access method.
+ */
+#ifndef ARTIDX_H
+#define ARTIDX_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+
+#include "art_compat.h"			/* src/pg: every version difference */
+#include "core/ax.h"
+#include "key/art_key.h"
+
+#define ART_AM_NAME "art"
+
+/* ---- reloptions (src/am/art_options.c) ----------------------------------- */
+typedef struct ArtOptions
+{
+	int32		vl_len_;
+	int			structure;		/* enum: art */
+	int			sync;			/* enum: auto, olc */
+	int			fillfactor;
+	bool		deduplicate_items;	/* accepted for nbtree's sake, no effect */
+	int			max_memory_off; /* string offset; "" or unit text */
+} ArtOptions;
+
+extern bytea *artoptions(Datum reloptions, bool validate);
+extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
+extern int	art_fillfactor(Relation index);
+
+/* ---- shared memory and this process (src/pg/art_shmem.c) ----------------- */
+extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
+extern void art_require_preload(Relation index);	/* ERROR 55000 with the HINT */
+extern ax_ctx *art_ctx(void);	/* attaches this process on first use */
+
+/*
+ * Around every core call that can latch: an ERROR or FATAL in it becomes a
+ * PANIC.  Between them nothing but core calls.
+ */
+extern bool art_hold_sigterm;	/* decided once, when the process attaches */
+extern void art_sigterm_hold(void);
+extern void art_sigterm_resume(void);
+
+/*
+ * In a background worker that dies in its SIGTERM handler (bgworker_die) the
+ * signal waits until the call is over, so that a shutdown does not panic.
+ */
+static inline void
+ART_CORE_BEGIN(void)
+{
+	if (unlikely(art_hold_sigterm))
+		art_sigterm_hold();
+	START_CRIT_SECTION();
+}
+
+static inline void
+ART_CORE_END(void)
+{
+	END_CRIT_SECTION();
+	if (unlikely(art_hold_sigterm))
+		art_sigterm_resume();
+}
+
+/* ---- directory (src/pg/art_directory.c) ---------------------------------- */
+typedef enum ArtState
+{
+	ART_ABSENT = 0,
+	ART_BUILDING,
+	ART_READY
+} ArtState;
+
+typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
+{
+	ART_WHY_RESTART = 0,		/* never built since the server started */
+	ART_WHY_MEMORY,
+	ART_WHY_UNLOADED,
+	ART_WHY_RECOVERY,
+	ART_WHY_ERROR,
+	ART_WHY_DROPPED
+} ArtReason;
+
+typedef enum ArtBuildSource
+{
+	ART_BUILD_CREATE = 0,
+	ART_BUILD_REBUILD,
+	ART_BUILD_ALTER
+} ArtBuildSource;
+
+typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
+
+/*
+ * The directory entry of an index's current physical identity, made if it is
+ * not there.  ERROR 53200 when there is no memory even for that.  The pointer
+ * is good for as long as the caller has the relation open (an entry is only
+ * recycled when its index is gone).
+ */
+extern ArtEntry *art_entry(Relation index);
+
+/*
+ * NULL when there is none or artidx is not preloaded: the state is ABSENT then
+ * (observed under the directory's lock, which a builder takes to publish
+ * BUILDING).  For paths that must not fail for want of memory: non-unique
+ * aminsert, ambulkdelete, the planner.
+ */
+extern ArtEntry *art_entry_if_exists(Relation index);
+
+extern ax_tree *art_entry_tree(ArtEntry *e);
+
+/*
+ * Was the present structure filled by ambuild and aminsert alone (not built
+ * lazily)?  Section 6: for a unique index that is not indisvalid, only such a
+ * one reports its entries to the callback of ambulkdelete.
+ */
+extern bool art_entry_native(ArtEntry *e);
+
+/*
+ * State and generation, read from shared memory (acquire; a full barrier
+ * before, so that what the caller stored earlier is visible to a builder that
+ * publishes BUILDING later: section 4, aminsert).
+ */
+extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
+
+/* ---- residency (src/pg/art_residency.c) ----------------------------------- */
+
+/*
+ * Make the structure READY, building it here or waiting for the one who
+ * does; returns its generation.  The heap must be locked by the caller in any
+ * mode.  ERROR: recovery, not preloaded (55000), memory full (53200), old
+ * snapshot threshold.
+ */
+extern uint64 art_ensure_ready(Relation index);
+
+/*
+ * Ask for a background build of this database's absent indexes (autobuild);
+ * never waits, never errs.  For the planner, when it hides an index.
+ */
+extern void art_request_build(Oid indexoid);
+
+/* Is the relation an index of our access method? */
+extern bool art_is_art_index(Relation rel);
+
+/* Wait until the structure is not BUILDING (VACUUM); resolves dead owners. */
+extern void art_wait_not_building(Relation index, ArtEntry *e);
+
+/*
+ * For ambuild: resets whatever is there, registers the structure to be
+ * dropped if this (sub)transaction aborts (and the index's other structures
+ * to be dropped if it commits), opens a new generation in state BUILDING,
+ * owned by this process.  Then the caller fills it and calls end(ok).  end
+ * with ok = false (from PG_CATCH) makes it ABSENT.
+ */
+extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
+extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
+							double ms);
+
+/* ERROR for a core status that ended an operation: AX_NOMEM -> 53200. */
+extern void art_report_nomem(Relation index) pg_attribute_noreturn();
+
+/* Called when a core call said AX_BUSY: checks for interrupts. */
+extern void art_busy(void);
+
+/* ---- VACUUM interlock (src/pg/art_interlock.c) ----------------------------- */
+typedef struct ArtHazard ArtHazard; /* a slot in shared memory */
+
+/* Deletion generation of the index's locator: exists in every state. */
+extern uint64 art_delgen(Relation index);
+
+/*
+ * One slot for an open scan (or a unique check).  release is idempotent and
+ * also runs from the reset callback of cxt and at top-level transaction end.
+ */
+extern ArtHazard *art_hazard_acquire(Relation index, MemoryContext cxt);
+extern void art_hazard_release(ArtHazard *h);
+
+/*
+ * Publish the TID, full fence, compare: true when the deletion generation is
+ * still delgen; the TID then cannot be recycled until clear/next publish.
+ * False: the slot is cleared, drop the batch and re-seek.
+ */
+extern bool art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen);
+extern void art_hazard_clear(ArtHazard *h);
+
+/*
+ * End of every ambulkdelete: increment the deletion generation, fence, wait
+ * for slots of other processes that show a TID of the dead set.
+ */
+extern void art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callback,
+								 void *callback_state);
+
+/* Stripe lock of a unique check (named LWLock tranche), by hash of the key. */
+extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
+
+/* ---- access method (src/am) ------------------------------------------------ */
+extern IndexBuildResult *artbuild(Relation heap, Relation index,
+								  struct IndexInfo *indexInfo);
+extern void artbuildempty(Relation index);
+extern bool artinsert(Relation index, Datum *values, bool *isnull,
+					  ItemPointer heap_tid, Relation heap,
+					  IndexUniqueCheck checkUnique, bool indexUnchanged,
+					  struct IndexInfo *indexInfo);
+extern IndexBulkDeleteResult *artbulkdelete(IndexVacuumInfo *info,
+											IndexBulkDeleteResult *stats,
+											IndexBulkDeleteCallback callback,
+											void *callback_state);
+extern IndexBulkDeleteResult *artvacuumcleanup(IndexVacuumInfo *info,
+											   IndexBulkDeleteResult *stats);
+extern IndexScanDesc artbeginscan(Relation index, int nkeys, int norderbys);
+extern void artrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					  ScanKey orderbys, int norderbys);
+extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
+extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void artendscan(IndexScanDesc scan);
+struct PlannerInfo;
+struct IndexPath;
+extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
+							double loop_count, Cost *startup, Cost *total,
+							Selectivity *selectivity, double *correlation,
+							double *pages);
+extern char *artbuildphasename(int64 phasenum);
+
+/* What CREATE INDEX refuses (src/am/art_validate.c); first thing in artbuild. */
+extern void art_check_supported(Relation heap, Relation index,
+								struct IndexInfo *indexInfo);
+
+/* What the planner should know of a READY index (src/am/art_cost.c). */
+extern bool art_planner_stats(Relation index, BlockNumber *pages,
+							  double *entries, int *height);
+#if PG_VERSION_NUM >= 180000
+extern int	art_tree_height(Relation index);
+#endif
+
+/* ---- planner and executor hooks, put in by _PG_init (src/pg) --------------- */
+extern void art_planner_install(void);
+extern void art_executor_install(void);
+
+/* subphases of pg_stat_progress_create_index (1 is "initializing") */
+#define ART_PHASE_HEAP_SCAN	2	/* scanning table, sorting runs */
+#define ART_PHASE_LOAD		3	/* loading sorted keys */
+
+/*
+ * A run of encoded keys (with TIDs), sorted and loaded when full: shared by
+ * CREATE INDEX and the rebuild (src/am/art_build.c).  Bounded by
+ * maintenance_work_mem.
+ */
+typedef struct ArtRun ArtRun;
+extern ArtRun *art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen,
+							 ArtEntry *e, bool check_unique, Relation heap);
+/* add one entry; loads the run when it is full.  ERROR on NOMEM. */
+extern void art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid,
+						bool alive);
+/* load the rest; returns entries; unique violation -> ERROR as nbtree's build */
+extern uint64 art_run_end(ArtRun *run);
+
+#endif							/* ARTIDX_H */

@@ -1,0 +1,249 @@
+/*
+ * art_check.c
+ *	  Walk the whole tree, verify every invariant, count.
+ *
+ * Each node is looked at under one version; one that changes meanwhile is
+ * looked at again.  A node that is obsolete by the time the walk gets to it is
+ * not the tree's any more: its parent is then read again.  So beside writers
+ * the verdict is about states that existed; the counts are exact when nobody
+ * writes.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "art_olc.h"
+
+#define PATH_MAX_KEPT 8192		/* bytes of the path kept, for the hashes */
+#define WALK_DEPTH 400			/* deeper subtrees are counted by nobody */
+
+typedef struct walk
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	ax_tree_info *out;
+	bool	   *ok;
+	char	   *msg;
+	size_t		msglen;
+	uint8_t		path[PATH_MAX_KEPT];
+} walk;
+
+static void
+complain(walk *w, const char *fmt,...)
+{
+	va_list		ap;
+
+	if (!*w->ok)
+		return;
+	*w->ok = false;
+	va_start(ap, fmt);
+	vsnprintf(w->msg, w->msglen, fmt, ap);
+	va_end(ap);
+}
+
+/* Sample a version, waiting for a writer; false: obsolete, or it took long. */
+static bool
+sample(walk *w, ax_word *word, uint64_t *v)
+{
+	for (int i = 0; i < 100; i++)
+	{
+		*v = ax_word_read(word);
+		if (*v & AX_OBSOLETE)
+			return false;
+		if (!(*v & AX_LOCKED))
+			return true;
+		(void) ax_word_wait(w->cx, word, v);
+	}
+	return false;
+}
+
+/* False: the leaf went. */
+static bool
+walk_leaf(walk *w, art_ref ref, uint32_t d, int lo, int hi)
+{
+	art_leaf   *l = ART_PTR(ref);
+	art_ent		e[ART_LEAF_MAX];
+	uint8_t		buf[ART_VAR_BYTES];
+	uint64_t	v;
+	uint32_t	live;
+	int			n;
+
+	do
+	{
+		if (!sample(w, &l->word, &v))
+			return false;
+		live = ld(&l->live);
+		n = art_leaf_ents(l, e, buf);
+	} while (!ax_word_valid(&l->word, v));
+
+	if (live & ~art_all_live(l->cap))
+		complain(w, "leaf at depth %u: live bitmap %08x beyond capacity %d", d, live, l->cap);
+	if (n == 0)
+		complain(w, "empty leaf at depth %u", d);
+	for (int i = 0; i < n; i++)
+	{
+		if (lo >= 0 && (e[i].p[0] < lo || e[i].p[0] > hi))
+			complain(w, "leaf at depth %u: entry's byte %d outside of its range %d..%d",
+					 d, e[i].p[0], lo, hi);
+		if (d + e[i].len <= PATH_MAX_KEPT && d + e[i].len > AX_TID_BYTES &&
+			(art_leaf_has_fp(l)))
+		{
+			memcpy(w->path + d, e[i].p, e[i].len);
+			if (art_fp(w->path, d + e[i].len - AX_TID_BYTES) != e[i].fp)
+				complain(w, "leaf at depth %u: wrong hash of an entry", d);
+		}
+		for (int j = 0; j < i; j++)
+		{
+			uint32_t	k = e[i].len < e[j].len ? e[i].len : e[j].len;
+
+			if (memcmp(e[i].p, e[j].p, k) == 0)
+				complain(w, "leaf at depth %u: an entry is the same as, or a prefix of, another", d);
+		}
+	}
+	w->out->leaves++;
+	w->out->entries += (uint64_t) n;
+	return true;
+}
+
+static bool
+walk_node(walk *w, art_ref ref, uint32_t d, int level)
+{
+	art_hdr    *h = ART_PTR(ref);
+	uint64_t	v;
+	uint32_t	dd = d + h->plen;
+	bool		first = true;
+
+	if (level > w->out->height)
+		w->out->height = level;
+	if (ART_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || ART_TAG(ref) != h->kind)
+		complain(w, "reference and header of a node at depth %u differ", d);
+	if (level > WALK_DEPTH)
+		return true;
+	if (h->plen && dd <= PATH_MAX_KEPT)
+		memcpy(w->path + d, art_prefix(h), h->plen);
+	if (!sample(w, &h->word, &v))
+		return false;
+
+	/*
+	 * By byte value, not by slot: a change only means that the next byte is
+	 * read from the changed node, and nothing is visited twice.
+	 */
+	for (int c = 0; c < 256;)
+	{
+		art_slot	slots[256];
+		int			ns,
+					i;
+		bool		went;
+		uint64_t	e0,
+					l0,
+					x0;
+
+		do
+		{
+			if (!sample(w, &h->word, &v))
+				return !first;	/* partly walked: let the rest be */
+			ns = art_node_slots_get(h, slots);
+		} while (!ax_word_valid(&h->word, v));
+		if (first)
+		{
+			if (ns != ld(&h->count) && ax_word_valid(&h->word, v))
+				complain(w, "node at depth %u: %d children found, %d counted", d, ns, ld(&h->count));
+			for (i = 1; i < ns; i++)
+				if (slots[i].lo <= slots[i - 1].hi)
+					complain(w, "node at depth %u: separators %d and %d out of order",
+							 d, slots[i - 1].lo, slots[i].lo);
+			for (i = 0; i < ns; i++)
+				if (slots[i].r == 0)
+					complain(w, "node at depth %u: empty slot %d counted", d, i);
+			switch (h->kind)
+			{
+				case ART_N4:
+					w->out->n4++;
+					break;
+				case ART_N16:
+					w->out->n16++;
+					break;
+				case ART_N48:
+					w->out->n48++;
+					break;
+				default:
+					w->out->n256++;
+					break;
+			}
+			first = false;
+		}
+		for (i = 0; i < ns && slots[i].hi < c; i++)
+			;
+		if (i == ns)
+			return true;
+		/* all children from here on, until something moves */
+		went = true;
+		for (; i < ns && went; i++)
+		{
+			e0 = w->out->entries;
+			l0 = w->out->leaves;
+			x0 = w->out->embedded;
+			if (dd < PATH_MAX_KEPT)
+				w->path[dd] = slots[i].lo;
+			if (ART_TAG(slots[i].r) == ART_EMBED)
+			{
+				w->out->embedded++;
+				w->out->entries++;
+			}
+			else if (ART_TAG(slots[i].r) == ART_LEAF)
+				went = walk_leaf(w, slots[i].r, dd, slots[i].lo, slots[i].hi);
+			else
+				went = walk_node(w, slots[i].r, dd + 1, level + 1);
+			if (!went)
+			{
+				/* an obsolete child under an unchanged node is a broken tree */
+				if (ax_word_valid(&h->word, v))
+					complain(w, "node at depth %u: child at byte %d is obsolete", d, slots[i].lo);
+				w->out->entries = e0;
+				w->out->leaves = l0;
+				w->out->embedded = x0;
+				break;
+			}
+			c = slots[i].hi + 1;
+		}
+		if (went)
+			return true;
+		if (!*w->ok)
+			return true;
+	}
+	return true;
+}
+
+ax_status
+art_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t msglen)
+{
+	walk		w;
+	art_ref		ref;
+
+	w.cx = cx;
+	w.s = s;
+	w.out = out;
+	w.ok = ok;
+	w.msg = msg;
+	w.msglen = msglen;
+	memset(out, 0, sizeof(*out));
+	*ok = true;
+	if (msglen)
+		msg[0] = 0;
+	for (int tries = 0; tries < 100; tries++)
+	{
+		bool		done;
+
+		memset(out, 0, sizeof(*out));
+		ref = ldref(&s->root);
+		if (ref == 0)
+			done = true;
+		else if (ART_TAG(ref) == ART_LEAF)
+			done = walk_leaf(&w, ref, 0, -1, -1);
+		else
+			done = walk_node(&w, ref, 0, 1);
+		if (done)
+			break;
+	}
+	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
+	return AX_OK;
+}

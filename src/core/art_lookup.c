@@ -1,0 +1,258 @@
+/*
+ * art_lookup.c
+ *	  Point look-ups under optimistic latch coupling.
+ */
+#include "art_olc.h"
+
+ax_status
+art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	uint8_t		fp = art_fp(key, len - AX_TID_BYTES);
+
+	for (int tries = 0;; tries++)
+	{
+		bool		pess = tries >= ART_MAX_RESTARTS;
+		art_at		P = {.hdr = NULL};
+		art_guard	N;
+		ax_status	x;
+
+		x = art_open(cx, &P.g, &s->root_word, pess);
+		if (x != AX_OK)
+			return x;
+		for (;;)
+		{
+			int			at;
+			art_ref		ref = art_slot_get(s, &P, key, &at);
+			ax_word    *w;
+
+			if (!art_valid(&P.g))
+				break;
+			if (ref == 0 || ART_TAG(ref) == ART_EMBED)
+			{
+				art_close(cx, &P.g, false);
+				return ref && ART_EMBED_TID(ref) == art_tid_at(key + len) ? AX_OK : AX_NOTFOUND;
+			}
+			w = ART_TAG(ref) == ART_LEAF ? &((art_leaf *) ART_PTR(ref))->word :
+				&((art_hdr *) ART_PTR(ref))->word;
+			if (ART_TAG(ref) == ART_LEAF)
+				art_prefetch_leaf(ref);
+			x = art_open(cx, &N, w, pess);
+			if (x == AX_BUSY)
+			{
+				art_close(cx, &P.g, false);
+				return x;
+			}
+			if (x != AX_OK)
+				break;
+			if (!art_valid(&P.g))
+			{
+				art_close(cx, &N, false);
+				break;
+			}
+			if (ART_TAG(ref) == ART_LEAF)
+			{
+				uint32_t	d = P.hdr ? P.d : 0;
+				bool		there = art_leaf_find(ART_PTR(ref), key + d, len - d, fp) >= 0;
+				bool		ok = art_valid(&N);
+
+				art_close(cx, &N, false);
+				if (!ok)
+					break;
+				art_close(cx, &P.g, false);
+				return there ? AX_OK : AX_NOTFOUND;
+			}
+			else
+			{
+				art_hdr    *h = ART_PTR(ref);
+				uint32_t	d = P.hdr ? P.d + 1 : 0;
+				bool		follows = art_match_prefix(h, key, len, d) == h->plen;
+
+				art_close(cx, &P.g, false);
+				P.g = N;
+				P.hdr = h;
+				P.d = d + h->plen;
+				if (!follows)
+				{
+					art_close(cx, &P.g, false);
+					return AX_NOTFOUND;
+				}
+			}
+		}
+		art_close(cx, &P.g, false);
+		art_restarted(cx, s, tries);
+	}
+}
+
+/*
+ * All TIDs of one encoded key.  While the descent is within the columns, one
+ * leaf holds all of them (ranges are cut by bytes, and they share every byte);
+ * where it goes on into the TIDs, an ordered scan of the subtree does it.
+ */
+ax_status
+art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+		   uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	uint8_t		fp = art_fp(prefix, len);
+
+	*n = 0;
+	*more = false;
+	for (int tries = 0; tries < ART_MAX_RESTARTS; tries++)
+	{
+		ax_word    *w = &s->root_word;
+		uint64_t	v = ax_word_read(w);
+		art_ref		ref = ldref(&s->root);
+		uint32_t	d = 0;
+		int			at;
+
+		if (ax_unlikely(v & (AX_LOCKED | AX_OBSOLETE)))
+			goto locked;
+		for (;;)
+		{
+			uint64_t	nv;
+
+			if (ART_IS_NODE(ref))
+			{
+				art_hdr    *h = ART_PTR(ref);
+				uint32_t	plen;
+
+				nv = ax_word_read(&h->word);
+				if (ax_unlikely(nv & (AX_LOCKED | AX_OBSOLETE)))
+				{
+					w = &h->word;
+					v = nv;
+					goto locked;
+				}
+				if (ax_unlikely(!ax_word_valid(w, v)))
+					break;
+				w = &h->word;
+				v = nv;
+				plen = h->plen;
+				if (plen)
+				{
+					uint32_t	m = art_match_prefix(h, prefix, len, d);
+
+					if (m < plen && m < len - d)
+						return AX_OK;	/* immutable and reached: not there */
+					d += plen;
+				}
+				if (ax_unlikely(d >= len))
+					goto scan;
+				ref = art_find(h, ART_TAG(ref), prefix[d], &at);
+				if (ART_TAG(ref) == ART_LEAF)
+					continue;
+				if (ref == 0)
+				{
+					if (ax_unlikely(!ax_word_valid(w, v)))
+						break;
+					return AX_OK;
+				}
+				d++;
+				if (ART_TAG(ref) == ART_EMBED)
+				{
+					if (ax_unlikely(!ax_word_valid(w, v)))
+						break;
+					if (ax_unlikely(d != len))
+						goto scan;
+					if (max == 0)
+						*more = true;
+					else
+						tids[(*n)++] = ART_EMBED_TID(ref);
+					return AX_OK;
+				}
+				continue;
+			}
+			if (ref == 0)
+			{
+				if (ax_unlikely(!ax_word_valid(w, v)))
+					break;
+				return AX_OK;
+			}
+			/* a leaf: suffixes from depth d on */
+			{
+				art_leaf   *l = ART_PTR(ref);
+				uint32_t	m,
+							k = 0;
+				uint32_t	rest = len - d;
+
+				art_prefetch_leaf(ref);
+				nv = ax_word_read(&l->word);
+				if (ax_unlikely(nv & (AX_LOCKED | AX_OBSOLETE)))
+				{
+					w = &l->word;
+					v = nv;
+					goto locked;
+				}
+				if (ax_unlikely(!ax_word_valid(w, v)))
+					break;
+				m = ld(&l->live);
+				if (ax_likely(l->flags == 0))
+				{
+					uint32_t	wd = l->w;
+					const uint8_t *base = l->body + l->cap;
+
+					if (wd == rest + AX_TID_BYTES)
+					{
+						m &= art_fp_match(l->body, l->cap, fp);
+						for (; m; m &= m - 1)
+						{
+							const uint8_t *p = base + (uint32_t) __builtin_ctz(m) * wd;
+
+							if (!art_equal(p, prefix + d, rest))
+								continue;
+							if (k < max)
+								tids[k] = art_tid_at(p + wd);
+							k++;
+						}
+					}
+				}
+				else
+				{
+					if (l->flags & ART_F_VAR)
+						m &= art_fp_match(art_leaf_fp(l), l->cap, fp);
+					for (; m; m &= m - 1)
+					{
+						uint32_t	wd;
+						const uint8_t *p = art_leaf_entry(l, __builtin_ctz(m), &wd);
+
+						if (wd != rest + AX_TID_BYTES || !art_equal(p, prefix + d, rest))
+							continue;
+						if (k < max)
+							tids[k] = art_tid_at(p + wd);
+						k++;
+					}
+				}
+				if (ax_unlikely(!ax_word_valid(&l->word, nv)))
+					break;
+				if (k > max)
+					goto scan;	/* which are the first needs order */
+				for (uint32_t i = 1; i < k; i++)
+				{
+					uint64_t	t = tids[i];
+					uint32_t	j = i;
+
+					for (; j > 0 && tids[j - 1] > t; j--)
+						tids[j] = tids[j - 1];
+					tids[j] = t;
+				}
+				*n = k;
+				return AX_OK;
+			}
+		}
+		if (0)
+		{
+	locked:
+			if (v & AX_LOCKED)
+			{
+				ax_status	x = ax_word_wait(cx, w, &v);
+
+				if (x != AX_OK)
+					return x;
+			}
+		}
+		art_restarted(cx, s, tries);
+	}
+
+scan:
+	return art_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+}
+

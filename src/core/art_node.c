@@ -1,0 +1,634 @@
+/*
+ * art_node.c
+ *	  Inner nodes and packed leaves: making, filling, changing one of them.
+ *
+ * Everything here works on a node that is private to the caller or latched by
+ * it, unless it says "racy".
+ */
+#include "art_node.h"
+
+void
+art_count_node(ax_ctx *cx, ax_store *s, unsigned kind, int d)
+{
+	switch (kind)
+	{
+		case ART_N4:
+			AX_COUNT(cx, s, n4, d);
+			break;
+		case ART_N16:
+			AX_COUNT(cx, s, n16, d);
+			break;
+		case ART_N48:
+			AX_COUNT(cx, s, n48, d);
+			break;
+		default:
+			AX_COUNT(cx, s, n256, d);
+			break;
+	}
+}
+
+/* A private, empty node; NULL when there is no memory. */
+art_hdr *
+art_node_new(ax_ctx *cx, ax_store *s, unsigned kind, const uint8_t *prefix,
+			 uint32_t plen, bool reserve)
+{
+	uint32_t	base = art_node_base(kind);
+	art_hdr    *h = ax_alloc(cx, s, art_node_size(kind, plen), reserve);
+
+	if (!h)
+		return NULL;
+	memset(h, 0, base);
+	atomic_init(&h->word, AX_WORD_INIT);
+	h->kind = (uint8_t) kind;
+	h->plen = plen;
+	if (plen)
+		memcpy(art_prefix(h), prefix, plen);
+	art_count_node(cx, s, kind, 1);
+	return h;
+}
+
+void
+art_node_unalloc(ax_ctx *cx, ax_store *s, art_hdr *h)
+{
+	art_count_node(cx, s, h->kind, -1);
+	ax_unalloc(cx, s, h, art_node_size(h->kind, h->plen));
+}
+
+void
+art_node_retire(ax_ctx *cx, ax_store *s, art_hdr *h)
+{
+	art_count_node(cx, s, h->kind, -1);
+	ax_retire(cx, s, h, art_node_size(h->kind, h->plen));
+}
+
+/* ---- slots ---------------------------------------------------------------- */
+
+void
+art_node_range(art_hdr *h, uint8_t c, int *lo, int *hi)
+{
+	int			at;
+	art_ref		r = art_find(h, h->kind, c, &at);
+	int			a = c,
+				b = c;
+
+	if (ART_TAG(r) != ART_LEAF)
+	{
+		*lo = *hi = c;
+		return;
+	}
+	if (h->kind <= ART_N16)
+	{
+		int			n = ld(&h->count);
+
+		a = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at) : art_n16_sep((art_n16 *) h, at);
+		b = 255;
+		if (at + 1 < n)
+			b = (h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at + 1) :
+				 art_n16_sep((art_n16 *) h, at + 1)) - 1;
+	}
+	else if (h->kind == ART_N48)
+	{
+		art_n48    *p = (art_n48 *) h;
+		uint8_t		i = ld(&p->index[c]);
+
+		while (a > 0 && ld(&p->index[a - 1]) == i)
+			a--;
+		while (b < 255 && ld(&p->index[b + 1]) == i)
+			b++;
+	}
+	else
+	{
+		art_n256   *p = (art_n256 *) h;
+
+		while (a > 0 && ld(&p->child[a - 1]) == r)
+			a--;
+		while (b < 255 && ld(&p->child[b + 1]) == r)
+			b++;
+	}
+	*lo = a;
+	*hi = b;
+}
+
+/* Open or close a gap in sorted separators and children. */
+static void
+sorted_insert(art_hdr *h, int i, uint8_t c, art_ref r)
+{
+	int			n = ld(&h->count);
+
+	if (h->kind == ART_N4)
+	{
+		art_n4	   *p = (art_n4 *) h;
+		uint32_t	s = ld(&p->sep);
+		uint32_t	low = i ? s & ((UINT32_C(1) << (8 * i)) - 1) : 0;
+		uint32_t	high = i < 3 ? (s >> (8 * i)) << (8 * i + 8) : 0;
+
+		for (int j = n; j > i; j--)
+			st(&p->child[j], ld(&p->child[j - 1]));
+		stref(&p->child[i], r);
+		st(&p->sep, low | ((uint32_t) c << (8 * i)) | high);
+	}
+	else
+	{
+		art_n16    *p = (art_n16 *) h;
+		uint8_t		b[16];
+		uint64_t	w[2];
+
+		w[0] = ld(&p->sep[0]);
+		w[1] = ld(&p->sep[1]);
+		memcpy(b, w, 16);
+		memmove(b + i + 1, b + i, (size_t) (n - i));
+		b[i] = c;
+		memcpy(w, b, 16);
+		for (int j = n; j > i; j--)
+			st(&p->child[j], ld(&p->child[j - 1]));
+		stref(&p->child[i], r);
+		st(&p->sep[0], w[0]);
+		st(&p->sep[1], w[1]);
+	}
+	st(&h->count, (uint16_t) (n + 1));
+}
+
+void
+art_node_add(art_hdr *h, uint8_t c, int lo, int hi, art_ref child)
+{
+	switch (h->kind)
+	{
+		case ART_N4:
+			sorted_insert(h, art_n4_rank(ld(&((art_n4 *) h)->sep), ld(&h->count), c), c, child);
+			break;
+		case ART_N16:
+			sorted_insert(h, art_n16_rank(ld(&((art_n16 *) h)->sep[0]),
+										  ld(&((art_n16 *) h)->sep[1]),
+										  ld(&h->count), c), c, child);
+			break;
+		case ART_N48:
+			{
+				art_n48    *p = (art_n48 *) h;
+				int			i = ld(&h->count);
+
+				/* slots are used densely until a removal leaves a hole */
+				if (ld(&p->child[i]) != 0)
+					for (i = 0; ld(&p->child[i]) != 0; i++)
+						;
+				stref(&p->child[i], child);
+				for (int x = lo; x <= hi; x++)
+					st(&p->index[x], (uint8_t) (i + 1));
+				st(&h->count, (uint16_t) (ld(&h->count) + 1));
+				break;
+			}
+		default:
+			for (int x = lo; x <= hi; x++)
+				stref(&((art_n256 *) h)->child[x], child);
+			st(&h->count, (uint16_t) (ld(&h->count) + 1));
+			break;
+	}
+}
+
+void
+art_node_set(art_hdr *h, uint8_t c, art_ref r)
+{
+	int			at,
+				lo,
+				hi;
+
+	switch (h->kind)
+	{
+		case ART_N4:
+			(void) art_find(h, ART_N4, c, &at);
+			stref(&((art_n4 *) h)->child[at], r);
+			break;
+		case ART_N16:
+			(void) art_find(h, ART_N16, c, &at);
+			stref(&((art_n16 *) h)->child[at], r);
+			break;
+		case ART_N48:
+			(void) art_find(h, ART_N48, c, &at);
+			stref(&((art_n48 *) h)->child[at], r);
+			break;
+		default:
+			art_node_range(h, c, &lo, &hi);
+			for (int x = lo; x <= hi; x++)
+				stref(&((art_n256 *) h)->child[x], r);
+			break;
+	}
+}
+
+void
+art_node_narrow(art_hdr *h, uint8_t c, uint8_t b, art_ref r)
+{
+	int			at,
+				lo,
+				hi;
+
+	art_node_range(h, c, &lo, &hi);
+	(void) art_find(h, h->kind, c, &at);
+	switch (h->kind)
+	{
+		case ART_N4:
+			{
+				art_n4	   *p = (art_n4 *) h;
+				uint32_t	s = ld(&p->sep);
+
+				s = (s & ~(UINT32_C(0xFF) << (8 * at))) | ((uint32_t) b << (8 * at));
+				stref(&p->child[at], r);
+				st(&p->sep, s);
+				break;
+			}
+		case ART_N16:
+			{
+				art_n16    *p = (art_n16 *) h;
+				uint64_t	s = ld(&p->sep[at >> 3]);
+				int			sh = 8 * (at & 7);
+
+				s = (s & ~(UINT64_C(0xFF) << sh)) | ((uint64_t) b << sh);
+				stref(&p->child[at], r);
+				st(&p->sep[at >> 3], s);
+				break;
+			}
+		case ART_N48:
+			for (int x = lo; x <= hi; x++)
+				if (x != b)
+					st(&((art_n48 *) h)->index[x], 0);
+			stref(&((art_n48 *) h)->child[at], r);
+			break;
+		default:
+			for (int x = lo; x <= hi; x++)
+				stref(&((art_n256 *) h)->child[x], x == b ? r : 0);
+			break;
+	}
+}
+
+void
+art_node_del(art_hdr *h, uint8_t c)
+{
+	int			at,
+				lo,
+				hi,
+				n = ld(&h->count);
+
+	art_node_range(h, c, &lo, &hi);
+	(void) art_find(h, h->kind, c, &at);
+	switch (h->kind)
+	{
+		case ART_N4:
+			{
+				art_n4	   *p = (art_n4 *) h;
+				uint32_t	s = ld(&p->sep);
+				uint32_t	low = at ? s & ((UINT32_C(1) << (8 * at)) - 1) : 0;
+				uint32_t	high = at < 3 ? (s >> (8 * at + 8)) << (8 * at) : 0;
+
+				for (int j = at; j + 1 < n; j++)
+					stref(&p->child[j], ld(&p->child[j + 1]));
+				st(&p->child[n - 1], 0);
+				st(&p->sep, low | high);
+				break;
+			}
+		case ART_N16:
+			{
+				art_n16    *p = (art_n16 *) h;
+				uint8_t		b[17] = {0};
+				uint64_t	w[2];
+
+				w[0] = ld(&p->sep[0]);
+				w[1] = ld(&p->sep[1]);
+				memcpy(b, w, 16);
+				memmove(b + at, b + at + 1, (size_t) (16 - at));
+				memcpy(w, b, 16);
+				for (int j = at; j + 1 < n; j++)
+					stref(&p->child[j], ld(&p->child[j + 1]));
+				st(&p->child[n - 1], 0);
+				st(&p->sep[0], w[0]);
+				st(&p->sep[1], w[1]);
+				break;
+			}
+		case ART_N48:
+			for (int x = lo; x <= hi; x++)
+				st(&((art_n48 *) h)->index[x], 0);
+			st(&((art_n48 *) h)->child[at], 0);
+			break;
+		default:
+			for (int x = lo; x <= hi; x++)
+				st(&((art_n256 *) h)->child[x], 0);
+			break;
+	}
+	st(&h->count, (uint16_t) (n - 1));
+}
+
+/* All slots in order; in Node4/16 a leaf's range is closed at the next one. */
+int
+art_node_slots_get(art_hdr *h, art_slot *out)
+{
+	int			n = 0;
+
+	if (h->kind <= ART_N16)
+	{
+		n = ld(&h->count);
+		for (int i = 0; i < n; i++)
+		{
+			out[i].lo = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, i) : art_n16_sep((art_n16 *) h, i);
+			out[i].r = ldref(h->kind == ART_N4 ? &((art_n4 *) h)->child[i] : &((art_n16 *) h)->child[i]);
+		}
+		for (int i = 0; i < n; i++)
+			out[i].hi = ART_TAG(out[i].r) != ART_LEAF ? out[i].lo :
+				i + 1 < n ? (uint8_t) (out[i + 1].lo - 1) : 255;
+		return n;
+	}
+	for (int c = 0; c < 256; c++)
+	{
+		art_ref		r;
+
+		if (h->kind == ART_N48)
+		{
+			int			i = ld(&((art_n48 *) h)->index[c]);
+
+			if (i == 0)
+				continue;
+			r = ldref(&((art_n48 *) h)->child[i - 1]);
+		}
+		else
+		{
+			r = ldref(&((art_n256 *) h)->child[c]);
+			if (r == 0)
+				continue;
+		}
+		if (n > 0 && ART_TAG(r) == ART_LEAF && out[n - 1].r == r)
+		{
+			out[n - 1].hi = (uint8_t) c;
+			continue;
+		}
+		out[n].r = r;
+		out[n].lo = out[n].hi = (uint8_t) c;
+		n++;
+	}
+	return n;
+}
+
+void
+art_node_fill(art_hdr *to, const art_slot *s, int n)
+{
+	for (int i = 0; i < n; i++)
+		art_node_add(to, s[i].lo, s[i].lo, s[i].hi, s[i].r);
+}
+
+/* ---- leaves --------------------------------------------------------------- */
+
+static bool
+same_len(const art_ent *e, uint64_t n)
+{
+	for (uint64_t i = 1; i < n; i++)
+		if (e[i].len != e[0].len)
+			return false;
+	return true;
+}
+
+static bool
+is_fixed(const art_ent *e, uint64_t n, uint32_t off)
+{
+	return e[0].len - off <= 255 && same_len(e, n);
+}
+
+/* Can these live in one leaf? */
+bool
+art_leaf_fits(const art_ent *e, uint64_t n, uint32_t off)
+{
+	uint64_t	bytes;
+
+	if (n == 1)
+		return true;
+	if (n > ART_LEAF_MAX)
+		return false;
+	if (is_fixed(e, n, off))
+		return art_fix_size((int) n, (int) (e[0].len - off)) <= ART_FIX_BYTES;
+	bytes = art_var_slots_off((int) n) + 4 * n;
+	for (uint64_t i = 0; i < n; i++)
+		bytes += e[i].len - off;
+	return bytes <= ART_VAR_BYTES;
+}
+
+/* Capacity that a growing leaf of n entries gets. */
+int
+art_leaf_stepcap(int n)
+{
+	if (n <= 4)
+		return 4;
+	n = (n + 7) & ~7;
+	return n > ART_LEAF_MAX ? ART_LEAF_MAX : n;
+}
+
+static void
+put_at(art_leaf *l, int i, const uint8_t *suffix, uint32_t len, uint8_t fp)
+{
+	if (l->flags & ART_F_VAR)
+	{
+		uint32_t   *used = art_leaf_u32(l, 1);
+		art_slot16 *sl = art_var_slot(l, i);
+
+		art_copy_in((uint8_t *) l + *used, suffix, len);
+		st(&sl->off, (uint16_t) *used);
+		st(&sl->len, (uint16_t) len);
+		__atomic_store_n(used, *used + len, __ATOMIC_RELAXED);
+	}
+	else
+		art_copy_in(l->body + (l->w > AX_TID_BYTES ? l->cap : 0) + (uint32_t) i * l->w,
+					suffix, len);
+	if (art_leaf_has_fp(l))
+		__atomic_store_n(art_leaf_fp(l) + i, fp, __ATOMIC_RELAXED);
+	st(&l->live, ld(&l->live) | (1u << i));
+}
+
+art_ref
+art_leaf_new(ax_ctx *cx, ax_store *s, const art_ent *e, int n, uint32_t off,
+			 int cap, bool reserve)
+{
+	art_leaf   *l;
+	uint32_t	size,
+				total;
+	int			w = 0,
+				flags = 0;
+
+	if (cap < n)
+		cap = n;
+	if (is_fixed(e, (uint64_t) n, off))
+	{
+		w = (int) (e[0].len - off);
+		while (cap > n && art_fix_size(cap, w) > ART_FIX_BYTES)
+			cap--;
+		size = art_fix_size(cap, w);
+		total = ax_alloc_size(size);
+		while (cap < ART_LEAF_MAX && art_fix_size(cap + 1, w) <= total)
+			cap++;
+	}
+	else
+	{
+		uint32_t	heap = 0;
+
+		for (int i = 0; i < n; i++)
+			heap += e[i].len - off;
+		if (n == 1 && art_var_slots_off(4) + 16 + heap > ART_VAR_BYTES / 4)
+		{
+			flags = ART_F_ONE;
+			cap = 1;
+			size = 24 + heap;
+		}
+		else
+		{
+			flags = ART_F_VAR;
+			/* room for as many more of the mean length */
+			for (;;)
+			{
+				size = art_var_slots_off(cap) + 4 * (uint32_t) cap + heap +
+					heap / (uint32_t) n * (uint32_t) (cap - n);
+				if (cap == n || size <= ART_VAR_BYTES)
+					break;
+				cap--;
+			}
+		}
+		total = ax_alloc_size(size);
+	}
+	l = ax_alloc(cx, s, size, reserve);
+	if (!l)
+		return 0;
+	atomic_init(&l->word, AX_WORD_INIT);
+	atomic_init(&l->live, 0);
+	l->cap = (uint8_t) cap;
+	l->w = (uint8_t) w;
+	l->flags = (uint8_t) flags;
+	l->pad = 0;
+	if (flags == ART_F_ONE)
+	{
+		*art_leaf_u32(l, 0) = size;
+		*art_leaf_u32(l, 1) = e[0].len - off;
+		memcpy(l->body + 8, e[0].p + off, e[0].len - off);
+		atomic_init(&l->live, 1);
+	}
+	else
+	{
+		if (flags == ART_F_VAR)
+		{
+			/* not beyond what a copy of the entries has room for */
+			*art_leaf_u32(l, 0) = total < ART_VAR_BYTES ? total : ART_VAR_BYTES;
+			*art_leaf_u32(l, 1) = art_var_slots_off(cap) + 4 * (uint32_t) cap;
+			memset(art_var_slot(l, 0), 0, 4 * (size_t) cap);
+		}
+		for (int i = 0; i < n; i++)
+			put_at(l, i, e[i].p + off, e[i].len - off, e[i].fp);
+	}
+	AX_COUNT(cx, s, leaves, 1);
+	total /= AX_LINE;
+	return (uint64_t) (uintptr_t) l | ART_LEAF |
+		((uint64_t) (total > 255 ? 255 : total) << 48);
+}
+
+void
+art_leaf_unalloc(ax_ctx *cx, ax_store *s, art_leaf *l)
+{
+	AX_COUNT(cx, s, leaves, -1);
+	ax_unalloc(cx, s, l, art_leaf_size(l));
+}
+
+void
+art_leaf_retire(ax_ctx *cx, ax_store *s, art_leaf *l)
+{
+	AX_COUNT(cx, s, leaves, -1);
+	ax_retire(cx, s, l, art_leaf_size(l));
+}
+
+/* Racy. */
+int
+art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
+{
+	uint32_t	m = ld(&l->live);
+
+	if (ax_likely(l->flags == 0))
+	{
+		uint32_t	w = l->w;
+		const uint8_t *base;
+
+		if (w != len)
+			return -1;
+		if (w > AX_TID_BYTES)
+		{
+			m &= art_fp_match(l->body, l->cap, fp);
+			base = l->body + l->cap;
+		}
+		else
+			base = l->body;
+		while (m)
+		{
+			int			i = __builtin_ctz(m);
+
+			if (art_equal(base + (uint32_t) i * w, suffix, w))
+				return i;
+			m &= m - 1;
+		}
+		return -1;
+	}
+	if (l->flags & ART_F_VAR)
+		m &= art_fp_match(art_leaf_fp(l), l->cap, fp);
+	while (m)
+	{
+		int			i = __builtin_ctz(m);
+		uint32_t	n;
+		const uint8_t *p = art_leaf_entry(l, i, &n);
+
+		if (n == len && art_equal(p, suffix, n))
+			return i;
+		m &= m - 1;
+	}
+	return -1;
+}
+
+/* Racy (a hint until the leaf is latched at the version it was read at). */
+bool
+art_leaf_room(art_leaf *l, uint32_t len)
+{
+	if (ld(&l->live) == art_all_live(l->cap) || (l->flags & ART_F_ONE))
+		return false;
+	if (l->flags & ART_F_VAR)
+		return __atomic_load_n(art_leaf_u32(l, 1), __ATOMIC_RELAXED) + len <= *art_leaf_u32(l, 0);
+	return l->w == len;
+}
+
+bool
+art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
+{
+	if (!art_leaf_room(l, len))
+		return false;
+	put_at(l, __builtin_ctz(~ld(&l->live)), suffix, len, fp);
+	return true;
+}
+
+/* Racy. */
+int
+art_leaf_ents(art_leaf *l, art_ent *e, uint8_t *buf)
+{
+	uint32_t	m = ld(&l->live) & art_all_live(l->cap);
+	uint32_t	used = 0;
+	int			n = 0;
+
+	for (; m; m &= m - 1)
+	{
+		int			i = __builtin_ctz(m);
+		uint32_t	len;
+		const uint8_t *p = art_leaf_entry(l, i, &len);
+
+		if (l->flags & ART_F_ONE)
+		{
+			/* so long that the bytes hashed are all in the suffix */
+			e[n].p = p;
+			e[n].fp = art_fp(p, len - AX_TID_BYTES);
+		}
+		else
+		{
+			if (used + len > ART_VAR_BYTES)
+				break;			/* torn */
+			art_copy_out(buf + used, p, len);
+			e[n].p = buf + used;
+			e[n].fp = art_leaf_has_fp(l) ? art_load1(art_leaf_fp(l) + i) : 0;
+			used += len;
+		}
+		e[n].len = len;
+		n++;
+	}
+	return n;
+}

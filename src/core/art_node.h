@@ -1,0 +1,615 @@
+/*
+ * art_node.h
+ *	  The adaptive radix tree's layouts: child references, inner nodes, packed
+ *	  leaves, and the accessors that racing readers use.
+ *
+ * Inner nodes after Leis et al., "The Adaptive Radix Tree" (ICDE 2013), with
+ * two changes.  Headers are immutable: kind and prefix never change after
+ * publication; a change of prefix copies the node.  And below a node a slot is
+ * either exact (an inner node or an embedded TID hangs at one byte value,
+ * which is consumed) or a packed leaf that covers a range of byte values
+ * (nothing is consumed: its entries keep the byte).  In Node4/16, which are
+ * sorted, slot i is a separator: a leaf there covers [sep[i], sep[i + 1] - 1].
+ * In Node48/256 the same index or reference repeats over the range.
+ *
+ * A packed leaf holds up to 32 entries (suffix of the key from the depth of
+ * the leaf's slot, TID included) under a live bitmap, unsorted, with a
+ * one-byte hash of the column part of the key for each, compared by SIMD.
+ *
+ * Readers race with writers on the mutable fields.  Those are C11 atomics
+ * (relaxed; the latch word orders them) except the bytes of leaf entries,
+ * which are copied with plain loads and thrown away unless the leaf's word
+ * validates; under ThreadSanitizer they are read byte by byte atomically.
+ */
+#ifndef ART_NODE_H
+#define ART_NODE_H
+
+#if defined(__SSE2__) && !defined(AX_NO_SIMD)
+#include <emmintrin.h>
+#endif
+
+#include "ax_internal.h"
+
+/* ---- child references ---------------------------------------------------
+ *
+ * 0: none.  Else the tag in the low four bits:
+ *	embedded	63..16 TID
+ *	leaf		63..56 unused, 55..48 lines to prefetch, 47..6 address
+ *	node		63..56 prefix length (255: see the header), 47..6 address
+ */
+typedef uint64_t art_ref;
+
+#define ART_TAG(r)		((unsigned) ((r) & 15))
+#define ART_EMBED		1u
+#define ART_LEAF		2u
+#define ART_N4			4u
+#define ART_N16			5u
+#define ART_N48			6u
+#define ART_N256		7u
+#define ART_IS_NODE(r)	(((r) & 12) == 4)
+#define ART_ADDR_MASK	UINT64_C(0x0000FFFFFFFFFFC0)
+#define ART_PTR(r)		((void *) (uintptr_t) ((r) & ART_ADDR_MASK))
+#define ART_PLEN(r)		((uint32_t) ((r) >> 56))
+#define ART_EMBED_REF(tid)	(((uint64_t) (tid) << 16) | ART_EMBED)
+#define ART_EMBED_TID(r)	((r) >> 16)
+
+/* ---- inner nodes --------------------------------------------------------- */
+
+typedef struct art_hdr
+{
+	ax_word		word;
+	_Atomic uint16_t count;		/* children (distinct), 0 transiently */
+	uint8_t		kind;			/* immutable */
+	uint8_t		pad;
+	uint32_t	plen;			/* immutable */
+} art_hdr;
+
+#define ART_INLINE4 12
+#define ART_INLINE16 32
+#define ART_INLINE48 48
+#define ART_INLINE256 48
+
+typedef struct art_n4
+{
+	art_hdr		h;
+	_Atomic uint32_t sep;		/* byte i: separator i, sorted */
+	uint8_t		prefix[ART_INLINE4];
+	_Atomic uint64_t child[4];
+} art_n4;
+
+typedef struct art_n16
+{
+	art_hdr		h;
+	_Atomic uint64_t sep[2];
+	uint8_t		prefix[ART_INLINE16];
+	_Atomic uint64_t child[16];
+} art_n16;
+
+typedef struct art_n48
+{
+	art_hdr		h;
+	uint8_t		prefix[ART_INLINE48];
+	_Atomic uint8_t index[256]; /* slot + 1, 0: none */
+	_Atomic uint64_t child[48]; /* 0: free slot */
+} art_n48;
+
+typedef struct art_n256
+{
+	art_hdr		h;
+	uint8_t		prefix[ART_INLINE256];
+	_Atomic uint64_t child[256];
+} art_n256;
+
+_Static_assert(sizeof(art_hdr) == 16, "header is two words");
+_Static_assert(sizeof(art_n4) == 64, "Node4 is one line");
+_Static_assert(sizeof(art_n16) == 192, "Node16 is three lines");
+_Static_assert(sizeof(art_n48) == 704, "Node48 is eleven lines");
+_Static_assert(sizeof(art_n256) == 2112, "Node256 is 33 lines");
+
+static inline uint32_t
+art_node_base(unsigned kind)
+{
+	static const uint16_t size[4] = {64, 192, 704, 2112};
+
+	return size[kind - ART_N4];
+}
+
+static inline uint32_t
+art_node_inline(unsigned kind)
+{
+	static const uint8_t len[4] = {ART_INLINE4, ART_INLINE16, ART_INLINE48, ART_INLINE256};
+
+	return len[kind - ART_N4];
+}
+
+static inline int
+art_node_slots(unsigned kind)
+{
+	static const uint16_t n[4] = {4, 16, 48, 256};
+
+	return n[kind - ART_N4];
+}
+
+/* Bytes to allocate: a prefix too long for its place lies behind the node. */
+static inline uint32_t
+art_node_size(unsigned kind, uint32_t plen)
+{
+	return art_node_base(kind) + (plen > art_node_inline(kind) ? plen : 0);
+}
+
+static inline uint8_t *
+art_prefix(art_hdr *h)
+{
+	static const uint8_t where[4] = {20, 32, 16, 16};
+
+	if (h->plen > art_node_inline(h->kind))
+		return (uint8_t *) h + art_node_base(h->kind);
+	return (uint8_t *) h + where[h->kind - ART_N4];
+}
+
+static inline art_ref
+art_node_ref(art_hdr *h)
+{
+	return (uint64_t) (uintptr_t) h | h->kind |
+		((uint64_t) (h->plen > 255 ? 255 : h->plen) << 56);
+}
+
+#define ld(p)		atomic_load_explicit(p, memory_order_relaxed)
+#define st(p, v)	atomic_store_explicit(p, v, memory_order_relaxed)
+/* child references publish what they point to */
+#define ldref(p)	atomic_load_explicit(p, memory_order_acquire)
+#define stref(p, v)	atomic_store_explicit(p, v, memory_order_release)
+
+/* ---- leaves --------------------------------------------------------------- */
+
+#define ART_LEAF_MAX 32			/* entries */
+#define ART_FIX_BYTES 2048		/* of a leaf of more than one entry */
+#define ART_VAR_BYTES 4096
+
+#define ART_F_VAR 1				/* entries of several lengths: slot array */
+#define ART_F_ONE 2				/* a single long entry */
+
+typedef struct art_leaf
+{
+	ax_word		word;
+	_Atomic uint32_t live;		/* bitmap */
+	uint8_t		cap;			/* immutable, as are the next two */
+	uint8_t		w;				/* entry width, 0 unless fixed */
+	uint8_t		flags;
+	uint8_t		pad;
+	uint8_t		body[];
+} art_leaf;
+
+/*
+ * Fixed: [fp[cap] if w > 6] entries[cap][w].
+ * VAR:   u32 size, u32 used, fp[cap], pad to 4, {u16 off, u16 len}[cap], heap.
+ * ONE:   u32 size, u32 len, bytes.
+ * Suffixes of at most six bytes are within the TID: no hash then.
+ */
+_Static_assert(offsetof(art_leaf, body) == 16, "leaf header is two words");
+
+typedef struct art_slot16
+{
+	_Atomic uint16_t off;
+	_Atomic uint16_t len;
+} art_slot16;
+
+static inline uint32_t *
+art_leaf_u32(art_leaf *l, int i)
+{
+	return (uint32_t *) (void *) l->body + i;
+}
+
+static inline bool
+art_leaf_has_fp(const art_leaf *l)
+{
+	return (l->flags & ART_F_VAR) || (l->flags == 0 && l->w > AX_TID_BYTES);
+}
+
+static inline uint8_t *
+art_leaf_fp(art_leaf *l)
+{
+	return l->flags & ART_F_VAR ? l->body + 8 : l->body;
+}
+
+static inline uint32_t
+art_var_slots_off(int cap)
+{
+	return 24 + (((uint32_t) cap + 3) & ~3u);
+}
+
+static inline art_slot16 *
+art_var_slot(art_leaf *l, int i)
+{
+	return (art_slot16 *) (void *) ((uint8_t *) l + art_var_slots_off(l->cap)) + i;
+}
+
+static inline uint32_t
+art_fix_size(int cap, int w)
+{
+	return 16 + (uint32_t) cap * (uint32_t) (w + (w > AX_TID_BYTES));
+}
+
+/* What was asked of the allocator for this leaf. */
+static inline uint32_t
+art_leaf_size(art_leaf *l)
+{
+	if (l->flags)
+		return *art_leaf_u32(l, 0);
+	return art_fix_size(l->cap, l->w);
+}
+
+static inline uint32_t
+art_all_live(int cap)
+{
+	return cap >= 32 ? 0xFFFFFFFFu : (1u << cap) - 1;
+}
+
+/* ---- racing bytes --------------------------------------------------------- */
+
+static inline uint64_t
+art_load8(const uint8_t *p)
+{
+	uint64_t	x;
+
+#ifdef AX_TSAN
+	x = 0;
+	for (int i = 0; i < 8; i++)
+		x |= (uint64_t) __atomic_load_n(p + i, __ATOMIC_RELAXED) << (8 * i);
+#else
+	memcpy(&x, p, 8);
+#endif
+	return x;
+}
+
+static inline uint32_t
+art_load4(const uint8_t *p)
+{
+	uint32_t	x;
+
+#ifdef AX_TSAN
+	x = 0;
+	for (int i = 0; i < 4; i++)
+		x |= (uint32_t) __atomic_load_n(p + i, __ATOMIC_RELAXED) << (8 * i);
+#else
+	memcpy(&x, p, 4);
+#endif
+	return x;
+}
+
+static inline uint8_t
+art_load1(const uint8_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Copy out of a racing leaf. */
+static inline void
+art_copy_out(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	for (uint32_t i = 0; i < n; i++)
+		dst[i] = __atomic_load_n(src + i, __ATOMIC_RELAXED);
+#else
+	memcpy(dst, src, n);
+#endif
+}
+
+/* Copy into a leaf that readers may be reading (latched), or a private one. */
+static inline void
+art_copy_in(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(dst + i, src[i], __ATOMIC_RELAXED);
+#else
+	memcpy(dst, src, n);
+#endif
+}
+
+/* Are n racing bytes at a equal to those at b?  Reads nothing beyond either. */
+static inline bool
+art_equal(const uint8_t *a, const uint8_t *b, uint32_t n)
+{
+	if (n >= 8)
+	{
+		uint32_t	i = 0;
+
+		for (; i + 8 <= n; i += 8)
+			if (art_load8(a + i) != art_load8(b + i))
+				return false;
+		return art_load8(a + n - 8) == art_load8(b + n - 8);
+	}
+	if (n >= 4)
+		return art_load4(a) == art_load4(b) &&
+			art_load4(a + n - 4) == art_load4(b + n - 4);
+	for (uint32_t i = 0; i < n; i++)
+		if (art_load1(a + i) != art_load1(b + i))
+			return false;
+	return true;
+}
+
+/* The first eight of n bytes as a big-endian number, zero-filled. */
+static inline uint64_t
+art_be8(const uint8_t *p, uint32_t n)
+{
+	uint64_t	x;
+
+	if (n >= 8)
+		return __builtin_bswap64(art_load8(p));
+	x = 0;
+	for (uint32_t i = 0; i < n; i++)
+		x |= (uint64_t) art_load1(p + i) << (56 - 8 * i);
+	return x;
+}
+
+/* The TID: the last six bytes of a key that ends at end. */
+static inline uint64_t
+art_tid_at(const uint8_t *end)
+{
+	return ((uint64_t) art_load1(end - 6) << 40) | ((uint64_t) art_load1(end - 5) << 32) |
+		__builtin_bswap32(art_load4(end - 4));
+}
+
+/*
+ * One-byte hash of the column part of a key (len bytes, TID not counted): of
+ * its last sixteen bytes.  It does not depend on the depth, so it moves with
+ * the entry from leaf to leaf.
+ */
+static inline uint8_t
+art_fp(const uint8_t *key, uint32_t len)
+{
+	uint64_t	h;
+
+	if (len >= 8)
+	{
+		memcpy(&h, key + len - 8, 8);
+		if (len >= 16)
+		{
+			uint64_t	g;
+
+			memcpy(&g, key + len - 16, 8);
+			h ^= (g << 23) | (g >> 41);
+		}
+	}
+	else
+	{
+		h = len;
+		for (uint32_t i = 0; i < len; i++)
+			h = (h << 8) | key[i];
+	}
+	h ^= h >> 32;
+	return (uint8_t) ((h * UINT64_C(0x9E3779B97F4A7C15)) >> 56);
+}
+
+/* Bitmap of the fingerprints equal to f.  May read up to 32 bytes at fp. */
+static inline uint32_t
+art_fp_match(const uint8_t *fp, int cap, uint8_t f)
+{
+#if defined(__SSE2__) && !defined(AX_NO_SIMD) && !defined(AX_TSAN)
+	__m128i		v = _mm_set1_epi8((char) f);
+	uint32_t	m;
+
+	m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_loadu_si128((const __m128i *) (const void *) fp)));
+	if (cap > 16)
+		m |= (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_loadu_si128((const __m128i *) (const void *) (fp + 16)))) << 16;
+	return m;
+#else
+	uint32_t	m = 0;
+
+	for (int i = 0; i < cap; i++)
+		m |= (uint32_t) (art_load1(fp + i) == f) << i;
+	return m;
+#endif
+}
+
+/* ---- slots of a node ------------------------------------------------------ */
+
+/* In sorted separators: how many of the first n are <= c. */
+static inline int
+art_n4_rank(uint32_t sep, int n, uint8_t c)
+{
+	int			r = 0;
+
+	for (int i = 0; i < n; i++)
+		r += (uint8_t) (sep >> (8 * i)) <= c;
+	return r;
+}
+
+static inline int
+art_n16_rank(uint64_t s0, uint64_t s1, int n, uint8_t c)
+{
+#if defined(__SSE2__) && !defined(AX_NO_SIMD)
+	__m128i		v = _mm_set1_epi8((char) c);
+	__m128i		q = _mm_set_epi64x((long long) s1, (long long) s0);
+	uint32_t	m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, q), q));
+
+	return __builtin_popcount(m & ((1u << n) - 1));
+#else
+	int			r = 0;
+
+	for (int i = 0; i < n; i++)
+		r += (uint8_t) ((i < 8 ? s0 >> (8 * i) : s1 >> (8 * (i - 8)))) <= c;
+	return r;
+#endif
+}
+
+static inline uint8_t
+art_n16_sep(art_n16 *n, int i)
+{
+	return (uint8_t) (ld(&n->sep[i >> 3]) >> (8 * (i & 7)));
+}
+
+static inline uint8_t
+art_n4_sep(art_n4 *n, int i)
+{
+	return (uint8_t) (ld(&n->sep) >> (8 * i));
+}
+
+/*
+ * The slot that covers byte c: its reference (0: none) and where it is (slot
+ * in Node4/16/48, byte in Node256; for Node4/16 without a match *at is the
+ * last slot below c, or -1).  Racy: the caller validates the node.
+ */
+static inline art_ref
+art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
+{
+	art_ref		r;
+	int			i,
+				n;
+
+	switch (kind)
+	{
+		case ART_N4:
+			{
+				art_n4	   *p = (art_n4 *) h;
+				uint32_t	sep = ld(&p->sep);
+
+				n = ld(&h->count);
+				i = art_n4_rank(sep, n > 4 ? 4 : n, c) - 1;
+				*at = i;
+				if (i < 0)
+					return 0;
+				r = ldref(&p->child[i]);
+				if (ART_TAG(r) != ART_LEAF && (uint8_t) (sep >> (8 * i)) != c)
+					return 0;
+				return r;
+			}
+		case ART_N16:
+			{
+				art_n16    *p = (art_n16 *) h;
+				uint64_t	s0 = ld(&p->sep[0]);
+				uint64_t	s1 = ld(&p->sep[1]);
+
+				n = ld(&h->count);
+				i = art_n16_rank(s0, s1, n > 16 ? 16 : n, c) - 1;
+				*at = i;
+				if (i < 0)
+					return 0;
+				r = ldref(&p->child[i]);
+				if (ART_TAG(r) != ART_LEAF &&
+					(uint8_t) ((i < 8 ? s0 >> (8 * i) : s1 >> (8 * (i - 8)))) != c)
+					return 0;
+				return r;
+			}
+		case ART_N48:
+			{
+				art_n48    *p = (art_n48 *) h;
+
+				i = ld(&p->index[c]);
+				*at = i - 1;
+				if (i == 0 || i > 48)
+					return 0;
+				return ldref(&p->child[i - 1]);
+			}
+		default:
+			*at = c;
+			return ldref(&((art_n256 *) h)->child[c]);
+	}
+}
+
+/* ---- art_node.c / art_bulk.c: building and changing ----------------------- */
+
+/* An entry on its way into a leaf: its bytes from some common depth on. */
+typedef struct art_ent
+{
+	const uint8_t *p;
+	uint32_t	len;			/* bytes at p, TID included */
+	uint8_t		fp;
+} art_ent;
+
+extern art_hdr *art_node_new(ax_ctx *cx, ax_store *s, unsigned kind,
+							 const uint8_t *prefix, uint32_t plen, bool reserve);
+extern void art_node_unalloc(ax_ctx *cx, ax_store *s, art_hdr *h);
+extern void art_node_retire(ax_ctx *cx, ax_store *s, art_hdr *h);
+extern void art_count_node(ax_ctx *cx, ax_store *s, unsigned kind, int d);
+
+/* Add a child to a private or latched node with room: c exact or a leaf that
+ * covers [lo, hi] (Node48/256) or begins at c (Node4/16). */
+extern void art_node_add(art_hdr *h, uint8_t c, int lo, int hi, art_ref child);
+/* Replace what covers c (over its whole range) by r. */
+extern void art_node_set(art_hdr *h, uint8_t c, art_ref r);
+/* Replace the leaf that covers c by r, exact at byte b. */
+extern void art_node_narrow(art_hdr *h, uint8_t c, uint8_t b, art_ref r);
+/* Remove what covers c. */
+extern void art_node_del(art_hdr *h, uint8_t c);
+/* Range of byte values that the slot covering c has. */
+extern void art_node_range(art_hdr *h, uint8_t c, int *lo, int *hi);
+
+extern bool art_leaf_fits(const art_ent *e, uint64_t n, uint32_t off);
+extern int	art_leaf_stepcap(int n);
+/* A private leaf with entries e[0..n), bytes from off on; room for cap. */
+extern art_ref art_leaf_new(ax_ctx *cx, ax_store *s, const art_ent *e, int n,
+							uint32_t off, int cap, bool reserve);
+extern void art_leaf_unalloc(ax_ctx *cx, ax_store *s, art_leaf *l);
+extern void art_leaf_retire(ax_ctx *cx, ax_store *s, art_leaf *l);
+/* The slot of this very suffix, or -1. */
+extern int	art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp);
+/* Put an entry in a latched or private leaf; false: no room in place. */
+extern bool art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp);
+extern bool art_leaf_room(art_leaf *l, uint32_t len);
+/*
+ * All live entries, copied to buf (ART_VAR_BYTES; a long single entry stays
+ * where it is: it is immutable).  Racy: the caller validates the leaf before
+ * it looks at them.
+ */
+extern int	art_leaf_ents(art_leaf *l, art_ent *e, uint8_t *buf);
+
+/* The slots of a node in order: lo, hi (equal when exact), child. */
+typedef struct art_slot
+{
+	art_ref		r;
+	uint8_t		lo,
+				hi;
+} art_slot;
+extern int	art_node_slots_get(art_hdr *h, art_slot *out);	/* out[256] */
+extern void art_node_fill(art_hdr *to, const art_slot *s, int n);
+
+/* Where entry i is; bounded even when read torn. */
+static inline const uint8_t *
+art_leaf_entry(art_leaf *l, int i, uint32_t *len)
+{
+	if (ax_likely(l->flags == 0))
+	{
+		*len = l->w;
+		return l->body + (l->w > AX_TID_BYTES ? l->cap : 0) + (uint32_t) i * l->w;
+	}
+	if (l->flags & ART_F_VAR)
+	{
+		art_slot16 *sl = art_var_slot(l, i);
+		uint32_t	size = *art_leaf_u32(l, 0);
+		uint32_t	off = ld(&sl->off);
+		uint32_t	n = ld(&sl->len);
+
+		if (off + n > size)		/* torn: keep the reader inside the object */
+			off = n = 0;
+		*len = n;
+		return (uint8_t *) l + off;
+	}
+	*len = *art_leaf_u32(l, 1);
+	return l->body + 8;
+}
+
+/*
+ * Sorted input of a build: an array of entries, or of whole keys (then the
+ * hashes are computed on the way).
+ */
+typedef struct art_view
+{
+	const art_ent *e;			/* or: */
+	const uint8_t *const *keys;
+	const uint32_t *lens;		/* NULL: all are len */
+	uint32_t	len;
+} art_view;
+
+/*
+ * Entries [i, i + n), strictly rising from off on, as a subtree whose top is
+ * an inner node at depth off (the slot's byte is consumed).  fill: entries a
+ * leaf should get.  0: no memory (nothing left behind), or *deep set.
+ */
+extern art_ref art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t i,
+							  uint64_t n, uint32_t off, int fill, bool exact_caps,
+							  int depth, bool *deep);
+extern void art_free_private(ax_ctx *cx, ax_store *s, art_ref r);
+
+#endif							/* ART_NODE_H */

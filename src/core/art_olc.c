@@ -1,0 +1,732 @@
+/*
+ * art_olc.c
+ *	  The adaptive radix tree under optimistic latch coupling: the protocol,
+ *	  and insert.
+ *
+ * Protocol after Leis et al., "The ART of Practical Synchronization" (DaMoN
+ * 2016), section 3, with these rules:
+ *
+ *	- every exit validates, "not found" too;
+ *	- the parent is validated after the child's version was sampled;
+ *	- a leaf whose place or range changes is latched or made obsolete, so an
+ *	  inserter that latches it at the version it sampled, having validated the
+ *	  parent in between, knows that the entry belongs there.  (A range that only
+ *	  grows over values nobody covers needs no latch on the leaf: what belonged
+ *	  there still does.)
+ *	- memory is taken and copies are made before the first latch, from
+ *	  validated data; under latches there are only stores.
+ */
+#include "art_olc.h"
+
+/* Sort up to 33 entries by their bytes from off on. */
+static void
+sort_ents(art_ent *e, int n, uint32_t off)
+{
+	for (int i = 1; i < n; i++)
+	{
+		art_ent		x = e[i];
+		int			j = i;
+
+		while (j > 0)
+		{
+			art_ent    *y = &e[j - 1];
+			uint32_t	m = (x.len < y->len ? x.len : y->len) - off;
+
+			if (memcmp(x.p + off, y->p + off, m) > 0)
+				break;
+			e[j] = *y;
+			j--;
+		}
+		e[j] = x;
+	}
+}
+
+static inline bool
+node_full(art_hdr *h)
+{
+	return ld(&h->count) >= art_node_slots(h->kind);
+}
+
+/*
+ * Where in the byte range of leaf L (entries e[0..n), sorted, the new key
+ * among them at index me) to split: e[0..*k) stay left of byte *sb.
+ */
+static void
+choose_split(const art_ent *e, int n, uint32_t d, int me, int *k, uint8_t *sb)
+{
+	int			best = -1,
+				dist = n + 1;
+
+	if (me == n - 1)
+	{
+		/*
+		 * A new maximum: keys come in rising order.  Leave the rest together,
+		 * as full as it is.
+		 */
+		int			i = me;
+
+		while (e[i - 1].p[d] == e[me].p[d])
+			i--;
+		*k = i;
+		*sb = e[i].p[d];
+		return;
+	}
+	for (int i = 1; i < n; i++)
+		if (e[i].p[d] != e[i - 1].p[d] && abs(2 * i - n) < dist)
+		{
+			dist = abs(2 * i - n);
+			best = i;
+		}
+	*k = best;
+	*sb = e[best].p[d];
+}
+
+
+/* What takes the place of a full leaf under its parent. */
+typedef struct art_piece
+{
+	art_ref		r;
+	uint8_t		lo;				/* first byte value */
+} art_piece;
+
+static void
+drop_pieces(ax_ctx *cx, ax_store *s, art_piece *p, int np, art_ref kept)
+{
+	for (int i = 0; i < np; i++)
+		if (p[i].r && p[i].r != kept)
+			art_free_private(cx, s, p[i].r);
+}
+
+/*
+ * Cut sorted entries e[0..n), which differ at the slot's byte, into leaves of
+ * byte ranges: two halves as a rule.  Long entries of several lengths may
+ * need more pieces, or a node where one byte value alone does not fit a leaf.
+ * *kept is the old leaf's reference when it stays as one of the two pieces.
+ * 0: no memory.
+ */
+static int
+cut_leaf(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int me, art_ref old,
+		 art_piece *p, art_ref *kept)
+{
+	int			k,
+				np = 0;
+	uint8_t		sb;
+	bool		deep = false;
+	art_view	v = {.e = e};
+
+	choose_split(e, n, 0, me, &k, &sb);
+	*kept = 0;
+	p[0].lo = e[0].p[0];
+	p[1].lo = sb;
+	p[0].r = p[1].r = 0;
+	if (k == n - 1 && me == n - 1)
+	{
+		/* the new entry alone beside the old leaf */
+		p[0].r = *kept = old;
+		p[1].r = art_leaf_new(cx, s, e + me, 1, 0, 4, false);
+		return p[1].r ? 2 : 0;
+	}
+	if (art_leaf_fits(e, (uint64_t) k, 0) && art_leaf_fits(e + k, (uint64_t) (n - k), 0))
+	{
+		p[0].r = art_leaf_new(cx, s, e, k, 0, art_leaf_stepcap(k + 1), false);
+		p[1].r = p[0].r ? art_leaf_new(cx, s, e + k, n - k, 0, art_leaf_stepcap(n - k + 1), false) : 0;
+		if (p[1].r)
+			return 2;
+		drop_pieces(cx, s, p, 2, 0);
+		return 0;
+	}
+	for (int i = 0; i < n;)
+	{
+		int			j = i,
+					m;
+
+		for (;;)
+		{
+			for (m = j + 1; m < n && e[m].p[0] == e[j].p[0]; m++)
+				;
+			if (j > i && !art_leaf_fits(e + i, (uint64_t) (m - i), 0))
+				break;
+			j = m;
+			if (j == n)
+				break;
+		}
+		p[np].lo = e[i].p[0];
+		p[np].r = art_leaf_fits(e + i, (uint64_t) (j - i), 0) ?
+			art_leaf_new(cx, s, e + i, j - i, 0, j - i, false) :
+			art_build_node(cx, s, &v, (uint64_t) i, (uint64_t) (j - i), 1, 17, false, 0, &deep);
+		if (!p[np].r)
+		{
+			drop_pieces(cx, s, p, np, 0);
+			return 0;
+		}
+		np++;
+		i = j;
+	}
+	return np;
+}
+
+/*
+ * The leaf has no room in place: a bigger one, several of them, or a node
+ * below.  Everything is built privately from a validated copy, then published.
+ */
+static ax_status
+leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
+			  art_at *G, art_at *P, art_guard *L, art_ref old, bool *again)
+{
+	uint8_t		buf[ART_VAR_BYTES];
+	art_ent		e[ART_LEAF_MAX + 1];
+	art_piece	p[ART_LEAF_MAX + 1];
+	art_leaf   *l = ART_PTR(old);
+	uint32_t	d = P->hdr ? P->d : 0;
+	art_ref		kept = 0;
+	art_hdr    *h = P->hdr,
+			   *grown = NULL;
+	int			n,
+				me,
+				np,
+				lo,
+				hi;
+	bool		deep = false;
+	art_view	v = {.e = e};
+
+	/* entries count from depth d: e.p[0] is the byte at d */
+	n = art_leaf_ents(l, e, buf);
+	if (!art_valid(L))
+	{
+		*again = true;
+		return AX_OK;
+	}
+	e[n].p = key + d;
+	e[n].len = len - d;
+	e[n].fp = fp;
+	n++;
+	sort_ents(e, n, 0);
+	for (me = 0; e[me].p != key + d; me++)
+		;
+
+	if (!h || e[0].p[0] == e[n - 1].p[0] || art_leaf_fits(e, (uint64_t) n, 0))
+	{
+		/*
+		 * One thing in the leaf's place: a bigger leaf, or a node when all
+		 * share the slot's byte or hang at the root.  Keys that come in order
+		 * leave full leaves behind.
+		 */
+		if (art_leaf_fits(e, (uint64_t) n, 0))
+			p[0].r = art_leaf_new(cx, s, e, n, 0, art_leaf_stepcap(n), false);
+		else
+			p[0].r = art_build_node(cx, s, &v, 0, (uint64_t) n, h ? 1 : 0,
+									me == n - 1 ? ART_LEAF_MAX : 17, false, 0, &deep);
+		if (!p[0].r)
+			return AX_NOMEM;
+		AX_POINT("art.overflow.before_lock");
+		if (!art_lock3(cx, &P->g, L, NULL))
+		{
+			art_free_private(cx, s, p[0].r);
+			*again = true;
+			return AX_OK;
+		}
+		if (h && ART_TAG(p[0].r) != ART_LEAF)
+			art_node_narrow(h, key[d], key[d], p[0].r);
+		else
+			art_slot_set(s, P, key, p[0].r);
+		art_kill(cx, L);
+		art_close(cx, &P->g, true);
+		art_leaf_retire(cx, s, l);
+		return AX_OK;
+	}
+
+	np = cut_leaf(cx, s, e, n, me, old, p, &kept);
+	if (np == 0)
+		return AX_NOMEM;
+	if (ld(&h->count) + np - 1 > art_node_slots(h->kind))
+	{
+		unsigned	kind = h->kind + 1u;
+
+		while (ld(&h->count) + np - 1 > art_node_slots(kind))
+			kind++;
+		grown = art_node_new(cx, s, kind, art_prefix(h), h->plen, false);
+		if (!grown)
+		{
+			drop_pieces(cx, s, p, np, kept);
+			return AX_NOMEM;
+		}
+	}
+	AX_POINT("art.split.before_lock");
+	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, L))
+	{
+		drop_pieces(cx, s, p, np, kept);
+		if (grown)
+			art_node_unalloc(cx, s, grown);
+		*again = true;
+		return AX_OK;
+	}
+	art_node_range(h, key[d], &lo, &hi);
+	if (grown)
+	{
+		art_slot	slots[256];
+		int			ns = art_node_slots_get(h, slots);
+
+		art_node_fill(grown, slots, ns);
+		h = grown;
+	}
+	art_node_del(h, key[d]);
+	for (int i = 0; i < np; i++)
+	{
+		bool		leaf = ART_TAG(p[i].r) == ART_LEAF;
+		int			from = leaf && i == 0 ? lo : p[i].lo;
+
+		art_node_add(h, (uint8_t) from, from,
+					 !leaf ? from : i + 1 < np ? p[i + 1].lo - 1 : hi, p[i].r);
+	}
+	/* the leaf that stays has another range now: its version moves too */
+	if (kept)
+		art_close(cx, L, true);
+	else
+		art_kill(cx, L);
+	if (grown)
+	{
+		art_slot_set(s, G, key, art_node_ref(grown));
+		art_kill(cx, &P->g);
+		art_close(cx, &G->g, true);
+		art_node_retire(cx, s, P->hdr);
+	}
+	else
+		art_close(cx, &P->g, true);
+	if (!kept)
+		art_leaf_retire(cx, s, l);
+	return AX_OK;
+}
+
+/*
+ * No slot covers the key's byte in node P: widen a neighbouring leaf over the
+ * gap (then the caller starts over and finds it), or hang a new child.
+ */
+static ax_status
+insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
+			 art_at *G, art_at *P, bool *again)
+{
+	art_hdr    *h = P->hdr;
+	uint32_t	d = P->d;
+	uint8_t		c = key[d];
+	int			lo = c,
+				hi = c,
+				at;
+	art_ref		r;
+	art_hdr    *grown = NULL;
+	art_ent		e;
+
+	if (len - (d + 1) == AX_TID_BYTES)
+		r = ART_EMBED_REF(art_tid_at(key + len));
+	else
+	{
+		/* the gap around c, and a leaf beside it */
+		art_ref		beside = 0;
+		int			bc = 0;
+
+		if (h->kind <= ART_N16)
+		{
+			int			n = ld(&h->count);
+
+			(void) art_find(h, h->kind, c, &at);
+			if (at + 1 < n && at + 1 < art_node_slots(h->kind))
+			{
+				beside = ldref(h->kind == ART_N4 ? &((art_n4 *) h)->child[at + 1] :
+							   &((art_n16 *) h)->child[at + 1]);
+				if (ART_TAG(beside) != ART_LEAF)
+					beside = 0;
+			}
+			if (beside)
+			{
+				art_guard	L;
+				ax_status	x;
+
+				if (!art_valid(&P->g))
+				{
+					*again = true;
+					return AX_OK;
+				}
+				/* a full leaf is better left alone: it would split at once */
+				if (!art_leaf_room(ART_PTR(beside), len - d) &&
+					((art_leaf *) ART_PTR(beside))->cap >= ART_LEAF_MAX)
+					goto fresh;
+				x = art_open(cx, &L, &((art_leaf *) ART_PTR(beside))->word, P->g.held);
+				if (x == AX_BUSY)
+					return x;
+				*again = true;
+				if (x != AX_OK)
+					return AX_OK;
+				if (!art_lock3(cx, &P->g, &L, NULL))
+					return AX_OK;
+				bc = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at + 1) : art_n16_sep((art_n16 *) h, at + 1);
+				art_node_del(h, (uint8_t) bc);
+				art_node_add(h, c, 0, 0, beside);
+				art_close(cx, &L, true);
+				art_close(cx, &P->g, true);
+				return AX_OK;
+			}
+		}
+		else
+		{
+#define SLOT(x) (h->kind == ART_N48 ? (art_ref) ld(&((art_n48 *) h)->index[x]) : ldref(&((art_n256 *) h)->child[x]))
+			while (lo > 0 && !SLOT(lo - 1))
+				lo--;
+			while (hi < 255 && !SLOT(hi + 1))
+				hi++;
+			for (int side = 0; side < 2 && !beside; side++)
+			{
+				bc = side == 0 ? lo - 1 : hi + 1;
+				if (bc < 0 || bc > 255)
+					continue;
+				beside = art_find(h, h->kind, (uint8_t) bc, &at);
+				if (ART_TAG(beside) != ART_LEAF)
+					beside = 0;
+			}
+#undef SLOT
+			if (beside)
+			{
+				/* the range only grows over bytes nobody covers: no need to
+				 * latch the leaf (see the head of the file) */
+				*again = true;
+				if (!art_lock3(cx, &P->g, NULL, NULL))
+					return AX_OK;
+				for (int x = lo; x <= hi; x++)
+				{
+					if (h->kind == ART_N48)
+						st(&((art_n48 *) h)->index[x], (uint8_t) (at + 1));
+					else
+						stref(&((art_n256 *) h)->child[x], beside);
+				}
+				art_close(cx, &P->g, true);
+				return AX_OK;
+			}
+		}
+fresh:
+		e.p = key + d;
+		e.len = len - d;
+		e.fp = fp;
+		r = art_leaf_new(cx, s, &e, 1, 0, 4, false);
+		if (!r)
+			return AX_NOMEM;
+	}
+
+	if (node_full(h))
+	{
+		grown = art_node_new(cx, s, h->kind + 1u, art_prefix(h), h->plen, false);
+		if (!grown)
+		{
+			if (ART_TAG(r) == ART_LEAF)
+				art_free_private(cx, s, r);
+			return AX_NOMEM;
+		}
+	}
+	AX_POINT("art.child.before_lock");
+	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, NULL))
+	{
+		if (ART_TAG(r) == ART_LEAF)
+			art_free_private(cx, s, r);
+		if (grown)
+			art_node_unalloc(cx, s, grown);
+		*again = true;
+		return AX_OK;
+	}
+	if (grown)
+	{
+		art_slot	slots[256];
+		int			ns = art_node_slots_get(h, slots);
+
+		art_node_fill(grown, slots, ns);
+		h = grown;
+	}
+	/* in Node4/16 a fresh leaf covers up to the next separator */
+	art_node_add(h, c, lo, hi, r);
+	if (ART_TAG(r) == ART_EMBED)
+		AX_COUNT(cx, s, embedded, 1);
+	if (grown)
+	{
+		art_slot_set(s, G, key, art_node_ref(grown));
+		art_kill(cx, &P->g);
+		art_close(cx, &G->g, true);
+		art_node_retire(cx, s, P->hdr);
+	}
+	else
+		art_close(cx, &P->g, true);
+	return AX_OK;
+}
+
+/*
+ * The key leaves node N (guard g, depth off of its prefix) at prefix byte m:
+ * a Node4 with the common part over a copy of N with the rest, and a leaf.
+ * Headers are immutable, so readers never see a prefix that moves.
+ */
+static ax_status
+split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
+			 art_at *P, art_hdr *N, art_guard *g, uint32_t off, uint32_t m, bool *again)
+{
+	const uint8_t *prefix = art_prefix(N);
+	uint32_t	d = off + m;
+	art_hdr    *top,
+			   *rest;
+	art_ref		r;
+
+	top = art_node_new(cx, s, ART_N4, prefix, m, false);
+	if (!top)
+		return AX_NOMEM;
+	rest = art_node_new(cx, s, N->kind, prefix + m + 1, N->plen - m - 1, false);
+	if (!rest)
+	{
+		art_node_unalloc(cx, s, top);
+		return AX_NOMEM;
+	}
+	if (len - (d + 1) == AX_TID_BYTES)
+		r = ART_EMBED_REF(art_tid_at(key + len));
+	else
+	{
+		art_ent		e = {key + d, len - d, fp};
+
+		r = art_leaf_new(cx, s, &e, 1, 0, 4, false);
+		if (!r)
+		{
+			art_node_unalloc(cx, s, top);
+			art_node_unalloc(cx, s, rest);
+			return AX_NOMEM;
+		}
+	}
+	AX_POINT("art.prefix.before_lock");
+	if (!art_lock3(cx, &P->g, g, NULL))
+	{
+		if (ART_TAG(r) == ART_LEAF)
+			art_free_private(cx, s, r);
+		art_node_unalloc(cx, s, top);
+		art_node_unalloc(cx, s, rest);
+		*again = true;
+		return AX_OK;
+	}
+	{
+		art_slot	slots[256];
+		int			ns = art_node_slots_get(N, slots);
+
+		art_node_fill(rest, slots, ns);
+	}
+	art_node_add(top, prefix[m], 0, 0, art_node_ref(rest));
+	art_node_add(top, key[d], 0, 0, r);
+	if (ART_TAG(r) == ART_EMBED)
+		AX_COUNT(cx, s, embedded, 1);
+	art_slot_set(s, P, key, art_node_ref(top));
+	art_kill(cx, g);
+	art_close(cx, &P->g, true);
+	art_node_retire(cx, s, N);
+	return AX_OK;
+}
+
+/* One descent.  *again: nothing was done, start over. */
+static ax_status
+insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
+			bool pess, bool *again)
+{
+	art_at		G = {.hdr = NULL},
+				P = {.hdr = NULL};
+	art_guard	N;
+	art_ref		ref;
+	uint32_t	d = 0;
+	int			at;
+	ax_status	x;
+
+	*again = false;
+	x = ax_retire_reserve(cx, 4);
+	if (x != AX_OK)
+		return x;
+	x = art_open(cx, &P.g, &s->root_word, pess);
+	if (x != AX_OK)
+		return x;				/* the root is never obsolete: BUSY */
+
+	for (;;)
+	{
+		ref = art_slot_get(s, &P, key, &at);
+		AX_POINT("art.hop.after_child_read");
+		if (!art_valid(&P.g))
+			goto over;
+		if (ref == 0)
+		{
+			if (P.hdr)
+			{
+				x = insert_child(cx, s, key, len, fp, &G, &P, again);
+				goto out;
+			}
+			else
+			{
+				art_ent		e = {key, len, fp};
+				art_ref		r = art_leaf_new(cx, s, &e, 1, 0, 4, false);
+
+				if (!r)
+				{
+					x = AX_NOMEM;
+					goto out;
+				}
+				if (!art_lock3(cx, &P.g, NULL, NULL))
+				{
+					art_free_private(cx, s, r);
+					goto over;
+				}
+				stref(&s->root, r);
+				art_close(cx, &P.g, true);
+				return AX_OK;
+			}
+		}
+		if (ART_TAG(ref) == ART_LEAF)
+		{
+			art_leaf   *l = ART_PTR(ref);
+			uint32_t	ld_ = P.hdr ? P.d : 0;
+			bool		there,
+						room;
+
+			art_prefetch_leaf(ref);
+			x = art_open(cx, &N, &l->word, pess);
+			if (x != AX_OK)
+				goto stale;
+			AX_POINT("art.hop.after_child_version");
+			if (!art_valid(&P.g))
+			{
+				art_close(cx, &N, false);
+				goto over;
+			}
+			there = art_leaf_find(l, key + ld_, len - ld_, fp) >= 0;
+			room = !there && art_leaf_room(l, len - ld_);
+			if (there)
+			{
+				bool		ok = art_valid(&N);
+
+				art_close(cx, &N, false);
+				if (!ok)
+					goto over;
+				x = AX_EXISTS;
+				goto out;
+			}
+			if (room)
+			{
+				AX_POINT("art.leaf.before_lock");
+				if (!art_lock(cx, &N))
+					goto over;
+				(void) art_leaf_put(l, key + ld_, len - ld_, fp);
+				art_close(cx, &N, true);
+				x = AX_OK;
+				goto out;
+			}
+			x = leaf_overflow(cx, s, key, len, fp, &G, &P, &N, ref, again);
+			art_close(cx, &N, false);
+			goto out;
+		}
+		if (ART_TAG(ref) == ART_EMBED)
+		{
+			/* the same columns: same row, or a duplicate that needs a leaf */
+			uint64_t	tid = art_tid_at(key + len);
+			uint8_t		other[1 + AX_TID_BYTES];
+			uint64_t	t = ART_EMBED_TID(ref);
+			art_ent		e[2];
+			art_ref		r;
+
+			if (t == tid)
+			{
+				x = AX_EXISTS;
+				goto out;
+			}
+			other[0] = key[P.d];
+			for (int i = 0; i < AX_TID_BYTES; i++)
+				other[1 + i] = (uint8_t) (t >> (40 - 8 * i));
+			e[0].p = other;
+			e[1].p = key + P.d;
+			e[0].len = e[1].len = 1 + AX_TID_BYTES;
+			e[0].fp = e[1].fp = fp;
+			r = art_leaf_new(cx, s, e, 2, 0, 4, false);
+			if (!r)
+			{
+				x = AX_NOMEM;
+				goto out;
+			}
+			if (!art_lock3(cx, &P.g, NULL, NULL))
+			{
+				art_free_private(cx, s, r);
+				goto over;
+			}
+			art_node_set(P.hdr, key[P.d], r);
+			AX_COUNT(cx, s, embedded, -1);
+			art_close(cx, &P.g, true);
+			x = AX_OK;
+			goto out;
+		}
+
+		/* an inner node */
+		{
+			art_hdr    *h = ART_PTR(ref);
+			uint32_t	m;
+
+			x = art_open(cx, &N, &h->word, pess);
+			if (x != AX_OK)
+				goto stale;
+			AX_POINT("art.hop.after_child_version");
+			if (!art_valid(&P.g))
+			{
+				art_close(cx, &N, false);
+				goto over;
+			}
+			if (P.hdr)
+				d = P.d + 1;
+			m = art_match_prefix(h, key, len, d);
+			if (m < h->plen)
+			{
+				x = split_prefix(cx, s, key, len, fp, &P, h, &N, d, m, again);
+				art_close(cx, &N, false);
+				goto out;
+			}
+			art_close(cx, &G.g, false);
+			G = P;
+			P.g = N;
+			P.hdr = h;
+			P.d = d + m;
+		}
+	}
+
+stale:
+	/* the child went while its reference was read, or nobody let it go */
+	if (x == AX_STALE)
+	{
+over:
+		*again = true;
+		x = AX_OK;
+	}
+out:
+	art_close(cx, &G.g, false);
+	art_close(cx, &P.g, false);
+	return x;
+}
+
+static ax_status
+art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	uint8_t		fp = art_fp(key, len - AX_TID_BYTES);
+
+	for (int tries = 0;; tries++)
+	{
+		bool		again;
+		ax_status	r = insert_pass(cx, s, key, len, fp, tries >= ART_MAX_RESTARTS, &again);
+
+		if (!again)
+		{
+			if (r == AX_OK)
+				AX_COUNT(cx, s, entries, 1);
+			return r;
+		}
+		art_restarted(cx, s, tries);
+	}
+}
+
+const ax_engine ax_engine_art_olc = {
+	.structure = "art",
+	.sync = "olc",
+	.insert = art_insert,
+	.remove = art_remove,
+	.contains = art_contains,
+	.lookup = art_lookup,
+	.scan = art_scan,
+	.load = art_load,
+	.check = art_check,
+};

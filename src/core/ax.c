@@ -1,0 +1,493 @@
+/*
+ * ax.c
+ *	  The public face: the area, trees, and the dispatch of every call to the
+ *	  engine of its tree, inside an epoch.
+ */
+#include "ax_area.h"
+
+#define RECLAIM_OBJS	64		/* retired since the last look */
+#define RECLAIM_BYTES	65536
+#define NOMEM_TRIES		4
+
+static inline uint64_t
+pages_for(uint64_t bytes)
+{
+	return (bytes + AX_PAGE - 1) >> AX_PAGE_SHIFT;
+}
+
+/* ---- area -------------------------------------------------------------------- */
+
+static uint64_t
+header_pages(uint64_t npages, int nslots, uint64_t *map_page, uint64_t *slot_page)
+{
+	uint64_t	n = pages_for(sizeof(ax_area));
+
+	*map_page = n;
+	n += pages_for(npages * sizeof(uint32_t));
+	*slot_page = n;
+	n += pages_for((uint64_t) nslots * sizeof(ax_slot));
+	return n + 1;				/* the first page of handles */
+}
+
+/* See ax.h. */
+size_t
+ax_area_min_size(int nslots)
+{
+	uint64_t	map,
+				slots;
+	uint64_t	n = 64;
+
+	/* 64 pages to live on, and the map of it all */
+	for (int i = 0; i < 3; i++)
+		n = header_pages(n, nslots, &map, &slots) + 64;
+	return (size_t) (n << AX_PAGE_SHIFT);
+}
+
+/* See ax.h. */
+ax_area *
+ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
+{
+	ax_area    *a = base;
+	uint64_t	map,
+				slots;
+
+	if (((uintptr_t) base & (AX_PAGE - 1)) || nslots <= 0 || size < ax_area_min_size(nslots))
+		return NULL;
+	a->base = base;
+	a->npages = size >> AX_PAGE_SHIFT;
+	a->size = a->npages << AX_PAGE_SHIFT;
+	a->nslots = nslots;
+	a->first_page = header_pages(a->npages, nslots, &map, &slots);
+	a->map = (void *) (a->base + (map << AX_PAGE_SHIFT));
+	a->slots = (void *) (a->base + (slots << AX_PAGE_SHIFT));
+	a->reserve_pages = pages_for(reserve_bytes);
+	atomic_init(&a->epoch, 2);	/* 0 means outside */
+	atomic_init(&a->next_gen, 1);
+	ax_stack_init(&a->orphans);
+	ax_stack_init(&a->dying);
+	atomic_init(&a->handle_latch, AX_WORD_INIT);
+	a->handle_next = (void *) (a->base + ((a->first_page - 1) << AX_PAGE_SHIFT));
+	a->handle_end = a->handle_next + AX_PAGE / sizeof(ax_tree);
+	atomic_init(&a->page_latch, AX_WORD_INIT);
+	a->free_pages = a->npages - a->first_page;
+	a->brk = a->top_end = a->touched = a->first_page;
+	a->magic = AX_AREA_MAGIC;
+	return a;
+}
+
+int
+ax_nslots(const ax_area *area)
+{
+	return area->nslots;
+}
+
+/* See ax.h. */
+void
+ax_memory(ax_ctx *cx, ax_memory_info *out)
+{
+	ax_area    *a = ax_area_of(cx);
+	uint64_t	largest;
+	int64_t		retired = 0;
+	int			high = atomic_load(&a->slots_high);
+
+	memset(out, 0, sizeof(*out));
+	ax_latch_arena(cx, &a->page_latch, 0);
+	largest = a->npages - a->brk;
+	if (a->bin_mask)
+	{
+		/* a lower bound when the top list is very long */
+		ax_run	   *r = a->bins[31 - __builtin_clz(a->bin_mask)];
+
+		for (int i = 0; r && i < 1000; i++, r = r->next)
+			if (r->pages > largest)
+				largest = r->pages;
+	}
+	out->area_bytes = a->size;
+	out->used_bytes = a->used_pages << AX_PAGE_SHIFT;
+	out->overhead_bytes = (a->npages - a->used_pages - a->free_pages) << AX_PAGE_SHIFT;
+	out->free_bytes = a->free_pages <= a->reserve_pages ? 0 :
+		(a->free_pages - a->reserve_pages) << AX_PAGE_SHIFT;
+	out->touched_bytes = a->touched << AX_PAGE_SHIFT;
+	ax_word_unlock(cx, &a->page_latch, false);
+
+	out->largest_free_bytes = largest << AX_PAGE_SHIFT;
+	out->reserve_bytes = a->reserve_pages << AX_PAGE_SHIFT;
+	for (int i = 0; i < high; i++)
+	{
+		ax_epoch_info e;
+
+		ax_epochs(cx, i, &e);
+		retired += (int64_t) e.retired_bytes;
+	}
+	retired += atomic_load(&a->orphan_bytes);
+	out->retired_bytes = retired < 0 ? 0 : (uint64_t) retired;
+}
+
+/* See ax.h. */
+int
+ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max)
+{
+	ax_area    *a = ax_area_of(cx);
+	int			high = atomic_load(&a->slots_high);
+	ax_class_use use[AX_NCLASSES + 1];
+	int64_t		live[AX_NCLASSES] = {0};
+	int			n = 0;
+
+	ax_latch_arena(cx, &a->page_latch, 0);
+	memcpy(use, a->use, sizeof(use));
+	ax_word_unlock(cx, &a->page_latch, false);
+	for (int i = 0; i < high; i++)
+		for (int c = 0; c < AX_NCLASSES; c++)
+			live[c] += atomic_load_explicit(&a->slots[i].live[c], memory_order_relaxed);
+
+	for (int i = -1; i < AX_NCLASSES && n < max; i++)
+	{
+		int			c = i < 0 ? AX_BIG : i;
+		ax_class_info *o = &out[n++];
+		int64_t		l = c == AX_BIG ? (int64_t) use[c].objs : live[c];
+
+		/* taken beside others' work: keep what is shown within bounds */
+		if (l < 0)
+			l = 0;
+		if ((uint64_t) l > use[c].objs)
+			l = (int64_t) use[c].objs;
+		o->size_class = c == AX_BIG ? 0 : ax_class_size(c);
+		o->spans = use[c].spans;
+		o->bytes = use[c].pages << AX_PAGE_SHIFT;
+		o->live = (uint64_t) l;
+		o->free = use[c].objs - (uint64_t) l;
+	}
+	return n;
+}
+
+/*
+ * No memory: is it worth another try, after housekeeping?  What is retired,
+ * here or in an idle process's list, may do.
+ */
+static bool
+try_for_memory(ax_ctx *cx, int *tries)
+{
+	bool		pending;
+
+	if ((*tries)++ >= NOMEM_TRIES)
+		return false;
+	return ax_housekeep(cx, &pending) > 0 || pending;
+}
+
+/* ---- trees -------------------------------------------------------------------- */
+
+/* See ax.h. */
+ax_tree *
+ax_tree_alloc(ax_ctx *cx)
+{
+	ax_area    *a = ax_area_of(cx);
+	ax_tree    *t;
+
+	ax_latch_arena(cx, &a->handle_latch, 0);
+	t = a->handle_free;
+	if (t)
+		a->handle_free = t->next_free;
+	else
+	{
+		if (a->handle_next == a->handle_end)
+		{
+			/* handles are type-stable: this page stays one of handles */
+			void	   *page = ax_pages_take(cx, 1, AX_OVERHEAD, 0, false, NULL);
+
+			if (page)
+			{
+				memset(page, 0, AX_PAGE);
+				a->handle_next = page;
+				a->handle_end = a->handle_next + AX_PAGE / sizeof(ax_tree);
+			}
+		}
+		if (a->handle_next != a->handle_end)
+			t = a->handle_next++;
+	}
+	ax_word_unlock(cx, &a->handle_latch, false);
+	return t;
+}
+
+/* See ax.h. */
+void
+ax_tree_release(ax_ctx *cx, ax_tree *t)
+{
+	ax_area    *a = ax_area_of(cx);
+
+	AX_ENSURE(ax_body(cx), atomic_load(&t->store) == NULL);
+	ax_latch_arena(cx, &a->handle_latch, 0);
+	t->next_free = a->handle_free;
+	a->handle_free = t;
+	ax_word_unlock(cx, &a->handle_latch, false);
+}
+
+/* See ax.h. */
+ax_status
+ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
+			 uint64_t *gen)
+{
+	ax_area    *a = ax_area_of(cx);
+	const ax_engine *e = NULL;
+	ax_store   *st;
+	uint64_t	g;
+	int			tries = 0;
+
+	switch (s)
+	{
+		case AX_ART_OLC:
+			e = &ax_engine_art_olc;
+			break;
+	}
+	AX_ENSURE(ax_body(cx), e && atomic_load(&t->store) == NULL);
+	g = atomic_fetch_add(&a->next_gen, 1);
+	while ((st = ax_store_new(cx, t, g, e, max_bytes)) == NULL)
+		if (!try_for_memory(cx, &tries))
+			return AX_NOMEM;
+	atomic_store(&t->gen, g);
+	atomic_store_explicit(&t->store, st, memory_order_release);
+	*gen = g;
+	return AX_OK;
+}
+
+/* See ax.h. */
+void
+ax_tree_close(ax_ctx *cx, ax_tree *t)
+{
+	ax_area    *a = ax_area_of(cx);
+	ax_store   *st;
+
+	atomic_store(&t->gen, 0);
+	st = atomic_exchange(&t->store, NULL);
+	ax_fence_after_rmw();
+	if (!st)
+		return;
+	/* stamped like a retired object */
+	st->dying_epoch = atomic_load(&a->epoch);
+	atomic_fetch_add(&a->ndying, 1);
+	ax_stack_push(&a->dying, (ax_stack_node *) (void *) &st->dying_next);
+}
+
+/* From the handle: the store itself may be read inside an epoch only. */
+uint64_t
+ax_tree_gen(const ax_tree *t)
+{
+	return atomic_load_explicit(&((ax_tree *) (uintptr_t) t)->gen, memory_order_acquire);
+}
+
+/* ---- dispatch ------------------------------------------------------------------- */
+
+static __attribute__((noinline)) bool
+again(ax_ctx *cx, ax_status *r, int *tries)
+{
+	ax_ctx_body *b = ax_body(cx);
+	bool		busy = b->alloc_busy;
+	bool		injected = b->alloc_injected;
+	bool		limbo_short = b->limbo_short;
+
+	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
+	if (*r == AX_BUSY && limbo_short)
+		ax_poll(cx);			/* room for retire records, next time */
+	if (*r != AX_NOMEM || injected)
+		return false;
+	if (busy)
+	{
+		/* no latch to be had is no lack of memory */
+		*r = AX_BUSY;
+		return false;
+	}
+	return try_for_memory(cx, tries);
+}
+
+/*
+ * End a call that could change the tree: leave the epoch, then housekeeping.
+ * True: out of memory, but something was pending that may help; do it again.
+ */
+static inline bool
+finish(ax_ctx *cx, ax_status *r, int *tries)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	if (ax_likely(b->in_epoch))
+		ax_leave(cx);
+	AX_ENSURE(b, b->latches == 0);
+	if (ax_unlikely(b->retired_since >= RECLAIM_OBJS ||
+					b->retired_bytes_since >= RECLAIM_BYTES))
+		ax_reclaim(cx);
+	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY))
+		return again(cx, r, tries);
+	return false;
+}
+
+/* See ax.h. */
+ax_status
+ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
+{
+	ax_store   *st;
+	ax_status	r;
+	int			tries = 0;
+
+	do
+	{
+		r = ax_enter(cx, t, gen, &st);
+		if (r != AX_OK)
+			return r;
+		r = st->engine->insert(cx, st, key, len);
+	} while (finish(cx, &r, &tries));
+	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
+{
+	ax_store   *st;
+	ax_status	r;
+	int			tries = 0;
+
+	do
+	{
+		r = ax_enter(cx, t, gen, &st);
+		if (r != AX_OK)
+			return r;
+		r = st->engine->remove(cx, st, key, len);
+	} while (finish(cx, &r, &tries));
+	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
+		const uint32_t *lens, uint32_t len, uint64_t n, int fill)
+{
+	ax_store   *st;
+	ax_status	r;
+	int			tries = NOMEM_TRIES - 1;	/* dear, so once more only */
+
+	do
+	{
+		r = ax_enter(cx, t, gen, &st);
+		if (r != AX_OK)
+			return r;
+		r = st->engine->load(cx, st, keys, lens, len, n, fill);
+	} while (finish(cx, &r, &tries));
+	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	r = st->engine->contains(cx, st, key, len);
+	ax_leave(cx);
+	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t len,
+		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	r = st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+	ax_leave(cx);
+	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	r = st->engine->scan(cx, st, b);
+	ax_leave(cx);
+	return r;
+}
+
+/* The counters of a store, summed over its shards; inside an epoch. */
+static void
+store_info(ax_store *st, ax_tree_info *out)
+{
+	int64_t		sum[7] = {0};
+
+	memset(out, 0, sizeof(*out));
+	out->gen = st->gen;
+	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
+	out->max_bytes = st->max_bytes;
+	out->height = (int) atomic_load_explicit(&st->height, memory_order_relaxed);
+	for (int i = 0; i < AX_SHARDS; i++)
+	{
+		ax_shard   *s = &st->shards[i];
+
+		sum[0] += atomic_load_explicit(&s->entries, memory_order_relaxed);
+		sum[1] += atomic_load_explicit(&s->n4, memory_order_relaxed);
+		sum[2] += atomic_load_explicit(&s->n16, memory_order_relaxed);
+		sum[3] += atomic_load_explicit(&s->n48, memory_order_relaxed);
+		sum[4] += atomic_load_explicit(&s->n256, memory_order_relaxed);
+		sum[5] += atomic_load_explicit(&s->leaves, memory_order_relaxed);
+		sum[6] += atomic_load_explicit(&s->embedded, memory_order_relaxed);
+		out->restarts += atomic_load_explicit(&s->restarts, memory_order_relaxed);
+		out->pessimistic += atomic_load_explicit(&s->pessimistic, memory_order_relaxed);
+		out->latch_waits += atomic_load_explicit(&s->latch_waits, memory_order_relaxed);
+		out->parks += atomic_load_explicit(&s->parks, memory_order_relaxed);
+	}
+	/* shards are read one after another: a sum may dip below zero */
+	for (int i = 0; i < 7; i++)
+		if (sum[i] < 0)
+			sum[i] = 0;
+	out->entries = (uint64_t) sum[0];
+	out->n4 = (uint64_t) sum[1];
+	out->n16 = (uint64_t) sum[2];
+	out->n48 = (uint64_t) sum[3];
+	out->n256 = (uint64_t) sum[4];
+	out->leaves = (uint64_t) sum[5];
+	out->embedded = (uint64_t) sum[6];
+	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
+}
+
+/* See ax.h. */
+ax_status
+ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	store_info(st, out);
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/*
+ * See ax.h.  An engine's check may leave the epoch and enter it again (through
+ * st->tree, and st is then no longer to be touched if that fails), so it may
+ * come back outside.
+ */
+ax_status
+ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool *ok,
+		 char *msg, size_t msglen)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	store_info(st, out);
+	r = st->engine->check(cx, st, out, ok, msg, msglen);
+	if (ax_body(cx)->in_epoch)
+		ax_leave(cx);
+	return r;
+}

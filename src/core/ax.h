@@ -1,0 +1,298 @@
+/*
+ * ax.h
+ *	  The whole public face of the core: status codes, port, area, epochs,
+ *	  trees, scans.
+ *
+ * src/core is plain C11.  It includes no PostgreSQL header, never allocates
+ * backend memory, never raises, never waits on a heavyweight lock and never
+ * checks for interrupts.  Every call below enters and leaves the epoch itself
+ * and returns with no latch held, whatever it returns.
+ *
+ * Everything shared lives in one area, mapped at one address in every process
+ * (the main shared memory segment of PostgreSQL, or a MAP_SHARED mapping made
+ * before fork() in the tests), so raw pointers are stored in it.
+ */
+#ifndef AX_H
+#define AX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ax_status
+{
+	AX_OK = 0,
+	AX_EXISTS,					/* insert: this very (key, TID) is there already */
+	AX_NOTFOUND,				/* remove: it is not there */
+	AX_BUSY,					/* waited the bounded time; nothing was done, call
+								 * again after checking for interrupts */
+	AX_NOMEM,					/* the area (or the tree's cap) is full; nothing was
+								 * done */
+	AX_STALE,					/* the tree's generation is not the caller's */
+	AX_BUFFER					/* a caller's buffer is too small; nothing was
+								 * done, the needed size is in the batch */
+} ax_status;
+
+typedef struct ax_area ax_area; /* header at the base of the area */
+typedef struct ax_tree ax_tree; /* handle of a tree; shared, type-stable */
+typedef struct ax_store ax_store;	/* one generation of a tree; shared */
+typedef struct ax_ctx ax_ctx;	/* one process's (thread's) attachment */
+
+/*
+ * The port: how the core sees the world.  One static table a process.
+ * park() sleeps until *word != expected, or timeout_us passed, or a wake, or
+ * any signal; spurious returns are allowed.  word is a 4-byte aligned word in
+ * the area (a futex shared between processes).
+ */
+typedef struct ax_port
+{
+	void		(*park) (uint32_t *word, uint32_t expected, uint32_t timeout_us);
+	void		(*unpark_all) (uint32_t *word);
+	void		(*yield) (void);
+	uint64_t	(*now_ns) (void);	/* monotonic */
+	/* give the page run back to the kernel; contents become zero or undefined */
+	void		(*discard) (void *addr, size_t len);
+	/* wait-event reporting around a sleep; may be NULL */
+	void		(*wait_begin) (void);
+	void		(*wait_end) (void);
+	/* a cannot-happen: must not return */
+	void		(*panic) (const char *what, const char *file, int line);
+} ax_port;
+
+extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
+
+#define AX_PAGE			4096
+#define AX_TID_BYTES	6		/* last bytes of every key: block, offset; BE */
+#define AX_KEY_MAX		(4u * 1024 * 1024)	/* bytes, TID included */
+
+/* ---- area (ax_arena.c) ------------------------------------------------- */
+
+/*
+ * Smallest area for nslots process slots, and the initialisation of one.
+ * "base" must be AX_PAGE aligned and zero-filled; only the headers are
+ * touched.  reserve_bytes are kept for deletion, VACUUM and retire lists.
+ */
+extern size_t ax_area_min_size(int nslots);
+extern ax_area *ax_area_init(void *base, size_t size, int nslots,
+							 size_t reserve_bytes);
+
+/*
+ * Attach this process (thread) in slot 0..nslots-1.  The slot must be free or
+ * its owner dead.  cx is caller's private memory, one per process or thread,
+ * and must outlive the attachment.  Detach gives magazines back to the depot
+ * and hands the retire list over for adoption.
+ */
+extern void ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid,
+					  const ax_port *port);
+extern void ax_detach(ax_ctx *cx);
+
+/* Latches this process holds now: 0 outside the core; else it must not exit. */
+extern int	ax_latches_held(const ax_ctx *cx);
+
+/*
+ * Housekeeping outside any call: advance the epoch, reclaim own and adopted
+ * retired objects, free dying trees that are past two epochs.  Cheap when
+ * there is nothing to do.  Returns true if something is still pending.
+ */
+extern bool ax_poll(ax_ctx *cx);
+
+/*
+ * Memory of the area for the caller's own shared, type-stable objects
+ * (directory entries, hazard slots): zero-filled, page aligned, never given
+ * back, counted as overhead.  Entered like any call (no latch held before or
+ * after).  NULL when the area is full.
+ */
+extern void *ax_system_alloc(ax_ctx *cx, size_t bytes);
+
+typedef struct ax_memory_info
+{
+	uint64_t	area_bytes;		/* whole area */
+	uint64_t	used_bytes;		/* in spans of trees, live or dying */
+	uint64_t	free_bytes;		/* available to trees, the reserve not counted */
+	uint64_t	largest_free_bytes; /* largest free run of pages */
+	uint64_t	reserve_bytes;
+	uint64_t	retired_bytes;	/* unlinked, waiting for their epochs */
+	uint64_t	overhead_bytes; /* headers, page map, slots, handles, limbo */
+	uint64_t	touched_bytes;	/* high-water mark of pages ever used */
+} ax_memory_info;
+
+typedef struct ax_class_info
+{
+	uint32_t	size_class;		/* object size in bytes; 0: whole page runs */
+	uint64_t	spans;
+	uint64_t	bytes;
+	uint64_t	live;			/* objects given out (magazines count as given) */
+	uint64_t	free;
+} ax_class_info;
+
+typedef struct ax_epoch_info
+{
+	int			slot;
+	int			pid;			/* 0: free */
+	uint64_t	pinned_epoch;	/* 0: outside */
+	uint64_t	global_epoch;
+	uint64_t	retired_objects;
+	uint64_t	retired_bytes;
+	uint64_t	adopted_bytes;	/* ever adopted from exited processes */
+} ax_epoch_info;
+
+extern void ax_memory(ax_ctx *cx, ax_memory_info *out);
+/* One row a size class, in rising order, the page runs first: AX_CLASS_ROWS. */
+#define AX_CLASS_ROWS 41
+extern int	ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max);	/* returns count */
+extern int	ax_nslots(const ax_area *area);
+extern void ax_epochs(ax_ctx *cx, int slot, ax_epoch_info *out);
+
+/* ---- trees ------------------------------------------------------------- */
+
+typedef enum ax_structure
+{
+	AX_ART_OLC = 0
+} ax_structure;
+
+typedef struct ax_engine ax_engine; /* table of functions, see ax_engine.h */
+
+/*
+ * A handle: type-stable, never unmapped, reusable after release.  alloc
+ * returns NULL when the area is full.
+ */
+extern ax_tree *ax_tree_alloc(ax_ctx *cx);
+extern void ax_tree_release(ax_ctx *cx, ax_tree *t);
+
+/*
+ * Open a new, empty generation (a number never used before, never 0) on a
+ * closed handle.  Close makes every later call with that generation STALE and
+ * puts the structure on the dying list (freed by ax_poll and by whoever
+ * allocates, after two epochs).  Neither may run concurrently with another
+ * open/close of the same handle (the directory lock sees to it); both may run
+ * concurrently with everything else.  max_bytes 0: no cap.
+ */
+extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
+							  uint64_t max_bytes, uint64_t *gen);
+extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
+extern uint64_t ax_tree_gen(const ax_tree *t);	/* 0: closed */
+
+/*
+ * Keys.  A key is a string of len bytes whose last AX_TID_BYTES are the TID;
+ * the order is memcmp's.  No key of a tree is a prefix of another (the
+ * encoding before the TID is self-delimiting, the TID has fixed width).
+ * len <= AX_KEY_MAX.
+ */
+extern ax_status ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen,
+						   const uint8_t *key, uint32_t len);
+extern ax_status ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen,
+						   const uint8_t *key, uint32_t len);
+
+/*
+ * Positions.  (bytes, len, after): before == just before the first possible
+ * key that has bytes as a prefix, after == just behind the last such.  len 0,
+ * before is minus infinity; len 0, after is plus infinity.  Resume behind an
+ * entry in a forward scan: its whole key, after; in a backward scan: its whole
+ * key, before.
+ */
+typedef struct ax_bound
+{
+	const uint8_t *key;
+	uint32_t	len;
+	bool		after;
+} ax_bound;
+
+/*
+ * One batch of an ordered scan.  in: lo, hi (entries strictly between the two
+ * positions are returned), backward, want_keys, max, and the caller's buffers
+ * (tids[max]; with want_keys also key_off[max + 1] and keybuf/keybuf_size).
+ * out: n entries in scan order; exhausted when no entry is left behind them;
+ * the whole key of the last entry of the batch in lastkey/lastlen (caller's
+ * buffer of lastkey_size bytes; only filled when !exhausted and n > 0).
+ *
+ * AX_BUFFER: a single entry does not fit in keybuf or lastkey; need_bytes
+ * says how large both must be (lastkey: twice the longest key, for it also holds
+ * the path of the walk).  A batch may end early (n < max, !exhausted):
+ * call again from lastkey.  n == 0 with !exhausted does not occur.
+ *
+ * tids: 48 bits, block << 16 | offset.
+ */
+typedef struct ax_batch
+{
+	/* in */
+	ax_bound	lo;
+	ax_bound	hi;
+	bool		backward;
+	bool		want_keys;
+	uint32_t	max;
+	uint64_t   *tids;
+	uint32_t   *key_off;
+	uint8_t    *keybuf;
+	uint32_t	keybuf_size;
+	uint8_t    *lastkey;
+	uint32_t	lastkey_size;
+	/* out */
+	uint32_t	n;
+	uint32_t	lastlen;
+	uint32_t	need_bytes;
+	bool		exhausted;
+} ax_batch;
+
+extern ax_status ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b);
+
+/*
+ * Point look-up: all TIDs whose key is prefix + TID, in TID order, prefix
+ * being a whole encoded key without its TID.  Stores up to max and sets *n;
+ * *more says that there may be others beyond (then use ax_scan; *n can be 0).  The fast path
+ * of equality scans and of the unique check.
+ */
+extern ax_status ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen,
+						   const uint8_t *prefix, uint32_t len,
+						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+
+/* Is this very (key, TID) there?  AX_OK or AX_NOTFOUND. */
+extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
+							 const uint8_t *key, uint32_t len);
+
+/*
+ * Sorted bulk load into an EMPTY generation that nobody else writes yet: n
+ * keys in strictly rising memcmp order; key i is keys[i], lens[i] bytes (lens
+ * NULL: all are "len").  Published by one store.  fill: 10..100 per cent of a
+ * leaf.  AX_EXISTS if the tree was not empty (nothing done), AX_NOMEM: all is
+ * given back.
+ */
+extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
+						 const uint8_t *const *keys, const uint32_t *lens,
+						 uint32_t len, uint64_t n, int fill);
+
+typedef struct ax_tree_info
+{
+	uint64_t	gen;
+	uint64_t	entries;
+	uint64_t	bytes;			/* spans owned, in bytes */
+	uint64_t	max_bytes;		/* cap, 0: none */
+	int			height;			/* nodes on the longest path met, 0: unknown */
+	uint64_t	n4, n16, n48, n256, leaves, embedded;
+	uint64_t	inner_nodes;
+	uint64_t	restarts, pessimistic, latch_waits, parks;
+} ax_tree_info;
+
+/* Counters only: cheap.  Node counts and height are exact when quiescent. */
+extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
+
+/*
+ * Walk the whole structure and verify every invariant; found counts go to
+ * out, the first violation (if any) to msg as text, and the return is then
+ * false.  The walk is cut into epochs of bounded length and may run beside
+ * writers (it then re-checks what it could not see atomically); the counts
+ * are exact only when nobody writes.
+ */
+extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen,
+						  ax_tree_info *out, bool *ok, char *msg, size_t msglen);
+
+/*
+ * The private memory of an attachment: declared here because callers embed
+ * it; its members are the core's own.
+ */
+#define AX_CTX_BYTES 8192
+struct ax_ctx
+{
+	_Alignas(64) unsigned char opaque[AX_CTX_BYTES];
+};
+
+#endif							/* AX_H */

@@ -1,0 +1,212 @@
+/*
+ * ax_area.h
+ *	  The area's layout, shared by the pages, arena, epoch and dispatch files.
+ *
+ *	  header | page map, 4 bytes a page | slots | first handles | pages
+ */
+#ifndef AX_AREA_H
+#define AX_AREA_H
+
+#include "ax_internal.h"
+#include "ax_stack.h"
+
+#define AX_AREA_MAGIC	UINT64_C(0x6172746964783031)
+#define AX_PAGE_SHIFT	12
+#define AX_DISCARD_PAGES 256	/* dirty free pages worth a system call: 1 MiB */
+#define AX_LATCH_MS		1000	/* an allocator's patience */
+#define AX_BINS			31
+
+/*
+ * Page map.  Used page: its distance from the first page of its run.  Free
+ * run: FREE and the run's length, in the entries of its first and of its last
+ * page; those between are stale and never looked at.
+ */
+#define AX_MAP_FREE		0x80000000u
+#define AX_MAP_LEN		0x3FFFFFFFu
+
+/* At the start of a free run. */
+typedef struct ax_run
+{
+	struct ax_run *next;
+	struct ax_run *prev;
+	uint32_t	pages;
+	uint32_t	dirty;			/* pages used since they were last discarded */
+} ax_run;
+
+/* At the start of every span; objects follow. */
+struct ax_span
+{
+	ax_store   *store;
+	void	   *free;			/* free objects, chained by their first word */
+	ax_span    *next;			/* in heap.partial */
+	ax_span    *prev;
+	ax_span    *all_next;		/* in heap.all */
+	ax_span    *all_prev;
+	uint32_t	pages;
+	uint16_t	cls;
+	uint16_t	objs;			/* that fit */
+	uint16_t	bump;			/* ever taken */
+	uint16_t	live;			/* given out now, to magazines too */
+	bool		partial;		/* in heap.partial */
+};
+_Static_assert(sizeof(ax_span) == AX_LINE, "span header is one line");
+
+/* Retire records: see ax_epoch.c. */
+typedef struct ax_record
+{
+	void	   *p;
+	ax_tree    *tree;
+	uint64_t	gen;
+	uint64_t	stamp;
+	uint32_t	bytes;			/* said here: the span's header may be gone */
+	uint32_t	cls;
+} ax_record;
+
+#define AX_LIMBO_RECS 100
+struct ax_limbo
+{
+	ax_stack_node node;			/* in the orphan stack: the newest chunk's */
+	ax_limbo   *next;			/* circular: the newest points to the oldest */
+	uint32_t	first;			/* records first..end-1 are waiting */
+	uint32_t	end;
+	_Alignas(AX_LINE) ax_record rec[AX_LIMBO_RECS];
+};
+_Static_assert(sizeof(ax_limbo) <= AX_PAGE, "a chunk of records is one page");
+
+/* What a class owns, under the page latch. */
+typedef struct ax_class_use
+{
+	uint64_t	spans;
+	uint64_t	pages;
+	uint64_t	objs;
+} ax_class_use;
+
+struct ax_area
+{
+	/* immutable */
+	uint64_t	magic;
+	char	   *base;
+	uint64_t	size;
+	uint64_t	npages;
+	uint64_t	first_page;		/* behind the headers */
+	uint64_t	reserve_pages;
+	int			nslots;
+	_Atomic uint32_t *map;
+	ax_slot    *slots;
+
+	/* epochs */
+	_Alignas(AX_LINE) _Atomic uint64_t epoch;
+	_Alignas(AX_LINE) _Atomic uint32_t advancing;	/* try-latch */
+	_Atomic int slots_high;		/* slots ever used */
+	_Atomic uint64_t next_gen;
+	_Alignas(AX_LINE) ax_stack orphans; /* retire lists of exited processes */
+	_Atomic int64_t orphan_objs;
+	_Atomic int64_t orphan_bytes;
+	ax_stack	dying;			/* stores, by dying_next */
+	_Atomic int32_t ndying;		/* on that stack or in a reaper's hand */
+	_Atomic int32_t freeing;	/* processes that hold pages on their way back */
+
+	/* handles */
+	_Alignas(AX_LINE) ax_word handle_latch;
+	ax_tree    *handle_free;
+	ax_tree    *handle_next;	/* rest of the newest page of handles */
+	ax_tree    *handle_end;
+
+	/* pages */
+	_Alignas(AX_LINE) ax_word page_latch;	/* guards all that follows */
+	uint64_t	free_pages;
+	uint64_t	used_pages;		/* owned by stores */
+	uint64_t	brk;			/* pages from here on are free, in no list */
+	uint64_t	top_end;		/* pages from here on are untouched, or discarded */
+	uint64_t	top_dirty;		/* between brk and top_end, at most */
+	uint64_t	touched;		/* high-water mark */
+	uint32_t	bin_mask;
+	ax_run	   *bins[AX_BINS];
+	ax_class_use use[AX_NCLASSES + 1];
+};
+
+static inline ax_area *
+ax_area_of(ax_ctx *cx)
+{
+	return ax_body(cx)->area;
+}
+
+/*
+ * A full fence behind a sequentially consistent read-modify-write.  On x86
+ * the locked instruction was one already.
+ */
+static inline void
+ax_fence_after_rmw(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	atomic_signal_fence(memory_order_seq_cst);
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/* ---- ASan: what is free is poisoned ---- */
+#if defined(__SANITIZE_ADDRESS__)
+#define AX_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AX_ASAN 1
+#endif
+#endif
+
+#ifdef AX_ASAN
+#include <sanitizer/asan_interface.h>
+
+/* Shadow memory is each process's own: tests that fork switch this off. */
+extern bool ax_poisoning;
+#define AX_POISON(p, n) \
+	do { if (ax_poisoning) __asan_poison_memory_region((p), (n)); } while (0)
+#define AX_UNPOISON(p, n) \
+	do { if (ax_poisoning) __asan_unpoison_memory_region((p), (n)); } while (0)
+#else
+#define AX_POISON(p, n) ((void) 0)
+#define AX_UNPOISON(p, n) ((void) 0)
+#endif
+
+/* ---- ax_latch.c ---- */
+extern bool ax_latch_arena(ax_ctx *cx, ax_word *w, int ms);
+
+/* ---- ax_pages.c ---- */
+
+/* Owner of a page run, besides classes 0..AX_BIG. */
+#define AX_OVERHEAD (-1)
+
+/*
+ * A run of pages for a span of class cls with objs objects, or AX_OVERHEAD.
+ * NULL when there is none; *busy (if given) tells a latch's failure from want
+ * of memory.
+ */
+extern void *ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
+						   bool may_reserve, bool *busy);
+extern void ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs);
+
+/* The first page of the run that p lies in; p is in use. */
+static inline void *
+ax_pages_run(ax_area *a, const void *p)
+{
+	uint64_t	pg = (uint64_t) ((const char *) p - a->base) >> AX_PAGE_SHIFT;
+
+	pg -= atomic_load_explicit(&a->map[pg], memory_order_relaxed);
+	return a->base + (pg << AX_PAGE_SHIFT);
+}
+
+/* ---- ax_arena.c ---- */
+extern int	ax_class_of(uint32_t size); /* AX_BIG: pages of its own */
+extern uint32_t ax_class_size(int cls);
+extern void ax_give(ax_ctx *cx, ax_store *st, void *p, int cls);
+extern void ax_magazines_flush(ax_ctx *cx);
+extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,
+							  const ax_engine *e, uint64_t max_bytes);
+extern uint64_t ax_reap(ax_ctx *cx);	/* returns pages freed */
+
+/* ---- ax_epoch.c ---- */
+extern void ax_epoch_enter(ax_ctx *cx);
+extern void ax_reclaim(ax_ctx *cx);
+extern uint64_t ax_housekeep(ax_ctx *cx, bool *pending);
+
+#endif							/* AX_AREA_H */

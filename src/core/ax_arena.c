@@ -1,0 +1,698 @@
+/*
+ * ax_arena.c
+ *	  Objects: size classes, spans, magazines; the store of a generation.
+ *
+ * An object belongs to a span, a span to one store and one class, so that
+ * closing a tree frees its pages wholesale whatever lies in them.  Objects
+ * come from the process's magazines; a magazine is refilled and emptied by
+ * half under the latch of the (store, class) heap.
+ *
+ * Order of latches: heap, then pages.  Nothing here waits for a node's latch,
+ * so a caller that holds one can wait here without a cycle.
+ */
+#include "ax_area.h"
+
+#ifdef AX_ASAN
+bool		ax_poisoning = true;
+#endif
+
+/*
+ * Classes up to 1 KiB in steps of a line.  Those above divide what a 64 KiB
+ * span has behind its header into 56, 51, 46, .. 3, 2 objects.
+ */
+#define FINE_CLASSES 16
+#define FINE_MAX	(FINE_CLASSES * AX_LINE)
+static const uint16_t coarse[AX_NCLASSES - FINE_CLASSES] = {
+	1152, 1280, 1408, 1536, 1664, 1792, 1920, 2112, 2304, 2560, 2944, 3264,
+	3584, 4032, 4672, 5440, 6528, 8128, 9344, 10880, 13056, 16320, 21824, 32704
+};
+
+#define CLASS_MAX	32704u
+#define SPAN_PAGES	16			/* of a class that has outgrown its first two */
+
+/* The smallest class for size; AX_BIG when it needs pages of its own. */
+int
+ax_class_of(uint32_t size)
+{
+	int			lo = 0,
+				hi = AX_NCLASSES - FINE_CLASSES;
+
+	if (ax_likely(size <= FINE_MAX))
+		return size ? (int) ((size - 1) / AX_LINE) : 0;
+	while (lo < hi)
+	{
+		int			mid = (lo + hi) / 2;
+
+		if (coarse[mid] < size)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return FINE_CLASSES + lo;
+}
+
+/* Object size of a class below AX_BIG. */
+uint32_t
+ax_class_size(int cls)
+{
+	return cls < FINE_CLASSES ? (uint32_t) (cls + 1) * AX_LINE
+		: coarse[cls - FINE_CLASSES];
+}
+
+static inline uint32_t
+big_pages(uint32_t size)
+{
+	return (uint32_t) (((uint64_t) size + sizeof(ax_span) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
+}
+
+/* See ax_internal.h. */
+uint32_t
+ax_alloc_size(uint32_t size)
+{
+	int			cls = ax_class_of(size);
+
+	if (cls == AX_BIG)
+		return big_pages(size) * AX_PAGE - (uint32_t) sizeof(ax_span);
+	return ax_class_size(cls);
+}
+
+/* At most 4 KiB of objects, but two of any class. */
+static inline uint32_t
+mag_cap(int cls)
+{
+	uint32_t	n = 4096 / ax_class_size(cls);
+
+	return n < 2 ? 2 : n > AX_MAG_OBJS ? AX_MAG_OBJS : n;
+}
+
+static inline ax_magazine *
+mag_of(ax_ctx_body *b, uint64_t gen, int cls)
+{
+	return &b->mags[(gen * 13 + (uint64_t) cls) % AX_MAGS];
+}
+
+/*
+ * The store if the generation still lives.  Inside an epoch: what is returned
+ * then stays valid till its end.
+ */
+static inline ax_store *
+store_alive(ax_tree *t, uint64_t gen)
+{
+	ax_store   *st = atomic_load_explicit(&t->store, memory_order_acquire);
+
+	return st && st->gen == gen ? st : NULL;
+}
+
+/* Own slot's counter: one writer, read by anybody. */
+static inline void
+count_live(ax_ctx_body *b, int cls, int64_t d)
+{
+	_Atomic int64_t *p = &b->slot->live[cls];
+
+	atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + d,
+						  memory_order_relaxed);
+}
+
+static inline bool
+in_bump_area(ax_store *st, const void *p)
+{
+	return (const char *) p >= (const char *) st &&
+		(const char *) p < (const char *) st + st->bump_end;
+}
+
+/*
+ * Charge bytes to the store.  Deletion may exceed the cap: what it allocates
+ * it gives back a moment later, with more.
+ */
+static bool
+store_charge(ax_store *st, uint64_t bytes, bool may_reserve)
+{
+	uint64_t	old = atomic_fetch_add(&st->bytes, bytes);
+
+	if (st->max_bytes && !may_reserve && old + bytes > st->max_bytes)
+	{
+		atomic_fetch_sub(&st->bytes, bytes);
+		return false;
+	}
+	return true;
+}
+
+/* ---- spans; the heap's latch held ------------------------------------------ */
+
+static void
+partial_push(ax_class_heap *h, ax_span *sp)
+{
+	sp->prev = NULL;
+	sp->next = h->partial;
+	if (sp->next)
+		sp->next->prev = sp;
+	h->partial = sp;
+	sp->partial = true;
+}
+
+/*
+ * A span that was full goes behind the head: the head is filled up first, and
+ * the others have time to drain.
+ */
+static void
+partial_append(ax_class_heap *h, ax_span *sp)
+{
+	ax_span    *head = h->partial;
+
+	if (!head)
+	{
+		partial_push(h, sp);
+		return;
+	}
+	sp->prev = head;
+	sp->next = head->next;
+	if (sp->next)
+		sp->next->prev = sp;
+	head->next = sp;
+	sp->partial = true;
+}
+
+static void
+partial_remove(ax_class_heap *h, ax_span *sp)
+{
+	if (sp->prev)
+		sp->prev->next = sp->next;
+	else
+		h->partial = sp->next;
+	if (sp->next)
+		sp->next->prev = sp->prev;
+	sp->partial = false;
+}
+
+static void
+all_push(ax_class_heap *h, ax_span *sp)
+{
+	sp->all_prev = NULL;
+	sp->all_next = h->all;
+	if (sp->all_next)
+		sp->all_next->all_prev = sp;
+	h->all = sp;
+	h->spans++;
+}
+
+static void
+all_remove(ax_class_heap *h, ax_span *sp)
+{
+	if (sp->all_prev)
+		sp->all_prev->all_next = sp->all_next;
+	else
+		h->all = sp->all_next;
+	if (sp->all_next)
+		sp->all_next->all_prev = sp->all_prev;
+	h->spans--;
+}
+
+static uint32_t
+span_objs(uint32_t pages, int cls)
+{
+	return (uint32_t) ((pages * (uint32_t) AX_PAGE - sizeof(ax_span)) / ax_class_size(cls));
+}
+
+/* Pages for a new span of this store, charged, its header filled. */
+static ax_span *
+span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, bool may_reserve)
+{
+	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
+	ax_span    *sp;
+
+	if (!store_charge(st, bytes, may_reserve))
+		return NULL;
+	sp = ax_pages_take(cx, pages, cls, objs, may_reserve, &ax_body(cx)->alloc_busy);
+	if (!sp)
+	{
+		atomic_fetch_sub(&st->bytes, bytes);
+		return NULL;
+	}
+	memset(sp, 0, sizeof(*sp));
+	sp->store = st;
+	sp->pages = pages;
+	sp->cls = (uint16_t) cls;
+	sp->objs = (uint16_t) objs;
+	return sp;
+}
+
+static void
+span_free(ax_ctx *cx, ax_span *sp)
+{
+	atomic_fetch_sub(&sp->store->bytes, (uint64_t) sp->pages << AX_PAGE_SHIFT);
+	ax_pages_give(cx, sp, sp->pages, sp->cls, sp->objs);
+}
+
+/* Spans grow with the class; where there is no room, a smaller one will do. */
+static ax_span *
+span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
+{
+	ax_class_heap *h = &st->heap[cls];
+	uint32_t	least = big_pages(ax_class_size(cls));
+	uint32_t	pages = h->spans == 0 ? 1 : h->spans == 1 ? 4 : SPAN_PAGES;
+
+	for (;; pages /= 4)
+	{
+		ax_span    *sp;
+
+		if (pages < least)
+			pages = least;
+		sp = span_pages(cx, st, pages, cls, span_objs(pages, cls), may_reserve);
+		if (sp)
+		{
+			AX_POISON((char *) sp + sizeof(ax_span),
+					  ((size_t) pages << AX_PAGE_SHIFT) - sizeof(ax_span));
+			all_push(h, sp);
+			partial_push(h, sp);
+			return sp;
+		}
+		if (pages == least || ax_body(cx)->alloc_busy)
+			return NULL;
+	}
+}
+
+static void *
+span_take(ax_class_heap *h, ax_span *sp)
+{
+	void	   *p;
+
+	if (sp->free)
+	{
+		p = sp->free;
+		memcpy(&sp->free, p, sizeof(void *));
+		AX_POISON(p, sizeof(void *));
+	}
+	else
+		p = (char *) sp + sizeof(ax_span) + (size_t) sp->bump++ * ax_class_size(sp->cls);
+	sp->live++;
+	if (sp->live == sp->objs)
+		partial_remove(h, sp);
+	return p;
+}
+
+/* One object from the bump area, without a latch. */
+static void *
+bump_take(ax_store *st, uint32_t size)
+{
+	uint32_t	at = atomic_load_explicit(&st->bump, memory_order_relaxed);
+
+	do
+	{
+		if (st->bump_end - at < size)
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&st->bump, &at, at + size,
+													memory_order_relaxed,
+													memory_order_relaxed));
+	return (char *) st + at;
+}
+
+/* ---- magazines -------------------------------------------------------------- */
+
+/*
+ * Is a shortage of pages worth another try?  Yes when a dying tree could be
+ * freed, or while somebody else is on the way to give pages back.
+ */
+static bool
+make_room(ax_ctx *cx, uint64_t *deadline)
+{
+	ax_area    *a = ax_area_of(cx);
+	const ax_port *port = ax_body(cx)->port;
+
+	if (ax_reap(cx) > 0)
+		return true;
+	if (atomic_load(&a->freeing) > 0)
+	{
+		uint64_t	now = port->now_ns();
+
+		if (*deadline == 0)
+			*deadline = now + (uint64_t) AX_LATCH_MS * 1000000;
+		if (now < *deadline)
+		{
+			port->yield();
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Up to want objects into obj[]; 0: no memory, or alloc_busy is set. */
+static uint32_t
+refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_reserve)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_class_heap *h = &st->heap[cls];
+	uint64_t	deadline = 0;
+
+	for (;;)
+	{
+		uint32_t	n = 0,
+					counted = 0;
+
+		if (!ax_latch_arena(cx, &h->latch, AX_LATCH_MS))
+		{
+			b->alloc_busy = true;
+			return 0;
+		}
+		while (n < want)
+		{
+			if (h->loose)
+			{
+				obj[n] = (char *) st + h->loose;
+				memcpy(&h->loose, obj[n], sizeof(uint32_t));
+				AX_POISON(obj[n], sizeof(void *));
+				n++;
+			}
+			else if (h->partial)
+			{
+				obj[n++] = span_take(h, h->partial);
+				counted++;
+			}
+			else if (n > 0)
+				break;
+			else if (h->spans == 0 && (obj[0] = bump_take(st, ax_class_size(cls))) != NULL)
+			{
+				n = 1;
+				break;
+			}
+			else if (!span_new(cx, st, cls, may_reserve))
+				break;
+		}
+		ax_word_unlock(cx, &h->latch, false);
+		if (n > 0)
+		{
+			count_live(b, cls, counted);
+			/* a magazine gives its last first: let addresses rise */
+			for (uint32_t i = 0; i < n / 2; i++)
+			{
+				void	   *x = obj[i];
+
+				obj[i] = obj[n - 1 - i];
+				obj[n - 1 - i] = x;
+			}
+			return n;
+		}
+		if (b->alloc_busy || !make_room(cx, &deadline))
+			return 0;
+	}
+}
+
+/* Objects back to their spans; the store is alive, inside an epoch. */
+static void
+flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_class_heap *h = &st->heap[cls];
+	ax_span    *empty = NULL;
+	int64_t		counted = 0;
+
+	ax_latch_arena(cx, &h->latch, 0);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		void	   *p = obj[i];
+		ax_span    *sp;
+
+		AX_UNPOISON(p, sizeof(void *));
+		if (in_bump_area(st, p))
+		{
+			memcpy(p, &h->loose, sizeof(uint32_t));
+			h->loose = (uint32_t) ((char *) p - (char *) st);
+			continue;
+		}
+		sp = ax_pages_run(b->area, p);
+		AX_ENSURE(b, sp->store == st && sp->cls == cls && sp->live > 0);
+		memcpy(p, &sp->free, sizeof(void *));
+		sp->free = p;
+		sp->live--;
+		counted++;
+		if (!sp->partial)
+			partial_append(h, sp);
+		/* the last span with room stays, against to and fro */
+		if (sp->live == 0 && (h->partial != sp || sp->next))
+		{
+			partial_remove(h, sp);
+			all_remove(h, sp);
+			sp->next = empty;
+			empty = sp;
+		}
+	}
+	ax_word_unlock(cx, &h->latch, false);
+	count_live(b, cls, -counted);
+	while (empty)				/* may be a system call: not under the latch */
+	{
+		ax_span    *next = empty->next;
+
+		span_free(cx, empty);
+		empty = next;
+	}
+}
+
+/*
+ * Empty a magazine.  If the generation is gone its store may be freed memory:
+ * the objects are forgotten, they went with their spans.
+ */
+static void
+mag_evict(ax_ctx *cx, ax_magazine *m)
+{
+	if (m->gen && m->n)
+	{
+		ax_store   *st = store_alive(m->tree, m->gen);
+
+		if (st)
+			flush(cx, st, (int) m->cls, m->obj, m->n);
+	}
+	m->n = 0;
+	m->gen = 0;
+}
+
+/* Every magazine of the process, at detach; inside an epoch. */
+void
+ax_magazines_flush(ax_ctx *cx)
+{
+	for (int i = 0; i < AX_MAGS; i++)
+		mag_evict(cx, &ax_body(cx)->mags[i]);
+}
+
+static inline void
+mag_claim(ax_ctx *cx, ax_magazine *m, ax_store *st, int cls)
+{
+	mag_evict(cx, m);
+	m->gen = st->gen;
+	m->tree = st->tree;
+	m->cls = (uint32_t) cls;
+}
+
+/* ---- big objects: a span of one, by itself ---------------------------------- */
+
+static void *
+big_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_class_heap *h = &st->heap[AX_BIG];
+	uint64_t	deadline = 0;
+	ax_span    *sp;
+
+	if (size > AX_MAP_LEN)		/* far beyond the longest key */
+		return NULL;
+	while ((sp = span_pages(cx, st, big_pages(size), AX_BIG, 1, may_reserve)) == NULL)
+		if (b->alloc_busy || !make_room(cx, &deadline))
+			return NULL;
+	sp->live = sp->bump = 1;
+	ax_latch_arena(cx, &h->latch, 0);
+	all_push(h, sp);
+	ax_word_unlock(cx, &h->latch, false);
+	return sp + 1;
+}
+
+static void
+big_free(ax_ctx *cx, ax_store *st, void *p)
+{
+	ax_class_heap *h = &st->heap[AX_BIG];
+	ax_span    *sp = (ax_span *) p - 1;
+
+	AX_ENSURE(ax_body(cx), sp->store == st && sp->cls == AX_BIG);
+	ax_latch_arena(cx, &h->latch, 0);
+	all_remove(h, sp);
+	ax_word_unlock(cx, &h->latch, false);
+	span_free(cx, sp);
+}
+
+/* ---- what engines call ------------------------------------------------------ */
+
+static __attribute__((noinline)) void *
+alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_magazine *m;
+	void	   *p;
+
+	if (cls == AX_BIG)
+		return big_alloc(cx, st, size, may_reserve);
+	m = mag_of(b, st->gen, cls);
+	if (m->gen != st->gen || m->cls != (uint32_t) cls)
+		mag_claim(cx, m, st, cls);
+	m->n = refill(cx, st, cls, m->obj, mag_cap(cls) / 2, may_reserve);
+	if (m->n == 0)
+		return NULL;
+	p = m->obj[--m->n];
+	AX_UNPOISON(p, ax_class_size(cls));
+	return p;
+}
+
+/* See ax_internal.h. */
+void *
+ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
+{
+	ax_ctx_body *b = ax_body(cx);
+	int			cls = ax_class_of(size);
+	ax_magazine *m = mag_of(b, st->gen, cls);
+
+	if (ax_unlikely(b->fail_alloc_at) && --b->fail_alloc_at == 0)
+	{
+		b->alloc_injected = true;
+		return NULL;
+	}
+	if (ax_likely(m->gen == st->gen && m->cls == (uint32_t) cls && m->n > 0))
+	{
+		void	   *p = m->obj[--m->n];
+
+		AX_UNPOISON(p, ax_class_size(cls));
+		return p;
+	}
+	return alloc_slow(cx, st, size, cls, may_reserve);
+}
+
+/*
+ * An object nobody can see any more, of a store that is alive; inside an
+ * epoch.
+ */
+void
+ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_magazine *m;
+	uint32_t	cap;
+
+	if (cls == AX_BIG)
+	{
+		big_free(cx, st, p);
+		return;
+	}
+#ifdef AX_DEBUG
+	/* a reader that should not be there shall notice */
+	memset(p, 0xDB, ax_class_size(cls));
+#endif
+	AX_POISON(p, ax_class_size(cls));
+	m = mag_of(b, st->gen, cls);
+	if (m->gen != st->gen || m->cls != (uint32_t) cls)
+		mag_claim(cx, m, st, cls);
+	cap = mag_cap(cls);
+	if (m->n == cap)
+	{
+		/* the oldest half: the rest is warm in this processor's cache */
+		flush(cx, st, cls, m->obj, cap / 2);
+		m->n -= cap / 2;
+		memmove(m->obj, m->obj + cap / 2, m->n * sizeof(m->obj[0]));
+	}
+	m->obj[m->n++] = p;
+}
+
+/* See ax_internal.h. */
+void
+ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
+{
+	ax_give(cx, st, p, ax_class_of(size));
+}
+
+/* ---- stores ------------------------------------------------------------------- */
+
+/* A new store, not yet published; NULL when there is no page for it. */
+ax_store *
+ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
+			 uint64_t max_bytes)
+{
+	uint32_t	pages = (uint32_t) ((sizeof(ax_store) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
+	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
+	ax_store   *st;
+
+	if (max_bytes && max_bytes < bytes)
+		return NULL;
+	st = ax_pages_take(cx, pages, AX_BIG, 1, false, NULL);
+	if (!st)
+		return NULL;
+	memset(st, 0, sizeof(*st));
+	st->gen = gen;
+	st->tree = t;
+	st->engine = e;
+	st->max_bytes = max_bytes;
+	st->pages = pages;
+	atomic_init(&st->bytes, bytes);
+	atomic_init(&st->bump, (uint32_t) sizeof(ax_store));
+	st->bump_end = (uint32_t) bytes;
+	atomic_init(&st->root_word, AX_WORD_INIT);
+	for (int i = 0; i <= AX_NCLASSES; i++)
+		atomic_init(&st->heap[i].latch, AX_WORD_INIT);
+	AX_POISON(st + 1, bytes - sizeof(ax_store));
+	return st;
+}
+
+/* All pages of a store that nobody can see any more. */
+static uint64_t
+store_free(ax_ctx *cx, ax_store *st)
+{
+	uint64_t	freed = st->pages;
+
+	for (int cls = 0; cls <= AX_NCLASSES; cls++)
+	{
+		ax_span    *sp = st->heap[cls].all;
+		int64_t		live = 0;
+
+		while (sp)
+		{
+			ax_span    *next = sp->all_next;
+
+			live += sp->live;
+			freed += sp->pages;
+			ax_pages_give(cx, sp, sp->pages, cls, sp->objs);
+			sp = next;
+		}
+		if (cls != AX_BIG && live)
+			count_live(ax_body(cx), cls, -live);
+	}
+	ax_pages_give(cx, st, st->pages, AX_BIG, 1);
+	return freed;
+}
+
+/*
+ * Free dying stores that are past two epochs: those which were open when any
+ * call now running began are younger.  Inside an epoch or not.  Whoever takes
+ * the stack works on it alone; meanwhile "freeing" keeps others, who find the
+ * stack empty, from taking a shortage for real.
+ */
+uint64_t
+ax_reap(ax_ctx *cx)
+{
+	ax_area    *a = ax_area_of(cx);
+	ax_stack_node *n;
+	uint64_t	freed = 0;
+
+	if (ax_stack_empty(&a->dying))
+		return 0;
+	atomic_fetch_add(&a->freeing, 1);
+	n = ax_stack_take_all(&a->dying);
+	while (n)
+	{
+		ax_store   *st = (ax_store *) (void *) ((char *) n - offsetof(ax_store, dying_next));
+		ax_stack_node *next = n->next;
+
+		if (st->dying_epoch + 2 <= atomic_load(&a->epoch))
+		{
+			freed += store_free(cx, st);
+			atomic_fetch_sub(&a->ndying, 1);
+		}
+		else
+			ax_stack_push(&a->dying, n);
+		n = next;
+	}
+	atomic_fetch_sub(&a->freeing, 1);
+	return freed;
+}

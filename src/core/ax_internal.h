@@ -1,0 +1,303 @@
+/*
+ * ax_internal.h
+ *	  What the core's files share: the attachment, the store of one
+ *	  generation, epochs, allocation.
+ */
+#ifndef AX_INTERNAL_H
+#define AX_INTERNAL_H
+
+#include <string.h>
+
+#include "ax.h"
+#include "ax_latch.h"
+
+#define AX_LINE 64
+
+#if defined(__GNUC__)
+#define ax_likely(x)	__builtin_expect(!!(x), 1)
+#define ax_unlikely(x)	__builtin_expect(!!(x), 0)
+#define ax_prefetch(p)	__builtin_prefetch(p)
+#endif
+
+/* A cannot-happen stops the server rather than answer wrongly. */
+#define AX_ENSURE(cx, cond) \
+	do { if (ax_unlikely(!(cond))) (cx)->port->panic(#cond, __FILE__, __LINE__); } while (0)
+#ifdef AX_DEBUG
+#define AX_ASSERT(cx, cond) AX_ENSURE(cx, cond)
+#else
+#define AX_ASSERT(cx, cond) ((void) 0)
+#endif
+
+/*
+ * Pause points: a test parks one thread here and runs another through the
+ * window.  Nothing in a build without AX_POINTS.
+ */
+#ifdef AX_POINTS
+extern void ax_point(const char *name);
+#define AX_POINT(name) ax_point(name)
+#else
+#define AX_POINT(name) ((void) 0)
+#endif
+
+static inline void
+ax_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+}
+
+/* ---- the private attachment ---- */
+
+typedef struct ax_slot ax_slot; /* shared, one a process (ax_epoch.c) */
+typedef struct ax_limbo ax_limbo;	/* a chunk of retire records (ax_epoch.c) */
+
+/*
+ * A magazine: free objects of one class of one store, owned by this process.
+ * Forgotten, not freed, when the store's generation is gone.
+ */
+#define AX_MAG_OBJS 16
+#define AX_MAGS 32
+typedef struct ax_magazine
+{
+	uint64_t	gen;			/* of the store; 0: empty magazine */
+	ax_tree    *tree;			/* type-stable: says whether gen still lives */
+	uint32_t	cls;
+	uint32_t	n;
+	void	   *obj[AX_MAG_OBJS];
+} ax_magazine;
+
+typedef struct ax_ctx_body
+{
+	ax_area    *area;
+	ax_slot    *slot;
+	const ax_port *port;
+	int			slotno;
+	int			latches;		/* held now */
+	bool		in_epoch;
+	uint8_t		shard;			/* for a store's sharded counters */
+	bool		alloc_busy;		/* ax_alloc failed for a latch, not for memory */
+	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
+	bool		limbo_short;	/* ax_retire_reserve found no page */
+	uint32_t	spins;			/* pauses in about two microseconds */
+	uint32_t	retired_since;	/* objects retired since the last try to advance */
+	uint64_t	retired_bytes_since;
+	ax_store   *cur;			/* the store of this call, for its statistics */
+	ax_limbo   *limbo;			/* the slot's retire list while this call has it */
+	ax_limbo   *spare;			/* empty chunks */
+	uint32_t	nspare;
+	uint64_t	rng;
+	/* test hook: the n-th allocation from now fails (0: never) */
+	uint64_t	fail_alloc_at;
+	ax_magazine mags[AX_MAGS];
+} ax_ctx_body;
+
+_Static_assert(sizeof(ax_ctx_body) <= AX_CTX_BYTES, "ax_ctx too small");
+
+static inline ax_ctx_body *
+ax_body(const ax_ctx *cx)
+{
+	return (ax_ctx_body *) (uintptr_t) cx->opaque;
+}
+
+/* ---- one generation of a tree ---- */
+
+/*
+ * Size classes, in bytes, all multiples of a line so that two processes'
+ * magazines never share one: 64..1024 step 64, then coarser to 32 KiB (see
+ * ax_arena.c); larger objects are runs of pages of their own.
+ */
+#define AX_NCLASSES 40
+#define AX_BIG AX_NCLASSES		/* the class of page runs */
+
+typedef struct ax_span ax_span; /* ax_area.h */
+
+typedef struct ax_class_heap
+{
+	ax_word		latch;			/* guards the lists below (pessimistic only) */
+	ax_span    *partial;		/* spans with free objects, doubly linked */
+	ax_span    *all;			/* every span of the class, doubly linked */
+	uint32_t	spans;
+	uint32_t	loose;			/* free objects of the bump area: offset from the
+								 * store of the first, 0: none */
+} ax_class_heap;
+
+#define AX_SHARDS 8
+typedef struct ax_shard
+{
+	_Alignas(AX_LINE) _Atomic int64_t entries;
+	_Atomic int64_t n4, n16, n48, n256, leaves, embedded;
+	_Atomic uint64_t restarts;
+	/* second line */
+	_Atomic uint64_t pessimistic, latch_waits, parks;
+} ax_shard;
+
+/*
+ * Lives at the start of the structure's first pages; memory stays valid for
+ * two epochs after the close.  What is behind it in its pages is a small bump
+ * area from which a small index takes its first objects (reused inside their
+ * class, but their page is freed only with the store), so that ten rows cost
+ * one to three pages.
+ */
+struct ax_store
+{
+	uint64_t	gen;			/* immutable */
+	ax_tree    *tree;			/* immutable: the handle it hangs on */
+	const ax_engine *engine;	/* immutable; same address in all processes
+								 * forked from one postmaster */
+	uint64_t	max_bytes;		/* immutable, 0: none */
+	_Atomic uint64_t bytes;		/* pages owned, in bytes */
+	_Atomic uint32_t height;	/* hint: longest path met */
+	_Atomic uint32_t bump;		/* next free byte of the bump area, from here */
+	uint32_t	bump_end;		/* immutable */
+	uint32_t	pages;			/* immutable: the store's own run */
+	void	   *dying_next;		/* an ax_stack_node: link of the dying stack */
+	uint64_t	dying_epoch;
+
+	/* the root is a one-slot node of its own: a latch word and a child */
+	_Alignas(AX_LINE) ax_word root_word;
+	_Atomic uint64_t root;		/* child reference */
+
+	_Alignas(AX_LINE) ax_shard shards[AX_SHARDS];
+	_Alignas(AX_LINE) ax_class_heap heap[AX_NCLASSES + 1];
+};
+
+struct ax_tree
+{
+	_Alignas(AX_LINE) _Atomic(ax_store *) store;	/* NULL: closed */
+	_Atomic uint64_t gen;		/* of the store, readable outside an epoch */
+	struct ax_tree *next_free;
+};
+
+/* The engine of a structure and sync: one table each. */
+struct ax_engine
+{
+	const char *structure;
+	const char *sync;
+	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	ax_status	(*lookup) (ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len,
+						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
+	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
+						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
+						  char *msg, size_t msglen);
+};
+
+extern const ax_engine ax_engine_art_olc;
+
+/* ---- epochs (ax_epoch.c) ---- */
+
+/*
+ * Enter with xchg (store and full fence in one, never mfence), leave with a
+ * store-release.  Not nestable.  Engines are called inside.
+ */
+struct ax_slot
+{
+	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* 0: outside */
+	_Atomic int32_t pid;		/* 0: free */
+
+	/*
+	 * The retire list.  NULL while its owner, or whoever reclaims for it, has
+	 * it in hand: taken by one exchange, put back by one CAS from NULL.
+	 */
+	_Alignas(AX_LINE) _Atomic(ax_limbo *) limbo;
+	_Atomic uint64_t added;		/* records ever; written by the owner only */
+	_Atomic uint64_t added_bytes;
+	_Atomic uint64_t removed;	/* by whoever reclaims */
+	_Atomic uint64_t removed_bytes;
+	_Atomic uint64_t adopted_bytes;
+
+	/*
+	 * Objects this slot took from spans minus those it gave back, by class.
+	 * Only the sum over all slots means anything.  Written by the owner only.
+	 */
+	_Alignas(AX_LINE) _Atomic int64_t live[AX_NCLASSES];
+};
+
+extern _Atomic uint64_t *ax_global_epoch(ax_area *area);
+
+/*
+ * Enter the epoch and load the tree's store; AX_STALE (epoch left) when its
+ * generation is not gen.
+ */
+extern ax_status ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
+extern void ax_leave(ax_ctx *cx);
+
+/*
+ * Room for n more retire records, before the first latch.  AX_BUSY when none
+ * can be had now (leave the epoch, poll, come back): never a failure for good.
+ */
+extern ax_status ax_retire_reserve(ax_ctx *cx, int n);
+
+/* After the unlink, inside the epoch; cannot fail (reserved). */
+extern void ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
+
+/* ---- arena (ax_arena.c), inside an epoch, with no node latch held ---- */
+
+/*
+ * An object of at least size bytes, 64-byte aligned, contents undefined.  NULL
+ * when the area or the cap is full.  may_reserve: deletion and VACUUM only.
+ */
+extern void *ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve);
+
+/* What an object allocated with "size" really has. */
+extern uint32_t ax_alloc_size(uint32_t size);
+
+/* Give back an object that no other process ever saw. */
+extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
+
+#define AX_COUNT(cx, st, what, d) \
+	atomic_fetch_add_explicit(&(st)->shards[ax_body(cx)->shard].what, (d), memory_order_relaxed)
+
+/* ---- latches, inline part ---- */
+
+static inline bool
+ax_word_trylock(ax_ctx *cx, ax_word *w, uint64_t v)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	if (v & (AX_LOCKED | AX_OBSOLETE))
+		return false;
+	if (!atomic_compare_exchange_strong_explicit(w, &v,
+												 v | AX_LOCKED | ((uint64_t) (b->slotno + 1) << AX_OWNER_SHIFT),
+												 memory_order_acquire, memory_order_relaxed))
+		return false;
+	/* the writer's side of the seqlock: its stores stay behind the CAS */
+	atomic_thread_fence(memory_order_release);
+	b->latches++;
+	return true;
+}
+
+/* changed: readers must notice.  Unchanged: the old version comes back. */
+static inline void
+ax_word_unlock(ax_ctx *cx, ax_word *w, bool changed)
+{
+	uint64_t	cur = atomic_load_explicit(w, memory_order_relaxed);
+	uint64_t	ver = cur & ~(AX_OBSOLETE | AX_LOCKED | AX_WAITERS | AX_OWNER_MASK);
+	uint64_t	old;
+
+	old = atomic_exchange_explicit(w, changed ? ver + AX_VERSION_ONE : ver,
+								   memory_order_release);
+	ax_body(cx)->latches--;
+	if (ax_unlikely(old & AX_WAITERS))
+		ax_word_wake(cx, w);
+}
+
+static inline void
+ax_word_unlock_obsolete(ax_ctx *cx, ax_word *w)
+{
+	uint64_t	cur = atomic_load_explicit(w, memory_order_relaxed);
+	uint64_t	ver = cur & ~(AX_OBSOLETE | AX_LOCKED | AX_WAITERS | AX_OWNER_MASK);
+	uint64_t	old;
+
+	old = atomic_exchange_explicit(w, (ver + AX_VERSION_ONE) | AX_OBSOLETE,
+								   memory_order_release);
+	ax_body(cx)->latches--;
+	if (ax_unlikely(old & AX_WAITERS))
+		ax_word_wake(cx, w);
+}
+
+#endif							/* AX_INTERNAL_H */

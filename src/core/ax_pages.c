@@ -1,0 +1,259 @@
+/*
+ * ax_pages.c
+ *	  Runs of pages: the bottom of the arena.
+ *
+ * One latch guards everything here, held for the time of a few list
+ * operations.  Free runs are coalesced with their neighbours through boundary
+ * tags in the page map and sit in lists by power of two; the links are in the
+ * runs' first pages.  Pages that were never used ("brk" and up) are in no list
+ * and untouched, header and map included, so the kernel commits memory only as
+ * the indexes grow.
+ *
+ * Memory goes back to the kernel when a coalesced run has gathered a mebibyte
+ * of pages that were used since they were last given back.  The run is out of
+ * the lists during the system call, which therefore needs no latch; area->
+ * freeing tells allocators that the shortage they see may be over in a moment.
+ */
+#include "ax_area.h"
+
+static inline int
+bin_of(uint64_t pages)
+{
+	return 63 - __builtin_clzll(pages);
+}
+
+static inline uint32_t
+map_get(ax_area *a, uint64_t pg)
+{
+	return atomic_load_explicit(&a->map[pg], memory_order_relaxed);
+}
+
+/*
+ * Readers without the latch look only at pages of runs they know to be in
+ * use, whose entries do not change; hence relaxed.
+ */
+static inline void
+map_set(ax_area *a, uint64_t pg, uint32_t v)
+{
+	atomic_store_explicit(&a->map[pg], v, memory_order_relaxed);
+}
+
+static inline ax_run *
+run_at(ax_area *a, uint64_t pg)
+{
+	return (ax_run *) (void *) (a->base + (pg << AX_PAGE_SHIFT));
+}
+
+static inline uint64_t
+page_of(ax_area *a, const void *p)
+{
+	return (uint64_t) ((const char *) p - a->base) >> AX_PAGE_SHIFT;
+}
+
+static void
+run_insert(ax_area *a, uint64_t pg, uint64_t len, uint64_t dirty)
+{
+	ax_run	   *r = run_at(a, pg);
+	int			bin = bin_of(len);
+
+	AX_UNPOISON(r, sizeof(ax_run));
+	r->pages = (uint32_t) len;
+	r->dirty = (uint32_t) (dirty < len ? dirty : len);
+	r->prev = NULL;
+	r->next = a->bins[bin];
+	if (r->next)
+		r->next->prev = r;
+	a->bins[bin] = r;
+	a->bin_mask |= 1u << bin;
+	map_set(a, pg, AX_MAP_FREE | (uint32_t) len);
+	map_set(a, pg + len - 1, AX_MAP_FREE | (uint32_t) len);
+}
+
+static void
+run_remove(ax_area *a, ax_run *r)
+{
+	int			bin = bin_of(r->pages);
+
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+	{
+		a->bins[bin] = r->next;
+		if (!r->next)
+			a->bin_mask &= ~(1u << bin);
+	}
+	if (r->next)
+		r->next->prev = r->prev;
+}
+
+/* A free run of at least n pages out of its list; NULL: only brk is left. */
+static ax_run *
+find_run(ax_area *a, uint32_t n, bool thorough)
+{
+	int			bin = bin_of(n);
+	uint32_t	above = bin + 1 < AX_BINS ? a->bin_mask >> (bin + 1) << (bin + 1) : 0;
+	ax_run	   *r = a->bins[bin];
+
+	for (int i = 0; r && (thorough || i < 8); r = r->next, i++)
+		if (r->pages >= n)
+			return r;
+	return above ? a->bins[__builtin_ctz(above)] : NULL;
+}
+
+/* See ax_area.h. */
+void *
+ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
+			  bool may_reserve, bool *busy)
+{
+	ax_area    *a = ax_area_of(cx);
+	uint64_t	pg = 0;
+	ax_run	   *r;
+
+	if (pages == 0 || pages > AX_MAP_LEN)
+		return NULL;
+	if (!ax_latch_arena(cx, &a->page_latch, AX_LATCH_MS))
+	{
+		if (busy)
+			*busy = true;
+		return NULL;
+	}
+	if (a->free_pages < pages ||
+		(!may_reserve && a->free_pages - pages < a->reserve_pages))
+		goto out;
+
+	r = find_run(a, pages, false);
+	if (!r && a->npages - a->brk < pages)
+		r = find_run(a, pages, true);
+	if (r)
+	{
+		uint64_t	len = r->pages;
+		uint64_t	dirty = r->dirty;
+
+		pg = page_of(a, r);
+		run_remove(a, r);
+
+		/* which of the pages are the dirty ones is not known: the first */
+		if (len > pages)
+			run_insert(a, pg + pages, len - pages, dirty > pages ? dirty - pages : 0);
+	}
+	else if (a->npages - a->brk >= pages)
+	{
+		pg = a->brk;
+		a->brk += pages;
+		a->top_dirty -= a->top_dirty < pages ? a->top_dirty : pages;
+		if (a->top_end < a->brk)
+			a->top_end = a->brk;
+		if (a->touched < a->brk)
+			a->touched = a->brk;
+	}
+	else
+		goto out;
+
+	for (uint32_t i = 0; i < pages; i++)
+		map_set(a, pg + i, i);
+	a->free_pages -= pages;
+	if (cls != AX_OVERHEAD)
+	{
+		a->used_pages += pages;
+		a->use[cls].spans++;
+		a->use[cls].pages += pages;
+		a->use[cls].objs += objs;
+	}
+out:
+	ax_word_unlock(cx, &a->page_latch, false);
+	if (!pg)
+		return NULL;
+	AX_UNPOISON(run_at(a, pg), (size_t) pages << AX_PAGE_SHIFT);
+	return run_at(a, pg);
+}
+
+/* The counterpart: cls and objs as they were given to ax_pages_take. */
+void
+ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
+{
+	ax_area    *a = ax_area_of(cx);
+	uint64_t	pg = page_of(a, run);
+	uint64_t	len = pages;
+	uint64_t	dirty = pages;
+
+	AX_ENSURE(ax_body(cx), pg >= a->first_page && pg + len <= a->npages &&
+			  map_get(a, pg) == 0 && map_get(a, pg + len - 1) == len - 1);
+	AX_POISON(run, (size_t) pages << AX_PAGE_SHIFT);
+
+	ax_latch_arena(cx, &a->page_latch, 0);
+	a->free_pages += pages;
+	if (cls != AX_OVERHEAD)
+	{
+		a->used_pages -= pages;
+		a->use[cls].spans--;
+		a->use[cls].pages -= pages;
+		a->use[cls].objs -= objs;
+	}
+	for (;;)
+	{
+		uint32_t	m = map_get(a, pg - 1);
+		bool		top;
+		bool		discard;
+
+		/* a run stays below 2^30 pages, so that a tag can hold its length */
+		if ((m & AX_MAP_FREE) && len + (m & AX_MAP_LEN) <= AX_MAP_LEN)
+		{
+			ax_run	   *r = run_at(a, pg - (m & AX_MAP_LEN));
+
+			run_remove(a, r);
+			pg -= r->pages;
+			len += r->pages;
+			dirty += r->dirty;
+		}
+		if (pg + len < a->brk)
+		{
+			m = map_get(a, pg + len);
+			if ((m & AX_MAP_FREE) && len + (m & AX_MAP_LEN) <= AX_MAP_LEN)
+			{
+				ax_run	   *r = run_at(a, pg + len);
+
+				run_remove(a, r);
+				len += r->pages;
+				dirty += r->dirty;
+			}
+		}
+		top = pg + len == a->brk;
+		if (top)
+			dirty += a->top_dirty;
+		discard = dirty >= AX_DISCARD_PAGES;
+		if (discard && top)
+		{
+			/* the used part of what lies behind goes along */
+			len = a->top_end - pg;
+			if (len > AX_MAP_LEN)
+				len = AX_MAP_LEN;
+			a->brk = pg + len;
+			a->top_dirty = 0;
+		}
+		if (discard)
+		{
+			/* out of the lists: to the neighbours it looks like a used run */
+			map_set(a, pg, 0);
+			map_set(a, pg + len - 1, 0);
+			atomic_fetch_add(&a->freeing, 1);
+			ax_word_unlock(cx, &a->page_latch, false);
+			if (ax_body(cx)->port->discard)
+				ax_body(cx)->port->discard(run_at(a, pg), (size_t) len << AX_PAGE_SHIFT);
+			ax_latch_arena(cx, &a->page_latch, 0);
+			atomic_fetch_sub(&a->freeing, 1);
+			dirty = 0;
+			continue;
+		}
+		if (top)
+		{
+			a->brk = pg;
+			a->top_dirty = dirty;
+			if (dirty == 0)
+				a->top_end = pg;
+		}
+		else
+			run_insert(a, pg, len, dirty);
+		break;
+	}
+	ax_word_unlock(cx, &a->page_latch, false);
+}

@@ -1,0 +1,96 @@
+/*
+ * ax_stack.h
+ *	  Hand-over stack between processes: push one, take all.
+ *
+ * liburcu's bare struct __cds_lfs_stack, of which only cds_lfs_push and
+ * __cds_lfs_pop_all are used: they need neither a mutex nor a grace period
+ * (nothing is ever popped singly, so there is no ABA), and they are sound in
+ * memory that processes share at one address.  Everything else of liburcu is
+ * for the threads of one address space.
+ *
+ * TSan cannot see into the library, so builds under it, and AX_NO_URCU builds,
+ * take the same two operations in C11.
+ */
+#ifndef AX_STACK_H
+#define AX_STACK_H
+
+#include "ax_latch.h"
+
+#if defined(AX_TSAN) || defined(AX_NO_URCU)
+
+typedef struct ax_stack_node
+{
+	struct ax_stack_node *next;
+} ax_stack_node;
+
+typedef struct ax_stack
+{
+	_Atomic(ax_stack_node *) head;
+} ax_stack;
+
+static inline void
+ax_stack_init(ax_stack *s)
+{
+	atomic_init(&s->head, NULL);
+}
+
+static inline void
+ax_stack_push(ax_stack *s, ax_stack_node *n)
+{
+	ax_stack_node *old = atomic_load_explicit(&s->head, memory_order_relaxed);
+
+	do
+		n->next = old;
+	while (!atomic_compare_exchange_weak_explicit(&s->head, &old, n,
+												  memory_order_acq_rel,
+												  memory_order_relaxed));
+}
+
+static inline ax_stack_node *
+ax_stack_take_all(ax_stack *s)
+{
+	return atomic_exchange_explicit(&s->head, NULL, memory_order_acq_rel);
+}
+
+static inline bool
+ax_stack_empty(ax_stack *s)
+{
+	return atomic_load_explicit(&s->head, memory_order_relaxed) == NULL;
+}
+
+#else
+
+#include <urcu/lfstack.h>
+
+typedef struct cds_lfs_node ax_stack_node;
+typedef struct __cds_lfs_stack ax_stack;
+
+static inline void
+ax_stack_init(ax_stack *s)
+{
+	__cds_lfs_init(s);
+}
+
+static inline void
+ax_stack_push(ax_stack *s, ax_stack_node *n)
+{
+	cds_lfs_push(s, n);
+}
+
+/* A chain through ->next, newest first. */
+static inline ax_stack_node *
+ax_stack_take_all(ax_stack *s)
+{
+	struct cds_lfs_head *h = __cds_lfs_pop_all(s);
+
+	return h ? &h->node : NULL;
+}
+
+static inline bool
+ax_stack_empty(ax_stack *s)
+{
+	return cds_lfs_empty(s);
+}
+
+#endif
+#endif							/* AX_STACK_H */

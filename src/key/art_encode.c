@@ -1,0 +1,672 @@
+/*
+ * art_encode.c
+ *	  Datums to order-preserving bytes and back.
+ *
+ * Which encoding a column gets is decided by its operator class's comparison
+ * function, not by its type: that function is what defines the order, and an
+ * operator class whose function is not in the table below has no encoding, as
+ * sound as its order may be.
+ */
+#include "postgres.h"
+
+#include <langinfo.h>
+#include <locale.h>
+
+#include "access/genam.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_type.h"
+#include "port/pg_bswap.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "art_compat.h"
+#include "core/ax.h"
+#include "key/art_key.h"
+
+/* Longest encoded key, the TID not included. */
+#define ART_KEY_LIMIT	(AX_KEY_MAX - AX_TID_BYTES)
+
+#define ART_SIGN64	UINT64CONST(0x8000000000000000)
+
+/* What the order of an encoding depends on. */
+typedef enum ArtCollate
+{
+	ART_COLLATE_NONE,			/* nothing */
+	ART_COLLATE_BYTES,			/* bytewise if the collation's order is */
+	ART_COLLATE_PATTERN			/* bytewise if the collation's equality is */
+} ArtCollate;
+
+typedef struct ArtEncoding
+{
+	RegProcedure cmp;			/* support function 1 */
+	Oid			opcintype;
+	ArtEncKind	enc;
+	uint16		width;			/* body bytes, 0: variable */
+	ArtCollate	collate;
+} ArtEncoding;
+
+static const ArtEncoding art_encodings[] = {
+	{F_BTINT2CMP, INT2OID, ART_ENC_INT2, 8, ART_COLLATE_NONE},
+	{F_BTINT4CMP, INT4OID, ART_ENC_INT4, 8, ART_COLLATE_NONE},
+	{F_BTINT8CMP, INT8OID, ART_ENC_INT8, 8, ART_COLLATE_NONE},
+	{F_BTOIDCMP, OIDOID, ART_ENC_OID, 4, ART_COLLATE_NONE},
+	{F_BTBOOLCMP, BOOLOID, ART_ENC_BOOL, 1, ART_COLLATE_NONE},
+	{F_DATE_CMP, DATEOID, ART_ENC_DATE, 4, ART_COLLATE_NONE},
+	{F_TIMESTAMP_CMP, TIMESTAMPOID, ART_ENC_TIMESTAMP, 8, ART_COLLATE_NONE},
+	{F_TIMESTAMPTZ_CMP, TIMESTAMPTZOID, ART_ENC_TIMESTAMP, 8, ART_COLLATE_NONE},
+	{F_UUID_CMP, UUIDOID, ART_ENC_UUID, UUID_LEN, ART_COLLATE_NONE},
+	{F_BYTEACMP, BYTEAOID, ART_ENC_BYTEA, 0, ART_COLLATE_NONE},
+	{F_BTTEXTCMP, TEXTOID, ART_ENC_TEXT, 0, ART_COLLATE_BYTES},
+	{F_BTTEXT_PATTERN_CMP, TEXTOID, ART_ENC_TEXT, 0, ART_COLLATE_PATTERN},
+	{F_BTNAMECMP, NAMEOID, ART_ENC_NAME, 0, ART_COLLATE_BYTES},
+};
+
+/* ---- buffers ------------------------------------------------------------ */
+
+/* A buffer of cap bytes in cxt. */
+void
+art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap)
+{
+	buf->cxt = cxt;
+	buf->len = 0;
+	buf->cap = cap;
+	buf->data = MemoryContextAlloc(cxt, cap);
+}
+
+/* Make room for extra more bytes; what is in the buffer stays. */
+void
+art_buf_reserve(ArtBuf *buf, uint32 extra)
+{
+	uint64		need = (uint64) buf->len + extra;
+	uint64		cap;
+
+	if (likely(need <= buf->cap))
+		return;
+	if (need > PG_UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index key is too long")));
+	cap = Max(need, Min((uint64) buf->cap * 2, PG_UINT32_MAX));
+	buf->data = repalloc_huge(buf->data, cap);
+	buf->cap = (uint32) cap;
+}
+
+/* ---- description -------------------------------------------------------- */
+
+/*
+ * Does the collation order strings as memcmp does?  What core itself treats so
+ * (C, POSIX, the builtin provider), and the libc locales that have no
+ * collation rules at all: glibc's strcoll is then strcmp by construction
+ * (C.UTF-8 of glibc 2.35 and later, for one).
+ */
+static bool
+art_collation_is_bytewise(Oid collation)
+{
+	if (!OidIsValid(collation))
+		return false;
+	if (art_collate_is_c(collation))
+		return true;
+
+#if defined(__GLIBC__)
+	{
+		pg_locale_t loc = pg_newlocale_from_collation(collation);
+		union
+		{
+			char	   *string;
+			unsigned int word;
+		}			nrules;		/* as locale(1) reads a word item */
+
+		if (loc == NULL)		/* 15 to 17: the database's, from libc */
+			nrules.string = nl_langinfo(_NL_COLLATE_NRULES);
+		else if (loc->provider == COLLPROVIDER_LIBC && loc->deterministic)
+			nrules.string = nl_langinfo_l(_NL_COLLATE_NRULES, loc->info.lt);
+		else
+			return false;
+		return nrules.word == 0;
+	}
+#else
+	return false;
+#endif
+}
+
+/* The encoding of a key column (from 0), or NULL. */
+static const ArtEncoding *
+art_encoding_of(Relation index, int col)
+{
+	RegProcedure cmp = index_getprocid(index, col + 1, 1);
+	int			i;
+
+	for (i = 0; i < (int) lengthof(art_encodings); i++)
+	{
+		if (art_encodings[i].cmp == cmp &&
+			art_encodings[i].opcintype == index->rd_opcintype[col])
+			return &art_encodings[i];
+	}
+	return NULL;
+}
+
+/* Name of the operator class of a key column (from 0). */
+static char *
+art_opclass_name(Relation index, int col)
+{
+	bool		isnull;
+	Datum		d = SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
+									Anum_pg_index_indclass, &isnull);
+	oidvector  *indclass = (oidvector *) DatumGetPointer(d);
+	HeapTuple	tup;
+	char	   *name;
+
+	Assert(!isnull);
+	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(indclass->values[col]));
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator class %u",
+			 indclass->values[col]);
+	name = pstrdup(NameStr(((Form_pg_opclass) GETSTRUCT(tup))->opcname));
+	ReleaseSysCache(tup);
+	return name;
+}
+
+/* ERROR: the column's type or collation has no encoding. */
+static void
+art_refuse_column(Relation index, int col, const ArtEncoding *e)
+{
+	char	   *type = format_type_be(TupleDescAttr(RelationGetDescr(index), col)->atttypid);
+	Oid			collation = index->rd_indcollation[col];
+
+	if (e != NULL && OidIsValid(collation))
+	{
+		char	   *collname = get_collation_name(collation);
+
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot create index \"%s\": access method \"%s\" does not support type %s with collation \"%s\" yet",
+						RelationGetRelationName(index), "art", type,
+						collname ? collname : "?"),
+				 errdetail("The collation's order is not the order of the bytes."),
+				 e->enc == ART_ENC_NAME || !get_collation_isdeterministic(collation) ?
+				 errhint("Use COLLATE \"C\" for the column, or a btree index.") :
+				 errhint("Use COLLATE \"C\" or the operator class text_pattern_ops for the column, or a btree index.")));
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot create index \"%s\": access method \"%s\" does not support type %s with operator class \"%s\" yet",
+					RelationGetRelationName(index), "art", type,
+					art_opclass_name(index, col)),
+			 errhint("Use a btree index.")));
+}
+
+/* See art_key.h. */
+ArtKeyDesc *
+art_keydesc_build(Relation index, MemoryContext cxt)
+{
+	int			natts = IndexRelationGetNumberOfKeyAttributes(index);
+	ArtKeyDesc *kd = MemoryContextAllocZero(cxt, sizeof(ArtKeyDesc));
+	int			i;
+
+	kd->indexid = RelationGetRelid(index);
+	kd->natts = natts;
+	kd->fixed = true;
+	for (i = 0; i < natts; i++)
+	{
+		ArtKeyCol  *col = &kd->cols[i];
+		const ArtEncoding *e = art_encoding_of(index, i);
+		Oid			collation = index->rd_indcollation[i];
+
+		if (e == NULL ||
+			(e->collate == ART_COLLATE_BYTES &&
+			 !art_collation_is_bytewise(collation)))
+			art_refuse_column(index, i, e);
+
+		/*
+		 * The operator class's "=" is the ordinary one, so it must agree with
+		 * the bytes.  Core makes this check for btree's classes only.
+		 */
+		if (e->collate == ART_COLLATE_PATTERN && OidIsValid(collation) &&
+			!get_collation_isdeterministic(collation))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+							art_opclass_name(index, i))));
+
+		col->enc = e->enc;
+		col->width = e->width;
+		col->typid = e->opcintype;
+		col->collation = collation;
+		col->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+		col->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		if (col->width == 0)
+			kd->fixed = false;
+		kd->fixed_len += 1 + col->width;
+	}
+	if (!kd->fixed)
+		kd->fixed_len = 0;
+	return kd;
+}
+
+/* See art_key.h: every encoding there is gives back the datum. */
+bool
+art_can_return(Relation index, int attno)
+{
+	if (attno < 1 || attno > IndexRelationGetNumberOfKeyAttributes(index))
+		return false;
+	return art_encoding_of(index, attno - 1) != NULL;
+}
+
+/* ---- encoding ----------------------------------------------------------- */
+
+static inline void
+art_store64(uint8 *p, uint64 v)
+{
+	v = pg_hton64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void
+art_store32(uint8 *p, uint32 v)
+{
+	v = pg_hton32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* The body of a fixed-width column; returns behind it. */
+static inline uint8 *
+art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
+{
+	uint64		flip = col->desc ? PG_UINT64_MAX : 0;
+
+	switch (col->enc)
+	{
+		case ART_ENC_INT2:
+			art_store64(p, (uint64) (int64) DatumGetInt16(value) ^ ART_SIGN64 ^ flip);
+			return p + 8;
+		case ART_ENC_INT4:
+			art_store64(p, (uint64) (int64) DatumGetInt32(value) ^ ART_SIGN64 ^ flip);
+			return p + 8;
+		case ART_ENC_INT8:
+		case ART_ENC_TIMESTAMP:
+			art_store64(p, (uint64) DatumGetInt64(value) ^ ART_SIGN64 ^ flip);
+			return p + 8;
+		case ART_ENC_OID:
+			art_store32(p, DatumGetObjectId(value) ^ (uint32) flip);
+			return p + 4;
+		case ART_ENC_DATE:
+			art_store32(p, (uint32) DatumGetDateADT(value) ^ 0x80000000U ^ (uint32) flip);
+			return p + 4;
+		case ART_ENC_BOOL:
+			*p = (uint8) ((DatumGetBool(value) ? 1 : 0) ^ (uint8) flip);
+			return p + 1;
+		case ART_ENC_UUID:
+			{
+				uint64		w[2];
+
+				memcpy(w, DatumGetUUIDP(value)->data, UUID_LEN);
+				w[0] ^= flip;
+				w[1] ^= flip;
+				memcpy(p, w, UUID_LEN);
+				return p + UUID_LEN;
+			}
+		case ART_ENC_NONE:
+		case ART_ENC_BYTEA:
+		case ART_ENC_TEXT:
+		case ART_ENC_NAME:
+			break;
+	}
+	elog(ERROR, "unexpected key encoding %d", (int) col->enc);
+	return p;
+}
+
+/* Append n bytes, inverted for DESC; room is reserved. */
+static inline void
+art_append(ArtBuf *buf, const char *src, uint32 n, bool desc)
+{
+	uint8	   *dst = buf->data + buf->len;
+
+	if (!desc)
+		memcpy(dst, src, n);
+	else
+	{
+		uint32		i;
+
+		for (i = 0; i < n; i++)
+			dst[i] = (uint8) ~(uint8) src[i];
+	}
+	buf->len += n;
+}
+
+static void
+art_put_text(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
+{
+	/* the type has no such strings; one here would break the tree's rules */
+	if (unlikely(memchr(s, 0, n) != NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("text value contains a zero byte")));
+	art_buf_reserve(buf, n + 1);
+	art_append(buf, s, n, col->desc);
+	buf->data[buf->len++] = col->desc ? 0xFF : 0x00;
+}
+
+static void
+art_put_bytea(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
+{
+	const char *end = s + n;
+	uint8		zero = col->desc ? 0xFF : 0x00;
+
+	for (;;)
+	{
+		const char *z = memchr(s, 0, end - s);
+		uint32		run = (uint32) ((z ? z : end) - s);
+
+		art_buf_reserve(buf, run + 2);
+		art_append(buf, s, run, col->desc);
+		buf->data[buf->len++] = zero;
+		buf->data[buf->len++] = z ? (uint8) ~zero : zero;
+		if (z == NULL)
+			return;
+		s = z + 1;
+	}
+}
+
+/* See art_key.h. */
+void
+art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
+{
+	if (col->width > 0)
+	{
+		art_buf_reserve(buf, col->width);
+		(void) art_put_fixed(col, value, buf->data + buf->len);
+		buf->len += col->width;
+	}
+	else if (col->enc == ART_ENC_NAME)
+	{
+		const char *s = NameStr(*DatumGetName(value));
+
+		art_put_text(col, s, (uint32) strnlen(s, NAMEDATALEN), buf);
+	}
+	else
+	{
+		struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
+
+		if (col->enc == ART_ENC_TEXT)
+			art_put_text(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
+		else if (col->enc == ART_ENC_BYTEA)
+			art_put_bytea(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
+		else
+			elog(ERROR, "unexpected key encoding %d", (int) col->enc);
+		if ((Pointer) v != DatumGetPointer(value))
+			pfree(v);
+	}
+}
+
+/* ERROR: the encoded key is longer than the core takes. */
+static void
+art_too_long(const ArtKeyDesc *kd, uint32 len)
+{
+	char	   *name = get_rel_name(kd->indexid);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %u exceeds maximum %u for index \"%s\"",
+					len, ART_KEY_LIMIT, name ? name : "?"),
+			 errhint("Consider a function index of an MD5 hash of the value, or use full text indexing.")));
+}
+
+/* See art_key.h. */
+bool
+art_encode(const ArtKeyDesc *kd, const Datum *values, const bool *isnull,
+		   ArtBuf *buf)
+{
+	bool		anynull = false;
+	int			i;
+
+	buf->len = 0;
+	if (kd->fixed)
+	{
+		uint8	   *p;
+
+		art_buf_reserve(buf, kd->fixed_len);
+		p = buf->data;
+		for (i = 0; i < kd->natts; i++)
+		{
+			const ArtKeyCol *col = &kd->cols[i];
+
+			if (unlikely(isnull[i]))
+			{
+				*p++ = col->nulls_first ? ART_MARK_NULL_FIRST : ART_MARK_NULL_LAST;
+				anynull = true;
+			}
+			else
+			{
+				*p++ = ART_MARK_VALUE;
+				p = art_put_fixed(col, values[i], p);
+			}
+		}
+		buf->len = (uint32) (p - buf->data);
+		return anynull;
+	}
+
+	for (i = 0; i < kd->natts; i++)
+	{
+		const ArtKeyCol *col = &kd->cols[i];
+
+		art_buf_reserve(buf, 1);
+		if (isnull[i])
+		{
+			buf->data[buf->len++] = col->nulls_first ? ART_MARK_NULL_FIRST : ART_MARK_NULL_LAST;
+			anynull = true;
+		}
+		else
+		{
+			buf->data[buf->len++] = ART_MARK_VALUE;
+			art_encode_col(col, values[i], buf);
+		}
+		if (unlikely(buf->len > ART_KEY_LIMIT))
+			art_too_long(kd, buf->len);
+	}
+	return anynull;
+}
+
+/* ---- decoding ----------------------------------------------------------- */
+
+/* ERROR: bytes that no encoding can have made. */
+static void
+art_bad_key(const ArtKeyDesc *kd)
+{
+	char	   *name = get_rel_name(kd->indexid);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("malformed key in index \"%s\"", name ? name : "?")));
+}
+
+/*
+ * Behind the body at p, or NULL when it does not end before "end".
+ */
+static inline const uint8 *
+art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
+{
+	int			zero = col->desc ? 0xFF : 0x00;
+
+	if (col->width > 0)
+		return (end - p >= col->width) ? p + col->width : NULL;
+	if (col->enc != ART_ENC_BYTEA)
+	{
+		p = memchr(p, zero, end - p);
+		return p ? p + 1 : NULL;
+	}
+	for (;;)
+	{
+		p = memchr(p, zero, end - p);
+		if (p == NULL || end - p < 2)
+			return NULL;
+		p += 2;
+		if (p[-1] == zero)
+			return p;
+	}
+}
+
+/* See art_key.h. */
+const uint8 *
+art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
+			 const uint8 *p, const uint8 *end)
+{
+	if (p < end)
+	{
+		if (*p++ != ART_MARK_VALUE)
+			return p;
+		p = art_skip_body(col, p, end);
+		if (p != NULL)
+			return p;
+	}
+	art_bad_key(kd);
+	return NULL;				/* not reached */
+}
+
+/* Copy n bytes of an encoded string, inverted back for DESC. */
+static inline void
+art_copy_out(char *dst, const uint8 *src, uint32 n, bool desc)
+{
+	if (!desc)
+		memcpy(dst, src, n);
+	else
+	{
+		uint32		i;
+
+		for (i = 0; i < n; i++)
+			dst[i] = (char) ~src[i];
+	}
+}
+
+static inline uint64
+art_load64(const uint8 *p)
+{
+	uint64		v;
+
+	memcpy(&v, p, sizeof(v));
+	return pg_ntoh64(v);
+}
+
+static inline uint32
+art_load32(const uint8 *p)
+{
+	uint32		v;
+
+	memcpy(&v, p, sizeof(v));
+	return pg_ntoh32(v);
+}
+
+/* The body lies whole between p and end: see art_key.h. */
+Datum
+art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
+{
+	uint64		flip = col->desc ? PG_UINT64_MAX : 0;
+
+	switch (col->enc)
+	{
+		case ART_ENC_INT2:
+			return Int16GetDatum((int16) (int64) (art_load64(p) ^ ART_SIGN64 ^ flip));
+		case ART_ENC_INT4:
+			return Int32GetDatum((int32) (int64) (art_load64(p) ^ ART_SIGN64 ^ flip));
+		case ART_ENC_INT8:
+		case ART_ENC_TIMESTAMP:
+			return Int64GetDatum((int64) (art_load64(p) ^ ART_SIGN64 ^ flip));
+		case ART_ENC_OID:
+			return ObjectIdGetDatum(art_load32(p) ^ (uint32) flip);
+		case ART_ENC_DATE:
+			return DateADTGetDatum((DateADT) (art_load32(p) ^ 0x80000000U ^ (uint32) flip));
+		case ART_ENC_BOOL:
+			return BoolGetDatum((*p ^ (uint8) flip) != 0);
+		case ART_ENC_UUID:
+			{
+				pg_uuid_t  *u = palloc(sizeof(pg_uuid_t));
+
+				art_copy_out((char *) u->data, p, UUID_LEN, col->desc);
+				return UUIDPGetDatum(u);
+			}
+		case ART_ENC_TEXT:
+			{
+				const uint8 *e = memchr(p, col->desc ? 0xFF : 0x00, end - p);
+				uint32		n = (uint32) (e - p);
+				text	   *t = palloc((Size) n + VARHDRSZ);
+
+				SET_VARSIZE(t, n + VARHDRSZ);
+				art_copy_out(VARDATA(t), p, n, col->desc);
+				return PointerGetDatum(t);
+			}
+		case ART_ENC_NAME:
+			{
+				const uint8 *e = memchr(p, col->desc ? 0xFF : 0x00, end - p);
+				Name		name = palloc0(NAMEDATALEN);
+
+				art_copy_out(NameStr(*name), p, (uint32) (e - p), col->desc);
+				return NameGetDatum(name);
+			}
+		case ART_ENC_BYTEA:
+			{
+				uint8		zero = col->desc ? 0xFF : 0x00;
+				bytea	   *b = palloc((Size) (end - p) + VARHDRSZ);
+				char	   *dst = VARDATA(b);
+
+				for (;;)
+				{
+					const uint8 *z = memchr(p, zero, end - p);
+
+					art_copy_out(dst, p, (uint32) (z - p), col->desc);
+					dst += z - p;
+					p = z + 2;
+					if (z[1] == zero)
+						break;
+					*dst++ = 0;
+				}
+				SET_VARSIZE(b, dst - (char *) b);
+				return PointerGetDatum(b);
+			}
+		case ART_ENC_NONE:
+			break;
+	}
+	elog(ERROR, "unexpected key encoding %d", (int) col->enc);
+	return (Datum) 0;
+}
+
+/* See art_key.h. */
+void
+art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,
+		   Datum *values, bool *isnull)
+{
+	const uint8 *p = key;
+	const uint8 *end = key + keylen;
+	int			i;
+
+	Assert(upto <= kd->natts);
+	for (i = 0; i < upto; i++)
+	{
+		const uint8 *next = art_skip_col(kd, &kd->cols[i], p, end);
+
+		isnull[i] = (*p != ART_MARK_VALUE);
+		values[i] = isnull[i] ? (Datum) 0 :
+			art_decode_col(&kd->cols[i], p + 1, next);
+		p = next;
+	}
+}
+
+/* See art_key.h. */
+uint32
+art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
+				   int upto)
+{
+	const uint8 *p = key;
+	int			i;
+
+	for (i = 0; i < upto; i++)
+		p = art_skip_col(kd, &kd->cols[i], p, key + keylen);
+	return (uint32) (p - key);
+}

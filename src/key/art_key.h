@@ -1,0 +1,231 @@
+/*
+ * art_key.h
+ *	  Datum <-> order-preserving bytes.
+ *
+ * An encoded key is, per key column, a marker byte (NULL or not; placed by
+ * NULLS FIRST/LAST whatever the direction) and, when not NULL, a
+ * self-delimiting body whose memcmp order is the opclass's order, every byte
+ * inverted for DESC.  The TID (6 bytes, block then offset, big-endian) follows
+ * as a last column, so that entries are unique and no key is a prefix of
+ * another.
+ */
+#ifndef ART_KEY_H
+#define ART_KEY_H
+
+#include "postgres.h"
+
+#include "access/skey.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+
+/* marker bytes */
+#define ART_MARK_NULL_FIRST 0x00
+#define ART_MARK_VALUE		0x01
+#define ART_MARK_NULL_LAST	0x02
+
+/* How one column's body is encoded; one row of the table in art_encode.c. */
+typedef enum ArtEncKind
+{
+	ART_ENC_NONE = 0,			/* not supported (yet) */
+	ART_ENC_INT2,				/* all three integers: 8 bytes, sign flipped, so
+								 * that cross-type bounds are exact */
+	ART_ENC_INT4,
+	ART_ENC_INT8,
+	ART_ENC_OID,				/* 4 bytes */
+	ART_ENC_BOOL,				/* 1 byte */
+	ART_ENC_DATE,				/* 4 bytes, sign flipped */
+	ART_ENC_TIMESTAMP,			/* 8 bytes; timestamptz too */
+	ART_ENC_UUID,				/* 16 bytes */
+	ART_ENC_BYTEA,				/* 00 -> 00 FF, then 00 00 */
+	ART_ENC_TEXT,				/* bytes, then 00 (text has no NUL) */
+	ART_ENC_NAME				/* as text */
+} ArtEncKind;
+
+typedef struct ArtKeyCol
+{
+	ArtEncKind	enc;
+	bool		desc;
+	bool		nulls_first;
+	Oid			typid;			/* the index column's opclass input type */
+	Oid			collation;
+	uint16		width;			/* body bytes, 0: variable */
+} ArtKeyCol;
+
+typedef struct ArtKeyDesc
+{
+	Oid			indexid;		/* for error messages */
+	int			natts;			/* key columns */
+	bool		fixed;			/* every body has a fixed width */
+	uint32		fixed_len;		/* encoded length without NULLs and without the
+								 * TID, when fixed */
+	ArtKeyCol	cols[INDEX_MAX_KEYS];
+} ArtKeyDesc;
+
+/* A growing byte buffer in a memory context of the caller's. */
+typedef struct ArtBuf
+{
+	uint8	   *data;
+	uint32		len;
+	uint32		cap;
+	MemoryContext cxt;
+} ArtBuf;
+
+extern void art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap);
+extern void art_buf_reserve(ArtBuf *buf, uint32 extra);	/* room for extra more */
+
+/*
+ * Describe the key columns of an index.  ERROR 0A000 naming type and
+ * collation, with a HINT, when a column has no trustworthy encoding.  One
+ * chunk allocated in cxt (so it can live in rd_amcache).
+ */
+extern ArtKeyDesc *art_keydesc_build(Relation index, MemoryContext cxt);
+
+/*
+ * Encode all key columns, the TID not included; buf is overwritten.  Detoasts
+ * as needed (garbage goes to the current memory context).  ERROR 54000 when
+ * the result would exceed the limit.  Returns true when a column is NULL.
+ */
+extern bool art_encode(const ArtKeyDesc *kd, const Datum *values,
+					   const bool *isnull, ArtBuf *buf);
+
+/*
+ * Encode one column's body for the value (not NULL), DESC applied; appends.
+ * Has no length limit of its own.
+ */
+extern void art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf);
+
+/*
+ * Decode the key columns of an encoded key (of which keylen bytes, TID
+ * included or not, are there).  By-reference datums are palloc'd in the
+ * current context and are exactly what was stored.  Decoding stops after
+ * "upto" columns (natts for all).
+ */
+extern void art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
+					   int upto, Datum *values, bool *isnull);
+
+/* The same for one column whose body (behind the marker) is at p. */
+extern Datum art_decode_col(const ArtKeyCol *col, const uint8 *p,
+							const uint8 *end);
+
+/*
+ * Behind the column (marker and body) that starts at p; ERROR XX002 if it does
+ * not end before "end".
+ */
+extern const uint8 *art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
+								 const uint8 *p, const uint8 *end);
+
+/* Length of the first "upto" columns of an encoded key. */
+extern uint32 art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key,
+								 uint32 keylen, int upto);
+
+/* Can the exact datum of this index column (1-based) be had back? */
+extern bool art_can_return(Relation index, int attno);
+
+/* The 48-bit TID of the core and PostgreSQL's. */
+static inline uint64
+art_tid_pack(const ItemPointerData *tid)
+{
+	return ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static inline void
+art_tid_unpack(uint64 t, ItemPointerData *tid)
+{
+	ItemPointerSet(tid, (BlockNumber) (t >> 16), (OffsetNumber) (t & 0xFFFF));
+}
+
+/* Append the six TID bytes. */
+static inline void
+art_put_tid(uint8 *dst, uint64 t)
+{
+	dst[0] = (uint8) (t >> 40);
+	dst[1] = (uint8) (t >> 32);
+	dst[2] = (uint8) (t >> 24);
+	dst[3] = (uint8) (t >> 16);
+	dst[4] = (uint8) (t >> 8);
+	dst[5] = (uint8) t;
+}
+
+/* ---- scan keys (art_scankey.c) ------------------------------------------ */
+
+/*
+ * What scan keys leave of one column, in its encoded form: the columns (marker
+ * and body) strictly between two positions, as ax_bound's, whose bytes lie in
+ * the plan's scratch buffer.
+ */
+typedef struct ArtColRange
+{
+	bool		lo_set,
+				hi_set;
+	bool		lo_after,
+				hi_after;
+	uint32		lo_off,
+				lo_len,
+				hi_off,
+				hi_len;
+} ArtColRange;
+
+/*
+ * What a set of scan keys means: a contradiction, or the entries strictly
+ * between two positions (ax_bound's meaning) that also pass the residual
+ * conditions.  To the same effect as nbtree's _bt_preprocess_keys: leading
+ * equalities, then one range, the rest residual; redundant keys dropped;
+ * contradictory ones found; NULL arguments and SK_SEARCHNULL /
+ * SK_SEARCHNOTNULL; subtype 0 is the opclass input type; cross-type arguments
+ * give exact bounds, or conservative ones and the key stays residual too.
+ *
+ * All is done on encoded bytes, so any two keys of a column are comparable.  A
+ * column behind the first gap is tested by its encoded bytes (ranges); only
+ * keys without an exact encoding call their operator (keys).
+ */
+typedef struct ArtScanPlan
+{
+	bool		impossible;		/* no entry can match */
+	bool		point;			/* lo is a whole encoded key (before), hi the same
+								 * (after), no residual: ax_lookup(lo) will do */
+	bool		lo_after,
+				hi_after;
+	uint32		lo_len,
+				hi_len;
+	ArtBuf		lo,
+				hi;
+	int			nresidual;		/* conditions for art_scan_recheck; 0: every
+								 * entry between lo and hi matches */
+	int			residual_upto;	/* highest key column any residual needs */
+
+	/* art_scankey.c's own */
+	ArtBuf		scratch;
+	ArtColRange ranges[INDEX_MAX_KEYS]; /* of each key column */
+	int			nranges;		/* columns whose range is residual, rising */
+	uint16		range_col[INDEX_MAX_KEYS];
+	int			nkeys;			/* keys to test with their operators */
+	int			keys_cap;
+	ScanKeyData *keys;			/* copies, by rising column */
+} ArtScanPlan;
+
+/* Initialise once a scan (allocates the buffers in cxt). */
+extern void art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt);
+
+/*
+ * (Re)compute from the keys: called by every amrescan, so it is cheap.  By-
+ * reference arguments of the keys must live until the next call.
+ */
+extern void art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd,
+							 Relation index, ScanKey keys, int nkeys);
+
+/*
+ * Does an encoded key pass the residual keys?  Call it outside any latch and
+ * critical section: it may call operators and, for arguments of types that the
+ * family got from elsewhere, palloc in the current context (the caller resets
+ * that from time to time; for the types of our own it allocates nothing).
+ */
+extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
+							 const uint8 *key, uint32 keylen);
+
+/* ---- operator classes (art_opclass.c) ------------------------------------ */
+extern bool artvalidate(Oid opclassoid);
+extern void artadjustmembers(Oid opfamilyoid, Oid opclassoid,
+							 List *operators, List *functions);
+
+#endif							/* ART_KEY_H */

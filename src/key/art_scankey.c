@@ -1,0 +1,760 @@
+/*
+ * art_scankey.c
+ *	  From scan keys to a range of encoded keys and what it leaves to test.
+ *
+ * Each key becomes a pair of positions in the order of its column's encoded
+ * form (marker and body), and the pairs of a column are intersected there: no
+ * operator is looked up, any two keys are comparable, DESC and NULLS FIRST
+ * have no cases of their own.  The leading columns that are left with a single
+ * value, and the range of the first that is not, make the range of the scan;
+ * the ranges of the columns behind are tested on the encoded entries.
+ *
+ * A cross-type constant is first mapped onto the column's type.  Integers and
+ * names map exactly.  Between date and timestamp it may fall between two
+ * values.  A constant without a time zone against timestamptz is converted as
+ * its operator would convert it, under the session's TimeZone of the moment
+ * the scan (re)starts.  A timestamptz constant against date or timestamp is
+ * the one inexact case: there the operator converts each of the column's
+ * values, and that conversion is not monotonic where clocks are turned back.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "common/int.h"
+#include "pgtime.h"
+#include "utils/date.h"
+#include "utils/timestamp.h"
+
+#include "art_compat.h"
+#include "core/ax.h"
+#include "key/art_key.h"
+
+#define ART_KEY_LIMIT	(AX_KEY_MAX - AX_TID_BYTES)
+
+/*
+ * More than any offset a TimeZone can have: POSIX-style zone names take up to
+ * 167:59:59, one hour more with an implied daylight-saving time.
+ */
+#define ART_TZ_DAYS		8
+#define ART_TZ_USECS	(ART_TZ_DAYS * USECS_PER_DAY)
+
+/*
+ * A constant on the scale of an integer-like column: it compares as a value
+ * between lo and hi.  The "above" flags say that the end lies strictly between
+ * that value and the next one.  Inexact: only the operator can tell within.
+ */
+typedef struct ArtConst
+{
+	int64		lo,
+				hi;
+	bool		lo_above,
+				hi_above;
+	bool		exact;
+} ArtConst;
+
+/* ---- positions ---------------------------------------------------------- */
+
+/* <0, 0, >0: order of two positions (ax_bound's meaning). */
+static int
+art_pos_cmp(const uint8 *a, uint32 alen, bool aafter,
+			const uint8 *b, uint32 blen, bool bafter)
+{
+	int			c = memcmp(a, b, Min(alen, blen));
+
+	if (c != 0)
+		return c;
+	if (alen == blen)
+		return (int) aafter - (int) bafter;
+	if (alen < blen)
+		return aafter ? 1 : -1;
+	return bafter ? -1 : 1;
+}
+
+/* Raise a column's lower end to the position, if that is higher. */
+static void
+art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
+{
+	const uint8 *s = plan->scratch.data;
+
+	if (r->lo_set &&
+		art_pos_cmp(s + r->lo_off, r->lo_len, r->lo_after, s + off, len, after) >= 0)
+		return;
+	r->lo_set = true;
+	r->lo_off = off;
+	r->lo_len = len;
+	r->lo_after = after;
+}
+
+static void
+art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
+{
+	const uint8 *s = plan->scratch.data;
+
+	if (r->hi_set &&
+		art_pos_cmp(s + r->hi_off, r->hi_len, r->hi_after, s + off, len, after) <= 0)
+		return;
+	r->hi_set = true;
+	r->hi_off = off;
+	r->hi_len = len;
+	r->hi_after = after;
+}
+
+/* No value of the column can lie between the ends. */
+static bool
+art_range_empty(const ArtScanPlan *plan, const ArtColRange *r)
+{
+	const uint8 *s = plan->scratch.data;
+
+	return r->lo_set && r->hi_set &&
+		art_pos_cmp(s + r->lo_off, r->lo_len, r->lo_after,
+					s + r->hi_off, r->hi_len, r->hi_after) >= 0;
+}
+
+/* The range is one value, or NULL. */
+static bool
+art_range_is_equal(const ArtScanPlan *plan, const ArtColRange *r)
+{
+	const uint8 *s = plan->scratch.data;
+
+	return r->lo_set && r->hi_set && !r->lo_after && r->hi_after &&
+		r->lo_len == r->hi_len &&
+		(r->lo_len > 1 || s[r->lo_off] != ART_MARK_VALUE) &&
+		memcmp(s + r->lo_off, s + r->hi_off, r->lo_len) == 0;
+}
+
+/* ---- one key ------------------------------------------------------------ */
+
+/* The column is restricted to what begins with this marker. */
+static void
+art_restrict_marker(ArtScanPlan *plan, ArtColRange *r, uint8 marker)
+{
+	uint32		off = plan->scratch.len;
+
+	art_buf_reserve(&plan->scratch, 1);
+	plan->scratch.data[plan->scratch.len++] = marker;
+	art_raise_lo(plan, r, off, 1, false);
+	art_cut_hi(plan, r, off, 1, true);
+}
+
+/*
+ * Encode a value of the column's own type, marker first.  What is longer than
+ * any entry is cut off: no entry has the rest as its prefix, so the position
+ * is the same among them.  Returns false then.
+ */
+static bool
+art_put_const(ArtScanPlan *plan, const ArtKeyCol *col, Datum value,
+			  uint32 *off, uint32 *len)
+{
+	ArtBuf	   *buf = &plan->scratch;
+
+	*off = buf->len;
+	art_buf_reserve(buf, 1);
+	buf->data[buf->len++] = ART_MARK_VALUE;
+	art_encode_col(col, value, buf);
+	*len = buf->len - *off;
+	if (*len <= ART_KEY_LIMIT)
+		return true;
+	*len = AX_KEY_MAX;
+	buf->len = *off + AX_KEY_MAX;
+	return false;
+}
+
+/* "column > position" or, with incl, "column >= position" in the type's order. */
+static void
+art_restrict_greater(ArtScanPlan *plan, ArtColRange *r, const ArtKeyCol *col,
+					 uint32 off, uint32 len, bool incl)
+{
+	if (col->desc)
+		art_cut_hi(plan, r, off, len, incl);
+	else
+		art_raise_lo(plan, r, off, len, !incl);
+}
+
+static void
+art_restrict_less(ArtScanPlan *plan, ArtColRange *r, const ArtKeyCol *col,
+				  uint32 off, uint32 len, bool incl)
+{
+	if (col->desc)
+		art_raise_lo(plan, r, off, len, !incl);
+	else
+		art_cut_hi(plan, r, off, len, incl);
+}
+
+/* Restrict by a constant of (or mapped exactly to) the column's own type. */
+static bool
+art_restrict_value(ArtScanPlan *plan, ArtColRange *r, const ArtKeyCol *col,
+				   StrategyNumber strategy, Datum value)
+{
+	uint32		off,
+				len;
+	bool		whole = art_put_const(plan, col, value, &off, &len);
+
+	switch (strategy)
+	{
+		case BTLessStrategyNumber:
+		case BTLessEqualStrategyNumber:
+			art_restrict_less(plan, r, col, off, len,
+							  strategy == BTLessEqualStrategyNumber);
+			return true;
+		case BTEqualStrategyNumber:
+			art_raise_lo(plan, r, off, len, false);
+			art_cut_hi(plan, r, off, len, true);
+			return whole;		/* too long: nothing is equal */
+		case BTGreaterEqualStrategyNumber:
+		case BTGreaterStrategyNumber:
+			art_restrict_greater(plan, r, col, off, len,
+								 strategy == BTGreaterEqualStrategyNumber);
+			return true;
+		default:
+			elog(ERROR, "unrecognized strategy number: %d", strategy);
+			return false;
+	}
+}
+
+/* A number on the scale of the column as its datum. */
+static Datum
+art_scale_datum(const ArtKeyCol *col, int64 v)
+{
+	if (col->enc == ART_ENC_DATE)
+		return DateADTGetDatum((DateADT) Max(PG_INT32_MIN, Min(PG_INT32_MAX, v)));
+	return Int64GetDatum(v);
+}
+
+/* Restrict by a constant mapped onto the scale of the column. */
+static bool
+art_restrict_const(ArtScanPlan *plan, ArtColRange *r, const ArtKeyCol *col,
+				   StrategyNumber strategy, const ArtConst *c)
+{
+	bool		incl;
+	uint32		off,
+				len;
+
+	if (c->lo == c->hi && !c->lo_above && !c->hi_above)
+		return art_restrict_value(plan, r, col, strategy,
+								  art_scale_datum(col, c->lo));
+
+	/* one position on either side of what may be equal */
+	if (strategy == BTEqualStrategyNumber && c->exact)
+		return false;			/* between two values */
+	if (strategy >= BTEqualStrategyNumber)
+	{
+		incl = !c->lo_above && strategy != BTGreaterStrategyNumber;
+		(void) art_put_const(plan, col, art_scale_datum(col, c->lo), &off, &len);
+		art_restrict_greater(plan, r, col, off, len, incl);
+	}
+	if (strategy <= BTEqualStrategyNumber)
+	{
+		incl = c->hi_above || strategy != BTLessStrategyNumber;
+		(void) art_put_const(plan, col, art_scale_datum(col, c->hi), &off, &len);
+		art_restrict_less(plan, r, col, off, len, incl);
+	}
+	return true;
+}
+
+/* ---- dates and times ------------------------------------------------------ */
+
+/* A timestamp on the scale of dates. */
+static int64
+art_ts_to_day(int64 ts, bool *above)
+{
+	int64		day = ts / USECS_PER_DAY;
+
+	*above = false;
+	if (TIMESTAMP_IS_NOBEGIN(ts))
+		return DATEVAL_NOBEGIN;
+	if (TIMESTAMP_IS_NOEND(ts))
+		return DATEVAL_NOEND;
+	if (ts % USECS_PER_DAY != 0)
+	{
+		*above = true;
+		if (ts < 0)
+			day--;				/* round down */
+	}
+	return day;
+}
+
+/*
+ * A conversion's result on the scale of timestamps; one that overflowed is
+ * beyond every finite value but not infinity.
+ */
+static int64
+art_finite_ts(int64 ts, int overflow)
+{
+	if (overflow > 0)
+		return DT_NOEND - 1;
+	if (overflow < 0)
+		return DT_NOBEGIN + 1;
+	return ts;
+}
+
+/*
+ * Offsets from UTC that the session's TimeZone uses for local times close to
+ * an instant, in microseconds: all local times x for which the zone's
+ * conversion could come to ts or to its other side have one between min and
+ * max.
+ *
+ * No offset is as large as ART_TZ_DAYS, so only x within that distance of ts
+ * matter, and the conversion (DetermineTimeZoneOffset) uses an offset that is
+ * in force not earlier than a day before x taken as UTC, and before or just
+ * behind the first transition from there that is not farther than an offset
+ * from x.  So it is enough to collect the offsets of three times that span
+ * around ts.
+ */
+static void
+art_tz_offsets(int64 ts, int64 *min, int64 *max)
+{
+	pg_time_t	now,
+				t,
+				stop,
+				boundary;
+	long int	before,
+				after,
+				lo = 0,
+				hi = 0;
+	int			isdst1,
+				isdst2,
+				i;
+
+	*min = -ART_TZ_USECS;
+	*max = ART_TZ_USECS;
+
+	/* conversions out of range take an offset of their own */
+	if (ts < MIN_TIMESTAMP + 4 * ART_TZ_USECS || ts >= END_TIMESTAMP - 4 * ART_TZ_USECS)
+		return;
+
+	now = (pg_time_t) (ts / USECS_PER_SEC +
+					   (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY);
+	t = now - 3 * ART_TZ_DAYS * SECS_PER_DAY;
+	stop = now + 3 * ART_TZ_DAYS * SECS_PER_DAY;
+	for (i = 0; i < 100; i++)
+	{
+		int			res = pg_next_dst_boundary(&t, &before, &isdst1, &boundary,
+											   &after, &isdst2, session_timezone);
+
+		if (res < 0)
+			return;
+		if (i == 0)
+			lo = hi = before;
+		lo = Min(lo, before);
+		hi = Max(hi, before);
+		if (res == 0 || boundary > stop)
+		{
+			*min = (int64) lo * USECS_PER_SEC;
+			*max = (int64) hi * USECS_PER_SEC;
+			return;
+		}
+		lo = Min(lo, after);
+		hi = Max(hi, after);
+		t = boundary;
+	}
+}
+
+/*
+ * Map a date, timestamp or timestamptz constant onto a column of another of
+ * these types.  False: not such a pair.
+ */
+static bool
+art_map_datetime(const ArtKeyCol *col, Oid type, Datum arg, ArtConst *c)
+{
+	int			overflow = 0;
+	int64		ts;
+
+	c->lo_above = c->hi_above = false;
+	c->exact = true;
+
+	if (type == DATEOID && col->typid == TIMESTAMPOID)
+	{
+		ts = date2timestamp_opt_overflow(DatumGetDateADT(arg), &overflow);
+		c->lo = c->hi = art_finite_ts(ts, overflow);
+		return true;
+	}
+	if (type == DATEOID && col->typid == TIMESTAMPTZOID)
+	{
+		ts = date2timestamptz_opt_overflow(DatumGetDateADT(arg), &overflow);
+		c->lo = c->hi = art_finite_ts(ts, overflow);
+		return true;
+	}
+	if (type == TIMESTAMPOID && col->typid == TIMESTAMPTZOID)
+	{
+		ts = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(arg), &overflow);
+		c->lo = c->hi = art_finite_ts(ts, overflow);
+		return true;
+	}
+	if (type == TIMESTAMPOID && col->typid == DATEOID)
+	{
+		c->lo = c->hi = art_ts_to_day(DatumGetTimestamp(arg), &c->lo_above);
+		c->hi_above = c->lo_above;
+		return true;
+	}
+	if (type == TIMESTAMPTZOID &&
+		(col->typid == DATEOID || col->typid == TIMESTAMPOID))
+	{
+		c->lo = c->hi = ts = DatumGetTimestampTz(arg);
+		if (!TIMESTAMP_NOT_FINITE(ts))
+		{
+			int64		min,
+						max;
+
+			/* local time = instant + offset */
+			art_tz_offsets(ts, &min, &max);
+			if (pg_add_s64_overflow(ts, min, &c->lo))
+				c->lo = DT_NOBEGIN + 1;
+			if (pg_add_s64_overflow(ts, max, &c->hi))
+				c->hi = DT_NOEND - 1;
+			c->exact = (min == max);
+		}
+		if (col->typid == DATEOID)
+		{
+			c->lo = art_ts_to_day(c->lo, &c->lo_above);
+			c->hi = art_ts_to_day(c->hi, &c->hi_above);
+		}
+		return true;
+	}
+	return false;
+}
+
+/* ---- scan keys ---------------------------------------------------------- */
+
+/* An integer constant of any width. */
+static bool
+art_int_const(Oid type, Datum arg, int64 *v)
+{
+	switch (type)
+	{
+		case INT2OID:
+			*v = DatumGetInt16(arg);
+			return true;
+		case INT4OID:
+			*v = DatumGetInt32(arg);
+			return true;
+		case INT8OID:
+			*v = DatumGetInt64(arg);
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Restrict the column by one key with an argument.  Returns false when nothing
+ * can match; sets *residual when the key must be tested with its operator.
+ */
+static bool
+art_restrict_key(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey key,
+				 ArtColRange *r, bool *residual)
+{
+	Oid			type = key->sk_subtype;
+	Datum		arg = key->sk_argument;
+	ArtConst	c;
+	ArtKeyCol	as;
+	uint32		off,
+				len;
+
+	*residual = false;
+	if (type == InvalidOid || type == col->typid)
+		return art_restrict_value(plan, r, col, key->sk_strategy, arg);
+
+	switch (col->enc)
+	{
+		case ART_ENC_INT2:
+		case ART_ENC_INT4:
+		case ART_ENC_INT8:
+			if (art_int_const(type, arg, &c.lo))
+			{
+				/* all three have one encoding */
+				as = *col;
+				as.enc = ART_ENC_INT8;
+				return art_restrict_value(plan, r, &as, key->sk_strategy,
+										  Int64GetDatum(c.lo));
+			}
+			break;
+		case ART_ENC_DATE:
+		case ART_ENC_TIMESTAMP:
+			if (art_map_datetime(col, type, arg, &c))
+			{
+				*residual = !c.exact;
+				return art_restrict_const(plan, r, col, key->sk_strategy, &c);
+			}
+			break;
+		case ART_ENC_TEXT:
+		case ART_ENC_NAME:
+			if (type == TEXTOID || type == NAMEOID)
+			{
+				/* both have one encoding; a longer text just equals no name */
+				as = *col;
+				as.enc = (type == NAMEOID) ? ART_ENC_NAME : ART_ENC_TEXT;
+				return art_restrict_value(plan, r, &as, key->sk_strategy, arg);
+			}
+			break;
+		default:
+			break;
+	}
+
+	/*
+	 * A type that somebody added to the operator family: the operators of a
+	 * family are strict, nothing else is known.
+	 */
+	off = plan->scratch.len;
+	len = 1;
+	art_buf_reserve(&plan->scratch, len);
+	plan->scratch.data[plan->scratch.len++] = ART_MARK_VALUE;
+	art_raise_lo(plan, r, off, len, false);
+	art_cut_hi(plan, r, off, len, true);
+	*residual = true;
+	return true;
+}
+
+/* Remember a key to test with its operator. */
+static void
+art_add_residual_key(ArtScanPlan *plan, ScanKey key)
+{
+	int			i;
+
+	if (plan->nkeys == plan->keys_cap)
+	{
+		plan->keys_cap *= 2;
+		plan->keys = repalloc(plan->keys, plan->keys_cap * sizeof(ScanKeyData));
+	}
+	for (i = plan->nkeys; i > 0 && plan->keys[i - 1].sk_attno > key->sk_attno; i--)
+		plan->keys[i] = plan->keys[i - 1];
+	plan->keys[i] = *key;
+	plan->nkeys++;
+	plan->residual_upto = Max(plan->residual_upto, key->sk_attno);
+}
+
+static void
+art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
+{
+	art_buf_reserve(buf, n);
+	memcpy(buf->data + buf->len, src, n);
+	buf->len += n;
+}
+
+/* See art_key.h. */
+void
+art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
+{
+	memset(plan, 0, sizeof(*plan));
+	art_buf_init(&plan->lo, cxt, 128);
+	art_buf_init(&plan->hi, cxt, 128);
+	art_buf_init(&plan->scratch, cxt, 256);
+	plan->keys_cap = 4;
+	plan->keys = MemoryContextAlloc(cxt, plan->keys_cap * sizeof(ScanKeyData));
+}
+
+/* What every plan starts as: the whole index. */
+static void
+art_scanplan_reset(ArtScanPlan *plan)
+{
+	plan->impossible = false;
+	plan->point = false;
+	plan->lo_after = false;
+	plan->hi_after = true;
+	plan->lo_len = plan->hi_len = 0;
+	plan->lo.len = plan->hi.len = 0;
+	plan->nresidual = 0;
+	plan->residual_upto = 0;
+	plan->scratch.len = 0;
+	plan->nranges = 0;
+	plan->nkeys = 0;
+}
+
+/*
+ * The commonest scan: the one column of the index equals a constant of its
+ * type, or an integer of any width.
+ */
+static bool
+art_scanplan_point(ArtScanPlan *plan, const ArtKeyDesc *kd, ScanKey key)
+{
+	ArtKeyCol	as = kd->cols[0];
+	Datum		arg = key->sk_argument;
+	int64		v;
+
+	if (key->sk_attno != 1)
+		return false;
+	if (key->sk_subtype != InvalidOid && key->sk_subtype != as.typid)
+	{
+		if ((as.enc != ART_ENC_INT4 && as.enc != ART_ENC_INT8 && as.enc != ART_ENC_INT2) ||
+			!art_int_const(key->sk_subtype, arg, &v))
+			return false;
+		as.enc = ART_ENC_INT8;
+		arg = Int64GetDatum(v);
+	}
+	plan->lo.data[plan->lo.len++] = ART_MARK_VALUE;
+	art_encode_col(&as, arg, &plan->lo);
+	if (plan->lo.len > ART_KEY_LIMIT)
+	{
+		plan->impossible = true;
+		return true;
+	}
+	art_plan_append(&plan->hi, plan->lo.data, plan->lo.len);
+	plan->lo_len = plan->hi_len = plan->lo.len;
+	plan->point = true;
+	return true;
+}
+
+/* See art_key.h. */
+void
+art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
+				 ScanKey keys, int nkeys)
+{
+	int			col;
+	int			i;
+
+	art_scanplan_reset(plan);
+	if (nkeys == 0)
+		return;
+	if (nkeys == 1 && kd->natts == 1 && keys[0].sk_flags == 0 &&
+		keys[0].sk_strategy == BTEqualStrategyNumber &&
+		art_scanplan_point(plan, kd, &keys[0]))
+		return;
+
+	/* what each key leaves of its column */
+	for (i = 0; i < kd->natts; i++)
+		plan->ranges[i].lo_set = plan->ranges[i].hi_set = false;
+	for (i = 0; i < nkeys; i++)
+	{
+		ScanKey		key = &keys[i];
+		const ArtKeyCol *kc;
+		ArtColRange *r;
+
+		if (key->sk_attno < 1 || key->sk_attno > kd->natts)
+			elog(ERROR, "scan key of index \"%s\" names column %d of %d",
+				 RelationGetRelationName(index), key->sk_attno, kd->natts);
+		if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_SEARCHARRAY | SK_ORDER_BY))
+			elog(ERROR, "unsupported scan key flags 0x%x for index \"%s\"",
+				 key->sk_flags, RelationGetRelationName(index));
+		kc = &kd->cols[key->sk_attno - 1];
+		r = &plan->ranges[key->sk_attno - 1];
+
+		if (key->sk_flags & SK_SEARCHNULL)
+			art_restrict_marker(plan, r, kc->nulls_first ?
+								ART_MARK_NULL_FIRST : ART_MARK_NULL_LAST);
+		else if (key->sk_flags & SK_SEARCHNOTNULL)
+			art_restrict_marker(plan, r, ART_MARK_VALUE);
+		else if (key->sk_flags & SK_ISNULL)
+		{
+			plan->impossible = true;	/* the operators are strict */
+			return;
+		}
+		else
+		{
+			bool		residual;
+
+			/* strict operators: the open end stops at the NULLs */
+			if (key->sk_strategy != BTEqualStrategyNumber)
+				art_restrict_marker(plan, r, ART_MARK_VALUE);
+			if (!art_restrict_key(plan, kc, key, r, &residual))
+			{
+				plan->impossible = true;
+				return;
+			}
+			if (residual)
+				art_add_residual_key(plan, key);
+		}
+		if (art_range_empty(plan, r))
+		{
+			plan->impossible = true;
+			return;
+		}
+	}
+
+	/* leading equalities */
+	for (col = 0; col < kd->natts; col++)
+	{
+		const ArtColRange *r = &plan->ranges[col];
+
+		if (!art_range_is_equal(plan, r))
+			break;
+		if ((uint64) plan->lo.len + r->lo_len > ART_KEY_LIMIT)
+		{
+			plan->impossible = true;	/* no entry is that long */
+			return;
+		}
+		art_plan_append(&plan->lo, plan->scratch.data + r->lo_off, r->lo_len);
+	}
+	art_plan_append(&plan->hi, plan->lo.data, plan->lo.len);
+
+	/* one range */
+	if (col < kd->natts)
+	{
+		const ArtColRange *r = &plan->ranges[col];
+
+		if (r->lo_set)
+		{
+			art_plan_append(&plan->lo, plan->scratch.data + r->lo_off, r->lo_len);
+			plan->lo_after = r->lo_after;
+		}
+		if (r->hi_set)
+		{
+			art_plan_append(&plan->hi, plan->scratch.data + r->hi_off, r->hi_len);
+			plan->hi_after = r->hi_after;
+		}
+		/* no entry is longer: the same position (see art_put_const) */
+		plan->lo.len = Min(plan->lo.len, AX_KEY_MAX);
+		plan->hi.len = Min(plan->hi.len, AX_KEY_MAX);
+	}
+	plan->lo_len = plan->lo.len;
+	plan->hi_len = plan->hi.len;
+
+	/* the rest is residual */
+	for (i = col + 1; i < kd->natts; i++)
+	{
+		const ArtColRange *r = &plan->ranges[i];
+
+		if (r->lo_set || r->hi_set)
+		{
+			plan->range_col[plan->nranges++] = (uint16) i;
+			plan->residual_upto = Max(plan->residual_upto, i + 1);
+		}
+	}
+	plan->nresidual = plan->nranges + plan->nkeys;
+	plan->point = (col == kd->natts && plan->nresidual == 0);
+}
+
+/* See art_key.h. */
+bool
+art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
+				 const uint8 *key, uint32 keylen)
+{
+	const uint8 *p = key;
+	const uint8 *end = key + keylen;
+	const uint8 *s = plan->scratch.data;
+	int			ir = 0;
+	int			ik = 0;
+	int			i;
+
+	for (i = 0; i < plan->residual_upto; i++)
+	{
+		const ArtKeyCol *col = &kd->cols[i];
+		const uint8 *next = art_skip_col(kd, col, p, end);
+
+		if (ir < plan->nranges && plan->range_col[ir] == i)
+		{
+			const ArtColRange *r = &plan->ranges[i];
+			uint32		len = (uint32) (next - p);
+
+			/* the column's bytes are one position: before or after is the same */
+			if (r->lo_set &&
+				art_pos_cmp(p, len, true, s + r->lo_off, r->lo_len, r->lo_after) <= 0)
+				return false;
+			if (r->hi_set &&
+				art_pos_cmp(p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
+				return false;
+			ir++;
+		}
+		for (; ik < plan->nkeys && plan->keys[ik].sk_attno == i + 1; ik++)
+		{
+			ScanKeyData k = plan->keys[ik];
+
+			if (*p != ART_MARK_VALUE)
+				return false;
+			if (!DatumGetBool(FunctionCall2Coll(&k.sk_func, k.sk_collation,
+												art_decode_col(col, p + 1, next),
+												k.sk_argument)))
+				return false;
+		}
+		p = next;
+	}
+	return true;
+}

@@ -1,0 +1,598 @@
+/*
+ * art_directory.c
+ *	  The directory: which structure belongs to which physical index, and in
+ *	  what state it is.
+ *
+ *	  ABSENT --build--> BUILDING --> READY, and from any state back to ABSENT.
+ *
+ * State and generation are one atomic word.  It changes only under the
+ * partition lock of its chain, exclusive, and that lock also serializes open
+ * and close of the core's handle.  Entries are type-stable: they come from the
+ * area, are never given back to it, and are used again when their index is
+ * gone.
+ */
+#include "artidx.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "storage/lwlock.h"
+#include "storage/procarray.h"
+#include "storage/sinval.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "pg/art_pg.h"
+
+/* this process made entries of temporary relations */
+static bool made_temp = false;
+
+/*
+ * The physical identity of an open relation.
+ */
+void
+art_locator(Relation index, ArtLocator *loc)
+{
+	loc->spc = ART_REL_SPC(index);
+	loc->db = ART_REL_DB(index);
+	loc->rel = ART_REL_NUMBER(index);
+	loc->backend = ART_REL_BACKEND(index);
+}
+
+static inline bool
+same_locator(const ArtLocator *a, const ArtLocator *b)
+{
+	return a->rel == b->rel && a->db == b->db && a->spc == b->spc &&
+		a->backend == b->backend;
+}
+
+static inline uint32
+bucket_of(Oid db, Oid indexoid)
+{
+	return hash_combine(murmurhash32(db), murmurhash32(indexoid)) & (ART_NBUCKETS - 1);
+}
+
+/*
+ * The lock of the chain in which every structure of this index is.
+ */
+LWLock *
+art_partition(Oid db, Oid indexoid)
+{
+	return &art_dir_locks[bucket_of(db, indexoid) & (ART_NPARTITIONS - 1)].lock;
+}
+
+/*
+ * First entry of the chain; the caller holds the lock and skips what belongs
+ * to other indexes.
+ */
+ArtEntry *
+art_chain(Oid db, Oid indexoid)
+{
+	return art_shared->buckets[bucket_of(db, indexoid)];
+}
+
+/*
+ * The entry with this OID and locator, or NULL.  The lock is held.
+ */
+ArtEntry *
+art_find(Oid indexoid, const ArtLocator *loc)
+{
+	ArtEntry   *e;
+
+	for (e = art_chain(loc->db, indexoid); e; e = e->next)
+		if (e->indexoid == indexoid && same_locator(&e->loc, loc))
+			return e;
+	return NULL;
+}
+
+/* ---- making and forgetting entries ---- */
+
+/*
+ * A recycled or new entry, its tree handle closed.  NULL when the area is
+ * full.  Takes the chunk lock inside the partition lock.
+ */
+static ArtEntry *
+entry_alloc(void)
+{
+	ArtEntry   *e;
+
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	if (art_shared->free_entries == NULL)
+	{
+		int			n = AX_PAGE / sizeof(ArtEntry);
+		ArtEntry   *chunk = art_system_alloc(AX_PAGE);
+
+		if (chunk)
+			for (int i = 0; i < n; i++)
+			{
+				pg_atomic_init_u64(&chunk[i].word, 0);
+				pg_atomic_init_u64(&chunk[i].blocks_done, 0);
+				pg_atomic_init_u64(&chunk[i].blocks_total, 0);
+				chunk[i].next = art_shared->free_entries;
+				art_shared->free_entries = &chunk[i];
+			}
+	}
+	e = art_shared->free_entries;
+	if (e && e->tree == NULL)
+	{
+		ax_ctx	   *cx = art_ctx();
+
+		ART_CORE_BEGIN();
+		e->tree = ax_tree_alloc(cx);
+		ART_CORE_END();
+		if (e->tree == NULL)
+			e = NULL;
+	}
+	if (e)
+		art_shared->free_entries = e->next;
+	LWLockRelease(art_chunk_lock);
+	return e;
+}
+
+/*
+ * Close the structure and make the state ABSENT.  Returns whether it was
+ * READY (then plans may depend on it: the caller sends the invalidation after
+ * it released the lock).  Partition lock held, exclusive.
+ */
+bool
+art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
+{
+	uint64		w = pg_atomic_read_u64(&e->word);
+
+	if (ART_WORD_STATE(w) != ART_ABSENT)
+	{
+		ax_ctx	   *cx = art_ctx();
+
+		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
+		ART_CORE_BEGIN();
+		ax_tree_close(cx, e->tree);
+		ART_CORE_END();
+	}
+	e->reason = why;
+	e->owner_pid = 0;
+	if (error)
+		strlcpy(e->error, error, sizeof(e->error));
+	else
+		e->error[0] = '\0';
+	return ART_WORD_STATE(w) == ART_READY;
+}
+
+/*
+ * Open a new generation in state BUILDING, owned by this process.  Partition
+ * lock held, exclusive; the state is ABSENT.
+ */
+ax_status
+art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
+{
+	ax_ctx	   *cx = art_ctx();
+	uint64		max = art_max_memory(index);
+	ax_status	st;
+
+	ART_CORE_BEGIN();
+	st = ax_tree_open(cx, e->tree, AX_ART_OLC, max, gen);
+	ART_CORE_END();
+	if (st != AX_OK)
+		return st;
+
+	e->native = native;
+	e->owner_slot = ART_MY_PROCNO();
+	e->owner_pid = MyProcPid;
+	e->owner_build = pg_atomic_add_fetch_u64(&art_shared->build_number, 1);
+	pg_atomic_write_u64(&e->blocks_done, 0);
+	pg_atomic_write_u64(&e->blocks_total, 0);
+	pg_write_barrier();
+	pg_atomic_write_u64(&e->word, ART_WORD(*gen, ART_BUILDING));
+
+	/* an inserter that stored its row before it saw ABSENT is seen by us */
+	pg_memory_barrier();
+	return AX_OK;
+}
+
+/* Take the entry out of its chain and recycle it; lock held, exclusive. */
+static void
+entry_forget(ArtEntry **link)
+{
+	ArtEntry   *e = *link;
+
+	(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
+	*link = e->next;
+	e->indexoid = InvalidOid;
+	memset(&e->loc, 0, sizeof(e->loc));
+
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	e->next = art_shared->free_entries;
+	art_shared->free_entries = e;
+	LWLockRelease(art_chunk_lock);
+}
+
+static ArtEntry **
+bucket_link(Oid db, Oid indexoid)
+{
+	return &art_shared->buckets[bucket_of(db, indexoid)];
+}
+
+/*
+ * Find or make the entry of an open index.  building: the caller is ambuild,
+ * which registers what its transaction's end must do by itself.
+ *
+ * Another entry of the same index under another locator is left from a change
+ * that no hook shows (SET TABLESPACE copies the file).  When the locator is
+ * new in this transaction the old one goes at commit; otherwise it is stale,
+ * since we hold a lock on the index and the catalog says so.  A parallel
+ * worker cannot tell the two apart and leaves it.
+ */
+ArtEntry *
+art_entry_create(Relation index, bool building)
+{
+	ArtLocator	loc;
+	Oid			oid = RelationGetRelid(index);
+	LWLock	   *lock;
+	ArtEntry   *e;
+	ArtEntry  **link;
+	ArtPending *created = NULL;
+	ArtLocator	others[8];
+	int			nothers = 0;
+	SubTransactionId subid = ART_REL_NEW_SUBID(index);
+
+	art_require_preload(index);
+	(void) art_ctx();
+	art_locator(index, &loc);
+	if (subid == InvalidSubTransactionId)
+		subid = index->rd_createSubid;
+	if (!building && subid != InvalidSubTransactionId)
+		created = art_pending_prepare();
+
+	lock = art_partition(loc.db, oid);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e = art_find(oid, &loc);
+	if (e == NULL)
+	{
+		bool		stale = subid == InvalidSubTransactionId &&
+			!IsParallelWorker() && !building;
+
+		for (link = bucket_link(loc.db, oid); *link;)
+		{
+			ArtEntry   *o = *link;
+
+			if (o->indexoid == oid && o->loc.db == loc.db)
+			{
+				if (stale)
+				{
+					entry_forget(link);
+					continue;
+				}
+				if (!building && created && nothers < (int) lengthof(others))
+					others[nothers++] = o->loc;
+			}
+			link = &o->next;
+		}
+
+		e = entry_alloc();
+		if (e == NULL)
+		{
+			LWLockRelease(lock);
+			art_report_nomem(index);
+		}
+		e->loc = loc;
+		e->indexoid = oid;
+		e->heapoid = index->rd_index->indrelid;
+		e->native = false;
+		e->reason = ART_WHY_RESTART;
+		e->owner_pid = 0;
+		e->builds = 0;
+		e->last_build = 0;
+		e->source = ART_BUILD_CREATE;
+		e->last_ms = 0;
+		e->failed_at = 0;
+		e->failed_free = 0;
+		e->error[0] = '\0';
+		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
+		link = bucket_link(loc.db, oid);
+		e->next = *link;
+		pg_write_barrier();
+		*link = e;
+		if (loc.backend != -1)
+			made_temp = true;
+		if (created)
+		{
+			art_pending_add(created, ART_PEND_CREATED, loc.db, oid, &loc, subid);
+			created = NULL;
+		}
+	}
+	LWLockRelease(lock);
+	if (created)
+		pfree(created);
+	for (int i = 0; i < nothers; i++)
+		art_pending_add(art_pending_prepare(), ART_PEND_DROP, loc.db, oid,
+						&others[i], subid);
+	return e;
+}
+
+/*
+ * The entry of an open index, made if need be.
+ */
+ArtEntry *
+art_entry(Relation index)
+{
+	ArtEntry   *e = art_entry_if_exists(index);
+
+	if (likely(e != NULL))
+		return e;
+	return art_entry_create(index, false);
+}
+
+/*
+ * The entry of an open index or NULL; never errs.
+ */
+ArtEntry *
+art_entry_if_exists(Relation index)
+{
+	ArtLocator	loc;
+	Oid			oid = RelationGetRelid(index);
+	LWLock	   *lock;
+	ArtEntry   *e;
+
+	if (art_shared == NULL)
+		return NULL;
+	art_locator(index, &loc);
+	lock = art_partition(loc.db, oid);
+	LWLockAcquire(lock, LW_SHARED);
+	e = art_find(oid, &loc);
+	LWLockRelease(lock);
+	return e;
+}
+
+/*
+ * The core's handle; never NULL, the same as long as the entry is this
+ * index's.
+ */
+ax_tree *
+art_entry_tree(ArtEntry *e)
+{
+	return e->tree;
+}
+
+/*
+ * See artidx.h.
+ */
+bool
+art_entry_native(ArtEntry *e)
+{
+	return e->native;
+}
+
+/*
+ * State and, unless ABSENT, generation.
+ *
+ * The barrier pairs with the one in art_entry_open: a caller that stored its
+ * heap row and then sees ABSENT stored it before the builder's look at the
+ * heap.
+ */
+ArtState
+art_entry_state(ArtEntry *e, uint64 *gen)
+{
+	uint64		w;
+
+	pg_memory_barrier();
+	w = pg_atomic_read_u64(&e->word);
+	pg_read_barrier();
+	if (gen)
+		*gen = ART_WORD_GEN(w);
+	return ART_WORD_STATE(w);
+}
+
+/*
+ * Does the process that owns the build still run?
+ */
+bool
+art_owner_alive(const ArtEntry *e)
+{
+	if (e->owner_pid == 0 || e->owner_slot < 0 || e->owner_slot >= art_shared->nslots)
+		return false;
+	return GetPGProcByNumber(e->owner_slot)->pid == e->owner_pid;
+}
+
+/* ---- ends of a build ---- */
+
+/*
+ * BUILDING -> READY, when the structure is still the one that was built.
+ */
+bool
+art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
+						double ms)
+{
+	Oid			db = e->loc.db;
+	Oid			heapoid = e->heapoid;
+	LWLock	   *lock = art_partition(db, e->indexoid);
+	bool		done = false;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
+	{
+		e->owner_pid = 0;
+		e->builds++;
+		e->last_build = GetCurrentTimestamp();
+		e->source = source;
+		e->last_ms = ms;
+		e->failed_at = 0;
+		e->failed_free = 0;
+		e->error[0] = '\0';
+		pg_write_barrier();
+		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));
+		done = true;
+	}
+	LWLockRelease(lock);
+
+	/* after the new state is stored: who plans from here on sees READY */
+	if (done)
+		art_invalidate_heap(db, heapoid);
+	return done;
+}
+
+/*
+ * BUILDING -> ABSENT, when the structure is still the one that failed.
+ */
+void
+art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why, const char *error)
+{
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	ax_memory_info mem;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
+	{
+		ax_ctx	   *cx = art_ctx();
+
+		(void) art_entry_absent(e, why, error);
+		ART_CORE_BEGIN();
+		ax_memory(cx, &mem);
+		ART_CORE_END();
+		e->failed_at = GetCurrentTimestamp();
+		e->failed_free = mem.free_bytes;
+	}
+	LWLockRelease(lock);
+}
+
+/* ---- ends of an index ---- */
+
+/*
+ * Drop one structure.  forget: its entry too, which is right only when no
+ * process can have the index open; else it stays, ABSENT.
+ */
+void
+art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ArtEntry  **link;
+	bool		was_ready = false;
+	Oid			heapoid = InvalidOid;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (link = bucket_link(loc->db, indexoid); *link; link = &(*link)->next)
+	{
+		ArtEntry   *e = *link;
+
+		if (e->indexoid != indexoid || !same_locator(&e->loc, loc))
+			continue;
+		heapoid = e->heapoid;
+		if (forget)
+			entry_forget(link);
+		else
+			was_ready = art_entry_absent(e, ART_WHY_DROPPED, NULL);
+		break;
+	}
+	LWLockRelease(lock);
+	if (was_ready)
+		art_invalidate_heap(loc->db, heapoid);
+}
+
+/*
+ * Drop every structure of an index.
+ */
+void
+art_drop_index(Oid db, Oid indexoid, bool forget)
+{
+	LWLock	   *lock = art_partition(db, indexoid);
+	ArtEntry  **link;
+	bool		was_ready = false;
+	Oid			heapoid = InvalidOid;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (link = bucket_link(db, indexoid); *link;)
+	{
+		ArtEntry   *e = *link;
+
+		if (e->indexoid != indexoid || e->loc.db != db)
+			link = &e->next;
+		else if (forget)
+			entry_forget(link);
+		else
+		{
+			heapoid = e->heapoid;
+			was_ready |= art_entry_absent(e, ART_WHY_DROPPED, NULL);
+			link = &e->next;
+		}
+	}
+	LWLockRelease(lock);
+	if (was_ready)
+		art_invalidate_heap(db, heapoid);
+}
+
+/* Drop what a test accepts, in every chain. */
+static void
+drop_where(Oid db, int backend, bool forget)
+{
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLock	   *lock = &art_dir_locks[p].lock;
+
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			ArtEntry  **link = &art_shared->buckets[b];
+
+			while (*link)
+			{
+				ArtEntry   *e = *link;
+
+				if (e->loc.db != db || (backend != -1 && e->loc.backend != backend))
+					link = &e->next;
+				else if (forget)
+					entry_forget(link);
+				else
+				{
+					(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
+					link = &e->next;
+				}
+			}
+		}
+		LWLockRelease(lock);
+	}
+}
+
+/*
+ * Drop every structure of a database.
+ */
+void
+art_drop_database(Oid db, bool forget)
+{
+	drop_where(db, -1, forget);
+}
+
+/*
+ * This process exits: drop the structures of its temporary relations that are
+ * left (normally none is: the relations were dropped before).
+ */
+void
+art_drop_temp(void)
+{
+	int			backend;
+
+	if (!made_temp)
+		return;
+	made_temp = false;
+#if PG_VERSION_NUM >= 170000
+	backend = (int) MyProcNumber;
+#else
+	backend = (int) MyBackendId;
+#endif
+	if (backend != -1)
+		drop_where(MyDatabaseId, backend, true);
+}
+
+/*
+ * Invalidate plans and relcache entries of a heap in every process, now (what
+ * CacheInvalidateRelcache queues is sent at commit only, and not at all when
+ * the transaction aborts).
+ */
+void
+art_invalidate_heap(Oid db, Oid heapoid)
+{
+	SharedInvalidationMessage msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.rc.id = SHAREDINVALRELCACHE_ID;
+	msg.rc.dbId = db;
+	msg.rc.relId = heapoid;
+	SendSharedInvalidMessages(&msg, 1);
+}

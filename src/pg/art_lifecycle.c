@@ -1,0 +1,300 @@
+/*
+ * art_lifecycle.c
+ *	  When a structure begins and ceases to be, with its (sub)transaction.
+ *
+ * What is made in a transaction goes when that aborts; what is dropped goes
+ * when it commits (the AccessExclusiveLock is still held then, so nobody has
+ * the index open).  Work is kept by identity, not by pointer.  Dropping a live
+ * structure is never unsafe, only slow; so PREPARE TRANSACTION, whose end is
+ * decided elsewhere, drops at once whatever is in doubt.
+ */
+#include "artidx.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/skey.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "utils/fmgroids.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "pg/art_pg.h"
+
+struct ArtPending
+{
+	ArtPending *next;
+	ArtPendingKind kind;
+	SubTransactionId subid;
+	Oid			db;
+	Oid			indexoid;
+	ArtLocator	loc;
+};
+
+static ArtPending *pending = NULL;	/* newest first */
+
+static object_access_hook_type prev_object_access_hook = NULL;
+
+/*
+ * Memory for one piece of work, before anything is done that cannot be undone.
+ */
+ArtPending *
+art_pending_prepare(void)
+{
+	return MemoryContextAllocZero(TopMemoryContext, sizeof(ArtPending));
+}
+
+/*
+ * Register it; cannot fail.
+ */
+void
+art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db, Oid indexoid,
+				const ArtLocator *loc, SubTransactionId subid)
+{
+	p->kind = kind;
+	p->subid = subid;
+	p->db = db;
+	p->indexoid = indexoid;
+	if (loc)
+		p->loc = *loc;
+	p->next = pending;
+	pending = p;
+}
+
+static void
+run_at_commit(const ArtPending *p)
+{
+	switch (p->kind)
+	{
+		case ART_PEND_DROP:
+			art_drop_locator(p->indexoid, &p->loc, true);
+			break;
+		case ART_PEND_DROP_INDEX:
+			art_drop_index(p->db, p->indexoid, true);
+			break;
+		case ART_PEND_DROP_DATABASE:
+			art_drop_database(p->db, true);
+			break;
+		case ART_PEND_CREATED:
+		case ART_PEND_RESET:
+			break;
+	}
+}
+
+static void
+run_at_abort(const ArtPending *p)
+{
+	switch (p->kind)
+	{
+		case ART_PEND_CREATED:
+			art_drop_locator(p->indexoid, &p->loc, true);
+			break;
+		case ART_PEND_RESET:
+			art_drop_locator(p->indexoid, &p->loc, false);
+			break;
+		case ART_PEND_DROP:
+		case ART_PEND_DROP_INDEX:
+		case ART_PEND_DROP_DATABASE:
+			break;
+	}
+}
+
+/*
+ * Neither commit nor abort yet, and this process will not hear of either.  A
+ * structure that is built lazily from the heap is right in both cases.  The
+ * entry of an index that existed before may be cached by others when the
+ * transaction is rolled back, so it stays.
+ */
+static void
+run_at_prepare(const ArtPending *p)
+{
+	switch (p->kind)
+	{
+		case ART_PEND_CREATED:
+			art_drop_locator(p->indexoid, &p->loc, true);
+			break;
+		case ART_PEND_RESET:
+		case ART_PEND_DROP:
+			art_drop_locator(p->indexoid, &p->loc, false);
+			break;
+		case ART_PEND_DROP_INDEX:
+			art_drop_index(p->db, p->indexoid, false);
+			break;
+		case ART_PEND_DROP_DATABASE:
+			art_drop_database(p->db, false);
+			break;
+	}
+}
+
+static void
+run_all(void (*run) (const ArtPending *))
+{
+	while (pending)
+	{
+		ArtPending *p = pending;
+
+		pending = p->next;
+		run(p);
+		pfree(p);
+	}
+}
+
+static void
+art_xact_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+			art_hazards_xact_end();
+			run_all(run_at_commit);
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			art_hazards_xact_end();
+			art_own_builds_abort(InvalidSubTransactionId, true);
+			run_all(run_at_abort);
+			break;
+		case XACT_EVENT_PREPARE:
+			art_hazards_xact_end();
+			run_all(run_at_prepare);
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			break;
+	}
+}
+
+static void
+art_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
+					 SubTransactionId parentSubid, void *arg)
+{
+	ArtPending **link;
+
+	switch (event)
+	{
+		case SUBXACT_EVENT_COMMIT_SUB:
+			for (ArtPending *p = pending; p; p = p->next)
+				if (p->subid == mySubid)
+					p->subid = parentSubid;
+			art_own_builds_reparent(mySubid, parentSubid);
+			break;
+		case SUBXACT_EVENT_ABORT_SUB:
+			art_own_builds_abort(mySubid, false);
+			for (link = &pending; *link;)
+			{
+				ArtPending *p = *link;
+
+				if (p->subid != mySubid)
+				{
+					link = &p->next;
+					continue;
+				}
+				*link = p->next;
+				run_at_abort(p);
+				pfree(p);
+			}
+			break;
+		case SUBXACT_EVENT_START_SUB:
+		case SUBXACT_EVENT_PRE_COMMIT_SUB:
+			break;
+	}
+}
+
+/*
+ * Does the ALTER DATABASE that is under way change the tablespace?  The
+ * catalog cache still has the old row.
+ */
+static bool
+database_moves(Oid db)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tup;
+	Oid			from = InvalidOid;
+	Oid			to = InvalidOid;
+
+	tup = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(db));
+	if (HeapTupleIsValid(tup))
+	{
+		from = ((Form_pg_database) GETSTRUCT(tup))->dattablespace;
+		ReleaseSysCache(tup);
+	}
+
+	rel = table_open(DatabaseRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(db));
+	scan = systable_beginscan(rel, DatabaseOidIndexId, true, SnapshotSelf, 1, &key);
+	tup = systable_getnext(scan);
+	if (HeapTupleIsValid(tup))
+		to = ((Form_pg_database) GETSTRUCT(tup))->dattablespace;
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return from != to;
+}
+
+/*
+ * An object is dropped, or a database created, altered or dropped.
+ *
+ * Called for every relation that goes, also by cascade.  Whether it is an art
+ * index only the directory is asked: no catalog access here.
+ */
+static void
+art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
+				  int subId, void *arg)
+{
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, classId, objectId, subId, arg);
+
+	if (classId == RelationRelationId && access == OAT_DROP && subId == 0)
+	{
+		LWLock	   *lock = art_partition(MyDatabaseId, objectId);
+		bool		found = false;
+
+		LWLockAcquire(lock, LW_SHARED);
+		for (ArtEntry *e = art_chain(MyDatabaseId, objectId); e && !found; e = e->next)
+			found = e->indexoid == objectId && e->loc.db == MyDatabaseId;
+		LWLockRelease(lock);
+		if (found)
+			art_pending_add(art_pending_prepare(), ART_PEND_DROP_INDEX,
+							MyDatabaseId, objectId, NULL,
+							GetCurrentSubTransactionId());
+	}
+	else if (classId == DatabaseRelationId &&
+			 (access == OAT_DROP || access == OAT_POST_CREATE ||
+			  (access == OAT_POST_ALTER && objectId != MyDatabaseId &&
+			   database_moves(objectId))))
+	{
+		/*
+		 * The files of a database go, or are moved, before the transaction
+		 * commits, and a new one may have an OID that was in use before.
+		 */
+		art_drop_database(objectId, false);
+		if (access == OAT_DROP)
+		{
+			art_worker_end_for(objectId);
+			art_pending_add(art_pending_prepare(), ART_PEND_DROP_DATABASE,
+							objectId, InvalidOid, NULL,
+							GetCurrentSubTransactionId());
+		}
+	}
+}
+
+/*
+ * Install the hooks; called once, when the library is preloaded.
+ */
+void
+art_lifecycle_init(void)
+{
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = art_object_access;
+	RegisterXactCallback(art_xact_callback, NULL);
+	RegisterSubXactCallback(art_subxact_callback, NULL);
+}

@@ -1,0 +1,435 @@
+/*
+ * art_stat.c
+ *	  The functions behind the views, artidx_index_size and artidx_build.
+ */
+#include "artidx.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "pg/art_pg.h"
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_index_stats);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_memory_stats);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_memory_class_stats);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_epoch_stats);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_index_size);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_build);
+
+#define ART_INDEX_STATS_COLS 20
+
+/*
+ * Is the relation an index of our access method?
+ */
+bool
+art_is_art_index(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_indam != NULL &&
+		rel->rd_indam->ambuild == artbuild;
+}
+
+/*
+ * Open an index by OID, its table locked first; ERROR 42809 when it is not one
+ * of ours.
+ */
+static Relation
+open_art_index(Oid indexoid, Oid *heapoid)
+{
+	Relation	index;
+
+	*heapoid = InvalidOid;
+	if (get_rel_relkind(indexoid) == RELKIND_INDEX)
+	{
+		*heapoid = IndexGetRelation(indexoid, true);
+		if (OidIsValid(*heapoid))
+			LockRelationOid(*heapoid, AccessShareLock);
+	}
+	index = relation_open(indexoid, AccessShareLock);
+	if (!art_is_art_index(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index of access method \"%s\"",
+						RelationGetRelationName(index), ART_AM_NAME)));
+	return index;
+}
+
+/*
+ * max_memory of a reloptions array, as art_max_memory() of an open index.
+ */
+static uint64
+option_max_memory(Datum reloptions)
+{
+	ArtOptions *opts = (ArtOptions *) artoptions(reloptions, false);
+	double		bytes;
+
+	if (opts == NULL || opts->max_memory_off == 0)
+		return 0;
+	if (!parse_real((char *) opts + opts->max_memory_off, &bytes,
+					GUC_UNIT_BYTE, NULL) || bytes < 0)
+		return 0;
+	return (uint64) bytes;
+}
+
+static const char *
+reason_text(const ArtEntry *e, bool absent)
+{
+	if (!absent)
+		return NULL;
+	if (RecoveryInProgress())
+		return "recovery";
+	switch (e->reason)
+	{
+		case ART_WHY_RESTART:
+			return "restart";
+		case ART_WHY_MEMORY:
+			return "memory full";
+		case ART_WHY_UNLOADED:
+			return "unloaded";
+		case ART_WHY_RECOVERY:
+			return "recovery";
+		case ART_WHY_ERROR:
+			return psprintf("error: %s", e->error);
+		case ART_WHY_DROPPED:
+			return "dropped";
+	}
+	return NULL;
+}
+
+/*
+ * artidx_index_stats(oid): one row, NULL for an OID that is not there.  Takes
+ * no lock on the index, so that the view never waits for a REINDEX.
+ */
+Datum
+artidx_index_stats(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	TupleDesc	tupdesc;
+	HeapTuple	classtup;
+	Form_pg_class form;
+	Datum		reloptions;
+	bool		isnull;
+	uint32		relnumber;
+	uint64		max_memory = 0;
+	ArtEntry	copy;
+	ArtEntry   *found = NULL;
+	ax_tree_info info;
+	bool		have_info = false;
+	ArtState	state = ART_ABSENT;
+	uint64		gen = 0;
+	const char *reason = "not preloaded";
+	Datum		values[ART_INDEX_STATS_COLS];
+	bool		nulls[ART_INDEX_STATS_COLS];
+	int			c = 0;
+	char		nodes[256];
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	tupdesc = BlessTupleDesc(tupdesc);
+
+	classtup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
+	if (!HeapTupleIsValid(classtup))
+		PG_RETURN_NULL();
+	form = (Form_pg_class) GETSTRUCT(classtup);
+	relnumber = form->relfilenode;
+	reloptions = SysCacheGetAttr(RELOID, classtup, Anum_pg_class_reloptions, &isnull);
+	if (!isnull)
+		max_memory = option_max_memory(reloptions);
+	ReleaseSysCache(classtup);
+
+	memset(&info, 0, sizeof(info));
+	memset(&copy, 0, sizeof(copy));
+	if (art_preloaded())
+	{
+		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+		ax_ctx	   *cx = art_ctx();
+
+		LWLockAcquire(lock, LW_SHARED);
+		for (found = art_chain(MyDatabaseId, indexoid); found; found = found->next)
+		{
+			if (found->indexoid == indexoid && found->loc.db == MyDatabaseId &&
+				found->loc.rel == relnumber)
+				break;
+		}
+		if (found)
+		{
+			copy = *found;
+			state = art_entry_state(found, &gen);
+		}
+		LWLockRelease(lock);
+
+		/* a handle is type-stable, and the generation tells whose it is */
+		if (found && state != ART_ABSENT)
+		{
+			ax_status	st;
+
+			ART_CORE_BEGIN();
+			st = ax_info(cx, copy.tree, gen, &info);
+			ART_CORE_END();
+			have_info = st == AX_OK;
+		}
+		copy.reason = found ? copy.reason : ART_WHY_RESTART;
+		reason = reason_text(&copy, state == ART_ABSENT);
+	}
+
+	memset(nulls, 0, sizeof(nulls));
+	values[c++] = CStringGetTextDatum("art");
+	values[c++] = CStringGetTextDatum("olc");
+	values[c++] = CStringGetTextDatum("off");	/* tail_buffer */
+	values[c++] = CStringGetTextDatum("off");	/* elision */
+	values[c++] = CStringGetTextDatum(state == ART_READY ? "ready" :
+									  state == ART_BUILDING ? "building" : "absent");
+	if (reason)
+		values[c++] = CStringGetTextDatum(reason);
+	else
+		nulls[c++] = true;
+	if (state == ART_BUILDING)
+	{
+		uint64		total = pg_atomic_read_u64(&copy.blocks_total);
+		uint64		done = pg_atomic_read_u64(&copy.blocks_done);
+
+		values[c++] = Float8GetDatum(total == 0 ? 0.0 :
+									 Min(1.0, (double) done / (double) total));
+	}
+	else
+		nulls[c++] = true;
+	values[c++] = Int64GetDatum(have_info ? (int64) info.entries : 0);
+	values[c++] = Int64GetDatum(have_info ? (int64) info.bytes : 0);
+	if (have_info && info.entries > 0)
+		values[c++] = Float8GetDatum((double) info.bytes / (double) info.entries);
+	else
+		nulls[c++] = true;
+	if (max_memory != 0)
+		values[c++] = Int64GetDatum((int64) max_memory);
+	else
+		nulls[c++] = true;
+	if (have_info)
+	{
+		values[c++] = Int32GetDatum(info.height);
+		values[c++] = Int64GetDatum((int64) info.inner_nodes);
+		values[c++] = Int64GetDatum((int64) info.leaves);
+		snprintf(nodes, sizeof(nodes),
+				 "{\"node4\": %llu, \"node16\": %llu, \"node48\": %llu, "
+				 "\"node256\": %llu, \"leaf\": %llu, \"embedded\": %llu}",
+				 (unsigned long long) info.n4, (unsigned long long) info.n16,
+				 (unsigned long long) info.n48, (unsigned long long) info.n256,
+				 (unsigned long long) info.leaves,
+				 (unsigned long long) info.embedded);
+		values[c++] = DirectFunctionCall1(jsonb_in, CStringGetDatum(nodes));
+	}
+	else
+	{
+		for (int i = 0; i < 4; i++)
+			nulls[c++] = true;
+	}
+	values[c++] = Int64GetDatum((int64) copy.builds);
+	if (copy.builds > 0)
+	{
+		values[c++] = TimestampTzGetDatum(copy.last_build);
+		values[c++] = CStringGetTextDatum(copy.source == ART_BUILD_CREATE ? "create" :
+										  copy.source == ART_BUILD_REBUILD ? "rebuild" : "alter");
+		values[c++] = Float8GetDatum(copy.last_ms);
+	}
+	else
+	{
+		for (int i = 0; i < 3; i++)
+			nulls[c++] = true;
+	}
+	values[c++] = Int64GetDatum(0); /* seals */
+
+	Assert(c <= ART_INDEX_STATS_COLS);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * artidx_memory_stats(): the row of artidx_memory.
+ */
+Datum
+artidx_memory_stats(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	ax_memory_info mem;
+	ax_ctx	   *cx;
+	Datum		values[10];
+	bool		nulls[10] = {0};
+	int			indexes = 0;
+
+	art_require_preload(NULL);
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	tupdesc = BlessTupleDesc(tupdesc);
+
+	cx = art_ctx();
+	ART_CORE_BEGIN();
+	(void) ax_poll(cx);
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
+					indexes++;
+		}
+		LWLockRelease(&art_dir_locks[p].lock);
+	}
+
+	values[0] = Int64GetDatum((int64) mem.area_bytes);
+	values[1] = Int64GetDatum((int64) mem.used_bytes);
+	values[2] = Int64GetDatum((int64) mem.free_bytes);
+	values[3] = Int64GetDatum((int64) mem.largest_free_bytes);
+	values[4] = Int64GetDatum((int64) mem.reserve_bytes);
+	values[5] = Int64GetDatum((int64) mem.retired_bytes);
+	values[6] = Int64GetDatum((int64) mem.overhead_bytes);
+	values[7] = Int64GetDatum((int64) mem.touched_bytes);
+	values[8] = Int32GetDatum(indexes);
+	values[9] = Int32GetDatum(0);	/* sealed */
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * artidx_memory_class_stats(): the rows of artidx_memory_classes.
+ */
+Datum
+artidx_memory_class_stats(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ax_class_info classes[128];
+	ax_ctx	   *cx;
+	int			n;
+
+	art_require_preload(NULL);
+	InitMaterializedSRF(fcinfo, 0);
+
+	cx = art_ctx();
+	ART_CORE_BEGIN();
+	n = ax_memory_classes(cx, classes, lengthof(classes));
+	ART_CORE_END();
+
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[5];
+		bool		nulls[5] = {0};
+
+		values[0] = Int32GetDatum((int32) classes[i].size_class);
+		values[1] = Int64GetDatum((int64) classes[i].spans);
+		values[2] = Int64GetDatum((int64) classes[i].bytes);
+		values[3] = Int64GetDatum((int64) classes[i].live);
+		values[4] = Int64GetDatum((int64) classes[i].free);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * artidx_epoch_stats(): the rows of artidx_epochs, without the backend type:
+ * slots in use, and slots whose process went and left something.
+ */
+Datum
+artidx_epoch_stats(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ax_ctx	   *cx;
+	int			nslots;
+
+	art_require_preload(NULL);
+	InitMaterializedSRF(fcinfo, 0);
+
+	cx = art_ctx();
+	nslots = ax_nslots(art_shared->area);
+	for (int i = 0; i < nslots; i++)
+	{
+		ax_epoch_info info;
+		Datum		values[8];
+		bool		nulls[8] = {0};
+
+		ART_CORE_BEGIN();
+		ax_epochs(cx, i, &info);
+		ART_CORE_END();
+		if (info.pid == 0 && info.retired_objects == 0)
+			continue;
+
+		values[0] = Int32GetDatum(i);
+		if (info.pid != 0)
+			values[1] = Int32GetDatum(info.pid);
+		else
+			nulls[1] = true;
+		if (info.pinned_epoch != 0)
+		{
+			values[2] = Int64GetDatum((int64) info.pinned_epoch);
+			values[3] = Int64GetDatum((int64) (info.global_epoch - info.pinned_epoch));
+		}
+		else
+			nulls[2] = nulls[3] = true;
+		values[4] = Int64GetDatum((int64) info.global_epoch);
+		values[5] = Int64GetDatum((int64) info.retired_objects);
+		values[6] = Int64GetDatum((int64) info.retired_bytes);
+		values[7] = Int64GetDatum((int64) info.adopted_bytes);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * artidx_index_size(regclass): bytes taken from the area, 0 when absent.
+ */
+Datum
+artidx_index_size(PG_FUNCTION_ARGS)
+{
+	Oid			heapoid;
+	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
+	ArtEntry   *e;
+	uint64		gen;
+	int64		bytes = 0;
+
+	art_require_preload(index);
+	e = art_entry_if_exists(index);
+	if (e && art_entry_state(e, &gen) != ART_ABSENT)
+	{
+		ax_ctx	   *cx = art_ctx();
+		ax_tree_info info;
+		ax_status	st;
+
+		ART_CORE_BEGIN();
+		st = ax_info(cx, art_entry_tree(e), gen, &info);
+		ART_CORE_END();
+		if (st == AX_OK)
+			bytes = (int64) info.bytes;
+	}
+	relation_close(index, AccessShareLock);
+	if (OidIsValid(heapoid))
+		UnlockRelationOid(heapoid, AccessShareLock);
+	PG_RETURN_INT64(bytes);
+}
+
+/*
+ * artidx_build(regclass): make it READY now.
+ */
+Datum
+artidx_build(PG_FUNCTION_ARGS)
+{
+	Oid			heapoid;
+	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
+
+	art_require_preload(index);
+	(void) art_ensure_ready(index);
+	relation_close(index, AccessShareLock);
+	if (OidIsValid(heapoid))
+		UnlockRelationOid(heapoid, AccessShareLock);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,542 @@
+#!/bin/bash
+#
+# test/bench/bench.sh
+#	  art, nbtree and hash on the same work in one run; "make bench" calls it.
+#
+# Prints one line a measure with the medians, the ratio of art to nbtree, the
+# goal, and whether it was reached; writes every single measurement into
+# raw.csv, the lines into table.txt and the machine into machine.txt, in
+# RESULTS.
+#
+#	ROWS=10000000	rows of the big tables; everything else scales along
+#	REPS=3			repetitions, of which the median counts
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 insert
+#					insel wal bytes dups small
+#	AMS="btree hash art"	access methods
+#	RESULTS=dir		default: bench-results/<date> in the tree
+#	MEMORY			artidx.memory of the cluster (scales with ROWS)
+#
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+: "${ROWS:=10000000}" "${REPS:=3}" "${ONLY:=all}" "${AMS:=btree hash art}"
+: "${RESULTS:=$TREE/bench-results/$(date +%Y%m%d-%H%M%S)}"
+: "${MEMORY:=$((ROWS / 4000 + 512))MB}"
+
+case $ROWS$REPS in
+	*[!0-9]*) art_die "ROWS and REPS must be whole numbers" ;;
+esac
+[ "$ROWS" -ge 10000 ] || art_die "ROWS must be at least 10000"
+mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
+RESULTS=$(cd "$RESULTS" && pwd)
+CSV=$RESULTS/raw.csv
+TABLE=$RESULTS/table.txt
+echo "measure,am,rep,value,unit" >"$CSV"
+
+SMALL=$((ROWS / 10))			# the 1 M of the goals
+LOOKUPS=$((ROWS / 10))
+PROBES=$((ROWS / 20))
+
+started=$(date +%s)
+art_setup bench
+as_user make -s -C test/modules/art_bench PG_CONFIG="$PG_CONFIG" install \
+	>>"$WORK/build.log" 2>&1 ||
+	{ tail -30 "$WORK/build.log" >&2; art_die "art_bench does not build"; }
+
+PRELOAD=
+case " $AMS " in
+	*" art "*) PRELOAD=artidx ;;
+esac
+art_cluster bench \
+	"shared_preload_libraries = '$PRELOAD'" \
+	"artidx.memory = '$MEMORY'" \
+	"shared_buffers = '$((ROWS / 2500 + 256))MB'" \
+	"fsync = off" \
+	"autovacuum = off" \
+	"checkpoint_timeout = '1d'" \
+	"max_wal_size = '200GB'" \
+	"wal_level = replica" \
+	"max_parallel_workers_per_gather = 0" \
+	"max_parallel_maintenance_workers = 0" \
+	"maintenance_work_mem = '1GB'" \
+	"work_mem = '256MB'" \
+	"jit = off" \
+	"max_locks_per_transaction = 256"
+
+sql "CREATE EXTENSION art_bench" >/dev/null || art_die "no art_bench"
+[ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx" >/dev/null ||
+	art_die "no artidx"
+
+{
+	uname -srm
+	grep -m1 'model name' /proc/cpuinfo
+	echo "processors: $(nproc)"
+	grep MemTotal /proc/meminfo
+	sql "SELECT version()"
+	echo "rows $ROWS, repetitions $REPS, $(date -u +%F)"
+	echo "fsync off, tables cached, autovacuum and parallel query off"
+} >"$RESULTS/machine.txt"
+
+wants()
+{
+	local w
+
+	[ "$ONLY" = all ] && return 0
+	for w in "$@"; do
+		case ",$ONLY," in
+			*",$w,"*) return 0 ;;
+		esac
+	done
+	return 1
+}
+
+# record MEASURE AM REP VALUE UNIT
+record()
+{
+	[ -n "$4" ] || art_die "no value for $1 of $2"
+	echo "$1,$2,$3,$4,$5" >>"$CSV"
+	printf '#   %-14s %-6s %2s  %14s %s\n' "$1" "$2" "$3" "$4" "$5" >&2
+}
+
+# Milliseconds of the last statement; SETTINGS go before it.
+timed()
+{
+	local out
+
+	out=$(as_user env PGOPTIONS="${SETTINGS:-}" "$BIN/psql" -X -q -A -t \
+		-v ON_ERROR_STOP=1 -c '\timing on' -c "$1" 2>&1) ||
+		{ echo "$out" >&2; return 1; }
+	echo "$out" | awk '/^Time: /{t = $2} END {print t}'
+}
+
+calc()
+{
+	awk "BEGIN { printf(\"%.${2:-1}f\", ($1)) }"
+}
+
+index_size()
+{
+	if [ "$1" = art ]; then
+		sql "SELECT artidx_index_size('$2')"
+	else
+		sql "SELECT pg_relation_size('$2')"
+	fi
+}
+
+lsn_diff()
+{
+	sql "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$1')::bigint"
+}
+
+# The columns, by name: seq (bigint in order), rnd (bigint), uuid, text (25
+# bytes).  Tables are made once and keep no index.
+column_type()
+{
+	case $1 in
+		seq | rnd) echo "bigint" ;;
+		uuid) echo "uuid" ;;
+		text) echo 'text COLLATE "C"' ;;
+	esac
+}
+
+column_value()
+{
+	case $1 in
+		seq) echo "i" ;;
+		rnd) echo "hashint8extended(i, 42)" ;;
+		uuid) echo "gen_random_uuid()" ;;
+		text) echo "substr(md5(i::text), 1, 25)" ;;
+	esac
+}
+
+# need_table NAME COLUMN ROWS
+need_table()
+{
+	[ "$(sql "SELECT to_regclass('$1') IS NOT NULL")" = t ] && return 0
+	sql "CREATE TABLE $1 (k $(column_type "$2"));
+		INSERT INTO $1 SELECT $(column_value "$2")
+			FROM generate_series(1, $3::bigint) i" >/dev/null &&
+		sql "VACUUM (FREEZE, ANALYZE) $1" >/dev/null || art_die "table $1"
+	sql "CHECKPOINT" >/dev/null
+}
+
+# ---- what needs an index on the big tables ----------------------------------
+group_big()
+{
+	local col am rep ms t=$1 col=$2
+
+	need_table "$t" "$col" "$ROWS"
+	if [ "$col" = rnd ] && wants join; then
+		sql "CREATE TABLE probe AS SELECT k FROM $t
+			ORDER BY hashint8extended(k, 7) LIMIT $PROBES" >/dev/null
+		sql "VACUUM (FREEZE, ANALYZE) probe" >/dev/null
+	fi
+	for am in $AMS; do
+		# hash only where the table of goals has it
+		if [ "$am" = hash ] && { [ "$col" != rnd ] || ! wants lookup join; }; then
+			continue
+		fi
+		for ((rep = 1; rep <= REPS; rep++)); do
+			if [ "$rep" -lt "$REPS" ]; then
+				# earlier repetitions serve building and VACUUM only
+				[ "$am" != hash ] || continue
+				wants build || { [ "$col" = rnd ] && wants vacuum; } || continue
+			fi
+			ms=$(timed "CREATE INDEX ${t}_i ON $t USING $am (k)") ||
+				art_die "CREATE INDEX"
+			wants build && record "build_$col" "$am" "$rep" \
+				"$(calc "$ms / 1000" 3)" s
+			[ "$rep" -lt "$REPS" ] || big_queries "$t" "$col" "$am"
+			if [ "$col" = rnd ] && [ "$am" != hash ] && wants vacuum; then
+				big_vacuum "$t" "$am" "$rep"
+			fi
+			sql "DROP INDEX ${t}_i" >/dev/null
+		done
+	done
+}
+
+big_queries()
+{
+	local t=$1 col=$2 am=$3 rep ms lo hi n
+
+	if [ "$col" = rnd ] && wants lookup; then
+		for ((rep = 1; rep <= REPS; rep++)); do
+			record lookup "$am" "$rep" "$(sql "SELECT round(bench_lookup(
+				'${t}_i', $LOOKUPS, $rep)::numeric, 1)")" ns
+		done
+	fi
+	if [ "$col" = rnd ] && wants join; then
+		local nl="-c enable_hashjoin=off -c enable_mergejoin=off
+			-c enable_memoize=off -c enable_bitmapscan=off
+			-c enable_seqscan=on -c enable_material=off"
+		for ((rep = 1; rep <= REPS; rep++)); do
+			SETTINGS="$nl -c enable_indexonlyscan=off"
+			ms=$(timed "SELECT count(*) FROM probe p JOIN $t r ON r.k = p.k") ||
+				art_die "join"
+			record join_heap "$am" "$rep" "$(calc "$ms * 1e6 / $PROBES")" ns
+			[ "$am" = hash ] && continue
+			SETTINGS=$nl
+			ms=$(timed "SELECT count(*) FROM probe p JOIN $t r ON r.k = p.k") ||
+				art_die "join"
+			record join_ios "$am" "$rep" "$(calc "$ms * 1e6 / $PROBES")" ns
+		done
+		SETTINGS=
+	fi
+	if { [ "$col" = rnd ] || [ "$col" = seq ]; } && [ "$am" != hash ] &&
+		wants count; then
+		lo=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3)) LIMIT 1")
+		hi=$(sql "SELECT k FROM $t ORDER BY k
+			OFFSET $((ROWS / 3 + SMALL)) LIMIT 1")
+		SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off"
+		n=$(SETTINGS='' sql "SELECT count(*) FROM $t WHERE k >= $lo AND k < $hi")
+		[ "$n" = "$SMALL" ] || art_die "count is $n, not $SMALL"
+		for ((rep = 0; rep <= REPS; rep++)); do
+			ms=$(timed "SELECT count(*) FROM $t WHERE k >= $lo AND k < $hi") ||
+				art_die "count"
+			[ "$rep" -eq 0 ] ||
+				record "count_$col" "$am" "$rep" "$(calc "$ms * 1e6 / $SMALL")" ns
+		done
+		SETTINGS=
+	fi
+}
+
+big_vacuum()
+{
+	local t=$1 am=$2 rep=$3 lsn ms
+
+	sql "CHECKPOINT" >/dev/null
+	lsn=$(sql "SELECT pg_current_wal_insert_lsn()")
+	ms=$(sql "SELECT round(ms::numeric, 1) FROM bench_vacuum('${t}_i', 10, $rep)")
+	record vacuum "$am" "$rep" "$(calc "$ms / 1000" 3)" s
+	record vacuum_wal "$am" "$rep" "$(calc "$(lsn_diff "$lsn") / 1e6" 1)" MB
+}
+
+# ---- look-ups in a tenth ------------------------------------------------------
+group_lookup1()
+{
+	local am rep
+
+	need_table s_rnd rnd "$SMALL"
+	for am in $AMS; do
+		sql "CREATE INDEX s_rnd_i ON s_rnd USING $am (k)" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			record lookup1 "$am" "$rep" "$(sql "SELECT round(bench_lookup(
+				's_rnd_i', $LOOKUPS, $rep)::numeric, 1)")" ns
+		done
+		sql "DROP INDEX s_rnd_i" >/dev/null
+	done
+}
+
+# ---- index_insert alone --------------------------------------------------------
+group_insert()
+{
+	local am rep col kind
+
+	for col in seq rnd uuid; do
+		need_table "s_$col" "$col" "$SMALL"
+		kind=random
+		[ "$col" = seq ] && kind=seq
+		for am in $AMS; do
+			for ((rep = 1; rep <= REPS; rep++)); do
+				sql "CREATE INDEX s_i ON s_$col USING $am (k)" >/dev/null
+				record "insert_$col" "$am" "$rep" "$(sql "SELECT
+					round(bench_insert('s_i', $SMALL, '$kind', 1000 + $rep)::numeric,
+					1)")" ns
+				sql "DROP INDEX s_i" >/dev/null
+			done
+		done
+	done
+}
+
+# ---- INSERT ... SELECT -----------------------------------------------------------
+group_insel()
+{
+	local am rep ms n=$((ROWS / 2)) c
+
+	sql "CREATE TABLE src (a bigint, b bigint, c bigint, d bigint);
+		INSERT INTO src SELECT hashint8extended(i, 1), hashint8extended(i, 2),
+			hashint8extended(i, 3), hashint8extended(i, 4)
+			FROM generate_series(1, $n::bigint) i" >/dev/null
+	sql "VACUUM (FREEZE, ANALYZE) src" >/dev/null
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in none $AMS; do
+			for c in 1 4; do
+				[ "$am" = hash ] && [ $c = 4 ] && continue
+				[ "$am" = none ] && [ $c = 4 ] && continue
+				sql "CREATE TABLE dst (LIKE src)" >/dev/null
+				if [ "$am" != none ]; then
+					sql "CREATE INDEX ON dst USING $am (a)" >/dev/null
+					[ $c = 1 ] || sql "CREATE INDEX ON dst USING $am (b);
+						CREATE INDEX ON dst USING $am (c);
+						CREATE INDEX ON dst USING $am (d)" >/dev/null
+				fi
+				ms=$(timed "INSERT INTO dst SELECT * FROM src") ||
+					art_die "INSERT ... SELECT"
+				record "insel_$c" "$am" "$rep" "$(calc "$ms * 1e6 / $n")" ns
+				sql "DROP TABLE dst" >/dev/null
+				sql "CHECKPOINT" >/dev/null
+			done
+		done
+	done
+	sql "DROP TABLE src" >/dev/null
+}
+
+# ---- WAL a row after a checkpoint -------------------------------------------------
+group_wal()
+{
+	local am rep lsn
+
+	need_table w_rnd rnd "$ROWS"
+	for am in none $AMS; do
+		[ "$am" = none ] ||
+			sql "CREATE INDEX w_i ON w_rnd USING $am (k)" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			sql "CHECKPOINT" >/dev/null
+			lsn=$(sql "SELECT pg_current_wal_insert_lsn()")
+			sql "INSERT INTO w_rnd SELECT hashint8extended(i, 5000 + $rep)
+				FROM generate_series(1, 10000::bigint) i" >/dev/null
+			record wal "$am" "$rep" "$(calc "$(lsn_diff "$lsn") / 10000" 1)" bytes
+		done
+		[ "$am" = none ] || sql "DROP INDEX w_i" >/dev/null
+	done
+	sql "DROP TABLE w_rnd" >/dev/null
+}
+
+# ---- bytes a key after inserts -------------------------------------------------------
+group_bytes()
+{
+	local am col
+
+	for col in seq rnd uuid text; do
+		need_table "b_$col" "$col" "$ROWS"
+		for am in $AMS; do
+			[ "$am" = hash ] && continue
+			sql "CREATE TABLE dst (LIKE b_$col);
+				CREATE INDEX dst_i ON dst USING $am (k)" >/dev/null
+			sql "INSERT INTO dst SELECT k FROM b_$col" >/dev/null ||
+				art_die "INSERT"
+			record "bytes_$col" "$am" 1 \
+				"$(calc "$(index_size "$am" dst_i) / $ROWS" 2)" bytes
+			sql "DROP TABLE dst" >/dev/null
+			sql "CHECKPOINT" >/dev/null
+		done
+	done
+}
+
+group_dups()
+{
+	local am
+
+	sql "CREATE TABLE dups (k bigint);
+		INSERT INTO dups SELECT (hashint8extended(i, 9) & 2147483647) % 1000
+			FROM generate_series(1, $ROWS::bigint) i" >/dev/null
+	for am in $AMS; do
+		[ "$am" = hash ] && continue
+		sql "CREATE INDEX dups_i ON dups USING $am (k)" >/dev/null
+		record dups_build "$am" 1 \
+			"$(calc "$(index_size "$am" dups_i) / $ROWS" 2)" bytes
+		sql "DROP INDEX dups_i" >/dev/null
+		sql "CREATE TABLE dst (LIKE dups);
+			CREATE INDEX dst_i ON dst USING $am (k)" >/dev/null
+		sql "INSERT INTO dst SELECT k FROM dups" >/dev/null
+		record dups_insert "$am" 1 \
+			"$(calc "$(index_size "$am" dst_i) / $ROWS" 2)" bytes
+		sql "DROP TABLE dst" >/dev/null
+	done
+	sql "DROP TABLE dups" >/dev/null
+}
+
+# ---- a thousand tiny indexes ------------------------------------------------------------
+group_small()
+{
+	local am before after
+
+	sql "CREATE TABLE tiny (k bigint);
+		INSERT INTO tiny SELECT i FROM generate_series(1, 10) i" >/dev/null
+	for am in $AMS; do
+		[ "$am" = hash ] && continue
+		[ "$am" = art ] && before=$(sql "SELECT used_bytes FROM artidx_memory")
+		sql "DO \$\$ BEGIN FOR i IN 1..1000 LOOP
+				EXECUTE format('CREATE INDEX tiny_%s ON tiny USING $am (k)', i);
+			END LOOP; END \$\$" >/dev/null || art_die "1,000 indexes"
+		if [ "$am" = art ]; then
+			after=$(sql "SELECT used_bytes FROM artidx_memory")
+			record small art 1 "$(calc "($after - $before) / 1000 / 1024" 1)" KB
+		else
+			record small "$am" 1 "$(calc "$(sql "SELECT
+				sum(pg_relation_size(indexrelid)) FROM pg_index
+				WHERE indrelid = 'tiny'::regclass") / 1000 / 1024" 1)" KB
+		fi
+		sql "DROP TABLE tiny;
+			CREATE TABLE tiny (k bigint);
+			INSERT INTO tiny SELECT i FROM generate_series(1, 10) i" >/dev/null
+	done
+	sql "DROP TABLE tiny" >/dev/null
+}
+
+# ---- the table -------------------------------------------------------------------------------
+# measure | title | kind of goal | goal
+#	ratio	art / nbtree at most
+#	abs		art at most
+#	both	at most A, and at most B times nbtree
+#	heap	no more than without an index (2 % for chance)
+#	zero	nothing
+print_table()
+{
+millions=$(calc "$ROWS / 1e6" 2)
+cat >"$WORK/goals" <<GOALS
+lookup|look-up alone, random bigint, $millions M keys|ratio|0.2
+lookup1|look-up alone, random bigint, $(calc "$SMALL / 1e6" 2) M keys|ratio|0.2
+join_heap|nested loop, a row, heap fetch|ratio|0.45
+join_ios|nested loop, a row, index-only|ratio|0.3
+insert_seq|index insert alone, sequential bigint|ratio|0.333
+insert_rnd|index insert alone, random bigint|ratio|0.25
+insert_uuid|index insert alone, uuid|ratio|0.25
+insel_1|INSERT ... SELECT a row, one index|ratio|0.5
+insel_4|INSERT ... SELECT a row, four indexes|ratio|0.25
+wal|WAL a row after a checkpoint|heap|
+build_seq|CREATE INDEX, sequential bigint|ratio|0.8
+build_rnd|CREATE INDEX, random bigint|ratio|0.65
+build_uuid|CREATE INDEX, uuid|ratio|0.65
+build_text|CREATE INDEX, 25-byte text|ratio|0.65
+bytes_seq|bytes a key, sequential bigint|abs|12
+bytes_rnd|bytes a key, random bigint|abs|23
+bytes_uuid|bytes a key, uuid|abs|33
+bytes_text|bytes a key, 25-byte text|abs|40
+dups_build|bytes a row, 1,000 values, built|both|9 1.4
+dups_insert|bytes a row, 1,000 values, inserted|both|9 1.4
+count_seq|index-only count, a key, heap order|ratio|1.0
+count_rnd|index-only count, a key, random order|ratio|0.9
+vacuum|VACUUM of one in ten, index part|ratio|0.6
+vacuum_wal|VACUUM of one in ten, WAL of the index|zero|
+small|smallest index, one of 1,000|abs|16
+GOALS
+
+awk -F, -v goals="$WORK/goals" '
+function median(key,    n, i, j, t, v) {
+	n = cnt[key]
+	if (n == 0)
+		return ""
+	for (i = 1; i <= n; i++)
+		v[i] = val[key, i]
+	for (i = 2; i <= n; i++)
+		for (j = i; j > 1 && v[j - 1] > v[j]; j--) {
+			t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
+		}
+	return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+}
+function num(x) {
+	if (x == "")
+		return "-"
+	if (x >= 1000)
+		return sprintf("%.0f", x)
+	if (x >= 100)
+		return sprintf("%.1f", x)
+	return sprintf("%.2f", x)
+}
+NR > 1 {
+	key = $1 "," $2
+	val[key, ++cnt[key]] = $4 + 0
+	unit[$1] = $5
+}
+END {
+	printf "%-44s %5s %9s %9s %9s %9s %9s  %-14s %s\n", "measure", "unit",
+		"no index", "nbtree", "hash", "art", "art/nbt", "goal", ""
+	while ((getline line < goals) > 0) {
+		split(line, g, "|")
+		m = g[1]
+		if (!(m in unit))
+			continue
+		none = median(m "," "none"); bt = median(m "," "btree")
+		ha = median(m "," "hash"); art = median(m "," "art")
+		ratio = (art != "" && bt != "" && bt > 0) ? art / bt : ""
+		verdict = ""
+		if (g[3] == "ratio") {
+			goal = "<= " g[4] " x"
+			if (ratio != "") verdict = ratio <= g[4] ? "reached" : "missed"
+		} else if (g[3] == "abs") {
+			goal = "<= " g[4]
+			if (art != "") verdict = art <= g[4] + 0 ? "reached" : "missed"
+		} else if (g[3] == "both") {
+			split(g[4], b, " ")
+			goal = "<= " b[1] ", " b[2] " x"
+			if (ratio != "")
+				verdict = (art <= b[1] + 0 && ratio <= b[2] + 0) ? "reached" : "missed"
+		} else if (g[3] == "heap") {
+			goal = "the heap alone"
+			if (art != "" && none != "")
+				verdict = art <= none * 1.02 ? "reached" : "missed"
+		} else {
+			goal = "none"
+			if (art != "") verdict = art < 0.05 ? "reached" : "missed"
+		}
+		printf "%-44s %5s %9s %9s %9s %9s %9s  %-14s %s\n", g[2], unit[m],
+			num(none), num(bt), num(ha), num(art),
+			ratio == "" ? "-" : sprintf("%.3f", ratio), goal, verdict
+		if (verdict == "reached") good++
+		if (verdict == "missed") bad++
+	}
+	printf "\ngoals: %d reached, %d missed\n", good, bad
+}' "$CSV" | tee "$TABLE"
+echo
+cat "$RESULTS/machine.txt"
+echo "total time: $(($(date +%s) - started)) s; raw results: $CSV"
+}
+
+# what was measured is printed even when the run breaks off
+trap 'rc=$?; print_table; (exit $rc); art_cleanup' EXIT
+
+wants lookup join count build vacuum && group_big b_rnd rnd
+wants count build && group_big b_seq seq
+if wants build; then
+	group_big b_uuid uuid
+	group_big b_text text
+fi
+wants lookup1 && group_lookup1
+wants insert && group_insert
+wants bytes && group_bytes
+sql "DROP TABLE IF EXISTS b_rnd, b_seq, b_uuid, b_text, probe" >/dev/null 2>&1
+wants dups && group_dups
+wants insel && group_insel
+wants wal && group_wal
+wants small && group_small
+exit 0

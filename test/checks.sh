@@ -1,0 +1,53 @@
+#!/bin/bash
+#
+# test/checks.sh
+#	  Rules of the tree that a compiler does not check.
+#
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+
+fail()
+{
+	echo "checks: $*" >&2
+	bad=1
+}
+
+# The wall: the core includes nothing of PostgreSQL, nor of the layers above.
+if grep -nE '#[[:space:]]*include[[:space:]]*[<"](postgres|access/|storage/|utils/|miscadmin|\.\./(am|pg|key)/|am/|pg/|key/|artidx\.h)' \
+	src/core/*.[ch]; then
+	fail "src/core includes a header from outside the core"
+fi
+
+# Server files start with postgres.h, directly or through artidx.h.
+for f in src/am/*.c src/pg/*.c; do
+	[ -f "$f" ] || continue
+	first=$(grep -m1 -E '^#[[:space:]]*include' "$f")
+	case $first in
+		*'"postgres.h"'* | *'artidx.h"'*) ;;
+		*) fail "$f: the first include is not postgres.h" ;;
+	esac
+done
+
+while IFS= read -r f; do
+	n=$(wc -l <"$f")
+	[ "$n" -lt 1300 ] || fail "$f has $n lines"
+done < <(find src test -name '*.[ch]')
+
+if grep -nE '\b(TODO|FIXME|XXX)\b' -r src --include='*.[ch]'; then
+	fail "unfinished work is marked in src"
+fi
+
+if command -v python3 >/dev/null 2>&1; then
+	python3 -c 'import json; json.load(open("META.json"))' ||
+		fail "META.json is not JSON"
+fi
+
+version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx.control)
+grep -q "\"version\": \"$version\"" META.json ||
+	fail "META.json and artidx.control name different versions"
+grep -q "^EXTVERSION = $version\$" Makefile ||
+	fail "Makefile and artidx.control name different versions"
+
+[ $bad -eq 0 ] && echo "checks: clean"
+exit $bad

@@ -1,0 +1,341 @@
+/*
+ * bench.c
+ *	  What the tree itself costs, one thread, no PostgreSQL: nanoseconds an
+ *	  operation and bytes a key.
+ *
+ *	  bench [keys [set ...]]		sets: dense random uuid text dups
+ *
+ * load: sorted bulk load.  insert: into an empty tree, in the set's own order
+ * (dense and dups come in heap order).  look-up: ax_lookup of random keys,
+ * each independent of the one before, or chosen by the TID the one before
+ * returned.  scan100: 100 entries from a random key on.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/ax.h"
+#include "tap.h"
+
+typedef struct keyset
+{
+	const char *name;
+	uint32_t	len;			/* TID included */
+	uint64_t	n;
+	uint8_t    *keys;			/* in the order of insertion */
+	const uint8_t **sorted;
+} keyset;
+
+static ax_ctx cx;
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
+}
+
+static void
+put8(uint8_t *p, uint64_t x)
+{
+	x = __builtin_bswap64(x);
+	memcpy(p, &x, 8);
+}
+
+/* Row i of a heap of 200 rows a page. */
+static void
+put_tid(uint8_t *p, uint64_t i)
+{
+	uint64_t	t = (i / 200) << 16 | (i % 200 + 1);
+
+	for (int k = 0; k < 6; k++)
+		p[k] = (uint8_t) (t >> (40 - 8 * k));
+}
+
+static uint64_t
+row_of(uint64_t tid)
+{
+	return (tid >> 16) * 200 + (tid & 0xFFFF) - 1;
+}
+
+static uint32_t cmp_len;
+
+static int
+cmp_keys(const void *a, const void *b)
+{
+	return memcmp(*(const uint8_t *const *) a, *(const uint8_t *const *) b, cmp_len);
+}
+
+static void
+make_set(keyset *ks, const char *name, uint64_t n)
+{
+	static const char *const words[] = {"customer", "invoice", "north", "west", "alpha",
+	"delta", "orange", "paper"};
+
+	ks->name = name;
+	ks->n = n;
+	ks->len = !strcmp(name, "uuid") ? 23 : !strcmp(name, "text") ? 33 : 15;
+	ks->keys = malloc(n * ks->len);
+	ks->sorted = malloc(n * sizeof(*ks->sorted));
+	if (!ks->keys || !ks->sorted)
+		exit(2);
+	for (uint64_t i = 0; i < n; i++)
+	{
+		uint8_t    *k = ks->keys + i * ks->len;
+
+		k[0] = 1;
+		if (!strcmp(name, "dense"))
+			put8(k + 1, i ^ UINT64_C(1) << 63);
+		else if (!strcmp(name, "random"))
+			put8(k + 1, tap_rand(&seed));
+		else if (!strcmp(name, "dups"))
+			put8(k + 1, (tap_rand(&seed) % 1000) ^ UINT64_C(1) << 63);
+		else if (!strcmp(name, "uuid"))
+		{
+			put8(k + 1, tap_rand(&seed));
+			put8(k + 9, tap_rand(&seed));
+		}
+		else if (!strcmp(name, "text"))
+		{
+			char		b[80];
+
+			snprintf(b, sizeof(b), "%s-%s-%016llx", words[tap_rand(&seed) % 8],
+					 words[tap_rand(&seed) % 8], (unsigned long long) tap_rand(&seed));
+			memcpy(k + 1, b, 25);
+			k[26] = 0;
+		}
+		else
+		{
+			fprintf(stderr, "no key set \"%s\": dense random uuid text dups\n", name);
+			exit(2);
+		}
+		put_tid(k + ks->len - 6, i);
+		ks->sorted[i] = k;
+	}
+	cmp_len = ks->len;
+	qsort(ks->sorted, n, sizeof(*ks->sorted), cmp_keys);
+}
+
+static void
+need(ax_status got, ax_status want, const char *what)
+{
+	if (got != want)
+	{
+		fprintf(stderr, "%s: status %d, not %d\n", what, (int) got, (int) want);
+		exit(1);
+	}
+}
+
+static double
+per(uint64_t t0, uint64_t n)
+{
+	return (double) (now() - t0) / (double) n;
+}
+
+static void
+report(const keyset *ks, const char *what, double v, const char *unit)
+{
+	printf("%-8s %-22s %10.1f %s\n", ks->name, what, v, unit);
+	fflush(stdout);
+}
+
+static void
+sizes(ax_tree *t, uint64_t gen, const keyset *ks, const char *when)
+{
+	ax_tree_info ti;
+	char		what[64];
+
+	need(ax_info(&cx, t, gen, &ti), AX_OK, "info");
+	if (ti.entries != ks->n)
+	{
+		fprintf(stderr, "%llu entries of %llu\n", (unsigned long long) ti.entries, (unsigned long long) ks->n);
+		exit(1);
+	}
+	snprintf(what, sizeof(what), "bytes after %s", when);
+	report(ks, what, (double) ti.bytes / (double) ks->n, "B/key");
+	printf("%-8s   n4 %llu n16 %llu n48 %llu n256 %llu leaves %llu embedded %llu\n", ks->name,
+		   (unsigned long long) ti.n4, (unsigned long long) ti.n16, (unsigned long long) ti.n48,
+		   (unsigned long long) ti.n256, (unsigned long long) ti.leaves, (unsigned long long) ti.embedded);
+}
+
+static void
+lookups(ax_tree *t, uint64_t gen, const keyset *ks)
+{
+	uint64_t	tids[16];
+	uint32_t	n;
+	bool		more;
+	uint64_t	ops = ks->n < 2000000 ? ks->n : 2000000;
+	uint64_t	t0,
+				found = 0,
+				r = 1;
+	uint32_t   *order = malloc(ops * sizeof(*order));
+
+	if (!order)
+		exit(2);
+	for (uint64_t i = 0; i < ops; i++)
+		order[i] = (uint32_t) (tap_rand(&seed) % ks->n);
+	t0 = now();
+	for (uint64_t i = 0; i < ops; i++)
+	{
+		const uint8_t *k = ks->keys + (uint64_t) order[i] * ks->len;
+
+		need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
+		found += n;
+	}
+	report(ks, "look-up independent", per(t0, ops), "ns");
+	t0 = now();
+	for (uint64_t i = 0; i < ops; i++)
+	{
+		const uint8_t *k = ks->keys + r * ks->len;
+
+		need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
+		r = (row_of(n ? tids[0] : 0) + order[i]) % ks->n;
+	}
+	report(ks, "look-up dependent", per(t0, ops), "ns");
+	t0 = now();
+	for (uint64_t i = 0; i < ops; i++)
+		need(ax_contains(&cx, t, gen, ks->keys + (uint64_t) order[i] * ks->len, ks->len), AX_OK, "contains");
+	report(ks, "contains", per(t0, ops), "ns");
+	t0 = now();
+	for (uint64_t i = 0; i < ops; i++)
+		r += ks->keys[(uint64_t) order[i] * ks->len + 5];
+	report(ks, "(the test's own miss)", per(t0, ops), "ns");
+	if (found < ops || r == 0)
+	{
+		fprintf(stderr, "%llu found of %llu\n", (unsigned long long) found, (unsigned long long) ops);
+		exit(1);
+	}
+	free(order);
+}
+
+static void
+scans(ax_tree *t, uint64_t gen, const keyset *ks)
+{
+	static uint64_t tids[1000];
+	static uint32_t off[1001];
+	static uint8_t keybuf[64000],
+				last[512],
+				from[512];
+	uint64_t	ops = ks->n < 200000 ? ks->n : 200000;
+	uint64_t	t0,
+				n = 0;
+
+	for (int keys = 0; keys < 2; keys++)
+	{
+		t0 = now();
+		n = 0;
+		for (uint64_t i = 0; i < ops; i++)
+		{
+			const uint8_t *k = ks->keys + (tap_rand(&seed) % ks->n) * ks->len;
+			ax_batch	b = {.lo = {k, ks->len - 6, false}, .hi = {NULL, 0, true},
+				.max = 100, .tids = tids, .want_keys = keys, .key_off = off,
+				.keybuf = keybuf, .keybuf_size = sizeof(keybuf),
+			.lastkey = last, .lastkey_size = sizeof(last)};
+
+			need(ax_scan(&cx, t, gen, &b), AX_OK, "scan");
+			n += b.n;
+		}
+		report(ks, keys ? "scan100 with keys" : "scan100", per(t0, ops), "ns");
+	}
+	for (int back = 0; back < 2; back++)
+	{
+		ax_batch	b = {.lo = {from, 0, false}, .hi = {from, 0, true}, .backward = back,
+			.max = 1000, .tids = tids,
+		.lastkey = last, .lastkey_size = sizeof(last)};
+
+		t0 = now();
+		n = 0;
+		for (;;)
+		{
+			need(ax_scan(&cx, t, gen, &b), AX_OK, "scan");
+			n += b.n;
+			if (b.exhausted)
+				break;
+			memcpy(from, last, b.lastlen);
+			*(back ? &b.hi : &b.lo) = (ax_bound) {from, b.lastlen, !back};
+		}
+		if (n != ks->n)
+		{
+			fprintf(stderr, "%llu scanned of %llu\n", (unsigned long long) n, (unsigned long long) ks->n);
+			exit(1);
+		}
+		report(ks, back ? "whole scan back, a key" : "whole scan, a key", per(t0, n), "ns");
+	}
+}
+
+static void
+run(const char *name, uint64_t n)
+{
+	keyset		ks;
+	ax_tree    *t = ax_tree_alloc(&cx);
+	uint64_t	gen,
+				t0;
+	bool		good;
+	char		msg[200];
+	ax_tree_info ti;
+
+	make_set(&ks, name, n);
+
+	need(ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen), AX_OK, "open");
+	t0 = now();
+	need(ax_load(&cx, t, gen, ks.sorted, NULL, ks.len, n, 90), AX_OK, "load");
+	report(&ks, "load", per(t0, n), "ns");
+	sizes(t, gen, &ks, "load");
+	lookups(t, gen, &ks);
+	ax_tree_close(&cx, t);
+	(void) tap_quiesce(&cx);
+
+	need(ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen), AX_OK, "open");
+	t0 = now();
+	for (uint64_t i = 0; i < n; i++)
+		need(ax_insert(&cx, t, gen, ks.keys + i * ks.len, ks.len), AX_OK, "insert");
+	report(&ks, "insert", per(t0, n), "ns");
+	sizes(t, gen, &ks, "insert");
+	lookups(t, gen, &ks);
+	scans(t, gen, &ks);
+	t0 = now();
+	need(ax_check(&cx, t, gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
+	if (!good)
+	{
+		fprintf(stderr, "check: %s\n", msg);
+		exit(1);
+	}
+	report(&ks, "check, a key", per(t0, n), "ns");
+	t0 = now();
+	for (uint64_t i = 0; i < n; i++)
+		need(ax_remove(&cx, t, gen, ks.keys + (i * 7919 % n) * ks.len, ks.len), AX_OK, "remove");
+	report(&ks, "remove", per(t0, n), "ns");
+	ax_tree_close(&cx, t);
+	(void) tap_quiesce(&cx);
+	ax_tree_release(&cx, t);
+	free(ks.keys);
+	free(ks.sorted);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const char *const all[] = {"dense", "random", "uuid", "text", "dups"};
+	uint64_t	n = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+	ax_area    *a = tap_area((size_t) 256 * n + (64 << 20), 4, 1 << 20);
+
+	if (n % 7919 == 0)
+		n++;					/* the order of removal is a permutation */
+	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	if (argc > 2)
+		for (int i = 2; i < argc; i++)
+			run(argv[i], n);
+	else
+		for (int i = 0; i < 5; i++)
+			run(all[i], n);
+	ax_detach(&cx);
+	return 0;
+}

@@ -1,0 +1,225 @@
+/*
+ * tap.c
+ *	  See tap.h.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include "tap.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int	ntests;
+static int	nfailed;
+static pthread_mutex_t tap_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void		(*volatile tap_point_hook) (const char *name);
+
+/* The core calls this in AX_POINTS builds. */
+void		ax_point(const char *name);
+
+void
+ax_point(const char *name)
+{
+	void		(*hook) (const char *) = tap_point_hook;
+
+	if (hook)
+		hook(name);
+}
+
+bool
+tap_ok(bool cond, const char *file, int line, const char *what, const char *fmt,...)
+{
+	va_list		ap;
+
+	pthread_mutex_lock(&tap_lock);
+	printf("%sok %d - ", cond ? "" : "not ", ++ntests);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	if (!cond)
+	{
+		nfailed++;
+		printf("#   failed at %s:%d: %s\n", file, line, what);
+	}
+	fflush(stdout);
+	pthread_mutex_unlock(&tap_lock);
+	return cond;
+}
+
+void
+tap_diag(const char *fmt,...)
+{
+	va_list		ap;
+
+	pthread_mutex_lock(&tap_lock);
+	printf("# ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	fflush(stdout);
+	pthread_mutex_unlock(&tap_lock);
+}
+
+int
+tap_done(void)
+{
+	printf("1..%d\n", ntests);
+	fflush(stdout);
+	return nfailed || !ntests;
+}
+
+void *
+tap_shared(size_t size)
+{
+	void	   *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+						 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+	{
+		perror("mmap");
+		exit(2);
+	}
+	return p;
+}
+
+ax_area *
+tap_area(size_t size, int nslots, size_t reserve)
+{
+	ax_area    *a = ax_area_init(tap_shared(size), size, nslots, reserve);
+
+	if (!a)
+	{
+		fprintf(stderr, "ax_area_init(%zu, %d) failed\n", size, nslots);
+		exit(2);
+	}
+	return a;
+}
+
+void
+tap_unmap(void *p, size_t size)
+{
+	munmap(p, size);
+}
+
+typedef struct tap_job
+{
+	void		(*fn) (void *arg, int i);
+	void	   *arg;
+	int			i;
+	pthread_barrier_t *start;
+} tap_job;
+
+static void *
+run_job(void *p)
+{
+	tap_job    *j = p;
+
+	pthread_barrier_wait(j->start);
+	j->fn(j->arg, j->i);
+	return NULL;
+}
+
+void
+tap_threads(int n, void (*fn) (void *arg, int i), void *arg)
+{
+	pthread_t  *t = calloc((size_t) n, sizeof(*t));
+	tap_job    *j = calloc((size_t) n, sizeof(*j));
+	pthread_barrier_t start;
+
+	pthread_barrier_init(&start, NULL, (unsigned) n);
+	for (int i = 0; i < n; i++)
+	{
+		j[i] = (tap_job) {fn, arg, i, &start};
+		if (pthread_create(&t[i], NULL, run_job, &j[i]))
+		{
+			perror("pthread_create");
+			exit(2);
+		}
+	}
+	for (int i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	pthread_barrier_destroy(&start);
+	free(t);
+	free(j);
+}
+
+bool
+tap_forks(int n, void (*fn) (void *arg, int i), void *arg)
+{
+	bool		good = true;
+
+	fflush(stdout);
+	for (int i = 0; i < n; i++)
+	{
+		pid_t		pid = fork();
+
+		if (pid == 0)
+		{
+			fn(arg, i);
+			_exit(0);
+		}
+		if (pid < 0)
+		{
+			perror("fork");
+			exit(2);
+		}
+	}
+	for (int i = 0; i < n; i++)
+	{
+		int			status;
+
+		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+			good = false;
+	}
+	return good;
+}
+
+uint64_t
+tap_rand(uint64_t *s)
+{
+	uint64_t	x = *s;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*s = x;
+	return x * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+uint64_t
+tap_scaled(uint64_t n)
+{
+	const char *e = getenv("TAP_SCALE");
+	uint64_t	pct = e ? strtoull(e, NULL, 10) : 100;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	n /= 8;
+#endif
+	n = n * pct / 100;
+	return n ? n : 1;
+}
+
+bool
+tap_quiesce(ax_ctx *cx)
+{
+	for (int i = 0; i < 5000; i++)
+	{
+		struct timespec ts = {0, 1000000};
+
+		if (!ax_poll(cx))
+			return true;
+		nanosleep(&ts, NULL);
+	}
+	return false;
+}

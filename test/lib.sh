@@ -1,0 +1,296 @@
+# test/lib.sh
+#	  What the test, demo and bench scripts share (sourced, bash).
+#
+# Everything happens in one temporary directory: a private, relocated copy of
+# the PostgreSQL installation (so that artidx is never installed into the
+# system), a copy of this tree built there, and throwaway clusters that listen
+# on a unix socket only.  The directory goes away when the script ends, unless
+# KEEP=1.
+#
+# After art_setup:
+#	WORK		the temporary directory
+#	SRC			the copy of the tree, built and installed into ROOT
+#	ROOT		the private installation; BIN its bin directory
+#	RUN_AS		the unprivileged user of the servers
+
+set -u
+export LC_ALL=C LANG=C
+unset PGHOST PGPORT PGUSER PGDATABASE PGDATA PGOPTIONS PGSERVICE PGPASSFILE \
+	PGAPPNAME PGCLIENTENCODING PSQLRC MAKEFLAGS MAKELEVEL MFLAGS PERL5LIB
+
+TREE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+WORK=
+MADE_USER=
+
+art_say()
+{
+	printf '%s\n' "# $*" >&2
+}
+
+art_die()
+{
+	printf '%s\n' "ERROR: $*" >&2
+	exit 1
+}
+
+# A pg_config whose server headers and PGXS are there, or nothing.
+art_find_pg_config()
+{
+	local c
+	local list=()
+
+	if [ -n "${PG_CONFIG:-}" ] && [ "$PG_CONFIG" != pg_config ]; then
+		list=("$PG_CONFIG")
+	else
+		list=(/usr/lib/postgresql/15/bin/pg_config
+			/usr/lib/postgresql/16/bin/pg_config
+			/usr/lib/postgresql/17/bin/pg_config
+			/usr/lib/postgresql/18/bin/pg_config
+			"$(command -v pg_config 2>/dev/null)")
+	fi
+	for c in "${list[@]}"; do
+		if [ -n "$c" ] && [ -x "$c" ] && [ -f "$("$c" --pgxs)" ] &&
+			[ -x "$("$c" --bindir)/initdb" ] &&
+			[ -x "$("$c" --bindir)/postgres" ]; then
+			echo "$c"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# Debian packages that are still missing for this machine.
+art_missing_packages()
+{
+	local p=()
+
+	command -v make >/dev/null 2>&1 || p+=(make)
+	command -v gcc >/dev/null 2>&1 || p+=(gcc)
+	printf '#include <stdio.h>\nint main(void){return 0;}\n' |
+		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(libc6-dev)
+	printf '#include <urcu/lfstack.h>\nint main(void){return 0;}\n' |
+		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(liburcu-dev)
+	if ! art_find_pg_config >/dev/null; then
+		p+=(postgresql-15 postgresql-server-dev-15)
+	fi
+	perl -MIPC::Run -MTest::More -e 1 >/dev/null 2>&1 || p+=(libipc-run-perl)
+	command -v prove >/dev/null 2>&1 || p+=(perl)
+	command -v runuser >/dev/null 2>&1 || p+=(util-linux)
+	echo "${p[*]}"
+}
+
+# art_apt update|install PACKAGE...: quiet unless it fails
+art_apt()
+{
+	local log rc
+
+	log=$(mktemp)
+	DEBIAN_FRONTEND=noninteractive apt-get -y -qq "$1" \
+		-o Dpkg::Options::=--force-confold --no-install-recommends \
+		"${@:2}" </dev/null >"$log" 2>&1
+	rc=$?
+	[ $rc -eq 0 ] || tail -20 "$log" >&2
+	rm -f "$log"
+	[ $rc -eq 0 ] || [ "$1" = update ] ||
+		art_die "could not install: ${*:2}"
+	return $rc
+}
+
+# Install what is missing, or say exactly what to install.
+art_need_packages()
+{
+	local p conf saved rc
+
+	p=$(art_missing_packages)
+	[ -z "$p" ] && return 0
+
+	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+		art_say "Something is missing on this machine.  As root, run:"
+		art_say "    apt-get update && apt-get install $p"
+		art_die "missing packages: $p"
+	fi
+
+	art_say "installing Debian packages: $p"
+	art_apt update || art_say "apt-get update failed, trying on"
+	case " $p " in
+		*" postgresql-15 "*)
+			# The package would make and start a cluster of its own: the
+			# machine gets the programs only, and the setting that prevents
+			# the cluster is put back as it was.
+			art_apt install postgresql-common
+			conf=/etc/postgresql-common/createcluster.conf
+			saved=$(mktemp)
+			cp -p "$conf" "$saved"
+			printf '\ncreate_main_cluster = false\n' >>"$conf"
+			# shellcheck disable=SC2086
+			(art_apt install $p)
+			rc=$?
+			cp -p "$saved" "$conf"
+			rm -f "$saved"
+			[ $rc -eq 0 ] || exit 1
+			;;
+		*)
+			# shellcheck disable=SC2086
+			art_apt install $p
+			;;
+	esac
+	p=$(art_missing_packages)
+	[ -z "$p" ] || art_die "still missing after apt-get install: $p"
+}
+
+# The servers refuse to run as root.
+art_choose_user()
+{
+	if [ "$(id -u)" -ne 0 ]; then
+		RUN_AS=$(id -un)
+	elif id postgres >/dev/null 2>&1; then
+		RUN_AS=postgres
+	else
+		RUN_AS=artidxtest
+		if ! id "$RUN_AS" >/dev/null 2>&1; then
+			useradd --system --no-create-home --shell /bin/sh "$RUN_AS" ||
+				art_die "could not make the user $RUN_AS"
+			MADE_USER=$RUN_AS
+		fi
+	fi
+}
+
+# Run a command as that user, in the copy of the tree, with ROOT's programs
+# first.
+as_user()
+{
+	if [ "$(id -u)" -eq 0 ]; then
+		runuser -u "$RUN_AS" -- env HOME="$WORK" PATH="$BIN:$PATH" \
+			TMPDIR="$WORK/tmp" "$@"
+	else
+		env PATH="$BIN:$PATH" TMPDIR="$WORK/tmp" "$@"
+	fi
+}
+
+art_cleanup()
+{
+	local rc=$? d
+
+	trap - EXIT INT TERM HUP
+	if [ -n "$WORK" ] && [ -d "$WORK" ]; then
+		# every server under WORK, ours only: by the pid in its data directory
+		while IFS= read -r d; do
+			as_user "$BIN/pg_ctl" -D "$(dirname "$d")" -m immediate -w -t 20 \
+				stop >/dev/null 2>&1
+		done < <(find "$WORK" -name postmaster.pid 2>/dev/null)
+		cd /
+		if [ "${KEEP:-0}" = 1 ]; then
+			art_say "kept: $WORK"
+		else
+			rm -rf "$WORK"
+		fi
+	fi
+	[ -n "$MADE_USER" ] && userdel "$MADE_USER" >/dev/null 2>&1
+	exit $rc
+}
+
+# art_copy_tree: SRC from TREE, without what git ignores or another build left
+art_copy_tree()
+{
+	mkdir -p "$SRC"
+	tar -C "$TREE" --exclude=./.git --exclude='*.o' --exclude='*.so' \
+		--exclude='*.bc' --exclude='*.a' --exclude=./tmp_regress \
+		--exclude=./tmp_isolation --exclude=./tmp_check --exclude=./results \
+		--exclude=./output_iso --exclude=./bench-results \
+		--exclude='./test/core/build*' -cf - . | tar -C "$SRC" -xf - ||
+		art_die "could not copy the tree to $SRC"
+}
+
+# art_copy_root PG_CONFIG: the relocated installation.  PostgreSQL finds its
+# files relative to its own bin directory, so a copy under another root with
+# the same paths below it is an installation of its own.
+art_copy_root()
+{
+	local d
+
+	for d in "$("$1" --bindir)" "$("$1" --pkglibdir)" "$("$1" --sharedir)" \
+		"$("$1" --includedir)" "$("$1" --pkgincludedir)" \
+		"$("$1" --includedir-server)"; do
+		[ -d "$d" ] || continue
+		# /usr/include of a distribution: the two directories below are enough
+		[ "$d" = /usr/include ] && continue
+		[ -d "$ROOT$d" ] && continue
+		mkdir -p "$ROOT$(dirname "$d")"
+		tar -C "$(dirname "$d")" --exclude="$(basename "$d")/bitcode" -cf - \
+			"$(basename "$d")" | tar -C "$ROOT$(dirname "$d")" -xf - ||
+			art_die "could not copy $d"
+	done
+	PG_CONFIG=$ROOT$("$1" --bindir)/pg_config
+	BIN=$(dirname "$PG_CONFIG")
+	[ -f "$("$PG_CONFIG" --pgxs)" ] ||
+		art_die "the copy of PostgreSQL in $ROOT is not complete"
+}
+
+# art_setup NAME: all of the above, then build and install into ROOT
+art_setup()
+{
+	local pgc jobs
+
+	art_need_packages
+	pgc=$(art_find_pg_config) || art_die "no PostgreSQL with PGXS found"
+	art_choose_user
+	WORK=$(mktemp -d "${TMPDIR:-/tmp}/artidx-$1.XXXXXX") ||
+		art_die "no temporary directory"
+	BIN=$("$pgc" --bindir)
+	trap art_cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	chmod 755 "$WORK"
+	SRC=$WORK/src
+	ROOT=$WORK/root
+	mkdir -p "$WORK/tmp" "$ROOT"
+	art_copy_tree
+	art_copy_root "$pgc"
+	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$WORK"
+	cd "$SRC" || exit 1
+
+	jobs=$(nproc 2>/dev/null || echo 2)
+	art_say "building with $("$PG_CONFIG" --version), user $RUN_AS, in $WORK"
+	as_user make -s -j"$jobs" PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" \
+		all >"$WORK/build.log" 2>&1 ||
+		{ cat "$WORK/build.log" >&2; art_die "artidx does not build"; }
+	as_user make -s PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" install \
+		>>"$WORK/build.log" 2>&1 ||
+		{ cat "$WORK/build.log" >&2; art_die "artidx does not install"; }
+}
+
+# art_cluster NAME [setting=value ...]: a running throwaway cluster; sets
+# PGHOST and PGPORT for psql and friends
+art_cluster()
+{
+	local name=$1 s
+
+	shift
+	DATA=$WORK/$name
+	as_user "$BIN/initdb" -D "$DATA" -U artidx -A trust -N --no-locale -E UTF8 \
+		>"$WORK/$name.initdb.log" 2>&1 ||
+		{ cat "$WORK/$name.initdb.log" >&2; art_die "initdb failed"; }
+	{
+		echo "listen_addresses = ''"
+		echo "unix_socket_directories = '$WORK/tmp'"
+		echo "port = 65439"
+		for s in "$@"; do
+			echo "$s"
+		done
+	} | as_user tee -a "$DATA/postgresql.conf" >/dev/null
+	as_user "$BIN/pg_ctl" -D "$DATA" -l "$DATA.log" -w -t 120 start \
+		>/dev/null ||
+		{ tail -30 "$DATA.log" >&2; art_die "the cluster did not start"; }
+	export PGHOST=$WORK/tmp PGPORT=65439 PGUSER=artidx PGDATABASE=postgres
+}
+
+art_cluster_stop()
+{
+	as_user "$BIN/pg_ctl" -D "$DATA" -m "${1:-fast}" -w -t 120 stop >/dev/null
+}
+
+# sql TEXT: unaligned answer, stops at the first error
+sql()
+{
+	as_user "$BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"
+}

@@ -1,0 +1,464 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_bench.c
+ *	  C loops over the index access methods, for the benchmarks.
+ *
+ * The loops call the access method through index_rescan, index_getnext_tid,
+ * index_insert and index_bulk_delete, so they measure the same for every
+ * access method, and leave out parser, planner, executor and heap.  Keys are
+ * made before the clock starts.
+ *
+ * Portions Copyright (c) 2025, artidx contributors
+ * SPDX-License-Identifier: PostgreSQL
+ *
+ * test/modules/art_bench/art_bench.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/uuid.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_lookup);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_insert);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_vacuum);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_empty);
+
+/* rows that fit on a page in the TIDs we make up */
+#define FAKE_TUPLES_PER_PAGE	200
+
+#define TEXT_LEN	25
+
+static uint64
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64) ts.tv_sec * UINT64CONST(1000000000) + ts.tv_nsec;
+}
+
+/* splitmix64: the state moves by a constant, so any seed is good */
+static uint64
+next_random(uint64 *state)
+{
+	uint64		z = (*state += UINT64CONST(0x9E3779B97F4A7C15));
+
+	z = (z ^ (z >> 30)) * UINT64CONST(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64CONST(0x94D049BB133111EB);
+	return z ^ (z >> 31);
+}
+
+/* The index and its table, locked; errors if the index has several columns. */
+static Relation
+open_index(Oid indexoid, LOCKMODE heaplock, LOCKMODE indexlock, Relation *heap)
+{
+	Oid			heapoid = IndexGetRelation(indexoid, false);
+	Relation	index;
+
+	*heap = table_open(heapoid, heaplock);
+	index = index_open(indexoid, indexlock);
+	if (IndexRelationGetNumberOfKeyAttributes(index) != 1 ||
+		index->rd_index->indkey.values[0] <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" is not on one plain column",
+						RelationGetRelationName(index))));
+	return index;
+}
+
+/* Every key of the table in heap order; *n of them. */
+static Datum *
+read_keys(Relation heap, Relation index, uint64 *n)
+{
+	AttrNumber	attno = index->rd_index->indkey.values[0];
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(heap), attno - 1);
+	TupleTableSlot *slot = table_slot_create(heap, NULL);
+	TableScanDesc scan;
+	uint64		size = 1024 * 1024;
+	Datum	   *keys = MemoryContextAllocHuge(CurrentMemoryContext,
+											  size * sizeof(Datum));
+
+	*n = 0;
+	scan = table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		bool		isnull;
+		Datum		d = slot_getattr(slot, attno, &isnull);
+
+		if (isnull)
+			continue;
+		if (*n == size)
+		{
+			size *= 2;
+			keys = repalloc_huge(keys, size * sizeof(Datum));
+		}
+		keys[(*n)++] = datumCopy(d, att->attbyval, att->attlen);
+		CHECK_FOR_INTERRUPTS();
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return keys;
+}
+
+/*
+ * bench_lookup
+ *		Point look-ups of existing keys in random order; every one must find
+ *		its entry.
+ */
+Datum
+bench_lookup(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	int			n = PG_GETARG_INT32(1);
+	uint64		state = (uint64) PG_GETARG_INT64(2);
+	Relation	heap;
+	Relation	index = open_index(indexoid, AccessShareLock, AccessShareLock,
+								   &heap);
+	Oid			opfamily = index->rd_opfamily[0];
+	Oid			opcintype = index->rd_opcintype[0];
+	StrategyNumber strategy;
+	RegProcedure proc;
+	IndexScanDesc scan;
+	ScanKeyData skey;
+	Datum	   *keys;
+	Datum	   *wanted;
+	uint64		nkeys;
+	uint64		t0 = 0;
+	uint64		t1;
+	int			warm = n / 10;
+	int			i;
+
+	if (n < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("number of look-ups must be positive")));
+	strategy = index->rd_rel->relam == HASH_AM_OID ?
+		HTEqualStrategyNumber : BTEqualStrategyNumber;
+	proc = get_opcode(get_opfamily_member(opfamily, opcintype, opcintype,
+										  strategy));
+	if (!RegProcedureIsValid(proc))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("index \"%s\" has no equality operator",
+						RelationGetRelationName(index))));
+
+	keys = read_keys(heap, index, &nkeys);
+	if (nkeys == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("table \"%s\" has no key",
+						RelationGetRelationName(heap))));
+	wanted = MemoryContextAllocHuge(CurrentMemoryContext,
+									(Size) (n + warm) * sizeof(Datum));
+	for (i = 0; i < n + warm; i++)
+		wanted[i] = keys[next_random(&state) % nkeys];
+
+	ScanKeyEntryInitialize(&skey, 0, 1, strategy, opcintype,
+						   index->rd_indcollation[0], proc, (Datum) 0);
+#if PG_VERSION_NUM >= 180000
+	scan = index_beginscan(heap, index, GetActiveSnapshot(), NULL, 1, 0);
+#else
+	scan = index_beginscan(heap, index, GetActiveSnapshot(), 1, 0);
+#endif
+	for (i = 0; i < n + warm; i++)
+	{
+		if (i == warm)
+			t0 = now_ns();
+		skey.sk_argument = wanted[i];
+		index_rescan(scan, &skey, 1, NULL, 0);
+		if (index_getnext_tid(scan, ForwardScanDirection) == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" does not find a key of its table",
+							RelationGetRelationName(index))));
+		if ((i & 4095) == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	t1 = now_ns();
+	index_endscan(scan);
+
+	index_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
+	PG_RETURN_FLOAT8((double) (t1 - t0) / n);
+}
+
+/* The i-th of the fresh keys; seq ones lie behind every key of the table. */
+static Datum
+make_key(Oid typid, bool seq, int64 base, int i, uint64 *state)
+{
+	switch (typid)
+	{
+		case INT8OID:
+			return Int64GetDatum(seq ? base + 1 + i : (int64) next_random(state));
+		case UUIDOID:
+			{
+				pg_uuid_t  *u = palloc(sizeof(pg_uuid_t));
+				uint64		r[2];
+
+				r[0] = next_random(state);
+				r[1] = next_random(state);
+				memcpy(u->data, r, UUID_LEN);
+				/* version 4 */
+				u->data[6] = (u->data[6] & 0x0f) | 0x40;
+				u->data[8] = (u->data[8] & 0x3f) | 0x80;
+				return UUIDPGetDatum(u);
+			}
+		case TEXTOID:
+			{
+				static const char digits[] = "0123456789abcdef";
+				text	   *t = palloc(VARHDRSZ + TEXT_LEN);
+				int			j;
+				uint64		r = 0;
+
+				SET_VARSIZE(t, VARHDRSZ + TEXT_LEN);
+				for (j = 0; j < TEXT_LEN; j++)
+				{
+					if (j % 16 == 0)
+						r = next_random(state);
+					VARDATA(t)[j] = digits[r & 15];
+					r >>= 4;
+				}
+				return PointerGetDatum(t);
+			}
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("bench_insert makes bigint, uuid and text keys only")));
+	}
+	return (Datum) 0;			/* keep compiler quiet */
+}
+
+/*
+ * bench_insert
+ *		index_insert of fresh keys.
+ */
+Datum
+bench_insert(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	int			n = PG_GETARG_INT32(1);
+	char	   *kind = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	uint64		state = (uint64) PG_GETARG_INT64(3);
+	bool		seq = strcmp(kind, "seq") == 0;
+	Relation	heap;
+	Relation	index = open_index(indexoid, RowExclusiveLock,
+								   RowExclusiveLock, &heap);
+	IndexInfo  *info = BuildIndexInfo(index);
+	Oid			typid = index->rd_opcintype[0];
+	BlockNumber firstblk = RelationGetNumberOfBlocks(heap) + 1;
+	Datum	   *values;
+	int64		base = 0;
+	uint64		t0;
+	uint64		t1;
+	int			i;
+
+	if (n < 1 || (!seq && strcmp(kind, "random") != 0) ||
+		(seq && typid != INT8OID))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("kind must be random, or seq with bigint, and the number positive")));
+	if (seq)
+	{
+		uint64		nkeys;
+		Datum	   *keys = read_keys(heap, index, &nkeys);
+
+		while (nkeys > 0)
+			base = Max(base, DatumGetInt64(keys[--nkeys]));
+		pfree(keys);
+	}
+	values = MemoryContextAllocHuge(CurrentMemoryContext,
+									(Size) n * sizeof(Datum));
+	for (i = 0; i < n; i++)
+		values[i] = make_key(typid, seq, base, i, &state);
+
+	t0 = now_ns();
+	for (i = 0; i < n; i++)
+	{
+		ItemPointerData tid;
+		bool		isnull = false;
+
+		ItemPointerSet(&tid, firstblk + i / FAKE_TUPLES_PER_PAGE,
+					   1 + i % FAKE_TUPLES_PER_PAGE);
+		index_insert(index, &values[i], &isnull, &tid, heap, UNIQUE_CHECK_NO,
+					 false, info);
+		if ((i & 4095) == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	t1 = now_ns();
+#if PG_VERSION_NUM >= 170000
+	index_insert_cleanup(index, info);
+#endif
+
+	index_close(index, RowExclusiveLock);
+	table_close(heap, RowExclusiveLock);
+	PG_RETURN_FLOAT8((double) (t1 - t0) / n);
+}
+
+/* ---- VACUUM -------------------------------------------------------------- */
+
+typedef struct DeadSet
+{
+	ItemPointerData *tids;		/* sorted, as VACUUM keeps them */
+	int64		n;
+	int64		found;
+} DeadSet;
+
+static int
+cmp_tid(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+}
+
+/* What lazy VACUUM's own callback does on 15 and 16. */
+static bool
+tid_is_dead(ItemPointer itemptr, void *state)
+{
+	DeadSet    *dead = (DeadSet *) state;
+
+	if (dead->n == 0 ||
+		ItemPointerCompare(itemptr, &dead->tids[0]) < 0 ||
+		ItemPointerCompare(itemptr, &dead->tids[dead->n - 1]) > 0)
+		return false;
+	if (bsearch(itemptr, dead->tids, dead->n, sizeof(ItemPointerData),
+				cmp_tid) == NULL)
+		return false;
+	dead->found++;
+	return true;
+}
+
+/*
+ * bench_vacuum
+ *		ambulkdelete and amvacuumcleanup with a random set of dead TIDs.
+ */
+Datum
+bench_vacuum(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	int			one_in = PG_GETARG_INT32(1);
+	uint64		state = (uint64) PG_GETARG_INT64(2);
+	Relation	heap;
+	Relation	index = open_index(indexoid, ShareUpdateExclusiveLock,
+								   RowExclusiveLock, &heap);
+	TupleTableSlot *slot = table_slot_create(heap, NULL);
+	TableScanDesc scan;
+	IndexVacuumInfo ivinfo;
+	IndexBulkDeleteResult *stats;
+	DeadSet		dead;
+	int64		size = 1024 * 1024;
+	int64		rows = 0;
+	uint64		t0;
+	uint64		t1;
+	TupleDesc	tupdesc;
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+
+	if (one_in < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("one_in must be positive")));
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	dead.n = 0;
+	dead.found = 0;
+	dead.tids = MemoryContextAllocHuge(CurrentMemoryContext,
+									   size * sizeof(ItemPointerData));
+	scan = table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		rows++;
+		if (next_random(&state) % one_in != 0)
+			continue;
+		if (dead.n == size)
+		{
+			size *= 2;
+			dead.tids = repalloc_huge(dead.tids,
+									  size * sizeof(ItemPointerData));
+		}
+		dead.tids[dead.n++] = slot->tts_tid;
+		CHECK_FOR_INTERRUPTS();
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+
+	memset(&ivinfo, 0, sizeof(ivinfo));
+	ivinfo.index = index;
+#if PG_VERSION_NUM >= 160000
+	ivinfo.heaprel = heap;
+#endif
+	ivinfo.analyze_only = false;
+	ivinfo.report_progress = false;
+	ivinfo.estimated_count = false;
+	ivinfo.message_level = DEBUG2;
+	ivinfo.num_heap_tuples = rows;
+	ivinfo.strategy = GetAccessStrategy(BAS_VACUUM);
+
+	t0 = now_ns();
+	stats = index_bulk_delete(&ivinfo, NULL, tid_is_dead, &dead);
+	ivinfo.num_heap_tuples = rows - dead.n;
+	stats = index_vacuum_cleanup(&ivinfo, stats);
+	t1 = now_ns();
+
+	if (dead.found != dead.n)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" showed %lld of %lld dead rows to VACUUM",
+						RelationGetRelationName(index),
+						(long long) dead.found, (long long) dead.n)));
+
+	values[0] = Float8GetDatum((double) (t1 - t0) / 1e6);
+	values[1] = Int64GetDatum(stats ? (int64) stats->tuples_removed : 0);
+	index_close(index, RowExclusiveLock);
+	table_close(heap, ShareUpdateExclusiveLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * bench_empty
+ *		The generator and the interrupt check alone.
+ */
+Datum
+bench_empty(PG_FUNCTION_ARGS)
+{
+	int			n = PG_GETARG_INT32(0);
+	volatile uint64 sink = 0;
+	uint64		state = 1;
+	uint64		t0 = now_ns();
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		sink += next_random(&state);
+		if ((i & 4095) == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	PG_RETURN_FLOAT8(n > 0 ? (double) (now_ns() - t0) / n : 0);
+}

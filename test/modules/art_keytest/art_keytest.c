@@ -1,0 +1,468 @@
+/*
+ * art_keytest.c
+ *	  Key encodings and scan plans of artidx against brute force.
+ *
+ * The two files under test are compiled in, statics and all.  The index named
+ * in a call only describes the columns (types, operator classes, directions):
+ * a btree index does as well as an art one, and nothing is read from it.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "portability/instr_time.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/snapmgr.h"
+
+/* the files under test */
+#include "../../../src/key/art_encode.c"
+#include "../../../src/key/art_scankey.c"
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(art_keytest_order);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(art_keytest_scan);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(art_keytest_speed);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(art_keytest_encode);
+
+typedef struct TestRow
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint8	   *key;			/* with TID */
+	uint32		len;
+} TestRow;
+
+typedef struct TestRows
+{
+	TestRow    *rows;
+	int			n;
+} TestRows;
+
+/* All rows of the table as keys of the index. */
+static TestRows
+load_rows(Relation index, const ArtKeyDesc *kd)
+{
+	Relation	heap = table_open(index->rd_index->indrelid, AccessShareLock);
+	IndexInfo  *info = BuildIndexInfo(index);
+	EState	   *estate = CreateExecutorState();
+	TupleTableSlot *slot = table_slot_create(heap, NULL);
+	TableScanDesc scan = table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+	TestRows	out = {palloc(sizeof(TestRow)), 0};
+	ArtBuf		buf;
+	int			cap = 1;
+
+	art_buf_init(&buf, CurrentMemoryContext, 1);
+	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		TestRow    *r;
+		int			i;
+		bool		anynull = false;
+
+		if (out.n == cap)
+			out.rows = repalloc_huge(out.rows, (cap *= 2) * sizeof(TestRow));
+		r = &out.rows[out.n++];
+		slot_getallattrs(slot);
+		FormIndexDatum(info, slot, estate, r->values, r->isnull);
+		if (art_encode(kd, r->values, r->isnull, &buf) !=
+			(memchr(r->isnull, true, kd->natts) != NULL))
+			elog(ERROR, "art_encode is wrong about NULLs");
+		for (i = 0; i < kd->natts; i++)
+		{
+			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+			anynull |= r->isnull[i];
+			if (!r->isnull[i])
+				r->values[i] = datumCopy(r->values[i], att->attbyval, att->attlen);
+		}
+		if (kd->fixed && !anynull && buf.len != kd->fixed_len)
+			elog(ERROR, "fixed length is wrong");
+		art_buf_reserve(&buf, AX_TID_BYTES);
+		art_put_tid(buf.data + buf.len, art_tid_pack(&slot->tts_tid));
+		r->len = buf.len + AX_TID_BYTES;
+		r->key = palloc(r->len);
+		memcpy(r->key, buf.data, r->len);
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+	table_close(heap, AccessShareLock);
+	return out;
+}
+
+/* What the index's own order says of two rows. */
+static int
+compare_rows(Relation index, const ArtKeyDesc *kd, const TestRow *a, const TestRow *b)
+{
+	int			i;
+
+	for (i = 0; i < kd->natts; i++)
+	{
+		bool		nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		int			c;
+
+		if (a->isnull[i] && b->isnull[i])
+			continue;
+		if (a->isnull[i])
+			return nulls_first ? -1 : 1;
+		if (b->isnull[i])
+			return nulls_first ? 1 : -1;
+		c = DatumGetInt32(FunctionCall2Coll(index_getprocinfo(index, i + 1, 1),
+											index->rd_indcollation[i],
+											a->values[i], b->values[i]));
+		if (c != 0)
+			return ((index->rd_indoption[i] & INDOPTION_DESC) != 0) == (c < 0) ? 1 : -1;
+	}
+	return 0;
+}
+
+static int
+sign(int c)
+{
+	return (c > 0) - (c < 0);
+}
+
+Datum
+art_keytest_order(PG_FUNCTION_ARGS)
+{
+	Relation	index = index_open(PG_GETARG_OID(0), AccessShareLock);
+	ArtKeyDesc *kd = art_keydesc_build(index, CurrentMemoryContext);
+	TestRows	t = load_rows(index, kd);
+	int			i,
+				j;
+
+	for (i = 0; i < t.n; i++)
+	{
+		TestRow    *a = &t.rows[i];
+		uint32		alen = a->len - AX_TID_BYTES;
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		if (art_key_prefix_len(kd, a->key, a->len, kd->natts) != alen)
+			elog(ERROR, "row %d: art_key_prefix_len does not find the end", i);
+		art_decode(kd, a->key, a->len, kd->natts, values, isnull);
+		for (j = 0; j < kd->natts; j++)
+		{
+			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), j);
+
+			if (isnull[j] != a->isnull[j] ||
+				(!isnull[j] && !datum_image_eq(a->values[j], values[j],
+											   att->attbyval, att->attlen)))
+				elog(ERROR, "row %d column %d does not decode to itself", i, j + 1);
+		}
+		for (j = 0; j < t.n; j++)
+		{
+			TestRow    *b = &t.rows[j];
+			uint32		blen = b->len - AX_TID_BYTES;
+			int			c = memcmp(a->key, b->key, Min(alen, blen));
+
+			CHECK_FOR_INTERRUPTS();
+			if (c == 0 && alen != blen)
+				elog(ERROR, "key of row %d is a prefix of row %d's", i, j);
+			if (sign(c) != sign(compare_rows(index, kd, a, b)))
+				elog(ERROR, "rows %d and %d: encoded %d, operator class %d",
+					 i, j, sign(c), sign(compare_rows(index, kd, a, b)));
+		}
+	}
+	index_close(index, AccessShareLock);
+	PG_RETURN_INT64((int64) t.n * t.n);
+}
+
+/* One column of the pool. */
+typedef struct TestPool
+{
+	Oid			type;
+	Datum	   *values;
+	int			n;
+} TestPool;
+
+static TestPool *
+load_pool(Oid relid, int *npools)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	TupleDesc	desc = RelationGetDescr(rel);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	TestPool   *pools = palloc0(desc->natts * sizeof(TestPool));
+	int			cap = 1;
+	int			i;
+
+	for (i = 0; i < desc->natts; i++)
+	{
+		pools[i].type = TupleDescAttr(desc, i)->atttypid;
+		pools[i].values = palloc(sizeof(Datum));
+	}
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		slot_getallattrs(slot);
+		for (i = 0; i < desc->natts; i++)
+		{
+			TestPool   *p = &pools[i];
+
+			if (slot->tts_isnull[i])
+				continue;
+			if (p->n >= cap)
+			{
+				int			k;
+
+				cap *= 2;
+				for (k = 0; k < desc->natts; k++)
+					pools[k].values = repalloc(pools[k].values, cap * sizeof(Datum));
+			}
+			p->values[p->n++] = datumCopy(slot->tts_values[i],
+										  TupleDescAttr(desc, i)->attbyval,
+										  TupleDescAttr(desc, i)->attlen);
+		}
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	*npools = desc->natts;
+	table_close(rel, AccessShareLock);
+	return pools;
+}
+
+/* A random key on a column; false: the pool has nothing for it. */
+static bool
+random_key(Relation index, int col, TestPool *pools, int npools,
+		   pg_prng_state *rng, ScanKey key)
+{
+	StrategyNumber strategy = 1 + pg_prng_uint64_range(rng, 0, 4);
+	TestPool   *p = &pools[pg_prng_uint64_range(rng, 0, npools - 1)];
+	Oid			op;
+
+	switch (pg_prng_uint64_range(rng, 0, 15))
+	{
+		case 0:
+			ScanKeyEntryInitialize(key, SK_ISNULL | SK_SEARCHNULL, col + 1,
+								   InvalidStrategy, InvalidOid, InvalidOid,
+								   InvalidOid, (Datum) 0);
+			return true;
+		case 1:
+			ScanKeyEntryInitialize(key, SK_ISNULL | SK_SEARCHNOTNULL, col + 1,
+								   InvalidStrategy, InvalidOid, InvalidOid,
+								   InvalidOid, (Datum) 0);
+			return true;
+		case 2:
+		case 3:
+		case 4:
+		case 5:
+			strategy = BTEqualStrategyNumber;
+			break;
+		default:
+			break;
+	}
+
+	op = get_opfamily_member(index->rd_opfamily[col], index->rd_opcintype[col],
+							 p->type, strategy);
+	if (!OidIsValid(op) || p->n == 0)
+		return false;
+	ScanKeyEntryInitialize(key, 0, col + 1, strategy,
+						   p->type == index->rd_opcintype[col] &&
+						   pg_prng_bool(rng) ? InvalidOid : p->type,
+						   index->rd_indcollation[col], get_opcode(op),
+						   p->values[pg_prng_uint64_range(rng, 0, p->n - 1)]);
+	if (pg_prng_uint64_range(rng, 0, 49) == 0)
+	{
+		key->sk_flags |= SK_ISNULL;
+		key->sk_argument = (Datum) 0;
+	}
+	return true;
+}
+
+/* Does the row satisfy all keys, by their operators? */
+static bool
+row_matches(const TestRow *r, ScanKey keys, int nkeys)
+{
+	int			i;
+
+	for (i = 0; i < nkeys; i++)
+	{
+		ScanKey		k = &keys[i];
+		int			c = k->sk_attno - 1;
+
+		if (k->sk_flags & SK_SEARCHNULL)
+		{
+			if (!r->isnull[c])
+				return false;
+		}
+		else if (k->sk_flags & SK_SEARCHNOTNULL)
+		{
+			if (r->isnull[c])
+				return false;
+		}
+		else if ((k->sk_flags & SK_ISNULL) || r->isnull[c] ||
+				 !DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation,
+												 r->values[c], k->sk_argument)))
+			return false;
+	}
+	return true;
+}
+
+Datum
+art_keytest_scan(PG_FUNCTION_ARGS)
+{
+	Relation	index = index_open(PG_GETARG_OID(0), AccessShareLock);
+	ArtKeyDesc *kd = art_keydesc_build(index, CurrentMemoryContext);
+	TestRows	t = load_rows(index, kd);
+	int			npools;
+	TestPool   *pools = load_pool(PG_GETARG_OID(1), &npools);
+	int			rounds = PG_GETARG_INT32(2);
+	pg_prng_state rng;
+	ArtScanPlan plan;
+	int64		count[6] = {0};
+	Datum		values[6];
+	bool		nulls[6] = {0};
+	TupleDesc	desc;
+	int			round;
+	int			i;
+	MemoryContext tmp = AllocSetContextCreate(CurrentMemoryContext, "keytest",
+											  ALLOCSET_DEFAULT_SIZES);
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	pg_prng_seed(&rng, PG_GETARG_INT32(3));
+	art_scanplan_init(&plan, CurrentMemoryContext);
+	for (round = 0; round < rounds; round++)
+	{
+		ScanKeyData keys[8];
+		int			nkeys = 0;
+		int			want = pg_prng_uint64_range(&rng, 0, 2 + kd->natts);
+		MemoryContext old = MemoryContextSwitchTo(tmp);
+
+		CHECK_FOR_INTERRUPTS();
+		for (i = 0; i < want && nkeys < 8; i++)
+		{
+			if (random_key(index, pg_prng_uint64_range(&rng, 0, kd->natts - 1),
+						   pools, npools, &rng, &keys[nkeys]))
+				nkeys++;
+		}
+
+		art_scanplan_set(&plan, kd, index, keys, nkeys);
+		count[0]++;
+		count[1] += plan.impossible;
+		count[2] += plan.point;
+		count[3] += plan.nresidual > 0;
+		count[4] += plan.nkeys > 0;
+		if (plan.point &&
+			(plan.impossible || plan.nresidual > 0 || plan.lo_after ||
+			 !plan.hi_after || plan.lo_len != plan.hi_len ||
+			 memcmp(plan.lo.data, plan.hi.data, plan.lo_len) != 0))
+			elog(ERROR, "round %d: a point that is none", round);
+		if (!plan.impossible &&
+			art_pos_cmp(plan.lo.data, plan.lo_len, plan.lo_after,
+						plan.hi.data, plan.hi_len, plan.hi_after) >= 0)
+			elog(ERROR, "round %d: an empty range not called impossible", round);
+
+		for (i = 0; i < t.n; i++)
+		{
+			TestRow    *r = &t.rows[i];
+			bool		is = row_matches(r, keys, nkeys);
+			bool		says = !plan.impossible &&
+				art_pos_cmp(r->key, r->len, false, plan.lo.data, plan.lo_len, plan.lo_after) > 0 &&
+				art_pos_cmp(r->key, r->len, false, plan.hi.data, plan.hi_len, plan.hi_after) < 0 &&
+				(plan.nresidual == 0 || art_scan_recheck(&plan, kd, r->key, r->len));
+
+			if (is != says)
+				elog(ERROR, "round %d row %d: operators say %d, plan says %d (%d keys, attno %d strategy %d subtype %u)",
+					 round, i, is, says, nkeys, keys[0].sk_attno,
+					 keys[0].sk_strategy, keys[0].sk_subtype);
+			if (plan.point && is &&
+				(r->len != plan.lo_len + AX_TID_BYTES ||
+				 memcmp(r->key, plan.lo.data, plan.lo_len) != 0))
+				elog(ERROR, "round %d row %d: matches, but is not the point", round, i);
+			count[5] += is;
+		}
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(tmp);
+	}
+	index_close(index, AccessShareLock);
+	for (i = 0; i < 6; i++)
+		values[i] = Int64GetDatum(count[i]);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}
+
+Datum
+art_keytest_speed(PG_FUNCTION_ARGS)
+{
+	Relation	index = index_open(PG_GETARG_OID(0), AccessShareLock);
+	ArtKeyDesc *kd = art_keydesc_build(index, CurrentMemoryContext);
+	TestRows	t = load_rows(index, kd);
+	int			rounds = PG_GETARG_INT32(1);
+	ArtBuf		buf;
+	ArtScanPlan plan;
+	ScanKeyData key;
+	instr_time	t0,
+				t1;
+	Datum		values[2];
+	bool		nulls[2] = {0};
+	TupleDesc	desc;
+	int			i;
+
+	if (t.n == 0)
+		elog(ERROR, "the table is empty");
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	art_buf_init(&buf, CurrentMemoryContext, 64);
+	INSTR_TIME_SET_CURRENT(t0);
+	for (i = 0; i < rounds; i++)
+	{
+		TestRow    *r = &t.rows[i % t.n];
+
+		art_encode(kd, r->values, r->isnull, &buf);
+	}
+	INSTR_TIME_SET_CURRENT(t1);
+	INSTR_TIME_SUBTRACT(t1, t0);
+	values[0] = Float8GetDatum(INSTR_TIME_GET_DOUBLE(t1) * 1e9 / rounds);
+
+	art_scanplan_init(&plan, CurrentMemoryContext);
+	ScanKeyEntryInitialize(&key, 0, 1, BTEqualStrategyNumber, index->rd_opcintype[0],
+						   index->rd_indcollation[0],
+						   get_opcode(get_opfamily_member(index->rd_opfamily[0],
+														  index->rd_opcintype[0],
+														  index->rd_opcintype[0],
+														  BTEqualStrategyNumber)),
+						   (Datum) 0);
+	INSTR_TIME_SET_CURRENT(t0);
+	for (i = 0; i < rounds; i++)
+	{
+		TestRow    *r = &t.rows[i % t.n];
+
+		if (r->isnull[0])
+			continue;
+		key.sk_argument = r->values[0];
+		art_scanplan_set(&plan, kd, index, &key, 1);
+	}
+	INSTR_TIME_SET_CURRENT(t1);
+	INSTR_TIME_SUBTRACT(t1, t0);
+	values[1] = Float8GetDatum(INSTR_TIME_GET_DOUBLE(t1) * 1e9 / rounds);
+	index_close(index, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}
+
+Datum
+art_keytest_encode(PG_FUNCTION_ARGS)
+{
+	Relation	index = index_open(PG_GETARG_OID(0), AccessShareLock);
+	ArtKeyDesc *kd = art_keydesc_build(index, CurrentMemoryContext);
+	TestRows	t = load_rows(index, kd);
+	bytea	   *out;
+	uint32		len;
+
+	if (t.n == 0)
+		elog(ERROR, "the table is empty");
+	len = t.rows[0].len - AX_TID_BYTES;
+	out = palloc(len + VARHDRSZ);
+	SET_VARSIZE(out, len + VARHDRSZ);
+	memcpy(VARDATA(out), t.rows[0].key, len);
+	index_close(index, AccessShareLock);
+	PG_RETURN_BYTEA_P(out);
+}

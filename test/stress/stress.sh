@@ -1,0 +1,294 @@
+#!/bin/bash
+#
+# test/stress/stress.sh
+#	  Many clients insert, update, delete, look up, scan both ways and VACUUM,
+#	  under unique and other indexes; readers compare the indexes with a
+#	  sequential scan in the same snapshot as they go.  Then artidx_check must be
+#	  clean and the counts those of the heap; the same after an immediate
+#	  restart, at once and again under load.
+#
+# Prints TAP.  "make test PARTS=stress" runs it; it also runs alone.
+#
+#	STRESS_SECONDS=60	length
+#	CLIENTS=32			clients
+#	SEED				of pgbench, printed, to run the same again
+#
+given_work=${WORK:-}
+given_bin=${BIN:-}
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+: "${STRESS_SECONDS:=60}" "${CLIENTS:=32}" "${SEED:=$((RANDOM * 32768 + RANDOM))}"
+[ "$STRESS_SECONDS" -gt 0 ] 2>/dev/null || STRESS_SECONDS=60
+
+if [ -n "$given_work" ] && [ -n "$given_bin" ]; then
+	WORK=$given_work
+	BIN=$given_bin
+	RUN_AS=$(id -un)
+	mkdir -p "$WORK/tmp"
+else
+	art_setup stress
+fi
+
+n=0
+bad=0
+
+# ok CONDITION-STATUS NAME
+ok()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		bad=1
+	fi
+}
+
+# same GOT EXPECTED NAME
+same()
+{
+	[ "$1" = "$2" ]
+	ok $? "$3"
+	[ "$1" = "$2" ] || echo "# got '$1', expected '$2'"
+}
+
+echo "# seed $SEED, $CLIENTS clients, $STRESS_SECONDS s; again with: SEED=$SEED bash test/stress/stress.sh"
+
+art_cluster stress \
+	"shared_preload_libraries = 'artidx'" \
+	"artidx.memory = '512MB'" \
+	"shared_buffers = '256MB'" \
+	"max_connections = 100" \
+	"autovacuum_naptime = '1s'" \
+	"fsync = off" \
+	"max_wal_size = '8GB'" \
+	"log_min_messages = warning" \
+	"deadlock_timeout = '2s'"
+
+sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
+as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<'SQL' || art_die "set-up"
+-- one with unique indexes, one without
+CREATE TABLE su (id bigint, k int, t text COLLATE "C");
+CREATE UNIQUE INDEX su_id ON su USING art (id);
+CREATE UNIQUE INDEX su_t ON su USING art (t, id);
+CREATE INDEX su_k ON su USING art (k);
+CREATE TABLE sn (id bigint, k int, t text COLLATE "C", u uuid);
+CREATE INDEX sn_k ON sn USING art (k);
+CREATE INDEX sn_t ON sn USING art (t);
+CREATE INDEX sn_u ON sn USING art (u);
+CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id);
+INSERT INTO su SELECT i, i % 300, 'key ' || i % 50 || repeat('y', i % 40)
+	FROM generate_series(1, 3000) i;
+INSERT INTO sn SELECT i, nullif(i % 300, 0), 'key ' || i % 50 || repeat('x', i % 40),
+	md5(i::text)::uuid FROM generate_series(1, 3000) i;
+ANALYZE su;
+ANALYZE sn;
+
+-- the row may be there, or come while we wait for its inserter
+CREATE FUNCTION try_insert(i bigint, k int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO su VALUES (i, k, 'key ' || i % 50 || repeat('y', (i % 40)::int));
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
+
+CREATE FUNCTION try_move(i bigint, j bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE su SET id = j WHERE id = i;
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
+
+-- The same query through an index and without any, in one snapshot (the caller
+-- is in REPEATABLE READ).
+CREATE FUNCTION compare(q text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	a text;
+	b text;
+BEGIN
+	SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_indexscan = on;
+	SET LOCAL enable_indexonlyscan = on;
+	SET LOCAL enable_bitmapscan = on;
+	EXECUTE q INTO a;
+	SET LOCAL enable_seqscan = on;
+	SET LOCAL enable_indexscan = off;
+	SET LOCAL enable_indexonlyscan = off;
+	SET LOCAL enable_bitmapscan = off;
+	EXECUTE q INTO b;
+	IF a IS DISTINCT FROM b THEN
+		RAISE EXCEPTION 'the index lies: % gave %, the table %', q, a, b;
+	END IF;
+END $$;
+
+-- what readers ask, chosen by number
+CREATE FUNCTION ask(what int, i bigint, k int) RETURNS void LANGUAGE sql AS $$
+	SELECT compare(CASE what
+	WHEN 1 THEN format('SELECT count(*)::text FROM su WHERE id = %s', i)
+	WHEN 2 THEN format('SELECT string_agg(id::text, '','') FROM (SELECT id FROM su WHERE id >= %s ORDER BY id LIMIT 300) s', i)
+	WHEN 3 THEN format('SELECT string_agg(id::text, '','') FROM (SELECT id FROM su WHERE id <= %s ORDER BY id DESC LIMIT 300) s', i)
+	WHEN 4 THEN format('SELECT count(*) || '' '' || sum(id) FROM su WHERE k BETWEEN %s AND %s + 20', k, k)
+	WHEN 5 THEN format('SELECT count(*) || '' '' || coalesce(sum(id), 0) FROM sn WHERE k = %s', k)
+	WHEN 6 THEN 'SELECT count(*)::text FROM sn WHERE k IS NULL'
+	WHEN 7 THEN format('SELECT string_agg(k || '':'' || id, '','') FROM (SELECT k, id FROM sn WHERE k <= %s ORDER BY k DESC NULLS LAST, id LIMIT 200) s', k)
+	WHEN 8 THEN format('SELECT string_agg(t, '','') FROM (SELECT t FROM sn WHERE t > %L ORDER BY t LIMIT 100) s', 'key ' || i % 50)
+	WHEN 9 THEN format('SELECT string_agg(u::text, '','') FROM (SELECT u FROM sn WHERE u < %L ORDER BY u DESC LIMIT 100) s', md5(i::text)::uuid)
+	WHEN 10 THEN format('SELECT count(*) || '' '' || sum(id) FROM su WHERE t = %L', 'key ' || i % 50 || repeat('y', (i % 40)::int))
+	ELSE format('SELECT count(*) || '' '' || count(DISTINCT id) FROM su WHERE id BETWEEN %s AND %s + 1000', i, i)
+	END)
+$$;
+SQL
+
+mkdir -p "$WORK/tmp/scripts"
+script()
+{
+	cat >"$WORK/tmp/scripts/$1.sql"
+}
+script insert <<'S'
+\set i random(1, 6000)
+\set k random(1, 300)
+SELECT try_insert(:i, :k);
+INSERT INTO sn VALUES (:i, nullif(:k, 300), 'key ' || :i % 50 || repeat('x', (:i % 40)::int), md5(:i::text)::uuid);
+S
+script upsert <<'S'
+\set i random(1, 200)
+\set k random(1, 300)
+INSERT INTO su VALUES (:i, :k, 'up') ON CONFLICT (id) DO UPDATE SET k = EXCLUDED.k;
+INSERT INTO su VALUES (:i, :k, 'up') ON CONFLICT DO NOTHING;
+S
+script update <<'S'
+\set i random(1, 6000)
+\set k random(1, 300)
+UPDATE su SET k = :k WHERE id = :i;
+UPDATE sn SET k = nullif(:k, 300), u = gen_random_uuid() WHERE ctid = (SELECT ctid FROM sn WHERE id >= :i AND k = :k ORDER BY id LIMIT 1);
+S
+script move <<'S'
+\set i random(1, 6000)
+\set j random(1, 6000)
+SELECT try_move(:i, :j);
+S
+script delete <<'S'
+\set i random(1, 6000)
+\set k random(1, 300)
+DELETE FROM su WHERE id = :i;
+DELETE FROM sn WHERE ctid = ANY (ARRAY(SELECT ctid FROM sn WHERE k = :k ORDER BY id LIMIT 1));
+S
+script rollback <<'S'
+\set i random(1, 6000)
+\set k random(1, 300)
+BEGIN;
+SELECT try_insert(:i, :k);
+INSERT INTO sn VALUES (:i, :k, 'gone', gen_random_uuid());
+ROLLBACK;
+S
+script read <<'S'
+\set what random(1, 11)
+\set i random(1, 6000)
+\set k random(1, 300)
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT ask(:what, :i, :k);
+COMMIT;
+S
+script cursor <<'S'
+\set i random(1, 6000)
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM su WHERE id >= :i ORDER BY id;
+FETCH 3 FROM c;
+\sleep 20 ms
+FETCH 100 FROM c;
+FETCH BACKWARD 50 FROM c;
+COMMIT;
+S
+script vacuum <<'S'
+VACUUM (SKIP_LOCKED) su;
+VACUUM (SKIP_LOCKED) sn;
+\sleep 200 ms
+S
+chmod -R a+rX "$WORK/tmp/scripts"
+
+# load SECONDS NAME
+load()
+{
+	local log=$WORK/stress-load.log rc s
+
+	s=$WORK/tmp/scripts
+	as_user "$BIN/pgbench" -n -c "$CLIENTS" -j 2 -T "$1" \
+		--random-seed="$SEED" \
+		-f "$s/insert.sql@10" -f "$s/upsert.sql@6" -f "$s/update.sql@10" \
+		-f "$s/move.sql@5" -f "$s/delete.sql@10" -f "$s/rollback.sql@3" \
+		-f "$s/read.sql@12" -f "$s/cursor.sql@3" -f "$s/vacuum.sql@1" \
+		>"$log" 2>&1
+	rc=$?
+	! grep -qE 'ERROR|FATAL|PANIC|aborted' "$log" && [ $rc -eq 0 ]
+	ok $? "$2: no statement erred or lied"
+	grep -E 'ERROR|FATAL|PANIC|aborted' "$log" | sort | uniq -c | sort -rn |
+		head -5 | sed 's/^/# /'
+	grep -E 'transactions actually processed|^tps' "$log" | sed 's/^/# /'
+}
+
+# Nothing may be wrong, and entries are rows once VACUUM has passed.
+verify()
+{
+	local idx tab rows out
+
+	sql "ALTER SYSTEM SET autovacuum = off" >/dev/null
+	sql "SELECT pg_reload_conf()" >/dev/null
+	for _ in $(seq 60); do
+		[ "$(sql "SELECT count(*) FROM pg_stat_activity
+			WHERE backend_type = 'autovacuum worker'")" = 0 ] && break
+		sleep 0.5
+	done
+	for tab in su sn; do
+		sql "VACUUM $tab" >/dev/null
+		rows=$(sql "SET enable_indexscan = off; SET enable_indexonlyscan = off;
+			SET enable_bitmapscan = off; SELECT count(*) FROM $tab")
+		for idx in $(sql "SELECT indexrelid::regclass FROM pg_index
+			WHERE indrelid = '$tab'::regclass ORDER BY 1"); do
+			out=$(sql "SELECT entries FROM artidx_check('$idx', true)" 2>&1)
+			same "$out" "$rows" "$1: $idx is clean and has the table's rows"
+		done
+	done
+	for what in 1 2 3 4 5 6 7 8 9 10 11; do
+		out=$(sql "BEGIN ISOLATION LEVEL REPEATABLE READ;
+			SELECT ask($what, i, (i % 300)::int)
+				FROM generate_series(1, 6000, 500::bigint) i; COMMIT" 2>&1 |
+			tr -d '\n')
+		same "$out" "" "$1: question $what is answered alike with and without"
+	done
+	same "$(sql "SET enable_indexscan = off; SET enable_indexonlyscan = off;
+		SET enable_bitmapscan = off; SELECT count(*) FROM
+		(SELECT id FROM su GROUP BY id HAVING count(*) > 1) d")" 0 \
+		"$1: no duplicate under the unique index"
+	sql "ALTER SYSTEM RESET autovacuum" >/dev/null
+	sql "SELECT pg_reload_conf()" >/dev/null
+}
+
+load "$STRESS_SECONDS" "load"
+verify "after the load"
+
+# retired memory comes back
+for _ in $(seq 60); do
+	left=$(sql "INSERT INTO sn SELECT 1, 1 FROM generate_series(1, 50);
+		DELETE FROM sn WHERE id = 1; SELECT retired_bytes FROM artidx_memory")
+	[ "${left:-1000000}" -lt 65536 ] && break
+done
+[ "${left:-1000000}" -lt 65536 ]
+ok $? "retired bytes come back ($left left)"
+
+as_user "$BIN/pg_ctl" -D "$DATA" -m immediate -w -t 120 -l "$DATA.log" restart \
+	>/dev/null
+ok $? "immediate restart"
+same "$(sql "SELECT count(*) FROM artidx_indexes WHERE state = 'ready'")" 0 \
+	"no index is in memory"
+short=$((STRESS_SECONDS / 6 + 3))
+load "$short" "load on absent indexes"
+verify "after the restart"
+
+if grep -E 'PANIC|TRAP:|terminated by signal' "$DATA.log"; then
+	ok 1 "nothing bad in the server's log"
+else
+	ok 0 "nothing bad in the server's log"
+fi
+echo "1..$n"
+art_cluster_stop fast
+exit $bad
