@@ -67,7 +67,7 @@ SELECT same('SELECT * FROM {}_t WHERE v = 17 AND k = 4545 ORDER BY v, k');
 SELECT same('SELECT v, k FROM {}_t WHERE v > 3900 AND k < 1000 ORDER BY v, k');
 SELECT same('SELECT v, k FROM {}_t WHERE v > 3900 AND k < 1000 ORDER BY v DESC, k DESC');
 SELECT same('SELECT v, k FROM {}_t WHERE v BETWEEN 10 AND 20 AND k >= 2000 ORDER BY v, k');
-SELECT same('SELECT v, k FROM {}_t WHERE v IS NOT NULL AND k < 20 ORDER BY v, k');
+SELECT same('SELECT * FROM {}_t WHERE v IS NOT NULL AND v < 1000 AND k < 400 ORDER BY v, k');
 
 -- text
 SELECT same('SELECT txt FROM {}_t WHERE txt >= ''a'' AND txt < ''b'' ORDER BY txt');
@@ -132,7 +132,7 @@ VACUUM bt_t, art_t;
 SELECT same('SELECT k, v FROM {}_t ORDER BY k');
 SELECT same('SELECT k FROM {}_t WHERE k BETWEEN 1999 AND 3001 ORDER BY k');
 SELECT twins('INSERT INTO {}_t SELECT 2000 + i, i, ''again'' FROM generate_series(0, 999) i');
-SELECT same('SELECT k, v FROM {}_t ORDER BY k');
+SELECT same('SELECT * FROM {}_t ORDER BY k');
 SELECT same('SELECT k, txt FROM {}_t WHERE txt = ''again'' ORDER BY txt, k');
 SELECT clean('art_t_k'), clean('art_t_vk'), clean('art_t_txt');
 
@@ -154,9 +154,9 @@ SELECT clean('art_d_k');
 CREATE INDEX bt_t_x ON bt_t USING btree ((k % 10), (v + 1)) WHERE v > 0;
 CREATE INDEX art_t_x ON art_t USING art ((k % 10), (v + 1)) WHERE v > 0;
 VACUUM ANALYZE bt_t, art_t;
-SELECT same('SELECT k, v FROM {}_t WHERE k % 10 = 7 AND v > 0 ORDER BY v + 1');
+SELECT same('SELECT k, v FROM {}_t WHERE k % 10 = 7 AND v > 0 ORDER BY v + 1, k');
 SELECT twins('UPDATE {}_t SET v = -v WHERE k % 10 = 7 AND v % 2 = 0');
-SELECT same('SELECT k, v FROM {}_t WHERE k % 10 = 7 AND v > 0 ORDER BY v + 1');
+SELECT same('SELECT k, v FROM {}_t WHERE k % 10 = 7 AND v > 0 ORDER BY v + 1, k');
 SELECT clean('art_t_x');
 
 -- what the catalogs say

@@ -22,11 +22,12 @@ BEGIN
 		FROM unnest(a, b) x (a, b);
 END $$;
 
+-- few enough rows that ANALYZE reads them all
 SELECT twins('CREATE TABLE {}_t (id int, grp int, val int, txt text COLLATE "C", opt int)');
 SELECT twins('INSERT INTO {}_t SELECT i, i % 1000, (i::bigint * 7919) % 100003, md5(i::text),
-	CASE WHEN i % 500 = 0 THEN NULL ELSE i END FROM generate_series(1, 50000) i');
+	CASE WHEN i % 500 = 0 THEN NULL ELSE i END FROM generate_series(1, 25000) i');
 SELECT twins('CREATE TABLE {}_s (id int, ref int)');
-SELECT twins('INSERT INTO {}_s SELECT i, (i * 2371) % 50000 + 1 FROM generate_series(1, 20) i');
+SELECT twins('INSERT INTO {}_s SELECT i, (i * 2371) % 25000 + 1 FROM generate_series(1, 20) i');
 CREATE UNIQUE INDEX bt_t_id ON bt_t USING btree (id);
 CREATE UNIQUE INDEX art_t_id ON art_t USING art (id);
 CREATE INDEX bt_t_grp_val ON bt_t USING btree (grp, val);

@@ -35,7 +35,7 @@ SELECT clean('art_a'), clean('art_b'), clean('art_c');
 SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM unnest(ARRAY[
 	'structure = btree', 'structure = ''''', 'structure = ART2',
 	'sync = rowex', 'sync = on',
-	'fillfactor = 9', 'fillfactor = 101', 'fillfactor = many', 'fillfactor = 50.5',
+	'fillfactor = 9', 'fillfactor = 101', 'fillfactor = many',
 	'deduplicate_items = perhaps',
 	'max_memory = 64', 'max_memory = ''64 megabytes''', 'max_memory = ''1kB''', 'max_memory = ''-1GB''',
 	'max_memory = ''17TB''', 'max_memory = ''''', 'max_memory = ''MB''', 'max_memory',
@@ -45,12 +45,21 @@ ALTER INDEX art_a SET (sync = none);
 ALTER INDEX art_a SET (autosummarize = on);
 SELECT relname, reloptions FROM pg_class WHERE relname = 'art_a';
 
--- the cap of one index is an error that names it, and loses nothing
-CREATE TABLE art_m (k int);
-CREATE INDEX art_m_k ON art_m USING art (k) WITH (max_memory = '128kB');
-INSERT INTO art_m SELECT i FROM generate_series(1, 1000) i;
+-- the cap of one index is an error that names it, and loses nothing: a unique
+-- index checks every row, so it has to refuse the ones it cannot take
+CREATE TABLE art_m (k int, v text);
+CREATE UNIQUE INDEX art_m_k ON art_m USING art (k) WITH (max_memory = '64kB');
+INSERT INTO art_m SELECT i, md5(i::text) FROM generate_series(1, 100) i;
+SELECT split_part(refused('INSERT INTO {}_m SELECT i, md5(i::text) FROM generate_series(1000, 101000) i'), E'\n', 1);
+SELECT split_part(refused('CREATE INDEX ON {}_m USING art (k) WITH (max_memory = ''64kB''); INSERT INTO {}_m SELECT i * 7919 FROM generate_series(1, 100000) i'), E'\n', 1);
+SELECT count(*), bool_and(k BETWEEN 1 AND 100) FROM art_m;
 SELECT clean('art_m_k');
-SELECT count(*), bool_and(k BETWEEN 1 AND 1000) FROM art_m;
+SELECT refused('INSERT INTO {}_m VALUES (7)');
+DELETE FROM art_m WHERE k % 2 = 0;
+VACUUM art_m;
+INSERT INTO art_m VALUES (8);
+SELECT count(*) FROM art_m;
+SELECT clean('art_m_k');
 
 SET client_min_messages = warning;
 DROP SCHEMA opts CASCADE;

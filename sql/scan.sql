@@ -203,13 +203,14 @@ BEGIN
 	END LOOP;
 END $$;
 VACUUM ANALYZE bt_y, art_y;
+CREATE TABLE pivot AS SELECT * FROM bt_y WHERE i2 = 3;
 SELECT c, same(format('SELECT %s FROM {}_y ORDER BY %1$s', c))
 	FROM unnest(ARRAY['i2', 'i8', 'o', 'b', 'd', 'ts', 'tz', 'u', 'bin', 'txt', 'vc']) c;
 SELECT c, same(format('SELECT %s, i2 FROM {}_y ORDER BY %1$s DESC NULLS LAST, i2', c))
 	FROM unnest(ARRAY['i2', 'i8', 'o', 'b', 'd', 'ts', 'tz', 'u', 'bin', 'txt', 'vc']) c;
-SELECT c, same(format('SELECT %s FROM {}_y WHERE %1$s >= (SELECT %1$s FROM bt_y WHERE i2 = 3) ORDER BY %1$s', c))
+SELECT c, same(format('SELECT %s FROM {}_y WHERE %1$s >= (SELECT %1$s FROM pivot) ORDER BY %1$s', c))
 	FROM unnest(ARRAY['i2', 'i8', 'o', 'b', 'd', 'ts', 'tz', 'u', 'bin', 'txt', 'vc']) c;
-SELECT c, same(format('SELECT %s FROM {}_y WHERE %1$s < (SELECT %1$s FROM bt_y WHERE i2 = 3) ORDER BY %1$s', c))
+SELECT c, same(format('SELECT %s FROM {}_y WHERE %1$s < (SELECT %1$s FROM pivot) ORDER BY %1$s', c))
 	FROM unnest(ARRAY['i2', 'i8', 'o', 'b', 'd', 'ts', 'tz', 'u', 'bin', 'txt', 'vc']) c;
 
 -- dates against timestamps: the bound depends on the time zone

@@ -70,6 +70,13 @@
 #define ART_RESTRICT_SEARCH_PATH() ((void) 0)
 #endif
 
+/* ---- is this very lock held by this transaction? ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_LOCK_HELD(tag, mode) LockHeldByMe((tag), (mode), false)
+#else
+#define ART_LOCK_HELD(tag, mode) LockHeldByMe((tag), (mode))
+#endif
+
 /*
  * Signal handlers are reached through a wrapper from 17 on, so that which one
  * is installed cannot be seen.

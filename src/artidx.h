@@ -253,7 +253,11 @@ extern void art_executor_install(void);
 typedef struct ArtRun ArtRun;
 extern ArtRun *art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen,
 							 ArtEntry *e, bool check_unique, Relation heap);
-/* add one entry; loads the run when it is full.  ERROR on NOMEM. */
+/*
+ * Add one entry: the encoded key without its TID, and the TID.  Loads the run
+ * when it is full.  ERROR on NOMEM.  Once the generation is gone (STALE) it
+ * does nothing more; the caller finds out when it publishes READY.
+ */
 extern void art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid,
 						bool alive);
 /* load the rest; returns entries; unique violation -> ERROR as nbtree's build */

@@ -63,8 +63,12 @@ run_tap_log()
 	shift 2
 	as_user "$@" 2>&1 | tee "$log"
 	rc=${PIPESTATUS[0]}
-	passed=$(count "$log" '^ok( |$)')
-	failed=$(count "$log" '^not ok( |$)')
+	# one line a test, or one a program with the number of its tests
+	passed=$(awk '/^ok( |$)/ {
+		n += match($0, /\([0-9]+ tests\)$/) ? substr($0, RSTART + 1) + 0 : 1
+	} END { print n + 0 }' "$log")
+	failed=$(count "$log" '^not ok [0-9]')
+	[ "$failed" -gt 0 ] || failed=$(count "$log" '^not ok( |$)')
 	if [ "$rc" -ne 0 ] && [ "$failed" -eq 0 ]; then
 		echo "# $name: exit status $rc"
 		failed=1
@@ -78,8 +82,8 @@ part_core()
 
 	for t in check check-asan check-tsan; do
 		echo "== core: $t"
-		run_tap_log "core $t" "$WORK/core-$t.log" \
-			timeout -k 30 900 make -s --no-print-directory -C "$SRC/test/core" \
+		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
+			timeout -k 30 900 make -s -k --no-print-directory -C "$SRC/test/core" \
 			SECONDS="$CORE_SECONDS" STRESS_SECONDS="$CORE_SECONDS" \
 			WERROR="${WERROR:-0}" "$t"
 	done
@@ -88,7 +92,7 @@ part_core()
 # pg_regress prints "test NAME ... ok" (15) or TAP (16 and later)
 part_pg_regress()
 {
-	local name=$1 log=$WORK/$1.log rc passed failed
+	local name=$1 log=$WORK/logs/$1.log rc passed failed
 
 	shift
 	echo "== $name"
@@ -109,7 +113,7 @@ part_pg_regress()
 
 part_tap()
 {
-	local log=$WORK/tap.log rc passed failed files pgxs_src
+	local log=$WORK/logs/tap.log rc passed failed files pgxs_src
 
 	if [ -n "${1:-}" ]; then
 		files=("$SRC/test/t/${1%.pl}.pl")
@@ -126,11 +130,10 @@ part_tap()
 		timeout -k 30 1500 prove -v --nocolor -I "$pgxs_src/test/perl" \
 		-I "$SRC/test/perl" "${files[@]}" >"$log" 2>&1
 	rc=$?
-	grep -E '^(not ok|ok|#|.*\.pl \.\.|Result|Files|  (Failed|Non-zero|Parse))' \
-		"$log" | grep -v '^# \(Checking\|Running\|Postmaster\|###\)' |
-		grep -v '^#$'
-	passed=$(count "$log" '^ok( |$)')
-	failed=$(count "$log" '^not ok( |$)')
+	grep -E "^(not ok|#   (Failed|at |  +(got|expected)|['(])|.*\\.pl \\.\\.|Result|Files|  (Failed|Non-zero|Parse))" \
+		"$log" | grep -v "^#   'std\|^# *'background_psql"
+	passed=$(count "$log" '^ok [0-9]')
+	failed=$(count "$log" '^not ok [0-9]')
 	if [ $rc -ne 0 ] && [ "$failed" -eq 0 ]; then
 		failed=1
 	fi
@@ -150,13 +153,14 @@ part_tap()
 part_stress()
 {
 	echo "== stress"
-	run_tap_log stress "$WORK/stress.log" env BIN="$BIN" WORK="$WORK" \
+	run_tap_log stress "$WORK/logs/stress.log" env BIN="$BIN" WORK="$WORK" \
 		STRESS_SECONDS="$STRESS_SECONDS" CLIENTS="${CLIENTS:-32}" \
 		bash "$SRC/test/stress/stress.sh"
 }
 
 started=$(date +%s)
 art_setup test
+mkdir -p "$WORK/logs"
 
 for part in "${PARTS[@]}"; do
 	case $part in

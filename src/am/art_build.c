@@ -20,6 +20,7 @@
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bswap.h"
 #include "portability/instr_time.h"
 #include "storage/buffile.h"
 #include "utils/backend_progress.h"

@@ -26,7 +26,6 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
-#include "catalog/pg_am.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "funcapi.h"

@@ -20,7 +20,6 @@
 #include "access/itup.h"
 #include "access/relscan.h"
 #include "access/tupmacs.h"
-#include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -698,10 +697,18 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 
 	if (so->itup_fast > 0 && len == so->kd.fixed_len)
 	{
-		art_decode(&so->kd, key, len, so->kd.natts, values, isnull);
-		for (int c = 0; c < desc->natts; c++)
-			store_att_byval((char *) so->itup + so->itup_off[c], values[c],
+		const uint8 *p = key;
+
+		/* no NULL, every width known: column by column */
+		for (int c = 0; c < so->kd.natts; c++)
+		{
+			const ArtKeyCol *col = &so->kd.cols[c];
+			Datum		d = art_decode_col(col, p + 1, p + 1 + col->width);
+
+			store_att_byval((char *) so->itup + so->itup_off[c], d,
 							TupleDescAttr(desc, c)->attlen);
+			p += 1 + col->width;
+		}
 		so->itup->t_tid = scan->xs_heaptid;
 		scan->xs_itup = so->itup;
 		scan->xs_hitup = NULL;

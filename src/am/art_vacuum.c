@@ -6,21 +6,21 @@
  * that no entry with a dead TID is left in any structure that lives on, and
  * that no reader still holds a copy of one (the interlock, which runs in every
  * state).  The callback is asked about every entry: CREATE INDEX CONCURRENTLY
- * depends on it.
+ * depends on it.  Batches come in key order; inside a batch the callback is
+ * asked in rough order of TIDs.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "utils/memutils.h"
 
 #include "art_am.h"
 
-#define ART_VACUUM_BATCH	1000
-#define ART_VACUUM_KEYBUF	((uint32) 64 * 1024)
+#define ART_VACUUM_BATCH	32768
+#define ART_VACUUM_KEYBUF	((uint32) 512 * 1024)
+#define ART_VACUUM_BUCKETS	8192
 
 typedef struct ArtVacuum
 {
@@ -34,6 +34,9 @@ typedef struct ArtVacuum
 	double		removed;		/* over all passes */
 	uint64		tids[ART_VACUUM_BATCH];
 	uint32		key_off[ART_VACUUM_BATCH + 1];
+	uint16		order[ART_VACUUM_BATCH];	/* entries, roughly by TID */
+	uint32		bucket[ART_VACUUM_BUCKETS + 1];
+	bool		dead[ART_VACUUM_BATCH];
 	ArtBuf		keys;
 	ArtBuf		last;
 	ArtBuf		from;
@@ -73,11 +76,43 @@ art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
 }
 
 /*
+ * Put the entries of a batch into rough order of their TIDs: one pass of a
+ * counting sort by the leading bits of the block.  VACUUM's callback is a
+ * binary search in a large array; neighbours in the table take nearly the same
+ * path through it, so that it hits the cache, which it does not in the order
+ * of the keys.
+ */
+static void
+art_vacuum_order(ArtVacuum *v, uint32 n)
+{
+	uint64		max = 0;
+	int			shift = 0;
+	uint32		at = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		max |= v->tids[i];
+	while ((max >> shift) >= ART_VACUUM_BUCKETS)
+		shift++;
+	memset(v->bucket, 0, sizeof(v->bucket));
+	for (uint32 i = 0; i < n; i++)
+		v->bucket[v->tids[i] >> shift]++;
+	for (int k = 0; k < ART_VACUUM_BUCKETS; k++)
+	{
+		uint32		c = v->bucket[k];
+
+		v->bucket[k] = at;
+		at += c;
+	}
+	for (uint32 i = 0; i < n; i++)
+		v->order[v->bucket[v->tids[i] >> shift]++] = (uint16) i;
+}
+
+/*
  * One pass over all entries in key order.  False: the generation is gone, and
  * what was done does not count.
  */
 static bool
-art_vacuum_pass(ArtVacuum *v, bool ask)
+art_vacuum_pass(ArtVacuum *v)
 {
 	v->left = 0;
 	v->from.len = 0;
@@ -125,18 +160,21 @@ art_vacuum_pass(ArtVacuum *v, bool ask)
 			elog(PANIC, "unexpected status %d of a scan of index \"%s\"",
 				 (int) s, RelationGetRelationName(v->index));
 
-		for (uint32 i = 0; ask && i < b.n; i++)
+		art_vacuum_order(v, b.n);
+		for (uint32 i = 0; i < b.n; i++)
 		{
+			uint32		k = v->order[i];
 			ItemPointerData tid;
 
-			art_tid_unpack(v->tids[i], &tid);
-			if (!v->callback(&tid, v->callback_state))
-			{
+			art_tid_unpack(v->tids[k], &tid);
+			v->dead[k] = v->callback(&tid, v->callback_state);
+		}
+		for (uint32 i = 0; i < b.n; i++)
+		{
+			if (!v->dead[i])
 				v->left += 1;
-				continue;
-			}
-			if (!art_vacuum_remove(v, v->keys.data + b.key_off[i],
-								   b.key_off[i + 1] - b.key_off[i]))
+			else if (!art_vacuum_remove(v, v->keys.data + b.key_off[i],
+										b.key_off[i + 1] - b.key_off[i]))
 				return false;
 		}
 		if (b.exhausted)
@@ -210,7 +248,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				!index->rd_index->indisvalid &&
 				!art_entry_native(entry));
 
-		if (!ask || art_vacuum_pass(v, ask))
+		if (!ask || art_vacuum_pass(v))
 		{
 			ax_tree_info ti;
 			ax_status	s;

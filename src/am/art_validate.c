@@ -14,8 +14,28 @@
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "tcop/pquery.h"
+#include "utils/portal.h"
 
 #include "artidx.h"
+
+/*
+ * Is the index one that the user asks for now?  Not so what ALTER TABLE or
+ * REINDEX CONCURRENTLY make in the place of one that was there, nor what
+ * pg_upgrade restores.  CONCURRENTLY builds in its second transaction, an
+ * index that is not ready for inserts yet.
+ */
+static bool
+index_is_new(Relation index)
+{
+	CommandTag	tag = ActivePortal ? ActivePortal->commandTag : CMDTAG_UNKNOWN;
+
+	if (IsBinaryUpgrade)
+		return false;
+	if (index->rd_createSubid != InvalidSubTransactionId)
+		return tag != CMDTAG_ALTER_TABLE;
+	return !index->rd_index->indisready && tag != CMDTAG_REINDEX;
+}
 
 /*
  * art_check_supported() -- ERROR when the index cannot be an art index.
@@ -73,13 +93,10 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 	/*
 	 * Early pruning removes rows that an old snapshot still ought to see, and
 	 * tells it by the LSN of the page.  A structure in memory has no page to
-	 * tell it by: rows could go missing without the error.  An index is new
-	 * when this transaction made it, or when CREATE INDEX CONCURRENTLY, which
-	 * is in its second transaction by now, builds it.
+	 * tell it by: rows could go missing without the error.  An index that is
+	 * only made again is hidden from plans instead.
 	 */
-	if (ART_OLD_SNAPSHOT_IN_USE() && !IsBinaryUpgrade &&
-		(index->rd_createSubid != InvalidSubTransactionId ||
-		 indexInfo->ii_Concurrent))
+	if (ART_OLD_SNAPSHOT_IN_USE() && index_is_new(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot create index \"%s\" while \"old_snapshot_threshold\" is set",

@@ -119,6 +119,8 @@ art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint6
 		*deep = true;
 		return 0;
 	}
+	if (exact_caps && (uint32_t) depth + 1 > ld(&s->height))
+		st(&s->height, (uint32_t) depth + 1);	/* of a load: depth is the tree's */
 	while (dd + 8 <= max && memcmp(a + dd, z + dd, 8) == 0)
 		dd += 8;
 	while (dd < max && a[dd] == z[dd])
@@ -240,10 +242,17 @@ art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *le
 		/* keys so nested that the build would eat the stack: one by one */
 		for (uint64_t i = 0; i < n; i++)
 		{
-			while ((x = s->engine->insert(cx, s, keys[i], lens ? lens[i] : len)) == AX_BUSY)
+			while ((x = s->engine->insert(cx, s, keys[i], lens ? lens[i] : len)) == AX_BUSY &&
+				   !ax_body(cx)->limbo_short)
 				;
-			if (x != AX_OK)
-				return x;
+			if (x == AX_OK)
+				continue;
+			/* give it back; what cannot be now goes with the generation */
+			while (i-- > 0)
+				while (s->engine->remove(cx, s, keys[i], lens ? lens[i] : len) == AX_BUSY &&
+					   !ax_body(cx)->limbo_short)
+					;
+			return x == AX_BUSY ? AX_NOMEM : x;
 		}
 		return AX_OK;
 	}

@@ -14,7 +14,7 @@
 #include "art_olc.h"
 
 #define PATH_MAX_KEPT 8192		/* bytes of the path kept, for the hashes */
-#define WALK_DEPTH 400			/* deeper subtrees are counted by nobody */
+#define WALK_DEPTH 10000		/* nodes on a path; the stack is finite */
 
 typedef struct walk
 {
@@ -25,9 +25,10 @@ typedef struct walk
 	char	   *msg;
 	size_t		msglen;
 	uint8_t		path[PATH_MAX_KEPT];
+	art_slot	slots[256];		/* of the node looked at now */
 } walk;
 
-static void
+static void __attribute__((format(printf, 2, 3)))
 complain(walk *w, const char *fmt,...)
 {
 	va_list		ap;
@@ -117,7 +118,10 @@ walk_node(walk *w, art_ref ref, uint32_t d, int level)
 	if (ART_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || ART_TAG(ref) != h->kind)
 		complain(w, "reference and header of a node at depth %u differ", d);
 	if (level > WALK_DEPTH)
+	{
+		complain(w, "node at depth %u: more than %d nodes above it, not walked", d, WALK_DEPTH);
 		return true;
+	}
 	if (h->plen && dd <= PATH_MAX_KEPT)
 		memcpy(w->path + d, art_prefix(h), h->plen);
 	if (!sample(w, &h->word, &v))
@@ -129,7 +133,7 @@ walk_node(walk *w, art_ref ref, uint32_t d, int level)
 	 */
 	for (int c = 0; c < 256;)
 	{
-		art_slot	slots[256];
+		art_slot   *slots = w->slots;
 		int			ns,
 					i;
 		bool		went;
@@ -175,37 +179,41 @@ walk_node(walk *w, art_ref ref, uint32_t d, int level)
 			;
 		if (i == ns)
 			return true;
-		/* all children from here on, until something moves */
+		/* on to the next inner node, whose walk needs the array */
 		went = true;
-		for (; i < ns && went; i++)
+		while (i < ns)
 		{
+			art_slot	one = slots[i++];
+
 			e0 = w->out->entries;
 			l0 = w->out->leaves;
 			x0 = w->out->embedded;
 			if (dd < PATH_MAX_KEPT)
-				w->path[dd] = slots[i].lo;
-			if (ART_TAG(slots[i].r) == ART_EMBED)
+				w->path[dd] = one.lo;
+			if (ART_TAG(one.r) == ART_EMBED)
 			{
 				w->out->embedded++;
 				w->out->entries++;
 			}
-			else if (ART_TAG(slots[i].r) == ART_LEAF)
-				went = walk_leaf(w, slots[i].r, dd, slots[i].lo, slots[i].hi);
+			else if (ART_TAG(one.r) == ART_LEAF)
+				went = walk_leaf(w, one.r, dd, one.lo, one.hi);
 			else
-				went = walk_node(w, slots[i].r, dd + 1, level + 1);
+				went = walk_node(w, one.r, dd + 1, level + 1);
 			if (!went)
 			{
 				/* an obsolete child under an unchanged node is a broken tree */
 				if (ax_word_valid(&h->word, v))
-					complain(w, "node at depth %u: child at byte %d is obsolete", d, slots[i].lo);
+					complain(w, "node at depth %u: child at byte %d is obsolete", d, one.lo);
 				w->out->entries = e0;
 				w->out->leaves = l0;
 				w->out->embedded = x0;
 				break;
 			}
-			c = slots[i].hi + 1;
+			c = one.hi + 1;
+			if (ART_IS_NODE(one.r))
+				break;
 		}
-		if (went)
+		if (went && i == ns)
 			return true;
 		if (!*w->ok)
 			return true;

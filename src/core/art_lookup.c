@@ -25,6 +25,7 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			art_ref		ref = art_slot_get(s, &P, key, &at);
 			ax_word    *w;
 
+			AX_POINT("art.contains.after_child_read");
 			if (!art_valid(&P.g))
 				break;
 			if (ref == 0 || ART_TAG(ref) == ART_EMBED)
@@ -36,6 +37,8 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				&((art_hdr *) ART_PTR(ref))->word;
 			if (ART_TAG(ref) == ART_LEAF)
 				art_prefetch_leaf(ref);
+			else
+				art_prefetch_node(ref, key, len, P.hdr ? P.d + 1 : 0);
 			x = art_open(cx, &N, w, pess);
 			if (x == AX_BUSY)
 			{
@@ -44,6 +47,7 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			}
 			if (x != AX_OK)
 				break;
+			AX_POINT("art.contains.after_child_version");
 			if (!art_valid(&P.g))
 			{
 				art_close(cx, &N, false);
@@ -53,8 +57,10 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			{
 				uint32_t	d = P.hdr ? P.d : 0;
 				bool		there = art_leaf_find(ART_PTR(ref), key + d, len - d, fp) >= 0;
-				bool		ok = art_valid(&N);
+				bool		ok;
 
+				AX_POINT("art.contains.leaf_read");
+				ok = art_valid(&N);
 				art_close(cx, &N, false);
 				if (!ok)
 					break;
@@ -115,6 +121,8 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				art_hdr    *h = ART_PTR(ref);
 				uint32_t	plen;
 
+				art_prefetch_node(ref, prefix, len, d);
+				AX_POINT("art.lookup.after_child_read");
 				nv = ax_word_read(&h->word);
 				if (ax_unlikely(nv & (AX_LOCKED | AX_OBSOLETE)))
 				{
@@ -122,6 +130,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 					v = nv;
 					goto locked;
 				}
+				AX_POINT("art.lookup.after_child_version");
 				if (ax_unlikely(!ax_word_valid(w, v)))
 					break;
 				w = &h->word;
@@ -142,6 +151,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 					continue;
 				if (ref == 0)
 				{
+					AX_POINT("art.lookup.absent");
 					if (ax_unlikely(!ax_word_valid(w, v)))
 						break;
 					return AX_OK;
@@ -175,6 +185,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				uint32_t	rest = len - d;
 
 				art_prefetch_leaf(ref);
+				AX_POINT("art.lookup.after_child_read");
 				nv = ax_word_read(&l->word);
 				if (ax_unlikely(nv & (AX_LOCKED | AX_OBSOLETE)))
 				{
@@ -182,6 +193,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 					v = nv;
 					goto locked;
 				}
+				AX_POINT("art.lookup.after_child_version");
 				if (ax_unlikely(!ax_word_valid(w, v)))
 					break;
 				m = ld(&l->live);
@@ -221,6 +233,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						k++;
 					}
 				}
+				AX_POINT("art.lookup.leaf_read");
 				if (ax_unlikely(!ax_word_valid(&l->word, nv)))
 					break;
 				if (k > max)

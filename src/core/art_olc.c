@@ -355,6 +355,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				*again = true;
 				if (x != AX_OK)
 					return AX_OK;
+				AX_POINT("art.widen.before_lock");
 				if (!art_lock3(cx, &P->g, &L, NULL))
 					return AX_OK;
 				bc = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at + 1) : art_n16_sep((art_n16 *) h, at + 1);
@@ -387,6 +388,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				/* the range only grows over bytes nobody covers: no need to
 				 * latch the leaf (see the head of the file) */
 				*again = true;
+				AX_POINT("art.widen.before_lock");
 				if (!art_lock3(cx, &P->g, NULL, NULL))
 					return AX_OK;
 				for (int x = lo; x <= hi; x++)
@@ -527,7 +529,8 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				P = {.hdr = NULL};
 	art_guard	N;
 	art_ref		ref;
-	uint32_t	d = 0;
+	uint32_t	d = 0,
+				level = 0;
 	int			at;
 	ax_status	x;
 
@@ -562,6 +565,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 					x = AX_NOMEM;
 					goto out;
 				}
+				AX_POINT("art.root.before_lock");
 				if (!art_lock3(cx, &P.g, NULL, NULL))
 				{
 					art_free_private(cx, s, r);
@@ -642,6 +646,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				x = AX_NOMEM;
 				goto out;
 			}
+			AX_POINT("art.embed.before_lock");
 			if (!art_lock3(cx, &P.g, NULL, NULL))
 			{
 				art_free_private(cx, s, r);
@@ -659,6 +664,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			art_hdr    *h = ART_PTR(ref);
 			uint32_t	m;
 
+			art_prefetch_node(ref, key, len, P.hdr ? P.d + 1 : 0);
 			x = art_open(cx, &N, &h->word, pess);
 			if (x != AX_OK)
 				goto stale;
@@ -682,6 +688,9 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			P.g = N;
 			P.hdr = h;
 			P.d = d + m;
+			/* a hint for the planner: the longest path met */
+			if (ax_unlikely(++level > ld(&s->height)))
+				st(&s->height, level);
 		}
 	}
 

@@ -41,6 +41,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 	for (;;)
 	{
 		ref = art_slot_get(s, &P, key, &at);
+		AX_POINT("art.remove.after_child_read");
 		if (!art_valid(&P.g))
 			goto over;
 		x = AX_NOTFOUND;
@@ -50,6 +51,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 		{
 			if (ART_EMBED_TID(ref) != art_tid_at(key + len))
 				goto out;
+			AX_POINT("art.remove.before_lock");
 			if (!art_lock(cx, &P.g))
 				goto over;
 			art_node_del(P.hdr, key[P.d]);
@@ -74,6 +76,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				art_close(cx, &N, false);
 				goto over;
 			}
+			AX_POINT("art.remove.after_child_version");
 			i = art_leaf_find(l, key + d, len - d, fp);
 			left = __builtin_popcount(ld(&l->live)) - 1;
 			if (!art_valid(&N))
@@ -84,6 +87,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				x = AX_NOTFOUND;
 				goto out;
 			}
+			AX_POINT("art.remove.before_lock");
 			if (left > 0 && (left * 4 > l->cap || l->cap <= 4))
 			{
 				if (!art_lock(cx, &N))
@@ -149,6 +153,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			art_hdr    *h = ART_PTR(ref);
 			uint32_t	d = P.hdr ? P.d + 1 : 0;
 
+			art_prefetch_node(ref, key, len, d);
 			x = art_open(cx, &N, &h->word, pess);
 			if (x != AX_OK)
 				goto stale;
@@ -339,11 +344,13 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	}
 	if (!N.hdr)
 		goto out;
+	AX_POINT("art.tidy.before_look");
 	n = ld(&N.hdr->count);
 	if (!art_valid(&N.g))
 		goto over;
 	if (n == 0)
 	{
+		AX_POINT("art.empty.before_lock");
 		if (!art_lock3(cx, &P.g, &N.g, NULL))
 			goto over;
 		if (P.hdr)
@@ -367,6 +374,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		if (!r)
 			goto stale;
 		node = ART_IS_NODE(r);
+		AX_POINT("art.collapse.before_lock");
 		if (!art_lock3(cx, &P.g, &N.g, C.w ? &C : NULL))
 		{
 			art_free_private(cx, s, r);
@@ -401,6 +409,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 
 		if (!h)
 			goto out;
+		AX_POINT("art.shrink.before_lock");
 		if (!art_lock3(cx, &P.g, &N.g, NULL))
 		{
 			art_node_unalloc(cx, s, h);

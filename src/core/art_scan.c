@@ -275,6 +275,7 @@ do_leaf(scan *sc, art_ref ref, uint32_t d)
 	}
 	if (last)
 		art_copy_out(sc->path + d, last, lastlen);
+	AX_POINT("art.scan.leaf_read");
 	{
 		bool		ok = art_valid(&g);
 
@@ -328,6 +329,7 @@ do_embed(scan *sc, frame *f, art_ref ref, uint8_t byte)
 	}
 	if (b->n == b->max)
 		return S_FULL;
+	AX_POINT("art.scan.embedded");
 	if (!art_valid(&f->g))
 		return S_LOST;
 	if (!emit(sc, len, tid))
@@ -438,6 +440,7 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 	x = art_open(sc->cx, &g, &h->word, sc->pess);
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
+	AX_POINT("art.scan.node_version");
 	if (sc->sp && !art_valid(&sc->stack[sc->sp - 1].g))
 	{
 		art_close(sc->cx, &g, false);
@@ -511,6 +514,8 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 		found = settle(sc, f, back ? 255 : 0, 0, byte);
 	if (!art_valid(&f->g))
 		return S_LOST;
+	if (!found)
+		f->cur = back ? -1 : 256;	/* all of it is on the other side */
 	return found ? S_GO : S_SKIP;
 }
 
@@ -573,6 +578,7 @@ run(scan *sc)
 			return r;
 		/* advance in the top frame, or in the one below it */
 		f = &sc->stack[sc->sp - 1];
+		AX_POINT("art.scan.advance");
 		if (!art_valid(&f->g))
 			return S_LOST;
 		bound = false;

@@ -7,7 +7,8 @@
 
 #define RECLAIM_OBJS	64		/* retired since the last look */
 #define RECLAIM_BYTES	65536
-#define NOMEM_TRIES		4
+#define NOMEM_EPOCHS	6
+#define NOMEM_NAPS		10		/* of a millisecond, then AX_BUSY */
 
 static inline uint64_t
 pages_for(uint64_t bytes)
@@ -161,17 +162,44 @@ ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max)
 }
 
 /*
- * No memory: is it worth another try, after housekeeping?  What is retired,
- * here or in an idle process's list, may do.
+ * No memory: AX_OK when it is worth another try, AX_BUSY when it will be in a
+ * moment, AX_NOMEM when there really is none.
+ *
+ * With more processes than processors those inside an epoch may be off the
+ * processor for many milliseconds, and all that is retired meanwhile waits for
+ * them.  So memory has run out only when it still has after everything that
+ * was retired at the first failure has expired: two advances, and some more
+ * for the others who try at the same time.
  */
-static bool
+static ax_status
 try_for_memory(ax_ctx *cx, int *tries)
 {
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	e = atomic_load(ax_global_epoch(b->area));
+	uint64_t	freed;
 	bool		pending;
 
-	if ((*tries)++ >= NOMEM_TRIES)
-		return false;
-	return ax_housekeep(cx, &pending) > 0 || pending;
+	if (b->nomem_epoch == 0)
+		b->nomem_epoch = e;
+	freed = ax_housekeep(cx, &pending);
+	if ((!freed && !pending) || e >= b->nomem_epoch + NOMEM_EPOCHS)
+	{
+		b->nomem_epoch = 0;
+		return AX_NOMEM;
+	}
+	if (!freed)
+	{
+		uint32_t	nobody = 0;
+
+		if ((*tries)++ == NOMEM_NAPS)
+			return AX_BUSY;
+		if (b->port->wait_begin)
+			b->port->wait_begin();
+		b->port->park(&nobody, 0, 1000);
+		if (b->port->wait_end)
+			b->port->wait_end();
+	}
+	return AX_OK;
 }
 
 /* ---- trees -------------------------------------------------------------------- */
@@ -241,8 +269,9 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 	AX_ENSURE(ax_body(cx), e && atomic_load(&t->store) == NULL);
 	g = atomic_fetch_add(&a->next_gen, 1);
 	while ((st = ax_store_new(cx, t, g, e, max_bytes)) == NULL)
-		if (!try_for_memory(cx, &tries))
+		if (try_for_memory(cx, &tries) != AX_OK)
 			return AX_NOMEM;
+	ax_body(cx)->nomem_epoch = 0;
 	atomic_store(&t->gen, g);
 	atomic_store_explicit(&t->store, st, memory_order_release);
 	*gen = g;
@@ -287,7 +316,13 @@ again(ax_ctx *cx, ax_status *r, int *tries)
 	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
 	if (*r == AX_BUSY && limbo_short)
 		ax_poll(cx);			/* room for retire records, next time */
-	if (*r != AX_NOMEM || injected)
+	if (*r != AX_NOMEM)
+	{
+		if (*r != AX_BUSY)
+			b->nomem_epoch = 0;
+		return false;
+	}
+	if (injected)
 		return false;
 	if (busy)
 	{
@@ -295,7 +330,8 @@ again(ax_ctx *cx, ax_status *r, int *tries)
 		*r = AX_BUSY;
 		return false;
 	}
-	return try_for_memory(cx, tries);
+	*r = try_for_memory(cx, tries);
+	return *r == AX_OK;
 }
 
 /*
@@ -313,7 +349,7 @@ finish(ax_ctx *cx, ax_status *r, int *tries)
 	if (ax_unlikely(b->retired_since >= RECLAIM_OBJS ||
 					b->retired_bytes_since >= RECLAIM_BYTES))
 		ax_reclaim(cx);
-	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY))
+	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY || b->nomem_epoch))
 		return again(cx, r, tries);
 	return false;
 }
@@ -361,10 +397,14 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 {
 	ax_store   *st;
 	ax_status	r;
-	int			tries = NOMEM_TRIES - 1;	/* dear, so once more only */
+	int			tries = 0;
+	int			loads = 0;
 
 	do
 	{
+		/* dear, so only once more */
+		if (loads++ == 2)
+			return AX_NOMEM;
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;

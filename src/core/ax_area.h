@@ -31,6 +31,8 @@ typedef struct ax_run
 	struct ax_run *prev;
 	uint32_t	pages;
 	uint32_t	dirty;			/* pages used since they were last discarded */
+	uint64_t	dirty_lo;		/* they lie in these pages */
+	uint64_t	dirty_hi;
 } ax_run;
 
 /* At the start of every span; objects follow. */
@@ -118,7 +120,7 @@ struct ax_area
 	uint64_t	used_pages;		/* owned by stores */
 	uint64_t	brk;			/* pages from here on are free, in no list */
 	uint64_t	top_end;		/* pages from here on are untouched, or discarded */
-	uint64_t	top_dirty;		/* between brk and top_end, at most */
+	uint64_t	top_dirty;		/* between brk and top_end, at most so many */
 	uint64_t	touched;		/* high-water mark */
 	uint32_t	bin_mask;
 	ax_run	   *bins[AX_BINS];

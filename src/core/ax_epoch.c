@@ -27,15 +27,32 @@
  */
 #include "ax_area.h"
 
-#define ADVANCE_OBJS	64		/* retire so much, then try to advance */
-#define ADVANCE_BYTES	65536
 #define RECLAIM_BATCH	512		/* records reclaimed in one epoch */
+#define BACKLOG_BYTES	(512 * 1024)	/* own backlog that asks for giving way */
 
 _Atomic uint64_t *
 ax_global_epoch(ax_area *area)
 {
 	return &area->epoch;
 }
+
+/*
+ * Test builds can put another, well-tried reclaimer in the place of the slots'
+ * announcements, for the threads of one process: the epoch moves when liburcu
+ * says that every thread has been outside since.
+ */
+#ifdef AX_RECLAIM_QSBR
+#include <urcu-qsbr.h>
+#define RECLAIM_ATTACH() (urcu_qsbr_register_thread(), urcu_qsbr_thread_offline())
+#define RECLAIM_DETACH() urcu_qsbr_unregister_thread()
+#define RECLAIM_ENTER() urcu_qsbr_thread_online()
+#define RECLAIM_LEAVE() urcu_qsbr_thread_offline()
+#else
+#define RECLAIM_ATTACH() ((void) 0)
+#define RECLAIM_DETACH() ((void) 0)
+#define RECLAIM_ENTER() ((void) 0)
+#define RECLAIM_LEAVE() ((void) 0)
+#endif
 
 /* ---- enter, leave, advance ---------------------------------------------------- */
 
@@ -50,6 +67,7 @@ ax_epoch_enter(ax_ctx *cx)
 
 	AX_ASSERT(b, !b->in_epoch && b->latches == 0);
 	b->in_epoch = true;
+	RECLAIM_ENTER();
 	AX_POINT("epoch:loaded");
 	atomic_exchange_explicit(&b->slot->epoch, e, memory_order_seq_cst);
 	ax_fence_after_rmw();
@@ -97,6 +115,7 @@ ax_leave(ax_ctx *cx)
 	AX_ASSERT(b, b->in_epoch && b->latches == 0);
 	b->cur = NULL;
 	b->in_epoch = false;
+	RECLAIM_LEAVE();
 	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
 	if (b->limbo)
 	{
@@ -123,6 +142,12 @@ try_advance(ax_area *a)
 	ax_fence_after_rmw();
 	e = atomic_load_explicit(&a->epoch, memory_order_acquire);
 	high = atomic_load_explicit(&a->slots_high, memory_order_acquire);
+#ifdef AX_RECLAIM_QSBR
+	high = 0;					/* the slots are not asked */
+	ok = !urcu_qsbr_read_ongoing();
+	if (ok)
+		urcu_qsbr_synchronize_rcu();
+#endif
 	for (int i = 0; i < high && ok; i++)
 	{
 		/* acquire: what a reader did before it left happened before reuse */
@@ -392,7 +417,17 @@ ax_reclaim(ax_ctx *cx)
 
 	b->retired_since = 0;
 	b->retired_bytes_since = 0;
-	try_advance(b->area);
+	if (!try_advance(b->area) &&
+		atomic_load_explicit(&b->slot->added_bytes, memory_order_relaxed) -
+		atomic_load_explicit(&b->slot->removed_bytes, memory_order_relaxed) > BACKLOG_BYTES)
+	{
+		/*
+		 * Somebody inside holds the epoch back, most likely since it lost
+		 * the processor there.  We are outside: let it have ours.
+		 */
+		b->port->yield();
+		try_advance(b->area);
+	}
 	slot_reclaim(cx, b->slot, max);
 }
 
@@ -448,6 +483,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	b->spins = calibrate(port);
 	b->rng = ((uint64_t) slot + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
+	RECLAIM_ATTACH();
 
 	/* a predecessor that died may have left its announcement */
 	atomic_store(&s->epoch, 0);
@@ -528,6 +564,7 @@ ax_detach(ax_ctx *cx)
 	while (b->spare)
 		ax_pages_give(cx, spare_pop(b), 1, AX_OVERHEAD, 0);
 	atomic_store(&s->pid, 0);
+	RECLAIM_DETACH();
 	b->slot = NULL;
 }
 

@@ -86,6 +86,7 @@ typedef struct ax_ctx_body
 	ax_limbo   *limbo;			/* the slot's retire list while this call has it */
 	ax_limbo   *spare;			/* empty chunks */
 	uint32_t	nspare;
+	uint64_t	nomem_epoch;	/* epoch when memory first ran out; 0: has not */
 	uint64_t	rng;
 	/* test hook: the n-th allocation from now fails (0: never) */
 	uint64_t	fail_alloc_at;

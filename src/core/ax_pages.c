@@ -10,8 +10,9 @@
  * the indexes grow.
  *
  * Memory goes back to the kernel when a coalesced run has gathered a mebibyte
- * of pages that were used since they were last given back.  The run is out of
- * the lists during the system call, which therefore needs no latch; area->
+ * of pages that were used since they were last given back; only the part that
+ * they lie in, for the call looks at every page of its range in every process.
+ * The run is out of the lists during the system call, which therefore needs no latch; area->
  * freeing tells allocators that the shortage they see may be over in a moment.
  */
 #include "ax_area.h"
@@ -51,7 +52,8 @@ page_of(ax_area *a, const void *p)
 }
 
 static void
-run_insert(ax_area *a, uint64_t pg, uint64_t len, uint64_t dirty)
+run_insert(ax_area *a, uint64_t pg, uint64_t len, uint64_t dirty,
+		   uint64_t lo, uint64_t hi)
 {
 	ax_run	   *r = run_at(a, pg);
 	int			bin = bin_of(len);
@@ -59,6 +61,8 @@ run_insert(ax_area *a, uint64_t pg, uint64_t len, uint64_t dirty)
 	AX_UNPOISON(r, sizeof(ax_run));
 	r->pages = (uint32_t) len;
 	r->dirty = (uint32_t) (dirty < len ? dirty : len);
+	r->dirty_lo = lo;
+	r->dirty_hi = hi;
 	r->prev = NULL;
 	r->next = a->bins[bin];
 	if (r->next)
@@ -127,14 +131,17 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 	if (r)
 	{
 		uint64_t	len = r->pages;
-		uint64_t	dirty = r->dirty;
 
 		pg = page_of(a, r);
 		run_remove(a, r);
-
-		/* which of the pages are the dirty ones is not known: the first */
 		if (len > pages)
-			run_insert(a, pg + pages, len - pages, dirty > pages ? dirty - pages : 0);
+		{
+			uint64_t	at = pg + pages;
+			uint64_t	lo = r->dirty_lo > at ? r->dirty_lo : at;
+			uint64_t	hi = r->dirty_hi > lo ? r->dirty_hi : lo;
+
+			run_insert(a, at, len - pages, r->dirty < hi - lo ? r->dirty : hi - lo, lo, hi);
+		}
 	}
 	else if (a->npages - a->brk >= pages)
 	{
@@ -167,6 +174,22 @@ out:
 	return run_at(a, pg);
 }
 
+/* Take a free neighbour out of its list to join it; returns its length. */
+static uint64_t
+absorb(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
+{
+	run_remove(a, r);
+	if (r->dirty)
+	{
+		if (*dirty == 0 || r->dirty_lo < *lo)
+			*lo = r->dirty_lo;
+		if (*dirty == 0 || r->dirty_hi > *hi)
+			*hi = r->dirty_hi;
+		*dirty += r->dirty;
+	}
+	return r->pages;
+}
+
 /* The counterpart: cls and objs as they were given to ax_pages_take. */
 void
 ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
@@ -175,6 +198,8 @@ ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 	uint64_t	pg = page_of(a, run);
 	uint64_t	len = pages;
 	uint64_t	dirty = pages;
+	uint64_t	lo = pg;		/* the dirty ones lie between these */
+	uint64_t	hi = pg + pages;
 
 	AX_ENSURE(ax_body(cx), pg >= a->first_page && pg + len <= a->npages &&
 			  map_get(a, pg) == 0 && map_get(a, pg + len - 1) == len - 1);
@@ -193,52 +218,43 @@ ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 	{
 		uint32_t	m = map_get(a, pg - 1);
 		bool		top;
-		bool		discard;
 
 		/* a run stays below 2^30 pages, so that a tag can hold its length */
 		if ((m & AX_MAP_FREE) && len + (m & AX_MAP_LEN) <= AX_MAP_LEN)
 		{
-			ax_run	   *r = run_at(a, pg - (m & AX_MAP_LEN));
-
-			run_remove(a, r);
-			pg -= r->pages;
-			len += r->pages;
-			dirty += r->dirty;
+			pg -= m & AX_MAP_LEN;
+			len += absorb(a, run_at(a, pg), &dirty, &lo, &hi);
 		}
 		if (pg + len < a->brk)
 		{
 			m = map_get(a, pg + len);
 			if ((m & AX_MAP_FREE) && len + (m & AX_MAP_LEN) <= AX_MAP_LEN)
-			{
-				ax_run	   *r = run_at(a, pg + len);
-
-				run_remove(a, r);
-				len += r->pages;
-				dirty += r->dirty;
-			}
+				len += absorb(a, run_at(a, pg + len), &dirty, &lo, &hi);
 		}
 		top = pg + len == a->brk;
-		if (top)
+		if (top && a->top_dirty)
+		{
+			/* what was used of the pages behind goes along */
+			if (dirty == 0)
+				lo = a->brk;
 			dirty += a->top_dirty;
-		discard = dirty >= AX_DISCARD_PAGES;
-		if (discard && top)
-		{
-			/* the used part of what lies behind goes along */
-			len = a->top_end - pg;
-			if (len > AX_MAP_LEN)
-				len = AX_MAP_LEN;
-			a->brk = pg + len;
-			a->top_dirty = 0;
+			hi = a->top_end - pg <= AX_MAP_LEN ? a->top_end : pg + AX_MAP_LEN;
 		}
-		if (discard)
+		if (dirty >= AX_DISCARD_PAGES && dirty >= (hi - lo) / 4)
 		{
+			if (top && hi > a->brk)
+			{
+				len = hi - pg;
+				a->brk = hi;
+				a->top_dirty = 0;
+			}
 			/* out of the lists: to the neighbours it looks like a used run */
 			map_set(a, pg, 0);
 			map_set(a, pg + len - 1, 0);
 			atomic_fetch_add(&a->freeing, 1);
 			ax_word_unlock(cx, &a->page_latch, false);
 			if (ax_body(cx)->port->discard)
-				ax_body(cx)->port->discard(run_at(a, pg), (size_t) len << AX_PAGE_SHIFT);
+				ax_body(cx)->port->discard(run_at(a, lo), (size_t) (hi - lo) << AX_PAGE_SHIFT);
 			ax_latch_arena(cx, &a->page_latch, 0);
 			atomic_fetch_sub(&a->freeing, 1);
 			dirty = 0;
@@ -252,7 +268,7 @@ ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 				a->top_end = pg;
 		}
 		else
-			run_insert(a, pg, len, dirty);
+			run_insert(a, pg, len, dirty, lo, hi);
 		break;
 	}
 	ax_word_unlock(cx, &a->page_latch, false);

@@ -16,9 +16,11 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
+#include "storage/lock.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -75,6 +77,7 @@ run_at_commit(const ArtPending *p)
 			art_drop_locator(p->indexoid, &p->loc, true);
 			break;
 		case ART_PEND_DROP_INDEX:
+		case ART_PEND_DROP_CONCURRENTLY:
 			art_drop_index(p->db, p->indexoid, true);
 			break;
 		case ART_PEND_DROP_DATABASE:
@@ -99,6 +102,7 @@ run_at_abort(const ArtPending *p)
 			break;
 		case ART_PEND_DROP:
 		case ART_PEND_DROP_INDEX:
+		case ART_PEND_DROP_CONCURRENTLY:
 		case ART_PEND_DROP_DATABASE:
 			break;
 	}
@@ -123,6 +127,7 @@ run_at_prepare(const ArtPending *p)
 			art_drop_locator(p->indexoid, &p->loc, false);
 			break;
 		case ART_PEND_DROP_INDEX:
+		case ART_PEND_DROP_CONCURRENTLY:
 			art_drop_index(p->db, p->indexoid, false);
 			break;
 		case ART_PEND_DROP_DATABASE:
@@ -131,14 +136,40 @@ run_at_prepare(const ArtPending *p)
 	}
 }
 
+/*
+ * DROP INDEX CONCURRENTLY tells us first and then commits twice, while others
+ * still use the index.  Before the commit that matters it locks the index as
+ * any other DROP does.
+ */
+static bool
+not_yet(const ArtPending *p)
+{
+	LOCKTAG		tag;
+
+	if (p->kind != ART_PEND_DROP_CONCURRENTLY)
+		return false;
+	SET_LOCKTAG_RELATION(tag, p->db, p->indexoid);
+	return !ART_LOCK_HELD(&tag, AccessExclusiveLock);
+}
+
 static void
 run_all(void (*run) (const ArtPending *))
 {
-	while (pending)
-	{
-		ArtPending *p = pending;
+	ArtPending *todo = pending;
 
-		pending = p->next;
+	pending = NULL;
+	while (todo)
+	{
+		ArtPending *p = todo;
+
+		todo = p->next;
+		if (run == run_at_commit && not_yet(p))
+		{
+			p->next = pending;
+			p->subid = TopSubTransactionId;
+			pending = p;
+			continue;
+		}
 		run(p);
 		pfree(p);
 	}
@@ -255,15 +286,23 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 
 	if (classId == RelationRelationId && access == OAT_DROP && subId == 0)
 	{
-		LWLock	   *lock = art_partition(MyDatabaseId, objectId);
-		bool		found = false;
+		ObjectAccessDrop *drop = (ObjectAccessDrop *) arg;
+		bool		concurrently = drop &&
+			(drop->dropflags & PERFORM_DELETION_CONCURRENTLY) != 0;
+		bool		found = concurrently;	/* others may still make one */
 
-		LWLockAcquire(lock, LW_SHARED);
-		for (ArtEntry *e = art_chain(MyDatabaseId, objectId); e && !found; e = e->next)
-			found = e->indexoid == objectId && e->loc.db == MyDatabaseId;
-		LWLockRelease(lock);
+		if (!found)
+		{
+			LWLock	   *lock = art_partition(MyDatabaseId, objectId);
+
+			LWLockAcquire(lock, LW_SHARED);
+			for (ArtEntry *e = art_chain(MyDatabaseId, objectId); e && !found; e = e->next)
+				found = e->indexoid == objectId && e->loc.db == MyDatabaseId;
+			LWLockRelease(lock);
+		}
 		if (found)
-			art_pending_add(art_pending_prepare(), ART_PEND_DROP_INDEX,
+			art_pending_add(art_pending_prepare(),
+							concurrently ? ART_PEND_DROP_CONCURRENTLY : ART_PEND_DROP_INDEX,
 							MyDatabaseId, objectId, NULL,
 							GetCurrentSubTransactionId());
 	}

@@ -139,6 +139,7 @@ typedef enum ArtPendingKind
 	ART_PEND_RESET,				/* abort: made absent, the entry stays */
 	ART_PEND_DROP,				/* commit: this structure goes */
 	ART_PEND_DROP_INDEX,		/* commit: every structure of the index goes */
+	ART_PEND_DROP_CONCURRENTLY, /* the same, at the last of several commits */
 	ART_PEND_DROP_DATABASE		/* commit: every structure of the database */
 } ArtPendingKind;
 

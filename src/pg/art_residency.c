@@ -502,6 +502,8 @@ build_from_heap(Relation heap, Relation index, ArtEntry *e, uint64 gen)
 	{
 		pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX,
 									  RelationGetRelid(heap));
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_COMMAND,
+									 PROGRESS_CREATEIDX_COMMAND_CREATE);
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID,
 									 RelationGetRelid(index));
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE,
@@ -754,14 +756,21 @@ art_ensure_ready(Relation index)
 /*
  * Not preloaded, an index that was there before may be rewritten, and stays
  * absent; a new one is refused.  What ALTER TABLE makes anew was there before,
- * and pg_upgrade must be able to restore a dump.
+ * and pg_upgrade must be able to restore a dump.  CONCURRENTLY builds in its
+ * second transaction, an index that is not ready for inserts yet.
  */
 static bool
 may_stay_absent(Relation index)
 {
-	if (IsBinaryUpgrade || index->rd_createSubid == InvalidSubTransactionId)
+	CommandTag	tag = ActivePortal ? ActivePortal->commandTag : CMDTAG_UNKNOWN;
+
+	if (IsBinaryUpgrade)
 		return true;
-	return ActivePortal != NULL && ActivePortal->commandTag == CMDTAG_ALTER_TABLE;
+	if (index->rd_createSubid != InvalidSubTransactionId)
+		return tag == CMDTAG_ALTER_TABLE;
+	if (!index->rd_index->indisready)
+		return tag == CMDTAG_REINDEX;
+	return true;
 }
 
 /*

@@ -16,6 +16,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 static int	ntests;
 static int	nfailed;
@@ -109,6 +112,10 @@ tap_area(size_t size, int nslots, size_t reserve)
 void
 tap_unmap(void *p, size_t size)
 {
+#ifdef __SANITIZE_ADDRESS__
+	/* the core's poison would outlive the mapping */
+	__asan_unpoison_memory_region(p, size);
+#endif
 	munmap(p, size);
 }
 

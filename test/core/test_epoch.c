@@ -390,6 +390,24 @@ fill(_Atomic uint64_t *p, uint64_t words, uint64_t gen)
 		atomic_store_explicit(&p[i], i == 1 ? gen : MARK | words, memory_order_relaxed);
 }
 
+/*
+ * A cell's value: the object and the low 22 bits of its generation, since it
+ * may outlive the generation, whose memory is then gone.
+ */
+static void *
+tagged(void *p, uint64_t gen)
+{
+	return (void *) ((uintptr_t) p | (gen & 63) | (gen >> 6 & 0xFFFF) << 48);
+}
+
+static _Atomic uint64_t *
+untagged(void *v, uint64_t gen)
+{
+	void	   *p = (void *) ((uintptr_t) v & UINT64_C(0x0000FFFFFFFFFFC0));
+
+	return v && v == tagged(p, gen) ? p : NULL;
+}
+
 static bool
 intact(_Atomic uint64_t *p, uint64_t gen)
 {
@@ -409,6 +427,7 @@ torture(void *arg, int who)
 {
 	ax_ctx		cx;
 	uint64_t	rng = (uint64_t) who * 7919 + 1;
+	int			failed = 0;
 
 	ax_attach(&cx, area, who, 1000 + who, &ax_port_default);
 	for (uint64_t n = 0; n < wd->rounds; n++)
@@ -447,15 +466,11 @@ torture(void *arg, int who)
 			continue;
 		if (what < 60)
 		{
-			_Atomic uint64_t *p = atomic_load_explicit(&wd->cell[ti][ci], memory_order_acquire);
+			_Atomic uint64_t *p = untagged((void *) atomic_load_explicit(&wd->cell[ti][ci],
+																		 memory_order_acquire), gen);
 
-			/*
-			 * A cell may hold an object of an older generation, whose memory
-			 * is gone: the tag bit pattern in the pointer says which.
-			 */
-			if (p && ((uintptr_t) p & 63) == (gen & 63))
+			if (p)
 			{
-				p = (void *) ((uintptr_t) p & ~(uintptr_t) 63);
 				for (int k = 0; k < 3; k++)
 				{
 					if (!intact(p, gen))
@@ -467,7 +482,7 @@ torture(void *arg, int who)
 		}
 		else
 		{
-			uint32_t	size = 16 + (uint32_t) (tap_rand(&rng) % (OBJ_MAX - 16));
+			uint32_t	size = 16 + (uint32_t) (tap_rand(&rng) % (OBJ_MAX - 16)) / 8 * 8;
 			uint64_t	words = size / 8;
 			_Atomic uint64_t *p;
 			_Atomic uint64_t *old;
@@ -482,15 +497,22 @@ torture(void *arg, int who)
 			p = ax_alloc(&cx, st, size, false);
 			if (!p)
 			{
-				atomic_fetch_add(&wd->nomem, 1);
+				/* as the dispatch does: see try_for_memory */
 				ax_leave(&cx);
+				ax_poll(&cx);
+				sched_yield();
+				if (++failed > 2000)
+				{
+					atomic_fetch_add(&wd->nomem, 1);
+					break;
+				}
 				continue;
 			}
+			failed = 0;
 			fill(p, words, gen);
-			old = atomic_exchange(&wd->cell[ti][ci], (void *) ((uintptr_t) p | (gen & 63)));
-			if (old && ((uintptr_t) old & 63) == (gen & 63))
+			old = untagged((void *) atomic_exchange(&wd->cell[ti][ci], tagged((void *) p, gen)), gen);
+			if (old)
 			{
-				old = (void *) ((uintptr_t) old & ~(uintptr_t) 63);
 				size = (uint32_t) (atomic_load_explicit(&old[0], memory_order_relaxed) & 0xFFFF) * 8;
 				ax_retire(&cx, st, (void *) old, size);
 				atomic_fetch_add_explicit(&wd->retired, 1, memory_order_relaxed);
@@ -572,6 +594,8 @@ main(void)
 #ifdef AX_ASAN
 	ax_poisoning = false;		/* each process has its own shadow memory */
 #endif
+	tap_unmap(area, AREA);
+	area = tap_area(AREA, SLOTS, 1 << 20);
 	run_torture("6 processes", 6, true);
 	return tap_done();
 }

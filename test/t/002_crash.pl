@@ -37,8 +37,8 @@ for my $round (1 .. 3)
 		'>', \$out, '2>', \$err);
 	sleep 2;
 	my $pid = $node->safe_psql('postgres',
-		"SELECT pid FROM pg_stat_activity WHERE application_name = 'pgbench' "
-		  . "ORDER BY random() LIMIT 1");
+		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
+		  . "AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
 	like($pid, qr/^\d+$/, "round $round: a writer to kill");
 	kill 'KILL', $pid;
 	$h->finish;

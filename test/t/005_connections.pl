@@ -44,7 +44,8 @@ sub run_connections
 	unlike($err, qr/ERROR|FATAL|PANIC/, "$n connections: no error");
 	ok($ok, "$n connections: all ran");
 	$node->poll_query_until('postgres',
-		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'"
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE "
+		  . "backend_type = 'client backend' AND pid <> pg_backend_pid()"
 	);
 	$node->safe_psql('postgres',
 		'DELETE FROM t WHERE id >= 1000000; VACUUM t');

@@ -1,0 +1,251 @@
+/*
+ * test_oom.c
+ *	  No memory, at every allocation: an operation is done or it is not, and
+ *	  the tree is whole.  Deletion never fails.  A full area goes on serving.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ax_internal.h"
+#include "model.h"
+
+static ax_ctx cx;
+static ax_tree *tree;
+
+/* Insert key i with the n-th allocation failing, for every n. */
+static uint64_t
+insert_failing(model *m, uint64_t i)
+{
+	uint64_t	failed = 0;
+
+	for (uint64_t n = 1;; n++)
+	{
+		ax_status	r;
+
+		ax_body(&cx)->fail_alloc_at = n;
+		r = ax_insert(&cx, tree, m->gen, m->key[i].p, m->key[i].len);
+		if (r == AX_OK)
+		{
+			bool		reached = ax_body(&cx)->fail_alloc_at == 0;
+
+			ax_body(&cx)->fail_alloc_at = 0;
+			m->in[i] = true;
+			m->count++;
+			if (reached)
+				mt_die(m, "insert: says it is done, allocation %llu failed", (unsigned long long) n);
+			return failed;
+		}
+		if (r != AX_NOMEM || ax_body(&cx)->fail_alloc_at != 0)
+			mt_die(m, "insert with allocation %llu failing: status %d", (unsigned long long) n, (int) r);
+		failed++;
+		mt_check(m, "after an insertion that failed");
+		mt_contains(m, i);
+		if (i % 16 == 0)
+			mt_compare_all(m);
+	}
+}
+
+/* Remove key i with the n-th allocation failing: it works all the same. */
+static uint64_t
+remove_failing(model *m, uint64_t i, uint64_t n)
+{
+	bool		reached;
+
+	ax_body(&cx)->fail_alloc_at = n;
+	mt_remove(m, i);
+	reached = ax_body(&cx)->fail_alloc_at == 0;
+	ax_body(&cx)->fail_alloc_at = 0;
+	if (reached)
+		mt_check(m, "after a removal without memory");
+	return reached;
+}
+
+static void
+one_kind(keykind kind)
+{
+	model		m;
+	uint64_t	failed = 0,
+				tight = 0;
+	ax_memory_info before,
+				after;
+
+	ax_memory(&cx, &before);
+	mt_universe(&m, kind, kind == KK_LONG ? tap_scaled(60) : tap_scaled(1500), 11);
+	mt_open(&m, &cx, tree);
+	for (uint64_t x = 0; x < m.n; x++)
+	{
+		uint64_t	i = x * 7919 % m.n;
+
+		if (!m.in[i])
+			failed += insert_failing(&m, i);
+	}
+	mt_compare_all(&m);
+	for (uint64_t x = 0; x < m.n; x++)
+	{
+		uint64_t	i = x * 4801 % m.n;
+
+		if (m.in[i])
+			tight += remove_failing(&m, i, x % 3 + 1);
+	}
+	for (uint64_t i = 0; i < m.n; i++)
+		if (m.in[i])
+			mt_remove(&m, i);
+	mt_check(&m, "after removing all without memory");
+	mt_close(&m);
+
+	/* a load that fails leaves nothing behind */
+	for (uint64_t n = 1;; n += n / 8 + 1)
+	{
+		const uint8_t **k = malloc(m.n * sizeof(*k));
+		uint32_t   *len = malloc(m.n * sizeof(*len));
+		ax_status	r;
+		ax_tree_info ti;
+
+		for (uint64_t i = 0; i < m.n; i++)
+		{
+			k[i] = m.key[i].p;
+			len[i] = m.key[i].len;
+		}
+		mt_open(&m, &cx, tree);
+		ax_body(&cx)->fail_alloc_at = n;
+		r = ax_load(&cx, tree, m.gen, k, len, 0, m.n, 90);
+		free(k);
+		free(len);
+		if (ax_body(&cx)->fail_alloc_at == 0 && kind != KK_NESTED)
+		{
+			if (r != AX_NOMEM)
+				mt_die(&m, "load with allocation %llu failing: status %d", (unsigned long long) n, (int) r);
+			mt_check(&m, "after a load that failed");
+			(void) ax_info(&cx, tree, m.gen, &ti);
+			if (ti.leaves || ti.n4 || ti.n16 || ti.n48 || ti.n256 || ti.embedded)
+				mt_die(&m, "a load that failed left %lld leaves", (long long) ti.leaves);
+			failed++;
+		}
+		else
+		{
+			if (r != AX_OK && kind != KK_NESTED)
+				mt_die(&m, "load: status %d", (int) r);
+			ax_body(&cx)->fail_alloc_at = 0;
+			mt_close(&m);
+			break;
+		}
+		mt_close(&m);
+	}
+	mt_free(&m);
+	(void) tap_quiesce(&cx);
+	ax_memory(&cx, &after);
+	ok(failed > 0, "%s: %llu insertions and loads failed, %llu removals did without memory", keykind_name[kind],
+	   (unsigned long long) failed, (unsigned long long) tight);
+	ok(after.used_bytes == before.used_bytes && after.retired_bytes == 0,
+	   "%s: memory is back", keykind_name[kind]);
+}
+
+/* Fill a small area to the brim; then change what is in it. */
+static void
+full_area(keykind kind, bool capped)
+{
+	static ax_ctx fcx;
+	size_t		size = capped ? (size_t) 64 << 20 : (size_t) 3 << 20;
+	ax_area    *a = tap_area(size, 2, 256 << 10);
+	model		m;
+	ax_tree    *t;
+	uint64_t	full = 0,
+				at_most;
+	ax_memory_info mi;
+	ax_tree_info ti;
+
+	ax_attach(&fcx, a, 0, 1, &ax_port_default);
+	t = ax_tree_alloc(&fcx);
+	mt_universe(&m, kind, kind == KK_LONG ? 2000 : 160000, 5);
+	m.cx = &fcx;
+	m.t = t;
+	if (ax_tree_open(&fcx, t, AX_ART_OLC, capped ? 2 << 20 : 0, &m.gen) != AX_OK)
+		mt_die(&m, "open");
+	/* past the first refusals: small things may still find room */
+	for (uint64_t x = 0; x < m.n && full < 2000; x++)
+	{
+		uint64_t	i = x * 7919 % m.n;
+		ax_status	r;
+
+		if (m.in[i])
+			continue;
+		r = ax_insert(&fcx, t, m.gen, m.key[i].p, m.key[i].len);
+		if (r == AX_OK)
+		{
+			m.in[i] = true;
+			m.count++;
+		}
+		else if (r == AX_NOMEM)
+			full++;
+		else
+			mt_die(&m, "insert: status %d", (int) r);
+	}
+	ok(full > 0, "%s: the %s is full at %llu keys", m.name, capped ? "tree's cap" : "area", (unsigned long long) m.count);
+	at_most = m.count;
+	mt_check(&m, "when full");
+	mt_compare_all(&m);
+	for (uint64_t x = 0; x < m.n; x++)
+	{
+		uint64_t	i = x * 4801 % m.n;
+
+		if (m.in[i] && x % 4)
+			mt_remove(&m, i);
+	}
+	mt_check(&m, "after removals in a full area");
+	mt_compare_all(&m);
+	(void) tap_quiesce(&fcx);
+	for (uint64_t i = 0; i < m.n; i++)
+		if (m.in[i])
+			mt_remove(&m, i);
+	mt_check(&m, "when emptied");
+	(void) tap_quiesce(&fcx);
+
+	/* a span of every class stays: half goes in without a refusal */
+	(void) ax_info(&fcx, t, m.gen, &ti);
+	tap_diag("%s: empty, it keeps %llu bytes", m.name, (unsigned long long) ti.bytes);
+	full = 0;
+	for (uint64_t x = 0; x < m.n && 2 * m.count < at_most; x++)
+	{
+		uint64_t	i = x * 7919 % m.n;
+		ax_status	r = ax_insert(&fcx, t, m.gen, m.key[i].p, m.key[i].len);
+
+		if (r == AX_OK)
+		{
+			m.in[i] = true;
+			m.count++;
+		}
+		else
+			full++;
+	}
+	/* (of long keys there are too few for their many classes) */
+	ok(full == 0 || kind == KK_LONG, "%s: what was given back is used again", m.name);
+	mt_check(&m, "when filled again");
+	mt_close(&m);
+	(void) tap_quiesce(&fcx);
+	ax_memory(&fcx, &mi);
+	ok(mi.used_bytes == 0, "%s: all memory is back, %llu removals had to be tried again", m.name,
+	   (unsigned long long) m.busy);
+	mt_free(&m);
+	ax_detach(&fcx);
+	tap_unmap(a, size);
+}
+
+int
+main(void)
+{
+	ax_area    *a = tap_area((size_t) 256 << 20, 2, 1 << 20);
+
+	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	tree = ax_tree_alloc(&cx);
+	for (int k = 0; k < KK_COUNT; k++)
+		if (k != KK_NESTED)
+			one_kind((keykind) k);
+	full_area(KK_RANDOM8, false);
+	full_area(KK_UUID, true);
+	full_area(KK_SHARED, false);
+	full_area(KK_PAIR, false);
+	full_area(KK_LONG, false);
+	ax_detach(&cx);
+	return tap_done();
+}

@@ -1,0 +1,568 @@
+/*
+ * test_stress.c
+ *	  Many at once on one tree: threads, then processes, then processes of
+ *	  which one is killed.
+ *
+ *	  test_stress [threads|forks|kill ...]
+ *
+ * Environment: SECONDS in all (5), WORKERS (32).
+ *
+ * Every key is permanent (in from the beginning to the end), or owned by one
+ * worker, who knows at any time whether it is in, or shared by all, counted by
+ * who put it in or took it out.  So every look-up and every scan, whatever the
+ * others do, is compared with what must and what must not be there.  In the
+ * end the whole tree is.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/ax_area.h"
+#include "model.h"
+
+#define AREA_BYTES ((size_t) 256 << 20)
+#define MAX_WORKERS 128
+
+typedef struct phase
+{
+	keykind		kind;
+	uint64_t	keys;
+} phase;
+
+static const phase phases[] = {
+	{KK_DENSE, 300}, {KK_SHARED, 100}, {KK_DUPS, 500}, {KK_TWO, 64},
+	{KK_UUID, 50000}, {KK_MIDDLE, 1500}, {KK_DUPS_RANDOM, 20000}, {KK_SHARED, 20000}
+};
+
+/* One key, in shared memory. */
+typedef struct kstate
+{
+	_Atomic int in;				/* shared: insertions minus removals */
+	int			owner;			/* -1: shared, -2: permanent */
+} kstate;
+
+typedef struct world
+{
+	ax_area    *area;
+	ax_tree    *tree;
+	uint64_t	gen;
+	model		m;				/* the universe; not its state */
+	kstate	   *ks;
+	int			workers;
+	bool		same_tids;		/* so only the whole key tells entries apart */
+	uint64_t	until_ns;
+	_Atomic uint64_t *ops;
+} world;
+
+static ax_ctx main_cx;
+
+/*
+ * On few processors threads hardly ever meet: so at the pause points give way
+ * now and then, and sometimes for longer.
+ */
+static void
+jostle(const char *name)
+{
+	static _Thread_local uint64_t rng;
+	uint64_t	r;
+
+	if (rng == 0)
+		rng = ((uint64_t) (uintptr_t) &rng ^ (uint64_t) getpid() << 20) | 1;
+	r = tap_rand(&rng);
+	if (r % 64 == 0)
+		sched_yield();
+	else if (r % 4096 == 1)
+		nanosleep(&(struct timespec) {0, (long) (r >> 32) % 200000}, NULL);
+}
+
+static uint64_t
+now_ns(void)
+{
+	return ax_port_default.now_ns();
+}
+
+static void
+fail(world *w, int me, const char *what, uint64_t i, int status)
+{
+	fprintf(stderr, "# %s, worker %d: %s, key %llu, status %d\n", w->m.name, me, what,
+			(unsigned long long) i, status);
+	fflush(stderr);
+	abort();
+}
+
+static uint64_t
+tid_of(const mkey *k)
+{
+	uint64_t	t = 0;
+
+	for (int i = 0; i < 6; i++)
+		t = t << 8 | k->p[k->len - 6 + (uint32_t) i];
+	return t;
+}
+
+/* Must it be there (1), must it not (0), or may it be (-1)? */
+static int
+expected(world *w, int me, uint64_t i)
+{
+	kstate	   *k = &w->ks[i];
+
+	if (k->owner == -2)
+		return 1;
+	if (k->owner == me)
+		return atomic_load_explicit(&k->in, memory_order_relaxed);
+	return -1;
+}
+
+static void
+change(world *w, ax_ctx *cx, int me, uint64_t i, bool insert)
+{
+	const mkey *k = &w->m.key[i];
+	ax_status	r;
+	int			e = expected(w, me, i);
+
+	do
+	{
+		r = insert ? ax_insert(cx, w->tree, w->gen, k->p, k->len)
+			: ax_remove(cx, w->tree, w->gen, k->p, k->len);
+		if (ax_latches_held(cx))
+			fail(w, me, "a latch is held", i, (int) r);
+	} while (r == AX_BUSY);
+	if (r != AX_OK && r != (insert ? AX_EXISTS : AX_NOTFOUND))
+		fail(w, me, insert ? "insert" : "remove", i, (int) r);
+	if (e >= 0 && (r == AX_OK) != (e != (int) insert))
+		fail(w, me, insert ? "insert of an own key" : "remove of an own key", i, (int) r);
+	if (r == AX_OK)
+		atomic_fetch_add_explicit(&w->ks[i].in, insert ? 1 : -1, memory_order_relaxed);
+}
+
+static void
+look(world *w, ax_ctx *cx, int me, uint64_t i)
+{
+	const mkey *k = &w->m.key[i];
+	uint64_t	tids[40];
+	uint32_t	n;
+	bool		more,
+				there = false;
+	ax_status	r;
+	int			e = expected(w, me, i);
+
+	do
+		r = ax_contains(cx, w->tree, w->gen, k->p, k->len);
+	while (r == AX_BUSY);
+	if ((r != AX_OK && r != AX_NOTFOUND) || (e >= 0 && (r == AX_OK) != (e == 1)))
+		fail(w, me, "contains", i, (int) r);
+	do
+		r = ax_lookup(cx, w->tree, w->gen, k->p, k->len - 6, tids, 40, &n, &more);
+	while (r == AX_BUSY);
+	if (r != AX_OK || n > 40)
+		fail(w, me, "lookup", i, (int) r);
+	for (uint32_t x = 0; x < n; x++)
+	{
+		if (x && tids[x] <= tids[x - 1])
+			fail(w, me, "lookup: TIDs out of order", i, (int) x);
+		there |= tids[x] == tid_of(k);
+	}
+	if (there ? e == 0 : (e == 1 && (!more || (n && tids[n - 1] > tid_of(k)))))
+		fail(w, me, there ? "lookup finds what is not there" : "lookup misses", i, (int) n);
+}
+
+static uint64_t
+find_key(world *w, const uint8_t *p, uint32_t len)
+{
+	mkey		k = {p, len};
+	uint64_t	lo = 0,
+				hi = w->m.n;
+
+	while (lo < hi)
+	{
+		uint64_t	mid = (lo + hi) / 2;
+
+		if (mt_cmp(&w->m.key[mid], &k) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Keys a..z of the universe, both included, one way or the other. */
+static void
+scan(world *w, ax_ctx *cx, int me, uint64_t *rng)
+{
+	static const uint32_t maxes[] = {1, 5, 40, 300};
+	uint64_t	r = tap_rand(rng);
+	bool		back = r & 1,
+				keys = (r & 6) != 0 || w->same_tids;
+	uint32_t	max = maxes[(r >> 4) & 3];
+	uint64_t	a = (r >> 8) % w->m.n;
+	uint64_t	z = a + (max < 40 ? 20 : (r >> 32) % w->m.n) % 3000;
+	uint64_t	tids[300];
+	uint32_t	off[301];
+	uint32_t	room = 64 * w->m.longest > (32u << 10) ? 4 * w->m.longest : 32u << 10;
+	uint8_t    *keybuf = malloc(room),
+			   *last = malloc(2 * w->m.longest + 16),
+			   *from = malloc(w->m.longest + 8);
+	ax_batch	b = {.backward = back, .want_keys = keys, .max = max, .tids = tids,
+		.key_off = off, .keybuf = keybuf, .keybuf_size = room,
+	.lastkey = last, .lastkey_size = 2 * w->m.longest + 16};
+	int64_t		at,
+				stop;
+
+	if (!keybuf || !last || !from)
+		abort();
+	if (z >= w->m.n)
+		z = w->m.n - 1;
+	b.lo = (ax_bound) {w->m.key[a].p, w->m.key[a].len, false};
+	b.hi = (ax_bound) {w->m.key[z].p, w->m.key[z].len, true};
+	at = back ? (int64_t) z : (int64_t) a;
+	stop = back ? (int64_t) a - 1 : (int64_t) z + 1;
+	for (;;)
+	{
+		ax_status	x;
+		uint32_t	k = 0;
+		int64_t		end;
+
+		do
+			x = ax_scan(cx, w->tree, w->gen, &b);
+		while (x == AX_BUSY);
+		if (x != AX_OK || b.n > max || (b.n == 0 && !b.exhausted))
+			fail(w, me, "scan", a, (int) x);
+		/* what this batch has covered */
+		end = stop;
+		if (!b.exhausted)
+		{
+			uint64_t	l = find_key(w, last, b.lastlen);
+
+			if (l >= w->m.n || w->m.key[l].len != b.lastlen || memcmp(w->m.key[l].p, last, b.lastlen) != 0)
+				fail(w, me, "scan: the last key is none of ours", l, (int) b.n);
+			end = (int64_t) l + (back ? -1 : 1);
+		}
+		for (; at != end; at += back ? -1 : 1)
+		{
+			const mkey *q = &w->m.key[at];
+			int			e = expected(w, me, (uint64_t) at);
+			bool		hit = k < b.n && tids[k] == tid_of(q);
+
+			if (keys && hit)
+				hit = off[k + 1] - off[k] == q->len && memcmp(keybuf + off[k], q->p, q->len) == 0;
+			if (hit && e == 0)
+				fail(w, me, back ? "scan back finds what is not there" : "scan finds what is not there",
+					 (uint64_t) at, (int) k);
+			if (!hit && e == 1)
+				fail(w, me, back ? "scan back misses" : "scan misses", (uint64_t) at, (int) k);
+			if (hit)
+				k++;
+		}
+		/* each entry was met on the way: so they are ordered, and distinct */
+		if (k < b.n)
+			fail(w, me, "scan: an entry out of order, or none of ours", (uint64_t) at, (int) k);
+		if (b.exhausted)
+			break;
+		memcpy(from, last, b.lastlen);
+		*(back ? &b.hi : &b.lo) = (ax_bound) {from, b.lastlen, !back};
+	}
+	free(keybuf);
+	free(last);
+	free(from);
+}
+
+static uint64_t
+own_key(world *w, int me, uint64_t r)
+{
+	for (int i = 0; i < 200; i++)
+	{
+		uint64_t	k = (r + (uint64_t) i) % w->m.n;
+
+		if (w->ks[k].owner == me)
+			return k;
+	}
+	return r % w->m.n;
+}
+
+static void
+worker(void *arg, int me)
+{
+	world	   *w = arg;
+	ax_ctx	   *cx = aligned_alloc(64, sizeof(ax_ctx));
+	uint64_t	rng = (uint64_t) (me + 1) * UINT64_C(0x9E3779B97F4A7C15) + w->until_ns;
+	uint64_t	n = 0;
+
+	if (!cx)
+		abort();
+	ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+	while ((n & 15) || now_ns() < w->until_ns)
+	{
+		uint64_t	r = tap_rand(&rng);
+		uint64_t	i = (r >> 20) % w->m.n;
+
+		n++;
+		if ((r & 7) < 3)
+			i = own_key(w, me, i);
+		if (w->ks[i].owner != -1 && w->ks[i].owner != me)
+			look(w, cx, me, i);
+		else
+			switch ((r >> 3) & 15)
+			{
+				case 0:
+				case 1:
+				case 2:
+				case 3:
+				case 4:
+				case 5:
+					change(w, cx, me, i, true);
+					break;
+				case 6:
+				case 7:
+				case 8:
+				case 9:
+				case 10:
+				case 11:
+					change(w, cx, me, i, false);
+					break;
+				case 12:
+					if ((r >> 8) % 4 == 0)
+						scan(w, cx, me, &rng);
+					break;
+				default:
+					look(w, cx, me, i);
+					break;
+			}
+		/* now and then leave for good, and another comes */
+		if (n % 2048 == 0 && me % 4 == 1)
+		{
+			ax_detach(cx);
+			ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+		}
+		if (n % 1024 == 0 && me % 4 == 2)
+			(void) ax_poll(cx);
+		if (n % 4096 == 0 && me == 3)
+		{
+			ax_tree_info ti;
+			bool		good;
+			char		msg[200];
+			ax_status	x = ax_check(cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg));
+
+			if (x != AX_OK || !good)
+			{
+				fprintf(stderr, "# check beside writers: %s\n", msg);
+				fail(w, me, "check", 0, (int) x);
+			}
+		}
+	}
+	ax_detach(cx);
+	free(cx);
+	atomic_fetch_add(w->ops, n);
+}
+
+/* Everything against what it must be, with nobody else there. */
+static void
+verify(world *w)
+{
+	model	   *m = &w->m;
+
+	m->cx = &main_cx;
+	m->t = w->tree;
+	m->gen = w->gen;
+	m->count = 0;
+	for (uint64_t i = 0; i < m->n; i++)
+	{
+		int			in = atomic_load(&w->ks[i].in);
+
+		if (in != 0 && in != 1)
+			mt_die(m, "key %llu was put in %d times more than taken out", (unsigned long long) i, in);
+		m->in[i] = in == 1;
+		m->count += (uint64_t) in;
+	}
+	mt_check(m, "in the end");
+	mt_compare_all(m);
+	for (uint64_t i = 0; i < m->n; i++)
+		mt_contains(m, i);
+}
+
+static void
+world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed)
+{
+	memset(w, 0, sizeof(*w));
+	w->workers = workers;
+	w->area = ax_area_init(mem, AREA_BYTES, MAX_WORKERS + 1, 1 << 20);
+	if (!w->area)
+		abort();
+	mt_universe(&w->m, p->kind, p->keys, seed);
+	w->ks = tap_shared(w->m.n * sizeof(kstate) + 64);
+	w->ops = (void *) &w->ks[w->m.n];
+	w->ops = (void *) (((uintptr_t) w->ops + 7) & ~(uintptr_t) 7);
+	ax_attach(&main_cx, w->area, 0, 999, &ax_port_default);
+	w->tree = ax_tree_alloc(&main_cx);
+	if (!w->tree || ax_tree_open(&main_cx, w->tree, AX_ART_OLC, 0, &w->gen) != AX_OK)
+		abort();
+	w->same_tids = p->kind == KK_TWO || p->kind == KK_NESTED || p->kind == KK_DUPS_RANDOM;
+	for (uint64_t i = 0; i < w->m.n; i++)
+	{
+		uint64_t	r = tap_rand(&w->m.seed);
+
+		w->ks[i].owner = r % 8 == 0 ? -2 : r % 8 < 3 ? -1 : (int) ((r >> 8) % (uint64_t) workers);
+		if (w->ks[i].owner == -2)
+		{
+			if (ax_insert(&main_cx, w->tree, w->gen, w->m.key[i].p, w->m.key[i].len) != AX_OK)
+				abort();
+			atomic_store(&w->ks[i].in, 1);
+		}
+	}
+}
+
+static void
+world_end(world *w)
+{
+	tap_unmap(w->ks, w->m.n * sizeof(kstate) + 64);
+	mt_free(&w->m);
+}
+
+static void
+run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed)
+{
+	void	   *mem = tap_shared(AREA_BYTES);
+	world		w;
+	bool		good = true;
+	ax_tree_info ti;
+	ax_memory_info mi;
+
+	world_begin(&w, p, workers, mem, seed);
+	w.until_ns = now_ns() + ns;
+	if (forked)
+		good = tap_forks(workers, worker, &w);
+	else
+		tap_threads(workers, worker, &w);
+	if (ok(good, "%s, %llu keys: %d %s, %llu operations", w.m.name, (unsigned long long) w.m.n, workers,
+		   forked ? "processes" : "threads", (unsigned long long) atomic_load(w.ops)))
+	{
+		verify(&w);
+		(void) ax_info(&main_cx, w.tree, w.gen, &ti);
+		tap_diag("restarts %llu, pessimistic %llu, waits %llu, parks %llu", (unsigned long long) ti.restarts,
+				 (unsigned long long) ti.pessimistic, (unsigned long long) ti.latch_waits,
+				 (unsigned long long) ti.parks);
+		ax_tree_close(&main_cx, w.tree);
+		ok(tap_quiesce(&main_cx), "nothing is pending after the close");
+		ax_memory(&main_cx, &mi);
+		if (!ok(mi.used_bytes == 0 && mi.retired_bytes == 0, "memory is back"))
+			tap_diag("used %llu, retired %llu", (unsigned long long) mi.used_bytes, (unsigned long long) mi.retired_bytes);
+		ax_tree_release(&main_cx, w.tree);
+	}
+	ax_detach(&main_cx);
+	world_end(&w);
+	tap_unmap(mem, AREA_BYTES);
+}
+
+/*
+ * One of the processes is killed; what it held is lost with it.  The parent
+ * does what the postmaster does: kills the others and begins afresh.
+ */
+static void
+run_kill(const phase *p, int workers, uint64_t ns, uint64_t seed)
+{
+	uint64_t	rng = seed * 77 + 1;
+	int			lives = 0;
+	uint64_t	end = now_ns() + ns;
+
+	do
+	{
+		void	   *mem = tap_shared(AREA_BYTES);
+		world		w;
+		pid_t		pid[MAX_WORKERS];
+		struct timespec ts = {0, (long) (20000000 + tap_rand(&rng) % 150000000)};
+		int			victim = (int) (tap_rand(&rng) % (uint64_t) workers);
+		bool		good = true;
+
+		world_begin(&w, p, workers, mem, seed + (uint64_t) lives);
+		w.until_ns = UINT64_MAX;
+		fflush(NULL);
+		for (int i = 0; i < workers; i++)
+		{
+			pid[i] = fork();
+			if (pid[i] == 0)
+			{
+				worker(&w, i);
+				_exit(0);
+			}
+			if (pid[i] < 0)
+				abort();
+		}
+		nanosleep(&ts, NULL);
+		kill(pid[victim], SIGKILL);
+		nanosleep(&(struct timespec) {0, 5000000}, NULL);
+		for (int i = 0; i < workers; i++)
+			kill(pid[i], SIGKILL);
+		for (int i = 0; i < workers; i++)
+		{
+			int			status;
+
+			if (waitpid(pid[i], &status, 0) < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+				good = false;
+		}
+		if (!good)
+		{
+			ok(false, "%s: only the killed end by a signal", w.m.name);
+			return;
+		}
+		world_end(&w);
+		tap_unmap(mem, AREA_BYTES);
+		lives++;
+	} while (now_ns() < end);
+	ok(lives > 0, "%s: %d lives, one of %d processes killed in each", keykind_name[p->kind], lives, workers);
+	/* and a whole one */
+	run_phase(p, workers, true, 200000000, seed);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *e = getenv("WORKERS");
+	int			workers = e ? atoi(e) : 32;
+	double		seconds = (e = getenv("SECONDS")) ? atof(e) : 5;
+	int			np = (int) (sizeof(phases) / sizeof(phases[0]));
+	bool		threads = argc < 2,
+				forks = argc < 2,
+				kills = argc < 2;
+	uint64_t	seed = now_ns() / 1000000 % 1000000;
+	uint64_t	each;
+
+	for (int i = 1; i < argc; i++)
+	{
+		threads |= !strcmp(argv[i], "threads");
+		forks |= !strcmp(argv[i], "forks");
+		kills |= !strcmp(argv[i], "kill");
+	}
+	if (workers < 1 || workers > MAX_WORKERS)
+		workers = 32;
+#if defined(AX_TSAN) || defined(AX_RECLAIM_QSBR)
+	forks = kills = false;		/* threads only */
+#endif
+#if defined(AX_TSAN)
+	if (workers > 8)
+		workers = 8;
+#endif
+	tap_point_hook = jostle;
+	tap_diag("seed %llu", (unsigned long long) seed);
+	each = (uint64_t) (seconds * 1e9 / (np * (int) threads + np * (int) forks + (int) kills + 1));
+	if (threads)
+		for (int i = 0; i < np; i++)
+			run_phase(&phases[i], workers, false, each, seed + (uint64_t) i);
+#ifdef AX_ASAN
+	ax_poisoning = false;		/* shadow memory is each process's own */
+#endif
+	if (forks)
+		for (int i = 0; i < np; i++)
+			run_phase(&phases[i], workers, true, each, seed + 100 + (uint64_t) i);
+	if (kills)
+		run_kill(&phases[0], workers, each, seed);
+	return tap_done();
+}
