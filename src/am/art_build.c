@@ -4,8 +4,8 @@
  *
  * A run collects encoded keys until maintenance_work_mem is full, sorts them
  * by a radix sort and hands them to the core: the first run of a build as one
- * sorted load into the empty tree, every later one by single inserts in key
- * order, which stay within a few cached nodes of one another.
+ * sorted load into the empty tree, every later one as a sorted insert, which
+ * merges all keys of a leaf into it at once.
  *
  * Two layouts.  "Short": the key is one column of at most 8 bytes, so that an
  * item of two words holds all of it, and the keys are only written out, in
@@ -686,7 +686,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 				run->stale = true;
 				return;
 			case AX_EXISTS:
-				break;			/* somebody inserts beside us: one by one */
+				break;			/* somebody inserts beside us: merge */
 			case AX_NOMEM:
 				art_report_nomem(run->index);
 				break;
@@ -696,24 +696,47 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 		}
 	}
 
-	for (uint64 i = 0; i < n && !run->stale; i++)
-	{
-		uint32		l = lens ? lens[i] : len;
-
-		if (i % ART_INTERRUPT_EVERY == 0)
+	if (run->check_unique)
+		for (uint64 i = 0; i < n && !run->stale; i++)
 		{
-			CHECK_FOR_INTERRUPTS();
-			if (run->progress)
-				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
-											 run->entries);
+			if (i % ART_INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			art_run_check_tree(run, keys[i], (lens ? lens[i] : len) - AX_TID_BYTES);
 		}
-#if defined(__GNUC__)
-		if (i + 8 < n)
-			__builtin_prefetch(keys[i + 8]);
-#endif
-		if (run->check_unique)
-			art_run_check_tree(run, keys[i], l - AX_TID_BYTES);
-		art_run_insert(run, keys[i], l);
+
+	for (uint64 i = 0; i < n && !run->stale;)
+	{
+		ax_status	s;
+		uint64		done,
+					added;
+
+		CHECK_FOR_INTERRUPTS();
+		ART_CORE_BEGIN();
+		s = ax_insert_sorted(run->cx, run->tree, run->gen, keys + i,
+							 lens ? lens + i : NULL, len, n - i, &done, &added);
+		ART_CORE_END();
+		i += done;
+		run->entries += added;
+		if (run->progress)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+										 run->entries);
+		switch (s)
+		{
+			case AX_OK:
+				break;
+			case AX_STALE:
+				run->stale = true;
+				break;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_NOMEM:
+				art_report_nomem(run->index);
+				break;
+			default:
+				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
+					 (int) s, RelationGetRelationName(run->index));
+		}
 	}
 }
 

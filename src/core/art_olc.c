@@ -18,29 +18,6 @@
  */
 #include "art_olc.h"
 
-/* Sort up to 33 entries by their bytes from off on. */
-static void
-sort_ents(art_ent *e, int n, uint32_t off)
-{
-	for (int i = 1; i < n; i++)
-	{
-		art_ent		x = e[i];
-		int			j = i;
-
-		while (j > 0)
-		{
-			art_ent    *y = &e[j - 1];
-			uint32_t	m = (x.len < y->len ? x.len : y->len) - off;
-
-			if (memcmp(x.p + off, y->p + off, m) > 0)
-				break;
-			e[j] = *y;
-			j--;
-		}
-		e[j] = x;
-	}
-}
-
 static inline bool
 node_full(art_hdr *h)
 {
@@ -82,37 +59,17 @@ choose_split(const art_ent *e, int n, uint32_t d, int me, int *k, uint8_t *sb)
 }
 
 
-/* What takes the place of a full leaf under its parent. */
-typedef struct art_piece
-{
-	art_ref		r;
-	uint8_t		lo;				/* first byte value */
-} art_piece;
-
-static void
-drop_pieces(ax_ctx *cx, ax_store *s, art_piece *p, int np, art_ref kept)
-{
-	for (int i = 0; i < np; i++)
-		if (p[i].r && p[i].r != kept)
-			art_free_private(cx, s, p[i].r);
-}
-
 /*
- * Cut sorted entries e[0..n), which differ at the slot's byte, into leaves of
- * byte ranges: two halves as a rule.  Long entries of several lengths may
- * need more pieces, or a node where one byte value alone does not fit a leaf.
- * *kept is the old leaf's reference when it stays as one of the two pieces.
- * 0: no memory.
+ * Cut the entries of a full leaf and a new one (e[me]), sorted, which differ
+ * at the slot's byte: two halves as a rule.  *kept is the old leaf's reference
+ * when it stays as one of the two pieces.  0: no memory.
  */
 static int
 cut_leaf(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int me, art_ref old,
 		 art_piece *p, art_ref *kept)
 {
-	int			k,
-				np = 0;
+	int			k;
 	uint8_t		sb;
-	bool		deep = false;
-	art_view	v = {.e = e};
 
 	choose_split(e, n, 0, me, &k, &sb);
 	*kept = 0;
@@ -132,37 +89,10 @@ cut_leaf(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int me, art_ref old,
 		p[1].r = p[0].r ? art_leaf_new(cx, s, e + k, n - k, 0, art_leaf_stepcap(n - k + 1), false) : 0;
 		if (p[1].r)
 			return 2;
-		drop_pieces(cx, s, p, 2, 0);
+		art_drop_pieces(cx, s, p, 2, 0);
 		return 0;
 	}
-	for (int i = 0; i < n;)
-	{
-		int			j = i,
-					m;
-
-		for (;;)
-		{
-			for (m = j + 1; m < n && e[m].p[0] == e[j].p[0]; m++)
-				;
-			if (j > i && !art_leaf_fits(e + i, (uint64_t) (m - i), 0))
-				break;
-			j = m;
-			if (j == n)
-				break;
-		}
-		p[np].lo = e[i].p[0];
-		p[np].r = art_leaf_fits(e + i, (uint64_t) (j - i), 0) ?
-			art_leaf_new(cx, s, e + i, j - i, 0, j - i, false) :
-			art_build_node(cx, s, &v, (uint64_t) i, (uint64_t) (j - i), 1, 17, false, 0, &deep);
-		if (!p[np].r)
-		{
-			drop_pieces(cx, s, p, np, 0);
-			return 0;
-		}
-		np++;
-		i = j;
-	}
-	return np;
+	return art_cut(cx, s, e, n, ART_LEAF_MAX, p);
 }
 
 /*
@@ -176,21 +106,14 @@ leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t
 	uint8_t		buf[ART_VAR_BYTES];
 	art_ent		e[ART_LEAF_MAX + 1];
 	art_piece	p[ART_LEAF_MAX + 1];
-	art_leaf   *l = ART_PTR(old);
 	uint32_t	d = P->hdr ? P->d : 0;
 	art_ref		kept = 0;
-	art_hdr    *h = P->hdr,
-			   *grown = NULL;
 	int			n,
 				me,
-				np,
-				lo,
-				hi;
-	bool		deep = false;
-	art_view	v = {.e = e};
+				np;
 
 	/* entries count from depth d: e.p[0] is the byte at d */
-	n = art_leaf_ents(l, e, buf);
+	n = art_leaf_ents(ART_PTR(old), e, buf);
 	if (!art_valid(L))
 	{
 		*again = true;
@@ -200,101 +123,18 @@ leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t
 	e[n].len = len - d;
 	e[n].fp = fp;
 	n++;
-	sort_ents(e, n, 0);
+	art_sort_ents(e, n);
 	for (me = 0; e[me].p != key + d; me++)
 		;
 
-	if (!h || e[0].p[0] == e[n - 1].p[0] || art_leaf_fits(e, (uint64_t) n, 0))
-	{
-		/*
-		 * One thing in the leaf's place: a bigger leaf, or a node when all
-		 * share the slot's byte or hang at the root.  Keys that come in order
-		 * leave full leaves behind.
-		 */
-		if (art_leaf_fits(e, (uint64_t) n, 0))
-			p[0].r = art_leaf_new(cx, s, e, n, 0, art_leaf_stepcap(n), false);
-		else
-			p[0].r = art_build_node(cx, s, &v, 0, (uint64_t) n, h ? 1 : 0,
-									me == n - 1 ? ART_LEAF_MAX : 17, false, 0, &deep);
-		if (!p[0].r)
-			return AX_NOMEM;
-		AX_POINT("art.overflow.before_lock");
-		if (!art_lock3(cx, &P->g, L, NULL))
-		{
-			art_free_private(cx, s, p[0].r);
-			*again = true;
-			return AX_OK;
-		}
-		if (h && ART_TAG(p[0].r) != ART_LEAF)
-			art_node_narrow(h, key[d], key[d], p[0].r);
-		else
-			art_slot_set(s, P, key, p[0].r);
-		art_kill(cx, L);
-		art_close(cx, &P->g, true);
-		art_leaf_retire(cx, s, l);
-		return AX_OK;
-	}
-
-	np = cut_leaf(cx, s, e, n, me, old, p, &kept);
+	if (P->hdr && e[0].p[0] != e[n - 1].p[0] && !art_leaf_fits(e, (uint64_t) n, 0))
+		np = cut_leaf(cx, s, e, n, me, old, p, &kept);
+	else
+		/* keys that come in order leave full leaves behind */
+		np = art_one_piece(cx, s, e, n, P->hdr != NULL, me == n - 1 ? ART_LEAF_MAX : 17, p);
 	if (np == 0)
 		return AX_NOMEM;
-	if (ld(&h->count) + np - 1 > art_node_slots(h->kind))
-	{
-		unsigned	kind = h->kind + 1u;
-
-		while (ld(&h->count) + np - 1 > art_node_slots(kind))
-			kind++;
-		grown = art_node_new(cx, s, kind, art_prefix(h), h->plen, false);
-		if (!grown)
-		{
-			drop_pieces(cx, s, p, np, kept);
-			return AX_NOMEM;
-		}
-	}
-	AX_POINT("art.split.before_lock");
-	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, L))
-	{
-		drop_pieces(cx, s, p, np, kept);
-		if (grown)
-			art_node_unalloc(cx, s, grown);
-		*again = true;
-		return AX_OK;
-	}
-	art_node_range(h, key[d], &lo, &hi);
-	if (grown)
-	{
-		art_slot	slots[256];
-		int			ns = art_node_slots_get(h, slots);
-
-		art_node_fill(grown, slots, ns);
-		h = grown;
-	}
-	art_node_del(h, key[d]);
-	for (int i = 0; i < np; i++)
-	{
-		bool		leaf = ART_TAG(p[i].r) == ART_LEAF;
-		int			from = leaf && i == 0 ? lo : p[i].lo;
-
-		art_node_add(h, (uint8_t) from, from,
-					 !leaf ? from : i + 1 < np ? p[i + 1].lo - 1 : hi, p[i].r);
-	}
-	/* the leaf that stays has another range now: its version moves too */
-	if (kept)
-		art_close(cx, L, true);
-	else
-		art_kill(cx, L);
-	if (grown)
-	{
-		art_slot_set(s, G, key, art_node_ref(grown));
-		art_kill(cx, &P->g);
-		art_close(cx, &G->g, true);
-		art_node_retire(cx, s, P->hdr);
-	}
-	else
-		art_close(cx, &P->g, true);
-	if (!kept)
-		art_leaf_retire(cx, s, l);
-	return AX_OK;
+	return art_publish(cx, s, key, G, P, L, old, p, np, kept, again);
 }
 
 /*
@@ -737,5 +577,6 @@ const ax_engine ax_engine_art_olc = {
 	.lookup = art_lookup,
 	.scan = art_scan,
 	.load = art_load,
+	.insert_sorted = art_insert_sorted,
 	.check = art_check,
 };

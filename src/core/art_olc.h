@@ -222,6 +222,29 @@ art_prefetch_node(art_ref r, const uint8_t *key, uint32_t len, uint32_t d)
 	}
 }
 
+/* ---- art_split.c ---- */
+
+/* What takes the place of a leaf under its parent. */
+typedef struct art_piece
+{
+	art_ref		r;
+	uint8_t		lo;				/* first byte value */
+} art_piece;
+
+extern void art_sort_ents(art_ent *e, int n);
+extern void art_drop_pieces(ax_ctx *cx, ax_store *s, art_piece *p, int np, art_ref kept);
+extern int	art_one_piece(ax_ctx *cx, ax_store *s, const art_ent *e, int n, bool byte,
+						  int fill, art_piece *p);
+extern int	art_cut(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int fill, art_piece *p);
+extern ax_status art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G,
+							 art_at *P, art_guard *L, art_ref old, art_piece *p, int np,
+							 art_ref kept, bool *again);
+
+/* art_merge.c */
+extern ax_status art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								   const uint32_t *lens, uint32_t len, uint64_t n,
+								   uint64_t *done, uint64_t *added);
+
 /* art_remove.c, art_lookup.c, art_scan.c, art_bulk.c, art_check.c */
 extern ax_status art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);

@@ -182,6 +182,7 @@ try_for_memory(ax_ctx *cx, int *tries)
 	if (b->nomem_epoch == 0)
 		b->nomem_epoch = e;
 	freed = ax_housekeep(cx, &pending);
+	pending = pending || atomic_load(&b->area->freeing) > 0;
 	if ((!freed && !pending) || e >= b->nomem_epoch + NOMEM_EPOCHS)
 	{
 		b->nomem_epoch = 0;
@@ -220,7 +221,7 @@ ax_tree_alloc(ax_ctx *cx)
 		if (a->handle_next == a->handle_end)
 		{
 			/* handles are type-stable: this page stays one of handles */
-			void	   *page = ax_pages_take(cx, 1, AX_OVERHEAD, 0, false, NULL);
+			void	   *page = ax_pages_take(cx, 1, AX_OVERHEAD, 0, true, NULL);
 
 			if (page)
 			{
@@ -334,6 +335,9 @@ again(ax_ctx *cx, ax_status *r, int *tries)
 	return *r == AX_OK;
 }
 
+/* Keys that one call of ax_insert_sorted takes: one epoch each. */
+#define SORTED_KEYS 256
+
 /*
  * End a call that could change the tree: leave the epoch, then housekeeping.
  * True: out of memory, but something was pending that may help; do it again.
@@ -343,7 +347,7 @@ finish(ax_ctx *cx, ax_status *r, int *tries)
 {
 	ax_ctx_body *b = ax_body(cx);
 
-	if (ax_likely(b->in_epoch))
+	if (ax_likely(ax_inside(b)))
 		ax_leave(cx);
 	AX_ENSURE(b, b->latches == 0);
 	if (ax_unlikely(b->retired_since >= RECLAIM_OBJS ||
@@ -409,6 +413,35 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		if (r != AX_OK)
 			return r;
 		r = st->engine->load(cx, st, keys, lens, len, n, fill);
+	} while (finish(cx, &r, &tries));
+	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
+				 const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done,
+				 uint64_t *added)
+{
+	ax_store   *st;
+	ax_status	r;
+	int			tries = 0;
+
+	*done = *added = 0;
+	if (n > SORTED_KEYS)
+		n = SORTED_KEYS;
+	do
+	{
+		uint64_t	some = 0,
+					fresh = 0;
+
+		r = ax_enter(cx, t, gen, &st);
+		if (r != AX_OK)
+			return r;
+		r = st->engine->insert_sorted(cx, st, keys + *done, lens ? lens + *done : NULL,
+									  len, n - *done, &some, &fresh);
+		*done += some;
+		*added += fresh;
 	} while (finish(cx, &r, &tries));
 	return r;
 }
@@ -527,7 +560,7 @@ ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool *ok,
 		return r;
 	store_info(st, out);
 	r = st->engine->check(cx, st, out, ok, msg, msglen);
-	if (ax_body(cx)->in_epoch)
+	if (ax_inside(ax_body(cx)))
 		ax_leave(cx);
 	return r;
 }

@@ -260,6 +260,18 @@ extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						 const uint8_t *const *keys, const uint32_t *lens,
 						 uint32_t len, uint64_t n, int fill);
 
+/*
+ * Insert n keys in strictly rising order (arguments as ax_load's), whatever is
+ * there already and whoever else writes: those that go to the same leaf are
+ * merged into it at once.  *done says how many are in the tree now (*added of
+ * them were not before): up to some hundreds a call, so that the caller can look at interrupts; AX_OK with *done
+ * < n means call again with the rest.
+ */
+extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
+								  const uint8_t *const *keys, const uint32_t *lens,
+								  uint32_t len, uint64_t n, uint64_t *done,
+								  uint64_t *added);
+
 typedef struct ax_tree_info
 {
 	uint64_t	gen;

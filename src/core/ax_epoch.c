@@ -56,18 +56,18 @@ ax_global_epoch(ax_area *area)
 
 /* ---- enter, leave, advance ---------------------------------------------------- */
 
-/* Enter with no tree in view (reclaiming, detaching). */
-void
-ax_epoch_enter(ax_ctx *cx)
+/*
+ * Announce the epoch.  Inlined into both ways in: this is on every call's
+ * path, where each store ahead of the exchange would have to drain first.
+ */
+static inline void
+announce(ax_ctx_body *b)
 {
-	ax_ctx_body *b = ax_body(cx);
 	ax_area    *a = b->area;
 	uint64_t	e = atomic_load_explicit(&a->epoch, memory_order_acquire);
 	uint64_t	now;
 
-	AX_ASSERT(b, !b->in_epoch && b->latches == 0);
-	b->in_epoch = true;
-	RECLAIM_ENTER();
+	AX_ASSERT(b, !ax_inside(b) && b->latches == 0);
 	AX_POINT("epoch:loaded");
 	atomic_exchange_explicit(&b->slot->epoch, e, memory_order_seq_cst);
 	ax_fence_after_rmw();
@@ -85,43 +85,50 @@ ax_epoch_enter(ax_ctx *cx)
 	}
 }
 
+/* Enter with no tree in view (reclaiming, detaching). */
+void
+ax_epoch_enter(ax_ctx *cx)
+{
+	announce(ax_body(cx));
+	ax_body(cx)->cur = NULL;
+}
+
+static ax_limbo *limbo_take(ax_slot *s);
+static void limbo_put(ax_slot *s, ax_limbo *l, bool newest);
+
+/* See ax_internal.h. */
+void
+ax_leave(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
+	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
+	if (ax_unlikely(b->limbo))
+	{
+		limbo_put(b->slot, b->limbo, true);
+		b->limbo = NULL;
+	}
+}
+
 /* See ax_internal.h. */
 ax_status
 ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
+	ax_ctx_body *b = ax_body(cx);
 	ax_store   *s;
 
-	ax_epoch_enter(cx);
+	announce(b);
 	s = atomic_load_explicit(&t->store, memory_order_acquire);
 	if (ax_likely(s && s->gen == gen))
 	{
-		ax_body(cx)->cur = s;
+		b->cur = s;
 		*st = s;
 		return AX_OK;
 	}
 	ax_leave(cx);
 	*st = NULL;
 	return AX_STALE;
-}
-
-static ax_limbo *limbo_take(ax_slot *s);
-static void limbo_put(ax_slot *s, ax_limbo *l, bool newest);
-
-void
-ax_leave(ax_ctx *cx)
-{
-	ax_ctx_body *b = ax_body(cx);
-
-	AX_ASSERT(b, b->in_epoch && b->latches == 0);
-	b->cur = NULL;
-	b->in_epoch = false;
-	RECLAIM_LEAVE();
-	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
-	if (b->limbo)
-	{
-		limbo_put(b->slot, b->limbo, true);
-		b->limbo = NULL;
-	}
 }
 
 /*
@@ -255,7 +262,7 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	ax_ctx_body *b = ax_body(cx);
 	uint32_t	room;
 
-	AX_ASSERT(b, b->in_epoch);
+	AX_ASSERT(b, ax_inside(b));
 	if (!b->limbo)
 		b->limbo = limbo_take(b->slot);
 	room = b->limbo ? AX_LIMBO_RECS - b->limbo->end : 0;
@@ -296,7 +303,7 @@ ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 	ax_limbo   *l = b->limbo;
 	ax_record  *r;
 
-	AX_ENSURE(b, b->in_epoch && l);
+	AX_ENSURE(b, ax_inside(b) && l);
 	if (l->end == AX_LIMBO_RECS)
 	{
 		AX_ENSURE(b, b->spare);
@@ -402,33 +409,6 @@ slot_waiting(ax_slot *s)
 	uint64_t	removed = atomic_load_explicit(&s->removed, memory_order_acquire);
 
 	return atomic_load_explicit(&s->added, memory_order_relaxed) - removed;
-}
-
-/*
- * After a call that retired: when enough has come together, look whether the
- * epoch can move and reclaim, more than came in and the more the longer the
- * list, so that a backlog left by a straggler shrinks.
- */
-void
-ax_reclaim(ax_ctx *cx)
-{
-	ax_ctx_body *b = ax_body(cx);
-	uint64_t	max = 2 * (uint64_t) b->retired_since + slot_waiting(b->slot) / 8;
-
-	b->retired_since = 0;
-	b->retired_bytes_since = 0;
-	if (!try_advance(b->area) &&
-		atomic_load_explicit(&b->slot->added_bytes, memory_order_relaxed) -
-		atomic_load_explicit(&b->slot->removed_bytes, memory_order_relaxed) > BACKLOG_BYTES)
-	{
-		/*
-		 * Somebody inside holds the epoch back, most likely since it lost
-		 * the processor there.  We are outside: let it have ours.
-		 */
-		b->port->yield();
-		try_advance(b->area);
-	}
-	slot_reclaim(cx, b->slot, max);
 }
 
 /* ---- attach, detach ------------------------------------------------------------- */
@@ -548,7 +528,7 @@ ax_detach(ax_ctx *cx)
 	if (!s)
 		return;
 	AX_ENSURE(b, b->latches == 0);
-	if (b->in_epoch)
+	if (ax_inside(b))
 		ax_leave(cx);
 	ax_epoch_enter(cx);
 	ax_magazines_flush(cx);
@@ -606,6 +586,40 @@ adopt(ax_ctx *cx)
 }
 
 /*
+ * After a call that retired: when enough has come together, look whether the
+ * epoch can move and reclaim, more than came in and the more the longer the
+ * list, so that a backlog left by a straggler shrinks.
+ */
+void
+ax_reclaim(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	max = 2 * (uint64_t) b->retired_since + slot_waiting(b->slot) / 8;
+
+	b->retired_since = 0;
+	b->retired_bytes_since = 0;
+	if (!try_advance(b->area) &&
+		atomic_load_explicit(&b->slot->added_bytes, memory_order_relaxed) -
+		atomic_load_explicit(&b->slot->removed_bytes, memory_order_relaxed) > BACKLOG_BYTES)
+	{
+		/*
+		 * Somebody inside holds the epoch back, most likely since it lost
+		 * the processor there.  We are outside: let it have ours.
+		 */
+		b->port->yield();
+		try_advance(b->area);
+	}
+	slot_reclaim(cx, b->slot, max);
+	while (b->nspare > 1)		/* of an unusually large call */
+		ax_pages_give(cx, spare_pop(b), 1, AX_OVERHEAD, 0);
+
+	/* whoever comes by takes up what others left */
+	adopt(cx);
+	if (atomic_load_explicit(&b->area->ndying, memory_order_relaxed) > 0)
+		ax_reap(cx);
+}
+
+/*
  * One round of housekeeping.  Returns what it freed, in records and pages;
  * *pending says that something is left.
  */
@@ -618,7 +632,7 @@ ax_housekeep(ax_ctx *cx, bool *pending)
 	bool		waiting = false;
 	uint64_t	work = 0;
 
-	AX_ENSURE(b, !b->in_epoch);
+	AX_ENSURE(b, !ax_inside(b));
 	adopt(cx);
 	for (int i = 0; i < high; i++)
 	{

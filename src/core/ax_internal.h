@@ -74,7 +74,6 @@ typedef struct ax_ctx_body
 	const ax_port *port;
 	int			slotno;
 	int			latches;		/* held now */
-	bool		in_epoch;
 	uint8_t		shard;			/* for a store's sharded counters */
 	bool		alloc_busy;		/* ax_alloc failed for a latch, not for memory */
 	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
@@ -82,7 +81,8 @@ typedef struct ax_ctx_body
 	uint32_t	spins;			/* pauses in about two microseconds */
 	uint32_t	retired_since;	/* objects retired since the last try to advance */
 	uint64_t	retired_bytes_since;
-	ax_store   *cur;			/* the store of this call, for its statistics */
+	ax_store   *cur;			/* of the last call, for statistics: look at it
+								 * inside only */
 	ax_limbo   *limbo;			/* the slot's retire list while this call has it */
 	ax_limbo   *spare;			/* empty chunks */
 	uint32_t	nspare;
@@ -183,6 +183,9 @@ struct ax_engine
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
+								  const uint32_t *lens, uint32_t len, uint64_t n,
+								  uint64_t *done, uint64_t *added);
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
 						  char *msg, size_t msglen);
 };
@@ -235,6 +238,13 @@ extern ax_status ax_retire_reserve(ax_ctx *cx, int n);
 
 /* After the unlink, inside the epoch; cannot fail (reserved). */
 extern void ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
+
+/* Is this process inside?  Its own announcement says so. */
+static inline bool
+ax_inside(const ax_ctx_body *b)
+{
+	return atomic_load_explicit(&b->slot->epoch, memory_order_relaxed) != 0;
+}
 
 /* ---- arena (ax_arena.c), inside an epoch, with no node latch held ---- */
 

@@ -47,7 +47,7 @@ wait_unlocked(ax_ctx *cx, ax_word *w, uint64_t *v, uint64_t *deadline)
 		ax_pause();
 		cur = ax_word_read(w);
 	}
-	if (b->cur)
+	if (b->cur && ax_inside(b))
 		AX_COUNT(cx, b->cur, latch_waits, 1);
 	if (*deadline == 0)
 		*deadline = port->now_ns() + WAIT_NS;
@@ -80,7 +80,7 @@ wait_unlocked(ax_ctx *cx, ax_word *w, uint64_t *v, uint64_t *deadline)
 			cur |= AX_WAITERS;
 		}
 		AX_POINT("latch:park");
-		if (b->cur)
+		if (b->cur && ax_inside(b))
 			AX_COUNT(cx, b->cur, parks, 1);
 		if (port->wait_begin)
 			port->wait_begin();

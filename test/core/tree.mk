@@ -31,6 +31,6 @@ $(eval $(call flavour,qsbr))
 
 .PHONY: check-tree
 check-tree:
-	$(MAKE) --no-print-directory check-pess TESTS="test_tree test_oom test_stress" EXTRA_PROGS=
-	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress EXTRA_PROGS=
+	$(MAKE) --no-print-directory check-pess TESTS="test_tree test_oom test_stress"
+	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress
 check-all: check-tree

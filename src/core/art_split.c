@@ -1,0 +1,190 @@
+/*
+ * art_split.c
+ *	  What takes the place of a leaf: cutting sorted entries into pieces, and
+ *	  publishing the pieces under the parent.
+ */
+#include "art_olc.h"
+
+/* Sort a leaf's entries, given from the leaf's depth on. */
+void
+art_sort_ents(art_ent *e, int n)
+{
+	for (int i = 1; i < n; i++)
+	{
+		art_ent		x = e[i];
+		uint64_t	k = art_be8(x.p, x.len);
+		int			j = i;
+
+		while (j > 0)
+		{
+			art_ent    *y = &e[j - 1];
+			uint64_t	ky = art_be8(y->p, y->len);
+
+			if (k > ky)
+				break;
+			if (k == ky)
+			{
+				uint32_t	m = x.len < y->len ? x.len : y->len;
+
+				if (memcmp(x.p, y->p, m) > 0)
+					break;
+			}
+			e[j] = *y;
+			j--;
+		}
+		e[j] = x;
+	}
+}
+
+void
+art_drop_pieces(ax_ctx *cx, ax_store *s, art_piece *p, int np, art_ref kept)
+{
+	for (int i = 0; i < np; i++)
+		if (p[i].r && p[i].r != kept)
+			art_free_private(cx, s, p[i].r);
+}
+
+/*
+ * One thing in the leaf's place: a leaf if all fit, else a node (when all
+ * share the slot's byte, or hang at the root, where no byte is consumed).
+ * Returns 1, or 0: no memory.
+ */
+int
+art_one_piece(ax_ctx *cx, ax_store *s, const art_ent *e, int n, bool byte, int fill,
+			  art_piece *p)
+{
+	art_view	v = {.e = e};
+	bool		deep = false;
+
+	p->lo = e[0].p[0];
+	if (art_leaf_fits(e, (uint64_t) n, 0))
+		p->r = art_leaf_new(cx, s, e, n, 0, art_leaf_stepcap(n), false);
+	else
+		p->r = art_build_node(cx, s, &v, 0, (uint64_t) n, byte, fill, false, 0, &deep);
+	return p->r != 0;
+}
+
+/*
+ * Cut sorted entries e[0..n), which differ at the slot's byte, into leaves of
+ * byte ranges of about fill entries, with a node where one byte value alone
+ * does not fit a leaf.  Returns how many pieces; 0: no memory.
+ */
+int
+art_cut(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int fill, art_piece *p)
+{
+	art_view	v = {.e = e};
+	bool		deep = false;
+	int			np = 0;
+
+	for (int i = 0; i < n;)
+	{
+		int			j = i,
+					m;
+
+		while (j < n)
+		{
+			for (m = j + 1; m < n && e[m].p[0] == e[j].p[0]; m++)
+				;
+			if (j > i && (m - i > fill || !art_leaf_fits(e + i, (uint64_t) (m - i), 0)))
+				break;
+			j = m;
+		}
+		p[np].lo = e[i].p[0];
+		p[np].r = art_leaf_fits(e + i, (uint64_t) (j - i), 0) ?
+			art_leaf_new(cx, s, e + i, j - i, 0, art_leaf_stepcap(j - i), false) :
+			art_build_node(cx, s, &v, (uint64_t) i, (uint64_t) (j - i), 1, fill, false, 0, &deep);
+		if (!p[np].r)
+		{
+			art_drop_pieces(cx, s, p, np, 0);
+			return 0;
+		}
+		np++;
+		i = j;
+	}
+	return np;
+}
+
+/*
+ * Put the pieces in the place of leaf old (guard L) where key goes in node P,
+ * itself replaced by a bigger one below G if it has too few slots.  kept: the
+ * old leaf's reference when it is one of the pieces.  *again: a latch was not
+ * to be had, nothing was done, the pieces are freed.
+ */
+ax_status
+art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
+			art_guard *L, art_ref old, art_piece *p, int np, art_ref kept, bool *again)
+{
+	art_hdr    *h = P->hdr,
+			   *grown = NULL;
+	uint8_t		c = h ? key[P->d] : 0;
+	int			lo,
+				hi;
+
+	if (np > 1 && ld(&h->count) + np - 1 > art_node_slots(h->kind))
+	{
+		unsigned	kind = h->kind + 1u;
+
+		while (kind < ART_N256 && ld(&h->count) + np - 1 > art_node_slots(kind))
+			kind++;
+		grown = art_node_new(cx, s, kind, art_prefix(h), h->plen, false);
+		if (!grown)
+		{
+			art_drop_pieces(cx, s, p, np, kept);
+			return AX_NOMEM;
+		}
+	}
+	AX_POINT("art.publish.before_lock");
+	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, L))
+	{
+		art_drop_pieces(cx, s, p, np, kept);
+		if (grown)
+			art_node_unalloc(cx, s, grown);
+		*again = true;
+		return AX_OK;
+	}
+	if (np == 1)
+	{
+		if (h && ART_TAG(p[0].r) != ART_LEAF)
+			art_node_narrow(h, c, p[0].lo, p[0].r);
+		else
+			art_slot_set(s, P, key, p[0].r);
+	}
+	else
+	{
+		art_node_range(h, c, &lo, &hi);
+		if (grown)
+		{
+			art_slot	slots[256];
+			int			ns = art_node_slots_get(h, slots);
+
+			art_node_fill(grown, slots, ns);
+			h = grown;
+		}
+		art_node_del(h, c);
+		for (int i = 0; i < np; i++)
+		{
+			bool		leaf = ART_TAG(p[i].r) == ART_LEAF;
+			int			from = leaf && i == 0 ? lo : p[i].lo;
+
+			art_node_add(h, (uint8_t) from, from,
+						 !leaf ? from : i + 1 < np ? p[i + 1].lo - 1 : hi, p[i].r);
+		}
+	}
+	/* the leaf that stays has another range now: its version moves too */
+	if (kept)
+		art_close(cx, L, true);
+	else
+		art_kill(cx, L);
+	if (grown)
+	{
+		art_slot_set(s, G, key, art_node_ref(grown));
+		art_kill(cx, &P->g);
+		art_close(cx, &G->g, true);
+		art_node_retire(cx, s, P->hdr);
+	}
+	else
+		art_close(cx, &P->g, true);
+	if (!kept)
+		art_leaf_retire(cx, s, ART_PTR(old));
+	return AX_OK;
+}
