@@ -306,7 +306,13 @@ art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen)
 	if (likely(h->slot != NULL))
 	{
 		__atomic_store_n(&h->slot->delgen, delgen, __ATOMIC_RELAXED);
-		/* a store and a full fence in one */
+
+		/*
+		 * A store and a full fence in one.  The load below is sequentially
+		 * consistent as well, so the two are in one order with VACUUM's
+		 * increment and the fence behind it: either we see the increment, or
+		 * VACUUM sees the TID.
+		 */
 		(void) __atomic_exchange_n(&h->slot->tid, tid, __ATOMIC_SEQ_CST);
 	}
 	else
@@ -314,9 +320,8 @@ art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen)
 		h->published = true;
 		overflow_update();
 	}
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 
-	if (likely(__atomic_load_n(&delgens[h->gen_index].value, __ATOMIC_ACQUIRE) == delgen))
+	if (likely(__atomic_load_n(&delgens[h->gen_index].value, __ATOMIC_SEQ_CST) == delgen))
 		return true;
 	art_hazard_clear(h);
 	return false;
@@ -495,7 +500,7 @@ art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callback,
 	w.who = who_of(index);
 	w.valid = index->rd_index->indisvalid;
 	w.delgen = pg_atomic_add_fetch_u64(&delgens[gen_index_of(index)], 1);
-	pg_memory_barrier();
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 
 	for (c = __atomic_load_n(&art_shared->hazard_chunks, __ATOMIC_SEQ_CST); c; c = c->next)
 	{
