@@ -31,6 +31,7 @@ PG_CFLAGS = -std=gnu11 -fvisibility=hidden -Wextra -Wno-unused-parameter
 ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif
+PG_CFLAGS += $(EXTRA_CFLAGS)
 
 # liburcu: only the lock-free stack of urcu/lfstack.h
 SHLIB_LINK = -lurcu-cds

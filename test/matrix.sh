@@ -12,6 +12,9 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/artidx-matrix.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM HUP
 unset MAKEFLAGS MAKELEVEL MFLAGS
+clang_flags="-Wno-unknown-warning-option -Wno-ignored-attributes"
+clang_flags+=" -Wno-ignored-optimization-argument"
+clang_flags+=" -Wno-missing-field-initializers"
 passed=0
 failed=0
 
@@ -26,7 +29,7 @@ for c in /usr/lib/postgresql/{15,16,17,18}/bin/pg_config ${PG_CONFIGS:-}; do
 			tar -C "$tmp/src" -xf -
 		opts=()
 		# the server's recorded flags are for the compiler that built it
-		[ $cc = clang ] && opts+=(COPT="-Wno-unknown-warning-option -Wno-ignored-attributes -Wno-ignored-optimization-argument -Wno-missing-field-initializers")
+		[ $cc = clang ] && opts+=(EXTRA_CFLAGS="$clang_flags")
 		if make -s -C "$tmp/src" PG_CONFIG="$c" CC=$cc WERROR=1 "${opts[@]}" \
 			all >"$tmp/log" 2>&1; then
 			echo "ok $("$c" --version), $cc"

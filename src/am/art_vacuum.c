@@ -308,6 +308,7 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	/* a good moment for what earlier removals left behind */
 	ART_CORE_BEGIN();
 	(void) ax_poll(art_ctx());
+	ax_flush(art_ctx());
 	ART_CORE_END();
 
 	if (stats == NULL)

@@ -97,6 +97,12 @@ extern int	ax_latches_held(const ax_ctx *cx);
 extern bool ax_poll(ax_ctx *cx);
 
 /*
+ * Give back the free objects this process keeps at hand, so that spans they
+ * are the last of can go: after much has been removed.
+ */
+extern void ax_flush(ax_ctx *cx);
+
+/*
  * Memory of the area for the caller's own shared, type-stable objects
  * (directory entries, hazard slots): zero-filled, page aligned, never given
  * back, counted as overhead.  Entered like any call (no latch held before or

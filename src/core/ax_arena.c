@@ -335,6 +335,33 @@ make_room(ax_ctx *cx, uint64_t *deadline)
 	return false;
 }
 
+/*
+ * No page is left: an object of a larger class of this store, if one is free.
+ * What deletions freed in one class serves smaller ones this way, without
+ * waiting for whole spans to empty.  It goes back where it came from.
+ */
+static void *
+borrow(ax_ctx *cx, ax_store *st, int cls)
+{
+	for (int k = cls + 1; k < AX_NCLASSES; k++)
+	{
+		ax_class_heap *h = &st->heap[k];
+		void	   *p = NULL;
+
+		if (!ax_latch_arena(cx, &h->latch, AX_LATCH_MS))
+			continue;
+		if (h->partial)
+			p = span_take(h, h->partial);
+		ax_word_unlock(cx, &h->latch, false);
+		if (p)
+		{
+			count_live(ax_body(cx), k, 1);
+			return p;
+		}
+	}
+	return NULL;
+}
+
 /* Up to want objects into obj[]; 0: no memory, or alloc_busy is set. */
 static uint32_t
 refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_reserve)
@@ -391,8 +418,13 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 			}
 			return n;
 		}
-		if (b->alloc_busy || !make_room(cx, &deadline))
+		if (b->alloc_busy)
 			return 0;
+		if (!make_room(cx, &deadline))
+		{
+			obj[0] = borrow(cx, st, cls);
+			return obj[0] != NULL;
+		}
 	}
 }
 
@@ -404,6 +436,8 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 	ax_class_heap *h = &st->heap[cls];
 	ax_span    *empty = NULL;
 	int64_t		counted = 0;
+	void	   *borrowed[AX_MAG_OBJS];
+	uint32_t	nborrowed = 0;
 
 	ax_latch_arena(cx, &h->latch, 0);
 	for (uint32_t i = 0; i < n; i++)
@@ -419,7 +453,12 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 			continue;
 		}
 		sp = ax_pages_run(b->area, p);
-		AX_ENSURE(b, sp->store == st && sp->cls == cls && sp->live > 0);
+		AX_ENSURE(b, sp->store == st && sp->cls >= cls && sp->live > 0);
+		if (ax_unlikely(sp->cls != cls))
+		{
+			borrowed[nborrowed++] = p;
+			continue;
+		}
 		memcpy(p, &sp->free, sizeof(void *));
 		sp->free = p;
 		sp->live--;
@@ -443,6 +482,12 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 
 		span_free(cx, empty);
 		empty = next;
+	}
+	for (uint32_t i = 0; i < nborrowed; i++)
+	{
+		void	   *p = borrowed[i];
+
+		flush(cx, st, ((ax_span *) ax_pages_run(b->area, p))->cls, &p, 1);
 	}
 }
 

@@ -519,6 +519,15 @@ limbo_orphan(ax_ctx *cx, ax_slot *s, ax_limbo *l)
 
 /* See ax.h. */
 void
+ax_flush(ax_ctx *cx)
+{
+	ax_epoch_enter(cx);
+	ax_magazines_flush(cx);
+	ax_leave(cx);
+}
+
+/* See ax.h. */
+void
 ax_detach(ax_ctx *cx)
 {
 	ax_ctx_body *b = ax_body(cx);
@@ -530,9 +539,7 @@ ax_detach(ax_ctx *cx)
 	AX_ENSURE(b, b->latches == 0);
 	if (ax_inside(b))
 		ax_leave(cx);
-	ax_epoch_enter(cx);
-	ax_magazines_flush(cx);
-	ax_leave(cx);
+	ax_flush(cx);
 
 	/*
 	 * A helper may have the list in hand just now and put it back when we are

@@ -111,7 +111,7 @@ holder(void *arg, int i)
 		r = i == 1 ? ax_word_wait(&cx, &sh->w, &v) : ax_word_lock(&cx, &sh->w, &v);
 		t = now_ns() - t0;
 		ok(r == AX_BUSY, "%s gives up", i == 1 ? "ax_word_wait" : "ax_word_lock");
-		ok(t > 9000000 && t < 40000000, "after about 10 ms (%.1f ms)", (double) t / 1e6);
+		ok(t > 9000000 && t < 500000000, "after about 10 ms (%.1f ms)", (double) t / 1e6);
 		ok(ax_latches_held(&cx) == 0, "with nothing held");
 		while (ax_word_wait(&cx, &sh->w, &v) == AX_BUSY)
 			;
