@@ -26,6 +26,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/uuid.h"
 
 #include "art_am.h"
 
@@ -97,7 +98,7 @@ typedef struct ArtScan
 
 	/* index-only scans */
 	MemoryContext itup_cxt;
-	int			itup_fast;		/* 0: not known, 1: yes, -1: no */
+	int			itup_fast;		/* 0: not known, 1: fixed, 2: text, -1: no */
 	IndexTuple	itup;			/* the fast one: formed once, filled again */
 	uint16		itup_off[INDEX_MAX_KEYS];
 
@@ -634,8 +635,9 @@ art_scan_kill(IndexScanDesc scan)
 /* ---- index-only scans ---- */
 
 /*
- * Can tuples be filled in place?  When every column is of a fixed width and
- * passed by value the layout is always the same.
+ * Can tuples be filled in place?  When every column is of a fixed width (and
+ * its bytes are at hand) the layout is always the same; and a single text
+ * column is a header and the bytes of the key.
  */
 static void
 art_scan_itup_prepare(IndexScanDesc scan)
@@ -648,13 +650,22 @@ art_scan_itup_prepare(IndexScanDesc scan)
 	so->itup_fast = -1;
 	so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
 										 ALLOCSET_SMALL_SIZES);
-	if (!so->kd.fixed || desc->natts != so->kd.natts)
+	if (desc->natts != so->kd.natts)
+		return;
+	if (desc->natts == 1 && so->kd.cols[0].enc == ART_ENC_TEXT && !so->kd.cols[0].desc)
+	{
+		so->itup = MemoryContextAllocZero(so->own, hoff + VARATT_SHORT_MAX + 1);
+		so->itup_fast = 2;
+		return;
+	}
+	if (!so->kd.fixed)
 		return;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 
-		if (!att->attbyval || att->attlen <= 0)
+		if (att->attlen <= 0 ||
+			(!att->attbyval && (so->kd.cols[i].enc != ART_ENC_UUID || so->kd.cols[i].desc)))
 			return;
 		off = att_align_nominal(off, att->attalign);
 		so->itup_off[i] = (uint16) off;
@@ -695,7 +706,21 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 		len -= AX_TID_BYTES;
 	}
 
-	if (so->itup_fast > 0 && len == so->kd.fixed_len)
+	if (so->itup_fast == 2 && len - 1 <= VARATT_SHORT_MAX && key[0] == ART_MARK_VALUE)
+	{
+		char	   *d = (char *) so->itup + MAXALIGN(sizeof(IndexTupleData));
+		uint32		n = len - 2;	/* marker, bytes, terminator */
+
+		SET_VARSIZE_SHORT(d, n + VARHDRSZ_SHORT);
+		memcpy(d + VARHDRSZ_SHORT, key + 1, n);
+		so->itup->t_info = (unsigned short)
+			(MAXALIGN(MAXALIGN(sizeof(IndexTupleData)) + n + VARHDRSZ_SHORT) |
+			 INDEX_VAR_MASK);
+		so->itup->t_tid = scan->xs_heaptid;
+		scan->xs_itup = so->itup;
+		scan->xs_hitup = NULL;
+	}
+	else if (so->itup_fast == 1 && len == so->kd.fixed_len)
 	{
 		const uint8 *p = key;
 
@@ -703,10 +728,13 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 		for (int c = 0; c < so->kd.natts; c++)
 		{
 			const ArtKeyCol *col = &so->kd.cols[c];
-			Datum		d = art_decode_col(col, p + 1, p + 1 + col->width);
+			char	   *to = (char *) so->itup + so->itup_off[c];
 
-			store_att_byval((char *) so->itup + so->itup_off[c], d,
-							TupleDescAttr(desc, c)->attlen);
+			if (col->enc == ART_ENC_UUID)
+				memcpy(to, p + 1, UUID_LEN);
+			else
+				store_att_byval(to, art_decode_col(col, p + 1, p + 1 + col->width),
+								TupleDescAttr(desc, c)->attlen);
 			p += 1 + col->width;
 		}
 		so->itup->t_tid = scan->xs_heaptid;

@@ -295,6 +295,41 @@ art_copy_out(uint8_t *dst, const uint8_t *src, uint32_t n)
 #endif
 }
 
+/* The same for the few bytes of an entry, without a call. */
+static inline void
+art_copy_few(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	art_copy_out(dst, src, n);
+#else
+	if (n >= 8)
+	{
+		uint64_t	x;
+
+		for (uint32_t i = 0; i + 8 < n; i += 8)
+		{
+			memcpy(&x, src + i, 8);
+			memcpy(dst + i, &x, 8);
+		}
+		memcpy(&x, src + n - 8, 8);
+		memcpy(dst + n - 8, &x, 8);
+	}
+	else if (n >= 4)
+	{
+		uint32_t	a,
+					b;
+
+		memcpy(&a, src, 4);
+		memcpy(&b, src + n - 4, 4);
+		memcpy(dst, &a, 4);
+		memcpy(dst + n - 4, &b, 4);
+	}
+	else
+		for (uint32_t i = 0; i < n; i++)
+			dst[i] = src[i];
+#endif
+}
+
 /* Copy into a leaf that readers may be reading (latched), or a private one. */
 static inline void
 art_copy_in(uint8_t *dst, const uint8_t *src, uint32_t n)

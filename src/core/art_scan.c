@@ -107,9 +107,12 @@ need(scan *sc, uint32_t n)
 	return false;
 }
 
-/* One entry, its whole key in path[0..len).  False: no room for the key. */
+/*
+ * One entry: key path[0..d) and suffix p[0..len) (racing bytes, perhaps).
+ * False: no room for the key.
+ */
 static inline bool
-emit(scan *sc, uint32_t len, uint64_t tid)
+emit(scan *sc, uint32_t d, const uint8_t *p, uint32_t len, uint64_t tid)
 {
 	ax_batch   *b = sc->b;
 
@@ -117,11 +120,12 @@ emit(scan *sc, uint32_t len, uint64_t tid)
 	{
 		uint32_t	off = b->n ? b->key_off[b->n] : 0;
 
-		if (len > b->keybuf_size - off)
+		if (d + len > b->keybuf_size - off)
 			return false;
-		memcpy(b->keybuf + off, sc->path, len);
+		art_copy_few(b->keybuf + off, sc->path, d);
+		art_copy_few(b->keybuf + off + d, p, len);
 		b->key_off[b->n] = off;
-		b->key_off[b->n + 1] = off + len;
+		b->key_off[b->n + 1] = off + d + len;
 	}
 	b->tids[b->n++] = tid;
 	return true;
@@ -229,6 +233,7 @@ do_leaf(scan *sc, art_ref ref, uint32_t d)
 	for (int i = 0; i < n; i++)
 	{
 		uint32_t	len;
+		uint64_t	tid;
 		const uint8_t *p = art_leaf_entry(l, id[back ? n - 1 - i : i], &len);
 
 		if (cs == 0)
@@ -259,16 +264,18 @@ do_leaf(scan *sc, art_ref ref, uint32_t d)
 			r = b->n ? S_FULL : S_BUFFER;
 			break;
 		}
-		if (len >= AX_TID_BYTES && !b->want_keys)
-			b->tids[b->n++] = art_tid_at(p + len);
+		if (ax_likely(len >= AX_TID_BYTES))
+			tid = art_tid_at(p + len);
 		else
 		{
+			/* part of the TID is in the path */
 			art_copy_out(sc->path + d, p, len);
-			if (!emit(sc, d + len, art_tid_at(sc->path + d + len)))
-			{
-				r = no_room(sc, d + len);
-				break;
-			}
+			tid = art_tid_at(sc->path + d + len);
+		}
+		if (!emit(sc, d, p, len, tid))
+		{
+			r = no_room(sc, d + len);
+			break;
 		}
 		last = p;
 		lastlen = len;
@@ -332,7 +339,7 @@ do_embed(scan *sc, frame *f, art_ref ref, uint8_t byte)
 	AX_POINT("art.scan.embedded");
 	if (!art_valid(&f->g))
 		return S_LOST;
-	if (!emit(sc, len, tid))
+	if (!emit(sc, f->d, p, 1 + AX_TID_BYTES, tid))
 		return no_room(sc, len);
 	memcpy(b->lastkey, sc->path, len);
 	b->lastlen = len;
@@ -435,7 +442,8 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 	ax_status	x;
 	uint32_t	plen;
 	int			at;
-	bool		found;
+	bool		at_start = false,
+				found;
 
 	x = art_open(sc->cx, &g, &h->word, sc->pess);
 	if (x != AX_OK)
@@ -455,6 +463,18 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 	if (plen)
 		memcpy(sc->path + d, art_prefix(h), plen);
 	d += plen;
+	if (*bound)
+	{
+		int			c = cmp_path(sc->path, d, &sc->pos);
+
+		if (back ? c > 0 : c < 0)
+		{
+			/* nothing of it: the caller goes on in the parent, still there */
+			art_close(sc->cx, &g, false);
+			return S_SKIP;
+		}
+		at_start = c == 0;
+	}
 
 	if (sc->pess && sc->sp)
 	{
@@ -473,7 +493,6 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 	f->g = g;
 	f->h = h;
 	f->d = d;
-	f->at_start = f->at_end = false;
 	f->cur = 0;
 	f->ref = 0;
 	{
@@ -483,18 +502,7 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 			return S_END;
 		f->at_end = c == 0;
 	}
-	if (*bound)
-	{
-		int			c = cmp_path(sc->path, d, &sc->pos);
-
-		if (back ? c > 0 : c < 0)
-		{
-			f->cur = back ? -1 : 256;	/* nothing of it: the caller pops */
-			return S_SKIP;
-		}
-		f->at_start = c == 0;
-		*bound = c == 0;
-	}
+	f->at_start = *bound = at_start;
 	if (*bound)
 	{
 		uint8_t		c = sc->pos.key[d];

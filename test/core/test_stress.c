@@ -5,7 +5,7 @@
  *
  *	  test_stress [threads|forks|kill ...]
  *
- * Environment: SECONDS in all (5), WORKERS (32).
+ * Environment: SECONDS in all (5), WORKERS (32), PHASE: only this one.
  *
  * Every key is permanent (in from the beginning to the end), or owned by one
  * worker, who knows at any time whether it is in, or shared by all, counted by
@@ -532,6 +532,7 @@ main(int argc, char **argv)
 	bool		threads = argc < 2,
 				forks = argc < 2,
 				kills = argc < 2;
+	int			first = 0;
 	uint64_t	seed = now_ns() / 1000000 % 1000000;
 	uint64_t	each;
 
@@ -552,16 +553,21 @@ main(int argc, char **argv)
 #endif
 	tap_point_hook = jostle;
 	tap_diag("seed %llu", (unsigned long long) seed);
+	if ((e = getenv("PHASE")) != NULL && atoi(e) >= 0 && atoi(e) < np)
+	{
+		first = atoi(e);
+		np = 1;
+	}
 	each = (uint64_t) (seconds * 1e9 / (np * (int) threads + np * (int) forks + (int) kills + 1));
 	if (threads)
 		for (int i = 0; i < np; i++)
-			run_phase(&phases[i], workers, false, each, seed + (uint64_t) i);
+			run_phase(&phases[first + i], workers, false, each, seed + (uint64_t) i);
 #ifdef AX_ASAN
 	ax_poisoning = false;		/* shadow memory is each process's own */
 #endif
 	if (forks)
 		for (int i = 0; i < np; i++)
-			run_phase(&phases[i], workers, true, each, seed + 100 + (uint64_t) i);
+			run_phase(&phases[first + i], workers, true, each, seed + 100 + (uint64_t) i);
 	if (kills)
 		run_kill(&phases[0], workers, each, seed);
 	return tap_done();
