@@ -195,12 +195,12 @@ leaf_order(art_leaf *l, uint8_t *id)
 	return n;
 }
 
+/* parent: of the node (or the root) that the reference was read from. */
 static step
-do_leaf(scan *sc, art_ref ref, uint32_t d)
+do_leaf(scan *sc, art_ref ref, uint32_t d, const art_guard *parent)
 {
 	ax_batch   *b = sc->b;
 	art_leaf   *l = ART_PTR(ref);
-	frame	   *f = sc->sp ? &sc->stack[sc->sp - 1] : NULL;
 	const bool	back = b->backward;
 	art_guard	g;
 	uint8_t		id[ART_LEAF_MAX];
@@ -224,7 +224,7 @@ do_leaf(scan *sc, art_ref ref, uint32_t d)
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	AX_POINT("art.scan.leaf_version");
-	if (f && !art_valid(&f->g))
+	if (!art_valid(parent))
 	{
 		art_close(sc->cx, &g, false);
 		return S_LOST;
@@ -549,18 +549,15 @@ run(scan *sc)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	ref = ldref(&sc->s->root);
 	if (ART_IS_NODE(ref))
-		r = push_node(sc, ref, 0, &bound, &byte);
-	else if (ref)
-		r = do_leaf(sc, ref, 0);
-	else
-		r = S_END;
-	if (!art_valid(&root))
 	{
-		/* what was found below may not belong to the tree any more */
-		if (sc->sp == 0)
-			b->n = 0;
-		r = S_LOST;
+		r = push_node(sc, ref, 0, &bound, &byte);
+		if (!art_valid(&root))
+			r = S_LOST;
 	}
+	else if (ref)
+		r = do_leaf(sc, ref, 0, &root);
+	else
+		r = art_valid(&root) ? S_END : S_LOST;
 	art_close(sc->cx, &root, false);
 	if (r == S_SKIP && sc->sp == 0)
 		return S_END;
@@ -576,7 +573,7 @@ run(scan *sc)
 				r = push_node(sc, f->ref, f->d + 1, &bound, &byte);
 			}
 			else if (ART_TAG(f->ref) == ART_LEAF)
-				r = do_leaf(sc, f->ref, f->d);
+				r = do_leaf(sc, f->ref, f->d, &f->g);
 			else
 				r = do_embed(sc, f, f->ref, byte);
 			bound = bound && r == S_GO;

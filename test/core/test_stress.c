@@ -5,7 +5,8 @@
  *
  *	  test_stress [threads|forks|kill ...]
  *
- * Environment: SECONDS in all (5), WORKERS (32), PHASE: only this one.
+ * Environment: SECONDS in all (5), WORKERS (32), PHASE: only this one,
+ * SEED: these keys again.
  *
  * Every key is permanent (in from the beginning to the end), or owned by one
  * worker, who knows at any time whether it is in, or shared by all, counted by
@@ -65,6 +66,7 @@ typedef struct world
 } world;
 
 static ax_ctx main_cx;
+static _Thread_local ax_ctx *this_cx;	/* for the last words */
 
 /*
  * On few processors threads hardly ever meet: so at the pause points give way
@@ -96,6 +98,18 @@ fail(world *w, int me, const char *what, uint64_t i, int status)
 {
 	fprintf(stderr, "# %s, worker %d: %s, key %llu, status %d\n", w->m.name, me, what,
 			(unsigned long long) i, status);
+	if (this_cx && i < w->m.n)
+	{
+		const mkey *k = &w->m.key[i];
+		ax_tree_info ti;
+		bool		good = true;
+		char		msg[200] = "";
+
+		fprintf(stderr, "# owner %d, in %d; contains now: %d;", w->ks[i].owner, atomic_load(&w->ks[i].in),
+				(int) ax_contains(this_cx, w->tree, w->gen, k->p, k->len));
+		(void) ax_check(this_cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg));
+		fprintf(stderr, " check: %s\n", good ? "clean" : msg);
+	}
 	fflush(stderr);
 	abort();
 }
@@ -299,6 +313,7 @@ worker(void *arg, int me)
 
 	if (!cx)
 		abort();
+	this_cx = cx;
 	ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
 	while ((n & 15) || now_ns() < w->until_ns)
 	{
@@ -551,6 +566,8 @@ main(int argc, char **argv)
 	if (workers > 8)
 		workers = 8;
 #endif
+	if ((e = getenv("SEED")) != NULL)
+		seed = strtoull(e, NULL, 10);
 	tap_point_hook = jostle;
 	tap_diag("seed %llu", (unsigned long long) seed);
 	if ((e = getenv("PHASE")) != NULL && atoi(e) >= 0 && atoi(e) < np)
