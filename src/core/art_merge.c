@@ -182,14 +182,21 @@ art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 				  const uint32_t *lens, uint32_t len, uint64_t n,
 				  uint64_t *done, uint64_t *added)
 {
+	uint64_t	ahead = 0;
+
 	*done = *added = 0;
 	for (int tries = 0; *done < n;)
 	{
 		uint64_t	one;
 		int			new;
 		bool		again;
-		ax_status	x = merge_pass(cx, s, keys + *done, lens ? lens + *done : NULL, len,
-								   n - *done, &again, &one, &new);
+		ax_status	x;
+
+		/* sorted keys lie anywhere in memory */
+		for (; ahead < n && ahead < *done + 2 * MERGE_KEYS; ahead++)
+			ax_prefetch(keys[ahead]);
+		x = merge_pass(cx, s, keys + *done, lens ? lens + *done : NULL, len,
+					   n - *done, &again, &one, &new);
 
 		if (x != AX_OK)
 			return x;

@@ -548,6 +548,7 @@ run(scan *sc)
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	ref = ldref(&sc->s->root);
+	AX_POINT("art.scan.root");
 	if (ART_IS_NODE(ref))
 	{
 		r = push_node(sc, ref, 0, &bound, &byte);

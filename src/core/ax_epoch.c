@@ -68,6 +68,7 @@ announce(ax_ctx_body *b)
 	uint64_t	now;
 
 	AX_ASSERT(b, !ax_inside(b) && b->latches == 0);
+	RECLAIM_ENTER();
 	AX_POINT("epoch:loaded");
 	atomic_exchange_explicit(&b->slot->epoch, e, memory_order_seq_cst);
 	ax_fence_after_rmw();
@@ -103,6 +104,7 @@ ax_leave(ax_ctx *cx)
 	ax_ctx_body *b = ax_body(cx);
 
 	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
+	RECLAIM_LEAVE();
 	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
 	if (ax_unlikely(b->limbo))
 	{

@@ -340,6 +340,51 @@ mt_remove(model *m, uint64_t i)
 }
 
 void
+mt_insert_sorted(model *m, uint64_t i, uint64_t n, int p)
+{
+	const uint8_t **k = xalloc(n * sizeof(*k));
+	uint32_t   *len = xalloc(n * sizeof(*len));
+	uint64_t   *which = xalloc(n * sizeof(*which));
+	uint64_t	got = 0,
+				at = 0;
+	bool		same = true;
+
+	for (; i < m->n && got < n; i++)
+		if (tap_rand(&m->seed) % 100 < (uint64_t) p)
+		{
+			k[got] = m->key[i].p;
+			len[got] = m->key[i].len;
+			same &= len[got] == len[0];
+			which[got++] = i;
+		}
+	for (int tries = 0; at < got;)
+	{
+		uint64_t	done,
+					added,
+					fresh = 0;
+		ax_status	r = ax_insert_sorted(m->cx, m->t, m->gen, k + at, same ? NULL : len + at, len[0],
+										 got - at, &done, &added);
+
+		if ((r != AX_OK && r != AX_BUSY) || done > got - at || (r == AX_OK && done == 0) || tries++ > 10000)
+			mt_die(m, "sorted insertion: status %d, %llu of %llu done", (int) r,
+				   (unsigned long long) done, (unsigned long long) (got - at));
+		for (uint64_t x = at; x < at + done; x++)
+		{
+			fresh += !m->in[which[x]];
+			m->in[which[x]] = true;
+		}
+		if (fresh != added)
+			mt_die(m, "sorted insertion: %llu said to be new of %llu, %llu were", (unsigned long long) added,
+				   (unsigned long long) done, (unsigned long long) fresh);
+		m->count += fresh;
+		at += done;
+	}
+	free(k);
+	free(len);
+	free(which);
+}
+
+void
 mt_contains(model *m, uint64_t i)
 {
 	ax_status	r = ax_contains(m->cx, m->t, m->gen, m->key[i].p, m->key[i].len);
@@ -690,6 +735,8 @@ mt_ops(model *m, uint64_t n, int grow_per_cent)
 			mt_contains(m, i);
 		else if (r % 256 == 2)
 			mt_scan(m, (r >> 8) & 1);
+		else if (r % 1024 == 3)
+			mt_insert_sorted(m, i, (r >> 10) % 400 + 1, (r & 2048) ? 95 : 40);
 		else if ((r >> 8) % 100 < (uint64_t) grow_per_cent)
 			mt_insert(m, i);
 		else

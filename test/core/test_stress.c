@@ -159,6 +159,40 @@ change(world *w, ax_ctx *cx, int me, uint64_t i, bool insert)
 		atomic_fetch_add_explicit(&w->ks[i].in, insert ? 1 : -1, memory_order_relaxed);
 }
 
+/* Own keys of a stretch, by one sorted insertion. */
+static void
+change_sorted(world *w, ax_ctx *cx, int me, uint64_t i)
+{
+	const uint8_t *k[64];
+	uint32_t	len[64];
+	uint64_t	which[64],
+				at = 0;
+	uint64_t	n = 0;
+
+	for (uint64_t x = i; x < w->m.n && x < i + 500 && n < 64; x++)
+		if (w->ks[x].owner == me)
+		{
+			k[n] = w->m.key[x].p;
+			len[n] = w->m.key[x].len;
+			which[n++] = x;
+		}
+	while (at < n)
+	{
+		uint64_t	done,
+					added,
+					fresh = 0;
+		ax_status	r = ax_insert_sorted(cx, w->tree, w->gen, k + at, len + at, 0, n - at, &done, &added);
+
+		if ((r != AX_OK && r != AX_BUSY) || done > n - at || ax_latches_held(cx))
+			fail(w, me, "sorted insertion", i, (int) r);
+		for (uint64_t x = at; x < at + done; x++)
+			fresh += atomic_exchange_explicit(&w->ks[which[x]].in, 1, memory_order_relaxed) == 0;
+		if (fresh != added)
+			fail(w, me, "sorted insertion: as new are counted", i, (int) added);
+		at += done;
+	}
+}
+
 static void
 look(world *w, ax_ctx *cx, int me, uint64_t i)
 {
@@ -347,6 +381,10 @@ worker(void *arg, int me)
 				case 12:
 					if ((r >> 8) % 4 == 0)
 						scan(w, cx, me, &rng);
+					break;
+				case 13:
+					if ((r >> 8) % 8 == 0)
+						change_sorted(w, cx, me, i);
 					break;
 				default:
 					look(w, cx, me, i);

@@ -99,6 +99,16 @@ one_kind(keykind kind, uint64_t seed)
 		mt_scan(&m, i & 1);
 	remove_all(&m, (int) ((seed + 1) % 3));
 	expect_nothing(&m, "after removing all again");
+
+	/* by runs, each sorted, as a build in several parts does it */
+	for (int i = 0; i < 5; i++)
+	{
+		mt_insert_sorted(&m, 0, m.n, i == 4 ? 100 : 25);
+		mt_check(&m, "after a sorted run");
+	}
+	mt_compare_all(&m);
+	mt_ops(&m, ops / 2, 30);
+	mt_check(&m, "after sorted runs and more");
 	mt_close(&m);
 	if (ax_insert(&cx, tree, m.gen, m.key[0].p, m.key[0].len) != AX_STALE)
 		mt_die(&m, "a closed generation takes an entry");
