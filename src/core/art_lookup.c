@@ -209,6 +209,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						{
 							const uint8_t *p = base + (uint32_t) __builtin_ctz(m) * wd;
 
+							AX_POINT("art.lookup.matched");
 							if (!art_equal(p, prefix + d, rest))
 								continue;
 							if (k < max)
@@ -226,6 +227,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						uint32_t	wd;
 						const uint8_t *p = art_leaf_entry(l, __builtin_ctz(m), &wd);
 
+						AX_POINT("art.lookup.matched");
 						if (wd != rest + AX_TID_BYTES || !art_equal(p, prefix + d, rest))
 							continue;
 						if (k < max)

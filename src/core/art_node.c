@@ -557,6 +557,7 @@ art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 		{
 			int			i = __builtin_ctz(m);
 
+			AX_POINT("art.leaf.matched");
 			if (art_equal(base + (uint32_t) i * w, suffix, w))
 				return i;
 			m &= m - 1;
@@ -571,6 +572,7 @@ art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 		uint32_t	n;
 		const uint8_t *p = art_leaf_entry(l, i, &n);
 
+		AX_POINT("art.leaf.matched");
 		if (n == len && art_equal(p, suffix, n))
 			return i;
 		m &= m - 1;

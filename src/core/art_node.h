@@ -505,6 +505,7 @@ art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
 				*at = i;
 				if (i < 0)
 					return 0;
+				AX_POINT("art.find.slot");
 				r = ldref(&p->child[i]);
 				if (ART_TAG(r) != ART_LEAF && (uint8_t) (sep >> (8 * i)) != c)
 					return 0;
@@ -521,6 +522,7 @@ art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
 				*at = i;
 				if (i < 0)
 					return 0;
+				AX_POINT("art.find.slot");
 				r = ldref(&p->child[i]);
 				if (ART_TAG(r) != ART_LEAF &&
 					(uint8_t) ((i < 8 ? s0 >> (8 * i) : s1 >> (8 * (i - 8)))) != c)
@@ -535,6 +537,7 @@ art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
 				*at = i - 1;
 				if (i == 0 || i > 48)
 					return 0;
+				AX_POINT("art.find.slot");
 				return ldref(&p->child[i - 1]);
 			}
 		default:

@@ -230,6 +230,7 @@ do_leaf(scan *sc, art_ref ref, uint32_t d, const art_guard *parent)
 		return S_LOST;
 	}
 	n = leaf_order(l, id);
+	AX_POINT("art.scan.leaf_ordered");
 	for (int i = 0; i < n; i++)
 	{
 		uint32_t	len;
@@ -355,9 +356,11 @@ child_at(art_hdr *h, unsigned kind, int i, uint8_t *byte)
 	{
 		case ART_N4:
 			*byte = art_n4_sep((art_n4 *) h, i);
+			AX_POINT("art.scan.slot");
 			return ldref(&((art_n4 *) h)->child[i]);
 		case ART_N16:
 			*byte = art_n16_sep((art_n16 *) h, i);
+			AX_POINT("art.scan.slot");
 			return ldref(&((art_n16 *) h)->child[i]);
 		case ART_N48:
 			{

@@ -453,12 +453,13 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 			continue;
 		}
 		sp = ax_pages_run(b->area, p);
-		AX_ENSURE(b, sp->store == st && sp->cls >= cls && sp->live > 0);
+		AX_ENSURE(b, sp->store == st && sp->cls >= cls);
 		if (ax_unlikely(sp->cls != cls))
 		{
-			borrowed[nborrowed++] = p;
+			borrowed[nborrowed++] = p;	/* its counts are under another latch */
 			continue;
 		}
+		AX_ENSURE(b, sp->live > 0);
 		memcpy(p, &sp->free, sizeof(void *));
 		sp->free = p;
 		sp->live--;
