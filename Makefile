@@ -83,7 +83,7 @@ $(DATA_built): $(SQL_PARTS) Makefile
 	mv $@.tmp $@
 
 # Every part of the tests also runs alone: make test PARTS="regress tap"
-PARTS = core regress isolation tap stress
+PARTS = core keys regress isolation tap stress
 
 .PHONY: test soak matrix demo bench format checks
 test:

@@ -3,7 +3,7 @@
 # test/run.sh [part ...]
 #	  Every test of artidx, in throwaway clusters; "make test" calls it.
 #
-# Parts: core, regress, isolation, tap (or tap:NAME for one file), stress.
+# Parts: core, keys, regress, isolation, tap (or tap:NAME for one file), stress.
 # Each prints its counts; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
@@ -17,14 +17,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 PARTS=("$@")
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(core regress isolation tap stress)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(core keys regress isolation tap stress)
 : "${STRESS_SECONDS:=60}" "${CORE_SECONDS:=15}" "${CONNS:=500}"
 
 for part in "${PARTS[@]}"; do
 	case $part in
-		core | regress | isolation | tap | tap:* | stress) ;;
+		core | keys | regress | isolation | tap | tap:* | stress) ;;
 		*)
-			art_die "no such part: $part (core, regress, isolation, tap, tap:NAME, stress)"
+			art_die "no such part: $part (core, keys, regress, isolation, tap, tap:NAME, stress)"
 			;;
 	esac
 done
@@ -80,7 +80,7 @@ part_core()
 {
 	local t
 
-	for t in check check-asan check-tsan; do
+	for t in check check-asan check-tsan check-tree; do
 		echo "== core: $t"
 		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
 			timeout -k 30 900 make -s -k --no-print-directory -C "$SRC/test/core" \
@@ -97,7 +97,7 @@ part_pg_regress()
 	shift
 	echo "== $name"
 	as_user timeout -k 30 900 make -s --no-print-directory \
-		PG_CONFIG="$PG_CONFIG" installcheck TAP_TESTS= "$@" 2>&1 | tee "$log"
+		PG_CONFIG="$PG_CONFIG" installcheck "$@" 2>&1 | tee "$log"
 	rc=${PIPESTATUS[0]}
 	passed=$(count "$log" '^(test .* \.\.\. ok|ok +[0-9]+ )')
 	failed=$(count "$log" '^(test .* \.\.\. .*FAILED|not ok +[0-9]+ )')
@@ -109,6 +109,21 @@ part_pg_regress()
 			tail -20
 	fi
 	tally "$name" "$passed" "$failed"
+}
+
+# brute force over the key encodings: a module of its own, a server without
+# artidx
+part_keys()
+{
+	local dir=$SRC/test/modules/art_keytest
+
+	if ! as_user make -s -C "$dir" PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" \
+		install >"$WORK/logs/keytest-build.log" 2>&1; then
+		tail -20 "$WORK/logs/keytest-build.log"
+		tally keys 0 1
+		return
+	fi
+	part_pg_regress keys -C "$dir"
 }
 
 part_tap()
@@ -165,8 +180,9 @@ mkdir -p "$WORK/logs"
 for part in "${PARTS[@]}"; do
 	case $part in
 		core) part_core ;;
-		regress) part_pg_regress regress ISOLATION= ;;
-		isolation) part_pg_regress isolation REGRESS= ;;
+		regress) part_pg_regress regress TAP_TESTS= ISOLATION= ;;
+		keys) part_keys ;;
+		isolation) part_pg_regress isolation TAP_TESTS= REGRESS= ;;
 		tap) part_tap ;;
 		tap:*) part_tap "${part#tap:}" ;;
 		stress) part_stress ;;
