@@ -146,7 +146,7 @@ static void
 full_area(keykind kind, bool capped)
 {
 	static ax_ctx fcx;
-	size_t		size = capped ? (size_t) 64 << 20 : (size_t) 3 << 20;
+	size_t		size = capped ? (size_t) 64 << 20 : (size_t) 3 << 19;
 	ax_area    *a = tap_area(size, 2, 256 << 10);
 	model		m;
 	ax_tree    *t;
@@ -160,10 +160,10 @@ full_area(keykind kind, bool capped)
 	mt_universe(&m, kind, kind == KK_LONG ? 2000 : 160000, 5);
 	m.cx = &fcx;
 	m.t = t;
-	if (ax_tree_open(&fcx, t, AX_ART_OLC, capped ? 2 << 20 : 0, &m.gen) != AX_OK)
+	if (ax_tree_open(&fcx, t, AX_ART_OLC, capped ? 1 << 20 : 0, &m.gen) != AX_OK)
 		mt_die(&m, "open");
 	/* past the first refusals: small things may still find room */
-	for (uint64_t x = 0; x < m.n && full < 2000; x++)
+	for (uint64_t x = 0; x < m.n && full < tap_scaled(2000); x++)
 	{
 		uint64_t	i = x * 7919 % m.n;
 		ax_status	r;
