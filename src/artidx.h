@@ -162,7 +162,7 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 							double ms);
 
 /* ERROR for a core status that ended an operation: AX_NOMEM -> 53200. */
-extern void art_report_nomem(Relation index) pg_attribute_noreturn();
+extern void art_report_nomem(Relation index) __attribute__((noreturn));
 
 /* Called when a core call said AX_BUSY: checks for interrupts. */
 extern void art_busy(void);

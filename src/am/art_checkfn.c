@@ -69,7 +69,7 @@ typedef struct ArtCheck
 	ArtHazard  *hazard;
 } ArtCheck;
 
-static void art_check_fail(ArtCheck *c, const char *fmt,...) pg_attribute_printf(2, 3) pg_attribute_noreturn();
+static void art_check_fail(ArtCheck *c, const char *fmt,...) pg_attribute_printf(2, 3) __attribute__((noreturn));
 
 /*
  * Raise the corruption with every number that we have.

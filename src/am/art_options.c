@@ -48,12 +48,11 @@ static relopt_enum_elt_def sync_values[] = {
 };
 
 static const relopt_parse_elt option_table[] = {
-	{"structure", RELOPT_TYPE_ENUM, offsetof(ArtOptions, structure)},
-	{"sync", RELOPT_TYPE_ENUM, offsetof(ArtOptions, sync)},
-	{"fillfactor", RELOPT_TYPE_INT, offsetof(ArtOptions, fillfactor)},
-	{"deduplicate_items", RELOPT_TYPE_BOOL,
-	offsetof(ArtOptions, deduplicate_items)},
-	{"max_memory", RELOPT_TYPE_STRING, offsetof(ArtOptions, max_memory_off)}
+	{.optname = "structure", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, structure)},
+	{.optname = "sync", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, sync)},
+	{.optname = "fillfactor", .opttype = RELOPT_TYPE_INT, .offset = offsetof(ArtOptions, fillfactor)},
+	{.optname = "deduplicate_items", .opttype = RELOPT_TYPE_BOOL, .offset = offsetof(ArtOptions, deduplicate_items)},
+	{.optname = "max_memory", .opttype = RELOPT_TYPE_STRING, .offset = offsetof(ArtOptions, max_memory_off)}
 };
 
 /*

@@ -330,6 +330,8 @@ art_attached(void)
 ax_ctx *
 art_ctx(void)
 {
+	uint32		event;
+
 	if (likely(my_pid == MyProcPid && my_pid != 0))
 		return &my_ctx;
 
@@ -337,7 +339,8 @@ art_ctx(void)
 	if (MyProc == NULL)
 		elog(ERROR, "artidx: process has no slot");
 
-	wait_event_latch = ART_WAIT_EVENT(wait_event_latch, "ArtidxLatch");
+	event = ART_WAIT_EVENT(wait_event_latch, "ArtidxLatch");
+	wait_event_latch = event;
 	port = ax_port_default;
 	port.wait_begin = port_wait_begin;
 	port.wait_end = port_wait_end;

@@ -24,7 +24,7 @@ how_many(keykind k)
 		case KK_LENGTHS:
 			return tap_scaled(6000);
 		case KK_NESTED:
-			return tap_scaled(4000);
+			return tap_scaled(2000);
 		default:
 			return tap_scaled(20000);
 	}
