@@ -63,7 +63,7 @@ ifeq ($(PGXS),)
 .PHONY: all install clean installcheck
 all install installcheck:
 	@echo "artidx needs PostgreSQL's server headers and PGXS, and $(PG_CONFIG) does not lead to them." >&2
-	@echo "On Debian: apt-get install postgresql-server-dev-15 liburcu-dev, or give PG_CONFIG=/path/to/pg_config." >&2
+	@echo "On Debian: apt-get install postgresql-server-dev-15 libicu-dev liburcu-dev, or give PG_CONFIG=/path/to/pg_config." >&2
 	@exit 1
 clean:
 	rm -rf $(OBJS) $(DATA_built) artidx.so $(EXTRA_CLEAN)

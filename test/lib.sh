@@ -70,6 +70,9 @@ art_missing_packages()
 		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(libc6-dev)
 	printf '#include <urcu/lfstack.h>\nint main(void){return 0;}\n' |
 		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(liburcu-dev)
+	# the server's headers include ICU's
+	echo '#include <unicode/ucol.h>' |
+		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(libicu-dev)
 	if ! art_find_pg_config >/dev/null; then
 		p+=(postgresql-15 postgresql-server-dev-15)
 	fi

@@ -296,9 +296,9 @@ extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out
 /*
  * Walk the whole structure and verify every invariant; found counts go to
  * out, the first violation (if any) to msg as text, and the return is then
- * false.  The walk is cut into epochs of bounded length and may run beside
- * writers (it then re-checks what it could not see atomically); the counts
- * are exact only when nobody writes.
+ * false.  One epoch from beginning to end.  May run beside writers (it then
+ * looks again at what changed under it); the counts are exact only when nobody
+ * writes.
  */
 extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						  ax_tree_info *out, bool *ok, char *msg, size_t msglen);

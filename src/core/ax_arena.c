@@ -466,8 +466,8 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 		counted++;
 		if (!sp->partial)
 			partial_append(h, sp);
-		/* the last span with room stays, against to and fro */
-		if (sp->live == 0 && (h->partial != sp || sp->next))
+		/* the last span with room stays, against to and fro, if it is small */
+		if (sp->live == 0 && (h->partial != sp || sp->next || sp->pages > 4))
 		{
 			partial_remove(h, sp);
 			all_remove(h, sp);
