@@ -32,7 +32,7 @@
 
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
-#define ART_BATCH_MAX		1024
+#define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
 #define ART_ITUP_EASY		((Size) 500)	/* index_form_tuple leaves it alone */
 #define ART_ITUP_MAX		((Size) 8000)
 #define ART_KEYBUF_MAX		((uint32) 64 * 1024)
