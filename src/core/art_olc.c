@@ -273,10 +273,7 @@ fresh:
 	}
 	if (grown)
 	{
-		art_slot	slots[256];
-		int			ns = art_node_slots_get(h, slots);
-
-		art_node_fill(grown, slots, ns);
+		art_fill_grown(h, grown);
 		h = grown;
 	}
 	/* in Node4/16 a fresh leaf covers up to the next separator */
@@ -284,12 +281,7 @@ fresh:
 	if (ART_TAG(r) == ART_EMBED)
 		AX_COUNT(cx, s, embedded, 1);
 	if (grown)
-	{
-		art_slot_set(s, G, key, art_node_ref(grown));
-		art_kill(cx, &P->g);
-		art_close(cx, &G->g, true);
-		art_node_retire(cx, s, P->hdr);
-	}
+		art_publish_grown(cx, s, key, G, P, grown);
 	else
 		art_close(cx, &P->g, true);
 	return AX_OK;

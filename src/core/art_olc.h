@@ -167,6 +167,26 @@ art_match_prefix(art_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
 	return i;
 }
 
+/* A bigger copy (private) takes over what its latched original holds. */
+static inline void
+art_fill_grown(art_hdr *h, art_hdr *grown)
+{
+	art_slot	slots[256];
+
+	art_node_fill(grown, slots, art_node_slots_get(h, slots));
+}
+
+/* Publish the bigger copy of P's node below G, both latched. */
+static inline void
+art_publish_grown(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
+				  art_hdr *grown)
+{
+	art_slot_set(s, G, key, art_node_ref(grown));
+	art_kill(cx, &P->g);
+	art_close(cx, &G->g, true);
+	art_node_retire(cx, s, P->hdr);
+}
+
 /* Count a restart and give the others a little time. */
 static inline void
 art_restarted(ax_ctx *cx, ax_store *s, int tries)

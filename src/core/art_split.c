@@ -154,10 +154,7 @@ art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 		art_node_range(h, c, &lo, &hi);
 		if (grown)
 		{
-			art_slot	slots[256];
-			int			ns = art_node_slots_get(h, slots);
-
-			art_node_fill(grown, slots, ns);
+			art_fill_grown(h, grown);
 			h = grown;
 		}
 		art_node_del(h, c);
@@ -176,12 +173,7 @@ art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 	else
 		art_kill(cx, L);
 	if (grown)
-	{
-		art_slot_set(s, G, key, art_node_ref(grown));
-		art_kill(cx, &P->g);
-		art_close(cx, &G->g, true);
-		art_node_retire(cx, s, P->hdr);
-	}
+		art_publish_grown(cx, s, key, G, P, grown);
 	else
 		art_close(cx, &P->g, true);
 	if (!kept)
