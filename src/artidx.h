@@ -128,6 +128,9 @@ extern bool art_entry_native(ArtEntry *e);
  */
 extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
 
+/* A scan or a unique check uses the structure; cheap. */
+extern void art_entry_touch(ArtEntry *e);
+
 /* ---- residency (src/pg/art_residency.c) ----------------------------------- */
 
 /*
@@ -137,6 +140,14 @@ extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
  * snapshot threshold.
  */
 extern uint64 art_ensure_ready(Relation index);
+
+/*
+ * The same for a scan, which has another way: false when the structure cannot
+ * be had (not preloaded, recovery, unloaded, sealed, memory full, an index
+ * that is not ready, a build that failed lately).  Errs when cancelled, for a
+ * deadlock, and for what the index's own expressions raise.
+ */
+extern bool art_try_ready(Relation index, uint64 *gen);
 
 /*
  * Ask for a background build of this database's absent indexes (autobuild);
@@ -164,8 +175,54 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 /* ERROR for a core status that ended an operation: AX_NOMEM -> 53200. */
 extern void art_report_nomem(Relation index) __attribute__((noreturn));
 
+/* ---- memory full (src/pg/art_memory.c) ------------------------------------- */
+typedef enum ArtRoomFor
+{
+	ART_ROOM_NONE,				/* takes nothing from others: false at once */
+	ART_ROOM_INSERT,			/* a non-unique insert */
+	ART_ROOM_UNIQUE,			/* a unique insert, or a build that one waits for */
+	ART_ROOM_BUILD				/* any other build */
+} ArtRoomFor;
+
+/*
+ * A core call on this structure said AX_NOMEM.  True: there may be room now,
+ * start over from reading the state (this very index may have been sealed
+ * meanwhile).  False: nothing is to be had.  The caller holds no stripe,
+ * epoch or critical section; waits at most some 100 ms, interruptible.  May
+ * seal another index, with a WARNING.
+ */
+extern bool art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what);
+
+/*
+ * Seal: READY -> ABSENT, out of plans, its memory freed; a WARNING.  Does
+ * nothing when the generation is gone already.
+ */
+extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
+
+/* ---- residency, continued -------------------------------------------------- */
+
 /* Called when a core call said AX_BUSY: checks for interrupts. */
 extern void art_busy(void);
+
+/* ---- rows of a table as keys (src/pg/art_heap.c) --------------------------- */
+typedef enum ArtHeapMode
+{
+	ART_HEAP_BUILD,				/* what anybody may still see: a build's rules */
+	ART_HEAP_MVCC				/* what a snapshot sees; checks for serializable
+								 * conflicts of what it does not see */
+} ArtHeapMode;
+
+typedef struct ArtHeapReader ArtHeapReader;
+typedef void (*ArtHeapRow) (void *arg, const uint8 *key, uint32 keylen, uint64 tid);
+
+extern ArtHeapReader *art_heap_begin(Relation heap, Relation index,
+									 const ArtKeyDesc *kd, ArtHeapMode mode,
+									 Snapshot snapshot);
+extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
+						  void *arg);
+extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
+						   uint32 keylen);
+extern void art_heap_end(ArtHeapReader *r);
 
 /* ---- VACUUM interlock (src/pg/art_interlock.c) ----------------------------- */
 typedef struct ArtHazard ArtHazard; /* a slot in shared memory */
@@ -252,14 +309,20 @@ extern void art_executor_install(void);
  */
 typedef struct ArtRun ArtRun;
 extern ArtRun *art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen,
-							 ArtEntry *e, bool check_unique, Relation heap);
+							 ArtEntry *e, bool check_unique, Relation heap,
+							 ArtRoomFor room);
 /*
  * Add one entry: the encoded key without its TID, and the TID.  Loads the run
- * when it is full.  ERROR on NOMEM.  Once the generation is gone (STALE) it
- * does nothing more; the caller finds out when it publishes READY.
+ * when it is full.  Once the generation is gone (STALE), or no memory is to be
+ * had (after art_make_room), it does nothing more; the caller finds out when it
+ * publishes READY, or by art_run_nomem.
  */
 extern void art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid,
 						bool alive);
+/* load what is collected now: afterwards everything added is in the tree */
+extern void art_run_flush(ArtRun *run);
+extern uint64 art_run_pending(const ArtRun *run);	/* collected, not loaded */
+extern bool art_run_nomem(const ArtRun *run);
 /* load the rest; returns entries; unique violation -> ERROR as nbtree's build */
 extern uint64 art_run_end(ArtRun *run);
 

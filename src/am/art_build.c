@@ -56,6 +56,8 @@ struct ArtRun
 	bool		progress;		/* this process reports CREATE INDEX */
 	bool		loaded;			/* something is in the tree already */
 	bool		stale;			/* the generation is gone: nothing matters */
+	bool		nomem;			/* no memory is to be had: nothing goes in */
+	ArtRoomFor	room;
 	bool		brief;			/* the short layout */
 	int			fill;
 	MemoryContext cxt;
@@ -98,7 +100,7 @@ struct ArtRun
  */
 ArtRun *
 art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen, ArtEntry *e,
-			  bool check_unique, Relation heap)
+			  bool check_unique, Relation heap, ArtRoomFor room)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
 											  "art build run",
@@ -113,6 +115,7 @@ art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen, ArtEntry *e,
 	run->tree = art_entry_tree(e);
 	run->gen = gen;
 	run->check_unique = check_unique;
+	run->room = room;
 	run->nulls_equal = index->rd_index->indnullsnotdistinct;
 	run->fill = art_fillfactor(index);
 	run->cxt = cxt;
@@ -232,7 +235,7 @@ art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid, bool alive
 {
 	Size		bytes;
 
-	if (run->stale)
+	if (run->stale || run->nomem)
 		return;
 	if (!alive && run->check_unique)
 	{
@@ -609,6 +612,17 @@ art_run_check_tree(ArtRun *run, const uint8 *key, uint32 keylen)
 /* ---- loading ---- */
 
 /*
+ * The core said that there is no memory.  True: try again.
+ */
+static bool
+art_run_find_room(ArtRun *run)
+{
+	if (!art_make_room(run->index, run->entry, run->gen, run->room))
+		run->nomem = true;
+	return !run->nomem;
+}
+
+/*
  * Insert one key, TID included.
  */
 static void
@@ -636,8 +650,9 @@ art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
 				art_busy();
 				break;
 			case AX_NOMEM:
-				art_report_nomem(run->index);
-				break;
+				if (art_run_find_room(run))
+					break;
+				return;
 			default:
 				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
 					 (int) s, RelationGetRelationName(run->index));
@@ -671,7 +686,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 			ART_CORE_END();
 			if (s == AX_BUSY)
 				art_busy();
-		} while (s == AX_BUSY);
+		} while (s == AX_BUSY || (s == AX_NOMEM && art_run_find_room(run)));
 
 		run->loaded = true;
 		switch (s)
@@ -688,8 +703,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 			case AX_EXISTS:
 				break;			/* somebody inserts beside us: merge */
 			case AX_NOMEM:
-				art_report_nomem(run->index);
-				break;
+				return;
 			default:
 				elog(PANIC, "unexpected status %d of a load into index \"%s\"",
 					 (int) s, RelationGetRelationName(run->index));
@@ -704,7 +718,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 			art_run_check_tree(run, keys[i], (lens ? lens[i] : len) - AX_TID_BYTES);
 		}
 
-	for (uint64 i = 0; i < n && !run->stale;)
+	for (uint64 i = 0; i < n && !run->stale && !run->nomem;)
 	{
 		ax_status	s;
 		uint64		done,
@@ -731,7 +745,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 				art_busy();
 				break;
 			case AX_NOMEM:
-				art_report_nomem(run->index);
+				(void) art_run_find_room(run);
 				break;
 			default:
 				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
@@ -925,7 +939,7 @@ art_run_load_dead(ArtRun *run)
 				 errmsg("could not rewind temporary file of the build of index \"%s\"",
 						RelationGetRelationName(run->index))));
 	art_buf_init(&buf, run->cxt, 64);
-	for (uint64 i = 0; i < run->ndead && !run->stale; i++)
+	for (uint64 i = 0; i < run->ndead && !run->stale && !run->nomem; i++)
 	{
 		uint32		keylen;
 		size_t		got;
@@ -955,6 +969,34 @@ art_run_load_dead(ArtRun *run)
 }
 
 /*
+ * See artidx.h.
+ */
+void
+art_run_flush(ArtRun *run)
+{
+	if (!run->stale && !run->nomem)
+		art_run_load(run);
+}
+
+/*
+ * See artidx.h.
+ */
+uint64
+art_run_pending(const ArtRun *run)
+{
+	return run->n + run->nnulls;
+}
+
+/*
+ * See artidx.h.
+ */
+bool
+art_run_nomem(const ArtRun *run)
+{
+	return run->nomem;
+}
+
+/*
  * Load the rest and free the run.  Returns how many entries it put into the
  * tree.  When the generation went away meanwhile nothing was lost that
  * mattered: the caller finds out when it publishes.
@@ -964,8 +1006,7 @@ art_run_end(ArtRun *run)
 {
 	uint64		entries;
 
-	if (!run->stale)
-		art_run_load(run);
+	art_run_flush(run);
 	if (run->dead != NULL && !run->stale)
 		art_run_load_dead(run);
 	entries = run->entries;
@@ -1033,7 +1074,7 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 		if (entry != NULL)
 		{
 			bs.run = art_run_begin(index, kd, gen, entry,
-								   indexInfo->ii_Unique, heap);
+								   indexInfo->ii_Unique, heap, ART_ROOM_NONE);
 			bs.run->progress = true;
 		}
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
@@ -1045,8 +1086,9 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 		{
 			ArtRun	   *run = bs.run;
 
-			if (!run->stale)
-				art_run_load(run);
+			art_run_flush(run);
+			if (run->nomem)
+				art_report_nomem(index);
 			if (run->stale)
 				ereport(ERROR,
 						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

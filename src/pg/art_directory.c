@@ -108,6 +108,8 @@ entry_alloc(void)
 				pg_atomic_init_u64(&chunk[i].word, 0);
 				pg_atomic_init_u64(&chunk[i].blocks_done, 0);
 				pg_atomic_init_u64(&chunk[i].blocks_total, 0);
+				pg_atomic_init_u32(&chunk[i].used_at, 0);
+				pg_atomic_init_u32(&chunk[i].uses, 0);
 				chunk[i].next = art_shared->free_entries;
 				art_shared->free_entries = &chunk[i];
 			}
@@ -178,6 +180,9 @@ art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
 	e->owner_slot = ART_MY_PROCNO();
 	e->owner_pid = MyProcPid;
 	e->owner_build = pg_atomic_add_fetch_u64(&art_shared->build_number, 1);
+	e->resumable = false;
+	e->helpers = 0;
+	e->nredo = 0;
 	pg_atomic_write_u64(&e->blocks_done, 0);
 	pg_atomic_write_u64(&e->blocks_total, 0);
 	pg_write_barrier();
@@ -277,8 +282,20 @@ art_entry_create(Relation index, bool building)
 		e->indexoid = oid;
 		e->heapoid = index->rd_index->indrelid;
 		e->native = false;
+		e->unique = index->rd_index->indisunique || index->rd_index->indisexclusion;
 		e->reason = ART_WHY_RESTART;
 		e->owner_pid = 0;
+		e->resumable = false;
+		e->helpers = 0;
+		e->nredo = 0;
+		e->wanted = ART_WANT_NOTHING;
+		e->sealed = false;
+		e->seals = 0;
+		e->last_bytes = 0;
+		e->sealed_at = 0;
+		e->backoff_s = 0;
+		pg_atomic_write_u32(&e->used_at, 0);
+		pg_atomic_write_u32(&e->uses, 0);
 		e->builds = 0;
 		e->last_build = 0;
 		e->source = ART_BUILD_CREATE;
@@ -379,6 +396,22 @@ art_entry_state(ArtEntry *e, uint64 *gen)
 	if (gen)
 		*gen = ART_WORD_GEN(w);
 	return ART_WORD_STATE(w);
+}
+
+/*
+ * Note that a scan or a unique check uses the structure: at most one store a
+ * second to a line that everybody reads.
+ */
+void
+art_entry_touch(ArtEntry *e)
+{
+	uint32		now = (uint32) (GetCurrentStatementStartTimestamp() / USECS_PER_SEC);
+
+	if (pg_atomic_read_u32(&e->used_at) != now)
+	{
+		pg_atomic_write_u32(&e->used_at, now);
+		pg_atomic_fetch_add_u32(&e->uses, 1);
+	}
 }
 
 /*

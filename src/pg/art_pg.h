@@ -27,6 +27,21 @@ typedef struct ArtLocator
 	int32		backend;		/* of a temporary relation, else -1 */
 } ArtLocator;
 
+typedef struct ArtBlockRange
+{
+	BlockNumber first;
+	BlockNumber end;			/* exclusive */
+} ArtBlockRange;
+
+#define ART_MAX_REDO 16
+
+typedef enum ArtWant
+{
+	ART_WANT_NOTHING = 0,
+	ART_WANT_PLAN,				/* a plan would have used it */
+	ART_WANT_BUILD				/* a statement waits for it */
+} ArtWant;
+
 /*
  * One structure.  All structures of one index (REINDEX: the old and the new)
  * are in one hash chain, that of (database, index OID); what is found must
@@ -43,10 +58,37 @@ struct ArtEntry
 								 * lock, read without */
 	ax_tree    *tree;			/* stays with the entry when it is recycled */
 	bool		native;			/* filled by ambuild and aminsert alone */
+	bool		unique;			/* or an exclusion constraint's: inserts need it */
 	ArtReason	reason;
-	int			owner_slot;		/* of the build going on */
-	int			owner_pid;
+
+	/*
+	 * The build going on.  It has at most one owner, who holds the build lock,
+	 * and any number of helpers.  Heap blocks are given out in ranges; a range
+	 * whose keys did not get into the structure is given back.  A build that
+	 * its owner left (cancelled) stays BUILDING, and whoever comes next goes
+	 * on with it.
+	 */
+	int			owner_slot;
+	int			owner_pid;		/* 0: none */
 	uint64		owner_build;
+	bool		resumable;		/* the fields below are set */
+	int			helpers;		/* processes in it beside the owner */
+	BlockNumber nblocks;
+	BlockNumber next_block;		/* first that was never given out */
+	int			nredo;
+	ArtBlockRange redo[ART_MAX_REDO];
+
+	/* being asked for, memory */
+	ArtWant		wanted;
+	bool		sealed;			/* ABSENT, and out of plans until there is room */
+	uint64		seals;
+	uint64		last_bytes;		/* when it was last READY */
+	TimestampTz sealed_at;
+	int			backoff_s;		/* before a sealed one is built again */
+	pg_atomic_uint32 used_at;	/* last use by a scan or a unique check, in
+								 * seconds since 2000 */
+	pg_atomic_uint32 uses;		/* seconds in which it was used, halved by the
+								 * launcher now and then */
 	uint64		builds;
 	TimestampTz last_build;
 	ArtBuildSource source;

@@ -316,156 +316,10 @@ art_wait_not_building(Relation index, ArtEntry *e)
 
 /* ---- reading the heap ---- */
 
-/*
- * The root line pointer of every tuple of a page: 0 for none.  As
- * heap_get_root_tuples(), which up to 15.18 tests the wrong variable against
- * the end of the line pointer array, and so can follow a stale link of an
- * aborted update beyond it.
- */
 static void
-page_roots(Page page, OffsetNumber *roots)
+build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 {
-	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
-
-	memset(roots, 0, MaxHeapTuplesPerPage * sizeof(OffsetNumber));
-	for (OffsetNumber root = FirstOffsetNumber; root <= maxoff; root++)
-	{
-		ItemId		lp = PageGetItemId(page, root);
-		TransactionId xmax = InvalidTransactionId;
-		OffsetNumber off;
-
-		if (ItemIdIsRedirected(lp))
-			off = ItemIdGetRedirect(lp);
-		else if (ItemIdIsNormal(lp))
-		{
-			HeapTupleHeader tup = (HeapTupleHeader) PageGetItem(page, lp);
-
-			if (HeapTupleHeaderIsHeapOnly(tup))
-				continue;		/* met from its root, if it has one */
-			roots[root - 1] = root;
-			if (!HeapTupleHeaderIsHotUpdated(tup))
-				continue;
-			off = ItemPointerGetOffsetNumber(&tup->t_ctid);
-			xmax = HeapTupleHeaderGetUpdateXid(tup);
-		}
-		else
-			continue;
-
-		/* down the chain, as long as each link fits the next tuple */
-		while (off >= FirstOffsetNumber && off <= maxoff)
-		{
-			HeapTupleHeader tup;
-
-			lp = PageGetItemId(page, off);
-			if (!ItemIdIsNormal(lp))
-				break;
-			tup = (HeapTupleHeader) PageGetItem(page, lp);
-			if (TransactionIdIsValid(xmax) &&
-				!TransactionIdEquals(xmax, HeapTupleHeaderGetXmin(tup)))
-				break;
-			if (roots[off - 1] == root)
-				break;			/* corrupt: a ring */
-			roots[off - 1] = root;
-			if (!HeapTupleHeaderIsHotUpdated(tup))
-				break;
-			off = ItemPointerGetOffsetNumber(&tup->t_ctid);
-			xmax = HeapTupleHeaderGetUpdateXid(tup);
-		}
-	}
-}
-
-typedef struct PageRows
-{
-	int			n;
-	OffsetNumber root[MaxHeapTuplesPerPage];
-	uint32		len[MaxHeapTuplesPerPage];
-	uint32		at[MaxHeapTuplesPerPage];
-	char	   *data;			/* copies of the tuples */
-	uint32		size;
-} PageRows;
-
-/*
- * Copy out what an index entry is needed for: everything that anybody may
- * still see, also what is being inserted or deleted.  Not the members of a
- * HOT chain that are dead to new snapshots: their successor has the key (or
- * the chain is older than the index, and then the key would be wrong).
- */
-static void
-read_page(Relation heap, BlockNumber blkno, TransactionId oldest, bool own_index,
-		  BufferAccessStrategy strategy, PageRows *rows)
-{
-	OffsetNumber roots[MaxHeapTuplesPerPage];
-	Buffer		buf;
-	Page		page;
-	OffsetNumber maxoff;
-	OffsetNumber orphan = InvalidOffsetNumber;
-
-	rows->n = 0;
-	rows->size = 0;
-
-	buf = ReadBufferExtended(heap, MAIN_FORKNUM, blkno, RBM_NORMAL, strategy);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buf);
-	page_roots(page, roots);
-	maxoff = PageGetMaxOffsetNumber(page);
-
-	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
-	{
-		ItemId		lp = PageGetItemId(page, off);
-		HeapTupleData tup;
-		bool		keep = true;
-
-		if (!ItemIdIsNormal(lp))
-			continue;
-		tup.t_data = (HeapTupleHeader) PageGetItem(page, lp);
-		tup.t_len = ItemIdGetLength(lp);
-		tup.t_tableOid = RelationGetRelid(heap);
-		ItemPointerSet(&tup.t_self, blkno, off);
-
-		switch (HeapTupleSatisfiesVacuum(&tup, oldest, buf))
-		{
-			case HEAPTUPLE_DEAD:
-				keep = false;
-				break;
-			case HEAPTUPLE_RECENTLY_DEAD:
-				keep = !HeapTupleIsHotUpdated(&tup);
-				break;
-			case HEAPTUPLE_DELETE_IN_PROGRESS:
-
-				/*
-				 * In the transaction that makes the index a chain may be
-				 * older than the index, and its first members then have
-				 * another key: as core's build, leave them out.
-				 */
-				if (own_index && HeapTupleIsHotUpdated(&tup) &&
-					TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(tup.t_data)))
-					keep = false;
-				break;
-			case HEAPTUPLE_LIVE:
-			case HEAPTUPLE_INSERT_IN_PROGRESS:
-				break;
-		}
-		if (!keep)
-			continue;
-		if (roots[off - 1] == InvalidOffsetNumber)
-		{
-			orphan = off;
-			break;
-		}
-		rows->root[rows->n] = roots[off - 1];
-		rows->len[rows->n] = tup.t_len;
-		rows->at[rows->n] = rows->size;
-		memcpy(rows->data + rows->size, tup.t_data, tup.t_len);
-		rows->size += MAXALIGN(tup.t_len);
-		rows->n++;
-	}
-	UnlockReleaseBuffer(buf);
-
-	if (orphan != InvalidOffsetNumber)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
-								 blkno, orphan, RelationGetRelationName(heap))));
+	art_run_add((ArtRun *) arg, key, keylen, tid, true);
 }
 
 /*
@@ -475,27 +329,12 @@ static void
 build_from_heap(Relation heap, Relation index, ArtEntry *e, uint64 gen)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
-	IndexInfo  *info = BuildIndexInfo(index);
-	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
-	bool		own_index = index->rd_createSubid != InvalidSubTransactionId ||
-		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId;
 	bool		progress = MyBEEntry != NULL &&
 		MyBEEntry->st_progress_command == PROGRESS_COMMAND_INVALID;
 	ArtKeyDesc *kd = art_keydesc_build(index, CurrentMemoryContext);
-	TransactionId oldest;
-	EState	   *estate;
-	ExprContext *econtext;
-	TupleTableSlot *slot;
-	ExprState  *predicate;
+	ArtHeapReader *reader;
 	ArtRun	   *run;
-	ArtBuf		key;
-	PageRows   *rows;
-	HeapTupleData tup;
 	BlockNumber since = 0;
-
-	info->ii_Unique = false;
-	info->ii_ExclusionOps = NULL;
-	info->ii_Concurrent = false;
 
 	pg_atomic_write_u64(&e->blocks_total, nblocks);
 	if (progress)
@@ -513,49 +352,14 @@ build_from_heap(Relation heap, Relation index, ArtEntry *e, uint64 gen)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
 	}
 
-	estate = CreateExecutorState();
-	econtext = GetPerTupleExprContext(estate);
-	slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
-	econtext->ecxt_scantuple = slot;
-	predicate = ExecPrepareQual(info->ii_Predicate, estate);
-
-	art_buf_init(&key, CurrentMemoryContext, 64);
-	rows = palloc(sizeof(PageRows));
-	rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
-	run = art_run_begin(index, kd, gen, e, false, heap);
-
-	/* our registered snapshot is older than this and holds it back */
-	oldest = GetOldestNonRemovableTransactionId(heap);
+	/* the horizon it takes is no newer than our registered snapshot */
+	reader = art_heap_begin(heap, index, kd, ART_HEAP_BUILD, NULL);
+	run = art_run_begin(index, kd, gen, e, false, heap, ART_ROOM_NONE);
 
 	for (BlockNumber blkno = 0; blkno < nblocks; blkno++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		read_page(heap, blkno, oldest, own_index, strategy, rows);
-
-		for (int i = 0; i < rows->n; i++)
-		{
-			Datum		values[INDEX_MAX_KEYS];
-			bool		isnull[INDEX_MAX_KEYS];
-			MemoryContext old;
-			ItemPointerData root;
-
-			ResetExprContext(econtext);
-			tup.t_len = rows->len[i];
-			tup.t_data = (HeapTupleHeader) (rows->data + rows->at[i]);
-			tup.t_tableOid = RelationGetRelid(heap);
-			ItemPointerSet(&root, blkno, rows->root[i]);
-			tup.t_self = root;
-			ExecStoreHeapTuple(&tup, slot, false);
-
-			if (predicate && !ExecQual(predicate, econtext))
-				continue;
-			old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-			FormIndexDatum(info, slot, estate, values, isnull);
-			(void) art_encode(kd, values, isnull, &key);
-			MemoryContextSwitchTo(old);
-			art_run_add(run, key.data, key.len, art_tid_pack(&root), true);
-		}
-
+		art_heap_page(reader, blkno, build_row, run);
 		pg_atomic_write_u64(&e->blocks_done, blkno + 1);
 		if (progress && ++since == 64)
 		{
@@ -563,18 +367,17 @@ build_from_heap(Relation heap, Relation index, ArtEntry *e, uint64 gen)
 			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno + 1);
 		}
 	}
+	art_run_flush(run);
+	if (art_run_nomem(run))
+		art_report_nomem(index);
 	(void) art_run_end(run);
-
-	ExecDropSingleTupleTableSlot(slot);
-	FreeExecutorState(estate);
-	FreeAccessStrategy(strategy);
+	art_heap_end(reader);
 	if (progress)
 		pgstat_progress_end_command();
 }
 
 /*
- * The same with everything around it: memory, snapshot, the table owner's
- * rights for what the index's expressions do.
+ * The same with everything around it: memory and a snapshot.
  */
 static void
 build(Relation index, ArtEntry *e, uint64 gen)
@@ -582,11 +385,7 @@ build(Relation index, ArtEntry *e, uint64 gen)
 	Relation	heap;
 	MemoryContext cxt;
 	MemoryContext old;
-	Oid			save_userid;
-	int			save_sec_context;
-	int			save_nestlevel = 0;
 	Snapshot	snapshot;
-	bool		as_owner;
 
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "art build",
 								ALLOCSET_DEFAULT_SIZES);
@@ -604,24 +403,8 @@ build(Relation index, ArtEntry *e, uint64 gen)
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	PushActiveSnapshot(snapshot);
 
-	as_owner = RelationGetIndexExpressions(index) != NIL ||
-		RelationGetIndexPredicate(index) != NIL;
-	if (as_owner)
-	{
-		GetUserIdAndSecContext(&save_userid, &save_sec_context);
-		SetUserIdAndSecContext(heap->rd_rel->relowner,
-							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-		save_nestlevel = NewGUCNestLevel();
-		ART_RESTRICT_SEARCH_PATH();
-	}
-
 	build_from_heap(heap, index, e, gen);
 
-	if (as_owner)
-	{
-		AtEOXact_GUC(false, save_nestlevel);
-		SetUserIdAndSecContext(save_userid, save_sec_context);
-	}
 	PopActiveSnapshot();
 	UnregisterSnapshot(snapshot);
 	table_close(heap, NoLock);
@@ -749,6 +532,16 @@ art_ensure_ready(Relation index)
 		art_own_build_end(e, gen);
 		build_unlock(index, ExclusiveLock);
 	}
+}
+
+/*
+ * See artidx.h.
+ */
+bool
+art_try_ready(Relation index, uint64 *gen)
+{
+	*gen = art_ensure_ready(index);
+	return true;
 }
 
 /* ---- the frame of ambuild ---- */
