@@ -33,10 +33,10 @@ PG_CFLAGS += -Werror
 endif
 PG_CFLAGS += $(EXTRA_CFLAGS)
 
-# liburcu: only the lock-free stack of urcu/lfstack.h
-SHLIB_LINK = -lurcu-cds
+# liburcu: only the lock-free stack of urcu/lfstack.h; libm: the estimate
+SHLIB_LINK = -lurcu-cds -lm
 
-REGRESS = basic scan unique ddl options errors explain keys opclass
+REGRESS = basic scan unique ddl options errors explain keys opclass estimate
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -85,13 +85,19 @@ $(DATA_built): $(SQL_PARTS) Makefile
 # Every part of the tests also runs alone: make test PARTS="regress tap"
 PARTS = core keys regress isolation tap stress
 
+# The long versions of the tests that take their length from the environment.
+SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
+	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 STRESS_FULL=300 DDL_ROUNDS=2000 \
+	PRIVATE_SECONDS=300
+SOAK_TAP = tap:003_clients,005_connections,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel
+
 .PHONY: test soak matrix demo bench format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
-		bash test/run.sh stress tap:005_connections
+		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh stress $(SOAK_TAP)
 
 matrix:
 	bash test/matrix.sh

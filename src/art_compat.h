@@ -77,6 +77,13 @@
 #define ART_LOCK_HELD(tag, mode) LockHeldByMe((tag), (mode))
 #endif
 
+/* ---- a time limit of whole transactions: from 17 on ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_HAS_TRANSACTION_TIMEOUT 1
+#else
+#define ART_HAS_TRANSACTION_TIMEOUT 0
+#endif
+
 /*
  * Signal handlers are reached through a wrapper from 17 on, so that which one
  * is installed cannot be seen.
@@ -87,11 +94,36 @@
 #define ART_SIGNAL_HANDLER_VISIBLE 1
 #endif
 
+/* ---- ownership of a database: one function for all objects from 16 on ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_DATABASE_OWNERCHECK(db, role) \
+	object_ownercheck(DatabaseRelationId, (db), (role))
+#else
+#define ART_DATABASE_OWNERCHECK(db, role) pg_database_ownercheck((db), (role))
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)
 #else
 #define art_collate_is_c(collid) lc_collate_is_c(collid)
+#endif
+
+/* ---- a datum out of a sort, in the caller's memory ---- */
+#if PG_VERSION_NUM >= 160000
+#define art_tuplesort_getdatum(sort, val, isnull) \
+	tuplesort_getdatum((sort), true, true, (val), (isnull), NULL)
+#else
+#define art_tuplesort_getdatum(sort, val, isnull) \
+	tuplesort_getdatum((sort), true, (val), (isnull), NULL)
+#endif
+
+/* ---- has the page lost rows of a snapshot older than the threshold? ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_TEST_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)
+#else
+#define ART_TEST_OLD_SNAPSHOT(snapshot, rel, page) \
+	TestForOldSnapshot((snapshot), (rel), (page))
 #endif
 
 /* ---- VACUUM's cost-based delay knows of ANALYZE from 18 on ---- */

@@ -35,6 +35,7 @@ typedef struct ArtOptions
 extern bytea *artoptions(Datum reloptions, bool validate);
 extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
 extern int	art_fillfactor(Relation index);
+#define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 
 /* ---- shared memory and this process (src/pg/art_shmem.c) ----------------- */
 extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
@@ -91,7 +92,8 @@ typedef enum ArtBuildSource
 {
 	ART_BUILD_CREATE = 0,
 	ART_BUILD_REBUILD,
-	ART_BUILD_ALTER
+	ART_BUILD_ALTER,
+	ART_BUILD_LOAD				/* from the file saved at shutdown */
 } ArtBuildSource;
 
 typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
@@ -166,7 +168,9 @@ extern void art_wait_not_building(Relation index, ArtEntry *e);
  * dropped if this (sub)transaction aborts (and the index's other structures
  * to be dropped if it commits), opens a new generation in state BUILDING,
  * owned by this process.  Then the caller fills it and calls end(ok).  end
- * with ok = false (from PG_CATCH) makes it ABSENT.
+ * with ok = false (from PG_CATCH) makes it ABSENT.  Never errs for memory: the
+ * generation is 0 when there is none for a structure, and the entry NULL when
+ * there is none for that either, or the server does not preload artidx.
  */
 extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
 extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
@@ -181,7 +185,9 @@ typedef enum ArtRoomFor
 	ART_ROOM_NONE,				/* takes nothing from others: false at once */
 	ART_ROOM_INSERT,			/* a non-unique insert */
 	ART_ROOM_UNIQUE,			/* a unique insert, or a build that one waits for */
-	ART_ROOM_BUILD				/* any other build */
+	ART_ROOM_BUILD,				/* any other build */
+	ART_ROOM_AMBUILD			/* the same, of ambuild: what a rewritten index had
+								 * before goes first */
 } ArtRoomFor;
 
 /*
@@ -198,6 +204,17 @@ extern bool art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor wh
  * nothing when the generation is gone already.
  */
 extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
+
+/*
+ * ambuild ended without a structure for want of memory: sealed, with a
+ * WARNING.  e NULL: not even an entry could be had.  was_cap: its own cap was
+ * what was full.  bytes: what it would have taken, about.
+ */
+extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap,
+								uint64 bytes);
+
+/* max_memory may have been altered since the structure was opened. */
+extern void art_apply_cap(Relation index, ArtEntry *e);
 
 /* ---- residency, continued -------------------------------------------------- */
 
@@ -252,6 +269,14 @@ extern void art_hazard_clear(ArtHazard *h);
 extern void art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callback,
 								 void *callback_state);
 
+/*
+ * What takes the place of all that when artidx is not preloaded: the lock of a
+ * private scan whose snapshot is not MVCC, from before it reads the table
+ * until its search ends.  end wants the resource owner of the beginning.
+ */
+extern void art_interlock_share(Relation index);
+extern void art_interlock_share_end(Relation index);
+
 /* Stripe lock of a unique check (named LWLock tranche), by hash of the key. */
 extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
 
@@ -283,7 +308,11 @@ extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 							double *pages);
 extern char *artbuildphasename(int64 phasenum);
 
-/* What CREATE INDEX refuses (src/am/art_validate.c); first thing in artbuild. */
+/*
+ * src/am/art_validate.c.  Is the index one that the user asks for now?  And
+ * what CREATE INDEX refuses, which is the first thing in artbuild.
+ */
+extern bool art_index_is_new(Relation index);
 extern void art_check_supported(Relation heap, Relation index,
 								struct IndexInfo *indexInfo);
 

@@ -3,13 +3,16 @@
 # test/run.sh [part ...]
 #	  Every test of artidx, in throwaway clusters; "make test" calls it.
 #
-# Parts: core, keys, regress, isolation, tap (or tap:NAME for one file), stress.
+# Parts: core, keys, regress, isolation, tap (or tap:NAME,NAME... for these
+# files of test/t), stress.
 # Each prints its counts; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
 #	STRESS_SECONDS	length of the SQL stress (60)
 #	CORE_SECONDS	length of each threaded stress of the core (15)
 #	CONNS			connections of test/t/005_connections.pl (500)
+#	TAP_JOBS		files of test/t at a time (2)
+#	TAP_TIMEOUT		seconds that one of them may take (900)
 #	WERROR=1		warnings are errors
 #	KEEP=1			keep the temporary directory
 #	CI=true			smaller machine expected: nothing interactive
@@ -19,6 +22,7 @@
 PARTS=("$@")
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(core keys regress isolation tap stress)
 : "${STRESS_SECONDS:=60}" "${CORE_SECONDS:=15}" "${CONNS:=500}"
+: "${TAP_JOBS:=2}" "${TAP_TIMEOUT:=900}"
 
 for part in "${PARTS[@]}"; do
 	case $part in
@@ -126,42 +130,83 @@ part_keys()
 	part_pg_regress keys -C "$dir"
 }
 
+# tap_file FILE: one file of test/t in a directory and a log of its own; its
+# exit status goes to LOG.rc, its seconds to LOG.time
+tap_file()
+{
+	local name log started rc
+
+	name=$(basename "$1" .pl)
+	log=$WORK/logs/tap-$name.log
+	started=$(date +%s)
+	as_user mkdir -p "$WORK/tap/$name"
+	as_user env TESTDIR="$WORK/tap/$name" PGPORT=65432 CONNS="$CONNS" \
+		STRESS_SECONDS="$STRESS_SECONDS" PG_TEST_PORT_DIR="$WORK/tap/portlock" \
+		PG_REGRESS="$PGXS_SRC/test/regress/pg_regress" \
+		timeout -k 30 "$TAP_TIMEOUT" prove -v --nocolor \
+		-I "$PGXS_SRC/test/perl" -I "$SRC/test/perl" "$1" >"$log" 2>&1 </dev/null
+	rc=$?
+	echo $(($(date +%s) - started)) >"$log.time"
+	echo $rc >"$log.rc"
+}
+
+# part_tap [NAME,NAME...]: TAP_JOBS of them at a time; every node has a
+# directory and a socket of its own
 part_tap()
 {
-	local log=$WORK/logs/tap.log rc passed failed files pgxs_src
+	local f name log rc passed=0 failed=0 p n files=() running=0
 
 	if [ -n "${1:-}" ]; then
-		files=("$SRC/test/t/${1%.pl}.pl")
-		[ -f "${files[0]}" ] || art_die "no such test: $1"
+		for name in ${1//,/ }; do
+			f=$SRC/test/t/${name%.pl}.pl
+			[ -f "$f" ] || art_die "no such test: $name"
+			files+=("$f")
+		done
 	else
 		files=("$SRC"/test/t/*.pl)
 	fi
 	echo "== tap"
-	pgxs_src=$(dirname "$("$PG_CONFIG" --pgxs)")/..
-	as_user mkdir -p "$WORK/tap"
-	as_user env TESTDIR="$WORK/tap" PGPORT=65432 CONNS="$CONNS" \
-		STRESS_SECONDS="$STRESS_SECONDS" \
-		PG_REGRESS="$pgxs_src/test/regress/pg_regress" \
-		timeout -k 30 1500 prove -v --nocolor -I "$pgxs_src/test/perl" \
-		-I "$SRC/test/perl" "${files[@]}" >"$log" 2>&1
-	rc=$?
-	grep -E "^(not ok|#   (Failed|at |  +(got|expected)|['(])|.*\\.pl \\.\\.|Result|Files|  (Failed|Non-zero|Parse))" \
-		"$log" | grep -v "^#   'std\|^# *'background_psql"
-	passed=$(count "$log" '^ok [0-9]')
-	failed=$(count "$log" '^not ok [0-9]')
-	if [ $rc -ne 0 ] && [ "$failed" -eq 0 ]; then
-		failed=1
-	fi
-	if [ "$failed" -gt 0 ]; then
+	PGXS_SRC=$(dirname "$("$PG_CONFIG" --pgxs)")/..
+	as_user mkdir -p "$WORK/tap/portlock"
+
+	# from the end: those take longest
+	for ((n = ${#files[@]} - 1; n >= 0; n--)); do
+		if [ $running -ge "$TAP_JOBS" ]; then
+			wait -n
+			running=$((running - 1))
+		fi
+		tap_file "${files[n]}" &
+		running=$((running + 1))
+	done
+	wait
+
+	for f in "${files[@]}"; do
+		name=$(basename "$f" .pl)
+		log=$WORK/logs/tap-$name.log
+		rc=$(cat "$log.rc")
+		p=$(count "$log" '^ok [0-9]')
+		n=$(count "$log" '^not ok [0-9]')
+		if [ "$n" -eq 0 ] && { [ "$rc" -ne 0 ] || [ "$p" -eq 0 ]; }; then
+			echo "# $name: exit status $rc"
+			n=1
+		fi
+		passed=$((passed + p))
+		failed=$((failed + n))
+		printf '%-22s %4d passed %4d failed %4d s\n' "$name" "$p" "$n" \
+			"$(cat "$log.time")"
+		grep -E '^# SEED=' "$log"
+		[ "$n" -gt 0 ] || continue
+		grep -E "^(not ok|#   (Failed|at |  +(got|expected)|['(])|Result|Files|  (Failed|Non-zero|Parse))" \
+			"$log" | grep -v "^#   'std\|^# *'background_psql" | head -60
 		echo "# the end of the servers' logs:"
-		find "$WORK/tap" -name '*.log' -path '*log*' 2>/dev/null |
+		find "$WORK/tap/$name" -name '*.log' -path '*log*' 2>/dev/null |
 			while IFS= read -r f; do
 				echo "# --- ${f##*/}"
 				grep -E 'PANIC|TRAP|terminated by signal|not ok|Bailout' "$f" |
 					tail -5
 			done
 		tail -40 "$log"
-	fi
+	done
 	tally tap "$passed" "$failed"
 }
 

@@ -88,6 +88,14 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION artidx_build(regclass) IS
 	'build an absent art index now';
 
+CREATE FUNCTION artidx_unload(index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME', 'artidx_unload'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION artidx_unload(regclass) IS
+	'free the memory of an art index until artidx_build, a restart or a unique insert';
+
 REVOKE ALL ON artidx_indexes, artidx_memory, artidx_memory_classes,
 	artidx_epochs FROM PUBLIC;
 GRANT SELECT ON artidx_indexes, artidx_memory, artidx_memory_classes,
@@ -97,4 +105,5 @@ REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_memory_stats(),
 	artidx_memory_class_stats(), artidx_epoch_stats() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_memory_stats(),
 	artidx_memory_class_stats(), artidx_epoch_stats() TO pg_monitor;
-REVOKE ALL ON FUNCTION artidx_build(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION artidx_build(regclass), artidx_unload(regclass)
+	FROM PUBLIC;

@@ -29,6 +29,26 @@ extern ArtRelCache *art_relcache(Relation index);
 /* The entry, if there is one; NULL means ABSENT (or not preloaded). */
 extern ArtEntry *art_relcache_entry(Relation index);
 
+/*
+ * The proof that no two live rows have the same key, without a structure
+ * (art_prove.c), for an ambuild that got no memory for one: keys go in, in any
+ * order, and end raises what a build that found the duplicate would.
+ */
+typedef struct ArtProof ArtProof;
+extern ArtProof *art_proof_begin(Relation heap, Relation index,
+								 const ArtKeyDesc *kd);
+extern void art_proof_add(ArtProof *proof, const uint8 *key, uint32 keylen,
+						  bool hasnull);
+extern void art_proof_end(ArtProof *proof);
+
+/*
+ * ERROR 23505 of a build: two live rows have this key (without TID); unless a
+ * NULL makes them differ, then it returns (art_build.c).
+ */
+extern void art_build_duplicate(Relation heap, Relation index,
+								const ArtKeyDesc *kd, const uint8 *key,
+								uint32 keylen);
+
 /* The unique check and insert (art_unique.c). */
 typedef struct ArtInsertState
 {
@@ -44,4 +64,36 @@ extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,
 							  Relation heap, IndexUniqueCheck check);
 
+/*
+ * Sorted entries of one process (art_store.c).  Filled in any order between
+ * fill and finish, then read as a tree is; scan says AX_STALE when what comes
+ * first in the batch is not covered.
+ */
+typedef struct ArtStore ArtStore;
+extern ArtStore *art_store_create(MemoryContext cxt);
+extern void art_store_empty(ArtStore *s);
+extern void art_store_free(ArtStore *s);
+extern void art_store_fill(ArtStore *s, const ax_bound *lo, const ax_bound *hi,
+						   const ax_bound *start, bool backward, bool spill);
+extern void art_store_add(ArtStore *s, const uint8 *key, uint32 keylen, uint64 tid);
+extern void art_store_finish(ArtStore *s);
+extern ax_status art_store_scan(ArtStore *s, ax_batch *b);
+
+/*
+ * A scan that has no structure reads the table instead (art_private.c).
+ * art_private_scan stands for ax_scan: AX_OK or AX_BUFFER, or an ERROR of the
+ * index's expressions.
+ */
+typedef struct ArtPrivate ArtPrivate;
+extern ArtPrivate *art_private_begin(IndexScanDesc scan, const ArtKeyDesc *kd,
+									 const ArtScanPlan *plan, MemoryContext cxt);
+extern void art_private_search_end(ArtPrivate *p);
+extern void art_private_end(ArtPrivate *p);
+extern bool art_private_guard(ArtPrivate *p);
+extern bool art_private_nothing(ArtPrivate *p);
+extern ax_status art_private_scan(ArtPrivate *p, ax_batch *b);
+extern bool art_private_still(ArtPrivate *p, uint64 delgen, const uint8 *key,
+							  uint32 len, uint64 tid);
+
 #endif							/* ART_AM_H */
+

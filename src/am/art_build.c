@@ -33,6 +33,7 @@
 #define ART_FIRST_CHUNK		((Size) 64 * 1024)
 #define ART_RADIX_MIN		48	/* below: insertion sort */
 #define ART_INTERRUPT_EVERY 1024
+#define ART_ENTRY_EXTRA		12	/* bytes an entry takes beside its key, about */
 
 typedef struct ArtItem
 {
@@ -52,11 +53,11 @@ struct ArtRun
 	ax_tree    *tree;
 	uint64		gen;
 	bool		check_unique;
-	bool		nulls_equal;
 	bool		progress;		/* this process reports CREATE INDEX */
 	bool		loaded;			/* something is in the tree already */
 	bool		stale;			/* the generation is gone: nothing matters */
 	bool		nomem;			/* no memory is to be had: nothing goes in */
+	bool		nomem_cap;		/* because of the index's own cap */
 	ArtRoomFor	room;
 	bool		brief;			/* the short layout */
 	int			fill;
@@ -116,7 +117,6 @@ art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen, ArtEntry *e,
 	run->gen = gen;
 	run->check_unique = check_unique;
 	run->room = room;
-	run->nulls_equal = index->rd_index->indnullsnotdistinct;
 	run->fill = art_fillfactor(index);
 	run->cxt = cxt;
 	run->limit = (Size) maintenance_work_mem * 1024;
@@ -517,43 +517,38 @@ art_run_sort(ArtRun *run)
 
 /* ---- uniqueness ---- */
 
-static void
-art_run_duplicate(ArtRun *run, Datum *values, bool *isnull)
-{
-	char	   *key_desc = BuildIndexValueDescription(run->index, values, isnull);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("could not create unique index \"%s\"",
-					RelationGetRelationName(run->index)),
-			 key_desc ? errdetail("Key %s is duplicated.", key_desc) :
-			 errdetail("Duplicate keys exist."),
-			 errtableconstraint(run->heap,
-								RelationGetRelationName(run->index))));
-}
-
 /*
- * Two live entries have this key: an error, unless a NULL makes them differ.
+ * See art_am.h.
  */
-static void
-art_run_check_duplicate(ArtRun *run, const uint8 *key, uint32 keylen)
+void
+art_build_duplicate(Relation heap, Relation index, const ArtKeyDesc *kd,
+					const uint8 *key, uint32 keylen)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	bool		nulls_equal = index->rd_index->indnullsnotdistinct;
+	char	   *key_desc;
 
 	/* the common case of many NULLs in one column */
-	if (!run->nulls_equal && run->kd->natts == 1 && key[0] != ART_MARK_VALUE)
+	if (!nulls_equal && kd->natts == 1 && key[0] != ART_MARK_VALUE)
 		return;
-	art_decode(run->kd, key, keylen, run->kd->natts, values, isnull);
-	if (!run->nulls_equal)
+	art_decode(kd, key, keylen, kd->natts, values, isnull);
+	if (!nulls_equal)
 	{
-		for (int i = 0; i < run->kd->natts; i++)
+		for (int i = 0; i < kd->natts; i++)
 		{
 			if (isnull[i])
 				return;
 		}
 	}
-	art_run_duplicate(run, values, isnull);
+	key_desc = BuildIndexValueDescription(index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(index)),
+			 key_desc ? errdetail("Key %s is duplicated.", key_desc) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(heap, RelationGetRelationName(index))));
 }
 
 /*
@@ -578,7 +573,8 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 			continue;
 		if (memcmp(keys[i - 1], keys[i], l - AX_TID_BYTES) != 0)
 			continue;
-		art_run_check_duplicate(run, keys[i], l - AX_TID_BYTES);
+		art_build_duplicate(run->heap, run->index, run->kd, keys[i],
+							l - AX_TID_BYTES);
 		MemoryContextReset(tmp);
 	}
 	MemoryContextSwitchTo(old);
@@ -606,7 +602,7 @@ art_run_check_tree(ArtRun *run, const uint8 *key, uint32 keylen)
 			art_busy();
 	} while (s == AX_BUSY);
 	if (s == AX_OK && n > 0)
-		art_run_check_duplicate(run, key, keylen);
+		art_build_duplicate(run->heap, run->index, run->kd, key, keylen);
 }
 
 /* ---- loading ---- */
@@ -618,7 +614,10 @@ static bool
 art_run_find_room(ArtRun *run)
 {
 	if (!art_make_room(run->index, run->entry, run->gen, run->room))
+	{
 		run->nomem = true;
+		run->nomem_cap = ax_nomem_was_cap(run->cx);
+	}
 	return !run->nomem;
 }
 
@@ -979,6 +978,16 @@ art_run_flush(ArtRun *run)
 }
 
 /*
+ * The same for what was set aside.
+ */
+static void
+art_run_flush_dead(ArtRun *run)
+{
+	if (run->dead != NULL && !run->stale && !run->nomem)
+		art_run_load_dead(run);
+}
+
+/*
  * See artidx.h.
  */
 uint64
@@ -1007,8 +1016,9 @@ art_run_end(ArtRun *run)
 	uint64		entries;
 
 	art_run_flush(run);
-	if (run->dead != NULL && !run->stale)
-		art_run_load_dead(run);
+	art_run_flush_dead(run);
+	if (run->dead != NULL)
+		BufFileClose(run->dead);
 	entries = run->entries;
 	MemoryContextDelete(run->cxt);
 	return entries;
@@ -1020,9 +1030,11 @@ typedef struct ArtBuildState
 {
 	const ArtKeyDesc *kd;
 	ArtRun	   *run;			/* NULL: nothing to build, only to encode */
+	ArtProof   *proof;			/* NULL: nothing to prove */
 	ArtBuf		key;
 	MemoryContext tmp;			/* detoasted values of one row */
 	uint64		rows;
+	uint64		bytes;			/* of their keys */
 } ArtBuildState;
 
 static void
@@ -1031,19 +1043,57 @@ art_build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 {
 	ArtBuildState *bs = (ArtBuildState *) arg;
 	MemoryContext old = MemoryContextSwitchTo(bs->tmp);
+	bool		hasnull;
 
-	(void) art_encode(bs->kd, values, isnull, &bs->key);
+	hasnull = art_encode(bs->kd, values, isnull, &bs->key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(bs->tmp);
 	bs->rows++;
+	bs->bytes += bs->key.len;
 	if (bs->run != NULL)
 		art_run_add(bs->run, bs->key.data, bs->key.len, art_tid_pack(tid),
 					tupleIsAlive);
+	else if (bs->proof != NULL && tupleIsAlive)
+		art_proof_add(bs->proof, bs->key.data, bs->key.len, hasnull);
+}
+
+/*
+ * The scan of ambuild.  Without a run it evaluates and encodes every row all
+ * the same, and proves that a unique index is one.
+ */
+static double
+art_build_scan(ArtBuildState *bs, Relation heap, Relation index,
+			   IndexInfo *indexInfo)
+{
+	double		rows;
+
+	bs->rows = 0;
+	bs->bytes = 0;
+	bs->proof = bs->run == NULL && indexInfo->ii_Unique ?
+		art_proof_begin(heap, index, bs->kd) : NULL;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 ART_PHASE_HEAP_SCAN);
+	rows = table_index_build_scan(heap, index, indexInfo, true, true,
+								  art_build_callback, bs, NULL);
+	if (bs->proof != NULL)
+		art_proof_end(bs->proof);
+	bs->proof = NULL;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs->rows);
+	return rows;
 }
 
 /*
  * ambuild: scan the heap, sort, load.  Also the re-initialisation of an index
  * whose table is truncated in place; whatever was there is reset.
+ *
+ * It never errs for want of memory: the index then ends valid, sealed, and
+ * absent.  What a unique one had in its structure by then proves nothing of
+ * the rows that came later, so the table is read a second time, for the proof
+ * alone.  That scan is as good as the first: nobody else writes the table, or
+ * this is CREATE INDEX CONCURRENTLY, whose index takes no rows yet; then the
+ * scan has a newer snapshot and sees more, and what it does not see is compared
+ * in the second phase, which asks an absent index for nothing and sends every
+ * row through the unique check.
  */
 IndexBuildResult *
 artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
@@ -1052,8 +1102,10 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	ArtBuildState bs;
 	ArtKeyDesc *kd;
 	ArtEntry   *entry = NULL;
-	uint64		gen;
+	volatile uint64 gen;
 	double		rows = 0;
+	bool		nomem;
+	bool		was_cap = false;
 	instr_time	start;
 	instr_time	duration;
 
@@ -1063,6 +1115,9 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	memset(&bs, 0, sizeof(bs));
 
 	gen = art_ambuild_begin(heap, index, &entry);
+	nomem = gen == 0 && art_preloaded();
+	if (nomem)
+		was_cap = ax_nomem_was_cap(art_ctx());
 	PG_TRY();
 	{
 		kd = art_keydesc_build(index, CurrentMemoryContext);
@@ -1071,36 +1126,40 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 									   "art build row",
 									   ALLOCSET_DEFAULT_SIZES);
 		art_buf_init(&bs.key, CurrentMemoryContext, 64);
-		if (entry != NULL)
+		if (gen != 0)
 		{
 			bs.run = art_run_begin(index, kd, gen, entry,
-								   indexInfo->ii_Unique, heap, ART_ROOM_NONE);
+								   indexInfo->ii_Unique, heap,
+								   ART_ROOM_AMBUILD);
 			bs.run->progress = true;
 		}
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
-									 ART_PHASE_HEAP_SCAN);
-		rows = table_index_build_scan(heap, index, indexInfo, true, true,
-									  art_build_callback, &bs, NULL);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs.rows);
+		rows = art_build_scan(&bs, heap, index, indexInfo);
 		if (bs.run != NULL)
 		{
 			ArtRun	   *run = bs.run;
+			bool		stale;
 
 			art_run_flush(run);
-			if (run->nomem)
-				art_report_nomem(index);
-			if (run->stale)
-				ereport(ERROR,
-						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-						 errmsg("index \"%s\" was dropped from memory while it was built",
-								RelationGetRelationName(index))));
+			art_run_flush_dead(run);
+			nomem = run->nomem;
+			was_cap = run->nomem_cap;
+			stale = run->stale;
 			(void) art_run_end(run);
+			bs.run = NULL;
+			if (nomem || stale)
+			{
+				/* its memory may serve others meanwhile */
+				art_ambuild_end(index, entry, gen, false, 0);
+				gen = 0;
+				if (indexInfo->ii_Unique)
+					rows = art_build_scan(&bs, heap, index, indexInfo);
+			}
 		}
 		MemoryContextDelete(bs.tmp);
 	}
 	PG_CATCH();
 	{
-		if (entry != NULL)
+		if (gen != 0)
 			art_ambuild_end(index, entry, gen, false, 0);
 		PG_RE_THROW();
 	}
@@ -1108,9 +1167,12 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
-	if (entry != NULL)
+	if (gen != 0)
 		art_ambuild_end(index, entry, gen, true,
 						INSTR_TIME_GET_MILLISEC(duration));
+	else if (nomem)
+		art_ambuild_unbuilt(index, entry, was_cap,
+							bs.bytes + bs.rows * ART_ENTRY_EXTRA);
 
 	pfree(bs.key.data);
 	result->heap_tuples = rows;

@@ -32,6 +32,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -550,6 +551,9 @@ artidx_check(PG_FUNCTION_ARGS)
 	ArtCheck	c;
 	bool		heapallindexed = PG_GETARG_BOOL(1);
 	MemoryContext old;
+	Oid			save_userid;
+	int			save_sec_context;
+	int			save_nestlevel;
 
 	if (!SRF_IS_FIRSTCALL())
 	{
@@ -566,6 +570,17 @@ artidx_check(PG_FUNCTION_ARGS)
 
 	memset(&c, 0, sizeof(c));
 	art_check_open(PG_GETARG_OID(0), &c.heap, &c.index);
+
+	/*
+	 * The index's expressions run as the table's owner, not as the superuser
+	 * who checks: as in a build, and in amcheck.
+	 */
+	GetUserIdAndSecContext(&save_userid, &save_sec_context);
+	SetUserIdAndSecContext(c.heap->rd_rel->relowner,
+						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
+	save_nestlevel = NewGUCNestLevel();
+	ART_RESTRICT_SEARCH_PATH();
+
 	c.tmp = AllocSetContextCreate(CurrentMemoryContext, "artidx_check",
 								  ALLOCSET_DEFAULT_SIZES);
 	c.kd = art_keydesc_build(c.index, CurrentMemoryContext);
@@ -592,6 +607,9 @@ artidx_check(PG_FUNCTION_ARGS)
 		art_check_entries(&c);
 		UnregisterSnapshot(c.snapshot);
 	}
+
+	AtEOXact_GUC(false, save_nestlevel);
+	SetUserIdAndSecContext(save_userid, save_sec_context);
 
 	MemoryContextDelete(c.tmp);
 	relation_close(c.index, AccessShareLock);

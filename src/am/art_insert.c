@@ -58,7 +58,11 @@ art_relcache_entry(Relation index)
 	ArtRelCache *rc = art_relcache(index);
 
 	if (rc->entry == NULL)
+	{
 		rc->entry = art_entry_if_exists(index);
+		if (rc->entry != NULL)
+			art_apply_cap(index, rc->entry);
+	}
 	return rc->entry;
 }
 
@@ -133,7 +137,21 @@ art_insert_plain(Relation index, ArtInsertState *st)
 			case AX_STALE:
 				break;			/* the state has changed: read it again */
 			case AX_NOMEM:
-				art_report_nomem(index);
+
+				/*
+				 * Others give way to a constraint.  When nobody does, an
+				 * insert beats an index: it is sealed, and the state read
+				 * again.  Not a unique one, of which this is a row with a
+				 * NULL: the next insert would need it.
+				 */
+				if (art_make_room(index, st->entry, gen,
+								  index->rd_index->indisunique ||
+								  index->rd_index->indisexclusion ?
+								  ART_ROOM_UNIQUE : ART_ROOM_INSERT))
+					break;
+				if (index->rd_index->indisunique)
+					art_report_nomem(index);
+				art_seal(index, st->entry, gen);
 				break;
 			default:
 				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",

@@ -17,7 +17,6 @@
 
 #include "artidx.h"
 
-#define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 #define ART_MIN_FILLFACTOR		10
 
 /* The cap of one index: below the minimum not even one span would fit. */

@@ -13,6 +13,10 @@
  * TID before they hand it out (the interlock of ARCHITECTURE section 6); when
  * a VACUUM has gone by since the batch was copied they drop it and re-seek
  * behind the last entry they looked at.
+ *
+ * When there is no structure to be had, from the beginning or in the middle, a
+ * scan goes private (art_private.c): its batches come from there, and the rest
+ * is the same, since a position is a value.
  */
 #include "postgres.h"
 
@@ -56,9 +60,11 @@ typedef enum ArtFetch
 typedef struct ArtScan
 {
 	/* what is scanned */
+	ArtPrivate *priv;			/* not NULL: this, for the rest of its life */
 	ax_ctx	   *cx;
 	ax_tree    *tree;
 	uint64		gen;
+	ArtEntry   *entry;			/* NULL: private from the beginning */
 	MemoryContext cxt;			/* of this struct and the buffers */
 	MemoryContext own;			/* child for slot and tuples, NULL: not needed
 								 * yet */
@@ -133,19 +139,43 @@ art_scan_hazard(IndexScanDesc scan)
 }
 
 /*
- * (Re-)read which structure to scan, building it if need be.
+ * Whom the TIDs of this scan must be published to: who trusts them.
+ */
+static bool
+art_scan_guard(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->priv != NULL)
+		return art_private_guard(so->priv);
+	return scan->xs_want_itup || scan->xs_snapshot == NULL ||
+		!IsMVCCSnapshot(scan->xs_snapshot);
+}
+
+/*
+ * (Re-)read which structure to scan, building it if need be; if that cannot
+ * be, go private.  What was noted of dead entries is forgotten then, and
+ * nothing of the structure is left in anybody's hands.
  */
 static void
 art_scan_ready(IndexScanDesc scan)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
-	ArtEntry   *e;
 
-	so->gen = art_ensure_ready(scan->indexRelation);
-	e = art_relcache_entry(scan->indexRelation);
-	if (e == NULL)
-		e = art_entry(scan->indexRelation);
-	so->tree = art_entry_tree(e);
+	if (art_try_ready(scan->indexRelation, &so->gen))
+	{
+		so->cx = art_ctx();
+		so->entry = art_relcache_entry(scan->indexRelation);
+		if (so->entry == NULL)
+			so->entry = art_entry(scan->indexRelation);
+		so->tree = art_entry_tree(so->entry);
+		return;
+	}
+	so->priv = art_private_begin(scan, &so->kd, &so->plan, so->cxt);
+	so->nkilled = 0;
+	if (so->hazard != NULL)
+		art_hazard_clear(so->hazard);
+	so->guard = art_scan_guard(scan);
 }
 
 /*
@@ -169,7 +199,6 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 	scan->opaque = so;
 
 	art_scan_ready(scan);
-	so->cx = art_ctx();
 	so->kd = art_relcache(index)->kd;
 	art_scanplan_init(&so->plan, so->cxt);
 	scan->xs_itupdesc = RelationGetDescr(index);
@@ -193,6 +222,8 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		art_scan_kill(scan);
 	if (so->hazard != NULL)
 		art_hazard_clear(so->hazard);
+	if (unlikely(so->priv != NULL))
+		art_private_search_end(so->priv);
 	so->started = false;
 
 	if (keys != NULL && scan->numberOfKeys > 0)
@@ -213,6 +244,8 @@ artendscan(IndexScanDesc scan)
 		art_scan_kill(scan);
 	if (so->hazard != NULL)
 		art_hazard_release(so->hazard);
+	if (so->priv != NULL)
+		art_private_end(so->priv);
 	if (so->own != NULL)
 		MemoryContextDelete(so->own);
 
@@ -362,7 +395,8 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 			break;
 	}
 
-	so->want_keys = (so->guard || so->plan.nresidual > 0 || so->keep_keys) &&
+	so->want_keys = (so->guard || scan->xs_want_itup ||
+					 so->plan.nresidual > 0 || so->keep_keys) &&
 		!so->plan.point;
 	so->backward = backward;
 	so->pos = -1;
@@ -374,7 +408,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 		/* before the copy: any removal after that changes it */
 		so->delgen = art_delgen(scan->indexRelation);
 
-		if (so->plan.point && what == ART_FETCH_FIRST)
+		if (so->plan.point && what == ART_FETCH_FIRST && so->priv == NULL)
 		{
 			bool		more;
 
@@ -432,9 +466,14 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 			b.lastkey = so->last.data;
 			b.lastkey_size = so->last.cap;
 
-			ART_CORE_BEGIN();
-			s = ax_scan(so->cx, so->tree, so->gen, &b);
-			ART_CORE_END();
+			if (unlikely(so->priv != NULL))
+				s = art_private_scan(so->priv, &b);
+			else
+			{
+				ART_CORE_BEGIN();
+				s = ax_scan(so->cx, so->tree, so->gen, &b);
+				ART_CORE_END();
+			}
 			if (s == AX_OK)
 			{
 				so->n = b.n;
@@ -453,9 +492,9 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 			case AX_STALE:
 
 				/*
-				 * The structure went away.  A new one holds every entry that
-				 * our snapshot sees, and the position is a value, good in any
-				 * structure.
+				 * The structure went away.  A new one, or the table, holds
+				 * every entry that our snapshot sees, and the position is a
+				 * value, good in any structure.
 				 */
 				art_scan_ready(scan);
 				break;
@@ -799,6 +838,18 @@ art_scan_passes(ArtScan *so, uint32 i)
 }
 
 /*
+ * Private, and what is handed out is published: is the entry still one?
+ */
+static bool
+art_scan_still(ArtScan *so, uint32 i)
+{
+	uint32		len;
+	const uint8 *key = art_scan_key(so, i, &len);
+
+	return art_private_still(so->priv, so->delgen, key, len, so->tids[i]);
+}
+
+/*
  * The end, that way: the next fetch starts over, from either end.
  */
 static bool
@@ -810,13 +861,23 @@ art_scan_end(IndexScanDesc scan)
 		art_scan_kill(scan);
 	if (so->hazard != NULL)
 		art_hazard_clear(so->hazard);
+	if (unlikely(so->priv != NULL))
+		art_private_search_end(so->priv);
 	so->started = false;
 	return false;
 }
 
+/*
+ * A search begins: count it, for the statistics and for those who decide which
+ * structure is worth its memory.
+ */
 static inline void
 art_scan_count(IndexScanDesc scan)
 {
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (likely(so->entry != NULL))
+		art_entry_touch(so->entry);
 	pgstat_count_index_scan(scan->indexRelation);
 #if PG_VERSION_NUM >= 180000
 	if (scan->instrument)
@@ -838,16 +899,17 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 	if (!so->started)
 	{
 		art_scan_count(scan);
-		if (so->plan.impossible)
+		if (so->plan.impossible ||
+			(so->priv != NULL && art_private_nothing(so->priv)))
 			return false;
-		so->guard = scan->xs_want_itup || scan->xs_snapshot == NULL ||
-			!IsMVCCSnapshot(scan->xs_snapshot);
+		so->guard = art_scan_guard(scan);
 		so->nkilled = 0;
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
 		so->started = true;
 	}
-	else if (scan->kill_prior_tuple && !scan->xactStartedInRecovery)
+	else if (scan->kill_prior_tuple && !scan->xactStartedInRecovery &&
+			 so->priv == NULL)
 		art_scan_note_kill(so);
 
 	for (;;)
@@ -876,6 +938,12 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		}
 
 		tid = so->tids[next];
+		if (so->guard && unlikely(so->priv != NULL) &&
+			!art_scan_still(so, (uint32) next))
+		{
+			so->pos = next;
+			continue;
+		}
 		if (so->guard &&
 			!art_hazard_publish(art_scan_hazard(scan), tid, so->delgen))
 		{

@@ -235,6 +235,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			/* art_entry may have accepted invalidations */
 			rc = art_relcache(index);
 			rc->entry = e;
+			art_apply_cap(index, e);
 		}
 		st->entry = rc->entry;
 	}
@@ -255,6 +256,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 		/* the check must see every entry */
 		if (art_entry_state(st->entry, &u.gen) != ART_READY)
 			u.gen = art_ensure_ready(index);
+		art_entry_touch(st->entry);
 		u.found_self = false;
 
 		LWLockAcquire(stripe, LW_EXCLUSIVE);
@@ -266,6 +268,23 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			ART_CORE_BEGIN();
 			s = ax_insert(u.cx, u.tree, u.gen, st->key.data, len);
 			ART_CORE_END();
+		}
+		else if (v == ART_UNIQUE_WAIT && check == UNIQUE_CHECK_YES)
+		{
+			/*
+			 * A build that came after our row was stored has put our entry
+			 * in, as that of every other row in progress.  Of two such
+			 * inserters of one key each would find the other's and wait for
+			 * it.  Who waits has no entry, as with nbtree, and this is
+			 * decided under the stripe: then at most one of them waits.
+			 */
+			ART_CORE_BEGIN();
+			s = ax_remove(u.cx, u.tree, u.gen, st->key.data, len);
+			ART_CORE_END();
+			if (s == AX_BUSY)
+				v = ART_UNIQUE_BUSY;
+			else if (s == AX_STALE)
+				v = ART_UNIQUE_RETRY;
 		}
 		LWLockRelease(stripe);
 
@@ -320,6 +339,9 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 				art_busy();
 				continue;
 			case AX_NOMEM:
+				/* the stripe is released; whatever else happened meanwhile */
+				if (art_make_room(index, st->entry, u.gen, ART_ROOM_UNIQUE))
+					continue;
 				art_report_nomem(index);
 				break;
 			default:

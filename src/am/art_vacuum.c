@@ -202,9 +202,12 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	bool		ask;
 	uint64		bytes = 0;
 
-	/* no shared memory: nobody can hold an entry, nobody can be scanning */
+	/* no shared memory: nothing to remove, but somebody may be scanning */
 	if (!art_preloaded())
+	{
+		art_interlock_vacuum(index, callback, callback_state);
 		return stats;
+	}
 
 	while ((entry = art_entry_if_exists(index)) != NULL)
 	{

@@ -25,8 +25,8 @@
  * pg_upgrade restores.  CONCURRENTLY builds in its second transaction, an
  * index that is not ready for inserts yet.
  */
-static bool
-index_is_new(Relation index)
+bool
+art_index_is_new(Relation index)
 {
 	CommandTag	tag = ActivePortal ? ActivePortal->commandTag : CMDTAG_UNKNOWN;
 
@@ -96,7 +96,7 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 	 * tell it by: rows could go missing without the error.  An index that is
 	 * only made again is hidden from plans instead.
 	 */
-	if (ART_OLD_SNAPSHOT_IN_USE() && index_is_new(index))
+	if (ART_OLD_SNAPSHOT_IN_USE() && art_index_is_new(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot create index \"%s\" while \"old_snapshot_threshold\" is set",

@@ -304,6 +304,27 @@ ax_tree_gen(const ax_tree *t)
 	return atomic_load_explicit(&((ax_tree *) (uintptr_t) t)->gen, memory_order_acquire);
 }
 
+/* See ax.h. */
+ax_status
+ax_tree_set_cap(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t max_bytes)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	atomic_store_explicit(&st->max_bytes, max_bytes, memory_order_relaxed);
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* See ax.h. */
+bool
+ax_nomem_was_cap(const ax_ctx *cx)
+{
+	return ax_body(cx)->cap_hit;
+}
+
 /* ---- dispatch ------------------------------------------------------------------- */
 
 static __attribute__((noinline)) bool
@@ -498,7 +519,7 @@ store_info(ax_store *st, ax_tree_info *out)
 	memset(out, 0, sizeof(*out));
 	out->gen = st->gen;
 	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
-	out->max_bytes = st->max_bytes;
+	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
 	out->height = (int) atomic_load_explicit(&st->height, memory_order_relaxed);
 	for (int i = 0; i < AX_SHARDS; i++)
 	{

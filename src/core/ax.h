@@ -179,6 +179,19 @@ extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
 extern uint64_t ax_tree_gen(const ax_tree *t);	/* 0: closed */
 
 /*
+ * Change the cap of an open generation; what it has beyond a lower one it
+ * keeps.  AX_OK or AX_STALE.
+ */
+extern ax_status ax_tree_set_cap(ax_ctx *cx, ax_tree *t, uint64_t gen,
+								 uint64_t max_bytes);
+
+/*
+ * After AX_NOMEM: was it the tree's cap that refused, and not the area?  Good
+ * until the next call that allocates.
+ */
+extern bool ax_nomem_was_cap(const ax_ctx *cx);
+
+/*
  * Keys.  A key is a string of len bytes whose last AX_TID_BYTES are the TID;
  * the order is memcmp's.  No key of a tree is a prefix of another (the
  * encoding before the TID is self-delimiting, the TID has fixed width).
@@ -302,6 +315,18 @@ extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out
  */
 extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						  ax_tree_info *out, bool *ok, char *msg, size_t msglen);
+
+/*
+ * Bytes (ax_tree_info's) that "total" keys would take, told from n of them,
+ * sorted, drawn at random; keys, lens, len, fill as ax_load's.  run: how many
+ * keys, in the order of their TIDs, one load takes; those that follow go in by
+ * ax_insert_sorted, so many at a time (0: all at once).  Exact when n is the
+ * total and the load is one.  Needs no area; takes some tenths of a second for
+ * some hundred thousand keys.
+ */
+extern uint64_t ax_estimate(const uint8_t *const *keys, const uint32_t *lens,
+							uint32_t len, uint64_t n, double total, int fill,
+							double run);
 
 /*
  * The private memory of an attachment: declared here because callers embed

@@ -200,6 +200,8 @@ ax_pages_run(ax_area *a, const void *p)
 /* ---- ax_arena.c ---- */
 extern int	ax_class_of(uint32_t size); /* AX_BIG: pages of its own */
 extern uint32_t ax_class_size(int cls);
+extern uint32_t ax_span_pages(int cls, uint32_t nth);
+extern uint32_t ax_span_objs(uint32_t pages, int cls);
 extern void ax_give(ax_ctx *cx, ax_store *st, void *p, int cls);
 extern void ax_magazines_flush(ax_ctx *cx);
 extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,

@@ -127,9 +127,10 @@ in_bump_area(ax_store *st, const void *p)
 static bool
 store_charge(ax_store *st, uint64_t bytes, bool may_reserve)
 {
+	uint64_t	max = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
 	uint64_t	old = atomic_fetch_add(&st->bytes, bytes);
 
-	if (st->max_bytes && !may_reserve && old + bytes > st->max_bytes)
+	if (max && !may_reserve && old + bytes > max)
 	{
 		atomic_fetch_sub(&st->bytes, bytes);
 		return false;
@@ -207,10 +208,21 @@ all_remove(ax_class_heap *h, ax_span *sp)
 	h->spans--;
 }
 
-static uint32_t
-span_objs(uint32_t pages, int cls)
+/* Objects of a class in a span of so many pages. */
+uint32_t
+ax_span_objs(uint32_t pages, int cls)
 {
 	return (uint32_t) ((pages * (uint32_t) AX_PAGE - sizeof(ax_span)) / ax_class_size(cls));
+}
+
+/* Pages of a class's nth span (from 0), where there is room. */
+uint32_t
+ax_span_pages(int cls, uint32_t nth)
+{
+	uint32_t	least = big_pages(ax_class_size(cls));
+	uint32_t	pages = nth == 0 ? 1 : nth == 1 ? 4 : SPAN_PAGES;
+
+	return pages < least ? least : pages;
 }
 
 /* Pages for a new span of this store, charged, its header filled. */
@@ -221,7 +233,10 @@ span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, boo
 	ax_span    *sp;
 
 	if (!store_charge(st, bytes, may_reserve))
+	{
+		ax_body(cx)->cap_hit = true;
 		return NULL;
+	}
 	sp = ax_pages_take(cx, pages, cls, objs, may_reserve, &ax_body(cx)->alloc_busy);
 	if (!sp)
 	{
@@ -249,7 +264,7 @@ span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
 {
 	ax_class_heap *h = &st->heap[cls];
 	uint32_t	least = big_pages(ax_class_size(cls));
-	uint32_t	pages = h->spans == 0 ? 1 : h->spans == 1 ? 4 : SPAN_PAGES;
+	uint32_t	pages = ax_span_pages(cls, h->spans);
 
 	for (;; pages /= 4)
 	{
@@ -257,7 +272,7 @@ span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
 
 		if (pages < least)
 			pages = least;
-		sp = span_pages(cx, st, pages, cls, span_objs(pages, cls), may_reserve);
+		sp = span_pages(cx, st, pages, cls, ax_span_objs(pages, cls), may_reserve);
 		if (sp)
 		{
 			AX_POISON((char *) sp + sizeof(ax_span),
@@ -660,7 +675,8 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
 	ax_store   *st;
 
-	if (max_bytes && max_bytes < bytes)
+	ax_body(cx)->cap_hit = max_bytes && max_bytes < bytes;
+	if (ax_body(cx)->cap_hit)
 		return NULL;
 	st = ax_pages_take(cx, pages, AX_BIG, 1, false, NULL);
 	if (!st)
@@ -669,7 +685,7 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	st->gen = gen;
 	st->tree = t;
 	st->engine = e;
-	st->max_bytes = max_bytes;
+	atomic_init(&st->max_bytes, max_bytes);
 	st->pages = pages;
 	atomic_init(&st->bytes, bytes);
 	atomic_init(&st->bump, (uint32_t) sizeof(ax_store));

@@ -78,6 +78,7 @@ typedef struct ax_ctx_body
 	bool		alloc_busy;		/* ax_alloc failed for a latch, not for memory */
 	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
 	bool		limbo_short;	/* ax_retire_reserve found no page */
+	bool		cap_hit;		/* the last refusal of pages was the cap's */
 	uint32_t	spins;			/* pauses in about two microseconds */
 	uint32_t	retired_since;	/* objects retired since the last try to advance */
 	uint64_t	retired_bytes_since;
@@ -146,7 +147,7 @@ struct ax_store
 	ax_tree    *tree;			/* immutable: the handle it hangs on */
 	const ax_engine *engine;	/* immutable; same address in all processes
 								 * forked from one postmaster */
-	uint64_t	max_bytes;		/* immutable, 0: none */
+	_Atomic uint64_t max_bytes; /* the cap, 0: none */
 	_Atomic uint64_t bytes;		/* pages owned, in bytes */
 	_Atomic uint32_t height;	/* hint: longest path met */
 	_Atomic uint32_t bump;		/* next free byte of the bump area, from here */

@@ -138,20 +138,27 @@ art_collation_is_bytewise(Oid collation)
 #endif
 }
 
-/* The encoding of a key column (from 0), or NULL. */
+/* The encoding whose order is that comparison function's, or NULL. */
 static const ArtEncoding *
-art_encoding_of(Relation index, int col)
+art_encoding_find(RegProcedure cmp, Oid opcintype)
 {
-	RegProcedure cmp = index_getprocid(index, col + 1, 1);
 	int			i;
 
 	for (i = 0; i < (int) lengthof(art_encodings); i++)
 	{
 		if (art_encodings[i].cmp == cmp &&
-			art_encodings[i].opcintype == index->rd_opcintype[col])
+			art_encodings[i].opcintype == opcintype)
 			return &art_encodings[i];
 	}
 	return NULL;
+}
+
+/* The encoding of a key column (from 0), or NULL. */
+static const ArtEncoding *
+art_encoding_of(Relation index, int col)
+{
+	return art_encoding_find(index_getprocid(index, col + 1, 1),
+							 index->rd_opcintype[col]);
 }
 
 /* Name of the operator class of a key column (from 0). */
@@ -243,6 +250,58 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 		col->collation = collation;
 		col->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
 		col->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		if (col->width == 0)
+			kd->fixed = false;
+		kd->fixed_len += 1 + col->width;
+	}
+	if (!kd->fixed)
+		kd->fixed_len = 0;
+	return kd;
+}
+
+/* See art_key.h. */
+ArtKeyDesc *
+art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
+					 const Oid *collations, MemoryContext cxt)
+{
+	ArtKeyDesc *kd = MemoryContextAllocZero(cxt, sizeof(ArtKeyDesc));
+	int			i;
+
+	kd->natts = natts;
+	kd->fixed = true;
+	for (i = 0; i < natts; i++)
+	{
+		ArtKeyCol  *col = &kd->cols[i];
+		Oid			opcintype = get_opclass_input_type(opclasses[i]);
+		const ArtEncoding *e =
+			art_encoding_find(get_opfamily_proc(get_opclass_family(opclasses[i]),
+												opcintype, opcintype, 1),
+							  opcintype);
+
+		if (e == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("access method \"%s\" does not support type %s yet",
+							"art", format_type_be(types[i])),
+					 errhint("Use a btree index.")));
+		if (e->collate == ART_COLLATE_BYTES &&
+			!art_collation_is_bytewise(collations[i]))
+		{
+			char	   *collname = OidIsValid(collations[i]) ?
+				get_collation_name(collations[i]) : NULL;
+
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("access method \"%s\" does not support type %s with collation \"%s\" yet",
+							"art", format_type_be(types[i]),
+							collname ? collname : "default"),
+					 errdetail("The collation's order is not the order of the bytes."),
+					 errhint("Give an expression with COLLATE \"C\"; an index with text_pattern_ops takes as many bytes.")));
+		}
+		col->enc = e->enc;
+		col->width = e->width;
+		col->typid = e->opcintype;
+		col->collation = collations[i];
 		if (col->width == 0)
 			kd->fixed = false;
 		kd->fixed_len += 1 + col->width;

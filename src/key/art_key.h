@@ -18,6 +18,12 @@
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
+/*
+ * Number of the encoding, kept in saved files: raise it with every change to
+ * the bytes of any key.
+ */
+#define ART_KEY_FORMAT		1
+
 /* marker bytes */
 #define ART_MARK_NULL_FIRST 0x00
 #define ART_MARK_VALUE		0x01
@@ -79,6 +85,15 @@ extern void art_buf_reserve(ArtBuf *buf, uint32 extra);	/* room for extra more *
  * chunk allocated in cxt (so it can live in rd_amcache).
  */
 extern ArtKeyDesc *art_keydesc_build(Relation index, MemoryContext cxt);
+
+/*
+ * The same for columns that have no index (yet), ascending, NULLs last: types
+ * (for messages), operator classes of the access method, collations.
+ */
+extern ArtKeyDesc *art_keydesc_of_types(int natts, const Oid *types,
+										const Oid *opclasses,
+										const Oid *collations,
+										MemoryContext cxt);
 
 /*
  * Encode all key columns, the TID not included; buf is overwritten.  Detoasts

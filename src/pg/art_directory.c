@@ -151,7 +151,11 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 		ART_CORE_END();
 	}
 	e->reason = why;
+	if (why != ART_WHY_MEMORY)
+		e->sealed = false;
 	e->owner_pid = 0;
+	e->resumable = false;
+	e->loading = false;
 	if (error)
 		strlcpy(e->error, error, sizeof(e->error));
 	else
@@ -177,12 +181,17 @@ art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
 		return st;
 
 	e->native = native;
+	e->loading = false;
+	e->fill = art_fillfactor(index);
 	e->owner_slot = ART_MY_PROCNO();
 	e->owner_pid = MyProcPid;
 	e->owner_build = pg_atomic_add_fetch_u64(&art_shared->build_number, 1);
 	e->resumable = false;
 	e->helpers = 0;
 	e->nredo = 0;
+	e->spent_ms = 0;
+	e->load_key_us = 0;
+	e->wanted_at = 0;
 	pg_atomic_write_u64(&e->blocks_done, 0);
 	pg_atomic_write_u64(&e->blocks_total, 0);
 	pg_write_barrier();
@@ -191,6 +200,56 @@ art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
 	/* an inserter that stored its row before it saw ABSENT is seen by us */
 	pg_memory_barrier();
 	return AX_OK;
+}
+
+/*
+ * For the postmaster while it starts, before any other process runs: an entry
+ * of no open index, its structure empty and BUILDING, owned by the loader of
+ * saved files.  Its memory comes fresh from the area, hence zero, which is what
+ * a new entry has in every member that is not set here.  NULL when the area is
+ * full or the index has an entry already.
+ */
+ArtEntry *
+art_entry_claim(Oid indexoid, const ArtLocator *loc, uint64 max_bytes)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ax_ctx	   *cx = art_ctx();
+	ArtEntry   *e = NULL;
+	ax_status	st;
+	uint64		gen;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (art_find(indexoid, loc) == NULL)
+		e = entry_alloc();
+	if (e != NULL)
+	{
+		ART_CORE_BEGIN();
+		st = ax_tree_open(cx, e->tree, AX_ART_OLC, max_bytes, &gen);
+		ART_CORE_END();
+		if (st != AX_OK)
+		{
+			LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+			e->next = art_shared->free_entries;
+			art_shared->free_entries = e;
+			LWLockRelease(art_chunk_lock);
+			e = NULL;
+		}
+	}
+	if (e != NULL)
+	{
+		ArtEntry  **link = &art_shared->buckets[bucket_of(loc->db, indexoid)];
+
+		e->loc = *loc;
+		e->indexoid = indexoid;
+		e->reason = ART_WHY_RESTART;
+		e->loading = true;
+		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_BUILDING));
+		e->next = *link;
+		pg_write_barrier();
+		*link = e;
+	}
+	LWLockRelease(lock);
+	return e;
 }
 
 /* Take the entry out of its chain and recycle it; lock held, exclusive. */
@@ -218,7 +277,8 @@ bucket_link(Oid db, Oid indexoid)
 
 /*
  * Find or make the entry of an open index.  building: the caller is ambuild,
- * which registers what its transaction's end must do by itself.
+ * which registers what its transaction's end must do by itself.  NULL when
+ * there is no memory for an entry.
  *
  * Another entry of the same index under another locator is left from a change
  * that no hook shows (SET TABLESPACE copies the file).  When the locator is
@@ -226,8 +286,8 @@ bucket_link(Oid db, Oid indexoid)
  * since we hold a lock on the index and the catalog says so.  A parallel
  * worker cannot tell the two apart and leaves it.
  */
-ArtEntry *
-art_entry_create(Relation index, bool building)
+static ArtEntry *
+entry_create(Relation index, bool building)
 {
 	ArtLocator	loc;
 	Oid			oid = RelationGetRelid(index);
@@ -276,7 +336,9 @@ art_entry_create(Relation index, bool building)
 		if (e == NULL)
 		{
 			LWLockRelease(lock);
-			art_report_nomem(index);
+			if (created)
+				pfree(created);
+			return NULL;
 		}
 		e->loc = loc;
 		e->indexoid = oid;
@@ -289,11 +351,17 @@ art_entry_create(Relation index, bool building)
 		e->helpers = 0;
 		e->nredo = 0;
 		e->wanted = ART_WANT_NOTHING;
+		e->not_before = 0;
+		e->size_hint = 0;
+		e->doubt = false;
 		e->sealed = false;
 		e->seals = 0;
 		e->last_bytes = 0;
 		e->sealed_at = 0;
 		e->backoff_s = 0;
+		e->sealed_cap = 0;
+		e->cap_changed = false;
+		e->made_by = InvalidTransactionId;
 		pg_atomic_write_u32(&e->used_at, 0);
 		pg_atomic_write_u32(&e->uses, 0);
 		e->builds = 0;
@@ -302,6 +370,8 @@ art_entry_create(Relation index, bool building)
 		e->last_ms = 0;
 		e->failed_at = 0;
 		e->failed_free = 0;
+		e->failed_room = ART_ROOM_NONE;
+		e->wanted_at = 0;
 		e->error[0] = '\0';
 		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 		link = bucket_link(loc.db, oid);
@@ -323,6 +393,32 @@ art_entry_create(Relation index, bool building)
 		art_pending_add(art_pending_prepare(), ART_PEND_DROP, loc.db, oid,
 						&others[i], subid);
 	return e;
+}
+
+/*
+ * The same; without memory for an entry, ambuild goes on with none (NULL), and
+ * for others it is an error.
+ */
+ArtEntry *
+art_entry_create(Relation index, bool building)
+{
+	ArtEntry   *e = entry_create(index, building);
+
+	if (e == NULL && !building)
+		art_report_nomem(index);
+	return e;
+}
+
+/*
+ * The entry of an open index, made if need be; NULL when there is no memory
+ * for it.
+ */
+ArtEntry *
+art_entry_try(Relation index)
+{
+	ArtEntry   *e = art_entry_if_exists(index);
+
+	return e ? e : entry_create(index, false);
 }
 
 /*
@@ -420,6 +516,8 @@ art_entry_touch(ArtEntry *e)
 bool
 art_owner_alive(const ArtEntry *e)
 {
+	if (e->loading)
+		return art_loading(e);
 	if (e->owner_pid == 0 || e->owner_slot < 0 || e->owner_slot >= art_shared->nslots)
 		return false;
 	return GetPGProcByNumber(e->owner_slot)->pid == e->owner_pid;
@@ -443,12 +541,17 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
 	{
 		e->owner_pid = 0;
+		e->resumable = false;
+		e->wanted = ART_WANT_NOTHING;
+		e->wanted_at = 0;
 		e->builds++;
 		e->last_build = GetCurrentTimestamp();
+		e->loading = false;
 		e->source = source;
 		e->last_ms = ms;
 		e->failed_at = 0;
 		e->failed_free = 0;
+		e->sealed = false;
 		e->error[0] = '\0';
 		pg_write_barrier();
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));

@@ -172,6 +172,8 @@ read_page(ArtHeapReader *r, BlockNumber blkno)
 	buf = ReadBufferExtended(r->heap, MAIN_FORKNUM, blkno, RBM_NORMAL, r->strategy);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
+	if (r->mode == ART_HEAP_MVCC)
+		ART_TEST_OLD_SNAPSHOT(r->snapshot, r->heap, page);
 	page_roots(page, roots);
 	maxoff = PageGetMaxOffsetNumber(page);
 

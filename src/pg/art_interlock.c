@@ -14,6 +14,8 @@
  * without a lock.  A process keeps the slots it once took.  When there is no
  * memory for a slot, the process's overflow mark stands for every TID of the
  * index (or of all indexes, if several overflow).
+ *
+ * When artidx is not preloaded a heavyweight lock takes the place of all this.
  */
 #include "artidx.h"
 
@@ -22,6 +24,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/array.h"
@@ -481,6 +484,71 @@ wait_a_little(const VacuumWait *w, int pid, TimestampTz start, bool *checked,
 	}
 }
 
+/* ---- not preloaded ---- */
+
+/*
+ * Without shared memory there are no slots.  The one kind of scan that could
+ * hand out a recycled TID then, a private one under a snapshot that is not
+ * MVCC, holds a lock instead: of a tuple that cannot be, in the index, so that
+ * deadlocks are detected and an error lets it go.  lock_timeout does not count:
+ * nbtree's wait for a pin does not, either.
+ */
+#define ART_LOCK_OFFSET 0x7FFF
+
+static void
+lock_not_preloaded(Relation index, LOCKMODE mode)
+{
+	ItemPointerData tid;
+	int			save = LockTimeout;
+
+	ItemPointerSet(&tid, 0, ART_LOCK_OFFSET);
+	LockTimeout = 0;
+	PG_TRY();
+	{
+		LockTuple(index, &tid, mode);
+	}
+	PG_FINALLY();
+	{
+		LockTimeout = save;
+	}
+	PG_END_TRY();
+}
+
+static void
+unlock_not_preloaded(Relation index, LOCKMODE mode)
+{
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, 0, ART_LOCK_OFFSET);
+	UnlockTuple(index, &tid, mode);
+}
+
+/* Wait for the scans that may have read what VACUUM is about to recycle. */
+static void
+vacuum_not_preloaded(Relation index)
+{
+	lock_not_preloaded(index, ExclusiveLock);
+	unlock_not_preloaded(index, ExclusiveLock);
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_interlock_share(Relation index)
+{
+	lock_not_preloaded(index, ShareLock);
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_interlock_share_end(Relation index)
+{
+	unlock_not_preloaded(index, ShareLock);
+}
+
 /*
  * The end of every ambulkdelete, whatever the state and whatever it deleted.
  */
@@ -492,7 +560,10 @@ art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callback,
 	ArtHazardChunk *c;
 
 	if (art_shared == NULL)
+	{
+		vacuum_not_preloaded(index);
 		return;
+	}
 
 	w.index = index;
 	w.callback = callback;

@@ -6,7 +6,8 @@
  * when it commits (the AccessExclusiveLock is still held then, so nobody has
  * the index open).  Work is kept by identity, not by pointer.  Dropping a live
  * structure is never unsafe, only slow; so PREPARE TRANSACTION, whose end is
- * decided elsewhere, drops at once whatever is in doubt.
+ * decided elsewhere, drops at once whatever is in doubt, and leaves the entry
+ * for the sweeper (art_worker.c).
  */
 #include "artidx.h"
 
@@ -82,6 +83,19 @@ run_at_commit(const ArtPending *p)
 			break;
 		case ART_PEND_DROP_DATABASE:
 			art_drop_database(p->db, true);
+			art_ask_databases();
+			break;
+		case ART_PEND_NEW_DATABASE:
+			art_ask(p->db, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);
+			art_ask_databases();
+			break;
+		case ART_PEND_MOVED:
+			art_drop_locator(p->indexoid, &p->loc, true);
+			art_ask(p->db, ART_JOB_SCOUT, 0);
+			break;
+		case ART_PEND_ALTERED:
+			art_index_altered(p->indexoid);
+			art_launcher_wake();
 			break;
 		case ART_PEND_CREATED:
 		case ART_PEND_RESET:
@@ -100,12 +114,38 @@ run_at_abort(const ArtPending *p)
 		case ART_PEND_RESET:
 			art_drop_locator(p->indexoid, &p->loc, false);
 			break;
+		case ART_PEND_ALTERED:
+			art_index_altered(p->indexoid);
+			break;
 		case ART_PEND_DROP:
 		case ART_PEND_DROP_INDEX:
 		case ART_PEND_DROP_CONCURRENTLY:
 		case ART_PEND_DROP_DATABASE:
+		case ART_PEND_MOVED:
+		case ART_PEND_NEW_DATABASE:
 			break;
 	}
+}
+
+/*
+ * The end of a prepared transaction decides what becomes of these entries of
+ * an index (loc NULL: all).  The sweeper finds out; until then the launcher
+ * leaves them alone.
+ */
+static void
+in_doubt(const ArtPending *p, const ArtLocator *loc)
+{
+	LWLock	   *lock = art_partition(p->db, p->indexoid);
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (ArtEntry *e = art_chain(p->db, p->indexoid); e; e = e->next)
+	{
+		if (e->indexoid != p->indexoid || e->loc.db != p->db ||
+			(loc && e != art_find(p->indexoid, loc)))
+			continue;
+		e->doubt = true;
+	}
+	LWLockRelease(lock);
 }
 
 /*
@@ -124,14 +164,22 @@ run_at_prepare(const ArtPending *p)
 			break;
 		case ART_PEND_RESET:
 		case ART_PEND_DROP:
+		case ART_PEND_MOVED:
 			art_drop_locator(p->indexoid, &p->loc, false);
+			in_doubt(p, &p->loc);
 			break;
 		case ART_PEND_DROP_INDEX:
 		case ART_PEND_DROP_CONCURRENTLY:
 			art_drop_index(p->db, p->indexoid, false);
+			in_doubt(p, NULL);
+			break;
+		case ART_PEND_ALTERED:
+			in_doubt(p, NULL);
 			break;
 		case ART_PEND_DROP_DATABASE:
 			art_drop_database(p->db, false);
+			break;
+		case ART_PEND_NEW_DATABASE:
 			break;
 	}
 }
@@ -184,15 +232,19 @@ art_xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_COMMIT:
 			art_hazards_xact_end();
 			run_all(run_at_commit);
+			art_utility_xact_end();
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			art_hazards_xact_end();
 			art_own_builds_abort(InvalidSubTransactionId, true);
 			run_all(run_at_abort);
+			art_utility_xact_end();
 			break;
 		case XACT_EVENT_PREPARE:
 			art_hazards_xact_end();
+			if (pending)
+				art_utility_prepared();
 			run_all(run_at_prepare);
 			break;
 		case XACT_EVENT_PRE_COMMIT:
@@ -272,7 +324,68 @@ database_moves(Oid db)
 }
 
 /*
- * An object is dropped, or a database created, altered or dropped.
+ * The file that the pg_class row, as this command left it, gives to an index.
+ */
+static bool
+new_locator(Oid indexoid, ArtLocator *loc)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tup;
+	bool		found;
+
+	memset(loc, 0, sizeof(*loc));
+	rel = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(indexoid));
+	scan = systable_beginscan(rel, ClassOidIndexId, true, SnapshotSelf, 1, &key);
+	tup = systable_getnext(scan);
+	found = HeapTupleIsValid(tup);
+	if (found)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
+
+		loc->spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
+		loc->rel = form->relfilenode;
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/*
+ * An index was altered: its options, or its tablespace, upon which its file
+ * was copied and nothing but this call tells.
+ */
+static void
+index_altered(Oid indexoid)
+{
+	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ArtLocator	had[8];
+	ArtLocator	has;
+	int			n = 0;
+
+	LWLockAcquire(lock, LW_SHARED);
+	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
+		if (e->indexoid == indexoid && e->loc.db == MyDatabaseId &&
+			n < (int) lengthof(had))
+			had[n++] = e->loc;
+	LWLockRelease(lock);
+	if (n == 0 || !new_locator(indexoid, &has))
+		return;
+
+	for (int i = 0; i < n; i++)
+		if (had[i].rel != has.rel || had[i].spc != has.spc)
+			art_pending_add(art_pending_prepare(), ART_PEND_MOVED, MyDatabaseId,
+							indexoid, &had[i], GetCurrentSubTransactionId());
+	art_pending_add(art_pending_prepare(), ART_PEND_ALTERED, MyDatabaseId,
+					indexoid, NULL, GetCurrentSubTransactionId());
+}
+
+/*
+ * An object is dropped, an index altered, or a database created, altered or
+ * dropped.
  *
  * Called for every relation that goes, also by cascade.  Whether it is an art
  * index only the directory is asked: no catalog access here.
@@ -306,23 +419,23 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 							MyDatabaseId, objectId, NULL,
 							GetCurrentSubTransactionId());
 	}
+	else if (classId == RelationRelationId && access == OAT_POST_ALTER && subId == 0)
+		index_altered(objectId);
 	else if (classId == DatabaseRelationId &&
 			 (access == OAT_DROP || access == OAT_POST_CREATE ||
-			  (access == OAT_POST_ALTER && objectId != MyDatabaseId &&
-			   database_moves(objectId))))
+			  access == OAT_POST_ALTER))
 	{
 		/*
 		 * The files of a database go, or are moved, before the transaction
 		 * commits, and a new one may have an OID that was in use before.
 		 */
-		art_drop_database(objectId, false);
-		if (access == OAT_DROP)
-		{
-			art_worker_end_for(objectId);
-			art_pending_add(art_pending_prepare(), ART_PEND_DROP_DATABASE,
-							objectId, InvalidOid, NULL,
-							GetCurrentSubTransactionId());
-		}
+		if (access != OAT_POST_ALTER ||
+			(objectId != MyDatabaseId && database_moves(objectId)))
+			art_drop_database(objectId, false);
+		art_pending_add(art_pending_prepare(),
+						access == OAT_DROP ? ART_PEND_DROP_DATABASE : ART_PEND_NEW_DATABASE,
+						objectId, InvalidOid, NULL,
+						GetCurrentSubTransactionId());
 	}
 }
 

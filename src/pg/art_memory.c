@@ -1,18 +1,349 @@
 /*
  * art_memory.c
  *	  When the memory is full: who gives way, sealing, and its end.
+ *
+ * A sealed index is ABSENT and out of plans: its table goes on taking writes,
+ * which do not enter it, and its memory serves others.  What the core frees by
+ * a seal is there after two epochs; so that several processes in want of memory
+ * do not seal one index each in that time, whoever seals announces how long
+ * the memory may take to come (sealing_until), and the others wait for it.  A
+ * deadline needs nobody to take it back: a process that dies in between
+ * delays the next seal by a tenth of a second.
+ *
+ * Victims.  Idle indexes that back no constraint first, the largest first.  A
+ * unique one gives way only to another constraint, and only when it has not
+ * been used for ten minutes, or two of them would evict each other for ever.
+ * An index whose ambuild's transaction still runs is none.
  */
 #include "artidx.h"
 
+#include "access/transam.h"
+#include "access/xact.h"
+#include "commands/dbcommands.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
 #include "pg/art_pg.h"
 
-/*
- * See artidx.h.
- */
-bool
-art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
+#define ART_IDLE_S		60		/* not used for so long: idle */
+#define ART_UNUSED_S	600		/* the same for a constraint's */
+#define ART_ROOM_MS		100		/* a seal's memory is awaited for so long */
+#define ART_PATIENCE_MS 500		/* and other people's seals, by who must not fail */
+#define ART_NAP_MS		2
+#define ART_VICTIM_MIN	((uint64) 64 * 1024)	/* less is not worth a seal */
+#define ART_PLENTY		((uint64) 1024 * 1024)
+#define ART_BACKOFF_MAX 600
+
+typedef struct Victim
 {
-	return false;
+	Oid			db;
+	Oid			indexoid;
+	ArtLocator	loc;
+	uint64		gen;
+	int			rank;			/* smaller goes first; 0: none found */
+	uint64		bytes;
+} Victim;
+
+static uint32 wait_event_room = 0;
+
+/* ---- looking ---- */
+
+static uint64
+free_memory(void)
+{
+	ax_ctx	   *cx = art_ctx();
+	ax_memory_info mem;
+
+	ART_CORE_BEGIN();
+	(void) ax_poll(cx);
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+	return mem.free_bytes;
+}
+
+/* What a structure takes; 0 when the generation is gone. */
+static uint64
+structure_bytes(ArtEntry *e, uint64 gen)
+{
+	ax_ctx	   *cx = art_ctx();
+	ax_tree_info info;
+	ax_status	st;
+
+	ART_CORE_BEGIN();
+	st = ax_info(cx, e->tree, gen, &info);
+	ART_CORE_END();
+	return st == AX_OK ? info.bytes : 0;
+}
+
+/*
+ * Seconds since 2000 of the last use.  A structure counts as used when it was
+ * made: somebody wanted it.
+ */
+static uint32
+last_use(const ArtEntry *e)
+{
+	uint32		used = pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &e->used_at));
+	uint32		made = (uint32) (e->last_build / USECS_PER_SEC);
+
+	return Max(used, made);
+}
+
+/*
+ * How willingly an entry is sealed: 0 never, else the smaller the sooner.
+ * own_use: last use of the structure that wants room.
+ *
+ * A non-unique insert takes only from what was used before its own index was
+ * last used: else the load of a table nobody queries would drive out, one after
+ * another, the indexes of tables that are queried now and then.
+ */
+static int
+victim_rank(const ArtEntry *e, ArtRoomFor what, uint32 now, uint32 own_use)
+{
+	uint32		used = last_use(e);
+	uint32		idle = now > used ? now - used : 0;
+
+	switch (what)
+	{
+		case ART_ROOM_NONE:
+			return 0;
+		case ART_ROOM_INSERT:
+			return !e->unique && idle >= ART_IDLE_S && used < own_use ? 1 : 0;
+		case ART_ROOM_BUILD:
+		case ART_ROOM_AMBUILD:
+			return !e->unique && idle >= ART_UNUSED_S ? 1 : 0;
+		case ART_ROOM_UNIQUE:
+			if (e->unique)
+				return idle >= ART_UNUSED_S ? 3 : 0;
+			return idle >= ART_IDLE_S ? 1 : 2;
+	}
+	return 0;
+}
+
+/*
+ * The best victim in all databases.  Whether the transaction of its ambuild
+ * still runs is asked last, for it is dear.
+ */
+static bool
+find_victim(ArtEntry *self, ArtRoomFor what, Victim *v)
+{
+	uint32		now = (uint32) (GetCurrentTimestamp() / USECS_PER_SEC);
+	uint32		own_use = self != NULL ? last_use(self) : 0;
+
+	memset(v, 0, sizeof(*v));
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLock	   *lock = &art_dir_locks[p].lock;
+
+		LWLockAcquire(lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				uint64		w = pg_atomic_read_u64(&e->word);
+				uint64		bytes;
+				int			rank;
+
+				if (e == self || ART_WORD_STATE(w) != ART_READY)
+					continue;
+				rank = victim_rank(e, what, now, own_use);
+				if (rank == 0 || (v->rank != 0 && rank > v->rank))
+					continue;
+				bytes = structure_bytes(e, ART_WORD_GEN(w));
+				if (bytes < ART_VICTIM_MIN ||
+					(rank == v->rank && bytes <= v->bytes))
+					continue;
+				if (TransactionIdIsValid(e->made_by) &&
+					TransactionIdIsInProgress(e->made_by))
+					continue;
+				v->db = e->loc.db;
+				v->indexoid = e->indexoid;
+				v->loc = e->loc;
+				v->gen = ART_WORD_GEN(w);
+				v->rank = rank;
+				v->bytes = bytes;
+			}
+		}
+		LWLockRelease(lock);
+	}
+	return v->rank != 0;
+}
+
+/* ---- waiting ---- */
+
+/*
+ * Announce a seal, if none is under way: true, and others wait for us.
+ */
+static bool
+claim_seal(TimestampTz now)
+{
+	uint64		until = pg_atomic_read_u64(&art_shared->sealing_until);
+
+	return (TimestampTz) until <= now &&
+		pg_atomic_compare_exchange_u64(&art_shared->sealing_until, &until,
+									   (uint64) now + ART_ROOM_MS * 1000);
+}
+
+static bool
+seal_under_way(TimestampTz now)
+{
+	return (TimestampTz) pg_atomic_read_u64(&art_shared->sealing_until) > now;
+}
+
+static void
+nap(void)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Wait until there is more free memory than before, at most as long as a seal
+ * may take.
+ */
+static bool
+wait_for_memory(uint64 before)
+{
+	TimestampTz until = GetCurrentTimestamp() + ART_ROOM_MS * 1000;
+
+	for (;;)
+	{
+		if (free_memory() > before)
+			return true;
+		if (GetCurrentTimestamp() >= until)
+			return false;
+		nap();
+	}
+}
+
+/* ---- sealing ---- */
+
+/*
+ * Lock held, exclusive; the entry is ABSENT.  The back-off doubles when it did
+ * not stay READY for long.
+ */
+static void
+mark_sealed(ArtEntry *e, uint64 bytes, uint64 cap)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (e->backoff_s > 0 &&
+		!TimestampDifferenceExceeds(e->sealed_at, now, e->backoff_s * 10 * 1000))
+		e->backoff_s = Min(e->backoff_s * 2, ART_BACKOFF_MAX);
+	else
+		e->backoff_s = 1;
+	e->sealed = true;
+	e->seals++;
+	e->last_bytes = bytes;
+	e->sealed_at = now;
+	e->sealed_cap = cap;
+	e->not_before = now + e->backoff_s * (int64) USECS_PER_SEC;
+}
+
+/*
+ * Make a structure ABSENT and sealed, if it still has this generation: READY,
+ * or BUILDING, whose builder then finds it gone.  Returns the bytes it had, 0
+ * when there was nothing to do.
+ */
+static uint64
+seal(Oid indexoid, const ArtLocator *loc, uint64 gen, uint64 cap)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	uint64		bytes = 0;
+	Oid			heapoid = InvalidOid;
+	bool		was_ready = false;
+	ArtEntry   *e;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e != NULL)
+	{
+		uint64		w = pg_atomic_read_u64(&e->word);
+
+		if (ART_WORD_STATE(w) != ART_ABSENT && ART_WORD_GEN(w) == gen)
+		{
+			bytes = Max(structure_bytes(e, gen), 1);
+			heapoid = e->heapoid;
+			was_ready = art_entry_absent(e, ART_WHY_MEMORY, NULL);
+			mark_sealed(e, bytes, cap);
+		}
+	}
+	LWLockRelease(lock);
+
+	/* after the state is stored: who plans from here on does without it */
+	if (was_ready)
+		art_invalidate_heap(loc->db, heapoid);
+	return bytes;
+}
+
+/* The area as it is now, for a message. */
+static void
+look_at_area(ax_memory_info *mem)
+{
+	ax_ctx	   *cx = art_ctx();
+
+	ART_CORE_BEGIN();
+	ax_memory(cx, mem);
+	ART_CORE_END();
+}
+
+/*
+ * Detail and hint of a WARNING: what is full, and what to do about it.
+ * bytes: what the index took, or would take.
+ */
+static int
+say_what_is_full(const char *takes, uint64 bytes, uint64 cap,
+				 const ax_memory_info *mem)
+{
+	const char *rest = "The table can be used as before; queries do without the index until it is built again.";
+
+	if (cap != 0)
+	{
+		errdetail("%s %llu bytes, and its \"max_memory\" is %llu bytes.  %s",
+				  takes, (unsigned long long) bytes, (unsigned long long) cap,
+				  rest);
+		errhint("Increase the storage parameter \"max_memory\" of the index, or make the table smaller and call artidx_build().");
+	}
+	else
+	{
+		errdetail("%s %llu bytes; of %llu bytes of shared memory for art indexes %llu are in use.  %s",
+				  takes, (unsigned long long) bytes,
+				  (unsigned long long) mem->area_bytes,
+				  (unsigned long long) mem->used_bytes, rest);
+		errhint("Increase the configuration parameter \"artidx.memory\", or drop or unload other art indexes.");
+	}
+	return 0;
+}
+
+/*
+ * Tell of a victim; of one in another database only the numbers are known.
+ */
+static void
+report_victim(const Victim *v, uint64 bytes, Relation index,
+			  const ax_memory_info *mem)
+{
+	char	   *name = v->db == MyDatabaseId ? get_rel_name(v->indexoid) : NULL;
+	char	   *what;
+
+	if (name != NULL)
+		what = psprintf("index \"%s\"", name);
+	else
+	{
+		char	   *dbname = get_database_name(v->db);
+
+		what = psprintf("index with OID %u of database \"%s\"", v->indexoid,
+						dbname ? dbname : "?");
+	}
+	ereport(WARNING,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("art %s was sealed to make room for index \"%s\"", what,
+					RelationGetRelationName(index)),
+			 say_what_is_full("It took", bytes, 0, mem)));
 }
 
 /*
@@ -21,4 +352,304 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 void
 art_seal(Relation index, ArtEntry *e, uint64 gen)
 {
+	uint64		cap = ax_nomem_was_cap(art_ctx()) ? art_max_memory(index) : 0;
+	ax_memory_info mem;
+	ArtLocator	loc;
+	uint64		bytes;
+
+	if (cap == 0)
+		(void) claim_seal(GetCurrentTimestamp());
+	look_at_area(&mem);
+	art_locator(index, &loc);
+	bytes = seal(RelationGetRelid(index), &loc, gen, cap);
+	if (bytes == 0)
+		return;
+	ereport(WARNING,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("art index \"%s\" was sealed because its memory is full",
+					RelationGetRelationName(index)),
+			 say_what_is_full("It took", bytes, cap, &mem)));
+}
+
+/* ---- making room ---- */
+
+/*
+ * A rewritten index still has the structure of its old file, which goes when
+ * the transaction commits, and which nobody else can use, for the index is
+ * locked.  Should the transaction abort, it is built again when it is needed.
+ */
+static bool
+drop_old(Relation index)
+{
+	Oid			oid = RelationGetRelid(index);
+	ArtLocator	loc;
+	LWLock	   *lock;
+	bool		dropped = false;
+	bool		was_ready = false;
+
+	if (!CheckRelationLockedByMe(index, AccessExclusiveLock, true))
+		return false;
+	art_locator(index, &loc);
+	lock = art_partition(loc.db, oid);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (ArtEntry *o = art_chain(loc.db, oid); o; o = o->next)
+	{
+		if (o->indexoid != oid || o->loc.db != loc.db ||
+			(o->loc.rel == loc.rel && o->loc.spc == loc.spc &&
+			 o->loc.backend == loc.backend) ||
+			ART_WORD_STATE(pg_atomic_read_u64(&o->word)) == ART_ABSENT)
+			continue;
+		was_ready |= art_entry_absent(o, ART_WHY_MEMORY, NULL);
+		dropped = true;
+	}
+	LWLockRelease(lock);
+	if (was_ready)
+		art_invalidate_heap(loc.db, index->rd_index->indrelid);
+	return dropped;
+}
+
+/*
+ * See artidx.h.
+ *
+ * Each "true" follows a seal, a drop, or memory that came free; so a caller who
+ * finds the memory taken by others again and comes back does not do so for
+ * ever without anybody getting on.
+ */
+bool
+art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
+{
+	static TimestampTz last_plenty = 0;
+	TimestampTz begun = GetCurrentTimestamp();
+	int			patience = what == ART_ROOM_INSERT ? ART_ROOM_MS : ART_PATIENCE_MS;
+	uint64		before;
+	Victim		v;
+
+	/* other indexes' memory is of no use to one that is at its own cap */
+	if (what == ART_ROOM_NONE || ax_nomem_was_cap(art_ctx()))
+		return false;
+
+	before = free_memory();
+	if (what == ART_ROOM_AMBUILD && drop_old(index))
+	{
+		(void) wait_for_memory(before);
+		return true;
+	}
+
+	/*
+	 * Somebody's seal may have been quicker than we came here.  Not twice in
+	 * a row: what is free can be in pieces too small.
+	 */
+	if (before >= ART_PLENTY &&
+		TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS))
+	{
+		last_plenty = begun;
+		return true;
+	}
+
+	for (;;)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		if (claim_seal(now))
+			break;
+		while (seal_under_way(now))
+		{
+			nap();
+			if (free_memory() > before)
+				return true;
+			now = GetCurrentTimestamp();
+		}
+		if (TimestampDifferenceExceeds(begun, now, patience))
+			return false;
+	}
+
+	while (find_victim(e, what, &v))
+	{
+		ax_memory_info mem;
+		uint64		bytes;
+
+		before = free_memory();
+		look_at_area(&mem);
+		bytes = seal(v.indexoid, &v.loc, v.gen, 0);
+		if (bytes == 0)
+			continue;			/* it went by itself, or changed: look again */
+		report_victim(&v, bytes, index, &mem);
+
+		/* the core, too, waits for what is dying */
+		(void) wait_for_memory(before);
+		pg_atomic_write_u64(&art_shared->sealing_until, 0);
+		return true;
+	}
+
+	/* an insert's own index is sealed next, and others wait for that */
+	if (what != ART_ROOM_INSERT)
+		pg_atomic_write_u64(&art_shared->sealing_until, 0);
+	return false;
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap, uint64 bytes)
+{
+	uint64		cap = was_cap ? art_max_memory(index) : 0;
+	ax_memory_info mem;
+
+	if (e != NULL)
+	{
+		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
+		{
+			e->reason = ART_WHY_MEMORY;
+			mark_sealed(e, bytes, cap);
+		}
+		LWLockRelease(lock);
+	}
+
+	look_at_area(&mem);
+	ereport(WARNING,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("art index \"%s\" is valid but sealed, because there is no memory to build it",
+					RelationGetRelationName(index)),
+			 say_what_is_full("It would take about", bytes, cap, &mem)));
+}
+
+/* ---- by hand, and the cap ---- */
+
+/*
+ * See art_pg.h.
+ */
+bool
+art_room_again(const ArtEntry *e, uint64 free_bytes)
+{
+	if (!e->sealed)
+		return true;
+	if (GetCurrentTimestamp() < e->sealed_at + e->backoff_s * (int64) USECS_PER_SEC)
+		return false;
+	/* at its own cap it would be as full again: until that is altered */
+	if (e->sealed_cap != 0)
+		return false;
+	/* it was tried, and took more than last time */
+	if (e->failed_at > e->sealed_at &&
+		(GetCurrentTimestamp() < e->failed_at + e->backoff_s * (int64) USECS_PER_SEC ||
+		 free_bytes < e->failed_free + e->failed_free / 4))
+		return false;
+	return e->last_bytes + e->last_bytes / 4 <= free_bytes;
+}
+
+/*
+ * Drop the structure and keep it out: until artidx_build(), a restart, or a
+ * unique insert, which must have it.  Whoever is scanning it or inserting into
+ * it finds the generation gone.  ERROR 53200 when not even the note can be made.
+ */
+void
+art_unload(Relation index)
+{
+	ArtEntry   *e = art_entry(index);
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	bool		was_ready;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	was_ready = art_entry_absent(e, ART_WHY_UNLOADED, NULL);
+	e->wanted = ART_WANT_NOTHING;
+	LWLockRelease(lock);
+	if (was_ready)
+		art_invalidate_heap(e->loc.db, e->heapoid);
+}
+
+/*
+ * Whatever keeps the index out is over: unloaded, sealed, failed lately.
+ */
+void
+art_reload(Relation index)
+{
+	ArtEntry   *e = art_entry_if_exists(index);
+	LWLock	   *lock;
+
+	if (e == NULL)
+		return;
+	lock = art_partition(e->loc.db, e->indexoid);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
+	{
+		if (e->reason == ART_WHY_UNLOADED)
+			e->reason = ART_WHY_RESTART;
+		e->backoff_s = 0;
+		e->not_before = 0;
+		e->failed_at = 0;
+		e->failed_free = 0;
+	}
+	LWLockRelease(lock);
+}
+
+/*
+ * See art_pg.h.
+ *
+ * The new value cannot be read here.  Whoever opens the index next has it in
+ * the relation cache, for the command holds the index locked until others can
+ * see the new catalog row, and tells the structure (art_apply_cap).
+ */
+void
+art_index_altered(Oid indexoid)
+{
+	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	bool		wake = false;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
+	{
+		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
+			continue;
+		e->cap_changed = true;
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
+			e->reason == ART_WHY_MEMORY && (!e->sealed || e->sealed_cap != 0))
+		{
+			/* it may fit now, for all we know */
+			e->sealed_cap = 0;
+			e->backoff_s = 0;
+			e->not_before = 0;
+			e->failed_at = 0;
+			e->failed_free = 0;
+			e->wanted = Max(e->wanted, ART_WANT_PLAN);
+			wake = true;
+		}
+	}
+	LWLockRelease(lock);
+	if (wake)
+		art_launcher_wake();
+}
+
+/*
+ * Tell the structure its cap, if that was altered.  The caller has the index
+ * open and locked: no ALTER INDEX runs, and the relation cache is up to date.
+ */
+void
+art_apply_cap(Relation index, ArtEntry *e)
+{
+	uint64		max;
+	LWLock	   *lock;
+
+	/* set before the lock was released that we then took */
+	if (likely(!e->cap_changed))
+		return;
+	max = art_max_memory(index);
+	lock = art_partition(e->loc.db, e->indexoid);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (e->cap_changed)
+	{
+		uint64		w = pg_atomic_read_u64(&e->word);
+		ax_ctx	   *cx = art_ctx();
+
+		if (ART_WORD_STATE(w) != ART_ABSENT)
+		{
+			ART_CORE_BEGIN();
+			(void) ax_tree_set_cap(cx, e->tree, ART_WORD_GEN(w), max);
+			ART_CORE_END();
+		}
+		e->cap_changed = false;
+	}
+	LWLockRelease(lock);
 }

@@ -11,12 +11,16 @@
 #include "access/xact.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 
 #define ART_NPARTITIONS 64		/* directory locks, a power of two */
 #define ART_NBUCKETS	8192	/* hash chains, a power of two */
 #define ART_NDELGENS	16384	/* deletion generations, a power of two */
-#define ART_NWORKERS	32		/* databases with a builder at one time */
+#define ART_NWORKERS	64		/* background workers at one time, all databases */
+#define ART_NBARS		16		/* databases barred to them */
+#define ART_NASKS		64		/* databases that want a visit */
+#define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
 
 /* Full physical identity. */
 typedef struct ArtLocator
@@ -77,14 +81,32 @@ struct ArtEntry
 	BlockNumber next_block;		/* first that was never given out */
 	int			nredo;
 	ArtBlockRange redo[ART_MAX_REDO];
+	double		spent_ms;		/* by owners that left it */
+	double		load_key_us;	/* a guess, no lock: loading one key */
+
+	/*
+	 * Claimed at start for the loader of saved files, which is its owner from
+	 * then on (art_loading): BUILDING, not resumable.
+	 */
+	bool		loading;
+	int			fill;			/* per cent of a leaf, for saving */
 
 	/* being asked for, memory */
 	ArtWant		wanted;
+	TimestampTz wanted_at;		/* first time it was waited for a worker, 0: not
+								 * since the last build began */
+	TimestampTz not_before;		/* workers leave it alone until then */
+	uint64		size_hint;		/* bytes, as far as anybody knows; for the order */
+	bool		doubt;			/* a prepared transaction decides its fate */
 	bool		sealed;			/* ABSENT, and out of plans until there is room */
 	uint64		seals;
 	uint64		last_bytes;		/* when it was last READY */
 	TimestampTz sealed_at;
 	int			backoff_s;		/* before a sealed one is built again */
+	uint64		sealed_cap;		/* max_memory that it was sealed for, 0: the area */
+	bool		cap_changed;	/* max_memory was altered: the next to open the
+								 * index tells the structure */
+	TransactionId made_by;		/* which ran ambuild last: no victim before it ends */
 	pg_atomic_uint32 used_at;	/* last use by a scan or a unique check, in
 								 * seconds since 2000 */
 	pg_atomic_uint32 uses;		/* seconds in which it was used, halved by the
@@ -95,6 +117,7 @@ struct ArtEntry
 	double		last_ms;
 	TimestampTz failed_at;		/* last failed build, 0: none since a good one */
 	uint64		failed_free;	/* free bytes after it, when for memory */
+	ArtRoomFor	failed_room;	/* and how it had asked for memory */
 	pg_atomic_uint64 blocks_done;	/* progress, no lock */
 	pg_atomic_uint64 blocks_total;
 	char		error[160];		/* of the last failed build */
@@ -104,14 +127,38 @@ struct ArtEntry
 #define ART_WORD_STATE(w)		((ArtState) ((w) & 3))
 #define ART_WORD_GEN(w)			((w) >> 2)
 
-/* A background builder of one database. */
+/*
+ * A background worker, from the moment it is asked for until it exits.  The
+ * launcher reserves a slot, the worker frees it.
+ */
 typedef struct ArtWorkerSlot
 {
 	Oid			dboid;			/* InvalidOid: free */
+	uint32		seq;			/* a worker that comes late finds another */
 	int			pid;			/* 0: asked for, not started */
+	int			jobs;			/* ART_JOB_... */
+	Oid			indexoid;		/* which it builds now, nobody else should */
 	TimestampTz asked;
-	TimestampTz ended;			/* valid when pid is -1: nothing runs */
 } ArtWorkerSlot;
+
+#define ART_JOB_SCOUT	1		/* make entries for what the catalog has */
+#define ART_JOB_SWEEP	2		/* forget entries that the catalog has not */
+#define ART_JOB_BUILD	4		/* build, or help, until nothing is left */
+
+/* A command works on the whole database: our workers stay out of it. */
+typedef struct ArtBar
+{
+	Oid			dboid;			/* InvalidOid: free */
+	int			pid;			/* the command's process; void when it is gone */
+} ArtBar;
+
+/* Somebody wants a visit to a database. */
+typedef struct ArtAsk
+{
+	Oid			dboid;			/* InvalidOid: free */
+	int			jobs;
+	TimestampTz at;				/* not before */
+} ArtAsk;
 
 typedef struct ArtHazardChunk ArtHazardChunk;
 typedef struct ArtHazardSlot ArtHazardSlot;
@@ -127,6 +174,28 @@ typedef struct ArtShared
 	ArtHazardChunk *hazard_chunks;	/* pushed under the lock, read without */
 	ArtHazardSlot *free_hazards;
 	ArtWorkerSlot workers[ART_NWORKERS];
+	uint32		worker_seq;
+	ArtBar		bars[ART_NBARS];
+	ArtAsk		asks[ART_NASKS];
+	bool		new_database;	/* the launcher should list them again */
+	uint64		prepared[ART_NPREPARED];	/* hashed names of transactions that left
+											 * something in doubt; 0: free */
+	bool		prepared_lost;	/* there were more */
+
+	/* no lock: process number + 1 of the launcher, 0: none */
+	pg_atomic_uint32 launcher;
+	pg_atomic_uint64 sealing_until; /* somebody sealed, and its memory is awaited
+									 * until then (a TimestampTz) */
+
+	/*
+	 * The loader of saved files (art_load.c); slot and pid are set before the
+	 * state says that it runs.
+	 */
+	pg_atomic_uint32 load_state;	/* ArtLoadState */
+	int			load_slot;
+	int			load_pid;
+	uint32		load_crc;		/* of the claimed file's header */
+	pg_atomic_uint64 load_asked;	/* when it was first waited for, 0: never */
 
 	/* partition locks */
 	ArtEntry   *buckets[ART_NBUCKETS];
@@ -138,9 +207,12 @@ extern LWLockPadded *art_unique_locks;
 extern uint32 art_unique_mask;
 extern LWLock *art_chunk_lock;
 extern bool art_autobuild;
+extern int	art_build_workers;
 
 /* art_shmem.c: this process attached and not yet detached */
 extern bool art_attached(void);
+extern void art_postmaster_attach(void);
+extern void art_postmaster_detach(void);
 extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
 
 /* ---- art_directory.c ---- */
@@ -149,6 +221,10 @@ extern LWLock *art_partition(Oid db, Oid indexoid);
 extern ArtEntry *art_chain(Oid db, Oid indexoid);
 extern ArtEntry *art_find(Oid indexoid, const ArtLocator *loc);
 extern ArtEntry *art_entry_create(Relation index, bool building);
+extern ArtEntry *art_entry_try(Relation index);
+
+extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
+								 uint64 max_bytes);
 
 /* These want the partition lock, exclusive. */
 extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
@@ -167,12 +243,70 @@ extern void art_drop_temp(void);
 extern void art_invalidate_heap(Oid db, Oid heapoid);
 extern bool art_owner_alive(const ArtEntry *e);
 
-/* builds this process does now (art_residency.c) */
-extern void art_own_build_begin(ArtEntry *e, uint64 gen);
+/* ---- art_builder.c: this process's parts in builds ---- */
+typedef enum ArtPartRole
+{
+	ART_PART_AMBUILD,			/* CREATE INDEX and the like: not resumable */
+	ART_PART_OWNER,
+	ART_PART_HELPER
+} ArtPartRole;
+
+typedef enum ArtPartEnd
+{
+	ART_PART_DONE,				/* nothing is left to claim, all is loaded */
+	ART_PART_GONE,				/* the generation is */
+	ART_PART_NOMEM,
+	ART_PART_LEFT				/* gave way; the rest is for others */
+} ArtPartEnd;
+
+typedef struct ArtPart ArtPart;
+
 extern void art_own_build_end(ArtEntry *e, uint64 gen);
+extern void art_part_room(void);	/* ERROR when another one cannot be had */
+extern ArtPart *art_part_begin(ArtEntry *e, uint64 gen, ArtPartRole role);
+extern ArtPart *art_part_help(ArtEntry *e);
+extern void art_part_blocks(ArtPart *part, BlockNumber nblocks);
+extern ArtPartEnd art_part_work(ArtPart *part, Relation heap, Relation index,
+								ArtRoomFor room, bool gives_way);
+extern bool art_part_done(ArtPart *part);
+extern double art_part_spent(const ArtPart *part);
+extern void art_part_end(ArtPart *part);
+extern bool art_part_of(const ArtEntry *e);
+extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
+extern TimestampTz art_statement_deadline(void);
+extern void art_build_tag(Relation index, LOCKTAG *tag);
+extern bool art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode);
 extern void art_own_builds_abort(SubTransactionId subid, bool all);
 extern void art_own_builds_reparent(SubTransactionId subid,
 									SubTransactionId parent);
+
+/* ---- art_residency.c: for workers ---- */
+typedef enum ArtBuildResult
+{
+	ART_BUILT_READY,
+	ART_BUILT_BUSY,				/* somebody else builds: art_build_help */
+	ART_BUILT_GAVE_WAY,			/* somebody wants a lock; go on later */
+	ART_BUILT_NOMEM,
+	ART_BUILT_STALE				/* dropped or replaced meanwhile, or not to be
+								 * built */
+} ArtBuildResult;
+
+/*
+ * In a background worker, in a transaction, AccessShareLock held on heap and
+ * index: build it, or go on with a build that was left.  Never waits for
+ * another builder.  Errs for what the index's expressions raise, and when
+ * cancelled.
+ */
+extern ArtBuildResult art_build_in_worker(Relation index);
+
+/*
+ * The same, but take part in a build that somebody else owns, until nothing
+ * is left to claim in it.  False when there was nothing, or it had to leave.
+ */
+extern bool art_build_help(Relation index);
+
+/* Nobody builds it, and it is not there: ABSENT, or left by its builder. */
+extern bool art_build_idle(ArtEntry *e);
 
 /* ---- art_lifecycle.c ---- */
 typedef enum ArtPendingKind
@@ -182,7 +316,10 @@ typedef enum ArtPendingKind
 	ART_PEND_DROP,				/* commit: this structure goes */
 	ART_PEND_DROP_INDEX,		/* commit: every structure of the index goes */
 	ART_PEND_DROP_CONCURRENTLY, /* the same, at the last of several commits */
-	ART_PEND_DROP_DATABASE		/* commit: every structure of the database */
+	ART_PEND_DROP_DATABASE,		/* commit: every structure of the database */
+	ART_PEND_MOVED,				/* commit: like DROP; its file was copied */
+	ART_PEND_NEW_DATABASE,		/* commit: new, moved or altered, see there */
+	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
 
 typedef struct ArtPending ArtPending;
@@ -193,13 +330,121 @@ extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 							Oid indexoid, const ArtLocator *loc,
 							SubTransactionId subid);
 
+/* ---- art_save.c, art_load.c: structures saved over a clean restart ---- */
+typedef enum ArtLoadState
+{
+	ART_LOAD_NOTHING = 0,		/* nothing was claimed */
+	ART_LOAD_PENDING,			/* claimed; the loader has not started yet */
+	ART_LOAD_RUNNING,
+	ART_LOAD_DONE				/* what is still marked as loading is nobody's */
+} ArtLoadState;
+
+extern bool art_save_at_shutdown;
+extern void art_saved_init(void);	/* from _PG_init, preloading */
+extern void art_saved_startup(void);	/* from the shmem_startup hook, postmaster */
+
+/*
+ * Is this BUILDING structure one that the loader of saved files fills, or will
+ * fill?  Then wait; the loader takes no lock that could make that a deadlock.
+ * Partition lock held, in any mode.
+ */
+extern bool art_loading(const ArtEntry *e);
+
+/*
+ * Give up what the loader never came for; for the launcher, now and then.
+ * Cheap when there is nothing.  No lock held.
+ */
+extern void art_load_expire(void);
+
 /* ---- art_interlock.c ---- */
 extern Size art_interlock_shmem_size(int nslots);
 extern void art_interlock_shmem_init(int nslots);
 extern void art_hazards_xact_end(void);
 extern void art_hazards_exit(void);
 
-/* ---- art_worker.c ---- */
-extern void art_worker_end_for(Oid dboid);
+/* ---- art_launcher.c ---- */
+
+/*
+ * An absent structure (or one whose build was left) that a worker could make
+ * now, or a build it could help with; kept by identity.
+ */
+typedef struct ArtWork
+{
+	Oid			db;
+	Oid			indexoid;
+	Oid			heapoid;
+	ArtLocator	loc;
+	bool		urgent;			/* a statement waits */
+	bool		unique;
+	bool		planned;		/* a plan would have used it */
+	bool		help;			/* another worker has it in hand */
+	uint32		uses;
+	uint32		used_at;
+	uint64		size;
+} ArtWork;
+
+extern void art_launcher_init(void);
+extern bool art_launcher_lives(void);
+extern void art_launcher_wake(void);
+
+/*
+ * A statement is about to wait for the structure: build it in a worker before
+ * everything else.  False when there can be none: the caller builds itself.
+ * Never errs.
+ */
+extern bool art_request_worker(ArtEntry *e);
+extern void art_ask(Oid dboid, int jobs, int delay_ms);
+extern void art_ask_databases(void);
+extern int	art_find_work(Oid db, ArtWork **work);
+extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
+						   bool wanted_no_more);
+
+extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
+extern void art_worker_detach(int slot, uint32 seq);
+extern bool art_worker_claim(int slot, const ArtWork *w);
+extern bool art_worker_barred(Oid dboid);
+extern int	art_bar(Oid dboid);
+extern void art_unbar(int bar);
+extern void art_end_workers(Oid dboid);
+
+/* ---- art_hot.c: what was used, over a restart ---- */
+typedef struct ArtHot
+{
+	Oid			indexoid;
+	ArtLocator	loc;
+	uint32		uses;
+	uint32		used_at;
+	uint64		bytes;
+} ArtHot;
+
+extern int	art_hot_read(ArtHot **hot);
+extern bool art_hot_write(const ArtHot *hot, int n, int elevel);
+extern int	art_hot_cmp(const void *a, const void *b);
+extern const ArtHot *art_hot_find(const ArtHot *hot, int n, Oid indexoid,
+								  const ArtLocator *loc);
+
+/* ---- art_memory.c ---- */
+
+/*
+ * A sealed (or otherwise absent) structure may be built again in the
+ * background: its back-off is over and there seems to be room for it.  Reads
+ * without a lock.
+ */
+extern bool art_room_again(const ArtEntry *e, uint64 free_bytes);
+
+/*
+ * ALTER INDEX ... SET of this index was committed (or rolled back, which may
+ * take back what was applied meanwhile).  No catalog access; never errs.
+ */
+extern void art_index_altered(Oid indexoid);
+
+/* artidx_unload, and what artidx_build undoes of it and of sealing. */
+extern void art_unload(Relation index);
+extern void art_reload(Relation index);
+
+/* ---- art_utility.c ---- */
+extern void art_utility_install(void);
+extern void art_utility_xact_end(void);
+extern void art_utility_prepared(void);
 
 #endif							/* ART_PG_H */

@@ -1,139 +1,54 @@
 /*
  * art_residency.c
- *	  Making a structure that is not there, from the heap, beside writers and
- *	  VACUUM; and the frame of ambuild.
+ *	  Having a structure READY: who builds it, who waits for whom, what stands
+ *	  in the way; and the frame of ambuild.
  *
- * The build publishes BUILDING first and only then reads the heap's size.
- * Whoever inserted a row before it saw ABSENT stored that row before, so the
- * scan meets it; whoever sees BUILDING inserts the entry itself, and the same
- * entry twice is one.  A heap page is read atomically, under its share lock:
- * line pointers' roots, then visibility.  VACUUM waits while a build goes on,
- * so no TID that the build has read is recycled before VACUUM could remove its
- * entry.
+ * How a build is shared, left and taken over is in art_builder.c.  Two
+ * heavyweight locks go with it, tuple locks of the index of no tuples, so that
+ * the deadlock detector sees every wait and an error releases them:
+ *
+ * - the build lock, exclusive: the owner's.  Whoever needs the structure waits
+ *   for it.
+ * - the helpers' lock: each helper has it shared, and the owner takes it
+ *   exclusive when nothing is left to claim, to wait for them and to keep new
+ *   ones out while it publishes.
+ *
+ * Who is the owner is nevertheless said by the entry alone: within one parallel
+ * group heavyweight locks do not conflict.
  */
 #include "artidx.h"
 
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/parallel.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/catalog.h"
-#include "catalog/index.h"
 #include "catalog/pg_am.h"
-#include "commands/progress.h"
-#include "executor/executor.h"
-#include "pgstat.h"
-#include "portability/instr_time.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
-#include "storage/procarray.h"
-#include "tcop/cmdtag.h"
-#include "tcop/pquery.h"
-#include "utils/backend_status.h"
 #include "utils/memutils.h"
-#include "utils/portal.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "pg/art_pg.h"
 
 /* a build that failed for memory is not retried before, unless some came free */
 #define ART_MEMORY_RETRY_MS 10000
+/* a scan does not try again what failed */
+#define ART_ERROR_RETRY_MS	10000
+/* a smaller rest of the heap is read here, and no worker asked */
+#define ART_SMALL_BLOCKS	2000
+/* VACUUM discards a build that was left after that */
+#define ART_LEFT_MS			1000
+#define ART_POLL_MS			5
 
 static uint32 wait_event_build = 0;
 
-/* ---- builds that this process does now ---- */
-
-typedef struct OwnBuild
-{
-	struct OwnBuild *next;
-	ArtEntry   *entry;
-	uint64		gen;
-	SubTransactionId subid;
-} OwnBuild;
-
-static OwnBuild *own_builds = NULL;
-static OwnBuild own_build_pool[16]; /* nested builds are rare; no allocation */
-
-/*
- * Remember a build, so that an abort or exit in the middle ends it.
- */
-void
-art_own_build_begin(ArtEntry *e, uint64 gen)
-{
-	OwnBuild   *o = NULL;
-
-	for (int i = 0; i < (int) lengthof(own_build_pool) && !o; i++)
-		if (own_build_pool[i].entry == NULL)
-			o = &own_build_pool[i];
-	if (o == NULL)
-	{
-		art_entry_fail(e, gen, ART_WHY_ERROR, "too many nested builds");
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("too many art index builds within one another")));
-	}
-	o->entry = e;
-	o->gen = gen;
-	o->subid = GetCurrentSubTransactionId();
-	o->next = own_builds;
-	own_builds = o;
-}
-
-/*
- * The build is over, one way or the other.
- */
-void
-art_own_build_end(ArtEntry *e, uint64 gen)
-{
-	for (OwnBuild **link = &own_builds; *link; link = &(*link)->next)
-	{
-		OwnBuild   *o = *link;
-
-		if (o->entry == e && o->gen == gen)
-		{
-			*link = o->next;
-			o->entry = NULL;
-			return;
-		}
-	}
-}
-
-/*
- * End what an aborted (sub)transaction, or this process's exit, left.
- */
-void
-art_own_builds_abort(SubTransactionId subid, bool all)
-{
-	for (OwnBuild **link = &own_builds; *link;)
-	{
-		OwnBuild   *o = *link;
-		ArtEntry   *e = o->entry;
-
-		if (!all && o->subid != subid)
-		{
-			link = &o->next;
-			continue;
-		}
-		*link = o->next;
-		o->entry = NULL;
-		art_entry_fail(e, o->gen, ART_WHY_ERROR, "build was aborted");
-	}
-}
-
-/*
- * A subtransaction committed into its parent.
- */
-void
-art_own_builds_reparent(SubTransactionId subid, SubTransactionId parent)
-{
-	for (OwnBuild *o = own_builds; o; o = o->next)
-		if (o->subid == subid)
-			o->subid = parent;
-}
+/* this process is a background worker of ours, and builds */
+static bool in_worker = false;
 
 /* ---- errors ---- */
 
@@ -160,7 +75,8 @@ art_report_nomem(Relation index)
 			ART_CORE_BEGIN();
 			st = ax_info(cx, art_entry_tree(e), gen, &info);
 			ART_CORE_END();
-			if (st == AX_OK && info.bytes >= cap - cap / 8)
+			if (st == AX_OK &&
+				(ax_nomem_was_cap(cx) || info.bytes >= cap - cap / 8))
 				ereport(ERROR,
 						(errcode(ERRCODE_OUT_OF_MEMORY),
 						 errmsg("out of memory for art index \"%s\"",
@@ -188,51 +104,83 @@ art_report_nomem(Relation index)
 			 errhint("Increase the configuration parameter \"artidx.memory\".")));
 }
 
-/* What a lazy build may not be made for. */
+/*
+ * Why a lazy build may not be made; NULL: it may.
+ */
+static const char *
+why_not(Relation index)
+{
+	if (RecoveryInProgress())
+		return "recovery";
+	if (ART_OLD_SNAPSHOT_IN_USE())
+		return "old_snapshot_threshold";
+	if (!index->rd_index->indisready || !index->rd_index->indislive)
+		return "not ready";
+	if (IsCatalogRelationOid(index->rd_index->indrelid))
+		return "catalog";
+	return NULL;
+}
+
+/* The same, as an error. */
 static void
 check_buildable(Relation index)
 {
 	const char *name = RelationGetRelationName(index);
+	const char *why;
 
 	art_require_preload(index);
-	if (RecoveryInProgress())
+	why = why_not(index);
+	if (why == NULL)
+		return;
+	if (strcmp(why, "recovery") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("art index \"%s\" cannot be used during recovery", name),
 				 errdetail("Art indexes are built in memory when recovery has ended.")));
-	if (ART_OLD_SNAPSHOT_IN_USE())
+	if (strcmp(why, "old_snapshot_threshold") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("art index \"%s\" cannot be used while \"old_snapshot_threshold\" is set",
 						name),
 				 errhint("Set \"old_snapshot_threshold\" to -1 and restart the server.")));
-	if (!index->rd_index->indisready || !index->rd_index->indislive)
+	if (strcmp(why, "not ready") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" is not ready", name)));
-	if (IsCatalogRelationOid(index->rd_index->indrelid))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("access method \"%s\" does not support indexes on system catalogs",
-						ART_AM_NAME)));
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("access method \"%s\" does not support indexes on system catalogs",
+					ART_AM_NAME)));
 }
 
-/* ---- waiting for a builder ---- */
+/* An expression of the index uses the index itself, while we build it. */
+static void
+check_recursion(Relation index, ArtEntry *e)
+{
+	if (art_part_of(e))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("index \"%s\" is being built", RelationGetRelationName(index)),
+				 errdetail("An expression of the index uses the index itself.")));
+}
+
+/* ---- waiting ---- */
+
+#define BUILD_LOCK		1		/* line pointer number of the lock's tuple */
+#define HELPERS_LOCK	2
 
 /*
- * The build lock: heavyweight, so that deadlocks are detected and an error
- * releases it.  A tuple lock of the index rather than a page lock, under
- * which PostgreSQL 15 asserts that no other lock is taken (a build detoasts
- * and evaluates expressions).  lock_timeout does not count here: the wait is
- * work, not a conflict.
+ * A tuple lock rather than a page lock, under which PostgreSQL 15 asserts that
+ * no other lock is taken (a build detoasts and evaluates expressions).
+ * lock_timeout does not count here: the wait is work, not a conflict.
  */
 static void
-build_lock(Relation index, LOCKMODE mode)
+lock_part(Relation index, int which, LOCKMODE mode)
 {
 	ItemPointerData tid;
 	int			save = LockTimeout;
 
-	ItemPointerSet(&tid, 0, 1);
+	ItemPointerSet(&tid, 0, which);
 	LockTimeout = 0;
 	PG_TRY();
 	{
@@ -245,200 +193,131 @@ build_lock(Relation index, LOCKMODE mode)
 	PG_END_TRY();
 }
 
-static void
-build_unlock(Relation index, LOCKMODE mode)
+static bool
+try_lock_part(Relation index, int which, LOCKMODE mode)
 {
 	ItemPointerData tid;
 
-	ItemPointerSet(&tid, 0, 1);
+	ItemPointerSet(&tid, 0, which);
+	return ConditionalLockTuple(index, &tid, mode);
+}
+
+static void
+unlock_part(Relation index, int which, LOCKMODE mode)
+{
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, 0, which);
 	UnlockTuple(index, &tid, mode);
 }
 
-/* Within one parallel group the lock does not conflict: poll. */
 static void
-poll_builder(void)
+poll_builder(long ms)
 {
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 10L, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
+					 ms, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }
 
 /*
- * With the build lock held: end a build whose owner is gone.  True when
- * somebody else's goes on.
+ * State and owner as they are now.  Returns the state; *owned: BUILDING, and
+ * by somebody who lives.
  */
-static bool
-resolve_building(Relation index, ArtEntry *e)
+static ArtState
+look(ArtEntry *e, uint64 *gen, bool *owned)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
-	bool		alive = false;
-	bool		mine = false;
+	ArtState	state;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING)
-	{
-		mine = e->owner_pid == MyProcPid;
-		alive = art_owner_alive(e);
-		if (!alive)
-			(void) art_entry_absent(e, ART_WHY_ERROR, "builder exited");
-	}
+	LWLockAcquire(lock, LW_SHARED);
+	state = art_entry_state(e, gen);
+	*owned = state == ART_BUILDING && art_owner_alive(e);
 	LWLockRelease(lock);
-
-	if (mine)
-	{
-		build_unlock(index, ExclusiveLock);
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("index \"%s\" is being built", RelationGetRelationName(index)),
-				 errdetail("An expression of the index uses the index itself.")));
-	}
-	return alive;
+	return state;
 }
 
 /*
- * See artidx.h.
+ * See art_pg.h.
+ */
+bool
+art_build_idle(ArtEntry *e)
+{
+	bool		owned;
+
+	return look(e, NULL, &owned) != ART_READY && !owned;
+}
+
+/*
+ * See artidx.h.  A build that its owner left may be taken over by somebody who
+ * needs it; VACUUM waits a moment for that, then discards it rather than build
+ * itself.
  */
 void
 art_wait_not_building(Relation index, ArtEntry *e)
 {
-	while (art_entry_state(e, NULL) == ART_BUILDING)
+	uint64		left_gen = 0;
+	TimestampTz left_at = 0;
+
+	for (;;)
 	{
-		bool		alive;
+		uint64		gen;
+		bool		owned;
+		TimestampTz now;
 
-		build_lock(index, ExclusiveLock);
-		alive = resolve_building(index, e);
-		build_unlock(index, ExclusiveLock);
-		if (alive)
-			poll_builder();
-	}
-}
-
-/* ---- reading the heap ---- */
-
-static void
-build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
-{
-	art_run_add((ArtRun *) arg, key, keylen, tid, true);
-}
-
-/*
- * Scan the heap into the structure.  The state is BUILDING.
- */
-static void
-build_from_heap(Relation heap, Relation index, ArtEntry *e, uint64 gen)
-{
-	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
-	bool		progress = MyBEEntry != NULL &&
-		MyBEEntry->st_progress_command == PROGRESS_COMMAND_INVALID;
-	ArtKeyDesc *kd = art_keydesc_build(index, CurrentMemoryContext);
-	ArtHeapReader *reader;
-	ArtRun	   *run;
-	BlockNumber since = 0;
-
-	pg_atomic_write_u64(&e->blocks_total, nblocks);
-	if (progress)
-	{
-		pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX,
-									  RelationGetRelid(heap));
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_COMMAND,
-									 PROGRESS_CREATEIDX_COMMAND_CREATE);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID,
-									 RelationGetRelid(index));
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE,
-									 PROGRESS_CREATEIDX_PHASE_BUILD);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
-									 ART_PHASE_HEAP_SCAN);
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
-	}
-
-	/* the horizon it takes is no newer than our registered snapshot */
-	reader = art_heap_begin(heap, index, kd, ART_HEAP_BUILD, NULL);
-	run = art_run_begin(index, kd, gen, e, false, heap, ART_ROOM_NONE);
-
-	for (BlockNumber blkno = 0; blkno < nblocks; blkno++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		art_heap_page(reader, blkno, build_row, run);
-		pg_atomic_write_u64(&e->blocks_done, blkno + 1);
-		if (progress && ++since == 64)
+		if (look(e, &gen, &owned) != ART_BUILDING)
+			return;
+		check_recursion(index, e);
+		if (owned)
 		{
-			since = 0;
-			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blkno + 1);
+			left_at = 0;
+			lock_part(index, BUILD_LOCK, ExclusiveLock);
+			unlock_part(index, BUILD_LOCK, ExclusiveLock);
+
+			/* ambuild and the loader of saved files have no build lock */
+			if (look(e, NULL, &owned) == ART_BUILDING && owned)
+				poll_builder(ART_POLL_MS);
+			continue;
 		}
+
+		now = GetCurrentTimestamp();
+		if (left_at == 0 || left_gen != gen)
+		{
+			left_at = now;
+			left_gen = gen;
+			(void) art_request_worker(e);
+		}
+		else if (!e->resumable ||
+				 TimestampDifferenceExceeds(left_at, now, ART_LEFT_MS))
+		{
+			LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+
+			LWLockAcquire(lock, LW_EXCLUSIVE);
+			if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING) &&
+				!art_owner_alive(e))
+				art_entry_discard(e);
+			LWLockRelease(lock);
+			continue;
+		}
+		poll_builder(ART_POLL_MS);
 	}
-	art_run_flush(run);
-	if (art_run_nomem(run))
-		art_report_nomem(index);
-	(void) art_run_end(run);
-	art_heap_end(reader);
-	if (progress)
-		pgstat_progress_end_command();
 }
 
-/*
- * The same with everything around it: memory and a snapshot.
- */
-static void
-build(Relation index, ArtEntry *e, uint64 gen)
-{
-	Relation	heap;
-	MemoryContext cxt;
-	MemoryContext old;
-	Snapshot	snapshot;
-
-	cxt = AllocSetContextCreate(CurrentMemoryContext, "art build",
-								ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(cxt);
-
-	/* the caller holds a lock on it */
-	heap = table_open(index->rd_index->indrelid, NoLock);
-	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("access method \"%s\" supports only tables of access method \"heap\"",
-						ART_AM_NAME)));
-
-	/* keeps what a row's TOAST pointer points to from being vacuumed away */
-	snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	PushActiveSnapshot(snapshot);
-
-	build_from_heap(heap, index, e, gen);
-
-	PopActiveSnapshot();
-	UnregisterSnapshot(snapshot);
-	table_close(heap, NoLock);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(cxt);
-}
-
-/*
- * Record a failed build; in PG_CATCH, the error stays the current one.
- */
-static void
-fail_build(Relation index, ArtEntry *e, uint64 gen, MemoryContext cxt)
-{
-	MemoryContext old = MemoryContextSwitchTo(cxt);
-	ErrorData  *err = CopyErrorData();
-
-	art_own_build_end(e, gen);
-	art_entry_fail(e, gen,
-				   err->sqlerrcode == ERRCODE_OUT_OF_MEMORY ? ART_WHY_MEMORY : ART_WHY_ERROR,
-				   err->message);
-	FreeErrorData(err);
-	MemoryContextSwitchTo(old);
-}
+/* ---- taking a build ---- */
 
 /*
  * A build that failed for memory a moment ago would fail again.
  */
 static bool
-memory_still_full(ArtEntry *e)
+memory_still_full(ArtEntry *e, ArtRoomFor room)
 {
 	ax_ctx	   *cx = art_ctx();
 	ax_memory_info mem;
 
 	if (e->reason != ART_WHY_MEMORY || e->failed_at == 0)
+		return false;
+	/* who needs it for a unique insert may take more from others */
+	if (room == ART_ROOM_UNIQUE && e->failed_room != ART_ROOM_UNIQUE)
 		return false;
 	if (TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(),
 								   ART_MEMORY_RETRY_MS))
@@ -451,6 +330,362 @@ memory_still_full(ArtEntry *e)
 }
 
 /*
+ * The build (or its beginning) found no memory: ABSENT, and what it would
+ * have needed is remembered.
+ */
+static void
+fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
+{
+	ax_ctx	   *cx = art_ctx();
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	ax_tree_info info;
+	ax_memory_info mem;
+	bool		have;
+
+	ART_CORE_BEGIN();
+	have = gen != 0 && ax_info(cx, e->tree, gen, &info) == AX_OK;
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+
+	if (gen != 0)
+		art_entry_fail(e, gen, ART_WHY_MEMORY, NULL);
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
+		(gen == 0 || e->reason == ART_WHY_MEMORY))
+	{
+		e->reason = ART_WHY_MEMORY;
+		e->failed_at = GetCurrentTimestamp();
+		e->failed_room = room;
+		/* what is free once its own memory is given back, which takes a while */
+		e->failed_free = mem.free_bytes;
+		if (have)
+		{
+			e->failed_free += mem.retired_bytes + info.bytes + info.bytes / 64;
+			e->last_bytes = Max(e->last_bytes, info.bytes);
+		}
+	}
+	LWLockRelease(lock);
+}
+
+typedef enum Take
+{
+	TAKE_MINE,
+	TAKE_READY,
+	TAKE_OTHER,					/* somebody builds who needs no build lock */
+	TAKE_FULL,					/* no memory */
+	TAKE_AGAIN
+} Take;
+
+/*
+ * With the build lock held: begin a build, or go on with one that was left.
+ */
+static Take
+take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
+{
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	bool		full = memory_still_full(e, room);
+	ax_status	st = AX_OK;
+	Take		result = TAKE_MINE;
+	uint64		w;
+
+	art_part_room();
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	w = pg_atomic_read_u64(&e->word);
+	*gen = ART_WORD_GEN(w);
+	if (ART_WORD_STATE(w) == ART_READY)
+		result = TAKE_READY;
+	else if (ART_WORD_STATE(w) == ART_BUILDING && art_owner_alive(e))
+		result = TAKE_OTHER;
+	else if (ART_WORD_STATE(w) == ART_BUILDING && e->resumable)
+	{
+		e->owner_slot = ART_MY_PROCNO();
+		e->owner_pid = MyProcPid;
+		e->owner_build = pg_atomic_add_fetch_u64(&art_shared->build_number, 1);
+		e->wanted_at = 0;
+	}
+	else
+	{
+		if (ART_WORD_STATE(w) == ART_BUILDING)
+			art_entry_discard(e);	/* its owner died before it began */
+		if (full)
+			result = TAKE_FULL;
+		else if ((st = art_entry_open(e, index, false, gen)) != AX_OK)
+			result = TAKE_AGAIN;
+	}
+	LWLockRelease(lock);
+
+	if (result == TAKE_MINE)
+		*part = art_part_begin(e, *gen, ART_PART_OWNER);
+	else if (st == AX_NOMEM && !art_make_room(index, e, 0, room))
+	{
+		fail_nomem(e, 0, room);
+		result = TAKE_FULL;
+	}
+	return result;
+}
+
+/* ---- building ---- */
+
+/*
+ * Is this an end of the statement rather than of the build?  Then what was
+ * done is kept.
+ */
+static bool
+hands_over(int sqlstate)
+{
+	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_OPERATOR_INTERVENTION ||
+		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_TRANSACTION_ROLLBACK ||
+		sqlstate == MAKE_SQLSTATE('2', '5', 'P', '0', '4') ||	/* transaction_timeout */
+		sqlstate == ERRCODE_LOCK_NOT_AVAILABLE;
+}
+
+/*
+ * As the owner: read, load, wait for the helpers, publish.
+ */
+static ArtPartEnd
+build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
+	  bool gives_way)
+{
+	/* the caller holds a lock on it */
+	Relation	heap = table_open(index->rd_index->indrelid, NoLock);
+	ArtPartEnd	end;
+
+	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" supports only tables of access method \"heap\"",
+						ART_AM_NAME)));
+
+	/* after BUILDING was published; only the owner sets it */
+	if (!e->resumable)
+		art_part_blocks(part, RelationGetNumberOfBlocks(heap));
+
+	for (;;)
+	{
+		bool		done;
+
+		end = art_part_work(part, heap, index, room, gives_way);
+		if (end != ART_PART_DONE)
+			break;
+
+		lock_part(index, HELPERS_LOCK, ExclusiveLock);
+		done = art_part_done(part);
+		if (done)
+			(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
+										   art_part_spent(part));
+		unlock_part(index, HELPERS_LOCK, ExclusiveLock);
+		if (done)
+			break;
+	}
+	table_close(heap, NoLock);
+	return end;
+}
+
+/*
+ * The same, and what its end means for the entry: a build that erred or found
+ * no memory is over, one that was cancelled is left for others.  The view must
+ * not show what an error says of other people's rows.
+ */
+static ArtPartEnd
+run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
+		  ArtRoomFor room, bool gives_way)
+{
+	ArtPartEnd	end;
+
+	PG_TRY();
+	{
+		end = build(index, e, gen, part, room, gives_way);
+	}
+	PG_CATCH();
+	{
+		int			code = geterrcode();
+
+		if (!hands_over(code))
+		{
+			char		text[64];
+
+			snprintf(text, sizeof(text), "SQLSTATE %s, see the server's log",
+					 unpack_sql_state(code));
+			art_entry_fail(e, gen, ART_WHY_ERROR, text);
+		}
+		art_part_end(part);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (end == ART_PART_NOMEM)
+	{
+		LOCKTAG		tag;
+
+		/*
+		 * A unique insert that waits for us may take more memory from others
+		 * than we: let it go on.
+		 */
+		art_build_tag(index, &tag);
+		if (gives_way && e->unique && art_lock_awaited(&tag, NoLock))
+			end = ART_PART_LEFT;
+		else
+			fail_nomem(e, gen, room);
+	}
+	art_part_end(part);
+	return end;
+}
+
+/* ---- who builds ---- */
+
+/*
+ * Ask for a worker, if one can do it: it must see heap and index, be able to
+ * lock them, and be worth it.  When one was asked for some time ago and never
+ * came, there is none to be had.
+ */
+static bool
+ask_worker(Relation index, ArtEntry *e)
+{
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	Relation	heap;
+	BlockNumber left;
+	LOCKTAG		tag;
+	bool		ok;
+
+	if (!IsUnderPostmaster || IsBinaryUpgrade || in_worker || IsParallelWorker() ||
+		RelationUsesLocalBuffers(index) ||
+		index->rd_createSubid != InvalidSubTransactionId ||
+		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId)
+		return false;
+
+	heap = table_open(index->rd_index->indrelid, NoLock);
+	left = RelationGetNumberOfBlocks(heap);
+	SET_LOCKTAG_RELATION(tag, heap->rd_lockInfo.lockRelId.dbId,
+						 heap->rd_lockInfo.lockRelId.relId);
+	ok = heap->rd_createSubid == InvalidSubTransactionId &&
+		ART_REL_NEW_SUBID(heap) == InvalidSubTransactionId &&
+		!ART_LOCK_HELD(&tag, AccessExclusiveLock);
+	table_close(heap, NoLock);
+	if (!ok)
+		return false;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING && e->resumable)
+	{
+		left = e->nblocks - Min(e->next_block, e->nblocks);
+		for (int i = 0; i < e->nredo; i++)
+			left += e->redo[i].end - e->redo[i].first;
+	}
+	if (e->wanted_at == 0)
+		e->wanted_at = GetCurrentTimestamp();
+	else if (TimestampDifferenceExceeds(e->wanted_at, GetCurrentTimestamp(),
+										DeadlockTimeout))
+		ok = false;
+	LWLockRelease(lock);
+
+	return ok && left >= ART_SMALL_BLOCKS && art_request_worker(e);
+}
+
+/*
+ * A worker was asked for: wait until somebody owns the build, it is over, or
+ * it has been long enough: deadlock_timeout, as this wait is one that the
+ * deadlock detector does not see; and only a part of the time that this
+ * statement has, since it must get something done itself if no worker comes.
+ */
+static void
+await_owner(ArtEntry *e)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz until = TimestampTzPlusMilliseconds(now, DeadlockTimeout);
+	TimestampTz deadline = art_statement_deadline();
+	TimestampTz failed_at = e->failed_at;
+	bool		owned;
+
+	if (deadline != 0)
+		until = Min(until, now + Max(deadline - now, 0) / 4);
+	while (look(e, NULL, &owned) != ART_READY && !owned &&
+		   e->failed_at == failed_at && GetCurrentTimestamp() < until)
+		poll_builder(ART_POLL_MS);
+}
+
+/*
+ * What a scan does not wait for, or build: it has another way.
+ */
+static bool
+out_for_scans(ArtEntry *e)
+{
+	if (art_entry_state(e, NULL) != ART_ABSENT)
+		return false;
+	return e->sealed || e->reason == ART_WHY_UNLOADED ||
+		memory_still_full(e, ART_ROOM_BUILD) ||
+		(e->reason == ART_WHY_ERROR && e->failed_at != 0 &&
+		 !TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(),
+									 ART_ERROR_RETRY_MS));
+}
+
+/*
+ * READY (true), or no memory (false; for a scan also what out_for_scans says).
+ */
+static bool
+make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
+{
+	ArtRoomFor	room = e->unique && !scan ? ART_ROOM_UNIQUE : ART_ROOM_BUILD;
+	bool		asked = false;
+
+	for (;;)
+	{
+		ArtPart    *part = NULL;
+		ArtPartEnd	end;
+		ArtState	state;
+		bool		owned;
+		Take		t;
+
+		state = look(e, gen, &owned);
+		if (state == ART_READY)
+			return true;
+		check_recursion(index, e);
+		if (scan && out_for_scans(e))
+			return false;
+
+		/* what has just failed would fail in a worker as well: see it here */
+		if (!owned && !asked && !(state == ART_ABSENT && e->failed_at != 0))
+		{
+			asked = true;
+			if (ask_worker(index, e))
+			{
+				await_owner(e);
+				continue;
+			}
+		}
+
+		lock_part(index, BUILD_LOCK, ExclusiveLock);
+		t = take(index, e, room, gen, &part);
+		switch (t)
+		{
+			case TAKE_MINE:
+				end = run_build(index, e, *gen, part, room, false);
+				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				if (end == ART_PART_NOMEM)
+					return false;
+				/* sealed by an insert that found no memory: once is enough */
+				if (end == ART_PART_GONE && e->sealed && !e->unique)
+					return false;
+				break;			/* READY, or dropped meanwhile: look again */
+			case TAKE_READY:
+				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				return true;
+			case TAKE_FULL:
+				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				return false;
+			case TAKE_OTHER:
+				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				poll_builder(ART_POLL_MS);
+				break;
+			case TAKE_AGAIN:
+				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				art_busy();
+				break;
+		}
+	}
+}
+
+/*
  * See artidx.h.
  */
 uint64
@@ -458,7 +693,6 @@ art_ensure_ready(Relation index)
 {
 	ArtEntry   *e;
 	uint64		gen;
-	MemoryContext cxt = CurrentMemoryContext;
 
 	e = art_entry_if_exists(index);
 	if (e && art_entry_state(e, &gen) == ART_READY)
@@ -466,72 +700,9 @@ art_ensure_ready(Relation index)
 
 	check_buildable(index);
 	e = art_entry(index);
-
-	for (;;)
-	{
-		LWLock	   *lock;
-		ax_status	st = AX_OK;
-		instr_time	start;
-		instr_time	duration;
-		bool		full = false;
-
-		if (art_entry_state(e, &gen) == ART_READY)
-			return gen;
-
-		build_lock(index, ExclusiveLock);
-		if (resolve_building(index, e))
-		{
-			build_unlock(index, ExclusiveLock);
-			poll_builder();
-			continue;
-		}
-		if (art_entry_state(e, &gen) == ART_READY)
-		{
-			build_unlock(index, ExclusiveLock);
-			return gen;
-		}
-		full = memory_still_full(e);
-
-		lock = art_partition(e->loc.db, e->indexoid);
-		if (!full)
-		{
-			LWLockAcquire(lock, LW_EXCLUSIVE);
-			if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
-				st = art_entry_open(e, index, false, &gen);
-			else
-				st = AX_STALE;
-			LWLockRelease(lock);
-		}
-		if (full || st != AX_OK)
-		{
-			build_unlock(index, ExclusiveLock);
-			if (full || st == AX_NOMEM)
-				art_report_nomem(index);
-			art_busy();
-			continue;
-		}
-
-		art_own_build_begin(e, gen);
-		INSTR_TIME_SET_CURRENT(start);
-		PG_TRY();
-		{
-			build(index, e, gen);
-		}
-		PG_CATCH();
-		{
-			fail_build(index, e, gen, cxt);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
-		INSTR_TIME_SET_CURRENT(duration);
-		INSTR_TIME_SUBTRACT(duration, start);
-
-		/* not READY if it was dropped meanwhile: then once more */
-		(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
-									   INSTR_TIME_GET_MILLISEC(duration));
-		art_own_build_end(e, gen);
-		build_unlock(index, ExclusiveLock);
-	}
+	if (!make_ready(index, e, false, &gen))
+		art_report_nomem(index);
+	return gen;
 }
 
 /*
@@ -540,35 +711,160 @@ art_ensure_ready(Relation index)
 bool
 art_try_ready(Relation index, uint64 *gen)
 {
-	*gen = art_ensure_ready(index);
-	return true;
+	ArtEntry   *e;
+
+	if (!art_preloaded())
+		return false;
+	e = art_entry_if_exists(index);
+	if (e && art_entry_state(e, gen) == ART_READY)
+		return true;
+	if (why_not(index) != NULL)
+		return false;
+	e = art_entry_try(index);
+	return e != NULL && make_ready(index, e, true, gen);
+}
+
+/* ---- for workers ---- */
+
+static ArtBuildResult
+build_in_worker(Relation index)
+{
+	ArtEntry   *e;
+	ArtPart    *part = NULL;
+	uint64		gen;
+	ArtBuildResult result = ART_BUILT_STALE;
+
+	if (!art_preloaded() || why_not(index) != NULL)
+		return ART_BUILT_STALE;
+	e = art_entry_try(index);
+	if (e == NULL)
+		return ART_BUILT_NOMEM;
+	if (art_entry_state(e, &gen) == ART_READY)
+		return ART_BUILT_READY;
+	check_recursion(index, e);
+	if (!try_lock_part(index, BUILD_LOCK, ExclusiveLock))
+		return ART_BUILT_BUSY;
+
+	switch (take(index, e, ART_ROOM_BUILD, &gen, &part))
+	{
+		case TAKE_MINE:
+			switch (run_build(index, e, gen, part, ART_ROOM_BUILD, true))
+			{
+				case ART_PART_DONE:
+					result = ART_BUILT_READY;
+					break;
+				case ART_PART_GONE:
+					result = ART_BUILT_STALE;
+					break;
+				case ART_PART_NOMEM:
+					result = ART_BUILT_NOMEM;
+					break;
+				case ART_PART_LEFT:
+					result = ART_BUILT_GAVE_WAY;
+					break;
+			}
+			break;
+		case TAKE_READY:
+			result = ART_BUILT_READY;
+			break;
+		case TAKE_FULL:
+			result = ART_BUILT_NOMEM;
+			break;
+		case TAKE_OTHER:
+		case TAKE_AGAIN:
+			result = ART_BUILT_BUSY;
+			break;
+	}
+	unlock_part(index, BUILD_LOCK, ExclusiveLock);
+	return result;
+}
+
+/*
+ * See art_pg.h.
+ */
+ArtBuildResult
+art_build_in_worker(Relation index)
+{
+	ArtBuildResult result;
+	bool		save = in_worker;
+
+	in_worker = true;
+	PG_TRY();
+	{
+		result = build_in_worker(index);
+	}
+	PG_FINALLY();
+	{
+		in_worker = save;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
+ * Whatever goes wrong here is not the end of the build: what was claimed is
+ * given back, and the owner meets the same, or does not.
+ */
+static bool
+build_help(Relation index)
+{
+	ArtEntry   *e;
+	ArtPart    *part;
+	Relation	heap;
+	volatile bool done = false;
+
+	if (!art_preloaded() || why_not(index) != NULL)
+		return false;
+	e = art_entry_if_exists(index);
+	if (e == NULL || art_entry_state(e, NULL) != ART_BUILDING || art_part_of(e) ||
+		!try_lock_part(index, HELPERS_LOCK, ShareLock))
+		return false;
+	part = art_part_help(e);
+	if (part != NULL)
+	{
+		PG_TRY();
+		{
+			heap = table_open(index->rd_index->indrelid, NoLock);
+			done = art_part_work(part, heap, index, ART_ROOM_NONE, true) == ART_PART_DONE;
+			table_close(heap, NoLock);
+		}
+		PG_FINALLY();
+		{
+			art_part_end(part);
+		}
+		PG_END_TRY();
+	}
+	unlock_part(index, HELPERS_LOCK, ShareLock);
+	return done;
+}
+
+/*
+ * See art_pg.h.
+ */
+bool
+art_build_help(Relation index)
+{
+	bool		result;
+	bool		save = in_worker;
+
+	in_worker = true;
+	PG_TRY();
+	{
+		result = build_help(index);
+	}
+	PG_FINALLY();
+	{
+		in_worker = save;
+	}
+	PG_END_TRY();
+	return result;
 }
 
 /* ---- the frame of ambuild ---- */
 
 /*
- * Not preloaded, an index that was there before may be rewritten, and stays
- * absent; a new one is refused.  What ALTER TABLE makes anew was there before,
- * and pg_upgrade must be able to restore a dump.  CONCURRENTLY builds in its
- * second transaction, an index that is not ready for inserts yet.
- */
-static bool
-may_stay_absent(Relation index)
-{
-	CommandTag	tag = ActivePortal ? ActivePortal->commandTag : CMDTAG_UNKNOWN;
-
-	if (IsBinaryUpgrade)
-		return true;
-	if (index->rd_createSubid != InvalidSubTransactionId)
-		return tag == CMDTAG_ALTER_TABLE;
-	if (!index->rd_index->indisready)
-		return tag == CMDTAG_REINDEX;
-	return true;
-}
-
-/*
- * See artidx.h.  *e is NULL and the generation 0 when there is no shared
- * memory and the index may stay absent.
+ * See artidx.h.  Not preloaded, an index that was there before may be
+ * rewritten, and stays absent; a new one is refused.
  */
 uint64
 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
@@ -586,11 +882,12 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	*e = NULL;
 	if (!art_preloaded())
 	{
-		if (may_stay_absent(index))
-			return 0;
-		art_require_preload(index);
+		if (art_index_is_new(index))
+			art_require_preload(index);
+		return 0;
 	}
 	(void) art_ctx();
+	art_part_room();
 
 	art_locator(index, &loc);
 	lock = art_partition(loc.db, oid);
@@ -614,7 +911,10 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 		art_pending_add(art_pending_prepare(), ART_PEND_DROP, loc.db, oid,
 						&others[i], subid);
 
-	*e = art_entry_create(index, true);
+	while ((*e = art_entry_create(index, true)) == NULL)
+		if (!art_make_room(index, NULL, 0, ART_ROOM_AMBUILD))
+			return 0;
+	(*e)->made_by = GetTopTransactionId();
 
 	for (;;)
 	{
@@ -626,12 +926,12 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 		LWLockRelease(lock);
 		if (st == AX_OK)
 			break;
-		if (st == AX_NOMEM)
-			art_report_nomem(index);
+		if (st == AX_NOMEM && !art_make_room(index, *e, 0, ART_ROOM_AMBUILD))
+			return 0;
 		art_busy();
 	}
+	(void) art_part_begin(*e, gen, ART_PART_AMBUILD);
 	pg_atomic_write_u64(&(*e)->blocks_total, RelationGetNumberOfBlocks(heap));
-	art_own_build_begin(*e, gen);
 	return gen;
 }
 

@@ -32,6 +32,7 @@ extern PGDLLEXPORT void _PG_init(void);
 
 static int	art_memory_mb = 1024;
 bool		art_autobuild = true;
+int			art_build_workers = 2;
 
 ArtShared  *art_shared = NULL;
 LWLockPadded *art_dir_locks = NULL;
@@ -125,6 +126,10 @@ art_shmem_startup(void)
 	{
 		memset(art_shared, 0, sizeof(ArtShared));
 		pg_atomic_init_u64(&art_shared->build_number, 0);
+		pg_atomic_init_u32(&art_shared->launcher, 0);
+		pg_atomic_init_u64(&art_shared->sealing_until, 0);
+		pg_atomic_init_u32(&art_shared->load_state, ART_LOAD_NOTHING);
+		pg_atomic_init_u64(&art_shared->load_asked, 0);
 		art_shared->nslots = process_slots();
 		art_shared->area = ax_area_init(raw, size, process_slots(),
 										area_reserve(size));
@@ -137,6 +142,8 @@ art_shmem_startup(void)
 	art_chunk_lock = &GetNamedLWLockTranche("artidx chunks")->lock;
 
 	LWLockRelease(AddinShmemInitLock);
+
+	art_saved_startup();
 }
 
 /*
@@ -149,13 +156,23 @@ _PG_init(void)
 {
 	DefineCustomBoolVariable("artidx.autobuild",
 							 "Builds absent art indexes in the background.",
-							 "An art index is not there after a restart; the first query that "
-							 "could use it starts a background worker that builds it.",
+							 "When off, only what a statement waits for is built by "
+							 "background workers.",
 							 &art_autobuild,
 							 true,
 							 PGC_SIGHUP,
 							 0,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("artidx.build_workers",
+							"Sets the number of background workers that build art indexes.",
+							"They build what is absent after a restart, hot indexes first. "
+							"At 0 nothing is built in the background.",
+							&art_build_workers,
+							2, 0, ART_NWORKERS,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
 
 	if (process_shared_preload_libraries_in_progress)
 	{
@@ -167,6 +184,7 @@ _PG_init(void)
 								PGC_POSTMASTER,
 								GUC_UNIT_MB,
 								NULL, NULL, NULL);
+		art_saved_init();
 		MarkGUCPrefixReserved("artidx");
 
 		prev_shmem_request_hook = shmem_request_hook;
@@ -175,6 +193,8 @@ _PG_init(void)
 		shmem_startup_hook = art_shmem_startup;
 
 		art_lifecycle_init();
+		art_utility_install();
+		art_launcher_init();
 	}
 
 	art_planner_install();
@@ -356,6 +376,32 @@ art_ctx(void)
 	ART_CORE_END();
 
 	return &my_ctx;
+}
+
+/*
+ * The postmaster has no PGPROC and hence no slot.  It touches the area only
+ * while no other process exists, before the first is forked and when the last
+ * has gone, so that slot 0 is free.  art_ctx() works until the detach.
+ */
+void
+art_postmaster_attach(void)
+{
+	Assert(!IsUnderPostmaster && my_pid == 0);
+	port = ax_port_default;
+	port.panic = port_panic;
+	ART_CORE_BEGIN();
+	ax_attach(&my_ctx, art_shared->area, 0, MyProcPid, &port);
+	my_pid = MyProcPid;
+	ART_CORE_END();
+}
+
+void
+art_postmaster_detach(void)
+{
+	ART_CORE_BEGIN();
+	ax_detach(&my_ctx);
+	my_pid = 0;
+	ART_CORE_END();
 }
 
 /*

@@ -1,6 +1,7 @@
 /*
  * art_stat.c
- *	  The functions behind the views, artidx_index_size and artidx_build.
+ *	  The functions behind the views, artidx_index_size, artidx_build and
+ *	  artidx_unload.
  */
 #include "artidx.h"
 
@@ -28,6 +29,7 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_memory_class_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_epoch_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_index_size);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_build);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_unload);
 
 #define ART_INDEX_STATS_COLS 20
 
@@ -81,6 +83,23 @@ option_max_memory(Datum reloptions)
 					GUC_UNIT_BYTE, NULL) || bytes < 0)
 		return 0;
 	return (uint64) bytes;
+}
+
+static const char *
+source_text(ArtBuildSource source)
+{
+	switch (source)
+	{
+		case ART_BUILD_CREATE:
+			return "create";
+		case ART_BUILD_REBUILD:
+			return "rebuild";
+		case ART_BUILD_ALTER:
+			return "alter";
+		case ART_BUILD_LOAD:
+			return "load";
+	}
+	return NULL;
 }
 
 static const char *
@@ -190,7 +209,8 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	values[c++] = CStringGetTextDatum("off");	/* tail_buffer */
 	values[c++] = CStringGetTextDatum("off");	/* elision */
 	values[c++] = CStringGetTextDatum(state == ART_READY ? "ready" :
-									  state == ART_BUILDING ? "building" : "absent");
+									  state == ART_BUILDING ? "building" :
+									  copy.sealed ? "sealed" : "absent");
 	if (reason)
 		values[c++] = CStringGetTextDatum(reason);
 	else
@@ -238,8 +258,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	if (copy.builds > 0)
 	{
 		values[c++] = TimestampTzGetDatum(copy.last_build);
-		values[c++] = CStringGetTextDatum(copy.source == ART_BUILD_CREATE ? "create" :
-										  copy.source == ART_BUILD_REBUILD ? "rebuild" : "alter");
+		values[c++] = CStringGetTextDatum(source_text(copy.source));
 		values[c++] = Float8GetDatum(copy.last_ms);
 	}
 	else
@@ -247,7 +266,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 		for (int i = 0; i < 3; i++)
 			nulls[c++] = true;
 	}
-	values[c++] = Int64GetDatum(0); /* seals */
+	values[c++] = Int64GetDatum((int64) copy.seals);
 
 	Assert(c <= ART_INDEX_STATS_COLS);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
@@ -265,6 +284,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	Datum		values[10];
 	bool		nulls[10] = {0};
 	int			indexes = 0;
+	int			sealed = 0;
 
 	art_require_preload(NULL);
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -283,8 +303,12 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
 				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
 					indexes++;
+				else if (e->sealed)
+					sealed++;
+			}
 		}
 		LWLockRelease(&art_dir_locks[p].lock);
 	}
@@ -298,7 +322,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	values[6] = Int64GetDatum((int64) mem.overhead_bytes);
 	values[7] = Int64GetDatum((int64) mem.touched_bytes);
 	values[8] = Int32GetDatum(indexes);
-	values[9] = Int32GetDatum(0);	/* sealed */
+	values[9] = Int32GetDatum(sealed);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
@@ -418,7 +442,7 @@ artidx_index_size(PG_FUNCTION_ARGS)
 }
 
 /*
- * artidx_build(regclass): make it READY now.
+ * artidx_build(regclass): make it READY now, whatever kept it out.
  */
 Datum
 artidx_build(PG_FUNCTION_ARGS)
@@ -427,7 +451,25 @@ artidx_build(PG_FUNCTION_ARGS)
 	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
 
 	art_require_preload(index);
+	art_reload(index);
 	(void) art_ensure_ready(index);
+	relation_close(index, AccessShareLock);
+	if (OidIsValid(heapoid))
+		UnlockRelationOid(heapoid, AccessShareLock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * artidx_unload(regclass): drop the structure, and keep it out.
+ */
+Datum
+artidx_unload(PG_FUNCTION_ARGS)
+{
+	Oid			heapoid;
+	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
+
+	art_require_preload(index);
+	art_unload(index);
 	relation_close(index, AccessShareLock);
 	if (OidIsValid(heapoid))
 		UnlockRelationOid(heapoid, AccessShareLock);

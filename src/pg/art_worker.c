@@ -1,12 +1,11 @@
 /*
  * art_worker.c
- *	  Building absent indexes in the background, when a query would have had
- *	  use for one.
+ *	  A background worker in one database: makes directory entries for its art
+ *	  indexes, forgets entries whose index is gone, builds what is absent.
  *
- * The planner hides an index that is not READY and asks for a build.  One
- * dynamic worker a database walks the catalog, builds what is absent, and
- * exits.  It takes the heap's lock conditionally: whoever holds it in the way
- * will ask again.
+ * Started by the launcher (art_launcher.c), which tells what to do; it ends
+ * when nothing is left.  Locks are taken conditionally: whoever holds one in
+ * the way comes first, and the index is tried again later.
  */
 #include "artidx.h"
 
@@ -15,7 +14,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
@@ -36,293 +34,473 @@
 
 #include "pg/art_pg.h"
 
-#define ART_WORKER_START_MS	10000	/* an asked-for worker that never came */
-#define ART_WORKER_PAUSE_MS	1000	/* between two workers of one database */
-#define ART_FAILED_PAUSE_MS	60000	/* before an index that failed is tried again */
-
-#define ART_WORKER_ENDED	(-1)
+#define ART_REFUSED_MS		1000	/* a lock was not to be had */
+#define ART_FAILED_MS		60000	/* the build erred */
+#define ART_SCOUT_AGAIN_MS	30000	/* not every entry could be made */
+#define ART_NOT_READY_MS	30000	/* CREATE INDEX CONCURRENTLY is at it, or failed */
+#define ART_NOT_BUILT_MS	5000	/* no memory, or replaced meanwhile */
+#define ART_KEY_BYTES		24		/* of an entry, to guess a size from a row count */
 
 extern PGDLLEXPORT void art_worker_main(Datum arg);
 
-/* A slot whose worker is gone, or has had its time to come. */
-static bool
-slot_idle(const ArtWorkerSlot *s, TimestampTz now)
+static int	my_slot;
+static uint32 my_seq;
+static MemoryContext worker_cxt;	/* of this run */
+
+static void
+begin(void)
 {
-	if (s->dboid == InvalidOid)
-		return true;
-	if (s->pid == ART_WORKER_ENDED)
-		return TimestampDifferenceExceeds(s->ended, now, ART_WORKER_PAUSE_MS);
-	if (s->pid == 0)
-		return TimestampDifferenceExceeds(s->asked, now, ART_WORKER_START_MS);
-	return false;
-}
-
-/*
- * Reserve the database's slot.  False when a worker runs or just ran there, or
- * all slots are taken.
- */
-static bool
-slot_reserve(Oid dboid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	ArtWorkerSlot *take = NULL;
-	bool		ok = false;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < ART_NWORKERS; i++)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[i];
-
-		if (s->dboid == dboid)
-		{
-			take = s;
-			break;
-		}
-		if (take == NULL && slot_idle(s, now))
-			take = s;
-	}
-	if (take && slot_idle(take, now))
-	{
-		take->dboid = dboid;
-		take->pid = 0;
-		take->asked = now;
-		ok = true;
-	}
-	LWLockRelease(art_chunk_lock);
-	return ok;
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 static void
-slot_set(Oid dboid, int pid)
+commit(void)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(worker_cxt);
+}
+
+/* In PG_CATCH: the error is logged, and the work goes on with the next. */
+static void
+give_up(void)
+{
+	HOLD_INTERRUPTS();
+	EmitErrorReport();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(worker_cxt);
+}
+
+static void
+between(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	pgstat_report_stat(true);
+	pgstat_report_activity(STATE_IDLE, NULL);
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/* One of the visits is done: it need not be asked for again. */
+static void
+job_done(int job)
 {
 	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < ART_NWORKERS; i++)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[i];
-
-		if (s->dboid == dboid)
-		{
-			s->pid = pid;
-			if (pid == ART_WORKER_ENDED)
-				s->ended = GetCurrentTimestamp();
-			break;
-		}
-	}
+	if (art_shared->workers[my_slot].seq == my_seq)
+		art_shared->workers[my_slot].jobs &= ~job;
 	LWLockRelease(art_chunk_lock);
 }
 
 /*
- * Is it worth a try now?
+ * What the catalog says of an index; false when it is not one of ours, or not
+ * there.  As fresh as the last look at invalidations.
  */
 static bool
-worth_building(Relation index)
+catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
 {
-	ArtEntry   *e = art_entry_if_exists(index);
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
+	Form_pg_class form;
+	bool		ours;
 
-	if (e == NULL)
-		return true;
-	if (art_entry_state(e, NULL) != ART_ABSENT)
+	if (!HeapTupleIsValid(tup))
 		return false;
-	if (e->failed_at != 0 &&
-		(e->reason == ART_WHY_MEMORY || e->reason == ART_WHY_ERROR) &&
-		!TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(),
-									ART_FAILED_PAUSE_MS))
-		return false;
-	return true;
+	form = (Form_pg_class) GETSTRUCT(tup);
+	ours = form->relkind == RELKIND_INDEX && form->relam == amoid;
+	loc->spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
+	loc->db = MyDatabaseId;
+	loc->rel = form->relfilenode;
+	loc->backend = -1;
+	ReleaseSysCache(tup);
+	return ours;
 }
 
 /*
- * See artidx.h.  The caller has the index open or locked.
+ * Lock heap and index without waiting and open the index; NULL when it is not
+ * to be had (*gone: it is not there any more).
  */
-void
-art_request_build(Oid indexoid)
+static Relation
+open_candidate(Oid indexoid, bool *gone)
 {
-	BackgroundWorker worker;
+	Oid			heapoid = IndexGetRelation(indexoid, true);
 	Relation	index;
-	bool		worth;
 
-	if (!art_preloaded() || !art_autobuild || !IsUnderPostmaster ||
-		IsBinaryUpgrade || RecoveryInProgress())
-		return;
-
-	index = RelationIdGetRelation(indexoid);
-	if (!RelationIsValid(index))
-		return;
-	/* one of this transaction's making no worker can see */
-	worth = index->rd_createSubid == InvalidSubTransactionId &&
-		ART_REL_NEW_SUBID(index) == InvalidSubTransactionId &&
-		ART_REL_BACKEND(index) == -1 &&
-		index->rd_index->indisready && index->rd_index->indislive &&
-		worth_building(index);
-	RelationClose(index);
-	if (!worth || !slot_reserve(MyDatabaseId))
-		return;
-
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "art_worker_main", BGW_MAXLEN);
-	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx builder");
-	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx builder");
-	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
-	worker.bgw_notify_pid = 0;
-
-	if (!RegisterDynamicBackgroundWorker(&worker, NULL))
-		slot_set(MyDatabaseId, ART_WORKER_ENDED);	/* all are taken: later */
+	*gone = !OidIsValid(heapoid);
+	if (*gone || !ConditionalLockRelationOid(heapoid, AccessShareLock))
+		return NULL;
+	*gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(heapoid));
+	if (*gone || !ConditionalLockRelationOid(indexoid, AccessShareLock))
+		return NULL;
+	*gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(indexoid));
+	if (*gone)
+		return NULL;
+	index = index_open(indexoid, NoLock);
+	if (index->rd_index->indrelid == heapoid && art_is_art_index(index))
+		return index;
+	index_close(index, NoLock);
+	*gone = true;
+	return NULL;
 }
 
-/*
- * A database is to be dropped: its builder must not stand in the way.
- */
-void
-art_worker_end_for(Oid dboid)
-{
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
-	for (int i = 0; i < ART_NWORKERS; i++)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[i];
+/* ---- visits: making entries ---- */
 
-		if (s->dboid == dboid && s->pid > 0 && s->pid != MyProcPid)
-			kill(s->pid, SIGTERM);
-	}
-	LWLockRelease(art_chunk_lock);
-}
-
-/* ---- in the worker ---- */
-
-typedef struct Candidate
+typedef struct Seen
 {
 	Oid			indexoid;
-	bool		unique;
-	float4		rows;
-} Candidate;
-
-static int
-candidate_cmp(const void *a, const void *b)
-{
-	const Candidate *x = a;
-	const Candidate *y = b;
-
-	if (x->unique != y->unique)
-		return x->unique ? -1 : 1;
-	if (x->rows != y->rows)
-		return x->rows < y->rows ? -1 : 1;
-	return 0;
-}
+	ArtLocator	loc;
+	double		rows;
+} Seen;
 
 /*
- * All permanent and unlogged art indexes of the database, unique ones first,
- * then small ones.  In a transaction; the result is allocated in cxt.
+ * All permanent and unlogged art indexes of the database.
  */
 static int
-find_candidates(MemoryContext cxt, Candidate **out)
+list_indexes(Oid amoid, Seen **out)
 {
-	Oid			amoid = get_am_oid(ART_AM_NAME, true);
 	Relation	pgclass;
 	SysScanDesc scan;
 	HeapTuple	tup;
 	int			n = 0;
 	int			cap = 64;
 
-	*out = MemoryContextAlloc(cxt, cap * sizeof(Candidate));
-	if (!OidIsValid(amoid))
-		return 0;
-
+	*out = MemoryContextAlloc(worker_cxt, cap * sizeof(Seen));
 	pgclass = table_open(RelationRelationId, AccessShareLock);
 	scan = systable_beginscan(pgclass, InvalidOid, false, NULL, 0, NULL);
 	while (HeapTupleIsValid(tup = systable_getnext(scan)))
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
-		HeapTuple	idx;
+		Seen	   *s;
 
 		if (form->relkind != RELKIND_INDEX || form->relam != amoid ||
 			form->relpersistence == RELPERSISTENCE_TEMP)
 			continue;
-		idx = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(form->oid));
-		if (!HeapTupleIsValid(idx))
-			continue;
 		if (n == cap)
 		{
 			cap *= 2;
-			*out = repalloc(*out, cap * sizeof(Candidate));
+			*out = repalloc(*out, cap * sizeof(Seen));
 		}
-		(*out)[n].indexoid = form->oid;
-		(*out)[n].unique = ((Form_pg_index) GETSTRUCT(idx))->indisunique;
-		(*out)[n].rows = form->reltuples;
-		n++;
-		ReleaseSysCache(idx);
+		s = &(*out)[n++];
+		s->indexoid = form->oid;
+		s->loc.spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
+		s->loc.db = MyDatabaseId;
+		s->loc.rel = form->relfilenode;
+		s->loc.backend = -1;
+		s->rows = form->reltuples;
 	}
 	systable_endscan(scan);
 	table_close(pgclass, AccessShareLock);
-	qsort(*out, n, sizeof(Candidate), candidate_cmp);
 	return n;
 }
 
 /*
- * Build one, if it is still there, absent, and its table's lock is to be had.
+ * What is known of an index from before the restart, put into its entry: once.
  */
 static void
-build_candidate(Oid indexoid)
+seed_entry(const Seen *s, const ArtHot *hot)
 {
-	Oid			heapoid = IndexGetRelation(indexoid, true);
-	Relation	index;
-	char		activity[64 + NAMEDATALEN];
+	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
+	ArtEntry   *e;
 
-	if (!OidIsValid(heapoid) ||
-		!ConditionalLockRelationOid(heapoid, AccessShareLock))
-		return;
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(heapoid)) ||
-		!ConditionalLockRelationOid(indexoid, AccessShareLock))
-		return;
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(indexoid)))
-		return;
-
-	index = index_open(indexoid, NoLock);
-	if (index->rd_index->indrelid == heapoid &&
-		index->rd_index->indisready && index->rd_index->indislive &&
-		art_is_art_index(index) && worth_building(index))
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e = art_find(s->indexoid, &s->loc);
+	if (e && e->size_hint == 0)
 	{
-		snprintf(activity, sizeof(activity), "building art index \"%s\"",
+		e->size_hint = 1 + (uint64) (Max(s->rows, 0.0) * ART_KEY_BYTES);
+		if (hot)
+		{
+			pg_atomic_fetch_add_u32(&e->uses, hot->uses);
+			if (pg_atomic_read_u32(&e->used_at) < hot->used_at)
+				pg_atomic_write_u32(&e->used_at, hot->used_at);
+			if (hot->bytes > 0)
+				e->size_hint = hot->bytes;
+		}
+	}
+	LWLockRelease(lock);
+}
+
+static bool
+has_entry(const Seen *s)
+{
+	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
+	bool		has;
+
+	LWLockAcquire(lock, LW_SHARED);
+	has = art_find(s->indexoid, &s->loc) != NULL;
+	LWLockRelease(lock);
+	return has;
+}
+
+/*
+ * Make the entry of one index, in a transaction of its own.  False when a lock
+ * was not to be had, or an error was logged (the area is full): then later.
+ */
+static bool
+make_entry(Oid indexoid)
+{
+	volatile bool made = false;
+
+	begin();
+	PG_TRY();
+	{
+		bool		gone;
+		Relation	index = open_candidate(indexoid, &gone);
+
+		if (index)
+		{
+			(void) art_entry(index);
+			index_close(index, NoLock);
+		}
+		made = index != NULL || gone;
+		commit();
+	}
+	PG_CATCH();
+	{
+		give_up();
+	}
+	PG_END_TRY();
+	return made;
+}
+
+/*
+ * Make entries for the indexes that have none, so that the launcher knows of
+ * them.
+ */
+static void
+scout(void)
+{
+	Seen	   *seen = NULL;
+	ArtHot	   *hot;
+	int			nhot = art_hot_read(&hot);
+	int			n = 0;
+	bool		refused = false;
+	Oid			amoid;
+
+	pgstat_report_activity(STATE_RUNNING, "looking for absent art indexes");
+	begin();
+	amoid = get_am_oid(ART_AM_NAME, true);
+	if (OidIsValid(amoid))
+		n = list_indexes(amoid, &seen);
+	commit();
+
+	for (int i = 0; i < n; i++)
+	{
+		Seen	   *s = &seen[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!has_entry(s))
+			refused |= !make_entry(s->indexoid);
+		seed_entry(s, art_hot_find(hot, nhot, s->indexoid, &s->loc));
+	}
+	job_done(ART_JOB_SCOUT);
+	if (refused)
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_AGAIN_MS);
+}
+
+/* ---- visits: forgetting entries ---- */
+
+/*
+ * Forget the entry if its index is gone, or has another file by now.
+ *
+ * An entry may be used again only when nobody can have the index open with
+ * it.  Whoever creates, drops or moves an index holds AccessExclusiveLock on
+ * it until its transaction is over, and its callbacks have run then (and who
+ * alters its options ShareUpdateExclusiveLock); so once we have such a lock
+ * nothing of that kind is under way, prepared or not.
+ * If the catalog then has no such index, or one with another locator, the
+ * entry's locator is not in any relation cache entry that is used under a
+ * lock: taking the lock brings that up to date.
+ */
+static void
+sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
+{
+	ArtLocator	now;
+	LWLock	   *lock;
+	ArtEntry   *e;
+
+	if (!ConditionalLockRelationOid(indexoid, ShareUpdateExclusiveLock))
+		return;
+	if (!catalog_locator(indexoid, amoid, &now) ||
+		now.spc != loc->spc || now.rel != loc->rel)
+		art_drop_locator(indexoid, loc, true);
+	else
+	{
+		lock = art_partition(loc->db, indexoid);
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		e = art_find(indexoid, loc);
+		if (e)
+		{
+			/* what was prepared may have been ALTER INDEX SET */
+			e->doubt = false;
+			e->cap_changed = true;
+		}
+		LWLockRelease(lock);
+	}
+	UnlockRelationOid(indexoid, ShareUpdateExclusiveLock);
+}
+
+typedef struct Swept
+{
+	Oid			indexoid;
+	ArtLocator	loc;
+	bool		doubt;
+} Swept;
+
+/*
+ * Compare all entries of the database with the catalog.
+ */
+static void
+sweep(void)
+{
+	Swept	   *all = palloc(64 * sizeof(Swept));
+	int			n = 0;
+	int			cap = 64;
+	Oid			amoid;
+
+	pgstat_report_activity(STATE_RUNNING, "looking for art indexes that are gone");
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				if (e->loc.db != MyDatabaseId || e->loc.backend != -1)
+					continue;
+				if (n == cap)
+				{
+					cap *= 2;
+					all = repalloc(all, cap * sizeof(Swept));
+				}
+				all[n].indexoid = e->indexoid;
+				all[n].loc = e->loc;
+				all[n++].doubt = e->doubt;
+			}
+		}
+		LWLockRelease(&art_dir_locks[p].lock);
+	}
+
+	/* a transaction each: what the catalog said a moment ago may be old */
+	for (int i = 0; i < n; i++)
+	{
+		ArtLocator	now;
+
+		CHECK_FOR_INTERRUPTS();
+		begin();
+		amoid = get_am_oid(ART_AM_NAME, true);
+		if (all[i].doubt || !catalog_locator(all[i].indexoid, amoid, &now) ||
+			now.spc != all[i].loc.spc || now.rel != all[i].loc.rel)
+			sweep_one(all[i].indexoid, &all[i].loc, amoid);
+		commit();
+	}
+	pfree(all);
+	job_done(ART_JOB_SWEEP);
+}
+
+/* ---- builds ---- */
+
+/*
+ * Build or help with one, if it is still there and its locks are to be had.
+ * In a transaction.
+ */
+static void
+build_candidate(const ArtWork *w)
+{
+	bool		gone;
+	Relation	index = open_candidate(w->indexoid, &gone);
+	char		activity[64 + NAMEDATALEN];
+	ArtLocator	loc;
+	ArtBuildResult result;
+
+	if (index == NULL)
+	{
+		art_not_before(w->indexoid, &w->loc, gone ? ART_FAILED_MS : ART_REFUSED_MS,
+					   gone);
+		if (gone)
+			art_ask(MyDatabaseId, ART_JOB_SWEEP, ART_REFUSED_MS);
+		return;
+	}
+	art_locator(index, &loc);
+	if (loc.spc != w->loc.spc || loc.rel != w->loc.rel)
+	{
+		/* that file is gone, and this is a leftover */
+		art_not_before(w->indexoid, &w->loc, ART_FAILED_MS, true);
+		art_ask(MyDatabaseId, ART_JOB_SWEEP, 0);
+	}
+	else if (!index->rd_index->indisready || !index->rd_index->indislive)
+		art_not_before(w->indexoid, &w->loc, ART_NOT_READY_MS, true);
+	else
+	{
+		snprintf(activity, sizeof(activity), "%s art index \"%s\"",
+				 w->help ? "helping to build" : "building",
 				 RelationGetRelationName(index));
 		pgstat_report_activity(STATE_RUNNING, activity);
-		(void) art_ensure_ready(index);
+		result = w->help ? ART_BUILT_BUSY : art_build_in_worker(index);
+		switch (result)
+		{
+			case ART_BUILT_READY:
+				art_not_before(w->indexoid, &w->loc, 0, true);
+				break;
+			case ART_BUILT_BUSY:
+				(void) art_build_help(index);
+				art_not_before(w->indexoid, &w->loc, ART_REFUSED_MS, false);
+				break;
+			case ART_BUILT_GAVE_WAY:
+				art_not_before(w->indexoid, &w->loc, ART_REFUSED_MS, false);
+				break;
+			case ART_BUILT_NOMEM:
+			case ART_BUILT_STALE:
+				art_not_before(w->indexoid, &w->loc, ART_NOT_BUILT_MS, true);
+				break;
+		}
 	}
 	index_close(index, NoLock);
 }
 
 /*
- * The same in a transaction of its own; an error is logged, and the other
- * indexes can still be built.
+ * Take what comes first of the database's work and do it; false when there is
+ * none that no other worker has in hand.
  */
-static void
-build_in_transaction(Oid indexoid)
+static bool
+build_next(void)
 {
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	PG_TRY();
+	ArtWork    *work;
+	int			n = art_find_work(MyDatabaseId, &work);
+	bool		did = false;
+
+	for (int i = 0; i < n && !did; i++)
 	{
-		PushActiveSnapshot(GetTransactionSnapshot());
-		build_candidate(indexoid);
-		PopActiveSnapshot();
-		CommitTransactionCommand();
+		if (!art_worker_claim(my_slot, &work[i]))
+			continue;
+		did = true;
+		begin();
+		PG_TRY();
+		{
+			build_candidate(&work[i]);
+			commit();
+		}
+		PG_CATCH();
+		{
+			give_up();
+			art_not_before(work[i].indexoid, &work[i].loc, ART_FAILED_MS, true);
+		}
+		PG_END_TRY();
 	}
-	PG_CATCH();
-	{
-		HOLD_INTERRUPTS();
-		EmitErrorReport();
-		AbortCurrentTransaction();
-		FlushErrorState();
-		RESUME_INTERRUPTS();
-	}
-	PG_END_TRY();
+	pfree(work);
+	return did;
 }
+
+/* ---- main ---- */
 
 static void
 worker_exit(int code, Datum arg)
 {
-	slot_set(DatumGetObjectId(arg), ART_WORKER_ENDED);
+	art_worker_detach(my_slot, my_seq);
 }
 
 /*
@@ -331,49 +509,40 @@ worker_exit(int code, Datum arg)
 void
 art_worker_main(Datum arg)
 {
-	Oid			dboid = DatumGetObjectId(arg);
-	MemoryContext cxt;
-	Candidate  *candidates;
-	int			n;
+	ArtWorkerSlot me;
+
+	my_slot = DatumGetInt32(arg);
+	memcpy(&my_seq, MyBgworkerEntry->bgw_extra, sizeof(my_seq));
 
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 
-	if (!art_preloaded())
+	if (!art_preloaded() || !art_worker_attach(my_slot, my_seq, &me))
 		proc_exit(0);
-	slot_set(dboid, MyProcPid);
-	before_shmem_exit(worker_exit, arg);
+	on_shmem_exit(worker_exit, (Datum) 0);
 
-	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
+	BackgroundWorkerInitializeConnectionByOid(me.dboid, InvalidOid, 0);
+	if (art_worker_barred(me.dboid))
+		proc_exit(0);
 	(void) art_ctx();
 
-	cxt = AllocSetContextCreate(TopMemoryContext, "artidx builder",
-								ALLOCSET_DEFAULT_SIZES);
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	pgstat_report_activity(STATE_RUNNING, "looking for absent art indexes");
-	n = find_candidates(cxt, &candidates);
-	PopActiveSnapshot();
-	CommitTransactionCommand();
+	worker_cxt = AllocSetContextCreate(TopMemoryContext, "artidx builder",
+									   ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(worker_cxt);
 
-	for (int i = 0; i < n; i++)
+	if (me.jobs & ART_JOB_SWEEP)
+		sweep();
+	if (me.jobs & ART_JOB_SCOUT)
+		scout();
+	if (me.jobs & ART_JOB_BUILD)
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (!art_autobuild)
-			break;
-
-		build_in_transaction(candidates[i].indexoid);
-		MemoryContextSwitchTo(cxt);
-		pgstat_report_stat(true);
-		pgstat_report_activity(STATE_IDLE, NULL);
-
-		if (ConfigReloadPending)
+		do
 		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
+			between();
+			MemoryContextReset(worker_cxt);
+		} while (art_build_workers > 0 && build_next());
+		(void) art_worker_claim(my_slot, NULL);
 	}
 	proc_exit(0);
 }

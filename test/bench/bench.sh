@@ -11,7 +11,7 @@
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=3			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 insert
-#					insel wal bytes dups small
+#					insel wal bytes dups small restart
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	MEMORY			artidx.memory of the cluster (scales with ROWS)
@@ -413,6 +413,91 @@ group_small()
 	sql "DROP TABLE tiny" >/dev/null
 }
 
+# ---- restart: load, rebuild, first answer ------------------------------------------------
+now()
+{
+	date +%s.%N
+}
+
+bench_start()
+{
+	as_user "$BIN/pg_ctl" -D "$DATA" -l "$DATA.log" -w -t 120 start >/dev/null ||
+		{ tail -30 "$DATA.log" >&2; art_die "the cluster did not start"; }
+}
+
+# set_and_reload SETTING VALUE
+set_and_reload()
+{
+	sql "ALTER SYSTEM SET $1 = '$2'" >/dev/null
+	sql "SELECT pg_reload_conf()" >/dev/null
+	until [ "$(sql "SELECT current_setting('$1')")" = "$2" ]; do sleep 0.1; done
+}
+
+# Seconds that the last build of the index took, when there is one from SOURCE.
+build_seconds()
+{
+	local i
+
+	for ((i = 0; i < 3000; i++)); do
+		if [ "$(sql "SELECT state FROM artidx_indexes
+			WHERE indexrelname = '$1'")" = ready ]; then
+			sql "SELECT round((last_build_ms / 1000)::numeric, 3)
+				FROM artidx_indexes WHERE indexrelname = '$1'
+				AND last_build_source = '$2'"
+			return
+		fi
+		sleep 0.1
+	done
+}
+
+group_restart()
+{
+	local am rep workers begin k
+
+	need_table b_rnd rnd "$ROWS"
+	k=$(sql "SELECT k FROM b_rnd OFFSET $((ROWS / 2)) LIMIT 1")
+	for am in $AMS; do
+		[ "$am" = hash ] && continue
+		sql "CREATE INDEX b_rnd_i ON b_rnd USING $am (k)" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			sql "CHECKPOINT" >/dev/null
+			art_cluster_stop immediate
+			begin=$(now)
+			bench_start
+			[ "$(sql "SELECT count(*) FROM b_rnd WHERE k = $k")" = 1 ] ||
+				art_die "wrong answer after a crash"
+			record first_answer "$am" "$rep" "$(calc "$(now) - $begin" 3)" s
+		done
+		if [ "$am" = art ]; then
+			for workers in 1 2; do
+				set_and_reload artidx.build_workers "$workers"
+				for ((rep = 1; rep <= REPS; rep++)); do
+					art_cluster_stop immediate
+					bench_start
+					record "rebuild_$workers" art "$rep" \
+						"$(build_seconds b_rnd_i rebuild)" s
+				done
+			done
+			for ((rep = 1; rep <= REPS; rep++)); do
+				set_and_reload artidx.save_at_shutdown on
+				begin=$(now)
+				art_cluster_stop fast
+				record stop art "$rep" "$(calc "$(now) - $begin" 3)" s
+				bench_start
+				record load art "$rep" "$(build_seconds b_rnd_i load)" s
+				set_and_reload artidx.save_at_shutdown off
+				begin=$(now)
+				art_cluster_stop fast
+				record stop none "$rep" "$(calc "$(now) - $begin" 3)" s
+				bench_start
+				[ -n "$(build_seconds b_rnd_i rebuild)" ] || art_die "rebuild"
+			done
+			set_and_reload artidx.save_at_shutdown on
+		fi
+		sql "DROP INDEX b_rnd_i" >/dev/null
+	done
+}
+
 # ---- the table -------------------------------------------------------------------------------
 # measure | title | kind of goal | goal
 #	ratio	art / nbtree at most
@@ -420,6 +505,7 @@ group_small()
 #	both	at most A, and at most B times nbtree
 #	heap	no more than without an index (2 % for chance)
 #	zero	nothing
+#	of		art at most F times another measure of art
 print_table()
 {
 millions=$(calc "$ROWS / 1e6" 2)
@@ -449,6 +535,11 @@ count_rnd|index-only count, a key, random order|ratio|0.9
 vacuum|VACUUM of one in ten, index part|ratio|0.6
 vacuum_wal|VACUUM of one in ten, WAL of the index|zero|
 small|smallest index, one of 1,000|abs|16
+first_answer|first right answer after a crash|abs|0.6
+rebuild_1|rebuild after a restart, one worker|abs|4
+rebuild_2|rebuild after a restart, two workers|abs|2.5
+load|load from the saved file|of|0.5 rebuild_1
+stop|clean shutdown, not saving and saving|none|
 GOALS
 
 awk -F, -v goals="$WORK/goals" '
@@ -505,6 +596,14 @@ END {
 			goal = "the heap alone"
 			if (art != "" && none != "")
 				verdict = art <= none * 1.02 ? "reached" : "missed"
+		} else if (g[3] == "of") {
+			split(g[4], b, " ")
+			other = median(b[2] "," "art")
+			goal = "<= " b[1] " rebuild"
+			if (art != "" && other != "")
+				verdict = art <= b[1] * other ? "reached" : "missed"
+		} else if (g[3] == "none") {
+			goal = ""
 		} else {
 			goal = "none"
 			if (art != "") verdict = art < 0.05 ? "reached" : "missed"
@@ -539,4 +638,5 @@ wants dups && group_dups
 wants insel && group_insel
 wants wal && group_wal
 wants small && group_small
+wants restart && group_restart
 exit 0

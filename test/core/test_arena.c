@@ -457,17 +457,39 @@ test_cap(void)
 	t = ax_tree_alloc(&cx);
 	ok(ax_tree_open(&cx, t, AX_ART_OLC, 100, &gen) == AX_NOMEM, "a cap below one page");
 	ok(ax_tree_gen(t) == 0, "leaves the handle closed");
+	ok(ax_nomem_was_cap(&cx), "and it was the cap that refused");
 	ok(ax_tree_open(&cx, t, AX_ART_OLC, 300000, &gen) == AX_OK, "a cap of 300000");
 	ax_enter(&cx, t, gen, &st);
 	while (ax_alloc(&cx, st, 512, false))
 		n++;
 	ok(n > 400 && n <= 300000 / 512, "%d objects of 512 fit below it", n);
 	ok(!ax_alloc(&cx, st, 200000, false), "no large one");
+	ok(ax_nomem_was_cap(&cx), "because of the cap");
 	ok(ax_alloc(&cx, st, 512, true) != NULL, "deletion may exceed it");
 	ax_leave(&cx);
 	ax_info(&cx, t, gen, &info);
 	ok(info.max_bytes == 300000 && info.bytes > 250000, "said so in ax_info (%llu)",
 	   (unsigned long long) info.bytes);
+
+	/* a higher one takes effect at once, a lower one too, a gone tree's none */
+	ok(ax_tree_set_cap(&cx, t, gen, 600000) == AX_OK, "the cap is raised");
+	ax_enter(&cx, t, gen, &st);
+	n = 0;
+	while (ax_alloc(&cx, st, 512, false))
+		n++;
+	ok(n > 400, "%d more objects fit below it", n);
+	ax_leave(&cx);
+	ok(ax_tree_set_cap(&cx, t, gen, 0) == AX_OK, "and taken away");
+	ax_enter(&cx, t, gen, &st);
+	while (ax_alloc(&cx, st, 512, false))
+		n++;
+	ok(n > 20000, "the whole area can be had (%d)", n);
+	ok(!ax_nomem_was_cap(&cx), "and then it is the area that refuses");
+	ax_leave(&cx);
+	ok(ax_tree_set_cap(&cx, t, gen, 100000) == AX_OK, "a cap below what it has");
+	ax_info(&cx, t, gen, &info);
+	ok(info.max_bytes == 100000 && info.bytes > 100000, "takes nothing away");
+	ok(ax_tree_set_cap(&cx, t, gen + 1, 0) == AX_STALE, "of another generation: STALE");
 
 	/* the n-th allocation fails on demand */
 	ax_tree_close(&cx, t);

@@ -17,7 +17,7 @@ $(OPT)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(OPT)
 $(OPT)/%.o: %.c $(HEADERS) tree.mk | $(OPT)
 	$(CC) $(opt_CFLAGS) -c $< -o $@
 $(OPT)/%: $(OPT)/%.o $(HELPERS:%=$(OPT)/%.o) $(CORE:%=$(OPT)/core_%.o)
-	$(CC) -pthread -o $@ $^ $(plain_LIBS)
+	$(CC) -pthread -o $@ $^ $(plain_LIBS) -lm
 
 # Every operation the pessimistic way from its first try.
 pess_CFLAGS = -O2 -DART_MAX_RESTARTS=0

@@ -5,12 +5,16 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
-  request_and_wait fails_with index_state plan_uses);
+  request_and_wait fails_with index_state plan_uses
+  art_seed all_ready indexes_of memory_returns server_errors server_crashes
+  load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
 sub art_conf
@@ -134,6 +138,396 @@ sub fails_with
 
 	like($err, qr/(ERROR|FATAL):\s+$sqlstate:/, "$name: SQLSTATE $sqlstate");
 	return like($err, $regex, "$name: message");
+}
+
+# Random numbers that a failing run can be repeated with: SEED=...
+sub art_seed
+{
+	my $seed = $ENV{SEED} // int(rand(2**31));
+
+	srand($seed);
+	diag("SEED=$seed");
+	return $seed;
+}
+
+# Nobody asks; the server brings every index of the database back by itself.
+sub all_ready
+{
+	my ($node, $name, $db) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	# a REINDEX CONCURRENTLY that died leaves indexes that nobody needs
+	my $query = 'FROM artidx_indexes JOIN pg_index USING (indexrelid) '
+	  . "WHERE state <> 'ready' AND indisvalid";
+	my $ok = $node->poll_query_until($db // 'postgres',
+		"SELECT count(*) = 0 $query");
+	diag(
+		$node->safe_psql($db // 'postgres',
+			"SELECT indexrelname, state, reason $query")) unless $ok;
+	return ok($ok, $name);
+}
+
+sub indexes_of
+{
+	my ($node, $table, $db) = @_;
+
+	return split /\n/,
+	  $node->safe_psql(
+		$db // 'postgres',
+		"SELECT i.indexrelid::regclass FROM pg_index i "
+		  . "JOIN pg_class c ON c.oid = i.indexrelid "
+		  . "JOIN pg_am a ON a.oid = c.relam AND a.amname = 'art' "
+		  . "WHERE i.indrelid = '$table'::regclass ORDER BY 1::text");
+}
+
+# Bytes in use are back at what they were.  Memory that is retired comes back
+# when somebody works on: two epochs must pass.
+sub memory_returns
+{
+	my ($node, $before, $slack, $name) = @_;
+	my $used;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	for my $try (1 .. 100)
+	{
+		$used = $node->safe_psql('postgres', q{
+			CREATE TABLE artidx_stir (k int);
+			CREATE INDEX ON artidx_stir USING art (k);
+			INSERT INTO artidx_stir SELECT generate_series(1, 50);
+			DELETE FROM artidx_stir;
+			DROP TABLE artidx_stir;
+			SELECT used_bytes FROM artidx_memory});
+		last if $used <= $before + $slack;
+		sleep 0.1;
+	}
+	return cmp_ok($used, '<=', $before + $slack,
+		"$name (from $before to $used bytes)");
+}
+
+# What the server's log has of errors, from an offset on, whose SQLSTATE is not
+# among those that the test allows.  The node must be configured with
+# log_line_prefix as load_schema's users do: see %e below.
+our $LOG_PREFIX = "'%m [%p] %e %q%a '";
+
+sub server_errors
+{
+	my ($node, $offset, $allowed) = @_;
+	my @bad;
+
+	for my $line (split /\n/, slurp_file($node->logfile, $offset))
+	{
+		next
+		  unless $line =~
+		  /^\S+ \S+ \S+ \[\d+\] (\w{5}) .*?(ERROR|FATAL|PANIC):  (.*)/;
+		push @bad, "$1 $2: $3" if $2 eq 'PANIC' || $1 !~ $allowed;
+	}
+	return @bad;
+}
+
+# Processes that died of something other than the test's own kill -9.
+sub server_crashes
+{
+	my ($node, $offset) = @_;
+
+	return grep { /TRAP:|PANIC|terminated by signal (?!9:)|exited with exit code (?![01]\b)/ }
+	  split /\n/, slurp_file($node->logfile, $offset // 0);
+}
+
+# ---- a load whose clients know what they must be told ----
+#
+# Table w has rows 1 .. n that never change but for column n (so HOT updates,
+# and now and then others, move them about), and rows above that come and go.
+# Every script compares what it is told with what must be so and calls lie()
+# if it is not.
+
+sub load_schema
+{
+	my ($node, $n, $db) = @_;
+
+	$node->safe_psql($db // 'postgres', qq{
+	CREATE TABLE w (id bigint NOT NULL, k int, u uuid, t text COLLATE "C",
+		payload bigint, v int, n int DEFAULT 0) WITH (fillfactor = 80);
+	INSERT INTO w SELECT i, i % 100, md5(i::text)::uuid, 'key ' || i % 1000,
+		i * 7 + 3, (i % 50 = 0)::int FROM generate_series(1, $n) i;
+	CREATE UNIQUE INDEX w_id ON w USING art (id);
+	CREATE UNIQUE INDEX w_tid ON w USING art (t, id);
+	CREATE INDEX w_k ON w USING art (k);
+	CREATE INDEX w_kid ON w USING art (k DESC NULLS LAST, id);
+	CREATE INDEX w_u ON w USING art (u);
+	CREATE INDEX w_x ON w USING art ((payload / 7));
+	CREATE INDEX w_part ON w USING art (k) WHERE v = 1;
+	CREATE SEQUENCE w_s START 10000000;
+	CREATE FUNCTION lie(what text, got text) RETURNS void LANGUAGE plpgsql AS \$\$
+	BEGIN
+		RAISE EXCEPTION 'wrong answer: %: got %', what, got
+			USING ERRCODE = 'XXLIE';
+	END \$\$;
+	ANALYZE w;
+	});
+	return;
+}
+
+my %LOAD = (
+	point => [
+		5, q{\set x random(1, :n)
+SELECT payload AS p FROM w WHERE id = :x \gset
+\if :p <> :x * 7 + 3
+SELECT lie('point', :p || ' for ' || :x);
+\endif
+}
+	],
+	range => [
+		3, q{\set x random(1, :n - 100)
+SELECT count(*) AS c, coalesce(sum(payload), 0) AS s FROM w WHERE id BETWEEN :x AND :x + 99 \gset
+\if :c <> 100 or :s <> 7 * (100 * :x + 4950) + 300
+SELECT lie('range', :c || ' rows, sum ' || :s || ', from ' || :x);
+\endif
+}
+	],
+	order => [
+		2, q{\set x random(21, :n - 100)
+SELECT (array_agg(id) = ARRAY(SELECT generate_series(:x::bigint, :x::bigint + 19)))::int AS c FROM (SELECT id FROM w WHERE id >= :x ORDER BY id LIMIT 20) s \gset
+\if :c <> 1
+SELECT lie('order', 'from ' || :x);
+\endif
+SELECT (array_agg(id) = ARRAY(SELECT generate_series(:x::bigint, :x::bigint - 19, -1)))::int AS c FROM (SELECT id FROM w WHERE id <= :x ORDER BY id DESC LIMIT 20) s \gset
+\if :c <> 1
+SELECT lie('backward', 'from ' || :x);
+\endif
+}
+	],
+	count => [
+		3, q{\set k random(0, 99)
+SELECT count(*) AS c FROM w WHERE k = :k AND id <= :n \gset
+\if :c <> :n / 100
+SELECT lie('index-only count', :c || ' for ' || :k);
+\endif
+SELECT count(*) AS c FROM w WHERE k = 50 AND v = 1 AND id <= :n \gset
+\if :c <> :n / 100
+SELECT lie('partial', :c);
+\endif
+}
+	],
+	other => [
+		3, q{\set x random(1, :n)
+\set m random(0, 999)
+SELECT coalesce(sum(id), 0) AS i FROM w WHERE u = md5(:x::text)::uuid \gset
+\if :i <> :x
+SELECT lie('uuid', :i || ' for ' || :x);
+\endif
+SELECT coalesce(sum(id), 0) AS i FROM w WHERE payload / 7 = :x::bigint \gset
+\if :i <> :x
+SELECT lie('expression', :i || ' for ' || :x);
+\endif
+SELECT count(*) AS c FROM w WHERE t = 'key ' || :m::int AND id <= :n \gset
+\if :c <> :n / 1000
+SELECT lie('text', :c || ' for ' || :m);
+\endif
+}
+	],
+	write => [
+		5, q{\set k random(0, 99)
+\set d random(0, 2)
+SELECT nextval('w_s') AS i \gset
+INSERT INTO w VALUES (:i, :k, gen_random_uuid(), 'own ' || :i::bigint, -7, :k % 2);
+SELECT count(*) AS c FROM w WHERE id = :i AND k = :k \gset
+\if :c <> 1
+SELECT lie('inserted', :c || ' rows for ' || :i);
+\endif
+UPDATE w SET k = 1000 + :k, t = 'moved ' || :i::bigint WHERE id = :i;
+SELECT count(*) AS c FROM w WHERE t = 'moved ' || :i::bigint AND id = :i \gset
+\if :c <> 1
+SELECT lie('updated', :c || ' rows for ' || :i);
+\endif
+\if :d <> 0
+DELETE FROM w WHERE id = :i;
+SELECT count(*) AS c FROM w WHERE id = :i \gset
+\if :c <> 0
+SELECT lie('deleted', :c || ' rows for ' || :i);
+\endif
+\endif
+}
+	],
+	unique => [
+		2, q{\set x random(1, :n)
+WITH i AS (INSERT INTO w (id, t) VALUES (:x, 'dup') ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) AS c FROM i \gset
+\if :c <> 0
+SELECT lie('duplicate accepted', :x);
+\endif
+}
+	],
+	hot => [
+		4, q{\set x random(1, :n)
+UPDATE w SET n = n + 1 WHERE id = :x;
+}
+	],
+	back => [
+		1, q{\set x random(1, :n)
+BEGIN;
+INSERT INTO w SELECT nextval('w_s'), :x % 100, gen_random_uuid(), 'gone', :x, 1 FROM generate_series(1, 5);
+DELETE FROM w WHERE id = :x;
+ROLLBACK;
+}
+	],
+	# by one client only: two would rightly deadlock
+	upkeep => [
+		0, q{VACUUM w;
+\sleep 50 ms
+REINDEX INDEX CONCURRENTLY w_k;
+\sleep 50 ms
+REINDEX INDEX w_u;
+VACUUM (INDEX_CLEANUP ON) w;
+\sleep 50 ms
+REINDEX INDEX CONCURRENTLY w_id;
+REINDEX INDEX w_kid;
+\sleep 50 ms
+REINDEX TABLE CONCURRENTLY w;
+}
+	],
+	# without CONCURRENTLY, whose end a query on a standby does not survive
+	# with any access method ("could not open relation with OID ...")
+	upkeep_locked => [
+		0, q{VACUUM w;
+\sleep 100 ms
+REINDEX INDEX w_u;
+\sleep 100 ms
+VACUUM (INDEX_CLEANUP ON) w;
+\sleep 100 ms
+REINDEX INDEX w_id;
+\sleep 100 ms
+REINDEX TABLE w;
+}
+	],);
+
+# load_start($node, n =>, clients =>, seconds =>, scripts => [...], mode =>,
+# options =>, db =>): pgbench in the background.
+sub load_start
+{
+	my ($node, %o) = @_;
+	my @names = @{ $o{scripts} // [ grep { $LOAD{$_}[0] } sort keys %LOAD ] };
+	my @args;
+	my %l = (out => '', err => '', node => $node);
+
+	for my $name (@names)
+	{
+		my $file = $node->basedir . "/load-$name.sql";
+
+		append_to_file($file, $LOAD{$name}[1]) unless -e $file;
+		push @args, '-f', "$file\@" . ($LOAD{$name}[0] || 1);
+	}
+	local $ENV{PGOPTIONS} = $o{options}
+	  // '-c enable_seqscan=off -c jit=off';
+	$l{h} = IPC::Run::start(
+		[
+			'pgbench', '-n', '-c', $o{clients} // 8, '-j', 1,
+			'-M', $o{mode} // 'prepared', '-T', $o{seconds} // 600,
+			'-D', "n=$o{n}", '--random-seed=' . int(rand(2**31)),
+			@args, '-h', $node->host, '-p', $node->port,
+			$o{db} // 'postgres'
+		],
+		'<', \undef, '>', \$l{out}, '2>', \$l{err});
+	return \%l;
+}
+
+sub load_running
+{
+	my ($l) = @_;
+
+	$l->{h}->pump_nb if $l->{h}->pumpable;
+	return $l->{h}->pumpable;
+}
+
+# To its end, which stop => 1 brings about now.
+sub load_finish
+{
+	my ($l, %o) = @_;
+
+	$l->{h}->signal('TERM') if $o{stop} && load_running($l);
+	$l->{h}->finish;
+	return $l;
+}
+
+# What pgbench complained of that is not the loss of its connection, nor
+# matches $allowed.
+sub load_lies
+{
+	my ($l, $allowed) = @_;
+	my @bad;
+
+	for my $line (split /\n/, $l->{err})
+	{
+		next if $line =~ /^pgbench: setting random seed to/;
+		next if $line =~ /cannot reindex invalid index ".*_ccnew\d*" concurrently/;
+		next if $line =~ /^\s*$/ || $line =~ /^\s+(This probably|before or|Is the server)/;
+		next if $line =~ /; (perhaps the backend died while processing|SQL command send failed)/;
+		# of an error whose own line is looked at
+		next if $line =~ /^(CONTEXT|DETAIL|HINT): /;
+		next if $line =~ /Run was aborted; the above results are incomplete/;
+		next if $line =~ /could not create connection for client/;
+		next if $line =~ /connection to server .* failed: FATAL:  the database system is/;
+		next if $line =~ /connection to server .* failed: (No such file|Connection refused|FATAL:  terminating)/;
+		next if $line =~ /server closed the connection unexpectedly/;
+		next if $line =~ /^(WARNING:  terminating connection (because of crash|due to immediate shutdown))/;
+		next if $line =~ /^(FATAL:  terminating connection|could not (send|receive) data|no connection to the server)/;
+		next if defined $allowed && $line =~ $allowed;
+		push @bad, $line;
+	}
+	return @bad;
+}
+
+# The table against its indexes when the load has ended.
+sub load_verify
+{
+	my ($node, $n, $what, $db) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$db //= 'postgres';
+	# left behind by a REINDEX CONCURRENTLY that died
+	for my $index (
+		split /\n/,
+		$node->safe_psql(
+			$db,
+			'SELECT indexrelid::regclass FROM pg_index '
+			  . "WHERE indrelid = 'w'::regclass AND NOT indisvalid"))
+	{
+		$node->safe_psql($db, "DROP INDEX $index");
+	}
+	$node->safe_psql($db, 'VACUUM (INDEX_CLEANUP ON) w');
+	my $off = 'SET enable_indexscan = off; SET enable_indexonlyscan = off; '
+	  . 'SET enable_bitmapscan = off; SET jit = off; ';
+	my $on = 'SET enable_seqscan = off; SET jit = off; ';
+	for my $index (indexes_of($node, 'w', $db))
+	{
+		my $where = $index eq 'w_part' ? 'v = 1' : 'true';
+		my ($rc, $out, $err) = $node->psql($db,
+			"SELECT entries FROM artidx_check('$index', true)");
+		my $rows = $node->safe_psql($db,
+			"$off SELECT count(*) FROM w WHERE $where");
+		is("$rc|$out|$err", "0|$rows|", "$what: $index is clean and exact");
+	}
+	is( $node->safe_psql(
+			$db,
+			"$off SELECT count(*), sum(payload), count(DISTINCT id) FROM w WHERE id <= $n"
+		),
+		"$n|" . (7 * $n * ($n + 1) / 2 + 3 * $n) . "|$n",
+		"$what: the rows that never change are all there");
+	is( $node->safe_psql($db,
+			"$off SELECT count(*) FROM (SELECT id FROM w GROUP BY id HAVING count(*) > 1) d"
+		),
+		'0', "$what: no duplicate");
+	for my $q (
+		'SELECT count(*), sum(id) FROM w WHERE id > 0',
+		'SELECT count(*), sum(id) FROM w WHERE k >= 0',
+		"SELECT count(*), sum(id) FROM w WHERE t > 'a'",
+		"SELECT count(*), sum(id) FROM w WHERE u > '00000000-0000-0000-0000-000000000000'",
+		'SELECT count(*), sum(id) FROM w WHERE payload / 7 > 0',
+		'SELECT count(*), sum(id) FROM w WHERE k < 60 AND v = 1',
+		"SELECT md5(string_agg(id::text, ',')) FROM (SELECT id FROM w ORDER BY k DESC NULLS LAST, id) s")
+	{
+		is($node->safe_psql($db, "$on $q"),
+			$node->safe_psql($db, "$off $q"), "$what: $q");
+	}
+	return;
 }
 
 1;

@@ -5,7 +5,8 @@
 #	  under unique and other indexes; readers compare the indexes with a
 #	  sequential scan in the same snapshot as they go.  Then artidx_check must be
 #	  clean and the counts those of the heap; the same after an immediate
-#	  restart, at once and again under load.
+#	  restart, under load while the indexes come back; and again with too little
+#	  memory for all of them, where indexes are sealed and rebuilt under the load.
 #
 # Prints TAP.  "make test PARTS=stress" runs it; it also runs alone.
 #
@@ -90,6 +91,19 @@ BEGIN
 	INSERT INTO su VALUES (i, k, 'key ' || i % 50 || repeat('y', (i % 40)::int));
 EXCEPTION WHEN unique_violation THEN
 	NULL;
+END $$;
+
+-- what the memory may refuse, and a duplicate
+CREATE FUNCTION unless_full(q text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE q;
+EXCEPTION
+	WHEN unique_violation THEN
+		NULL;
+	WHEN out_of_memory THEN
+		IF SQLERRM NOT LIKE '%su\_%' THEN
+			RAISE;
+		END IF;
 END $$;
 
 CREATE FUNCTION try_move(i bigint, j bigint) RETURNS void LANGUAGE plpgsql AS $$
@@ -207,20 +221,50 @@ VACUUM (SKIP_LOCKED) su;
 VACUUM (SKIP_LOCKED) sn;
 \sleep 200 ms
 S
+# With the memory full: only what changes an entry of a unique index may err, and
+# only with 53200; the other table's statements, deletes, VACUUM and every query
+# may not.
+script full_insert <<'S'
+\set i random(1, 6000)
+\set k random(1, 300)
+SELECT unless_full(format('INSERT INTO su VALUES (%s, %s, %L)', :i, :k, 'key ' || :i % 50));
+INSERT INTO sn SELECT :i + i, nullif((:k + i) % 300, 0), 'key ' || i % 50 || repeat('x', i % 40), gen_random_uuid() FROM generate_series(1, 400) i;
+S
+script full_update <<'S'
+\set i random(1, 6000)
+\set j random(1, 6000)
+\set k random(1, 300)
+SELECT unless_full(format('UPDATE su SET k = %s WHERE id = %s', :k, :i));
+SELECT unless_full(format('UPDATE su SET id = %s WHERE id = %s', :j, :i));
+UPDATE sn SET k = nullif(:k, 300), u = gen_random_uuid() WHERE ctid = ANY (ARRAY(SELECT ctid FROM sn WHERE k = :k ORDER BY id LIMIT 20));
+S
+# it goes up and down
+script full_delete <<'S'
+\set i random(1, 6000)
+DELETE FROM su WHERE id = :i;
+DELETE FROM sn WHERE ctid = ANY (ARRAY(SELECT ctid FROM sn WHERE id BETWEEN :i AND :i + 150 LIMIT 2000));
+S
+script full_empty <<'S'
+\sleep 2 s
+DELETE FROM sn WHERE ctid = ANY (ARRAY(SELECT ctid FROM sn LIMIT 60000));
+VACUUM (SKIP_LOCKED) sn;
+\sleep 2 s
+S
 chmod -R a+rX "$WORK/tmp/scripts"
 
-# load SECONDS NAME
+WELL="insert@10 upsert@6 update@10 move@5 delete@10 rollback@3 read@12 cursor@3 vacuum@1"
+FULL="full_insert@12 full_update@8 full_delete@4 full_empty@1 read@12 cursor@3 vacuum@1"
+
+# load SECONDS NAME CLIENTS SCRIPT@WEIGHT...
 load()
 {
-	local log=$WORK/stress-load.log rc s
+	local log=$WORK/stress-load.log rc s f=()
 
-	s=$WORK/tmp/scripts
-	as_user "$BIN/pgbench" -n -c "$CLIENTS" -j 2 -T "$1" \
-		--random-seed="$SEED" \
-		-f "$s/insert.sql@10" -f "$s/upsert.sql@6" -f "$s/update.sql@10" \
-		-f "$s/move.sql@5" -f "$s/delete.sql@10" -f "$s/rollback.sql@3" \
-		-f "$s/read.sql@12" -f "$s/cursor.sql@3" -f "$s/vacuum.sql@1" \
-		>"$log" 2>&1
+	for s in "${@:4}"; do
+		f+=(-f "$WORK/tmp/scripts/${s%@*}.sql@${s#*@}")
+	done
+	as_user "$BIN/pgbench" -n -c "$3" -j 2 -T "$1" \
+		--random-seed="$SEED" "${f[@]}" >"$log" 2>&1
 	rc=$?
 	! grep -qE 'ERROR|FATAL|PANIC|aborted' "$log" && [ $rc -eq 0 ]
 	ok $? "$2: no statement erred or lied"
@@ -267,7 +311,17 @@ verify()
 	sql "SELECT pg_reload_conf()" >/dev/null
 }
 
-load "$STRESS_SECONDS" "load"
+# server STOP-MODE MEMORY
+again()
+{
+	as_user "$BIN/pg_ctl" -D "$DATA" -m "$1" -w -t 120 stop >/dev/null &&
+		as_user "$BIN/pg_ctl" -D "$DATA" -w -t 120 -l "$DATA.log" \
+			-o "-c artidx.memory=$2" start >/dev/null
+	ok $? "$1 restart, artidx.memory = $2"
+}
+
+# shellcheck disable=SC2086
+load "$STRESS_SECONDS" "load" "$CLIENTS" $WELL
 verify "after the load"
 
 # retired memory comes back
@@ -279,14 +333,32 @@ done
 [ "${left:-1000000}" -lt 65536 ]
 ok $? "retired bytes come back ($left left)"
 
-as_user "$BIN/pg_ctl" -D "$DATA" -m immediate -w -t 120 -l "$DATA.log" restart \
-	>/dev/null
-ok $? "immediate restart"
-same "$(sql "SELECT count(*) FROM artidx_indexes WHERE state = 'ready'")" 0 \
-	"no index is in memory"
+again immediate 512MB
 short=$((STRESS_SECONDS / 6 + 3))
-load "$short" "load on absent indexes"
+# shellcheck disable=SC2086
+load "$short" "load while the indexes come back" "$CLIENTS" $WELL
 verify "after the restart"
+
+# too little for all of sn's indexes, enough for su's
+again immediate 16MB
+sql "INSERT INTO sn SELECT i % 6000, nullif(i % 300, 0), 'key ' || i % 50 ||
+	repeat('x', i % 40), gen_random_uuid() FROM generate_series(1, 330000) i" 2>/dev/null
+ok $? "rows beyond the memory"
+# shellcheck disable=SC2086
+load "$((STRESS_SECONDS / 4 + 5))" "load with the memory full" 12 $FULL
+sealed=$(sql "SELECT sum(seals) FROM artidx_indexes")
+[ "${sealed:-0}" -gt 0 ]
+ok $? "indexes were sealed ($sealed times)"
+same "$(sql "DELETE FROM su WHERE id % 2 = 0; SELECT count(*) FROM su WHERE id % 2 = 0")" 0 \
+	"a unique index accepts deletes"
+again fast 512MB
+for _ in $(seq 240); do
+	left=$(sql "SELECT count(*) FROM artidx_indexes WHERE state <> 'ready'")
+	[ "${left:-1}" = 0 ] && break
+	sleep 0.5
+done
+same "$left" 0 "with memory enough all come back, and nobody asked"
+verify "after the memory was full"
 
 if grep -E 'PANIC|TRAP:|terminated by signal' "$DATA.log"; then
 	ok 1 "nothing bad in the server's log"

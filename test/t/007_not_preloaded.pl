@@ -59,6 +59,11 @@ $node->safe_psql('postgres',
 	'DELETE FROM t WHERE id <= 50; DELETE FROM u WHERE id <= 50');
 $node->safe_psql('postgres', 'VACUUM t; VACUUM u; ANALYZE t; ANALYZE u');
 pass('DELETE, VACUUM and ANALYZE');
+$node->safe_psql('postgres', 'REINDEX INDEX u_id; VACUUM FULL u; '
+	  . 'ALTER TABLE u ALTER id TYPE bigint; ALTER TABLE u ALTER id TYPE int');
+pass('what makes the index anew');
+fails_with($node, 'ALTER TABLE u ALTER id TYPE int USING id / 10',
+	'23505', qr/could not create unique index "u_id"/, 'unless it makes duplicates');
 fails_with($node, 'CREATE INDEX t_2 ON t USING art (id)',
 	'55000', $hint, 'CREATE INDEX on a table that has one');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '51',

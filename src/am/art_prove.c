@@ -1,0 +1,99 @@
+/*
+ * art_prove.c
+ *	  The proof of uniqueness of an ambuild that got no memory for a structure.
+ *
+ * CREATE INDEX, REINDEX, VACUUM FULL and ALTER TABLE must not fail because the
+ * shared memory is full, and must not let a duplicate pass either.  So the
+ * encoded keys of the live rows are sorted by PostgreSQL's own sort, within
+ * maintenance_work_mem and beyond it in temporary files, and equal neighbours
+ * are what the build would have found.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+#include "utils/typcache.h"
+
+#include "art_am.h"
+
+struct ArtProof
+{
+	Relation	heap;
+	Relation	index;
+	const ArtKeyDesc *kd;
+	bool		nulls_equal;
+	Tuplesortstate *sort;
+	ArtBuf		buf;			/* a key as a bytea */
+};
+
+/*
+ * Begin; allocated in the current memory context, which must outlive it.
+ */
+ArtProof *
+art_proof_begin(Relation heap, Relation index, const ArtKeyDesc *kd)
+{
+	ArtProof   *proof = palloc0(sizeof(ArtProof));
+	TypeCacheEntry *type = lookup_type_cache(BYTEAOID, TYPECACHE_LT_OPR);
+
+	proof->heap = heap;
+	proof->index = index;
+	proof->kd = kd;
+	proof->nulls_equal = index->rd_index->indnullsnotdistinct;
+	proof->sort = tuplesort_begin_datum(BYTEAOID, type->lt_opr, InvalidOid,
+										false, maintenance_work_mem, NULL,
+										TUPLESORT_NONE);
+	art_buf_init(&proof->buf, CurrentMemoryContext, 256);
+	return proof;
+}
+
+/*
+ * The key, without TID, of a live row.  One with a NULL in it is equal to none,
+ * as a rule.
+ */
+void
+art_proof_add(ArtProof *proof, const uint8 *key, uint32 keylen, bool hasnull)
+{
+	if (hasnull && !proof->nulls_equal)
+		return;
+	proof->buf.len = 0;
+	art_buf_reserve(&proof->buf, VARHDRSZ + keylen);
+	SET_VARSIZE(proof->buf.data, VARHDRSZ + keylen);
+	memcpy(VARDATA(proof->buf.data), key, keylen);
+	tuplesort_putdatum(proof->sort, PointerGetDatum(proof->buf.data), false);
+}
+
+/*
+ * Sort, compare neighbours, free.  ERROR 23505 for the first two equal keys.
+ */
+void
+art_proof_end(ArtProof *proof)
+{
+	bytea	   *last = NULL;
+	Datum		datum;
+	bool		isnull;
+
+	tuplesort_performsort(proof->sort);
+	while (art_tuplesort_getdatum(proof->sort, &datum, &isnull))
+	{
+		bytea	   *key = (bytea *) DatumGetPointer(datum);
+
+		CHECK_FOR_INTERRUPTS();
+		if (last != NULL)
+		{
+			if (VARSIZE(last) == VARSIZE(key) &&
+				memcmp(VARDATA(last), VARDATA(key), VARSIZE(key) - VARHDRSZ) == 0)
+				art_build_duplicate(proof->heap, proof->index, proof->kd,
+									(uint8 *) VARDATA(key),
+									VARSIZE(key) - VARHDRSZ);
+			pfree(last);
+		}
+		last = key;
+	}
+	if (last != NULL)
+		pfree(last);
+	tuplesort_end(proof->sort);
+	pfree(proof->buf.data);
+	pfree(proof);
+}

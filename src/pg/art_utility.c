@@ -1,0 +1,254 @@
+/*
+ * art_utility.c
+ *	  Keeping our workers out of the way of commands on a whole database, and
+ *	  noticing the end of prepared transactions.
+ *
+ * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
+ * with a template fail when another process is connected to that database.
+ * Before such a command runs, the database is barred to our workers, those in
+ * it are ended, and the bar stays until the command's transaction is over (none
+ * of them can run in a transaction block).
+ */
+#include "artidx.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
+#include "common/hashfn.h"
+#include "commands/defrem.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/syscache.h"
+
+#include "pg/art_pg.h"
+
+static ProcessUtility_hook_type prev_process_utility = NULL;
+static int	my_bar = -1;
+static uint64 my_gid = 0;		/* of the transaction that is being prepared */
+
+/*
+ * The command errs anyway unless the user may give it; then nobody's worker is
+ * to be ended for it.
+ */
+static bool
+may_create_database(Oid userid)
+{
+	HeapTuple	tup;
+	bool		may = false;
+
+	if (superuser_arg(userid))
+		return true;
+	tup = SearchSysCache1(AUTHOID, ObjectIdGetDatum(userid));
+	if (HeapTupleIsValid(tup))
+	{
+		may = ((Form_pg_authid) GETSTRUCT(tup))->rolcreatedb;
+		ReleaseSysCache(tup);
+	}
+	return may;
+}
+
+static bool
+is_template(Oid dboid)
+{
+	HeapTuple	tup = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(dboid));
+	bool		template = false;
+
+	if (HeapTupleIsValid(tup))
+	{
+		template = ((Form_pg_database) GETSTRUCT(tup))->datistemplate;
+		ReleaseSysCache(tup);
+	}
+	return template;
+}
+
+/*
+ * The database in which nobody else may be while the statement runs, or
+ * InvalidOid.
+ */
+static Oid
+lonely_database(Node *stmt)
+{
+	const char *name = NULL;
+	bool		copied = false;
+	Oid			dboid;
+	ListCell   *lc;
+
+	switch (nodeTag(stmt))
+	{
+		case T_DropdbStmt:
+			name = ((DropdbStmt *) stmt)->dbname;
+			break;
+
+		case T_RenameStmt:
+			if (((RenameStmt *) stmt)->renameType == OBJECT_DATABASE)
+				name = ((RenameStmt *) stmt)->subname;
+			break;
+
+		case T_AlterDatabaseStmt:
+			foreach(lc, ((AlterDatabaseStmt *) stmt)->options)
+			{
+				if (strcmp(lfirst_node(DefElem, lc)->defname, "tablespace") == 0)
+					name = ((AlterDatabaseStmt *) stmt)->dbname;
+			}
+			break;
+
+		case T_CreatedbStmt:
+			name = "template1";
+			copied = true;
+			foreach(lc, ((CreatedbStmt *) stmt)->options)
+			{
+				DefElem    *def = lfirst_node(DefElem, lc);
+
+				if (strcmp(def->defname, "template") == 0 && def->arg)
+					name = defGetString(def);
+			}
+			break;
+
+		default:
+			break;
+	}
+	if (name == NULL)
+		return InvalidOid;
+	dboid = get_database_oid(name, true);
+	if (!OidIsValid(dboid))
+		return InvalidOid;
+	if (copied && may_create_database(GetUserId()) && is_template(dboid))
+		return dboid;
+	return ART_DATABASE_OWNERCHECK(dboid, GetUserId()) ? dboid : InvalidOid;
+}
+
+static void
+next_process_utility(PlannedStmt *pstmt, const char *queryString,
+					 bool readOnlyTree, ProcessUtilityContext context,
+					 ParamListInfo params, QueryEnvironment *queryEnv,
+					 DestReceiver *dest, QueryCompletion *qc)
+{
+	if (prev_process_utility)
+		prev_process_utility(pstmt, queryString, readOnlyTree, context, params,
+							 queryEnv, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+								params, queryEnv, dest, qc);
+}
+
+/* ---- prepared transactions that made, dropped or altered indexes ---- */
+
+static uint64
+hash_gid(const char *gid)
+{
+	uint64		h = hash_bytes_extended((const unsigned char *) gid,
+										(int) strlen(gid), 0);
+
+	return h == 0 ? 1 : h;
+}
+
+/*
+ * PREPARE TRANSACTION, with something in doubt.
+ */
+void
+art_utility_prepared(void)
+{
+	int			i;
+
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	for (i = 0; i < ART_NPREPARED && art_shared->prepared[i] != 0; i++)
+		;
+	if (i < ART_NPREPARED)
+		art_shared->prepared[i] = my_gid;
+	else
+		art_shared->prepared_lost = true;
+	LWLockRelease(art_chunk_lock);
+}
+
+/* Was it such a transaction that is over now? */
+static bool
+forget_prepared(uint64 gid)
+{
+	bool		was;
+
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	was = art_shared->prepared_lost;
+	for (int i = 0; i < ART_NPREPARED; i++)
+	{
+		if (art_shared->prepared[i] == gid)
+		{
+			art_shared->prepared[i] = 0;
+			was = true;
+			break;
+		}
+	}
+	LWLockRelease(art_chunk_lock);
+	return was;
+}
+
+/* ---- the hook ---- */
+
+/*
+ * ProcessUtility_hook.
+ */
+static void
+art_process_utility(PlannedStmt *pstmt, const char *queryString,
+					bool readOnlyTree, ProcessUtilityContext context,
+					ParamListInfo params, QueryEnvironment *queryEnv,
+					DestReceiver *dest, QueryCompletion *qc)
+{
+	Node	   *stmt = pstmt->utilityStmt;
+	bool		finishes = false;
+	uint64		gid = 0;
+	Oid			lonely = InvalidOid;
+
+	if (IsA(stmt, TransactionStmt))
+	{
+		TransactionStmt *t = (TransactionStmt *) stmt;
+
+		if (t->kind == TRANS_STMT_PREPARE)
+			my_gid = hash_gid(t->gid);
+		finishes = t->kind == TRANS_STMT_COMMIT_PREPARED ||
+			t->kind == TRANS_STMT_ROLLBACK_PREPARED;
+		if (finishes)
+			gid = hash_gid(t->gid);
+	}
+
+	if (IsUnderPostmaster && context == PROCESS_UTILITY_TOPLEVEL &&
+		!finishes && IsTransactionState() && !IsTransactionBlock())
+		lonely = lonely_database(stmt);
+
+	if (OidIsValid(lonely))
+	{
+		my_bar = art_bar(lonely);
+		art_end_workers(lonely);
+	}
+	next_process_utility(pstmt, queryString, readOnlyTree, context,
+						 params, queryEnv, dest, qc);
+
+	/*
+	 * What a prepared transaction dropped or made is decided now, and no
+	 * callback tells.  The database it belongs to is this one.
+	 */
+	if (finishes && forget_prepared(gid))
+		art_ask(MyDatabaseId, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);
+}
+
+/*
+ * The transaction is over, one way or the other.
+ */
+void
+art_utility_xact_end(void)
+{
+	if (my_bar >= 0)
+		art_unbar(my_bar);
+	my_bar = -1;
+}
+
+/*
+ * Called once, when the library is preloaded.
+ */
+void
+art_utility_install(void)
+{
+	prev_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = art_process_utility;
+}
