@@ -1,6 +1,6 @@
 -- artidx_estimate against the index that is then created.
-CREATE EXTENSION IF NOT EXISTS artidx;
 SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS artidx;
 DROP SCHEMA IF EXISTS estimate CASCADE;
 DROP ROLE IF EXISTS regress_art_estimate;
 RESET client_min_messages;

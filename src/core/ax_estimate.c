@@ -23,6 +23,11 @@
  *	 number of different ones is the estimator of Haas and Stokes (IBM RJ
  *	 10025, the one ANALYZE uses).
  *
+ * A build that sorts in several runs merges the later ones into leaves that are
+ * there.  Which run a key comes with is known from its TID; a node's slots are
+ * then simulated run by run, and what replaced leaves keep of their spans is
+ * estimated (est_bytes).
+ *
  * Of many modelled siblings, which are alike, some are looked at and weighted.
  */
 #include <math.h>
