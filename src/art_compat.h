@@ -77,6 +77,15 @@
 #define ART_LOCK_HELD(tag, mode) LockHeldByMe((tag), (mode))
 #endif
 
+/* ---- a tuple lock without waiting: 18 can log that it was not to be had ---- */
+#if PG_VERSION_NUM >= 180000
+#define art_conditional_lock_tuple(rel, tid, mode) \
+	ConditionalLockTuple((rel), (tid), (mode), false)
+#else
+#define art_conditional_lock_tuple(rel, tid, mode) \
+	ConditionalLockTuple((rel), (tid), (mode))
+#endif
+
 /* ---- a time limit of whole transactions: from 17 on ---- */
 #if PG_VERSION_NUM >= 170000
 #define ART_HAS_TRANSACTION_TIMEOUT 1

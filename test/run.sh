@@ -144,8 +144,11 @@ tap_file()
 		STRESS_SECONDS="$STRESS_SECONDS" PG_TEST_PORT_DIR="$WORK/tap/portlock" \
 		PG_REGRESS="$PGXS_SRC/test/regress/pg_regress" \
 		timeout -k 30 "$TAP_TIMEOUT" prove -v --nocolor \
-		-I "$PGXS_SRC/test/perl" -I "$SRC/test/perl" "$1" >"$log" 2>&1 </dev/null
+		-I "$PGXS_SRC/test/perl" -I "$SRC/test/perl" "$1" >"$log" 2>&1 </dev/null &
+	echo $! >"$log.pid"
+	wait $!
 	rc=$?
+	rm -f "$log.pid"
 	echo $(($(date +%s) - started)) >"$log.time"
 	echo $rc >"$log.rc"
 }
@@ -218,8 +221,20 @@ part_stress()
 		bash "$SRC/test/stress/stress.sh"
 }
 
+# what still runs in the background when the script is ended early
+stop_taps()
+{
+	local rc=$? f
+
+	for f in "$WORK"/logs/tap-*.pid; do
+		[ -f "$f" ] && kill -TERM "$(cat "$f")" 2>/dev/null && sleep 2
+	done
+	return $rc
+}
+
 started=$(date +%s)
 art_setup test
+trap 'stop_taps; art_cleanup' EXIT
 mkdir -p "$WORK/logs"
 
 for part in "${PARTS[@]}"; do

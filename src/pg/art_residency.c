@@ -199,7 +199,7 @@ try_lock_part(Relation index, int which, LOCKMODE mode)
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, 0, which);
-	return ConditionalLockTuple(index, &tid, mode);
+	return art_conditional_lock_tuple(index, &tid, mode);
 }
 
 static void
