@@ -63,11 +63,13 @@
 #define ART_OLD_SNAPSHOT_IN_USE() (old_snapshot_threshold >= 0)
 #endif
 
-/* ---- maintenance code as the table's owner: a safe search_path from 17 ---- */
-#if PG_VERSION_NUM >= 170000
-#define ART_RESTRICT_SEARCH_PATH() RestrictSearchPath()
+/* ---- privileges on a schema: one function for all objects from 16 on ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_NAMESPACE_ACLCHECK(nsp, role, mode) \
+	object_aclcheck(NamespaceRelationId, (nsp), (role), (mode))
 #else
-#define ART_RESTRICT_SEARCH_PATH() ((void) 0)
+#define ART_NAMESPACE_ACLCHECK(nsp, role, mode) \
+	pg_namespace_aclcheck((nsp), (role), (mode))
 #endif
 
 /* ---- is this very lock held by this transaction? ---- */

@@ -241,6 +241,13 @@ extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
 						   uint32 keylen);
 extern void art_heap_end(ArtHeapReader *r);
 
+/*
+ * The table's owner was made the current user, for the expressions of its
+ * indexes, and a new nest level of settings was opened: no name that they look
+ * up is found where the caller could have put something.
+ */
+extern void art_restrict_search_path(Relation heap, Oid caller);
+
 /* ---- VACUUM interlock (src/pg/art_interlock.c) ----------------------------- */
 typedef struct ArtHazard ArtHazard; /* a slot in shared memory */
 

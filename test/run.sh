@@ -140,7 +140,10 @@ tap_file()
 	log=$WORK/logs/tap-$name.log
 	started=$(date +%s)
 	as_user mkdir -p "$WORK/tap/$name"
+	# 15 goes by TESTDIR, later ones by the other two
 	as_user env TESTDIR="$WORK/tap/$name" PGPORT=65432 CONNS="$CONNS" \
+		TESTDATADIR="$WORK/tap/$name/tmp_check" \
+		TESTLOGDIR="$WORK/tap/$name/tmp_check/log" \
 		STRESS_SECONDS="$STRESS_SECONDS" PG_TEST_PORT_DIR="$WORK/tap/portlock" \
 		PG_REGRESS="$PGXS_SRC/test/regress/pg_regress" \
 		timeout -k 30 "$TAP_TIMEOUT" prove -v --nocolor \

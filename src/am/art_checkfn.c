@@ -579,7 +579,7 @@ artidx_check(PG_FUNCTION_ARGS)
 	SetUserIdAndSecContext(c.heap->rd_rel->relowner,
 						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
 	save_nestlevel = NewGUCNestLevel();
-	ART_RESTRICT_SEARCH_PATH();
+	art_restrict_search_path(c.heap, save_userid);
 
 	c.tmp = AllocSetContextCreate(CurrentMemoryContext, "artidx_check",
 								  ALLOCSET_DEFAULT_SIZES);

@@ -324,6 +324,14 @@ art_private_scan(ArtPrivate *p, ax_batch *b)
 {
 	Snapshot	snapshot = p->scan->xs_snapshot;
 
+	/* also a scan that had a structure when it began */
+	if (art_private_nothing(p))
+	{
+		b->n = 0;
+		b->exhausted = true;
+		return AX_OK;
+	}
+
 	/* the rows kept are one snapshot's */
 	if (p->filled && p->mvcc &&
 		(snapshot != p->snapshot || snapshot->curcid != p->curcid))

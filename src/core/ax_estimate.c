@@ -42,6 +42,9 @@
 #define EST_CONTEXT		256		/* that lend their digits to the groups below */
 #define EST_LOOK		512		/* of a context looked at */
 #define EST_SIBLINGS	4		/* modelled siblings looked at */
+#define EST_MODELLED	20000	/* modelled nodes; from then on one sibling is:
+								 * with few digits there are many levels, and
+								 * nobody can interrupt us */
 #define EST_MANY		64		/* samples a digit that need no smoothing */
 #define EST_RUNS		8		/* told apart; more of them do as these */
 #define EST_LIGHT		8		/* a value met more often has as many rows as that
@@ -60,6 +63,7 @@ typedef struct est
 	double		tid_common[AX_TID_BYTES];	/* of TIDs of one light value: share
 											 * with so many bytes in common */
 	uint64_t	rng;
+	uint32_t	modelled;		/* nodes so far that the sample does not show */
 	/* what the tree would have */
 	double		objs[AX_NCLASSES];	/* objects in spans */
 	double		were[EST_RUNS][AX_NCLASSES];	/* leaves after a run, and how many */
@@ -1141,10 +1145,12 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 	if (nlater > 0)
 	{
 		est_range	none = {0, 0};
-		int			look = nlater < EST_SIBLINGS ? nlater : EST_SIBLINGS;
+		int			most = E->modelled < EST_MODELLED ? EST_SIBLINGS : 1;
+		int			look = nlater < most ? nlater : most;
 		double		all = 0,
 					seen = 0;
 
+		E->modelled += (uint32_t) look;
 		for (int i = 0; i < nlater; i++)
 			all += later[i].rows;
 		for (int i = 0; i < look; i++)

@@ -532,12 +532,14 @@ typedef struct Pace
 	LOCKTAG		build_tag;
 	LOCKTAG		heap_tag;
 	LOCKTAG		index_tag;
+	LOCKTAG		xact_tag;
 } Pace;
 
 static void
 pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	VirtualTransactionId vxid;
 
 	memset(p, 0, sizeof(*p));
 	p->early = !gives_way;
@@ -551,6 +553,8 @@ pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 						 heap->rd_lockInfo.lockRelId.relId);
 	SET_LOCKTAG_RELATION(p->index_tag, index->rd_lockInfo.lockRelId.dbId,
 						 index->rd_lockInfo.lockRelId.relId);
+	GET_VXID_FROM_PGPROC(vxid, *MyProc);
+	SET_LOCKTAG_VIRTUALTRANSACTION(p->xact_tag, vxid);
 }
 
 /*
@@ -629,7 +633,9 @@ pace_flush(Pace *p, ArtPart *part, ArtRun *run, TimestampTz now,
 /*
  * In a background build: does somebody want a lock that it is in the way of,
  * while nobody waits for the build?  Every lock that its share locks on heap
- * and index are in the way of is an AccessExclusiveLock.
+ * and index are in the way of is an AccessExclusiveLock.  And whoever drops or
+ * makes an index concurrently, on any table of the database, waits for the end
+ * of our transaction, for its locks or its snapshot.
  */
 static bool
 pace_make_way(Pace *p, TimestampTz now)
@@ -640,7 +646,8 @@ pace_make_way(Pace *p, TimestampTz now)
 	p->awaited = art_lock_awaited(&p->build_tag, NoLock);
 	return !p->awaited &&
 		(art_lock_awaited(&p->heap_tag, AccessExclusiveLock) ||
-		 art_lock_awaited(&p->index_tag, AccessExclusiveLock));
+		 art_lock_awaited(&p->index_tag, AccessExclusiveLock) ||
+		 art_lock_awaited(&p->xact_tag, NoLock));
 }
 
 /*

@@ -361,7 +361,7 @@ entry_create(Relation index, bool building)
 		e->backoff_s = 0;
 		e->sealed_cap = 0;
 		e->cap_changed = false;
-		e->made_by = InvalidTransactionId;
+		e->made_by = InvalidFullTransactionId;
 		pg_atomic_write_u32(&e->used_at, 0);
 		pg_atomic_write_u32(&e->uses, 0);
 		e->builds = 0;

@@ -15,13 +15,18 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -168,6 +173,14 @@ read_page(ArtHeapReader *r, BlockNumber blkno)
 
 	rows->n = 0;
 	rows->size = 0;
+
+	/*
+	 * Rows that were deleted before our snapshot, but are seen by an older
+	 * one, lose their TOAST as soon as that one goes and the TOAST table is
+	 * vacuumed: they must be dead to us by then.
+	 */
+	if (r->mode == ART_HEAP_BUILD && OidIsValid(r->heap->rd_rel->reltoastrelid))
+		r->oldest = GetOldestNonRemovableTransactionId(r->heap);
 
 	buf = ReadBufferExtended(r->heap, MAIN_FORKNUM, blkno, RBM_NORMAL, r->strategy);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
@@ -343,6 +356,86 @@ page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
 	return first;
 }
 
+/* ---- as whom ---- */
+
+/*
+ * See artidx.h.  From 17 on core has a rule for whatever runs as a table's
+ * owner, and functions obey it since CREATE INDEX.  Before that a function may
+ * count on a search_path, and only a caller who cannot act as the owner anyway
+ * is denied his own: then the table's schema and public do, unless he may put
+ * something there.
+ */
+void
+art_restrict_search_path(Relation heap, Oid caller)
+{
+#if PG_VERSION_NUM >= 170000
+	RestrictSearchPath();
+#else
+	Oid			owner = heap->rd_rel->relowner;
+	Oid			session = GetSessionUserId();
+	bool		caller_may = has_privs_of_role(caller, owner);
+	bool		session_may = has_privs_of_role(session, owner);
+	Oid			schemas[2];
+	StringInfoData path;
+
+	if (caller_may && session_may)
+		return;
+
+	schemas[0] = RelationGetNamespace(heap);
+	schemas[1] = get_namespace_oid("public", true);
+	initStringInfo(&path);
+	appendStringInfoString(&path, "pg_catalog");
+	for (int i = 0; i < 2; i++)
+	{
+		char	   *name;
+
+		if (!OidIsValid(schemas[i]) || (i > 0 && schemas[i] == schemas[0]) ||
+			(!caller_may &&
+			 ART_NAMESPACE_ACLCHECK(schemas[i], caller, ACL_CREATE) == ACLCHECK_OK) ||
+			(!session_may &&
+			 ART_NAMESPACE_ACLCHECK(schemas[i], session, ACL_CREATE) == ACLCHECK_OK))
+			continue;
+		name = get_namespace_name(schemas[i]);
+		if (name == NULL)
+			continue;
+		appendStringInfo(&path, ", %s", quote_identifier(name));
+		pfree(name);
+	}
+	appendStringInfoString(&path, ", pg_temp");
+	(void) set_config_option("search_path", path.data, PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	pfree(path.data);
+#endif
+}
+
+typedef struct AsOwner
+{
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel;
+} AsOwner;
+
+/*
+ * Become the table's owner, in a security-restricted operation; an error ends
+ * it with the (sub)transaction.
+ */
+static void
+as_owner_begin(Relation heap, AsOwner *save)
+{
+	GetUserIdAndSecContext(&save->userid, &save->sec_context);
+	SetUserIdAndSecContext(heap->rd_rel->relowner,
+						   save->sec_context | SECURITY_RESTRICTED_OPERATION);
+	save->nestlevel = NewGUCNestLevel();
+	art_restrict_search_path(heap, save->userid);
+}
+
+static void
+as_owner_end(const AsOwner *save)
+{
+	AtEOXact_GUC(false, save->nestlevel);
+	SetUserIdAndSecContext(save->userid, save->sec_context);
+}
+
 /* ---- public ---- */
 
 /*
@@ -361,6 +454,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ArtHeapReader *r = palloc0(sizeof(ArtHeapReader));
+	AsOwner		save;
 
 	r->heap = heap;
 	r->index = index;
@@ -370,6 +464,13 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->cxt = cxt;
 	r->own_index = index->rd_createSubid != InvalidSubTransactionId ||
 		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId;
+
+	/*
+	 * As the owner here already: what is constant in an expression or a
+	 * predicate is evaluated when the relation cache makes it, and a
+	 * background worker is a superuser.
+	 */
+	as_owner_begin(heap, &save);
 	r->info = BuildIndexInfo(index);
 	r->info->ii_Unique = false;
 	r->info->ii_ExclusionOps = NULL;
@@ -381,6 +482,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	r->econtext->ecxt_scantuple = r->slot;
 	r->predicate = ExecPrepareQual(r->info->ii_Predicate, r->estate);
+	as_owner_end(&save);
 	art_buf_init(&r->key, cxt, 64);
 	r->rows = palloc(sizeof(PageRows));
 	r->rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
@@ -402,18 +504,10 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	OffsetNumber failed[MaxHeapTuplesPerPage];
 	int			nfailed = 0;
 	TransactionId inserter = InvalidTransactionId;
-	Oid			save_userid = InvalidOid;
-	int			save_sec_context = 0;
-	int			save_nestlevel = 0;
+	AsOwner		save = {InvalidOid, 0, 0};
 
 	if (r->evaluates)
-	{
-		GetUserIdAndSecContext(&save_userid, &save_sec_context);
-		SetUserIdAndSecContext(r->heap->rd_rel->relowner,
-							   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-		save_nestlevel = NewGUCNestLevel();
-		ART_RESTRICT_SEARCH_PATH();
-	}
+		as_owner_begin(r->heap, &save);
 
 	read_page(r, blkno);
 	(void) page_rows(r, blkno, InvalidOffsetNumber, &inserter, fn, arg,
@@ -439,10 +533,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	}
 
 	if (r->evaluates)
-	{
-		AtEOXact_GUC(false, save_nestlevel);
-		SetUserIdAndSecContext(save_userid, save_sec_context);
-	}
+		as_owner_end(&save);
 }
 
 typedef struct StillArg

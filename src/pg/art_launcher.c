@@ -33,6 +33,7 @@
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "tcop/tcopprot.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -152,6 +153,28 @@ void
 art_ask_databases(void)
 {
 	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_shared->new_database = true;
+	LWLockRelease(art_chunk_lock);
+	art_launcher_wake();
+}
+
+/*
+ * A database was dropped: no worker may come to it any more.  Called while it
+ * is still barred, so none has attached: one that was asked for and has not come
+ * finds its slot gone; and the launcher starts none from a list of databases
+ * that was made before.
+ */
+void
+art_database_gone(Oid dboid)
+{
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NWORKERS; i++)
+		if (art_shared->workers[i].dboid == dboid && art_shared->workers[i].pid == 0)
+			art_shared->workers[i].dboid = InvalidOid;
+	for (int i = 0; i < ART_NASKS; i++)
+		if (art_shared->asks[i].dboid == dboid)
+			art_shared->asks[i].dboid = InvalidOid;
+	art_shared->drops++;
 	art_shared->new_database = true;
 	LWLockRelease(art_chunk_lock);
 	art_launcher_wake();
@@ -353,10 +376,12 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 
 /*
  * The worker exits.  Visits that it did not finish (it was ended, or failed)
- * are asked for again.
+ * are asked for again.  One that was to build and did not get that far, perhaps
+ * because nobody can connect to the database, has the next put off, or one
+ * would follow the other without a pause.
  */
 void
-art_worker_detach(int slot, uint32 seq)
+art_worker_detach(int slot, uint32 seq, bool worked)
 {
 	ArtWorkerSlot *s = &art_shared->workers[slot];
 	Oid			dboid = InvalidOid;
@@ -366,7 +391,7 @@ art_worker_detach(int slot, uint32 seq)
 	if (s->seq == seq && s->pid == MyProcPid)
 	{
 		dboid = s->dboid;
-		jobs = s->jobs & ~ART_JOB_BUILD;
+		jobs = worked ? s->jobs & ~ART_JOB_BUILD : s->jobs;
 		s->dboid = InvalidOid;
 		s->indexoid = InvalidOid;
 	}
@@ -408,12 +433,12 @@ ms_passed(TimestampTz since, TimestampTz now, int64 ms)
 }
 
 /*
- * Does the entry want a worker now?  Partition lock held; free_bytes are those
- * of the area.
+ * Does the entry want a worker now?  Partition lock held; mem is the area's.
  */
 static bool
-wants_worker(ArtEntry *e, TimestampTz now, uint64 free_bytes, bool *help)
+wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help)
 {
+	uint64		all = mem->used_bytes + mem->free_bytes;
 	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 	bool		urgent = e->wanted == ART_WANT_BUILD;
 
@@ -439,11 +464,11 @@ wants_worker(ArtEntry *e, TimestampTz now, uint64 free_bytes, bool *help)
 	if (e->reason == ART_WHY_UNLOADED)
 		return false;
 	if (e->sealed)
-		return art_room_again(e, free_bytes);
+		return art_room_again(e, mem->free_bytes, all);
 	if (e->failed_at != 0 && e->reason == ART_WHY_MEMORY)
 		return ms_passed(e->failed_at, now, Max(e->backoff_s, 5) * INT64CONST(1000)) &&
-			free_bytes >= Max(e->last_bytes + e->last_bytes / 4,
-							  e->failed_free + e->failed_free / 4);
+			mem->free_bytes >= Max(art_room_wanted(e->last_bytes, all),
+								   art_room_wanted(e->failed_free, all));
 	if (e->failed_at != 0 && e->reason == ART_WHY_ERROR)
 		return ms_passed(e->failed_at, now, ART_ERROR_PAUSE_MS);
 	return true;
@@ -509,7 +534,7 @@ art_find_work(Oid db, ArtWork **work)
 				bool		help;
 
 				if ((OidIsValid(db) && e->loc.db != db) ||
-					!wants_worker(e, now, mem.free_bytes, &help))
+					!wants_worker(e, now, &mem, &help))
 					continue;
 				if (n == cap)
 				{
@@ -577,6 +602,7 @@ static MemoryContext loop_cxt;
 static Database *databases = NULL;
 static int	ndatabases = 0;
 static int	databases_cap = 0;
+static uint32 listed_drops = 0; /* art_shared->drops, before they were listed */
 static ArtHot *old_hot = NULL;	/* from the file, until its database was visited */
 static int	nold_hot = 0;
 static pg_crc32c hot_written = 0;
@@ -604,6 +630,9 @@ list_databases(void)
 
 	for (int i = 0; i < ndatabases; i++)
 		databases[i].listed = false;
+	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	listed_drops = art_shared->drops;
+	LWLockRelease(art_chunk_lock);
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
@@ -777,7 +806,7 @@ write_hot(void)
 
 /*
  * Start one.  False when there is no slot here or in the server, or the
- * database is barred.
+ * database is barred, or may have been dropped since they were listed.
  */
 static bool
 start_worker(Oid dboid, int jobs)
@@ -787,7 +816,7 @@ start_worker(Oid dboid, int jobs)
 	uint32		seq = 0;
 
 	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	if (!barred(dboid))
+	if (!barred(dboid) && art_shared->drops == listed_drops)
 	{
 		for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
 			if (art_shared->workers[i].dboid == InvalidOid)
@@ -923,6 +952,23 @@ next_visit(const ArtWorkerSlot *slots, bool builds, int *jobs)
 }
 
 /*
+ * Did a builder there not get as far as its work a moment ago?
+ */
+static bool
+put_off(Oid dboid)
+{
+	bool		is = false;
+
+	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	for (int i = 0; i < ART_NASKS; i++)
+		if (art_shared->asks[i].dboid == dboid &&
+			(art_shared->asks[i].jobs & ART_JOB_BUILD) != 0)
+			is = true;
+	LWLockRelease(art_chunk_lock);
+	return is;
+}
+
+/*
  * Start builders for the work of one kind, as far as slots go.  A worker that
  * has nothing in hand yet will take the first work of its database.
  */
@@ -953,7 +999,8 @@ start_builders(const ArtWork *work, int nwork, bool urgent, int *used, int limit
 			}
 		}
 		d = find_database(w->db);
-		if (taken || d == NULL || !d->allowed || art_worker_barred(w->db))
+		if (taken || d == NULL || !d->allowed || art_worker_barred(w->db) ||
+			put_off(w->db))
 			continue;
 		if (!start_worker(w->db, ART_JOB_BUILD))
 			return false;
@@ -1052,6 +1099,25 @@ watch_memory(void)
 
 /* ---- main ---- */
 
+/*
+ * Settings that are meant for sessions, and would harm in the background, as
+ * in autovacuum: a build in a serializable transaction would keep others'
+ * conflicts in memory for as long as it takes, and a deferrable one wait for
+ * them; damaged pages are not to be zeroed unasked.  Before the database's own
+ * settings are read.
+ */
+void
+art_background_settings(void)
+{
+	SetConfigOption("zero_damaged_pages", "false", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#if ART_HAS_TRANSACTION_TIMEOUT
+	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+	SetConfigOption("default_transaction_isolation", "read committed",
+					PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 static void
 launcher_exit(int code, Datum arg)
 {
@@ -1112,6 +1178,7 @@ art_launcher_main(Datum arg)
 
 	if (!art_preloaded())
 		proc_exit(0);
+	art_background_settings();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	(void) art_ctx();
 
@@ -1155,7 +1222,7 @@ art_launcher_main(Datum arg)
 			Database   *d = find_database(dbs[i]);
 
 			if (d)
-				d->jobs |= jobs[i];
+				d->jobs |= jobs[i] & ~ART_JOB_BUILD;
 		}
 		art_load_expire();
 		order_sweeps(watch_memory());

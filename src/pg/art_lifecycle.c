@@ -83,7 +83,7 @@ run_at_commit(const ArtPending *p)
 			break;
 		case ART_PEND_DROP_DATABASE:
 			art_drop_database(p->db, true);
-			art_ask_databases();
+			art_database_gone(p->db);
 			break;
 		case ART_PEND_NEW_DATABASE:
 			art_ask(p->db, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);
@@ -246,6 +246,7 @@ art_xact_callback(XactEvent event, void *arg)
 			if (pending)
 				art_utility_prepared();
 			run_all(run_at_prepare);
+			art_utility_xact_end();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
@@ -366,11 +367,17 @@ index_altered(Oid indexoid)
 	ArtLocator	has;
 	int			n = 0;
 
-	LWLockAcquire(lock, LW_SHARED);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
 	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
-		if (e->indexoid == indexoid && e->loc.db == MyDatabaseId &&
-			n < (int) lengthof(had))
+	{
+		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
+			continue;
+
+		/* this very transaction, too, may insert under its new max_memory */
+		e->cap_changed = true;
+		if (n < (int) lengthof(had))
 			had[n++] = e->loc;
+	}
 	LWLockRelease(lock);
 	if (n == 0 || !new_locator(indexoid, &has))
 		return;

@@ -540,7 +540,8 @@ art_loader_main(Datum arg)
 
 	/*
 	 * A server that was cleanly shut down does not recover, unless told to by
-	 * files that were not there when the structures were claimed.
+	 * files that were not there when the structures were claimed.  It may have
+	 * been promoted since; then the timeline is another (see below).
 	 */
 	if (RecoveryInProgress())
 		proc_exit(0);
@@ -549,7 +550,8 @@ art_loader_main(Datum arg)
 								ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(cxt);
 	l.fd = art_saved_open(ART_LOADING_FILE, &h, &table, &why);
-	if (l.fd < 0 || h.crc != art_shared->load_crc)
+	if (l.fd < 0 || h.crc != art_shared->load_crc ||
+		GetWALInsertionTimeLine() != h.timeline)
 	{
 		ereport(LOG,
 				(errmsg("artidx: file \"%s\" cannot be read and is not used",

@@ -124,6 +124,20 @@ victim_rank(const ArtEntry *e, ArtRoomFor what, uint32 now, uint32 own_use)
 }
 
 /*
+ * Does the transaction that ran its ambuild still run?  Not when it is too old
+ * to be compared: its number may be another's, or look like one of the future.
+ */
+static bool
+still_made(const ArtEntry *e)
+{
+	uint64		by = U64FromFullTransactionId(e->made_by);
+
+	return by != 0 &&
+		U64FromFullTransactionId(ReadNextFullTransactionId()) - by < MaxTransactionId / 2 &&
+		TransactionIdIsInProgress(XidFromFullTransactionId(e->made_by));
+}
+
+/*
  * The best victim in all databases.  Whether the transaction of its ambuild
  * still runs is asked last, for it is dear.
  */
@@ -156,8 +170,7 @@ find_victim(ArtEntry *self, ArtRoomFor what, Victim *v)
 				if (bytes < ART_VICTIM_MIN ||
 					(rank == v->rank && bytes <= v->bytes))
 					continue;
-				if (TransactionIdIsValid(e->made_by) &&
-					TransactionIdIsInProgress(e->made_by))
+				if (still_made(e))
 					continue;
 				v->db = e->loc.db;
 				v->indexoid = e->indexoid;
@@ -175,6 +188,16 @@ find_victim(ArtEntry *self, ArtRoomFor what, Victim *v)
 /* ---- waiting ---- */
 
 /*
+ * Is a deadline still ahead?  One that is much further ahead than they are ever
+ * set is from before the clock was set back.
+ */
+static bool
+pending_until(TimestampTz until, TimestampTz now)
+{
+	return until > now && until <= now + 10 * ART_ROOM_MS * 1000;
+}
+
+/*
  * Announce a seal, if none is under way: true, and others wait for us.
  */
 static bool
@@ -182,7 +205,7 @@ claim_seal(TimestampTz now)
 {
 	uint64		until = pg_atomic_read_u64(&art_shared->sealing_until);
 
-	return (TimestampTz) until <= now &&
+	return !pending_until((TimestampTz) until, now) &&
 		pg_atomic_compare_exchange_u64(&art_shared->sealing_until, &until,
 									   (uint64) now + ART_ROOM_MS * 1000);
 }
@@ -190,7 +213,8 @@ claim_seal(TimestampTz now)
 static bool
 seal_under_way(TimestampTz now)
 {
-	return (TimestampTz) pg_atomic_read_u64(&art_shared->sealing_until) > now;
+	return pending_until((TimestampTz) pg_atomic_read_u64(&art_shared->sealing_until),
+						 now);
 }
 
 static void
@@ -440,7 +464,8 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	 * a row: what is free can be in pieces too small.
 	 */
 	if (before >= ART_PLENTY &&
-		TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS))
+		(last_plenty > begun ||
+		 TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS)))
 	{
 		last_plenty = begun;
 		return true;
@@ -522,8 +547,21 @@ art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap, uint64 bytes)
 /*
  * See art_pg.h.
  */
+uint64
+art_room_wanted(uint64 bytes, uint64 all_bytes)
+{
+	uint64		more = bytes / 4;
+
+	if (all_bytes > bytes)
+		more = Min(more, (all_bytes - bytes) / 2);
+	return bytes + more;
+}
+
+/*
+ * See art_pg.h.
+ */
 bool
-art_room_again(const ArtEntry *e, uint64 free_bytes)
+art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 {
 	if (!e->sealed)
 		return true;
@@ -535,9 +573,9 @@ art_room_again(const ArtEntry *e, uint64 free_bytes)
 	/* it was tried, and took more than last time */
 	if (e->failed_at > e->sealed_at &&
 		(GetCurrentTimestamp() < e->failed_at + e->backoff_s * (int64) USECS_PER_SEC ||
-		 free_bytes < e->failed_free + e->failed_free / 4))
+		 free_bytes < art_room_wanted(e->failed_free, all_bytes)))
 		return false;
-	return e->last_bytes + e->last_bytes / 4 <= free_bytes;
+	return art_room_wanted(e->last_bytes, all_bytes) <= free_bytes;
 }
 
 /*

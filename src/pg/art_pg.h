@@ -106,7 +106,7 @@ struct ArtEntry
 	uint64		sealed_cap;		/* max_memory that it was sealed for, 0: the area */
 	bool		cap_changed;	/* max_memory was altered: the next to open the
 								 * index tells the structure */
-	TransactionId made_by;		/* which ran ambuild last: no victim before it ends */
+	FullTransactionId made_by;	/* which ran ambuild last: no victim before it ends */
 	pg_atomic_uint32 used_at;	/* last use by a scan or a unique check, in
 								 * seconds since 2000 */
 	pg_atomic_uint32 uses;		/* seconds in which it was used, halved by the
@@ -152,7 +152,10 @@ typedef struct ArtBar
 	int			pid;			/* the command's process; void when it is gone */
 } ArtBar;
 
-/* Somebody wants a visit to a database. */
+/*
+ * Somebody wants a visit to a database; or, with ART_JOB_BUILD, no builder is
+ * to go there before.
+ */
 typedef struct ArtAsk
 {
 	Oid			dboid;			/* InvalidOid: free */
@@ -178,6 +181,8 @@ typedef struct ArtShared
 	ArtBar		bars[ART_NBARS];
 	ArtAsk		asks[ART_NASKS];
 	bool		new_database;	/* the launcher should list them again */
+	uint32		drops;			/* databases dropped; the launcher's list is no
+								 * older when it starts a worker */
 	uint64		prepared[ART_NPREPARED];	/* hashed names of transactions that left
 											 * something in doubt; 0: free */
 	bool		prepared_lost;	/* there were more */
@@ -384,6 +389,7 @@ typedef struct ArtWork
 } ArtWork;
 
 extern void art_launcher_init(void);
+extern void art_background_settings(void);
 extern bool art_launcher_lives(void);
 extern void art_launcher_wake(void);
 
@@ -395,12 +401,13 @@ extern void art_launcher_wake(void);
 extern bool art_request_worker(ArtEntry *e);
 extern void art_ask(Oid dboid, int jobs, int delay_ms);
 extern void art_ask_databases(void);
+extern void art_database_gone(Oid dboid);
 extern int	art_find_work(Oid db, ArtWork **work);
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);
 
 extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
-extern void art_worker_detach(int slot, uint32 seq);
+extern void art_worker_detach(int slot, uint32 seq, bool worked);
 extern bool art_worker_claim(int slot, const ArtWork *w);
 extern bool art_worker_barred(Oid dboid);
 extern int	art_bar(Oid dboid);
@@ -430,7 +437,16 @@ extern const ArtHot *art_hot_find(const ArtHot *hot, int n, Oid indexoid,
  * background: its back-off is over and there seems to be room for it.  Reads
  * without a lock.
  */
-extern bool art_room_again(const ArtEntry *e, uint64 free_bytes);
+extern bool art_room_again(const ArtEntry *e, uint64 free_bytes,
+						   uint64 all_bytes);
+
+/*
+ * How much should be free before something is tried again in the background
+ * that took, or failed with, so many bytes of all there are: a quarter more.
+ * But no more than half of the way to all, or what takes nearly everything
+ * would never come back.
+ */
+extern uint64 art_room_wanted(uint64 bytes, uint64 all_bytes);
 
 /*
  * ALTER INDEX ... SET of this index was committed (or rolled back, which may

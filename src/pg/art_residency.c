@@ -914,7 +914,7 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	while ((*e = art_entry_create(index, true)) == NULL)
 		if (!art_make_room(index, NULL, 0, ART_ROOM_AMBUILD))
 			return 0;
-	(*e)->made_by = GetTopTransactionId();
+	(*e)->made_by = GetTopFullTransactionId();
 
 	for (;;)
 	{

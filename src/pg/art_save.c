@@ -751,6 +751,8 @@ claim(void)
 		e->builds = s->builds;
 		e->last_bytes = s->bytes;
 		e->size_hint = s->bytes;
+		/* an ALTER INDEX may not have been applied before the shutdown */
+		e->cap_changed = true;
 		pg_atomic_write_u32(&e->uses, s->uses);
 		pg_atomic_write_u32(&e->used_at, s->used_at);
 		pg_atomic_write_u64(&e->blocks_total, s->entries);

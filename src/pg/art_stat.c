@@ -255,7 +255,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 			nulls[c++] = true;
 	}
 	values[c++] = Int64GetDatum((int64) copy.builds);
-	if (copy.builds > 0)
+	if (copy.builds > 0 && copy.last_build != 0)
 	{
 		values[c++] = TimestampTzGetDatum(copy.last_build);
 		values[c++] = CStringGetTextDatum(source_text(copy.source));

@@ -6,8 +6,8 @@
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
  * Before such a command runs, the database is barred to our workers, those in
- * it are ended, and the bar stays until the command's transaction is over (none
- * of them can run in a transaction block).
+ * it are ended, and the bar stays until the command's transaction is over.  Only
+ * RENAME can run in a transaction block or a function, hence several bars.
  */
 #include "artidx.h"
 
@@ -26,7 +26,8 @@
 #include "pg/art_pg.h"
 
 static ProcessUtility_hook_type prev_process_utility = NULL;
-static int	my_bar = -1;
+static int	my_bars[ART_NBARS];
+static int	nmy_bars = 0;
 static uint64 my_gid = 0;		/* of the transaction that is being prepared */
 
 /*
@@ -212,13 +213,17 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 			gid = hash_gid(t->gid);
 	}
 
-	if (IsUnderPostmaster && context == PROCESS_UTILITY_TOPLEVEL &&
-		!finishes && IsTransactionState() && !IsTransactionBlock())
+	if (IsUnderPostmaster && !finishes && IsTransactionState() &&
+		(IsA(stmt, RenameStmt) ||
+		 (context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock())))
 		lonely = lonely_database(stmt);
 
 	if (OidIsValid(lonely))
 	{
-		my_bar = art_bar(lonely);
+		int			bar = nmy_bars < ART_NBARS ? art_bar(lonely) : -1;
+
+		if (bar >= 0)
+			my_bars[nmy_bars++] = bar;
 		art_end_workers(lonely);
 	}
 	next_process_utility(pstmt, queryString, readOnlyTree, context,
@@ -238,9 +243,8 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 void
 art_utility_xact_end(void)
 {
-	if (my_bar >= 0)
-		art_unbar(my_bar);
-	my_bar = -1;
+	while (nmy_bars > 0)
+		art_unbar(my_bars[--nmy_bars]);
 }
 
 /*

@@ -46,6 +46,7 @@ extern PGDLLEXPORT void art_worker_main(Datum arg);
 static int	my_slot;
 static uint32 my_seq;
 static MemoryContext worker_cxt;	/* of this run */
+static bool worked = false;		/* it got as far as its work */
 
 static void
 begin(void)
@@ -478,6 +479,7 @@ build_next(void)
 		if (!art_worker_claim(my_slot, &work[i]))
 			continue;
 		did = true;
+		worked = true;
 		begin();
 		PG_TRY();
 		{
@@ -500,7 +502,7 @@ build_next(void)
 static void
 worker_exit(int code, Datum arg)
 {
-	art_worker_detach(my_slot, my_seq);
+	art_worker_detach(my_slot, my_seq, worked);
 }
 
 /*
@@ -522,6 +524,7 @@ art_worker_main(Datum arg)
 		proc_exit(0);
 	on_shmem_exit(worker_exit, (Datum) 0);
 
+	art_background_settings();
 	BackgroundWorkerInitializeConnectionByOid(me.dboid, InvalidOid, 0);
 	if (art_worker_barred(me.dboid))
 		proc_exit(0);
@@ -544,5 +547,6 @@ art_worker_main(Datum arg)
 		} while (art_build_workers > 0 && build_next());
 		(void) art_worker_claim(my_slot, NULL);
 	}
+	worked = true;
 	proc_exit(0);
 }

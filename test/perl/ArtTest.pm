@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
   request_and_wait fails_with index_state plan_uses
-  art_seed all_ready indexes_of memory_returns server_errors server_crashes
+  art_seed comes_back all_ready indexes_of memory_returns server_errors server_crashes
   load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
@@ -148,6 +148,25 @@ sub art_seed
 	srand($seed);
 	diag("SEED=$seed");
 	return $seed;
+}
+
+# Wait for a server that restarts after a crash.  Nothing is written to psql:
+# one that is refused may be gone before it reads, and IPC::Run dies of that.
+sub comes_back
+{
+	my ($node) = @_;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+	my ($out, $err) = ('', '');
+
+	while (time() < $end)
+	{
+		return 1
+		  if IPC::Run::run(
+			[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT true' ],
+			'>', \$out, '2>', \$err);
+		sleep 0.1;
+	}
+	return 0;
 }
 
 # Nobody asks; the server brings every index of the database back by itself.
@@ -457,11 +476,13 @@ sub load_lies
 	for my $line (split /\n/, $l->{err})
 	{
 		next if $line =~ /^pgbench: setting random seed to/;
-		next if $line =~ /cannot reindex invalid index ".*_ccnew\d*" concurrently/;
+		# left behind by a REINDEX CONCURRENTLY that died; the second is 17's
+		next if $line =~ /cannot reindex invalid index ".*_cc(new|old)\d*" concurrently/;
+		next if $line =~ /skipping reindex of invalid index ".*_cc(new|old)\d*"/;
 		next if $line =~ /^\s*$/ || $line =~ /^\s+(This probably|before or|Is the server)/;
 		next if $line =~ /; (perhaps the backend died while processing|SQL command send failed)/;
 		# of an error whose own line is looked at
-		next if $line =~ /^(CONTEXT|DETAIL|HINT): /;
+		next if $line =~ /^(CONTEXT|DETAIL|HINT|LINE \d+): / || $line =~ /^\s+\^$/;
 		next if $line =~ /Run was aborted; the above results are incomplete/;
 		next if $line =~ /could not create connection for client/;
 		next if $line =~ /connection to server .* failed: FATAL:  the database system is/;

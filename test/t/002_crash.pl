@@ -42,7 +42,7 @@ for my $round (1 .. 3)
 	like($pid, qr/^\d+$/, "round $round: a writer to kill");
 	kill 'KILL', $pid;
 	$h->finish;
-	ok($node->poll_query_until('postgres', 'SELECT true'),
+	ok(comes_back($node),
 		"round $round: the server is back");
 
 	same_answer($node, 'SELECT count(*) FROM t WHERE k BETWEEN 10 AND 20',

@@ -345,9 +345,10 @@ is($node->safe_psql('postgres', 'INSERT INTO t VALUES (9001); SELECT 1'), '1',
 $node->safe_psql('postgres', 'DROP TABLE t');
 
 # ---- statements cancelled long before the build is done
-$node->safe_psql('postgres', q{
+my $rows = $ENV{BUILD_ROWS} // 3000000;
+$node->safe_psql('postgres', qq{
 	CREATE TABLE big (id bigint);
-	INSERT INTO big SELECT hashint8extended(i, 1) FROM generate_series(1, 3000000) i;
+	INSERT INTO big SELECT hashint8extended(i, 1) FROM generate_series(1, $rows) i;
 	CREATE UNIQUE INDEX big_id ON big USING art (id);
 	VACUUM ANALYZE big;
 });

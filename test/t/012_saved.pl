@@ -544,6 +544,36 @@ between('save_at_shutdown = off', sub {
 $node->append_conf('postgresql.conf', 'artidx.save_at_shutdown = on');
 $node->reload;
 
+# a cap that was altered just before the shutdown is that of what is loaded; the
+# transaction that alters it has it at once, and not when it is rolled back
+$node->safe_psql('postgres', q{
+	CREATE TABLE c (k bigint);
+	CREATE UNIQUE INDEX c_k ON c USING art (k) WITH (max_memory = '1MB');
+	INSERT INTO c SELECT hashint8extended(i, 0) FROM generate_series(1, 20000) i;
+	ALTER INDEX c_k SET (max_memory = '50MB')});
+$node->restart;
+$node->poll_query_until('postgres',
+	"SELECT state = 'ready' FROM artidx_indexes WHERE indexrelname = 'c_k'");
+$node->safe_psql('postgres', q{
+	INSERT INTO c SELECT hashint8extended(i, 0) FROM generate_series(20001, 90000) i});
+my $bytes = $node->safe_psql('postgres', "SELECT artidx_index_size('c_k')");
+cmp_ok($bytes, '>', 1024 * 1024, 'a cap altered before the shutdown is in force');
+($rc, $out, $err) = $node->psql('postgres', q{
+	DROP TABLE c;
+	CREATE TABLE c (k bigint);
+	CREATE UNIQUE INDEX c_k ON c USING art (k) WITH (max_memory = '1MB');
+	BEGIN;
+	SAVEPOINT s;
+	ALTER INDEX c_k SET (max_memory = '50MB');
+	INSERT INTO c SELECT hashint8extended(i, 0) FROM generate_series(1, 90000) i;
+	ROLLBACK TO s;
+	SELECT count(*) FROM c;
+	INSERT INTO c SELECT hashint8extended(i, 0) FROM generate_series(100001, 300000) i;
+	COMMIT}, on_error_stop => 1);
+is($out, '0', 'an altered cap is in force in its own transaction');
+like($err, qr/out of memory for art index "c_k"/, 'and not after its rollback');
+$node->safe_psql('postgres', 'DROP TABLE c');
+
 # less memory than before: what finds no room is absent, nothing errs
 $node->safe_psql('postgres', q{
 	INSERT INTO t SELECT 1000000 + i, i, md5(i::text)::uuid, md5(i::text), i

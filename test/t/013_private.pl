@@ -465,11 +465,17 @@ sub replicates
 	my ($v, $name) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$node->safe_psql('pub',
-		"UPDATE r SET v = $v WHERE id % 100 = $v; DELETE FROM r WHERE id % 100 = 50 + $v");
-	my $sum = 'SELECT count(*), sum(id), sum(v) FROM r';
-	my $want = $node->safe_psql('pub', $sum);
-	return ok($node->poll_query_until('postgres', $sum, $want), $name);
+  SKIP:
+	{
+		# its apply worker knows the "=" of btree and hash only
+		skip "$name: not in 17", 1 if $node->pg_version >= 17 && $node->pg_version < 18;
+		$node->safe_psql('pub',
+			"UPDATE r SET v = $v WHERE id % 100 = $v; DELETE FROM r WHERE id % 100 = 50 + $v");
+		my $sum = 'SELECT count(*), sum(id), sum(v) FROM r';
+		my $want = $node->safe_psql('pub', $sum);
+		ok($node->poll_query_until('postgres', $sum, $want), $name);
+	}
+	return;
 }
 replicates(1, 'logical replication applies updates and deletes, private');
 isnt(index_state($node, 'r_id'), 'ready', 'and has not built the index');

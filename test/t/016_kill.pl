@@ -104,14 +104,13 @@ while (time() < $end)
 	$killed{$2}++;
 	kill 'KILL', $1;
 	$kills++;
-	$node->poll_query_until('postgres', 'SELECT true')
-	  or BAIL_OUT('the server does not come back');
+	comes_back($node) or BAIL_OUT('the server does not come back');
 }
 end_all();
 diag("phase 1: $kills kills: ",
 	join(', ', map { "$_ $killed{$_}" } sort keys %killed));
 cmp_ok($kills, '>=', int($seconds / 4), "killed $kills processes");
-$node->poll_query_until('postgres', 'SELECT true');
+comes_back($node);
 is(join("\n", @lies), '', 'phase 1: no client saw an error or a wrong answer');
 is( join("\n",
 		grep { !/^57014 ERROR: canceling autovacuum/ }

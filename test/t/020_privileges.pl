@@ -105,6 +105,38 @@ $node->start;
 $node->safe_psql('postgres', 'INSERT INTO alice.x VALUES (1002, 1002)', extra_params => [ '-U', 'bob' ]);
 as_owner('INSERT by somebody else');
 
+# A name in an expression is not bob's to find: the function runs as its table's
+# owner, and bob's search_path and schema are not the owner's.  From 17 on there
+# is no name but pg_catalog's to find, since CREATE INDEX.
+my $names = q{
+	CREATE SCHEMA bob AUTHORIZATION bob;
+	CREATE FUNCTION half(v int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT v / 2';
+	CREATE FUNCTION path_f(v int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+		$$ BEGIN RETURN half(abs(v)) * 2; END $$;
+	CREATE TABLE path_t (v int);
+	INSERT INTO path_t SELECT 2 * i FROM generate_series(1, 50) i;
+	CREATE UNIQUE INDEX path_u ON path_t USING art (path_f(v));
+	GRANT INSERT ON path_t TO bob;
+	SET SESSION AUTHORIZATION bob;
+	CREATE FUNCTION bob.abs(v int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF current_user <> 'bob' THEN
+			EXECUTE 'ALTER ROLE bob SUPERUSER';
+		END IF;
+		RETURN pg_catalog.abs(v);
+	END $$};
+$names =~ s/RETURN half/RETURN public.half/ if $node->pg_version >= 17;
+$node->safe_psql('postgres', $names);
+$node->stop('immediate');
+$node->start;
+$node->safe_psql('postgres',
+	'SET search_path = bob, pg_catalog, public; INSERT INTO path_t VALUES (1002)',
+	extra_params => [ '-U', 'bob' ]);
+is( $node->safe_psql('postgres', q{
+		SELECT state, rolsuper FROM artidx_indexes, pg_roles
+		WHERE indexrelname = 'path_u' AND rolname = 'bob'}),
+	'ready|f', 'an insert of bob built an index with names of the owner only');
+
 # in the background nobody asks
 $node->append_conf('postgresql.conf', 'artidx.autobuild = on');
 $node->stop('immediate');
