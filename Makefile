@@ -36,7 +36,7 @@ PG_CFLAGS += $(EXTRA_CFLAGS)
 # liburcu: only the lock-free stack of urcu/lfstack.h; libm: the estimate
 SHLIB_LINK = -lurcu-cds -lm
 
-REGRESS = basic scan unique ddl options errors explain keys opclass estimate
+REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

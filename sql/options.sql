@@ -33,7 +33,7 @@ SELECT clean('art_a'), clean('art_b'), clean('art_c');
 
 -- wrong values, wrong names
 SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM unnest(ARRAY[
-	'structure = btree', 'structure = ''''', 'structure = ART2',
+	'structure = hydra', 'structure = ''''', 'structure = ART2',
 	'sync = rowex', 'sync = on',
 	'fillfactor = 9', 'fillfactor = 101', 'fillfactor = many',
 	'deduplicate_items = perhaps',

@@ -25,8 +25,9 @@
 typedef struct ArtOptions
 {
 	int32		vl_len_;
-	int			structure;		/* enum: art */
+	int			structure;		/* enum: art, btree */
 	int			sync;			/* enum: auto, olc */
+	int			page_size;		/* bytes, of a B+-tree */
 	int			fillfactor;
 	bool		deduplicate_items;	/* accepted for nbtree's sake, no effect */
 	int			max_memory_off; /* string offset; "" or unit text */
@@ -34,6 +35,9 @@ typedef struct ArtOptions
 
 extern bytea *artoptions(Datum reloptions, bool validate);
 extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
+
+/* Which engine the options ask for (NULL: the defaults), and its page size. */
+extern ax_structure art_engine(const ArtOptions *opts, uint32 *page_size);
 extern int	art_fillfactor(Relation index);
 #define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 

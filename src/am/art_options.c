@@ -26,7 +26,8 @@
 /* values of ArtOptions.structure and .sync */
 typedef enum ArtStructureOption
 {
-	ART_STRUCTURE_ART = 0
+	ART_STRUCTURE_ART = 0,
+	ART_STRUCTURE_BTREE
 } ArtStructureOption;
 
 typedef enum ArtSyncOption
@@ -37,6 +38,7 @@ typedef enum ArtSyncOption
 
 static relopt_enum_elt_def structure_values[] = {
 	{"art", ART_STRUCTURE_ART},
+	{"btree", ART_STRUCTURE_BTREE},
 	{(const char *) NULL}		/* list terminator */
 };
 
@@ -49,6 +51,7 @@ static relopt_enum_elt_def sync_values[] = {
 static const relopt_parse_elt option_table[] = {
 	{.optname = "structure", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, structure)},
 	{.optname = "sync", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, sync)},
+	{.optname = "page_size", .opttype = RELOPT_TYPE_INT, .offset = offsetof(ArtOptions, page_size)},
 	{.optname = "fillfactor", .opttype = RELOPT_TYPE_INT, .offset = offsetof(ArtOptions, fillfactor)},
 	{.optname = "deduplicate_items", .opttype = RELOPT_TYPE_BOOL, .offset = offsetof(ArtOptions, deduplicate_items)},
 	{.optname = "max_memory", .opttype = RELOPT_TYPE_STRING, .offset = offsetof(ArtOptions, max_memory_off)}
@@ -100,13 +103,17 @@ art_relopt_kind(void)
 		add_enum_reloption(kind, "structure",
 						   "Data structure of the index",
 						   structure_values, ART_STRUCTURE_ART,
-						   "The only valid value is \"art\".",
+						   "Valid values are \"art\" and \"btree\".",
 						   AccessExclusiveLock);
 		add_enum_reloption(kind, "sync",
 						   "Synchronization protocol of the structure",
 						   sync_values, ART_SYNC_AUTO,
 						   "Valid values are \"auto\" and \"olc\".",
 						   AccessExclusiveLock);
+		add_int_reloption(kind, "page_size",
+						  "Bytes of a page of structure \"btree\"",
+						  AX_PAGE_SIZE_DEFAULT, AX_PAGE_SIZE_MIN, AX_PAGE_SIZE_MAX,
+						  AccessExclusiveLock);
 		add_int_reloption(kind, "fillfactor",
 						  "Fills leaves only to this percentage when the index is built",
 						  ART_DEFAULT_FILLFACTOR, ART_MIN_FILLFACTOR, 100,
@@ -154,20 +161,81 @@ check_option_names(Datum reloptions)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("unrecognized parameter \"%s\"", name),
-					 errhint("The parameters of access method \"%s\" are \"structure\", \"sync\", \"fillfactor\", \"deduplicate_items\" and \"max_memory\".",
+					 errhint("The parameters of access method \"%s\" are \"structure\", \"sync\", \"page_size\", \"fillfactor\", \"deduplicate_items\" and \"max_memory\".",
 							 ART_AM_NAME)));
 	}
+}
+
+/* Is the option of this name among those given? */
+static bool
+option_given(Datum reloptions, const char *name)
+{
+	Datum	   *elems;
+	int			nelems;
+	size_t		len = strlen(name);
+
+	if (DatumGetPointer(reloptions) == NULL)
+		return false;
+	deconstruct_array(DatumGetArrayTypeP(reloptions), TEXTOID, -1, false,
+					  TYPALIGN_INT, &elems, NULL, &nelems);
+	for (int i = 0; i < nelems; i++)
+	{
+		char	   *e = TextDatumGetCString(elems[i]);
+
+		if (strncmp(e, name, len) == 0 && e[len] == '=')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What no option can say of itself.
+ */
+static void
+check_together(Datum reloptions, const ArtOptions *opts)
+{
+	if (opts == NULL || !option_given(reloptions, "page_size"))
+		return;
+	if (opts->structure != ART_STRUCTURE_BTREE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("option \"page_size\" is only for structure \"btree\""),
+				 errhint("Leave it out, or say WITH (structure = btree).")));
+	if (opts->page_size % 64 != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for option \"page_size\": %d", opts->page_size),
+				 errdetail("Valid values are multiples of 64 between %d and %d.",
+						   AX_PAGE_SIZE_MIN, AX_PAGE_SIZE_MAX)));
 }
 
 /* amoptions: the ArtOptions of a reloptions array. */
 bytea *
 artoptions(Datum reloptions, bool validate)
 {
+	bytea	   *opts;
+
 	if (validate)
 		check_option_names(reloptions);
-	return (bytea *) build_reloptions(reloptions, validate, art_relopt_kind(),
+	opts = (bytea *) build_reloptions(reloptions, validate, art_relopt_kind(),
 									  sizeof(ArtOptions),
 									  option_table, lengthof(option_table));
+	if (validate)
+		check_together(reloptions, (ArtOptions *) opts);
+	return opts;
+}
+
+/*
+ * See artidx.h.
+ */
+ax_structure
+art_engine(const ArtOptions *opts, uint32 *page_size)
+{
+	*page_size = 0;
+	if (opts == NULL || opts->structure != ART_STRUCTURE_BTREE)
+		return AX_ART_OLC;
+	*page_size = opts->page_size % 64 == 0 ? (uint32) opts->page_size : AX_PAGE_SIZE_DEFAULT;
+	return AX_BTREE_OLC;
 }
 
 /* The cap of this index in bytes, 0 for none. */

@@ -146,7 +146,7 @@ art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint6
 
 		if (j - i == 1 && view_len(v, i) - (dd + 1) == AX_TID_BYTES)
 		{
-			r = ART_EMBED_REF(art_tid_at(view_key(v, i) + view_len(v, i)));
+			r = ART_EMBED_REF(ax_tid_at(view_key(v, i) + view_len(v, i)));
 			AX_COUNT(cx, s, embedded, 1);
 		}
 		else

@@ -11,12 +11,12 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	for (int tries = 0;; tries++)
 	{
-		bool		pess = tries >= ART_MAX_RESTARTS;
+		bool		pess = tries >= AX_MAX_RESTARTS;
 		art_at		P = {.hdr = NULL};
-		art_guard	N;
+		ax_guard	N;
 		ax_status	x;
 
-		x = art_open(cx, &P.g, &s->root_word, pess);
+		x = ax_guard_open(cx, &P.g, &s->root_word, pess);
 		if (x != AX_OK)
 			return x;
 		for (;;)
@@ -26,12 +26,12 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			ax_word    *w;
 
 			AX_POINT("art.contains.after_child_read");
-			if (!art_valid(&P.g))
+			if (!ax_guard_valid(&P.g))
 				break;
 			if (ref == 0 || ART_TAG(ref) == ART_EMBED)
 			{
-				art_close(cx, &P.g, false);
-				return ref && ART_EMBED_TID(ref) == art_tid_at(key + len) ? AX_OK : AX_NOTFOUND;
+				ax_guard_close(cx, &P.g, false);
+				return ref && ART_EMBED_TID(ref) == ax_tid_at(key + len) ? AX_OK : AX_NOTFOUND;
 			}
 			w = ART_TAG(ref) == ART_LEAF ? &((art_leaf *) ART_PTR(ref))->word :
 				&((art_hdr *) ART_PTR(ref))->word;
@@ -39,18 +39,18 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				art_prefetch_leaf(ref);
 			else
 				art_prefetch_node(ref, key, len, P.hdr ? P.d + 1 : 0);
-			x = art_open(cx, &N, w, pess);
+			x = ax_guard_open(cx, &N, w, pess);
 			if (x == AX_BUSY)
 			{
-				art_close(cx, &P.g, false);
+				ax_guard_close(cx, &P.g, false);
 				return x;
 			}
 			if (x != AX_OK)
 				break;
 			AX_POINT("art.contains.after_child_version");
-			if (!art_valid(&P.g))
+			if (!ax_guard_valid(&P.g))
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				break;
 			}
 			if (ART_TAG(ref) == ART_LEAF)
@@ -60,11 +60,11 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				bool		ok;
 
 				AX_POINT("art.contains.leaf_read");
-				ok = art_valid(&N);
-				art_close(cx, &N, false);
+				ok = ax_guard_valid(&N);
+				ax_guard_close(cx, &N, false);
 				if (!ok)
 					break;
-				art_close(cx, &P.g, false);
+				ax_guard_close(cx, &P.g, false);
 				return there ? AX_OK : AX_NOTFOUND;
 			}
 			else
@@ -73,19 +73,19 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				uint32_t	d = P.hdr ? P.d + 1 : 0;
 				bool		follows = art_match_prefix(h, key, len, d) == h->plen;
 
-				art_close(cx, &P.g, false);
+				ax_guard_close(cx, &P.g, false);
 				P.g = N;
 				P.hdr = h;
 				P.d = d + h->plen;
 				if (!follows)
 				{
-					art_close(cx, &P.g, false);
+					ax_guard_close(cx, &P.g, false);
 					return AX_NOTFOUND;
 				}
 			}
 		}
-		art_close(cx, &P.g, false);
-		art_restarted(cx, s, tries);
+		ax_guard_close(cx, &P.g, false);
+		ax_restarted(cx, s, tries);
 	}
 }
 
@@ -102,7 +102,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 	*n = 0;
 	*more = false;
-	for (int tries = 0; tries < ART_MAX_RESTARTS; tries++)
+	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
 	{
 		ax_word    *w = &s->root_word;
 		uint64_t	v = ax_word_read(w);
@@ -210,10 +210,10 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 							const uint8_t *p = base + (uint32_t) __builtin_ctz(m) * wd;
 
 							AX_POINT("art.lookup.matched");
-							if (!art_equal(p, prefix + d, rest))
+							if (!ax_equal(p, prefix + d, rest))
 								continue;
 							if (k < max)
-								tids[k] = art_tid_at(p + wd);
+								tids[k] = ax_tid_at(p + wd);
 							k++;
 						}
 					}
@@ -228,10 +228,10 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						const uint8_t *p = art_leaf_entry(l, __builtin_ctz(m), &wd);
 
 						AX_POINT("art.lookup.matched");
-						if (wd != rest + AX_TID_BYTES || !art_equal(p, prefix + d, rest))
+						if (wd != rest + AX_TID_BYTES || !ax_equal(p, prefix + d, rest))
 							continue;
 						if (k < max)
-							tids[k] = art_tid_at(p + wd);
+							tids[k] = ax_tid_at(p + wd);
 						k++;
 					}
 				}
@@ -264,7 +264,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 					return x;
 			}
 		}
-		art_restarted(cx, s, tries);
+		ax_restarted(cx, s, tries);
 	}
 
 scan:

@@ -23,7 +23,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	uint32_t	len0 = lens ? lens[0] : len;
 	art_at		G = {.hdr = NULL},
 				P = {.hdr = NULL};
-	art_guard	L;
+	ax_guard	L;
 	art_ref		ref;
 	uint32_t	d;
 	int			at,
@@ -45,29 +45,29 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	x = ax_retire_reserve(cx, 4);
 	if (x != AX_OK)
 		return x;
-	x = art_open(cx, &P.g, &s->root_word, false);
+	x = ax_guard_open(cx, &P.g, &s->root_word, false);
 	if (x != AX_OK)
 		return x;
 	for (;;)
 	{
-		art_guard	g;
+		ax_guard	g;
 		art_hdr    *h;
 		uint32_t	mm;
 
 		ref = art_slot_get(s, &P, key, &at);
-		if (!art_valid(&P.g))
+		if (!ax_guard_valid(&P.g))
 			goto over;
 		if (!ART_IS_NODE(ref))
 			break;
 		h = ART_PTR(ref);
 		d = P.hdr ? P.d + 1 : 0;
 		art_prefetch_node(ref, key, len0, d);
-		x = art_open(cx, &g, &h->word, false);
+		x = ax_guard_open(cx, &g, &h->word, false);
 		if (x == AX_STALE)
 			goto over;
 		if (x != AX_OK)
 			return x;
-		if (!art_valid(&P.g))
+		if (!ax_guard_valid(&P.g))
 			goto over;
 		mm = art_match_prefix(h, key, len0, d);
 		if (mm < h->plen)
@@ -85,7 +85,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	art_prefetch_leaf(ref);
 	if (P.hdr)
 		art_node_range(P.hdr, key[d], &lo, &hi);
-	if (!art_valid(&P.g))
+	if (!ax_guard_valid(&P.g))
 		goto over;
 	for (m = 1; (uint64_t) m < n && m < MERGE_KEYS; m++)
 	{
@@ -97,15 +97,15 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	if (m == 1)
 		return AX_OK;
 
-	x = art_open(cx, &L, &((art_leaf *) ART_PTR(ref))->word, false);
+	x = ax_guard_open(cx, &L, &((art_leaf *) ART_PTR(ref))->word, false);
 	if (x == AX_STALE)
 		goto over;
 	if (x != AX_OK)
 		return x;
-	if (!art_valid(&P.g))
+	if (!ax_guard_valid(&P.g))
 		goto over;
 	old = art_leaf_ents(ART_PTR(ref), have, buf);
-	if (!art_valid(&L))
+	if (!ax_guard_valid(&L))
 		goto over;
 	art_sort_ents(have, old);
 
@@ -200,9 +200,9 @@ art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 
 		if (x != AX_OK)
 			return x;
-		if (again && tries < ART_MAX_RESTARTS)
+		if (again && tries < AX_MAX_RESTARTS)
 		{
-			art_restarted(cx, s, tries++);
+			ax_restarted(cx, s, tries++);
 			continue;
 		}
 		tries = 0;

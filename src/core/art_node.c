@@ -423,13 +423,13 @@ put_at(art_leaf *l, int i, const uint8_t *suffix, uint32_t len, uint8_t fp)
 		uint32_t   *used = art_leaf_u32(l, 1);
 		art_slot16 *sl = art_var_slot(l, i);
 
-		art_copy_in((uint8_t *) l + *used, suffix, len);
+		ax_copy_in((uint8_t *) l + *used, suffix, len);
 		st(&sl->off, (uint16_t) *used);
 		st(&sl->len, (uint16_t) len);
 		__atomic_store_n(used, *used + len, __ATOMIC_RELAXED);
 	}
 	else
-		art_copy_in(l->body + (l->w > AX_TID_BYTES ? l->cap : 0) + (uint32_t) i * l->w,
+		ax_copy_in(l->body + (l->w > AX_TID_BYTES ? l->cap : 0) + (uint32_t) i * l->w,
 					suffix, len);
 	if (art_leaf_has_fp(l))
 		__atomic_store_n(art_leaf_fp(l) + i, fp, __ATOMIC_RELAXED);
@@ -558,7 +558,7 @@ art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 			int			i = __builtin_ctz(m);
 
 			AX_POINT("art.leaf.matched");
-			if (art_equal(base + (uint32_t) i * w, suffix, w))
+			if (ax_equal(base + (uint32_t) i * w, suffix, w))
 				return i;
 			m &= m - 1;
 		}
@@ -573,7 +573,7 @@ art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 		const uint8_t *p = art_leaf_entry(l, i, &n);
 
 		AX_POINT("art.leaf.matched");
-		if (n == len && art_equal(p, suffix, n))
+		if (n == len && ax_equal(p, suffix, n))
 			return i;
 		m &= m - 1;
 	}
@@ -624,9 +624,9 @@ art_leaf_ents(art_leaf *l, art_ent *e, uint8_t *buf)
 		{
 			if (used + len > ART_VAR_BYTES)
 				break;			/* torn */
-			art_copy_out(buf + used, p, len);
+			ax_copy_out(buf + used, p, len);
 			e[n].p = buf + used;
-			e[n].fp = art_leaf_has_fp(l) ? art_load1(art_leaf_fp(l) + i) : 0;
+			e[n].fp = art_leaf_has_fp(l) ? ax_load1(art_leaf_fp(l) + i) : 0;
 			used += len;
 		}
 		e[n].len = len;

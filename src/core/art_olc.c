@@ -101,7 +101,7 @@ cut_leaf(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int me, art_ref old,
  */
 static ax_status
 leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			  art_at *G, art_at *P, art_guard *L, art_ref old, bool *again)
+			  art_at *G, art_at *P, ax_guard *L, art_ref old, bool *again)
 {
 	uint8_t		buf[ART_VAR_BYTES];
 	art_ent		e[ART_LEAF_MAX + 1];
@@ -114,7 +114,7 @@ leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t
 
 	/* entries count from depth d: e.p[0] is the byte at d */
 	n = art_leaf_ents(ART_PTR(old), e, buf);
-	if (!art_valid(L))
+	if (!ax_guard_valid(L))
 	{
 		*again = true;
 		return AX_OK;
@@ -156,7 +156,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 	art_ent		e;
 
 	if (len - (d + 1) == AX_TID_BYTES)
-		r = ART_EMBED_REF(art_tid_at(key + len));
+		r = ART_EMBED_REF(ax_tid_at(key + len));
 	else
 	{
 		/* the gap around c, and a leaf beside it */
@@ -177,10 +177,10 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 			}
 			if (beside)
 			{
-				art_guard	L;
+				ax_guard	L;
 				ax_status	x;
 
-				if (!art_valid(&P->g))
+				if (!ax_guard_valid(&P->g))
 				{
 					*again = true;
 					return AX_OK;
@@ -189,7 +189,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				if (!art_leaf_room(ART_PTR(beside), len - d) &&
 					((art_leaf *) ART_PTR(beside))->cap >= ART_LEAF_MAX)
 					goto fresh;
-				x = art_open(cx, &L, &((art_leaf *) ART_PTR(beside))->word, P->g.held);
+				x = ax_guard_open(cx, &L, &((art_leaf *) ART_PTR(beside))->word, P->g.held);
 				if (x == AX_BUSY)
 					return x;
 				*again = true;
@@ -201,8 +201,8 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				bc = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at + 1) : art_n16_sep((art_n16 *) h, at + 1);
 				art_node_del(h, (uint8_t) bc);
 				art_node_add(h, c, 0, 0, beside);
-				art_close(cx, &L, true);
-				art_close(cx, &P->g, true);
+				ax_guard_close(cx, &L, true);
+				ax_guard_close(cx, &P->g, true);
 				return AX_OK;
 			}
 		}
@@ -238,7 +238,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 					else
 						stref(&((art_n256 *) h)->child[x], beside);
 				}
-				art_close(cx, &P->g, true);
+				ax_guard_close(cx, &P->g, true);
 				return AX_OK;
 			}
 		}
@@ -283,7 +283,7 @@ fresh:
 	if (grown)
 		art_publish_grown(cx, s, key, G, P, grown);
 	else
-		art_close(cx, &P->g, true);
+		ax_guard_close(cx, &P->g, true);
 	return AX_OK;
 }
 
@@ -294,7 +294,7 @@ fresh:
  */
 static ax_status
 split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			 art_at *P, art_hdr *N, art_guard *g, uint32_t off, uint32_t m, bool *again)
+			 art_at *P, art_hdr *N, ax_guard *g, uint32_t off, uint32_t m, bool *again)
 {
 	const uint8_t *prefix = art_prefix(N);
 	uint32_t	d = off + m;
@@ -312,7 +312,7 @@ split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 		return AX_NOMEM;
 	}
 	if (len - (d + 1) == AX_TID_BYTES)
-		r = ART_EMBED_REF(art_tid_at(key + len));
+		r = ART_EMBED_REF(ax_tid_at(key + len));
 	else
 	{
 		art_ent		e = {key + d, len - d, fp};
@@ -346,8 +346,8 @@ split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 	if (ART_TAG(r) == ART_EMBED)
 		AX_COUNT(cx, s, embedded, 1);
 	art_slot_set(s, P, key, art_node_ref(top));
-	art_kill(cx, g);
-	art_close(cx, &P->g, true);
+	ax_guard_kill(cx, g);
+	ax_guard_close(cx, &P->g, true);
 	art_node_retire(cx, s, N);
 	return AX_OK;
 }
@@ -359,7 +359,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 {
 	art_at		G = {.hdr = NULL},
 				P = {.hdr = NULL};
-	art_guard	N;
+	ax_guard	N;
 	art_ref		ref;
 	uint32_t	d = 0,
 				level = 0;
@@ -370,7 +370,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 	x = ax_retire_reserve(cx, 4);
 	if (x != AX_OK)
 		return x;
-	x = art_open(cx, &P.g, &s->root_word, pess);
+	x = ax_guard_open(cx, &P.g, &s->root_word, pess);
 	if (x != AX_OK)
 		return x;				/* the root is never obsolete: BUSY */
 
@@ -378,7 +378,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 	{
 		ref = art_slot_get(s, &P, key, &at);
 		AX_POINT("art.hop.after_child_read");
-		if (!art_valid(&P.g))
+		if (!ax_guard_valid(&P.g))
 			goto over;
 		if (ref == 0)
 		{
@@ -404,7 +404,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 					goto over;
 				}
 				stref(&s->root, r);
-				art_close(cx, &P.g, true);
+				ax_guard_close(cx, &P.g, true);
 				return AX_OK;
 			}
 		}
@@ -416,22 +416,22 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 						room;
 
 			art_prefetch_leaf(ref);
-			x = art_open(cx, &N, &l->word, pess);
+			x = ax_guard_open(cx, &N, &l->word, pess);
 			if (x != AX_OK)
 				goto stale;
 			AX_POINT("art.hop.after_child_version");
-			if (!art_valid(&P.g))
+			if (!ax_guard_valid(&P.g))
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				goto over;
 			}
 			there = art_leaf_find(l, key + ld_, len - ld_, fp) >= 0;
 			room = !there && art_leaf_room(l, len - ld_);
 			if (there)
 			{
-				bool		ok = art_valid(&N);
+				bool		ok = ax_guard_valid(&N);
 
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				if (!ok)
 					goto over;
 				x = AX_EXISTS;
@@ -440,21 +440,21 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			if (room)
 			{
 				AX_POINT("art.leaf.before_lock");
-				if (!art_lock(cx, &N))
+				if (!ax_guard_lock(cx, &N))
 					goto over;
 				(void) art_leaf_put(l, key + ld_, len - ld_, fp);
-				art_close(cx, &N, true);
+				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
 			x = leaf_overflow(cx, s, key, len, fp, &G, &P, &N, ref, again);
-			art_close(cx, &N, false);
+			ax_guard_close(cx, &N, false);
 			goto out;
 		}
 		if (ART_TAG(ref) == ART_EMBED)
 		{
 			/* the same columns: same row, or a duplicate that needs a leaf */
-			uint64_t	tid = art_tid_at(key + len);
+			uint64_t	tid = ax_tid_at(key + len);
 			uint8_t		other[1 + AX_TID_BYTES];
 			uint64_t	t = ART_EMBED_TID(ref);
 			art_ent		e[2];
@@ -486,7 +486,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			}
 			art_node_set(P.hdr, key[P.d], r);
 			AX_COUNT(cx, s, embedded, -1);
-			art_close(cx, &P.g, true);
+			ax_guard_close(cx, &P.g, true);
 			x = AX_OK;
 			goto out;
 		}
@@ -497,13 +497,13 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			uint32_t	m;
 
 			art_prefetch_node(ref, key, len, P.hdr ? P.d + 1 : 0);
-			x = art_open(cx, &N, &h->word, pess);
+			x = ax_guard_open(cx, &N, &h->word, pess);
 			if (x != AX_OK)
 				goto stale;
 			AX_POINT("art.hop.after_child_version");
-			if (!art_valid(&P.g))
+			if (!ax_guard_valid(&P.g))
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				goto over;
 			}
 			if (P.hdr)
@@ -512,10 +512,10 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			if (m < h->plen)
 			{
 				x = split_prefix(cx, s, key, len, fp, &P, h, &N, d, m, again);
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				goto out;
 			}
-			art_close(cx, &G.g, false);
+			ax_guard_close(cx, &G.g, false);
 			G = P;
 			P.g = N;
 			P.hdr = h;
@@ -535,8 +535,8 @@ over:
 		x = AX_OK;
 	}
 out:
-	art_close(cx, &G.g, false);
-	art_close(cx, &P.g, false);
+	ax_guard_close(cx, &G.g, false);
+	ax_guard_close(cx, &P.g, false);
 	return x;
 }
 
@@ -548,7 +548,7 @@ art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	for (int tries = 0;; tries++)
 	{
 		bool		again;
-		ax_status	r = insert_pass(cx, s, key, len, fp, tries >= ART_MAX_RESTARTS, &again);
+		ax_status	r = insert_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again);
 
 		if (!again)
 		{
@@ -556,7 +556,7 @@ art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				AX_COUNT(cx, s, entries, 1);
 			return r;
 		}
-		art_restarted(cx, s, tries);
+		ax_restarted(cx, s, tries);
 	}
 }
 

@@ -1,105 +1,26 @@
 /*
  * art_olc.h
- *	  Guards: how one piece of code descends optimistically or, after too many
- *	  restarts, with latches.
- *
- * An optimistic guard is a sampled version; a held one is a latch.  valid()
- * and lock() are trivially true for a held guard, so the descent below is
- * written once.  Pessimistic descents latch top-down and wait (latch
- * coupling); optimistic writers only ever try, also top-down, and let
- * everything go when a try fails: so there is no cycle of waits.
+ *	  What the files of the radix tree under optimistic latch coupling share:
+ *	  places on a descent, publishing, prefetching.
  */
 #ifndef ART_OLC_H
 #define ART_OLC_H
 
 #include "art_node.h"
-
-/* Optimistic restarts before the pessimistic way. */
-#ifndef ART_MAX_RESTARTS		/* tests force the latter */
-#define ART_MAX_RESTARTS 24
-#endif
-
-typedef struct art_guard
-{
-	ax_word    *w;
-	uint64_t	v;
-	bool		held;
-} art_guard;
-
-/* AX_OK, AX_BUSY, or AX_STALE: the node is obsolete, start over. */
-static inline ax_status
-art_open(ax_ctx *cx, art_guard *g, ax_word *w, bool pess)
-{
-	g->w = w;
-	g->held = false;
-	if (ax_unlikely(pess))
-	{
-		ax_status	r = ax_word_lock(cx, w, &g->v);
-
-		if (r == AX_OK)
-			g->held = true;
-		return r;
-	}
-	g->v = ax_word_read(w);
-	if (ax_unlikely(g->v & (AX_LOCKED | AX_OBSOLETE)))
-	{
-		if (g->v & AX_LOCKED)
-		{
-			ax_status	r = ax_word_wait(cx, w, &g->v);
-
-			if (r != AX_OK)
-				return r;
-		}
-		if (g->v & AX_OBSOLETE)
-			return AX_STALE;
-	}
-	return AX_OK;
-}
-
-static inline bool
-art_valid(const art_guard *g)
-{
-	return g->held || ax_word_valid(g->w, g->v);
-}
-
-static inline bool
-art_lock(ax_ctx *cx, art_guard *g)
-{
-	if (!g->held)
-		g->held = ax_word_trylock(cx, g->w, g->v);
-	return g->held;
-}
-
-/* Let go; changed: what readers saw is no more. */
-static inline void
-art_close(ax_ctx *cx, art_guard *g, bool changed)
-{
-	if (g->held)
-	{
-		ax_word_unlock(cx, g->w, changed);
-		g->held = false;
-	}
-}
-
-static inline void
-art_kill(ax_ctx *cx, art_guard *g)
-{
-	ax_word_unlock_obsolete(cx, g->w);
-	g->held = false;
-}
+#include "ax_guard.h"
 
 /* Latch what is needed or let everything go; true when all are held. */
 static inline bool
-art_lock3(ax_ctx *cx, art_guard *a, art_guard *b, art_guard *c)
+art_lock3(ax_ctx *cx, ax_guard *a, ax_guard *b, ax_guard *c)
 {
-	if ((a && !art_lock(cx, a)) || (b && !art_lock(cx, b)) || (c && !art_lock(cx, c)))
+	if ((a && !ax_guard_lock(cx, a)) || (b && !ax_guard_lock(cx, b)) || (c && !ax_guard_lock(cx, c)))
 	{
 		if (a)
-			art_close(cx, a, false);
+			ax_guard_close(cx, a, false);
 		if (b)
-			art_close(cx, b, false);
+			ax_guard_close(cx, b, false);
 		if (c)
-			art_close(cx, c, false);
+			ax_guard_close(cx, c, false);
 		return false;
 	}
 	return true;
@@ -112,7 +33,7 @@ art_lock3(ax_ctx *cx, art_guard *a, art_guard *b, art_guard *c)
  */
 typedef struct art_at
 {
-	art_guard	g;
+	ax_guard	g;
 	art_hdr    *hdr;			/* NULL: the root pseudo-node */
 	uint32_t	d;				/* depth of the byte it decides on */
 } art_at;
@@ -182,21 +103,9 @@ art_publish_grown(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at
 				  art_hdr *grown)
 {
 	art_slot_set(s, G, key, art_node_ref(grown));
-	art_kill(cx, &P->g);
-	art_close(cx, &G->g, true);
+	ax_guard_kill(cx, &P->g);
+	ax_guard_close(cx, &G->g, true);
 	art_node_retire(cx, s, P->hdr);
-}
-
-/* Count a restart and give the others a little time. */
-static inline void
-art_restarted(ax_ctx *cx, ax_store *s, int tries)
-{
-	AX_COUNT(cx, s, restarts, 1);
-	if (tries == ART_MAX_RESTARTS - 1)
-		AX_COUNT(cx, s, pessimistic, 1);
-	if (tries > 2)
-		for (int i = 0; i < (tries < 10 ? 1 << tries : 1024); i++)
-			ax_pause();
 }
 
 static inline void
@@ -257,7 +166,7 @@ extern int	art_one_piece(ax_ctx *cx, ax_store *s, const art_ent *e, int n, bool 
 						  int fill, art_piece *p);
 extern int	art_cut(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int fill, art_piece *p);
 extern ax_status art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G,
-							 art_at *P, art_guard *L, art_ref old, art_piece *p, int np,
+							 art_at *P, ax_guard *L, art_ref old, art_piece *p, int np,
 							 art_ref kept, bool *again);
 
 /* art_merge.c */

@@ -25,7 +25,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			bool pess, bool *again, bool *tidy)
 {
 	art_at		P = {.hdr = NULL};
-	art_guard	N;
+	ax_guard	N;
 	art_ref		ref;
 	int			at;
 	ax_status	x;
@@ -34,7 +34,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 	x = ax_retire_reserve(cx, 2);
 	if (x != AX_OK)
 		return x;
-	x = art_open(cx, &P.g, &s->root_word, pess);
+	x = ax_guard_open(cx, &P.g, &s->root_word, pess);
 	if (x != AX_OK)
 		return x;
 
@@ -42,21 +42,21 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 	{
 		ref = art_slot_get(s, &P, key, &at);
 		AX_POINT("art.remove.after_child_read");
-		if (!art_valid(&P.g))
+		if (!ax_guard_valid(&P.g))
 			goto over;
 		x = AX_NOTFOUND;
 		if (ref == 0)
 			goto out;
 		if (ART_TAG(ref) == ART_EMBED)
 		{
-			if (ART_EMBED_TID(ref) != art_tid_at(key + len))
+			if (ART_EMBED_TID(ref) != ax_tid_at(key + len))
 				goto out;
 			AX_POINT("art.remove.before_lock");
-			if (!art_lock(cx, &P.g))
+			if (!ax_guard_lock(cx, &P.g))
 				goto over;
 			art_node_del(P.hdr, key[P.d]);
 			*tidy = wants_tidy(P.hdr);
-			art_close(cx, &P.g, true);
+			ax_guard_close(cx, &P.g, true);
 			AX_COUNT(cx, s, embedded, -1);
 			return AX_OK;
 		}
@@ -68,32 +68,32 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 						left;
 
 			art_prefetch_leaf(ref);
-			x = art_open(cx, &N, &l->word, pess);
+			x = ax_guard_open(cx, &N, &l->word, pess);
 			if (x != AX_OK)
 				goto stale;
-			if (!art_valid(&P.g))
+			if (!ax_guard_valid(&P.g))
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				goto over;
 			}
 			AX_POINT("art.remove.after_child_version");
 			i = art_leaf_find(l, key + d, len - d, fp);
 			left = __builtin_popcount(ld(&l->live)) - 1;
-			if (!art_valid(&N))
+			if (!ax_guard_valid(&N))
 				goto over;
 			if (i < 0)
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				x = AX_NOTFOUND;
 				goto out;
 			}
 			AX_POINT("art.remove.before_lock");
 			if (left > 0 && (left * 4 > l->cap || l->cap <= 4))
 			{
-				if (!art_lock(cx, &N))
+				if (!ax_guard_lock(cx, &N))
 					goto over;
 				st(&l->live, ld(&l->live) & ~(1u << i));
-				art_close(cx, &N, true);
+				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
@@ -106,7 +106,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 							k = 0;
 				art_ref		r = 0;
 
-				if (!art_valid(&N))
+				if (!ax_guard_valid(&N))
 					goto over;
 				for (int j = 0; j < n; j++)
 					if (e[j].len != len - d || memcmp(e[j].p, key + d, e[j].len) != 0)
@@ -120,15 +120,15 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 						goto over;
 					}
 					art_slot_set(s, &P, key, r);
-					art_kill(cx, &N);
-					art_close(cx, &P.g, true);
+					ax_guard_kill(cx, &N);
+					ax_guard_close(cx, &P.g, true);
 					art_leaf_retire(cx, s, l);
 					return AX_OK;
 				}
-				if (!art_lock(cx, &N))
+				if (!ax_guard_lock(cx, &N))
 					goto over;
 				st(&l->live, ld(&l->live) & ~(1u << i));
-				art_close(cx, &N, true);
+				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
@@ -142,8 +142,8 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			}
 			else
 				stref(&s->root, 0);
-			art_kill(cx, &N);
-			art_close(cx, &P.g, true);
+			ax_guard_kill(cx, &N);
+			ax_guard_close(cx, &P.g, true);
 			art_leaf_retire(cx, s, l);
 			return AX_OK;
 		}
@@ -154,21 +154,21 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			uint32_t	d = P.hdr ? P.d + 1 : 0;
 
 			art_prefetch_node(ref, key, len, d);
-			x = art_open(cx, &N, &h->word, pess);
+			x = ax_guard_open(cx, &N, &h->word, pess);
 			if (x != AX_OK)
 				goto stale;
-			if (!art_valid(&P.g))
+			if (!ax_guard_valid(&P.g))
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				goto over;
 			}
 			if (art_match_prefix(h, key, len, d) < h->plen)
 			{
-				art_close(cx, &N, false);
+				ax_guard_close(cx, &N, false);
 				x = AX_NOTFOUND;
 				goto out;
 			}
-			art_close(cx, &P.g, false);
+			ax_guard_close(cx, &P.g, false);
 			P.g = N;
 			P.hdr = h;
 			P.d = d + h->plen;
@@ -183,7 +183,7 @@ over:
 		x = AX_OK;
 	}
 out:
-	art_close(cx, &P.g, false);
+	ax_guard_close(cx, &P.g, false);
 	return x;
 }
 
@@ -195,8 +195,8 @@ out:
  */
 static art_ref
 collapse(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-		 art_hdr *h, art_guard *N, uint32_t d, uint32_t from, bool pess,
-		 art_guard *C, art_ref *child, ax_status *x)
+		 art_hdr *h, ax_guard *N, uint32_t d, uint32_t from, bool pess,
+		 ax_guard *C, art_ref *child, ax_status *x)
 {
 	art_slot	only[256];
 	uint8_t		buf[ART_VAR_BYTES];
@@ -205,7 +205,7 @@ collapse(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	uint32_t	extra = d - from;
 
 	*x = AX_OK;
-	if (art_node_slots_get(h, only) != 1 || !art_valid(N))
+	if (art_node_slots_get(h, only) != 1 || !ax_guard_valid(N))
 		return 0;
 	*child = only[0].r;
 	if (ART_TAG(*child) == ART_EMBED)
@@ -234,12 +234,12 @@ collapse(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		int			n;
 		bool		had;
 
-		*x = art_open(cx, C, &l->word, pess);
+		*x = ax_guard_open(cx, C, &l->word, pess);
 		if (*x != AX_OK)
 			return 0;
 		n = art_leaf_ents(l, e, buf);
 		had = art_leaf_has_fp(l) || (l->flags & ART_F_ONE);
-		if (!art_valid(N) || !art_valid(C) || n == 0)
+		if (!ax_guard_valid(N) || !ax_guard_valid(C) || n == 0)
 			return 0;
 		for (int i = 0; i < n; i++)
 		{
@@ -266,7 +266,7 @@ collapse(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 
 		if (c->kind > ART_N16)
 			return 0;
-		*x = art_open(cx, C, &c->word, pess);
+		*x = ax_guard_open(cx, C, &c->word, pess);
 		if (*x != AX_OK)
 			return 0;
 		if (h->plen + 1 + c->plen > 64 * 1024)
@@ -298,7 +298,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 {
 	art_at		P = {.hdr = NULL},
 				N = {.hdr = NULL};
-	art_guard	C = {0};
+	ax_guard	C = {0};
 	art_ref		ref;
 	int			at,
 				n;
@@ -308,35 +308,35 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	x = ax_retire_reserve(cx, 3);
 	if (x != AX_OK)
 		return x;
-	x = art_open(cx, &N.g, &s->root_word, pess);
+	x = ax_guard_open(cx, &N.g, &s->root_word, pess);
 	if (x != AX_OK)
 		return x;
 	for (;;)
 	{
-		art_guard	g;
+		ax_guard	g;
 		art_hdr    *h;
 		uint32_t	d = N.hdr ? N.d + 1 : 0;
 
 		ref = art_slot_get(s, &N, key, &at);
-		if (!art_valid(&N.g))
+		if (!ax_guard_valid(&N.g))
 			goto over;
 		if (!ART_IS_NODE(ref))
 			break;
 		h = ART_PTR(ref);
-		x = art_open(cx, &g, &h->word, pess);
+		x = ax_guard_open(cx, &g, &h->word, pess);
 		if (x != AX_OK)
 			goto stale;
-		if (!art_valid(&N.g))
+		if (!ax_guard_valid(&N.g))
 		{
-			art_close(cx, &g, false);
+			ax_guard_close(cx, &g, false);
 			goto over;
 		}
 		if (art_match_prefix(h, key, len, d) < h->plen)
 		{
-			art_close(cx, &g, false);
+			ax_guard_close(cx, &g, false);
 			break;
 		}
-		art_close(cx, &P.g, false);
+		ax_guard_close(cx, &P.g, false);
 		P = N;
 		N.g = g;
 		N.hdr = h;
@@ -346,7 +346,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		goto out;
 	AX_POINT("art.tidy.before_look");
 	n = ld(&N.hdr->count);
-	if (!art_valid(&N.g))
+	if (!ax_guard_valid(&N.g))
 		goto over;
 	if (n == 0)
 	{
@@ -358,8 +358,8 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		else
 			stref(&s->root, 0);
 		*more = P.hdr != NULL;
-		art_kill(cx, &N.g);
-		art_close(cx, &P.g, true);
+		ax_guard_kill(cx, &N.g);
+		ax_guard_close(cx, &P.g, true);
 		art_node_retire(cx, s, N.hdr);
 		goto out;
 	}
@@ -391,9 +391,9 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		if (ART_TAG(child) == ART_EMBED)
 			AX_COUNT(cx, s, embedded, -1);
 		else
-			art_kill(cx, &C);
-		art_kill(cx, &N.g);
-		art_close(cx, &P.g, true);
+			ax_guard_kill(cx, &C);
+		ax_guard_kill(cx, &N.g);
+		ax_guard_close(cx, &P.g, true);
 		art_node_retire(cx, s, N.hdr);
 		if (ART_TAG(child) == ART_LEAF)
 			art_leaf_retire(cx, s, ART_PTR(child));
@@ -417,8 +417,8 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		}
 		art_node_fill(h, slots, art_node_slots_get(N.hdr, slots));
 		art_slot_set(s, &P, key, art_node_ref(h));
-		art_kill(cx, &N.g);
-		art_close(cx, &P.g, true);
+		ax_guard_kill(cx, &N.g);
+		ax_guard_close(cx, &P.g, true);
 		art_node_retire(cx, s, N.hdr);
 	}
 	goto out;
@@ -431,9 +431,9 @@ over:
 		x = AX_OK;
 	}
 out:
-	art_close(cx, &C, false);
-	art_close(cx, &P.g, false);
-	art_close(cx, &N.g, false);
+	ax_guard_close(cx, &C, false);
+	ax_guard_close(cx, &P.g, false);
+	ax_guard_close(cx, &N.g, false);
 	return x;
 }
 
@@ -447,10 +447,10 @@ art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	for (int tries = 0;; tries++)
 	{
-		r = remove_pass(cx, s, key, len, fp, tries >= ART_MAX_RESTARTS, &again, &tidy);
+		r = remove_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again, &tidy);
 		if (!again)
 			break;
-		art_restarted(cx, s, tries);
+		ax_restarted(cx, s, tries);
 	}
 	if (r != AX_OK)
 		return r;
@@ -458,12 +458,12 @@ art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	for (int tries = 0; tidy; tries++)
 	{
 		/* the entry is gone: whatever happens here is no failure */
-		if (tidy_pass(cx, s, key, len, fp, tries >= ART_MAX_RESTARTS, &again, &tidy) != AX_OK)
+		if (tidy_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again, &tidy) != AX_OK)
 			break;
 		if (again)
 		{
 			tidy = true;
-			art_restarted(cx, s, tries);
+			ax_restarted(cx, s, tries);
 		}
 	}
 	return AX_OK;

@@ -16,7 +16,7 @@
 
 typedef struct frame
 {
-	art_guard	g;
+	ax_guard	g;
 	art_hdr    *h;
 	uint32_t	d;				/* depth of the byte it decides on */
 	int			cur;			/* slot (Node4/16) or byte (Node48/256) */
@@ -77,7 +77,7 @@ cmp_entry(const uint8_t *p, uint32_t n, uint32_t d, const ax_bound *b)
 
 	for (uint32_t i = 0; i < k; i++)
 	{
-		int			c = (int) art_load1(p + i) - (int) b->key[d + i];
+		int			c = (int) ax_load1(p + i) - (int) b->key[d + i];
 
 		if (c)
 			return c;
@@ -122,8 +122,8 @@ emit(scan *sc, uint32_t d, const uint8_t *p, uint32_t len, uint64_t tid)
 
 		if (d + len > b->keybuf_size - off)
 			return false;
-		art_copy_few(b->keybuf + off, sc->path, d);
-		art_copy_few(b->keybuf + off + d, p, len);
+		ax_copy_few(b->keybuf + off, sc->path, d);
+		ax_copy_few(b->keybuf + off + d, p, len);
 		b->key_off[b->n] = off;
 		b->key_off[b->n + 1] = off + d + len;
 	}
@@ -156,7 +156,7 @@ leaf_order(art_leaf *l, uint8_t *id)
 		int			i = __builtin_ctz(m);
 		const uint8_t *p = art_leaf_entry(l, i, &len);
 
-		k[n] = art_be8(p, len);
+		k[n] = ax_be8(p, len);
 		if (n && k[n] <= k[n - 1])
 			sorted = false;
 		id[n++] = (uint8_t) i;
@@ -181,7 +181,7 @@ leaf_order(art_leaf *l, uint8_t *id)
 				int			c = 0;
 
 				for (q = 8; q < la && q < lb && c == 0; q++)
-					c = (int) art_load1(pa + q) - (int) art_load1(pb + q);
+					c = (int) ax_load1(pa + q) - (int) ax_load1(pb + q);
 				if (c < 0)
 					break;
 			}
@@ -197,12 +197,12 @@ leaf_order(art_leaf *l, uint8_t *id)
 
 /* parent: of the node (or the root) that the reference was read from. */
 static step
-do_leaf(scan *sc, art_ref ref, uint32_t d, const art_guard *parent)
+do_leaf(scan *sc, art_ref ref, uint32_t d, const ax_guard *parent)
 {
 	ax_batch   *b = sc->b;
 	art_leaf   *l = ART_PTR(ref);
 	const bool	back = b->backward;
-	art_guard	g;
+	ax_guard	g;
 	uint8_t		id[ART_LEAF_MAX];
 	uint32_t	n0 = b->n,
 				end_off = b->want_keys && b->n ? b->key_off[b->n] : 0,
@@ -220,13 +220,13 @@ do_leaf(scan *sc, art_ref ref, uint32_t d, const art_guard *parent)
 		return S_END;
 	if (back ? cs > 0 : cs < 0)
 		return S_SKIP;
-	x = art_open(sc->cx, &g, &l->word, sc->pess);
+	x = ax_guard_open(sc->cx, &g, &l->word, sc->pess);
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	AX_POINT("art.scan.leaf_version");
-	if (!art_valid(parent))
+	if (!ax_guard_valid(parent))
 	{
-		art_close(sc->cx, &g, false);
+		ax_guard_close(sc->cx, &g, false);
 		return S_LOST;
 	}
 	n = leaf_order(l, id);
@@ -266,12 +266,12 @@ do_leaf(scan *sc, art_ref ref, uint32_t d, const art_guard *parent)
 			break;
 		}
 		if (ax_likely(len >= AX_TID_BYTES))
-			tid = art_tid_at(p + len);
+			tid = ax_tid_at(p + len);
 		else
 		{
 			/* part of the TID is in the path */
-			art_copy_out(sc->path + d, p, len);
-			tid = art_tid_at(sc->path + d + len);
+			ax_copy_out(sc->path + d, p, len);
+			tid = ax_tid_at(sc->path + d + len);
 		}
 		if (!emit(sc, d, p, len, tid))
 		{
@@ -282,12 +282,12 @@ do_leaf(scan *sc, art_ref ref, uint32_t d, const art_guard *parent)
 		lastlen = len;
 	}
 	if (last)
-		art_copy_out(sc->path + d, last, lastlen);
+		ax_copy_out(sc->path + d, last, lastlen);
 	AX_POINT("art.scan.leaf_read");
 	{
-		bool		ok = art_valid(&g);
+		bool		ok = ax_guard_valid(&g);
 
-		art_close(sc->cx, &g, false);
+		ax_guard_close(sc->cx, &g, false);
 		if (!ok)
 		{
 			b->n = n0;
@@ -338,7 +338,7 @@ do_embed(scan *sc, frame *f, art_ref ref, uint8_t byte)
 	if (b->n == b->max)
 		return S_FULL;
 	AX_POINT("art.scan.embedded");
-	if (!art_valid(&f->g))
+	if (!ax_guard_valid(&f->g))
 		return S_LOST;
 	if (!emit(sc, f->d, p, 1 + AX_TID_BYTES, tid))
 		return no_room(sc, len);
@@ -441,26 +441,26 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 	art_hdr    *h = ART_PTR(ref);
 	const bool	back = sc->b->backward;
 	frame	   *f;
-	art_guard	g;
+	ax_guard	g;
 	ax_status	x;
 	uint32_t	plen;
 	int			at;
 	bool		at_start = false,
 				found;
 
-	x = art_open(sc->cx, &g, &h->word, sc->pess);
+	x = ax_guard_open(sc->cx, &g, &h->word, sc->pess);
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	AX_POINT("art.scan.node_version");
-	if (sc->sp && !art_valid(&sc->stack[sc->sp - 1].g))
+	if (sc->sp && !ax_guard_valid(&sc->stack[sc->sp - 1].g))
 	{
-		art_close(sc->cx, &g, false);
+		ax_guard_close(sc->cx, &g, false);
 		return S_LOST;
 	}
 	plen = h->plen;
 	if (!need(sc, d + plen + 1))
 	{
-		art_close(sc->cx, &g, false);
+		ax_guard_close(sc->cx, &g, false);
 		return sc->b->n ? S_FULL : S_BUFFER;
 	}
 	if (plen)
@@ -473,7 +473,7 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 		if (back ? c > 0 : c < 0)
 		{
 			/* nothing of it: the caller goes on in the parent, still there */
-			art_close(sc->cx, &g, false);
+			ax_guard_close(sc->cx, &g, false);
 			return S_SKIP;
 		}
 		at_start = c == 0;
@@ -482,7 +482,7 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 	if (sc->pess && sc->sp)
 	{
 		/* latch coupling: only the last node stays latched */
-		art_close(sc->cx, &sc->stack[sc->sp - 1].g, false);
+		ax_guard_close(sc->cx, &sc->stack[sc->sp - 1].g, false);
 		sc->sp = 0;
 		sc->cut = true;
 	}
@@ -523,7 +523,7 @@ push_node(scan *sc, art_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 		found = settle(sc, f, back ? (int) ld(&h->count) - 1 : 0, 0, byte);
 	else
 		found = settle(sc, f, back ? 255 : 0, 0, byte);
-	if (!art_valid(&f->g))
+	if (!ax_guard_valid(&f->g))
 		return S_LOST;
 	if (!found)
 		f->cur = back ? -1 : 256;	/* all of it is on the other side */
@@ -535,7 +535,7 @@ static step
 run(scan *sc)
 {
 	ax_batch   *b = sc->b;
-	art_guard	root;
+	ax_guard	root;
 	art_ref		ref;
 	uint8_t		byte = 0;
 	bool		bound = sc->pos.len > 0;
@@ -547,7 +547,7 @@ run(scan *sc)
 	sc->cut = false;
 	if (!bound && sc->pos.after != b->backward)
 		return S_END;
-	x = art_open(sc->cx, &root, &sc->s->root_word, sc->pess);
+	x = ax_guard_open(sc->cx, &root, &sc->s->root_word, sc->pess);
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	ref = ldref(&sc->s->root);
@@ -555,14 +555,14 @@ run(scan *sc)
 	if (ART_IS_NODE(ref))
 	{
 		r = push_node(sc, ref, 0, &bound, &byte);
-		if (!art_valid(&root))
+		if (!ax_guard_valid(&root))
 			r = S_LOST;
 	}
 	else if (ref)
 		r = do_leaf(sc, ref, 0, &root);
 	else
-		r = art_valid(&root) ? S_END : S_LOST;
-	art_close(sc->cx, &root, false);
+		r = ax_guard_valid(&root) ? S_END : S_LOST;
+	ax_guard_close(sc->cx, &root, false);
 	if (r == S_SKIP && sc->sp == 0)
 		return S_END;
 
@@ -588,17 +588,17 @@ run(scan *sc)
 		/* advance in the top frame, or in the one below it */
 		f = &sc->stack[sc->sp - 1];
 		AX_POINT("art.scan.advance");
-		if (!art_valid(&f->g))
+		if (!ax_guard_valid(&f->g))
 			return S_LOST;
 		bound = false;
 		if (settle(sc, f, f->cur + (b->backward ? -1 : 1), f->ref, &byte))
 		{
-			if (!art_valid(&f->g))
+			if (!ax_guard_valid(&f->g))
 				return S_LOST;
 			r = S_GO;
 			continue;
 		}
-		if (!art_valid(&f->g))
+		if (!ax_guard_valid(&f->g))
 			return S_LOST;
 		if (sc->sp > 1)
 		{
@@ -641,10 +641,10 @@ art_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 	{
 		step		r;
 
-		sc.pess = tries >= ART_MAX_RESTARTS;
+		sc.pess = tries >= AX_MAX_RESTARTS;
 		r = run(&sc);
 		if (sc.pess && sc.sp)
-			art_close(cx, &sc.stack[sc.sp - 1].g, false);
+			ax_guard_close(cx, &sc.stack[sc.sp - 1].g, false);
 		switch (r)
 		{
 			case S_END:
@@ -661,7 +661,7 @@ art_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 			default:
 				if (b->n)
 					return AX_OK;
-				art_restarted(cx, s, tries++);
+				ax_restarted(cx, s, tries++);
 				continue;
 		}
 	}

@@ -12,13 +12,13 @@ art_sort_ents(art_ent *e, int n)
 	for (int i = 1; i < n; i++)
 	{
 		art_ent		x = e[i];
-		uint64_t	k = art_be8(x.p, x.len);
+		uint64_t	k = ax_be8(x.p, x.len);
 		int			j = i;
 
 		while (j > 0)
 		{
 			art_ent    *y = &e[j - 1];
-			uint64_t	ky = art_be8(y->p, y->len);
+			uint64_t	ky = ax_be8(y->p, y->len);
 
 			if (k > ky)
 				break;
@@ -112,7 +112,7 @@ art_cut(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int fill, art_piece *p
  */
 ax_status
 art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
-			art_guard *L, art_ref old, art_piece *p, int np, art_ref kept, bool *again)
+			ax_guard *L, art_ref old, art_piece *p, int np, art_ref kept, bool *again)
 {
 	art_hdr    *h = P->hdr,
 			   *grown = NULL;
@@ -169,13 +169,13 @@ art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 	}
 	/* the leaf that stays has another range now: its version moves too */
 	if (kept)
-		art_close(cx, L, true);
+		ax_guard_close(cx, L, true);
 	else
-		art_kill(cx, L);
+		ax_guard_kill(cx, L);
 	if (grown)
 		art_publish_grown(cx, s, key, G, P, grown);
 	else
-		art_close(cx, &P->g, true);
+		ax_guard_close(cx, &P->g, true);
 	if (!kept)
 		art_leaf_retire(cx, s, ART_PTR(old));
 	return AX_OK;

@@ -253,7 +253,7 @@ ax_tree_release(ax_ctx *cx, ax_tree *t)
 /* See ax.h. */
 ax_status
 ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
-			 uint64_t *gen)
+			 uint32_t page_size, uint64_t *gen)
 {
 	ax_area    *a = ax_area_of(cx);
 	const ax_engine *e = NULL;
@@ -266,6 +266,9 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 		case AX_ART_OLC:
 			e = &ax_engine_art_olc;
 			break;
+		case AX_BTREE_OLC:
+			e = &ax_engine_btree_olc;
+			break;
 	}
 	AX_ENSURE(ax_body(cx), e && atomic_load(&t->store) == NULL);
 	g = atomic_fetch_add(&a->next_gen, 1);
@@ -273,6 +276,8 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 		if (try_for_memory(cx, &tries) != AX_OK)
 			return AX_NOMEM;
 	ax_body(cx)->nomem_epoch = 0;
+	if (s == AX_BTREE_OLC)
+		st->page_size = page_size ? page_size : AX_PAGE_SIZE_DEFAULT;
 	atomic_store(&t->gen, g);
 	atomic_store_explicit(&t->store, st, memory_order_release);
 	*gen = g;
@@ -520,6 +525,9 @@ store_info(ax_store *st, ax_tree_info *out)
 	out->gen = st->gen;
 	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
 	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
+	out->structure = st->engine->structure;
+	out->sync = st->engine->sync;
+	out->page_size = st->page_size;
 	out->height = (int) atomic_load_explicit(&st->height, memory_order_relaxed);
 	for (int i = 0; i < AX_SHARDS; i++)
 	{

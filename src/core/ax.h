@@ -151,10 +151,18 @@ extern void ax_epochs(ax_ctx *cx, int slot, ax_epoch_info *out);
 
 /* ---- trees ------------------------------------------------------------- */
 
+/* A structure and how it is synchronized: one engine each.  The numbers are
+ * kept in files. */
 typedef enum ax_structure
 {
-	AX_ART_OLC = 0
+	AX_ART_OLC = 0,				/* adaptive radix tree */
+	AX_BTREE_OLC = 1			/* B+-tree, pages of page_size bytes */
 } ax_structure;
+
+/* Pages of a B+-tree: multiples of 64 bytes. */
+#define AX_PAGE_SIZE_MIN	256
+#define AX_PAGE_SIZE_MAX	16384
+#define AX_PAGE_SIZE_DEFAULT 1024
 
 typedef struct ax_engine ax_engine; /* table of functions, see ax_engine.h */
 
@@ -172,9 +180,11 @@ extern void ax_tree_release(ax_ctx *cx, ax_tree *t);
  * allocates, after two epochs).  Neither may run concurrently with another
  * open/close of the same handle (the directory lock sees to it); both may run
  * concurrently with everything else.  max_bytes 0: no cap.
+ * page_size 0: the default; a B+-tree's only.
  */
 extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
-							  uint64_t max_bytes, uint64_t *gen);
+							  uint64_t max_bytes, uint32_t page_size,
+							  uint64_t *gen);
 extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
 extern uint64_t ax_tree_gen(const ax_tree *t);	/* 0: closed */
 
@@ -297,6 +307,9 @@ typedef struct ax_tree_info
 	uint64_t	entries;
 	uint64_t	bytes;			/* spans owned, in bytes */
 	uint64_t	max_bytes;		/* cap, 0: none */
+	const char *structure;		/* "art" or "btree" */
+	const char *sync;
+	uint32_t	page_size;		/* of a B+-tree */
 	int			height;			/* nodes on the longest path met, 0: unknown */
 	uint64_t	n4, n16, n48, n256, leaves, embedded;
 	uint64_t	inner_nodes;

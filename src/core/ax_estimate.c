@@ -686,7 +686,7 @@ est_runs_of(const est *E, const est_range *r, est_runs *out)
 	memset(out, 0, sizeof(*out));
 	for (uint64_t i = r->first; i < r->first + r->n; i += step, n++)
 	{
-		uint64_t	block = art_tid_at(E->keys[i] + est_len(E, i)) >> 16;
+		uint64_t	block = ax_tid_at(E->keys[i] + est_len(E, i)) >> 16;
 		int			k = (int) ((double) block / E->run_blocks);
 
 		out->share[k < E->runs ? k : E->runs - 1]++;
@@ -1239,7 +1239,7 @@ ax_estimate(const uint8_t *const *keys, const uint32_t *lens, uint32_t len,
 
 		for (uint64_t i = 0; i < n; i++)
 		{
-			uint64_t	b = (art_tid_at(keys[i] + est_len(&E, i)) >> 16) + 1;
+			uint64_t	b = (ax_tid_at(keys[i] + est_len(&E, i)) >> 16) + 1;
 
 			blocks = b > blocks ? b : blocks;
 		}

@@ -148,6 +148,7 @@ struct ax_store
 	const ax_engine *engine;	/* immutable; same address in all processes
 								 * forked from one postmaster */
 	_Atomic uint64_t max_bytes; /* the cap, 0: none */
+	uint32_t	page_size;		/* immutable: of a B+-tree */
 	_Atomic uint64_t bytes;		/* pages owned, in bytes */
 	_Atomic uint32_t height;	/* hint: longest path met */
 	_Atomic uint32_t bump;		/* next free byte of the bump area, from here */
@@ -192,6 +193,7 @@ struct ax_engine
 };
 
 extern const ax_engine ax_engine_art_olc;
+extern const ax_engine ax_engine_btree_olc;
 
 /* ---- epochs (ax_epoch.c) ---- */
 

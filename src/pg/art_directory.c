@@ -172,14 +172,18 @@ art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
 {
 	ax_ctx	   *cx = art_ctx();
 	uint64		max = art_max_memory(index);
+	uint32		page_size;
+	ax_structure engine = art_engine((ArtOptions *) index->rd_options, &page_size);
 	ax_status	st;
 
 	ART_CORE_BEGIN();
-	st = ax_tree_open(cx, e->tree, AX_ART_OLC, max, gen);
+	st = ax_tree_open(cx, e->tree, engine, max, page_size, gen);
 	ART_CORE_END();
 	if (st != AX_OK)
 		return st;
 
+	e->engine = engine;
+	e->page_size = page_size;
 	e->native = native;
 	e->loading = false;
 	e->fill = art_fillfactor(index);
@@ -210,7 +214,8 @@ art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
  * full or the index has an entry already.
  */
 ArtEntry *
-art_entry_claim(Oid indexoid, const ArtLocator *loc, uint64 max_bytes)
+art_entry_claim(Oid indexoid, const ArtLocator *loc, ax_structure engine,
+				uint32 page_size, uint64 max_bytes)
 {
 	LWLock	   *lock = art_partition(loc->db, indexoid);
 	ax_ctx	   *cx = art_ctx();
@@ -224,7 +229,7 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, uint64 max_bytes)
 	if (e != NULL)
 	{
 		ART_CORE_BEGIN();
-		st = ax_tree_open(cx, e->tree, AX_ART_OLC, max_bytes, &gen);
+		st = ax_tree_open(cx, e->tree, engine, max_bytes, page_size, &gen);
 		ART_CORE_END();
 		if (st != AX_OK)
 		{
@@ -241,6 +246,8 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, uint64 max_bytes)
 
 		e->loc = *loc;
 		e->indexoid = indexoid;
+		e->engine = engine;
+		e->page_size = page_size;
 		e->reason = ART_WHY_RESTART;
 		e->loading = true;
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_BUILDING));

@@ -62,6 +62,8 @@ struct ArtEntry
 								 * lock, read without */
 	ax_tree    *tree;			/* stays with the entry when it is recycled */
 	bool		native;			/* filled by ambuild and aminsert alone */
+	ax_structure engine;		/* of the present structure */
+	uint32		page_size;
 	bool		unique;			/* or an exclusion constraint's: inserts need it */
 	ArtReason	reason;
 
@@ -229,6 +231,7 @@ extern ArtEntry *art_entry_create(Relation index, bool building);
 extern ArtEntry *art_entry_try(Relation index);
 
 extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
+								 ax_structure engine, uint32 page_size,
 								 uint64 max_bytes);
 
 /* These want the partition lock, exclusive. */

@@ -550,6 +550,8 @@ write_sections(Writer *w, ArtSavedHeader *h, Candidate *cand, int n,
 		s->fill = e->fill < 1 || e->fill > 100 ? 90 : e->fill;
 		s->uses = pg_atomic_read_u32(&e->uses);
 		s->used_at = pg_atomic_read_u32(&e->used_at);
+		s->engine = e->engine;
+		s->page_size = e->page_size;
 		s->max_bytes = cand[i].info.max_bytes;
 		s->bytes = cand[i].info.bytes;
 		s->seals = e->seals;
@@ -739,7 +741,9 @@ claim(void)
 	for (uint32 i = 0; i < h.nsections; i++)
 	{
 		const ArtSavedSection *s = &table[i];
-		ArtEntry   *e = art_entry_claim(s->indexoid, &s->loc, s->max_bytes);
+		ArtEntry   *e = art_entry_claim(s->indexoid, &s->loc,
+									  (ax_structure) s->engine,
+									  s->page_size, s->max_bytes);
 
 		if (e == NULL)
 			continue;			/* no room: absent */

@@ -32,7 +32,7 @@
 #define ART_LOADING_FILE	"pg_stat/artidx.loading"	/* claimed, used once */
 
 #define ART_SAVED_MAGIC		UINT64CONST(0x6172747361766564)
-#define ART_SAVED_FORMAT	1
+#define ART_SAVED_FORMAT	2
 
 /* A block ends with the key that takes it over one of these. */
 #define ART_BLOCK_BYTES		((uint32) 256 * 1024)	/* written */
@@ -73,6 +73,8 @@ typedef struct ArtSavedSection
 	int32		fill;
 	uint32		uses;
 	uint32		used_at;
+	uint32		engine;
+	uint32		page_size;
 	uint32		pad;
 	uint64		max_bytes;		/* cap */
 	uint64		bytes;			/* in memory, when it was saved */

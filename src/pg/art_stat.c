@@ -139,6 +139,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	HeapTuple	classtup;
 	Form_pg_class form;
 	Datum		reloptions;
+	const char *wanted = "art";	/* when there is no structure */
 	bool		isnull;
 	uint32		relnumber;
 	uint64		max_memory = 0;
@@ -165,7 +166,13 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	relnumber = form->relfilenode;
 	reloptions = SysCacheGetAttr(RELOID, classtup, Anum_pg_class_reloptions, &isnull);
 	if (!isnull)
+	{
+		uint32		page_size;
+
 		max_memory = option_max_memory(reloptions);
+		if (art_engine((ArtOptions *) artoptions(reloptions, false), &page_size) == AX_BTREE_OLC)
+			wanted = "btree";
+	}
 	ReleaseSysCache(classtup);
 
 	memset(&info, 0, sizeof(info));
@@ -204,8 +211,8 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	}
 
 	memset(nulls, 0, sizeof(nulls));
-	values[c++] = CStringGetTextDatum("art");
-	values[c++] = CStringGetTextDatum("olc");
+	values[c++] = CStringGetTextDatum(have_info ? info.structure : wanted);
+	values[c++] = CStringGetTextDatum(have_info ? info.sync : "olc");
 	values[c++] = CStringGetTextDatum("off");	/* tail_buffer */
 	values[c++] = CStringGetTextDatum("off");	/* elision */
 	values[c++] = CStringGetTextDatum(state == ART_READY ? "ready" :
@@ -240,7 +247,13 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 		values[c++] = Int32GetDatum(info.height);
 		values[c++] = Int64GetDatum((int64) info.inner_nodes);
 		values[c++] = Int64GetDatum((int64) info.leaves);
-		snprintf(nodes, sizeof(nodes),
+		if (info.page_size > 0)
+			snprintf(nodes, sizeof(nodes),
+					 "{\"inner\": %llu, \"leaf\": %llu, \"page_size\": %u}",
+					 (unsigned long long) info.inner_nodes,
+					 (unsigned long long) info.leaves, info.page_size);
+		else
+			snprintf(nodes, sizeof(nodes),
 				 "{\"node4\": %llu, \"node16\": %llu, \"node48\": %llu, "
 				 "\"node256\": %llu, \"leaf\": %llu, \"embedded\": %llu}",
 				 (unsigned long long) info.n4, (unsigned long long) info.n16,

@@ -284,7 +284,7 @@ run(const char *name, uint64_t n)
 
 	make_set(&ks, name, n);
 
-	need(ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen), AX_OK, "open");
+	need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
 	t0 = now();
 	need(ax_load(&cx, t, gen, ks.sorted, NULL, ks.len, n, 90), AX_OK, "load");
 	report(&ks, "load", per(t0, n), "ns");
@@ -293,7 +293,7 @@ run(const char *name, uint64_t n)
 	ax_tree_close(&cx, t);
 	(void) tap_quiesce(&cx);
 
-	need(ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen), AX_OK, "open");
+	need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
 	t0 = now();
 	for (uint64_t i = 0; i < n; i++)
 		need(ax_insert(&cx, t, gen, ks.keys + i * ks.len, ks.len), AX_OK, "insert");

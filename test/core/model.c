@@ -43,7 +43,7 @@ xalloc(size_t n)
 }
 
 /* Built so that every operation latches: then batches end at every node. */
-#ifdef ART_MAX_RESTARTS
+#ifdef AX_MAX_RESTARTS
 static const bool pessimistic = true;
 #else
 static const bool pessimistic = false;
@@ -296,7 +296,7 @@ mt_open(model *m, ax_ctx *cx, ax_tree *t)
 	m->t = t;
 	m->count = 0;
 	memset(m->in, 0, m->n);
-	r = ax_tree_open(cx, t, AX_ART_OLC, 0, &m->gen);
+	r = ax_tree_open(cx, t, tap_structure(), 0, tap_page_size(), &m->gen);
 	if (r != AX_OK)
 		mt_die(m, "open: status %d", (int) r);
 }

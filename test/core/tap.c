@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -229,4 +230,31 @@ tap_quiesce(ax_ctx *cx)
 		nanosleep(&ts, NULL);
 	}
 	return false;
+}
+
+/*
+ * The engine under test: AX_STRUCTURE=art (default) or btree.
+ */
+ax_structure
+tap_structure(void)
+{
+	const char *s = getenv("AX_STRUCTURE");
+
+	if (!s || strcmp(s, "art") == 0)
+		return AX_ART_OLC;
+	if (strcmp(s, "btree") == 0)
+		return AX_BTREE_OLC;
+	fprintf(stderr, "AX_STRUCTURE=%s: art or btree\n", s);
+	abort();
+}
+
+/*
+ * Its page size: AX_PAGE_BYTES, 0 (default): the default.
+ */
+uint32_t
+tap_page_size(void)
+{
+	const char *s = getenv("AX_PAGE_BYTES");
+
+	return s ? (uint32_t) atoi(s) : 0;
 }

@@ -46,4 +46,7 @@ extern void (*volatile tap_point_hook) (const char *name);
 /* Housekeeping until nothing is pending, for at most a few seconds. */
 extern bool tap_quiesce(ax_ctx *cx);
 
+extern ax_structure tap_structure(void);
+extern uint32_t tap_page_size(void);
+
 #endif							/* TAP_H */

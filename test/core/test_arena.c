@@ -158,7 +158,7 @@ test_random(void)
 	ok(m0.touched_bytes < (1u << 20), "and is hardly touched (%llu kB)",
 	   (unsigned long long) m0.touched_bytes / 1024);
 	t = ax_tree_alloc(&cx);
-	ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen);
+	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
 	for (uint64_t i = 0; i < rounds; i++)
 	{
 		int			k = (int) (tap_rand(&rng) % N);
@@ -255,7 +255,7 @@ test_small_trees(void)
 	for (int i = 0; i < TREES; i++)
 	{
 		t[i] = ax_tree_alloc(&cx);
-		good = good && t[i] && ax_tree_open(&cx, t[i], AX_ART_OLC, 0, &gen) == AX_OK;
+		good = good && t[i] && ax_tree_open(&cx, t[i], AX_ART_OLC, 0, 0, &gen) == AX_OK;
 		ax_enter(&cx, t[i], gen, &st);
 		/* a leaf that grows, row by row */
 		for (uint32_t rows = 1, last = 0; rows <= 10; rows++)
@@ -336,7 +336,7 @@ test_full(void)
 	t = ax_tree_alloc(&cx);
 	for (int round = 0; round < 3; round++)
 	{
-		ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen);
+		ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
 		ax_enter(&cx, t, gen, &st);
 		for (n = 0; n < N && make_obj(&cx, st, &o[n], 700, (uint64_t) n * 31, false); n++)
 			;
@@ -382,7 +382,7 @@ test_full(void)
 			ax_tree    *t2 = ax_tree_alloc(&cx);
 
 			/* its memory comes back without any poll, when it is needed */
-			ok(ax_tree_open(&cx, t2, AX_ART_OLC, 0, &g) == AX_OK, "a new tree in a full area");
+			ok(ax_tree_open(&cx, t2, AX_ART_OLC, 0, 0, &g) == AX_OK, "a new tree in a full area");
 			ax_enter(&cx, t2, g, &st);
 			for (n = 0; n < N && make_obj(&cx, st, &o[n], 700, (uint64_t) n, false); n++)
 				;
@@ -421,8 +421,8 @@ test_reap_on_need(void)
 	ax_attach(&b, area, 1, 2, &port);
 	t1 = ax_tree_alloc(&a);
 	t2 = ax_tree_alloc(&a);
-	ax_tree_open(&a, t2, AX_ART_OLC, 0, &g2);
-	ax_tree_open(&a, t1, AX_ART_OLC, 0, &g1);
+	ax_tree_open(&a, t2, AX_ART_OLC, 0, 0, &g2);
+	ax_tree_open(&a, t1, AX_ART_OLC, 0, 0, &g1);
 	ax_enter(&a, t1, g1, &st);
 	while (ax_alloc(&a, st, 2000, false))
 		n1++;
@@ -455,10 +455,10 @@ test_cap(void)
 	new_area(24u << 20, 0);
 	ax_attach(&cx, area, 0, 1, &port);
 	t = ax_tree_alloc(&cx);
-	ok(ax_tree_open(&cx, t, AX_ART_OLC, 100, &gen) == AX_NOMEM, "a cap below one page");
+	ok(ax_tree_open(&cx, t, AX_ART_OLC, 100, 0, &gen) == AX_NOMEM, "a cap below one page");
 	ok(ax_tree_gen(t) == 0, "leaves the handle closed");
 	ok(ax_nomem_was_cap(&cx), "and it was the cap that refused");
-	ok(ax_tree_open(&cx, t, AX_ART_OLC, 300000, &gen) == AX_OK, "a cap of 300000");
+	ok(ax_tree_open(&cx, t, AX_ART_OLC, 300000, 0, &gen) == AX_OK, "a cap of 300000");
 	ax_enter(&cx, t, gen, &st);
 	while (ax_alloc(&cx, st, 512, false))
 		n++;
@@ -493,7 +493,7 @@ test_cap(void)
 
 	/* the n-th allocation fails on demand */
 	ax_tree_close(&cx, t);
-	ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen);
+	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
 	ax_enter(&cx, t, gen, &st);
 	ax_body(&cx)->fail_alloc_at = 3;
 	ok(ax_alloc(&cx, st, 64, false) && ax_alloc(&cx, st, 64, false), "two succeed");
@@ -672,7 +672,7 @@ churn(void *arg, int who)
 			}
 			memset(mine, 0, sizeof(mine));
 			own = ax_tree_alloc(&cx);
-			if (own && ax_tree_open(&cx, own, AX_ART_OLC, 0, &own_gen) != AX_OK)
+			if (own && ax_tree_open(&cx, own, AX_ART_OLC, 0, 0, &own_gen) != AX_OK)
 			{
 				atomic_fetch_add(&cw->nomem, 1);
 				ax_tree_release(&cx, own);
@@ -727,7 +727,7 @@ run_churn(const char *name, int n, bool forked, bool trees, size_t size)
 		ax_tree_release(&cx, t[i]);
 	ax_memory(&cx, &m0);
 	cw->shared = ax_tree_alloc(&cx);
-	ax_tree_open(&cx, cw->shared, AX_ART_OLC, 0, &gen);
+	ax_tree_open(&cx, cw->shared, AX_ART_OLC, 0, 0, &gen);
 	cw->trees = trees;
 	cw->rounds = tap_scaled(200000) / (uint64_t) n;
 	for (int i = 0; i < 256; i++)

@@ -69,7 +69,7 @@ test_generations(void)
 	t = ax_tree_alloc(&cx);
 	ok(t != NULL && ax_tree_gen(t) == 0, "a fresh handle is closed");
 	ok(ax_enter(&cx, t, 1, &st) == AX_STALE, "and stale for everybody");
-	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, &g1) == AX_OK && g1 != 0, "open");
+	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &g1) == AX_OK && g1 != 0, "open");
 	ok(ax_tree_gen(t) == g1, "the handle says its generation");
 	ok(ax_enter(&cx, t, g1, &st) == AX_OK && st->gen == g1, "enter");
 	ax_leave(&cx);
@@ -77,7 +77,7 @@ test_generations(void)
 	ax_tree_close(&cx, t);
 	ok(ax_tree_gen(t) == 0, "closed");
 	ok(ax_enter(&cx, t, g1, &st) == AX_STALE, "the old generation is stale");
-	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, &g2) == AX_OK && g2 != g1,
+	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &g2) == AX_OK && g2 != g1,
 	   "opened again: a generation never used before");
 	ok(ax_enter(&cx, t, g1, &st) == AX_STALE, "the old one stays stale");
 	ax_tree_close(&cx, t);
@@ -106,7 +106,7 @@ test_pinned(void)
 	ax_attach(&a, area, 0, 100, &ax_port_default);
 	ax_attach(&b, area, 1, 101, &ax_port_default);
 	t = ax_tree_alloc(&a);
-	ax_tree_open(&a, t, AX_ART_OLC, 0, &gen);
+	ax_tree_open(&a, t, AX_ART_OLC, 0, 0, &gen);
 
 	ok(ax_enter(&b, t, gen, &st) == AX_OK, "a reader goes in");
 	ax_epochs(&a, 1, &ei);
@@ -168,7 +168,7 @@ test_pinned(void)
 
 	/* a store is freed only when the reader inside it left */
 	t = ax_tree_alloc(&a);
-	ax_tree_open(&a, t, AX_ART_OLC, 0, &gen);
+	ax_tree_open(&a, t, AX_ART_OLC, 0, 0, &gen);
 	ax_attach(&b, area, 1, 101, &ax_port_default);
 	ax_enter(&b, t, gen, &st);
 	ax_tree_close(&a, t);
@@ -284,7 +284,7 @@ test_windows(void)
 
 		ax_attach(&cx, area, 5, 105, &ax_port_default);
 		win.t = ax_tree_alloc(&cx);
-		ax_tree_open(&cx, win.t, AX_ART_OLC, 0, &win.gen);
+		ax_tree_open(&cx, win.t, AX_ART_OLC, 0, 0, &win.gen);
 		ax_enter(&cx, win.t, win.gen, &st);
 		p = ax_alloc(&cx, st, 64, false);
 		atomic_store_explicit(p, 42, memory_order_relaxed);
@@ -324,7 +324,7 @@ test_reserve(void)
 	ax_attach(&b, area, 1, 101, &ax_port_default);
 	ax_memory(&a, &m0);
 	t = ax_tree_alloc(&a);
-	ax_tree_open(&a, t, AX_ART_OLC, 0, &gen);
+	ax_tree_open(&a, t, AX_ART_OLC, 0, 0, &gen);
 	ax_enter(&a, t, gen, &st);
 	while (ax_alloc(&a, st, 64, false))
 		kept++;
@@ -448,7 +448,7 @@ torture(void *arg, int who)
 				for (int i = 0; i < CELLS; i++)
 					atomic_store(&wd->cell[ti][i], NULL);
 			}
-			for (int i = 0; ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen) != AX_OK; i++)
+			for (int i = 0; ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen) != AX_OK; i++)
 				if (i > 1000)
 				{
 					atomic_fetch_add(&wd->nomem, 1);
@@ -541,7 +541,7 @@ run_torture(const char *name, int n, bool forked)
 	for (int i = 0; i < TREES; i++)
 	{
 		wd->tree[i] = ax_tree_alloc(&cx);
-		ax_tree_open(&cx, wd->tree[i], AX_ART_OLC, 0, &gen);
+		ax_tree_open(&cx, wd->tree[i], AX_ART_OLC, 0, 0, &gen);
 		for (int k = 0; k < CELLS; k++)
 			atomic_store(&wd->cell[i][k], NULL);
 	}

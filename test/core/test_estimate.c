@@ -28,7 +28,7 @@ real_bytes(const uint8_t *const *keys, const uint32_t *lens, uint64_t n, int fil
 {
 	uint64_t	gen;
 	ax_tree_info ti;
-	ax_status	x = ax_tree_open(&cx, tree, AX_ART_OLC, 0, &gen);
+	ax_status	x = ax_tree_open(&cx, tree, AX_ART_OLC, 0, 0, &gen);
 
 	if (x == AX_OK)
 		x = ax_load(&cx, tree, gen, keys, lens, 0, n, fill);
@@ -50,7 +50,7 @@ real_bytes_runs(const mkey *key, uint64_t n, uint64_t run)
 	uint32_t   *lens = malloc(n * sizeof(*lens));
 	uint64_t	gen;
 	ax_tree_info ti;
-	ax_status	x = ax_tree_open(&cx, tree, AX_ART_OLC, 0, &gen);
+	ax_status	x = ax_tree_open(&cx, tree, AX_ART_OLC, 0, 0, &gen);
 
 	for (uint64_t from = 0; from < n && x == AX_OK; from += run)
 	{

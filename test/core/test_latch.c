@@ -297,7 +297,7 @@ main(void)
 
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
 	t = ax_tree_alloc(&cx);
-	ok(t && ax_tree_open(&cx, t, AX_ART_OLC, 0, &gen) == AX_OK, "a tree");
+	ok(t && ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen) == AX_OK, "a tree");
 	atomic_store(&sh->step, 0);
 	atomic_store(&sh->w, AX_WORD_INIT);
 	tap_threads(2, stats, t);

@@ -160,7 +160,7 @@ full_area(keykind kind, bool capped)
 	mt_universe(&m, kind, kind == KK_LONG ? 2000 : 160000, 5);
 	m.cx = &fcx;
 	m.t = t;
-	if (ax_tree_open(&fcx, t, AX_ART_OLC, capped ? 2 << 20 : 0, &m.gen) != AX_OK)
+	if (ax_tree_open(&fcx, t, tap_structure(), capped ? 2 << 20 : 0, tap_page_size(), &m.gen) != AX_OK)
 		mt_die(&m, "open");
 	/* past the first refusals: small things may still find room */
 	for (uint64_t x = 0; x < m.n && full < tap_scaled(2000); x++)

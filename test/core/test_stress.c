@@ -456,7 +456,7 @@ world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed)
 	w->ops = (void *) (((uintptr_t) w->ops + 7) & ~(uintptr_t) 7);
 	ax_attach(&main_cx, w->area, 0, 999, &ax_port_default);
 	w->tree = ax_tree_alloc(&main_cx);
-	if (!w->tree || ax_tree_open(&main_cx, w->tree, AX_ART_OLC, 0, &w->gen) != AX_OK)
+	if (!w->tree || ax_tree_open(&main_cx, w->tree, tap_structure(), 0, tap_page_size(), &w->gen) != AX_OK)
 		abort();
 	w->same_tids = p->kind == KK_TWO || p->kind == KK_NESTED || p->kind == KK_DUPS_RANDOM;
 	for (uint64_t i = 0; i < w->m.n; i++)

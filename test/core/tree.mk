@@ -20,7 +20,7 @@ $(OPT)/%: $(OPT)/%.o $(HELPERS:%=$(OPT)/%.o) $(CORE:%=$(OPT)/core_%.o)
 	$(CC) -pthread -o $@ $^ $(plain_LIBS) -lm
 
 # Every operation the pessimistic way from its first try.
-pess_CFLAGS = -O2 -DART_MAX_RESTARTS=0
+pess_CFLAGS = -O2 -DAX_MAX_RESTARTS=0
 pess_LIBS = -lurcu-cds
 # The same threads under urcu-qsbr instead of our epochs: what fails under one
 # and not under the other says where to look.

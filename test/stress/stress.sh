@@ -71,13 +71,13 @@ as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<'SQL' || art_die "set-
 -- one with unique indexes, one without
 CREATE TABLE su (id bigint, k int, t text COLLATE "C");
 CREATE UNIQUE INDEX su_id ON su USING art (id);
-CREATE UNIQUE INDEX su_t ON su USING art (t, id);
+CREATE UNIQUE INDEX su_t ON su USING art (t, id) WITH (structure = btree);
 CREATE INDEX su_k ON su USING art (k);
 CREATE TABLE sn (id bigint, k int, t text COLLATE "C", u uuid);
 CREATE INDEX sn_k ON sn USING art (k);
 CREATE INDEX sn_t ON sn USING art (t);
-CREATE INDEX sn_u ON sn USING art (u);
-CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id);
+CREATE INDEX sn_u ON sn USING art (u) WITH (structure = btree, page_size = 512);
+CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id) WITH (structure = btree);
 INSERT INTO su SELECT i, i % 300, 'key ' || i % 50 || repeat('y', i % 40)
 	FROM generate_series(1, 3000) i;
 INSERT INTO sn SELECT i, nullif(i % 300, 0), 'key ' || i % 50 || repeat('x', i % 40),

@@ -1,0 +1,103 @@
+/*
+ * ax_guard.h
+ *	  Guards: how one piece of code descends optimistically or, after too many
+ *	  restarts, with latches.
+ *
+ * An optimistic guard is a sampled version; a held one is a latch.  valid()
+ * and lock() are trivially true for a held guard, so a descent is written
+ * once.  Pessimistic descents latch top-down and wait (latch coupling);
+ * optimistic writers only ever try, also top-down, and let everything go when
+ * a try fails: so there is no cycle of waits.
+ */
+#ifndef AX_GUARD_H
+#define AX_GUARD_H
+
+#include "ax_internal.h"
+
+/* Optimistic restarts before the pessimistic way. */
+#ifndef AX_MAX_RESTARTS		/* tests force the latter */
+#define AX_MAX_RESTARTS 24
+#endif
+
+typedef struct ax_guard
+{
+	ax_word    *w;
+	uint64_t	v;
+	bool		held;
+} ax_guard;
+
+/* AX_OK, AX_BUSY, or AX_STALE: the node is obsolete, start over. */
+static inline ax_status
+ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
+{
+	g->w = w;
+	g->held = false;
+	if (ax_unlikely(pess))
+	{
+		ax_status	r = ax_word_lock(cx, w, &g->v);
+
+		if (r == AX_OK)
+			g->held = true;
+		return r;
+	}
+	g->v = ax_word_read(w);
+	if (ax_unlikely(g->v & (AX_LOCKED | AX_OBSOLETE)))
+	{
+		if (g->v & AX_LOCKED)
+		{
+			ax_status	r = ax_word_wait(cx, w, &g->v);
+
+			if (r != AX_OK)
+				return r;
+		}
+		if (g->v & AX_OBSOLETE)
+			return AX_STALE;
+	}
+	return AX_OK;
+}
+
+static inline bool
+ax_guard_valid(const ax_guard *g)
+{
+	return g->held || ax_word_valid(g->w, g->v);
+}
+
+static inline bool
+ax_guard_lock(ax_ctx *cx, ax_guard *g)
+{
+	if (!g->held)
+		g->held = ax_word_trylock(cx, g->w, g->v);
+	return g->held;
+}
+
+/* Let go; changed: what readers saw is no more. */
+static inline void
+ax_guard_close(ax_ctx *cx, ax_guard *g, bool changed)
+{
+	if (g->held)
+	{
+		ax_word_unlock(cx, g->w, changed);
+		g->held = false;
+	}
+}
+
+static inline void
+ax_guard_kill(ax_ctx *cx, ax_guard *g)
+{
+	ax_word_unlock_obsolete(cx, g->w);
+	g->held = false;
+}
+
+/* Count a restart and give the others a little time. */
+static inline void
+ax_restarted(ax_ctx *cx, ax_store *s, int tries)
+{
+	AX_COUNT(cx, s, restarts, 1);
+	if (tries == AX_MAX_RESTARTS - 1)
+		AX_COUNT(cx, s, pessimistic, 1);
+	if (tries > 2)
+		for (int i = 0; i < (tries < 10 ? 1 << tries : 1024); i++)
+			ax_pause();
+}
+
+#endif							/* AX_GUARD_H */

@@ -1,0 +1,585 @@
+/*
+ * bt_page.c
+ *	  Pages of the B+-tree that are latched, or private: building, putting a
+ *	  key in, taking one out.
+ */
+#include "bt_page.h"
+
+/* Is the page a fixed leaf? */
+static inline bool
+fixed(const bt_page *p)
+{
+	return p->tail != BT_VAR;
+}
+
+/* ---- bytes that readers may be reading ---- */
+
+static void
+move1(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	if (dst < src)
+		for (uint32_t i = 0; i < n; i++)
+			__atomic_store_n(dst + i, src[i], __ATOMIC_RELAXED);
+	else
+		for (uint32_t i = n; i-- > 0;)
+			__atomic_store_n(dst + i, src[i], __ATOMIC_RELAXED);
+#else
+	memmove(dst, src, n);
+#endif
+}
+
+static void
+move8(_Atomic uint64_t *dst, _Atomic uint64_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	if (dst < src)
+		for (uint32_t i = 0; i < n; i++)
+			bt_st(&dst[i], bt_ld(&src[i]));
+	else
+		for (uint32_t i = n; i-- > 0;)
+			bt_st(&dst[i], bt_ld(&src[i]));
+#else
+	memmove((void *) dst, (const void *) src, 8u * n);
+#endif
+}
+
+static void
+move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	if (dst < src)
+		for (uint32_t i = 0; i < n; i++)
+			bt_st(&dst[i], bt_ld(&src[i]));
+	else
+		for (uint32_t i = n; i-- > 0;)
+			bt_st(&dst[i], bt_ld(&src[i]));
+#else
+	memmove((void *) dst, (const void *) src, 4u * n);
+#endif
+}
+
+/* ---- views ---- */
+
+/*
+ * Entry i of a page.  The view points into the page.
+ */
+void
+bt_get(const bt_page *p, int i, bt_view *v)
+{
+	v->blob = NULL;
+	v->a = bt_prefix(p);
+	v->an = p->plen;
+	v->head = bt_ld(&bt_heads(p)[i]);
+	v->rn = 0;
+	v->r = NULL;
+	if (fixed(p))
+	{
+		v->hn = 8;
+		v->rn = p->tail;
+		v->r = bt_tails(p) + (uint32_t) i * p->tail;
+	}
+	else
+	{
+		uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+		uint32_t	len = slot >> 16;
+
+		if (len == BT_IS_BLOB)
+		{
+			v->blob = bt_blob_of(p, NULL, slot);
+			v->a = v->blob->bytes;
+			v->an = v->blob->len;
+			v->hn = 0;
+			return;
+		}
+		v->hn = len < 8 ? len : 8;
+		if (len > 8)
+		{
+			v->rn = len - 8;
+			v->r = (const uint8_t *) p + (slot & 0xFFFF);
+		}
+	}
+}
+
+/*
+ * A key that lies in one piece.
+ */
+void
+bt_key_view(const uint8_t *key, uint32_t len, bt_blob *blob, bt_view *v)
+{
+	v->a = blob ? blob->bytes : key;
+	v->an = len;
+	v->hn = v->rn = 0;
+	v->head = 0;
+	v->r = NULL;
+	v->blob = blob;
+}
+
+/*
+ * Bytes [from, from + len) of a key.
+ */
+void
+bt_view_bytes(const bt_view *v, uint32_t from, uint32_t len, uint8_t *out)
+{
+	if (from < v->an)
+	{
+		uint32_t	m = v->an - from < len ? v->an - from : len;
+
+		memcpy(out, v->a + from, m);
+		out += m;
+		from += m;
+		len -= m;
+	}
+	if (len == 0)
+		return;
+	from -= v->an;
+	if (from < v->hn)
+	{
+		uint64_t	be = __builtin_bswap64(v->head);
+		uint32_t	m = v->hn - from < len ? v->hn - from : len;
+
+		memcpy(out, (const uint8_t *) &be + from, m);
+		out += m;
+		from += m;
+		len -= m;
+	}
+	if (len)
+		memcpy(out, v->r + (from - v->hn), len);
+}
+
+static inline uint8_t
+view_byte(const bt_view *v, uint32_t i)
+{
+	if (i < v->an)
+		return v->a[i];
+	i -= v->an;
+	if (i < v->hn)
+		return (uint8_t) (v->head >> (56 - 8 * i));
+	return v->r[i - v->hn];
+}
+
+/*
+ * How many bytes two keys begin with alike.
+ */
+uint32_t
+bt_common(const bt_view *a, const bt_view *b)
+{
+	uint32_t	la = bt_len(a);
+	uint32_t	lb = bt_len(b);
+	uint32_t	n = la < lb ? la : lb;
+	uint32_t	i = 0;
+
+	while (i < n && view_byte(a, i) == view_byte(b, i))
+		i++;
+	return i;
+}
+
+/* ---- blobs ---- */
+
+static inline uint32_t
+blob_size(uint32_t len)
+{
+	return (uint32_t) offsetof(bt_blob, bytes) + len;
+}
+
+/*
+ * A copy of a long key; NULL without memory.
+ */
+bt_blob *
+bt_blob_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	bt_blob    *b = ax_alloc(cx, s, blob_size(len), false);
+
+	if (b)
+	{
+		b->len = len;
+		memcpy(b->bytes, key, len);
+	}
+	return b;
+}
+
+/* Give back one that nobody saw. */
+void
+bt_blob_free(ax_ctx *cx, ax_store *s, bt_blob *b)
+{
+	ax_unalloc(cx, s, b, blob_size(b->len));
+}
+
+/* One that was unlinked; a record is reserved. */
+void
+bt_blob_retire(ax_ctx *cx, ax_store *s, bt_blob *b)
+{
+	ax_retire(cx, s, b, blob_size(b->len));
+}
+
+/* ---- building ---- */
+
+/* Bytes of the heap that a key takes behind the prefix. */
+static inline uint32_t
+heap_need(const bt_view *v, uint32_t plen)
+{
+	uint32_t	len;
+
+	if (v->blob)
+		return 8;
+	len = bt_len(v) - plen;
+	return len > 8 ? len - 8 : 0;
+}
+
+typedef struct bt_plan
+{
+	uint32_t	plen;
+	uint32_t	tail;			/* BT_VAR */
+	uint32_t	cap;
+} bt_plan;
+
+/*
+ * The layout for n keys; false when they do not fit.
+ */
+static bool
+plan_with(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, bt_plan *pl)
+{
+	uint32_t	avail;
+	uint32_t	len = n ? bt_len(&v[0]) : 0;
+	uint32_t	heap = 0;
+	uint32_t	slot = inner ? 20 : 12;
+	uint32_t	cap;
+	bool		same = !inner && n > 0;
+
+	if (plen > BT_MAX_PLEN)
+		plen = BT_MAX_PLEN;
+	if (plen > size / 8)
+		plen = size / 8;
+	pl->plen = plen;
+	for (int i = 0; i < n && same; i++)
+		same = v[i].blob == NULL && bt_len(&v[i]) == len;
+	if (same && len >= 8)
+	{
+		/* a whole head of every key, and no more of the prefix */
+		if (plen > len - 8)
+			plen = len - 8;
+		pl->plen = plen;
+		avail = size - BT_HEAD - plen;
+		pl->tail = len - plen - 8;
+		pl->cap = avail / (8 + pl->tail);
+		if (pl->cap > BT_MAX_CAP)
+			pl->cap = BT_MAX_CAP;
+		return (uint32_t) n <= pl->cap;
+	}
+	pl->tail = BT_VAR;
+	avail = size - BT_HEAD - plen;
+	if (inner)
+		avail -= 8;
+	for (int i = 0; i < n; i++)
+		heap += heap_need(&v[i], plen);
+	if ((uint32_t) n * slot + heap > avail)
+		return false;
+	/* as many slots as will use up the heap if keys go on like these */
+	cap = (uint32_t) (((uint64_t) avail * (n ? n : 1)) /
+					  ((uint64_t) slot * (n ? n : 1) + (n ? heap : 8)));
+	cap &= ~1u;
+	while (cap * slot + heap > avail)
+		cap -= 2;
+	if (cap < (uint32_t) n)
+		cap = ((uint32_t) n + 1) & ~1u;
+	if (cap > BT_MAX_CAP)
+		cap = BT_MAX_CAP;
+	pl->cap = cap;
+	return cap * slot + heap <= avail && (uint32_t) n <= cap;
+}
+
+/*
+ * The same; without the prefix if that is what it takes (it saves nothing for
+ * long keys, which lie elsewhere).
+ */
+static bool
+plan_page(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, bt_plan *pl)
+{
+	return plan_with(size, inner, v, n, plen, pl) ||
+		(plen > 0 && plan_with(size, inner, v, n, 0, pl));
+}
+
+/*
+ * Do n keys with such a prefix fit in one page?
+ */
+bool
+bt_fits(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen)
+{
+	bt_plan		pl;
+
+	return plan_page(size, inner, v, n, plen, &pl);
+}
+
+/* Put a key's bytes in, at place i of a page whose arrays have a hole there. */
+static void
+fill_entry(bt_page *p, int i, const bt_view *v)
+{
+	uint8_t		head[8] = {0};
+	uint32_t	len = bt_len(v) - p->plen;
+	uint32_t	hn = len < 8 ? len : 8;
+
+	bt_view_bytes(v, p->plen, hn, head);
+	bt_st(&bt_heads(p)[i], ax_be8(head, 8));
+	if (fixed(p))
+	{
+		uint8_t    *t = bt_tails(p) + (uint32_t) i * p->tail;
+
+#ifdef AX_TSAN
+		uint8_t		tmp[65536];
+
+		bt_view_bytes(v, p->plen + 8u, p->tail, tmp);
+		ax_copy_in(t, tmp, p->tail);
+#else
+		bt_view_bytes(v, p->plen + 8u, p->tail, t);
+#endif
+	}
+	else
+	{
+		uint32_t	need = heap_need(v, p->plen);
+		uint32_t	off = bt_ld(&p->heap) - need;
+
+		if (v->blob)
+		{
+			uint64_t	x = (uint64_t) (uintptr_t) v->blob;
+
+			ax_copy_in((uint8_t *) p + off, (const uint8_t *) &x, 8);
+			len = BT_IS_BLOB;
+		}
+		else if (need)
+		{
+#ifdef AX_TSAN
+			uint8_t		tmp[65536];
+
+			bt_view_bytes(v, p->plen + 8u, need, tmp);
+			ax_copy_in((uint8_t *) p + off, tmp, need);
+#else
+			bt_view_bytes(v, p->plen + 8u, need, (uint8_t *) p + off);
+#endif
+		}
+		bt_st(&p->heap, (uint16_t) off);
+		bt_st(&bt_slots(p)[i], off | len << 16);
+	}
+}
+
+/*
+ * Memory for a page; NULL when there is none.
+ */
+bt_page *
+bt_alloc(ax_ctx *cx, ax_store *s, bool may_reserve)
+{
+	return ax_alloc(cx, s, bt_page_size(s), may_reserve);
+}
+
+/* Give memory back that was not made a page. */
+void
+bt_unalloc(ax_ctx *cx, ax_store *s, bt_page *p)
+{
+	if (p)
+		ax_unalloc(cx, s, p, bt_page_size(s));
+}
+
+/*
+ * Make p a page of n keys, with prefix bytes known to begin all of the page's
+ * range (fewer of them are used if the page is small).  Inner: n + 1 children.
+ * The keys must fit (bt_fits).  Blobs are taken over.
+ */
+void
+bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,
+		 bt_page *const *child, const uint8_t *prefix, uint32_t plen)
+{
+	uint32_t	size = bt_page_size(s);
+	bt_plan		pl;
+
+	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, &pl));
+	atomic_store_explicit(&p->word, AX_WORD_INIT, memory_order_relaxed);
+	p->cap = (uint16_t) pl.cap;
+	p->tail = (uint16_t) pl.tail;
+	p->plen = (uint8_t) pl.plen;
+	p->level = (uint8_t) level;
+	p->size = size;
+	p->spare = 0;
+	bt_st(&p->n, (uint16_t) n);
+	bt_st(&p->heap, (uint16_t) (size - pl.plen));
+	bt_st(&p->dead, 0);
+	if (pl.plen)
+		memcpy((uint8_t *) p + size - pl.plen, prefix, pl.plen);
+	for (int i = 0; i < n; i++)
+		fill_entry(p, i, &v[i]);
+	if (level)
+	{
+		for (int i = 0; i <= n; i++)
+			bt_st(&bt_children(p)[i], (uint64_t) (uintptr_t) child[i]);
+		AX_COUNT(cx, s, n4, 1);
+	}
+	else
+		AX_COUNT(cx, s, leaves, 1);
+}
+
+static void
+uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
+{
+	if (p->level)
+		AX_COUNT(cx, s, n4, -1);
+	else
+		AX_COUNT(cx, s, leaves, -1);
+}
+
+/* Give back a private page; its blobs stay. */
+void
+bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
+{
+	uncount(cx, s, p);
+	ax_unalloc(cx, s, p, p->size);
+}
+
+/* A page that was unlinked; its blobs stay; a record is reserved. */
+void
+bt_retire(ax_ctx *cx, ax_store *s, bt_page *p)
+{
+	uncount(cx, s, p);
+	ax_retire(cx, s, p, p->size);
+}
+
+/*
+ * The shortest separator between two neighbours: what the right one begins
+ * with, as far as it differs.  Its bytes go to buf (a page's quarter), or, if
+ * they are too many, to a blob; false: no memory for that.
+ */
+bool
+bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_view *right,
+			 uint8_t *buf, bt_view *sep)
+{
+	uint32_t	n = bt_common(left, right) + 1;
+	bt_blob    *b;
+
+	if (n <= bt_max_inline(bt_page_size(s)))
+	{
+		bt_view_bytes(right, 0, n, buf);
+		bt_key_view(buf, n, NULL, sep);
+		return true;
+	}
+	b = ax_alloc(cx, s, blob_size(n), false);
+	if (!b)
+		return false;
+	b->len = n;
+	bt_view_bytes(right, 0, n, b->bytes);
+	bt_key_view(NULL, n, b, sep);
+	return true;
+}
+
+/* ---- changes in place ---- */
+
+/* Rewrite the heap without what nothing refers to. */
+static void
+compact(bt_page *p)
+{
+	uint8_t		copy[65536];
+	uint32_t	lo = bt_ld(&p->heap);
+	uint32_t	end = p->size - p->plen;
+	uint32_t	to = end;
+	int			n = bt_count(p);
+
+	memcpy(copy + lo, (uint8_t *) p + lo, end - lo);
+	for (int i = 0; i < n; i++)
+	{
+		uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+		uint32_t	len = slot >> 16;
+		uint32_t	bytes = len == BT_IS_BLOB ? 8 : len > 8 ? len - 8 : 0;
+
+		to -= bytes;
+		ax_copy_in((uint8_t *) p + to, copy + (slot & 0xFFFF), bytes);
+		bt_st(&bt_slots(p)[i], to | len << 16);
+	}
+	bt_st(&p->heap, (uint16_t) to);
+	bt_st(&p->dead, 0);
+}
+
+/*
+ * Put a key in at place i; inner: "right" becomes the child behind it.  False
+ * when the page's layout has no place for it: then it must be copied or split.
+ */
+bool
+bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
+{
+	int			n = bt_count(p);
+	uint32_t	len = bt_len(v) - p->plen;
+
+	if (n >= p->cap)
+		return false;
+	if (fixed(p))
+	{
+		uint8_t    *t = bt_tails(p);
+
+		if (len != 8u + p->tail || v->blob)
+			return false;
+		move1(t + (uint32_t) (i + 1) * p->tail, t + (uint32_t) i * p->tail,
+			  (uint32_t) (n - i) * p->tail);
+	}
+	else
+	{
+		uint32_t	need = heap_need(v, p->plen);
+		uint32_t	space = bt_ld(&p->heap) - bt_arrays_end(p);
+
+		if (need > space)
+		{
+			if (need > space + bt_ld(&p->dead))
+				return false;
+			compact(p);
+		}
+		move4(&bt_slots(p)[i + 1], &bt_slots(p)[i], (uint32_t) (n - i));
+		if (p->level)
+		{
+			move8(&bt_children(p)[i + 2], &bt_children(p)[i + 1], (uint32_t) (n - i));
+			atomic_store_explicit(&bt_children(p)[i + 1], (uint64_t) (uintptr_t) right,
+								  memory_order_release);
+		}
+	}
+	move8(&bt_heads(p)[i + 1], &bt_heads(p)[i], (uint32_t) (n - i));
+	fill_entry(p, i, v);
+	bt_st(&p->n, (uint16_t) (n + 1));
+	return true;
+}
+
+/*
+ * Take key i out; inner: with the child behind it.  Its blob is the caller's.
+ */
+void
+bt_del(bt_page *p, int i)
+{
+	int			n = bt_count(p);
+	uint32_t	rest = (uint32_t) (n - i - 1);
+
+	if (fixed(p))
+	{
+		uint8_t    *t = bt_tails(p);
+
+		move1(t + (uint32_t) i * p->tail, t + (uint32_t) (i + 1) * p->tail, rest * p->tail);
+	}
+	else
+	{
+		uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+		uint32_t	len = slot >> 16;
+
+		bt_st(&p->dead, (uint16_t) (bt_ld(&p->dead) +
+									(len == BT_IS_BLOB ? 8 : len > 8 ? len - 8 : 0)));
+		move4(&bt_slots(p)[i], &bt_slots(p)[i + 1], rest);
+		if (p->level)
+			move8(&bt_children(p)[i + 1], &bt_children(p)[i + 2], rest);
+	}
+	move8(&bt_heads(p)[i], &bt_heads(p)[i + 1], rest);
+	bt_st(&p->n, (uint16_t) (n - 1));
+}
+
+/*
+ * Bytes of the page that its keys take, in its present layout.
+ */
+uint32_t
+bt_used(const bt_page *p)
+{
+	uint32_t	n = (uint32_t) bt_count(p);
+
+	if (fixed(p))
+		return n * (8u + p->tail);
+	return n * (p->level ? 20 : 12) + (p->size - p->plen - bt_ld(&((bt_page *) (uintptr_t) p)->heap)) -
+		bt_ld(&((bt_page *) (uintptr_t) p)->dead);
+}

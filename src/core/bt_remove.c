@@ -1,0 +1,259 @@
+/*
+ * bt_remove.c
+ *	  Removal of a key, and merging what removals leave nearly empty.
+ *
+ * A removal latches its leaf only.  A page that is less than a quarter full
+ * afterwards is merged with a neighbour below the same parent into a new page,
+ * and so on upwards; an empty last leaf, and a root page with one child, go.
+ * Merging is an economy: when there is no memory for the new page, it is left
+ * to a later removal, and the removal itself never needs memory.
+ */
+#include "bt_tree.h"
+
+/* Is a page so empty that it should be merged? */
+static inline bool
+underfull(const bt_page *p)
+{
+	return bt_used(p) < (p->size - BT_HEAD) / 4;
+}
+
+/*
+ * Let frame 0 go if it is an empty leaf or has one child only.  AX_OK: it is
+ * gone.  AX_NOTFOUND: there is nothing to do.
+ */
+static ax_status
+drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
+{
+	bt_page    *p = t->f[0].p;
+	bool		look = bt_count(p) == 0;
+	bt_page    *child;
+
+	if (!look)
+		return ax_guard_valid(&t->f[0].g) ? AX_NOTFOUND : AX_STALE;
+	AX_POINT("bt.root_before_lock");
+	if (!ax_guard_lock(cx, &t->root) || !ax_guard_lock(cx, &t->f[0].g))
+		return AX_STALE;
+	child = p->level ? bt_ref(&bt_children(p)[0]) : NULL;
+	bt_publish(s, t, 0, child);
+	atomic_store_explicit(&s->height, child ? (uint32_t) child->level + 1 : 0,
+						  memory_order_relaxed);
+	ax_guard_kill(cx, &t->f[0].g);
+	ax_guard_close(cx, &t->root, true);
+	bt_retire(cx, s, p);
+	return AX_OK;
+}
+
+/*
+ * Merge frame k with a neighbour.  AX_OK: done.  AX_NOTFOUND: it is no use
+ * (they do not fit, no memory).  AX_STALE: something changed.
+ */
+static ax_status
+merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
+{
+	bt_page    *up = t->f[k - 1].p;
+	int			i = t->f[k - 1].i;
+	int			left = i < bt_count(up) ? i : i - 1;
+	bt_page    *other;
+	bt_page    *a,
+			   *b,
+			   *m = NULL;
+	ax_guard	og;
+	ax_guard   *ga,
+			   *gb;
+	bt_view		v[2 * BT_MAX_CAP + 2];
+	bt_page    *child[2 * BT_MAX_CAP + 4];
+	bt_view		lo,
+				hi;
+	bool		has_lo,
+				has_hi;
+	uint8_t		pbuf[BT_MAX_PLEN];
+	const uint8_t *prefix;
+	uint32_t	plen;
+	bt_blob    *sepblob = NULL;
+	int			n = 0,
+				nc = 0,
+				keep;
+	ax_status	x;
+
+	if (left < 0)
+		return ax_guard_valid(&t->f[k - 1].g) ? AX_NOTFOUND : AX_STALE;
+	other = bt_ref(&bt_children(up)[left == i ? i + 1 : left]);
+	if (!ax_guard_valid(&t->f[k - 1].g))
+		return AX_STALE;
+	m = bt_alloc(cx, s, true);
+	if (!m)
+		return AX_NOTFOUND;
+	x = ax_guard_open(cx, &og, &other->word, t->pess);
+	if (x != AX_OK)
+	{
+		bt_unalloc(cx, s, m);
+		return x;
+	}
+	a = left == i ? t->f[k].p : other;
+	b = left == i ? other : t->f[k].p;
+	ga = left == i ? &t->f[k].g : &og;
+	gb = left == i ? &og : &t->f[k].g;
+
+	AX_POINT("bt.merge.before_lock");
+	x = AX_STALE;
+	if (!ax_guard_lock(cx, &t->f[k - 1].g) || !ax_guard_lock(cx, ga) || !ax_guard_lock(cx, gb))
+		goto out;
+	x = AX_NOTFOUND;
+	if (bt_used(a) > 0 && bt_used(b) > 0 &&
+		bt_used(a) + bt_used(b) > (a->size - BT_HEAD) / 4 * 3)
+		goto out;
+
+	for (int j = 0; j < bt_count(a); j++)
+		bt_get(a, j, &v[n++]);
+	if (a->level)
+	{
+		for (int j = 0; j <= bt_count(a); j++)
+			child[nc++] = bt_ref(&bt_children(a)[j]);
+		bt_get(up, left, &v[n++]);
+		for (int j = 0; j <= bt_count(b); j++)
+			child[nc++] = bt_ref(&bt_children(b)[j]);
+	}
+	else
+	{
+		bt_view		sep;
+
+		bt_get(up, left, &sep);
+		sepblob = sep.blob;
+	}
+	for (int j = 0; j < bt_count(b); j++)
+		bt_get(b, j, &v[n++]);
+
+	/* the range of both */
+	keep = t->f[k - 1].i;
+	t->f[k - 1].i = left;
+	bt_bounds(t, k, &lo, &has_lo, &hi, &has_hi);
+	has_hi = left + 1 < bt_count(up);
+	if (has_hi)
+		bt_get(up, left + 1, &hi);
+	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, false, pbuf, &plen);
+	if (!bt_fits(a->size, a->level > 0, v, n, plen))
+	{
+		t->f[k - 1].i = keep;
+		goto out;
+	}
+	bt_build(cx, s, m, a->level, v, n, child, prefix, plen);
+	bt_publish(s, t, k, m);
+	m = NULL;
+	AX_POINT("bt.merge.published");
+	bt_del(up, left);
+	ax_guard_kill(cx, ga);
+	ax_guard_kill(cx, gb);
+	ax_guard_close(cx, &t->f[k - 1].g, true);
+	bt_retire(cx, s, a);
+	bt_retire(cx, s, b);
+	if (sepblob)
+		bt_blob_retire(cx, s, sepblob);
+	x = AX_OK;
+
+out:
+	bt_unalloc(cx, s, m);
+	ax_guard_close(cx, &og, false);
+	return x;
+}
+
+/*
+ * After a removal: merge what is nearly empty on the way to the key, from the
+ * leaf upwards.  Gives up where it cannot have its way.
+ */
+static void
+tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	bt_path		t;
+
+	t.pess = t.all = false;
+	for (int rounds = 0; rounds < 3 * BT_LEVELS; rounds++)
+	{
+		ax_status	x = AX_NOTFOUND;
+
+		if (ax_retire_reserve(cx, 4) != AX_OK)
+			return;
+		if (bt_descend(cx, s, &t, key, len, false) != AX_OK)
+			continue;
+		if (t.n == 0)
+			return;
+		for (int k = t.n - 1; k >= 0; k--)
+		{
+			if (!underfull(t.f[k].p))
+			{
+				if (!ax_guard_valid(&t.f[k].g))
+				{
+					x = AX_STALE;
+					break;
+				}
+				continue;
+			}
+			x = k == 0 ? drop_root(cx, s, &t) : merge(cx, s, &t, k);
+			if (x != AX_NOTFOUND)
+				break;
+		}
+		bt_close(cx, &t, -1);
+		if (x == AX_NOTFOUND || x == AX_BUSY)
+			return;
+	}
+}
+
+/*
+ * Remove one key, TID included.
+ */
+ax_status
+bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	bt_path		t;
+	bt_frame   *f;
+	bt_view		v;
+	bool		same;
+	bool		empty;
+	int			i;
+	ax_status	x = ax_retire_reserve(cx, 4);
+
+	if (x != AX_OK)
+		return x;
+	t.all = false;
+	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	{
+		t.pess = tries >= AX_MAX_RESTARTS;
+		x = bt_descend(cx, s, &t, key, len, false);
+		if (x == AX_STALE)
+			continue;
+		if (x != AX_OK)
+			return x;
+		if (t.n == 0)
+		{
+			/* the root's word was validated after its pointer was read */
+			bt_close(cx, &t, -1);
+			return AX_NOTFOUND;
+		}
+		f = &t.f[t.n - 1];
+		i = bt_find(f->p, &f->g, key + f->p->plen, len - f->p->plen, false, &same);
+		AX_POINT("bt.remove.leaf_read");
+		if (i < 0 || !same)
+		{
+			bool		ok = i >= 0 && ax_guard_valid(&f->g);
+
+			bt_close(cx, &t, -1);
+			if (ok)
+				return AX_NOTFOUND;
+			continue;
+		}
+		if (ax_guard_lock(cx, &f->g))
+			break;
+		bt_close(cx, &t, -1);
+	}
+
+	bt_get(f->p, i, &v);
+	bt_del(f->p, i);
+	empty = underfull(f->p);
+	ax_guard_close(cx, &f->g, true);
+	bt_close(cx, &t, -1);
+	AX_COUNT(cx, s, entries, -1);
+	if (v.blob)
+		bt_blob_retire(cx, s, v.blob);
+	if (empty)
+		tidy(cx, s, key, len);
+	return AX_OK;
+}
