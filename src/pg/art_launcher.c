@@ -40,6 +40,7 @@
 
 #include "pg/art_pg.h"
 
+#define ART_SCOUT_ASKED_MS	2000	/* by plans, for an index not known yet */
 #define ART_LOOP_MS			1000
 #define ART_WORKER_START_MS	10000	/* an asked-for worker that never came */
 #define ART_SWEEP_MS		(10 * 60 * 1000)	/* databases that have entries */
@@ -203,8 +204,9 @@ art_request_build(Oid indexoid)
 		ART_REL_BACKEND(index) == -1 &&
 		index->rd_index->indisready && index->rd_index->indislive;
 	e = visible ? art_entry_if_exists(index) : NULL;
+	/* not at once: with the memory full it would be asked for in every plan */
 	if (visible && e == NULL)
-		art_ask(MyDatabaseId, ART_JOB_SCOUT, 0);
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_ASKED_MS);
 	else if (visible && e->wanted == ART_WANT_NOTHING && !e->sealed &&
 			 e->reason != ART_WHY_UNLOADED)
 	{
