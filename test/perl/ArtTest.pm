@@ -484,7 +484,7 @@ sub load_lies
 		# of an error whose own line is looked at
 		next if $line =~ /^(CONTEXT|DETAIL|HINT|LINE \d+): / || $line =~ /^\s+\^$/;
 		next if $line =~ /Run was aborted; the above results are incomplete/;
-		next if $line =~ /could not create connection for client/;
+		next if $line =~ /could not create connection for (client|setup)/;
 		next if $line =~ /connection to server .* failed: FATAL:  the database system is/;
 		next if $line =~ /connection to server .* failed: (No such file|Connection refused|FATAL:  terminating)/;
 		next if $line =~ /server closed the connection unexpectedly/;
