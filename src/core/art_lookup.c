@@ -268,6 +268,6 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	}
 
 scan:
-	return art_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
 }
 

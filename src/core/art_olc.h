@@ -180,9 +180,6 @@ extern ax_status art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint3
 extern ax_status art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 							uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
 extern ax_status art_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
-extern ax_status art_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
-								 uint32_t len, uint64_t *tids, uint32_t max,
-								 uint32_t *n, bool *more);
 extern ax_status art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						  const uint32_t *lens, uint32_t len, uint64_t n, int fill);
 extern ax_status art_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok,

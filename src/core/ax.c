@@ -515,6 +515,29 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 	return r;
 }
 
+/*
+ * The equality look-up that goes on into the TIDs: one batch; *more when that
+ * was not all of it.
+ */
+ax_status
+ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	uint8_t		buf[2048];
+	ax_batch	b = {.max = max, .tids = tids, .lastkey = buf, .lastkey_size = sizeof(buf)};
+	ax_status	x;
+
+	b.lo.key = b.hi.key = prefix;
+	b.lo.len = b.hi.len = len;
+	b.hi.after = true;
+	x = s->engine->scan(cx, s, &b);
+	if (x == AX_BUFFER)
+		x = AX_OK;				/* a long key: the caller's scan has the buffer */
+	*n = b.n;
+	*more = !b.exhausted;
+	return x;
+}
+
 /* The counters of a store, summed over its shards; inside an epoch. */
 static void
 store_info(ax_store *st, ax_tree_info *out)

@@ -195,6 +195,11 @@ struct ax_engine
 extern const ax_engine ax_engine_art_olc;
 extern const ax_engine ax_engine_btree_olc;
 
+/* ax.c, for engines: a look-up by a scan, inside the epoch. */
+extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
+								 uint32_t len, uint64_t *tids, uint32_t max,
+								 uint32_t *n, bool *more);
+
 /* ---- epochs (ax_epoch.c) ---- */
 
 /*

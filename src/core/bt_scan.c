@@ -249,22 +249,7 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 	/* on into the next leaves */
 	if (*more && *n < max)
-	{
-		uint8_t		buf[2048];
-		ax_batch	b = {.max = max, .tids = tids, .lastkey = buf, .lastkey_size = sizeof(buf)};
-		ax_status	x;
-
-		b.lo.key = b.hi.key = prefix;
-		b.lo.len = b.hi.len = len;
-		b.hi.after = true;
-		x = bt_scan(cx, s, &b);
-		if (x == AX_BUFFER)
-			return AX_OK;		/* a long key: the caller's scan has the buffer */
-		if (x != AX_OK)
-			return x;
-		*n = b.n;
-		*more = !b.exhausted;
-	}
+		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
 	return AX_OK;
 }
 

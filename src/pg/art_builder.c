@@ -455,7 +455,7 @@ void
 art_build_tag(Relation index, LOCKTAG *tag)
 {
 	SET_LOCKTAG_TUPLE(*tag, index->rd_lockInfo.lockRelId.dbId,
-					  index->rd_lockInfo.lockRelId.relId, 0, 1);
+					  index->rd_lockInfo.lockRelId.relId, 0, ART_PLACE_BUILD);
 }
 
 /*

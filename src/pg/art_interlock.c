@@ -489,46 +489,16 @@ wait_a_little(const VacuumWait *w, int pid, TimestampTz start, bool *checked,
 /*
  * Without shared memory there are no slots.  The one kind of scan that could
  * hand out a recycled TID then, a private one under a snapshot that is not
- * MVCC, holds a lock instead: of a tuple that cannot be, in the index, so that
- * deadlocks are detected and an error lets it go.  lock_timeout does not count:
- * nbtree's wait for a pin does not, either.
+ * MVCC, holds a lock instead.  lock_timeout does not count, as it does not for
+ * nbtree's wait for a pin.
  */
-#define ART_LOCK_OFFSET 0x7FFF
-
-static void
-lock_not_preloaded(Relation index, LOCKMODE mode)
-{
-	ItemPointerData tid;
-	int			save = LockTimeout;
-
-	ItemPointerSet(&tid, 0, ART_LOCK_OFFSET);
-	LockTimeout = 0;
-	PG_TRY();
-	{
-		LockTuple(index, &tid, mode);
-	}
-	PG_FINALLY();
-	{
-		LockTimeout = save;
-	}
-	PG_END_TRY();
-}
-
-static void
-unlock_not_preloaded(Relation index, LOCKMODE mode)
-{
-	ItemPointerData tid;
-
-	ItemPointerSet(&tid, 0, ART_LOCK_OFFSET);
-	UnlockTuple(index, &tid, mode);
-}
 
 /* Wait for the scans that may have read what VACUUM is about to recycle. */
 static void
 vacuum_not_preloaded(Relation index)
 {
-	lock_not_preloaded(index, ExclusiveLock);
-	unlock_not_preloaded(index, ExclusiveLock);
+	art_lock_place(index, ART_PLACE_SCANS, ExclusiveLock);
+	art_unlock_place(index, ART_PLACE_SCANS, ExclusiveLock);
 }
 
 /*
@@ -537,7 +507,7 @@ vacuum_not_preloaded(Relation index)
 void
 art_interlock_share(Relation index)
 {
-	lock_not_preloaded(index, ShareLock);
+	art_lock_place(index, ART_PLACE_SCANS, ShareLock);
 }
 
 /*
@@ -546,7 +516,7 @@ art_interlock_share(Relation index)
 void
 art_interlock_share_end(Relation index)
 {
-	unlock_not_preloaded(index, ShareLock);
+	art_unlock_place(index, ART_PLACE_SCANS, ShareLock);
 }
 
 /*

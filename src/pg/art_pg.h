@@ -316,6 +316,18 @@ extern bool art_build_help(Relation index);
 /* Nobody builds it, and it is not there: ABSENT, or left by its builder. */
 extern bool art_build_idle(ArtEntry *e);
 
+/* ---- art_place.c ---- */
+typedef enum ArtPlace			/* line pointer numbers of locks' tuples */
+{
+	ART_PLACE_BUILD = 1,		/* of the owner of a build, exclusive */
+	ART_PLACE_HELPERS,			/* of its helpers, shared */
+	ART_PLACE_SCANS = 0x7FFF	/* of scans without shared memory, shared */
+} ArtPlace;
+
+extern void art_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
+extern bool art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
+extern void art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode);
+
 /* ---- art_lifecycle.c ---- */
 typedef enum ArtPendingKind
 {

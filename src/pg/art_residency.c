@@ -166,51 +166,6 @@ check_recursion(Relation index, ArtEntry *e)
 
 /* ---- waiting ---- */
 
-#define BUILD_LOCK		1		/* line pointer number of the lock's tuple */
-#define HELPERS_LOCK	2
-
-/*
- * A tuple lock rather than a page lock, under which PostgreSQL 15 asserts that
- * no other lock is taken (a build detoasts and evaluates expressions).
- * lock_timeout does not count here: the wait is work, not a conflict.
- */
-static void
-lock_part(Relation index, int which, LOCKMODE mode)
-{
-	ItemPointerData tid;
-	int			save = LockTimeout;
-
-	ItemPointerSet(&tid, 0, which);
-	LockTimeout = 0;
-	PG_TRY();
-	{
-		LockTuple(index, &tid, mode);
-	}
-	PG_FINALLY();
-	{
-		LockTimeout = save;
-	}
-	PG_END_TRY();
-}
-
-static bool
-try_lock_part(Relation index, int which, LOCKMODE mode)
-{
-	ItemPointerData tid;
-
-	ItemPointerSet(&tid, 0, which);
-	return art_conditional_lock_tuple(index, &tid, mode);
-}
-
-static void
-unlock_part(Relation index, int which, LOCKMODE mode)
-{
-	ItemPointerData tid;
-
-	ItemPointerSet(&tid, 0, which);
-	UnlockTuple(index, &tid, mode);
-}
-
 static void
 poll_builder(long ms)
 {
@@ -271,8 +226,8 @@ art_wait_not_building(Relation index, ArtEntry *e)
 		if (owned)
 		{
 			left_at = 0;
-			lock_part(index, BUILD_LOCK, ExclusiveLock);
-			unlock_part(index, BUILD_LOCK, ExclusiveLock);
+			art_lock_place(index, ART_PLACE_BUILD, ExclusiveLock);
+			art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 
 			/* ambuild and the loader of saved files have no build lock */
 			if (look(e, NULL, &owned) == ART_BUILDING && owned)
@@ -469,12 +424,12 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 		if (end != ART_PART_DONE)
 			break;
 
-		lock_part(index, HELPERS_LOCK, ExclusiveLock);
+		art_lock_place(index, ART_PLACE_HELPERS, ExclusiveLock);
 		done = art_part_done(part);
 		if (done)
 			(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
 										   art_part_spent(part));
-		unlock_part(index, HELPERS_LOCK, ExclusiveLock);
+		art_unlock_place(index, ART_PLACE_HELPERS, ExclusiveLock);
 		if (done)
 			break;
 	}
@@ -654,13 +609,13 @@ make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 			}
 		}
 
-		lock_part(index, BUILD_LOCK, ExclusiveLock);
+		art_lock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 		t = take(index, e, room, gen, &part);
 		switch (t)
 		{
 			case TAKE_MINE:
 				end = run_build(index, e, *gen, part, room, false);
-				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 				if (end == ART_PART_NOMEM)
 					return false;
 				/* sealed by an insert that found no memory: once is enough */
@@ -668,17 +623,17 @@ make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 					return false;
 				break;			/* READY, or dropped meanwhile: look again */
 			case TAKE_READY:
-				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 				return true;
 			case TAKE_FULL:
-				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 				return false;
 			case TAKE_OTHER:
-				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 				poll_builder(ART_POLL_MS);
 				break;
 			case TAKE_AGAIN:
-				unlock_part(index, BUILD_LOCK, ExclusiveLock);
+				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 				art_busy();
 				break;
 		}
@@ -742,7 +697,7 @@ build_in_worker(Relation index)
 	if (art_entry_state(e, &gen) == ART_READY)
 		return ART_BUILT_READY;
 	check_recursion(index, e);
-	if (!try_lock_part(index, BUILD_LOCK, ExclusiveLock))
+	if (!art_try_lock_place(index, ART_PLACE_BUILD, ExclusiveLock))
 		return ART_BUILT_BUSY;
 
 	switch (take(index, e, ART_ROOM_BUILD, &gen, &part))
@@ -775,7 +730,7 @@ build_in_worker(Relation index)
 			result = ART_BUILT_BUSY;
 			break;
 	}
-	unlock_part(index, BUILD_LOCK, ExclusiveLock);
+	art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 	return result;
 }
 
@@ -817,7 +772,7 @@ build_help(Relation index)
 		return false;
 	e = art_entry_if_exists(index);
 	if (e == NULL || art_entry_state(e, NULL) != ART_BUILDING || art_part_of(e) ||
-		!try_lock_part(index, HELPERS_LOCK, ShareLock))
+		!art_try_lock_place(index, ART_PLACE_HELPERS, ShareLock))
 		return false;
 	part = art_part_help(e);
 	if (part != NULL)
@@ -834,7 +789,7 @@ build_help(Relation index)
 		}
 		PG_END_TRY();
 	}
-	unlock_part(index, HELPERS_LOCK, ShareLock);
+	art_unlock_place(index, ART_PLACE_HELPERS, ShareLock);
 	return done;
 }
 

@@ -1,0 +1,61 @@
+/*
+ * art_place.c
+ *	  Heavyweight locks that belong to one index: tuple locks of no tuples.
+ *
+ * The deadlock detector sees whoever waits for one, and an error releases it.
+ * A tuple lock rather than a page lock, under which PostgreSQL 15 asserts that
+ * no other lock is taken (a build detoasts and evaluates expressions).
+ */
+#include "artidx.h"
+
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+
+#include "pg/art_pg.h"
+
+/*
+ * Wait for the lock.  lock_timeout does not count: what is waited for is work,
+ * not a conflict.
+ */
+void
+art_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
+{
+	ItemPointerData tid;
+	int			save = LockTimeout;
+
+	ItemPointerSet(&tid, 0, place);
+	LockTimeout = 0;
+	PG_TRY();
+	{
+		LockTuple(index, &tid, mode);
+	}
+	PG_FINALLY();
+	{
+		LockTimeout = save;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Take it if it is free.
+ */
+bool
+art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
+{
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, 0, place);
+	return art_conditional_lock_tuple(index, &tid, mode);
+}
+
+/*
+ * Let go.
+ */
+void
+art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode)
+{
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, 0, place);
+	UnlockTuple(index, &tid, mode);
+}
