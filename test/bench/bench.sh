@@ -542,7 +542,7 @@ vacuum|VACUUM of one in ten, index part|ratio|0.6
 vacuum_wal|VACUUM of one in ten, WAL of the index|zero|
 small|smallest index, one of 1,000|abs|16
 first_answer|first answer after a crash, from 1,000 rows|abs|0.6
-first_big|look-up in the big table, as soon after a crash|none|
+first_big|and then one from $millions M, not built|none|
 rebuild_1|rebuild after a restart, one worker|abs|4
 rebuild_2|rebuild after a restart, two workers|abs|2.5
 load|load from the saved file|of|0.5 rebuild_1
