@@ -4,6 +4,8 @@
 #   make test                      every test, in throwaway clusters
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
+#   make core-bench                the core alone against its goals
+#   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
 #   make matrix                    build against every PostgreSQL found here
 #
@@ -36,7 +38,8 @@ PG_CFLAGS += $(EXTRA_CFLAGS)
 # liburcu: only the lock-free stack of urcu/lfstack.h; libm: the estimate
 SHLIB_LINK = -lurcu-cds -lm
 
-REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree
+REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \
+	engines contention opcmp
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -88,16 +91,16 @@ PARTS = core keys regress isolation tap stress
 # The long versions of the tests that take their length from the environment.
 SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 STRESS_FULL=300 DDL_ROUNDS=2000 \
-	PRIVATE_SECONDS=300 BUILD_ROWS=10000000
-SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel
+	PRIVATE_SECONDS=300 BUILD_ROWS=10000000 SWITCH_SECONDS=300
+SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch
 
-.PHONY: test soak matrix demo bench format checks
+.PHONY: test soak matrix demo bench core-bench contention format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
-		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh stress $(SOAK_TAP)
+		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
 
 matrix:
 	bash test/matrix.sh
@@ -107,6 +110,14 @@ demo:
 
 bench:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/bench.sh
+
+# QUICK=1, N, ENGINES, CSV; see test/README.md
+core-bench:
+	$(MAKE) --no-print-directory -C test/core core-bench
+
+# SECONDS a cell, SCALE, ENGINES, CLIENTS, WORKLOADS; see test/README.md
+contention:
+	PG_CONFIG='$(PG_CONFIG)' CELL_SECONDS='$(SECONDS)' bash test/bench/contention.sh
 
 format:
 	clang-format -i $(filter-out $(DATA_built),$(OBJS:.o=.c)) $(ARTIDX_HEADERS)

@@ -108,7 +108,7 @@ SELECT indexrelname, structure, last_build_source, entries FROM artidx_indexes
 WHERE schemaname = 'bt' ORDER BY 1;
 SELECT outcome FROM all_of_it();
 
--- another structure takes effect when it is built again
+-- another structure, built by REINDEX
 ALTER INDEX art_k RESET (page_size);
 ALTER INDEX art_k SET (structure = art);
 REINDEX INDEX art_k;

@@ -17,6 +17,13 @@ CREATE INDEX art_a ON art_t USING art (k) WITH (structure = art, sync = olc,
 	fillfactor = 70, deduplicate_items = off, max_memory = '32MB');
 CREATE INDEX art_b ON art_t USING art (k) WITH (sync = auto, fillfactor = 10, deduplicate_items);
 CREATE INDEX art_c ON art_t USING art (k) WITH (fillfactor = 100, max_memory = '1.5 GB');
+CREATE INDEX art_d ON art_t USING art (k) WITH (sync = rowex);
+CREATE INDEX art_e ON art_t USING art (k) WITH (structure = art, sync = optiql);
+CREATE INDEX art_f ON art_t USING art (k) WITH (sync = coarse);
+CREATE INDEX art_g ON art_t USING art (k) WITH (structure = btree);
+CREATE INDEX art_h ON art_t USING art (k) WITH (structure = btree, sync = olc, page_size = 256);
+CREATE INDEX art_i ON art_t USING art (k) WITH (structure = btree, sync = optiql, page_size = 16384);
+CREATE INDEX art_j ON art_t USING art (k) WITH (structure = btree, sync = coarse, page_size = 512);
 SELECT relname, reloptions FROM pg_class WHERE relname LIKE 'art\__' AND relkind = 'i' ORDER BY 1;
 SELECT indexrelname, structure, sync, max_memory FROM artidx_indexes
 	WHERE schemaname = 'opts' ORDER BY 1;
@@ -34,7 +41,7 @@ SELECT clean('art_a'), clean('art_b'), clean('art_c');
 -- wrong values, wrong names
 SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM unnest(ARRAY[
 	'structure = hydra', 'structure = ''''', 'structure = ART2',
-	'sync = rowex', 'sync = on',
+	'sync = mvrlu', 'sync = on', 'structure = btree, sync = rowex', 'structure = hydra, sync = rowex',
 	'fillfactor = 9', 'fillfactor = 101', 'fillfactor = many',
 	'deduplicate_items = perhaps',
 	'max_memory = 64', 'max_memory = ''64 megabytes''', 'max_memory = ''1kB''', 'max_memory = ''-1GB''',
@@ -44,6 +51,127 @@ SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM 
 ALTER INDEX art_a SET (sync = none);
 ALTER INDEX art_a SET (autosummarize = on);
 SELECT relname, reloptions FROM pg_class WHERE relname = 'art_a';
+
+-- together, also when each of them is right by itself and was there before
+ALTER INDEX art_d SET (structure = btree);
+ALTER INDEX art_h SET (sync = rowex);
+ALTER INDEX art_h RESET (structure);
+ALTER INDEX art_d SET (structure = btree, sync = coarse);
+ALTER INDEX art_d SET (structure = btree, sync = coarse, page_size = 1000);
+SELECT relname, reloptions FROM pg_class WHERE relname IN ('art_d', 'art_h') ORDER BY 1;
+
+-- ALTER INDEX takes effect by itself: the structure is dropped and built again
+CREATE VIEW what AS
+	SELECT indexrelname, structure, sync, nodes -> 'page_size' AS page_size, builds, last_build_source
+	FROM artidx_indexes WHERE schemaname = 'opts';
+CREATE FUNCTION built(index regclass) RETURNS SETOF what LANGUAGE sql AS $$
+	SELECT artidx_build(index);
+	SELECT * FROM what WHERE indexrelname = index::text
+$$;
+SELECT indexrelname, structure, sync FROM what WHERE indexrelname IN ('art_d', 'art_i') ORDER BY 1;
+SELECT * FROM built('art_d');
+ALTER INDEX art_d SET (page_size = 4096);
+SELECT * FROM built('art_d');
+ALTER INDEX art_d RESET (structure, sync, page_size);
+SELECT * FROM built('art_d');
+-- nothing that the structure depends on has changed
+ALTER INDEX art_d SET (fillfactor = 80, max_memory = '1GB');
+ALTER INDEX art_d SET (sync = olc, structure = art);
+SELECT * FROM what WHERE indexrelname = 'art_d';
+SELECT clean('art_d');
+
+-- not before the commit, and not when it is rolled back
+BEGIN;
+ALTER INDEX art_d SET (structure = btree);
+SELECT * FROM what WHERE indexrelname = 'art_d';
+INSERT INTO art_t VALUES (2001);
+ROLLBACK;
+SELECT * FROM what WHERE indexrelname = 'art_d';
+BEGIN;
+SAVEPOINT a;
+ALTER INDEX art_d SET (structure = btree, sync = coarse);
+ROLLBACK TO a;
+SELECT clean('art_d');
+COMMIT;
+SELECT * FROM what WHERE indexrelname = 'art_d';
+-- twice, and back again: nothing is left to do
+BEGIN;
+ALTER INDEX art_d SET (structure = btree, sync = coarse);
+ALTER INDEX art_d SET (structure = art, sync = olc);
+COMMIT;
+SELECT * FROM what WHERE indexrelname = 'art_d';
+-- twice, the second in a subtransaction: that of the first counts
+BEGIN;
+ALTER INDEX art_d SET (sync = coarse);
+SAVEPOINT a;
+ALTER INDEX art_d SET (sync = rowex);
+ROLLBACK TO a;
+SELECT clean('art_d');
+COMMIT;
+SELECT * FROM built('art_d');
+BEGIN;
+ALTER INDEX art_d SET (sync = coarse);
+SAVEPOINT a;
+ALTER INDEX art_d SET (sync = rowex);
+RELEASE a;
+COMMIT;
+SELECT * FROM built('art_d');
+-- what the transaction builds by options that are rolled back goes
+BEGIN;
+ALTER INDEX art_d SET (structure = btree, sync = optiql);
+SELECT artidx_unload('art_d');
+SELECT * FROM built('art_d');
+ROLLBACK;
+SELECT clean('art_d');
+SELECT indexrelname, structure, sync FROM what WHERE indexrelname = 'art_d';
+-- dropped, moved, made in the same transaction
+BEGIN;
+ALTER INDEX art_e SET (structure = btree);
+DROP INDEX art_e;
+COMMIT;
+BEGIN;
+CREATE INDEX art_e ON art_t USING art (k) WITH (sync = rowex);
+ALTER INDEX art_e SET (sync = coarse);
+COMMIT;
+SELECT * FROM built('art_e');
+BEGIN;
+ALTER INDEX art_e SET (structure = btree);
+REINDEX INDEX art_e;
+COMMIT;
+SELECT * FROM what WHERE indexrelname = 'art_e';
+-- one that is out stays out
+SELECT artidx_unload('art_f');
+ALTER INDEX art_f SET (structure = btree);
+SELECT structure, sync, state, reason FROM artidx_indexes WHERE indexrelname = 'art_f';
+SELECT * FROM built('art_f');
+SELECT clean('art_e'), clean('art_f');
+
+-- plans: the prepared one does without it until it is there again
+CREATE TABLE art_p AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 3000) i;
+CREATE UNIQUE INDEX art_p_k ON art_p USING art (k);
+ANALYZE art_p;
+SET plan_cache_mode = force_generic_plan;
+PREPARE q AS SELECT v FROM art_p WHERE k = $1;
+EXPLAIN (COSTS OFF) EXECUTE q (5);
+EXECUTE q (5);
+ALTER INDEX art_p_k SET (structure = btree, sync = olc);
+EXECUTE q (6);
+SELECT artidx_build('art_p_k');
+EXPLAIN (COSTS OFF) EXECUTE q (5);
+EXECUTE q (7);
+-- a unique one checks every row, whatever it is made of by then
+ALTER INDEX art_p_k SET (structure = art, sync = rowex);
+SELECT refused('INSERT INTO {}_p VALUES (17)');
+ALTER INDEX art_p_k SET (sync = coarse);
+INSERT INTO art_p VALUES (17, 0) ON CONFLICT (k) DO UPDATE SET v = -1;
+ALTER INDEX art_p_k SET (sync = optiql);
+INSERT INTO art_p VALUES (3001, 3);
+EXECUTE q (17);
+EXECUTE q (3001);
+SELECT clean('art_p_k');
+DEALLOCATE q;
+RESET plan_cache_mode;
+DROP TABLE art_p;
 
 -- the cap of one index is an error that names it, and loses nothing: a unique
 -- index checks every row, so it has to refuse the ones it cannot take

@@ -26,12 +26,18 @@ typedef struct ArtOptions
 {
 	int32		vl_len_;
 	int			structure;		/* enum: art, btree */
-	int			sync;			/* enum: auto, olc */
+	int			sync;			/* enum: auto, olc, rowex, optiql, coarse */
 	int			page_size;		/* bytes, of a B+-tree */
 	int			fillfactor;
 	bool		deduplicate_items;	/* accepted for nbtree's sake, no effect */
 	int			max_memory_off; /* string offset; "" or unit text */
 } ArtOptions;
+
+/*
+ * From _PG_init.  ALTER INDEX looks up which lock a parameter wants before it
+ * calls the access method, and takes a weaker one for a name it does not know.
+ */
+extern void art_options_init(void);
 
 extern bytea *artoptions(Datum reloptions, bool validate);
 extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
@@ -89,7 +95,8 @@ typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
 	ART_WHY_UNLOADED,
 	ART_WHY_RECOVERY,
 	ART_WHY_ERROR,
-	ART_WHY_DROPPED
+	ART_WHY_DROPPED,
+	ART_WHY_ALTERED				/* ALTER INDEX asks for another structure */
 } ArtReason;
 
 typedef enum ArtBuildSource
@@ -217,8 +224,12 @@ extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
 extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap,
 								uint64 bytes);
 
-/* max_memory may have been altered since the structure was opened. */
-extern void art_apply_cap(Relation index, ArtEntry *e);
+/*
+ * The options may have been altered since the structure was opened: tell it
+ * its cap, or drop it when another engine is asked for.  The caller has the
+ * index open and locked, and reads the state afterwards.  Never errs.
+ */
+extern void art_apply_options(Relation index, ArtEntry *e);
 
 /* ---- residency, continued -------------------------------------------------- */
 

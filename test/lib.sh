@@ -79,6 +79,13 @@ art_missing_packages()
 	perl -MIPC::Run -MTest::More -e 1 >/dev/null 2>&1 || p+=(libipc-run-perl)
 	command -v prove >/dev/null 2>&1 || p+=(perl)
 	command -v runuser >/dev/null 2>&1 || p+=(util-linux)
+	# what only some parts of test/run.sh want
+	case " ${PARTS[*]:-} " in
+		*" models "*) command -v spin >/dev/null 2>&1 || p+=(spin) ;;
+	esac
+	case " ${PARTS[*]:-} " in
+		*" helgrind "* | *" count "*) command -v valgrind >/dev/null 2>&1 || p+=(valgrind) ;;
+	esac
 	echo "${p[*]}"
 }
 
@@ -297,4 +304,10 @@ art_cluster_stop()
 sql()
 {
 	as_user "$BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"
+}
+
+# Every structure with every way of synchronizing it, or those asked for.
+art_engines()
+{
+	echo "${ARTIDX_ENGINES:-$(sed 's/#.*//' "$TREE/test/engines" | xargs)}"
 }

@@ -4,11 +4,12 @@
 #	  Every test of artidx, in throwaway clusters; "make test" calls it.
 #
 # Parts: core, keys, regress, isolation, tap (or tap:NAME,NAME... for these
-# files of test/t), stress.
+# files of test/t), stress; and, only when named, models (spin), helgrind and
+# count (valgrind).
 # Each prints its counts; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
-#	STRESS_SECONDS	length of the SQL stress (60)
+#	STRESS_SECONDS	length of the SQL stress of each structure (15)
 #	CORE_SECONDS	length of each threaded stress of the core (15)
 #	CONNS			connections of test/t/005_connections.pl (500)
 #	TAP_JOBS		files of test/t at a time (2)
@@ -21,14 +22,14 @@
 
 PARTS=("$@")
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(core keys regress isolation tap stress)
-: "${STRESS_SECONDS:=60}" "${CORE_SECONDS:=15}" "${CONNS:=500}"
+: "${STRESS_SECONDS:=15}" "${CORE_SECONDS:=15}" "${CONNS:=500}"
 : "${TAP_JOBS:=2}" "${TAP_TIMEOUT:=900}"
 
 for part in "${PARTS[@]}"; do
 	case $part in
-		core | keys | regress | isolation | tap | tap:* | stress) ;;
+		core | keys | regress | isolation | tap | tap:* | stress | models | helgrind | count) ;;
 		*)
-			art_die "no such part: $part (core, keys, regress, isolation, tap, tap:NAME, stress)"
+			art_die "no such part: $part (core, keys, regress, isolation, tap, tap:NAME, stress, models, helgrind, count)"
 			;;
 	esac
 done
@@ -82,15 +83,25 @@ run_tap_log()
 
 part_core()
 {
-	local t
+	local t seconds=$CORE_SECONDS
 
 	for t in check check-asan check-tsan check-tree; do
 		echo "== core: $t"
 		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
-			timeout -k 30 900 make -s -k --no-print-directory -C "$SRC/test/core" \
-			SECONDS="$CORE_SECONDS" STRESS_SECONDS="$CORE_SECONDS" \
+			timeout -k 30 1200 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
+			SECONDS="$seconds" \
 			WERROR="${WERROR:-0}" "$t"
+		# the plain build has the whole length, the others look for something else
+		seconds=$(((CORE_SECONDS + 2) / 3))
 	done
+}
+
+# part_tool NAME DIRECTORY TARGET: checks of the core that want tools of their own
+part_tool()
+{
+	echo "== $1"
+	run_tap_log "$1" "$WORK/logs/$1.log" \
+		timeout -k 30 1800 make -s -j2 --no-print-directory -C "$SRC/test/$2" "$3"
 }
 
 # pg_regress prints "test NAME ... ok" (15) or TAP (16 and later)
@@ -252,6 +263,9 @@ for part in "${PARTS[@]}"; do
 		tap) part_tap ;;
 		tap:*) part_tap "${part#tap:}" ;;
 		stress) part_stress ;;
+		models) part_tool models models check ;;
+		helgrind) part_tool helgrind core check-helgrind ;;
+		count) part_tool count core count ;;
 	esac
 done
 

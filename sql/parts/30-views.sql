@@ -27,6 +27,33 @@ CREATE VIEW artidx_indexes AS
 COMMENT ON VIEW artidx_indexes IS
 	'every art index of this database, absent ones too';
 
+CREATE FUNCTION artidx_contention_stats(
+	index oid,
+	OUT restarts bigint, OUT pessimistic bigint, OUT latch_waits bigint,
+	OUT parks bigint, OUT handovers bigint, OUT abandoned bigint,
+	OUT combined bigint, OUT opportunistic_reads bigint,
+	OUT opportunistic_failed bigint, OUT expansions bigint,
+	OUT tail_mode text, OUT tail_inserts bigint, OUT tail_bypassed bigint,
+	OUT tail_flushes bigint, OUT tail_flushed bigint,
+	OUT tail_flush_ms float8, OUT stats_reset timestamptz)
+RETURNS record
+AS 'MODULE_PATHNAME', 'artidx_contention_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW artidx_contention AS
+	SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname,
+		   t.relname, c.relname AS indexrelname, s.*
+	FROM pg_catalog.pg_index i
+		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
+		LATERAL @extschema@.artidx_contention_stats(i.indexrelid) s
+	WHERE c.relkind = 'i' AND s.restarts IS NOT NULL;
+
+COMMENT ON VIEW artidx_contention IS
+	'what processes met of one another in every art index of this database';
+
 CREATE FUNCTION artidx_memory_stats(
 	OUT area_bytes bigint, OUT used_bytes bigint, OUT free_bytes bigint,
 	OUT largest_free_bytes bigint, OUT reserve_bytes bigint,
@@ -96,14 +123,24 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION artidx_unload(regclass) IS
 	'free the memory of an art index until artidx_build, a restart or a unique insert';
 
-REVOKE ALL ON artidx_indexes, artidx_memory, artidx_memory_classes,
-	artidx_epochs FROM PUBLIC;
-GRANT SELECT ON artidx_indexes, artidx_memory, artidx_memory_classes,
-	artidx_epochs TO pg_monitor;
+CREATE FUNCTION artidx_reset_stats(index regclass DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'artidx_reset_stats'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 
-REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_memory_stats(),
-	artidx_memory_class_stats(), artidx_epoch_stats() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_memory_stats(),
-	artidx_memory_class_stats(), artidx_epoch_stats() TO pg_monitor;
-REVOKE ALL ON FUNCTION artidx_build(regclass), artidx_unload(regclass)
+COMMENT ON FUNCTION artidx_reset_stats(regclass) IS
+	'set the counters of artidx_contention to zero, of one index or of all of this database';
+
+REVOKE ALL ON artidx_indexes, artidx_contention, artidx_memory,
+	artidx_memory_classes, artidx_epochs FROM PUBLIC;
+GRANT SELECT ON artidx_indexes, artidx_contention, artidx_memory,
+	artidx_memory_classes, artidx_epochs TO pg_monitor;
+
+REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
+	artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
 	FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
+	artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
+	TO pg_monitor;
+REVOKE ALL ON FUNCTION artidx_build(regclass), artidx_unload(regclass),
+	artidx_reset_stats(regclass) FROM PUBLIC;

@@ -70,7 +70,7 @@ extern bool art_insert_unique(Relation index, ArtInsertState *st,
  * first in the batch is not covered.
  */
 typedef struct ArtStore ArtStore;
-extern ArtStore *art_store_create(MemoryContext cxt);
+extern ArtStore *art_store_create(const ArtKeyDesc *kd, MemoryContext cxt);
 extern void art_store_empty(ArtStore *s);
 extern void art_store_free(ArtStore *s);
 extern void art_store_fill(ArtStore *s, const ax_bound *lo, const ax_bound *hi,

@@ -10,7 +10,8 @@
  * Two layouts.  "Short": the key is one column of at most 8 bytes, so that an
  * item of two words holds all of it, and the keys are only written out, in
  * order, once they are sorted.  "Long": the keys lie in chunks as they came,
- * and an item holds a pointer and the first 8 bytes that tell them apart.
+ * and an item holds a pointer and the first 8 bytes that tell them apart.  Keys
+ * that are compared have the long layout and are sorted by art_cmpsort.c.
  */
 #include "postgres.h"
 
@@ -25,9 +26,11 @@
 #include "storage/buffile.h"
 #include "utils/backend_progress.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "art_am.h"
+#include "art_tree.h"
 
 #define ART_CHUNK_BYTES		((Size) 8 * 1024 * 1024)
 #define ART_FIRST_CHUNK		((Size) 64 * 1024)
@@ -42,6 +45,10 @@ typedef struct ArtItem
 	uint64		rest;			/* short: TID; long: address of the key, whose
 								 * length is in the 4 bytes before it */
 } ArtItem;
+
+StaticAssertDecl(sizeof(ArtItem) == sizeof(ArtSortItem) &&
+				 offsetof(ArtItem, rest) == offsetof(ArtSortItem, key),
+				 "an item is one of art_cmpsort.c's, too");
 
 struct ArtRun
 {
@@ -122,7 +129,8 @@ art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen, ArtEntry *e,
 	run->limit = (Size) maintenance_work_mem * 1024;
 	run->min_len = PG_UINT32_MAX;
 
-	if (kd->natts == 1 && kd->fixed && kd->fixed_len <= 1 + sizeof(uint64))
+	if (kd->natts == 1 && kd->fixed && kd->fixed_len <= 1 + sizeof(uint64) &&
+		!kd->compared)
 	{
 		run->brief = true;
 		run->width = kd->fixed_len - 1;
@@ -500,6 +508,8 @@ art_run_sort(ArtRun *run)
 			run->common = 0;
 		return;
 	}
+	if (run->kd->compared)
+		return;					/* the pointers are, before they are loaded */
 	if (!run->brief)
 		art_run_prefixes(run);
 
@@ -569,10 +579,21 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 
 		if (i % ART_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (lens != NULL && lens[i - 1] != l)
-			continue;
-		if (memcmp(keys[i - 1], keys[i], l - AX_TID_BYTES) != 0)
-			continue;
+		if (unlikely(run->kd->compared))
+		{
+			uint32		before = lens ? lens[i - 1] : len;
+
+			if (art_key_order(run->kd, keys[i - 1], before - AX_TID_BYTES,
+							  keys[i], l - AX_TID_BYTES) != 0)
+				continue;
+		}
+		else
+		{
+			if (lens != NULL && lens[i - 1] != l)
+				continue;
+			if (memcmp(keys[i - 1], keys[i], l - AX_TID_BYTES) != 0)
+				continue;
+		}
 		art_build_duplicate(run->heap, run->index, run->kd, keys[i],
 							l - AX_TID_BYTES);
 		MemoryContextReset(tmp);
@@ -594,10 +615,8 @@ art_run_check_tree(ArtRun *run, const uint8 *key, uint32 keylen)
 
 	do
 	{
-		ART_CORE_BEGIN();
-		s = ax_lookup(run->cx, run->tree, run->gen, key, keylen, &tid, 1, &n,
-					  &more);
-		ART_CORE_END();
+		s = art_tree_lookup(run->kd, run->cx, run->tree, run->gen, key, keylen, &tid,
+							1, &n, &more);
 		if (s == AX_BUSY)
 			art_busy();
 	} while (s == AX_BUSY);
@@ -631,9 +650,7 @@ art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
 	{
 		ax_status	s;
 
-		ART_CORE_BEGIN();
-		s = ax_insert(run->cx, run->tree, run->gen, key, len);
-		ART_CORE_END();
+		s = art_tree_insert(run->kd, run->cx, run->tree, run->gen, key, len);
 
 		switch (s)
 		{
@@ -724,10 +741,8 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 					added;
 
 		CHECK_FOR_INTERRUPTS();
-		ART_CORE_BEGIN();
-		s = ax_insert_sorted(run->cx, run->tree, run->gen, keys + i,
-							 lens ? lens + i : NULL, len, n - i, &done, &added);
-		ART_CORE_END();
+		s = art_tree_insert_sorted(run->kd, run->cx, run->tree, run->gen, keys + i,
+								   lens ? lens + i : NULL, len, n - i, &done, &added);
 		i += done;
 		run->entries += added;
 		if (run->progress)
@@ -866,6 +881,8 @@ art_run_load_long(ArtRun *run)
 	uint64		m = 0;
 	ListCell   *lc;
 
+	if (run->kd->compared)
+		art_sort_items(run->kd, (ArtSortItem *) run->items, run->n);
 	for (uint64 i = 0; i < run->n; i++)
 	{
 		ArtItem		it = run->items[i];
@@ -909,9 +926,22 @@ art_run_load_long(ArtRun *run)
 static void
 art_run_load(ArtRun *run)
 {
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel = 0;
+
 	if (run->n == 0 && run->nnulls == 0)
 		return;
 
+	/* comparing may run code, and a worker is a superuser */
+	if (unlikely(run->kd->compared))
+	{
+		GetUserIdAndSecContext(&userid, &sec_context);
+		SetUserIdAndSecContext(run->heap->rd_rel->relowner,
+							   sec_context | SECURITY_RESTRICTED_OPERATION);
+		nestlevel = NewGUCNestLevel();
+		art_restrict_search_path(run->heap, userid);
+	}
 	art_run_sort(run);
 	if (run->brief)
 		art_run_load_brief(run);
@@ -919,6 +949,11 @@ art_run_load(ArtRun *run)
 		art_run_load_long(run);
 	run->n = 0;
 	run->nnulls = 0;
+	if (unlikely(run->kd->compared))
+	{
+		AtEOXact_GUC(false, nestlevel);
+		SetUserIdAndSecContext(userid, sec_context);
+	}
 	if (run->progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 ART_PHASE_HEAP_SCAN);

@@ -186,6 +186,8 @@ art_planner_stats(Relation index, BlockNumber *pages, double *entries,
 	if (!art_preloaded())
 		return false;
 	e = art_entry_if_exists(index);
+	if (e != NULL)
+		art_apply_options(index, e);
 	if (e == NULL || art_entry_state(e, &gen) != ART_READY)
 		return false;
 

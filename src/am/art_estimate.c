@@ -460,6 +460,40 @@ art_est_run(const ArtEstimate *est, const ArtKeyDesc *kd)
 }
 
 /*
+ * A tree of compared keys has no compression: the keys, a slot each, in pages
+ * that are as full as a build leaves them, and a page above for so many as a
+ * page has keys.
+ */
+static uint64
+art_est_compared(const ArtEstimate *est, double rows)
+{
+	double		page = AX_PAGE_SIZE_DEFAULT;
+	double		in_page = 0;
+	double		outside = 0;
+	double		each;
+	double		leaves;
+
+	if (est->n == 0)
+		return AX_PAGE;
+	for (uint64 i = 0; i < est->n; i++)
+	{
+		uint32		len = art_est_len(est->keys[i]);
+
+		if (len > page / 4)
+		{
+			in_page += 12;
+			outside += len + 64;
+		}
+		else
+			in_page += len + 4;
+	}
+	each = in_page / est->n;
+	leaves = rows * each / ((page - 24) * ART_DEFAULT_FILLFACTOR / 100 - each / 2) + 1;
+	return (uint64) (leaves * page * (1 + (each + 8) / page) +
+					 rows * outside / est->n) + AX_PAGE;
+}
+
+/*
  * artidx_estimate(relation regclass, columns text[]).
  */
 Datum
@@ -478,6 +512,12 @@ artidx_estimate(PG_FUNCTION_ARGS)
 	kd = art_keydesc_of_types(est.ncols, est.types, est.opclasses, est.collations,
 							  CurrentMemoryContext);
 	rows = art_est_sample(&est, kd);
+	if (kd->compared)
+	{
+		bytes = art_est_compared(&est, rows);
+		table_close(est.rel, AccessShareLock);
+		PG_RETURN_INT64((int64) bytes);
+	}
 
 	qsort(est.keys, est.n, sizeof(uint8 *), art_est_cmp);
 	CHECK_FOR_INTERRUPTS();

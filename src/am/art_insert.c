@@ -15,6 +15,7 @@
 #include "utils/memutils.h"
 
 #include "art_am.h"
+#include "art_tree.h"
 
 /*
  * The cached facts about an index, made if they are not there.
@@ -40,6 +41,7 @@ art_relcache(Relation index)
 	rc->rel = ART_REL_NUMBER(index);
 	rc->entry = NULL;
 	rc->kd = *kd;
+	rc->kd.cmp = NULL;			/* everybody who copies it takes his own */
 	pfree(kd);
 
 	if (index->rd_amcache != NULL)
@@ -61,7 +63,7 @@ art_relcache_entry(Relation index)
 	{
 		rc->entry = art_entry_if_exists(index);
 		if (rc->entry != NULL)
-			art_apply_cap(index, rc->entry);
+			art_apply_options(index, rc->entry);
 	}
 	return rc->entry;
 }
@@ -83,6 +85,7 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	rc = art_relcache(index);
 	st = MemoryContextAlloc(cxt, sizeof(ArtInsertState));
 	st->kd = rc->kd;
+	art_keydesc_own(&st->kd, cxt);
 	st->entry = rc->entry;
 	st->keylen = 0;
 	st->hazard = NULL;
@@ -122,9 +125,7 @@ art_insert_plain(Relation index, ArtInsertState *st)
 		if (art_entry_state(st->entry, &gen) == ART_ABSENT)
 			return;
 
-		ART_CORE_BEGIN();
-		s = ax_insert(cx, tree, gen, st->key.data, len);
-		ART_CORE_END();
+		s = art_tree_insert(&st->kd, cx, tree, gen, st->key.data, len);
 
 		switch (s)
 		{

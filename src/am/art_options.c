@@ -5,12 +5,14 @@
  * Every wrong value is SQLSTATE 22023 and lists the right ones, the name of a
  * parameter included.  The relation cache parses with validate off, and then
  * nothing here may raise: a value that a later version of the library no
- * longer takes falls back to the default.
+ * longer takes falls back to the default.  Core sees to that for words; a
+ * number comes out of the catalog whatever its bounds are now.
  */
 #include "postgres.h"
 
 #include "access/reloptions.h"
 #include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -33,8 +35,36 @@ typedef enum ArtStructureOption
 typedef enum ArtSyncOption
 {
 	ART_SYNC_AUTO = 0,
-	ART_SYNC_OLC
+	ART_SYNC_OLC,
+	ART_SYNC_ROWEX,
+	ART_SYNC_OPTIQL,
+	ART_SYNC_COARSE
 } ArtSyncOption;
+
+#define ART_NSTRUCTURES	2
+#define ART_NSYNCS		5
+
+/*
+ * Which engine goes with which pair, and what "auto" means: the protocol that
+ * does best with the structure when nothing is known of the load.
+ */
+#define ART_NO_ENGINE	(-1)
+static const int engines[ART_NSTRUCTURES][ART_NSYNCS] = {
+	[ART_STRUCTURE_ART] = {
+		[ART_SYNC_AUTO] = AX_ART_OLC,
+		[ART_SYNC_OLC] = AX_ART_OLC,
+		[ART_SYNC_ROWEX] = AX_ART_ROWEX,
+		[ART_SYNC_OPTIQL] = AX_ART_OPTIQL,
+		[ART_SYNC_COARSE] = AX_ART_COARSE
+	},
+	[ART_STRUCTURE_BTREE] = {
+		[ART_SYNC_AUTO] = AX_BTREE_OPTIQL,
+		[ART_SYNC_OLC] = AX_BTREE_OLC,
+		[ART_SYNC_ROWEX] = ART_NO_ENGINE,
+		[ART_SYNC_OPTIQL] = AX_BTREE_OPTIQL,
+		[ART_SYNC_COARSE] = AX_BTREE_COARSE
+	}
+};
 
 static relopt_enum_elt_def structure_values[] = {
 	{"art", ART_STRUCTURE_ART},
@@ -45,6 +75,9 @@ static relopt_enum_elt_def structure_values[] = {
 static relopt_enum_elt_def sync_values[] = {
 	{"auto", ART_SYNC_AUTO},
 	{"olc", ART_SYNC_OLC},
+	{"rowex", ART_SYNC_ROWEX},
+	{"optiql", ART_SYNC_OPTIQL},
+	{"coarse", ART_SYNC_COARSE},
 	{(const char *) NULL}		/* list terminator */
 };
 
@@ -87,47 +120,41 @@ validate_max_memory(const char *value)
 				 errdetail("Valid values are between \"64kB\" and \"16TB\", with one of the units \"B\", \"kB\", \"MB\", \"GB\" and \"TB\".")));
 }
 
-/*
- * The kind that our parameters are registered under, registered on first use
- * in this process.
- */
-static relopt_kind
-art_relopt_kind(void)
-{
-	static bool registered = false;
-	static relopt_kind kind;
+/* what our parameters are registered under */
+static relopt_kind our_kind;
 
-	if (!registered)
-	{
-		kind = add_reloption_kind();
-		add_enum_reloption(kind, "structure",
-						   "Data structure of the index",
-						   structure_values, ART_STRUCTURE_ART,
-						   "Valid values are \"art\" and \"btree\".",
-						   AccessExclusiveLock);
-		add_enum_reloption(kind, "sync",
-						   "Synchronization protocol of the structure",
-						   sync_values, ART_SYNC_AUTO,
-						   "Valid values are \"auto\" and \"olc\".",
-						   AccessExclusiveLock);
-		add_int_reloption(kind, "page_size",
-						  "Bytes of a page of structure \"btree\"",
-						  AX_PAGE_SIZE_DEFAULT, AX_PAGE_SIZE_MIN, AX_PAGE_SIZE_MAX,
-						  AccessExclusiveLock);
-		add_int_reloption(kind, "fillfactor",
-						  "Fills leaves only to this percentage when the index is built",
-						  ART_DEFAULT_FILLFACTOR, ART_MIN_FILLFACTOR, 100,
-						  ShareUpdateExclusiveLock);
-		add_bool_reloption(kind, "deduplicate_items",
-						   "Accepted for btree's sake, without effect",
-						   true, ShareUpdateExclusiveLock);
-		add_string_reloption(kind, "max_memory",
-							 "Most memory the index may take",
-							 NULL, validate_max_memory,
-							 AccessExclusiveLock);
-		registered = true;
-	}
-	return kind;
+/*
+ * See artidx.h.
+ */
+void
+art_options_init(void)
+{
+	our_kind = add_reloption_kind();
+	add_enum_reloption(our_kind, "structure",
+					   "Data structure of the index",
+					   structure_values, ART_STRUCTURE_ART,
+					   "Valid values are \"art\" and \"btree\".",
+					   AccessExclusiveLock);
+	add_enum_reloption(our_kind, "sync",
+					   "Synchronization protocol of the structure",
+					   sync_values, ART_SYNC_AUTO,
+					   "Valid values are \"auto\", \"olc\", \"rowex\", \"optiql\" and \"coarse\".",
+					   AccessExclusiveLock);
+	add_int_reloption(our_kind, "page_size",
+					  "Bytes of a page of structure \"btree\"",
+					  AX_PAGE_SIZE_DEFAULT, AX_PAGE_SIZE_MIN, AX_PAGE_SIZE_MAX,
+					  AccessExclusiveLock);
+	add_int_reloption(our_kind, "fillfactor",
+					  "Fills leaves only to this percentage when the index is built",
+					  ART_DEFAULT_FILLFACTOR, ART_MIN_FILLFACTOR, 100,
+					  ShareUpdateExclusiveLock);
+	add_bool_reloption(our_kind, "deduplicate_items",
+					   "Accepted for btree's sake, without effect",
+					   true, ShareUpdateExclusiveLock);
+	add_string_reloption(our_kind, "max_memory",
+						 "Most memory the index may take",
+						 NULL, validate_max_memory,
+						 AccessExclusiveLock);
 }
 
 /*
@@ -188,13 +215,43 @@ option_given(Datum reloptions, const char *name)
 	return false;
 }
 
+/* The protocols of a structure, for a message. */
+static char *
+syncs_of(int structure)
+{
+	StringInfoData buf;
+	int			left = 0;
+
+	for (int i = 0; i < ART_NSYNCS; i++)
+		left += engines[structure][i] != ART_NO_ENGINE;
+	initStringInfo(&buf);
+	for (int i = 0; sync_values[i].string_val != NULL; i++)
+	{
+		if (engines[structure][sync_values[i].symbol_val] == ART_NO_ENGINE)
+			continue;
+		left--;
+		appendStringInfo(&buf, "\"%s\"%s", sync_values[i].string_val,
+						 left > 1 ? ", " : left == 1 ? " and " : "");
+	}
+	return buf.data;
+}
+
 /*
  * What no option can say of itself.
  */
 static void
 check_together(Datum reloptions, const ArtOptions *opts)
 {
-	if (opts == NULL || !option_given(reloptions, "page_size"))
+	if (opts == NULL)
+		return;
+	if (engines[opts->structure][opts->sync] == ART_NO_ENGINE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for option \"sync\" with structure \"%s\": %s",
+						structure_values[opts->structure].string_val,
+						sync_values[opts->sync].string_val),
+				 errdetail("Valid values are %s.", syncs_of(opts->structure))));
+	if (!option_given(reloptions, "page_size"))
 		return;
 	if (opts->structure != ART_STRUCTURE_BTREE)
 		ereport(ERROR,
@@ -217,7 +274,7 @@ artoptions(Datum reloptions, bool validate)
 
 	if (validate)
 		check_option_names(reloptions);
-	opts = (bytea *) build_reloptions(reloptions, validate, art_relopt_kind(),
+	opts = (bytea *) build_reloptions(reloptions, validate, our_kind,
 									  sizeof(ArtOptions),
 									  option_table, lengthof(option_table));
 	if (validate)
@@ -231,11 +288,17 @@ artoptions(Datum reloptions, bool validate)
 ax_structure
 art_engine(const ArtOptions *opts, uint32 *page_size)
 {
+	int			structure = opts != NULL ? opts->structure : ART_STRUCTURE_ART;
+	int			engine = engines[structure][opts != NULL ? opts->sync : ART_SYNC_AUTO];
+
+	if (engine == ART_NO_ENGINE)
+		engine = engines[structure][ART_SYNC_AUTO]; /* another version took it */
 	*page_size = 0;
-	if (opts == NULL || opts->structure != ART_STRUCTURE_BTREE)
-		return AX_ART_OLC;
-	*page_size = opts->page_size % 64 == 0 ? (uint32) opts->page_size : AX_PAGE_SIZE_DEFAULT;
-	return AX_BTREE_OLC;
+	if (opts != NULL && structure == ART_STRUCTURE_BTREE)
+		*page_size = opts->page_size % 64 == 0 &&
+			opts->page_size >= AX_PAGE_SIZE_MIN && opts->page_size <= AX_PAGE_SIZE_MAX ?
+			(uint32) opts->page_size : AX_PAGE_SIZE_DEFAULT;
+	return (ax_structure) engine;
 }
 
 /* The cap of this index in bytes, 0 for none. */
@@ -258,5 +321,7 @@ art_fillfactor(Relation index)
 {
 	ArtOptions *opts = (ArtOptions *) index->rd_options;
 
-	return opts != NULL ? opts->fillfactor : ART_DEFAULT_FILLFACTOR;
+	if (opts == NULL || opts->fillfactor < ART_MIN_FILLFACTOR || opts->fillfactor > 100)
+		return ART_DEFAULT_FILLFACTOR;
+	return opts->fillfactor;
 }

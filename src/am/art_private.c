@@ -130,7 +130,7 @@ art_private_begin(IndexScanDesc scan, const ArtKeyDesc *kd,
 	p->kd = kd;
 	p->plan = plan;
 	p->cxt = own;
-	p->store = art_store_create(own);
+	p->store = art_store_create(kd, own);
 	return p;
 }
 

@@ -17,6 +17,7 @@
 #include "utils/typcache.h"
 
 #include "art_am.h"
+#include "art_tree.h"
 
 struct ArtProof
 {
@@ -24,8 +25,9 @@ struct ArtProof
 	Relation	index;
 	const ArtKeyDesc *kd;
 	bool		nulls_equal;
+	ArtSort    *compared;		/* not NULL: in place of what follows */
 	Tuplesortstate *sort;
-	ArtBuf		buf;			/* a key as a bytea */
+	ArtBuf		buf;			/* a key as a bytea; compared: the last one */
 };
 
 /*
@@ -35,16 +37,23 @@ ArtProof *
 art_proof_begin(Relation heap, Relation index, const ArtKeyDesc *kd)
 {
 	ArtProof   *proof = palloc0(sizeof(ArtProof));
-	TypeCacheEntry *type = lookup_type_cache(BYTEAOID, TYPECACHE_LT_OPR);
+	TypeCacheEntry *type;
 
 	proof->heap = heap;
 	proof->index = index;
 	proof->kd = kd;
 	proof->nulls_equal = index->rd_index->indnullsnotdistinct;
+	art_buf_init(&proof->buf, CurrentMemoryContext, 256);
+	if (kd->compared)
+	{
+		proof->compared = art_sort_begin(kd, false, (Size) maintenance_work_mem * 1024,
+										 CurrentMemoryContext);
+		return proof;
+	}
+	type = lookup_type_cache(BYTEAOID, TYPECACHE_LT_OPR);
 	proof->sort = tuplesort_begin_datum(BYTEAOID, type->lt_opr, InvalidOid,
 										false, maintenance_work_mem, NULL,
 										TUPLESORT_NONE);
-	art_buf_init(&proof->buf, CurrentMemoryContext, 256);
 	return proof;
 }
 
@@ -57,11 +66,41 @@ art_proof_add(ArtProof *proof, const uint8 *key, uint32 keylen, bool hasnull)
 {
 	if (hasnull && !proof->nulls_equal)
 		return;
+	if (proof->compared != NULL)
+	{
+		art_sort_add(proof->compared, key, keylen);
+		return;
+	}
 	proof->buf.len = 0;
 	art_buf_reserve(&proof->buf, VARHDRSZ + keylen);
 	SET_VARSIZE(proof->buf.data, VARHDRSZ + keylen);
 	memcpy(VARDATA(proof->buf.data), key, keylen);
 	tuplesort_putdatum(proof->sort, PointerGetDatum(proof->buf.data), false);
+}
+
+/* The same for keys that are compared. */
+static void
+art_proof_compare(ArtProof *proof)
+{
+	const uint8 *key;
+	uint32		len;
+	bool		any = false;
+
+	art_sort_perform(proof->compared);
+	while (art_sort_next(proof->compared, &key, &len))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (any && art_key_order(proof->kd, proof->buf.data, proof->buf.len, key, len) == 0)
+			art_build_duplicate(proof->heap, proof->index, proof->kd, key, len);
+		proof->buf.len = 0;
+		art_buf_reserve(&proof->buf, len);
+		memcpy(proof->buf.data, key, len);
+		proof->buf.len = len;
+		any = true;
+	}
+	art_sort_end(proof->compared);
+	pfree(proof->buf.data);
+	pfree(proof);
 }
 
 /*
@@ -74,6 +113,11 @@ art_proof_end(ArtProof *proof)
 	Datum		datum;
 	bool		isnull;
 
+	if (proof->compared != NULL)
+	{
+		art_proof_compare(proof);
+		return;
+	}
 	tuplesort_performsort(proof->sort);
 	while (art_tuplesort_getdatum(proof->sort, &datum, &isnull))
 	{

@@ -33,6 +33,7 @@
 #include "utils/uuid.h"
 
 #include "art_am.h"
+#include "art_tree.h"
 
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
@@ -185,6 +186,7 @@ IndexScanDesc
 artbeginscan(Relation index, int nkeys, int norderbys)
 {
 	IndexScanDesc scan;
+	const ArtKeyDesc *kd;
 	ArtScan    *so;
 
 	Assert(norderbys == 0);
@@ -199,7 +201,9 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 	scan->opaque = so;
 
 	art_scan_ready(scan);
-	so->kd = art_relcache(index)->kd;
+	kd = &art_relcache(index)->kd;
+	memcpy(&so->kd, kd, offsetof(ArtKeyDesc, cols) + kd->natts * sizeof(ArtKeyCol));
+	art_keydesc_own(&so->kd, so->cxt);
 	art_scanplan_init(&so->plan, so->cxt);
 	scan->xs_itupdesc = RelationGetDescr(index);
 	scan->xs_hitupdesc = RelationGetDescr(index);
@@ -412,11 +416,9 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 		{
 			bool		more;
 
-			ART_CORE_BEGIN();
-			s = ax_lookup(so->cx, so->tree, so->gen, so->plan.lo.data,
-						  so->plan.lo_len, so->tids, ART_BATCH_POINT, &so->n,
-						  &more);
-			ART_CORE_END();
+			s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
+								so->plan.lo_len, so->tids, ART_BATCH_POINT, &so->n,
+								&more);
 			if (s == AX_OK)
 			{
 				so->have_keys = false;
@@ -469,11 +471,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 			if (unlikely(so->priv != NULL))
 				s = art_private_scan(so->priv, &b);
 			else
-			{
-				ART_CORE_BEGIN();
-				s = ax_scan(so->cx, so->tree, so->gen, &b);
-				ART_CORE_END();
-			}
+				s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
 			if (s == AX_OK)
 			{
 				so->n = b.n;
@@ -571,9 +569,7 @@ art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
 
 	if (!art_hazard_publish(so->hazard, tid, so->delgen))
 		return false;
-	ART_CORE_BEGIN();
-	(void) ax_remove(so->cx, so->tree, so->gen, key, len);
-	ART_CORE_END();
+	(void) art_tree_remove(&so->kd, so->cx, so->tree, so->gen, key, len);
 	return true;
 }
 
@@ -632,9 +628,7 @@ art_scan_kill(IndexScanDesc scan)
 			b.keybuf_size = so->keys.cap;
 			b.lastkey = last.data;
 			b.lastkey_size = last.cap;
-			ART_CORE_BEGIN();
-			s = ax_scan(so->cx, so->tree, so->gen, &b);
-			ART_CORE_END();
+			s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
 			if (s != AX_BUFFER)
 				break;
 			art_scan_room(so, &so->keys, b.need_bytes);

@@ -26,6 +26,7 @@
 #include "utils/typcache.h"
 
 #include "art_am.h"
+#include "art_tree.h"
 
 #define STORE_CHUNK_MIN		((Size) 1024)
 #define STORE_CHUNK_MAX		((Size) 256 * 1024)
@@ -74,6 +75,7 @@ typedef struct StorePos
 
 struct ArtStore
 {
+	const ArtKeyDesc *kd;
 	MemoryContext cxt;			/* of this struct and the positions */
 	MemoryContext data;			/* of entries, sort and file: reset when emptied */
 
@@ -91,6 +93,7 @@ struct ArtStore
 	bool		limited;		/* limit is the window's far end */
 	StorePos	limit;
 	Tuplesortstate *sort;
+	ArtSort    *csort;			/* in its place when keys are compared */
 	bytea	   *scratch;
 	Size		scratch_size;
 
@@ -122,10 +125,16 @@ struct ArtStore
  * bound is longer than a key that it begins with.
  */
 static inline bool
-key_behind(const uint8 *key, uint32 len, const ax_bound *p)
+key_behind(const ArtStore *s, const uint8 *key, uint32 len, const ax_bound *p)
 {
-	int			c = memcmp(key, p->key, Min(len, p->len));
+	int			c;
 
+	if (unlikely(s->kd->compared))
+	{
+		c = art_key_cmp(s->kd, key, len, p->key, p->len, p->after, true);
+		return c > 0 || (c == 0 && !p->after);
+	}
+	c = memcmp(key, p->key, Min(len, p->len));
 	if (c != 0)
 		return c > 0;
 	return !p->after && len >= p->len;
@@ -135,10 +144,13 @@ key_behind(const uint8 *key, uint32 len, const ax_bound *p)
  * Order of two positions.
  */
 static int
-pos_compare(const ax_bound *a, const ax_bound *b)
+pos_compare(const ArtStore *s, const ax_bound *a, const ax_bound *b)
 {
-	int			c = memcmp(a->key, b->key, Min(a->len, b->len));
+	int			c;
 
+	if (unlikely(s->kd->compared))
+		return art_position_cmp(s->kd, a->key, a->len, a->after, b->key, b->len, b->after);
+	c = memcmp(a->key, b->key, Min(a->len, b->len));
 	if (c != 0)
 		return c;
 	if (a->len < b->len)
@@ -213,11 +225,14 @@ abbrev_of(const uint8 *key, uint32 len)
 }
 
 static inline int
-item_compare(const StoreItem *a, const StoreItem *b)
+item_compare(const StoreItem *a, const StoreItem *b, const ArtStore *s)
 {
 	uint32		len;
 	int			c;
 
+	if (unlikely(s->kd->compared))
+		return art_key_cmp(s->kd, a->entry->key, a->entry->len,
+						   b->entry->key, b->entry->len, false, true);
 	if (a->abbrev != b->abbrev)
 		return a->abbrev < b->abbrev ? -1 : 1;
 	len = Min(a->entry->len, b->entry->len);
@@ -229,7 +244,8 @@ item_compare(const StoreItem *a, const StoreItem *b)
 
 #define ST_SORT store_sort_items
 #define ST_ELEMENT_TYPE StoreItem
-#define ST_COMPARE(a, b) item_compare(a, b)
+#define ST_COMPARE(a, b, s) item_compare(a, b, s)
+#define ST_COMPARE_ARG_TYPE const ArtStore
 #define ST_SCOPE static
 #define ST_DECLARE
 #define ST_DEFINE
@@ -243,12 +259,13 @@ item_compare(const StoreItem *a, const StoreItem *b)
  * cxt, until art_store_free.
  */
 ArtStore *
-art_store_create(MemoryContext cxt)
+art_store_create(const ArtKeyDesc *kd, MemoryContext cxt)
 {
 	MemoryContext own = AllocSetContextCreate(cxt, "art store",
 											  ALLOCSET_SMALL_SIZES);
 	ArtStore   *s = MemoryContextAllocZero(own, sizeof(ArtStore));
 
+	s->kd = kd;
 	s->cxt = own;
 	s->data = AllocSetContextCreate(own, "art store entries",
 									ALLOCSET_DEFAULT_SIZES);
@@ -270,10 +287,13 @@ art_store_empty(ArtStore *s)
 {
 	if (s->sort)
 		tuplesort_end(s->sort);
+	if (s->csort)
+		art_sort_end(s->csort);
 	if (s->file)
 		BufFileClose(s->file);
 	MemoryContextReset(s->data);
 	s->sort = NULL;
+	s->csort = NULL;
 	s->file = NULL;
 	s->scratch = NULL;
 	s->scratch_size = 0;
@@ -390,10 +410,10 @@ sort_items(ArtStore *s)
 {
 	Size		n = 0;
 
-	store_sort_items(s->items, s->nitems);
+	store_sort_items(s->items, s->nitems, s);
 	for (Size i = 0; i < s->nitems; i++)
 	{
-		if (n > 0 && item_compare(&s->items[n - 1], &s->items[i]) == 0)
+		if (n > 0 && item_compare(&s->items[n - 1], &s->items[i], s) == 0)
 			s->bytes -= ENTRY_SIZE(s->items[i].entry->len) + sizeof(StoreItem);
 		else
 			s->items[n++] = s->items[i];
@@ -406,6 +426,11 @@ sort_put(ArtStore *s, const uint8 *key, uint32 len)
 {
 	Size		need = VARHDRSZ + (Size) len;
 
+	if (s->csort)
+	{
+		art_sort_add(s->csort, key, len);
+		return;
+	}
 	if (s->scratch_size < need)
 	{
 		if (s->scratch)
@@ -426,10 +451,16 @@ static void
 go_to_sort(ArtStore *s)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->data);
-	TypeCacheEntry *t = lookup_type_cache(BYTEAOID, TYPECACHE_LT_OPR);
 
-	s->sort = tuplesort_begin_datum(BYTEAOID, t->lt_opr, InvalidOid, false,
-									work_mem, NULL, TUPLESORT_NONE);
+	if (s->kd->compared)
+		s->csort = art_sort_begin(s->kd, true, s->budget, s->data);
+	else
+	{
+		TypeCacheEntry *t = lookup_type_cache(BYTEAOID, TYPECACHE_LT_OPR);
+
+		s->sort = tuplesort_begin_datum(BYTEAOID, t->lt_opr, InvalidOid, false,
+										work_mem, NULL, TUPLESORT_NONE);
+	}
 	MemoryContextSwitchTo(old);
 	pfree(s->items);
 	s->items = NULL;
@@ -459,12 +490,12 @@ in_window(ArtStore *s, const uint8 *key, uint32 len)
 	ax_bound	start = pos_bound(&s->start);
 	ax_bound	limit;
 
-	if (key_behind(key, len, &start) == s->backward)
+	if (key_behind(s, key, len, &start) == s->backward)
 		return false;
 	if (!s->limited)
 		return true;
 	limit = pos_bound(&s->limit);
-	return key_behind(key, len, &limit) == s->backward;
+	return key_behind(s, key, len, &limit) == s->backward;
 }
 
 /*
@@ -548,14 +579,14 @@ art_store_add(ArtStore *s, const uint8 *key, uint32 keylen, uint64 tid)
 	art_put_tid(e->key + keylen, tid);
 
 	b = pos_bound(&s->lo);
-	if (!key_behind(e->key, len, &b))
+	if (!key_behind(s, e->key, len, &b))
 		goto skip;
 	b = pos_bound(&s->hi);
-	if (key_behind(e->key, len, &b))
+	if (key_behind(s, e->key, len, &b))
 		goto skip;
 	if (s->window && !in_window(s, e->key, len))
 		goto skip;
-	if (s->sort)
+	if (s->sort || s->csort)
 	{
 		sort_put(s, e->key, len);
 		goto skip;
@@ -607,7 +638,9 @@ new_block(ArtStore *s, const uint8 *key, uint32 len,
 	b->n = 0;
 	b->bytes = 0;
 	b->seplen = 0;
-	if (b != s->blocks)
+	if (b != s->blocks && s->kd->compared)
+		b->seplen = len;		/* no shorter one is known */
+	else if (b != s->blocks)
 	{
 		uint32		common = 0;
 
@@ -620,6 +653,24 @@ new_block(ArtStore *s, const uint8 *key, uint32 len,
 	return b;
 }
 
+/* The next of the sorted entries; *d is to be freed, if not NULL. */
+static bool
+sort_get(ArtStore *s, const uint8 **key, uint32 *len, void **d)
+{
+	Datum		datum;
+	bool		isnull;
+
+	*d = NULL;
+	if (s->csort)
+		return art_sort_next(s->csort, key, len);
+	if (!art_tuplesort_getdatum(s->sort, &datum, &isnull))
+		return false;
+	*d = DatumGetPointer(datum);
+	*key = (const uint8 *) VARDATA_ANY(*d);
+	*len = VARSIZE_ANY_EXHDR(*d);
+	return true;
+}
+
 /*
  * Read the sorted entries and write them to the file, block by block.
  */
@@ -629,17 +680,19 @@ write_file(ArtStore *s)
 	MemoryContext old = MemoryContextSwitchTo(s->data);
 	StoreBlock *b = NULL;
 	ArtBuf		prev;
-	Datum		d;
-	bool		isnull;
+	const uint8 *key;
+	uint32		len;
+	void	   *d;
 
-	tuplesort_performsort(s->sort);
+	if (s->csort)
+		art_sort_perform(s->csort);
+	else
+		tuplesort_performsort(s->sort);
 	s->file = BufFileCreateTemp(false);
 	art_buf_init(&prev, s->data, 256);
 
-	while (art_tuplesort_getdatum(s->sort, &d, &isnull))
+	while (sort_get(s, &key, &len, &d))
 	{
-		const uint8 *key = (const uint8 *) VARDATA_ANY(DatumGetPointer(d));
-		uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(d));
 		Size		need = ENTRY_SIZE(len);
 
 		CHECK_FOR_INTERRUPTS();
@@ -669,12 +722,17 @@ write_file(ArtStore *s)
 			memcpy(prev.data, key, len);
 			prev.len = len;
 		}
-		pfree(DatumGetPointer(d));
+		if (d)
+			pfree(d);
 	}
 	if (b)
 		write_block(s, b);
-	tuplesort_end(s->sort);
+	if (s->csort)
+		art_sort_end(s->csort);
+	else
+		tuplesort_end(s->sort);
 	s->sort = NULL;
+	s->csort = NULL;
 	pfree(prev.data);
 	s->loaded = s->nblocks;		/* none */
 	MemoryContextSwitchTo(old);
@@ -726,7 +784,7 @@ void
 art_store_finish(ArtStore *s)
 {
 	s->filling = false;
-	if (s->sort)
+	if (s->sort || s->csort)
 	{
 		/* what was left of the chunks is not needed for anything */
 		free_chunks(s->chunks);
@@ -763,7 +821,7 @@ first_behind(ArtStore *s, const ax_bound *p)
 		Size		m = l + (h - l) / 2;
 		StoreEntry *e = s->items[m].entry;
 
-		if (key_behind(e->key, e->len, p))
+		if (key_behind(s, e->key, e->len, p))
 			h = m;
 		else
 			l = m + 1;
@@ -786,7 +844,7 @@ block_of(ArtStore *s, const ax_bound *p)
 		Size		m = l + (h - l) / 2;
 		ax_bound	sep = {s->blocks[m].sep, s->blocks[m].seplen, false};
 
-		if (pos_compare(&sep, p) <= 0)
+		if (pos_compare(s, &sep, p) <= 0)
 			l = m;
 		else
 			h = m;
@@ -817,16 +875,16 @@ art_store_scan(ArtStore *s, ax_batch *b)
 	/* is the end of the batch covered, too?  The beginning must be */
 	if (!b->backward)
 	{
-		whole = pos_compare(&hi, &to) <= 0;
-		if (pos_compare(&from, &lo) > 0 ||
-			(!whole && pos_compare(&lo, &to) >= 0))
+		whole = pos_compare(s, &hi, &to) <= 0;
+		if (pos_compare(s, &from, &lo) > 0 ||
+			(!whole && pos_compare(s, &lo, &to) >= 0))
 			return AX_STALE;
 	}
 	else
 	{
-		whole = pos_compare(&from, &lo) <= 0;
-		if (pos_compare(&hi, &to) > 0 ||
-			(!whole && pos_compare(&hi, &from) <= 0))
+		whole = pos_compare(s, &from, &lo) <= 0;
+		if (pos_compare(s, &hi, &to) > 0 ||
+			(!whole && pos_compare(s, &hi, &from) <= 0))
 			return AX_STALE;
 	}
 
@@ -862,7 +920,7 @@ art_store_scan(ArtStore *s, ax_batch *b)
 				break;
 			}
 			e = s->items[i].entry;
-			if (key_behind(e->key, e->len, &hi))
+			if (key_behind(s, e->key, e->len, &hi))
 			{
 				b->exhausted = true;
 				break;
@@ -882,7 +940,7 @@ art_store_scan(ArtStore *s, ax_batch *b)
 				break;
 			}
 			e = s->items[i - 1].entry;
-			if (!key_behind(e->key, e->len, &lo))
+			if (!key_behind(s, e->key, e->len, &lo))
 			{
 				b->exhausted = true;
 				break;

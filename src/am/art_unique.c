@@ -23,6 +23,8 @@
 #include "utils/snapmgr.h"
 
 #include "art_am.h"
+#include "art_tree.h"
+#include "pg/art_pg.h"
 
 #define ART_UNIQUE_BATCH 32
 
@@ -62,9 +64,7 @@ art_unique_kill(ArtUnique *u, uint64 tid)
 	uint32		len = u->st->keylen + AX_TID_BYTES;
 
 	art_put_tid(u->st->key.data + u->st->keylen, tid);
-	ART_CORE_BEGIN();
-	(void) ax_remove(u->cx, u->tree, u->gen, u->st->key.data, len);
-	ART_CORE_END();
+	(void) art_tree_remove(&u->st->kd, u->cx, u->tree, u->gen, u->st->key.data, len);
 	art_put_tid(u->st->key.data + u->st->keylen, u->self);
 }
 
@@ -130,10 +130,8 @@ art_unique_check(ArtUnique *u)
 	/* before the entries are copied: any removal after that changes it */
 	u->delgen = art_delgen(u->index);
 
-	ART_CORE_BEGIN();
-	s = ax_lookup(u->cx, u->tree, u->gen, st->key.data, st->keylen,
-				  tids, ART_UNIQUE_BATCH, &n, &more);
-	ART_CORE_END();
+	s = art_tree_lookup(&st->kd, u->cx, u->tree, u->gen, st->key.data, st->keylen,
+						tids, ART_UNIQUE_BATCH, &n, &more);
 
 	for (;;)
 	{
@@ -197,9 +195,10 @@ art_unique_check(ArtUnique *u)
 			b.tids = tids;
 			b.lastkey = lo.data + st->keylen + AX_TID_BYTES;
 			b.lastkey_size = 2 * (st->keylen + AX_TID_BYTES);
-			ART_CORE_BEGIN();
-			s = ax_scan(u->cx, u->tree, u->gen, &b);
-			ART_CORE_END();
+			/* a compared tree needs none, and equal keys can be longer */
+			if (st->kd.compared)
+				b.lastkey = NULL;
+			s = art_tree_scan(&st->kd, u->cx, u->tree, u->gen, &b);
 			n = b.n;
 			more = !b.exhausted && b.n > 0;
 		}
@@ -210,6 +209,30 @@ art_unique_check(ArtUnique *u)
 	if (st->hazard != NULL)
 		art_hazard_clear(st->hazard);
 	return v;
+}
+
+/*
+ * The stripe, or, when two keys can be equal that differ in their bytes, or
+ * comparing them may run somebody's code, one lock for the index: a heavyweight
+ * one, under which that code can be interrupted, can insert into this very index,
+ * and is seen by the deadlock detector.
+ */
+static void
+art_unique_lock(Relation index, LWLock *stripe)
+{
+	if (likely(stripe != NULL))
+		LWLockAcquire(stripe, LW_EXCLUSIVE);
+	else
+		art_lock_place(index, ART_PLACE_UNIQUE, ExclusiveLock);
+}
+
+static void
+art_unique_unlock(Relation index, LWLock *stripe)
+{
+	if (likely(stripe != NULL))
+		LWLockRelease(stripe);
+	else
+		art_unlock_place(index, ART_PLACE_UNIQUE, ExclusiveLock);
 }
 
 /*
@@ -235,7 +258,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			/* art_entry may have accepted invalidations */
 			rc = art_relcache(index);
 			rc->entry = e;
-			art_apply_cap(index, e);
+			art_apply_options(index, e);
 		}
 		st->entry = rc->entry;
 	}
@@ -246,7 +269,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 	u.tree = art_entry_tree(st->entry);
 	u.self = art_tid_pack(tid);
 	u.check = check;
-	stripe = art_unique_stripe(index, st->key.data, st->keylen);
+	stripe = st->kd.images ? art_unique_stripe(index, st->key.data, st->keylen) : NULL;
 
 	for (;;)
 	{
@@ -259,15 +282,13 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 		art_entry_touch(st->entry);
 		u.found_self = false;
 
-		LWLockAcquire(stripe, LW_EXCLUSIVE);
+		art_unique_lock(index, stripe);
 
 		v = art_unique_check(&u);
 		if ((v == ART_UNIQUE_OK || v == ART_UNIQUE_MAYBE) &&
 			check != UNIQUE_CHECK_EXISTING)
 		{
-			ART_CORE_BEGIN();
-			s = ax_insert(u.cx, u.tree, u.gen, st->key.data, len);
-			ART_CORE_END();
+			s = art_tree_insert(&st->kd, u.cx, u.tree, u.gen, st->key.data, len);
 		}
 		else if (v == ART_UNIQUE_WAIT && check == UNIQUE_CHECK_YES)
 		{
@@ -278,15 +299,13 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			 * it.  Who waits has no entry, as with nbtree, and this is
 			 * decided under the stripe: then at most one of them waits.
 			 */
-			ART_CORE_BEGIN();
-			s = ax_remove(u.cx, u.tree, u.gen, st->key.data, len);
-			ART_CORE_END();
+			s = art_tree_remove(&st->kd, u.cx, u.tree, u.gen, st->key.data, len);
 			if (s == AX_BUSY)
 				v = ART_UNIQUE_BUSY;
 			else if (s == AX_STALE)
 				v = ART_UNIQUE_RETRY;
 		}
-		LWLockRelease(stripe);
+		art_unique_unlock(index, stripe);
 
 		switch (v)
 		{

@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 
 #include "art_am.h"
+#include "art_tree.h"
 
 #define ART_VACUUM_BATCH	32768
 #define ART_VACUUM_KEYBUF	((uint32) 512 * 1024)
@@ -25,6 +26,7 @@
 typedef struct ArtVacuum
 {
 	Relation	index;
+	ArtKeyDesc *kd;
 	ax_ctx	   *cx;
 	ax_tree    *tree;
 	uint64		gen;
@@ -52,9 +54,7 @@ art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
 	{
 		ax_status	s;
 
-		ART_CORE_BEGIN();
-		s = ax_remove(v->cx, v->tree, v->gen, key, len);
-		ART_CORE_END();
+		s = art_tree_remove(v->kd, v->cx, v->tree, v->gen, key, len);
 
 		switch (s)
 		{
@@ -138,9 +138,7 @@ art_vacuum_pass(ArtVacuum *v)
 		b.lastkey = v->last.data;
 		b.lastkey_size = v->last.cap;
 
-		ART_CORE_BEGIN();
-		s = ax_scan(v->cx, v->tree, v->gen, &b);
-		ART_CORE_END();
+		s = art_tree_scan(v->kd, v->cx, v->tree, v->gen, &b);
 
 		if (s == AX_STALE)
 			return false;
@@ -227,6 +225,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		{
 			v = palloc(sizeof(ArtVacuum));
 			v->index = index;
+			v->kd = art_keydesc_build(index, CurrentMemoryContext);
 			v->cx = art_ctx();
 			v->callback = callback;
 			v->callback_state = callback_state;
@@ -308,8 +307,11 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	if (info->analyze_only || !art_preloaded())
 		return stats;
 
-	/* a good moment for what earlier removals left behind */
+	/* a good moment for what earlier removals and contention left behind */
+	entry = art_entry_if_exists(index);
 	ART_CORE_BEGIN();
+	if (entry != NULL && art_entry_state(entry, &gen) == ART_READY)
+		(void) ax_settle(art_ctx(), art_entry_tree(entry), gen, false);
 	(void) ax_poll(art_ctx());
 	ax_flush(art_ctx());
 	ART_CORE_END();
@@ -319,7 +321,6 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		ax_tree_info ti;
 		ax_status	s;
 
-		entry = art_entry_if_exists(index);
 		if (entry == NULL || art_entry_state(entry, &gen) != ART_READY)
 			return NULL;
 		ART_CORE_BEGIN();

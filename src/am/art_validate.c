@@ -2,12 +2,14 @@
  * art_validate.c
  *	  What CREATE INDEX ... USING art refuses.
  *
- * Types and collations are refused by art_keydesc_build(), INCLUDE, CLUSTER
- * and the like by core because of the flags in art_handler.c.  Here is the
- * rest: what core would let through and art would not get right.
+ * INCLUDE, CLUSTER and the like are refused by core because of the flags in
+ * art_handler.c.  Here is the rest: what core would let through and art would
+ * not get right.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/reloptions.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -16,6 +18,8 @@
 #include "nodes/execnodes.h"
 #include "tcop/pquery.h"
 #include "utils/portal.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "artidx.h"
 
@@ -35,6 +39,35 @@ art_index_is_new(Relation index)
 	if (index->rd_createSubid != InvalidSubTransactionId)
 		return tag != CMDTAG_ALTER_TABLE;
 	return !index->rd_index->indisready && tag != CMDTAG_REINDEX;
+}
+
+/*
+ * Does the index say "structure = art" in so many words?
+ */
+static bool
+asks_for_radix_tree(Relation index)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		asks = false;
+	bool		isnull;
+	Datum		d;
+	ListCell   *lc;
+
+	if (!HeapTupleIsValid(tup))
+		return false;
+	d = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
+	if (!isnull)
+	{
+		foreach(lc, untransformRelOptions(d))
+		{
+			DefElem    *def = (DefElem *) lfirst(lc);
+
+			if (strcmp(def->defname, "structure") == 0)
+				asks = strcmp(defGetString(def), "art") == 0;
+		}
+	}
+	ReleaseSysCache(tup);
+	return asks;
 }
 
 /*
@@ -89,6 +122,15 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 				 errdetail("Table \"%s\" is unlogged, or about to be made so.",
 						   RelationGetRelationName(heap)),
 				 errhint("Use a btree index.")));
+
+	/* what cannot be encoded is compared, in a B+-tree, unless that is refused */
+	if (art_index_is_new(index) && asks_for_radix_tree(index) && art_index_compared(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot create index \"%s\" with structure \"art\"",
+						RelationGetRelationName(index)),
+				 errdetail("The order of one of its columns is not the order of any bytes: its keys must be compared, which takes structure \"btree\"."),
+				 errhint("Leave the option out or say WITH (structure = btree); for a text column, COLLATE \"C\" or the operator class text_pattern_ops is another way.")));
 
 	/*
 	 * Early pruning removes rows that an old snapshot still ought to see, and

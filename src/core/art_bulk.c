@@ -253,14 +253,14 @@ art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *le
 		/* keys so nested that the build would eat the stack: one by one */
 		for (uint64_t i = 0; i < n; i++)
 		{
-			while ((x = s->engine->insert(cx, s, keys[i], lens ? lens[i] : len)) == AX_BUSY &&
+			while ((x = ax_inner(s)->insert(cx, s, keys[i], lens ? lens[i] : len)) == AX_BUSY &&
 				   !ax_body(cx)->limbo_short)
 				;
 			if (x == AX_OK)
 				continue;
 			/* give it back; what cannot be now goes with the generation */
 			while (i-- > 0)
-				while (s->engine->remove(cx, s, keys[i], lens ? lens[i] : len) == AX_BUSY &&
+				while (ax_inner(s)->remove(cx, s, keys[i], lens ? lens[i] : len) == AX_BUSY &&
 					   !ax_body(cx)->limbo_short)
 					;
 			return x == AX_BUSY ? AX_NOMEM : x;

@@ -50,11 +50,83 @@ sample(walk *w, ax_word *word, uint64_t *v)
 		*v = ax_word_read(word);
 		if (*v & AX_OBSOLETE)
 			return false;
-		if (!(*v & AX_LOCKED))
+		if (!(*v & AX_CLOSED))
 			return true;
 		(void) ax_word_wait(w->cx, word, v);
 	}
 	return false;
+}
+
+/*
+ * What the readers of ROWEX trust in a node: NULL, or what is wrong.  *holes:
+ * separators with nothing behind them, which are counted.  Racy.
+ */
+static const char *
+rowex_node(art_hdr *h, int *holes)
+{
+	int			n = ld(&h->count);
+
+	*holes = 0;
+	if (h->kind <= ART_N16)
+	{
+		if (n > art_node_slots(h->kind))
+			return "more separators than slots";
+		*holes = n - art_node_children(h);
+		for (int i = 1; i < n; i++)
+			if (h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, i) <= art_n4_sep((art_n4 *) h, i - 1) :
+				art_n16_sep((art_n16 *) h, i) <= art_n16_sep((art_n16 *) h, i - 1))
+				return "separators out of order";
+		/* an unused slot is of no concern to them, but no copy leaves one filled */
+		for (int i = n; i < art_node_slots(h->kind); i++)
+			if (ld(h->kind == ART_N4 ? &((art_n4 *) h)->child[i] : &((art_n16 *) h)->child[i]) != 0)
+				return "a child without a separator";
+	}
+	else if (h->kind == ART_N48)
+	{
+		art_n48    *p = (art_n48 *) h;
+		int			given = 0;
+
+		while (given < 48 && ld(&p->child[given]) != 0)
+			given++;
+		for (int i = given; i < 48; i++)
+			if (ld(&p->child[i]) != 0)
+				return "a slot given before the one below it";
+		for (int c = 0; c < 256; c++)
+			if (ld(&p->index[c]) > given)
+				return "an index without a child";
+		if (n > given)
+			return "more children than slots given";
+	}
+	return NULL;
+}
+
+/* The same of a leaf. */
+static const char *
+rowex_leaf(art_leaf *l, uint32_t live)
+{
+	int			used = ld(&l->used);
+
+	if (used > l->cap)
+		return "more slots used than there are";
+	if (live & ~art_all_live(used))
+		return "an entry above the slots used";
+	if (l->flags & ART_F_VAR)
+	{
+		uint32_t	end = art_var_slots_off(l->cap) + 4 * (uint32_t) l->cap;
+
+		/* slots are given in order, and so is the heap */
+		for (int i = 0; i < used; i++)
+		{
+			art_slot16 *sl = art_var_slot(l, i);
+
+			if (ld(&sl->off) != end)
+				return "an entry's bytes out of place";
+			end += ld(&sl->len);
+		}
+		if (end != __atomic_load_n(art_leaf_u32(l, 1), __ATOMIC_RELAXED) || end > *art_leaf_u32(l, 0))
+			return "a wrong end of the entries' bytes";
+	}
+	return NULL;
 }
 
 /* False: the leaf went. */
@@ -67,6 +139,7 @@ walk_leaf(walk *w, art_ref ref, uint32_t d, int lo, int hi)
 	uint64_t	v;
 	uint32_t	live;
 	int			n;
+	const char *bad;
 
 	do
 	{
@@ -74,8 +147,11 @@ walk_leaf(walk *w, art_ref ref, uint32_t d, int lo, int hi)
 			return false;
 		live = ld(&l->live);
 		n = art_leaf_ents(l, e, buf);
+		bad = art_rowex(w->s) ? rowex_leaf(l, live) : NULL;
 	} while (!ax_word_valid(&l->word, v));
 
+	if (bad)
+		complain(w, "leaf at depth %u: %s", d, bad);
 	if (live & ~art_all_live(l->cap))
 		complain(w, "leaf at depth %u: live bitmap %08x beyond capacity %d", d, live, l->cap);
 	if (n == 0)
@@ -135,8 +211,11 @@ walk_node(walk *w, art_ref ref, uint32_t d, int level)
 	{
 		art_slot   *slots = w->slots;
 		int			ns,
-					i;
+					i,
+					count,
+					holes;
 		bool		went;
+		const char *bad;
 		uint64_t	e0,
 					l0,
 					x0;
@@ -146,11 +225,17 @@ walk_node(walk *w, art_ref ref, uint32_t d, int level)
 			if (!sample(w, &h->word, &v))
 				return !first;	/* partly walked: let the rest be */
 			ns = art_node_slots_get(h, slots);
+			count = ld(&h->count);
+			holes = 0;
+			bad = art_rowex(w->s) ? rowex_node(h, &holes) : NULL;
 		} while (!ax_word_valid(&h->word, v));
 		if (first)
 		{
-			if (ns != ld(&h->count) && ax_word_valid(&h->word, v))
-				complain(w, "node at depth %u: %d children found, %d counted", d, ns, ld(&h->count));
+			if (bad)
+				complain(w, "node at depth %u: %s", d, bad);
+			if (ns + holes != count)
+				complain(w, "node at depth %u: %d children found, %d counted, %d of them holes",
+						 d, ns, count, holes);
 			for (i = 1; i < ns; i++)
 				if (slots[i].lo <= slots[i - 1].hi)
 					complain(w, "node at depth %u: separators %d and %d out of order",

@@ -110,8 +110,10 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		uint32_t	d = 0;
 		int			at;
 
-		if (ax_unlikely(v & (AX_LOCKED | AX_OBSOLETE)))
-			goto locked;
+		ax_status	x;
+
+		if (ax_unlikely(v & AX_FLAGS) && (x = ax_word_sample(cx, w, &v)) != AX_OK)
+			goto barred;
 		for (;;)
 		{
 			uint64_t	nv;
@@ -124,12 +126,9 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				art_prefetch_node(ref, prefix, len, d);
 				AX_POINT("art.lookup.after_child_read");
 				nv = ax_word_read(&h->word);
-				if (ax_unlikely(nv & (AX_LOCKED | AX_OBSOLETE)))
-				{
-					w = &h->word;
-					v = nv;
-					goto locked;
-				}
+				if (ax_unlikely(nv & AX_FLAGS) &&
+					(x = ax_word_sample(cx, &h->word, &nv)) != AX_OK)
+					goto barred;
 				AX_POINT("art.lookup.after_child_version");
 				if (ax_unlikely(!ax_word_valid(w, v)))
 					break;
@@ -180,89 +179,33 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 			/* a leaf: suffixes from depth d on */
 			{
 				art_leaf   *l = ART_PTR(ref);
-				uint32_t	m,
-							k = 0;
-				uint32_t	rest = len - d;
+				uint32_t	k;
 
 				art_prefetch_leaf(ref);
 				AX_POINT("art.lookup.after_child_read");
 				nv = ax_word_read(&l->word);
-				if (ax_unlikely(nv & (AX_LOCKED | AX_OBSOLETE)))
-				{
-					w = &l->word;
-					v = nv;
-					goto locked;
-				}
+				if (ax_unlikely(nv & AX_FLAGS) &&
+					(x = ax_word_sample(cx, &l->word, &nv)) != AX_OK)
+					goto barred;
 				AX_POINT("art.lookup.after_child_version");
 				if (ax_unlikely(!ax_word_valid(w, v)))
 					break;
-				m = ld(&l->live);
-				if (ax_likely(l->flags == 0))
-				{
-					uint32_t	wd = l->w;
-					const uint8_t *base = l->body + l->cap;
-
-					if (wd == rest + AX_TID_BYTES)
-					{
-						m &= art_fp_match(l->body, l->cap, fp);
-						for (; m; m &= m - 1)
-						{
-							const uint8_t *p = base + (uint32_t) __builtin_ctz(m) * wd;
-
-							AX_POINT("art.lookup.matched");
-							if (!ax_equal(p, prefix + d, rest))
-								continue;
-							if (k < max)
-								tids[k] = ax_tid_at(p + wd);
-							k++;
-						}
-					}
-				}
-				else
-				{
-					if (l->flags & ART_F_VAR)
-						m &= art_fp_match(art_leaf_fp(l), l->cap, fp);
-					for (; m; m &= m - 1)
-					{
-						uint32_t	wd;
-						const uint8_t *p = art_leaf_entry(l, __builtin_ctz(m), &wd);
-
-						AX_POINT("art.lookup.matched");
-						if (wd != rest + AX_TID_BYTES || !ax_equal(p, prefix + d, rest))
-							continue;
-						if (k < max)
-							tids[k] = ax_tid_at(p + wd);
-						k++;
-					}
-				}
+				k = art_leaf_tids(l, prefix + d, len - d, fp, tids, max);
 				AX_POINT("art.lookup.leaf_read");
 				if (ax_unlikely(!ax_word_valid(&l->word, nv)))
 					break;
 				if (k > max)
 					goto scan;	/* which are the first needs order */
-				for (uint32_t i = 1; i < k; i++)
-				{
-					uint64_t	t = tids[i];
-					uint32_t	j = i;
-
-					for (; j > 0 && tids[j - 1] > t; j--)
-						tids[j] = tids[j - 1];
-					tids[j] = t;
-				}
+				art_sort_tids(tids, k);
 				*n = k;
 				return AX_OK;
 			}
 		}
 		if (0)
 		{
-	locked:
-			if (v & AX_LOCKED)
-			{
-				ax_status	x = ax_word_wait(cx, w, &v);
-
-				if (x != AX_OK)
-					return x;
-			}
+	barred:
+			if (x != AX_STALE)
+				return x;
 		}
 		ax_restarted(cx, s, tries);
 	}

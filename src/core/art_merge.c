@@ -159,7 +159,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		np = art_cut(cx, s, e, k, (k + leaves - 1) / leaves + 2, p);
 	}
 	else
-		np = art_one_piece(cx, s, e, k, P.hdr != NULL, ART_LEAF_MAX - 3, p);
+		np = art_one_piece(cx, s, e, k, P.hdr != NULL, art_leaf_stepcap(k), ART_LEAF_MAX - 3, p);
 	if (np == 0)
 	{
 		*added = 0;
@@ -213,7 +213,7 @@ art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 			*done += one;
 			continue;
 		}
-		x = s->engine->insert(cx, s, keys[*done], lens ? lens[*done] : len);
+		x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
 		if (x != AX_OK && x != AX_EXISTS)
 			return x;
 		*added += x == AX_OK;

@@ -166,19 +166,26 @@ art_node_add(art_hdr *h, uint8_t c, int lo, int hi, art_ref child)
 				art_n48    *p = (art_n48 *) h;
 				int			i = ld(&h->count);
 
-				/* slots are used densely until a removal leaves a hole */
+				/* slots are used densely until a removal leaves one free (but
+				 * under ROWEX none is free again: art_rowex.c) */
 				if (ld(&p->child[i]) != 0)
 					for (i = 0; ld(&p->child[i]) != 0; i++)
 						;
 				stref(&p->child[i], child);
 				for (int x = lo; x <= hi; x++)
-					st(&p->index[x], (uint8_t) (i + 1));
+				{
+					AX_POINT("art.rowex.index");
+					atomic_store_explicit(&p->index[x], (uint8_t) (i + 1), memory_order_release);
+				}
 				st(&h->count, (uint16_t) (ld(&h->count) + 1));
 				break;
 			}
 		default:
 			for (int x = lo; x <= hi; x++)
+			{
+				AX_POINT("art.rowex.range");
 				stref(&((art_n256 *) h)->child[x], child);
+			}
 			st(&h->count, (uint16_t) (ld(&h->count) + 1));
 			break;
 	}
@@ -208,7 +215,10 @@ art_node_set(art_hdr *h, uint8_t c, art_ref r)
 		default:
 			art_node_range(h, c, &lo, &hi);
 			for (int x = lo; x <= hi; x++)
+			{
+				AX_POINT("art.rowex.range");
 				stref(&((art_n256 *) h)->child[x], r);
+			}
 			break;
 	}
 }
@@ -308,13 +318,19 @@ art_node_del(art_hdr *h, uint8_t c)
 			break;
 		default:
 			for (int x = lo; x <= hi; x++)
+			{
+				AX_POINT("art.rowex.range");
 				st(&((art_n256 *) h)->child[x], 0);
+			}
 			break;
 	}
 	st(&h->count, (uint16_t) (n - 1));
 }
 
-/* All slots in order; in Node4/16 a leaf's range is closed at the next one. */
+/*
+ * All slots in order; in Node4/16 a leaf's range is closed at the next
+ * separator, be that a hole's.
+ */
 int
 art_node_slots_get(art_hdr *h, art_slot *out)
 {
@@ -322,15 +338,22 @@ art_node_slots_get(art_hdr *h, art_slot *out)
 
 	if (h->kind <= ART_N16)
 	{
-		n = ld(&h->count);
-		for (int i = 0; i < n; i++)
+		const int	m = ld(&h->count);
+		uint8_t		sep[16];
+
+		for (int i = 0; i < m && i < 16; i++)
+			sep[i] = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, i) : art_n16_sep((art_n16 *) h, i);
+		for (int i = 0; i < m && i < 16; i++)
 		{
-			out[i].lo = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, i) : art_n16_sep((art_n16 *) h, i);
-			out[i].r = ldref(h->kind == ART_N4 ? &((art_n4 *) h)->child[i] : &((art_n16 *) h)->child[i]);
+			art_ref		r = ldref(h->kind == ART_N4 ? &((art_n4 *) h)->child[i] : &((art_n16 *) h)->child[i]);
+
+			if (r == 0)
+				continue;
+			out[n].r = r;
+			out[n].lo = sep[i];
+			out[n++].hi = ART_TAG(r) != ART_LEAF ? sep[i] :
+				i + 1 < m && i + 1 < 16 ? (uint8_t) (sep[i + 1] - 1) : 255;
 		}
-		for (int i = 0; i < n; i++)
-			out[i].hi = ART_TAG(out[i].r) != ART_LEAF ? out[i].lo :
-				i + 1 < n ? (uint8_t) (out[i + 1].lo - 1) : 255;
 		return n;
 	}
 	for (int c = 0; c < 256; c++)
@@ -361,6 +384,20 @@ art_node_slots_get(art_hdr *h, art_slot *out)
 		n++;
 	}
 	return n;
+}
+
+/* Racy. */
+int
+art_node_children(art_hdr *h)
+{
+	int			n = ld(&h->count),
+				live = 0;
+
+	if (h->kind > ART_N16)
+		return n;
+	for (int i = 0; i < n && i < art_node_slots(h->kind); i++)
+		live += ld(h->kind == ART_N4 ? &((art_n4 *) h)->child[i] : &((art_n16 *) h)->child[i]) != 0;
+	return live;
 }
 
 void
@@ -433,7 +470,9 @@ put_at(art_leaf *l, int i, const uint8_t *suffix, uint32_t len, uint8_t fp)
 					suffix, len);
 	if (art_leaf_has_fp(l))
 		__atomic_store_n(art_leaf_fp(l) + i, fp, __ATOMIC_RELAXED);
-	st(&l->live, ld(&l->live) | (1u << i));
+	AX_POINT("art.rowex.put");
+	/* this publishes the entry */
+	atomic_store_explicit(&l->live, ld(&l->live) | (1u << i), memory_order_release);
 }
 
 art_ref
@@ -493,7 +532,7 @@ art_leaf_new(ax_ctx *cx, ax_store *s, const art_ent *e, int n, uint32_t off,
 	l->cap = (uint8_t) cap;
 	l->w = (uint8_t) w;
 	l->flags = (uint8_t) flags;
-	l->pad = 0;
+	atomic_init(&l->used, (uint8_t) n);
 	if (flags == ART_F_ONE)
 	{
 		*art_leaf_u32(l, 0) = size;
@@ -537,7 +576,7 @@ art_leaf_retire(ax_ctx *cx, ax_store *s, art_leaf *l)
 int
 art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 {
-	uint32_t	m = ld(&l->live);
+	uint32_t	m = art_leaf_live(l);
 
 	if (ax_likely(l->flags == 0))
 	{
@@ -582,9 +621,11 @@ art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 
 /* Racy (a hint until the leaf is latched at the version it was read at). */
 bool
-art_leaf_room(art_leaf *l, uint32_t len)
+art_leaf_room(art_leaf *l, uint32_t len, bool append)
 {
 	if (ld(&l->live) == art_all_live(l->cap) || (l->flags & ART_F_ONE))
+		return false;
+	if (append && ld(&l->used) >= l->cap)
 		return false;
 	if (l->flags & ART_F_VAR)
 		return __atomic_load_n(art_leaf_u32(l, 1), __ATOMIC_RELAXED) + len <= *art_leaf_u32(l, 0);
@@ -592,11 +633,20 @@ art_leaf_room(art_leaf *l, uint32_t len)
 }
 
 bool
-art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
+art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp, bool append)
 {
-	if (!art_leaf_room(l, len))
+	int			i;
+
+	if (!art_leaf_room(l, len, append))
 		return false;
-	put_at(l, __builtin_ctz(~ld(&l->live)), suffix, len, fp);
+	if (append)
+	{
+		i = ld(&l->used);
+		st(&l->used, (uint8_t) (i + 1));
+	}
+	else
+		i = __builtin_ctz(~ld(&l->live));
+	put_at(l, i, suffix, len, fp);
 	return true;
 }
 
@@ -604,7 +654,7 @@ art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 int
 art_leaf_ents(art_leaf *l, art_ent *e, uint8_t *buf)
 {
-	uint32_t	m = ld(&l->live) & art_all_live(l->cap);
+	uint32_t	m = art_leaf_live(l) & art_all_live(l->cap);
 	uint32_t	used = 0;
 	int			n = 0;
 

@@ -20,6 +20,10 @@
  * (relaxed; the latch word orders them) except the bytes of leaf entries,
  * which are copied with plain loads and thrown away unless the leaf's word
  * validates; under ThreadSanitizer they are read byte by byte atomically.
+ * The readers of ROWEX validate nothing (art_rowex.c): for them what is
+ * published is ordered by release and acquire, child references, the index of
+ * Node48 and the live bitmap of a leaf, and nothing else of a published node or
+ * entry ever changes.
  */
 #ifndef ART_NODE_H
 #define ART_NODE_H
@@ -177,7 +181,7 @@ typedef struct art_leaf
 	uint8_t		cap;			/* immutable, as are the next two */
 	uint8_t		w;				/* entry width, 0 unless fixed */
 	uint8_t		flags;
-	uint8_t		pad;
+	_Atomic uint8_t used;		/* rowex: slots ever given; else as built */
 	uint8_t		body[];
 } art_leaf;
 
@@ -244,6 +248,13 @@ static inline uint32_t
 art_all_live(int cap)
 {
 	return cap >= 32 ? 0xFFFFFFFFu : (1u << cap) - 1;
+}
+
+/* Which slots hold an entry, all of its bytes stored before. */
+static inline uint32_t
+art_leaf_live(art_leaf *l)
+{
+	return atomic_load_explicit(&l->live, memory_order_acquire);
 }
 
 /*
@@ -393,7 +404,7 @@ art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
 			{
 				art_n48    *p = (art_n48 *) h;
 
-				i = ld(&p->index[c]);
+				i = atomic_load_explicit(&p->index[c], memory_order_acquire);
 				*at = i - 1;
 				if (i == 0 || i > 48)
 					return 0;
@@ -431,6 +442,8 @@ extern void art_node_set(art_hdr *h, uint8_t c, art_ref r);
 extern void art_node_narrow(art_hdr *h, uint8_t c, uint8_t b, art_ref r);
 /* Remove what covers c. */
 extern void art_node_del(art_hdr *h, uint8_t c);
+/* Children, the holes of a Node4/16 under ROWEX not counted. */
+extern int	art_node_children(art_hdr *h);
 /* Range of byte values that the slot covering c has. */
 extern void art_node_range(art_hdr *h, uint8_t c, int *lo, int *hi);
 
@@ -443,9 +456,10 @@ extern void art_leaf_unalloc(ax_ctx *cx, ax_store *s, art_leaf *l);
 extern void art_leaf_retire(ax_ctx *cx, ax_store *s, art_leaf *l);
 /* The slot of this very suffix, or -1. */
 extern int	art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp);
-/* Put an entry in a latched or private leaf; false: no room in place. */
-extern bool art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp);
-extern bool art_leaf_room(art_leaf *l, uint32_t len);
+/* Put an entry in a latched or private leaf; false: no room in place.  append:
+ * only in a slot that never had one (ROWEX). */
+extern bool art_leaf_put(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp, bool append);
+extern bool art_leaf_room(art_leaf *l, uint32_t len, bool append);
 /*
  * All live entries, copied to buf (ART_VAR_BYTES; a long single entry stays
  * where it is: it is immutable).  Racy: the caller validates the leaf before
@@ -453,7 +467,7 @@ extern bool art_leaf_room(art_leaf *l, uint32_t len);
  */
 extern int	art_leaf_ents(art_leaf *l, art_ent *e, uint8_t *buf);
 
-/* The slots of a node in order: lo, hi (equal when exact), child. */
+/* The slots of a node in order: lo, hi (equal when exact), child; no holes. */
 typedef struct art_slot
 {
 	art_ref		r;

@@ -15,13 +15,23 @@
  *	  there still does.)
  *	- memory is taken and copies are made before the first latch, from
  *	  validated data; under latches there are only stores.
+ *
+ * The writers of ROWEX are these, too; where its readers, who validate nothing,
+ * could not bear what is done in place, they copy (art_rowex.c).
  */
 #include "art_olc.h"
 
-static inline bool
-node_full(art_hdr *h)
+/*
+ * The kind of the copy that takes node h's place if it is to get another child
+ * at byte c; 0: it goes in as it is.
+ */
+static inline unsigned
+kind_for_child(ax_store *s, art_hdr *h, uint8_t c, art_ref r)
 {
-	return ld(&h->count) >= art_node_slots(h->kind);
+	if (art_rowex(s))
+		return art_rowex_copy_add(h, c, r);
+	/* never a Node256: had it no place, the caller's snapshot is not valid */
+	return h->kind != ART_N256 && ld(&h->count) >= art_node_slots(h->kind) ? h->kind + 1u : 0;
 }
 
 /*
@@ -130,8 +140,14 @@ leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t
 	if (P->hdr && e[0].p[0] != e[n - 1].p[0] && !art_leaf_fits(e, (uint64_t) n, 0))
 		np = cut_leaf(cx, s, e, n, me, old, p, &kept);
 	else
+	{
+		/* slots that are used up though free tell of removals: more will come */
+		bool		worn = art_rowex(s) && ld(&((art_leaf *) ART_PTR(old))->used) >= n;
+
 		/* keys that come in order leave full leaves behind */
-		np = art_one_piece(cx, s, e, n, P->hdr != NULL, me == n - 1 ? ART_LEAF_MAX : 17, p);
+		np = art_one_piece(cx, s, e, n, P->hdr != NULL, art_leaf_stepcap(worn ? n + 4 : n),
+						   me == n - 1 ? ART_LEAF_MAX : 17, p);
+	}
 	if (np == 0)
 		return AX_NOMEM;
 	return art_publish(cx, s, key, G, P, L, old, p, np, kept, again);
@@ -151,6 +167,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 	int			lo = c,
 				hi = c,
 				at;
+	unsigned	kind;
 	art_ref		r;
 	art_hdr    *grown = NULL;
 	art_ent		e;
@@ -168,7 +185,8 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 			int			n = ld(&h->count);
 
 			(void) art_find(h, h->kind, c, &at);
-			if (at + 1 < n && at + 1 < art_node_slots(h->kind))
+			/* a hole (ROWEX) takes a leaf where it is */
+			if (at + 1 < n && at + 1 < art_node_slots(h->kind) && !art_rowex_hole(s, h, at))
 			{
 				beside = ldref(h->kind == ART_N4 ? &((art_n4 *) h)->child[at + 1] :
 							   &((art_n16 *) h)->child[at + 1]);
@@ -185,13 +203,42 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 					*again = true;
 					return AX_OK;
 				}
-				/* a full leaf is better left alone: it would split at once */
-				if (!art_leaf_room(ART_PTR(beside), len - d) &&
-					((art_leaf *) ART_PTR(beside))->cap >= ART_LEAF_MAX)
-					goto fresh;
+				if (art_rowex(s))
+				{
+					/* separators do not move: a copy of the node has the range */
+					if (!art_leaf_room(ART_PTR(beside), len - d, true) &&
+						((art_leaf *) ART_PTR(beside))->cap >= ART_LEAF_MAX)
+						goto fresh;
+					*again = true;
+					grown = art_node_new(cx, s, h->kind, art_prefix(h), h->plen, false);
+					if (!grown)
+					{
+						*again = false;
+						return AX_NOMEM;
+					}
+					AX_POINT("art.widen.before_lock");
+					if (!art_lock3(cx, &G->g, &P->g, NULL))
+					{
+						art_node_unalloc(cx, s, grown);
+						return AX_OK;
+					}
+					bc = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at + 1) : art_n16_sep((art_n16 *) h, at + 1);
+					art_fill_grown(h, grown);
+					art_node_del(grown, (uint8_t) bc);
+					art_node_add(grown, c, 0, 0, beside);
+					art_publish_grown(cx, s, key, G, P, grown);
+					return AX_OK;
+				}
 				x = ax_guard_open(cx, &L, &((art_leaf *) ART_PTR(beside))->word, P->g.held);
 				if (x == AX_BUSY)
 					return x;
+				/* a full leaf is better left alone: it would split at once */
+				if (x == AX_OK && !art_leaf_room(ART_PTR(beside), len - d, false) &&
+					((art_leaf *) ART_PTR(beside))->cap >= ART_LEAF_MAX)
+				{
+					ax_guard_close(cx, &L, false);
+					goto fresh;
+				}
 				*again = true;
 				if (x != AX_OK)
 					return AX_OK;
@@ -233,6 +280,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 					return AX_OK;
 				for (int x = lo; x <= hi; x++)
 				{
+					AX_POINT("art.rowex.range");
 					if (h->kind == ART_N48)
 						st(&((art_n48 *) h)->index[x], (uint8_t) (at + 1));
 					else
@@ -251,9 +299,11 @@ fresh:
 			return AX_NOMEM;
 	}
 
-	if (node_full(h))
+	AX_POINT("art.child.before_room");
+	kind = kind_for_child(s, h, c, r);
+	if (kind)
 	{
-		grown = art_node_new(cx, s, h->kind + 1u, art_prefix(h), h->plen, false);
+		grown = art_node_new(cx, s, kind, art_prefix(h), h->plen, false);
 		if (!grown)
 		{
 			if (ART_TAG(r) == ART_LEAF)
@@ -277,7 +327,10 @@ fresh:
 		h = grown;
 	}
 	/* in Node4/16 a fresh leaf covers up to the next separator */
-	art_node_add(h, c, lo, hi, r);
+	if (!grown && art_rowex(s))
+		art_rowex_add(h, c, lo, hi, r);
+	else
+		art_node_add(h, c, lo, hi, r);
 	if (ART_TAG(r) == ART_EMBED)
 		AX_COUNT(cx, s, embedded, 1);
 	if (grown)
@@ -346,6 +399,7 @@ split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 	if (ART_TAG(r) == ART_EMBED)
 		AX_COUNT(cx, s, embedded, 1);
 	art_slot_set(s, P, key, art_node_ref(top));
+	AX_POINT("art.rowex.prefix");
 	ax_guard_kill(cx, g);
 	ax_guard_close(cx, &P->g, true);
 	art_node_retire(cx, s, N);
@@ -416,7 +470,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 						room;
 
 			art_prefetch_leaf(ref);
-			x = ax_guard_open(cx, &N, &l->word, pess);
+			x = ax_guard_open_target(cx, s, &N, &l->word, pess);
 			if (x != AX_OK)
 				goto stale;
 			AX_POINT("art.hop.after_child_version");
@@ -426,7 +480,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				goto over;
 			}
 			there = art_leaf_find(l, key + ld_, len - ld_, fp) >= 0;
-			room = !there && art_leaf_room(l, len - ld_);
+			room = !there && art_leaf_room(l, len - ld_, art_rowex(s));
 			if (there)
 			{
 				bool		ok = ax_guard_valid(&N);
@@ -442,11 +496,13 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				AX_POINT("art.leaf.before_lock");
 				if (!ax_guard_lock(cx, &N))
 					goto over;
-				(void) art_leaf_put(l, key + ld_, len - ld_, fp);
+				(void) art_leaf_put(l, key + ld_, len - ld_, fp, art_rowex(s));
 				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
+			if (N.shared)
+				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
 			x = leaf_overflow(cx, s, key, len, fp, &G, &P, &N, ref, again);
 			ax_guard_close(cx, &N, false);
 			goto out;
@@ -554,6 +610,7 @@ art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		{
 			if (r == AX_OK)
 				AX_COUNT(cx, s, entries, 1);
+			art_heed_contention(cx, s, key, len);
 			return r;
 		}
 		ax_restarted(cx, s, tries);
@@ -563,6 +620,7 @@ art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 const ax_engine ax_engine_art_olc = {
 	.structure = "art",
 	.sync = "olc",
+	.kind = AX_SYNC_OLC,
 	.insert = art_insert,
 	.remove = art_remove,
 	.contains = art_contains,
@@ -571,4 +629,33 @@ const ax_engine ax_engine_art_olc = {
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.check = art_check,
+};
+
+const ax_engine ax_engine_art_rowex = {
+	.structure = "art",
+	.sync = "rowex",
+	.kind = AX_SYNC_ROWEX,
+	.insert = art_insert,
+	.remove = art_remove,
+	.contains = art_rowex_contains,
+	.lookup = art_rowex_lookup,
+	.scan = art_rowex_scan,
+	.load = art_load,
+	.insert_sorted = art_insert_sorted,
+	.check = art_check,
+};
+
+const ax_engine ax_engine_art_optiql = {
+	.structure = "art",
+	.sync = "optiql",
+	.kind = AX_SYNC_OPTIQL,
+	.insert = art_insert,
+	.remove = art_remove,
+	.contains = art_contains,
+	.lookup = art_lookup,
+	.scan = art_scan,
+	.load = art_load,
+	.insert_sorted = art_insert_sorted,
+	.check = art_check,
+	.settle = art_settle,
 };

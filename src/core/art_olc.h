@@ -1,7 +1,7 @@
 /*
  * art_olc.h
- *	  What the files of the radix tree under optimistic latch coupling share:
- *	  places on a descent, publishing, prefetching.
+ *	  What the files of the radix tree share, whose writers all use optimistic
+ *	  latch coupling: places on a descent, publishing, prefetching.
  */
 #ifndef ART_OLC_H
 #define ART_OLC_H
@@ -23,6 +23,7 @@ art_lock3(ax_ctx *cx, ax_guard *a, ax_guard *b, ax_guard *c)
 			ax_guard_close(cx, c, false);
 		return false;
 	}
+	AX_POINT("art.rowex.latched");
 	return true;
 }
 
@@ -59,6 +60,46 @@ art_slot_set(ax_store *s, art_at *p, const uint8_t *key, art_ref r)
 		art_node_set(p->hdr, key[p->d], r);
 }
 
+/* What the readers of ROWEX need of a writer: see art_rowex.c. */
+static inline bool
+art_rowex(const ax_store *s)
+{
+	return s->sync == AX_SYNC_ROWEX;
+}
+
+/* What takes the place of a leaf under its parent. */
+typedef struct art_piece
+{
+	art_ref		r;
+	uint8_t		lo;				/* first byte value */
+} art_piece;
+
+extern unsigned art_rowex_copy_add(art_hdr *h, uint8_t c, art_ref r);
+extern void art_rowex_add(art_hdr *h, uint8_t c, int lo, int hi, art_ref r);
+extern void art_rowex_clear(art_hdr *h, uint8_t c);
+extern unsigned art_rowex_copy(art_hdr *h, uint8_t c, const art_piece *p, int np, art_ref kept);
+extern void art_rowex_place(art_hdr *h, uint8_t c, const art_piece *p, int np, art_ref kept);
+
+/* Is slot i of Node4/16 a hole: a separator with nothing behind it?  Racy. */
+static inline bool
+art_rowex_hole(const ax_store *s, art_hdr *h, int i)
+{
+	return art_rowex(s) && i >= 0 &&
+		ld(h->kind == ART_N4 ? &((art_n4 *) h)->child[i] : &((art_n16 *) h)->child[i]) == 0;
+}
+
+/* What hangs where key goes at p (latched) goes. */
+static inline void
+art_slot_clear(ax_store *s, art_at *p, const uint8_t *key)
+{
+	if (!p->hdr)
+		stref(&s->root, 0);
+	else if (art_rowex(s))
+		art_rowex_clear(p->hdr, key[p->d]);
+	else
+		art_node_del(p->hdr, key[p->d]);
+}
+
 /* How far the key follows the node's prefix; plen when all of it. */
 static inline uint32_t
 art_match_prefix(art_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
@@ -88,7 +129,7 @@ art_match_prefix(art_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
 	return i;
 }
 
-/* A bigger copy (private) takes over what its latched original holds. */
+/* A copy (private), bigger as a rule, takes over what its latched original holds. */
 static inline void
 art_fill_grown(art_hdr *h, art_hdr *grown)
 {
@@ -97,12 +138,13 @@ art_fill_grown(art_hdr *h, art_hdr *grown)
 	art_node_fill(grown, slots, art_node_slots_get(h, slots));
 }
 
-/* Publish the bigger copy of P's node below G, both latched. */
+/* Publish the copy of P's node below G, both latched. */
 static inline void
 art_publish_grown(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 				  art_hdr *grown)
 {
 	art_slot_set(s, G, key, art_node_ref(grown));
+	AX_POINT("art.rowex.copied");
 	ax_guard_kill(cx, &P->g);
 	ax_guard_close(cx, &G->g, true);
 	art_node_retire(cx, s, P->hdr);
@@ -118,6 +160,71 @@ art_prefetch_leaf(art_ref r)
 		n = 8;
 	for (unsigned i = 0; i < n; i++)
 		ax_prefetch(p + 64 * i);
+}
+
+/*
+ * The TIDs of a leaf's entries whose columns are the n bytes at p: how many; the
+ * first max of them in tids, in no order.  Racy.
+ */
+static inline uint32_t
+art_leaf_tids(art_leaf *l, const uint8_t *p, uint32_t n, uint8_t fp, uint64_t *tids, uint32_t max)
+{
+	uint32_t	m = art_leaf_live(l),
+				k = 0;
+
+	if (ax_likely(l->flags == 0))
+	{
+		uint32_t	w = l->w;
+		const uint8_t *base = l->body + l->cap;
+
+		if (w == n + AX_TID_BYTES)
+		{
+			m &= art_fp_match(l->body, l->cap, fp);
+			for (; m; m &= m - 1)
+			{
+				const uint8_t *q = base + (uint32_t) __builtin_ctz(m) * w;
+
+				AX_POINT("art.lookup.matched");
+				if (!ax_equal(q, p, n))
+					continue;
+				if (k < max)
+					tids[k] = ax_tid_at(q + w);
+				k++;
+			}
+		}
+	}
+	else
+	{
+		if (l->flags & ART_F_VAR)
+			m &= art_fp_match(art_leaf_fp(l), l->cap, fp);
+		for (; m; m &= m - 1)
+		{
+			uint32_t	w;
+			const uint8_t *q = art_leaf_entry(l, __builtin_ctz(m), &w);
+
+			AX_POINT("art.lookup.matched");
+			if (w != n + AX_TID_BYTES || !ax_equal(q, p, n))
+				continue;
+			if (k < max)
+				tids[k] = ax_tid_at(q + w);
+			k++;
+		}
+	}
+	return k;
+}
+
+static inline void
+art_sort_tids(uint64_t *tids, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+	{
+		uint64_t	t = tids[i];
+		uint32_t	j = i;
+
+		for (; j > 0 && tids[j - 1] > t; j--)
+			tids[j] = tids[j - 1];
+		tids[j] = t;
+	}
 }
 
 /*
@@ -153,17 +260,10 @@ art_prefetch_node(art_ref r, const uint8_t *key, uint32_t len, uint32_t d)
 
 /* ---- art_split.c ---- */
 
-/* What takes the place of a leaf under its parent. */
-typedef struct art_piece
-{
-	art_ref		r;
-	uint8_t		lo;				/* first byte value */
-} art_piece;
-
 extern void art_sort_ents(art_ent *e, int n);
 extern void art_drop_pieces(ax_ctx *cx, ax_store *s, art_piece *p, int np, art_ref kept);
 extern int	art_one_piece(ax_ctx *cx, ax_store *s, const art_ent *e, int n, bool byte,
-						  int fill, art_piece *p);
+						  int cap, int fill, art_piece *p);
 extern int	art_cut(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int fill, art_piece *p);
 extern ax_status art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G,
 							 art_at *P, ax_guard *L, art_ref old, art_piece *p, int np,
@@ -174,14 +274,38 @@ extern ax_status art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const
 								   const uint32_t *lens, uint32_t len, uint64_t n,
 								   uint64_t *done, uint64_t *added);
 
-/* art_remove.c, art_lookup.c, art_scan.c, art_bulk.c, art_check.c */
+/* art_remove.c, art_lookup.c, art_scan.c, art_rowex.c, art_bulk.c, art_check.c */
+extern void art_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 							uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
 extern ax_status art_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+extern ax_status art_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status art_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
+								  uint32_t len, uint64_t *tids, uint32_t max,
+								  uint32_t *n, bool *more);
+extern ax_status art_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 extern ax_status art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						  const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+/* art_expand.c */
+extern void art_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
+					   ax_word *word);
+extern ax_status art_settle(ax_ctx *cx, ax_store *s, bool all);
+
+/* After a write, with nothing held: was it to a leaf that this process often waits for? */
+static inline void
+art_heed_contention(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	ax_word    *w = ax_body(cx)->hot_word;
+
+	if (ax_unlikely(w != NULL))
+	{
+		ax_body(cx)->hot_word = NULL;
+		art_expand(cx, s, key, len, w);
+	}
+}
+
 extern ax_status art_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok,
 						   char *msg, size_t msglen);
 

@@ -13,10 +13,18 @@
 static inline bool
 wants_tidy(art_hdr *h)
 {
-	int			n = ld(&h->count);
+	int			n = art_node_children(h);
 
 	return n <= 1 || (h->kind == ART_N256 && n <= 36) ||
 		(h->kind == ART_N48 && n <= 12) || (h->kind == ART_N16 && n <= 3);
+}
+
+/* Of a latched leaf; its bytes stay as they are. */
+static inline void
+drop_entry(art_leaf *l, int i)
+{
+	AX_POINT("art.rowex.drop");
+	st(&l->live, ld(&l->live) & ~(1u << i));
 }
 
 /* One descent; *tidy: the node above lost a child. */
@@ -54,7 +62,8 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			AX_POINT("art.remove.before_lock");
 			if (!ax_guard_lock(cx, &P.g))
 				goto over;
-			art_node_del(P.hdr, key[P.d]);
+			AX_POINT("art.rowex.latched");
+			art_slot_clear(s, &P, key);
 			*tidy = wants_tidy(P.hdr);
 			ax_guard_close(cx, &P.g, true);
 			AX_COUNT(cx, s, embedded, -1);
@@ -68,7 +77,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 						left;
 
 			art_prefetch_leaf(ref);
-			x = ax_guard_open(cx, &N, &l->word, pess);
+			x = ax_guard_open_target(cx, s, &N, &l->word, pess);
 			if (x != AX_OK)
 				goto stale;
 			if (!ax_guard_valid(&P.g))
@@ -92,11 +101,13 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			{
 				if (!ax_guard_lock(cx, &N))
 					goto over;
-				st(&l->live, ld(&l->live) & ~(1u << i));
+				drop_entry(l, i);
 				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
+			if (N.shared)
+				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
 			if (left > 0)
 			{
 				/* sparse: a smaller copy, if there is memory for one */
@@ -127,7 +138,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				}
 				if (!ax_guard_lock(cx, &N))
 					goto over;
-				st(&l->live, ld(&l->live) & ~(1u << i));
+				drop_entry(l, i);
 				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
@@ -135,13 +146,10 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			/* the last one: the leaf goes */
 			if (!art_lock3(cx, &P.g, &N, NULL))
 				goto over;
+			art_slot_clear(s, &P, key);
 			if (P.hdr)
-			{
-				art_node_del(P.hdr, key[P.d]);
 				*tidy = wants_tidy(P.hdr);
-			}
-			else
-				stref(&s->root, 0);
+			AX_POINT("art.rowex.unlinked");
 			ax_guard_kill(cx, &N);
 			ax_guard_close(cx, &P.g, true);
 			art_leaf_retire(cx, s, l);
@@ -345,7 +353,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	if (!N.hdr)
 		goto out;
 	AX_POINT("art.tidy.before_look");
-	n = ld(&N.hdr->count);
+	n = art_node_children(N.hdr);
 	if (!ax_guard_valid(&N.g))
 		goto over;
 	if (n == 0)
@@ -353,10 +361,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		AX_POINT("art.empty.before_lock");
 		if (!art_lock3(cx, &P.g, &N.g, NULL))
 			goto over;
-		if (P.hdr)
-			art_node_del(P.hdr, key[P.d]);
-		else
-			stref(&s->root, 0);
+		art_slot_clear(s, &P, key);
 		*more = P.hdr != NULL;
 		ax_guard_kill(cx, &N.g);
 		ax_guard_close(cx, &P.g, true);
@@ -388,18 +393,19 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			art_node_fill(ART_PTR(r), slots, ns);
 		}
 		art_slot_set(s, &P, key, r);
+		AX_POINT("art.rowex.copied");
 		if (ART_TAG(child) == ART_EMBED)
 			AX_COUNT(cx, s, embedded, -1);
 		else
 			ax_guard_kill(cx, &C);
 		ax_guard_kill(cx, &N.g);
+		*more = P.hdr != NULL && art_node_children(P.hdr) == 1;
 		ax_guard_close(cx, &P.g, true);
 		art_node_retire(cx, s, N.hdr);
 		if (ART_TAG(child) == ART_LEAF)
 			art_leaf_retire(cx, s, ART_PTR(child));
 		else if (node)
 			art_node_retire(cx, s, ART_PTR(child));
-		*more = P.hdr != NULL && ld(&P.hdr->count) == 1;
 		goto out;
 	}
 	if (wants_tidy(N.hdr))
@@ -417,6 +423,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		}
 		art_node_fill(h, slots, art_node_slots_get(N.hdr, slots));
 		art_slot_set(s, &P, key, art_node_ref(h));
+		AX_POINT("art.rowex.copied");
 		ax_guard_kill(cx, &N.g);
 		ax_guard_close(cx, &P.g, true);
 		art_node_retire(cx, s, N.hdr);
@@ -437,6 +444,29 @@ out:
 	return x;
 }
 
+/*
+ * Give back what is empty or too big on the key's path.  No failure of anything
+ * if it cannot be done.
+ */
+void
+art_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	uint8_t		fp = art_fp(key, len - AX_TID_BYTES);
+	bool		again,
+				tidy = true;
+
+	for (int tries = 0; tidy; tries++)
+	{
+		if (tidy_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again, &tidy) != AX_OK)
+			break;
+		if (again)
+		{
+			tidy = true;
+			ax_restarted(cx, s, tries);
+		}
+	}
+}
+
 ax_status
 art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
@@ -455,17 +485,9 @@ art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (r != AX_OK)
 		return r;
 	AX_COUNT(cx, s, entries, -1);
-	for (int tries = 0; tidy; tries++)
-	{
-		/* the entry is gone: whatever happens here is no failure */
-		if (tidy_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again, &tidy) != AX_OK)
-			break;
-		if (again)
-		{
-			tidy = true;
-			ax_restarted(cx, s, tries);
-		}
-	}
+	/* the entry is gone: whatever happens from here on is no failure */
+	if (tidy)
+		art_tidy(cx, s, key, len);
+	art_heed_contention(cx, s, key, len);
 	return AX_OK;
 }
-

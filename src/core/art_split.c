@@ -45,20 +45,20 @@ art_drop_pieces(ax_ctx *cx, ax_store *s, art_piece *p, int np, art_ref kept)
 }
 
 /*
- * One thing in the leaf's place: a leaf if all fit, else a node (when all
- * share the slot's byte, or hang at the root, where no byte is consumed).
- * Returns 1, or 0: no memory.
+ * One thing in the leaf's place: a leaf with room for cap if all fit, else a
+ * node (when all share the slot's byte, or hang at the root, where no byte is
+ * consumed).  Returns 1, or 0: no memory.
  */
 int
-art_one_piece(ax_ctx *cx, ax_store *s, const art_ent *e, int n, bool byte, int fill,
-			  art_piece *p)
+art_one_piece(ax_ctx *cx, ax_store *s, const art_ent *e, int n, bool byte, int cap,
+			  int fill, art_piece *p)
 {
 	art_view	v = {.e = e};
 	bool		deep = false;
 
 	p->lo = e[0].p[0];
 	if (art_leaf_fits(e, (uint64_t) n, 0))
-		p->r = art_leaf_new(cx, s, e, n, 0, art_leaf_stepcap(n), false);
+		p->r = art_leaf_new(cx, s, e, n, 0, cap, false);
 	else
 		p->r = art_build_node(cx, s, &v, 0, (uint64_t) n, byte, fill, false, 0, &deep);
 	return p->r != 0;
@@ -106,7 +106,8 @@ art_cut(ax_ctx *cx, ax_store *s, const art_ent *e, int n, int fill, art_piece *p
 
 /*
  * Put the pieces in the place of leaf old (guard L) where key goes in node P,
- * itself replaced by a bigger one below G if it has too few slots.  kept: the
+ * itself replaced by a bigger one below G if it has too few slots, or by a copy
+ * if readers could not bear the change (ROWEX).  kept: the
  * old leaf's reference when it is one of the pieces.  *again: a latch was not
  * to be had, nothing was done, the pieces are freed.
  */
@@ -117,15 +118,22 @@ art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 	art_hdr    *h = P->hdr,
 			   *grown = NULL;
 	uint8_t		c = h ? key[P->d] : 0;
+	const bool	rowex = art_rowex(s);
+	unsigned	kind = 0;
 	int			lo,
 				hi;
 
-	if (np > 1 && ld(&h->count) + np - 1 > art_node_slots(h->kind))
+	/* a Node256 has a place for all, or the snapshot is not valid */
+	if (rowex && h)
+		kind = art_rowex_copy(h, c, p, np, kept);
+	else if (np > 1 && h->kind != ART_N256 && ld(&h->count) + np - 1 > art_node_slots(h->kind))
 	{
-		unsigned	kind = h->kind + 1u;
-
+		kind = h->kind + 1u;
 		while (kind < ART_N256 && ld(&h->count) + np - 1 > art_node_slots(kind))
 			kind++;
+	}
+	if (kind)
+	{
 		grown = art_node_new(cx, s, kind, art_prefix(h), h->plen, false);
 		if (!grown)
 		{
@@ -142,21 +150,26 @@ art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 		*again = true;
 		return AX_OK;
 	}
-	if (np == 1)
+	if (np > 1)
+		art_node_range(h, c, &lo, &hi);
+	if (grown)
 	{
-		if (h && ART_TAG(p[0].r) != ART_LEAF)
+		art_fill_grown(h, grown);
+		h = grown;
+	}
+	if (!h)
+		stref(&s->root, p[0].r);
+	else if (rowex && !grown)
+		art_rowex_place(h, c, p, np, kept);
+	else if (np == 1)
+	{
+		if (ART_TAG(p[0].r) != ART_LEAF)
 			art_node_narrow(h, c, p[0].lo, p[0].r);
 		else
-			art_slot_set(s, P, key, p[0].r);
+			art_node_set(h, c, p[0].r);
 	}
 	else
 	{
-		art_node_range(h, c, &lo, &hi);
-		if (grown)
-		{
-			art_fill_grown(h, grown);
-			h = grown;
-		}
 		art_node_del(h, c);
 		for (int i = 0; i < np; i++)
 		{

@@ -73,6 +73,7 @@ ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
 	a->free_pages = a->npages - a->first_page;
 	a->brk = a->top_end = a->touched = a->first_page;
 	a->magic = AX_AREA_MAGIC;
+	ax_map_area(a);
 	return a;
 }
 
@@ -250,33 +251,59 @@ ax_tree_release(ax_ctx *cx, ax_tree *t)
 	ax_word_unlock(cx, &a->handle_latch, false);
 }
 
+static const ax_engine *const engines[AX_STRUCTURES] = {
+	[AX_ART_OLC] = &ax_engine_art_olc,
+	[AX_BTREE_OLC] = &ax_engine_btree_olc,
+	[AX_ART_ROWEX] = &ax_engine_art_rowex,
+	[AX_ART_OPTIQL] = &ax_engine_art_optiql,
+	[AX_ART_COARSE] = &ax_engine_art_coarse,
+	[AX_BTREE_OPTIQL] = &ax_engine_btree_optiql,
+	[AX_BTREE_COARSE] = &ax_engine_btree_coarse,
+	[AX_BTREE_COMPARED] = &ax_engine_btree_compared
+};
+
+/* See ax.h. */
+const char *
+ax_structure_name(ax_structure s)
+{
+	return engines[s]->structure;
+}
+
+/* See ax.h. */
+const char *
+ax_structure_sync(ax_structure s)
+{
+	return engines[s]->sync;
+}
+
+/* See ax.h. */
+bool
+ax_structure_is_btree(ax_structure s)
+{
+	return s == AX_BTREE_OLC || s == AX_BTREE_OPTIQL || s == AX_BTREE_COARSE ||
+		s == AX_BTREE_COMPARED;
+}
+
 /* See ax.h. */
 ax_status
 ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 			 uint32_t page_size, uint64_t *gen)
 {
 	ax_area    *a = ax_area_of(cx);
-	const ax_engine *e = NULL;
+	const ax_engine *e;
 	ax_store   *st;
 	uint64_t	g;
 	int			tries = 0;
 
-	switch (s)
-	{
-		case AX_ART_OLC:
-			e = &ax_engine_art_olc;
-			break;
-		case AX_BTREE_OLC:
-			e = &ax_engine_btree_olc;
-			break;
-	}
-	AX_ENSURE(ax_body(cx), e && atomic_load(&t->store) == NULL);
+	AX_ENSURE(ax_body(cx), (unsigned) s < AX_STRUCTURES && atomic_load(&t->store) == NULL);
+	e = engines[s];
 	g = atomic_fetch_add(&a->next_gen, 1);
 	while ((st = ax_store_new(cx, t, g, e, max_bytes)) == NULL)
 		if (try_for_memory(cx, &tries) != AX_OK)
 			return AX_NOMEM;
 	ax_body(cx)->nomem_epoch = 0;
-	if (s == AX_BTREE_OLC)
+	st->sync = e->kind;
+	if (ax_structure_is_btree(s))
 		st->page_size = page_size ? page_size : AX_PAGE_SIZE_DEFAULT;
 	atomic_store(&t->gen, g);
 	atomic_store_explicit(&t->store, st, memory_order_release);
@@ -384,6 +411,13 @@ finish(ax_ctx *cx, ax_status *r, int *tries)
 	return false;
 }
 
+/* See ax_internal.h. */
+bool
+ax_finish(ax_ctx *cx, ax_status *r, int *tries)
+{
+	return finish(cx, r, tries);
+}
+
 /* See ax.h. */
 ax_status
 ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
@@ -474,6 +508,22 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 
 /* See ax.h. */
 ax_status
+ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	int			tries = 0;
+
+	if (r != AX_OK)
+		return r;
+	if (st->engine->settle)
+		r = st->engine->settle(cx, st, all);
+	(void) finish(cx, &r, &tries);
+	return r;
+}
+
+/* See ax.h. */
+ax_status
 ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
 	ax_store   *st;
@@ -530,7 +580,8 @@ ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	b.lo.key = b.hi.key = prefix;
 	b.lo.len = b.hi.len = len;
 	b.hi.after = true;
-	x = s->engine->scan(cx, s, &b);
+	/* under the one latch already, when it is coarse */
+	x = ax_inner(s)->scan(cx, s, &b);
 	if (x == AX_BUFFER)
 		x = AX_OK;				/* a long key: the caller's scan has the buffer */
 	*n = b.n;
@@ -567,6 +618,12 @@ store_info(ax_store *st, ax_tree_info *out)
 		out->pessimistic += atomic_load_explicit(&s->pessimistic, memory_order_relaxed);
 		out->latch_waits += atomic_load_explicit(&s->latch_waits, memory_order_relaxed);
 		out->parks += atomic_load_explicit(&s->parks, memory_order_relaxed);
+		out->handovers += atomic_load_explicit(&s->handovers, memory_order_relaxed);
+		out->abandoned += atomic_load_explicit(&s->abandoned, memory_order_relaxed);
+		out->combined += atomic_load_explicit(&s->combined, memory_order_relaxed);
+		out->opportunistic_reads += atomic_load_explicit(&s->opportunistic_reads, memory_order_relaxed);
+		out->opportunistic_failed += atomic_load_explicit(&s->opportunistic_failed, memory_order_relaxed);
+		out->expansions += atomic_load_explicit(&s->expansions, memory_order_relaxed);
 	}
 	/* shards are read one after another: a sum may dip below zero */
 	for (int i = 0; i < 7; i++)

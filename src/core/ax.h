@@ -29,8 +29,10 @@ typedef enum ax_status
 	AX_NOMEM,					/* the area (or the tree's cap) is full; nothing was
 								 * done */
 	AX_STALE,					/* the tree's generation is not the caller's */
-	AX_BUFFER					/* a caller's buffer is too small; nothing was
+	AX_BUFFER,					/* a caller's buffer is too small; nothing was
 								 * done, the needed size is in the batch */
+	AX_CHANGED					/* ax_cmp.h only: what was remembered is so no
+								 * longer, start over */
 } ax_status;
 
 typedef struct ax_area ax_area; /* header at the base of the area */
@@ -156,8 +158,21 @@ extern void ax_epochs(ax_ctx *cx, int slot, ax_epoch_info *out);
 typedef enum ax_structure
 {
 	AX_ART_OLC = 0,				/* adaptive radix tree */
-	AX_BTREE_OLC = 1			/* B+-tree, pages of page_size bytes */
+	AX_BTREE_OLC = 1,			/* B+-tree, pages of page_size bytes */
+	AX_ART_ROWEX = 2,			/* readers neither wait nor restart */
+	AX_ART_OPTIQL = 3,			/* leaves latched through a queue of writers */
+	AX_ART_COARSE = 4,			/* one latch for the whole tree */
+	AX_BTREE_OPTIQL = 5,
+	AX_BTREE_COARSE = 6,
+	AX_BTREE_COMPARED = 7		/* whose order only the caller knows: ax_cmp.h */
 } ax_structure;
+
+#define AX_STRUCTURES 8
+
+/* "art" or "btree", and "olc", "rowex", "optiql" or "coarse". */
+extern const char *ax_structure_name(ax_structure s);
+extern const char *ax_structure_sync(ax_structure s);
+extern bool ax_structure_is_btree(ax_structure s);
 
 /* Pages of a B+-tree: multiples of 64 bytes. */
 #define AX_PAGE_SIZE_MIN	256
@@ -314,7 +329,19 @@ typedef struct ax_tree_info
 	uint64_t	n4, n16, n48, n256, leaves, embedded;
 	uint64_t	inner_nodes;
 	uint64_t	restarts, pessimistic, latch_waits, parks;
+	uint64_t	handovers;		/* latches taken from the queue's head */
+	uint64_t	abandoned;		/* waiters that left a queue */
+	uint64_t	combined;		/* inserts that another process did; none yet */
+	uint64_t	opportunistic_reads;	/* admitted while a writer held or waited */
+	uint64_t	opportunistic_failed;	/* of those, not valid in the end */
+	uint64_t	expansions;		/* hot leaves taken apart */
 } ax_tree_info;
+
+/*
+ * Give back what was spent on contention that has ceased (all: or may not have).
+ * AX_OK, AX_STALE or AX_BUSY.
+ */
+extern ax_status ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all);
 
 /* Counters only: cheap.  Node counts and height are exact when quiescent. */
 extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);

@@ -166,8 +166,8 @@ extern bool ax_poisoning;
 #define AX_UNPOISON(p, n) \
 	do { if (ax_poisoning) __asan_unpoison_memory_region((p), (n)); } while (0)
 #else
-#define AX_POISON(p, n) ((void) 0)
-#define AX_UNPOISON(p, n) ((void) 0)
+#define AX_POISON(p, n) ax_map_new_memory(p, n)
+#define AX_UNPOISON(p, n) ax_map_new_memory(p, n)
 #endif
 
 /* ---- ax_latch.c ---- */

@@ -640,6 +640,7 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	}
 #ifdef AX_DEBUG
 	/* a reader that should not be there shall notice */
+	ax_map_new_memory(p, ax_class_size(cls));
 	memset(p, 0xDB, ax_class_size(cls));
 #endif
 	AX_POISON(p, ax_class_size(cls));
@@ -691,6 +692,8 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	atomic_init(&st->bump, (uint32_t) sizeof(ax_store));
 	st->bump_end = (uint32_t) bytes;
 	atomic_init(&st->root_word, AX_WORD_INIT);
+	ax_map_unchecked(&st->height, sizeof(st->height));
+	atomic_init(&st->free_word, AX_WORD_INIT);
 	for (int i = 0; i <= AX_NCLASSES; i++)
 		atomic_init(&st->heap[i].latch, AX_WORD_INIT);
 	AX_POISON(st + 1, bytes - sizeof(ax_store));

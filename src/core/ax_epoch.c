@@ -105,6 +105,7 @@ ax_leave(ax_ctx *cx)
 
 	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
 	RECLAIM_LEAVE();
+	ax_map_unshare_all();
 	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
 	if (ax_unlikely(b->limbo))
 	{
@@ -125,6 +126,7 @@ ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 	if (ax_likely(s && s->gen == gen))
 	{
 		b->cur = s;
+		b->opportunistic = false;
 		*st = s;
 		return AX_OK;
 	}
@@ -222,6 +224,7 @@ limbo_new(ax_ctx *cx)
 
 	if (l)
 	{
+		ax_map_unchecked(l, AX_PAGE);
 		l->next = l;
 		l->first = l->end = 0;
 	}

@@ -24,6 +24,7 @@ typedef struct ax_guard
 	ax_word    *w;
 	uint64_t	v;
 	bool		held;
+	bool		shared;			/* held, but readers still go on */
 } ax_guard;
 
 /* AX_OK, AX_BUSY, or AX_STALE: the node is obsolete, start over. */
@@ -31,7 +32,7 @@ static inline ax_status
 ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
 {
 	g->w = w;
-	g->held = false;
+	g->held = g->shared = false;
 	if (ax_unlikely(pess))
 	{
 		ax_status	r = ax_word_lock(cx, w, &g->v);
@@ -41,19 +42,30 @@ ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
 		return r;
 	}
 	g->v = ax_word_read(w);
-	if (ax_unlikely(g->v & (AX_LOCKED | AX_OBSOLETE)))
-	{
-		if (g->v & AX_LOCKED)
-		{
-			ax_status	r = ax_word_wait(cx, w, &g->v);
-
-			if (r != AX_OK)
-				return r;
-		}
-		if (g->v & AX_OBSOLETE)
-			return AX_STALE;
-	}
+	if (ax_unlikely(g->v & AX_FLAGS))
+		return ax_word_sample(cx, w, &g->v);
 	return AX_OK;
+}
+
+/*
+ * The same for the place that a write goes to.  Under OptiQL it is latched at
+ * once, in the queue, whatever its version; the caller then validates what led
+ * to it (Algorithm 4 of the paper), and readers go on until ax_guard_lock().
+ * Nothing else may be held but, pessimistically, what is above.
+ */
+static inline ax_status
+ax_guard_open_target(ax_ctx *cx, const ax_store *s, ax_guard *g, ax_word *w, bool pess)
+{
+	ax_status	r;
+
+	if (s->sync != AX_SYNC_OPTIQL)
+		return ax_guard_open(cx, g, w, pess);
+	g->w = w;
+	g->held = g->shared = false;
+	r = ax_likely(ax_word_take(cx, w, &g->v)) ? AX_OK : ax_word_acquire(cx, w, true, &g->v);
+	if (r == AX_OK)
+		g->held = g->shared = true;
+	return r;
 }
 
 static inline bool
@@ -67,6 +79,12 @@ ax_guard_lock(ax_ctx *cx, ax_guard *g)
 {
 	if (!g->held)
 		g->held = ax_word_trylock(cx, g->w, g->v);
+	else if (g->shared)
+	{
+		ax_word_close(g->w);
+		g->shared = false;
+	}
+	AX_POINT("guard.latched");
 	return g->held;
 }
 
@@ -76,14 +94,21 @@ ax_guard_close(ax_ctx *cx, ax_guard *g, bool changed)
 {
 	if (g->held)
 	{
-		ax_word_unlock(cx, g->w, changed);
-		g->held = false;
+		AX_POINT("guard.release");
+		if (g->shared)
+			ax_word_release(cx, g->w);
+		else
+			ax_word_unlock(cx, g->w, changed);
+		g->held = g->shared = false;
 	}
+	else
+		ax_map_unshare(g->w);
 }
 
 static inline void
 ax_guard_kill(ax_ctx *cx, ax_guard *g)
 {
+	AX_POINT("guard.release");
 	ax_word_unlock_obsolete(cx, g->w);
 	g->held = false;
 }
@@ -92,9 +117,19 @@ ax_guard_kill(ax_ctx *cx, ax_guard *g)
 static inline void
 ax_restarted(ax_ctx *cx, ax_store *s, int tries)
 {
+	ax_ctx_body *b = ax_body(cx);
+
+	ax_map_unshare_all();
 	AX_COUNT(cx, s, restarts, 1);
+	if (b->opportunistic)
+	{
+		AX_COUNT(cx, s, opportunistic_failed, 1);
+		b->opportunistic = false;
+	}
 	if (tries == AX_MAX_RESTARTS - 1)
 		AX_COUNT(cx, s, pessimistic, 1);
+	if (tries > 1)
+		ax_contended(cx);
 	if (tries > 2)
 		for (int i = 0; i < (tries < 10 ? 1 << tries : 1024); i++)
 			ax_pause();

@@ -67,6 +67,8 @@ typedef struct ax_magazine
 	void	   *obj[AX_MAG_OBJS];
 } ax_magazine;
 
+#define AX_WAITED 4
+
 typedef struct ax_ctx_body
 {
 	ax_area    *area;
@@ -89,6 +91,16 @@ typedef struct ax_ctx_body
 	uint32_t	nspare;
 	uint64_t	nomem_epoch;	/* epoch when memory first ran out; 0: has not */
 	uint64_t	rng;
+	bool		opportunistic;	/* this call read beside a writer */
+	uint32_t	naps;			/* of late */
+	uint64_t	contended_at;	/* when contention was last met, ns */
+	uint64_t	credit_until;	/* no nap before, ns */
+	ax_word    *hot_word;		/* a latch often waited for; NULL: none of late */
+	struct
+	{
+		ax_word    *w;
+		uint32_t	n;
+	}			waited[AX_WAITED];	/* how often, for a few of them */
 	/* test hook: the n-th allocation from now fails (0: never) */
 	uint64_t	fail_alloc_at;
 	ax_magazine mags[AX_MAGS];
@@ -103,6 +115,15 @@ ax_body(const ax_ctx *cx)
 }
 
 /* ---- one generation of a tree ---- */
+
+/* How a tree is synchronized. */
+typedef enum ax_sync
+{
+	AX_SYNC_OLC,
+	AX_SYNC_ROWEX,
+	AX_SYNC_OPTIQL,
+	AX_SYNC_COARSE
+} ax_sync;
 
 /*
  * Size classes, in bytes, all multiples of a line so that two processes'
@@ -132,6 +153,9 @@ typedef struct ax_shard
 	_Atomic uint64_t restarts;
 	/* second line */
 	_Atomic uint64_t pessimistic, latch_waits, parks;
+	_Atomic uint64_t handovers, abandoned, combined;
+	_Atomic uint64_t opportunistic_reads, opportunistic_failed;
+	_Atomic uint64_t expansions;
 } ax_shard;
 
 /*
@@ -149,6 +173,7 @@ struct ax_store
 								 * forked from one postmaster */
 	_Atomic uint64_t max_bytes; /* the cap, 0: none */
 	uint32_t	page_size;		/* immutable: of a B+-tree */
+	ax_sync		sync;			/* immutable: the engine's */
 	_Atomic uint64_t bytes;		/* pages owned, in bytes */
 	_Atomic uint32_t height;	/* hint: longest path met */
 	_Atomic uint32_t bump;		/* next free byte of the bump area, from here */
@@ -160,6 +185,12 @@ struct ax_store
 	/* the root is a one-slot node of its own: a latch word and a child */
 	_Alignas(AX_LINE) ax_word root_word;
 	_Atomic uint64_t root;		/* child reference */
+	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (art_expand.c) */
+	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
+
+	/* pages given up that stay pages (bc_page.c) */
+	_Atomic(struct bc_page *) free_pages;
+	ax_word		free_word;		/* who pops */
 
 	_Alignas(AX_LINE) ax_shard shards[AX_SHARDS];
 	_Alignas(AX_LINE) ax_class_heap heap[AX_NCLASSES + 1];
@@ -177,6 +208,8 @@ struct ax_engine
 {
 	const char *structure;
 	const char *sync;
+	ax_sync		kind;
+	const ax_engine *inner;		/* coarse: what runs under the one latch */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
@@ -190,10 +223,30 @@ struct ax_engine
 								  uint64_t *done, uint64_t *added);
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
 						  char *msg, size_t msglen);
+	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
 };
 
+/* What runs under a coarse latch, or the engine itself: for calls from within. */
+static inline const ax_engine *
+ax_inner(const ax_store *s)
+{
+	return s->engine->inner ? s->engine->inner : s->engine;
+}
+
 extern const ax_engine ax_engine_art_olc;
+extern const ax_engine ax_engine_art_rowex;
+extern const ax_engine ax_engine_art_optiql;
+extern const ax_engine ax_engine_art_coarse;
 extern const ax_engine ax_engine_btree_olc;
+extern const ax_engine ax_engine_btree_optiql;
+extern const ax_engine ax_engine_btree_coarse;
+extern const ax_engine ax_engine_btree_compared;
+
+/*
+ * ax.c: the end of a call that may change a tree.  Leaves the epoch; true: try
+ * again.
+ */
+extern bool ax_finish(ax_ctx *cx, ax_status *r, int *tries);
 
 /* ax.c, for engines: a look-up by a scan, inside the epoch. */
 extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
@@ -210,6 +263,8 @@ struct ax_slot
 {
 	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* 0: outside */
 	_Atomic int32_t pid;		/* 0: free */
+	uint32_t	nap;			/* never written: to sleep on */
+	ax_qnode	queue[AX_QNODES];
 
 	/*
 	 * The retire list.  NULL while its owner, or whoever reclaims for it, has
@@ -268,38 +323,103 @@ extern uint32_t ax_alloc_size(uint32_t size);
 /* Give back an object that no other process ever saw. */
 extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
 
+#ifdef AX_NO_COUNTERS			/* to measure what they cost */
+#define AX_COUNT(cx, st, what, d) ((void) (cx), (void) (st), (void) (d))
+#else
 #define AX_COUNT(cx, st, what, d) \
 	atomic_fetch_add_explicit(&(st)->shards[ax_body(cx)->shard].what, (d), memory_order_relaxed)
+#endif
+
+/*
+ * Sleep for a while that nobody cuts short, longer with each turn: 50
+ * microseconds at first, about a millisecond at most.
+ */
+extern void ax_nap(ax_ctx *cx, uint32_t turn);
+
+/*
+ * Contention was met, with nothing held: nap if that was so a moment ago, too
+ * (see ax_latch.c).
+ */
+extern void ax_contended(ax_ctx *cx);
 
 /* ---- latches, inline part ---- */
 
+#ifndef AX_MAP_RWLOCKS
+
+/*
+ * Lock at the version of the sample v; refused while anybody holds the latch.
+ * Processes may have joined or left its queue meanwhile: they hold nothing.
+ */
 static inline bool
 ax_word_trylock(ax_ctx *cx, ax_word *w, uint64_t v)
 {
-	ax_ctx_body *b = ax_body(cx);
+	uint64_t	cur = v;
 
-	if (v & (AX_LOCKED | AX_OBSOLETE))
+	while (!((cur & (AX_LOCKED | AX_OBSOLETE)) || ((cur ^ v) & AX_VERSION_MASK)))
+	{
+		if (atomic_compare_exchange_strong_explicit(w, &cur, cur | AX_LOCKED | AX_CLOSED,
+													memory_order_acquire,
+													memory_order_relaxed))
+		{
+			/* the writer's side of the seqlock: its stores stay behind the CAS */
+			atomic_thread_fence(memory_order_release);
+			ax_body(cx)->latches++;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The usual case of ax_word_acquire(.., true, ..): nobody holds or wants it.  False:
+ * go there.
+ */
+static inline bool
+ax_word_take(ax_ctx *cx, ax_word *w, uint64_t *v)
+{
+	uint64_t	cur = ax_word_read(w);
+
+	if (ax_unlikely(cur & AX_FLAGS) ||
+		!atomic_compare_exchange_strong_explicit(w, &cur, cur | AX_LOCKED,
+												 memory_order_acquire,
+												 memory_order_relaxed))
 		return false;
-	if (!atomic_compare_exchange_strong_explicit(w, &v,
-												 v | AX_LOCKED | ((uint64_t) (b->slotno + 1) << AX_OWNER_SHIFT),
-												 memory_order_acquire, memory_order_relaxed))
-		return false;
-	/* the writer's side of the seqlock: its stores stay behind the CAS */
 	atomic_thread_fence(memory_order_release);
-	b->latches++;
+	ax_body(cx)->latches++;
+	*v = cur;
 	return true;
 }
 
-/* changed: readers must notice.  Unchanged: the old version comes back. */
+/* Held, not CLOSED: readers out, from here on there may be stores. */
+static inline void
+ax_word_close(ax_word *w)
+{
+	atomic_fetch_or_explicit(w, AX_CLOSED, memory_order_acquire);
+	atomic_thread_fence(memory_order_release);
+}
+
+/* Held, not CLOSED: give it back. */
+static inline void
+ax_word_release(ax_ctx *cx, ax_word *w)
+{
+	uint64_t	old = atomic_fetch_sub_explicit(w, AX_LOCKED, memory_order_release);
+
+	ax_body(cx)->latches--;
+	if (ax_unlikely(old & AX_WAITERS))
+		ax_word_wake(cx, w);
+}
+
+/*
+ * Held and CLOSED.  changed: readers must notice.  Unchanged: the version stays.
+ * An addition, since a waiter's CAS may have set WAITERS or the tail a moment
+ * before; the version's overflow falls off the word.
+ */
 static inline void
 ax_word_unlock(ax_ctx *cx, ax_word *w, bool changed)
 {
-	uint64_t	cur = atomic_load_explicit(w, memory_order_relaxed);
-	uint64_t	ver = cur & ~(AX_OBSOLETE | AX_LOCKED | AX_WAITERS | AX_OWNER_MASK);
-	uint64_t	old;
+	uint64_t	old = atomic_fetch_add_explicit(w, (changed ? AX_VERSION_ONE : 0) - AX_LOCKED - AX_CLOSED,
+												memory_order_release);
 
-	old = atomic_exchange_explicit(w, changed ? ver + AX_VERSION_ONE : ver,
-								   memory_order_release);
 	ax_body(cx)->latches--;
 	if (ax_unlikely(old & AX_WAITERS))
 		ax_word_wake(cx, w);
@@ -308,15 +428,13 @@ ax_word_unlock(ax_ctx *cx, ax_word *w, bool changed)
 static inline void
 ax_word_unlock_obsolete(ax_ctx *cx, ax_word *w)
 {
-	uint64_t	cur = atomic_load_explicit(w, memory_order_relaxed);
-	uint64_t	ver = cur & ~(AX_OBSOLETE | AX_LOCKED | AX_WAITERS | AX_OWNER_MASK);
-	uint64_t	old;
+	uint64_t	old = atomic_fetch_add_explicit(w, AX_VERSION_ONE + AX_OBSOLETE - AX_LOCKED - AX_CLOSED,
+												memory_order_release);
 
-	old = atomic_exchange_explicit(w, (ver + AX_VERSION_ONE) | AX_OBSOLETE,
-								   memory_order_release);
 	ax_body(cx)->latches--;
 	if (ax_unlikely(old & AX_WAITERS))
 		ax_word_wake(cx, w);
 }
 
+#endif							/* AX_MAP_RWLOCKS */
 #endif							/* AX_INTERNAL_H */

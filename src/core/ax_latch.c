@@ -1,20 +1,54 @@
 /*
  * ax_latch.c
- *	  The slow side of the latch word: waiting and waking.
+ *	  The slow side of the latch word: queueing, waiting, waking.
  *
  * Latches are held for nanoseconds, but their holders are processes that the
- * kernel may take off the processor at any instruction.  So a waiter spins for
- * about two microseconds, gives way three times (the holder may be queued
- * behind us on this very processor), and then sleeps on the word.  Whoever is
- * awake when the word opens takes it: no grant is ever handed to a sleeper,
- * which would make the rest wait for the scheduler.
+ * kernel may take off the processor at any instruction, and there are more
+ * processes than processors.  So nobody spins for more than about two
+ * microseconds, and no latch is ever granted to somebody who may be asleep:
+ * whoever is awake when the word opens takes it.
+ *
+ * Where several processes want one latch all the time, taking turns at it is
+ * the slowest way: the lines of the node then travel with each turn.  A process
+ * that met contention twice in a short while therefore naps, and the others work
+ * on what is in their processor's cache; when it is back it has a credit of some
+ * time, in which others nap.
  */
 #include "ax_area.h"
 
 #define WAIT_NS		UINT64_C(10000000)	/* then AX_BUSY */
 #define WAIT_YIELDS 3
+#define WAIT_NAPS	4
 
-/* The half of the word that holds LOCKED, WAITERS and the owner. */
+/* contention twice in HOT_NS: nap; no second nap for CREDIT_NS */
+#ifndef AX_HOT_NS
+#define AX_HOT_NS		UINT64_C(20000)
+#endif
+#ifndef AX_CREDIT_NS
+#define AX_CREDIT_NS	UINT64_C(60000)
+#endif
+#define FORGET_NS		UINT64_C(10000000)
+#ifndef AX_NAP_MAX_US
+#define AX_NAP_MAX_US	1000
+#endif
+
+/* An open latch whose queue does not move for 1/BARGE of the spinning time. */
+#ifndef AX_BARGE
+#define AX_BARGE	8
+#endif
+
+/*
+ * -DAX_OPTIQL_PAPER: wait as the paper does, for comparison: first come first
+ * served, spinning until it is one's turn, whoever is asleep.  (The paper's own
+ * lock, word for word, is in the lock bench.)
+ */
+#ifdef AX_OPTIQL_PAPER
+#define SPINS(b) UINT32_MAX
+#else
+#define SPINS(b) ((b)->spins)
+#endif
+
+/* The half of the word that holds the flags and most of the tail. */
 static inline uint32_t *
 futex_half(ax_word *w)
 {
@@ -25,24 +59,73 @@ futex_half(ax_word *w)
 #endif
 }
 
+/* ---- sleeping ---- */
+
+static void
+sleep_on(ax_ctx *cx, uint32_t *word, uint32_t expected, uint32_t us)
+{
+	ax_ctx_body *b = ax_body(cx);
+	const ax_port *port = b->port;
+
+	if (b->cur && ax_inside(b))
+		AX_COUNT(cx, b->cur, parks, 1);
+	if (port->wait_begin)
+		port->wait_begin();
+	port->park(word, expected, us);
+	if (port->wait_end)
+		port->wait_end();
+}
+
+/* See ax_internal.h. */
+void
+ax_nap(ax_ctx *cx, uint32_t turn)
+{
+	uint32_t	us = turn < 5 ? 50u << turn : AX_NAP_MAX_US;
+
+	sleep_on(cx, &ax_body(cx)->slot->nap, 0, us < AX_NAP_MAX_US ? us : AX_NAP_MAX_US);
+}
+
+/* See ax_internal.h. */
+void
+ax_contended(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	now;
+
+#ifdef AX_OPTIQL_PAPER
+	return;
+#endif
+	now = b->port->now_ns();
+	if (now - b->contended_at > FORGET_NS)
+		b->naps = 0;
+	if (now - b->contended_at < AX_HOT_NS && now >= b->credit_until)
+	{
+		ax_nap(cx, b->naps / 2);
+		if (b->naps < 10)
+			b->naps++;
+		now = b->port->now_ns();
+		b->credit_until = now + AX_CREDIT_NS;
+	}
+	b->contended_at = now;
+}
+
+#ifndef AX_MAP_RWLOCKS
+
 /*
- * Wait until the word is not LOCKED.  *deadline is 0 at first; the caller who
- * waits several times for one purpose passes the same one again.  False when
- * it has passed.
+ * Wait until the word has none of the bits "mask".  *deadline is 0 at first; the
+ * caller who waits several times for one purpose passes the same one again.
+ * False when it has passed.
  */
 static bool
-wait_unlocked(ax_ctx *cx, ax_word *w, uint64_t *v, uint64_t *deadline)
+wait_open(ax_ctx *cx, ax_word *w, uint64_t mask, uint64_t *v, uint64_t *deadline)
 {
 	ax_ctx_body *b = ax_body(cx);
 	const ax_port *port = b->port;
 	uint64_t	cur = ax_word_read(w);
 
-	AX_ASSERT(b, !(cur & AX_LOCKED) ||
-			  ((cur & AX_OWNER_MASK) >> AX_OWNER_SHIFT) != (uint64_t) (b->slotno + 1));
-
 	for (uint32_t i = 0; i < b->spins; i++)
 	{
-		if (!(cur & AX_LOCKED))
+		if (!(cur & mask))
 			goto open;
 		ax_pause();
 		cur = ax_word_read(w);
@@ -51,14 +134,17 @@ wait_unlocked(ax_ctx *cx, ax_word *w, uint64_t *v, uint64_t *deadline)
 		AX_COUNT(cx, b->cur, latch_waits, 1);
 	if (*deadline == 0)
 		*deadline = port->now_ns() + WAIT_NS;
-	for (int i = 0; i < WAIT_YIELDS; i++)
+	for (uint32_t i = 0; i < WAIT_YIELDS + WAIT_NAPS; i++)
 	{
-		if (!(cur & AX_LOCKED))
+		if (!(cur & mask))
 			goto open;
-		port->yield();
+		if (i < WAIT_YIELDS)
+			port->yield();
+		else
+			ax_nap(cx, i - WAIT_YIELDS);
 		cur = ax_word_read(w);
 	}
-	while (cur & AX_LOCKED)
+	while (cur & mask)
 	{
 		uint64_t	now = port->now_ns();
 
@@ -66,10 +152,11 @@ wait_unlocked(ax_ctx *cx, ax_word *w, uint64_t *v, uint64_t *deadline)
 			return false;
 
 		/*
-		 * WAITERS only ever joins LOCKED, in one CAS, and every unlock is an
-		 * exchange: the one that takes LOCKED away sees WAITERS and wakes.
-		 * If the word changes before we sleep, park returns at once: a new
-		 * holder's word has another owner or lacks WAITERS.
+		 * WAITERS only ever joins LOCKED, in one CAS.  Whoever takes LOCKED
+		 * away sees WAITERS in what its addition returns, takes WAITERS away
+		 * and wakes.  If the word changes before we sleep, park returns at
+		 * once; if it changed and is again what we saw, a wake is still to
+		 * come from whoever takes that LOCKED away.
 		 */
 		if (!(cur & AX_WAITERS))
 		{
@@ -80,14 +167,7 @@ wait_unlocked(ax_ctx *cx, ax_word *w, uint64_t *v, uint64_t *deadline)
 			cur |= AX_WAITERS;
 		}
 		AX_POINT("latch:park");
-		if (b->cur && ax_inside(b))
-			AX_COUNT(cx, b->cur, parks, 1);
-		if (port->wait_begin)
-			port->wait_begin();
-		port->park(futex_half(w), (uint32_t) cur,
-				   (uint32_t) ((*deadline - now) / 1000 + 1));
-		if (port->wait_end)
-			port->wait_end();
+		sleep_on(cx, futex_half(w), (uint32_t) cur, (uint32_t) ((*deadline - now) / 1000 + 1));
 		cur = ax_word_read(w);
 	}
 open:
@@ -101,10 +181,28 @@ ax_word_wait(ax_ctx *cx, ax_word *w, uint64_t *v)
 {
 	uint64_t	deadline = 0;
 
-	return wait_unlocked(cx, w, v, &deadline) ? AX_OK : AX_BUSY;
+	return wait_open(cx, w, AX_CLOSED, v, &deadline) ? AX_OK : AX_BUSY;
 }
 
-/* See ax_latch.h.  *v: the word as it was before. */
+/* See ax_latch.h. */
+ax_status
+ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	if ((*v & (AX_CLOSED | AX_OBSOLETE)) == AX_CLOSED && ax_word_wait(cx, w, v) != AX_OK)
+		return AX_BUSY;
+	if (*v & AX_OBSOLETE)
+		return AX_STALE;
+	if (*v & (AX_LOCKED | AX_TAIL_MASK) && b->cur && ax_inside(b))
+	{
+		AX_COUNT(cx, b->cur, opportunistic_reads, 1);
+		b->opportunistic = true;
+	}
+	return AX_OK;
+}
+
+/* See ax_latch.h. */
 ax_status
 ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v)
 {
@@ -125,15 +223,294 @@ ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v)
 			cur = ax_word_read(w);	/* somebody was faster */
 			continue;
 		}
-		if (!wait_unlocked(cx, w, &cur, &deadline))
+		if (!wait_open(cx, w, AX_LOCKED, &cur, &deadline))
 			return AX_BUSY;
 	}
 }
 
+/*
+ * Whoever took LOCKED away found WAITERS.  A process that sleeps from now on
+ * saw the word with WAITERS, which it no longer is, or set it anew.
+ */
 void
 ax_word_wake(ax_ctx *cx, ax_word *w)
 {
+	atomic_fetch_and_explicit(w, ~AX_WAITERS, memory_order_relaxed);
 	ax_body(cx)->port->unpark_all(futex_half(w));
+}
+
+/* ---- the queue ---- */
+
+static inline ax_qnode *
+qnode(ax_ctx *cx, uint32_t id)
+{
+	return &ax_area_of(cx)->slots[(id - 1) / AX_QNODES].queue[(id - 1) % AX_QNODES];
+}
+
+static inline uint32_t
+tail_of(uint64_t word)
+{
+	return (uint32_t) ((word & AX_TAIL_MASK) >> AX_TAIL_SHIFT);
+}
+
+static inline void
+qnode_free(ax_qnode *n)
+{
+	atomic_store_explicit(&n->state, AX_Q_FREE, memory_order_release);
+}
+
+/*
+ * The head (node id) goes: who is next?  Nodes whose owner has left are passed
+ * over and given back.  A node is given back only when nobody can come to it any
+ * more: it has a successor (whose owner has linked itself, the last thing it does
+ * to it) or it was the tail and is no longer.  When its successor has swapped
+ * itself in as the tail but not linked itself yet (it may have lost its processor
+ * in between), the node is left to it: it will find HANDED, be the head, and
+ * give the node back.
+ */
+static void
+pass_on(ax_ctx *cx, ax_word *w, uint32_t id)
+{
+	for (;;)
+	{
+		ax_qnode   *n = qnode(cx, id);
+		uint32_t	next = atomic_load_explicit(&n->next, memory_order_acquire);
+		uint32_t	waiting = AX_Q_WAITING;
+
+		if (next == 0)
+		{
+			uint64_t	cur = ax_word_read(w);
+
+			while (tail_of(cur) == id)
+				if (atomic_compare_exchange_weak_explicit(w, &cur, cur & ~AX_TAIL_MASK,
+														  memory_order_acq_rel,
+														  memory_order_acquire))
+				{
+					qnode_free(n);
+					return;
+				}
+			AX_POINT("queue.unlinked");
+			if (atomic_compare_exchange_strong_explicit(&n->next, &next, AX_Q_HANDED,
+														memory_order_acq_rel,
+														memory_order_acquire))
+				return;
+		}
+		AX_POINT("queue.before_pass");
+		if (atomic_compare_exchange_strong_explicit(&qnode(cx, next)->state, &waiting,
+													AX_Q_HEAD, memory_order_acq_rel,
+													memory_order_acquire))
+		{
+			qnode_free(n);
+			return;
+		}
+		/* it left: over it */
+		qnode_free(n);
+		id = next;
+	}
+}
+
+/*
+ * One turn in the queue.  AX_OK: the latch is ours.  AX_NOTFOUND: we left, or
+ * had no node to wait with; *v is the word as it was last seen.  AX_STALE.
+ */
+static ax_status
+queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_qnode   *n = NULL;
+	uint32_t	id = 0,
+				pred;
+	uint64_t	cur;
+
+	for (uint32_t k = 0; k < AX_QNODES; k++)
+		if (atomic_load_explicit(&b->slot->queue[k].state, memory_order_acquire) == AX_Q_FREE)
+		{
+			n = &b->slot->queue[k];
+			id = (uint32_t) b->slotno * AX_QNODES + k + 1;
+			break;
+		}
+	*v = cur = ax_word_read(w);
+	if (!n)
+		return AX_NOTFOUND;
+	atomic_store_explicit(&n->next, 0, memory_order_relaxed);
+	atomic_store_explicit(&n->state, AX_Q_WAITING, memory_order_relaxed);
+	do
+	{
+		if ((cur & AX_OBSOLETE) || !(cur & (AX_LOCKED | AX_TAIL_MASK)))
+		{
+			qnode_free(n);
+			*v = cur;
+			return cur & AX_OBSOLETE ? AX_STALE : AX_NOTFOUND;
+		}
+	} while (!atomic_compare_exchange_weak_explicit(w, &cur,
+													(cur & ~AX_TAIL_MASK) | ((uint64_t) id << AX_TAIL_SHIFT),
+													memory_order_acq_rel, memory_order_acquire));
+	AX_POINT("queue.swapped");
+	pred = tail_of(cur);
+	if (pred)
+	{
+		ax_qnode   *p = qnode(cx, pred);
+
+		if (atomic_exchange_explicit(&p->next, id, memory_order_acq_rel) == AX_Q_HANDED)
+			qnode_free(p);
+		else
+		{
+			uint32_t	waiting = AX_Q_WAITING;
+
+			AX_POINT("queue.linked");
+			for (uint32_t i = 0; i < SPINS(b); i++)
+			{
+				if (atomic_load_explicit(&n->state, memory_order_acquire) != AX_Q_WAITING)
+					break;
+				ax_pause();
+			}
+			if (atomic_compare_exchange_strong_explicit(&n->state, &waiting, AX_Q_LEFT,
+														memory_order_acq_rel,
+														memory_order_acquire))
+			{
+				AX_COUNT(cx, b->cur, abandoned, 1);
+				*v = ax_word_read(w);
+				return AX_NOTFOUND;
+			}
+		}
+	}
+
+	/* the head: take it when it opens */
+	AX_POINT("queue.head");
+	cur = ax_word_read(w);
+	for (uint32_t i = 0; i < SPINS(b);)
+	{
+		if (cur & AX_OBSOLETE)
+		{
+			pass_on(cx, w, id);
+			return AX_STALE;
+		}
+		if (!(cur & AX_LOCKED))
+		{
+			bool		last = tail_of(cur) == id;
+
+			if (!atomic_compare_exchange_strong_explicit(w, &cur,
+														 (last ? cur & ~AX_TAIL_MASK : cur) | bits,
+														 memory_order_acq_rel,
+														 memory_order_acquire))
+				continue;
+			atomic_thread_fence(memory_order_release);
+			b->latches++;
+			AX_COUNT(cx, b->cur, handovers, 1);
+			if (last)
+				qnode_free(n);
+			else
+				pass_on(cx, w, id);
+			*v = cur;
+			return AX_OK;
+		}
+		ax_pause();
+		i++;
+		cur = ax_word_read(w);
+	}
+	pass_on(cx, w, id);
+	AX_COUNT(cx, b->cur, abandoned, 1);
+	*v = cur;
+	return AX_NOTFOUND;
+}
+
+/*
+ * Had to wait for w.  A few latches are counted, the least waited for giving way;
+ * after AX_OFTEN waits for the same one, b->hot_word tells.
+ */
+#ifndef AX_OFTEN
+#define AX_OFTEN	64
+#endif
+
+static void
+note_wait(ax_ctx_body *b, ax_word *w)
+{
+	uint32_t	i = (uint32_t) ((uintptr_t) w >> 6) % AX_WAITED;
+
+	if (b->waited[i].w == w)
+	{
+		if (++b->waited[i].n < AX_OFTEN)
+			return;
+		b->waited[i].n = 0;
+		b->hot_word = w;
+	}
+	else if (b->waited[i].n > 0)
+		b->waited[i].n--;
+	else
+	{
+		b->waited[i].w = w;
+		b->waited[i].n = 1;
+	}
+}
+
+/* See ax_latch.h.  Inside the epoch. */
+ax_status
+ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
+{
+	ax_ctx_body *b = ax_body(cx);
+	const uint64_t bits = shared ? AX_LOCKED : AX_LOCKED | AX_CLOSED;
+	uint64_t	deadline = 0;
+	uint64_t	cur = ax_word_read(w);
+	uint32_t	watched = 0;
+	bool		noted = false;
+
+	for (uint32_t naps = 0;;)
+	{
+		ax_status	r;
+
+		if (ax_unlikely(cur & AX_OBSOLETE))
+			return AX_STALE;
+		if (!(cur & AX_LOCKED))
+		{
+			/*
+			 * Open.  With a queue, its head should be about to take it: give
+			 * it a moment, but no more, for it may not be running.
+			 */
+			if ((cur & AX_TAIL_MASK) && watched < SPINS(b) / AX_BARGE)
+			{
+				uint64_t	seen = cur;
+
+				ax_pause();
+				cur = ax_word_read(w);
+				watched = (cur ^ seen) & (AX_VERSION_MASK | AX_LOCKED) ? 0 : watched + 1;
+				if (watched)
+					continue;
+			}
+			else if (atomic_compare_exchange_strong_explicit(w, &cur, cur | bits,
+															 memory_order_acquire,
+															 memory_order_acquire))
+			{
+				/* the writer's side of the seqlock: its stores stay behind the CAS */
+				atomic_thread_fence(memory_order_release);
+				b->latches++;
+				*v = cur;
+				return AX_OK;
+			}
+			else
+				continue;
+		}
+		/* held, or its queue moves */
+		if (!noted)
+			note_wait(b, w);
+		noted = true;
+		ax_contended(cx);
+		r = queue_up(cx, w, bits, v);
+		if (r != AX_NOTFOUND)
+			return r;
+		cur = *v;
+		if (deadline == 0)
+		{
+			AX_COUNT(cx, b->cur, latch_waits, 1);
+			deadline = b->port->now_ns() + WAIT_NS;
+		}
+		else if (b->port->now_ns() >= deadline)
+			return AX_BUSY;
+		if (cur & AX_LOCKED)
+		{
+			ax_nap(cx, naps++);
+			cur = ax_word_read(w);
+		}
+	}
 }
 
 /*
@@ -153,3 +530,5 @@ ax_latch_arena(ax_ctx *cx, ax_word *w, int ms)
 	}
 	return false;
 }
+
+#endif							/* AX_MAP_RWLOCKS */

@@ -90,7 +90,7 @@ close_page(load *l, int k)
 	int			n = o->n;
 	int			made = 1;
 
-	p = bt_alloc(l->cx, l->s, false);
+	p = bt_alloc(l->cx, l->s, k + 1, false);
 	if (!p)
 		return false;
 	for (; made < n; made++)
@@ -110,7 +110,7 @@ close_page(load *l, int k)
 		while (--made > 0)
 			if (v[made - 1].blob)
 				bt_blob_free(l->cx, l->s, v[made - 1].blob);
-		bt_unalloc(l->cx, l->s, p);
+		bt_unalloc(l->cx, l->s, k + 1, p);
 		return false;
 	}
 	bt_build(l->cx, l->s, p, k + 1, v, n - 1, o->child, NULL, 0);
@@ -127,7 +127,7 @@ static bool
 add_child(load *l, int k, bt_page *p, uint64_t key, uint32_t len)
 {
 	open_page  *o = &l->lv[k];
-	uint32_t	room = l->size - BT_HEAD - 8;
+	uint32_t	room = bt_page_size(l->s, k + 1) - BT_HEAD - 8;
 	uint32_t	need = 20 + (len > bt_max_inline(l->size) ? 8 : len > 8 ? len - 8 : 0);
 
 	if (k == l->levels)
@@ -173,12 +173,12 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 {
 	bt_view		v[BT_MAX_CAP + 2];
 	const uint32_t most = bt_max_inline(l->size);
-	const int64_t room = (int64_t) (l->size - BT_HEAD) * fill / 100;
+	const int64_t room = (int64_t) (bt_page_size(l->s, 0) - BT_HEAD) * fill / 100;
 	const uint32_t before = i ? sep_len(l, i) : 0;
-	uint32_t	limit = l->size / 8;
+	uint32_t	limit = bt_page_size(l->s, 0) / 8;
 	uint32_t	common = before;	/* of all keys so far */
 	uint32_t	plen = 0;
-	bt_page    *p = bt_alloc(l->cx, l->s, false);
+	bt_page    *p = bt_alloc(l->cx, l->s, 0, false);
 	int			m = 1,
 				made = 0,
 				blobs = 0;
@@ -242,13 +242,13 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 			while (made-- > 0)
 				if (v[made].blob)
 					bt_blob_free(l->cx, l->s, v[made].blob);
-			bt_unalloc(l->cx, l->s, p);
+			bt_unalloc(l->cx, l->s, 0, p);
 			return NULL;
 		}
 		bt_key_view(l->keys[x], len, b, &v[made]);
 	}
 	/* the sum was rough where lengths differ much */
-	while (m > 1 && !bt_fits(l->size, false, v, m, plen))
+	while (m > 1 && !bt_fits(bt_page_size(l->s, 0), false, v, m, plen))
 	{
 		m--;
 		plen = 0;
@@ -266,7 +266,7 @@ bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		uint32_t len, uint64_t n, int fill)
 {
 	open_page	lv[LEVELS];
-	load		l = {cx, s, keys, lens, len, bt_page_size(s), 0, lv};
+	load		l = {cx, s, keys, lens, len, s->page_size, 0, lv};
 	bt_page    *root = NULL;
 	uint64_t	w;
 	ax_status	x;

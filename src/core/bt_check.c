@@ -64,7 +64,7 @@ check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
 				before;
 	uint32_t	heap = 0;
 
-	if (p->size != bt_page_size(w->s) || bt_arrays_end(p) > p->size - p->plen)
+	if (p->size != bt_page_size(w->s, p->level) || bt_arrays_end(p) > p->size - p->plen)
 		return complain(w, "impossible layout", p);
 	if (bt_ld(&((bt_page *) (uintptr_t) p)->n) > p->cap)
 		return complain(w, "too many keys", p);
@@ -176,6 +176,7 @@ bt_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t
 
 	if (msglen)
 		msg[0] = 0;
+	t.write = false;
 	t.pess = t.all = true;
 	for (int busy = 0; !w.bad;)
 	{

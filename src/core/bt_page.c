@@ -59,6 +59,71 @@ move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 #endif
 }
 
+/* ---- search ---- */
+
+/*
+ * See bt_page.h.  As a rule one entry has the head, or all of a page of
+ * duplicates.
+ */
+int
+bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
+			const uint8_t *k, uint32_t len, bool after, bool *same)
+{
+	_Atomic uint64_t *heads = bt_heads(p);
+	int			end = base + 1;
+	int			left;
+
+	if (end < n && bt_ld(&heads[end]) == h)
+	{
+		int			lo = end,
+					hi = n;
+
+		while (lo < hi)
+		{
+			int			mid = (lo + hi) / 2;
+
+			if (bt_ld(&heads[mid]) <= h)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		end = lo;
+	}
+	else if (!after)
+	{
+		/* one: mostly it is the key */
+		int			b = bt_same(p, g, base, k, len);
+
+		if (b)
+		{
+			*same = b > 0;
+			return b < 0 ? -1 : base;
+		}
+	}
+	left = end;
+	while (base < left)
+	{
+		int			mid = (base + left) / 2;
+		int			b = bt_tie_before(p, g, mid, k, len, after);
+
+		if (b < 0)
+			return -1;
+		if (b)
+			base = mid + 1;
+		else
+			left = mid;
+	}
+	if (!after && base < end)
+	{
+		int			b = bt_same(p, g, base, k, len);
+
+		if (b < 0)
+			return -1;
+		*same = b;
+	}
+	return base;
+}
+
 /* ---- views ---- */
 
 /*
@@ -318,7 +383,10 @@ fill_entry(bt_page *p, int i, const bt_view *v)
 	uint32_t	len = bt_len(v) - p->plen;
 	uint32_t	hn = len < 8 ? len : 8;
 
-	bt_view_bytes(v, p->plen, hn, head);
+	if (v->hn == 0 && len >= 8)
+		memcpy(head, v->a + p->plen, 8);	/* in one piece */
+	else
+		bt_view_bytes(v, p->plen, hn, head);
 	bt_st(&bt_heads(p)[i], ax_be8(head, 8));
 	if (fixed(p))
 	{
@@ -365,17 +433,17 @@ fill_entry(bt_page *p, int i, const bt_view *v)
  * Memory for a page; NULL when there is none.
  */
 bt_page *
-bt_alloc(ax_ctx *cx, ax_store *s, bool may_reserve)
+bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve)
 {
-	return ax_alloc(cx, s, bt_page_size(s), may_reserve);
+	return ax_alloc(cx, s, bt_page_size(s, level), may_reserve);
 }
 
 /* Give memory back that was not made a page. */
 void
-bt_unalloc(ax_ctx *cx, ax_store *s, bt_page *p)
+bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 {
 	if (p)
-		ax_unalloc(cx, s, p, bt_page_size(s));
+		ax_unalloc(cx, s, p, bt_page_size(s, level));
 }
 
 /*
@@ -387,7 +455,7 @@ void
 bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,
 		 bt_page *const *child, const uint8_t *prefix, uint32_t plen)
 {
-	uint32_t	size = bt_page_size(s);
+	uint32_t	size = bt_page_size(s, level);
 	bt_plan		pl;
 
 	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, &pl));
@@ -452,7 +520,7 @@ bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_view *right,
 	uint32_t	n = bt_common(left, right) + 1;
 	bt_blob    *b;
 
-	if (n <= bt_max_inline(bt_page_size(s)))
+	if (n <= bt_max_inline(s->page_size))
 	{
 		bt_view_bytes(right, 0, n, buf);
 		bt_key_view(buf, n, NULL, sep);

@@ -38,6 +38,7 @@
 #define BT_IS_BLOB	0xFFFF		/* slot's length: the heap has a pointer */
 #define BT_HEAD		32			/* bytes before the heads */
 #define BT_LEVELS	24
+#define BT_MAX_SIZE 16384
 #define BT_MAX_PLEN 255
 #define BT_MAX_CAP	1360
 
@@ -86,6 +87,22 @@ static inline uint32_t
 bt_len(const bt_view *v)
 {
 	return v->an + v->hn + v->rn;
+}
+
+/*
+ * Bytes of a page.  Inner ones are twice as large as leaves: half as many, one
+ * level less now and then, and, being of another size class, together in pages
+ * of memory of their own, which is what the address translation is short of.
+ * Multiples of 4 KiB give up a line, or a span would hold one less.
+ */
+static inline uint32_t
+bt_page_size(const ax_store *s, int level)
+{
+	uint32_t	size = level ? 2 * s->page_size : s->page_size;
+
+	if (size > BT_MAX_SIZE)
+		size = BT_MAX_SIZE;
+	return size % 4096 ? size : size - AX_LINE;
 }
 
 /* Keys longer than this are blobs. */
@@ -218,13 +235,36 @@ bt_tie_before(const bt_page *p, const ax_guard *g, int i, const uint8_t *k,
 	return elen < len || after;
 }
 
+/*
+ * The last eight bytes of entry i of a fixed leaf, as a number.  Its tail and
+ * what lies before it are read at once: there are always eight bytes, of other
+ * tails or of the heads.
+ */
+static inline uint64_t
+bt_last8(const bt_page *p, int i)
+{
+	uint32_t	tail = p->tail;
+	uint64_t	x = __builtin_bswap64(ax_load8(bt_tails(p) + (uint32_t) (i + 1) * tail - 8));
+
+	if (tail >= 8)
+		return x;
+	/* the shift by 64 of an empty tail is made of two */
+	return bt_ld(&bt_heads(p)[i]) << (8 * tail) |
+		((x << 1) << (63 - 8 * tail)) >> 1 >> (63 - 8 * tail);
+}
+
 /* Is entry i, whose head is the key's, the key?  -1: the page changed. */
 static inline int
 bt_same(const bt_page *p, const ax_guard *g, int i, const uint8_t *k, uint32_t len)
 {
 	if (p->tail != BT_VAR)
-		return len == 8u + p->tail &&
-			ax_equal(bt_tails(p) + (uint32_t) i * p->tail, k + 8, p->tail);
+	{
+		if (len != 8u + p->tail)
+			return 0;
+		if (p->tail <= 8)
+			return bt_last8(p, i) == ax_be8(k + len - 8, 8);
+		return ax_equal(bt_tails(p) + (uint32_t) i * p->tail, k + 8, p->tail);
+	}
 	else
 	{
 		uint32_t	slot = bt_ld(&bt_slots(p)[i]);
@@ -241,6 +281,51 @@ bt_same(const bt_page *p, const ax_guard *g, int i, const uint8_t *k, uint32_t l
 		return elen == len &&
 			(len <= 8 || ax_equal(bt_bytes(p, slot & 0xFFFF, len - 8), k + 8, len - 8));
 	}
+}
+
+/*
+ * Does entry i of a page begin with k, whose head is h, and how long is it?
+ * Both given and told behind the page's prefix.  -1: the page changed.
+ */
+static inline int
+bt_begins(const bt_page *p, const ax_guard *g, int i, const uint8_t *k, uint32_t len,
+		  uint64_t h, uint32_t *elen)
+{
+	uint64_t	x = bt_ld(&bt_heads(p)[i]) ^ h;
+	const uint8_t *rest;
+
+	if (len < 8)
+	{
+		if (len && x >> (64 - 8 * len))
+			return 0;
+	}
+	else if (x)
+		return 0;
+	if (ax_likely(p->tail != BT_VAR))
+	{
+		*elen = 8u + p->tail;
+		rest = bt_tails(p) + (uint32_t) i * p->tail;
+	}
+	else
+	{
+		uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+
+		*elen = slot >> 16;
+		if (ax_unlikely(*elen == BT_IS_BLOB))
+		{
+			bt_blob    *b = bt_blob_of(p, g, slot);
+
+			if (!b)
+				return -1;
+			*elen = b->len - p->plen;
+			rest = b->bytes + p->plen + 8;
+		}
+		else
+			rest = bt_bytes(p, slot & 0xFFFF, *elen > 8 ? *elen - 8 : 0);
+	}
+	if (*elen < len)
+		return 0;
+	return len <= 8 || ax_equal(rest, k + 8, len - 8);
 }
 
 /*
@@ -263,6 +348,35 @@ bt_head_of(const uint8_t *k, uint32_t len, bool after)
 }
 
 /*
+ * How many of n heads are below h.  No branch but the loop's, whose count
+ * hangs on n alone: which half it is, is anybody's guess.  (Cutting in four at
+ * a time is no faster: it touches more lines.)
+ */
+static inline int
+bt_below(_Atomic uint64_t *heads, int n, uint64_t h)
+{
+	_Atomic uint64_t *at = heads;
+
+	if (ax_unlikely(n == 0))
+		return 0;
+	while (n > 1)
+	{
+		int			half = n / 2;
+
+		at += bt_ld(&at[half - 1]) < h ? half : 0;
+		n -= half;
+	}
+	return (int) (at - heads) + (bt_ld(at) < h);
+}
+
+/*
+ * Several entries, or one that must be looked at: those from base on have the
+ * head h.  As bt_find.
+ */
+extern int bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
+					   const uint8_t *k, uint32_t len, bool after, bool *same);
+
+/*
  * How many entries lie before the position (k, len, after), given behind the
  * page's prefix.  *same: the entry there is k itself (never with after).
  * -1: the page changed.
@@ -274,63 +388,12 @@ bt_find(const bt_page *p, const ax_guard *g, const uint8_t *k, uint32_t len,
 	_Atomic uint64_t *heads = bt_heads(p);
 	uint64_t	h = bt_head_of(k, len, after);
 	int			n = bt_count(p);
-	int			base = 0;
-	int			left = n;
-	int			end;
+	int			base = bt_below(heads, n, h);
 
 	*same = false;
-	while (left > 1)
-	{
-		int			half = left / 2;
-
-		base += bt_ld(&heads[base + half - 1]) < h ? half : 0;
-		left -= half;
-	}
-	if (left == 1 && bt_ld(&heads[base]) < h)
-		base++;
 	if (base == n || bt_ld(&heads[base]) != h)
 		return base;
-
-	/* heads tie: as a rule one, or all of a page of duplicates */
-	end = base + 1;
-	if (end < n && bt_ld(&heads[end]) == h)
-	{
-		int			lo = end,
-					hi = n;
-
-		while (lo < hi)
-		{
-			int			mid = (lo + hi) / 2;
-
-			if (bt_ld(&heads[mid]) <= h)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		end = lo;
-	}
-	left = end;
-	while (base < left)
-	{
-		int			mid = (base + left) / 2;
-		int			b = bt_tie_before(p, g, mid, k, len, after);
-
-		if (b < 0)
-			return -1;
-		if (b)
-			base = mid + 1;
-		else
-			left = mid;
-	}
-	if (!after && base < end)
-	{
-		int			b = bt_same(p, g, base, k, len);
-
-		if (b < 0)
-			return -1;
-		*same = b;
-	}
-	return base;
+	return bt_find_tie(p, g, base, n, h, k, len, after, same);
 }
 
 /* The same for a position that may not share the page's prefix. */
@@ -368,6 +431,24 @@ bt_child_index(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t
 	return i < 0 ? i : i + same;
 }
 
+/*
+ * The same for a position in the page's range, as in a descent: it begins with
+ * the page's prefix, so the line where that lies is left alone.
+ */
+static inline int
+bt_child_inside(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,
+				bool after)
+{
+	uint32_t	plen = p->plen;
+	bool		same;
+	int			i;
+
+	if (ax_unlikely(len < plen))
+		return -1;				/* no such position is */
+	i = bt_find(p, g, key + plen, len - plen, after, &same);
+	return i < 0 ? i : i + same;
+}
+
 /* ---- bt_page.c: pages that are latched, or nobody else's yet ---- */
 
 extern void bt_get(const bt_page *p, int i, bt_view *v);
@@ -378,8 +459,8 @@ extern bool bt_put(bt_page *p, int i, const bt_view *v, bt_page *right);
 extern void bt_del(bt_page *p, int i);
 extern uint32_t bt_used(const bt_page *p);
 extern bool bt_fits(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen);
-extern bt_page *bt_alloc(ax_ctx *cx, ax_store *s, bool may_reserve);
-extern void bt_unalloc(ax_ctx *cx, ax_store *s, bt_page *p);
+extern bt_page *bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve);
+extern void bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p);
 extern void bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v,
 					 int n, bt_page *const *child, const uint8_t *prefix, uint32_t plen);
 extern void bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p);
@@ -389,6 +470,5 @@ extern bool bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_
 extern bt_blob *bt_blob_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern void bt_blob_free(ax_ctx *cx, ax_store *s, bt_blob *b);
 extern void bt_blob_retire(ax_ctx *cx, ax_store *s, bt_blob *b);
-extern uint32_t bt_page_size(const ax_store *s);
 
 #endif							/* BT_PAGE_H */

@@ -80,13 +80,13 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	other = bt_ref(&bt_children(up)[left == i ? i + 1 : left]);
 	if (!ax_guard_valid(&t->f[k - 1].g))
 		return AX_STALE;
-	m = bt_alloc(cx, s, true);
+	m = bt_alloc(cx, s, t->f[k].p->level, true);
 	if (!m)
 		return AX_NOTFOUND;
 	x = ax_guard_open(cx, &og, &other->word, t->pess);
 	if (x != AX_OK)
 	{
-		bt_unalloc(cx, s, m);
+		bt_unalloc(cx, s, t->f[k].p->level, m);
 		return x;
 	}
 	a = left == i ? t->f[k].p : other;
@@ -151,7 +151,7 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	x = AX_OK;
 
 out:
-	bt_unalloc(cx, s, m);
+	bt_unalloc(cx, s, t->f[k].p->level, m);
 	ax_guard_close(cx, &og, false);
 	return x;
 }
@@ -165,7 +165,7 @@ tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	bt_path		t;
 
-	t.pess = t.all = false;
+	t.pess = t.all = t.write = false;
 	for (int rounds = 0; rounds < 3 * BT_LEVELS; rounds++)
 	{
 		ax_status	x = AX_NOTFOUND;
@@ -214,6 +214,7 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (x != AX_OK)
 		return x;
 	t.all = false;
+	t.write = true;
 	for (int tries = 0;; ax_restarted(cx, s, tries++))
 	{
 		t.pess = tries >= AX_MAX_RESTARTS;

@@ -12,6 +12,9 @@
  */
 #include "bt_tree.h"
 
+#define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
+#define AHEAD 4					/* leaves that a scan asks for at once, at most */
+
 typedef enum step
 {
 	S_GO = 0,
@@ -23,61 +26,63 @@ typedef enum step
 } step;
 
 /*
- * The last six bytes of entry i.  False: the page changed (or is being).
+ * The last six bytes of an entry that is not in a fixed leaf.  False: the page
+ * changed (or is being).
  */
-static inline bool
-entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+static bool
+entry_tid_var(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 {
-	uint64_t	head;
+	uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+	uint32_t	len = slot >> 16;
 	const uint8_t *end;
 	uint32_t	rest;
 
-	if (ax_likely(p->tail != BT_VAR))
+	if (ax_unlikely(len == BT_IS_BLOB))
 	{
-		rest = p->tail;
-		end = bt_tails(p) + (uint32_t) (i + 1) * p->tail;
+		bt_blob    *b = bt_blob_of(p, g, slot);
+
+		if (!b)
+			return false;
+		*tid = ax_tid_at(b->bytes + b->len);
+		return true;
 	}
-	else
+	if (len < 8)
 	{
-		uint32_t	slot = bt_ld(&bt_slots(p)[i]);
-		uint32_t	len = slot >> 16;
+		/* the prefix may have the rest of it */
+		uint8_t		t[8 + BT_MAX_PLEN];
+		uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
 
-		if (ax_unlikely(len == BT_IS_BLOB))
-		{
-			bt_blob    *b = bt_blob_of(p, g, slot);
-
-			if (!b)
-				return false;
-			*tid = ax_tid_at(b->bytes + b->len);
-			return true;
-		}
-		if (len < 8)
-		{
-			/* the prefix may have the rest of it */
-			uint8_t		t[8 + BT_MAX_PLEN];
-			uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
-
-			if (len + p->plen < AX_TID_BYTES)
-				return false;
-			memcpy(t, bt_prefix(p), p->plen);
-			memcpy(t + p->plen, &h, len);
-			*tid = ax_tid_at(t + p->plen + len);
-			return true;
-		}
-		rest = len - 8;
-		end = bt_bytes(p, slot & 0xFFFF, rest) + rest;
+		if (len + p->plen < AX_TID_BYTES)
+			return false;
+		memcpy(t, bt_prefix(p), p->plen);
+		memcpy(t + p->plen, &h, len);
+		*tid = ax_tid_at(t + p->plen + len);
+		return true;
 	}
+	rest = len - 8;
+	end = bt_bytes(p, slot & 0xFFFF, rest) + rest;
 	if (rest >= AX_TID_BYTES)
 	{
 		*tid = ax_tid_at(end);
 		return true;
 	}
-	head = bt_ld(&bt_heads(p)[i]);
-	*tid = head;
+	*tid = bt_ld(&bt_heads(p)[i]);
 	for (uint32_t k = rest; k > 0; k--)
 		*tid = *tid << 8 | ax_load1(end - k);
-	*tid &= UINT64_C(0xFFFFFFFFFFFF);
+	*tid &= TID_MASK;
 	return true;
+}
+
+/* The same of any. */
+static inline bool
+entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+{
+	if (ax_likely(p->tail != BT_VAR))
+	{
+		*tid = bt_last8(p, i) & TID_MASK;
+		return true;
+	}
+	return entry_tid_var(p, g, i, tid);
 }
 
 /* Length of entry i's key; 0: the page changed. */
@@ -126,42 +131,103 @@ entry_key(const bt_page *p, int i, const bt_blob *blob, uint32_t len, uint8_t *o
 }
 
 /*
+ * bt_descend for who wants the leaf and nothing else: optimistic, without the
+ * path.  *leaf is NULL when the tree is empty.
+ */
+static inline ax_status
+find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g,
+		  bt_page **leaf)
+{
+	ax_guard	up;
+	bt_page    *p;
+	ax_status	x = ax_guard_open(cx, g, &s->root_word, false);
+
+	if (x != AX_OK)
+		return x;
+	p = bt_ref(&s->root);
+	AX_POINT("bt.root_read");
+	if (!ax_guard_valid(g))
+		return AX_STALE;
+	while (p)
+	{
+		int			i,
+					level;
+
+		up = *g;
+		AX_POINT("bt.child_read");
+		x = ax_guard_open(cx, g, &p->word, false);
+		if (ax_unlikely(x != AX_OK))
+			return x;
+		AX_POINT("bt.child_version");
+		if (!ax_guard_valid(&up))
+			return AX_STALE;
+		level = p->level;
+		if (level == 0)
+			break;
+		i = bt_child_inside(p, g, key, len, false);
+		if (ax_unlikely(i < 0))
+			return AX_STALE;
+		p = bt_ref(&bt_children(p)[i]);
+		AX_POINT("bt.slot_read");
+		if (!ax_guard_valid(g))
+			return AX_STALE;
+		bt_prefetch(p, bt_page_size(s, level - 1));
+	}
+	*leaf = p;
+	return AX_OK;
+}
+
+/*
  * Is this very key there?  AX_OK or AX_NOTFOUND.
  */
 ax_status
 bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	bt_path		t;
-
-	t.all = false;
 	for (int tries = 0;; ax_restarted(cx, s, tries++))
 	{
 		bool		same = false,
 					ok = true;
+		bool		pess = tries >= AX_MAX_RESTARTS;
+		bt_path		t;
+		ax_guard	og;
+		ax_guard   *g = &og;
+		bt_page    *p = NULL;
 		ax_status	x;
 
-		t.pess = tries >= AX_MAX_RESTARTS;
-		x = bt_descend(cx, s, &t, key, len, false);
+		if (ax_likely(!pess))
+			x = find_leaf(cx, s, key, len, g, &p);
+		else
+		{
+			t.pess = true;
+			t.all = t.write = false;
+			x = bt_descend(cx, s, &t, key, len, false);
+			if (x == AX_OK && t.n > 0)
+			{
+				g = &t.f[t.n - 1].g;
+				p = t.f[t.n - 1].p;
+			}
+		}
 		if (x == AX_STALE)
 			continue;
 		if (x != AX_OK)
 			return x;
-		if (t.n > 0)
+		if (p)
 		{
-			bt_frame   *f = &t.f[t.n - 1];
-
-			ok = bt_find(f->p, &f->g, key + f->p->plen, len - f->p->plen, false, &same) >= 0 &&
-				ax_guard_valid(&f->g);
+			ok = bt_find(p, g, key + p->plen, len - p->plen, false, &same) >= 0;
+			AX_POINT("bt.contains.leaf_read");
+			ok = ok && ax_guard_valid(g);
 		}
-		bt_close(cx, &t, -1);
+		if (pess)
+			bt_close(cx, &t, -1);
 		if (ok)
 			return same ? AX_OK : AX_NOTFOUND;
 	}
 }
 
 /*
- * May keys that begin with the prefix follow in the leaves behind this one?
- * Asked when such keys end the leaf.  A wrong "yes" costs a scan.
+ * May keys that begin with the prefix follow in the leaves behind the one that
+ * this path ends in?  Asked when such keys end the leaf.  A wrong "yes" costs a
+ * scan.
  */
 static bool
 more_behind(bt_path *t, const uint8_t *prefix, uint32_t len)
@@ -171,7 +237,7 @@ more_behind(bt_path *t, const uint8_t *prefix, uint32_t len)
 		bt_frame   *f = &t->f[k];
 		bool		last = f->i >= bt_count(f->p);
 		bool		more = !last &&
-			bt_child_index(f->p, &f->g, prefix, len, true) != f->i;
+			bt_child_inside(f->p, &f->g, prefix, len, true) != f->i;
 
 		if ((t->pess && !f->g.held) || !ax_guard_valid(&f->g))
 			return true;
@@ -186,65 +252,84 @@ ax_status
 bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
-	bt_path		t;
+	bool		end = false;	/* the leaf's end was reached: look at the path, too */
 
-	t.all = false;
-	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	for (int tries = 0;;)
 	{
 		bool		ok = true;
+		bool		pess = tries >= AX_MAX_RESTARTS;
+		bt_path		t;
+		ax_guard	og;
+		ax_guard   *g = &og;
+		bt_page    *p = NULL;
 		ax_status	x;
 
 		*n = 0;
 		*more = false;
-		t.pess = tries >= AX_MAX_RESTARTS;
-		x = bt_descend(cx, s, &t, prefix, len, false);
-		if (x == AX_STALE)
+		if (ax_likely(!pess && !end))
+			x = find_leaf(cx, s, prefix, len, g, &p);
+		else
+		{
+			t.pess = pess;
+			t.all = t.write = false;
+			x = bt_descend(cx, s, &t, prefix, len, false);
+			if (x == AX_OK && t.n > 0)
+			{
+				g = &t.f[t.n - 1].g;
+				p = t.f[t.n - 1].p;
+			}
+		}
+		if (ax_unlikely(x == AX_STALE))
+		{
+			ax_restarted(cx, s, tries++);
 			continue;
+		}
 		if (x != AX_OK)
 			return x;
-		if (t.n > 0)
+		if (p)
 		{
-			bt_frame   *f = &t.f[t.n - 1];
-			bt_page    *p = f->p;
-			bool		same;
-			int			i = bt_find_bound(p, &f->g, prefix, len, false, &same);
+			const uint8_t *k = prefix + p->plen;
+			uint32_t	klen = len - p->plen;
 			int			count = bt_count(p);
+			bool		same;
+			int			i = bt_find(p, g, k, klen, false, &same);
+			uint64_t	h = bt_head_of(k, klen, false);
 
-			ok = i >= 0;
-			for (; ok && i < count; i++)
+			for (ok = i >= 0; ok && i < count; i++)
 			{
-				bt_blob    *blob;
-				uint32_t	el = entry_len(p, &f->g, i, &blob);
-				int			j = i;
+				uint32_t	el;
+				int			b = bt_begins(p, g, i, k, klen, h, &el);
 
-				/* does it begin with the prefix?  then it is the prefix and a TID */
-				if (el == len + AX_TID_BYTES)
+				/* then it is the prefix and a TID */
+				if (b <= 0 || el != klen + AX_TID_BYTES)
 				{
-					int			e = bt_find_bound(p, &f->g, prefix, len, true, &same);
-
-					if (e < 0)
-					{
-						ok = false;
-						break;
-					}
-					for (; ok && j < e && *n < max; j++)
-						ok = entry_tid(p, &f->g, j, &tids[(*n)++]);
-					if (j < e)
-						*more = true;
-					else if (e >= count && *n > 0)
-						*more = more_behind(&t, prefix, len);
+					ok = b >= 0;
+					break;
 				}
-				else if (el == 0)
-					ok = false;
-				break;
+				if (*n == max)
+				{
+					*more = true;
+					break;
+				}
+				ok = entry_tid(p, g, i, &tids[(*n)++]);
 			}
+			AX_POINT("bt.lookup.leaf_read");
 			if (ok && i >= count)
+			{
+				if (!pess && !end)
+				{
+					end = true;
+					continue;
+				}
 				*more = more_behind(&t, prefix, len);
-			ok = ok && ax_guard_valid(&f->g);
+			}
+			ok = ok && ax_guard_valid(g);
 		}
-		bt_close(cx, &t, -1);
-		if (ok)
+		if (ax_unlikely(pess))
+			bt_close(cx, &t, -1);
+		if (ax_likely(ok))
 			break;
+		ax_restarted(cx, s, tries++);
 	}
 
 	/* on into the next leaves */
@@ -267,6 +352,61 @@ typedef struct scan
 	bool		inside;			/* of this path's leaves: all is behind pos */
 	bt_path		t;
 } scan;
+
+/*
+ * Entries [from, to) of a fixed leaf, in the batch's direction, as many as there
+ * is room for without a further thought.  Returns how many that were; the last
+ * one's place goes to *last, the end of the keys to *off.
+ */
+static int
+do_fixed(scan *sc, const bt_page *p, int from, int to, uint32_t *off, int *last)
+{
+	ax_batch   *b = sc->b;
+	const int	step = b->backward ? -1 : 1;
+	const uint32_t plen = p->plen;
+	const uint32_t tail = p->tail;
+	const uint32_t len = plen + 8 + tail;
+	int			i = b->backward ? to - 1 : from;
+	int			m = to - from;
+	uint64_t   *tids = b->tids + b->n;
+
+	if (tail == BT_VAR || m <= 0)
+		return 0;
+	if ((uint32_t) m > b->max - b->n)
+		m = (int) (b->max - b->n);
+	if (b->want_keys)
+	{
+		uint8_t    *out = b->keybuf + *off;
+		uint32_t	fit = (b->keybuf_size - *off) / len;
+
+		if (len > sc->room || tail > 8)
+			return 0;
+		if ((uint32_t) m > fit)
+			m = (int) fit;
+		for (int k = 0; k < m; k++, i += step)
+		{
+			uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
+			uint64_t	end = bt_last8(p, i);
+			uint64_t	be = __builtin_bswap64(end);
+
+			ax_copy_few(out, bt_prefix(p), plen);
+			memcpy(out + plen, &h, 8);
+			memcpy(out + len - 8, &be, 8);
+			tids[k] = end & TID_MASK;
+			b->key_off[b->n + (uint32_t) k] = *off + (uint32_t) k * len;
+			out += len;
+		}
+		*off += (uint32_t) m * len;
+		b->key_off[b->n + (uint32_t) m] = *off;
+	}
+	else
+		for (int k = 0; k < m; k++, i += step)
+			tids[k] = bt_last8(p, i) & TID_MASK;
+	if (m > 0)
+		*last = i - step;
+	b->n += (uint32_t) m;
+	return m;
+}
 
 /*
  * The entries of the leaf on top of the path.
@@ -301,7 +441,7 @@ do_leaf(scan *sc)
 		r = S_END;
 	AX_POINT("bt.scan.leaf_found");
 
-	for (int k = 0; k < to - from; k++)
+	for (int k = do_fixed(sc, p, from, to, &off, &last); k < to - from; k++)
 	{
 		int			i = back ? to - 1 - k : from + k;
 		uint64_t	tid;
@@ -382,6 +522,37 @@ lost:
 }
 
 /*
+ * How many leaves ahead of the one being read are asked for.
+ */
+static inline int
+distance(const scan *sc)
+{
+	uint64_t	bytes = (uint64_t) (sc->b->max - sc->b->n) * 20;
+	uint64_t	d = (bytes + sc->s->page_size / 2) / sc->s->page_size;
+
+	return d < AHEAD ? (int) d : AHEAD;
+}
+
+/*
+ * Ask for leaves: the from-th to the to-th behind the child of f that the path
+ * takes.  A reference that is not valid does no harm: nothing is read.
+ */
+static inline void
+look_ahead(const scan *sc, const bt_frame *f, int from, int to)
+{
+	int			n = bt_count(f->p);
+
+	for (int d = from; d <= to; d++)
+	{
+		int			i = f->i + (sc->b->backward ? -d : d);
+
+		if (i < 0 || i > n)
+			break;
+		bt_prefetch(bt_ref(&bt_children(f->p)[i]), sc->s->page_size);
+	}
+}
+
+/*
  * To the next leaf in the scan's direction.
  */
 static step
@@ -390,6 +561,7 @@ next_leaf(scan *sc)
 	bt_path    *t = &sc->t;
 	const bool	back = sc->b->backward;
 	bool		down = false;
+	bool		fresh = false;
 	bt_page    *p = NULL;
 
 	ax_guard_close(sc->cx, &t->f[t->n - 1].g, false);
@@ -414,6 +586,7 @@ next_leaf(scan *sc)
 			}
 			f->i += back ? -1 : 1;
 			down = true;
+			fresh = f->p->level > 1;
 		}
 		else
 			f->i = back ? n : 0;
@@ -421,15 +594,16 @@ next_leaf(scan *sc)
 		AX_POINT("bt.scan.advance");
 		if (!ax_guard_valid(&f->g))
 			return S_LOST;
-		bt_prefetch(p);
-		if (p->level == 0 && (back ? f->i > 0 : f->i < n))
+		if (f->p->level == 1)
 		{
-			/* the one after it comes in while this one is read */
-			bt_page    *q = bt_ref(&bt_children(f->p)[f->i + (back ? -1 : 1)]);
+			int			d = distance(sc);
 
-			if (ax_guard_valid(&f->g))
-				bt_prefetch(q);
+			/* a page above that is new has asked for none yet */
+			look_ahead(sc, f, fresh ? 0 : d, d);
 		}
+		else
+			bt_prefetch(p, bt_page_size(sc->s, f->p->level - 1));
+		AX_POINT("bt.scan.child_read");
 		x = ax_guard_open(sc->cx, &t->f[t->n].g, &p->word, t->pess);
 		if (x != AX_OK)
 			return x == AX_BUSY ? S_BUSY : S_LOST;
@@ -464,6 +638,8 @@ run(scan *sc)
 		bt_close(sc->cx, &sc->t, -1);
 		return S_END;
 	}
+	if (sc->t.n > 1)
+		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, distance(sc));
 	do
 	{
 		r = do_leaf(sc);
@@ -497,6 +673,7 @@ bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 		return AX_OK;
 	for (;;)
 	{
+		sc.t.write = false;
 		sc.t.pess = tries >= AX_MAX_RESTARTS;
 		switch (run(&sc))
 		{

@@ -52,7 +52,10 @@ bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
 		bt_frame   *f = &t->f[t->n];
 
 		AX_POINT("bt.child_read");
-		x = ax_guard_open(cx, &f->g, &p->word, t->pess);
+		if (t->write && p->level == 0)
+			x = ax_guard_open_target(cx, s, &f->g, &p->word, t->pess);
+		else
+			x = ax_guard_open(cx, &f->g, &p->word, t->pess);
 		if (x != AX_OK)
 			break;
 		f->p = p;
@@ -66,14 +69,14 @@ bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
 			ax_guard_close(cx, bt_above(t, t->n - 2), false);
 		if (p->level == 0)
 			return AX_OK;
-		f->i = bt_child_index(p, &f->g, key, len, after);
+		f->i = bt_child_inside(p, &f->g, key, len, after);
 		if (f->i < 0)
 			break;
 		p = bt_ref(&bt_children(p)[f->i]);
 		AX_POINT("bt.slot_read");
 		if (!ax_guard_valid(&f->g))
 			break;
-		bt_prefetch(p);
+		bt_prefetch(p, bt_page_size(s, f->p->level - 1));
 	}
 	if (!p)
 		return AX_OK;
@@ -159,7 +162,8 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 {
 	bt_frame   *f = &t->f[k];
 	bt_page    *x = f->p;
-	bool		inner = x->level > 0;
+	int			level = x->level;
+	bool		inner = level > 0;
 	uint32_t	size = x->size;
 	bt_page    *a = NULL,
 			   *b = NULL,
@@ -187,8 +191,9 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 		return MORE;
 	}
 	/* reserve first, latch after */
-	if ((a = bt_alloc(cx, s, false)) == NULL || (b = bt_alloc(cx, s, false)) == NULL ||
-		(k == 0 && (c = bt_alloc(cx, s, false)) == NULL))
+	if ((a = bt_alloc(cx, s, level, false)) == NULL ||
+		(b = bt_alloc(cx, s, level, false)) == NULL ||
+		(k == 0 && (c = bt_alloc(cx, s, level + 1, false)) == NULL))
 		goto out;
 	AX_POINT("bt.split.before_lock");
 	r = AX_STALE;
@@ -225,7 +230,7 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 
 		if (a->tail == BT_VAR)
 			roomy = roomy && bt_ld(&a->heap) - bt_arrays_end(a) >=
-				(inner ? bt_max_inline(size) : size / 8);
+				(inner ? bt_max_inline(s->page_size) : size / 8);
 		if (roomy)
 		{
 			bt_publish(s, t, k, a);
@@ -309,8 +314,8 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 				}
 				if (!inner && sep.blob)
 					bt_blob_free(cx, s, sep.blob);
-				bt_unalloc(cx, s, a);
-				bt_unalloc(cx, s, c);
+				bt_unalloc(cx, s, level, a);
+				bt_unalloc(cx, s, level + 1, c);
 
 				/* unchanged, so the versions are still those of the path */
 				ax_guard_close(cx, &f->g, false);
@@ -348,9 +353,9 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 	r = in ? AX_OK : MORE;
 
 out:
-	bt_unalloc(cx, s, a);
-	bt_unalloc(cx, s, b);
-	bt_unalloc(cx, s, c);
+	bt_unalloc(cx, s, level, a);
+	bt_unalloc(cx, s, level, b);
+	bt_unalloc(cx, s, level + 1, c);
 	bt_close(cx, t, -1);
 	return r;
 }
@@ -365,7 +370,7 @@ static ax_status
 try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		   const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
 {
-	const uint32_t most = bt_max_inline(bt_page_size(s));
+	const uint32_t most = bt_max_inline(s->page_size);
 	const uint8_t *key = keys[0];
 	uint32_t	klen = lens ? lens[0] : len;
 	bt_blob    *blob = NULL;
@@ -392,10 +397,11 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		x = AX_NOMEM;
 		if (klen > most && (blob = bt_blob_new(cx, s, key, klen)) == NULL)
 			goto out;
-		if ((p = bt_alloc(cx, s, false)) == NULL)
+		if ((p = bt_alloc(cx, s, 0, false)) == NULL)
 			goto out;
 		bt_key_view(key, klen, blob, &v);
 		bt_build(cx, s, p, 0, &v, 1, &none, key, 0);
+		AX_POINT("bt.first.before_lock");
 		if (!ax_guard_lock(cx, &t->root))
 		{
 			bt_unbuild(cx, s, p);
@@ -469,6 +475,8 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	if (klen > most)
 	{
 		one = true;
+		if (f->g.shared)
+			ax_guard_close(cx, &f->g, false);	/* no latch while memory is taken */
 		if ((blob = bt_blob_new(cx, s, key, klen)) == NULL)
 		{
 			x = AX_NOMEM;
@@ -545,6 +553,7 @@ bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 
 	*done = *added = 0;
 	t.all = false;
+	t.write = true;
 	while (*done < n)
 	{
 		uint64_t	some = 0,
@@ -589,15 +598,24 @@ bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return x;
 }
 
-uint32_t
-bt_page_size(const ax_store *s)
-{
-	return s->page_size;
-}
-
 const ax_engine ax_engine_btree_olc = {
 	.structure = "btree",
 	.sync = "olc",
+	.kind = AX_SYNC_OLC,
+	.insert = bt_insert,
+	.remove = bt_remove,
+	.contains = bt_contains,
+	.lookup = bt_lookup,
+	.scan = bt_scan,
+	.load = bt_load,
+	.insert_sorted = bt_insert_sorted,
+	.check = bt_check
+};
+
+const ax_engine ax_engine_btree_optiql = {
+	.structure = "btree",
+	.sync = "optiql",
+	.kind = AX_SYNC_OPTIQL,
 	.insert = bt_insert,
 	.remove = bt_remove,
 	.contains = bt_contains,

@@ -7,6 +7,8 @@
 
 #include "bt_page.h"
 
+#define BT_PREFETCH 2048		/* bytes of a page that are asked for at once */
+
 typedef struct bt_frame
 {
 	ax_guard	g;
@@ -24,15 +26,28 @@ typedef struct bt_path
 	int			n;				/* frames; 0: the tree is empty */
 	bool		pess;			/* latched, not sampled */
 	bool		all;			/* pessimistic: all the way, not only two */
+	bool		write;			/* the leaf is to be written */
 	bt_frame	f[BT_LEVELS];
 } bt_path;
 
-/* What may take a page's neighbours' bytes without a call. */
-static inline void
-bt_prefetch(const bt_page *p)
+/*
+ * A page on its way in: its lines at once, so that the search waits for memory
+ * once.  (Pages are at least four lines.)  A function of prefetches that is
+ * not inlined has no effect in gcc's eyes, and goes.
+ */
+__attribute__((always_inline)) static inline void
+bt_prefetch(const bt_page *p, uint32_t size)
 {
-	for (int i = 0; i < 8; i++)
-		ax_prefetch((const char *) p + 64 * i);
+	const char *at = (const char *) p;
+	const char *end = at + (size < BT_PREFETCH ? size : BT_PREFETCH);
+
+	for (; at < end; at += 4 * AX_LINE)
+	{
+		ax_prefetch(at);
+		ax_prefetch(at + AX_LINE);
+		ax_prefetch(at + 2 * AX_LINE);
+		ax_prefetch(at + 3 * AX_LINE);
+	}
 }
 
 static inline bt_page *

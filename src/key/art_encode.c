@@ -5,7 +5,8 @@
  * Which encoding a column gets is decided by its operator class's comparison
  * function, not by its type: that function is what defines the order, and an
  * operator class whose function is not in the table below has no encoding, as
- * sound as its order may be.
+ * sound as its order may be.  Nor has text under a collation that is not
+ * bytewise.  Such a column is kept as the datum and compared (art_compare.c).
  */
 #include "postgres.h"
 
@@ -13,6 +14,9 @@
 #include <locale.h>
 
 #include "access/genam.h"
+#include "access/nbtree.h"
+#include "access/transam.h"
+#include "access/tupmacs.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
@@ -182,33 +186,62 @@ art_opclass_name(Relation index, int col)
 	return name;
 }
 
-/* ERROR: the column's type or collation has no encoding. */
-static void
-art_refuse_column(Relation index, int col, const ArtEncoding *e)
+/*
+ * The encoding of a key column (from 0), or NULL: compared.
+ */
+static const ArtEncoding *
+art_encoding_for(Relation index, int col)
 {
-	char	   *type = format_type_be(TupleDescAttr(RelationGetDescr(index), col)->atttypid);
-	Oid			collation = index->rd_indcollation[col];
+	const ArtEncoding *e = art_encoding_of(index, col);
 
-	if (e != NULL && OidIsValid(collation))
+	if (e != NULL && e->collate == ART_COLLATE_BYTES &&
+		!art_collation_is_bytewise(index->rd_indcollation[col]))
+		return NULL;
+	return e;
+}
+
+/* See art_key.h. */
+bool
+art_index_compared(Relation index)
+{
+	int			i;
+
+	for (i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		char	   *collname = get_collation_name(collation);
-
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot create index \"%s\": access method \"%s\" does not support type %s with collation \"%s\" yet",
-						RelationGetRelationName(index), "art", type,
-						collname ? collname : "?"),
-				 errdetail("The collation's order is not the order of the bytes."),
-				 e->enc == ART_ENC_NAME || !get_collation_isdeterministic(collation) ?
-				 errhint("Use COLLATE \"C\" for the column, or a btree index.") :
-				 errhint("Use COLLATE \"C\" or the operator class text_pattern_ops for the column, or a btree index.")));
+		if (art_encoding_for(index, i) == NULL)
+			return true;
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("cannot create index \"%s\": access method \"%s\" does not support type %s with operator class \"%s\" yet",
-					RelationGetRelationName(index), "art", type,
-					art_opclass_name(index, col)),
-			 errhint("Use a btree index.")));
+	return false;
+}
+
+/*
+ * Describe a column without an encoding.  att: the index's.
+ */
+static void
+art_col_set_datum(ArtKeyCol *col, Form_pg_attribute att, Oid cmp)
+{
+	col->enc = ART_ENC_DATUM;
+	col->typlen = att->attlen;
+	col->byval = att->attbyval;
+	col->align = att->attalign;
+	col->brief = att->attlen == -1 && att->attstorage != TYPSTORAGE_PLAIN;
+	col->cmp = cmp;
+	col->width = att->attlen > 0 ? (uint16) att->attlen : 0;
+}
+
+/*
+ * Is equality of a compared column (from 0) that of the bytes, as its operator
+ * class says (as nbtree asks before it deduplicates)?
+ */
+static bool
+art_col_images(Relation index, int col)
+{
+	RegProcedure proc = index_getprocid(index, col + 1, BTEQUALIMAGE_PROC);
+
+	return OidIsValid(proc) &&
+		index_getprocid(index, col + 1, 1) < FirstNormalObjectId &&
+		DatumGetBool(OidFunctionCall1Coll(proc, index->rd_indcollation[col],
+										  ObjectIdGetDatum(index->rd_opcintype[col])));
 }
 
 /* See art_key.h. */
@@ -222,40 +255,48 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 	kd->indexid = RelationGetRelid(index);
 	kd->natts = natts;
 	kd->fixed = true;
+	kd->images = true;
 	for (i = 0; i < natts; i++)
 	{
 		ArtKeyCol  *col = &kd->cols[i];
-		const ArtEncoding *e = art_encoding_of(index, i);
+		const ArtEncoding *e = art_encoding_for(index, i);
 		Oid			collation = index->rd_indcollation[i];
 
-		if (e == NULL ||
-			(e->collate == ART_COLLATE_BYTES &&
-			 !art_collation_is_bytewise(collation)))
-			art_refuse_column(index, i, e);
-
-		/*
-		 * The operator class's "=" is the ordinary one, so it must agree with
-		 * the bytes.  Core makes this check for btree's classes only.
-		 */
-		if (e->collate == ART_COLLATE_PATTERN && OidIsValid(collation) &&
-			!get_collation_isdeterministic(collation))
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
-							art_opclass_name(index, i))));
-
-		col->enc = e->enc;
-		col->width = e->width;
-		col->typid = e->opcintype;
+		col->typid = index->rd_opcintype[i];
 		col->collation = collation;
 		col->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
 		col->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		if (e == NULL)
+		{
+			art_col_set_datum(col, TupleDescAttr(RelationGetDescr(index), i),
+							  index_getprocid(index, i + 1, 1));
+			col->sort = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
+			kd->compared = true;
+			if (!art_col_images(index, i))
+				kd->images = false;
+		}
+		else
+		{
+			/*
+			 * The operator class's "=" is the ordinary one, so it must agree
+			 * with the bytes.  Core makes this check for btree's classes only.
+			 */
+			if (e->collate == ART_COLLATE_PATTERN && OidIsValid(collation) &&
+				!get_collation_isdeterministic(collation))
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+								art_opclass_name(index, i))));
+			col->enc = e->enc;
+			col->width = e->width;
+		}
 		if (col->width == 0)
 			kd->fixed = false;
 		kd->fixed_len += 1 + col->width;
 	}
 	if (!kd->fixed)
 		kd->fixed_len = 0;
+	art_keydesc_own(kd, cxt);
 	return kd;
 }
 
@@ -269,45 +310,39 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 
 	kd->natts = natts;
 	kd->fixed = true;
+	kd->images = true;
 	for (i = 0; i < natts; i++)
 	{
 		ArtKeyCol  *col = &kd->cols[i];
 		Oid			opcintype = get_opclass_input_type(opclasses[i]);
-		const ArtEncoding *e =
-			art_encoding_find(get_opfamily_proc(get_opclass_family(opclasses[i]),
-												opcintype, opcintype, 1),
-							  opcintype);
+		Oid			cmp = get_opfamily_proc(get_opclass_family(opclasses[i]),
+											opcintype, opcintype, 1);
+		const ArtEncoding *e = art_encoding_find(cmp, opcintype);
 
-		if (e == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("access method \"%s\" does not support type %s yet",
-							"art", format_type_be(types[i])),
-					 errhint("Use a btree index.")));
-		if (e->collate == ART_COLLATE_BYTES &&
-			!art_collation_is_bytewise(collations[i]))
-		{
-			char	   *collname = OidIsValid(collations[i]) ?
-				get_collation_name(collations[i]) : NULL;
-
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("access method \"%s\" does not support type %s with collation \"%s\" yet",
-							"art", format_type_be(types[i]),
-							collname ? collname : "default"),
-					 errdetail("The collation's order is not the order of the bytes."),
-					 errhint("Give an expression with COLLATE \"C\"; an index with text_pattern_ops takes as many bytes.")));
-		}
-		col->enc = e->enc;
-		col->width = e->width;
-		col->typid = e->opcintype;
+		col->typid = opcintype;
 		col->collation = collations[i];
+		if (e == NULL || (e->collate == ART_COLLATE_BYTES &&
+						  !art_collation_is_bytewise(collations[i])))
+		{
+			FormData_pg_attribute att;
+
+			get_typlenbyvalalign(types[i], &att.attlen, &att.attbyval, &att.attalign);
+			att.attstorage = get_typstorage(types[i]);
+			art_col_set_datum(col, &att, cmp);
+			kd->compared = true;
+		}
+		else
+		{
+			col->enc = e->enc;
+			col->width = e->width;
+		}
 		if (col->width == 0)
 			kd->fixed = false;
 		kd->fixed_len += 1 + col->width;
 	}
 	if (!kd->fixed)
 		kd->fixed_len = 0;
+	art_keydesc_own(kd, cxt);
 	return kd;
 }
 
@@ -315,9 +350,7 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 bool
 art_can_return(Relation index, int attno)
 {
-	if (attno < 1 || attno > IndexRelationGetNumberOfKeyAttributes(index))
-		return false;
-	return art_encoding_of(index, attno - 1) != NULL;
+	return attno >= 1 && attno <= IndexRelationGetNumberOfKeyAttributes(index);
 }
 
 /* ---- encoding ----------------------------------------------------------- */
@@ -373,6 +406,24 @@ art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
 				memcpy(p, w, UUID_LEN);
 				return p + UUID_LEN;
 			}
+		case ART_ENC_DATUM:
+			if (col->byval)
+			{
+				union
+				{
+					char		c;
+					int16		s;
+					int32		i;
+					Datum		d;
+				}			u;
+
+				/* as store_att_byval, for any address */
+				store_att_byval(&u, value, col->typlen);
+				memcpy(p, &u, col->typlen);
+			}
+			else
+				memcpy(p, DatumGetPointer(value), col->typlen);
+			return p + col->typlen;
 		case ART_ENC_NONE:
 		case ART_ENC_BYTEA:
 		case ART_ENC_TEXT:
@@ -381,6 +432,24 @@ art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
 	}
 	elog(ERROR, "unexpected key encoding %d", (int) col->enc);
 	return p;
+}
+
+/* A varlena as it is kept: nothing toasted, no more header than needed. */
+static void
+art_put_varlena(const ArtKeyCol *col, const struct varlena *v, ArtBuf *buf)
+{
+	uint32		n = VARSIZE_ANY(v);
+
+	art_buf_reserve(buf, n);
+	if (col->brief && !VARATT_IS_1B(v) && VARATT_CAN_MAKE_SHORT(v))
+	{
+		n = VARATT_CONVERTED_SHORT_SIZE(v);
+		SET_VARSIZE_SHORT(buf->data + buf->len, n);
+		memcpy(buf->data + buf->len + VARHDRSZ_SHORT, VARDATA(v), n - VARHDRSZ_SHORT);
+	}
+	else
+		memcpy(buf->data + buf->len, v, n);
+	buf->len += n;
 }
 
 /* Append n bytes, inverted for DESC; room is reserved. */
@@ -451,6 +520,14 @@ art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 
 		art_put_text(col, s, (uint32) strnlen(s, NAMEDATALEN), buf);
 	}
+	else if (unlikely(col->enc == ART_ENC_DATUM && col->typlen == -2))
+	{
+		uint32		n = (uint32) strlen(DatumGetCString(value)) + 1;
+
+		art_buf_reserve(buf, n);
+		memcpy(buf->data + buf->len, DatumGetCString(value), n);
+		buf->len += n;
+	}
 	else
 	{
 		struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
@@ -459,6 +536,8 @@ art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 			art_put_text(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
 		else if (col->enc == ART_ENC_BYTEA)
 			art_put_bytea(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
+		else if (col->enc == ART_ENC_DATUM)
+			art_put_varlena(col, v, buf);
 		else
 			elog(ERROR, "unexpected key encoding %d", (int) col->enc);
 		if ((Pointer) v != DatumGetPointer(value))
@@ -547,6 +626,34 @@ art_bad_key(const ArtKeyDesc *kd)
 			 errmsg("malformed key in index \"%s\"", name ? name : "?")));
 }
 
+/* Bytes of a datum that is kept as it is, of no fixed length; 0: malformed. */
+static uint32
+art_stored_size(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
+{
+	uint32		n;
+
+	if (p == end)
+		return 0;
+	if (col->typlen == -2)
+	{
+		const uint8 *z = memchr(p, 0, end - p);
+
+		return z != NULL ? (uint32) (z - p) + 1 : 0;
+	}
+	if (VARATT_IS_1B(p))
+		n = VARSIZE_1B(p);
+	else
+	{
+		struct varlena head;
+
+		if (end - p < VARHDRSZ)
+			return 0;
+		memcpy(&head, p, VARHDRSZ);
+		n = VARSIZE_4B(&head);
+	}
+	return n <= (uint32) (end - p) ? n : 0;
+}
+
 /*
  * Behind the body at p, or NULL when it does not end before "end".
  */
@@ -557,6 +664,12 @@ art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 
 	if (col->width > 0)
 		return (end - p >= col->width) ? p + col->width : NULL;
+	if (col->enc == ART_ENC_DATUM)
+	{
+		uint32		n = art_stored_size(col, p, end);
+
+		return n > 0 ? p + n : NULL;
+	}
 	if (col->enc != ART_ENC_BYTEA)
 	{
 		p = memchr(p, zero, end - p);
@@ -575,19 +688,24 @@ art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 
 /* See art_key.h. */
 const uint8 *
+art_skip_col_within(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
+{
+	if (p == end)
+		return NULL;
+	if (*p++ != ART_MARK_VALUE)
+		return p;
+	return art_skip_body(col, p, end);
+}
+
+/* See art_key.h. */
+const uint8 *
 art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 			 const uint8 *p, const uint8 *end)
 {
-	if (p < end)
-	{
-		if (*p++ != ART_MARK_VALUE)
-			return p;
-		p = art_skip_body(col, p, end);
-		if (p != NULL)
-			return p;
-	}
-	art_bad_key(kd);
-	return NULL;				/* not reached */
+	p = art_skip_col_within(col, p, end);
+	if (unlikely(p == NULL))
+		art_bad_key(kd);
+	return p;
 }
 
 /* Copy n bytes of an encoded string, inverted back for DESC. */
@@ -621,6 +739,21 @@ art_load32(const uint8 *p)
 
 	memcpy(&v, p, sizeof(v));
 	return pg_ntoh32(v);
+}
+
+/* A value that is passed as one, from any address. */
+Datum
+art_fetch_byval(const ArtKeyCol *col, const uint8 *p)
+{
+	union
+	{
+		int16		s;
+		int32		i;
+		Datum		d;
+	}			u;
+
+	memcpy(&u, p, col->typlen);
+	return fetch_att(&u, true, col->typlen);
 }
 
 /* The body lies whole between p and end: see art_key.h. */
@@ -688,6 +821,17 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 				}
 				SET_VARSIZE(b, dst - (char *) b);
 				return PointerGetDatum(b);
+			}
+		case ART_ENC_DATUM:
+			if (col->byval)
+				return art_fetch_byval(col, p);
+			else
+			{
+				uint32		n = col->width > 0 ? col->width : art_stored_size(col, p, end);
+				char	   *d = palloc(n);
+
+				memcpy(d, p, n);
+				return PointerGetDatum(d);
 			}
 		case ART_ENC_NONE:
 			break;

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "access/skey.h"
+#include "fmgr.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
@@ -44,8 +45,19 @@ typedef enum ArtEncKind
 	ART_ENC_UUID,				/* 16 bytes */
 	ART_ENC_BYTEA,				/* 00 -> 00 FF, then 00 00 */
 	ART_ENC_TEXT,				/* bytes, then 00 (text has no NUL) */
-	ART_ENC_NAME				/* as text */
+	ART_ENC_NAME,				/* as text */
+	ART_ENC_DATUM				/* none: the datum as it is, see below */
 } ArtEncKind;
+
+/*
+ * A column whose operator class has no encoding is kept as the datum itself: by
+ * value or of a fixed length, its bytes; a varlena uncompressed, with a short
+ * header where that is possible.  Its order is what the operator class's
+ * comparison function says, and so is that of the whole key: such a key is
+ * "compared", its index is a B+-tree of the core's compared kind, and whoever
+ * wants to know an order calls art_key_cmp(), with no latch, no epoch and no
+ * critical section, for it may run anything.
+ */
 
 typedef struct ArtKeyCol
 {
@@ -55,7 +67,28 @@ typedef struct ArtKeyCol
 	Oid			typid;			/* the index column's opclass input type */
 	Oid			collation;
 	uint16		width;			/* body bytes, 0: variable */
+
+	/* of ART_ENC_DATUM */
+	int16		typlen;
+	bool		byval;
+	bool		brief;			/* short varlena headers will do */
+	char		align;
+	Oid			cmp;			/* support function 1 */
+	Oid			sort;			/* support function 2, or invalid */
 } ArtKeyCol;
+
+/*
+ * What comparing takes: one process's, and nobody else's while a comparison
+ * runs, which may come back to the same index by another way.
+ */
+typedef struct ArtCmp
+{
+	MemoryContext cxt;			/* of all this */
+	MemoryContext tmp;			/* of one comparison */
+	struct ArtBuf *scratch;		/* two: aligned copies */
+	struct ArtWalk *walk;		/* src/am/art_compared.c's */
+	FmgrInfo	fn[FLEXIBLE_ARRAY_MEMBER];	/* by key column */
+} ArtCmp;
 
 typedef struct ArtKeyDesc
 {
@@ -64,6 +97,10 @@ typedef struct ArtKeyDesc
 	bool		fixed;			/* every body has a fixed width */
 	uint32		fixed_len;		/* encoded length without NULLs and without the
 								 * TID, when fixed */
+	bool		compared;		/* memcmp is not the order */
+	bool		images;			/* equal keys are equal bytes, and comparing
+								 * runs no code but core's */
+	ArtCmp	   *cmp;			/* compared, and this description's own */
 	ArtKeyCol	cols[INDEX_MAX_KEYS];
 } ArtKeyDesc;
 
@@ -80,11 +117,16 @@ extern void art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap);
 extern void art_buf_reserve(ArtBuf *buf, uint32 extra);	/* room for extra more */
 
 /*
- * Describe the key columns of an index.  ERROR 0A000 naming type and
- * collation, with a HINT, when a column has no trustworthy encoding.  One
- * chunk allocated in cxt (so it can live in rd_amcache).
+ * Describe the key columns of an index.  The chunk may be copied, but what it
+ * compares with (in cxt, too) is its own: see art_keydesc_own.
  */
 extern ArtKeyDesc *art_keydesc_build(Relation index, MemoryContext cxt);
+
+/* Give a copy of a description what it needs to compare, in cxt. */
+extern void art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt);
+
+/* Does the index compare its keys (art_keydesc_build's compared)? */
+extern bool art_index_compared(Relation index);
 
 /*
  * The same for columns that have no index (yet), ascending, NULLs last: types
@@ -122,12 +164,53 @@ extern void art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
 extern Datum art_decode_col(const ArtKeyCol *col, const uint8 *p,
 							const uint8 *end);
 
+/* A datum that is kept as it is and passed by value. */
+extern Datum art_fetch_byval(const ArtKeyCol *col, const uint8 *p);
+
 /*
  * Behind the column (marker and body) that starts at p; ERROR XX002 if it does
  * not end before "end".
  */
 extern const uint8 *art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 								 const uint8 *p, const uint8 *end);
+
+/* The same, NULL in place of the error. */
+extern const uint8 *art_skip_col_within(const ArtKeyCol *col, const uint8 *p,
+										const uint8 *end);
+
+/* ---- order (art_compare.c) ---- */
+
+/*
+ * <0, 0, >0: a whole entry (TID included) against a position, which is the
+ * beginning of an entry at the end of a column or behind the marker of one, or
+ * a whole one, and then before or after all that begins so (as ax_bound's).
+ * 0 only for an entry against itself.  images false: two entries that differ in
+ * nothing but bytes that the comparison takes for the same are one position.
+ *
+ * May raise, allocate and run anything.
+ */
+extern int	art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
+						const uint8 *key, uint32 klen, bool after, bool images);
+
+/* Two keys without TIDs. */
+extern int	art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
+						  const uint8 *b, uint32 blen);
+
+/* Two positions. */
+extern int	art_position_cmp(const ArtKeyDesc *kd,
+							 const uint8 *a, uint32 alen, bool aafter,
+							 const uint8 *b, uint32 blen, bool bafter);
+
+/*
+ * The datum of a body at p, aligned for its type where it is, or a copy in the
+ * current memory context.
+ */
+extern Datum art_col_datum(const ArtKeyCol *col, const uint8 *p, const uint8 *end);
+
+/* Two positions within a column (from 0): marker and perhaps a body. */
+extern int	art_col_position_cmp(const ArtKeyDesc *kd, int col,
+								 const uint8 *a, uint32 alen, bool aafter,
+								 const uint8 *b, uint32 blen, bool bafter);
 
 /* Length of the first "upto" columns of an encoded key. */
 extern uint32 art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key,
@@ -198,7 +281,8 @@ typedef struct ArtScanPlan
 {
 	bool		impossible;		/* no entry can match */
 	bool		point;			/* lo is a whole encoded key (before), hi the same
-								 * (after), no residual: ax_lookup(lo) will do */
+								 * (after), no residual: ax_lookup(lo) will do, and
+								 * lo has the bytes of all that match */
 	bool		lo_after,
 				hi_after;
 	uint32		lo_len,
@@ -210,6 +294,7 @@ typedef struct ArtScanPlan
 	int			residual_upto;	/* highest key column any residual needs */
 
 	/* art_scankey.c's own */
+	const ArtKeyDesc *kd;
 	ArtBuf		scratch;
 	ArtColRange ranges[INDEX_MAX_KEYS]; /* of each key column */
 	int			nranges;		/* columns whose range is residual, rising */

@@ -9,6 +9,9 @@
  * value, and the range of the first that is not, make the range of the scan;
  * the ranges of the columns behind are tested on the encoded entries.
  *
+ * In a compared index the order of those positions is the comparison
+ * function's (art_compare.c).
+ *
  * A cross-type constant is first mapped onto the column's type.  Integers and
  * names map exactly.  Between date and timestamp it may fall between two
  * values.  A constant without a time zone against timestamptz is converted as
@@ -19,10 +22,13 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "pgtime.h"
 #include "utils/date.h"
+#include "utils/fmgroids.h"
 #include "utils/timestamp.h"
 
 #include "art_compat.h"
@@ -54,13 +60,17 @@ typedef struct ArtConst
 
 /* ---- positions ---------------------------------------------------------- */
 
-/* <0, 0, >0: order of two positions (ax_bound's meaning). */
-static int
-art_pos_cmp(const uint8 *a, uint32 alen, bool aafter,
+/* <0, 0, >0: order of two positions within a column (ax_bound's meaning). */
+static inline int
+art_pos_cmp(const ArtKeyDesc *kd, int col,
+			const uint8 *a, uint32 alen, bool aafter,
 			const uint8 *b, uint32 blen, bool bafter)
 {
-	int			c = memcmp(a, b, Min(alen, blen));
+	int			c;
 
+	if (unlikely(kd->compared))
+		return art_col_position_cmp(kd, col, a, alen, aafter, b, blen, bafter);
+	c = memcmp(a, b, Min(alen, blen));
 	if (c != 0)
 		return c;
 	if (alen == blen)
@@ -75,9 +85,10 @@ static void
 art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
 {
 	const uint8 *s = plan->scratch.data;
+	int			col = (int) (r - plan->ranges);
 
 	if (r->lo_set &&
-		art_pos_cmp(s + r->lo_off, r->lo_len, r->lo_after, s + off, len, after) >= 0)
+		art_pos_cmp(plan->kd, col, s + r->lo_off, r->lo_len, r->lo_after, s + off, len, after) >= 0)
 		return;
 	r->lo_set = true;
 	r->lo_off = off;
@@ -89,9 +100,10 @@ static void
 art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
 {
 	const uint8 *s = plan->scratch.data;
+	int			col = (int) (r - plan->ranges);
 
 	if (r->hi_set &&
-		art_pos_cmp(s + r->hi_off, r->hi_len, r->hi_after, s + off, len, after) <= 0)
+		art_pos_cmp(plan->kd, col, s + r->hi_off, r->hi_len, r->hi_after, s + off, len, after) <= 0)
 		return;
 	r->hi_set = true;
 	r->hi_off = off;
@@ -106,7 +118,8 @@ art_range_empty(const ArtScanPlan *plan, const ArtColRange *r)
 	const uint8 *s = plan->scratch.data;
 
 	return r->lo_set && r->hi_set &&
-		art_pos_cmp(s + r->lo_off, r->lo_len, r->lo_after,
+		art_pos_cmp(plan->kd, (int) (r - plan->ranges),
+					s + r->lo_off, r->lo_len, r->lo_after,
 					s + r->hi_off, r->hi_len, r->hi_after) >= 0;
 }
 
@@ -152,8 +165,8 @@ art_put_const(ArtScanPlan *plan, const ArtKeyCol *col, Datum value,
 	buf->data[buf->len++] = ART_MARK_VALUE;
 	art_encode_col(col, value, buf);
 	*len = buf->len - *off;
-	if (*len <= ART_KEY_LIMIT)
-		return true;
+	if (*len <= ART_KEY_LIMIT || col->enc == ART_ENC_DATUM)
+		return true;			/* what is equal may be shorter */
 	*len = AX_KEY_MAX;
 	buf->len = *off + AX_KEY_MAX;
 	return false;
@@ -436,6 +449,35 @@ art_int_const(Oid type, Datum arg, int64 *v)
 }
 
 /*
+ * Restrict a column of one floating-point type by a constant of the other.
+ * Every float4 is a float8; a float8 that is no float4 lies between two of
+ * them, to one of which it is rounded.
+ */
+static bool
+art_restrict_float(ArtScanPlan *plan, ArtColRange *r, const ArtKeyCol *col,
+				   StrategyNumber strategy, Datum arg)
+{
+	float8		d;
+	float4		v;
+
+	if (col->cmp == F_BTFLOAT8CMP)
+		return art_restrict_value(plan, r, col, strategy,
+								  Float8GetDatum((float8) DatumGetFloat4(arg)));
+	d = DatumGetFloat8(arg);
+	v = (float4) d;				/* infinite, if it is too large */
+	if (!isnan(d) && (float8) v != d)
+	{
+		if (strategy == BTEqualStrategyNumber)
+			return false;
+		if (strategy < BTEqualStrategyNumber)
+			strategy = (float8) v < d ? BTLessEqualStrategyNumber : BTLessStrategyNumber;
+		else
+			strategy = (float8) v < d ? BTGreaterStrategyNumber : BTGreaterEqualStrategyNumber;
+	}
+	return art_restrict_value(plan, r, col, strategy, Float4GetDatum(v));
+}
+
+/*
  * Restrict the column by one key with an argument.  Returns false when nothing
  * can match; sets *residual when the key must be tested with its operator.
  */
@@ -485,6 +527,11 @@ art_restrict_key(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey key,
 				as.enc = (type == NAMEOID) ? ART_ENC_NAME : ART_ENC_TEXT;
 				return art_restrict_value(plan, r, &as, key->sk_strategy, arg);
 			}
+			break;
+		case ART_ENC_DATUM:
+			if ((col->cmp == F_BTFLOAT4CMP && type == FLOAT8OID) ||
+				(col->cmp == F_BTFLOAT8CMP && type == FLOAT4OID))
+				return art_restrict_float(plan, r, col, key->sk_strategy, arg);
 			break;
 		default:
 			break;
@@ -582,14 +629,14 @@ art_scanplan_point(ArtScanPlan *plan, const ArtKeyDesc *kd, ScanKey key)
 	}
 	plan->lo.data[plan->lo.len++] = ART_MARK_VALUE;
 	art_encode_col(&as, arg, &plan->lo);
-	if (plan->lo.len > ART_KEY_LIMIT)
+	if (plan->lo.len > ART_KEY_LIMIT && !kd->compared)
 	{
 		plan->impossible = true;
 		return true;
 	}
 	art_plan_append(&plan->hi, plan->lo.data, plan->lo.len);
 	plan->lo_len = plan->hi_len = plan->lo.len;
-	plan->point = true;
+	plan->point = kd->images;
 	return true;
 }
 
@@ -601,6 +648,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 	int			col;
 	int			i;
 
+	plan->kd = kd;
 	art_scanplan_reset(plan);
 	if (nkeys == 0)
 		return;
@@ -666,7 +714,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 
 		if (!art_range_is_equal(plan, r))
 			break;
-		if ((uint64) plan->lo.len + r->lo_len > ART_KEY_LIMIT)
+		if ((uint64) plan->lo.len + r->lo_len > ART_KEY_LIMIT && !kd->compared)
 		{
 			plan->impossible = true;	/* no entry is that long */
 			return;
@@ -691,8 +739,11 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 			plan->hi_after = r->hi_after;
 		}
 		/* no entry is longer: the same position (see art_put_const) */
-		plan->lo.len = Min(plan->lo.len, AX_KEY_MAX);
-		plan->hi.len = Min(plan->hi.len, AX_KEY_MAX);
+		if (!kd->compared)
+		{
+			plan->lo.len = Min(plan->lo.len, AX_KEY_MAX);
+			plan->hi.len = Min(plan->hi.len, AX_KEY_MAX);
+		}
 	}
 	plan->lo_len = plan->lo.len;
 	plan->hi_len = plan->hi.len;
@@ -709,7 +760,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 		}
 	}
 	plan->nresidual = plan->nranges + plan->nkeys;
-	plan->point = (col == kd->natts && plan->nresidual == 0);
+	plan->point = (col == kd->natts && plan->nresidual == 0 && kd->images);
 }
 
 /* See art_key.h. */
@@ -736,10 +787,10 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 
 			/* the column's bytes are one position: before or after is the same */
 			if (r->lo_set &&
-				art_pos_cmp(p, len, true, s + r->lo_off, r->lo_len, r->lo_after) <= 0)
+				art_pos_cmp(kd, i, p, len, true, s + r->lo_off, r->lo_len, r->lo_after) <= 0)
 				return false;
 			if (r->hi_set &&
-				art_pos_cmp(p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
+				art_pos_cmp(kd, i, p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
 				return false;
 			ir++;
 		}

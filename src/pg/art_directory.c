@@ -145,12 +145,14 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 	{
 		ax_ctx	   *cx = art_ctx();
 
+		art_counts_keep(e, ART_WORD_GEN(w));
 		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 		ART_CORE_BEGIN();
 		ax_tree_close(cx, e->tree);
 		ART_CORE_END();
 	}
 	e->reason = why;
+	e->altered = false;
 	if (why != ART_WHY_MEMORY)
 		e->sealed = false;
 	e->owner_pid = 0;
@@ -168,7 +170,7 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
  * lock held, exclusive; the state is ABSENT.
  */
 ax_status
-art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
+art_entry_open(ArtEntry *e, Relation index, bool compared, bool native, uint64 *gen)
 {
 	ax_ctx	   *cx = art_ctx();
 	uint64		max = art_max_memory(index);
@@ -177,12 +179,13 @@ art_entry_open(ArtEntry *e, Relation index, bool native, uint64 *gen)
 	ax_status	st;
 
 	ART_CORE_BEGIN();
-	st = ax_tree_open(cx, e->tree, engine, max, page_size, gen);
+	st = ax_tree_open(cx, e->tree, compared ? AX_BTREE_COMPARED : engine, max, page_size, gen);
 	ART_CORE_END();
 	if (st != AX_OK)
 		return st;
 
 	e->engine = engine;
+	e->compared = compared;
 	e->page_size = page_size;
 	e->native = native;
 	e->loading = false;
@@ -267,6 +270,16 @@ entry_forget(ArtEntry **link)
 
 	(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
 	*link = e->next;
+
+	/* the old structure of an index that was rewritten, or the new one */
+	for (ArtEntry *o = art_chain(e->loc.db, e->indexoid); o != NULL; o = o->next)
+	{
+		if (o->indexoid == e->indexoid && o->loc.db == e->loc.db)
+		{
+			art_counts_inherit(o, e);
+			break;
+		}
+	}
 	e->indexoid = InvalidOid;
 	memset(&e->loc, 0, sizeof(e->loc));
 
@@ -351,6 +364,7 @@ entry_create(Relation index, bool building)
 		e->indexoid = oid;
 		e->heapoid = index->rd_index->indrelid;
 		e->native = false;
+		e->compared = false;
 		e->unique = index->rd_index->indisunique || index->rd_index->indisexclusion;
 		e->reason = ART_WHY_RESTART;
 		e->owner_pid = 0;
@@ -367,7 +381,8 @@ entry_create(Relation index, bool building)
 		e->sealed_at = 0;
 		e->backoff_s = 0;
 		e->sealed_cap = 0;
-		e->cap_changed = false;
+		e->changed = 0;
+		e->altered = false;
 		e->made_by = InvalidFullTransactionId;
 		pg_atomic_write_u32(&e->used_at, 0);
 		pg_atomic_write_u32(&e->uses, 0);
@@ -380,6 +395,8 @@ entry_create(Relation index, bool building)
 		e->failed_room = ART_ROOM_NONE;
 		e->wanted_at = 0;
 		e->error[0] = '\0';
+		memset(e->counts, 0, sizeof(e->counts));
+		e->stats_reset = 0;
 		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 		link = bucket_link(loc.db, oid);
 		e->next = *link;
@@ -554,7 +571,8 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 		e->builds++;
 		e->last_build = GetCurrentTimestamp();
 		e->loading = false;
-		e->source = source;
+		e->source = source == ART_BUILD_REBUILD && e->altered ? ART_BUILD_ALTER : source;
+		e->altered = false;
 		e->last_ms = ms;
 		e->failed_at = 0;
 		e->failed_free = 0;

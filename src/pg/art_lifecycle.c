@@ -21,6 +21,7 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
+#include "commands/defrem.h"
 #include "storage/lock.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
@@ -37,6 +38,8 @@ struct ArtPending
 	Oid			db;
 	Oid			indexoid;
 	ArtLocator	loc;
+	bool		known;			/* ALTERED: what the options ask for now */
+	ArtEngine	want;
 };
 
 static ArtPending *pending = NULL;	/* newest first */
@@ -69,6 +72,30 @@ art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db, Oid indexoid,
 	pending = p;
 }
 
+/*
+ * See art_pg.h.
+ */
+bool
+art_pending_altered(Oid indexoid)
+{
+	for (ArtPending *p = pending; p; p = p->next)
+		if (p->kind == ART_PEND_ALTERED && p->indexoid == indexoid)
+			return true;
+	return false;
+}
+
+/*
+ * Just before the commit, while catalogs can still be read: what options that
+ * were altered ask for now.
+ */
+static void
+look_at_options(void)
+{
+	for (ArtPending *p = pending; p; p = p->next)
+		if (p->kind == ART_PEND_ALTERED)
+			p->known = art_catalog_engine(p->indexoid, &p->want);
+}
+
 static void
 run_at_commit(const ArtPending *p)
 {
@@ -94,7 +121,7 @@ run_at_commit(const ArtPending *p)
 			art_ask(p->db, ART_JOB_SCOUT, 0);
 			break;
 		case ART_PEND_ALTERED:
-			art_index_altered(p->indexoid);
+			art_index_altered(p->indexoid, p->known ? &p->want : NULL);
 			art_launcher_wake();
 			break;
 		case ART_PEND_CREATED:
@@ -115,7 +142,7 @@ run_at_abort(const ArtPending *p)
 			art_drop_locator(p->indexoid, &p->loc, false);
 			break;
 		case ART_PEND_ALTERED:
-			art_index_altered(p->indexoid);
+			art_index_altered(p->indexoid, NULL);
 			break;
 		case ART_PEND_DROP:
 		case ART_PEND_DROP_INDEX:
@@ -249,6 +276,8 @@ art_xact_callback(XactEvent event, void *arg)
 			art_utility_xact_end();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
+			look_at_options();
+			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 			break;
@@ -356,6 +385,26 @@ new_locator(Oid indexoid, ArtLocator *loc)
 }
 
 /*
+ * Is it an index of our access method?  Of others nothing is to be done.
+ */
+static bool
+is_ours(Oid indexoid)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
+	bool		ours = false;
+
+	if (HeapTupleIsValid(tup))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
+
+		ours = form->relkind == RELKIND_INDEX &&
+			form->relam == get_am_oid(ART_AM_NAME, true);
+		ReleaseSysCache(tup);
+	}
+	return ours;
+}
+
+/*
  * An index was altered: its options, or its tablespace, upon which its file
  * was copied and nothing but this call tells.
  */
@@ -373,13 +422,20 @@ index_altered(Oid indexoid)
 		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
 			continue;
 
-		/* this very transaction, too, may insert under its new max_memory */
-		e->cap_changed = true;
+		/*
+		 * This very transaction, too, may insert under its new max_memory.
+		 * Its structure stays what it was until the commit.
+		 */
+		e->changed |= ART_CHANGED_CAP;
 		if (n < (int) lengthof(had))
 			had[n++] = e->loc;
 	}
 	LWLockRelease(lock);
-	if (n == 0 || !new_locator(indexoid, &has))
+
+	/* without an entry this transaction may still make one */
+	if (n == 0 && !is_ours(indexoid))
+		return;
+	if (n > 0 && !new_locator(indexoid, &has))
 		return;
 
 	for (int i = 0; i < n; i++)
@@ -395,7 +451,7 @@ index_altered(Oid indexoid)
  * dropped.
  *
  * Called for every relation that goes, also by cascade.  Whether it is an art
- * index only the directory is asked: no catalog access here.
+ * index only the directory is asked then: no catalog access for a drop.
  */
 static void
 art_object_access(ObjectAccessType access, Oid classId, Oid objectId,

@@ -21,6 +21,7 @@
 #define ART_NBARS		16		/* databases barred to them */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
+#define ART_NCOUNTS		10		/* of artidx_contention, see art_contention.c */
 
 /* Full physical identity. */
 typedef struct ArtLocator
@@ -62,7 +63,8 @@ struct ArtEntry
 								 * lock, read without */
 	ax_tree    *tree;			/* stays with the entry when it is recycled */
 	bool		native;			/* filled by ambuild and aminsert alone */
-	ax_structure engine;		/* of the present structure */
+	ax_structure engine;		/* of the present structure, as the options ask */
+	bool		compared;		/* AX_BTREE_COMPARED in its place: not saved */
 	uint32		page_size;
 	bool		unique;			/* or an exclusion constraint's: inserts need it */
 	ArtReason	reason;
@@ -106,8 +108,9 @@ struct ArtEntry
 	TimestampTz sealed_at;
 	int			backoff_s;		/* before a sealed one is built again */
 	uint64		sealed_cap;		/* max_memory that it was sealed for, 0: the area */
-	bool		cap_changed;	/* max_memory was altered: the next to open the
-								 * index tells the structure */
+	uint8		changed;		/* ART_CHANGED_...: the next to open the index
+								 * compares the structure with the options */
+	bool		altered;		/* ABSENT since ALTER INDEX asked for another */
 	FullTransactionId made_by;	/* which ran ambuild last: no victim before it ends */
 	pg_atomic_uint32 used_at;	/* last use by a scan or a unique check, in
 								 * seconds since 2000 */
@@ -123,7 +126,18 @@ struct ArtEntry
 	pg_atomic_uint64 blocks_done;	/* progress, no lock */
 	pg_atomic_uint64 blocks_total;
 	char		error[160];		/* of the last failed build */
+
+	/*
+	 * What closed generations counted, less what the present one had counted
+	 * when the statistics were reset; modulo 2^64.
+	 */
+	uint64		counts[ART_NCOUNTS];
+	TimestampTz stats_reset;	/* 0: never */
 };
+
+/* ArtEntry.changed */
+#define ART_CHANGED_CAP		1	/* max_memory may be another */
+#define ART_CHANGED_ENGINE	2	/* structure, sync and page_size may */
 
 #define ART_WORD(gen, state)	(((uint64) (gen) << 2) | (uint64) (state))
 #define ART_WORD_STATE(w)		((ArtState) ((w) & 3))
@@ -234,10 +248,13 @@ extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
 								 ax_structure engine, uint32 page_size,
 								 uint64 max_bytes);
 
-/* These want the partition lock, exclusive. */
+/*
+ * These want the partition lock, exclusive.  compared: art_index_compared(),
+ * which reads catalogs and so cannot be asked under the lock.
+ */
 extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
-extern ax_status art_entry_open(ArtEntry *e, Relation index, bool native,
-								uint64 *gen);
+extern ax_status art_entry_open(ArtEntry *e, Relation index, bool compared,
+								bool native, uint64 *gen);
 
 /* These take it. */
 extern bool art_entry_publish_ready(ArtEntry *e, uint64 gen,
@@ -321,6 +338,7 @@ typedef enum ArtPlace			/* line pointer numbers of locks' tuples */
 {
 	ART_PLACE_BUILD = 1,		/* of the owner of a build, exclusive */
 	ART_PLACE_HELPERS,			/* of its helpers, shared */
+	ART_PLACE_UNIQUE,			/* of a unique check by comparison, exclusive */
 	ART_PLACE_SCANS = 0x7FFF	/* of scans without shared memory, shared */
 } ArtPlace;
 
@@ -342,6 +360,13 @@ typedef enum ArtPendingKind
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
 
+/* A structure with its parameters, as options ask for it. */
+typedef struct ArtEngine
+{
+	ax_structure structure;
+	uint32		page_size;
+} ArtEngine;
+
 typedef struct ArtPending ArtPending;
 
 extern void art_lifecycle_init(void);
@@ -349,6 +374,9 @@ extern ArtPending *art_pending_prepare(void);	/* may err; then nothing does */
 extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 							Oid indexoid, const ArtLocator *loc,
 							SubTransactionId subid);
+
+/* Did this transaction alter the index? */
+extern bool art_pending_altered(Oid indexoid);
 
 /* ---- art_save.c, art_load.c: structures saved over a clean restart ---- */
 typedef enum ArtLoadState
@@ -463,15 +491,45 @@ extern bool art_room_again(const ArtEntry *e, uint64 free_bytes,
  */
 extern uint64 art_room_wanted(uint64 bytes, uint64 all_bytes);
 
-/*
- * ALTER INDEX ... SET of this index was committed (or rolled back, which may
- * take back what was applied meanwhile).  No catalog access; never errs.
- */
-extern void art_index_altered(Oid indexoid);
-
 /* artidx_unload, and what artidx_build undoes of it and of sealing. */
 extern void art_unload(Relation index);
 extern void art_reload(Relation index);
+
+/* ---- art_switch.c ---- */
+
+/*
+ * What the catalog asks for; false when there is no such index.  In a
+ * transaction.
+ */
+extern bool art_catalog_engine(Oid indexoid, ArtEngine *want);
+
+/*
+ * ALTER INDEX ... SET of this index was committed, and now asks for this (NULL:
+ * not known, and whoever opens the index next looks); or it was rolled back,
+ * which may take back what was applied meanwhile.  No catalog access; never
+ * errs.
+ */
+extern void art_index_altered(Oid indexoid, const ArtEngine *want);
+
+/* ---- art_contention.c ---- */
+
+/*
+ * The generation is about to be closed: keep what it counted.  Partition lock
+ * held, exclusive.
+ */
+extern void art_counts_keep(ArtEntry *e, uint64 gen);
+
+/* The entry is forgotten; another one of the same index goes on counting. */
+extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
+
+/* ---- art_stat.c ---- */
+
+/*
+ * Open an index by OID, its table locked first; ERROR 42809 when it is not one
+ * of ours.  The end closes it and gives the locks back.
+ */
+extern Relation art_stat_open(Oid indexoid, Oid *heapoid);
+extern void art_stat_close(Relation index, Oid heapoid);
 
 /* ---- art_utility.c ---- */
 extern void art_utility_install(void);

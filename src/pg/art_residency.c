@@ -340,6 +340,7 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	bool		full = memory_still_full(e, room);
+	bool		compared = art_index_compared(index);
 	ax_status	st = AX_OK;
 	Take		result = TAKE_MINE;
 	uint64		w;
@@ -365,7 +366,7 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 			art_entry_discard(e);	/* its owner died before it began */
 		if (full)
 			result = TAKE_FULL;
-		else if ((st = art_entry_open(e, index, false, gen)) != AX_OK)
+		else if ((st = art_entry_open(e, index, compared, false, gen)) != AX_OK)
 			result = TAKE_AGAIN;
 	}
 	LWLockRelease(lock);
@@ -650,6 +651,8 @@ art_ensure_ready(Relation index)
 	uint64		gen;
 
 	e = art_entry_if_exists(index);
+	if (e)
+		art_apply_options(index, e);
 	if (e && art_entry_state(e, &gen) == ART_READY)
 		return gen;
 
@@ -671,6 +674,8 @@ art_try_ready(Relation index, uint64 *gen)
 	if (!art_preloaded())
 		return false;
 	e = art_entry_if_exists(index);
+	if (e)
+		art_apply_options(index, e);
 	if (e && art_entry_state(e, gen) == ART_READY)
 		return true;
 	if (why_not(index) != NULL)
@@ -694,6 +699,7 @@ build_in_worker(Relation index)
 	e = art_entry_try(index);
 	if (e == NULL)
 		return ART_BUILT_NOMEM;
+	art_apply_options(index, e);
 	if (art_entry_state(e, &gen) == ART_READY)
 		return ART_BUILT_READY;
 	check_recursion(index, e);
@@ -824,6 +830,7 @@ art_build_help(Relation index)
 uint64
 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 {
+	bool		compared;
 	Oid			oid = RelationGetRelid(index);
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	ArtLocator	loc;
@@ -871,13 +878,14 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 			return 0;
 	(*e)->made_by = GetTopFullTransactionId();
 
+	compared = art_index_compared(index);
 	for (;;)
 	{
 		ax_status	st;
 
 		LWLockAcquire(lock, LW_EXCLUSIVE);
 		(void) art_entry_absent(*e, ART_WHY_DROPPED, NULL);
-		st = art_entry_open(*e, index, true, &gen);
+		st = art_entry_open(*e, index, compared, true, &gen);
 		LWLockRelease(lock);
 		if (st == AX_OK)
 			break;

@@ -217,7 +217,7 @@ art_saved_open(const char *path, ArtSavedHeader *h, ArtSavedSection **table,
 
 		if (s->off < sizeof(*h) || s->off > h->table || s->len > h->table - s->off ||
 			s->fill < 1 || s->fill > 100 || s->loc.backend != -1 ||
-			s->engine > AX_BTREE_OLC || s->page_size > AX_PAGE_SIZE_MAX ||
+			s->engine >= AX_BTREE_COMPARED || s->page_size > AX_PAGE_SIZE_MAX ||
 			s->page_size % 64 != 0 ||
 			(s->page_size != 0 && s->page_size < AX_PAGE_SIZE_MIN))
 			goto no;
@@ -496,7 +496,8 @@ find_candidates(Candidate **out)
 			uint64		w = pg_atomic_read_u64(&e->word);
 			ax_status	s;
 
-			if (ART_WORD_STATE(w) != ART_READY || e->loc.backend != -1 || e->doubt)
+			if (ART_WORD_STATE(w) != ART_READY || e->loc.backend != -1 || e->doubt ||
+				e->compared)	/* a collation can change its mind over a restart */
 				continue;
 			if (n == ART_SAVED_MAX_SECTIONS)
 				break;
@@ -758,8 +759,11 @@ claim(void)
 		e->builds = s->builds;
 		e->last_bytes = s->bytes;
 		e->size_hint = s->bytes;
-		/* an ALTER INDEX may not have been applied before the shutdown */
-		e->cap_changed = true;
+		/*
+		 * The options are in the catalog, which cannot be read here; and what
+		 * "auto" means may be another than it was to who wrote the file.
+		 */
+		e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE;
 		pg_atomic_write_u32(&e->uses, s->uses);
 		pg_atomic_write_u32(&e->used_at, s->used_at);
 		pg_atomic_write_u64(&e->blocks_total, s->entries);

@@ -197,6 +197,7 @@ _PG_init(void)
 		art_launcher_init();
 	}
 
+	art_options_init();
 	art_planner_install();
 	art_executor_install();
 }

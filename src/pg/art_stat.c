@@ -44,11 +44,10 @@ art_is_art_index(Relation rel)
 }
 
 /*
- * Open an index by OID, its table locked first; ERROR 42809 when it is not one
- * of ours.
+ * See art_pg.h.
  */
-static Relation
-open_art_index(Oid indexoid, Oid *heapoid)
+Relation
+art_stat_open(Oid indexoid, Oid *heapoid)
 {
 	Relation	index;
 
@@ -66,6 +65,14 @@ open_art_index(Oid indexoid, Oid *heapoid)
 				 errmsg("\"%s\" is not an index of access method \"%s\"",
 						RelationGetRelationName(index), ART_AM_NAME)));
 	return index;
+}
+
+void
+art_stat_close(Relation index, Oid heapoid)
+{
+	relation_close(index, AccessShareLock);
+	if (OidIsValid(heapoid))
+		UnlockRelationOid(heapoid, AccessShareLock);
 }
 
 /*
@@ -123,6 +130,8 @@ reason_text(const ArtEntry *e, bool absent)
 			return psprintf("error: %s", e->error);
 		case ART_WHY_DROPPED:
 			return "dropped";
+		case ART_WHY_ALTERED:
+			return "altered";
 	}
 	return NULL;
 }
@@ -139,7 +148,8 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	HeapTuple	classtup;
 	Form_pg_class form;
 	Datum		reloptions;
-	const char *wanted = "art";	/* when there is no structure */
+	ax_structure wanted;		/* when there is none */
+	uint32		page_size;
 	bool		isnull;
 	uint32		relnumber;
 	uint64		max_memory = 0;
@@ -166,13 +176,9 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	relnumber = form->relfilenode;
 	reloptions = SysCacheGetAttr(RELOID, classtup, Anum_pg_class_reloptions, &isnull);
 	if (!isnull)
-	{
-		uint32		page_size;
-
 		max_memory = option_max_memory(reloptions);
-		if (art_engine((ArtOptions *) artoptions(reloptions, false), &page_size) == AX_BTREE_OLC)
-			wanted = "btree";
-	}
+	wanted = art_engine(isnull ? NULL : (ArtOptions *) artoptions(reloptions, false),
+						&page_size);
 	ReleaseSysCache(classtup);
 
 	memset(&info, 0, sizeof(info));
@@ -207,12 +213,16 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 			have_info = st == AX_OK;
 		}
 		copy.reason = found ? copy.reason : ART_WHY_RESTART;
+		if (copy.compared)
+			wanted = AX_BTREE_COMPARED;
 		reason = reason_text(&copy, state == ART_ABSENT);
 	}
 
 	memset(nulls, 0, sizeof(nulls));
-	values[c++] = CStringGetTextDatum(have_info ? info.structure : wanted);
-	values[c++] = CStringGetTextDatum(have_info ? info.sync : "olc");
+	values[c++] = CStringGetTextDatum(have_info ? info.structure :
+									  ax_structure_name(wanted));
+	values[c++] = CStringGetTextDatum(have_info ? info.sync :
+									  ax_structure_sync(wanted));
 	values[c++] = CStringGetTextDatum("off");	/* tail_buffer */
 	values[c++] = CStringGetTextDatum("off");	/* elision */
 	values[c++] = CStringGetTextDatum(state == ART_READY ? "ready" :
@@ -429,7 +439,7 @@ Datum
 artidx_index_size(PG_FUNCTION_ARGS)
 {
 	Oid			heapoid;
-	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
+	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
 	ArtEntry   *e;
 	uint64		gen;
 	int64		bytes = 0;
@@ -448,9 +458,7 @@ artidx_index_size(PG_FUNCTION_ARGS)
 		if (st == AX_OK)
 			bytes = (int64) info.bytes;
 	}
-	relation_close(index, AccessShareLock);
-	if (OidIsValid(heapoid))
-		UnlockRelationOid(heapoid, AccessShareLock);
+	art_stat_close(index, heapoid);
 	PG_RETURN_INT64(bytes);
 }
 
@@ -461,14 +469,12 @@ Datum
 artidx_build(PG_FUNCTION_ARGS)
 {
 	Oid			heapoid;
-	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
+	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
 
 	art_require_preload(index);
 	art_reload(index);
 	(void) art_ensure_ready(index);
-	relation_close(index, AccessShareLock);
-	if (OidIsValid(heapoid))
-		UnlockRelationOid(heapoid, AccessShareLock);
+	art_stat_close(index, heapoid);
 	PG_RETURN_VOID();
 }
 
@@ -479,12 +485,10 @@ Datum
 artidx_unload(PG_FUNCTION_ARGS)
 {
 	Oid			heapoid;
-	Relation	index = open_art_index(PG_GETARG_OID(0), &heapoid);
+	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
 
 	art_require_preload(index);
 	art_unload(index);
-	relation_close(index, AccessShareLock);
-	if (OidIsValid(heapoid))
-		UnlockRelationOid(heapoid, AccessShareLock);
+	art_stat_close(index, heapoid);
 	PG_RETURN_VOID();
 }

@@ -225,14 +225,19 @@ seed_entry(const Seen *s, const ArtHot *hot)
 	LWLockRelease(lock);
 }
 
+/*
+ * Is there an entry, its structure known to be what the options ask for?
+ */
 static bool
 has_entry(const Seen *s)
 {
 	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
+	ArtEntry   *e;
 	bool		has;
 
 	LWLockAcquire(lock, LW_SHARED);
-	has = art_find(s->indexoid, &s->loc) != NULL;
+	e = art_find(s->indexoid, &s->loc);
+	has = e != NULL && (e->changed & ART_CHANGED_ENGINE) == 0;
 	LWLockRelease(lock);
 	return has;
 }
@@ -254,7 +259,7 @@ make_entry(Oid indexoid)
 
 		if (index)
 		{
-			(void) art_entry(index);
+			art_apply_options(index, art_entry(index));
 			index_close(index, NoLock);
 		}
 		made = index != NULL || gone;
@@ -321,6 +326,7 @@ static void
 sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
 {
 	ArtLocator	now;
+	ArtEngine	want;
 	LWLock	   *lock;
 	ArtEntry   *e;
 
@@ -335,12 +341,11 @@ sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
 		LWLockAcquire(lock, LW_EXCLUSIVE);
 		e = art_find(indexoid, loc);
 		if (e)
-		{
-			/* what was prepared may have been ALTER INDEX SET */
 			e->doubt = false;
-			e->cap_changed = true;
-		}
 		LWLockRelease(lock);
+
+		/* what was prepared may have been ALTER INDEX SET */
+		art_index_altered(indexoid, art_catalog_engine(indexoid, &want) ? &want : NULL);
 	}
 	UnlockRelationOid(indexoid, ShareUpdateExclusiveLock);
 }

@@ -17,127 +17,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/ax.h"
+#include "keyset.h"
+#include "meter.h"
 #include "tap.h"
-
-typedef struct keyset
-{
-	const char *name;
-	uint32_t	len;			/* TID included */
-	uint64_t	n;
-	uint8_t    *keys;			/* in the order of insertion */
-	const uint8_t **sorted;
-} keyset;
 
 static ax_ctx cx;
 static uint64_t seed = 88172645463325252u;
 
-static uint64_t
-now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
-}
-
-static void
-put8(uint8_t *p, uint64_t x)
-{
-	x = __builtin_bswap64(x);
-	memcpy(p, &x, 8);
-}
-
-/* Row i of a heap of 200 rows a page. */
-static void
-put_tid(uint8_t *p, uint64_t i)
-{
-	uint64_t	t = (i / 200) << 16 | (i % 200 + 1);
-
-	for (int k = 0; k < 6; k++)
-		p[k] = (uint8_t) (t >> (40 - 8 * k));
-}
-
-static uint64_t
-row_of(uint64_t tid)
-{
-	return (tid >> 16) * 200 + (tid & 0xFFFF) - 1;
-}
-
-static uint32_t cmp_len;
-
-static int
-cmp_keys(const void *a, const void *b)
-{
-	return memcmp(*(const uint8_t *const *) a, *(const uint8_t *const *) b, cmp_len);
-}
-
-static void
-make_set(keyset *ks, const char *name, uint64_t n)
-{
-	static const char *const words[] = {"customer", "invoice", "north", "west", "alpha",
-	"delta", "orange", "paper"};
-
-	ks->name = name;
-	ks->n = n;
-	ks->len = !strcmp(name, "uuid") ? 23 : !strcmp(name, "text") ? 33 : 15;
-	ks->keys = malloc(n * ks->len);
-	ks->sorted = malloc(n * sizeof(*ks->sorted));
-	if (!ks->keys || !ks->sorted)
-		exit(2);
-	for (uint64_t i = 0; i < n; i++)
-	{
-		uint8_t    *k = ks->keys + i * ks->len;
-
-		k[0] = 1;
-		if (!strcmp(name, "dense"))
-			put8(k + 1, i ^ UINT64_C(1) << 63);
-		else if (!strcmp(name, "random"))
-			put8(k + 1, tap_rand(&seed));
-		else if (!strcmp(name, "dups"))
-			put8(k + 1, (tap_rand(&seed) % 1000) ^ UINT64_C(1) << 63);
-		else if (!strcmp(name, "uuid"))
-		{
-			put8(k + 1, tap_rand(&seed));
-			put8(k + 9, tap_rand(&seed));
-		}
-		else if (!strcmp(name, "text"))
-		{
-			char		b[80];
-
-			snprintf(b, sizeof(b), "%s-%s-%016llx", words[tap_rand(&seed) % 8],
-					 words[tap_rand(&seed) % 8], (unsigned long long) tap_rand(&seed));
-			memcpy(k + 1, b, 25);
-			k[26] = 0;
-		}
-		else
-		{
-			fprintf(stderr, "no key set \"%s\": dense random uuid text dups\n", name);
-			exit(2);
-		}
-		put_tid(k + ks->len - 6, i);
-		ks->sorted[i] = k;
-	}
-	cmp_len = ks->len;
-	qsort(ks->sorted, n, sizeof(*ks->sorted), cmp_keys);
-}
-
-static void
-need(ax_status got, ax_status want, const char *what)
-{
-	if (got != want)
-	{
-		fprintf(stderr, "%s: status %d, not %d\n", what, (int) got, (int) want);
-		exit(1);
-	}
-}
-
 static double
 per(uint64_t t0, uint64_t n)
 {
-	return (double) (now() - t0) / (double) n;
+	return (double) (mr_now() - t0) / (double) n;
 }
 
 static void
@@ -153,7 +45,7 @@ sizes(ax_tree *t, uint64_t gen, const keyset *ks, const char *when)
 	ax_tree_info ti;
 	char		what[64];
 
-	need(ax_info(&cx, t, gen, &ti), AX_OK, "info");
+	mr_need(ax_info(&cx, t, gen, &ti), AX_OK, "info");
 	if (ti.entries != ks->n)
 	{
 		fprintf(stderr, "%llu entries of %llu\n", (unsigned long long) ti.entries, (unsigned long long) ks->n);
@@ -182,29 +74,29 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 		exit(2);
 	for (uint64_t i = 0; i < ops; i++)
 		order[i] = (uint32_t) (tap_rand(&seed) % ks->n);
-	t0 = now();
+	t0 = mr_now();
 	for (uint64_t i = 0; i < ops; i++)
 	{
-		const uint8_t *k = ks->keys + (uint64_t) order[i] * ks->len;
+		const uint8_t *k = ks_key(ks, order[i]);
 
-		need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
+		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
 		found += n;
 	}
 	report(ks, "look-up independent", per(t0, ops), "ns");
-	t0 = now();
+	t0 = mr_now();
 	for (uint64_t i = 0; i < ops; i++)
 	{
-		const uint8_t *k = ks->keys + r * ks->len;
+		const uint8_t *k = ks_key(ks, r);
 
-		need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
-		r = (row_of(n ? tids[0] : 0) + order[i]) % ks->n;
+		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
+		r = (ks_row(n ? tids[0] : 0) + order[i]) % ks->n;
 	}
 	report(ks, "look-up dependent", per(t0, ops), "ns");
-	t0 = now();
+	t0 = mr_now();
 	for (uint64_t i = 0; i < ops; i++)
-		need(ax_contains(&cx, t, gen, ks->keys + (uint64_t) order[i] * ks->len, ks->len), AX_OK, "contains");
+		mr_need(ax_contains(&cx, t, gen, ks_key(ks, order[i]), ks->len), AX_OK, "contains");
 	report(ks, "contains", per(t0, ops), "ns");
-	t0 = now();
+	t0 = mr_now();
 	for (uint64_t i = 0; i < ops; i++)
 		r += ks->keys[(uint64_t) order[i] * ks->len + 5];
 	report(ks, "(the test's own miss)", per(t0, ops), "ns");
@@ -230,17 +122,17 @@ scans(ax_tree *t, uint64_t gen, const keyset *ks)
 
 	for (int keys = 0; keys < 2; keys++)
 	{
-		t0 = now();
+		t0 = mr_now();
 		n = 0;
 		for (uint64_t i = 0; i < ops; i++)
 		{
-			const uint8_t *k = ks->keys + (tap_rand(&seed) % ks->n) * ks->len;
+			const uint8_t *k = ks_key(ks, tap_rand(&seed) % ks->n);
 			ax_batch	b = {.lo = {k, ks->len - 6, false}, .hi = {NULL, 0, true},
 				.max = 100, .tids = tids, .want_keys = keys, .key_off = off,
 				.keybuf = keybuf, .keybuf_size = sizeof(keybuf),
 			.lastkey = last, .lastkey_size = sizeof(last)};
 
-			need(ax_scan(&cx, t, gen, &b), AX_OK, "scan");
+			mr_need(ax_scan(&cx, t, gen, &b), AX_OK, "scan");
 			n += b.n;
 		}
 		report(ks, keys ? "scan100 with keys" : "scan100", per(t0, ops), "ns");
@@ -251,11 +143,11 @@ scans(ax_tree *t, uint64_t gen, const keyset *ks)
 			.max = 1000, .tids = tids,
 		.lastkey = last, .lastkey_size = sizeof(last)};
 
-		t0 = now();
+		t0 = mr_now();
 		n = 0;
 		for (;;)
 		{
-			need(ax_scan(&cx, t, gen, &b), AX_OK, "scan");
+			mr_need(ax_scan(&cx, t, gen, &b), AX_OK, "scan");
 			n += b.n;
 			if (b.exhausted)
 				break;
@@ -282,42 +174,42 @@ run(const char *name, uint64_t n)
 	char		msg[200];
 	ax_tree_info ti;
 
-	make_set(&ks, name, n);
+	ks_make(&ks, name, n, &seed);
+	ks_sort(&ks);
 
-	need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
-	t0 = now();
-	need(ax_load(&cx, t, gen, ks.sorted, NULL, ks.len, n, 90), AX_OK, "load");
+	mr_need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
+	t0 = mr_now();
+	mr_need(ax_load(&cx, t, gen, ks.sorted, NULL, ks.len, n, 90), AX_OK, "load");
 	report(&ks, "load", per(t0, n), "ns");
 	sizes(t, gen, &ks, "load");
 	lookups(t, gen, &ks);
 	ax_tree_close(&cx, t);
 	(void) tap_quiesce(&cx);
 
-	need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
-	t0 = now();
+	mr_need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
+	t0 = mr_now();
 	for (uint64_t i = 0; i < n; i++)
-		need(ax_insert(&cx, t, gen, ks.keys + i * ks.len, ks.len), AX_OK, "insert");
+		mr_need(ax_insert(&cx, t, gen, ks_key(&ks, i), ks.len), AX_OK, "insert");
 	report(&ks, "insert", per(t0, n), "ns");
 	sizes(t, gen, &ks, "insert");
 	lookups(t, gen, &ks);
 	scans(t, gen, &ks);
-	t0 = now();
-	need(ax_check(&cx, t, gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
+	t0 = mr_now();
+	mr_need(ax_check(&cx, t, gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
 	if (!good)
 	{
 		fprintf(stderr, "check: %s\n", msg);
 		exit(1);
 	}
 	report(&ks, "check, a key", per(t0, n), "ns");
-	t0 = now();
+	t0 = mr_now();
 	for (uint64_t i = 0; i < n; i++)
-		need(ax_remove(&cx, t, gen, ks.keys + (i * 7919 % n) * ks.len, ks.len), AX_OK, "remove");
+		mr_need(ax_remove(&cx, t, gen, ks_key(&ks, i * 7919 % n), ks.len), AX_OK, "remove");
 	report(&ks, "remove", per(t0, n), "ns");
 	ax_tree_close(&cx, t);
 	(void) tap_quiesce(&cx);
 	ax_tree_release(&cx, t);
-	free(ks.keys);
-	free(ks.sorted);
+	ks_free(&ks);
 }
 
 int

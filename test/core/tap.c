@@ -233,18 +233,26 @@ tap_quiesce(ax_ctx *cx)
 }
 
 /*
- * The engine under test: AX_STRUCTURE=art (default) or btree.
+ * The engine under test: AX_STRUCTURE=art-olc (default), btree-optiql and so
+ * on.
  */
 ax_structure
 tap_structure(void)
 {
 	const char *s = getenv("AX_STRUCTURE");
 
-	if (!s || strcmp(s, "art") == 0)
+	if (!s)
 		return AX_ART_OLC;
-	if (strcmp(s, "btree") == 0)
-		return AX_BTREE_OLC;
-	fprintf(stderr, "AX_STRUCTURE=%s: art or btree\n", s);
+	for (int i = 0; i < AX_STRUCTURES; i++)
+	{
+		char		name[64];
+
+		snprintf(name, sizeof(name), "%s-%s", ax_structure_name((ax_structure) i),
+				 ax_structure_sync((ax_structure) i));
+		if (strcmp(s, name) == 0)
+			return (ax_structure) i;
+	}
+	fprintf(stderr, "AX_STRUCTURE=%s: art-olc, art-rowex, btree-optiql and so on\n", s);
 	abort();
 }
 

@@ -55,8 +55,8 @@ test_words(void)
 	atomic_store(w, AX_WORD_INIT);
 	ok(ax_word_trylock(&cx, w, AX_WORD_INIT), "an open word can be locked");
 	ok(ax_latches_held(&cx) == 1, "and is counted");
-	ok(atomic_load(w) == (AX_WORD_INIT | AX_LOCKED | (1u << AX_OWNER_SHIFT)),
-	   "the word names its owner");
+	ok(atomic_load(w) == (AX_WORD_INIT | AX_LOCKED | AX_CLOSED),
+	   "locked, and closed to readers");
 	ok(!ax_word_trylock(&cx, w, atomic_load(w)), "not twice");
 	ax_word_unlock(&cx, w, false);
 	ok(atomic_load(w) == AX_WORD_INIT, "nothing changed: the old version");
@@ -69,11 +69,22 @@ test_words(void)
 	ok(ax_word_lock(&cx, w, &v) == AX_OK && v == AX_WORD_INIT + AX_VERSION_ONE,
 	   "the pessimistic way");
 	ax_word_unlock_obsolete(&cx, w);
-	ok((atomic_load(w) & (AX_OBSOLETE | AX_LOCKED | AX_WAITERS | AX_OWNER_MASK)) == AX_OBSOLETE,
-	   "obsolete is neither locked nor owned");
+	ok((atomic_load(w) & (AX_FLAGS)) == AX_OBSOLETE,
+	   "obsolete is neither locked nor closed");
 	ok(ax_word_lock(&cx, w, &v) == AX_STALE, "obsolete is final for lockers");
 	ok(ax_word_wait(&cx, w, &v) == AX_OK && (v & AX_OBSOLETE), "and no reason to wait");
+	ok(ax_word_sample(&cx, w, &v) == AX_STALE, "nor is it sampled");
 	ok(ax_latches_held(&cx) == 0, "nothing held at the end");
+
+	/* beside a holder who has not begun to write (the queue: see test_queue.c) */
+	atomic_store(w, AX_WORD_INIT | AX_LOCKED);
+	ok(ax_word_wait(&cx, w, &v) == AX_OK && (v & AX_LOCKED), "held, not closed: readers do not wait");
+	ok(ax_word_sample(&cx, w, &v) == AX_OK && ax_word_valid(w, v), "and read");
+	ax_word_close(w);
+	ok(!ax_word_valid(w, v), "closed: what they read is not valid");
+	atomic_store(w, AX_WORD_INIT);
+	ok(ax_word_valid(w, v), "open again, nothing changed: it is");
+	ok(!ax_word_trylock(&cx, w, v), "but is no ground for an upgrade: the latch was held then");
 
 	/* the version wraps into nothing else */
 	atomic_store(w, ~(AX_VERSION_ONE - 1));
@@ -159,6 +170,51 @@ lost_wake(void *arg, int i)
 	ax_detach(&cx);
 }
 
+/* ---- waking ---- */
+
+static _Atomic uint64_t opened_at;
+static uint64_t slowest_wake,
+			quickest_wake = UINT64_MAX;
+
+/* i == 1 sleeps until the holder, who waits for that, lets go. */
+static void
+wake(void *arg, int i)
+{
+	ax_ctx		cx;
+	uint64_t	v;
+
+	ax_attach(&cx, area, i, 1 + i, &ax_port_default);
+	for (int n = 0; n < 10; n++)
+	{
+		if (i == 0)
+		{
+			ax_word_lock(&cx, &sh->w, &v);
+			atomic_store(&sh->step, 2 * n + 1);
+			while (!(atomic_load(&sh->w) & AX_WAITERS))
+				sched_yield();
+			nap(500);
+			atomic_store(&opened_at, now_ns());
+			ax_word_unlock(&cx, &sh->w, true);
+			while (atomic_load(&sh->step) != 2 * n + 2)
+				sched_yield();
+		}
+		else
+		{
+			uint64_t	t;
+
+			while (atomic_load(&sh->step) != 2 * n + 1)
+				sched_yield();
+			while (ax_word_wait(&cx, &sh->w, &v) != AX_OK)
+				;
+			t = now_ns() - atomic_load(&opened_at);
+			quickest_wake = t < quickest_wake ? t : quickest_wake;
+			slowest_wake = t > slowest_wake ? t : slowest_wake;
+			atomic_store(&sh->step, 2 * n + 2);
+		}
+	}
+	ax_detach(&cx);
+}
+
 /* ---- exclusion ---- */
 
 static void
@@ -234,6 +290,8 @@ stats(void *arg, int i)
 	{
 		ax_word_lock(&cx, &sh->w, &v);
 		atomic_store(&sh->step, 1);
+		while (atomic_load(&sh->step) == 1)
+			sched_yield();
 		nap(3000);
 		ax_word_unlock(&cx, &sh->w, true);
 	}
@@ -245,6 +303,7 @@ stats(void *arg, int i)
 		while (atomic_load(&sh->step) < 1)
 			sched_yield();
 		ok(ax_enter(&cx, t, ax_tree_gen(t), &st) == AX_OK, "inside");
+		atomic_store(&sh->step, 2);
 		ok(ax_word_wait(&cx, &sh->w, &v) == AX_OK, "waited 3 ms");
 		ax_leave(&cx);
 		ax_info(&cx, t, ax_tree_gen(t), &info);
@@ -277,6 +336,13 @@ main(void)
 	tap_point_hook = hook_park;
 	tap_threads(2, lost_wake, NULL);
 	tap_point_hook = NULL;
+
+	atomic_store(&sh->w, AX_WORD_INIT);
+	atomic_store(&sh->step, 0);
+	tap_threads(2, wake, NULL);
+	ok(quickest_wake < 2000000, "a sleeper is woken, long before it would wake by itself (%.3f to %.3f ms)",
+	   (double) quickest_wake / 1e6, (double) slowest_wake / 1e6);
+	ok(!(atomic_load(&sh->w) & AX_FLAGS), "and no mark of it is left");
 
 	atomic_store(&sh->w, AX_WORD_INIT);
 	sh->rounds = tap_scaled(4000);

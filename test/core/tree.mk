@@ -1,6 +1,9 @@
 # The tree's stress and its measurements; included by Makefile.
 #
 #   make bench          nanoseconds and bytes a key (N=keys SETS="dense ..")
+#   make core-bench     everything against the goals (QUICK=1 N= ENGINES= CSV=)
+#   make check-helgrind latches that a lock checker sees
+#   make count          instructions an operation (N=keys)
 #   make check-tree     pessimistic latching only; the stress under urcu-qsbr
 
 # Measured as it ships: no pause points, no assertions.
@@ -19,6 +22,29 @@ $(OPT)/%.o: %.c $(HEADERS) tree.mk | $(OPT)
 $(OPT)/%: $(OPT)/%.o $(HELPERS:%=$(OPT)/%.o) $(CORE:%=$(OPT)/core_%.o)
 	$(CC) -pthread -o $@ $^ $(plain_LIBS) -lm
 
+# Every bench_*.c; those of the trees in the order of reading, then the others.
+CORE_BENCHES = $(filter bench_%,$(EXTRA_PROGS))
+CORE_BENCH_ORDER = bench_core bench_mixes bench_hash \
+	$(filter-out bench_core bench_mixes bench_hash,$(CORE_BENCHES))
+
+# cds_lfht wants a flavour of urcu
+%/bench_hash: plain_LIBS += -lurcu-memb
+%/bench_hash: asan_LIBS += -lurcu-memb
+%/bench_hash: tsan_LIBS += -lurcu-cds -lurcu-memb
+%/bench_hash: pess_LIBS += -lurcu-memb
+%/bench_hash: qsbr_LIBS += -lurcu-memb
+%/bench_hash: mapped_LIBS += -lurcu-cds -lurcu-memb
+# all of its flavours
+$(foreach f,plain asan tsan pess qsbr mapped,\
+	$(eval %/bench_epoch: $(f)_LIBS += -lurcu-bp -lurcu-mb -lurcu-memb -lurcu-qsbr))
+
+.PHONY: core-bench
+core-bench: $(CORE_BENCH_ORDER:%=$(OPT)/%)
+	@for b in $(CORE_BENCH_ORDER); do \
+		printf '\n==== %s ====\n' $$b; \
+		case $$b in bench_lock) a="$(if $(filter 1,$(QUICK)),-m 15)" ;; *) a= ;; esac; \
+		$(OPT)/$$b $$a || exit 1; done
+
 # Every operation the pessimistic way from its first try.
 pess_CFLAGS = -O2 -DAX_MAX_RESTARTS=0
 pess_LIBS = -lurcu-cds
@@ -33,4 +59,37 @@ $(eval $(call flavour,qsbr))
 check-tree:
 	$(MAKE) --no-print-directory check-pess TESTS="test_tree test_oom test_stress"
 	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress
-check-all: check-tree
+check-all: check-tree check-helgrind count
+
+# Latch words as plain locks (core/ax_map.h): helgrind wants every two accesses to
+# one place to be ordered by a latch.  Not ROWEX, whose readers take none.  The
+# order of latches is not asked for: but the pessimistic way, everybody only tries.
+mapped_CFLAGS = -O2 -DAX_MAP_RWLOCKS -DAX_NO_URCU
+$(eval $(call flavour,mapped))
+
+HELGRIND = valgrind --tool=helgrind --error-exitcode=9 --fair-sched=try \
+	--track-lockorders=no -q
+.PHONY: check-helgrind
+check-helgrind: build/mapped/test_stress
+	@fail=0; for s in $(filter-out %-rowex,$(STRUCTURES)); do for p in 1 3 5; do \
+		o=build/mapped/helgrind.$$s.$$p.tap; \
+		if AX_STRUCTURE=$$s PHASE=$$p SECONDS=3 WORKERS=3 timeout $${TIMEOUT:-600} \
+			$(HELGRIND) build/mapped/test_stress threads > $$o 2>&1; \
+		then echo "ok - core helgrind $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
+		else fail=1; echo "not ok - core helgrind $$s $$p: $$o"; \
+			grep -v '^ok' $$o | head -60; fi; done; done; exit $$fail
+
+# Instructions an operation, against the same without counters and against the
+# centralized latch.
+BARE = build/bare
+$(BARE):
+	mkdir -p $@
+$(BARE)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(BARE)
+	$(CC) $(opt_CFLAGS) -DAX_NO_COUNTERS -c $< -o $@
+$(BARE)/%.o: %.c $(HEADERS) tree.mk | $(BARE)
+	$(CC) $(opt_CFLAGS) -DAX_NO_COUNTERS -c $< -o $@
+$(BARE)/benchcount: $(BARE)/benchcount.o $(HELPERS:%=$(BARE)/%.o) $(CORE:%=$(BARE)/core_%.o)
+	$(CC) -pthread -o $@ $^ $(plain_LIBS) -lm
+.PHONY: count
+count: $(OPT)/benchcount $(BARE)/benchcount
+	@STRUCTURES="$(STRUCTURES)" ./count.sh $(CURDIR)/$(OPT)/benchcount $(CURDIR)/$(BARE)/benchcount

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use File::Basename qw(dirname);
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -13,7 +14,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
   request_and_wait fails_with index_state plan_uses
-  art_seed comes_back all_ready indexes_of memory_returns server_errors server_crashes
+  art_seed art_engines art_engine_options comes_back all_ready indexes_of memory_returns server_errors server_crashes
   load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
@@ -150,6 +151,28 @@ sub art_seed
 	return $seed;
 }
 
+# Every structure with every way of synchronizing it, as "art-olc": those of
+# test/engines, or of ARTIDX_ENGINES.
+sub art_engines
+{
+	my @all =
+	  grep { /^\w/ }
+	  map { split ' ' } $ENV{ARTIDX_ENGINES}
+	  // split(/\n/, slurp_file(dirname(__FILE__) . '/../engines') =~ s/#.*//gr);
+
+	die 'no engines' unless @all;
+	return @all;
+}
+
+# The storage parameters of one of these.
+sub art_engine_options
+{
+	my ($engine) = @_;
+	my ($structure, $sync) = $engine =~ /^(\w+)-(\w+)$/ or die "no engine: $engine";
+
+	return "structure = $structure, sync = $sync";
+}
+
 # Wait for a server that restarts after a crash.  Nothing is written to psql:
 # one that is refused may be gone before it reads, and IPC::Run dies of that.
 sub comes_back
@@ -257,24 +280,30 @@ sub server_crashes
 # Table w has rows 1 .. n that never change but for column n (so HOT updates,
 # and now and then others, move them about), and rows above that come and go.
 # Every script compares what it is told with what must be so and calls lie()
-# if it is not.
+# if it is not.  Its indexes are of all structures, each run another of each.
 
 sub load_schema
 {
 	my ($node, $n, $db) = @_;
+	my @engines = art_engines();
+	my $first = int(rand(@engines));
+	my @with = map {
+		'WITH (' . art_engine_options($engines[ ($first + $_) % @engines ]) . ')'
+	} 0 .. 6;
 
+	diag("w_id is of $engines[$first]");
 	$node->safe_psql($db // 'postgres', qq{
 	CREATE TABLE w (id bigint NOT NULL, k int, u uuid, t text COLLATE "C",
 		payload bigint, v int, n int DEFAULT 0) WITH (fillfactor = 80);
 	INSERT INTO w SELECT i, i % 100, md5(i::text)::uuid, 'key ' || i % 1000,
 		i * 7 + 3, (i % 50 = 0)::int FROM generate_series(1, $n) i;
-	CREATE UNIQUE INDEX w_id ON w USING art (id);
-	CREATE UNIQUE INDEX w_tid ON w USING art (t, id);
-	CREATE INDEX w_k ON w USING art (k);
-	CREATE INDEX w_kid ON w USING art (k DESC NULLS LAST, id);
-	CREATE INDEX w_u ON w USING art (u);
-	CREATE INDEX w_x ON w USING art ((payload / 7));
-	CREATE INDEX w_part ON w USING art (k) WHERE v = 1;
+	CREATE UNIQUE INDEX w_id ON w USING art (id) $with[0];
+	CREATE UNIQUE INDEX w_tid ON w USING art (t, id) $with[1];
+	CREATE INDEX w_k ON w USING art (k) $with[2];
+	CREATE INDEX w_kid ON w USING art (k DESC NULLS LAST, id) $with[3];
+	CREATE INDEX w_u ON w USING art (u) $with[4];
+	CREATE INDEX w_x ON w USING art ((payload / 7)) $with[5];
+	CREATE INDEX w_part ON w USING art (k) $with[6] WHERE v = 1;
 	CREATE SEQUENCE w_s START 10000000;
 	CREATE FUNCTION lie(what text, got text) RETURNS void LANGUAGE plpgsql AS \$\$
 	BEGIN

@@ -7,10 +7,12 @@
 #	  clean and the counts those of the heap; the same after an immediate
 #	  restart, under load while the indexes come back; and again with too little
 #	  memory for all of them, where indexes are sealed and rebuilt under the load.
+#	  All that with indexes of each structure and synchronization in turn.
 #
 # Prints TAP.  "make test PARTS=stress" runs it; it also runs alone.
 #
-#	STRESS_SECONDS=60	length
+#	STRESS_SECONDS=15	length of the first load, of each; the others are shorter
+#	ARTIDX_ENGINES		those of test/engines, "art-olc btree-coarse" for instance
 #	CLIENTS=32			clients
 #	SEED				of pgbench, printed, to run the same again
 #
@@ -18,8 +20,8 @@ given_work=${WORK:-}
 given_bin=${BIN:-}
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${STRESS_SECONDS:=60}" "${CLIENTS:=32}" "${SEED:=$((RANDOM * 32768 + RANDOM))}"
-[ "$STRESS_SECONDS" -gt 0 ] 2>/dev/null || STRESS_SECONDS=60
+: "${STRESS_SECONDS:=15}" "${CLIENTS:=32}" "${SEED:=$((RANDOM * 32768 + RANDOM))}"
+[ "$STRESS_SECONDS" -gt 0 ] 2>/dev/null || STRESS_SECONDS=15
 
 if [ -n "$given_work" ] && [ -n "$given_bin" ]; then
 	WORK=$given_work
@@ -53,7 +55,9 @@ same()
 	[ "$1" = "$2" ] || echo "# got '$1', expected '$2'"
 }
 
-echo "# seed $SEED, $CLIENTS clients, $STRESS_SECONDS s; again with: SEED=$SEED bash test/stress/stress.sh"
+engines=$(art_engines)
+echo "# seed $SEED, $CLIENTS clients, $STRESS_SECONDS s for each of $engines"
+echo "# again with: SEED=$SEED bash test/stress/stress.sh"
 
 art_cluster stress \
 	"shared_preload_libraries = 'artidx'" \
@@ -70,20 +74,7 @@ sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
 as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<'SQL' || art_die "set-up"
 -- one with unique indexes, one without
 CREATE TABLE su (id bigint, k int, t text COLLATE "C");
-CREATE UNIQUE INDEX su_id ON su USING art (id);
-CREATE UNIQUE INDEX su_t ON su USING art (t, id) WITH (structure = btree);
-CREATE INDEX su_k ON su USING art (k);
 CREATE TABLE sn (id bigint, k int, t text COLLATE "C", u uuid);
-CREATE INDEX sn_k ON sn USING art (k);
-CREATE INDEX sn_t ON sn USING art (t);
-CREATE INDEX sn_u ON sn USING art (u) WITH (structure = btree, page_size = 512);
-CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id) WITH (structure = btree);
-INSERT INTO su SELECT i, i % 300, 'key ' || i % 50 || repeat('y', i % 40)
-	FROM generate_series(1, 3000) i;
-INSERT INTO sn SELECT i, nullif(i % 300, 0), 'key ' || i % 50 || repeat('x', i % 40),
-	md5(i::text)::uuid FROM generate_series(1, 3000) i;
-ANALYZE su;
-ANALYZE sn;
 
 -- the row may be there, or come while we wait for its inserter
 CREATE FUNCTION try_insert(i bigint, k int) RETURNS void LANGUAGE plpgsql AS $$
@@ -152,6 +143,32 @@ CREATE FUNCTION ask(what int, i bigint, k int) RETURNS void LANGUAGE sql AS $$
 	END)
 $$;
 SQL
+
+# set_up ENGINE: the tables with their first rows, all indexes of this engine
+set_up()
+{
+	local structure=${1%-*} sync=${1#*-} small=
+
+	[ "$structure" != btree ] || small=", page_size = 512"
+	as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<SQL || art_die "set-up of $1"
+SET client_min_messages = warning;
+DROP INDEX IF EXISTS su_id, su_t, su_k, sn_k, sn_t, sn_u, sn_kid;
+TRUNCATE su, sn;
+CREATE UNIQUE INDEX su_id ON su USING art (id) WITH (structure = $structure, sync = $sync);
+CREATE UNIQUE INDEX su_t ON su USING art (t, id) WITH (structure = $structure, sync = $sync);
+CREATE INDEX su_k ON su USING art (k) WITH (structure = $structure, sync = $sync);
+CREATE INDEX sn_k ON sn USING art (k) WITH (structure = $structure, sync = $sync);
+CREATE INDEX sn_t ON sn USING art (t) WITH (structure = $structure, sync = $sync);
+CREATE INDEX sn_u ON sn USING art (u) WITH (structure = $structure, sync = $sync $small);
+CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id) WITH (structure = $structure, sync = $sync);
+INSERT INTO su SELECT i, i % 300, 'key ' || i % 50 || repeat('y', i % 40)
+	FROM generate_series(1, 3000) i;
+INSERT INTO sn SELECT i, nullif(i % 300, 0), 'key ' || i % 50 || repeat('x', i % 40),
+	md5(i::text)::uuid FROM generate_series(1, 3000) i;
+ANALYZE su;
+ANALYZE sn;
+SQL
+}
 
 mkdir -p "$WORK/tmp/scripts"
 script()
@@ -320,45 +337,59 @@ again()
 	ok $? "$1 restart, artidx.memory = $2"
 }
 
-# shellcheck disable=SC2086
-load "$STRESS_SECONDS" "load" "$CLIENTS" $WELL
-verify "after the load"
+# stress ENGINE
+stress()
+{
+	local left short sealed
 
-# retired memory comes back
-for _ in $(seq 60); do
-	left=$(sql "INSERT INTO sn SELECT 1, 1 FROM generate_series(1, 50);
-		DELETE FROM sn WHERE id = 1; SELECT retired_bytes FROM artidx_memory")
-	[ "${left:-1000000}" -lt 65536 ] && break
+	set_up "$1"
+	same "$(sql "SELECT count(*) FROM artidx_indexes WHERE structure || '-' || sync = '$1'")" 7 \
+		"$1: all indexes are"
+
+	# shellcheck disable=SC2086
+	load "$STRESS_SECONDS" "$1: load" "$CLIENTS" $WELL
+	verify "$1: after the load"
+
+	# retired memory comes back
+	for _ in $(seq 60); do
+		left=$(sql "INSERT INTO sn SELECT 1, 1 FROM generate_series(1, 50);
+			DELETE FROM sn WHERE id = 1; SELECT retired_bytes FROM artidx_memory")
+		[ "${left:-1000000}" -lt 65536 ] && break
+	done
+	[ "${left:-1000000}" -lt 65536 ]
+	ok $? "$1: retired bytes come back ($left left)"
+
+	again immediate 512MB
+	short=$((STRESS_SECONDS / 6 + 3))
+	# shellcheck disable=SC2086
+	load "$short" "$1: load while the indexes come back" "$CLIENTS" $WELL
+	verify "$1: after the restart"
+
+	# too little for all of sn's indexes, enough for su's
+	again immediate 16MB
+	sql "INSERT INTO sn SELECT i % 6000, nullif(i % 300, 0), 'key ' || i % 50 ||
+		repeat('x', i % 40), gen_random_uuid() FROM generate_series(1, 330000) i" 2>/dev/null
+	ok $? "$1: rows beyond the memory"
+	# shellcheck disable=SC2086
+	load "$((STRESS_SECONDS / 4 + 5))" "$1: load with the memory full" 12 $FULL
+	sealed=$(sql "SELECT sum(seals) FROM artidx_indexes")
+	[ "${sealed:-0}" -gt 0 ]
+	ok $? "$1: indexes were sealed ($sealed times)"
+	same "$(sql "DELETE FROM su WHERE id % 2 = 0; SELECT count(*) FROM su WHERE id % 2 = 0")" 0 \
+		"$1: a unique index accepts deletes"
+	again fast 512MB
+	for _ in $(seq 240); do
+		left=$(sql "SELECT count(*) FROM artidx_indexes WHERE state <> 'ready'")
+		[ "${left:-1}" = 0 ] && break
+		sleep 0.5
+	done
+	same "$left" 0 "$1: with memory enough all come back, and nobody asked"
+	verify "$1: after the memory was full"
+}
+
+for engine in $engines; do
+	stress "$engine"
 done
-[ "${left:-1000000}" -lt 65536 ]
-ok $? "retired bytes come back ($left left)"
-
-again immediate 512MB
-short=$((STRESS_SECONDS / 6 + 3))
-# shellcheck disable=SC2086
-load "$short" "load while the indexes come back" "$CLIENTS" $WELL
-verify "after the restart"
-
-# too little for all of sn's indexes, enough for su's
-again immediate 16MB
-sql "INSERT INTO sn SELECT i % 6000, nullif(i % 300, 0), 'key ' || i % 50 ||
-	repeat('x', i % 40), gen_random_uuid() FROM generate_series(1, 330000) i" 2>/dev/null
-ok $? "rows beyond the memory"
-# shellcheck disable=SC2086
-load "$((STRESS_SECONDS / 4 + 5))" "load with the memory full" 12 $FULL
-sealed=$(sql "SELECT sum(seals) FROM artidx_indexes")
-[ "${sealed:-0}" -gt 0 ]
-ok $? "indexes were sealed ($sealed times)"
-same "$(sql "DELETE FROM su WHERE id % 2 = 0; SELECT count(*) FROM su WHERE id % 2 = 0")" 0 \
-	"a unique index accepts deletes"
-again fast 512MB
-for _ in $(seq 240); do
-	left=$(sql "SELECT count(*) FROM artidx_indexes WHERE state <> 'ready'")
-	[ "${left:-1}" = 0 ] && break
-	sleep 0.5
-done
-same "$left" 0 "with memory enough all come back, and nobody asked"
-verify "after the memory was full"
 
 if grep -E 'PANIC|TRAP:|terminated by signal' "$DATA.log"; then
 	ok 1 "nothing bad in the server's log"

@@ -1,0 +1,137 @@
+/*
+ * art_tree.h
+ *	  Calls of the core by key: of trees of encoded keys at once, of compared
+ *	  ones by way of art_compared.c.
+ *
+ * Each has the meaning of the core's call of that name (core/ax.h).  Those of a
+ * compared tree call the comparison function, which may raise and run anything;
+ * they are therefore to be called with no critical section, unlike the core.
+ */
+#ifndef ART_TREE_H
+#define ART_TREE_H
+
+#include "artidx.h"
+
+extern ax_status art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+								const uint8 *key, uint32 len);
+extern ax_status art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+								const uint8 *key, uint32 len);
+extern ax_status art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+								  const uint8 *key, uint32 len);
+extern ax_status art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+							  ax_batch *b);
+extern ax_status art_cmp_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+								const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
+								uint32 *n, bool *more);
+extern ax_status art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t,
+									   uint64 gen, const uint8 *const *keys,
+									   const uint32 *lens, uint32 len, uint64 n,
+									   uint64 *done, uint64 *added);
+
+static inline ax_status
+art_tree_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+				const uint8 *key, uint32 len)
+{
+	ax_status	s;
+
+	if (unlikely(kd->compared))
+		return art_cmp_insert(kd, cx, t, gen, key, len);
+	ART_CORE_BEGIN();
+	s = ax_insert(cx, t, gen, key, len);
+	ART_CORE_END();
+	return s;
+}
+
+/* Of a compared tree: an entry of that TID whose key is equal, whatever its bytes. */
+static inline ax_status
+art_tree_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+				const uint8 *key, uint32 len)
+{
+	ax_status	s;
+
+	if (unlikely(kd->compared))
+		return art_cmp_remove(kd, cx, t, gen, key, len);
+	ART_CORE_BEGIN();
+	s = ax_remove(cx, t, gen, key, len);
+	ART_CORE_END();
+	return s;
+}
+
+static inline ax_status
+art_tree_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+				  const uint8 *key, uint32 len)
+{
+	ax_status	s;
+
+	if (unlikely(kd->compared))
+		return art_cmp_contains(kd, cx, t, gen, key, len);
+	ART_CORE_BEGIN();
+	s = ax_contains(cx, t, gen, key, len);
+	ART_CORE_END();
+	return s;
+}
+
+static inline ax_status
+art_tree_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
+{
+	ax_status	s;
+
+	if (unlikely(kd->compared))
+		return art_cmp_scan(kd, cx, t, gen, b);
+	ART_CORE_BEGIN();
+	s = ax_scan(cx, t, gen, b);
+	ART_CORE_END();
+	return s;
+}
+
+static inline ax_status
+art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+				const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
+				uint32 *n, bool *more)
+{
+	ax_status	s;
+
+	if (unlikely(kd->compared))
+		return art_cmp_lookup(kd, cx, t, gen, prefix, len, tids, max, n, more);
+	ART_CORE_BEGIN();
+	s = ax_lookup(cx, t, gen, prefix, len, tids, max, n, more);
+	ART_CORE_END();
+	return s;
+}
+
+static inline ax_status
+art_tree_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+					   const uint8 *const *keys, const uint32 *lens, uint32 len,
+					   uint64 n, uint64 *done, uint64 *added)
+{
+	ax_status	s;
+
+	if (unlikely(kd->compared))
+		return art_cmp_insert_sorted(kd, cx, t, gen, keys, lens, len, n, done, added);
+	ART_CORE_BEGIN();
+	s = ax_insert_sorted(cx, t, gen, keys, lens, len, n, done, added);
+	ART_CORE_END();
+	return s;
+}
+
+/* ---- sorting by comparison (art_cmpsort.c) ---- */
+
+typedef struct ArtSort ArtSort;
+extern ArtSort *art_sort_begin(const ArtKeyDesc *kd, bool tids, Size budget,
+							   MemoryContext cxt);
+extern void art_sort_add(ArtSort *s, const uint8 *key, uint32 len);
+extern void art_sort_perform(ArtSort *s);
+extern bool art_sort_next(ArtSort *s, const uint8 **key, uint32 *len);
+extern void art_sort_end(ArtSort *s);
+
+/* A key, with its length in the 4 bytes before it, and what it is compared by. */
+typedef struct ArtSortItem
+{
+	Datum		first;			/* of the first column, or its abbreviation */
+	const uint8 *key;
+} ArtSortItem;
+
+/* Sort keys (with TIDs) in memory; "first" need not be set. */
+extern void art_sort_items(const ArtKeyDesc *kd, ArtSortItem *items, uint64 n);
+
+#endif							/* ART_TREE_H */

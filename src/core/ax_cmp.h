@@ -1,0 +1,131 @@
+/*
+ * ax_cmp.h
+ *	  B+-trees whose order only the caller knows.
+ *
+ * For keys that no byte string can stand for: the caller compares them by
+ * functions that may allocate, raise, or run for a second.  That cannot be done
+ * inside an epoch or a latch, so nothing here compares.  A descent copies a
+ * page out, leaves, and says, when the caller has compared, which child to go
+ * to; what changes the tree is told where, on a path of (page, version) pairs:
+ * it is done if the page at that place is still the page of that version, else
+ * the caller starts over.  So between any two calls nothing is held, and an
+ * error there leaves nothing behind.
+ *
+ * A remembered page may have been emptied, merged away and used again in the
+ * meantime.  The pages of such a tree are therefore type-stable: as long as its
+ * generation lives they are used for nothing but its pages, and their version
+ * is never set back.
+ *
+ * Keys are opaque but for their last AX_TID_BYTES, the TID.
+ */
+#ifndef AX_CMP_H
+#define AX_CMP_H
+
+#include "ax.h"
+
+#define AX_CMP_LEVELS	24
+#define AX_CMP_NOWHERE	(-1)	/* a path's n: begin again for what comes next */
+
+/* A page as it was: a private copy of its contents. */
+typedef struct ax_cnode
+{
+	void	   *page;			/* where it is; never followed by the caller */
+	uint64_t	version;
+	uint8_t    *image;			/* the caller's buffer of path->size bytes */
+	uint32_t	i;				/* inner: the child that was taken */
+} ax_cnode;
+
+/*
+ * A descent: f[0] is the root, f[n - 1] where it has come to.  size: bytes of
+ * each image, which the caller sees to.
+ */
+typedef struct ax_cpath
+{
+	uint32_t	size;
+	uint64_t	root_version;
+	int			n;				/* 0: the tree is empty */
+	ax_cnode	f[AX_CMP_LEVELS];
+} ax_cpath;
+
+/* Bytes that a path's images need.  AX_STALE. */
+extern ax_status ax_cmp_size(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t *size);
+
+/* Begin: the root's page, or none.  AX_BUSY, AX_STALE. */
+extern ax_status ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p);
+
+/*
+ * On to child i of the last page.  AX_CHANGED: start over (or from the page
+ * above, which may not have changed: p->n--, and down again).
+ */
+extern ax_status ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i);
+
+/*
+ * From a leaf to the one beside it.  AX_NOTFOUND: there is none.  AX_CHANGED:
+ * start over, by value.  What lay between the two when they were copied is
+ * nothing: the pages above did not change in between.
+ */
+extern ax_status ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left);
+
+/*
+ * Insert so that the key is entry i of the leaf that the path ends at (or of an
+ * empty tree).  AX_CHANGED: not done, start over.  AX_NOMEM, AX_BUSY, AX_STALE.
+ * After AX_OK the path ends at the leaf with the key, or nowhere.
+ */
+extern ax_status ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
+							   const uint8_t *key, uint32_t len);
+
+/* Remove entry i of the leaf that the path ends at.  Likewise. */
+extern ax_status ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i);
+
+/* ---- reading an image ---- */
+
+typedef struct ax_image
+{
+	uint16_t	n;				/* entries; an inner page's are its children */
+	uint16_t	level;			/* 0: leaf */
+	uint16_t	heap;			/* lowest byte in use behind the slots */
+	uint16_t	unused;
+	uint32_t	slot[];			/* offset | length << 16, of the key */
+} ax_image;
+
+#define AX_CMP_LONG		0xFFFFu /* length of a key that is an object of its own */
+
+static inline const ax_image *
+ax_cmp_image(const ax_cnode *f)
+{
+	return (const ax_image *) (const void *) f->image;
+}
+
+static inline uint32_t
+ax_cmp_count(const ax_cnode *f)
+{
+	return ax_cmp_image(f)->n;
+}
+
+static inline bool
+ax_cmp_is_leaf(const ax_cnode *f)
+{
+	return ax_cmp_image(f)->level == 0;
+}
+
+/*
+ * The key of entry i (of an inner page: what child i begins with; that of child
+ * 0 is empty and below all).  NULL: it is a long one, see ax_cmp_long.
+ */
+static inline const uint8_t *
+ax_cmp_key(const ax_cnode *f, uint32_t i, uint32_t *len)
+{
+	uint32_t	slot = ax_cmp_image(f)->slot[i];
+
+	*len = slot >> 16;
+	return *len == AX_CMP_LONG ? NULL : f->image + (slot & 0xFFFF);
+}
+
+/*
+ * A long key, copied into buf.  AX_BUFFER: it has *len bytes, more than
+ * "size".  AX_CHANGED: the page (frame k) is another now.
+ */
+extern ax_status ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k,
+							 uint32_t i, uint8_t *buf, uint32_t size, uint32_t *len);
+
+#endif							/* AX_CMP_H */

@@ -1,0 +1,210 @@
+/*
+ * ax_coarse.c
+ *	  sync = coarse: one latch for the whole tree, shared by its readers.
+ *
+ * The simplest engine, against which the others are tested: a writer has the
+ * tree to itself, readers share it.  What runs under the latch is the structure's
+ * own code, whose latches nobody contends for.
+ *
+ * The latch is one word: 0 WRITER, 1 WANTED (a writer waits: no new readers, or
+ * it would starve), the number of readers above.  Nobody is woken: a waiter spins
+ * for about two microseconds, then naps, longer each time, for at most 10 ms in
+ * all, upon which the call is BUSY.
+ */
+#include "ax_area.h"
+
+#define WRITER	UINT64_C(1)
+#define WANTED	UINT64_C(2)
+#define READER	UINT64_C(4)
+
+#define WAIT_NS UINT64_C(10000000)	/* then AX_BUSY */
+
+/* One turn of waiting; false when the time is over. */
+static bool
+wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint64_t *deadline)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	now;
+
+	if ((*turn)++ < b->spins)
+	{
+		ax_pause();
+		return true;
+	}
+	now = b->port->now_ns();
+	if (*deadline == 0)
+	{
+		AX_COUNT(cx, s, latch_waits, 1);
+		*deadline = now + WAIT_NS;
+	}
+	if (now >= *deadline)
+		return false;
+	ax_nap(cx, *turn - b->spins);
+	return true;
+}
+
+static ax_status
+lock_shared(ax_ctx *cx, ax_store *s)
+{
+	uint32_t	turn = 0;
+	uint64_t	deadline = 0;
+
+	for (;;)
+	{
+		uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
+
+		while (!(w & (WRITER | WANTED)))
+			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, w + READER,
+													  memory_order_acquire,
+													  memory_order_relaxed))
+			{
+				ax_body(cx)->latches++;
+				ax_map_coarse_taken(&s->coarse, false);
+				return AX_OK;
+			}
+		AX_POINT("coarse.shared_wait");
+		if (!wait_turn(cx, s, &turn, &deadline))
+			return AX_BUSY;
+	}
+}
+
+static void
+unlock_shared(ax_ctx *cx, ax_store *s)
+{
+	ax_map_coarse_given(&s->coarse, false);
+	atomic_fetch_sub_explicit(&s->coarse, READER, memory_order_release);
+	ax_body(cx)->latches--;
+}
+
+static ax_status
+lock_exclusive(ax_ctx *cx, ax_store *s)
+{
+	uint32_t	turn = 0;
+	uint64_t	deadline = 0;
+
+	for (;;)
+	{
+		uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
+
+		while (!(w & ~WANTED))
+			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, WRITER,
+													  memory_order_acquire,
+													  memory_order_relaxed))
+			{
+				ax_body(cx)->latches++;
+				ax_map_coarse_taken(&s->coarse, true);
+				return AX_OK;
+			}
+		/* whoever gets the latch takes the mark away: others renew it */
+		if (!(w & WANTED))
+			atomic_fetch_or_explicit(&s->coarse, WANTED, memory_order_relaxed);
+		AX_POINT("coarse.exclusive_wait");
+		if (!wait_turn(cx, s, &turn, &deadline))
+		{
+			atomic_fetch_and_explicit(&s->coarse, ~WANTED, memory_order_relaxed);
+			return AX_BUSY;
+		}
+	}
+}
+
+static void
+unlock_exclusive(ax_ctx *cx, ax_store *s)
+{
+	ax_map_coarse_given(&s->coarse, true);
+	/* WANTED stays */
+	atomic_fetch_and_explicit(&s->coarse, ~WRITER, memory_order_release);
+	ax_body(cx)->latches--;
+}
+
+#define SHARED(call) \
+	ax_status	r = lock_shared(cx, s); \
+	if (r == AX_OK) \
+	{ \
+		r = s->engine->inner->call; \
+		unlock_shared(cx, s); \
+	} \
+	return r
+
+#define EXCLUSIVE(call) \
+	ax_status	r = lock_exclusive(cx, s); \
+	if (r == AX_OK) \
+	{ \
+		r = s->engine->inner->call; \
+		unlock_exclusive(cx, s); \
+	} \
+	return r
+
+static ax_status
+coarse_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	EXCLUSIVE(insert(cx, s, key, len));
+}
+
+static ax_status
+coarse_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	EXCLUSIVE(remove(cx, s, key, len));
+}
+
+static ax_status
+coarse_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	SHARED(contains(cx, s, key, len));
+}
+
+static ax_status
+coarse_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+			  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	SHARED(lookup(cx, s, prefix, len, tids, max, n, more));
+}
+
+static ax_status
+coarse_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	SHARED(scan(cx, s, b));
+}
+
+static ax_status
+coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			uint32_t len, uint64_t n, int fill)
+{
+	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
+}
+
+static ax_status
+coarse_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+					 const uint32_t *lens, uint32_t len, uint64_t n,
+					 uint64_t *done, uint64_t *added)
+{
+	EXCLUSIVE(insert_sorted(cx, s, keys, lens, len, n, done, added));
+}
+
+/*
+ * A walk over the whole tree would keep everybody out for long.  It validates
+ * what it reads, so it needs no latch.
+ */
+static ax_status
+coarse_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t msglen)
+{
+	return s->engine->inner->check(cx, s, out, ok, msg, msglen);
+}
+
+#define ENGINE(name, of) \
+const ax_engine ax_engine_##name##_coarse = { \
+	.structure = of, \
+	.sync = "coarse", \
+	.kind = AX_SYNC_COARSE, \
+	.inner = &ax_engine_##name##_olc, \
+	.insert = coarse_insert, \
+	.remove = coarse_remove, \
+	.contains = coarse_contains, \
+	.lookup = coarse_lookup, \
+	.scan = coarse_scan, \
+	.load = coarse_load, \
+	.insert_sorted = coarse_insert_sorted, \
+	.check = coarse_check \
+}
+
+ENGINE(art, "art");
+ENGINE(btree, "btree");

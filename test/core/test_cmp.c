@@ -1,0 +1,1059 @@
+/*
+ * test_cmp.c
+ *	  Trees whose order only the caller knows: everything between two calls.
+ *
+ *	  test_cmp [operations [seed]]
+ *
+ * The caller here compares by memcmp, and by a reversed order that no byte
+ * string of the tree has.  What is tested is that a place found on a path is
+ * used only while the tree is what the path says: a page that was split, merged
+ * away, given up and used again, at the same place on another level, must not be
+ * taken for the one that was copied.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ax_cmp.h"
+#include "core/ax_internal.h"
+#include "tap.h"
+
+#define AREA		((size_t) 256 << 20)
+#define SLOTS		16
+#define KEYBUF		70000
+
+static ax_area *area;
+static ax_tree *tree;
+static uint64_t gen;
+static bool reversed;			/* the order, in place of memcmp's */
+
+typedef struct worker
+{
+	ax_ctx		cx;
+	ax_cpath	p;
+	uint8_t	   *buf;			/* a long key */
+	uint64_t	restarts;
+	uint64_t	rng;
+	int			id;
+	bool		yields;
+} worker;
+
+static uint64_t
+rnd(worker *w)
+{
+	w->rng ^= w->rng << 13;
+	w->rng ^= w->rng >> 7;
+	w->rng ^= w->rng << 17;
+	return w->rng;
+}
+
+static void
+attach(worker *w, int slot)
+{
+	memset(w, 0, sizeof(*w));
+	w->id = slot;
+	w->rng = 88172645463325252u + (uint64_t) slot * 7919;
+	ax_attach(&w->cx, area, slot, slot + 1, &ax_port_default);
+	w->buf = malloc(KEYBUF);
+}
+
+static void
+open_tree(worker *w, uint32_t page_size)
+{
+	uint32_t	size;
+
+	if (!tree)
+		tree = ax_tree_alloc(&w->cx);
+	else
+		ax_tree_close(&w->cx, tree);
+	if (ax_tree_open(&w->cx, tree, AX_BTREE_COMPARED, 0, page_size, &gen) != AX_OK)
+		abort();
+	if (ax_cmp_size(&w->cx, tree, gen, &size) != AX_OK || size >= page_size)
+		abort();
+}
+
+static void
+buffers(worker *w)
+{
+	uint32_t	size;
+
+	(void) ax_cmp_size(&w->cx, tree, gen, &size);
+	w->p.size = size;
+	for (int i = 0; i < AX_CMP_LEVELS; i++)
+	{
+		free(w->p.f[i].image);
+		w->p.f[i].image = malloc(size);
+	}
+}
+
+static void
+detach(worker *w)
+{
+	for (int i = 0; i < AX_CMP_LEVELS; i++)
+		free(w->p.f[i].image);
+	free(w->buf);
+	ax_detach(&w->cx);
+}
+
+static int
+compare(worker *w, const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
+{
+	int			c = memcmp(a, b, la < lb ? la : lb);
+
+	/* a comparison may take its time */
+	if (w->yields && rnd(w) % 16 == 0)
+		sched_yield();
+	if (c == 0)
+		c = la < lb ? -1 : la > lb;
+	return reversed ? -c : c;
+}
+
+/* Entry i of frame k against the key; *ok false: the page changed. */
+static int
+compare_entry(worker *w, int k, uint32_t i, const uint8_t *key, uint32_t len, bool *ok)
+{
+	uint32_t	el;
+	const uint8_t *e = ax_cmp_key(&w->p.f[k], i, &el);
+
+	if (!e)
+	{
+		ax_status	x = ax_cmp_long(&w->cx, tree, gen, &w->p, k, i, w->buf, KEYBUF, &el);
+
+		if (x != AX_OK)
+		{
+			*ok = false;
+			return 0;
+		}
+		e = w->buf;
+	}
+	return compare(w, e, el, key, len);
+}
+
+/* Entries [from, n) of the last page that come before the key, or are it. */
+static uint32_t
+search(worker *w, uint32_t from, const uint8_t *key, uint32_t len, bool *same, bool *ok)
+{
+	int			k = w->p.n - 1;
+	uint32_t	lo = from,
+				hi = ax_cmp_count(&w->p.f[k]);
+
+	*ok = true;
+	*same = false;
+	while (lo < hi && *ok)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+		int			c = compare_entry(w, k, mid, key, len, ok);
+
+		if (c == 0)
+			*same = true;
+		if (c < 0 || (c == 0 && from == 1))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* To the leaf of a key and its place there: AX_OK, AX_NOTFOUND or AX_CHANGED. */
+static ax_status
+find(worker *w, const uint8_t *key, uint32_t len, uint32_t *at)
+{
+	ax_status	x = ax_cmp_root(&w->cx, tree, gen, &w->p);
+	bool		same,
+				ok;
+
+	*at = 0;
+	if (x != AX_OK)
+		return x == AX_BUSY ? AX_CHANGED : x;
+	if (w->p.n == 0)
+		return AX_NOTFOUND;
+	while (!ax_cmp_is_leaf(&w->p.f[w->p.n - 1]))
+	{
+		uint32_t	i = search(w, 1, key, len, &same, &ok);
+
+		if (!ok)
+			return AX_CHANGED;
+		x = ax_cmp_down(&w->cx, tree, gen, &w->p, i - 1);
+		if (x != AX_OK)
+			return x == AX_BUSY ? AX_CHANGED : x;
+	}
+	*at = search(w, 0, key, len, &same, &ok);
+	if (!ok)
+		return AX_CHANGED;
+	return same ? AX_OK : AX_NOTFOUND;
+}
+
+static ax_status
+do_insert(worker *w, const uint8_t *key, uint32_t len)
+{
+	for (;; w->restarts++)
+	{
+		uint32_t	at;
+		ax_status	x = find(w, key, len, &at);
+
+		if (x == AX_OK)
+			return AX_EXISTS;
+		if (x == AX_NOTFOUND)
+		{
+			x = ax_cmp_insert(&w->cx, tree, gen, &w->p, at, key, len);
+			if (x != AX_CHANGED && x != AX_BUSY)
+				return x;
+		}
+		else if (x != AX_CHANGED)
+			return x;
+	}
+}
+
+static ax_status
+do_remove(worker *w, const uint8_t *key, uint32_t len)
+{
+	for (;; w->restarts++)
+	{
+		uint32_t	at;
+		ax_status	x = find(w, key, len, &at);
+
+		if (x == AX_OK)
+			x = ax_cmp_remove(&w->cx, tree, gen, &w->p, at);
+		if (x != AX_CHANGED && x != AX_BUSY)
+			return x;
+	}
+}
+
+static ax_status
+do_contains(worker *w, const uint8_t *key, uint32_t len)
+{
+	ax_status	x;
+	uint32_t	at;
+
+	while ((x = find(w, key, len, &at)) == AX_CHANGED)
+		w->restarts++;
+	return x;
+}
+
+/*
+ * All entries one way, in order: how many; -1: out of order.  When the tree
+ * changes, on from the last one by value.
+ */
+static long
+walk(worker *w, bool left)
+{
+	uint8_t    *last = malloc(KEYBUF);
+	uint32_t	lastlen = 0;
+	long		n = 0;
+	ax_status	x;
+	bool		again = true;
+
+	for (;;)
+	{
+		ax_cnode   *f;
+		uint32_t	at = 0;
+		bool		stop = false;
+
+		if (again)
+		{
+			if (lastlen == 0)
+			{
+				x = ax_cmp_root(&w->cx, tree, gen, &w->p);
+				if (x == AX_OK && w->p.n == 0)
+					break;
+				while (x == AX_OK && !ax_cmp_is_leaf(&w->p.f[w->p.n - 1]))
+					x = ax_cmp_down(&w->cx, tree, gen, &w->p, left ? ax_cmp_count(&w->p.f[w->p.n - 1]) - 1 : 0);
+				if (x != AX_OK)
+					continue;
+				f = &w->p.f[w->p.n - 1];
+				at = left ? ax_cmp_count(f) : 0;
+			}
+			else
+			{
+				x = find(w, last, lastlen, &at);
+				if (x != AX_OK && x != AX_NOTFOUND)
+					continue;
+				if (x == AX_OK && !left)
+					at++;
+			}
+			again = false;
+		}
+		else
+		{
+			x = ax_cmp_beside(&w->cx, tree, gen, &w->p, left);
+			if (x == AX_NOTFOUND)
+				break;
+			if (x != AX_OK)
+			{
+				w->restarts++;
+				again = true;
+				continue;
+			}
+			at = left ? ax_cmp_count(&w->p.f[w->p.n - 1]) : 0;
+		}
+		f = &w->p.f[w->p.n - 1];
+		while (left ? at > 0 : at < ax_cmp_count(f))
+		{
+			uint32_t	i = left ? --at : at++;
+			uint32_t	len;
+			const uint8_t *e = ax_cmp_key(f, i, &len);
+
+			if (!e)
+			{
+				x = ax_cmp_long(&w->cx, tree, gen, &w->p, w->p.n - 1, i, w->buf, KEYBUF, &len);
+				if (x != AX_OK)
+				{
+					again = true;
+					break;
+				}
+				e = w->buf;
+			}
+			if (lastlen)
+			{
+				int			c = compare(w, last, lastlen, e, len);
+
+				if (left ? c <= 0 : c >= 0)
+					stop = true;
+			}
+			memcpy(last, e, len);
+			lastlen = len;
+			n++;
+		}
+		if (stop)
+		{
+			n = -1;
+			break;
+		}
+	}
+	free(last);
+	return n;
+}
+
+static bool
+check(worker *w, uint64_t entries, char *why, size_t whylen)
+{
+	ax_tree_info info;
+	bool		good = false;
+	ax_status	x = ax_check(&w->cx, tree, gen, &info, &good, why, whylen);
+
+	if (x != AX_OK)
+	{
+		snprintf(why, whylen, "status %d", (int) x);
+		return false;
+	}
+	if (good && info.entries != entries)
+	{
+		snprintf(why, whylen, "%llu entries, not %llu", (unsigned long long) info.entries,
+				 (unsigned long long) entries);
+		return false;
+	}
+	return good;
+}
+
+/* Key number x of a set; some are long. */
+static uint32_t
+make_key(uint8_t *k, uint64_t x, bool longs)
+{
+	uint32_t	n = 8 + x * 2654435761u % 40;
+	uint64_t	be = __builtin_bswap64(x * 0x9E3779B97F4A7C15u);
+
+	if (longs && x % 61 == 0)
+		n = 300 + (uint32_t) (x % 7) * 4000;
+	memcpy(k, &be, 8);
+	for (uint32_t i = 8; i < n; i++)
+		k[i] = (uint8_t) (x + i);
+	memset(k + n, 0, 6);
+	k[n + 5] = (uint8_t) x;
+	return n + 6;
+}
+
+/* ---- one thread ---- */
+
+static void
+test_alone(worker *w, uint32_t page_size, bool rev, bool longs, uint64_t n)
+{
+	uint8_t    *k = malloc(KEYBUF);
+	uint64_t	bad = 0,
+				left = 0;
+	char		why[256] = "";
+	uint8_t    *in = calloc(n, 1);
+	ax_tree_info info;
+
+	reversed = rev;
+	open_tree(w, page_size);
+	buffers(w);
+	for (uint64_t i = 0; i < 3 * n; i++)
+	{
+		uint64_t	x = rnd(w) % n;
+		uint32_t	len = make_key(k, x, longs);
+		bool		put = rnd(w) % 3 != 0;
+		ax_status	s = put ? do_insert(w, k, len) : do_remove(w, k, len);
+
+		if (s != (put ? (in[x] ? AX_EXISTS : AX_OK) : (in[x] ? AX_OK : AX_NOTFOUND)))
+			bad++;
+		in[x] = put;
+	}
+	for (uint64_t x = 0; x < n; x++)
+	{
+		uint32_t	len = make_key(k, x, longs);
+
+		left += in[x];
+		if (do_contains(w, k, len) != (in[x] ? AX_OK : AX_NOTFOUND))
+			bad++;
+	}
+	ok(bad == 0, "pages of %u%s%s: %llu wrong answers", page_size, rev ? ", reversed" : "",
+	   longs ? ", long keys" : "", (unsigned long long) bad);
+	ok(check(w, left, why, sizeof(why)), "sound (%s)", why);
+	ok(walk(w, false) == (long) left && walk(w, true) == (long) left, "in order, both ways");
+	for (uint64_t x = 0; x < n; x++)
+		if (in[x] && (do_remove(w, k, make_key(k, x, longs)) != AX_OK))
+			bad++;
+	ok(bad == 0 && check(w, 0, why, sizeof(why)), "emptied (%s)", why);
+	(void) ax_info(&w->cx, tree, gen, &info);
+	ok(info.leaves <= 2 && info.inner_nodes <= 2, "nearly all pages given up: %llu leaves, %llu above",
+	   (unsigned long long) info.leaves, (unsigned long long) info.inner_nodes);
+	free(in);
+	free(k);
+}
+
+static int
+qcmp(const void *a, const void *b)
+{
+	const uint8_t *const *x = a,
+			   *const *y = b;
+
+	/* no key here is another's prefix */
+	return memcmp(*x, *y, 8);
+}
+
+static void
+test_load(worker *w, uint32_t page_size, int fill, uint64_t n)
+{
+	uint8_t   **keys = malloc(n * sizeof(*keys));
+	uint32_t   *lens = malloc(n * sizeof(*lens));
+	uint8_t    *k = malloc(KEYBUF);
+	char		why[256] = "";
+	uint64_t	bad = 0;
+
+	reversed = false;
+	open_tree(w, page_size);
+	buffers(w);
+	for (uint64_t i = 0; i < n; i++)
+	{
+		uint32_t	len = make_key(k, i, true);
+
+		keys[i] = malloc(len + 4);
+		memcpy(keys[i], k, len);
+		memcpy(keys[i] + len, &len, 4);
+	}
+	qsort(keys, n, sizeof(*keys), qcmp);
+	for (uint64_t i = 0; i < n; i++)
+	{
+		uint64_t	be;
+
+		memcpy(&be, keys[i], 8);
+		/* the inverse of the multiplier gives the number back */
+		lens[i] = make_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
+	}
+	ok(ax_load(&w->cx, tree, gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_OK &&
+	   check(w, n, why, sizeof(why)), "load into pages of %u, %d %% full (%s)", page_size, fill, why);
+	ok(walk(w, false) == (long) n && walk(w, true) == (long) n, "in order, both ways");
+	for (uint64_t i = 0; i < n; i++)
+		if (do_contains(w, keys[i], lens[i]) != AX_OK)
+			bad++;
+	ok(bad == 0, "every key found");
+	ok(ax_load(&w->cx, tree, gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_EXISTS,
+	   "not into what is not empty");
+	for (uint64_t i = 0; i < n; i++)
+		free(keys[i]);
+	free(keys);
+	free(lens);
+	free(k);
+}
+
+/* ---- memory runs out ---- */
+
+/* At the n-th allocation of an insert or a load, whichever that is. */
+static void
+test_oom(worker *w, uint32_t page_size)
+{
+	uint8_t    *k = malloc(KEYBUF);
+	uint64_t	there = 0,
+				refused = 0,
+				bad = 0;
+	char		why[256] = "";
+	const uint8_t *keys[200];
+	uint32_t	lens[200];
+	uint64_t	loads = 0;
+
+	reversed = false;
+	open_tree(w, page_size);
+	buffers(w);
+	for (uint64_t x = 0; x < 3000; x++)
+	{
+		uint32_t	len = make_key(k, x, true);
+		ax_status	s;
+
+		ax_body(&w->cx)->fail_alloc_at = 1 + x % 4;
+		s = do_insert(w, k, len);
+		ax_body(&w->cx)->fail_alloc_at = 0;
+		if (s == AX_NOMEM)
+		{
+			refused++;
+			if (do_contains(w, k, len) != AX_NOTFOUND || (x % 2 && do_insert(w, k, len) != AX_OK))
+				bad++;
+			there += x % 2;
+		}
+		else if (s == AX_OK)
+			there++;
+		else
+			bad++;
+	}
+	ok(refused > 50 && bad == 0 && check(w, there, why, sizeof(why)),
+	   "inserts without memory, pages of %u: %llu refused, %llu wrong (%s)", page_size,
+	   (unsigned long long) refused, (unsigned long long) bad, why);
+
+	for (int i = 0; i < 200; i++)
+	{
+		uint8_t    *key;
+
+		lens[i] = make_key(k, 61 * (uint64_t) i, true);
+		key = malloc(lens[i]);
+		memcpy(key, k, lens[i]);
+		keys[i] = key;
+	}
+	qsort(keys, 200, sizeof(*keys), qcmp);
+	for (int i = 0; i < 200; i++)
+	{
+		uint64_t	be;
+
+		memcpy(&be, keys[i], 8);
+		lens[i] = make_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
+	}
+	open_tree(w, page_size);
+	buffers(w);
+	for (uint64_t n = 1;; n++)
+	{
+		ax_status	s;
+
+		ax_body(&w->cx)->fail_alloc_at = n;
+		s = ax_load(&w->cx, tree, gen, keys, lens, 0, 200, 100);
+		ax_body(&w->cx)->fail_alloc_at = 0;
+		if (s == AX_OK)
+			break;
+		loads++;
+		if (s != AX_NOMEM || !check(w, 0, why, sizeof(why)))
+			bad++;
+	}
+	ok(loads > 50 && bad == 0 && check(w, 200, why, sizeof(why)) && walk(w, false) == 200,
+	   "loads without memory: %llu refused (%s)", (unsigned long long) loads, why);
+	for (int i = 0; i < 200; i++)
+		free((void *) (uintptr_t) keys[i]);
+	free(k);
+}
+
+/* ---- another life ---- */
+
+/*
+ * One process finds its place, and goes away to compare.  Meanwhile the leaf is
+ * merged away, and the page is a leaf of other keys, with as many changes behind
+ * it as it had.  The place must not be taken for the old one, whatever the page
+ * is now.
+ */
+static void
+test_another_life(worker *a, worker *b, int changes)
+{
+	uint8_t		k[64];
+	uint32_t	len;
+	uint32_t	at;
+	uint64_t	x;
+	void	   *page;
+	uint64_t	version;
+	bool		back = false;
+	int			met = 0,
+				wrong = 0;
+	char		why[256] = "";
+
+	reversed = false;
+	open_tree(a, 256);
+	buffers(a);
+	buffers(b);
+	for (int round = 0; round < 200; round++)
+	{
+		uint64_t	base = (uint64_t) round * 100000;
+
+		/* a few leaves */
+		for (x = 0; x < 100; x++)
+		{
+			len = make_key(k, base + x, false);
+			(void) do_insert(b, k, len);
+		}
+		/* its place: where a key goes that is not there */
+		len = make_key(k, base + 50000 + (uint64_t) round, false);
+		if (find(a, k, len, &at) != AX_NOTFOUND || a->p.n < 2)
+			abort();
+		page = a->p.f[a->p.n - 1].page;
+		version = a->p.f[a->p.n - 1].version;
+
+		/* all goes, page by page, and comes back elsewhere */
+		for (x = 0; x < 100; x++)
+			(void) do_remove(b, k, make_key(k, base + x, false));
+		back = false;
+		for (x = 0; x < 3000 && !back; x++)
+		{
+			uint32_t	l = make_key(k, base + 20000 + x, false);
+			uint32_t	where;
+
+			(void) do_insert(b, k, l);
+			(void) find(b, k, l, &where);
+			for (int i = 0; i < b->p.n; i++)
+				if (b->p.f[i].page == page && b->p.f[i].version != version)
+					back = true;
+		}
+		for (int i = 0; back && i < changes; i++)
+		{
+			uint32_t	l = make_key(k, base + 40000 + (uint64_t) i, false);
+
+			(void) do_insert(b, k, l);
+		}
+		met += back;
+		len = make_key(k, base + 50000 + (uint64_t) round, false);
+		switch (ax_cmp_insert(&a->cx, tree, gen, &a->p, at, k, len))
+		{
+			case AX_CHANGED:
+				break;
+			case AX_OK:
+				/* only right where nothing has changed */
+				if (back)
+					wrong++;
+				break;
+			default:
+				wrong++;
+		}
+		(void) do_insert(a, k, len);
+		if (do_contains(b, k, len) != AX_OK || do_remove(b, k, len) != AX_OK ||
+			do_contains(a, k, len) != AX_NOTFOUND)
+			wrong++;
+		while (x-- > 0)
+			(void) do_remove(b, k, make_key(k, base + 20000 + x, false));
+		for (int i = 0; i < changes; i++)
+			(void) do_remove(b, k, make_key(k, base + 40000 + (uint64_t) i, false));
+	}
+	ok(met > 20, "a page came back in another life: %d times of 200", met);
+	ok(wrong == 0, "and was never taken for the old one: %d times", wrong);
+	{
+		ax_tree_info info;
+
+		(void) ax_info(&a->cx, tree, gen, &info);
+		ok(check(a, info.entries, why, sizeof(why)), "sound (%s)", why);
+		ok(walk(a, false) == (long) info.entries, "in order");
+	}
+}
+
+/* The version itself: a fresh leaf, given up, used again, untouched since. */
+static void
+test_version(worker *a, worker *b)
+{
+	uint8_t		k[64];
+	uint32_t	len,
+				at;
+	void	   *pages[64];
+	uint64_t	versions[64];
+	int			n = 0,
+				same = 0,
+				again = 0;
+
+	reversed = false;
+	open_tree(a, 256);
+	buffers(a);
+	buffers(b);
+	for (int round = 0; round < 2000; round++)
+	{
+		for (uint64_t x = 0; x < 40; x++)
+		{
+			len = make_key(k, (uint64_t) round * 64 + x, false);
+			(void) do_insert(b, k, len);
+			(void) find(b, k, len, &at);
+			for (int i = 0; i < b->p.n; i++)
+			{
+				int			j;
+
+				for (j = 0; j < n && pages[j] != b->p.f[i].page; j++)
+					;
+				if (j == n && n < 64)
+				{
+					pages[n] = b->p.f[i].page;
+					versions[n++] = 0;
+				}
+				else if (j == n)
+					continue;
+				again++;
+				if ((b->p.f[i].version & AX_VERSION_MASK) < versions[j])
+					same++;
+				versions[j] = b->p.f[i].version & AX_VERSION_MASK;
+			}
+		}
+		for (uint64_t x = 0; x < 40; x++)
+			(void) do_remove(b, k, make_key(k, (uint64_t) round * 64 + x, false));
+	}
+	ok(same == 0, "the version of a page never goes back: %d of %d looks at %d pages", same, again, n);
+}
+
+/* A long key of a page that was copied, and its memory used again. */
+static void
+test_long(worker *a, worker *b)
+{
+	uint8_t    *k = malloc(KEYBUF);
+	uint32_t	len,
+				at,
+				got;
+	int			wrong_long = 0;
+
+	reversed = false;
+	open_tree(a, 1024);
+	buffers(a);
+	buffers(b);
+	for (uint64_t r = 0; r < 50; r++)
+	{
+		ax_status	x;
+
+		len = make_key(k, 61 * r, true);
+		(void) do_insert(b, k, len);
+		if (find(a, k, len, &at) != AX_OK)
+			abort();
+		x = ax_cmp_long(&a->cx, tree, gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got);
+		if (x != AX_OK || got != len || memcmp(a->buf, k, len) != 0 ||
+			ax_cmp_long(&a->cx, tree, gen, &a->p, a->p.n - 1, at, a->buf, 100, &got) != AX_BUFFER)
+			wrong_long++;
+		(void) do_remove(b, k, len);
+		(void) tap_quiesce(&b->cx);
+		len = make_key(k, 61 * (r + 7), true);
+		(void) do_insert(b, k, len);
+		if (ax_cmp_long(&a->cx, tree, gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got) != AX_CHANGED)
+			wrong_long++;
+		(void) do_remove(b, k, len);
+	}
+	ok(wrong_long == 0, "a long key is read while its page is what it was, else not: %d wrong", wrong_long);
+	free(k);
+}
+
+/* A path of a generation that is gone. */
+static void
+test_gone(worker *a, worker *b)
+{
+	uint8_t		k[64];
+	uint32_t	len = make_key(k, 1, false),
+				at;
+	uint64_t	old;
+	uint32_t	size;
+
+	open_tree(a, 256);
+	buffers(a);
+	buffers(b);
+	for (uint64_t x = 2; x < 500; x++)
+	{
+		uint8_t		o[64];
+
+		(void) do_insert(b, o, make_key(o, x, false));
+	}
+	(void) find(a, k, len, &at);
+	old = gen;
+	open_tree(b, 256);
+	for (int i = 0; i < 50; i++)
+		(void) ax_poll(&b->cx);
+	ok(ax_cmp_insert(&a->cx, tree, old, &a->p, at, k, len) == AX_STALE &&
+	   ax_cmp_remove(&a->cx, tree, old, &a->p, 0) == AX_STALE &&
+	   ax_cmp_beside(&a->cx, tree, old, &a->p, false) == AX_STALE &&
+	   ax_cmp_down(&a->cx, tree, old, &a->p, 0) == AX_STALE &&
+	   ax_cmp_size(&a->cx, tree, old, &size) == AX_STALE, "a path into a dropped tree is stale");
+}
+
+/* ---- pause points: within a call ---- */
+
+static const char *const points[] = {
+	"bc.root_read", "bc.child_read", "bc.page_version", "bc.page_half", "bc.page_copied",
+	"bc.leaf.before_lock", "bc.split.before_lock", "bc.remove.before_lock",
+	"bc.merge.before_lock", "bc.root.before_lock"
+};
+#define NPOINTS ((int) (sizeof(points) / sizeof(points[0])))
+
+static _Thread_local bool is_victim;
+static atomic_int target = -1,
+			countdown;
+static sem_t parked,
+			resume_it;
+static atomic_bool is_parked;
+static uint64_t met[NPOINTS];
+static worker *victim_worker;
+
+static void
+hook(const char *name)
+{
+	int			t = atomic_load(&target);
+
+	if (!is_victim || t < 0 || strcmp(name, points[t]) != 0 ||
+		ax_latches_held(&victim_worker->cx) > 0)
+		return;
+	if (atomic_fetch_sub(&countdown, 1) != 1)
+		return;
+	atomic_store(&target, -1);
+	met[t]++;
+	atomic_store(&is_parked, true);
+	sem_post(&parked);
+	while (sem_wait(&resume_it))
+		;
+}
+
+static struct
+{
+	int			what;			/* insert, remove, contains, walk */
+	uint64_t	key,
+				end;
+	ax_status	expect;
+	long		wrong;
+	atomic_bool quit;
+	sem_t		go;
+}			v;
+
+/*
+ * The victim's keys are every eighth; it inserts or removes a stretch of them,
+ * or looks for them.  The others' lie between.
+ */
+static void *
+victim(void *arg)
+{
+	worker	   *w = arg;
+	uint8_t		k[64];
+
+	is_victim = true;
+	victim_worker = w;
+	for (;;)
+	{
+		while (sem_wait(&v.go))
+			;
+		if (atomic_load(&v.quit))
+			break;
+		for (uint64_t x = v.key; x < v.end; x += 8)
+		{
+			uint32_t	len = make_key(k, x, false);
+			ax_status	s = v.what == 0 ? do_insert(w, k, len) :
+				v.what == 1 ? do_remove(w, k, len) : do_contains(w, k, len);
+
+			if (s != v.expect)
+				v.wrong++;
+		}
+		atomic_store(&target, -1);
+		atomic_store(&is_parked, false);
+		sem_post(&parked);
+	}
+	return NULL;
+}
+
+static void
+test_points(worker *a, worker *b, int rounds)
+{
+	pthread_t	th;
+	uint8_t		k[64];
+	long		others = 0;
+	char		why[256] = "";
+	ax_tree_info info;
+
+	reversed = false;
+	open_tree(a, 256);
+	buffers(a);
+	buffers(b);
+	sem_init(&v.go, 0, 0);
+	sem_init(&parked, 0, 0);
+	sem_init(&resume_it, 0, 0);
+	tap_point_hook = hook;
+	pthread_create(&th, NULL, victim, a);
+	for (int r = 0; r < rounds; r++)
+	{
+		int			t = r % NPOINTS;
+		uint64_t	base = 0;
+		bool		put = rnd(b) % 2;
+
+		/* something there, or nothing: pages that are about to be cut or merged */
+		for (uint64_t x = base; x < base + 400; x++)
+			if (x % 8 != 0)
+				(void) (put ? do_remove(b, k, make_key(k, x, false)) : do_insert(b, k, make_key(k, x, false)));
+		v.what = (int) (rnd(b) % 3);
+		v.key = base;
+		v.end = base + 400;
+		v.expect = v.what == 0 || v.what == 1 ? AX_OK : rnd(b) % 2 ? AX_OK : AX_NOTFOUND;
+		for (uint64_t x = base; x < base + 400; x += 8)
+			(void) (v.what == 0 || v.expect == AX_NOTFOUND ?
+					do_remove(b, k, make_key(k, x, false)) : do_insert(b, k, make_key(k, x, false)));
+		/* those at which something is cut or merged are rarely come by */
+		atomic_store(&countdown, 1 + (int) (rnd(b) % (t < 6 ? 60 : 3)));
+		atomic_store(&target, t);
+		sem_post(&v.go);
+		while (sem_wait(&parked))
+			;
+		if (atomic_load(&is_parked))
+		{
+			for (uint64_t i = 0; i < 400; i++)
+			{
+				uint64_t	x = base + i;
+
+				if (x % 8 == 0)
+					continue;
+				if (put ? do_insert(b, k, make_key(k, x, false)) != AX_OK :
+					do_remove(b, k, make_key(k, x, false)) != AX_OK)
+					others++;
+				if (i % 3 == 0 && rnd(b) % 2)
+					(void) (put ? do_remove(b, k, make_key(k, x, false)) : do_insert(b, k, make_key(k, x, false)));
+			}
+			sem_post(&resume_it);
+			while (sem_wait(&parked))
+				;
+		}
+	}
+	atomic_store(&v.quit, true);
+	sem_post(&v.go);
+	pthread_join(th, NULL);
+	tap_point_hook = NULL;
+	ok(v.wrong == 0 && others == 0, "stopped %d times: %ld wrong answers, %ld of the others", rounds, v.wrong, others);
+	for (int i = 0; i < NPOINTS; i++)
+		ok(met[i] > 0, "met %s %llu times", points[i], (unsigned long long) met[i]);
+	(void) ax_info(&a->cx, tree, gen, &info);
+	ok(check(a, info.entries, why, sizeof(why)), "sound (%s)", why);
+	ok(walk(a, false) == (long) info.entries && walk(a, true) == (long) info.entries, "in order, both ways");
+}
+
+/* ---- many ---- */
+
+static atomic_bool stop;
+static atomic_long wrong;
+
+/* Each has the keys of its own residue, and knows which of them are there. */
+static void *
+busy(void *arg)
+{
+	worker	   *w = arg;
+	uint8_t    *k = malloc(KEYBUF);
+	static const uint64_t span = 4000;
+	uint8_t    *in = calloc(span, 1);
+	uint64_t	ops = 0;
+
+	while (!atomic_load(&stop))
+	{
+		uint64_t	i = ops % 3000 < 1500 ? ops * 7 % span : rnd(w) % span;
+		uint64_t	x = i * SLOTS + (uint64_t) w->id;
+		uint32_t	len = make_key(k, x, true);
+		bool		put = ops / 20000 % 2 ? rnd(w) % 4 == 0 : rnd(w) % 4 != 0;
+		ax_status	s;
+
+		switch (rnd(w) % 4)
+		{
+			case 0:
+				if (do_contains(w, k, len) != (in[i] ? AX_OK : AX_NOTFOUND))
+					atomic_fetch_add(&wrong, 1);
+				break;
+			default:
+				s = put ? do_insert(w, k, len) : do_remove(w, k, len);
+				if (s != (put ? (in[i] ? AX_EXISTS : AX_OK) : (in[i] ? AX_OK : AX_NOTFOUND)))
+					atomic_fetch_add(&wrong, 1);
+				in[i] = put;
+		}
+		if (ops % 2000 == 1999 && walk(w, ops % 4000 == 1999) < 0)
+			atomic_fetch_add(&wrong, 1);
+		ops++;
+	}
+	free(in);
+	free(k);
+	return (void *) (uintptr_t) ops;
+}
+
+static void
+test_many(worker *w, uint32_t page_size, int n, int ms)
+{
+	pthread_t	th[SLOTS];
+	worker	   *ws = calloc((size_t) n, sizeof(worker));
+	uint64_t	ops = 0,
+				restarts = 0;
+	char		why[256] = "";
+	ax_tree_info info;
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+
+	reversed = true;
+	open_tree(w, page_size);
+	buffers(w);
+	atomic_store(&stop, false);
+	atomic_store(&wrong, 0);
+	for (int i = 0; i < n; i++)
+	{
+		attach(&ws[i], 2 + i);
+		ws[i].yields = true;
+		buffers(&ws[i]);
+		pthread_create(&th[i], NULL, busy, &ws[i]);
+	}
+	/* the verification beside them */
+	for (struct timespec left = ts; left.tv_sec > 0 || left.tv_nsec > 0;)
+	{
+		struct timespec some = {0, 50000000};
+		bool		good = true;
+
+		(void) nanosleep(&some, NULL);
+		if (ax_check(&w->cx, tree, gen, &info, &good, why, sizeof(why)) == AX_OK && !good)
+			atomic_fetch_add(&wrong, 1);
+		left.tv_nsec -= 50000000;
+		if (left.tv_nsec < 0 && left.tv_sec > 0)
+		{
+			left.tv_sec--;
+			left.tv_nsec += 1000000000;
+		}
+		else if (left.tv_nsec < 0)
+			left.tv_nsec = 0;
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < n; i++)
+	{
+		void	   *r;
+
+		pthread_join(th[i], &r);
+		ops += (uint64_t) (uintptr_t) r;
+		restarts += ws[i].restarts;
+		detach(&ws[i]);
+	}
+	free(ws);
+	ok(atomic_load(&wrong) == 0, "%d threads, pages of %u: %ld wrong of %llu operations, %llu restarts (%s)", n,
+	   page_size, atomic_load(&wrong), (unsigned long long) ops, (unsigned long long) restarts, why);
+	(void) ax_info(&w->cx, tree, gen, &info);
+	ok(check(w, info.entries, why, sizeof(why)), "sound (%s)", why);
+	ok(walk(w, false) == (long) info.entries && walk(w, true) == (long) info.entries, "in order, both ways");
+}
+
+int
+main(int argc, char **argv)
+{
+	static worker a,
+				b;
+	uint64_t	n = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t) tap_scaled(6000);
+
+	area = tap_area(AREA, SLOTS + 2, AREA / 64);
+	attach(&a, 0);
+	attach(&b, 1);
+	test_alone(&a, 256, false, false, n);
+	test_alone(&a, 256, true, true, n / 4);
+	test_alone(&a, 1024, true, false, n);
+	test_alone(&a, 16384, false, true, n);
+	test_load(&a, 256, 100, n);
+	test_load(&a, 1024, 70, n);
+	test_oom(&a, 256);
+	test_oom(&a, 1024);
+	test_another_life(&a, &b, 0);
+	test_another_life(&a, &b, 3);
+	test_version(&a, &b);
+	test_long(&a, &b);
+	test_gone(&a, &b);
+	test_points(&a, &b, (int) (n / 2));
+	test_many(&a, 256, 4, (int) tap_scaled(1500));
+	test_many(&a, 1024, 6, (int) tap_scaled(1500));
+	detach(&a);
+	detach(&b);
+	return tap_done();
+}

@@ -1,0 +1,246 @@
+/*
+ * test_expand.c
+ *	  Contention expansion of the radix tree under OptiQL: hot leaves are taken
+ *	  apart, uniform use takes none apart, and what has cooled is put together.
+ *
+ * The keys lie 2^32 apart, so that leaves are packed.  Every process (thread)
+ * removes and inserts keys of its own, from a few leaves that all share, or from
+ * everywhere; each knows which of its keys are in.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ax_internal.h"
+#include "core/art_olc.h"
+#include "tap.h"
+
+#define WORKERS 8
+#define KEYS 40000
+#define HOT 24					/* neighbouring keys: one leaf or two */
+
+static ax_area *area;
+static ax_tree *tree;
+static uint64_t gen;
+static uint64_t key_of[KEYS];
+static bool in[KEYS];
+static bool hot_run;
+static _Atomic bool stop;
+static _Atomic uint64_t wrong;
+
+static void
+make_key(uint64_t k, uint8_t *key)
+{
+	uint64_t	x = __builtin_bswap64(k << 32 | k);
+
+	memcpy(key, &x, 8);
+	memset(key + 8, 0, 6);
+	key[13] = 1;
+}
+
+static uint64_t
+expansions(ax_ctx *cx)
+{
+	ax_tree_info info;
+
+	return ax_info(cx, tree, gen, &info) == AX_OK ? info.expansions : UINT64_MAX;
+}
+
+static void
+worker(void *arg, int me)
+{
+	static __thread ax_ctx cx;
+	uint64_t	rng = 77 + (uint64_t) me;
+	uint64_t	n = tap_scaled(hot_run ? 40000000 : 1000000) / WORKERS;
+
+	ax_attach(&cx, area, 1 + me, 1, &ax_port_default);
+	for (uint64_t i = 0; i < n && !stop; i++)
+	{
+		/* one of mine: the index modulo WORKERS is mine */
+		uint64_t	r = tap_rand(&rng);
+		uint64_t	k = hot_run ? KEYS / 2 + r % HOT : r % KEYS;
+		uint8_t		key[14];
+		ax_status	x;
+
+		k = k - k % WORKERS + (uint64_t) me;
+		make_key(key_of[k], key);
+		while ((x = in[k] ? ax_remove(&cx, tree, gen, key, 14) :
+				ax_insert(&cx, tree, gen, key, 14)) == AX_BUSY)
+			;
+		if (x != AX_OK)
+			atomic_fetch_add(&wrong, 1);
+		in[k] = !in[k];
+		if (hot_run && (i & 1023) == 0 && expansions(&cx) >= 3)
+			stop = true;
+	}
+	ax_detach(&cx);
+}
+
+/* Is in the tree exactly what should be? */
+static bool
+all_there(ax_ctx *cx)
+{
+	bool		good = true;
+
+	for (int i = 0; i < KEYS; i++)
+	{
+		uint8_t		key[14];
+
+		make_key(key_of[i], key);
+		good = good && ax_contains(cx, tree, gen, key, 14) == (in[i] ? AX_OK : AX_NOTFOUND);
+	}
+	return good;
+}
+
+static bool
+check(ax_ctx *cx, ax_tree_info *info)
+{
+	char		msg[200];
+	bool		good;
+
+	if (ax_check(cx, tree, gen, info, &good, msg, sizeof(msg)) != AX_OK)
+		return false;
+	if (!good)
+		tap_diag("%s", msg);
+	return good;
+}
+
+/* ---- windows ---- */
+
+static const char *stop_at;
+static int	met;
+static ax_ctx other;
+
+/* In the window, once: another process removes a hot key and inserts a new one. */
+static void
+meddle(const char *name)
+{
+	uint8_t		k[14];
+
+	if (!stop_at || strcmp(name, stop_at) != 0)
+		return;
+	stop_at = NULL;
+	met++;
+	make_key(key_of[KEYS / 2 + 1], k);
+	if (ax_remove(&other, tree, gen, k, 14) != AX_OK)
+		wrong++;
+	in[KEYS / 2 + 1] = false;
+	make_key(key_of[KEYS / 2 + 2] + 1, k);
+	if (ax_insert(&other, tree, gen, k, 14) != AX_OK)
+		wrong++;
+}
+
+/* As if this process had waited often for the leaf of the key. */
+static bool
+expand_at(ax_ctx *cx, const uint8_t *k)
+{
+	ax_store   *s;
+
+	if (ax_enter(cx, tree, gen, &s) != AX_OK)
+		return false;
+	art_expand(cx, s, k, 14, NULL);
+	ax_leave(cx);
+	return true;
+}
+
+static void
+races(ax_ctx *cx)
+{
+	uint8_t		k[14],
+				added[14];
+	uint64_t	before = expansions(cx);
+	ax_tree_info info;
+
+	ax_attach(&other, area, 1, 1, &ax_port_default);
+	make_key(key_of[KEYS / 2], k);
+	make_key(key_of[KEYS / 2 + 2] + 1, added);
+
+	tap_point_hook = meddle;
+	stop_at = "art.expand.before_publish";
+	ok(expand_at(cx, k) && met == 1 && expansions(cx) == before + 1,
+	   "expanded, although the leaf was written to meanwhile");
+	ok(wrong == 0 && all_there(cx) && ax_contains(cx, tree, gen, added, 14) == AX_OK,
+	   "what was written is there");
+	ok(check(cx, &info), "check");
+
+	/* the same again for what was expanded just now */
+	while (ax_remove(cx, tree, gen, added, 14) == AX_BUSY)
+		;
+	{
+		uint8_t		again[14];
+
+		make_key(key_of[KEYS / 2 + 1], again);
+		in[KEYS / 2 + 1] = ax_insert(cx, tree, gen, again, 14) == AX_OK;
+	}
+	stop_at = "art.join.before_lock";
+	ok(ax_settle(cx, tree, gen, true) == AX_OK && met == 2, "joined, although a leaf was written to");
+	tap_point_hook = NULL;
+	ok(wrong == 0 && all_there(cx) && ax_contains(cx, tree, gen, added, 14) == AX_OK,
+	   "what was written is there");
+	ok(check(cx, &info), "check");
+	ax_detach(&other);
+}
+
+int
+main(void)
+{
+	static ax_ctx cx;
+	ax_tree_info before,
+				after;
+	uint8_t		k[14];
+	uint64_t	n;
+	bool		good;
+
+	area = tap_area(256 << 20, WORKERS + 2, 1 << 20);
+	ax_attach(&cx, area, 0, 1, &ax_port_default);
+	tree = ax_tree_alloc(&cx);
+	ok(ax_tree_open(&cx, tree, AX_ART_OPTIQL, 0, 0, &gen) == AX_OK, "a tree");
+	for (int i = 0; i < KEYS; i++)
+	{
+		key_of[i] = (uint64_t) i * 7919;
+		make_key(key_of[i], k);
+		in[i] = ax_insert(&cx, tree, gen, k, 14) == AX_OK;
+	}
+	ok(check(&cx, &before) && before.entries == KEYS, "%d keys", KEYS);
+
+	tap_threads(WORKERS, worker, NULL);
+	ok(wrong == 0 && all_there(&cx), "uniform writes by %d threads: all is there", WORKERS);
+	ok(expansions(&cx) == 0, "and nothing was expanded");
+	/* all in again, as before */
+	for (int i = 0; i < KEYS; i++)
+		if (!in[i])
+		{
+			make_key(key_of[i], k);
+			in[i] = ax_insert(&cx, tree, gen, k, 14) == AX_OK;
+		}
+	ok(check(&cx, &before), "check");
+
+	hot_run = true;
+	tap_threads(WORKERS, worker, NULL);
+	n = expansions(&cx);
+	ok(wrong == 0 && all_there(&cx), "writes to %d neighbouring keys: all is there", HOT);
+	ok(n > 0, "the leaf was expanded (%llu times)", (unsigned long long) n);
+	for (int i = 0; i < KEYS; i++)
+		if (!in[i])
+		{
+			make_key(key_of[i], k);
+			in[i] = ax_insert(&cx, tree, gen, k, 14) == AX_OK;
+		}
+	ok(check(&cx, &after), "check");
+	ok(after.leaves > before.leaves, "leaves: %llu, then %llu", (unsigned long long) before.leaves,
+	   (unsigned long long) after.leaves);
+
+	ok(ax_settle(&cx, tree, gen, false) == AX_OK, "what is still warm");
+	ok(check(&cx, &before) && before.leaves == after.leaves, "stays");
+	ok(ax_settle(&cx, tree, gen, true) == AX_OK, "all of it");
+	good = check(&cx, &before);
+	ok(good && before.leaves < after.leaves, "is joined: %llu leaves",
+	   (unsigned long long) before.leaves);
+	ok(all_there(&cx), "nothing is lost");
+
+	races(&cx);
+	ax_tree_close(&cx, tree);
+	ok(tap_quiesce(&cx), "memory comes back");
+	ax_tree_release(&cx, tree);
+	ax_detach(&cx);
+	return tap_done();
+}
