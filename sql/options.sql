@@ -173,6 +173,22 @@ DEALLOCATE q;
 RESET plan_cache_mode;
 DROP TABLE art_p;
 
+-- what another version of the library stored, and this one does not take
+SET allow_system_table_mods = on;
+UPDATE pg_class SET reloptions = '{structure=btree,sync=rowex,page_size=131072,fillfactor=0}'
+	WHERE oid = 'art_f'::regclass;
+UPDATE pg_class SET reloptions = '{structure=btree,sync=mvrlu,page_size=-64,fillfactor=1000}'
+	WHERE oid = 'art_g'::regclass;
+RESET allow_system_table_mods;
+REINDEX INDEX art_f;
+REINDEX INDEX art_g;
+CREATE INDEX art_k ON art_t USING art (k) WITH (structure = btree);
+SELECT i.indexrelname, i.structure, i.sync, i.nodes = k.nodes AS as_by_default
+	FROM artidx_indexes i, artidx_indexes k
+	WHERE i.indexrelname IN ('art_f', 'art_g') AND k.indexrelid = 'art_k'::regclass
+		AND i.schemaname = 'opts' ORDER BY 1;
+DROP INDEX art_k;
+
 -- the cap of one index is an error that names it, and loses nothing: a unique
 -- index checks every row, so it has to refuse the ones it cannot take
 CREATE TABLE art_m (k int, v text);

@@ -257,7 +257,7 @@ check_together(Datum reloptions, const ArtOptions *opts)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("option \"page_size\" is only for structure \"btree\""),
-				 errhint("Leave it out, or say WITH (structure = btree).")));
+				 errhint("Leave it out, RESET it, or say structure = btree.")));
 	if (opts->page_size % 64 != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

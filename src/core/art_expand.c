@@ -264,9 +264,12 @@ hot_try(ax_ctx *cx, ax_store *s)
 	return NULL;
 }
 
-/* Remember an expansion; what has no place any more is joined at once. */
+/*
+ * Remember an expansion, in a node that the first "depth" bytes of the key lead to;
+ * what has no place any more is joined at once.
+ */
 static void
-remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
 {
 	art_hot    *hot;
 	art_hot_key out = {.at = 0};
@@ -290,9 +293,17 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		return;
 	if (!whole)
 		len = HOT_KEY_BYTES;
+	if (depth > len)
+		depth = len;
 	for (int i = 0; i < HOT_KEYS && !k; i++)
-		if (hot->k[i].at && hot->k[i].len == len && memcmp(hot->k[i].key, key, len) == 0)
-			k = &hot->k[i];
+	{
+		art_hot_key *o = &hot->k[i];
+
+		/* the same key again, or one of a node that was joined since */
+		if (o->at ? o->len == len && memcmp(o->key, key, len) == 0 :
+			o->len > 0 && o->len >= depth && memcmp(o->key, key, depth) == 0)
+			k = o;
+	}
 	if (k)
 		k->times += k->times < HOT_TIMES;
 	else
@@ -300,10 +311,10 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		k = &hot->k[hot->next++ % HOT_KEYS];
 		out = *k;
 		k->times = 0;
-		k->len = (uint8_t) len;
-		k->whole = whole;
-		memcpy(k->key, key, len);
 	}
+	k->len = (uint8_t) len;
+	k->whole = whole;
+	memcpy(k->key, key, len);
 	k->at = ax_body(cx)->port->now_ns();
 	ax_word_unlock(cx, &hot->latch, true);
 	if (out.at)
@@ -340,10 +351,11 @@ art_settle(ax_ctx *cx, ax_store *s, bool all)
 
 /*
  * Take the leaf of the key apart: one leaf a byte value, or a node below.  AX_OK:
- * done.  AX_NOTFOUND: it is better left as it is.
+ * done.  AX_NOTFOUND: it is better left as it is.  *depth: of the node above.
  */
 static ax_status
-expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word)
+expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
+	   uint32_t *depth)
 {
 	art_at		G,
 				P;
@@ -367,7 +379,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word)
 	if (ART_TAG(ref) != ART_LEAF)
 		return AX_NOTFOUND;
 	l = ART_PTR(ref);
-	d = P.hdr ? P.d : 0;
+	*depth = d = P.hdr ? P.d : 0;
 	/* within the TID: one key's rows */
 	if ((word && &l->word != word) || len - d <= 1 + AX_TID_BYTES || (l->flags & ART_F_ONE))
 		return AX_NOTFOUND;
@@ -418,16 +430,17 @@ void
 art_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word)
 {
 	ax_status	x = AX_STALE;
+	uint32_t	depth = 0;
 
 	for (int tries = 0; x == AX_STALE && tries < AX_MAX_RESTARTS; tries++)
 	{
-		x = expand(cx, s, key, len, word);
+		x = expand(cx, s, key, len, word, &depth);
 		if (x == AX_STALE)
 			ax_restarted(cx, s, tries);
 	}
 	if (x != AX_OK)
 		return;
 	AX_COUNT(cx, s, expansions, 1);
-	remember(cx, s, key, len);
+	remember(cx, s, key, len, depth);
 	(void) art_settle(cx, s, false);
 }

@@ -281,8 +281,10 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				for (int x = lo; x <= hi; x++)
 				{
 					AX_POINT("art.rowex.range");
+					/* release: ROWEX reads the slot behind it, which others may have stored */
 					if (h->kind == ART_N48)
-						st(&((art_n48 *) h)->index[x], (uint8_t) (at + 1));
+						atomic_store_explicit(&((art_n48 *) h)->index[x], (uint8_t) (at + 1),
+											  memory_order_release);
 					else
 						stref(&((art_n256 *) h)->child[x], beside);
 				}
@@ -501,7 +503,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				x = AX_OK;
 				goto out;
 			}
-			if (N.shared)
+			if (N.shared && !pess)
 				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
 			x = leaf_overflow(cx, s, key, len, fp, &G, &P, &N, ref, again);
 			ax_guard_close(cx, &N, false);

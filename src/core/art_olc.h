@@ -299,7 +299,7 @@ art_heed_contention(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	ax_word    *w = ax_body(cx)->hot_word;
 
-	if (ax_unlikely(w != NULL))
+	if (ax_unlikely(w != NULL) && s->sync == AX_SYNC_OPTIQL)
 	{
 		ax_body(cx)->hot_word = NULL;
 		art_expand(cx, s, key, len, w);

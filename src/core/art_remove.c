@@ -19,12 +19,15 @@ wants_tidy(art_hdr *h)
 		(h->kind == ART_N48 && n <= 12) || (h->kind == ART_N16 && n <= 3);
 }
 
-/* Of a latched leaf; its bytes stay as they are. */
+/*
+ * Of a latched leaf; its bytes stay as they are.  Release, for ROWEX: who reads this
+ * bitmap must see the bytes of the entries that are left, which others stored.
+ */
 static inline void
 drop_entry(art_leaf *l, int i)
 {
 	AX_POINT("art.rowex.drop");
-	st(&l->live, ld(&l->live) & ~(1u << i));
+	atomic_store_explicit(&l->live, ld(&l->live) & ~(1u << i), memory_order_release);
 }
 
 /* One descent; *tidy: the node above lost a child. */
@@ -106,7 +109,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				x = AX_OK;
 				goto out;
 			}
-			if (N.shared)
+			if (N.shared && !pess)
 				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
 			if (left > 0)
 			{

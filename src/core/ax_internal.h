@@ -337,7 +337,7 @@ extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
 extern void ax_nap(ax_ctx *cx, uint32_t turn);
 
 /*
- * Contention was met, with nothing held: nap if that was so a moment ago, too
+ * Contention was met: nap if that was so a moment ago, too, and nothing is held
  * (see ax_latch.c).
  */
 extern void ax_contended(ax_ctx *cx);

@@ -48,7 +48,7 @@
 #define SPINS(b) ((b)->spins)
 #endif
 
-/* The half of the word that holds the flags and most of the tail. */
+/* The half of the word that holds the flags and the tail. */
 static inline uint32_t *
 futex_half(ax_word *w)
 {
@@ -98,7 +98,8 @@ ax_contended(ax_ctx *cx)
 	now = b->port->now_ns();
 	if (now - b->contended_at > FORGET_NS)
 		b->naps = 0;
-	if (now - b->contended_at < AX_HOT_NS && now >= b->credit_until)
+	/* with a latch held (what is above, the pessimistic way): others wait for us */
+	if (now - b->contended_at < AX_HOT_NS && now >= b->credit_until && b->latches == 0)
 	{
 		ax_nap(cx, b->naps / 2);
 		if (b->naps < 10)

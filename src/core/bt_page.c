@@ -604,7 +604,7 @@ bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 	}
 	move8(&bt_heads(p)[i + 1], &bt_heads(p)[i], (uint32_t) (n - i));
 	fill_entry(p, i, v);
-	bt_st(&p->n, (uint16_t) (n + 1));
+	atomic_store_explicit(&p->n, (uint16_t) (n + 1), memory_order_release);
 	return true;
 }
 

@@ -156,7 +156,9 @@ bt_arrays_end(const bt_page *p)
 static inline int
 bt_count(const bt_page *p)
 {
-	int			n = bt_ld(&((bt_page *) (uintptr_t) p)->n);
+	/* what the places below n point to was stored before n */
+	int			n = atomic_load_explicit(&((bt_page *) (uintptr_t) p)->n,
+										 memory_order_acquire);
 
 	return n > p->cap ? p->cap : n;
 }

@@ -475,7 +475,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	if (klen > most)
 	{
 		one = true;
-		if (f->g.shared)
+		if (f->g.shared && !t->pess)
 			ax_guard_close(cx, &f->g, false);	/* no latch while memory is taken */
 		if ((blob = bt_blob_new(cx, s, key, klen)) == NULL)
 		{

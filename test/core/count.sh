@@ -44,4 +44,6 @@ for set in random dense; do
 		done
 	done
 done
+echo
+[ $fail -eq 0 ] && echo 'ok - core count' || echo 'not ok - core count: more than 1.03'
 exit $fail

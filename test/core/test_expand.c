@@ -180,6 +180,88 @@ races(ax_ctx *cx)
 	ax_detach(&other);
 }
 
+/* ---- remembering ---- */
+
+static uint64_t ahead;			/* seconds that the clock has been put on */
+
+static uint64_t
+clock_ahead(void)
+{
+	return ax_port_default.now_ns() + ahead * UINT64_C(1000000000);
+}
+
+/* Expanded at key k; after how many times ten seconds it is joined. */
+static int
+cools_in(ax_ctx *cx, int k)
+{
+	uint8_t		key[14];
+	uint64_t	before = expansions(cx);
+	ax_tree_info info,
+				hot;
+
+	make_key(key_of[k], key);
+	if (!expand_at(cx, key) || expansions(cx) != before + 1 || !check(cx, &hot))
+		return -1;
+	for (int n = 1; n <= 100; n++)
+	{
+		ahead += 10;
+		if (ax_settle(cx, tree, gen, false) != AX_OK || !check(cx, &info))
+			return -1;
+		if (info.leaves < hot.leaves)
+			return n;
+	}
+	return -1;
+}
+
+static void
+cooling(ax_ctx *cx)
+{
+	ax_port		port = ax_port_default;
+	ax_store   *s;
+	uint8_t		k[14];
+	int			once,
+				twice;
+
+	port.now_ns = clock_ahead;
+	ax_body(cx)->port = &port;
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, AX_ART_OPTIQL, 0, 0, &gen) != AX_OK)
+		wrong++;
+	for (int i = 0; i < 4000; i++)
+	{
+		make_key(key_of[i], k);
+		if (ax_insert(cx, tree, gen, k, 14) != AX_OK)
+			wrong++;
+	}
+	once = cools_in(cx, 2000);
+	twice = cools_in(cx, 2001);
+	ok(wrong == 0 && once == 1, "what has been quiet for ten seconds is joined (%d)", once);
+	ok(twice == 2, "hot again by another of its keys: after twice that (%d)", twice);
+	ax_tree_close(cx, tree);
+	ax_tree_release(cx, tree);
+
+	/* a leaf of another tree, at the address of one that was waited for */
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, AX_ART_OLC, 0, 0, &gen) != AX_OK)
+		wrong++;
+	for (int i = 0; i < 10; i++)
+	{
+		make_key(key_of[9 - i], k);
+		if (i == 9)
+		{
+			if (ax_enter(cx, tree, gen, &s) != AX_OK)
+				wrong++;
+			ax_body(cx)->hot_word = &((art_leaf *) ART_PTR(atomic_load(&s->root)))->word;
+			ax_leave(cx);
+		}
+		if (ax_insert(cx, tree, gen, k, 14) != AX_OK)
+			wrong++;
+	}
+	ok(wrong == 0 && expansions(cx) == 0, "no leaf but OptiQL's is expanded");
+	ax_body(cx)->hot_word = NULL;
+	ax_body(cx)->port = &ax_port_default;
+}
+
 int
 main(void)
 {
@@ -238,6 +320,9 @@ main(void)
 	ok(all_there(&cx), "nothing is lost");
 
 	races(&cx);
+	ax_tree_close(&cx, tree);
+	ax_tree_release(&cx, tree);
+	cooling(&cx);
 	ax_tree_close(&cx, tree);
 	ok(tap_quiesce(&cx), "memory comes back");
 	ax_tree_release(&cx, tree);

@@ -13,6 +13,7 @@
 
 #include "core/ax_area.h"
 #include "core/ax_guard.h"
+#include "core/art_node.h"
 #include "tap.h"
 
 #include <pthread.h>
@@ -111,10 +112,13 @@ hook(const char *name)
 	reached(point_of(name));
 }
 
+static _Atomic int parks;
+
 /* A sleeper that is stopped sleeps on. */
 static void
 park(uint32_t *word, uint32_t expected, uint32_t us)
 {
+	parks++;
 	reached(PARKED);
 	ax_port_default.park(word, expected, us);
 }
@@ -1139,6 +1143,77 @@ test_stopped_process(void)
 	clean("SIGSTOP");
 }
 
+/* Who holds a latch does not nap for others' sake. */
+static void
+test_nap(void)
+{
+	uint64_t	t0;
+	int			before = parks;
+
+	fresh();
+	hold(false);
+	for (t0 = now_ns(); now_ns() - t0 < 2000000;)
+		ax_contended(&me);
+	ok(parks == before, "contention met with a latch held: no nap");
+	ax_word_unlock(&me, w, true);
+	for (t0 = now_ns(); now_ns() - t0 < 2000000;)
+		ax_contended(&me);
+	ok(parks > before, "and with none: naps");
+	clean("nap");
+}
+
+/* ---- the pessimistic way ---- */
+
+static ax_ctx rival;
+static int	meetings;
+static bool too_late,
+			too_early;
+
+/* The leaf is about to be replaced: somebody else goes for its latch. */
+static void
+rival_hook(const char *name)
+{
+	ax_word    *leaf;
+	bool		got;
+
+	if (strcmp(name, "art.publish.before_lock") != 0 || meetings > AX_MAX_RESTARTS)
+		return;
+	leaf = &((art_leaf *) ART_PTR(atomic_load(&store->root)))->word;
+	got = ax_word_trylock(&rival, leaf, ax_word_read(leaf));
+	if (got)
+		ax_word_unlock(&rival, leaf, true);
+	if (++meetings > AX_MAX_RESTARTS)
+		too_late = too_late || got;
+	else
+		too_early = too_early || !got;
+}
+
+/* After enough restarts a writer keeps the leaf, and cannot be made to start over. */
+static void
+test_pessimistic(void)
+{
+	ax_store   *st;
+	bool		good = true;
+
+	ax_leave(&me);
+	attach(&rival, 1, &st);
+	tap_point_hook = rival_hook;
+	for (uint8_t i = 0; i < 33 && meetings == 0; i++)
+	{
+		uint8_t		key[14] = {0, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1};
+
+		good = good && ax_insert(&me, tree, gen, key, 14) == AX_OK;
+	}
+	tap_point_hook = hook;
+	leave(&rival);
+	ok(good, "pessimistic: all inserted");
+	ok(!too_early && meetings == AX_MAX_RESTARTS + 1, "pessimistic: after %d restarts (%d)",
+	   AX_MAX_RESTARTS, meetings - 1);
+	ok(!too_late, "pessimistic: the leaf's latch is kept while memory is taken");
+	if (ax_enter(&me, tree, gen, &store) != AX_OK)
+		exit(2);
+}
+
 int
 main(void)
 {
@@ -1182,6 +1257,8 @@ main(void)
 	test_slot_reuse();
 	test_adjustable();
 	test_wrap();
+	test_nap();
+	test_pessimistic();
 	tap_point_hook = NULL;
 	test_crowd_threads();
 	test_stopped_process();

@@ -373,6 +373,7 @@ SELECT lie('text', :c || ' for ' || :m);
 \endif
 }
 	],
+	# no \if within another: pgbench 16.2 looks into it when the outer one is false
 	write => [
 		5, q{\set k random(0, 99)
 \set d random(0, 2)
@@ -387,12 +388,13 @@ SELECT count(*) AS c FROM w WHERE t = 'moved ' || :i::bigint AND id = :i \gset
 \if :c <> 1
 SELECT lie('updated', :c || ' rows for ' || :i);
 \endif
+\set c 0
 \if :d <> 0
 DELETE FROM w WHERE id = :i;
 SELECT count(*) AS c FROM w WHERE id = :i \gset
+\endif
 \if :c <> 0
 SELECT lie('deleted', :c || ' rows for ' || :i);
-\endif
 \endif
 }
 	],

@@ -96,8 +96,9 @@ $node->psql('postgres', 'BEGIN; ALTER INDEX t_k SET (structure = btree, sync = c
 is(made('t_k'), $before, 'an error');
 check_exact($node, 't', 't_k');
 
-# The rollbacks left it to the next to look; a parallel worker sees the options
+# A rollback leaves it to the next to look; a parallel worker sees the options
 # of its uncommitted transaction, and takes them for nobody's.
+sql('BEGIN; ALTER INDEX t_k SET (sync = coarse); ROLLBACK');
 is(sql(q{BEGIN; ALTER INDEX t_k SET (structure = btree, sync = coarse);
 	SET LOCAL enable_seqscan = off; SELECT set_config(name, 'on', true) FROM pg_settings
 		WHERE name IN ('force_parallel_mode', 'debug_parallel_query');

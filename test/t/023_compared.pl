@@ -4,12 +4,17 @@
 use strict;
 use warnings;
 
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $node = art_node('compared', autovacuum => 'on',
-	autovacuum_naptime => '1s');
+# ICU wants an encoding that it knows
+my $node = PostgreSQL::Test::Cluster->new('compared');
+$node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
+art_conf($node, autovacuum => 'on', autovacuum_naptime => '1s');
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 
 $node->safe_psql('postgres', q{
 	CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

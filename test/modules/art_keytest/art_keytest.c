@@ -358,7 +358,7 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 			 memcmp(plan.lo.data, plan.hi.data, plan.lo_len) != 0))
 			elog(ERROR, "round %d: a point that is none", round);
 		if (!plan.impossible &&
-			art_pos_cmp(plan.lo.data, plan.lo_len, plan.lo_after,
+			art_pos_cmp(kd, 0, plan.lo.data, plan.lo_len, plan.lo_after,
 						plan.hi.data, plan.hi_len, plan.hi_after) >= 0)
 			elog(ERROR, "round %d: an empty range not called impossible", round);
 
@@ -367,8 +367,10 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 			TestRow    *r = &t.rows[i];
 			bool		is = row_matches(r, keys, nkeys);
 			bool		says = !plan.impossible &&
-				art_pos_cmp(r->key, r->len, false, plan.lo.data, plan.lo_len, plan.lo_after) > 0 &&
-				art_pos_cmp(r->key, r->len, false, plan.hi.data, plan.hi_len, plan.hi_after) < 0 &&
+				art_pos_cmp(kd, 0, r->key, r->len, false,
+							plan.lo.data, plan.lo_len, plan.lo_after) > 0 &&
+				art_pos_cmp(kd, 0, r->key, r->len, false,
+							plan.hi.data, plan.hi_len, plan.hi_after) < 0 &&
 				(plan.nresidual == 0 || art_scan_recheck(&plan, kd, r->key, r->len));
 
 			if (is != says)
