@@ -182,10 +182,10 @@ CREATE INDEX longs_i ON longs (md5(t), t) WHERE length(t) < 10;
 INSERT INTO longs VALUES (repeat('q', 5 * 1024 * 1024), NULL);
 SELECT art_keytest_order('longs_i');
 
--- order that is not the bytes'
+-- order that is not the bytes': compared
 CREATE COLLATION nondet (provider = icu, locale = 'und', deterministic = false);
 CREATE TABLE coll (t text COLLATE "und-x-icu", v varchar COLLATE nondet, c text COLLATE ucs_basic, n numeric);
-INSERT INTO coll VALUES ('a', 'a', 'a', 1);
+INSERT INTO coll VALUES ('a', 'a', 'a', 1), ('b', 'B', 'b', 1.00), ('B', 'b', 'B', -10), ('A', NULL, 'A', 9);
 CREATE INDEX coll_c ON coll (c);
 SELECT art_keytest_order('coll_c');
 CREATE INDEX coll_t ON coll (t);
