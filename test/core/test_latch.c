@@ -282,8 +282,10 @@ static void
 stats(void *arg, int i)
 {
 	ax_tree    *t = arg;
-	ax_ctx		cx;
+	ax_ctx		cx,
+				look;			/* with no latch held */
 	uint64_t	v;
+	ax_tree_info info;
 
 	ax_attach(&cx, area, 10 + i, 1 + i, &ax_port_default);
 	if (i == 0)
@@ -292,19 +294,30 @@ stats(void *arg, int i)
 		atomic_store(&sh->step, 1);
 		while (atomic_load(&sh->step) == 1)
 			sched_yield();
-		nap(3000);
+		/* hold it until the other one sleeps, however long it waits for a processor */
+		ax_attach(&look, area, 12, 3, &ax_port_default);
+		for (int n = 0; n < 10000; n++)
+		{
+			nap(1000);
+			if (ax_info(&look, t, ax_tree_gen(t), &info) == AX_OK && info.parks > 0)
+				break;
+		}
+		ax_detach(&look);
 		ax_word_unlock(&cx, &sh->w, true);
 	}
 	else
 	{
 		ax_store   *st;
-		ax_tree_info info;
+		ax_status	r;
 
 		while (atomic_load(&sh->step) < 1)
 			sched_yield();
 		ok(ax_enter(&cx, t, ax_tree_gen(t), &st) == AX_OK, "inside");
 		atomic_store(&sh->step, 2);
-		ok(ax_word_wait(&cx, &sh->w, &v) == AX_OK, "waited 3 ms");
+		do
+			r = ax_word_wait(&cx, &sh->w, &v);
+		while (r == AX_BUSY);
+		ok(r == AX_OK, "waited");
 		ax_leave(&cx);
 		ax_info(&cx, t, ax_tree_gen(t), &info);
 		ok(info.latch_waits >= 1, "the wait is counted");
