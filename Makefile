@@ -35,7 +35,7 @@ PG_CFLAGS += -Werror
 endif
 PG_CFLAGS += $(EXTRA_CFLAGS)
 
-# liburcu: only the lock-free stack of urcu/lfstack.h; libm: the estimate
+# liburcu: only the lock-free stack of urcu/lfstack.h and cpu_relax; libm: the estimate
 SHLIB_LINK = -lurcu-cds -lm
 
 REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \

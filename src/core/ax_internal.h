@@ -7,6 +7,7 @@
 #define AX_INTERNAL_H
 
 #include <string.h>
+#include <urcu/arch.h>
 
 #include "ax.h"
 #include "ax_latch.h"
@@ -42,9 +43,7 @@ extern void ax_point(const char *name);
 static inline void
 ax_pause(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
+	caa_cpu_relax();
 }
 
 /* ---- the private attachment ---- */

@@ -554,6 +554,9 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 	if (!is_poor(left, w->size) && !is_poor(right, w->size))
 		return false;
 	inner = bc_img(left)->level > 0;
+	/* given up and used again, one of them, since the page above was copied */
+	if (bc_img(left)->level != bc_img(right)->level || (inner && bc_img(right)->n == 0))
+		return false;
 	empty = bc_img(left)->n == 0 || bc_img(right)->n == 0;
 	if (inner)
 	{
