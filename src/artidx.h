@@ -40,6 +40,7 @@ typedef struct ArtOptions
 extern void art_options_init(void);
 
 extern bytea *artoptions(Datum reloptions, bool validate);
+extern bool art_option_known(const char *name);
 extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
 
 /* Which engine the options ask for (NULL: the defaults), and its page size. */
@@ -335,6 +336,9 @@ extern char *artbuildphasename(int64 phasenum);
  * what CREATE INDEX refuses, which is the first thing in artbuild.
  */
 extern bool art_index_is_new(Relation index);
+/* What art_check_supported() says of relpersistence, in one word. */
+extern bool art_persistence_supported(char persistence);
+
 extern void art_check_supported(Relation heap, Relation index,
 								struct IndexInfo *indexInfo);
 
@@ -347,6 +351,9 @@ extern int	art_tree_height(Relation index);
 
 /* ---- planner and executor hooks, put in by _PG_init (src/pg) --------------- */
 extern void art_planner_install(void);
+
+/* The art operator class of the same name and input type as a btree one. */
+extern Oid	art_opclass_twin(Oid btopclass, Oid artam);
 extern void art_executor_install(void);
 
 /* subphases of pg_stat_progress_create_index (1 is "initializing") */

@@ -157,6 +157,18 @@ art_options_init(void)
 						 AccessExclusiveLock);
 }
 
+/* Is there a storage parameter of the name? */
+bool
+art_option_known(const char *name)
+{
+	for (int i = 0; i < (int) lengthof(option_table); i++)
+	{
+		if (strcmp(name, option_table[i].optname) == 0)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Core says which name it does not know, but not which ones there are; so
  * look first.  reloptions is a text array of name=value.
@@ -177,14 +189,10 @@ check_option_names(Datum reloptions)
 	{
 		char	   *name = TextDatumGetCString(elems[i]);
 		char	   *eq = strchr(name, '=');
-		bool		known = false;
-		int			j;
 
 		if (eq != NULL)
 			*eq = '\0';
-		for (j = 0; j < (int) lengthof(option_table) && !known; j++)
-			known = strcmp(name, option_table[j].optname) == 0;
-		if (!known)
+		if (!art_option_known(name))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("unrecognized parameter \"%s\"", name),

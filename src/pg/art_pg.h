@@ -536,4 +536,9 @@ extern void art_utility_install(void);
 extern void art_utility_xact_end(void);
 extern void art_utility_prepared(void);
 
+/* ---- art_replace.c ---- */
+extern void art_replace_init(void); /* from _PG_init, preloading */
+extern bool art_replace_applies(Node *stmt);
+extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
+
 #endif							/* ART_PG_H */

@@ -182,8 +182,8 @@ unique_index_exists(List *indexoids, Oid family, Oid am)
 	return false;
 }
 
-/* The art operator class of the same name and input type as a btree one. */
-static Oid
+/* See artidx.h. */
+Oid
 art_opclass_twin(Oid btopclass, Oid artam)
 {
 	HeapTuple	tup;

@@ -185,6 +185,7 @@ _PG_init(void)
 								GUC_UNIT_MB,
 								NULL, NULL, NULL);
 		art_saved_init();
+		art_replace_init();
 		MarkGUCPrefixReserved("artidx");
 
 		prev_shmem_request_hook = shmem_request_hook;

@@ -1,7 +1,8 @@
 /*
  * art_utility.c
- *	  Keeping our workers out of the way of commands on a whole database, and
- *	  noticing the end of prepared transactions.
+ *	  Keeping our workers out of the way of commands on a whole database,
+ *	  noticing the end of prepared transactions, and changing statements that
+ *	  are to make art indexes (art_replace.c).
  *
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
@@ -225,6 +226,16 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 		if (bar >= 0)
 			my_bars[nmy_bars++] = bar;
 		art_end_workers(lonely);
+	}
+
+	if (IsUnderPostmaster && art_replace_applies(stmt))
+	{
+		/* a tree that a cached plan owns is not ours to change */
+		if (readOnlyTree)
+			pstmt = copyObject(pstmt);
+		readOnlyTree = false;
+		art_replace(pstmt->utilityStmt, queryString,
+					context == PROCESS_UTILITY_TOPLEVEL);
 	}
 	next_process_utility(pstmt, queryString, readOnlyTree, context,
 						 params, queryEnv, dest, qc);

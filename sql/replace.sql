@@ -1,0 +1,187 @@
+--
+-- artidx.replace_btree and artidx.constraint_am: what becomes art, what stays
+-- btree.
+--
+CREATE EXTENSION IF NOT EXISTS artidx;
+CREATE SCHEMA repl;
+SET search_path = repl, public;
+
+CREATE VIEW made AS
+	SELECT c.relname, a.amname, i.indisunique AS uniq, i.indisprimary AS pkey
+	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		JOIN pg_am a ON a.oid = c.relam
+	WHERE c.relnamespace = 'repl'::regnamespace ORDER BY c.relname;
+
+SHOW artidx.replace_btree;
+SET artidx.replace_btree = 'some';
+CREATE TABLE t (a int, b text, c numeric, p point, n name, e int[]);
+INSERT INTO t SELECT i, 'b' || i, i, NULL, 'n' || i, ARRAY[i] FROM generate_series(1, 100) i;
+CREATE INDEX off ON t (a);
+
+SET artidx.replace_btree = indexes;
+CREATE INDEX ON t (a);
+CREATE INDEX ON t USING btree (b);
+CREATE UNIQUE INDEX ON t (a, c DESC NULLS LAST);
+CREATE INDEX exprs ON t ((a + 1), (b || 'x'), lower(b)) WHERE a > 10;
+CREATE INDEX opclasses ON t (b text_pattern_ops, a int4_ops, n pg_catalog.name_ops);
+CREATE INDEX opts ON t (a) WITH (fillfactor = 70, deduplicate_items = off);
+CREATE INDEX theirs ON t (a) WITH (vacuum_cleanup_index_scale_factor = 0.1);
+CREATE INDEX arr ON t (e);
+CREATE INDEX hashed ON t USING hash (a);
+CREATE INDEX explicit ON t USING art (a);
+CREATE INDEX IF NOT EXISTS explicit ON t (a);
+CREATE INDEX CONCURRENTLY conc ON t (a);
+BEGIN;
+CREATE INDEX CONCURRENTLY conc2 ON t (a);
+ROLLBACK;
+SELECT * FROM made;
+SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 't'::regclass ORDER BY 1;
+
+-- errors are those of btree
+CREATE INDEX ON t (p);
+CREATE INDEX ON t (zzz);
+CREATE INDEX ON t (ctid);
+CREATE INDEX ON t (a text_ops);
+CREATE INDEX ON t (a no_such_ops);
+CREATE INDEX ON t (a) WITH (no_such_option = 1);
+CREATE INDEX ON t ((zzz + 1));
+CREATE INDEX ON no_such_table (a);
+CREATE INDEX ON made (relname);
+BEGIN READ ONLY;
+CREATE INDEX ON t (a);
+ROLLBACK;
+CREATE ROLE repl_nobody;
+SET ROLE repl_nobody;
+SET artidx.replace_btree = off;
+CREATE INDEX ON repl.t (a);
+RESET ROLE;
+GRANT USAGE ON SCHEMA repl TO repl_nobody;
+SET ROLE repl_nobody;
+CREATE INDEX ON repl.t (a);
+RESET ROLE;
+REVOKE USAGE ON SCHEMA repl FROM repl_nobody;
+DROP ROLE repl_nobody;
+DROP TABLE t;
+
+-- the operator classes are found although their schema is not in the path
+CREATE TABLE t (a int, b text, n name);
+SET search_path = repl;
+CREATE INDEX t_a ON t (a, b, n);
+CREATE INDEX t_p ON t (b text_pattern_ops);
+SET search_path = repl, public;
+
+-- in functions, in blocks, in CREATE SCHEMA, again and again from one plan
+CREATE FUNCTION make(off bool) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	IF off THEN SET LOCAL artidx.replace_btree = off; END IF;
+	DROP INDEX IF EXISTS t_f;
+	CREATE INDEX t_f ON repl.t (a);
+END $$;
+SELECT make(false);
+SELECT * FROM made;
+SELECT make(true);
+SELECT amname FROM made WHERE relname = 't_f';
+SELECT make(false);
+SELECT amname FROM made WHERE relname = 't_f';
+DO $$ BEGIN EXECUTE 'CREATE INDEX t_d ON repl.t (a)'; END $$;
+SELECT amname FROM made WHERE relname = 't_d';
+CREATE SCHEMA repl2 CREATE TABLE s (a int PRIMARY KEY) CREATE INDEX s_a ON s (a);
+SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam
+	WHERE relnamespace = 'repl2'::regnamespace AND relkind = 'i' ORDER BY 1;
+DROP SCHEMA repl2 CASCADE;
+DROP TABLE t;
+
+-- constraints stay btree with "indexes"; LIKE copies either
+CREATE TABLE t (id serial PRIMARY KEY, a int UNIQUE, b text, EXCLUDE (b WITH =));
+CREATE INDEX t_b ON t (b);
+CREATE TABLE l (LIKE t INCLUDING ALL);
+SELECT * FROM made;
+DROP TABLE t, l;
+
+-- "all"
+SET artidx.replace_btree = 'all';
+CREATE TABLE t (id serial PRIMARY KEY, a int UNIQUE, b text, c int, EXCLUDE (b WITH =),
+	CONSTRAINT t_ab UNIQUE (a, b) WITH (fillfactor = 50) DEFERRABLE);
+ALTER TABLE t ADD CONSTRAINT t_c UNIQUE NULLS NOT DISTINCT (c);
+ALTER TABLE t ADD COLUMN d bigserial UNIQUE, ADD COLUMN e int, ADD CONSTRAINT t_e UNIQUE (e, d);
+-- (the one that was on c is made again by core, as btree)
+ALTER TABLE t ALTER c TYPE numeric, ADD CONSTRAINT t_c2 EXCLUDE (c WITH =, a WITH =) DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE t ADD UNIQUE (nope);
+ALTER TABLE nope ADD UNIQUE (nope);
+ALTER TABLE IF EXISTS nope ADD UNIQUE (nope);
+CREATE TABLE l (LIKE t INCLUDING ALL);
+SELECT * FROM made;
+INSERT INTO t VALUES (1, 1, 'x', 1, 1, 1), (2, 2, 'y', 2, 2, 2);
+INSERT INTO t VALUES (1, 3, 'z', 3, 3, 3);
+INSERT INTO t VALUES (3, 1, 'z', 3, 3, 3);
+INSERT INTO t VALUES (3, 3, 'x', 3, 3, 3);
+INSERT INTO t VALUES (3, 3, 'z', 2, 3, 3);
+INSERT INTO t VALUES (3, 3, 'z', 3, 3, 3) ON CONFLICT (id) DO NOTHING;
+INSERT INTO t VALUES (3, 3, 'z', 3, 3, 3) ON CONFLICT (id) DO UPDATE SET b = 'zz';
+SELECT id, a, b, c, d, e FROM t ORDER BY id;
+DROP TABLE t, l;
+
+-- what core or art does not allow
+CREATE TABLE p (a int, b int, PRIMARY KEY (a)) PARTITION BY RANGE (a);
+CREATE INDEX p_b ON p (b);
+CREATE UNIQUE INDEX p_ab ON p (a, b);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+CREATE TABLE p2 (a int NOT NULL, b int);
+ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (10) TO (20);
+CREATE UNIQUE INDEX p1_own ON p1 (b);
+ALTER TABLE p2 ADD CONSTRAINT p2_own UNIQUE (b);
+SET artidx.replace_btree = off;
+CREATE INDEX p_off ON ONLY p (b, a);
+SET artidx.replace_btree = 'all';
+CREATE INDEX p1_off ON p1 (b, a);
+CREATE INDEX p2_off ON p2 (b, a);
+ALTER INDEX p_off ATTACH PARTITION p1_off;
+ALTER INDEX p_off ATTACH PARTITION p2_off;
+CREATE INDEX p_on ON ONLY p (b, a);
+CREATE INDEX p1_on ON p1 (b, a);
+CREATE INDEX p2_on ON p2 (b, a);
+ALTER INDEX p_on ATTACH PARTITION p1_on;
+ALTER INDEX p_on ATTACH PARTITION p2_on;
+SELECT * FROM made;
+DROP TABLE p;
+CREATE MATERIALIZED VIEW m AS SELECT 1 AS a;
+CREATE UNIQUE INDEX m_u ON m (a);
+CREATE INDEX m_a ON m (a);
+REFRESH MATERIALIZED VIEW CONCURRENTLY m;
+SELECT * FROM made;
+DROP MATERIALIZED VIEW m;
+CREATE TYPE color AS ENUM ('red', 'green');
+CREATE DOMAIN shade AS color;
+CREATE TYPE pair AS (x int, y int);
+CREATE TABLE t (c color, s shade, r pair, ra int4range, tv tsvector);
+CREATE INDEX t_c ON t (c);
+CREATE INDEX t_s ON t (s);
+CREATE INDEX t_r ON t (r);
+CREATE INDEX t_ra ON t (ra);
+CREATE INDEX t_tv ON t (tv);
+SELECT * FROM made;
+
+-- a type with an operator class of its own, in btree only
+CREATE FUNCTION pair_cmp(pair, pair) RETURNS int IMMUTABLE STRICT LANGUAGE sql
+	AS 'SELECT pg_catalog.btint4cmp($2.x, $1.x)';
+CREATE OPERATOR CLASS pair_back_ops FOR TYPE pair USING btree AS
+	OPERATOR 1 > (record, record), FUNCTION 1 pair_cmp(pair, pair);
+CREATE INDEX t_back ON t (r pair_back_ops);
+SELECT * FROM made WHERE relname = 't_back';
+DROP TABLE t;
+DROP OPERATOR FAMILY pair_back_ops USING btree;
+DROP FUNCTION pair_cmp;
+
+-- constraint_am: for everybody, and with a word of warning
+SET artidx.replace_btree = off;
+SET artidx.constraint_am = art;
+CREATE TABLE t (id int PRIMARY KEY, a int UNIQUE, b text, EXCLUDE (b WITH =));
+CREATE INDEX t_b ON t (b);
+ALTER TABLE t ADD CONSTRAINT t_ab UNIQUE (a, b);
+CREATE TABLE p (a int PRIMARY KEY) PARTITION BY RANGE (a);
+SELECT * FROM made;
+CREATE TABLE f (id int REFERENCES t (id));
+RESET artidx.constraint_am;
+RESET artidx.replace_btree;
+SET client_min_messages = warning;
+DROP SCHEMA repl CASCADE;
