@@ -2,7 +2,9 @@
 -- artidx.replace_btree and artidx.constraint_am: what becomes art, what stays
 -- btree.
 --
+SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS artidx;
+RESET client_min_messages;
 CREATE SCHEMA repl;
 SET search_path = repl, public;
 
@@ -175,6 +177,7 @@ DROP FUNCTION pair_cmp;
 -- constraint_am: for everybody, and with a word of warning
 SET artidx.replace_btree = off;
 SET artidx.constraint_am = art;
+\set VERBOSITY terse
 CREATE TABLE t (id int PRIMARY KEY, a int UNIQUE, b text, EXCLUDE (b WITH =));
 CREATE INDEX t_b ON t (b);
 ALTER TABLE t ADD CONSTRAINT t_ab UNIQUE (a, b);
