@@ -56,9 +56,42 @@ typedef struct ArtInsertState
 	ArtEntry   *entry;			/* NULL: not known to exist yet */
 	ArtBuf		key;			/* encoded key, then the TID */
 	uint32		keylen;			/* without the TID */
+	uint32		collen;			/* nor the payload */
 	ArtHazard  *hazard;			/* NULL: never needed one */
 	MemoryContext cxt;			/* of all that, and of the slot */
 } ArtInsertState;
+
+/*
+ * The entries whose columns are those of a key, in order, batch by batch
+ * (art_equal.c): ax_lookup where TIDs are all that follows the columns, else a
+ * scan, and then with keys, since an entry's payload is its own.
+ */
+#define ART_EQUAL_BATCH 32
+
+typedef struct ArtEqual
+{
+	const ArtKeyDesc *kd;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	const uint8 *cols;
+	uint32		len;
+	uint32		max;			/* entries to ask for */
+	uint32		n;				/* entries of this batch */
+	bool		more;			/* there may be another */
+	uint64		tids[ART_EQUAL_BATCH];
+	uint32		key_off[ART_EQUAL_BATCH + 1];
+	ArtBuf		keys;			/* data NULL: not needed yet */
+	ArtBuf		last;
+	ArtBuf		from;
+} ArtEqual;
+
+extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx,
+								 ax_tree *tree, uint64 gen, const uint8 *cols,
+								 uint32 len, uint32 max);
+extern ax_status art_equal_next(ArtEqual *q);
+extern ax_status art_equal_remove(ArtEqual *q, uint32 i);
+extern void art_equal_end(ArtEqual *q);
 
 extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,

@@ -589,9 +589,15 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 		}
 		else
 		{
-			if (lens != NULL && lens[i - 1] != l)
+			uint32		cols = l - AX_TID_BYTES;
+
+			/* no key's columns are the beginning of another's */
+			if (run->kd->payload)
+				cols = art_key_prefix_len(run->kd, keys[i], cols, run->kd->natts);
+			else if (lens != NULL && lens[i - 1] != l)
 				continue;
-			if (memcmp(keys[i - 1], keys[i], l - AX_TID_BYTES) != 0)
+			if ((lens != NULL && lens[i - 1] < cols) ||
+				memcmp(keys[i - 1], keys[i], cols) != 0)
 				continue;
 		}
 		art_build_duplicate(run->heap, run->index, run->kd, keys[i],
@@ -608,19 +614,19 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 static void
 art_run_check_tree(ArtRun *run, const uint8 *key, uint32 keylen)
 {
-	uint64		tid;
-	uint32		n;
-	bool		more;
+	ArtEqual	q;
 	ax_status	s;
 
-	do
+	for (;;)
 	{
-		s = art_tree_lookup(run->kd, run->cx, run->tree, run->gen, key, keylen, &tid,
-							1, &n, &more);
-		if (s == AX_BUSY)
-			art_busy();
-	} while (s == AX_BUSY);
-	if (s == AX_OK && n > 0)
+		s = art_equal_first(&q, run->kd, run->cx, run->tree, run->gen, key,
+							art_cols_len(run->kd, key, keylen), 1);
+		art_equal_end(&q);
+		if (s != AX_BUSY)
+			break;
+		art_busy();
+	}
+	if (s == AX_OK && q.n > 0)
 		art_build_duplicate(run->heap, run->index, run->kd, key, keylen);
 }
 

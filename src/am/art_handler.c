@@ -93,9 +93,9 @@ art_translate_cmptype(CompareType cmptype, Oid opfamily)
  *
  * What is false or NULL here and not in nbtree: arrays as one search
  * (amsearcharray; the planner then runs "= ANY" as a bitmap OR or a filter),
- * mark and restore (it puts a Materialize under a merge join), CLUSTER,
- * parallel scans, INCLUDE columns (core refuses each with an error), page
- * level predicate locks (core then locks the whole index), and parallel
+ * mark and restore (it puts a Materialize under a merge join), CLUSTER and
+ * parallel scans (core refuses CLUSTER with an error), page level predicate
+ * locks (core then locks the whole index), and parallel
  * VACUUM of one index.
  */
 Datum
@@ -118,7 +118,7 @@ arthandler(PG_FUNCTION_ARGS)
 	am->amclusterable = false;
 	am->ampredlocks = false;
 	am->amcanparallel = false;
-	am->amcaninclude = false;
+	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
 	am->amkeytype = InvalidOid;

@@ -87,7 +87,7 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	st->kd = rc->kd;
 	art_keydesc_own(&st->kd, cxt);
 	st->entry = rc->entry;
-	st->keylen = 0;
+	st->keylen = st->collen = 0;
 	st->hazard = NULL;
 	st->cxt = cxt;
 	art_buf_init(&st->key, cxt, rc->kd.fixed ?
@@ -175,6 +175,7 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 
 	hasnull = art_encode(&st->kd, values, isnull, &st->key);
 	st->keylen = st->key.len;
+	st->collen = art_cols_len(&st->kd, st->key.data, st->keylen);
 	art_buf_reserve(&st->key, AX_TID_BYTES);
 	art_put_tid(st->key.data + st->keylen, art_tid_pack(heap_tid));
 

@@ -126,8 +126,12 @@ art_proof_end(ArtProof *proof)
 		CHECK_FOR_INTERRUPTS();
 		if (last != NULL)
 		{
-			if (VARSIZE(last) == VARSIZE(key) &&
-				memcmp(VARDATA(last), VARDATA(key), VARSIZE(key) - VARHDRSZ) == 0)
+			uint32		cols = art_cols_len(proof->kd, (uint8 *) VARDATA(key),
+											VARSIZE(key) - VARHDRSZ);
+
+			/* the columns are, payload or not, and are no other's beginning */
+			if (VARSIZE(last) - VARHDRSZ >= cols &&
+				memcmp(VARDATA(last), VARDATA(key), cols) == 0)
 				art_build_duplicate(proof->heap, proof->index, proof->kd,
 									(uint8 *) VARDATA(key),
 									VARSIZE(key) - VARHDRSZ);

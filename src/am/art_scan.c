@@ -202,7 +202,7 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 
 	art_scan_ready(scan);
 	kd = &art_relcache(index)->kd;
-	memcpy(&so->kd, kd, offsetof(ArtKeyDesc, cols) + kd->natts * sizeof(ArtKeyCol));
+	memcpy(&so->kd, kd, offsetof(ArtKeyDesc, cols) + kd->nall * sizeof(ArtKeyCol));
 	art_keydesc_own(&so->kd, so->cxt);
 	art_scanplan_init(&so->plan, so->cxt);
 	scan->xs_itupdesc = RelationGetDescr(index);
@@ -782,7 +782,7 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 
 		MemoryContextReset(so->itup_cxt);
 		old = MemoryContextSwitchTo(so->itup_cxt);
-		art_decode(&so->kd, key, len, so->kd.natts, values, isnull);
+		art_decode(&so->kd, key, len, so->kd.nall, values, isnull);
 		scan->xs_itup = NULL;
 		scan->xs_hitup = NULL;
 		size = heap_compute_data_size(desc, values, isnull);

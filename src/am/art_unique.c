@@ -26,8 +26,6 @@
 #include "art_tree.h"
 #include "pg/art_pg.h"
 
-#define ART_UNIQUE_BATCH 32
-
 typedef enum ArtVerdict
 {
 	ART_UNIQUE_OK,				/* no conflict */
@@ -52,28 +50,16 @@ typedef struct ArtUnique
 	bool		found_self;
 	TransactionId xwait;		/* for ART_UNIQUE_WAIT */
 	uint32		token;
+	ArtEqual	equal;			/* the entries of the key, whatever their payload */
 } ArtUnique;
 
 /*
- * Remove an entry that is dead to everybody: its TID is still published, and
- * the deletion generation was that of the copy, so the TID is no other's yet.
- */
-static void
-art_unique_kill(ArtUnique *u, uint64 tid)
-{
-	uint32		len = u->st->keylen + AX_TID_BYTES;
-
-	art_put_tid(u->st->key.data + u->st->keylen, tid);
-	(void) art_tree_remove(&u->st->kd, u->cx, u->tree, u->gen, u->st->key.data, len);
-	art_put_tid(u->st->key.data + u->st->keylen, u->self);
-}
-
-/*
- * What the row behind one equal entry means for us.  OK: nothing.
+ * What the row behind entry i of the equal ones means for us.  OK: nothing.
  */
 static ArtVerdict
-art_unique_check_tid(ArtUnique *u, uint64 tid)
+art_unique_check_tid(ArtUnique *u, uint32 i)
 {
+	uint64		tid = u->equal.tids[i];
 	SnapshotData dirty;
 	ItemPointerData htid;
 	bool		all_dead = false;
@@ -97,8 +83,12 @@ art_unique_check_tid(ArtUnique *u, uint64 tid)
 	art_tid_unpack(tid, &htid);
 	if (!table_index_fetch_tuple_check(u->heap, &htid, &dirty, &all_dead))
 	{
+		/*
+		 * Dead to everybody: its TID is still published, and the deletion
+		 * generation was that of the copy, so the TID is no other's yet.
+		 */
 		if (all_dead)
-			art_unique_kill(u, tid);
+			(void) art_equal_remove(&u->equal, i);
 		return ART_UNIQUE_OK;
 	}
 
@@ -120,18 +110,15 @@ static ArtVerdict
 art_unique_check(ArtUnique *u)
 {
 	ArtInsertState *st = u->st;
-	uint64		tids[ART_UNIQUE_BATCH];
-	uint32		n;
-	bool		more;
+	ArtEqual   *q = &u->equal;
 	ax_status	s;
-	ArtBuf		lo = {0};
 	ArtVerdict	v = ART_UNIQUE_OK;
 
 	/* before the entries are copied: any removal after that changes it */
 	u->delgen = art_delgen(u->index);
 
-	s = art_tree_lookup(&st->kd, u->cx, u->tree, u->gen, st->key.data, st->keylen,
-						tids, ART_UNIQUE_BATCH, &n, &more);
+	s = art_equal_first(q, &st->kd, u->cx, u->tree, u->gen, st->key.data, st->collen,
+						ART_EQUAL_BATCH);
 
 	for (;;)
 	{
@@ -143,9 +130,9 @@ art_unique_check(ArtUnique *u)
 			elog(PANIC, "unexpected status %d of a look-up in index \"%s\"",
 				 (int) s, RelationGetRelationName(u->index));
 
-		for (uint32 i = 0; v == ART_UNIQUE_OK && i < n; i++)
+		for (uint32 i = 0; v == ART_UNIQUE_OK && i < q->n; i++)
 		{
-			v = art_unique_check_tid(u, tids[i]);
+			v = art_unique_check_tid(u, i);
 			if (v == ART_UNIQUE_DUPLICATE)
 			{
 				ItemPointerData htid;
@@ -162,50 +149,17 @@ art_unique_check(ArtUnique *u)
 				{
 					u->found_self = true;
 					v = ART_UNIQUE_OK;
-					more = false;
+					q->more = false;
 					break;
 				}
 			}
 		}
-		if (v != ART_UNIQUE_OK || !more)
+		if (v != ART_UNIQUE_OK || !q->more)
 			break;
-
-		/*
-		 * A long chain of versions: go on behind the last one.  A batch of
-		 * the scan needs room for the key of its last entry and for the path.
-		 */
-		if (lo.data == NULL)
-		{
-			art_buf_init(&lo, CurrentMemoryContext,
-						 3 * (st->keylen + AX_TID_BYTES));
-			memcpy(lo.data, st->key.data, st->keylen);
-		}
-		if (n > 0)
-			art_put_tid(lo.data + st->keylen, tids[n - 1]);
-		{
-			ax_batch	b = {0};
-
-			b.lo.key = lo.data;
-			b.lo.len = st->keylen + (n > 0 ? AX_TID_BYTES : 0);
-			b.lo.after = n > 0;
-			b.hi.key = st->key.data;
-			b.hi.len = st->keylen;
-			b.hi.after = true;
-			b.max = ART_UNIQUE_BATCH;
-			b.tids = tids;
-			b.lastkey = lo.data + st->keylen + AX_TID_BYTES;
-			b.lastkey_size = 2 * (st->keylen + AX_TID_BYTES);
-			/* a compared tree needs none, and equal keys can be longer */
-			if (st->kd.compared)
-				b.lastkey = NULL;
-			s = art_tree_scan(&st->kd, u->cx, u->tree, u->gen, &b);
-			n = b.n;
-			more = !b.exhausted && b.n > 0;
-		}
+		s = art_equal_next(q);	/* a long chain of versions */
 	}
 
-	if (lo.data != NULL)
-		pfree(lo.data);
+	art_equal_end(q);
 	if (st->hazard != NULL)
 		art_hazard_clear(st->hazard);
 	return v;
@@ -269,7 +223,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 	u.tree = art_entry_tree(st->entry);
 	u.self = art_tid_pack(tid);
 	u.check = check;
-	stripe = st->kd.images ? art_unique_stripe(index, st->key.data, st->keylen) : NULL;
+	stripe = st->kd.images ? art_unique_stripe(index, st->key.data, st->collen) : NULL;
 
 	for (;;)
 	{

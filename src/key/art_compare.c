@@ -3,10 +3,11 @@
  *	  The order of keys that no bytes stand for: column by column, by the
  *	  operator class's comparison function where there is no encoding.
  *
- * The order is nbtree's: NULLs first or last, DESC, the TID last.  Entries that
- * are equal in all that, but not in their bytes (a nondeterministic collation, a
- * numeric's scale; two versions of a row at one address), are put in the order
- * of the bytes, so that each is an entry of its own and can be found exactly.
+ * The order is nbtree's: NULLs first or last, DESC, the TID last, which lies
+ * behind the payload.  Entries that are equal in all that, but not in their
+ * bytes (a nondeterministic collation, an array's elements of different scales;
+ * two versions of a row at one address), are put in the order of the bytes, so
+ * that each is an entry of its own and can be found exactly.
  */
 #include "postgres.h"
 
@@ -166,7 +167,8 @@ art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 	}
 	if (pk == kend)
 		return after ? -1 : 1;
-	c = memcmp(pe, pk, AX_TID_BYTES);
+	/* TIDs, behind the payload */
+	c = memcmp(entry + elen - AX_TID_BYTES, kend - AX_TID_BYTES, AX_TID_BYTES);
 	if (c != 0)
 		return c;
 	if (!images)
@@ -246,7 +248,7 @@ art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 			return (int) aafter - (int) bafter;
 		return pa == aend ? (aafter ? 1 : -1) : (bafter ? -1 : 1);
 	}
-	c = memcmp(pa, pb, AX_TID_BYTES);
+	c = memcmp(aend - AX_TID_BYTES, bend - AX_TID_BYTES, AX_TID_BYTES);
 	if (c == 0)
 		c = memcmp(a, b, Min(alen, blen));
 	if (c == 0)

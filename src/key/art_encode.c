@@ -21,10 +21,11 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type.h"
-#include "port/pg_bswap.h"
 #include "utils/builtins.h"
+#include "utils/cash.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
+#include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
@@ -34,12 +35,10 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
-#include "key/art_key.h"
+#include "key/art_enc.h"
 
 /* Longest encoded key, the TID not included. */
 #define ART_KEY_LIMIT	(AX_KEY_MAX - AX_TID_BYTES)
-
-#define ART_SIGN64	UINT64CONST(0x8000000000000000)
 
 /* What the order of an encoding depends on. */
 typedef enum ArtCollate
@@ -56,22 +55,41 @@ typedef struct ArtEncoding
 	ArtEncKind	enc;
 	uint16		width;			/* body bytes, 0: variable */
 	ArtCollate	collate;
+	bool		lossy;			/* the body is not the whole datum */
 } ArtEncoding;
 
 static const ArtEncoding art_encodings[] = {
-	{F_BTINT2CMP, INT2OID, ART_ENC_INT2, 8, ART_COLLATE_NONE},
-	{F_BTINT4CMP, INT4OID, ART_ENC_INT4, 8, ART_COLLATE_NONE},
-	{F_BTINT8CMP, INT8OID, ART_ENC_INT8, 8, ART_COLLATE_NONE},
-	{F_BTOIDCMP, OIDOID, ART_ENC_OID, 4, ART_COLLATE_NONE},
-	{F_BTBOOLCMP, BOOLOID, ART_ENC_BOOL, 1, ART_COLLATE_NONE},
-	{F_DATE_CMP, DATEOID, ART_ENC_DATE, 4, ART_COLLATE_NONE},
-	{F_TIMESTAMP_CMP, TIMESTAMPOID, ART_ENC_TIMESTAMP, 8, ART_COLLATE_NONE},
-	{F_TIMESTAMPTZ_CMP, TIMESTAMPTZOID, ART_ENC_TIMESTAMP, 8, ART_COLLATE_NONE},
-	{F_UUID_CMP, UUIDOID, ART_ENC_UUID, UUID_LEN, ART_COLLATE_NONE},
-	{F_BYTEACMP, BYTEAOID, ART_ENC_BYTEA, 0, ART_COLLATE_NONE},
-	{F_BTTEXTCMP, TEXTOID, ART_ENC_TEXT, 0, ART_COLLATE_BYTES},
-	{F_BTTEXT_PATTERN_CMP, TEXTOID, ART_ENC_TEXT, 0, ART_COLLATE_PATTERN},
-	{F_BTNAMECMP, NAMEOID, ART_ENC_NAME, 0, ART_COLLATE_BYTES},
+	{F_BTINT2CMP, INT2OID, ART_ENC_INT2, 8, ART_COLLATE_NONE, false},
+	{F_BTINT4CMP, INT4OID, ART_ENC_INT4, 8, ART_COLLATE_NONE, false},
+	{F_BTINT8CMP, INT8OID, ART_ENC_INT8, 8, ART_COLLATE_NONE, false},
+	{F_BTOIDCMP, OIDOID, ART_ENC_OID, 4, ART_COLLATE_NONE, false},
+	{F_BTBOOLCMP, BOOLOID, ART_ENC_BOOL, 1, ART_COLLATE_NONE, false},
+	{F_DATE_CMP, DATEOID, ART_ENC_DATE, 4, ART_COLLATE_NONE, false},
+	{F_TIMESTAMP_CMP, TIMESTAMPOID, ART_ENC_TIMESTAMP, 8, ART_COLLATE_NONE, false},
+	{F_TIMESTAMPTZ_CMP, TIMESTAMPTZOID, ART_ENC_TIMESTAMP, 8, ART_COLLATE_NONE, false},
+	{F_UUID_CMP, UUIDOID, ART_ENC_UUID, UUID_LEN, ART_COLLATE_NONE, false},
+	{F_BYTEACMP, BYTEAOID, ART_ENC_BYTEA, 0, ART_COLLATE_NONE, false},
+	{F_BTTEXTCMP, TEXTOID, ART_ENC_TEXT, 0, ART_COLLATE_BYTES, false},
+	{F_BTTEXT_PATTERN_CMP, TEXTOID, ART_ENC_TEXT, 0, ART_COLLATE_PATTERN, false},
+	{F_BTNAMECMP, NAMEOID, ART_ENC_NAME, 0, ART_COLLATE_BYTES, false},
+	{F_BPCHARCMP, BPCHAROID, ART_ENC_BPCHAR, 0, ART_COLLATE_BYTES, true},
+	{F_BTBPCHAR_PATTERN_CMP, BPCHAROID, ART_ENC_BPCHAR, 0, ART_COLLATE_PATTERN, true},
+	{F_BTFLOAT4CMP, FLOAT4OID, ART_ENC_FLOAT4, 8, ART_COLLATE_NONE, true},
+	{F_BTFLOAT8CMP, FLOAT8OID, ART_ENC_FLOAT8, 8, ART_COLLATE_NONE, true},
+	{F_NUMERIC_CMP, NUMERICOID, ART_ENC_NUMERIC, 0, ART_COLLATE_NONE, true},
+	{F_CASH_CMP, MONEYOID, ART_ENC_INT64, 8, ART_COLLATE_NONE, false},
+	{F_TIME_CMP, TIMEOID, ART_ENC_INT64, 8, ART_COLLATE_NONE, false},
+	{F_TIMETZ_CMP, TIMETZOID, ART_ENC_TIMETZ, 12, ART_COLLATE_NONE, false},
+	{F_INTERVAL_CMP, INTERVALOID, ART_ENC_INTERVAL, ART_INTERVAL_BODY, ART_COLLATE_NONE, true},
+	{F_BTCHARCMP, CHAROID, ART_ENC_CHAR, 1, ART_COLLATE_NONE, false},
+	{F_NETWORK_CMP, INETOID, ART_ENC_INET, 0, ART_COLLATE_NONE, false},
+	{F_MACADDR_CMP, MACADDROID, ART_ENC_MAC, sizeof(macaddr), ART_COLLATE_NONE, false},
+	{F_MACADDR8_CMP, MACADDR8OID, ART_ENC_MAC, sizeof(macaddr8), ART_COLLATE_NONE, false},
+	{F_BITCMP, BITOID, ART_ENC_BIT, 0, ART_COLLATE_NONE, false},
+	{F_VARBITCMP, VARBITOID, ART_ENC_BIT, 0, ART_COLLATE_NONE, false},
+	{F_PG_LSN_CMP, PG_LSNOID, ART_ENC_UINT64, 8, ART_COLLATE_NONE, false},
+	{F_XID8CMP, XID8OID, ART_ENC_UINT64, 8, ART_COLLATE_NONE, false},
+	{F_BTTIDCMP, TIDOID, ART_ENC_TID, AX_TID_BYTES, ART_COLLATE_NONE, false},
 };
 
 /* ---- buffers ------------------------------------------------------------ */
@@ -215,28 +233,53 @@ art_index_compared(Relation index)
 }
 
 /*
- * Describe a column without an encoding.  att: the index's.
+ * Describe a column without an encoding.  Short headers are the type's affair,
+ * not the column's: SET STORAGE must not change the bytes of a structure.
  */
 static void
-art_col_set_datum(ArtKeyCol *col, Form_pg_attribute att, Oid cmp)
+art_col_set_datum(ArtKeyCol *col, Oid type, Oid cmp)
 {
 	col->enc = ART_ENC_DATUM;
-	col->typlen = att->attlen;
-	col->byval = att->attbyval;
-	col->align = att->attalign;
-	col->brief = att->attlen == -1 && att->attstorage != TYPSTORAGE_PLAIN;
+	get_typlenbyvalalign(type, &col->typlen, &col->byval, &col->align);
+	col->brief = col->typlen == -1 && get_typstorage(type) != TYPSTORAGE_PLAIN;
 	col->cmp = cmp;
-	col->width = att->attlen > 0 ? (uint16) att->attlen : 0;
+	col->width = col->typlen > 0 ? (uint16) col->typlen : 0;
+}
+
+/* The rest of a description whose columns are there. */
+static void
+art_keydesc_finish(ArtKeyDesc *kd, MemoryContext cxt)
+{
+	kd->payload = kd->nall > kd->natts;
+	kd->fixed = true;
+	kd->fixed_len = 0;
+	for (int i = 0; i < kd->natts; i++)
+	{
+		kd->lossy |= kd->cols[i].lossy;
+		if (kd->cols[i].width == 0)
+			kd->fixed = false;
+		kd->fixed_len += 1 + kd->cols[i].width;
+	}
+	kd->payload |= kd->lossy;
+	if (kd->payload)
+		kd->fixed = false;
+	if (!kd->fixed)
+		kd->fixed_len = 0;
+	art_keydesc_own(kd, cxt);
 }
 
 /*
  * Is equality of a compared column (from 0) that of the bytes, as its operator
- * class says (as nbtree asks before it deduplicates)?
+ * class says (as nbtree asks before it deduplicates)?  That of bpchar says so,
+ * and means strings that were padded; "bpchar" without a length has others.
  */
 static bool
 art_col_images(Relation index, int col)
 {
 	RegProcedure proc = index_getprocid(index, col + 1, BTEQUALIMAGE_PROC);
+
+	if (index_getprocid(index, col + 1, 1) == F_BPCHARCMP)
+		return false;
 
 	return OidIsValid(proc) &&
 		index_getprocid(index, col + 1, 1) < FirstNormalObjectId &&
@@ -253,8 +296,7 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 	int			i;
 
 	kd->indexid = RelationGetRelid(index);
-	kd->natts = natts;
-	kd->fixed = true;
+	kd->natts = kd->nall = natts;
 	kd->images = true;
 	for (i = 0; i < natts; i++)
 	{
@@ -268,7 +310,7 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 		col->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 		if (e == NULL)
 		{
-			art_col_set_datum(col, TupleDescAttr(RelationGetDescr(index), i),
+			art_col_set_datum(col, TupleDescAttr(RelationGetDescr(index), i)->atttypid,
 							  index_getprocid(index, i + 1, 1));
 			col->sort = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
 			kd->compared = true;
@@ -289,14 +331,18 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 								art_opclass_name(index, i))));
 			col->enc = e->enc;
 			col->width = e->width;
+			col->lossy = e->lossy;
 		}
-		if (col->width == 0)
-			kd->fixed = false;
-		kd->fixed_len += 1 + col->width;
 	}
-	if (!kd->fixed)
-		kd->fixed_len = 0;
-	art_keydesc_own(kd, cxt);
+
+	/* INCLUDE columns need no operator class: the datum, in no order */
+	kd->nall = IndexRelationGetNumberOfAttributes(index);
+	for (i = natts; i < kd->nall; i++)
+	{
+		kd->cols[i].typid = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+		art_col_set_datum(&kd->cols[i], kd->cols[i].typid, InvalidOid);
+	}
+	art_keydesc_finish(kd, cxt);
 	return kd;
 }
 
@@ -308,8 +354,7 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 	ArtKeyDesc *kd = MemoryContextAllocZero(cxt, sizeof(ArtKeyDesc));
 	int			i;
 
-	kd->natts = natts;
-	kd->fixed = true;
+	kd->natts = kd->nall = natts;
 	kd->images = true;
 	for (i = 0; i < natts; i++)
 	{
@@ -324,49 +369,35 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 		if (e == NULL || (e->collate == ART_COLLATE_BYTES &&
 						  !art_collation_is_bytewise(collations[i])))
 		{
-			FormData_pg_attribute att;
-
-			get_typlenbyvalalign(types[i], &att.attlen, &att.attbyval, &att.attalign);
-			att.attstorage = get_typstorage(types[i]);
-			art_col_set_datum(col, &att, cmp);
+			art_col_set_datum(col, types[i], cmp);
 			kd->compared = true;
 		}
 		else
 		{
 			col->enc = e->enc;
 			col->width = e->width;
+			col->lossy = e->lossy;
 		}
-		if (col->width == 0)
-			kd->fixed = false;
-		kd->fixed_len += 1 + col->width;
 	}
-	if (!kd->fixed)
-		kd->fixed_len = 0;
-	art_keydesc_own(kd, cxt);
+	art_keydesc_finish(kd, cxt);
 	return kd;
 }
 
-/* See art_key.h: every encoding there is gives back the datum. */
+/* See art_key.h: what an encoding loses is payload, INCLUDE columns are, too. */
 bool
 art_can_return(Relation index, int attno)
 {
-	return attno >= 1 && attno <= IndexRelationGetNumberOfKeyAttributes(index);
+	return attno >= 1 && attno <= IndexRelationGetNumberOfAttributes(index);
 }
 
 /* ---- encoding ----------------------------------------------------------- */
 
+/* Invert n bytes. */
 static inline void
-art_store64(uint8 *p, uint64 v)
+art_invert(uint8 *p, uint32 n)
 {
-	v = pg_hton64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void
-art_store32(uint8 *p, uint32 v)
-{
-	v = pg_hton32(v);
-	memcpy(p, &v, sizeof(v));
+	for (uint32 i = 0; i < n; i++)
+		p[i] = (uint8) ~p[i];
 }
 
 /* The body of a fixed-width column; returns behind it. */
@@ -384,6 +415,7 @@ art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
 			art_store64(p, (uint64) (int64) DatumGetInt32(value) ^ ART_SIGN64 ^ flip);
 			return p + 8;
 		case ART_ENC_INT8:
+		case ART_ENC_INT64:
 		case ART_ENC_TIMESTAMP:
 			art_store64(p, (uint64) DatumGetInt64(value) ^ ART_SIGN64 ^ flip);
 			return p + 8;
@@ -424,14 +456,49 @@ art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
 			else
 				memcpy(p, DatumGetPointer(value), col->typlen);
 			return p + col->typlen;
+		case ART_ENC_UINT64:
+			art_store64(p, DatumGetUInt64(value) ^ flip);
+			return p + 8;
+		case ART_ENC_CHAR:
+			*p = (uint8) DatumGetChar(value) ^ (uint8) flip;
+			return p + 1;
+		case ART_ENC_FLOAT4:
+			art_store64(p, art_float_bits(DatumGetFloat4(value)) ^ flip);
+			return p + 8;
+		case ART_ENC_FLOAT8:
+			art_store64(p, art_float_bits(DatumGetFloat8(value)) ^ flip);
+			return p + 8;
+		case ART_ENC_MAC:
+			memcpy(p, DatumGetPointer(value), col->width);
+			break;
+		case ART_ENC_TID:
+			art_put_tid(p, art_tid_pack((ItemPointer) DatumGetPointer(value)));
+			break;
+		case ART_ENC_TIMETZ:
+			{
+				TimeTzADT  *t = DatumGetTimeTzADTP(value);
+
+				/* by the moment, then by the zone */
+				art_store64(p, (uint64) (t->time + t->zone * USECS_PER_SEC) ^ ART_SIGN64);
+				art_store32(p + 8, (uint32) t->zone ^ 0x80000000U);
+				break;
+			}
+		case ART_ENC_INTERVAL:
+			art_interval_put(value, p);
+			break;
 		case ART_ENC_NONE:
 		case ART_ENC_BYTEA:
 		case ART_ENC_TEXT:
 		case ART_ENC_NAME:
-			break;
+		case ART_ENC_BPCHAR:
+		case ART_ENC_NUMERIC:
+		case ART_ENC_INET:
+		case ART_ENC_BIT:
+			elog(ERROR, "unexpected key encoding %d", (int) col->enc);
 	}
-	elog(ERROR, "unexpected key encoding %d", (int) col->enc);
-	return p;
+	if (col->desc)
+		art_invert(p, col->width);
+	return p + col->width;
 }
 
 /* A varlena as it is kept: nothing toasted, no more header than needed. */
@@ -483,11 +550,12 @@ art_put_text(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
 	buf->data[buf->len++] = col->desc ? 0xFF : 0x00;
 }
 
-static void
-art_put_bytea(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
+/* See art_enc.h. */
+void
+art_put_escaped(ArtBuf *buf, const char *s, uint32 n, bool desc)
 {
 	const char *end = s + n;
-	uint8		zero = col->desc ? 0xFF : 0x00;
+	uint8		zero = desc ? 0xFF : 0x00;
 
 	for (;;)
 	{
@@ -495,12 +563,27 @@ art_put_bytea(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
 		uint32		run = (uint32) ((z ? z : end) - s);
 
 		art_buf_reserve(buf, run + 2);
-		art_append(buf, s, run, col->desc);
+		art_append(buf, s, run, desc);
 		buf->data[buf->len++] = zero;
 		buf->data[buf->len++] = z ? (uint8) ~zero : zero;
 		if (z == NULL)
 			return;
 		s = z + 1;
+	}
+}
+
+/* See art_enc.h. */
+const uint8 *
+art_skip_escaped(const uint8 *p, const uint8 *end, uint8 inv)
+{
+	for (;;)
+	{
+		p = memchr(p, inv, end - p);
+		if (p == NULL || end - p < 2)
+			return NULL;
+		p += 2;
+		if (p[-1] == inv)
+			return p;
 	}
 }
 
@@ -532,14 +615,37 @@ art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 	{
 		struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
 
-		if (col->enc == ART_ENC_TEXT)
-			art_put_text(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
-		else if (col->enc == ART_ENC_BYTEA)
-			art_put_bytea(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
-		else if (col->enc == ART_ENC_DATUM)
-			art_put_varlena(col, v, buf);
-		else
-			elog(ERROR, "unexpected key encoding %d", (int) col->enc);
+		uint32		start = buf->len;
+
+		switch (col->enc)
+		{
+			case ART_ENC_TEXT:
+				art_put_text(col, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), buf);
+				break;
+			case ART_ENC_BPCHAR:
+				art_put_text(col, VARDATA_ANY(v),
+							 bpchartruelen(VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v)), buf);
+				break;
+			case ART_ENC_BYTEA:
+				art_put_escaped(buf, VARDATA_ANY(v), VARSIZE_ANY_EXHDR(v), col->desc);
+				break;
+			case ART_ENC_DATUM:
+				art_put_varlena(col, v, buf);
+				break;
+			case ART_ENC_NUMERIC:
+				art_numeric_put(v, buf);
+				break;
+			case ART_ENC_INET:
+				art_inet_put(v, buf);
+				break;
+			case ART_ENC_BIT:
+				art_bit_put(v, buf);
+				break;
+			default:
+				elog(ERROR, "unexpected key encoding %d", (int) col->enc);
+		}
+		if (col->desc && col->enc >= ART_ENC_NUMERIC && col->enc <= ART_ENC_BIT)
+			art_invert(buf->data + start, buf->len - start);
 		if ((Pointer) v != DatumGetPointer(value))
 			pfree(v);
 	}
@@ -556,6 +662,31 @@ art_too_long(const ArtKeyDesc *kd, uint32 len)
 			 errmsg("index row size %u exceeds maximum %u for index \"%s\"",
 					len, ART_KEY_LIMIT, name ? name : "?"),
 			 errhint("Consider a function index of an MD5 hash of the value, or use full text indexing.")));
+}
+
+/* Append the payload. */
+static void
+art_encode_payload(const ArtKeyDesc *kd, const Datum *values, const bool *isnull,
+				   ArtBuf *buf)
+{
+	for (int i = 0; i < kd->nall; i++)
+	{
+		const ArtKeyCol *col = &kd->cols[i];
+
+		if (i < kd->natts)
+		{
+			if (col->lossy && !isnull[i])
+				art_payload_put(col, values[i], buf);
+			continue;
+		}
+		art_put_byte(buf, isnull[i] ? ART_MARK_NULL_FIRST : ART_MARK_VALUE);
+		if (!isnull[i])
+			art_encode_col(col, values[i], buf);
+		if (unlikely(buf->len > ART_KEY_LIMIT))
+			art_too_long(kd, buf->len);
+	}
+	if (unlikely(buf->len > ART_KEY_LIMIT))
+		art_too_long(kd, buf->len);
 }
 
 /* See art_key.h. */
@@ -610,6 +741,8 @@ art_encode(const ArtKeyDesc *kd, const Datum *values, const bool *isnull,
 		if (unlikely(buf->len > ART_KEY_LIMIT))
 			art_too_long(kd, buf->len);
 	}
+	if (kd->payload)
+		art_encode_payload(kd, values, isnull, buf);
 	return anynull;
 }
 
@@ -660,7 +793,7 @@ art_stored_size(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 static inline const uint8 *
 art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
-	int			zero = col->desc ? 0xFF : 0x00;
+	uint8		zero = col->desc ? 0xFF : 0x00;
 
 	if (col->width > 0)
 		return (end - p >= col->width) ? p + col->width : NULL;
@@ -670,19 +803,19 @@ art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 
 		return n > 0 ? p + n : NULL;
 	}
-	if (col->enc != ART_ENC_BYTEA)
+	switch (col->enc)
 	{
-		p = memchr(p, zero, end - p);
-		return p ? p + 1 : NULL;
-	}
-	for (;;)
-	{
-		p = memchr(p, zero, end - p);
-		if (p == NULL || end - p < 2)
-			return NULL;
-		p += 2;
-		if (p[-1] == zero)
-			return p;
+		case ART_ENC_BYTEA:
+			return art_skip_escaped(p, end, zero);
+		case ART_ENC_NUMERIC:
+			return art_numeric_skip(p, end, zero);
+		case ART_ENC_INET:
+			return art_inet_skip(p, end, zero);
+		case ART_ENC_BIT:
+			return art_bit_skip(p, end, zero);
+		default:
+			p = memchr(p, zero, end - p);
+			return p ? p + 1 : NULL;
 	}
 }
 
@@ -723,24 +856,6 @@ art_copy_out(char *dst, const uint8 *src, uint32 n, bool desc)
 	}
 }
 
-static inline uint64
-art_load64(const uint8 *p)
-{
-	uint64		v;
-
-	memcpy(&v, p, sizeof(v));
-	return pg_ntoh64(v);
-}
-
-static inline uint32
-art_load32(const uint8 *p)
-{
-	uint32		v;
-
-	memcpy(&v, p, sizeof(v));
-	return pg_ntoh32(v);
-}
-
 /* A value that is passed as one, from any address. */
 Datum
 art_fetch_byval(const ArtKeyCol *col, const uint8 *p)
@@ -756,11 +871,45 @@ art_fetch_byval(const ArtKeyCol *col, const uint8 *p)
 	return fetch_att(&u, true, col->typlen);
 }
 
+/* See art_enc.h. */
+uint32
+art_get_escaped(const uint8 *p, const uint8 *end, uint8 inv, char *dst)
+{
+	char	   *start = dst;
+
+	for (;;)
+	{
+		const uint8 *z = memchr(p, inv, end - p);
+
+		art_copy_out(dst, p, (uint32) (z - p), inv != 0);
+		dst += z - p;
+		if (z[1] == inv)
+			return (uint32) (dst - start);
+		*dst++ = 0;
+		p = z + 2;
+	}
+}
+
+/* A body as it is ascending: itself, or a copy in the current memory context. */
+static inline const uint8 *
+art_ascending(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
+{
+	uint8	   *copy;
+
+	if (!col->desc)
+		return p;
+	copy = palloc(end - p);
+	memcpy(copy, p, end - p);
+	art_invert(copy, (uint32) (end - p));
+	return copy;
+}
+
 /* The body lies whole between p and end: see art_key.h. */
 Datum
 art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
 	uint64		flip = col->desc ? PG_UINT64_MAX : 0;
+	const uint8 *up;
 
 	switch (col->enc)
 	{
@@ -769,6 +918,7 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 		case ART_ENC_INT4:
 			return Int32GetDatum((int32) (int64) (art_load64(p) ^ ART_SIGN64 ^ flip));
 		case ART_ENC_INT8:
+		case ART_ENC_INT64:
 		case ART_ENC_TIMESTAMP:
 			return Int64GetDatum((int64) (art_load64(p) ^ ART_SIGN64 ^ flip));
 		case ART_ENC_OID:
@@ -785,6 +935,7 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 				return UUIDPGetDatum(u);
 			}
 		case ART_ENC_TEXT:
+		case ART_ENC_BPCHAR:
 			{
 				const uint8 *e = memchr(p, col->desc ? 0xFF : 0x00, end - p);
 				uint32		n = (uint32) (e - p);
@@ -804,24 +955,57 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 			}
 		case ART_ENC_BYTEA:
 			{
-				uint8		zero = col->desc ? 0xFF : 0x00;
 				bytea	   *b = palloc((Size) (end - p) + VARHDRSZ);
-				char	   *dst = VARDATA(b);
+				uint32		n = art_get_escaped(p, end, (uint8) flip, VARDATA(b));
 
-				for (;;)
-				{
-					const uint8 *z = memchr(p, zero, end - p);
-
-					art_copy_out(dst, p, (uint32) (z - p), col->desc);
-					dst += z - p;
-					p = z + 2;
-					if (z[1] == zero)
-						break;
-					*dst++ = 0;
-				}
-				SET_VARSIZE(b, dst - (char *) b);
+				SET_VARSIZE(b, n + VARHDRSZ);
 				return PointerGetDatum(b);
 			}
+		case ART_ENC_UINT64:
+			return UInt64GetDatum(art_load64(p) ^ flip);
+		case ART_ENC_CHAR:
+			return CharGetDatum((char) (*p ^ (uint8) flip));
+		case ART_ENC_FLOAT4:
+			return Float4GetDatum((float4) art_float_of_bits(art_load64(p) ^ flip));
+		case ART_ENC_FLOAT8:
+			return Float8GetDatum(art_float_of_bits(art_load64(p) ^ flip));
+		case ART_ENC_MAC:
+			{
+				char	   *mac = palloc(col->width);
+
+				art_copy_out(mac, p, col->width, col->desc);
+				return PointerGetDatum(mac);
+			}
+		case ART_ENC_TID:
+			{
+				ItemPointer tid = palloc(sizeof(ItemPointerData));
+				uint64		t = 0;
+
+				for (int i = 0; i < AX_TID_BYTES; i++)
+					t = t << 8 | (uint8) (p[i] ^ (uint8) flip);
+				art_tid_unpack(t, tid);
+				return PointerGetDatum(tid);
+			}
+		case ART_ENC_TIMETZ:
+			{
+				TimeTzADT  *t = palloc0(sizeof(TimeTzADT));
+
+				t->zone = (int32) (art_load32(p + 8) ^ 0x80000000U ^ (uint32) flip);
+				t->time = (TimeADT) (art_load64(p) ^ ART_SIGN64 ^ flip) -
+					t->zone * USECS_PER_SEC;
+				return TimeTzADTPGetDatum(t);
+			}
+		case ART_ENC_INTERVAL:
+			return art_interval_get(art_ascending(col, p, end));
+		case ART_ENC_NUMERIC:
+			up = art_ascending(col, p, end);
+			return art_numeric_get(up, up + (end - p), 0);
+		case ART_ENC_INET:
+			up = art_ascending(col, p, end);
+			return art_inet_get(up, up + (end - p));
+		case ART_ENC_BIT:
+			up = art_ascending(col, p, end);
+			return art_bit_get(up, up + (end - p));
 		case ART_ENC_DATUM:
 			if (col->byval)
 				return art_fetch_byval(col, p);
@@ -840,25 +1024,67 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return (Datum) 0;
 }
 
+/*
+ * The payload: what the lossy ones of the key columns are exactly, whose markers
+ * and bodies are at at[], then the INCLUDE columns, up to "upto".
+ */
+static void
+art_decode_payload(const ArtKeyDesc *kd, const uint8 *const *at,
+				   const uint8 *end, int upto, Datum *values, bool *isnull)
+{
+	const uint8 *p = at[kd->natts];
+
+	for (int i = 0; i < upto; i++)
+	{
+		const ArtKeyCol *col = &kd->cols[i];
+		const uint8 *body;
+		const uint8 *next;
+
+		if (i < kd->natts)
+		{
+			if (!col->lossy || *at[i] != ART_MARK_VALUE)
+				continue;
+			next = art_payload_skip(col, p, end);
+			if (unlikely(next == NULL))
+				art_bad_key(kd);
+			body = art_ascending(col, at[i] + 1, at[i + 1]);
+			values[i] = art_payload_get(col, body, body + (at[i + 1] - at[i] - 1), p, next);
+		}
+		else
+		{
+			next = art_skip_col(kd, col, p, end);
+			isnull[i] = *p != ART_MARK_VALUE;
+			values[i] = isnull[i] ? (Datum) 0 : art_decode_col(col, p + 1, next);
+		}
+		p = next;
+	}
+}
+
 /* See art_key.h. */
 void
 art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,
 		   Datum *values, bool *isnull)
 {
-	const uint8 *p = key;
+	const uint8 *at[INDEX_MAX_KEYS + 1];
 	const uint8 *end = key + keylen;
+	bool		payload = kd->lossy || upto > kd->natts;
 	int			i;
 
-	Assert(upto <= kd->natts);
-	for (i = 0; i < upto; i++)
+	Assert(upto <= kd->nall);
+	at[0] = key;
+	for (i = 0; i < kd->natts && (i < upto || payload); i++)
 	{
-		const uint8 *next = art_skip_col(kd, &kd->cols[i], p, end);
+		const ArtKeyCol *col = &kd->cols[i];
 
-		isnull[i] = (*p != ART_MARK_VALUE);
-		values[i] = isnull[i] ? (Datum) 0 :
-			art_decode_col(&kd->cols[i], p + 1, next);
-		p = next;
+		at[i + 1] = art_skip_col(kd, col, at[i], end);
+		if (i >= upto)
+			continue;
+		isnull[i] = (*at[i] != ART_MARK_VALUE);
+		values[i] = isnull[i] || col->lossy ? (Datum) 0 :
+			art_decode_col(col, at[i] + 1, at[i + 1]);
 	}
+	if (payload)
+		art_decode_payload(kd, at, end, upto, values, isnull);
 }
 
 /* See art_key.h. */

@@ -5,9 +5,12 @@
  * An encoded key is, per key column, a marker byte (NULL or not; placed by
  * NULLS FIRST/LAST whatever the direction) and, when not NULL, a
  * self-delimiting body whose memcmp order is the opclass's order, every byte
- * inverted for DESC.  The TID (6 bytes, block then offset, big-endian) follows
- * as a last column, so that entries are unique and no key is a prefix of
- * another.
+ * inverted for DESC.  Behind the columns lies the payload: what index-only scans
+ * give back and no order has, that is, what a column's body loses of its datum
+ * (a numeric's scale, trailing blanks), then the INCLUDE columns as they are.
+ * It is self-delimiting, too.  The TID (6 bytes, block then offset, big-endian)
+ * follows as a last column, so that entries are unique and no key is a prefix
+ * of another.
  */
 #ifndef ART_KEY_H
 #define ART_KEY_H
@@ -23,7 +26,7 @@
  * Number of the encoding, kept in saved files: raise it with every change to
  * the bytes of any key.
  */
-#define ART_KEY_FORMAT		1
+#define ART_KEY_FORMAT		2
 
 /* marker bytes */
 #define ART_MARK_NULL_FIRST 0x00
@@ -46,6 +49,20 @@ typedef enum ArtEncKind
 	ART_ENC_BYTEA,				/* 00 -> 00 FF, then 00 00 */
 	ART_ENC_TEXT,				/* bytes, then 00 (text has no NUL) */
 	ART_ENC_NAME,				/* as text */
+	ART_ENC_BPCHAR,				/* as text, without trailing blanks: lossy */
+	ART_ENC_INT64,				/* other numbers of 8 bytes, sign flipped */
+	ART_ENC_UINT64,				/* 8 bytes */
+	ART_ENC_CHAR,				/* 1 byte, unsigned */
+	ART_ENC_MAC,				/* macaddr, macaddr8: the bytes */
+	ART_ENC_TID,				/* block, offset: 6 bytes */
+	ART_ENC_TIMETZ,				/* as UTC, then the zone: 12 bytes */
+	ART_ENC_FLOAT4,				/* both floats as float8, so that cross-type
+								 * bounds are exact: 8 bytes; lossy */
+	ART_ENC_FLOAT8,
+	ART_ENC_INTERVAL,			/* 10 bytes, lossy (art_types.c) */
+	ART_ENC_NUMERIC,			/* lossy (art_numeric.c) */
+	ART_ENC_INET,				/* art_types.c */
+	ART_ENC_BIT,				/* bit, varbit: as bytea, then a byte */
 	ART_ENC_DATUM				/* none: the datum as it is, see below */
 } ArtEncKind;
 
@@ -64,6 +81,7 @@ typedef struct ArtKeyCol
 	ArtEncKind	enc;
 	bool		desc;
 	bool		nulls_first;
+	bool		lossy;			/* the body is not the whole datum: see payload */
 	Oid			typid;			/* the index column's opclass input type */
 	Oid			collation;
 	uint16		width;			/* body bytes, 0: variable */
@@ -94,7 +112,10 @@ typedef struct ArtKeyDesc
 {
 	Oid			indexid;		/* for error messages */
 	int			natts;			/* key columns */
-	bool		fixed;			/* every body has a fixed width */
+	int			nall;			/* these and the INCLUDE columns, in cols[] */
+	bool		payload;		/* keys have a payload */
+	bool		lossy;			/* of a key column, too */
+	bool		fixed;			/* every body has a fixed width, no payload */
 	uint32		fixed_len;		/* encoded length without NULLs and without the
 								 * TID, when fixed */
 	bool		compared;		/* memcmp is not the order */
@@ -138,9 +159,10 @@ extern ArtKeyDesc *art_keydesc_of_types(int natts, const Oid *types,
 										MemoryContext cxt);
 
 /*
- * Encode all key columns, the TID not included; buf is overwritten.  Detoasts
- * as needed (garbage goes to the current memory context).  ERROR 54000 when
- * the result would exceed the limit.  Returns true when a column is NULL.
+ * Encode all columns of the index, payload included and the TID not; buf is
+ * overwritten.  Detoasts as needed (garbage goes to the current memory context).
+ * ERROR 54000 when the result would exceed the limit.  Returns true when a key
+ * column is NULL.
  */
 extern bool art_encode(const ArtKeyDesc *kd, const Datum *values,
 					   const bool *isnull, ArtBuf *buf);
@@ -152,15 +174,18 @@ extern bool art_encode(const ArtKeyDesc *kd, const Datum *values,
 extern void art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf);
 
 /*
- * Decode the key columns of an encoded key (of which keylen bytes, TID
- * included or not, are there).  By-reference datums are palloc'd in the
- * current context and are exactly what was stored.  Decoding stops after
- * "upto" columns (natts for all).
+ * Decode the columns of an encoded key (of which keylen bytes, TID included or
+ * not, are there).  By-reference datums are palloc'd in the current context and
+ * are exactly what was stored.  Decoding stops after "upto" columns (natts for
+ * the key's, nall for all).
  */
 extern void art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
 					   int upto, Datum *values, bool *isnull);
 
-/* The same for one column whose body (behind the marker) is at p. */
+/*
+ * The same for one column whose body (behind the marker) is at p.  Of a column
+ * that is lossy: an equal datum.
+ */
 extern Datum art_decode_col(const ArtKeyCol *col, const uint8 *p,
 							const uint8 *end);
 
@@ -215,6 +240,13 @@ extern int	art_col_position_cmp(const ArtKeyDesc *kd, int col,
 /* Length of the first "upto" columns of an encoded key. */
 extern uint32 art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key,
 								 uint32 keylen, int upto);
+
+/* Length of the columns of a key that has no TID: what decides of equality. */
+static inline uint32
+art_cols_len(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen)
+{
+	return kd->payload ? art_key_prefix_len(kd, key, keylen, kd->natts) : keylen;
+}
 
 /* Can the exact datum of this index column (1-based) be had back? */
 extern bool art_can_return(Relation index, int attno);
@@ -281,8 +313,8 @@ typedef struct ArtScanPlan
 {
 	bool		impossible;		/* no entry can match */
 	bool		point;			/* lo is a whole encoded key (before), hi the same
-								 * (after), no residual: ax_lookup(lo) will do, and
-								 * lo has the bytes of all that match */
+								 * (after), no residual, no payload: ax_lookup(lo)
+								 * will do, and lo has the bytes of all that match */
 	bool		lo_after,
 				hi_after;
 	uint32		lo_len,

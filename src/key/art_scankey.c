@@ -12,8 +12,8 @@
  * In a compared index the order of those positions is the comparison
  * function's (art_compare.c).
  *
- * A cross-type constant is first mapped onto the column's type.  Integers and
- * names map exactly.  Between date and timestamp it may fall between two
+ * A cross-type constant is first mapped onto the column's type.  Integers, floats
+ * and names map exactly.  Between date and timestamp it may fall between two
  * values.  A constant without a time zone against timestamptz is converted as
  * its operator would convert it, under the session's TimeZone of the moment
  * the scan (re)starts.  A timestamptz constant against date or timestamp is
@@ -22,13 +22,10 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "pgtime.h"
 #include "utils/date.h"
-#include "utils/fmgroids.h"
 #include "utils/timestamp.h"
 
 #include "art_compat.h"
@@ -449,35 +446,6 @@ art_int_const(Oid type, Datum arg, int64 *v)
 }
 
 /*
- * Restrict a column of one floating-point type by a constant of the other.
- * Every float4 is a float8; a float8 that is no float4 lies between two of
- * them, to one of which it is rounded.
- */
-static bool
-art_restrict_float(ArtScanPlan *plan, ArtColRange *r, const ArtKeyCol *col,
-				   StrategyNumber strategy, Datum arg)
-{
-	float8		d;
-	float4		v;
-
-	if (col->cmp == F_BTFLOAT8CMP)
-		return art_restrict_value(plan, r, col, strategy,
-								  Float8GetDatum((float8) DatumGetFloat4(arg)));
-	d = DatumGetFloat8(arg);
-	v = (float4) d;				/* infinite, if it is too large */
-	if (!isnan(d) && (float8) v != d)
-	{
-		if (strategy == BTEqualStrategyNumber)
-			return false;
-		if (strategy < BTEqualStrategyNumber)
-			strategy = (float8) v < d ? BTLessEqualStrategyNumber : BTLessStrategyNumber;
-		else
-			strategy = (float8) v < d ? BTGreaterStrategyNumber : BTGreaterEqualStrategyNumber;
-	}
-	return art_restrict_value(plan, r, col, strategy, Float4GetDatum(v));
-}
-
-/*
  * Restrict the column by one key with an argument.  Returns false when nothing
  * can match; sets *residual when the key must be tested with its operator.
  */
@@ -528,10 +496,15 @@ art_restrict_key(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey key,
 				return art_restrict_value(plan, r, &as, key->sk_strategy, arg);
 			}
 			break;
-		case ART_ENC_DATUM:
-			if ((col->cmp == F_BTFLOAT4CMP && type == FLOAT8OID) ||
-				(col->cmp == F_BTFLOAT8CMP && type == FLOAT4OID))
-				return art_restrict_float(plan, r, col, key->sk_strategy, arg);
+		case ART_ENC_FLOAT4:
+		case ART_ENC_FLOAT8:
+			if (type == FLOAT4OID || type == FLOAT8OID)
+			{
+				/* both have one encoding; a float8 may just equal no float4 */
+				as = *col;
+				as.enc = (type == FLOAT8OID) ? ART_ENC_FLOAT8 : ART_ENC_FLOAT4;
+				return art_restrict_value(plan, r, &as, key->sk_strategy, arg);
+			}
 			break;
 		default:
 			break;
@@ -636,7 +609,7 @@ art_scanplan_point(ArtScanPlan *plan, const ArtKeyDesc *kd, ScanKey key)
 	}
 	art_plan_append(&plan->hi, plan->lo.data, plan->lo.len);
 	plan->lo_len = plan->hi_len = plan->lo.len;
-	plan->point = kd->images;
+	plan->point = kd->images && !kd->payload;
 	return true;
 }
 
@@ -760,7 +733,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 		}
 	}
 	plan->nresidual = plan->nranges + plan->nkeys;
-	plan->point = (col == kd->natts && plan->nresidual == 0 && kd->images);
+	plan->point = (col == kd->natts && plan->nresidual == 0 && kd->images && !kd->payload);
 }
 
 /* See art_key.h. */

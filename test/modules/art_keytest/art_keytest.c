@@ -2,7 +2,7 @@
  * art_keytest.c
  *	  Key encodings and scan plans of artidx against brute force.
  *
- * The two files under test are compiled in, statics and all.  The index named
+ * The files under test are compiled in, statics and all.  The index named
  * in a call only describes the columns (types, operator classes, directions):
  * a btree index does as well as an art one, and nothing is read from it.
  */
@@ -25,6 +25,8 @@
 /* the files under test */
 #include "../../../src/key/art_compare.c"
 #include "../../../src/key/art_encode.c"
+#include "../../../src/key/art_numeric.c"
+#include "../../../src/key/art_types.c"
 #include "../../../src/key/art_scankey.c"
 
 PG_MODULE_MAGIC;
@@ -77,7 +79,7 @@ load_rows(Relation index, const ArtKeyDesc *kd)
 		if (art_encode(kd, r->values, r->isnull, &buf) !=
 			(memchr(r->isnull, true, kd->natts) != NULL))
 			elog(ERROR, "art_encode is wrong about NULLs");
-		for (i = 0; i < kd->natts; i++)
+		for (i = 0; i < kd->nall; i++)
 		{
 			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
 
@@ -145,13 +147,24 @@ art_keytest_order(PG_FUNCTION_ARGS)
 	{
 		TestRow    *a = &t.rows[i];
 		uint32		alen = a->len - AX_TID_BYTES;
+		uint32		acols = art_cols_len(kd, a->key, alen);
 		Datum		values[INDEX_MAX_KEYS];
 		bool		isnull[INDEX_MAX_KEYS];
+		const uint8 *payload = a->key + acols;
 
-		if (art_key_prefix_len(kd, a->key, a->len, kd->natts) != alen)
+		if (art_key_prefix_len(kd, a->key, a->len, kd->natts) != acols)
 			elog(ERROR, "row %d: art_key_prefix_len does not find the end", i);
-		art_decode(kd, a->key, a->len, kd->natts, values, isnull);
-		for (j = 0; j < kd->natts; j++)
+		for (j = 0; j < kd->nall && payload != NULL; j++)
+		{
+			if (j >= kd->natts)
+				payload = art_skip_col_within(&kd->cols[j], payload, a->key + alen);
+			else if (kd->cols[j].lossy && !a->isnull[j])
+				payload = art_payload_skip(&kd->cols[j], payload, a->key + alen);
+		}
+		if (payload != a->key + alen)
+			elog(ERROR, "row %d: the payload does not end with the key", i);
+		art_decode(kd, a->key, a->len, i % 2 ? kd->nall : kd->natts, values, isnull);
+		for (j = 0; j < (i % 2 ? kd->nall : kd->natts); j++)
 		{
 			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), j);
 
@@ -164,12 +177,16 @@ art_keytest_order(PG_FUNCTION_ARGS)
 		{
 			TestRow    *b = &t.rows[j];
 			uint32		blen = b->len - AX_TID_BYTES;
+			uint32		bcols = art_cols_len(kd, b->key, blen);
 			int			c = kd->compared ? art_key_order(kd, a->key, alen, b->key, blen) :
-				memcmp(a->key, b->key, Min(alen, blen));
+				memcmp(a->key, b->key, Min(acols, bcols));
 
 			CHECK_FOR_INTERRUPTS();
-			if (!kd->compared && c == 0 && alen != blen)
+			if (!kd->compared && c == 0 && acols != bcols)
 				elog(ERROR, "key of row %d is a prefix of row %d's", i, j);
+			if (!kd->compared && alen != blen &&
+				memcmp(a->key, b->key, Min(alen, blen)) == 0)
+				elog(ERROR, "key and payload of row %d are a prefix of row %d's", i, j);
 			if (sign(c) != sign(compare_rows(index, kd, a, b)))
 				elog(ERROR, "rows %d and %d: encoded %d, operator class %d",
 					 i, j, sign(c), sign(compare_rows(index, kd, a, b)));
@@ -309,6 +326,16 @@ row_matches(const TestRow *r, ScanKey keys, int nkeys)
 	return true;
 }
 
+/* Order of two positions of keys. */
+static int
+key_pos_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
+			const uint8 *b, uint32 blen, bool bafter)
+{
+	if (kd->compared)
+		return art_position_cmp(kd, a, alen, aafter, b, blen, bafter);
+	return art_pos_cmp(kd, 0, a, alen, aafter, b, blen, bafter);
+}
+
 Datum
 art_keytest_scan(PG_FUNCTION_ARGS)
 {
@@ -360,7 +387,7 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 			 memcmp(plan.lo.data, plan.hi.data, plan.lo_len) != 0))
 			elog(ERROR, "round %d: a point that is none", round);
 		if (!plan.impossible &&
-			art_pos_cmp(kd, 0, plan.lo.data, plan.lo_len, plan.lo_after,
+			key_pos_cmp(kd, plan.lo.data, plan.lo_len, plan.lo_after,
 						plan.hi.data, plan.hi_len, plan.hi_after) >= 0)
 			elog(ERROR, "round %d: an empty range not called impossible", round);
 
@@ -369,9 +396,9 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 			TestRow    *r = &t.rows[i];
 			bool		is = row_matches(r, keys, nkeys);
 			bool		says = !plan.impossible &&
-				art_pos_cmp(kd, 0, r->key, r->len, false,
+				key_pos_cmp(kd, r->key, r->len, false,
 							plan.lo.data, plan.lo_len, plan.lo_after) > 0 &&
-				art_pos_cmp(kd, 0, r->key, r->len, false,
+				key_pos_cmp(kd, r->key, r->len, false,
 							plan.hi.data, plan.hi_len, plan.hi_after) < 0 &&
 				(plan.nresidual == 0 || art_scan_recheck(&plan, kd, r->key, r->len));
 
