@@ -144,4 +144,18 @@
 #define art_vacuum_delay_point() vacuum_delay_point()
 #endif
 
+/* ---- where in a parallel scan's memory the access method's part is ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_PS_OFFSET	ps_offset_am
+#else
+#define ART_PS_OFFSET	ps_offset
+#endif
+
+/* ---- elements of an array, about ---- */
+#if PG_VERSION_NUM >= 170000
+#define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))
+#else
+#define art_estimate_array_length(root, expr) ((double) estimate_array_length(expr))
+#endif
+
 #endif							/* ART_COMPAT_H */

@@ -323,6 +323,17 @@ extern void artrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
 extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void artendscan(IndexScanDesc scan);
+extern void artmarkpos(IndexScanDesc scan);
+extern void artrestrpos(IndexScanDesc scan);
+#if PG_VERSION_NUM >= 180000
+extern Size artestimateparallelscan(Relation index, int nkeys, int norderbys);
+#elif PG_VERSION_NUM >= 170000
+extern Size artestimateparallelscan(int nkeys, int norderbys);
+#else
+extern Size artestimateparallelscan(void);
+#endif
+extern void artinitparallelscan(void *target);
+extern void artparallelrescan(IndexScanDesc scan);
 struct PlannerInfo;
 struct IndexPath;
 extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,

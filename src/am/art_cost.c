@@ -85,6 +85,62 @@ bounding_clauses(IndexPath *path)
 #endif
 
 /*
+ * How many searches the arrays among the bounding clauses make: btcostestimate's
+ * own count (without 17's limit, which is in pages of nbtree).  *all: those of
+ * the others counted in, which only filter here.
+ */
+static double
+count_searches(PlannerInfo *root, IndexPath *path, double *all)
+{
+	IndexOptInfo *index = path->indexinfo;
+	double		n = 1;
+	int			indexcol = 0;
+	bool		eq_here = false;
+	bool		bounds = true;
+	ListCell   *lc;
+
+	*all = 1;
+	foreach(lc, path->indexclauses)
+	{
+		IndexClause *iclause = lfirst_node(IndexClause, lc);
+		ListCell   *lc2;
+
+		if (bounds && indexcol != iclause->indexcol)
+		{
+			bounds = eq_here && iclause->indexcol == indexcol + 1;
+			eq_here = false;
+			indexcol++;
+		}
+
+		foreach(lc2, iclause->indexquals)
+		{
+			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
+			Oid			op = InvalidOid;
+
+			if (IsA(clause, OpExpr))
+				op = ((OpExpr *) clause)->opno;
+			else if (IsA(clause, ScalarArrayOpExpr))
+			{
+				ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;
+
+				double		length;
+
+				op = saop->opno;
+				length = Max(art_estimate_array_length(root, (Node *) lsecond(saop->args)), 1);
+				*all *= length;
+				if (bounds)
+					n *= length;
+			}
+			else if (IsA(clause, NullTest))
+				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
+			if (OidIsValid(op) && bounds)
+				eq_here |= get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
+		}
+	}
+	return n;
+}
+
+/*
  * amcostestimate.  Hands btcostestimate() an index of one page and no height,
  * so that what it charges for I/O and for page searches is known, takes that
  * off, and adds our own.  *pages is what the structure would be in pages:
@@ -100,6 +156,10 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	IndexPath	mypath = *path;
 	double		page_cost;
 	double		descent;
+	double		searches;
+	double		all_searches;
+	double		compares = 0;
+	double		per_tuple;
 	double		ntuples;
 	double		npages;
 
@@ -118,15 +178,26 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
 	*total -= page_cost / Max(loop_count, 1.0);
 
+	searches = count_searches(root, &mypath, &all_searches);
+	if (index->tuples > 1)
+		compares = ceil(log(index->tuples) / log(2.0)) * cpu_operator_cost;
+#if PG_VERSION_NUM < 170000
+	*total -= (all_searches - 1) * compares;
+#else
+	all_searches = searches;
+#endif
+
 	/*
 	 * Tuples visited, from what is left of the total: btcostestimate() does
-	 * not tell, and charges a whole number of them at one price.
+	 * not tell, and charges a whole number of them at one price.  Up to 16 it
+	 * takes every array for a search of its own.
 	 */
-	ntuples = (*total - *startup) /
-		(cpu_index_tuple_cost +
-		 cpu_operator_cost *
-		 list_length(get_quals_from_indexclauses(mypath.indexclauses)));
-	ntuples = Max(rint(ntuples), 0.0);
+	per_tuple = cpu_index_tuple_cost + cpu_operator_cost *
+		list_length(get_quals_from_indexclauses(mypath.indexclauses));
+	ntuples = (*total - *startup) / per_tuple;
+	*total -= ntuples * per_tuple;
+	ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
+	*total += ntuples * per_tuple;
 
 #if PG_VERSION_NUM >= 180000
 	if (list_length(mypath.indexclauses) != list_length(path->indexclauses))
@@ -159,14 +230,18 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	descent = ART_NODE_COST * cpu_operator_cost *
 		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
 	*startup += descent;
-	*total += descent;
+	*total += descent * searches + compares * (searches - 1);
 
+	/* what one search reads is what core derives workers from, as nbtree's */
 	npages = 1.0;
+	*pages = 1.0;
 	if (index->pages > 1 && index->tuples > 1)
+	{
 		npages = Min(ceil(ntuples * index->pages / index->tuples),
 					 (double) index->pages);
+		*pages = ceil(npages / searches);
+	}
 	*total += npages * ART_PAGE_COST * cpu_operator_cost;
-	*pages = npages;
 }
 
 /*

@@ -91,12 +91,9 @@ art_translate_cmptype(CompareType cmptype, Oid opfamily)
 /*
  * arthandler() -- the IndexAmRoutine of art.
  *
- * What is false or NULL here and not in nbtree: arrays as one search
- * (amsearcharray; the planner then runs "= ANY" as a bitmap OR or a filter),
- * mark and restore (it puts a Materialize under a merge join), CLUSTER and
- * parallel scans (core refuses CLUSTER with an error), page level predicate
- * locks (core then locks the whole index), and parallel
- * VACUUM of one index.
+ * What is false or NULL here and not in nbtree: CLUSTER (core refuses it with an
+ * error), page level predicate locks (core then locks the whole index), and
+ * parallel VACUUM of one index.
  */
 Datum
 arthandler(PG_FUNCTION_ARGS)
@@ -112,12 +109,12 @@ arthandler(PG_FUNCTION_ARGS)
 	am->amcanunique = true;
 	am->amcanmulticol = true;
 	am->amoptionalkey = true;
-	am->amsearcharray = false;
+	am->amsearcharray = true;
 	am->amsearchnulls = true;
 	am->amstorage = false;
 	am->amclusterable = false;
 	am->ampredlocks = false;
-	am->amcanparallel = false;
+	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
@@ -140,11 +137,11 @@ arthandler(PG_FUNCTION_ARGS)
 	am->amgettuple = artgettuple;
 	am->amgetbitmap = artgetbitmap;
 	am->amendscan = artendscan;
-	am->ammarkpos = NULL;
-	am->amrestrpos = NULL;
-	am->amestimateparallelscan = NULL;
-	am->aminitparallelscan = NULL;
-	am->amparallelrescan = NULL;
+	am->ammarkpos = artmarkpos;
+	am->amrestrpos = artrestrpos;
+	am->amestimateparallelscan = artestimateparallelscan;
+	am->aminitparallelscan = artinitparallelscan;
+	am->amparallelrescan = artparallelrescan;
 
 #if PG_VERSION_NUM >= 160000
 	/* a summarizing index may be skipped by HOT updates: not this one */

@@ -248,12 +248,8 @@ private_fill(ArtPrivate *p, const ax_batch *b)
 		p->whole = false;
 	if (!p->whole)
 	{
-		lo.key = p->plan->lo.data;
-		lo.len = p->plan->lo_len;
-		lo.after = p->plan->lo_after;
-		hi.key = p->plan->hi.data;
-		hi.len = p->plan->hi_len;
-		hi.after = p->plan->hi_after;
+		/* of all the ranges that arrays make, not only the present one */
+		art_scanplan_outer(p->plan, &lo, &hi);
 	}
 
 	/* bitmap scans do not say; the caller has it locked */

@@ -14,6 +14,15 @@
  * a VACUUM has gone by since the batch was copied they drop it and re-seek
  * behind the last entry they looked at.
  *
+ * Arrays make several ranges (art_array.c), which are scanned one after the
+ * other: what lies behind the last entry of one is the first of the next, and
+ * before the first entry of one the last of the one before.
+ *
+ * A mark keeps its batch, in the place of the current one when that moves on;
+ * so restoring costs nothing, and since the snapshot is MVCC, what came to the
+ * index since is not wanted.  In a parallel scan each batch is what follows a
+ * position that the participants share (art_parallel.c).
+ *
  * When there is no structure to be had, from the beginning or in the middle, a
  * scan goes private (art_private.c): its batches come from there, and the rest
  * is the same, since a position is a value.
@@ -32,22 +41,12 @@
 #include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
-#include "art_am.h"
+#include "art_scan.h"
 #include "art_tree.h"
 
-#define ART_BATCH_FIRST		16
-#define ART_BATCH_POINT		32
-#define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
 #define ART_ITUP_EASY		((Size) 500)	/* index_form_tuple leaves it alone */
 #define ART_ITUP_MAX		((Size) 8000)
 #define ART_KEYBUF_MAX		((uint32) 64 * 1024)
-
-/* Where a batch began. */
-typedef enum ArtFrom
-{
-	ART_FROM_START,				/* the scan's own beginning */
-	ART_FROM_KEY				/* fromkey, from_after */
-} ArtFrom;
 
 /* Which batch to fetch. */
 typedef enum ArtFetch
@@ -57,65 +56,6 @@ typedef enum ArtFetch
 	ART_FETCH_TURN,				/* the other side of where the batch began */
 	ART_FETCH_SEEK				/* fromkey is set by the caller */
 } ArtFetch;
-
-typedef struct ArtScan
-{
-	/* what is scanned */
-	ArtPrivate *priv;			/* not NULL: this, for the rest of its life */
-	ax_ctx	   *cx;
-	ax_tree    *tree;
-	uint64		gen;
-	ArtEntry   *entry;			/* NULL: private from the beginning */
-	MemoryContext cxt;			/* of this struct and the buffers */
-	MemoryContext own;			/* child for slot and tuples, NULL: not needed
-								 * yet */
-
-	/* this search */
-	bool		started;		/* the batch below is one of this search */
-	bool		guard;			/* publish TIDs */
-	bool		want_keys;		/* batches carry keys */
-	bool		keep_keys;		/* dead entries were met: carry keys */
-
-	/* the batch */
-	bool		backward;
-	bool		exhausted;
-	bool		have_keys;
-	uint32		n;
-	int			pos;			/* last entry looked at; -1: none */
-	uint32		size;			/* entries to ask for next */
-	uint64		delgen;			/* deletion generation before the copy */
-	uint64	   *tids;
-	uint32		tids_cap;
-	uint32	   *key_off;
-	uint32		key_off_cap;
-	ArtBuf		keys;
-	ArtBuf		last;			/* key of the last entry, unless exhausted */
-	ArtFrom		from;
-	bool		from_after;
-	ArtBuf		fromkey;
-
-	/* dead entries of the batch: positions */
-	int			nkilled;
-	int			killed_cap;
-	uint32	   *killed;
-
-	ArtHazard  *hazard;
-
-	MemoryContext recheck_cxt;	/* what residual conditions allocate */
-
-	/* index-only scans */
-	MemoryContext itup_cxt;
-	int			itup_fast;		/* 0: not known, 1: fixed, 2: text, -1: no */
-	IndexTuple	itup;			/* the fast one: formed once, filled again */
-	uint16		itup_off[INDEX_MAX_KEYS];
-
-	ArtBuf		tmpkey;			/* point searches: prefix and TID */
-	ItemPointerData *bitmap_tids;
-
-	ArtKeyDesc	kd;
-	ArtScanPlan plan;
-	uint64		first_tids[ART_BATCH_POINT];
-} ArtScan;
 
 /*
  * The child context: its reset callback releases the hazard slot.
@@ -195,9 +135,10 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 	so = palloc(sizeof(ArtScan));
 	memset(so, 0, offsetof(ArtScan, kd));
 	so->cxt = CurrentMemoryContext;
-	so->tids = so->first_tids;
-	so->tids_cap = ART_BATCH_POINT;
-	so->pos = -1;
+	so->cur.tids = so->first_tids;
+	so->cur.tids_cap = ART_BATCH_POINT;
+	so->cur.pos = -1;
+	so->mark = ART_MARK_NONE;
 	scan->opaque = so;
 
 	art_scan_ready(scan);
@@ -209,8 +150,6 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 	scan->xs_hitupdesc = RelationGetDescr(index);
 	return scan;
 }
-
-static void art_scan_kill(IndexScanDesc scan);
 
 /*
  * amrescan: one per outer row of a nested loop, so no allocation and no
@@ -229,11 +168,30 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	if (unlikely(so->priv != NULL))
 		art_private_search_end(so->priv);
 	so->started = false;
+	so->mark = ART_MARK_NONE;
+	so->par = scan->parallel_scan ? art_parallel(scan) : NULL;
+	so->claimed = so->limited = so->rest = false;
+	so->ahead = 0;
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	art_scanplan_set(&so->plan, &so->kd, scan->indexRelation, scan->keyData,
 					 scan->numberOfKeys);
+}
+
+static void
+art_batch_free(ArtScan *so, ArtBatch *b)
+{
+	if (b->tids != NULL && b->tids != so->first_tids)
+		pfree(b->tids);
+	if (b->key_off != NULL)
+		pfree(b->key_off);
+	if (b->keys.data != NULL)
+		pfree(b->keys.data);
+	if (b->last.data != NULL)
+		pfree(b->last.data);
+	if (b->fromkey.data != NULL)
+		pfree(b->fromkey.data);
 }
 
 /*
@@ -253,26 +211,19 @@ artendscan(IndexScanDesc scan)
 	if (so->own != NULL)
 		MemoryContextDelete(so->own);
 
-	if (so->tids != so->first_tids)
-		pfree(so->tids);
-	if (so->key_off != NULL)
-		pfree(so->key_off);
-	if (so->keys.data != NULL)
-		pfree(so->keys.data);
-	if (so->last.data != NULL)
-		pfree(so->last.data);
-	if (so->fromkey.data != NULL)
-		pfree(so->fromkey.data);
+	art_batch_free(so, &so->cur);
+	art_batch_free(so, &so->marked);
+	if (so->marked_at != NULL)
+		pfree(so->marked_at);
+	if (so->limit.data != NULL)
+		pfree(so->limit.data);
 	if (so->tmpkey.data != NULL)
 		pfree(so->tmpkey.data);
 	if (so->killed != NULL)
 		pfree(so->killed);
 	if (so->bitmap_tids != NULL)
 		pfree(so->bitmap_tids);
-	if (so->plan.lo.data != NULL)
-		pfree(so->plan.lo.data);
-	if (so->plan.hi.data != NULL)
-		pfree(so->plan.hi.data);
+	art_scanplan_free(&so->plan);
 	pfree(so);
 	scan->opaque = NULL;
 }
@@ -282,7 +233,7 @@ artendscan(IndexScanDesc scan)
 /*
  * Room for at least "bytes" in a buffer whose content need not survive.
  */
-static void
+void
 art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes)
 {
 	if (buf->data == NULL)
@@ -297,30 +248,30 @@ art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes)
 /*
  * Buffers for the next call of ax_scan.
  */
-static void
+void
 art_scan_buffers(ArtScan *so, uint32 n, bool keys)
 {
-	if (so->tids_cap < n)
+	if (so->cur.tids_cap < n)
 	{
-		if (so->tids != so->first_tids)
-			pfree(so->tids);
-		so->tids = MemoryContextAlloc(so->cxt, n * sizeof(uint64));
-		so->tids_cap = n;
+		if (so->cur.tids != NULL && so->cur.tids != so->first_tids)
+			pfree(so->cur.tids);
+		so->cur.tids = MemoryContextAlloc(so->cxt, n * sizeof(uint64));
+		so->cur.tids_cap = n;
 	}
-	art_scan_room(so, &so->last, 64);
+	art_scan_room(so, &so->cur.last, 64);
 	if (keys)
 	{
 		uint32		bytes;
 
-		if (so->key_off_cap < n + 1)
+		if (so->cur.key_off_cap < n + 1)
 		{
-			if (so->key_off != NULL)
-				pfree(so->key_off);
-			so->key_off = MemoryContextAlloc(so->cxt, (n + 1) * sizeof(uint32));
-			so->key_off_cap = n + 1;
+			if (so->cur.key_off != NULL)
+				pfree(so->cur.key_off);
+			so->cur.key_off = MemoryContextAlloc(so->cxt, (n + 1) * sizeof(uint32));
+			so->cur.key_off_cap = n + 1;
 		}
 		bytes = n * (so->kd.fixed ? so->kd.fixed_len + AX_TID_BYTES : 64);
-		art_scan_room(so, &so->keys, Min(bytes, ART_KEYBUF_MAX));
+		art_scan_room(so, &so->cur.keys, Min(bytes, ART_KEYBUF_MAX));
 	}
 }
 
@@ -330,9 +281,9 @@ art_scan_buffers(ArtScan *so, uint32 n, bool keys)
 static void
 art_scan_grow(ArtScan *so, uint32 need)
 {
-	art_scan_room(so, &so->last, need);
-	if (so->keys.data != NULL)
-		art_scan_room(so, &so->keys, need);
+	art_scan_room(so, &so->cur.last, need);
+	if (so->cur.keys.data != NULL)
+		art_scan_room(so, &so->cur.keys, need);
 }
 
 /*
@@ -348,125 +299,113 @@ art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
 	b->hi.key = so->plan.hi.data;
 	b->hi.len = so->plan.hi_len;
 	b->hi.after = so->plan.hi_after;
-	if (so->from == ART_FROM_KEY)
+	if (so->cur.from == ART_FROM_KEY)
 	{
 		ax_bound   *bound = backward ? &b->hi : &b->lo;
 
-		bound->key = so->fromkey.data;
-		bound->len = so->fromkey.len;
-		bound->after = so->from_after;
+		bound->key = so->cur.fromkey.data;
+		bound->len = so->cur.fromkey.len;
+		bound->after = so->cur.from_after;
+	}
+	if (unlikely(so->limited))
+	{
+		ax_bound   *bound = backward ? &b->lo : &b->hi;
+
+		bound->key = so->limit.data;
+		bound->len = so->limit.len;
+		bound->after = !backward;
 	}
 }
 
+/* A copy of a key as the content of a buffer. */
+void
+art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len)
+{
+	art_scan_room(so, buf, len);
+	memcpy(buf->data, key, len);
+	buf->len = len;
+}
+
 /*
- * Fetch a batch into so, in the direction given.  Returns false when there is
- * nothing more that way.
+ * Copy a batch from where it is to begin, in the direction given.  Returns
+ * false when the range has nothing more that way.
  */
 static bool
-art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
+art_scan_copy(IndexScanDesc scan, bool backward)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
+	bool		lookup = so->plan.point && so->cur.from == ART_FROM_START &&
+		!so->limited;
 	ax_batch	b;
 
-	if (so->nkilled > 0)
-		art_scan_kill(scan);
-
-	switch (what)
-	{
-		case ART_FETCH_FIRST:
-			so->from = ART_FROM_START;
-			so->size = ART_BATCH_FIRST;
-			break;
-		case ART_FETCH_NEXT:
-			{
-				ArtBuf		swap = so->fromkey;
-
-				if (so->exhausted)
-					return false;
-				so->fromkey = so->last;
-				so->last = swap;
-				so->from = ART_FROM_KEY;
-				so->from_after = !backward;
-				so->size = Min(so->size * 4, ART_BATCH_MAX);
-			}
-			break;
-		case ART_FETCH_TURN:
-			if (so->from == ART_FROM_START)
-				return false;
-			so->size = ART_BATCH_FIRST;
-			break;
-		case ART_FETCH_SEEK:
-			break;
-	}
-
-	so->want_keys = (so->guard || scan->xs_want_itup ||
-					 so->plan.nresidual > 0 || so->keep_keys) &&
-		!so->plan.point;
-	so->backward = backward;
-	so->pos = -1;
+	so->cur.backward = backward;
+	so->cur.pos = -1;
 
 	for (;;)
 	{
 		ax_status	s;
 
 		/* before the copy: any removal after that changes it */
-		so->delgen = art_delgen(scan->indexRelation);
+		so->cur.delgen = art_delgen(scan->indexRelation);
 
-		if (so->plan.point && what == ART_FETCH_FIRST && so->priv == NULL)
+		if (lookup && so->priv == NULL)
 		{
 			bool		more;
 
 			s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
-								so->plan.lo_len, so->tids, ART_BATCH_POINT, &so->n,
-								&more);
+								so->plan.lo_len, so->cur.tids, ART_BATCH_POINT,
+								&so->cur.n, &more);
 			if (s == AX_OK)
 			{
-				so->have_keys = false;
-				so->exhausted = true;
+				so->cur.have_keys = false;
+				so->cur.from_private = false;
+				so->cur.exhausted = true;
 				if (!more)
 				{
-					if (backward && so->n > 1)
+					if (backward && so->cur.n > 1)
 					{
-						for (uint32 i = 0, j = so->n - 1; i < j; i++, j--)
+						for (uint32 i = 0, j = so->cur.n - 1; i < j; i++, j--)
 						{
-							uint64		t = so->tids[i];
+							uint64		t = so->cur.tids[i];
 
-							so->tids[i] = so->tids[j];
-							so->tids[j] = t;
+							so->cur.tids[i] = so->cur.tids[j];
+							so->cur.tids[j] = t;
 						}
 					}
-					return so->n > 0;
+					return so->cur.n > 0;
 				}
-				if (!backward && so->n > 0)
+				if (!backward && so->cur.n > 0)
 				{
-					art_scan_room(so, &so->last,
+					art_scan_room(so, &so->cur.last,
 								  so->plan.lo_len + AX_TID_BYTES);
-					memcpy(so->last.data, so->plan.lo.data, so->plan.lo_len);
-					art_put_tid(so->last.data + so->plan.lo_len,
-								so->tids[so->n - 1]);
-					so->last.len = so->plan.lo_len + AX_TID_BYTES;
-					so->exhausted = false;
+					memcpy(so->cur.last.data, so->plan.lo.data, so->plan.lo_len);
+					art_put_tid(so->cur.last.data + so->plan.lo_len,
+								so->cur.tids[so->cur.n - 1]);
+					so->cur.last.len = so->plan.lo_len + AX_TID_BYTES;
+					so->cur.exhausted = false;
 					return true;
 				}
 				/* the last ones come first, or a long key: an ordered batch */
-				what = ART_FETCH_SEEK;
+				lookup = false;
 				continue;
 			}
 		}
 		else
 		{
+			bool		keys = so->want_keys && !so->plan.point;
+
 			memset(&b, 0, sizeof(b));
 			art_scan_bounds(so, backward, &b);
-			art_scan_buffers(so, so->size, so->want_keys);
+			art_scan_buffers(so, so->size, keys);
 			b.backward = backward;
-			b.want_keys = so->want_keys;
+			b.want_keys = keys;
 			b.max = so->size;
-			b.tids = so->tids;
-			b.key_off = so->key_off;
-			b.keybuf = so->keys.data;
-			b.keybuf_size = so->keys.cap;
-			b.lastkey = so->last.data;
-			b.lastkey_size = so->last.cap;
+			b.tids = so->cur.tids;
+			b.key_off = so->cur.key_off;
+			b.keybuf = so->cur.keys.data;
+			b.keybuf_size = so->cur.keys.cap;
+			b.lastkey = so->cur.last.data;
+			b.lastkey_size = so->cur.last.cap;
 
 			if (unlikely(so->priv != NULL))
 				s = art_private_scan(so->priv, &b);
@@ -474,10 +413,11 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 				s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
 			if (s == AX_OK)
 			{
-				so->n = b.n;
-				so->exhausted = b.exhausted;
-				so->have_keys = so->want_keys;
-				so->last.len = b.lastlen;
+				so->cur.n = b.n;
+				so->cur.exhausted = b.exhausted;
+				so->cur.have_keys = keys;
+				so->cur.from_private = so->priv != NULL;
+				so->cur.last.len = b.lastlen;
 				return b.n > 0;
 			}
 		}
@@ -495,6 +435,8 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 				 * value, good in any structure.
 				 */
 				art_scan_ready(scan);
+				if (so->priv != NULL && so->claimed)
+					art_scan_take_rest(so);
 				break;
 			case AX_BUFFER:
 				art_scan_grow(so, b.need_bytes);
@@ -507,10 +449,108 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 }
 
 /*
+ * Nothing of the range is left that way: go to the next one.  Returns false
+ * when there is none.
+ */
+static bool
+art_scan_onward(IndexScanDesc scan, bool backward)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	CHECK_FOR_INTERRUPTS();
+	if (unlikely(so->par != NULL) && !so->claimed && !so->rest)
+	{
+		if (so->ahead == 0)
+			return art_scan_claim(scan, backward);
+		so->ahead--;
+	}
+	if (!so->plan.many || !art_scanplan_next(&so->plan, backward))
+	{
+		if (so->claimed)
+			art_scan_take_rest(so);
+		return false;
+	}
+	so->cur.from = ART_FROM_START;
+	so->size = ART_BATCH_FIRST;
+	pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument)
+		scan->instrument->nsearches++;
+#endif
+	return true;
+}
+
+/*
+ * Fetch a batch into so, in the direction given.  Returns false when there is
+ * nothing more that way.
+ */
+static bool
+art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	bool		here = true;	/* the range may have something */
+
+	if (so->nkilled > 0)
+		art_scan_kill(scan);
+	if (unlikely(so->mark == ART_MARK_HERE))
+		art_scan_leave_mark(so);
+
+	so->want_keys = so->guard || scan->xs_want_itup ||
+		so->plan.nresidual > 0 || so->keep_keys;
+
+	switch (what)
+	{
+		case ART_FETCH_FIRST:
+			so->cur.from = ART_FROM_START;
+			so->size = ART_BATCH_FIRST;
+			if (unlikely(so->par != NULL))
+			{
+				if (so->rest)
+					return false;	/* and was returned */
+				here = false;
+			}
+			else if (so->plan.many && !art_scanplan_first(&so->plan, backward))
+				return false;
+			break;
+		case ART_FETCH_NEXT:
+			if (so->cur.exhausted)
+				here = false;
+			else
+			{
+				ArtBuf		swap = so->cur.fromkey;
+
+				so->cur.fromkey = so->cur.last;
+				so->cur.last = swap;
+				so->cur.from = ART_FROM_KEY;
+				so->cur.from_after = !backward;
+				so->size = Min(so->size * 4, ART_BATCH_MAX);
+			}
+			break;
+		case ART_FETCH_TURN:
+			if (so->cur.from == ART_FROM_START)
+				here = false;
+			so->size = ART_BATCH_FIRST;
+			break;
+		case ART_FETCH_SEEK:
+			break;
+	}
+
+	while (!here || !art_scan_copy(scan, backward))
+	{
+		here = true;
+		if (!art_scan_onward(scan, backward))
+			return false;
+	}
+	if (unlikely(so->claimed))
+		art_scan_publish(so);
+	return true;
+}
+
+/*
  * The whole key of an entry of the batch.  Only for point searches and for
  * batches with keys.
  */
-static inline const uint8 *
+const uint8 *
 art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 {
 	if (so->plan.point)
@@ -520,13 +560,13 @@ art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 		if (so->tmpkey.data == NULL || so->tmpkey.cap < plen + AX_TID_BYTES)
 			art_scan_room(so, &so->tmpkey, plen + AX_TID_BYTES);
 		memcpy(so->tmpkey.data, so->plan.lo.data, plen);
-		art_put_tid(so->tmpkey.data + plen, so->tids[i]);
+		art_put_tid(so->tmpkey.data + plen, so->cur.tids[i]);
 		*len = plen + AX_TID_BYTES;
 		return so->tmpkey.data;
 	}
-	Assert(so->have_keys);
-	*len = so->key_off[i + 1] - so->key_off[i];
-	return so->keys.data + so->key_off[i];
+	Assert(so->cur.have_keys);
+	*len = so->cur.key_off[i + 1] - so->cur.key_off[i];
+	return so->cur.keys.data + so->cur.key_off[i];
 }
 
 /* ---- killing dead entries ---- */
@@ -537,7 +577,7 @@ art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 static void
 art_scan_note_kill(ArtScan *so)
 {
-	if (so->pos < 0)
+	if (so->cur.pos < 0)
 		return;
 	if (so->nkilled == so->killed_cap)
 	{
@@ -555,7 +595,7 @@ art_scan_note_kill(ArtScan *so)
 			so->killed = repalloc(so->killed, so->killed_cap * sizeof(uint32));
 		}
 	}
-	so->killed[so->nkilled++] = (uint32) so->pos;
+	so->killed[so->nkilled++] = (uint32) so->cur.pos;
 }
 
 /*
@@ -567,7 +607,7 @@ art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 
-	if (!art_hazard_publish(so->hazard, tid, so->delgen))
+	if (!art_hazard_publish(so->hazard, tid, so->cur.delgen))
 		return false;
 	(void) art_tree_remove(&so->kd, so->cx, so->tree, so->gen, key, len);
 	return true;
@@ -579,7 +619,7 @@ art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
  * deletion generation would show.  It is said of the TID, so every entry with
  * that TID may go, whatever its key.
  */
-static void
+void
 art_scan_kill(IndexScanDesc scan)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -588,14 +628,14 @@ art_scan_kill(IndexScanDesc scan)
 	so->nkilled = 0;
 	(void) art_scan_hazard(scan);
 
-	if (so->plan.point || so->have_keys)
+	if (so->plan.point || so->cur.have_keys)
 	{
 		for (int i = 0; i < nkilled; i++)
 		{
 			uint32		len;
 			const uint8 *key = art_scan_key(so, so->killed[i], &len);
 
-			if (!art_scan_kill_one(scan, so->tids[so->killed[i]], key, len))
+			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i]], key, len))
 				break;
 		}
 	}
@@ -606,32 +646,32 @@ art_scan_kill(IndexScanDesc scan)
 		 * the batches to come carry them.
 		 */
 		ax_batch	b;
-		uint64	   *tids = MemoryContextAlloc(so->cxt, so->n * sizeof(uint64));
+		uint64	   *tids = MemoryContextAlloc(so->cxt, so->cur.n * sizeof(uint64));
 		uint64	   *dead = MemoryContextAlloc(so->cxt, nkilled * sizeof(uint64));
 		ArtBuf		last = {0};
 		ax_status	s;
 
 		for (int i = 0; i < nkilled; i++)
-			dead[i] = so->tids[so->killed[i]];
-		art_scan_buffers(so, so->n, true);
-		art_buf_init(&last, so->cxt, so->last.cap);
+			dead[i] = so->cur.tids[so->killed[i]];
+		art_scan_buffers(so, so->cur.n, true);
+		art_buf_init(&last, so->cxt, so->cur.last.cap);
 		for (;;)
 		{
 			memset(&b, 0, sizeof(b));
-			art_scan_bounds(so, so->backward, &b);
-			b.backward = so->backward;
+			art_scan_bounds(so, so->cur.backward, &b);
+			b.backward = so->cur.backward;
 			b.want_keys = true;
-			b.max = so->n;
+			b.max = so->cur.n;
 			b.tids = tids;
-			b.key_off = so->key_off;
-			b.keybuf = so->keys.data;
-			b.keybuf_size = so->keys.cap;
+			b.key_off = so->cur.key_off;
+			b.keybuf = so->cur.keys.data;
+			b.keybuf_size = so->cur.keys.cap;
 			b.lastkey = last.data;
 			b.lastkey_size = last.cap;
 			s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
 			if (s != AX_BUFFER)
 				break;
-			art_scan_room(so, &so->keys, b.need_bytes);
+			art_scan_room(so, &so->cur.keys, b.need_bytes);
 			art_scan_room(so, &last, b.need_bytes);
 		}
 		if (s == AX_OK)
@@ -652,7 +692,7 @@ art_scan_kill(IndexScanDesc scan)
 					continue;
 				at = (at + k + 1) % nkilled;
 				if (!art_scan_kill_one(scan, tids[i],
-									   so->keys.data + b.key_off[i],
+									   so->cur.keys.data + b.key_off[i],
 									   b.key_off[i + 1] - b.key_off[i]))
 					break;
 			}
@@ -840,7 +880,7 @@ art_scan_still(ArtScan *so, uint32 i)
 	uint32		len;
 	const uint8 *key = art_scan_key(so, i, &len);
 
-	return art_private_still(so->priv, so->delgen, key, len, so->tids[i]);
+	return art_private_still(so->priv, so->cur.delgen, key, len, so->cur.tids[i]);
 }
 
 /*
@@ -908,7 +948,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	for (;;)
 	{
-		int			next = so->pos + (backward == so->backward ? 1 : -1);
+		int			next = so->cur.pos + (backward == so->cur.backward ? 1 : -1);
 		uint64		tid;
 
 		if (next < 0)
@@ -917,7 +957,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 				return art_scan_end(scan);
 			continue;
 		}
-		if (next >= (int) so->n)
+		if (next >= (int) so->cur.n)
 		{
 			if (!art_scan_fetch(scan, ART_FETCH_NEXT, backward))
 				return art_scan_end(scan);
@@ -927,19 +967,19 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 		if (so->plan.nresidual > 0 && !art_scan_passes(so, (uint32) next))
 		{
-			so->pos = next;
+			so->cur.pos = next;
 			continue;
 		}
 
-		tid = so->tids[next];
+		tid = so->cur.tids[next];
 		if (so->guard && unlikely(so->priv != NULL) &&
 			!art_scan_still(so, (uint32) next))
 		{
-			so->pos = next;
+			so->cur.pos = next;
 			continue;
 		}
 		if (so->guard &&
-			!art_hazard_publish(art_scan_hazard(scan), tid, so->delgen))
+			!art_hazard_publish(art_scan_hazard(scan), tid, so->cur.delgen))
 		{
 			/*
 			 * A VACUUM went by since the copy: what is left of the batch may
@@ -947,30 +987,28 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			 * the batch begins where it began.
 			 */
 			so->nkilled = 0;
-			if (so->pos >= 0)
+			if (so->cur.pos >= 0)
 			{
 				uint32		len;
-				const uint8 *key = art_scan_key(so, (uint32) so->pos, &len);
+				const uint8 *key = art_scan_key(so, (uint32) so->cur.pos, &len);
 
-				art_scan_room(so, &so->fromkey, len);
-				memcpy(so->fromkey.data, key, len);
-				so->fromkey.len = len;
-				so->from = ART_FROM_KEY;
-				so->from_after = !backward;
-				if (!art_scan_fetch(scan, ART_FETCH_SEEK, backward))
-					return art_scan_end(scan);
+				if (so->mark == ART_MARK_HERE)
+					art_scan_leave_mark(so);	/* key stays where it is */
+				art_scan_keep(so, &so->cur.fromkey, key, len);
+				so->cur.from = ART_FROM_KEY;
+				so->cur.from_after = !backward;
 			}
 			else
 			{
 				/* no entry of it was looked at: same direction, same start */
-				Assert(backward == so->backward);
-				if (!art_scan_fetch(scan, ART_FETCH_SEEK, backward))
-					return art_scan_end(scan);
+				Assert(backward == so->cur.backward);
 			}
+			if (!art_scan_fetch(scan, ART_FETCH_SEEK, backward))
+				return art_scan_end(scan);
 			continue;
 		}
 
-		so->pos = next;
+		so->cur.pos = next;
 		art_tid_unpack(tid, &scan->xs_heaptid);
 		if (scan->xs_want_itup && !art_scan_form_itup(scan, (uint32) next))
 			return art_scan_end(scan);
@@ -1003,11 +1041,11 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	{
 		int			m = 0;
 
-		for (uint32 i = 0; i < so->n; i++)
+		for (uint32 i = 0; i < so->cur.n; i++)
 		{
 			if (so->plan.nresidual > 0 && !art_scan_passes(so, i))
 				continue;
-			art_tid_unpack(so->tids[i], &so->bitmap_tids[m++]);
+			art_tid_unpack(so->cur.tids[i], &so->bitmap_tids[m++]);
 		}
 		if (m > 0)
 			tbm_add_tuples(tbm, so->bitmap_tids, m, false);

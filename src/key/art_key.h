@@ -22,6 +22,8 @@
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
+#include "core/ax.h"
+
 /*
  * Number of the encoding, kept in saved files: raise it with every change to
  * the bytes of any key.
@@ -308,10 +310,17 @@ typedef struct ArtColRange
  * All is done on encoded bytes, so any two keys of a column are comparable.  A
  * column behind the first gap is tested by its encoded bytes (ranges); only
  * keys without an exact encoding call their operator (keys).
+ *
+ * Arrays ("= ANY") of leading columns make several such ranges, one for each
+ * combination of their elements, in the index's order and apart from one
+ * another; lo and hi are those of one of them, see art_scanplan_first().
  */
+typedef struct ArtArrays ArtArrays;
+
 typedef struct ArtScanPlan
 {
 	bool		impossible;		/* no entry can match */
+	bool		many;			/* there are several combinations */
 	bool		point;			/* lo is a whole encoded key (before), hi the same
 								 * (after), no residual, no payload: ax_lookup(lo)
 								 * will do, and lo has the bytes of all that match */
@@ -327,7 +336,10 @@ typedef struct ArtScanPlan
 
 	/* art_scankey.c's own */
 	const ArtKeyDesc *kd;
+	MemoryContext cxt;
+	ArtArrays  *arrays;			/* NULL: there never were any */
 	ArtBuf		scratch;
+	int			nprefix;		/* leading columns that are equal to something */
 	ArtColRange ranges[INDEX_MAX_KEYS]; /* of each key column */
 	int			nranges;		/* columns whose range is residual, rising */
 	uint16		range_col[INDEX_MAX_KEYS];
@@ -338,6 +350,7 @@ typedef struct ArtScanPlan
 
 /* Initialise once a scan (allocates the buffers in cxt). */
 extern void art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt);
+extern void art_scanplan_free(ArtScanPlan *plan);
 
 /*
  * (Re)compute from the keys: called by every amrescan, so it is cheap.  By-
@@ -345,6 +358,27 @@ extern void art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt);
  */
 extern void art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 Relation index, ScanKey keys, int nkeys);
+
+/*
+ * Of a plan with "many": go to the first combination that way, or to the next
+ * one.  False: there is none (the plan stays where it was).  All other members
+ * but lo, hi and what belongs to them stay as they are.
+ */
+extern bool art_scanplan_first(ArtScanPlan *plan, bool backward);
+extern bool art_scanplan_next(ArtScanPlan *plan, bool backward);
+
+/*
+ * Where it stands, as one number an array, and back there.  "at" has room for
+ * INDEX_MAX_KEYS; returns how many it takes.
+ */
+extern int	art_scanplan_tell(const ArtScanPlan *plan, uint32 *at);
+extern void art_scanplan_goto(ArtScanPlan *plan, const uint32 *at);
+
+/* How many combinations there are (at least 1; about, when there are very many). */
+extern double art_scanplan_count(const ArtScanPlan *plan);
+
+/* What encloses the ranges of all combinations. */
+extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi);
 
 /*
  * Does an encoded key pass the residual keys?  Call it outside any latch and

@@ -8,6 +8,7 @@
  * have no cases of their own.  The leading columns that are left with a single
  * value, and the range of the first that is not, make the range of the scan;
  * the ranges of the columns behind are tested on the encoded entries.
+ * Arrays are art_array.c's.
  *
  * In a compared index the order of those positions is the comparison
  * function's (art_compare.c).
@@ -30,7 +31,7 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
-#include "key/art_key.h"
+#include "key/art_plan.h"
 
 #define ART_KEY_LIMIT	(AX_KEY_MAX - AX_TID_BYTES)
 
@@ -78,7 +79,7 @@ art_pos_cmp(const ArtKeyDesc *kd, int col,
 }
 
 /* Raise a column's lower end to the position, if that is higher. */
-static void
+void
 art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
 {
 	const uint8 *s = plan->scratch.data;
@@ -93,7 +94,8 @@ art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool aft
 	r->lo_after = after;
 }
 
-static void
+/* The same with the upper end. */
+void
 art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
 {
 	const uint8 *s = plan->scratch.data;
@@ -121,7 +123,7 @@ art_range_empty(const ArtScanPlan *plan, const ArtColRange *r)
 }
 
 /* The range is one value, or NULL. */
-static bool
+bool
 art_range_is_equal(const ArtScanPlan *plan, const ArtColRange *r)
 {
 	const uint8 *s = plan->scratch.data;
@@ -524,8 +526,21 @@ art_restrict_key(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey key,
 	return true;
 }
 
+/*
+ * The same, and what is strict of the operators: the open end stops at the
+ * NULLs.
+ */
+bool
+art_restrict_range(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey key,
+				   ArtColRange *r, bool *residual)
+{
+	if (key->sk_strategy != BTEqualStrategyNumber)
+		art_restrict_marker(plan, r, ART_MARK_VALUE);
+	return art_restrict_key(plan, col, key, r, residual);
+}
+
 /* Remember a key to test with its operator. */
-static void
+void
 art_add_residual_key(ArtScanPlan *plan, ScanKey key)
 {
 	int			i;
@@ -555,6 +570,7 @@ void
 art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 {
 	memset(plan, 0, sizeof(*plan));
+	plan->cxt = cxt;
 	art_buf_init(&plan->lo, cxt, 128);
 	art_buf_init(&plan->hi, cxt, 128);
 	art_buf_init(&plan->scratch, cxt, 256);
@@ -562,11 +578,23 @@ art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 	plan->keys = MemoryContextAlloc(cxt, plan->keys_cap * sizeof(ScanKeyData));
 }
 
+/* See art_key.h. */
+void
+art_scanplan_free(ArtScanPlan *plan)
+{
+	art_arrays_free(plan);
+	pfree(plan->lo.data);
+	pfree(plan->hi.data);
+	pfree(plan->scratch.data);
+	pfree(plan->keys);
+}
+
 /* What every plan starts as: the whole index. */
 static void
 art_scanplan_reset(ArtScanPlan *plan)
 {
 	plan->impossible = false;
+	plan->many = false;
 	plan->point = false;
 	plan->lo_after = false;
 	plan->hi_after = true;
@@ -575,8 +603,11 @@ art_scanplan_reset(ArtScanPlan *plan)
 	plan->nresidual = 0;
 	plan->residual_upto = 0;
 	plan->scratch.len = 0;
+	plan->nprefix = 0;
 	plan->nranges = 0;
 	plan->nkeys = 0;
+	if (unlikely(plan->arrays != NULL))
+		art_arrays_reset(plan);
 }
 
 /*
@@ -613,6 +644,61 @@ art_scanplan_point(ArtScanPlan *plan, const ArtKeyDesc *kd, ScanKey key)
 	return true;
 }
 
+/* See art_plan.h. */
+bool
+art_plan_bounds(ArtScanPlan *plan)
+{
+	const ArtKeyDesc *kd = plan->kd;
+	bool		fits = true;
+
+	plan->lo.len = plan->hi.len = 0;
+	plan->lo_after = false;
+	plan->hi_after = true;
+
+	/* leading equalities */
+	for (int col = 0; col < plan->nprefix; col++)
+	{
+		const ArtColRange *r = &plan->ranges[col];
+
+		if (unlikely(art_array_has(plan, col)))
+			art_array_append(plan, col, &plan->lo);
+		else
+			art_plan_append(&plan->lo, plan->scratch.data + r->lo_off, r->lo_len);
+		if (unlikely(plan->lo.len > ART_KEY_LIMIT) && !kd->compared)
+		{
+			fits = false;		/* no entry is that long */
+			break;
+		}
+	}
+	art_plan_append(&plan->hi, plan->lo.data, plan->lo.len);
+
+	/* one range */
+	if (fits && plan->nprefix < kd->natts)
+	{
+		const ArtColRange *r = &plan->ranges[plan->nprefix];
+
+		if (r->lo_set)
+		{
+			art_plan_append(&plan->lo, plan->scratch.data + r->lo_off, r->lo_len);
+			plan->lo_after = r->lo_after;
+		}
+		if (r->hi_set)
+		{
+			art_plan_append(&plan->hi, plan->scratch.data + r->hi_off, r->hi_len);
+			plan->hi_after = r->hi_after;
+		}
+	}
+	/* no entry is longer: the same position (see art_put_const) */
+	if (!kd->compared)
+	{
+		plan->lo.len = Min(plan->lo.len, AX_KEY_MAX);
+		plan->hi.len = Min(plan->hi.len, AX_KEY_MAX);
+	}
+	plan->lo_len = plan->lo.len;
+	plan->hi_len = plan->hi.len;
+	return fits;
+}
+
 /* See art_key.h. */
 void
 art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
@@ -642,7 +728,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 		if (key->sk_attno < 1 || key->sk_attno > kd->natts)
 			elog(ERROR, "scan key of index \"%s\" names column %d of %d",
 				 RelationGetRelationName(index), key->sk_attno, kd->natts);
-		if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_SEARCHARRAY | SK_ORDER_BY))
+		if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_ORDER_BY))
 			elog(ERROR, "unsupported scan key flags 0x%x for index \"%s\"",
 				 key->sk_flags, RelationGetRelationName(index));
 		kc = &kd->cols[key->sk_attno - 1];
@@ -658,14 +744,19 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 			plan->impossible = true;	/* the operators are strict */
 			return;
 		}
+		else if (key->sk_flags & SK_SEARCHARRAY)
+		{
+			if (!art_array_key(plan, kc, key))
+			{
+				plan->impossible = true;
+				return;
+			}
+		}
 		else
 		{
 			bool		residual;
 
-			/* strict operators: the open end stops at the NULLs */
-			if (key->sk_strategy != BTEqualStrategyNumber)
-				art_restrict_marker(plan, r, ART_MARK_VALUE);
-			if (!art_restrict_key(plan, kc, key, r, &residual))
+			if (!art_restrict_range(plan, kc, key, r, &residual))
 			{
 				plan->impossible = true;
 				return;
@@ -680,53 +771,40 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 		}
 	}
 
+	if (unlikely(plan->arrays != NULL) && !art_arrays_settle(plan))
+	{
+		plan->impossible = true;
+		return;
+	}
+
 	/* leading equalities */
 	for (col = 0; col < kd->natts; col++)
 	{
-		const ArtColRange *r = &plan->ranges[col];
-
-		if (!art_range_is_equal(plan, r))
+		if (!art_range_is_equal(plan, &plan->ranges[col]) &&
+			!art_array_has(plan, col))
 			break;
-		if ((uint64) plan->lo.len + r->lo_len > ART_KEY_LIMIT && !kd->compared)
+	}
+	plan->nprefix = col;
+	if (unlikely(plan->arrays != NULL))
+	{
+		if (!art_arrays_begin(plan, col))
 		{
-			plan->impossible = true;	/* no entry is that long */
+			plan->impossible = true;
 			return;
 		}
-		art_plan_append(&plan->lo, plan->scratch.data + r->lo_off, r->lo_len);
 	}
-	art_plan_append(&plan->hi, plan->lo.data, plan->lo.len);
-
-	/* one range */
-	if (col < kd->natts)
+	else if (!art_plan_bounds(plan))
 	{
-		const ArtColRange *r = &plan->ranges[col];
-
-		if (r->lo_set)
-		{
-			art_plan_append(&plan->lo, plan->scratch.data + r->lo_off, r->lo_len);
-			plan->lo_after = r->lo_after;
-		}
-		if (r->hi_set)
-		{
-			art_plan_append(&plan->hi, plan->scratch.data + r->hi_off, r->hi_len);
-			plan->hi_after = r->hi_after;
-		}
-		/* no entry is longer: the same position (see art_put_const) */
-		if (!kd->compared)
-		{
-			plan->lo.len = Min(plan->lo.len, AX_KEY_MAX);
-			plan->hi.len = Min(plan->hi.len, AX_KEY_MAX);
-		}
+		plan->impossible = true;
+		return;
 	}
-	plan->lo_len = plan->lo.len;
-	plan->hi_len = plan->hi.len;
 
 	/* the rest is residual */
 	for (i = col + 1; i < kd->natts; i++)
 	{
 		const ArtColRange *r = &plan->ranges[i];
 
-		if (r->lo_set || r->hi_set)
+		if (r->lo_set || r->hi_set || art_array_has(plan, i))
 		{
 			plan->range_col[plan->nranges++] = (uint16) i;
 			plan->residual_upto = Max(plan->residual_upto, i + 1);
@@ -765,6 +843,8 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 			if (r->hi_set &&
 				art_pos_cmp(kd, i, p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
 				return false;
+			if (unlikely(art_array_has(plan, i)) && !art_array_member(plan, i, p, len))
+				return false;
 			ir++;
 		}
 		for (; ik < plan->nkeys && plan->keys[ik].sk_attno == i + 1; ik++)
@@ -773,7 +853,12 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 
 			if (*p != ART_MARK_VALUE)
 				return false;
-			if (!DatumGetBool(FunctionCall2Coll(&k.sk_func, k.sk_collation,
+			if (unlikely(k.sk_flags & SK_SEARCHARRAY))
+			{
+				if (!art_array_any(&k, art_decode_col(col, p + 1, next)))
+					return false;
+			}
+			else if (!DatumGetBool(FunctionCall2Coll(&k.sk_func, k.sk_collation,
 												art_decode_col(col, p + 1, next),
 												k.sk_argument)))
 				return false;

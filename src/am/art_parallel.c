@@ -1,0 +1,263 @@
+/*
+ * art_parallel.c
+ *	  What the participants of a parallel scan share: a position, and the right
+ *	  to move it.
+ *
+ * A participant claims the position, fetches the batch that follows it, moves
+ * it behind that batch and lets go; then it works on the batch alone.  The
+ * claim is never held while a row is returned: a participant that waits for
+ * room in its queue to the leader would wait for ever when the leader waits for
+ * the claim.  The position is a value, so it does not matter in which structure
+ * it was found; ranges of arrays are told by number, since every participant
+ * makes the same plan of the same keys.
+ *
+ * A participant that has to go private declares the position its own for good,
+ * and returns all beyond it; the others find that nothing is left when they
+ * come back.  One that errs while it has the claim leaves it so: its leader
+ * ends the others, whose waits are interruptible.
+ */
+#include "postgres.h"
+
+#include "access/relscan.h"
+
+#include "art_scan.h"
+
+/* ArtParallel.claim */
+#define ART_CLAIM_FREE	0
+#define ART_CLAIM_HELD	1
+#define ART_CLAIM_DONE	2		/* nothing is left */
+
+/* Of many point look-ups, a participant of a parallel scan takes so many. */
+#define ART_PARALLEL_POINTS	32
+#define ART_PARALLEL_SHARES	64	/* or this part of all of them */
+
+static uint32 wait_event_claim = 0;
+
+/*
+ * amestimateparallelscan
+ */
+#if PG_VERSION_NUM >= 180000
+Size
+artestimateparallelscan(Relation index, int nkeys, int norderbys)
+#elif PG_VERSION_NUM >= 170000
+Size
+artestimateparallelscan(int nkeys, int norderbys)
+#else
+Size
+artestimateparallelscan(void)
+#endif
+{
+	return sizeof(ArtParallel);
+}
+
+/*
+ * aminitparallelscan
+ */
+void
+artinitparallelscan(void *target)
+{
+	ArtParallel *p = (ArtParallel *) target;
+
+	SpinLockInit(&p->mutex);
+	ConditionVariableInit(&p->freed);
+	p->claim = ART_CLAIM_FREE;
+	p->kind = ART_PARALLEL_BEGIN;
+	p->keylen = 0;
+}
+
+/* The shared part of a scan that has one. */
+ArtParallel *
+art_parallel(IndexScanDesc scan)
+{
+	return (ArtParallel *) OffsetToPointer(scan->parallel_scan,
+										   scan->parallel_scan->ART_PS_OFFSET);
+}
+
+/*
+ * amparallelrescan: before the workers of another round are started.
+ */
+void
+artparallelrescan(IndexScanDesc scan)
+{
+	ArtParallel *p = art_parallel(scan);
+
+	SpinLockAcquire(&p->mutex);
+	p->claim = ART_CLAIM_FREE;
+	p->kind = ART_PARALLEL_BEGIN;
+	SpinLockRelease(&p->mutex);
+}
+
+/*
+ * Claim the position, waiting for who has it.  False: nothing is left.
+ */
+static bool
+art_parallel_claim(ArtParallel *p)
+{
+	int			was;
+	bool		slept = false;
+
+	for (;;)
+	{
+		SpinLockAcquire(&p->mutex);
+		was = p->claim;
+		if (was == ART_CLAIM_FREE)
+			p->claim = ART_CLAIM_HELD;
+		SpinLockRelease(&p->mutex);
+		if (was != ART_CLAIM_HELD)
+			break;
+		ConditionVariableSleep(&p->freed,
+							   ART_WAIT_EVENT(wait_event_claim, "ArtidxParallelScan"));
+		slept = true;
+	}
+	if (slept)
+		ConditionVariableCancelSleep();
+	return was == ART_CLAIM_FREE;
+}
+
+/*
+ * Let go; done: nobody is to claim it again.
+ */
+static void
+art_parallel_release(ArtParallel *p, bool done)
+{
+	SpinLockAcquire(&p->mutex);
+	p->claim = done ? ART_CLAIM_DONE : ART_CLAIM_FREE;
+	SpinLockRelease(&p->mutex);
+	if (done)
+		ConditionVariableBroadcast(&p->freed);
+	else
+		ConditionVariableSignal(&p->freed);
+}
+
+/* ---- the part of a scan ---- */
+
+/* Nobody else is to find anything: what is left, if anything, is ours. */
+void
+art_scan_take_rest(ArtScan *so)
+{
+	art_parallel_release(so->par, true);
+	so->claimed = false;
+	so->rest = true;
+}
+
+/*
+ * Take the shared position, to fetch from there.  Returns false when there is
+ * nothing left.
+ *
+ * Point look-ups, when there are many, are taken several at a time, and the
+ * position moved at once.
+ */
+bool
+art_scan_claim(IndexScanDesc scan, bool backward)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtParallel *par = so->par;
+	bool		more = true;
+
+	so->limited = false;
+	if (!art_parallel_claim(par))
+		return false;
+	so->claimed = true;
+	so->cur.from = ART_FROM_START;
+	switch (par->kind)
+	{
+		case ART_PARALLEL_BEGIN:
+			if (so->plan.many)
+				more = art_scanplan_first(&so->plan, backward);
+			break;
+		case ART_PARALLEL_BEHIND_RANGE:
+			art_scanplan_goto(&so->plan, par->at);
+			more = art_scanplan_next(&so->plan, backward);
+			so->size = ART_BATCH_FIRST;
+			break;
+		case ART_PARALLEL_BEHIND_KEY:
+			art_scanplan_goto(&so->plan, par->at);
+			art_scan_keep(so, &so->cur.fromkey, par->key, par->keylen);
+			so->cur.from = ART_FROM_KEY;
+			so->cur.from_after = !backward;
+			so->size = Min(so->size * 4, ART_BATCH_MAX);
+			break;
+	}
+
+	if (!more || so->priv != NULL)
+		art_scan_take_rest(so);
+	else if (so->plan.many && so->plan.point && so->cur.from == ART_FROM_START)
+	{
+		double		each = art_scanplan_count(&so->plan) / ART_PARALLEL_SHARES;
+
+		if (each >= 2)
+		{
+			uint32		at[INDEX_MAX_KEYS];
+			uint32		n = (uint32) Min(each, ART_PARALLEL_POINTS);
+
+			(void) art_scanplan_tell(&so->plan, at);
+			while (so->ahead + 1 < n && art_scanplan_next(&so->plan, backward))
+				so->ahead++;
+			par->kind = ART_PARALLEL_BEHIND_RANGE;
+			(void) art_scanplan_tell(&so->plan, par->at);
+			art_parallel_release(par, false);
+			so->claimed = false;
+			art_scanplan_goto(&so->plan, at);
+		}
+	}
+	return more;
+}
+
+/*
+ * A batch was fetched: the shared position is behind it, and ours no more.  Of
+ * a key that is too long for it only the beginning is published, and all that
+ * begins so is our part.
+ */
+void
+art_scan_publish(ArtScan *so)
+{
+	ArtParallel *par = so->par;
+
+	if (so->cur.exhausted)
+	{
+		if (!so->plan.many)
+		{
+			art_parallel_release(par, true);
+			so->claimed = false;
+			return;
+		}
+		par->kind = ART_PARALLEL_BEHIND_RANGE;
+	}
+	else
+	{
+		uint32		len = so->cur.last.len;
+
+		if (len > ART_PARALLEL_KEY)
+		{
+			len = ART_PARALLEL_KEY;
+			if (so->kd.compared)
+			{
+				/* whole columns only */
+				len = 0;
+				for (int i = 1; i <= so->kd.natts; i++)
+				{
+					uint32		upto = art_key_prefix_len(&so->kd, so->cur.last.data,
+														  so->cur.last.len, i);
+
+					if (upto > ART_PARALLEL_KEY)
+						break;
+					len = upto;
+				}
+				if (len == 0)
+				{
+					art_scan_take_rest(so);
+					return;
+				}
+			}
+		}
+		par->kind = ART_PARALLEL_BEHIND_KEY;
+		par->keylen = len;
+		memcpy(par->key, so->cur.last.data, len);
+		art_scan_keep(so, &so->limit, so->cur.last.data, len);
+		so->limited = true;
+		so->cur.exhausted = len == so->cur.last.len;
+	}
+	(void) art_scanplan_tell(&so->plan, par->at);
+	art_parallel_release(par, false);
+	so->claimed = false;
+}

@@ -1,0 +1,166 @@
+/*
+ * art_scan.h
+ *	  An open scan: for art_scan.c, which says how scans work, and those that do
+ *	  a part of it (art_mark.c, art_parallel.c).
+ */
+#ifndef ART_SCAN_H
+#define ART_SCAN_H
+
+#include "access/itup.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+
+#include "art_am.h"
+
+#define ART_BATCH_FIRST		16
+#define ART_BATCH_POINT		32
+#define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
+
+/*
+ * What the participants of a parallel scan share (art_parallel.c).  The one
+ * that has claimed it reads and changes all below "claim"; the others wait.
+ */
+#define ART_PARALLEL_KEY	4096	/* longer than any key of a btree */
+
+typedef enum ArtParallelKind
+{
+	ART_PARALLEL_BEGIN,			/* nobody was here yet */
+	ART_PARALLEL_BEHIND_KEY,	/* behind the key (or all that begins so), at "at" */
+	ART_PARALLEL_BEHIND_RANGE	/* behind the range "at" */
+} ArtParallelKind;
+
+typedef struct ArtParallel
+{
+	slock_t		mutex;			/* of claim */
+	int			claim;
+	ConditionVariable freed;
+
+	ArtParallelKind kind;
+	uint32		keylen;
+	uint32		at[INDEX_MAX_KEYS]; /* art_scanplan_tell's */
+	uint8		key[ART_PARALLEL_KEY];
+} ArtParallel;
+
+/* Where a batch began. */
+typedef enum ArtFrom
+{
+	ART_FROM_START,				/* the scan's own beginning */
+	ART_FROM_KEY				/* fromkey, from_after */
+} ArtFrom;
+
+/* Entries as they were at one moment. */
+typedef struct ArtBatch
+{
+	bool		backward;
+	bool		exhausted;		/* nothing of the range (or of our part of it, in a
+								 * parallel scan) is behind them */
+	bool		have_keys;
+	bool		from_private;
+	bool		from_after;
+	ArtFrom		from;
+	uint32		n;
+	int			pos;			/* last entry looked at; -1: none */
+	uint64		delgen;			/* deletion generation before the copy */
+	uint64	   *tids;
+	uint32		tids_cap;
+	uint32		key_off_cap;
+	uint32	   *key_off;
+	ArtBuf		keys;
+	ArtBuf		last;			/* key of the last entry, unless exhausted */
+	ArtBuf		fromkey;
+} ArtBatch;
+
+/* Where the marked entry is. */
+typedef enum ArtMark
+{
+	ART_MARK_NONE,
+	ART_MARK_HERE,				/* in the current batch */
+	ART_MARK_AWAY				/* in a batch kept for it */
+} ArtMark;
+
+typedef struct ArtScan
+{
+	/* what is scanned */
+	ArtPrivate *priv;			/* not NULL: this, for the rest of its life */
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	ArtEntry   *entry;			/* NULL: private from the beginning */
+	MemoryContext cxt;			/* of this struct and the buffers */
+	MemoryContext own;			/* child for slot and tuples, NULL: not needed
+								 * yet */
+
+	/* this search */
+	bool		started;		/* the batch below is one of this search */
+	bool		guard;			/* publish TIDs */
+	bool		want_keys;		/* batches carry keys */
+	bool		keep_keys;		/* dead entries were met: carry keys */
+
+	/* the batch */
+	ArtBatch	cur;
+	uint32		size;			/* entries to ask for next */
+
+	/* the mark */
+	ArtMark		mark;
+	int			mark_pos;
+	ArtBatch	marked;			/* ART_MARK_AWAY; else buffers only */
+	uint32	   *marked_at;		/* of which range */
+
+	/* parallel scans */
+	ArtParallel *par;			/* NULL: not one */
+	bool		claimed;		/* the shared position is ours to move */
+	bool		rest;			/* what is left is all ours */
+	bool		limited;		/* our part ends at limit */
+	uint32		ahead;			/* ranges behind this one that are ours, too */
+	ArtBuf		limit;
+
+	/* dead entries of the batch: positions */
+	int			nkilled;
+	int			killed_cap;
+	uint32	   *killed;
+
+	ArtHazard  *hazard;
+
+	MemoryContext recheck_cxt;	/* what residual conditions allocate */
+
+	/* index-only scans */
+	MemoryContext itup_cxt;
+	int			itup_fast;		/* 0: not known, 1: fixed, 2: text, -1: no */
+	IndexTuple	itup;			/* the fast one: formed once, filled again */
+	uint16		itup_off[INDEX_MAX_KEYS];
+
+	ArtBuf		tmpkey;			/* point searches: prefix and TID */
+	ItemPointerData *bitmap_tids;
+
+	ArtKeyDesc	kd;
+	ArtScanPlan plan;
+	uint64		first_tids[ART_BATCH_POINT];
+} ArtScan;
+
+/* ---- art_scan.c ---- */
+
+/* Room for at least "bytes" in a buffer whose content need not survive. */
+extern void art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes);
+
+/* A copy of a key as the content of a buffer. */
+extern void art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len);
+
+/* Buffers of the current batch for so many entries. */
+extern void art_scan_buffers(ArtScan *so, uint32 n, bool keys);
+
+/* The whole key of an entry of a batch with keys, or of a point search. */
+extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
+
+/* Remove the dead entries noted. */
+extern void art_scan_kill(IndexScanDesc scan);
+
+/* ---- art_mark.c ---- */
+extern void art_scan_leave_mark(ArtScan *so);
+
+/* ---- art_parallel.c ---- */
+extern ArtParallel *art_parallel(IndexScanDesc scan);
+extern bool art_scan_claim(IndexScanDesc scan, bool backward);
+extern void art_scan_publish(ArtScan *so);
+extern void art_scan_take_rest(ArtScan *so);
+
+#endif							/* ART_SCAN_H */

@@ -1,0 +1,755 @@
+/*
+ * art_array.c
+ *	  Arrays as scan keys: "column = ANY (array)" and its like.
+ *
+ * An array with "=" becomes the list of its elements in their encoded form,
+ * in the order of the index and each once; NULLs and what no value of the
+ * column can equal are left out.  Two arrays of a column are intersected, and
+ * what else is asked of the column cuts the list's ends off, so a column has
+ * either a range or a list of two or more.  Since the order is that of the
+ * bytes (or art_col_position_cmp's), DESC and elements of another type have no
+ * cases of their own here.
+ *
+ * The lists of columns that belong to the leading equalities are gone through
+ * like the wheels of an odometer, the last one fastest: the ranges that come of
+ * it lie in the index's order and apart from one another, so one scan after the
+ * other gives ordered rows without duplicates.  The other lists filter.
+ *
+ * An array with another operator is one range: what satisfies any element.  So
+ * is one with "=" of which some element maps to no single value (a timestamptz
+ * against a date); its operator then decides (art_array_any).
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "port/pg_bswap.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "art_compat.h"
+#include "key/art_plan.h"
+
+/* An element: marker and body, in ArtArrays.bytes. */
+typedef struct ArtElem
+{
+	uint64		head;			/* the first bytes of the body, as a number */
+	uint32		off;
+	uint32		len;
+} ArtElem;
+
+typedef struct ArtArray
+{
+	uint16		col;
+	uint32		first;			/* in ArtArrays.elems */
+	uint32		n;
+	uint32		at;				/* the element that the plan stands at */
+} ArtArray;
+
+struct ArtArrays
+{
+	int			n;				/* by rising column, once settled */
+	int			nwheels;		/* the first so many are gone through */
+	bool		used_cxt;
+	MemoryContext cxt;			/* arguments that had to be copied */
+	uint32		nelems;
+	uint32		elems_cap;
+	ArtElem    *elems;
+	ArtBuf		bytes;
+	ArtBuf		lo,				/* the lowest and the highest of all bounds */
+				hi;
+	bool		lo_after,
+				hi_after;
+
+	/* the type of the arrays seen last */
+	Oid			elemtype;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+
+	ArtArray	list[INDEX_MAX_KEYS];
+};
+
+/* The argument of a residual key with SK_SEARCHARRAY. */
+typedef struct ArtAny
+{
+	int			n;
+	Datum		values[FLEXIBLE_ARRAY_MEMBER];
+} ArtAny;
+
+/* ---- order ---------------------------------------------------------------- */
+
+static inline uint64
+elem_head(const uint8 *p, uint32 len)
+{
+	uint64		v = 0;
+
+	if (likely(len > sizeof(v)))
+		memcpy(&v, p + 1, sizeof(v));
+	else
+		memcpy(&v, p + 1, len - 1);
+	return pg_ntoh64(v);
+}
+
+static int
+elem_tie(const ArtElem *a, const ArtElem *b, const uint8 *bytes)
+{
+	int			c;
+
+	if (a->len <= sizeof(uint64) + 1 && a->len == b->len)
+		return 0;				/* the heads are all there is */
+	c = memcmp(bytes + a->off, bytes + b->off, Min(a->len, b->len));
+	return c != 0 ? c : (a->len > b->len) - (a->len < b->len);
+}
+
+static inline int
+elem_cmp(const ArtElem *a, const ArtElem *b, const uint8 *bytes)
+{
+	if (a->head != b->head)
+		return a->head < b->head ? -1 : 1;
+	return elem_tie(a, b, bytes);
+}
+
+#define ST_SORT sort_elems
+#define ST_ELEMENT_TYPE ArtElem
+#define ST_COMPARE(a, b, arg) elem_cmp(a, b, arg)
+#define ST_COMPARE_ARG_TYPE const uint8
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* The same of a column that is compared. */
+typedef struct ElemOrder
+{
+	const ArtKeyDesc *kd;
+	int			col;
+	const uint8 *bytes;
+} ElemOrder;
+
+static int
+elem_order(const ElemOrder *o, const ArtElem *a, const ArtElem *b)
+{
+	if (o->kd->cols[o->col].enc != ART_ENC_DATUM)
+		return elem_cmp(a, b, o->bytes);
+	return art_col_position_cmp(o->kd, o->col, o->bytes + a->off, a->len, false,
+								o->bytes + b->off, b->len, false);
+}
+
+static int
+elem_order_arg(const void *a, const void *b, void *arg)
+{
+	return elem_order(arg, a, b);
+}
+
+static ElemOrder
+order_of(const ArtScanPlan *plan, int col)
+{
+	ElemOrder	o = {plan->kd, col, plan->arrays->bytes.data};
+
+	return o;
+}
+
+/* Sort n elements, drop what is equal to its predecessor; how many are left. */
+static uint32
+sort_unique(const ArtScanPlan *plan, int col, ArtElem *e, uint32 n)
+{
+	ElemOrder	o = order_of(plan, col);
+	uint32		left = 1;
+
+	if (plan->kd->cols[col].enc == ART_ENC_DATUM)
+		qsort_arg(e, n, sizeof(ArtElem), elem_order_arg, &o);
+	else
+		sort_elems(e, n, o.bytes);
+	for (uint32 i = 1; i < n; i++)
+	{
+		if (elem_order(&o, &e[left - 1], &e[i]) != 0)
+			e[left++] = e[i];
+	}
+	return left;
+}
+
+/* Those of the list that are also among the n sorted elements at e. */
+static void
+intersect(const ArtScanPlan *plan, ArtArray *a, const ArtElem *e, uint32 n)
+{
+	ElemOrder	o = order_of(plan, a->col);
+	ArtElem    *mine = &plan->arrays->elems[a->first];
+	uint32		left = 0;
+
+	for (uint32 i = 0, j = 0; i < a->n && j < n;)
+	{
+		int			c = elem_order(&o, &mine[i], &e[j]);
+
+		if (c == 0)
+			mine[left++] = mine[i];
+		if (c <= 0)
+			i++;
+		if (c >= 0)
+			j++;
+	}
+	a->n = left;
+}
+
+/* ---- taking arrays apart ---------------------------------------------------- */
+
+typedef struct Walk
+{
+	char	   *p;
+	bits8	   *nulls;
+	int			i;
+	int			n;
+} Walk;
+
+static void
+walk_begin(Walk *w, ArrayType *arr)
+{
+	w->p = (char *) arr + (ARR_HASNULL(arr) ? (size_t) arr->dataoffset :
+						   ARR_OVERHEAD_NONULLS(ARR_NDIM(arr)));
+	w->nulls = ARR_NULLBITMAP(arr);
+	w->i = 0;
+	w->n = ArrayGetNItems(ARR_NDIM(arr), ARR_DIMS(arr));
+}
+
+/* The next element that is not NULL. */
+static bool
+walk_next(Walk *w, const ArtArrays *aa, Datum *value)
+{
+	while (w->i < w->n)
+	{
+		int			i = w->i++;
+
+		if (w->nulls && (w->nulls[i / 8] & (1 << (i % 8))) == 0)
+			continue;
+		*value = fetch_att(w->p, aa->typbyval, aa->typlen);
+		w->p = att_addlength_pointer(w->p, aa->typlen, w->p);
+		w->p = (char *) att_align_nominal(w->p, aa->typalign);
+		return true;
+	}
+	return false;
+}
+
+/* The array itself, which lives until the next set. */
+static ArrayType *
+argument(ArtArrays *aa, Datum arg)
+{
+	MemoryContext old = MemoryContextSwitchTo(aa->cxt);
+	ArrayType  *arr = DatumGetArrayTypeP(arg);
+
+	MemoryContextSwitchTo(old);
+	if (PointerGetDatum(arr) != arg)
+		aa->used_cxt = true;
+	if (ARR_ELEMTYPE(arr) != aa->elemtype)
+	{
+		aa->elemtype = ARR_ELEMTYPE(arr);
+		get_typlenbyvalalign(aa->elemtype, &aa->typlen, &aa->typbyval, &aa->typalign);
+	}
+	return arr;
+}
+
+static void
+add_elem(ArtArrays *aa, const ArtScanPlan *plan, const uint8 *p, uint32 len)
+{
+	ArtElem    *e;
+
+	if (aa->nelems == aa->elems_cap)
+	{
+		aa->elems_cap *= 2;
+		aa->elems = repalloc_huge(aa->elems, aa->elems_cap * sizeof(ArtElem));
+	}
+	e = &aa->elems[aa->nelems++];
+	e->off = aa->bytes.len;
+	e->len = len;
+	e->head = elem_head(p, len);
+	art_buf_reserve(&aa->bytes, len);
+	memcpy(aa->bytes.data + aa->bytes.len, p, len);
+	aa->bytes.len += len;
+}
+
+/* A list of the elements from "first" on, or what of them is in the column's. */
+static void
+add_list(ArtScanPlan *plan, int col, uint32 first)
+{
+	ArtArrays  *aa = plan->arrays;
+	uint32		n = sort_unique(plan, col, &aa->elems[first], aa->nelems - first);
+	int			i;
+
+	for (i = 0; i < aa->n; i++)
+	{
+		if (aa->list[i].col == col)
+		{
+			intersect(plan, &aa->list[i], &aa->elems[first], n);
+			aa->nelems = first;
+			return;
+		}
+	}
+	for (; i > 0 && aa->list[i - 1].col > col; i--)
+		aa->list[i] = aa->list[i - 1];
+	aa->n++;
+	aa->list[i].col = (uint16) col;
+	aa->list[i].first = first;
+	aa->list[i].n = n;
+	aa->list[i].at = 0;
+	aa->nelems = first + n;
+}
+
+/*
+ * The loosest range that any of the elements makes; with "operator", that of
+ * the key is to decide.
+ */
+static bool
+array_range(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
+{
+	ArtArrays  *aa = plan->arrays;
+	ArtColRange *r = &plan->ranges[key->sk_attno - 1];
+	ArtColRange mine = *r;		/* what other keys leave */
+	ArtColRange all;
+	bool		any = false;
+	bool		inexact = false;
+	Walk		w;
+	ScanKeyData k = *key;
+
+	k.sk_flags &= ~SK_SEARCHARRAY;
+	memset(&all, 0, sizeof(all));
+	walk_begin(&w, arr);
+	while (walk_next(&w, aa, &k.sk_argument))
+	{
+		uint32		mark = plan->scratch.len;
+		ArtColRange one;
+		bool		residual;
+		bool		keep = false;
+
+		r->lo_set = r->hi_set = false;
+		if (!art_restrict_range(plan, kc, &k, r, &residual))
+		{
+			plan->scratch.len = mark;
+			continue;
+		}
+		one = *r;
+		inexact |= residual;
+		if (!any)
+		{
+			all = one;
+			any = keep = true;
+		}
+		else
+		{
+			/* is it wider at either end? */
+			*r = all;
+			art_raise_lo(plan, r, one.lo_off, one.lo_len, one.lo_after);
+			if (r->lo_off == all.lo_off &&
+				(one.lo_off != all.lo_off || one.lo_len != all.lo_len))
+			{
+				all.lo_off = one.lo_off;
+				all.lo_len = one.lo_len;
+				all.lo_after = one.lo_after;
+				keep = true;
+			}
+			*r = all;
+			art_cut_hi(plan, r, one.hi_off, one.hi_len, one.hi_after);
+			if (r->hi_off == all.hi_off &&
+				(one.hi_off != all.hi_off || one.hi_len != all.hi_len))
+			{
+				all.hi_off = one.hi_off;
+				all.hi_len = one.hi_len;
+				all.hi_after = one.hi_after;
+				keep = true;
+			}
+		}
+		if (!keep)
+			plan->scratch.len = mark;
+	}
+	*r = mine;
+	if (!any)
+		return false;
+	art_raise_lo(plan, r, all.lo_off, all.lo_len, all.lo_after);
+	art_cut_hi(plan, r, all.hi_off, all.hi_len, all.hi_after);
+
+	if (inexact)
+	{
+		ArtAny	   *values = MemoryContextAllocHuge(aa->cxt, offsetof(ArtAny, values) +
+													w.n * sizeof(Datum));
+
+		aa->used_cxt = true;
+		values->n = 0;
+		walk_begin(&w, arr);
+		while (walk_next(&w, aa, &values->values[values->n]))
+			values->n++;
+		k = *key;
+		k.sk_argument = PointerGetDatum(values);
+		art_add_residual_key(plan, &k);
+	}
+	return true;
+}
+
+/* See art_plan.h. */
+bool
+art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
+{
+	ArtArrays  *aa = plan->arrays;
+	ArtColRange *r = &plan->ranges[key->sk_attno - 1];
+	ArtColRange mine = *r;
+	ArrayType  *arr;
+	uint32		first;
+	uint32		mark = plan->scratch.len;
+	bool		single = true;
+	Walk		w;
+	ScanKeyData k = *key;
+
+	if (aa == NULL)
+	{
+		aa = plan->arrays = MemoryContextAllocZero(plan->cxt, sizeof(ArtArrays));
+		aa->cxt = AllocSetContextCreate(plan->cxt, "art array keys",
+										ALLOCSET_SMALL_SIZES);
+		aa->elems_cap = 64;
+		aa->elems = MemoryContextAlloc(plan->cxt, aa->elems_cap * sizeof(ArtElem));
+		art_buf_init(&aa->bytes, plan->cxt, 1024);
+		art_buf_init(&aa->lo, plan->cxt, 64);
+		art_buf_init(&aa->hi, plan->cxt, 64);
+	}
+	arr = argument(aa, key->sk_argument);
+	if (key->sk_strategy != BTEqualStrategyNumber)
+		return array_range(plan, kc, key, arr);
+
+	k.sk_flags &= ~SK_SEARCHARRAY;
+	first = aa->nelems;
+	walk_begin(&w, arr);
+	while (single && walk_next(&w, aa, &k.sk_argument))
+	{
+		bool		residual;
+
+		r->lo_set = r->hi_set = false;
+		if (art_restrict_range(plan, kc, &k, r, &residual))
+		{
+			single = !residual && art_range_is_equal(plan, r);
+			if (single)
+				add_elem(aa, plan, plan->scratch.data + r->lo_off, r->lo_len);
+		}
+		plan->scratch.len = mark;
+	}
+	*r = mine;
+	if (!single)
+	{
+		aa->nelems = first;
+		return array_range(plan, kc, key, arr);
+	}
+	if (aa->nelems == first)
+		return false;
+	add_list(plan, key->sk_attno - 1, first);
+	return true;
+}
+
+/* Cut off what is not between the ends of the column's range. */
+static void
+cut_list(const ArtScanPlan *plan, ArtArray *a, const ArtColRange *r)
+{
+	const ArtArrays *aa = plan->arrays;
+	const uint8 *s = plan->scratch.data;
+
+	/* an element is one position: before or after is the same */
+	while (r->lo_set && a->n > 0)
+	{
+		const ArtElem *e = &aa->elems[a->first];
+
+		if (art_col_position_cmp(plan->kd, a->col, aa->bytes.data + e->off, e->len, true,
+								 s + r->lo_off, r->lo_len, r->lo_after) > 0)
+			break;
+		a->first++;
+		a->n--;
+	}
+	while (r->hi_set && a->n > 0)
+	{
+		const ArtElem *e = &aa->elems[a->first + a->n - 1];
+
+		if (art_col_position_cmp(plan->kd, a->col, aa->bytes.data + e->off, e->len, false,
+								 s + r->hi_off, r->hi_len, r->hi_after) < 0)
+			break;
+		a->n--;
+	}
+}
+
+/*
+ * See art_plan.h.  A list of one is an equality like any other.
+ */
+bool
+art_arrays_settle(ArtScanPlan *plan)
+{
+	ArtArrays  *aa = plan->arrays;
+	int			left = 0;
+
+	for (int i = 0; i < aa->n; i++)
+	{
+		ArtArray   *a = &aa->list[i];
+		ArtColRange *r = &plan->ranges[a->col];
+
+		cut_list(plan, a, r);
+		if (a->n == 0)
+			return false;
+		r->lo_set = r->hi_set = false;
+		if (a->n == 1)
+		{
+			const ArtElem *e = &aa->elems[a->first];
+			uint32		off = plan->scratch.len;
+
+			art_buf_reserve(&plan->scratch, e->len);
+			memcpy(plan->scratch.data + off, aa->bytes.data + e->off, e->len);
+			plan->scratch.len += e->len;
+			art_raise_lo(plan, r, off, e->len, false);
+			art_cut_hi(plan, r, off, e->len, true);
+		}
+		else
+			aa->list[left++] = *a;
+	}
+	aa->n = left;
+	return true;
+}
+
+/* See art_plan.h. */
+void
+art_arrays_reset(ArtScanPlan *plan)
+{
+	ArtArrays  *aa = plan->arrays;
+
+	aa->n = aa->nwheels = aa->nelems = 0;
+	aa->bytes.len = 0;
+	if (aa->used_cxt)
+		MemoryContextReset(aa->cxt);
+	aa->used_cxt = false;
+}
+
+/* See art_plan.h. */
+void
+art_arrays_free(ArtScanPlan *plan)
+{
+	ArtArrays  *aa = plan->arrays;
+
+	if (aa == NULL)
+		return;
+	MemoryContextDelete(aa->cxt);
+	pfree(aa->elems);
+	pfree(aa->bytes.data);
+	pfree(aa->lo.data);
+	pfree(aa->hi.data);
+	pfree(aa);
+	plan->arrays = NULL;
+}
+
+/* ---- the odometer ----------------------------------------------------------- */
+
+/* All wheels to one end, without regard to what that gives. */
+static bool
+to_end(ArtScanPlan *plan, bool last)
+{
+	ArtArrays  *aa = plan->arrays;
+
+	for (int i = 0; i < aa->nwheels; i++)
+		aa->list[i].at = last ? aa->list[i].n - 1 : 0;
+	return art_plan_bounds(plan);
+}
+
+/* See art_plan.h. */
+bool
+art_arrays_begin(ArtScanPlan *plan, int upto)
+{
+	ArtArrays  *aa = plan->arrays;
+
+	aa->nwheels = 0;
+	while (aa->nwheels < aa->n && aa->list[aa->nwheels].col < upto)
+		aa->nwheels++;
+	plan->many = aa->nwheels > 0;
+	if (!plan->many)
+		return art_plan_bounds(plan);
+
+	(void) to_end(plan, true);
+	art_buf_reserve(&aa->hi, plan->hi_len);
+	memcpy(aa->hi.data, plan->hi.data, plan->hi_len);
+	aa->hi.len = plan->hi_len;
+	aa->hi_after = plan->hi_after;
+	(void) to_end(plan, false);
+	art_buf_reserve(&aa->lo, plan->lo_len);
+	memcpy(aa->lo.data, plan->lo.data, plan->lo_len);
+	aa->lo.len = plan->lo_len;
+	aa->lo_after = plan->lo_after;
+	return true;
+}
+
+/* See art_key.h. */
+bool
+art_scanplan_first(ArtScanPlan *plan, bool backward)
+{
+	return to_end(plan, backward) || art_scanplan_next(plan, backward);
+}
+
+/* See art_key.h. */
+bool
+art_scanplan_next(ArtScanPlan *plan, bool backward)
+{
+	ArtArrays  *aa = plan->arrays;
+
+	for (;;)
+	{
+		int			i = aa->nwheels - 1;
+
+		while (i >= 0 && aa->list[i].at == (backward ? 0 : aa->list[i].n - 1))
+			i--;
+		if (i < 0)
+			return false;
+		if (backward)
+			aa->list[i].at--;
+		else
+			aa->list[i].at++;
+		while (++i < aa->nwheels)
+			aa->list[i].at = backward ? aa->list[i].n - 1 : 0;
+		if (likely(art_plan_bounds(plan)))
+			return true;
+	}
+}
+
+/* See art_key.h. */
+int
+art_scanplan_tell(const ArtScanPlan *plan, uint32 *at)
+{
+	const ArtArrays *aa = plan->arrays;
+
+	if (!plan->many)
+		return 0;
+	for (int i = 0; i < aa->nwheels; i++)
+		at[i] = aa->list[i].at;
+	return aa->nwheels;
+}
+
+/* See art_key.h. */
+void
+art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
+{
+	ArtArrays  *aa = plan->arrays;
+	bool		same = true;
+
+	if (!plan->many)
+		return;
+	for (int i = 0; i < aa->nwheels; i++)
+	{
+		same &= aa->list[i].at == at[i];
+		aa->list[i].at = at[i];
+	}
+	if (!same)
+		(void) art_plan_bounds(plan);
+}
+
+/* See art_key.h. */
+double
+art_scanplan_count(const ArtScanPlan *plan)
+{
+	double		n = 1;
+
+	if (plan->many)
+	{
+		for (int i = 0; i < plan->arrays->nwheels; i++)
+			n *= plan->arrays->list[i].n;
+	}
+	return n;
+}
+
+/* See art_key.h. */
+void
+art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi)
+{
+	const ArtArrays *aa = plan->arrays;
+
+	lo->key = plan->many ? aa->lo.data : plan->lo.data;
+	lo->len = plan->many ? aa->lo.len : plan->lo_len;
+	lo->after = plan->many ? aa->lo_after : plan->lo_after;
+	hi->key = plan->many ? aa->hi.data : plan->hi.data;
+	hi->len = plan->many ? aa->hi.len : plan->hi_len;
+	hi->after = plan->many ? aa->hi_after : plan->hi_after;
+}
+
+/* ---- what art_scankey.c asks ------------------------------------------------- */
+
+static const ArtArray *
+list_of(const ArtScanPlan *plan, int col)
+{
+	const ArtArrays *aa = plan->arrays;
+
+	for (int i = 0; i < aa->n; i++)
+	{
+		if (aa->list[i].col == col)
+			return &aa->list[i];
+	}
+	return NULL;
+}
+
+/* See art_plan.h. */
+bool
+art_array_of(const ArtScanPlan *plan, int col)
+{
+	return list_of(plan, col) != NULL;
+}
+
+/* See art_plan.h. */
+void
+art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf)
+{
+	const ArtArrays *aa = plan->arrays;
+	const ArtArray *a = list_of(plan, col);
+	const ArtElem *e = &aa->elems[a->first + a->at];
+
+	art_buf_reserve(buf, e->len);
+	memcpy(buf->data + buf->len, aa->bytes.data + e->off, e->len);
+	buf->len += e->len;
+}
+
+/* See art_plan.h. */
+bool
+art_array_member(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
+{
+	const ArtArrays *aa = plan->arrays;
+	const ArtArray *a = list_of(plan, col);
+	const ArtElem *e = &aa->elems[a->first];
+	bool		compared = plan->kd->cols[col].enc == ART_ENC_DATUM;
+	uint64		head;
+	uint32		lo = 0;
+	uint32		hi = a->n;
+
+	if (*p != ART_MARK_VALUE)
+		return false;
+	head = compared ? 0 : elem_head(p, len);
+	while (lo < hi)
+	{
+		uint32		mid = lo + (hi - lo) / 2;
+		int			c;
+
+		if (compared)
+			c = art_col_position_cmp(plan->kd, col, p, len, false,
+									 aa->bytes.data + e[mid].off, e[mid].len, false);
+		else if (head != e[mid].head)
+			c = head < e[mid].head ? -1 : 1;
+		else
+		{
+			c = memcmp(p, aa->bytes.data + e[mid].off, Min(len, e[mid].len));
+			if (c == 0)
+				c = (len > e[mid].len) - (len < e[mid].len);
+		}
+		if (c == 0)
+			return true;
+		if (c < 0)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return false;
+}
+
+/* See art_plan.h. */
+bool
+art_array_any(ScanKey key, Datum value)
+{
+	const ArtAny *any = (const ArtAny *) DatumGetPointer(key->sk_argument);
+
+	for (int i = 0; i < any->n; i++)
+	{
+		if (DatumGetBool(FunctionCall2Coll(&key->sk_func, key->sk_collation, value,
+										   any->values[i])))
+			return true;
+	}
+	return false;
+}
