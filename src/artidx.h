@@ -164,6 +164,16 @@ extern uint64 art_ensure_ready(Relation index);
 extern bool art_try_ready(Relation index, uint64 *gen);
 
 /*
+ * The same for the planner, of a temporary index: no background worker could
+ * ever build it, and hidden from plans nobody else would.  False for all others,
+ * and at once where a scan would not wait either.
+ */
+extern bool art_ready_for_plan(Relation index);
+
+/* ERROR, in core's words, for a temporary index of another session. */
+extern void art_refuse_other_temp(Relation index);
+
+/*
  * Ask for a background build of this database's absent indexes (autobuild);
  * never waits, never errs.  For the planner, when it hides an index.
  */

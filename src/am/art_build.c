@@ -24,6 +24,7 @@
 #include "port/pg_bswap.h"
 #include "portability/instr_time.h"
 #include "storage/buffile.h"
+#include "storage/smgr.h"
 #include "utils/backend_progress.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -1222,12 +1223,16 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 }
 
 /*
- * ambuildempty: an init fork of no blocks is the right one, since there is
- * nothing in the file that a reset after a crash would have to restore.
+ * ambuildempty, for the init fork of an unlogged index, which core has made and
+ * logged.  Without a block it is the right one, since nothing in the file of an
+ * art index has to be as it was after a crash.  It must last, for the reset
+ * after a crash goes by it: a checkpoint that begins meanwhile may let recovery
+ * begin behind that record, so it is synced here, as the heap's.
  */
 void
 artbuildempty(Relation index)
 {
+	smgrimmedsync(RelationGetSmgr(index), INIT_FORKNUM);
 }
 
 /*

@@ -91,9 +91,8 @@ art_translate_cmptype(CompareType cmptype, Oid opfamily)
 /*
  * arthandler() -- the IndexAmRoutine of art.
  *
- * What is false or NULL here and not in nbtree: CLUSTER (core refuses it with an
- * error), page level predicate locks (core then locks the whole index), and
- * parallel VACUUM of one index.
+ * What is false here and not in nbtree: page level predicate locks (core then
+ * locks the whole index), and parallel VACUUM of one index.
  */
 Datum
 arthandler(PG_FUNCTION_ARGS)
@@ -112,7 +111,7 @@ arthandler(PG_FUNCTION_ARGS)
 	am->amsearcharray = true;
 	am->amsearchnulls = true;
 	am->amstorage = false;
-	am->amclusterable = false;
+	am->amclusterable = true;
 	am->ampredlocks = false;
 	am->amcanparallel = true;
 	am->amcaninclude = true;

@@ -2,7 +2,7 @@
  * art_validate.c
  *	  What CREATE INDEX ... USING art refuses.
  *
- * INCLUDE, CLUSTER and the like are refused by core because of the flags in
+ * INCLUDE and the like are refused by core because of the flags in
  * art_handler.c.  Here is the rest: what core would let through and art would
  * not get right.
  */
@@ -81,10 +81,10 @@ art_persistence_supported(char persistence)
  * art_check_supported() -- ERROR when the index cannot be an art index.
  *
  * Called first thing in ambuild, so also by REINDEX, VACUUM FULL, TRUNCATE
- * and ALTER TABLE of an index that passed once.  None of the facts tested
- * below changes during the life of an index, except the setting, which is
- * therefore only held against a new one, and the persistence of the table
- * (ALTER TABLE ... SET UNLOGGED), for which the refusal is meant.
+ * and ALTER TABLE of an index that passed once, and at the commit of a table
+ * ON COMMIT DELETE ROWS.  None of the facts tested below changes during the
+ * life of an index, except the setting, which is therefore only held against a
+ * new one.
  */
 void
 art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
@@ -111,24 +111,6 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 						   amname ? amname : "unknown"),
 				 errhint("Use a btree index.")));
 	}
-
-	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("access method \"%s\" does not support temporary tables",
-						ART_AM_NAME),
-				 errdetail("Table \"%s\" is temporary.",
-						   RelationGetRelationName(heap)),
-				 errhint("Use a btree index.")));
-
-	if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("access method \"%s\" does not support unlogged tables",
-						ART_AM_NAME),
-				 errdetail("Table \"%s\" is unlogged, or about to be made so.",
-						   RelationGetRelationName(heap)),
-				 errhint("Use a btree index.")));
 
 	/* what cannot be encoded is compared, in a B+-tree, unless that is refused */
 	if (art_index_is_new(index) && asks_for_radix_tree(index) && art_index_compared(index))

@@ -176,8 +176,12 @@ artidx_reset_stats(PG_FUNCTION_ARGS)
 	{
 		Oid			heapoid;
 		Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-		ArtEntry   *e = art_entry(index);
-		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+		ArtEntry   *e;
+		LWLock	   *lock;
+
+		art_refuse_other_temp(index);
+		e = art_entry(index);
+		lock = art_partition(e->loc.db, e->indexoid);
 
 		/* one that this transaction rewrote has two, and one will inherit */
 		LWLockAcquire(lock, LW_EXCLUSIVE);

@@ -648,6 +648,42 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 }
 
 /*
+ * The index's file was copied (SET TABLESPACE), nobody has it open under the
+ * old locator, and the transaction commits.  The structure goes, for rows that
+ * the transaction inserted after that are not in it; the entry, with what it
+ * has counted, becomes that of the new file, unless that has one by now.
+ */
+void
+art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
+{
+	LWLock	   *lock = art_partition(from->db, indexoid);
+	ArtEntry  **link;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (link = bucket_link(from->db, indexoid); *link; link = &(*link)->next)
+	{
+		ArtEntry   *e = *link;
+
+		if (e->indexoid != indexoid || !same_locator(&e->loc, from))
+			continue;
+		if (art_find(indexoid, to) != NULL)
+			entry_forget(link);
+		else
+		{
+			(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
+			e->loc = *to;
+			e->native = false;
+			e->wanted = Max(e->wanted, ART_WANT_PLAN);
+			e->not_before = 0;
+			e->failed_at = 0;
+			e->failed_free = 0;
+		}
+		break;
+	}
+	LWLockRelease(lock);
+}
+
+/*
  * Drop every structure of an index.
  */
 void

@@ -38,6 +38,7 @@ struct ArtPending
 	Oid			db;
 	Oid			indexoid;
 	ArtLocator	loc;
+	ArtLocator	moved_to;		/* MOVED */
 	bool		known;			/* ALTERED: what the options ask for now */
 	ArtEngine	want;
 };
@@ -48,10 +49,12 @@ static object_access_hook_type prev_object_access_hook = NULL;
 
 /*
  * Memory for one piece of work, before anything is done that cannot be undone.
+ * It is run where nothing may fail any more, so this process attaches now.
  */
 ArtPending *
 art_pending_prepare(void)
 {
+	(void) art_ctx();
 	return MemoryContextAllocZero(TopMemoryContext, sizeof(ArtPending));
 }
 
@@ -117,8 +120,8 @@ run_at_commit(const ArtPending *p)
 			art_ask_databases();
 			break;
 		case ART_PEND_MOVED:
-			art_drop_locator(p->indexoid, &p->loc, true);
-			art_ask(p->db, ART_JOB_SCOUT, 0);
+			art_move_locator(p->indexoid, &p->loc, &p->moved_to);
+			art_launcher_wake();
 			break;
 		case ART_PEND_ALTERED:
 			art_index_altered(p->indexoid, p->known ? &p->want : NULL);
@@ -439,9 +442,18 @@ index_altered(Oid indexoid)
 		return;
 
 	for (int i = 0; i < n; i++)
-		if (had[i].rel != has.rel || had[i].spc != has.spc)
-			art_pending_add(art_pending_prepare(), ART_PEND_MOVED, MyDatabaseId,
-							indexoid, &had[i], GetCurrentSubTransactionId());
+	{
+		ArtPending *p;
+
+		if (had[i].rel == has.rel && had[i].spc == has.spc)
+			continue;
+		p = art_pending_prepare();
+		p->moved_to = had[i];
+		p->moved_to.rel = has.rel;
+		p->moved_to.spc = has.spc;
+		art_pending_add(p, ART_PEND_MOVED, MyDatabaseId, indexoid, &had[i],
+						GetCurrentSubTransactionId());
+	}
 	art_pending_add(art_pending_prepare(), ART_PEND_ALTERED, MyDatabaseId,
 					indexoid, NULL, GetCurrentSubTransactionId());
 }

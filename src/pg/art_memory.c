@@ -579,6 +579,20 @@ art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 }
 
 /*
+ * See art_pg.h.
+ */
+bool
+art_unseal_now(const ArtEntry *e)
+{
+	ax_memory_info mem;
+
+	if (e->loc.backend == -1)
+		return false;
+	look_at_area(&mem);
+	return art_room_again(e, mem.free_bytes, mem.used_bytes + mem.free_bytes);
+}
+
+/*
  * Drop the structure and keep it out: until artidx_build(), a restart, or a
  * unique insert, which must have it.  Whoever is scanning it or inserting into
  * it finds the generation gone.  ERROR 53200 when not even the note can be made.

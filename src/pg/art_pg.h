@@ -262,6 +262,8 @@ extern bool art_entry_publish_ready(ArtEntry *e, uint64 gen,
 extern void art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why,
 						   const char *error);
 extern void art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget);
+extern void art_move_locator(Oid indexoid, const ArtLocator *from,
+							 const ArtLocator *to);
 extern void art_drop_index(Oid db, Oid indexoid, bool forget);
 extern void art_drop_database(Oid db, bool forget);
 extern void art_drop_temp(void);
@@ -355,7 +357,7 @@ typedef enum ArtPendingKind
 	ART_PEND_DROP_INDEX,		/* commit: every structure of the index goes */
 	ART_PEND_DROP_CONCURRENTLY, /* the same, at the last of several commits */
 	ART_PEND_DROP_DATABASE,		/* commit: every structure of the database */
-	ART_PEND_MOVED,				/* commit: like DROP; its file was copied */
+	ART_PEND_MOVED,				/* commit: made absent, the entry moves with the file */
 	ART_PEND_NEW_DATABASE,		/* commit: new, moved or altered, see there */
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
@@ -490,6 +492,12 @@ extern bool art_room_again(const ArtEntry *e, uint64 free_bytes,
  * would never come back.
  */
 extern uint64 art_room_wanted(uint64 bytes, uint64 all_bytes);
+
+/*
+ * Is this sealed index a temporary one that its session may build again now?
+ * (All others the launcher brings back.)
+ */
+extern bool art_unseal_now(const ArtEntry *e);
 
 /* artidx_unload, and what artidx_build undoes of it and of sealing. */
 extern void art_unload(Relation index);

@@ -102,7 +102,10 @@ prepare_index(IndexOptInfo *info)
 		return false;
 
 	index = index_open(info->indexoid, NoLock);
-	ready = art_planner_stats(index, &pages, &entries, &height);
+	ready = !RELATION_IS_OTHER_TEMP(index) &&
+		art_planner_stats(index, &pages, &entries, &height);
+	if (!ready && art_ready_for_plan(index))
+		ready = art_planner_stats(index, &pages, &entries, &height);
 	if (!ready)
 	{
 		/*

@@ -568,7 +568,7 @@ out_for_scans(ArtEntry *e)
 {
 	if (art_entry_state(e, NULL) != ART_ABSENT)
 		return false;
-	return e->sealed || e->reason == ART_WHY_UNLOADED ||
+	return (e->sealed && !art_unseal_now(e)) || e->reason == ART_WHY_UNLOADED ||
 		memory_still_full(e, ART_ROOM_BUILD) ||
 		(e->reason == ART_WHY_ERROR && e->failed_at != 0 &&
 		 !TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(),
@@ -682,6 +682,40 @@ art_try_ready(Relation index, uint64 *gen)
 		return false;
 	e = art_entry_try(index);
 	return e != NULL && make_ready(index, e, true, gen);
+}
+
+/*
+ * See artidx.h.
+ */
+bool
+art_ready_for_plan(Relation index)
+{
+	ArtEntry   *e;
+	uint64		gen;
+
+	if (!art_preloaded() || !RelationUsesLocalBuffers(index) ||
+		RELATION_IS_OTHER_TEMP(index) || IsParallelWorker() ||
+		why_not(index) != NULL)
+		return false;
+	e = art_entry_try(index);
+	if (e == NULL)
+		return false;
+	art_apply_options(index, e);
+	if (art_entry_state(e, &gen) == ART_BUILDING && art_part_of(e))
+		return false;			/* an expression of the index queries its table */
+	return make_ready(index, e, true, &gen);
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_refuse_other_temp(Relation index)
+{
+	if (RELATION_IS_OTHER_TEMP(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary indexes of other sessions")));
 }
 
 /* ---- for workers ---- */
@@ -876,7 +910,8 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	while ((*e = art_entry_create(index, true)) == NULL)
 		if (!art_make_room(index, NULL, 0, ART_ROOM_AMBUILD))
 			return 0;
-	(*e)->made_by = GetTopFullTransactionId();
+	/* none is taken for ON COMMIT DELETE ROWS: the commit would wait for a flush */
+	(*e)->made_by = GetTopFullTransactionIdIfAny();
 
 	compared = art_index_compared(index);
 	for (;;)

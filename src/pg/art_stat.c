@@ -472,6 +472,7 @@ artidx_build(PG_FUNCTION_ARGS)
 	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
 
 	art_require_preload(index);
+	art_refuse_other_temp(index);
 	art_reload(index);
 	(void) art_ensure_ready(index);
 	art_stat_close(index, heapoid);
@@ -488,6 +489,7 @@ artidx_unload(PG_FUNCTION_ARGS)
 	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
 
 	art_require_preload(index);
+	art_refuse_other_temp(index);
 	art_unload(index);
 	art_stat_close(index, heapoid);
 	PG_RETURN_VOID();

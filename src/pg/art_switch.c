@@ -51,6 +51,27 @@ art_catalog_engine(Oid indexoid, ArtEngine *want)
 	return true;
 }
 
+/* The core's default stands for 0, of an engine that is asked for no pages. */
+static uint32
+page_bytes(uint32 page_size)
+{
+	return page_size != 0 ? page_size : AX_PAGE_SIZE_DEFAULT;
+}
+
+/*
+ * Was the structure that an entry had last another than is wanted (NULL: not
+ * known)?  Keys that are compared have one engine, whatever is asked for.
+ */
+static bool
+other_engine(const ArtEntry *e, const ArtEngine *want)
+{
+	if (want == NULL)
+		return false;
+	if (e->compared)
+		return page_bytes(e->page_size) != page_bytes(want->page_size);
+	return e->page_size != want->page_size || e->engine != want->structure;
+}
+
 /*
  * Drop the structure if it is another than wanted; built again without
  * delay.  Partition lock held, exclusive; true when plans may depend on it.
@@ -59,9 +80,12 @@ static bool
 drop_other(ArtEntry *e, const ArtEngine *want)
 {
 	bool		was_ready;
+	bool		other = other_engine(e, want);
 
-	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT ||
-		(e->engine == want->structure && e->page_size == want->page_size))
+	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
+		return false;
+	e->engine = want->structure;
+	if (!other)
 		return false;
 	was_ready = art_entry_absent(e, ART_WHY_ALTERED, NULL);
 	e->altered = true;
@@ -102,9 +126,19 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 			wake |= e->altered;
 		}
 		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
-			e->reason == ART_WHY_MEMORY && (!e->sealed || e->sealed_cap != 0))
+			e->reason == ART_WHY_MEMORY &&
+			(!e->sealed || e->sealed_cap != 0 || other_engine(e, want)))
 		{
-			/* it may fit now, for all we know */
+			/*
+			 * It may fit now, for all we know; and of another engine nobody
+			 * knows what it will take.
+			 */
+			if (other_engine(e, want))
+			{
+				e->engine = want->structure;
+				e->page_size = want->page_size;
+				e->last_bytes = 0;
+			}
 			e->sealed_cap = 0;
 			e->backoff_s = 0;
 			e->not_before = 0;
