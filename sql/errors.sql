@@ -10,7 +10,7 @@
 CREATE SCHEMA errs;
 SET search_path = errs, public;
 
-CREATE TABLE art_t (k int, txt text, vc varchar(10), num numeric, j jsonb, f float8, r int4range);
+CREATE TABLE art_t (k int, txt text, vc varchar(10), num numeric[], j jsonb, f oidvector, r int4range);
 INSERT INTO art_t SELECT i, i::text, i::text FROM generate_series(1, 10) i;
 
 -- types and collations without an encoding, which are compared otherwise
@@ -39,7 +39,6 @@ DROP ACCESS METHOD heap_like;
 SELECT refused('CREATE VIEW {}_v AS SELECT 1 AS k; CREATE INDEX ON {}_v USING art (k)');
 
 -- what a later version will bring
-SELECT refused('CREATE INDEX ON {}_t USING art (k) INCLUDE (txt)');
 SELECT refused('CREATE TABLE {}_p (k int) PARTITION BY RANGE (k); CREATE UNIQUE INDEX ON {}_p USING art (k)');
 SELECT refused('CREATE UNIQUE INDEX {}_t_u ON {}_t USING art (k); ALTER TABLE {}_t ADD PRIMARY KEY USING INDEX {}_t_u');
 SELECT refused('CREATE UNIQUE INDEX {}_t_u ON {}_t USING art (k); CREATE TABLE {}_fk (k int REFERENCES {}_t (k))');

@@ -84,7 +84,7 @@ DROP OPERATOR FAMILY bad_ops USING art CASCADE;
 DROP OPERATOR FAMILY other_ops USING art CASCADE;
 
 -- types without an encoding, and collations: a radix tree takes none of them
-CREATE TABLE art_x (n numeric, f float8, j jsonb, c char(5), t text COLLATE "und-x-icu", v varchar(9));
+CREATE TABLE art_x (n numeric[], f oidvector, j jsonb, c char(5), t text COLLATE "und-x-icu", v varchar(9));
 CREATE INDEX art_x_n ON art_x USING art (n) WITH (structure = art);
 CREATE INDEX art_x_f ON art_x USING art (f) WITH (structure = art);
 CREATE INDEX art_x_j ON art_x USING art (j) WITH (structure = art);
