@@ -58,6 +58,15 @@ typedef struct ArtEncoding
 	bool		lossy;			/* the body is not the whole datum */
 } ArtEncoding;
 
+/*
+ * What is not here has no order that bytes could keep for good, or not one of
+ * its own.  An enum's labels have sort positions in a catalog, which ALTER TYPE
+ * ADD VALUE makes new ones between, and renumbers when there is no room left:
+ * bytes that were right when an entry went in would be wrong later.  ICU and libc
+ * collations change with their libraries.  Arrays, ranges and rows have the
+ * order of whatever they are made of.  citext and other types of extensions have
+ * functions that nobody here knows.
+ */
 static const ArtEncoding art_encodings[] = {
 	{F_BTINT2CMP, INT2OID, ART_ENC_INT2, 8, ART_COLLATE_NONE, false},
 	{F_BTINT4CMP, INT4OID, ART_ENC_INT4, 8, ART_COLLATE_NONE, false},
