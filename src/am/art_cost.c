@@ -87,10 +87,10 @@ bounding_clauses(IndexPath *path)
 /*
  * How many searches the arrays among the bounding clauses make: btcostestimate's
  * own count (without 17's limit, which is in pages of nbtree).  *all: those of
- * the others counted in, which only filter here.
+ * the others counted in, which only filter here: *compares a tuple.
  */
 static double
-count_searches(PlannerInfo *root, IndexPath *path, double *all)
+count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
 {
 	IndexOptInfo *index = path->indexinfo;
 	double		n = 1;
@@ -100,6 +100,7 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all)
 	ListCell   *lc;
 
 	*all = 1;
+	*compares = 0;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
@@ -122,7 +123,6 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all)
 			else if (IsA(clause, ScalarArrayOpExpr))
 			{
 				ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;
-
 				double		length;
 
 				op = saop->opno;
@@ -130,6 +130,8 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all)
 				*all *= length;
 				if (bounds)
 					n *= length;
+				else
+					*compares += ceil(log(length) / log(2.0));
 			}
 			else if (IsA(clause, NullTest))
 				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
@@ -158,7 +160,7 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	double		descent;
 	double		searches;
 	double		all_searches;
-	double		compares = 0;
+	double		compares;
 	double		per_tuple;
 	double		ntuples;
 	double		npages;
@@ -178,11 +180,11 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
 	*total -= page_cost / Max(loop_count, 1.0);
 
-	searches = count_searches(root, &mypath, &all_searches);
-	if (index->tuples > 1)
-		compares = ceil(log(index->tuples) / log(2.0)) * cpu_operator_cost;
+	searches = count_searches(root, path, &all_searches, &compares);
 #if PG_VERSION_NUM < 170000
-	*total -= (all_searches - 1) * compares;
+	/* a binary search each; of art, the nodes of the descent below */
+	if (index->tuples > 1)
+		*total -= (all_searches - 1) * ceil(log(index->tuples) / log(2.0)) * cpu_operator_cost;
 #else
 	all_searches = searches;
 #endif
@@ -197,7 +199,7 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	ntuples = (*total - *startup) / per_tuple;
 	*total -= ntuples * per_tuple;
 	ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
-	*total += ntuples * per_tuple;
+	*total += ntuples * (per_tuple + compares * cpu_operator_cost);
 
 #if PG_VERSION_NUM >= 180000
 	if (list_length(mypath.indexclauses) != list_length(path->indexclauses))
@@ -230,7 +232,7 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	descent = ART_NODE_COST * cpu_operator_cost *
 		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
 	*startup += descent;
-	*total += descent * searches + compares * (searches - 1);
+	*total += descent * searches;
 
 	/* what one search reads is what core derives workers from, as nbtree's */
 	npages = 1.0;

@@ -419,6 +419,68 @@ DELETE FROM w WHERE id = :x;
 ROLLBACK;
 }
 	],
+	# arrays: points, keys with many rows, two columns, both ways
+	array => [
+		0, q{\set x random(1, :n)
+\set k random(0, 90)
+SELECT count(*) AS c, coalesce(sum(payload - 7 * id), 0) AS s, (array_agg(id) = array_agg(id ORDER BY id))::int AS o FROM (SELECT id, payload FROM w WHERE id = ANY (ARRAY(SELECT (:x + i * 37) % :n + 1 FROM generate_series(1, 100) i)) ORDER BY id) s \gset
+\if :c <> 100 or :s <> 300 or :o <> 1
+SELECT lie('array', :c || ' rows, ' || :s || ', from ' || :x);
+\endif
+SELECT count(*) AS c, (array_agg(id) = array_agg(id ORDER BY k, id DESC))::int AS o FROM (SELECT k, id FROM w WHERE k = ANY (ARRAY[:k, NULL, :k + 9, :k + 3, :k]) AND id <= :n ORDER BY k, id DESC) s \gset
+\if :c <> 3 * :n / 100 or :o <> 1
+SELECT lie('array of keys', :c || ' for ' || :k);
+\endif
+SELECT count(*) - 2 - (:k > 1)::int AS c FROM w WHERE t = ANY (ARRAY['key 1', 'key ' || :k, 'none']) AND id = ANY (ARRAY[1, :k, :k + 1000, 0]) \gset
+\if :c <> 0
+SELECT lie('two arrays', :c || ' for ' || :k);
+\endif
+}
+	],
+	# with settings that make the plans parallel
+	parallel => [
+		0, q{\set x random(1, :n / 2)
+\set k random(0, 90)
+SELECT count(*) AS c, coalesce(sum(payload), 0) - 7 * sum(id) AS s FROM w WHERE id BETWEEN :x AND :x + :n / 2 - 1 \gset
+\if :c <> :n / 2 or :s <> 3 * (:n / 2)
+SELECT lie('parallel range', :c || ' rows, ' || :s || ', from ' || :x);
+\endif
+SELECT count(*) AS c FROM w WHERE k BETWEEN :k AND :k + 9 AND id <= :n \gset
+\if :c <> :n / 10
+SELECT lie('parallel index-only', :c || ' from ' || :k);
+\endif
+SELECT count(*) AS c FROM w WHERE k = ANY (ARRAY[:k, :k + 1, NULL, :k + 9]) AND id <= :n \gset
+\if :c <> 3 * :n / 100
+SELECT lie('parallel array', :c || ' for ' || :k);
+\endif
+SELECT count(*) AS c, (array_agg(id) = array_agg(id ORDER BY id DESC))::int AS o FROM (SELECT id FROM w WHERE id <= :x ORDER BY id DESC) s \gset
+\if :c <> :x or :o <> 1
+SELECT lie('parallel backward', :c || ' to ' || :x);
+\endif
+}
+	],
+	# with settings that make the plan a merge join
+	merge => [
+		0, q{\set k random(0, 90)
+SELECT count(*) AS c FROM w a JOIN w b ON a.k = b.k WHERE a.k = ANY (ARRAY[:k, :k + 5]) AND a.id <= 1000 AND b.id <= :n \gset
+\if :c <> 20 * :n / 100
+SELECT lie('merge join', :c || ' for ' || :k);
+\endif
+}
+	],
+	# what an administrator may do at any time
+	unload => [
+		0, q{SELECT artidx_unload('w_id');
+\sleep 100 ms
+SELECT artidx_build('w_id');
+\sleep 100 ms
+SELECT artidx_unload('w_kid'), artidx_unload('w_k');
+\sleep 100 ms
+SELECT artidx_build('w_k'), artidx_build('w_kid');
+VACUUM w;
+\sleep 100 ms
+}
+	],
 	# by one client only: two would rightly deadlock
 	upkeep => [
 		0, q{VACUUM w;
