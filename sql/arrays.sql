@@ -99,7 +99,7 @@ BEGIN
 END $$;
 SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a = ANY (''{7,3,150,1,0,15}'') AND b = ANY (''{1,2,3,4,5,9}'')', 'a DESC, b, c DESC, v');
 SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a BETWEEN 1 AND 60 AND b = ANY (''{1,2,3,4,5,9}'')', 'a DESC, b, c DESC, v');
-SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a = ANY (''{5,30,0,12,7,9}'') AND b = ANY (ARRAY(SELECT generate_series(1, 25))) AND c = ANY (ARRAY(SELECT ''c'' || i FROM generate_series(0, 20) i))', 'a, b, v');
+SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a = ANY (''{5,30,0,12,7,9}'') AND b = ANY (ARRAY(SELECT generate_series(1, 25))) AND c = ANY (ARRAY(SELECT ''c'' || i FROM generate_series(0, 20) i))', 'a DESC, b NULLS FIRST, c DESC, v');
 SELECT in_order('SELECT d, b, a, v FROM art_t WHERE d = ANY (''{2020-02-01,2020-01-02}'') AND a = ANY (ARRAY(SELECT generate_series(1, 100)))', 'd, b DESC NULLS LAST, a, v');
 -- texts, and what is compared
 SELECT same('SELECT c FROM {}_t WHERE c = ANY (''{c3,c29,"",zz,c3,NULL}'') ORDER BY c');
