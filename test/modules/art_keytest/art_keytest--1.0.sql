@@ -12,10 +12,14 @@ LANGUAGE C STRICT;
 -- type for which the operator family has operators); ERROR unless the range
 -- and the residual conditions of each select the rows that its operators do.
 CREATE FUNCTION art_keytest_scan(index regclass, pool regclass, rounds int,
-	seed int, OUT plans bigint, OUT impossible bigint, OUT points bigint,
+	seed int, arrays bool, OUT plans bigint, OUT impossible bigint, OUT points bigint,
 	OUT residual bigint, OUT operator_tests bigint, OUT matches bigint)
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT;
+CREATE FUNCTION art_keytest_scan(index regclass, pool regclass, rounds int,
+	seed int, OUT plans bigint, OUT impossible bigint, OUT points bigint,
+	OUT residual bigint, OUT operator_tests bigint, OUT matches bigint)
+LANGUAGE sql AS 'SELECT * FROM art_keytest_scan($1, $2, $3, $4, false)';
 
 -- Nanoseconds of one encode, and of one plan for "first column = constant".
 CREATE FUNCTION art_keytest_speed(index regclass, rounds int,

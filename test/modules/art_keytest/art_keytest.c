@@ -18,8 +18,10 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "portability/instr_time.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
 /* the files under test */
@@ -28,6 +30,7 @@
 #include "../../../src/key/art_numeric.c"
 #include "../../../src/key/art_types.c"
 #include "../../../src/key/art_scankey.c"
+#include "../../../src/key/art_array.c"
 
 PG_MODULE_MAGIC;
 
@@ -252,7 +255,7 @@ load_pool(Oid relid, int *npools)
 /* A random key on a column; false: the pool has nothing for it. */
 static bool
 random_key(Relation index, int col, TestPool *pools, int npools,
-		   pg_prng_state *rng, ScanKey key)
+		   pg_prng_state *rng, bool arrays, ScanKey key)
 {
 	StrategyNumber strategy = 1 + pg_prng_uint64_range(rng, 0, 4);
 	TestPool   *p = &pools[pg_prng_uint64_range(rng, 0, npools - 1)];
@@ -289,12 +292,122 @@ random_key(Relation index, int col, TestPool *pools, int npools,
 						   pg_prng_bool(rng) ? InvalidOid : p->type,
 						   index->rd_indcollation[col], get_opcode(op),
 						   p->values[pg_prng_uint64_range(rng, 0, p->n - 1)]);
+	if (arrays && pg_prng_uint64_range(rng, 0, 2) > 0)
+	{
+		Datum		values[6];
+		bool		isnull[6];
+		int			n = (int) pg_prng_uint64_range(rng, 0, 6);
+		int			one = 1;
+		int16		typlen;
+		bool		byval;
+		char		align;
+
+		for (int i = 0; i < n; i++)
+		{
+			isnull[i] = pg_prng_uint64_range(rng, 0, 9) == 0;
+			values[i] = p->values[pg_prng_uint64_range(rng, 0, p->n - 1)];
+		}
+		get_typlenbyvalalign(p->type, &typlen, &byval, &align);
+		key->sk_flags |= SK_SEARCHARRAY;
+		key->sk_argument = PointerGetDatum(n == 0 ? construct_empty_array(p->type) :
+										   construct_md_array(values, isnull, 1, &n, &one,
+															  p->type, typlen, byval, align));
+	}
 	if (pg_prng_uint64_range(rng, 0, 49) == 0)
 	{
 		key->sk_flags |= SK_ISNULL;
 		key->sk_argument = (Datum) 0;
 	}
 	return true;
+}
+
+/* Does the value satisfy an array key, by its operator? */
+static bool
+any_matches(ScanKey k, Datum value)
+{
+	ArrayType  *arr = DatumGetArrayTypeP(k->sk_argument);
+	Datum	   *values;
+	bool	   *isnull;
+	int			n;
+	int16		typlen;
+	bool		byval;
+	char		align;
+
+	get_typlenbyvalalign(ARR_ELEMTYPE(arr), &typlen, &byval, &align);
+	deconstruct_array(arr, ARR_ELEMTYPE(arr), typlen, byval, align, &values, &isnull, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (!isnull[i] &&
+			DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation, value, values[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Is the entry within the range that the plan stands at? */
+static bool
+in_range(const ArtScanPlan *plan, const ArtKeyDesc *kd, const TestRow *r)
+{
+	return key_pos_cmp(kd, r->key, r->len, false,
+					   plan->lo.data, plan->lo_len, plan->lo_after) > 0 &&
+		key_pos_cmp(kd, r->key, r->len, false,
+					plan->hi.data, plan->hi_len, plan->hi_after) < 0;
+}
+
+/*
+ * Of a plan with arrays: marks, by in[], what lies in any of its ranges, which
+ * must be in order, apart and within the outer one, both ways.
+ */
+static void
+check_ranges(ArtScanPlan *plan, const ArtKeyDesc *kd, const TestRows *t, char *in,
+			 bool backward, int round)
+{
+	ArtBuf		end;
+	bool		end_after = false;
+	bool		first = true;
+	ax_bound	lo,
+				hi;
+	uint32		at[INDEX_MAX_KEYS];
+
+	art_buf_init(&end, CurrentMemoryContext, 64);
+	art_scanplan_outer(plan, &lo, &hi);
+	if (!art_scanplan_first(plan, backward))
+		return;
+	do
+	{
+		const ArtBuf *from = backward ? &plan->hi : &plan->lo;
+		const ArtBuf *to = backward ? &plan->lo : &plan->hi;
+		bool		from_after = backward ? plan->hi_after : plan->lo_after;
+		int			c;
+
+		if (!first)
+		{
+			c = key_pos_cmp(kd, end.data, end.len, end_after,
+							from->data, from->len, from_after);
+			if (backward ? c < 0 : c > 0)
+				elog(ERROR, "round %d: ranges of arrays overlap or are out of order", round);
+		}
+		if (key_pos_cmp(kd, plan->lo.data, plan->lo_len, plan->lo_after,
+						plan->hi.data, plan->hi_len, plan->hi_after) >= 0)
+			elog(ERROR, "round %d: an empty range among those of arrays", round);
+		if (key_pos_cmp(kd, lo.key, lo.len, lo.after,
+						plan->lo.data, plan->lo_len, plan->lo_after) > 0 ||
+			key_pos_cmp(kd, hi.key, hi.len, hi.after,
+						plan->hi.data, plan->hi_len, plan->hi_after) < 0)
+			elog(ERROR, "round %d: a range that is not within the outer one", round);
+		first = false;
+		end.len = 0;
+		art_plan_append(&end, to->data, to->len);
+		end_after = backward ? plan->lo_after : plan->hi_after;
+		for (int i = 0; i < t->n; i++)
+		{
+			if (in_range(plan, kd, &t->rows[i]))
+				in[i]++;
+		}
+		/* tell and goto are what they say */
+		(void) art_scanplan_tell(plan, at);
+		art_scanplan_goto(plan, at);
+	} while (art_scanplan_next(plan, backward));
 }
 
 /* Does the row satisfy all keys, by their operators? */
@@ -318,6 +431,12 @@ row_matches(const TestRow *r, ScanKey keys, int nkeys)
 			if (r->isnull[c])
 				return false;
 		}
+		else if ((k->sk_flags & SK_ISNULL) == 0 && !r->isnull[c] &&
+				 (k->sk_flags & SK_SEARCHARRAY))
+		{
+			if (!any_matches(k, r->values[c]))
+				return false;
+		}
 		else if ((k->sk_flags & SK_ISNULL) || r->isnull[c] ||
 				 !DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation,
 												 r->values[c], k->sk_argument)))
@@ -333,7 +452,7 @@ key_pos_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 {
 	if (kd->compared)
 		return art_position_cmp(kd, a, alen, aafter, b, blen, bafter);
-	return art_pos_cmp(kd, 0, a, alen, aafter, b, blen, bafter);
+	return key_pos_cmp(kd, a, alen, aafter, b, blen, bafter);
 }
 
 Datum
@@ -345,6 +464,7 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 	int			npools;
 	TestPool   *pools = load_pool(PG_GETARG_OID(1), &npools);
 	int			rounds = PG_GETARG_INT32(2);
+	bool		arrays = PG_GETARG_BOOL(4);
 	pg_prng_state rng;
 	ArtScanPlan plan;
 	int64		count[6] = {0};
@@ -363,6 +483,7 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 	for (round = 0; round < rounds; round++)
 	{
 		ScanKeyData keys[8];
+		char	   *in = NULL;
 		int			nkeys = 0;
 		int			want = pg_prng_uint64_range(&rng, 0, 2 + kd->natts);
 		MemoryContext old = MemoryContextSwitchTo(tmp);
@@ -371,7 +492,7 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 		for (i = 0; i < want && nkeys < 8; i++)
 		{
 			if (random_key(index, pg_prng_uint64_range(&rng, 0, kd->natts - 1),
-						   pools, npools, &rng, &keys[nkeys]))
+						   pools, npools, &rng, arrays, &keys[nkeys]))
 				nkeys++;
 		}
 
@@ -391,22 +512,29 @@ art_keytest_scan(PG_FUNCTION_ARGS)
 						plan.hi.data, plan.hi_len, plan.hi_after) >= 0)
 			elog(ERROR, "round %d: an empty range not called impossible", round);
 
+		if (plan.many && !plan.impossible)
+		{
+			char	   *back = palloc0(t.n);
+
+			in = palloc0(t.n);
+			check_ranges(&plan, kd, &t, in, false, round);
+			check_ranges(&plan, kd, &t, back, true, round);
+			if (memcmp(in, back, t.n) != 0)
+				elog(ERROR, "round %d: other ranges backward", round);
+		}
 		for (i = 0; i < t.n; i++)
 		{
 			TestRow    *r = &t.rows[i];
 			bool		is = row_matches(r, keys, nkeys);
 			bool		says = !plan.impossible &&
-				key_pos_cmp(kd, r->key, r->len, false,
-							plan.lo.data, plan.lo_len, plan.lo_after) > 0 &&
-				key_pos_cmp(kd, r->key, r->len, false,
-							plan.hi.data, plan.hi_len, plan.hi_after) < 0 &&
+				(in != NULL ? in[i] == 1 : in_range(&plan, kd, r)) &&
 				(plan.nresidual == 0 || art_scan_recheck(&plan, kd, r->key, r->len));
 
 			if (is != says)
 				elog(ERROR, "round %d row %d: operators say %d, plan says %d (%d keys, attno %d strategy %d subtype %u)",
 					 round, i, is, says, nkeys, keys[0].sk_attno,
 					 keys[0].sk_strategy, keys[0].sk_subtype);
-			if (plan.point && is &&
+			if (plan.point && !plan.many && is &&
 				(r->len != plan.lo_len + AX_TID_BYTES ||
 				 memcmp(r->key, plan.lo.data, plan.lo_len) != 0))
 				elog(ERROR, "round %d row %d: matches, but is not the point", round, i);

@@ -90,6 +90,7 @@ BEGIN
 	EXECUTE format('CREATE INDEX try_i ON %I (%s)', tab, cols);
 	INSERT INTO summary SELECT cols, art_keytest_order('try_i'), s.*
 		FROM art_keytest_scan('try_i', tab::regclass, rounds, length(cols)) s;
+	PERFORM art_keytest_scan('try_i', tab::regclass, rounds / 2, length(cols), true);
 	DROP INDEX try_i;
 EXCEPTION WHEN OTHERS THEN
 	RAISE EXCEPTION '% (%): %', tab, cols, SQLERRM;
@@ -166,6 +167,8 @@ CREATE TABLE numerics AS SELECT g AS i4, g / 2.0 AS n FROM generate_series(-20, 
 CREATE INDEX numerics_i ON numerics (i4 NULLS FIRST, (-i4) DESC);
 SELECT operator_tests > 1000 AS operator_tests, matches > 0 AS matches
 	FROM art_keytest_scan('numerics_i', 'numerics', 3000, 11);
+SELECT operator_tests > 1000 AS operator_tests, matches > 0 AS matches
+	FROM art_keytest_scan('numerics_i', 'numerics', 3000, 11, true);
 ALTER OPERATOR FAMILY integer_ops USING btree DROP OPERATOR 1 (int4, numeric), OPERATOR 2 (int4, numeric),
 	OPERATOR 3 (int4, numeric), OPERATOR 4 (int4, numeric), OPERATOR 5 (int4, numeric);
 
@@ -177,6 +180,7 @@ INSERT INTO longpool SELECT repeat('z', 5 * 1024 * 1024), decode(repeat('00', 3 
 INSERT INTO longpool SELECT * FROM longs;
 CREATE INDEX longs_i ON longs (t, x DESC);
 SELECT plans, matches > 0 AS matches FROM art_keytest_scan('longs_i', 'longpool', 300, 3);
+SELECT plans, matches > 0 AS matches FROM art_keytest_scan('longs_i', 'longpool', 60, 3, true);
 DROP INDEX longs_i;
 CREATE INDEX longs_i ON longs (md5(t), t) WHERE length(t) < 10;
 INSERT INTO longs VALUES (repeat('q', 5 * 1024 * 1024), NULL);
