@@ -344,6 +344,16 @@ any_matches(ScanKey k, Datum value)
 	return false;
 }
 
+/* Order of two positions of keys. */
+static int
+key_pos_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
+			const uint8 *b, uint32 blen, bool bafter)
+{
+	if (kd->compared)
+		return art_position_cmp(kd, a, alen, aafter, b, blen, bafter);
+	return art_pos_cmp(kd, 0, a, alen, aafter, b, blen, bafter);
+}
+
 /* Is the entry within the range that the plan stands at? */
 static bool
 in_range(const ArtScanPlan *plan, const ArtKeyDesc *kd, const TestRow *r)
@@ -443,16 +453,6 @@ row_matches(const TestRow *r, ScanKey keys, int nkeys)
 			return false;
 	}
 	return true;
-}
-
-/* Order of two positions of keys. */
-static int
-key_pos_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
-			const uint8 *b, uint32 blen, bool bafter)
-{
-	if (kd->compared)
-		return art_position_cmp(kd, a, alen, aafter, b, blen, bafter);
-	return key_pos_cmp(kd, a, alen, aafter, b, blen, bafter);
 }
 
 Datum
