@@ -357,9 +357,6 @@ extern char *artbuildphasename(int64 phasenum);
  * what CREATE INDEX refuses, which is the first thing in artbuild.
  */
 extern bool art_index_is_new(Relation index);
-/* What art_check_supported() says of relpersistence, in one word. */
-extern bool art_persistence_supported(char persistence);
-
 extern void art_check_supported(Relation heap, Relation index,
 								struct IndexInfo *indexInfo);
 

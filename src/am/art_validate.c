@@ -70,13 +70,6 @@ asks_for_radix_tree(Relation index)
 	return asks;
 }
 
-/* See artidx.h. */
-bool
-art_persistence_supported(char persistence)
-{
-	return persistence == RELPERSISTENCE_PERMANENT;
-}
-
 /*
  * art_check_supported() -- ERROR when the index cannot be an art index.
  *

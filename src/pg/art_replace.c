@@ -218,8 +218,7 @@ table_takes_art(Oid relid)
 	if (!HeapTupleIsValid(tup))
 		return false;
 	form = (Form_pg_class) GETSTRUCT(tup);
-	takes = !IsCatalogRelationOid(relid) &&
-		art_persistence_supported(form->relpersistence);
+	takes = !IsCatalogRelationOid(relid);
 	switch (form->relkind)
 	{
 		case RELKIND_RELATION:
