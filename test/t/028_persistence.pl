@@ -387,6 +387,17 @@ ok($ready, 'a sealed temporary index comes back when there is room');
 is($full[1]->query_safe(q{SELECT id FROM f WHERE t = md5('77')}), 77, 'and answers');
 is($full[1]->query_safe(q{SELECT entries >= 200000 FROM artidx_check('f_t', true)}), 't', 'and is whole');
 $full[1]->quit;
+
+# What the memory is too small for is tried again without delay when ALTER INDEX
+# asks for another structure, of which nobody knows what it will take.
+$node->safe_psql('postgres', q{SET client_min_messages = error;
+	CREATE TABLE q AS SELECT i AS k FROM generate_series(1, 1700000) i;
+	CREATE INDEX q_k ON q USING art (k) WITH (structure = btree);});
+is(index_state($node, 'q_k'), 'sealed', 'a B+-tree is too large');
+$node->safe_psql('postgres', 'ALTER INDEX q_k SET (structure = art)');
+ok( $node->poll_query_until('postgres',
+		q{SELECT state = 'ready' FROM artidx_indexes WHERE indexrelname = 'q_k'}),
+	'the radix tree fits');
 is_deeply([ server_errors($node, $offset, qr/^(53200)$/) ], [], 'no other error');
 is(join('|', server_crashes($node, $offset)), '', 'no crash');
 $node->stop;
