@@ -6,16 +6,23 @@
  * belongs to a family of the old family's name, which gets the cross-type
  * members as soon as both their types are there.  Whether its keys are encoded
  * or compared is decided when an index is created.
+ *
+ * The copy is to be in nobody's way: it goes with the class and the family that it
+ * was made from, and its members with their operators and functions.  So what is
+ * somebody's own can be dropped as if there was no copy, unless an index of ours
+ * needs it.  (One that a dump restored is a class like any other.)
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
 #include "commands/defrem.h"
+#include "commands/extension.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
@@ -64,8 +71,18 @@ PGDLLEXPORT Datum artidx_mirror_opclass(PG_FUNCTION_ARGS);
 static void
 mirror_run(const char *command)
 {
-	if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
-		elog(ERROR, "could not run \"%s\"", command);
+	/* those of the extension itself belong to it as they are */
+	art_soft_members = !creating_extension;
+	PG_TRY();
+	{
+		if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
+			elog(ERROR, "could not run \"%s\"", command);
+	}
+	PG_FINALLY();
+	{
+		art_soft_members = false;
+	}
+	PG_END_TRY();
 }
 
 /* The members that the query finds, as one string, or NULL. */
@@ -83,6 +100,18 @@ mirror_members(const char *oprs, const char *procs, Oid from, Oid to, Oid type)
 		SPI_processed != 1)
 		elog(ERROR, "could not read the members of operator family %u", from);
 	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+}
+
+/* What is dropped takes its mirror along. */
+static void
+goes_with(Oid class, Oid mirror, Oid original)
+{
+	ObjectAddress myself,
+				referenced;
+
+	ObjectAddressSet(myself, class, mirror);
+	ObjectAddressSet(referenced, class, original);
+	recordDependencyOn(&myself, &referenced, DEPENDENCY_AUTO);
 }
 
 /*
@@ -104,6 +133,7 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 				to,
 				type;
 	bool		isdefault;
+	bool		newfamily;
 	char	   *name;
 	char	   *family;
 	char	   *schema;
@@ -162,7 +192,8 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 
 	names = list_make2(makeString(schema), makeString(family));
 	qfamily = quote_qualified_identifier(schema, family);
-	if (!OidIsValid(get_opfamily_oid(am, names, true)))
+	newfamily = !OidIsValid(get_opfamily_oid(am, names, true));
+	if (newfamily)
 		mirror_run(psprintf("CREATE OPERATOR FAMILY %s USING art", qfamily));
 	to = get_opfamily_oid(am, names, false);
 
@@ -190,5 +221,11 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 
 	CommandCounterIncrement();
 	result = get_opclass_oid(am, list_make2(makeString(schema), makeString(name)), false);
+	if (!creating_extension)
+	{
+		goes_with(OperatorClassRelationId, result, opclass);
+		if (newfamily)
+			goes_with(OperatorFamilyRelationId, to, from);
+	}
 	PG_RETURN_OID(result);
 }

@@ -391,6 +391,12 @@ extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 
 /* ---- operator classes (art_opclass.c) ------------------------------------ */
 extern bool artvalidate(Oid opclassoid);
+
+/*
+ * Set while we copy members that btree has: they go with their operators and
+ * functions instead of being in the way of dropping those.
+ */
+extern bool art_soft_members;
 extern void artadjustmembers(Oid opfamilyoid, Oid opclassoid,
 							 List *operators, List *functions);
 

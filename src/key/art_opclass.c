@@ -236,6 +236,9 @@ artvalidate(Oid opclassoid)
 	return result;
 }
 
+/* See art_key.h. */
+bool		art_soft_members = false;
+
 /*
  * amadjustmembers: what each new member of a family depends on.  Members of
  * one type belong hard to the operator class of that type, if there is one;
@@ -281,8 +284,8 @@ artadjustmembers(Oid opfamilyoid, Oid opclassoid,
 			opclassoid = opclass_for_family_datatype(amoid, opfamilyoid, type);
 		}
 
-		m->ref_is_hard = !loose && OidIsValid(opclassoid);
-		m->ref_is_family = !m->ref_is_hard;
-		m->refobjid = m->ref_is_hard ? opclassoid : opfamilyoid;
+		m->ref_is_family = loose || !OidIsValid(opclassoid);
+		m->ref_is_hard = !m->ref_is_family && !art_soft_members;
+		m->refobjid = m->ref_is_family ? opfamilyoid : opclassoid;
 	}
 }

@@ -549,4 +549,13 @@ extern void art_replace_init(void); /* from _PG_init, preloading */
 extern bool art_replace_applies(Node *stmt);
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 
+/* ---- art_attach.c ---- */
+extern bool art_attach_applies(Node *stmt);
+extern AlterTableStmt *art_attach(AlterTableStmt *stmt, const char *queryString);
+
+/* ---- art_opfamily.c ---- */
+typedef struct ArtFamilyChange ArtFamilyChange;
+extern ArtFamilyChange *art_family_before(Node *stmt);
+extern void art_family_after(ArtFamilyChange *change);
+
 #endif							/* ART_PG_H */

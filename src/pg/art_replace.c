@@ -19,7 +19,6 @@
 #include "access/nbtree.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
@@ -109,8 +108,8 @@ art_replace_init(void)
 }
 
 /*
- * The access method, if this database has it and this transaction may make an
- * index of it.
+ * The access method, if this database has it and may get an index of it now.
+ * What an extension makes for itself stays as it is.
  */
 static IndexAmRoutine *
 replacement(Oid *amoid)
@@ -118,7 +117,6 @@ replacement(Oid *amoid)
 	IndexAmRoutine *am;
 
 	if (!art_preloaded() || ART_OLD_SNAPSHOT_IN_USE() ||
-		XactReadOnly || RecoveryInProgress() || IsInParallelMode() ||
 		IsBinaryUpgrade || creating_extension)
 		return NULL;
 	*amoid = get_am_oid(ART_AM_NAME, true);

@@ -1,8 +1,8 @@
 /*
  * art_utility.c
  *	  Keeping our workers out of the way of commands on a whole database,
- *	  noticing the end of prepared transactions, and changing statements that
- *	  are to make art indexes (art_replace.c).
+ *	  noticing the end of prepared transactions, and changing statements for
+ *	  art (art_replace.c, art_attach.c, art_opfamily.c).
  *
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
@@ -14,12 +14,14 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "common/hashfn.h"
 #include "commands/defrem.h"
 #include "nodes/parsenodes.h"
+#include "tcop/dest.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/syscache.h"
@@ -189,6 +191,34 @@ forget_prepared(uint64 gid)
 /* ---- the hook ---- */
 
 /*
+ * Not where the command is refused anyway: core's word for that comes before
+ * any lock of ours.
+ */
+static bool
+may_change_statement(void)
+{
+	return IsUnderPostmaster && IsTransactionState() && !XactReadOnly &&
+		!RecoveryInProgress() && !IsInParallelMode();
+}
+
+/* Part of a statement that had to wait for the rest of it. */
+static void
+run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
+{
+	PlannedStmt *wrapper = makeNode(PlannedStmt);
+
+	CommandCounterIncrement();
+	(void) art_attach(stmt, queryString);
+	wrapper->commandType = CMD_UTILITY;
+	wrapper->canSetTag = false;
+	wrapper->utilityStmt = (Node *) stmt;
+	wrapper->stmt_location = first->stmt_location;
+	wrapper->stmt_len = first->stmt_len;
+	next_process_utility(wrapper, queryString, false, PROCESS_UTILITY_SUBCOMMAND,
+						 NULL, NULL, None_Receiver, NULL);
+}
+
+/*
  * ProcessUtility_hook.
  */
 static void
@@ -201,6 +231,8 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	bool		finishes = false;
 	uint64		gid = 0;
 	Oid			lonely = InvalidOid;
+	AlterTableStmt *second = NULL;
+	ArtFamilyChange *change = NULL;
 
 	if (IsA(stmt, TransactionStmt))
 	{
@@ -228,17 +260,30 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 		art_end_workers(lonely);
 	}
 
-	if (IsUnderPostmaster && art_replace_applies(stmt))
+	if (may_change_statement())
 	{
+		bool		replaces = art_replace_applies(stmt);
+		bool		attaches = art_attach_applies(stmt);
+
 		/* a tree that a cached plan owns is not ours to change */
-		if (readOnlyTree)
+		if ((replaces || attaches) && readOnlyTree)
+		{
 			pstmt = copyObject(pstmt);
-		readOnlyTree = false;
-		art_replace(pstmt->utilityStmt, queryString,
-					context == PROCESS_UTILITY_TOPLEVEL);
+			stmt = pstmt->utilityStmt;
+			readOnlyTree = false;
+		}
+		if (replaces)
+			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
+		if (attaches)
+			second = art_attach((AlterTableStmt *) stmt, queryString);
+		change = art_family_before(stmt);
 	}
 	next_process_utility(pstmt, queryString, readOnlyTree, context,
 						 params, queryEnv, dest, qc);
+	if (second != NULL)
+		run_second(pstmt, second, queryString);
+	if (change != NULL)
+		art_family_after(change);
 
 	/*
 	 * What a prepared transaction dropped or made is decided now, and no
