@@ -5,7 +5,7 @@
  * The planner takes an art index for what it is worth only as long as its
  * operator families have every operator of btree's (art_planner.c).  So what
  * CREATE OPERATOR CLASS and ALTER OPERATOR FAMILY do to a btree family is done to
- * the art families that were copies of it as well.  What is new there goes with
+ * the art families that were as good until then as well.  What is new there goes with
  * its operator or function, in silence: nobody is to be kept from dropping his
  * own.  DROP needs no help: a mirror depends on what it mirrors (art_mirror.c),
  * and members that btree no longer has do not harm.
@@ -43,7 +43,7 @@ struct ArtFamilyChange
 {
 	Oid			family;			/* btree's */
 	List	   *members;		/* as they were */
-	List	   *mirrors;		/* families of art that had the same */
+	List	   *mirrors;		/* families of art that had them all */
 };
 
 static List *
@@ -111,26 +111,25 @@ is_member(List *members, const Member *m)
 	return false;
 }
 
-/* Are all operators of the art family members of the btree one? */
+/* Has the art family all that the btree one has, whatever it has besides? */
 static bool
-mirrors(Oid ours, Oid theirs)
+mirrors(Oid ours, List *theirs)
 {
-	List	   *members = family_members(ours);
 	ListCell   *lc;
 
-	foreach(lc, members)
+	foreach(lc, theirs)
 	{
 		Member	   *m = (Member *) lfirst(lc);
 
-		if (!m->isfunc && member_of(theirs, m) != m->object)
+		if (!m->isfunc && member_of(ours, m) != m->object)
 			return false;
 	}
-	return members != NIL;
+	return theirs != NIL;
 }
 
-/* Those of them that bear its name. */
+/* The art families of its name that have. */
 static List *
-mirrors_of(Oid family, Oid amoid)
+mirrors_of(Oid family, List *members, Oid amoid)
 {
 	HeapTuple	tup = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
 	List	   *found = NIL;
@@ -144,7 +143,7 @@ mirrors_of(Oid family, Oid amoid)
 	{
 		Oid			ours = ((Form_pg_opfamily) GETSTRUCT(&list->members[i]->tuple))->oid;
 
-		if (mirrors(ours, family))
+		if (mirrors(ours, members))
 			found = lappend_oid(found, ours);
 	}
 	ReleaseSysCacheList(list);
@@ -160,6 +159,7 @@ art_family_before(Node *stmt)
 {
 	ArtFamilyChange *change;
 	List	   *name;
+	List	   *members;
 	List	   *found;
 	char	   *amname;
 	Oid			amoid;
@@ -187,12 +187,13 @@ art_family_before(Node *stmt)
 	family = get_opfamily_oid(BTREE_AM_OID, name, true);
 	if (!OidIsValid(family))
 		return NULL;
-	found = mirrors_of(family, amoid);
+	members = family_members(family);
+	found = mirrors_of(family, members, amoid);
 	if (found == NIL)
 		return NULL;
 	change = palloc0(sizeof(ArtFamilyChange));
 	change->family = family;
-	change->members = family_members(family);
+	change->members = members;
 	change->mirrors = found;
 	return change;
 }
