@@ -82,6 +82,15 @@ adopt_btree_families(IndexOptInfo *info)
 			return;
 	}
 	info->opfamily = info->sortopfamily;
+
+	/*
+	 * With them it is for the planner's purposes one of btree.  That word is
+	 * what it asks for before it looks at an end of the index, for an estimate
+	 * of what lies beyond the histogram, and before it matches a comparison of
+	 * rows (art_rowcompare.c).
+	 */
+	if (info->canreturn[0])
+		info->relam = BTREE_AM_OID;
 }
 
 /*
@@ -297,4 +306,5 @@ art_planner_install(void)
 	get_relation_info_hook = art_get_relation_info;
 	prev_planner_hook = planner_hook;
 	planner_hook = art_planner;
+	art_rowcompare_install();
 }
