@@ -8,9 +8,9 @@
  * or compared is decided when an index is created.
  *
  * The copy is to be in nobody's way: it goes with the class and the family that it
- * was made from, and its members with their operators and functions.  So what is
- * somebody's own can be dropped as if there was no copy, unless an index of ours
- * needs it.  (One that a dump restored is a class like any other.)
+ * was made from.  So what is somebody's own can be dropped as if there was no
+ * copy, unless an index of ours needs it.  (One that a dump restored is a class
+ * like any other.)
  */
 #include "postgres.h"
 
@@ -71,18 +71,8 @@ PGDLLEXPORT Datum artidx_mirror_opclass(PG_FUNCTION_ARGS);
 static void
 mirror_run(const char *command)
 {
-	/* those of the extension itself belong to it as they are */
-	art_soft_members = !creating_extension;
-	PG_TRY();
-	{
-		if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
-			elog(ERROR, "could not run \"%s\"", command);
-	}
-	PG_FINALLY();
-	{
-		art_soft_members = false;
-	}
-	PG_END_TRY();
+	if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
+		elog(ERROR, "could not run \"%s\"", command);
 }
 
 /* The members that the query finds, as one string, or NULL. */

@@ -393,8 +393,8 @@ extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 extern bool artvalidate(Oid opclassoid);
 
 /*
- * Set while we copy members that btree has: they go with their operators and
- * functions instead of being in the way of dropping those.
+ * Set while we copy what was added to a btree family: these members go with their
+ * operators and functions instead of being in the way of dropping those.
  */
 extern bool art_soft_members;
 extern void artadjustmembers(Oid opfamilyoid, Oid opclassoid,

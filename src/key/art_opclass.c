@@ -284,8 +284,8 @@ artadjustmembers(Oid opfamilyoid, Oid opclassoid,
 			opclassoid = opclass_for_family_datatype(amoid, opfamilyoid, type);
 		}
 
-		m->ref_is_family = loose || !OidIsValid(opclassoid);
-		m->ref_is_hard = !m->ref_is_family && !art_soft_members;
-		m->refobjid = m->ref_is_family ? opfamilyoid : opclassoid;
+		m->ref_is_hard = !loose && OidIsValid(opclassoid) && !art_soft_members;
+		m->ref_is_family = !m->ref_is_hard;
+		m->refobjid = m->ref_is_hard ? opclassoid : opfamilyoid;
 	}
 }

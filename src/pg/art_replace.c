@@ -176,12 +176,25 @@ opclass_name(Oid opclass)
 }
 
 /*
- * May a column of the type, with an operator class of btree named or none, be
- * one of the access method?  Then *name is what to write in its place: nothing
- * where the default will do, which is found whatever the search path is.
+ * Core refuses these by their OIDs, even for a partitioned table; art only when
+ * an index is filled.
  */
 static bool
-translate_opclass(Oid type, List *opclass, Oid amoid, List **name)
+core_refuses_collation(Oid btopclass, Oid collation)
+{
+	return (btopclass == TEXT_BTREE_PATTERN_OPS_OID ||
+			btopclass == VARCHAR_BTREE_PATTERN_OPS_OID ||
+			btopclass == BPCHAR_BTREE_PATTERN_OPS_OID) &&
+		OidIsValid(collation) && !get_collation_isdeterministic(collation);
+}
+
+/*
+ * May a column of the type and collation, with an operator class of btree named
+ * or none, be one of the access method?  Then *name is what to write in its place:
+ * nothing where the default will do, which is found whatever the search path is.
+ */
+static bool
+translate_opclass(Oid type, Oid collation, List *opclass, Oid amoid, List **name)
 {
 	Oid			btopclass;
 	Oid			twin;
@@ -193,6 +206,8 @@ translate_opclass(Oid type, List *opclass, Oid amoid, List **name)
 		btopclass = ResolveOpClass(opclass, type, "btree", BTREE_AM_OID);
 	if (!OidIsValid(btopclass))
 		return false;			/* core says so */
+	if (core_refuses_collation(btopclass, collation))
+		return false;
 	twin = same_opclass(btopclass, amoid);
 	if (!OidIsValid(twin))
 		return false;
@@ -397,23 +412,32 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 	{
 		IndexElem  *elem = lfirst_node(IndexElem, lc);
 		List	   *opclass;
-		Oid			type;
+		Oid			type = InvalidOid;
+		Oid			collation = InvalidOid;
 
 		if (elem->name != NULL)
 		{
 			AttrNumber	att = get_attnum(relid, elem->name);
+			int32		typmod;
 
-			type = att > 0 ? get_atttype(relid, att) : InvalidOid;
+			if (att > 0)
+				get_atttypetypmodcoll(relid, att, &type, &typmod, &collation);
 		}
 		else
 		{
+			Node	   *expr;
+
 			/* the type of an expression takes its analysis: that of a copy */
 			if (analyzed == NULL)
 				analyzed = transformIndexStmt(relid, copyObject(stmt), queryString);
-			type = exprType(list_nth_node(IndexElem, analyzed->indexParams, i)->expr);
+			expr = list_nth_node(IndexElem, analyzed->indexParams, i)->expr;
+			type = exprType(expr);
+			collation = exprCollation(expr);
 		}
+		if (elem->collation != NIL)
+			collation = get_collation_oid(elem->collation, true);
 		if (!OidIsValid(type) ||
-			!translate_opclass(type, elem->opclass, amoid, &opclass))
+			!translate_opclass(type, collation, elem->opclass, amoid, &opclass))
 			return;
 		names = lappend(names, opclass);
 		i++;
@@ -567,7 +591,7 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 				return;
 			type = column_type_after(stmt, relid, elem->name);
 			if (!OidIsValid(type) ||
-				!translate_opclass(type, elem->opclass, amoid, &opclass))
+				!translate_opclass(type, InvalidOid, elem->opclass, amoid, &opclass))
 				return;
 			names = lappend(names, opclass);
 		}
@@ -585,7 +609,7 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 
 			/* there is no place for an operator class that is not the default */
 			if (!OidIsValid(type) ||
-				!translate_opclass(type, NIL, amoid, &opclass) || opclass != NIL)
+				!translate_opclass(type, InvalidOid, NIL, amoid, &opclass) || opclass != NIL)
 				return;
 		}
 		if (replace_btree != REPLACE_ALL)
