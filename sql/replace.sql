@@ -123,6 +123,15 @@ INSERT INTO t VALUES (3, 3, 'z', 3, 3, 3) ON CONFLICT (id) DO UPDATE SET b = 'zz
 SELECT id, a, b, c, d, e FROM t ORDER BY id;
 DROP TABLE t, l;
 
+-- temporary and unlogged tables, INCLUDE
+CREATE TEMP TABLE tt (id int PRIMARY KEY, a int, UNIQUE (a) INCLUDE (id)) ON COMMIT DELETE ROWS;
+CREATE INDEX tt_a ON tt (a) INCLUDE (id);
+CREATE UNLOGGED TABLE ut (id int PRIMARY KEY, a int, UNIQUE (a) INCLUDE (id));
+CREATE INDEX ut_a ON ut (a) INCLUDE (id);
+SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam
+	WHERE relkind = 'i' AND relname ~ '^(tt|ut)_' ORDER BY 1;
+DROP TABLE tt, ut;
+
 -- what core or art does not allow
 CREATE TABLE p (a int, b int, PRIMARY KEY (a)) PARTITION BY RANGE (a);
 CREATE INDEX p_b ON p (b);
