@@ -7,7 +7,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(@TYPES type_literal type_setup);
+our @EXPORT = qw(@TYPES type_literal type_operators type_setup);
 
 # What the lines below are made of.  Everything random comes from random(), so
 # setseed() repeats it.
@@ -156,6 +156,18 @@ sub type_literal
 	# COLLATE belongs to the column, not to the cast
 	my $cast = $t->[1] =~ s/ COLLATE .*//r;
 	return "'" . ($value =~ s/'/''/gr) . "'::$cast";
+}
+
+# The operators of a line's class, by btree's names.
+sub type_operators
+{
+	my ($t) = @_;
+	my %op = map { $_ => $_ } qw(< <= = >= >);
+
+	$op{$_} = "~$_~" for $t->[2] =~ /pattern/ ? qw(< <= >= >) : ();
+	$op{$_} = "*$_" for $t->[2] =~ /image/ ? keys %op : ();
+	$op{$_} = "#$_#" for $t->[0] eq 'hstore' ? qw(< <= >= >) : ();
+	return %op;
 }
 
 # In the database of the caller: what the lines need.  Returns those of them

@@ -12,6 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
+use ArtTwin;
 use ArtTypes;
 
 my $rows = $ENV{TYPE_ROWS} // 10000;
@@ -32,58 +33,6 @@ $node->start;
 
 # ---- one script a type: both sides, every query marked ----
 
-# psql's answer to each query of a script, in a file: "rows, mark, SQLSTATE".
-my ($mark, $rs, $fs) = ('<m>', '<r>', '<f>');
-
-sub start_psql
-{
-	my ($name, $script) = @_;
-	my $file = $node->basedir . "/$name";
-
-	unlink "$file.sql";
-	append_to_file("$file.sql", $script);
-	return {
-		file => $file,
-		h => IPC::Run::start(
-			[
-				'psql', '-XAtq', '-R', $rs, '-F', $fs, '-P', 'null=<null>',
-				'-f', "$file.sql", '-d', $node->connstr('postgres')
-			],
-			'<', \undef, '>', "$file.out", '2>', "$file.err")
-	};
-}
-
-# The answers by the names of their queries: [state, [row...]]
-sub answers
-{
-	my ($run) = @_;
-	my (%got, $text);
-
-	$run->{h}->finish;
-	$text = slurp_file("$run->{file}.out");
-	while ($text =~ /\G(.*?)$mark(\S+) (\S+) (\d+)([^\n]*)\n/gs)
-	{
-		my ($body, $name, $state, $count, $error) = ($1, $2, $3, $4, $5);
-
-		$body =~ s/\n\z//;
-		$got{$name} =
-		  [ $state eq '00000' ? '' : "$state$error", [ $body eq '' ? ('') x $count : split /$rs/, $body, -1 ] ];
-	}
-	$got{end} //= [ 'the script did not come to its end: ' . slurp_file("$run->{file}.err"), [] ];
-	unlink map { "$run->{file}.$_" } qw(out err sql);
-	return \%got;
-}
-
-# One statement, whose answer is wanted, after some settings that are not to stay
-sub marked
-{
-	my ($name, $sql, @off) = @_;
-
-	return join('', map { /^(\w+)$/ ? "SET enable_$1 = off;\n" : "$_;\n" } @off)
-	  . "$sql;\n\\echo $mark$name :SQLSTATE :ROW_COUNT :LAST_ERROR_MESSAGE\n"
-	  . join('', map { /^(\w+)$/ ? "RESET enable_$1;\n" : () } @off);
-}
-
 # What is asked of each side: name, columns (k: a value of the type, n: exactly
 # so), whether what is printed must be so too, and the query.
 sub queries
@@ -92,12 +41,7 @@ sub queries
 	my @lit = map { type_literal($t, $_) } @{ $t->[4] };
 	my $some = sub { my ($n) = @_; join(', ', map { $lit[ rand @lit ] } 1 .. $n) };
 	my ($lo, $hi) = ($lit[ rand @lit ], $lit[ rand @lit ]);
-	# the operators of the class
-	my %op = map { $_ => $_ } qw(< <= > >=);
-	%op = map { $_ => "~$_~" } keys %op if $t->[2] =~ /pattern/;
-	%op = map { $_ => "*$_" } keys %op if $t->[2] =~ /image/;
-	my $eq = $t->[2] =~ /image/ ? '*=' : '=';
-	%op = map { $_ => "#$_#" } keys %op if $t->[0] eq 'hstore';
+	my %op = type_operators($t);
 	my ($asc, $desc) = ("USING $op{'<'}", "USING $op{'>'}");
 	my $plain = $op{'<'} !~ /[~*]/;
 	my @q = (
@@ -108,18 +52,18 @@ sub queries
 		[ 'reverse', 'nn', 1, "SELECT count(*), md5(string_agg(id::text, ',')) FROM (SELECT id FROM t ORDER BY k $desc, id DESC) s" ],
 		[ 'group', 'nn', 1, "SELECT count(*), md5(string_agg(id::text, ',')) FROM (SELECT id FROM t WHERE g = 3 ORDER BY k $desc NULLS LAST, id) s" ],
 		[ 'groupback', 'nn', 1, "SELECT count(*), md5(string_agg(id::text, ',')) FROM (SELECT id FROM t ORDER BY g DESC, k $asc NULLS FIRST, id DESC) s" ],
-		[ 'groups', 'nn', 1, "SELECT p.n, (SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE t.g = p.n % 6 AND t.k $eq p.k) FROM p" ],
+		[ 'groups', 'nn', 1, "SELECT p.n, (SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE t.g = p.n % 6 AND t.k $op{'='} p.k) FROM p" ],
 		[ 'groupnull', 'nn', 1, 'SELECT count(*), sum(id) FROM t WHERE g = 2 AND k IS NULL' ],
-		[ 'equal', 'nn', 1, "SELECT p.n, (SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE t.k $eq p.k) FROM p" ],
-		[ 'equalonly', 'nk', 2, "SELECT p.n, x.k FROM p, LATERAL (SELECT k FROM t WHERE t.k $eq p.k) x WHERE p.n < 60" ],
+		[ 'equal', 'nn', 1, "SELECT p.n, (SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE t.k $op{'='} p.k) FROM p" ],
+		[ 'equalonly', 'nk', 2, "SELECT p.n, x.k FROM p, LATERAL (SELECT k FROM t WHERE t.k $op{'='} p.k) x WHERE p.n < 60" ],
 		[ 'between', 'nnn', 1, "SELECT a.n, (SELECT count(*) FROM t WHERE k $op{'>='} a.k AND k $op{'<='} b.k), (SELECT sum(id) FROM t WHERE k $op{'>'} a.k AND k $op{'<'} b.k) FROM p a JOIN p b ON b.n = a.n + 1 WHERE a.n <= 30" ],
 		[ 'null', 'nn', 1, 'SELECT count(*), sum(id) FROM t WHERE k IS NULL' ],
 		[ 'notnull', 'nn', 1, 'SELECT count(*), sum(id) FROM t WHERE k IS NOT NULL' ],
 		[ 'page', 'k', 0, "SELECT k FROM t ORDER BY k $asc OFFSET " . int(rand($rows)) . ' LIMIT 20' ],
 		[ 'pageback', 'k', 0, "SELECT k FROM t ORDER BY k $desc OFFSET " . int(rand($rows)) . ' LIMIT 20' ],
 		[ 'range', 'k', 1, "SELECT k FROM t WHERE k $op{'>='} $lo ORDER BY k $desc" ],
-		[ 'bitmap', 'nn', 1, "SELECT count(*), sum(id) FROM t WHERE k $op{'>='} $lo AND k $op{'<'} $hi", 'SET enable_bitmapscan = on', 'indexscan', 'indexonlyscan', 'bitmapscan' ],);
-	for my $o (sort keys %op)
+		[ 'bitmap', 'nn', 1, "SELECT count(*), sum(id) FROM t WHERE k $op{'>='} $lo AND k $op{'<'} $hi", 'enable_bitmapscan = on', 'indexscan', 'indexonlyscan' ],);
+	for my $o (qw(< <= > >=))
 	{
 		my $dir = $o =~ /</ ? $desc : $asc;
 
@@ -128,7 +72,7 @@ sub queries
 	}
 	for my $other (@$cross)
 	{
-		for my $o (sort keys %op)
+		for my $o (qw(< <= > >=))
 		{
 			my $dir = $o =~ /</ ? $desc : $asc;
 
@@ -172,10 +116,11 @@ sub asked
 	return $pass == 1 ? @q : grep { $_->[0] =~ /^(asc|desc|order|group|groups|equal|near[<>]=?|in|minmax|between)$/ } @q;
 }
 
-my $settings = join '', map { "SET $_->[0] = $_->[1];\n" }
-  [ enable_seqscan => 'off' ], [ enable_bitmapscan => 'off' ], [ enable_sort => 'off' ],
-  [ enable_incremental_sort => 'off' ], [ enable_hashagg => 'off' ], [ client_min_messages => 'warning' ],
-  $ENV{TYPE_SLOW} ? [ log_min_duration_statement => $ENV{TYPE_SLOW} ] : ();
+# as the session's defaults, to which RESET goes back
+my %settings = (
+	(map { ("enable_$_" => 'off') } qw(seqscan bitmapscan sort incremental_sort hashagg)),
+	client_min_messages => 'warning',
+	$ENV{TYPE_SLOW} ? (log_min_duration_statement => $ENV{TYPE_SLOW}) : ());
 
 sub script
 {
@@ -185,7 +130,7 @@ sub script
 	my @q = queries($t, $cross);
 	my @more = map { type_literal($t, $_) } @{ $t->[4] };
 	my $with = 'WITH (' . art_engine_options($engines[ rand @engines ]) . ')';
-	my $out = $settings;
+	my $out = '';
 
 	for my $side (qw(bt art))
 	{
@@ -200,9 +145,9 @@ sub script
 			CREATE TABLE p (n int, k $type);
 		} =~ s/^\t+//gmr;
 		$out .= "CREATE INDEX t_k ON t USING $using (k $class) " . ($side eq 'art' ? "$with;\n\\if :ERROR\n"
-			. marked("$side.1.create", "CREATE INDEX t_k ON t USING $using (k $class)") . "\\endif\n" : ";\n");
+			. twin_marked("$side.1.create", "CREATE INDEX t_k ON t USING $using (k $class)") . "\\endif\n" : ";\n");
 		$out .= "SET client_min_messages = warning;\n";
-		$out .= marked("$side.1.$_->[0]", $_->[1])
+		$out .= twin_marked("$side.1.$_->[0]", $_->[1])
 		  for [ create2 => "CREATE INDEX t_kid ON t USING $using (k $class, id)" ],
 		  [ create3 => "CREATE INDEX t_gk ON t USING $using (g, k $class DESC NULLS LAST, id)" ],
 		  [ create4 => "CREATE INDEX p_k ON p USING $using (k $class)" ],
@@ -216,58 +161,44 @@ sub script
 	}
 	for my $pass (1, 2)
 	{
-		$out .= marked('hook', $hook) if $hook && $pass == 2;
+		$out .= twin_marked('hook', $hook) if $hook && $pass == 2;
 		for my $side (qw(bt art))
 		{
 			$out .= "SET search_path = ${side}_$name, gen, public;\n";
 			if ($pass == 2)
 			{
 				# built from the heap now, and then some of what came new
-				$out .= marked("$side.2.reindex", 'REINDEX TABLE t');
-				$out .= marked("$side.2.more", 'INSERT INTO t VALUES ' . join(', ', map { "(-$_, $more[$_], 3, '')" } 0 .. $#more)) unless $hook;
-				$out .= marked("$side.2.more", "INSERT INTO t SELECT $n + i, $t->[3], i % 6, '' FROM generate_series(1, 1000) i",
-					'SELECT FROM setseed(0.25)') if $hook;
+				$out .= twin_marked("$side.2.reindex", 'REINDEX TABLE t');
+				$out .= twin_marked("$side.2.more", 'INSERT INTO t VALUES ' . join(', ', map { "(-$_, $more[$_], 3, '')" } 0 .. $#more)) unless $hook;
+				$out .= twin_marked("$side.2.more", "INSERT INTO t SELECT $n + i, $t->[3], i % 6, '' FROM generate_series(1, 1000) i",
+					'seed = 0.25') if $hook;
 				$out .= "ANALYZE t;\n";
 			}
-			$out .= marked("$side.$pass.$_->[0]", @$_[ 3 .. $#$_ ]) for asked($pass, @q);
+			$out .= twin_marked("$side.$pass.$_->[0]", @$_[ 3 .. $#$_ ]) for asked($pass, @q);
 			next unless $side eq 'art';
 			# what it was done with
-			$out .= marked("plan.$pass", "EXPLAIN (COSTS OFF) $q[0][3]");
-			$out .= marked("check.$pass.$_", "SELECT count(*) FROM artidx_check('$_', true)") for qw(t_k t_kid t_gk);
+			$out .= twin_marked("plan.$pass", "EXPLAIN (COSTS OFF) $q[0][3]");
+			$out .= twin_marked("check.$pass.$_", "SELECT count(*) FROM artidx_check('$_', true)") for qw(t_k t_kid t_gk);
 		}
 	}
 	# the classes of equal values, without an index
 	my $asc = $class =~ /pattern/ ? 'USING ~<~' : $class =~ /image/ ? 'USING *<' : '';
 	$out .= "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_seqscan = on; SET enable_sort = on;\n";
-	$out .= marked('classes', "SELECT dense_rank() OVER (ORDER BY k $asc), k FROM (SELECT k FROM bt_$name.t UNION ALL SELECT k FROM gen.v_$name) v");
-	$out .= marked('opclasses', 'SELECT DISTINCT o.opcname FROM pg_index i, unnest(i.indclass) c JOIN pg_opclass o ON o.oid = c '
+	$out .= twin_marked('classes', "SELECT dense_rank() OVER (ORDER BY k $asc), k FROM (SELECT k FROM bt_$name.t UNION ALL SELECT k FROM gen.v_$name) v");
+	$out .= twin_marked('opclasses', 'SELECT DISTINCT o.opcname FROM pg_index i, unnest(i.indclass) c JOIN pg_opclass o ON o.oid = c '
 		  . "WHERE i.indrelid = 'bt_$name.t'::regclass");
 	$out .= "DROP SCHEMA bt_$name, art_$name CASCADE;\n" unless $ENV{KEEP};
-	$out .= marked('end', 'SELECT 1');
+	$out .= twin_marked('end', 'SELECT 1');
 	return ($out, \@q);
 }
 
 # ---- the comparison ----
 
-sub shown
-{
-	my ($row) = @_;
-
-	$row =~ s/$fs/ | /g;
-	return length($row) > 100 ? substr($row, 0, 100) . '...' : $row;
-}
-
 # One query, both sides: undef, or what is different.
 sub difference
 {
 	my ($spec, $exact, $b, $a, $class) = @_;
-	my @k = grep { substr($spec, $_, 1) eq 'k' } 0 .. length($spec) - 1;
-	my $normal = sub {
-		my @f = split /$fs/, $_[0], -1;
-
-		$f[$_] = $class->{ $f[$_] // '' } // $f[$_] // '' for @k;
-		return join($fs, @f);
-	};
+	my @classes = map { $_ eq 'k' ? $class : undef } split //, $spec;
 
 	return "btree: $b->[0]; art: $a->[0]" if $a->[0] ne $b->[0];
 	my ($rb, $ra) = ($b->[1], $a->[1]);
@@ -275,23 +206,11 @@ sub difference
 	  if @$rb != @$ra;
 	for my $i ($exact == 2 ? () : 0 .. $#$rb)
 	{
-		next if $rb->[$i] eq $ra->[$i];
-		next if @k && $normal->($rb->[$i]) eq $normal->($ra->[$i]);
-		return sprintf("row %d of %d: btree %s, art %s", $i + 1, scalar(@$rb), shown($rb->[$i]), shown($ra->[$i]));
+		next if $rb->[$i] eq $ra->[$i]
+		  || twin_normal($rb->[$i], \@classes) eq twin_normal($ra->[$i], \@classes);
+		return sprintf('row %d of %d: btree %s, art %s', $i + 1, scalar(@$rb), twin_shown($rb->[$i]), twin_shown($ra->[$i]));
 	}
-	if ($exact && @k)
-	{
-		my %n;
-
-		$n{$_}++ for @$rb;
-		$n{$_}-- for @$ra;
-		for my $row (sort keys %n)
-		{
-			return sprintf('%s is printed %d times %s by art', shown($row), abs($n{$row}), $n{$row} > 0 ? 'less' : 'more')
-			  if $n{$row};
-		}
-	}
-	return;
+	return $exact && $spec =~ /k/ ? twin_miscount($rb, $ra) : undef;
 }
 
 my (%plans, %classes_used, $asked);
@@ -300,8 +219,8 @@ sub finish_type
 {
 	my ($run) = @_;
 	my ($t, $q) = @$run{qw(type queries)};
-	my $got = answers($run);
-	my %class = map { (split /$fs/, $_, 2)[ 1, 0 ] } @{ $got->{classes}[1] // [] };
+	my $got = twin_answers($run);
+	my %class = map { (split /<f>/, $_, 2)[ 1, 0 ] } @{ $got->{classes}[1] // [] };
 	my @bad;
 
 	push @bad, "$_: $got->{$_}[0]" for grep { !/^(bt|art)\.\d\./ && $got->{$_}[0] } sort keys %$got;
@@ -385,7 +304,7 @@ for my $round (1 .. $rounds)
 		next unless $t;
 		# a class of its own compares with nothing else
 		my ($script, $q) = script($t, $t->[2] ? [] : $cross{ $t->[0] } // []);
-		my $run = start_psql($t->[0], $script);
+		my $run = twin_start($node, 'postgres', $t->[0], $script, %settings);
 		@$run{qw(type queries)} = ($t, $q);
 		push @running, $run;
 	}
