@@ -673,7 +673,7 @@ sub differences
 		if ($s->{side})
 		{
 			push @bad, [ $n, "art: $y->[0]" ]
-			  if $y && $y->[0] && !$pressure && $y->[0] !~ /^(25P0[12]|55P03)/;
+			  if $y && $y->[0] && !$pressure && $y->[0] !~ /^(25P0[12]|42P01)/;
 			next;
 		}
 		next unless $x && $y;
