@@ -240,6 +240,14 @@ sub atom
 	my ($table, $x) = @_;
 	my $p = $x ? "$x." : '';
 	my $c = pick(@{ $table->{cols} });
+
+	# mostly what an index begins with
+	if (my $index = chance(0.6) && pick(@{ $table->{indexes} }))
+	{
+		my ($first) = grep { $_->{name} eq $index->{keys}[0][0] } @{ $table->{cols} };
+
+		$c = $first if $first;
+	}
 	my ($t, $name) = ($c->{type}, "$p$c->{name}");
 	my %op = type_operators($t);
 	my $r = rand();
@@ -518,6 +526,16 @@ sub transaction
 	return;
 }
 
+sub alter_engine
+{
+	my ($i) = @_;
+
+	# which only one structure has
+	stmt("ALTER INDEX $i RESET (page_size)", side => 'art');
+	stmt("ALTER INDEX $i SET (" . art_engine_options(pick(@engines)) . ')', side => 'art');
+	return;
+}
+
 # what is not about rows
 sub upkeep
 {
@@ -534,7 +552,7 @@ sub upkeep
 	elsif ($r < 0.6) { stmt("SELECT artidx_build('$i')", side => 'art') }
 	elsif ($r < 0.7) { stmt("REINDEX INDEX $i") }
 	elsif ($r < 0.73) { stmt("REINDEX " . pick('INDEX', 'INDEX') . " CONCURRENTLY $i") }
-	elsif ($r < 0.85 && !$index->{compared}) { stmt("ALTER INDEX $i SET (" . art_engine_options(pick(@engines)) . ')', side => 'art') }
+	elsif ($r < 0.85 && !$index->{compared}) { alter_engine($i) }
 	elsif ($r < 0.88) { stmt("DROP INDEX $i"); $table->{indexes} = [ grep { $_ != $index } @{ $table->{indexes} } ] }
 	elsif ($r < 0.9 && $can{cluster} && !$index->{where}) { stmt("CLUSTER $table->{name} USING $i") }
 	elsif ($r < 0.93) { stmt("TRUNCATE $table->{name}"); insert_many($table, 100) }
