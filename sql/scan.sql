@@ -111,9 +111,9 @@ UPDATE art_t SET w = 'current' WHERE CURRENT OF c;
 FETCH 1 FROM c;
 DELETE FROM art_t WHERE CURRENT OF c;
 COMMIT;
-SELECT v, w FROM art_t WHERE v BETWEEN 21 AND 24 ORDER BY v;
 UPDATE bt_t SET w = 'current' WHERE v = 22;
 DELETE FROM bt_t WHERE v = 23;
+SELECT same('SELECT v, w FROM {}_t WHERE v BETWEEN 21 AND 24 ORDER BY v');
 RESET enable_sort;
 
 -- rescans: nested loops, correlated subqueries, lateral

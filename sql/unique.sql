@@ -49,15 +49,15 @@ SELECT twins('DELETE FROM {}_t WHERE id = 1');
 SELECT twins('INSERT INTO {}_t VALUES (1, 11, ''x'', 0)');
 SELECT twins('INSERT INTO {}_t VALUES (1, 12, ''x'', 0)');
 BEGIN;
-DELETE FROM art_t WHERE id = 1;
-INSERT INTO art_t VALUES (1, 13, 'in the transaction', 0);
+SELECT twins('DELETE FROM {}_t WHERE id = 1');
+SELECT twins('INSERT INTO {}_t VALUES (1, 13, ''in the transaction'', 0)');
 SAVEPOINT s;
-DELETE FROM art_t WHERE id = 1;
-INSERT INTO art_t VALUES (1, 14, 'in the subtransaction', 0);
+SELECT twins('DELETE FROM {}_t WHERE id = 1');
+SELECT twins('INSERT INTO {}_t VALUES (1, 14, ''in the subtransaction'', 0)');
 ROLLBACK TO s;
 INSERT INTO art_t VALUES (1, 15, 'again', 0);
 ROLLBACK;
-SELECT id, a, b FROM art_t WHERE id = 1;
+SELECT same('SELECT id, a, b FROM {}_t WHERE id = 1');
 BEGIN;
 INSERT INTO art_t VALUES (50, 50, '', 0);
 ROLLBACK;
@@ -189,8 +189,16 @@ COPY art_t FROM stdin;
 203	203	copy	0
 201	204	copy	0
 \.
-SELECT count(*) FROM art_t WHERE id > 200;
-DELETE FROM art_t WHERE id > 200;
+COPY bt_t FROM stdin;
+201	201	copy	0
+202	202	copy	0
+\.
+COPY bt_t FROM stdin;
+203	203	copy	0
+201	204	copy	0
+\.
+SELECT twins('SELECT FROM {}_t WHERE id > 200');
+SELECT twins('DELETE FROM {}_t WHERE id > 200');
 SELECT same('SELECT * FROM {}_t ORDER BY id');
 
 -- rows routed to a partition with a unique art index: as with btree, but for
