@@ -838,5 +838,39 @@ unless ($ENV{ROUND} && $ENV{ROUND} < 1000000)
 	is(join("\n", server_crashes($node, $offset)), '', 'no crash');
 	note $node->safe_psql($db, q{SELECT string_agg(state || ' ' || n, ', ') FROM (SELECT state, count(*) AS n FROM artidx_indexes GROUP BY 1) s});
 }
+
+# ---- sqlsmith, where it is installed: statements of another mind, for crashes ----
+
+my $smith = $ENV{SMITH_SECONDS} // ($seconds >= 600 ? $seconds / 10 : 0);
+SKIP:
+{
+	skip 'sqlsmith is for the soak, and where it is installed', 2
+	  unless $smith && IPC::Run::run([ 'sqlsmith', '--version' ], '>', \my $version, '2>&1');
+	my $sql = '';
+	for my $t (@types)
+	{
+		next if $t->[1] =~ /COLLATE gen/;
+		$sql .= "CREATE TABLE smith.$t->[0] AS SELECT g AS id, p.k, q.k AS k2 FROM generate_series(1, 300) g "
+		  . "LEFT JOIN gen.pool_$t->[0] p ON p.i = g % 31 LEFT JOIN gen.pool_$t->[0] q ON q.i = g / 7 % 31;\n"
+		  . "CREATE INDEX ON smith.$t->[0] USING art (k $t->[2], k2 $t->[2] DESC); CREATE INDEX ON smith.$t->[0] USING art (k2 $t->[2], id);\n";
+	}
+	# not what would end the server, or this
+	$node->append_conf('postgresql.conf', "artidx.memory = '256MB'\nenable_seqscan = off\n");
+	$node->restart;
+	$node->safe_psql($db, "CREATE SCHEMA smith; $sql VACUUM ANALYZE; CREATE ROLE smith LOGIN; ALTER ROLE smith SET statement_timeout = '2s';"
+		  . 'GRANT ALL ON SCHEMA smith, gen TO smith; GRANT ALL ON ALL TABLES IN SCHEMA smith TO smith');
+	$offset = -s $node->logfile;
+	my $h = IPC::Run::start(
+		[ 'sqlsmith', '--exclude-catalog', "--seed=$seed", '--target=' . $node->connstr($db) . ' user=smith' ],
+		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+	my $end = time() + $smith;
+	sleep 1 while time() < $end && $h->pump_nb;
+	$h->kill_kill;
+	is(join("\n", server_crashes($node, $offset)), '', 'no crash under sqlsmith');
+	is($node->safe_psql($db, q{SELECT count(*) > 0 FROM artidx_indexes i, artidx_check(i.indexrelid, true) WHERE schemaname = 'smith' AND state = 'ready'}),
+		't', 'and nothing broken by it');
+	$asked = () = slurp_file($node->logfile, $offset) =~ /ERROR:/g;
+	note "sqlsmith met $asked errors in $smith s";
+}
 $node->stop;
 done_testing();
