@@ -632,6 +632,8 @@ sub side_script
 		$out .= twin_marked("$n.plan", 'EXPLAIN (COSTS OFF) ' . side_sql($s, $side), @{ $s->{set} // [] })
 		  if $s->{plan};
 	}
+	# of a round that is being made smaller the end may be missing
+	$out .= "ROLLBACK;\n";
 	if ($side eq 'art')
 	{
 		$out .= twin_marked("check", "SELECT indexrelname, (artidx_check(indexrelid, true)).entries FROM artidx_indexes JOIN pg_class c ON c.oid = indexrelid "
