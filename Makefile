@@ -7,6 +7,7 @@
 #   make core-bench                the core alone against its goals
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
+#   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make matrix                    build against every PostgreSQL found here
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -96,7 +97,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential
 
-.PHONY: test soak matrix demo bench core-bench contention format checks
+.PHONY: test soak matrix demo bench core-bench contention conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -120,6 +121,10 @@ core-bench:
 # SECONDS a cell, SCALE, ENGINES, CLIENTS, WORKLOADS; see test/README.md
 contention:
 	PG_CONFIG='$(PG_CONFIG)' CELL_SECONDS='$(SECONDS)' bash test/bench/contention.sh
+
+# SUITES, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
+conformance:
+	PG_CONFIG='$(PG_CONFIG)' bash test/conformance/run.sh
 
 format:
 	clang-format -i $(filter-out $(DATA_built),$(OBJS:.o=.c)) $(ARTIDX_HEADERS)

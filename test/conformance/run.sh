@@ -1,0 +1,165 @@
+#!/bin/bash
+#
+# test/conformance/run.sh
+#	  PostgreSQL's own regression tests and isolation specs, once as they are
+#	  and once with every index in memory; "make conformance" calls it.
+#
+# Each suite runs twice on the same installation, on a fresh cluster each time:
+# without artidx, and with it preloaded, the extension in the tests' database and
+# artidx.replace_btree = indexes, so that the tests' own CREATE INDEX makes art
+# indexes.  The results of the two runs are compared with each other and not
+# with those that came with the tests, so that the minor versions of server and
+# tests may differ.  test/conformance/explained says of each test that differs
+# why, and how exactly: any other difference is a failure.  So are a crash, an
+# art index that artidx_check() finds fault with at the end, and a run in which
+# hardly any index became one.
+#
+#	SUITES="regress isolation"
+#	CONFORMANCE_SRC=dir		an unpacked source tree of PostgreSQL 15; else Debian's
+#							source package is fetched
+#	CONFORMANCE_CACHE=dir	keeps what was fetched
+#	RESULTS=dir				keeps results, differences and server logs
+#	ACCEPT=1				write the differences of now into explained/; see there
+#	KEEP=1					keep the temporary directory
+#
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/fetch.sh"
+
+: "${SUITES:=regress isolation}"
+for suite in $SUITES; do
+	case $suite in
+		regress | isolation) ;;
+		*) art_die "no such suite: $suite (regress, isolation)" ;;
+	esac
+done
+RESULTS=${RESULTS:+$(mkdir -p "$RESULTS" && cd "$RESULTS" && pwd)}
+FAILED=0
+
+# The modules that the tests load, from their own source.
+build_modules()
+{
+	local dir=$WORK/modules
+
+	mkdir -p "$dir"
+	cp "$PGSRC/src/test/regress/regress.c" "$PGSRC/contrib/spi/autoinc.c" \
+		"$PGSRC/contrib/spi/refint.c" "$dir/" || art_die "no regress.c in $PGSRC"
+	cat >"$dir/Makefile" <<-'EOF'
+		MODULES = regress autoinc refint
+		override with_llvm = no
+		PGXS := $(shell $(PG_CONFIG) --pgxs)
+		include $(PGXS)
+	EOF
+	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$dir"
+	as_user make -s -C "$dir" PG_CONFIG="$PG_CONFIG" >"$WORK/modules.log" 2>&1 ||
+		{ cat "$WORK/modules.log" >&2; art_die "the tests' modules do not build"; }
+}
+
+# What pg_regress gives the servers that it starts itself.
+settings()
+{
+	echo "max_prepared_transactions = 2"
+	echo "max_connections = 100"
+	echo "log_line_prefix = '%m %b[%p] %q%a '"
+	echo "log_lock_waits = on"
+	echo "fsync = off"
+	if [ "$1" = art ]; then
+		echo "shared_preload_libraries = 'artidx'"
+		echo "artidx.memory = '512MB'"
+	fi
+}
+
+# run_suite SUITE btree|art: its results are in WORK/out/SUITE-WHICH/results
+run_suite()
+{
+	local suite=$1 which=$2 out=$WORK/out/$1-$2 started lines
+	local args=() pgoptions= program
+
+	mapfile -t lines < <(settings "$which")
+	as_user mkdir -p "$out"
+	art_cluster "$suite-$which" "${lines[@]}"
+	if [ "$which" = art ]; then
+		args=(--load-extension=artidx)
+		pgoptions='-c artidx.replace_btree=indexes'
+	fi
+	case $suite in
+		regress)
+			program=regress/pg_regress
+			args+=("--dlpath=$WORK/modules" --max-concurrent-tests=20
+				"--schedule=$PGSRC/src/test/regress/parallel_schedule")
+			;;
+		isolation)
+			program=isolation/pg_isolation_regress
+			args+=("--schedule=$PGSRC/src/test/isolation/isolation_schedule")
+			;;
+	esac
+	started=$(date +%s)
+	(
+		cd "$out" || exit 1
+		# its exit status is about expected/, which is not what is asked here
+		as_user env PGOPTIONS="$pgoptions" timeout -k 30 "$TIME_LIMIT" \
+			"$PGXS_TEST/$program" \
+			--host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+			--bindir="$BIN" --inputdir="$PGSRC/src/test/$suite" \
+			--outputdir="$out" "${args[@]}"
+	) >"$out/log" 2>&1
+	art_say "$suite with $which: $(($(date +%s) - started)) s"
+	[ -d "$out/results" ] || { tail -20 "$out/log" >&2; art_die "$suite did not run"; }
+	if [ "$which" = art ] && [ "$suite" = regress ]; then
+		check_indexes
+	fi
+	art_cluster_stop
+	cp "$DATA.log" "$out/server.log"
+	if grep -E 'PANIC|TRAP|terminated by signal' "$DATA.log"; then
+		echo "## $suite: a server process crashed"
+		FAILED=1
+	fi
+}
+
+# Every art index that the regression tests left behind, against its table.
+check_indexes()
+{
+	local n bad
+
+	export PGDATABASE=regression
+	n=$(sql "SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+		WHERE amname = 'art' AND relkind = 'i'")
+	as_user "$BIN/psql" -X -q -A -t -v ON_ERROR_STOP=0 \
+		-f "$TREE/test/conformance/check.sql" >"$WORK/out/check" 2>&1
+	bad=$(grep -c . "$WORK/out/check")
+	echo "## $n art indexes left by the regression tests, faults: $bad"
+	head -50 "$WORK/out/check"
+	[ "${n:-0}" -ge "$LEAST_INDEXES" ] ||
+		{ echo "## less than $LEAST_INDEXES: the tests were not run on art"; FAILED=1; }
+	[ "$bad" -eq 0 ] || FAILED=1
+	export PGDATABASE=postgres
+}
+
+TIME_LIMIT=3600
+LEAST_INDEXES=200
+
+art_setup conformance
+case $("$PG_CONFIG" --version) in
+	"PostgreSQL 15"*) ;;
+	*) art_die "what is explained is explained for PostgreSQL 15: give PG_CONFIG" ;;
+esac
+PGXS_TEST=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
+art_pg_source
+build_modules
+as_user mkdir -p "$WORK/out"
+
+ACCEPTING=()
+[ "${ACCEPT:-0}" = 1 ] && ACCEPTING=(--accept)
+for suite in $SUITES; do
+	run_suite "$suite" btree
+	run_suite "$suite" art
+	case $suite in
+		regress) schedule=parallel_schedule ;;
+		isolation) schedule=isolation_schedule ;;
+	esac
+	perl "$TREE/test/conformance/compare.pl" "${ACCEPTING[@]}" "$suite" \
+		"$PGSRC/src/test/$suite/$schedule" \
+		"$WORK/out/$suite-btree/results" "$WORK/out/$suite-art/results" \
+		"$TREE/test/conformance/explained" "${RESULTS:-$WORK}/diffs" || FAILED=1
+	[ -z "$RESULTS" ] || cp -r "$WORK/out/$suite-btree" "$WORK/out/$suite-art" "$RESULTS/"
+done
+exit $FAILED
