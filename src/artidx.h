@@ -363,6 +363,13 @@ extern void art_check_supported(Relation heap, Relation index,
 /* What the planner should know of a READY index (src/am/art_cost.c). */
 extern bool art_planner_stats(Relation index, BlockNumber *pages,
 							  double *entries, int *height);
+
+/* Planning as with btree in its place (src/am/art_btsize.c). */
+extern void art_plan_costs_init(void);
+extern bool art_costs_as_btree(void);
+extern void art_btree_size(Relation index, double entries, double rows,
+						   BlockNumber *pages, int *height);
+extern bool art_replacing_btree(void);	/* src/pg/art_replace.c */
 #if PG_VERSION_NUM >= 180000
 extern int	art_tree_height(Relation index);
 #endif

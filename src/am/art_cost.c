@@ -165,6 +165,14 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	double		ntuples;
 	double		npages;
 
+	/* the index then has nbtree's pages and height too (art_planner.c) */
+	if (art_costs_as_btree())
+	{
+		btcostestimate(root, path, loop_count, startup, total, selectivity,
+					   correlation, pages);
+		return;
+	}
+
 	onepage.pages = 1;
 	onepage.tree_height = -1;
 	mypath.indexinfo = &onepage;

@@ -123,6 +123,8 @@ prepare_index(IndexOptInfo *info)
 		 */
 		art_request_build(info->indexoid);
 	}
+	else if (art_costs_as_btree())
+		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
 	index_close(index, NoLock);
 	if (!ready)
 		return false;

@@ -107,6 +107,13 @@ art_replace_init(void)
 							 NULL, NULL, NULL);
 }
 
+/* Is art put in the place of btree in this session? */
+bool
+art_replacing_btree(void)
+{
+	return replace_btree != REPLACE_OFF;
+}
+
 /*
  * The access method, if this database has it and may get an index of it now.
  * What an extension makes for itself stays as it is.

@@ -186,6 +186,7 @@ _PG_init(void)
 								NULL, NULL, NULL);
 		art_saved_init();
 		art_replace_init();
+		art_plan_costs_init();
 		MarkGUCPrefixReserved("artidx");
 
 		prev_shmem_request_hook = shmem_request_hook;

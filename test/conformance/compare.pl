@@ -12,8 +12,8 @@
 # result.  --accept writes the differences into EXPLAINED, under the words that
 # are there already or under words to be filled in.
 #
-# Two results are equal when they are after art was renamed to btree, and runs of
-# blanks and dashes count as one in a paragraph that names either: psql makes
+# Two results are equal when they are after art was renamed to btree, blanks at
+# the end of a line do not count, and runs of blanks and dashes count as one in a paragraph that names either: psql makes
 # columns as wide as their longest value.
 #
 use strict;
@@ -122,7 +122,7 @@ sub difference
 		# the lines between two hunks are equal but for their blanks
 		for (; $l < $h->[0]; $l++, $r++)
 		{
-			next if $left[$l] eq $right[$r] || $listing[$r];
+			next if $listing[$r] || $left[$l] =~ s/[ \t]+$//r eq $right[$r] =~ s/[ \t]+$//r;
 			$text .= "\@\@\n-$left[$l]\n+$right[$r]\n";
 		}
 		die "differences out of step\n" unless $r == $h->[2];

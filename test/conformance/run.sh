@@ -65,6 +65,8 @@ settings()
 	if [ "$1" = art ]; then
 		echo "shared_preload_libraries = 'artidx'"
 		echo "artidx.memory = '512MB'"
+		# not in PGOPTIONS: some tests connect as users who may not set it
+		echo "artidx.replace_btree = 'indexes'"
 	fi
 }
 
@@ -72,14 +74,13 @@ settings()
 run_suite()
 {
 	local suite=$1 which=$2 out=$WORK/out/$1-$2 started lines
-	local args=() pgoptions= program
+	local args=() program
 
 	mapfile -t lines < <(settings "$which")
 	as_user mkdir -p "$out"
 	art_cluster "$suite-$which" "${lines[@]}"
 	if [ "$which" = art ]; then
 		args=(--load-extension=artidx)
-		pgoptions='-c artidx.replace_btree=indexes'
 	fi
 	case $suite in
 		regress)
@@ -96,7 +97,7 @@ run_suite()
 	(
 		cd "$out" || exit 1
 		# its exit status is about expected/, which is not what is asked here
-		as_user env PGOPTIONS="$pgoptions" timeout -k 30 "$TIME_LIMIT" \
+		as_user timeout -k 30 "$TIME_LIMIT" \
 			"$PGXS_TEST/$program" \
 			--host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 			--bindir="$BIN" --inputdir="$PGSRC/src/test/$suite" \

@@ -1,0 +1,71 @@
+--
+-- artidx.plan_costs: the planner is told an art index's own costs or nbtree's.
+--
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS artidx;
+CREATE SCHEMA costs;
+SET search_path = costs, public;
+
+CREATE TABLE t (a int, b int, c text COLLATE "C", n numeric, f float8, d date, v int);
+INSERT INTO t SELECT i, i % 100, md5(i::text), i, i, '2000-01-01'::date + i, NULL
+	FROM generate_series(1, 10000) i;
+INSERT INTO t (v) VALUES (1);
+VACUUM ANALYZE t;
+
+-- what a query costs with one index or the other in its place
+CREATE FUNCTION cost(am text, columns text, query text) RETURNS float LANGUAGE plpgsql AS $$
+DECLARE
+	j json;
+BEGIN
+	SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_bitmapscan = off;
+	SET LOCAL enable_sort = off;
+	EXECUTE format('CREATE INDEX x ON costs.t USING %s (%s', am, columns);
+	IF columns ~ '[(]' THEN
+		ANALYZE costs.t;
+	END IF;
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO j;
+	DROP INDEX x;
+	RETURN (j->0->'Plan'->>'Total Cost')::float;
+END $$;
+CREATE VIEW compared AS
+	SELECT columns, query, art = btree AS same, art < btree AS less FROM (
+		SELECT columns, query, cost('btree', columns, query) AS btree,
+			cost('art', columns, query) AS art
+		FROM (VALUES
+			('a)', 'SELECT * FROM costs.t ORDER BY a'),
+			('a)', 'SELECT a FROM costs.t ORDER BY a'),
+			('a)', 'SELECT * FROM costs.t WHERE a = 7'),
+			('a)', 'SELECT * FROM costs.t WHERE a BETWEEN 7 AND 700'),
+			('b)', 'SELECT * FROM costs.t ORDER BY b'),
+			('b)', 'SELECT * FROM costs.t WHERE b = 7'),
+			('c)', 'SELECT * FROM costs.t ORDER BY c'),
+			('n)', 'SELECT * FROM costs.t ORDER BY n'),
+			('f)', 'SELECT * FROM costs.t ORDER BY f'),
+			('d)', 'SELECT * FROM costs.t ORDER BY d'),
+			('v)', 'SELECT * FROM costs.t WHERE v IS NOT NULL'),
+			('b, a)', 'SELECT * FROM costs.t WHERE a = 7'),
+			('b, a)', 'SELECT * FROM costs.t WHERE b = 7 ORDER BY a'),
+			('(a + 1))', 'SELECT * FROM costs.t ORDER BY (a + 1)'),
+			('a) WHERE a < 700', 'SELECT * FROM costs.t WHERE a < 700 ORDER BY a')
+		) AS q (columns, query)
+	) AS c;
+
+SET artidx.plan_costs = btree;
+SELECT * FROM compared;
+SET artidx.plan_costs = memory;
+SELECT count(*) FROM compared WHERE less;
+
+-- by default as btree where art takes btree's place
+RESET artidx.plan_costs;
+SHOW artidx.plan_costs;
+SELECT count(*) FROM compared WHERE less;
+-- (the setting would make the one art too)
+CREATE TABLE before AS SELECT columns, query, cost('btree', columns, query) FROM compared;
+SET artidx.replace_btree = indexes;
+SELECT columns, query FROM before b WHERE b.cost <> cost('btree', columns, query);
+CREATE INDEX x ON t (a);
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'x';
+RESET artidx.replace_btree;
+
+DROP SCHEMA costs CASCADE;
