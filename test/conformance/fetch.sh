@@ -47,16 +47,16 @@ art_fetch_source()
 	art_say "fetching the source package of PostgreSQL 15"
 	APT_CONFIG=$apt/apt.conf apt-get -q update >"$apt/log" 2>&1 ||
 		art_say "apt-get update was not all well, trying on"
-	# the server's own minor version where the mirror still has it
+	# the server's own minor version if the mirror has it, or else the newest
+	# that it has: not everything that is listed is always there
 	version=$(dpkg-query -W -f '${source:Version}' postgresql-15 2>/dev/null)
-	(
-		cd "$1" || exit 1
-		export APT_CONFIG=$apt/apt.conf
-		{ [ -n "$version" ] &&
-			apt-get -q source --download-only "postgresql-15=$version"; } ||
-			apt-get -q source --download-only postgresql-15
-	) >>"$apt/log" 2>&1 || { tail -20 "$apt/log" >&2
-		art_die "could not fetch the source: give CONFORMANCE_SRC=/path/to/postgresql-15.x"; }
+	for version in $version $(APT_CONFIG=$apt/apt.conf apt-cache showsrc postgresql-15 \
+		2>>"$apt/log" | sed -n 's/^Version: //p' | sort -Vru); do
+		(cd "$1" && APT_CONFIG=$apt/apt.conf apt-get -q source --download-only \
+			"postgresql-15=$version") >>"$apt/log" 2>&1 && return 0
+	done
+	tail -20 "$apt/log" >&2
+	art_die "could not fetch the source: give CONFORMANCE_SRC=/path/to/postgresql-15.x"
 }
 
 art_pg_source()

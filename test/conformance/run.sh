@@ -136,7 +136,7 @@ check_indexes()
 }
 
 TIME_LIMIT=3600
-LEAST_INDEXES=200
+LEAST_INDEXES=60
 
 art_setup conformance
 case $("$PG_CONFIG" --version) in
