@@ -577,13 +577,12 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 	for (uint64 i = 1; i < n; i++)
 	{
 		uint32		l = lens ? lens[i] : len;
+		uint32		before = lens ? lens[i - 1] : len;
 
 		if (i % ART_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (unlikely(run->kd->compared))
 		{
-			uint32		before = lens ? lens[i - 1] : len;
-
 			if (art_key_order(run->kd, keys[i - 1], before - AX_TID_BYTES,
 							  keys[i], l - AX_TID_BYTES) != 0)
 				continue;
@@ -601,8 +600,9 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 				memcmp(keys[i - 1], keys[i], cols) != 0)
 				continue;
 		}
-		art_build_duplicate(run->heap, run->index, run->kd, keys[i],
-							l - AX_TID_BYTES);
+		/* equal keys need not be the same: name the earlier row's, as nbtree may */
+		art_build_duplicate(run->heap, run->index, run->kd, keys[i - 1],
+							before - AX_TID_BYTES);
 		MemoryContextReset(tmp);
 	}
 	MemoryContextSwitchTo(old);
