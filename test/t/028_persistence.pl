@@ -29,7 +29,7 @@ $node->safe_psql('postgres', q{
 	CREATE UNIQUE INDEX u_id ON u USING art (id);
 	CREATE INDEX u_k ON u USING art (k) WITH (structure = btree);
 	CREATE INDEX u_x ON u USING art ((upper(t)), k) WHERE k > 10;
-	CREATE INDEX u_n ON u USING art ((id::numeric));
+	CREATE INDEX u_n ON u USING art ((ARRAY[id]));
 	INSERT INTO u SELECT i, i % 50, 't' || i FROM generate_series(1, 3000) i;
 	ANALYZE u; ANALYZE logged;
 });
@@ -45,7 +45,7 @@ sub verify_u
 		'SELECT count(*) FROM u WHERE id > 0',
 		'SELECT count(*) FROM u WHERE k = 7',
 		q{SELECT count(*) FROM u WHERE upper(t) >= 'T2' AND k > 10},
-		'SELECT count(*) FROM u WHERE id::numeric > 5',
+		'SELECT count(*) FROM u WHERE ARRAY[id] > ARRAY[5]',
 		'SELECT sum(id) FROM (SELECT id FROM u ORDER BY id DESC LIMIT 9) x')
 	{
 		same_answer($server, $query, "$what: $query");

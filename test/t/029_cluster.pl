@@ -26,8 +26,8 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX art_x ON art USING art ((k % 7), id) WITH (structure = btree);
 	CREATE UNIQUE INDEX bt_id ON bt (id) WHERE n >= 0;
 	CREATE UNIQUE INDEX art_id ON art USING art (id) WHERE n >= 0;
-	CREATE INDEX bt_c ON bt ((id::numeric));
-	CREATE INDEX art_c ON art USING art ((id::numeric));
+	CREATE INDEX bt_c ON bt ((ARRAY[id]));
+	CREATE INDEX art_c ON art USING art ((ARRAY[id]));
 	CREATE TABLE other (k int);
 	INSERT INTO bt SELECT i, i % 97, md5(i::text) FROM generate_series(1, 2000) i;
 	INSERT INTO art SELECT * FROM bt;
