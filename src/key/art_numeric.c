@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "art_compat.h"
 #include "key/art_enc.h"
 
 /* the first half word of a stored numeric */

@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 #include "utils/varbit.h"
 
+#include "art_compat.h"
 #include "key/art_enc.h"
 
 /* ---- inet, cidr ---- */
