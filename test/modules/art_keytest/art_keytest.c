@@ -29,6 +29,7 @@
 #include "../../../src/key/art_encode.c"
 #include "../../../src/key/art_numeric.c"
 #include "../../../src/key/art_types.c"
+#include "../../../src/key/art_array.c"
 #include "../../../src/key/art_scankey.c"
 #include "../../../src/key/art_array.c"
 
