@@ -91,8 +91,7 @@ art_proof_compare(ArtProof *proof)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (any && art_key_order(proof->kd, proof->buf.data, proof->buf.len, key, len) == 0)
-			art_build_duplicate(proof->heap, proof->index, proof->kd,
-								(uint8 *) proof->buf.data, proof->buf.len);
+			art_build_duplicate(proof->heap, proof->index, proof->kd, key, len);
 		proof->buf.len = 0;
 		art_buf_reserve(&proof->buf, len);
 		memcpy(proof->buf.data, key, len);
