@@ -49,5 +49,7 @@ grep -q "\"version\": \"$version\"" META.json ||
 grep -q "^EXTVERSION = $version\$" Makefile ||
 	fail "Makefile and artidx.control name different versions"
 
+bash test/conformance/selftest.sh || fail "test/conformance does not notice differences"
+
 [ $bad -eq 0 ] && echo "checks: clean"
 exit $bad
