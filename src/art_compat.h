@@ -48,6 +48,13 @@
 #define ART_MY_PROCNO()			(MyProc->pgprocno)
 #endif
 
+/* ---- this process's local transaction id ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_MY_LXID()			(MyProc->vxid.lxid)
+#else
+#define ART_MY_LXID()			(MyProc->lxid)
+#endif
+
 /* ---- wait events: named ones from 17 on ---- */
 #if PG_VERSION_NUM >= 170000
 #define ART_WAIT_EVENT(var, name) \

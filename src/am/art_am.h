@@ -98,6 +98,13 @@ extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Relation heap, IndexUniqueCheck check);
 
 /*
+ * Removal of what is dead among the entries of a key, by the insert of one that
+ * an UPDATE did not change (art_churn.c).
+ */
+extern void art_churn(Relation index, Relation heap, ArtInsertState *st,
+					  ItemPointer tid);
+
+/*
  * Sorted entries of one process (art_store.c).  Filled in any order between
  * fill and finish, then read as a tree is; scan says AX_STALE when what comes
  * first in the batch is not covered.

@@ -91,8 +91,7 @@ art_translate_cmptype(CompareType cmptype, Oid opfamily)
 /*
  * arthandler() -- the IndexAmRoutine of art.
  *
- * What is false here and not in nbtree: page level predicate locks (core then
- * locks the whole index), and parallel VACUUM of one index.
+ * What is false here and not in nbtree: parallel VACUUM of one index.
  */
 Datum
 arthandler(PG_FUNCTION_ARGS)
@@ -112,7 +111,7 @@ arthandler(PG_FUNCTION_ARGS)
 	am->amsearchnulls = true;
 	am->amstorage = false;
 	am->amclusterable = true;
-	am->ampredlocks = false;
+	am->ampredlocks = true;
 	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;

@@ -11,10 +11,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "storage/predicate.h"
 #include "utils/memutils.h"
 
 #include "art_am.h"
+#include "art_ssi.h"
 #include "art_tree.h"
 
 /*
@@ -180,12 +180,20 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 	art_put_tid(st->key.data + st->keylen, art_tid_pack(heap_tid));
 
 	if (checkUnique == UNIQUE_CHECK_NO)
+	{
 		art_insert_plain(index, st);
+		if (indexUnchanged)
+			art_churn(index, heap, st, heap_tid);
+	}
 	else if (hasnull && !index->rd_index->indnullsnotdistinct)
 	{
 		/* a NULL is equal to nothing */
 		if (checkUnique != UNIQUE_CHECK_EXISTING)
+		{
 			art_insert_plain(index, st);
+			if (indexUnchanged)
+				art_churn(index, heap, st, heap_tid);
+		}
 		result = true;
 	}
 	else
@@ -195,13 +203,10 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 								   checkUnique);
 	}
 
-	/*
-	 * Core checked for a conflict before it called us, but a reader may have
-	 * taken its predicate lock and scanned between that check and our
-	 * publishing: it missed the entry, and core missed its lock.
-	 */
-	if (IsolationIsSerializable())
-		CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
+	/* after the entry is there: art_ssi.c */
+	if (IsolationIsSerializable() && checkUnique != UNIQUE_CHECK_EXISTING)
+		art_ssi_inserted(index, &st->kd, st->key.data, st->collen,
+						 st->keylen + AX_TID_BYTES);
 
 	return result;
 }

@@ -33,6 +33,7 @@
 #include "access/itup.h"
 #include "access/relscan.h"
 #include "access/tupmacs.h"
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -223,6 +224,7 @@ artendscan(IndexScanDesc scan)
 		pfree(so->killed);
 	if (so->bitmap_tids != NULL)
 		pfree(so->bitmap_tids);
+	art_ssi_end(&so->ssi);
 	art_scanplan_free(&so->plan);
 	pfree(so);
 	scan->opaque = NULL;
@@ -341,6 +343,12 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	so->cur.backward = backward;
 	so->cur.pos = -1;
 
+	/* a private scan locks the index before it reads the table */
+	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
+		art_ssi_range(&so->ssi, scan, &so->kd, &so->plan, backward,
+					  so->cur.from == ART_FROM_START, so->bitmap_tids != NULL,
+					  so->cxt);
+
 	for (;;)
 	{
 		ax_status	s;
@@ -418,6 +426,19 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 				so->cur.have_keys = keys;
 				so->cur.from_private = so->priv != NULL;
 				so->cur.last.len = b.lastlen;
+
+				/* only what was locked before it was read may be used */
+				if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
+				{
+					const ArtBuf *end = so->limited && b.exhausted ?
+						&so->limit : &so->cur.last;
+
+					if (!art_ssi_batch(&so->ssi, scan, &so->kd, &so->plan, backward,
+									   b.exhausted && !so->limited, end->data,
+									   end->len > AX_TID_BYTES ?
+									   end->len - AX_TID_BYTES : 0))
+						continue;
+				}
 				return b.n > 0;
 			}
 		}

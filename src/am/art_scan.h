@@ -11,6 +11,7 @@
 #include "storage/spin.h"
 
 #include "art_am.h"
+#include "art_ssi.h"
 
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
@@ -120,6 +121,7 @@ typedef struct ArtScan
 	uint32	   *killed;
 
 	ArtHazard  *hazard;
+	ArtSsi		ssi;			/* what of the range is predicate-locked */
 
 	MemoryContext recheck_cxt;	/* what residual conditions allocate */
 

@@ -18,11 +18,11 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "storage/lmgr.h"
-#include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "art_am.h"
+#include "art_ssi.h"
 #include "art_tree.h"
 #include "pg/art_pg.h"
 
@@ -282,8 +282,9 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 					 * A chance to report a serialization failure that the
 					 * constraint violation would mask.
 					 */
-					CheckForSerializableConflictIn(index, NULL,
-												   InvalidBlockNumber);
+					if (IsolationIsSerializable())
+						art_ssi_inserted(index, &st->kd, st->key.data, st->collen,
+										 st->keylen + AX_TID_BYTES);
 					key_desc = BuildIndexValueDescription(index, values,
 														  isnull);
 					ereport(ERROR,
