@@ -388,7 +388,7 @@ extern void art_executor_install(void);
 
 /*
  * A run of encoded keys (with TIDs), sorted and loaded when full: shared by
- * CREATE INDEX and the rebuild (src/am/art_build.c).  Bounded by
+ * CREATE INDEX and the rebuild (src/am/art_run.c).  Bounded by
  * maintenance_work_mem.
  */
 typedef struct ArtRun ArtRun;

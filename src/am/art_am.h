@@ -43,7 +43,7 @@ extern void art_proof_end(ArtProof *proof);
 
 /*
  * ERROR 23505 of a build: two live rows have this key (without TID); unless a
- * NULL makes them differ, then it returns (art_build.c).
+ * NULL makes them differ, then it returns (art_run.c).
  */
 extern void art_build_duplicate(Relation heap, Relation index,
 								const ArtKeyDesc *kd, const uint8 *key,

@@ -146,7 +146,7 @@ arthandler(PG_FUNCTION_ARGS)
 	am->amsummarizing = false;
 #endif
 #if PG_VERSION_NUM >= 170000
-	am->amcanbuildparallel = false;
+	am->amcanbuildparallel = true;	/* before: art_pbuild_workers */
 	am->aminsertcleanup = NULL;
 #endif
 #if PG_VERSION_NUM >= 180000

@@ -103,6 +103,77 @@ group_end(const art_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 	return hi;
 }
 
+/*
+ * Sorted keys [first, end), which are equal before off, to what a node that
+ * tells them apart by the byte at off has for children: leaves of byte ranges,
+ * and a node where one byte value does not fit in a leaf.  Returns how many;
+ * lo: the byte that each begins with.  0: no memory (or *deep), all given back.
+ */
+int
+art_build_children(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint64_t end,
+				   uint32_t off, int fill, bool exact_caps, int depth, bool *deep,
+				   art_ref *child, uint8_t *lo)
+{
+	art_ent		e[ART_LEAF_MAX];
+	int			nc = 0;
+
+	for (uint64_t i = first; i < end;)
+	{
+		uint8_t		c = view_key(v, i)[off];
+		uint64_t	j = group_end(v, i, end, off, c);
+		art_ref		r;
+
+		if (j - i == 1 && view_len(v, i) - (off + 1) == AX_TID_BYTES && !v->sample)
+		{
+			r = ART_EMBED_REF(ax_tid_at(view_key(v, i) + view_len(v, i)));
+			AX_COUNT(cx, s, embedded, 1);
+		}
+		else
+		{
+			int			n = 0;
+
+			if (j - i <= ART_LEAF_MAX)
+			{
+				/* take in the groups that follow while they fit too */
+				n = (int) (j - i);
+				view_get(v, i, n, e);
+				if (!art_leaf_fits(e, (uint64_t) n, off))
+					n = 0;
+				while (n && j < end && n < fill)
+				{
+					uint64_t	k;
+
+					if (view_len(v, j) - (off + 1) == AX_TID_BYTES && !v->sample)
+						break;
+					k = group_end(v, j, end, off, view_key(v, j)[off]);
+					if (k - i > (uint64_t) fill)
+						break;
+					view_get(v, j, (int) (k - j), e + n);
+					if (!art_leaf_fits(e, k - i, off))
+						break;
+					n = (int) (k - i);
+					j = k;
+				}
+			}
+			if (n)
+				r = art_leaf_new(cx, s, e, n, off,
+								 exact_caps ? n : art_leaf_stepcap(n + 1), false);
+			else
+				r = art_build_node(cx, s, v, i, j - i, off + 1, fill, exact_caps, depth + 1, deep);
+		}
+		if (!r)
+		{
+			for (int k = 0; k < nc; k++)
+				art_free_private(cx, s, child[k]);
+			return 0;
+		}
+		child[nc] = r;
+		lo[nc++] = c;
+		i = j;
+	}
+	return nc;
+}
+
 art_ref
 art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint64_t count,
 			   uint32_t off, int fill, bool exact_caps, int depth, bool *deep)
@@ -114,10 +185,9 @@ art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint6
 	uint32_t	alen = view_len(v, first),
 				zlen = view_len(v, end - 1);
 	uint32_t	max = alen < zlen ? alen : zlen;
-	art_ent		e[ART_LEAF_MAX];
 	art_ref		child[256];
 	uint8_t		lo[256];
-	int			nc = 0;
+	int			nc;
 	unsigned	kind;
 	art_hdr    *h;
 
@@ -138,61 +208,17 @@ art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint6
 		dd++;
 	AX_ENSURE(ax_body(cx), dd < max);	/* prefix-free and rising */
 
-	for (uint64_t i = first; i < end;)
-	{
-		uint8_t		c = view_key(v, i)[dd];
-		uint64_t	j = group_end(v, i, end, dd, c);
-		art_ref		r;
-
-		if (j - i == 1 && view_len(v, i) - (dd + 1) == AX_TID_BYTES)
-		{
-			r = ART_EMBED_REF(ax_tid_at(view_key(v, i) + view_len(v, i)));
-			AX_COUNT(cx, s, embedded, 1);
-		}
-		else
-		{
-			int			n = 0;
-
-			if (j - i <= ART_LEAF_MAX)
-			{
-				/* take in the groups that follow while they fit too */
-				n = (int) (j - i);
-				view_get(v, i, n, e);
-				if (!art_leaf_fits(e, (uint64_t) n, dd))
-					n = 0;
-				while (n && j < end && n < fill)
-				{
-					uint64_t	k;
-
-					if (view_len(v, j) - (dd + 1) == AX_TID_BYTES)
-						break;
-					k = group_end(v, j, end, dd, view_key(v, j)[dd]);
-					if (k - i > (uint64_t) fill)
-						break;
-					view_get(v, j, (int) (k - j), e + n);
-					if (!art_leaf_fits(e, k - i, dd))
-						break;
-					n = (int) (k - i);
-					j = k;
-				}
-			}
-			if (n)
-				r = art_leaf_new(cx, s, e, n, dd,
-								 exact_caps ? n : art_leaf_stepcap(n + 1), false);
-			else
-				r = art_build_node(cx, s, v, i, j - i, dd + 1, fill, exact_caps, depth + 1, deep);
-		}
-		if (!r)
-			goto fail;
-		child[nc] = r;
-		lo[nc++] = c;
-		i = j;
-	}
-
+	nc = art_build_children(cx, s, v, first, end, dd, fill, exact_caps, depth, deep, child, lo);
+	if (nc == 0)
+		return 0;
 	kind = nc <= 4 ? ART_N4 : nc <= 16 ? ART_N16 : nc <= 48 ? ART_N48 : ART_N256;
 	h = art_node_new(cx, s, kind, a + off, dd - off, false);
 	if (!h)
-		goto fail;
+	{
+		for (int i = 0; i < nc; i++)
+			art_free_private(cx, s, child[i]);
+		return 0;
+	}
 	for (int i = 0; i < nc; i++)
 	{
 		int			hi = lo[i];
@@ -202,11 +228,6 @@ art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first, uint6
 		art_node_add(h, lo[i], lo[i], hi, child[i]);
 	}
 	return art_node_ref(h);
-
-fail:
-	for (int i = 0; i < nc; i++)
-		art_free_private(cx, s, child[i]);
-	return 0;
 }
 
 /*
@@ -227,7 +248,8 @@ art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *le
 		return AX_EXISTS;
 	if (n == 0)
 		return AX_OK;
-	fill = fill * ART_LEAF_MAX / 100;
+	v.sample = fill == 0;
+	fill = v.sample ? ART_LEAF_MAX : fill * ART_LEAF_MAX / 100;
 	if (fill < 1)
 		fill = 1;
 	if (fill > ART_LEAF_MAX)

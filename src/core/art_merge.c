@@ -3,21 +3,116 @@
  *	  Sorted keys into a tree that has some already: all that belong to one leaf
  *	  go in with one descent, one copy and one publication.
  *
- * This is what a build does with every run but the first.
+ * This is what a build does with every run but the first.  And the share that
+ * one of several processes has in a load: there all that go to one leaf may be
+ * many thousands, and the leaf was only put in so that they find their place.
  */
 #include "art_olc.h"
 
 #define MERGE_KEYS 96			/* new keys a leaf takes in one go */
+#define SHARE_KEYS 2048			/* a share's call ends behind so many */
+
+/* How many of n rising keys begin with key's first d bytes and go on in lo..hi. */
+static uint64_t
+keys_of_slot(const uint8_t *const *keys, const uint32_t *lens, uint32_t len, uint64_t n,
+			 uint32_t d, int lo, int hi)
+{
+	uint64_t	step = 1,
+				a = 0,			/* the last one known to */
+				z;
+
+#define BELONGS(i) \
+	((lens ? lens[i] : len) > d && memcmp(keys[i], keys[0], d) == 0 && \
+	 keys[i][d] >= lo && keys[i][d] <= hi)
+
+	while (a + step < n && BELONGS(a + step))
+	{
+		a += step;
+		step *= 2;
+	}
+	z = a + step < n ? a + step : n;
+	while (a + 1 < z)
+	{
+		uint64_t	mid = a + (z - a) / 2;
+
+		if (BELONGS(mid))
+			a = mid;
+		else
+			z = mid;
+	}
+	return z;
+}
+
+/*
+ * Are all n entries, as they are from depth d on, among m rising keys?
+ */
+static bool
+all_among(const art_ent *have, int n, const uint8_t *const *keys, const uint32_t *lens,
+		  uint32_t len, uint64_t m, uint32_t d)
+{
+	for (int i = 0; i < n; i++)
+	{
+		uint64_t	a = 0,
+					z = m;
+		bool		found = false;
+
+		while (a < z && !found)
+		{
+			uint64_t	mid = a + (z - a) / 2;
+			uint32_t	l = (lens ? lens[mid] : len) - d;
+			int			c = memcmp(keys[mid] + d, have[i].p, l < have[i].len ? l : have[i].len);
+
+			found = c == 0;
+			if (c < 0)
+				a = mid + 1;
+			else
+				z = mid;
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * All m keys of a slot, built as a load builds them, in place of a leaf whose
+ * entries they include.  Returns how many pieces; 0: no memory, or *deep.
+ */
+static int
+share_pieces(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			 uint32_t len, uint64_t m, bool root, uint32_t d, int depth, int fill,
+			 bool *deep, art_piece *p)
+{
+	art_view	v = {.keys = keys, .lens = lens, .len = len};
+	art_ref		child[256];
+	uint8_t		lo[256];
+	int			np;
+
+	if (root)
+	{
+		p->lo = 0;
+		p->r = art_build_node(cx, s, &v, 0, m, 0, fill, true, 0, deep);
+		return p->r != 0;
+	}
+	np = art_build_children(cx, s, &v, 0, m, d, fill, true, depth, deep, child, lo);
+	for (int i = 0; i < np; i++)
+	{
+		p[i].lo = lo[i];
+		p[i].r = child[i];
+	}
+	return np;
+}
 
 /*
  * One descent for keys[0] and those that follow it into the same leaf.
  * *done: how many are in the tree now, *added: how many were not before.
  * *again: start over.  AX_OK with *done == 0 and !*again: the key wants the
- * ordinary insert (no leaf where it goes, or nothing follows it).
+ * ordinary insert (no leaf where it goes, or nothing follows it).  fill: of a
+ * share of a load, entries a leaf should get; 0: this is none.
  */
 static ax_status
 merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		   uint32_t len, uint64_t n, bool *again, uint64_t *done, int *added)
+		   uint32_t len, uint64_t n, int fill, bool *again, uint64_t *done, uint64_t *added)
 {
 	const uint8_t *key = keys[0];
 	uint32_t	len0 = lens ? lens[0] : len;
@@ -31,12 +126,14 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 				hi = 255,
 				m,
 				old,
+				depth = 0,
 				k = 0;
+	uint64_t	all = 0;
 	ax_status	x;
 	uint8_t		buf[ART_VAR_BYTES];
 	art_ent		have[ART_LEAF_MAX];
 	art_ent		e[ART_LEAF_MAX + MERGE_KEYS];
-	art_piece	p[ART_LEAF_MAX + MERGE_KEYS];
+	art_piece	p[256];
 	int			np;
 
 	*again = false;
@@ -76,6 +173,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		P.g = g;
 		P.hdr = h;
 		P.d = d + mm;
+		depth++;
 	}
 	if (ART_TAG(ref) != ART_LEAF)
 		return AX_OK;
@@ -96,6 +194,8 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	}
 	if (m == 1)
 		return AX_OK;
+	if (fill)
+		all = m < MERGE_KEYS ? (uint64_t) m : keys_of_slot(keys, lens, len, n, d, lo, hi);
 
 	x = ax_guard_open(cx, &L, &((art_leaf *) ART_PTR(ref))->word, false);
 	if (x == AX_STALE)
@@ -107,6 +207,25 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	old = art_leaf_ents(ART_PTR(ref), have, buf);
 	if (!ax_guard_valid(&L))
 		goto over;
+	if (all > 0 && all_among(have, old, keys, lens, len, all, d))
+	{
+		bool		deep = false;
+
+		np = share_pieces(cx, s, keys, lens, len, all, P.hdr == NULL, d, depth - 1, fill,
+						  &deep, p);
+		if (np == 0 && !deep)
+			return AX_NOMEM;
+		if (np > 0)
+		{
+			x = art_publish(cx, s, key, &G, &P, &L, ref, p, np, 0, again);
+			if (x == AX_OK && !*again)
+			{
+				*done = all;
+				*added = all - (uint64_t) old;
+			}
+			return x;
+		}
+	}
 	art_sort_ents(have, old);
 
 	/* merge; what is there already is not there twice */
@@ -177,26 +296,33 @@ over:
 	return AX_OK;
 }
 
-ax_status
-art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-				  const uint32_t *lens, uint32_t len, uint64_t n,
-				  uint64_t *done, uint64_t *added)
+/*
+ * Sorted keys, leaf after leaf.  fill: see merge_pass; a share of a load ends
+ * somewhere behind SHARE_KEYS.
+ */
+static ax_status
+merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+		   uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
 {
 	uint64_t	ahead = 0;
+	uint64_t	stop = fill && n > SHARE_KEYS ? SHARE_KEYS : n;
+	uint64_t	inserted = UINT64_MAX;
 
 	*done = *added = 0;
-	for (int tries = 0; *done < n;)
+	for (int tries = 0; *done < stop;)
 	{
 		uint64_t	one;
-		int			new;
+		uint64_t	new;
 		bool		again;
 		ax_status	x;
 
 		/* sorted keys lie anywhere in memory */
+		if (ahead < *done)
+			ahead = *done;
 		for (; ahead < n && ahead < *done + 2 * MERGE_KEYS; ahead++)
 			ax_prefetch(keys[ahead]);
 		x = merge_pass(cx, s, keys + *done, lens ? lens + *done : NULL, len,
-					   n - *done, &again, &one, &new);
+					   n - *done, fill, &again, &one, &new);
 
 		if (x != AX_OK)
 			return x;
@@ -208,16 +334,47 @@ art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 		tries = 0;
 		if (one > 0)
 		{
-			AX_COUNT(cx, s, entries, new);
-			*added += (uint64_t) new;
+			AX_COUNT(cx, s, entries, (int64_t) new);
+			*added += new;
 			*done += one;
 			continue;
 		}
-		x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
-		if (x != AX_OK && x != AX_EXISTS)
-			return x;
-		*added += x == AX_OK;
+		if (inserted != *done)
+		{
+			x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
+			if (x != AX_OK && x != AX_EXISTS)
+				return x;
+			*added += x == AX_OK;
+			inserted = *done;
+
+			/* that made a leaf, perhaps, where all that follow go */
+			if (fill && !again && *done + MERGE_KEYS < n)
+				continue;
+		}
 		(*done)++;
 	}
 	return AX_OK;
+}
+
+ax_status
+art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+				  const uint32_t *lens, uint32_t len, uint64_t n,
+				  uint64_t *done, uint64_t *added)
+{
+	return merge_keys(cx, s, keys, lens, len, n, 0, done, added);
+}
+
+/*
+ * See ax.h, ax_load_share.
+ */
+ax_status
+art_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			   uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
+{
+	fill = fill * ART_LEAF_MAX / 100;
+	if (fill < 1)
+		fill = 1;
+	if (fill > ART_LEAF_MAX)
+		fill = ART_LEAF_MAX;
+	return merge_keys(cx, s, keys, lens, len, n, fill, done, added);
 }

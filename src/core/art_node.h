@@ -512,6 +512,8 @@ typedef struct art_view
 	const uint8_t *const *keys;
 	const uint32_t *lens;		/* NULL: all are len */
 	uint32_t	len;
+	bool		sample;			/* of keys that are to come: no embedded TIDs, for
+								 * where one is no leaf takes others */
 } art_view;
 
 /*
@@ -522,6 +524,9 @@ typedef struct art_view
 extern art_ref art_build_node(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t i,
 							  uint64_t n, uint32_t off, int fill, bool exact_caps,
 							  int depth, bool *deep);
+extern int	art_build_children(ax_ctx *cx, ax_store *s, const art_view *v, uint64_t first,
+							   uint64_t end, uint32_t off, int fill, bool exact_caps,
+							   int depth, bool *deep, art_ref *child, uint8_t *lo);
 extern void art_free_private(ax_ctx *cx, ax_store *s, art_ref r);
 
 #endif							/* ART_NODE_H */

@@ -630,6 +630,7 @@ const ax_engine ax_engine_art_olc = {
 	.scan = art_scan,
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
+	.load_share = art_load_share,
 	.check = art_check,
 };
 
@@ -644,6 +645,7 @@ const ax_engine ax_engine_art_rowex = {
 	.scan = art_rowex_scan,
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
+	.load_share = art_load_share,
 	.check = art_check,
 };
 
@@ -658,6 +660,7 @@ const ax_engine ax_engine_art_optiql = {
 	.scan = art_scan,
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
+	.load_share = art_load_share,
 	.check = art_check,
 	.settle = art_settle,
 };

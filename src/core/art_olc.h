@@ -273,6 +273,9 @@ extern ax_status art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at
 extern ax_status art_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								   const uint32_t *lens, uint32_t len, uint64_t n,
 								   uint64_t *done, uint64_t *added);
+extern ax_status art_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								const uint32_t *lens, uint32_t len, uint64_t n, int fill,
+								uint64_t *done, uint64_t *added);
 
 /* art_remove.c, art_lookup.c, art_scan.c, art_rowex.c, art_bulk.c, art_check.c */
 extern void art_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);

@@ -508,6 +508,40 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 
 /* See ax.h. */
 ax_status
+ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
+			  const uint32_t *lens, uint32_t len, uint64_t n, int fill, uint64_t *done,
+			  uint64_t *added)
+{
+	ax_store   *st;
+	ax_status	r;
+	int			tries = 0;
+
+	*done = *added = 0;
+	do
+	{
+		uint64_t	some = 0,
+					fresh = 0;
+
+		r = ax_enter(cx, t, gen, &st);
+		if (r != AX_OK)
+			return r;
+		r = st->engine->load_share(cx, st, keys + *done, lens ? lens + *done : NULL,
+								   len, n - *done, fill, &some, &fresh);
+		*done += some;
+		*added += fresh;
+	} while (finish(cx, &r, &tries));
+	return r;
+}
+
+/* See ax.h. */
+bool
+ax_can_load_share(ax_structure s)
+{
+	return engines[s]->load_share != NULL;
+}
+
+/* See ax.h. */
+ax_status
 ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 {
 	ax_store   *st;

@@ -316,6 +316,22 @@ extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								  uint32_t len, uint64_t n, uint64_t *done,
 								  uint64_t *added);
 
+/*
+ * A load by several processes.  First one of them does ax_load of a sample of
+ * all keys, with fill 0, which makes it one whose leaves can be replaced; then each does this with keys that nobody else has, of its own range
+ * of keys, the sample's keys of that range among them.  Arguments and meaning
+ * as ax_insert_sorted's, whatever else is there and whoever else writes; but
+ * what goes to one leaf is built as by ax_load when that leaf has nothing else.
+ * *done: some thousand keys a call, or as many as go to one leaf of the sample.
+ */
+extern ax_status ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen,
+							   const uint8_t *const *keys, const uint32_t *lens,
+							   uint32_t len, uint64_t n, int fill, uint64_t *done,
+							   uint64_t *added);
+
+/* Has the structure such a load?  It is for nothing else. */
+extern bool ax_can_load_share(ax_structure s);
+
 typedef struct ax_tree_info
 {
 	uint64_t	gen;

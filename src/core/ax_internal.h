@@ -220,6 +220,9 @@ struct ax_engine
 	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
+	ax_status	(*load_share) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
+							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
+							   uint64_t *done, uint64_t *added);	/* or NULL */
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
 						  char *msg, size_t msglen);
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */

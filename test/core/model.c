@@ -707,6 +707,76 @@ mt_load(model *m, int p, int fill)
 	free(len);
 }
 
+/*
+ * A load in shares: a sample of every so manieth of the keys drawn, then ranges
+ * of all of them, some calls of each in turn.
+ */
+void
+mt_load_shares(model *m, int p, int fill, uint64_t step, int parts)
+{
+	const uint8_t **k = xalloc(m->n * sizeof(*k));
+	uint32_t   *len = xalloc(m->n * sizeof(*len));
+	const uint8_t **sk = xalloc(m->n * sizeof(*sk));
+	uint32_t   *slen = xalloc(m->n * sizeof(*slen));
+	uint64_t   *at = xalloc((uint64_t) parts * sizeof(*at));
+	uint64_t	n = 0,
+				sn = 0,
+				left,
+				before = 0,
+				fresh = 0;
+	bool		same = true;
+	ax_status	r;
+
+	for (uint64_t i = 0; i < m->n; i++)
+		if (tap_rand(&m->seed) % 100 < (uint64_t) p)
+		{
+			m->in[i] = true;
+			k[n] = m->key[i].p;
+			len[n] = m->key[i].len;
+			same &= len[n] == len[0];
+			if (n % step == step / 2)
+			{
+				sk[sn] = k[n];
+				slen[sn++] = len[n];
+			}
+			n++;
+		}
+	m->count = n;
+	r = ax_load(m->cx, m->t, m->gen, sk, slen, 0, sn, 0);
+	if (r != AX_OK)
+		mt_die(m, "load of a sample of %llu keys: status %d", (unsigned long long) sn, (int) r);
+	before = sn;
+	for (int i = 0; i < parts; i++)
+		at[i] = n * (uint64_t) i / (uint64_t) parts;
+	for (left = n; left > 0;)
+		for (int i = 0; i < parts; i++)
+		{
+			uint64_t	end = n * (uint64_t) (i + 1) / (uint64_t) parts;
+			uint64_t	done,
+						added;
+
+			if (at[i] == end)
+				continue;
+			r = ax_load_share(m->cx, m->t, m->gen, k + at[i], same ? NULL : len + at[i],
+							  len[0], end - at[i], fill, &done, &added);
+			if ((r != AX_OK && r != AX_BUSY) || done > end - at[i] || added > done ||
+				(r == AX_OK && done == 0))
+				mt_die(m, "load of a share: status %d, %llu of %llu done", (int) r,
+					   (unsigned long long) done, (unsigned long long) (end - at[i]));
+			at[i] += done;
+			left -= done;
+			fresh += added;
+		}
+	if (before + fresh != n)
+		mt_die(m, "load by shares: %llu said to be new, %llu are", (unsigned long long) fresh,
+			   (unsigned long long) (n - before));
+	free(k);
+	free(len);
+	free(sk);
+	free(slen);
+	free(at);
+}
+
 void
 mt_ops(model *m, uint64_t n, int grow_per_cent)
 {

@@ -87,6 +87,7 @@ extern void mt_compare_all(model *m);
 extern void mt_check(model *m, const char *when);
 /* Load a random subset, p per cent of the universe. */
 extern void mt_load(model *m, int p, int fill);
+extern void mt_load_shares(model *m, int p, int fill, uint64_t step, int parts);
 /* n operations; of 100 changes "grow" are insertions. */
 extern void mt_ops(model *m, uint64_t n, int grow);
 

@@ -134,6 +134,22 @@ one_kind(keykind kind, uint64_t seed)
 		}
 		mt_close(&m);
 	}
+
+	/* by shares of a load */
+	for (int i = 0; i < 4 && ax_can_load_share(tap_structure()); i++)
+	{
+		static const uint64_t step[] = {1000000, 100, 7, 1};
+		static const int parts[] = {1, 3, 7, 2};
+
+		mt_open(&m, &cx, tree);
+		mt_load_shares(&m, i == 1 ? 60 : 100, 90, step[i], parts[(i + (int) seed) & 3]);
+		mt_check(&m, "after the load by shares");
+		mt_compare_all(&m);
+		mt_ops(&m, ops / 4, 50);
+		mt_check(&m, "after the load by shares and more");
+		mt_compare_all(&m);
+		mt_close(&m);
+	}
 	mt_free(&m);
 	ok(tap_quiesce(&cx), "%s: nothing is pending after the close", m.name);
 	ax_memory(&cx, &after);
