@@ -1,0 +1,158 @@
+# CREATE INDEX by several processes: that they come, what happens when they are
+# cancelled or killed on the way, duplicates, dead rows, and builds beside writers.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use ArtTest;
+
+my $node = art_node(
+	'pbuild',
+	jit => 'off',
+	'artidx.build_workers' => 0,
+	max_worker_processes => 16,
+	max_parallel_workers => 8,
+	max_parallel_maintenance_workers => 2);
+
+sub sql
+{
+	return $node->safe_psql('postgres', join(' ', @_));
+}
+
+sql('CREATE TABLE p (k int, r bigint, t text COLLATE "C") WITH (parallel_workers = 2,',
+	'autovacuum_enabled = off)');
+sql('INSERT INTO p SELECT i, hashint8extended(i, 5), md5(i::text) FROM generate_series(1, 150000) i');
+
+# ---- they come ----
+
+sub asked
+{
+	my ($command, $settings) = @_;
+	my ($out, $err);
+
+	$node->psql('postgres', "SET client_min_messages = debug1; " . ($settings // '') . $command,
+		stdout => \$out, stderr => \$err);
+	return $err =~ /with request for (\d+) parallel worker/ ? $1 : 0;
+}
+
+is(asked('CREATE INDEX p_r ON p USING art (r)'), 2, 'workers are asked for');
+is(asked('REINDEX INDEX p_r'), 2, 'by REINDEX, too');
+is(asked('REINDEX INDEX p_r', 'SET max_parallel_maintenance_workers = 1;'), 1, 'no more than there may be');
+is(asked('REINDEX INDEX p_r', 'SET max_parallel_maintenance_workers = 0;'), 0, 'none');
+sql("CREATE FUNCTION unsafe(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS 'BEGIN RETURN \$1; END'");
+is(asked('CREATE INDEX p_unsafe ON p USING art (unsafe(k))'), 0, 'none for what is not parallel safe');
+sql('DROP INDEX p_unsafe');
+
+# how many participants read rows: each notes itself through the expression
+sql("CREATE FUNCTION slowly(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS ",
+	"'BEGIN IF \$1 % 1000 = 0 THEN PERFORM pg_sleep(0.02); END IF; RETURN \$1; END'");
+
+sub start
+{
+	my ($command) = @_;
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+
+	$s->query_safe('SELECT 1');
+	$s->{stdin} .= "$command;\n";
+	$s->{run}->pump_nb();
+	return $s;
+}
+
+my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE 'CREATE%slowly%'";
+
+for my $how ('cancel the leader', 'cancel a worker', 'terminate a worker', 'terminate the leader')
+{
+	my $s = start('CREATE INDEX p_slow ON p USING art (slowly(k))');
+
+	ok($node->poll_query_until('postgres', $workers, '2'), "$how: two workers build");
+	sleep(0.2);
+	my $what = $how =~ /cancel/ ? 'pg_cancel_backend' : 'pg_terminate_backend';
+	my $whom = $how =~ /leader/ ? 'client backend' : 'parallel worker';
+	is(sql("SELECT $what(pid) FROM pg_stat_activity WHERE backend_type = '$whom'",
+			"AND query LIKE 'CREATE%slowly%' AND pid <> pg_backend_pid() LIMIT 1"),
+		't', $how);
+	ok($node->poll_query_until('postgres',
+			"SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE%slowly%' AND state = 'active' AND pid <> pg_backend_pid()",
+			'0'), "$how: all end");
+	is(sql("SELECT count(*) FROM pg_class WHERE relname = 'p_slow'"), 0, "$how: no index");
+	eval { $s->quit; };
+}
+ok($node->poll_query_until('postgres', "SELECT count(*) FROM artidx_indexes WHERE state = 'building'", '0'),
+	'nothing builds any more');
+is(sql("SELECT entries FROM artidx_check('p_r', true)"), 150000, 'the other index is as it was');
+
+# a worker killed takes the server along, which comes back
+{
+	my $s = start('CREATE INDEX p_slow ON p USING art (slowly(k))');
+
+	ok($node->poll_query_until('postgres', $workers, '2'), 'two workers build');
+	my $pid = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE 'CREATE%slowly%' LIMIT 1");
+	kill 'KILL', $pid;
+	eval { $s->quit; };
+	ok($node->poll_query_until('postgres', "SELECT 1", '1'), 'the server is back');
+	is(sql('CREATE INDEX p_t ON p USING art (t)', ';', "SELECT entries FROM artidx_check('p_t', true)"),
+		150000, 'and builds with workers');
+}
+
+# ---- unique: duplicates far apart, and rows that are dead to all but one ----
+
+for my $with ('', ' WITH (structure = btree)')
+{
+	my ($out, $err);
+
+	sql('INSERT INTO p SELECT 7, 7, md5(7::text)');
+	$node->psql('postgres', "CREATE UNIQUE INDEX p_u ON p USING art (k)$with", stderr => \$err);
+	like($err, qr/could not create unique index "p_u"\nDETAIL:  Key \(k\)=\(7\) is duplicated\./, "a duplicate$with");
+
+	my $old = $node->background_psql('postgres');
+	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM p');
+	sql('DELETE FROM p WHERE r = 7; UPDATE p SET k = k WHERE k % 3 = 0');
+	sql("SET maintenance_work_mem = '1MB'; CREATE UNIQUE INDEX p_u ON p USING art (k)$with");
+	cmp_ok(sql("SELECT entries FROM artidx_check('p_u', true)"), '>', 150000,
+		"rows that are dead are in the index$with, and no duplicates");
+	$old->quit;
+	sql('DROP INDEX p_u; VACUUM p');
+}
+
+# ---- CONCURRENTLY beside writers ----
+
+my $file = $node->basedir . '/w.sql';
+append_to_file($file,
+	"\\set k random(1, 150000)\n"
+	  . "UPDATE p SET r = r + 1 WHERE ctid = (SELECT ctid FROM p OFFSET :k LIMIT 1);\n"
+	  . "INSERT INTO p VALUES (1000000 + :k, :k, 'new');\n");
+my ($pin, $pout, $perr) = ('', '', '');
+my $load = IPC::Run::start(
+	[
+		'pgbench', '-n', '-c', 3, '-T', 8, '-f', $file,
+		'-h', $node->host, '-p', $node->port, 'postgres'
+	],
+	'<', \$pin, '>', \$pout, '2>', \$perr);
+sleep(0.5);
+is(asked('CREATE INDEX CONCURRENTLY p_c ON p USING art (r, k)'), 2, 'CONCURRENTLY with workers');
+is(asked('REINDEX INDEX CONCURRENTLY p_t'), 2, 'REINDEX CONCURRENTLY with workers');
+$load->finish;
+for my $i ('p_c', 'p_t', 'p_r')
+{
+	is(sql("SELECT entries >= (SELECT count(*) FROM p) FROM artidx_check('$i', true)"), 't',
+		"$i has all rows");
+}
+
+# ---- memory full: valid, without a structure; unique all the same ----
+
+sql("CREATE INDEX p_cap ON p USING art (t) WITH (max_memory = '1MB')");
+is(sql("SELECT state FROM artidx_indexes WHERE indexrelname = 'p_cap'"), 'sealed', 'at its cap');
+{
+	my $err;
+
+	sql("INSERT INTO p VALUES (-1, 1, 'x'), (-1, 1, 'y')");
+	$node->psql('postgres', "CREATE UNIQUE INDEX p_ucap ON p USING art (k) WITH (max_memory = '1MB')",
+		stderr => \$err);
+	like($err, qr/could not create unique index "p_ucap"/, 'a duplicate is found without memory');
+}
+
+$node->stop;
+done_testing();
