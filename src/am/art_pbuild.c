@@ -30,17 +30,13 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
-#include "port/atomics.h"
 #include "storage/bufmgr.h"
-#include "storage/condition_variable.h"
-#include "storage/sharedfileset.h"
-#include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "art_run.h"
+#include "art_pbuild.h"
 
 #define KEY_SHARED		UINT64CONST(0xA500000000000001)
 #define KEY_QUERY		UINT64CONST(0xA500000000000002)
@@ -48,283 +44,9 @@
 #define KEY_BUFFER		UINT64CONST(0xA500000000000004)
 
 #define SAMPLE_KEYS		128		/* every so manieth key of a run is of the sample */
-#define TASK_LEAST		((Size) 1024 * 1024)	/* memory of a task */
-#define TASK_MOST		((Size) 16 * 1024 * 1024)
-#define TASKS_EACH		8		/* so many a participant, or more */
-#define KEY_COST		16		/* memory for a key in a task beside its bytes */
-#define LONG_LEN		255		/* in the one byte of a length: four follow */
-#define NO_TASK			PG_UINT32_MAX
-
-typedef enum Phase
-{
-	PHASE_SCAN,					/* the table to runs */
-	PHASE_LOAD,					/* runs to the tree */
-	PHASE_DEAD					/* dead rows of a unique build */
-} Phase;
-
-typedef struct Shared
-{
-	/* set before the workers come */
-	Oid			heapid;
-	Oid			indexid;
-	bool		concurrent;
-	bool		unique;
-	int			participants;	/* asked for, the leader included */
-	ArtEntry   *entry;
-	uint64		gen;
-
-	SharedFileSet files;
-	ConditionVariable cv;
-	slock_t		mutex;			/* of the following */
-	Phase		phase;
-	int			scanned;		/* participants that are through with it */
-	int			loaded;
-	double		heap_rows;
-	uint64		rows;
-	uint64		bytes;			/* of their keys */
-	bool		broken_hot;
-	bool		nomem;
-	bool		stale;
-
-	/* the leader's, before PHASE_LOAD */
-	bool		leader_loads;	/* alone */
-	uint32		ntasks;
-	uint64		directory;		/* where the file of tasks has their places */
-
-	pg_atomic_uint32 next_task;
-	pg_atomic_uint64 done;		/* keys loaded */
-
-	/* by participant: a task that found no memory, the leader's to do again */
-	uint32		unfinished[FLEXIBLE_ARRAY_MEMBER];
-} Shared;
-
-/* One participant, 0 being the leader. */
-typedef struct Part
-{
-	Shared	   *sh;
-	int			number;
-	bool		leads;
-	Relation	heap;
-	Relation	index;
-	ArtKeyDesc *kd;
-	ArtRun	   *run;
-	MemoryContext cxt;
-
-	/* writing */
-	BufFile    *data;
-	BufFile    *sample;
-	uint64		off;			/* bytes in data */
-	uint32		nruns;
-	uint8	   *buf;
-	Size		fill;
-
-	/* loading */
-	BufFile   **files;			/* everybody's data; NULL: has none */
-	int			nfiles;
-	BufFile    *tasks;
-	uint8	   *raw;			/* what a task reads; kept for the next */
-	Size		raw_size;
-	const uint8 **keys;
-	uint32	   *lens;
-	uint64		cap;
-} Part;
-
 #define WRITE_BUF		((Size) 64 * 1024)
 
-/* A sampled key: in a file followed by its bytes. */
-typedef struct Mark
-{
-	uint64		off;			/* of its record */
-	uint64		nth;			/* key of its run */
-	uint32		len;
-	bool		end;			/* no record begins here: the last key of the run,
-								 * and the run's end */
-} Mark;
-
-/* What one task has of one run. */
-typedef struct Piece
-{
-	uint64		begin;
-	uint64		end;
-	uint32		file;
-} Piece;
-
-typedef struct TaskHead
-{
-	uint32		npieces;
-	uint32		skip;			/* bytes that all keys share */
-	uint32		lo_len;			/* 0: from the first key; at most: to the last */
-	uint32		hi_len;
-} TaskHead;
-
-/* ---- a merge of sorted keys ---- */
-
-typedef struct MergeHead
-{
-	uint64		prefix;			/* 8 bytes behind what all share */
-	const uint8 *key;
-	uint32		len;
-	int			from;
-} MergeHead;
-
-typedef struct Merge
-{
-	uint32		skip;
-	int			n;
-	MergeHead  *head;			/* a heap, the smallest first */
-} Merge;
-
-static inline uint64
-key_prefix(const uint8 *key, uint32 len, uint32 skip)
-{
-	uint64		v = 0;
-
-	if (len >= skip + sizeof(uint64))
-		return art_be64(key + skip);
-	for (uint32 k = skip; k < len; k++)
-		v |= (uint64) key[k] << (56 - 8 * (k - skip));
-	return v;
-}
-
-static inline bool
-merge_less(const Merge *m, const MergeHead *a, const MergeHead *b)
-{
-	uint32		skip = m->skip + sizeof(uint64);
-	uint32		len = Min(a->len, b->len);
-
-	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix;
-	return len > skip && memcmp(a->key + skip, b->key + skip, len - skip) < 0;
-}
-
-static void
-merge_down(Merge *m)
-{
-	MergeHead	h = m->head[0];
-	int			i = 0;
-
-	for (;;)
-	{
-		int			c = 2 * i + 1;
-
-		if (c >= m->n)
-			break;
-		if (c + 1 < m->n && merge_less(m, &m->head[c + 1], &m->head[c]))
-			c++;
-		if (!merge_less(m, &m->head[c], &h))
-			break;
-		m->head[i] = m->head[c];
-		i = c;
-	}
-	m->head[i] = h;
-}
-
-static void
-merge_add(Merge *m, const uint8 *key, uint32 len, int from)
-{
-	MergeHead	h = {key_prefix(key, len, m->skip), key, len, from};
-	int			i = m->n++;
-
-	while (i > 0 && merge_less(m, &h, &m->head[(i - 1) / 2]))
-	{
-		m->head[i] = m->head[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	m->head[i] = h;
-}
-
-/* The smallest goes; key NULL: nothing follows it where it came from. */
-static inline void
-merge_next(Merge *m, const uint8 *key, uint32 len)
-{
-	if (key == NULL)
-		m->head[0] = m->head[--m->n];
-	else
-	{
-		m->head[0].prefix = key_prefix(key, len, m->skip);
-		m->head[0].key = key;
-		m->head[0].len = len;
-	}
-	if (m->n > 1)
-		merge_down(m);
-}
-
-static uint32
-shared_bytes(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
-{
-	uint32		most = Min(alen, blen);
-	uint32		k = 0;
-
-	while (k < most && a[k] == b[k])
-		k++;
-	return k;
-}
-
-/* ---- files ---- */
-
-static void
-file_name(char *name, const char *what, int number)
-{
-	snprintf(name, MAXPGPATH, "%s.%d", what, number);
-}
-
-static BufFile *
-file_create(Part *p, const char *what, int number)
-{
-	char		name[MAXPGPATH];
-	MemoryContext old = MemoryContextSwitchTo(p->cxt);
-	BufFile    *f;
-
-	file_name(name, what, number);
-	f = BufFileCreateFileSet(&p->sh->files.fs, name);
-	MemoryContextSwitchTo(old);
-	return f;
-}
-
-/* NULL: there is none, since its participant had nothing to write. */
-static BufFile *
-file_open(Part *p, const char *what, int number)
-{
-	char		name[MAXPGPATH];
-	MemoryContext old = MemoryContextSwitchTo(p->cxt);
-	BufFile    *f;
-
-	file_name(name, what, number);
-	f = BufFileOpenFileSet(&p->sh->files.fs, name, O_RDONLY, true);
-	MemoryContextSwitchTo(old);
-	return f;
-}
-
-static void
-file_read(Part *p, BufFile *f, void *to, Size n)
-{
-	size_t		got = BufFileRead(f, to, n);
-
-	if (got != n)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read temporary file of the build of index \"%s\": read only %zu of %zu bytes",
-						RelationGetRelationName(p->index), got, n)));
-}
-
-static void
-file_seek(Part *p, BufFile *f, uint64 off)
-{
-	/* an offset of any size counts from the first file: buffile.c finds the segment */
-	if (BufFileSeek(f, 0, (off_t) off, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file of the build of index \"%s\"",
-						RelationGetRelationName(p->index))));
-}
-
 /* ---- the first phase: the table to sorted runs ---- */
-
-static inline Size
-record_size(uint32 len)
-{
-	return len + (len < LONG_LEN ? 1 : 1 + sizeof(uint32));
-}
 
 static void
 write_flush(Part *p)
@@ -357,8 +79,8 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 		return;
 	if (p->data == NULL)
 	{
-		p->data = file_create(p, "data", p->number);
-		p->sample = file_create(p, "sample", p->number);
+		p->data = art_pfile_create(p, "data", p->number);
+		p->sample = art_pfile_create(p, "sample", p->number);
 		p->buf = MemoryContextAlloc(p->cxt, WRITE_BUF);
 	}
 	for (uint64 i = 0; i < n; i++)
@@ -471,300 +193,6 @@ scan_share(Part *p)
 	sh->broken_hot |= info->ii_BrokenHotChain;
 	SpinLockRelease(&sh->mutex);
 	ConditionVariableBroadcast(&sh->cv);
-}
-
-/* ---- tasks, which the leader makes ---- */
-
-typedef struct TaskPlan
-{
-	Part	   *p;
-	Merge		merge;
-	int			nruns;
-	struct TaskRun
-	{
-		uint32		file;
-		uint32		nmarks;		/* the one at its end not counted */
-		uint32		pos;		/* marks that have been merged */
-		uint32		seam;		/* of them, before the last seam */
-		Mark	   *mark;
-		const uint8 **key;
-	}		   *run;
-	const uint8 *first;			/* of all keys */
-	const uint8 *last;
-	uint32		first_len;
-	uint32		last_len;
-	uint64		nmarks;			/* of all runs */
-	uint64		cost;			/* of all keys */
-	const uint8 **keys;			/* of the marks, merged */
-	uint32	   *lens;
-	uint64		nkeys;
-
-	/* the task that grows */
-	const uint8 *lo;
-	uint32		lo_len;
-	Piece	   *piece;
-	uint64	   *places;
-	uint32		ntasks;
-	uint32		cap;
-} TaskPlan;
-
-/* Memory that the keys from one mark of a run to another take in a task. */
-static inline uint64
-marks_cost(const struct TaskRun *r, uint32 from, uint32 to)
-{
-	return r->mark[to].off - r->mark[from].off +
-		(r->mark[to].nth - r->mark[from].nth) * KEY_COST;
-}
-
-/*
- * Read everybody's sample.
- */
-static void
-plan_read(TaskPlan *pl, int participants)
-{
-	Part	   *p = pl->p;
-	int			cap = 0;
-	uint32		mcap = 0;
-
-	for (int i = 0; i < participants; i++)
-	{
-		BufFile    *f = file_open(p, "sample", i);
-		struct TaskRun *r = NULL;
-		Mark		m;
-		size_t		got;
-
-		if (f == NULL)
-			continue;
-		while ((got = BufFileRead(f, &m, sizeof(m))) == sizeof(m))
-		{
-			uint8	   *key = palloc(m.len);
-
-			CHECK_FOR_INTERRUPTS();
-			file_read(p, f, key, m.len);
-			if (r == NULL)
-			{
-				if (pl->nruns == cap)
-				{
-					cap = cap == 0 ? 16 : cap * 2;
-					pl->run = pl->run == NULL ? palloc(cap * sizeof(*pl->run)) :
-						repalloc_huge(pl->run, cap * sizeof(*pl->run));
-				}
-				r = &pl->run[pl->nruns++];
-				memset(r, 0, sizeof(*r));
-				r->file = i;
-				mcap = 64;
-				r->mark = palloc(mcap * sizeof(Mark));
-				r->key = palloc(mcap * sizeof(uint8 *));
-			}
-			if (r->nmarks == mcap)
-			{
-				mcap *= 2;
-				r->mark = repalloc_huge(r->mark, mcap * sizeof(Mark));
-				r->key = repalloc_huge(r->key, mcap * sizeof(uint8 *));
-			}
-			r->mark[r->nmarks] = m;
-			r->key[r->nmarks] = key;
-			if (m.end)
-				r = NULL;
-			else
-				r->nmarks++;
-		}
-		if (got != 0 || r != NULL)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not read temporary file of the build of index \"%s\": read only %zu of %zu bytes",
-							RelationGetRelationName(p->index), got, sizeof(m))));
-		BufFileClose(f);
-	}
-}
-
-/*
- * Merge the samples of all runs.
- */
-static void
-plan_merge(TaskPlan *pl)
-{
-	Merge	   *m = &pl->merge;
-
-	m->head = palloc(Max(pl->nruns, 1) * sizeof(MergeHead));
-	for (int i = 0; i < pl->nruns; i++)
-	{
-		struct TaskRun *r = &pl->run[i];
-
-		pl->nmarks += r->nmarks;
-		pl->cost += marks_cost(r, 0, r->nmarks);
-		merge_add(m, r->key[0], r->mark[0].len, i);
-		if (pl->last == NULL ||
-			memcmp(pl->last, r->key[r->nmarks],
-				   Min(pl->last_len, r->mark[r->nmarks].len)) < 0)
-		{
-			pl->last = r->key[r->nmarks];
-			pl->last_len = r->mark[r->nmarks].len;
-		}
-	}
-	if (pl->nruns == 0)
-		return;
-	pl->first = m->head[0].key;
-	pl->first_len = m->head[0].len;
-	pl->keys = MemoryContextAllocHuge(CurrentMemoryContext, pl->nmarks * sizeof(uint8 *));
-	pl->lens = MemoryContextAllocHuge(CurrentMemoryContext, pl->nmarks * sizeof(uint32));
-}
-
-/*
- * A seam, or the end (hi NULL): write the task that ends here.
- */
-static void
-plan_task(TaskPlan *pl, BufFile *f, uint64 *off, const uint8 *hi, uint32 hi_len)
-{
-	TaskHead	h = {.lo_len = pl->lo_len, .hi_len = hi_len};
-
-	for (int i = 0; i < pl->nruns; i++)
-	{
-		struct TaskRun *r = &pl->run[i];
-		Piece	   *c = &pl->piece[h.npieces];
-
-		/* from the mark at or before lo to one key behind hi */
-		c->file = r->file;
-		c->begin = r->mark[r->seam > 0 ? r->seam - 1 : 0].off;
-		if (r->seam < r->nmarks && r->mark[r->seam].len == pl->lo_len &&
-			memcmp(r->key[r->seam], pl->lo, pl->lo_len) == 0)
-			c->begin = r->mark[r->seam].off;
-		c->end = r->mark[r->pos].off;
-		if (r->pos < r->nmarks)
-			c->end += record_size(r->mark[r->pos].len);
-		r->seam = r->pos;
-		if (c->end > c->begin)
-			h.npieces++;
-	}
-	h.skip = shared_bytes(pl->lo ? pl->lo : pl->first, pl->lo ? pl->lo_len : pl->first_len,
-						  hi ? hi : pl->last, hi ? hi_len : pl->last_len);
-
-	if (pl->ntasks == pl->cap)
-	{
-		pl->cap = pl->cap == 0 ? 64 : pl->cap * 2;
-		pl->places = pl->places == NULL ? palloc(pl->cap * sizeof(uint64)) :
-			repalloc_huge(pl->places, pl->cap * sizeof(uint64));
-	}
-	pl->places[pl->ntasks++] = *off;
-	BufFileWrite(f, &h, sizeof(h));
-	BufFileWrite(f, pl->piece, h.npieces * sizeof(Piece));
-	if (pl->lo_len)
-		BufFileWrite(f, unconstify(uint8 *, pl->lo), pl->lo_len);
-	if (hi_len)
-		BufFileWrite(f, unconstify(uint8 *, hi), hi_len);
-	*off += sizeof(h) + h.npieces * sizeof(Piece) + pl->lo_len + hi_len;
-	pl->lo = hi;
-	pl->lo_len = hi_len;
-}
-
-/*
- * Load the sample, so that every participant finds its places.
- */
-static void
-plan_load_sample(TaskPlan *pl)
-{
-	Part	   *p = pl->p;
-	ArtRun	   *run = p->run;
-	ax_status	s;
-
-	do
-	{
-		CHECK_FOR_INTERRUPTS();
-		ART_CORE_BEGIN();
-		s = ax_load(run->cx, run->tree, run->gen, pl->keys, pl->lens, 0, pl->nkeys, 0);
-		ART_CORE_END();
-		if (s == AX_BUSY)
-			art_busy();
-	} while (s == AX_BUSY || (s == AX_NOMEM && art_run_find_room(run)));
-	switch (s)
-	{
-		case AX_OK:
-		case AX_NOMEM:			/* the run knows */
-			break;
-		case AX_STALE:
-			run->stale = true;
-			break;
-		default:
-			elog(PANIC, "unexpected status %d of a load into index \"%s\"",
-				 (int) s, RelationGetRelationName(p->index));
-	}
-}
-
-/*
- * From runs to tasks.
- */
-static void
-make_tasks(Part *p, int participants)
-{
-	Shared	   *sh = p->sh;
-	MemoryContext cxt = AllocSetContextCreate(p->cxt, "art build tasks",
-											  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(cxt);
-	TaskPlan		pl = {.p = p};
-	Size		most = (Size) maintenance_work_mem * 1024;
-	uint64		size;
-	uint64		off = 0;
-	uint64		grown = 0;
-	BufFile    *f;
-
-	plan_read(&pl, participants);
-	plan_merge(&pl);
-	f = file_create(p, "tasks", 0);
-
-	/*
-	 * Alone, the fewer the better, for only the first is a load.  Together, so
-	 * many that all are busy to the end, and so large that what is read of each
-	 * run is not mostly what belongs to others.
-	 */
-	if (!sh->leader_loads)
-	{
-		size = pl.cost / ((uint64) participants * TASKS_EACH);
-		size = Max(size, Max(TASK_LEAST, (uint64) pl.nruns * 64 * 1024));
-		size = Min(size, TASK_MOST);
-		size = Min(size, Max(most / participants, TASK_LEAST));
-		if (pl.cost <= TASK_LEAST)
-			sh->leader_loads = true;
-	}
-	if (sh->leader_loads)
-		size = most;
-
-	if (pl.nruns > 0)
-	{
-		pl.piece = palloc(pl.nruns * sizeof(Piece));
-		while (pl.merge.n > 0)
-		{
-			MergeHead	h = pl.merge.head[0];
-			struct TaskRun *r = &pl.run[h.from];
-			uint64		k = pl.nkeys;
-
-			if (grown >= size)
-			{
-				plan_task(&pl, f, &off, h.key, h.len);
-				grown = 0;
-			}
-			grown += marks_cost(r, r->pos, r->pos + 1);
-			r->pos++;
-			if (k == 0 || pl.lens[k - 1] != h.len ||
-				memcmp(pl.keys[k - 1], h.key, h.len) != 0)
-			{
-				pl.keys[k] = h.key;
-				pl.lens[k] = h.len;
-				pl.nkeys++;
-			}
-			merge_next(&pl.merge, r->pos < r->nmarks ? r->key[r->pos] : NULL,
-					   r->mark[r->pos].len);
-		}
-		plan_task(&pl, f, &off, NULL, 0);
-		BufFileWrite(f, pl.places, pl.ntasks * sizeof(uint64));
-		if (!sh->leader_loads)
-			plan_load_sample(&pl);
-	}
-	BufFileExportFileSet(f);
-	BufFileClose(f);
-	sh->ntasks = pl.ntasks;
-	sh->directory = off;
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(cxt);
 }
 
 /* ---- the second phase: tasks to the tree ---- */
@@ -919,19 +347,19 @@ do_task(Part *p, uint32 number)
 	bool		load;
 	bool		ok = true;
 
-	file_seek(p, p->tasks, sh->directory + number * sizeof(uint64));
-	file_read(p, p->tasks, &place, sizeof(place));
-	file_seek(p, p->tasks, place);
-	file_read(p, p->tasks, &h, sizeof(h));
+	art_pfile_seek(p, p->tasks, sh->directory + number * sizeof(uint64));
+	art_pfile_read(p, p->tasks, &place, sizeof(place));
+	art_pfile_seek(p, p->tasks, place);
+	art_pfile_read(p, p->tasks, &h, sizeof(h));
 	piece = palloc(Max(h.npieces, 1) * sizeof(Piece));
 	cursor = palloc(Max(h.npieces, 1) * sizeof(Cursor));
 	m.head = palloc(Max(h.npieces, 1) * sizeof(MergeHead));
 	m.skip = h.skip;
-	file_read(p, p->tasks, piece, h.npieces * sizeof(Piece));
+	art_pfile_read(p, p->tasks, piece, h.npieces * sizeof(Piece));
 	lo = palloc(h.lo_len + 1);
 	hi = palloc(h.hi_len + 1);
-	file_read(p, p->tasks, lo, h.lo_len);
-	file_read(p, p->tasks, hi, h.hi_len);
+	art_pfile_read(p, p->tasks, lo, h.lo_len);
+	art_pfile_read(p, p->tasks, hi, h.hi_len);
 	if (h.hi_len > 0)
 	{
 		limit.hi = hi;
@@ -958,8 +386,8 @@ do_task(Part *p, uint32 number)
 		uint32		l;
 
 		CHECK_FOR_INTERRUPTS();
-		file_seek(p, p->files[piece[i].file], piece[i].begin);
-		file_read(p, p->files[piece[i].file], p->raw + size, bytes);
+		art_pfile_seek(p, p->files[piece[i].file], piece[i].begin);
+		art_pfile_read(p, p->files[piece[i].file], p->raw + size, bytes);
 		cursor[i].at = p->raw + size;
 		size += bytes;
 		cursor[i].end = p->raw + size;
@@ -1098,8 +526,8 @@ part_open(Part *p)
 	if (sh->leader_loads && !p->leads)
 		return;
 	for (int i = 0; i < p->nfiles; i++)
-		p->files[i] = file_open(p, "data", i);
-	p->tasks = file_open(p, "tasks", 0);
+		p->files[i] = art_pfile_open(p, "data", i);
+	p->tasks = art_pfile_open(p, "tasks", 0);
 }
 
 static void
@@ -1326,7 +754,7 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 			pgstat_progress_update_multi_param(lengthof(what), what, value);
 		}
 
-		make_tasks(&p, sh->participants);
+		art_pbuild_tasks(&p, sh->participants);
 		(void) given_up(&p);
 		set_phase(sh, PHASE_LOAD);
 		part_open(&p);
