@@ -185,6 +185,13 @@ group_big()
 				art_die "CREATE INDEX"
 			wants build && record "build_$col" "$am" "$rep" \
 				"$(calc "$ms / 1000" 3)" s
+			if wants build && [ "$am" != hash ]; then
+				sql "DROP INDEX ${t}_i" >/dev/null
+				ms=$(SETTINGS="-c max_parallel_maintenance_workers=2" \
+					timed "CREATE INDEX ${t}_i ON $t USING $am (k)") ||
+					art_die "CREATE INDEX by several"
+				record "build2_$col" "$am" "$rep" "$(calc "$ms / 1000" 3)" s
+			fi
 			[ "$rep" -lt "$REPS" ] || big_queries "$t" "$col" "$am"
 			if [ "$col" = rnd ] && [ "$am" != hash ] && wants vacuum; then
 				big_vacuum "$t" "$am" "$rep"
@@ -530,6 +537,10 @@ build_seq|CREATE INDEX, sequential bigint|ratio|0.8
 build_rnd|CREATE INDEX, random bigint|ratio|0.65
 build_uuid|CREATE INDEX, uuid|ratio|0.65
 build_text|CREATE INDEX, 25-byte text|ratio|0.65
+build2_seq|CREATE INDEX, sequential bigint, 2 workers|ratio|0.8
+build2_rnd|CREATE INDEX, random bigint, 2 workers|ratio|0.6
+build2_uuid|CREATE INDEX, uuid, 2 workers|ratio|0.6
+build2_text|CREATE INDEX, 25-byte text, 2 workers|ratio|0.6
 bytes_seq|bytes a key, sequential bigint|abs|12
 bytes_rnd|bytes a key, random bigint|abs|23
 bytes_uuid|bytes a key, uuid|abs|33
