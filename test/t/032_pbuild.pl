@@ -12,6 +12,7 @@ use ArtTest;
 my $node = art_node(
 	'pbuild',
 	jit => 'off',
+	restart_after_crash => 'on',
 	'artidx.build_workers' => 0,
 	max_worker_processes => 16,
 	max_parallel_workers => 8,
