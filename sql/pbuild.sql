@@ -1,6 +1,8 @@
 -- CREATE INDEX and REINDEX by several processes.  Workers are forced upon small
 -- tables by parallel_workers; that they come is seen in test/t/032_pbuild.pl.
+SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS artidx;
+RESET client_min_messages;
 SET max_parallel_maintenance_workers = 2;
 SET maintenance_work_mem = '4MB';
 
