@@ -266,7 +266,7 @@ SELECT * FROM agree('cl');
 CLUSTER bt_cl USING bt_cl_v;
 CLUSTER art_cl USING art_cl_v;
 SELECT heap_order('bt_cl') = heap_order('art_cl') AS same, split_part(heap_order('art_cl'), ' ', 1) AS rows;
-SELECT indisclustered, indexrelid::regclass FROM pg_index WHERE indrelid = 'art_cl'::regclass ORDER BY 2::text;
+SELECT indisclustered, indexrelid::regclass FROM pg_index WHERE indrelid = 'art_cl'::regclass ORDER BY indexrelid::regclass::text;
 SELECT * FROM agree('cl');
 -- without a structure it reads the table, by the rules of a build
 SELECT twins('UPDATE {}_cl SET k = k + 2 WHERE k % 2 = 0');
