@@ -31,7 +31,6 @@
 #include "../../../src/key/art_types.c"
 #include "../../../src/key/art_array.c"
 #include "../../../src/key/art_scankey.c"
-#include "../../../src/key/art_array.c"
 
 PG_MODULE_MAGIC;
 
