@@ -193,6 +193,72 @@ ALTER TABLE t ADD CONSTRAINT t_ab UNIQUE (a, b);
 CREATE TABLE p (a int PRIMARY KEY) PARTITION BY RANGE (a);
 SELECT * FROM made;
 CREATE TABLE f (id int REFERENCES t (id));
+DROP TABLE f, t, p;
+
+-- keys that cannot stay art: referenced, or parts of a partitioned table's
+SET artidx.replace_btree = 'all';
+CREATE TABLE self (a int PRIMARY KEY, b int REFERENCES self);
+CREATE TABLE self2 (a int, b int REFERENCES self2 (a), UNIQUE (a));
+CREATE TABLE self3 (a int);
+ALTER TABLE self3 ADD PRIMARY KEY (a), ADD COLUMN b int REFERENCES self3;
+CREATE TABLE pk (id int, n name, UNIQUE (id, n) WITH (fillfactor = 60));
+COMMENT ON INDEX pk_id_n_key IS 'kept';
+ALTER TABLE pk ALTER id SET NOT NULL, ALTER n SET NOT NULL, REPLICA IDENTITY USING INDEX pk_id_n_key;
+INSERT INTO pk SELECT i, 'n' || i FROM generate_series(1, 100) i;
+SELECT amname FROM made WHERE relname = 'pk_id_n_key';
+CREATE TABLE fk (x name, y int, FOREIGN KEY (x, y) REFERENCES pk (n, id));
+INSERT INTO fk VALUES ('n5', 5);
+INSERT INTO fk VALUES ('n5', 6);
+SELECT amname, indisreplident, indisvalid, reloptions, obj_description(indexrelid) IS NOT NULL AS comment,
+	(SELECT conname FROM pg_constraint WHERE conindid = indexrelid AND contype = 'u') AS con
+	FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
+	WHERE indrelid = 'pk'::regclass;
+SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.extname = 'artidx'
+	JOIN pg_depend m ON m.refobjid = e.oid AND m.deptype = 'e' AND m.objid = d.refobjid
+	WHERE d.objid = 'pk_id_n_key'::regclass;
+
+CREATE TABLE p (a int PRIMARY KEY, b int) PARTITION BY RANGE (a);
+CREATE TABLE p1 (b int, a int PRIMARY KEY, d int UNIQUE DEFERRABLE);
+INSERT INTO p1 (a) SELECT generate_series(0, 9);
+CREATE TABLE p2 (a int NOT NULL, b int) PARTITION BY RANGE (a);
+CREATE TABLE p21 (a int PRIMARY KEY, b int);
+ALTER TABLE p2 ATTACH PARTITION p21 FOR VALUES FROM (10) TO (15);
+ALTER TABLE p1 DROP COLUMN d, ADD COLUMN e int;
+ALTER TABLE p1 DROP COLUMN e;
+BEGIN;
+ALTER TABLE p2 ADD PRIMARY KEY (a);
+SELECT relname, amname FROM made WHERE relname ~ '^p2';
+ROLLBACK;
+SELECT relname, amname FROM made WHERE relname ~ '^p[12]';
+ALTER TABLE p ATTACH PARTITION p1 FOR VALUES FROM (0) TO (10);
+ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (10) TO (20);
+SELECT relname, amname, inhparent::regclass FROM made LEFT JOIN pg_inherits ON inhrelid = relname::regclass
+	WHERE relname ~ '^p[12]?1?_pkey' ORDER BY 1;
+INSERT INTO p VALUES (5, 5);
+SET enable_seqscan = off;
+EXPLAIN (costs off) SELECT * FROM p WHERE a = 5;
+SELECT * FROM p WHERE a IN (5, 11);
+RESET enable_seqscan;
+CREATE TABLE q (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE q1 (a int PRIMARY KEY, b int);
+ALTER TABLE q ATTACH PARTITION q1 FOR VALUES FROM (0) TO (10);
+ALTER TABLE ONLY q ADD PRIMARY KEY (a);
+ALTER INDEX q_pkey ATTACH PARTITION q1_pkey;
+SELECT relname, amname FROM made WHERE relname ~ '^q';
+
+-- somebody else's key stays what it is
+CREATE TABLE own (id int PRIMARY KEY);
+CREATE ROLE repl_fk;
+GRANT USAGE, CREATE ON SCHEMA repl TO repl_fk;
+GRANT REFERENCES ON own TO repl_fk;
+SET ROLE repl_fk;
+\set VERBOSITY default
+CREATE TABLE repl.others (id int REFERENCES repl.own);
+ALTER TABLE repl.p ATTACH PARTITION repl.own FOR VALUES FROM (50) TO (60);
+RESET ROLE;
+SELECT amname FROM made WHERE relname = 'own_pkey';
+DROP OWNED BY repl_fk;
+DROP ROLE repl_fk;
 RESET artidx.constraint_am;
 RESET artidx.replace_btree;
 SET client_min_messages = warning;

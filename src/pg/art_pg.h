@@ -544,10 +544,26 @@ extern void art_utility_install(void);
 extern void art_utility_xact_end(void);
 extern void art_utility_prepared(void);
 
+/*
+ * From 18 on core asks an access method for its equality operator; before, it
+ * knows btree's only: unique indexes of partitioned tables, foreign keys,
+ * REFRESH MATERIALIZED VIEW CONCURRENTLY.
+ */
+#define CORE_KNOWS_EQUALITY (PG_VERSION_NUM >= 180000)
+
 /* ---- art_replace.c ---- */
 extern void art_replace_init(void); /* from _PG_init, preloading */
 extern bool art_replace_applies(Node *stmt);
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
+extern bool art_replacing_all(void);
+extern List *art_opclass_name(Oid opclass);
+extern const char *art_table_of_btree;
+
+/* ---- art_remake.c ---- */
+extern bool art_references_itself(AlterTableStmt *stmt);
+extern const char *art_self_referenced(CreateStmt *stmt);
+extern bool art_remake(AlterTableStmt *stmt);
+extern void art_explain_foreign_key(MemoryContext context);
 
 /* ---- art_attach.c ---- */
 extern bool art_attach_applies(Node *stmt);

@@ -43,13 +43,6 @@
 
 #include "pg/art_pg.h"
 
-/*
- * From 18 on core asks an access method for its equality operator; before, it
- * knows btree's only: unique indexes of partitioned tables, foreign keys,
- * REFRESH MATERIALIZED VIEW CONCURRENTLY.
- */
-#define CORE_KNOWS_EQUALITY (PG_VERSION_NUM >= 180000)
-
 typedef enum ReplaceMode
 {
 	REPLACE_OFF,
@@ -79,6 +72,9 @@ static const struct config_enum_entry constraint_values[] = {
 static int	replace_btree = REPLACE_OFF;
 static int	constraint_am = CONSTRAINT_BTREE;
 
+/* The table that is being created, if its keys are to stay btree; or NULL. */
+const char *art_table_of_btree = NULL;
+
 /*
  * The settings; from _PG_init, preloading.
  */
@@ -105,6 +101,13 @@ art_replace_init(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+}
+
+/* Is it put in the place of all of them? */
+bool
+art_replacing_all(void)
+{
+	return replace_btree == REPLACE_ALL;
 }
 
 /* Is art put in the place of btree in this session? */
@@ -166,8 +169,8 @@ same_opclass(Oid btopclass, Oid amoid)
 }
 
 /* The qualified name of an operator class, as CREATE INDEX wants it. */
-static List *
-opclass_name(Oid opclass)
+List *
+art_opclass_name(Oid opclass)
 {
 	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	Form_pg_opclass form;
@@ -219,7 +222,7 @@ translate_opclass(Oid type, Oid collation, List *opclass, Oid amoid, List **name
 	if (!OidIsValid(twin))
 		return false;
 	if (GetDefaultOpClass(type, amoid) != twin)
-		*name = opclass_name(twin);
+		*name = art_opclass_name(twin);
 	return true;
 }
 
@@ -352,13 +355,13 @@ tell_limits(const char *relname, bool primary)
 	if (CORE_KNOWS_EQUALITY)
 		return;
 	ereport(NOTICE,
-			(errmsg("%s of table \"%s\" will be an index of access method \"%s\", which a foreign key cannot reference",
+			(errmsg("%s of table \"%s\" will be an index of access method \"%s\" until a foreign key references it",
 					primary ? "primary key" : "unique constraint",
 					relname, ART_AM_NAME),
 #if PG_VERSION_NUM >= 160000
 			 errdetail("On a subscriber, logical replication cannot find rows by it either."),
 #endif
-			 errhint("Set \"artidx.constraint_am\" to \"btree\" where that is needed.")));
+			 errhint("Set \"artidx.constraint_am\" to \"btree\" where one will.")));
 }
 
 /*
@@ -393,7 +396,9 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 
 	if (stmt->accessMethod == NULL || strcmp(stmt->accessMethod, "btree") != 0 ||
 		stmt->relation == NULL || OidIsValid(stmt->indexOid) ||
-		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL))
+		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL) ||
+		(stmt->isconstraint && art_table_of_btree != NULL &&
+		 strcmp(art_table_of_btree, stmt->relation->relname) == 0))
 		return;
 	am = replacement(&amoid);
 	if (am == NULL || (stmt->indexIncludingParams != NIL && !am->amcaninclude) ||
@@ -636,7 +641,7 @@ replace_constraints(AlterTableStmt *stmt)
 	ListCell   *lc,
 			   *column;
 
-	if (constraints == NIL)
+	if (constraints == NIL || art_references_itself(stmt))
 		return;
 	am = replacement(&amoid);
 	if (am == NULL)
@@ -661,7 +666,8 @@ art_replace_applies(Node *stmt)
 {
 	if (replace_btree == REPLACE_OFF && constraint_am == CONSTRAINT_BTREE)
 		return false;
-	return IsA(stmt, IndexStmt) || IsA(stmt, AlterTableStmt);
+	return IsA(stmt, IndexStmt) || IsA(stmt, AlterTableStmt) ||
+		IsA(stmt, CreateStmt);
 }
 
 /*
@@ -672,6 +678,6 @@ art_replace(Node *stmt, const char *queryString, bool toplevel)
 {
 	if (IsA(stmt, IndexStmt))
 		replace_index((IndexStmt *) stmt, queryString, toplevel);
-	else
+	else if (IsA(stmt, AlterTableStmt))
 		replace_constraints((AlterTableStmt *) stmt);
 }

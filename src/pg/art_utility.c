@@ -2,7 +2,7 @@
  * art_utility.c
  *	  Keeping our workers out of the way of commands on a whole database,
  *	  noticing the end of prepared transactions, and changing statements for
- *	  art (art_replace.c, art_attach.c, art_opfamily.c).
+ *	  art (art_replace.c, art_remake.c, art_attach.c, art_opfamily.c).
  *
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
@@ -219,6 +219,36 @@ run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 }
 
 /*
+ * The statement, with the keys of a table that it creates to be of btree, or
+ * with a foreign key that core will refuse.
+ */
+static void
+next_guarded(PlannedStmt *pstmt, const char *queryString,
+			 bool readOnlyTree, ProcessUtilityContext context,
+			 ParamListInfo params, QueryEnvironment *queryEnv,
+			 DestReceiver *dest, QueryCompletion *qc, const char *btree_only)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	const char *outer = art_table_of_btree;
+
+	if (btree_only != NULL)
+		art_table_of_btree = btree_only;
+	PG_TRY();
+	{
+		next_process_utility(pstmt, queryString, readOnlyTree, context,
+							 params, queryEnv, dest, qc);
+	}
+	PG_CATCH();
+	{
+		art_table_of_btree = outer;
+		art_explain_foreign_key(caller);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	art_table_of_btree = outer;
+}
+
+/*
  * ProcessUtility_hook.
  */
 static void
@@ -233,6 +263,8 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	Oid			lonely = InvalidOid;
 	AlterTableStmt *second = NULL;
 	ArtFamilyChange *change = NULL;
+	bool		unfit = false;
+	const char *btree_only = NULL;
 
 	if (IsA(stmt, TransactionStmt))
 	{
@@ -265,6 +297,12 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 		bool		replaces = art_replace_applies(stmt);
 		bool		attaches = art_attach_applies(stmt);
 
+		if (replaces && IsA(stmt, CreateStmt))
+		{
+			btree_only = art_self_referenced((CreateStmt *) stmt);
+			replaces = false;
+		}
+
 		/* a tree that a cached plan owns is not ours to change */
 		if ((replaces || attaches) && readOnlyTree)
 		{
@@ -274,12 +312,18 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 		}
 		if (replaces)
 			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
+		if (IsA(stmt, AlterTableStmt))
+			unfit = !art_remake((AlterTableStmt *) stmt);
 		if (attaches)
 			second = art_attach((AlterTableStmt *) stmt, queryString);
 		change = art_family_before(stmt);
 	}
-	next_process_utility(pstmt, queryString, readOnlyTree, context,
-						 params, queryEnv, dest, qc);
+	if (unfit || btree_only != NULL)
+		next_guarded(pstmt, queryString, readOnlyTree, context,
+					 params, queryEnv, dest, qc, btree_only);
+	else
+		next_process_utility(pstmt, queryString, readOnlyTree, context,
+							 params, queryEnv, dest, qc);
 	if (second != NULL)
 		run_second(pstmt, second, queryString);
 	if (change != NULL)
