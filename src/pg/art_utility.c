@@ -12,14 +12,19 @@
  */
 #include "artidx.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "catalog/dependency.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "common/hashfn.h"
 #include "commands/defrem.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "tcop/dest.h"
 #include "tcop/utility.h"
@@ -249,6 +254,44 @@ next_guarded(PlannedStmt *pstmt, const char *queryString,
 }
 
 /*
+ * pg_dump for pg_upgrade locks what it dumps.  It does not say of what access
+ * method a key is, and in the new cluster the empty file of ours would be
+ * taken for a btree index.  So no further than here.
+ */
+static void
+check_upgraded_tables(LockStmt *stmt)
+{
+	Oid			amoid = get_am_oid(ART_AM_NAME, true);
+	ListCell   *lc,
+			   *i;
+
+	if (!OidIsValid(amoid))
+		return;
+	foreach(lc, stmt->relations)
+	{
+		Oid			relid = RangeVarGetRelid(lfirst_node(RangeVar, lc), AccessShareLock, true);
+		Relation	rel = OidIsValid(relid) ? try_relation_open(relid, NoLock) : NULL;
+
+		if (rel == NULL)
+			continue;
+		foreach(i, RelationGetIndexList(rel))
+		{
+			Relation	index = index_open(lfirst_oid(i), AccessShareLock);
+
+			if (index->rd_rel->relam == amoid && index->rd_index->indisunique &&
+				OidIsValid(get_index_constraint(lfirst_oid(i))))
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("constraint \"%s\" of table \"%s\" has an index of access method \"%s\", which pg_upgrade takes for btree",
+								RelationGetRelationName(index), RelationGetRelationName(rel), ART_AM_NAME),
+						 errhint("Drop the constraint in the old cluster, and add it again with \"artidx.constraint_am\" set to \"btree\".")));
+			index_close(index, NoLock);
+		}
+		relation_close(rel, NoLock);
+	}
+}
+
+/*
  * ProcessUtility_hook.
  */
 static void
@@ -291,6 +334,9 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 			my_bars[nmy_bars++] = bar;
 		art_end_workers(lonely);
 	}
+
+	if (IsBinaryUpgrade && IsA(stmt, LockStmt) && IsTransactionState())
+		check_upgraded_tables((LockStmt *) stmt);
 
 	if (may_change_statement())
 	{

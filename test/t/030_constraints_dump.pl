@@ -134,6 +134,25 @@ is($node->safe_psql('postgres', q{
 	CREATE TABLE y (id int PRIMARY KEY);
 	SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'y_pkey'}),
 	'art', 'a database with it');
+
+# pg_upgrade would take such a key's empty file for a btree index
+sub upgraded
+{
+	$node->stop;
+	command_ok(['pg_ctl', '-w', '-D', $node->data_dir, '-l', $node->logfile, '-o', '-b', 'start'],
+		'a server for pg_upgrade');
+	my ($out, $err) = run_command(['pg_dump', '--schema-only', '--binary-upgrade', '-t', 'y', '-d', $node->connstr('postgres')]);
+	command_ok(['pg_ctl', '-w', '-D', $node->data_dir, 'stop'], 'and stopped');
+	$node->start;
+	return $err;
+}
+like(upgraded(), qr/constraint "y_pkey" of table "y" has an index of access method "art", which pg_upgrade/,
+	'pg_upgrade goes no further');
+$node->safe_psql('postgres', q{
+	SET artidx.replace_btree = off; SET artidx.constraint_am = btree;
+	ALTER TABLE y DROP CONSTRAINT y_pkey, ADD PRIMARY KEY (id)});
+is(upgraded(), '', 'once it is btree it does');
+
 $node->safe_psql('postgres', 'DROP EXTENSION artidx CASCADE');
 is($node->safe_psql('postgres', q{
 	CREATE TABLE z (id int PRIMARY KEY);
