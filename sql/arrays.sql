@@ -233,5 +233,45 @@ FETCH ALL FROM c;
 FETCH BACKWARD ALL FROM c;
 COMMIT;
 
+-- instants against local times, where clocks are turned: the few values that may
+-- be equal are looked up, and the rows are what the operator finds
+CREATE TABLE clocks (ts timestamp, d date);
+INSERT INTO clocks SELECT t, NULL FROM unnest('{2011-12-30,2017-10-15,2024-03-31,2024-11-03,1900-01-01}'::date[]) b,
+	generate_series(b - 2.0 * interval '1 day', b + interval '2 days', '30 minutes') t;
+INSERT INTO clocks SELECT NULL, b + i FROM unnest('{2011-12-30,2017-10-15,2024-03-31,2024-11-03,1900-01-01}'::date[]) b,
+	generate_series(-3, 3) i;
+CREATE INDEX clocks_ts ON clocks USING art (ts);
+CREATE INDEX clocks_ts_desc ON clocks USING art (ts DESC, d);
+VACUUM ANALYZE clocks;
+CREATE INDEX clocks_d ON clocks USING art (d);
+CREATE FUNCTION clocks(col text, idx bool) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+	s text;
+	all_of text := '';
+BEGIN
+	PERFORM set_config('enable_seqscan', (NOT idx)::text, true), set_config('enable_indexscan', idx::text, true),
+		set_config('enable_indexonlyscan', idx::text, true), set_config('enable_bitmapscan', 'off', true);
+	FOREACH s IN ARRAY '{America/New_York,Europe/Dublin,Pacific/Apia,America/Sao_Paulo,Asia/Beirut,Australia/Lord_Howe,UTC}'::text[] LOOP
+		PERFORM set_config('timezone', s, true);
+		EXECUTE format('SELECT count(%1$s) FROM clocks WHERE %1$s = ANY (ARRAY(SELECT t FROM
+			unnest(''{2011-12-30,2017-10-15,2024-03-31,2024-11-03,1900-01-01}''::date[]) b,
+			generate_series(b::timestamptz - interval ''1 day'', b::timestamptz + interval ''1 day'', ''15 minutes'') t))', col) INTO n;
+		all_of := all_of || ' ' || n;
+	END LOOP;
+	RETURN all_of;
+END $$;
+SELECT col, clocks(col, true) = clocks(col, false) AS same, clocks(col, true) FROM unnest('{ts,d}'::text[]) col;
+SET enable_seqscan = off;
+SET timezone = 'America/New_York';
+-- searches, not all that lies between the elements
+BEGIN;
+SELECT ts FROM clocks WHERE ts = ANY ('{2024-11-03 00:30,2024-03-31 12:00}'::timestamptz[]) ORDER BY ts;
+SELECT pg_stat_get_xact_numscans('clocks_ts'::regclass) + pg_stat_get_xact_numscans('clocks_ts_desc'::regclass) > 1 AS searches;
+COMMIT;
+RESET timezone;
+DROP TABLE clocks;
+DROP FUNCTION clocks;
+
 SET client_min_messages = warning;
 DROP SCHEMA arrays CASCADE;

@@ -15,9 +15,13 @@
  * it lie in the index's order and apart from one another, so one scan after the
  * other gives ordered rows without duplicates.  The other lists filter.
  *
+ * A timestamptz against a timestamp or date may equal one of a few values, as
+ * clocks were turned; they are all in the list, and the operator decides
+ * (art_array_any).
+ *
  * An array with another operator is one range: what satisfies any element.  So
- * is one with "=" of which some element maps to no single value (a timestamptz
- * against a date); its operator then decides (art_array_any).
+ * is one with "=" of which some element's values cannot be told (a type that
+ * somebody added to the family); its operator then decides.
  */
 #include "postgres.h"
 
@@ -292,6 +296,26 @@ add_list(ArtScanPlan *plan, int col, uint32 first)
 	aa->nelems = first + n;
 }
 
+/* The operator decides: does any of the elements satisfy it? */
+static void
+add_any(ArtScanPlan *plan, ScanKey key, ArrayType *arr)
+{
+	ArtArrays  *aa = plan->arrays;
+	ScanKeyData k = *key;
+	ArtAny	   *values;
+	Walk		w;
+
+	walk_begin(&w, arr);
+	values = MemoryContextAllocHuge(aa->cxt, offsetof(ArtAny, values) +
+									w.n * sizeof(Datum));
+	aa->used_cxt = true;
+	values->n = 0;
+	while (walk_next(&w, aa, &values->values[values->n]))
+		values->n++;
+	k.sk_argument = PointerGetDatum(values);
+	art_add_residual_key(plan, &k);
+}
+
 /*
  * The loosest range that any of the elements makes; with "operator", that of
  * the key is to decide.
@@ -365,18 +389,49 @@ array_range(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
 	art_cut_hi(plan, r, all.hi_off, all.hi_len, all.hi_after);
 
 	if (inexact)
-	{
-		ArtAny	   *values = MemoryContextAllocHuge(aa->cxt, offsetof(ArtAny, values) +
-													w.n * sizeof(Datum));
+		add_any(plan, key, arr);
+	return true;
+}
 
-		aa->used_cxt = true;
-		values->n = 0;
-		walk_begin(&w, arr);
-		while (walk_next(&w, aa, &values->values[values->n]))
-			values->n++;
-		k = *key;
-		k.sk_argument = PointerGetDatum(values);
-		art_add_residual_key(plan, &k);
+/*
+ * Add what an element of an array with "=" maps to, if that are single values;
+ * sets *inexact when only the operator can tell which.
+ */
+static bool
+add_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
+{
+	ArtArrays  *aa = plan->arrays;
+	ArtColRange *r = &plan->ranges[k->sk_attno - 1];
+	ScanKeyData own = *k;
+	Datum		values[ART_CANDIDATES];
+	bool		residual;
+	int			n;
+
+	r->lo_set = r->hi_set = false;
+	if (!art_restrict_range(plan, kc, k, r, &residual))
+		return true;			/* to none */
+	if (!residual)
+	{
+		if (!art_range_is_equal(plan, r))
+			return false;
+		add_elem(aa, plan, plan->scratch.data + r->lo_off, r->lo_len);
+		return true;
+	}
+
+	n = art_equal_candidates(kc, k->sk_subtype, k->sk_argument, values);
+	if (n < 0)
+		return false;
+	*inexact = true;
+	own.sk_subtype = kc->typid;
+	for (int i = 0; i < n; i++)
+	{
+		r->lo_set = r->hi_set = false;
+		own.sk_argument = values[i];
+		if (!art_restrict_range(plan, kc, &own, r, &residual))
+			continue;
+		if (residual || !art_range_is_equal(plan, r))
+			return false;
+		add_elem(aa, plan, plan->scratch.data + r->lo_off, r->lo_len);
 	}
 	return true;
 }
@@ -392,6 +447,7 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	uint32		first;
 	uint32		mark = plan->scratch.len;
 	bool		single = true;
+	bool		inexact = false;
 	Walk		w;
 	ScanKeyData k = *key;
 
@@ -415,15 +471,7 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	walk_begin(&w, arr);
 	while (single && walk_next(&w, aa, &k.sk_argument))
 	{
-		bool		residual;
-
-		r->lo_set = r->hi_set = false;
-		if (art_restrict_range(plan, kc, &k, r, &residual))
-		{
-			single = !residual && art_range_is_equal(plan, r);
-			if (single)
-				add_elem(aa, plan, plan->scratch.data + r->lo_off, r->lo_len);
-		}
+		single = add_values(plan, kc, &k, &inexact);
 		plan->scratch.len = mark;
 	}
 	*r = mine;
@@ -434,6 +482,8 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	}
 	if (aa->nelems == first)
 		return false;
+	if (inexact)
+		add_any(plan, key, arr);
 	add_list(plan, key->sk_attno - 1, first);
 	return true;
 }

@@ -20,6 +20,13 @@ extern bool art_restrict_range(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey 
 							   ArtColRange *r, bool *residual);
 extern void art_add_residual_key(ArtScanPlan *plan, ScanKey key);
 
+/*
+ * The values of the column (its own type) that can be equal to an inexact
+ * constant; how many, or -1 when that is not known: then it is a range.
+ */
+#define ART_CANDIDATES	8
+extern int	art_equal_candidates(const ArtKeyCol *col, Oid type, Datum arg, Datum *values);
+
 /* lo and hi, for the elements that the arrays stand at; false: no entry is so long. */
 extern bool art_plan_bounds(ArtScanPlan *plan);
 

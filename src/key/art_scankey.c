@@ -42,6 +42,13 @@
 #define ART_TZ_DAYS		8
 #define ART_TZ_USECS	(ART_TZ_DAYS * USECS_PER_DAY)
 
+/* The offsets in force around an instant. */
+typedef struct ArtOffsets
+{
+	int			n;				/* -1: not known one by one */
+	int64		usecs[ART_CANDIDATES];
+} ArtOffsets;
+
 /*
  * A constant on the scale of an integer-like column: it compares as a value
  * between lo and hi.  The "above" flags say that the end lies strictly between
@@ -299,6 +306,22 @@ art_finite_ts(int64 ts, int overflow)
 	return ts;
 }
 
+static void
+art_add_offset(ArtOffsets *set, long int seconds)
+{
+	int64		usecs = (int64) seconds * USECS_PER_SEC;
+
+	for (int i = 0; i < set->n; i++)
+	{
+		if (set->usecs[i] == usecs)
+			return;
+	}
+	if (set->n == ART_CANDIDATES)
+		set->n = -1;
+	if (set->n >= 0)
+		set->usecs[set->n++] = usecs;
+}
+
 /*
  * Offsets from UTC that the session's TimeZone uses for local times close to
  * an instant, in microseconds: all local times x for which the zone's
@@ -310,10 +333,10 @@ art_finite_ts(int64 ts, int overflow)
  * in force not earlier than a day before x taken as UTC, and before or just
  * behind the first transition from there that is not farther than an offset
  * from x.  So it is enough to collect the offsets of three times that span
- * around ts.
+ * around ts; the conversion uses one of these.
  */
 static void
-art_tz_offsets(int64 ts, int64 *min, int64 *max)
+art_tz_offsets(int64 ts, int64 *min, int64 *max, ArtOffsets *each)
 {
 	pg_time_t	now,
 				t,
@@ -326,9 +349,11 @@ art_tz_offsets(int64 ts, int64 *min, int64 *max)
 	int			isdst1,
 				isdst2,
 				i;
+	ArtOffsets	set;
 
 	*min = -ART_TZ_USECS;
 	*max = ART_TZ_USECS;
+	each->n = -1;
 
 	/* conversions out of range take an offset of their own */
 	if (ts < MIN_TIMESTAMP + 4 * ART_TZ_USECS || ts >= END_TIMESTAMP - 4 * ART_TZ_USECS)
@@ -346,15 +371,21 @@ art_tz_offsets(int64 ts, int64 *min, int64 *max)
 		if (res < 0)
 			return;
 		if (i == 0)
+		{
 			lo = hi = before;
+			set.n = 0;
+		}
+		art_add_offset(&set, before);
 		lo = Min(lo, before);
 		hi = Max(hi, before);
 		if (res == 0 || boundary > stop)
 		{
 			*min = (int64) lo * USECS_PER_SEC;
 			*max = (int64) hi * USECS_PER_SEC;
+			*each = set;
 			return;
 		}
+		art_add_offset(&set, after);
 		lo = Min(lo, after);
 		hi = Max(hi, after);
 		t = boundary;
@@ -406,9 +437,10 @@ art_map_datetime(const ArtKeyCol *col, Oid type, Datum arg, ArtConst *c)
 		{
 			int64		min,
 						max;
+			ArtOffsets	each;
 
 			/* local time = instant + offset */
-			art_tz_offsets(ts, &min, &max);
+			art_tz_offsets(ts, &min, &max, &each);
 			if (pg_add_s64_overflow(ts, min, &c->lo))
 				c->lo = DT_NOBEGIN + 1;
 			if (pg_add_s64_overflow(ts, max, &c->hi))
@@ -423,6 +455,39 @@ art_map_datetime(const ArtKeyCol *col, Oid type, Datum arg, ArtConst *c)
 		return true;
 	}
 	return false;
+}
+
+/* See art_plan.h. */
+int
+art_equal_candidates(const ArtKeyCol *col, Oid type, Datum arg, Datum *values)
+{
+	int64		ts,
+				min,
+				max;
+	ArtOffsets	each;
+	int			n = 0;
+
+	if ((col->enc != ART_ENC_DATE && col->enc != ART_ENC_TIMESTAMP) ||
+		(col->typid != DATEOID && col->typid != TIMESTAMPOID) ||
+		type != TIMESTAMPTZOID)
+		return -1;
+	ts = DatumGetTimestampTz(arg);
+	if (TIMESTAMP_NOT_FINITE(ts))
+		return -1;
+	art_tz_offsets(ts, &min, &max, &each);
+	if (each.n < 0)
+		return -1;
+	for (int i = 0; i < each.n; i++)
+	{
+		int64		local = ts + each.usecs[i];
+		bool		above = false;
+
+		if (col->typid == DATEOID)
+			local = art_ts_to_day(local, &above);
+		if (!above)
+			values[n++] = art_scale_datum(col, local);
+	}
+	return n;
 }
 
 /* ---- scan keys ---------------------------------------------------------- */
