@@ -38,11 +38,16 @@
  */
 #include "postgres.h"
 
+#include "access/twophase.h"
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "storage/predicate.h"
+#include "storage/predicate_internals.h"
 #include "storage/proc.h"
+#include "utils/memutils.h"
 
 #include "am/art_ssi.h"
+#include "pg/art_pg.h"
 
 /* Intervals are at most that deep: what is longer is locked as a whole. */
 #define SSI_DEPTH_BYTES	32
@@ -176,6 +181,20 @@ typedef struct SsiMine
 
 static SsiMine ssi_mine[8];
 
+/*
+ * And how many, of all indexes together.  Of a table with many partitions each
+ * could have its 31; the server's table has max_pred_locks_per_transaction for
+ * each transaction, and is full for everybody when they take more.
+ */
+static LocalTransactionId ssi_total_lxid;
+static int	ssi_total;
+
+static bool
+ssi_spent(void)
+{
+	return ssi_total_lxid == ART_MY_LXID() && ssi_total >= max_predicate_locks_per_xact;
+}
+
 static SsiMine *
 ssi_of(Relation index)
 {
@@ -200,6 +219,59 @@ ssi_has(const SsiMine *m, BlockNumber page)
 	return false;
 }
 
+/*
+ * How full is the server's table?  The locks of committed transactions stay in
+ * it as long as somebody runs who overlaps with them, and while an index has
+ * only so many leaves for them to share, the ranges that searches lock here are
+ * all different.  When the table is full, everybody who reads anything gets an
+ * error; so long before that we lock less precisely, and then the relation.
+ * All locks are counted whenever we have taken a part of what there is room for.
+ */
+typedef enum SsiRoom
+{
+	SSI_ROOM_ENOUGH,
+	SSI_ROOM_LITTLE,			/* no locks for precision */
+	SSI_ROOM_NONE				/* the relation */
+} SsiRoom;
+
+#define SSI_COUNT_PART		8
+#define SSI_RELATION_COUNTS	16	/* count again before long: it may be over */
+
+static SsiRoom
+ssi_room(void)
+{
+	uint64		room = (uint64) max_predicate_locks_per_xact *
+		(uint64) (MaxBackends + max_prepared_xacts);
+	uint32		taken = pg_atomic_read_u32(&art_shared->ssi_taken);
+	uint64		used;
+
+	/* so many that they could not even be counted */
+	if (2 * room > MaxAllocSize / sizeof(SERIALIZABLEXACT))
+		return SSI_ROOM_ENOUGH;
+
+	if (taken >= room / SSI_COUNT_PART &&
+		pg_atomic_compare_exchange_u32(&art_shared->ssi_taken, &taken, 0))
+	{
+		PredicateLockData *data = GetPredicateLockStatusData();
+
+		pg_atomic_write_u32(&art_shared->ssi_held, (uint32) data->nelements);
+		pfree(data->locktags);
+		pfree(data->xacts);
+		pfree(data);
+		taken = 0;
+	}
+	used = (uint64) pg_atomic_read_u32(&art_shared->ssi_held) + taken;
+	return used < room / 4 ? SSI_ROOM_ENOUGH :
+		used < room / 2 ? SSI_ROOM_LITTLE : SSI_ROOM_NONE;
+}
+
+static void
+ssi_lock_relation(ArtSsi *s, IndexScanDesc scan)
+{
+	PredicateLockRelation(scan->indexRelation, scan->xs_snapshot);
+	s->all = true;
+}
+
 static void
 ssi_lock(IndexScanDesc scan, BlockNumber page)
 {
@@ -210,6 +282,13 @@ ssi_lock(IndexScanDesc scan, BlockNumber page)
 	PredicateLockPage(scan->indexRelation, page, scan->xs_snapshot);
 	if (m->n < lengthof(m->page))
 		m->page[m->n++] = page;
+	if (ssi_total_lxid != ART_MY_LXID())
+	{
+		ssi_total_lxid = ART_MY_LXID();
+		ssi_total = 0;
+	}
+	ssi_total++;
+	pg_atomic_fetch_add_u32(&art_shared->ssi_taken, 1);
 }
 
 /*
@@ -384,14 +463,13 @@ ssi_cover(ArtSsi *s, IndexScanDesc scan, const SsiEnd *lo, const SsiEnd *hi,
 
 	if (n < SSI_DEPTH && ssi_bit(lo, n))
 		return;					/* nothing lies between them */
-	if (n >= deepest ||
+	if (n >= deepest || ssi_spent() ||
 		(n >= ssi_filled_from(lo, false) && n >= ssi_filled_from(hi, true)))
 	{
 		n = Min(n, deepest);
 		if (n == 0)
 		{
-			PredicateLockRelation(scan->indexRelation, scan->xs_snapshot);
-			s->all = true;
+			ssi_lock_relation(s, scan);
 			return;
 		}
 		ssi_lock_interval(scan, lo->b, n, false);
@@ -441,6 +519,8 @@ ssi_splits(IndexScanDesc scan)
 {
 	uint32		n = ssi_of(scan->indexRelation)->n;
 
+	if (ssi_room() != SSI_ROOM_ENOUGH)
+		return 0;
 	return n < SSI_FRUGAL ? SSI_SPLITS : n < SSI_POOR ? SSI_SPLITS / 2 : 0;
 }
 
@@ -522,11 +602,15 @@ art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 			  const ArtScanPlan *plan, bool backward, bool begin, bool whole,
 			  MemoryContext cxt)
 {
-	Snapshot	snapshot = scan->xs_snapshot;
+	SsiRoom		room;
 
-	/* a deferrable read-only transaction has waited until it need not lock */
-	s->on = snapshot != NULL && IsMVCCSnapshot(snapshot) &&
-		!(XactReadOnly && XactDeferrable);
+	/*
+	 * Not what is temporary, nor a transaction that has a safe snapshot.
+	 * (Whether it is read-only and deferrable does not tell: it can be made
+	 * so after it has written.)
+	 */
+	s->on = scan->xs_snapshot != NULL &&
+		CheckForSerializableConflictOutNeeded(scan->indexRelation, scan->xs_snapshot);
 	if (!s->on)
 		return;
 	if (ssi_same_range(s, plan) && !(begin && backward != s->backward))
@@ -538,9 +622,15 @@ art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 	s->steps = 0;
 	s->bits = 0;
 
+	room = ssi_room();
 	if (plan->point)
 	{
-		if (!ssi_lock_around(scan, kd, plan->lo.data, plan->lo_len))
+		if (room == SSI_ROOM_NONE)
+		{
+			pg_atomic_fetch_add_u32(&art_shared->ssi_taken, SSI_RELATION_COUNTS);
+			ssi_lock_relation(s, scan);
+		}
+		else if (!ssi_lock_around(scan, kd, plan->lo.data, plan->lo_len))
 			ssi_lock(scan, ssi_column_page(plan->lo.data, plan->lo_len));
 		s->all = true;
 		return;
@@ -563,7 +653,12 @@ art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 	if (s->hi_len > 0)
 		memcpy(s->ends.data + s->lo_len, plan->hi.data, s->hi_len);
 
-	if (whole || kd->compared)
+	if (room == SSI_ROOM_NONE)
+	{
+		pg_atomic_fetch_add_u32(&art_shared->ssi_taken, SSI_RELATION_COUNTS);
+		ssi_lock_relation(s, scan);
+	}
+	else if (whole || kd->compared)
 		ssi_lock_plan(s, scan, kd, plan);
 	s->known = true;
 }

@@ -207,6 +207,8 @@ typedef struct ArtShared
 	pg_atomic_uint32 launcher;
 	pg_atomic_uint64 sealing_until; /* somebody sealed, and its memory is awaited
 									 * until then (a TimestampTz) */
+	pg_atomic_uint32 ssi_held;	/* predicate locks there were, when last counted */
+	pg_atomic_uint32 ssi_taken; /* and those taken on our indexes since */
 
 	/*
 	 * The loader of saved files (art_load.c); slot and pid are set before the

@@ -128,6 +128,8 @@ art_shmem_startup(void)
 		pg_atomic_init_u64(&art_shared->build_number, 0);
 		pg_atomic_init_u32(&art_shared->launcher, 0);
 		pg_atomic_init_u64(&art_shared->sealing_until, 0);
+		pg_atomic_init_u32(&art_shared->ssi_held, 0);
+		pg_atomic_init_u32(&art_shared->ssi_taken, 0);
 		pg_atomic_init_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 		pg_atomic_init_u64(&art_shared->load_asked, 0);
 		art_shared->nslots = process_slots();

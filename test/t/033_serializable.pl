@@ -209,4 +209,52 @@ is($node->safe_psql('postgres', q{
 	COMMIT PREPARED 'ser';
 	SELECT count(*) FROM p2}), "0\n1002", 'other keys are not its business');
 
+# ---- the server's table of predicate locks does not overflow ----
+# a range in each of many partitions
+$node->safe_psql('postgres', q{
+	CREATE TABLE parts (p int, k int) PARTITION BY LIST (p);
+	DO $$ BEGIN FOR i IN 0..399 LOOP
+		EXECUTE format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES IN (%s)', i, i);
+	END LOOP; END $$;
+	INSERT INTO parts SELECT i % 400, i * 10 FROM generate_series(1, 8000) i;
+	CREATE INDEX ON parts USING art (k);
+});
+$node->safe_psql('postgres', 'VACUUM ANALYZE parts');
+is($node->safe_psql('postgres', q{
+	SET enable_seqscan = off; SET enable_bitmapscan = off;
+	BEGIN ISOLATION LEVEL SERIALIZABLE;
+	SELECT count(*) FROM parts WHERE k BETWEEN 12345 AND 22500;
+	COMMIT;}), 1016, 'a range in 400 partitions');
+
+# the ranges of many transactions, kept for one that goes on
+$node->safe_psql('postgres', q{
+	CREATE TABLE short (k int, v int);
+	INSERT INTO short SELECT i, i FROM generate_series(1, 50000) i;
+	CREATE INDEX ON short USING art (k);
+	CREATE TABLE log (x int);
+});
+$node->safe_psql('postgres', 'VACUUM ANALYZE short');
+append_to_file($node->basedir . '/short.sql', q{\set a random(1, 49000)
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT count(*) FROM short WHERE k BETWEEN :a AND :a + 37;
+INSERT INTO log VALUES (:a);
+COMMIT;
+});
+my ($lin, $lout, $lerr) = ('', '', '');
+my $long = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'<', \$lin, '>', \$lout, '2>', \$lerr);
+$lin = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nINSERT INTO log VALUES (0) RETURNING 'open';\n";
+pump_until($long, IPC::Run::timer(60), \$lout, qr/open/);
+{
+	local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off';
+	my ($out, $err) = run_command(
+		[ 'pgbench', '-n', '-c', '4', '-t', '1000', '-f', $node->basedir . '/short.sql',
+			'-h', $node->host, '-p', $node->port, 'postgres' ]);
+	unlike($err, qr/out of shared memory/, 'ranges of 4000 transactions that are kept');
+	like($out, qr{actually processed: 4000/4000}, 'none of them failed');
+}
+$lin .= "COMMIT;\n\\q\n";
+$long->finish;
+is($lerr, '', 'nor the one that they were kept for');
+
 done_testing();
