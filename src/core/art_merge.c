@@ -196,6 +196,9 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		return AX_OK;
 	if (fill)
 		all = m < MERGE_KEYS ? (uint64_t) m : keys_of_slot(keys, lens, len, n, d, lo, hi);
+	/* a root that stays a leaf is no node with one child */
+	if (!P.hdr && all <= ART_LEAF_MAX)
+		all = 0;
 
 	x = ax_guard_open(cx, &L, &((art_leaf *) ART_PTR(ref))->word, false);
 	if (x == AX_STALE)
@@ -325,7 +328,12 @@ merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 					   n - *done, fill, &again, &one, &new);
 
 		if (x != AX_OK)
+		{
+			/* it is in, and counted, though those that follow are not */
+			if (inserted == *done)
+				(*done)++;
 			return x;
+		}
 		if (again && tries < AX_MAX_RESTARTS)
 		{
 			ax_restarted(cx, s, tries++);

@@ -61,6 +61,72 @@ remove_failing(model *m, uint64_t i, uint64_t n)
 	return reached;
 }
 
+/* A share of a load, with a sample or none, and the n-th allocation failing, for many n: what is done is in. */
+static uint64_t
+shares_failing(model *m, bool with)
+{
+	const uint8_t **k = malloc(2 * m->n * sizeof(*k));
+	uint32_t   *len = malloc(2 * m->n * sizeof(*len));
+	uint64_t	failed = 0,
+				sample = 0;
+	bool		reached = true;
+
+	for (uint64_t i = 0; i < m->n; i++)
+	{
+		k[i] = m->key[i].p;
+		len[i] = m->key[i].len;
+		if (i % 100 == 50)
+		{
+			k[m->n + sample] = k[i];
+			len[m->n + sample++] = len[i];
+		}
+	}
+	for (uint64_t n = 1; reached; n += n / 8 + 1)
+	{
+		uint64_t	done,
+					added;
+		ax_status	r;
+
+		mt_open(m, &cx, tree);
+		if (ax_load(&cx, tree, m->gen, k + m->n, len + m->n, 0, with ? sample : 0, 0) != AX_OK)
+			mt_die(m, "load of a sample");
+		for (uint64_t i = 0; i < m->n; i++)
+			m->in[i] = with && i % 100 == 50;
+		m->count = with ? sample : 0;
+		ax_body(&cx)->fail_alloc_at = n;
+		for (uint64_t at = 0; at < m->n; at += done)
+		{
+			r = ax_load_share(&cx, tree, m->gen, k + at, len + at, 0, m->n - at, 90, &done, &added);
+			if ((r != AX_OK && r != AX_NOMEM) || (r == AX_NOMEM && ax_body(&cx)->fail_alloc_at != 0))
+				mt_die(m, "share of a load with allocation %llu failing: status %d",
+					   (unsigned long long) n, (int) r);
+			for (uint64_t i = at; i < at + done; i++)
+			{
+				m->count += !m->in[i];
+				added -= !m->in[i];
+				m->in[i] = true;
+			}
+			if (added != 0)
+				mt_die(m, "share of a load with allocation %llu failing: others are said to be new",
+					   (unsigned long long) n);
+			if (r == AX_NOMEM)
+			{
+				failed++;
+				mt_check(m, "after a share of a load that failed");
+				mt_compare_all(m);
+			}
+		}
+		reached = ax_body(&cx)->fail_alloc_at == 0;
+		ax_body(&cx)->fail_alloc_at = 0;
+		mt_check(m, "after all shares of a load");
+		mt_compare_all(m);
+		mt_close(m);
+	}
+	free(k);
+	free(len);
+	return failed;
+}
+
 static void
 one_kind(keykind kind)
 {
@@ -132,6 +198,9 @@ one_kind(keykind kind)
 		}
 		mt_close(&m);
 	}
+	if (ax_can_load_share(tap_structure()))
+		ok(shares_failing(&m, true) > 0 && shares_failing(&m, false) > 0,
+		   "%s: shares of a load fail, too", keykind_name[kind]);
 	mt_free(&m);
 	(void) tap_quiesce(&cx);
 	ax_memory(&cx, &after);

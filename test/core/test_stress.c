@@ -40,6 +40,10 @@ typedef struct phase
 	uint64_t	keys;
 } phase;
 
+static const phase share_phases[] = {
+	{KK_DENSE, 30000}, {KK_UUID, 50000}, {KK_DUPS, 20000}, {KK_SHARED, 20000}, {KK_MIDDLE, 4000}
+};
+
 static const phase phases[] = {
 	{KK_DENSE, 300}, {KK_SHARED, 100}, {KK_DUPS, 500}, {KK_TWO, 64},
 	{KK_UUID, 50000}, {KK_MIDDLE, 1500}, {KK_DUPS_RANDOM, 20000}, {KK_SHARED, 20000}
@@ -61,6 +65,7 @@ typedef struct world
 	kstate	   *ks;
 	int			workers;
 	bool		same_tids;		/* so only the whole key tells entries apart */
+	bool		shares;			/* of a load: own keys are a range of all */
 	uint64_t	until_ns;
 	_Atomic uint64_t *ops;
 } world;
@@ -159,17 +164,19 @@ change(world *w, ax_ctx *cx, int me, uint64_t i, bool insert)
 		atomic_fetch_add_explicit(&w->ks[i].in, insert ? 1 : -1, memory_order_relaxed);
 }
 
-/* Own keys of a stretch, by one sorted insertion. */
+/* Own keys of a stretch, by one sorted insertion, or as a share of a load. */
 static void
-change_sorted(world *w, ax_ctx *cx, int me, uint64_t i)
+change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 {
-	const uint8_t *k[64];
-	uint32_t	len[64];
-	uint64_t	which[64],
-				at = 0;
+	const uint8_t **k = malloc(stretch * sizeof(*k));
+	uint32_t   *len = malloc(stretch * sizeof(*len));
+	uint64_t   *which = malloc(stretch * sizeof(*which));
+	uint64_t	at = 0;
 	uint64_t	n = 0;
 
-	for (uint64_t x = i; x < w->m.n && x < i + 500 && n < 64; x++)
+	if (!k || !len || !which)
+		abort();
+	for (uint64_t x = i; x < w->m.n && x < i + stretch; x++)
 		if (w->ks[x].owner == me)
 		{
 			k[n] = w->m.key[x].p;
@@ -181,7 +188,9 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i)
 		uint64_t	done,
 					added,
 					fresh = 0;
-		ax_status	r = ax_insert_sorted(cx, w->tree, w->gen, k + at, len + at, 0, n - at, &done, &added);
+		ax_status	r = w->shares ?
+			ax_load_share(cx, w->tree, w->gen, k + at, len + at, 0, n - at, 90, &done, &added) :
+			ax_insert_sorted(cx, w->tree, w->gen, k + at, len + at, 0, n - at, &done, &added);
 
 		if ((r != AX_OK && r != AX_BUSY) || done > n - at || ax_latches_held(cx))
 			fail(w, me, "sorted insertion", i, (int) r);
@@ -191,6 +200,9 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i)
 			fail(w, me, "sorted insertion: as new are counted", i, (int) added);
 		at += done;
 	}
+	free(k);
+	free(len);
+	free(which);
 }
 
 static void
@@ -349,6 +361,8 @@ worker(void *arg, int me)
 		abort();
 	this_cx = cx;
 	ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+	if (w->shares)
+		change_sorted(w, cx, me, 0, w->m.n);
 	while ((n & 15) || now_ns() < w->until_ns)
 	{
 		uint64_t	r = tap_rand(&rng);
@@ -384,7 +398,7 @@ worker(void *arg, int me)
 					break;
 				case 13:
 					if ((r >> 8) % 8 == 0)
-						change_sorted(w, cx, me, i);
+						change_sorted(w, cx, me, i, w->shares ? (r >> 12) % 3000 + 1 : 500);
 					break;
 				default:
 					look(w, cx, me, i);
@@ -442,11 +456,35 @@ verify(world *w)
 		mt_contains(m, i);
 }
 
+/* What a load by shares begins with: some of the keys that will be of it. */
 static void
-world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed)
+load_sample(world *w)
+{
+	const uint8_t **k = malloc(w->m.n * sizeof(*k));
+	uint32_t   *len = malloc(w->m.n * sizeof(*len));
+	uint64_t	n = 0;
+
+	if (!k || !len)
+		abort();
+	for (uint64_t i = 7; i < w->m.n; i += 100)
+		if (w->ks[i].owner >= 0)
+		{
+			k[n] = w->m.key[i].p;
+			len[n++] = w->m.key[i].len;
+			atomic_store(&w->ks[i].in, 1);
+		}
+	if (ax_load(&main_cx, w->tree, w->gen, k, len, 0, n, 0) != AX_OK)
+		abort();
+	free(k);
+	free(len);
+}
+
+static void
+world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed, bool shares)
 {
 	memset(w, 0, sizeof(*w));
 	w->workers = workers;
+	w->shares = shares;
 	w->area = ax_area_init(mem, AREA_BYTES, MAX_WORKERS + 1, 1 << 20);
 	if (!w->area)
 		abort();
@@ -464,6 +502,14 @@ world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed)
 		uint64_t	r = tap_rand(&w->m.seed);
 
 		w->ks[i].owner = r % 8 == 0 ? -2 : r % 8 < 3 ? -1 : (int) ((r >> 8) % (uint64_t) workers);
+		/* loaded side by side: where nobody else writes, and where others do */
+		if (shares && (w->ks[i].owner >= 0 || i / 1000 % 2 == 0))
+			w->ks[i].owner = (int) (i * (uint64_t) workers / w->m.n);
+	}
+	if (shares)
+		load_sample(w);
+	for (uint64_t i = 0; i < w->m.n; i++)
+	{
 		if (w->ks[i].owner == -2)
 		{
 			if (ax_insert(&main_cx, w->tree, w->gen, w->m.key[i].p, w->m.key[i].len) != AX_OK)
@@ -481,7 +527,7 @@ world_end(world *w)
 }
 
 static void
-run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed)
+run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed, bool shares)
 {
 	void	   *mem = tap_shared(AREA_BYTES);
 	world		w;
@@ -489,14 +535,14 @@ run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed)
 	ax_tree_info ti;
 	ax_memory_info mi;
 
-	world_begin(&w, p, workers, mem, seed);
+	world_begin(&w, p, workers, mem, seed, shares);
 	w.until_ns = now_ns() + ns;
 	if (forked)
 		good = tap_forks(workers, worker, &w);
 	else
 		tap_threads(workers, worker, &w);
-	if (ok(good, "%s, %llu keys: %d %s, %llu operations", w.m.name, (unsigned long long) w.m.n, workers,
-		   forked ? "processes" : "threads", (unsigned long long) atomic_load(w.ops)))
+	if (ok(good, "%s, %llu keys: %d %s%s, %llu operations", w.m.name, (unsigned long long) w.m.n, workers,
+		   forked ? "processes" : "threads", shares ? " that load shares" : "", (unsigned long long) atomic_load(w.ops)))
 	{
 		verify(&w);
 		(void) ax_info(&main_cx, w.tree, w.gen, &ti);
@@ -535,7 +581,7 @@ run_kill(const phase *p, int workers, uint64_t ns, uint64_t seed)
 		int			victim = (int) (tap_rand(&rng) % (uint64_t) workers);
 		bool		good = true;
 
-		world_begin(&w, p, workers, mem, seed + (uint64_t) lives);
+		world_begin(&w, p, workers, mem, seed + (uint64_t) lives, false);
 		w.until_ns = UINT64_MAX;
 		fflush(NULL);
 		for (int i = 0; i < workers; i++)
@@ -572,7 +618,7 @@ run_kill(const phase *p, int workers, uint64_t ns, uint64_t seed)
 	} while (now_ns() < end);
 	ok(lives > 0, "%s: %d lives, one of %d processes killed in each", keykind_name[p->kind], lives, workers);
 	/* and a whole one */
-	run_phase(p, workers, true, 200000000, seed);
+	run_phase(p, workers, true, 200000000, seed, false);
 }
 
 int
@@ -585,6 +631,7 @@ main(int argc, char **argv)
 	bool		threads = argc < 2,
 				forks = argc < 2,
 				kills = argc < 2;
+	int			nshares = (int) (sizeof(share_phases) / sizeof(share_phases[0]));
 	int			first = 0;
 	uint64_t	seed = now_ns() / 1000000 % 1000000;
 	uint64_t	each;
@@ -612,17 +659,24 @@ main(int argc, char **argv)
 	{
 		first = atoi(e);
 		np = 1;
+		nshares = 0;
 	}
+	if (!ax_can_load_share(tap_structure()))
+		nshares = 0;
 	each = (uint64_t) (seconds * 1e9 / (np * (int) threads + np * (int) forks + (int) kills + 1));
 	if (threads)
 		for (int i = 0; i < np; i++)
-			run_phase(&phases[first + i], workers, false, each, seed + (uint64_t) i);
+			run_phase(&phases[first + i], workers, false, each, seed + (uint64_t) i, false);
 #ifdef AX_ASAN
 	ax_poisoning = false;		/* shadow memory is each process's own */
 #endif
 	if (forks)
 		for (int i = 0; i < np; i++)
-			run_phase(&phases[first + i], workers, true, each, seed + 100 + (uint64_t) i);
+			run_phase(&phases[first + i], workers, true, each, seed + 100 + (uint64_t) i, false);
+	for (int i = 0; i < nshares; i++)
+		for (int f = 0; f < 2; f++)
+			if (f ? forks : threads)
+				run_phase(&share_phases[i], workers, f, each / 2, seed + 200 + (uint64_t) i, true);
 	if (kills)
 		run_kill(&phases[0], workers, each, seed);
 	return tap_done();
