@@ -488,7 +488,7 @@ world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed, boo
 	w->area = ax_area_init(mem, AREA_BYTES, MAX_WORKERS + 1, 1 << 20);
 	if (!w->area)
 		abort();
-	mt_universe(&w->m, p->kind, p->keys, seed);
+	mt_universe(&w->m, p->kind, shares ? tap_scaled(p->keys) : p->keys, seed);
 	w->ks = tap_shared(w->m.n * sizeof(kstate) + 64);
 	w->ops = (void *) &w->ks[w->m.n];
 	w->ops = (void *) (((uintptr_t) w->ops + 7) & ~(uintptr_t) 7);
