@@ -95,7 +95,8 @@ DECLARE
 BEGIN
 	EXECUTE format('SELECT format(''%%s rows, %%s'', count(*), array_agg(x) = array_agg(x ORDER BY %s)
 		AND count(*) = count(DISTINCT v)) FROM (%s) x', cols, q) INTO r;
-	RETURN r || ', ' || (SELECT string_agg(trim(l), '; ') FROM unnest(twin.plan('art', q)) l WHERE l ~ 'Scan|Sort|Cond');
+	RETURN r || ', ' || (SELECT string_agg(regexp_replace(trim(l), '\(InitPlan \d+\)\.col1|\$\d+', '$', 'g'), '; ')
+		FROM unnest(twin.plan('art', q)) l WHERE l ~ 'Scan|Sort|Cond');
 END $$;
 SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a = ANY (''{7,3,150,1,0,15}'') AND b = ANY (''{1,2,3,4,5,9}'')', 'a DESC, b, c DESC, v');
 SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a BETWEEN 1 AND 60 AND b = ANY (''{1,2,3,4,5,9}'')', 'a DESC, b, c DESC, v');
@@ -172,7 +173,8 @@ SET enable_bitmapscan = on;
 SET enable_sort = on;
 SELECT same('SELECT v FROM {}_t WHERE v = ANY (ARRAY(SELECT (i * 31) % 6100 FROM generate_series(1, 2000) i)) ORDER BY v');
 SELECT same('SELECT a, b, v FROM {}_t WHERE a = ANY (''{7,3,150}'') AND b = ANY (''{5,-3,0,12}'') ORDER BY v');
-SELECT same('SELECT v FROM {}_t WHERE a = ANY (''{7,3,150}'') AND c = ANY (''{c5,c7}'') ORDER BY v');
+-- btree's plan is another in 17
+SELECT regexp_replace(same('SELECT v FROM {}_t WHERE a = ANY (''{7,3,150}'') AND c = ANY (''{c5,c7}'') ORDER BY v'), ' \(btree.*', '');
 SELECT same('SELECT v FROM {}_t WHERE n = ANY (''{7,3,NaN}'') OR v = ANY (''{1,2}'') ORDER BY v');
 SET enable_indexscan = on;
 SET enable_indexonlyscan = on;

@@ -258,7 +258,8 @@ BEGIN
 	EXECUTE format('SELECT count(*) || '' rows '' || md5(string_agg(concat_ws('','', k, v, pad), ''/'')) FROM (SELECT * FROM %s OFFSET 0) x', tab) INTO r;
 	RETURN r;
 END $$;
--- plans of btree's CLUSTER sort instead, with the same result
+-- by the index on both sides: a sort leaves equal keys in any order
+SET seq_page_cost = 10000;
 CLUSTER bt_cl USING bt_cl_k;
 CLUSTER art_cl USING art_cl_k;
 SELECT heap_order('bt_cl') = heap_order('art_cl') AS same, split_part(heap_order('art_cl'), ' ', 1) AS rows;
@@ -290,6 +291,8 @@ SAVEPOINT s;
 SELECT twins($$INSERT INTO {}_cl SELECT i, 'gone' || i FROM generate_series(1, 100) i$$);
 SELECT twins($$UPDATE {}_cl SET pad = 'gone' WHERE k % 17 = 0$$);
 ROLLBACK TO s;
+-- read first: CLUSTER of 16 and later may lose rows whose last UPDATE was undone
+SELECT twins('SELECT FROM {}_cl');
 CLUSTER bt_cl USING bt_cl_k;
 CLUSTER art_cl USING art_cl_k;
 SELECT heap_order('bt_cl') = heap_order('art_cl') AS same, split_part(heap_order('art_cl'), ' ', 1) AS rows;
@@ -307,6 +310,7 @@ CLUSTER bt_cl;
 CLUSTER art_cl;
 SELECT heap_order('bt_cl') = heap_order('art_cl') AS same;
 ALTER TABLE art_cl SET WITHOUT CLUSTER;
+RESET seq_page_cost;
 -- an index made after the rows were changed, in the transaction that changed them
 BEGIN;
 CREATE TABLE bt_chain (k int, v text, pad text) WITH (fillfactor = 50);
@@ -529,8 +533,8 @@ SELECT twins($$INSERT INTO {}_new SELECT i, 'fifth' || i FROM generate_series(31
 REFRESH MATERIALIZED VIEW bt_mv;
 REFRESH MATERIALIZED VIEW art_mv;
 SELECT * FROM agree('mv');
--- core wants a btree for this
-REFRESH MATERIALIZED VIEW CONCURRENTLY art_mv;
+-- up to 17 core wants a btree for this
+SELECT refused('REFRESH MATERIALIZED VIEW CONCURRENTLY {}_mv') ~ '^NOT REFUSED' = (current_setting('server_version_num')::int >= 180000) AS as_expected;
 CREATE UNIQUE INDEX bt_mv_v ON art_mv (v);
 SELECT twins('DELETE FROM {}_new WHERE k % 2 = 0');
 REFRESH MATERIALIZED VIEW CONCURRENTLY bt_mv;

@@ -113,7 +113,7 @@ BEGIN
 		'SELECT f, r FROM {}_t ORDER BY f, r',
 		'SELECT f, r FROM {}_t WHERE f > 0.25 AND r < 0.5::float8 ORDER BY f DESC, r DESC',
 		'SELECT f, r FROM {}_t WHERE f = ''NaN'' ORDER BY f, r',
-		'SELECT f, r FROM {}_t WHERE f = 0 OR f = ''-Infinity'' ORDER BY f, r',
+		'SELECT f, r FROM {}_t WHERE f = 0 OR f <= ''-Infinity'' ORDER BY f, r',
 		'SELECT r FROM {}_t WHERE r <= 0.1 AND r > -0.1 ORDER BY r DESC',
 		'SELECT r FROM {}_t WHERE r < 0.30000001192092896 AND r >= 0.25 ORDER BY r DESC',
 		'SELECT r FROM {}_t WHERE r > 1e300 OR r < -1e300 OR r = 0.1',

@@ -7,10 +7,12 @@ RESET client_min_messages;
 CREATE SCHEMA opf;
 SET search_path = opf, public;
 -- as equivclass of PostgreSQL's own tests
+SET client_min_messages = warning;
 CREATE TYPE int8alias1;
 CREATE FUNCTION int8alias1in(cstring) RETURNS int8alias1 STRICT IMMUTABLE LANGUAGE internal AS 'int8in';
 CREATE FUNCTION int8alias1out(int8alias1) RETURNS cstring STRICT IMMUTABLE LANGUAGE internal AS 'int8out';
 CREATE TYPE int8alias1 (input = int8alias1in, output = int8alias1out, like = int8);
+RESET client_min_messages;
 CREATE CAST (int8 AS int8alias1) WITHOUT FUNCTION;
 CREATE CAST (int8alias1 AS int8) WITHOUT FUNCTION;
 CREATE FUNCTION int8alias1eq(int8alias1, int8alias1) RETURNS bool STRICT IMMUTABLE LANGUAGE internal AS 'int8eq';

@@ -132,7 +132,7 @@ SELECT same('SELECT g, b.v FROM generate_series(1, 40, 13) g,
 SELECT same('SELECT g, b.v FROM (VALUES (1), (NULL), (2)) x (g) LEFT JOIN {}_t b ON b.v = g');
 -- a different type on the outer side
 SELECT same('SELECT g, b.v FROM generate_series(2147483640, 2147483650::bigint) g LEFT JOIN {}_t b ON b.v = g - 2147483640');
-SELECT same('SELECT g, b.v FROM generate_series(1, 3::bigint) g, {}_t b WHERE b.v = g * 1000000000000 OR b.v = g');
+SELECT same('SELECT g, b.v FROM generate_series(1, 3::bigint) g LEFT JOIN {}_t b ON b.v = g * 1000000000000 OR b.v = g');
 RESET enable_hashjoin;
 RESET enable_material;
 RESET enable_memoize;

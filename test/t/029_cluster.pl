@@ -95,7 +95,11 @@ my @states = (
 		SET client_min_messages = error; REINDEX INDEX %s;} ],
 	[ 'small work_mem' => q{SELECT artidx_unload('%s'); SET work_mem = '64kB'} ],
 	[ 'windows' => q{SELECT artidx_unload('%s'); SET work_mem = '64kB'; SET temp_file_limit = '10MB'} ],
-	[ 'in the transaction' => q{BEGIN; CALL churn(0.123); SAVEPOINT s; CALL churn(0.2); ROLLBACK TO s; SELECT artidx_unload('%s')} ],
+	# read first: CLUSTER takes rows whose last UPDATE was undone, and which
+	# nobody read since, to the end of the table, in any order (and 16 and later
+	# may lose some)
+	[ 'in the transaction' => q{BEGIN; CALL churn(0.123); SAVEPOINT s; CALL churn(0.2); ROLLBACK TO s;
+		SELECT count(n) FROM bt; SELECT count(n) FROM art; SELECT artidx_unload('%s')} ],
 	[ 'absent' => 'RESTART' ]);
 
 for my $round (1 .. $rounds)

@@ -98,8 +98,9 @@ restore('plain', '', 1, %keys);
 restore('jobs', '', 3, %keys);
 restore('keys', '-c artidx.constraint_am=art', 3);
 # a unique index of a partitioned table cannot be of art before 18
-restore('everything', '-c artidx.replace_btree=all', 2);
-restore('indexes', '-c artidx.replace_btree=indexes', 2, %keys);
+my %parts = $node->pg_version >= 18 ? (p_k => 'art', p1_k_idx => 'art', p2_k_idx => 'art') : ();
+restore('everything', '-c artidx.replace_btree=all', 2, %parts);
+restore('indexes', '-c artidx.replace_btree=indexes', 2, %keys, %parts);
 
 # what was restored dumps alike
 $node->command_ok([ 'pg_dump', '-s', '-f', "$dir/s1.sql", $node->connstr('postgres') ], 'schema dumped');
