@@ -557,7 +557,6 @@ extern void art_utility_prepared(void);
 extern void art_replace_init(void); /* from _PG_init, preloading */
 extern bool art_replace_applies(Node *stmt);
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
-extern bool art_replacing_all(void);
 extern List *art_opclass_name(Oid opclass);
 extern const char *art_table_of_btree;
 

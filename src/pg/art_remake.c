@@ -127,7 +127,7 @@ remake(Relation heap, Oid indexoid, Oid am)
 	index_close(index, NoLock);
 	if (stmt == NULL)
 		return;
-	if (!art_replacing_all())
+	if (!art_replacing_btree())
 		ereport(NOTICE,
 				(errmsg("index \"%s\" is made again with access method \"%s\"",
 						name, stmt->accessMethod)));

@@ -103,13 +103,6 @@ art_replace_init(void)
 							 NULL, NULL, NULL);
 }
 
-/* Is it put in the place of all of them? */
-bool
-art_replacing_all(void)
-{
-	return replace_btree == REPLACE_ALL;
-}
-
 /* Is art put in the place of btree in this session? */
 bool
 art_replacing_btree(void)
