@@ -318,8 +318,9 @@ extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
 
 /*
  * A load by several processes.  First one of them does ax_load of a sample of
- * all keys, with fill 0, which makes it one whose leaves can be replaced; then each does this with keys that nobody else has, of its own range
- * of keys, the sample's keys of that range among them.  Arguments and meaning
+ * all keys, with fill 0, which makes it one whose leaves can be replaced; then
+ * each does this with keys that nobody else has, of its own range of keys, the
+ * sample's keys of that range among them.  Arguments and meaning
  * as ax_insert_sorted's, whatever else is there and whoever else writes; but
  * what goes to one leaf is built as by ax_load when that leaf has nothing else.
  * *done: some thousand keys a call, or as many as go to one leaf of the sample.
