@@ -631,6 +631,7 @@ store_info(ax_store *st, ax_tree_info *out)
 
 	memset(out, 0, sizeof(*out));
 	out->gen = st->gen;
+	out->tail_mode = "off";
 	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
 	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
 	out->structure = st->engine->structure;

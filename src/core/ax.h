@@ -352,6 +352,14 @@ typedef struct ax_tree_info
 	uint64_t	opportunistic_reads;	/* admitted while a writer held or waited */
 	uint64_t	opportunistic_failed;	/* of those, not valid in the end */
 	uint64_t	expansions;		/* hot leaves taken apart */
+	const char *tail_mode;		/* "off", "window", "append" */
+	uint64_t	tail_entries;	/* in the buffer now; counted in entries, too */
+	uint64_t	tail_inserts;	/* that went into the buffer */
+	uint64_t	tail_bypassed;	/* that went beside it, while there was one */
+	uint64_t	tail_flushes;	/* steps */
+	uint64_t	tail_flushed;	/* entries moved into the tree */
+	uint64_t	tail_flush_ns;
+	bool		elided;			/* are latched sections tried as transactions? */
 } ax_tree_info;
 
 /*
@@ -359,6 +367,106 @@ typedef struct ax_tree_info
  * AX_OK, AX_STALE or AX_BUSY.
  */
 extern ax_status ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all);
+
+/* ---- the tail buffer (ax_tail.c) ---- */
+
+/*
+ * Where inserts at the right end go first, so that they need not meet at the
+ * tree's last leaf: never, when keys are seen to rise, always.  Every call
+ * above sees what is there.  Off after ax_tree_open.
+ */
+typedef enum ax_tail_option
+{
+	AX_TAIL_OFF,
+	AX_TAIL_AUTO,
+	AX_TAIL_ON
+} ax_tail_option;
+
+/* AX_OK or AX_STALE.  Off: what is buffered stays so until it is flushed. */
+extern ax_status ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen,
+								  ax_tail_option option);
+
+/*
+ * Move some hundred buffered entries into the tree; *more: there are others.
+ * AX_OK, AX_STALE, AX_BUSY or AX_NOMEM (what was not moved is still buffered).
+ */
+extern ax_status ax_tail_flush(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *more);
+
+/* ---- elision (ax_elide.c) ---- */
+
+typedef enum ax_elide_option
+{
+	AX_ELIDE_OFF,
+	AX_ELIDE_AUTO,
+	AX_ELIDE_ON					/* never switched off for its aborts */
+} ax_elide_option;
+
+/* Who runs the transactions: the processor; a script of status words; or nobody,
+ * the section running latched, and being undone when it is to abort. */
+typedef enum ax_elide_provider
+{
+	AX_ELIDE_RTM,
+	AX_ELIDE_INJECT,
+	AX_ELIDE_SOFTWARE
+} ax_elide_provider;
+
+/* Where: one policy and one row of counters each. */
+typedef enum ax_site
+{
+	AX_SITE_COARSE_READ,
+	AX_SITE_COARSE_WRITE,
+	AX_SITE_LEAF_INSERT,
+	AX_SITE_LEAF_DELETE,
+	AX_SITE_NODE_INSERT,
+	AX_SITE_NODE_DELETE,
+	AX_SITE_SPLIT,
+	AX_SITE_TAIL_FLUSH
+} ax_site;
+
+#define AX_SITES 8
+
+extern const char *ax_site_name(ax_site site);
+
+/* What the processor has, and what real transactions did when tried. */
+typedef struct ax_hardware
+{
+	bool		rtm_cpuid;
+	bool		rtm_always_abort;
+	bool		rtm_usable;
+	int			probe_attempts;
+	int			probe_commits;
+} ax_hardware;
+
+/* Tries some transactions; once, before the processes are forked. */
+extern void ax_hardware_probe(ax_hardware *out);
+
+/*
+ * How this process elides from now on.  script: see ax_elide.c; NULL or "" is
+ * none.  False: not a script, and nothing was changed.  Outside any call.
+ */
+extern bool ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
+						   ax_elide_provider provider, const char *script);
+extern bool ax_elide_script_ok(const char *script);
+
+/* The tree's own option; AX_ELIDE_AUTO after ax_tree_open.  AX_OK or AX_STALE. */
+extern ax_status ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen,
+									 ax_elide_option option);
+
+typedef struct ax_site_info
+{
+	const char *mode;			/* "on", "off", "adaptive-off", "no-rtm" */
+	uint64_t	sections;		/* commits + fallbacks */
+	uint64_t	attempts;		/* commits + the seven causes */
+	uint64_t	commits;
+	uint64_t	conflict, capacity, explicit_, lock_busy, nested, zero, other;
+	uint64_t	retry_hint;		/* beside the cause */
+	uint64_t	fallbacks;
+	uint64_t	switch_offs, switch_ons;
+} ax_site_info;
+
+/* AX_OK or AX_STALE. */
+extern ax_status ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen,
+						   ax_site_info out[AX_SITES]);
 
 /* Counters only: cheap.  Node counts and height are exact when quiescent. */
 extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
