@@ -11,9 +11,10 @@
 
 /* Latch what is needed or let everything go; true when all are held. */
 static inline bool
-art_lock3(ax_ctx *cx, ax_guard *a, ax_guard *b, ax_guard *c)
+art_lock3(ax_ctx *cx, ax_site site, ax_guard *a, ax_guard *b, ax_guard *c)
 {
-	if ((a && !ax_guard_lock(cx, a)) || (b && !ax_guard_lock(cx, b)) || (c && !ax_guard_lock(cx, c)))
+	if ((a && !ax_guard_lock_at(cx, a, site)) || (b && !ax_guard_lock_at(cx, b, site)) ||
+		(c && !ax_guard_lock_at(cx, c, site)))
 	{
 		if (a)
 			ax_guard_close(cx, a, false);

@@ -431,6 +431,7 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		r = st->engine->insert(cx, st, key, len);
 	} while (finish(cx, &r, &tries));
 	return r;
@@ -449,6 +450,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		r = st->engine->remove(cx, st, key, len);
 	} while (finish(cx, &r, &tries));
 	return r;
@@ -498,6 +500,7 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		r = st->engine->insert_sorted(cx, st, keys + *done, lens ? lens + *done : NULL,
 									  len, n - *done, &some, &fresh);
 		*done += some;
@@ -525,6 +528,7 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		r = st->engine->load_share(cx, st, keys + *done, lens ? lens + *done : NULL,
 								   len, n - *done, fill, &some, &fresh);
 		*done += some;
@@ -684,6 +688,7 @@ ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 	if (r != AX_OK)
 		return r;
 	store_info(st, out);
+	out->elided = ax_elide_active(cx, st);
 	ax_leave(cx);
 	return AX_OK;
 }

@@ -441,7 +441,14 @@ typedef struct ax_hardware
 extern void ax_hardware_probe(ax_hardware *out);
 
 /*
- * How this process elides from now on.  script: see ax_elide.c; NULL or "" is
+ * The same, whatever CPUID says, and usable whatever became of it: for emulators
+ * that have the instructions and abort every transaction.  Elsewhere it may raise
+ * SIGILL.
+ */
+extern void ax_hardware_force(ax_hardware *out);
+
+/*
+ * How this process elides from now on.  script: see ax_elide_script.c; NULL or "" is
  * none.  False: not a script, and nothing was changed.  Outside any call.
  */
 extern bool ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,

@@ -68,6 +68,30 @@ lock_shared(ax_ctx *cx, ax_store *s)
 	}
 }
 
+/* Is the latch open to a reader, to a writer? */
+bool
+ax_coarse_open(ax_store *s, bool write)
+{
+	return (atomic_load_explicit(&s->coarse, memory_order_acquire) & (write ? ~WANTED : WRITER)) == 0;
+}
+
+/* Take it if it is open. */
+bool
+ax_coarse_try(ax_ctx *cx, ax_store *s, bool write)
+{
+	uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
+
+	while (!(w & (write ? ~WANTED : WRITER | WANTED)))
+		if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, write ? WRITER : w + READER,
+												  memory_order_acquire, memory_order_relaxed))
+		{
+			ax_body(cx)->latches++;
+			ax_map_coarse_taken(&s->coarse, write);
+			return true;
+		}
+	return false;
+}
+
 static void
 unlock_shared(ax_ctx *cx, ax_store *s)
 {
@@ -116,8 +140,32 @@ unlock_exclusive(ax_ctx *cx, ax_store *s)
 	ax_body(cx)->latches--;
 }
 
+/* See ax_elide.h. */
+void
+ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write)
+{
+	if (write)
+		unlock_exclusive(cx, s);
+	else
+		unlock_shared(cx, s);
+}
+
+/*
+ * The call as a section, under no latch that others see, if it can be; key: some
+ * key on its way, to touch what it will.
+ */
+#define ELIDED(call, write, key, len) \
+	ax_status	r; \
+	if (ax_unlikely(ax_body(cx)->elide.on) && \
+		ax_elide_coarse(cx, s, write, __builtin_frame_address(0), key, len)) \
+	{ \
+		r = s->engine->inner->call; \
+		ax_elide_coarse_end(cx, s); \
+		return r; \
+	}
+
 #define SHARED(call) \
-	ax_status	r = lock_shared(cx, s); \
+	r = lock_shared(cx, s); \
 	if (r == AX_OK) \
 	{ \
 		r = s->engine->inner->call; \
@@ -126,7 +174,7 @@ unlock_exclusive(ax_ctx *cx, ax_store *s)
 	return r
 
 #define EXCLUSIVE(call) \
-	ax_status	r = lock_exclusive(cx, s); \
+	r = lock_exclusive(cx, s); \
 	if (r == AX_OK) \
 	{ \
 		r = s->engine->inner->call; \
@@ -137,18 +185,21 @@ unlock_exclusive(ax_ctx *cx, ax_store *s)
 static ax_status
 coarse_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	ELIDED(insert(cx, s, key, len), true, key, len);
 	EXCLUSIVE(insert(cx, s, key, len));
 }
 
 static ax_status
 coarse_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	ELIDED(remove(cx, s, key, len), true, key, len);
 	EXCLUSIVE(remove(cx, s, key, len));
 }
 
 static ax_status
 coarse_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	ELIDED(contains(cx, s, key, len), false, key, len);
 	SHARED(contains(cx, s, key, len));
 }
 
@@ -156,12 +207,14 @@ static ax_status
 coarse_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 			  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
+	ELIDED(lookup(cx, s, prefix, len, tids, max, n, more), false, NULL, 0);
 	SHARED(lookup(cx, s, prefix, len, tids, max, n, more));
 }
 
 static ax_status
 coarse_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
+	ELIDED(scan(cx, s, b), false, NULL, 0);
 	SHARED(scan(cx, s, b));
 }
 
@@ -169,6 +222,8 @@ static ax_status
 coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 			uint32_t len, uint64_t n, int fill)
 {
+	ax_status	r;
+
 	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
 }
 
@@ -177,6 +232,7 @@ coarse_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					 const uint32_t *lens, uint32_t len, uint64_t n,
 					 uint64_t *done, uint64_t *added)
 {
+	ELIDED(insert_sorted(cx, s, keys, lens, len, n, done, added), true, NULL, 0);
 	EXCLUSIVE(insert_sorted(cx, s, keys, lens, len, n, done, added));
 }
 

@@ -361,6 +361,7 @@ worker(void *arg, int me)
 		abort();
 	this_cx = cx;
 	ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+	tap_elide(cx);
 	if (w->shares)
 		change_sorted(w, cx, me, 0, w->m.n);
 	while ((n & 15) || now_ns() < w->until_ns)
@@ -409,6 +410,7 @@ worker(void *arg, int me)
 		{
 			ax_detach(cx);
 			ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+			tap_elide(cx);
 		}
 		if (n % 1024 == 0 && me % 4 == 2)
 			(void) ax_poll(cx);
@@ -493,6 +495,7 @@ world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed, boo
 	w->ops = (void *) &w->ks[w->m.n];
 	w->ops = (void *) (((uintptr_t) w->ops + 7) & ~(uintptr_t) 7);
 	ax_attach(&main_cx, w->area, 0, 999, &ax_port_default);
+	tap_elide(&main_cx);
 	w->tree = ax_tree_alloc(&main_cx);
 	if (!w->tree || ax_tree_open(&main_cx, w->tree, tap_structure(), 0, tap_page_size(), &w->gen) != AX_OK)
 		abort();
@@ -545,6 +548,7 @@ run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed, 
 		   forked ? "processes" : "threads", shares ? " that load shares" : "", (unsigned long long) atomic_load(w.ops)))
 	{
 		verify(&w);
+		ok(tap_elide_counts(&main_cx, w.tree, w.gen), "attempts and sections of elision are all accounted for");
 		(void) ax_info(&main_cx, w.tree, w.gen, &ti);
 		tap_diag("restarts %llu, pessimistic %llu, waits %llu, parks %llu", (unsigned long long) ti.restarts,
 				 (unsigned long long) ti.pessimistic, (unsigned long long) ti.latch_waits,
