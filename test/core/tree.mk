@@ -63,7 +63,22 @@ check-tree:
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress \
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
-check-all: check-tree check-helgrind count
+check-all: check-tree check-elide check-helgrind count
+
+# Every section tried as a transaction: of a script, and undone by hand in the
+# middle (core/ax_elide.c).  With the processor's, where there are any.
+ELIDE_PHASES = 1 3 5
+.PHONY: check-elide
+check-elide: build/plain/test_stress build/plain/test_oom
+	@fail=0; for s in $(STRUCTURES); do for e in $(or $(ELIDE),inject software); do \
+		for p in oom $(ELIDE_PHASES); do \
+		o=build/plain/elide.$$e.$$s.$$p.tap; \
+		case $$p in oom) t=test_oom ;; *) t=test_stress ;; esac; \
+		if AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$${SECONDS:-3} WORKERS=$${WORKERS:-8} \
+			timeout $${TIMEOUT:-600} build/plain/$$t > $$o 2>&1; \
+		then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
+		else fail=1; echo "not ok - core elide $$e $$s $$p: $$o"; \
+			grep -v '^ok' $$o | head -40; fi; done; done; done; exit $$fail
 
 # Latch words as plain locks (core/ax_map.h): helgrind wants every two accesses to
 # one place to be ordered by a latch.  Not ROWEX, whose readers take none.  The
