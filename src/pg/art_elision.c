@@ -86,7 +86,7 @@ check_script(char **newval, void **extra, GucSource source)
 {
 	if (ax_elide_script_ok(*newval))
 		return true;
-	GUC_check_errdetail("It is a list of status words; src/README.md says how they are written.");
+	GUC_check_errdetail("A script is a list of outcomes, for example \"leaf_insert: conflict*2 commit loop; capacity+retry zero\". The outcomes are \"commit\", \"conflict\", \"capacity\", \"explicit\", \"busy\", \"nested\", \"zero\", \"other\" and status words like \"0x0000000c\".");
 	return false;
 }
 
