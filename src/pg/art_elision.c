@@ -160,6 +160,8 @@ art_elision_why_not(void)
 {
 	if (!art_preloaded())
 		return "not preloaded";
+	if (elision == AX_ELIDE_OFF)
+		return "artidx.elision is off";
 	if (provider == AX_ELIDE_RTM && !hardware.rtm_usable)
 	{
 		if (!hardware.rtm_cpuid)
@@ -168,8 +170,6 @@ art_elision_why_not(void)
 			return "the processor aborts every transaction";
 		return "no transaction that was tried committed";
 	}
-	if (elision == AX_ELIDE_OFF)
-		return "artidx.elision is off";
 	return NULL;
 }
 
@@ -417,7 +417,7 @@ artidx_abort_stats(PG_FUNCTION_ARGS)
 		/* there is no structure that could tell */
 		if (sum->mode[s] == NULL)
 			sum->mode[s] = why_not == NULL ? "on" :
-				provider == AX_ELIDE_RTM && !hardware.rtm_usable ? "no-rtm" : "off";
+				elision == AX_ELIDE_OFF ? "off" : "no-rtm";
 		values[c++] = CStringGetTextDatum(ax_site_name((ax_site) s));
 		values[c++] = CStringGetTextDatum(sum->mode[s]);
 		for (int i = 0; i < ART_NABORTS; i++)

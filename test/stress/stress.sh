@@ -382,8 +382,8 @@ stress()
 	verify "$1: after the elided load"
 	same "$(sql "SELECT sum(commits) > 0, sum(conflict) > 0, sum(capacity) > 0, sum(explicit) > 0,
 			sum(lock_busy) > 0, sum(nested) > 0, sum(zero) > 0, sum(other) > 0, sum(retry_hint) > 0,
-			sum(fallbacks) > 0, sum(switch_offs) > 0, sum(switch_ons) > 0 FROM artidx_aborts")" \
-		't|t|t|t|t|t|t|t|t|t|t|t' "$1: all of it happened"
+			sum(fallbacks) > 0, sum(switch_offs) > 0 FROM artidx_aborts")" \
+		't|t|t|t|t|t|t|t|t|t|t' "$1: all of it happened"
 	sql "SELECT sum(sections), sum(attempts), sum(commits), sum(fallbacks), sum(switch_offs)
 		FROM artidx_aborts" | sed 's/^/# sections, attempts, commits, fallbacks, switched off: /'
 

@@ -153,7 +153,7 @@ check_clean($node, $_) for qw(t_k t_coarse);
 my $yml = slurp_file(dirname($0) . '/../../doc/sql_exporter.yml');
 my $queries = 0;
 sql('CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor');
-while ($yml =~ /- name: (artidx_\w+)\n(.*?)query: \|\n((?: {10}.*\n)+)/sg)
+while ($yml =~ /- name: (artidx_\w+)\n(.*?)query: \|\n((?: {10}[^\n]*\n)+)/sg)
 {
 	my ($name, $head, $query) = ($1, $2, $3);
 	my @columns;
