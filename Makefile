@@ -8,6 +8,7 @@
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
 #   make conformance               PostgreSQL's own tests, with art where they say btree
+#   make check-rtm                 every test with real transactions, where there are any
 #   make matrix                    build against every PostgreSQL found here
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -41,7 +42,7 @@ SHLIB_LINK = -lurcu-cds -lm
 
 REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \
 	engines contention opcmp types include replace arrays kinds markpos parallel \
-	constraints opfamily planner costs churn pbuild equality
+	constraints opfamily planner costs churn pbuild equality elision
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -97,13 +98,16 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential
 
-.PHONY: test soak matrix demo bench core-bench contention conformance format checks
+.PHONY: test soak check-rtm matrix demo bench core-bench contention conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
+
+check-rtm:
+	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh
 
 matrix:
 	bash test/matrix.sh

@@ -74,6 +74,7 @@ art_counts_keep(ArtEntry *e, uint64 gen)
 	present_counts(e, gen, counts);
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		e->counts[i] += counts[i];
+	art_aborts_keep(e, gen);
 }
 
 /*
@@ -84,6 +85,7 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
 {
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		heir->counts[i] += e->counts[i];
+	art_aborts_inherit(heir, e);
 	heir->stats_reset = Max(heir->stats_reset, e->stats_reset);
 }
 
@@ -158,6 +160,7 @@ reset_entry(ArtEntry *e, TimestampTz now)
 		present_counts(e, ART_WORD_GEN(w), counts);
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		e->counts[i] = UINT64CONST(0) - counts[i];
+	art_aborts_reset(e);
 	e->stats_reset = now;
 }
 

@@ -396,6 +396,7 @@ entry_create(Relation index, bool building)
 		e->wanted_at = 0;
 		e->error[0] = '\0';
 		memset(e->counts, 0, sizeof(e->counts));
+		memset(e->aborts, 0, sizeof(e->aborts));
 		e->stats_reset = 0;
 		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 		link = bucket_link(loc.db, oid);

@@ -22,6 +22,7 @@
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
 #define ART_NCOUNTS		10		/* of artidx_contention, see art_contention.c */
+#define ART_NABORTS		14		/* of a site of artidx_aborts, see art_elision.c */
 
 /* Full physical identity. */
 typedef struct ArtLocator
@@ -132,6 +133,7 @@ struct ArtEntry
 	 * when the statistics were reset; modulo 2^64.
 	 */
 	uint64		counts[ART_NCOUNTS];
+	uint64		aborts[AX_SITES][ART_NABORTS];
 	TimestampTz stats_reset;	/* 0: never */
 };
 
@@ -531,6 +533,16 @@ extern void art_counts_keep(ArtEntry *e, uint64 gen);
 
 /* The entry is forgotten; another one of the same index goes on counting. */
 extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
+
+/* ---- art_elision.c ---- */
+extern void art_elision_init(void); /* from _PG_init */
+extern void art_elision_attached(ax_ctx *cx);
+extern const char *art_elision_why_not(void);
+
+/* As art_counts_keep and _inherit, and with them; and for artidx_reset_stats. */
+extern void art_aborts_keep(ArtEntry *e, uint64 gen);
+extern void art_aborts_inherit(ArtEntry *heir, const ArtEntry *e);
+extern void art_aborts_reset(ArtEntry *e);
 
 /* ---- art_stat.c ---- */
 

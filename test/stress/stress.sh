@@ -7,6 +7,9 @@
 #	  clean and the counts those of the heap; the same after an immediate
 #	  restart, under load while the indexes come back; and again with too little
 #	  memory for all of them, where indexes are sealed and rebuilt under the load.
+#	  Some of the loads have clients that elide latches as the developer settings
+#	  inject and software say, beside others that do not, and the counters of
+#	  artidx_aborts must add up.
 #	  All that with indexes of each structure and synchronization in turn.
 #
 # Prints TAP.  "make test PARTS=stress" runs it; it also runs alone.
@@ -68,7 +71,7 @@ art_cluster stress \
 	"fsync = off" \
 	"max_wal_size = '8GB'" \
 	"log_min_messages = warning" \
-	"deadlock_timeout = '2s'"
+	"deadlock_timeout = '2s'" $(art_elision_conf)
 
 sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
 as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<'SQL' || art_die "set-up"
@@ -187,8 +190,8 @@ S
 script upsert <<'S'
 \set i random(1, 200)
 \set k random(1, 300)
-INSERT INTO su VALUES (:i, :k, 'up' || :client_id) ON CONFLICT (id) DO UPDATE SET k = EXCLUDED.k;
-INSERT INTO su VALUES (:i, :k, 'up' || :client_id) ON CONFLICT DO NOTHING;
+INSERT INTO su VALUES (:i, :k, 'up' || :part || '-' || :client_id) ON CONFLICT (id) DO UPDATE SET k = EXCLUDED.k;
+INSERT INTO su VALUES (:i, :k, 'up' || :part || '-' || :client_id) ON CONFLICT DO NOTHING;
 S
 script update <<'S'
 \set i random(1, 6000)
@@ -272,17 +275,35 @@ chmod -R a+rX "$WORK/tmp/scripts"
 WELL="insert@10 upsert@6 update@10 move@5 delete@10 rollback@3 read@12 cursor@3 vacuum@1"
 FULL="full_insert@12 full_update@8 full_delete@4 full_empty@1 read@12 cursor@3 vacuum@1"
 
+# What becomes of sections under inject and software: of some nothing, most some
+# attempts, and so many fall back that sites are switched off now and then.
+OUTCOMES="conflict*3,commit*5,capacity,commit*9,zero,busy,commit*4,explicit,conflict+retry*7,commit*20,nested,other*2,zero*700,commit*300,loop"
+
+# Who elides in the loads that follow: the clients are divided among these.
+providers=rtm
+
 # load SECONDS NAME CLIENTS SCRIPT@WEIGHT...
 load()
 {
-	local log=$WORK/stress-load.log rc s f=()
+	local log=$WORK/stress-load.log rc=0 s part=0 who n f=() pids=()
 
 	for s in "${@:4}"; do
 		f+=(-f "$WORK/tmp/scripts/${s%@*}.sql@${s#*@}")
 	done
-	as_user "$BIN/pgbench" -n -c "$3" -j 2 -T "$1" \
-		--random-seed="$SEED" "${f[@]}" >"$log" 2>&1
-	rc=$?
+	n=$(echo "$providers" | wc -w)
+	for who in $providers; do
+		part=$((part + 1))
+		[ "$who" = rtm ] && s= || s="-c artidx.elision_provider=$who -c artidx.elision_script=$OUTCOMES"
+		as_user env PGOPTIONS="$s" "$BIN/pgbench" -n -c "$((($3 + n - 1) / n))" -j 2 -T "$1" \
+			-D part=$part --random-seed="$((SEED + part))" "${f[@]}" >"$log.$part" 2>&1 &
+		pids+=($!)
+	done
+	for s in "${pids[@]}"; do
+		wait "$s" || rc=1
+	done
+	for ((s = 1; s <= part; s++)); do
+		cat "$log.$s"
+	done >"$log"
 	! grep -qE 'ERROR|FATAL|PANIC|aborted' "$log" && [ $rc -eq 0 ]
 	ok $? "$2: no statement erred or lied"
 	grep -E 'ERROR|FATAL|PANIC|aborted' "$log" | sort | uniq -c | sort -rn |
@@ -324,6 +345,9 @@ verify()
 		SET enable_bitmapscan = off; SELECT count(*) FROM
 		(SELECT id FROM su GROUP BY id HAVING count(*) > 1) d")" 0 \
 		"$1: no duplicate under the unique index"
+	same "$(sql "SELECT count(*) FROM artidx_aborts WHERE attempts <> commits + conflict +
+			capacity + explicit + lock_busy + nested + zero + other
+		OR sections <> commits + fallbacks")" 0 "$1: attempts and sections add up"
 	sql "ALTER SYSTEM RESET autovacuum" >/dev/null
 	sql "SELECT pg_reload_conf()" >/dev/null
 }
@@ -343,12 +367,25 @@ stress()
 	local left short sealed
 
 	set_up "$1"
+	providers=rtm
 	same "$(sql "SELECT count(*) FROM artidx_indexes WHERE structure || '-' || sync = '$1'")" 7 \
 		"$1: all indexes are"
 
 	# shellcheck disable=SC2086
 	load "$STRESS_SECONDS" "$1: load" "$CLIENTS" $WELL
 	verify "$1: after the load"
+
+	# half of the clients' outcomes made up, the other half's really undone
+	providers="inject software"
+	# shellcheck disable=SC2086
+	load "$((STRESS_SECONDS / 2 + 1))" "$1: load, elided" "$CLIENTS" $WELL
+	verify "$1: after the elided load"
+	same "$(sql "SELECT sum(commits) > 0, sum(conflict) > 0, sum(capacity) > 0, sum(explicit) > 0,
+			sum(lock_busy) > 0, sum(nested) > 0, sum(zero) > 0, sum(other) > 0, sum(retry_hint) > 0,
+			sum(fallbacks) > 0, sum(switch_offs) > 0 FROM artidx_aborts")" \
+		't|t|t|t|t|t|t|t|t|t|t' "$1: all of it happened"
+	sql "SELECT sum(sections), sum(attempts), sum(commits), sum(fallbacks), sum(switch_offs)
+		FROM artidx_aborts" | sed 's/^/# sections, attempts, commits, fallbacks, switched off: /'
 
 	# retired memory comes back
 	for _ in $(seq 60); do
@@ -361,6 +398,7 @@ stress()
 
 	again immediate 512MB
 	short=$((STRESS_SECONDS / 6 + 3))
+	providers="rtm inject software"
 	# shellcheck disable=SC2086
 	load "$short" "$1: load while the indexes come back" "$CLIENTS" $WELL
 	verify "$1: after the restart"
