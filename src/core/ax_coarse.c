@@ -7,21 +7,30 @@
  * own code, whose latches nobody contends for.
  *
  * The latch is one word: 0 WRITER, 1 WANTED (a writer waits: no new readers, or
- * it would starve), the number of readers above.  Nobody is woken: a waiter spins
- * for about two microseconds, then naps, longer each time, for at most 10 ms in
- * all, upon which the call is BUSY.
+ * it would starve), 2 HUNGRY (a reader has waited while writers followed one
+ * another: the next turn is such a reader's), the number of readers above.  Nobody
+ * is woken: a waiter spins for about two microseconds, then naps, longer each time,
+ * for at most 10 ms in all, upon which the call is BUSY.
+ *
+ * A hungry reader goes in although a writer waits, but not beside other readers,
+ * or these could follow one another, too.  It naps briefly, for the writers wait;
+ * but only for their first naps, about a millisecond: it may not be running.
  */
 #include "ax_area.h"
 
 #define WRITER	UINT64_C(1)
 #define WANTED	UINT64_C(2)
-#define READER	UINT64_C(4)
+#define HUNGRY	UINT64_C(4)
+#define READER	UINT64_C(8)
+
+#define HUNGRY_NAPS 3			/* a reader is, after so many */
+#define YIELD_NAPS	5			/* for which a writer lets it go first */
 
 #define WAIT_NS UINT64_C(10000000)	/* then AX_BUSY */
 
-/* One turn of waiting; false when the time is over. */
+/* One turn of waiting, naps of which are at most this long; false when the time is over. */
 static bool
-wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint64_t *deadline)
+wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint32_t longest, uint64_t *deadline)
 {
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	now;
@@ -39,7 +48,7 @@ wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint64_t *deadline)
 	}
 	if (now >= *deadline)
 		return false;
-	ax_nap(cx, *turn - b->spins);
+	ax_nap(cx, *turn - b->spins < longest ? *turn - b->spins : longest);
 	return true;
 }
 
@@ -53,8 +62,11 @@ lock_shared(ax_ctx *cx, ax_store *s)
 	{
 		uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
 
-		while (!(w & (WRITER | WANTED)))
-			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, w + READER,
+		bool		hungry = turn > ax_body(cx)->spins + HUNGRY_NAPS;
+
+		/* whoever comes in takes the mark away: others who starve renew it */
+		while (!(w & WRITER) && (!(w & WANTED) || (hungry && w < READER)))
+			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, (w & ~HUNGRY) + READER,
 													  memory_order_acquire,
 													  memory_order_relaxed))
 			{
@@ -62,9 +74,14 @@ lock_shared(ax_ctx *cx, ax_store *s)
 				ax_map_coarse_taken(&s->coarse, false);
 				return AX_OK;
 			}
+		if (hungry && !(w & HUNGRY))
+			atomic_fetch_or_explicit(&s->coarse, HUNGRY, memory_order_relaxed);
 		AX_POINT("coarse.shared_wait");
-		if (!wait_turn(cx, s, &turn, &deadline))
+		if (!wait_turn(cx, s, &turn, hungry ? 0 : UINT32_MAX, &deadline))
+		{
+			atomic_fetch_and_explicit(&s->coarse, ~HUNGRY, memory_order_relaxed);
 			return AX_BUSY;
+		}
 	}
 }
 
@@ -110,8 +127,9 @@ lock_exclusive(ax_ctx *cx, ax_store *s)
 	{
 		uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
 
-		while (!(w & ~WANTED))
-			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, WRITER,
+		while (!(w & ~(WANTED | HUNGRY)) &&
+			   (!(w & HUNGRY) || turn > ax_body(cx)->spins + YIELD_NAPS))
+			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, WRITER | (w & HUNGRY),
 													  memory_order_acquire,
 													  memory_order_relaxed))
 			{
@@ -123,7 +141,7 @@ lock_exclusive(ax_ctx *cx, ax_store *s)
 		if (!(w & WANTED))
 			atomic_fetch_or_explicit(&s->coarse, WANTED, memory_order_relaxed);
 		AX_POINT("coarse.exclusive_wait");
-		if (!wait_turn(cx, s, &turn, &deadline))
+		if (!wait_turn(cx, s, &turn, UINT32_MAX, &deadline))
 		{
 			atomic_fetch_and_explicit(&s->coarse, ~WANTED, memory_order_relaxed);
 			return AX_BUSY;
@@ -135,7 +153,7 @@ static void
 unlock_exclusive(ax_ctx *cx, ax_store *s)
 {
 	ax_map_coarse_given(&s->coarse, true);
-	/* WANTED stays */
+	/* WANTED and HUNGRY stay */
 	atomic_fetch_and_explicit(&s->coarse, ~WRITER, memory_order_release);
 	ax_body(cx)->latches--;
 }

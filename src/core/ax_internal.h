@@ -191,6 +191,8 @@ struct ax_store
 	_Atomic uint8_t elide_option;	/* ax_elide_option */
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
 
+	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c) */
+
 	/* pages given up that stay pages (bc_page.c) */
 	_Atomic(struct bc_page *) free_pages;
 	ax_word		free_word;		/* who pops */
