@@ -3,6 +3,7 @@
  *	  The tail buffer: inserts of rising keys go here first.
  */
 #include "ax_area.h"
+#include "ax_tail.h"
 
 /* See ax.h. */
 ax_status
