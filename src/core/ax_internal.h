@@ -178,6 +178,9 @@ struct ax_store
 	const ax_engine *engine;	/* immutable; same address in all processes
 								 * forked from one postmaster */
 	_Atomic(struct ax_tail *) tail;	/* its buffers, NULL: none (ax_tail.h) */
+	_Atomic bool tail_now;		/* the next insert is to open one */
+	_Atomic uint8_t tail_option;
+	_Atomic uint32_t tail_changer;	/* claimed by who changes "tail" */
 	_Atomic uint64_t max_bytes; /* the cap, 0: none */
 	uint32_t	page_size;		/* immutable: of a B+-tree */
 	ax_sync		sync;			/* immutable: the engine's */
@@ -194,6 +197,8 @@ struct ax_store
 	_Atomic uint64_t root;		/* child reference */
 	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (art_expand.c) */
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
+
+	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c) */
 
 	/* pages given up that stay pages (bc_page.c) */
 	_Atomic(struct bc_page *) free_pages;

@@ -51,6 +51,29 @@ ax_tail_is_there(uint64_t v)
 	return v == AX_T_FULL || v == AX_T_FLUSHING;
 }
 
+/* For one call of the core; nobody waits for it. */
+static inline bool
+ax_tail_claim(ax_ctx *cx, _Atomic uint32_t *w)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint32_t	nobody = 0;
+
+	if (atomic_load_explicit(w, memory_order_relaxed) != 0 ||
+		!atomic_compare_exchange_strong_explicit(w, &nobody, (uint32_t) b->slotno + 1,
+												 memory_order_acquire,
+												 memory_order_relaxed))
+		return false;
+	b->claims++;
+	return true;
+}
+
+static inline void
+ax_tail_unclaim(ax_ctx *cx, _Atomic uint32_t *w)
+{
+	atomic_store_explicit(w, 0, memory_order_release);
+	ax_body(cx)->claims--;
+}
+
 #define AX_TAIL_KEY_MAX	128		/* longest key that a buffer takes, with its TID */
 #define AX_TAIL_STEP	64		/* entries that one step moves, at most */
 
@@ -80,9 +103,6 @@ struct ax_tail
 
 	/* who flushes, for the length of one call of the core: 0 or slot + 1 */
 	_Alignas(AX_LINE) _Atomic uint32_t flusher;
-	/* ax_tail.c's: is it still worth having? */
-	uint64_t	judged_in,
-				judged_beside;
 };
 
 /*
@@ -127,8 +147,11 @@ struct ax_tail_kind
 	 */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len);
 
-	/* The word of this very key and TID, when it is there; else NULL. */
-	ax_tail_word *(*find) (ax_tail *t, const uint8_t *key, uint32_t len);
+	/*
+	 * The word of this very key and TID, when it is there, else NULL.  Where there can
+	 * be several: the next one behind "last" (NULL: the first).
+	 */
+	ax_tail_word *(*find) (ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last);
 
 	/*
 	 * The TIDs that are there with this prefix (a whole key without its TID), rising and
@@ -156,6 +179,9 @@ struct ax_tail_kind
 	/* How many are there. */
 	uint64_t	(*live) (ax_tail *t);
 
+	/* Would flush(.., false, ..) find something to do?  Cheap. */
+	bool		(*due) (ax_tail *t);
+
 	/*
 	 * Move up to AX_TAIL_STEP entries into the tree (ax_tail_drain), the caller
 	 * having the claim.  all: those that would better wait, too.  *more: there
@@ -168,10 +194,17 @@ struct ax_tail_kind
 	 * flush), and can nothing come any more?  The caller has the claim, and unlinks and
 	 * retires the ax_tail itself.
 	 */
-	bool		(*finished) (ax_tail *t);
+	bool		(*finished) (ax_ctx *cx, ax_tail *t);
 };
 
-extern const ax_tail_kind ax_tail_window;	/* ax_window.c */
+/*
+ * ax_window.c: a new one for keys like this, of whose number (the last eight, or
+ * four, bytes before the TID) 2^shift values share a slot.  Not published.  NULL:
+ * the key has no such number, or there is no memory.
+ */
+#define AX_WINDOW_SHIFT_MAX 13
+extern ax_tail *ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
+							  int shift);
 
 /*
  * For kind->flush: put n keys, strictly rising, whose words this caller made
@@ -199,7 +232,16 @@ extern ax_status ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8
 extern ax_status ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b);
 extern void ax_tail_info(ax_store *s, ax_tree_info *out);
 
-/* An insert without a buffer, now and then: should there be one? */
-extern void ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+/*
+ * An insert where there is no buffer, now and then: should there be one?  The
+ * buffer it goes to, or NULL.
+ */
+extern ax_tail *ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* As much of it as can be had now into the tree. */
+extern void ax_tail_empty(ax_ctx *cx, ax_store *s);
+
+/* ax_settle's part: give up one that nothing has gone into of late. */
+extern void ax_tail_settle(ax_ctx *cx, ax_store *s, bool all);
 
 #endif							/* AX_TAIL_H */
