@@ -96,6 +96,8 @@ typedef struct append_tail
 	_Atomic uint32_t logs;
 } append_tail;
 
+static const ax_tail_kind ax_tail_append;
+
 _Static_assert(offsetof(append_tail, tail) == 0, "an append_tail is an ax_tail");
 _Static_assert(sizeof(entry) + AX_TAIL_KEY_MAX <= CHUNK, "an entry fits in a chunk");
 _Static_assert(sizeof(((ax_log *) 0)->bytes) / UNIT <= HEAD_PLACE, "places fit");
@@ -144,6 +146,16 @@ word_of(entry *e)
 	return atomic_load_explicit(&e->word, memory_order_acquire);
 }
 
+/* Both halves of the product: bits spread both ways. */
+static inline uint64_t
+mix(uint64_t x)
+{
+	unsigned __int128 y = (unsigned __int128) (x ^ UINT64_C(0x9E3779B97F4A7C15)) *
+		UINT64_C(0xD6E8FEB86659FD93);
+
+	return (uint64_t) y ^ (uint64_t) (y >> 64);
+}
+
 static inline uint64_t
 hash(const uint8_t *p, uint32_t n)
 {
@@ -151,12 +163,8 @@ hash(const uint8_t *p, uint32_t n)
 				last = n >= 8 ? ax_load8(p + n - 8) : ax_be8(p, n);
 
 	for (; n > 8; p += 8, n -= 8)
-	{
-		h = (h ^ ax_load8(p)) * UINT64_C(0x9E3779B97F4A7C15);
-		h ^= h >> 32;
-	}
-	h = (h ^ last) * UINT64_C(0xD6E8FEB86659FD93);
-	return h ^ h >> 32;
+		h = mix(h ^ ax_load8(p));
+	return mix(h ^ last);
 }
 
 static inline uint32_t
@@ -228,7 +236,7 @@ floor8(const ax_log *l, uint32_t off)
 
 /* See ax_tail.h. */
 ax_tail *
-ax_append_open(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len, uint32_t off)
+ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len, uint32_t off)
 {
 	append_tail *t = ax_alloc(cx, s, sizeof(append_tail), false);
 	ax_log	   *l;
@@ -411,7 +419,7 @@ append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 		ax_status	r;
 
 		if (!l || cmp_keys(key, len, l->floor, l->floor_len) < 0 ||
-			(t->off && memcmp(key, l->floor, t->off) != 0))
+			len < t->off || memcmp(key, l->floor, t->off) != 0)
 			return AX_CHANGED;
 
 		/*
@@ -433,17 +441,21 @@ append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 /* ---- reading -------------------------------------------------------------------- */
 
 static ax_tail_word *
-append_find(ax_tail *t, const uint8_t *key, uint32_t len)
+append_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 {
 	uint64_t	h = hash(key, len - AX_TID_BYTES);
 
 	for (ax_log *l = newest_of(t); l; l = older_of(l))
 	{
-		entry	   *e = find(l, first_of(l, head(l, h), h), 0, key, len);
+		entry	   *e;
 
-		if (e)
+		/* one of a log has no other like it in that log */
+		if (last && (char *) last > (char *) l && (char *) last < (char *) (l + 1))
+			last = NULL;
+		else if (!last && (e = find(l, first_of(l, head(l, h), h), 0, key, len)) != NULL)
 			return &e->word;
 	}
+	/* the log of the last one may have been unlinked, and then all behind it, too */
 	return NULL;
 }
 
@@ -874,7 +886,6 @@ move(ax_ctx *cx, ax_store *s, ax_log *l)
 		words[n] = &e->word;
 		where[n++] = i;
 	}
-	AX_POINT("append.flushing");
 	r = n ? ax_tail_drain(cx, s, keys, lens, 0, words, n, &done) : AX_OK;
 	l->next = done < n ? where[done] : i;
 	if (l->next == l->n)
@@ -966,12 +977,20 @@ append_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 }
 
 static bool
-append_finished(ax_tail *t)
+append_due(ax_tail *t)
+{
+	ax_log	   *l = newest_of(t);
+
+	return l && older_of(l);
+}
+
+static bool
+append_finished(ax_ctx *cx, ax_tail *t)
 {
 	return atomic_load_explicit(&append(t)->newest, memory_order_acquire) == NO_MORE;
 }
 
-const ax_tail_kind ax_tail_append = {
+static const ax_tail_kind ax_tail_append = {
 	.name = "append",
 	.insert = append_insert,
 	.find = append_find,
@@ -980,6 +999,7 @@ const ax_tail_kind ax_tail_append = {
 	.key = append_key,
 	.floor = append_floor,
 	.live = append_live,
+	.due = append_due,
 	.flush = append_flush,
 	.finished = append_finished
 };
