@@ -466,6 +466,11 @@ keep_tid(uint64_t *tids, uint32_t n, uint32_t max, uint64_t tid, bool *more)
 	uint32_t	lo = 0,
 				hi = n;
 
+	if (ax_likely(n == 0 && max > 0))
+	{
+		tids[0] = tid;
+		return 1;
+	}
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;

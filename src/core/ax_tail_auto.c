@@ -84,10 +84,12 @@ be_number(const uint8_t *p, uint32_t n)
 /*
  * A window for keys like those just below this one, this one among them: *shift.
  * False: they are no such numbers, too far apart, or too many of them alike.  *few:
- * there are too few to tell.
+ * there are too few to tell.  floor: the lowest of them; *off: how many of their first
+ * bytes are the same, behind which there is nothing but a number; or 0.
  */
 static bool
-fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shift, bool *few)
+fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shift, bool *few,
+			uint8_t *floor, uint32_t *floorlen, uint32_t *off)
 {
 	uint64_t	tids[NEAR];
 	uint32_t	key_off[NEAR + 1];
@@ -103,13 +105,19 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 	uint32_t	plen = n - numlen;
 	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
 	uint64_t	gap[NEAR];
-	uint64_t	prev = be_number(key + plen, numlen);
+	uint64_t	prev;
 	uint32_t	got = 0;
 	uint64_t	low,
 				mid;
 
 	*few = true;
-	if (n < 4 || (t ? ax_tail_scan(cx, s, t, &b) : s->engine->scan(cx, s, &b)) != AX_OK)
+	*off = 0;
+	*floorlen = len;
+	memcpy(floor, key, len);
+	if (n < 4)
+		return false;
+	prev = be_number(key + plen, numlen);
+	if ((t ? ax_tail_scan(cx, s, t, &b) : s->engine->scan(cx, s, &b)) != AX_OK)
 		return false;
 	for (uint32_t i = 0; i < b.n; i++)
 	{
@@ -128,8 +136,18 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 			gap[j] = gap[j - 1];
 		gap[j] = g;
 	}
+	if (b.n > 0 && key_off[b.n] - key_off[b.n - 1] <= AX_TAIL_KEY_MAX)
+	{
+		*floorlen = key_off[b.n] - key_off[b.n - 1];
+		memcpy(floor, keybuf + key_off[b.n - 1], *floorlen);
+		if (got == b.n && numlen == 8)
+			*off = plen;
+	}
 	if (got < 8)
+	{
+		*few = b.n < 8;
 		return false;
+	}
 	*few = false;
 	if (got < b.n * 3 / 4)
 		return false;
@@ -152,6 +170,9 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 {
 	ax_tail    *t = NULL,
 			   *old;
+	uint8_t		floor[AX_TAIL_KEY_MAX];
+	uint32_t	floorlen,
+				off;
 	int			shift = 0;
 	bool		few;
 
@@ -161,9 +182,11 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 	if (!old || (atomic_load_explicit(&old->closed, memory_order_relaxed) &&
 				 !atomic_load_explicit(&old->next, memory_order_relaxed)))
 	{
-		if (fits_window(cx, s, key, len, &shift, &few) ||
+		if (fits_window(cx, s, key, len, &shift, &few, floor, &floorlen, &off) ||
 			(whatever && few && len - AX_TID_BYTES <= 9))
 			t = ax_window_new(cx, s, key, len, shift);
+		else if (whatever || !few)
+			t = ax_append_new(cx, s, floor, floorlen, off);
 		if (t)
 		{
 			atomic_init(&t->next, old);
