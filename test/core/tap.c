@@ -328,3 +328,12 @@ tap_elide_counts(ax_ctx *cx, ax_tree *t, uint64_t gen)
 	}
 	return good;
 }
+
+ax_tail_option
+tap_tail(void)
+{
+	const char *v = getenv("AX_TAIL");
+
+	return !v ? AX_TAIL_OFF : strcmp(v, "on") == 0 ? AX_TAIL_ON :
+		strcmp(v, "auto") == 0 ? AX_TAIL_AUTO : AX_TAIL_OFF;
+}

@@ -57,4 +57,7 @@ extern uint32_t tap_page_size(void);
 extern void tap_elide(ax_ctx *cx);
 extern bool tap_elide_counts(ax_ctx *cx, ax_tree *t, uint64_t gen);
 
+/* AX_TAIL of the environment: "on", "auto", else off. */
+extern ax_tail_option tap_tail(void);
+
 #endif							/* TAP_H */
