@@ -587,6 +587,47 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 
 /* See ax.h. */
 ax_status
+ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
+			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+			   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	uint32_t	k = 0,
+				ntids = 0;
+
+	*done = 0;
+	if (r != AX_OK)
+		return r;
+	while (k < n)
+	{
+		uint32_t	m = n - k < AX_GROUP ? n - k : AX_GROUP;
+		uint32_t	some = 0;
+
+		if (ax_likely(st->engine->lookup_many != NULL))
+			r = st->engine->lookup_many(cx, st, keys + k, lens ? lens + k : NULL, len, m,
+										tids + ntids, max - ntids, counts + k, &some);
+		else
+		{
+			bool		more;
+
+			r = st->engine->lookup(cx, st, keys[k], lens ? lens[k] : len, tids + ntids,
+								   max - ntids, &counts[k], &more);
+			m = 1;
+			some = r == AX_OK && !more;
+		}
+		for (uint32_t i = 0; i < some; i++)
+			ntids += counts[k++];
+		if (r != AX_OK || some < m)
+			break;
+	}
+	ax_leave(cx);
+	*done = k;
+	return k ? AX_OK : r;
+}
+
+/* See ax.h. */
+ax_status
 ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 {
 	ax_store   *st;
