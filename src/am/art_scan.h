@@ -16,6 +16,8 @@
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
 #define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
+#define ART_MANY_TIDS		512 /* of that many point look-ups, together */
+#define ART_MANY_BYTES		16384	/* of their keys */
 
 /*
  * What the participants of a parallel scan share (art_parallel.c).  The one
@@ -69,6 +71,11 @@ typedef struct ArtBatch
 	ArtBuf		keys;
 	ArtBuf		last;			/* key of the last entry, unless exhausted */
 	ArtBuf		fromkey;
+
+	/* several ranges, each of one key (art_scanmany.c) */
+	uint32		nranges;		/* 0: a batch of one range */
+	uint16	   *range_of;		/* each entry; "keys" has the ranges' keys */
+	uint32	   *first_at;		/* where the plan stood at the first of them */
 } ArtBatch;
 
 /* Where the marked entry is. */
@@ -100,6 +107,7 @@ typedef struct ArtScan
 	/* the batch */
 	ArtBatch	cur;
 	uint32		size;			/* entries to ask for next */
+	uint32		together;		/* point look-ups to ask for next */
 
 	/* the mark */
 	ArtMark		mark;
@@ -155,6 +163,47 @@ extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
 
 /* Remove the dead entries noted. */
 extern void art_scan_kill(IndexScanDesc scan);
+
+/* Of a point search: the key without the TID. */
+static inline const uint8 *
+art_scan_point(const ArtScan *so, uint32 i, uint32 *len)
+{
+	const ArtBatch *b = &so->cur;
+	uint32		r;
+
+	if (likely(b->nranges == 0))
+	{
+		*len = so->plan.lo_len;
+		return so->plan.lo.data;
+	}
+	r = b->range_of[i];
+	*len = b->key_off[r + 1] - b->key_off[r];
+	return b->keys.data + b->key_off[r];
+}
+
+/* ---- art_scanmany.c ---- */
+
+/*
+ * A batch of the range where the plan stands and some behind it; the plan moves
+ * to the last one.  AX_OK with cur.nranges 0: nothing was done, do the one.
+ */
+extern ax_status art_scan_copy_many(IndexScanDesc scan, bool backward);
+
+/*
+ * The plan, which stands at the range in which the batch ends, goes to another
+ * one of it.  (A batch of one range has one, 0, and the plan stands there.)
+ */
+extern void art_scan_goto_range(ArtScan *so, uint32 range);
+
+/* The range of an entry. */
+static inline uint32
+art_scan_range(const ArtScan *so, uint32 i)
+{
+	return so->cur.nranges > 0 ? so->cur.range_of[i] : 0;
+}
+
+/* Remember in a batch where another one begins. */
+extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);
 
 /* ---- art_mark.c ---- */
 extern void art_scan_leave_mark(ArtScan *so);
