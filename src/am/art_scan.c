@@ -193,10 +193,7 @@ art_batch_free(ArtScan *so, ArtBatch *b)
 		pfree(b->last.data);
 	if (b->fromkey.data != NULL)
 		pfree(b->fromkey.data);
-	if (b->range_of != NULL)
-		pfree(b->range_of);
-	if (b->first_at != NULL)
-		pfree(b->first_at);
+	art_scan_ranges_free(b);
 }
 
 /*
@@ -346,7 +343,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 
 	so->cur.backward = backward;
 	so->cur.pos = -1;
-	so->cur.nranges = 0;
+	so->cur.several = false;
 
 	/* a private scan locks the index before it reads the table */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
@@ -368,7 +365,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 			if (so->plan.many)
 			{
 				s = art_scan_copy_many(scan, backward);
-				if (so->cur.nranges > 0)
+				if (so->cur.several)
 					return so->cur.n > 0;
 				if (s != AX_OK)
 					goto failed;

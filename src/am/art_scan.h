@@ -17,7 +17,6 @@
 #define ART_BATCH_POINT		32
 #define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
 #define ART_MANY_TIDS		512 /* of that many point look-ups, together */
-#define ART_MANY_BYTES		16384	/* of their keys */
 
 /*
  * What the participants of a parallel scan share (art_parallel.c).  The one
@@ -51,6 +50,17 @@ typedef enum ArtFrom
 	ART_FROM_KEY				/* fromkey, from_after */
 } ArtFrom;
 
+/* The ranges of a batch of several, each of one key (art_scanmany.c). */
+typedef struct ArtRanges
+{
+	uint32		n;
+	uint32		first_at[INDEX_MAX_KEYS];	/* where the plan stood at the first */
+	const uint8 *keys[ART_BATCH_MAX];	/* the plan's, or in buf */
+	uint32		lens[ART_BATCH_MAX];
+	uint16		of[ART_MANY_TIDS];	/* each entry */
+	ArtBuf		buf;
+} ArtRanges;
+
 /* Entries as they were at one moment. */
 typedef struct ArtBatch
 {
@@ -71,11 +81,8 @@ typedef struct ArtBatch
 	ArtBuf		keys;
 	ArtBuf		last;			/* key of the last entry, unless exhausted */
 	ArtBuf		fromkey;
-
-	/* several ranges, each of one key (art_scanmany.c) */
-	uint32		nranges;		/* 0: a batch of one range */
-	uint16	   *range_of;		/* each entry; "keys" has the ranges' keys */
-	uint32	   *first_at;		/* where the plan stood at the first of them */
+	bool		several;		/* it is of those ranges */
+	ArtRanges  *ranges;			/* NULL: was not needed yet */
 } ArtBatch;
 
 /* Where the marked entry is. */
@@ -168,24 +175,22 @@ extern void art_scan_kill(IndexScanDesc scan);
 static inline const uint8 *
 art_scan_point(const ArtScan *so, uint32 i, uint32 *len)
 {
-	const ArtBatch *b = &so->cur;
-	uint32		r;
+	const ArtRanges *r = so->cur.ranges;
 
-	if (likely(b->nranges == 0))
+	if (likely(!so->cur.several))
 	{
 		*len = so->plan.lo_len;
 		return so->plan.lo.data;
 	}
-	r = b->range_of[i];
-	*len = b->key_off[r + 1] - b->key_off[r];
-	return b->keys.data + b->key_off[r];
+	*len = r->lens[r->of[i]];
+	return r->keys[r->of[i]];
 }
 
 /* ---- art_scanmany.c ---- */
 
 /*
  * A batch of the range where the plan stands and some behind it; the plan moves
- * to the last one.  AX_OK with cur.nranges 0: nothing was done, do the one.
+ * to the last one.  AX_OK without cur.several: nothing was done, do the one.
  */
 extern ax_status art_scan_copy_many(IndexScanDesc scan, bool backward);
 
@@ -199,8 +204,10 @@ extern void art_scan_goto_range(ArtScan *so, uint32 range);
 static inline uint32
 art_scan_range(const ArtScan *so, uint32 i)
 {
-	return so->cur.nranges > 0 ? so->cur.range_of[i] : 0;
+	return so->cur.several ? so->cur.ranges->of[i] : 0;
 }
+
+extern void art_scan_ranges_free(ArtBatch *b);
 
 /* Remember in a batch where another one begins. */
 extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);

@@ -23,33 +23,46 @@
 #include "art_scan.h"
 #include "art_tree.h"
 
-/* From the first range of a batch to the n-th behind it. */
-static void
-forth(ArtScan *so, uint32 n)
+static ArtRanges *
+ranges_of(ArtScan *so, ArtBatch *b)
 {
-	art_scanplan_goto(&so->plan, so->cur.first_at);
-	while (n-- > 0)
-		(void) art_scanplan_next(&so->plan, so->cur.backward);
+	if (b->ranges == NULL)
+	{
+		b->ranges = MemoryContextAlloc(so->cxt, sizeof(ArtRanges));
+		b->ranges->buf.data = NULL;
+	}
+	return b->ranges;
+}
+
+/* See art_scan.h. */
+void
+art_scan_ranges_free(ArtBatch *b)
+{
+	if (b->ranges == NULL)
+		return;
+	if (b->ranges->buf.data != NULL)
+		pfree(b->ranges->buf.data);
+	pfree(b->ranges);
 }
 
 /* See art_scan.h. */
 void
 art_scan_goto_range(ArtScan *so, uint32 range)
 {
-	if (so->cur.nranges > 0)
-		forth(so, range);
+	if (!so->cur.several)
+		return;
+	art_scanplan_goto(&so->plan, so->cur.ranges->first_at);
+	art_scanplan_skip(&so->plan, so->cur.backward, range);
 }
 
 /* See art_scan.h. */
 void
 art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from)
 {
-	b->nranges = from->nranges;
-	if (b->nranges == 0)
-		return;
-	if (b->first_at == NULL)
-		b->first_at = MemoryContextAlloc(so->cxt, INDEX_MAX_KEYS * sizeof(uint32));
-	memcpy(b->first_at, from->first_at, INDEX_MAX_KEYS * sizeof(uint32));
+	b->several = from->several;
+	if (b->several)
+		memcpy(ranges_of(so, b)->first_at, from->ranges->first_at,
+			   sizeof(from->ranges->first_at));
 }
 
 /*
@@ -80,12 +93,11 @@ art_scan_copy_many(IndexScanDesc scan, bool backward)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 	ArtBatch   *b = &so->cur;
-	const uint8 *keys[ART_BATCH_MAX];
-	uint32		lens[ART_BATCH_MAX];
+	ArtRanges  *r;
 	uint32		counts[ART_BATCH_MAX];
 	uint32		n = so->together;
-	uint32		m = 0;
-	uint32		done = 0;
+	uint32		m,
+				done;
 	ax_status	s;
 
 	if (so->par != NULL && !so->rest)
@@ -96,59 +108,31 @@ art_scan_copy_many(IndexScanDesc scan, bool backward)
 		return AX_OK;
 	}
 
+	r = ranges_of(so, b);
 	art_scan_buffers(so, ART_MANY_TIDS, false);
-	if (b->first_at == NULL)
-		b->first_at = MemoryContextAlloc(so->cxt, INDEX_MAX_KEYS * sizeof(uint32));
-	if (b->range_of == NULL)
-		b->range_of = MemoryContextAlloc(so->cxt, ART_MANY_TIDS * sizeof(uint16));
-	if (b->key_off_cap < ART_BATCH_MAX + 1)
-	{
-		if (b->key_off != NULL)
-			pfree(b->key_off);
-		b->key_off_cap = ART_BATCH_MAX + 1;
-		b->key_off = MemoryContextAlloc(so->cxt, b->key_off_cap * sizeof(uint32));
-	}
-	art_scan_room(so, &b->keys, 64);
-
-	(void) art_scanplan_tell(&so->plan, b->first_at);
-	b->keys.len = 0;
-	do
-	{
-		uint32		len = so->plan.lo_len;
-
-		b->key_off[m] = b->keys.len;
-		lens[m++] = len;
-		art_buf_reserve(&b->keys, len);
-		memcpy(b->keys.data + b->keys.len, so->plan.lo.data, len);
-		b->keys.len += len;
-	} while (m < n && b->keys.len < ART_MANY_BYTES &&
-			 art_scanplan_next(&so->plan, backward));
-	b->key_off[m] = b->keys.len;
-	for (uint32 i = 0; i < m; i++)
-		keys[i] = b->keys.data + b->key_off[i];
-
-	s = art_tree_lookup_many(so->cx, so->tree, so->gen, keys, lens, m, b->tids,
+	art_scan_room(so, &r->buf, 64);
+	(void) art_scanplan_tell(&so->plan, r->first_at);
+	m = art_scanplan_points(&so->plan, backward, n, &r->buf, r->keys, r->lens);
+	s = art_tree_lookup_many(so->cx, so->tree, so->gen, r->keys, r->lens, m, b->tids,
 							 ART_MANY_TIDS, counts, &done);
-	if (done < m)
+	if (done == 0)
 	{
-		/* the plan is to stand where we got to */
-		forth(so, done > 0 ? done - 1 : 0);
-		so->together = Max(done, 1);
-		if (done == 0)
-			return s;
+		so->together = 1;
+		return s;
 	}
-	else
-		so->together = Min(so->together * 4, ART_BATCH_MAX);
+	so->together = done < m ? done : Min(so->together * 4, ART_BATCH_MAX);
+	art_scanplan_skip(&so->plan, backward, done - 1);
 
 	b->n = 0;
-	for (uint32 r = 0; r < done; r++)
+	for (uint32 i = 0; i < done; i++)
 	{
-		if (backward && counts[r] > 1)
-			reverse(b->tids + b->n, counts[r]);
-		for (uint32 i = 0; i < counts[r]; i++)
-			b->range_of[b->n++] = (uint16) r;
+		if (backward && counts[i] > 1)
+			reverse(b->tids + b->n, counts[i]);
+		for (uint32 j = 0; j < counts[i]; j++)
+			r->of[b->n++] = (uint16) i;
 	}
-	b->nranges = done;
+	r->n = done;
+	b->several = true;
 	b->have_keys = false;
 	b->from_private = false;
 	b->exhausted = true;
@@ -156,7 +140,7 @@ art_scan_copy_many(IndexScanDesc scan, bool backward)
 		so->ahead -= done - 1;
 
 	/* the first one has been counted */
-	for (uint32 r = 1; r < done; r++)
+	for (uint32 i = 1; i < done; i++)
 	{
 		pgstat_count_index_scan(scan->indexRelation);
 #if PG_VERSION_NUM >= 180000
