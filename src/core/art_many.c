@@ -19,6 +19,7 @@
 typedef enum state
 {
 	S_DOWN,						/* ref is a node */
+	S_NEAR,						/* a leaf, the beginning of which was asked for */
 	S_LEAF,
 	S_EMBED,
 	S_NONE,
@@ -71,8 +72,8 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 	a->v = v;
 	if (ART_TAG(ref) == ART_LEAF)
 	{
-		art_prefetch_leaf(ref);
-		return S_LEAF;			/* which does not take the byte */
+		ax_prefetch(ART_PTR(ref));
+		return S_NEAR;			/* which does not take the byte */
 	}
 	a->d++;
 	if (ART_IS_NODE(ref))
@@ -86,6 +87,38 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 	if (ref == 0)
 		return S_NONE;
 	return a->d == len ? S_EMBED : S_ALONE;
+}
+
+/*
+ * A leaf whose beginning has come in, and which was valid when it was read: ask
+ * for those of its entries that may be the key's, which is a line or two and not
+ * all of it.  The leaf is not sampled; what is read decides of nothing else.
+ */
+static inline state
+step_near(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
+{
+	art_leaf   *l = ART_PTR(a->ref);
+
+	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
+		return S_ALONE;
+#ifndef AX_MAP_RWLOCKS			/* which knows no such reads */
+	if (ax_likely(l->flags == 0 && l->w > AX_TID_BYTES))
+	{
+		uint32_t	m = art_leaf_live(l) & art_fp_match(l->body, l->cap, art_fp(key, len));
+
+		for (; m; m &= m - 1)
+		{
+			const uint8_t *q = l->body + l->cap + (uint32_t) __builtin_ctz(m) * l->w;
+
+			ax_prefetch(q);
+			ax_prefetch(q + l->w - 1);
+		}
+		return S_LEAF;
+	}
+#endif
+	(void) l;
+	art_prefetch_leaf(a->ref);
+	return S_LEAF;
 }
 
 /* The TIDs of a leaf; false: not so. */
@@ -143,8 +176,11 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		{
 			uint32_t	i = (uint32_t) __builtin_ctz(left);
 
-			lanes[i].what = step_down(&lanes[i], keys[i], lens ? lens[i] : len, rowex);
-			if (lanes[i].what != S_DOWN)
+			uint32_t	l = lens ? lens[i] : len;
+
+			lanes[i].what = (lanes[i].what == S_DOWN ? step_down : step_near)
+				(&lanes[i], keys[i], l, rowex);
+			if (lanes[i].what > S_NEAR)
 				going &= ~(1u << i);
 		}
 
