@@ -4,6 +4,7 @@
  *	  engine of its tree, inside an epoch.
  */
 #include "ax_area.h"
+#include "ax_tail.h"
 
 #define RECLAIM_OBJS	64		/* retired since the last look */
 #define RECLAIM_BYTES	65536
@@ -402,7 +403,7 @@ finish(ax_ctx *cx, ax_status *r, int *tries)
 
 	if (ax_likely(ax_inside(b)))
 		ax_leave(cx);
-	AX_ENSURE(b, b->latches == 0);
+	AX_ENSURE(b, (b->latches | b->claims) == 0);
 	if (ax_unlikely(b->retired_since >= RECLAIM_OBJS ||
 					b->retired_bytes_since >= RECLAIM_BYTES))
 		ax_reclaim(cx);
@@ -418,11 +419,32 @@ ax_finish(ax_ctx *cx, ax_status *r, int *tries)
 	return finish(cx, r, tries);
 }
 
+/* The store's buffer, looked at before the tree (see ax_tail.h). */
+static inline ax_tail *
+tail_of(ax_store *st)
+{
+	return atomic_load_explicit(&st->tail, memory_order_acquire);
+}
+
+/* Can it, or the one behind it, have keys with this prefix? */
+static inline bool
+tail_near(ax_tail *t, const uint8_t *prefix, uint32_t len)
+{
+	do
+	{
+		if (ax_tail_may_have(t, prefix, len))
+			return true;
+		t = atomic_load_explicit(&t->next, memory_order_acquire);
+	} while (ax_unlikely(t != NULL));
+	return false;
+}
+
 /* See ax.h. */
 ax_status
 ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
 	ax_store   *st;
+	ax_tail    *tail;
 	ax_status	r;
 	int			tries = 0;
 
@@ -431,7 +453,12 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
-		r = st->engine->insert(cx, st, key, len);
+		tail = tail_of(st);
+		if (ax_unlikely(!tail && (--ax_body(cx)->tail_countdown < 0 ||
+								  atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
+			tail = ax_tail_sample(cx, st, key, len);
+		r = tail ? ax_tail_insert(cx, st, tail, key, len) :
+			st->engine->insert(cx, st, key, len);
 	} while (finish(cx, &r, &tries));
 	return r;
 }
@@ -441,6 +468,7 @@ ax_status
 ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
 	ax_store   *st;
+	ax_tail    *tail;
 	ax_status	r;
 	int			tries = 0;
 
@@ -449,7 +477,9 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
-		r = st->engine->remove(cx, st, key, len);
+		tail = tail_of(st);
+		r = tail ? ax_tail_remove(cx, st, tail, key, len) :
+			st->engine->remove(cx, st, key, len);
 	} while (finish(cx, &r, &tries));
 	return r;
 }
@@ -550,6 +580,7 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 
 	if (r != AX_OK)
 		return r;
+	ax_tail_settle(cx, st, all);
 	if (st->engine->settle)
 		r = st->engine->settle(cx, st, all);
 	(void) finish(cx, &r, &tries);
@@ -561,11 +592,14 @@ ax_status
 ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
 	ax_store   *st;
+	ax_tail    *tail;
 	ax_status	r = ax_enter(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	r = st->engine->contains(cx, st, key, len);
+	tail = tail_of(st);
+	r = tail ? ax_tail_contains(cx, st, tail, key, len) :
+		st->engine->contains(cx, st, key, len);
 	ax_leave(cx);
 	return r;
 }
@@ -576,11 +610,15 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
 	ax_store   *st;
+	ax_tail    *tail;
 	ax_status	r = ax_enter(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	r = st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+	tail = tail_of(st);
+	r = ax_unlikely(tail && tail_near(tail, prefix, len)) ?
+		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
+		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
 	ax_leave(cx);
 	return r;
 }
@@ -631,11 +669,13 @@ ax_status
 ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 {
 	ax_store   *st;
+	ax_tail    *tail;
 	ax_status	r = ax_enter(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	r = st->engine->scan(cx, st, b);
+	tail = tail_of(st);
+	r = tail ? ax_tail_scan(cx, st, tail, b) : st->engine->scan(cx, st, b);
 	ax_leave(cx);
 	return r;
 }
@@ -672,7 +712,6 @@ store_info(ax_store *st, ax_tree_info *out)
 
 	memset(out, 0, sizeof(*out));
 	out->gen = st->gen;
-	out->tail_mode = "off";
 	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
 	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
 	out->structure = st->engine->structure;
@@ -713,6 +752,7 @@ store_info(ax_store *st, ax_tree_info *out)
 	out->leaves = (uint64_t) sum[5];
 	out->embedded = (uint64_t) sum[6];
 	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
+	ax_tail_info(st, out);
 }
 
 /* See ax.h. */
@@ -743,8 +783,12 @@ ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool *ok,
 
 	if (r != AX_OK)
 		return r;
+	ax_tail_empty(cx, st);
 	store_info(st, out);
 	r = st->engine->check(cx, st, out, ok, msg, msglen);
+	/* what could not be moved counts, too, if this is still inside with the store */
+	if (r == AX_OK && ax_inside(ax_body(cx)) && ax_body(cx)->cur == st && tail_of(st))
+		ax_tail_info(st, out);
 	if (ax_inside(ax_body(cx)))
 		ax_leave(cx);
 	return r;

@@ -564,7 +564,7 @@ ax_detach(ax_ctx *cx)
 int
 ax_latches_held(const ax_ctx *cx)
 {
-	return ax_body(cx)->latches;
+	return ax_body(cx)->latches + ax_body(cx)->claims;
 }
 
 /* ---- housekeeping ----------------------------------------------------------------- */

@@ -88,6 +88,10 @@ typedef struct ax_ctx_body
 	ax_limbo   *limbo;			/* the slot's retire list while this call has it */
 	ax_limbo   *spare;			/* empty chunks */
 	uint32_t	nspare;
+	int			claims;			/* buffers that this call flushes: as a latch held,
+								 * but what flushes calls the tree */
+	int32_t		tail_countdown; /* inserts until one is looked at (ax_tail.c) */
+	uint32_t	tail_turn;		/* inserts into buffers */
 	uint64_t	nomem_epoch;	/* epoch when memory first ran out; 0: has not */
 	uint64_t	rng;
 	bool		opportunistic;	/* this call read beside a writer */
@@ -155,6 +159,9 @@ typedef struct ax_shard
 	_Atomic uint64_t handovers, abandoned, combined;
 	_Atomic uint64_t opportunistic_reads, opportunistic_failed;
 	_Atomic uint64_t expansions;
+	/* the tail buffer */
+	_Atomic uint64_t tail_bypassed, tail_cancelled;
+	_Atomic uint64_t tail_flushes, tail_flushed, tail_flush_ns;
 } ax_shard;
 
 /*
@@ -170,6 +177,10 @@ struct ax_store
 	ax_tree    *tree;			/* immutable: the handle it hangs on */
 	const ax_engine *engine;	/* immutable; same address in all processes
 								 * forked from one postmaster */
+	_Atomic(struct ax_tail *) tail;	/* its buffers, NULL: none (ax_tail.h) */
+	_Atomic bool tail_now;		/* the next insert is to open one */
+	_Atomic uint8_t tail_option;
+	_Atomic uint32_t tail_changer;	/* claimed by who changes "tail" */
 	_Atomic uint64_t max_bytes; /* the cap, 0: none */
 	uint32_t	page_size;		/* immutable: of a B+-tree */
 	ax_sync		sync;			/* immutable: the engine's */
@@ -186,6 +197,8 @@ struct ax_store
 	_Atomic uint64_t root;		/* child reference */
 	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (art_expand.c) */
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
+
+	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c) */
 
 	/* pages given up that stay pages (bc_page.c) */
 	_Atomic(struct bc_page *) free_pages;

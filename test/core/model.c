@@ -295,10 +295,22 @@ mt_open(model *m, ax_ctx *cx, ax_tree *t)
 	m->cx = cx;
 	m->t = t;
 	m->count = 0;
+	m->tail = false;
 	memset(m->in, 0, m->n);
 	r = ax_tree_open(cx, t, tap_structure(), 0, tap_page_size(), &m->gen);
 	if (r != AX_OK)
 		mt_die(m, "open: status %d", (int) r);
+	mt_tail(m, tap_tail());
+}
+
+void
+mt_tail(model *m, ax_tail_option option)
+{
+	ax_status	r = ax_tree_set_tail(m->cx, m->t, m->gen, option);
+
+	if (r != AX_OK)
+		mt_die(m, "tail buffer: status %d", (int) r);
+	m->tail |= option != AX_TAIL_OFF;
 }
 
 void
@@ -312,7 +324,8 @@ mt_insert(model *m, uint64_t i)
 {
 	ax_status	r = ax_insert(m->cx, m->t, m->gen, m->key[i].p, m->key[i].len);
 
-	if (r != (m->in[i] ? AX_EXISTS : AX_OK))
+	/* a buffer does not know what is in the tree */
+	if (r != (m->in[i] ? AX_EXISTS : AX_OK) && !(m->tail && m->in[i] && r == AX_OK))
 		mt_die(m, "insert of key %llu, %s: status %d", (unsigned long long) i,
 			   m->in[i] ? "there" : "not there", (int) r);
 	m->count += !m->in[i];
@@ -373,7 +386,7 @@ mt_insert_sorted(model *m, uint64_t i, uint64_t n, int p)
 			fresh += !m->in[which[x]];
 			m->in[which[x]] = true;
 		}
-		if (fresh != added)
+		if (m->tail ? added < fresh : fresh != added)
 			mt_die(m, "sorted insertion: %llu said to be new of %llu, %llu were", (unsigned long long) added,
 				   (unsigned long long) done, (unsigned long long) fresh);
 		m->count += fresh;
@@ -647,6 +660,23 @@ mt_scan(model *m, bool change)
 	scan(m, lo, hi, r & 1, (r & 2) != 0, max, change);
 	free(a);
 	free(b);
+}
+
+void
+mt_scan_near(model *m, uint64_t i, uint64_t width, bool change)
+{
+	static const uint32_t maxes[] = {1, 2, 5, 33, 64, 65, 200};
+	uint64_t	r = tap_rand(&m->seed);
+	uint64_t	a = i > width ? i - width : 0,
+				z = i + width < m->n ? i + width : m->n - 1;
+	ax_bound	lo = {m->key[a].p, m->key[a].len - (r & 4 ? 6 : 0), r & 8},
+				hi = {m->key[z].p, m->key[z].len - (r & 16 ? 6 : 0), r & 32};
+
+	if (r % 5 == 0)
+		hi = (ax_bound) {NULL, 0, true};
+	if (r % 7 == 0)
+		lo = (ax_bound) {NULL, 0, false};
+	scan(m, lo, hi, r & 1, (r & 2) != 0, maxes[(r >> 8) % 7], change);
 }
 
 void

@@ -50,6 +50,7 @@ typedef struct model
 	mkey	   *key;
 	bool	   *in;
 	uint64_t	count;
+	bool		tail;			/* there was a tail buffer */
 	uint64_t	busy;			/* calls that had to be made again */
 	uint32_t	longest;
 	const char *name;
@@ -71,6 +72,8 @@ extern int	mt_cmp(const mkey *a, const mkey *b);
 
 extern void mt_open(model *m, ax_ctx *cx, ax_tree *t);
 extern void mt_close(model *m);
+/* mt_open does this with tap_tail(). */
+extern void mt_tail(model *m, ax_tail_option option);
 
 /* Each compares status and result with the model. */
 extern void mt_insert(model *m, uint64_t i);
@@ -81,6 +84,8 @@ extern void mt_contains(model *m, uint64_t i);
 extern void mt_lookup(model *m, uint64_t i);
 /* A scan between random positions; change: modify between the batches. */
 extern void mt_scan(model *m, bool change);
+/* The same from about key i - width to i + width, or the end. */
+extern void mt_scan_near(model *m, uint64_t i, uint64_t width, bool change);
 /* Both ways over everything, keys compared. */
 extern void mt_compare_all(model *m);
 /* ax_check, and its counts against the model and the counters. */

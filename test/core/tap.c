@@ -266,3 +266,12 @@ tap_page_size(void)
 
 	return s ? (uint32_t) atoi(s) : 0;
 }
+
+ax_tail_option
+tap_tail(void)
+{
+	const char *v = getenv("AX_TAIL");
+
+	return !v ? AX_TAIL_OFF : strcmp(v, "on") == 0 ? AX_TAIL_ON :
+		strcmp(v, "auto") == 0 ? AX_TAIL_AUTO : AX_TAIL_OFF;
+}

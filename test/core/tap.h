@@ -49,4 +49,7 @@ extern bool tap_quiesce(ax_ctx *cx);
 extern ax_structure tap_structure(void);
 extern uint32_t tap_page_size(void);
 
+/* AX_TAIL of the environment: "on", "auto", else off. */
+extern ax_tail_option tap_tail(void);
+
 #endif							/* TAP_H */
