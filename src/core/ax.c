@@ -604,21 +604,28 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 	return r;
 }
 
+static inline ax_status
+lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64_t *tids,
+		   uint32_t max, uint32_t *n, bool *more)
+{
+	ax_tail    *tail = tail_of(st);
+
+	return ax_unlikely(tail && tail_near(tail, prefix, len)) ?
+		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
+		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+}
+
 /* See ax.h. */
 ax_status
 ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t len,
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
 	ax_store   *st;
-	ax_tail    *tail;
 	ax_status	r = ax_enter(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	tail = tail_of(st);
-	r = ax_unlikely(tail && tail_near(tail, prefix, len)) ?
-		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
-		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+	r = lookup_one(cx, st, prefix, len, tids, max, n, more);
 	ax_leave(cx);
 	return r;
 }
@@ -641,16 +648,22 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 	{
 		uint32_t	m = n - k < AX_GROUP ? n - k : AX_GROUP;
 		uint32_t	some = 0;
+		ax_tail    *tail = tail_of(st);	/* before the tree */
 
-		if (ax_likely(st->engine->lookup_many != NULL))
+		/* as far as the buffer has none of them */
+		if (ax_unlikely(tail != NULL))
+			for (uint32_t i = 0; i < m; i++)
+				if (tail_near(tail, keys[k + i], lens ? lens[k + i] : len))
+					m = i;
+		if (ax_likely(m > 0) && ax_likely(st->engine->lookup_many != NULL))
 			r = st->engine->lookup_many(cx, st, keys + k, lens ? lens + k : NULL, len, m,
 										tids + ntids, max - ntids, counts + k, &some);
 		else
 		{
 			bool		more;
 
-			r = st->engine->lookup(cx, st, keys[k], lens ? lens[k] : len, tids + ntids,
-								   max - ntids, &counts[k], &more);
+			r = lookup_one(cx, st, keys[k], lens ? lens[k] : len, tids + ntids,
+						   max - ntids, &counts[k], &more);
 			m = 1;
 			some = r == AX_OK && !more;
 		}
