@@ -230,6 +230,14 @@ coarse_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 }
 
 static ax_status
+coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+				   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
+}
+
+static ax_status
 coarse_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
 	ELIDED(scan(cx, s, b), false, NULL, 0);
@@ -274,6 +282,7 @@ const ax_engine ax_engine_##name##_coarse = { \
 	.remove = coarse_remove, \
 	.contains = coarse_contains, \
 	.lookup = coarse_lookup, \
+	.lookup_many = coarse_lookup_many, \
 	.scan = coarse_scan, \
 	.load = coarse_load, \
 	.insert_sorted = coarse_insert_sorted, \

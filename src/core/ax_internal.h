@@ -220,6 +220,9 @@ struct ax_tree
 	struct ax_tree *next_free;
 };
 
+/* Look-ups whose waits for memory overlap: so many at once. */
+#define AX_GROUP 16
+
 /* The engine of a structure and sync: one table each. */
 struct ax_engine
 {
@@ -232,6 +235,10 @@ struct ax_engine
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	ax_status	(*lookup) (ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+	ax_status	(*lookup_many) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
+								const uint32_t *lens, uint32_t len, uint32_t n,
+								uint64_t *tids, uint32_t max, uint32_t *counts,
+								uint32_t *done);	/* n <= AX_GROUP; or NULL */
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);

@@ -205,14 +205,33 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 	free(which);
 }
 
+/* Is that what a look-up of key i may say? */
 static void
-look(world *w, ax_ctx *cx, int me, uint64_t i)
+tids_right(world *w, int me, uint64_t i, const uint64_t *tids, uint32_t n, bool more)
+{
+	const mkey *k = &w->m.key[i];
+	int			e = expected(w, me, i);
+	bool		there = false;
+
+	if (n > 40)
+		fail(w, me, "lookup: too many", i, (int) n);
+	for (uint32_t x = 0; x < n; x++)
+	{
+		if (x && tids[x] <= tids[x - 1])
+			fail(w, me, "lookup: TIDs out of order", i, (int) x);
+		there |= tids[x] == tid_of(k);
+	}
+	if (there ? e == 0 : (e == 1 && (!more || (n && tids[n - 1] > tid_of(k)))))
+		fail(w, me, there ? "lookup finds what is not there" : "lookup misses", i, (int) n);
+}
+
+static void
+look(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t company)
 {
 	const mkey *k = &w->m.key[i];
 	uint64_t	tids[40];
 	uint32_t	n;
-	bool		more,
-				there = false;
+	bool		more;
 	ax_status	r;
 	int			e = expected(w, me, i);
 
@@ -224,16 +243,15 @@ look(world *w, ax_ctx *cx, int me, uint64_t i)
 	do
 		r = ax_lookup(cx, w->tree, w->gen, k->p, k->len - 6, tids, 40, &n, &more);
 	while (r == AX_BUSY);
-	if (r != AX_OK || n > 40)
+	if (r != AX_OK)
 		fail(w, me, "lookup", i, (int) r);
-	for (uint32_t x = 0; x < n; x++)
-	{
-		if (x && tids[x] <= tids[x - 1])
-			fail(w, me, "lookup: TIDs out of order", i, (int) x);
-		there |= tids[x] == tid_of(k);
-	}
-	if (there ? e == 0 : (e == 1 && (!more || (n && tids[n - 1] > tid_of(k)))))
-		fail(w, me, there ? "lookup finds what is not there" : "lookup misses", i, (int) n);
+	tids_right(w, me, i, tids, n, more);
+	do
+		r = mt_company(cx, w->tree, w->gen, w->m.key, w->m.n, i, company, tids, 40, &n, &more);
+	while (r == AX_BUSY);
+	if (r != AX_OK)
+		fail(w, me, "lookup in company", i, (int) r);
+	tids_right(w, me, i, tids, n, more);
 }
 
 static uint64_t
@@ -373,7 +391,7 @@ worker(void *arg, int me)
 		if ((r & 7) < 3)
 			i = own_key(w, me, i);
 		if (w->ks[i].owner != -1 && w->ks[i].owner != me)
-			look(w, cx, me, i);
+			look(w, cx, me, i, tap_rand(&rng));
 		else
 			switch ((r >> 3) & 15)
 			{
@@ -402,7 +420,7 @@ worker(void *arg, int me)
 						change_sorted(w, cx, me, i, w->shares ? (r >> 12) % 3000 + 1 : 500);
 					break;
 				default:
-					look(w, cx, me, i);
+					look(w, cx, me, i, tap_rand(&rng));
 					break;
 			}
 		/* now and then leave for good, and another comes */
