@@ -254,7 +254,7 @@ extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap,
 extern void art_apply_options(Relation index, ArtEntry *e);
 
 /*
- * Move what is in the tail buffer into the tree, some hundred thousand entries at
+ * Move what is in the tail buffer into the tree, some ten thousand entries at
  * most; what cannot be moved stays, and is as much there as before.  Ends early
  * when there are interrupts; never errs.
  */

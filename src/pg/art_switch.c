@@ -37,7 +37,7 @@
 
 #include "pg/art_pg.h"
 
-#define ART_DRAIN_STEPS	1000	/* of some hundred entries each */
+#define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
 
 /*
  * See art_pg.h.
