@@ -49,6 +49,11 @@ typedef enum ArtSwitchOption
 	ART_SWITCH_OFF
 } ArtSwitchOption;
 
+/* What tail_buffer = auto is: a build for tests may say AX_TAIL_ON. */
+#ifndef ART_TAIL_AUTO
+#define ART_TAIL_AUTO	AX_TAIL_AUTO
+#endif
+
 #define ART_NSTRUCTURES	2
 #define ART_NSYNCS		5
 
@@ -354,7 +359,7 @@ art_tail_option(const ArtOptions *opts)
 		case ART_SWITCH_OFF:
 			return AX_TAIL_OFF;
 		default:
-			return AX_TAIL_AUTO;
+			return ART_TAIL_AUTO;
 	}
 }
 

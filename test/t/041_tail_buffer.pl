@@ -136,6 +136,7 @@ for my $e ($engines[0], $engines[-2])
 			cmp_ok(share_of("k_$k"), '>=', 50, "$e: most of $k are buffered");
 		}
 	}
+	check_clean($node, "k_$_") for sort keys %kinds;
 	check_exact($node, 'k', "k_$_") for sort keys %kinds;
 }
 
@@ -256,6 +257,7 @@ ALTER INDEX l_id SET (tail_buffer = on);
 };
 	load("$e: readers find what was inserted", $seconds, [ 4, $insert ], [ 2, $compare ], [ 1, $remove ],
 		[ 1, $alter ]);
+	check_clean($node, $_) for qw(l_id l_at l_w);
 	check_exact($node, 'l', $_) for qw(l_id l_at l_w);
 	is(mode_of('l_w'), 'append', "$e: words are appended");
 	# altered: told at once, and what it had goes into the tree
@@ -370,6 +372,7 @@ for my $e (@engines)
 	load("$e: rebuilt while others insert", $seconds,
 		[ 3, "INSERT INTO b SELECT nextval('q_s') FROM generate_series(1, 20);\n" ],
 		[ 1, "SELECT artidx_unload('b_k');\nSELECT artidx_build('b_k');\n\\sleep 20 ms\nREINDEX INDEX CONCURRENTLY b_k;\n" ]);
+	check_clean($node, 'b_k');
 	check_exact($node, 'b', 'b_k');
 }
 
