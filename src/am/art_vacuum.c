@@ -309,8 +309,6 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 
 	/* a good moment for what earlier removals and contention left behind */
 	entry = art_entry_if_exists(index);
-	if (entry != NULL && art_entry_state(entry, &gen) == ART_READY)
-		art_tail_drain(entry, gen);
 	ART_CORE_BEGIN();
 	if (entry != NULL && art_entry_state(entry, &gen) == ART_READY)
 		(void) ax_settle(art_ctx(), art_entry_tree(entry), gen, false);
