@@ -5,6 +5,7 @@
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
 #   make core-bench                the core alone against its goals
+#   make footprint                 cache lines of every transaction of elision
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
 #   make conformance               PostgreSQL's own tests, with art where they say btree
@@ -98,7 +99,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer
 
-.PHONY: test soak check-rtm matrix demo bench core-bench contention conformance format checks
+.PHONY: test soak check-rtm matrix demo bench core-bench footprint contention conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -121,6 +122,10 @@ bench:
 # QUICK=1, N, ENGINES, CSV; see test/README.md
 core-bench:
 	$(MAKE) --no-print-directory -C test/core core-bench
+
+# STRUCTURES, SETS, SIZES, CSV; see test/README.md
+footprint:
+	$(MAKE) --no-print-directory -C test/core footprint
 
 # SECONDS a cell, SCALE, ENGINES, CLIENTS, WORKLOADS; see test/README.md
 contention:

@@ -501,13 +501,13 @@ ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 		ax_soft_point(cx, true);
 		ax_soft_commit(cx);
 	}
-	e->open = 0;
 	if (e->provider == AX_ELIDE_RTM)
 	{
 		e->txn = false;
-		ax_rtm_end();
+		ax_rtm_end();			/* the site is still open: benchlines.c wants it */
 	}
 	e->txn = false;
+	e->open = 0;
 	AX_POINT("elide.committed");
 	if (ax_unlikely(e->failed))
 	{
@@ -626,13 +626,13 @@ ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 		ax_soft_point(cx, true);
 		ax_soft_commit(cx);
 	}
-	e->open = 0;
 	e->coarse = false;
 	e->txn = false;
 	if (e->provider == AX_ELIDE_RTM)
 		ax_rtm_end();
 	else
 		ax_coarse_unlock(cx, s, e->write);
+	e->open = 0;
 	settle(cx);
 	e->tally.commits++;
 	count(cx, site, COMMITTED);

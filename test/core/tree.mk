@@ -3,6 +3,7 @@
 #   make bench          nanoseconds and bytes a key (N=keys SETS="dense ..")
 #   make core-bench     everything against the goals (QUICK=1 N= ENGINES= CSV=)
 #   make check-helgrind latches that a lock checker sees
+#   make footprint      cache lines of a section (SIZES="1000 .." SETS="random ..")
 #   make count          instructions an operation (N=keys)
 #   make check-tree     pessimistic latching only; the stress under urcu-qsbr
 
@@ -112,3 +113,20 @@ $(BARE)/benchcount: $(BARE)/benchcount.o $(HELPERS:%=$(BARE)/%.o) $(CORE:%=$(BAR
 .PHONY: count
 count: $(OPT)/benchcount $(BARE)/benchcount
 	@STRUCTURES="$(STRUCTURES)" ./count.sh $(CURDIR)/$(OPT)/benchcount $(CURDIR)/$(BARE)/benchcount
+
+# Cache lines of every section, traced.  At a fixed address, and with transactions
+# of its own: see benchlines.c.
+LINES = build/lines
+lines_CFLAGS = $(opt_CFLAGS) -fno-pie -Dnoreturn=
+$(LINES):
+	mkdir -p $@
+$(LINES)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(LINES)
+	$(CC) $(lines_CFLAGS) -c $< -o $@
+$(LINES)/%.o: %.c $(HEADERS) tree.mk | $(LINES)
+	$(CC) $(lines_CFLAGS) -c $< -o $@
+$(LINES)/benchlines: $(LINES)/benchlines.o $(HELPERS:%=$(LINES)/%.o) $(CORE:%=$(LINES)/core_%.o)
+	$(CC) -no-pie -pthread -Wl,--wrap=ax_rtm_begin,--wrap=ax_rtm_end \
+		-Wl,--wrap=ax_rtm_abort,--wrap=ax_elide_refuse -o $@ $^ $(plain_LIBS) -lm
+.PHONY: footprint
+footprint: $(LINES)/benchlines
+	@STRUCTURES="$(STRUCTURES)" ./footprint.sh $(CURDIR)/$(LINES)/benchlines
