@@ -234,6 +234,9 @@ coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
 				   uint32_t max, uint32_t *counts, uint32_t *done)
 {
+	ax_status	r;
+
+	/* too many lines for a transaction */
 	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
 }
 
