@@ -359,7 +359,8 @@ static inline bool
 sample(ax_guard *g, ax_word *w)
 {
 	g->w = w;
-	g->held = g->shared = false;
+	g->held = false;
+	g->how = 0;
 	g->v = ax_word_read(w);
 	return ax_likely(!(g->v & AX_FLAGS));
 }
