@@ -103,13 +103,16 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 	uint32_t	plen = n - numlen;
 	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
 	uint64_t	gap[NEAR];
-	uint64_t	prev = be_number(key + plen, numlen);
+	uint64_t	prev;
 	uint32_t	got = 0;
 	uint64_t	low,
 				mid;
 
 	*few = true;
-	if (n < 4 || (t ? ax_tail_scan(cx, s, t, &b) : s->engine->scan(cx, s, &b)) != AX_OK)
+	if (n < 4)
+		return false;
+	prev = be_number(key + plen, numlen);
+	if ((t ? ax_tail_scan(cx, s, t, &b) : s->engine->scan(cx, s, &b)) != AX_OK)
 		return false;
 	for (uint32_t i = 0; i < b.n; i++)
 	{
