@@ -51,7 +51,7 @@ static const phase phases[] = {
 
 /* With a tail buffer: keys that rise are what it takes. */
 static const phase tail_phases[] = {
-	{KK_DENSE, 300}, {KK_DENSE, 100000}, {KK_STEP997, 30000}, {KK_UUID, 20000}, {KK_DUPS, 5000},
+	{KK_DENSE, 300}, {KK_DENSE, 10000}, {KK_STEP997, 10000}, {KK_UUID, 20000}, {KK_DUPS, 5000},
 	{KK_SHARED, 20000}, {KK_PAIR, 20000}
 };
 
