@@ -1,7 +1,8 @@
 /*
  * art_merge.c
  *	  Sorted keys into a tree that has some already: all that belong to one leaf
- *	  go in with one descent, one copy and one publication.
+ *	  go in with one descent, one copy and one publication, and so do those of
+ *	  which nothing but the TID is left below one node.
  *
  * This is what a build does with every run but the first.  And the share that
  * one of several processes has in a load: there all that go to one leaf may be
@@ -104,7 +105,78 @@ share_pieces(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t
 }
 
 /*
- * One descent for keys[0] and those that follow it into the same leaf.
+ * Nothing hangs in P where keys[0] goes, and there it would be but its TID: that one
+ * and those that follow it into other empty slots of P, at once.  Then the node
+ * has room for all of them, or a bigger copy.
+ */
+static ax_status
+embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+		  uint32_t len, uint64_t n, art_at *G, art_at *P, bool *again, uint64_t *done)
+{
+	const uint8_t *key = keys[0];
+	art_hdr    *h = P->hdr,
+			   *grown = NULL;
+	uint32_t	d = P->d;
+	unsigned	kind;
+	int			m,
+				at,
+				total;
+
+	for (m = 1; (uint64_t) m < n && m < 256; m++)
+	{
+		if ((lens ? lens[m] : len) != d + 1 + AX_TID_BYTES ||
+			keys[m][d] == keys[m - 1][d] || memcmp(keys[m], key, d) != 0 ||
+			art_find(h, h->kind, keys[m][d], &at) != 0)
+			break;
+	}
+	/* a single one is nobody's business but the ordinary insert's */
+	if (m == 1)
+		return AX_OK;
+	total = art_node_children(h) + m;
+	if (!ax_guard_valid(&P->g) || total > 256)
+	{
+		*again = true;
+		return AX_OK;
+	}
+	kind = total <= 4 ? ART_N4 : total <= 16 ? ART_N16 : total <= 48 ? ART_N48 : ART_N256;
+	/* the readers of ROWEX do not mind what appears in a Node256 */
+	if (kind > h->kind || (art_rowex(s) && h->kind != ART_N256))
+	{
+		grown = art_node_new(cx, s, kind > h->kind ? kind : h->kind, art_prefix(h), h->plen, false);
+		if (!grown)
+			return AX_NOMEM;
+	}
+	AX_POINT("art.run.before_lock");
+	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, NULL))
+	{
+		if (grown)
+			art_node_unalloc(cx, s, grown);
+		*again = true;
+		return AX_OK;
+	}
+	if (grown)
+	{
+		art_fill_grown(h, grown);
+		h = grown;
+	}
+	for (int i = 0; i < m; i++)
+	{
+		int			c = keys[i][d];
+
+		art_node_add(h, (uint8_t) c, c, c, ART_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
+	}
+	AX_COUNT(cx, s, embedded, m);
+	if (grown)
+		art_publish_grown(cx, s, key, G, P, grown);
+	else
+		ax_guard_close(cx, &P->g, true);
+	*done = (uint64_t) m;
+	return AX_OK;
+}
+
+/*
+ * One descent for keys[0] and those that follow it into the same leaf, or into the
+ * same node.
  * *done: how many are in the tree now, *added: how many were not before.
  * *again: start over.  AX_OK with *done == 0 and !*again: the key wants the
  * ordinary insert (no leaf where it goes, or nothing follows it).  fill: of a
@@ -174,6 +246,12 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		P.hdr = h;
 		P.d = d + mm;
 		depth++;
+	}
+	if (ref == 0 && P.hdr && len0 == P.d + 1 + AX_TID_BYTES)
+	{
+		x = embed_run(cx, s, keys, lens, len, n, &G, &P, again, done);
+		*added = *done;
+		return x;
 	}
 	if (ART_TAG(ref) != ART_LEAF)
 		return AX_OK;

@@ -211,6 +211,14 @@ extern ax_tail *ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint3
 							  int shift);
 
 /*
+ * ax_append.c: a new one for keys from floor on that share their first "off" bytes
+ * with it; behind these ax_tail_may_have finds its number.  Not published.  NULL:
+ * no memory.
+ */
+extern ax_tail *ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len,
+							  uint32_t off);
+
+/*
  * For kind->flush: put n keys, strictly rising, whose words this caller made
  * FLUSHING, into the tree, and make those that are in FLUSHED and the others FULL
  * again.  lens NULL: all are "len".  *done: how many of the first are in.

@@ -84,10 +84,12 @@ be_number(const uint8_t *p, uint32_t n)
 /*
  * A window for keys like those just below this one, this one among them: *shift.
  * False: they are no such numbers, too far apart, or too many of them alike.  *few:
- * there are too few to tell.
+ * there are too few to tell.  floor: the lowest of them; *off: how many of their first
+ * bytes are the same, behind which there is nothing but a number; or 0.
  */
 static bool
-fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shift, bool *few)
+fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shift, bool *few,
+			uint8_t *floor, uint32_t *floorlen, uint32_t *off)
 {
 	uint64_t	tids[NEAR];
 	uint32_t	key_off[NEAR + 1];
@@ -109,6 +111,9 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 				mid;
 
 	*few = true;
+	*off = 0;
+	*floorlen = len;
+	memcpy(floor, key, len);
 	if (n < 4)
 		return false;
 	prev = be_number(key + plen, numlen);
@@ -131,8 +136,18 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 			gap[j] = gap[j - 1];
 		gap[j] = g;
 	}
+	if (b.n > 0 && key_off[b.n] - key_off[b.n - 1] <= AX_TAIL_KEY_MAX)
+	{
+		*floorlen = key_off[b.n] - key_off[b.n - 1];
+		memcpy(floor, keybuf + key_off[b.n - 1], *floorlen);
+		if (got == b.n && numlen == 8)
+			*off = plen;
+	}
 	if (got < 8)
+	{
+		*few = b.n < 8;
 		return false;
+	}
 	*few = false;
 	if (got < b.n * 3 / 4)
 		return false;
@@ -155,6 +170,9 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 {
 	ax_tail    *t = NULL,
 			   *old;
+	uint8_t		floor[AX_TAIL_KEY_MAX];
+	uint32_t	floorlen,
+				off;
 	int			shift = 0;
 	bool		few;
 
@@ -164,9 +182,11 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 	if (!old || (atomic_load_explicit(&old->closed, memory_order_relaxed) &&
 				 !atomic_load_explicit(&old->next, memory_order_relaxed)))
 	{
-		if (fits_window(cx, s, key, len, &shift, &few) ||
+		if (fits_window(cx, s, key, len, &shift, &few, floor, &floorlen, &off) ||
 			(whatever && few && len - AX_TID_BYTES <= 9))
 			t = ax_window_new(cx, s, key, len, shift);
+		else if (whatever || !few)
+			t = ax_append_new(cx, s, floor, floorlen, off);
 		if (t)
 		{
 			atomic_init(&t->next, old);
