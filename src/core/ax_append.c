@@ -938,6 +938,7 @@ is_last(ax_tail *t, ax_log *l)
 {
 	uintptr_t	was = (uintptr_t) l;
 
+	AX_POINT("append.last");
 	return atomic_compare_exchange_strong_explicit(&append(t)->newest, &was, was | NO_MORE,
 												   memory_order_acq_rel,
 												   memory_order_acquire) ||
