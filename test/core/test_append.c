@@ -802,6 +802,28 @@ paused(void)
 	   "what was flushed and removed is not found in the buffer");
 	finish(&main_cx, j->t);
 
+	/* flush against a removal that the tree then cannot do: the entry stays */
+	fresh_tree(&main_cx);
+	memset(j, 0, sizeof(*j));
+	j->t = open_tail(&main_cx, NUMBERS, 0, 1);
+	for (uint64_t i = 0; i < 100; i++)
+		insert(&main_cx, j->t, NUMBERS, i);
+	{
+		uint8_t		k[AX_TAIL_KEY_MAX];
+		uint32_t	len = make(k, NUMBERS, 30);
+		ax_tail_word *w = j->t->kind->find(j->t, k, len, NULL);
+
+		atomic_store(w, atomic_load(w) - AX_T_FULL + AX_T_CANCELLING);
+		atomic_store(&j->t->closed, true);
+		for (int i = 0; i < 20; i++)
+			(void) step(&main_cx, j->t, true);
+		ok(!j->t->kind->finished(&main_cx, j->t) && in_buffer(&main_cx, j->t, NUMBERS, 30) &&
+		   entries(&main_cx) == 30, "a removal under way holds the flush up");
+		atomic_store(w, atomic_load(w) - AX_T_CANCELLING + AX_T_FULL);
+	}
+	finish(&main_cx, j->t);
+	ok(entries(&main_cx) == 100, "and what was not removed comes into the tree");
+
 	/* two make a new log at once: one is thrown away, nothing is lost */
 	fresh_tree(&main_cx);
 	memset(j, 0, sizeof(*j));
