@@ -880,18 +880,25 @@ move(ax_ctx *cx, ax_store *s, ax_log *l)
 		uint64_t	v = word_of(e);
 
 		/* who removes it now, waits */
-		if ((v & AX_T_STATE) != AX_T_FULL ||
-			!atomic_compare_exchange_strong_explicit(&e->word, &v,
-													 v - AX_T_FULL + AX_T_FLUSHING,
-													 memory_order_acq_rel,
-													 memory_order_relaxed))
+		while ((v & AX_T_STATE) == AX_T_FULL &&
+			   !atomic_compare_exchange_weak_explicit(&e->word, &v,
+													  v - AX_T_FULL + AX_T_FLUSHING,
+													  memory_order_acq_rel,
+													  memory_order_acquire))
+			;
+		if ((v & AX_T_STATE) == AX_T_CANCELLING)
+			break;				/* it may yet stay: no further than this */
+		if ((v & AX_T_STATE) != AX_T_FULL)
 			continue;
 		keys[n] = e->key;
 		lens[n] = WORD_LEN(v);
 		words[n] = &e->word;
 		where[n++] = i;
 	}
-	r = n ? ax_tail_drain(cx, s, keys, lens, 0, words, n, &done) : AX_OK;
+	if (n)
+		r = ax_tail_drain(cx, s, keys, lens, 0, words, n, &done);
+	else
+		r = i == l->next && i < l->n ? AX_BUSY : AX_OK;
 	l->next = done < n ? where[done] : i;
 	if (l->next == l->n)
 		atomic_store_explicit(&l->phase, OVER, memory_order_release);
@@ -938,6 +945,7 @@ is_last(ax_tail *t, ax_log *l)
 {
 	uintptr_t	was = (uintptr_t) l;
 
+	AX_POINT("append.last");
 	return atomic_compare_exchange_strong_explicit(&append(t)->newest, &was, was | NO_MORE,
 												   memory_order_acq_rel,
 												   memory_order_acquire) ||

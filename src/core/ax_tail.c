@@ -253,12 +253,11 @@ ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 }
 
 /*
- * The end of an entry that was there when the tree had it no more: AX_OK, it is
- * cancelled; AX_NOTFOUND, somebody else did that; AX_CHANGED, it went into the tree
- * meanwhile; AX_BUSY.
+ * Hold an entry that was there: AX_OK, it is CANCELLING and ours; AX_CHANGED, it
+ * went into the tree or away meanwhile; AX_BUSY.
  */
 static ax_status
-cancel(ax_ctx *cx, ax_store *s, ax_tail_word *word)
+hold(ax_ctx *cx, ax_tail_word *word)
 {
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	deadline = 0;
@@ -272,11 +271,12 @@ cancel(ax_ctx *cx, ax_store *s, ax_tail_word *word)
 		{
 			case AX_T_FULL:
 				AX_POINT("tail.cancel");
-				if (!atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_REMOVED))
+				if (!atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_CANCELLING))
 					break;
-				AX_COUNT(cx, s, tail_cancelled, 1);
+				b->claims++;
 				return AX_OK;
 			case AX_T_FLUSHING:
+			case AX_T_CANCELLING:
 				AX_POINT("tail.cancel_wait");
 				if (turn++ < b->spins)
 				{
@@ -289,65 +289,72 @@ cancel(ax_ctx *cx, ax_store *s, ax_tail_word *word)
 					return AX_BUSY;
 				ax_nap(cx, turn - b->spins);
 				break;
-			case AX_T_FLUSHED:
-				return AX_CHANGED;
 			default:
-				return AX_NOTFOUND;
+				return AX_CHANGED;
 		}
 	}
+}
+
+static void
+let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
+{
+	uint64_t	v = atomic_load_explicit(word, memory_order_relaxed);
+
+	/* a plain store: nobody else changes one that is CANCELLING */
+	atomic_store_explicit(word, (v & ~AX_T_STATE) | state, memory_order_release);
+	ax_body(cx)->claims--;
 }
 
 #define WORDS 8
 
 /*
- * See ax_tail.h.  The buffer is looked at first, then the tree is told, since that
- * may be BUSY, upon which nothing must have been done; then the entries that were
- * there are cancelled.  One that went into the tree meanwhile is looked for there
- * again.  What was not there had been in the tree before, or nowhere.
+ * See ax_tail.h.  The buffer is looked at first, and what is there is held, so that it
+ * does not go into the tree meanwhile; then the tree is told, since that may
+ * be BUSY, upon which nothing must have been done.  What was not there had
+ * been in the tree before, or nowhere.
  */
 ax_status
 ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
 	ax_status	got = AX_NOTFOUND;
+	ax_status	r;
 	bool		again;
 
 	do
 	{
 		ax_tail_word *word[WORDS];
 		int			n = 0;
-		ax_status	r;
 
 		again = false;
-		for (ax_tail *u = t; u; u = atomic_load_explicit(&u->next, memory_order_acquire))
+		r = AX_OK;
+		for (ax_tail *u = t; u && r != AX_BUSY;
+			 u = atomic_load_explicit(&u->next, memory_order_acquire))
 		{
 			ax_tail_word *w = NULL;
 
-			while ((w = u->kind->find(u, key, len, w)) != NULL)
+			while (r != AX_BUSY && (w = u->kind->find(u, key, len, w)) != NULL)
 			{
 				if (n == WORDS)
 				{
 					again = true;
 					break;
 				}
-				word[n++] = w;
+				r = hold(cx, w);
+				if (r == AX_OK)
+					word[n++] = w;
 			}
 		}
 		AX_POINT("tail.remove.looked");
-		r = s->engine->remove(cx, s, key, len);
-		if (r == AX_OK)
-			got = AX_OK;
-		else if (r != AX_NOTFOUND)
-			return r;
+		if (r != AX_BUSY)
+			r = s->engine->remove(cx, s, key, len);
 		for (int i = 0; i < n; i++)
-		{
-			r = cancel(cx, s, word[i]);
-			if (r == AX_BUSY)
-				return r;
-			if (r == AX_OK)
-				got = AX_OK;
-			if (r == AX_CHANGED)
-				again = true;
-		}
+			let_go(cx, word[i], r == AX_OK || r == AX_NOTFOUND ? AX_T_REMOVED : AX_T_FULL);
+		if (r != AX_OK && r != AX_NOTFOUND)
+			return r;
+		if (n)
+			AX_COUNT(cx, s, tail_cancelled, (uint64_t) n);
+		if (n || r == AX_OK)
+			got = AX_OK;
 	} while (again);
 	return got;
 }

@@ -15,12 +15,15 @@
  *
  *	EMPTY -> FULL			by the inserter, one CAS: this is its insert
  *	EMPTY -> SEALED			by the flusher: who comes late goes to the tree
- *	FULL -> REMOVED			by ax_remove, final
+ *	FULL -> CANCELLING		by ax_remove, while it looks into the tree, which may be busy:
+ *							then FULL again
+ *	CANCELLING -> REMOVED	final
  *	FULL -> FLUSHING		by the flusher, who now puts it into the tree
  *	FLUSHING -> FLUSHED		it is in the tree; final
  *	FLUSHING -> FULL		the tree had no room, or no time: as before
  *
- * FULL and FLUSHING are there, for every reader; whoever sees anything else goes on
+ * FULL, FLUSHING and CANCELLING are there, for every reader, and the last two last no
+ * longer than the call of the core that made them so; whoever sees anything else goes on
  * to the tree, where a FLUSHED entry has been since before it was FLUSHED.  So a
  * reader looks here first and into the tree afterwards, and misses nothing.  An
  * entry may be in both: all who merge drop what is the same key and TID.  No
@@ -38,6 +41,7 @@ enum
 	AX_T_EMPTY = 0,
 	AX_T_FULL,
 	AX_T_FLUSHING,
+	AX_T_CANCELLING,
 	AX_T_FLUSHED,
 	AX_T_REMOVED,
 	AX_T_SEALED
@@ -47,8 +51,7 @@ enum
 static inline bool
 ax_tail_is_there(uint64_t v)
 {
-	v &= AX_T_STATE;
-	return v == AX_T_FULL || v == AX_T_FLUSHING;
+	return (v & AX_T_STATE) - AX_T_FULL <= AX_T_CANCELLING - AX_T_FULL;
 }
 
 /* For one call of the core; nobody waits for it. */
@@ -184,7 +187,8 @@ struct ax_tail_kind
 
 	/*
 	 * Move up to AX_TAIL_STEP entries into the tree (ax_tail_drain), the caller
-	 * having the claim.  all: those that would better wait, too.  *more: there
+	 * having the claim; it stops before one that is CANCELLING (AX_BUSY, when that is
+	 * the first).  all: those that would better wait, too.  *more: there
 	 * is more to do (of what "all" says).  AX_OK, AX_BUSY, AX_NOMEM.
 	 */
 	ax_status	(*flush) (ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more);

@@ -479,9 +479,12 @@ window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 				if (atomic_compare_exchange_strong(word, &v, AX_T_SEALED))
 					continue;
 			}
-			if ((v & AX_T_STATE) != AX_T_FULL ||
-				!atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_FLUSHING))
-				continue;		/* removed, before or now */
+			if ((v & AX_T_STATE) == AX_T_FULL)
+				(void) atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_FLUSHING);
+			if ((v & AX_T_STATE) == AX_T_CANCELLING)
+				break;			/* it may stay after all */
+			if ((v & AX_T_STATE) != AX_T_FULL)
+				continue;		/* removed */
 			keys[n] = buf[n];
 			(void) key_of(r, w->no << (r->shift + BITS) | (uint64_t) i << r->shift |
 						  (v & LOW_BITS) >> LOW_SHIFT, v >> TID_SHIFT, buf[n]);
@@ -490,6 +493,8 @@ window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 		}
 		if (n)
 			st = ax_tail_drain(cx, s, keys, NULL, r->keylen, words, n, &done);
+		else if (i < SLOTS && i == w->next)
+			st = AX_BUSY;
 		w->next = done < n ? at[done] : i;
 		*more = true;
 		if (st != AX_OK || w->next < SLOTS)

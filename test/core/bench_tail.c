@@ -3,15 +3,14 @@
  *	  Inserts at the right end by many workers: the engines as they are, and three
  *	  ways to keep the workers apart.
  *
- *	  bench_tail [candidates|goals|reads|count ...]		(all but count)
+ *	  bench_tail [candidates|goals|reads ...]
  *
  * candidates: every kind of rising keys by every way.  none: into the tree.
  * window, append: through a buffer of that kind (core/ax_window.c, ax_append.c).
  * combine: who has a latch of the bench's own inserts what the others have
  * written down meanwhile (a prototype that is kept to be measured against).
  * goals: tail inserts with tail_buffer = on against the same engine's one thread
- * without.  reads: look-ups of keys just inserted, with and without a buffer.  count:
- * see count_tail.sh.
+ * without.  reads: look-ups of keys just inserted, with and without a buffer.
  *
  * Environment: CELL_SECONDS (0.3), REPS (3), ENGINES, KEYS ("sequence cached time uuid text"),
  * WAYS ("threads forks"), CSV, QUICK.
@@ -35,17 +34,6 @@
 #include "keyset.h"
 #include "meter.h"
 #include "tap.h"
-
-#if defined(__has_include)
-#if __has_include(<valgrind/callgrind.h>)
-#include <valgrind/callgrind.h>
-#endif
-#endif
-#ifndef CALLGRIND_TOGGLE_COLLECT
-#define CALLGRIND_TOGGLE_COLLECT ((void) 0)
-#define CALLGRIND_ZERO_STATS ((void) 0)
-#define CALLGRIND_DUMP_STATS_AT(name) ((void) 0)
-#endif
 
 #define COUNT(a)	((int) (sizeof(a) / sizeof((a)[0])))
 #define WORKERS_MAX	64
@@ -318,7 +306,8 @@ open_tree(ax_structure s, keys kind, way how)
 		len = next_key(&m, k);
 		tree_insert(&main_cx, k, len);
 	}
-	if (how == ON)
+	/* a window that was outrun is closed, and another opened */
+	if (how == ON || how == WINDOW)
 		mr_need(ax_tree_set_tail(&main_cx, wd->tree, wd->gen, AX_TAIL_ON), AX_OK, "set_tail");
 	if (how != WINDOW && how != APPEND)
 		return;
@@ -531,7 +520,7 @@ candidates(bool forks)
 			for (int i = 0; i < reps; i++)
 				for (int w = 0; w < COUNT(all_workers); w++)
 					for (int how = NONE; how <= COMBINE; how++)
-						if (how != WINDOW || kind <= TIME)
+						if (how != WINDOW || kind <= CACHED)
 							r[how][w][i] = run(engines[e], (keys) kind, (way) how, all_workers[w], forks);
 			printf("\n%s, %s, %s\n%-10s %7s %7s %7s  %6s %6s  %7s %7s %7s  %8s %10s %8s\n", mr_engine(engines[e]),
 				   keys_title[kind], how_run, "Mops/s", "1", "2", "16", "2", "16", "cpu ns", "2", "16",
@@ -540,7 +529,7 @@ candidates(bool forks)
 			{
 				result		m[COUNT(all_workers)];
 
-				if (how == WINDOW && kind > TIME)
+				if (how == WINDOW && kind > CACHED)
 					continue;
 				for (int w = 0; w < COUNT(all_workers); w++)
 				{
@@ -571,8 +560,8 @@ goals(bool forks)
 	if (!wanted("WAYS", how_run))
 		return;
 	printf("\nTail inserts with a buffer on %s, Mops/s, against one worker without; goals: 2 workers at least 1.0, 16 at least 0.9, the slowest at least 1/4 of the mean\n"
-		   "%-14s %7s %7s %7s %7s  %6s %6s  %8s  %8s\n", how_run, "", "none 1", "1", "2", "16", "2",
-		   "16", "slowest", "p99.9 us");
+		   "%-14s %7s %7s %7s %7s  %6s %6s  %8s  %8s %8s\n", how_run, "", "none 1", "1", "2", "16", "2",
+		   "16", "slowest", "p99.9 us", "beside");
 	for (int e = 0; e < nengines; e++)
 	{
 		static const int workers[] = {1, 1, 2, 16};
@@ -590,9 +579,9 @@ goals(bool forks)
 		good[0] = m[2].mops >= m[0].mops;
 		good[1] = m[3].mops >= 0.9 * m[0].mops;
 		good[2] = slowest >= 0.25;
-		printf("%-14s %7.2f %7.2f %7.2f %7.2f  %6.2f %6.2f  %8.2f  %8.0f ", mr_engine(engines[e]),
+		printf("%-14s %7.2f %7.2f %7.2f %7.2f  %6.2f %6.2f  %8.2f  %8.0f %6.1f %% ", mr_engine(engines[e]),
 			   m[0].mops, m[1].mops, m[2].mops, m[3].mops, m[2].mops / m[0].mops,
-			   m[3].mops / m[0].mops, slowest, m[3].p999);
+			   m[3].mops / m[0].mops, slowest, m[3].p999, m[3].beside * 100);
 		for (int i = 0; i < 3; i++)
 		{
 			printf(" %s", good[i] ? "met" : "missed");
@@ -668,10 +657,10 @@ reads(void)
 				continue;
 			for (int i = 0; i < reps; i++)
 				for (int how = NONE; how <= APPEND; how++)
-					if (how != WINDOW || kind <= TIME)
+					if (how != WINDOW || kind <= CACHED)
 						v[how][i] = latest(engines[e], (keys) kind, (way) how);
 			for (int how = NONE; how <= APPEND; how++)
-				if (how != WINDOW || kind <= TIME)
+				if (how != WINDOW || kind <= CACHED)
 					m[how] = mr_median(v[how], reps);
 			printf("%-14s %-10s %9.1f %9.1f %9.1f  %6.2f %6.2f\n", mr_engine(engines[e]),
 				   keys_name[kind], m[0], m[1], m[2], m[1] / m[0], m[2] / m[0]);

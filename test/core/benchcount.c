@@ -65,6 +65,7 @@ main(int argc, char **argv)
 	ax_attach(&cx, tap_area((size_t) 64 << 20, 4, 1 << 20), 0, 1, &ax_port_default);
 	t = ax_tree_alloc(&cx);
 	must(t && ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen) == AX_OK);
+	must(ax_tree_set_tail(&cx, t, gen, tap_tail()) == AX_OK);
 
 	BEGIN();
 	for (uint64_t i = 0; i < n; i++)

@@ -690,6 +690,20 @@ resume(pthread_t th)
 	tap_point_hook = NULL;
 }
 
+/* The main thread is at a point: let the other one go on, to its end. */
+static pthread_t in_hook;
+static bool hooked;
+
+static void
+resume_at_last(const char *name)
+{
+	if (hooked || strcmp(name, "append.last") != 0)
+		return;
+	hooked = true;
+	atomic_store(&go_on, 1);
+	pthread_join(in_hook, NULL);
+}
+
 static void
 job_insert(job *j, ax_ctx *cx)
 {
@@ -725,6 +739,17 @@ paused(void)
 	resume(th);
 	ok(j->r == AX_OK && in_buffer(&main_cx, j->t, NUMBERS, 100), "it goes to a new log");
 	ok(entries(&main_cx) == 100, "and not to the one that was flushed");
+
+	/* append against append: who is second finds the first one's entry, though he looked before */
+	memset(j, 0, sizeof(*j));
+	j->t = open_tail(&main_cx, NUMBERS, 0, 1);
+	j->i = 100;
+	th = pause_in(j, job_insert, "append.written");
+	ok(insert(&main_cx, j->t, NUMBERS, 100) == AX_OK, "the same entry, by another");
+	resume(th);
+	ok(j->r == AX_EXISTS && j->t->kind->live(j->t) == 1, "is there once");
+	finish(&main_cx, j->t);
+	ok(entries(&main_cx) == 101, "and comes into the tree once");
 
 	/* half sealed: some buckets take entries, some do not, and all are found */
 	memset(j, 0, sizeof(*j));
@@ -777,6 +802,28 @@ paused(void)
 	   "what was flushed and removed is not found in the buffer");
 	finish(&main_cx, j->t);
 
+	/* flush against a removal that the tree then cannot do: the entry stays */
+	fresh_tree(&main_cx);
+	memset(j, 0, sizeof(*j));
+	j->t = open_tail(&main_cx, NUMBERS, 0, 1);
+	for (uint64_t i = 0; i < 100; i++)
+		insert(&main_cx, j->t, NUMBERS, i);
+	{
+		uint8_t		k[AX_TAIL_KEY_MAX];
+		uint32_t	len = make(k, NUMBERS, 30);
+		ax_tail_word *w = j->t->kind->find(j->t, k, len, NULL);
+
+		atomic_store(w, atomic_load(w) - AX_T_FULL + AX_T_CANCELLING);
+		atomic_store(&j->t->closed, true);
+		for (int i = 0; i < 20; i++)
+			(void) step(&main_cx, j->t, true);
+		ok(!j->t->kind->finished(&main_cx, j->t) && in_buffer(&main_cx, j->t, NUMBERS, 30) &&
+		   entries(&main_cx) == 30, "a removal under way holds the flush up");
+		atomic_store(w, atomic_load(w) - AX_T_CANCELLING + AX_T_FULL);
+	}
+	finish(&main_cx, j->t);
+	ok(entries(&main_cx) == 100, "and what was not removed comes into the tree");
+
 	/* two make a new log at once: one is thrown away, nothing is lost */
 	fresh_tree(&main_cx);
 	memset(j, 0, sizeof(*j));
@@ -803,6 +850,25 @@ paused(void)
 	ok(j->t->kind->finished(&main_cx, j->t), "finished while somebody has a new log in hand");
 	resume(th);
 	ok(j->r == AX_CHANGED && j->t->kind->finished(&main_cx, j->t), "his key goes to the tree");
+
+	/* or he is faster than who takes that log for the last one */
+	fresh_tree(&main_cx);
+	memset(j, 0, sizeof(*j));
+	j->t = open_tail(&main_cx, NUMBERS, 0, 1);
+	insert(&main_cx, j->t, NUMBERS, 100);
+	while (step(&main_cx, j->t, true))
+		;
+	j->i = 101;
+	th = pause_in(j, job_insert, "append.renew");
+	atomic_store(&j->t->closed, true);
+	in_hook = th;
+	tap_point_hook = resume_at_last;
+	while (step(&main_cx, j->t, true))
+		;
+	tap_point_hook = NULL;
+	ok(j->r == AX_OK, "a new log in front of the last one, in the last moment");
+	ok(j->t->kind->finished(&main_cx, j->t) && in_tree(&main_cx, NUMBERS, 101) &&
+	   entries(&main_cx) == 2, "is flushed, too");
 	free(j);
 }
 

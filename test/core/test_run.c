@@ -238,9 +238,11 @@ beside(int e, uint64_t have, uint64_t n)
 typedef struct crowd
 {
 	uint64_t	n;
+	uint64_t	run,
+				step;
 	_Atomic uint64_t next;
 	_Atomic uint64_t added;
-	_Atomic uint64_t in;		/* all below have gone in */
+	_Atomic uint64_t last[3];	/* of each writer: the last run that is in */
 	_Atomic uint64_t wrong;
 	_Atomic int writers;
 } crowd;
@@ -258,21 +260,21 @@ worker(void *arg, int me)
 	if (me < 3)
 	{
 		/* overlapping runs: each key by two of them */
-		for (uint64_t from; (from = atomic_fetch_add(&c->next, RUN / 2)) < c->n;)
+		for (uint64_t from; (from = atomic_fetch_add(&c->next, c->run / 2)) < c->n;)
 		{
-			atomic_fetch_add(&c->added, put_run(cx, from, RUN, 1));
+			atomic_fetch_add(&c->added, put_run(cx, from * c->step, c->run, c->step));
 			(void) ax_poll(cx);
-			/* only what follows in order: a hint for the readers */
-			(void) atomic_compare_exchange_strong(&c->in, &from, from + RUN / 2);
+			atomic_store(&c->last[me], from);
 		}
 		atomic_fetch_sub(&c->writers, 1);
 	}
 	else
 		while (atomic_load(&c->writers) > 0)
 		{
-			uint64_t	in = atomic_load(&c->in);
+			/* of the latest runs: there the nodes change */
+			uint64_t	last = atomic_load(&c->last[tap_rand(&seed) % 3]);
 
-			if (in > 0 && !has(cx, tap_rand(&seed) % in))
+			if (last && !has(cx, (last + tap_rand(&seed) % c->run) * c->step))
 				atomic_fetch_add(&c->wrong, 1);
 		}
 	ax_detach(cx);
@@ -280,15 +282,15 @@ worker(void *arg, int me)
 }
 
 static void
-many(int e)
+many(int e, uint64_t run, uint64_t step)
 {
-	crowd		c = {.n = tap_scaled(200000) / RUN * RUN, .writers = 3};
+	crowd		c = {.n = tap_scaled(100 * RUN * 5) / 600 * 600, .run = run, .step = step, .writers = 3};
 	uint64_t	n;
 
 	open_tree(engines[e]);
 	tap_threads(5, worker, &c);
-	n = c.n + RUN / 2;
-	ok(c.wrong == 0, "%s: readers miss nothing", engine_name[e]);
+	n = c.n + run - run / 2;
+	ok(c.wrong == 0, "%s: readers miss nothing: %llu", engine_name[e], (unsigned long long) c.wrong);
 	ok(c.added == n && entries() == n, "%s: %llu keys, each added once, of %llu %s",
 	   engine_name[e], (unsigned long long) c.added, (unsigned long long) n, what);
 	close_tree();
@@ -306,7 +308,10 @@ main(void)
 		beside(e, 60, 100);
 		beside(e, 36, 10);
 		beside(e, 40, 100);
-		many(e);
+		many(e, RUN, 1);
+		/* four to seven and ten to sixteen in a node */
+		many(e, 4, 40);
+		many(e, 6, 18);
 	}
 	ax_detach(&main_cx);
 	return tap_done();

@@ -49,6 +49,12 @@ static const phase phases[] = {
 	{KK_UUID, 50000}, {KK_MIDDLE, 1500}, {KK_DUPS_RANDOM, 20000}, {KK_SHARED, 20000}
 };
 
+/* With a tail buffer: keys that rise are what it takes. */
+static const phase tail_phases[] = {
+	{KK_DENSE, 300}, {KK_DENSE, 10000}, {KK_STEP997, 10000}, {KK_UUID, 20000}, {KK_DUPS, 5000},
+	{KK_SHARED, 20000}, {KK_PAIR, 20000}
+};
+
 /* One key, in shared memory. */
 typedef struct kstate
 {
@@ -65,6 +71,7 @@ typedef struct world
 	kstate	   *ks;
 	int			workers;
 	bool		same_tids;		/* so only the whole key tells entries apart */
+	bool		tail;			/* a buffer: what is new is not always known */
 	bool		shares;			/* of a load: own keys are a range of all */
 	uint64_t	until_ns;
 	_Atomic uint64_t *ops;
@@ -158,6 +165,8 @@ change(world *w, ax_ctx *cx, int me, uint64_t i, bool insert)
 	} while (r == AX_BUSY);
 	if (r != AX_OK && r != (insert ? AX_EXISTS : AX_NOTFOUND))
 		fail(w, me, insert ? "insert" : "remove", i, (int) r);
+	if (w->tail && insert && e == 1 && r == AX_OK)
+		return;					/* in the tree, and now in the buffer, too */
 	if (e >= 0 && (r == AX_OK) != (e != (int) insert))
 		fail(w, me, insert ? "insert of an own key" : "remove of an own key", i, (int) r);
 	if (r == AX_OK)
@@ -196,7 +205,7 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 			fail(w, me, "sorted insertion", i, (int) r);
 		for (uint64_t x = at; x < at + done; x++)
 			fresh += atomic_exchange_explicit(&w->ks[which[x]].in, 1, memory_order_relaxed) == 0;
-		if (fresh != added)
+		if (w->tail ? added < fresh : fresh != added)
 			fail(w, me, "sorted insertion: as new are counted", i, (int) added);
 		at += done;
 	}
@@ -367,6 +376,25 @@ own_key(world *w, int me, uint64_t r)
 	return r % w->m.n;
 }
 
+/* The buffer is shut, opened where the next key is, or emptied a little. */
+static void
+tail_op(world *w, ax_ctx *cx, uint64_t r)
+{
+	bool		more;
+	ax_status	x;
+
+	if (r % 8 == 0)
+		x = ax_tree_set_tail(cx, w->tree, w->gen, AX_TAIL_OFF);
+	else if (r % 8 == 1)
+		x = ax_tree_set_tail(cx, w->tree, w->gen, AX_TAIL_AUTO);
+	else if (r % 8 < 5)
+		x = ax_tree_set_tail(cx, w->tree, w->gen, AX_TAIL_ON);
+	else
+		x = ax_tail_flush(cx, w->tree, w->gen, &more);
+	if ((x != AX_OK && x != AX_BUSY) || ax_latches_held(cx))
+		fail(w, -1, "tail buffer", r % 8, (int) x);
+}
+
 static void
 worker(void *arg, int me)
 {
@@ -388,7 +416,16 @@ worker(void *arg, int me)
 		uint64_t	i = (r >> 20) % w->m.n;
 
 		n++;
-		if ((r & 7) < 3)
+		if (w->tail && (r & 128))
+		{
+			/* all about a place that rises with time */
+			i = now_ns() / 20000 % w->m.n + (r >> 20) % 64;
+			i = i >= 32 ? i - 32 : 0;
+			i = own_key(w, me, i < w->m.n ? i : w->m.n - 1);
+		}
+		if (w->tail && (r >> 50) % 256 == 0)
+			tail_op(w, cx, r >> 20);
+		if ((r & 7) < 3 && !(w->tail && (r & 128)))
 			i = own_key(w, me, i);
 		if (w->ks[i].owner != -1 && w->ks[i].owner != me)
 			look(w, cx, me, i, tap_rand(&rng));
@@ -460,6 +497,7 @@ verify(world *w)
 	m->cx = &main_cx;
 	m->t = w->tree;
 	m->gen = w->gen;
+	m->tail = w->tail;
 	m->count = 0;
 	for (uint64_t i = 0; i < m->n; i++)
 	{
@@ -517,12 +555,15 @@ world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed, boo
 	w->tree = ax_tree_alloc(&main_cx);
 	if (!w->tree || ax_tree_open(&main_cx, w->tree, tap_structure(), 0, tap_page_size(), &w->gen) != AX_OK)
 		abort();
+	w->tail = tap_tail() != AX_TAIL_OFF;
+	if (w->tail && ax_tree_set_tail(&main_cx, w->tree, w->gen, tap_tail()) != AX_OK)
+		abort();
 	w->same_tids = p->kind == KK_TWO || p->kind == KK_NESTED || p->kind == KK_DUPS_RANDOM;
 	for (uint64_t i = 0; i < w->m.n; i++)
 	{
 		uint64_t	r = tap_rand(&w->m.seed);
 
-		w->ks[i].owner = r % 8 == 0 ? -2 : r % 8 < 3 ? -1 : (int) ((r >> 8) % (uint64_t) workers);
+		w->ks[i].owner = r % 8 == 0 ? -2 : r % 8 < 3 && !w->tail ? -1 : (int) ((r >> 8) % (uint64_t) workers);
 		/* loaded side by side: where nobody else writes, and where others do */
 		if (shares && (w->ks[i].owner >= 0 || i / 1000 % 2 == 0))
 			w->ks[i].owner = (int) (i * (uint64_t) workers / w->m.n);
@@ -568,6 +609,11 @@ run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed, 
 		verify(&w);
 		ok(tap_elide_counts(&main_cx, w.tree, w.gen), "attempts and sections of elision are all accounted for");
 		(void) ax_info(&main_cx, w.tree, w.gen, &ti);
+		if (w.tail)
+			tap_diag("tail buffer: %s, %llu inserts, %llu beside it, %llu flushed in %llu steps, %llu there",
+					 ti.tail_mode, (unsigned long long) ti.tail_inserts, (unsigned long long) ti.tail_bypassed,
+					 (unsigned long long) ti.tail_flushed, (unsigned long long) ti.tail_flushes,
+					 (unsigned long long) ti.tail_entries);
 		tap_diag("restarts %llu, pessimistic %llu, waits %llu, parks %llu", (unsigned long long) ti.restarts,
 				 (unsigned long long) ti.pessimistic, (unsigned long long) ti.latch_waits,
 				 (unsigned long long) ti.parks);
@@ -649,7 +695,9 @@ main(int argc, char **argv)
 	const char *e = getenv("WORKERS");
 	int			workers = e ? atoi(e) : 32;
 	double		seconds = (e = getenv("SECONDS")) ? atof(e) : 5;
-	int			np = (int) (sizeof(phases) / sizeof(phases[0]));
+	const phase *ph = tap_tail() == AX_TAIL_OFF ? phases : tail_phases;
+	int			np = (int) (ph == phases ? sizeof(phases) / sizeof(phases[0]) :
+							sizeof(tail_phases) / sizeof(tail_phases[0]));
 	bool		threads = argc < 2,
 				forks = argc < 2,
 				kills = argc < 2;
@@ -688,18 +736,18 @@ main(int argc, char **argv)
 	each = (uint64_t) (seconds * 1e9 / (np * (int) threads + np * (int) forks + (int) kills + 1));
 	if (threads)
 		for (int i = 0; i < np; i++)
-			run_phase(&phases[first + i], workers, false, each, seed + (uint64_t) i, false);
+			run_phase(&ph[first + i], workers, false, each, seed + (uint64_t) i, false);
 #ifdef AX_ASAN
 	ax_poisoning = false;		/* shadow memory is each process's own */
 #endif
 	if (forks)
 		for (int i = 0; i < np; i++)
-			run_phase(&phases[first + i], workers, true, each, seed + 100 + (uint64_t) i, false);
+			run_phase(&ph[first + i], workers, true, each, seed + 100 + (uint64_t) i, false);
 	for (int i = 0; i < nshares; i++)
 		for (int f = 0; f < 2; f++)
 			if (f ? forks : threads)
 				run_phase(&share_phases[i], workers, f, each / 2, seed + 200 + (uint64_t) i, true);
 	if (kills)
-		run_kill(&phases[0], workers, each, seed);
+		run_kill(&ph[0], workers, each, seed);
 	return tap_done();
 }

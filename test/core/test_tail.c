@@ -62,7 +62,7 @@ rise(model *m, uint64_t at, uint64_t n)
 			mt_lookup(m, i);
 		else if (r % 8 == 7)
 			mt_contains(m, i);
-		else if (r % 128 == 12)
+		else if (r % 256 == 12)
 			mt_scan_near(m, i, (r >> 8) % 300, (r >> 17) & 1);
 		else if (r % 1024 == 20)
 			mt_scan(m, (r >> 17) & 1);
@@ -77,8 +77,8 @@ static void
 one_kind(keykind kind, uint64_t seed)
 {
 	model		m;
-	uint64_t	n = kind == KK_LONG ? tap_scaled(300) : kind == KK_MIDDLE || kind == KK_NESTED ?
-		tap_scaled(3000) : tap_scaled(20000);
+	uint64_t	n = kind == KK_LONG ? tap_scaled(200) : kind == KK_MIDDLE || kind == KK_NESTED ?
+		tap_scaled(1000) : tap_scaled(5000);
 	uint64_t	in = 0;
 	ax_memory_info before,
 				after;
@@ -88,14 +88,14 @@ one_kind(keykind kind, uint64_t seed)
 	mt_open(&m, &cx, tree);
 	if (seed & 1)
 		mt_load(&m, 20, 90);
-	for (int k = 0; k < 12; k++)
+	for (int k = 0; k < 10; k++)
 	{
 		/* shut, and opened at another place, the old one full as it may be */
 		mt_tail(&m, AX_TAIL_OFF);
 		if (tap_rand(&m.seed) & 1)
 			flush_some(&m, 1000);
 		mt_tail(&m, k % 4 == 3 ? AX_TAIL_AUTO : AX_TAIL_ON);
-		rise(&m, k == 0 ? 0 : tap_rand(&m.seed) % m.n, n / 4 + 100);
+		rise(&m, k == 0 ? 0 : tap_rand(&m.seed) % m.n, n / 2 + 100);
 		if (k % 3 == 0)
 			mt_compare_all(&m);
 		if (k % 3 == 1)
@@ -115,7 +115,7 @@ one_kind(keykind kind, uint64_t seed)
 	mt_close(&m);
 	(void) tap_quiesce(&cx);
 	ax_memory(&cx, &after);
-	ok(kind != KK_DENSE || in > n / 4, "%s: as the model (%llu through a buffer)", m.name,
+	ok(kind != KK_DENSE || in > n / 10, "%s: as the model (%llu through a buffer)", m.name,
 	   (unsigned long long) in);
 	ok(after.used_bytes == before.used_bytes, "%s: memory is back", m.name);
 	mt_free(&m);
