@@ -269,8 +269,6 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	uint32_t	room;
 
 	AX_ASSERT(b, ax_inside(b));
-	if (ax_unlikely(b->elide.soft != NULL) && !b->elide.open)
-		ax_soft_pass(cx);
 	if (!b->limbo)
 		b->limbo = limbo_take(b->slot);
 	room = b->limbo ? AX_LIMBO_RECS - b->limbo->end : 0;
@@ -280,8 +278,7 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	{
 		ax_limbo   *l;
 
-		if (b->elide.txn)
-			ax_elide_refuse(cx);
+		ax_elide_refuse(cx);
 		l = limbo_new(cx);
 
 		if (!l)
@@ -316,7 +313,7 @@ ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 	ax_record  *r;
 
 	AX_ENSURE(b, ax_inside(b) && l);
-	if (ax_unlikely(b->elide.txn))
+	if (ax_unlikely(b->elide.apart & AX_APART_TXN))
 	{
 		ax_elide_retire(cx, p, size);
 		return;

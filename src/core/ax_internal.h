@@ -357,8 +357,8 @@ extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
 #else
 #define AX_COUNT(cx, st, what, d) \
 	do { \
-		if (ax_unlikely(ax_body(cx)->elide.txn)) \
-			ax_elide_count((cx), offsetof(ax_shard, what), (int64_t) (d)); \
+		if (ax_unlikely(ax_body(cx)->elide.apart)) \
+			ax_elide_count((cx), (st), offsetof(ax_shard, what), (int64_t) (d)); \
 		else \
 			atomic_fetch_add_explicit(&(st)->shards[ax_body(cx)->shard].what, (d), memory_order_relaxed); \
 	} while (0)
