@@ -474,6 +474,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	b->slotno = slot;
 	b->port = port;
 	b->shard = (uint8_t) (slot % AX_SHARDS);
+	b->shard_at = (uint32_t) (offsetof(ax_store, shards) + b->shard * sizeof(ax_shard));
 	b->spins = calibrate(port);
 	b->rng = ((uint64_t) slot + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
