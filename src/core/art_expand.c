@@ -205,6 +205,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (held < n)
 		goto out;
 	/* the node is as it was when its slots were read: all is as in the copy */
+	ax_soft_pass(cx);			/* latched, no section */
 	art_slot_set(s, &P, key, art_node_ref(h));
 	for (int i = 0; i < n; i++)
 		ax_guard_kill(cx, &g[i]);
@@ -287,6 +288,8 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 		atomic_init(&hot->latch, AX_WORD_INIT);
 		if (!atomic_compare_exchange_strong(&s->hot, &none, (uint64_t) (uintptr_t) hot))
 			ax_unalloc(cx, s, hot, sizeof(art_hot));
+		else
+			ax_soft_given(cx, hot);	/* everybody's */
 	}
 	hot = hot_try(cx, s);
 	if (!hot)

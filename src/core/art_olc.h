@@ -10,7 +10,7 @@
 #include "ax_guard.h"
 
 /* Latch what is needed or let everything go; true when all are held. */
-static inline bool
+__attribute__((always_inline)) static inline bool
 art_lock3(ax_ctx *cx, ax_site site, ax_guard *a, ax_guard *b, ax_guard *c)
 {
 	if ((a && !ax_guard_lock_at(cx, a, site)) || (b && !ax_guard_lock_at(cx, b, site)) ||

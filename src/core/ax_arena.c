@@ -599,17 +599,21 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 	return p;
 }
 
-/* Where sections are undone by hand: what was allocated may have to be, too. */
+/*
+ * Not in a transaction; and where sections are undone by hand, what was allocated may
+ * have to be, too.
+ */
 static __attribute__((noinline)) void *
-alloc_followed(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
+alloc_apart(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 {
 	ax_ctx_body *b = ax_body(cx);
-	struct ax_soft *soft = b->elide.soft;
+	uint8_t		apart = b->elide.apart;
 	void	   *p;
 
-	b->elide.soft = NULL;
+	ax_elide_refuse(cx);
+	b->elide.apart = 0;
 	p = ax_alloc(cx, st, size, may_reserve);
-	b->elide.soft = soft;
+	b->elide.apart = apart;
 	if (p)
 		ax_soft_alloced(cx, p, ax_alloc_size(size));
 	return p;
@@ -623,10 +627,8 @@ ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	int			cls = ax_class_of(size);
 	ax_magazine *m = mag_of(b, st->gen, cls);
 
-	if (ax_unlikely(b->elide.txn))
-		ax_elide_refuse(cx);
-	if (ax_unlikely(b->elide.soft != NULL))
-		return alloc_followed(cx, st, size, cls, may_reserve);
+	if (ax_unlikely(b->elide.apart))
+		return alloc_apart(cx, st, size, may_reserve);
 	if (ax_unlikely(b->fail_alloc_at) && --b->fail_alloc_at == 0)
 	{
 		b->alloc_injected = true;
@@ -653,10 +655,11 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	ax_magazine *m;
 	uint32_t	cap;
 
-	if (ax_unlikely(b->elide.txn))
+	if (ax_unlikely(b->elide.apart))
+	{
 		ax_elide_refuse(cx);
-	if (ax_unlikely(b->elide.soft != NULL))
 		ax_soft_given(cx, p);
+	}
 	if (cls == AX_BIG)
 	{
 		big_free(cx, st, p);

@@ -169,19 +169,10 @@ ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write)
 }
 
 /*
- * The call as a section, under no latch that others see, if it can be; key: some
- * key on its way, to touch what it will.
+ * Each call of the inner engine, under the latch, or, where elision is on, first as
+ * a section under no latch that others see; key: some key on its way, to touch what
+ * it will.  That is a function of its own, so that the usual way does not pay for it.
  */
-#define ELIDED(call, write, key, len) \
-	ax_status	r; \
-	if (ax_unlikely(ax_body(cx)->elide.on) && \
-		ax_elide_coarse(cx, s, write, __builtin_frame_address(0), key, len)) \
-	{ \
-		r = s->engine->inner->call; \
-		ax_elide_coarse_end(cx, s); \
-		return r; \
-	}
-
 #define SHARED(call) \
 	r = lock_shared(cx, s); \
 	if (r == AX_OK) \
@@ -200,35 +191,48 @@ ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write)
 	} \
 	return r
 
-static ax_status
-coarse_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
-{
-	ELIDED(insert(cx, s, key, len), true, key, len);
-	EXCLUSIVE(insert(cx, s, key, len));
+#define COARSE(name, PARAMETERS, ARGUMENTS, LATCHED, write, key, len) \
+static __attribute__((noinline)) ax_status \
+elided_##name PARAMETERS \
+{ \
+	ax_status	r; \
+\
+	if (ax_elide_coarse(cx, s, write, __builtin_frame_address(0), key, len)) \
+	{ \
+		r = s->engine->inner->name ARGUMENTS; \
+		ax_elide_coarse_end(cx, s); \
+		return r; \
+	} \
+	LATCHED(name ARGUMENTS); \
+} \
+\
+static ax_status \
+coarse_##name PARAMETERS \
+{ \
+	ax_status	r; \
+\
+	if (ax_unlikely(ax_body(cx)->elide.on)) \
+		return elided_##name ARGUMENTS; \
+	LATCHED(name ARGUMENTS); \
 }
 
-static ax_status
-coarse_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
-{
-	ELIDED(remove(cx, s, key, len), true, key, len);
-	EXCLUSIVE(remove(cx, s, key, len));
-}
+COARSE(insert, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+	   (cx, s, key, len), EXCLUSIVE, true, key, len)
+COARSE(remove, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+	   (cx, s, key, len), EXCLUSIVE, true, key, len)
+COARSE(contains, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+	   (cx, s, key, len), SHARED, false, key, len)
+COARSE(lookup, (ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+				uint64_t *tids, uint32_t max, uint32_t *n, bool *more),
+	   (cx, s, prefix, len, tids, max, n, more), SHARED, false, NULL, 0)
+COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, NULL, 0)
+COARSE(insert_sorted, (ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+					   const uint32_t *lens, uint32_t len, uint64_t n,
+					   uint64_t *done, uint64_t *added),
+	   (cx, s, keys, lens, len, n, done, added), EXCLUSIVE, true, keys[0],
+	   lens ? lens[0] : len)
 
-static ax_status
-coarse_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
-{
-	ELIDED(contains(cx, s, key, len), false, key, len);
-	SHARED(contains(cx, s, key, len));
-}
-
-static ax_status
-coarse_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-			  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
-{
-	ELIDED(lookup(cx, s, prefix, len, tids, max, n, more), false, NULL, 0);
-	SHARED(lookup(cx, s, prefix, len, tids, max, n, more));
-}
-
+/* Too many lines for a transaction. */
 static ax_status
 coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
@@ -236,17 +240,10 @@ coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 {
 	ax_status	r;
 
-	/* too many lines for a transaction */
 	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
 }
 
-static ax_status
-coarse_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
-{
-	ELIDED(scan(cx, s, b), false, NULL, 0);
-	SHARED(scan(cx, s, b));
-}
-
+/* A whole load is too much for a transaction. */
 static ax_status
 coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 			uint32_t len, uint64_t n, int fill)
@@ -254,15 +251,6 @@ coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t 
 	ax_status	r;
 
 	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
-}
-
-static ax_status
-coarse_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-					 const uint32_t *lens, uint32_t len, uint64_t n,
-					 uint64_t *done, uint64_t *added)
-{
-	ELIDED(insert_sorted(cx, s, keys, lens, len, n, done, added), true, NULL, 0);
-	EXCLUSIVE(insert_sorted(cx, s, keys, lens, len, n, done, added));
 }
 
 /*

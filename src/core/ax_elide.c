@@ -254,6 +254,14 @@ ax_elide_instead(ax_ctx *cx, ax_store *s)
 	return true;
 }
 
+/* See ax_elide.h: a call begins. */
+__attribute__((cold)) void
+ax_elide_frame(ax_ctx *cx, const void *frame)
+{
+	ax_body(cx)->elide.frame = frame;
+	ax_soft_pass(cx);
+}
+
 /* ---- after an attempt --------------------------------------------------------- */
 
 static void
@@ -352,7 +360,7 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
 				ax_rtm_abort(AX_TX_BUSY);
 			opened(e, site);
 			joined(e, g);
-			e->txn = true;
+			e->apart |= AX_APART_TXN;
 			return status;
 		case AX_ELIDE_SOFTWARE:
 			status = ax_soft_begin(cx, e->script.any ? ax_elide_next(&e->script, site) : AX_SOFT_RANDOM);
@@ -362,7 +370,7 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
 				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
 			opened(e, site);
 			joined(e, g);
-			e->txn = true;
+			e->apart |= AX_APART_TXN;
 			ax_soft_locked(cx, g);
 			return status;
 		default:
@@ -387,9 +395,9 @@ join(ax_ctx *cx, ax_guard *g)
 	{
 		if (e->coarse)
 			return false;		/* starts over, inside */
-		if (e->txn && e->provider == AX_ELIDE_RTM)
+		if ((e->apart & AX_APART_TXN) && e->provider == AX_ELIDE_RTM)
 			ax_rtm_abort(AX_TX_STALE);
-		if (e->txn)
+		if (e->apart & AX_APART_TXN)
 			ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_STALE << 24);
 		e->failed = true;
 		return false;
@@ -417,6 +425,8 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 	/* part of what is latched already is no section */
 	if (b->latches > 0 || !wanted(cx, b->cur, &site))
 	{
+		if (e->soft)
+			ax_soft_pass(cx);	/* what is about to be published is not undone */
 		g->held = ax_word_trylock(cx, g->w, g->v);
 		return g->held;
 	}
@@ -446,6 +456,8 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 			g->held = ax_word_trylock(cx, g->w, g->v);
 			if (!g->held)
 				break;
+			if (e->soft)
+				ax_soft_pass(cx);
 			count(cx, site, FELL_BACK);
 			return true;
 		}
@@ -503,10 +515,10 @@ ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 	}
 	if (e->provider == AX_ELIDE_RTM)
 	{
-		e->txn = false;
+		e->apart = 0;
 		ax_rtm_end();			/* the site is still open: benchlines.c wants it */
 	}
-	e->txn = false;
+	e->apart &= (uint8_t) ~AX_APART_TXN;
 	e->open = 0;
 	AX_POINT("elide.committed");
 	if (ax_unlikely(e->failed))
@@ -571,7 +583,8 @@ begin_coarse(ax_ctx *cx, ax_store *s, ax_site site, bool write)
 	opened(e, site);
 	e->coarse = true;
 	e->write = write;
-	e->txn = e->provider != AX_ELIDE_INJECT;
+	if (e->provider != AX_ELIDE_INJECT)
+		e->apart |= AX_APART_TXN;
 	if (e->provider == AX_ELIDE_SOFTWARE)
 		ax_soft_coarse(cx, write);
 	return AX_TX_STARTED;
@@ -627,7 +640,7 @@ ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 		ax_soft_commit(cx);
 	}
 	e->coarse = false;
-	e->txn = false;
+	e->apart &= (uint8_t) ~AX_APART_TXN;
 	if (e->provider == AX_ELIDE_RTM)
 		ax_rtm_end();
 	else
@@ -646,20 +659,27 @@ ax_elide_refuse(ax_ctx *cx)
 {
 	ax_ctx_body *b = ax_body(cx);
 
+	if (ax_likely(!(b->elide.apart & AX_APART_TXN)))
+		return;
 	if (b->elide.provider == AX_ELIDE_SOFTWARE)
 		ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_REFUSED << 24);
 	ax_rtm_abort(AX_TX_REFUSED);
-	for (;;)					/* not in a transaction, after all */
-		AX_ENSURE(b, false);
+	AX_ENSURE(b, false);		/* not in a transaction, after all */
 }
 
 /* See ax_elide.h. */
 void
-ax_elide_count(ax_ctx *cx, size_t offset, int64_t d)
+ax_elide_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d)
 {
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 	uint32_t	i = (uint32_t) (offset / sizeof(int64_t));
 
+	if (!(e->apart & AX_APART_TXN))
+	{
+		atomic_fetch_add_explicit((_Atomic int64_t *) (void *) &s->shards[ax_body(cx)->shard] + i, d,
+								  memory_order_relaxed);
+		return;
+	}
 	if (!(e->deltas & 1u << i))
 	{
 		e->deltas |= 1u << i;

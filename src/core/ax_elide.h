@@ -86,10 +86,13 @@ typedef struct ax_elide_tally
 #define AX_ELIDE_RETIRED 12
 #define AX_ELIDE_DELTAS 24
 
+#define AX_APART_TXN	1		/* in a section that can be undone */
+#define AX_APART_SOFT	2		/* it is undone by hand: allocations are followed */
+
 typedef struct ax_elide_ctx
 {
 	bool		on;				/* a latch may begin a section */
-	bool		txn;			/* in one that can be undone */
+	uint8_t		apart;			/* not as usual: one or both of the bits below */
 	uint8_t		open;			/* the section's site + 1; 0: none */
 	bool		coarse;			/* it is a whole call */
 	bool		write;			/* that call writes */
@@ -125,8 +128,9 @@ typedef struct ax_elide_ctx
 #define AX_ELIDE_FRAME(cx, local) \
 	do { \
 		if (ax_unlikely(ax_body(cx)->elide.on)) \
-			ax_body(cx)->elide.frame = &(local); \
+			ax_elide_frame((cx), &(local)); \
 	} while (0)
+extern void ax_elide_frame(ax_ctx *cx, const void *frame);
 
 /*
  * ax_guard_lock where elision is on: latched, or in a transaction in which it is
@@ -153,12 +157,12 @@ extern bool ax_coarse_open(ax_store *s, bool write);
 extern bool ax_coarse_try(ax_ctx *cx, ax_store *s, bool write);
 extern void ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write);
 
-/* In a section that can be undone: it is, and runs latched.  Does not return. */
-extern void ax_elide_refuse(ax_ctx *cx) __attribute__((noreturn));
+/* In a section that can be undone: it is, and runs latched. */
+extern void ax_elide_refuse(ax_ctx *cx) __attribute__((cold));
 
-/* In such a section: count and retire when it is committed. */
-extern void ax_elide_count(ax_ctx *cx, size_t offset, int64_t d);
-extern void ax_elide_retire(ax_ctx *cx, void *p, uint32_t size);
+/* Count and retire; in such a section, when it is committed. */
+extern void ax_elide_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d) __attribute__((cold));
+extern void ax_elide_retire(ax_ctx *cx, void *p, uint32_t size) __attribute__((cold));
 
 /* Are latched sections of the store tried as transactions? */
 extern bool ax_elide_active(ax_ctx *cx, ax_store *s);

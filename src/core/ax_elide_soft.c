@@ -4,7 +4,7 @@
  *
  * A section runs under its latches, and in the middle of it, at a point drawn at
  * random, everything is put back as it was at its beginning: the objects it latched
- * and those allocated since the operation's last ax_retire_reserve, from copies
+ * and those allocated by the call and not published yet, from copies
  * taken before the first store; the attachment; the call's part of the stack; last
  * the registers, which is a jump.  So what an engine would leave behind if it
  * stored something that a transaction does not take back, or that it only ever does
@@ -91,6 +91,7 @@ ax_soft_setup(ax_ctx *cx, bool want)
 	{
 		munmap(s, sizeof(*s));
 		b->elide.soft = NULL;
+		b->elide.apart = 0;
 	}
 	if (want && !s)
 	{
@@ -99,6 +100,7 @@ ax_soft_setup(ax_ctx *cx, bool want)
 			return false;
 		s->rng = b->rng | 1;
 		b->elide.soft = s;
+		b->elide.apart = AX_APART_SOFT;
 	}
 	return true;
 }
@@ -111,7 +113,7 @@ static void
 stick(ax_ctx *cx)
 {
 	soft_of(cx)->stuck = true;
-	ax_body(cx)->elide.txn = false;
+	ax_body(cx)->elide.apart &= (uint8_t) ~AX_APART_TXN;
 }
 
 /* Copy len bytes at "at", once. */
@@ -361,12 +363,14 @@ ax_soft_commit(ax_ctx *cx)
 
 /* ---- what is allocated --------------------------------------------------------- */
 
-/* A new pass: what was allocated before is published, or gone. */
+/* What was allocated before is published (without a section), or gone. */
 void
 ax_soft_pass(ax_ctx *cx)
 {
 	struct ax_soft *s = soft_of(cx);
 
+	if (!s)
+		return;
 	s->nallocs = 0;
 	s->lost = false;
 }
@@ -376,6 +380,8 @@ ax_soft_alloced(ax_ctx *cx, void *p, uint32_t bytes)
 {
 	struct ax_soft *s = soft_of(cx);
 
+	if (!s)
+		return;
 	if (s->nallocs == ALLOCS)
 	{
 		s->lost = true;
@@ -390,7 +396,7 @@ ax_soft_given(ax_ctx *cx, void *p)
 {
 	struct ax_soft *s = soft_of(cx);
 
-	for (uint32_t i = 0; i < s->nallocs; i++)
+	for (uint32_t i = 0; s && i < s->nallocs; i++)
 		if (s->alloc[i].p == p)
 		{
 			s->alloc[i] = s->alloc[--s->nallocs];

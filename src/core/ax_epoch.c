@@ -269,8 +269,6 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	uint32_t	room;
 
 	AX_ASSERT(b, ax_inside(b));
-	if (ax_unlikely(b->elide.soft != NULL) && !b->elide.open)
-		ax_soft_pass(cx);
 	if (!b->limbo)
 		b->limbo = limbo_take(b->slot);
 	room = b->limbo ? AX_LIMBO_RECS - b->limbo->end : 0;
@@ -280,8 +278,7 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	{
 		ax_limbo   *l;
 
-		if (b->elide.txn)
-			ax_elide_refuse(cx);
+		ax_elide_refuse(cx);
 		l = limbo_new(cx);
 
 		if (!l)
@@ -316,7 +313,7 @@ ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 	ax_record  *r;
 
 	AX_ENSURE(b, ax_inside(b) && l);
-	if (ax_unlikely(b->elide.txn))
+	if (ax_unlikely(b->elide.apart & AX_APART_TXN))
 	{
 		ax_elide_retire(cx, p, size);
 		return;
@@ -477,6 +474,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	b->slotno = slot;
 	b->port = port;
 	b->shard = (uint8_t) (slot % AX_SHARDS);
+	b->shard_at = (uint32_t) (offsetof(ax_store, shards) + b->shard * sizeof(ax_shard));
 	b->spins = calibrate(port);
 	b->rng = ((uint64_t) slot + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);

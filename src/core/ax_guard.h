@@ -98,7 +98,7 @@ ax_guard_shared(const ax_guard *g)
  * it may come back here, undone: so memory is taken before, and what must be done
  * once is done after.  AX_SITES: never.
  */
-static inline bool
+__attribute__((always_inline)) static inline bool
 ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
 {
 	if (!g->held)

@@ -77,6 +77,7 @@ typedef struct ax_ctx_body
 	int			slotno;
 	int			latches;		/* held now */
 	uint8_t		shard;			/* for a store's sharded counters */
+	uint32_t	shard_at;		/* where in a store that is */
 	ax_elide_ctx elide;
 	bool		alloc_busy;		/* ax_alloc failed for a latch, not for memory */
 	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
@@ -357,10 +358,11 @@ extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
 #else
 #define AX_COUNT(cx, st, what, d) \
 	do { \
-		if (ax_unlikely(ax_body(cx)->elide.txn)) \
-			ax_elide_count((cx), offsetof(ax_shard, what), (int64_t) (d)); \
+		if (ax_unlikely(ax_body(cx)->elide.apart)) \
+			ax_elide_count((cx), (st), offsetof(ax_shard, what), (int64_t) (d)); \
 		else \
-			atomic_fetch_add_explicit(&(st)->shards[ax_body(cx)->shard].what, (d), memory_order_relaxed); \
+			atomic_fetch_add_explicit(&((ax_shard *) (void *) ((char *) (st) + ax_body(cx)->shard_at))->what, \
+									  (d), memory_order_relaxed); \
 	} while (0)
 #endif
 

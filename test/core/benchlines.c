@@ -70,14 +70,15 @@ __wrap_ax_rtm_end(void)
 
 /*
  * What wants memory is aborted, and latched the next time.  Nothing here knows how
- * to undo it; so it goes on, as if it were latched, and is not counted.  (The core is
- * compiled here without the word that it never returns.)
+ * to undo it; so it goes on, as if it were latched, and is not counted.
  */
 void
 __wrap_ax_elide_refuse(ax_ctx *c)
 {
+	if (!(ax_body(c)->elide.apart & AX_APART_TXN))
+		return;
 	marks[MARK_REFUSED] = 1;
-	ax_body(c)->elide.txn = false;
+	ax_body(c)->elide.apart = 0;
 }
 
 /* Any other reason is none here. */

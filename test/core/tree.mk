@@ -117,7 +117,7 @@ count: $(OPT)/benchcount $(BARE)/benchcount
 # Cache lines of every section, traced.  At a fixed address, and with transactions
 # of its own: see benchlines.c.
 LINES = build/lines
-lines_CFLAGS = $(opt_CFLAGS) -fno-pie -Dnoreturn=
+lines_CFLAGS = $(opt_CFLAGS) -fno-pie
 $(LINES):
 	mkdir -p $@
 $(LINES)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(LINES)
