@@ -42,7 +42,7 @@ PG_CFLAGS += $(EXTRA_CFLAGS)
 SHLIB_LINK = -lurcu-cds -lm
 
 REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \
-	engines contention opcmp types include replace arrays kinds markpos parallel \
+	engines contention opcmp types include replace arrays together kinds markpos parallel \
 	constraints opfamily planner costs churn pbuild equality elision
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8

@@ -61,6 +61,8 @@ static const struct
 
 static const char *const op_name[NOPS] = {"insert", "remove", "contains", "lookup", "lookup of many", "scan", "scan back"};
 
+#define COMPANY 20
+
 /* What the stopped thread does, and what came of it. */
 static struct
 {
@@ -69,7 +71,11 @@ static struct
 	op			what;
 	uint64_t	key,
 				end;			/* the last key of the stretch */
-	uint64_t	company;		/* of a look-up of many */
+	uint32_t	company,		/* a look-up of so many, from key on */
+				nmany,
+				lens[COMPANY],
+				counts[COMPANY];
+	const uint8_t *many[COMPANY];
 	uint32_t	max;
 	ax_status	status;
 	ax_status	each[MAX_KEYS]; /* insert, remove: of every key */
@@ -134,7 +140,12 @@ victim_op(void)
 			v.status = ax_lookup(&v.cx, v.m->t, v.m->gen, k->p, k->len - 6, v.tids, v.max, &v.n, &v.more);
 			break;
 		case MANY:
-			v.status = mt_company(&v.cx, v.m->t, v.m->gen, v.m->key, v.m->n, v.key, v.company, v.tids, v.max, &v.n, &v.more);
+			for (v.nmany = 0; v.nmany < v.company && v.key + v.nmany < v.m->n; v.nmany++)
+			{
+				v.many[v.nmany] = k[v.nmany].p;
+				v.lens[v.nmany] = k[v.nmany].len - 6;
+			}
+			v.status = ax_lookup_many(&v.cx, v.m->t, v.m->gen, v.many, v.lens, 0, v.nmany, v.tids, MAX_KEYS, v.counts, &v.n);
 			break;
 		default:
 			memset(&v.b, 0, sizeof(v.b));
@@ -257,6 +268,33 @@ tid_of(const mkey *k)
 	return t;
 }
 
+static void
+judge_lookup(model *m, uint64_t k, const uint64_t *tids, uint32_t n, bool more,
+			 const bool *before, const bool *touched, const char *where)
+{
+	uint64_t	i = k;
+	uint32_t	x = 0;
+
+	while (i > 0 && m->key[i - 1].len == m->key[k].len &&
+		   memcmp(m->key[i - 1].p, m->key[k].p, m->key[k].len - 6) == 0)
+		i--;
+	for (; i < m->n && m->key[i].len == m->key[k].len &&
+		 memcmp(m->key[i].p, m->key[k].p, m->key[k].len - 6) == 0; i++)
+	{
+		bool		hit = x < n && tids[x] == tid_of(&m->key[i]);
+
+		if (!touched[i] && hit && !before[i])
+			mt_die(m, "lookup of key %llu, stopped at %s: finds key %llu", (unsigned long long) k,
+				   where, (unsigned long long) i);
+		if (!touched[i] && !hit && before[i] && !(more && x == n))
+			mt_die(m, "lookup of key %llu, stopped at %s: misses key %llu", (unsigned long long) k,
+				   where, (unsigned long long) i);
+		x += hit;
+	}
+	if (x < n)
+		mt_die(m, "lookup of key %llu, stopped at %s: finds what is none of its", (unsigned long long) k, where);
+}
+
 /* before: the model as it was; what was not touched is as before. */
 static void
 judge(model *m, const bool *before, const bool *touched, const char *where)
@@ -291,33 +329,17 @@ judge(model *m, const bool *before, const bool *touched, const char *where)
 					   where, (int) v.status, before[k] ? "in" : "not in");
 			break;
 		case LOOKUP:
+			if (v.status != AX_OK || v.n > v.max)
+				mt_die(m, "lookup of key %llu, stopped at %s: status %d", (unsigned long long) k, where, (int) v.status);
+			judge_lookup(m, k, v.tids, v.n, v.more, before, touched, where);
+			break;
 		case MANY:
-			{
-				uint64_t	i = k;
-				uint32_t	x = 0;
-
-				if (v.status != AX_OK || v.n > v.max)
-					mt_die(m, "lookup of key %llu, stopped at %s: status %d", (unsigned long long) k, where, (int) v.status);
-				while (i > 0 && m->key[i - 1].len == m->key[k].len &&
-					   memcmp(m->key[i - 1].p, m->key[k].p, m->key[k].len - 6) == 0)
-					i--;
-				for (; i < m->n && m->key[i].len == m->key[k].len &&
-					 memcmp(m->key[i].p, m->key[k].p, m->key[k].len - 6) == 0; i++)
-				{
-					bool		hit = x < v.n && v.tids[x] == tid_of(&m->key[i]);
-
-					if (!touched[i] && hit && !before[i])
-						mt_die(m, "lookup of key %llu, stopped at %s: finds key %llu", (unsigned long long) k,
-							   where, (unsigned long long) i);
-					if (!touched[i] && !hit && before[i] && !(v.more && x == v.n))
-						mt_die(m, "lookup of key %llu, stopped at %s: misses key %llu", (unsigned long long) k,
-							   where, (unsigned long long) i);
-					x += hit;
-				}
-				if (x < v.n)
-					mt_die(m, "lookup of key %llu, stopped at %s: finds what is none of its", (unsigned long long) k, where);
-				break;
-			}
+			if (v.status != AX_OK || v.n > v.nmany)
+				mt_die(m, "lookup of %u keys from %llu, stopped at %s: status %d, %u answered", v.nmany,
+					   (unsigned long long) k, where, (int) v.status, v.n);
+			for (uint32_t i = 0, at = 0; i < v.n; at += v.counts[i++])
+				judge_lookup(m, k + i, v.tids + at, v.counts[i], false, before, touched, where);
+			break;
 		default:
 			{
 				bool		back = v.what == SCAN_BACK;
@@ -385,9 +407,9 @@ one_kind(ax_ctx *cx, ax_tree *t, keykind kind, uint64_t keys, uint64_t rounds, u
 			v.what = SCAN_BACK;
 		if (v.what == SCAN && (r >> 21) % 8 == 0)
 			v.what = LOOKUP;	/* it may go on as a scan */
-		if (v.what == LOOKUP && (r >> 22) & 1)
+		if (v.what == LOOKUP && (r >> 22) & 3)
 			v.what = MANY;
-		v.company = tap_rand(&m.seed);
+		v.company = (uint32_t) (tap_rand(&m.seed) % COMPANY) + 1;
 		v.key = (r >> 24) % m.n;
 		v.end = v.key + (v.what < CONTAINS && (r >> 51) & 1 ? 0 : (r >> 44) % 80);
 		if (v.end >= m.n)
@@ -446,7 +468,7 @@ main(int argc, char **argv)
 	ax_area    *a = tap_area((size_t) 128 << 20, 2, 1 << 20);
 	ax_tree    *t;
 	pthread_t	thread;
-	uint64_t	rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : tap_scaled(12000);
+	uint64_t	rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : tap_scaled(18000);
 	uint64_t	seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 
 	sem_init(&go, 0, 0);
@@ -464,7 +486,7 @@ main(int argc, char **argv)
 	sem_post(&go);
 	pthread_join(thread, NULL);
 	for (int i = 0; i < NPOINTS; i++)
-		ok(met[i] > 0 || rounds < 12000, "%s: stopped %llu times (insert %llu, remove %llu, contains %llu, lookup %llu, of many %llu, scan %llu, back %llu)",
+		ok(met[i] > 0 || rounds < 18000, "%s: stopped %llu times (insert %llu, remove %llu, contains %llu, lookup %llu, of many %llu, scan %llu, back %llu)",
 		   points[i].name, (unsigned long long) met[i], (unsigned long long) parks[i][0], (unsigned long long) parks[i][1],
 		   (unsigned long long) parks[i][2], (unsigned long long) parks[i][3], (unsigned long long) parks[i][4],
 		   (unsigned long long) parks[i][5], (unsigned long long) parks[i][6]);
