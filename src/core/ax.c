@@ -426,19 +426,6 @@ tail_of(ax_store *st)
 	return atomic_load_explicit(&st->tail, memory_order_acquire);
 }
 
-/* Can it, or the one behind it, have keys with this prefix? */
-static inline bool
-tail_near(ax_tail *t, const uint8_t *prefix, uint32_t len)
-{
-	do
-	{
-		if (ax_tail_may_have(t, prefix, len))
-			return true;
-		t = atomic_load_explicit(&t->next, memory_order_acquire);
-	} while (ax_unlikely(t != NULL));
-	return false;
-}
-
 /* See ax.h. */
 ax_status
 ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
@@ -480,7 +467,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 			return r;
 		AX_ELIDE_FRAME(cx, st);
 		tail = tail_of(st);
-		r = tail ? ax_tail_remove(cx, st, tail, key, len) :
+		r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_remove(cx, st, tail, key, len) :
 			st->engine->remove(cx, st, key, len);
 	} while (finish(cx, &r, &tries));
 	return r;
@@ -602,7 +589,7 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 	if (r != AX_OK)
 		return r;
 	tail = tail_of(st);
-	r = tail ? ax_tail_contains(cx, st, tail, key, len) :
+	r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_contains(cx, st, tail, key, len) :
 		st->engine->contains(cx, st, key, len);
 	ax_leave(cx);
 	return r;

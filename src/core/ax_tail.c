@@ -113,7 +113,7 @@ unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
 							  atomic_load_explicit(&t->next, memory_order_relaxed),
 							  memory_order_release);
 	else if (head && atomic_load_explicit(&head->next, memory_order_relaxed) == t)
-		atomic_store_explicit(&head->next, NULL, memory_order_release);
+		ax_tail_set_next(head, NULL);
 	else
 		t = NULL;
 	ax_tail_unclaim(cx, &s->tail_changer);
@@ -357,6 +357,19 @@ ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 			got = AX_OK;
 	} while (again);
 	return got;
+}
+
+/* ax_tail_near, where it is not plain. */
+bool
+ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)
+{
+	do
+	{
+		if (ax_tail_may_have(t, prefix, len))
+			return true;
+		t = atomic_load_explicit(&((ax_tail *) (uintptr_t) t)->next, memory_order_acquire);
+	} while (ax_unlikely(t != NULL));
+	return false;
 }
 
 /* See ax_tail.h. */

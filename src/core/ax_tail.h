@@ -95,11 +95,13 @@ typedef struct ax_tail_item
 
 struct ax_tail
 {
-	/* immutable but for floor8 (which rises), closed and next */
+	/* immutable but for floor8 (which rises), closed, next and plain_len */
 	const ax_tail_kind *kind;
 	_Atomic uint64_t floor8;	/* see ax_tail_may_have */
 	uint32_t	need_len;		/* 0: any */
 	uint32_t	off;
+	_Atomic uint32_t plain_len;	/* need_len, when that and eight bytes at off is all there
+								 * is to ask; else no length */
 	uint32_t	size;			/* of the object, for ax_retire */
 	_Atomic bool closed;		/* takes nothing more */
 	_Atomic(ax_tail *) next;	/* an older one, closed */
@@ -138,6 +140,37 @@ ax_tail_may_have(const ax_tail *t, const uint8_t *prefix, uint32_t len)
 	else
 		return true;
 	return x >= atomic_load_explicit(&((ax_tail *) (uintptr_t) t)->floor8, memory_order_acquire);
+}
+
+extern bool ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len);
+
+/*
+ * The same of it and the one behind it.  plain_len is changed with "next", by who
+ * changes the chain; whoever reads the older of the two looks at more than he must.
+ */
+static inline bool
+ax_tail_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)
+{
+	if (ax_likely(len == atomic_load_explicit(&((ax_tail *) (uintptr_t) t)->plain_len,
+											  memory_order_acquire)))
+	{
+		uint64_t	x;
+
+		memcpy(&x, prefix + t->off, 8);
+		return __builtin_bswap64(x) >=
+			atomic_load_explicit(&((ax_tail *) (uintptr_t) t)->floor8, memory_order_acquire);
+	}
+	return ax_tail_chain_near(t, prefix, len);
+}
+
+/* For who changes the chain, before a buffer is published and when "next" goes. */
+static inline void
+ax_tail_set_next(ax_tail *t, ax_tail *next)
+{
+	/* "next" goes when all that is behind is in the tree, so the order is all one */
+	atomic_store_explicit(&t->next, next, memory_order_release);
+	atomic_store_explicit(&t->plain_len, next || !t->need_len || t->need_len < t->off + 8 ?
+						  UINT32_MAX : t->need_len, memory_order_release);
 }
 
 struct ax_tail_kind

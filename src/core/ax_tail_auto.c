@@ -189,7 +189,7 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 			t = ax_append_new(cx, s, floor, floorlen, off);
 		if (t)
 		{
-			atomic_init(&t->next, old);
+			ax_tail_set_next(t, old);
 			AX_POINT("tail.open");
 			atomic_store(&s->tail, t);
 			/* who says "off" looks for one to close after he has said so */
