@@ -152,10 +152,61 @@ bt_publish(ax_store *s, bt_path *t, int k, bt_page *p)
 /* ---- splitting ---- */
 
 /*
+ * The first BT_MAX_PLEN bytes of separator i of a page that may be changing: 1;
+ * -1: it did change.  What does not come from a blob is as good as the guard.
+ */
+static int
+copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view *v)
+{
+	uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+	uint32_t	len = slot >> 16;
+	uint32_t	n = p->plen;
+	uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
+
+	if (len == BT_IS_BLOB)
+	{
+		/* a blob never changes, and stays for this epoch */
+		bt_blob    *b = bt_blob_of(p, g, slot);
+
+		if (!b)
+			return -1;
+		n = b->len < BT_MAX_PLEN ? b->len : BT_MAX_PLEN;
+		memcpy(buf, b->bytes, n);
+	}
+	else
+	{
+		if (len > BT_MAX_PLEN - n)
+			len = BT_MAX_PLEN - n;
+		memcpy(buf, bt_prefix(p), n);
+		memcpy(buf + n, &h, len < 8 ? len : 8);
+		if (len > 8)
+			ax_copy_out(buf + n + 8, bt_bytes(p, slot & 0xFFFF, len - 8), len - 8);
+		n += len;
+	}
+	bt_key_view(buf, n, NULL, v);
+	return 1;
+}
+
+/* Memory for a page that was, or was not yet, made one. */
+static void
+drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
+{
+	if (p && built)
+		bt_unbuild(cx, s, p);
+	else
+		bt_unalloc(cx, s, level, p);
+}
+
+/*
  * Make room in the page of frame k, for the key "in" at place "at" (leaf), or
  * for some separator (in NULL): copy it into a layout that has room, or split
  * it.  A leaf gets the key on the way.  AX_OK: the key is in.  MORE: start over.
  * AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.
+ *
+ * The new pages are made before anything is latched, from a copy of the page: the
+ * latches, taken at the versions of the path, then show that it was a true one.  So
+ * they are held for the parent's new entry only, and a transaction in their place
+ * is small.
  */
 static ax_status
 make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
@@ -168,21 +219,31 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 	bt_page    *a = NULL,
 			   *b = NULL,
 			   *c = NULL;
+	bool		a_built = false,
+				b_built = false,
+				c_built = false,
+				copied = false, /* into another layout, not split */
+				in_place = false;	/* x stays the left half */
 	bt_view		v[BT_MAX_CAP + 2];
 	bt_page    *child[BT_MAX_CAP + 2];
+	_Alignas(AX_LINE) uint8_t copy[BT_MAX_SIZE];
+	const bt_page *from = x;
 	uint8_t		sepbuf[16384 / 4];
-	uint8_t		pbuf[BT_MAX_PLEN];
+	uint8_t		pbuf[BT_MAX_PLEN],
+				lobuf[BT_MAX_PLEN],
+				hibuf[BT_MAX_PLEN];
 	const uint8_t *prefix;
 	uint32_t	plen;
 	bt_view		lo,
 				hi,
 				sep;
-	bool		has_lo,
-				has_hi;
+	bool		has_lo = false,
+				has_hi = false;
 	int			n,
-				m;
+				m = 0;
 	ax_status	r = AX_NOMEM;
 
+	sep.blob = NULL;
 	if (t->pess && !t->all && k + 1 < t->n)
 	{
 		/* what is above is latched no longer */
@@ -195,27 +256,39 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 		(b = bt_alloc(cx, s, level, false)) == NULL ||
 		(k == 0 && (c = bt_alloc(cx, s, level + 1, false)) == NULL))
 		goto out;
-	AX_POINT("bt.split.before_lock");
+
+	/* under a coarse latch, nobody changes it */
 	r = AX_STALE;
-	if (!ax_guard_lock_at(cx, bt_above(t, k), AX_SITE_SPLIT) ||
-		!ax_guard_lock_at(cx, &f->g, AX_SITE_SPLIT))
+	if (!f->g.held && s->sync != AX_SYNC_COARSE)
+	{
+		ax_copy_out(copy, (const uint8_t *) x, size);
+		from = (const bt_page *) (const void *) copy;
+	}
+	if (k > 0)
+	{
+		bt_frame   *up = &t->f[k - 1];
+
+		if (up->i > 0)
+			has_lo = copy_separator(up->p, &up->g, up->i - 1, lobuf, &lo) > 0;
+		if (up->i < bt_count(up->p))
+			has_hi = copy_separator(up->p, &up->g, up->i, hibuf, &hi) > 0;
+	}
+	if (!ax_guard_valid(&f->g) || !ax_guard_valid(bt_above(t, k)))
 		goto out;
 
-	n = bt_count(x);
-	m = 0;
+	n = bt_count(from);
 	for (int i = 0; i < n; i++)
 	{
 		if (in && i == at)
 			v[m++] = *in;
-		bt_get(x, i, &v[m++]);
+		bt_get(from, i, &v[m++]);
 	}
 	if (in && at == n)
 		v[m++] = *in;
 	if (inner)
 		for (int i = 0; i <= n; i++)
-			child[i] = bt_ref(&bt_children(x)[i]);
+			child[i] = bt_ref(&bt_children(from)[i]);
 	n = m;
-	bt_bounds(t, k, &lo, &has_lo, &hi, &has_hi);
 	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, true, pbuf, &plen);
 
 	/*
@@ -224,139 +297,146 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 	 */
 	if (bt_fits(size, inner, v, n, plen))
 	{
-		bool		roomy;
-
-		bt_build(cx, s, a, x->level, v, n, child, prefix, plen);
-		roomy = n + 1 + a->cap / 8 <= a->cap;
-
+		bt_build(cx, s, a, level, v, n, child, prefix, plen);
+		a_built = true;
+		copied = n + 1 + a->cap / 8 <= a->cap;
 		if (a->tail == BT_VAR)
-			roomy = roomy && bt_ld(&a->heap) - bt_arrays_end(a) >=
+			copied = copied && bt_ld(&a->heap) - bt_arrays_end(a) >=
 				(inner ? bt_max_inline(s->page_size) : size / 8);
-		if (roomy)
+		if (!copied)
 		{
-			bt_publish(s, t, k, a);
-			a = NULL;
-			ax_guard_kill(cx, &f->g);
-			ax_guard_close(cx, bt_above(t, k), true);
-			bt_retire(cx, s, x);
-			r = in ? AX_OK : MORE;
-			goto out;
+			/* not a page after all */
+			if (inner)
+				AX_COUNT(cx, s, n4, -1);
+			else
+				AX_COUNT(cx, s, leaves, -1);
+			a_built = false;
 		}
-		/* not a page after all */
-		if (inner)
-			AX_COUNT(cx, s, n4, -1);
-		else
-			AX_COUNT(cx, s, leaves, -1);
 	}
 
-	/*
-	 * Where to cut: rising keys leave the left page full; else in the middle
-	 * of the bytes, as near as both halves allow.
-	 */
-	if (!inner && at == n - 1)
-		m = n - 1;
-	else if (inner && f->i == n && n > 3)
-		m = n - 2;
-	else
-	{
-		uint64_t	total = 0,
-					sum = 0;
-
-		/* bytes as they will be in the page */
-		for (int i = 0; i < n; i++)
-			total += v[i].blob ? 24 : bt_len(&v[i]) - x->plen + 12;
-		for (m = 0; m < n - 1 && sum * 2 < total; m++)
-			sum += v[m].blob ? 24 : bt_len(&v[m]) - x->plen + 12;
-		if (m < 1)
-			m = 1;
-	}
-
-	/* the separator: an inner page's goes up */
-	if (inner)
-	{
-		if (m > n - 1)
-			m = n - 1;
-		sep = v[m];
-	}
-	else if (!bt_separator(cx, s, &v[m - 1], &v[m], sepbuf, &sep))
-	{
-		r = AX_NOMEM;
-		goto out;
-	}
-
+	if (!copied)
 	{
 		uint8_t		pb[BT_MAX_PLEN];
 		const uint8_t *pp;
 		uint32_t	pl;
-		int			from = inner ? m + 1 : m;
-		bool		in_place = !inner && at >= m && (x->tail != BT_VAR || m == n - 1);
+		int			right;
+
+		/*
+		 * Where to cut: rising keys leave the left page full; else in the middle
+		 * of the bytes, as near as both halves allow.
+		 */
+		if (!inner && at == n - 1)
+			m = n - 1;
+		else if (inner && f->i == n && n > 3)
+			m = n - 2;
+		else
+		{
+			uint64_t	total = 0,
+						sum = 0;
+
+			/* bytes as they will be in the page */
+			for (int i = 0; i < n; i++)
+				total += v[i].blob ? 24 : bt_len(&v[i]) - x->plen + 12;
+			for (m = 0; m < n - 1 && sum * 2 < total; m++)
+				sum += v[m].blob ? 24 : bt_len(&v[m]) - x->plen + 12;
+			if (m < 1)
+				m = 1;
+		}
+
+		/* the separator: an inner page's goes up */
+		if (inner)
+		{
+			if (m > n - 1)
+				m = n - 1;
+			sep = v[m];
+		}
+		else if (!bt_separator(cx, s, &v[m - 1], &v[m], sepbuf, &sep))
+		{
+			sep.blob = NULL;
+			r = AX_NOMEM;
+			goto out;
+		}
 
 		/* the right half */
+		right = inner ? m + 1 : m;
+		in_place = !inner && at >= m && (x->tail != BT_VAR || m == n - 1);
 		pp = bt_range_prefix(t, k, &sep, true, &hi, has_hi, true, pb, &pl);
-		bt_build(cx, s, b, x->level, v + from, n - from, child + from, pp, pl);
+		bt_build(cx, s, b, level, v + right, n - right, child + right, pp, pl);
+		b_built = true;
 		if (!in_place)
 		{
 			pp = bt_range_prefix(t, k, &lo, has_lo, &sep, true, true, pb, &pl);
-			bt_build(cx, s, a, x->level, v, m, child, pp, pl);
+			bt_build(cx, s, a, level, v, m, child, pp, pl);
+			a_built = true;
 		}
-		if (k > 0)
-		{
-			bt_page    *up = t->f[k - 1].p;
-
-			/* a blob that goes up belongs to the parent from now on */
-			if (!bt_put(up, t->f[k - 1].i, &sep, b))
-			{
-				/* unchanged, so the versions are still those of the path */
-				ax_guard_close(cx, &f->g, false);
-				if (!t->pess)
-					ax_guard_close(cx, bt_above(t, k), false);
-				bt_unbuild(cx, s, b);
-				b = NULL;
-				if (!in_place)
-				{
-					bt_unbuild(cx, s, a);
-					a = NULL;
-				}
-				if (!inner && sep.blob)
-					bt_blob_free(cx, s, sep.blob);
-				bt_unalloc(cx, s, level, a);
-				bt_unalloc(cx, s, level + 1, c);
-				return make_room(cx, s, t, k - 1, NULL, 0);
-			}
-			if (!in_place)
-				bt_publish(s, t, k, a);
-		}
-		else
+		if (k == 0)
 		{
 			bt_page    *pair[2] = {in_place ? x : a, b};
 
-			bt_build(cx, s, c, x->level + 1, &sep, 1, pair, pbuf, 0);
-			bt_publish(s, t, 0, c);
-			atomic_store_explicit(&s->height, (uint32_t) c->level + 1, memory_order_relaxed);
-			c = NULL;
+			bt_build(cx, s, c, level + 1, &sep, 1, pair, pbuf, 0);
+			c_built = true;
 		}
-		AX_POINT("bt.split.published");
-		if (in_place)
-		{
-			bt_st(&x->n, (uint16_t) m);
-			ax_guard_close(cx, &f->g, true);
-		}
-		else
-		{
-			a = NULL;
-			ax_guard_kill(cx, &f->g);
-			bt_retire(cx, s, x);
-		}
-		b = NULL;
-		ax_guard_close(cx, bt_above(t, k), true);
 	}
+
+	AX_POINT("bt.split.before_lock");
+	if (!ax_guard_lock_at(cx, bt_above(t, k), AX_SITE_SPLIT) ||
+		!ax_guard_lock_at(cx, &f->g, AX_SITE_SPLIT))
+		goto out;
+
+	if (copied)
+		bt_publish(s, t, k, a);
+	else if (k > 0)
+	{
+		/* a blob that goes up belongs to the parent from now on */
+		if (!bt_put(t->f[k - 1].p, t->f[k - 1].i, &sep, b))
+		{
+			/* unchanged, so the versions are still those of the path */
+			ax_guard_close(cx, &f->g, false);
+			if (!t->pess)
+				ax_guard_close(cx, bt_above(t, k), false);
+			drop(cx, s, level, a, a_built);
+			drop(cx, s, level, b, b_built);
+			if (!inner && sep.blob)
+				bt_blob_free(cx, s, sep.blob);
+			return make_room(cx, s, t, k - 1, NULL, 0);
+		}
+		if (!in_place)
+			bt_publish(s, t, k, a);
+	}
+	else
+	{
+		bt_publish(s, t, 0, c);
+		atomic_store_explicit(&s->height, (uint32_t) level + 2, memory_order_relaxed);
+	}
+	AX_POINT("bt.split.published");
+	if (in_place)
+	{
+		bt_st(&x->n, (uint16_t) m);
+		ax_guard_close(cx, &f->g, true);
+	}
+	else
+		ax_guard_kill(cx, &f->g);
+	ax_guard_close(cx, bt_above(t, k), true);
+	if (!in_place)
+	{
+		bt_retire(cx, s, x);
+		a = NULL;
+	}
+	if (!copied)
+	{
+		b = c = NULL;
+		sep.blob = NULL;
+	}
+	b_built = c_built = false;
 	r = in ? AX_OK : MORE;
 
 out:
-	bt_unalloc(cx, s, level, a);
-	bt_unalloc(cx, s, level, b);
-	bt_unalloc(cx, s, level + 1, c);
+	if (!inner && sep.blob)
+		bt_blob_free(cx, s, sep.blob);
 	bt_close(cx, t, -1);
+	drop(cx, s, level, a, a_built);
+	drop(cx, s, level, b, b_built);
+	drop(cx, s, level + 1, c, c_built);
 	return r;
 }
 
