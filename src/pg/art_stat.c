@@ -137,6 +137,30 @@ reason_text(const ArtEntry *e, bool absent)
 }
 
 /*
+ * Are the keys of an index, of which nothing has been built yet, compared?  False
+ * while somebody has it locked: the view waits for nobody.
+ */
+static bool
+keys_are_compared(Oid indexoid)
+{
+	Relation	index;
+	bool		compared = false;
+
+	if (!ConditionalLockRelationOid(indexoid, AccessShareLock))
+		return false;
+	index = try_relation_open(indexoid, NoLock);
+	if (index == NULL)
+	{
+		UnlockRelationOid(indexoid, AccessShareLock);
+		return false;
+	}
+	if (art_is_art_index(index))
+		compared = art_index_compared(index);
+	relation_close(index, AccessShareLock);
+	return compared;
+}
+
+/*
  * artidx_index_stats(oid): one row, NULL for an OID that is not there.  Takes
  * no lock on the index, so that the view never waits for a REINDEX.
  */
@@ -213,10 +237,10 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 			have_info = st == AX_OK;
 		}
 		copy.reason = found ? copy.reason : ART_WHY_RESTART;
-		if (copy.compared)
-			wanted = AX_BTREE_COMPARED;
 		reason = reason_text(&copy, state == ART_ABSENT);
 	}
+	if (!have_info && (copy.compared || keys_are_compared(indexoid)))
+		wanted = AX_BTREE_COMPARED;
 
 	memset(nulls, 0, sizeof(nulls));
 	values[c++] = CStringGetTextDatum(have_info ? info.structure :
