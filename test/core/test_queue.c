@@ -436,6 +436,16 @@ test_opportunistic(void)
 	ok(i1.opportunistic_reads - i0.opportunistic_reads == 2, "D5: two opportunistic reads are counted");
 	ok(i1.opportunistic_failed - i0.opportunistic_failed == 1, "D5: one of them failed");
 	clean("D5");
+
+	/* an opportunistic read that was right, and a start over for something else */
+	i0 = counters();
+	hold(true);
+	ok(ax_guard_open(&me, &g, w, false) == AX_OK && ax_guard_valid(&g), "D5: read beside a writer");
+	ax_restarted(&me, store, 1);
+	ax_word_release(&me, w);
+	i1 = counters();
+	ok(i1.opportunistic_reads - i0.opportunistic_reads == 1 &&
+	   i1.opportunistic_failed == i0.opportunistic_failed, "D5: no failure of the read");
 }
 
 /* ---- upgrades ---- */
@@ -940,6 +950,10 @@ crowd_member(void *arg, int i)
 			if (ax_word_acquire(&cx, w, shared, &v) != AX_OK)
 			{
 				atomic_fetch_add_explicit(&cr->busy, 1, memory_order_relaxed);
+				/* as every call does that is told so */
+				ax_leave(&cx);
+				if (ax_enter(&cx, tree, gen, &st) != AX_OK)
+					return;
 				continue;
 			}
 			if (shared)
