@@ -601,7 +601,7 @@ lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64
 {
 	ax_tail    *tail = tail_of(st);
 
-	return ax_unlikely(tail && tail_near(tail, prefix, len)) ?
+	return ax_unlikely(tail && ax_tail_near(tail, prefix, len)) ?
 		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
 		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
 }

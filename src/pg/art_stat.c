@@ -242,7 +242,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 		}
 		reason = reason_text(&copy, state == ART_ABSENT);
 	}
-	if (!have_info && (copy.compared || keys_are_compared(indexoid)))
+	if (copy.compared || (!have_info && keys_are_compared(indexoid)))
 	{
 		wanted.structure = AX_BTREE_COMPARED;
 		wanted.tail = AX_TAIL_OFF;
