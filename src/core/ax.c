@@ -644,7 +644,7 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		/* as far as the buffer has none of them */
 		if (ax_unlikely(tail != NULL))
 			for (uint32_t i = 0; i < m; i++)
-				if (tail_near(tail, keys[k + i], lens ? lens[k + i] : len))
+				if (ax_tail_near(tail, keys[k + i], lens ? lens[k + i] : len))
 					m = i;
 		if (ax_likely(m > 0) && ax_likely(st->engine->lookup_many != NULL))
 			r = st->engine->lookup_many(cx, st, keys + k, lens ? lens + k : NULL, len, m,
