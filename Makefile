@@ -5,9 +5,11 @@
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
 #   make core-bench                the core alone against its goals
+#   make footprint                 cache lines of every transaction of elision
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
 #   make conformance               PostgreSQL's own tests, with art where they say btree
+#   make check-rtm                 every test with real transactions, where there are any
 #   make matrix                    build against every PostgreSQL found here
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -41,7 +43,7 @@ SHLIB_LINK = -lurcu-cds -lm
 
 REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \
 	engines contention opcmp types include replace arrays kinds markpos parallel \
-	constraints opfamily planner costs churn pbuild equality
+	constraints opfamily planner costs churn pbuild equality elision
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -94,16 +96,19 @@ PARTS = core keys regress isolation tap stress
 SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 STRESS_FULL=300 DDL_ROUNDS=2000 \
 	PRIVATE_SECONDS=300 BUILD_ROWS=10000000 SWITCH_SECONDS=300 SCANS_SECONDS=300 \
-	TYPE_ROUNDS=10 DIFF_SECONDS=1800
-SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential
+	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60
+SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer
 
-.PHONY: test soak matrix demo bench core-bench contention conformance format checks
+.PHONY: test soak check-rtm matrix demo bench core-bench footprint contention conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
+
+check-rtm:
+	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh
 
 matrix:
 	bash test/matrix.sh
@@ -117,6 +122,10 @@ bench:
 # QUICK=1, N, ENGINES, CSV; see test/README.md
 core-bench:
 	$(MAKE) --no-print-directory -C test/core core-bench
+
+# STRUCTURES, SETS, SIZES, CSV; see test/README.md
+footprint:
+	$(MAKE) --no-print-directory -C test/core footprint
 
 # SECONDS a cell, SCALE, ENGINES, CLIENTS, WORKLOADS; see test/README.md
 contention:

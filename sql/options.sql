@@ -24,8 +24,11 @@ CREATE INDEX art_g ON art_t USING art (k) WITH (structure = btree);
 CREATE INDEX art_h ON art_t USING art (k) WITH (structure = btree, sync = olc, page_size = 256);
 CREATE INDEX art_i ON art_t USING art (k) WITH (structure = btree, sync = optiql, page_size = 16384);
 CREATE INDEX art_j ON art_t USING art (k) WITH (structure = btree, sync = coarse, page_size = 512);
+CREATE INDEX art_k ON art_t USING art (k) WITH (tail_buffer = on, elision = on);
+CREATE INDEX art_l ON art_t USING art (k) WITH (structure = btree, tail_buffer = off, elision = off);
+CREATE INDEX art_n ON art_t USING art (k) WITH (tail_buffer = auto, elision = auto);
 SELECT relname, reloptions FROM pg_class WHERE relname LIKE 'art\__' AND relkind = 'i' ORDER BY 1;
-SELECT indexrelname, structure, sync, max_memory FROM artidx_indexes
+SELECT indexrelname, structure, sync, tail_buffer, max_memory FROM artidx_indexes
 	WHERE schemaname = 'opts' ORDER BY 1;
 SELECT clean('art_a'), clean('art_b'), clean('art_c');
 
@@ -46,7 +49,7 @@ SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM 
 	'deduplicate_items = perhaps',
 	'max_memory = 64', 'max_memory = ''64 megabytes''', 'max_memory = ''1kB''', 'max_memory = ''-1GB''',
 	'max_memory = ''17TB''', 'max_memory = ''''', 'max_memory = ''MB''', 'max_memory',
-	'tail_buffer = on', 'elision = off', 'page_size = 4096', 'fastupdate = on', 'structures = art',
+	'tail_buffer = maybe', 'tail_buffer', 'tail_buffer = ''''', 'tail_buffer = 1', 'elision = never', 'elision = rtm', 'page_size = 4096', 'fastupdate = on', 'structures = art',
 	'toast.fillfactor = 50']) o;
 ALTER INDEX art_a SET (sync = none);
 ALTER INDEX art_a SET (autosummarize = on);
@@ -146,6 +149,69 @@ SELECT structure, sync, state, reason FROM artidx_indexes WHERE indexrelname = '
 SELECT * FROM built('art_f');
 SELECT clean('art_e'), clean('art_f');
 
+-- tail_buffer and elision are told to the structure that is there; the command
+-- does not stop who reads and writes
+CREATE VIEW tail AS
+	SELECT indexrelname, structure, tail_buffer, state, builds FROM artidx_indexes WHERE schemaname = 'opts';
+BEGIN;
+ALTER INDEX art_d SET (tail_buffer = on, elision = off);
+SELECT mode FROM pg_locks WHERE relation = 'art_d'::regclass AND pid = pg_backend_pid();
+SELECT * FROM tail WHERE indexrelname = 'art_d';
+COMMIT;
+SELECT * FROM tail WHERE indexrelname = 'art_d';
+BEGIN;
+ALTER INDEX art_d SET (tail_buffer = off);
+INSERT INTO art_t SELECT generate_series(3001, 3100);
+ROLLBACK;
+SELECT * FROM tail WHERE indexrelname = 'art_d';
+BEGIN;
+ALTER INDEX art_d SET (tail_buffer = off);
+SAVEPOINT a;
+ALTER INDEX art_d RESET (tail_buffer);
+ROLLBACK TO a;
+COMMIT;
+SELECT * FROM tail WHERE indexrelname = 'art_d';
+INSERT INTO art_t SELECT generate_series(3001, 3100);
+ALTER INDEX art_d RESET (tail_buffer, elision);
+SELECT * FROM tail WHERE indexrelname = 'art_d';
+-- what it was told last is what the next structure is told
+ALTER INDEX art_d SET (tail_buffer = on);
+SELECT artidx_unload('art_d');
+ALTER INDEX art_d SET (tail_buffer = off);
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_d';
+SELECT artidx_build('art_d');
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_d';
+REINDEX INDEX art_d;
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_d';
+REINDEX INDEX CONCURRENTLY art_d;
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_d';
+-- with another engine at once, the other lock
+BEGIN;
+ALTER INDEX art_d SET (tail_buffer = on, sync = rowex);
+SELECT mode FROM pg_locks WHERE relation = 'art_d'::regclass AND pid = pg_backend_pid();
+COMMIT;
+SELECT artidx_build('art_d');
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_d';
+-- built by a transaction that altered it, and rolled back
+SELECT artidx_unload('art_n');
+BEGIN;
+ALTER INDEX art_n SET (tail_buffer = off);
+SELECT artidx_build('art_n');
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_n';
+ROLLBACK;
+INSERT INTO art_t VALUES (3101);
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_n';
+-- keys that are compared have none
+CREATE TABLE art_q (k int[]);
+CREATE INDEX art_q_k ON art_q USING art (k) WITH (tail_buffer = on, elision = on);
+INSERT INTO art_q SELECT ARRAY[i, i] FROM generate_series(1, 1000) i;
+SELECT tail_buffer, state FROM tail WHERE indexrelname = 'art_q_k';
+SELECT clean('art_d'), clean('art_n'), clean('art_q_k');
+DROP TABLE art_q;
+ALTER INDEX art_d SET (tail_buffer = none);
+ALTER INDEX art_d SET (elision = perhaps);
+SELECT reloptions FROM pg_class WHERE relname = 'art_d';
+
 -- plans: the prepared one does without it until it is there again
 CREATE TABLE art_p AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 3000) i;
 CREATE UNIQUE INDEX art_p_k ON art_p USING art (k);
@@ -175,19 +241,19 @@ DROP TABLE art_p;
 
 -- what another version of the library stored, and this one does not take
 SET allow_system_table_mods = on;
-UPDATE pg_class SET reloptions = '{structure=btree,sync=rowex,page_size=131072,fillfactor=0}'
+UPDATE pg_class SET reloptions = '{structure=btree,sync=rowex,page_size=131072,fillfactor=0,tail_buffer=stripes,elision=hle}'
 	WHERE oid = 'art_f'::regclass;
 UPDATE pg_class SET reloptions = '{structure=btree,sync=mvrlu,page_size=-64,fillfactor=1000}'
 	WHERE oid = 'art_g'::regclass;
 RESET allow_system_table_mods;
 REINDEX INDEX art_f;
 REINDEX INDEX art_g;
-CREATE INDEX art_k ON art_t USING art (k) WITH (structure = btree);
-SELECT i.indexrelname, i.structure, i.sync, i.nodes = k.nodes AS as_by_default
+CREATE INDEX art_z ON art_t USING art (k) WITH (structure = btree);
+SELECT i.indexrelname, i.structure, i.sync, i.tail_buffer, i.nodes = k.nodes AS as_by_default
 	FROM artidx_indexes i, artidx_indexes k
-	WHERE i.indexrelname IN ('art_f', 'art_g') AND k.indexrelid = 'art_k'::regclass
+	WHERE i.indexrelname IN ('art_f', 'art_g') AND k.indexrelid = 'art_z'::regclass
 		AND i.schemaname = 'opts' ORDER BY 1;
-DROP INDEX art_k;
+DROP INDEX art_z;
 
 -- the cap of one index is an error that names it, and loses nothing: a unique
 -- index checks every row, so it has to refuse the ones it cannot take

@@ -28,6 +28,8 @@ typedef struct ArtOptions
 	int			structure;		/* enum: art, btree */
 	int			sync;			/* enum: auto, olc, rowex, optiql, coarse */
 	int			page_size;		/* bytes, of a B+-tree */
+	int			tail_buffer;	/* enum: auto, on, off */
+	int			elision;		/* the same */
 	int			fillfactor;
 	bool		deduplicate_items;	/* accepted for nbtree's sake, no effect */
 	int			max_memory_off; /* string offset; "" or unit text */
@@ -45,6 +47,15 @@ extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
 
 /* Which engine the options ask for (NULL: the defaults), and its page size. */
 extern ax_structure art_engine(const ArtOptions *opts, uint32 *page_size);
+
+/*
+ * What can be told to a structure that is there already, and the names of the
+ * values.
+ */
+extern ax_tail_option art_tail_option(const ArtOptions *opts);
+extern ax_elide_option art_elide_option(const ArtOptions *opts);
+extern const char *art_tail_name(ax_tail_option option);
+extern const char *art_elide_name(ax_elide_option option);
 extern int	art_fillfactor(Relation index);
 #define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 
@@ -241,6 +252,13 @@ extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap,
  * index open and locked, and reads the state afterwards.  Never errs.
  */
 extern void art_apply_options(Relation index, ArtEntry *e);
+
+/*
+ * Move what is in the tail buffer into the tree, some ten thousand entries at
+ * most; what cannot be moved stays, and is as much there as before.  Ends early
+ * when there are interrupts; never errs.
+ */
+extern void art_tail_drain(ArtEntry *e, uint64 gen);
 
 /* ---- residency, continued -------------------------------------------------- */
 

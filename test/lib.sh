@@ -311,3 +311,10 @@ art_engines()
 {
 	echo "${ARTIDX_ENGINES:-$(sed 's/#.*//' "$TREE/test/engines" | xargs)}"
 }
+
+# What the environment asks for in every server, one setting a line, no spaces.
+art_elision_conf()
+{
+	[ -z "${ELISION:-}" ] || echo "artidx.elision='$ELISION'"
+	[ -z "${ELISION_PROVIDER:-}" ] || echo "artidx.elision_provider='$ELISION_PROVIDER'"
+}

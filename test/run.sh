@@ -16,6 +16,8 @@
 #	TAP_TIMEOUT		seconds that one of them may take (900)
 #	WERROR=1		warnings are errors
 #	KEEP=1			keep the temporary directory
+#	ELISION			artidx.elision of all servers, to run everything under it;
+#	ELISION_PROVIDER	and artidx.elision_provider
 #	CI=true			smaller machine expected: nothing interactive
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -252,6 +254,9 @@ stop_taps()
 started=$(date +%s)
 art_setup test
 trap 'stop_taps; art_cleanup' EXIT
+for s in $(art_elision_conf); do
+	echo "$s" | as_user tee -a "$SRC/test/artidx.conf" >/dev/null
+done
 mkdir -p "$WORK/logs"
 
 for part in "${PARTS[@]}"; do

@@ -54,6 +54,47 @@ CREATE VIEW artidx_contention AS
 COMMENT ON VIEW artidx_contention IS
 	'what processes met of one another in every art index of this database';
 
+CREATE FUNCTION artidx_abort_stats(
+	index regclass DEFAULT NULL,
+	OUT site text, OUT mode text, OUT sections bigint, OUT attempts bigint,
+	OUT commits bigint, OUT conflict bigint, OUT capacity bigint,
+	OUT explicit bigint, OUT lock_busy bigint, OUT nested bigint,
+	OUT zero bigint, OUT other bigint, OUT retry_hint bigint,
+	OUT fallbacks bigint, OUT switch_offs bigint, OUT switch_ons bigint,
+	OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'artidx_abort_stats'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL SAFE ROWS 8;
+
+COMMENT ON FUNCTION artidx_abort_stats(regclass) IS
+	'how elided sections of an art index fared, or of all of this database together';
+
+CREATE VIEW artidx_aborts AS
+	SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname,
+		   t.relname, c.relname AS indexrelname, s.*
+	FROM pg_catalog.pg_index i
+		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
+		LATERAL @extschema@.artidx_abort_stats(i.indexrelid) s
+	WHERE c.relkind = 'i';
+
+COMMENT ON VIEW artidx_aborts IS
+	'how the elided sections of every art index of this database fared, by site';
+
+CREATE FUNCTION artidx_hardware(
+	OUT rtm_cpuid boolean, OUT rtm_always_abort boolean,
+	OUT rtm_usable boolean, OUT probe_attempts int, OUT probe_commits int,
+	OUT elision text, OUT reason text, OUT cpus int, OUT simd text,
+	OUT huge_pages text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'artidx_hardware'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION artidx_hardware() IS
+	'what art indexes have to work with on this machine, and why nothing is elided';
+
 CREATE FUNCTION artidx_memory_stats(
 	OUT area_bytes bigint, OUT used_bytes bigint, OUT free_bytes bigint,
 	OUT largest_free_bytes bigint, OUT reserve_bytes bigint,
@@ -129,18 +170,18 @@ AS 'MODULE_PATHNAME', 'artidx_reset_stats'
 LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION artidx_reset_stats(regclass) IS
-	'set the counters of artidx_contention to zero, of one index or of all of this database';
+	'set the counters of artidx_contention and artidx_aborts to zero, of one index or of all of this database';
 
-REVOKE ALL ON artidx_indexes, artidx_contention, artidx_memory,
-	artidx_memory_classes, artidx_epochs FROM PUBLIC;
-GRANT SELECT ON artidx_indexes, artidx_contention, artidx_memory,
-	artidx_memory_classes, artidx_epochs TO pg_monitor;
+REVOKE ALL ON artidx_indexes, artidx_contention, artidx_aborts,
+	artidx_memory, artidx_memory_classes, artidx_epochs FROM PUBLIC;
+GRANT SELECT ON artidx_indexes, artidx_contention, artidx_aborts,
+	artidx_memory, artidx_memory_classes, artidx_epochs TO pg_monitor;
 
 REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
-	artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
+	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
 	FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
-	artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
+	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
 	TO pg_monitor;
 REVOKE ALL ON FUNCTION artidx_build(regclass), artidx_unload(regclass),
 	artidx_reset_stats(regclass) FROM PUBLIC;

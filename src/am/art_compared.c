@@ -26,6 +26,9 @@
 #include "core/ax_cmp.h"
 
 #define ART_CMP_TRIES	32		/* then BUSY */
+#define ART_CMP_LOSSES	6		/* of a place: then to go first */
+#define ART_CMP_TURN	200		/* microseconds, doubled with each loss */
+#define ART_CMP_TURNS	8
 #define ART_CMP_SORTED	256		/* keys of a sorted insert a call */
 
 /* Buffers of one description, kept from call to call. */
@@ -270,6 +273,29 @@ op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 /* ---- insert, remove, contains ---- */
 
 /*
+ * The place was lost to somebody faster, for the nth time.
+ */
+static void
+op_lost(ArtOp *op, int n)
+{
+	if (n < ART_CMP_LOSSES)
+		return;
+	ART_CORE_BEGIN();
+	ax_cmp_turn(op->cx, op->tree, op->gen,
+				ART_CMP_TURN << Min(n - ART_CMP_LOSSES, ART_CMP_TURNS));
+	ART_CORE_END();
+}
+
+/* To nothing, or to more of it: let the others go on. */
+static void
+op_give_turn(ArtOp *op)
+{
+	ART_CORE_BEGIN();
+	ax_cmp_turn(op->cx, op->tree, op->gen, 0);
+	ART_CORE_END();
+}
+
+/*
  * Insert a key for which the path says the place.  *same on return: it is there
  * already.
  */
@@ -281,12 +307,17 @@ op_insert_at(ArtOp *op, uint32 at, bool *same, const uint8 *key, uint32 len)
 		ax_status	s;
 
 		if (*same)
+		{
+			if (i > ART_CMP_LOSSES)
+				op_give_turn(op);
 			return AX_OK;
+		}
 		ART_CORE_BEGIN();
 		s = ax_cmp_insert(op->cx, op->tree, op->gen, op->p, at, key, len);
 		ART_CORE_END();
 		if (s != AX_CHANGED)
 			return s;
+		op_lost(op, i);
 		s = op_again(op, key, len, &at, same);
 		if (s == AX_CHANGED)
 			s = op_find(op, key, len, false, true, &at, same);
@@ -367,7 +398,11 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		if (s == AX_OK)
 		{
 			if (!same)
+			{
+				if (i > ART_CMP_LOSSES)
+					op_give_turn(&op);
 				return AX_NOTFOUND;
+			}
 			ART_CORE_BEGIN();
 			s = ax_cmp_remove(cx, t, gen, op.p, at);
 			ART_CORE_END();
@@ -375,7 +410,10 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 				return AX_OK;
 		}
 		if (s == AX_CHANGED)
+		{
+			op_lost(&op, i);
 			s = AX_OK;
+		}
 	}
 	return s == AX_OK ? AX_BUSY : s;
 }

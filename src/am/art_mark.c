@@ -38,6 +38,7 @@ art_scan_leave_mark(ArtScan *so)
 	spare.from = so->cur.from;
 	spare.from_after = so->cur.from_after;
 	spare.have_keys = so->cur.have_keys;
+	art_scan_keep_first(so, &spare, &so->cur);
 	spare.n = 0;
 	spare.pos = -1;
 	so->cur = spare;
@@ -97,6 +98,7 @@ artrestrpos(IndexScanDesc scan)
 	so->cur.pos = so->mark_pos;
 	if (so->priv != NULL && !so->cur.from_private && scan->xs_want_itup)
 	{
+		art_scan_goto_range(so, art_scan_range(so, (uint32) so->cur.pos));
 		key = art_scan_key(so, (uint32) so->cur.pos, &len);
 		art_scan_keep(so, &so->cur.last, key, len);
 		so->cur.exhausted = false;

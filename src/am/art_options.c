@@ -41,6 +41,19 @@ typedef enum ArtSyncOption
 	ART_SYNC_COARSE
 } ArtSyncOption;
 
+/* and of .tail_buffer and .elision */
+typedef enum ArtSwitchOption
+{
+	ART_SWITCH_AUTO = 0,
+	ART_SWITCH_ON,
+	ART_SWITCH_OFF
+} ArtSwitchOption;
+
+/* What tail_buffer = auto is: a build for tests may say AX_TAIL_ON. */
+#ifndef ART_TAIL_AUTO
+#define ART_TAIL_AUTO	AX_TAIL_AUTO
+#endif
+
 #define ART_NSTRUCTURES	2
 #define ART_NSYNCS		5
 
@@ -81,10 +94,19 @@ static relopt_enum_elt_def sync_values[] = {
 	{(const char *) NULL}		/* list terminator */
 };
 
+static relopt_enum_elt_def switch_values[] = {
+	{"auto", ART_SWITCH_AUTO},
+	{"on", ART_SWITCH_ON},
+	{"off", ART_SWITCH_OFF},
+	{(const char *) NULL}		/* list terminator */
+};
+
 static const relopt_parse_elt option_table[] = {
 	{.optname = "structure", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, structure)},
 	{.optname = "sync", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, sync)},
 	{.optname = "page_size", .opttype = RELOPT_TYPE_INT, .offset = offsetof(ArtOptions, page_size)},
+	{.optname = "tail_buffer", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, tail_buffer)},
+	{.optname = "elision", .opttype = RELOPT_TYPE_ENUM, .offset = offsetof(ArtOptions, elision)},
 	{.optname = "fillfactor", .opttype = RELOPT_TYPE_INT, .offset = offsetof(ArtOptions, fillfactor)},
 	{.optname = "deduplicate_items", .opttype = RELOPT_TYPE_BOOL, .offset = offsetof(ArtOptions, deduplicate_items)},
 	{.optname = "max_memory", .opttype = RELOPT_TYPE_STRING, .offset = offsetof(ArtOptions, max_memory_off)}
@@ -144,6 +166,21 @@ art_options_init(void)
 					  "Bytes of a page of structure \"btree\"",
 					  AX_PAGE_SIZE_DEFAULT, AX_PAGE_SIZE_MIN, AX_PAGE_SIZE_MAX,
 					  AccessExclusiveLock);
+
+	/*
+	 * These two are told to the structure as it is, by the command that is
+	 * committed (art_switch.c), so nobody has to be kept out of the index.
+	 */
+	add_enum_reloption(our_kind, "tail_buffer",
+					   "Whether rising keys are inserted by way of a buffer",
+					   switch_values, ART_SWITCH_AUTO,
+					   "Valid values are \"auto\", \"on\" and \"off\".",
+					   ShareUpdateExclusiveLock);
+	add_enum_reloption(our_kind, "elision",
+					   "Whether latches are elided by transactions of the processor",
+					   switch_values, ART_SWITCH_AUTO,
+					   "Valid values are \"auto\", \"on\" and \"off\".",
+					   ShareUpdateExclusiveLock);
 	add_int_reloption(our_kind, "fillfactor",
 					  "Fills leaves only to this percentage when the index is built",
 					  ART_DEFAULT_FILLFACTOR, ART_MIN_FILLFACTOR, 100,
@@ -196,7 +233,7 @@ check_option_names(Datum reloptions)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("unrecognized parameter \"%s\"", name),
-					 errhint("The parameters of access method \"%s\" are \"structure\", \"sync\", \"page_size\", \"fillfactor\", \"deduplicate_items\" and \"max_memory\".",
+					 errhint("The parameters of access method \"%s\" are \"structure\", \"sync\", \"page_size\", \"tail_buffer\", \"elision\", \"fillfactor\", \"deduplicate_items\" and \"max_memory\".",
 							 ART_AM_NAME)));
 	}
 }
@@ -307,6 +344,58 @@ art_engine(const ArtOptions *opts, uint32 *page_size)
 			opts->page_size >= AX_PAGE_SIZE_MIN && opts->page_size <= AX_PAGE_SIZE_MAX ?
 			(uint32) opts->page_size : AX_PAGE_SIZE_DEFAULT;
 	return (ax_structure) engine;
+}
+
+/*
+ * See artidx.h.
+ */
+ax_tail_option
+art_tail_option(const ArtOptions *opts)
+{
+	switch (opts != NULL ? opts->tail_buffer : ART_SWITCH_AUTO)
+	{
+		case ART_SWITCH_ON:
+			return AX_TAIL_ON;
+		case ART_SWITCH_OFF:
+			return AX_TAIL_OFF;
+		default:
+			return ART_TAIL_AUTO;
+	}
+}
+
+/*
+ * See artidx.h.
+ */
+ax_elide_option
+art_elide_option(const ArtOptions *opts)
+{
+	switch (opts != NULL ? opts->elision : ART_SWITCH_AUTO)
+	{
+		case ART_SWITCH_ON:
+			return AX_ELIDE_ON;
+		case ART_SWITCH_OFF:
+			return AX_ELIDE_OFF;
+		default:
+			return AX_ELIDE_AUTO;
+	}
+}
+
+/*
+ * See artidx.h.
+ */
+const char *
+art_tail_name(ax_tail_option option)
+{
+	return option == AX_TAIL_ON ? "on" : option == AX_TAIL_OFF ? "off" : "auto";
+}
+
+/*
+ * See artidx.h.
+ */
+const char *
+art_elide_name(ax_elide_option option)
+{
+	return option == AX_ELIDE_ON ? "on" : option == AX_ELIDE_OFF ? "off" : "auto";
 }
 
 /* The cap of this index in bytes, 0 for none. */

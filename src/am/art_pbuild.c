@@ -121,6 +121,15 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 	p->nruns++;
 }
 
+/* ArtRun.dead_file */
+static BufFile *
+dead_file(ArtRun *run)
+{
+	Part	   *p = run->write_arg;
+
+	return art_pfile_create(p, "dead", p->number);
+}
+
 typedef struct ShareScan
 {
 	Part	   *p;
@@ -149,7 +158,8 @@ scan_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 static inline Size
 shared_size(int participants)
 {
-	return BUFFERALIGN(offsetof(Shared, unfinished) + participants * sizeof(uint32));
+	return BUFFERALIGN(offsetof(Shared, unfinished) +
+					   participants * sizeof(((Shared *) NULL)->unfinished[0]));
 }
 
 static inline ParallelTableScanDesc
@@ -482,7 +492,7 @@ do_tasks(Part *p)
 			break;
 		if (!do_task(p, t))
 		{
-			sh->unfinished[p->number] = t;
+			sh->unfinished[p->number].task = t;
 			break;
 		}
 	}
@@ -511,6 +521,7 @@ part_begin(Part *p, Shared *sh, int number, Relation heap, Relation index)
 	p->run->limit = (Size) maintenance_work_mem * 1024 / sh->participants;
 	p->run->write = write_run;
 	p->run->write_arg = p;
+	p->run->dead_file = dead_file;
 }
 
 /* The tasks are made: what they are read from. */
@@ -606,17 +617,18 @@ art_pbuild_main(dsm_segment *seg, shm_toc *toc)
 	do_tasks(&p);
 	if (p.run->dead != NULL)
 	{
+		uint64		rows = p.run->ndead;
+
 		/* a load is of an empty tree; and whatever the leader found out */
 		wait_for(sh, PHASE_DEAD, 0);
 		if (!given_up(&p))
-			art_run_flush_dead(p.run);
-		(void) given_up(&p);
-		if (p.run->nomem)
 		{
-			SpinLockAcquire(&sh->mutex);
-			sh->nomem = true;
-			SpinLockRelease(&sh->mutex);
+			art_run_flush_dead(p.run);
+			/* the leader, which reads this when we have finished, may find room */
+			if (p.run->nomem)
+				sh->unfinished[p.number].dead = rows;
 		}
+		(void) given_up(&p);
 	}
 	part_end(&p);
 	(void) art_run_end(p.run);
@@ -711,7 +723,7 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 	pg_atomic_init_u32(&sh->next_task, 0);
 	pg_atomic_init_u64(&sh->done, 0);
 	for (int i = 0; i <= workers; i++)
-		sh->unfinished[i] = NO_TASK;
+		sh->unfinished[i].task = NO_TASK;
 	sh->leader_loads =
 		!ax_can_load_share(art_engine((const ArtOptions *) index->rd_options, &page_size));
 	SharedFileSetInit(&sh->files, pcxt->seg);
@@ -763,8 +775,8 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 
 		/* for want of memory, which only the leader can do something about */
 		for (int i = 1; i <= workers; i++)
-			if (sh->unfinished[i] != NO_TASK)
-				(void) do_task(&p, sh->unfinished[i]);
+			if (sh->unfinished[i].task != NO_TASK)
+				(void) do_task(&p, sh->unfinished[i].task);
 		set_phase(sh, PHASE_DEAD);
 		if (!given_up(&p))
 			art_run_flush_dead(p.run);
@@ -775,6 +787,14 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 		InstrAccumParallelQuery(&buffer[i], &wal[i]);
 	if (participants > 1)
 	{
+		/* dead rows for which a worker found no memory: all of its again */
+		for (int i = 1; i <= workers; i++)
+			if (sh->unfinished[i].dead > 0 && !given_up(&p))
+			{
+				p.run->dead = art_pfile_open(&p, "dead", i);
+				p.run->ndead = sh->unfinished[i].dead;
+				art_run_flush_dead(p.run);
+			}
 		(void) given_up(&p);
 		out->heap_rows = sh->heap_rows;
 		out->rows = sh->rows;

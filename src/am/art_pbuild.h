@@ -54,8 +54,12 @@ typedef struct Shared
 	pg_atomic_uint32 next_task;
 	pg_atomic_uint64 done;		/* keys loaded */
 
-	/* by participant: a task that found no memory, the leader's to do again */
-	uint32		unfinished[FLEXIBLE_ARRAY_MEMBER];
+	/* by participant: what found no memory, the leader's to do again */
+	struct
+	{
+		uint32		task;		/* NO_TASK: none */
+		uint64		dead;		/* rows in its file */
+	}			unfinished[FLEXIBLE_ARRAY_MEMBER];
 } Shared;
 
 /* One participant, 0 being the leader. */

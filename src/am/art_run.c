@@ -133,7 +133,7 @@ art_run_add_dead(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid)
 	{
 		MemoryContext old = MemoryContextSwitchTo(run->cxt);
 
-		run->dead = BufFileCreateTemp(false);
+		run->dead = run->dead_file ? run->dead_file(run) : BufFileCreateTemp(false);
 		MemoryContextSwitchTo(old);
 	}
 	art_put_tid(t, tid);

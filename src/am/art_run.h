@@ -84,6 +84,8 @@ struct ArtRun
 	void		(*write) (struct ArtRun *run, const uint8 *const *keys,
 						  const uint32 *lens, uint32 len, uint64 n);
 	void	   *write_arg;
+	BufFile    *(*dead_file) (struct ArtRun *run);	/* and its dead rows, for another
+													 * to load if need be */
 	bool		distinct;		/* in its second: keys handed over later are none
 								 * of those in the tree */
 };

@@ -193,6 +193,7 @@ art_batch_free(ArtScan *so, ArtBatch *b)
 		pfree(b->last.data);
 	if (b->fromkey.data != NULL)
 		pfree(b->fromkey.data);
+	art_scan_ranges_free(b);
 }
 
 /*
@@ -342,6 +343,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 
 	so->cur.backward = backward;
 	so->cur.pos = -1;
+	so->cur.several = false;
 
 	/* a private scan locks the index before it reads the table */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
@@ -360,6 +362,14 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 		{
 			bool		more;
 
+			if (so->plan.many)
+			{
+				s = art_scan_copy_many(scan, backward);
+				if (so->cur.several)
+					return so->cur.n > 0;
+				if (s != AX_OK)
+					goto failed;
+			}
 			s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
 								so->plan.lo_len, so->cur.tids, ART_BATCH_POINT,
 								&so->cur.n, &more);
@@ -443,6 +453,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 			}
 		}
 
+failed:
 		switch (s)
 		{
 			case AX_BUSY:
@@ -524,6 +535,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 		case ART_FETCH_FIRST:
 			so->cur.from = ART_FROM_START;
 			so->size = ART_BATCH_FIRST;
+			so->together = so->bitmap_tids != NULL ? ART_BATCH_MAX : ART_BATCH_FIRST;
 			if (unlikely(so->par != NULL))
 			{
 				if (so->rest)
@@ -548,11 +560,14 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 			}
 			break;
 		case ART_FETCH_TURN:
+			art_scan_goto_range(so, 0);
 			if (so->cur.from == ART_FROM_START)
 				here = false;
 			so->size = ART_BATCH_FIRST;
 			break;
 		case ART_FETCH_SEEK:
+			if (so->cur.from == ART_FROM_START)
+				art_scan_goto_range(so, 0);
 			break;
 	}
 
@@ -576,11 +591,12 @@ art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 {
 	if (so->plan.point)
 	{
-		uint32		plen = so->plan.lo_len;
+		uint32		plen;
+		const uint8 *p = art_scan_point(so, i, &plen);
 
 		if (so->tmpkey.data == NULL || so->tmpkey.cap < plen + AX_TID_BYTES)
 			art_scan_room(so, &so->tmpkey, plen + AX_TID_BYTES);
-		memcpy(so->tmpkey.data, so->plan.lo.data, plen);
+		memcpy(so->tmpkey.data, p, plen);
 		art_put_tid(so->tmpkey.data + plen, so->cur.tids[i]);
 		*len = plen + AX_TID_BYTES;
 		return so->tmpkey.data;
@@ -790,10 +806,7 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 		art_scan_itup_prepare(scan);
 
 	if (so->plan.point)
-	{
-		key = so->plan.lo.data;
-		len = so->plan.lo_len;
-	}
+		key = art_scan_point(so, i, &len);
 	else
 	{
 		key = art_scan_key(so, i, &len);
@@ -1012,9 +1025,11 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			{
 				uint32		len;
 				const uint8 *key = art_scan_key(so, (uint32) so->cur.pos, &len);
+				uint32		range = art_scan_range(so, (uint32) so->cur.pos);
 
 				if (so->mark == ART_MARK_HERE)
 					art_scan_leave_mark(so);	/* key stays where it is */
+				art_scan_goto_range(so, range);
 				art_scan_keep(so, &so->cur.fromkey, key, len);
 				so->cur.from = ART_FROM_KEY;
 				so->cur.from_after = !backward;
@@ -1053,7 +1068,7 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	so->guard = false;
 	so->nkilled = 0;
 	if (so->bitmap_tids == NULL)
-		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_BATCH_MAX *
+		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_MANY_TIDS *
 											 sizeof(ItemPointerData));
 
 	if (!art_scan_fetch(scan, ART_FETCH_FIRST, false))

@@ -16,6 +16,7 @@
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
 #define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
+#define ART_MANY_TIDS		512 /* of that many point look-ups, together */
 
 /*
  * What the participants of a parallel scan share (art_parallel.c).  The one
@@ -49,6 +50,17 @@ typedef enum ArtFrom
 	ART_FROM_KEY				/* fromkey, from_after */
 } ArtFrom;
 
+/* The ranges of a batch of several, each of one key (art_scanmany.c). */
+typedef struct ArtRanges
+{
+	uint32		n;
+	uint32		first_at[INDEX_MAX_KEYS];	/* where the plan stood at the first */
+	const uint8 *keys[ART_BATCH_MAX];	/* the plan's, or in buf */
+	uint32		lens[ART_BATCH_MAX];
+	uint16		of[ART_MANY_TIDS];	/* each entry */
+	ArtBuf		buf;
+} ArtRanges;
+
 /* Entries as they were at one moment. */
 typedef struct ArtBatch
 {
@@ -69,6 +81,8 @@ typedef struct ArtBatch
 	ArtBuf		keys;
 	ArtBuf		last;			/* key of the last entry, unless exhausted */
 	ArtBuf		fromkey;
+	bool		several;		/* it is of those ranges */
+	ArtRanges  *ranges;			/* NULL: was not needed yet */
 } ArtBatch;
 
 /* Where the marked entry is. */
@@ -100,6 +114,7 @@ typedef struct ArtScan
 	/* the batch */
 	ArtBatch	cur;
 	uint32		size;			/* entries to ask for next */
+	uint32		together;		/* point look-ups to ask for next */
 
 	/* the mark */
 	ArtMark		mark;
@@ -155,6 +170,47 @@ extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
 
 /* Remove the dead entries noted. */
 extern void art_scan_kill(IndexScanDesc scan);
+
+/* Of a point search: the key without the TID. */
+static inline const uint8 *
+art_scan_point(const ArtScan *so, uint32 i, uint32 *len)
+{
+	const ArtRanges *r = so->cur.ranges;
+
+	if (likely(!so->cur.several))
+	{
+		*len = so->plan.lo_len;
+		return so->plan.lo.data;
+	}
+	*len = r->lens[r->of[i]];
+	return r->keys[r->of[i]];
+}
+
+/* ---- art_scanmany.c ---- */
+
+/*
+ * A batch of the range where the plan stands and some behind it; the plan moves
+ * to the last one.  AX_OK without cur.several: nothing was done, do the one.
+ */
+extern ax_status art_scan_copy_many(IndexScanDesc scan, bool backward);
+
+/*
+ * The plan, which stands at the range in which the batch ends, goes to another
+ * one of it.  (A batch of one range has one, 0, and the plan stands there.)
+ */
+extern void art_scan_goto_range(ArtScan *so, uint32 range);
+
+/* The range of an entry. */
+static inline uint32
+art_scan_range(const ArtScan *so, uint32 i)
+{
+	return so->cur.several ? so->cur.ranges->of[i] : 0;
+}
+
+extern void art_scan_ranges_free(ArtBatch *b);
+
+/* Remember in a batch where another one begins. */
+extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);
 
 /* ---- art_mark.c ---- */
 extern void art_scan_leave_mark(ArtScan *so);

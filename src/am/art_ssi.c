@@ -237,6 +237,24 @@ typedef enum SsiRoom
 #define SSI_COUNT_PART		8
 #define SSI_RELATION_COUNTS	16	/* count again before long: it may be over */
 
+/*
+ * The server copies its whole table to be counted, and a search is not to fail
+ * because this process has no memory for that: it goes on with what is known,
+ * all locks since the last count taken to be held still.
+ */
+static bool
+ssi_can_count(uint64 most)
+{
+	void	   *tags = palloc_extended(most * sizeof(PREDICATELOCKTARGETTAG), MCXT_ALLOC_NO_OOM);
+	void	   *xacts = palloc_extended(most * sizeof(SERIALIZABLEXACT), MCXT_ALLOC_NO_OOM);
+
+	if (xacts != NULL)
+		pfree(xacts);
+	if (tags != NULL)
+		pfree(tags);
+	return tags != NULL && xacts != NULL;
+}
+
 static SsiRoom
 ssi_room(void)
 {
@@ -252,13 +270,19 @@ ssi_room(void)
 	if (taken >= room / SSI_COUNT_PART &&
 		pg_atomic_compare_exchange_u32(&art_shared->ssi_taken, &taken, 0))
 	{
-		PredicateLockData *data = GetPredicateLockStatusData();
+		PredicateLockData *data;
 
-		pg_atomic_write_u32(&art_shared->ssi_held, (uint32) data->nelements);
-		pfree(data->locktags);
-		pfree(data->xacts);
-		pfree(data);
+		/* what is known if there is no counting, or it does not come to its end */
+		pg_atomic_fetch_add_u32(&art_shared->ssi_held, taken);
 		taken = 0;
+		if (ssi_can_count(2 * room))
+		{
+			data = GetPredicateLockStatusData();
+			pg_atomic_write_u32(&art_shared->ssi_held, (uint32) data->nelements);
+			pfree(data->locktags);
+			pfree(data->xacts);
+			pfree(data);
+		}
 	}
 	used = (uint64) pg_atomic_read_u32(&art_shared->ssi_held) + taken;
 	return used < room / 4 ? SSI_ROOM_ENOUGH :

@@ -99,6 +99,20 @@ art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return s;
 }
 
+/* Not of a compared tree. */
+static inline ax_status
+art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *keys,
+					 const uint32 *lens, uint32 n, uint64 *tids, uint32 max,
+					 uint32 *counts, uint32 *done)
+{
+	ax_status	s;
+
+	ART_CORE_BEGIN();
+	s = ax_lookup_many(cx, t, gen, keys, lens, 0, n, tids, max, counts, done);
+	ART_CORE_END();
+	return s;
+}
+
 static inline ax_status
 art_tree_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 					   const uint8 *const *keys, const uint32 *lens, uint32 len,

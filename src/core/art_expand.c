@@ -198,7 +198,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	AX_POINT("art.join.before_lock");
 	x = AX_STALE;
-	if (!art_lock3(cx, &P.g, &N.g, NULL))
+	if (!art_lock3(cx, AX_SITES, &P.g, &N.g, NULL))
 		goto out;
 	while (held < n && ax_guard_lock(cx, &g[held]))
 		held++;

@@ -147,7 +147,7 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 			return AX_NOMEM;
 	}
 	AX_POINT("art.run.before_lock");
-	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, NULL))
+	if (!art_lock3(cx, AX_SITE_NODE_INSERT, grown ? &G->g : NULL, &P->g, NULL))
 	{
 		if (grown)
 			art_node_unalloc(cx, s, grown);

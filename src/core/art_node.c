@@ -572,6 +572,20 @@ art_leaf_retire(ax_ctx *cx, ax_store *s, art_leaf *l)
 	ax_retire(cx, s, l, art_leaf_size(l));
 }
 
+/*
+ * What a latch word is the first of: a leaf has had entries (used), where a node has
+ * the highest byte of its prefix's length.  On little-endian machines; asked
+ * for by elision only.
+ */
+uint32_t
+art_object_bytes(const ax_word *w)
+{
+	art_leaf   *l = (art_leaf *) (uintptr_t) w;
+	art_hdr    *h = (art_hdr *) (uintptr_t) w;
+
+	return ld(&l->used) ? art_leaf_size(l) : art_node_size(h->kind, h->plen);
+}
+
 /* Racy. */
 int
 art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)

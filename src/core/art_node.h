@@ -453,6 +453,7 @@ extern int	art_leaf_stepcap(int n);
 extern art_ref art_leaf_new(ax_ctx *cx, ax_store *s, const art_ent *e, int n,
 							uint32_t off, int cap, bool reserve);
 extern void art_leaf_unalloc(ax_ctx *cx, ax_store *s, art_leaf *l);
+extern uint32_t art_object_bytes(const ax_word *w);
 extern void art_leaf_retire(ax_ctx *cx, ax_store *s, art_leaf *l);
 /* The slot of this very suffix, or -1. */
 extern int	art_leaf_find(art_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp);

@@ -217,7 +217,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 						return AX_NOMEM;
 					}
 					AX_POINT("art.widen.before_lock");
-					if (!art_lock3(cx, &G->g, &P->g, NULL))
+					if (!art_lock3(cx, AX_SITE_NODE_INSERT, &G->g, &P->g, NULL))
 					{
 						art_node_unalloc(cx, s, grown);
 						return AX_OK;
@@ -243,7 +243,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				if (x != AX_OK)
 					return AX_OK;
 				AX_POINT("art.widen.before_lock");
-				if (!art_lock3(cx, &P->g, &L, NULL))
+				if (!art_lock3(cx, AX_SITE_NODE_INSERT, &P->g, &L, NULL))
 					return AX_OK;
 				bc = h->kind == ART_N4 ? art_n4_sep((art_n4 *) h, at + 1) : art_n16_sep((art_n16 *) h, at + 1);
 				art_node_del(h, (uint8_t) bc);
@@ -276,7 +276,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				 * latch the leaf (see the head of the file) */
 				*again = true;
 				AX_POINT("art.widen.before_lock");
-				if (!art_lock3(cx, &P->g, NULL, NULL))
+				if (!art_lock3(cx, AX_SITE_NODE_INSERT, &P->g, NULL, NULL))
 					return AX_OK;
 				for (int x = lo; x <= hi; x++)
 				{
@@ -314,7 +314,7 @@ fresh:
 		}
 	}
 	AX_POINT("art.child.before_lock");
-	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, NULL))
+	if (!art_lock3(cx, AX_SITE_NODE_INSERT, grown ? &G->g : NULL, &P->g, NULL))
 	{
 		if (ART_TAG(r) == ART_LEAF)
 			art_free_private(cx, s, r);
@@ -381,7 +381,7 @@ split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 		}
 	}
 	AX_POINT("art.prefix.before_lock");
-	if (!art_lock3(cx, &P->g, g, NULL))
+	if (!art_lock3(cx, AX_SITE_SPLIT, &P->g, g, NULL))
 	{
 		if (ART_TAG(r) == ART_LEAF)
 			art_free_private(cx, s, r);
@@ -454,7 +454,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 					goto out;
 				}
 				AX_POINT("art.root.before_lock");
-				if (!art_lock3(cx, &P.g, NULL, NULL))
+				if (!art_lock3(cx, AX_SITE_NODE_INSERT, &P.g, NULL, NULL))
 				{
 					art_free_private(cx, s, r);
 					goto over;
@@ -496,14 +496,14 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			if (room)
 			{
 				AX_POINT("art.leaf.before_lock");
-				if (!ax_guard_lock(cx, &N))
+				if (!ax_guard_lock_at(cx, &N, AX_SITE_LEAF_INSERT))
 					goto over;
 				(void) art_leaf_put(l, key + ld_, len - ld_, fp, art_rowex(s));
 				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
-			if (N.shared && !pess)
+			if (ax_guard_shared(&N) && !pess)
 				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
 			x = leaf_overflow(cx, s, key, len, fp, &G, &P, &N, ref, again);
 			ax_guard_close(cx, &N, false);
@@ -537,7 +537,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				goto out;
 			}
 			AX_POINT("art.embed.before_lock");
-			if (!art_lock3(cx, &P.g, NULL, NULL))
+			if (!art_lock3(cx, AX_SITE_NODE_INSERT, &P.g, NULL, NULL))
 			{
 				art_free_private(cx, s, r);
 				goto over;
@@ -627,11 +627,13 @@ const ax_engine ax_engine_art_olc = {
 	.remove = art_remove,
 	.contains = art_contains,
 	.lookup = art_lookup,
+	.lookup_many = art_lookup_many,
 	.scan = art_scan,
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.load_share = art_load_share,
 	.check = art_check,
+	.object_bytes = art_object_bytes,
 };
 
 const ax_engine ax_engine_art_rowex = {
@@ -642,11 +644,13 @@ const ax_engine ax_engine_art_rowex = {
 	.remove = art_remove,
 	.contains = art_rowex_contains,
 	.lookup = art_rowex_lookup,
+	.lookup_many = art_rowex_lookup_many,
 	.scan = art_rowex_scan,
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.load_share = art_load_share,
 	.check = art_check,
+	.object_bytes = art_object_bytes,
 };
 
 const ax_engine ax_engine_art_optiql = {
@@ -657,10 +661,12 @@ const ax_engine ax_engine_art_optiql = {
 	.remove = art_remove,
 	.contains = art_contains,
 	.lookup = art_lookup,
+	.lookup_many = art_lookup_many,
 	.scan = art_scan,
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.load_share = art_load_share,
 	.check = art_check,
+	.object_bytes = art_object_bytes,
 	.settle = art_settle,
 };

@@ -11,9 +11,10 @@
 
 /* Latch what is needed or let everything go; true when all are held. */
 static inline bool
-art_lock3(ax_ctx *cx, ax_guard *a, ax_guard *b, ax_guard *c)
+art_lock3(ax_ctx *cx, ax_site site, ax_guard *a, ax_guard *b, ax_guard *c)
 {
-	if ((a && !ax_guard_lock(cx, a)) || (b && !ax_guard_lock(cx, b)) || (c && !ax_guard_lock(cx, c)))
+	if ((a && !ax_guard_lock_at(cx, a, site)) || (b && !ax_guard_lock_at(cx, b, site)) ||
+		(c && !ax_guard_lock_at(cx, c, site)))
 	{
 		if (a)
 			ax_guard_close(cx, a, false);
@@ -277,12 +278,20 @@ extern ax_status art_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *k
 								const uint32_t *lens, uint32_t len, uint64_t n, int fill,
 								uint64_t *done, uint64_t *added);
 
-/* art_remove.c, art_lookup.c, art_scan.c, art_rowex.c, art_bulk.c, art_check.c */
+/* art_remove.c, art_lookup.c, art_many.c, art_scan.c, art_rowex.c, art_bulk.c, art_check.c */
 extern void art_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 							uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+extern ax_status art_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								 const uint32_t *lens, uint32_t len, uint32_t n,
+								 uint64_t *tids, uint32_t max, uint32_t *counts,
+								 uint32_t *done);
+extern ax_status art_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+									   const uint32_t *lens, uint32_t len, uint32_t n,
+									   uint64_t *tids, uint32_t max, uint32_t *counts,
+									   uint32_t *done);
 extern ax_status art_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 extern ax_status art_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status art_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix,

@@ -63,7 +63,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			if (ART_EMBED_TID(ref) != ax_tid_at(key + len))
 				goto out;
 			AX_POINT("art.remove.before_lock");
-			if (!ax_guard_lock(cx, &P.g))
+			if (!ax_guard_lock_at(cx, &P.g, AX_SITE_NODE_DELETE))
 				goto over;
 			AX_POINT("art.rowex.latched");
 			art_slot_clear(s, &P, key);
@@ -102,14 +102,14 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			AX_POINT("art.remove.before_lock");
 			if (left > 0 && (left * 4 > l->cap || l->cap <= 4))
 			{
-				if (!ax_guard_lock(cx, &N))
+				if (!ax_guard_lock_at(cx, &N, AX_SITE_LEAF_DELETE))
 					goto over;
 				drop_entry(l, i);
 				ax_guard_close(cx, &N, true);
 				x = AX_OK;
 				goto out;
 			}
-			if (N.shared && !pess)
+			if (ax_guard_shared(&N) && !pess)
 				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
 			if (left > 0)
 			{
@@ -128,7 +128,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				r = art_leaf_new(cx, s, e, k, 0, art_leaf_stepcap(k + 1), true);
 				if (r)
 				{
-					if (!art_lock3(cx, &P.g, &N, NULL))
+					if (!art_lock3(cx, AX_SITE_LEAF_DELETE, &P.g, &N, NULL))
 					{
 						art_free_private(cx, s, r);
 						goto over;
@@ -139,7 +139,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 					art_leaf_retire(cx, s, l);
 					return AX_OK;
 				}
-				if (!ax_guard_lock(cx, &N))
+				if (!ax_guard_lock_at(cx, &N, AX_SITE_LEAF_DELETE))
 					goto over;
 				drop_entry(l, i);
 				ax_guard_close(cx, &N, true);
@@ -147,7 +147,7 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 				goto out;
 			}
 			/* the last one: the leaf goes */
-			if (!art_lock3(cx, &P.g, &N, NULL))
+			if (!art_lock3(cx, AX_SITE_NODE_DELETE, &P.g, &N, NULL))
 				goto over;
 			art_slot_clear(s, &P, key);
 			if (P.hdr)
@@ -362,7 +362,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	if (n == 0)
 	{
 		AX_POINT("art.empty.before_lock");
-		if (!art_lock3(cx, &P.g, &N.g, NULL))
+		if (!art_lock3(cx, AX_SITE_NODE_DELETE, &P.g, &N.g, NULL))
 			goto over;
 		art_slot_clear(s, &P, key);
 		*more = P.hdr != NULL;
@@ -383,7 +383,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			goto stale;
 		node = ART_IS_NODE(r);
 		AX_POINT("art.collapse.before_lock");
-		if (!art_lock3(cx, &P.g, &N.g, C.w ? &C : NULL))
+		if (!art_lock3(cx, AX_SITE_NODE_DELETE, &P.g, &N.g, C.w ? &C : NULL))
 		{
 			art_free_private(cx, s, r);
 			goto over;
@@ -419,7 +419,7 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 		if (!h)
 			goto out;
 		AX_POINT("art.shrink.before_lock");
-		if (!art_lock3(cx, &P.g, &N.g, NULL))
+		if (!art_lock3(cx, AX_SITE_NODE_DELETE, &P.g, &N.g, NULL))
 		{
 			art_node_unalloc(cx, s, h);
 			goto over;

@@ -142,7 +142,7 @@ art_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at *P,
 		}
 	}
 	AX_POINT("art.publish.before_lock");
-	if (!art_lock3(cx, grown ? &G->g : NULL, &P->g, L))
+	if (!art_lock3(cx, AX_SITE_SPLIT, grown ? &G->g : NULL, &P->g, L))
 	{
 		art_drop_pieces(cx, s, p, np, kept);
 		if (grown)

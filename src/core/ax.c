@@ -453,6 +453,7 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		tail = tail_of(st);
 		if (ax_unlikely(!tail && (--ax_body(cx)->tail_countdown < 0 ||
 								  atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
@@ -477,6 +478,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		tail = tail_of(st);
 		r = tail ? ax_tail_remove(cx, st, tail, key, len) :
 			st->engine->remove(cx, st, key, len);
@@ -528,6 +530,7 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		r = st->engine->insert_sorted(cx, st, keys + *done, lens ? lens + *done : NULL,
 									  len, n - *done, &some, &fresh);
 		*done += some;
@@ -555,6 +558,7 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
+		AX_ELIDE_FRAME(cx, st);
 		r = st->engine->load_share(cx, st, keys + *done, lens ? lens + *done : NULL,
 								   len, n - *done, fill, &some, &fresh);
 		*done += some;
@@ -604,23 +608,77 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 	return r;
 }
 
+static inline ax_status
+lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64_t *tids,
+		   uint32_t max, uint32_t *n, bool *more)
+{
+	ax_tail    *tail = tail_of(st);
+
+	return ax_unlikely(tail && tail_near(tail, prefix, len)) ?
+		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
+		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+}
+
 /* See ax.h. */
 ax_status
 ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t len,
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
 	ax_store   *st;
-	ax_tail    *tail;
 	ax_status	r = ax_enter(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	tail = tail_of(st);
-	r = ax_unlikely(tail && tail_near(tail, prefix, len)) ?
-		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
-		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+	r = lookup_one(cx, st, prefix, len, tids, max, n, more);
 	ax_leave(cx);
 	return r;
+}
+
+/* See ax.h. */
+ax_status
+ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
+			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+			   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	uint32_t	k = 0,
+				ntids = 0;
+
+	*done = 0;
+	if (r != AX_OK)
+		return r;
+	while (k < n)
+	{
+		uint32_t	m = n - k < AX_GROUP ? n - k : AX_GROUP;
+		uint32_t	some = 0;
+		ax_tail    *tail = tail_of(st);	/* before the tree */
+
+		/* as far as the buffer has none of them */
+		if (ax_unlikely(tail != NULL))
+			for (uint32_t i = 0; i < m; i++)
+				if (tail_near(tail, keys[k + i], lens ? lens[k + i] : len))
+					m = i;
+		if (ax_likely(m > 0) && ax_likely(st->engine->lookup_many != NULL))
+			r = st->engine->lookup_many(cx, st, keys + k, lens ? lens + k : NULL, len, m,
+										tids + ntids, max - ntids, counts + k, &some);
+		else
+		{
+			bool		more;
+
+			r = lookup_one(cx, st, keys[k], lens ? lens[k] : len, tids + ntids,
+						   max - ntids, &counts[k], &more);
+			m = 1;
+			some = r == AX_OK && !more;
+		}
+		for (uint32_t i = 0; i < some; i++)
+			ntids += counts[k++];
+		if (r != AX_OK || some < m)
+			break;
+	}
+	ax_leave(cx);
+	*done = k;
+	return k ? AX_OK : r;
 }
 
 /* See ax.h. */
@@ -724,6 +782,7 @@ ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 	if (r != AX_OK)
 		return r;
 	store_info(st, out);
+	out->elided = ax_elide_active(cx, st);
 	ax_leave(cx);
 	return AX_OK;
 }

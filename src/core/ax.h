@@ -289,6 +289,19 @@ extern ax_status ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						   const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
 
+/*
+ * The same for n keys (given as ax_load's, in any order), whose waits for memory
+ * go on at the same time: the TIDs of key 0, then those of key 1, up to max in
+ * all; counts[i] of them are key i's.  *done keys were answered in full: all, or
+ * those before one for whose TIDs there was no room (or so it seemed: none, and
+ * it is the first, then use ax_lookup for that one and ax_scan).  AX_BUSY: none
+ * was.  Rising keys share what they have in common.
+ */
+extern ax_status ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
+								const uint8_t *const *keys, const uint32_t *lens,
+								uint32_t len, uint32_t n, uint64_t *tids, uint32_t max,
+								uint32_t *counts, uint32_t *done);
+
 /* Is this very (key, TID) there?  AX_OK or AX_NOTFOUND. */
 extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							 const uint8_t *key, uint32_t len);
@@ -441,7 +454,14 @@ typedef struct ax_hardware
 extern void ax_hardware_probe(ax_hardware *out);
 
 /*
- * How this process elides from now on.  script: see ax_elide.c; NULL or "" is
+ * The same, whatever CPUID says, and usable whatever became of it: for emulators
+ * that have the instructions and abort every transaction.  Elsewhere it may raise
+ * SIGILL.
+ */
+extern void ax_hardware_force(ax_hardware *out);
+
+/*
+ * How this process elides from now on.  script: see ax_elide_script.c; NULL or "" is
  * none.  False: not a script, and nothing was changed.  Outside any call.
  */
 extern bool ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,

@@ -599,6 +599,22 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 	return p;
 }
 
+/* Where sections are undone by hand: what was allocated may have to be, too. */
+static __attribute__((noinline)) void *
+alloc_followed(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
+{
+	ax_ctx_body *b = ax_body(cx);
+	struct ax_soft *soft = b->elide.soft;
+	void	   *p;
+
+	b->elide.soft = NULL;
+	p = ax_alloc(cx, st, size, may_reserve);
+	b->elide.soft = soft;
+	if (p)
+		ax_soft_alloced(cx, p, ax_alloc_size(size));
+	return p;
+}
+
 /* See ax_internal.h. */
 void *
 ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
@@ -607,6 +623,10 @@ ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	int			cls = ax_class_of(size);
 	ax_magazine *m = mag_of(b, st->gen, cls);
 
+	if (ax_unlikely(b->elide.txn))
+		ax_elide_refuse(cx);
+	if (ax_unlikely(b->elide.soft != NULL))
+		return alloc_followed(cx, st, size, cls, may_reserve);
 	if (ax_unlikely(b->fail_alloc_at) && --b->fail_alloc_at == 0)
 	{
 		b->alloc_injected = true;
@@ -633,6 +653,10 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	ax_magazine *m;
 	uint32_t	cap;
 
+	if (ax_unlikely(b->elide.txn))
+		ax_elide_refuse(cx);
+	if (ax_unlikely(b->elide.soft != NULL))
+		ax_soft_given(cx, p);
 	if (cls == AX_BIG)
 	{
 		big_free(cx, st, p);
@@ -686,6 +710,7 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	st->gen = gen;
 	st->tree = t;
 	st->engine = e;
+	atomic_init(&st->elide_option, (uint8_t) AX_ELIDE_AUTO);
 	atomic_init(&st->max_bytes, max_bytes);
 	st->pages = pages;
 	atomic_init(&st->bytes, bytes);

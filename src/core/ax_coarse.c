@@ -7,21 +7,30 @@
  * own code, whose latches nobody contends for.
  *
  * The latch is one word: 0 WRITER, 1 WANTED (a writer waits: no new readers, or
- * it would starve), the number of readers above.  Nobody is woken: a waiter spins
- * for about two microseconds, then naps, longer each time, for at most 10 ms in
- * all, upon which the call is BUSY.
+ * it would starve), 2 HUNGRY (a reader has waited while writers followed one
+ * another: the next turn is such a reader's), the number of readers above.  Nobody
+ * is woken: a waiter spins for about two microseconds, then naps, longer each time,
+ * for at most 10 ms in all, upon which the call is BUSY.
+ *
+ * A hungry reader goes in although a writer waits, but not beside other readers,
+ * or these could follow one another, too.  It naps briefly, for the writers wait;
+ * but only for their first naps, about a millisecond: it may not be running.
  */
 #include "ax_area.h"
 
 #define WRITER	UINT64_C(1)
 #define WANTED	UINT64_C(2)
-#define READER	UINT64_C(4)
+#define HUNGRY	UINT64_C(4)
+#define READER	UINT64_C(8)
+
+#define HUNGRY_NAPS 3			/* a reader is, after so many */
+#define YIELD_NAPS	5			/* for which a writer lets it go first */
 
 #define WAIT_NS UINT64_C(10000000)	/* then AX_BUSY */
 
-/* One turn of waiting; false when the time is over. */
+/* One turn of waiting, naps of which are at most this long; false when the time is over. */
 static bool
-wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint64_t *deadline)
+wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint32_t longest, uint64_t *deadline)
 {
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	now;
@@ -39,7 +48,7 @@ wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint64_t *deadline)
 	}
 	if (now >= *deadline)
 		return false;
-	ax_nap(cx, *turn - b->spins);
+	ax_nap(cx, *turn - b->spins < longest ? *turn - b->spins : longest);
 	return true;
 }
 
@@ -53,8 +62,11 @@ lock_shared(ax_ctx *cx, ax_store *s)
 	{
 		uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
 
-		while (!(w & (WRITER | WANTED)))
-			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, w + READER,
+		bool		hungry = turn > ax_body(cx)->spins + HUNGRY_NAPS;
+
+		/* whoever comes in takes the mark away: others who starve renew it */
+		while (!(w & WRITER) && (!(w & WANTED) || (hungry && w < READER)))
+			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, (w & ~HUNGRY) + READER,
 													  memory_order_acquire,
 													  memory_order_relaxed))
 			{
@@ -62,10 +74,39 @@ lock_shared(ax_ctx *cx, ax_store *s)
 				ax_map_coarse_taken(&s->coarse, false);
 				return AX_OK;
 			}
+		if (hungry && !(w & HUNGRY))
+			atomic_fetch_or_explicit(&s->coarse, HUNGRY, memory_order_relaxed);
 		AX_POINT("coarse.shared_wait");
-		if (!wait_turn(cx, s, &turn, &deadline))
+		if (!wait_turn(cx, s, &turn, hungry ? 0 : UINT32_MAX, &deadline))
+		{
+			atomic_fetch_and_explicit(&s->coarse, ~HUNGRY, memory_order_relaxed);
 			return AX_BUSY;
+		}
 	}
+}
+
+/* Is the latch open to a reader, to a writer? */
+bool
+ax_coarse_open(ax_store *s, bool write)
+{
+	return (atomic_load_explicit(&s->coarse, memory_order_acquire) & (write ? ~WANTED : WRITER)) == 0;
+}
+
+/* Take it if it is open. */
+bool
+ax_coarse_try(ax_ctx *cx, ax_store *s, bool write)
+{
+	uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
+
+	while (!(w & (write ? ~WANTED : WRITER | WANTED)))
+		if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, write ? WRITER : w + READER,
+												  memory_order_acquire, memory_order_relaxed))
+		{
+			ax_body(cx)->latches++;
+			ax_map_coarse_taken(&s->coarse, write);
+			return true;
+		}
+	return false;
 }
 
 static void
@@ -86,8 +127,9 @@ lock_exclusive(ax_ctx *cx, ax_store *s)
 	{
 		uint64_t	w = atomic_load_explicit(&s->coarse, memory_order_relaxed);
 
-		while (!(w & ~WANTED))
-			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, WRITER,
+		while (!(w & ~(WANTED | HUNGRY)) &&
+			   (!(w & HUNGRY) || turn > ax_body(cx)->spins + YIELD_NAPS))
+			if (atomic_compare_exchange_weak_explicit(&s->coarse, &w, WRITER | (w & HUNGRY),
 													  memory_order_acquire,
 													  memory_order_relaxed))
 			{
@@ -99,7 +141,7 @@ lock_exclusive(ax_ctx *cx, ax_store *s)
 		if (!(w & WANTED))
 			atomic_fetch_or_explicit(&s->coarse, WANTED, memory_order_relaxed);
 		AX_POINT("coarse.exclusive_wait");
-		if (!wait_turn(cx, s, &turn, &deadline))
+		if (!wait_turn(cx, s, &turn, UINT32_MAX, &deadline))
 		{
 			atomic_fetch_and_explicit(&s->coarse, ~WANTED, memory_order_relaxed);
 			return AX_BUSY;
@@ -111,13 +153,37 @@ static void
 unlock_exclusive(ax_ctx *cx, ax_store *s)
 {
 	ax_map_coarse_given(&s->coarse, true);
-	/* WANTED stays */
+	/* WANTED and HUNGRY stay */
 	atomic_fetch_and_explicit(&s->coarse, ~WRITER, memory_order_release);
 	ax_body(cx)->latches--;
 }
 
+/* See ax_elide.h. */
+void
+ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write)
+{
+	if (write)
+		unlock_exclusive(cx, s);
+	else
+		unlock_shared(cx, s);
+}
+
+/*
+ * The call as a section, under no latch that others see, if it can be; key: some
+ * key on its way, to touch what it will.
+ */
+#define ELIDED(call, write, key, len) \
+	ax_status	r; \
+	if (ax_unlikely(ax_body(cx)->elide.on) && \
+		ax_elide_coarse(cx, s, write, __builtin_frame_address(0), key, len)) \
+	{ \
+		r = s->engine->inner->call; \
+		ax_elide_coarse_end(cx, s); \
+		return r; \
+	}
+
 #define SHARED(call) \
-	ax_status	r = lock_shared(cx, s); \
+	r = lock_shared(cx, s); \
 	if (r == AX_OK) \
 	{ \
 		r = s->engine->inner->call; \
@@ -126,7 +192,7 @@ unlock_exclusive(ax_ctx *cx, ax_store *s)
 	return r
 
 #define EXCLUSIVE(call) \
-	ax_status	r = lock_exclusive(cx, s); \
+	r = lock_exclusive(cx, s); \
 	if (r == AX_OK) \
 	{ \
 		r = s->engine->inner->call; \
@@ -137,18 +203,21 @@ unlock_exclusive(ax_ctx *cx, ax_store *s)
 static ax_status
 coarse_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	ELIDED(insert(cx, s, key, len), true, key, len);
 	EXCLUSIVE(insert(cx, s, key, len));
 }
 
 static ax_status
 coarse_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	ELIDED(remove(cx, s, key, len), true, key, len);
 	EXCLUSIVE(remove(cx, s, key, len));
 }
 
 static ax_status
 coarse_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	ELIDED(contains(cx, s, key, len), false, key, len);
 	SHARED(contains(cx, s, key, len));
 }
 
@@ -156,12 +225,25 @@ static ax_status
 coarse_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 			  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
+	ELIDED(lookup(cx, s, prefix, len, tids, max, n, more), false, NULL, 0);
 	SHARED(lookup(cx, s, prefix, len, tids, max, n, more));
+}
+
+static ax_status
+coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+				   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	ax_status	r;
+
+	/* too many lines for a transaction */
+	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
 }
 
 static ax_status
 coarse_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
+	ELIDED(scan(cx, s, b), false, NULL, 0);
 	SHARED(scan(cx, s, b));
 }
 
@@ -169,6 +251,8 @@ static ax_status
 coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 			uint32_t len, uint64_t n, int fill)
 {
+	ax_status	r;
+
 	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
 }
 
@@ -177,6 +261,7 @@ coarse_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					 const uint32_t *lens, uint32_t len, uint64_t n,
 					 uint64_t *done, uint64_t *added)
 {
+	ELIDED(insert_sorted(cx, s, keys, lens, len, n, done, added), true, NULL, 0);
 	EXCLUSIVE(insert_sorted(cx, s, keys, lens, len, n, done, added));
 }
 
@@ -200,6 +285,7 @@ const ax_engine ax_engine_##name##_coarse = { \
 	.remove = coarse_remove, \
 	.contains = coarse_contains, \
 	.lookup = coarse_lookup, \
+	.lookup_many = coarse_lookup_many, \
 	.scan = coarse_scan, \
 	.load = coarse_load, \
 	.insert_sorted = coarse_insert_sorted, \

@@ -111,6 +111,7 @@ ax_leave(ax_ctx *cx)
 	{
 		limbo_put(b->slot, b->limbo, true);
 		b->limbo = NULL;
+		b->elide.frame = NULL;	/* of a call that may change something */
 	}
 }
 
@@ -268,6 +269,8 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	uint32_t	room;
 
 	AX_ASSERT(b, ax_inside(b));
+	if (ax_unlikely(b->elide.soft != NULL) && !b->elide.open)
+		ax_soft_pass(cx);
 	if (!b->limbo)
 		b->limbo = limbo_take(b->slot);
 	room = b->limbo ? AX_LIMBO_RECS - b->limbo->end : 0;
@@ -275,7 +278,11 @@ ax_retire_reserve(ax_ctx *cx, int n)
 		return AX_OK;
 	while (room + b->nspare * AX_LIMBO_RECS < (uint32_t) n)
 	{
-		ax_limbo   *l = limbo_new(cx);
+		ax_limbo   *l;
+
+		if (b->elide.txn)
+			ax_elide_refuse(cx);
+		l = limbo_new(cx);
 
 		if (!l)
 		{
@@ -309,6 +316,11 @@ ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 	ax_record  *r;
 
 	AX_ENSURE(b, ax_inside(b) && l);
+	if (ax_unlikely(b->elide.txn))
+	{
+		ax_elide_retire(cx, p, size);
+		return;
+	}
 	if (l->end == AX_LIMBO_RECS)
 	{
 		AX_ENSURE(b, b->spare);
@@ -542,6 +554,8 @@ ax_detach(ax_ctx *cx)
 	if (!s)
 		return;
 	AX_ENSURE(b, b->latches == 0);
+	b->elide.on = false;
+	(void) ax_soft_setup(cx, false);
 	if (ax_inside(b))
 		ax_leave(cx);
 	ax_flush(cx);

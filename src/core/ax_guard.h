@@ -24,15 +24,19 @@ typedef struct ax_guard
 	ax_word    *w;
 	uint64_t	v;
 	bool		held;
-	bool		shared;			/* held, but readers still go on */
+	uint8_t		how;			/* held: one of these, or 0 */
 } ax_guard;
+
+#define AX_G_SHARED 1			/* readers still go on */
+#define AX_G_ELIDED 2			/* in a section that is, or could be, a transaction */
 
 /* AX_OK, AX_BUSY, or AX_STALE: the node is obsolete, start over. */
 static inline ax_status
 ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
 {
 	g->w = w;
-	g->held = g->shared = false;
+	g->held = false;
+	g->how = 0;
 	if (ax_unlikely(pess))
 	{
 		ax_status	r = ax_word_lock(cx, w, &g->v);
@@ -60,11 +64,17 @@ ax_guard_open_target(ax_ctx *cx, const ax_store *s, ax_guard *g, ax_word *w, boo
 
 	if (s->sync != AX_SYNC_OPTIQL)
 		return ax_guard_open(cx, g, w, pess);
+	if (ax_unlikely(ax_body(cx)->elide.on) && !pess && ax_elide_instead(cx, (ax_store *) (uintptr_t) s))
+		return ax_guard_open(cx, g, w, false);
 	g->w = w;
-	g->held = g->shared = false;
+	g->held = false;
+	g->how = 0;
 	r = ax_likely(ax_word_take(cx, w, &g->v)) ? AX_OK : ax_word_acquire(cx, w, true, &g->v);
 	if (r == AX_OK)
-		g->held = g->shared = true;
+	{
+		g->held = true;
+		g->how = AX_G_SHARED;
+	}
 	return r;
 }
 
@@ -74,18 +84,43 @@ ax_guard_valid(const ax_guard *g)
 	return g->held || ax_word_valid(g->w, g->v);
 }
 
+/* Held, but shared? */
 static inline bool
-ax_guard_lock(ax_ctx *cx, ax_guard *g)
+ax_guard_shared(const ax_guard *g)
+{
+	return g->how == AX_G_SHARED;
+}
+
+/*
+ * Latch it, at the version of the sample; false: it is not to be had, start over.
+ * site: where elision is on and nothing is latched yet, this begins a section
+ * (ax_elide.h), which ends when the last guard locked in it is closed.  Until then
+ * it may come back here, undone: so memory is taken before, and what must be done
+ * once is done after.  AX_SITES: never.
+ */
+static inline bool
+ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
 {
 	if (!g->held)
-		g->held = ax_word_trylock(cx, g->w, g->v);
-	else if (g->shared)
+	{
+		if (ax_unlikely(ax_body(cx)->elide.on) && site != AX_SITES)
+			(void) ax_elide_lock(cx, g, site);
+		else
+			g->held = ax_word_trylock(cx, g->w, g->v);
+	}
+	else if (ax_guard_shared(g))
 	{
 		ax_word_close(g->w);
-		g->shared = false;
+		g->how = 0;
 	}
 	AX_POINT("guard.latched");
 	return g->held;
+}
+
+static inline bool
+ax_guard_lock(ax_ctx *cx, ax_guard *g)
+{
+	return ax_guard_lock_at(cx, g, AX_SITES);
 }
 
 /* Let go; changed: what readers saw is no more. */
@@ -95,11 +130,17 @@ ax_guard_close(ax_ctx *cx, ax_guard *g, bool changed)
 	if (g->held)
 	{
 		AX_POINT("guard.release");
-		if (g->shared)
-			ax_word_release(cx, g->w);
+		if (ax_unlikely(g->how))
+		{
+			if (g->how == AX_G_ELIDED)
+				ax_elide_close(cx, g, changed, false);
+			else
+				ax_word_release(cx, g->w);
+			g->how = 0;
+		}
 		else
 			ax_word_unlock(cx, g->w, changed);
-		g->held = g->shared = false;
+		g->held = false;
 	}
 	else
 		ax_map_unshare(g->w);
@@ -109,7 +150,10 @@ static inline void
 ax_guard_kill(ax_ctx *cx, ax_guard *g)
 {
 	AX_POINT("guard.release");
-	ax_word_unlock_obsolete(cx, g->w);
+	if (ax_unlikely(g->how == AX_G_ELIDED))
+		ax_elide_close(cx, g, true, true);
+	else
+		ax_word_unlock_obsolete(cx, g->w);
 	g->held = false;
 }
 

@@ -10,6 +10,7 @@
 #include <urcu/arch.h>
 
 #include "ax.h"
+#include "ax_elide.h"
 #include "ax_latch.h"
 
 #define AX_LINE 64
@@ -76,6 +77,7 @@ typedef struct ax_ctx_body
 	int			slotno;
 	int			latches;		/* held now */
 	uint8_t		shard;			/* for a store's sharded counters */
+	ax_elide_ctx elide;
 	bool		alloc_busy;		/* ax_alloc failed for a latch, not for memory */
 	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
 	bool		limbo_short;	/* ax_retire_reserve found no page */
@@ -196,8 +198,11 @@ struct ax_store
 	_Alignas(AX_LINE) ax_word root_word;
 	_Atomic uint64_t root;		/* child reference */
 	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (art_expand.c) */
+	_Atomic(struct ax_elide_shared *) elide;	/* NULL until elided (ax_elide.c) */
+	_Atomic uint8_t elide_option;	/* ax_elide_option */
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
 
+	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c) */
 	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c) */
 
 	/* pages given up that stay pages (bc_page.c) */
@@ -215,6 +220,9 @@ struct ax_tree
 	struct ax_tree *next_free;
 };
 
+/* Look-ups whose waits for memory overlap: so many at once. */
+#define AX_GROUP 16
+
 /* The engine of a structure and sync: one table each. */
 struct ax_engine
 {
@@ -227,6 +235,10 @@ struct ax_engine
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	ax_status	(*lookup) (ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+	ax_status	(*lookup_many) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
+								const uint32_t *lens, uint32_t len, uint32_t n,
+								uint64_t *tids, uint32_t max, uint32_t *counts,
+								uint32_t *done);	/* n <= AX_GROUP; or NULL */
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
@@ -239,6 +251,8 @@ struct ax_engine
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
 						  char *msg, size_t msglen);
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
+	/* of the object that the latch word, not the root's, is the first of */
+	uint32_t	(*object_bytes) (const ax_word *w);	/* NULL: is never elided */
 };
 
 /* What runs under a coarse latch, or the engine itself: for calls from within. */
@@ -342,7 +356,12 @@ extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
 #define AX_COUNT(cx, st, what, d) ((void) (cx), (void) (st), (void) (d))
 #else
 #define AX_COUNT(cx, st, what, d) \
-	atomic_fetch_add_explicit(&(st)->shards[ax_body(cx)->shard].what, (d), memory_order_relaxed)
+	do { \
+		if (ax_unlikely(ax_body(cx)->elide.txn)) \
+			ax_elide_count((cx), offsetof(ax_shard, what), (int64_t) (d)); \
+		else \
+			atomic_fetch_add_explicit(&(st)->shards[ax_body(cx)->shard].what, (d), memory_order_relaxed); \
+	} while (0)
 #endif
 
 /*

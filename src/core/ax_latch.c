@@ -67,6 +67,8 @@ sleep_on(ax_ctx *cx, uint32_t *word, uint32_t expected, uint32_t us)
 	ax_ctx_body *b = ax_body(cx);
 	const ax_port *port = b->port;
 
+	if (b->elide.txn)
+		ax_elide_refuse(cx);
 	if (b->cur && ax_inside(b))
 		AX_COUNT(cx, b->cur, parks, 1);
 	if (port->wait_begin)
@@ -124,6 +126,8 @@ wait_open(ax_ctx *cx, ax_word *w, uint64_t mask, uint64_t *v, uint64_t *deadline
 	const ax_port *port = b->port;
 	uint64_t	cur = ax_word_read(w);
 
+	if (b->elide.txn)
+		ax_elide_refuse(cx);	/* whom we wait for would end it anyway */
 	for (uint32_t i = 0; i < b->spins; i++)
 	{
 		if (!(cur & mask))
@@ -210,6 +214,9 @@ ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v)
 	uint64_t	deadline = 0;
 	uint64_t	cur = ax_word_read(w);
 
+	/* the arena's, or the pessimistic way: outside, both */
+	if (ax_unlikely(ax_body(cx)->elide.txn))
+		ax_elide_refuse(cx);
 	for (;;)
 	{
 		if (cur & AX_OBSOLETE)

@@ -54,6 +54,7 @@ ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 	ax_status	r = AX_OK;
 	uint32_t	in = 0;
 
+	b->elide.flushing = true;	/* its sections are counted apart */
 	AX_POINT("tail.flushing");
 	while (in < n && r == AX_OK)
 	{
@@ -79,6 +80,7 @@ ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 		atomic_store_explicit(words[i],
 							  (atomic_load_explicit(words[i], memory_order_relaxed) & ~AX_T_STATE) | AX_T_FULL,
 							  memory_order_release);
+	b->elide.flushing = false;
 	AX_COUNT(cx, s, tail_flushes, 1);
 	AX_COUNT(cx, s, tail_flushed, in);
 	AX_COUNT(cx, s, tail_flush_ns, b->port->now_ns() - t0);

@@ -20,6 +20,87 @@
 #include "ax_area.h"
 #include "bc_page.h"
 
+/* ---- turns ---- */
+
+/*
+ * Whoever compares slowly can lose the leaf for ever to those who compare fast: no
+ * latch is held while he compares, and his place is good only as long as nothing
+ * changes.  So after some losses he says until when he would like to go first, and
+ * others keep out until then, or until he is through.  The word has the time, in
+ * units of 16 microseconds, and the slot's number + 1.  He may have raised an error
+ * or be asleep, and then the time ends it.
+ */
+#define TURN_SLOT	((UINT64_C(1) << 20) - 1)
+#define TURN_NAPS	8			/* then AX_BUSY, about 4 ms */
+
+static uint64_t
+turn_now(ax_ctx *cx)
+{
+	return ax_body(cx)->port->now_ns() >> 14;
+}
+
+static uint64_t
+turn_mine(ax_ctx *cx)
+{
+	return (uint64_t) ax_body(cx)->slotno + 1;
+}
+
+/* Is it somebody else's? */
+static bool
+turn_other(ax_ctx *cx, uint64_t turn)
+{
+	return turn != 0 && (turn & TURN_SLOT) != turn_mine(cx) && turn >> 20 > turn_now(cx);
+}
+
+static void
+turn_back(ax_ctx *cx, ax_store *s)
+{
+	uint64_t	turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+
+	if (ax_unlikely((turn & TURN_SLOT) == turn_mine(cx)))
+		(void) atomic_compare_exchange_strong_explicit(&s->turn, &turn, 0, memory_order_relaxed,
+													   memory_order_relaxed);
+}
+
+/* ax_enter for a change: not in somebody else's turn, which is waited for outside. */
+static ax_status
+enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
+{
+	for (uint32_t naps = 0;; naps++)
+	{
+		ax_status	x = ax_enter(cx, t, gen, s);
+
+		if (x != AX_OK ||
+			!turn_other(cx, atomic_load_explicit(&(*s)->turn, memory_order_relaxed)))
+			return x;
+		ax_leave(cx);
+		AX_POINT("bc.turn_wait");
+		if (naps == TURN_NAPS)
+			return AX_BUSY;
+		ax_nap(cx, naps);
+	}
+}
+
+/* See ax_cmp.h. */
+void
+ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
+{
+	ax_store   *s;
+	uint64_t	turn;
+
+	if (ax_enter(cx, t, gen, &s) != AX_OK)
+		return;
+	turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+	if (us == 0)
+		turn_back(cx, s);
+	else if (!turn_other(cx, turn))
+		/* lost to somebody who says the same: he goes first */
+		(void) atomic_compare_exchange_strong_explicit(&s->turn, &turn,
+													   ((turn_now(cx) + us / 16 + 1) << 20) | turn_mine(cx),
+													   memory_order_relaxed, memory_order_relaxed);
+	ax_leave(cx);
+}
+
 /* ---- steps ---- */
 
 /* See ax_cmp.h. */
@@ -491,12 +572,14 @@ ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
 	{
 		work		w = {.cx = cx, .p = p};
 
-		x = ax_enter(cx, t, gen, &w.s);
+		x = enter_in_turn(cx, t, gen, &w.s);
 		if (x != AX_OK)
 			return x;
 		AX_ENSURE(ax_body(cx), p->n == 0 || ax_cmp_is_leaf(&p->f[p->n - 1]));
 		w.size = bc_size(w.s);
 		x = insert(&w, i, key, len);
+		if (x == AX_OK)
+			turn_back(cx, w.s);
 		count_restart(cx, w.s, x);
 	} while (ax_finish(cx, &x, &tries));
 	return x;
@@ -675,7 +758,7 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 		uint8_t		image[BC_MAX];
 		bc_entry	e;
 
-		x = ax_enter(cx, t, gen, &w.s);
+		x = enter_in_turn(cx, t, gen, &w.s);
 		if (x != AX_OK)
 			return x;
 		AX_ENSURE(ax_body(cx), p->n > 0 && ax_cmp_is_leaf(f) && i < ax_cmp_count(f));

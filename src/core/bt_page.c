@@ -651,3 +651,10 @@ bt_used(const bt_page *p)
 	return n * (p->level ? 20 : 12) + (p->size - p->plen - bt_ld(&((bt_page *) (uintptr_t) p)->heap)) -
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead);
 }
+
+/* What a page's latch word is the first of. */
+uint32_t
+bt_object_bytes(const ax_word *w)
+{
+	return ((const bt_page *) (uintptr_t) w)->size;
+}

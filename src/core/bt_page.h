@@ -375,6 +375,7 @@ bt_below(_Atomic uint64_t *heads, int n, uint64_t h)
  * Several entries, or one that must be looked at: those from base on have the
  * head h.  As bt_find.
  */
+extern uint32_t bt_object_bytes(const ax_word *w);
 extern int bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 					   const uint8_t *k, uint32_t len, bool after, bool *same);
 

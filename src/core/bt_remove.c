@@ -31,7 +31,8 @@ drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
 	if (!look)
 		return ax_guard_valid(&t->f[0].g) ? AX_NOTFOUND : AX_STALE;
 	AX_POINT("bt.root_before_lock");
-	if (!ax_guard_lock(cx, &t->root) || !ax_guard_lock(cx, &t->f[0].g))
+	if (!ax_guard_lock_at(cx, &t->root, AX_SITE_NODE_DELETE) ||
+		!ax_guard_lock_at(cx, &t->f[0].g, AX_SITE_NODE_DELETE))
 		return AX_STALE;
 	child = p->level ? bt_ref(&bt_children(p)[0]) : NULL;
 	bt_publish(s, t, 0, child);
@@ -96,7 +97,8 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 
 	AX_POINT("bt.merge.before_lock");
 	x = AX_STALE;
-	if (!ax_guard_lock(cx, &t->f[k - 1].g) || !ax_guard_lock(cx, ga) || !ax_guard_lock(cx, gb))
+	if (!ax_guard_lock_at(cx, &t->f[k - 1].g, AX_SITE_NODE_DELETE) ||
+		!ax_guard_lock_at(cx, ga, AX_SITE_NODE_DELETE) || !ax_guard_lock_at(cx, gb, AX_SITE_NODE_DELETE))
 		goto out;
 	x = AX_NOTFOUND;
 	if (bt_used(a) > 0 && bt_used(b) > 0 &&
@@ -151,8 +153,11 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	x = AX_OK;
 
 out:
-	bt_unalloc(cx, s, t->f[k].p->level, m);
+	/* what is still held goes first: no memory is given back with a latch */
+	ax_guard_close(cx, &t->f[k - 1].g, false);
+	ax_guard_close(cx, &t->f[k].g, false);
 	ax_guard_close(cx, &og, false);
+	bt_unalloc(cx, s, t->f[k].p->level, m);
 	return x;
 }
 
@@ -241,7 +246,7 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				return AX_NOTFOUND;
 			continue;
 		}
-		if (ax_guard_lock(cx, &f->g))
+		if (ax_guard_lock_at(cx, &f->g, AX_SITE_LEAF_DELETE))
 			break;
 		bt_close(cx, &t, -1);
 	}

@@ -247,6 +247,44 @@ more_behind(bt_path *t, const uint8_t *prefix, uint32_t len)
 	return false;
 }
 
+/*
+ * The TIDs of those entries of a leaf that are the prefix and a TID.  *last:
+ * they reach to its end, and there may be others behind.  False: the page changed.
+ */
+static inline bool
+leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t len,
+		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more, bool *last)
+{
+	const uint8_t *k = prefix + p->plen;
+	uint32_t	klen = len - p->plen;
+	int			count = bt_count(p);
+	bool		same;
+	int			i = bt_find(p, g, k, klen, false, &same);
+	uint64_t	h = bt_head_of(k, klen, false);
+	bool		ok;
+
+	for (ok = i >= 0; ok && i < count; i++)
+	{
+		uint32_t	el;
+		int			b = bt_begins(p, g, i, k, klen, h, &el);
+
+		/* then it is the prefix and a TID */
+		if (b <= 0 || el != klen + AX_TID_BYTES)
+		{
+			ok = b >= 0;
+			break;
+		}
+		if (*n == max)
+		{
+			*more = true;
+			break;
+		}
+		ok = entry_tid(p, g, i, &tids[(*n)++]);
+	}
+	*last = i >= count;
+	return ok;
+}
+
 /* See ax.h, ax_lookup. */
 ax_status
 bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
@@ -288,33 +326,11 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 			return x;
 		if (p)
 		{
-			const uint8_t *k = prefix + p->plen;
-			uint32_t	klen = len - p->plen;
-			int			count = bt_count(p);
-			bool		same;
-			int			i = bt_find(p, g, k, klen, false, &same);
-			uint64_t	h = bt_head_of(k, klen, false);
+			bool		last;
 
-			for (ok = i >= 0; ok && i < count; i++)
-			{
-				uint32_t	el;
-				int			b = bt_begins(p, g, i, k, klen, h, &el);
-
-				/* then it is the prefix and a TID */
-				if (b <= 0 || el != klen + AX_TID_BYTES)
-				{
-					ok = b >= 0;
-					break;
-				}
-				if (*n == max)
-				{
-					*more = true;
-					break;
-				}
-				ok = entry_tid(p, g, i, &tids[(*n)++]);
-			}
+			ok = leaf_tids(p, g, prefix, len, tids, max, n, more, &last);
 			AX_POINT("bt.lookup.leaf_read");
-			if (ok && i >= count)
+			if (ok && last)
 			{
 				if (!pess && !end)
 				{
@@ -335,6 +351,117 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	/* on into the next leaves */
 	if (*more && *n < max)
 		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	return AX_OK;
+}
+
+/* A guard of a word that nobody has: others are not waited for in company. */
+static inline bool
+sample(ax_guard *g, ax_word *w)
+{
+	g->w = w;
+	g->held = false;
+	g->how = 0;
+	g->v = ax_word_read(w);
+	return ax_likely(!(g->v & AX_FLAGS));
+}
+
+/*
+ * See ax.h, ax_lookup_many.  Each look-up takes a step and asks for the page that
+ * comes next, and while that comes in the others take theirs; in the end the
+ * leaves are read, in the keys' order.  Whatever is not as it is in a quiet tree
+ * is done again by itself.
+ */
+ax_status
+bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+			   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	struct
+	{
+		bt_page    *p;			/* NULL at the end: by itself */
+		ax_guard	g;			/* of what p was read from; at the end, of p */
+	}			lane[AX_GROUP];
+	uint32_t	going = (1u << n) - 1;
+	uint32_t	ntids = 0;
+	ax_guard	g;
+	bt_page    *root;
+
+	*done = 0;
+	root = sample(&g, &s->root_word) && AX_MAX_RESTARTS > 0 ? bt_ref(&s->root) : NULL;
+	AX_POINT("bt.root_read");
+	if (!root || !ax_guard_valid(&g))
+	{
+		root = NULL;
+		going = 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		lane[i].p = root;
+		lane[i].g = g;
+	}
+	while (going)
+		for (uint32_t left = going; left; left &= left - 1)
+		{
+			uint32_t	i = (uint32_t) __builtin_ctz(left);
+			bt_page    *p = lane[i].p;
+			bt_page    *next = NULL;
+			ax_guard	up = lane[i].g;
+			int			at;
+
+			AX_POINT("bt.child_read");
+			if (sample(&lane[i].g, &p->word))
+			{
+				AX_POINT("bt.child_version");
+				if (ax_likely(ax_guard_valid(&up)))
+				{
+					if (p->level == 0)
+					{
+						going &= ~(1u << i);
+						continue;
+					}
+					at = bt_child_inside(p, &lane[i].g, keys[i], lens ? lens[i] : len, false);
+					if (ax_likely(at >= 0))
+					{
+						next = bt_ref(&bt_children(p)[at]);
+						bt_prefetch(next, bt_page_size(s, p->level - 1));
+						AX_POINT("bt.slot_read");
+						if (!ax_guard_valid(&lane[i].g))
+							next = NULL;
+					}
+				}
+			}
+			lane[i].p = next;
+			if (ax_unlikely(next == NULL))
+				going &= ~(1u << i);
+		}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		bt_page    *p = lane[i].p;
+		uint32_t	k = 0;
+		bool		more = false;
+		bool		last = true;
+
+		if (ax_likely(p != NULL))
+		{
+			if (!leaf_tids(p, &lane[i].g, keys[i], lens ? lens[i] : len, tids + ntids,
+						   max - ntids, &k, &more, &last))
+				last = true;
+			AX_POINT("bt.lookup.leaf_read");
+		}
+		if (ax_unlikely(last || !ax_guard_valid(&lane[i].g)))
+		{
+			ax_status	x = bt_lookup(cx, s, keys[i], lens ? lens[i] : len, tids + ntids,
+									  max - ntids, &k, &more);
+
+			if (x != AX_OK)
+				return x;
+		}
+		if (more)
+			break;
+		ntids += counts[i] = k;
+		++*done;
+	}
+	ax_map_unshare_all();
 	return AX_OK;
 }
 

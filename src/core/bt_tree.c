@@ -197,7 +197,8 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 		goto out;
 	AX_POINT("bt.split.before_lock");
 	r = AX_STALE;
-	if (!ax_guard_lock(cx, bt_above(t, k)) || !ax_guard_lock(cx, &f->g))
+	if (!ax_guard_lock_at(cx, bt_above(t, k), AX_SITE_SPLIT) ||
+		!ax_guard_lock_at(cx, &f->g, AX_SITE_SPLIT))
 		goto out;
 
 	n = bt_count(x);
@@ -305,6 +306,10 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 			/* a blob that goes up belongs to the parent from now on */
 			if (!bt_put(up, t->f[k - 1].i, &sep, b))
 			{
+				/* unchanged, so the versions are still those of the path */
+				ax_guard_close(cx, &f->g, false);
+				if (!t->pess)
+					ax_guard_close(cx, bt_above(t, k), false);
 				bt_unbuild(cx, s, b);
 				b = NULL;
 				if (!in_place)
@@ -316,11 +321,6 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 					bt_blob_free(cx, s, sep.blob);
 				bt_unalloc(cx, s, level, a);
 				bt_unalloc(cx, s, level + 1, c);
-
-				/* unchanged, so the versions are still those of the path */
-				ax_guard_close(cx, &f->g, false);
-				if (!t->pess)
-					ax_guard_close(cx, bt_above(t, k), false);
 				return make_room(cx, s, t, k - 1, NULL, 0);
 			}
 			if (!in_place)
@@ -402,7 +402,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		bt_key_view(key, klen, blob, &v);
 		bt_build(cx, s, p, 0, &v, 1, &none, key, 0);
 		AX_POINT("bt.first.before_lock");
-		if (!ax_guard_lock(cx, &t->root))
+		if (!ax_guard_lock_at(cx, &t->root, AX_SITE_NODE_INSERT))
 		{
 			bt_unbuild(cx, s, p);
 			x = AX_STALE;
@@ -475,7 +475,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	if (klen > most)
 	{
 		one = true;
-		if (f->g.shared && !t->pess)
+		if (ax_guard_shared(&f->g) && !t->pess)
 			ax_guard_close(cx, &f->g, false);	/* no latch while memory is taken */
 		if ((blob = bt_blob_new(cx, s, key, klen)) == NULL)
 		{
@@ -485,7 +485,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	}
 	bt_key_view(key, klen, blob, &v);
 	AX_POINT("bt.leaf_before_lock");
-	if (!ax_guard_lock(cx, &f->g))
+	if (!ax_guard_lock_at(cx, &f->g, AX_SITE_LEAF_INSERT))
 	{
 		x = AX_STALE;
 		goto out;
@@ -606,10 +606,12 @@ const ax_engine ax_engine_btree_olc = {
 	.remove = bt_remove,
 	.contains = bt_contains,
 	.lookup = bt_lookup,
+	.lookup_many = bt_lookup_many,
 	.scan = bt_scan,
 	.load = bt_load,
 	.insert_sorted = bt_insert_sorted,
-	.check = bt_check
+	.check = bt_check,
+	.object_bytes = bt_object_bytes
 };
 
 const ax_engine ax_engine_btree_optiql = {
@@ -620,8 +622,10 @@ const ax_engine ax_engine_btree_optiql = {
 	.remove = bt_remove,
 	.contains = bt_contains,
 	.lookup = bt_lookup,
+	.lookup_many = bt_lookup_many,
 	.scan = bt_scan,
 	.load = bt_load,
 	.insert_sorted = bt_insert_sorted,
-	.check = bt_check
+	.check = bt_check,
+	.object_bytes = bt_object_bytes
 };

@@ -80,6 +80,10 @@ extern ax_status bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t
 extern ax_status bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								const uint32_t *lens, uint32_t len, uint32_t n,
+								uint64_t *tids, uint32_t max, uint32_t *counts,
+								uint32_t *done);
 extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 extern ax_status bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);

@@ -34,6 +34,12 @@
 #include "art_compat.h"
 #include "key/art_plan.h"
 
+/* Keys that are made for look-ups at once, and about how many bytes of them. */
+#define MANY		256
+#define MANY_BYTES	16384
+
+#define SORT_MANY	500			/* elements from which on sorting by bytes pays */
+
 /* An element: marker and body, in ArtArrays.bytes. */
 typedef struct ArtElem
 {
@@ -122,6 +128,58 @@ elem_cmp(const ArtElem *a, const ArtElem *b, const uint8 *bytes)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+/*
+ * Sort many elements by their heads, a byte at a time from the lowest on; what has
+ * the same byte everywhere is passed over.  Then those with one head by the rest.
+ */
+static void
+sort_many(ArtArrays *aa, ArtElem *e, uint32 n)
+{
+	ArtElem    *other = MemoryContextAllocHuge(aa->cxt, n * sizeof(ArtElem));
+	ArtElem    *from = e;
+	ArtElem    *to = other;
+	uint32		(*count)[256] = MemoryContextAllocZero(aa->cxt, 8 * sizeof(*count));
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		for (int b = 0; b < 8; b++)
+			count[b][(uint8) (e[i].head >> (8 * b))]++;
+	}
+	for (int b = 0; b < 8; b++)
+	{
+		uint32		at = 0;
+		ArtElem    *was = from;
+
+		if (count[b][(uint8) (from[0].head >> (8 * b))] == n)
+			continue;
+		for (int c = 0; c < 256; c++)
+		{
+			uint32		here = count[b][c];
+
+			count[b][c] = at;
+			at += here;
+		}
+		for (uint32 i = 0; i < n; i++)
+			to[count[b][(uint8) (from[i].head >> (8 * b))]++] = from[i];
+		from = to;
+		to = was;
+	}
+	if (from != e)
+		memcpy(e, from, n * sizeof(ArtElem));
+	pfree(other);
+	pfree(count);
+
+	for (uint32 i = 0, j; i < n; i = j)
+	{
+		bool		rest = e[i].len > sizeof(uint64) + 1;
+
+		for (j = i + 1; j < n && e[j].head == e[i].head; j++)
+			rest |= e[j].len != e[i].len;
+		if (j > i + 1 && rest)
+			sort_elems(e + i, j - i, aa->bytes.data);
+	}
+}
+
 /* The same of a column that is compared. */
 typedef struct ElemOrder
 {
@@ -162,6 +220,8 @@ sort_unique(const ArtScanPlan *plan, int col, ArtElem *e, uint32 n)
 
 	if (plan->kd->cols[col].enc == ART_ENC_DATUM)
 		qsort_arg(e, n, sizeof(ArtElem), elem_order_arg, &o);
+	else if (n >= SORT_MANY)
+		sort_many(plan->arrays, e, n);
 	else
 		sort_elems(e, n, o.bytes);
 	for (uint32 i = 1; i < n; i++)
@@ -224,6 +284,13 @@ walk_next(Walk *w, const ArtArrays *aa, Datum *value)
 
 		if (w->nulls && (w->nulls[i / 8] & (1 << (i % 8))) == 0)
 			continue;
+		if (likely(aa->typbyval && aa->typlen == sizeof(int64)))
+		{
+			/* aligned, and so is the next */
+			*value = Int64GetDatum(*(int64 *) w->p);
+			w->p += sizeof(int64);
+			return true;
+		}
 		*value = fetch_att(w->p, aa->typbyval, aa->typlen);
 		w->p = att_addlength_pointer(w->p, aa->typlen, w->p);
 		w->p = (char *) att_align_nominal(w->p, aa->typalign);
@@ -250,23 +317,84 @@ argument(ArtArrays *aa, Datum arg)
 	return arr;
 }
 
-static void
-add_elem(ArtArrays *aa, const ArtScanPlan *plan, const uint8 *p, uint32 len)
+/* One more, whose bytes are to be added. */
+static inline ArtElem *
+new_elem(ArtArrays *aa)
 {
-	ArtElem    *e;
-
 	if (aa->nelems == aa->elems_cap)
 	{
 		aa->elems_cap *= 2;
 		aa->elems = repalloc_huge(aa->elems, aa->elems_cap * sizeof(ArtElem));
 	}
-	e = &aa->elems[aa->nelems++];
-	e->off = aa->bytes.len;
+	aa->elems[aa->nelems].off = aa->bytes.len;
+	return &aa->elems[aa->nelems++];
+}
+
+static void
+add_elem(ArtArrays *aa, const uint8 *p, uint32 len)
+{
+	ArtElem    *e = new_elem(aa);
+
 	e->len = len;
 	e->head = elem_head(p, len);
 	art_buf_reserve(&aa->bytes, len);
 	memcpy(aa->bytes.data + aa->bytes.len, p, len);
 	aa->bytes.len += len;
+}
+
+/*
+ * All elements of an array with "=" whose type has the column's encoding, as its
+ * own has: each is one value, and nothing else is to be thought of.  False: not
+ * such an array, or an element of no body; what was added is to be forgotten.
+ */
+static bool
+add_same(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
+{
+	ArtArrays  *aa = plan->arrays;
+	Oid			type = key->sk_subtype;
+	bool		ints = kc->enc == ART_ENC_INT2 || kc->enc == ART_ENC_INT4 ||
+		kc->enc == ART_ENC_INT8;
+	Walk		w;
+	Datum		value;
+
+	if (type == InvalidOid)
+		type = kc->typid;
+	if (ints ? !(type == INT2OID || type == INT4OID || type == INT8OID) : type != kc->typid)
+		return false;
+	walk_begin(&w, arr);
+	while (walk_next(&w, aa, &value))
+	{
+		uint32		off = aa->bytes.len;
+		ArtElem    *e = new_elem(aa);
+
+		art_buf_reserve(&aa->bytes, 1 + sizeof(uint64));
+		aa->bytes.data[aa->bytes.len++] = ART_MARK_VALUE;
+		if (ints)
+		{
+			int64		v = type == INT8OID ? DatumGetInt64(value) :
+				type == INT4OID ? DatumGetInt32(value) : DatumGetInt16(value);
+
+			/* as art_encode_col */
+			e->head = (uint64) v ^ (UINT64CONST(1) << 63) ^ (kc->desc ? PG_UINT64_MAX : 0);
+			v = (int64) pg_hton64(e->head);
+			memcpy(aa->bytes.data + aa->bytes.len, &v, sizeof(v));
+			aa->bytes.len += sizeof(v);
+			e->len = 1 + sizeof(v);
+			continue;
+		}
+		art_encode_col(kc, value, &aa->bytes);
+		e->len = aa->bytes.len - off;
+		e->head = elem_head(aa->bytes.data + off, e->len);
+		if (unlikely(e->len == 1))
+			return false;
+		if (unlikely(e->len > ART_KEY_LIMIT) && kc->enc != ART_ENC_DATUM)
+		{
+			/* nothing that is stored equals it */
+			aa->nelems--;
+			aa->bytes.len = off;
+		}
+	}
+	return true;
 }
 
 /* A list of the elements from "first" on, or what of them is in the column's. */
@@ -414,7 +542,7 @@ add_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
 	{
 		if (!art_range_is_equal(plan, r))
 			return false;
-		add_elem(aa, plan, plan->scratch.data + r->lo_off, r->lo_len);
+		add_elem(aa, plan->scratch.data + r->lo_off, r->lo_len);
 		return true;
 	}
 
@@ -431,7 +559,7 @@ add_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
 			continue;
 		if (residual || !art_range_is_equal(plan, r))
 			return false;
-		add_elem(aa, plan, plan->scratch.data + r->lo_off, r->lo_len);
+		add_elem(aa, plan->scratch.data + r->lo_off, r->lo_len);
 	}
 	return true;
 }
@@ -444,7 +572,8 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	ArtColRange *r = &plan->ranges[key->sk_attno - 1];
 	ArtColRange mine = *r;
 	ArrayType  *arr;
-	uint32		first;
+	uint32		first,
+				mark_bytes;
 	uint32		mark = plan->scratch.len;
 	bool		single = true;
 	bool		inexact = false;
@@ -468,6 +597,16 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 
 	k.sk_flags &= ~SK_SEARCHARRAY;
 	first = aa->nelems;
+	mark_bytes = aa->bytes.len;
+	if (add_same(plan, kc, key, arr))
+	{
+		if (aa->nelems == first)
+			return false;
+		add_list(plan, key->sk_attno - 1, first);
+		return true;
+	}
+	aa->nelems = first;
+	aa->bytes.len = mark_bytes;
 	walk_begin(&w, arr);
 	while (single && walk_next(&w, aa, &k.sk_argument))
 	{
@@ -652,6 +791,71 @@ art_scanplan_next(ArtScanPlan *plan, bool backward)
 		if (likely(art_plan_bounds(plan)))
 			return true;
 	}
+}
+
+/* Is the one list the whole key?  Then its elements are the keys. */
+static inline bool
+one_list(const ArtScanPlan *plan)
+{
+	return plan->arrays->nwheels == 1 && plan->kd->natts == 1;
+}
+
+/* See art_key.h. */
+uint32
+art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n, ArtBuf *buf,
+					const uint8 **keys, uint32 *lens)
+{
+	ArtArrays  *aa = plan->arrays;
+	uint32		at[INDEX_MAX_KEYS];
+	uint32		off[MANY];
+	uint32		m = 0;
+
+	if (one_list(plan))
+	{
+		const ArtArray *a = &aa->list[0];
+		const ArtElem *e = &aa->elems[a->first + a->at];
+		int			step = backward ? -1 : 1;
+
+		n = Min(n, backward ? a->at + 1 : a->n - a->at);
+		for (; m < n; m++, e += step)
+		{
+			keys[m] = aa->bytes.data + e->off;
+			lens[m] = e->len;
+		}
+		return m;
+	}
+
+	n = Min(n, MANY);
+	buf->len = 0;
+	(void) art_scanplan_tell(plan, at);
+	do
+	{
+		off[m] = buf->len;
+		lens[m++] = plan->lo_len;
+		art_buf_reserve(buf, plan->lo_len);
+		memcpy(buf->data + buf->len, plan->lo.data, plan->lo_len);
+		buf->len += plan->lo_len;
+	} while (m < n && buf->len < MANY_BYTES && art_scanplan_next(plan, backward));
+	for (uint32 i = 0; i < m; i++)
+		keys[i] = buf->data + off[i];
+	art_scanplan_goto(plan, at);
+	return m;
+}
+
+/* See art_key.h. */
+void
+art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n)
+{
+	if (n == 0)
+		return;
+	if (one_list(plan))
+	{
+		plan->arrays->list[0].at += backward ? -n : n;
+		(void) art_plan_bounds(plan);
+		return;
+	}
+	while (n-- > 0)
+		(void) art_scanplan_next(plan, backward);
 }
 
 /* See art_key.h. */

@@ -37,9 +37,6 @@
 #include "core/ax.h"
 #include "key/art_enc.h"
 
-/* Longest encoded key, the TID not included. */
-#define ART_KEY_LIMIT	(AX_KEY_MAX - AX_TID_BYTES)
-
 /* What the order of an encoding depends on. */
 typedef enum ArtCollate
 {

@@ -30,6 +30,9 @@
  */
 #define ART_KEY_FORMAT		2
 
+/* Bytes of a key without its TID, at most. */
+#define ART_KEY_LIMIT		(AX_KEY_MAX - AX_TID_BYTES)
+
 /* marker bytes */
 #define ART_MARK_NULL_FIRST 0x00
 #define ART_MARK_VALUE		0x01
@@ -366,6 +369,17 @@ extern void art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd,
  */
 extern bool art_scanplan_first(ArtScanPlan *plan, bool backward);
 extern bool art_scanplan_next(ArtScanPlan *plan, bool backward);
+
+/*
+ * Of a plan with "many" and "point": the keys (without TIDs) of the combination it
+ * stands at and of those behind it, that way, n at most; how many.  They are the
+ * plan's, good until its next set, or in buf.  The plan stays.
+ */
+extern uint32 art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n,
+								  ArtBuf *buf, const uint8 **keys, uint32 *lens);
+
+/* n combinations on; there are so many. */
+extern void art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n);
 
 /*
  * Where it stands, as one number an array, and back there.  "at" has room for

@@ -33,8 +33,6 @@
 #include "core/ax.h"
 #include "key/art_plan.h"
 
-#define ART_KEY_LIMIT	(AX_KEY_MAX - AX_TID_BYTES)
-
 /*
  * More than any offset a TimeZone can have: POSIX-style zone names take up to
  * 167:59:59, one hour more with an implied daylight-saving time.

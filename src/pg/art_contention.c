@@ -27,7 +27,11 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_reset_stats);
 
 #define ART_CONTENTION_COLS 17
 
-/* In the order of the view's columns. */
+/*
+ * In the order of the view's columns, with tail_mode before those of the tail
+ * buffer, and the last one in nanoseconds.
+ */
+#define ART_FIRST_TAIL_COUNT 10
 static void
 list_counts(const ax_tree_info *info, uint64 *counts)
 {
@@ -43,12 +47,20 @@ list_counts(const ax_tree_info *info, uint64 *counts)
 	counts[n++] = info->opportunistic_reads;
 	counts[n++] = info->opportunistic_failed;
 	counts[n++] = info->expansions;
+	counts[n++] = info->tail_inserts;
+	counts[n++] = info->tail_bypassed;
+	counts[n++] = info->tail_flushes;
+	counts[n++] = info->tail_flushed;
+	counts[n++] = info->tail_flush_ns;
 	Assert(n == ART_NCOUNTS);
 }
 
-/* Of the generation, zeros when it is gone. */
+/*
+ * Of the generation, zeros when it is gone.  tail_mode, if given, is set when it
+ * has a tail buffer.
+ */
 static void
-present_counts(ArtEntry *e, uint64 gen, uint64 *counts)
+present_counts(ArtEntry *e, uint64 gen, uint64 *counts, const char **tail_mode)
 {
 	ax_ctx	   *cx = art_ctx();
 	ax_tree_info info;
@@ -58,7 +70,11 @@ present_counts(ArtEntry *e, uint64 gen, uint64 *counts)
 	st = ax_info(cx, e->tree, gen, &info);
 	ART_CORE_END();
 	if (st == AX_OK)
+	{
 		list_counts(&info, counts);
+		if (tail_mode != NULL && strcmp(info.tail_mode, "off") != 0)
+			*tail_mode = info.tail_mode;
+	}
 	else
 		memset(counts, 0, ART_NCOUNTS * sizeof(*counts));
 }
@@ -71,9 +87,10 @@ art_counts_keep(ArtEntry *e, uint64 gen)
 {
 	uint64		counts[ART_NCOUNTS];
 
-	present_counts(e, gen, counts);
+	present_counts(e, gen, counts, NULL);
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		e->counts[i] += counts[i];
+	art_aborts_keep(e, gen);
 }
 
 /*
@@ -84,6 +101,7 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
 {
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		heir->counts[i] += e->counts[i];
+	art_aborts_inherit(heir, e);
 	heir->stats_reset = Max(heir->stats_reset, e->stats_reset);
 }
 
@@ -101,6 +119,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	uint64		counts[ART_NCOUNTS] = {0};
 	TimestampTz stats_reset = 0;
+	const char *tail_mode = "off";
 	Datum		values[ART_CONTENTION_COLS];
 	bool		nulls[ART_CONTENTION_COLS] = {0};
 	int			c = 0;
@@ -126,7 +145,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 			if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
 				continue;
 			if (ART_WORD_STATE(w) != ART_ABSENT)
-				present_counts(e, ART_WORD_GEN(w), present);
+				present_counts(e, ART_WORD_GEN(w), present, &tail_mode);
 			for (int i = 0; i < ART_NCOUNTS; i++)
 				counts[i] += present[i] + e->counts[i];
 			stats_reset = Max(stats_reset, e->stats_reset);
@@ -135,11 +154,14 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 	}
 
 	for (int i = 0; i < ART_NCOUNTS; i++)
-		values[c++] = Int64GetDatum((int64) counts[i]);
-	values[c++] = CStringGetTextDatum("off");	/* tail_mode */
-	for (int i = 0; i < 4; i++)
-		values[c++] = Int64GetDatum(0); /* tail_inserts .. tail_flushed */
-	values[c++] = Float8GetDatum(0);	/* tail_flush_ms */
+	{
+		if (i == ART_FIRST_TAIL_COUNT)
+			values[c++] = CStringGetTextDatum(tail_mode);
+		if (i == ART_NCOUNTS - 1)
+			values[c++] = Float8GetDatum((double) (int64) counts[i] / 1e6);
+		else
+			values[c++] = Int64GetDatum((int64) counts[i]);
+	}
 	nulls[c] = stats_reset == 0;
 	values[c++] = TimestampTzGetDatum(stats_reset);
 
@@ -155,9 +177,10 @@ reset_entry(ArtEntry *e, TimestampTz now)
 	uint64		counts[ART_NCOUNTS] = {0};
 
 	if (ART_WORD_STATE(w) != ART_ABSENT)
-		present_counts(e, ART_WORD_GEN(w), counts);
+		present_counts(e, ART_WORD_GEN(w), counts, NULL);
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		e->counts[i] = UINT64CONST(0) - counts[i];
+	art_aborts_reset(e);
 	e->stats_reset = now;
 }
 

@@ -187,6 +187,7 @@ art_entry_open(ArtEntry *e, Relation index, bool compared, bool native, uint64 *
 	e->engine = engine;
 	e->compared = compared;
 	e->page_size = page_size;
+	art_tell_options(e, *gen, index);
 	e->native = native;
 	e->loading = false;
 	e->fill = art_fillfactor(index);
@@ -251,6 +252,7 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, ax_structure engine,
 		e->indexoid = indexoid;
 		e->engine = engine;
 		e->page_size = page_size;
+		art_tell_options(e, gen, NULL);
 		e->reason = ART_WHY_RESTART;
 		e->loading = true;
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_BUILDING));
@@ -381,6 +383,7 @@ entry_create(Relation index, bool building)
 		e->sealed_at = 0;
 		e->backoff_s = 0;
 		e->sealed_cap = 0;
+		e->told = false;
 		e->changed = 0;
 		e->altered = false;
 		e->made_by = InvalidFullTransactionId;
@@ -396,6 +399,7 @@ entry_create(Relation index, bool building)
 		e->wanted_at = 0;
 		e->error[0] = '\0';
 		memset(e->counts, 0, sizeof(e->counts));
+		memset(e->aborts, 0, sizeof(e->aborts));
 		e->stats_reset = 0;
 		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 		link = bucket_link(loc.db, oid);

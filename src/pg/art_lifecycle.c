@@ -22,6 +22,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "commands/defrem.h"
+#include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
@@ -97,6 +98,20 @@ look_at_options(void)
 	for (ArtPending *p = pending; p; p = p->next)
 		if (p->kind == ART_PEND_ALTERED)
 			p->known = art_catalog_engine(p->indexoid, &p->want);
+}
+
+/*
+ * Before PREPARE TRANSACTION: nobody uses, nor builds, an index whose options a
+ * prepared transaction altered.  A command that locks less lets the structure
+ * go on with the old ones, and after a restart of the server nothing would tell
+ * it the new ones when that transaction is committed.
+ */
+static void
+lock_altered(void)
+{
+	for (ArtPending *p = pending; p; p = p->next)
+		if (p->kind == ART_PEND_ALTERED)
+			LockRelationOid(p->indexoid, AccessExclusiveLock);
 }
 
 static void
@@ -281,8 +296,10 @@ art_xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 			look_at_options();
 			break;
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
+			lock_altered();
+			break;
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 			break;
 	}
 }
@@ -440,6 +457,10 @@ index_altered(Oid indexoid)
 		return;
 	if (n > 0 && !new_locator(indexoid, &has))
 		return;
+
+	/* what the commit will tell the structure must not err */
+	if (n > 0)
+		(void) art_ctx();
 
 	for (int i = 0; i < n; i++)
 	{

@@ -21,7 +21,8 @@
 #define ART_NBARS		16		/* databases barred to them */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
-#define ART_NCOUNTS		10		/* of artidx_contention, see art_contention.c */
+#define ART_NCOUNTS		15		/* of artidx_contention, see art_contention.c */
+#define ART_NABORTS		14		/* of a site of artidx_aborts, see art_elision.c */
 
 /* Full physical identity. */
 typedef struct ArtLocator
@@ -108,6 +109,10 @@ struct ArtEntry
 	TimestampTz sealed_at;
 	int			backoff_s;		/* before a sealed one is built again */
 	uint64		sealed_cap;		/* max_memory that it was sealed for, 0: the area */
+	ax_tail_option tail;		/* told to the present structure */
+	ax_elide_option elide;
+	bool		told;			/* those two are what an ALTER INDEX committed,
+								 * and not what a relation cache had */
 	uint8		changed;		/* ART_CHANGED_...: the next to open the index
 								 * compares the structure with the options */
 	bool		altered;		/* ABSENT since ALTER INDEX asked for another */
@@ -132,12 +137,15 @@ struct ArtEntry
 	 * when the statistics were reset; modulo 2^64.
 	 */
 	uint64		counts[ART_NCOUNTS];
+	uint64		aborts[AX_SITES][ART_NABORTS];
 	TimestampTz stats_reset;	/* 0: never */
 };
 
 /* ArtEntry.changed */
 #define ART_CHANGED_CAP		1	/* max_memory may be another */
 #define ART_CHANGED_ENGINE	2	/* structure, sync and page_size may */
+#define ART_CHANGED_TAIL	4	/* tail_buffer and elision may */
+#define ART_CHANGED_DRAIN	8	/* there is no tail buffer any more, but what it had */
 
 #define ART_WORD(gen, state)	(((uint64) (gen) << 2) | (uint64) (state))
 #define ART_WORD_STATE(w)		((ArtState) ((w) & 3))
@@ -364,11 +372,16 @@ typedef enum ArtPendingKind
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
 
-/* A structure with its parameters, as options ask for it. */
+/*
+ * A structure with its parameters, as options ask for it; and what can be told
+ * to it.
+ */
 typedef struct ArtEngine
 {
 	ax_structure structure;
 	uint32		page_size;
+	ax_tail_option tail;
+	ax_elide_option elide;
 } ArtEngine;
 
 typedef struct ArtPending ArtPending;
@@ -507,6 +520,15 @@ extern void art_reload(Relation index);
 
 /* ---- art_switch.c ---- */
 
+/* What options (NULL: the defaults) ask for. */
+extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
+
+/*
+ * A structure was opened: tell it what the options of the index, which is open
+ * (NULL: not known yet), ask for.  Partition lock held, exclusive.
+ */
+extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
+
 /*
  * What the catalog asks for; false when there is no such index.  In a
  * transaction.
@@ -531,6 +553,16 @@ extern void art_counts_keep(ArtEntry *e, uint64 gen);
 
 /* The entry is forgotten; another one of the same index goes on counting. */
 extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
+
+/* ---- art_elision.c ---- */
+extern void art_elision_init(void); /* from _PG_init */
+extern void art_elision_attached(ax_ctx *cx);
+extern const char *art_elision_why_not(void);
+
+/* As art_counts_keep and _inherit, and with them; and for artidx_reset_stats. */
+extern void art_aborts_keep(ArtEntry *e, uint64 gen);
+extern void art_aborts_inherit(ArtEntry *heir, const ArtEntry *e);
+extern void art_aborts_reset(ArtEntry *e);
 
 /* ---- art_stat.c ---- */
 

@@ -763,7 +763,7 @@ claim(void)
 		 * The options are in the catalog, which cannot be read here; and what
 		 * "auto" means may be another than it was to who wrote the file.
 		 */
-		e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE;
+		e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 		pg_atomic_write_u32(&e->uses, s->uses);
 		pg_atomic_write_u32(&e->used_at, s->used_at);
 		pg_atomic_write_u64(&e->blocks_total, s->entries);

@@ -202,6 +202,7 @@ _PG_init(void)
 	}
 
 	art_options_init();
+	art_elision_init();
 	art_planner_install();
 	art_executor_install();
 }
@@ -378,6 +379,7 @@ art_ctx(void)
 	ART_CORE_BEGIN();
 	ax_attach(&my_ctx, art_shared->area, ART_MY_PROCNO(), MyProcPid, &port);
 	my_pid = MyProcPid;
+	art_elision_attached(&my_ctx);
 	ART_CORE_END();
 
 	return &my_ctx;

@@ -148,8 +148,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	HeapTuple	classtup;
 	Form_pg_class form;
 	Datum		reloptions;
-	ax_structure wanted;		/* when there is none */
-	uint32		page_size;
+	ArtEngine	wanted;			/* when there is none */
 	bool		isnull;
 	uint32		relnumber;
 	uint64		max_memory = 0;
@@ -177,8 +176,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	reloptions = SysCacheGetAttr(RELOID, classtup, Anum_pg_class_reloptions, &isnull);
 	if (!isnull)
 		max_memory = option_max_memory(reloptions);
-	wanted = art_engine(isnull ? NULL : (ArtOptions *) artoptions(reloptions, false),
-						&page_size);
+	art_engine_of(isnull ? NULL : (ArtOptions *) artoptions(reloptions, false), &wanted);
 	ReleaseSysCache(classtup);
 
 	memset(&info, 0, sizeof(info));
@@ -213,18 +211,28 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 			have_info = st == AX_OK;
 		}
 		copy.reason = found ? copy.reason : ART_WHY_RESTART;
+		if (state != ART_ABSENT)
+		{
+			wanted.tail = copy.tail;
+			wanted.elide = copy.elide;
+		}
 		if (copy.compared)
-			wanted = AX_BTREE_COMPARED;
+		{
+			wanted.structure = AX_BTREE_COMPARED;
+			wanted.tail = AX_TAIL_OFF;
+		}
 		reason = reason_text(&copy, state == ART_ABSENT);
 	}
 
 	memset(nulls, 0, sizeof(nulls));
 	values[c++] = CStringGetTextDatum(have_info ? info.structure :
-									  ax_structure_name(wanted));
+									  ax_structure_name(wanted.structure));
 	values[c++] = CStringGetTextDatum(have_info ? info.sync :
-									  ax_structure_sync(wanted));
-	values[c++] = CStringGetTextDatum("off");	/* tail_buffer */
-	values[c++] = CStringGetTextDatum("off");	/* elision */
+									  ax_structure_sync(wanted.structure));
+	values[c++] = CStringGetTextDatum(art_tail_name(wanted.tail));
+	/* where the setting and the processor allow it, too */
+	values[c++] = CStringGetTextDatum(have_info && info.elided ?
+									  art_elide_name(wanted.elide) : "off");
 	values[c++] = CStringGetTextDatum(state == ART_READY ? "ready" :
 									  state == ART_BUILDING ? "building" :
 									  copy.sealed ? "sealed" : "absent");

@@ -1,7 +1,7 @@
 /*
  * art_switch.c
- *	  ALTER INDEX ... SET (structure, sync, page_size, max_memory): how a
- *	  structure comes to be what the options say.
+ *	  ALTER INDEX ... SET (structure, sync, page_size, max_memory, tail_buffer,
+ *	  elision): how a structure comes to be what the options say.
  *
  * Another engine cannot be made of a structure, so it is dropped, upon which the
  * index is absent, out of plans, and built again like any other.  That is what a
@@ -20,6 +20,13 @@
  *   as it was.
  *
  * A new max_memory needs no other structure; it is told to the present one.
+ *
+ * So are tail_buffer and elision, whose command lets readers and writers go on
+ * (ShareUpdateExclusiveLock).  Some of them may have the old values in their
+ * relation caches for long, so it is the commit that tells the structure, and the
+ * entry keeps what it told for the structures to come.  Only what no commit has
+ * told yet (a structure opened by a transaction that altered its index and was
+ * rolled back, or claimed from a saved file) is looked up by the next to open it.
  */
 #include "artidx.h"
 
@@ -29,6 +36,72 @@
 #include "utils/syscache.h"
 
 #include "pg/art_pg.h"
+
+#define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
+
+/*
+ * See art_pg.h.
+ */
+void
+art_engine_of(const ArtOptions *opts, ArtEngine *want)
+{
+	want->structure = art_engine(opts, &want->page_size);
+	want->tail = art_tail_option(opts);
+	want->elide = art_elide_option(opts);
+}
+
+/*
+ * Tell the structure what the entry says.  Partition lock held, exclusive.
+ */
+static void
+tell(ArtEntry *e, uint64 gen)
+{
+	ax_ctx	   *cx = art_ctx();
+
+	ART_CORE_BEGIN();
+	/* compared keys have none, whatever is asked for */
+	if (!e->compared)
+		(void) ax_tree_set_tail(cx, e->tree, gen, e->tail);
+	(void) ax_tree_set_elision(cx, e->tree, gen, e->elide);
+	ART_CORE_END();
+}
+
+/*
+ * These are what is asked for now.  The same.
+ */
+static void
+tell_other(ArtEntry *e, const ArtEngine *want)
+{
+	uint64		w = pg_atomic_read_u64(&e->word);
+	bool		tail = e->tail != want->tail;
+	bool		elide = e->elide != want->elide;
+
+	e->tail = want->tail;
+	e->elide = want->elide;
+	if (ART_WORD_STATE(w) == ART_ABSENT || (!tail && !elide))
+		return;
+	tell(e, ART_WORD_GEN(w));
+	if (tail && e->tail == AX_TAIL_OFF)
+		e->changed |= ART_CHANGED_DRAIN;
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_tell_options(ArtEntry *e, uint64 gen, Relation index)
+{
+	if (!e->told)
+	{
+		ArtEngine	want;
+
+		art_engine_of(index ? (ArtOptions *) index->rd_options : NULL, &want);
+		e->tail = want.tail;
+		e->elide = want.elide;
+	}
+	e->changed &= ~ART_CHANGED_DRAIN;
+	tell(e, gen);
+}
 
 /*
  * See art_pg.h.
@@ -46,7 +119,7 @@ art_catalog_engine(Oid indexoid, ArtEngine *want)
 	reloptions = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
 	if (!isnull)
 		opts = (ArtOptions *) artoptions(reloptions, false);
-	want->structure = art_engine(opts, &want->page_size);
+	art_engine_of(opts, want);
 	ReleaseSysCache(tup);
 	return true;
 }
@@ -118,9 +191,12 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 			continue;
 		e->changed |= ART_CHANGED_CAP;
 		if (want == NULL)
-			e->changed |= ART_CHANGED_ENGINE;
+			e->changed |= ART_CHANGED_ENGINE | (e->told ? 0 : ART_CHANGED_TAIL);
 		else
 		{
+			e->told = true;
+			e->changed &= ~ART_CHANGED_TAIL;
+			tell_other(e, want);
 			heapoid = e->heapoid;
 			was_ready |= drop_other(e, want);
 			wake |= e->altered;
@@ -168,6 +244,7 @@ art_apply_options(Relation index, ArtEntry *e)
 	ArtEngine	want;
 	bool		was_ready = false;
 	bool		dropped = false;
+	uint64		drain = 0;
 	LWLock	   *lock;
 
 	/* set before the lock was released that we then took */
@@ -178,12 +255,12 @@ art_apply_options(Relation index, ArtEntry *e)
 	 * What our own transaction altered, its commit decides; a parallel worker
 	 * cannot tell whether its transaction did.
 	 */
-	changed = ART_CHANGED_CAP;
+	changed = ART_CHANGED_CAP | ART_CHANGED_DRAIN;
 	if (!IsParallelWorker() && !art_pending_altered(RelationGetRelid(index)))
-		changed |= ART_CHANGED_ENGINE;
+		changed |= ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 
 	max = art_max_memory(index);
-	want.structure = art_engine((ArtOptions *) index->rd_options, &want.page_size);
+	art_engine_of((ArtOptions *) index->rd_options, &want);
 	lock = art_partition(e->loc.db, e->indexoid);
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	changed &= e->changed;
@@ -191,6 +268,16 @@ art_apply_options(Relation index, ArtEntry *e)
 	{
 		was_ready = drop_other(e, &want);
 		dropped = e->altered;
+	}
+	if (changed & ART_CHANGED_TAIL)
+		tell_other(e, &want);
+	if ((changed | e->changed) & ART_CHANGED_DRAIN)
+	{
+		uint64		w = pg_atomic_read_u64(&e->word);
+
+		changed |= ART_CHANGED_DRAIN;
+		if (ART_WORD_STATE(w) != ART_ABSENT)
+			drain = ART_WORD_GEN(w);
 	}
 	if (changed & ART_CHANGED_CAP)
 	{
@@ -211,4 +298,26 @@ art_apply_options(Relation index, ArtEntry *e)
 		art_invalidate_heap(e->loc.db, e->heapoid);
 	if (dropped)
 		art_launcher_wake();
+	if (drain != 0)
+		art_tail_drain(e, drain);
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_tail_drain(ArtEntry *e, uint64 gen)
+{
+	ax_ctx	   *cx = art_ctx();
+	bool		more = true;
+	ax_status	s = AX_OK;
+
+	/* inserters can go on filling it */
+	for (int i = 0; i < ART_DRAIN_STEPS && s == AX_OK && more &&
+		 !INTERRUPTS_PENDING_CONDITION(); i++)
+	{
+		ART_CORE_BEGIN();
+		s = ax_tail_flush(cx, e->tree, gen, &more);
+		ART_CORE_END();
+	}
 }

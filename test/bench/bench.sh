@@ -11,7 +11,7 @@
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=3			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 insert
-#					insel wal bytes dups small restart
+#					insel wal bytes dups small restart tail
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	MEMORY			artidx.memory of the cluster (scales with ROWS)
@@ -294,6 +294,68 @@ group_insert()
 	done
 }
 
+# ---- index_insert of one sequence by several backends ----------------------------
+# tail_backends MEASURE AM REP INDEX BASE N BACKENDS CACHE: nanoseconds of a
+# backend, an entry; MEASURE.max: of the slowest backend, an entry of its own
+tail_backends()
+{
+	local counter i out pids=() rc=0
+
+	counter=$(sql "SELECT bench_tail_open($5, $6)")
+	for ((i = 0; i < $7; i++)); do
+		sql "SELECT entries, ms FROM bench_tail('$4', $counter, $7, $8)" \
+			>"$WORK/tail.$i" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || rc=1
+	done
+	[ $rc -eq 0 ] || art_die "inserts by $7 backends"
+	sql "SELECT bench_tail_close($counter)" >/dev/null
+	# "entries|ms" of each
+	out=$(awk -F'|' -v n="$6" -v backends="$7" '
+		{ done += $1; ms += $2; share = $1 / n; if (NR == 1 || share < least) least = share }
+		END { if (done != n || NR != backends) exit 1
+			printf "%.1f %.3f", ms * 1e6 / n, least * backends }' "$WORK"/tail.*) ||
+		art_die "not all of $6 entries were inserted"
+	rm -f "$WORK"/tail.*
+	record "$1" "$2" "$3" "${out% *}" ns
+	record "$1.least" "$2" "$3" "${out#* }" share
+}
+
+group_tail()
+{
+	local am rep base c
+
+	need_table s_seq seq "$SMALL"
+	base=$((SMALL + 1))
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in none $AMS; do
+			[ "$am" = hash ] && continue
+			for c in 1 32; do
+				if [ "$am" = none ]; then
+					tail_backends "tail2_$c" none "$rep" - "$base" "$SMALL" 2 $c
+					continue
+				fi
+				sql "CREATE INDEX s_i ON s_seq USING $am (k)" >/dev/null
+				tail_backends "tail2_$c" "$am" "$rep" s_i "$base" "$SMALL" 2 $c
+				if [ "$am" = art ]; then
+					[ "$(sql "SELECT entries FROM artidx_indexes WHERE indexrelname = 's_i'")" = \
+						$((2 * SMALL)) ] || art_die "entries are missing"
+					echo "# $(sql "SELECT 'tail_mode ' || tail_mode || ', buffered ' || tail_inserts || ', beside ' || tail_bypassed
+						FROM artidx_contention WHERE indexrelname = 's_i'")" >&2
+				fi
+				sql "DROP INDEX s_i" >/dev/null
+			done
+			if [ "$am" = art ]; then
+				sql "CREATE INDEX s_i ON s_seq USING art (k) WITH (tail_buffer = off)" >/dev/null
+				tail_backends tail2_off art "$rep" s_i "$base" "$SMALL" 2 1
+				sql "DROP INDEX s_i" >/dev/null
+			fi
+		done
+	done
+}
+
 # ---- INSERT ... SELECT -----------------------------------------------------------
 group_insel()
 {
@@ -530,6 +592,10 @@ join_ios|nested loop, a row, index-only|ratio|0.3
 insert_seq|index insert alone, sequential bigint|ratio|0.333
 insert_rnd|index insert alone, random bigint|ratio|0.25
 insert_uuid|index insert alone, uuid|ratio|0.25
+tail2_1|index insert, one sequence, 2 backends|ratio|0.25
+tail2_32|the same, each drawing 32 numbers at a time|ratio|0.25
+tail2_off|the first, without the tail buffer|none|
+tail2_1.least|the slower one of the two, of its half|none|
 insel_1|INSERT ... SELECT a row, one index|ratio|0.5
 insel_4|INSERT ... SELECT a row, four indexes|ratio|0.25
 wal|WAL a row after a checkpoint|heap|
@@ -650,6 +716,7 @@ if wants build; then
 fi
 wants lookup1 && group_lookup1
 wants insert && group_insert
+wants tail && group_tail
 wants bytes && group_bytes
 sql "DROP TABLE IF EXISTS b_rnd, b_seq, b_uuid, b_text, probe" >/dev/null 2>&1
 wants dups && group_dups

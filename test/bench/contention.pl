@@ -5,6 +5,7 @@
 #
 #	contention.pl cell < LOG			one line of CSV of one cell; empty if nothing ended
 #	contention.pl table CSV STALLS		ratios to nbtree, stalls, who wins
+#	contention.pl rises CSV				rising indexes beside nbtree and no index
 #	contention.pl plot CSV				an SVG: throughput and p99 against clients
 #
 use strict;
@@ -218,6 +219,77 @@ sub stalls
 	print "$met met, $missed missed\n" if $nb;
 }
 
+# ---- rising indexes -----------------------------------------------------------------
+
+sub median
+{
+	my @v = sort { $a <=> $b } @_;
+	return @v % 2 ? $v[ $#v / 2 ] : ($v[ $#v / 2 ] + $v[ @v / 2 ]) / 2;
+}
+
+# Here a cell has a line a round.
+sub rises
+{
+	my ($file) = @_;
+	my (%v, @order, %engines, @engines, $rounds);
+
+	open my $in, '<', $file or die "$file: $!\n";
+	chomp(my $head = <$in> // '');
+	my @names = split /,/, $head;
+	while (<$in>)
+	{
+		chomp;
+		my %c;
+		@c{@names} = split /,/;
+		my $k = "$c{workload},$c{rows}";
+		push @order, $k unless $v{$k};
+		push @engines, $c{engine} unless $engines{ $c{engine} }++;
+		push @{ $v{$k}{ $c{engine} }{$_} }, $c{$_} for qw(tps p99_us);
+		$rounds = @{ $v{$k}{ $c{engine} }{tps} };
+	}
+
+	print "Rising indexes: 64 clients, medians of $rounds. share: (it - nbtree) / (no index - nbtree)\n\n";
+	printf "%-34s %-10s %11s %9s %9s %7s  %s\n", 'INSERT', 'engine', 'statem./s', 'p99 ms', 'nbtree x', 'share', '';
+	for my $k (@order)
+	{
+		my ($w, $rows) = split /,/, $k;
+		my $title = ($w eq 'rise1' ? 'one rising index' : 'four rising indexes') . ", $rows row" . ($rows == 1 ? '' : 's');
+		my %tps = map { $_ => median(@{ $v{$k}{$_}{tps} }) } keys %{ $v{$k} };
+		my %p99 = map { $_ => median(@{ $v{$k}{$_}{p99_us} }) / 1000 } keys %{ $v{$k} };
+		for my $e (grep { $v{$k}{$_} } sort { rise_rank($a) cmp rise_rank($b) } @engines)
+		{
+			my ($x, $share) = ('', '');
+			$x = $tps{$e} / $tps{nbtree} if $tps{nbtree};
+			# nothing to have when no index is no faster
+			$share = ($tps{$e} - $tps{nbtree}) / ($tps{none} - $tps{nbtree})
+			  if $tps{nbtree} && $tps{none} && $tps{none} > 1.02 * $tps{nbtree};
+			my @met;
+			if ($e =~ /^(art|btree)$/)
+			{
+				push @met, [ 'nbtree x 1.7', $x >= 1.7 ] if $w eq 'rise4' && $x ne '';
+				# what cannot be had
+				$met[0][0] .= ' (no index ' . sprintf('%.2f', $tps{none} / $tps{nbtree}) . ')'
+				  if @met && $tps{none} && $tps{none} < 1.7 * $tps{nbtree};
+				push @met, [ 'share ' . ($rows == 1 ? 0.6 : 0.7), $share >= ($rows == 1 ? 0.6 : 0.7) ]
+				  if $w eq 'rise1' && $share ne '';
+				push @met, [ "p99 nbtree's", $p99{$e} <= $p99{nbtree} ]
+				  if $w eq 'rise1' && $rows == 1 && $tps{nbtree};
+			}
+			printf "%-34s %-10s %11.0f %9.2f %9s %7s  %s\n", $title, $e, $tps{$e}, $p99{$e},
+			  $x eq '' ? '-' : sprintf('%.2f', $x), $share eq '' ? '-' : sprintf('%.2f', $share),
+			  join('; ', map { "$_->[0]: " . ($_->[1] ? 'met' : 'missed') } @met);
+			$title = '';
+		}
+	}
+	print "\n";
+}
+
+sub rise_rank
+{
+	my ($e) = @_;
+	return ($e eq 'none' ? 0 : $e eq 'nbtree' ? 1 : $e =~ /^art/ ? 2 : 3) . $e;
+}
+
 # ---- the plots -----------------------------------------------------------------------
 
 my %color = (
@@ -412,5 +484,6 @@ sub panel
 my $what = shift @ARGV // '';
 if    ($what eq 'cell')  { cell(); }
 elsif ($what eq 'table') { table(@ARGV); }
+elsif ($what eq 'rises') { rises(@ARGV); }
 elsif ($what eq 'plot')  { plot(@ARGV); }
-else                     { die "contention.pl cell|table|plot\n"; }
+else                     { die "contention.pl cell|table|rises|plot\n"; }

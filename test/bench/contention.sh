@@ -15,7 +15,11 @@
 #	CLIENTS="1 2 8 16 64"
 #	ROWS="1 100"		rows a statement
 #	WORKLOADS="tail hot uniform skew100 skew80 skew50 skew20 skew0"
+#						none: only what follows
 #	STALL_SECONDS=10	of 64 clients inserting 100 rows each; 0: leave out
+#	RISE_SECONDS=2		of a cell of 64 clients and rising indexes; 0: leave out
+#	RISE_ROUNDS=5		how often each, of which the median counts
+#	RISE_ENGINES="none nbtree art art-off btree btree-off"	-off: no tail buffer
 #	SYNC_COMMIT=off		synchronous_commit, for all of them
 #	RESULTS=dir			default: bench-results/contention-<date> in the tree
 #	QUICK=1				some five minutes: one second a cell, fewer of them
@@ -26,6 +30,10 @@
 #	uniform	half SELECT, half such UPDATE, of any rows
 #	skewN	N % SELECT, the rest such UPDATE, self-similar: 80 % of the work on
 #			20 % of the rows, and so on within these
+# Rising indexes, of which everybody inserts at the right end: one, behind a
+# bigserial, or four, behind that, two times and a number from a sequence with
+# CACHE; beside nbtree and beside no index at all.
+#
 # A row is updated by one client only, its neighbours by others: clients meet in
 # the index, and do not wait for each other's row locks.  No update is HOT.
 #
@@ -34,15 +42,19 @@
 if [ "${QUICK:-0}" = 1 ]; then
 	: "${CELL_SECONDS:=1}" "${CLIENTS:=1 8 64}" "${STALL_SECONDS:=3}"
 	: "${WORKLOADS:=tail hot skew50}" "${SCALE:=100000}"
+	: "${RISE_SECONDS:=1}" "${RISE_ROUNDS:=3}"
 fi
 : "${CELL_SECONDS:=2}" "${SCALE:=500000}" "${CLIENTS:=1 2 8 16 64}"
 : "${ROWS:=1 100}" "${STALL_SECONDS:=10}" "${SYNC_COMMIT:=off}"
+: "${RISE_SECONDS:=2}" "${RISE_ROUNDS:=5}"
+: "${RISE_ENGINES:=none nbtree art art-off btree btree-off}"
 : "${WORKLOADS:=tail hot uniform skew100 skew80 skew50 skew20 skew0}"
 : "${ENGINES:=nbtree $(sed 's/#.*//' "$TREE/test/engines" | tr '\n' ' ')}"
 : "${RESULTS:=$TREE/bench-results/contention-$(date +%Y%m%d-%H%M%S)}"
 
 MOST=64							# clients among whom the rows are shared out
-for n in "$CELL_SECONDS" "$SCALE" "$STALL_SECONDS" $CLIENTS $ROWS; do
+[ "$WORKLOADS" != none ] || WORKLOADS=
+for n in "$CELL_SECONDS" "$SCALE" "$STALL_SECONDS" "$RISE_SECONDS" "$RISE_ROUNDS" $CLIENTS $ROWS; do
 	case $n in
 		'' | *[!0-9]*) art_die "not a whole number: $n" ;;
 	esac
@@ -58,13 +70,14 @@ done
 for n in $WORKLOADS; do
 	case $n in
 		tail | hot | uniform | skew100 | skew[1-9]0 | skew[1-9] | skew0) ;;
-		*) art_die "no workload $n: tail hot uniform skew0 to skew100" ;;
+		*) art_die "no workload $n: none, or of tail hot uniform skew0 to skew100" ;;
 	esac
 done
 mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
 RESULTS=$(cd "$RESULTS" && pwd)
 CSV=$RESULTS/cells.csv
 STALLS=$RESULTS/stalls.csv
+RISES=$RESULTS/rises.csv
 REPORT=$TREE/test/bench/contention.pl
 
 started=$(date +%s)
@@ -110,6 +123,8 @@ using()
 {
 	case $1 in
 		nbtree) echo "USING btree ($2)" ;;
+		art | btree) echo "USING art ($2) WITH (structure = $1, tail_buffer = auto)" ;;
+		*-off) echo "USING art ($2) WITH (structure = ${1%-off}, tail_buffer = off)" ;;
 		*) echo "USING art ($2) WITH (structure = ${1%%-*}, sync = ${1#*-})" ;;
 	esac
 }
@@ -165,6 +180,26 @@ for e in $ENGINES; do
 	fi
 done
 
+if [ "$RISE_SECONDS" -gt 0 ]; then
+	for e in $RISE_ENGINES; do
+		art_say "rising indexes of $e"
+		for n in 1 4; do
+			t=$(table rise$n "$e")
+			sql "CREATE SEQUENCE ${t}_s CACHE 20;
+				CREATE TABLE $t (id bigserial, created_at timestamptz DEFAULT now(),
+					doc bigint DEFAULT nextval('${t}_s'),
+					logged_at timestamptz DEFAULT clock_timestamp(), v int)" >/dev/null ||
+				art_die "no table $t"
+			for c in id created_at doc logged_at; do
+				[ "$e" != none ] || continue
+				[ $n = 4 ] || [ $c = id ] || continue
+				sql "CREATE INDEX ${t}_$c ON $t $(using "$e" $c)" >/dev/null ||
+					art_die "no index of engine $e"
+			done
+		done
+	done
+fi
+
 # ---- pgbench's scripts -------------------------------------------------------
 # script WORKLOAD ROWS TABLE
 script()
@@ -172,7 +207,7 @@ script()
 	local at reads span=$(($2 * MOST))
 
 	case $1 in
-		tail)
+		tail | rise?)
 			if [ "$2" = 1 ]; then
 				echo "INSERT INTO $3 (v) VALUES (1);"
 			else
@@ -229,13 +264,14 @@ cell()
 {
 	local w=$1 rows=$2 clients=$3 e=$4 t jobs out line more
 
-	if [ "$w" = tail ]; then
-		t=$(table tail "$e")
+	case $w in
+		tail | rise?) t=$(table "$w" "$e") ;;
+		*) t=$(table mix "$e") ;;
+	esac
+	if [ "$t" != "$(table mix "$e")" ]; then
 		sql "TRUNCATE $t RESTART IDENTITY;
 			INSERT INTO $t (v) SELECT i FROM generate_series(1, 10000) i" >/dev/null ||
 			art_die "TRUNCATE of $t"
-	else
-		t=$(table mix "$e")
 	fi
 	script "$w" "$rows" "$t" | as_user tee "$WORK/tmp/script.sql" >/dev/null
 	jobs=$(nproc)
@@ -262,7 +298,7 @@ cell()
 	printf '#   %-8s %3s rows %3s clients  %-13s %10s /s  p99 %9s us\n' "$w" "$rows" "$clients" \
 		"$e" "$(cut -d, -f1 <<<"$line")" "$(cut -d, -f3 <<<"$line")" >&2
 	case $w in
-		tail | skew100) ;;
+		tail | rise? | skew100) ;;
 		*) sql "VACUUM $t" >/dev/null ;;
 	esac
 }
@@ -272,16 +308,27 @@ report()
 {
 	local rc=$?
 
-	if [ "$(wc -l <"$CSV")" -gt 1 ]; then
+	if [ "$(cat "$CSV" "$RISES" | wc -l)" -gt 2 ]; then
 		{
-			perl "$REPORT" table "$CSV" "$STALLS"
-			echo
+			if [ "$(wc -l <"$CSV")" -gt 1 ]; then
+				perl "$REPORT" table "$CSV" "$STALLS"
+				echo
+			fi
+			if [ "$(wc -l <"$RISES")" -gt 1 ]; then
+				perl "$REPORT" rises "$RISES"
+				sort "$RESULTS/modes.txt" | uniq -c |
+					sed '1i buffer after a cell, and the share of the inserts it took (how many cells)'
+				
+				echo
+			fi
 			cat "$RESULTS/machine.txt"
 			echo "total time: $(($(date +%s) - started)) s"
 		} | tee "$RESULTS/table.txt"
-		perl "$REPORT" plot "$CSV" >"$RESULTS/contention.svg"
-		echo "cells: $CSV"
-		echo "plots: $RESULTS/contention.svg"
+		echo "cells: $CSV, $RISES"
+		if [ "$(wc -l <"$CSV")" -gt 1 ]; then
+			perl "$REPORT" plot "$CSV" >"$RESULTS/contention.svg"
+			echo "plots: $RESULTS/contention.svg"
+		fi
 	fi
 	(exit $rc)
 	art_cleanup
@@ -290,6 +337,8 @@ report()
 header="workload,rows,clients,engine,tps,p50_us,p99_us,p999_us,max_us,over_100ms,transactions"
 echo "$header" >"$CSV"
 echo "$header" >"$STALLS"
+echo "$header" >"$RISES"
+: >"$RESULTS/modes.txt"
 trap report EXIT
 
 # Engines innermost, and another one first every time: what the machine does
@@ -315,9 +364,34 @@ if [ "$STALL_SECONDS" -gt 0 ]; then
 	done
 fi
 
+# every round another engine first
+set -- $RISE_ENGINES
+for ((round = 0; RISE_SECONDS > 0 && round < RISE_ROUNDS; round++)); do
+	for w in rise1 rise4; do
+		for rows in $ROWS; do
+			sql "CHECKPOINT" >/dev/null
+			for e in "$@"; do
+				sql "SELECT artidx_reset_stats()" >/dev/null
+				cell $w "$rows" 64 "$e" "$RISE_SECONDS" "$RISES"
+				# was there a buffer, and did it take the inserts?
+				case $e in none | nbtree | *-off) continue ;; esac
+				sql "SELECT '$w, $rows rows, $e: ' || string_agg(format('%s %s %s %%', attname, tail_mode,
+						round(100.0 * tail_inserts / n, -1)), ', ' ORDER BY indexrelid)
+					FROM artidx_contention JOIN pg_attribute a ON attrelid = indexrelid,
+						(SELECT count(*) FROM $(table $w "$e")) AS t (n)
+					WHERE relname = '$(table $w "$e")'" >>"$RESULTS/modes.txt"
+			done
+		done
+	done
+	first=$1
+	shift
+	set -- "$@" "$first"
+done
+
 # nobody measured a wrong index
-for e in "$@"; do
-	for t in $(table tail "$e") $(table mix "$e"); do
+for e in $ENGINES $RISE_ENGINES; do
+	for t in $(table tail "$e") $(table mix "$e") $(table rise1 "$e") $(table rise4 "$e"); do
+		[ "$e" != none ] || continue
 		[ "$(sql "SELECT to_regclass('$t') IS NOT NULL")" = t ] || continue
 		if [ "$e" != nbtree ]; then
 			sql "SELECT artidx_check(indexrelid, true) FROM pg_index WHERE indrelid = '$t'::regclass" >/dev/null ||

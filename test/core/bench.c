@@ -8,7 +8,7 @@
  * load: sorted bulk load.  insert: into an empty tree, in the set's own order
  * (dense and dups come in heap order).  look-up: ax_lookup of random keys,
  * each independent of the one before, or chosen by the TID the one before
- * returned.  scan100: 100 entries from a random key on.
+ * returned; of many: by ax_lookup_many, 64 at a time.  scan100: 100 entries from a random key on.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
@@ -22,6 +22,8 @@
 #include "keyset.h"
 #include "meter.h"
 #include "tap.h"
+
+#define MANY 64
 
 static ax_ctx cx;
 static uint64_t seed = 88172645463325252u;
@@ -61,6 +63,7 @@ sizes(ax_tree *t, uint64_t gen, const keyset *ks, const char *when)
 static void
 lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 {
+	static uint64_t many[16 * MANY];
 	uint64_t	tids[16];
 	uint32_t	n;
 	bool		more;
@@ -83,6 +86,19 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 		found += n;
 	}
 	report(ks, "look-up independent", per(t0, ops), "ns");
+	t0 = mr_now();
+	for (uint64_t i = 0; i + MANY <= ops; i += MANY)
+	{
+		const uint8_t *k[MANY];
+		uint32_t	counts[MANY];
+
+		for (int j = 0; j < MANY; j++)
+			k[j] = ks_key(ks, order[i + (uint64_t) j]);
+		mr_need(ax_lookup_many(&cx, t, gen, k, NULL, ks->len - 6, MANY, many, 16 * MANY,
+							   counts, &n), AX_OK, "look-up of many");
+		found -= n == MANY ? 0 : ops;
+	}
+	report(ks, "look-up of many", per(t0, ops), "ns");
 	t0 = mr_now();
 	for (uint64_t i = 0; i < ops; i++)
 	{

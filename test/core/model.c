@@ -423,6 +423,55 @@ same_columns(const mkey *a, const mkey *b)
 	return a->len == b->len && memcmp(a->p, b->p, a->len - 6) == 0;
 }
 
+ax_status
+mt_company(ax_ctx *cx, ax_tree *t, uint64_t gen, const mkey *key, uint64_t n, uint64_t i,
+		   uint64_t r, uint64_t *tids, uint32_t max, uint32_t *got, bool *more)
+{
+	uint64_t	room[200];
+	const uint8_t *p[20];
+	uint32_t	len[20];
+	uint32_t	counts[20];
+	uint32_t	k = (uint32_t) (r % 20) + 1;
+	uint32_t	self = (uint32_t) (r >> 8) % k;
+	uint64_t	step = (r >> 16) % 9;
+	uint32_t	size = (r >> 24) % 4 ? 200 : (uint32_t) (r >> 26) % 12;
+	uint32_t	done = 0,
+				at = 0;
+	ax_status	x;
+
+	for (uint32_t j = 0; j < k; j++)
+	{
+		/* rising but at the end, and now and then falling */
+		uint64_t	d = ((r >> 32) & 3 ? n + i + j * step - self * step : n + i + self * step - j * step) % n;
+
+		if (j == self)
+			d = i;
+		p[j] = key[d].p;
+		len[j] = key[d].len - 6;
+	}
+	*got = 0;
+	*more = true;
+	x = ax_lookup_many(cx, t, gen, p, len, 0, k, room, size, counts, &done);
+	if (x != AX_OK)
+		return x;
+	for (uint32_t j = 0; j < done; j++)
+	{
+		if (j == self)
+		{
+			*more = counts[j] > max;
+			*got = *more ? max : counts[j];
+			memcpy(tids, room + at, *got * sizeof(*tids));
+		}
+		at += counts[j];
+	}
+	if (done > k || at > size)
+	{
+		fprintf(stderr, "%u of %u keys, %u TIDs, room for %u\n", done, k, at, size);
+		abort();
+	}
+	return x;
+}
+
 void
 mt_lookup(model *m, uint64_t i)
 {
@@ -453,6 +502,20 @@ mt_lookup(model *m, uint64_t i)
 	if (more ? n > k : n != k)
 		mt_die(m, "lookup of key %llu: %u TIDs%s of %u, room for %u", (unsigned long long) i,
 			   n, more ? " and more" : "", k, max);
+	if (tap_rand(&m->seed) % 4 == 0)
+	{
+		uint64_t	there[64];
+		uint32_t	got;
+		bool		beyond;
+
+		r = mt_company(m->cx, m->t, m->gen, m->key, m->n, i, tap_rand(&m->seed), there, max, &got, &beyond);
+		if (r != AX_OK)
+			mt_die(m, "lookup of key %llu in company: status %d", (unsigned long long) i, (int) r);
+		if (!beyond && (more ? got != k : got != n))
+			mt_die(m, "lookup of key %llu in company: %u TIDs, alone %u of %u", (unsigned long long) i, got, n, k);
+		if (got > 0 && n > 0 && memcmp(there, tids, (got < n ? got : n) * sizeof(*there)) != 0)
+			mt_die(m, "lookup of key %llu in company: other TIDs than alone", (unsigned long long) i);
+	}
 	/* what fits in one go is to be there in one go, but for very long keys */
 	if (more && k < max && m->key[i].len < 900 && !pessimistic)
 		mt_die(m, "lookup of key %llu: gave up at %u TIDs of %u, room for %u", (unsigned long long) i,

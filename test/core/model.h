@@ -82,6 +82,13 @@ extern void mt_remove(model *m, uint64_t i);
 extern void mt_insert_sorted(model *m, uint64_t i, uint64_t n, int p);
 extern void mt_contains(model *m, uint64_t i);
 extern void mt_lookup(model *m, uint64_t i);
+/*
+ * What ax_lookup says of key i, said by ax_lookup_many of it and up to 19 others of
+ * the n keys (r chooses).  *more: it was not answered, or has more than max.
+ */
+extern ax_status mt_company(ax_ctx *cx, ax_tree *t, uint64_t gen, const mkey *key,
+							uint64_t n, uint64_t i, uint64_t r, uint64_t *tids,
+							uint32_t max, uint32_t *got, bool *more);
 /* A scan between random positions; change: modify between the batches. */
 extern void mt_scan(model *m, bool change);
 /* The same from about key i - width to i + width, or the end. */

@@ -267,6 +267,68 @@ tap_page_size(void)
 	return s ? (uint32_t) atoi(s) : 0;
 }
 
+void
+tap_elide(ax_ctx *cx)
+{
+	static ax_hardware hw;
+	static bool probed;
+	const char *e = getenv("AX_ELIDE");
+	ax_elide_provider p = AX_ELIDE_RTM;
+	const char *script = NULL;
+
+	if (!e)
+		return;
+	if (strcmp(e, "software") == 0)
+		p = AX_ELIDE_SOFTWARE;
+	else if (strncmp(e, "inject", 6) == 0)
+	{
+		p = AX_ELIDE_INJECT;
+		script = e[6] == ':' ? e + 7 : "conflict+retry commit zero commit capacity commit "
+			"commit nested commit other commit busy explicit commit*5 loop";
+	}
+	else if (!probed)
+	{
+		/* before there are threads, or once more by each of them */
+		ax_hardware_probe(&hw);
+		probed = true;
+	}
+	if (!ax_elide_setup(cx, &hw, AX_ELIDE_ON, p, script))
+	{
+		fprintf(stderr, "AX_ELIDE=%s: not a script\n", e);
+		abort();
+	}
+}
+
+bool
+tap_elide_counts(ax_ctx *cx, ax_tree *t, uint64_t gen)
+{
+	ax_site_info s[AX_SITES];
+	bool		good = true;
+
+	if (!getenv("AX_ELIDE"))
+		return true;
+	if (ax_aborts(cx, t, gen, s) != AX_OK)
+		return false;
+	for (int i = 0; i < AX_SITES; i++)
+	{
+		uint64_t	causes = s[i].conflict + s[i].capacity + s[i].explicit_ + s[i].lock_busy +
+			s[i].nested + s[i].zero + s[i].other;
+
+		good = good && s[i].attempts == s[i].commits + causes &&
+			s[i].sections == s[i].commits + s[i].fallbacks;
+		if (s[i].attempts)
+			tap_diag("%s: %llu sections, %llu attempts, %llu commits, %llu fallbacks; aborts: "
+					 "%llu conflict %llu capacity %llu explicit %llu busy %llu nested %llu zero %llu other",
+					 ax_site_name((ax_site) i), (unsigned long long) s[i].sections,
+					 (unsigned long long) s[i].attempts, (unsigned long long) s[i].commits,
+					 (unsigned long long) s[i].fallbacks, (unsigned long long) s[i].conflict,
+					 (unsigned long long) s[i].capacity, (unsigned long long) s[i].explicit_,
+					 (unsigned long long) s[i].lock_busy, (unsigned long long) s[i].nested,
+					 (unsigned long long) s[i].zero, (unsigned long long) s[i].other);
+	}
+	return good;
+}
+
 ax_tail_option
 tap_tail(void)
 {

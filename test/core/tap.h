@@ -49,6 +49,14 @@ extern bool tap_quiesce(ax_ctx *cx);
 extern ax_structure tap_structure(void);
 extern uint32_t tap_page_size(void);
 
+/*
+ * Elision as AX_ELIDE says: nothing, rtm, software, inject or inject:SCRIPT; after
+ * each ax_attach().  And whether the counters are what they must be, with nobody else
+ * there; told, too.
+ */
+extern void tap_elide(ax_ctx *cx);
+extern bool tap_elide_counts(ax_ctx *cx, ax_tree *t, uint64_t gen);
+
 /* AX_TAIL of the environment: "on", "auto", else off. */
 extern ax_tail_option tap_tail(void);
 

@@ -30,10 +30,10 @@
 
 typedef enum op
 {
-	INSERT, REMOVE, CONTAINS, LOOKUP, SCAN, SCAN_BACK, NOPS
+	INSERT, REMOVE, CONTAINS, LOOKUP, MANY, SCAN, SCAN_BACK, NOPS
 } op;
 
-static const char *const op_name[NOPS] = {"insert", "remove", "contains", "look-up", "scan", "scan back"};
+static const char *const op_name[NOPS] = {"insert", "remove", "contains", "look-up", "look-up of many", "scan", "scan back"};
 
 static const char *const points[] = {
 	"bt.root_read", "bt.child_read", "bt.child_version", "bt.slot_read", "bt.leaf_read",
@@ -435,6 +435,18 @@ victim(void *arg)
 				if (v.status == AX_OK && v.n == 0)
 					v.status = AX_NOTFOUND;
 				break;
+			case MANY:
+				{
+					/* one: its points are met as often as alone */
+					const uint8_t *one = k;
+					uint32_t	n,
+								done;
+
+					v.status = ax_lookup_many(&v.cx, tree, gen, &one, NULL, len - 6, 1, &v.tid, 1, &n, &done);
+					if (v.status == AX_OK && (done != 1 || n == 0))
+						v.status = done == 1 ? AX_NOTFOUND : AX_BUFFER;
+					break;
+				}
 			default:
 				victim_scan();
 				break;
@@ -639,6 +651,9 @@ descents(void)
 		{LOOKUP, "bt.root_read", false}, {LOOKUP, "bt.child_read", true},
 		{LOOKUP, "bt.child_version", true}, {LOOKUP, "bt.slot_read", true},
 		{LOOKUP, "bt.lookup.leaf_read", false},
+		{MANY, "bt.root_read", false}, {MANY, "bt.child_read", true},
+		{MANY, "bt.child_version", true}, {MANY, "bt.slot_read", true},
+		{MANY, "bt.lookup.leaf_read", false},
 		{INSERT, "bt.root_read", false}, {INSERT, "bt.child_read", true},
 		{INSERT, "bt.child_version", true}, {INSERT, "bt.slot_read", true},
 		{INSERT, "bt.leaf_read", false}, {INSERT, "bt.leaf_before_lock", false},
@@ -727,6 +742,7 @@ root_growth(void)
 	}			at[] = {
 		{CONTAINS, "bt.root_read"}, {CONTAINS, "bt.child_read"}, {CONTAINS, "bt.child_version"},
 		{LOOKUP, "bt.root_read"}, {LOOKUP, "bt.child_read"}, {LOOKUP, "bt.child_version"},
+		{MANY, "bt.root_read"}, {MANY, "bt.child_read"}, {MANY, "bt.child_version"},
 		{INSERT, "bt.root_read"}, {INSERT, "bt.child_read"}, {INSERT, "bt.child_version"},
 		{REMOVE, "bt.root_read"}, {REMOVE, "bt.child_read"}, {REMOVE, "bt.child_version"},
 		{SCAN, "bt.root_read"}, {SCAN, "bt.child_read"}, {SCAN, "bt.child_version"},
@@ -826,6 +842,7 @@ last_key(void)
 	}			at[] = {
 		{CONTAINS, "bt.root_read"}, {CONTAINS, "bt.child_read"}, {CONTAINS, "bt.child_version"},
 		{CONTAINS, "bt.contains.leaf_read"}, {LOOKUP, "bt.child_read"}, {LOOKUP, "bt.lookup.leaf_read"},
+		{MANY, "bt.child_read"}, {MANY, "bt.lookup.leaf_read"},
 		{REMOVE, "bt.child_read"}, {REMOVE, "bt.remove.leaf_read"},
 		{SCAN, "bt.root_read"}, {SCAN, "bt.child_version"}, {SCAN, "bt.scan.leaf_read"},
 		{SCAN_BACK, "bt.root_read"}, {SCAN_BACK, "bt.child_version"}, {SCAN_BACK, "bt.scan.leaf_found"}

@@ -44,6 +44,7 @@ typedef struct worker
 	uint64_t	rng;
 	int			id;
 	bool		yields;
+	struct worker *beside;		/* who inserts something while this one compares */
 } worker;
 
 static uint64_t
@@ -103,11 +104,15 @@ detach(worker *w)
 	ax_detach(&w->cx);
 }
 
+static void beside_insert(worker *w);
+
 static int
 compare(worker *w, const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
 {
 	int			c = memcmp(a, b, la < lb ? la : lb);
 
+	if (w->beside)
+		beside_insert(w->beside);
 	/* a comparison may take its time */
 	if (w->yields && rnd(w) % 16 == 0)
 		sched_yield();
@@ -1027,6 +1032,97 @@ test_many(worker *w, uint32_t page_size, int n, int ms)
 	ok(walk(w, false) == (long) info.entries && walk(w, true) == (long) info.entries, "in order, both ways");
 }
 
+/* ---- turns ---- */
+
+static uint64_t beside_in;		/* how often it changed something */
+
+/* One try to insert a key in the same leaf, or to remove it. */
+static void
+beside_insert(worker *w)
+{
+	static const uint8_t k[16] = {0xFF};
+	uint32_t	at;
+	ax_status	x = find(w, k, sizeof(k), &at);
+
+	if (x == AX_NOTFOUND)
+		x = ax_cmp_insert(&w->cx, tree, gen, &w->p, at, k, sizeof(k));
+	else if (x == AX_OK)
+		x = ax_cmp_remove(&w->cx, tree, gen, &w->p, at);
+	if (x == AX_OK)
+		beside_in++;
+}
+
+/* So many tries to insert, with others beside; how many it took, 0: not done. */
+static int
+slow_insert(worker *w, const uint8_t *key, uint32_t len, int most, int announce_after)
+{
+	for (int i = 1; i <= most; i++)
+	{
+		uint32_t	at;
+		ax_status	x = find(w, key, len, &at);
+
+		if (x == AX_NOTFOUND)
+			x = ax_cmp_insert(&w->cx, tree, gen, &w->p, at, key, len);
+		if (x == AX_OK)
+			return i;
+		if (i >= announce_after)
+			ax_cmp_turn(&w->cx, tree, gen, 2000000);
+	}
+	return 0;
+}
+
+static uint64_t
+now_ms(void)
+{
+	return ax_port_default.now_ns() / 1000000;
+}
+
+static void
+test_turn(worker *a, worker *b)
+{
+	uint8_t		k[16] = {0x80};
+	uint64_t	was,
+				began;
+	int			tries;
+
+	reversed = false;
+	open_tree(a, 1024);
+	buffers(a);
+	buffers(b);
+	beside_in = 0;
+	k[1] = 2;
+	(void) slow_insert(a, k, sizeof(k), 1, 100);	/* something to compare with */
+	k[1] = 0;
+	a->beside = b;
+	ok(slow_insert(a, k, sizeof(k), 40, 100) == 0, "who compares slowly loses its place again and again");
+	tries = slow_insert(a, k, sizeof(k), 40, 6);
+	ok(tries == 7, "until it is its turn: done at try %d", tries);
+	a->beside = NULL;
+	was = beside_in;
+	began = now_ms();
+	beside_insert(b);
+	ok(beside_in == was + 1 && now_ms() - began < 1000, "upon which the others go on");
+
+	/* announced and not made use of: by its time, or by being given back */
+	ax_cmp_turn(&a->cx, tree, gen, 300000);
+	ax_cmp_turn(&b->cx, tree, gen, 3000000);	/* does not disturb it */
+	was = beside_in;
+	beside_insert(b);
+	ok(beside_in == was, "others keep out of a turn");
+	k[1] = 1;
+	ok(slow_insert(a, k, sizeof(k), 1, 100) == 1, "whose it is does not");
+	ax_cmp_turn(&a->cx, tree, gen, 300000);
+	began = now_ms();
+	for (was = beside_in; beside_in == was && now_ms() - began < 20000;)
+		beside_insert(b);
+	ok(now_ms() - began < 10000, "it ends by itself");
+	ax_cmp_turn(&a->cx, tree, gen, 100000000);
+	ax_cmp_turn(&a->cx, tree, gen, 0);
+	was = beside_in;
+	beside_insert(b);
+	ok(beside_in == was + 1, "or is given back");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -1050,6 +1146,7 @@ main(int argc, char **argv)
 	test_version(&a, &b);
 	test_long(&a, &b);
 	test_gone(&a, &b);
+	test_turn(&a, &b);
 	test_points(&a, &b, (int) (n / 2));
 	test_many(&a, 256, 4, (int) tap_scaled(1500));
 	test_many(&a, 1024, 6, (int) tap_scaled(1500));

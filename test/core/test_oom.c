@@ -225,6 +225,7 @@ full_area(keykind kind, bool capped)
 	ax_tree_info ti;
 
 	ax_attach(&fcx, a, 0, 1, &ax_port_default);
+	tap_elide(&fcx);
 	t = ax_tree_alloc(&fcx);
 	mt_universe(&m, kind, kind == KK_LONG ? 2000 : 160000, 5);
 	m.cx = &fcx;
@@ -306,6 +307,7 @@ main(void)
 	ax_area    *a = tap_area((size_t) 256 << 20, 2, 1 << 20);
 
 	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	tap_elide(&cx);
 	tree = ax_tree_alloc(&cx);
 	for (int k = 0; k < KK_COUNT; k++)
 		if (k != KK_NESTED)

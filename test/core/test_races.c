@@ -28,7 +28,7 @@
 
 typedef enum op
 {
-	INSERT, REMOVE, CONTAINS, LOOKUP, SCAN, SCAN_BACK, NOPS
+	INSERT, REMOVE, CONTAINS, LOOKUP, MANY, SCAN, SCAN_BACK, NOPS
 } op;
 
 /* Where to stop, and the operation to stop there. */
@@ -59,7 +59,7 @@ static const struct
 };
 #define NPOINTS ((int) (sizeof(points) / sizeof(points[0])))
 
-static const char *const op_name[NOPS] = {"insert", "remove", "contains", "lookup", "scan", "scan back"};
+static const char *const op_name[NOPS] = {"insert", "remove", "contains", "lookup", "lookup of many", "scan", "scan back"};
 
 /* What the stopped thread does, and what came of it. */
 static struct
@@ -69,6 +69,7 @@ static struct
 	op			what;
 	uint64_t	key,
 				end;			/* the last key of the stretch */
+	uint64_t	company;		/* of a look-up of many */
 	uint32_t	max;
 	ax_status	status;
 	ax_status	each[MAX_KEYS]; /* insert, remove: of every key */
@@ -131,6 +132,9 @@ victim_op(void)
 			break;
 		case LOOKUP:
 			v.status = ax_lookup(&v.cx, v.m->t, v.m->gen, k->p, k->len - 6, v.tids, v.max, &v.n, &v.more);
+			break;
+		case MANY:
+			v.status = mt_company(&v.cx, v.m->t, v.m->gen, v.m->key, v.m->n, v.key, v.company, v.tids, v.max, &v.n, &v.more);
 			break;
 		default:
 			memset(&v.b, 0, sizeof(v.b));
@@ -287,6 +291,7 @@ judge(model *m, const bool *before, const bool *touched, const char *where)
 					   where, (int) v.status, before[k] ? "in" : "not in");
 			break;
 		case LOOKUP:
+		case MANY:
 			{
 				uint64_t	i = k;
 				uint32_t	x = 0;
@@ -380,6 +385,9 @@ one_kind(ax_ctx *cx, ax_tree *t, keykind kind, uint64_t keys, uint64_t rounds, u
 			v.what = SCAN_BACK;
 		if (v.what == SCAN && (r >> 21) % 8 == 0)
 			v.what = LOOKUP;	/* it may go on as a scan */
+		if (v.what == LOOKUP && (r >> 22) & 1)
+			v.what = MANY;
+		v.company = tap_rand(&m.seed);
 		v.key = (r >> 24) % m.n;
 		v.end = v.key + (v.what < CONTAINS && (r >> 51) & 1 ? 0 : (r >> 44) % 80);
 		if (v.end >= m.n)
@@ -388,7 +396,7 @@ one_kind(ax_ctx *cx, ax_tree *t, keykind kind, uint64_t keys, uint64_t rounds, u
 		memcpy(before, m.in, m.n);
 		memset(touched, 0, m.n);
 		atomic_store(&parked, false);
-		atomic_store(&countdown, (int) ((r >> 58) % (v.what < CONTAINS ? 12 : 4)) + 1);
+		atomic_store(&countdown, (int) ((r >> 58) % (v.what < CONTAINS ? 12 : v.what == MANY ? 30 : 4)) + 1);
 		atomic_store(&target, p);
 		sem_post(&go);
 		while (sem_wait(&stopped_or_done))
@@ -456,10 +464,10 @@ main(int argc, char **argv)
 	sem_post(&go);
 	pthread_join(thread, NULL);
 	for (int i = 0; i < NPOINTS; i++)
-		ok(met[i] > 0 || rounds < 12000, "%s: stopped %llu times (insert %llu, remove %llu, contains %llu, lookup %llu, scan %llu, back %llu)",
+		ok(met[i] > 0 || rounds < 12000, "%s: stopped %llu times (insert %llu, remove %llu, contains %llu, lookup %llu, of many %llu, scan %llu, back %llu)",
 		   points[i].name, (unsigned long long) met[i], (unsigned long long) parks[i][0], (unsigned long long) parks[i][1],
 		   (unsigned long long) parks[i][2], (unsigned long long) parks[i][3], (unsigned long long) parks[i][4],
-		   (unsigned long long) parks[i][5]);
+		   (unsigned long long) parks[i][5], (unsigned long long) parks[i][6]);
 	ax_detach(&v.cx);
 	ax_detach(&cx);
 	return tap_done();

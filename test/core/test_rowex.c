@@ -35,10 +35,10 @@
 
 typedef enum op
 {
-	CONTAINS, LOOKUP, SCAN, SCAN_BACK, INSERT, REMOVE
+	CONTAINS, LOOKUP, MANY, SCAN, SCAN_BACK, INSERT, REMOVE
 } op;
 
-static const char *const op_name[] = {"contains", "lookup", "scan", "scan back", "insert", "remove"};
+static const char *const op_name[] = {"contains", "lookup", "lookup of many", "scan", "scan back", "insert", "remove"};
 
 /* One process's calls and buffers. */
 typedef struct caller
@@ -152,6 +152,15 @@ victim_op(void)
 		case LOOKUP:
 			v.status = ax_lookup(&other.cx, tree, gen, k->p, k->len - 6, other.tids, 100, &v.n, &v.more);
 			break;
+		case MANY:
+			{
+				/* one: its points are met as often as alone */
+				uint32_t	done;
+
+				v.status = ax_lookup_many(&other.cx, tree, gen, &k->p, NULL, k->len - 6, 1, other.tids, 100, &v.n, &done);
+				v.more = done == 0;
+				break;
+			}
 		default:
 			scan_batch(&other, &v.b, k, e, v.what == SCAN_BACK, MAX_KEYS);
 			v.status = ax_scan(&other.cx, tree, gen, &v.b);
@@ -525,6 +534,7 @@ reader_right(const state *s)
 				wrong("contains %s it", v.status == AX_OK ? "finds" : "misses");
 			break;
 		case LOOKUP:
+		case MANY:
 			if (s[v.a] != EITHER && (v.n == 1) != (s[v.a] == IN))
 				wrong("lookup returns %u", v.n);
 			break;
@@ -573,7 +583,7 @@ membership(void)
 	{
 		int			n = children[k];
 
-		for (int what = CONTAINS; what <= LOOKUP; what++)
+		for (int what = CONTAINS; what <= MANY; what++)
 		{
 			begin("a separator comes between separators and child");
 			more_keys(5, 0, 2);
@@ -635,7 +645,7 @@ membership(void)
 static void
 slots(void)
 {
-	for (int what = CONTAINS; what <= LOOKUP; what++)
+	for (int what = CONTAINS; what <= MANY; what++)
 	{
 		begin("Node48: a leaf is cut between index and slot");
 		for (int i = 1; i <= 30; i++)
@@ -789,6 +799,7 @@ prefixes(void)
 {
 	static const uint32_t where[] = {0, 3, 5, 9, 11};
 	static const char *const at[] = {"art.contains.after_child_read", "art.lookup.after_child_read",
+		"art.lookup.after_child_read",
 	"art.scan.root", "art.scan.root"};
 
 	ncommon = 12;

@@ -214,14 +214,33 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 	free(which);
 }
 
+/* Is that what a look-up of key i may say? */
 static void
-look(world *w, ax_ctx *cx, int me, uint64_t i)
+tids_right(world *w, int me, uint64_t i, const uint64_t *tids, uint32_t n, bool more)
+{
+	const mkey *k = &w->m.key[i];
+	int			e = expected(w, me, i);
+	bool		there = false;
+
+	if (n > 40)
+		fail(w, me, "lookup: too many", i, (int) n);
+	for (uint32_t x = 0; x < n; x++)
+	{
+		if (x && tids[x] <= tids[x - 1])
+			fail(w, me, "lookup: TIDs out of order", i, (int) x);
+		there |= tids[x] == tid_of(k);
+	}
+	if (there ? e == 0 : (e == 1 && (!more || (n && tids[n - 1] > tid_of(k)))))
+		fail(w, me, there ? "lookup finds what is not there" : "lookup misses", i, (int) n);
+}
+
+static void
+look(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t company)
 {
 	const mkey *k = &w->m.key[i];
 	uint64_t	tids[40];
 	uint32_t	n;
-	bool		more,
-				there = false;
+	bool		more;
 	ax_status	r;
 	int			e = expected(w, me, i);
 
@@ -233,16 +252,15 @@ look(world *w, ax_ctx *cx, int me, uint64_t i)
 	do
 		r = ax_lookup(cx, w->tree, w->gen, k->p, k->len - 6, tids, 40, &n, &more);
 	while (r == AX_BUSY);
-	if (r != AX_OK || n > 40)
+	if (r != AX_OK)
 		fail(w, me, "lookup", i, (int) r);
-	for (uint32_t x = 0; x < n; x++)
-	{
-		if (x && tids[x] <= tids[x - 1])
-			fail(w, me, "lookup: TIDs out of order", i, (int) x);
-		there |= tids[x] == tid_of(k);
-	}
-	if (there ? e == 0 : (e == 1 && (!more || (n && tids[n - 1] > tid_of(k)))))
-		fail(w, me, there ? "lookup finds what is not there" : "lookup misses", i, (int) n);
+	tids_right(w, me, i, tids, n, more);
+	do
+		r = mt_company(cx, w->tree, w->gen, w->m.key, w->m.n, i, company, tids, 40, &n, &more);
+	while (r == AX_BUSY);
+	if (r != AX_OK)
+		fail(w, me, "lookup in company", i, (int) r);
+	tids_right(w, me, i, tids, n, more);
 }
 
 static uint64_t
@@ -389,6 +407,7 @@ worker(void *arg, int me)
 		abort();
 	this_cx = cx;
 	ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+	tap_elide(cx);
 	if (w->shares)
 		change_sorted(w, cx, me, 0, w->m.n);
 	while ((n & 15) || now_ns() < w->until_ns)
@@ -409,7 +428,7 @@ worker(void *arg, int me)
 		if ((r & 7) < 3 && !(w->tail && (r & 128)))
 			i = own_key(w, me, i);
 		if (w->ks[i].owner != -1 && w->ks[i].owner != me)
-			look(w, cx, me, i);
+			look(w, cx, me, i, tap_rand(&rng));
 		else
 			switch ((r >> 3) & 15)
 			{
@@ -438,7 +457,7 @@ worker(void *arg, int me)
 						change_sorted(w, cx, me, i, w->shares ? (r >> 12) % 3000 + 1 : 500);
 					break;
 				default:
-					look(w, cx, me, i);
+					look(w, cx, me, i, tap_rand(&rng));
 					break;
 			}
 		/* now and then leave for good, and another comes */
@@ -446,6 +465,7 @@ worker(void *arg, int me)
 		{
 			ax_detach(cx);
 			ax_attach(cx, w->area, me + 1, me + 1, &ax_port_default);
+			tap_elide(cx);
 		}
 		if (n % 1024 == 0 && me % 4 == 2)
 			(void) ax_poll(cx);
@@ -531,6 +551,7 @@ world_begin(world *w, const phase *p, int workers, void *mem, uint64_t seed, boo
 	w->ops = (void *) &w->ks[w->m.n];
 	w->ops = (void *) (((uintptr_t) w->ops + 7) & ~(uintptr_t) 7);
 	ax_attach(&main_cx, w->area, 0, 999, &ax_port_default);
+	tap_elide(&main_cx);
 	w->tree = ax_tree_alloc(&main_cx);
 	if (!w->tree || ax_tree_open(&main_cx, w->tree, tap_structure(), 0, tap_page_size(), &w->gen) != AX_OK)
 		abort();
@@ -586,6 +607,7 @@ run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed, 
 		   forked ? "processes" : "threads", shares ? " that load shares" : "", (unsigned long long) atomic_load(w.ops)))
 	{
 		verify(&w);
+		ok(tap_elide_counts(&main_cx, w.tree, w.gen), "attempts and sections of elision are all accounted for");
 		(void) ax_info(&main_cx, w.tree, w.gen, &ti);
 		if (w.tail)
 			tap_diag("tail buffer: %s, %llu inserts, %llu beside it, %llu flushed in %llu steps, %llu there",

@@ -188,6 +188,7 @@ main(int argc, char **argv)
 	int			only = argc > 3 ? atoi(argv[3]) : -1;
 
 	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	tap_elide(&cx);
 	tree = ax_tree_alloc(&cx);
 	smallest();
 	for (int i = 0; i < rounds; i++)

@@ -3,6 +3,7 @@
 #   make bench          nanoseconds and bytes a key (N=keys SETS="dense ..")
 #   make core-bench     everything against the goals (QUICK=1 N= ENGINES= CSV=)
 #   make check-helgrind latches that a lock checker sees
+#   make footprint      cache lines of a section (SIZES="1000 .." SETS="random ..")
 #   make count          instructions an operation (N=keys)
 #   make check-tree     pessimistic latching only; the stress under urcu-qsbr
 
@@ -63,7 +64,22 @@ check-tree:
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress \
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
-check-all: check-tree check-helgrind count
+check-all: check-tree check-elide check-helgrind count
+
+# Every section tried as a transaction: of a script, and undone by hand in the
+# middle (core/ax_elide.c).  With the processor's, where there are any.
+ELIDE_PHASES = 1 3 5
+.PHONY: check-elide
+check-elide: build/plain/test_stress build/plain/test_oom
+	@fail=0; for s in $(STRUCTURES); do for e in $(or $(ELIDE),inject software); do \
+		for p in oom $(ELIDE_PHASES); do \
+		o=build/plain/elide.$$e.$$s.$$p.tap; \
+		case $$p in oom) t=test_oom ;; *) t=test_stress ;; esac; \
+		if AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$${SECONDS:-3} WORKERS=$${WORKERS:-8} \
+			timeout $${TIMEOUT:-600} build/plain/$$t > $$o 2>&1; \
+		then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
+		else fail=1; echo "not ok - core elide $$e $$s $$p: $$o"; \
+			grep -v '^ok' $$o | head -40; fi; done; done; done; exit $$fail
 
 # Latch words as plain locks (core/ax_map.h): helgrind wants every two accesses to
 # one place to be ordered by a latch.  Not ROWEX, whose readers take none.  The
@@ -97,3 +113,20 @@ $(BARE)/benchcount: $(BARE)/benchcount.o $(HELPERS:%=$(BARE)/%.o) $(CORE:%=$(BAR
 .PHONY: count
 count: $(OPT)/benchcount $(BARE)/benchcount
 	@STRUCTURES="$(STRUCTURES)" ./count.sh $(CURDIR)/$(OPT)/benchcount $(CURDIR)/$(BARE)/benchcount
+
+# Cache lines of every section, traced.  At a fixed address, and with transactions
+# of its own: see benchlines.c.
+LINES = build/lines
+lines_CFLAGS = $(opt_CFLAGS) -fno-pie -Dnoreturn=
+$(LINES):
+	mkdir -p $@
+$(LINES)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(LINES)
+	$(CC) $(lines_CFLAGS) -c $< -o $@
+$(LINES)/%.o: %.c $(HEADERS) tree.mk | $(LINES)
+	$(CC) $(lines_CFLAGS) -c $< -o $@
+$(LINES)/benchlines: $(LINES)/benchlines.o $(HELPERS:%=$(LINES)/%.o) $(CORE:%=$(LINES)/core_%.o)
+	$(CC) -no-pie -pthread -Wl,--wrap=ax_rtm_begin,--wrap=ax_rtm_end \
+		-Wl,--wrap=ax_rtm_abort,--wrap=ax_elide_refuse -o $@ $^ $(plain_LIBS) -lm
+.PHONY: footprint
+footprint: $(LINES)/benchlines
+	@STRUCTURES="$(STRUCTURES)" ./footprint.sh $(CURDIR)/$(LINES)/benchlines

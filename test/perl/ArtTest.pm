@@ -30,6 +30,9 @@ sub art_conf
 		log_statement => 'none',
 		%settings);
 
+	# every test with another way of elision
+	$all{'artidx.elision'} //= "'$ENV{ELISION}'" if $ENV{ELISION};
+	$all{'artidx.elision_provider'} //= "'$ENV{ELISION_PROVIDER}'" if $ENV{ELISION_PROVIDER};
 	delete $all{'artidx.memory'}
 	  if $all{shared_preload_libraries} eq "''";
 	$node->append_conf('postgresql.conf',

@@ -7,12 +7,17 @@
 #	  clean and the counts those of the heap; the same after an immediate
 #	  restart, under load while the indexes come back; and again with too little
 #	  memory for all of them, where indexes are sealed and rebuilt under the load.
-#	  All that with indexes of each structure and synchronization in turn.
+#	  Some of the loads have clients that elide latches as the developer settings
+#	  inject and software say, beside others that do not, and the counters of
+#	  artidx_aborts must add up.
+#	  All that with indexes of each structure and synchronization in turn, and with
+#	  tail buffers, which one of the tables is for.
 #
 # Prints TAP.  "make test PARTS=stress" runs it; it also runs alone.
 #
 #	STRESS_SECONDS=15	length of the first load, of each; the others are shorter
 #	ARTIDX_ENGINES		those of test/engines, "art-olc btree-coarse" for instance
+#	TAIL_BUFFER=on		of all indexes, or off or auto
 #	CLIENTS=32			clients
 #	SEED				of pgbench, printed, to run the same again
 #
@@ -20,7 +25,7 @@ given_work=${WORK:-}
 given_bin=${BIN:-}
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${STRESS_SECONDS:=15}" "${CLIENTS:=32}" "${SEED:=$((RANDOM * 32768 + RANDOM))}"
+: "${TAIL_BUFFER:=on}" "${STRESS_SECONDS:=15}" "${CLIENTS:=32}" "${SEED:=$((RANDOM * 32768 + RANDOM))}"
 [ "$STRESS_SECONDS" -gt 0 ] 2>/dev/null || STRESS_SECONDS=15
 
 if [ -n "$given_work" ] && [ -n "$given_bin" ]; then
@@ -57,7 +62,7 @@ same()
 
 engines=$(art_engines)
 echo "# seed $SEED, $CLIENTS clients, $STRESS_SECONDS s for each of $engines"
-echo "# again with: SEED=$SEED bash test/stress/stress.sh"
+echo "# again with: SEED=$SEED TAIL_BUFFER=$TAIL_BUFFER bash test/stress/stress.sh"
 
 art_cluster stress \
 	"shared_preload_libraries = 'artidx'" \
@@ -68,13 +73,30 @@ art_cluster stress \
 	"fsync = off" \
 	"max_wal_size = '8GB'" \
 	"log_min_messages = warning" \
-	"deadlock_timeout = '2s'"
+	"deadlock_timeout = '2s'" $(art_elision_conf)
 
 sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
 as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<'SQL' || art_die "set-up"
--- one with unique indexes, one without
+-- one with unique indexes, one without, one whose keys rise
 CREATE TABLE su (id bigint, k int, t text COLLATE "C");
 CREATE TABLE sn (id bigint, k int, t text COLLATE "C", u uuid);
+CREATE TABLE st (id bigint, at timestamptz, w text COLLATE "C");
+CREATE SEQUENCE st_s;
+
+-- n rows of rising keys, some of which somebody else may insert at this moment
+CREATE FUNCTION rise(n int) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO st SELECT i, clock_timestamp(), 'w' || lpad((i / 2)::text, 12, '0')
+	FROM (SELECT nextval('st_s') / 4 * 4 + (random() * 2)::int AS i FROM generate_series(1, n)) s
+	ON CONFLICT (id) DO NOTHING
+$$;
+
+-- the same, waiting for who inserts it
+CREATE FUNCTION try_rise() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO st SELECT nextval('st_s') / 4 * 4, clock_timestamp(), 'x';
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
 
 -- the row may be there, or come while we wait for its inserter
 CREATE FUNCTION try_insert(i bigint, k int) RETURNS void LANGUAGE plpgsql AS $$
@@ -92,7 +114,7 @@ EXCEPTION
 	WHEN unique_violation THEN
 		NULL;
 	WHEN out_of_memory THEN
-		IF SQLERRM NOT LIKE '%su\_%' THEN
+		IF SQLERRM !~ 's[ut]_' THEN
 			RAISE;
 		END IF;
 END $$;
@@ -139,8 +161,14 @@ CREATE FUNCTION ask(what int, i bigint, k int) RETURNS void LANGUAGE sql AS $$
 	WHEN 8 THEN format('SELECT string_agg(t, '','') FROM (SELECT t FROM sn WHERE t > %L ORDER BY t LIMIT 100) s', 'key ' || i % 50)
 	WHEN 9 THEN format('SELECT string_agg(u::text, '','') FROM (SELECT u FROM sn WHERE u < %L ORDER BY u DESC LIMIT 100) s', md5(i::text)::uuid)
 	WHEN 10 THEN format('SELECT count(*) || '' '' || sum(id) FROM su WHERE t = %L', 'key ' || i % 50 || repeat('y', (i % 40)::int))
-	ELSE format('SELECT count(*) || '' '' || count(DISTINCT id) FROM su WHERE id BETWEEN %s AND %s + 1000', i, i)
+	WHEN 11 THEN format('SELECT count(*) || '' '' || count(DISTINCT id) FROM su WHERE id BETWEEN %s AND %s + 1000', i, i)
+	WHEN 12 THEN format('SELECT string_agg(id::text, '','') FROM (SELECT id FROM st WHERE id > %s ORDER BY id LIMIT 300) s', tip - i % 400)
+	WHEN 13 THEN format('SELECT string_agg(id::text, '','') FROM (SELECT id FROM st WHERE id <= %s ORDER BY id DESC LIMIT 300) s', tip - i % 30)
+	WHEN 14 THEN 'SELECT string_agg(at::text, '','') FROM (SELECT at FROM st ORDER BY at DESC LIMIT 200) s'
+	WHEN 15 THEN format('SELECT count(*) || '' '' || coalesce(sum(id), 0) FROM st WHERE id IN (%s, %s, %s, %s)', tip, tip - 1, tip - 2, tip - i)
+	ELSE format('SELECT string_agg(w, '','') FROM (SELECT w FROM st WHERE w > ''w'' || lpad(''%s'', 12, ''0'') ORDER BY w) s', tip / 2 - i % 200)
 	END)
+	FROM (SELECT last_value AS tip FROM st_s) s
 $$;
 SQL
 
@@ -152,21 +180,26 @@ set_up()
 	[ "$structure" != btree ] || small=", page_size = 512"
 	as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<SQL || art_die "set-up of $1"
 SET client_min_messages = warning;
-DROP INDEX IF EXISTS su_id, su_t, su_k, sn_k, sn_t, sn_u, sn_kid;
-TRUNCATE su, sn;
-CREATE UNIQUE INDEX su_id ON su USING art (id) WITH (structure = $structure, sync = $sync);
-CREATE UNIQUE INDEX su_t ON su USING art (t, id) WITH (structure = $structure, sync = $sync);
-CREATE INDEX su_k ON su USING art (k) WITH (structure = $structure, sync = $sync);
-CREATE INDEX sn_k ON sn USING art (k) WITH (structure = $structure, sync = $sync);
-CREATE INDEX sn_t ON sn USING art (t) WITH (structure = $structure, sync = $sync);
-CREATE INDEX sn_u ON sn USING art (u) WITH (structure = $structure, sync = $sync $small);
-CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id) WITH (structure = $structure, sync = $sync);
+DROP INDEX IF EXISTS su_id, su_t, su_k, sn_k, sn_t, sn_u, sn_kid, st_id, st_at, st_w;
+TRUNCATE su, sn, st;
+CREATE UNIQUE INDEX su_id ON su USING art (id) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE UNIQUE INDEX su_t ON su USING art (t, id) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE INDEX su_k ON su USING art (k) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE INDEX sn_k ON sn USING art (k) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE INDEX sn_t ON sn USING art (t) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE INDEX sn_u ON sn USING art (u) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER $small);
+CREATE INDEX sn_kid ON sn USING art (k DESC NULLS LAST, id) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE UNIQUE INDEX st_id ON st USING art (id) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE INDEX st_at ON st USING art (at) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
+CREATE INDEX st_w ON st USING art (w) WITH (structure = $structure, sync = $sync, tail_buffer = $TAIL_BUFFER);
 INSERT INTO su SELECT i, i % 300, 'key ' || i % 50 || repeat('y', i % 40)
 	FROM generate_series(1, 3000) i;
 INSERT INTO sn SELECT i, nullif(i % 300, 0), 'key ' || i % 50 || repeat('x', i % 40),
 	md5(i::text)::uuid FROM generate_series(1, 3000) i;
+SELECT rise(3000);
 ANALYZE su;
 ANALYZE sn;
+ANALYZE st;
 SQL
 }
 
@@ -187,8 +220,8 @@ S
 script upsert <<'S'
 \set i random(1, 200)
 \set k random(1, 300)
-INSERT INTO su VALUES (:i, :k, 'up' || :client_id) ON CONFLICT (id) DO UPDATE SET k = EXCLUDED.k;
-INSERT INTO su VALUES (:i, :k, 'up' || :client_id) ON CONFLICT DO NOTHING;
+INSERT INTO su VALUES (:i, :k, 'up' || :part || '-' || :client_id) ON CONFLICT (id) DO UPDATE SET k = EXCLUDED.k;
+INSERT INTO su VALUES (:i, :k, 'up' || :part || '-' || :client_id) ON CONFLICT DO NOTHING;
 S
 script update <<'S'
 \set i random(1, 6000)
@@ -215,8 +248,21 @@ SELECT try_insert(:i, :k);
 INSERT INTO sn VALUES (:i, :k, 'gone', gen_random_uuid());
 ROLLBACK;
 S
+# rows come at the end; go there, and at the beginning
+script rise <<'S'
+SELECT rise(5);
+SELECT try_rise();
+S
+script ebb <<'S'
+SELECT last_value AS i FROM st_s \gset
+DELETE FROM st WHERE id = ANY (ARRAY(SELECT id FROM st WHERE id < :i - 8000 ORDER BY id LIMIT 300 FOR UPDATE SKIP LOCKED));
+DELETE FROM st WHERE id = ANY (ARRAY(SELECT id FROM st WHERE id > :i - 60 ORDER BY id LIMIT 20 FOR UPDATE SKIP LOCKED));
+BEGIN;
+SELECT rise(20);
+ROLLBACK;
+S
 script read <<'S'
-\set what random(1, 11)
+\set what random(1, 16)
 \set i random(1, 6000)
 \set k random(1, 300)
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -236,6 +282,7 @@ S
 script vacuum <<'S'
 VACUUM (SKIP_LOCKED) su;
 VACUUM (SKIP_LOCKED) sn;
+VACUUM (SKIP_LOCKED) st;
 \sleep 200 ms
 S
 # With the memory full: only what changes an entry of a unique index may err, and
@@ -255,6 +302,9 @@ SELECT unless_full(format('UPDATE su SET k = %s WHERE id = %s', :k, :i));
 SELECT unless_full(format('UPDATE su SET id = %s WHERE id = %s', :j, :i));
 UPDATE sn SET k = nullif(:k, 300), u = gen_random_uuid() WHERE ctid = ANY (ARRAY(SELECT ctid FROM sn WHERE k = :k ORDER BY id LIMIT 20));
 S
+script full_rise <<'S'
+SELECT unless_full('SELECT rise(20)');
+S
 # it goes up and down
 script full_delete <<'S'
 \set i random(1, 6000)
@@ -269,20 +319,38 @@ VACUUM (SKIP_LOCKED) sn;
 S
 chmod -R a+rX "$WORK/tmp/scripts"
 
-WELL="insert@10 upsert@6 update@10 move@5 delete@10 rollback@3 read@12 cursor@3 vacuum@1"
-FULL="full_insert@12 full_update@8 full_delete@4 full_empty@1 read@12 cursor@3 vacuum@1"
+WELL="insert@10 upsert@6 update@10 move@5 delete@10 rollback@3 rise@10 ebb@2 read@14 cursor@3 vacuum@1"
+FULL="full_insert@12 full_update@8 full_delete@4 full_rise@4 ebb@2 full_empty@1 read@14 cursor@3 vacuum@1"
+
+# What becomes of sections under inject and software: of some nothing, most some
+# attempts, and so many fall back that sites are switched off now and then.
+OUTCOMES="conflict*3,commit*5,capacity,commit*9,zero,busy,commit*4,explicit,conflict+retry*7,commit*20,nested,other*2,zero*700,commit*300,loop"
+
+# Who elides in the loads that follow: the clients are divided among these.
+providers=rtm
 
 # load SECONDS NAME CLIENTS SCRIPT@WEIGHT...
 load()
 {
-	local log=$WORK/stress-load.log rc s f=()
+	local log=$WORK/stress-load.log rc=0 s part=0 who n f=() pids=()
 
 	for s in "${@:4}"; do
 		f+=(-f "$WORK/tmp/scripts/${s%@*}.sql@${s#*@}")
 	done
-	as_user "$BIN/pgbench" -n -c "$3" -j 2 -T "$1" \
-		--random-seed="$SEED" "${f[@]}" >"$log" 2>&1
-	rc=$?
+	n=$(echo "$providers" | wc -w)
+	for who in $providers; do
+		part=$((part + 1))
+		[ "$who" = rtm ] && s= || s="-c artidx.elision_provider=$who -c artidx.elision_script=$OUTCOMES"
+		as_user env PGOPTIONS="$s" "$BIN/pgbench" -n -c "$((($3 + n - 1) / n))" -j 2 -T "$1" \
+			-D part=$part --random-seed="$((SEED + part))" "${f[@]}" >"$log.$part" 2>&1 &
+		pids+=($!)
+	done
+	for s in "${pids[@]}"; do
+		wait "$s" || rc=1
+	done
+	for ((s = 1; s <= part; s++)); do
+		cat "$log.$s"
+	done >"$log"
 	! grep -qE 'ERROR|FATAL|PANIC|aborted' "$log" && [ $rc -eq 0 ]
 	ok $? "$2: no statement erred or lied"
 	grep -E 'ERROR|FATAL|PANIC|aborted' "$log" | sort | uniq -c | sort -rn |
@@ -302,7 +370,7 @@ verify()
 			WHERE backend_type = 'autovacuum worker'")" = 0 ] && break
 		sleep 0.5
 	done
-	for tab in su sn; do
+	for tab in su sn st; do
 		# with few dead rows it would leave their entries for the next time
 		sql "VACUUM (INDEX_CLEANUP ON) $tab" >/dev/null
 		rows=$(sql "SET enable_indexscan = off; SET enable_indexonlyscan = off;
@@ -313,7 +381,7 @@ verify()
 			same "$out" "$rows" "$1: $idx is clean and has the table's rows"
 		done
 	done
-	for what in 1 2 3 4 5 6 7 8 9 10 11; do
+	for what in $(seq 16); do
 		out=$(sql "BEGIN ISOLATION LEVEL REPEATABLE READ;
 			SELECT ask($what, i, (i % 300)::int)
 				FROM generate_series(1, 6000, 500::bigint) i; COMMIT" 2>&1 |
@@ -324,6 +392,9 @@ verify()
 		SET enable_bitmapscan = off; SELECT count(*) FROM
 		(SELECT id FROM su GROUP BY id HAVING count(*) > 1) d")" 0 \
 		"$1: no duplicate under the unique index"
+	same "$(sql "SELECT count(*) FROM artidx_aborts WHERE attempts <> commits + conflict +
+			capacity + explicit + lock_busy + nested + zero + other
+		OR sections <> commits + fallbacks")" 0 "$1: attempts and sections add up"
 	sql "ALTER SYSTEM RESET autovacuum" >/dev/null
 	sql "SELECT pg_reload_conf()" >/dev/null
 }
@@ -343,12 +414,30 @@ stress()
 	local left short sealed
 
 	set_up "$1"
-	same "$(sql "SELECT count(*) FROM artidx_indexes WHERE structure || '-' || sync = '$1'")" 7 \
+	providers=rtm
+	same "$(sql "SELECT count(*) FROM artidx_indexes WHERE structure || '-' || sync = '$1'")" 10 \
 		"$1: all indexes are"
 
 	# shellcheck disable=SC2086
 	load "$STRESS_SECONDS" "$1: load" "$CLIENTS" $WELL
+	if [ "$TAIL_BUFFER" = on ]; then
+		same "$(sql "SELECT string_agg(indexrelname || ' ' || tail_mode, ', ' ORDER BY indexrelname)
+			FROM artidx_contention WHERE relname = 'st' AND tail_inserts > 100")" \
+			"st_at append, st_id window, st_w append" "$1: tail buffers were in use"
+	fi
 	verify "$1: after the load"
+
+	# half of the clients' outcomes made up, the other half's really undone
+	providers="inject software"
+	# shellcheck disable=SC2086
+	load "$((STRESS_SECONDS / 2 + 1))" "$1: load, elided" "$CLIENTS" $WELL
+	verify "$1: after the elided load"
+	same "$(sql "SELECT sum(commits) > 0, sum(conflict) > 0, sum(capacity) > 0, sum(explicit) > 0,
+			sum(lock_busy) > 0, sum(nested) > 0, sum(zero) > 0, sum(other) > 0, sum(retry_hint) > 0,
+			sum(fallbacks) > 0, sum(switch_offs) > 0 FROM artidx_aborts")" \
+		't|t|t|t|t|t|t|t|t|t|t' "$1: all of it happened"
+	sql "SELECT sum(sections), sum(attempts), sum(commits), sum(fallbacks), sum(switch_offs)
+		FROM artidx_aborts" | sed 's/^/# sections, attempts, commits, fallbacks, switched off: /'
 
 	# retired memory comes back
 	for _ in $(seq 60); do
@@ -361,6 +450,7 @@ stress()
 
 	again immediate 512MB
 	short=$((STRESS_SECONDS / 6 + 3))
+	providers="rtm inject software"
 	# shellcheck disable=SC2086
 	load "$short" "$1: load while the indexes come back" "$CLIENTS" $WELL
 	verify "$1: after the restart"

@@ -155,5 +155,41 @@ is(sql("SELECT state FROM artidx_indexes WHERE indexrelname = 'p_cap'"), 'sealed
 	like($err, qr/could not create unique index "p_ucap"/, 'a duplicate is found without memory');
 }
 
+# and where there is room, but only the leader can make it: the index that is made
+# anew gives way when memory runs out, be it over dead rows that a worker has
+for my $with ('', ' WITH (structure = btree)')
+{
+	$node->append_conf('postgresql.conf', "artidx.memory = '32MB'\nmax_parallel_maintenance_workers = 3");
+	$node->restart;
+	sql('DROP TABLE IF EXISTS p, q, hog;',
+		'CREATE TABLE q (k int, t text COLLATE "C") WITH (parallel_workers = 3, autovacuum_enabled = off);',
+		"INSERT INTO q SELECT i, md5(i::text) FROM generate_series(1, 120000) i;",
+		"CREATE UNIQUE INDEX q_t ON q USING art (t)$with;",
+		'CREATE TABLE hog (t text COLLATE "C"); CREATE INDEX hog_t ON hog USING art (t)');
+	my $live = sql("SELECT bytes FROM artidx_indexes WHERE indexrelname = 'q_t'");
+	my $old = $node->background_psql('postgres');
+	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	sql('UPDATE q SET k = k WHERE k % 4 <> 0');
+
+	# less and less is free beside the old one: enough for all rows, for the live, for none
+	sql('REINDEX INDEX q_t');
+	my $n = 0;
+	my $states = '';
+	for (;;)
+	{
+		my $free = sql('SELECT free_bytes FROM artidx_memory');
+
+		last if $free < 0.8 * $live;
+		$states .= ' ' . sql('REINDEX INDEX q_t;',
+			"SELECT string_agg(state, '+') FROM artidx_indexes WHERE indexrelname IN ('q_t', 'hog_t');",
+			"SELECT '=' || entries FROM artidx_check('q_t', true)") =~ s/\n//r
+		  if $free < 2.4 * $live;
+		sql("INSERT INTO hog SELECT md5(i::text) FROM generate_series($n + 1, $n + 20000) i");
+		$n += 20000;
+	}
+	like($states, qr/^( ready\+ready=210000){5,}$/, "the index is built whenever there would be room$with");
+	$old->quit;
+}
+
 $node->stop;
 done_testing();

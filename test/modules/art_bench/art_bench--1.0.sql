@@ -21,3 +21,17 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 -- what the loops cost without an index: the generator and the clock
 CREATE FUNCTION bench_empty(n int)
 RETURNS float8 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Several backends that insert a sequence at once: a counter for n keys from
+-- base on; what each of them inserts, when so many have come, drawing cache
+-- numbers at a time ('-' instead of an index: only draws); the counter's end.
+-- Leaves entries without rows, behind those that the table had.
+CREATE FUNCTION bench_tail_open(base bigint, n bigint)
+RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+CREATE FUNCTION bench_tail(index regclass, counter bigint, backends int,
+	cache int DEFAULT 1, OUT entries bigint, OUT ms float8)
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+CREATE FUNCTION bench_tail_close(counter bigint)
+RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

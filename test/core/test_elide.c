@@ -1,0 +1,462 @@
+/*
+ * test_elide.c
+ *	  Elision: scripts, what is counted for each status, when it is tried again and
+ *	  when not, switching off and on, and sections that are undone at every point.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ax_area.h"
+#include "model.h"
+
+static ax_ctx cx;
+static ax_ctx other;
+static ax_tree *tree;
+static uint64_t gen;
+static ax_store *store;
+static ax_structure structure;
+static ax_site ins;				/* what an insert that fits is */
+static ax_hardware none;
+
+static const char *
+name(void)
+{
+	static char buf[40];
+
+	snprintf(buf, sizeof(buf), "%s-%s", ax_structure_name(structure), ax_structure_sync(structure));
+	return buf;
+}
+
+static void
+key_of(uint32_t i, uint8_t *k)
+{
+	memset(k, 0, 10);
+	for (int b = 0; b < 4; b++)
+		k[b] = (uint8_t) (i >> (24 - 8 * b));
+	k[9] = 1;
+}
+
+static ax_status
+insert(ax_ctx *c, uint32_t i)
+{
+	uint8_t		k[10];
+
+	key_of(i, k);
+	return ax_insert(c, tree, gen, k, sizeof(k));
+}
+
+static ax_status
+drop(ax_ctx *c, uint32_t i)
+{
+	uint8_t		k[10];
+
+	key_of(i, k);
+	return ax_remove(c, tree, gen, k, sizeof(k));
+}
+
+static ax_status
+contains(ax_ctx *c, uint32_t i)
+{
+	uint8_t		k[10];
+
+	key_of(i, k);
+	return ax_contains(c, tree, gen, k, sizeof(k));
+}
+
+static ax_site_info
+info(ax_site site)
+{
+	ax_site_info s[AX_SITES];
+
+	if (ax_aborts(&cx, tree, gen, s) != AX_OK)
+		abort();
+	for (int i = 0; i < AX_SITES; i++)
+	{
+		uint64_t	causes = s[i].conflict + s[i].capacity + s[i].explicit_ + s[i].lock_busy +
+			s[i].nested + s[i].zero + s[i].other;
+
+		if (s[i].attempts != s[i].commits + causes || s[i].sections != s[i].commits + s[i].fallbacks)
+			ok(false, "%s, %s: attempts and sections are accounted for", name(), ax_site_name((ax_site) i));
+	}
+	return s[site];
+}
+
+static void
+script(const char *text)
+{
+	if (!ax_elide_setup(&cx, &none, AX_ELIDE_AUTO, AX_ELIDE_INJECT, text))
+		abort();
+}
+
+/* An empty tree with one leaf in which there is room. */
+static void
+open_tree(void)
+{
+	if (ax_tree_open(&cx, tree, structure, 0, 0, &gen) != AX_OK)
+		abort();
+	store = atomic_load(&tree->store);
+	for (uint32_t i = 0; i < 3; i++)
+		if (insert(&cx, 10 * i) != AX_OK)
+			abort();
+}
+
+static void
+close_tree(void)
+{
+	ax_tree_close(&cx, tree);
+	tap_quiesce(&cx);
+}
+
+/* ---- scripts ---- */
+
+static void
+test_scripts(void)
+{
+	static const char *const good[] = {
+		"", "commit", "conflict*3 commit", " conflict , commit loop", "0x6", "0xff000001*2",
+		"leaf_insert: conflict+retry; split: capacity*3 loop", "busy;", ";", "zero+retry*70000",
+		"coarse_write:commit;coarse_read:zero;nested other explicit"
+	};
+	static const char *const bad[] = {
+		"what", "commit*0", "commit*", "loop commit", "leaf: commit", "leaf_insert:", "leaf_insert: ;",
+		"commit+retry", "0x", "0x123456789", "conflict+again", "commit; commit", "conflict*-1",
+		"split: zero; split: zero", "0xg", "conflict*99999999999", "loop", "1", "*2", "commit:"
+	};
+	char		many[1000] = "";
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ok(ax_elide_script_ok(good[i]), "\"%s\" is a script", good[i]);
+	ok(ax_elide_script_ok(NULL), "nothing is a script");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!ax_elide_script_ok(bad[i]), "\"%s\" is none", bad[i]);
+	for (int i = 0; i < AX_ELIDE_ITEMS; i++)
+		strcat(many, "zero ");
+	ok(ax_elide_script_ok(many), "%d items are a script", AX_ELIDE_ITEMS);
+	strcat(many, "zero");
+	ok(!ax_elide_script_ok(many), "one more is none");
+	script("zero*2 commit");
+	ok(!ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, "nonsense") &&
+	   ax_body(&cx)->elide.on && ax_body(&cx)->elide.script.part[AX_SITES].n == 2,
+	   "what is no script changes nothing");
+}
+
+/* ---- what is counted ---- */
+
+typedef struct expect
+{
+	const char *script;
+	uint64_t	attempts,
+				commits,
+				fallbacks;
+	uint64_t	conflict,
+				capacity,
+				explicit_,
+				busy,
+				nested,
+				zero,
+				other,
+				hint;
+} expect;
+
+static const expect expected[] = {
+	{"", 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+	{"commit", 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+	{"conflict", 2, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0},
+	{"conflict+retry*5", 6, 1, 0, 5, 0, 0, 0, 0, 0, 0, 5},
+	{"conflict*6", 6, 0, 1, 6, 0, 0, 0, 0, 0, 0, 0},
+	{"capacity*2", 3, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0},
+	{"capacity*3", 3, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0},
+	{"explicit", 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0},
+	{"busy*2", 3, 1, 0, 0, 0, 0, 2, 0, 0, 0, 0},
+	{"nested zero other", 4, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0},
+	/* the first cause that holds, of several; the hint alone is no cause */
+	{"0xff00003f 0x0c 0x24 0x02", 5, 1, 0, 1, 1, 0, 1, 0, 0, 1, 2},
+	{"0x0100003d", 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0},
+};
+
+static void
+test_counts(void)
+{
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+	{
+		const expect *e = &expected[i];
+		char		text[200];
+		ax_site_info s;
+
+		open_tree();
+		snprintf(text, sizeof(text), "%s%s%s", *e->script ? ax_site_name(ins) : "", *e->script ? ": " : "", e->script);
+		script(text);
+		if (insert(&cx, 5) != AX_OK || contains(&cx, 5) != AX_OK)
+			ok(false, "%s: inserted", name());
+		s = info(ins);
+		if (!ok(s.sections == 1 && s.attempts == e->attempts && s.commits == e->commits &&
+				s.fallbacks == e->fallbacks && s.conflict == e->conflict && s.capacity == e->capacity &&
+				s.explicit_ == e->explicit_ && s.lock_busy == e->busy && s.nested == e->nested &&
+				s.zero == e->zero && s.other == e->other && s.retry_hint == e->hint &&
+				!strcmp(s.mode, "on"), "%s: \"%s\" is counted", name(), e->script))
+			tap_diag("sections %d attempts %d commits %d fallbacks %d conflict %d capacity %d explicit %d busy %d nested %d zero %d other %d hint %d %s",
+					 (int) s.sections, (int) s.attempts, (int) s.commits, (int) s.fallbacks, (int) s.conflict,
+					 (int) s.capacity, (int) s.explicit_, (int) s.lock_busy, (int) s.nested, (int) s.zero,
+					 (int) s.other, (int) s.retry_hint, s.mode);
+		(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+		close_tree();
+	}
+}
+
+/* ---- off, and why ---- */
+
+static void
+test_modes(void)
+{
+	ax_site_info s;
+	ax_tree_info ti;
+	ax_site		foreign = store->sync == AX_SYNC_COARSE ? AX_SITE_LEAF_INSERT : AX_SITE_COARSE_READ;
+
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_RTM, NULL);
+	(void) insert(&cx, 1);
+	s = info(ins);
+	(void) ax_info(&cx, tree, gen, &ti);
+	ok(!strcmp(s.mode, "no-rtm") && s.sections == 0 && s.attempts == 0 && !ti.elided && !atomic_load(&store->elide),
+	   "%s: without RTM nothing is tried, counted or allocated", name());
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_INJECT, NULL);
+	(void) insert(&cx, 2);
+	s = info(ins);
+	ok(!strcmp(s.mode, "off") && s.sections == 0, "%s: off by the setting", name());
+	script("");
+	(void) ax_tree_set_elision(&cx, tree, gen, AX_ELIDE_OFF);
+	(void) insert(&cx, 3);
+	s = info(ins);
+	(void) ax_info(&cx, tree, gen, &ti);
+	ok(!strcmp(s.mode, "off") && s.sections == 0 && !ti.elided, "%s: off by the tree's option", name());
+	(void) ax_tree_set_elision(&cx, tree, gen, AX_ELIDE_AUTO);
+	(void) insert(&cx, 4);
+	s = info(ins);
+	(void) ax_info(&cx, tree, gen, &ti);
+	ok(!strcmp(s.mode, "on") && s.sections == 1 && ti.elided && !strcmp(info(foreign).mode, "off"),
+	   "%s: on, where there are such sections", name());
+	ok(ax_tree_set_elision(&cx, tree, gen + 1, AX_ELIDE_ON) == AX_STALE, "%s: another generation's option", name());
+}
+
+static void
+test_switch(void)
+{
+	ax_site_info s;
+	uint64_t	n;
+
+	script("conflict loop");
+	/* one has committed already (test_modes) */
+	for (n = 0; n < 40 * AX_ELIDE_WINDOW; n++)
+	{
+		(void) drop(&cx, 5);
+		(void) insert(&cx, 5);
+		s = info(ins);
+		if (strcmp(s.mode, "on") != 0)
+			break;
+	}
+	ok(s.switch_offs == 1 && s.switch_ons == 0 && !strcmp(s.mode, "adaptive-off") &&
+	   s.sections == AX_ELIDE_WINDOW && s.fallbacks == s.sections - 1 &&
+	   s.attempts == 1 + s.fallbacks * AX_ELIDE_BUDGET,
+	   "%s: switched off after %d sections in vain", name(), AX_ELIDE_WINDOW);
+	n = s.sections;
+	script("");
+	for (int i = 0; i < 40 * AX_ELIDE_SKIP && info(ins).switch_ons == 0; i++)
+	{
+		(void) drop(&cx, 5);
+		(void) insert(&cx, 5);
+	}
+	s = info(ins);
+	ok(s.switch_offs == 1 && s.switch_ons == 1 && !strcmp(s.mode, "on") && s.sections <= n + 1,
+	   "%s: on again, and what ran meanwhile is not counted", name());
+	for (int i = 0; i < 100; i++)
+	{
+		(void) drop(&cx, 5);
+		(void) insert(&cx, 5);
+	}
+	s = info(ins);
+	ok(s.commits > 1, "%s: and it commits", name());
+
+	/* insisted on, by the option, then by the setting */
+	(void) ax_tree_set_elision(&cx, tree, gen, AX_ELIDE_ON);
+	script("capacity loop");
+	for (int i = 0; i < 4 * AX_ELIDE_WINDOW; i++)
+	{
+		(void) drop(&cx, 5);
+		(void) insert(&cx, 5);
+	}
+	ok(info(ins).switch_offs == 1 && !strcmp(info(ins).mode, "on"), "%s: never off by an option of on", name());
+	(void) ax_tree_set_elision(&cx, tree, gen, AX_ELIDE_AUTO);
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_INJECT, "other loop");
+	for (int i = 0; i < 4 * AX_ELIDE_WINDOW; i++)
+	{
+		(void) drop(&cx, 5);
+		(void) insert(&cx, 5);
+	}
+	ok(info(ins).switch_offs == 1, "%s: nor by a setting of on", name());
+}
+
+/* ---- the lemming effect ---- */
+
+static int	aborted;
+
+/* After the first abort somebody else writes to the same leaf. */
+static void
+write_beside(const char *point)
+{
+	if (strcmp(point, "elide.aborted") == 0 && ++aborted == 1 && insert(&other, 7) != AX_OK)
+		abort();
+}
+
+/* ... or latches it. */
+static void
+latch_beside(const char *point)
+{
+	if (strcmp(point, "elide.aborted") == 0 && ++aborted == 1 && !ax_coarse_try(&other, store, true))
+		abort();
+}
+
+static void
+test_lemming(void)
+{
+	ax_site_info s,
+				t;
+
+	aborted = 0;
+	s = info(ins);
+	if (store->sync == AX_SYNC_COARSE)
+	{
+		/* held before, and between two attempts: none is made */
+		if (!ax_coarse_try(&other, store, true))
+			abort();
+		script("");
+		ok(insert(&cx, 6) == AX_BUSY, "%s: the latch is held", name());
+		t = info(ins);
+		ok(t.attempts == s.attempts && t.sections == s.sections + 1 && t.fallbacks == s.fallbacks + 1,
+		   "%s: no attempt while it is", name());
+		ax_coarse_unlock(&other, store, true);
+		script("conflict*4");
+		tap_point_hook = latch_beside;
+		ok(insert(&cx, 6) == AX_BUSY, "%s: latched after the first abort", name());
+		tap_point_hook = NULL;
+		s = info(ins);
+		ok(s.attempts == t.attempts + 1 && s.fallbacks == t.fallbacks + 1, "%s: and not tried again", name());
+		ax_coarse_unlock(&other, store, true);
+		ok(insert(&cx, 6) == AX_OK, "%s: until it is free", name());
+		return;
+	}
+	script("conflict*2");
+	tap_point_hook = write_beside;
+	ok(insert(&cx, 6) == AX_OK, "%s: somebody wrote there after the first abort", name());
+	tap_point_hook = NULL;
+	t = info(ins);
+	/* one attempt for nothing, which is no section; then as one that begins anew */
+	ok(aborted >= 1 && contains(&cx, 7) == AX_OK && contains(&cx, 6) == AX_OK &&
+	   t.lock_busy == s.lock_busy && t.conflict >= s.conflict + 1 && t.sections <= s.sections + 1,
+	   "%s: so it starts over", name());
+}
+
+/* ---- undone ---- */
+
+/*
+ * Every section is undone at a point drawn at random, and runs again; the tree is
+ * compared with a model throughout.
+ */
+static void
+test_undone(const char *text, int ops)
+{
+	model		m;
+	ax_site_info s[AX_SITES];
+	uint64_t	aborts = 0;
+	bool		good = true;
+
+	mt_universe(&m, KK_MIDDLE, 800, 4711);
+	m.cx = &cx;
+	m.t = tree;
+	if (ax_tree_open(&cx, tree, structure, 0, 512, &gen) != AX_OK ||
+		!ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, text))
+		abort();
+	m.gen = gen;
+	mt_ops(&m, (uint64_t) ops, 60);
+	mt_ops(&m, (uint64_t) ops, 20);
+	mt_check(&m, "undone");
+	mt_compare_all(&m);
+	if (ax_aborts(&cx, tree, gen, s) != AX_OK)
+		abort();
+	for (int i = 0; i < AX_SITES; i++)
+	{
+		aborts += s[i].attempts - s[i].commits;
+		good = good && s[i].sections == s[i].commits + s[i].fallbacks;
+	}
+	if (ax_body(&cx)->elide.soft)
+		ok(good && aborts > 0, "%s, \"%s\": %llu sections undone, the tree is as the model", name(), text ? text : "",
+		   (unsigned long long) aborts);
+	else
+		ok(!ax_body(&cx)->elide.on, "%s: no such transactions here", name());
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	mt_free(&m);
+	close_tree();
+}
+
+/* A coarse call that wants memory is given up, and runs latched. */
+static void
+test_refused(void)
+{
+	ax_site_info s;
+
+	open_tree();
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "commit");
+	for (uint32_t i = 1000; i < 1600; i++)
+		if (insert(&cx, i) != AX_OK)
+			abort();
+	s = info(ins);
+	if (ax_body(&cx)->elide.soft && store->sync == AX_SYNC_COARSE)
+		ok(s.explicit_ > 0 && s.explicit_ == s.fallbacks && s.commits > s.fallbacks && s.sections == 600,
+		   "%s: %d of 600 inserts want memory", name(), (int) s.explicit_);
+	for (uint32_t i = 1000; i < 1600; i++)
+		if (contains(&cx, i) != AX_OK)
+			ok(false, "%s: all are in", name());
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	close_tree();
+}
+
+int
+main(void)
+{
+	ax_area    *area = tap_area((size_t) 64 << 20, 4, 1 << 20);
+	ax_hardware hw;
+
+	ax_attach(&cx, area, 0, 1, &ax_port_default);
+	ax_attach(&other, area, 1, 2, &ax_port_default);
+	tree = ax_tree_alloc(&cx);
+	ax_hardware_probe(&hw);
+	ok(hw.rtm_usable ? hw.rtm_cpuid && hw.probe_commits > 0 : true, "transactions: cpuid %d, always abort %d, %d of %d committed",
+	   hw.rtm_cpuid, hw.rtm_always_abort, hw.probe_commits, hw.probe_attempts);
+	ok(hw.rtm_cpuid || hw.probe_attempts == 0, "none is tried where CPUID says there are none");
+	structure = AX_ART_OLC;
+	ins = AX_SITE_LEAF_INSERT;
+	open_tree();
+	test_scripts();
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	close_tree();
+	for (int i = 0; i < AX_STRUCTURES; i++)
+	{
+		structure = (ax_structure) i;
+		if (structure == AX_BTREE_COMPARED)
+			continue;
+		ins = !strcmp(ax_structure_sync(structure), "coarse") ? AX_SITE_COARSE_WRITE : AX_SITE_LEAF_INSERT;
+		test_counts();
+		open_tree();
+		test_modes();
+		test_switch();
+		test_lemming();
+		(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+		close_tree();
+		test_undone(NULL, (int) tap_scaled(3000));
+		test_undone("conflict+retry commit loop", (int) tap_scaled(1500));
+		test_undone("zero*2 commit conflict*6 loop", (int) tap_scaled(1500));
+		test_refused();
+	}
+	ax_detach(&other);
+	ax_detach(&cx);
+	return tap_done();
+}

@@ -1,0 +1,173 @@
+/*
+ * test_fair.c
+ *	  sync = coarse: a reader is not kept out for ever by writers that follow one
+ *	  another, nor a writer by readers.
+ *
+ * One writer after the other: whenever the reader is about to look again, the
+ * writer that is inside is let go on, and stopped as soon as the next is inside.
+ */
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/ax_internal.h"
+#include "tap.h"
+
+static ax_area *area;
+static ax_tree *tree;
+static uint64_t gen;
+static sem_t go,
+			there;
+static _Atomic bool over;
+static _Atomic int waits,		/* of the reader */
+			yields;				/* of the writer */
+static _Thread_local enum
+{
+	NOBODY, READER, WRITER
+}			me;
+static _Thread_local bool stopped;	/* in this call */
+
+static void
+make_key(uint64_t k, uint8_t *key)
+{
+	uint64_t	x = __builtin_bswap64(k);
+
+	memcpy(key, &x, 8);
+	memset(key + 8, 0, 6);
+	key[13] = 1;
+}
+
+static void
+hook(const char *name)
+{
+	if (atomic_load(&over))
+		return;
+	if (me == READER && strcmp(name, "coarse.shared_wait") == 0)
+	{
+		atomic_fetch_add(&waits, 1);
+		sem_post(&go);
+		sem_wait(&there);
+	}
+	else if (me == WRITER && !stopped &&
+			 (strcmp(name, "guard.latched") == 0 || strcmp(name, "coarse.exclusive_wait") == 0))
+	{
+		stopped = true;
+		if (*name == 'c')
+			atomic_fetch_add(&yields, 1);
+		sem_post(&there);
+		sem_wait(&go);
+	}
+}
+
+static void *
+writer(void *arg)
+{
+	static ax_ctx cx;
+	uint8_t		key[14];
+
+	me = WRITER;
+	ax_attach(&cx, area, 1, 2, &ax_port_default);
+	make_key(50, key);
+	while (!atomic_load(&over))
+	{
+		stopped = false;
+		while (ax_insert(&cx, tree, gen, key, 14) == AX_BUSY)
+			;
+		stopped = false;
+		while (ax_remove(&cx, tree, gen, key, 14) == AX_BUSY)
+			;
+	}
+	ax_detach(&cx);
+	return NULL;
+}
+
+/* Many of both: that all come to their end, and how far the slowest was behind. */
+static _Atomic uint64_t done[8];
+
+static void
+crowd(void *arg, int i)
+{
+	static __thread ax_ctx cx;
+	uint64_t	n = 0;
+	uint8_t		key[14];
+	uint64_t	end = ax_port_default.now_ns() + 1000000000;
+	bool		more;
+	uint64_t	tid;
+	uint32_t	got;
+
+	ax_attach(&cx, area, i + 1, i + 2, &ax_port_default);
+	make_key(100 + (uint64_t) i, key);
+	for (; ax_port_default.now_ns() < end; n++)
+		if (i % 2)
+			while ((n % 2 ? ax_remove : ax_insert) (&cx, tree, gen, key, 14) == AX_BUSY)
+				;
+		else
+			while (ax_lookup(&cx, tree, gen, key, 8, &tid, 1, &got, &more) == AX_BUSY)
+				;
+	atomic_store(&done[i], n);
+	ax_detach(&cx);
+}
+
+static void
+test(ax_ctx *cx, ax_structure s)
+{
+	uint8_t		key[14];
+	uint64_t	tid;
+	uint32_t	n;
+	bool		more;
+	pthread_t	th;
+	ax_status	x = AX_BUSY;
+	uint64_t	least[2] = {UINT64_MAX, UINT64_MAX};
+
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, s, 0, 0, &gen) != AX_OK)
+		return;
+	for (uint64_t i = 0; i < 100; i += 3)
+	{
+		make_key(i, key);
+		(void) ax_insert(cx, tree, gen, key, 14);
+	}
+	over = false;
+	waits = yields = 0;
+	sem_init(&go, 0, 0);
+	sem_init(&there, 0, 0);
+	tap_point_hook = hook;
+	pthread_create(&th, NULL, writer, NULL);
+	sem_wait(&there);			/* one is inside */
+	me = READER;
+	make_key(3, key);
+	/* on a busy machine its time may be over before it has looked often enough */
+	for (int i = 0; i < 20; i++)
+		if ((x = ax_lookup(cx, tree, gen, key, 8, &tid, 1, &n, &more)) != AX_BUSY)
+			break;
+	me = NOBODY;
+	over = true;
+	sem_post(&go);
+	pthread_join(th, NULL);
+	tap_point_hook = NULL;
+	ok(x == AX_OK && n == 1 && yields > 0,
+	   "%s: a reader has its turn after %d others' (status %d, %d let it go first)", ax_structure_name(s), waits, (int) x, yields);
+
+	tap_threads(8, crowd, NULL);
+	for (int i = 0; i < 8; i++)
+		if (done[i] < least[i % 2])
+			least[i % 2] = done[i];
+	ok(least[0] > 20 && least[1] > 20, "%s: in a crowd for a second the slowest reader had %llu turns, the slowest writer %llu",
+	   ax_structure_name(s), (unsigned long long) least[0], (unsigned long long) least[1]);
+	ax_tree_close(cx, tree);
+	ax_tree_release(cx, tree);
+}
+
+int
+main(void)
+{
+	static ax_ctx cx;
+
+	area = tap_area((size_t) 16 << 20, 12, 1 << 20);
+	ax_attach(&cx, area, 0, 1, &ax_port_default);
+	test(&cx, AX_ART_COARSE);
+	test(&cx, AX_BTREE_COARSE);
+	ax_detach(&cx);
+	return tap_done();
+}
