@@ -466,11 +466,6 @@ keep_tid(uint64_t *tids, uint32_t n, uint32_t max, uint64_t tid, bool *more)
 	uint32_t	lo = 0,
 				hi = n;
 
-	if (ax_likely(n == 0 && max > 0))
-	{
-		tids[0] = tid;
-		return 1;
-	}
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
@@ -494,12 +489,46 @@ keep_tid(uint64_t *tids, uint32_t n, uint32_t max, uint64_t tid, bool *more)
 	return n + 1;
 }
 
+/*
+ * The latest come first, so what was inserted in order is met backwards: turned round
+ * it is sorted, or nearly so.  Distinct ones remain.
+ */
+static uint32_t
+order_tids(uint64_t *tids, uint32_t n)
+{
+	uint32_t	k = 0;
+
+	for (uint32_t i = 0; i < n / 2; i++)
+	{
+		uint64_t	x = tids[i];
+
+		tids[i] = tids[n - 1 - i];
+		tids[n - 1 - i] = x;
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	x = tids[i];
+		uint32_t	j = k;
+
+		while (j > 0 && tids[j - 1] > x)
+			j--;
+		if (j > 0 && tids[j - 1] == x)
+			continue;
+		for (uint32_t m = k; m > j; m--)
+			tids[m] = tids[m - 1];
+		tids[j] = x;
+		k++;
+	}
+	return k;
+}
+
 static uint32_t
 append_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids,
 			  uint32_t max, bool *more)
 {
 	uint64_t	h = hash(prefix, len);
 	uint32_t	n = 0;
+	bool		ordered = false;
 
 	*more = false;
 	for (ax_log *l = newest_of(t); l; l = older_of(l))
@@ -511,13 +540,23 @@ append_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids,
 			entry	   *e = at(l, place);
 			uint64_t	v = word_of(e);
 
-			if (WORD_LEN(v) == len + AX_TID_BYTES && ax_tail_is_there(v) &&
-				ax_equal(e->key, prefix, len))
-				n = keep_tid(tids, n, max, ax_tid_at(e->key + WORD_LEN(v)), more);
 			place = WORD_NEXT(v);
+			if (WORD_LEN(v) != len + AX_TID_BYTES || !ax_tail_is_there(v) ||
+				!ax_equal(e->key, prefix, len))
+				continue;
+			if (!ordered && n < max)
+			{
+				tids[n++] = ax_tid_at(e->key + WORD_LEN(v));
+				continue;
+			}
+			/* too many: from here on the lowest are kept */
+			if (!ordered)
+				n = order_tids(tids, n);
+			ordered = true;
+			n = keep_tid(tids, n, max, ax_tid_at(e->key + WORD_LEN(v)), more);
 		}
 	}
-	return n;
+	return ordered || n < 2 ? n : order_tids(tids, n);
 }
 
 /*
