@@ -722,7 +722,7 @@ ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
 	e->setting = (uint8_t) setting;
 	e->provider = (uint8_t) provider;
 #ifdef AX_MAP_RWLOCKS
-	e->usable = false;
+	e->usable = false && soft;	/* the checker is to see latches */
 #else
 	e->usable = provider == AX_ELIDE_RTM ? hw && hw->rtm_usable :
 		provider == AX_ELIDE_SOFTWARE ? soft || setting == AX_ELIDE_OFF : true;

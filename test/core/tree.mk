@@ -5,6 +5,7 @@
 #   make check-helgrind latches that a lock checker sees
 #   make footprint      cache lines of a section (SIZES="1000 .." SETS="random ..")
 #   make count          instructions an operation (N=keys)
+#   make check-elide    every section as a transaction: scripted, undone
 #   make check-tree     pessimistic latching only; the stress under urcu-qsbr
 
 # Measured as it ships: no pause points, no assertions.
