@@ -5,6 +5,11 @@
 CREATE SCHEMA elide;
 SET search_path = elide, public;
 SET client_min_messages = warning;
+-- whatever the server was started with
+ALTER SYSTEM SET artidx.elision = auto;
+SELECT pg_reload_conf();
+SELECT pg_sleep(CASE current_setting('artidx.elision') WHEN 'auto' THEN 0 ELSE 2 END);
+SET artidx.elision_provider = rtm;
 
 -- ---- what is there, and why not ----
 
@@ -228,5 +233,7 @@ SELECT count(*) > 0 FROM artidx_aborts;
 RESET ROLE;
 RESET artidx.elision_provider;
 RESET artidx.elision_script;
+ALTER SYSTEM RESET artidx.elision;
+SELECT pg_reload_conf();
 DROP ROLE regress_artidx_user, regress_artidx_monitor;
 DROP SCHEMA elide CASCADE;
