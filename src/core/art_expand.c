@@ -232,16 +232,19 @@ out:
 	return x;
 }
 
-/* whole: the key was not cut off. */
-static void
+/*
+ * whole: the key was not cut off.  False: others were in the way, there may be
+ * more to be joined.
+ */
+static bool
 join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 {
+	ax_status	x = AX_OK;
 	int			tries = 0;
 
 	for (int i = 0; i < 256 && tries < AX_MAX_RESTARTS; i++)
 	{
-		ax_status	x = join_some(cx, s, key, len);
-
+		x = join_some(cx, s, key, len);
 		if (x == AX_STALE)
 			ax_restarted(cx, s, tries++);
 		else if (x != AX_OK)
@@ -250,6 +253,7 @@ join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 	/* a node that was left with one child goes */
 	if (whole)
 		art_tidy(cx, s, key, len);
+	return x != AX_BUSY && x != AX_STALE;
 }
 
 /* ---- the ring ---- */
@@ -318,7 +322,7 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 	k->at = ax_body(cx)->port->now_ns();
 	ax_word_unlock(cx, &hot->latch, true);
 	if (out.at)
-		join(cx, s, out.key, out.len, out.whole);
+		(void) join(cx, s, out.key, out.len, out.whole);
 }
 
 /*
@@ -341,8 +345,15 @@ art_settle(ax_ctx *cx, ax_store *s, bool all)
 		if (cold)
 			hot->k[i].at = 0;
 		ax_word_unlock(cx, &hot->latch, cold);
-		if (cold)
-			join(cx, s, k.key, k.len, k.whole);
+		if (cold && !join(cx, s, k.key, k.len, k.whole) && (hot = hot_try(cx, s)) != NULL)
+		{
+			/* the next time, unless its place is another's now */
+			art_hot_key *o = &hot->k[i];
+
+			if (o->at == 0 && o->len == k.len && memcmp(o->key, k.key, k.len) == 0)
+				o->at = k.at;
+			ax_word_unlock(cx, &hot->latch, true);
+		}
 	}
 	return AX_OK;
 }

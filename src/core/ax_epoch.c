@@ -127,7 +127,7 @@ ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 	if (ax_likely(s && s->gen == gen))
 	{
 		b->cur = s;
-		b->opportunistic = false;
+		b->opportunistic = NULL;
 		*st = s;
 		return AX_OK;
 	}

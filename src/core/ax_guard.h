@@ -167,8 +167,11 @@ ax_restarted(ax_ctx *cx, ax_store *s, int tries)
 	AX_COUNT(cx, s, restarts, 1);
 	if (b->opportunistic)
 	{
-		AX_COUNT(cx, s, opportunistic_failed, 1);
-		b->opportunistic = false;
+		/* the start over may have another cause */
+		if ((atomic_load_explicit(b->opportunistic, memory_order_relaxed) ^ b->opportunistic_v) &
+			(AX_VERSION_MASK | AX_KEEP_OUT))
+			AX_COUNT(cx, s, opportunistic_failed, 1);
+		b->opportunistic = NULL;
 	}
 	if (tries == AX_MAX_RESTARTS - 1)
 		AX_COUNT(cx, s, pessimistic, 1);

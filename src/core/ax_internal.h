@@ -96,7 +96,9 @@ typedef struct ax_ctx_body
 	uint32_t	tail_turn;		/* inserts into buffers */
 	uint64_t	nomem_epoch;	/* epoch when memory first ran out; 0: has not */
 	uint64_t	rng;
-	bool		opportunistic;	/* this call read beside a writer */
+	ax_word    *opportunistic;	/* what this call read beside a writer, last */
+	uint64_t	opportunistic_v;	/* and its sample */
+	uint64_t	nap_pin;		/* the epoch announced when it last napped */
 	uint32_t	naps;			/* of late */
 	uint64_t	contended_at;	/* when contention was last met, ns */
 	uint64_t	credit_until;	/* no nap before, ns */

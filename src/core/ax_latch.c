@@ -83,8 +83,25 @@ void
 ax_nap(ax_ctx *cx, uint32_t turn)
 {
 	uint32_t	us = turn < 5 ? 50u << turn : AX_NAP_MAX_US;
+	ax_slot    *slot = ax_body(cx)->slot;
 
+	ax_body(cx)->nap_pin = atomic_load_explicit(&slot->epoch, memory_order_relaxed);
 	sleep_on(cx, &ax_body(cx)->slot->nap, 0, us < AX_NAP_MAX_US ? us : AX_NAP_MAX_US);
+}
+
+/*
+ * Has this call napped, and the epoch moved meanwhile?  Then it cannot move again
+ * before the call is over, and nothing that others retire comes back: no more naps
+ * for the sake of others.  (Who holds what we wait for is inside, too, but in a
+ * row of them each came later.)
+ */
+static bool
+overstays(const ax_ctx_body *b)
+{
+	uint64_t	pin = atomic_load_explicit(&b->slot->epoch, memory_order_relaxed);
+
+	return pin != 0 && pin == b->nap_pin &&
+		atomic_load_explicit(ax_global_epoch(b->area), memory_order_relaxed) != pin;
 }
 
 /* See ax_internal.h. */
@@ -101,7 +118,8 @@ ax_contended(ax_ctx *cx)
 	if (now - b->contended_at > FORGET_NS)
 		b->naps = 0;
 	/* with a latch held (what is above, the pessimistic way): others wait for us */
-	if (now - b->contended_at < AX_HOT_NS && now >= b->credit_until && b->latches == 0)
+	if (now - b->contended_at < AX_HOT_NS && now >= b->credit_until && b->latches == 0 &&
+		!overstays(b))
 	{
 		ax_nap(cx, b->naps / 2);
 		if (b->naps < 10)
@@ -202,7 +220,8 @@ ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v)
 	if (*v & (AX_LOCKED | AX_TAIL_MASK) && b->cur && ax_inside(b))
 	{
 		AX_COUNT(cx, b->cur, opportunistic_reads, 1);
-		b->opportunistic = true;
+		b->opportunistic = w;
+		b->opportunistic_v = *v;
 	}
 	return AX_OK;
 }
@@ -515,6 +534,8 @@ ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 			return AX_BUSY;
 		if (cur & AX_LOCKED)
 		{
+			if (b->latches == 0 && overstays(b))
+				return AX_BUSY;
 			ax_nap(cx, naps++);
 			cur = ax_word_read(w);
 		}

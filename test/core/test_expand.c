@@ -7,6 +7,8 @@
  * removes and inserts keys of its own, from a few leaves that all share, or from
  * everywhere; each knows which of its keys are in.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,6 +182,64 @@ races(ax_ctx *cx)
 	ax_detach(&other);
 }
 
+/* ---- a leaf that is held for long ---- */
+
+static _Thread_local bool holds;
+static _Atomic bool held,
+			let_go;
+
+static void
+hold(const char *name)
+{
+	if (!holds || strcmp(name, "guard.latched") != 0)
+		return;
+	holds = false;
+	held = true;
+	while (!let_go)
+		sched_yield();
+}
+
+static void *
+holder(void *arg)
+{
+	uint8_t	   *k = arg;
+	static ax_ctx cx;
+
+	ax_attach(&cx, area, 1, 1, &ax_port_default);
+	holds = true;
+	while (ax_remove(&cx, tree, gen, k, 14) == AX_BUSY)
+		;
+	while (ax_insert(&cx, tree, gen, k, 14) == AX_BUSY)
+		;
+	ax_detach(&cx);
+	return NULL;
+}
+
+static void
+in_the_way(ax_ctx *cx)
+{
+	uint8_t		k[14];
+	pthread_t	th;
+	ax_tree_info apart,
+				info;
+
+	make_key(key_of[KEYS / 2 + 3], k);
+	ok(expand_at(cx, k) && check(cx, &apart), "expanded again");
+	tap_point_hook = hold;
+	pthread_create(&th, NULL, holder, k);
+	while (!held)
+		sched_yield();
+	ok(ax_settle(cx, tree, gen, true) == AX_OK, "not joined while a leaf is held");
+	let_go = true;
+	pthread_join(th, NULL);
+	tap_point_hook = NULL;
+	ok(check(cx, &info) && info.leaves == apart.leaves, "nothing was (%llu leaves)",
+	   (unsigned long long) info.leaves);
+	ok(ax_settle(cx, tree, gen, true) == AX_OK && check(cx, &info) && info.leaves < apart.leaves,
+	   "but the next time (%llu leaves)", (unsigned long long) info.leaves);
+	ok(all_there(cx), "nothing is lost");
+}
+
 /* ---- remembering ---- */
 
 static uint64_t ahead;			/* seconds that the clock has been put on */
@@ -320,6 +380,7 @@ main(void)
 	ok(all_there(&cx), "nothing is lost");
 
 	races(&cx);
+	in_the_way(&cx);
 	ax_tree_close(&cx, tree);
 	ax_tree_release(&cx, tree);
 	cooling(&cx);
