@@ -1,7 +1,7 @@
 /*
  * test_fair.c
- *	  sync = coarse: a reader is not kept out for ever by writers that follow one
- *	  another, nor a writer by readers.
+ *	  Whoever waits: sync = coarse, a reader is not kept out for ever by writers
+ *	  that follow one another, nor a writer by readers; and naps inside an epoch.
  *
  * One writer after the other: whenever the reader is about to look again, the
  * writer that is inside is let go on, and stopped as soon as the next is inside.
@@ -159,6 +159,87 @@ test(ax_ctx *cx, ax_structure s)
 	ax_tree_release(cx, tree);
 }
 
+/* ---- naps inside an epoch ---- */
+
+static ax_ctx napper;
+static ax_word word;
+static int	parks;
+static bool moves;
+
+/* While one sleeps, the epoch moves on as far as it lets it. */
+static void
+park_and_move(uint32_t *at, uint32_t expected, uint32_t us)
+{
+	parks++;
+	if (moves && atomic_load(ax_global_epoch(area)) == atomic_load(&ax_body(&napper)->slot->epoch))
+		atomic_fetch_add(ax_global_epoch(area), 1);
+	ax_port_default.park(at, expected, us);
+}
+
+/* A clock that does not run while this thread is off its processor. */
+static uint64_t tick = 1000000000;
+
+static uint64_t
+ticks(void)
+{
+	return tick += 100;
+}
+
+/*
+ * Whoever napped inside, and the epoch has moved meanwhile, naps no more: neither
+ * waiting for a latch, nor for the sake of others.
+ */
+static void
+test_overstay(ax_ctx *cx)
+{
+	ax_port		p = ax_port_default,
+				slow;
+	ax_store   *s;
+
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, AX_ART_OPTIQL, 0, 0, &gen) != AX_OK)
+		return;
+	p.park = park_and_move;
+	slow = p;
+	slow.now_ns = ticks;
+	ax_attach(&napper, area, 1, 2, &p);
+	atomic_init(&word, AX_WORD_INIT | AX_LOCKED | AX_CLOSED);
+	for (int i = 0; i < 2; i++)
+	{
+		uint64_t	v;
+		ax_status	x;
+
+		moves = i == 1;
+		if (ax_enter(&napper, tree, gen, &s) != AX_OK)
+			return;
+		ax_body(&napper)->spins = 0;
+		ax_body(&napper)->credit_until = UINT64_MAX;	/* the latch's own naps only */
+		parks = 0;
+		x = ax_word_acquire(&napper, &word, true, &v);
+		ok(x == AX_BUSY && (moves ? parks == 1 : parks > 1),
+		   "the epoch %s: busy after %d naps", moves ? "moves" : "stands", parks);
+		ax_leave(&napper);
+
+		if (ax_enter(&napper, tree, gen, &s) != AX_OK)
+			return;
+		ax_body(&napper)->port = &slow;
+		parks = 0;
+		for (int k = 0; k < 5; k++)
+		{
+			ax_body(&napper)->credit_until = 0;
+			ax_body(&napper)->contended_at = tick;
+			ax_contended(&napper);
+		}
+		ok(parks == (moves ? 1 : 5), "the epoch %s: %d naps of five for others",
+		   moves ? "moves" : "stands", parks);
+		ax_body(&napper)->port = &p;
+		ax_leave(&napper);
+	}
+	ax_detach(&napper);
+	ax_tree_close(cx, tree);
+	ax_tree_release(cx, tree);
+}
+
 int
 main(void)
 {
@@ -168,6 +249,7 @@ main(void)
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
 	test(&cx, AX_ART_COARSE);
 	test(&cx, AX_BTREE_COARSE);
+	test_overstay(&cx);
 	ax_detach(&cx);
 	return tap_done();
 }

@@ -448,74 +448,6 @@ test_opportunistic(void)
 	   i1.opportunistic_failed == i0.opportunistic_failed, "D5: no failure of the read");
 }
 
-/* ---- naps ---- */
-
-static ax_ctx napper;
-static bool moves;
-
-/* While one sleeps, the epoch moves on as far as it lets it. */
-static void
-park_and_move(uint32_t *word, uint32_t expected, uint32_t us)
-{
-	parks++;
-	if (moves && atomic_load(ax_global_epoch(area)) == atomic_load(&ax_body(&napper)->slot->epoch))
-		atomic_fetch_add(ax_global_epoch(area), 1);
-	ax_port_default.park(word, expected, us);
-}
-
-/*
- * Whoever naps inside, and the epoch has moved meanwhile, naps no more: neither
- * waiting for a latch, nor for the sake of others.
- */
-static void
-test_overstay(void)
-{
-	ax_port		p = port;
-	ax_store   *s;
-	uint64_t	v;
-	int			still;
-
-	fresh();
-	atomic_fetch_or(w, AX_LOCKED | AX_CLOSED);
-	p.park = park_and_move;
-	ax_leave(&me);
-	ax_attach(&napper, area, 1, 2, &p);
-	for (moves = false;; moves = true)
-	{
-		ax_status	x;
-
-		if (ax_enter(&napper, tree, gen, &s) != AX_OK)
-			return;
-		ax_body(&napper)->spins = 0;
-		ax_body(&napper)->credit_until = UINT64_MAX;	/* the latch's own naps only */
-		parks = 0;
-		x = ax_word_acquire(&napper, w, true, &v);
-		ok(x == AX_BUSY && (moves ? parks == 1 : parks > 5),
-		   "the epoch %s: told that it is busy after %d naps", moves ? "moves" : "stands", parks);
-		ax_leave(&napper);
-
-		if (ax_enter(&napper, tree, gen, &s) != AX_OK)
-			return;
-		parks = 0;
-		for (int i = 0; i < 5; i++)
-		{
-			ax_body(&napper)->credit_until = 0;
-			ax_body(&napper)->contended_at = now_ns();
-			ax_contended(&napper);
-		}
-		still = parks;
-		ok(moves ? still == 1 : still == 5, "the epoch %s: %d naps of five for others", moves ? "moves" : "stands", still);
-		ax_leave(&napper);
-		if (moves)
-			break;
-	}
-	ax_detach(&napper);
-	atomic_fetch_and(w, ~(AX_LOCKED | AX_CLOSED | AX_WAITERS));
-	if (ax_enter(&me, tree, gen, &store) != AX_OK)
-		return;
-	clean("naps");
-}
-
 /* ---- upgrades ---- */
 
 static void
@@ -1325,7 +1257,6 @@ main(void)
 	test_local();
 	test_interface();
 	test_opportunistic();
-	test_overstay();
 	test_upgrade();
 	test_unlinked();
 	test_unlinked_reuse();
