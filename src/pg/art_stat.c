@@ -137,6 +137,30 @@ reason_text(const ArtEntry *e, bool absent)
 }
 
 /*
+ * Are the keys of an index, of which nothing has been built yet, compared?  False
+ * while somebody has it locked: the view waits for nobody.
+ */
+static bool
+keys_are_compared(Oid indexoid)
+{
+	Relation	index;
+	bool		compared = false;
+
+	if (!ConditionalLockRelationOid(indexoid, AccessShareLock))
+		return false;
+	index = try_relation_open(indexoid, NoLock);
+	if (index == NULL)
+	{
+		UnlockRelationOid(indexoid, AccessShareLock);
+		return false;
+	}
+	if (art_is_art_index(index))
+		compared = art_index_compared(index);
+	relation_close(index, AccessShareLock);
+	return compared;
+}
+
+/*
  * artidx_index_stats(oid): one row, NULL for an OID that is not there.  Takes
  * no lock on the index, so that the view never waits for a REINDEX.
  */
@@ -216,12 +240,12 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 			wanted.tail = copy.tail;
 			wanted.elide = copy.elide;
 		}
-		if (copy.compared)
-		{
-			wanted.structure = AX_BTREE_COMPARED;
-			wanted.tail = AX_TAIL_OFF;
-		}
 		reason = reason_text(&copy, state == ART_ABSENT);
+	}
+	if (copy.compared || (!have_info && keys_are_compared(indexoid)))
+	{
+		wanted.structure = AX_BTREE_COMPARED;
+		wanted.tail = AX_TAIL_OFF;
 	}
 
 	memset(nulls, 0, sizeof(nulls));

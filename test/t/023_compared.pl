@@ -140,5 +140,21 @@ for my $index (qw(t_w t_u t_n))
 {
 	check_exact($node, 't', $index);
 }
+
+# another size of page is another structure, another name of the one engine is not
+my $page = q{SELECT state || ' ' || (nodes ->> 'page_size') || ' ' || builds FROM artidx_indexes WHERE indexrelname = 't_wd'};
+my ($builds) = $node->safe_psql('postgres', $page) =~ /^ready 256 (\d+)$/;
+$node->safe_psql('postgres', 'ALTER INDEX t_wd SET (page_size = 1024)');
+ok($node->poll_query_until('postgres', $page, 'ready 1024 ' . ++$builds), 'ALTER INDEX: another page size is built');
+$node->safe_psql('postgres', 'ALTER INDEX t_wd RESET (structure, page_size)');
+is($node->safe_psql('postgres', $page), "ready 1024 $builds", 'the same by another name stays');
+
+# what it is going to be is known before anything is built
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 0');
+$node->restart;
+is( $node->safe_psql('postgres',
+		q{SELECT string_agg(indexrelname || ' ' || structure || ' ' || state, ', ' ORDER BY indexrelname)
+		FROM artidx_indexes WHERE indexrelname IN ('t_n', 't_w', 't_wd')}),
+	't_n art ready, t_w btree absent, t_wd btree absent', 'of which structure an index will be');
 $node->stop;
 done_testing();
