@@ -48,7 +48,6 @@ enum
 	MARKS = 64
 };
 static _Alignas(64) volatile uint8_t marks[MARKS];
-static bool inside;
 
 uint32_t	__wrap_ax_rtm_begin(void);
 void		__wrap_ax_rtm_end(void);
@@ -58,7 +57,6 @@ void		__wrap_ax_elide_refuse(ax_ctx *cx);
 __attribute__((noinline)) uint32_t
 __wrap_ax_rtm_begin(void)
 {
-	inside = true;
 	marks[MARK_BEGIN] = 1;
 	return AX_TX_STARTED;
 }
@@ -67,7 +65,6 @@ __attribute__((noinline)) void
 __wrap_ax_rtm_end(void)
 {
 	marks[MARK_END] = 1;
-	inside = false;
 	marks[ax_body(&cx)->elide.open - 1] = 1;
 }
 
