@@ -1,7 +1,7 @@
 --
 -- The tail buffer: which keys get one and of what kind (artidx_contention), by
--- tail_buffer = auto; and the same answers as core's btree while it is full,
--- in every structure (test/engines).
+-- tail_buffer = auto, which is the same in every structure, so in two of them;
+-- and the same answers as core's btree while it is full, in all (test/engines).
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
@@ -46,11 +46,10 @@ $$;
 -- of tables to come
 SET check_function_bodies = off;
 
--- the mode of each index, and how much of the last inserts it took
+-- the mode of each index, and whether its buffer took the inserts
 CREATE FUNCTION modes() RETURNS TABLE (key text, tail_mode text, taken text) LANGUAGE sql AS $$
 	SELECT substr(c.indexrelname, 5), c.tail_mode,
-		CASE WHEN c.tail_inserts > 0.9 * x.entries THEN 'nearly all'
-			WHEN c.tail_inserts > 0.5 * x.entries THEN 'most'
+		CASE WHEN c.tail_inserts > 0.1 * x.entries AND c.tail_bypassed < 0.5 * c.tail_inserts THEN 'taken'
 			WHEN c.tail_inserts > 0.02 * x.entries THEN 'some' ELSE 'next to none' END
 	FROM artidx_contention c JOIN artidx_indexes x USING (indexrelid)
 	WHERE c.relid = 'art_t'::regclass
@@ -123,22 +122,22 @@ INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[
 	$$SELECT twins('CREATE TABLE {}_t AS SELECT * FROM keys(1, 1000)')$$,
 	$$SELECT made('bt', '($C)'), made('art', 'USING art ($C) WITH (structure = $S, sync = $Y)')$$,
 	'VACUUM ANALYZE bt_t, art_t',
-	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(1001, 20000)')$$,
+	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(1001, 12000)')$$,
 	'SELECT * FROM modes()',
-	'SELECT asked(19900, 20000), asked(700, 1200)',
+	'SELECT asked(11900, 12000), asked(700, 1200)',
 	'SELECT all_clean()',
 	-- unique in the buffer, too
-	$$SELECT twins('INSERT INTO {}_t (seq) VALUES (20000)')$$,
-	$$SELECT twins('INSERT INTO {}_t (seq) VALUES (20001), (20002), (20001)')$$,
-	$$SELECT twins('INSERT INTO {}_t (seq, gap) VALUES (19999, -1), (20003, -2) ON CONFLICT (seq) DO UPDATE SET gap = EXCLUDED.gap')$$,
-	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(19990, 20010) ON CONFLICT DO NOTHING')$$,
+	$$SELECT twins('INSERT INTO {}_t (seq) VALUES (12000)')$$,
+	$$SELECT twins('INSERT INTO {}_t (seq) VALUES (12001), (12002), (12001)')$$,
+	$$SELECT twins('INSERT INTO {}_t (seq, gap) VALUES (11999, -1), (12003, -2) ON CONFLICT (seq) DO UPDATE SET gap = EXCLUDED.gap')$$,
+	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(11990, 12010) ON CONFLICT DO NOTHING')$$,
 	-- an insert and a delete, rolled back, killed, vacuumed
-	$$SELECT twins('DELETE FROM {}_t WHERE seq > 19950 AND seq % 3 = 0')$$,
-	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(20011, 20100)')$$,
-	$$SELECT twins('UPDATE {}_t SET seq = seq + 1000, ts = ts + interval ''1 hour'' WHERE seq > 20050')$$,
-	'SELECT asked(19900, 20000), asked(20090, 21100)',
+	$$SELECT twins('DELETE FROM {}_t WHERE seq > 11950 AND seq % 3 = 0')$$,
+	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(12011, 12100)')$$,
+	$$SELECT twins('UPDATE {}_t SET seq = seq + 1000, ts = ts + interval ''1 hour'' WHERE seq > 12050')$$,
+	'SELECT asked(11900, 12000), asked(12090, 13100)',
 	'VACUUM (INDEX_CLEANUP ON) bt_t, art_t',
-	'SELECT asked(19900, 20000), asked(20090, 21100), all_clean()',
+	'SELECT asked(11900, 12000), asked(12090, 13100), all_clean()',
 	$$SELECT bool_and(entries = (SELECT count(*) FROM art_t)) AS exact FROM artidx_indexes WHERE relid = 'art_t'::regclass$$,
 	$$SELECT count(DISTINCT c.entries) AS counted FROM artidx_indexes i, artidx_check(indexrelid) c WHERE relid = 'art_t'::regclass$$,
 	-- the pattern ends: no buffer is left
@@ -148,9 +147,9 @@ INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[
 			''2000-01-01''::timestamptz + noise(i, 1000000000) * interval ''1 second'',
 			''2000-01-01''::timestamp + noise(i, 1000000000) * interval ''1 second'',
 			md5(i::text)::uuid, md5(i::text), noise(i, 1000), noise(i + 5, 10000000000000), md5(i::text)::uuid, noise(i, 10000000)
-		FROM generate_series(1, 30000) i')$$,
+		FROM generate_series(1, 15000) i')$$,
 	'SELECT tail_mode, count(*) FROM modes() GROUP BY 1 ORDER BY 1',
-	'SELECT asked(20090, 21100), all_clean()',
+	'SELECT asked(12090, 13100), all_clean()',
 	-- on from the first insert, also of an empty table; and off again
 	'DELETE FROM art_t',
 	'DELETE FROM bt_t',
@@ -160,7 +159,7 @@ INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[
 	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(1, 3)')$$,
 	'SELECT asked(1, 3)',
 	$$SELECT twins('INSERT INTO {}_t SELECT * FROM keys(4, 3000)')$$,
-	'SELECT * FROM modes() WHERE key IN (''seq'', ''i4'', ''o'', ''tx'', ''u7'', ''dup'')',
+	'SELECT * FROM modes() WHERE key IN (''seq'', ''i4'', ''o'', ''tx'', ''u7'')',
 	'SELECT asked(100, 2900), all_clean()',
 	'ALTER INDEX art_seq SET (tail_buffer = off)',
 	'ALTER INDEX art_tx SET (tail_buffer = off)',
@@ -172,7 +171,9 @@ INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[
 SET client_min_messages = warning;
 \t on
 SELECT replace(replace(cmd, '$S', structure), '$Y', sync)
-FROM engines e, steps s ORDER BY e.n, s.n \gexec
+FROM engines e, steps s
+WHERE s.n <= 3 OR s.n > (SELECT min(n) FROM steps WHERE cmd LIKE 'DELETE%') - 1 OR structure || sync IN ('artolc', 'btreeoptiql')
+ORDER BY e.n, s.n \gexec
 \t off
 
 -- a small index, or a quiet one, has no buffer; nor has one that was only built

@@ -13,7 +13,7 @@
 #include "ax_tail.h"
 
 #define CHAIN	2				/* buffers of a store, at most: one open, one closed */
-#define STEP_EVERY 16			/* inserts of a process from one step to the next */
+#define STEP_BITS 4				/* every 16th insert of a process takes a step */
 #define WAIT_NS UINT64_C(10000000)	/* for an entry on its way, then AX_BUSY */
 
 /* ---- positions ---- */
@@ -247,7 +247,12 @@ ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 		if (r != AX_OK && r != AX_EXISTS)
 			return r;
 	}
-	if ((++b->tail_turn & (STEP_EVERY - 1)) == 0)
+
+	/*
+	 * Not by turns: a table with four, or six, such indexes would see the same one
+	 * or two of them in every step, and the others never.
+	 */
+	if (ax_unlikely((++b->tail_turn * UINT32_C(0x9E3779B9)) >> (32 - STEP_BITS) == 0))
 		help(cx, s, t);
 	return r;
 }

@@ -108,7 +108,8 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 	uint64_t	prev;
 	uint32_t	got = 0;
 	uint64_t	low,
-				mid;
+				mid,
+				sum = 0;
 
 	*few = true;
 	*off = 0;
@@ -158,7 +159,14 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 	*shift = 63 - __builtin_clzll(low);
 	if (*shift > AX_WINDOW_SHIFT_MAX)
 		*shift = AX_WINDOW_SHIFT_MAX;
-	return mid >> *shift <= DENSE;
+
+	/*
+	 * Nor are they dense when there is much room between some: digits, of which ten
+	 * follow each other and 246 do not.  One may be far away.
+	 */
+	for (uint32_t i = 0; i < got - 1; i++)
+		sum += gap[i] >> *shift;
+	return mid >> *shift <= DENSE && sum / got <= DENSE;
 }
 
 /*
