@@ -87,7 +87,7 @@ part_core()
 {
 	local t seconds=$CORE_SECONDS
 
-	for t in check check-asan check-tsan check-tree check-elide; do
+	for t in check check-asan check-tsan check-tree check-elide check-tail; do
 		echo "== core: $t"
 		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
 			timeout -k 30 1200 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \

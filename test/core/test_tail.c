@@ -121,6 +121,141 @@ one_kind(keykind kind, uint64_t seed)
 	mt_free(&m);
 }
 
+/* ---- what "auto" makes of patterns ---- */
+
+typedef enum pattern
+{
+	SEQUENCE, GAPS, TENS, CACHED, DISORDER, SECOND_COLUMN, INT4, TIMES, RANDOM, FALLING, JUMPS, PATTERNS
+} pattern;
+
+static const struct
+{
+	const char *name;
+	const char *mode;
+	int			in;				/* per cent that go into the buffer, at least */
+}			expected[PATTERNS] = {
+	{"a sequence", "window", 80}, {"with gaps", "window", 80}, {"in steps of ten", "window", 80},
+	{"64 sessions with a cache of 32", "window", 50}, {"slightly out of order", "window", 80},
+	{"second column behind a constant", "window", 80}, {"four bytes", "window", 80},
+	{"times, 20 each", "append", 50}, {"random", "off", 0}, {"falling", "off", 0},
+	{"a sequence that jumps", "window", 70}
+};
+
+static uint64_t
+value(pattern p, uint64_t i, uint64_t *seed)
+{
+	uint64_t	r = tap_rand(seed);
+
+	switch (p)
+	{
+		case GAPS:
+			return i * 3 + (r % 50 == 0) + i / 100 * 7;
+		case TENS:
+			return i * 10;
+		case CACHED:
+			/* the sessions in turn, each through its own numbers */
+			return i / 2048 * 2048 + i % 64 * 32 + i / 64 % 32;
+		case DISORDER:
+			return (i / 32 * 32 + i % 32 * 13 % 32) * 2 + r % 2;
+		case TIMES:
+			return UINT64_C(700000000000000) + i / 20 * 137;
+		case RANDOM:
+			return r;
+		case FALLING:
+			return UINT64_C(1) << 40 | (1000000 - i);
+		case JUMPS:
+			return i + (i >= 30000 ? UINT64_C(1) << 33 : 0);
+		default:
+			return i;
+	}
+}
+
+static void
+one_pattern(pattern p)
+{
+	uint64_t	gen,
+				seed = 7,
+				n = 60000,
+				beside;
+	ax_tree_info i,
+				half;
+	uint8_t		k[30];
+	uint32_t	len = 0;
+	bool		good = true;
+	char		msg[200] = "";
+
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK ||
+		ax_tree_set_tail(&cx, tree, gen, AX_TAIL_AUTO) != AX_OK)
+		abort();
+	memset(&half, 0, sizeof(half));
+	for (uint64_t x = 0; x < n; x++)
+	{
+		uint64_t	v = value(p, x, &seed);
+		int			bytes = p == INT4 ? 4 : 8;
+
+		len = 0;
+		k[len++] = 1;
+		if (p == SECOND_COLUMN)
+		{
+			memcpy(k + len, "tenant\0\0\1", 9);
+			len += 9;
+		}
+		for (int b = bytes - 1; b >= 0; b--)
+			k[len++] = (uint8_t) (v >> (8 * b));
+		for (int b = 5; b >= 0; b--)
+			k[len++] = (uint8_t) ((x / 200 << 16 | (x % 200 + 1)) >> (8 * b));
+		good &= ax_insert(&cx, tree, gen, k, len) == AX_OK;
+		if (x == n / 2)
+			(void) ax_info(&cx, tree, gen, &half);
+	}
+	(void) ax_info(&cx, tree, gen, &i);
+	beside = n - i.tail_inserts;
+	ok(good && strcmp(i.tail_mode, expected[p].mode) == 0 &&
+	   i.tail_inserts * 100 >= n * (uint64_t) expected[p].in,
+	   "auto, %s: %s, %llu of %llu inserts through it (asked for: %s, %d per cent)", expected[p].name,
+	   i.tail_mode, (unsigned long long) i.tail_inserts, (unsigned long long) n, expected[p].mode,
+	   expected[p].in);
+	ok(i.entries == n && i.tail_entries <= 10000 && i.tail_bypassed <= beside,
+	   "%llu entries, %llu of them in the buffer", (unsigned long long) i.entries,
+	   (unsigned long long) i.tail_entries);
+	ok(ax_check(&cx, tree, gen, &i, &good, msg, sizeof(msg)) == AX_OK && good && i.entries == n &&
+	   i.tail_entries == 0, "the check finds all in the tree %s", msg);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+}
+
+/* Keys that rose, and then are random: the buffer goes. */
+static void
+pattern_ends(void)
+{
+	uint64_t	gen,
+				seed = 9;
+	ax_tree_info i;
+	uint8_t		k[15] = {1};
+
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK ||
+		ax_tree_set_tail(&cx, tree, gen, AX_TAIL_AUTO) != AX_OK)
+		abort();
+	for (int part = 0; part < 2; part++)
+	{
+		for (uint64_t x = 0; x < 20000; x++)
+		{
+			uint64_t	v = part ? tap_rand(&seed) : x;
+
+			for (int b = 0; b < 8; b++)
+				k[1 + b] = (uint8_t) (v >> (56 - 8 * b));
+			k[14] = (uint8_t) (part + 1);
+			(void) ax_insert(&cx, tree, gen, k, 15);
+		}
+		(void) ax_info(&cx, tree, gen, &i);
+		ok(strcmp(i.tail_mode, part ? "off" : "window") == 0, "auto, keys %s: %s", part ? "no longer rise" : "rise",
+		   i.tail_mode);
+	}
+	ok(i.tail_entries == 0 && i.entries == 40000, "and what was in it is in the tree");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -131,6 +266,10 @@ main(int argc, char **argv)
 
 	ax_attach(&cx, a, 0, 1, &ax_port_default);
 	tree = ax_tree_alloc(&cx);
+	for (int p = 0; p < PATTERNS && only < 0; p++)
+		one_pattern((pattern) p);
+	if (only < 0)
+		pattern_ends();
 	for (int i = 0; i < rounds; i++)
 		for (int k = 0; k < KK_COUNT; k++)
 			if (only < 0 || k == only)

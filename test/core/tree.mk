@@ -6,6 +6,7 @@
 #   make footprint      cache lines of a section (SIZES="1000 .." SETS="random ..")
 #   make count          instructions an operation (N=keys)
 #   make check-elide    every section as a transaction: scripted, undone
+#   make check-tail     the stresses with a tail buffer
 #   make check-tree     pessimistic latching only; the stress under urcu-qsbr
 
 # Measured as it ships: no pause points, no assertions.
@@ -65,7 +66,6 @@ check-tree:
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress \
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
-check-all: check-tree check-elide check-helgrind count
 
 # Every section tried as a transaction: of a script, and undone by hand in the
 # middle (core/ax_elide.c).  With the processor's, where there are any.
@@ -81,6 +81,13 @@ check-elide: build/plain/test_stress build/plain/test_oom
 		then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
 		else fail=1; echo "not ok - core elide $$e $$s $$p: $$o"; \
 			grep -v '^ok' $$o | head -40; fi; done; done; done; exit $$fail
+
+# The stresses of many with a tail buffer, which is shut and opened all the time.
+.PHONY: check-tail
+check-tail:
+	AX_TAIL=on $(MAKE) --no-print-directory check-plain TESTS="test_stress test_stop"
+	AX_TAIL=on $(MAKE) --no-print-directory check-tsan TESTS=test_stress STRUCTURES="art-olc btree-olc"
+check-all: check-tree check-elide check-tail check-helgrind count
 
 # Latch words as plain locks (core/ax_map.h): helgrind wants every two accesses to
 # one place to be ordered by a latch.  Not ROWEX, whose readers take none.  The
