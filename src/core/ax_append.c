@@ -34,6 +34,7 @@
 #define ENTRY_MIN	24
 #define ENTRIES_MAX	(CHUNKS * CHUNK / ENTRY_MIN)
 #define LOGS_MAX	8
+#define STEPS_MAX	128			/* entries of its bucket that an insert looks at */
 
 /*
  * A head: the place of the bucket's latest entry, and of the hash of that one
@@ -304,11 +305,14 @@ take_room(ax_ctx *cx, ax_log *l, uint32_t bytes)
 	}
 }
 
-/* The entry of this key that is there, from a place on up to another one. */
+/*
+ * The entry of this key that is there, from a place on up to another one; NULL also
+ * after so many *steps.
+ */
 static inline entry *
-find(ax_log *l, uint32_t place, uint32_t end, const uint8_t *key, uint32_t len)
+find(ax_log *l, uint32_t place, uint32_t end, const uint8_t *key, uint32_t len, uint32_t *steps)
 {
-	while (place != end)
+	for (; place != end && *steps > 0; (*steps)--)
 	{
 		entry	   *e = at(l, place);
 		uint64_t	v = word_of(e);
@@ -324,7 +328,7 @@ find(ax_log *l, uint32_t place, uint32_t end, const uint8_t *key, uint32_t len)
  * As kind->insert, into one log.  AX_STALE: it is sealed; AX_NOMEM: full.
  */
 static ax_status
-insert_into(ax_ctx *cx, ax_log *l, uint64_t h, const uint8_t *key, uint32_t len)
+insert_into(ax_ctx *cx, ax_log *l, uint64_t h, const uint8_t *key, uint32_t len, uint32_t *steps)
 {
 	_Atomic uint32_t *bucket = &l->head[h % HEADS];
 	uint32_t	v = head(l, h),
@@ -334,8 +338,10 @@ insert_into(ax_ctx *cx, ax_log *l, uint64_t h, const uint8_t *key, uint32_t len)
 
 	if (v & HEAD_SEALED)
 		return AX_STALE;
-	if (find(l, first_of(l, v, h), 0, key, len))
+	if (find(l, first_of(l, v, h), 0, key, len, steps))
 		return AX_EXISTS;
+	if (*steps == 0)
+		return AX_CHANGED;
 	place = take_room(cx, l, len + sizeof(entry) < ENTRY_MIN ? ENTRY_MIN
 					  : ((uint32_t) sizeof(entry) + len + UNIT - 1) / UNIT * UNIT);
 	if (!place)
@@ -352,8 +358,10 @@ insert_into(ax_ctx *cx, ax_log *l, uint64_t h, const uint8_t *key, uint32_t len)
 			return AX_OK;
 		if (v & HEAD_SEALED)
 			return AX_STALE;
-		if (find(l, v & HEAD_PLACE, seen, key, len))
+		if (find(l, v & HEAD_PLACE, seen, key, len, steps))
 			return AX_EXISTS;
+		if (*steps == 0)
+			return AX_CHANGED;
 		seen = v & HEAD_PLACE;
 	}
 }
@@ -407,6 +415,12 @@ renew(ax_ctx *cx, ax_store *s, ax_tail *t, ax_log *l, const uint8_t *key, uint32
 static ax_status
 append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
+	/*
+	 * Of a key with so many TIDs that to look for this one costs more than the tree
+	 * does, the others go there, as all do that one transaction's time is the key of.
+	 * One may be here, too, then, where nobody got: it is in both.
+	 */
+	uint32_t	steps = STEPS_MAX;
 	uint64_t	h;
 
 	if (len > AX_TAIL_KEY_MAX)
@@ -427,10 +441,10 @@ append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 		 * is in both, as it could be in the tree.
 		 */
 		for (ax_log *o = older_of(l); o; o = older_of(o))
-			if (find(o, first_of(o, head(o, h), h), 0, key, len))
+			if (find(o, first_of(o, head(o, h), h), 0, key, len, &steps))
 				return AX_EXISTS;
-		r = insert_into(cx, l, h, key, len);
-		if (r == AX_OK || r == AX_EXISTS)
+		r = steps ? insert_into(cx, l, h, key, len, &steps) : AX_CHANGED;
+		if (r == AX_OK || r == AX_EXISTS || r == AX_CHANGED)
 			return r;
 		if (!renew(cx, s, t, l, key, len))
 			break;
@@ -447,12 +461,13 @@ append_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 
 	for (ax_log *l = newest_of(t); l; l = older_of(l))
 	{
+		uint32_t	steps = UINT32_MAX;
 		entry	   *e;
 
 		/* one of a log has no other like it in that log */
 		if (last && (char *) last > (char *) l && (char *) last < (char *) (l + 1))
 			last = NULL;
-		else if (!last && (e = find(l, first_of(l, head(l, h), h), 0, key, len)) != NULL)
+		else if (!last && (e = find(l, first_of(l, head(l, h), h), 0, key, len, &steps)) != NULL)
 			return &e->word;
 	}
 	/* the log of the last one may have been unlinked, and then all behind it, too */

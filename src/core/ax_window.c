@@ -148,6 +148,9 @@ make(ax_ctx *cx, ax_store *s, ring *r, uint64_t no)
 			AX_POINT("window.made");
 			atomic_store_explicit(&r->win[no % RING], w, memory_order_release);
 		}
+		else
+			/* no failure of the call, which may have put its key in already */
+			ax_body(cx)->alloc_busy = ax_body(cx)->alloc_injected = false;
 	}
 	ax_tail_unclaim(cx, &r->maker);
 	return w;

@@ -459,6 +459,27 @@ flusher_without_memory(void)
 	close_tree();
 }
 
+/* A window that there is no memory for is no failure of an insert that has its place. */
+static void
+no_memory_for_the_next(void)
+{
+	ax_ctx_body *b = (ax_ctx_body *) (void *) cx.opaque;
+	uint64_t	x = 512 - BASE % 512 + 512 + 255;
+	bool		failed;
+
+	/* up to the middle of a window */
+	fresh(x);
+	b->fail_alloc_at = 1;
+	while (b->fail_alloc_at && x < 4096)
+		if (put(&cx, x++, 7) != AX_OK)
+			break;
+	failed = b->fail_alloc_at == 0;
+	b->fail_alloc_at = 0;
+	ok(failed && !b->alloc_injected && has(&cx, x - 1, 7) == AX_OK,
+	   "no memory for a window ahead (number %llu): the insert is in, and nothing failed", (unsigned long long) x - 1);
+	close_tree();
+}
+
 int
 main(void)
 {
@@ -479,6 +500,7 @@ main(void)
 	unlinked_under_reader();
 	shut_under_inserter();
 	flusher_without_memory();
+	no_memory_for_the_next();
 	ax_tree_release(&cx, tree);
 	ax_detach(&vx);
 	ax_detach(&cx);
