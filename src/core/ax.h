@@ -488,8 +488,14 @@ typedef struct ax_site_info
 extern ax_status ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						   ax_site_info out[AX_SITES]);
 
-/* Counters only: cheap.  Node counts and height are exact when quiescent. */
+/*
+ * Counters only, and a look at every place of a tail buffer.  Node counts and height
+ * are exact when quiescent.
+ */
 extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
+
+/* The same for planners: cheap, what is in a tail buffer as of some ms ago. */
+extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
 /*
  * Walk the whole structure and verify every invariant; found counts go to

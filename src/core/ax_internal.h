@@ -207,6 +207,8 @@ struct ax_store
 
 	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c) */
 	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c) */
+	_Atomic uint64_t tail_seen; /* tail_inserts when they were last counted, */
+	_Atomic uint64_t tail_seen_ns;	/* at that time; 0: never */
 
 	/* pages given up that stay pages (bc_page.c) */
 	_Atomic(struct bc_page *) free_pages;

@@ -725,19 +725,30 @@ ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b)
 	return merged(cx, s, tails, nt, b, &floor, &b->hi);
 }
 
-/* See ax_tail.h.  Called with the tree's own counts in *out. */
+#define SEEN_NS UINT64_C(10000000)
+
+/*
+ * See ax_tail.h.  Called with the tree's own counts in *out.  To count what is in
+ * buffers is to read every line that inserters write, which is dear, to them too, when
+ * every plan of a query does it.  about: so it is done every 10 ms; meanwhile
+ * what went in since then is not known, but what went out is.
+ */
 void
-ax_tail_info(ax_store *s, ax_tree_info *out)
+ax_tail_info(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool about)
 {
 	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
-	uint64_t	cancelled = 0;
+	uint64_t	cancelled = 0,
+				now = t ? ax_body(cx)->port->now_ns() : 0,
+				seen_ns = atomic_load_explicit(&s->tail_seen_ns, memory_order_acquire),
+				seen = atomic_load_explicit(&s->tail_seen, memory_order_relaxed);
+	bool		count = t && !(about && seen_ns && now - seen_ns < SEEN_NS);
 
 	out->tail_mode = t && !atomic_load_explicit(&t->closed, memory_order_relaxed) ?
 		t->kind->name : "off";
 	out->tail_entries = out->tail_bypassed = 0;
 	out->tail_flushes = out->tail_flushed = out->tail_flush_ns = 0;
-	for (; t; t = atomic_load_explicit(&t->next, memory_order_acquire))
-		out->tail_entries += t->kind->live(t);
+	for (ax_tail *u = count ? t : NULL; u; u = atomic_load_explicit(&u->next, memory_order_acquire))
+		out->tail_entries += u->kind->live(u);
 	for (int i = 0; i < AX_SHARDS; i++)
 	{
 		ax_shard   *sh = &s->shards[i];
@@ -748,6 +759,15 @@ ax_tail_info(ax_store *s, ax_tree_info *out)
 		out->tail_flush_ns += atomic_load_explicit(&sh->tail_flush_ns, memory_order_relaxed);
 		cancelled += atomic_load_explicit(&sh->tail_cancelled, memory_order_relaxed);
 	}
-	out->tail_inserts = out->tail_flushed + cancelled + out->tail_entries;
+	out->tail_inserts = out->tail_flushed + cancelled;
+	if (count)
+	{
+		atomic_store_explicit(&s->tail_seen, out->tail_inserts + out->tail_entries,
+							  memory_order_relaxed);
+		atomic_store_explicit(&s->tail_seen_ns, now, memory_order_release);
+	}
+	else if (t && seen > out->tail_inserts)
+		out->tail_entries = seen - out->tail_inserts;
+	out->tail_inserts += out->tail_entries;
 	out->entries += out->tail_entries;
 }

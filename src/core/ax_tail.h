@@ -275,7 +275,7 @@ extern ax_status ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8
 								uint32_t len, uint64_t *tids, uint32_t max, uint32_t *n,
 								bool *more);
 extern ax_status ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b);
-extern void ax_tail_info(ax_store *s, ax_tree_info *out);
+extern void ax_tail_info(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool about);
 
 /*
  * An insert where there is no buffer, now and then: should there be one?  The

@@ -480,6 +480,41 @@ no_memory_for_the_next(void)
 	close_tree();
 }
 
+static uint64_t clock_is = 1000000000;
+
+static uint64_t
+standing_clock(void)
+{
+	return clock_is;
+}
+
+/* What planners ask for: as it was a moment ago, but nothing twice. */
+static void
+counted_about(void)
+{
+	ax_tree_info a;
+	ax_port		slow = ax_port_default;
+	const ax_port **port = &((ax_ctx_body *) (void *) cx.opaque)->port;
+	const ax_port *was = *port;
+
+	slow.now_ns = standing_clock;
+	fresh(50);
+	*port = &slow;
+	ok(info().entries == 50 && ax_info_about(&cx, tree, gen, &a) == AX_OK && a.entries == 50,
+	   "50 entries, counted and about");
+	ok(put(&cx, 50, 7) == AX_OK && info().entries == 51, "another");
+	ok(put(&cx, 51, 7) == AX_OK && ax_info_about(&cx, tree, gen, &a) == AX_OK && a.entries == 51 &&
+	   a.tail_entries == 51, "one more is not counted at once");
+	clock_is += 20000000;
+	ok(ax_info_about(&cx, tree, gen, &a) == AX_OK && a.entries == 52, "but soon");
+	ok(flush(&cx) == AX_OK && ax_info_about(&cx, tree, gen, &a) == AX_OK && a.entries == 52 &&
+	   a.tail_entries == 0, "what went into the tree is not counted twice");
+	ok(put(&cx, 52, 7) == AX_OK && take(&cx, 52, 7) == AX_OK &&
+	   ax_info_about(&cx, tree, gen, &a) == AX_OK && a.entries == 52, "nor what was removed");
+	*port = was;
+	close_tree();
+}
+
 int
 main(void)
 {
@@ -501,6 +536,7 @@ main(void)
 	shut_under_inserter();
 	flusher_without_memory();
 	no_memory_for_the_next();
+	counted_about();
 	ax_tree_release(&cx, tree);
 	ax_detach(&vx);
 	ax_detach(&cx);
