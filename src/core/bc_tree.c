@@ -784,6 +784,7 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 				}
 				else
 					follow(&w, p->n - 1, image);
+				turn_back(cx, w.s);
 				x = AX_OK;
 			}
 		}

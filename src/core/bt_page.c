@@ -459,6 +459,16 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 	bt_plan		pl;
 
 	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, &pl));
+#ifdef AX_DEBUG
+	for (int i = 0; i < n; i++)
+	{
+		uint8_t		begins[BT_MAX_PLEN];
+
+		AX_ENSURE(ax_body(cx), bt_len(&v[i]) >= pl.plen);
+		bt_view_bytes(&v[i], 0, pl.plen, begins);
+		AX_ENSURE(ax_body(cx), memcmp(begins, prefix, pl.plen) == 0);
+	}
+#endif
 	atomic_store_explicit(&p->word, AX_WORD_INIT, memory_order_relaxed);
 	p->cap = (uint16_t) pl.cap;
 	p->tail = (uint16_t) pl.tail;

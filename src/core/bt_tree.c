@@ -264,6 +264,7 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 		ax_copy_out(copy, (const uint8_t *) x, size);
 		from = (const bt_page *) (const void *) copy;
 	}
+	AX_POINT("bt.split.copied");
 	if (k > 0)
 	{
 		bt_frame   *up = &t->f[k - 1];

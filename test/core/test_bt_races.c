@@ -37,7 +37,7 @@ static const char *const op_name[NOPS] = {"insert", "remove", "contains", "look-
 
 static const char *const points[] = {
 	"bt.root_read", "bt.child_read", "bt.child_version", "bt.slot_read", "bt.leaf_read",
-	"bt.leaf_before_lock", "bt.first.before_lock", "bt.split.before_lock", "bt.split.published",
+	"bt.leaf_before_lock", "bt.first.before_lock", "bt.split.copied", "bt.split.before_lock", "bt.split.published",
 	"bt.merge.before_lock", "bt.merge.published", "bt.remove.leaf_read", "bt.root_before_lock",
 	"bt.contains.leaf_read", "bt.lookup.leaf_read", "bt.scan.leaf_found", "bt.scan.leaf_read",
 	"bt.scan.advance", "bt.scan.child_read"
@@ -955,8 +955,9 @@ standing(void)
 		"all else is removed", "a leaf before it is split", "its parent is split"
 	};
 
-	for (int c = 0; c < 6; c++)
+	for (int c = 0; c < 12; c++)
 	{
+		const char *point = c < 6 ? "bt.split.before_lock" : "bt.split.copied";
 		int			i,
 					k,
 					x;
@@ -965,10 +966,10 @@ standing(void)
 		fill_tree();
 		i = middle_leaf(0);
 		k = last_in(leaf[i]);
-		snprintf(doing, sizeof(doing), "%s: insert at bt.split.before_lock, %s", sort_of(), what[c]);
-		x = fill_until(k, "bt.split.before_lock");
+		snprintf(doing, sizeof(doing), "%s: insert at %s, %s", sort_of(), point, what[c % 6]);
+		x = fill_until(k, point);
 		up = page_of(k, 1);
-		switch (c)
+		switch (c % 6)
 		{
 			case 0:
 				split_leaf(k);
@@ -993,6 +994,8 @@ standing(void)
 		}
 		finish(now_expected(INSERT, x), 0);
 		close_tree();
+		if (c >= 6)
+			continue;
 
 		fill_tree();
 		i = middle_leaf(0);

@@ -1083,6 +1083,7 @@ test_turn(worker *a, worker *b)
 	uint8_t		k[16] = {0x80};
 	uint64_t	was,
 				began;
+	uint32_t	at;
 	int			tries;
 
 	reversed = false;
@@ -1111,6 +1112,12 @@ test_turn(worker *a, worker *b)
 	ok(beside_in == was, "others keep out of a turn");
 	k[1] = 1;
 	ok(slow_insert(a, k, sizeof(k), 1, 100) == 1, "whose it is does not");
+	ax_cmp_turn(&a->cx, tree, gen, 3000000);
+	ok(find(a, k, sizeof(k), &at) == AX_OK &&
+	   ax_cmp_remove(&a->cx, tree, gen, &a->p, at) == AX_OK, "nor does he with a removal");
+	was = beside_in;
+	beside_insert(b);
+	ok(beside_in == was + 1, "upon which the others go on, too");
 	ax_cmp_turn(&a->cx, tree, gen, 300000);
 	began = now_ms();
 	for (was = beside_in; beside_in == was && now_ms() - began < 20000;)
