@@ -173,7 +173,7 @@ SELECT count(*) FROM artidx_abort_stats(0);
 -- ---- sections that are really undone ----
 
 SET artidx.elision_provider = software;
-SET artidx.elision_script = 'conflict*3 commit*2 capacity*3 zero*2 commit loop';
+SET artidx.elision_script = 'conflict*3 commit*2 capacity*3 zero*2 commit explicit*3 commit loop';
 SELECT elision, reason FROM artidx_hardware();
 CREATE FUNCTION churn(structure text, sync text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

@@ -176,8 +176,11 @@ save_stack(ax_ctx *cx)
 	struct ax_soft *s = soft_of(cx);
 	const char *top = ax_body(cx)->elide.frame;
 
-	/* the third word is the stack pointer; what is below it is in use, too */
-	s->low = (char *) (((uintptr_t) s->jump[2] & ~(uintptr_t) 7) - 128);
+	/*
+	 * Where this frame is: what the caller has is above it.  (The words of a jump
+	 * say it, too, but in another place with -fcf-protection.)
+	 */
+	s->low = (char *) ((uintptr_t) __builtin_frame_address(0) & ~(uintptr_t) 7);
 	s->stacklen = 0;
 	if (!top || top <= s->low || (size_t) (top - s->low) > STACK_BYTES - 8)
 	{

@@ -22,7 +22,7 @@
 #define SEEN		64			/* bytes of a key that are compared */
 #define SMALL		(64 * 1024) /* bytes of a tree that gets none under "auto" */
 #define QUIET_NS	UINT64_C(10000000000)	/* a round that takes so long */
-#define NEAR		48			/* keys that are looked at for the kind */
+#define NEAR		64			/* keys that are looked at for the kind */
 #define DENSE		16			/* slots for an entry, at most */
 #define REST_MAX	64			/* rounds from one buffer to the next */
 #define JUDGE		1024		/* inserts from one judgement to the next */
@@ -166,7 +166,7 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 	 */
 	for (uint32_t i = 0; i < got - 1; i++)
 		sum += gap[i] >> *shift;
-	return mid >> *shift <= DENSE && sum / got <= DENSE;
+	return mid >> *shift <= DENSE && sum <= (uint64_t) DENSE * got;
 }
 
 /*
