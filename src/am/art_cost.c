@@ -278,7 +278,7 @@ art_planner_stats(Relation index, BlockNumber *pages, double *entries,
 
 	cx = art_ctx();
 	ART_CORE_BEGIN();
-	st = ax_info(cx, art_entry_tree(e), gen, &info);
+	st = ax_info_brief(cx, art_entry_tree(e), gen, &info);
 	ART_CORE_END();
 	if (st != AX_OK)
 		return false;

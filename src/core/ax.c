@@ -710,7 +710,7 @@ ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 /* The counters of a store, summed over its shards; inside an epoch. */
 static void
-store_info(ax_store *st, ax_tree_info *out)
+store_info(ax_store *st, ax_tree_info *out, bool brief)
 {
 	int64_t		sum[7] = {0};
 
@@ -756,7 +756,7 @@ store_info(ax_store *st, ax_tree_info *out)
 	out->leaves = (uint64_t) sum[5];
 	out->embedded = (uint64_t) sum[6];
 	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
-	ax_tail_info(st, out);
+	ax_tail_info(st, out, brief);
 }
 
 /* See ax.h. */
@@ -768,8 +768,22 @@ ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 
 	if (r != AX_OK)
 		return r;
-	store_info(st, out);
+	store_info(st, out, false);
 	out->elided = ax_elide_active(cx, st);
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* See ax.h. */
+ax_status
+ax_info_brief(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	store_info(st, out, true);
 	ax_leave(cx);
 	return AX_OK;
 }
@@ -789,11 +803,11 @@ ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool *ok,
 	if (r != AX_OK)
 		return r;
 	ax_tail_empty(cx, st);
-	store_info(st, out);
+	store_info(st, out, false);
 	r = st->engine->check(cx, st, out, ok, msg, msglen);
 	/* what could not be moved counts, too, if this is still inside with the store */
 	if (r == AX_OK && ax_inside(ax_body(cx)) && ax_body(cx)->cur == st && tail_of(st))
-		ax_tail_info(st, out);
+		ax_tail_info(st, out, false);
 	if (ax_inside(ax_body(cx)))
 		ax_leave(cx);
 	return r;

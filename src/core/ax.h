@@ -400,6 +400,13 @@ extern ax_status ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								  ax_tail_option option);
 
 /*
+ * For lack of memory: nothing more goes into the present buffer, so that ax_tail_flush
+ * can give its memory back.  When keys still rise there is a new one after
+ * a thousand inserts, or more.  *had: there is one.  AX_OK or AX_STALE.
+ */
+extern ax_status ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had);
+
+/*
  * Move some hundred buffered entries into the tree; *more: there are others.
  * AX_OK, AX_STALE, AX_BUSY or AX_NOMEM (what was not moved is still buffered).
  */
@@ -490,6 +497,12 @@ extern ax_status ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen,
 
 /* Counters only: cheap.  Node counts and height are exact when quiescent. */
 extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
+
+/*
+ * The same for who asks often: what a tail buffer has is estimated, and its other
+ * counters, and "elided", are left out.
+ */
+extern ax_status ax_info_brief(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
 /*
  * Walk the whole structure and verify every invariant; found counts go to

@@ -772,6 +772,34 @@ append_live(ax_tail *t)
 	return n;
 }
 
+/* By the room that was given out; of a sorted log, what it had then. */
+static uint64_t
+append_about(ax_tail *t)
+{
+	uint64_t	n = 0;
+
+	for (ax_log *l = newest_of(t); l; l = older_of(l))
+	{
+		uint32_t	chunks = atomic_load_explicit(&l->chunks, memory_order_relaxed) - 1;
+		uint32_t	size = (uint32_t) (sizeof(entry) + l->opener_len + UNIT - 1) / UNIT * UNIT;
+
+		if (chunks > CHUNKS)
+			chunks = CHUNKS;
+		switch (phase_of(l))
+		{
+			case SORTED:
+				n += l->n;
+				break;
+			case OVER:
+				break;
+			default:
+				n += chunks * CHUNK / (size < ENTRY_MIN ? ENTRY_MIN : size);
+				break;
+		}
+	}
+	return n;
+}
+
 /* ---- flushing ------------------------------------------------------------------- */
 
 /* Nothing is linked from here on. */
@@ -1051,6 +1079,7 @@ static const ax_tail_kind ax_tail_append = {
 	.key = append_key,
 	.floor = append_floor,
 	.live = append_live,
+	.about = append_about,
 	.due = append_due,
 	.flush = append_flush,
 	.finished = append_finished

@@ -201,20 +201,32 @@ ax_tail_empty(ax_ctx *cx, ax_store *s)
 
 /* See ax.h. */
 ax_status
-ax_tail_flush(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *more)
+ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 {
 	ax_store   *s;
+	ax_tail    *t;
 	ax_status	r;
 	int			tries = 0;
+	bool		cap_hit = ax_body(cx)->cap_hit;
 
 	do
 	{
 		*more = false;
-		r = ax_enter(cx, t, gen, &s);
+		r = ax_enter(cx, tree, gen, &s);
 		if (r != AX_OK)
 			return r;
+
+		/*
+		 * A closed one takes no less memory than its entries in the tree, and gives
+		 * it back when it is empty; a tree at its cap could not take them before.
+		 */
+		t = atomic_load_explicit(&s->tail, memory_order_acquire);
+		ax_body(cx)->over_cap = t && atomic_load_explicit(&t->closed, memory_order_relaxed);
 		r = step_oldest(cx, s, more);
+		ax_body(cx)->over_cap = false;
 	} while (ax_finish(cx, &r, &tries));
+	/* the caller may do this because of another refusal, of which he reports later */
+	ax_body(cx)->cap_hit = cap_hit;
 	return r;
 }
 
@@ -725,9 +737,12 @@ ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b)
 	return merged(cx, s, tails, nt, b, &floor, &b->hi);
 }
 
-/* See ax_tail.h.  Called with the tree's own counts in *out. */
+/*
+ * See ax_tail.h.  Called with the tree's own counts in *out.  brief: the others stay
+ * zero, and the entries are about as many.
+ */
 void
-ax_tail_info(ax_store *s, ax_tree_info *out)
+ax_tail_info(ax_store *s, ax_tree_info *out, bool brief)
 {
 	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
 	uint64_t	cancelled = 0;
@@ -737,8 +752,8 @@ ax_tail_info(ax_store *s, ax_tree_info *out)
 	out->tail_entries = out->tail_bypassed = 0;
 	out->tail_flushes = out->tail_flushed = out->tail_flush_ns = 0;
 	for (; t; t = atomic_load_explicit(&t->next, memory_order_acquire))
-		out->tail_entries += t->kind->live(t);
-	for (int i = 0; i < AX_SHARDS; i++)
+		out->tail_entries += brief ? t->kind->about(t) : t->kind->live(t);
+	for (int i = 0; i < AX_SHARDS && !brief; i++)
 	{
 		ax_shard   *sh = &s->shards[i];
 

@@ -215,6 +215,9 @@ struct ax_tail_kind
 	/* How many are there. */
 	uint64_t	(*live) (ax_tail *t);
 
+	/* About how many, without looking at each: for who plans, which is often. */
+	uint64_t	(*about) (ax_tail *t);
+
 	/* Would flush(.., false, ..) find something to do?  Cheap. */
 	bool		(*due) (ax_tail *t);
 
@@ -275,7 +278,7 @@ extern ax_status ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8
 								uint32_t len, uint64_t *tids, uint32_t max, uint32_t *n,
 								bool *more);
 extern ax_status ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b);
-extern void ax_tail_info(ax_store *s, ax_tree_info *out);
+extern void ax_tail_info(ax_store *s, ax_tree_info *out, bool brief);
 
 /*
  * An insert where there is no buffer, now and then: should there be one?  The

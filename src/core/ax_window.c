@@ -409,6 +409,26 @@ window_live(ax_tail *t)
 	return n;
 }
 
+/*
+ * Of the 64 lines of a window every eighth, which have numbers that are eight apart
+ * from each other.
+ */
+static uint64_t
+window_about(ax_tail *t)
+{
+	ring	   *r = (ring *) t;
+	uint64_t	n = 0;
+
+	for (int k = 0; k < RING; k++)
+	{
+		window	   *w = atomic_load_explicit(&r->win[k], memory_order_acquire);
+
+		for (uint32_t i = 0; w && i < SLOTS; i += 8)
+			n += 8 * ax_tail_is_there(atomic_load_explicit(&w->slot[place(i)], memory_order_relaxed));
+	}
+	return n;
+}
+
 static bool
 window_due(ax_tail *t)
 {
@@ -555,6 +575,7 @@ static const ax_tail_kind kind = {
 	.key = window_key,
 	.floor = window_floor,
 	.live = window_live,
+	.about = window_about,
 	.due = window_due,
 	.flush = window_flush,
 	.finished = window_finished
