@@ -217,8 +217,8 @@ ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 			return r;
 
 		/*
-		 * A closed one takes no less memory than its entries in the tree, and gives
-		 * it back when it is empty; a tree at its cap could not take them before.
+		 * What a closed one has may take the tree over its cap, by as much: its memory
+		 * comes back only when it is empty, and is about what the entries take then.
 		 */
 		t = atomic_load_explicit(&s->tail, memory_order_acquire);
 		ax_body(cx)->over_cap = t && atomic_load_explicit(&t->closed, memory_order_relaxed);

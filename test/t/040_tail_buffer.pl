@@ -397,7 +397,8 @@ cmp_ok($fit{on}, '>', 0.85 * $fit{off}, 'as many rows fit with a buffer') or dia
 cmp_ok(sql("SELECT tail_inserts FROM artidx_contention WHERE indexrelname = 'm_k'"), '>', 1000,
 	'which there was');
 is(mode_of('m_k'), 'off', 'and was given up');
-cmp_ok(sql("SELECT artidx_index_size('m_k')"), '<=', 1024 * 1024, 'within max_memory');
+cmp_ok(sql("SELECT artidx_index_size('m_k')"), '<=', 1024 * 1024 * 9 / 8,
+	'beyond max_memory by no more than what its buffer had');
 
 my @crashes = server_crashes($node);
 is(scalar(@crashes), 0, 'no process died of anything else') or diag(join("\n", @crashes));
