@@ -400,6 +400,13 @@ extern ax_status ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								  ax_tail_option option);
 
 /*
+ * For lack of memory: nothing more goes into the present buffer, so that ax_tail_flush
+ * can give its memory back.  When keys still rise there is a new one after
+ * a thousand inserts, or more.  *had: there is one.  AX_OK or AX_STALE.
+ */
+extern ax_status ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had);
+
+/*
  * Move some hundred buffered entries into the tree; *more: there are others.
  * AX_OK, AX_STALE, AX_BUSY or AX_NOMEM (what was not moved is still buffered).
  */
@@ -494,7 +501,7 @@ extern ax_status ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen,
  */
 extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
-/* The same for planners: cheap, what is in a tail buffer as of some ms ago. */
+/* The same for who asks often: cheap, what is in a tail buffer as of some ms ago. */
 extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
 /*

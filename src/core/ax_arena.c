@@ -232,7 +232,7 @@ span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, boo
 	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
 	ax_span    *sp;
 
-	if (!store_charge(st, bytes, may_reserve))
+	if (!store_charge(st, bytes, may_reserve || ax_body(cx)->over_cap))
 	{
 		ax_body(cx)->cap_hit = true;
 		return NULL;

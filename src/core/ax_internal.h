@@ -83,6 +83,7 @@ typedef struct ax_ctx_body
 	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
 	bool		limbo_short;	/* ax_retire_reserve found no page */
 	bool		cap_hit;		/* the last refusal of pages was the cap's */
+	bool		over_cap;		/* for the moment: what this call takes, it gives back */
 	uint32_t	spins;			/* pauses in about two microseconds */
 	uint32_t	retired_since;	/* objects retired since the last try to advance */
 	uint64_t	retired_bytes_since;

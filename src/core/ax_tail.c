@@ -201,20 +201,32 @@ ax_tail_empty(ax_ctx *cx, ax_store *s)
 
 /* See ax.h. */
 ax_status
-ax_tail_flush(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *more)
+ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 {
 	ax_store   *s;
+	ax_tail    *t;
 	ax_status	r;
 	int			tries = 0;
+	bool		cap_hit = ax_body(cx)->cap_hit;
 
 	do
 	{
 		*more = false;
-		r = ax_enter(cx, t, gen, &s);
+		r = ax_enter(cx, tree, gen, &s);
 		if (r != AX_OK)
 			return r;
+
+		/*
+		 * What a closed one has may take the tree over its cap, by as much: its memory
+		 * comes back only when it is empty, and is about what the entries take then.
+		 */
+		t = atomic_load_explicit(&s->tail, memory_order_acquire);
+		ax_body(cx)->over_cap = t && atomic_load_explicit(&t->closed, memory_order_relaxed);
 		r = step_oldest(cx, s, more);
+		ax_body(cx)->over_cap = false;
 	} while (ax_finish(cx, &r, &tries));
+	/* the caller may do this because of another refusal, of which he reports later */
+	ax_body(cx)->cap_hit = cap_hit;
 	return r;
 }
 

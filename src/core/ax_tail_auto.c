@@ -21,6 +21,7 @@
 #define EVERY		64
 #define SEEN		64			/* bytes of a key that are compared */
 #define SMALL		(64 * 1024) /* bytes of a tree that gets none under "auto" */
+#define ROOM		(512 * 1024)	/* bytes below its cap that a tree must have for one */
 #define QUIET_NS	UINT64_C(10000000000)	/* a round that takes so long */
 #define NEAR		64			/* keys that are looked at for the kind */
 #define DENSE		16			/* slots for an entry, at most */
@@ -170,6 +171,18 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 }
 
 /*
+ * Near its cap a tree gets no buffer: the memory of one is the tree's before long,
+ * and ax_tail_close would give it up, and it would be opened again, for ever.
+ */
+static bool
+has_room(ax_store *s)
+{
+	uint64_t	max = atomic_load_explicit(&s->max_bytes, memory_order_relaxed);
+
+	return max == 0 || atomic_load_explicit(&s->bytes, memory_order_relaxed) + ROOM <= max;
+}
+
+/*
  * Open a buffer for keys like this.  Not while the last but one is being emptied, or
  * somebody else is about it.
  */
@@ -184,7 +197,7 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 	int			shift = 0;
 	bool		few;
 
-	if (len > AX_TAIL_KEY_MAX || !ax_tail_claim(cx, &s->tail_changer))
+	if (len > AX_TAIL_KEY_MAX || !has_room(s) || !ax_tail_claim(cx, &s->tail_changer))
 		return;
 	old = atomic_load_explicit(&s->tail, memory_order_acquire);
 	if (!old || (atomic_load_explicit(&old->closed, memory_order_relaxed) &&
@@ -385,6 +398,22 @@ ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tail_option option)
 		atomic_store_explicit(&s->tail_now, option == AX_TAIL_ON && !has_open(s),
 							  memory_order_relaxed);
 	}
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* See ax.h. */
+ax_status
+ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had)
+{
+	ax_store   *s;
+	ax_status	r = ax_enter(cx, t, gen, &s);
+
+	*had = false;
+	if (r != AX_OK)
+		return r;
+	*had = atomic_load_explicit(&s->tail, memory_order_acquire) != NULL;
+	shut(s);
 	ax_leave(cx);
 	return AX_OK;
 }

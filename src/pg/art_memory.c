@@ -36,6 +36,9 @@
 #define ART_NAP_MS		2
 #define ART_VICTIM_MIN	((uint64) 64 * 1024)	/* less is not worth a seal */
 #define ART_PLENTY		((uint64) 1024 * 1024)
+#define ART_BUFFERS		256		/* tail buffers of a partition, given up at a time */
+#define ART_BUFFER_STEPS 1000	/* of emptying one of them; and that meet others */
+#define ART_BUFFER_TRIES 100
 #define ART_BACKOFF_MAX 600
 
 typedef struct Victim
@@ -74,7 +77,7 @@ structure_bytes(ArtEntry *e, uint64 gen)
 	ax_status	st;
 
 	ART_CORE_BEGIN();
-	st = ax_info(cx, e->tree, gen, &info);
+	st = ax_info_about(cx, e->tree, gen, &info);
 	ART_CORE_END();
 	return st == AX_OK ? info.bytes : 0;
 }
@@ -433,6 +436,76 @@ drop_old(Relation index)
 }
 
 /*
+ * The memory of a tail buffer, for what an index has to have.  False: there was no
+ * buffer, or nothing in it could be moved, so that a caller who comes back does
+ * not do so for ever.
+ */
+static bool
+give_up_buffer(ax_tree *tree, uint64 gen)
+{
+	ax_ctx	   *cx = art_ctx();
+	bool		had;
+	bool		moved = false;
+	bool		more = true;
+	int			busy = 0;
+	ax_status	s;
+
+	ART_CORE_BEGIN();
+	s = ax_tail_close(cx, tree, gen, &had);
+	ART_CORE_END();
+	if (s != AX_OK || !had)
+		return false;
+	/* beside inserters there can be another one before this one is empty */
+	for (int i = 0; more && i < ART_BUFFER_STEPS; i++)
+	{
+		if (s == AX_BUSY && busy++ < ART_BUFFER_TRIES)
+			art_busy();
+		else if (s != AX_OK)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		ART_CORE_BEGIN();
+		s = ax_tail_flush(cx, tree, gen, &more);
+		ART_CORE_END();
+		moved |= s == AX_OK;
+	}
+	return moved;
+}
+
+/*
+ * The same for all indexes.  Their buffers are given up without the locks of the
+ * directory: a tree handle stays one, and a generation that is gone says so.
+ */
+static bool
+give_up_buffers(void)
+{
+	bool		moved = false;
+
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLock	   *lock = &art_dir_locks[p].lock;
+		ax_tree    *trees[ART_BUFFERS];
+		uint64		gens[ART_BUFFERS];
+		int			n = 0;
+
+		LWLockAcquire(lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+			for (ArtEntry *e = art_shared->buckets[b]; e && n < ART_BUFFERS; e = e->next)
+			{
+				uint64		w = pg_atomic_read_u64(&e->word);
+
+				if (ART_WORD_STATE(w) == ART_ABSENT || e->tail == AX_TAIL_OFF)
+					continue;
+				trees[n] = e->tree;
+				gens[n++] = ART_WORD_GEN(w);
+			}
+		LWLockRelease(lock);
+		for (int i = 0; i < n; i++)
+			moved |= give_up_buffer(trees[i], gens[i]);
+	}
+	return moved;
+}
+
+/*
  * See artidx.h.
  *
  * Each "true" follows a seal, a drop, or memory that came free; so a caller who
@@ -445,11 +518,18 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	static TimestampTz last_plenty = 0;
 	TimestampTz begun = GetCurrentTimestamp();
 	int			patience = what == ART_ROOM_INSERT ? ART_ROOM_MS : ART_PATIENCE_MS;
+	bool		was_cap;
 	uint64		before;
 	Victim		v;
 
+	was_cap = ax_nomem_was_cap(art_ctx());
+
+	/* no index is sealed, or refuses a row, for the sake of its buffer */
+	if (e != NULL && gen != 0 && give_up_buffer(art_entry_tree(e), gen))
+		return true;
+
 	/* other indexes' memory is of no use to one that is at its own cap */
-	if (what == ART_ROOM_NONE || ax_nomem_was_cap(art_ctx()))
+	if (what == ART_ROOM_NONE || was_cap)
 		return false;
 
 	before = free_memory();
@@ -468,6 +548,13 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		 TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS)))
 	{
 		last_plenty = begun;
+		return true;
+	}
+
+	/* nor another index, nor this one, for that of others */
+	if (give_up_buffers())
+	{
+		(void) wait_for_memory(before);
 		return true;
 	}
 

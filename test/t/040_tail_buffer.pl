@@ -377,6 +377,29 @@ for my $e (@engines)
 	check_exact($node, 'b', 'b_k');
 }
 
+# ---- a buffer is not why an index is full: at the cap its memory is the tree's ----
+
+my %fit;
+for my $tail ('off', 'on')
+{
+	sql("DROP TABLE IF EXISTS m; CREATE TABLE m (k text)",
+		"; CREATE UNIQUE INDEX m_k ON m USING art (k) WITH (tail_buffer = $tail, max_memory = '1MB')");
+	for (my $i = 0; $i < 1000000; $i += 200)
+	{
+		my ($rc) = $node->psql('postgres',
+			"INSERT INTO m SELECT 'event ' || lpad(i::text, 9, '0') FROM generate_series($i, $i + 199) i");
+		last if $rc;
+		$fit{$tail} = $i;
+	}
+	check_clean($node, 'm_k');
+}
+cmp_ok($fit{on}, '>', 0.85 * $fit{off}, 'as many rows fit with a buffer') or diag("$fit{on} of $fit{off}");
+cmp_ok(sql("SELECT tail_inserts FROM artidx_contention WHERE indexrelname = 'm_k'"), '>', 1000,
+	'which there was');
+is(mode_of('m_k'), 'off', 'and was given up');
+cmp_ok(sql("SELECT artidx_index_size('m_k')"), '<=', 1024 * 1024 * 9 / 8,
+	'beyond max_memory by no more than what its buffer had');
+
 my @crashes = server_crashes($node);
 is(scalar(@crashes), 0, 'no process died of anything else') or diag(join("\n", @crashes));
 $node->stop;
