@@ -99,6 +99,7 @@ typedef struct ax_elide_ctx
 	bool		failed;			/* a latch of it was not to be had */
 	bool		queue;			/* to the queue, next time (OptiQL) */
 	bool		flushing;		/* the tail buffer's flusher */
+	bool		undone;			/* by hand, and the version moved: nobody to wait for */
 	uint8_t		guards;			/* of the section, not closed yet */
 	uint8_t		nretired;
 	uint8_t		provider;

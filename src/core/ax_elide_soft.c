@@ -237,6 +237,7 @@ ax_soft_abort(ax_ctx *cx, uint32_t status)
 {
 	ax_ctx_body *b = ax_body(cx);
 	struct ax_soft *s = soft_of(cx);
+	bool		moved = false;
 
 	AX_ENSURE(b, !s->stuck);
 	for (uint32_t i = s->nimages; i-- > 0;)
@@ -254,6 +255,7 @@ ax_soft_abort(ax_ctx *cx, uint32_t status)
 			if (changed)
 				memcpy(m->at, was, m->len);
 			ax_word_unlock(cx, m->word, changed);
+			moved = moved || changed;
 		}
 		else
 		{
@@ -275,6 +277,7 @@ ax_soft_abort(ax_ctx *cx, uint32_t status)
 	if (s->coarse)
 		ax_coarse_unlock(cx, s->store, s->write);
 	memcpy(b, &s->ctx, sizeof(*b));
+	b->elide.undone = moved;
 	s->status = status;
 	jump_back(s);
 }

@@ -113,6 +113,11 @@ ax_contended(ax_ctx *cx)
 #ifdef AX_OPTIQL_PAPER
 	return;
 #endif
+	if (ax_unlikely(b->elide.undone))
+	{
+		b->elide.undone = false;	/* our own doing */
+		return;
+	}
 	now = b->port->now_ns();
 	if (now - b->contended_at > FORGET_NS)
 		b->naps = 0;

@@ -53,6 +53,7 @@ ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 	uint64_t	t0 = b->port->now_ns();
 	ax_status	r = AX_OK;
 	uint32_t	in = 0;
+	uint32_t	most = ax_elide_active(cx, s) ? AX_TAIL_ELIDED : n;
 
 	b->elide.flushing = true;	/* its sections are counted apart */
 	AX_POINT("tail.flushing");
@@ -61,8 +62,8 @@ ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 		uint64_t	some = 0,
 					fresh = 0;
 
-		r = s->engine->insert_sorted(cx, s, keys + in, lens ? lens + in : NULL, len, n - in,
-									 &some, &fresh);
+		r = s->engine->insert_sorted(cx, s, keys + in, lens ? lens + in : NULL, len,
+									 n - in < most ? n - in : most, &some, &fresh);
 		AX_POINT("tail.flushed");
 		if (r == AX_OK && some == 0)
 			r = AX_BUSY;

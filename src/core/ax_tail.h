@@ -79,6 +79,7 @@ ax_tail_unclaim(ax_ctx *cx, _Atomic uint32_t *w)
 
 #define AX_TAIL_KEY_MAX	128		/* longest key that a buffer takes, with its TID */
 #define AX_TAIL_STEP	64		/* entries that one step moves, at most */
+#define AX_TAIL_ELIDED	8		/* and one section of it: a transaction is small */
 
 typedef struct ax_tail_kind ax_tail_kind;
 typedef struct ax_tail ax_tail;

@@ -47,17 +47,27 @@ drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
 /*
  * Merge frame k with a neighbour.  AX_OK: done.  AX_NOTFOUND: it is no use
  * (they do not fit, no memory).  AX_STALE: something changed.
+ *
+ * As in a split, the new page is made before anything is latched, from copies of
+ * the two and of their parent; the latches, taken at the versions of the path, then
+ * show that they were true ones.
  */
 static ax_status
 merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 {
-	bt_page    *up = t->f[k - 1].p;
+	bt_page    *parent = t->f[k - 1].p;
 	int			i = t->f[k - 1].i;
-	int			left = i < bt_count(up) ? i : i - 1;
+	int			left = i < bt_count(parent) ? i : i - 1;
+	int			level = t->f[k].p->level;
 	bt_page    *other;
-	bt_page    *a,
-			   *b,
+	bt_page    *first,
+			   *second,
 			   *m = NULL;
+	_Alignas(AX_LINE) uint8_t copy[3][BT_MAX_SIZE];
+	const bt_page *a,
+			   *b,
+			   *up;
+	bool		built = false;
 	ax_guard	og;
 	ax_guard   *ga,
 			   *gb;
@@ -72,33 +82,42 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	uint32_t	plen;
 	bt_blob    *sepblob = NULL;
 	int			n = 0,
-				nc = 0,
-				keep;
+				nc = 0;
 	ax_status	x;
 
 	if (left < 0)
 		return ax_guard_valid(&t->f[k - 1].g) ? AX_NOTFOUND : AX_STALE;
-	other = bt_ref(&bt_children(up)[left == i ? i + 1 : left]);
+	other = bt_ref(&bt_children(parent)[left == i ? i + 1 : left]);
 	if (!ax_guard_valid(&t->f[k - 1].g))
 		return AX_STALE;
-	m = bt_alloc(cx, s, t->f[k].p->level, true);
+	m = bt_alloc(cx, s, level, true);
 	if (!m)
 		return AX_NOTFOUND;
 	x = ax_guard_open(cx, &og, &other->word, t->pess);
 	if (x != AX_OK)
 	{
-		bt_unalloc(cx, s, t->f[k].p->level, m);
+		bt_unalloc(cx, s, level, m);
 		return x;
 	}
-	a = left == i ? t->f[k].p : other;
-	b = left == i ? other : t->f[k].p;
+	a = first = left == i ? t->f[k].p : other;
+	b = second = left == i ? other : t->f[k].p;
+	up = parent;
 	ga = left == i ? &t->f[k].g : &og;
 	gb = left == i ? &og : &t->f[k].g;
 
-	AX_POINT("bt.merge.before_lock");
+	/* under a coarse latch, nobody changes them */
+	if (s->sync != AX_SYNC_COARSE)
+	{
+		ax_copy_out(copy[0], (const uint8_t *) first, first->size);
+		ax_copy_out(copy[1], (const uint8_t *) second, second->size);
+		ax_copy_out(copy[2], (const uint8_t *) parent, parent->size);
+		a = (const bt_page *) (const void *) copy[0];
+		b = (const bt_page *) (const void *) copy[1];
+		up = (const bt_page *) (const void *) copy[2];
+	}
+	AX_POINT("bt.merge.copied");
 	x = AX_STALE;
-	if (!ax_guard_lock_at(cx, &t->f[k - 1].g, AX_SITE_NODE_DELETE) ||
-		!ax_guard_lock_at(cx, ga, AX_SITE_NODE_DELETE) || !ax_guard_lock_at(cx, gb, AX_SITE_NODE_DELETE))
+	if (!ax_guard_valid(&t->f[k - 1].g) || !ax_guard_valid(ga) || !ax_guard_valid(gb))
 		goto out;
 	x = AX_NOTFOUND;
 	if (bt_used(a) > 0 && bt_used(b) > 0 &&
@@ -107,7 +126,7 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 
 	for (int j = 0; j < bt_count(a); j++)
 		bt_get(a, j, &v[n++]);
-	if (a->level)
+	if (level)
 	{
 		for (int j = 0; j <= bt_count(a); j++)
 			child[nc++] = bt_ref(&bt_children(a)[j]);
@@ -126,28 +145,33 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 		bt_get(b, j, &v[n++]);
 
 	/* the range of both */
-	keep = t->f[k - 1].i;
-	t->f[k - 1].i = left;
-	bt_bounds(t, k, &lo, &has_lo, &hi, &has_hi);
+	has_lo = left > 0;
+	if (has_lo)
+		bt_get(up, left - 1, &lo);
 	has_hi = left + 1 < bt_count(up);
 	if (has_hi)
 		bt_get(up, left + 1, &hi);
 	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, false, pbuf, &plen);
-	if (!bt_fits(a->size, a->level > 0, v, n, plen))
-	{
-		t->f[k - 1].i = keep;
+	if (!bt_fits(a->size, level > 0, v, n, plen))
 		goto out;
-	}
-	bt_build(cx, s, m, a->level, v, n, child, prefix, plen);
+	bt_build(cx, s, m, level, v, n, child, prefix, plen);
+	built = true;
+
+	AX_POINT("bt.merge.before_lock");
+	x = AX_STALE;
+	if (!ax_guard_lock_at(cx, &t->f[k - 1].g, AX_SITE_NODE_DELETE) ||
+		!ax_guard_lock_at(cx, ga, AX_SITE_NODE_DELETE) || !ax_guard_lock_at(cx, gb, AX_SITE_NODE_DELETE))
+		goto out;
+	t->f[k - 1].i = left;
 	bt_publish(s, t, k, m);
-	m = NULL;
 	AX_POINT("bt.merge.published");
-	bt_del(up, left);
+	bt_del(parent, left);
 	ax_guard_kill(cx, ga);
 	ax_guard_kill(cx, gb);
 	ax_guard_close(cx, &t->f[k - 1].g, true);
-	bt_retire(cx, s, a);
-	bt_retire(cx, s, b);
+	m = NULL;
+	bt_retire(cx, s, first);
+	bt_retire(cx, s, second);
 	if (sepblob)
 		bt_blob_retire(cx, s, sepblob);
 	x = AX_OK;
@@ -157,7 +181,7 @@ out:
 	ax_guard_close(cx, &t->f[k - 1].g, false);
 	ax_guard_close(cx, &t->f[k].g, false);
 	ax_guard_close(cx, &og, false);
-	bt_unalloc(cx, s, t->f[k].p->level, m);
+	bt_drop(cx, s, level, m, built);
 	return x;
 }
 

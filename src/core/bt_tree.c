@@ -188,8 +188,8 @@ copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view
 }
 
 /* Memory for a page that was, or was not yet, made one. */
-static void
-drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
+void
+bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 {
 	if (p && built)
 		bt_unbuild(cx, s, p);
@@ -395,8 +395,8 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 			ax_guard_close(cx, &f->g, false);
 			if (!t->pess)
 				ax_guard_close(cx, bt_above(t, k), false);
-			drop(cx, s, level, a, a_built);
-			drop(cx, s, level, b, b_built);
+			bt_drop(cx, s, level, a, a_built);
+			bt_drop(cx, s, level, b, b_built);
 			if (!inner && sep.blob)
 				bt_blob_free(cx, s, sep.blob);
 			return make_room(cx, s, t, k - 1, NULL, 0);
@@ -435,9 +435,9 @@ out:
 	if (!inner && sep.blob)
 		bt_blob_free(cx, s, sep.blob);
 	bt_close(cx, t, -1);
-	drop(cx, s, level, a, a_built);
-	drop(cx, s, level, b, b_built);
-	drop(cx, s, level + 1, c, c_built);
+	bt_drop(cx, s, level, a, a_built);
+	bt_drop(cx, s, level, b, b_built);
+	bt_drop(cx, s, level + 1, c, c_built);
 	return r;
 }
 

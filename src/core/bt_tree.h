@@ -70,6 +70,7 @@ extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool
 									  const bt_view *hi, bool has_hi, bool within,
 									  uint8_t *buf, uint32_t *plen);
 extern void bt_bounds(bt_path *t, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi);
+extern void bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built);
 extern void bt_publish(ax_store *s, bt_path *t, int k, bt_page *p);
 
 extern ax_status bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);

@@ -38,7 +38,8 @@ static const char *const op_name[NOPS] = {"insert", "remove", "contains", "look-
 static const char *const points[] = {
 	"bt.root_read", "bt.child_read", "bt.child_version", "bt.slot_read", "bt.leaf_read",
 	"bt.leaf_before_lock", "bt.first.before_lock", "bt.split.copied", "bt.split.before_lock", "bt.split.published",
-	"bt.merge.before_lock", "bt.merge.published", "bt.remove.leaf_read", "bt.root_before_lock",
+	"bt.merge.copied", "bt.merge.before_lock", "bt.merge.published", "bt.remove.leaf_read",
+	"bt.root_before_lock",
 	"bt.contains.leaf_read", "bt.lookup.leaf_read", "bt.scan.leaf_found", "bt.scan.leaf_read",
 	"bt.scan.advance", "bt.scan.child_read"
 };
@@ -997,39 +998,44 @@ standing(void)
 		if (c >= 6)
 			continue;
 
-		fill_tree();
-		i = middle_leaf(0);
-		k = last_in(leaf[i]);
-		snprintf(doing, sizeof(doing), "%s: removal at bt.merge.before_lock, %s", sort_of(), what[c]);
-		x = drain_until(k, "bt.merge.before_lock");
-		up = page_of(k, 1);
-		switch (c)
+		for (int p = 0; p < 2; p++)
 		{
-			case 0:
-				for (int y = x; page_of(k, 0) == page_of(x, 0) && y < k; y++)
-					put(y);
-				break;
-			case 1:
-				merge_leaf(k);
-				break;
-			case 2:
-				split_leaf(last_in(page_of(k + STEP, 0)));
-				break;
-			case 3:
-				all_but(-1, false);
-				break;
-			case 4:
-				split_leaf(last_in(leaf[i - 2]));
-				break;
-			default:
-				for (int y = 0; page_of(k, 1) == up && y < universe; y++)
-					if (!in[y] && page_of(y, 0) != page_of(k, 0))
+			static const char *const at[] = {"bt.merge.copied", "bt.merge.before_lock"};
+
+			fill_tree();
+			i = middle_leaf(0);
+			k = last_in(leaf[i]);
+			snprintf(doing, sizeof(doing), "%s: removal at %s, %s", sort_of(), at[p], what[c]);
+			x = drain_until(k, at[p]);
+			up = page_of(k, 1);
+			switch (c)
+			{
+				case 0:
+					for (int y = x; page_of(k, 0) == page_of(x, 0) && y < k; y++)
 						put(y);
-				break;
+					break;
+				case 1:
+					merge_leaf(k);
+					break;
+				case 2:
+					split_leaf(last_in(page_of(k + STEP, 0)));
+					break;
+				case 3:
+					all_but(-1, false);
+					break;
+				case 4:
+					split_leaf(last_in(leaf[i - 2]));
+					break;
+				default:
+					for (int y = 0; page_of(k, 1) == up && y < universe; y++)
+						if (!in[y] && page_of(y, 0) != page_of(k, 0))
+							put(y);
+					break;
+			}
+			v.what = CONTAINS;
+			finish(AX_OK, 0);
+			close_tree();
 		}
-		v.what = CONTAINS;
-		finish(AX_OK, 0);
-		close_tree();
 	}
 
 	fill_tree();
