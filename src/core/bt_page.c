@@ -466,7 +466,7 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 
 		AX_ENSURE(ax_body(cx), bt_len(&v[i]) >= pl.plen);
 		bt_view_bytes(&v[i], 0, pl.plen, begins);
-		AX_ENSURE(ax_body(cx), memcmp(begins, prefix, pl.plen) == 0);
+		AX_ENSURE(ax_body(cx), pl.plen == 0 || memcmp(begins, prefix, pl.plen) == 0);
 	}
 #endif
 	atomic_store_explicit(&p->word, AX_WORD_INIT, memory_order_relaxed);
