@@ -43,15 +43,17 @@ SUMMARY=()
 # tally NAME PASSED FAILED
 tally()
 {
-	local passed=$2 failed=$3
+	local passed=$2 failed=$3 now
 
+	now=$(date +%s)
 	if [ $((passed + failed)) -eq 0 ]; then
 		echo "# $1: no test ran, which is a failure"
 		failed=1
 	fi
 	TOTAL_PASSED=$((TOTAL_PASSED + passed))
 	TOTAL_FAILED=$((TOTAL_FAILED + failed))
-	SUMMARY+=("$(printf '%-14s %5d passed %5d failed' "$1" "$passed" "$failed")")
+	SUMMARY+=("$(printf '%-17s %5d passed %5d failed %5d s' "$1" "$passed" "$failed" $((now - part_started)))")
+	part_started=$now
 	printf '## %s: %d passed, %d failed\n' "$1" "$passed" "$failed"
 }
 
@@ -252,6 +254,7 @@ stop_taps()
 }
 
 started=$(date +%s)
+part_started=$started
 art_setup test
 trap 'stop_taps; art_cleanup' EXIT
 for s in $(art_elision_conf); do

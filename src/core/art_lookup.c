@@ -106,7 +106,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	{
 		ax_word    *w = &s->root_word;
 		uint64_t	v = ax_word_read(w);
-		art_ref		ref = ldref(&s->root);
+		art_ref		ref;
 		uint32_t	d = 0;
 		int			at;
 
@@ -114,6 +114,8 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 		if (ax_unlikely(v & AX_FLAGS) && (x = ax_word_sample(cx, w, &v)) != AX_OK)
 			goto barred;
+		/* after the sample: beside a latch it may be what is taken back (ax_elide_soft.c) */
+		ref = ldref(&s->root);
 		for (;;)
 		{
 			uint64_t	nv;

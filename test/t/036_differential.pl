@@ -637,7 +637,7 @@ sub side_script
 	if ($side eq 'art')
 	{
 		$out .= twin_marked("check", "SELECT indexrelname, (artidx_check(indexrelid, true)).entries FROM artidx_indexes JOIN pg_class c ON c.oid = indexrelid "
-			  . "WHERE relnamespace = '$schema'::regnamespace AND state = 'ready' ORDER BY 1");
+			  . "JOIN pg_index x USING (indexrelid) WHERE indisvalid AND relnamespace = '$schema'::regnamespace AND state = 'ready' ORDER BY 1");
 	}
 	return $out . twin_marked('end', 'SELECT 1');
 }
