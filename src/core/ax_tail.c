@@ -409,12 +409,12 @@ static void
 merge_tids(const uint64_t *add, uint32_t m, bool others, uint64_t *tids, uint32_t max,
 		   uint32_t *n, bool *more)
 {
+	uint32_t	at = 0;			/* both are sorted: it only rises */
+
 	if (*more && *n == 0)
 		return;					/* nothing is known of where these go */
 	for (uint32_t i = 0; i < m; i++)
 	{
-		uint32_t	at = 0;
-
 		if (*more && add[i] > tids[*n - 1])
 			break;
 		while (at < *n && tids[at] < add[i])

@@ -68,7 +68,8 @@ check-tree:
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 
 # Every section tried as a transaction: of a script, and undone by hand in the
-# middle (core/ax_elide.c).  With the processor's, where there are any.
+# middle (core/ax_elide.c).  With the processor's, where there are any.  There are many
+# such runs: each takes half of SECONDS.
 ELIDE_PHASES = 1 3 5
 .PHONY: check-elide
 check-elide: build/plain/test_stress build/plain/test_oom
@@ -76,7 +77,7 @@ check-elide: build/plain/test_stress build/plain/test_oom
 		for p in oom $(ELIDE_PHASES); do \
 		o=build/plain/elide.$$e.$$s.$$p.tap; \
 		case $$p in oom) t=test_oom ;; *) t=test_stress ;; esac; \
-		if AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$${SECONDS:-3} WORKERS=$${WORKERS:-8} \
+		if AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$$((($${SECONDS:-5} + 1) / 2)) WORKERS=$${WORKERS:-8} \
 			timeout $${TIMEOUT:-600} build/plain/$$t > $$o 2>&1; \
 		then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
 		else fail=1; echo "not ok - core elide $$e $$s $$p: $$o"; \
