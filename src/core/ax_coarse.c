@@ -226,10 +226,15 @@ COARSE(lookup, (ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				uint64_t *tids, uint32_t max, uint32_t *n, bool *more),
 	   (cx, s, prefix, len, tids, max, n, more), SHARED, false, NULL, 0)
 COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, NULL, 0)
+/* What a section by hand that was undone said is not put back, and BUSY says nothing. */
+#define EXCLUSIVE_SORTED(call) \
+	*done = *added = 0; \
+	EXCLUSIVE(call)
+
 COARSE(insert_sorted, (ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					   const uint32_t *lens, uint32_t len, uint64_t n,
 					   uint64_t *done, uint64_t *added),
-	   (cx, s, keys, lens, len, n, done, added), EXCLUSIVE, true, keys[0],
+	   (cx, s, keys, lens, len, n, done, added), EXCLUSIVE_SORTED, true, keys[0],
 	   lens ? lens[0] : len)
 
 /* Too many lines for a transaction. */

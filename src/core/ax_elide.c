@@ -605,6 +605,8 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 	if (write && ax_retire_reserve(cx, AX_ELIDE_RETIRED + 4) != AX_OK)
 		return false;
 	e->frame = frame;
+	if (e->soft)
+		ax_soft_pass(cx);		/* an earlier call's, which is not to be undone with this one */
 	for (;;)
 	{
 		uint32_t	status;
