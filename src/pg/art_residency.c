@@ -146,7 +146,8 @@ check_buildable(Relation index)
 	if (strcmp(why, "not ready") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is not ready", name)));
+				 errmsg("index \"%s\" is not ready", name),
+				 errhint("REINDEX or drop it, unless CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY is still at work.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("access method \"%s\" does not support indexes on system catalogs",

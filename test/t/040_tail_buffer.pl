@@ -20,7 +20,8 @@ art_seed();
 my $node = art_node(
 	'tail',
 	max_prepared_transactions => 5,
-	'artidx.memory' => "'256MB'",
+	# what a longer load makes must fit
+	'artidx.memory' => sprintf("'%dMB'", 256 + 40 * ($seconds > 3 ? $seconds - 3 : 0) + $races / 20000),
 	fsync => 'off',
 	max_wal_size => "'4GB'",
 	restart_after_crash => 'on',
