@@ -59,6 +59,7 @@ ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
 	a->npages = size >> AX_PAGE_SHIFT;
 	a->size = a->npages << AX_PAGE_SHIFT;
 	a->nslots = nslots;
+	a->barrier = ax_barrier_join() && ax_barrier();
 	a->first_page = header_pages(a->npages, nslots, &map, &slots);
 	a->map = (void *) (a->base + (map << AX_PAGE_SHIFT));
 	a->slots = (void *) (a->base + (slots << AX_PAGE_SHIFT));
@@ -584,7 +585,7 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 {
 	ax_store   *st;
 	ax_tail    *tail;
-	ax_status	r = ax_enter(cx, t, gen, &st);
+	ax_status	r = ax_enter_read(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
@@ -612,7 +613,7 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
 	ax_store   *st;
-	ax_status	r = ax_enter(cx, t, gen, &st);
+	ax_status	r = ax_enter_read(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
@@ -628,7 +629,7 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 			   uint32_t max, uint32_t *counts, uint32_t *done)
 {
 	ax_store   *st;
-	ax_status	r = ax_enter(cx, t, gen, &st);
+	ax_status	r = ax_enter_read(cx, t, gen, &st);
 	uint32_t	k = 0,
 				ntids = 0;
 
@@ -674,7 +675,7 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 {
 	ax_store   *st;
 	ax_tail    *tail;
-	ax_status	r = ax_enter(cx, t, gen, &st);
+	ax_status	r = ax_enter_read(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;

@@ -93,6 +93,7 @@ struct ax_area
 	uint64_t	first_page;		/* behind the headers */
 	uint64_t	reserve_pages;
 	int			nslots;
+	bool		barrier;		/* announcements may be plain stores: ax_barrier */
 	_Atomic uint32_t *map;
 	ax_slot    *slots;
 

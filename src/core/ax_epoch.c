@@ -13,7 +13,9 @@
  * - A reader whose announcement the scan missed announced it after the scan,
  *	 so (full fences on both sides) it sees everything unlinked before the
  *	 scan.  The second of two advances scans after the stamp was taken, so
- *	 that covers the object.
+ *	 that covers the object.  Where a reader announces by a plain store, whoever
+ *	 scans has made it fence just before (ax_barrier): then a missed
+ *	 announcement was made after that, with the same outcome.
  * - A reader that announces an old epoch, since the global one moved between
  *	 its load and its announcement, only delays: the scan finds it unequal.
  *
@@ -57,11 +59,11 @@ ax_global_epoch(ax_area *area)
 /* ---- enter, leave, advance ---------------------------------------------------- */
 
 /*
- * Announce the epoch.  Inlined into both ways in: this is on every call's
- * path, where each store ahead of the exchange would have to drain first.
+ * Announce the epoch.  Inlined into all ways in: this is on every call's
+ * path, where each store ahead of an exchange would have to drain first.
  */
 static inline void
-announce(ax_ctx_body *b)
+announce(ax_ctx_body *b, bool plain)
 {
 	ax_area    *a = b->area;
 	uint64_t	e = atomic_load_explicit(&a->epoch, memory_order_acquire);
@@ -70,8 +72,17 @@ announce(ax_ctx_body *b)
 	AX_ASSERT(b, !ax_inside(b) && b->latches == 0);
 	RECLAIM_ENTER();
 	AX_POINT("epoch:loaded");
-	atomic_exchange_explicit(&b->slot->epoch, e, memory_order_seq_cst);
-	ax_fence_after_rmw();
+	if (plain)
+	{
+		/* release: what the last call read, it read before this */
+		atomic_store_explicit(&b->slot->epoch, e, memory_order_release);
+		atomic_signal_fence(memory_order_seq_cst);
+	}
+	else
+	{
+		atomic_exchange_explicit(&b->slot->epoch, e, memory_order_seq_cst);
+		ax_fence_after_rmw();
+	}
 	AX_POINT("epoch:entered");
 
 	/*
@@ -90,7 +101,7 @@ announce(ax_ctx_body *b)
 void
 ax_epoch_enter(ax_ctx *cx)
 {
-	announce(ax_body(cx));
+	announce(ax_body(cx), false);
 	ax_body(cx)->cur = NULL;
 }
 
@@ -115,15 +126,13 @@ ax_leave(ax_ctx *cx)
 	}
 }
 
-/* See ax_internal.h. */
-ax_status
-ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
+/* Inside: the tree's store, or out again. */
+static inline ax_status
+enter_store(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
 	ax_ctx_body *b = ax_body(cx);
-	ax_store   *s;
+	ax_store   *s = atomic_load_explicit(&t->store, memory_order_acquire);
 
-	announce(b);
-	s = atomic_load_explicit(&t->store, memory_order_acquire);
 	if (ax_likely(s && s->gen == gen))
 	{
 		b->cur = s;
@@ -136,6 +145,48 @@ ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 	return AX_STALE;
 }
 
+/* See ax_internal.h. */
+ax_status
+ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
+{
+	ax_body(cx)->plain = false;
+	announce(ax_body(cx), false);
+	return enter_store(cx, t, gen, st);
+}
+
+/* See ax_internal.h. */
+ax_status
+ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	if (ax_likely(b->plain))
+		announce(b, true);
+	else
+	{
+		announce(b, false);
+		b->plain = b->joined;
+	}
+	return enter_store(cx, t, gen, st);
+}
+
+/* Does every slot whose process is inside announce e? */
+static bool
+all_show(ax_area *a, uint64_t e)
+{
+	int			high = atomic_load_explicit(&a->slots_high, memory_order_acquire);
+
+	for (int i = 0; i < high; i++)
+	{
+		/* acquire: what a reader did before it left happened before reuse */
+		uint64_t	s = atomic_load_explicit(&a->slots[i].epoch, memory_order_acquire);
+
+		if (s != 0 && s != e)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Try to move the global epoch on by one.  One process at a time looks round;
  * if it loses the processor meanwhile the others merely cannot advance: they
@@ -145,7 +196,6 @@ static bool
 try_advance(ax_area *a)
 {
 	uint64_t	e;
-	int			high;
 	bool		ok = true;
 
 	if (atomic_load_explicit(&a->advancing, memory_order_relaxed) ||
@@ -153,20 +203,19 @@ try_advance(ax_area *a)
 		return false;
 	ax_fence_after_rmw();
 	e = atomic_load_explicit(&a->epoch, memory_order_acquire);
-	high = atomic_load_explicit(&a->slots_high, memory_order_acquire);
+	if (a->barrier)
+	{
+		/* no need to ask the kernel when somebody plainly holds it back */
+		ok = all_show(a, e) && ax_barrier();
+		AX_POINT("epoch:fenced");
+	}
 #ifdef AX_RECLAIM_QSBR
-	high = 0;					/* the slots are not asked */
 	ok = !urcu_qsbr_read_ongoing();
 	if (ok)
 		urcu_qsbr_synchronize_rcu();
+#else
+	ok = ok && all_show(a, e);
 #endif
-	for (int i = 0; i < high && ok; i++)
-	{
-		/* acquire: what a reader did before it left happened before reuse */
-		uint64_t	s = atomic_load_explicit(&a->slots[i].epoch, memory_order_acquire);
-
-		ok = s == 0 || s == e;
-	}
 	AX_POINT("epoch:scanned");
 	if (ok)
 		atomic_store_explicit(&a->epoch, e + 1, memory_order_seq_cst);
@@ -478,6 +527,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	b->spins = calibrate(port);
 	b->rng = ((uint64_t) slot + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
+	b->joined = area->barrier && ax_barrier_join();
 	RECLAIM_ATTACH();
 
 	/* a predecessor that died may have left its announcement */

@@ -19,6 +19,13 @@
 #define ax_likely(x)	__builtin_expect(!!(x), 1)
 #define ax_unlikely(x)	__builtin_expect(!!(x), 0)
 #define ax_prefetch(p)	__builtin_prefetch(p)
+
+/*
+ * Every function of prefetches only is to be marked so.  In gcc's eyes it has no
+ * effect, so a call of it that is not inlined at once goes, and says nothing
+ * (make -C test/core check-prefetch looks into the object files).
+ */
+#define AX_PREFETCHES	__attribute__((always_inline))
 #endif
 
 /* A cannot-happen stops the server rather than answer wrongly. */
@@ -76,6 +83,8 @@ typedef struct ax_ctx_body
 	const ax_port *port;
 	int			slotno;
 	int			latches;		/* held now */
+	bool		joined;			/* may announce by a plain store */
+	bool		plain;			/* and the last call changed nothing */
 	uint8_t		shard;			/* for a store's sharded counters */
 	uint32_t	shard_at;		/* where in a store that is */
 	ax_elide_ctx elide;
@@ -291,8 +300,13 @@ extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
 /* ---- epochs (ax_epoch.c) ---- */
 
 /*
- * Enter with xchg (store and full fence in one, never mfence), leave with a
- * store-release.  Not nestable.  Engines are called inside.
+ * Enter, leave with a store-release.  Not nestable.  Engines are called inside.
+ *
+ * ax_enter is an exchange: a store and a full fence in one (never mfence).
+ * ax_enter_read, for calls that only read, is a plain store where ax_barrier
+ * works, but for the first call after one of ax_enter: so between a change and
+ * whatever its process does next there is a full fence, which those rely on who
+ * insert first and look afterwards whether another did so, too.
  */
 struct ax_slot
 {
@@ -326,7 +340,16 @@ extern _Atomic uint64_t *ax_global_epoch(ax_area *area);
  * generation is not gen.
  */
 extern ax_status ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
+extern ax_status ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
 extern void ax_leave(ax_ctx *cx);
+
+/*
+ * ax_barrier.c.  This process, and what it forks from now on, takes part; false:
+ * the system has no such thing.  And: a full fence in every thread that runs now
+ * of all processes that take part (one that does not run has passed one).
+ */
+extern bool ax_barrier_join(void);
+extern bool ax_barrier(void);
 
 /*
  * Room for n more retire records, before the first latch.  AX_BUSY when none

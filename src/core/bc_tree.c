@@ -108,7 +108,7 @@ ax_status
 ax_cmp_size(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t *size)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter(cx, t, gen, &s);
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
 
 	if (x != AX_OK)
 		return x;
@@ -186,7 +186,7 @@ ax_status
 ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter(cx, t, gen, &s);
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
 
 	if (x != AX_OK)
 		return x;
@@ -218,7 +218,7 @@ ax_status
 ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter(cx, t, gen, &s);
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
 
 	if (x != AX_OK)
 		return x;
@@ -233,7 +233,7 @@ ax_status
 ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter(cx, t, gen, &s);
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
 	int			k;
 
 	if (x != AX_OK)
@@ -266,7 +266,7 @@ ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint
 			uint8_t *buf, uint32_t size, uint32_t *len)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter(cx, t, gen, &s);
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
 	bc_entry	e;
 
 	if (x != AX_OK)

@@ -193,6 +193,7 @@ test_pinned(void)
 static struct
 {
 	const char *at;
+	bool		plain;			/* the reader announces by a plain store */
 	_Atomic int step;
 	ax_tree    *t;
 	uint64_t	gen;
@@ -223,8 +224,13 @@ window_run(void *arg, int i)
 		_Atomic uint64_t *p;
 		uint64_t	x;
 
+		if (win.plain)
+		{
+			ax_enter_read(&cx, win.t, win.gen, &st);
+			ax_leave(&cx);
+		}
 		is_reader = true;
-		ax_enter(&cx, win.t, win.gen, &st);
+		(win.plain ? ax_enter_read : ax_enter) (&cx, win.t, win.gen, &st);
 		p = atomic_load_explicit(&win.root, memory_order_acquire);
 		atomic_store(&win.step, 3);
 		/* hold the object for a while, with the other side hard at work */
@@ -276,7 +282,7 @@ test_windows(void)
 {
 	static const char *const at[] = {"epoch:loaded", "epoch:entered"};
 
-	for (int k = 0; k < 2; k++)
+	for (int k = 0; k < 4; k++)
 	{
 		ax_ctx		cx;
 		ax_store   *st;
@@ -290,13 +296,14 @@ test_windows(void)
 		atomic_store_explicit(p, 42, memory_order_relaxed);
 		atomic_store(&win.root, p);
 		ax_leave(&cx);
-		win.at = at[k];
+		win.at = at[k & 1];
+		win.plain = k >= 2;
 		atomic_store(&win.step, 0);
 		tap_point_hook = hook_window;
 		tap_threads(2, window_run, NULL);
 		tap_point_hook = NULL;
 		ax_tree_close(&cx, win.t);
-		ok(tap_quiesce(&cx), "%s: quiescent", at[k]);
+		ok(tap_quiesce(&cx), "%s: quiescent", win.at);
 		ax_tree_release(&cx, win.t);
 		ax_detach(&cx);
 	}
@@ -356,6 +363,127 @@ test_reserve(void)
 	ax_detach(&b);
 	tap_unmap(base, size);
 	area = save;
+}
+
+/* ---- who pays for the fence ---- */
+
+/*
+ * Two store and then load what the other stored: at least one must see the
+ * other's, and does when one of them has the kernel fence both.  Without any
+ * fence, which the same rounds show first, both may see nothing.
+ */
+static struct litmus
+{
+	_Alignas(128) _Atomic uint64_t x;
+	_Alignas(128) _Atomic uint64_t y;
+	_Alignas(128) _Atomic uint64_t sx;	/* what the side that stores x saw, plus 1 */
+	_Alignas(128) _Atomic uint64_t sy;
+	_Alignas(128) _Atomic uint64_t round;
+	uint64_t	rounds;
+	bool		fence;
+	bool		failed;
+	uint64_t	both;
+}		   *lit;
+
+static void
+litmus_side(void *arg, int who)
+{
+	for (uint64_t n = 1; n <= lit->rounds; n++)
+	{
+		uint64_t	seen;
+
+		if (who == 0)
+		{
+			for (uint64_t k = 0; atomic_load_explicit(&lit->round, memory_order_acquire) != n; k++)
+				if (k > 1000)
+					sched_yield();
+			atomic_store_explicit(&lit->x, n, memory_order_relaxed);
+			atomic_signal_fence(memory_order_seq_cst);
+			seen = atomic_load_explicit(&lit->y, memory_order_relaxed);
+			atomic_store_explicit(&lit->sx, n * 2 + (seen == n), memory_order_release);
+			continue;
+		}
+		atomic_store_explicit(&lit->round, n, memory_order_release);
+		/* meet the other half way; a load takes about as long as to get there */
+		for (uint64_t k = n % 64; k > 0; k--)
+			ax_pause();
+		atomic_store_explicit(&lit->y, n, memory_order_relaxed);
+		atomic_signal_fence(memory_order_seq_cst);
+		if (lit->fence && !ax_barrier())
+			lit->failed = true;
+		seen = atomic_load_explicit(&lit->x, memory_order_relaxed);
+		for (uint64_t k = 0;; k++)
+		{
+			uint64_t	other = atomic_load_explicit(&lit->sx, memory_order_acquire);
+
+			if (other / 2 == n)
+			{
+				lit->both += !(other & 1) && seen != n;
+				break;
+			}
+			if (k > 1000)
+				sched_yield();
+		}
+	}
+}
+
+static void
+test_barrier(void)
+{
+	if (!area->barrier)
+	{
+		tap_diag("no membarrier here: every announcement is an exchange");
+		return;
+	}
+	lit = tap_shared(sizeof(*lit));
+	lit->rounds = tap_scaled(200000);
+	for (int k = 0; k < 4; k++)
+	{
+		bool		forked = k & 1;
+
+		memset(lit, 0, offsetof(struct litmus, rounds));
+		lit->both = 0;
+		lit->fence = k >= 2;
+		if (forked)
+			ok(tap_forks(2, litmus_side, NULL), "two processes ended well");
+		else
+			tap_threads(2, litmus_side, NULL);
+		if (lit->fence)
+			ok(lit->both == 0 && !lit->failed, "two %s, one that fences both: %llu times both saw nothing",
+			   forked ? "processes" : "threads", (unsigned long long) lit->both);
+		else
+			tap_diag("two %s, no fence: in %llu of %llu rounds both saw nothing",
+					 forked ? "processes" : "threads", (unsigned long long) lit->both,
+					 (unsigned long long) lit->rounds);
+	}
+}
+
+/* A change is followed by a full fence, whatever comes next; reading is not. */
+static void
+test_entries(void)
+{
+	ax_ctx		cx;
+	ax_tree    *t;
+	uint64_t	gen;
+	ax_store   *st;
+
+	ax_attach(&cx, area, 0, 100, &ax_port_default);
+	t = ax_tree_alloc(&cx);
+	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
+	ok(ax_body(&cx)->joined == area->barrier, "joined if there is a barrier");
+	ax_enter(&cx, t, gen, &st);
+	ax_leave(&cx);
+	ok(!ax_body(&cx)->plain, "after a change: an exchange");
+	ax_enter_read(&cx, t, gen, &st);
+	ax_leave(&cx);
+	ok(ax_body(&cx)->plain == area->barrier, "after that: plain stores");
+	ax_enter(&cx, t, gen, &st);
+	ax_leave(&cx);
+	ok(!ax_body(&cx)->plain, "until the next change");
+	ax_tree_close(&cx, t);
+	ok(tap_quiesce(&cx), "quiescent");
+	ax_tree_release(&cx, t);
+	ax_detach(&cx);
 }
 
 /* ---- torture ---- */
@@ -462,7 +590,7 @@ torture(void *arg, int who)
 			ax_detach(&cx);
 			ax_attach(&cx, area, who, 1000 + who, &ax_port_default);
 		}
-		if (gen == 0 || ax_enter(&cx, t, gen, &st) != AX_OK)
+		if (gen == 0 || (what < 60 ? ax_enter_read : ax_enter) (&cx, t, gen, &st) != AX_OK)
 			continue;
 		if (what < 60)
 		{
@@ -589,7 +717,16 @@ main(void)
 	test_pinned();
 	test_windows();
 	test_reserve();
+	test_barrier();
+	test_entries();
 	run_torture("4 threads", 4, false);
+	if (area->barrier)
+	{
+		area->barrier = false;
+		test_entries();
+		run_torture("4 threads, by exchange", 4, false);
+		area->barrier = true;
+	}
 	run_torture("64 threads", 64, false);
 #ifdef AX_ASAN
 	ax_poisoning = false;		/* each process has its own shadow memory */

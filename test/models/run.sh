@@ -43,7 +43,7 @@ one()
 	fi
 }
 
-safety() { one holds "all of it" "$1" "${2:-}" "-O2 -DSAFETY -DNOCLAIM" "${3:-}"; }
+safety() { one holds "all of it${2:+ ($2)}" "$1" "${2:-}" "-O2 -DSAFETY -DNOCLAIM" "${3:-}"; }
 without()
 {
 	m=$1; shift
@@ -71,8 +71,11 @@ for m in ${*:-queue latch park epoch}; do
 		;;
 	epoch)
 		safety epoch "" -w22
+		safety epoch -DBARRIER -w24
 		opt=-DREADERS=1
 		without epoch NO_FENCE OWN_STAMP EARLY_STAMP STAMP_1 TWO_SCANS
+		opt="-DREADERS=1 -DBARRIER"
+		without epoch LATE_BARRIER OWN_STAMP EARLY_STAMP STAMP_1
 		;;
 	*)
 		echo "Bail out! no model $m"
