@@ -37,8 +37,6 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				&((art_hdr *) ART_PTR(ref))->word;
 			if (ART_TAG(ref) == ART_LEAF)
 				art_prefetch_leaf(ref);
-			else
-				art_prefetch_node(ref, key, len, P.hdr ? P.d + 1 : 0);
 			x = ax_guard_open(cx, &N, w, pess);
 			if (x == AX_BUSY)
 			{
@@ -89,6 +87,19 @@ art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	}
 }
 
+/* Read word w into v; what flags hold is looked at apart, so that v can be a register. */
+#define SAMPLE(w, v) \
+	do { \
+		v = ax_word_read(w); \
+		if (ax_unlikely(v & AX_FLAGS)) \
+		{ \
+			uint64_t	sample_ = v; \
+			if ((x = ax_word_sample(cx, w, &sample_)) != AX_OK) \
+				goto barred; \
+			v = sample_; \
+		} \
+	} while (0)
+
 /*
  * All TIDs of one encoded key.  While the descent is within the columns, one
  * leaf holds all of them (ranges are cut by bytes, and they share every byte);
@@ -98,22 +109,17 @@ ax_status
 art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		   uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
-	uint8_t		fp = art_fp(prefix, len);
-
 	*n = 0;
 	*more = false;
 	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
 	{
 		ax_word    *w = &s->root_word;
-		uint64_t	v = ax_word_read(w);
+		uint64_t	v;
 		art_ref		ref;
 		uint32_t	d = 0;
-		int			at;
-
 		ax_status	x;
 
-		if (ax_unlikely(v & AX_FLAGS) && (x = ax_word_sample(cx, w, &v)) != AX_OK)
-			goto barred;
+		SAMPLE(w, v);
 		/* after the sample: beside a latch it may be what is taken back (ax_elide_soft.c) */
 		ref = ldref(&s->root);
 		for (;;)
@@ -125,21 +131,17 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				art_hdr    *h = ART_PTR(ref);
 				uint32_t	plen;
 
-				art_prefetch_node(ref, prefix, len, d);
 				AX_POINT("art.lookup.after_child_read");
-				nv = ax_word_read(&h->word);
-				if (ax_unlikely(nv & AX_FLAGS) &&
-					(x = ax_word_sample(cx, &h->word, &nv)) != AX_OK)
-					goto barred;
+				SAMPLE(&h->word, nv);
 				AX_POINT("art.lookup.after_child_version");
 				if (ax_unlikely(!ax_word_valid(w, v)))
 					break;
 				w = &h->word;
 				v = nv;
-				plen = h->plen;
+				plen = art_ref_plen(ref);
 				if (plen)
 				{
-					uint32_t	m = art_match_prefix(h, prefix, len, d);
+					uint32_t	m = art_match(h, ART_TAG(ref), plen, prefix, len, d);
 
 					if (m < plen && m < len - d)
 						return AX_OK;	/* immutable and reached: not there */
@@ -147,7 +149,7 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				}
 				if (ax_unlikely(d >= len))
 					goto scan;
-				ref = art_find(h, ART_TAG(ref), prefix[d], &at);
+				ref = art_child(h, ART_TAG(ref), prefix[d]);
 				if (ART_TAG(ref) == ART_LEAF)
 					continue;
 				if (ref == 0)
@@ -185,14 +187,11 @@ art_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 				art_prefetch_leaf(ref);
 				AX_POINT("art.lookup.after_child_read");
-				nv = ax_word_read(&l->word);
-				if (ax_unlikely(nv & AX_FLAGS) &&
-					(x = ax_word_sample(cx, &l->word, &nv)) != AX_OK)
-					goto barred;
+				SAMPLE(&l->word, nv);
 				AX_POINT("art.lookup.after_child_version");
 				if (ax_unlikely(!ax_word_valid(w, v)))
 					break;
-				k = art_leaf_tids(l, prefix + d, len - d, fp, tids, max);
+				k = art_leaf_tids(l, prefix + d, len - d, art_fp(prefix, len), tids, max);
 				AX_POINT("art.lookup.leaf_read");
 				if (ax_unlikely(!ax_word_valid(&l->word, nv)))
 					break;

@@ -43,7 +43,6 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 	uint64_t	v = 0;
 	uint32_t	plen;
 	art_ref		ref;
-	int			at;
 
 	AX_POINT("art.lookup.after_child_read");
 	if (!rowex)
@@ -55,10 +54,10 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 	AX_POINT("art.lookup.after_child_version");
 	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
 		return S_ALONE;
-	plen = h->plen;
+	plen = art_ref_plen(a->ref);
 	if (plen)
 	{
-		uint32_t	m = art_match_prefix(h, key, len, a->d);
+		uint32_t	m = art_match(h, ART_TAG(a->ref), plen, key, len, a->d);
 
 		if (m < plen && m < len - a->d)
 			return S_NONE;		/* immutable and reached: not there */
@@ -66,7 +65,7 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 	}
 	if (ax_unlikely(a->d >= len))
 		return S_ALONE;
-	ref = art_find(h, ART_TAG(a->ref), key[a->d], &at);
+	ref = art_child(h, ART_TAG(a->ref), key[a->d]);
 	a->ref = ref;
 	a->w = &h->word;
 	a->v = v;

@@ -230,7 +230,6 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 			break;
 		h = ART_PTR(ref);
 		d = P.hdr ? P.d + 1 : 0;
-		art_prefetch_node(ref, key, len0, d);
 		x = ax_guard_open(cx, &g, &h->word, false);
 		if (x == AX_STALE)
 			goto over;

@@ -142,14 +142,21 @@ art_node_size(unsigned kind, uint32_t plen)
 	return art_node_base(kind) + (plen > art_node_inline(kind) ? plen : 0);
 }
 
+/* Where the prefix of a node of this kind is, if it has plen bytes. */
 static inline uint8_t *
-art_prefix(art_hdr *h)
+art_prefix_at(art_hdr *h, unsigned kind, uint32_t plen)
 {
 	static const uint8_t where[4] = {20, 32, 16, 16};
 
-	if (h->plen > art_node_inline(h->kind))
-		return (uint8_t *) h + art_node_base(h->kind);
-	return (uint8_t *) h + where[h->kind - ART_N4];
+	if (plen > art_node_inline(kind))
+		return (uint8_t *) h + art_node_base(kind);
+	return (uint8_t *) h + where[kind - ART_N4];
+}
+
+static inline uint8_t *
+art_prefix(art_hdr *h)
+{
+	return art_prefix_at(h, h->kind, h->plen);
 }
 
 static inline art_ref
@@ -315,11 +322,20 @@ art_fp_match(const uint8_t *fp, int cap, uint8_t f)
 static inline int
 art_n4_rank(uint32_t sep, int n, uint8_t c)
 {
+#if defined(__SSE2__) && !defined(AX_NO_SIMD)
+	/* no branch that hangs on how many there are */
+	__m128i		v = _mm_cvtsi32_si128((int) (c * UINT32_C(0x01010101)));
+	__m128i		q = _mm_cvtsi32_si128((int) sep);
+	uint32_t	m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, q), q));
+
+	return __builtin_ctz(~(m & ((1u << n) - 1)));
+#else
 	int			r = 0;
 
 	for (int i = 0; i < n; i++)
 		r += (uint8_t) (sep >> (8 * i)) <= c;
 	return r;
+#endif
 }
 
 static inline int
@@ -330,7 +346,8 @@ art_n16_rank(uint64_t s0, uint64_t s1, int n, uint8_t c)
 	__m128i		q = _mm_set_epi64x((long long) s1, (long long) s0);
 	uint32_t	m = (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, q), q));
 
-	return __builtin_popcount(m & ((1u << n) - 1));
+	/* they are sorted, so the bits lie together; a popcount may be a call */
+	return __builtin_ctz(~(m & ((1u << n) - 1)));
 #else
 	int			r = 0;
 
@@ -357,8 +374,8 @@ art_n4_sep(art_n4 *n, int i)
  * in Node4/16/48, byte in Node256; for Node4/16 without a match *at is the
  * last slot below c, or -1).  Racy: the caller validates the node.
  */
-static inline art_ref
-art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
+__attribute__((always_inline)) static inline art_ref
+art_find_inlined(art_hdr *h, unsigned kind, uint8_t c, int *at)
 {
 	art_ref		r;
 	int			i,
@@ -415,6 +432,21 @@ art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
 			*at = c;
 			return ldref(&((art_n256 *) h)->child[c]);
 	}
+}
+
+static inline art_ref
+art_find(art_hdr *h, unsigned kind, uint8_t c, int *at)
+{
+	return art_find_inlined(h, kind, c, at);
+}
+
+/* The reference alone, for look-ups: without a call, and where it is drops out. */
+__attribute__((always_inline)) static inline art_ref
+art_child(art_hdr *h, unsigned kind, uint8_t c)
+{
+	int			at;
+
+	return art_find_inlined(h, kind, c, &at);
 }
 
 /* ---- art_node.c / art_bulk.c: building and changing ----------------------- */

@@ -552,9 +552,9 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 		/* an inner node */
 		{
 			art_hdr    *h = ART_PTR(ref);
-			uint32_t	m;
+			uint32_t	plen = art_ref_plen(ref),
+						m = 0;
 
-			art_prefetch_node(ref, key, len, P.hdr ? P.d + 1 : 0);
 			x = ax_guard_open(cx, &N, &h->word, pess);
 			if (x != AX_OK)
 				goto stale;
@@ -566,8 +566,9 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			}
 			if (P.hdr)
 				d = P.d + 1;
-			m = art_match_prefix(h, key, len, d);
-			if (m < h->plen)
+			if (plen)
+				m = art_match(h, ART_TAG(ref), plen, key, len, d);
+			if (m < plen)
 			{
 				x = split_prefix(cx, s, key, len, fp, &P, h, &N, d, m, again);
 				ax_guard_close(cx, &N, false);

@@ -101,17 +101,35 @@ art_slot_clear(ax_store *s, art_at *p, const uint8_t *key)
 		art_node_del(p->hdr, key[p->d]);
 }
 
-/* How far the key follows the node's prefix; plen when all of it. */
+/* A node's prefix length: as a rule from the reference, before the node has come in. */
 static inline uint32_t
-art_match_prefix(art_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
+art_ref_plen(art_ref r)
 {
-	const uint8_t *p;
-	uint32_t	n = h->plen,
-				i = 0;
+	uint32_t	n = ART_PLEN(r);
 
-	if (n == 0)
-		return 0;
-	p = art_prefix(h);
+	return ax_likely(n < 255) ? n : ((art_hdr *) ART_PTR(r))->plen;
+}
+
+/* How far the key follows the n bytes of the node's prefix; n when all of it. */
+static inline uint32_t
+art_match(art_hdr *h, unsigned kind, uint32_t n, const uint8_t *key, uint32_t len, uint32_t d)
+{
+	const uint8_t *p = art_prefix_at(h, kind, n);
+	uint32_t	i = 0;
+
+	/*
+	 * The key has eight bytes, and so has the node: at once.  How long the prefix
+	 * is varies from node to node, which a loop's branches would foretell badly.
+	 */
+	if (n < 8 && len - d >= 8)
+	{
+		uint64_t	a,
+					b;
+
+		memcpy(&a, p, 8);
+		memcpy(&b, key + d, 8);
+		return (uint32_t) (__builtin_ctzll((a ^ b) | UINT64_C(1) << (8 * n)) >> 3);
+	}
 	if (n > len - d)
 		n = len - d;
 	while (i + 8 <= n)
@@ -128,6 +146,12 @@ art_match_prefix(art_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
 	while (i < n && p[i] == key[d + i])
 		i++;
 	return i;
+}
+
+static inline uint32_t
+art_match_prefix(art_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
+{
+	return h->plen ? art_match(h, h->kind, h->plen, key, len, d) : 0;
 }
 
 /* A copy (private), bigger as a rule, takes over what its latched original holds. */
@@ -151,16 +175,32 @@ art_publish_grown(ax_ctx *cx, ax_store *s, const uint8_t *key, art_at *G, art_at
 	art_node_retire(cx, s, P->hdr);
 }
 
-static inline void
+/*
+ * The lines of a leaf at once, eight at most: which of them the key's entry is in
+ * the first one tells.  Always eight prefetches, of the first line again behind the
+ * leaf's end: how many it has is known late, and a branch on it would be taken
+ * wrongly for most leaves and with it the beginning of what comes next.
+ */
+AX_PREFETCHES static inline void
 art_prefetch_leaf(art_ref r)
 {
 	char	   *p = ART_PTR(r);
-	unsigned	n = (unsigned) (r >> 48) & 255;
+	char	   *end = p + 64 * ((r >> 48) & 255);
 
-	if (n > 8)
-		n = 8;
-	for (unsigned i = 0; i < n; i++)
-		ax_prefetch(p + 64 * i);
+	ax_prefetch(p);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 8
+#endif
+	for (int i = 1; i < 8; i++)
+	{
+		char	   *q = p + 64 * i;
+
+		q = q < end ? q : p;
+#if defined(__GNUC__)
+		__asm__("" : "+r"(q));	/* chosen by a move, not a branch */
+#endif
+		ax_prefetch(q);
+	}
 }
 
 /*
@@ -231,9 +271,12 @@ art_sort_tids(uint64_t *tids, uint32_t n)
 /*
  * All lines of a node that the key (whose byte at depth d comes first in the
  * node's prefix) will touch, at once: the reference knows kind and prefix
- * length, so the child's line is known before the header has come in.
+ * length, so the child's line is known before the header has come in.  For those
+ * who do something else meanwhile (art_many.c): the processor of one who goes on
+ * at once finds the lines as early by itself, and only has more to do (measured:
+ * look-ups of 10 M sparse keys took 15 per cent longer with it).
  */
-static inline void
+AX_PREFETCHES static inline void
 art_prefetch_node(art_ref r, const uint8_t *key, uint32_t len, uint32_t d)
 {
 	char	   *p = ART_PTR(r);

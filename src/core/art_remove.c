@@ -164,7 +164,6 @@ remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			art_hdr    *h = ART_PTR(ref);
 			uint32_t	d = P.hdr ? P.d + 1 : 0;
 
-			art_prefetch_node(ref, key, len, d);
 			x = ax_guard_open(cx, &N, &h->word, pess);
 			if (x != AX_OK)
 				goto stale;

@@ -235,7 +235,6 @@ art_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		{
 			art_hdr    *h = ART_PTR(ref);
 
-			art_prefetch_node(ref, key, len, d);
 			AX_POINT("art.contains.after_child_version");
 			if (art_match_prefix(h, key, len, d) < h->plen)
 				return AX_NOTFOUND;
@@ -267,7 +266,6 @@ art_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	art_ref		ref = ldref(&s->root);
 	uint32_t	d = 0,
 				k;
-	int			at;
 
 	*n = 0;
 	*more = false;
@@ -276,13 +274,12 @@ art_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		art_hdr    *h = ART_PTR(ref);
 		uint32_t	plen;
 
-		art_prefetch_node(ref, prefix, len, d);
 		AX_POINT("art.lookup.after_child_read");
 		AX_POINT("art.lookup.after_child_version");
-		plen = h->plen;
+		plen = art_ref_plen(ref);
 		if (plen)
 		{
-			uint32_t	m = art_match_prefix(h, prefix, len, d);
+			uint32_t	m = art_match(h, ART_TAG(ref), plen, prefix, len, d);
 
 			if (m < plen && m < len - d)
 				return AX_OK;
@@ -290,7 +287,7 @@ art_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		}
 		if (ax_unlikely(d >= len))
 			goto scan;
-		ref = art_find(h, ART_TAG(ref), prefix[d], &at);
+		ref = art_child(h, ART_TAG(ref), prefix[d]);
 		if (ART_TAG(ref) == ART_LEAF)
 			break;
 		d++;

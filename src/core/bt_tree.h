@@ -32,10 +32,9 @@ typedef struct bt_path
 
 /*
  * A page on its way in: its lines at once, so that the search waits for memory
- * once.  (Pages are at least four lines.)  A function of prefetches that is
- * not inlined has no effect in gcc's eyes, and goes.
+ * once.  (Pages are at least four lines.)
  */
-__attribute__((always_inline)) static inline void
+AX_PREFETCHES static inline void
 bt_prefetch(const bt_page *p, uint32_t size)
 {
 	const char *at = (const char *) p;
