@@ -421,9 +421,11 @@ stress()
 	# shellcheck disable=SC2086
 	load "$STRESS_SECONDS" "$1: load" "$CLIENTS" $WELL
 	if [ "$TAIL_BUFFER" = on ]; then
-		same "$(sql "SELECT string_agg(indexrelname || ' ' || tail_mode, ', ' ORDER BY indexrelname)
-			FROM artidx_contention WHERE relname = 'st' AND tail_inserts > 100")" \
-			"st_at append, st_id window, st_w append" "$1: tail buffers were in use"
+		# one may just be shut, when more had gone beside it than into it
+		same "$(sql "SELECT string_agg(indexrelname, ', ' ORDER BY indexrelname)
+			FROM artidx_contention WHERE relname = 'st' AND tail_inserts > 100 AND tail_mode IN
+			('off', CASE indexrelname WHEN 'st_id' THEN 'window' ELSE 'append' END)")" \
+			"st_at, st_id, st_w" "$1: tail buffers were in use"
 	fi
 	verify "$1: after the load"
 
