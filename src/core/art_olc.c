@@ -552,7 +552,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 		/* an inner node */
 		{
 			art_hdr    *h = ART_PTR(ref);
-			uint32_t	plen = art_ref_plen(ref),
+			uint32_t	plen,
 						m = 0;
 
 			x = ax_guard_open(cx, &N, &h->word, pess);
@@ -566,6 +566,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			}
 			if (P.hdr)
 				d = P.d + 1;
+			plen = art_ref_plen(ref);
 			if (plen)
 				m = art_match(h, ART_TAG(ref), plen, key, len, d);
 			if (m < plen)
