@@ -412,12 +412,60 @@ child_at(art_hdr *h, unsigned kind, int i, uint8_t *byte)
 				int			x = atomic_load_explicit(&((art_n48 *) h)->index[i], memory_order_acquire);
 
 				*byte = (uint8_t) i;
+				AX_POINT("art.scan.slot");
 				return x == 0 || x > 48 ? 0 : ldref(&((art_n48 *) h)->child[x - 1]);
 			}
 		default:
 			*byte = (uint8_t) i;
 			return ldref(&((art_n256 *) h)->child[i]);
 	}
+}
+
+/*
+ * From the frame's child on, an embedded TID, all that follow in this Node48 or
+ * Node256: read like the entries of a leaf, and validated together.  Where
+ * something was returned before, the node's end is not the scan's, and nobody
+ * wants the keys.
+ */
+static step
+do_embeds(scan *sc, frame *f)
+{
+	ax_batch   *b = sc->b;
+	const int	by = b->backward ? -1 : 1;
+	const unsigned kind = f->h->kind;
+	const uint32_t n0 = b->n,
+				len = f->d + 1 + AX_TID_BYTES;
+	uint8_t    *p = sc->path + f->d;
+	uint32_t	n = n0;
+	art_ref		last = 0;
+
+	if (!need(sc, len))
+		return S_FULL;
+	for (int i = f->cur; i >= 0 && i < 256 && n < b->max; i += by)
+	{
+		uint8_t		byte;
+		art_ref		r = child_at(f->h, kind, i, &byte);
+
+		AX_POINT("art.scan.embeds");
+		if (r == 0)
+			continue;
+		if (ART_TAG(r) != ART_EMBED)
+			break;
+		b->tids[n++] = ART_EMBED_TID(r);
+		f->cur = i;
+		last = r;
+	}
+	AX_POINT("art.scan.embedded");
+	if (last == 0 || !valid(&f->g))
+		return S_LOST;
+	b->n = n;
+	f->ref = last;
+	p[0] = (uint8_t) f->cur;
+	for (int i = 0; i < AX_TID_BYTES; i++)
+		p[1 + i] = (uint8_t) (ART_EMBED_TID(last) >> (40 - 8 * i));
+	memcpy(b->lastkey, sc->path, len);
+	b->lastlen = len;
+	return n == b->max ? S_FULL : S_SKIP;
 }
 
 /*
@@ -629,6 +677,8 @@ run(scan *sc)
 			}
 			else if (ART_TAG(f->ref) == ART_LEAF)
 				r = do_leaf(sc, f->ref, f->d, &f->g);
+			else if (!ROWEX && b->n > 0 && !f->at_end && !b->want_keys && f->h->kind >= ART_N48)
+				r = do_embeds(sc, f);
 			else
 				r = do_embed(sc, f, f->ref, byte);
 			bound = bound && r == S_GO;

@@ -55,7 +55,8 @@ static const struct
 	{LOOKUP, "art.find.slot"}, {SCAN, "art.find.slot"}, {SCAN, "art.scan.slot"},
 	{INSERT, "art.leaf.matched"}, {REMOVE, "art.leaf.matched"}, {CONTAINS, "art.leaf.matched"},
 	{LOOKUP, "art.lookup.matched"}, {SCAN, "art.scan.leaf_ordered"},
-	{SCAN, "art.scan.leaf_read"}, {SCAN, "art.scan.advance"}, {SCAN, "art.scan.embedded"}
+	{SCAN, "art.scan.leaf_read"}, {SCAN, "art.scan.advance"}, {SCAN, "art.scan.embedded"},
+	{SCAN, "art.scan.embeds"}
 };
 #define NPOINTS ((int) (sizeof(points) / sizeof(points[0])))
 
@@ -77,6 +78,8 @@ static struct
 				counts[COMPANY];
 	const uint8_t *many[COMPANY];
 	uint32_t	max;
+	bool		keys,			/* a scan that wants keys */
+				open;			/* .. without a bound at its end */
 	ax_status	status;
 	ax_status	each[MAX_KEYS]; /* insert, remove: of every key */
 	uint64_t	tids[MAX_KEYS];
@@ -152,7 +155,11 @@ victim_op(void)
 			v.b.lo = (ax_bound) {k->p, k->len, false};
 			v.b.hi = (ax_bound) {e->p, e->len, true};
 			v.b.backward = v.what == SCAN_BACK;
-			v.b.want_keys = true;
+			if (v.open && v.b.backward)
+				v.b.lo = (ax_bound) {NULL, 0, false};
+			else if (v.open)
+				v.b.hi = (ax_bound) {NULL, 0, true};
+			v.b.want_keys = v.keys;
 			v.b.max = v.max;
 			v.b.tids = v.tids;
 			v.b.key_off = v.off;
@@ -355,8 +362,9 @@ judge(model *m, const bool *before, const bool *touched, const char *where)
 
 					if (x == v.b.n && !v.b.exhausted)
 						break;
-					hit = x < v.b.n && v.off[x + 1] - v.off[x] == q->len &&
-						memcmp(v.keybuf + v.off[x], q->p, q->len) == 0 && v.tids[x] == tid_of(q);
+					hit = x < v.b.n && v.tids[x] == tid_of(q) &&
+						(!v.keys || (v.off[x + 1] - v.off[x] == q->len &&
+									 memcmp(v.keybuf + v.off[x], q->p, q->len) == 0));
 					if (!touched[i] && hit != before[i])
 						mt_die(m, "%s from key %llu to %llu, stopped at %s: %s key %llu (entry %u of %u)", op_name[v.what],
 							   (unsigned long long) v.key, (unsigned long long) v.end, where,
@@ -377,9 +385,13 @@ one_kind(ax_ctx *cx, ax_tree *t, keykind kind, uint64_t keys, uint64_t rounds, u
 	bool	   *before,
 			   *touched;
 	uint64_t	n = 0;
+	bool		telling = true; /* the TID says which key it is */
 
 	mt_universe(&m, kind, keys, seed);
 	mt_open(&m, cx, t);
+	for (uint64_t i = 0; i < m.n && telling; i++)
+		for (uint64_t j = 0; j < i && telling; j++)
+			telling = tid_of(&m.key[i]) != tid_of(&m.key[j]);
 	before = malloc(m.n);
 	touched = malloc(m.n);
 	if (!before || !touched)
@@ -414,6 +426,12 @@ one_kind(ax_ctx *cx, ax_tree *t, keykind kind, uint64_t keys, uint64_t rounds, u
 		v.end = v.key + (v.what < CONTAINS && (r >> 51) & 1 ? 0 : (r >> 44) % 80);
 		if (v.end >= m.n)
 			v.end = m.n - 1;
+		v.keys = !telling || (r >> 23) & 1;
+		v.open = tap_rand(&m.seed) % 4 == 0;
+		if (v.open && v.what == SCAN)
+			v.end = m.n - 1;
+		else if (v.open && v.what == SCAN_BACK)
+			v.key = 0;
 		v.max = (r >> 52) & 1 ? 600 : (uint32_t) (r >> 53) % 8 + 1;
 		memcpy(before, m.in, m.n);
 		memset(touched, 0, m.n);
