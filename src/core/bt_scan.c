@@ -441,7 +441,7 @@ bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 		bool		more = false;
 		bool		last = true;
 
-		if (ax_likely(p != NULL))
+		if (ax_likely(p != NULL && ax_guard_valid(&lane[i].g)))
 		{
 			if (!leaf_tids(p, &lane[i].g, keys[i], lens ? lens[i] : len, tids + ntids,
 						   max - ntids, &k, &more, &last))

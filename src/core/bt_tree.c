@@ -261,6 +261,9 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 	r = AX_STALE;
 	if (!f->g.held && s->sync != AX_SYNC_COARSE)
 	{
+		/* (the guard may have been latched, and closed for the memory's sake) */
+		if (!ax_guard_valid(&f->g))
+			goto out;
 		ax_copy_out(copy, (const uint8_t *) x, size);
 		from = (const bt_page *) (const void *) copy;
 	}
