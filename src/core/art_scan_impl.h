@@ -433,10 +433,9 @@ do_embeds(scan *sc, frame *f)
 	ax_batch   *b = sc->b;
 	const int	by = b->backward ? -1 : 1;
 	const unsigned kind = f->h->kind;
-	const uint32_t n0 = b->n,
-				len = f->d + 1 + AX_TID_BYTES;
+	const uint32_t len = f->d + 1 + AX_TID_BYTES;
 	uint8_t    *p = sc->path + f->d;
-	uint32_t	n = n0;
+	uint32_t	n = b->n;
 	art_ref		last = 0;
 
 	if (!need(sc, len))

@@ -19,30 +19,33 @@
 #ifdef __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 /* linux/membarrier.h, which older headers lack */
 #define GLOBAL_EXPEDITED			(1 << 1)
 #define REGISTER_GLOBAL_EXPEDITED	(1 << 2)
-#endif
 
-/* See ax_internal.h. */
-bool
-ax_barrier_join(void)
+static bool
+membarrier(int command)
 {
 #if defined(__linux__) && defined(SYS_membarrier)
-	return syscall(SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	return syscall(SYS_membarrier, command, 0, 0) == 0;
 #else
+	(void) command;
 	return false;
 #endif
 }
 
 /* See ax_internal.h. */
 bool
+ax_barrier_join(void)
+{
+	return membarrier(REGISTER_GLOBAL_EXPEDITED);
+}
+
+/* See ax_internal.h. */
+bool
 ax_barrier(void)
 {
-#if defined(__linux__) && defined(SYS_membarrier)
-	return syscall(SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) == 0;
-#else
-	return false;
-#endif
+	return membarrier(GLOBAL_EXPEDITED);
 }

@@ -376,8 +376,7 @@ static struct litmus
 {
 	_Alignas(128) _Atomic uint64_t x;
 	_Alignas(128) _Atomic uint64_t y;
-	_Alignas(128) _Atomic uint64_t sx;	/* what the side that stores x saw, plus 1 */
-	_Alignas(128) _Atomic uint64_t sy;
+	_Alignas(128) _Atomic uint64_t sx;	/* twice the round; plus 1: y was seen */
 	_Alignas(128) _Atomic uint64_t round;
 	uint64_t	rounds;
 	bool		fence;

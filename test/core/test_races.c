@@ -470,6 +470,88 @@ one_kind(ax_ctx *cx, ax_tree *t, keykind kind, uint64_t keys, uint64_t rounds, u
 	ok(n > 0, "%s: %llu operations stopped and disturbed", keykind_name[kind], (unsigned long long) n);
 }
 
+/* ---- a slot of a Node48 that another takes between index and slot ---- */
+
+#define TAKEN 20				/* the key that goes; FRESH comes in its slot */
+#define FRESH 200
+#define EMBEDS 40
+
+static struct
+{
+	ax_ctx	   *cx;
+	ax_tree    *t;
+	uint64_t	gen;
+	int			met;
+	bool		done;
+}			taken;
+
+static const uint8_t *
+embed_key(uint8_t *k, uint8_t i)
+{
+	memset(k, 0, 15);
+	k[0] = 1;
+	k[8] = i;
+	k[14] = (uint8_t) (i + 1);
+	return k;
+}
+
+static void
+hook_taken(const char *name)
+{
+	uint8_t		k[15];
+
+	if (taken.done || strcmp(name, "art.scan.slot") != 0 || ++taken.met != TAKEN + 1)
+		return;
+	taken.done = true;
+	if (ax_remove(taken.cx, taken.t, taken.gen, embed_key(k, TAKEN), 15) != AX_OK ||
+		ax_insert(taken.cx, taken.t, taken.gen, embed_key(k, FRESH), 15) != AX_OK)
+		abort();
+}
+
+/*
+ * A scan that wants no keys reads one TID of the node after the other and validates
+ * at the end.  At each of the first places in turn, so at the right one, too.
+ */
+static void
+slot_taken(ax_ctx *cx, ax_tree *t)
+{
+	uint64_t	tids[256];
+	uint8_t		last[64],
+				k[15];
+	uint32_t	wrong = 0,
+				changed = 0;
+
+	for (int at = 0; at < EMBEDS; at++)
+	{
+		ax_batch	b = {.hi = {NULL, 0, true}, .max = 256, .tids = tids, .lastkey = last,
+			.lastkey_size = sizeof(last)};
+		ax_tree_info ti;
+
+		taken.cx = cx;
+		taken.t = t;
+		taken.met = TAKEN - at;
+		taken.done = false;
+		ax_tree_open(cx, t, AX_ART_OLC, 0, 0, &taken.gen);
+		for (int i = 0; i < EMBEDS; i++)
+			ax_insert(cx, t, taken.gen, embed_key(k, (uint8_t) i), 15);
+		ax_info(cx, t, taken.gen, &ti);
+		if (at == 0)
+			ok(ti.n48 == 1 && ti.embedded == EMBEDS, "a Node48 of TIDs");
+		tap_point_hook = hook_taken;
+		if (ax_scan(&v.cx, t, taken.gen, &b) != AX_OK)
+			abort();
+		tap_point_hook = NULL;
+		changed += taken.done;
+		/* rising, and each the TID of the key at its place */
+		for (uint32_t i = 1; i < b.n; i++)
+			wrong += tids[i] <= tids[i - 1];
+		ax_tree_close(cx, t);
+		(void) tap_quiesce(cx);
+	}
+	ok(changed > TAKEN, "its slot was taken by another in %u scans", changed);
+	ok(wrong == 0, "and no scan returned a TID where it does not belong (%u)", wrong);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -495,6 +577,7 @@ main(int argc, char **argv)
 	ax_attach(&cx, a, 0, 1, &ax_port_default);
 	ax_attach(&v.cx, a, 1, 2, &ax_port_default);
 	t = ax_tree_alloc(&cx);
+	slot_taken(&cx, t);
 	tap_point_hook = hook;
 	if (pthread_create(&thread, NULL, victim, NULL))
 		abort();
