@@ -189,7 +189,6 @@ _PG_init(void)
 		art_saved_init();
 		art_replace_init();
 		art_plan_costs_init();
-		MarkGUCPrefixReserved("artidx");
 
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = art_shmem_request;
@@ -205,6 +204,13 @@ _PG_init(void)
 	art_elision_init();
 	art_planner_install();
 	art_executor_install();
+
+	/*
+	 * After every definition: it removes what the configuration file sets and
+	 * nobody has defined by now.
+	 */
+	if (process_shared_preload_libraries_in_progress)
+		MarkGUCPrefixReserved("artidx");
 }
 
 /* ---- preloaded or not ---- */
