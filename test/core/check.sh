@@ -2,8 +2,8 @@
 #
 # check.sh FLAVOUR TEST:STRUCTURE...
 #	  Run test programs of build/FLAVOUR, as many at a time as there are
-#	  processors (at most four), and print one line for each; exit status 1 when
-#	  one fails.
+#	  processors (at most four), and print one line for each; of one that fails
+#	  also its exit status and the end of what it printed.  Exit status 1 then.
 #
 # Environment: RUN, what to run them under; TIMEOUT, seconds of each (600).
 #
@@ -13,16 +13,15 @@ shift
 one()
 {
 	local t=${2%%:*} s=${2#*:}
-	local o=build/$1/$t.$s.tap
+	local o=build/$1/$t.$s.tap rc
 
 	# shellcheck disable=SC2086
-	if AX_STRUCTURE=$s timeout "${TIMEOUT:-600}" ${RUN:-} "build/$1/$t" >"$o" 2>&1; then
+	AX_STRUCTURE=$s timeout "${TIMEOUT:-600}" ${RUN:-} "build/$1/$t" >"$o" 2>&1
+	rc=$?
+	if [ $rc -eq 0 ] && grep -q '^ok' "$o"; then
 		echo "ok - core $1 $t $s ($(grep -c '^ok' "$o") tests)"
 	else
-		{
-			echo "not ok - core $1 $t $s: $o"
-			grep -v '^ok' "$o" | head -40
-		} >"$o.report"
+		./report.sh "core $1 $t $s" "$o" $rc >"$o.report"
 		cat "$o.report"
 		return 1
 	fi

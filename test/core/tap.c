@@ -9,6 +9,7 @@
 #include "tap.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,23 @@ tap_done(void)
 	printf("1..%d\n", ntests);
 	fflush(stdout);
 	return nfailed || !ntests;
+}
+
+static char too_late[100];		/* written beforehand: a handler may not format */
+
+static void
+on_deadline(int sig)
+{
+	(void) !write(STDOUT_FILENO, too_late, strlen(too_late));
+	_exit(3);
+}
+
+void
+tap_deadline(unsigned seconds)
+{
+	snprintf(too_late, sizeof(too_late), "not ok - still running after %u s\n", seconds);
+	signal(SIGALRM, on_deadline);
+	alarm(seconds);
 }
 
 void *

@@ -23,6 +23,9 @@ extern void tap_diag(const char *fmt, ...) __attribute__((format(printf, 1, 2)))
 /* Prints the plan; the exit status of the program. */
 extern int	tap_done(void);
 
+/* A hang is a failure that says so: ends the program after so many seconds. */
+extern void tap_deadline(unsigned seconds);
+
 /* Shared, zero-filled, page-aligned memory, inherited by fork. */
 extern void *tap_shared(size_t size);
 extern ax_area *tap_area(size_t size, int nslots, size_t reserve);

@@ -1240,7 +1240,7 @@ main(void)
 #ifdef AX_ASAN
 	ax_poisoning = false;		/* part of this forks: see test_epoch.c */
 #endif
-	alarm(300);					/* a latch that is never got is a failure, too */
+	tap_deadline(300);			/* a latch that is never got is a failure, too */
 	port = ax_port_default;
 	port.park = park;
 	area = tap_area(AREA, SLOTS, 0);

@@ -171,21 +171,26 @@ look(int k)
 	return r == AX_OK && n == 0 ? AX_NOTFOUND : r;
 }
 
-static int	seen;				/* the order of the time, */
-static bool obeying;			/* which is being obeyed */
+static volatile sig_atomic_t armed;	/* 1 + with which latch to stop next, or 0 */
+static int	seen;				/* the order of the time */
 
-/* Insert or remove; false: BUSY till the end, or till there is a new order. */
+/*
+ * Insert or remove; false: BUSY till the end, or till there is a new order.  A
+ * process that is to become the head of a queue gives up after 100 times BUSY:
+ * another may have been stopped with what this key needs besides its leaf.
+ */
 static bool
 change(int k, bool insert)
 {
 	ax_status	r;
+	int			refused = 0;
 
 	atomic_store(&w->p[me].doing, k);
 	do
 		r = counted(insert ? ax_insert(&cx, w->tree, w->gen, key[k], KEYLEN) :
 					ax_remove(&cx, w->tree, w->gen, key[k], KEYLEN), k);
-	while (r == AX_BUSY && !atomic_load(&w->quit) &&
-		   (obeying || atomic_load(&w->order) == seen));
+	while (r == AX_BUSY && !atomic_load(&w->quit) && atomic_load(&w->order) == seen &&
+		   (armed != QUEUE + 1 || ++refused < 100));
 	if (r != AX_BUSY)
 	{
 		if (r != (atomic_load(&w->in[k]) == insert ? insert ? AX_EXISTS : AX_NOTFOUND : AX_OK))
@@ -272,8 +277,6 @@ scan(int a, int z, bool back, int patience)
 
 /* ---- a process ---- */
 
-static volatile sig_atomic_t armed;
-
 /*
  * Stop ourselves: armed, with our last latch, about to be released; at random,
  * with whatever a tree's operation holds.
@@ -353,10 +356,8 @@ run(void)
 		seen = order;
 		if (order != obeyed && (order % 256 == me || order % 256 == EVERYBODY))
 		{
-			obeying = true;
 			if (be_victim(r >> 8, order))
 				obeyed = order;
-			obeying = false;
 			continue;
 		}
 		if (r % 16 < 3)
@@ -842,7 +843,7 @@ main(int argc, char **argv)
 	const bool	processes = true;
 #endif
 
-	alarm(120);					/* whoever hangs, hangs no longer than that */
+	tap_deadline(120);
 	structure = tap_structure();
 	coarse = strcmp(ax_structure_sync(structure), "coarse") == 0;
 	optiql = strcmp(ax_structure_sync(structure), "optiql") == 0;

@@ -91,11 +91,10 @@ check-elide: build/plain/test_stress build/plain/test_oom
 		for p in oom $(ELIDE_PHASES); do \
 		o=build/plain/elide.$$e.$$s.$$p.tap; \
 		case $$p in oom) t=test_oom ;; *) t=test_stress ;; esac; \
-		if AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$$((($${SECONDS:-5} + 1) / 2)) WORKERS=$${WORKERS:-8} \
-			timeout $${TIMEOUT:-600} build/plain/$$t > $$o 2>&1; \
-		then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
-		else fail=1; echo "not ok - core elide $$e $$s $$p: $$o"; \
-			grep -v '^ok' $$o | head -40; fi; done; done; done; exit $$fail
+		AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$$((($${SECONDS:-5} + 1) / 2)) WORKERS=$${WORKERS:-8} \
+			timeout $${TIMEOUT:-600} build/plain/$$t > $$o 2>&1; rc=$$?; \
+		if [ $$rc -eq 0 ]; then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
+		else fail=1; ./report.sh "core elide $$e $$s $$p" $$o $$rc; fi; done; done; done; exit $$fail
 
 # The stresses of many with a tail buffer, which is shut and opened all the time.
 .PHONY: check-tail
@@ -116,11 +115,10 @@ HELGRIND = valgrind --tool=helgrind --error-exitcode=9 --fair-sched=try \
 check-helgrind: build/mapped/test_stress
 	@fail=0; for s in $(filter-out %-rowex,$(STRUCTURES)); do for p in 1 3 5; do \
 		o=build/mapped/helgrind.$$s.$$p.tap; \
-		if AX_STRUCTURE=$$s PHASE=$$p SECONDS=3 WORKERS=3 timeout $${TIMEOUT:-600} \
-			$(HELGRIND) build/mapped/test_stress threads > $$o 2>&1; \
-		then echo "ok - core helgrind $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
-		else fail=1; echo "not ok - core helgrind $$s $$p: $$o"; \
-			grep -v '^ok' $$o | head -60; fi; done; done; exit $$fail
+		AX_STRUCTURE=$$s PHASE=$$p SECONDS=3 WORKERS=3 timeout $${TIMEOUT:-600} \
+			$(HELGRIND) build/mapped/test_stress threads > $$o 2>&1; rc=$$?; \
+		if [ $$rc -eq 0 ]; then echo "ok - core helgrind $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
+		else fail=1; ./report.sh "core helgrind $$s $$p" $$o $$rc; fi; done; done; exit $$fail
 
 # Instructions an operation, against the same without counters and against the
 # centralized latch.
