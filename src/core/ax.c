@@ -359,6 +359,20 @@ ax_nomem_was_cap(const ax_ctx *cx)
 	return ax_body(cx)->cap_hit;
 }
 
+/* See ax.h. */
+ax_group *
+ax_nomem_group(const ax_ctx *cx)
+{
+	return ax_body(cx)->group_hit;
+}
+
+/* See ax.h. */
+void
+ax_tree_set_groups(ax_tree *t, ax_group *const groups[AX_GROUPS])
+{
+	memcpy(t->groups, groups, sizeof(t->groups));
+}
+
 /* ---- dispatch ------------------------------------------------------------------- */
 
 static __attribute__((noinline)) bool

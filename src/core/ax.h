@@ -182,6 +182,21 @@ extern bool ax_structure_is_btree(ax_structure s);
 typedef struct ax_engine ax_engine; /* table of functions, see ax_engine.h */
 
 /*
+ * A group of trees: what their structures take is counted together, the open
+ * ones and the dying, and an allocation that would exceed the limit is refused.
+ * The caller's shared memory, zero at first.  It may be forgotten when no
+ * handle names it any more and bytes is 0: nobody looks at it afterwards.
+ */
+typedef struct ax_group
+{
+	_Atomic uint64_t bytes;
+	const _Atomic uint64_t *limit;	/* several groups may have the same; the
+									 * caller changes it at any time */
+} ax_group;
+
+#define AX_GROUPS 3
+
+/*
  * A handle: type-stable, never unmapped, reusable after release.  alloc
  * returns NULL when the area is full.
  */
@@ -204,6 +219,12 @@ extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
 extern uint64_t ax_tree_gen(const ax_tree *t);	/* 0: closed */
 
 /*
+ * Which groups the generations to come are in (NULL: none).  The handle is
+ * closed, and nobody else opens it.
+ */
+extern void ax_tree_set_groups(ax_tree *t, ax_group *const groups[AX_GROUPS]);
+
+/*
  * Change the cap of an open generation; what it has beyond a lower one it
  * keeps.  AX_OK or AX_STALE.
  */
@@ -215,6 +236,9 @@ extern ax_status ax_tree_set_cap(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * until the next call that allocates.
  */
 extern bool ax_nomem_was_cap(const ax_ctx *cx);
+
+/* The same: which group's limit it was, NULL: none. */
+extern ax_group *ax_nomem_group(const ax_ctx *cx);
 
 /*
  * Keys.  A key is a string of len bytes whose last AX_TID_BYTES are the TID;

@@ -121,21 +121,62 @@ in_bump_area(ax_store *st, const void *p)
 }
 
 /*
- * Charge bytes to the store.  Deletion may exceed the cap: what it allocates
- * it gives back a moment later, with more.
+ * Charge bytes to the groups.  On a refusal nothing is charged, and group_hit
+ * says whose limit it was.
  */
 static bool
-store_charge(ax_store *st, uint64_t bytes, bool may_reserve)
+groups_charge(ax_ctx *cx, ax_group *const *groups, uint64_t bytes, bool may_exceed)
+{
+	for (int i = 0; i < AX_GROUPS; i++)
+	{
+		ax_group   *g = groups[i];
+
+		if (!g || atomic_fetch_add(&g->bytes, bytes) + bytes <=
+			atomic_load_explicit(g->limit, memory_order_relaxed) || may_exceed)
+			continue;
+		ax_body(cx)->group_hit = g;
+		for (; i >= 0; i--)
+			if (groups[i])
+				atomic_fetch_sub(&groups[i]->bytes, bytes);
+		return false;
+	}
+	return true;
+}
+
+/* Who takes the last bytes away looks at the group no more. */
+static void
+groups_uncharge(ax_group *const *groups, uint64_t bytes)
+{
+	for (int i = 0; i < AX_GROUPS; i++)
+		if (groups[i])
+			atomic_fetch_sub(&groups[i]->bytes, bytes);
+}
+
+/*
+ * Charge bytes to the store and its groups.  Deletion may exceed the limits: what
+ * it allocates it gives back a moment later, with more.
+ */
+static bool
+store_charge(ax_ctx *cx, ax_store *st, uint64_t bytes, bool may_exceed)
 {
 	uint64_t	max = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
 	uint64_t	old = atomic_fetch_add(&st->bytes, bytes);
 
-	if (max && !may_reserve && old + bytes > max)
+	ax_body(cx)->cap_hit = max && !may_exceed && old + bytes > max;
+	ax_body(cx)->group_hit = NULL;
+	if (ax_body(cx)->cap_hit || !groups_charge(cx, st->groups, bytes, may_exceed))
 	{
 		atomic_fetch_sub(&st->bytes, bytes);
 		return false;
 	}
 	return true;
+}
+
+static void
+store_uncharge(ax_store *st, uint64_t bytes)
+{
+	atomic_fetch_sub(&st->bytes, bytes);
+	groups_uncharge(st->groups, bytes);
 }
 
 /* ---- spans; the heap's latch held ------------------------------------------ */
@@ -232,15 +273,12 @@ span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, boo
 	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
 	ax_span    *sp;
 
-	if (!store_charge(st, bytes, may_reserve || ax_body(cx)->over_cap))
-	{
-		ax_body(cx)->cap_hit = true;
+	if (!store_charge(cx, st, bytes, may_reserve || ax_body(cx)->over_cap))
 		return NULL;
-	}
 	sp = ax_pages_take(cx, pages, cls, objs, may_reserve, &ax_body(cx)->alloc_busy);
 	if (!sp)
 	{
-		atomic_fetch_sub(&st->bytes, bytes);
+		store_uncharge(st, bytes);
 		return NULL;
 	}
 	memset(sp, 0, sizeof(*sp));
@@ -254,8 +292,11 @@ span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, boo
 static void
 span_free(ax_ctx *cx, ax_span *sp)
 {
-	atomic_fetch_sub(&sp->store->bytes, (uint64_t) sp->pages << AX_PAGE_SHIFT);
+	ax_store   *st = sp->store;
+	uint64_t	bytes = (uint64_t) sp->pages << AX_PAGE_SHIFT;
+
 	ax_pages_give(cx, sp, sp->pages, sp->cls, sp->objs);
+	store_uncharge(st, bytes);
 }
 
 /* Spans grow with the class; where there is no room, a smaller one will do. */
@@ -704,12 +745,17 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	ax_store   *st;
 
 	ax_body(cx)->cap_hit = max_bytes && max_bytes < bytes;
-	if (ax_body(cx)->cap_hit)
+	ax_body(cx)->group_hit = NULL;
+	if (ax_body(cx)->cap_hit || !groups_charge(cx, t->groups, bytes, false))
 		return NULL;
 	st = ax_pages_take(cx, pages, AX_BIG, 1, false, NULL);
 	if (!st)
+	{
+		groups_uncharge(t->groups, bytes);
 		return NULL;
+	}
 	memset(st, 0, sizeof(*st));
+	memcpy(st->groups, t->groups, sizeof(st->groups));
 	st->gen = gen;
 	st->tree = t;
 	st->engine = e;
@@ -733,7 +779,9 @@ static uint64_t
 store_free(ax_ctx *cx, ax_store *st)
 {
 	uint64_t	freed = st->pages;
+	ax_group   *groups[AX_GROUPS];
 
+	memcpy(groups, st->groups, sizeof(groups));
 	for (int cls = 0; cls <= AX_NCLASSES; cls++)
 	{
 		ax_span    *sp = st->heap[cls].all;
@@ -752,6 +800,7 @@ store_free(ax_ctx *cx, ax_store *st)
 			count_live(ax_body(cx), cls, -live);
 	}
 	ax_pages_give(cx, st, st->pages, AX_BIG, 1);
+	groups_uncharge(groups, freed << AX_PAGE_SHIFT);
 	return freed;
 }
 

@@ -170,6 +170,7 @@ shared_of(ax_ctx *cx, ax_store *s)
 	struct ax_elide_shared *none = NULL;
 	bool		busy = b->alloc_busy,
 				hit = b->cap_hit;
+	ax_group   *group_hit = b->group_hit;
 
 	if (ax_likely(sh != NULL))
 		return sh;
@@ -178,6 +179,7 @@ shared_of(ax_ctx *cx, ax_store *s)
 	sh = ax_alloc(cx, s, sizeof(*sh), false);
 	b->alloc_busy = busy;
 	b->cap_hit = hit;
+	b->group_hit = group_hit;
 	if (!sh)
 		return NULL;
 	memset(sh, 0, sizeof(*sh));

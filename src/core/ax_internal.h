@@ -92,6 +92,7 @@ typedef struct ax_ctx_body
 	bool		alloc_injected; /* ax_alloc failed because of fail_alloc_at */
 	bool		limbo_short;	/* ax_retire_reserve found no page */
 	bool		cap_hit;		/* the last refusal of pages was the cap's */
+	ax_group   *group_hit;		/* or this group's */
 	bool		over_cap;		/* for the moment: what this call takes, it gives back */
 	uint32_t	spins;			/* pauses in about two microseconds */
 	uint32_t	retired_since;	/* objects retired since the last try to advance */
@@ -206,6 +207,7 @@ struct ax_store
 	uint32_t	pages;			/* immutable: the store's own run */
 	void	   *dying_next;		/* an ax_stack_node: link of the dying stack */
 	uint64_t	dying_epoch;
+	ax_group   *groups[AX_GROUPS];	/* immutable: charged for every page, too */
 
 	/* the root is a one-slot node of its own: a latch word and a child */
 	_Alignas(AX_LINE) ax_word root_word;
@@ -233,6 +235,7 @@ struct ax_tree
 	_Alignas(AX_LINE) _Atomic(ax_store *) store;	/* NULL: closed */
 	_Atomic uint64_t gen;		/* of the store, readable outside an epoch */
 	struct ax_tree *next_free;
+	ax_group   *groups[AX_GROUPS];	/* of the stores to come */
 };
 
 /* Look-ups whose waits for memory overlap: so many at once. */

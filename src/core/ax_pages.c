@@ -114,6 +114,7 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 	ax_run	   *r;
 
 	ax_body(cx)->cap_hit = false;
+	ax_body(cx)->group_hit = NULL;
 	if (pages == 0 || pages > AX_MAP_LEN)
 		return NULL;
 	if (!ax_latch_arena(cx, &a->page_latch, AX_LATCH_MS))

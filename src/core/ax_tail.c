@@ -209,6 +209,7 @@ ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 	ax_status	r;
 	int			tries = 0;
 	bool		cap_hit = ax_body(cx)->cap_hit;
+	ax_group   *group_hit = ax_body(cx)->group_hit;
 
 	do
 	{
@@ -228,6 +229,7 @@ ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 	} while (ax_finish(cx, &r, &tries));
 	/* the caller may do this because of another refusal, of which he reports later */
 	ax_body(cx)->cap_hit = cap_hit;
+	ax_body(cx)->group_hit = group_hit;
 	return r;
 }
 

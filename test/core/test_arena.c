@@ -506,6 +506,90 @@ test_cap(void)
 	drop_area();
 }
 
+/*
+ * Two trees in one group, one of them in another group, too, a third in none:
+ * who is refused, because of whom, and that every byte goes back.
+ */
+static void
+test_groups(void)
+{
+	ax_ctx		cx;
+	_Atomic uint64_t few = 400000;
+	_Atomic uint64_t many = 1000000;
+	ax_group	a = {.limit = &few};
+	ax_group	b = {.limit = &many};
+	ax_tree    *t[3];
+	uint64_t	gen[3];
+	ax_store   *st;
+	ax_tree_info info[3];
+	void	   *big;
+	uint64_t	full;
+	int			n = 0;
+
+	new_area(24u << 20, 0);
+	ax_attach(&cx, area, 0, 1, &port);
+	for (int i = 0; i < 3; i++)
+	{
+		t[i] = ax_tree_alloc(&cx);
+		ax_tree_set_groups(t[i], (ax_group *[AX_GROUPS]) {i < 2 ? &b : NULL, NULL, i == 1 ? &a : NULL});
+		ok(ax_tree_open(&cx, t[i], AX_ART_OLC, 0, 0, &gen[i]) == AX_OK, "tree %d", i);
+	}
+	ok(atomic_load(&b.bytes) == 2 * atomic_load(&a.bytes) && atomic_load(&a.bytes) > 0,
+	   "an empty tree is charged, to all its groups");
+
+	ax_enter(&cx, t[1], gen[1], &st);
+	while (ax_alloc(&cx, st, 512, false))
+		n++;
+	ok(n > 500 && n <= 400000 / 512, "%d objects fit in the smaller group", n);
+	ok(ax_nomem_group(&cx) == &a && !ax_nomem_was_cap(&cx), "which is said to be full");
+	full = atomic_load(&a.bytes);
+	ok(full <= 400000 && atomic_load(&b.bytes) < 1000000, "neither is over its limit");
+	ok(ax_alloc(&cx, st, 300000, true) != NULL, "deletion may exceed it");
+	ok(atomic_load(&a.bytes) > 400000, "and is charged");
+	ax_leave(&cx);
+
+	ax_enter(&cx, t[0], gen[0], &st);
+	for (n = 0; ax_alloc(&cx, st, 512, false); n++)
+		;
+	ok(n > 100 && ax_nomem_group(&cx) == &b, "the larger one is full for the first tree (%d)", n);
+	big = ax_alloc(&cx, st, 100000, false);
+	ok(!big && ax_nomem_group(&cx) == &b, "also for a large object");
+	atomic_store(&many, 2000000);
+	big = ax_alloc(&cx, st, 100000, false);
+	ok(big != NULL, "until its limit is raised");
+	full = atomic_load(&b.bytes);
+	ax_unalloc(&cx, st, big, 100000);
+	ok(full - atomic_load(&b.bytes) >= 100000, "what is freed is taken off");
+	ax_leave(&cx);
+	for (int i = 0; i < 3; i++)
+		ax_info(&cx, t[i], gen[i], &info[i]);
+	ok(atomic_load(&a.bytes) == info[1].bytes &&
+	   atomic_load(&b.bytes) == info[0].bytes + info[1].bytes, "groups and trees agree");
+
+	ax_enter(&cx, t[2], gen[2], &st);
+	for (n = 0; ax_alloc(&cx, st, 512, false); n++)
+		;
+	ok(n > 20000 && !ax_nomem_group(&cx), "a tree in no group has the rest of the area");
+	ax_leave(&cx);
+	ax_tree_close(&cx, t[2]);
+	ok(tap_quiesce(&cx), "quiescent");
+
+	/* closed, it is charged until its pages are back */
+	ax_tree_close(&cx, t[1]);
+	ok(atomic_load(&a.bytes) == info[1].bytes, "a dying tree is still charged");
+	atomic_store(&few, 0);
+	ok(ax_tree_open(&cx, t[1], AX_ART_OLC, 0, 0, &gen[1]) == AX_NOMEM &&
+	   ax_nomem_group(&cx) == &a, "no other in a group that may have nothing");
+	ok(atomic_load(&b.bytes) == info[0].bytes, "a refusal charges nobody");
+	ok(tap_quiesce(&cx), "quiescent");
+	ok(atomic_load(&a.bytes) == 0, "then it is not any more");
+	ax_tree_close(&cx, t[0]);
+	ok(tap_quiesce(&cx), "quiescent");
+	ok(atomic_load(&b.bytes) == 0, "nor is the last");
+	ax_detach(&cx);
+	drop_area();
+}
+
 /* ---- page runs ---- */
 
 static void
@@ -600,7 +684,10 @@ typedef struct crowd
 	_Atomic uint64_t nomem;
 	_Atomic(void *) mailbox[256];
 	uint64_t	rounds;
-	bool		trees;			/* each opens and closes its own, too */
+	bool		trees;			/* each opens and closes its own, too, */
+	ax_group	group;			/* all of them in here */
+	_Atomic uint64_t limit;
+	_Atomic uint64_t refused;
 } crowd;
 
 static crowd *cw;
@@ -672,9 +759,11 @@ churn(void *arg, int who)
 			}
 			memset(mine, 0, sizeof(mine));
 			own = ax_tree_alloc(&cx);
+			if (own)
+				ax_tree_set_groups(own, (ax_group *[AX_GROUPS]) {NULL, &cw->group, NULL});
 			if (own && ax_tree_open(&cx, own, AX_ART_OLC, 0, 0, &own_gen) != AX_OK)
 			{
-				atomic_fetch_add(&cw->nomem, 1);
+				atomic_fetch_add(ax_nomem_group(&cx) ? &cw->refused : &cw->nomem, 1);
 				ax_tree_release(&cx, own);
 				own = NULL;
 			}
@@ -696,7 +785,7 @@ churn(void *arg, int who)
 				o->p = NULL;
 			}
 			if (!make_obj(&cx, st, o, 1 + (uint32_t) (tap_rand(&rng) % 3000), tap_rand(&rng), false))
-				atomic_fetch_add(&cw->nomem, 1);
+				atomic_fetch_add(ax_nomem_group(&cx) ? &cw->refused : &cw->nomem, 1);
 			ax_leave(&cx);
 		}
 	}
@@ -729,6 +818,10 @@ run_churn(const char *name, int n, bool forked, bool trees, size_t size)
 	cw->shared = ax_tree_alloc(&cx);
 	ax_tree_open(&cx, cw->shared, AX_ART_OLC, 0, 0, &gen);
 	cw->trees = trees;
+	memset(&cw->group, 0, sizeof(cw->group));
+	cw->group.limit = &cw->limit;
+	atomic_store(&cw->limit, size / 8);
+	atomic_store(&cw->refused, 0);
 	cw->rounds = tap_scaled(200000) / (uint64_t) n;
 	for (int i = 0; i < 256; i++)
 		atomic_store(&cw->mailbox[i], NULL);
@@ -773,6 +866,9 @@ run_churn(const char *name, int n, bool forked, bool trees, size_t size)
 	ax_attach(&cx, area, SLOTS - 1, 1, &port);
 	ax_memory(&cx, &m);
 	ok(same_memory(&m, &m0), "%s: memory is exactly as before", name);
+	ok(atomic_load(&cw->group.bytes) == 0, "%s: nothing is charged to the group", name);
+	tap_diag("%s: refused by the group %llu times", name,
+			 (unsigned long long) atomic_load(&cw->refused));
 	ax_memory_classes(&cx, ci, AX_CLASS_ROWS);
 	for (int i = 0; i < AX_CLASS_ROWS; i++)
 		left += ci[i].live + ci[i].free + ci[i].spans + ci[i].bytes;
@@ -794,6 +890,7 @@ main(void)
 	test_full();
 	test_reap_on_need();
 	test_cap();
+	test_groups();
 	run_churn("2 threads", 2, false, false, 64u << 20);
 	run_churn("64 threads", 64, false, false, 64u << 20);
 	run_churn("64 threads, own trees", 64, false, true, 64u << 20);
