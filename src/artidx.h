@@ -394,7 +394,8 @@ extern int	art_tree_height(Relation index);
 
 /* ---- planner and executor hooks, put in by _PG_init (src/pg) --------------- */
 extern void art_planner_install(void);
-extern void art_rowcompare_install(void);
+extern void art_simplify_row_comparisons(struct PlannerInfo *root,
+										 struct IndexPath *path);
 
 /* The art operator class of the same name and input type as a btree one. */
 extern Oid	art_opclass_twin(Oid btopclass, Oid artam);

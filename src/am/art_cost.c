@@ -143,15 +143,15 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares
 }
 
 /*
- * amcostestimate.  Hands btcostestimate() an index of one page and no height,
+ * The cost by our own prices.  Hands btcostestimate() an index of one page and no height,
  * so that what it charges for I/O and for page searches is known, takes that
  * off, and adds our own.  *pages is what the structure would be in pages:
  * core derives the number of parallel workers from it.
  */
-void
-artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
-				double loop_count, Cost *startup, Cost *total,
-				Selectivity *selectivity, double *correlation, double *pages)
+static void
+memory_cost(PlannerInfo *root, IndexPath *path,
+			double loop_count, Cost *startup, Cost *total,
+			Selectivity *selectivity, double *correlation, double *pages)
 {
 	IndexOptInfo *index = path->indexinfo;
 	IndexOptInfo onepage = *index;
@@ -164,14 +164,6 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	double		per_tuple;
 	double		ntuples;
 	double		npages;
-
-	/* the index then has nbtree's pages and height too (art_planner.c) */
-	if (art_costs_as_btree())
-	{
-		btcostestimate(root, path, loop_count, startup, total, selectivity,
-					   correlation, pages);
-		return;
-	}
 
 	onepage.pages = 1;
 	onepage.tree_height = -1;
@@ -252,6 +244,26 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 		*pages = ceil(npages / searches);
 	}
 	*total += npages * ART_PAGE_COST * cpu_operator_cost;
+}
+
+/*
+ * amcostestimate.  It sees every path of an art index when that is made, hence
+ * also readies it for the executor (art_rowcompare.c).
+ */
+void
+artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
+				double loop_count, Cost *startup, Cost *total,
+				Selectivity *selectivity, double *correlation, double *pages)
+{
+	/* as btree, the index has nbtree's pages and height too (art_planner.c) */
+	if (art_costs_as_btree())
+		btcostestimate(root, path, loop_count, startup, total, selectivity,
+					   correlation, pages);
+	else
+		memory_cost(root, path, loop_count, startup, total, selectivity,
+					correlation, pages);
+
+	art_simplify_row_comparisons(root, path);
 }
 
 /*

@@ -23,6 +23,8 @@
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "utils/catcache.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -32,16 +34,35 @@ static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static planner_hook_type prev_planner_hook = NULL;
 
 /*
- * Does art family "ours" have every operator of btree family "theirs", under
- * the same strategy and types?
- *
- * Compared member by member on every call: anybody may add a member to a
- * btree family at any time, and an answer kept from before would then make
- * the executor look for an operator that our family lacks.  Both lists come
- * from the catalog cache.
+ * Answers of family_is_mirror(), by the two families.  Anybody may add a member
+ * to a family at any time, so all are dropped when any member of any family
+ * changes; an answer that was being made meanwhile is not kept.
  */
+typedef struct MirrorKey
+{
+	Oid			ours;
+	Oid			theirs;
+} MirrorKey;
+
+typedef struct MirrorAnswer
+{
+	MirrorKey	key;
+	bool		mirror;
+} MirrorAnswer;
+
+static HTAB *mirrors = NULL;
+static uint64 members_changes = 0;	/* to pg_amop, that this process heard of */
+static uint64 mirrors_as_of = 0;	/* members_changes, when "mirrors" was made */
+
+/* syscache callback of pg_amop */
+static void
+members_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	members_changes++;
+}
+
 static bool
-family_is_mirror(Oid ours, Oid theirs)
+compare_members(Oid ours, Oid theirs)
 {
 	CatCList   *members;
 	bool		mirror = true;
@@ -59,6 +80,53 @@ family_is_mirror(Oid ours, Oid theirs)
 									 amop->amopstrategy) == amop->amopopr;
 	}
 	ReleaseSysCacheList(members);
+	return mirror;
+}
+
+/*
+ * Does art family "ours" have every operator of btree family "theirs", under
+ * the same strategy and types?  A wrong yes would make the executor look for an
+ * operator that our family lacks.
+ */
+static bool
+family_is_mirror(Oid ours, Oid theirs)
+{
+	MirrorKey	key = {ours, theirs};
+	MirrorAnswer *answer;
+	bool		mirror;
+	uint64		before;
+
+	if (mirrors != NULL && mirrors_as_of != members_changes)
+	{
+		hash_destroy(mirrors);
+		mirrors = NULL;
+	}
+	if (mirrors == NULL)
+	{
+		static bool registered = false;
+		HASHCTL		ctl = {0};
+
+		if (!registered)
+			CacheRegisterSyscacheCallback(AMOPSTRATEGY, members_changed, (Datum) 0);
+		registered = true;
+		ctl.keysize = sizeof(MirrorKey);
+		ctl.entrysize = sizeof(MirrorAnswer);
+		mirrors = hash_create("artidx mirrored families", 32, &ctl,
+							  HASH_ELEM | HASH_BLOBS);
+		mirrors_as_of = members_changes;
+	}
+
+	answer = hash_search(mirrors, &key, HASH_FIND, NULL);
+	if (answer != NULL)
+		return answer->mirror;
+
+	before = members_changes;
+	mirror = compare_members(ours, theirs);
+	if (before == members_changes)
+	{
+		answer = hash_search(mirrors, &key, HASH_ENTER, NULL);
+		answer->mirror = mirror;
+	}
 	return mirror;
 }
 
@@ -154,6 +222,10 @@ art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
 {
 	ListCell   *lc;
 
+	/* first the others: they see the indexes as the catalogs have them */
+	if (prev_get_relation_info_hook)
+		prev_get_relation_info_hook(root, relationObjectId, inhparent, rel);
+
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, lc);
@@ -164,9 +236,6 @@ art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
 		if (!prepare_index(info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 	}
-
-	if (prev_get_relation_info_hook)
-		prev_get_relation_info_hook(root, relationObjectId, inhparent, rel);
 }
 
 /*
@@ -308,5 +377,4 @@ art_planner_install(void)
 	get_relation_info_hook = art_get_relation_info;
 	prev_planner_hook = planner_hook;
 	planner_hook = art_planner;
-	art_rowcompare_install();
 }

@@ -4,16 +4,17 @@
  *
  * Core matches such a comparison only to what it takes for a btree index, and
  * its executor runs one only on a real one.  So the planner may match it
- * (art_planner.c says btree to it), and here, before a path is chosen, it becomes
- * what follows from it for the first column, a >= x.  The comparison itself stays
- * a filter.
+ * (art_planner.c says btree to it), and here it becomes what follows from it for
+ * the first column, a >= x.  The comparison itself stays a filter.
+ *
+ * The cost function does it: it is called for every path when that is made, by
+ * core or by a module that throws core's paths away and makes them again.
  */
 #include "postgres.h"
 
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
@@ -21,8 +22,6 @@
 #include "utils/lsyscache.h"
 
 #include "artidx.h"
-
-static set_rel_pathlist_hook_type prev_set_rel_pathlist_hook = NULL;
 
 /*
  * The column's part of a comparison, column on the left.
@@ -52,83 +51,61 @@ first_column(PlannerInfo *root, RowCompareExpr *rc, Oid family)
 												  linitial_oid(rc->inputcollids)));
 }
 
-static void
-simplify_index_path(PlannerInfo *root, IndexPath *path)
+static bool
+compares_rows(IndexClause *clause)
 {
-	ListCell   *lc,
-			   *q;
-
-	if ((void *) path->indexinfo->amcostestimate != (void *) artcostestimate)
-		return;
-	foreach(lc, path->indexclauses)
-	{
-		IndexClause *clause = lfirst_node(IndexClause, lc);
-		List	   *quals = NIL;
-		bool		found = false;
-
-		foreach(q, clause->indexquals)
-		{
-			RestrictInfo *rinfo = lfirst_node(RestrictInfo, q);
-
-			if (IsA(rinfo->clause, RowCompareExpr))
-			{
-				rinfo = first_column(root, (RowCompareExpr *) rinfo->clause,
-									 path->indexinfo->opfamily[clause->indexcol]);
-				found = true;
-			}
-			quals = lappend(quals, rinfo);
-		}
-		if (!found)
-			continue;
-		clause->indexquals = quals;
-		clause->indexcols = NIL;
-		clause->lossy = true;
-	}
-}
-
-/* An index scan, or those that a bitmap is made of. */
-static void
-simplify_path(PlannerInfo *root, Path *path)
-{
-	List	   *below = NIL;
 	ListCell   *lc;
 
-	if (IsA(path, IndexPath))
-		simplify_index_path(root, (IndexPath *) path);
-	else if (IsA(path, BitmapHeapPath))
-		simplify_path(root, ((BitmapHeapPath *) path)->bitmapqual);
-	else if (IsA(path, BitmapAndPath))
-		below = ((BitmapAndPath *) path)->bitmapquals;
-	else if (IsA(path, BitmapOrPath))
-		below = ((BitmapOrPath *) path)->bitmapquals;
-	foreach(lc, below)
-		simplify_path(root, (Path *) lfirst(lc));
+	foreach(lc, clause->indexquals)
+	{
+		if (IsA(lfirst_node(RestrictInfo, lc)->clause, RowCompareExpr))
+			return true;
+	}
+	return false;
 }
 
-/* set_rel_pathlist_hook */
-static void
-art_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+/* The clause with every such comparison simplified. */
+static IndexClause *
+simplify_clause(PlannerInfo *root, IndexOptInfo *index, IndexClause *clause)
 {
-	bool		ours = false;
+	IndexClause *simple = makeNode(IndexClause);
 	ListCell   *lc;
 
-	foreach(lc, rel->indexlist)
-		ours |= (void *) lfirst_node(IndexOptInfo, lc)->amcostestimate == (void *) artcostestimate;
-	if (ours)
+	*simple = *clause;
+	simple->indexquals = NIL;
+	simple->indexcols = NIL;
+	simple->lossy = true;
+	foreach(lc, clause->indexquals)
 	{
-		foreach(lc, rel->pathlist)
-			simplify_path(root, (Path *) lfirst(lc));
-		foreach(lc, rel->partial_pathlist)
-			simplify_path(root, (Path *) lfirst(lc));
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (IsA(rinfo->clause, RowCompareExpr))
+			rinfo = first_column(root, (RowCompareExpr *) rinfo->clause,
+								 index->opfamily[clause->indexcol]);
+		simple->indexquals = lappend(simple->indexquals, rinfo);
 	}
-	if (prev_set_rel_pathlist_hook)
-		prev_set_rel_pathlist_hook(root, rel, rti, rte);
+	return simple;
 }
 
-/* Put the hook in; from _PG_init, in every process that loads the library. */
+/*
+ * Simplify the comparisons of rows among the path's clauses.  Paths of one
+ * index share their clauses, so this one gets a list of its own; those made
+ * later are still costed by the comparison itself, as btree's are.
+ */
 void
-art_rowcompare_install(void)
+art_simplify_row_comparisons(PlannerInfo *root, IndexPath *path)
 {
-	prev_set_rel_pathlist_hook = set_rel_pathlist_hook;
-	set_rel_pathlist_hook = art_set_rel_pathlist;
+	List	   *shared = path->indexclauses;
+
+	for (int i = 0; i < list_length(shared); i++)
+	{
+		IndexClause *clause = list_nth_node(IndexClause, shared, i);
+
+		if (!compares_rows(clause))
+			continue;
+		if (path->indexclauses == shared)
+			path->indexclauses = list_copy(shared);
+		lfirst(list_nth_cell(path->indexclauses, i)) =
+			simplify_clause(root, path->indexinfo, clause);
+	}
 }

@@ -1,0 +1,66 @@
+# Planner hints, as pg_hint_plan gives them: a module that throws paths away and has
+# core make them again, and that tells indexes by their access method.
+use strict;
+use warnings;
+
+use File::Basename qw(dirname);
+use File::Copy qw(copy);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use ArtTest;
+
+# The module, in a directory that this test may write to.
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $source = dirname(__FILE__) . '/../modules/art_hinttest';
+copy("$source/$_", "$dir/$_") or die "$source/$_: $!" foreach qw(Makefile art_hinttest.c);
+my $out = `make -s -C '$dir' all 2>&1`;
+is($?, 0, 'the module is built') or BAIL_OUT($out);
+
+my $node = art_node('hints', shared_preload_libraries => "'$dir/art_hinttest, artidx'",
+	'art_hinttest.again' => 'off', jit => 'off');
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t (a int, b int, c int);
+INSERT INTO t SELECT i % 100, i, i % 7 FROM generate_series(1, 10000) i;
+CREATE INDEX t_ab ON t USING art (a, b);
+CREATE INDEX t_c ON t (c);
+CREATE TABLE p (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (50);
+CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (50) TO (100);
+INSERT INTO p SELECT a, b FROM t;
+CREATE INDEX p_ab ON p USING art (a, b);
+VACUUM ANALYZE t, p;
+SQL
+
+# ---- comparisons of rows, in paths that are made a second time ----
+
+foreach my $query (
+	'SELECT count(*) FROM t WHERE (a, b) > (98, 9000)',
+	'SELECT a, b FROM t WHERE (a, b) > (98, 9000) ORDER BY a, b LIMIT 1',
+	'SELECT count(*) FROM t WHERE a = 7 OR (a, b) < (1, 300)',
+	'SELECT count(c) FROM t WHERE (a, b) >= (97, 1) AND (a, b) < (98, 400)',
+	'SELECT count(*) FROM p WHERE (a, b) > (98, 9000)')
+{
+	foreach my $costs ('memory', 'btree')
+	{
+		my $set = "SET artidx.plan_costs = $costs; SET art_hinttest.again = on; SET enable_seqscan = off;";
+		my $plan = $node->safe_psql('postgres', "$set EXPLAIN (COSTS OFF) $query");
+		like($plan, qr/Index Cond: .*a >?=?<?=? ?\d/, "$costs: by the index: $query");
+		is( $node->safe_psql('postgres', "$set $query"),
+			$node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $query"),
+			"$costs: and with the right answer");
+	}
+}
+
+# ---- a module before artidx sees the access method of the catalogs ----
+
+my $query = 'EXPLAIN (COSTS OFF) SELECT * FROM t WHERE a = 5 AND c = 3';
+like($node->safe_psql('postgres', "SET art_hinttest.am = art; $query"), qr/t_ab/, 'only art indexes');
+unlike($node->safe_psql('postgres', "SET art_hinttest.am = art; SET enable_seqscan = off; $query"), qr/\bt_c\b/,
+	'and none of btree');
+unlike($node->safe_psql('postgres', "SET art_hinttest.am = btree; SET enable_seqscan = off; $query"), qr/t_ab/,
+	'only btree indexes');
+
+$node->stop;
+done_testing();
