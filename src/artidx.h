@@ -265,6 +265,9 @@ extern void art_tail_drain(ArtEntry *e, uint64 gen);
 /* Called when a core call said AX_BUSY: checks for interrupts. */
 extern void art_busy(void);
 
+/* Housekeeping of the core, until nothing more can be freed at once; interruptible. */
+extern void art_poll(void);
+
 /* ---- rows of a table as keys (src/pg/art_heap.c) --------------------------- */
 typedef enum ArtHeapMode
 {

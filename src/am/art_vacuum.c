@@ -312,9 +312,9 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	ART_CORE_BEGIN();
 	if (entry != NULL && art_entry_state(entry, &gen) == ART_READY)
 		(void) ax_settle(art_ctx(), art_entry_tree(entry), gen, false);
-	(void) ax_poll(art_ctx());
 	ax_flush(art_ctx());
 	ART_CORE_END();
+	art_poll();
 
 	if (stats == NULL)
 	{

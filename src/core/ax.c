@@ -180,12 +180,13 @@ try_for_memory(ax_ctx *cx, int *tries)
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	e = atomic_load(ax_global_epoch(b->area));
 	uint64_t	freed;
+	ax_pending	left;
 	bool		pending;
 
 	if (b->nomem_epoch == 0)
 		b->nomem_epoch = e;
-	freed = ax_housekeep(cx, &pending);
-	pending = pending || atomic_load(&b->area->freeing) > 0;
+	freed = ax_housekeep(cx, &left);
+	pending = left != AX_PENDING_NOTHING || atomic_load(&b->area->freeing) > 0;
 	if ((!freed && !pending) || e >= b->nomem_epoch + NOMEM_EPOCHS)
 	{
 		b->nomem_epoch = 0;

@@ -92,11 +92,20 @@ extern void ax_detach(ax_ctx *cx);
 extern int	ax_latches_held(const ax_ctx *cx);
 
 /*
- * Housekeeping outside any call: advance the epoch, reclaim own and adopted
- * retired objects, free dying trees that are past two epochs.  Cheap when
- * there is nothing to do.  Returns true if something is still pending.
+ * Housekeeping outside any call: advance the epoch, reclaim own, other processes'
+ * and adopted retired objects, free closed trees that are past two epochs.  Cheap
+ * when there is nothing to do, and bounded: some milliseconds.  Returns what is
+ * still pending: nothing; something that waits for others to leave the epoch; or
+ * something that the next call can free at once.
  */
-extern bool ax_poll(ax_ctx *cx);
+typedef enum ax_pending
+{
+	AX_PENDING_NOTHING,
+	AX_PENDING_EPOCH,
+	AX_PENDING_MORE
+} ax_pending;
+
+extern ax_pending ax_poll(ax_ctx *cx);
 
 /*
  * Give back the free objects this process keeps at hand, so that spans they
@@ -206,8 +215,8 @@ extern void ax_tree_release(ax_ctx *cx, ax_tree *t);
 /*
  * Open a new, empty generation (a number never used before, never 0) on a
  * closed handle.  Close makes every later call with that generation STALE and
- * puts the structure on the dying list (freed by ax_poll and by whoever
- * allocates, after two epochs).  Neither may run concurrently with another
+ * puts the structure on the dying list (freed after two epochs, in parts, by
+ * ax_poll, and by whoever retires objects or finds no memory).  Neither may run concurrently with another
  * open/close of the same handle (the directory lock sees to it); both may run
  * concurrently with everything else.  max_bytes 0: no cap.
  * page_size 0: the default; a B+-tree's only.

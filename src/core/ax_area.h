@@ -207,11 +207,14 @@ extern void ax_give(ax_ctx *cx, ax_store *st, void *p, int cls);
 extern void ax_magazines_flush(ax_ctx *cx);
 extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							  const ax_engine *e, uint64_t max_bytes);
-extern uint64_t ax_reap(ax_ctx *cx);	/* returns pages freed */
+
+/* Spans of dropped trees that one call frees: 4 MiB, less than a millisecond. */
+#define AX_REAP_SPANS	64
+extern uint64_t ax_reap(ax_ctx *cx, bool *more);
 
 /* ---- ax_epoch.c ---- */
 extern void ax_epoch_enter(ax_ctx *cx);
 extern void ax_reclaim(ax_ctx *cx);
-extern uint64_t ax_housekeep(ax_ctx *cx, bool *pending);
+extern uint64_t ax_housekeep(ax_ctx *cx, ax_pending *pending);
 
 #endif							/* AX_AREA_H */

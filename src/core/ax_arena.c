@@ -366,7 +366,9 @@ bump_take(ax_store *st, uint32_t size)
 
 /*
  * Is a shortage of pages worth another try?  Yes when a dying tree could be
- * freed, or while somebody else is on the way to give pages back.
+ * freed, or while somebody else is on the way to give pages back.  Not with a latch
+ * held, for which others wait meanwhile: the call then lets go of it, and
+ * try_for_memory() does the same outside.
  */
 static bool
 make_room(ax_ctx *cx, uint64_t *deadline)
@@ -374,7 +376,9 @@ make_room(ax_ctx *cx, uint64_t *deadline)
 	ax_area    *a = ax_area_of(cx);
 	const ax_port *port = ax_body(cx)->port;
 
-	if (ax_reap(cx) > 0)
+	if (ax_latches_held(cx) > 0)
+		return false;
+	if (ax_reap(cx, NULL) > 0)
 		return true;
 	if (atomic_load(&a->freeing) > 0)
 	{
@@ -774,49 +778,68 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	return st;
 }
 
-/* All pages of a store that nobody can see any more. */
-static uint64_t
-store_free(ax_ctx *cx, ax_store *st)
+/*
+ * Free spans of a store that nobody can see any more, as many as *budget says, which
+ * is lowered.  True: that was all, and the store is gone with them.
+ */
+static bool
+store_free(ax_ctx *cx, ax_store *st, int *budget, uint64_t *freed)
 {
-	uint64_t	freed = st->pages;
 	ax_group   *groups[AX_GROUPS];
+	uint64_t	pages = 0;
+	bool		all = true;
 
 	memcpy(groups, st->groups, sizeof(groups));
-	for (int cls = 0; cls <= AX_NCLASSES; cls++)
+	for (int cls = 0; cls <= AX_NCLASSES && all; cls++)
 	{
-		ax_span    *sp = st->heap[cls].all;
+		ax_class_heap *h = &st->heap[cls];
 		int64_t		live = 0;
 
-		while (sp)
+		while (h->all && *budget > 0)
 		{
-			ax_span    *next = sp->all_next;
+			ax_span    *sp = h->all;
 
+			h->all = sp->all_next;
 			live += sp->live;
-			freed += sp->pages;
+			pages += sp->pages;
+			(*budget)--;
 			ax_pages_give(cx, sp, sp->pages, cls, sp->objs);
-			sp = next;
 		}
 		if (cls != AX_BIG && live)
 			count_live(ax_body(cx), cls, -live);
+		all = h->all == NULL;
 	}
-	ax_pages_give(cx, st, st->pages, AX_BIG, 1);
-	groups_uncharge(groups, freed << AX_PAGE_SHIFT);
-	return freed;
+	all = all && *budget > 0;
+	if (all)
+	{
+		pages += st->pages;
+		(*budget)--;
+		ax_pages_give(cx, st, st->pages, AX_BIG, 1);
+	}
+	groups_uncharge(groups, pages << AX_PAGE_SHIFT);
+	*freed += pages;
+	return all;
 }
 
 /*
  * Free dying stores that are past two epochs: those which were open when any
- * call now running began are younger.  Inside an epoch or not.  Whoever takes
- * the stack works on it alone; meanwhile "freeing" keeps others, who find the
- * stack empty, from taking a shortage for real.
+ * call now running began are younger.  Inside an epoch or not, and in somebody
+ * else's call, therefore only a part of a large one: the rest goes back to the
+ * stack for whoever comes next.  Whoever takes the stack works on it alone;
+ * meanwhile "freeing" keeps others, who find the stack empty, from taking a
+ * shortage for real.  Returns the pages freed; *more (if given): there may be
+ * more to free at once.
  */
 uint64_t
-ax_reap(ax_ctx *cx)
+ax_reap(ax_ctx *cx, bool *more)
 {
 	ax_area    *a = ax_area_of(cx);
 	ax_stack_node *n;
 	uint64_t	freed = 0;
+	int			budget = AX_REAP_SPANS;
 
+	if (more)
+		*more = false;
 	if (ax_stack_empty(&a->dying))
 		return 0;
 	atomic_fetch_add(&a->freeing, 1);
@@ -826,15 +849,15 @@ ax_reap(ax_ctx *cx)
 		ax_store   *st = (ax_store *) (void *) ((char *) n - offsetof(ax_store, dying_next));
 		ax_stack_node *next = n->next;
 
-		if (st->dying_epoch + 2 <= atomic_load(&a->epoch))
-		{
-			freed += store_free(cx, st);
+		if (budget > 0 && st->dying_epoch + 2 <= atomic_load(&a->epoch) &&
+			store_free(cx, st, &budget, &freed))
 			atomic_fetch_sub(&a->ndying, 1);
-		}
 		else
 			ax_stack_push(&a->dying, n);
 		n = next;
 	}
 	atomic_fetch_sub(&a->freeing, 1);
+	if (more)
+		*more = budget <= 0;
 	return freed;
 }

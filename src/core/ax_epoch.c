@@ -30,6 +30,7 @@
 #include "ax_area.h"
 
 #define RECLAIM_BATCH	512		/* records reclaimed in one epoch */
+#define POLL_RECORDS	16384	/* reclaimed in one round of housekeeping */
 #define BACKLOG_BYTES	(512 * 1024)	/* own backlog that asks for giving way */
 
 _Atomic uint64_t *
@@ -670,6 +671,8 @@ ax_reclaim(ax_ctx *cx)
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	max = 2 * (uint64_t) b->retired_since + slot_waiting(b->slot) / 8;
 
+	if (max > POLL_RECORDS)
+		max = POLL_RECORDS;
 	b->retired_since = 0;
 	b->retired_bytes_since = 0;
 	if (!try_advance(b->area) &&
@@ -690,21 +693,23 @@ ax_reclaim(ax_ctx *cx)
 	/* whoever comes by takes up what others left */
 	adopt(cx);
 	if (atomic_load_explicit(&b->area->ndying, memory_order_relaxed) > 0)
-		ax_reap(cx);
+		ax_reap(cx, NULL);
 }
 
 /*
- * One round of housekeeping.  Returns what it freed, in records and pages;
- * *pending says that something is left.
+ * One round of housekeeping, bounded, for callers are in critical sections.  Returns
+ * what it freed, in records and pages.
  */
 uint64_t
-ax_housekeep(ax_ctx *cx, bool *pending)
+ax_housekeep(ax_ctx *cx, ax_pending *pending)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_area    *a = b->area;
 	int			high = atomic_load_explicit(&a->slots_high, memory_order_acquire);
 	bool		waiting = false;
+	bool		more;
 	uint64_t	work = 0;
+	uint64_t	records = 0;
 
 	AX_ENSURE(b, !ax_inside(b));
 	adopt(cx);
@@ -726,30 +731,32 @@ ax_housekeep(ax_ctx *cx, bool *pending)
 		else if (slot_waiting(s))
 			waiting = true;
 	}
-	*pending = false;
+	*pending = AX_PENDING_NOTHING;
 	if (!waiting && atomic_load(&a->ndying) == 0)
 		return 0;
 
 	/* two advances expire all that was retired before this call */
 	if (try_advance(a))
 		try_advance(a);
-	work += ax_reap(cx);
-	for (int i = 0; i < high; i++)
+	work += ax_reap(cx, &more);
+	for (int i = 0; i < high && records < POLL_RECORDS; i++)
 		if (slot_waiting(&a->slots[i]))
-			work += slot_reclaim(cx, &a->slots[i], UINT64_MAX);
+			records += slot_reclaim(cx, &a->slots[i], POLL_RECORDS - records);
+	work += records;
+	more = more || records >= POLL_RECORDS;
 
 	waiting = atomic_load(&a->ndying) > 0 || !ax_stack_empty(&a->orphans);
 	for (int i = 0; i < high && !waiting; i++)
 		waiting = slot_waiting(&a->slots[i]) > 0;
-	*pending = waiting;
+	*pending = more ? AX_PENDING_MORE : waiting ? AX_PENDING_EPOCH : AX_PENDING_NOTHING;
 	return work;
 }
 
 /* See ax.h. */
-bool
+ax_pending
 ax_poll(ax_ctx *cx)
 {
-	bool		pending;
+	ax_pending	pending;
 
 	ax_housekeep(cx, &pending);
 	return pending;

@@ -17,13 +17,13 @@ ax_system_alloc(ax_ctx *cx, size_t bytes)
 	/* what is still dying may be enough; each round frees what it can */
 	for (int tries = 0; tries < 4; tries++)
 	{
-		bool		more;
+		ax_pending	left;
 
 		p = ax_pages_take(cx, pages, AX_OVERHEAD, 0, false, NULL);
 		if (p)
 			break;
-		more = ax_poll(cx);
-		if (!more && tries > 0)
+		left = ax_poll(cx);
+		if (left == AX_PENDING_NOTHING && tries > 0)
 			break;
 	}
 

@@ -1072,8 +1072,8 @@ watch_memory(void)
 	int			percent;
 	int			mark = 0;
 
+	art_poll();
 	ART_CORE_BEGIN();
-	(void) ax_poll(cx);
 	ax_memory(cx, &mem);
 	ART_CORE_END();
 

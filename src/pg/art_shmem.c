@@ -434,6 +434,25 @@ art_system_alloc(size_t bytes)
 }
 
 /*
+ * Free what is retired or dropped and can be freed now: in bounded parts, with a look
+ * at interrupts between them.
+ */
+void
+art_poll(void)
+{
+	ax_ctx	   *cx = art_ctx();
+	ax_pending	left;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		ART_CORE_BEGIN();
+		left = ax_poll(cx);
+		ART_CORE_END();
+	} while (left == AX_PENDING_MORE);
+}
+
+/*
  * A core call said AX_BUSY: nothing is held, so look at interrupts.
  */
 void

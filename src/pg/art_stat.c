@@ -347,8 +347,8 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	tupdesc = BlessTupleDesc(tupdesc);
 
 	cx = art_ctx();
+	art_poll();
 	ART_CORE_BEGIN();
-	(void) ax_poll(cx);
 	ax_memory(cx, &mem);
 	ART_CORE_END();
 

@@ -434,7 +434,8 @@ test_reap_on_need(void)
 	while (ax_alloc(&b, st, 2000, false))
 		n2++;
 	ax_leave(&b);
-	ok(n2 >= n1, "an allocator in need frees the dying tree (%d, %d)", n1, n2);
+	/* part by part, with a few smaller spans at the end of each */
+	ok(n2 >= n1 - n1 / 1000, "an allocator in need frees the dying tree (%d, %d)", n1, n2);
 	ax_tree_close(&a, t2);
 	ok(tap_quiesce(&a), "quiescent");
 	ax_detach(&a);

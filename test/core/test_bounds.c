@@ -1,0 +1,197 @@
+/*
+ * test_bounds.c
+ *	  What a call does for others, and what a process keeps, is bounded: the freeing
+ *	  of a large tree goes in parts, and nobody frees or waits with a latch held.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/ax_area.h"
+#include "tap.h"
+
+#define PART ((uint64_t) AX_REAP_SPANS * 16 * AX_PAGE)
+
+static ax_port port;
+static _Atomic uint64_t yields;
+
+static void
+count_yield(void)
+{
+	atomic_fetch_add(&yields, 1);
+	ax_port_default.yield();
+}
+
+static uint64_t
+used(ax_ctx *cx)
+{
+	ax_memory_info m;
+
+	ax_memory(cx, &m);
+	return m.used_bytes;
+}
+
+/* A tree of so many bytes of objects, all at once. */
+static ax_tree *
+large_tree(ax_ctx *cx, uint64_t bytes)
+{
+	ax_tree    *t = ax_tree_alloc(cx);
+	uint64_t	gen;
+	ax_store   *st;
+
+	if (ax_tree_open(cx, t, AX_ART_OLC, 0, 0, &gen) != AX_OK || ax_enter(cx, t, gen, &st) != AX_OK)
+		return NULL;
+	for (uint64_t n = 0; n < bytes; n += 1000)
+		if (!ax_alloc(cx, st, 1000, false))
+			break;
+	ax_leave(cx);
+	return t;
+}
+
+/* Close it, and let two epochs pass in which nobody comes by. */
+static void
+drop(ax_area *a, ax_ctx *cx, ax_tree *t)
+{
+	ax_tree_close(cx, t);
+	ax_tree_release(cx, t);
+	atomic_fetch_add(&a->epoch, 2);
+}
+
+static void
+test_dropped(void)
+{
+	size_t		size = (size_t) 128 << 20;
+	ax_area    *a = tap_area(size, 4, 1 << 20);
+	static ax_ctx cx,
+				other;
+	uint64_t	before,
+				now,
+				most = 0;
+	int			rounds = 0;
+	ax_pending	left;
+
+	ax_attach(&cx, a, 0, 1, &port);
+	ax_attach(&other, a, 1, 2, &port);
+	drop(a, &cx, large_tree(&cx, 60 << 20));
+	drop(a, &cx, large_tree(&cx, 20 << 20));
+	before = used(&cx);
+	ok(before > 80 << 20, "two trees of %llu MB are dropped", (unsigned long long) before >> 20);
+
+	/* what any process does now and then at the end of a call */
+	ax_reclaim(&other);
+	now = used(&cx);
+	ok(now < before && before - now <= PART, "somebody who comes by frees %llu kB of them",
+	   (unsigned long long) (before - now) / 1024);
+	do
+	{
+		before = used(&cx);
+		left = ax_poll(&other);
+		now = used(&cx);
+		if (before - now > most)
+			most = before - now;
+	} while (++rounds < 1000 && left == AX_PENDING_MORE);
+	ok(rounds > 10 && most <= PART, "%d rounds of housekeeping, %llu kB at most in one", rounds,
+	   (unsigned long long) most / 1024);
+	ok(left == AX_PENDING_NOTHING && now == 0, "and then nothing is pending or left");
+	ax_detach(&other);
+	ax_detach(&cx);
+	tap_unmap(a, size);
+}
+
+/* No page is left but those of a dropped tree, or on their way back. */
+static void
+test_latched(void)
+{
+	size_t		size = (size_t) 32 << 20;
+	ax_area    *a = tap_area(size, 4, 1 << 20);
+	static ax_ctx cx;
+	ax_tree    *dropped,
+			   *t;
+	uint64_t	gen,
+				w;
+	ax_store   *st;
+	ax_word		word = AX_WORD_INIT;
+	void	   *p;
+
+	ax_attach(&cx, a, 0, 1, &port);
+	t = ax_tree_alloc(&cx);
+	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
+	dropped = large_tree(&cx, size);
+	drop(a, &cx, dropped);
+	ax_enter(&cx, t, gen, &st);
+	while (ax_alloc(&cx, st, 5000, false) && ax_stack_empty(&a->dying))
+		;
+	ax_leave(&cx);
+	ok(!ax_stack_empty(&a->dying), "a shortage frees a part of a dropped tree only");
+
+	/* all that it has freed is taken again, by a tree that stays */
+	ax_enter(&cx, t, gen, &st);
+	while ((p = ax_pages_take(&cx, 1, AX_OVERHEAD, 0, false, NULL)) != NULL)
+		;
+	(void) ax_word_lock(&cx, &word, &w);
+	atomic_fetch_add(&a->freeing, 1);
+	atomic_store(&yields, 0);
+	p = ax_alloc(&cx, st, 20000, false);
+	ok(p == NULL && atomic_load(&yields) == 0, "with a latch held it neither frees nor waits");
+	ok(!ax_body(&cx)->alloc_busy, "and it is a lack of memory: the call looks for more outside");
+	ax_word_unlock(&cx, &word, false);
+	atomic_fetch_sub(&a->freeing, 1);
+	p = ax_alloc(&cx, st, 20000, false);
+	ok(p != NULL, "without one it does");
+	ax_leave(&cx);
+	ax_tree_close(&cx, t);
+	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+	ax_detach(&cx);
+	tap_unmap(a, size);
+}
+
+static ax_area *shared;
+
+/* Large trees come and go, and all free them in parts. */
+static void
+come_and_go(void *arg, int i)
+{
+	ax_ctx		cx;
+
+	ax_attach(&cx, shared, i, i + 1, &port);
+	for (uint64_t n = 0; n < tap_scaled(40); n++)
+	{
+		ax_tree    *t = large_tree(&cx, 6 << 20);
+
+		if (!t)
+			continue;
+		ax_tree_close(&cx, t);
+		ax_tree_release(&cx, t);
+		for (int k = 0; k < 3; k++)
+			(void) ax_poll(&cx);
+	}
+	ax_detach(&cx);
+}
+
+static void
+test_together(void)
+{
+	size_t		size = (size_t) 64 << 20;
+	static ax_ctx cx;
+	ax_memory_info m;
+
+	shared = tap_area(size, 9, 1 << 20);
+	tap_threads(8, come_and_go, NULL);
+	ax_attach(&cx, shared, 8, 9, &port);
+	ok(tap_quiesce(&cx), "eight free large trees at once: quiescent");
+	ax_memory(&cx, &m);
+	ok(m.used_bytes == 0 && atomic_load(&shared->ndying) == 0 && atomic_load(&shared->freeing) == 0,
+	   "nothing is left");
+	ax_detach(&cx);
+	tap_unmap(shared, size);
+}
+
+int
+main(void)
+{
+	port = ax_port_default;
+	port.yield = count_yield;
+	test_dropped();
+	test_latched();
+	test_together();
+	return tap_done();
+}
