@@ -158,6 +158,21 @@
 #define ART_PS_OFFSET	ps_offset
 #endif
 
+/*
+ * ---- from this minor release on a bitmap scan visits every row of its bitmap;
+ * before, it believed the visibility map, and so counted rows that VACUUM had
+ * removed meanwhile ----
+ */
+#if PG_VERSION_NUM >= 180000
+#define ART_BITMAP_VISITS_HEAP_FROM	0
+#elif PG_VERSION_NUM >= 170000
+#define ART_BITMAP_VISITS_HEAP_FROM	5
+#elif PG_VERSION_NUM >= 160000
+#define ART_BITMAP_VISITS_HEAP_FROM	9
+#else
+#define ART_BITMAP_VISITS_HEAP_FROM	13
+#endif
+
 /* ---- elements of an array, about ---- */
 #if PG_VERSION_NUM >= 170000
 #define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))

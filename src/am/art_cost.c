@@ -82,7 +82,63 @@ bounding_clauses(IndexPath *path)
 	return result;
 }
 
+/*
+ * The path's clauses after those that bound the scan only filter: they are tested
+ * on each of the ntuples entries visited.
+ */
+static void
+add_filters(PlannerInfo *root, IndexPath *path, List *bounding, double ntuples,
+			Cost *startup, Cost *total, Selectivity *selectivity)
+{
+	IndexOptInfo *index = path->indexinfo;
+	List	   *all,
+			   *rest;
+	Cost		operands;
+
+	if (list_length(bounding) == list_length(path->indexclauses))
+		return;
+	all = get_quals_from_indexclauses(path->indexclauses);
+	rest = list_copy_tail(all, list_length(get_quals_from_indexclauses(bounding)));
+	operands = index_other_operands_eval_cost(root, rest);
+
+	*startup += operands;
+	*total += operands + ntuples * cpu_operator_cost * list_length(rest);
+	*selectivity =
+		clauselist_selectivity(root, add_predicate_to_index_quals(index, all),
+							   index->rel->relid, JOIN_INNER, NULL);
+}
+
 #endif
+
+/*
+ * The cost by nbtree's prices, of an index that has nbtree's pages and height
+ * (art_planner.c).  From 18 on nbtree may skip, so that clauses which only filter
+ * an art scan bound its own: those are left out, and added as the filters they are.
+ */
+static void
+btree_cost(PlannerInfo *root, IndexPath *path,
+		   double loop_count, Cost *startup, Cost *total,
+		   Selectivity *selectivity, double *correlation, double *pages)
+{
+#if PG_VERSION_NUM >= 180000
+	IndexPath	bounded = *path;
+	Selectivity visited;
+	List	   *quals;
+
+	bounded.indexclauses = bounding_clauses(path);
+	btcostestimate(root, &bounded, loop_count, startup, total, selectivity,
+				   correlation, pages);
+	quals = get_quals_from_indexclauses(bounded.indexclauses);
+	visited = clauselist_selectivity(root, add_predicate_to_index_quals(path->indexinfo, quals),
+									 path->indexinfo->rel->relid, JOIN_INNER, NULL);
+	add_filters(root, path, bounded.indexclauses,
+				rint(visited * path->indexinfo->rel->tuples),
+				startup, total, selectivity);
+#else
+	btcostestimate(root, path, loop_count, startup, total, selectivity,
+				   correlation, pages);
+#endif
+}
 
 /*
  * How many searches the arrays among the bounding clauses make: btcostestimate's
@@ -202,22 +258,8 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	*total += ntuples * (per_tuple + compares * cpu_operator_cost);
 
 #if PG_VERSION_NUM >= 180000
-	if (list_length(mypath.indexclauses) != list_length(path->indexclauses))
-	{
-		/* the quals that only filter: tested on each entry visited */
-		List	   *all = get_quals_from_indexclauses(path->indexclauses);
-		List	   *bound = get_quals_from_indexclauses(mypath.indexclauses);
-		List	   *rest = list_copy_tail(all, list_length(bound));
-		Cost		operands = index_other_operands_eval_cost(root, rest);
-
-		*startup += operands;
-		*total += operands +
-			ntuples * cpu_operator_cost * list_length(rest);
-		*selectivity =
-			clauselist_selectivity(root,
-								   add_predicate_to_index_quals(index, all),
-								   index->rel->relid, JOIN_INNER, NULL);
-	}
+	add_filters(root, path, mypath.indexclauses, ntuples,
+				startup, total, selectivity);
 #endif
 
 	/*
@@ -255,10 +297,9 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 				double loop_count, Cost *startup, Cost *total,
 				Selectivity *selectivity, double *correlation, double *pages)
 {
-	/* as btree, the index has nbtree's pages and height too (art_planner.c) */
 	if (art_costs_as_btree())
-		btcostestimate(root, path, loop_count, startup, total, selectivity,
-					   correlation, pages);
+		btree_cost(root, path, loop_count, startup, total, selectivity,
+				   correlation, pages);
 	else
 		memory_cost(root, path, loop_count, startup, total, selectivity,
 					correlation, pages);

@@ -1053,6 +1053,26 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 }
 
 /*
+ * Must the heap scan be told to look at every row again?  Older minor releases
+ * leave out pages that are visible to all, with none but rows to be looked at
+ * again excepted.  The server may be older than the headers, so it is asked.
+ */
+static bool
+bitmap_needs_recheck(void)
+{
+	static int	answer = -1;
+
+	if (answer < 0)
+	{
+		const char *version = GetConfigOption("server_version", false, false);
+		const char *dot = strchr(version, '.');
+
+		answer = (dot != NULL ? atoi(dot + 1) : 0) < ART_BITMAP_VISITS_HEAP_FROM;
+	}
+	return answer;
+}
+
+/*
  * amgetbitmap: whole batches.  The heap is always visited under an MVCC
  * snapshot, so no interlock is needed.
  */
@@ -1060,6 +1080,7 @@ int64
 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
+	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
 	art_scan_count(scan);
@@ -1084,7 +1105,7 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 			art_tid_unpack(so->cur.tids[i], &so->bitmap_tids[m++]);
 		}
 		if (m > 0)
-			tbm_add_tuples(tbm, so->bitmap_tids, m, false);
+			tbm_add_tuples(tbm, so->bitmap_tids, m, recheck);
 		ntids += m;
 		CHECK_FOR_INTERRUPTS();
 	} while (art_scan_fetch(scan, ART_FETCH_NEXT, false));

@@ -6,6 +6,7 @@ use warnings;
 
 use Exporter 'import';
 use File::Basename qw(dirname);
+use File::Copy qw(copy);
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -15,7 +16,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
   request_and_wait fails_with index_state plan_uses
   art_seed art_engines art_engine_options comes_back all_ready indexes_of memory_returns server_errors server_crashes
-  load_schema load_start load_running load_finish load_lies load_verify);
+  build_modules load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
 sub art_conf
@@ -51,6 +52,22 @@ sub art_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 	return $node;
+}
+
+# The modules of test/modules/art_hinttest, in a directory that the test may write
+# to, whose name is returned; they are loaded by their paths.
+sub build_modules
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $source = dirname(__FILE__) . '/../modules/art_hinttest';
+
+	foreach my $file (glob("$source/*.c"), "$source/Makefile")
+	{
+		copy($file, $dir) or die "$file: $!";
+	}
+	my $out = `make -s -C '$dir' all 2>&1`;
+	is($?, 0, 'the modules are built') or BAIL_OUT($out);
+	return $dir;
 }
 
 # The same query with whatever plan the planner takes and without any index;

@@ -3,20 +3,12 @@
 use strict;
 use warnings;
 
-use File::Basename qw(dirname);
-use File::Copy qw(copy);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-# The module, in a directory that this test may write to.
-my $dir = PostgreSQL::Test::Utils::tempdir();
-my $source = dirname(__FILE__) . '/../modules/art_hinttest';
-copy("$source/$_", "$dir/$_") or die "$source/$_: $!" foreach qw(Makefile art_hinttest.c);
-my $out = `make -s -C '$dir' all 2>&1`;
-is($?, 0, 'the module is built') or BAIL_OUT($out);
-
+my $dir = build_modules();
 my $node = art_node('hints', shared_preload_libraries => "'$dir/art_hinttest, artidx'",
 	'art_hinttest.again' => 'off', jit => 'off');
 
