@@ -37,11 +37,12 @@ ax_area_min_size(int nslots)
 {
 	uint64_t	map,
 				slots;
-	uint64_t	n = 64;
+	uint64_t	least = 64 + AX_CHUNKS_EACH * (uint64_t) nslots;
+	uint64_t	n = least;
 
-	/* 64 pages to live on, and the map of it all */
+	/* 64 pages to live on, those for retire records, and the map of it all */
 	for (int i = 0; i < 3; i++)
-		n = header_pages(n, nslots, &map, &slots) + 64;
+		n = header_pages(n, nslots, &map, &slots) + least;
 	return (size_t) (n << AX_PAGE_SHIFT);
 }
 
@@ -64,6 +65,7 @@ ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
 	a->map = (void *) (a->base + (map << AX_PAGE_SHIFT));
 	a->slots = (void *) (a->base + (slots << AX_PAGE_SHIFT));
 	a->reserve_pages = pages_for(reserve_bytes);
+	a->chunk_pages = AX_CHUNKS_EACH * (uint64_t) nslots;
 	atomic_init(&a->epoch, 2);	/* 0 means outside */
 	atomic_init(&a->next_gen, 1);
 	ax_stack_init(&a->orphans);
@@ -90,7 +92,8 @@ void
 ax_memory(ax_ctx *cx, ax_memory_info *out)
 {
 	ax_area    *a = ax_area_of(cx);
-	uint64_t	largest;
+	uint64_t	largest,
+				reserve;
 	int64_t		retired = 0;
 	int			high = atomic_load(&a->slots_high);
 
@@ -109,13 +112,13 @@ ax_memory(ax_ctx *cx, ax_memory_info *out)
 	out->area_bytes = a->size;
 	out->used_bytes = a->used_pages << AX_PAGE_SHIFT;
 	out->overhead_bytes = (a->npages - a->used_pages - a->free_pages) << AX_PAGE_SHIFT;
-	out->free_bytes = a->free_pages <= a->reserve_pages ? 0 :
-		(a->free_pages - a->reserve_pages) << AX_PAGE_SHIFT;
+	reserve = a->reserve_pages + ax_pages_for_chunks(a);
+	out->free_bytes = a->free_pages <= reserve ? 0 : (a->free_pages - reserve) << AX_PAGE_SHIFT;
 	out->touched_bytes = a->touched << AX_PAGE_SHIFT;
 	ax_word_unlock(cx, &a->page_latch, false);
 
 	out->largest_free_bytes = largest << AX_PAGE_SHIFT;
-	out->reserve_bytes = a->reserve_pages << AX_PAGE_SHIFT;
+	out->reserve_bytes = reserve << AX_PAGE_SHIFT;
 	for (int i = 0; i < high; i++)
 	{
 		ax_epoch_info e;
@@ -380,27 +383,19 @@ static __attribute__((noinline)) bool
 again(ax_ctx *cx, ax_status *r, int *tries)
 {
 	ax_ctx_body *b = ax_body(cx);
-	bool		busy = b->alloc_busy;
 	bool		injected = b->alloc_injected;
-	bool		limbo_short = b->limbo_short;
 
+	if (*r == AX_NOMEM && b->alloc_busy)
+		*r = AX_BUSY;			/* no latch to be had is no lack of memory */
+	else if (*r == AX_BUSY && b->limbo_short)
+		*r = AX_NOMEM;			/* no room for retire records is one */
 	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
-	if (*r == AX_BUSY && limbo_short)
-		ax_poll(cx);			/* room for retire records, next time */
-	if (*r != AX_NOMEM)
-	{
-		if (*r != AX_BUSY)
-			b->nomem_epoch = 0;
+	if (*r == AX_BUSY)
+		ax_nap(cx, 0);			/* it may have been said at once: let others go on */
+	else if (*r != AX_NOMEM)
+		b->nomem_epoch = 0;
+	if (*r != AX_NOMEM || injected)
 		return false;
-	}
-	if (injected)
-		return false;
-	if (busy)
-	{
-		/* no latch to be had is no lack of memory */
-		*r = AX_BUSY;
-		return false;
-	}
 	*r = try_for_memory(cx, tries);
 	return *r == AX_OK;
 }
@@ -423,7 +418,7 @@ finish(ax_ctx *cx, ax_status *r, int *tries)
 	if (ax_unlikely(b->retired_since >= RECLAIM_OBJS ||
 					b->retired_bytes_since >= RECLAIM_BYTES))
 		ax_reclaim(cx);
-	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY || b->nomem_epoch))
+	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY || b->nomem_epoch || b->limbo_short))
 		return again(cx, r, tries);
 	return false;
 }
@@ -486,7 +481,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_remove(cx, st, tail, key, len) :
 			st->engine->remove(cx, st, key, len);
 	} while (finish(cx, &r, &tries));
-	return r;
+	return r == AX_NOMEM ? AX_BUSY : r; /* nobody can do without it */
 }
 
 /* See ax.h. */
@@ -590,7 +585,8 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 	ax_tail_settle(cx, st, all);
 	if (st->engine->settle)
 		r = st->engine->settle(cx, st, all);
-	(void) finish(cx, &r, &tries);
+	if (finish(cx, &r, &tries) || r == AX_NOMEM)
+		r = AX_BUSY;
 	return r;
 }
 

@@ -72,7 +72,8 @@ extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
 /*
  * Smallest area for nslots process slots, and the initialisation of one.
  * "base" must be AX_PAGE aligned and zero-filled; only the headers are
- * touched.  reserve_bytes are kept for deletion, VACUUM and retire lists.
+ * touched.  reserve_bytes are kept for deletion, VACUUM and retire lists, two
+ * pages a slot more for retire lists alone.
  */
 extern size_t ax_area_min_size(int nslots);
 extern ax_area *ax_area_init(void *base, size_t size, int nslots,

@@ -91,7 +91,8 @@ struct ax_area
 	uint64_t	size;
 	uint64_t	npages;
 	uint64_t	first_page;		/* behind the headers */
-	uint64_t	reserve_pages;
+	uint64_t	reserve_pages;	/* for deletion, handles, the caller's objects */
+	uint64_t	chunk_pages;	/* and these for chunks of retire records only */
 	int			nslots;
 	bool		barrier;		/* announcements may be plain stores: ax_barrier */
 	_Atomic uint32_t *map;
@@ -119,6 +120,7 @@ struct ax_area
 	_Alignas(AX_LINE) ax_word page_latch;	/* guards all that follows */
 	uint64_t	free_pages;
 	uint64_t	used_pages;		/* owned by stores */
+	uint64_t	chunks;			/* chunks of retire records */
 	uint64_t	brk;			/* pages from here on are free, in no list */
 	uint64_t	top_end;		/* pages from here on are untouched, or discarded */
 	uint64_t	top_dirty;		/* between brk and top_end, at most so many */
@@ -127,6 +129,17 @@ struct ax_area
 	ax_run	   *bins[AX_BINS];
 	ax_class_use use[AX_NCLASSES + 1];
 };
+
+/*
+ * Free pages that nothing but chunks of retire records may take; the page latch
+ * held.  So free_pages + chunks never falls below chunk_pages: whoever takes a page
+ * for something else leaves so many, and a chunk only goes from the one to the other.
+ */
+static inline uint64_t
+ax_pages_for_chunks(const ax_area *a)
+{
+	return a->chunks < a->chunk_pages ? a->chunk_pages - a->chunks : 0;
+}
 
 static inline ax_area *
 ax_area_of(ax_ctx *cx)
@@ -178,9 +191,11 @@ extern bool ax_latch_arena(ax_ctx *cx, ax_word *w, int ms);
 
 /* Owner of a page run, besides classes 0..AX_BIG. */
 #define AX_OVERHEAD (-1)
+#define AX_CHUNK	(-2)		/* of retire records: overhead, too */
+#define AX_CHUNKS_EACH 2		/* a process needs no more when nothing is waiting */
 
 /*
- * A run of pages for a span of class cls with objs objects, or AX_OVERHEAD.
+ * A run of pages for a span of class cls with objs objects, or AX_OVERHEAD, AX_CHUNK.
  * NULL when there is none; *busy (if given) tells a latch's failure from want
  * of memory.
  */

@@ -267,11 +267,15 @@ limbo_put(ax_slot *s, ax_limbo *l, bool newest)
 	}
 }
 
-/* An empty chunk, as a list by itself; NULL: no page to be had, for now. */
+/*
+ * An empty chunk, as a list by itself; NULL: no page to be had, for now.  Each process
+ * keeps one in its list and one at hand, and so many pages are kept for them
+ * (ax_pages_take), so there is one when nothing is waiting for its epochs.
+ */
 static ax_limbo *
 limbo_new(ax_ctx *cx)
 {
-	ax_limbo   *l = ax_pages_take(cx, 1, AX_OVERHEAD, 0, true, NULL);
+	ax_limbo   *l = ax_pages_take(cx, 1, AX_CHUNK, 0, true, NULL);
 
 	if (l)
 	{
@@ -289,7 +293,7 @@ limbo_recycle(ax_ctx *cx, ax_limbo *l)
 	ax_ctx_body *b = ax_body(cx);
 
 	if (b->spare)
-		ax_pages_give(cx, l, 1, AX_OVERHEAD, 0);
+		ax_pages_give(cx, l, 1, AX_CHUNK, 0);
 	else
 	{
 		l->first = l->end = 0;
@@ -556,10 +560,10 @@ give_chunks(ax_ctx *cx, ax_limbo *list)
 	{
 		ax_limbo   *next = l->next;
 
-		ax_pages_give(cx, l, 1, AX_OVERHEAD, 0);
+		ax_pages_give(cx, l, 1, AX_CHUNK, 0);
 		l = next;
 	}
-	ax_pages_give(cx, list, 1, AX_OVERHEAD, 0);
+	ax_pages_give(cx, list, 1, AX_CHUNK, 0);
 }
 
 /* A slot's list to the orphans, or to the pages when nothing is in it. */
@@ -617,7 +621,7 @@ ax_detach(ax_ctx *cx)
 	if (l)
 		limbo_orphan(cx, s, l);
 	while (b->spare)
-		ax_pages_give(cx, spare_pop(b), 1, AX_OVERHEAD, 0);
+		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 	atomic_store(&s->pid, 0);
 	RECLAIM_DETACH();
 	b->slot = NULL;
@@ -688,7 +692,7 @@ ax_reclaim(ax_ctx *cx)
 	}
 	slot_reclaim(cx, b->slot, max);
 	while (b->nspare > 1)		/* of an unusually large call */
-		ax_pages_give(cx, spare_pop(b), 1, AX_OVERHEAD, 0);
+		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 
 	/* whoever comes by takes up what others left */
 	adopt(cx);
@@ -734,6 +738,9 @@ ax_housekeep(ax_ctx *cx, ax_pending *pending)
 	*pending = AX_PENDING_NOTHING;
 	if (!waiting && atomic_load(&a->ndying) == 0)
 		return 0;
+
+	while (b->nspare > 1)
+		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 
 	/* two advances expire all that was retired before this call */
 	if (try_advance(a))

@@ -111,6 +111,7 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 {
 	ax_area    *a = ax_area_of(cx);
 	uint64_t	pg = 0;
+	uint64_t	keep;
 	ax_run	   *r;
 
 	ax_body(cx)->cap_hit = false;
@@ -123,8 +124,8 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 			*busy = true;
 		return NULL;
 	}
-	if (a->free_pages < pages ||
-		(!may_reserve && a->free_pages - pages < a->reserve_pages))
+	keep = cls == AX_CHUNK ? 0 : ax_pages_for_chunks(a) + (may_reserve ? 0 : a->reserve_pages);
+	if (a->free_pages < pages + keep)
 		goto out;
 
 	r = find_run(a, pages, false);
@@ -161,7 +162,9 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 	for (uint32_t i = 0; i < pages; i++)
 		map_set(a, pg + i, i);
 	a->free_pages -= pages;
-	if (cls != AX_OVERHEAD)
+	if (cls == AX_CHUNK)
+		a->chunks += pages;
+	else if (cls != AX_OVERHEAD)
 	{
 		a->used_pages += pages;
 		a->use[cls].spans++;
@@ -209,7 +212,9 @@ ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 
 	ax_latch_arena(cx, &a->page_latch, 0);
 	a->free_pages += pages;
-	if (cls != AX_OVERHEAD)
+	if (cls == AX_CHUNK)
+		a->chunks -= pages;
+	else if (cls != AX_OVERHEAD)
 	{
 		a->used_pages -= pages;
 		a->use[cls].spans--;

@@ -790,7 +790,7 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 		}
 		count_restart(cx, w.s, x);
 	} while (ax_finish(cx, &x, &tries));
-	return x;
+	return x == AX_NOMEM ? AX_BUSY : x; /* nobody can do without it */
 }
 
 /* ---- the engine ---- */
