@@ -120,6 +120,16 @@
 #define ART_DATABASE_OWNERCHECK(db, role) pg_database_ownercheck((db), (role))
 #endif
 
+/* ---- ownership of a relation: the same; and an argument more of DefineIndex ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_OWNS_TABLE(relid) \
+	object_ownercheck(RelationRelationId, (relid), GetUserId())
+#define ART_NO_TOTAL_PARTS -1,
+#else
+#define ART_OWNS_TABLE(relid) pg_class_ownercheck((relid), GetUserId())
+#define ART_NO_TOTAL_PARTS
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)

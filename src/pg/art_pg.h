@@ -590,9 +590,42 @@ extern void art_replace_init(void); /* from _PG_init, preloading */
 extern bool art_replace_applies(Node *stmt);
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 extern List *art_opclass_name(Oid opclass);
+
+/*
+ * The operator class of the access method that is the same to a column as this
+ * one of btree or of art: of the same name and input type, with the same
+ * comparison and operators; or InvalidOid.
+ */
+extern Oid	art_same_opclass(Oid opclass, Oid amoid);
+
+/* ERROR unless the index, of btree, could be one of art. */
+extern void art_check_replaceable(Relation heap, Relation index, Oid amoid);
 extern const char *art_table_of_btree;
 
 /* ---- art_remake.c ---- */
+
+/* Does art, or btree, have such a storage parameter, and mean the same by it? */
+extern bool art_option_fits(const char *name, Oid am);
+
+/*
+ * The statement that makes the index as one of another access method, without
+ * its constraint, in the current memory context; NULL where that has no such
+ * operator class.
+ */
+extern IndexStmt *art_remaking_statement(Relation heap, Relation index, Oid am);
+
+/*
+ * The new index has taken over all that the index depended on
+ * (index_concurrently_swap), so its operator classes too: let those be its own.
+ */
+extern void art_remade(Relation index, Oid newoid, Oid am);
+
+/*
+ * Make the index, of a table that is locked against everybody, one of the other
+ * access method, in this transaction, with a NOTICE if asked for.  False where
+ * there is no such operator class.
+ */
+extern bool art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell);
 extern bool art_references_itself(AlterTableStmt *stmt);
 extern const char *art_self_referenced(CreateStmt *stmt);
 extern bool art_remake(AlterTableStmt *stmt);

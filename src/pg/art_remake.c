@@ -42,14 +42,6 @@
 
 #include "pg/art_pg.h"
 
-#if PG_VERSION_NUM >= 160000
-#define OWNS_TABLE(relid) object_ownercheck(RelationRelationId, (relid), GetUserId())
-#define NO_TOTAL_PARTS -1,
-#else
-#define OWNS_TABLE(relid) pg_class_ownercheck((relid), GetUserId())
-#define NO_TOTAL_PARTS
-#endif
-
 /* ---- one index ---- */
 
 /* The operator classes of its keys. */
@@ -65,11 +57,20 @@ index_classes(Relation index)
 }
 
 /*
- * The statement that makes the index as one of another access method, without
- * its constraint; NULL where that has not its like.
+ * See art_pg.h.
  */
-static IndexStmt *
-remaking_statement(Relation heap, Relation index, Oid am)
+bool
+art_option_fits(const char *name, Oid am)
+{
+	return am != BTREE_AM_OID ? art_option_known(name) :
+		strcmp(name, "fillfactor") == 0 || strcmp(name, "deduplicate_items") == 0;
+}
+
+/*
+ * See art_pg.h.
+ */
+IndexStmt *
+art_remaking_statement(Relation heap, Relation index, Oid am)
 {
 	oidvector  *classes = index_classes(index);
 	AttrMap    *map = make_attrmap(RelationGetDescr(heap)->natts);
@@ -84,7 +85,7 @@ remaking_statement(Relation heap, Relation index, Oid am)
 
 	foreach(lc, stmt->indexParams)
 	{
-		Oid			twin = art_opclass_twin(classes->values[i++], am);
+		Oid			twin = art_same_opclass(classes->values[i++], am);
 
 		if (!OidIsValid(twin))
 			return NULL;
@@ -92,17 +93,14 @@ remaking_statement(Relation heap, Relation index, Oid am)
 	}
 	foreach(lc, stmt->options)
 	{
-		const char *name = lfirst_node(DefElem, lc)->defname;
-
-		if (am == BTREE_AM_OID ?
-			strcmp(name, "fillfactor") != 0 && strcmp(name, "deduplicate_items") != 0 :
-			!art_option_known(name))
+		if (!art_option_fits(lfirst_node(DefElem, lc)->defname, am))
 			stmt->options = foreach_delete_current(stmt->options, lc);
 	}
 	stmt->idxname = NULL;
 	stmt->accessMethod = get_am_name(am);
 	stmt->primary = false;
 	stmt->isconstraint = false;
+	stmt->excludeOpNames = NIL;
 	stmt->deferrable = false;
 	stmt->initdeferred = false;
 	stmt->reset_default_tblspc = true;
@@ -110,24 +108,42 @@ remaking_statement(Relation heap, Relation index, Oid am)
 }
 
 /*
- * Make the index, of a table that is locked, one of the other access method.
+ * See art_pg.h.
  */
-static void
-remake(Relation heap, Oid indexoid, Oid am)
+void
+art_remade(Relation index, Oid newoid, Oid am)
+{
+	oidvector  *classes = index_classes(index);
+
+	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+	{
+		bool		again = false;
+
+		for (int j = 0; j < i; j++)
+			again |= classes->values[j] == classes->values[i];
+		if (!again)
+			(void) changeDependencyFor(RelationRelationId, newoid,
+									   OperatorClassRelationId, classes->values[i],
+									   art_same_opclass(classes->values[i], am));
+	}
+}
+
+/*
+ * See art_pg.h.
+ */
+bool
+art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 {
 	Relation	index = index_open(indexoid, AccessExclusiveLock);
-	IndexStmt  *stmt = remaking_statement(heap, index, am);
-	int			nkeys = index->rd_index->indnkeyatts;
-	Oid			classes[INDEX_MAX_KEYS];
+	IndexStmt  *stmt = art_remaking_statement(heap, index, am);
 	char	   *name = pstrdup(RelationGetRelationName(index));
 	ObjectAddress old,
 				new;
 
-	memcpy(classes, index_classes(index)->values, nkeys * sizeof(Oid));
 	index_close(index, NoLock);
 	if (stmt == NULL)
-		return;
-	if (!art_replacing_btree())
+		return false;
+	if (tell)
 		ereport(NOTICE,
 				(errmsg("index \"%s\" is made again with access method \"%s\"",
 						name, stmt->accessMethod)));
@@ -136,29 +152,20 @@ remake(Relation heap, Oid indexoid, Oid am)
 	if (heap->rd_refcnt != 1)
 		CheckTableNotInUse(heap, "ALTER TABLE");
 	new = DefineIndex(RelationGetRelid(heap), stmt, InvalidOid, InvalidOid,
-					  InvalidOid, NO_TOTAL_PARTS false, false, false, false, true);
+					  InvalidOid, ART_NO_TOTAL_PARTS false, false, false, false, true);
 	CommandCounterIncrement();
 	index_concurrently_swap(new.objectId, indexoid,
 							ChooseRelationName(name, NULL, "old",
 											   RelationGetNamespace(heap), false));
 	CommandCounterIncrement();
-
-	/* it took over all that the old one depends on, operator classes too */
-	for (int i = 0; i < nkeys; i++)
-	{
-		bool		again = false;
-
-		for (int j = 0; j < i; j++)
-			again |= classes[j] == classes[i];
-		if (!again)
-			(void) changeDependencyFor(RelationRelationId, new.objectId,
-									   OperatorClassRelationId, classes[i],
-									   art_opclass_twin(classes[i], am));
-	}
+	index = index_open(indexoid, NoLock);
+	art_remade(index, new.objectId, am);
+	index_close(index, NoLock);
 	CommandCounterIncrement();
 	ObjectAddressSet(old, RelationRelationId, indexoid);
 	performDeletion(&old, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
 	CommandCounterIncrement();
+	return true;
 }
 
 /* ---- which ---- */
@@ -250,19 +257,19 @@ remake_key(Oid relid, List *columns, bool any_order, Oid from, Oid to)
 	if (get_rel_relkind(relid) != RELKIND_RELATION ||
 		!has_key(relid, columns, any_order, from))
 		return true;
-	if (!OWNS_TABLE(relid))
+	if (!ART_OWNS_TABLE(relid))
 		return false;
 	heap = try_relation_open(relid, AccessExclusiveLock);
 	if (heap == NULL)
 		return true;
 	/* again, now that nobody changes it */
-	owned = OWNS_TABLE(relid);
+	owned = ART_OWNS_TABLE(relid);
 	if (owned)
 	{
 		Oid			indexoid = find_key(heap, columns, any_order, from);
 
 		if (OidIsValid(indexoid))
-			remake(heap, indexoid, to);
+			(void) art_remake_index(heap, indexoid, to, true);
 	}
 	relation_close(heap, NoLock);
 	return owned;
@@ -307,7 +314,7 @@ fit_partition(Oid parent, RangeVar *child, Oid amoid)
 	List	   *indexes;
 	ListCell   *lc;
 
-	if (!OidIsValid(relid) || !OWNS_TABLE(relid))
+	if (!OidIsValid(relid) || !ART_OWNS_TABLE(relid))
 		return;
 	heap = table_open(parent, NoLock);	/* ALTER TABLE's lock is there */
 	indexes = RelationGetIndexList(heap);
@@ -344,7 +351,7 @@ fit_index(Oid parent, RangeVar *child, Oid amoid)
 		  (am == amoid && relation_am(indexoid) == BTREE_AM_OID)))
 		return;
 	relid = IndexGetRelation(indexoid, true);
-	if (!OidIsValid(relid) || !OWNS_TABLE(relid))
+	if (!OidIsValid(relid) || !ART_OWNS_TABLE(relid))
 		return;
 	heap = try_relation_open(relid, AccessExclusiveLock);
 	if (heap == NULL)
@@ -359,8 +366,8 @@ fit_index(Oid parent, RangeVar *child, Oid amoid)
 			get_rel_relispartition(relid);
 
 		ReleaseSysCache(tup);
-		if (suits && OWNS_TABLE(relid))
-			remake(heap, indexoid, am);
+		if (suits && ART_OWNS_TABLE(relid))
+			(void) art_remake_index(heap, indexoid, am, true);
 	}
 	relation_close(heap, NoLock);
 }

@@ -22,6 +22,7 @@
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
@@ -132,12 +133,10 @@ replacement(Oid *amoid)
 /* ---- operator classes ---- */
 
 /*
- * The operator class of the access method that is the same to a column as this
- * one of btree: of the same name and input type, with the same comparison and
- * operators.
+ * See art_pg.h.
  */
-static Oid
-same_opclass(Oid btopclass, Oid amoid)
+Oid
+art_same_opclass(Oid btopclass, Oid amoid)
 {
 	Oid			twin = art_opclass_twin(btopclass, amoid);
 	Oid			type,
@@ -211,7 +210,7 @@ translate_opclass(Oid type, Oid collation, List *opclass, Oid amoid, List **name
 		return false;			/* core says so */
 	if (core_refuses_collation(btopclass, collation))
 		return false;
-	twin = same_opclass(btopclass, amoid);
+	twin = art_same_opclass(btopclass, amoid);
 	if (!OidIsValid(twin))
 		return false;
 	if (GetDefaultOpClass(type, amoid) != twin)
@@ -340,6 +339,34 @@ options_suit(List *options)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_check_replaceable(Relation heap, Relation index, Oid amoid)
+{
+	Oid			relid = RelationGetRelid(heap);
+	const char *why = NULL;
+
+	if (!table_takes_art(relid) ||
+		(heap->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+		 !partitions_take_art(relid, AccessShareLock)))
+		why = "The table, or a partition of it, is not one that art indexes.";
+	else if (ART_OLD_SNAPSHOT_IN_USE())
+		why = "\"old_snapshot_threshold\" is set.";
+	else if (!CORE_KNOWS_EQUALITY && get_index_ref_constraints(RelationGetRelid(index)) != NIL)
+		why = "A foreign key references it, which until PostgreSQL 18 takes btree.";
+	else if (!CORE_KNOWS_EQUALITY && index->rd_index->indisunique &&
+			 heap->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		why = "It is a unique index of a partitioned table, which until PostgreSQL 18 is of btree.";
+	if (why != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot be of access method \"%s\"",
+						RelationGetRelationName(index), ART_AM_NAME),
+				 errdetail("%s", why)));
 }
 
 static void
