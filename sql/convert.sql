@@ -245,5 +245,37 @@ RESET ROLE;
 SELECT relname, am FROM made;
 DROP OWNED BY conv_user;
 DROP ROLE conv_user;
+
+-- art keys of partitions are made parts of a unique index of their parent
+SET artidx.replace_btree = 'all';
+CREATE TABLE q (a int, b int) PARTITION BY HASH (a, b);
+CREATE TABLE q1 (a int, b int, PRIMARY KEY (a, b), UNIQUE (b, a));
+ALTER TABLE q ATTACH PARTITION q1 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE UNIQUE INDEX q_ab ON q (a, b);
+CREATE UNIQUE INDEX q_ba ON q (b, a);
+ALTER INDEX q_ab ATTACH PARTITION q1_pkey;
+ALTER INDEX q_ba ATTACH PARTITION q1_b_a_key;
+SELECT inhrelid::regclass, inhparent::regclass FROM pg_inherits
+	WHERE inhparent IN ('q_ab'::regclass, 'q_ba'::regclass) ORDER BY 1;
+SELECT count(*) FROM pg_index WHERE indrelid = 'q1'::regclass;
+INSERT INTO q VALUES (1, 1);
+INSERT INTO q VALUES (1, 1);
+DROP TABLE q;
+RESET artidx.replace_btree;
+
+-- the extension goes when no index needs it, and says what keeps it
+SET artidx.constraint_am = art;
+CREATE TABLE last (id int PRIMARY KEY, a int UNIQUE);
+INSERT INTO last VALUES (1, 1);
+DROP MATERIALIZED VIEW m;
+DROP TABLE t;
+DROP EXTENSION artidx;
+BEGIN;
+DROP EXTENSION artidx CASCADE;
+INSERT INTO last VALUES (1, 1);
+ROLLBACK;
+CALL artidx_to_btree();
+DROP EXTENSION artidx;
+INSERT INTO last VALUES (1, 1);
 \c :outer
 DROP DATABASE art_convert;

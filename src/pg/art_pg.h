@@ -622,14 +622,29 @@ extern void art_remade(Relation index, Oid newoid, Oid am);
 
 /*
  * Make the index, of a table that is locked against everybody, one of the other
- * access method, in this transaction, with a NOTICE if asked for.  False where
- * there is no such operator class.
+ * access method, in this transaction.  "tell": a NOTICE, unless the table is
+ * empty.  False where there is no such operator class.
  */
 extern bool art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell);
 extern bool art_references_itself(AlterTableStmt *stmt);
 extern const char *art_self_referenced(CreateStmt *stmt);
 extern bool art_remake(AlterTableStmt *stmt);
-extern void art_explain_foreign_key(MemoryContext context);
+extern void art_remake_for_index(IndexStmt *stmt);
+
+/* ---- art_hints.c ---- */
+
+/*
+ * ERROR or WARNING for a statement, before core has it, where it is the access
+ * method that is in the way; the rest is core's to say.  True: if core refuses it
+ * after all, art_explain is to be called.
+ */
+extern bool art_check_statement(Node *stmt);
+
+/*
+ * In a PG_CATCH block: throw core's error again with a HINT if it is one of those
+ * that we have a better one for, else return with it as it was.
+ */
+extern void art_explain(MemoryContext context, Node *stmt);
 
 /* ---- art_attach.c ---- */
 extern bool art_attach_applies(Node *stmt);

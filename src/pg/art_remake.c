@@ -36,7 +36,9 @@
 #include "miscadmin.h"
 #include "parser/parse_utilcmd.h"
 #include "storage/lmgr.h"
+#include "storage/bufmgr.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -144,9 +146,14 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 	if (stmt == NULL)
 		return false;
 	if (tell)
-		ereport(NOTICE,
+		ereport(RelationGetNumberOfBlocks(heap) > 0 ? NOTICE : DEBUG1,
 				(errmsg("index \"%s\" is made again with access method \"%s\"",
-						name, stmt->accessMethod)));
+						name, stmt->accessMethod),
+				 errdetail("Table \"%s\" is locked until the transaction ends.",
+						   RelationGetRelationName(heap)),
+				 am != BTREE_AM_OID ? 0 :
+				 errhint("\"CALL artidx_to_btree('%s')\" beforehand does it while the table is read and written.",
+						 quote_identifier(name))));
 
 	/* a cursor may have it open; events that wait will find the new one */
 	if (heap->rd_refcnt != 1)
@@ -455,6 +462,52 @@ art_self_referenced(CreateStmt *stmt)
 	return NULL;
 }
 
+/* ---- CREATE UNIQUE INDEX ---- */
+
+/*
+ * Core looks for an index in each partition that can be part of the one of the
+ * partitioned table, and makes one where it does not find it.  A key of the other
+ * access method would stay beside that one; so it is made again, to be found.
+ */
+void
+art_remake_for_index(IndexStmt *stmt)
+{
+	List	   *columns = NIL;
+	Oid			amoid;
+	Oid			relid;
+	bool		art;
+	ListCell   *lc;
+
+	if (!stmt->unique || stmt->isconstraint || stmt->relation == NULL ||
+		!stmt->relation->inh || stmt->whereClause != NULL || stmt->concurrent ||
+		OidIsValid(stmt->indexOid) || !art_preloaded() || IsBinaryUpgrade)
+		return;
+	amoid = get_am_oid(ART_AM_NAME, true);
+	if (!OidIsValid(amoid))
+		return;
+	art = strcmp(stmt->accessMethod, ART_AM_NAME) == 0;
+	if (!art && strcmp(stmt->accessMethod, "btree") != 0)
+		return;
+	foreach(lc, stmt->indexParams)
+	{
+		IndexElem  *elem = lfirst_node(IndexElem, lc);
+
+		if (elem->name == NULL || elem->ordering == SORTBY_DESC ||
+			elem->nulls_ordering == SORTBY_NULLS_FIRST || elem->opclass != NIL ||
+			elem->collation != NIL)
+			return;
+		columns = lappend(columns, makeString(elem->name));
+	}
+	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	if (!OidIsValid(relid) || get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return;
+	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
+									 RangeVarCallbackOwnsRelation, NULL);
+	if (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
+		remake_keys(relid, columns, art ? BTREE_AM_OID : amoid,
+					art ? amoid : BTREE_AM_OID);
+}
+
 /* ---- the statement ---- */
 
 /*
@@ -529,25 +582,4 @@ art_remake(AlterTableStmt *stmt)
 			done &= remake_key(pkrelid, con->pk_attrs, true, amoid, BTREE_AM_OID);
 	}
 	return done;
-}
-
-/*
- * Core's words for a foreign key to somebody else's art index, put well.
- */
-void
-art_explain_foreign_key(MemoryContext context)
-{
-	MemoryContext caught = MemoryContextSwitchTo(context);
-	ErrorData  *edata = CopyErrorData();
-
-	if (edata->sqlerrcode == ERRCODE_INTERNAL_ERROR && edata->message != NULL &&
-		strcmp(edata->message, "only b-tree indexes are supported for foreign keys") == 0)
-	{
-		FlushErrorState();
-		edata->sqlerrcode = ERRCODE_FEATURE_NOT_SUPPORTED;
-		edata->hint = psprintf("The key that is referenced is an index of access method \"%s\", which the owner of its table can make again with \"artidx.constraint_am\" and \"artidx.replace_btree\" set to \"btree\" and \"off\".",
-							   ART_AM_NAME);
-		ReThrowError(edata);
-	}
-	MemoryContextSwitchTo(caught);
 }

@@ -85,7 +85,7 @@ art_replace_init(void)
 	DefineCustomEnumVariable("artidx.replace_btree",
 							 "Makes new btree indexes of access method art.",
 							 "\"indexes\": those of CREATE INDEX; \"all\": those of constraints too. "
-							 "What art does not allow stays btree.",
+							 "What art does not allow stays btree. Tools that look for \"btree\" in pg_am, such as the introspection of ORMs, do not see art indexes as ordinary ones.",
 							 &replace_btree,
 							 REPLACE_OFF,
 							 replace_values,
@@ -369,19 +369,17 @@ art_check_replaceable(Relation heap, Relation index, Oid amoid)
 				 errdetail("%s", why)));
 }
 
+/*
+ * Nobody who has said what he wants need be told for each table; as core does
+ * not tell of the indexes that constraints make.
+ */
 static void
-tell_limits(const char *relname, bool primary)
+tell_access_method(const char *relname, bool primary)
 {
-	if (CORE_KNOWS_EQUALITY)
-		return;
-	ereport(NOTICE,
-			(errmsg("%s of table \"%s\" will be an index of access method \"%s\" until a foreign key references it",
-					primary ? "primary key" : "unique constraint",
-					relname, ART_AM_NAME),
-#if PG_VERSION_NUM >= 160000
-			 errdetail("On a subscriber, logical replication cannot find rows by it either."),
-#endif
-			 errhint("Set \"artidx.constraint_am\" to \"btree\" where one will.")));
+	ereport(DEBUG1,
+			(errmsg_internal("%s of table \"%s\" will be an index of access method \"%s\"",
+							 primary ? "primary key" : "unique constraint",
+							 relname, ART_AM_NAME)));
 }
 
 /*
@@ -475,8 +473,8 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 		i++;
 	}
 
-	if (stmt->isconstraint && replace_btree != REPLACE_ALL)
-		tell_limits(stmt->relation->relname, stmt->primary);
+	if (stmt->isconstraint)
+		tell_access_method(stmt->relation->relname, stmt->primary);
 	forboth(lc, stmt->indexParams, name, names)
 		lfirst_node(IndexElem, lc)->opclass = (List *) lfirst(name);
 	stmt->accessMethod = pstrdup(ART_AM_NAME);
@@ -644,8 +642,7 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 				!translate_opclass(type, InvalidOid, NIL, amoid, &opclass) || opclass != NIL)
 				return;
 		}
-		if (replace_btree != REPLACE_ALL)
-			tell_limits(stmt->relation->relname, con->contype == CONSTR_PRIMARY);
+		tell_access_method(stmt->relation->relname, con->contype == CONSTR_PRIMARY);
 	}
 	con->access_method = pstrdup(ART_AM_NAME);
 }

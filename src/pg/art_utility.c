@@ -2,7 +2,7 @@
  * art_utility.c
  *	  Keeping our workers out of the way of commands on a whole database,
  *	  noticing the end of prepared transactions, and changing statements for
- *	  art (art_replace.c, art_remake.c, art_attach.c, art_opfamily.c).
+ *	  art (art_replace.c, art_remake.c, art_attach.c, art_opfamily.c, art_hints.c).
  *
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
@@ -224,8 +224,8 @@ run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 }
 
 /*
- * The statement, with the keys of a table that it creates to be of btree, or
- * with a foreign key that core will refuse.
+ * The statement, with the keys of a table that it creates to be of btree, or one
+ * that core will probably refuse in words that do not tell why.
  */
 static void
 next_guarded(PlannedStmt *pstmt, const char *queryString,
@@ -246,7 +246,7 @@ next_guarded(PlannedStmt *pstmt, const char *queryString,
 	PG_CATCH();
 	{
 		art_table_of_btree = outer;
-		art_explain_foreign_key(caller);
+		art_explain(caller, pstmt->utilityStmt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -284,7 +284,7 @@ check_upgraded_tables(LockStmt *stmt)
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("constraint \"%s\" of table \"%s\" has an index of access method \"%s\", which pg_upgrade takes for btree",
 								RelationGetRelationName(index), RelationGetRelationName(rel), ART_AM_NAME),
-						 errhint("Drop the constraint in the old cluster, and add it again with \"artidx.constraint_am\" set to \"btree\".")));
+						 errhint("\"CALL artidx_to_btree()\" in each database of the old cluster makes them btree.")));
 			index_close(index, NoLock);
 		}
 		relation_close(rel, NoLock);
@@ -360,6 +360,9 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
 		if (IsA(stmt, AlterTableStmt))
 			unfit = !art_remake((AlterTableStmt *) stmt);
+		else if (IsA(stmt, IndexStmt))
+			art_remake_for_index((IndexStmt *) stmt);
+		unfit |= art_check_statement(stmt);
 		if (attaches)
 			second = art_attach((AlterTableStmt *) stmt, queryString);
 		change = art_family_before(stmt);

@@ -1,0 +1,206 @@
+/*
+ * art_hints.c
+ *	  Statements that core refuses, or obeys, for a reason that an art index is,
+ *	  and which its own words do not tell.
+ *
+ * Where it can be seen beforehand, the refusal is ours, in the place of core's;
+ * but core has the first word where the user may not give the statement at all.
+ */
+#include "artidx.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "catalog/catalog.h"
+#include "catalog/dependency.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "commands/defrem.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "pg/art_pg.h"
+
+/* Is it DROP EXTENSION of ours? */
+static bool
+drops_extension(Node *stmt)
+{
+	ListCell   *lc;
+
+	if (!IsA(stmt, DropStmt) || ((DropStmt *) stmt)->removeType != OBJECT_EXTENSION)
+		return false;
+	foreach(lc, ((DropStmt *) stmt)->objects)
+	{
+		if (strcmp(strVal(lfirst(lc)), "artidx") == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * CASCADE drops the constraints with their indexes, and their tables take
+ * duplicates from then on.
+ */
+static void
+warn_of_lost_keys(Oid amoid)
+{
+	Relation	pg_class = table_open(RelationRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(pg_class, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tup;
+	int			keys = 0;
+
+	while (HeapTupleIsValid(tup = systable_getnext(scan)))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
+
+		if (form->relam == amoid &&
+			(form->relkind == RELKIND_INDEX || form->relkind == RELKIND_PARTITIONED_INDEX) &&
+			OidIsValid(get_index_constraint(form->oid)))
+			keys++;
+	}
+	systable_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+	if (keys > 0)
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg_plural("%d constraint of this database has an index of access method \"%s\" and is dropped with it",
+							   "%d constraints of this database have indexes of access method \"%s\" and are dropped with them",
+							   keys, keys, ART_AM_NAME),
+				 errdetail("Nothing keeps duplicates out of their tables then."),
+				 errhint("\"CALL artidx_to_btree()\" before it makes them constraints with btree indexes, which stay.")));
+}
+
+/*
+ * Is there a unique index of art by which the materialized view would be
+ * refreshed concurrently were it one of btree, and none of any other kind that is?
+ */
+static char *
+unusable_unique_index(Relation matview, Oid amoid)
+{
+	List	   *indexes = RelationGetIndexList(matview);
+	char	   *found = NULL;
+	bool		usable = false;
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+
+		if (index->rd_index->indisunique && index->rd_index->indisvalid &&
+			RelationGetIndexPredicate(index) == NIL &&
+			RelationGetIndexExpressions(index) == NIL)
+		{
+			if (index->rd_rel->relam != amoid)
+				usable = true;
+			else if (found == NULL)
+				found = pstrdup(RelationGetRelationName(index));
+		}
+		index_close(index, AccessShareLock);
+	}
+	list_free(indexes);
+	return usable ? NULL : found;
+}
+
+static void
+check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
+{
+	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	Relation	matview;
+	char	   *name;
+
+	if (!OidIsValid(relid) || get_rel_relkind(relid) != RELKIND_MATVIEW ||
+		!ART_OWNS_TABLE(relid))
+		return;
+	matview = try_relation_open(relid, AccessShareLock);
+	if (matview == NULL)
+		return;
+	name = unusable_unique_index(matview, amoid);
+	if (name != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot refresh materialized view \"%s\" concurrently",
+						RelationGetRelationName(matview)),
+				 errdetail("Until PostgreSQL 18 that takes a unique index of access method \"btree\"; index \"%s\" is of access method \"%s\".",
+						   name, ART_AM_NAME),
+				 errhint("\"CALL artidx_to_btree('%s')\" makes it one of btree.",
+						 quote_identifier(name))));
+	relation_close(matview, AccessShareLock);
+}
+
+static void
+check_unique_of_partitioned(IndexStmt *stmt)
+{
+	Oid			relid = stmt->relation == NULL ? InvalidOid :
+		RangeVarGetRelid(stmt->relation, NoLock, true);
+
+	if (!OidIsValid(relid) || get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE ||
+		!ART_OWNS_TABLE(relid))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("unique index of partitioned table \"%s\" cannot be of access method \"%s\"",
+					stmt->relation->relname, ART_AM_NAME),
+			 errdetail("Until PostgreSQL 18 the unique indexes of partitioned tables are of access method \"btree\"."),
+			 errhint("Leave \"USING %s\" out; indexes that are not unique can be of it.",
+					 ART_AM_NAME)));
+}
+
+/*
+ * See art_pg.h.
+ */
+bool
+art_check_statement(Node *stmt)
+{
+	bool		refresh = !CORE_KNOWS_EQUALITY && IsA(stmt, RefreshMatViewStmt) &&
+		((RefreshMatViewStmt *) stmt)->concurrent;
+	bool		unique = !CORE_KNOWS_EQUALITY && IsA(stmt, IndexStmt) &&
+		((IndexStmt *) stmt)->unique && ((IndexStmt *) stmt)->accessMethod != NULL &&
+		strcmp(((IndexStmt *) stmt)->accessMethod, ART_AM_NAME) == 0;
+	bool		drop = drops_extension(stmt);
+	Oid			amoid;
+
+	if (!refresh && !unique && !drop)
+		return false;
+	amoid = get_am_oid(ART_AM_NAME, true);
+	if (!OidIsValid(amoid))
+		return false;
+	if (refresh)
+		check_refresh((RefreshMatViewStmt *) stmt, amoid);
+	if (unique)
+		check_unique_of_partitioned((IndexStmt *) stmt);
+	if (drop && ((DropStmt *) stmt)->behavior == DROP_CASCADE)
+		warn_of_lost_keys(amoid);
+	return drop;
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_explain(MemoryContext context, Node *stmt)
+{
+	MemoryContext caught = MemoryContextSwitchTo(context);
+	ErrorData  *edata = CopyErrorData();
+	char	   *hint = NULL;
+
+	if (edata->sqlerrcode == ERRCODE_INTERNAL_ERROR && edata->message != NULL &&
+		strcmp(edata->message, "only b-tree indexes are supported for foreign keys") == 0)
+	{
+		edata->sqlerrcode = ERRCODE_FEATURE_NOT_SUPPORTED;
+		hint = psprintf("The key that is referenced is an index of access method \"%s\", which the owner of its table can make one of btree with \"CALL artidx_to_btree(...)\".",
+						ART_AM_NAME);
+	}
+	else if (edata->sqlerrcode == ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST &&
+			 drops_extension(stmt))
+		hint = pstrdup("\"CALL artidx_to_btree()\" makes them indexes of access method \"btree\", after which they do not depend on the extension. DROP ... CASCADE drops them, PRIMARY KEY and UNIQUE constraints too.");
+	if (hint != NULL)
+	{
+		FlushErrorState();
+		edata->hint = hint;
+		ReThrowError(edata);
+	}
+	MemoryContextSwitchTo(caught);
+}
