@@ -33,30 +33,70 @@ art_die()
 	exit 1
 }
 
-# A pg_config whose server headers and PGXS are there, or nothing.
+# What the tests use of one installation: the server, its headers, and PGXS with
+# the test programs.  Debian has these in three packages, so any may be missing.
+art_pg_complete()
+{
+	local bin pgxs
+
+	bin=$("$1" --bindir) && pgxs=$(dirname "$("$1" --pgxs)")/.. || return 1
+	[ -x "$bin/postgres" ] && [ -x "$bin/initdb" ] && [ -x "$bin/pgbench" ] &&
+		[ -f "$("$1" --includedir-server)/postgres.h" ] &&
+		[ -f "$pgxs/Makefile.global" ] && [ -x "$pgxs/test/regress/pg_regress" ] &&
+		[ -x "$pgxs/test/isolation/isolationtester" ] &&
+		[ -f "$pgxs/test/perl/PostgreSQL/Test/Cluster.pm" ]
+}
+
+ART_VERSIONS="15 16 17 18"
+
+# The pg_config to use: PG_CONFIG if given, else the oldest complete one.
 art_find_pg_config()
 {
-	local c
-	local list=()
+	local c v list=()
 
 	if [ -n "${PG_CONFIG:-}" ] && [ "$PG_CONFIG" != pg_config ]; then
 		list=("$PG_CONFIG")
 	else
-		list=(/usr/lib/postgresql/15/bin/pg_config
-			/usr/lib/postgresql/16/bin/pg_config
-			/usr/lib/postgresql/17/bin/pg_config
-			/usr/lib/postgresql/18/bin/pg_config
-			"$(command -v pg_config 2>/dev/null)")
+		for v in $ART_VERSIONS; do
+			list+=("/usr/lib/postgresql/$v/bin/pg_config")
+		done
+		list+=("$(command -v pg_config 2>/dev/null)")
 	fi
 	for c in "${list[@]}"; do
-		if [ -n "$c" ] && [ -x "$c" ] && [ -f "$("$c" --pgxs)" ] &&
-			[ -x "$("$c" --bindir)/initdb" ] &&
-			[ -x "$("$c" --bindir)/postgres" ]; then
+		if [ -n "$c" ] && [ -x "$c" ] && art_pg_complete "$c"; then
 			echo "$c"
 			return 0
 		fi
 	done
 	return 1
+}
+
+# The packages that complete a PostgreSQL: the headers for a server that is here,
+# else the oldest server that the machine's apt has.  A server that is here is not
+# named, since apt would upgrade it and restart its clusters.
+art_pg_packages()
+{
+	local v
+
+	for v in $ART_VERSIONS; do
+		if [ -x "/usr/lib/postgresql/$v/bin/postgres" ]; then
+			echo "postgresql-server-dev-$v"
+			return
+		fi
+	done
+	for v in $ART_VERSIONS; do
+		if apt-cache show "postgresql-$v" >/dev/null 2>&1; then
+			echo "postgresql-$v postgresql-server-dev-$v"
+			return
+		fi
+	done
+	echo postgresql-15 postgresql-server-dev-15
+}
+
+# art_has_header HEADER: can the compiler find it?
+art_has_header()
+{
+	echo "#include <$1>" | gcc -x c -fsyntax-only - >/dev/null 2>&1
 }
 
 # Debian packages that are still missing for this machine.
@@ -66,15 +106,15 @@ art_missing_packages()
 
 	command -v make >/dev/null 2>&1 || p+=(make)
 	command -v gcc >/dev/null 2>&1 || p+=(gcc)
-	printf '#include <stdio.h>\nint main(void){return 0;}\n' |
-		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(libc6-dev)
-	printf '#include <urcu/lfstack.h>\nint main(void){return 0;}\n' |
-		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(liburcu-dev)
+	art_has_header stdio.h || p+=(libc6-dev)
+	art_has_header urcu/lfstack.h || p+=(liburcu-dev)
 	# the server's headers include ICU's
-	echo '#include <unicode/ucol.h>' |
-		gcc -x c -fsyntax-only - >/dev/null 2>&1 || p+=(libicu-dev)
+	art_has_header unicode/ucol.h || p+=(libicu-dev)
 	if ! art_find_pg_config >/dev/null; then
-		p+=(postgresql-15 postgresql-server-dev-15)
+		[ -z "${PG_CONFIG:-}" ] || [ "$PG_CONFIG" = pg_config ] ||
+			art_die "$PG_CONFIG is no pg_config of a PostgreSQL with server headers, PGXS and initdb"
+		# shellcheck disable=SC2207
+		p+=($(art_pg_packages))
 	fi
 	perl -MIPC::Run -MTest::More -e 1 >/dev/null 2>&1 || p+=(libipc-run-perl)
 	command -v prove >/dev/null 2>&1 || p+=(perl)
@@ -111,7 +151,7 @@ art_need_packages()
 {
 	local p conf saved rc
 
-	p=$(art_missing_packages)
+	p=$(art_missing_packages) || exit 1
 	[ -z "$p" ] && return 0
 
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -120,30 +160,29 @@ art_need_packages()
 		art_die "missing packages: $p"
 	fi
 
-	art_say "installing Debian packages: $p"
 	art_apt update || art_say "apt-get update failed, trying on"
-	case " $p " in
-		*" postgresql-15 "*)
-			# The package would make and start a cluster of its own: the
-			# machine gets the programs only, and the setting that prevents
-			# the cluster is put back as it was.
-			art_apt install postgresql-common
-			conf=/etc/postgresql-common/createcluster.conf
-			saved=$(mktemp)
-			cp -p "$conf" "$saved"
-			printf '\ncreate_main_cluster = false\n' >>"$conf"
-			# shellcheck disable=SC2086
-			(art_apt install $p)
-			rc=$?
-			cp -p "$saved" "$conf"
-			rm -f "$saved"
-			[ $rc -eq 0 ] || exit 1
-			;;
-		*)
-			# shellcheck disable=SC2086
-			art_apt install $p
-			;;
-	esac
+	# only now apt knows which versions of PostgreSQL there are
+	p=$(art_missing_packages)
+	art_say "installing Debian packages: $p"
+	# A server's package would make and start a cluster of its own: the machine
+	# gets the programs only, and the setting that prevents the cluster is put
+	# back as it was.
+	saved=
+	if [[ " $p " =~ \ postgresql-[0-9]+\  ]]; then
+		art_apt install postgresql-common
+		conf=/etc/postgresql-common/createcluster.conf
+		saved=$(mktemp)
+		cp -p "$conf" "$saved"
+		printf '\ncreate_main_cluster = false\n' >>"$conf"
+	fi
+	# shellcheck disable=SC2086
+	(art_apt install $p)
+	rc=$?
+	if [ -n "$saved" ]; then
+		cp -p "$saved" "$conf"
+		rm -f "$saved"
+	fi
+	[ $rc -eq 0 ] || exit 1
 	p=$(art_missing_packages)
 	[ -z "$p" ] || art_die "still missing after apt-get install: $p"
 }

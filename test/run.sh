@@ -3,9 +3,11 @@
 # test/run.sh [part ...]
 #	  Every test of artidx, in throwaway clusters; "make test" calls it.
 #
-# Parts: core, keys, regress, isolation, tap (or tap:NAME,NAME... for these
-# files of test/t), stress; and, only when named, models (spin), helgrind and
-# count (valgrind).
+# Parts: core, keys, regress, isolation, tap, stress; and, only when named, quick
+# (the short core tests of "make check"), models (spin), helgrind and count
+# (valgrind).  core:, regress:, isolation: and tap:NAME,NAME... run these tests
+# alone: programs of test/core (plain and under ASan, then TSan), files of sql, of
+# test/isolation/specs, of test/t.
 # Each prints its counts; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
@@ -29,9 +31,21 @@ PARTS=("$@")
 
 for part in "${PARTS[@]}"; do
 	case $part in
-		core | keys | regress | isolation | tap | tap:* | stress | models | helgrind | count) ;;
+		core | keys | regress | isolation | tap | stress | quick | models | helgrind | count) ;;
+		core:?* | regress:?* | isolation:?* | tap:?*)
+			case $part in
+				core:*) where=test/core/%.c ;;
+				regress:*) where=sql/%.sql ;;
+				isolation:*) where=test/isolation/specs/%.spec ;;
+				tap:*) where=test/t/%.pl ;;
+			esac
+			names=${part#*:}
+			for name in ${names//,/ }; do
+				[ -f "$TREE/${where/\%/$name}" ] || art_die "no such test: ${part%%:*}:$name"
+			done
+			;;
 		*)
-			art_die "no such part: $part (core, keys, regress, isolation, tap, tap:NAME, stress, models, helgrind, count)"
+			art_die "no such part: $part (core, keys, regress, isolation, tap, stress, quick, models, helgrind, count; core:NAME, regress:NAME, isolation:NAME, tap:NAME)"
 			;;
 	esac
 done
@@ -100,6 +114,33 @@ part_core()
 	done
 }
 
+# part_core_tests FLAVOURS NAME,NAME...: these programs, for every structure
+part_core_tests()
+{
+	local t
+
+	for t in $1; do
+		echo "== core: check-$t"
+		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
+			timeout -k 30 1200 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
+			SECONDS="$CORE_SECONDS" WERROR="${WERROR:-0}" "check-$t" TESTS="${2//,/ }"
+	done
+}
+
+# part_quick: every program of the core a tenth as long, one radix tree and one
+# B+-tree, plain and under ASan
+part_quick()
+{
+	local t
+
+	for t in plain asan; do
+		echo "== quick: check-$t"
+		run_tap_log "quick $t" "$WORK/logs/quick-$t.log" env TAP_SCALE=10 \
+			timeout -k 30 600 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
+			SECONDS=1 WERROR="${WERROR:-0}" "check-$t" STRUCTURES="art-olc btree-optiql"
+	done
+}
+
 # part_tool NAME DIRECTORY TARGET: checks of the core that want tools of their own
 part_tool()
 {
@@ -122,6 +163,7 @@ part_pg_regress()
 	failed=$(count "$log" '^(test .* \.\.\. .*FAILED|not ok +[0-9]+ )')
 	if [ "$rc" -ne 0 ]; then
 		[ "$failed" -gt 0 ] || failed=1
+		[ "$rc" -ne 124 ] || echo "# $name: it took too long"
 		find "$SRC" -name regression.diffs -exec head -400 {} \; 2>/dev/null
 		find "$SRC" -path '*tmp_*' -name postmaster.log \
 			-exec grep -E 'PANIC|FATAL|TRAP|terminated by signal' {} \; |
@@ -179,9 +221,7 @@ part_tap()
 
 	if [ -n "${1:-}" ]; then
 		for name in ${1//,/ }; do
-			f=$SRC/test/t/${name%.pl}.pl
-			[ -f "$f" ] || art_die "no such test: $name"
-			files+=("$f")
+			files+=("$SRC/test/t/$name.pl")
 		done
 	else
 		files=("$SRC"/test/t/*.pl)
@@ -265,9 +305,19 @@ mkdir -p "$WORK/logs"
 for part in "${PARTS[@]}"; do
 	case $part in
 		core) part_core ;;
+		core:*) part_core_tests "plain asan tsan" "${part#*:}" ;;
+		quick) part_quick ;;
 		regress) part_pg_regress regress TAP_TESTS= ISOLATION= ;;
+		regress:*)
+			names=${part#*:}
+			part_pg_regress regress TAP_TESTS= ISOLATION= REGRESS="${names//,/ }"
+			;;
 		keys) part_keys ;;
 		isolation) part_pg_regress isolation TAP_TESTS= REGRESS= ;;
+		isolation:*)
+			names=${part#*:}
+			part_pg_regress isolation TAP_TESTS= REGRESS= ISOLATION="${names//,/ }"
+			;;
 		tap) part_tap ;;
 		tap:*) part_tap "${part#tap:}" ;;
 		stress) part_stress ;;
