@@ -291,8 +291,8 @@ plan_load_sample(TaskPlan *pl)
 	{
 		case AX_OK:
 		case AX_NOMEM:			/* the run knows */
-		case AX_EXISTS:			/* of a try that found no memory, something is left:
-								 * shares go in beside whatever is there */
+		case AX_EXISTS:			/* too nested: shares go in beside whatever is
+								 * there */
 			break;
 		case AX_STALE:
 			run->stale = true;

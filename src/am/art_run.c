@@ -418,7 +418,8 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 				run->stale = true;
 				return;
 			case AX_EXISTS:
-				break;			/* somebody inserts beside us: merge */
+				break;			/* somebody inserts beside us, or the keys are nested
+								 * too deeply for a load: merge */
 			case AX_NOMEM:
 				return;
 			default:

@@ -9,9 +9,9 @@
 #include "art_olc.h"
 
 /*
- * Deeper than this the load goes on by single inserts: stack is finite.  More
- * than the entries of a leaf and those merged into it can nest, for there is
- * no such way out for them.
+ * Deeper than this no load builds: stack is finite.  Its caller then merges, as into a
+ * tree that is not empty.  More than the entries of a leaf and those merged into it
+ * can nest, for there is no such way out for them.
  */
 #define ART_BUILD_DEPTH 136
 
@@ -268,27 +268,8 @@ art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *le
 	}
 	if (!r)
 		r = art_build_node(cx, s, &v, 0, n, 0, fill, true, 0, &deep);
-	if (!r && !deep)
-		return AX_NOMEM;
 	if (!r)
-	{
-		/* keys so nested that the build would eat the stack: one by one */
-		for (uint64_t i = 0; i < n; i++)
-		{
-			while ((x = ax_inner(s)->insert(cx, s, keys[i], lens ? lens[i] : len)) == AX_BUSY &&
-				   !ax_body(cx)->limbo_short)
-				;
-			if (x == AX_OK)
-				continue;
-			/* give it back; what cannot be now goes with the generation */
-			while (i-- > 0)
-				while (ax_inner(s)->remove(cx, s, keys[i], lens ? lens[i] : len) == AX_BUSY &&
-					   !ax_body(cx)->limbo_short)
-					;
-			return x == AX_BUSY ? AX_NOMEM : x;
-		}
-		return AX_OK;
-	}
+		return deep ? AX_EXISTS : AX_NOMEM;
 	x = ax_word_lock(cx, &s->root_word, &w);
 	if (x != AX_OK || ldref(&s->root) != 0)
 	{

@@ -344,8 +344,8 @@ extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * Sorted bulk load into an EMPTY generation that nobody else writes yet: n
  * keys in strictly rising memcmp order; key i is keys[i], lens[i] bytes (lens
  * NULL: all are "len").  Published by one store.  fill: 10..100 per cent of a
- * leaf.  AX_EXISTS if the tree was not empty (nothing done), AX_NOMEM: all is
- * given back.
+ * leaf.  AX_EXISTS: not for a load, since the tree is not empty or the keys are nested
+ * too deeply; use ax_insert_sorted.  Then, and after AX_NOMEM, all is given back.
  */
 extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						 const uint8_t *const *keys, const uint32_t *lens,

@@ -97,6 +97,9 @@ extern void mt_scan_near(model *m, uint64_t i, uint64_t width, bool change);
 extern void mt_compare_all(model *m);
 /* ax_check, and its counts against the model and the counters. */
 extern void mt_check(model *m, const char *when);
+/* ax_load; what is too nested for it is merged, as builds do it. */
+extern ax_status mt_load_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *k,
+								const uint32_t *lens, uint32_t len, uint64_t n, int fill);
 /* Load a random subset, p per cent of the universe. */
 extern void mt_load(model *m, int p, int fill);
 extern void mt_load_shares(model *m, int p, int fill, uint64_t step, int parts);

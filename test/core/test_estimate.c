@@ -31,7 +31,7 @@ real_bytes(const uint8_t *const *keys, const uint32_t *lens, uint64_t n, int fil
 	ax_status	x = ax_tree_open(&cx, tree, AX_ART_OLC, 0, 0, &gen);
 
 	if (x == AX_OK)
-		x = ax_load(&cx, tree, gen, keys, lens, 0, n, fill);
+		x = mt_load_sorted(&cx, tree, gen, keys, lens, 0, n, fill);
 	if (x != AX_OK || ax_info(&cx, tree, gen, &ti) != AX_OK)
 	{
 		printf("Bail out! the load failed: %d\n", (int) x);
@@ -68,7 +68,7 @@ real_bytes_runs(const mkey *key, uint64_t n, uint64_t run)
 			}
 		}
 		if (from == 0)
-			x = ax_load(&cx, tree, gen, keys, lens, 0, m, 90);
+			x = mt_load_sorted(&cx, tree, gen, keys, lens, 0, m, 90);
 		while (from > 0 && at < m && x == AX_OK)
 		{
 			uint64_t	done,
@@ -103,7 +103,7 @@ test_exact(void)
 	{
 		bool		all = true;
 
-		/* keys nested beyond the depth of the bulk load go in one by one */
+		/* keys nested beyond the depth of the bulk load are merged */
 		bool		nested = kind == KK_NESTED || kind == KK_LENGTHS || kind == KK_MIDDLE;
 
 		for (int f = 0; f < 4; f++)
