@@ -130,6 +130,17 @@
 #define ART_NO_TOTAL_PARTS
 #endif
 
+/* ---- is a static background worker of this type registered?  Postmaster only ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_BGWORKER_FOREACH(iter) dlist_foreach(iter, &BackgroundWorkerList)
+#define ART_BGWORKER(iter) dlist_container(RegisteredBgWorker, rw_lnode, (iter).cur)
+typedef dlist_iter ArtBgworkerIter;
+#else
+#define ART_BGWORKER_FOREACH(iter) slist_foreach(iter, &BackgroundWorkerList)
+#define ART_BGWORKER(iter) slist_container(RegisteredBgWorker, rw_lnode, (iter).cur)
+typedef slist_iter ArtBgworkerIter;
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)

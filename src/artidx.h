@@ -105,7 +105,6 @@ typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
 	ART_WHY_RESTART = 0,		/* never built since the server started */
 	ART_WHY_MEMORY,
 	ART_WHY_UNLOADED,
-	ART_WHY_RECOVERY,
 	ART_WHY_ERROR,
 	ART_WHY_DROPPED,
 	ART_WHY_ALTERED				/* ALTER INDEX asks for another structure */
@@ -152,6 +151,16 @@ extern bool art_entry_native(ArtEntry *e);
  * publishes BUILDING later: section 4, aminsert).
  */
 extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
+
+/*
+ * Is the index invalid, and nobody at work to make it valid?  Then only REINDEX
+ * can, which makes another file: nobody needs this structure, and no insert has
+ * to be refused or to wait for its sake.  e NULL: it has no entry.
+ */
+extern bool art_never_valid(Relation index, ArtEntry *e);
+
+/* CREATE INDEX CONCURRENTLY or the like begins to make the index. */
+extern void art_making_begin(ArtEntry *e);
 
 /* A scan or a unique check uses the structure; cheap. */
 extern void art_entry_touch(ArtEntry *e);
@@ -209,6 +218,12 @@ extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
 extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 							double ms);
 
+/*
+ * The same, of CREATE UNIQUE INDEX CONCURRENTLY: its second phase needs the
+ * structure, so it ends here, where nobody has to insert into the index yet.
+ */
+extern void art_report_unbuilt(Relation index) __attribute__((noreturn));
+
 /* ERROR for a core status that ended an operation: AX_NOMEM -> 53200. */
 extern void art_report_nomem(Relation index) __attribute__((noreturn));
 
@@ -254,6 +269,13 @@ extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap,
 extern void art_apply_options(Relation index, ArtEntry *e);
 
 /*
+ * The index's keys are compared or encoded, as the caller's relation cache has
+ * it.  A structure of the other kind is dropped: no key of the one means
+ * anything in the other.  Never errs.
+ */
+extern void art_apply_kind(Relation index, ArtEntry *e, bool compared);
+
+/*
  * Move what is in the tail buffer into the tree, some ten thousand entries at
  * most; what cannot be moved stays, and is as much there as before.  Ends early
  * when there are interrupts; never errs.
@@ -261,6 +283,24 @@ extern void art_apply_options(Relation index, ArtEntry *e);
 extern void art_tail_drain(ArtEntry *e, uint64 gen);
 
 /* ---- residency, continued -------------------------------------------------- */
+
+/*
+ * A core call gave a status that it cannot give: the structure is not what it
+ * should be.  Drops it, so that it is built again from the table; ERROR XX002.
+ * doing: "an insert".  Not within ART_CORE_BEGIN and ART_CORE_END.
+ */
+extern void art_unexpected(Relation index, ax_status s, const char *doing)
+			__attribute__((noreturn));
+
+/*
+ * May the current user see what an error says of the table's rows?  Ask before
+ * the rows are read.  And in a PG_CATCH: throw the error on as it is if so, or if
+ * it is no row's; else log it, and throw one of its SQLSTATE without its text.
+ * cxt: of the caller.
+ */
+extern bool art_may_see_rows(Relation index);
+extern void art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
+			__attribute__((noreturn));
 
 /* Called when a core call said AX_BUSY: checks for interrupts. */
 extern void art_busy(void);

@@ -93,6 +93,7 @@ extern ax_status art_equal_next(ArtEqual *q);
 extern ax_status art_equal_remove(ArtEqual *q, uint32 i);
 extern void art_equal_end(ArtEqual *q);
 
+extern void art_insert_plain(Relation index, ArtInsertState *st);
 extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,
 							  Relation heap, IndexUniqueCheck check);

@@ -115,6 +115,8 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	memset(&bs, 0, sizeof(bs));
 
 	gen = art_ambuild_begin(heap, index, &entry);
+	if (entry != NULL && indexInfo->ii_Concurrent)
+		art_making_begin(entry);
 	nomem = gen == 0 && art_preloaded();
 	if (nomem)
 		was_cap = ax_nomem_was_cap(art_ctx());
@@ -170,7 +172,7 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 				/* its memory may serve others meanwhile */
 				art_ambuild_end(index, entry, gen, false, 0);
 				gen = 0;
-				if (indexInfo->ii_Unique)
+				if (indexInfo->ii_Unique && !indexInfo->ii_Concurrent)
 					rows = art_build_scan(&bs, heap, index, indexInfo);
 			}
 		}
@@ -189,6 +191,8 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	if (gen != 0)
 		art_ambuild_end(index, entry, gen, true,
 						INSTR_TIME_GET_MILLISEC(duration));
+	else if (nomem && indexInfo->ii_Unique && indexInfo->ii_Concurrent)
+		art_report_unbuilt(index);
 	else if (nomem)
 		art_ambuild_unbuilt(index, entry, was_cap,
 							bs.bytes + bs.rows * ART_ENTRY_EXTRA);

@@ -112,6 +112,9 @@ art_check_fail(ArtCheck *c, const char *fmt,...)
 static void
 art_check_ready(ArtCheck *c)
 {
+	c->entry = art_entry_if_exists(c->index);
+	if (c->entry != NULL)
+		art_apply_kind(c->index, c->entry, c->kd->compared);
 	c->gen = art_ensure_ready(c->index);
 	c->entry = art_entry(c->index);
 	c->tree = art_entry_tree(c->entry);
@@ -121,8 +124,7 @@ art_check_ready(ArtCheck *c)
 static void
 art_check_unexpected(ArtCheck *c, ax_status s)
 {
-	elog(PANIC, "unexpected status %d in a check of index \"%s\"",
-		 (int) s, RelationGetRelationName(c->index));
+	art_unexpected(c->index, s, "a check");
 }
 
 /*

@@ -63,7 +63,10 @@ art_relcache_entry(Relation index)
 	{
 		rc->entry = art_entry_if_exists(index);
 		if (rc->entry != NULL)
+		{
 			art_apply_options(index, rc->entry);
+			art_apply_kind(index, rc->entry, rc->kd.compared);
+		}
 	}
 	return rc->entry;
 }
@@ -101,7 +104,7 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
  * Insert into the structure if there is one.  ABSENT: the next build will
  * find the row in the heap.
  */
-static void
+void
 art_insert_plain(Relation index, ArtInsertState *st)
 {
 	ax_ctx	   *cx;
@@ -150,13 +153,13 @@ art_insert_plain(Relation index, ArtInsertState *st)
 								  index->rd_index->indisexclusion ?
 								  ART_ROOM_UNIQUE : ART_ROOM_INSERT))
 					break;
-				if (index->rd_index->indisunique)
+				if (index->rd_index->indisunique &&
+					!art_never_valid(index, st->entry))
 					art_report_nomem(index);
 				art_seal(index, st->entry, gen);
 				break;
 			default:
-				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
-					 (int) s, RelationGetRelationName(index));
+				art_unexpected(index, s, "an insert");
 		}
 	}
 }
@@ -196,6 +199,9 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 		}
 		result = true;
 	}
+	else if (unlikely(!index->rd_index->indisvalid) &&
+			 art_relcache_entry(index) == NULL && art_never_valid(index, NULL))
+		result = true;			/* nobody needs it, and there may be no room */
 	else
 	{
 		art_require_preload(index);

@@ -323,8 +323,7 @@ load_keys(Part *p, uint32 len, uint64 n)
 					return true;
 				break;
 			default:
-				elog(PANIC, "unexpected status %d of a load into index \"%s\"",
-					 (int) s, RelationGetRelationName(p->index));
+				art_unexpected(p->index, s, "a load");
 		}
 	}
 	return true;

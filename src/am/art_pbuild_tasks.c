@@ -298,8 +298,7 @@ plan_load_sample(TaskPlan *pl)
 			run->stale = true;
 			break;
 		default:
-			elog(PANIC, "unexpected status %d of a load into index \"%s\"",
-				 (int) s, RelationGetRelationName(p->index));
+			art_unexpected(p->index, s, "a load");
 	}
 }
 

@@ -220,6 +220,40 @@ private_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 }
 
 /*
+ * Every row into the store.  Not everybody may see what an error says of them.
+ */
+static void
+private_read(ArtPrivate *p, ArtHeapReader *reader, BlockNumber nblocks)
+{
+	MemoryContext row_cxt = AllocSetContextCreate(p->cxt, "art private scan rows",
+												  ALLOCSET_DEFAULT_SIZES);
+	bool		may_see = art_may_see_rows(p->scan->indexRelation);
+	bool		pushed;
+
+	MemoryContextSwitchTo(row_cxt);
+	pushed = push_snapshot(p);
+	PG_TRY();
+	{
+		for (BlockNumber blkno = 0; blkno < nblocks; blkno++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			art_heap_page(reader, blkno, private_row, p->store);
+			MemoryContextReset(row_cxt);
+		}
+		MemoryContextSwitchTo(p->cxt);
+		art_store_finish(p->store);
+	}
+	PG_CATCH();
+	{
+		art_rethrow_hidden(p->scan->indexRelation, may_see, p->cxt);
+	}
+	PG_END_TRY();
+	if (pushed)
+		PopActiveSnapshot();
+	MemoryContextDelete(row_cxt);
+}
+
+/*
  * Read the table into the store, so that the batch can be answered.
  */
 static void
@@ -229,12 +263,10 @@ private_fill(ArtPrivate *p, const ax_batch *b)
 	Relation	index = scan->indexRelation;
 	Relation	heap = scan->heapRelation;
 	MemoryContext old = MemoryContextSwitchTo(p->cxt);
-	MemoryContext row_cxt;
 	ax_bound	lo = {NULL, 0, false};
 	ax_bound	hi = {NULL, 0, true};
 	ArtHeapReader *reader;
 	BlockNumber nblocks;
-	bool		pushed;
 
 	/* what was kept did not do for another search: everything, then */
 	if (p->mvcc && p->filled && p->filled_in != p->search)
@@ -284,21 +316,7 @@ private_fill(ArtPrivate *p, const ax_batch *b)
 	/* how much may be spilled beside what else there is, only fd.c knows */
 	art_store_fill(p->store, &lo, &hi, b->backward ? &b->hi : &b->lo,
 				   b->backward, temp_file_limit < 0);
-	row_cxt = AllocSetContextCreate(p->cxt, "art private scan rows",
-									ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(row_cxt);
-	pushed = push_snapshot(p);
-	for (BlockNumber blkno = 0; blkno < nblocks; blkno++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		art_heap_page(reader, blkno, private_row, p->store);
-		MemoryContextReset(row_cxt);
-	}
-	if (pushed)
-		PopActiveSnapshot();
-	MemoryContextSwitchTo(p->cxt);
-	MemoryContextDelete(row_cxt);
-	art_store_finish(p->store);
+	private_read(p, reader, nblocks);
 	p->filled = true;
 
 	if (p->mvcc)

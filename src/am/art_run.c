@@ -366,8 +366,7 @@ art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
 					break;
 				return;
 			default:
-				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
-					 (int) s, RelationGetRelationName(run->index));
+				art_unexpected(run->index, s, "an insert");
 		}
 	}
 }
@@ -423,8 +422,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 			case AX_NOMEM:
 				return;
 			default:
-				elog(PANIC, "unexpected status %d of a load into index \"%s\"",
-					 (int) s, RelationGetRelationName(run->index));
+				art_unexpected(run->index, s, "a load");
 		}
 	}
 
@@ -464,8 +462,7 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 				(void) art_run_find_room(run);
 				break;
 			default:
-				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
-					 (int) s, RelationGetRelationName(run->index));
+				art_unexpected(run->index, s, "an insert");
 		}
 	}
 }

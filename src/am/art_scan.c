@@ -474,8 +474,7 @@ failed:
 				art_scan_grow(so, b.need_bytes);
 				break;
 			default:
-				elog(PANIC, "unexpected status %d of a scan of index \"%s\"",
-					 (int) s, RelationGetRelationName(scan->indexRelation));
+				art_unexpected(scan->indexRelation, s, "a scan");
 		}
 	}
 }

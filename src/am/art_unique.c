@@ -127,8 +127,7 @@ art_unique_check(ArtUnique *u)
 		else if (s == AX_BUSY)
 			v = ART_UNIQUE_BUSY;
 		else if (s != AX_OK)
-			elog(PANIC, "unexpected status %d of a look-up in index \"%s\"",
-				 (int) s, RelationGetRelationName(u->index));
+			art_unexpected(u->index, s, "a look-up");
 
 		for (uint32 i = 0; v == ART_UNIQUE_OK && i < q->n; i++)
 		{
@@ -213,6 +212,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			rc = art_relcache(index);
 			rc->entry = e;
 			art_apply_options(index, e);
+			art_apply_kind(index, e, rc->kd.compared);
 		}
 		st->entry = rc->entry;
 	}
@@ -232,7 +232,14 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 
 		/* the check must see every entry */
 		if (art_entry_state(st->entry, &u.gen) != ART_READY)
+		{
+			if (unlikely(art_never_valid(index, st->entry)))
+			{
+				art_insert_plain(index, st);
+				return true;
+			}
 			u.gen = art_ensure_ready(index);
+		}
 		art_entry_touch(st->entry);
 		u.found_self = false;
 
@@ -316,11 +323,15 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 				/* the stripe is released; whatever else happened meanwhile */
 				if (art_make_room(index, st->entry, u.gen, ART_ROOM_UNIQUE))
 					continue;
+				if (art_never_valid(index, st->entry))
+				{
+					art_seal(index, st->entry, u.gen);
+					continue;
+				}
 				art_report_nomem(index);
 				break;
 			default:
-				elog(PANIC, "unexpected status %d of an insert into index \"%s\"",
-					 (int) s, RelationGetRelationName(index));
+				art_unexpected(index, s, "an insert");
 		}
 
 		if (check == UNIQUE_CHECK_EXISTING && !u.found_self)

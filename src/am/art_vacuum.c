@@ -69,8 +69,7 @@ art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
 				art_busy();
 				break;
 			default:
-				elog(PANIC, "unexpected status %d of a removal from index \"%s\"",
-					 (int) s, RelationGetRelationName(v->index));
+				art_unexpected(v->index, s, "a removal");
 		}
 	}
 }
@@ -155,8 +154,7 @@ art_vacuum_pass(ArtVacuum *v)
 			continue;
 		}
 		if (s != AX_OK)
-			elog(PANIC, "unexpected status %d of a scan of index \"%s\"",
-				 (int) s, RelationGetRelationName(v->index));
+			art_unexpected(v->index, s, "a scan");
 
 		art_vacuum_order(v, b.n);
 		for (uint32 i = 0; i < b.n; i++)
@@ -226,6 +224,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			v = palloc(sizeof(ArtVacuum));
 			v->index = index;
 			v->kd = art_keydesc_build(index, CurrentMemoryContext);
+			art_apply_kind(index, entry, v->kd->compared);
 			v->cx = art_ctx();
 			v->callback = callback;
 			v->callback_state = callback_state;

@@ -387,6 +387,7 @@ entry_create(Relation index, bool building)
 		e->changed = 0;
 		e->altered = false;
 		e->made_by = InvalidFullTransactionId;
+		e->making_pid = 0;
 		pg_atomic_write_u32(&e->used_at, 0);
 		pg_atomic_write_u32(&e->uses, 0);
 		e->builds = 0;
@@ -538,6 +539,15 @@ art_entry_touch(ArtEntry *e)
 	}
 }
 
+/* Does this very process still run?  pid 0: none. */
+static bool
+process_lives(int slot, int pid)
+{
+	if (pid == 0 || slot < 0 || slot >= art_shared->nslots)
+		return false;
+	return GetPGProcByNumber(slot)->pid == pid;
+}
+
 /*
  * Does the process that owns the build still run?
  */
@@ -546,9 +556,62 @@ art_owner_alive(const ArtEntry *e)
 {
 	if (e->loading)
 		return art_loading(e);
-	if (e->owner_pid == 0 || e->owner_slot < 0 || e->owner_slot >= art_shared->nslots)
-		return false;
-	return GetPGProcByNumber(e->owner_slot)->pid == e->owner_pid;
+	return process_lives(e->owner_slot, e->owner_pid);
+}
+
+/* ---- made concurrently ---- */
+
+/* of this process; more at a time count as made until it exits */
+static ArtEntry *making[64];
+static int	nmaking = 0;
+
+/*
+ * This process makes the index by CREATE INDEX CONCURRENTLY or the like, whose
+ * transactions come one after the other, so the index may become valid.
+ */
+void
+art_making_begin(ArtEntry *e)
+{
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e->making_slot = ART_MY_PROCNO();
+	e->making_pid = MyProcPid;
+	LWLockRelease(lock);
+
+	/* of what it made before, one is valid, or was aborted */
+	if (nmaking == lengthof(making))
+		nmaking = 0;
+	making[nmaking++] = e;
+}
+
+/*
+ * A transaction of this process is aborted, and with it the command.  An entry
+ * that is another index's by now is not this process's.
+ */
+void
+art_making_abort(void)
+{
+	while (nmaking > 0)
+	{
+		ArtEntry   *e = making[--nmaking];
+		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		if (e->making_pid == MyProcPid)
+			e->making_pid = 0;
+		LWLockRelease(lock);
+	}
+}
+
+/*
+ * See artidx.h.
+ */
+bool
+art_never_valid(Relation index, ArtEntry *e)
+{
+	return !index->rd_index->indisvalid &&
+		(e == NULL || !process_lives(e->making_slot, e->making_pid));
 }
 
 /* ---- ends of a build ---- */

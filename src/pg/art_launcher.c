@@ -27,6 +27,7 @@
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
 #include "postmaster/bgworker.h"
+#include "postmaster/bgworker_internals.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -49,12 +50,16 @@
 #define ART_FADE_MS			(60 * 60 * 1000)	/* fame is halved */
 #define ART_END_MS			20000	/* how long a command waits for workers */
 #define ART_ERROR_PAUSE_MS	60000	/* before an index that failed is tried again */
+#define ART_TELL_MS			(10 * 60 * 1000)	/* that there is no worker */
 #define ART_HELP_BLOCKS		4096	/* left of a heap, for a second worker */
 
 extern PGDLLEXPORT void art_launcher_main(Datum arg);
 
 static uint32 wait_event_launcher = 0;
 static uint32 wait_event_bar = 0;
+
+/* there is no place for it in the server: set before all processes are forked */
+static bool launcher_refused = false;
 
 /* ---- is it there, and waking it ---- */
 
@@ -66,6 +71,16 @@ bool
 art_launcher_lives(void)
 {
 	return art_shared != NULL && pg_atomic_read_u32(&art_shared->launcher) != 0;
+}
+
+/*
+ * Is there nobody to build in the background, though the settings ask for it?
+ */
+bool
+art_no_worker(void)
+{
+	return art_autobuild && art_build_workers > 0 &&
+		(launcher_refused || pg_atomic_read_u32(&art_shared->no_worker) != 0);
 }
 
 /*
@@ -807,6 +822,27 @@ write_hot(void)
 /* ---- starting workers ---- */
 
 /*
+ * A worker was not to be had.  Others may hold all of them for a moment, again
+ * and again, so the log is not told each time.
+ */
+static void
+report_no_worker(void)
+{
+	static TimestampTz told = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	pg_atomic_write_u32(&art_shared->no_worker, 1);
+	if (told != 0 && !ms_passed(told, now, ART_TELL_MS))
+		return;
+	told = now;
+	ereport(WARNING,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("no background worker is free to build art indexes"),
+			 errdetail("Until one is, statements build what they cannot do without."),
+			 errhint("Increase the configuration parameter \"max_worker_processes\".")));
+}
+
+/*
  * Start one.  False when there is no slot here or in the server, or the
  * database is barred, or may have been dropped since they were listed.
  */
@@ -851,9 +887,13 @@ start_worker(Oid dboid, int jobs)
 	memcpy(worker.bgw_extra, &seq, sizeof(seq));
 	worker.bgw_notify_pid = MyProcPid;	/* its end wakes us */
 	if (RegisterDynamicBackgroundWorker(&worker, NULL))
+	{
+		pg_atomic_write_u32(&art_shared->no_worker, 0);
 		return true;
+	}
 
 	/* all of max_worker_processes are taken: later */
+	report_no_worker();
 	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
 	if (art_shared->workers[slot].seq == seq)
 		art_shared->workers[slot].dboid = InvalidOid;
@@ -1252,6 +1292,26 @@ art_launcher_main(Datum arg)
 }
 
 /*
+ * In the postmaster, while libraries are preloaded: register a worker.  False
+ * when max_worker_processes has no place for it; core only writes a LOG line.
+ */
+bool
+art_register_worker(BackgroundWorker *worker)
+{
+	ArtBgworkerIter iter;
+
+	if (IsUnderPostmaster || !IsPostmasterEnvironment)
+		return true;
+	RegisterBackgroundWorker(worker);
+	ART_BGWORKER_FOREACH(iter)
+	{
+		if (strcmp(ART_BGWORKER(iter)->rw_worker.bgw_type, worker->bgw_type) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Register the launcher; called once, when the library is preloaded.
  */
 void
@@ -1269,5 +1329,11 @@ art_launcher_init(void)
 	strlcpy(worker.bgw_function_name, "art_launcher_main", BGW_MAXLEN);
 	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx launcher");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx launcher");
-	RegisterBackgroundWorker(&worker);
+	launcher_refused = !art_register_worker(&worker);
+	if (launcher_refused)
+		ereport(WARNING,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("no background worker is left to build art indexes"),
+				 errdetail("Statements build what they cannot do without; nothing else is built."),
+				 errhint("Increase the configuration parameter \"max_worker_processes\" and restart the server.")));
 }

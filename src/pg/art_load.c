@@ -42,6 +42,8 @@
 
 extern PGDLLEXPORT void art_loader_main(Datum arg);
 
+bool		art_load_registered = false;	/* the server has a place for it */
+
 /* ---- for everybody ---- */
 
 /*
@@ -146,7 +148,7 @@ art_load_register(void)
 	strlcpy(worker.bgw_function_name, "art_loader_main", BGW_MAXLEN);
 	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx loader");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx loader");
-	RegisterBackgroundWorker(&worker);
+	art_load_registered = art_register_worker(&worker);
 }
 
 /* ---- in the worker ---- */

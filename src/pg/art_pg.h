@@ -117,6 +117,8 @@ struct ArtEntry
 								 * compares the structure with the options */
 	bool		altered;		/* ABSENT since ALTER INDEX asked for another */
 	FullTransactionId made_by;	/* which ran ambuild last: no victim before it ends */
+	int			making_slot;	/* the process that makes it CONCURRENTLY ... */
+	int			making_pid;		/* ... in several transactions; 0: none */
 	pg_atomic_uint32 used_at;	/* last use by a scan or a unique check, in
 								 * seconds since 2000 */
 	pg_atomic_uint32 uses;		/* seconds in which it was used, halved by the
@@ -213,6 +215,7 @@ typedef struct ArtShared
 
 	/* no lock: process number + 1 of the launcher, 0: none */
 	pg_atomic_uint32 launcher;
+	pg_atomic_uint32 no_worker; /* the launcher could not start the last one */
 	pg_atomic_uint64 sealing_until; /* somebody sealed, and its memory is awaited
 									 * until then (a TimestampTz) */
 	pg_atomic_uint32 ssi_held;	/* predicate locks there were, when last counted */
@@ -314,6 +317,7 @@ extern TimestampTz art_statement_deadline(void);
 extern void art_build_tag(Relation index, LOCKTAG *tag);
 extern bool art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode);
 extern void art_own_builds_abort(SubTransactionId subid, bool all);
+extern void art_making_abort(void);
 extern void art_own_builds_reparent(SubTransactionId subid,
 									SubTransactionId parent);
 
@@ -342,9 +346,6 @@ extern ArtBuildResult art_build_in_worker(Relation index);
  */
 extern bool art_build_help(Relation index);
 
-/* Nobody builds it, and it is not there: ABSENT, or left by its builder. */
-extern bool art_build_idle(ArtEntry *e);
-
 /* ---- art_place.c ---- */
 typedef enum ArtPlace			/* line pointer numbers of locks' tuples */
 {
@@ -355,6 +356,7 @@ typedef enum ArtPlace			/* line pointer numbers of locks' tuples */
 } ArtPlace;
 
 extern void art_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
+extern void art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms);
 extern bool art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
 extern void art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode);
 
@@ -405,6 +407,7 @@ typedef enum ArtLoadState
 } ArtLoadState;
 
 extern bool art_save_at_shutdown;
+extern bool art_load_registered;
 extern void art_saved_init(void);	/* from _PG_init, preloading */
 extern void art_saved_startup(void);	/* from the shmem_startup hook, postmaster */
 
@@ -451,6 +454,9 @@ typedef struct ArtWork
 extern void art_launcher_init(void);
 extern void art_background_settings(void);
 extern bool art_launcher_lives(void);
+extern bool art_no_worker(void);
+struct BackgroundWorker;
+extern bool art_register_worker(struct BackgroundWorker *worker);
 extern void art_launcher_wake(void);
 
 /*
@@ -563,6 +569,9 @@ extern const char *art_elision_why_not(void);
 extern void art_aborts_keep(ArtEntry *e, uint64 gen);
 extern void art_aborts_inherit(ArtEntry *heir, const ArtEntry *e);
 extern void art_aborts_reset(ArtEntry *e);
+
+/* ---- art_report.c ---- */
+extern bool art_ends_statement(int sqlstate);
 
 /* ---- art_stat.c ---- */
 

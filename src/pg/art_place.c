@@ -14,17 +14,17 @@
 #include "pg/art_pg.h"
 
 /*
- * Wait for the lock.  lock_timeout does not count: what is waited for is work,
- * not a conflict.
+ * Wait for the lock at most so many milliseconds, 0 being for ever; then core's
+ * ERROR of lock_timeout.
  */
 void
-art_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
+art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms)
 {
 	ItemPointerData tid;
 	int			save = LockTimeout;
 
 	ItemPointerSet(&tid, 0, place);
-	LockTimeout = 0;
+	LockTimeout = ms;
 	PG_TRY();
 	{
 		LockTuple(index, &tid, mode);
@@ -34,6 +34,16 @@ art_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
 		LockTimeout = save;
 	}
 	PG_END_TRY();
+}
+
+/*
+ * Wait for the lock.  lock_timeout does not count: what is waited for takes a
+ * moment, as a page's lock does.
+ */
+void
+art_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
+{
+	art_lock_place_for(index, place, mode, 0);
 }
 
 /*

@@ -167,9 +167,86 @@ check_recursion(Relation index, ArtEntry *e)
 
 /* ---- waiting ---- */
 
-static void
-poll_builder(long ms)
+/*
+ * What this process does about an index, for the context of an error, and until
+ * when it may wait for others.
+ */
+typedef struct Waiting
 {
+	ErrorContextCallback callback;
+	const char *name;			/* of the index */
+	bool		builds;			/* itself */
+	TimestampTz until;			/* by lock_timeout; 0: for ever */
+} Waiting;
+
+static void
+waiting_context(void *arg)
+{
+	const Waiting *w = (const Waiting *) arg;
+
+	if (w->builds)
+		errcontext("while building art index \"%s\"", w->name);
+	else
+		errcontext("while waiting for art index \"%s\" to be built", w->name);
+}
+
+/* lock_timeout counts from here. */
+static void
+waiting_restart(Waiting *w)
+{
+	w->until = LockTimeout <= 0 ? 0 :
+		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout);
+}
+
+static void
+waiting_begin(Waiting *w, Relation index)
+{
+	w->name = RelationGetRelationName(index);
+	w->builds = false;
+	waiting_restart(w);
+	w->callback.callback = waiting_context;
+	w->callback.arg = w;
+	w->callback.previous = error_context_stack;
+	error_context_stack = &w->callback;
+}
+
+static void
+waiting_end(const Waiting *w)
+{
+	error_context_stack = w->callback.previous;
+}
+
+/*
+ * What is left of lock_timeout in ms, for a wait: 0 if there is none.  All the
+ * waits for one build count together.  ERROR 55P03 in core's words when it is
+ * over.
+ */
+static int
+waiting_left(const Waiting *w)
+{
+	int64		us;
+
+	if (w->until == 0)
+		return 0;
+	us = w->until - GetCurrentTimestamp();
+	if (us <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("canceling statement due to lock timeout")));
+	return (int) (us / 1000) + 1;
+}
+
+/* The build lock: whoever needs the structure waits for it. */
+static void
+lock_build(const Waiting *w, Relation index)
+{
+	art_lock_place_for(index, ART_PLACE_BUILD, ExclusiveLock, waiting_left(w));
+}
+
+static void
+poll_builder(const Waiting *w, long ms)
+{
+	(void) waiting_left(w);
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 					 ms, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
 	ResetLatch(MyLatch);
@@ -194,17 +271,6 @@ look(ArtEntry *e, uint64 *gen, bool *owned)
 }
 
 /*
- * See art_pg.h.
- */
-bool
-art_build_idle(ArtEntry *e)
-{
-	bool		owned;
-
-	return look(e, NULL, &owned) != ART_READY && !owned;
-}
-
-/*
  * See artidx.h.  A build that its owner left may be taken over by somebody who
  * needs it; VACUUM waits a moment for that, then discards it rather than build
  * itself.
@@ -214,7 +280,9 @@ art_wait_not_building(Relation index, ArtEntry *e)
 {
 	uint64		left_gen = 0;
 	TimestampTz left_at = 0;
+	Waiting		waiting;
 
+	waiting_begin(&waiting, index);
 	for (;;)
 	{
 		uint64		gen;
@@ -222,17 +290,17 @@ art_wait_not_building(Relation index, ArtEntry *e)
 		TimestampTz now;
 
 		if (look(e, &gen, &owned) != ART_BUILDING)
-			return;
+			break;
 		check_recursion(index, e);
 		if (owned)
 		{
 			left_at = 0;
-			art_lock_place(index, ART_PLACE_BUILD, ExclusiveLock);
+			lock_build(&waiting, index);
 			art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 
 			/* ambuild and the loader of saved files have no build lock */
 			if (look(e, NULL, &owned) == ART_BUILDING && owned)
-				poll_builder(ART_POLL_MS);
+				poll_builder(&waiting, ART_POLL_MS);
 			continue;
 		}
 
@@ -255,8 +323,9 @@ art_wait_not_building(Relation index, ArtEntry *e)
 			LWLockRelease(lock);
 			continue;
 		}
-		poll_builder(ART_POLL_MS);
+		poll_builder(&waiting, ART_POLL_MS);
 	}
+	waiting_end(&waiting);
 }
 
 /* ---- taking a build ---- */
@@ -385,19 +454,6 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 /* ---- building ---- */
 
 /*
- * Is this an end of the statement rather than of the build?  Then what was
- * done is kept.
- */
-static bool
-hands_over(int sqlstate)
-{
-	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_OPERATOR_INTERVENTION ||
-		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_TRANSACTION_ROLLBACK ||
-		sqlstate == MAKE_SQLSTATE('2', '5', 'P', '0', '4') ||	/* transaction_timeout */
-		sqlstate == ERRCODE_LOCK_NOT_AVAILABLE;
-}
-
-/*
  * As the owner: read, load, wait for the helpers, publish.
  */
 static ArtPartEnd
@@ -426,7 +482,7 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 		if (end != ART_PART_DONE)
 			break;
 
-		art_lock_place(index, ART_PLACE_HELPERS, ExclusiveLock);
+		art_lock_place_for(index, ART_PLACE_HELPERS, ExclusiveLock, LockTimeout);
 		done = art_part_done(part);
 		if (done)
 			(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
@@ -441,14 +497,17 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 
 /*
  * The same, and what its end means for the entry: a build that erred or found
- * no memory is over, one that was cancelled is left for others.  The view must
- * not show what an error says of other people's rows.
+ * no memory is over, one that was cancelled is left for others.  Neither the view
+ * nor a session that only needs the index may be shown what an error says of other
+ * people's rows.
  */
 static ArtPartEnd
 run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
 		  ArtRoomFor room, bool gives_way)
 {
 	ArtPartEnd	end;
+	MemoryContext cxt = CurrentMemoryContext;
+	bool		may_see = in_worker || art_may_see_rows(index);
 
 	PG_TRY();
 	{
@@ -458,7 +517,7 @@ run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
 	{
 		int			code = geterrcode();
 
-		if (!hands_over(code))
+		if (!art_ends_statement(code))
 		{
 			char		text[64];
 
@@ -467,7 +526,7 @@ run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
 			art_entry_fail(e, gen, ART_WHY_ERROR, text);
 		}
 		art_part_end(part);
-		PG_RE_THROW();
+		art_rethrow_hidden(index, may_see, cxt);
 	}
 	PG_END_TRY();
 
@@ -543,10 +602,11 @@ ask_worker(Relation index, ArtEntry *e)
  * A worker was asked for: wait until somebody owns the build, it is over, or
  * it has been long enough: deadlock_timeout, as this wait is one that the
  * deadlock detector does not see; and only a part of the time that this
- * statement has, since it must get something done itself if no worker comes.
+ * statement has, or may wait, since it must get something done itself if no
+ * worker comes.
  */
 static void
-await_owner(ArtEntry *e)
+await_owner(const Waiting *w, ArtEntry *e)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz until = TimestampTzPlusMilliseconds(now, DeadlockTimeout);
@@ -556,9 +616,11 @@ await_owner(ArtEntry *e)
 
 	if (deadline != 0)
 		until = Min(until, now + Max(deadline - now, 0) / 4);
+	if (w->until != 0)
+		until = Min(until, now + Max(w->until - now, 0) / 4);
 	while (look(e, NULL, &owned) != ART_READY && !owned &&
 		   e->failed_at == failed_at && GetCurrentTimestamp() < until)
-		poll_builder(ART_POLL_MS);
+		poll_builder(w, ART_POLL_MS);
 }
 
 /*
@@ -580,7 +642,7 @@ out_for_scans(ArtEntry *e)
  * READY (true), or no memory (false; for a scan also what out_for_scans says).
  */
 static bool
-make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
+wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *gen)
 {
 	ArtRoomFor	room = e->unique && !scan ? ART_ROOM_UNIQUE : ART_ROOM_BUILD;
 	bool		asked = false;
@@ -606,17 +668,20 @@ make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 			asked = true;
 			if (ask_worker(index, e))
 			{
-				await_owner(e);
+				await_owner(waiting, e);
 				continue;
 			}
 		}
 
-		art_lock_place(index, ART_PLACE_BUILD, ExclusiveLock);
+		lock_build(waiting, index);
 		t = take(index, e, room, gen, &part);
 		switch (t)
 		{
 			case TAKE_MINE:
+				waiting->builds = true;
 				end = run_build(index, e, *gen, part, room, false);
+				waiting->builds = false;
+				waiting_restart(waiting);
 				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 				if (end == ART_PART_NOMEM)
 					return false;
@@ -632,7 +697,7 @@ make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 				return false;
 			case TAKE_OTHER:
 				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
-				poll_builder(ART_POLL_MS);
+				poll_builder(waiting, ART_POLL_MS);
 				break;
 			case TAKE_AGAIN:
 				art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
@@ -640,6 +705,18 @@ make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 				break;
 		}
 	}
+}
+
+static bool
+make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
+{
+	Waiting		waiting;
+	bool		result;
+
+	waiting_begin(&waiting, index);
+	result = wait_or_build(index, e, scan, &waiting, gen);
+	waiting_end(&waiting);
+	return result;
 }
 
 /*

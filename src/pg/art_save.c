@@ -38,9 +38,10 @@
  *	recovery.signal, standby.signal, backup_label	not claimed
  *	pg_upgrade		another system identifier; binary upgrade neither saves nor
  *		claims
- *	a copy of the directory		device or inode of the file differ.  (A snapshot
- *		of the file system keeps both, and is the same cluster at the same
- *		moment)
+ *	a copy of the directory		the file's inode differs.  (A snapshot of the file
+ *		system keeps it, and is the same cluster at the same moment; so is a copy
+ *		that was given the same inode by chance.  The device is not compared: its
+ *		number can be another after a boot)
  *	a tablespace exchanged		corrupts the cluster, and a btree in the same way
  *	another artidx or PostgreSQL	number of the file's format, of the key
  *		encoding, and the major version are in the header
@@ -196,7 +197,7 @@ art_saved_open(const char *path, ArtSavedHeader *h, ArtSavedSection **table,
 		h->magic != ART_SAVED_MAGIC ||
 		!EQ_CRC32C(h->crc, crc_of(h, offsetof(ArtSavedHeader, crc))))
 		goto no;
-	if (h->dev != (uint64) st.st_dev || h->ino != (uint64) st.st_ino)
+	if (h->ino != (uint64) st.st_ino)
 	{
 		*why = "it is a copy";
 		goto no;
@@ -622,7 +623,6 @@ save_all(const ControlFileData *cf)
 	{
 		/* a disk that we fill might keep the server from starting */
 		w.limit = (uint64) vfs.f_bavail * vfs.f_frsize / 2;
-		h.dev = (uint64) st.st_dev;
 		h.ino = (uint64) st.st_ino;
 		failed = write_sections(&w, &h, cand, n, table, &keys);
 	}
@@ -705,6 +705,9 @@ claimable(ArtSavedHeader *h, ArtSavedSection **table, const char **why)
 		return false;
 	*why = "\"old_snapshot_threshold\" is set";
 	if (ART_OLD_SNAPSHOT_IN_USE())
+		return false;
+	*why = "no background worker can load it";
+	if (!art_load_registered)
 		return false;
 	*why = NULL;
 	return true;

@@ -32,7 +32,7 @@
 #define ART_LOADING_FILE	"pg_stat/artidx.loading"	/* claimed, used once */
 
 #define ART_SAVED_MAGIC		UINT64CONST(0x6172747361766564)
-#define ART_SAVED_FORMAT	2
+#define ART_SAVED_FORMAT	3
 
 /* A block ends with the key that takes it over one of these. */
 #define ART_BLOCK_BYTES		((uint32) 256 * 1024)	/* written */
@@ -55,8 +55,8 @@ typedef struct ArtSavedHeader
 	int64		time;
 	uint32		timeline;
 	uint32		nsections;
-	uint64		dev;			/* of this very file: a copy has others */
-	uint64		ino;
+	uint64		ino;			/* of this very file: a copy has another.  Not the
+								 * device, whose number can change with a boot */
 	uint64		size;			/* of the file */
 	uint64		table;			/* offset */
 	uint32		table_crc;

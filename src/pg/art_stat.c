@@ -116,16 +116,16 @@ reason_text(const ArtEntry *e, bool absent)
 		return NULL;
 	if (RecoveryInProgress())
 		return "recovery";
+	if (ART_OLD_SNAPSHOT_IN_USE())
+		return "old_snapshot_threshold";
 	switch (e->reason)
 	{
 		case ART_WHY_RESTART:
-			return "restart";
+			return art_no_worker() ? "no worker" : "restart";
 		case ART_WHY_MEMORY:
 			return "memory full";
 		case ART_WHY_UNLOADED:
 			return "unloaded";
-		case ART_WHY_RECOVERY:
-			return "recovery";
 		case ART_WHY_ERROR:
 			return psprintf("error: %s", e->error);
 		case ART_WHY_DROPPED:

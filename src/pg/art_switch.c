@@ -303,6 +303,42 @@ art_apply_options(Relation index, ArtEntry *e)
 }
 
 /*
+ * See artidx.h.  Nothing is known to lead here: another operator class or
+ * collation makes another file.
+ */
+void
+art_apply_kind(Relation index, ArtEntry *e, bool compared)
+{
+	LWLock	   *lock;
+	bool		was_ready = false;
+	bool		dropped = false;
+
+	if (likely(e->compared == compared))
+		return;
+	lock = art_partition(e->loc.db, e->indexoid);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (e->compared != compared &&
+		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
+	{
+		was_ready = art_entry_absent(e, ART_WHY_ALTERED, NULL);
+		e->wanted = Max(e->wanted, ART_WANT_PLAN);
+		e->not_before = 0;
+		dropped = true;
+	}
+	LWLockRelease(lock);
+	if (was_ready)
+		art_invalidate_heap(e->loc.db, e->heapoid);
+	if (dropped)
+	{
+		art_launcher_wake();
+		ereport(LOG,
+				(errmsg("art index \"%s\" was dropped from memory, since its keys are no longer %s",
+						RelationGetRelationName(index),
+						compared ? "encoded" : "compared")));
+	}
+}
+
+/*
  * See artidx.h.
  */
 void

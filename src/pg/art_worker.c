@@ -438,7 +438,8 @@ build_candidate(const ArtWork *w)
 		art_not_before(w->indexoid, &w->loc, ART_FAILED_MS, true);
 		art_ask(MyDatabaseId, ART_JOB_SWEEP, 0);
 	}
-	else if (!index->rd_index->indisready || !index->rd_index->indislive)
+	else if (!index->rd_index->indisready || !index->rd_index->indislive ||
+			 art_never_valid(index, art_entry_if_exists(index)))
 		art_not_before(w->indexoid, &w->loc, ART_NOT_READY_MS, true);
 	else
 	{

@@ -307,7 +307,7 @@ works($node, 'CREATE INDEX CONCURRENTLY cc_p ON cc USING art (p)', qr/sealed/,
 works($node, 'REINDEX INDEX CONCURRENTLY cc_p', qr/sealed/, 'REINDEX CONCURRENTLY');
 same_answer($node, q{SELECT count(*) FROM cc WHERE p > 'f'}, 'both valid, both right');
 fails_with($node, 'CREATE UNIQUE INDEX CONCURRENTLY cc_u ON cc USING art (p, k)',
-	'53200', qr/cc_u.*artidx\.memory/s,
+	'53200', qr/cc_u.*DROP INDEX/s,
 	'CREATE UNIQUE INDEX CONCURRENTLY, whose second phase needs the index');
 $node->safe_psql('postgres', 'DROP TABLE cc');
 works($node, 'INSERT INTO x VALUES (1000)', qr/^$|sealed/,

@@ -1,0 +1,149 @@
+/*
+ * art_report.c
+ *	  What is told to whom: errors about other people's rows, a structure that is
+ *	  not what it should be.
+ */
+#include "artidx.h"
+
+#include "fmgr.h"
+#include "utils/acl.h"
+#include "utils/rls.h"
+#include "utils/timestamp.h"
+
+#include "pg/art_pg.h"
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
+
+/* ---- errors about rows ---- */
+
+/*
+ * Is this an end of the statement rather than an error of a row?
+ */
+bool
+art_ends_statement(int sqlstate)
+{
+	return ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_OPERATOR_INTERVENTION ||
+		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_TRANSACTION_ROLLBACK ||
+		sqlstate == MAKE_SQLSTATE('2', '5', 'P', '0', '4') ||	/* transaction_timeout */
+		sqlstate == ERRCODE_LOCK_NOT_AVAILABLE;
+}
+
+/*
+ * See artidx.h.  As core does for the key in a unique violation, row-level
+ * security decides; and what an expression says may be more than the row, so one
+ * must be able to act as the table's owner, as whom it is evaluated.
+ */
+bool
+art_may_see_rows(Relation index)
+{
+	Oid			user = GetUserId();
+
+	return has_privs_of_role(user, index->rd_rel->relowner) &&
+		check_enable_rls(index->rd_index->indrelid, user, true) != RLS_ENABLED;
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
+{
+	ErrorData  *err;
+
+	if (may_see || art_ends_statement(geterrcode()))
+		PG_RE_THROW();
+
+	MemoryContextSwitchTo(cxt);
+	err = CopyErrorData();
+	FlushErrorState();
+	ereport(LOG_SERVER_ONLY,
+			(errcode(err->sqlerrcode),
+			 errmsg("could not evaluate the rows of art index \"%s\": %s",
+					RelationGetRelationName(index), err->message),
+			 err->detail ? errdetail_internal("%s", err->detail) : 0,
+			 err->hint ? errhint("%s", err->hint) : 0,
+			 err->context ? errcontext("%s", err->context) : 0));
+	ereport(ERROR,
+			(errcode(err->sqlerrcode),
+			 errmsg("could not evaluate the rows of art index \"%s\"",
+					RelationGetRelationName(index)),
+			 errdetail("The error is of a row that you may not be allowed to see; the server's log has it.")));
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_report_unbuilt(Relation index)
+{
+	ax_ctx	   *cx = art_ctx();
+	bool		was_cap = ax_nomem_was_cap(cx);
+	ax_memory_info mem;
+
+	ART_CORE_BEGIN();
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory for art index \"%s\"", RelationGetRelationName(index)),
+			 was_cap ?
+			 errdetail("A unique index that is made concurrently must be in memory, and its \"max_memory\" is too small.") :
+			 errdetail("A unique index that is made concurrently must be in memory, and of %llu bytes of shared memory for art indexes %llu are in use.",
+					   (unsigned long long) mem.area_bytes,
+					   (unsigned long long) mem.used_bytes),
+			 errhint("The index is invalid and takes no part in anything.  Drop it with DROP INDEX, or call REINDEX when there is room.")));
+}
+
+/* ---- what cannot happen ---- */
+
+/*
+ * See artidx.h.  The structure is in doubt, and nothing else: it is derived from
+ * the table.  A background build waits a minute, in case the next one is like it.
+ */
+void
+art_unexpected(Relation index, ax_status s, const char *doing)
+{
+	ArtLocator	loc;
+	ArtEntry   *e;
+	LWLock	   *lock;
+	bool		was_ready = false;
+
+	art_locator(index, &loc);
+	lock = art_partition(loc.db, RelationGetRelid(index));
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e = art_find(RelationGetRelid(index), &loc);
+	if (e != NULL)
+	{
+		was_ready = art_entry_absent(e, ART_WHY_ERROR, "its structure was damaged");
+		e->failed_at = GetCurrentTimestamp();
+	}
+	LWLockRelease(lock);
+	if (was_ready)
+		art_invalidate_heap(loc.db, index->rd_index->indrelid);
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("art index \"%s\" is damaged: %s ended with unexpected status %d",
+					RelationGetRelationName(index), doing, (int) s),
+			 errdetail("Its structure was dropped from memory, and is built again from the table."),
+			 errhint("Try again, and report this as an error of artidx.")));
+}
+
+/*
+ * artidx_test_unexpected(regclass): the end of a core call with such a status.
+ * For tests, which declare it themselves; the extension does not.
+ */
+Datum
+artidx_test_unexpected(PG_FUNCTION_ARGS)
+{
+	Oid			heapoid;
+	Relation	index;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to damage an art index")));
+	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
+	art_require_preload(index);
+	art_unexpected(index, AX_CHANGED, "a test");
+	PG_RETURN_VOID();
+}
