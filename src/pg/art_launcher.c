@@ -48,7 +48,6 @@
 #define ART_SWEEP_FULL_MS	30000	/* the same when memory runs short */
 #define ART_HOT_MS			(60 * 1000)
 #define ART_FADE_MS			(60 * 60 * 1000)	/* fame is halved */
-#define ART_END_MS			20000	/* how long a command waits for workers */
 #define ART_ERROR_PAUSE_MS	60000	/* before an index that failed is tried again */
 #define ART_TELL_MS			(10 * 60 * 1000)	/* that there is no worker */
 #define ART_HELP_BLOCKS		4096	/* left of a heap, for a second worker */
@@ -56,7 +55,6 @@
 extern PGDLLEXPORT void art_launcher_main(Datum arg);
 
 static uint32 wait_event_launcher = 0;
-static uint32 wait_event_bar = 0;
 
 /* there is no place for it in the server: set before all processes are forked */
 static bool launcher_refused = false;
@@ -235,210 +233,6 @@ art_request_build(Oid indexoid)
 		art_launcher_wake();
 	}
 	RelationClose(index);
-}
-
-/* ---- bars ---- */
-
-/*
- * Keep our workers out of a database until art_unbar; -1 when there is no room
- * to say so (the command then waits for them as for anybody).
- */
-int
-art_bar(Oid dboid)
-{
-	int			bar = -1;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < ART_NBARS && bar < 0; i++)
-	{
-		ArtBar	   *b = &art_shared->bars[i];
-
-		if (b->dboid == InvalidOid || BackendPidGetProc(b->pid) == NULL)
-		{
-			b->dboid = dboid;
-			b->pid = MyProcPid;
-			bar = i;
-		}
-	}
-	LWLockRelease(art_chunk_lock);
-	return bar;
-}
-
-/*
- * Let them in again.
- */
-void
-art_unbar(int bar)
-{
-	if (bar < 0)
-		return;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	art_shared->bars[bar].dboid = InvalidOid;
-	LWLockRelease(art_chunk_lock);
-	art_launcher_wake();
-}
-
-/* With the chunk lock held. */
-static bool
-barred(Oid dboid)
-{
-	for (int i = 0; i < ART_NBARS; i++)
-	{
-		const ArtBar *b = &art_shared->bars[i];
-
-		if (b->dboid == dboid && BackendPidGetProc(b->pid) != NULL)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Is the database barred to workers?
- */
-bool
-art_worker_barred(Oid dboid)
-{
-	bool		is;
-
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
-	is = barred(dboid);
-	LWLockRelease(art_chunk_lock);
-	return is;
-}
-
-static bool
-slot_has(int slot, uint32 seq)
-{
-	bool		has;
-
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
-	has = art_shared->workers[slot].dboid != InvalidOid &&
-		art_shared->workers[slot].seq == seq;
-	LWLockRelease(art_chunk_lock);
-	return has;
-}
-
-/*
- * End the workers of a database, which is barred, and wait until they are
- * gone: at most 20 s, interruptible.  One that was asked for and has not
- * started is refused by art_worker_attach, so it need not be waited for.  A
- * worker's slot is freed after the server has forgotten that it was connected.
- */
-void
-art_end_workers(Oid dboid)
-{
-	int			slots[ART_NWORKERS];
-	uint32		seqs[ART_NWORKERS];
-	int			n = 0;
-	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ART_END_MS);
-
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
-	for (int i = 0; i < ART_NWORKERS; i++)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[i];
-
-		if (s->dboid == dboid && s->pid > 0 && s->pid != MyProcPid)
-		{
-			slots[n] = i;
-			seqs[n++] = s->seq;
-			kill(s->pid, SIGTERM);
-		}
-	}
-	LWLockRelease(art_chunk_lock);
-
-	for (int i = 0; i < n; i++)
-	{
-		while (slot_has(slots[i], seqs[i]) && GetCurrentTimestamp() < until)
-		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 5L, ART_WAIT_EVENT(wait_event_bar, "ArtidxWorkersEnd"));
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
-	}
-}
-
-/* ---- slots of workers ---- */
-
-/*
- * In a new worker: take over the slot.  False when it is somebody else's by
- * now or its database is barred.
- */
-bool
-art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
-{
-	ArtWorkerSlot *s = &art_shared->workers[slot];
-	bool		ok;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	ok = s->dboid != InvalidOid && s->seq == seq && s->pid == 0;
-	if (ok && barred(s->dboid))
-	{
-		/* what it was to do is asked for again; a bar is short */
-		*copy = *s;
-		s->dboid = InvalidOid;
-		LWLockRelease(art_chunk_lock);
-		if (copy->jobs & ~ART_JOB_BUILD)
-			art_ask(copy->dboid, copy->jobs & ~ART_JOB_BUILD, ART_LOOP_MS);
-		return false;
-	}
-	if (ok)
-	{
-		s->pid = MyProcPid;
-		*copy = *s;
-	}
-	LWLockRelease(art_chunk_lock);
-	return ok;
-}
-
-/*
- * The worker exits.  Visits that it did not finish (it was ended, or failed)
- * are asked for again.  One that was to build and did not get that far, perhaps
- * because nobody can connect to the database, has the next put off, or one
- * would follow the other without a pause.
- */
-void
-art_worker_detach(int slot, uint32 seq, bool worked)
-{
-	ArtWorkerSlot *s = &art_shared->workers[slot];
-	Oid			dboid = InvalidOid;
-	int			jobs = 0;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	if (s->seq == seq && s->pid == MyProcPid)
-	{
-		dboid = s->dboid;
-		jobs = worked ? s->jobs & ~ART_JOB_BUILD : s->jobs;
-		s->dboid = InvalidOid;
-		s->indexoid = InvalidOid;
-	}
-	LWLockRelease(art_chunk_lock);
-	if (jobs != 0 && OidIsValid(dboid))
-		art_ask(dboid, jobs, 5 * ART_LOOP_MS);
-	art_launcher_wake();
-}
-
-/*
- * Say that this worker builds the index now (NULL: none).  False when another
- * does already; a help is not exclusive.
- */
-bool
-art_worker_claim(int slot, const ArtWork *w)
-{
-	bool		ok = true;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; w && !w->help && i < ART_NWORKERS && ok; i++)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[i];
-
-		if (i != slot && s->dboid == w->db && s->indexoid == w->indexoid)
-			ok = false;
-	}
-	if (ok)
-		art_shared->workers[slot].indexoid = w ? w->indexoid : InvalidOid;
-	LWLockRelease(art_chunk_lock);
-	return ok;
 }
 
 /* ---- what is there to be built ---- */
@@ -850,28 +644,10 @@ static bool
 start_worker(Oid dboid, int jobs)
 {
 	BackgroundWorker worker;
-	int			slot = -1;
-	uint32		seq = 0;
+	uint32		seq;
+	int			slot;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	if (!barred(dboid) && art_shared->drops == listed_drops)
-	{
-		for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
-			if (art_shared->workers[i].dboid == InvalidOid)
-				slot = i;
-	}
-	if (slot >= 0)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[slot];
-
-		seq = ++art_shared->worker_seq;
-		memset(s, 0, sizeof(*s));
-		s->dboid = dboid;
-		s->seq = seq;
-		s->jobs = jobs;
-		s->asked = GetCurrentTimestamp();
-	}
-	LWLockRelease(art_chunk_lock);
+	slot = art_worker_reserve(dboid, jobs, listed_drops, &seq);
 	if (slot < 0)
 		return false;
 
@@ -894,10 +670,7 @@ start_worker(Oid dboid, int jobs)
 
 	/* all of max_worker_processes are taken: later */
 	report_no_worker();
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	if (art_shared->workers[slot].seq == seq)
-		art_shared->workers[slot].dboid = InvalidOid;
-	LWLockRelease(art_chunk_lock);
+	art_worker_release(slot, seq);
 	return false;
 }
 

@@ -472,6 +472,9 @@ extern int	art_find_work(Oid db, ArtWork **work);
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);
 
+/* ---- art_slots.c ---- */
+extern int	art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq);
+extern void art_worker_release(int slot, uint32 seq);
 extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
 extern void art_worker_detach(int slot, uint32 seq, bool worked);
 extern bool art_worker_claim(int slot, const ArtWork *w);
