@@ -12,7 +12,7 @@
 #   make soak                      the stress tests, longer
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
-#   make matrix                    build against every PostgreSQL found here
+#   make matrix                    the tests on 16, 17, 18, and on servers that check themselves
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -122,8 +122,9 @@ soak:
 check-rtm:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh
 
+# MATRIX, PARTS (not those of make test), ARTIDX_CACHE; see test/README.md
 matrix:
-	bash test/matrix.sh
+	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/matrix.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh

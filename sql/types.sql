@@ -95,9 +95,12 @@ BEGIN
 	CREATE TABLE art_t (LIKE bt_t);
 	INSERT INTO art_t SELECT * FROM bt_t;
 	CREATE TABLE probe AS SELECT id AS i, v FROM bt_t WHERE id % 97 = 0 OR id <= 110 AND id % 5 = 0;
-	CREATE INDEX bt_v ON bt_t USING btree (v);
+	-- btree's bpchar_ops says that equal values are of equal bytes, which 'a'
+	-- and 'a ' are not, and a server with assertions stops when it splits a
+	-- page between them; of an index with INCLUDE, btree assumes no such thing
+	CREATE INDEX bt_v ON bt_t USING btree (v) INCLUDE (id);
 	CREATE INDEX art_v ON art_t USING art (v);
-	CREATE UNIQUE INDEX bt_vi ON bt_t USING btree (v DESC NULLS LAST, id);
+	CREATE UNIQUE INDEX bt_vi ON bt_t USING btree (v DESC NULLS LAST, id) INCLUDE (id);
 	CREATE UNIQUE INDEX art_vi ON art_t USING art (v DESC NULLS LAST, id);
 	EXECUTE 'ANALYZE bt_t; ANALYZE art_t';
 	SELECT string_agg(DISTINCT i.structure, ' ') INTO structure FROM artidx_indexes i WHERE schemaname = 'ty';

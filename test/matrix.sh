@@ -1,50 +1,175 @@
 #!/bin/bash
 #
-# test/matrix.sh
-#	  Build artidx, warnings as errors, against every PostgreSQL 15 to 18 found.
+# test/matrix.sh [row ...]
+#	  artidx on every version of PostgreSQL; "make matrix" calls it.
 #
-# Looks at /usr/lib/postgresql/N/bin/pg_config and at every path named in
-# PG_CONFIGS.  The tree is copied; nothing is built in it, nothing installed.
+# Each row builds the tree, warnings as errors, against one PostgreSQL and runs
+# parts of test/run.sh on it; a table of what ran stands at the end.  Rows:
 #
-set -u
-cd "$(dirname "$0")/.." || exit 1
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/artidx-matrix.XXXXXX") || exit 1
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT TERM HUP
-unset MAKEFLAGS MAKELEVEL MFLAGS
-clang_flags="-Wno-unknown-warning-option -Wno-ignored-attributes"
-clang_flags+=" -Wno-ignored-optimization-argument"
-clang_flags+=" -Wno-missing-field-initializers"
-passed=0
-failed=0
+#	builds		compiles with gcc and clang against each PostgreSQL here, and each
+#				pg_config of PG_CONFIGS; no test runs
+#	15 ... 19	that version: this machine's, if it has the headers, or else
+#				Debian's, in a system of its own (test/roots.sh; root, apt)
+#	assert		PostgreSQL 15 from Debian's source, with assertions
+#	asan		the same, server and artidx under the address sanitizer
+#
+# A "?" behind a row says that nothing is wrong if no suite has the version; it
+# is listed as not available.  Everything else that cannot run is a failure.
+#
+#	MATRIX			the rows (builds 16? 17 18 assert asan)
+#	PARTS			the parts of every row; else those of default_parts()
+#	ARTIDX_CACHE	what is made once stays there (~/.cache/artidx)
+#	CONFORMANCE_SRC	a source tree of PostgreSQL 15, instead of Debian's
+#	ROW_SECONDS		the longest that one row's tests may take (5400)
+#
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$TREE/test/roots.sh"
+. "$TREE/test/conformance/fetch.sh"
 
-for c in /usr/lib/postgresql/{15,16,17,18}/bin/pg_config ${PG_CONFIGS:-}; do
-	[ -x "$c" ] && [ -f "$("$c" --pgxs)" ] || continue
-	for cc in gcc clang; do
-		command -v $cc >/dev/null 2>&1 || continue
-		rm -rf "$tmp/src"
-		mkdir "$tmp/src"
-		tar --exclude=./.git --exclude='*.o' --exclude='*.so' \
-			--exclude='./sql/artidx--?.?.?.sql' -cf - . |
-			tar -C "$tmp/src" -xf -
-		opts=()
-		# the server's recorded flags are for the compiler that built it
-		[ $cc = clang ] && opts+=(EXTRA_CFLAGS="$clang_flags")
-		if make -s -C "$tmp/src" PG_CONFIG="$c" CC=$cc WERROR=1 "${opts[@]}" \
-			all >"$tmp/log" 2>&1; then
-			echo "ok $("$c" --version), $cc"
-			passed=$((passed + 1))
-		else
-			cat "$tmp/log"
-			echo "not ok $("$c" --version), $cc"
-			failed=$((failed + 1))
-		fi
+[ $# -gt 0 ] || set -- ${MATRIX:-builds 16? 17 18 assert asan}
+: "${ROW_SECONDS:=5400}"
+PASSED=0
+FAILED=0
+TABLE=()
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/artidx-matrix.XXXXXX") || exit 1
+chmod 755 "$WORK"
+trap 'rm -rf "$WORK"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+default_parts()
+{
+	case $1 in
+		assert) echo "regress isolation keys tap:035_types stress" ;;
+		asan) echo "regress isolation" ;;
+		*) echo "regress isolation keys tap" ;;
+	esac
+}
+
+# row NAME VERSION PASSED FAILED WORDS: a line of the table
+row()
+{
+	PASSED=$((PASSED + $3))
+	FAILED=$((FAILED + $4))
+	TABLE+=("$(printf '%-7s %-34s %s%s' "$1" "$2" \
+		"$([ "$4" -eq 0 ] && [ "$3" -gt 0 ] && echo "ok   " || { [ "$4" -gt 0 ] && echo "FAIL " || echo "-    "; })" "$5")")
+}
+
+# tests NAME WHERE COMMAND...: a run of test/run.sh, whose counts become a row
+tests()
+{
+	local name=$1 where=$2 log=$WORK/$1.log rc passed failed words version
+
+	shift 2
+	timeout --kill-after=60 "$ROW_SECONDS" "$@" 2>&1 </dev/null | tee "$log"
+	rc=${PIPESTATUS[0]}
+	version=$(sed -n 's/^# building with PostgreSQL \([^ ]*\).*, user .*/\1/p' "$log" | head -1)
+	read -r passed failed < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log" | tail -1)
+	# "regress   31 passed   0 failed   90 s", one a part
+	words=$(sed -nE 's/^([a-z]+[a-z -]*[a-z]) +([0-9]+) passed +([0-9]+) failed +[0-9]+ s$/\1 \2\/\3/p' "$log" |
+		sed 's/\/0$//' | paste -sd, | sed 's/,/, /g')
+	if [ -z "${passed:-}" ]; then
+		passed=0 failed=1
+		words="exit status $rc, nothing counted: $(grep -m1 -E '^ERROR:|error:' "$log")"
+	elif [ "$rc" -ne 0 ] && [ "$failed" -eq 0 ]; then
+		failed=1
+		words="$words; exit status $rc"
+	fi
+	row "$name" "${version:-?}, $where" "$passed" "$failed" "$words"
+}
+
+# Compile only, with both compilers.
+row_builds()
+{
+	local c cc opts flags passed failed
+	local src=$WORK/src
+
+	art_need_packages
+	flags="-Wno-unknown-warning-option -Wno-ignored-attributes"
+	flags+=" -Wno-ignored-optimization-argument -Wno-missing-field-initializers"
+	for c in /usr/lib/postgresql/{15,16,17,18,19}/bin/pg_config ${PG_CONFIGS:-}; do
+		[ -x "$c" ] && [ -f "$("$c" --includedir-server)/postgres.h" ] || continue
+		passed=() failed=()
+		for cc in gcc clang; do
+			command -v $cc >/dev/null 2>&1 || continue
+			rm -rf "$src"
+			SRC=$src art_copy_tree
+			opts=()
+			# the server's recorded flags are for the compiler that built it
+			[ $cc = clang ] && opts+=(EXTRA_CFLAGS="$flags")
+			if make -s -C "$src" PG_CONFIG="$c" CC=$cc WERROR=1 "${opts[@]}" \
+				all >"$WORK/log" 2>&1; then
+				passed+=($cc)
+			else
+				cat "$WORK/log"
+				failed+=($cc)
+			fi
+		done
+		row builds "$("$c" --version | sed 's/^PostgreSQL \([^ ]*\).*/\1/'), $c" ${#passed[@]} ${#failed[@]} \
+			"compiles with ${passed[*]:-nothing}${failed:+, NOT with ${failed[*]}}"
 	done
+}
+
+# A version: here, or in a system of Debian's.
+row_version()
+{
+	local version=$1 optional=$2 here=/usr/lib/postgresql/$1/bin/pg_config rc
+	local parts=${PARTS:-$(default_parts "$1")}
+
+	if [ -x "$here" ] && art_pg_complete "$here"; then
+		tests "$version" "this machine's" env WERROR=1 PG_CONFIG="$here" \
+			bash "$TREE/test/run.sh" $parts
+		return
+	fi
+	art_root "$version"
+	rc=$?
+	if [ $rc -eq 2 ] && [ "$optional" = '?' ]; then
+		row "$version" "not available" 0 0 "$ART_ROOT_WHY"
+	elif [ $rc -ne 0 ]; then
+		row "$version" "not available" 0 1 "$ART_ROOT_WHY"
+	else
+		# it looks up shell variables of ours and is a function, hence the bash
+		tests "$version" "Debian $(cat "$ART_ROOT/made")" bash -c \
+			'. "$1/test/lib.sh"; . "$1/test/roots.sh"; shift; art_in_root "$@"' matrix \
+			"$TREE" "$ART_ROOT" env WERROR=1 PG_CONFIG="$ART_ROOT_PG_CONFIG" \
+			${STRESS_SECONDS:+STRESS_SECONDS="$STRESS_SECONDS"} \
+			bash /mnt/test/run.sh $parts
+	fi
+}
+
+# A server that checks itself.
+row_checked()
+{
+	local kind=$1 words="15 with assertions"
+
+	art_need_packages
+	[ "$kind" = asan ] && words="15 with assertions, under ASan"
+	if ! art_checked_server "$kind"; then
+		row "$kind" "$words" 0 1 "$ART_ROOT_WHY"
+		return
+	fi
+	# no leak is looked for, since a backend never gives all back; a frame
+	# moved to the heap would be taken for a stack that overflowed
+	tests "$kind" "${words#15 }" env WERROR=1 \
+		PG_CONFIG="$ARTIDX_CACHE/postgresql-15-$kind/bin/pg_config" \
+		ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1 \
+		bash "$TREE/test/run.sh" ${PARTS:-$(default_parts "$kind")}
+}
+
+started=$(date +%s)
+for r in "$@"; do
+	echo "=== $r"
+	case $r in
+		builds) row_builds ;;
+		1[5-9] | 1[5-9]\?) row_version "${r%\?}" "${r#1[5-9]}" ;;
+		assert | asan) row_checked "$r" ;;
+		*) art_die "no such row: $r (builds, 15 to 19, assert, asan)" ;;
+	esac
 done
 
-if [ $((passed + failed)) -eq 0 ]; then
-	echo "no PostgreSQL 15 to 18 with server headers here; on Debian: apt-get install postgresql-server-dev-15" >&2
-	exit 1
-fi
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+echo
+printf '%s\n' "row     PostgreSQL                         passed, or passed/failed" "${TABLE[@]}"
+echo "total time: $(($(date +%s) - started)) s"
+[ $((PASSED + FAILED)) -gt 0 ] || { echo "nothing ran, which is a failure"; FAILED=1; }
+echo "$PASSED passed, $FAILED failed"
+[ $FAILED -eq 0 ]

@@ -1,0 +1,270 @@
+# test/roots.sh
+#	  Other versions of PostgreSQL, in Debian systems of their own (sourced
+#	  after lib.sh; as root).
+#
+# A version that this machine's release does not have is installed into a
+# minimal system below a cache directory, by debootstrap, from the mirror that
+# the machine's apt knows.  Nothing is mounted outside of a private mount
+# namespace, so nothing is ever left mounted; the machine itself gets the
+# package debootstrap and no other.
+#
+#	ARTIDX_CACHE=dir	keeps the systems (~/.cache/artidx), some 0.7 GB each; one
+#						that is older than ROOT_DAYS (30) is made again
+#	ROOT_SUITES			the suites that are asked for a version, in this order
+
+: "${ARTIDX_CACHE:=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/artidx}"
+: "${ROOT_SUITES:=trixie forky sid experimental}" "${ROOT_DAYS:=30}"
+
+# art_roots_possible: nothing, or in one line why no such system can be made
+art_roots_possible()
+{
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "only root can make a system to install it in"
+	elif ! command -v apt-get >/dev/null 2>&1; then
+		echo "there is no apt-get here"
+	elif ! unshare --mount --propagation private --pid --fork true 2>/dev/null; then
+		echo "this machine allows no namespaces (unshare)"
+	elif [ -z "$(art_mirror)" ]; then
+		echo "apt knows no Debian mirror"
+	fi
+}
+
+# The mirror of the main archive (not of security fixes or other vendors).
+art_mirror()
+{
+	apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(SITE)' \
+		'Created-By: Packages' 2>/dev/null |
+		sed -n 's/^Debian|Debian|main|//p' | head -1
+}
+
+# art_suite VERSION: the suite of ROOT_SUITES that has PostgreSQL VERSION, or
+# nothing.  One list is fetched for all versions.
+art_suite()
+{
+	local apt=$ARTIDX_CACHE/apt mirror suite lists
+
+	mirror=$(art_mirror)
+	lists=$(for suite in $ROOT_SUITES; do
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
+	done)
+	if [ ! -f "$apt/updated" ] || [ "$(cat "$apt/sources.list")" != "$lists" ] ||
+		[ -n "$(find "$apt/updated" -mtime +0)" ]; then
+		rm -rf "$apt"
+		mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+		echo "$lists" >"$apt/sources.list"
+		cat >"$apt/apt.conf" <<-END
+			Dir::Etc::SourceList "$apt/sources.list";
+			Dir::Etc::SourceParts "-";
+			Dir::State::Lists "$apt/lists";
+			Dir::State::status "/dev/null";
+			Dir::Cache "$apt";
+			APT::Sandbox::User "root";
+			Acquire::Check-Valid-Until "false";
+			Acquire::Languages "none";
+		END
+		# a suite that the mirror lacks is a warning here, no list at all an
+		# answer of nothing below
+		APT_CONFIG=$apt/apt.conf apt-get -q update >"$apt/log" 2>&1
+		touch "$apt/updated"
+	fi
+	APT_CONFIG=$apt/apt.conf apt-cache madison "postgresql-server-dev-$1" 2>/dev/null |
+		awk -F'|' -v order="$ROOT_SUITES" '
+			{ split($3, w, " "); sub(/\/.*/, "", w[2]); have[w[2]] = 1 }
+			END { n = split(order, o, " ")
+				for (i = 1; i <= n; i++) if (o[i] in have) { print o[i]; exit } }'
+}
+
+# art_in_root ROOT COMMAND...: as root in that system.  The tree is at /mnt,
+# read-only; /dev is the machine's, /dev/shm is the run's own.  Nothing that was
+# started survives the command, and nothing stays mounted.
+art_in_root()
+{
+	local r=$1
+
+	shift
+	unshare --mount --propagation private --pid --fork --kill-child bash -c '
+		set -e
+		r=$1 tree=$2
+		shift 2
+		mount --bind "$tree" "$r/mnt"
+		mount -o remount,ro,bind "$r/mnt"
+		mount -t proc proc "$r/proc"
+		mount --rbind /dev "$r/dev"
+		mount -t tmpfs -o mode=1777 tmpfs "$r/dev/shm"
+		rc=0
+		# not exec: this shell also buries what the servers leave
+		chroot "$r" "$@" || rc=$?
+		exit $rc' root "$r" "$TREE" /usr/bin/env -i \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# art_make_root VERSION SUITE DIR: the system, with its PostgreSQL and all that
+# the tests need.  The output is the log.
+art_make_root()
+{
+	local version=$1 suite=$2 base=$2 r=$3 mirror f proxy=
+
+	mirror=$(art_mirror)
+	# experimental is no system of its own
+	[ "$suite" != experimental ] || base=sid
+	# wget does not ask apt for its proxy
+	eval "$(apt-config shell proxy Acquire::http::Proxy)"
+	# the script is named, since debootstrap may be older than the suite
+	env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase --include=ca-certificates "$base" "$r" "$mirror" \
+		/usr/share/debootstrap/scripts/sid || return 1
+	for f in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
+		[ ! -f "$f" ] || cp --remove-destination "$f" "$r$f" || return 1
+	done
+	{
+		echo "deb $mirror $base main"
+		[ "$suite" = "$base" ] || echo "deb $mirror $suite main"
+	} >"$r/etc/apt/sources.list"
+	printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
+		"$version" "$suite" >"$r/etc/apt/preferences.d/artidx"
+	# how this machine's apt reaches its mirror, which may be an old copy
+	{
+		apt-config dump Acquire
+		cat <<-'END'
+			Acquire::Check-Valid-Until "false";
+			APT::Install-Recommends "false";
+			APT::Sandbox::User "root";
+			DPkg::Options { "--force-unsafe-io"; };
+		END
+	} >"$r/etc/apt/apt.conf.d/99artidx"
+	printf '#!/bin/sh\nexit 101\n' >"$r/usr/sbin/policy-rc.d"
+	chmod 755 "$r/usr/sbin/policy-rc.d"
+	mkdir -p "$r/etc/postgresql-common"
+	echo "create_main_cluster = false" >"$r/etc/postgresql-common/createcluster.conf"
+	# The headers are unpacked rather than installed: the package wants a
+	# whole clang, for the bitcode that artidx does not make.
+	art_in_root "$r" sh -ec '
+		apt-get -q update
+		apt-get -q -y -o Dpkg::Options::=--force-confold install \
+			postgresql-'"$version"' make gcc libc6-dev libicu-dev liburcu-dev \
+			libipc-run-perl perl util-linux xz-utils
+		cd /var/tmp
+		apt-get -q download postgresql-server-dev-'"$version"'
+		dpkg-deb -x postgresql-server-dev-'"$version"'_*.deb /
+		rm postgresql-server-dev-*
+		apt-get clean
+		test -f "$(/usr/lib/postgresql/'"$version"'/bin/pg_config --includedir-server)/postgres.h"
+		test -f "$(/usr/lib/postgresql/'"$version"'/bin/pg_config --pgxs)"'
+}
+
+# art_root VERSION: sets ART_ROOT to a system with that PostgreSQL, made now or
+# before, and ART_ROOT_PG_CONFIG to its pg_config in there.  Returns 1 when
+# there is none, with the reason in ART_ROOT_WHY; 2 when no suite has the
+# version.
+art_root()
+{
+	local version=$1 rc
+
+	ART_ROOT=
+	ART_ROOT_WHY=$(art_roots_possible)
+	[ -z "$ART_ROOT_WHY" ] || return 1
+	mkdir -p "$ARTIDX_CACHE" || { ART_ROOT_WHY="cannot write in $ARTIDX_CACHE"; return 1; }
+	# one at a time: several runs may share the cache
+	exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock"
+	flock "$ROOT_LOCK"
+	art_root_locked "$version"
+	rc=$?
+	exec {ROOT_LOCK}>&-
+	return $rc
+}
+
+art_root_locked()
+{
+	local version=$1 r=$ARTIDX_CACHE/postgresql-$1 suite started
+
+	ART_ROOT_PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
+	if [ -f "$r/made" ] && [ -z "$(find "$r/made" -mtime +"$ROOT_DAYS")" ]; then
+		ART_ROOT=$r
+		return 0
+	fi
+	command -v debootstrap >/dev/null 2>&1 || {
+		art_apt update
+		(art_apt install debootstrap) ||
+			{ ART_ROOT_WHY="debootstrap cannot be installed"; return 1; }
+	}
+	suite=$(art_suite "$version")
+	if [ -z "$suite" ]; then
+		ART_ROOT_WHY="no suite of Debian's has it ($ROOT_SUITES)"
+		# a mirror that answers nothing is not one that lacks the version
+		grep -q '^\(Get\|Hit\)' "$ARTIDX_CACHE/apt/log" && return 2
+		ART_ROOT_WHY="the mirror does not answer"
+		return 1
+	fi
+	started=$(date +%s)
+	art_say "PostgreSQL $version from Debian's $suite, into $r"
+	rm -rf "$r.new" "$r"
+	if ! art_make_root "$version" "$suite" "$r.new" >"$r.log" 2>&1 </dev/null; then
+		tail -20 "$r.log" >&2
+		rm -rf "$r.new"
+		ART_ROOT_WHY="installing it failed, log: $r.log"
+		return 1
+	fi
+	echo "$suite" >"$r.new/made"
+	mv "$r.new" "$r"
+	art_say "made in $(($(date +%s) - started)) s"
+	ART_ROOT=$r
+}
+
+# art_checked_server assert|asan: PostgreSQL 15 from its source, with assertions
+# and, if asked for, under the address sanitizer, as postgresql-15-KIND in the
+# cache.  Returns 1 with the reason in ART_ROOT_WHY.  test/conformance/fetch.sh
+# must have been sourced.
+art_checked_server()
+{
+	local kind=$1 dir=$ARTIDX_CACHE/postgresql-15-$1 rc
+
+	[ ! -f "$dir/made" ] || return 0
+	mkdir -p "$ARTIDX_CACHE/source" || { ART_ROOT_WHY="cannot write in $ARTIDX_CACHE"; return 1; }
+	exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock-$kind"
+	flock "$ROOT_LOCK"
+	if [ ! -f "$dir/made" ]; then
+		art_say "building PostgreSQL 15 with assertions ($kind), into $dir"
+		(art_build_server "$kind" "$dir") >"$dir.log" 2>&1 </dev/null
+		rc=$?
+	fi
+	exec {ROOT_LOCK}>&-
+	[ -f "$dir/made" ] && return 0
+	tail -20 "$dir.log" >&2
+	ART_ROOT_WHY="building it failed (exit status $rc), log: $dir.log"
+	return 1
+}
+
+# The work of it, in a subshell.  The archive holds what bison and flex make,
+# and neither readline nor zlib is of any interest here.
+art_build_server()
+{
+	local kind=$1 dir=$2 src=$2.src cflags="-O1 -g" d
+
+	set -e
+	[ "$kind" != asan ] || cflags+=" -fsanitize=address -fno-omit-frame-pointer"
+	rm -rf "$dir" "$src"
+	mkdir -p "$src"
+	if [ -n "${CONFORMANCE_SRC:-}" ]; then
+		tar -C "$CONFORMANCE_SRC" -cf - . | tar -C "$src" -xf -
+	else
+		command -v bzip2 >/dev/null 2>&1 || art_apt install bzip2
+		ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 >/dev/null 2>&1 ||
+			art_fetch_source "$ARTIDX_CACHE/source"
+		tar -C "$src" --strip-components=1 -xf "$(
+			ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 | sort -V | tail -1)"
+	fi
+	cd "$src"
+	export ASAN_OPTIONS=detect_leaks=0 ICU_CFLAGS=' ' \
+		ICU_LIBS='-licui18n -licuuc -licudata'
+	./configure -q --prefix="$dir" --enable-cassert --enable-debug \
+		--enable-tap-tests --with-icu --without-readline --without-zlib \
+		CFLAGS="$cflags"
+	make -s -j"$(nproc)"
+	make -s install
+	for d in src/test/regress src/test/isolation contrib; do
+		make -s -C "$d" install
+	done
+	cd /
+	rm -rf "$src"
+	touch "$dir/made"
+}
