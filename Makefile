@@ -46,7 +46,7 @@ SHLIB_LINK = -lurcu-cds -lm
 REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \
 	engines contention opcmp types include replace arrays together kinds markpos parallel \
 	constraints opfamily planner costs churn pbuild equality elision tail planning
-REGRESS += convert
+REGRESS += convert btlimit
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

@@ -413,6 +413,25 @@ extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 							double *pages);
 extern char *artbuildphasename(int64 phasenum);
 
+/* ---- src/am/art_btlimit.c ---- */
+typedef enum ArtLimit
+{
+	ART_LIMIT_UNKNOWN,			/* is it a constraint's index? */
+	ART_LIMIT_NONE,
+	ART_LIMIT_BTREE
+} ArtLimit;
+
+/*
+ * ERROR 54000, as btree's, if the index is a constraint's and the row is too
+ * long for btree.  Whether it is one is looked up when there is a long row first,
+ * and kept in *limit.  Garbage goes to the current memory context.
+ */
+extern void art_check_btree_limit(Relation heap, Relation index, ArtLimit *limit,
+								  Datum *values, bool *isnull, ItemPointer tid);
+
+/* The same of all rows of a table, with an index that is to be a constraint's. */
+extern void art_check_rows_btree_limit(Relation heap, Relation index);
+
 /*
  * src/am/art_validate.c.  Is the index one that the user asks for now?  And
  * what CREATE INDEX refuses, which is the first thing in artbuild.

@@ -57,6 +57,7 @@ typedef struct ArtInsertState
 	ArtBuf		key;			/* encoded key, then the TID */
 	uint32		keylen;			/* without the TID */
 	uint32		collen;			/* nor the payload */
+	ArtLimit	limit;
 	ArtHazard  *hazard;			/* NULL: never needed one */
 	MemoryContext cxt;			/* of all that, and of the slot */
 } ArtInsertState;

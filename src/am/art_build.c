@@ -30,6 +30,8 @@ typedef struct ArtBuildState
 	ArtProof   *proof;			/* NULL: nothing to prove */
 	ArtBuf		key;
 	MemoryContext tmp;			/* detoasted values of one row */
+	Relation	heap;
+	ArtLimit	limit;
 	uint64		rows;
 	uint64		bytes;			/* of their keys */
 } ArtBuildState;
@@ -42,6 +44,8 @@ art_build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContext old = MemoryContextSwitchTo(bs->tmp);
 	bool		hasnull;
 
+	if (tupleIsAlive)
+		art_check_btree_limit(bs->heap, index, &bs->limit, values, isnull, tid);
 	hasnull = art_encode(bs->kd, values, isnull, &bs->key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(bs->tmp);
@@ -124,6 +128,8 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	{
 		kd = art_keydesc_build(index, CurrentMemoryContext);
 		bs.kd = kd;
+		bs.heap = heap;
+		bs.limit = kd->fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
 		bs.tmp = AllocSetContextCreate(CurrentMemoryContext,
 									   "art build row",
 									   ALLOCSET_DEFAULT_SIZES);

@@ -91,6 +91,7 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	art_keydesc_own(&st->kd, cxt);
 	st->entry = rc->entry;
 	st->keylen = st->collen = 0;
+	st->limit = rc->kd.fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
 	st->hazard = NULL;
 	st->cxt = cxt;
 	art_buf_init(&st->key, cxt, rc->kd.fixed ?
@@ -176,6 +177,7 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 	bool		hasnull;
 	bool		result = false;
 
+	art_check_btree_limit(heap, index, &st->limit, values, isnull, heap_tid);
 	hasnull = art_encode(&st->kd, values, isnull, &st->key);
 	st->keylen = st->key.len;
 	st->collen = art_cols_len(&st->kd, st->key.data, st->keylen);

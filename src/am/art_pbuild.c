@@ -135,6 +135,7 @@ typedef struct ShareScan
 	Part	   *p;
 	ArtBuf		key;
 	MemoryContext tmp;
+	ArtLimit	limit;
 	uint64		rows;
 	uint64		bytes;
 } ShareScan;
@@ -146,6 +147,8 @@ scan_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	ShareScan  *s = arg;
 	MemoryContext old = MemoryContextSwitchTo(s->tmp);
 
+	if (alive)
+		art_check_btree_limit(s->p->heap, index, &s->limit, values, isnull, tid);
 	(void) art_encode(s->p->kd, values, isnull, &s->key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(s->tmp);
@@ -178,6 +181,7 @@ scan_share(Part *p)
 	double		heap_rows;
 
 	info->ii_Concurrent = sh->concurrent;
+	s.limit = p->kd->fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
 	s.tmp = AllocSetContextCreate(p->cxt, "art build row", ALLOCSET_DEFAULT_SIZES);
 	art_buf_init(&s.key, p->cxt, 64);
 	scan = table_beginscan_parallel(p->heap, shared_scan(sh));

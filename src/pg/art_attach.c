@@ -13,6 +13,7 @@
 #include "access/attmap.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
 #include "catalog/index.h"
@@ -213,7 +214,11 @@ art_attach(AlterTableStmt *stmt, const char *queryString)
 			later = lappend(later, cmd);
 		else
 		{
+			Relation	heap = table_open(relid, NoLock);
+
 			check_default_sorting(index, con, relid, queryString);
+			art_check_rows_btree_limit(heap, index);
+			table_close(heap, NoLock);
 			cmds = list_concat(cmds, attaching_commands(index, con, stmt->relation));
 		}
 		if (index != NULL)
