@@ -38,6 +38,10 @@ if grep -nE '\b(TODO|FIXME|XXX)\b' -r src --include='*.[ch]'; then
 	fail "unfinished work is marked in src"
 fi
 
+if grep -n '@extschema@' sql/parts/*.sql; then
+	fail "the extension is relocatable: no @extschema@; what a view names is found when it is made"
+fi
+
 if command -v python3 >/dev/null 2>&1; then
 	python3 -c 'import json; json.load(open("META.json"))' ||
 		fail "META.json is not JSON"

@@ -21,7 +21,7 @@ CREATE VIEW artidx_indexes AS
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
-		LATERAL @extschema@.artidx_index_stats(i.indexrelid) s
+		LATERAL artidx_index_stats(i.indexrelid) s
 	WHERE c.relkind = 'i' AND s.state IS NOT NULL;
 
 COMMENT ON VIEW artidx_indexes IS
@@ -48,7 +48,7 @@ CREATE VIEW artidx_contention AS
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
-		LATERAL @extschema@.artidx_contention_stats(i.indexrelid) s
+		LATERAL artidx_contention_stats(i.indexrelid) s
 	WHERE c.relkind = 'i' AND s.restarts IS NOT NULL;
 
 COMMENT ON VIEW artidx_contention IS
@@ -77,7 +77,7 @@ CREATE VIEW artidx_aborts AS
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
-		LATERAL @extschema@.artidx_abort_stats(i.indexrelid) s
+		LATERAL artidx_abort_stats(i.indexrelid) s
 	WHERE c.relkind = 'i';
 
 COMMENT ON VIEW artidx_aborts IS
@@ -105,7 +105,7 @@ AS 'MODULE_PATHNAME', 'artidx_memory_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 CREATE VIEW artidx_memory AS
-	SELECT * FROM @extschema@.artidx_memory_stats();
+	SELECT * FROM artidx_memory_stats();
 
 COMMENT ON VIEW artidx_memory IS
 	'the shared memory in which the art indexes of all databases live';
@@ -118,7 +118,7 @@ AS 'MODULE_PATHNAME', 'artidx_memory_class_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 CREATE VIEW artidx_memory_classes AS
-	SELECT * FROM @extschema@.artidx_memory_class_stats();
+	SELECT * FROM artidx_memory_class_stats();
 
 COMMENT ON VIEW artidx_memory_classes IS
 	'the same memory by size of object';
@@ -134,7 +134,7 @@ LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 CREATE VIEW artidx_epochs AS
 	SELECT e.slot, e.pid, a.backend_type, e.pinned_epoch, e.lag,
 		   e.global_epoch, e.retired_objects, e.retired_bytes, e.adopted_bytes
-	FROM @extschema@.artidx_epoch_stats() e
+	FROM artidx_epoch_stats() e
 		LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) a ON a.pid = e.pid;
 
 COMMENT ON VIEW artidx_epochs IS
