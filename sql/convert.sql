@@ -205,11 +205,17 @@ CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (30) PARTITION BY RANGE (
 CREATE TABLE p21 PARTITION OF p2 FOR VALUES FROM (10) TO (20);
 CREATE INDEX p_b ON p USING art (b DESC) WITH (structure = art, fillfactor = 60);
 INSERT INTO p SELECT i, 'b' || i FROM generate_series(0, 19) i;
+SELECT artidx_unload('p_b');
+SELECT indexrelname, state, reason FROM artidx_indexes WHERE indexrelname ~ '^p' ORDER BY 1;
+SELECT artidx_build('p_b');
+SELECT indexrelname, state, entries FROM artidx_indexes WHERE indexrelname ~ '^p' ORDER BY 1;
+SELECT artidx_index_size('p_b');
 CALL artidx_to_btree('p1_b_idx');
 CALL artidx_to_btree('p_b');
 SELECT relname, am, valid, options, inhparent::regclass FROM made LEFT JOIN pg_inherits ON inhrelid = relname::regclass
 	WHERE relname ~ '^p' ORDER BY 1;
 SELECT * FROM depends WHERE index::text ~ '^p';
+SELECT artidx_build('p_b');
 CREATE TABLE p22 PARTITION OF p2 FOR VALUES FROM (20) TO (30);
 CREATE TABLE p3 (a int, b text);
 CREATE INDEX p3_b ON p3 (b DESC);

@@ -11,6 +11,7 @@
 #include "access/relation.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "storage/lmgr.h"
@@ -43,6 +44,18 @@ art_is_art_index(Relation rel)
 		rel->rd_indam->ambuild == artbuild;
 }
 
+static void
+refuse_other_am(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("\"%s\" is not an index of access method \"%s\"",
+					RelationGetRelationName(rel), ART_AM_NAME),
+			 rel->rd_rel->relkind != RELKIND_PARTITIONED_INDEX ||
+			 rel->rd_indam->ambuild != artbuild ? 0 :
+			 errdetail("It is a partitioned index, whose parts have the entries.")));
+}
+
 /*
  * See art_pg.h.
  */
@@ -60,10 +73,7 @@ art_stat_open(Oid indexoid, Oid *heapoid)
 	}
 	index = relation_open(indexoid, AccessShareLock);
 	if (!art_is_art_index(index))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index of access method \"%s\"",
-						RelationGetRelationName(index), ART_AM_NAME)));
+		refuse_other_am(index);
 	return index;
 }
 
@@ -494,20 +504,59 @@ artidx_index_size(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(bytes);
 }
 
+static void
+build(Relation index)
+{
+	art_reload(index);
+	(void) art_ensure_ready(index);
+}
+
+static void
+act_on(Oid indexoid, void (*act) (Relation index))
+{
+	Oid			heapoid;
+	Relation	index = art_stat_open(indexoid, &heapoid);
+
+	art_require_preload(index);
+	art_refuse_other_temp(index);
+	act(index);
+	art_stat_close(index, heapoid);
+}
+
+/*
+ * Do it to the index, or to all parts of a partitioned one.
+ */
+static void
+act_on_parts(Oid indexoid, void (*act) (Relation index))
+{
+	Relation	whole;
+	ListCell   *lc;
+
+	if (get_rel_relkind(indexoid) != RELKIND_PARTITIONED_INDEX)
+	{
+		act_on(indexoid, act);
+		return;
+	}
+	whole = relation_open(indexoid, AccessShareLock);
+	if (whole->rd_indam->ambuild != artbuild)
+		refuse_other_am(whole);
+	/* tables are locked before their indexes, and the parts in no order with the whole */
+	relation_close(whole, AccessShareLock);
+	foreach(lc, find_all_inheritors(indexoid, NoLock, NULL))
+	{
+		/* others may have gone meanwhile */
+		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_INDEX)
+			act_on(lfirst_oid(lc), act);
+	}
+}
+
 /*
  * artidx_build(regclass): make it READY now, whatever kept it out.
  */
 Datum
 artidx_build(PG_FUNCTION_ARGS)
 {
-	Oid			heapoid;
-	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-
-	art_require_preload(index);
-	art_refuse_other_temp(index);
-	art_reload(index);
-	(void) art_ensure_ready(index);
-	art_stat_close(index, heapoid);
+	act_on_parts(PG_GETARG_OID(0), build);
 	PG_RETURN_VOID();
 }
 
@@ -517,12 +566,6 @@ artidx_build(PG_FUNCTION_ARGS)
 Datum
 artidx_unload(PG_FUNCTION_ARGS)
 {
-	Oid			heapoid;
-	Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-
-	art_require_preload(index);
-	art_refuse_other_temp(index);
-	art_unload(index);
-	art_stat_close(index, heapoid);
+	act_on_parts(PG_GETARG_OID(0), art_unload);
 	PG_RETURN_VOID();
 }
