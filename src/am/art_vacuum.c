@@ -301,38 +301,45 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	Relation	index = info->index;
 	ArtEntry   *entry;
-	uint64		gen;
+	uint64		gen = 0;
+	ax_tree_info ti;
+	ax_status	s = AX_STALE;
 
 	if (info->analyze_only || !art_preloaded())
 		return stats;
 
-	/* a good moment for what earlier removals and contention left behind */
+	/* a good moment for what removals and contention left behind */
 	entry = art_entry_if_exists(index);
+	if (entry != NULL && art_entry_state(entry, &gen) != ART_READY)
+		entry = NULL;
 	ART_CORE_BEGIN();
-	if (entry != NULL && art_entry_state(entry, &gen) == ART_READY)
+	if (entry != NULL)
 		(void) ax_settle(art_ctx(), art_entry_tree(entry), gen, false);
 	ax_flush(art_ctx());
+	if (entry != NULL)
+		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
 	ART_CORE_END();
 	art_poll();
-
-	if (stats == NULL)
+	if (s == AX_OK && ((stats != NULL && stats->tuples_removed > 0) ||
+					   ax_compact_due(ti.bytes, ti.live_bytes)))
 	{
-		ax_tree_info ti;
-		ax_status	s;
-
-		if (entry == NULL || art_entry_state(entry, &gen) != ART_READY)
-			return NULL;
+		(void) art_compact_index(index, art_entry_tree(entry), gen);
 		ART_CORE_BEGIN();
 		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
 		ART_CORE_END();
+	}
+
+	if (stats == NULL)
+	{
 		if (s != AX_OK)
 			return NULL;
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 		stats->estimated_count = true;
 		stats->num_index_tuples = (double) ti.entries;
+	}
+	if (s == AX_OK)
 		stats->num_pages = (BlockNumber) Min((ti.bytes + BLCKSZ - 1) / BLCKSZ,
 											 (uint64) MaxBlockNumber);
-	}
 
 	/*
 	 * Entries of dead rows and of rows inserted since the heap was counted

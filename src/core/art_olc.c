@@ -634,6 +634,7 @@ const ax_engine ax_engine_art_olc = {
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.load_share = art_load_share,
+	.compact = art_compact,
 	.check = art_check,
 	.object_bytes = art_object_bytes,
 };
@@ -651,6 +652,7 @@ const ax_engine ax_engine_art_rowex = {
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.load_share = art_load_share,
+	.compact = art_compact,
 	.check = art_check,
 	.object_bytes = art_object_bytes,
 };
@@ -668,6 +670,7 @@ const ax_engine ax_engine_art_optiql = {
 	.load = art_load,
 	.insert_sorted = art_insert_sorted,
 	.load_share = art_load_share,
+	.compact = art_compact,
 	.check = art_check,
 	.object_bytes = art_object_bytes,
 	.settle = art_settle,

@@ -343,6 +343,8 @@ extern ax_status art_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix
 extern ax_status art_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 extern ax_status art_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						  const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+/* art_compact.c */
+extern ax_status art_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 /* art_expand.c */
 extern void art_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
 					   ax_word *word);

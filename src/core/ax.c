@@ -10,6 +10,7 @@
 #define RECLAIM_BYTES	65536
 #define NOMEM_EPOCHS	6
 #define NOMEM_NAPS		10		/* of a millisecond, then AX_BUSY */
+#define COMPACT_SLACK	(256 * 1024)	/* some spans of each class */
 
 static inline uint64_t
 pages_for(uint64_t bytes)
@@ -591,6 +592,35 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 }
 
 /* See ax.h. */
+bool
+ax_compact_due(uint64_t bytes, uint64_t live)
+{
+	return bytes > live + live / 4 + COMPACT_SLACK;
+}
+
+/* See ax.h. */
+ax_status
+ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	int			tries = 0;
+
+	if (r != AX_OK)
+		return r;
+	ax_body(cx)->drains = ax_compact_due(atomic_load_explicit(&st->bytes, memory_order_relaxed),
+										 ax_live_bytes(st));
+	if (ax_body(cx)->drains)
+		ax_drain_begin(cx, st);
+	if (st->engine->compact)
+		r = st->engine->compact(cx, st, c);
+	else
+		c->done = true;
+	(void) finish(cx, &r, &tries);
+	return r;
+}
+
+/* See ax.h. */
 ax_status
 ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
@@ -729,6 +759,7 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out, bool about)
 	memset(out, 0, sizeof(*out));
 	out->gen = st->gen;
 	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
+	out->live_bytes = ax_live_bytes(st);
 	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
 	out->structure = st->engine->structure;
 	out->sync = st->engine->sync;

@@ -385,6 +385,7 @@ typedef struct ax_tree_info
 	uint64_t	gen;
 	uint64_t	entries;
 	uint64_t	bytes;			/* spans owned, in bytes */
+	uint64_t	live_bytes;		/* of these, in objects that are given out */
 	uint64_t	max_bytes;		/* cap, 0: none */
 	const char *structure;		/* "art" or "btree" */
 	const char *sync;
@@ -414,6 +415,35 @@ typedef struct ax_tree_info
  * AX_OK, AX_STALE or AX_BUSY.
  */
 extern ax_status ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all);
+
+/*
+ * Compaction (ax_compact.c): one pass over the structure, which merges what is
+ * sparse and, where objects in use fill much less than the spans that the tree
+ * owns, moves objects so that spans become empty.  Begin with a struct of zeros
+ * and "work", AX_COMPACT_WORK bytes aligned as malloc's; call until "done".  A
+ * call replaces some hundred objects at most; between two calls nothing is held,
+ * and a pass may be given up after any.  Beside readers, writers and other
+ * compactions.  AX_OK, AX_BUSY, AX_STALE; Where memory is short less is done.
+ */
+#define AX_COMPACT_WORK	((size_t) 512 * 1024)
+typedef struct ax_compaction
+{
+	void	   *work;
+	bool		done;
+	/* the core's */
+	bool		started;
+	uint8_t		level;
+	uint32_t	len;
+	uint64_t	moved;			/* objects replaced */
+} ax_compaction;
+
+extern ax_status ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c);
+
+/*
+ * Does a tree that owns "bytes" and uses "live" of them hold so much more than
+ * it needs that compaction is worth while?
+ */
+extern bool ax_compact_due(uint64_t bytes, uint64_t live);
 
 /* ---- the tail buffer (ax_tail.c) ---- */
 

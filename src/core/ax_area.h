@@ -40,7 +40,7 @@ struct ax_span
 {
 	ax_store   *store;
 	void	   *free;			/* free objects, chained by their first word */
-	ax_span    *next;			/* in heap.partial */
+	ax_span    *next;			/* in heap.partial, or in store.drain */
 	ax_span    *prev;
 	ax_span    *all_next;		/* in heap.all */
 	ax_span    *all_prev;
@@ -48,10 +48,18 @@ struct ax_span
 	uint16_t	cls;
 	uint16_t	objs;			/* that fit */
 	uint16_t	bump;			/* ever taken */
-	uint16_t	live;			/* given out now, to magazines too */
+	_Atomic uint16_t live;		/* given out now, to magazines too */
 	bool		partial;		/* in heap.partial */
+	_Atomic bool draining;		/* to become empty: in no list to take from */
 };
 _Static_assert(sizeof(ax_span) == AX_LINE, "span header is one line");
+
+/* Spans of a class that are to become empty, and the objects that they have room for. */
+typedef struct ax_drain
+{
+	ax_span    *first;
+	uint32_t	objs;
+} ax_drain;
 
 /* Retire records: see ax_epoch.c. */
 typedef struct ax_record

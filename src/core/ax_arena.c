@@ -28,7 +28,12 @@ static const uint16_t coarse[AX_NCLASSES - FINE_CLASSES] = {
 };
 
 #define CLASS_MAX	32704u
-#define SPAN_PAGES	16			/* of a class that has outgrown its first two */
+#define SPAN_PAGES	16			/* of a class that has outgrown its first few */
+#define SMALL_SPANS 8
+
+/* A span with fewer objects in use than this is worth emptying. */
+#define DRAIN_BELOW(sp) ((sp)->objs - (sp)->objs / 8)
+#define DRAIN_LOOK	64			/* spans that are made usable again at once */
 
 /* The smallest class for size; AX_BIG when it needs pages of its own. */
 int
@@ -234,7 +239,7 @@ all_push(ax_class_heap *h, ax_span *sp)
 	if (sp->all_next)
 		sp->all_next->all_prev = sp;
 	h->all = sp;
-	h->spans++;
+	h->objs += sp->objs;
 }
 
 static void
@@ -246,7 +251,7 @@ all_remove(ax_class_heap *h, ax_span *sp)
 		h->all = sp->all_next;
 	if (sp->all_next)
 		sp->all_next->all_prev = sp->all_prev;
-	h->spans--;
+	h->objs -= sp->objs;
 }
 
 /* Objects of a class in a span of so many pages. */
@@ -261,7 +266,7 @@ uint32_t
 ax_span_pages(int cls, uint32_t nth)
 {
 	uint32_t	least = big_pages(ax_class_size(cls));
-	uint32_t	pages = nth == 0 ? 1 : nth == 1 ? 4 : SPAN_PAGES;
+	uint32_t	pages = nth == 0 ? 1 : nth < SMALL_SPANS ? 4 : SPAN_PAGES;
 
 	return pages < least ? least : pages;
 }
@@ -305,7 +310,8 @@ span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
 {
 	ax_class_heap *h = &st->heap[cls];
 	uint32_t	least = big_pages(ax_class_size(cls));
-	uint32_t	pages = ax_span_pages(cls, h->spans);
+	uint32_t	few = ax_span_objs(ax_span_pages(cls, 1), cls);
+	uint32_t	pages = ax_span_pages(cls, h->objs == 0 ? 0 : h->objs / few + 1);
 
 	for (;; pages /= 4)
 	{
@@ -327,6 +333,18 @@ span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
 	}
 }
 
+/* Objects of a span given out, d more than before. */
+static inline uint32_t
+span_count(ax_class_heap *h, ax_span *sp, int d)
+{
+	uint32_t	live = (uint32_t) (atomic_load_explicit(&sp->live, memory_order_relaxed) + d);
+
+	atomic_store_explicit(&sp->live, (uint16_t) live, memory_order_relaxed);
+	atomic_store_explicit(&h->live, (uint32_t) ((int) atomic_load_explicit(&h->live, memory_order_relaxed) + d),
+						  memory_order_relaxed);
+	return live;
+}
+
 static void *
 span_take(ax_class_heap *h, ax_span *sp)
 {
@@ -340,8 +358,7 @@ span_take(ax_class_heap *h, ax_span *sp)
 	}
 	else
 		p = (char *) sp + sizeof(ax_span) + (size_t) sp->bump++ * ax_class_size(sp->cls);
-	sp->live++;
-	if (sp->live == sp->objs)
+	if (span_count(h, sp, 1) == sp->objs)
 		partial_remove(h, sp);
 	return p;
 }
@@ -360,6 +377,129 @@ bump_take(ax_store *st, uint32_t size)
 													memory_order_relaxed,
 													memory_order_relaxed));
 	return (char *) st + at;
+}
+
+/* ---- draining ----------------------------------------------------------------- */
+
+/*
+ * A compaction (ax_compact.c) empties spans that are sparsely used: nothing is
+ * taken from such a span any more, and what the structure has in it is replaced
+ * by copies elsewhere.  The mark is advice.  Whoever finds no memory takes it
+ * away and uses what is free there, so a compaction that was given up leaves
+ * nothing behind.
+ */
+
+/* See ax_internal.h. */
+void
+ax_drain_begin(ax_ctx *cx, ax_store *st)
+{
+	const uint32_t size = AX_NCLASSES * (uint32_t) sizeof(ax_drain);
+	ax_drain   *none = NULL;
+	ax_drain   *list;
+
+	if (atomic_load_explicit(&st->drain, memory_order_relaxed))
+		return;
+	list = ax_alloc(cx, st, size, true);
+	if (!list)
+		return;
+	memset(list, 0, size);
+	if (!atomic_compare_exchange_strong(&st->drain, &none, list))
+		ax_unalloc(cx, st, list, size);
+}
+
+/* Out of its class's list, the mark away; the heap's latch held. */
+static void
+drained(ax_store *st, ax_span *sp)
+{
+	ax_drain   *d = &atomic_load_explicit(&st->drain, memory_order_acquire)[sp->cls];
+
+	if (sp->prev)
+		sp->prev->next = sp->next;
+	else
+		d->first = sp->next;
+	if (sp->next)
+		sp->next->prev = sp->prev;
+	d->objs -= sp->objs;
+	atomic_store_explicit(&sp->draining, false, memory_order_relaxed);
+}
+
+/*
+ * No page is left: some spans of the class stay after all.  The heap's latch
+ * held; false: there is none with a free object.
+ */
+static bool
+undrain(ax_store *st, ax_class_heap *h, int cls)
+{
+	ax_drain   *d = atomic_load_explicit(&st->drain, memory_order_acquire);
+	bool		any = false;
+
+	for (int i = 0; d && d[cls].first && i < DRAIN_LOOK; i++)
+	{
+		ax_span    *sp = d[cls].first;
+
+		drained(st, sp);
+		if (atomic_load_explicit(&sp->live, memory_order_relaxed) < sp->objs)
+		{
+			partial_push(h, sp);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* See ax_internal.h. */
+uint64_t
+ax_live_bytes(const ax_store *st)
+{
+	uint64_t	bytes = (uint64_t) st->pages << AX_PAGE_SHIFT;
+
+	for (int cls = 0; cls < AX_NCLASSES; cls++)
+		bytes += (uint64_t) atomic_load_explicit(&st->heap[cls].live, memory_order_relaxed) *
+			ax_class_size(cls);
+	return bytes + ((uint64_t) atomic_load_explicit(&st->heap[AX_BIG].live, memory_order_relaxed)
+					<< AX_PAGE_SHIFT);
+}
+
+/*
+ * See ax_internal.h.  Of a class so many spans stay as its objects fill: so what is
+ * moved has room where it goes, and a compaction takes no pages for it.
+ */
+bool
+ax_draining(ax_ctx *cx, ax_store *st, const void *p)
+{
+	ax_drain   *d = atomic_load_explicit(&st->drain, memory_order_acquire);
+	ax_span    *sp;
+	ax_class_heap *h;
+
+	if (!d || in_bump_area(st, p))
+		return false;
+	sp = ax_pages_run(ax_area_of(cx), p);
+	if (sp->cls == AX_BIG)
+		return false;
+	if (atomic_load_explicit(&sp->draining, memory_order_relaxed))
+		return true;
+	if (!ax_body(cx)->drains ||
+		atomic_load_explicit(&sp->live, memory_order_relaxed) >= DRAIN_BELOW(sp))
+		return false;
+	h = &st->heap[sp->cls];
+	if (!ax_latch_arena(cx, &h->latch, AX_LATCH_MS))
+		return false;
+	d += sp->cls;
+	if (!sp->draining &&
+		h->objs - d->objs >= sp->objs + atomic_load_explicit(&h->live, memory_order_relaxed))
+	{
+		if (sp->partial)
+			partial_remove(h, sp);
+		sp->prev = NULL;
+		sp->next = d->first;
+		if (sp->next)
+			sp->next->prev = sp;
+		d->first = sp;
+		d->objs += sp->objs;
+		atomic_store_explicit(&sp->draining, true, memory_order_relaxed);
+	}
+	ax_word_unlock(cx, &h->latch, false);
+	return atomic_load_explicit(&sp->draining, memory_order_relaxed);
 }
 
 /* ---- magazines -------------------------------------------------------------- */
@@ -442,10 +582,10 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 		}
 		while (n < want)
 		{
-			if (h->loose)
+			if (cls < AX_LOOSE_CLASSES && st->loose[cls])
 			{
-				obj[n] = (char *) st + h->loose;
-				memcpy(&h->loose, obj[n], sizeof(uint32_t));
+				obj[n] = (char *) st + st->loose[cls] * AX_LINE;
+				st->loose[cls] = *(uint8_t *) obj[n];
 				AX_POISON(obj[n], sizeof(void *));
 				n++;
 			}
@@ -456,12 +596,12 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 			}
 			else if (n > 0)
 				break;
-			else if (h->spans == 0 && (obj[0] = bump_take(st, ax_class_size(cls))) != NULL)
+			else if (h->objs == 0 && (obj[0] = bump_take(st, ax_class_size(cls))) != NULL)
 			{
 				n = 1;
 				break;
 			}
-			else if (!span_new(cx, st, cls, may_reserve))
+			else if (!span_new(cx, st, cls, may_reserve) && !undrain(st, h, cls))
 				break;
 		}
 		ax_word_unlock(cx, &h->latch, false);
@@ -504,12 +644,13 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 	{
 		void	   *p = obj[i];
 		ax_span    *sp;
+		uint32_t	left;
 
 		AX_UNPOISON(p, sizeof(void *));
 		if (in_bump_area(st, p))
 		{
-			memcpy(p, &h->loose, sizeof(uint32_t));
-			h->loose = (uint32_t) ((char *) p - (char *) st);
+			*(uint8_t *) p = st->loose[cls];
+			st->loose[cls] = (uint8_t) (((char *) p - (char *) st) / AX_LINE);
 			continue;
 		}
 		sp = ax_pages_run(b->area, p);
@@ -522,14 +663,17 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 		AX_ENSURE(b, sp->live > 0);
 		memcpy(p, &sp->free, sizeof(void *));
 		sp->free = p;
-		sp->live--;
+		left = span_count(h, sp, -1);
 		counted++;
-		if (!sp->partial)
+		if (!sp->partial && !sp->draining)
 			partial_append(h, sp);
 		/* the last span with room stays, against to and fro, if it is small */
-		if (sp->live == 0 && (h->partial != sp || sp->next || sp->pages > 4))
+		if (left == 0 && (h->partial != sp || sp->next || sp->pages > 4))
 		{
-			partial_remove(h, sp);
+			if (sp->partial)
+				partial_remove(h, sp);
+			else
+				drained(st, sp);
 			all_remove(h, sp);
 			sp->next = empty;
 			empty = sp;
@@ -589,6 +733,14 @@ mag_claim(ax_ctx *cx, ax_magazine *m, ax_store *st, int cls)
 
 /* ---- big objects: a span of one, by itself ---------------------------------- */
 
+/* Of these, "live" counts pages. */
+static void
+count_pages(ax_class_heap *h, uint32_t d)
+{
+	atomic_store_explicit(&h->live, atomic_load_explicit(&h->live, memory_order_relaxed) + d,
+						  memory_order_relaxed);
+}
+
 static void *
 big_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 {
@@ -605,6 +757,7 @@ big_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	sp->live = sp->bump = 1;
 	ax_latch_arena(cx, &h->latch, 0);
 	all_push(h, sp);
+	count_pages(h, sp->pages);
 	ax_word_unlock(cx, &h->latch, false);
 	return sp + 1;
 }
@@ -618,6 +771,7 @@ big_free(ax_ctx *cx, ax_store *st, void *p)
 	AX_ENSURE(ax_body(cx), sp->store == st && sp->cls == AX_BIG);
 	ax_latch_arena(cx, &h->latch, 0);
 	all_remove(h, sp);
+	count_pages(h, -sp->pages);
 	ax_word_unlock(cx, &h->latch, false);
 	span_free(cx, sp);
 }

@@ -258,6 +258,14 @@ coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t 
 	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
 }
 
+static ax_status
+coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
+{
+	ax_status	r;
+
+	EXCLUSIVE(compact(cx, s, c));
+}
+
 /*
  * A walk over the whole tree would keep everybody out for long.  It validates
  * what it reads, so it needs no latch.
@@ -282,6 +290,7 @@ const ax_engine ax_engine_##name##_coarse = { \
 	.scan = coarse_scan, \
 	.load = coarse_load, \
 	.insert_sorted = coarse_insert_sorted, \
+	.compact = coarse_compact, \
 	.check = coarse_check \
 }
 

@@ -193,7 +193,7 @@ est_spans(int cls, double left)
 	{
 		uint32_t	pages = ax_span_pages(cls, nth);
 		uint32_t	objs = ax_span_objs(pages, cls);
-		double		spans = nth < 2 ? 1 : ceil(left / objs);
+		double		spans = pages < ax_span_pages(cls, UINT32_MAX) ? 1 : ceil(left / objs);
 
 		bytes += spans * ((double) pages * AX_PAGE);
 		left -= spans * objs;
@@ -208,7 +208,7 @@ est_spans(int cls, double left)
 static double
 est_held(int cls, double were, double stay)
 {
-	uint32_t	objs = ax_span_objs(ax_span_pages(cls, 2), cls);
+	uint32_t	objs = ax_span_objs(ax_span_pages(cls, UINT32_MAX), cls);
 
 	if (stay >= were)
 		return est_spans(cls, were);

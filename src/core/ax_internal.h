@@ -94,6 +94,7 @@ typedef struct ax_ctx_body
 	bool		cap_hit;		/* the last refusal of pages was the cap's */
 	ax_group   *group_hit;		/* or this group's */
 	bool		over_cap;		/* for the moment: what this call takes, it gives back */
+	bool		drains;			/* this call may choose spans that are to be emptied */
 	uint32_t	spins;			/* pauses in about two microseconds */
 	uint32_t	retired_since;	/* objects retired since the last try to advance */
 	uint64_t	retired_bytes_since;
@@ -159,10 +160,11 @@ typedef struct ax_class_heap
 	ax_word		latch;			/* guards the lists below (pessimistic only) */
 	ax_span    *partial;		/* spans with free objects, doubly linked */
 	ax_span    *all;			/* every span of the class, doubly linked */
-	uint32_t	spans;
-	uint32_t	loose;			/* free objects of the bump area: offset from the
-								 * store of the first, 0: none */
+	uint32_t	objs;			/* for which the spans have room */
+	_Atomic uint32_t live;		/* of these, given out; of page runs: pages */
 } ax_class_heap;
+
+#define AX_LOOSE_CLASSES 16		/* those that the bump area has objects of */
 
 #define AX_SHARDS 8
 typedef struct ax_shard
@@ -215,6 +217,11 @@ struct ax_store
 	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (art_expand.c) */
 	_Atomic(struct ax_elide_shared *) elide;	/* NULL until elided (ax_elide.c) */
 	_Atomic uint8_t elide_option;	/* ax_elide_option */
+	/*
+	 * Free objects of the bump area, under the latch of the class's heap: the line
+	 * of the store in which the first of them lies, 0: none.
+	 */
+	uint8_t		loose[AX_LOOSE_CLASSES];
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
 
 	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c) */
@@ -225,6 +232,7 @@ struct ax_store
 	/* pages given up that stay pages (bc_page.c) */
 	_Atomic(struct bc_page *) free_pages;
 	ax_word		free_word;		/* who pops */
+	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty */
 
 	_Alignas(AX_LINE) ax_shard shards[AX_SHARDS];
 	_Alignas(AX_LINE) ax_class_heap heap[AX_NCLASSES + 1];
@@ -269,6 +277,7 @@ struct ax_engine
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
 						  char *msg, size_t msglen);
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
+	ax_status	(*compact) (ax_ctx *cx, ax_store *st, ax_compaction *c);
 	/* of the object that the latch word, not the root's, is the first of */
 	uint32_t	(*object_bytes) (const ax_word *w);	/* NULL: is never elided */
 };
@@ -380,6 +389,22 @@ extern void *ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 
 /* What an object allocated with "size" really has. */
 extern uint32_t ax_alloc_size(uint32_t size);
+
+/*
+ * For a compaction, with no latch held: make ready, once.  Without memory for
+ * that nothing is ever draining.
+ */
+extern void ax_drain_begin(ax_ctx *cx, ax_store *st);
+
+/*
+ * For a compaction, with no latch held: does the object, which is in the
+ * structure, lie in a span that is to become empty?  Then it should be replaced
+ * by a copy.  A span that is sparsely used becomes one of those here.
+ */
+extern bool ax_draining(ax_ctx *cx, ax_store *st, const void *p);
+
+/* Bytes of the store's pages that objects in use take. */
+extern uint64_t ax_live_bytes(const ax_store *st);
 
 /* Give back an object that no other process ever saw. */
 extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);

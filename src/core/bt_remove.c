@@ -189,8 +189,8 @@ out:
  * After a removal: merge what is nearly empty on the way to the key, from the
  * leaf upwards.  Gives up where it cannot have its way.
  */
-static void
-tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+void
+bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	bt_path		t;
 
@@ -284,6 +284,6 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (v.blob)
 		bt_blob_retire(cx, s, v.blob);
 	if (empty)
-		tidy(cx, s, key, len);
+		bt_tidy(cx, s, key, len);
 	return AX_OK;
 }

@@ -694,6 +694,7 @@ const ax_engine ax_engine_btree_olc = {
 	.scan = bt_scan,
 	.load = bt_load,
 	.insert_sorted = bt_insert_sorted,
+	.compact = bt_compact,
 	.check = bt_check,
 	.object_bytes = bt_object_bytes
 };
@@ -710,6 +711,7 @@ const ax_engine ax_engine_btree_optiql = {
 	.scan = bt_scan,
 	.load = bt_load,
 	.insert_sorted = bt_insert_sorted,
+	.compact = bt_compact,
 	.check = bt_check,
 	.object_bytes = bt_object_bytes
 };

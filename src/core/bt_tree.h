@@ -77,6 +77,8 @@ extern ax_status bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const 
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
 extern ax_status bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern void bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 extern ax_status bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);

@@ -1,0 +1,88 @@
+# Memory that was freed is free: what a failed bulk insert and deleted rows leave
+# serves other tables after VACUUM, and VACUUM brings an index near to what
+# REINDEX makes of it.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use Test::More;
+use ArtTest;
+
+my $node = art_node('freed', 'artidx.memory' => "'64MB'");
+
+sub bytes_of
+{
+	my ($index) = @_;
+
+	return $node->safe_psql('postgres',
+		"SELECT bytes FROM artidx_indexes WHERE indexrelid = '$index'::regclass");
+}
+
+# Held after VACUUM, and after REINDEX: at most half as much again, and some spans.
+sub compare
+{
+	my ($index, $name) = @_;
+	my $held = bytes_of($index);
+
+	$node->safe_psql('postgres', "REINDEX INDEX $index");
+	my $fresh = bytes_of($index);
+
+	note "$name: $held bytes after VACUUM, $fresh after REINDEX";
+	cmp_ok($held, '<=', $fresh * 1.5 + 512 * 1024, "$name: near to what REINDEX makes");
+	return;
+}
+
+sub unique_inserts
+{
+	my ($name) = @_;
+
+	my ($rc, $out, $err) = $node->psql('postgres',
+		'INSERT INTO users SELECT g, gen_random_uuid() FROM generate_series((SELECT count(*) FROM users) + 1, '
+		  . '(SELECT count(*) FROM users) + 20000) g');
+	is($rc, 0, $name) or diag($err);
+	return;
+}
+
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE events (id uuid);
+	CREATE UNIQUE INDEX events_id ON events USING art (id);
+	CREATE TABLE users (id bigint, key uuid);
+	CREATE UNIQUE INDEX users_id ON users USING art (id);
+	CREATE UNIQUE INDEX users_key ON users USING art (key);
+	INSERT INTO events SELECT gen_random_uuid() FROM generate_series(1, 100000);
+	INSERT INTO users SELECT g, gen_random_uuid() FROM generate_series(1, 1000) g});
+
+# ---- one failed bulk insert, then VACUUM
+
+my ($rc, $out, $err) = $node->psql('postgres',
+	'INSERT INTO events SELECT gen_random_uuid() FROM generate_series(1, 3000000)',
+	extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+isnt($rc, 0, 'more than the memory holds is refused');
+like($err, qr/53200/, 'for want of memory');
+my $full = bytes_of('events_id');
+$node->safe_psql('postgres', 'VACUUM events');
+note "$full bytes held before VACUUM";
+unique_inserts('then another table takes unique rows');
+compare('events_id', 'after a failed insert');
+
+# ---- most rows deleted
+
+for my $structure ('structure = art', 'structure = art, sync = rowex', 'structure = btree')
+{
+	my ($name) = $structure =~ /(\w+)$/;
+
+	$node->safe_psql(
+		'postgres', qq{
+		CREATE TABLE d_$name AS SELECT gen_random_uuid() AS id, g AS n FROM generate_series(1, 200000) g;
+		CREATE UNIQUE INDEX d_${name}_id ON d_$name USING art (id) WITH ($structure);
+		DELETE FROM d_$name WHERE n % 10 <> 0;
+		VACUUM d_$name});
+	compare("d_${name}_id", "nine rows of ten deleted, $name");
+	is($node->safe_psql('postgres', "SELECT entries FROM artidx_check('d_${name}_id', true)"),
+		20000, "$name: sound");
+	$node->safe_psql('postgres', "DROP TABLE d_$name");
+}
+
+$node->stop;
+done_testing();
