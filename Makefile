@@ -47,7 +47,6 @@ REGRESS = basic scan unique ddl options errors explain keys opclass estimate btr
 	engines contention opcmp types include replace arrays together kinds markpos parallel \
 	constraints opfamily planner costs churn pbuild equality elision tail planning
 REGRESS += convert btlimit
-REGRESS += convert
 REGRESS += relocate
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
