@@ -48,6 +48,7 @@ REGRESS = basic scan unique ddl options errors explain keys opclass estimate btr
 	constraints opfamily planner costs churn pbuild equality elision tail planning
 REGRESS += convert btlimit
 REGRESS += relocate
+REGRESS += quota
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

@@ -110,6 +110,15 @@ typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
 	ART_WHY_ALTERED				/* ALTER INDEX asks for another structure */
 } ArtReason;
 
+typedef enum ArtFull			/* of ART_WHY_MEMORY: what is full */
+{
+	ART_FULL_AREA = 0,
+	ART_FULL_CAP,				/* the index's max_memory */
+	ART_FULL_TEMP,				/* artidx.temp_limit; and so on */
+	ART_FULL_DATABASE,
+	ART_FULL_ROLE
+} ArtFull;
+
 typedef enum ArtBuildSource
 {
 	ART_BUILD_CREATE = 0,
@@ -224,9 +233,6 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
  */
 extern void art_report_unbuilt(Relation index) __attribute__((noreturn));
 
-/* ERROR for a core status that ended an operation: AX_NOMEM -> 53200. */
-extern void art_report_nomem(Relation index) __attribute__((noreturn));
-
 /* ---- memory full (src/pg/art_memory.c) ------------------------------------- */
 typedef enum ArtRoomFor
 {
@@ -253,13 +259,31 @@ extern bool art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor wh
  */
 extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
 
+/* The same for a given reason. */
+extern void art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full);
+
+/*
+ * ERROR 53200, which tells what is full: for an absent index what it was absent
+ * for, else what art_make_room found last in this process.
+ */
+extern void art_report_nomem(Relation index) __attribute__((noreturn));
+
+/*
+ * Before a row goes into a unique index: has it more than its cap, which was
+ * lowered?  Then the same ERROR.
+ */
+extern bool art_entry_over_cap(const ArtEntry *e);
+extern void art_refuse_over_cap(Relation index, ArtEntry *e);
+
+/* What was full when this process last called art_make_room. */
+extern ArtFull art_refused(void);
+
 /*
  * ambuild ended without a structure for want of memory: sealed, with a
- * WARNING.  e NULL: not even an entry could be had.  was_cap: its own cap was
- * what was full.  bytes: what it would have taken, about.
+ * WARNING.  e NULL: not even an entry could be had.  bytes: what it would
+ * have taken, about; 0: not known.  What is full is what art_make_room found.
  */
-extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap,
-								uint64 bytes);
+extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes);
 
 /*
  * The options may have been altered since the structure was opened: tell it

@@ -110,6 +110,20 @@ CREATE VIEW artidx_memory AS
 COMMENT ON VIEW artidx_memory IS
 	'the shared memory in which the art indexes of all databases live';
 
+CREATE FUNCTION artidx_usage_stats(
+	OUT database name, OUT owner name, OUT kind text, OUT indexes int,
+	OUT sealed int, OUT bytes bigint, OUT limited_by text,
+	OUT limit_bytes bigint, OUT limit_used_bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'artidx_usage_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW artidx_usage AS
+	SELECT * FROM artidx_usage_stats();
+
+COMMENT ON VIEW artidx_usage IS
+	'what the art indexes of all databases take, by database, owner and kind';
+
 CREATE FUNCTION artidx_memory_class_stats(
 	OUT size_class int, OUT spans bigint, OUT bytes bigint, OUT live bigint,
 	OUT free bigint)
@@ -173,15 +187,15 @@ COMMENT ON FUNCTION artidx_reset_stats(regclass) IS
 	'set the counters of artidx_contention and artidx_aborts to zero, of one index or of all of this database';
 
 REVOKE ALL ON artidx_indexes, artidx_contention, artidx_aborts,
-	artidx_memory, artidx_memory_classes, artidx_epochs FROM PUBLIC;
+	artidx_memory, artidx_usage, artidx_memory_classes, artidx_epochs FROM PUBLIC;
 GRANT SELECT ON artidx_indexes, artidx_contention, artidx_aborts,
-	artidx_memory, artidx_memory_classes, artidx_epochs TO pg_monitor;
+	artidx_memory, artidx_usage, artidx_memory_classes, artidx_epochs TO pg_monitor;
 
 REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
-	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
+	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_usage_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
 	FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
-	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
+	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_usage_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
 	TO pg_monitor;
 REVOKE ALL ON FUNCTION artidx_build(regclass), artidx_unload(regclass),
 	artidx_reset_stats(regclass) FROM PUBLIC;

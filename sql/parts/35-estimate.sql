@@ -9,3 +9,41 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION artidx_estimate(regclass, text[]) IS
 	'bytes of shared memory that an art index on these columns or (expressions) would take';
+
+-- Of every btree index of this database that art could take the place of and whose
+-- table the caller may read.  A partial one is taken to have its share of the table.
+CREATE FUNCTION artidx_estimate_database(
+	OUT indrelid regclass, OUT indexrelid regclass, OUT btree_bytes bigint,
+	OUT art_bytes bigint)
+RETURNS SETOF record
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog
+BEGIN ATOMIC
+	SELECT t.oid::regclass, c.oid::regclass, pg_relation_size(c.oid),
+		   (artidx_estimate(t.oid::regclass,
+				ARRAY(SELECT coalesce(n.attname::text, '(' || pg_get_indexdef(c.oid, k, true) || ')')
+					  FROM generate_series(1, i.indnatts::int) k
+						LEFT JOIN pg_attribute n ON n.attrelid = t.oid AND n.attnum = i.indkey[k - 1]
+							AND n.attnum > 0
+					  ORDER BY k)) *
+			CASE WHEN i.indpred IS NOT NULL AND t.reltuples > 0 AND c.reltuples >= 0
+				 THEN least(c.reltuples / t.reltuples, 1) ELSE 1 END)::bigint
+	FROM pg_index i
+		JOIN pg_class c ON c.oid = i.indexrelid
+		JOIN pg_class t ON t.oid = i.indrelid
+		JOIN pg_am a ON a.oid = c.relam AND a.amname = 'btree'
+	WHERE t.relkind IN ('r', 'm') AND c.relkind = 'i'
+		AND t.relpersistence <> 't' AND t.oid >= 16384
+		AND i.indisvalid
+		AND has_table_privilege(t.oid, 'SELECT') AND NOT row_security_active(t.oid)
+		AND NOT EXISTS (
+			SELECT FROM unnest(i.indclass::oid[]) k JOIN pg_opclass o ON o.oid = k
+			WHERE NOT EXISTS (
+				SELECT FROM pg_opclass p JOIN pg_am pa ON pa.oid = p.opcmethod
+				WHERE pa.amname = 'art' AND p.opcname = o.opcname
+					AND p.opcintype = o.opcintype))
+	ORDER BY 3 DESC, 2;
+END;
+
+COMMENT ON FUNCTION artidx_estimate_database() IS
+	'what every btree index of this database takes, and about what it would take as an art index';

@@ -109,7 +109,6 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	ArtPBuilt	pb;
 	bool		done = false;
 	bool		nomem;
-	bool		was_cap = false;
 	instr_time	start;
 	instr_time	duration;
 
@@ -122,8 +121,6 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	if (entry != NULL && indexInfo->ii_Concurrent)
 		art_making_begin(entry);
 	nomem = gen == 0 && art_preloaded();
-	if (nomem)
-		was_cap = ax_nomem_was_cap(art_ctx());
 	PG_TRY();
 	{
 		kd = art_keydesc_build(index, CurrentMemoryContext);
@@ -144,7 +141,6 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 			bs.rows = pb.rows;
 			bs.bytes = pb.bytes;
 			nomem = pb.nomem;
-			was_cap = pb.was_cap;
 			if (nomem || pb.stale)
 			{
 				art_ambuild_end(index, entry, gen, false, 0);
@@ -169,7 +165,6 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 			art_run_flush(run);
 			art_run_flush_dead(run);
 			nomem = run->nomem;
-			was_cap = run->nomem_cap;
 			stale = run->stale;
 			(void) art_run_end(run);
 			bs.run = NULL;
@@ -200,8 +195,7 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	else if (nomem && indexInfo->ii_Unique && indexInfo->ii_Concurrent)
 		art_report_unbuilt(index);
 	else if (nomem)
-		art_ambuild_unbuilt(index, entry, was_cap,
-							bs.bytes + bs.rows * ART_ENTRY_EXTRA);
+		art_ambuild_unbuilt(index, entry, bs.bytes + bs.rows * ART_ENTRY_EXTRA);
 
 	pfree(bs.key.data);
 	result->heap_tuples = rows;

@@ -178,6 +178,14 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 	bool		result = false;
 
 	art_check_btree_limit(heap, index, &st->limit, values, isnull, heap_tid);
+	if (checkUnique != UNIQUE_CHECK_EXISTING && index->rd_index->indisunique)
+	{
+		ArtEntry   *e = st->entry != NULL ? st->entry : art_relcache_entry(index);
+
+		if (e != NULL && unlikely(art_entry_over_cap(e)))
+			art_refuse_over_cap(index, e);
+	}
+
 	hasnull = art_encode(&st->kd, values, isnull, &st->key);
 	st->keylen = st->key.len;
 	st->collen = art_cols_len(&st->kd, st->key.data, st->keylen);

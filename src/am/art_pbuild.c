@@ -804,7 +804,6 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 		out->bytes = sh->bytes;
 		out->stale = sh->stale;
 		out->nomem = sh->nomem;
-		out->was_cap = p.run->nomem_cap;
 		info->ii_BrokenHotChain |= sh->broken_hot;
 		p.run->stale = true;	/* nothing more to be loaded */
 		(void) art_run_end(p.run);

@@ -329,10 +329,7 @@ bool
 art_run_find_room(ArtRun *run)
 {
 	if (!art_make_room(run->index, run->entry, run->gen, run->room))
-	{
 		run->nomem = true;
-		run->nomem_cap = ax_nomem_was_cap(run->cx);
-	}
 	return !run->nomem;
 }
 

@@ -42,7 +42,6 @@ struct ArtRun
 	bool		loaded;			/* something is in the tree already */
 	bool		stale;			/* the generation is gone: nothing matters */
 	bool		nomem;			/* no memory is to be had: nothing goes in */
-	bool		nomem_cap;		/* because of the index's own cap */
 	ArtRoomFor	room;
 	bool		brief;			/* the short layout */
 	int			fill;
@@ -128,7 +127,6 @@ typedef struct ArtPBuilt
 	uint64		bytes;			/* of their keys */
 	bool		stale;
 	bool		nomem;			/* all is checked, but not all is in the tree */
-	bool		was_cap;
 } ArtPBuilt;
 
 extern int	art_pbuild_workers(Relation heap, Relation index, const IndexInfo *info);

@@ -115,11 +115,14 @@ ax_memory(ax_ctx *cx, ax_memory_info *out)
 	out->overhead_bytes = (a->npages - a->used_pages - a->free_pages) << AX_PAGE_SHIFT;
 	reserve = a->reserve_pages + ax_pages_for_chunks(a);
 	out->free_bytes = a->free_pages <= reserve ? 0 : (a->free_pages - reserve) << AX_PAGE_SHIFT;
+	out->reserve_bytes = (a->free_pages << AX_PAGE_SHIFT) - out->free_bytes;
 	out->touched_bytes = a->touched << AX_PAGE_SHIFT;
 	ax_word_unlock(cx, &a->page_latch, false);
 
+	/* the reserve may lie in it, which trees do not get */
 	out->largest_free_bytes = largest << AX_PAGE_SHIFT;
-	out->reserve_bytes = reserve << AX_PAGE_SHIFT;
+	if (out->largest_free_bytes > out->free_bytes)
+		out->largest_free_bytes = out->free_bytes;
 	for (int i = 0; i < high; i++)
 	{
 		ax_epoch_info e;

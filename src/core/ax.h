@@ -122,14 +122,15 @@ extern void ax_flush(ax_ctx *cx);
  */
 extern void *ax_system_alloc(ax_ctx *cx, size_t bytes);
 
+/* area = used + free + reserve + overhead. */
 typedef struct ax_memory_info
 {
 	uint64_t	area_bytes;		/* whole area */
 	uint64_t	used_bytes;		/* in spans of trees, live or dying */
-	uint64_t	free_bytes;		/* available to trees, the reserve not counted */
-	uint64_t	largest_free_bytes; /* largest free run of pages */
-	uint64_t	reserve_bytes;
-	uint64_t	retired_bytes;	/* unlinked, waiting for their epochs */
+	uint64_t	free_bytes;		/* available to trees */
+	uint64_t	largest_free_bytes; /* of these, in one piece */
+	uint64_t	reserve_bytes;	/* what is left of the reserve */
+	uint64_t	retired_bytes;	/* of those used: unlinked, waiting for their epochs */
 	uint64_t	overhead_bytes; /* headers, page map, slots, handles, limbo */
 	uint64_t	touched_bytes;	/* high-water mark of pages ever used */
 } ax_memory_info;

@@ -16,10 +16,13 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "common/hashfn.h"
+#include "miscadmin.h"
 #include "storage/lwlock.h"
 #include "storage/procarray.h"
 #include "storage/sinval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "pg/art_pg.h"
@@ -166,11 +169,42 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 }
 
 /*
+ * See art_pg.h.
+ */
+void
+art_opening(Relation index, ArtOpening *o)
+{
+	char	   *schema = get_namespace_name(RelationGetNamespace(index));
+
+	o->compared = art_index_compared(index);
+	o->owner = index->rd_rel->relowner;
+	o->limited = !superuser_arg(o->owner);
+	o->persistence = index->rd_rel->relpersistence;
+	namestrcpy(&o->schema, schema ? schema : "");
+	namestrcpy(&o->name, RelationGetRelationName(index));
+}
+
+/* The entry gets to know its index; false when the area is full. */
+static bool
+entry_identify(ArtEntry *e, const ArtOpening *o)
+{
+	if (!art_groups_join(e, o->owner, o->limited))
+		return false;
+	e->compared = o->compared;
+	e->owner = o->owner;
+	e->persistence = o->persistence;
+	e->schema = o->schema;
+	e->name = o->name;
+	e->over_cap = false;
+	return true;
+}
+
+/*
  * Open a new generation in state BUILDING, owned by this process.  Partition
  * lock held, exclusive; the state is ABSENT.
  */
 ax_status
-art_entry_open(ArtEntry *e, Relation index, bool compared, bool native, uint64 *gen)
+art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, uint64 *gen)
 {
 	ax_ctx	   *cx = art_ctx();
 	uint64		max = art_max_memory(index);
@@ -178,14 +212,15 @@ art_entry_open(ArtEntry *e, Relation index, bool compared, bool native, uint64 *
 	ax_structure engine = art_engine((ArtOptions *) index->rd_options, &page_size);
 	ax_status	st;
 
+	if (!entry_identify(e, o))
+		return AX_NOMEM;
 	ART_CORE_BEGIN();
-	st = ax_tree_open(cx, e->tree, compared ? AX_BTREE_COMPARED : engine, max, page_size, gen);
+	st = ax_tree_open(cx, e->tree, o->compared ? AX_BTREE_COMPARED : engine, max, page_size, gen);
 	ART_CORE_END();
 	if (st != AX_OK)
 		return st;
 
 	e->engine = engine;
-	e->compared = compared;
 	e->page_size = page_size;
 	art_tell_options(e, *gen, index);
 	e->native = native;
@@ -218,8 +253,8 @@ art_entry_open(ArtEntry *e, Relation index, bool compared, bool native, uint64 *
  * full or the index has an entry already.
  */
 ArtEntry *
-art_entry_claim(Oid indexoid, const ArtLocator *loc, ax_structure engine,
-				uint32 page_size, uint64 max_bytes)
+art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
+				ax_structure engine, uint32 page_size, uint64 max_bytes)
 {
 	LWLock	   *lock = art_partition(loc->db, indexoid);
 	ax_ctx	   *cx = art_ctx();
@@ -232,11 +267,17 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, ax_structure engine,
 		e = entry_alloc();
 	if (e != NULL)
 	{
-		ART_CORE_BEGIN();
-		st = ax_tree_open(cx, e->tree, engine, max_bytes, page_size, &gen);
-		ART_CORE_END();
+		e->loc = *loc;
+		st = entry_identify(e, o) ? AX_OK : AX_NOMEM;
+		if (st == AX_OK)
+		{
+			ART_CORE_BEGIN();
+			st = ax_tree_open(cx, e->tree, engine, max_bytes, page_size, &gen);
+			ART_CORE_END();
+		}
 		if (st != AX_OK)
 		{
+			art_groups_leave(e);
 			LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
 			e->next = art_shared->free_entries;
 			art_shared->free_entries = e;
@@ -248,7 +289,6 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, ax_structure engine,
 	{
 		ArtEntry  **link = &art_shared->buckets[bucket_of(loc->db, indexoid)];
 
-		e->loc = *loc;
 		e->indexoid = indexoid;
 		e->engine = engine;
 		e->page_size = page_size;
@@ -282,6 +322,8 @@ entry_forget(ArtEntry **link)
 			break;
 		}
 	}
+	art_aborts_forget(e);
+	art_groups_leave(e);
 	e->indexoid = InvalidOid;
 	memset(&e->loc, 0, sizeof(e->loc));
 
@@ -382,7 +424,10 @@ entry_create(Relation index, bool building)
 		e->last_bytes = 0;
 		e->sealed_at = 0;
 		e->backoff_s = 0;
-		e->sealed_cap = 0;
+		e->owner = InvalidOid;
+		e->persistence = index->rd_rel->relpersistence;
+		e->over_cap = false;
+		e->full = ART_FULL_AREA;
 		e->told = false;
 		e->changed = 0;
 		e->altered = false;
@@ -400,7 +445,6 @@ entry_create(Relation index, bool building)
 		e->wanted_at = 0;
 		e->error[0] = '\0';
 		memset(e->counts, 0, sizeof(e->counts));
-		memset(e->aborts, 0, sizeof(e->aborts));
 		e->stats_reset = 0;
 		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 		link = bucket_link(loc.db, oid);
@@ -492,6 +536,15 @@ ax_tree *
 art_entry_tree(ArtEntry *e)
 {
 	return e->tree;
+}
+
+/*
+ * See artidx.h.
+ */
+bool
+art_entry_over_cap(const ArtEntry *e)
+{
+	return e->over_cap;
 }
 
 /*
@@ -644,6 +697,7 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 		e->failed_at = 0;
 		e->failed_free = 0;
 		e->sealed = false;
+		e->full = ART_FULL_AREA;
 		e->error[0] = '\0';
 		pg_write_barrier();
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));

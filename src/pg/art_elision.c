@@ -273,6 +273,57 @@ make_sums(SiteCounts counts)
 }
 
 /*
+ * Most structures count nothing, for most processors cannot elide: so the memory
+ * is taken when there is something to be kept.  False when there is not, or no
+ * memory, and then it is lost.  Partition lock held, exclusive.
+ */
+static bool
+aborts_wanted(ArtEntry *e, SiteCounts counts)
+{
+	static const SiteCounts none;
+	ArtAborts  *a;
+
+	if (e->aborts != NULL)
+		return true;
+	if (memcmp(counts, none, sizeof(none)) == 0)
+		return false;
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	if (art_shared->free_aborts == NULL)
+	{
+		ArtAborts  *chunk = art_system_alloc(AX_PAGE);
+
+		for (size_t i = 0; chunk != NULL && i < AX_PAGE / sizeof(ArtAborts); i++)
+		{
+			chunk[i].next = art_shared->free_aborts;
+			art_shared->free_aborts = &chunk[i];
+		}
+	}
+	a = art_shared->free_aborts;
+	if (a != NULL)
+		art_shared->free_aborts = a->next;
+	LWLockRelease(art_chunk_lock);
+	if (a != NULL)
+		memset(a, 0, sizeof(*a));
+	e->aborts = a;
+	return a != NULL;
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_aborts_forget(ArtEntry *e)
+{
+	if (e->aborts == NULL)
+		return;
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	e->aborts->next = art_shared->free_aborts;
+	art_shared->free_aborts = e->aborts;
+	LWLockRelease(art_chunk_lock);
+	e->aborts = NULL;
+}
+
+/*
  * See art_pg.h.
  */
 void
@@ -280,12 +331,12 @@ art_aborts_keep(ArtEntry *e, uint64 gen)
 {
 	SiteCounts	counts;
 
-	if (!present_aborts(e, gen, counts, NULL))
+	if (!present_aborts(e, gen, counts, NULL) || !aborts_wanted(e, counts))
 		return;
 	make_sums(counts);
 	for (int s = 0; s < AX_SITES; s++)
 		for (int i = 0; i < ART_NABORTS; i++)
-			e->aborts[s][i] += counts[s][i];
+			e->aborts->counts[s][i] += counts[s][i];
 }
 
 /*
@@ -294,9 +345,11 @@ art_aborts_keep(ArtEntry *e, uint64 gen)
 void
 art_aborts_inherit(ArtEntry *heir, const ArtEntry *e)
 {
+	if (e->aborts == NULL || !aborts_wanted(heir, e->aborts->counts))
+		return;
 	for (int s = 0; s < AX_SITES; s++)
 		for (int i = 0; i < ART_NABORTS; i++)
-			heir->aborts[s][i] += e->aborts[s][i];
+			heir->aborts->counts[s][i] += e->aborts->counts[s][i];
 }
 
 /*
@@ -310,10 +363,12 @@ art_aborts_reset(ArtEntry *e)
 
 	if (ART_WORD_STATE(w) != ART_ABSENT)
 		(void) present_aborts(e, ART_WORD_GEN(w), counts, NULL);
+	if (!aborts_wanted(e, counts))
+		return;
 	make_sums(counts);
 	for (int s = 0; s < AX_SITES; s++)
 		for (int i = 0; i < ART_NABORTS; i++)
-			e->aborts[s][i] = UINT64CONST(0) - counts[s][i];
+			e->aborts->counts[s][i] = UINT64CONST(0) - counts[s][i];
 }
 
 typedef struct Aborts
@@ -334,7 +389,7 @@ add_entry(Aborts *sum, ArtEntry *e)
 		(void) present_aborts(e, ART_WORD_GEN(w), present, sum->mode);
 	for (int s = 0; s < AX_SITES; s++)
 		for (int i = 0; i < ART_NABORTS; i++)
-			sum->counts[s][i] += present[s][i] + e->aborts[s][i];
+			sum->counts[s][i] += present[s][i] + (e->aborts ? e->aborts->counts[s][i] : 0);
 	sum->stats_reset = Max(sum->stats_reset, e->stats_reset);
 }
 

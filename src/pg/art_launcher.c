@@ -277,8 +277,9 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 	if (e->sealed)
 		return art_room_again(e, mem->free_bytes, all);
 	if (e->failed_at != 0 && e->reason == ART_WHY_MEMORY)
-		return ms_passed(e->failed_at, now, Max(e->backoff_s, 5) * INT64CONST(1000)) &&
-			mem->free_bytes >= Max(art_room_wanted(e->last_bytes, all),
+		return e->full != ART_FULL_CAP &&
+			ms_passed(e->failed_at, now, Max(e->backoff_s, 5) * INT64CONST(1000)) &&
+			art_groups_left(e, mem->free_bytes) >= Max(art_room_wanted(e->last_bytes, all),
 								   art_room_wanted(e->failed_free, all));
 	if (e->failed_at != 0 && e->reason == ART_WHY_ERROR)
 		return ms_passed(e->failed_at, now, ART_ERROR_PAUSE_MS);

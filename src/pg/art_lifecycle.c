@@ -96,8 +96,12 @@ static void
 look_at_options(void)
 {
 	for (ArtPending *p = pending; p; p = p->next)
-		if (p->kind == ART_PEND_ALTERED)
-			p->known = art_catalog_engine(p->indexoid, &p->want);
+	{
+		if (p->kind != ART_PEND_ALTERED)
+			continue;
+		p->known = art_catalog_engine(p->indexoid, &p->want);
+		art_apply_cap(p->indexoid);
+	}
 }
 
 /*

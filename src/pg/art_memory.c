@@ -10,20 +10,30 @@
  * deadline needs nobody to take it back: a process that dies in between
  * delays the next seal by a tenth of a second.
  *
- * Victims.  Idle indexes that back no constraint first, the largest first.  A
- * unique one gives way only to another constraint, and only when it has not
- * been used for ten minutes, or two of them would evict each other for ever.
- * An index whose ambuild's transaction still runs is none.
+ * Victims.  Temporary indexes first, then those of the owner and database of the
+ * index that wants memory, then of the database, then of others, and these only
+ * if nobody has used them for ten minutes; the largest first.  A temporary index
+ * takes from temporary ones only.  A unique one gives way only to another
+ * constraint, and only when it has not been used for ten minutes, or two of
+ * them would evict each other for ever; but a temporary one always gives way to
+ * one that is not, which never gives way to it.  Where a limit is what is full
+ * (art_groups.c), only what it limits can give way.  An index whose ambuild's
+ * transaction still runs is no victim.
+ *
+ * The session that wanted memory gets a WARNING; the server's log a line that
+ * tells whose index was sealed, what it held, and for whom.
  */
 #include "artidx.h"
 
 #include "access/transam.h"
 #include "access/xact.h"
 #include "commands/dbcommands.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -41,15 +51,39 @@
 #define ART_BUFFER_TRIES 100
 #define ART_BACKOFF_MAX 600
 
-typedef struct Victim
+/* Whose an index is, copied from its entry. */
+typedef struct Whose
 {
 	Oid			db;
+	Oid			owner;
+	NameData	schema;
+	NameData	name;
+} Whose;
+
+typedef struct Victim
+{
+	Whose		whose;
 	Oid			indexoid;
 	ArtLocator	loc;
 	uint64		gen;
 	int			rank;			/* smaller goes first; 0: none found */
 	uint64		bytes;
 } Victim;
+
+/* The index that wants memory. */
+typedef struct Wants
+{
+	ArtEntry   *e;				/* NULL: it has none yet */
+	ArtRoomFor	what;
+	Oid			db;
+	Oid			owner;
+	bool		temp;
+	uint32		used;			/* last use of its structure */
+	ArtGroup   *group;			/* whose limit is full; NULL: the area is */
+} Wants;
+
+/* What was full when this process last asked for room, for who reports it. */
+static ArtFull refused = ART_FULL_AREA;
 
 static uint32 wait_event_room = 0;
 
@@ -68,9 +102,25 @@ free_memory(void)
 	return mem.free_bytes;
 }
 
-/* What a structure takes; 0 when the generation is gone. */
+/* What there is left: to the group if its limit is what is full, or in the area. */
 static uint64
-structure_bytes(ArtEntry *e, uint64 gen)
+left_to(const ArtGroup *group)
+{
+	uint64		left = free_memory();
+	uint64		bytes;
+	uint64		limit;
+
+	if (group == NULL)
+		return left;
+	art_group_use(group, &bytes, &limit);
+	return limit > bytes ? Min(left, limit - bytes) : 0;
+}
+
+/*
+ * See art_pg.h.
+ */
+uint64
+art_structure_bytes(ArtEntry *e, uint64 gen)
 {
 	ax_ctx	   *cx = art_ctx();
 	ax_tree_info info;
@@ -97,31 +147,48 @@ last_use(const ArtEntry *e)
 
 /*
  * How willingly an entry is sealed: 0 never, else the smaller the sooner.
- * own_use: last use of the structure that wants room.
  *
  * A non-unique insert takes only from what was used before its own index was
  * last used: else the load of a table nobody queries would drive out, one after
  * another, the indexes of tables that are queried now and then.
  */
 static int
-victim_rank(const ArtEntry *e, ArtRoomFor what, uint32 now, uint32 own_use)
+victim_rank(const ArtEntry *e, const Wants *w, uint32 now)
 {
 	uint32		used = last_use(e);
 	uint32		idle = now > used ? now - used : 0;
+	bool		temp = e->loc.backend != -1;
+	bool		same_db = e->loc.db == w->db;
+	bool		own = same_db && e->owner == w->owner;
+	int			distance = temp && !w->temp ? 0 : own ? 1 : same_db ? 2 : 3;
 
-	switch (what)
+	if (w->temp && !temp)
+		return 0;
+	/* a temporary one disturbs nobody else's that is in use */
+	if (w->temp && !own && idle < ART_IDLE_S)
+		return 0;
+
+	switch (w->what)
 	{
 		case ART_ROOM_NONE:
 			return 0;
 		case ART_ROOM_INSERT:
-			return !e->unique && idle >= ART_IDLE_S && used < own_use ? 1 : 0;
+			if (e->unique || idle < (distance == 3 ? ART_UNUSED_S : ART_IDLE_S) ||
+				(distance > 0 && used >= w->used))
+				return 0;
+			return 1 + distance;
 		case ART_ROOM_BUILD:
 		case ART_ROOM_AMBUILD:
-			return !e->unique && idle >= ART_UNUSED_S ? 1 : 0;
+			return !e->unique && idle >= ART_UNUSED_S ? 1 + distance : 0;
 		case ART_ROOM_UNIQUE:
+			/* 1 to 4 are temporary, 5 to 9 back no constraint, 10 to 12 do */
+			if (distance == 0)
+				return (e->unique ? 3 : 1) + (idle < ART_IDLE_S);
 			if (e->unique)
-				return idle >= ART_UNUSED_S ? 3 : 0;
-			return idle >= ART_IDLE_S ? 1 : 2;
+				return idle >= ART_UNUSED_S ? 9 + distance : 0;
+			if (distance == 3)
+				return idle >= ART_UNUSED_S ? 9 : 0;
+			return 3 + 2 * distance + (idle < ART_IDLE_S);
 	}
 	return 0;
 }
@@ -140,15 +207,23 @@ still_made(const ArtEntry *e)
 		TransactionIdIsInProgress(XidFromFullTransactionId(e->made_by));
 }
 
+static void
+look_whose(const ArtEntry *e, Whose *whose)
+{
+	whose->db = e->loc.db;
+	whose->owner = e->owner;
+	whose->schema = e->schema;
+	whose->name = e->name;
+}
+
 /*
  * The best victim in all databases.  Whether the transaction of its ambuild
  * still runs is asked last, for it is dear.
  */
 static bool
-find_victim(ArtEntry *self, ArtRoomFor what, Victim *v)
+find_victim(const Wants *wants, Victim *v)
 {
 	uint32		now = (uint32) (GetCurrentTimestamp() / USECS_PER_SEC);
-	uint32		own_use = self != NULL ? last_use(self) : 0;
 
 	memset(v, 0, sizeof(*v));
 	for (int p = 0; p < ART_NPARTITIONS; p++)
@@ -164,18 +239,19 @@ find_victim(ArtEntry *self, ArtRoomFor what, Victim *v)
 				uint64		bytes;
 				int			rank;
 
-				if (e == self || ART_WORD_STATE(w) != ART_READY)
+				if (e == wants->e || ART_WORD_STATE(w) != ART_READY ||
+					(wants->group != NULL && !art_in_group(e, wants->group)))
 					continue;
-				rank = victim_rank(e, what, now, own_use);
+				rank = victim_rank(e, wants, now);
 				if (rank == 0 || (v->rank != 0 && rank > v->rank))
 					continue;
-				bytes = structure_bytes(e, ART_WORD_GEN(w));
+				bytes = art_structure_bytes(e, ART_WORD_GEN(w));
 				if (bytes < ART_VICTIM_MIN ||
 					(rank == v->rank && bytes <= v->bytes))
 					continue;
 				if (still_made(e))
 					continue;
-				v->db = e->loc.db;
+				look_whose(e, &v->whose);
 				v->indexoid = e->indexoid;
 				v->loc = e->loc;
 				v->gen = ART_WORD_GEN(w);
@@ -234,13 +310,13 @@ nap(void)
  * may take.
  */
 static bool
-wait_for_memory(uint64 before)
+wait_for_memory(const ArtGroup *group, uint64 before)
 {
 	TimestampTz until = GetCurrentTimestamp() + ART_ROOM_MS * 1000;
 
 	for (;;)
 	{
-		if (free_memory() > before)
+		if (left_to(group) > before)
 			return true;
 		if (GetCurrentTimestamp() >= until)
 			return false;
@@ -255,7 +331,7 @@ wait_for_memory(uint64 before)
  * not stay READY for long.
  */
 static void
-mark_sealed(ArtEntry *e, uint64 bytes, uint64 cap)
+mark_sealed(ArtEntry *e, uint64 bytes, ArtFull full)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -268,7 +344,7 @@ mark_sealed(ArtEntry *e, uint64 bytes, uint64 cap)
 	e->seals++;
 	e->last_bytes = bytes;
 	e->sealed_at = now;
-	e->sealed_cap = cap;
+	e->full = full;
 	e->not_before = now + e->backoff_s * (int64) USECS_PER_SEC;
 }
 
@@ -278,7 +354,7 @@ mark_sealed(ArtEntry *e, uint64 bytes, uint64 cap)
  * when there was nothing to do.
  */
 static uint64
-seal(Oid indexoid, const ArtLocator *loc, uint64 gen, uint64 cap)
+seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 {
 	LWLock	   *lock = art_partition(loc->db, indexoid);
 	uint64		bytes = 0;
@@ -294,10 +370,10 @@ seal(Oid indexoid, const ArtLocator *loc, uint64 gen, uint64 cap)
 
 		if (ART_WORD_STATE(w) != ART_ABSENT && ART_WORD_GEN(w) == gen)
 		{
-			bytes = Max(structure_bytes(e, gen), 1);
+			bytes = Max(art_structure_bytes(e, gen), 1);
 			heapoid = e->heapoid;
 			was_ready = art_entry_absent(e, ART_WHY_MEMORY, NULL);
-			mark_sealed(e, bytes, cap);
+			mark_sealed(e, bytes, full);
 		}
 	}
 	LWLockRelease(lock);
@@ -308,69 +384,213 @@ seal(Oid indexoid, const ArtLocator *loc, uint64 gen, uint64 cap)
 	return bytes;
 }
 
-/* The area as it is now, for a message. */
+/* ---- telling ---- */
+
+/*
+ * See art_pg.h.
+ */
+char *
+art_size(uint64 bytes)
+{
+	return TextDatumGetCString(DirectFunctionCall1(pg_size_pretty,
+												   Int64GetDatum((int64) bytes)));
+}
+
+/* What is full, as it was before something gave way. */
+typedef struct Full
+{
+	ArtFull		what;
+	ax_memory_info mem;			/* AREA */
+	uint64		cap;			/* CAP */
+	uint64		bytes;			/* a group's */
+	uint64		limit;
+	Oid			owner;
+} Full;
+
 static void
-look_at_area(ax_memory_info *mem)
+look_at_full(ArtFull what, const ArtEntry *e, Relation index, Full *f)
 {
 	ax_ctx	   *cx = art_ctx();
+	const ArtGroup *group = e != NULL && what >= ART_FULL_TEMP ?
+		e->groups[what - ART_FULL_TEMP] : NULL;
 
+	memset(f, 0, sizeof(*f));
+	f->what = what;
+	f->cap = art_max_memory(index);
+	f->owner = index->rd_rel->relowner;
 	ART_CORE_BEGIN();
-	ax_memory(cx, mem);
+	ax_memory(cx, &f->mem);
 	ART_CORE_END();
+	if (group != NULL)
+		art_group_use(group, &f->bytes, &f->limit);
+}
+
+/* What is full, a sentence. */
+static char *
+full_text(const Full *f)
+{
+	char	   *what = NULL;
+	char	   *role;
+
+	switch (f->what)
+	{
+		case ART_FULL_CAP:
+			return psprintf(_("The index's \"max_memory\" is %s."), art_size(f->cap));
+		case ART_FULL_AREA:
+			if (f->mem.free_bytes == 0)
+				return psprintf(_("Art indexes take %s of shared memory, which is all there is for them."),
+								art_size(f->mem.used_bytes));
+			return psprintf(_("Art indexes take %s of shared memory, and %s are free for them, at most %s in one piece."),
+							art_size(f->mem.used_bytes), art_size(f->mem.free_bytes),
+							art_size(f->mem.largest_free_bytes));
+		case ART_FULL_TEMP:
+			what = _("Temporary art indexes take");
+			break;
+		case ART_FULL_DATABASE:
+			what = _("The art indexes of this database take");
+			break;
+		case ART_FULL_ROLE:
+			role = GetUserNameFromId(f->owner, true);
+			what = psprintf(_("The art indexes of role \"%s\" take"), role ? role : "?");
+			break;
+	}
+	if (f->limit == 0 && f->bytes == 0)
+		return psprintf(_("\"%s\" is in the way."), art_full_name(f->what));
+	return psprintf(_("%s %s, and \"%s\" lets them have %s."), what,
+					art_size(f->bytes), art_full_name(f->what), art_size(f->limit));
+}
+
+static int
+hint_what_is_full(const Full *f, bool unique)
+{
+	switch (f->what)
+	{
+		case ART_FULL_CAP:
+			return unique ?
+				errhint("Increase the storage parameter \"max_memory\" of the index.") :
+				errhint("Increase the storage parameter \"max_memory\" of the index, or make the table smaller and call artidx_build().");
+		case ART_FULL_AREA:
+			return errhint("Increase the configuration parameter \"artidx.memory\", or drop or unload other art indexes; REINDEX makes those smaller from which much was deleted.");
+		case ART_FULL_TEMP:
+		case ART_FULL_DATABASE:
+		case ART_FULL_ROLE:
+			break;
+	}
+	return errhint("Increase the configuration parameter \"%s\", or drop other indexes that it limits.",
+				   art_full_name(f->what));
 }
 
 /*
- * Detail and hint of a WARNING: what is full, and what to do about it.
- * bytes: what the index took, or would take.
+ * Detail of a WARNING.  takes: what the index did or would do with so many bytes,
+ * which may be unknown (0).
  */
 static int
-say_what_is_full(const char *takes, uint64 bytes, uint64 cap,
-				 const ax_memory_info *mem)
+say_what_is_full(const char *takes, uint64 bytes, const Full *f)
 {
 	const char *rest = "The table can be used as before; queries do without the index until it is built again.";
 
-	if (cap != 0)
-	{
-		errdetail("%s %llu bytes, and its \"max_memory\" is %llu bytes.  %s",
-				  takes, (unsigned long long) bytes, (unsigned long long) cap,
-				  rest);
-		errhint("Increase the storage parameter \"max_memory\" of the index, or make the table smaller and call artidx_build().");
-	}
+	if (bytes == 0)
+		errdetail("%s  %s", full_text(f), rest);
 	else
-	{
-		errdetail("%s %llu bytes; of %llu bytes of shared memory for art indexes %llu are in use.  %s",
-				  takes, (unsigned long long) bytes,
-				  (unsigned long long) mem->area_bytes,
-				  (unsigned long long) mem->used_bytes, rest);
-		errhint("Increase the configuration parameter \"artidx.memory\", or drop or unload other art indexes.");
-	}
-	return 0;
+		errdetail("%s %s.  %s  %s", takes, art_size(bytes), full_text(f), rest);
+	return hint_what_is_full(f, false);
+}
+
+/* For the log: index "database.schema.name" of role "owner". */
+static char *
+whose_text(const Whose *w)
+{
+	char	   *db = get_database_name(w->db);
+	char	   *role = GetUserNameFromId(w->owner, true);
+
+	return psprintf(_("index \"%s.%s.%s\" of role \"%s\""), db ? db : "?",
+					NameStr(w->schema), NameStr(w->name), role ? role : "?");
+}
+
+static void
+whose_index(Relation index, Whose *w)
+{
+	ArtOpening	o;
+
+	art_opening(index, &o);
+	w->db = MyDatabaseId;
+	w->owner = o.owner;
+	w->schema = o.schema;
+	w->name = o.name;
 }
 
 /*
- * Tell of a victim; of one in another database only the numbers are known.
+ * One line in the server's log, whatever level that has: the role to which it
+ * happened is not the one that reads the WARNING.  index: for which it was, NULL
+ * for the sealed one itself.
  */
 static void
-report_victim(const Victim *v, uint64 bytes, Relation index,
-			  const ax_memory_info *mem)
+log_seal(const Whose *sealed, uint64 bytes, Relation index, const Full *f)
 {
-	char	   *name = v->db == MyDatabaseId ? get_rel_name(v->indexoid) : NULL;
+	Whose		wants;
+
+	if (index != NULL)
+		whose_index(index, &wants);
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("artidx: sealed %s, which held %s, %s",
+					whose_text(sealed), art_size(bytes),
+					index == NULL ? "because it found no memory" :
+					psprintf("for %s", whose_text(&wants))),
+			 errdetail("%s", full_text(f)),
+			 hint_what_is_full(f, false)));
+}
+
+/*
+ * Tell of a victim; of one in another database its own people know the name.
+ */
+static void
+report_victim(const Victim *v, uint64 bytes, Relation index, const Full *f)
+{
+	char	   *name = v->whose.db == MyDatabaseId ? get_rel_name(v->indexoid) : NULL;
 	char	   *what;
 
 	if (name != NULL)
 		what = psprintf("index \"%s\"", name);
 	else
 	{
-		char	   *dbname = get_database_name(v->db);
+		char	   *dbname = get_database_name(v->whose.db);
 
 		what = psprintf("index with OID %u of database \"%s\"", v->indexoid,
 						dbname ? dbname : "?");
 	}
-	ereport(WARNING,
+	log_seal(&v->whose, bytes, index, f);
+	ereport(WARNING_CLIENT_ONLY,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("art %s was sealed to make room for index \"%s\"", what,
 					RelationGetRelationName(index)),
-			 say_what_is_full("It took", bytes, 0, mem)));
+			 say_what_is_full("It took", bytes, f)));
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full)
+{
+	ArtLocator	loc;
+	Full		f;
+	Whose		whose;
+	uint64		bytes;
+
+	if (full == ART_FULL_AREA)
+		(void) claim_seal(GetCurrentTimestamp());
+	look_at_full(full, e, index, &f);
+	art_locator(index, &loc);
+	bytes = seal(RelationGetRelid(index), &loc, gen, full);
+	if (bytes == 0)
+		return;
+	whose_index(index, &whose);
+	log_seal(&whose, bytes, NULL, &f);
+	ereport(WARNING_CLIENT_ONLY,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("art index \"%s\" was sealed because its memory is full",
+					RelationGetRelationName(index)),
+			 say_what_is_full("It took", bytes, &f)));
 }
 
 /*
@@ -379,23 +599,94 @@ report_victim(const Victim *v, uint64 bytes, Relation index,
 void
 art_seal(Relation index, ArtEntry *e, uint64 gen)
 {
-	uint64		cap = ax_nomem_was_cap(art_ctx()) ? art_max_memory(index) : 0;
-	ax_memory_info mem;
-	ArtLocator	loc;
-	uint64		bytes;
+	art_seal_for(index, e, gen, refused);
+}
 
-	if (cap == 0)
-		(void) claim_seal(GetCurrentTimestamp());
-	look_at_area(&mem);
-	art_locator(index, &loc);
-	bytes = seal(RelationGetRelid(index), &loc, gen, cap);
-	if (bytes == 0)
-		return;
-	ereport(WARNING,
+/*
+ * See artidx.h.
+ */
+void
+art_report_nomem(Relation index)
+{
+	ArtEntry   *e = art_entry_if_exists(index);
+	ArtFull		full = refused;
+	uint64		gen;
+	uint64		bytes = 0;
+	Full		f;
+
+	if (e != NULL && art_entry_state(e, &gen) == ART_ABSENT)
+	{
+		if (e->reason == ART_WHY_MEMORY)
+			full = e->full;
+		bytes = e->last_bytes;
+	}
+	else if (e != NULL)
+		bytes = art_structure_bytes(e, gen);
+	look_at_full(full, e, index, &f);
+	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("art index \"%s\" was sealed because its memory is full",
+			 errmsg("out of memory for art index \"%s\"",
 					RelationGetRelationName(index)),
-			 say_what_is_full("It took", bytes, cap, &mem)));
+			 bytes == 0 ? errdetail("%s", full_text(&f)) :
+			 errdetail("%s  %s %s.", full_text(&f),
+					   art_entry_state(e, NULL) == ART_ABSENT ?
+					   _("The index is not there; it needs about") : _("The index takes"),
+					   art_size(bytes)),
+			 hint_what_is_full(&f, true)));
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_report_unbuilt(Relation index)
+{
+	Full		f;
+
+	look_at_full(refused, art_entry_if_exists(index), index, &f);
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory for art index \"%s\"", RelationGetRelationName(index)),
+			 errdetail("A unique index that is made concurrently must be in memory.  %s",
+					   full_text(&f)),
+			 errhint("The index is invalid and takes no part in anything.  Drop it with DROP INDEX, or call REINDEX when there is room.")));
+}
+
+/*
+ * See artidx.h.
+ */
+void
+art_refuse_over_cap(Relation index, ArtEntry *e)
+{
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	ax_ctx	   *cx = art_ctx();
+	ax_tree_info info;
+	uint64		w;
+	bool		over;
+
+	/* exclusive, against another who finds it over a cap set just now */
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	w = pg_atomic_read_u64(&e->word);
+	ART_CORE_BEGIN();
+	over = ART_WORD_STATE(w) == ART_READY &&
+		ax_info_about(cx, e->tree, ART_WORD_GEN(w), &info) == AX_OK &&
+		info.max_bytes != 0 && info.bytes > info.max_bytes;
+	ART_CORE_END();
+	e->over_cap = over;
+	LWLockRelease(lock);
+	if (!over)
+		return;
+	refused = ART_FULL_CAP;
+	art_report_nomem(index);
+}
+
+/*
+ * See artidx.h.
+ */
+ArtFull
+art_refused(void)
+{
+	return refused;
 }
 
 /* ---- making room ---- */
@@ -472,11 +763,11 @@ give_up_buffer(ax_tree *tree, uint64 gen)
 }
 
 /*
- * The same for all indexes.  Their buffers are given up without the locks of the
+ * The same for all indexes, or those of a group.  Their buffers are given up without the locks of the
  * directory: a tree handle stays one, and a generation that is gone says so.
  */
 static bool
-give_up_buffers(void)
+give_up_buffers(const ArtGroup *group)
 {
 	bool		moved = false;
 
@@ -493,7 +784,8 @@ give_up_buffers(void)
 			{
 				uint64		w = pg_atomic_read_u64(&e->word);
 
-				if (ART_WORD_STATE(w) == ART_ABSENT || e->tail == AX_TAIL_OFF)
+				if (ART_WORD_STATE(w) == ART_ABSENT || e->tail == AX_TAIL_OFF ||
+					(group != NULL && !art_in_group(e, group)))
 					continue;
 				trees[n] = e->tree;
 				gens[n++] = ART_WORD_GEN(w);
@@ -516,45 +808,58 @@ bool
 art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 {
 	static TimestampTz last_plenty = 0;
+	static uint64 last_plenty_gen = 0;
 	TimestampTz begun = GetCurrentTimestamp();
 	int			patience = what == ART_ROOM_INSERT ? ART_ROOM_MS : ART_PATIENCE_MS;
-	bool		was_cap;
+	Wants		wants;
+	ArtGroup   *group;
 	uint64		before;
 	Victim		v;
 
-	was_cap = ax_nomem_was_cap(art_ctx());
+	refused = art_what_is_full(&group);
+	wants = (Wants)
+	{
+		.e = e, .what = what, .group = group,
+		.db = MyDatabaseId, .owner = index->rd_rel->relowner,
+		.temp = RelationUsesLocalBuffers(index),
+		.used = e != NULL ? last_use(e) : 0
+	};
 
 	/* no index is sealed, or refuses a row, for the sake of its buffer */
 	if (e != NULL && gen != 0 && give_up_buffer(art_entry_tree(e), gen))
 		return true;
 
 	/* other indexes' memory is of no use to one that is at its own cap */
-	if (what == ART_ROOM_NONE || was_cap)
+	if (what == ART_ROOM_NONE || refused == ART_FULL_CAP)
 		return false;
 
-	before = free_memory();
+	before = left_to(wants.group);
 	if (what == ART_ROOM_AMBUILD && drop_old(index))
 	{
-		(void) wait_for_memory(before);
+		(void) wait_for_memory(wants.group, before);
 		return true;
 	}
 
 	/*
 	 * Somebody's seal may have been quicker than we came here.  Not twice in
-	 * a row: what is free can be in pieces too small.
+	 * a row: what is free can be in pieces too small, or be what a load took that
+	 * has just failed, however long that was at it.
 	 */
 	if (before >= ART_PLENTY &&
-		(last_plenty > begun ||
+		(e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING ?
+		 last_plenty_gen != gen :
+		 last_plenty > begun ||
 		 TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS)))
 	{
 		last_plenty = begun;
+		last_plenty_gen = gen;
 		return true;
 	}
 
 	/* nor another index, nor this one, for that of others */
-	if (give_up_buffers())
+	if (give_up_buffers(wants.group))
 	{
-		(void) wait_for_memory(before);
+		(void) wait_for_memory(wants.group, before);
 		return true;
 	}
 
@@ -567,7 +872,7 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		while (seal_under_way(now))
 		{
 			nap();
-			if (free_memory() > before)
+			if (left_to(wants.group) > before)
 				return true;
 			now = GetCurrentTimestamp();
 		}
@@ -575,20 +880,20 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 			return false;
 	}
 
-	while (find_victim(e, what, &v))
+	while (find_victim(&wants, &v))
 	{
-		ax_memory_info mem;
+		Full		f;
 		uint64		bytes;
 
-		before = free_memory();
-		look_at_area(&mem);
-		bytes = seal(v.indexoid, &v.loc, v.gen, 0);
+		before = left_to(wants.group);
+		look_at_full(refused, e, index, &f);
+		bytes = seal(v.indexoid, &v.loc, v.gen, refused);
 		if (bytes == 0)
 			continue;			/* it went by itself, or changed: look again */
-		report_victim(&v, bytes, index, &mem);
+		report_victim(&v, bytes, index, &f);
 
 		/* the core, too, waits for what is dying */
-		(void) wait_for_memory(before);
+		(void) wait_for_memory(wants.group, before);
 		pg_atomic_write_u64(&art_shared->sealing_until, 0);
 		return true;
 	}
@@ -603,10 +908,9 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
  * See artidx.h.
  */
 void
-art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap, uint64 bytes)
+art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes)
 {
-	uint64		cap = was_cap ? art_max_memory(index) : 0;
-	ax_memory_info mem;
+	Full		f;
 
 	if (e != NULL)
 	{
@@ -616,17 +920,17 @@ art_ambuild_unbuilt(Relation index, ArtEntry *e, bool was_cap, uint64 bytes)
 		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
 		{
 			e->reason = ART_WHY_MEMORY;
-			mark_sealed(e, bytes, cap);
+			mark_sealed(e, bytes, refused);
 		}
 		LWLockRelease(lock);
 	}
 
-	look_at_area(&mem);
+	look_at_full(refused, e, index, &f);
 	ereport(WARNING,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("art index \"%s\" is valid but sealed, because there is no memory to build it",
 					RelationGetRelationName(index)),
-			 say_what_is_full("It would take about", bytes, cap, &mem)));
+			 say_what_is_full("It would take about", bytes, &f)));
 }
 
 /* ---- by hand, and the cap ---- */
@@ -655,8 +959,9 @@ art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 	if (GetCurrentTimestamp() < e->sealed_at + e->backoff_s * (int64) USECS_PER_SEC)
 		return false;
 	/* at its own cap it would be as full again: until that is altered */
-	if (e->sealed_cap != 0)
+	if (e->full == ART_FULL_CAP)
 		return false;
+	free_bytes = art_groups_left(e, free_bytes);
 	/* it was tried, and took more than last time */
 	if (e->failed_at > e->sealed_at &&
 		(GetCurrentTimestamp() < e->failed_at + e->backoff_s * (int64) USECS_PER_SEC ||
@@ -671,11 +976,14 @@ art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 bool
 art_unseal_now(const ArtEntry *e)
 {
+	ax_ctx	   *cx = art_ctx();
 	ax_memory_info mem;
 
 	if (e->loc.backend == -1)
 		return false;
-	look_at_area(&mem);
+	ART_CORE_BEGIN();
+	ax_memory(cx, &mem);
+	ART_CORE_END();
 	return art_room_again(e, mem.free_bytes, mem.used_bytes + mem.free_bytes);
 }
 
@@ -716,6 +1024,8 @@ art_reload(Relation index)
 	{
 		if (e->reason == ART_WHY_UNLOADED)
 			e->reason = ART_WHY_RESTART;
+		if (e->full == ART_FULL_CAP)
+			e->full = ART_FULL_AREA;
 		e->backoff_s = 0;
 		e->not_before = 0;
 		e->failed_at = 0;

@@ -23,6 +23,7 @@
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
 #define ART_NCOUNTS		15		/* of artidx_contention, see art_contention.c */
 #define ART_NABORTS		14		/* of a site of artidx_aborts, see art_elision.c */
+#define ART_NGROUPS		256		/* hash chains of groups */
 
 /* Full physical identity. */
 typedef struct ArtLocator
@@ -48,6 +49,15 @@ typedef enum ArtWant
 	ART_WANT_BUILD				/* a statement waits for it */
 } ArtWant;
 
+typedef struct ArtGroup ArtGroup;	/* art_groups.c */
+
+/* What closed generations of an index counted: art_elision.c. */
+typedef union ArtAborts
+{
+	union ArtAborts *next;		/* in the free list */
+	uint64		counts[AX_SITES][ART_NABORTS];
+} ArtAborts;
+
 /*
  * One structure.  All structures of one index (REINDEX: the old and the new)
  * are in one hash chain, that of (database, index OID); what is found must
@@ -69,6 +79,18 @@ struct ArtEntry
 	uint32		page_size;
 	bool		unique;			/* or an exclusion constraint's: inserts need it */
 	ArtReason	reason;
+
+	/*
+	 * Whose it is, as of the last opening of a structure: for the log, for
+	 * artidx_usage, and for who gives way.
+	 */
+	Oid			owner;			/* the role; 0: none was ever opened */
+	char		persistence;	/* relpersistence */
+	bool		over_cap;		/* unique, and has more than its cap: art_switch.c */
+	ArtFull		full;			/* ABSENT for ART_WHY_MEMORY: of what */
+	NameData	schema;
+	NameData	name;
+	ArtGroup   *groups[AX_GROUPS];	/* NULL: not in one of that kind */
 
 	/*
 	 * The build going on.  It has at most one owner, who holds the build lock,
@@ -108,7 +130,6 @@ struct ArtEntry
 	uint64		last_bytes;		/* when it was last READY */
 	TimestampTz sealed_at;
 	int			backoff_s;		/* before a sealed one is built again */
-	uint64		sealed_cap;		/* max_memory that it was sealed for, 0: the area */
 	ax_tail_option tail;		/* told to the present structure */
 	ax_elide_option elide;
 	bool		told;			/* those two are what an ALTER INDEX committed,
@@ -132,16 +153,19 @@ struct ArtEntry
 	ArtRoomFor	failed_room;	/* and how it had asked for memory */
 	pg_atomic_uint64 blocks_done;	/* progress, no lock */
 	pg_atomic_uint64 blocks_total;
-	char		error[160];		/* of the last failed build */
+	char		error[64];		/* of the last failed build */
 
 	/*
 	 * What closed generations counted, less what the present one had counted
 	 * when the statistics were reset; modulo 2^64.
 	 */
 	uint64		counts[ART_NCOUNTS];
-	uint64		aborts[AX_SITES][ART_NABORTS];
+	ArtAborts  *aborts;			/* NULL: nothing was */
 	TimestampTz stats_reset;	/* 0: never */
 };
+
+/* An index costs its entry beside its structure: a page has room for five. */
+StaticAssertDecl(sizeof(struct ArtEntry) <= AX_PAGE / 5, "an entry is no larger than it need be");
 
 /* ArtEntry.changed */
 #define ART_CHANGED_CAP		1	/* max_memory may be another */
@@ -198,8 +222,14 @@ typedef struct ArtShared
 	int			nslots;
 	pg_atomic_uint64 build_number;
 
+	/* written by the postmaster, read without a lock: art_groups.c */
+	_Atomic uint64_t limits[AX_GROUPS];
+
 	/* chunk lock */
 	ArtEntry   *free_entries;
+	ArtAborts  *free_aborts;
+	ArtGroup   *free_groups;
+	ArtGroup   *groups[ART_NGROUPS];
 	ArtHazardChunk *hazard_chunks;	/* pushed under the lock, read without */
 	ArtHazardSlot *free_hazards;
 	ArtWorkerSlot workers[ART_NWORKERS];
@@ -245,6 +275,7 @@ extern int	art_build_workers;
 
 /* art_shmem.c: this process attached and not yet detached */
 extern bool art_attached(void);
+extern Size art_area_bytes(void);	/* artidx.memory, or the least there can be */
 extern void art_postmaster_attach(void);
 extern void art_postmaster_detach(void);
 extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
@@ -257,16 +288,30 @@ extern ArtEntry *art_find(Oid indexoid, const ArtLocator *loc);
 extern ArtEntry *art_entry_create(Relation index, bool building);
 extern ArtEntry *art_entry_try(Relation index);
 
+/*
+ * What an entry should know of its index when a structure is opened, which only
+ * catalogs tell: read before the lock is taken.
+ */
+typedef struct ArtOpening
+{
+	bool		compared;		/* art_index_compared() */
+	bool		limited;		/* artidx.role_limit applies: no superuser owns it */
+	Oid			owner;
+	char		persistence;
+	NameData	schema;
+	NameData	name;
+} ArtOpening;
+
+extern void art_opening(Relation index, ArtOpening *o);
+
 extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
+								 const ArtOpening *o,
 								 ax_structure engine, uint32 page_size,
 								 uint64 max_bytes);
 
-/*
- * These want the partition lock, exclusive.  compared: art_index_compared(),
- * which reads catalogs and so cannot be asked under the lock.
- */
+/* These want the partition lock, exclusive. */
 extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
-extern ax_status art_entry_open(ArtEntry *e, Relation index, bool compared,
+extern ax_status art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o,
 								bool native, uint64 *gen);
 
 /* These take it. */
@@ -499,7 +544,41 @@ extern int	art_hot_cmp(const void *a, const void *b);
 extern const ArtHot *art_hot_find(const ArtHot *hot, int n, Oid indexoid,
 								  const ArtLocator *loc);
 
+/* ---- art_groups.c ---- */
+extern void art_groups_init(void);	/* from _PG_init, preloading */
+extern void art_groups_startup(void);	/* shared memory was made */
+
+/*
+ * The structures of this entry that are opened from now on are charged to the
+ * groups of its database, of its owner (limited: or not), and of temporary
+ * indexes.  Partition lock held, exclusive; false when the area is full.
+ */
+extern bool art_groups_join(ArtEntry *e, Oid owner, bool limited);
+
+/* They are nobody's: the entry is forgotten.  The same lock. */
+extern void art_groups_leave(ArtEntry *e);
+
+/* What refused memory to this process last, and (if given) which group. */
+extern ArtFull art_what_is_full(ArtGroup **group);
+
+/* Charged to a group, and its limit, UINT64_MAX for none. */
+extern void art_group_use(const ArtGroup *g, uint64 *bytes, uint64 *limit);
+
+/* The least of what is left to the entry's groups, and of "left". */
+extern uint64 art_groups_left(const ArtEntry *e, uint64 left);
+
+extern bool art_in_group(const ArtEntry *e, const ArtGroup *g);
+
+/* For artidx_indexes.reason: the setting, or "memory full". */
+extern const char *art_full_name(ArtFull full);
+
 /* ---- art_memory.c ---- */
+
+/* What a structure takes; 0 when the generation is gone. */
+extern uint64 art_structure_bytes(ArtEntry *e, uint64 gen);
+
+/* "31 MB", palloc'd. */
+extern char *art_size(uint64 bytes);
 
 /*
  * A sealed (or otherwise absent) structure may be built again in the
@@ -545,6 +624,12 @@ extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
 extern bool art_catalog_engine(Oid indexoid, ArtEngine *want);
 
 /*
+ * Options of the index are about to be committed: an index that has more than
+ * its max_memory is sealed, or refuses rows from now on.  In a transaction.
+ */
+extern void art_apply_cap(Oid indexoid);
+
+/*
  * ALTER INDEX ... SET of this index was committed, and now asks for this (NULL:
  * not known, and whoever opens the index next looks); or it was rolled back,
  * which may take back what was applied meanwhile.  No catalog access; never
@@ -572,6 +657,7 @@ extern const char *art_elision_why_not(void);
 extern void art_aborts_keep(ArtEntry *e, uint64 gen);
 extern void art_aborts_inherit(ArtEntry *heir, const ArtEntry *e);
 extern void art_aborts_reset(ArtEntry *e);
+extern void art_aborts_forget(ArtEntry *e);
 
 /* ---- art_report.c ---- */
 extern bool art_ends_statement(int sqlstate);

@@ -70,30 +70,6 @@ art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
 			 errdetail("The error is of a row that you may not be allowed to see; the server's log has it.")));
 }
 
-/*
- * See artidx.h.
- */
-void
-art_report_unbuilt(Relation index)
-{
-	ax_ctx	   *cx = art_ctx();
-	bool		was_cap = ax_nomem_was_cap(cx);
-	ax_memory_info mem;
-
-	ART_CORE_BEGIN();
-	ax_memory(cx, &mem);
-	ART_CORE_END();
-	ereport(ERROR,
-			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("out of memory for art index \"%s\"", RelationGetRelationName(index)),
-			 was_cap ?
-			 errdetail("A unique index that is made concurrently must be in memory, and its \"max_memory\" is too small.") :
-			 errdetail("A unique index that is made concurrently must be in memory, and of %llu bytes of shared memory for art indexes %llu are in use.",
-					   (unsigned long long) mem.area_bytes,
-					   (unsigned long long) mem.used_bytes),
-			 errhint("The index is invalid and takes no part in anything.  Drop it with DROP INDEX, or call REINDEX when there is room.")));
-}
-
 /* ---- what cannot happen ---- */
 
 /*

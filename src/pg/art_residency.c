@@ -53,58 +53,6 @@ static bool in_worker = false;
 /* ---- errors ---- */
 
 /*
- * ERROR for AX_NOMEM: the cap of the index or the area is full.
- */
-void
-art_report_nomem(Relation index)
-{
-	ax_ctx	   *cx = art_ctx();
-	uint64		cap = art_max_memory(index);
-	ax_memory_info mem;
-
-	if (cap > 0)
-	{
-		ArtEntry   *e = art_entry_if_exists(index);
-		uint64		gen;
-		ax_tree_info info;
-
-		if (e && art_entry_state(e, &gen) != ART_ABSENT)
-		{
-			ax_status	st;
-
-			ART_CORE_BEGIN();
-			st = ax_info(cx, art_entry_tree(e), gen, &info);
-			ART_CORE_END();
-			if (st == AX_OK &&
-				(ax_nomem_was_cap(cx) || info.bytes >= cap - cap / 8))
-				ereport(ERROR,
-						(errcode(ERRCODE_OUT_OF_MEMORY),
-						 errmsg("out of memory for art index \"%s\"",
-								RelationGetRelationName(index)),
-						 errdetail("The index takes %llu bytes, and its \"max_memory\" is %llu bytes.",
-								   (unsigned long long) info.bytes,
-								   (unsigned long long) cap),
-						 errhint("Increase the storage parameter \"max_memory\" of the index.")));
-		}
-	}
-
-	ART_CORE_BEGIN();
-	ax_memory(cx, &mem);
-	ART_CORE_END();
-	ereport(ERROR,
-			(errcode(ERRCODE_OUT_OF_MEMORY),
-			 errmsg("out of memory for art index \"%s\"",
-					RelationGetRelationName(index)),
-			 errdetail("Of %llu bytes of shared memory for art indexes %llu are in use and %llu are free, the largest free piece being %llu bytes; %llu more wait to be reclaimed.",
-					   (unsigned long long) mem.area_bytes,
-					   (unsigned long long) mem.used_bytes,
-					   (unsigned long long) mem.free_bytes,
-					   (unsigned long long) mem.largest_free_bytes,
-					   (unsigned long long) mem.retired_bytes),
-			 errhint("Increase the configuration parameter \"artidx.memory\".")));
-}
-
-/*
  * Why a lazy build may not be made; NULL: it may.
  */
 static const char *
@@ -380,6 +328,7 @@ fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
 		(gen == 0 || e->reason == ART_WHY_MEMORY))
 	{
 		e->reason = ART_WHY_MEMORY;
+		e->full = art_refused();
 		e->failed_at = GetCurrentTimestamp();
 		e->failed_room = room;
 		/* what is free once its own memory is given back, which takes a while */
@@ -410,12 +359,13 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	bool		full = memory_still_full(e, room);
-	bool		compared = art_index_compared(index);
+	ArtOpening	opening;
 	ax_status	st = AX_OK;
 	Take		result = TAKE_MINE;
 	uint64		w;
 
 	art_part_room();
+	art_opening(index, &opening);
 	LWLockAcquire(lock, LW_EXCLUSIVE);
 	w = pg_atomic_read_u64(&e->word);
 	*gen = ART_WORD_GEN(w);
@@ -436,7 +386,7 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 			art_entry_discard(e);	/* its owner died before it began */
 		if (full)
 			result = TAKE_FULL;
-		else if ((st = art_entry_open(e, index, compared, false, gen)) != AX_OK)
+		else if ((st = art_entry_open(e, index, &opening, false, gen)) != AX_OK)
 			result = TAKE_AGAIN;
 	}
 	LWLockRelease(lock);
@@ -942,7 +892,7 @@ art_build_help(Relation index)
 uint64
 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 {
-	bool		compared;
+	ArtOpening	opening;
 	Oid			oid = RelationGetRelid(index);
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	ArtLocator	loc;
@@ -991,14 +941,14 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	/* none is taken for ON COMMIT DELETE ROWS: the commit would wait for a flush */
 	(*e)->made_by = GetTopFullTransactionIdIfAny();
 
-	compared = art_index_compared(index);
+	art_opening(index, &opening);
 	for (;;)
 	{
 		ax_status	st;
 
 		LWLockAcquire(lock, LW_EXCLUSIVE);
 		(void) art_entry_absent(*e, ART_WHY_DROPPED, NULL);
-		st = art_entry_open(*e, index, compared, true, &gen);
+		st = art_entry_open(*e, index, &opening, true, &gen);
 		LWLockRelease(lock);
 		if (st == AX_OK)
 			break;

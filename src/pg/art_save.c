@@ -557,6 +557,11 @@ write_sections(Writer *w, ArtSavedHeader *h, Candidate *cand, int n,
 		s->used_at = pg_atomic_read_u32(&e->used_at);
 		s->engine = e->engine;
 		s->page_size = e->page_size;
+		s->owner = e->owner;
+		s->limited = e->groups[AX_GROUPS - 1] != NULL;
+		s->persistence = (uint32) e->persistence;
+		s->schema = e->schema;
+		s->name = e->name;
 		s->max_bytes = cand[i].info.max_bytes;
 		s->bytes = cand[i].info.bytes;
 		s->seals = e->seals;
@@ -748,7 +753,12 @@ claim(void)
 	for (uint32 i = 0; i < h.nsections; i++)
 	{
 		const ArtSavedSection *s = &table[i];
-		ArtEntry   *e = art_entry_claim(s->indexoid, &s->loc,
+		ArtOpening	opening = {
+			.limited = s->limited != 0, .owner = s->owner,
+			.persistence = (char) s->persistence,
+			.schema = s->schema, .name = s->name
+		};
+		ArtEntry   *e = art_entry_claim(s->indexoid, &s->loc, &opening,
 									  (ax_structure) s->engine,
 									  s->page_size, s->max_bytes);
 

@@ -32,7 +32,7 @@
 #define ART_LOADING_FILE	"pg_stat/artidx.loading"	/* claimed, used once */
 
 #define ART_SAVED_MAGIC		UINT64CONST(0x6172747361766564)
-#define ART_SAVED_FORMAT	3
+#define ART_SAVED_FORMAT	4
 
 /* A block ends with the key that takes it over one of these. */
 #define ART_BLOCK_BYTES		((uint32) 256 * 1024)	/* written */
@@ -75,7 +75,11 @@ typedef struct ArtSavedSection
 	uint32		used_at;
 	uint32		engine;
 	uint32		page_size;
-	uint32		pad;
+	Oid			owner;
+	uint32		limited;		/* by artidx.role_limit */
+	uint32		persistence;
+	NameData	schema;
+	NameData	name;
 	uint64		max_bytes;		/* cap */
 	uint64		bytes;			/* in memory, when it was saved */
 	uint64		seals;

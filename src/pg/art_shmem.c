@@ -74,8 +74,8 @@ unique_stripes(void)
  * With very many connections the headers alone may exceed a small
  * artidx.memory; the area is then as large as they need.
  */
-static Size
-area_size(void)
+Size
+art_area_bytes(void)
 {
 	Size		size = (Size) art_memory_mb * 1024 * 1024;
 	Size		least = ax_area_min_size(process_slots());
@@ -99,7 +99,7 @@ art_shmem_request(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 
-	RequestAddinShmemSpace(add_size(area_size(), AX_PAGE));
+	RequestAddinShmemSpace(add_size(art_area_bytes(), AX_PAGE));
 	RequestAddinShmemSpace(sizeof(ArtShared));
 	RequestAddinShmemSpace(art_interlock_shmem_size(process_slots()));
 	RequestNamedLWLockTranche("artidx directory", ART_NPARTITIONS);
@@ -112,7 +112,7 @@ art_shmem_startup(void)
 {
 	bool		found;
 	char	   *raw;
-	Size		size = area_size();
+	Size		size = art_area_bytes();
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
@@ -136,6 +136,7 @@ art_shmem_startup(void)
 		art_shared->nslots = process_slots();
 		art_shared->area = ax_area_init(raw, size, process_slots(),
 										area_reserve(size));
+		art_groups_startup();
 	}
 	art_interlock_shmem_init(process_slots());
 
@@ -187,6 +188,7 @@ _PG_init(void)
 								PGC_POSTMASTER,
 								GUC_UNIT_MB,
 								NULL, NULL, NULL);
+		art_groups_init();
 		art_saved_init();
 		art_replace_init();
 		art_plan_costs_init();

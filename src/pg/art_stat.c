@@ -133,7 +133,7 @@ reason_text(const ArtEntry *e, bool absent)
 		case ART_WHY_RESTART:
 			return art_no_worker() ? "no worker" : "restart";
 		case ART_WHY_MEMORY:
-			return "memory full";
+			return art_full_name(e->full);
 		case ART_WHY_UNLOADED:
 			return "unloaded";
 		case ART_WHY_ERROR:
@@ -371,7 +371,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 			{
 				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
 					indexes++;
-				else if (e->sealed)
+				else if (e->sealed || e->reason == ART_WHY_MEMORY)
 					sealed++;
 			}
 		}

@@ -19,7 +19,9 @@
  * - Within the transaction nothing is dropped: a rollback finds the structure
  *   as it was.
  *
- * A new max_memory needs no other structure; it is told to the present one.
+ * A new max_memory needs no other structure; it is told to the present one.  When
+ * that has more, the index is sealed, or, if unique, takes no row until it has
+ * less: just before the commit, and else by who opens the index next.
  *
  * So are tail_buffer and elision, whose command lets readers and writers go on
  * (ShareUpdateExclusiveLock).  Some of them may have the old values in their
@@ -31,6 +33,7 @@
 #include "artidx.h"
 
 #include "access/parallel.h"
+#include "access/relation.h"
 #include "catalog/pg_class.h"
 #include "storage/lwlock.h"
 #include "utils/syscache.h"
@@ -38,6 +41,9 @@
 #include "pg/art_pg.h"
 
 #define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
+
+/* art_apply_cap: this transaction's options are about to be committed */
+static bool committing = false;
 
 /*
  * See art_pg.h.
@@ -203,7 +209,7 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 		}
 		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 			e->reason == ART_WHY_MEMORY &&
-			(!e->sealed || e->sealed_cap != 0 || other_engine(e, want)))
+			(!e->sealed || e->full == ART_FULL_CAP || other_engine(e, want)))
 		{
 			/*
 			 * It may fit now, for all we know; and of another engine nobody
@@ -215,7 +221,7 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 				e->page_size = want->page_size;
 				e->last_bytes = 0;
 			}
-			e->sealed_cap = 0;
+			e->full = ART_FULL_AREA;
 			e->backoff_s = 0;
 			e->not_before = 0;
 			e->failed_at = 0;
@@ -245,6 +251,7 @@ art_apply_options(Relation index, ArtEntry *e)
 	bool		was_ready = false;
 	bool		dropped = false;
 	uint64		drain = 0;
+	uint64		over = 0;
 	LWLock	   *lock;
 
 	/* set before the lock was released that we then took */
@@ -290,6 +297,13 @@ art_apply_options(Relation index, ArtEntry *e)
 			(void) ax_tree_set_cap(cx, e->tree, ART_WORD_GEN(w), max);
 			ART_CORE_END();
 		}
+		e->over_cap = false;
+		if (max != 0 && ART_WORD_STATE(w) == ART_READY &&
+			art_structure_bytes(e, ART_WORD_GEN(w)) > max)
+		{
+			e->over_cap = index->rd_index->indisunique;
+			over = ART_WORD_GEN(w);
+		}
 	}
 	e->changed &= ~changed;
 	LWLockRelease(lock);
@@ -300,6 +314,33 @@ art_apply_options(Relation index, ArtEntry *e)
 		art_launcher_wake();
 	if (drain != 0)
 		art_tail_drain(e, drain);
+
+	/* not for what may be rolled back: the commit looks again */
+	if (over != 0 && !e->over_cap && (committing || (!IsParallelWorker() &&
+		 !art_pending_altered(RelationGetRelid(index)))))
+		art_seal_for(index, e, over, ART_FULL_CAP);
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_apply_cap(Oid indexoid)
+{
+	Relation	index = try_relation_open(indexoid, AccessShareLock);
+	ArtEntry   *e = NULL;
+
+	if (index == NULL)
+		return;					/* dropped in the same transaction */
+	if (art_is_art_index(index) && !RELATION_IS_OTHER_TEMP(index))
+		e = art_entry_if_exists(index);
+	if (e != NULL)
+	{
+		committing = true;
+		art_apply_options(index, e);
+		committing = false;
+	}
+	relation_close(index, NoLock);
 }
 
 /*
