@@ -110,6 +110,7 @@ struct ax_area
 	_Alignas(AX_LINE) _Atomic uint64_t epoch;
 	_Alignas(AX_LINE) _Atomic uint32_t advancing;	/* try-latch */
 	_Atomic int slots_high;		/* slots ever used */
+	_Atomic uint64_t advanced_ns;	/* when ax_reclaim last moved the epoch */
 	_Atomic uint64_t next_gen;
 	_Alignas(AX_LINE) ax_stack orphans; /* retire lists of exited processes */
 	_Atomic int64_t orphan_objs;

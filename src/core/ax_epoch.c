@@ -31,6 +31,7 @@
 
 #define RECLAIM_BATCH	512		/* records reclaimed in one epoch */
 #define POLL_RECORDS	16384	/* reclaimed in one round of housekeeping */
+#define ADVANCE_NS		UINT64_C(200000)	/* least time between two advances, but with */
 #define BACKLOG_BYTES	(512 * 1024)	/* own backlog that asks for giving way */
 
 _Atomic uint64_t *
@@ -667,28 +668,41 @@ adopt(ax_ctx *cx)
 /*
  * After a call that retired: when enough has come together, look whether the
  * epoch can move and reclaim, more than came in and the more the longer the
- * list, so that a backlog left by a straggler shrinks.
+ * list, so that a backlog left by a straggler shrinks.  All processes together move
+ * the epoch at most once in ADVANCE_NS, for each time the kernel interrupts
+ * every processor that runs one of them.
  */
 void
 ax_reclaim(ax_ctx *cx)
 {
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	max = 2 * (uint64_t) b->retired_since + slot_waiting(b->slot) / 8;
+	uint64_t	now;
+	bool		backlog;
 
 	if (max > POLL_RECORDS)
 		max = POLL_RECORDS;
 	b->retired_since = 0;
 	b->retired_bytes_since = 0;
-	if (!try_advance(b->area) &&
-		atomic_load_explicit(&b->slot->added_bytes, memory_order_relaxed) -
-		atomic_load_explicit(&b->slot->removed_bytes, memory_order_relaxed) > BACKLOG_BYTES)
+	backlog = atomic_load_explicit(&b->slot->added_bytes, memory_order_relaxed) -
+		atomic_load_explicit(&b->slot->removed_bytes, memory_order_relaxed) > BACKLOG_BYTES;
+	now = b->port->now_ns();
+	if (backlog ||
+		now - atomic_load_explicit(&b->area->advanced_ns, memory_order_relaxed) >= ADVANCE_NS)
 	{
-		/*
-		 * Somebody inside holds the epoch back, most likely since it lost
-		 * the processor there.  We are outside: let it have ours.
-		 */
-		b->port->yield();
-		try_advance(b->area);
+		bool		moved = try_advance(b->area);
+
+		if (!moved && backlog)
+		{
+			/*
+			 * Somebody inside holds the epoch back, most likely since it lost
+			 * the processor there.  We are outside: let it have ours.
+			 */
+			b->port->yield();
+			moved = try_advance(b->area);
+		}
+		if (moved)
+			atomic_store_explicit(&b->area->advanced_ns, now, memory_order_relaxed);
 	}
 	slot_reclaim(cx, b->slot, max);
 	while (b->nspare > 1)		/* of an unusually large call */

@@ -144,6 +144,68 @@ test_latched(void)
 	tap_unmap(a, size);
 }
 
+/* A clock that is put forward by hand. */
+static uint64_t clock_ns = 1000000000;
+
+static uint64_t
+stopped_clock(void)
+{
+	return clock_ns;
+}
+
+/* Retire so many objects 64 at a time, the clock going on; how far the epoch came. */
+static uint64_t
+epochs_of(ax_area *a, ax_ctx *cx, ax_tree *t, uint32_t size, int rounds, uint64_t ns)
+{
+	uint64_t	from = atomic_load(&a->epoch);
+
+	for (int i = 0; i < rounds; i++)
+	{
+		ax_store   *st;
+
+		ax_enter(cx, t, ax_tree_gen(t), &st);
+		for (int k = 0; k < 64; k++)
+		{
+			(void) ax_retire_reserve(cx, 1);
+			ax_retire(cx, st, ax_alloc(cx, st, size, false), size);
+		}
+		ax_leave(cx);
+		clock_ns += ns;
+		ax_reclaim(cx);
+	}
+	return atomic_load(&a->epoch) - from;
+}
+
+static void
+test_advances(void)
+{
+	size_t		size = (size_t) 32 << 20;
+	ax_area    *a = tap_area(size, 2, 1 << 20);
+	static ax_ctx cx;
+	uint64_t	gen,
+				n;
+	ax_tree    *t;
+	ax_port		p = port;
+
+	p.now_ns = stopped_clock;
+	ax_attach(&cx, a, 0, 1, &p);
+	t = ax_tree_alloc(&cx);
+	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
+	n = epochs_of(a, &cx, t, 64, 100, 0);
+	ok(n <= 1, "6,400 objects retired at one moment: %llu advances", (unsigned long long) n);
+	clock_ns += 1000000;
+	n = epochs_of(a, &cx, t, 64, 100, 20000);
+	ok(n == 10, "in two milliseconds: %llu", (unsigned long long) n);
+	n = epochs_of(a, &cx, t, 64, 100, 200000);
+	ok(n == 100, "in twenty: %llu", (unsigned long long) n);
+	n = epochs_of(a, &cx, t, 1024, 100, 0);
+	ok(n > 10, "at one moment, but of six megabytes: %llu", (unsigned long long) n);
+	ax_tree_close(&cx, t);
+	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+	ax_detach(&cx);
+	tap_unmap(a, size);
+}
+
 static ax_area *shared;
 
 /* Large trees come and go, and all free them in parts. */
@@ -192,6 +254,7 @@ main(void)
 	port.yield = count_yield;
 	test_dropped();
 	test_latched();
+	test_advances();
 	test_together();
 	return tap_done();
 }
