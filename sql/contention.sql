@@ -18,7 +18,7 @@ CREATE UNIQUE INDEX art_k ON art_t USING art (k);
 CREATE INDEX art_b ON art_t USING art (k) WITH (structure = btree);
 CREATE VIEW seen AS
 	SELECT indexrelname, restarts >= 0 AND pessimistic >= 0 AND latch_waits >= 0 AND parks >= 0
-		AND handovers >= 0 AND abandoned >= 0 AND combined >= 0 AND opportunistic_reads >= 0
+		AND handovers >= 0 AND abandoned >= 0 AND opportunistic_reads >= 0
 		AND opportunistic_failed >= 0 AND expansions >= 0 AS counted,
 		tail_mode, tail_inserts, tail_bypassed, tail_flushes, tail_flushed, tail_flush_ms,
 		stats_reset IS NOT NULL AS reset

@@ -19,6 +19,12 @@ if grep -nE '#[[:space:]]*include[[:space:]]*[<"](postgres|access/|storage/|util
 	fail "src/core includes a header from outside the core"
 fi
 
+# Where the core would answer wrongly it does not compile.
+for d in __BYTE_ORDER__=__ORDER_BIG_ENDIAN__ __SIZEOF_POINTER__=4; do
+	"${CC:-cc}" -std=gnu11 -fsyntax-only -w -U"${d%%=*}" -D"$d" -x c src/core/ax.h 2>&1 | grep -q 'artidx needs a little-endian' ||
+		fail "src/core/ax.h compiles with $d"
+done
+
 # Server files start with postgres.h, directly or through artidx.h.
 for f in src/am/*.c src/pg/*.c; do
 	[ -f "$f" ] || continue

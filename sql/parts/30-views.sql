@@ -31,8 +31,8 @@ CREATE FUNCTION artidx_contention_stats(
 	index oid,
 	OUT restarts bigint, OUT pessimistic bigint, OUT latch_waits bigint,
 	OUT parks bigint, OUT handovers bigint, OUT abandoned bigint,
-	OUT combined bigint, OUT opportunistic_reads bigint,
-	OUT opportunistic_failed bigint, OUT expansions bigint,
+	OUT opportunistic_reads bigint, OUT opportunistic_failed bigint,
+	OUT expansions bigint,
 	OUT tail_mode text, OUT tail_inserts bigint, OUT tail_bypassed bigint,
 	OUT tail_flushes bigint, OUT tail_flushed bigint,
 	OUT tail_flush_ms float8, OUT stats_reset timestamptz)

@@ -785,7 +785,6 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out, bool about)
 		out->parks += atomic_load_explicit(&s->parks, memory_order_relaxed);
 		out->handovers += atomic_load_explicit(&s->handovers, memory_order_relaxed);
 		out->abandoned += atomic_load_explicit(&s->abandoned, memory_order_relaxed);
-		out->combined += atomic_load_explicit(&s->combined, memory_order_relaxed);
 		out->opportunistic_reads += atomic_load_explicit(&s->opportunistic_reads, memory_order_relaxed);
 		out->opportunistic_failed += atomic_load_explicit(&s->opportunistic_failed, memory_order_relaxed);
 		out->expansions += atomic_load_explicit(&s->expansions, memory_order_relaxed);

@@ -19,6 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * Keys are compared eight bytes at a time, as numbers made by a byte swap, and a latch
+ * word and a TID with its tag are 64 bits that one instruction reads.
+ */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || __SIZEOF_POINTER__ != 8
+#error "artidx needs a little-endian machine of 64 bits"
+#endif
+
 typedef enum ax_status
 {
 	AX_OK = 0,
@@ -190,7 +198,7 @@ extern bool ax_structure_is_btree(ax_structure s);
 #define AX_PAGE_SIZE_MAX	16384
 #define AX_PAGE_SIZE_DEFAULT 1024
 
-typedef struct ax_engine ax_engine; /* table of functions, see ax_engine.h */
+typedef struct ax_engine ax_engine; /* table of functions, see ax_internal.h */
 
 /*
  * A group of trees: what their structures take is counted together, the open
@@ -397,7 +405,6 @@ typedef struct ax_tree_info
 	uint64_t	restarts, pessimistic, latch_waits, parks;
 	uint64_t	handovers;		/* latches taken from the queue's head */
 	uint64_t	abandoned;		/* waiters that left a queue */
-	uint64_t	combined;		/* inserts that another process did; none yet */
 	uint64_t	opportunistic_reads;	/* admitted while a writer held or waited */
 	uint64_t	opportunistic_failed;	/* of those, not valid in the end */
 	uint64_t	expansions;		/* hot leaves taken apart */

@@ -91,7 +91,6 @@ typedef struct ax_log
 typedef struct append_tail
 {
 	ax_tail		tail;
-	/* the newest, which takes inserts; changed by CAS, and only when it is full */
 	/* the newest log, which takes inserts; | NO_MORE: the last one ever, or NULL */
 	_Alignas(AX_LINE) _Atomic uintptr_t newest;
 	_Atomic uint32_t logs;

@@ -81,13 +81,16 @@ ax_alloc_size(uint32_t size)
 	return ax_class_size(cls);
 }
 
-/* At most 4 KiB of objects, but two of any class. */
+/*
+ * At most AX_MAG_BYTES of objects, so AX_MAGS times as much in an idle process, where
+ * nobody else can get at it.  Of larger objects there is no magazine.
+ */
 static inline uint32_t
 mag_cap(int cls)
 {
-	uint32_t	n = 4096 / ax_class_size(cls);
+	uint32_t	n = AX_MAG_BYTES / ax_class_size(cls);
 
-	return n < 2 ? 2 : n > AX_MAG_OBJS ? AX_MAG_OBJS : n;
+	return n > AX_MAG_OBJS ? AX_MAG_OBJS : n;
 }
 
 static inline ax_magazine *
@@ -783,6 +786,7 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_magazine *m;
+	uint32_t	cap;
 	void	   *p;
 
 	if (cls == AX_BIG)
@@ -790,7 +794,8 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 	m = mag_of(b, st->gen, cls);
 	if (m->gen != st->gen || m->cls != (uint32_t) cls)
 		mag_claim(cx, m, st, cls);
-	m->n = refill(cx, st, cls, m->obj, mag_cap(cls) / 2, may_reserve);
+	cap = mag_cap(cls);
+	m->n = refill(cx, st, cls, m->obj, cap < 2 ? 1 : cap / 2, may_reserve);
 	if (m->n == 0)
 		return NULL;
 	p = m->obj[--m->n];
@@ -874,12 +879,19 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	if (m->gen != st->gen || m->cls != (uint32_t) cls)
 		mag_claim(cx, m, st, cls);
 	cap = mag_cap(cls);
-	if (m->n == cap)
+	if (ax_unlikely(cap == 0))
+	{
+		flush(cx, st, cls, &p, 1);
+		return;
+	}
+	if (m->n >= cap)
 	{
 		/* the oldest half: the rest is warm in this processor's cache */
-		flush(cx, st, cls, m->obj, cap / 2);
-		m->n -= cap / 2;
-		memmove(m->obj, m->obj + cap / 2, m->n * sizeof(m->obj[0]));
+		uint32_t	old = (cap + 1) / 2;
+
+		flush(cx, st, cls, m->obj, old);
+		m->n -= old;
+		memmove(m->obj, m->obj + old, m->n * sizeof(m->obj[0]));
 	}
 	m->obj[m->n++] = p;
 }

@@ -40,24 +40,6 @@ ax_global_epoch(ax_area *area)
 	return &area->epoch;
 }
 
-/*
- * Test builds can put another, well-tried reclaimer in the place of the slots'
- * announcements, for the threads of one process: the epoch moves when liburcu
- * says that every thread has been outside since.
- */
-#ifdef AX_RECLAIM_QSBR
-#include <urcu-qsbr.h>
-#define RECLAIM_ATTACH() (urcu_qsbr_register_thread(), urcu_qsbr_thread_offline())
-#define RECLAIM_DETACH() urcu_qsbr_unregister_thread()
-#define RECLAIM_ENTER() urcu_qsbr_thread_online()
-#define RECLAIM_LEAVE() urcu_qsbr_thread_offline()
-#else
-#define RECLAIM_ATTACH() ((void) 0)
-#define RECLAIM_DETACH() ((void) 0)
-#define RECLAIM_ENTER() ((void) 0)
-#define RECLAIM_LEAVE() ((void) 0)
-#endif
-
 /* ---- enter, leave, advance ---------------------------------------------------- */
 
 /*
@@ -72,7 +54,6 @@ announce(ax_ctx_body *b, bool plain)
 	uint64_t	now;
 
 	AX_ASSERT(b, !ax_inside(b) && b->latches == 0);
-	RECLAIM_ENTER();
 	AX_POINT("epoch:loaded");
 	if (plain)
 	{
@@ -117,7 +98,6 @@ ax_leave(ax_ctx *cx)
 	ax_ctx_body *b = ax_body(cx);
 
 	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
-	RECLAIM_LEAVE();
 	ax_map_unshare_all();
 	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
 	if (ax_unlikely(b->limbo))
@@ -211,13 +191,7 @@ try_advance(ax_area *a)
 		ok = all_show(a, e) && ax_barrier();
 		AX_POINT("epoch:fenced");
 	}
-#ifdef AX_RECLAIM_QSBR
-	ok = !urcu_qsbr_read_ongoing();
-	if (ok)
-		urcu_qsbr_synchronize_rcu();
-#else
 	ok = ok && all_show(a, e);
-#endif
 	AX_POINT("epoch:scanned");
 	if (ok)
 		atomic_store_explicit(&a->epoch, e + 1, memory_order_seq_cst);
@@ -534,7 +508,6 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	b->rng = ((uint64_t) slot + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
 	b->joined = area->barrier && ax_barrier_join();
-	RECLAIM_ATTACH();
 
 	/* a predecessor that died may have left its announcement */
 	atomic_store(&s->epoch, 0);
@@ -624,7 +597,6 @@ ax_detach(ax_ctx *cx)
 	while (b->spare)
 		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 	atomic_store(&s->pid, 0);
-	RECLAIM_DETACH();
 	b->slot = NULL;
 }
 

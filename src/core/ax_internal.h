@@ -65,6 +65,7 @@ typedef struct ax_limbo ax_limbo;	/* a chunk of retire records (ax_epoch.c) */
  */
 #define AX_MAG_OBJS 16
 #define AX_MAGS 32
+#define AX_MAG_BYTES 4096		/* of objects in one */
 typedef struct ax_magazine
 {
 	uint64_t	gen;			/* of the store; 0: empty magazine */
@@ -174,7 +175,7 @@ typedef struct ax_shard
 	_Atomic uint64_t restarts;
 	/* second line */
 	_Atomic uint64_t pessimistic, latch_waits, parks;
-	_Atomic uint64_t handovers, abandoned, combined;
+	_Atomic uint64_t handovers, abandoned;
 	_Atomic uint64_t opportunistic_reads, opportunistic_failed;
 	_Atomic uint64_t expansions;
 	/* the tail buffer */

@@ -37,26 +37,11 @@
 #define AX_BARGE	8
 #endif
 
-/*
- * -DAX_OPTIQL_PAPER: wait as the paper does, for comparison: first come first
- * served, spinning until it is one's turn, whoever is asleep.  (The paper's own
- * lock, word for word, is in the lock bench.)
- */
-#ifdef AX_OPTIQL_PAPER
-#define SPINS(b) UINT32_MAX
-#else
-#define SPINS(b) ((b)->spins)
-#endif
-
 /* The half of the word that holds the flags and the tail. */
 static inline uint32_t *
 futex_half(ax_word *w)
 {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	return (uint32_t *) (void *) w + 1;
-#else
-	return (uint32_t *) (void *) w;
-#endif
+	return (uint32_t *) (void *) w;	/* the lower one: little-endian */
 }
 
 /* ---- sleeping ---- */
@@ -110,9 +95,6 @@ ax_contended(ax_ctx *cx)
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	now;
 
-#ifdef AX_OPTIQL_PAPER
-	return;
-#endif
 	if (ax_unlikely(b->elide.undone))
 	{
 		b->elide.undone = false;	/* our own doing */
@@ -388,7 +370,7 @@ queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 			uint32_t	waiting = AX_Q_WAITING;
 
 			AX_POINT("queue.linked");
-			for (uint32_t i = 0; i < SPINS(b); i++)
+			for (uint32_t i = 0; i < b->spins; i++)
 			{
 				if (atomic_load_explicit(&n->state, memory_order_acquire) != AX_Q_WAITING)
 					break;
@@ -408,7 +390,7 @@ queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 	/* the head: take it when it opens */
 	AX_POINT("queue.head");
 	cur = ax_word_read(w);
-	for (uint32_t i = 0; i < SPINS(b);)
+	for (uint32_t i = 0; i < b->spins;)
 	{
 		if (cur & AX_OBSOLETE)
 		{
@@ -496,7 +478,7 @@ ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 			 * Open.  With a queue, its head should be about to take it: give
 			 * it a moment, but no more, for it may not be running.
 			 */
-			if ((cur & AX_TAIL_MASK) && watched < SPINS(b) / AX_BARGE)
+			if ((cur & AX_TAIL_MASK) && watched < b->spins / AX_BARGE)
 			{
 				uint64_t	seen = cur;
 

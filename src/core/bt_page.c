@@ -475,7 +475,6 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 	p->plen = (uint8_t) pl.plen;
 	p->level = (uint8_t) level;
 	p->size = size;
-	p->spare = 0;
 	bt_st(&p->n, (uint16_t) n);
 	bt_st(&p->heap, (uint16_t) (size - pl.plen));
 	bt_st(&p->dead, 0);

@@ -53,8 +53,7 @@ typedef struct bt_page
 	uint8_t		plen;
 	uint8_t		level;			/* 0: leaf */
 	uint32_t	size;
-	uint64_t	spare;
-	uint8_t		body[];
+	_Alignas(BT_HEAD) uint8_t body[];	/* so that no head is in two lines */
 } bt_page;
 
 _Static_assert(offsetof(bt_page, body) == BT_HEAD, "page header is half a line");

@@ -25,13 +25,13 @@
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_contention_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_reset_stats);
 
-#define ART_CONTENTION_COLS 17
+#define ART_CONTENTION_COLS 16
 
 /*
  * In the order of the view's columns, with tail_mode before those of the tail
  * buffer, and the last one in nanoseconds.
  */
-#define ART_FIRST_TAIL_COUNT 10
+#define ART_FIRST_TAIL_COUNT 9
 static void
 list_counts(const ax_tree_info *info, uint64 *counts)
 {
@@ -43,7 +43,6 @@ list_counts(const ax_tree_info *info, uint64 *counts)
 	counts[n++] = info->parks;
 	counts[n++] = info->handovers;
 	counts[n++] = info->abandoned;
-	counts[n++] = info->combined;
 	counts[n++] = info->opportunistic_reads;
 	counts[n++] = info->opportunistic_failed;
 	counts[n++] = info->expansions;

@@ -21,7 +21,7 @@
 #define ART_NBARS		16		/* databases barred to them */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
-#define ART_NCOUNTS		15		/* of artidx_contention, see art_contention.c */
+#define ART_NCOUNTS		14		/* of artidx_contention, see art_contention.c */
 #define ART_NABORTS		14		/* of a site of artidx_aborts, see art_elision.c */
 #define ART_NGROUPS		256		/* hash chains of groups */
 

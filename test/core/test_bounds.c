@@ -144,6 +144,56 @@ test_latched(void)
 	tap_unmap(a, size);
 }
 
+/* What a process keeps at hand, having used every class of many trees. */
+static void
+test_magazines(void)
+{
+	enum
+	{
+		TREES = 40
+	};
+	size_t		size = (size_t) 256 << 20;
+	ax_area    *a = tap_area(size, 2, 1 << 20);
+	static ax_ctx cx;
+	ax_tree    *t[TREES];
+	uint64_t	kept = 0;
+	bool		good = true;
+
+	ax_attach(&cx, a, 0, 1, &port);
+	for (int i = 0; i < TREES; i++)
+	{
+		uint64_t	gen;
+		ax_store   *st;
+
+		t[i] = ax_tree_alloc(&cx);
+		ax_tree_open(&cx, t[i], AX_ART_OLC, 0, 0, &gen);
+		ax_enter(&cx, t[i], gen, &st);
+		for (int cls = 0; cls < AX_NCLASSES; cls++)
+		{
+			void	   *p[20];
+
+			for (int k = 0; k < 20; k++)
+				good = (p[k] = ax_alloc(&cx, st, ax_class_size(cls), false)) != NULL && good;
+			for (int k = 0; k < 20; k++)
+				ax_unalloc(&cx, st, p[k], ax_class_size(cls));
+		}
+		ax_leave(&cx);
+	}
+	for (int i = 0; i < AX_MAGS; i++)
+	{
+		ax_magazine *m = &ax_body(&cx)->mags[i];
+
+		kept += m->n * (uint64_t) ax_class_size((int) m->cls);
+	}
+	ok(good && kept > 0 && kept <= AX_MAGS * AX_MAG_BYTES && kept <= 128 << 10,
+	   "a process keeps %llu bytes of free objects", (unsigned long long) kept);
+	for (int i = 0; i < TREES; i++)
+		ax_tree_close(&cx, t[i]);
+	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+	ax_detach(&cx);
+	tap_unmap(a, size);
+}
+
 /* A clock that is put forward by hand. */
 static uint64_t clock_ns = 1000000000;
 
@@ -254,6 +304,7 @@ main(void)
 	port.yield = count_yield;
 	test_dropped();
 	test_latched();
+	test_magazines();
 	test_advances();
 	test_together();
 	return tap_done();

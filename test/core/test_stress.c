@@ -714,10 +714,8 @@ main(int argc, char **argv)
 	}
 	if (workers < 1 || workers > MAX_WORKERS)
 		workers = 32;
-#if defined(AX_TSAN) || defined(AX_RECLAIM_QSBR)
-	forks = kills = false;		/* threads only */
-#endif
 #if defined(AX_TSAN)
+	forks = kills = false;		/* threads only */
 	if (workers > 8)
 		workers = 8;
 #endif

@@ -8,7 +8,7 @@
 #   make count          instructions an operation (N=keys)
 #   make check-elide    every section as a transaction: scripted, undone
 #   make check-tail     the stresses with a tail buffer
-#   make check-tree     pessimistic latching only; the stress under urcu-qsbr
+#   make check-tree     pessimistic latching only
 
 # Measured as it ships: no pause points, no assertions.
 OPT = build/opt
@@ -36,10 +36,9 @@ CORE_BENCH_ORDER = bench_core bench_mixes bench_hash \
 %/bench_hash: asan_LIBS += -lurcu-memb
 %/bench_hash: tsan_LIBS += -lurcu-cds -lurcu-memb
 %/bench_hash: pess_LIBS += -lurcu-memb
-%/bench_hash: qsbr_LIBS += -lurcu-memb
 %/bench_hash: mapped_LIBS += -lurcu-cds -lurcu-memb
 # all of its flavours
-$(foreach f,plain asan tsan pess qsbr mapped,\
+$(foreach f,plain asan tsan pess mapped,\
 	$(eval %/bench_epoch: $(f)_LIBS += -lurcu-bp -lurcu-mb -lurcu-memb -lurcu-qsbr))
 
 .PHONY: core-bench
@@ -52,12 +51,7 @@ core-bench: $(CORE_BENCH_ORDER:%=$(OPT)/%)
 # Every operation the pessimistic way from its first try.
 pess_CFLAGS = -O2 -DAX_MAX_RESTARTS=0
 pess_LIBS = -lurcu-cds
-# The same threads under urcu-qsbr instead of our epochs: what fails under one
-# and not under the other says where to look.
-qsbr_CFLAGS = -O2 -DAX_RECLAIM_QSBR
-qsbr_LIBS = -lurcu-cds -lurcu-qsbr
 $(eval $(call flavour,pess))
-$(eval $(call flavour,qsbr))
 
 # A coarse latch leaves nothing to restart or to reclaim that its structure's own
 # engine does not show.
@@ -77,8 +71,6 @@ check-prefetch: build/plain/test_tree
 .PHONY: check-tree
 check-tree: check-prefetch
 	$(MAKE) --no-print-directory check-pess TESTS="test_tree test_oom test_stress" \
-		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
-	$(MAKE) --no-print-directory check-qsbr TESTS=test_stress \
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 
 # Every section tried as a transaction: of a script, and undone by hand in the

@@ -15,7 +15,7 @@ my $node = art_node(
 	jit => 'off',
 	deadlock_timeout => "'60s'",
 	'artidx.build_workers' => 1);
-my @counters = qw(restarts pessimistic latch_waits parks handovers abandoned combined
+my @counters = qw(restarts pessimistic latch_waits parks handovers abandoned
   opportunistic_reads opportunistic_failed expansions);
 my $sum = join(' + ', @counters);
 
