@@ -73,8 +73,7 @@ attachable_index(Constraint *con, Oid relid, Oid amoid)
 		!OidIsValid(get_index_constraint(indexoid)) &&
 		index->rd_index->indrelid == relid &&
 		index->rd_index->indisvalid && index->rd_index->indisunique &&
-		RelationGetIndexExpressions(index) == NIL &&
-		RelationGetIndexPredicate(index) == NIL &&
+		art_index_is_plain(index) &&
 		(index->rd_index->indimmediate || con->deferrable);
 	if (!suits)
 	{

@@ -90,8 +90,7 @@ unusable_unique_index(Relation matview, Oid amoid)
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
 		if (index->rd_index->indisunique && index->rd_index->indisvalid &&
-			RelationGetIndexPredicate(index) == NIL &&
-			RelationGetIndexExpressions(index) == NIL)
+			art_index_is_plain(index))
 		{
 			if (index->rd_rel->relam != amoid)
 				usable = true;

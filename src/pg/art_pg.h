@@ -8,7 +8,9 @@
 
 #include "artidx.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_index.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/lock.h"
@@ -701,6 +703,19 @@ extern void art_check_replaceable(Relation heap, Relation index, Oid amoid);
 extern const char *art_table_of_btree;
 
 /* ---- art_remake.c ---- */
+
+/*
+ * Has the index neither expressions nor a predicate?  By its catalog row, since
+ * RelationGetIndexPredicate() evaluates what is constant there: it would run
+ * functions of the table's owner as the user of the statement.
+ */
+static inline bool
+art_index_is_plain(Relation index)
+{
+	return heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+}
+
 
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);

@@ -213,8 +213,7 @@ find_key(Relation heap, List *columns, bool any_order, Oid am)
 		if (index->rd_rel->relam == am && index->rd_index->indisunique &&
 			index->rd_index->indisvalid && !index->rd_rel->relispartition &&
 			index->rd_rel->relkind == RELKIND_INDEX &&
-			RelationGetIndexExpressions(index) == NIL &&
-			RelationGetIndexPredicate(index) == NIL)
+			art_index_is_plain(index))
 		{
 			List	   *names = key_names(index);
 			bool		same;

@@ -258,6 +258,26 @@ $node->safe_psql('postgres', "SET SESSION AUTHORIZATION alice; UPDATE alice.swit
 $node->safe_psql('postgres', q{SELECT artidx_build('alice.y_g')});
 check_clean($node, 'alice.y_g', 'and the index can be built when the error is gone');
 
+# What is constant in a predicate is evaluated where the relation cache makes it:
+# statements of a superuser look at alice's indexes without that.
+$node->safe_psql('postgres', q{
+	SET SESSION AUTHORIZATION alice;
+	CREATE FUNCTION alice.constant(v int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		RAISE WARNING 'evaluated as %', current_user;
+		RETURN v;
+	END $$;
+	CREATE MATERIALIZED VIEW alice.mv AS SELECT 1 AS c;
+	CREATE UNIQUE INDEX mv_c ON alice.mv USING btree (c) WHERE alice.constant(1) > 0;
+	CREATE TABLE alice.k (id int PRIMARY KEY, c int NOT NULL);
+	CREATE UNIQUE INDEX k_c ON alice.k USING art (c) WHERE alice.constant(1) > 0;
+});
+for my $statement ('REFRESH MATERIALIZED VIEW CONCURRENTLY alice.mv', 'CREATE TABLE r (c int REFERENCES alice.k (c))')
+{
+	($rc, $out, $err) = $node->psql('postgres', $statement);
+	unlike($err, qr/evaluated as (?!alice)/, "no predicate is evaluated as the user of the statement: $statement");
+}
+
 is(join("\n", server_crashes($node, 0)), '', 'nothing crashed');
 $node->stop;
 done_testing();
