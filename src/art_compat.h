@@ -120,6 +120,16 @@
 #define ART_DATABASE_OWNERCHECK(db, role) pg_database_ownercheck((db), (role))
 #endif
 
+/* ---- the index of the primary key: 18 asks whether a deferrable one is meant, too ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_PRIMARY_KEY_INDEX(rel) RelationGetPrimaryKeyIndex((rel), false)
+#else
+#define ART_PRIMARY_KEY_INDEX(rel) RelationGetPrimaryKeyIndex(rel)
+#endif
+
+/* ---- index_concurrently_swap() copies the columns' statistics targets up to 16 ---- */
+#define ART_SWAP_LEAVES_TARGETS (PG_VERSION_NUM >= 170000)
+
 /* ---- ownership of a relation: the same; and an argument more of DefineIndex ---- */
 #if PG_VERSION_NUM >= 160000
 #define ART_OWNS_TABLE(relid) \

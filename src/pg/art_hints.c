@@ -15,11 +15,15 @@
 #include "catalog/catalog.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_subscription_rel.h"
 #include "commands/defrem.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "pg/art_pg.h"
@@ -202,4 +206,113 @@ art_explain(MemoryContext context, Node *stmt)
 		ReThrowError(edata);
 	}
 	MemoryContextSwitchTo(caught);
+}
+
+/* ---- subscribers ---- */
+
+/*
+ * Does a subscription write the table, or one that it is a partition of?
+ */
+bool
+art_table_subscribed(Oid relid)
+{
+	Relation	rel = table_open(SubscriptionRelRelationId, AccessShareLock);
+	List	   *tables = list_make1_oid(relid);
+	bool		found = false;
+	ListCell   *lc;
+
+	if (get_rel_relispartition(relid))
+		tables = list_concat(tables, get_partition_ancestors(relid));
+	foreach(lc, tables)
+	{
+		ScanKeyData key;
+		SysScanDesc scan;
+
+		ScanKeyInit(&key, Anum_pg_subscription_rel_srrelid, BTEqualStrategyNumber,
+					F_OIDEQ, ObjectIdGetDatum(lfirst_oid(lc)));
+		scan = systable_beginscan(rel, SubscriptionRelSrrelidSrsubidIndexId, true, NULL,
+								  1, &key);
+		found |= HeapTupleIsValid(systable_getnext(scan));
+		systable_endscan(scan);
+	}
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/* WARNING if the index by which rows of the table are found is of art. */
+static void
+warn_of_identity(Oid relid, Oid amoid)
+{
+	Relation	rel = try_relation_open(relid, AccessShareLock);
+	Relation	index;
+	Oid			indexoid;
+
+	if (rel == NULL)
+		return;
+	indexoid = RelationGetReplicaIndex(rel);
+	if (!OidIsValid(indexoid))
+		indexoid = ART_PRIMARY_KEY_INDEX(rel);
+	if (OidIsValid(indexoid))
+	{
+		index = index_open(indexoid, AccessShareLock);
+		if (index->rd_rel->relam == amoid)
+			ereport(WARNING,
+					(errcode(ERRCODE_WARNING),
+					 errmsg("logical replication into table \"%s\" stops at the first UPDATE or DELETE",
+							RelationGetRelationName(rel)),
+					 errdetail("A subscriber of PostgreSQL 17 does not find rows by index \"%s\" of access method \"%s\".",
+							   RelationGetRelationName(index), ART_AM_NAME),
+					 errhint("\"CALL artidx_to_btree('%s')\" makes it one of btree.",
+							 quote_identifier(RelationGetRelationName(index)))));
+		index_close(index, AccessShareLock);
+	}
+	relation_close(rel, AccessShareLock);
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_check_subscriber(Node *stmt)
+{
+	RangeVar   *table = NULL;
+	List	   *tables = NIL;
+	Oid			amoid;
+	ListCell   *lc,
+			   *l;
+
+	if (!SUBSCRIBER_WANTS_BTREE)
+		return;
+	if (IsA(stmt, AlterTableStmt) && ((AlterTableStmt *) stmt)->objtype == OBJECT_TABLE)
+		table = ((AlterTableStmt *) stmt)->relation;
+	else if (!IsA(stmt, CreateSubscriptionStmt) && !IsA(stmt, AlterSubscriptionStmt))
+		return;
+	amoid = get_am_oid(ART_AM_NAME, true);
+	if (!OidIsValid(amoid))
+		return;
+	if (table != NULL)
+	{
+		Oid			relid = RangeVarGetRelid(table, NoLock, true);
+
+		if (OidIsValid(relid) && art_table_subscribed(relid))
+			tables = list_make1_oid(relid);
+	}
+	else
+	{
+		Relation	rel = table_open(SubscriptionRelRelationId, AccessShareLock);
+		SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, NULL, 0, NULL);
+		HeapTuple	tup;
+
+		while (HeapTupleIsValid(tup = systable_getnext(scan)))
+			tables = list_append_unique_oid(tables,
+											((Form_pg_subscription_rel) GETSTRUCT(tup))->srrelid);
+		systable_endscan(scan);
+		table_close(rel, AccessShareLock);
+	}
+	/* of a partitioned table it is the partitions that are written */
+	foreach(lc, tables)
+	{
+		foreach(l, find_all_inheritors(lfirst_oid(lc), AccessShareLock, NULL))
+			warn_of_identity(lfirst_oid(l), amoid);
+	}
 }

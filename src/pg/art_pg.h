@@ -685,6 +685,12 @@ extern void art_utility_prepared(void);
  */
 #define CORE_KNOWS_EQUALITY (PG_VERSION_NUM >= 180000)
 
+/*
+ * 17 asks for the number of an operator by the access method's name, and knows
+ * btree's and hash's only: a subscriber does not find rows by another one.
+ */
+#define SUBSCRIBER_WANTS_BTREE (PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000)
+
 /* ---- art_replace.c ---- */
 extern void art_replace_init(void); /* from _PG_init, preloading */
 extern bool art_replace_applies(Node *stmt);
@@ -730,6 +736,7 @@ extern IndexStmt *art_remaking_statement(Relation heap, Relation index, Oid am);
 /*
  * The new index has taken over all that the index depended on
  * (index_concurrently_swap), so its operator classes too: let those be its own.
+ * What of the columns is not taken over by that is copied.
  */
 extern void art_remade(Relation index, Oid newoid, Oid am);
 
@@ -752,6 +759,13 @@ extern void art_remake_for_index(IndexStmt *stmt);
  * after all, art_explain is to be called.
  */
 extern bool art_check_statement(Node *stmt);
+
+/*
+ * The statement is done; WARNING where a subscription writes a table whose rows
+ * it does not find, since the index that they are found by is of art.
+ */
+extern void art_check_subscriber(Node *stmt);
+extern bool art_table_subscribed(Oid relid);
 
 /*
  * In a PG_CATCH block: throw core's error again with a HINT if it is one of those

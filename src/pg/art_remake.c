@@ -19,11 +19,13 @@
 
 #include "access/attmap.h"
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -109,6 +111,37 @@ art_remaking_statement(Relation heap, Relation index, Oid am)
 	return stmt;
 }
 
+/* The statistics targets of the columns, which are expressions. */
+static void
+copy_targets(Relation index, Oid newoid)
+{
+	Relation	pg_attribute = table_open(AttributeRelationId, RowExclusiveLock);
+
+	for (int i = 1; i <= index->rd_index->indnatts; i++)
+	{
+		HeapTuple	from = SearchSysCache2(ATTNUM, ObjectIdGetDatum(RelationGetRelid(index)),
+										   Int16GetDatum(i));
+		HeapTuple	to = SearchSysCacheCopy2(ATTNUM, ObjectIdGetDatum(newoid), Int16GetDatum(i));
+		Datum		values[Natts_pg_attribute] = {0};
+		bool		nulls[Natts_pg_attribute] = {0};
+		bool		changes[Natts_pg_attribute] = {0};
+
+		if (!HeapTupleIsValid(from) || !HeapTupleIsValid(to))
+			elog(ERROR, "cache lookup failed for attribute %d of relation %u", i, newoid);
+		values[Anum_pg_attribute_attstattarget - 1] =
+			SysCacheGetAttr(ATTNUM, from, Anum_pg_attribute_attstattarget,
+							&nulls[Anum_pg_attribute_attstattarget - 1]);
+		if (!nulls[Anum_pg_attribute_attstattarget - 1])
+		{
+			changes[Anum_pg_attribute_attstattarget - 1] = true;
+			to = heap_modify_tuple(to, RelationGetDescr(pg_attribute), values, nulls, changes);
+			CatalogTupleUpdate(pg_attribute, &to->t_self, to);
+		}
+		ReleaseSysCache(from);
+	}
+	table_close(pg_attribute, RowExclusiveLock);
+}
+
 /*
  * See art_pg.h.
  */
@@ -128,6 +161,8 @@ art_remade(Relation index, Oid newoid, Oid am)
 									   OperatorClassRelationId, classes->values[i],
 									   art_same_opclass(classes->values[i], am));
 	}
+	if (ART_SWAP_LEAVES_TARGETS && newoid != RelationGetRelid(index))
+		copy_targets(index, newoid);
 }
 
 /*

@@ -322,6 +322,9 @@ core_wants_btree(Oid relid, bool unique, int ncolumns)
 			relkind == RELKIND_MATVIEW)
 			return true;
 	}
+	/* by it a subscriber finds rows */
+	if (unique && SUBSCRIBER_WANTS_BTREE && art_table_subscribed(relid))
+		return true;
 	return partition && parent_wants_btree(relid, unique, ncolumns);
 }
 
@@ -361,6 +364,9 @@ art_check_replaceable(Relation heap, Relation index, Oid amoid)
 	else if (!CORE_KNOWS_EQUALITY && index->rd_index->indisunique &&
 			 heap->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		why = "It is a unique index of a partitioned table, which until PostgreSQL 18 is of btree.";
+	else if (SUBSCRIBER_WANTS_BTREE && art_table_subscribed(relid) &&
+			 (index->rd_index->indisprimary || index->rd_index->indisreplident))
+		why = "A subscription writes the table, and by this index finds its rows, which on PostgreSQL 17 takes btree.";
 	if (why != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

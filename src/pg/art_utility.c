@@ -375,6 +375,8 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 							 params, queryEnv, dest, qc);
 	if (second != NULL)
 		run_second(pstmt, second, queryString);
+	if (may_change_statement())
+		art_check_subscriber(stmt);
 	if (change != NULL)
 		art_family_after(change);
 
