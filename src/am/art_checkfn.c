@@ -151,6 +151,49 @@ art_check_info(ArtCheck *c, ax_tree_info *info)
 }
 
 /*
+ * Once over the structure, some leaves a call.  False: the generation is gone.
+ */
+static bool
+art_check_walk(ArtCheck *c, ArtBuf *pos, uint64 bytes)
+{
+	ax_checking walk;
+
+	memset(&walk, 0, sizeof(walk));
+	while (!walk.done)
+	{
+		ax_status	s;
+
+		CHECK_FOR_INTERRUPTS();
+		walk.buf = pos->data;
+		walk.size = pos->cap;
+		ART_CORE_BEGIN();
+		s = ax_check(c->cx, c->tree, c->gen, &walk);
+		ART_CORE_END();
+		switch (s)
+		{
+			case AX_OK:
+				break;
+			case AX_BUFFER:
+				pos->len = pos->cap;	/* which is kept */
+				art_buf_reserve(pos, walk.need_bytes - pos->cap);
+				break;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_STALE:
+				return false;
+			default:
+				art_check_unexpected(c, s);
+		}
+	}
+	c->walk = walk.info;
+	c->walk.bytes = bytes;		/* the walk does not count them */
+	if (walk.bad)
+		art_check_fail(c, "%s", walk.msg);
+	return true;
+}
+
+/*
  * The walk over the structure.  The number of entries must be the counters'.
  * With writers about it can only be compared when the counters stood still
  * meanwhile, and even then once is not enough to be certain; a real
@@ -160,47 +203,20 @@ static void
 art_check_structure(ArtCheck *c)
 {
 	int64		first_diff = 0;
+	ArtBuf		pos;
 
+	art_buf_init(&pos, CurrentMemoryContext, 1024);
 	for (int i = 0; i < ART_CHECK_TRIES;)
 	{
-		ax_tree_info before;
-		ax_tree_info after;
-		char		msg[256];
-		bool		ok = true;
+		ax_tree_info before = {0};
+		ax_tree_info after = {0};
 		int64		diff;
-		ax_status	s;
+		bool		same = art_check_info(c, &before);
 
-		CHECK_FOR_INTERRUPTS();
-		if (!art_check_info(c, &before))
-		{
-			art_check_ready(c);
-			i = 0;
-			continue;
-		}
-		memset(&c->walk, 0, sizeof(c->walk));
-		msg[0] = '\0';
-		ART_CORE_BEGIN();
-		s = ax_check(c->cx, c->tree, c->gen, &c->walk, &ok, msg, sizeof(msg));
-		ART_CORE_END();
-		if (s == AX_STALE)
-		{
-			art_check_ready(c);
-			i = 0;
-			continue;
-		}
-		if (s == AX_BUSY)
-		{
-			art_busy();
-			continue;
-		}
-		if (s != AX_OK)
-			art_check_unexpected(c, s);
-		c->walk.bytes = before.bytes;	/* the walk does not count them */
 		c->counter = before.entries;
-		if (!ok)
-			art_check_fail(c, "%s", msg);
-
-		if (!art_check_info(c, &after))
+		same = same && art_check_walk(c, &pos, before.bytes);
+		same = same && art_check_info(c, &after);
+		if (!same)
 		{
 			art_check_ready(c);
 			i = 0;

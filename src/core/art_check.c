@@ -1,60 +1,97 @@
 /*
  * art_check.c
- *	  Walk the whole tree, verify every invariant, count.
+ *	  Walk over a radix tree, some leaves a call, verify every invariant, count.
  *
- * Each node is looked at under one version; one that changes meanwhile is
- * looked at again.  A node that is obsolete by the time the walk gets to it is
- * not the tree's any more: its parent is then read again.  So beside writers
- * the verdict is about states that existed; the counts are exact when nobody
- * writes.
+ * The position is a string of bytes: what lies before it was looked at.  From there
+ * the walk goes down, by value, through nodes whose slots it copies and validates;
+ * what changes under it sends it down again.  Going up it needs the nodes above, of
+ * which it keeps some; in a deeper tree it comes down to the others again.  So neither
+ * stack nor epoch grow with the tree, and nobody waits for the walk.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "art_olc.h"
 
-#define PATH_MAX_KEPT 8192		/* bytes of the path kept, for the hashes */
-#define WALK_DEPTH 10000		/* nodes on a path; the stack is finite */
+#define FRAMES 64				/* nodes of the path that are kept, the lowest */
+
+typedef struct frame
+{
+	ax_guard	g;
+	art_hdr    *h;
+	uint32_t	d;				/* depth of the byte it decides on */
+} frame;
 
 typedef struct walk
 {
 	ax_ctx	   *cx;
 	ax_store   *s;
-	ax_tree_info *out;
-	bool	   *ok;
-	char	   *msg;
-	size_t		msglen;
-	uint8_t		path[PATH_MAX_KEPT];
+	ax_checking *c;
+	int			work;			/* of this call */
+	int			lost;			/* times in a row that something had changed */
+	int			level;			/* nodes on the path */
+	frame		up[FRAMES];		/* of level l: l % FRAMES */
 	art_slot	slots[256];		/* of the node looked at now */
 } walk;
+
+typedef enum turn
+{
+	W_GO = 0,
+	W_DONE,						/* there is nothing behind the position */
+	W_DOWN,						/* go down again, from the root */
+	W_PAUSE,					/* enough for one call */
+	W_BUSY,
+	W_BUFFER
+} turn;
 
 static void __attribute__((format(printf, 2, 3)))
 complain(walk *w, const char *fmt,...)
 {
 	va_list		ap;
 
-	if (!*w->ok)
+	if (w->c->bad)
 		return;
-	*w->ok = false;
+	w->c->bad = true;
 	va_start(ap, fmt);
-	vsnprintf(w->msg, w->msglen, fmt, ap);
+	vsnprintf(w->c->msg, sizeof(w->c->msg), fmt, ap);
 	va_end(ap);
 }
 
-/* Sample a version, waiting for a writer; false: obsolete, or it took long. */
+/* Room in the caller's buffer for n bytes of a key? */
 static bool
-sample(walk *w, ax_word *word, uint64_t *v)
+room(walk *w, uint32_t n)
 {
-	for (int i = 0; i < 100; i++)
-	{
-		*v = ax_word_read(word);
-		if (*v & AX_OBSOLETE)
-			return false;
-		if (!(*v & AX_CLOSED))
-			return true;
-		(void) ax_word_wait(w->cx, word, v);
-	}
+	if (n <= w->c->size)
+		return true;
+	w->c->need_bytes = 2 * n;
 	return false;
+}
+
+/*
+ * Sample the word of what was found below byte c of a node at depth d, whose guard
+ * is "above"; or of a node that was on the path before (NULL).  What changes again and
+ * again is latched.
+ */
+static turn
+open_guard(walk *w, ax_guard *g, ax_word *word, const ax_guard *above, uint32_t d, int c)
+{
+	ax_status	x;
+
+	AX_POINT("art.check.child");
+	x = ax_guard_open(w->cx, g, word, w->lost > AX_MAX_RESTARTS);
+	if (x == AX_BUSY)
+		return W_BUSY;
+	if (x == AX_OK)
+	{
+		if (!above || ax_guard_valid(above))
+			return W_GO;
+		ax_guard_close(w->cx, g, false);
+		return W_DOWN;
+	}
+	/* no writer was at it when it was sampled, nor since */
+	if (above && !(above->v & AX_LOCKED) && ax_guard_valid(above))
+		complain(w, "node at depth %u: child at byte %d is obsolete", d, c);
+	return W_DOWN;
 }
 
 /*
@@ -129,26 +166,39 @@ rowex_leaf(art_leaf *l, uint32_t live)
 	return NULL;
 }
 
-/* False: the leaf went. */
-static bool
-walk_leaf(walk *w, art_ref ref, uint32_t d, int lo, int hi)
+/* As memcmp; 0 when one of them begins the other. */
+static int
+cmp_ents(const art_ent *a, const art_ent *b)
 {
+	return memcmp(a->p, b->p, a->len < b->len ? a->len : b->len);
+}
+
+/* One leaf, in a slot with bytes lo to hi (-1: the root) of what "above" guards. */
+static turn
+walk_leaf(walk *w, art_ref ref, uint32_t d, int lo, int hi, const ax_guard *above)
+{
+	ax_checking *c = w->c;
 	art_leaf   *l = ART_PTR(ref);
 	art_ent		e[ART_LEAF_MAX];
+	uint8_t		order[ART_LEAF_MAX];
 	uint8_t		buf[ART_VAR_BYTES];
-	uint64_t	v;
+	ax_guard	g;
 	uint32_t	live;
 	int			n;
+	bool		same;
 	const char *bad;
+	turn		t = open_guard(w, &g, &l->word, above, d, lo);
 
-	do
-	{
-		if (!sample(w, &l->word, &v))
-			return false;
-		live = ld(&l->live);
-		n = art_leaf_ents(l, e, buf);
-		bad = art_rowex(w->s) ? rowex_leaf(l, live) : NULL;
-	} while (!ax_word_valid(&l->word, v));
+	if (t != W_GO)
+		return t;
+	AX_POINT("art.check.leaf");
+	live = ld(&l->live);
+	n = art_leaf_ents(l, e, buf);
+	bad = art_rowex(w->s) ? rowex_leaf(l, live) : NULL;
+	same = ax_guard_valid(&g);
+	ax_guard_close(w->cx, &g, false);
+	if (!same)
+		return W_DOWN;
 
 	if (bad)
 		complain(w, "leaf at depth %u: %s", d, bad);
@@ -158,185 +208,274 @@ walk_leaf(walk *w, art_ref ref, uint32_t d, int lo, int hi)
 		complain(w, "empty leaf at depth %u", d);
 	for (int i = 0; i < n; i++)
 	{
+		int			j = i;
+
 		if (lo >= 0 && (e[i].p[0] < lo || e[i].p[0] > hi))
 			complain(w, "leaf at depth %u: entry's byte %d outside of its range %d..%d",
 					 d, e[i].p[0], lo, hi);
-		if (d + e[i].len <= PATH_MAX_KEPT && d + e[i].len > AX_TID_BYTES &&
-			(art_leaf_has_fp(l)))
+		if (d + e[i].len > AX_TID_BYTES && art_leaf_has_fp(l))
 		{
-			memcpy(w->path + d, e[i].p, e[i].len);
-			if (art_fp(w->path, d + e[i].len - AX_TID_BYTES) != e[i].fp)
+			/* (the position has a byte there, which leads to this leaf, as this does) */
+			if (!room(w, d + e[i].len))
+				return W_BUFFER;
+			memcpy(c->buf + d, e[i].p, e[i].len);
+			if (art_fp(c->buf, d + e[i].len - AX_TID_BYTES) != e[i].fp)
 				complain(w, "leaf at depth %u: wrong hash of an entry", d);
 		}
-		for (int j = 0; j < i; j++)
-		{
-			uint32_t	k = e[i].len < e[j].len ? e[i].len : e[j].len;
-
-			if (memcmp(e[i].p, e[j].p, k) == 0)
-				complain(w, "leaf at depth %u: an entry is the same as, or a prefix of, another", d);
-		}
+		for (; j > 0 && cmp_ents(&e[order[j - 1]], &e[i]) > 0; j--)
+			order[j] = order[j - 1];
+		order[j] = (uint8_t) i;
 	}
-	w->out->leaves++;
-	w->out->entries += (uint64_t) n;
-	return true;
+	/* whoever begins another has one that it begins next to it */
+	for (int i = 1; i < n; i++)
+		if (cmp_ents(&e[order[i - 1]], &e[order[i]]) == 0)
+			complain(w, "leaf at depth %u: an entry is the same as, or a prefix of, another", d);
+	c->info.leaves++;
+	c->info.entries += (uint64_t) n;
+	w->work++;
+	w->lost = 0;
+	return W_GO;
 }
 
-static bool
-walk_node(walk *w, art_ref ref, uint32_t d, int level)
+/* What is to be said of a node once, its slots and count just read. */
+static void
+check_node(walk *w, art_hdr *h, uint32_t d, int ns, int count, int holes, const char *bad)
 {
-	art_hdr    *h = ART_PTR(ref);
-	uint64_t	v;
-	uint32_t	dd = d + h->plen;
-	bool		first = true;
+	const art_slot *slots = w->slots;
 
-	if (level > w->out->height)
-		w->out->height = level;
-	if (ART_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || ART_TAG(ref) != h->kind)
-		complain(w, "reference and header of a node at depth %u differ", d);
-	if (level > WALK_DEPTH)
+	if (bad)
+		complain(w, "node at depth %u: %s", d, bad);
+	if (ns + holes != count)
+		complain(w, "node at depth %u: %d children found, %d counted, %d of them holes",
+				 d, ns, count, holes);
+	for (int i = 1; i < ns; i++)
+		if (slots[i].lo <= slots[i - 1].hi)
+			complain(w, "node at depth %u: separators %d and %d out of order",
+					 d, slots[i - 1].lo, slots[i].lo);
+	for (int i = 0; i < ns; i++)
+		if (slots[i].r == 0)
+			complain(w, "node at depth %u: empty slot %d counted", d, i);
+	switch (h->kind)
 	{
-		complain(w, "node at depth %u: more than %d nodes above it, not walked", d, WALK_DEPTH);
-		return true;
+		case ART_N4:
+			w->c->info.n4++;
+			break;
+		case ART_N16:
+			w->c->info.n16++;
+			break;
+		case ART_N48:
+			w->c->info.n48++;
+			break;
+		default:
+			w->c->info.n256++;
+			break;
 	}
-	if (h->plen && dd <= PATH_MAX_KEPT)
-		memcpy(w->path + d, art_prefix(h), h->plen);
-	if (!sample(w, &h->word, &v))
-		return false;
-
-	/*
-	 * By byte value, not by slot: a change only means that the next byte is
-	 * read from the changed node, and nothing is visited twice.
-	 */
-	for (int c = 0; c < 256;)
-	{
-		art_slot   *slots = w->slots;
-		int			ns,
-					i,
-					count,
-					holes;
-		bool		went;
-		const char *bad;
-		uint64_t	e0,
-					l0,
-					x0;
-
-		do
-		{
-			if (!sample(w, &h->word, &v))
-				return !first;	/* partly walked: let the rest be */
-			ns = art_node_slots_get(h, slots);
-			count = ld(&h->count);
-			holes = 0;
-			bad = art_rowex(w->s) ? rowex_node(h, &holes) : NULL;
-		} while (!ax_word_valid(&h->word, v));
-		if (first)
-		{
-			if (bad)
-				complain(w, "node at depth %u: %s", d, bad);
-			if (ns + holes != count)
-				complain(w, "node at depth %u: %d children found, %d counted, %d of them holes",
-						 d, ns, count, holes);
-			for (i = 1; i < ns; i++)
-				if (slots[i].lo <= slots[i - 1].hi)
-					complain(w, "node at depth %u: separators %d and %d out of order",
-							 d, slots[i - 1].lo, slots[i].lo);
-			for (i = 0; i < ns; i++)
-				if (slots[i].r == 0)
-					complain(w, "node at depth %u: empty slot %d counted", d, i);
-			switch (h->kind)
-			{
-				case ART_N4:
-					w->out->n4++;
-					break;
-				case ART_N16:
-					w->out->n16++;
-					break;
-				case ART_N48:
-					w->out->n48++;
-					break;
-				default:
-					w->out->n256++;
-					break;
-			}
-			first = false;
-		}
-		for (i = 0; i < ns && slots[i].hi < c; i++)
-			;
-		if (i == ns)
-			return true;
-		/* on to the next inner node, whose walk needs the array */
-		went = true;
-		while (i < ns)
-		{
-			art_slot	one = slots[i++];
-
-			e0 = w->out->entries;
-			l0 = w->out->leaves;
-			x0 = w->out->embedded;
-			if (dd < PATH_MAX_KEPT)
-				w->path[dd] = one.lo;
-			if (ART_TAG(one.r) == ART_EMBED)
-			{
-				w->out->embedded++;
-				w->out->entries++;
-			}
-			else if (ART_TAG(one.r) == ART_LEAF)
-				went = walk_leaf(w, one.r, dd, one.lo, one.hi);
-			else
-				went = walk_node(w, one.r, dd + 1, level + 1);
-			if (!went)
-			{
-				/* an obsolete child under an unchanged node is a broken tree */
-				if (ax_word_valid(&h->word, v))
-					complain(w, "node at depth %u: child at byte %d is obsolete", d, one.lo);
-				w->out->entries = e0;
-				w->out->leaves = l0;
-				w->out->embedded = x0;
-				break;
-			}
-			c = one.hi + 1;
-			if (ART_IS_NODE(one.r))
-				break;
-		}
-		if (went && i == ns)
-			return true;
-		if (!*w->ok)
-			return true;
-	}
-	return true;
+	w->work++;
+	w->lost = 0;
 }
 
+/*
+ * The slots of the lowest node of the path from the position's byte on, until there
+ * is another node (W_GO, *below), or no more (W_GO, *below is 0).  fresh: the
+ * position is at its beginning.
+ */
+static turn
+walk_slots(walk *w, bool fresh, art_ref *below)
+{
+	ax_checking *c = w->c;
+	frame	   *f = &w->up[w->level % FRAMES];
+	const uint32_t d = f->d;
+	int			count,
+				holes = 0,
+				ns,
+				i = 0;
+	const char *bad;
+	bool		same;
+
+	ns = art_node_slots_get(f->h, w->slots);
+	AX_POINT("art.check.node");
+	count = ld(&f->h->count);
+	bad = art_rowex(w->s) ? rowex_node(f->h, &holes) : NULL;
+	same = ax_guard_valid(&f->g);
+	if (f->g.held)
+		ax_guard_close(w->cx, &f->g, false);	/* the version is good still */
+	if (!same)
+		return W_DOWN;
+	if (fresh)
+	{
+		check_node(w, f->h, d, ns, count, holes, bad);
+		c->buf[d] = 0;
+		c->len = d + 1;
+	}
+	*below = 0;
+	while (i < ns && w->slots[i].hi < c->buf[d])
+		i++;
+	for (; i < ns && !c->bad; i++)
+	{
+		const art_slot *one = &w->slots[i];
+		turn		t;
+
+		if (ART_IS_NODE(one->r))
+		{
+			if (one->lo != c->buf[d])
+			{
+				c->buf[d] = one->lo;
+				c->len = d + 1;
+			}
+			*below = one->r;
+			return W_GO;
+		}
+		if (ART_TAG(one->r) == ART_EMBED)
+		{
+			c->info.embedded++;
+			c->info.entries++;
+		}
+		else if ((t = walk_leaf(w, one->r, d, one->lo, one->hi, &f->g)) != W_GO)
+			return t;
+		if (one->hi == 255)
+			break;
+		c->buf[d] = one->hi + 1;
+		c->len = d + 1;
+	}
+	return W_GO;
+}
+
+/*
+ * The position behind all keys that begin with its first n bytes; then up to a node
+ * in which it lies.  A frame that was lost is by now one of a node further down, and
+ * passed over; then a node above it leads down again.
+ */
+static turn
+walk_up(walk *w, uint32_t n)
+{
+	ax_checking *c = w->c;
+	frame	   *f;
+
+	while (n > 0 && c->buf[n - 1] == 255)
+		n--;
+	if (n == 0)
+		return W_DONE;
+	c->buf[n - 1]++;
+	c->len = n;
+	while (w->level > 0 && w->up[w->level % FRAMES].d >= n)
+		w->level--;
+	if (w->level == 0)
+		return W_DOWN;
+	/* a node that is not obsolete is where it was */
+	f = &w->up[w->level % FRAMES];
+	return open_guard(w, &f->g, &f->h->word, NULL, f->d, 0);
+}
+
+/* From the root to the position and on. */
+static turn
+walk_tree(walk *w)
+{
+	ax_checking *c = w->c;
+	ax_guard	root;
+	const ax_guard *above = &root;
+	art_ref		ref;
+	uint32_t	d = 0;			/* bytes of the position above ref */
+	turn		t = open_guard(w, &root, &w->s->root_word, NULL, 0, 0);
+
+	if (t != W_GO)
+		return t;
+	ref = ldref(&w->s->root);
+	if (root.held)
+		ax_guard_close(w->cx, &root, false);
+	if (!ax_guard_valid(&root))
+		return W_DOWN;
+	if (ref == 0)
+		return W_DONE;
+	if (ART_TAG(ref) == ART_LEAF)
+	{
+		t = c->len ? W_GO : walk_leaf(w, ref, 0, -1, -1, &root);
+		return t == W_GO ? W_DONE : t;
+	}
+	w->level = 0;
+	while (!c->bad)
+	{
+		art_hdr    *h = ART_PTR(ref);
+		uint32_t	m = c->len - d < h->plen ? c->len - d : h->plen;
+		frame	   *f = &w->up[(w->level + 1) % FRAMES];
+		bool		fresh;
+		int			cmp;
+
+		if (w->work >= AX_CHECK_WORK)
+			return W_PAUSE;
+		if (ART_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || ART_TAG(ref) != h->kind)
+			complain(w, "reference and header of a node at depth %u differ", d);
+		if (!room(w, d + h->plen + 1))
+			return W_BUFFER;
+		t = open_guard(w, &f->g, &h->word, above, d, d ? c->buf[d - 1] : -1);
+		if (t != W_GO)
+			return t;
+		f->h = h;
+		f->d = d + h->plen;
+		w->level++;
+		if (w->level > c->info.height)
+			c->info.height = w->level;
+
+		/* its keys lie before the position, around it, or behind it */
+		cmp = m ? memcmp(art_prefix(h), c->buf + d, m) : 0;
+		fresh = cmp > 0 || (cmp == 0 && c->len <= f->d);
+		if (fresh)
+		{
+			memcpy(c->buf + d, art_prefix(h), h->plen);
+			c->len = f->d;
+		}
+		ref = 0;
+		if (cmp < 0)
+		{
+			if (f->g.held)
+				ax_guard_close(w->cx, &f->g, false);
+			t = walk_up(w, d);
+		}
+		else
+			t = walk_slots(w, fresh, &ref);
+		while (t == W_GO && ref == 0 && !c->bad)
+		{
+			if (cmp >= 0)
+				t = walk_up(w, w->up[w->level % FRAMES].d);
+			cmp = 0;
+			if (t == W_GO)
+				t = walk_slots(w, false, &ref);
+		}
+		if (t != W_GO)
+			return t;
+		above = &w->up[w->level % FRAMES].g;
+		d = w->up[w->level % FRAMES].d + 1;
+	}
+	return W_DONE;
+}
+
+/* See ax.h, ax_check. */
 ax_status
-art_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t msglen)
+art_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
 	walk		w;
-	art_ref		ref;
 
 	w.cx = cx;
 	w.s = s;
-	w.out = out;
-	w.ok = ok;
-	w.msg = msg;
-	w.msglen = msglen;
-	memset(out, 0, sizeof(*out));
-	*ok = true;
-	if (msglen)
-		msg[0] = 0;
-	for (int tries = 0; tries < 100; tries++)
-	{
-		bool		done;
-
-		memset(out, 0, sizeof(*out));
-		ref = ldref(&s->root);
-		if (ref == 0)
-			done = true;
-		else if (ART_TAG(ref) == ART_LEAF)
-			done = walk_leaf(&w, ref, 0, -1, -1);
-		else
-			done = walk_node(&w, ref, 0, 1);
-		if (done)
-			break;
-	}
-	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
-	return AX_OK;
+	w.c = c;
+	w.work = w.lost = 0;
+	for (;;)
+		switch (walk_tree(&w))
+		{
+			case W_GO:
+			case W_DONE:
+				c->done = true;
+				return AX_OK;
+			case W_DOWN:
+				ax_map_unshare_all();
+				w.lost++;
+				if (!c->bad && ++w.work < AX_CHECK_WORK)
+					break;
+				return AX_OK;
+			case W_PAUSE:
+				return AX_OK;
+			case W_BUSY:
+				return AX_BUSY;
+			case W_BUFFER:
+				return AX_BUFFER;
+		}
 }

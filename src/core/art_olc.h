@@ -363,7 +363,6 @@ art_heed_contention(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	}
 }
 
-extern ax_status art_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok,
-						   char *msg, size_t msglen);
+extern ax_status art_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 
 #endif							/* ART_OLC_H */

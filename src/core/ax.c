@@ -11,6 +11,7 @@
 #define NOMEM_EPOCHS	6
 #define NOMEM_NAPS		10		/* of a millisecond, then AX_BUSY */
 #define COMPACT_SLACK	(256 * 1024)	/* some spans of each class */
+#define CHECK_FLUSHES	1000	/* beside inserters a tail buffer may never be empty */
 
 static inline uint64_t
 pages_for(uint64_t bytes)
@@ -832,27 +833,41 @@ ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 	return tree_info(cx, t, gen, out, true);
 }
 
-/*
- * See ax.h.  An engine's check may leave the epoch and enter it again (through
- * st->tree, and st is then no longer to be touched if that fails), so it may
- * come back outside.
- */
+/* See ax.h. */
 ax_status
-ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool *ok,
-		 char *msg, size_t msglen)
+ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c)
 {
 	ax_store   *st;
-	ax_status	r = ax_enter(cx, t, gen, &st);
+	ax_status	r;
 
+	if (!c->begun && c->flushes < CHECK_FLUSHES)
+	{
+		bool		more;
+
+		/* into the tree with it, a step a call; what cannot go there is counted below */
+		r = ax_tail_flush(cx, t, gen, &more);
+		if (r == AX_STALE)
+			return r;
+		if (r == AX_OK && more)
+		{
+			c->flushes++;
+			return AX_OK;
+		}
+		c->flushes = CHECK_FLUSHES;
+	}
+	r = ax_enter(cx, t, gen, &st);
 	if (r != AX_OK)
 		return r;
-	ax_tail_empty(cx, st);
-	store_info(cx, st, out, false);
-	r = st->engine->check(cx, st, out, ok, msg, msglen);
-	/* what could not be moved counts, too, if this is still inside with the store */
-	if (r == AX_OK && ax_inside(ax_body(cx)) && ax_body(cx)->cur == st && tail_of(st))
-		ax_tail_info(cx, st, out, false);
-	if (ax_inside(ax_body(cx)))
-		ax_leave(cx);
+	r = st->engine->check(cx, st, c);
+	c->begun = true;
+	if (c->bad)
+		c->done = true;
+	if (r == AX_OK && c->done)
+	{
+		c->info.inner_nodes = c->info.n4 + c->info.n16 + c->info.n48 + c->info.n256;
+		if (tail_of(st))
+			ax_tail_info(cx, st, &c->info, false);
+	}
+	ax_leave(cx);
 	return r;
 }

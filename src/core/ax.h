@@ -577,14 +577,49 @@ extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out
 extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
 /*
- * Walk the whole structure and verify every invariant; found counts go to
- * out, the first violation (if any) to msg as text, and the return is then
- * false.  One epoch from beginning to end.  May run beside writers (it then
- * looks again at what changed under it); the counts are exact only when nobody
- * writes.
+ * A walk over a structure that verifies every invariant, some leaves a call.  Between
+ * two calls nothing is held: the walk goes on at a position that is given by value (in a
+ * compared tree, by pages that are looked at again).
  */
-extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen,
-						  ax_tree_info *out, bool *ok, char *msg, size_t msglen);
+#define AX_CHECK_WORK	256		/* nodes and leaves looked at by one call, about */
+#define AX_CHECK_LEVELS 24
+
+typedef struct ax_checking
+{
+	/* the caller's, zero at first: a buffer, whose contents stay when it grows */
+	uint8_t    *buf;
+	uint32_t	size;
+	/* out */
+	uint32_t	need_bytes;		/* AX_BUFFER: of buf */
+	bool		done;			/* the whole was walked, or it is bad */
+	bool		bad;
+	char		msg[256];		/* what is wrong first */
+	ax_tree_info info;			/* what was counted so far: entries, nodes, height */
+	/* the walk's own */
+	bool		begun;
+	int			flushes;
+	uint32_t	len;			/* of the position in buf */
+	int			n;				/* pages on the path of a compared tree */
+	struct
+	{
+		void	   *page;
+		void	   *last;		/* child that was looked at last */
+		uint64_t	version;
+		uint32_t	i;			/* the next one */
+		int			level;
+	}			f[AX_CHECK_LEVELS];
+} ax_checking;
+
+/*
+ * Look at some more of the structure.  *c: all zero before the first call, but
+ * buf and size (a few hundred bytes do).  Call again until c->done.
+ * AX_BUFFER: buf must have need_bytes, and keep what is in it.  AX_BUSY, AX_STALE.
+ *
+ * May run beside writers: each page or node is looked at under one version, and again if
+ * it changed meanwhile.  So the verdict is about states that existed; the counts are
+ * exact only when nobody writes.
+ */
+extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c);
 
 /*
  * Bytes (ax_tree_info's) that "total" keys would take, told from n of them,

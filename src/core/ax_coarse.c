@@ -271,9 +271,9 @@ coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
  * what it reads, so it needs no latch.
  */
 static ax_status
-coarse_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t msglen)
+coarse_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
-	return s->engine->inner->check(cx, s, out, ok, msg, msglen);
+	return s->engine->inner->check(cx, s, c);
 }
 
 #define ENGINE(name, of) \

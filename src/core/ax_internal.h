@@ -275,8 +275,7 @@ struct ax_engine
 	ax_status	(*load_share) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
 							   uint64_t *done, uint64_t *added);	/* or NULL */
-	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_tree_info *out, bool *ok,
-						  char *msg, size_t msglen);
+	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_checking *c);
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
 	ax_status	(*compact) (ax_ctx *cx, ax_store *st, ax_compaction *c);
 	/* of the object that the latch word, not the root's, is the first of */

@@ -1,41 +1,36 @@
 /*
  * bc_check.c
  *	  Verification of a tree whose order only the caller knows: layout, levels,
- *	  and what does not depend on order.
+ *	  and what does not depend on order, some pages a call.
  *
- * Page after page, each a validated copy.  When the page above changes, the walk
- * looks for its place again from the root; if the page it stood on is gone, it
- * goes on nearby.  So it never waits for anybody and always ends; the counts
- * are exact when nobody writes.
+ * Page after page, each a validated copy.  The path is remembered from call to call:
+ * pages, their versions, and how far the walk is in them.  When a page above has
+ * changed, the next child is the one behind the child that came last; if the page is
+ * gone, the walk goes on nearby.  So it never waits for anybody and always ends; the
+ * counts are exact when nobody writes.
  */
 #include <stdio.h>
 
 #include "ax_area.h"
 #include "bc_page.h"
 
-#define CHECK_BUSY	100
-
 typedef struct walk
 {
 	ax_ctx	   *cx;
 	ax_store   *s;
+	ax_checking *c;
 	uint32_t	size;
-	char	   *msg;
-	size_t		msglen;
-	bool		bad;
-	uint64_t	entries;
-	uint64_t	leaves;
-	uint64_t	inner;
-	bool		moved;			/* something changed under the walk */
 } walk;
+
+_Static_assert(AX_CHECK_LEVELS >= AX_CMP_LEVELS, "a place for every page of a path");
 
 static void
 complain(walk *w, const char *what, const ax_image *m)
 {
-	if (!w->bad)
-		snprintf(w->msg, w->msglen, "%s in a page of level %d with %d entries", what,
+	if (!w->c->bad)
+		snprintf(w->c->msg, sizeof(w->c->msg), "%s in a page of level %d with %d entries", what,
 				 m->level, m->n);
-	w->bad = true;
+	w->c->bad = true;
 }
 
 /* One page as it was at one moment. */
@@ -51,7 +46,7 @@ check_image(walk *w, const uint8_t *image, int level)
 		complain(w, "impossible layout", m);
 	else if (level && m->n == 0)
 		complain(w, "no child", m);
-	for (uint32_t i = 0; i < m->n && !w->bad; i++)
+	for (uint32_t i = 0; i < m->n && !w->c->bad; i++)
 	{
 		uint32_t	off = m->slot[i] & 0xFFFF;
 		uint32_t	len = m->slot[i] >> 16;
@@ -74,115 +69,122 @@ check_image(walk *w, const uint8_t *image, int level)
 		else if (len != AX_CMP_LONG && len > bc_max_inline(w->s))
 			complain(w, "a key too long to be in place", m);
 	}
-	if (!w->bad && m->heap + bytes != w->size)
+	if (!w->c->bad && m->heap + bytes != w->size)
 		complain(w, "a heap that does not add up", m);
 }
 
 /*
- * The subtree below a page whose copy is in image; g: its version.  The child
- * that comes next is found by its place, or, when the page has changed, behind
- * the child that came last.
+ * The page that comes next: the root, or the next child of the lowest page of the
+ * path; *above guards the pointer to it.  AX_NOTFOUND: there is none, and the path is
+ * shorter by one.  AX_STALE: something changed.  AX_BUSY.
  */
 static ax_status
-check_below(walk *w, bc_page *page, ax_guard *g, int level)
+next_page(walk *w, uint8_t *image, ax_guard *above, bc_page **page)
 {
-	uint8_t		image[BC_MAX];
-	bc_page    *last = NULL;
-	uint32_t	i = 0;
+	ax_checking *c = w->c;
+	bc_page    *up;
+	bc_entry	e;
 	ax_status	x;
+	int			k = c->n - 1;
 
-	x = bc_copy(w->cx, page, g, image, w->size);
-	if (x != AX_OK)
-		return x;
-	if (level < 0)
-		level = bc_img(image)->level;
-	check_image(w, image, level);
-	if (level)
-		w->inner++;
-	else
+	if (k < 0)
 	{
-		w->leaves++;
-		w->entries += bc_img(image)->n;
+		x = ax_guard_open(w->cx, above, &w->s->root_word, false);
+		*page = (bc_page *) (uintptr_t) atomic_load_explicit(&w->s->root, memory_order_acquire);
+		if (x == AX_OK && !ax_guard_valid(above))
+			x = AX_STALE;
+		return x == AX_OK && !*page ? AX_NOTFOUND : x;
 	}
-	while (level && !w->bad && i < bc_img(image)->n)
+	up = c->f[k].page;
+	x = bc_copy(w->cx, up, above, image, w->size);
+	if (x == AX_BUSY || (x == AX_STALE && !(ax_word_read(&up->word) & AX_OBSOLETE)))
+		return x;
+	if (x != AX_OK || bc_img(image)->level != c->f[k].level)
 	{
-		ax_guard	below;
-		bc_entry	e;
-
-		bc_get(image, i, &e);
-		if (ax_guard_valid(g))
-		{
-			uint64_t	entries = w->entries,
-						leaves = w->leaves,
-						inner = w->inner;
-
-			x = check_below(w, e.child, &below, level - 1);
-			if (x == AX_BUSY)
-				return x;
-			if (x == AX_OK)
-			{
-				last = e.child;
-				i++;
-				continue;
-			}
-			/* what it saw, or not, was no page of this one any more */
-			w->entries = entries;
-			w->leaves = leaves;
-			w->inner = inner;
-			if (ax_guard_valid(g))
-				continue;		/* the child itself was being written */
-		}
-		w->moved = true;
-		do
-			x = bc_copy(w->cx, page, g, image, w->size);
-		while (x == AX_STALE && !(ax_word_read(&page->word) & AX_OBSOLETE));
-		if (x != AX_OK || bc_img(image)->level != level)
-			return AX_OK;		/* gone: the rest is below its neighbour now */
-		for (uint32_t j = 0; last && j < bc_img(image)->n; j++)
+		/* gone: the rest is below its neighbour now; or it was the root: once more */
+		c->n--;
+		return AX_STALE;
+	}
+	if (above->v != c->f[k].version)
+	{
+		for (uint32_t j = 0; c->f[k].last && j < bc_img(image)->n; j++)
 		{
 			bc_get(image, j, &e);
-			if (e.child == last)
-				i = j + 1;
+			if (e.child == c->f[k].last)
+				c->f[k].i = j + 1;
 		}
+		c->f[k].version = above->v;
 	}
+	if (c->f[k].i >= bc_img(image)->n)
+	{
+		c->n--;
+		return AX_NOTFOUND;
+	}
+	bc_get(image, c->f[k].i, &e);
+	*page = e.child;
 	return AX_OK;
 }
 
 /* See ax.h, ax_check. */
 ax_status
-bc_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t msglen)
+bc_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
-	walk		w = {.cx = cx, .s = s, .size = bc_size(s), .msg = msg, .msglen = msglen};
-	ax_status	x = AX_STALE;
-	int			height = 0;
+	walk		w = {.cx = cx, .s = s, .c = c, .size = bc_size(s)};
+	uint8_t		image[BC_MAX];
 
-	if (msglen)
-		msg[0] = 0;
-	for (int busy = 0; x != AX_OK && !w.bad;)
+	for (int work = 0; work < AX_CHECK_WORK && !c->done && !c->bad; work++)
 	{
-		ax_guard	root,
+		ax_guard	above,
 					g;
-		bc_page    *page;
+		bc_page    *page = NULL;
+		ax_status	x = next_page(&w, image, &above, &page);
+		int			level;
 
-		w.entries = w.leaves = w.inner = 0;
-		x = ax_guard_open(cx, &root, &s->root_word, false);
-		page = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
-		if (x == AX_OK && !ax_guard_valid(&root))
-			x = AX_STALE;
-		if (x == AX_OK && page)
-		{
-			height = (int) atomic_load_explicit(&s->height, memory_order_relaxed);
-			x = check_below(&w, page, &g, -1);
-		}
-		if (x == AX_BUSY && busy++ == CHECK_BUSY)
+		if (x == AX_BUSY)
 			return x;
+		if (x == AX_NOTFOUND)
+			c->done = c->n <= 0;
+		if (x != AX_OK)
+			continue;
+		x = bc_copy(cx, page, &g, image, w.size);
+		if (x == AX_BUSY)
+			return x;
+		/* pages are used again: only below the same page is it the one that was meant */
+		if (x != AX_OK || !ax_guard_valid(&above))
+			continue;
+		level = c->n ? c->f[c->n - 1].level - 1 : bc_img(image)->level;
+		check_image(&w, image, level);
+		if (c->bad)
+			break;
+		if (c->n)
+		{
+			c->f[c->n - 1].last = page;
+			c->f[c->n - 1].i++;
+		}
+		else
+		{
+			memset(&c->info, 0, sizeof(c->info));
+			c->info.height = (int) atomic_load_explicit(&s->height, memory_order_relaxed);
+		}
+		if (level == 0)
+		{
+			c->info.leaves++;
+			c->info.entries += bc_img(image)->n;
+			c->done = c->n == 0;
+			continue;
+		}
+		c->info.n4++;
+		if (c->n == AX_CHECK_LEVELS)
+		{
+			complain(&w, "too many levels above", bc_img(image));
+			break;
+		}
+		c->f[c->n].page = page;
+		c->f[c->n].last = NULL;
+		c->f[c->n].version = g.v;
+		c->f[c->n].i = 0;
+		c->f[c->n].level = level;
+		c->n++;
 	}
-	memset(out, 0, sizeof(*out));
-	*ok = !w.bad;
-	out->entries = w.entries;
-	out->leaves = w.leaves;
-	out->n4 = w.inner;
-	out->inner_nodes = w.inner;
-	out->height = height;
 	return AX_OK;
 }

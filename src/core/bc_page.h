@@ -90,7 +90,6 @@ extern ax_status bc_copy(ax_ctx *cx, bc_page *p, ax_guard *g, uint8_t *image, ui
 
 extern ax_status bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
-extern ax_status bc_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok,
-						  char *msg, size_t msglen);
+extern ax_status bc_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 
 #endif							/* BC_PAGE_H */

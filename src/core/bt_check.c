@@ -1,13 +1,13 @@
 /*
  * bt_check.c
  *	  Verification of a B+-tree: order, bounds, prefixes, levels, and layout of
- *	  every page.
+ *	  every page, some leaves a call.
  *
- * Leaf after leaf: the path to it is latched from the root down, what comes on
- * it for the first time is looked at, and all is let go; the walk goes on at
- * the leaf's upper bound, by value.  So writers wait for microseconds, and the
- * verdict is about states that existed; the counts are exact when nobody
- * writes.
+ * Leaf after leaf: a descent as a reader's, then what comes on the path for the first
+ * time is copied, and looked at when the copy is known to be what the page was at the
+ * descent's version.  The walk goes on at the leaf's upper bound, by value.  So nobody
+ * waits for it, and the verdict is about states that existed; the counts are exact
+ * when nobody writes.  What changes again and again is latched from the root down.
  */
 #include <stdio.h>
 
@@ -17,22 +17,21 @@ typedef struct walk
 {
 	ax_ctx	   *cx;
 	ax_store   *s;
-	char	   *msg;
-	size_t		msglen;
-	bool		bad;
-	uint64_t	entries;
-	uint64_t	leaves;
-	uint64_t	inner;
-	int			height;
+	ax_checking *c;
+	bt_path		t;
+	_Alignas(AX_LINE) uint8_t copy[BT_MAX_SIZE];
+	/* the ends of a page's range */
+	uint8_t		lo[BT_MAX_SIZE / 4];
+	uint8_t		hi[BT_MAX_SIZE / 4];
 } walk;
 
 static bool
 complain(walk *w, const char *what, const bt_page *p)
 {
-	if (!w->bad)
-		snprintf(w->msg, w->msglen, "%s in a page of level %d with %d keys", what, p->level,
-				 bt_count(p));
-	w->bad = true;
+	if (!w->c->bad)
+		snprintf(w->c->msg, sizeof(w->c->msg), "%s in a page of level %d with %d keys", what,
+				 p->level, bt_count(p));
+	w->c->bad = true;
 	return false;
 }
 
@@ -54,7 +53,7 @@ cmp_views(const bt_view *a, const bt_view *b)
 }
 
 /*
- * One page whose contents stand still: its latch is held.
+ * One page whose contents stand still: a copy.
  */
 static bool
 check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
@@ -64,7 +63,8 @@ check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
 				before;
 	uint32_t	heap = 0;
 
-	if (p->size != bt_page_size(w->s, p->level) || bt_arrays_end(p) > p->size - p->plen)
+	if (p->size != bt_page_size(w->s, p->level) || p->size < BT_HEAD + (uint32_t) p->plen ||
+		bt_arrays_end(p) > p->size - p->plen)
 		return complain(w, "impossible layout", p);
 	if (bt_ld(&((bt_page *) (uintptr_t) p)->n) > p->cap)
 		return complain(w, "too many keys", p);
@@ -109,124 +109,160 @@ check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
 }
 
 /*
- * Everything on a latched path that has not been looked at: the leaf, and
- * above it the pages of which this is the first child.
+ * Separator i of a frame's page; what is not a blob's is copied to buf.  False: the
+ * page changed.
  */
-static void
-check_path(walk *w, bt_path *t)
+static bool
+separator(const bt_frame *f, int i, uint8_t *buf, bt_view *v)
 {
+	const bt_page *p = f->p;
+	uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+	uint32_t	len = slot >> 16;
+	uint32_t	n = p->plen;
+	uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
+
+	if (len == BT_IS_BLOB)
+	{
+		/* a blob never changes, and stays for this epoch */
+		bt_blob    *b = bt_blob_of(p, &f->g, slot);
+
+		if (b)
+			bt_key_view(b->bytes, b->len, b, v);
+		return b != NULL;
+	}
+	/* a torn length, as likely as not */
+	if (n + len > BT_MAX_SIZE / 4)
+		len = BT_MAX_SIZE / 4 - n;
+	memcpy(buf, bt_prefix(p), n);
+	memcpy(buf + n, &h, len < 8 ? len : 8);
+	if (len > 8)
+		ax_copy_out(buf + n + 8, bt_bytes(p, slot & 0xFFFF, len - 8), len - 8);
+	bt_key_view(buf, n + len, NULL, v);
+	return ax_guard_valid(&f->g);
+}
+
+/*
+ * The ends of the range of frame k: the nearest separators above it.  *has_lo,
+ * *has_hi: there are any.  False: something changed.
+ */
+static bool
+range(walk *w, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi)
+{
+	*has_lo = *has_hi = false;
+	for (int j = k - 1; j >= 0 && !(*has_lo && *has_hi); j--)
+	{
+		const bt_frame *f = &w->t.f[j];
+
+		if (!*has_lo && f->i > 0)
+		{
+			if (!separator(f, f->i - 1, w->lo, lo))
+				return false;
+			*has_lo = true;
+		}
+		if (!*has_hi && f->i < bt_count(f->p))
+		{
+			if (!separator(f, f->i, w->hi, hi))
+				return false;
+			*has_hi = true;
+		}
+	}
+	return true;
+}
+
+/*
+ * Everything on a path that has not been looked at: the leaf, and above it the
+ * pages of which this is the first child.  Then the position is the leaf's end.
+ * AX_STALE: something changed.  AX_BUFFER.
+ */
+static ax_status
+check_path(walk *w)
+{
+	ax_checking *c = w->c;
+	bt_path    *t = &w->t;
 	bt_view		lo,
 				hi;
-	const bt_view *plo = NULL,
-			   *phi = NULL;
-	bt_view		los[BT_LEVELS],
-				his[BT_LEVELS];
-	const bt_view *range_lo[BT_LEVELS],
-			   *range_hi[BT_LEVELS];
+	bool		has_lo = false,
+				has_hi = false;
+	int			fresh = t->n - 1;	/* frames from here on are new */
+	uint32_t	len = 0;
 
-	for (int k = 0; k < t->n; k++)
+	while (fresh > 0 && t->f[fresh - 1].i == 0)
+		fresh--;
+	for (int k = fresh; k < t->n && !c->bad; k++)
 	{
-		bt_page    *p = t->f[k].p;
-		bool		has_lo,
-					has_hi;
+		const bt_page *p = t->f[k].p;
+		uint32_t	size = bt_page_size(w->s, t->n - 1 - k);
 
+		AX_POINT("bt.check.range");
+		if (!range(w, k, &lo, &has_lo, &hi, &has_hi))
+			return AX_STALE;
+		AX_POINT("bt.check.page");
+		ax_copy_out(w->copy, (const uint8_t *) p, size / 2);
+		AX_POINT("bt.check.half");
+		ax_copy_out(w->copy + size / 2, (const uint8_t *) p + size / 2, size - size / 2);
+		if (!ax_guard_valid(&t->f[k].g))
+			return AX_STALE;
+		/* what the end of the last leaf is, the leaf's, needs a place */
+		if (k == t->n - 1 && has_hi && bt_len(&hi) > c->size)
+		{
+			c->need_bytes = 2 * bt_len(&hi);
+			return AX_BUFFER;
+		}
+		p = (const bt_page *) (const void *) w->copy;
 		if (p->level != t->n - 1 - k)
 			complain(w, "a wrong level", p);
-		bt_bounds(t, k, &lo, &has_lo, &hi, &has_hi);
-		if (has_lo)
-		{
-			los[k] = lo;
-			plo = &los[k];
-		}
-		if (has_hi)
-		{
-			his[k] = hi;
-			phi = &his[k];
-		}
-		range_lo[k] = plo;
-		range_hi[k] = phi;
-	}
-	for (int k = t->n - 1; k >= 0 && !w->bad; k--)
-	{
-		bt_page    *p = t->f[k].p;
-
-		if (!check_page(w, p, range_lo[k], range_hi[k]))
-			return;
-		if (k == t->n - 1)
-		{
-			w->leaves++;
-			w->entries += (uint64_t) bt_count(p);
-		}
 		else
-			w->inner++;
-		if (k > 0 && t->f[k - 1].i > 0)
-			break;				/* the rest was looked at before */
+			check_page(w, p, has_lo ? &lo : NULL, has_hi ? &hi : NULL);
 	}
+	if (c->bad)
+		return AX_OK;
+	c->info.n4 += (uint64_t) (t->n - 1 - fresh);
+	c->info.leaves++;
+	c->info.entries += (uint64_t) bt_count((const bt_page *) (const void *) w->copy);
+	if (t->n > c->info.height)
+		c->info.height = t->n;
+	if (has_hi)
+	{
+		len = bt_len(&hi);
+		bt_view_bytes(&hi, 0, len, c->buf);
+	}
+	else
+		c->done = true;
+	c->len = len;
+	return AX_OK;
 }
 
 /* See ax.h, ax_check. */
 ax_status
-bt_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok, char *msg, size_t msglen)
+bt_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
-	walk		w = {.cx = cx, .s = s, .msg = msg, .msglen = msglen};
-	uint8_t		buf[16384 / 4];
-	const uint8_t *pos = NULL;
-	uint32_t	len = 0;
-	bt_path		t;
+	walk		w;
+	int			lost = 0;
 
-	if (msglen)
-		msg[0] = 0;
-	t.write = false;
-	t.pess = t.all = true;
-	for (int busy = 0; !w.bad;)
+	w.cx = cx;
+	w.s = s;
+	w.c = c;
+	w.t.write = false;
+	w.t.all = true;
+	for (int work = 0; work < AX_CHECK_WORK && !c->done && !c->bad; work++)
 	{
-		ax_status	x = bt_descend(cx, s, &t, pos, len, false);
-		bt_view		hi;
-		bool		more = false;
+		ax_status	x;
 
-		if (x == AX_BUSY && busy++ < 100)
-			continue;
-		if (x == AX_BUSY)
-			return x;
-		if (x != AX_OK)
-			continue;
-		busy = 0;
-		if (t.n == 0)
+		w.t.pess = lost > AX_MAX_RESTARTS;
+		x = bt_descend(cx, s, &w.t, c->buf, c->len, false);
+		if (x == AX_OK)
 		{
-			bt_close(cx, &t, -1);
-			break;
-		}
-		check_path(&w, &t);
-		if (t.n > w.height)
-			w.height = t.n;
-		for (int k = t.n - 2; k >= 0 && !more; k--)
-			if (t.f[k].i < bt_count(t.f[k].p))
-			{
-				bt_get(t.f[k].p, t.f[k].i, &hi);
-				more = true;
-			}
-		if (more)
-		{
-			/* a blob outlives the latch: we are in one epoch */
-			len = bt_len(&hi);
-			if (hi.blob)
-				pos = hi.a;
+			if (w.t.n == 0)
+				c->done = true;
 			else
-			{
-				bt_view_bytes(&hi, 0, len, buf);
-				pos = buf;
-			}
+				x = check_path(&w);
+			bt_close(cx, &w.t, -1);
 		}
-		bt_close(cx, &t, -1);
-		if (!more)
-			break;
+		if (x == AX_BUSY || x == AX_BUFFER)
+			return x;
+		lost = x == AX_OK ? 0 : lost + 1;
+		if (lost)
+			ax_map_unshare_all();
 	}
-	memset(out, 0, sizeof(*out));
-	*ok = !w.bad;
-	out->entries = w.entries;
-	out->leaves = w.leaves;
-	out->n4 = w.inner;
-	out->inner_nodes = w.inner;
-	out->height = w.height;
 	return AX_OK;
 }

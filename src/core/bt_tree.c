@@ -85,31 +85,6 @@ bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
 }
 
 /*
- * The separators on both sides of frame k, from its latched parent.
- */
-void
-bt_bounds(bt_path *t, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi)
-{
-	*has_lo = *has_hi = false;
-	if (k > 0)
-	{
-		bt_page    *p = t->f[k - 1].p;
-		int			i = t->f[k - 1].i;
-
-		if (i > 0)
-		{
-			bt_get(p, i - 1, lo);
-			*has_lo = true;
-		}
-		if (i < bt_count(p))
-		{
-			bt_get(p, i, hi);
-			*has_hi = true;
-		}
-	}
-}
-
-/*
  * What all keys of a range below frame k's parent begin with: what its ends
  * have in common, or, where an end is not known, what all keys of the parent
  * begin with; within: the range lies in that of frame k's page, whose prefix

@@ -68,7 +68,6 @@ extern ax_status bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *
 extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo,
 									  const bt_view *hi, bool has_hi, bool within,
 									  uint8_t *buf, uint32_t *plen);
-extern void bt_bounds(bt_path *t, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi);
 extern void bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built);
 extern void bt_publish(ax_store *s, bt_path *t, int k, bt_page *p);
 
@@ -89,7 +88,6 @@ extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *k
 extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 extern ax_status bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
-extern ax_status bt_check(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool *ok,
-						  char *msg, size_t msglen);
+extern ax_status bt_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 
 #endif							/* BT_TREE_H */

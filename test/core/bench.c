@@ -211,7 +211,7 @@ run(const char *name, uint64_t n)
 	lookups(t, gen, &ks);
 	scans(t, gen, &ks);
 	t0 = mr_now();
-	mr_need(ax_check(&cx, t, gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
+	mr_need(tap_check(&cx, t, gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
 	if (!good)
 	{
 		fprintf(stderr, "check: %s\n", msg);

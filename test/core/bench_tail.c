@@ -458,7 +458,7 @@ run(ax_structure s, keys kind, way how, int workers, bool forks)
 			   (unsigned long long) all.n);
 	r.beside = all.n ? (double) ti.tail_bypassed / (double) all.n : 0;
 	/* all of it is in the tree in the end */
-	mr_need(ax_check(&main_cx, wd->tree, wd->gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
+	mr_need(tap_check(&main_cx, wd->tree, wd->gen, &ti, &good, msg, sizeof(msg)), AX_OK, "check");
 	if (!good || ti.entries != before + all.n)
 		mr_die("%s, %s, %s: %s", mr_engine(s), keys_name[kind], way_name[how],
 			   good ? "entries are missing" : msg);

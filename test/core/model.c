@@ -756,7 +756,7 @@ mt_check(model *m, const char *when)
 				i;
 	bool		good = false;
 	char		msg[200] = "";
-	ax_status	r = ax_check(m->cx, m->t, m->gen, &c, &good, msg, sizeof(msg));
+	ax_status	r = tap_check(m->cx, m->t, m->gen, &c, &good, msg, sizeof(msg));
 
 	if (r != AX_OK || !good)
 		mt_die(m, "check %s: status %d, %s", when, (int) r, msg);

@@ -254,6 +254,35 @@ tap_quiesce(ax_ctx *cx)
  * The engine under test: AX_STRUCTURE=art-olc (default), btree-optiql and so
  * on.
  */
+ax_status
+tap_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool *good, char *msg,
+		  size_t msglen)
+{
+	ax_checking c;
+	ax_status	r = AX_OK;
+
+	memset(&c, 0, sizeof(c));
+	for (int busy = 0; r == AX_OK && !c.done;)
+	{
+		r = ax_check(cx, t, gen, &c);
+		if (r == AX_BUFFER)
+		{
+			c.buf = realloc(c.buf, c.need_bytes);
+			c.size = c.need_bytes;
+			r = AX_OK;
+		}
+		else if (r == AX_BUSY && ++busy < 100)
+			r = AX_OK;
+		else if (r == AX_OK)
+			busy = 0;
+	}
+	*out = c.info;
+	*good = !c.bad;
+	snprintf(msg, msglen, "%s", c.msg);
+	free(c.buf);
+	return r;
+}
+
 ax_structure
 tap_structure(void)
 {

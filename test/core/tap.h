@@ -49,6 +49,13 @@ extern void (*volatile tap_point_hook) (const char *name);
 /* Housekeeping until nothing is pending, for at most a few seconds. */
 extern bool tap_quiesce(ax_ctx *cx);
 
+/*
+ * ax_check until it is done: what it counted, and whether all was well (else msg).
+ * AX_OK, AX_STALE, or AX_BUSY a hundred times in a row.
+ */
+extern ax_status tap_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out,
+						   bool *good, char *msg, size_t msglen);
+
 extern ax_structure tap_structure(void);
 extern uint32_t tap_page_size(void);
 

@@ -244,7 +244,7 @@ entries(ax_ctx *cx)
 	bool		good;
 	char		msg[200];
 
-	if (ax_check(cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
+	if (tap_check(cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
 	{
 		tap_diag("check: %s", msg);
 		return UINT64_MAX;

@@ -492,7 +492,7 @@ check_tree(void)
 	bool		good;
 	int			n = 0;
 
-	if (ax_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
+	if (tap_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
 		die("check: %s", msg);
 	for (int i = 0; i < universe; i++)
 	{

@@ -342,7 +342,7 @@ check(worker *w, uint64_t entries, char *why, size_t whylen)
 {
 	ax_tree_info info;
 	bool		good = false;
-	ax_status	x = ax_check(&w->cx, tree, gen, &info, &good, why, whylen);
+	ax_status	x = tap_check(&w->cx, tree, gen, &info, &good, why, whylen);
 
 	if (x != AX_OK)
 	{
@@ -1003,7 +1003,7 @@ test_many(worker *w, uint32_t page_size, int n, int ms)
 		bool		good = true;
 
 		(void) nanosleep(&some, NULL);
-		if (ax_check(&w->cx, tree, gen, &info, &good, why, sizeof(why)) == AX_OK && !good)
+		if (tap_check(&w->cx, tree, gen, &info, &good, why, sizeof(why)) == AX_OK && !good)
 			atomic_fetch_add(&wrong, 1);
 		left.tv_nsec -= 50000000;
 		if (left.tv_nsec < 0 && left.tv_sec > 0)

@@ -75,7 +75,7 @@ check(ax_tree *t, uint64_t gen, uint64_t n, const char *name)
 	bool		sound;
 	char		msg[256] = "";
 
-	if (ax_check(&cx, t, gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
+	if (tap_check(&cx, t, gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
 		tap_diag("%s", msg);
 	ok(sound && ti.entries == n, "%s: sound, with its %llu entries", name, (unsigned long long) n);
 }
@@ -313,7 +313,7 @@ stress(void)
 	tap_threads(THREADS, beside, NULL);
 	ok(atomic_load(&shared.lost) == 0, "no key that stays is missed beside %llu passes",
 	   (unsigned long long) atomic_load(&shared.passes));
-	if (ax_check(&cx, tree, shared.gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
+	if (tap_check(&cx, tree, shared.gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
 		tap_diag("%s", msg);
 	ok(sound, "sound after compactions beside writers");
 	ax_tree_close(&cx, tree);

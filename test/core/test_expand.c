@@ -99,7 +99,7 @@ check(ax_ctx *cx, ax_tree_info *info)
 	char		msg[200];
 	bool		good;
 
-	if (ax_check(cx, tree, gen, info, &good, msg, sizeof(msg)) != AX_OK)
+	if (tap_check(cx, tree, gen, info, &good, msg, sizeof(msg)) != AX_OK)
 		return false;
 	if (!good)
 		tap_diag("%s", msg);

@@ -116,7 +116,7 @@ main(void)
 		make_key(k, byte, 0);
 		ok(ax_lookup(&cx, tree, gen, k, KEY_LEN - 6, tids, 4, &n, &more) == AX_OK && n == 2 &&
 		   tids[0] == 1000 && tids[1] == 2000, "byte %d: both are there", byte);
-		ok(ax_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg)) == AX_OK && good &&
+		ok(tap_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg)) == AX_OK && good &&
 		   ti.entries == 255 * 300 + 2, "byte %d: check %s", byte, msg);
 		ax_tree_close(&cx, tree);
 		(void) tap_quiesce(&cx);

@@ -122,7 +122,7 @@ one(ax_structure s, uint64_t random)
 	merged = info(gen).bytes;
 	ok(r == AX_OK && info(gen).entries == nkeys && merged < plain + plain / 2, "%s: merged they take %llu kB",
 	   sync, (unsigned long long) merged / 1024);
-	r = ax_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg));
+	r = tap_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg));
 	ok(r == AX_OK && good && ti.entries == nkeys, "%s: check %s", sync, msg);
 	for (uint64_t i = 0; i < nkeys; i += 7)
 		if (ax_contains(&cx, tree, gen, k[i], len[i]) != AX_OK)

@@ -444,7 +444,7 @@ close_tree(void)
 	bool		good;
 	char		msg[200] = "";
 
-	if (ax_check(&me.cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
+	if (tap_check(&me.cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
 		wrong("check: %s", msg);
 	ax_tree_close(&me.cx, tree);
 	if (!tap_quiesce(&me.cx))
@@ -1004,7 +1004,7 @@ stopped_writer(keykind kind, uint64_t keys, uint64_t rounds, uint64_t seed)
 			bool		good;
 			char		msg[200] = "";
 
-			if (ax_check(&me.cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
+			if (tap_check(&me.cx, tree, gen, &ti, &good, msg, sizeof(msg)) != AX_OK || !good)
 				wrong("check: %s", msg);
 			(void) ax_poll(&me.cx);
 		}

@@ -104,7 +104,7 @@ engine(ax_structure s, const ax_hardware *hw, bool always_aborts, ax_elide_optio
 
 	for (uint64_t i = 0; i < w.keys; i++)
 		expected += i % 3 == 2 ? 0 : WORKERS;
-	CALL(r, ax_check(&cx, w.tree, w.gen, &info, &clean, msg, sizeof(msg)));
+	CALL(r, tap_check(&cx, w.tree, w.gen, &info, &clean, msg, sizeof(msg)));
 	ok(r == AX_OK && clean, "%s: clean: %s", name, r == AX_OK && !clean ? msg : "");
 	ok(info.entries == expected, "%s: %llu entries", name, (unsigned long long) info.entries);
 

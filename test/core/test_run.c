@@ -94,7 +94,7 @@ entries(void)
 	bool		good;
 
 	what[0] = 0;
-	if (ax_check(&main_cx, tree, gen, &ti, &good, what, sizeof(what)) != AX_OK || !good)
+	if (tap_check(&main_cx, tree, gen, &ti, &good, what, sizeof(what)) != AX_OK || !good)
 		return UINT64_MAX;
 	return ti.entries;
 }

@@ -749,7 +749,7 @@ finish_all(void)
 	}
 	ok(good, "every key is in or not, as its owner says");
 	ok(scan(0, ALL - 1, false, 1) == AX_OK && scan(0, ALL - 1, true, 1) == AX_OK, "scans say the same");
-	if (!ok(ax_check(&cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg)) == AX_OK && good &&
+	if (!ok(tap_check(&cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg)) == AX_OK && good &&
 			ti.entries == n, "check finds nothing, and %llu entries", (unsigned long long) n))
 		tap_diag("%s; %llu entries", msg, (unsigned long long) ti.entries);
 	(void) ax_info(&cx, w->tree, w->gen, &ti);

@@ -119,7 +119,7 @@ fail(world *w, int me, const char *what, uint64_t i, int status)
 
 		fprintf(stderr, "# owner %d, in %d; contains now: %d;", w->ks[i].owner, atomic_load(&w->ks[i].in),
 				(int) ax_contains(this_cx, w->tree, w->gen, k->p, k->len));
-		(void) ax_check(this_cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg));
+		(void) tap_check(this_cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg));
 		fprintf(stderr, " check: %s\n", good ? "clean" : msg);
 	}
 	fflush(stderr);
@@ -474,7 +474,7 @@ worker(void *arg, int me)
 			ax_tree_info ti;
 			bool		good;
 			char		msg[200];
-			ax_status	x = ax_check(cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg));
+			ax_status	x = tap_check(cx, w->tree, w->gen, &ti, &good, msg, sizeof(msg));
 
 			if (x != AX_OK || !good)
 			{

@@ -218,7 +218,7 @@ one_pattern(pattern p)
 	ok(i.entries == n && i.tail_entries <= 10000 && i.tail_bypassed <= beside,
 	   "%llu entries, %llu of them in the buffer", (unsigned long long) i.entries,
 	   (unsigned long long) i.tail_entries);
-	ok(ax_check(&cx, tree, gen, &i, &good, msg, sizeof(msg)) == AX_OK && good && i.entries == n &&
+	ok(tap_check(&cx, tree, gen, &i, &good, msg, sizeof(msg)) == AX_OK && good && i.entries == n &&
 	   i.tail_entries == 0, "the check finds all in the tree %s", msg);
 	ax_tree_close(&cx, tree);
 	(void) tap_quiesce(&cx);
