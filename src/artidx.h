@@ -346,6 +346,7 @@ typedef void (*ArtHeapRow) (void *arg, const uint8 *key, uint32 keylen, uint64 t
 extern ArtHeapReader *art_heap_begin(Relation heap, Relation index,
 									 const ArtKeyDesc *kd, ArtHeapMode mode,
 									 Snapshot snapshot);
+extern void art_heap_horizon(ArtHeapReader *r);
 extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
 						  void *arg);
 extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,

@@ -27,7 +27,9 @@
  *   discards the structure (art_wait_not_building).  What a participant has
  *   collected and not loaded then is STALE.
  * - Each participant takes the horizon below which rows are dead for itself,
- *   after BUILDING, under a snapshot of its own: an older one only keeps more.
+ *   after BUILDING, under a snapshot of its own: an older one only keeps more, a
+ *   newer one leaves out what nobody can see any more.  So both may be renewed
+ *   between two pages, and what is read of a page is judged by one horizon.
  * - Between two participants VACUUM may truncate the heap: blocks that it found
  *   empty, so their rows are nobody's.  A participant does not read beyond the
  *   size it finds; its lock on the heap keeps truncation out from then on.
@@ -61,6 +63,8 @@
 #define ART_FLUSH_LAST_US	5000	/* too late to load anything */
 #define ART_FLUSH_KEY_US	0.7 /* a first guess of what loading a key takes */
 #define ART_FLUSH_HOLD_US	250000	/* a cancel waits for a load that is shorter */
+#define ART_SIGHT_PAGES		64	/* read under one snapshot, in the background */
+#define ART_SIGHT_US		1000000 /* or until it is so old */
 #define ART_LOOK_US			20000	/* between two looks for waiters */
 
 /* This process's part in one build. */
@@ -673,6 +677,56 @@ pace_delay(Pace *p)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* ---- the snapshot of one participant ---- */
+
+/*
+ * It keeps what a row's TOAST pointer points to, from the moment the row is read
+ * until its key is made; the functions in the index's expressions want one, too.
+ * No longer: keys are copies.  So a build in the background takes a new one now
+ * and then, between two pages, or nothing that was deleted since it began could
+ * be vacuumed in the whole database.  A statement has a snapshot of its own
+ * anyway.
+ */
+typedef struct Sight
+{
+	Snapshot	snapshot;
+	bool		renews;
+	int			pages;			/* read under it */
+	TimestampTz until;
+} Sight;
+
+static void
+sight_take(Sight *s)
+{
+	s->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	PushActiveSnapshot(s->snapshot);
+	s->pages = 0;
+	if (s->renews)
+		s->until = GetCurrentTimestamp() + ART_SIGHT_US;
+}
+
+static void
+sight_drop(Sight *s)
+{
+	PopActiveSnapshot();
+	UnregisterSnapshot(s->snapshot);
+}
+
+/*
+ * Between two pages.  The horizon goes with the snapshot: it must be no newer, and
+ * an old one would be compared with ever newer transactions.
+ */
+static void
+sight_renew(Sight *s, ArtHeapReader *reader, TimestampTz now)
+{
+	if (!s->renews || (++s->pages < ART_SIGHT_PAGES && now < s->until))
+		return;
+	sight_drop(s);
+	InvalidateCatalogSnapshot();	/* it would hold the horizon as well */
+	sight_take(s);
+	art_heap_horizon(reader);
+}
+
 /* ---- reading ---- */
 
 static void
@@ -686,7 +740,7 @@ build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
  */
 static ArtPartEnd
 work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
-	 Pace *pace, bool progress)
+	 Pace *pace, Sight *sight, bool progress)
 {
 	ArtEntry   *e = part->entry;
 	BlockNumber size = RelationGetNumberOfBlocks(heap);
@@ -746,6 +800,7 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 					return ART_PART_LEFT;
 			}
 			pace_delay(pace);
+			sight_renew(sight, reader, now);
 		}
 	}
 }
@@ -767,7 +822,7 @@ art_part_work(ArtPart *part, Relation heap, Relation index, ArtRoomFor room,
 	bool		progress = MyBEEntry != NULL &&
 		MyBEEntry->st_progress_command == PROGRESS_COMMAND_INVALID;
 	ArtKeyDesc *kd = art_keydesc_build(index, cxt);
-	Snapshot	snapshot;
+	Sight		sight = {NULL};
 	ArtHeapReader *reader;
 	ArtRun	   *run;
 	Pace		pace;
@@ -789,21 +844,19 @@ art_part_work(ArtPart *part, Relation heap, Relation index, ArtRoomFor room,
 									 (int64) pg_atomic_read_u64(&e->blocks_total));
 	}
 
-	/* keeps what a row's TOAST pointer points to from being vacuumed away */
-	snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	PushActiveSnapshot(snapshot);
+	sight.renews = gives_way && !ActiveSnapshotSet();
+	sight_take(&sight);
 
 	/* the horizon it takes is no newer than our registered snapshot */
 	reader = art_heap_begin(heap, index, kd, ART_HEAP_BUILD, NULL);
 	run = art_run_begin(index, kd, part->gen, e, false, heap, room);
 	pace_begin(&pace, heap, index, gives_way);
 
-	end = work(part, heap, reader, run, &pace, progress);
+	end = work(part, heap, reader, run, &pace, &sight, progress);
 
 	(void) art_run_end(run);	/* nothing is pending, or nobody wants it */
 	art_heap_end(reader);
-	PopActiveSnapshot();
-	UnregisterSnapshot(snapshot);
+	sight_drop(&sight);
 	if (progress)
 		pgstat_progress_end_command();
 	MemoryContextSwitchTo(old);

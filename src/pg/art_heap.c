@@ -180,7 +180,7 @@ read_page(ArtHeapReader *r, BlockNumber blkno)
 	 * vacuumed: they must be dead to us by then.
 	 */
 	if (r->mode == ART_HEAP_BUILD && OidIsValid(r->heap->rd_rel->reltoastrelid))
-		r->oldest = GetOldestNonRemovableTransactionId(r->heap);
+		art_heap_horizon(r);
 
 	buf = ReadBufferExtended(r->heap, MAIN_FORKNUM, blkno, RBM_NORMAL, r->strategy);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
@@ -487,9 +487,19 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->rows = palloc(sizeof(PageRows));
 	r->rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
 	if (mode == ART_HEAP_BUILD)
-		r->oldest = GetOldestNonRemovableTransactionId(heap);
+		art_heap_horizon(r);
 	MemoryContextSwitchTo(old);
 	return r;
+}
+
+/*
+ * In build mode: take the horizon anew, under the snapshot that the caller has
+ * registered now.
+ */
+void
+art_heap_horizon(ArtHeapReader *r)
+{
+	r->oldest = GetOldestNonRemovableTransactionId(r->heap);
 }
 
 /*

@@ -59,7 +59,8 @@ begin(void)
 static void
 commit(void)
 {
-	PopActiveSnapshot();
+	if (ActiveSnapshotSet())
+		PopActiveSnapshot();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(worker_cxt);
 }
@@ -487,6 +488,7 @@ build_next(void)
 		did = true;
 		worked = true;
 		begin();
+		PopActiveSnapshot();	/* a build takes its own, and renews it */
 		PG_TRY();
 		{
 			build_candidate(&work[i]);
