@@ -1,5 +1,6 @@
 # artidx: main-memory index access method for PostgreSQL (PGXS)
 #
+#   make help                      this list
 #   make && sudo make install      build and install for the pg_config in PATH
 #   make check                     the quick tests, some three minutes
 #   make test                      every test, in throwaway clusters
@@ -12,6 +13,7 @@
 #   make soak                      the stress tests, longer
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
+#   make help                      this list
 #   make matrix                    the tests on 16, 17, 18, and on servers that check themselves
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -94,7 +96,31 @@ include $(PGXS)
 # PGXS follows no headers by itself when the server was configured without
 # dependency tracking.
 $(OBJS): $(ARTIDX_HEADERS) Makefile
+
+# Not by DOCS, which would put README.md beside those of all other extensions.
+DOCUMENTS = $(DESTDIR)$(docdir)/$(EXTENSION)
+.PHONY: install-documents uninstall-documents not-root
+install: install-documents
+install-documents:
+	$(MKDIR_P) '$(DOCUMENTS)/doc'
+	$(INSTALL_DATA) $(addprefix $(srcdir)/,README.md CHANGELOG.md LICENSE) '$(DOCUMENTS)/'
+	$(INSTALL_DATA) $(wildcard $(srcdir)/doc/*) '$(DOCUMENTS)/doc/'
+uninstall: uninstall-documents
+uninstall-documents:
+	rm -f $(patsubst $(srcdir)/%,'$(DOCUMENTS)'/%,$(addprefix $(srcdir)/,README.md CHANGELOG.md LICENSE) $(wildcard $(srcdir)/doc/*))
+	-rmdir '$(DOCUMENTS)/doc' '$(DOCUMENTS)' 2>/dev/null
+
+installcheck: not-root
+not-root:
+	@if [ "$$(id -u)" = 0 ]; then \
+		echo "make installcheck starts servers, which refuse to run as root." >&2; \
+		echo "Run it as another user, or \"make test\", which may be run as root." >&2; \
+		exit 1; fi
 endif
+
+.PHONY: help
+help:
+	@sed -n '/^#   make/s/^#   //p; /^$$/q' $(firstword $(MAKEFILE_LIST))
 
 $(DATA_built): $(SQL_PARTS) Makefile
 	{ printf '%s\n' '/* $(DATA_built): generated from sql/parts, do not edit */' '' \
