@@ -1,0 +1,154 @@
+#!/bin/bash
+#
+# test/applications/run.sh [application ...]
+#	  The examples of doc/applications.md with the real libraries: django,
+#	  sqlalchemy, rails, hibernate, prisma.
+#
+# Each gets a database of a throwaway cluster.  The libraries come from PyPI, npm,
+# Maven Central and Debian; an application whose tools are not on this machine is
+# named with the reason, and counts neither as passed nor as failed.  Ends with the
+# line "N passed, N failed".
+#
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+APPS=("$@")
+[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma)
+passed=0
+failed=0
+
+# has NAME OUTPUT LINE: the program printed this line
+has()
+{
+	if grep -qxF -- "$3" <<<"$2"; then
+		passed=$((passed + 1))
+		echo "ok - $1: $3"
+	else
+		failed=$((failed + 1))
+		echo "not ok - $1: $3"
+		printf '%s\n' "$2" | tail -20 | sed 's/^/# /'
+	fi
+}
+
+skip()
+{
+	echo "# SKIP $1: $2"
+}
+
+# indexes TABLE: its indexes as pg_indexes says, but for the primary key
+indexes()
+{
+	sql "SELECT indexdef FROM pg_indexes WHERE tablename = '$1' AND indexname !~ 'pkey' ORDER BY 1"
+}
+
+# database NAME: a new one, which PGDATABASE then names
+database()
+{
+	export PGDATABASE=postgres
+	sql "CREATE DATABASE $1" && PGDATABASE=$1 && sql "CREATE EXTENSION artidx"
+}
+
+# python PACKAGE...: sets VENV to an environment that has them
+python()
+{
+	VENV=$WORK/venv
+	[ -d "$VENV" ] || python3 -m venv "$VENV" || return 1
+	"$VENV/bin/pip" -q install "$@"
+}
+
+app_django()
+{
+	local out
+
+	python 'django>=5.2,<5.3' 'psycopg[binary]' ||
+		{ skip django "python3 -m venv and pip are needed"; return; }
+	export DJANGO_SETTINGS_MODULE=settings PYTHONPATH=$TREE/test/applications/django \
+		PYTHONDONTWRITEBYTECODE=1
+	database django
+	out=$("$VENV/bin/django-admin" migrate 2>&1; "$VENV/bin/python" "$PYTHONPATH/use.py" 2>&1
+		"$VENV/bin/django-admin" makemigrations --check 2>&1; indexes shop_order)
+	has django "$out" "No changes detected"
+	has django "$out" "CREATE INDEX order_token_art ON public.shop_order USING art (token) WITH (sync=rowex)"
+	has django "$out" "CREATE INDEX order_account_art ON public.shop_order USING art (account, created DESC)"
+	has django "$out" "found: True"
+	has django "$out" "seen: art [None, None]"
+	has django "$out" "replace_btree = off: db_index can be set and taken away"
+	has django "$out" 'replace_btree = indexes: relation "shop_order_account_9eb6740e" already exists'
+	unset PYTHONPATH
+}
+
+app_sqlalchemy()
+{
+	local out
+
+	python sqlalchemy alembic 'psycopg[binary]' ||
+		{ skip sqlalchemy "python3 -m venv and pip are needed"; return; }
+	database sqlalchemy
+	out=$("$VENV/bin/python" "$TREE/test/applications/sqlalchemy/app.py" 2>&1; indexes orders)
+	has sqlalchemy "$out" "autogenerate: []"
+	has sqlalchemy "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
+	has sqlalchemy "$out" "CREATE INDEX orders_account ON public.orders USING art (account, created) WITH (structure=btree)"
+}
+
+app_rails()
+{
+	local out
+
+	if ! ruby -e 'require "active_record"; require "pg"' 2>/dev/null; then
+		[ "$(id -u)" -eq 0 ] && (art_apt update; art_apt install ruby ruby-activerecord ruby-pg) ||
+			{ skip rails "ruby with ActiveRecord and pg is needed"; return; }
+	fi
+	database rails
+	out=$(ruby "$TREE/test/applications/rails/app.rb" 2>&1; indexes orders)
+	has rails "$out" '    t.index ["token"], name: "index_orders_on_token", unique: true, using: :art'
+	has rails "$out" 'index_orders_on_account_and_created_at art false ["account", "created_at"] {"created_at"=>:desc}'
+	has rails "$out" "CREATE UNIQUE INDEX index_orders_on_token ON public.orders USING art (token)"
+	has rails "$out" "CREATE INDEX index_orders_on_account_and_created_at ON public.orders USING art (account, created_at DESC)"
+}
+
+app_hibernate()
+{
+	local out
+
+	command -v mvn >/dev/null 2>&1 || { skip hibernate "Maven is needed"; return; }
+	cp -r "$TREE/test/applications/hibernate" "$WORK/hibernate"
+	database hibernate
+	out=$(cd "$WORK/hibernate" &&
+		JDBC_URL="jdbc:postgresql://127.0.0.1:$PGPORT/hibernate" mvn -q -B compile exec:java 2>&1; echo; indexes orders)
+	has hibernate "$out" "validate: true"
+	has hibernate "$out" "update: true"
+	has hibernate "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
+	has hibernate "$out" "CREATE INDEX orders_account ON public.orders USING art (account, created DESC)"
+}
+
+# The client is Prisma's own.  Its schema engine, which applies migrations, is no
+# npm package, so psql applies the migration; the client does not need that engine.
+app_prisma()
+{
+	local out
+
+	command -v npm >/dev/null 2>&1 || { skip prisma "npm is needed"; return; }
+	cp -r "$TREE/test/applications/prisma" "$WORK/prisma"
+	database prisma
+	out=$(cd "$WORK/prisma" && "$BIN/psql" -X -q -v ON_ERROR_STOP=1 -f migration.sql &&
+		npm install --silent --no-audit --no-fund 2>&1 &&
+		PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx prisma generate 2>&1 && node app.js 2>&1; indexes orders)
+	has prisma "$out" "found: true"
+	has prisma "$out" "duplicate: P2002"
+	has prisma "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
+}
+
+art_setup applications
+# Java's driver wants TCP
+port=$((40000 + RANDOM % 20000))
+art_cluster applications "shared_preload_libraries = 'artidx'" "artidx.memory = '256MB'" \
+	"listen_addresses = '127.0.0.1'" "port = $port"
+export PGPORT=$port
+for app in "${APPS[@]}"; do
+	if declare -F "app_$app" >/dev/null; then
+		"app_$app"
+	else
+		art_die "no such application: $app"
+	fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
