@@ -11,6 +11,8 @@
 #   make footprint                 cache lines of every transaction of elision
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
+#   make fresh                     README's commands in fresh Debian systems
+#   make applications              the examples of doc/applications.md
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make help                      this list
@@ -139,13 +141,21 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer
 
-.PHONY: test soak check-rtm matrix demo bench core-bench footprint contention conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix demo bench core-bench footprint contention conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
+	$(MAKE) --no-print-directory applications fresh
+
+applications:
+	PG_CONFIG='$(PG_CONFIG)' bash test/applications/run.sh
+
+# PARTS (not those of make test), SCALE, ARTIDX_CACHE; as root
+fresh:
+	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/fresh.sh
 
 check-rtm:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh

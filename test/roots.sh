@@ -99,29 +99,22 @@ art_in_root()
 		HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# art_make_root VERSION SUITE DIR: the system, with its PostgreSQL and all that
-# the tests need.  The output is the log.
-art_make_root()
+# art_make_system SUITE DIR LINE...: a minimal Debian there, whose apt has these
+# sources.  The output is the log.
+art_make_system()
 {
-	local version=$1 suite=$2 base=$2 r=$3 mirror f proxy=
+	local suite=$1 r=$2 f proxy=
 
-	mirror=$(art_mirror)
-	# experimental is no system of its own
-	[ "$suite" != experimental ] || base=sid
+	shift 2
 	# wget does not ask apt for its proxy
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	# the script is named, since debootstrap may be older than the suite
-	env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase --include=ca-certificates "$base" "$r" "$mirror" \
+	env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase --include=ca-certificates "$suite" "$r" "$(art_mirror)" \
 		/usr/share/debootstrap/scripts/sid || return 1
 	for f in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
 		[ ! -f "$f" ] || cp --remove-destination "$f" "$r$f" || return 1
 	done
-	{
-		echo "deb $mirror $base main"
-		[ "$suite" = "$base" ] || echo "deb $mirror $suite main"
-	} >"$r/etc/apt/sources.list"
-	printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
-		"$version" "$suite" >"$r/etc/apt/preferences.d/artidx"
+	printf '%s\n' "$@" >"$r/etc/apt/sources.list"
 	# how this machine's apt reaches its mirror, which may be an old copy
 	{
 		apt-config dump Acquire
@@ -134,12 +127,27 @@ art_make_root()
 	} >"$r/etc/apt/apt.conf.d/99artidx"
 	printf '#!/bin/sh\nexit 101\n' >"$r/usr/sbin/policy-rc.d"
 	chmod 755 "$r/usr/sbin/policy-rc.d"
+	art_in_root "$r" apt-get -q update
+}
+
+# art_make_root VERSION SUITE DIR: a system with its PostgreSQL and all that the
+# tests need.  The output is the log.
+art_make_root()
+{
+	local version=$1 suite=$2 base=$2 r=$3 mirror
+
+	mirror=$(art_mirror)
+	# experimental is no system of its own
+	[ "$suite" != experimental ] || base=sid
+	art_make_system "$base" "$r" "deb $mirror $base main" \
+		"$([ "$suite" = "$base" ] || echo "deb $mirror $suite main")" || return 1
+	printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
+		"$version" "$suite" >"$r/etc/apt/preferences.d/artidx"
 	mkdir -p "$r/etc/postgresql-common"
 	echo "create_main_cluster = false" >"$r/etc/postgresql-common/createcluster.conf"
 	# The headers are unpacked rather than installed: the package wants a
 	# whole clang, for the bitcode that artidx does not make.
 	art_in_root "$r" sh -ec '
-		apt-get -q update
 		apt-get -q -y -o Dpkg::Options::=--force-confold install \
 			postgresql-'"$version"' make gcc libc6-dev libicu-dev liburcu-dev \
 			libipc-run-perl perl util-linux xz-utils

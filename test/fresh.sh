@@ -1,0 +1,126 @@
+#!/bin/bash
+#
+# test/fresh.sh [machine ...]
+#	  README's two commands, "make demo" and "make test", on machines that are not
+#	  ours; "make fresh" calls it, as root.
+#
+# Each machine is a copy of a minimal Debian 12 (test/roots.sh), with make and:
+#
+#	bare		nothing else
+#	server		postgresql-15 and libpq-dev, so pg_config, pgxs.mk and no postgres.h
+#	older		an older minor version of that server, which must not be upgraded
+#	user		everything, and an ordinary user who runs the commands
+#	nothing		nothing else, and an ordinary user, who is told what to install
+#
+#	PARTS		of make test ("core:test_arena regress:basic,unique isolation:write-skew tap:001_restart")
+#	SCALE		rows of make demo (20000)
+#
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$TREE/test/roots.sh"
+
+[ $# -gt 0 ] || set -- bare server older user nothing
+: "${PARTS:=core:test_arena regress:basic,unique isolation:write-skew tap:001_restart}" "${SCALE:=20000}"
+passed=0
+failed=0
+why=$(art_roots_possible)
+[ -z "$why" ] || art_die "$why"
+command -v debootstrap >/dev/null 2>&1 || { art_apt update; art_apt install debootstrap; }
+
+# The sources of bookworm that the machine's apt knows, security among them, or
+# else the main archive alone.
+sources()
+{
+	apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+		grep -E ' bookworm(-security|-updates)? main$' | sort -u
+}
+
+base=$ARTIDX_CACHE/bookworm
+mkdir -p "$ARTIDX_CACHE" || art_die "cannot write in $ARTIDX_CACHE"
+if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
+	art_say "a minimal Debian 12, into $base"
+	rm -rf "$base" "$base.new"
+	mapfile -t lines < <(sources)
+	[ ${#lines[@]} -gt 0 ] || lines=("deb $(art_mirror) bookworm main")
+	{ art_make_system bookworm "$base.new" "${lines[@]}" &&
+		art_in_root "$base.new" apt-get -q -y install make; } >"$base.log" 2>&1 </dev/null ||
+		{ tail -20 "$base.log" >&2; art_die "could not make it, log: $base.log"; }
+	touch "$base.new/made"
+	mv "$base.new" "$base"
+fi
+WORK=$(mktemp -d "$ARTIDX_CACHE/fresh.XXXXXX") || exit 1
+trap 'rm -rf "$WORK"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# result STATUS NAME LOG
+result()
+{
+	if [ "$1" -eq 0 ]; then
+		passed=$((passed + 1))
+		echo "ok - $2"
+	else
+		failed=$((failed + 1))
+		echo "not ok - $2"
+		tail -30 "$3" | sed 's/^/# /'
+	fi
+}
+
+# on MACHINE NAME COMMAND...: a command of that machine, as a test
+on()
+{
+	local r=$1 name=$2
+
+	shift 2
+	art_in_root "$r" "$@" >"$WORK/log" 2>&1 </dev/null
+	result $? "$name" "$WORK/log"
+}
+
+version_of()
+{
+	art_in_root "$1" dpkg-query -W -f '${Version}' postgresql-15
+}
+
+for m; do
+	r=$WORK/$m
+	cp -a "$base" "$r"
+	mkdir -p "$r/etc/postgresql-common"
+	as=(env)
+	packages=()
+	case $m in
+		bare) ;;
+		server) packages=(postgresql-15 libpq-dev) ;;
+		older)
+			v=$(art_in_root "$r" apt-cache madison postgresql-15 | awk -F'|' '{ gsub(/ /, "", $2); print $2 }' |
+				sort -V | head -1)
+			packages=("postgresql-15=$v" "postgresql-client-15=$v" "libpq5=$v")
+			;;
+		user)
+			packages=(postgresql-15 postgresql-server-dev-15 gcc libc6-dev libicu-dev liburcu-dev
+				libipc-run-perl perl util-linux)
+			as=(runuser -u dev --)
+			;;
+		nothing) as=(setpriv --reuid=nobody --regid=nogroup --clear-groups) ;;
+		*) art_die "no such machine: $m" ;;
+	esac
+	if [ ${#packages[@]} -gt 0 ]; then
+		on "$r" "$m: ${packages[*]}" apt-get -q -y install "${packages[@]}"
+	fi
+	[ "$m" != user ] || on "$r" "$m: useradd" useradd -m dev
+	before=
+	[ "$m" != older ] || before=$(version_of "$r")
+	if [ "$m" = nothing ]; then
+		on "$r" "$m: make test says what to install" sh -c "! ${as[*]} make -C /mnt test >/tmp/said 2>&1 &&
+			cat /tmp/said && grep -q 'apt-get install .*postgresql-15 postgresql-server-dev-15' /tmp/said"
+	else
+		on "$r" "$m: make demo" "${as[@]}" make -s -C /mnt demo SCALE="$SCALE"
+		on "$r" "$m: make test" "${as[@]}" make -s -C /mnt test PARTS="$PARTS"
+		grep -E '^[0-9]+ passed' "$WORK/log" | sed 's/^/# make test: /'
+	fi
+	if [ -n "$before" ]; then
+		[ "$before" = "$(version_of "$r")" ]
+		result $? "$m: the server is still $before" /dev/null
+	fi
+	rm -rf "$r"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
