@@ -182,7 +182,7 @@ footprint:
 contention:
 	PG_CONFIG='$(PG_CONFIG)' CELL_SECONDS='$(SECONDS)' bash test/bench/contention.sh
 
-# SUITES, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
+# SUITES, SETTINGS, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
 conformance:
 	PG_CONFIG='$(PG_CONFIG)' bash test/conformance/run.sh
 

@@ -98,9 +98,9 @@ BEGIN
 	-- btree's bpchar_ops says that equal values are of equal bytes, which 'a'
 	-- and 'a ' are not, and a server with assertions stops when it splits a
 	-- page between them; of an index with INCLUDE, btree assumes no such thing
-	CREATE INDEX bt_v ON bt_t USING btree (v) INCLUDE (id);
+	CREATE INDEX bt_v ON bt_t USING btree (v) INCLUDE (v);
 	CREATE INDEX art_v ON art_t USING art (v);
-	CREATE UNIQUE INDEX bt_vi ON bt_t USING btree (v DESC NULLS LAST, id) INCLUDE (id);
+	CREATE UNIQUE INDEX bt_vi ON bt_t USING btree (v DESC NULLS LAST, id) INCLUDE (v);
 	CREATE UNIQUE INDEX art_vi ON art_t USING art (v DESC NULLS LAST, id);
 	EXECUTE 'ANALYZE bt_t; ANALYZE art_t';
 	SELECT string_agg(DISTINCT i.structure, ' ') INTO structure FROM artidx_indexes i WHERE schemaname = 'ty';

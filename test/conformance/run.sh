@@ -4,10 +4,11 @@
 #	  PostgreSQL's own regression tests and isolation specs, once as they are
 #	  and once with every index in memory; "make conformance" calls it.
 #
-# Each suite runs twice on the same installation, on a fresh cluster each time:
-# without artidx, and with it preloaded, the extension in the tests' database and
-# artidx.replace_btree = indexes, so that the tests' own CREATE INDEX makes art
-# indexes.  The results of the two runs are compared with each other and not
+# Each suite runs several times on the same installation, on a fresh cluster each
+# time: without artidx, and for each of SETTINGS with it preloaded, the extension
+# in the tests' database and artidx.replace_btree set so: then the tests' own CREATE
+# INDEX makes art indexes, and with "all" their constraints and primary keys do,
+# too.  The results are compared with those without artidx and not
 # with those that came with the tests, so that the minor versions of server and
 # tests may differ.  test/conformance/explained says of each test that differs
 # why, and how exactly: any other difference is a failure.  So are a crash, an
@@ -15,6 +16,7 @@
 # hardly any index became one.
 #
 #	SUITES="regress isolation"
+#	SETTINGS="indexes all"
 #	CONFORMANCE_SRC=dir		an unpacked source tree of PostgreSQL 15; else Debian's
 #							source package is fetched
 #	CONFORMANCE_CACHE=dir	keeps what was fetched
@@ -25,11 +27,17 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/fetch.sh"
 
-: "${SUITES:=regress isolation}"
+: "${SUITES:=regress isolation}" "${SETTINGS:=indexes all}"
 for suite in $SUITES; do
 	case $suite in
 		regress | isolation) ;;
 		*) art_die "no such suite: $suite (regress, isolation)" ;;
+	esac
+done
+for setting in $SETTINGS; do
+	case $setting in
+		indexes | all) ;;
+		*) art_die "no such setting: $setting (indexes, all)" ;;
 	esac
 done
 RESULTS=${RESULTS:+$(mkdir -p "$RESULTS" && cd "$RESULTS" && pwd)}
@@ -62,15 +70,15 @@ settings()
 	echo "log_line_prefix = '%m %b[%p] %q%a '"
 	echo "log_lock_waits = on"
 	echo "fsync = off"
-	if [ "$1" = art ]; then
+	if [ "$1" != btree ]; then
 		echo "shared_preload_libraries = 'artidx'"
 		echo "artidx.memory = '512MB'"
 		# not in PGOPTIONS: some tests connect as users who may not set it
-		echo "artidx.replace_btree = 'indexes'"
+		echo "artidx.replace_btree = '$1'"
 	fi
 }
 
-# run_suite SUITE btree|art: its results are in WORK/out/SUITE-WHICH/results
+# run_suite SUITE btree|indexes|all: its results are in WORK/out/SUITE-WHICH/results
 run_suite()
 {
 	local suite=$1 which=$2 out=$WORK/out/$1-$2 started lines
@@ -79,7 +87,7 @@ run_suite()
 	mapfile -t lines < <(settings "$which")
 	as_user mkdir -p "$out"
 	art_cluster "$suite-$which" "${lines[@]}"
-	if [ "$which" = art ]; then
+	if [ "$which" != btree ]; then
 		args=(--load-extension=artidx)
 	fi
 	case $suite in
@@ -97,7 +105,7 @@ run_suite()
 	(
 		cd "$out" || exit 1
 		# its exit status is about expected/, which is not what is asked here
-		as_user timeout -k 30 "$TIME_LIMIT" \
+		as_user PGISOLATIONTIMEOUT="$STEP_SECONDS" timeout -k 30 "$TIME_LIMIT" \
 			"$PGXS_TEST/$program" \
 			--host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 			--bindir="$BIN" --inputdir="$PGSRC/src/test/$suite" \
@@ -105,7 +113,7 @@ run_suite()
 	) >"$out/log" 2>&1
 	art_say "$suite with $which: $(($(date +%s) - started)) s"
 	[ -d "$out/results" ] || { tail -20 "$out/log" >&2; art_die "$suite did not run"; }
-	if [ "$which" = art ] && [ "$suite" = regress ]; then
+	if [ "$which" != btree ] && [ "$suite" = regress ]; then
 		check_indexes
 	fi
 	art_cluster_stop
@@ -135,7 +143,10 @@ check_indexes()
 	export PGDATABASE=postgres
 }
 
-TIME_LIMIT=3600
+# one suite on one server; and what a step of an isolation spec may wait, since
+# a step that blocks where none should would wait for ever otherwise
+TIME_LIMIT=1800
+STEP_SECONDS=20
 LEAST_INDEXES=60
 
 art_setup conformance
@@ -147,20 +158,28 @@ PGXS_TEST=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 art_pg_source
 build_modules
 as_user mkdir -p "$WORK/out"
+mkdir -p "${RESULTS:-$WORK}/diffs"
 
 ACCEPTING=()
 [ "${ACCEPT:-0}" = 1 ] && ACCEPTING=(--accept)
 for suite in $SUITES; do
-	run_suite "$suite" btree
-	run_suite "$suite" art
 	case $suite in
 		regress) schedule=parallel_schedule ;;
 		isolation) schedule=isolation_schedule ;;
 	esac
-	perl "$TREE/test/conformance/compare.pl" "${ACCEPTING[@]}" "$suite" \
-		"$PGSRC/src/test/$suite/$schedule" \
-		"$WORK/out/$suite-btree/results" "$WORK/out/$suite-art/results" \
-		"$TREE/test/conformance/explained" "${RESULTS:-$WORK}/diffs" || FAILED=1
-	[ -z "$RESULTS" ] || cp -r "$WORK/out/$suite-btree" "$WORK/out/$suite-art" "$RESULTS/"
+	run_suite "$suite" btree
+	for setting in $SETTINGS; do
+		explained=$TREE/test/conformance/explained/$setting
+		# what all does to a test is often what indexes does
+		[ "$setting" = indexes ] ||
+			explained+=":$TREE/test/conformance/explained/indexes"
+		run_suite "$suite" "$setting"
+		perl "$TREE/test/conformance/compare.pl" "${ACCEPTING[@]}" "$suite" \
+			"$PGSRC/src/test/$suite/$schedule" \
+			"$WORK/out/$suite-btree/results" "$WORK/out/$suite-$setting/results" \
+			"$explained" "${RESULTS:-$WORK}/diffs/$setting" >"$WORK/verdict" || FAILED=1
+		sed "s/^## $suite: /## $suite, $setting: /" "$WORK/verdict"
+	done
+	[ -z "$RESULTS" ] || cp -r "$WORK/out/$suite"-* "$RESULTS/"
 done
 exit $FAILED

@@ -138,7 +138,8 @@ sub script
 		# 'a' and 'a ' are equal and of unlike bytes, which btree's operator
 		# classes deny: a server with assertions stops at a split between them.
 		# btree does not rely on it in an index with INCLUDE.
-		my ($tinc, $pinc) = $side eq 'bt' && $type =~ /^bpchar(?!\()/ ? (' INCLUDE (pad)', ' INCLUDE (n)') : ('', '');
+		# (The key once more, so that it covers no more queries than art's.)
+		my $inc = $side eq 'bt' && $type =~ /^bpchar(?!\()/ ? ' INCLUDE (k)' : '';
 
 		# what is compared takes no structure
 		$out .= qq{
@@ -148,13 +149,13 @@ sub script
 			CREATE TABLE t (id int, k $type, g smallint, pad text);
 			CREATE TABLE p (n int, k $type);
 		} =~ s/^\t+//gmr;
-		$out .= "CREATE INDEX t_k ON t USING $using (k $class)$tinc " . ($side eq 'art' ? "$with;\n\\if :ERROR\n"
+		$out .= "CREATE INDEX t_k ON t USING $using (k $class)$inc " . ($side eq 'art' ? "$with;\n\\if :ERROR\n"
 			. twin_marked("$side.1.create", "CREATE INDEX t_k ON t USING $using (k $class)") . "\\endif\n" : ";\n");
 		$out .= "SET client_min_messages = warning;\n";
 		$out .= twin_marked("$side.1.$_->[0]", $_->[1])
-		  for [ create2 => "CREATE INDEX t_kid ON t USING $using (k $class, id)$tinc" ],
-		  [ create3 => "CREATE INDEX t_gk ON t USING $using (g, k $class DESC NULLS LAST, id)$tinc" ],
-		  [ create4 => "CREATE INDEX p_k ON p USING $using (k $class)$pinc" ],
+		  for [ create2 => "CREATE INDEX t_kid ON t USING $using (k $class, id)$inc" ],
+		  [ create3 => "CREATE INDEX t_gk ON t USING $using (g, k $class DESC NULLS LAST, id)$inc" ],
+		  [ create4 => "CREATE INDEX p_k ON p USING $using (k $class)$inc" ],
 		  [ insert => "INSERT INTO t SELECT n, k, n % 6, repeat('p', n % 9) FROM gen.v_$name WHERE n <= $first ORDER BY n" ],
 		  [ probes => "INSERT INTO p SELECT n - $n, k FROM gen.v_$name WHERE n > $n ORDER BY n" ],
 		  [ delete => 'DELETE FROM t WHERE id % 5 = 0' ],
