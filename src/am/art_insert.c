@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "art_am.h"
@@ -177,6 +178,7 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 	bool		hasnull;
 	bool		result = false;
 
+	check_stack_depth();		/* the core takes up to 400 kB */
 	art_check_btree_limit(heap, index, &st->limit, values, isnull, heap_tid);
 	if (checkUnique != UNIQUE_CHECK_EXISTING && index->rd_index->indisunique)
 	{

@@ -375,6 +375,7 @@ void
 art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 				  uint32 len, uint64 n)
 {
+	check_stack_depth();		/* the core takes up to 400 kB */
 	if (run->write != NULL)
 	{
 		run->write(run, keys, lens, len, n);

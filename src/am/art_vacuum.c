@@ -198,6 +198,8 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	bool		ask;
 	uint64		bytes = 0;
 
+	check_stack_depth();		/* the core takes up to 400 kB */
+
 	/* no shared memory: nothing to remove, but somebody may be scanning */
 	if (!art_preloaded())
 	{

@@ -5,8 +5,16 @@
  * liburcu's bare struct __cds_lfs_stack, of which only cds_lfs_push and
  * __cds_lfs_pop_all are used: they need neither a mutex nor a grace period
  * (nothing is ever popped singly, so there is no ABA), and they are sound in
- * memory that processes share at one address.  Everything else of liburcu is
- * for the threads of one address space.
+ * memory that processes share at one address.
+ *
+ * Nothing else of liburcu would be better than what is here.  Its read-side flavours
+ * (memb, mb, bp, qsbr) register a thread in a list of its own process, and wait for
+ * the readers of that list: a reader in another process does not exist for them; and
+ * a reader that dies stays in it, where we have the slots.  call_rcu and the hash
+ * table start threads, which a backend must not have, and allocate by malloc.  The
+ * queues (wfcqueue, wfstack) let a reader wait for an enqueuer between its two
+ * stores, and that may be a process off its processor; this stack has no such state.
+ * test/core/bench_epoch and bench_hash measure the flavours and the table beside ours.
  *
  * TSan cannot see into the library, so builds under it, and AX_NO_URCU builds,
  * take the same two operations in C11.

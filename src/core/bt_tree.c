@@ -13,6 +13,7 @@
 #include "bt_tree.h"
 
 #define MORE AX_BUFFER			/* something was done: start over */
+#define ABOVE AX_CHANGED		/* there is no room in the parent */
 
 /*
  * Let go of frames from "from" on; all of them and the root's word when it is
@@ -176,7 +177,8 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
  * Make room in the page of frame k, for the key "in" at place "at" (leaf), or
  * for some separator (in NULL): copy it into a layout that has room, or split
  * it.  A leaf gets the key on the way.  AX_OK: the key is in.  MORE: start over.
- * AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.
+ * AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.  ABOVE: make
+ * room in the parent first, with this path; nothing was done.
  *
  * The new pages are made before anything is latched, from a copy of the page: the
  * latches, taken at the versions of the path, then show that it was a true one.  So
@@ -184,7 +186,7 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
  * is small.
  */
 static ax_status
-make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
+make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 {
 	bt_frame   *f = &t->f[k];
 	bt_page    *x = f->p;
@@ -377,7 +379,7 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 			bt_drop(cx, s, level, b, b_built);
 			if (!inner && sep.blob)
 				bt_blob_free(cx, s, sep.blob);
-			return make_room(cx, s, t, k - 1, NULL, 0);
+			return ABOVE;
 		}
 		if (!in_place)
 			bt_publish(s, t, k, a);
@@ -417,6 +419,21 @@ out:
 	bt_drop(cx, s, level, b, b_built);
 	bt_drop(cx, s, level + 1, c, c_built);
 	return r;
+}
+
+/*
+ * Make room in the leaf at the end of the path, or in the first page above it that
+ * has some.  A loop: make_room_at() takes a hundred kilobytes of stack.
+ */
+static ax_status
+make_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
+{
+	int			k = t->n - 1;
+	ax_status	x = make_room_at(cx, s, t, k, in, at);
+
+	while (x == ABOVE)
+		x = make_room_at(cx, s, t, --k, NULL, 0);
+	return x;
 }
 
 /* ---- insert ---- */
@@ -554,7 +571,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		/* unchanged: the version is still that of the path */
 		if (!t->pess)
 			ax_guard_close(cx, &f->g, false);
-		x = make_room(cx, s, t, t->n - 1, &v, i);
+		x = make_room(cx, s, t, &v, i);
 		if (x == AX_OK)
 			*done = *added = 1;
 		else if (blob)
