@@ -437,9 +437,9 @@ full_text(const Full *f)
 		case ART_FULL_CAP:
 			return psprintf(_("The index's \"max_memory\" is %s."), art_size(f->cap));
 		case ART_FULL_AREA:
-			if (f->mem.free_bytes == 0)
-				return psprintf(_("Art indexes take %s of shared memory, which is all there is for them."),
-								art_size(f->mem.used_bytes));
+			if (f->mem.free_bytes < ART_PLENTY)
+				return psprintf(_("Art indexes take %s of shared memory, and %s are free for them."),
+								art_size(f->mem.used_bytes), art_size(f->mem.free_bytes));
 			return psprintf(_("Art indexes take %s of shared memory, and %s are free for them, at most %s in one piece."),
 							art_size(f->mem.used_bytes), art_size(f->mem.free_bytes),
 							art_size(f->mem.largest_free_bytes));
