@@ -210,6 +210,14 @@ my @open = grep { !/^(arthandler|art_?handler|artidx_(index_size|estimate|estima
 is(join(' ', @open), '', 'everything else is revoked from public');
 refused('bob', "CALL artidx_to_btree('alice.x_f')");
 refused('bob', "CALL artidx_to_btree('alice.x_f', false)");
+
+# a conversion builds the index, as its owner
+for my $call ("artidx_to_btree('alice.x_f')", "artidx_from_btree('alice.x_f')",
+	"artidx_to_btree('alice.x_f', false)", "artidx_from_btree('alice.x_f', false)")
+{
+	$node->safe_psql('postgres', "CALL $call");
+	as_owner("$call by a superuser");
+}
 # how large an index would be tells of what is in the table
 refused('bob', "SELECT artidx_estimate('alice.rec', '{who}')");
 refused('bob', $_) for
