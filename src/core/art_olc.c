@@ -155,11 +155,12 @@ leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t
 
 /*
  * No slot covers the key's byte in node P: widen a neighbouring leaf over the
- * gap (then the caller starts over and finds it), or hang a new child.
+ * gap (*grew: then the caller finds it, in P or, under ROWEX, in P's copy, with *again),
+ * or hang a new child.
  */
 static ax_status
 insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			 art_at *G, art_at *P, bool *again)
+			 art_at *G, art_at *P, bool *again, bool *grew)
 {
 	art_hdr    *h = P->hdr;
 	uint32_t	d = P->d;
@@ -227,6 +228,7 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 					art_node_del(grown, (uint8_t) bc);
 					art_node_add(grown, c, 0, 0, beside);
 					art_publish_grown(cx, s, key, G, P, grown);
+					*grew = true;
 					return AX_OK;
 				}
 				x = ax_guard_open(cx, &L, &((art_leaf *) ART_PTR(beside))->word, P->g.held);
@@ -250,6 +252,8 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 				art_node_add(h, c, 0, 0, beside);
 				ax_guard_close(cx, &L, true);
 				ax_guard_close(cx, &P->g, true);
+				*again = false;
+				*grew = true;
 				return AX_OK;
 			}
 		}
@@ -289,6 +293,8 @@ insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 						stref(&((art_n256 *) h)->child[x], beside);
 				}
 				ax_guard_close(cx, &P->g, true);
+				*again = false;
+				*grew = true;
 				return AX_OK;
 			}
 		}
@@ -408,10 +414,13 @@ split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 	return AX_OK;
 }
 
-/* One descent.  *again: nothing was done, start over. */
+/*
+ * One descent.  *again: the key is not in, start over; *grew: because the tree has grown
+ * for it, not because of anybody else.
+ */
 static ax_status
 insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			bool pess, bool *again)
+			bool pess, bool *again, bool *grew)
 {
 	art_at		G = {.hdr = NULL},
 				P = {.hdr = NULL};
@@ -422,7 +431,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 	int			at;
 	ax_status	x;
 
-	*again = false;
+	*again = *grew = false;
 	x = ax_retire_reserve(cx, 4);
 	if (x != AX_OK)
 		return x;
@@ -440,8 +449,20 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 		{
 			if (P.hdr)
 			{
-				x = insert_child(cx, s, key, len, fp, &G, &P, again);
-				goto out;
+				x = insert_child(cx, s, key, len, fp, &G, &P, again, grew);
+				if (x != AX_OK || *again || !*grew)
+					goto out;
+
+				/*
+				 * On from the node, if it is none that went meanwhile: one that did not
+				 * is where it was.  Whatever changes it validates what is above.
+				 */
+				*grew = false;
+				AX_POINT("art.widened");
+				x = ax_guard_open(cx, &P.g, &P.hdr->word, pess);
+				if (x != AX_OK)
+					goto stale;
+				continue;
 			}
 			else
 			{
@@ -607,8 +628,9 @@ art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	for (int tries = 0;; tries++)
 	{
-		bool		again;
-		ax_status	r = insert_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again);
+		bool		again,
+					grew;
+		ax_status	r = insert_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again, &grew);
 
 		if (!again)
 		{
@@ -617,7 +639,10 @@ art_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			art_heed_contention(cx, s, key, len);
 			return r;
 		}
-		ax_restarted(cx, s, tries);
+		if (grew)
+			ax_map_unshare_all();
+		else
+			ax_restarted(cx, s, tries);
 	}
 }
 
