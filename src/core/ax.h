@@ -20,6 +20,21 @@
 #include <stdint.h>
 
 /*
+ * Under ASan what is free is poisoned, unless this is false.  Shadow memory is
+ * each process's own, so it must be where processes share an area.
+ */
+#if defined(__SANITIZE_ADDRESS__)
+#define AX_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AX_ASAN 1
+#endif
+#endif
+#ifdef AX_ASAN
+extern bool ax_poisoning;
+#endif
+
+/*
  * Keys are compared eight bytes at a time, as numbers made by a byte swap, and a latch
  * word and a TID with its tag are 64 bits that one instruction reads.
  */

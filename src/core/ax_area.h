@@ -171,19 +171,9 @@ ax_fence_after_rmw(void)
 }
 
 /* ---- ASan: what is free is poisoned ---- */
-#if defined(__SANITIZE_ADDRESS__)
-#define AX_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define AX_ASAN 1
-#endif
-#endif
-
 #ifdef AX_ASAN
 #include <sanitizer/asan_interface.h>
 
-/* Shadow memory is each process's own: tests that fork switch this off. */
-extern bool ax_poisoning;
 #define AX_POISON(p, n) \
 	do { if (ax_poisoning) __asan_poison_memory_region((p), (n)); } while (0)
 #define AX_UNPOISON(p, n) \

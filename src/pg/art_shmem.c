@@ -158,6 +158,9 @@ art_shmem_startup(void)
 void
 _PG_init(void)
 {
+#ifdef AX_ASAN
+	ax_poisoning = false;
+#endif
 	DefineCustomBoolVariable("artidx.autobuild",
 							 "Builds absent art indexes in the background.",
 							 "When off, only what a statement waits for is built by "
