@@ -105,6 +105,14 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	ga = left == i ? &t->f[k].g : &og;
 	gb = left == i ? &og : &t->f[k].g;
 
+	/* as a rule they do not fit: then nothing is copied */
+	if (bt_used(first) > 0 && bt_used(second) > 0 &&
+		bt_used(first) + bt_used(second) > (first->size - BT_HEAD) / 4 * 3)
+	{
+		x = ax_guard_valid(&t->f[k - 1].g) && ax_guard_valid(ga) && ax_guard_valid(gb) ?
+			AX_NOTFOUND : AX_STALE;
+		goto out;
+	}
 	/* under a coarse latch, nobody changes them */
 	if (s->sync != AX_SYNC_COARSE)
 	{
@@ -120,9 +128,6 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	if (!ax_guard_valid(&t->f[k - 1].g) || !ax_guard_valid(ga) || !ax_guard_valid(gb))
 		goto out;
 	x = AX_NOTFOUND;
-	if (bt_used(a) > 0 && bt_used(b) > 0 &&
-		bt_used(a) + bt_used(b) > (a->size - BT_HEAD) / 4 * 3)
-		goto out;
 
 	for (int j = 0; j < bt_count(a); j++)
 		bt_get(a, j, &v[n++]);

@@ -2,7 +2,8 @@
  * test_lone.c
  *	  Restarts are counted for what others changed: one who is alone has none,
  *	  whatever grows and shrinks.  An insert for which the tree has grown goes on from
- *	  where it was, also when others change the place in between.
+ *	  where it was, also when others change the place in between.  And pages of a B+-tree
+ *	  that are too full to be merged are not copied first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,41 @@ test_others(void)
 		ok(met > 100, "often enough");
 }
 
+/* ---- merges: pages that are too full together are not copied for nothing ---- */
+
+static int	copied,
+			fitted;
+
+static void
+count(const char *name)
+{
+	copied += strcmp(name, "bt.merge.copied") == 0;
+	fitted += strcmp(name, "bt.merge.before_lock") == 0;
+}
+
+static void
+test_merges(void)
+{
+	uint64_t	x = 99;
+	uint8_t		k[16];
+
+	if (!ax_structure_is_btree(tap_structure()))
+		return;
+	tree = ax_tree_alloc(&cx);
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK)
+		abort();
+	for (uint64_t i = 0; i < 20000; i++)
+		(void) ax_insert(&cx, tree, gen, k, make(k, i * UINT64_C(0x9E3779B97F4A7C15)));
+	tap_point_hook = count;
+	for (uint64_t i = 0; i < 20000; i++)
+		if (tap_rand(&x) % 100 < 85)
+			(void) ax_remove(&cx, tree, gen, k, make(k, i * UINT64_C(0x9E3779B97F4A7C15)));
+	tap_point_hook = NULL;
+	ok(fitted > 50 && copied == fitted, "%d merges, %d times copied", fitted, copied);
+	ax_tree_close(&cx, tree);
+	ax_tree_release(&cx, tree);
+}
+
 int
 main(void)
 {
@@ -150,6 +186,7 @@ main(void)
 	}
 	ax_attach(&other, area, 1, 2, &ax_port_default);
 	test_others();
+	test_merges();
 	ax_detach(&other);
 	ax_detach(&cx);
 	return tap_done();
