@@ -170,6 +170,14 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION artidx_build(regclass) IS
 	'build an absent art index now';
 
+CREATE FUNCTION artidx_wait(timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'artidx_wait'
+LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION artidx_wait(interval) IS
+	'wait until every valid art index of this database is in memory; false when some are not, which a NOTICE names';
+
 CREATE FUNCTION artidx_unload(index regclass)
 RETURNS void
 AS 'MODULE_PATHNAME', 'artidx_unload'

@@ -433,6 +433,7 @@ entry_create(Relation index, bool building)
 		e->altered = false;
 		e->made_by = InvalidFullTransactionId;
 		e->making_pid = 0;
+		e->told_out = false;
 		pg_atomic_write_u32(&e->used_at, 0);
 		pg_atomic_write_u32(&e->uses, 0);
 		e->builds = 0;
@@ -699,6 +700,7 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 		e->sealed = false;
 		e->full = ART_FULL_AREA;
 		e->error[0] = '\0';
+		e->told_out = false;
 		pg_write_barrier();
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));
 		done = true;

@@ -113,6 +113,7 @@ art_request_worker(ArtEntry *e)
 	e->wanted = ART_WANT_BUILD;
 	e->not_before = 0;
 	LWLockRelease(lock);
+	pg_atomic_fetch_add_u32(&art_shared->requests, 1);
 	art_launcher_wake();
 	return true;
 }

@@ -185,6 +185,10 @@ typedef struct Loader
 	int			fill;
 	uint64		done;			/* keys handed to the core */
 	bool		begun;			/* some are in the tree */
+
+	/* of all */
+	int			nloaded;
+	uint64		nentries;
 } Loader;
 
 /*
@@ -484,8 +488,12 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 	switch (st)
 	{
 		case AX_OK:
-			(void) art_entry_publish_ready(l->e, l->gen, ART_BUILD_LOAD,
-										   INSTR_TIME_GET_MILLISEC(duration));
+			if (art_entry_publish_ready(l->e, l->gen, ART_BUILD_LOAD,
+										INSTR_TIME_GET_MILLISEC(duration)))
+			{
+				l->nloaded++;
+				l->nentries += l->done;
+			}
 			break;
 		case AX_STALE:
 			break;
@@ -494,6 +502,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 			ereport(LOG,
 					(errmsg("artidx: no memory to load index %u of database %u",
 							s->indexoid, s->loc.db)));
+			art_ask(s->loc.db, ART_JOB_SCOUT, 0);	/* who knows its name tells it */
 			break;
 		default:
 			art_entry_fail(l->e, l->gen, ART_WHY_RESTART, NULL);
@@ -525,7 +534,10 @@ art_loader_main(Datum arg)
 	const char *why;
 	Loader		l = {.h = &h};
 	MemoryContext cxt;
+	instr_time	start;
+	instr_time	now;
 
+	INSTR_TIME_SET_CURRENT(start);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 
@@ -576,5 +588,10 @@ art_loader_main(Datum arg)
 		load_section(&l, &table[i], i);
 		MemoryContextReset(l.cxt);
 	}
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	ereport(LOG,
+			(errmsg("artidx: loaded %d of %u indexes, " UINT64_FORMAT " entries, in %.0f ms",
+					l.nloaded, h.nsections, l.nentries, INSTR_TIME_GET_MILLISEC(now))));
 	proc_exit(0);
 }

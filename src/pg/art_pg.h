@@ -151,6 +151,7 @@ struct ArtEntry
 	ArtBuildSource source;
 	double		last_ms;
 	TimestampTz failed_at;		/* last failed build, 0: none since a good one */
+	bool		told_out;		/* the log has been told that it is left out */
 	uint64		failed_free;	/* free bytes after it, when for memory */
 	ArtRoomFor	failed_room;	/* and how it had asked for memory */
 	pg_atomic_uint64 blocks_done;	/* progress, no lock */
@@ -247,6 +248,7 @@ typedef struct ArtShared
 
 	/* no lock: process number + 1 of the launcher, 0: none */
 	pg_atomic_uint32 launcher;
+	pg_atomic_uint32 requests;	/* of statements that wait for a worker */
 	pg_atomic_uint32 no_worker; /* the launcher could not start the last one */
 	pg_atomic_uint64 sealing_until; /* somebody sealed, and its memory is awaited
 									 * until then (a TimestampTz) */

@@ -18,6 +18,7 @@
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -26,6 +27,8 @@
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -39,6 +42,7 @@
 #define ART_SCOUT_AGAIN_MS	30000	/* not every entry could be made */
 #define ART_NOT_READY_MS	30000	/* CREATE INDEX CONCURRENTLY is at it, or failed */
 #define ART_NOT_BUILT_MS	5000	/* no memory, or replaced meanwhile */
+#define ART_LIST_MS			1000	/* a list of work is used for so long */
 #define ART_KEY_BYTES		24		/* of an entry, to guess a size from a row count */
 
 extern PGDLLEXPORT void art_worker_main(Datum arg);
@@ -47,6 +51,20 @@ static int	my_slot;
 static uint32 my_seq;
 static MemoryContext worker_cxt;	/* of this run */
 static bool worked = false;		/* it got as far as its work */
+
+/* what there is to be built, in order, as it was at listed_at */
+static MemoryContext list_cxt;
+static ArtWork *list = NULL;
+static int	listed = 0;
+static int	list_next = 0;
+static TimestampTz listed_at = 0;
+static uint32 listed_requests = 0;
+
+/* for the log */
+static int	nwalks = 0;			/* of the directory, for that list */
+static int	nbuilt = 0;
+static int	nleft_out = 0;
+static TimestampTz first_built_at = 0;
 
 static void
 begin(void)
@@ -148,6 +166,50 @@ open_candidate(Oid indexoid, bool *gone)
 	index_close(index, NoLock);
 	*gone = true;
 	return NULL;
+}
+
+/* ---- the log ---- */
+
+/*
+ * In a transaction: an index is not in memory and will not come back by itself at
+ * once.  The log is told so, once until it has been READY again.
+ */
+static void
+tell_left_out(Oid indexoid, const ArtLocator *loc)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	bool		tell = false;
+	bool		memory = false;
+	bool		unique = false;
+	char		error[160];
+	char	   *name;
+	ArtEntry   *e;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e && !e->told_out &&
+		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
+		(e->reason == ART_WHY_MEMORY || e->reason == ART_WHY_ERROR))
+	{
+		tell = e->told_out = true;
+		memory = e->reason == ART_WHY_MEMORY;
+		unique = e->unique;
+		strlcpy(error, e->error, sizeof(error));
+	}
+	LWLockRelease(lock);
+	name = tell ? get_rel_name(indexoid) : NULL;
+	if (name == NULL)
+		return;
+	nleft_out++;
+	ereport(WARNING,
+			(errcode(memory ? ERRCODE_OUT_OF_MEMORY : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("art index \"%s\" of database \"%s\" is left out: %s",
+					quote_qualified_identifier(get_namespace_name(get_rel_namespace(indexoid)), name),
+					get_database_name(MyDatabaseId),
+					memory ? "there is no memory for it" : error),
+			 unique ? errdetail("Queries do without it; an insert that needs it tries to build it.") :
+			 errdetail("Queries do without it."),
+			 memory ? errhint("Increase the configuration parameter \"artidx.memory\" or the index's \"max_memory\", or drop or unload other art indexes.") : 0));
 }
 
 /* ---- visits: making entries ---- */
@@ -304,6 +366,10 @@ scout(void)
 			refused |= !make_entry(s->indexoid);
 		seed_entry(s, art_hot_find(hot, nhot, s->indexoid, &s->loc));
 	}
+	begin();
+	for (int i = 0; i < n; i++)
+		tell_left_out(seen[i].indexoid, &seen[i].loc);
+	commit();
 	job_done(ART_JOB_SCOUT);
 	if (refused)
 		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_AGAIN_MS);
@@ -358,13 +424,26 @@ typedef struct Swept
 	bool		doubt;
 } Swept;
 
+static int
+seen_cmp(const void *a, const void *b)
+{
+	Oid			x = ((const Seen *) a)->indexoid;
+	Oid			y = ((const Seen *) b)->indexoid;
+
+	return x < y ? -1 : x > y;
+}
+
 /*
- * Compare all entries of the database with the catalog.
+ * Compare all entries of the database with the catalog: in one pass, after which
+ * only those are looked at that it does not have.
  */
 static void
 sweep(void)
 {
 	Swept	   *all = palloc(64 * sizeof(Swept));
+	Seen	   *seen = NULL;
+	int			nseen = 0;
+	int			nsuspects = 0;
 	int			n = 0;
 	int			cap = 64;
 	Oid			amoid;
@@ -392,19 +471,31 @@ sweep(void)
 		LWLockRelease(&art_dir_locks[p].lock);
 	}
 
+	begin();
+	amoid = get_am_oid(ART_AM_NAME, true);
+	if (OidIsValid(amoid))
+		nseen = list_indexes(amoid, &seen);
+	commit();
+	if (nseen > 1)
+		qsort(seen, nseen, sizeof(Seen), seen_cmp);
+
 	/* a transaction each: what the catalog said a moment ago may be old */
 	for (int i = 0; i < n; i++)
 	{
-		ArtLocator	now;
+		Seen		key = {.indexoid = all[i].indexoid};
+		const Seen *s = nseen == 0 ? NULL :
+			bsearch(&key, seen, nseen, sizeof(Seen), seen_cmp);
 
+		if (!all[i].doubt && s != NULL &&
+			s->loc.spc == all[i].loc.spc && s->loc.rel == all[i].loc.rel)
+			continue;
 		CHECK_FOR_INTERRUPTS();
+		nsuspects++;
 		begin();
-		amoid = get_am_oid(ART_AM_NAME, true);
-		if (all[i].doubt || !catalog_locator(all[i].indexoid, amoid, &now) ||
-			now.spc != all[i].loc.spc || now.rel != all[i].loc.rel)
-			sweep_one(all[i].indexoid, &all[i].loc, amoid);
+		sweep_one(all[i].indexoid, &all[i].loc, amoid);
 		commit();
 	}
+	elog(DEBUG1, "artidx: swept %d entries, looked at %d", n, nsuspects);
 	pfree(all);
 	job_done(ART_JOB_SWEEP);
 }
@@ -452,6 +543,7 @@ build_candidate(const ArtWork *w)
 		switch (result)
 		{
 			case ART_BUILT_READY:
+				nbuilt++;
 				art_not_before(w->indexoid, &w->loc, 0, true);
 				break;
 			case ART_BUILT_BUSY:
@@ -462,6 +554,9 @@ build_candidate(const ArtWork *w)
 				art_not_before(w->indexoid, &w->loc, ART_REFUSED_MS, false);
 				break;
 			case ART_BUILT_NOMEM:
+				art_not_before(w->indexoid, &w->loc, ART_NOT_BUILT_MS, true);
+				tell_left_out(w->indexoid, &w->loc);
+				break;
 			case ART_BUILT_STALE:
 				art_not_before(w->indexoid, &w->loc, ART_NOT_BUILT_MS, true);
 				break;
@@ -471,38 +566,121 @@ build_candidate(const ArtWork *w)
 }
 
 /*
+ * List the work anew: all of the directory is looked at, so not for each index.
+ */
+static void
+list_work(void)
+{
+	MemoryContext old;
+
+	if (list_cxt == NULL)
+		list_cxt = AllocSetContextCreate(TopMemoryContext, "artidx work",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(list_cxt);
+	old = MemoryContextSwitchTo(list_cxt);
+	listed_requests = pg_atomic_read_u32(&art_shared->requests);
+	listed = art_find_work(MyDatabaseId, &list);
+	MemoryContextSwitchTo(old);
+	listed_at = GetCurrentTimestamp();
+	list_next = 0;
+	nwalks++;
+}
+
+/* Is the list too old, or does a statement wait that is not in it? */
+static bool
+list_is_old(void)
+{
+	return listed_requests != pg_atomic_read_u32(&art_shared->requests) ||
+		TimestampDifferenceExceeds(listed_at, GetCurrentTimestamp(), ART_LIST_MS);
+}
+
+/* It was listed a moment ago: has somebody made it meanwhile? */
+static bool
+still_wanted(const ArtWork *w)
+{
+	LWLock	   *lock = art_partition(w->loc.db, w->indexoid);
+	ArtEntry   *e;
+	bool		wanted;
+
+	LWLockAcquire(lock, LW_SHARED);
+	e = art_find(w->indexoid, &w->loc);
+	wanted = e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY &&
+		e->not_before <= GetCurrentTimestamp();
+	LWLockRelease(lock);
+	return wanted;
+}
+
+static void
+build_one(const ArtWork *w)
+{
+	worked = true;
+	if (first_built_at == 0)
+		first_built_at = GetCurrentTimestamp();
+	begin();
+	PopActiveSnapshot();		/* a build takes its own, and renews it */
+	PG_TRY();
+	{
+		build_candidate(w);
+		commit();
+	}
+	PG_CATCH();
+	{
+		give_up();
+		art_not_before(w->indexoid, &w->loc, ART_FAILED_MS, true);
+		begin();
+		tell_left_out(w->indexoid, &w->loc);
+		commit();
+	}
+	PG_END_TRY();
+}
+
+/*
  * Take what comes first of the database's work and do it; false when there is
  * none that no other worker has in hand.
  */
 static bool
 build_next(void)
 {
-	ArtWork    *work;
-	int			n = art_find_work(MyDatabaseId, &work);
-	bool		did = false;
+	bool		fresh = false;
 
-	for (int i = 0; i < n && !did; i++)
+	for (;;)
 	{
-		if (!art_worker_claim(my_slot, &work[i]))
-			continue;
-		did = true;
-		worked = true;
-		begin();
-		PopActiveSnapshot();	/* a build takes its own, and renews it */
-		PG_TRY();
+		const ArtWork *w;
+
+		if (list_next >= listed || list_is_old())
 		{
-			build_candidate(&work[i]);
-			commit();
+			/* the end of a list that is new: then there is nothing */
+			if (fresh && list_next >= listed)
+				return false;
+			list_work();
+			fresh = true;
+			if (listed == 0)
+				return false;
 		}
-		PG_CATCH();
+		w = &list[list_next++];
+		if (still_wanted(w) && art_worker_claim(my_slot, w))
 		{
-			give_up();
-			art_not_before(work[i].indexoid, &work[i].loc, ART_FAILED_MS, true);
+			build_one(w);
+			return true;
 		}
-		PG_END_TRY();
 	}
-	pfree(work);
-	return did;
+}
+
+/* One line for all that this worker has built. */
+static void
+tell_built(void)
+{
+	if (nbuilt == 0 && nleft_out == 0)
+		return;
+	begin();
+	ereport(LOG,
+			(errmsg("artidx: built %d indexes of database \"%s\" in %.1f s, %d are left out",
+					nbuilt, get_database_name(MyDatabaseId),
+					first_built_at == 0 ? 0.0 :
+					(double) (GetCurrentTimestamp() - first_built_at) / USECS_PER_SEC,
+					nleft_out),
+			 errdetail_internal("The directory was looked through %d times.", nwalks)));
+	commit();
 }
 
 /* ---- main ---- */
@@ -555,6 +733,7 @@ art_worker_main(Datum arg)
 		} while (art_build_workers > 0 && build_next());
 		(void) art_worker_claim(my_slot, NULL);
 	}
+	tell_built();
 	worked = true;
 	proc_exit(0);
 }

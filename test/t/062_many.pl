@@ -1,0 +1,121 @@
+# Many small indexes come back after a restart with little looking round; the log tells
+# of loads and rebuilds in one line, and names what is left out; artidx_wait.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use ArtTest;
+
+my ($tables, $each) = (150, 10);
+my $n = $tables * $each;
+my $node = art_node('many', 'artidx.build_workers' => 1, 'artidx.save_at_shutdown' => 'off',
+	max_locks_per_transaction => 256, log_min_messages => 'debug1');
+$node->safe_psql('postgres', qq{
+	DO \$\$ BEGIN
+		FOR i IN 1 .. $tables LOOP
+			EXECUTE format('CREATE TABLE s%s (k int)', i);
+			FOR j IN 1 .. $each LOOP
+				EXECUTE format('CREATE INDEX s%s_%s ON s%s USING art (k)', i, j, i);
+			END LOOP;
+		END LOOP;
+	END \$\$});
+my $offset = -s $node->logfile;
+$node->restart;
+is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'artidx_wait: all are there');
+is($node->safe_psql('postgres', "SELECT count(*) FROM artidx_indexes WHERE state = 'ready'"), $n, 'all are ready');
+my $built = 0;
+my $walks = 0;
+$node->wait_for_log(qr/built \d+ indexes of database "postgres"/, $offset);
+my $log = slurp_file($node->logfile, $offset);
+while ($log =~ /LOG:  artidx: built (\d+) indexes of database "postgres" in [\d.]+ s, 0 are left out\n.*?looked through (\d+) times/g)
+{
+	$built += $1;
+	$walks += $2;
+}
+is($built, $n, 'the log says how many were built');
+cmp_ok($walks, '<', $n / 10, "$walks walks of the directory for $n indexes");
+
+# ---- a sweep looks at suspects only ----
+$offset = -s $node->logfile;
+$node->safe_psql('postgres', q{BEGIN; CREATE TABLE p (k int); CREATE INDEX p_k ON p USING art (k); ROLLBACK});
+SKIP:
+{
+	# COMMIT PREPARED asks for one
+	$node->append_conf('postgresql.conf', "max_prepared_transactions = 5\n");
+	$node->restart;
+	$node->safe_psql('postgres', 'SELECT artidx_wait()');
+	$offset = -s $node->logfile;
+	$node->safe_psql('postgres', q{BEGIN; DROP TABLE s1; PREPARE TRANSACTION 'd'});
+	$node->safe_psql('postgres', q{COMMIT PREPARED 'd'});
+	ok($node->poll_query_until('postgres', 'SELECT true'), 'committed');
+	$node->wait_for_log(qr/swept (\d+) entries, looked at (\d+)/, $offset);
+	my ($swept, $looked) = slurp_file($node->logfile, $offset) =~ /swept (\d+) entries, looked at (\d+)/;
+	cmp_ok($looked, '<=', 20, "$looked of $swept entries were looked at one by one");
+}
+
+# ---- what is left out is named ----
+$node->safe_psql('postgres', q{
+	CREATE SCHEMA "Odd";
+	CREATE TABLE "Odd".big (t text);
+	INSERT INTO "Odd".big SELECT repeat(md5(i::text), 20) FROM generate_series(1, 60000) i;
+	CREATE INDEX big_t ON "Odd".big USING art (t);
+	CREATE FUNCTION fails(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
+			RAISE EXCEPTION 'not here';
+		END IF;
+		RETURN k;
+	END $$;
+	CREATE TABLE e (k int);
+	INSERT INTO e VALUES (1);
+	CREATE INDEX e_k ON e USING art (fails(k));
+});
+$node->append_conf('postgresql.conf', "artidx.memory = '24MB'\n");
+$offset = -s $node->logfile;
+$node->restart;
+is($node->safe_psql('postgres', q{SELECT artidx_wait('60 s')}), 'f', 'artidx_wait: some do not come back');
+like(slurp_file($node->logfile, $offset),
+	qr/WARNING:  art index "\\"Odd\\".big_t" of database "postgres" is left out: there is no memory for it|WARNING:  art index ""Odd".big_t" of database "postgres" is left out: there is no memory for it/,
+	'the log names what has no memory');
+$node->wait_for_log(qr/WARNING:  art index "public.e_k" of database "postgres" is left out: SQLSTATE P0001/, $offset);
+pass('and what failed');
+my ($rc, $out, $err) = $node->psql('postgres', 'SELECT artidx_wait()');
+like($err, qr/NOTICE:  2 art indexes are not in memory: .*big_t/, 'a NOTICE names them');
+like($err, qr/e_k/, 'all of them');
+like($err, qr/HINT:  They do not come back by themselves now/, 'and that waiting is of no use');
+
+# ---- a load ----
+$node->safe_psql('postgres', 'DROP TABLE "Odd".big, e');
+$node->append_conf('postgresql.conf', "artidx.save_at_shutdown = on\n");
+$node->restart;
+$node->safe_psql('postgres', 'SELECT artidx_wait()');
+my $have = $node->safe_psql('postgres', 'SELECT count(*) FROM artidx_indexes');
+$offset = -s $node->logfile;
+$node->restart;
+$node->wait_for_log(qr/LOG:  artidx: loaded $have of $have indexes, \d+ entries, in/, $offset);
+pass('the log tells of a load in one line');
+
+# ---- interrupted, and out of time ----
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION stops(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
+			PERFORM pg_advisory_lock_shared(1);
+		END IF;
+		RETURN k;
+	END $$;
+	CREATE TABLE w (k int);
+	INSERT INTO w VALUES (1);
+	CREATE INDEX w_k ON w USING art (stops(k));
+});
+my $keeper = $node->background_psql('postgres');
+$keeper->query_safe('SELECT pg_advisory_lock(1)');
+$node->safe_psql('postgres', 'ALTER INDEX w_k SET (structure = btree)');
+is($node->safe_psql('postgres', q{SELECT artidx_wait('100 ms')}), 'f', 'the time is over');
+fails_with($node, q{SET statement_timeout = '200ms'; SELECT artidx_wait()}, '57014', qr/statement timeout/, 'interruptible');
+$keeper->quit;
+is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'then it is there');
+$node->stop;
+done_testing();
