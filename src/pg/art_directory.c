@@ -299,6 +299,7 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 		e->next = *link;
 		pg_write_barrier();
 		*link = e;
+		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
 	}
 	LWLockRelease(lock);
 	return e;
@@ -312,6 +313,7 @@ entry_forget(ArtEntry **link)
 
 	(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
 	*link = e->next;
+	pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
 
 	/* the old structure of an index that was rewritten, or the new one */
 	for (ArtEntry *o = art_chain(e->loc.db, e->indexoid); o != NULL; o = o->next)
@@ -452,6 +454,7 @@ entry_create(Relation index, bool building)
 		e->next = *link;
 		pg_write_barrier();
 		*link = e;
+		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
 		if (loc.backend != -1)
 			made_temp = true;
 		if (created)

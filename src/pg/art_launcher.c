@@ -35,6 +35,7 @@
 #include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -405,6 +406,7 @@ typedef struct Database
 	bool		allowed;		/* may be connected to */
 	bool		is_template;
 	bool		listed;			/* seen in the present listing */
+	bool		has_entries;	/* when the directory was looked through last */
 	int			jobs;			/* visits that are due */
 	uint64		heat;			/* of its records in the file */
 	TimestampTz swept;
@@ -421,13 +423,28 @@ static int	nold_hot = 0;
 static pg_crc32c hot_written = 0;
 static int	warned_percent = 0;
 
+static int
+database_cmp(const void *a, const void *b)
+{
+	Oid			x = ((const Database *) a)->oid;
+	Oid			y = ((const Database *) b)->oid;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Among the first n, which are in order. */
+static Database *
+find_database_of(Oid oid, int n)
+{
+	Database	key = {.oid = oid};
+
+	return n == 0 ? NULL : bsearch(&key, databases, n, sizeof(Database), database_cmp);
+}
+
 static Database *
 find_database(Oid oid)
 {
-	for (int i = 0; i < ndatabases; i++)
-		if (databases[i].oid == oid)
-			return &databases[i];
-	return NULL;
+	return find_database_of(oid, ndatabases);
 }
 
 /*
@@ -440,6 +457,7 @@ list_databases(void)
 	TableScanDesc scan;
 	HeapTuple	tup;
 	int			kept = 0;
+	int			known = ndatabases;
 
 	for (int i = 0; i < ndatabases; i++)
 		databases[i].listed = false;
@@ -455,7 +473,7 @@ list_databases(void)
 	while (HeapTupleIsValid(tup = heap_getnext(scan, ForwardScanDirection)))
 	{
 		Form_pg_database form = (Form_pg_database) GETSTRUCT(tup);
-		Database   *d = find_database(form->oid);
+		Database   *d = find_database_of(form->oid, known);
 
 		if (d == NULL)
 		{
@@ -492,6 +510,8 @@ list_databases(void)
 		if (databases[i].listed)
 			databases[kept++] = databases[i];
 	ndatabases = kept;
+	if (ndatabases > 1)
+		qsort(databases, ndatabases, sizeof(Database), database_cmp);
 }
 
 /* ---- what the whole directory tells ---- */
@@ -512,10 +532,15 @@ survey(Survey *s, bool fade)
 {
 	int			hot_cap = 64;
 	int			dbs_cap = 16;
+	HASHCTL		ctl = {0};
+	HTAB	   *dbs;
 
 	memset(s, 0, sizeof(*s));
 	s->hot = palloc0(hot_cap * sizeof(ArtHot));
 	s->dbs = palloc(dbs_cap * sizeof(Oid));
+	ctl.keysize = ctl.entrysize = sizeof(Oid);
+	ctl.hcxt = CurrentMemoryContext;
+	dbs = hash_create("artidx databases", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
@@ -525,11 +550,10 @@ survey(Survey *s, bool fade)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 			{
 				uint32		uses;
-				int			i;
+				bool		found;
 
-				for (i = 0; i < s->ndbs && s->dbs[i] != e->loc.db; i++)
-					;
-				if (i == s->ndbs)
+				(void) hash_search(dbs, &e->loc.db, HASH_ENTER, &found);
+				if (!found)
 				{
 					if (s->ndbs == dbs_cap)
 					{
@@ -947,18 +971,18 @@ launcher_exit(int code, Datum arg)
 }
 
 /*
- * Sweep: databases that are gone here, the others by a visit.
+ * Which databases have entries?  What is left of those that are gone goes.
  */
 static void
-order_sweeps(int percent)
+look_for_databases(void)
 {
 	Survey		s;
-	TimestampTz now = GetCurrentTimestamp();
-	int			every = percent >= 80 ? ART_SWEEP_FULL_MS : ART_SWEEP_MS;
 	bool		listed = false;
 
 	/* first who has entries, then who is there: so a new one is not taken for gone */
 	survey(&s, false);
+	for (int i = 0; i < ndatabases; i++)
+		databases[i].has_entries = false;
 	for (int i = 0; i < s.ndbs; i++)
 	{
 		Database   *d = find_database(s.dbs[i]);
@@ -971,7 +995,36 @@ order_sweeps(int percent)
 		}
 		if (d == NULL)
 			art_drop_database(s.dbs[i], true);
-		else if (ms_passed(d->swept, now, every))
+		else
+			d->has_entries = true;
+	}
+	elog(DEBUG1, "artidx: looked through the directory, entries of %d databases", s.ndbs);
+}
+
+/*
+ * Sweep: databases that are gone here, the others by a visit.  The directory is
+ * looked through only when entries came or went, and now and then.
+ */
+static void
+order_sweeps(int percent)
+{
+	static TimestampTz looked = 0;
+	static uint32 seen = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	uint32		changed = pg_atomic_read_u32(&art_shared->entries_changed);
+	int			every = percent >= 80 ? ART_SWEEP_FULL_MS : ART_SWEEP_MS;
+
+	if (looked == 0 || changed != seen || ms_passed(looked, now, ART_SWEEP_MS))
+	{
+		seen = changed;
+		looked = now;
+		look_for_databases();
+	}
+	for (int i = 0; i < ndatabases; i++)
+	{
+		Database   *d = &databases[i];
+
+		if (d->has_entries && ms_passed(d->swept, now, every))
 		{
 			d->jobs |= ART_JOB_SWEEP;
 			d->swept = now;

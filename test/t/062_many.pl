@@ -37,6 +37,14 @@ while ($log =~ /LOG:  artidx: built (\d+) indexes of database "postgres" in [\d.
 is($built, $n, 'the log says how many were built');
 cmp_ok($walks, '<', $n / 10, "$walks walks of the directory for $n indexes");
 
+# ---- nothing changes: the launcher does not look through it every second ----
+$offset = -s $node->logfile;
+sleep 3;
+unlike(slurp_file($node->logfile, $offset), qr/looked through the directory/, 'no walk when nothing changes');
+$node->safe_psql('postgres', 'CREATE TABLE more (k int); CREATE INDEX more_k ON more USING art (k)');
+$node->wait_for_log(qr/looked through the directory, entries of 1 databases/, $offset);
+$node->safe_psql('postgres', 'DROP TABLE more');
+
 # ---- a sweep looks at suspects only ----
 $offset = -s $node->logfile;
 $node->safe_psql('postgres', q{BEGIN; CREATE TABLE p (k int); CREATE INDEX p_k ON p USING art (k); ROLLBACK});
