@@ -267,13 +267,16 @@ coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 }
 
 /*
- * A walk over the whole tree would keep everybody out for long.  It validates
- * what it reads, so it needs no latch.
+ * It looks at some leaves a call, so it can have the latch meanwhile, and must: what a
+ * section changed can be undone, latch words and all, and the check of a B+-tree may
+ * latch pages.  Too much for a transaction.
  */
 static ax_status
 coarse_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
-	return s->engine->inner->check(cx, s, c);
+	ax_status	r;
+
+	SHARED(check(cx, s, c));
 }
 
 #define ENGINE(name, of) \

@@ -468,7 +468,9 @@ main(void)
 	ax_attach(&other, area, 1, 2, &ax_port_default);
 	test_steps();
 	test_damage();
-	test_windows();
+	/* under a coarse latch nobody writes beside it (test_check_coarse) */
+	if (strcmp(ax_structure_sync(tap_structure()), "coarse") != 0)
+		test_windows();
 	test_long();
 	test_deep();
 	ax_detach(&other);
