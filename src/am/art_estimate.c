@@ -47,7 +47,8 @@
 #include "art_am.h"
 
 #define ART_EST_BLOCKS	30000	/* read at most */
-#define ART_EST_ROWS	300000	/* kept of a table that is read whole */
+#define ART_EST_ROWS	300000	/* kept of a table that has no more */
+#define ART_EST_SAMPLE	50000	/* kept of one that has */
 #define ART_EST_SEED	20131
 #define ART_EST_NOWHERE	PG_UINT64_MAX
 
@@ -306,6 +307,23 @@ art_est_forget(ArtEstimate *est, uint64 i)
 }
 
 /*
+ * Of the keys only so many stay, any of them, and no more are kept from now on: still
+ * each row with the same chance.
+ */
+static void
+art_est_thin(ArtEstimate *est, uint64 keep)
+{
+	while (est->n > keep)
+	{
+		uint64		i = (uint64) (sampler_random_fract(&est->rng) * (double) est->n);
+
+		art_est_forget(est, i);
+		est->keys[i] = est->keys[--est->n];
+	}
+	est->most = est->n;
+}
+
+/*
  * Where the next row's key goes, ART_EST_NOWHERE if it is not to be kept.
  */
 static uint64
@@ -316,6 +334,9 @@ art_est_place(ArtEstimate *est)
 	est->rows++;
 	if (est->n < est->most)
 		return est->n;
+	/* not to be sized exactly, so a sample does, which is sooner sorted and sized */
+	if (est->n > ART_EST_SAMPLE)
+		art_est_thin(est, ART_EST_SAMPLE);
 	i = (uint64) (sampler_random_fract(&est->rng) * (double) est->rows);
 	if (i >= est->n)
 		return ART_EST_NOWHERE;
@@ -324,9 +345,7 @@ art_est_place(ArtEstimate *est)
 }
 
 /*
- * Put a key in its place.  When that is too much memory, half of the keys go,
- * any half, and no more are kept than are left: still each row with the same
- * chance.
+ * Put a key in its place.  When that is too much memory, half of the keys go.
  */
 static void
 art_est_keep(ArtEstimate *est, uint64 i, const ArtBuf *key, uint64 tid)
@@ -343,17 +362,7 @@ art_est_keep(ArtEstimate *est, uint64 i, const ArtBuf *key, uint64 tid)
 	if (i == est->n)
 		est->n++;
 	while (est->bytes > est->budget && est->n > 1)
-	{
-		uint64		keep = est->n / 2;
-
-		while (est->n > keep)
-		{
-			i = (uint64) (sampler_random_fract(&est->rng) * (double) est->n);
-			art_est_forget(est, i);
-			est->keys[i] = est->keys[--est->n];
-		}
-		est->most = est->n;
-	}
+		art_est_thin(est, est->n / 2);
 }
 
 /*
