@@ -253,6 +253,9 @@ typedef enum ArtRoomFor
  */
 extern bool art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what);
 
+/* art_surplus.c: VACUUM's passes over a structure, which give back what it does not need. */
+extern void art_compact_index(ax_tree *tree, uint64 gen);
+
 /*
  * Seal: READY -> ABSENT, out of plans, its memory freed; a WARNING.  Does
  * nothing when the generation is gone already.

@@ -137,9 +137,5 @@ extern ax_status art_private_scan(ArtPrivate *p, ax_batch *b);
 extern bool art_private_still(ArtPrivate *p, uint64 delgen, const uint8 *key,
 							  uint32 len, uint64 tid);
 
-/* ---- art_compacting.c ---- */
-
-extern bool art_compact_index(Relation index, ax_tree *tree, uint64 gen);
-
 #endif							/* ART_AM_H */
 

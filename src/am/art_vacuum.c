@@ -325,7 +325,7 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	if (s == AX_OK && ((stats != NULL && stats->tuples_removed > 0) ||
 					   ax_compact_due(ti.bytes, ti.live_bytes)))
 	{
-		(void) art_compact_index(index, art_entry_tree(entry), gen);
+		art_compact_index(art_entry_tree(entry), gen);
 		ART_CORE_BEGIN();
 		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
 		ART_CORE_END();

@@ -604,6 +604,21 @@ ax_compact_due(uint64_t bytes, uint64_t live)
 
 /* See ax.h. */
 ax_status
+ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes, uint64_t *live)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter_read(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	*bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
+	*live = st->engine->compact ? ax_live_bytes(st) : *bytes;
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* See ax.h. */
+ax_status
 ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
 {
 	ax_store   *st;

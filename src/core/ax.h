@@ -463,6 +463,13 @@ typedef struct ax_compaction
 extern ax_status ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c);
 
 /*
+ * What a tree owns and what of it objects in use take, in bytes; the same where
+ * compaction can do nothing.  AX_OK, AX_STALE.
+ */
+extern ax_status ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes,
+						 uint64_t *live);
+
+/*
  * Does a tree that owns "bytes" and uses "live" of them hold so much more than
  * it needs that compaction is worth while?
  */

@@ -29,7 +29,7 @@ static const uint16_t coarse[AX_NCLASSES - FINE_CLASSES] = {
 
 #define CLASS_MAX	32704u
 #define SPAN_PAGES	16			/* of a class that has outgrown its first few */
-#define SMALL_SPANS 8
+#define SMALL_SPANS 5
 
 /* A span with fewer objects in use than this is worth emptying. */
 #define DRAIN_BELOW(sp) ((sp)->objs - (sp)->objs / 8)

@@ -1114,7 +1114,7 @@ art_launcher_main(Datum arg)
 		pgstat_report_stat(true);
 
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 pause, ART_WAIT_EVENT(wait_event_launcher, "ArtidxLauncher"));
+						 art_compact_background(pause), ART_WAIT_EVENT(wait_event_launcher, "ArtidxLauncher"));
 		ResetLatch(MyLatch);
 	}
 }

@@ -102,9 +102,9 @@ free_memory(void)
 	return mem.free_bytes;
 }
 
-/* What there is left: to the group if its limit is what is full, or in the area. */
-static uint64
-left_to(const ArtGroup *group)
+/* See art_pg.h. */
+uint64
+art_left_to(const ArtGroup *group)
 {
 	uint64		left = free_memory();
 	uint64		bytes;
@@ -316,7 +316,7 @@ wait_for_memory(const ArtGroup *group, uint64 before)
 
 	for (;;)
 	{
-		if (left_to(group) > before)
+		if (art_left_to(group) > before)
 			return true;
 		if (GetCurrentTimestamp() >= until)
 			return false;
@@ -829,11 +829,15 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	if (e != NULL && gen != 0 && give_up_buffer(art_entry_tree(e), gen))
 		return true;
 
+	if (refused == ART_FULL_CAP && e != NULL && gen != 0 &&
+		art_compact_for_cap(art_entry_tree(e), gen, patience))
+		return true;
+
 	/* other indexes' memory is of no use to one that is at its own cap */
 	if (what == ART_ROOM_NONE || refused == ART_FULL_CAP)
 		return false;
 
-	before = left_to(wants.group);
+	before = art_left_to(wants.group);
 	if (what == ART_ROOM_AMBUILD && drop_old(index))
 	{
 		(void) wait_for_memory(wants.group, before);
@@ -863,6 +867,10 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		return true;
 	}
 
+	/* nor for what others, or itself, hold and do not need */
+	if (art_compact_for_room(wants.group, before, patience))
+		return true;
+
 	for (;;)
 	{
 		TimestampTz now = GetCurrentTimestamp();
@@ -872,7 +880,7 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		while (seal_under_way(now))
 		{
 			nap();
-			if (left_to(wants.group) > before)
+			if (art_left_to(wants.group) > before)
 				return true;
 			now = GetCurrentTimestamp();
 		}
@@ -885,7 +893,7 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		Full		f;
 		uint64		bytes;
 
-		before = left_to(wants.group);
+		before = art_left_to(wants.group);
 		look_at_full(refused, e, index, &f);
 		bytes = seal(v.indexoid, &v.loc, v.gen, refused);
 		if (bytes == 0)

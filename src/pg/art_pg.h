@@ -577,7 +577,16 @@ extern bool art_in_group(const ArtEntry *e, const ArtGroup *g);
 /* For artidx_indexes.reason: the setting, or "memory full". */
 extern const char *art_full_name(ArtFull full);
 
+/* ---- art_surplus.c ---- */
+
+extern bool art_compact_for_room(const ArtGroup *group, uint64 before, int ms);
+extern bool art_compact_for_cap(ax_tree *tree, uint64 gen, int ms);
+extern int	art_compact_background(int pause);
+
 /* ---- art_memory.c ---- */
+
+/* What there is left: to the group if its limit is what is full, or in the area. */
+extern uint64 art_left_to(const ArtGroup *group);
 
 /* What a structure takes; 0 when the generation is gone. */
 extern uint64 art_structure_bytes(ArtEntry *e, uint64 gen);

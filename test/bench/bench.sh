@@ -11,7 +11,7 @@
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=3			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 insert
-#					insel wal bytes dups small restart tail
+#					insel wal bytes freed dups small restart tail
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	MEMORY			artidx.memory of the cluster (scales with ROWS)
@@ -431,6 +431,36 @@ group_bytes()
 	done
 }
 
+# After nine keys of ten were deleted at random, and after as many were deleted and
+# inserted as there are, a tenth at a time; each by VACUUM.
+group_freed()
+{
+	local am i
+
+	for am in $AMS; do
+		[ "$am" = hash ] && continue
+		sql "CREATE TABLE dst (k uuid, r int);
+			INSERT INTO dst SELECT gen_random_uuid(), random() * 1000
+				FROM generate_series(1, $ROWS::bigint);
+			CREATE INDEX dst_i ON dst USING $am (k)" >/dev/null
+		for i in 0 1 2 3 4 5 6 7 8 9; do
+			sql "DELETE FROM dst WHERE r % 10 = $i" >/dev/null
+			sql "VACUUM dst" >/dev/null
+			sql "INSERT INTO dst SELECT gen_random_uuid(), 1000 + $i
+					FROM generate_series(1, $ROWS::bigint - (SELECT count(*) FROM dst))" >/dev/null
+		done
+		sql "VACUUM dst" >/dev/null
+		record freed_equal "$am" 1 \
+			"$(calc "$(index_size "$am" dst_i) / $ROWS" 2)" bytes
+		sql "DELETE FROM dst WHERE uuid_hash(k) % 10 <> 0" >/dev/null
+		sql "VACUUM dst" >/dev/null
+		record freed_most "$am" 1 "$(calc "$(index_size "$am" dst_i) / \
+			$(sql "SELECT count(*) FROM dst")" 2)" bytes
+		sql "DROP TABLE dst" >/dev/null
+		sql "CHECKPOINT" >/dev/null
+	done
+}
+
 group_dups()
 {
 	local am
@@ -611,6 +641,8 @@ bytes_seq|bytes a key, sequential bigint|abs|12
 bytes_rnd|bytes a key, random bigint|abs|23
 bytes_uuid|bytes a key, uuid|abs|33
 bytes_text|bytes a key, 25-byte text|abs|40
+freed_equal|bytes a key, uuid, each replaced|none|
+freed_most|bytes a key, uuid, nine of ten deleted|abs|50
 dups_build|bytes a row, 1,000 values, built|both|9 1.4
 dups_insert|bytes a row, 1,000 values, inserted|both|9 1.4
 count_seq|index-only count, a key, heap order|ratio|1.0
@@ -719,6 +751,7 @@ wants insert && group_insert
 wants tail && group_tail
 wants bytes && group_bytes
 sql "DROP TABLE IF EXISTS b_rnd, b_seq, b_uuid, b_text, probe" >/dev/null 2>&1
+wants freed && group_freed
 wants dups && group_dups
 wants insel && group_insel
 wants wal && group_wal

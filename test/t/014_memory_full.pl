@@ -390,14 +390,14 @@ like($err, qr/max_memory/, 'and names the cap');
 is(rows($node, 'd'), $nd, 'nothing lost');
 $node->safe_psql('postgres', q{BEGIN; ALTER INDEX d_u SET (max_memory = '8MB'); ROLLBACK});
 fails_with($node,
-	'INSERT INTO d SELECT i, hashint8extended(i, 2) FROM generate_series(1, 5000) i',
+	'INSERT INTO d SELECT i, hashint8extended(i, 2) FROM generate_series(1, 50000) i',
 	'53200', qr/max_memory/, 'a cap raised and rolled back');
 $node->safe_psql('postgres', q{
 	BEGIN; ALTER INDEX d_u SET (max_memory = '8MB');
 	INSERT INTO d SELECT i, hashint8extended(i, 7) FROM generate_series(1, 10) i;
 	ROLLBACK});
 fails_with($node,
-	'INSERT INTO d SELECT i, hashint8extended(i, 2) FROM generate_series(1, 5000) i',
+	'INSERT INTO d SELECT i, hashint8extended(i, 2) FROM generate_series(1, 50000) i',
 	'53200', qr/max_memory/, 'also when it was made use of');
 works($node, q{ALTER INDEX d_u SET (max_memory = '4MB')}, undef, 'a cap that is raised');
 works($node, 'INSERT INTO d SELECT i, hashint8extended(i, 2) FROM generate_series(1, 5000) i',

@@ -84,5 +84,34 @@ for my $structure ('structure = art', 'structure = art, sync = rowex', 'structur
 	$node->safe_psql('postgres', "DROP TABLE d_$name");
 }
 
+# ---- what dead rows leave when scans meet them: nobody vacuums, and the launcher,
+# or whoever needs the memory, gives it back
+
+$node->safe_psql(
+	'postgres', q{
+	DROP TABLE events, users;
+	CREATE TABLE old AS SELECT gen_random_uuid() AS id, g AS n FROM generate_series(1, 700000) g;
+	CREATE TABLE new (id uuid);
+	CREATE UNIQUE INDEX new_id ON new USING art (id);
+	CREATE UNIQUE INDEX old_id ON old USING art (id);
+	INSERT INTO old SELECT gen_random_uuid(), 1 FROM generate_series(1, 300000);
+	DELETE FROM old WHERE n % 20 <> 0});
+my $before = bytes_of('old_id');
+$node->safe_psql('postgres',
+	'SET enable_seqscan = off; SET enable_bitmapscan = off; '
+	  . 'SELECT count(n) FROM (SELECT n FROM old ORDER BY id) s') for 1 .. 2;
+my $entries = $node->safe_psql('postgres',
+	"SELECT entries FROM artidx_indexes WHERE indexrelid = 'old_id'::regclass");
+cmp_ok($entries, '<', 100000, 'scans have removed the entries of dead rows');
+my ($rc2, $out2, $err2) = $node->psql('postgres',
+	'INSERT INTO new SELECT gen_random_uuid() FROM generate_series(1, 1300000)');
+is($rc2, 0, 'and what they took serves another index') or diag($err2);
+ok( $node->poll_query_until('postgres',
+		"SELECT bytes < $before / 4 FROM artidx_indexes WHERE indexrelid = 'old_id'::regclass"),
+	'without VACUUM');
+note "$before bytes before, " . bytes_of('old_id') . ' after';
+is($node->safe_psql('postgres', "SELECT entries FROM artidx_check('new_id', true)"),
+	1300000, 'sound');
+
 $node->stop;
 done_testing();

@@ -1,0 +1,174 @@
+/*
+ * test_compact_races.c
+ *	  What others do at each pause of a compaction: no key is lost, none is there
+ *	  twice, and the tree is sound.
+ *
+ * At the point, one thread does the whole of what another process could do there:
+ * inserts into the leaf that is being merged, removes from it, splits it, takes
+ * its node away.  A compaction that did not validate its samples, or latched less
+ * than what goes, or at other versions, would lose or double what was done.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ax_internal.h"
+#include "keyset.h"
+#include "tap.h"
+
+#define KEYS	6000
+
+static ax_ctx cx,
+			other;
+static ax_tree *tree;
+static uint64_t gen;
+static const char *at;			/* the point */
+static int	skip;				/* so many times that it is passed before */
+static int	what;
+static bool busy;
+static int	hits;
+static uint64_t rng = 99;
+static bool in[2 * KEYS];
+
+static void
+key_of(uint64_t i, uint8_t *k)
+{
+	/* neighbours share leaves, every third a small node's */
+	ks_put8(k, i % 3 == 0 ? i << 8 : (i << 40) | 0x5500000000 | i);
+	ks_put_tid(k + 8, ks_tid(i));
+}
+
+static void
+put(uint64_t i)
+{
+	uint8_t		k[14];
+
+	key_of(i, k);
+	if (ax_insert(&other, tree, gen, k, sizeof(k)) == AX_OK)
+		in[i] = true;
+}
+
+static void
+take(uint64_t i)
+{
+	uint8_t		k[14];
+
+	key_of(i, k);
+	if (ax_remove(&other, tree, gen, k, sizeof(k)) == AX_OK)
+		in[i] = false;
+}
+
+static void
+hook(const char *name)
+{
+	if (busy || !at || strcmp(name, at) != 0 || skip-- > 0)
+		return;
+	busy = true;
+	hits++;
+	skip = 3;
+	for (int i = 0; i < (what == 3 ? 400 : 12); i++)
+	{
+		uint64_t	r = tap_rand(&rng) % (2 * KEYS);
+
+		switch (what)
+		{
+			case 0:
+				put(r);
+				break;
+			case 1:
+				take(r);
+				break;
+			case 2:
+				if (in[r])
+					take(r);
+				else
+					put(r);
+				break;
+			default:
+				/* a whole range goes, or fills */
+				r = tap_rand(&rng) % 20 * (2 * KEYS / 20) + (uint64_t) i;
+				if (i % 400 < 200)
+					take(r);
+				else
+					put(r);
+		}
+	}
+	busy = false;
+}
+
+static void
+one_point(const char *point, int kind)
+{
+	void	   *work = malloc(AX_COMPACT_WORK);
+	uint64_t	n = 0,
+				bad = 0;
+	ax_tree_info ti;
+	bool		sound;
+	char		msg[256] = "";
+
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, AX_PAGE_SIZE_MIN, &gen) != AX_OK)
+		exit(1);
+	memset(in, 0, sizeof(in));
+	for (uint64_t i = 0; i < KEYS; i++)
+		put(i * 2);
+	for (uint64_t i = 0; i < KEYS; i++)
+		if (i % 4)
+			take(i * 2);
+	what = kind;
+	hits = 0;
+	for (int pass = 0; pass < 6; pass++)
+	{
+		ax_compaction c = {.work = work};
+
+		at = point;
+		skip = pass;
+		while (!c.done)
+			if (ax_compact(&cx, tree, gen, &c) == AX_STALE)
+				exit(1);
+		at = NULL;
+	}
+	ok(hits > 0, "%s, %d: met", point, kind);
+	for (uint64_t i = 0; i < 2 * KEYS; i++)
+	{
+		uint8_t		k[14];
+
+		key_of(i, k);
+		n += in[i];
+		bad += (ax_contains(&cx, tree, gen, k, sizeof(k)) == AX_OK) != in[i];
+	}
+	ok(bad == 0, "%s, %d: every key is there or not, as it should be", point, kind);
+	if (tap_check(&cx, tree, gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
+		tap_diag("%s", msg);
+	ok(sound && ti.entries == n, "%s, %d: sound, %llu entries", point, kind, (unsigned long long) n);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	free(work);
+}
+
+int
+main(void)
+{
+	static const char *const art[] = {
+		"art.compact.child_version", "art.compact.leaf_version", "art.compact.before_lock"
+	};
+	static const char *const bt[] = {
+		"bt.compact.copied", "bt.compact.child_copied", "bt.compact.before_lock"
+	};
+	const char *const *points = ax_structure_is_btree(tap_structure()) ? bt : art;
+	ax_area    *area = tap_area((size_t) 64 << 20, 4, 1 << 20);
+	bool		coarse = tap_structure() == AX_ART_COARSE || tap_structure() == AX_BTREE_COARSE;
+
+	ax_attach(&cx, area, 0, 1, &ax_port_default);
+	ax_attach(&other, area, 1, 2, &ax_port_default);
+	tree = ax_tree_alloc(&cx);
+	tap_point_hook = hook;
+	/* under a coarse latch nobody comes by */
+	for (int p = 0; p < 3 && !coarse; p++)
+		for (int kind = 0; kind < 4; kind++)
+			one_point(points[p], kind);
+	if (coarse)
+		ok(true, "nobody comes between");
+	ax_detach(&other);
+	ax_detach(&cx);
+	return tap_done();
+}
