@@ -10,6 +10,8 @@
 
 CREATE SCHEMA oc;
 SET search_path = oc, public;
+-- so that the choice between indexes that do equally well does not depend on their memory
+SET artidx.plan_costs = btree;
 
 CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 

@@ -11,7 +11,11 @@ use Test::More;
 use ArtTest;
 
 # A string has no list of values to choose from.
-my %strings = ('artidx.elision_script' => 'leaf_insert: commit*2 conflict loop');
+my %strings = (
+	'artidx.elision_script' => 'leaf_insert: commit*2 conflict loop',
+	'artidx.database_limit' => '33%',
+	'artidx.role_limit' => '22%',
+	'artidx.temp_limit' => '11%');
 
 my $node = PostgreSQL::Test::Cluster->new('settings');
 $node->init;
