@@ -72,15 +72,17 @@ art_find_pg_config()
 }
 
 # The packages that complete a PostgreSQL: the headers for a server that is here,
-# else the oldest server that the machine's apt has.  A server that is here is not
-# named, since apt would upgrade it and restart its clusters.
+# else the oldest server that the machine's apt has.  A server that is here is
+# named with the version that it has, or apt would upgrade it beside its headers
+# and restart its clusters.
 art_pg_packages()
 {
 	local v
 
 	for v in $ART_VERSIONS; do
 		if [ -x "/usr/lib/postgresql/$v/bin/postgres" ]; then
-			echo "postgresql-server-dev-$v"
+			echo "postgresql-server-dev-$v" $(dpkg-query -W -f '${Package}=${Version} ' \
+				"postgresql-$v" "postgresql-client-$v" 2>/dev/null)
 			return
 		fi
 	done
