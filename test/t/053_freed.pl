@@ -18,17 +18,18 @@ sub bytes_of
 		"SELECT bytes FROM artidx_indexes WHERE indexrelid = '$index'::regclass");
 }
 
-# Held after VACUUM, and after REINDEX: at most half as much again, and some spans.
+# Held after VACUUM, and after REINDEX: at most half as much again, and some spans:
+# more of them ($spans KiB) where other processes keep objects of many sizes at hand.
 sub compare
 {
-	my ($index, $name) = @_;
+	my ($index, $name, $spans) = @_;
 	my $held = bytes_of($index);
 
 	$node->safe_psql('postgres', "REINDEX INDEX $index");
 	my $fresh = bytes_of($index);
 
 	note "$name: $held bytes after VACUUM, $fresh after REINDEX";
-	cmp_ok($held, '<=', $fresh * 1.5 + 512 * 1024, "$name: near to what REINDEX makes");
+	cmp_ok($held, '<=', $fresh * 1.5 + ($spans // 512) * 1024, "$name: near to what REINDEX makes");
 	return;
 }
 
@@ -64,7 +65,7 @@ my $full = bytes_of('events_id');
 $node->safe_psql('postgres', 'VACUUM events');
 note "$full bytes held before VACUUM";
 unique_inserts('then another table takes unique rows');
-compare('events_id', 'after a failed insert');
+compare('events_id', 'after a failed insert', 2048);
 
 # ---- most rows deleted
 
