@@ -237,6 +237,15 @@ CALL artidx_to_btree('p_a');
 ROLLBACK;
 DROP TABLE p;
 
+-- a predicate so long that it goes out of pg_index, where that has a TOAST table
+CREATE TABLE far (a int, b text);
+SELECT format('CREATE INDEX far_a ON far USING art (a) WHERE b <> %L', string_agg(md5(i::text), '')) AS make
+	FROM generate_series(1, 60) i \gset
+:make;
+CALL artidx_to_btree('far_a');
+SELECT relname, am, valid FROM made WHERE relname ~ '^far';
+DROP TABLE far;
+
 -- others' indexes
 CALL artidx_from_btree('t_key', false);
 CREATE ROLE conv_user;

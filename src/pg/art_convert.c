@@ -275,6 +275,8 @@ convert_beside_writers(Conversion *c, const Found *found)
 	StartTransactionCommand();
 	CHECK_FOR_INTERRUPTS();
 	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, true);
+	/* from 18 on pg_index has a TOAST table */
+	PushActiveSnapshot(GetTransactionSnapshot());
 	index_concurrently_set_dead(found->heapoid, found->indexoid);
 	step_end(c);
 
