@@ -553,7 +553,7 @@ borrow(ax_ctx *cx, ax_store *st, int cls)
 
 		if (!ax_latch_arena(cx, &h->latch, AX_LATCH_MS))
 			continue;
-		if (h->partial)
+		if (h->partial || undrain(st, h, k))
 			p = span_take(h, h->partial);
 		ax_word_unlock(cx, &h->latch, false);
 		if (p)

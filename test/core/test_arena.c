@@ -590,6 +590,52 @@ test_groups(void)
 	drop_area();
 }
 
+/* ---- a compaction that was given up ---- */
+
+static void
+test_drained(void)
+{
+	enum
+	{
+		N = 4000,
+		LARGE = 1024
+	};
+	ax_ctx		cx;
+	ax_tree    *t;
+	ax_store   *st;
+	uint64_t	gen;
+	void	  **p = calloc(N, sizeof(void *));
+	int			draining = 0,
+				n = 0;
+
+	new_area(16u << 20, 0);
+	ax_attach(&cx, area, 0, 1, &port);
+	t = ax_tree_alloc(&cx);
+	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen) == AX_OK, "a tree");
+	ax_enter(&cx, t, gen, &st);
+	for (int i = 0; i < N; i++)
+		p[i] = ax_alloc(&cx, st, LARGE, false);
+	for (int i = 0; i < N; i++)
+		if (i % 8)
+			ax_unalloc(&cx, st, p[i], LARGE);
+	ax_magazines_flush(&cx);
+	ax_body(&cx)->drains = true;
+	ax_drain_begin(&cx, st);
+	for (int i = 0; i < N; i += 8)
+		draining += ax_draining(&cx, st, p[i]);
+	ok(draining > N / 16, "most objects are in spans that are to become empty (%d)", draining);
+	while (ax_alloc(&cx, st, LARGE / 2, false))
+		n++;
+	ok(n > N, "%d small objects fill the area", n);
+	ok(!ax_alloc(&cx, st, LARGE, false), "and what is free in those spans");
+	ax_leave(&cx);
+	ax_tree_close(&cx, t);
+	ok(tap_quiesce(&cx), "quiescent");
+	ax_detach(&cx);
+	drop_area();
+	free(p);
+}
+
 /* ---- page runs ---- */
 
 static void
@@ -891,6 +937,7 @@ main(void)
 	test_reap_on_need();
 	test_cap();
 	test_groups();
+	test_drained();
 	run_churn("2 threads", 2, false, false, 64u << 20);
 	run_churn("64 threads", 64, false, false, 64u << 20);
 	run_churn("64 threads, own trees", 64, false, true, 64u << 20);
