@@ -278,6 +278,15 @@ INSERT INTO q VALUES (1, 1);
 DROP TABLE q;
 RESET artidx.replace_btree;
 
+-- what the hint says can be run, whatever the index is called
+CREATE TABLE r (a int) PARTITION BY LIST (a);
+CREATE TABLE r1 (a int);
+CREATE UNIQUE INDEX "r's key" ON r1 USING art (a);
+INSERT INTO r1 VALUES (1);
+CREATE UNIQUE INDEX r_a ON r USING btree (a);
+ALTER TABLE r ATTACH PARTITION r1 FOR VALUES IN (1);
+DROP TABLE r;
+
 -- the extension goes when no index needs it, and says what keeps it
 SET artidx.constraint_am = art;
 CREATE TABLE last (id int PRIMARY KEY, a int UNIQUE);

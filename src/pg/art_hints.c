@@ -128,8 +128,8 @@ check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 						RelationGetRelationName(matview)),
 				 errdetail("Until PostgreSQL 18 that takes a unique index of access method \"btree\"; index \"%s\" is of access method \"%s\".",
 						   name, ART_AM_NAME),
-				 errhint("\"CALL artidx_to_btree('%s')\" makes it one of btree.",
-						 quote_identifier(name))));
+				 errhint("\"CALL artidx_to_btree(%s)\" makes it one of btree.",
+						 quote_literal_cstr(quote_identifier(name)))));
 	relation_close(matview, AccessShareLock);
 }
 
@@ -262,8 +262,8 @@ warn_of_identity(Oid relid, Oid amoid)
 							RelationGetRelationName(rel)),
 					 errdetail("A subscriber of PostgreSQL 17 does not find rows by index \"%s\" of access method \"%s\".",
 							   RelationGetRelationName(index), ART_AM_NAME),
-					 errhint("\"CALL artidx_to_btree('%s')\" makes it one of btree.",
-							 quote_identifier(RelationGetRelationName(index)))));
+					 errhint("\"CALL artidx_to_btree(%s)\" makes it one of btree.",
+							 quote_literal_cstr(quote_identifier(RelationGetRelationName(index))))));
 		index_close(index, AccessShareLock);
 	}
 	relation_close(rel, AccessShareLock);

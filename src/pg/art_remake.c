@@ -187,8 +187,8 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 				 errdetail("Table \"%s\" is locked until the transaction ends.",
 						   RelationGetRelationName(heap)),
 				 am != BTREE_AM_OID ? 0 :
-				 errhint("\"CALL artidx_to_btree('%s')\" beforehand does it while the table is read and written.",
-						 quote_identifier(name))));
+				 errhint("\"CALL artidx_to_btree(%s)\" beforehand does it while the table is read and written.",
+						 quote_literal_cstr(quote_identifier(name)))));
 
 	/* a cursor may have it open; events that wait will find the new one */
 	if (heap->rd_refcnt != 1)
