@@ -534,7 +534,8 @@ artidx_estimate(PG_FUNCTION_ARGS)
 	for (uint64 i = 0; i < est.n; i++)
 		lens[i] = art_est_len(est.keys[i]);
 	bytes = ax_estimate((const uint8_t *const *) est.keys, lens, 0, est.n, rows,
-						ART_DEFAULT_FILLFACTOR, art_est_run(&est, kd));
+						ART_DEFAULT_FILLFACTOR, art_est_run(&est, kd),
+						palloc(AX_ESTIMATE_WORK));
 	table_close(est.rel, AccessShareLock);
 	PG_RETURN_INT64((int64) bytes);
 }

@@ -649,11 +649,13 @@ extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c);
  * keys, in the order of their TIDs, one load takes; those that follow go in by
  * ax_insert_sorted, so many at a time (0: all at once).  Exact when n is the
  * total and the load is one.  Needs no area; takes some tenths of a second for
- * some hundred thousand keys.
+ * some hundred thousand keys.  work: AX_ESTIMATE_WORK bytes of the caller's, aligned to
+ * eight, whatever is in them.
  */
+#define AX_ESTIMATE_WORK (640 * 1024)
 extern uint64_t ax_estimate(const uint8_t *const *keys, const uint32_t *lens,
 							uint32_t len, uint64_t n, double total, int fill,
-							double run);
+							double run, void *work);
 
 /*
  * The private memory of an attachment: declared here because callers embed

@@ -36,7 +36,7 @@
 #include "art_node.h"
 
 #define EST_DEPTH		136		/* levels of the whole, as in art_bulk.c */
-#define EST_MODEL_DEPTH 48		/* of a part; stack is finite */
+#define EST_MODEL_DEPTH 48		/* of a part; the caller's memory is finite */
 #define EST_OWN			32		/* samples of a group that show its digits */
 #define EST_FEW			4		/* that show at least what they have in common */
 #define EST_CONTEXT		256		/* that lend their digits to the groups below */
@@ -71,6 +71,7 @@ typedef struct est
 	double		big;			/* bytes in runs of their own */
 	uint32_t	bump;			/* of the store's first page, and its end */
 	uint32_t	bump_end;
+	struct est_work *work;		/* the caller's memory, this struct included */
 } est;
 
 /* A range of the sample. */
@@ -115,6 +116,39 @@ typedef struct est_slots
 	est_kind	kind[256];
 	bool		room[256];		/* a leaf has room for more than it holds */
 } est_slots;
+
+/* What a node keeps while those below it are looked at. */
+typedef struct est_level
+{
+	est_digits	d;
+	double		r[256];			/* rows of each digit */
+	double		v[256];			/* values, where they are known */
+	est_runs	mine;
+	est_slots	slots;
+	int			nlater;
+	struct
+	{
+		int			digit;
+		double		rows;
+	}			later[256];
+} est_level;
+
+/*
+ * The caller's memory: a node's tables are too large for the stack of so many
+ * levels.  "level" has one for each depth; the others serve one node at a time.
+ */
+typedef struct est_work
+{
+	est			e;
+	est_digits	other;
+	double		share[256];
+	double		now[256],		/* est_load's */
+				before[256];
+	est_slots	old;
+	est_level	level[EST_MODEL_DEPTH + 2];
+} est_work;
+
+_Static_assert(sizeof(est_work) <= AX_ESTIMATE_WORK, "the caller's memory suffices");
 
 /* What goes into one leaf. */
 typedef struct est_lump
@@ -863,10 +897,10 @@ static void
 est_load(est *E, const est_digits *d, double rest, const double r[256], const est_runs *runs,
 		 est_slots *s, double weight)
 {
-	double		now[256],
-				before[256];
+	double	   *now = E->work->now,
+			   *before = E->work->before;
 	double		share = 1;
-	est_slots	old;
+	est_slots  *old = &E->work->old;
 	int			last = -1;
 
 	if (E->runs == 1)
@@ -874,7 +908,7 @@ est_load(est *E, const est_digits *d, double rest, const double r[256], const es
 		est_pack(E, d, rest, r, s);
 		return;
 	}
-	memset(now, 0, sizeof(now));
+	memset(now, 0, sizeof(E->work->now));
 	for (int k = 0; k < E->runs; k++)
 	{
 		double		p = share <= 0 ? 1 : runs->share[k] / share;
@@ -882,7 +916,7 @@ est_load(est *E, const est_digits *d, double rest, const double r[256], const es
 		if (runs->share[k] == 0)
 			continue;
 		share -= runs->share[k];
-		memcpy(before, now, sizeof(now));
+		memcpy(before, now, sizeof(E->work->now));
 		for (int c = 0; c < 256; c++)
 		{
 			double		left = r[c] - now[c];
@@ -908,18 +942,15 @@ est_load(est *E, const est_digits *d, double rest, const double r[256], const es
 		}
 		else
 		{
-			old = *s;
+			*old = *s;
 			est_merge(d, rest, before, now, s);
 			for (; last < k; last++)
-				est_count_leaves(E, d, rest, before, last == k - 1 ? now : before, &old,
-								 last == k - 1 ? s : &old, last, weight);
+				est_count_leaves(E, d, rest, before, last == k - 1 ? now : before, old,
+								 last == k - 1 ? s : old, last, weight);
 		}
 		last = k;
 	}
 }
-
-static void est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
-					 double rows, double values, const est_runs *runs, double weight, int depth);
 
 /*
  * A node over "rows" keys of so many values, of which the sample has the range
@@ -930,26 +961,20 @@ static void
 est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 		 double rows, double values, const est_runs *runs, double weight, int depth)
 {
-	est_digits	d;
-	double		r[256];
-	double		v[256];			/* values, where they are known */
+	est_level  *const L = &E->work->level[depth];
+	est_digits *const d = &L->d;
+	double	   *const r = L->r;
+	double	   *const v = L->v;
 	uint32_t	p = off;
 	uint32_t	columns = 0;	/* bytes of this node's prefix before the TID */
 	bool		few;
 	uint32_t	colend = 0;
 	bool		from_own = false;
-	est_runs	mine;
-	est_slots	slots;
 	int			nc = 0;
 	uint64_t	at = own.first;
-	struct
-	{
-		int			digit;
-		double		rows;
-	}			later[256];
-	int			nlater = 0;
 	double		rest;
 
+	L->nlater = 0;
 	if (own.n >= EST_FEW)
 	{
 		colend = est_len(E, own.first) - AX_TID_BYTES;
@@ -966,21 +991,21 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 		}
 		else if (tid)
 			p -= colend;
-		est_look(E, &own, p, tid, true, false, &d);
+		est_look(E, &own, p, tid, true, false, d);
 		from_own = own.n >= EST_OWN || tid;
 		for (int c = 0; c < 256 && !from_own; c++)
-			from_own = d.end[c] && d.cnt[c] > EST_LIGHT;
+			from_own = d->end[c] && d->cnt[c] > EST_LIGHT;
 		if (own.n >= EST_CONTEXT || tid)
 			ctx = own;
 	}
 	if (!from_own)
 	{
-		est_digits	o;
+		est_digits *const o = &E->work->other;
 
 		if (!tid && own.n < EST_FEW && values <= 1)
 		{
-			est_look(E, &ctx, p, false, false, false, &o);
-			columns = o.ngoing ? (uint32_t) o.rest - AX_TID_BYTES : o.n ? 1 : 0;
+			est_look(E, &ctx, p, false, false, false, o);
+			columns = o->ngoing ? (uint32_t) o->rest - AX_TID_BYTES : o->n ? 1 : 0;
 			off = p = 0;
 			tid = true;
 		}
@@ -1003,12 +1028,12 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 		/* past what the context has in common, down to the TID if need be */
 		for (;;)
 		{
-			est_look(E, &ctx, p, tid, false, false, &o);
-			if (o.n > 0 && (o.seen > 1 || (tid && p == AX_TID_BYTES - 1)))
+			est_look(E, &ctx, p, tid, false, false, o);
+			if (o->n > 0 && (o->seen > 1 || (tid && p == AX_TID_BYTES - 1)))
 				break;
 			if (own.n >= EST_FEW)
 				break;			/* they do differ here */
-			if (!tid && (o.n == 0 || o.nend > 0))
+			if (!tid && (o->n == 0 || o->nend > 0))
 			{
 				tid = true;
 				off = p = 0;
@@ -1016,15 +1041,15 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 			else
 				p++;
 		}
-		if (own.n < EST_FEW || o.seen > 1)
-			d = o;
+		if (own.n < EST_FEW || o->seen > 1)
+			*d = *o;
 		else
 			from_own = true;
 	}
-	few = !tid && E->per_value > 1 && d.ngoing < (uint32_t) (EST_MANY * d.seen);
+	few = !tid && E->per_value > 1 && d->ngoing < (uint32_t) (EST_MANY * d->seen);
 	if (few)
-		est_look(E, from_own ? &own : &ctx, p, tid, from_own, true, &d);
-	rest = tid ? AX_TID_BYTES - p : d.rest;
+		est_look(E, from_own ? &own : &ctx, p, tid, from_own, true, d);
+	rest = tid ? AX_TID_BYTES - p : d->rest;
 
 	if (depth > EST_MODEL_DEPTH)
 	{
@@ -1033,8 +1058,8 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 	}
 
 	/* how many rows go where */
-	memset(r, 0, sizeof(r));
-	memset(v, 0, sizeof(v));
+	memset(r, 0, sizeof(L->r));
+	memset(v, 0, sizeof(L->v));
 	if (tid && p == AX_TID_BYTES - 1)
 	{
 		/* the last digit of a TID is nobody else's */
@@ -1049,8 +1074,8 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 	}
 	else
 	{
-		double		share[256];
-		double		ending = rows * d.nend / d.n;
+		double	   *const share = E->work->share;
+		double		ending = rows * d->nend / d->n;
 		double		going = rows - ending;
 
 		if (from_own)
@@ -1058,22 +1083,22 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 			double		light = 0;
 
 			for (int c = 0; c < 256; c++)
-				if (d.end[c])
+				if (d->end[c])
 				{
-					double		met = d.cnt[c] * (rows / d.n);
+					double		met = d->cnt[c] * (rows / d->n);
 
-					if (d.cnt[c] > EST_LIGHT)
+					if (d->cnt[c] > EST_LIGHT)
 						r[c] = floor(met + 0.5);
 					else
 						light += met;
 				}
-			est_values(E, light, &d, EST_LIGHT, r);
+			est_values(E, light, d, EST_LIGHT, r);
 		}
 		else
-			est_values(E, ending, &d, UINT32_MAX, r);
+			est_values(E, ending, d, UINT32_MAX, r);
 		if (going > 0)
 		{
-			est_shares(&d, share);
+			est_shares(d, share);
 			if (!few)
 			{
 				est_scatter(E, going, share, r);
@@ -1094,27 +1119,27 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 	/* and what becomes of them */
 	if (E->runs > 1 && own.n >= EST_FEW)
 	{
-		est_runs_of(E, &own, &mine);
-		runs = &mine;
+		est_runs_of(E, &own, &L->mine);
+		runs = &L->mine;
 	}
-	est_load(E, &d, rest, r, runs, &slots, weight);
+	est_load(E, d, rest, r, runs, &L->slots, weight);
 	for (int c = 0; c < 256; c++)
 	{
-		if (slots.kind[c] == EST_NOTHING)
+		if (L->slots.kind[c] == EST_NOTHING)
 			continue;
 		nc++;
-		if (slots.kind[c] == EST_LEAF)
+		if (L->slots.kind[c] == EST_LEAF)
 		{
 			est_lump	l;
 			int			hi = c;
 
-			while (hi < 255 && slots.kind[hi + 1] == EST_NOTHING)
+			while (hi < 255 && L->slots.kind[hi + 1] == EST_NOTHING)
 				hi++;
-			l = est_lump_of(&d, rest, r, c, hi);
+			l = est_lump_of(d, rest, r, c, hi);
 			if (l.n > 0)
-				est_leaf(E, &l, slots.room[c] ? art_leaf_stepcap(l.n) : 0, weight);
+				est_leaf(E, &l, L->slots.room[c] ? art_leaf_stepcap(l.n) : 0, weight);
 		}
-		else if (slots.kind[c] == EST_INNER)
+		else if (L->slots.kind[c] == EST_INNER)
 		{
 			est_range	sub = {at, 0};
 
@@ -1131,37 +1156,37 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 					sub.n = est_group_end(E, at, end, pos) - at;
 			}
 			if (sub.n >= EST_FEW)
-				est_node(E, sub, ctx, d.end[c] ? 0 : p + 1, tid || d.end[c], r[c],
+				est_node(E, sub, ctx, d->end[c] ? 0 : p + 1, tid || d->end[c], r[c],
 						 v[c], runs, weight, depth + 1);
 			else
 			{
-				later[nlater].digit = c;
-				later[nlater++].rows = r[c];
+				L->later[L->nlater].digit = c;
+				L->later[L->nlater++].rows = r[c];
 			}
 		}
 	}
 	est_inner(E, nc, columns + p - off, weight);
 
-	if (nlater > 0)
+	if (L->nlater > 0)
 	{
 		est_range	none = {0, 0};
 		int			most = E->modelled < EST_MODELLED ? EST_SIBLINGS : 1;
-		int			look = nlater < most ? nlater : most;
+		int			look = L->nlater < most ? L->nlater : most;
 		double		all = 0,
 					seen = 0;
 
 		E->modelled += (uint32_t) look;
-		for (int i = 0; i < nlater; i++)
-			all += later[i].rows;
+		for (int i = 0; i < L->nlater; i++)
+			all += L->later[i].rows;
 		for (int i = 0; i < look; i++)
-			seen += later[(int64_t) i * nlater / look].rows;
+			seen += L->later[(int64_t) i * L->nlater / look].rows;
 		for (int i = 0; i < look; i++)
 		{
-			int			k = (int) ((int64_t) i * nlater / look);
-			bool		end = d.end[later[k].digit];
+			int			k = (int) ((int64_t) i * L->nlater / look);
+			bool		end = d->end[L->later[k].digit];
 
-			est_node(E, none, ctx, end ? 0 : p + 1, tid || end, later[k].rows,
-					 v[later[k].digit], runs, weight * all / seen, depth + 1);
+			est_node(E, none, ctx, end ? 0 : p + 1, tid || end, L->later[k].rows,
+					 v[L->later[k].digit], runs, weight * all / seen, depth + 1);
 		}
 	}
 }
@@ -1218,55 +1243,56 @@ est_light(est *E, uint64_t n)
 /* See ax.h. */
 uint64_t
 ax_estimate(const uint8_t *const *keys, const uint32_t *lens, uint32_t len,
-			uint64_t n, double total, int fill, double run)
+			uint64_t n, double total, int fill, double run, void *work)
 {
 	uint32_t	pages = (uint32_t) ((sizeof(ax_store) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
 	double		store = (double) pages * AX_PAGE;
-	est			E = {.keys = keys,.lens = lens,.len = len};
+	est		   *E = &((est_work *) work)->e;
 
 	if (n == 0)
 		return (uint64_t) store;
-	E.fill = fill * ART_LEAF_MAX / 100;
-	E.fill = E.fill < 1 ? 1 : E.fill > ART_LEAF_MAX ? ART_LEAF_MAX : E.fill;
-	E.rng = UINT64_C(0x9E3779B97F4A7C15);
-	E.bump = (uint32_t) sizeof(ax_store);
-	E.bump_end = pages * AX_PAGE;
-	E.scale = total / (double) n;
-	E.runs = 1;
+	*E = (est) {.keys = keys,.lens = lens,.len = len,.work = work};
+	E->fill = fill * ART_LEAF_MAX / 100;
+	E->fill = E->fill < 1 ? 1 : E->fill > ART_LEAF_MAX ? ART_LEAF_MAX : E->fill;
+	E->rng = UINT64_C(0x9E3779B97F4A7C15);
+	E->bump = (uint32_t) sizeof(ax_store);
+	E->bump_end = pages * AX_PAGE;
+	E->scale = total / (double) n;
+	E->runs = 1;
 	if (run > 0 && run < total)
 	{
 		uint64_t	blocks = 0;
 
 		for (uint64_t i = 0; i < n; i++)
 		{
-			uint64_t	b = (ax_tid_at(keys[i] + est_len(&E, i)) >> 16) + 1;
+			uint64_t	b = (ax_tid_at(keys[i] + est_len(E, i)) >> 16) + 1;
 
 			blocks = b > blocks ? b : blocks;
 		}
-		E.runs = total / run > EST_RUNS ? EST_RUNS : (int) ceil(total / run);
-		E.run_blocks = (double) blocks * (total / run > EST_RUNS ? 1.0 / EST_RUNS : run / total);
+		E->runs = total / run > EST_RUNS ? EST_RUNS : (int) ceil(total / run);
+		E->run_blocks = (double) blocks * (total / run > EST_RUNS ? 1.0 / EST_RUNS : run / total);
 	}
-	if (E.scale < 1.001 && E.runs == 1)
+	if (E->scale < 1.001 && E->runs == 1)
 	{
 		est_lump	l = {.n = 0};
 
 		if (n <= ART_LEAF_MAX)
-			lump_add(&E, &l, 0, n, 0);
+			lump_add(E, &l, 0, n, 0);
 		if (l.n && lump_fits(&l))
-			est_leaf(&E, &l, 0, 1);
+			est_leaf(E, &l, 0, 1);
 		else
-			exact_node(&E, 0, n, 0, 0);
+			exact_node(E, 0, n, 0, 0);
 	}
 	else
 	{
 		est_range	whole = {0, n};
 		est_runs	runs;
 
-		est_light(&E, n);
+		est_light(E, n);
 		memset(&runs, 0, sizeof(runs));
-		if (E.runs > 1)
-			est_runs_of(&E, &whole, &runs);
-		est_node(&E, whole, whole, 0, false, total, total, &runs, 1, 0);
+		if (E->runs > 1)
+			est_runs_of(E, &whole, &runs);
+		est_node(E, whole, whole, 0, false, total, total, &runs, 1, 0);
 	}
-	return (uint64_t) est_bytes(&E, store);
+	return (uint64_t) est_bytes(E, store);
 }

@@ -13,6 +13,7 @@
 static ax_ctx cx;
 static ax_tree *tree;
 static uint64_t seed = 20251121;
+static _Alignas(8) unsigned char work[AX_ESTIMATE_WORK];
 
 /* The number of a key's row: make_set's TIDs. */
 static uint64_t
@@ -126,7 +127,7 @@ test_exact(void)
 					lens[i] = m.key[i].len;
 				}
 				want = real_bytes(keys, lens, m.n, fills[f]);
-				got = ax_estimate(keys, lens, 0, m.n, (double) m.n, fills[f], 0);
+				got = ax_estimate(keys, lens, 0, m.n, (double) m.n, fills[f], 0, work);
 				if (got != want)
 				{
 					all = false;
@@ -140,7 +141,7 @@ test_exact(void)
 			}
 		ok(all, "%s: the whole, to the byte", keykind_name[kind]);
 	}
-	ok(ax_estimate(NULL, NULL, 0, 0, 0, 90, 0) == 4096, "no keys: one page");
+	ok(ax_estimate(NULL, NULL, 0, 0, 0, 90, 0, work) == 4096, "no keys: one page");
 }
 
 /* ---- samples -------------------------------------------------------------- */
@@ -307,7 +308,7 @@ test_samples(void)
 					keys[m] = s.key[i].p;
 					lens[m++] = s.key[i].len;
 				}
-			got = (double) ax_estimate(keys, lens, 0, m, (double) n, 90, 0);
+			got = (double) ax_estimate(keys, lens, 0, m, (double) n, 90, 0, work);
 			tap_diag("%s, 1 of %d: %.2f of %.2f bytes a key, %+.1f %%", set_name[which], part[p],
 					 got / (double) n, real / (double) n, 100 * (got / real - 1));
 			/* of a small tree, one span more or less is much */
@@ -329,7 +330,7 @@ test_samples(void)
 				}
 			if (m < 3000)
 				continue;
-			got = (double) ax_estimate(keys, lens, 0, m, (double) n, 90, run);
+			got = (double) ax_estimate(keys, lens, 0, m, (double) n, 90, run, work);
 			tap_diag("%s, %d loads: %.2f of %.2f bytes a key, %+.1f %%", set_name[which], runs,
 					 got / (double) n, real / (double) n, 100 * (got / real - 1));
 			/* what lies free in spans cannot be told as well, least when they are few */
