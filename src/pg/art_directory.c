@@ -20,6 +20,7 @@
 #include "storage/lwlock.h"
 #include "storage/procarray.h"
 #include "storage/sinval.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/builtins.h"
@@ -667,8 +668,16 @@ art_making_abort(void)
 bool
 art_never_valid(Relation index, ArtEntry *e)
 {
-	return !index->rd_index->indisvalid &&
-		(e == NULL || !process_lives(e->making_slot, e->making_pid));
+	if (index->rd_index->indisvalid ||
+		(e != NULL && process_lives(e->making_slot, e->making_pid)))
+		return false;
+
+	/*
+	 * Its maker may have made it valid, and gone, since this statement opened it:
+	 * that was told before the maker went.
+	 */
+	AcceptInvalidationMessages();
+	return !index->rd_index->indisvalid;
 }
 
 /* ---- ends of a build ---- */
