@@ -574,6 +574,39 @@ append_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids,
 }
 
 /*
+ * Eight bytes of a key from the tail's "off" on, as a number.  Less than eight: as if
+ * zeros followed.
+ */
+static inline uint64_t
+number_of(const uint8_t *key, uint32_t len, uint32_t off)
+{
+	return ax_be8(key + off, len - off);
+}
+
+/*
+ * And of a position: entries with a lower number lie in front of it, those with a
+ * higher one behind it; an equal one says nothing.  All entries have their first "off"
+ * bytes in common with the log's floor.
+ */
+static uint64_t
+number_of_bound(const ax_log *l, uint32_t off, const ax_bound *b)
+{
+	uint32_t	n = b->len < off ? b->len : off;
+	int			c = n ? memcmp(b->key, l->floor, n) : 0;
+	uint64_t	x;
+
+	if (c)
+		return c < 0 ? 0 : UINT64_MAX;
+	/* it is a beginning of all of them */
+	if (b->len <= off)
+		return b->after ? UINT64_MAX : 0;
+	x = number_of(b->key, b->len, off);
+	if (b->after && b->len - off < 8)
+		x |= UINT64_MAX >> 8 * (b->len - off);
+	return x;
+}
+
+/*
  * A collection: the first "max" of what is met, as a heap whose top is the last in the
  * order of the scan.
  */
@@ -582,6 +615,8 @@ typedef struct collection
 	ax_tail_item *heap;
 	uint32_t	n,
 				max;
+	uint32_t	off;			/* of the tail */
+	uint64_t	top;			/* when there are "max": the number of the heap's top */
 	bool		backward,
 				more;
 } collection;
@@ -635,12 +670,16 @@ keep(collection *c, entry *e, uint64_t v)
 	{
 		sift_up(c, c->n, x);
 		c->n++;
-		return true;
 	}
-	c->more = true;
-	if (c->max == 0 || !behind(c, &c->heap[0], &x))
-		return false;
-	sift_down(c, c->n, 0, x);
+	else
+	{
+		c->more = true;
+		if (c->max == 0 || !behind(c, &c->heap[0], &x))
+			return false;
+		sift_down(c, c->n, 0, x);
+	}
+	if (c->n == c->max)
+		c->top = number_of(c->heap[0].key, c->heap[0].len, c->off);
 	return true;
 }
 
@@ -674,9 +713,25 @@ collect_sorted(collection *c, ax_log *l, const ax_bound *start, const ax_bound *
 	}
 }
 
+/*
+ * Of one that may still take entries.  A log is left out whose floor is not in front of
+ * the scan's end.  The floor was there before the log was, never changes, and every
+ * insert compares with it before it links: so nothing that the scan wants is or will be
+ * in there.  To leave out those that lie before the scan's beginning, too, all inserters
+ * would have to write one highest key, which is what the stripes are there to avoid.
+ *
+ * Of an entry the number mostly decides.  Key and length of one that is linked never
+ * change: so nothing is missed that two comparisons would have found.
+ */
 static void
 collect_unsorted(collection *c, ax_log *l, const ax_bound *lo, const ax_bound *hi)
 {
+	const ax_bound floor = {.key = l->floor,.len = l->floor_len,.after = false};
+	const uint64_t lo8 = number_of_bound(l, c->off, lo),
+				hi8 = number_of_bound(l, c->off, hi);
+
+	if (ax_bound_cmp(hi, &floor) <= 0)
+		return;
 	for (uint32_t i = 0; i < HEADS; i++)
 	{
 		uint32_t	place = head(l, i) & HEAD_PLACE;
@@ -685,11 +740,18 @@ collect_unsorted(collection *c, ax_log *l, const ax_bound *lo, const ax_bound *h
 		{
 			entry	   *e = at(l, place);
 			uint64_t	v = word_of(e);
+			uint64_t	x = number_of(e->key, WORD_LEN(v), c->off);
 
-			if (ax_tail_is_there(v) && cmp_bound(e->key, WORD_LEN(v), lo) > 0 &&
-				cmp_bound(e->key, WORD_LEN(v), hi) < 0)
-				(void) keep(c, e, v);
 			place = WORD_NEXT(v);
+			if (!ax_tail_is_there(v) || x < lo8 || x > hi8 ||
+				(x == lo8 && cmp_bound(e->key, WORD_LEN(v), lo) <= 0) ||
+				(x == hi8 && cmp_bound(e->key, WORD_LEN(v), hi) >= 0))
+				continue;
+			/* behind all of those that are kept */
+			if (c->n == c->max && c->n > 0 && (c->backward ? x < c->top : x > c->top))
+				c->more = true;
+			else
+				(void) keep(c, e, v);
 		}
 	}
 }
@@ -698,7 +760,7 @@ static uint32_t
 append_collect(ax_tail *t, const ax_bound *lo, const ax_bound *hi, bool backward,
 			   ax_tail_item *items, uint32_t max, bool *more)
 {
-	collection	c = {.heap = items, .max = max, .backward = backward};
+	collection	c = {.heap = items, .max = max, .off = t->off, .backward = backward};
 	uint32_t	n = 0;
 
 	for (ax_log *l = newest_of(t); l; l = older_of(l))

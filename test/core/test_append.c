@@ -389,6 +389,77 @@ model(shape sh)
 	free(here);
 }
 
+/* Is the key in front of the position (< 0), or behind it (> 0)? */
+static int
+side_of(const uint8_t *k, uint32_t n, const ax_bound *b)
+{
+	for (uint32_t i = 0; i < n && i < b->len; i++)
+		if (k[i] != b->key[i])
+			return k[i] < b->key[i] ? -1 : 1;
+	return n < b->len || b->after ? -1 : 1;
+}
+
+/*
+ * Collections between positions that mostly are no keys: beginnings of some, and what
+ * lies beside them; also of entries of which little follows the tail's "off".
+ */
+static void
+positions(shape sh, uint32_t off, uint64_t n)
+{
+	uint64_t	seed = 77 + off,
+				wrong = 0,
+				met = 0;
+	ax_tail    *t;
+
+	fresh_tree(&main_cx);
+	t = open_tail(&main_cx, sh, 0, off);
+	for (uint64_t i = 0; i < n; i++)
+		insert_somewhere(&main_cx, t, sh, i * 7 % n);
+	for (int round = 0; round < 3000; round++)
+	{
+		ax_tail_item items[400];
+		uint8_t		key[2][AX_TAIL_KEY_MAX];
+		ax_bound	b[2];
+		bool		backward = tap_rand(&seed) & 1,
+					more = false;
+		uint32_t	max = (uint32_t[]) {0, 1, 7, 400}[tap_rand(&seed) % 4],
+					got,
+					want = 0;
+		bool		right = true;
+
+		for (int i = 0; i < 2; i++)
+		{
+			uint32_t	len = make(key[i], sh, tap_rand(&seed) % n);
+			uint32_t	cut = tap_rand(&seed) % 2 ? len : (uint32_t) (tap_rand(&seed) % len);
+
+			if (cut > 0 && tap_rand(&seed) % 4 == 0)
+				key[i][cut - 1] = (uint8_t) (key[i][cut - 1] + tap_rand(&seed) % 3 - 1);
+			b[i] = (ax_bound) {.key = key[i],.len = cut,.after = tap_rand(&seed) & 1};
+		}
+		(void) enter(&main_cx);
+		got = t->kind->collect(t, &b[0], &b[1], backward, items, max, &more);
+		for (uint64_t i = 0; i < n; i++)
+		{
+			uint8_t		k[AX_TAIL_KEY_MAX];
+			uint64_t	x = backward ? n - 1 - i : i;
+			uint32_t	len = make(k, sh, x);
+
+			if (side_of(k, len, &b[0]) <= 0 || side_of(k, len, &b[1]) >= 0)
+				continue;
+			if (want < got && (items[want].len != len || memcmp(items[want].key, k, len) != 0))
+				right = false;
+			want++;
+		}
+		ax_leave(&main_cx);
+		if (!right || got != (want < max ? want : max) || more != (want > max))
+			wrong++;
+		met += got;
+	}
+	ok(wrong == 0 && met > 1000, "%s, %u bytes in common: %llu of 3,000 collections are wrong, of %llu entries",
+	   shape_name[sh], off, (unsigned long long) wrong, (unsigned long long) met);
+	finish(&main_cx, t);
+}
+
 /* The TIDs of one key: all of them, the lowest, none. */
 static void
 lookups(void)
@@ -927,6 +998,12 @@ main(void)
 	ax_attach(&main_cx, area, 0, 1, &ax_port_default);
 	for (int sh = 0; sh < SHAPES; sh++)
 		model((shape) sh);
+	positions(NUMBERS, 0, 250);
+	positions(NUMBERS, 1, 250);
+	positions(DUPLICATES, 9, 120);
+	positions(DUPLICATES, 1, 120);
+	positions(TEXTS, 19, 250);
+	positions(TEXTS, 25, 250);
 	lookups();
 	one_key();
 	beside();
