@@ -190,7 +190,7 @@ for my $kind ('', 'UNLOGGED')
 	$node->safe_psql('other', 'DROP TABLE tenant.t');
 }
 my ($out, $err) = as($node->safe_psql('postgres', 'SELECT current_user'), 'other',
-	"CREATE TABLE t (id uuid); CREATE UNIQUE INDEX t_id ON t USING art (id);" . "INSERT INTO t SELECT gen_random_uuid() FROM generate_series(1, 250000)");
+	"CREATE TABLE t (id uuid); CREATE UNIQUE INDEX t_id ON t USING art (id);" . "INSERT INTO t SELECT gen_random_uuid() FROM generate_series(1, 300000)");
 is($err, '', 'a superuser has none');
 
 # the charge is that of the owner, as of the last build
