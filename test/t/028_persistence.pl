@@ -344,7 +344,7 @@ is(join('|', server_crashes($node, $offset)), '', 'no crash but the one that was
 $node->stop;
 
 # ---- the memory full of temporary indexes ----
-$node = art_node('full', 'artidx.memory' => "'16MB'", work_mem => "'16MB'",
+$node = art_node('full', 'artidx.memory' => "'16MB'", 'artidx.temp_limit' => "'100%'", work_mem => "'16MB'",
 	temp_buffers => "'8MB'", log_line_prefix => $ArtTest::LOG_PREFIX);
 $offset = -s $node->logfile;
 $node->safe_psql('postgres', q{

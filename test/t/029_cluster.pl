@@ -170,7 +170,7 @@ $node->append_conf('postgresql.conf', "artidx.memory = '16MB'\nartidx.autobuild 
 $node->restart;
 my $seal = $node->background_psql('postgres', on_error_stop => 0);
 $seal->query_safe(q{SET client_min_messages = error;
-	CREATE TEMP TABLE press (id int, t text COLLATE "C");
+	CREATE UNLOGGED TABLE press (id int, t text COLLATE "C");
 	CREATE UNIQUE INDEX press_t ON press USING art (t)});
 for my $round (1 .. 3)
 {
