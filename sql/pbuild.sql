@@ -7,7 +7,7 @@ SET max_parallel_maintenance_workers = 2;
 SET maintenance_work_mem = '4MB';
 
 CREATE TABLE pb (id int, r bigint, n int, d int, t text COLLATE "C", l text COLLATE "C")
-	WITH (parallel_workers = 2);
+	WITH (parallel_workers = 2, autovacuum_enabled = off);	-- its ANALYZE estimates reltuples
 INSERT INTO pb
 	SELECT i, hashint8extended(i, 7), CASE WHEN i % 3 = 0 THEN i % 50 END, i % 7,
 		md5(i::text), CASE WHEN i % 500 = 0 THEN repeat(md5(i::text), 40) ELSE i::text END

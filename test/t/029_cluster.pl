@@ -187,7 +187,7 @@ for my $round (1 .. 3)
 }
 $seal->quit;
 like(slurp_file($node->logfile, $offset),
-	qr/art index "art_[kx]" was sealed to make room for index "press_t"/,
+	qr/sealed index "postgres\.public\.art_[kx]" .* for index "postgres\.public\.press_t"/,
 	'memory was taken from the index that is clustered by');
 
 # not preloaded: a private scan as well
