@@ -142,8 +142,7 @@ typedef struct est_work
 	est			e;
 	est_digits	other;
 	double		share[256];
-	double		now[256],		/* est_load's */
-				before[256];
+	double		now[256], before[256];	/* est_load's */
 	est_slots	old;
 	est_level	level[EST_MODEL_DEPTH + 2];
 } est_work;
@@ -217,20 +216,22 @@ est_object(est *E, uint32_t size, double weight)
 		E->objs[cls] += weight;
 }
 
-/* Bytes of the spans that so many objects of a class get. */
+/* Bytes of the spans that so many objects of a class get: pages as in span_new. */
 static double
 est_spans(int cls, double left)
 {
 	double		bytes = 0;
+	const uint32_t few = ax_span_objs(ax_span_pages(cls, 1), cls);
 
-	for (uint32_t nth = 0; left > 0; nth++)
+	for (uint32_t had = 0; left > 0;)
 	{
-		uint32_t	pages = ax_span_pages(cls, nth);
+		uint32_t	pages = ax_span_pages(cls, had == 0 ? 0 : had / few + 1);
 		uint32_t	objs = ax_span_objs(pages, cls);
 		double		spans = pages < ax_span_pages(cls, UINT32_MAX) ? 1 : ceil(left / objs);
 
 		bytes += spans * ((double) pages * AX_PAGE);
 		left -= spans * objs;
+		had += objs;
 	}
 	return bytes;
 }
@@ -897,8 +898,7 @@ static void
 est_load(est *E, const est_digits *d, double rest, const double r[256], const est_runs *runs,
 		 est_slots *s, double weight)
 {
-	double	   *now = E->work->now,
-			   *before = E->work->before;
+	double	   *now = E->work->now, *before = E->work->before;
 	double		share = 1;
 	est_slots  *old = &E->work->old;
 	int			last = -1;
