@@ -120,7 +120,8 @@ one(ax_structure s, uint64_t random)
 	ok(r == AX_EXISTS && is_empty(gen), "%s: with %d nested ones it is none, and nothing is left", sync, NESTED);
 	r = mt_load_sorted(&cx, tree, gen, k, len, 0, nkeys, 90);
 	merged = info(gen).bytes;
-	ok(r == AX_OK && info(gen).entries == nkeys && merged < plain + plain / 2, "%s: merged they take %llu kB",
+	/* singly they would take three times as much; some spans for the nested ones */
+	ok(r == AX_OK && info(gen).entries == nkeys && merged < plain + plain / 2 + 256 * 1024, "%s: merged they take %llu kB",
 	   sync, (unsigned long long) merged / 1024);
 	r = tap_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg));
 	ok(r == AX_OK && good && ti.entries == nkeys, "%s: check %s", sync, msg);
