@@ -29,11 +29,11 @@ OBJS = $(patsubst %.c,%.o,$(sort $(wildcard \
 	src/core/*.c src/key/*.c src/am/*.c src/pg/*.c)))
 ARTIDX_HEADERS = $(wildcard src/*.h src/core/*.h src/key/*.h src/am/*.h src/pg/*.h)
 
-# The install script is the concatenation of sql/parts in name order.  It lies
-# in sql/ beside the inputs of the regression tests, hence the explicit list.
-SQL_PARTS = $(sort $(wildcard sql/parts/*.sql))
-DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
-DATA = $(wildcard sql/$(EXTENSION)--*--*.sql)
+# The install script is the concatenation of src/sql in name order.  sql/ has the
+# inputs of the regression tests and nothing else.
+SQL_PARTS = $(sort $(wildcard src/sql/*.sql))
+DATA_built = $(EXTENSION)--$(EXTVERSION).sql
+DATA = $(wildcard $(EXTENSION)--*--*.sql)
 
 # Symbols are hidden; 15 has no marking of its own for those that are not.
 PG_CPPFLAGS = -I$(srcdir)/src \
@@ -125,7 +125,7 @@ help:
 	@sed -n '/^#   make/s/^#   //p; /^$$/q' $(firstword $(MAKEFILE_LIST))
 
 $(DATA_built): $(SQL_PARTS) Makefile
-	{ printf '%s\n' '/* $(DATA_built): generated from sql/parts, do not edit */' '' \
+	{ printf '%s\n' '/* $(DATA_built): generated from src/sql, do not edit */' '' \
 		'-- complain if script is sourced in psql, rather than via CREATE EXTENSION' \
 		'\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; \
 	  for f in $(SQL_PARTS); do echo; cat $$f; done; } > $@.tmp

@@ -44,9 +44,23 @@ if grep -nE '\b(TODO|FIXME|XXX)\b' -r src --include='*.[ch]'; then
 	fail "unfinished work is marked in src"
 fi
 
-if grep -n '@extschema@' sql/parts/*.sql; then
+if grep -n '@extschema@' src/sql/*.sql; then
 	fail "the extension is relocatable: no @extschema@; what a view names is found when it is made"
 fi
+
+# sql/ has the inputs of the regression tests: each is in REGRESS, and has its output.
+listed=" $(sed -n '/^REGRESS /,/[^\\]$/p; /^REGRESS += /p' Makefile | sed 's/^REGRESS [+]*= //; s/\\$//' | tr -s ' \t\n' ' ') "
+for f in sql/*; do
+	name=$(basename "$f" .sql)
+	case $listed in
+		*" $name "*) [ -f "expected/$name.out" ] || fail "$f has no expected/$name.out" ;;
+		*) fail "$f is not in REGRESS of the Makefile" ;;
+	esac
+done
+for f in expected/*.out; do
+	name=$(basename "$f" .out)
+	[ -f "sql/${name%_[0-9]}.sql" ] || fail "$f has no sql/${name%_[0-9]}.sql"
+done
 
 if command -v python3 >/dev/null 2>&1; then
 	python3 -c 'import json; json.load(open("META.json"))' ||
