@@ -222,8 +222,12 @@ extern void ax_magazines_flush(ax_ctx *cx);
 extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							  const ax_engine *e, uint64_t max_bytes);
 
-/* Spans of dropped trees that one call frees: 4 MiB, less than a millisecond. */
+/*
+ * Dropped trees' spans that one call frees, and pages: 4 MiB and the rest of the last
+ * span, less than a millisecond.
+ */
 #define AX_REAP_SPANS	64
+#define AX_REAP_PAGES	1024
 extern uint64_t ax_reap(ax_ctx *cx, bool *more);
 
 /* ---- ax_epoch.c ---- */

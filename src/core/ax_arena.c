@@ -128,27 +128,66 @@ in_bump_area(ax_store *st, const void *p)
 		(const char *) p < (const char *) st + st->bump_end;
 }
 
+/* Count bytes, if no more than max are counted then. */
+static bool
+count_bytes(_Atomic uint64_t *counter, uint64_t bytes, uint64_t max)
+{
+	uint64_t	have = atomic_load(counter);
+
+	do
+	{
+		if (have > max || bytes > max - have)
+			return false;
+	} while (!atomic_compare_exchange_weak(counter, &have, have + bytes));
+	return true;
+}
+
 /*
- * Charge bytes to the groups.  On a refusal nothing is charged, and group_hit
- * says whose limit it was.
+ * Charge bytes to a store, which may have max (0: any number), and to its groups.
+ * Deletion may exceed all limits: what it allocates it gives back a moment later,
+ * with more.  On a refusal nothing is charged, and cap_hit or group_hit says whose
+ * limit it was.  All are asked before any is charged, so that nobody else is refused
+ * because of bytes that this call does not get.
  */
 static bool
-groups_charge(ax_ctx *cx, ax_group *const *groups, uint64_t bytes, bool may_exceed)
+charge(ax_ctx *cx, _Atomic uint64_t *own, uint64_t max, ax_group *const *groups,
+	   uint64_t bytes, bool may_exceed)
 {
-	for (int i = 0; i < AX_GROUPS; i++)
-	{
-		ax_group   *g = groups[i];
+	_Atomic uint64_t *counter[AX_GROUPS + 1] = {own};
+	uint64_t	most[AX_GROUPS + 1] = {max && !may_exceed ? max : UINT64_MAX};
+	int			i;
 
-		if (!g || atomic_fetch_add(&g->bytes, bytes) + bytes <=
-			atomic_load_explicit(g->limit, memory_order_relaxed) || may_exceed)
-			continue;
-		ax_body(cx)->group_hit = g;
-		for (; i >= 0; i--)
-			if (groups[i])
-				atomic_fetch_sub(&groups[i]->bytes, bytes);
-		return false;
+	for (i = 0; i < AX_GROUPS; i++)
+	{
+		counter[i + 1] = groups[i] ? &groups[i]->bytes : NULL;
+		most[i + 1] = groups[i] && !may_exceed ?
+			atomic_load_explicit(groups[i]->limit, memory_order_relaxed) : UINT64_MAX;
 	}
-	return true;
+	ax_body(cx)->cap_hit = false;
+	ax_body(cx)->group_hit = NULL;
+	for (i = 0; i <= AX_GROUPS; i++)
+	{
+		uint64_t	have = counter[i] ? atomic_load(counter[i]) : 0;
+
+		if (have > most[i] || bytes > most[i] - have)
+			goto refused;
+	}
+	AX_POINT("arena.charge");
+	for (i = 0; i <= AX_GROUPS; i++)
+		if (counter[i] && !count_bytes(counter[i], bytes, most[i]))
+			break;
+	if (i > AX_GROUPS)
+		return true;
+
+	/* another call has had the last bytes since */
+	for (int j = 0; j < i; j++)
+		if (counter[j])
+			atomic_fetch_sub(counter[j], bytes);
+refused:
+	ax_body(cx)->cap_hit = i == 0;
+	ax_body(cx)->group_hit = i > 0 ? groups[i - 1] : NULL;
+	AX_POINT("arena.refused");
+	return false;
 }
 
 /* Who takes the last bytes away looks at the group no more. */
@@ -158,26 +197,6 @@ groups_uncharge(ax_group *const *groups, uint64_t bytes)
 	for (int i = 0; i < AX_GROUPS; i++)
 		if (groups[i])
 			atomic_fetch_sub(&groups[i]->bytes, bytes);
-}
-
-/*
- * Charge bytes to the store and its groups.  Deletion may exceed the limits: what
- * it allocates it gives back a moment later, with more.
- */
-static bool
-store_charge(ax_ctx *cx, ax_store *st, uint64_t bytes, bool may_exceed)
-{
-	uint64_t	max = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
-	uint64_t	old = atomic_fetch_add(&st->bytes, bytes);
-
-	ax_body(cx)->cap_hit = max && !may_exceed && old + bytes > max;
-	ax_body(cx)->group_hit = NULL;
-	if (ax_body(cx)->cap_hit || !groups_charge(cx, st->groups, bytes, may_exceed))
-	{
-		atomic_fetch_sub(&st->bytes, bytes);
-		return false;
-	}
-	return true;
 }
 
 static void
@@ -281,7 +300,8 @@ span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, boo
 	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
 	ax_span    *sp;
 
-	if (!store_charge(cx, st, bytes, may_reserve || ax_body(cx)->over_cap))
+	if (!charge(cx, &st->bytes, atomic_load_explicit(&st->max_bytes, memory_order_relaxed),
+				st->groups, bytes, may_reserve || ax_body(cx)->over_cap))
 		return NULL;
 	sp = ax_pages_take(cx, pages, cls, objs, may_reserve, &ax_body(cx)->alloc_busy);
 	if (!sp)
@@ -912,11 +932,10 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 {
 	uint32_t	pages = (uint32_t) ((sizeof(ax_store) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
 	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
+	_Atomic uint64_t own = 0;
 	ax_store   *st;
 
-	ax_body(cx)->cap_hit = max_bytes && max_bytes < bytes;
-	ax_body(cx)->group_hit = NULL;
-	if (ax_body(cx)->cap_hit || !groups_charge(cx, t->groups, bytes, false))
+	if (!charge(cx, &own, max_bytes, t->groups, bytes, false))
 		return NULL;
 	st = ax_pages_take(cx, pages, AX_BIG, 1, false, NULL);
 	if (!st)
@@ -944,12 +963,33 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	return st;
 }
 
+/* What one call may still free; the last span may be larger than what is left. */
+typedef struct budget
+{
+	int			spans;
+	int64_t		pages;
+} budget;
+
+static inline bool
+spent(const budget *b)
+{
+	return b->spans <= 0 || b->pages <= 0;
+}
+
+static void
+give(ax_ctx *cx, budget *b, void *run, uint32_t pages, int cls, uint32_t objs)
+{
+	b->spans--;
+	b->pages -= pages;
+	ax_pages_give(cx, run, pages, cls, objs);
+}
+
 /*
- * Free spans of a store that nobody can see any more, as many as *budget says, which
- * is lowered.  True: that was all, and the store is gone with them.
+ * Free spans of a store that nobody can see any more, as many as the budget allows,
+ * which is lowered.  True: that was all, and the store is gone with them.
  */
 static bool
-store_free(ax_ctx *cx, ax_store *st, int *budget, uint64_t *freed)
+store_free(ax_ctx *cx, ax_store *st, budget *left, uint64_t *freed)
 {
 	ax_group   *groups[AX_GROUPS];
 	uint64_t	pages = 0;
@@ -961,26 +1001,24 @@ store_free(ax_ctx *cx, ax_store *st, int *budget, uint64_t *freed)
 		ax_class_heap *h = &st->heap[cls];
 		int64_t		live = 0;
 
-		while (h->all && *budget > 0)
+		while (h->all && !spent(left))
 		{
 			ax_span    *sp = h->all;
 
 			h->all = sp->all_next;
 			live += sp->live;
 			pages += sp->pages;
-			(*budget)--;
-			ax_pages_give(cx, sp, sp->pages, cls, sp->objs);
+			give(cx, left, sp, sp->pages, cls, sp->objs);
 		}
 		if (cls != AX_BIG && live)
 			count_live(ax_body(cx), cls, -live);
 		all = h->all == NULL;
 	}
-	all = all && *budget > 0;
+	all = all && !spent(left);
 	if (all)
 	{
 		pages += st->pages;
-		(*budget)--;
-		ax_pages_give(cx, st, st->pages, AX_BIG, 1);
+		give(cx, left, st, st->pages, AX_BIG, 1);
 	}
 	groups_uncharge(groups, pages << AX_PAGE_SHIFT);
 	*freed += pages;
@@ -1002,7 +1040,7 @@ ax_reap(ax_ctx *cx, bool *more)
 	ax_area    *a = ax_area_of(cx);
 	ax_stack_node *n;
 	uint64_t	freed = 0;
-	int			budget = AX_REAP_SPANS;
+	budget		left = {AX_REAP_SPANS, AX_REAP_PAGES};
 
 	if (more)
 		*more = false;
@@ -1015,8 +1053,8 @@ ax_reap(ax_ctx *cx, bool *more)
 		ax_store   *st = (ax_store *) (void *) ((char *) n - offsetof(ax_store, dying_next));
 		ax_stack_node *next = n->next;
 
-		if (budget > 0 && st->dying_epoch + 2 <= atomic_load(&a->epoch) &&
-			store_free(cx, st, &budget, &freed))
+		if (!spent(&left) && st->dying_epoch + 2 <= atomic_load(&a->epoch) &&
+			store_free(cx, st, &left, &freed))
 			atomic_fetch_sub(&a->ndying, 1);
 		else
 			ax_stack_push(&a->dying, n);
@@ -1024,6 +1062,6 @@ ax_reap(ax_ctx *cx, bool *more)
 	}
 	atomic_fetch_sub(&a->freeing, 1);
 	if (more)
-		*more = budget <= 0;
+		*more = spent(&left);
 	return freed;
 }

@@ -590,6 +590,70 @@ test_groups(void)
 	drop_area();
 }
 
+/* ---- beside a call that is refused ---- */
+
+static ax_group *watched;
+static uint64_t watched_bytes;
+static int	refusals;
+static uint64_t stolen;
+
+/* What others see of the counters while a call finds that it is refused. */
+static void
+watch(const char *name)
+{
+	if (strcmp(name, "arena.charge") == 0 && stolen)
+		atomic_fetch_add(&watched[1].bytes, stolen);
+	if (strcmp(name, "arena.refused") == 0 &&
+		atomic_load(&watched[0].bytes) == watched_bytes)
+		refusals++;
+}
+
+/*
+ * Bytes that a call does not get are charged at no time, to no group: somebody else
+ * would be refused for them.
+ */
+static void
+test_refused(void)
+{
+	ax_ctx		cx;
+	_Atomic uint64_t limit[2] = {8 << 20, 2 << 20};
+	ax_group	g[2] = {{.limit = &limit[0]}, {.limit = &limit[1]}};
+	ax_tree    *t;
+	uint64_t	gen;
+	ax_store   *st;
+
+	new_area(24u << 20, 0);
+	ax_attach(&cx, area, 0, 1, &port);
+	t = ax_tree_alloc(&cx);
+	ax_tree_set_groups(t, (ax_group *[AX_GROUPS]) {&g[0], &g[1], NULL});
+	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
+	ax_enter(&cx, t, gen, &st);
+	watched = g;
+	watched_bytes = atomic_load(&g[0].bytes);
+	tap_point_hook = watch;
+	ok(!ax_alloc(&cx, st, 4 << 20, false) && refusals == 1 && ax_nomem_group(&cx) == &g[1],
+	   "refused by one group, the other is not charged meanwhile");
+	atomic_store(&limit[0], 3 << 20);
+	atomic_store(&limit[1], 8 << 20);
+	ok(!ax_alloc(&cx, st, 4 << 20, false) && refusals == 2 && ax_nomem_group(&cx) == &g[0],
+	   "nor is the one that refuses");
+
+	/* somebody takes what was left of the second one, after it was asked */
+	atomic_store(&limit[0], 8 << 20);
+	stolen = 5 << 20;
+	ok(!ax_alloc(&cx, st, 4 << 20, false) && refusals == 3 && ax_nomem_group(&cx) == &g[1],
+	   "who comes too late is refused, and what it had is given back");
+	stolen = 0;
+	tap_point_hook = NULL;
+	ok(atomic_load(&g[1].bytes) == watched_bytes + (5 << 20), "only what the other took is charged");
+	ok(ax_alloc(&cx, st, 1 << 20, false) != NULL, "what fits is given");
+	ax_leave(&cx);
+	ax_tree_close(&cx, t);
+	ok(tap_quiesce(&cx) && atomic_load(&g[0].bytes) == 0, "quiescent");
+	ax_detach(&cx);
+	drop_area();
+}
+
 /* ---- a compaction that was given up ---- */
 
 static void
@@ -937,6 +1001,7 @@ main(void)
 	test_reap_on_need();
 	test_cap();
 	test_groups();
+	test_refused();
 	test_drained();
 	run_churn("2 threads", 2, false, false, 64u << 20);
 	run_churn("64 threads", 64, false, false, 64u << 20);

@@ -9,7 +9,8 @@
 #include "core/ax_area.h"
 #include "tap.h"
 
-#define PART ((uint64_t) AX_REAP_SPANS * 16 * AX_PAGE)
+#define BIG (1 << 20)
+#define PART ((uint64_t) AX_REAP_PAGES * AX_PAGE + BIG)
 
 static ax_port port;
 static _Atomic uint64_t yields;
@@ -30,9 +31,9 @@ used(ax_ctx *cx)
 	return m.used_bytes;
 }
 
-/* A tree of so many bytes of objects, all at once. */
+/* A tree of so many bytes of objects of one size, all at once. */
 static ax_tree *
-large_tree(ax_ctx *cx, uint64_t bytes)
+large_tree(ax_ctx *cx, uint64_t bytes, uint32_t object)
 {
 	ax_tree    *t = ax_tree_alloc(cx);
 	uint64_t	gen;
@@ -40,8 +41,8 @@ large_tree(ax_ctx *cx, uint64_t bytes)
 
 	if (ax_tree_open(cx, t, AX_ART_OLC, 0, 0, &gen) != AX_OK || ax_enter(cx, t, gen, &st) != AX_OK)
 		return NULL;
-	for (uint64_t n = 0; n < bytes; n += 1000)
-		if (!ax_alloc(cx, st, 1000, false))
+	for (uint64_t n = 0; n < bytes; n += object)
+		if (!ax_alloc(cx, st, object, false))
 			break;
 	ax_leave(cx);
 	return t;
@@ -71,8 +72,8 @@ test_dropped(void)
 
 	ax_attach(&cx, a, 0, 1, &port);
 	ax_attach(&other, a, 1, 2, &port);
-	drop(a, &cx, large_tree(&cx, 60 << 20));
-	drop(a, &cx, large_tree(&cx, 20 << 20));
+	drop(a, &cx, large_tree(&cx, 20 << 20, 1000));
+	drop(a, &cx, large_tree(&cx, 60 << 20, BIG - AX_PAGE));
 	before = used(&cx);
 	ok(before > 80 << 20, "two trees of %llu MB are dropped", (unsigned long long) before >> 20);
 
@@ -115,7 +116,7 @@ test_latched(void)
 	ax_attach(&cx, a, 0, 1, &port);
 	t = ax_tree_alloc(&cx);
 	ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &gen);
-	dropped = large_tree(&cx, size);
+	dropped = large_tree(&cx, size, 1000);
 	drop(a, &cx, dropped);
 	ax_enter(&cx, t, gen, &st);
 	while (ax_alloc(&cx, st, 5000, false) && ax_stack_empty(&a->dying))
@@ -267,7 +268,7 @@ come_and_go(void *arg, int i)
 	ax_attach(&cx, shared, i, i + 1, &port);
 	for (uint64_t n = 0; n < tap_scaled(40); n++)
 	{
-		ax_tree    *t = large_tree(&cx, 6 << 20);
+		ax_tree    *t = large_tree(&cx, 6 << 20, 1000);
 
 		if (!t)
 			continue;
