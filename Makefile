@@ -53,6 +53,7 @@ REGRESS = basic scan unique ddl options errors explain keys opclass estimate btr
 REGRESS += convert btlimit
 REGRESS += relocate
 REGRESS += quota
+REGRESS += reindex_many
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

@@ -619,9 +619,8 @@ art_owner_alive(const ArtEntry *e)
 
 /* ---- made concurrently ---- */
 
-/* of this process; more at a time count as made until it exits */
-static ArtEntry *making[64];
-static int	nmaking = 0;
+/* this process is, or was since its last abort, the maker of some entry */
+static bool making = false;
 
 /*
  * This process makes the index by CREATE INDEX CONCURRENTLY or the like, whose
@@ -636,30 +635,28 @@ art_making_begin(ArtEntry *e)
 	e->making_slot = ART_MY_PROCNO();
 	e->making_pid = MyProcPid;
 	LWLockRelease(lock);
-
-	/* of what it made before, one is valid, or was aborted */
-	if (nmaking == lengthof(making))
-		nmaking = 0;
-	making[nmaking++] = e;
+	making = true;
 }
 
 /*
- * A transaction of this process is aborted, and with it the command.  An entry
- * that is another index's by now is not this process's.
+ * A transaction of this process is aborted, and with it the command: it makes
+ * nothing any more.  One REINDEX CONCURRENTLY may have begun any number of indexes.
  */
 void
 art_making_abort(void)
 {
-	while (nmaking > 0)
+	if (!making)
+		return;
+	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		ArtEntry   *e = making[--nmaking];
-		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
-
-		LWLockAcquire(lock, LW_EXCLUSIVE);
-		if (e->making_pid == MyProcPid)
-			e->making_pid = 0;
-		LWLockRelease(lock);
+		LWLockAcquire(&art_dir_locks[p].lock, LW_EXCLUSIVE);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+				if (e->making_pid == MyProcPid)
+					e->making_pid = 0;
+		LWLockRelease(&art_dir_locks[p].lock);
 	}
+	making = false;
 }
 
 /*
