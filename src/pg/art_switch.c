@@ -42,9 +42,6 @@
 
 #define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
 
-/* art_apply_cap: this transaction's options are about to be committed */
-static bool committing = false;
-
 /*
  * See art_pg.h.
  */
@@ -240,10 +237,11 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 }
 
 /*
- * See artidx.h.
+ * Compare the index, which is open, with its entry.  committing: what this
+ * transaction altered is about to be committed.
  */
-void
-art_apply_options(Relation index, ArtEntry *e)
+static void
+apply_options(Relation index, ArtEntry *e, bool committing)
 {
 	uint8		changed;
 	uint64		max;
@@ -322,6 +320,15 @@ art_apply_options(Relation index, ArtEntry *e)
 }
 
 /*
+ * See artidx.h.
+ */
+void
+art_apply_options(Relation index, ArtEntry *e)
+{
+	apply_options(index, e, false);
+}
+
+/*
  * See art_pg.h.
  */
 void
@@ -335,11 +342,7 @@ art_apply_cap(Oid indexoid)
 	if (art_is_art_index(index) && !RELATION_IS_OTHER_TEMP(index))
 		e = art_entry_if_exists(index);
 	if (e != NULL)
-	{
-		committing = true;
-		art_apply_options(index, e);
-		committing = false;
-	}
+		apply_options(index, e, true);
 	relation_close(index, NoLock);
 }
 
