@@ -36,6 +36,10 @@ typedef struct ArtBuildState
 	uint64		bytes;			/* of their keys */
 } ArtBuildState;
 
+/*
+ * One row of the table: encode it, and keep it for the load or for the proof
+ * that it is unique.
+ */
 static void
 art_build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 				   bool tupleIsAlive, void *arg)

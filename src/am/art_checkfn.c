@@ -129,6 +129,8 @@ art_check_unexpected(ArtCheck *c, ax_status s)
 
 /*
  * The tree's own counters.  False: the generation is gone.
+ *
+ * Epoch: enters and leaves, once a try; waits between two.
  */
 static bool
 art_check_info(ArtCheck *c, ax_tree_info *info)
@@ -152,6 +154,9 @@ art_check_info(ArtCheck *c, ax_tree_info *info)
 
 /*
  * Once over the structure, some leaves a call.  False: the generation is gone.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
  */
 static bool
 art_check_walk(ArtCheck *c, ArtBuf *pos, uint64 bytes)
@@ -523,6 +528,9 @@ art_check_entries(ArtCheck *c)
 
 /*
  * Open the index with its table, the table locked first.
+ *
+ * Locks: takes AccessShareLock on table and index, and leaves both held.  An
+ * ERROR leaves them to the end of the transaction.
  */
 static void
 art_check_open(Oid indexoid, Relation *heap, Relation *index)

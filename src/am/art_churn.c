@@ -58,6 +58,10 @@ typedef struct ArtChurn
 	ArtEqual	equal;
 } ArtChurn;
 
+/*
+ * What this process remembers of a key, found by a hash: another key with the
+ * same one takes the place over.
+ */
 static ArtChurnKey *
 churn_key(Relation index, const uint8 *key, uint32 len)
 {

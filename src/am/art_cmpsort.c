@@ -100,6 +100,10 @@ typedef struct SortFirst
 	SortSupportData ssup;
 } SortFirst;
 
+/*
+ * Compare by the first column, abbreviated, and only where that ties by
+ * everything.
+ */
 static inline int
 first_order(const ArtSortItem *a, const ArtSortItem *b, SortFirst *arg)
 {
@@ -318,6 +322,7 @@ heap_order(Datum a, Datum b, void *arg)
 	return -order_of(s->kd, s->tids, x->key.data, x->key.len, y->key.data, y->key.len);
 }
 
+/* Rewind the runs on disk and put the first key of each into a heap. */
 static void
 merge_begin(ArtSort *s)
 {
@@ -338,6 +343,9 @@ merge_begin(ArtSort *s)
 	s->front = -1;
 }
 
+/*
+ * The next key in order.  It is good until the next call; false at the end.
+ */
 static bool
 merge_next(ArtSort *s, const uint8 **key, uint32 *len)
 {
@@ -356,6 +364,7 @@ merge_next(ArtSort *s, const uint8 **key, uint32 *len)
 	return true;
 }
 
+/* Close the runs and free the heap. */
 static void
 merge_end(ArtSort *s)
 {

@@ -54,6 +54,8 @@ typedef struct ArtOp
 
 /*
  * Begin: buffers as large as this generation's pages.
+ *
+ * Epoch: enters and leaves.
  */
 static ax_status
 op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 gen)
@@ -100,6 +102,11 @@ op_room(ArtOp *op, int n)
 	}
 }
 
+/*
+ * Copy the root's page to the beginning of the path.
+ *
+ * Epoch: enters and leaves.
+ */
 static ax_status
 op_root(ArtOp *op)
 {
@@ -112,6 +119,11 @@ op_root(ArtOp *op)
 	return s;
 }
 
+/*
+ * Copy the page of child i to the end of the path.
+ *
+ * Epoch: enters and leaves.
+ */
 static ax_status
 op_down(ArtOp *op, uint32 i)
 {
@@ -124,6 +136,11 @@ op_down(ArtOp *op, uint32 i)
 	return s;
 }
 
+/*
+ * Replace the leaf at the end of the path by its neighbour.
+ *
+ * Epoch: enters and leaves.
+ */
 static ax_status
 op_beside(ArtOp *op, bool left)
 {
@@ -138,6 +155,8 @@ op_beside(ArtOp *op, bool left)
 
 /*
  * The key of entry i of frame k; good until the next that is long.
+ *
+ * Epoch: enters and leaves, for a long key only.
  */
 static ax_status
 op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
@@ -274,6 +293,9 @@ op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 
 /*
  * The place was lost to somebody faster, for the nth time.
+ *
+ * Epoch: enters and leaves.  The turn that it asks for lets others wait, and
+ * is over by itself after a while.
  */
 static void
 op_lost(ArtOp *op, int n)
@@ -286,7 +308,11 @@ op_lost(ArtOp *op, int n)
 	ART_CORE_END();
 }
 
-/* To nothing, or to more of it: let the others go on. */
+/*
+ * To nothing, or to more of it: let the others go on.
+ *
+ * Epoch: enters and leaves.
+ */
 static void
 op_give_turn(ArtOp *op)
 {
@@ -298,6 +324,9 @@ op_give_turn(ArtOp *op)
 /*
  * Insert a key for which the path says the place.  *same on return: it is there
  * already.
+ *
+ * Epoch: enters and leaves, once a try; compares between two.
+ * Returns: AX_BUSY if others were faster every time; nothing was inserted.
  */
 static ax_status
 op_insert_at(ArtOp *op, uint32 at, bool *same, const uint8 *key, uint32 len)
@@ -361,6 +390,9 @@ art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 
 /*
  * See art_tree.h.  The very entry if it is there, else one whose key is equal.
+ *
+ * Epoch: enters and leaves, once a page; compares between two.
+ * Returns: AX_BUSY if others were faster every time; nothing was removed.
  */
 ax_status
 art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,

@@ -318,6 +318,8 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 /*
  * What the planner should know of the structure: its size in pages, its
  * entries and its height.  False when it is not READY, or not any more.
+ *
+ * Epoch: enters and leaves.
  */
 bool
 art_planner_stats(Relation index, BlockNumber *pages, double *entries,

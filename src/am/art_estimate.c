@@ -504,6 +504,8 @@ art_est_compared(const ArtEstimate *est, double rows)
 
 /*
  * artidx_estimate(relation regclass, columns text[]).
+ *
+ * Locks: takes AccessShareLock on the table and gives it back.
  */
 Datum
 artidx_estimate(PG_FUNCTION_ARGS)

@@ -130,6 +130,9 @@ parse_max_memory(const char *value, double *bytes)
 	return *bytes >= ART_MIN_MAX_MEMORY && *bytes <= ART_MAX_MAX_MEMORY;
 }
 
+/*
+ * Validator of the storage parameter: ERROR unless it is a size in the range.
+ */
 static void
 validate_max_memory(const char *value)
 {

@@ -52,6 +52,8 @@ artestimateparallelscan(void)
 
 /*
  * aminitparallelscan
+ *
+ * Locks: initializes the spinlock.
  */
 void
 artinitparallelscan(void *target)
@@ -75,6 +77,8 @@ art_parallel(IndexScanDesc scan)
 
 /*
  * amparallelrescan: before the workers of another round are started.
+ *
+ * Locks: takes the spinlock.
  */
 void
 artparallelrescan(IndexScanDesc scan)
@@ -89,6 +93,10 @@ artparallelrescan(IndexScanDesc scan)
 
 /*
  * Claim the position, waiting for who has it.  False: nothing is left.
+ *
+ * Locks: takes the spinlock for a moment.  With true the claim is this
+ * process's, until art_parallel_release(); it is no lock, and an ERROR leaves
+ * it as it is.
  */
 static bool
 art_parallel_claim(ArtParallel *p)
@@ -116,6 +124,8 @@ art_parallel_claim(ArtParallel *p)
 
 /*
  * Let go; done: nobody is to claim it again.
+ *
+ * Locks: the claim is this process's; takes the spinlock for a moment.
  */
 static void
 art_parallel_release(ArtParallel *p, bool done)

@@ -140,6 +140,7 @@ typedef struct ShareScan
 	uint64		bytes;
 } ShareScan;
 
+/* One row of the table: encode it and give it to the run. */
 static void
 scan_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive,
 		 void *arg)
@@ -171,6 +172,12 @@ shared_scan(Shared *sh)
 	return (ParallelTableScanDesc) ((char *) sh + shared_size(sh->participants));
 }
 
+/*
+ * Scan this participant's share of the table, sort it, write it, and tell the
+ * others.
+ *
+ * Locks: takes the spinlock for a moment.
+ */
 static void
 scan_share(Part *p)
 {
@@ -266,7 +273,11 @@ cursor_next(Cursor *c, TaskEnd *l, uint32 *len)
 	return key;
 }
 
-/* Did somebody find that nothing can be loaded any more? */
+/*
+ * Did somebody find that nothing can be loaded any more?
+ *
+ * Locks: takes the spinlock for a moment.
+ */
 static bool
 given_up(Part *p)
 {
@@ -286,6 +297,9 @@ given_up(Part *p)
 /*
  * Load keys that only this task has.  False: no memory, and that is for the
  * leader to look after.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
  */
 static bool
 load_keys(Part *p, uint32 len, uint64 n)
@@ -477,6 +491,9 @@ do_task(Part *p, uint32 number)
 
 /*
  * Take tasks until there are no more.
+ *
+ * Locks: takes the spinlock for a moment; tasks are given out by an atomic
+ * counter.
  */
 static void
 do_tasks(Part *p)
@@ -507,6 +524,7 @@ do_tasks(Part *p)
 
 /* ---- participants ---- */
 
+/* Begin this process's part: the leader's if "number" is 0. */
 static void
 part_begin(Part *p, Shared *sh, int number, Relation heap, Relation index)
 {
@@ -544,6 +562,7 @@ part_open(Part *p)
 	p->tasks = art_pfile_open(p, "tasks", 0);
 }
 
+/* Close the files that part_open() opened. */
 static void
 part_end(Part *p)
 {
@@ -559,6 +578,8 @@ part_end(Part *p)
 /*
  * In the leader: until this many participants are through with a phase.  In a
  * worker: until the leader says so.
+ *
+ * Locks: takes the spinlock for a moment, before each sleep.
  */
 static void
 wait_for(Shared *sh, Phase phase, int want)
@@ -581,6 +602,11 @@ wait_for(Shared *sh, Phase phase, int want)
 	ConditionVariableCancelSleep();
 }
 
+/*
+ * For the leader: let the workers go on to the next phase.
+ *
+ * Locks: takes the spinlock for a moment.
+ */
 static void
 set_phase(Shared *sh, Phase phase)
 {
@@ -592,6 +618,9 @@ set_phase(Shared *sh, Phase phase)
 
 /*
  * Main function of a worker.
+ *
+ * Locks: takes the leader's locks on table and index again, as a member of its
+ * lock group, and gives them back.
  */
 void
 art_pbuild_main(dsm_segment *seg, shm_toc *toc)
@@ -675,6 +704,8 @@ art_pbuild_workers(Relation heap, Relation index, const IndexInfo *info)
  * Build with so many workers.  False: none can be had, nothing was done.  The
  * caller's transaction drops the structure when this raises; workers that still
  * load then find its generation gone.
+ *
+ * Locks: the caller has table and index locked; initializes the spinlock.
  */
 bool
 art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 gen,

@@ -143,6 +143,9 @@ typedef struct Merge
 	MergeHead  *head;			/* a heap, the smallest first */
 } Merge;
 
+/*
+ * Eight bytes of a key as a number, behind the "skip" that all keys share.
+ */
 static inline uint64
 key_prefix(const uint8 *key, uint32 len, uint32 skip)
 {
@@ -166,6 +169,7 @@ merge_less(const Merge *m, const MergeHead *a, const MergeHead *b)
 	return len > skip && memcmp(a->key + skip, b->key + skip, len - skip) < 0;
 }
 
+/* Put the heap's first element, which has a new key, where it belongs. */
 static inline void
 merge_down(Merge *m)
 {
@@ -188,6 +192,7 @@ merge_down(Merge *m)
 	m->head[i] = h;
 }
 
+/* Add a key to the heap. */
 static inline void
 merge_add(Merge *m, const uint8 *key, uint32 len, int from)
 {

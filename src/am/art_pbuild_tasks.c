@@ -270,6 +270,8 @@ plan_task(TaskPlan *pl, BufFile *f, uint64 *off, const uint8 *hi, uint32 hi_len)
 
 /*
  * Load the sample, so that every participant finds its places.
+ *
+ * Epoch: enters and leaves, once a try; checks for interrupts between two.
  */
 static void
 plan_load_sample(TaskPlan *pl)

@@ -255,6 +255,10 @@ private_read(ArtPrivate *p, ArtHeapReader *reader, BlockNumber nblocks)
 
 /*
  * Read the table into the store, so that the batch can be answered.
+ *
+ * Locks: the caller has the table locked.  Not preloaded, and with a snapshot
+ * that is not MVCC, takes the scans' place, shared, and leaves it held
+ * (art_private_search_end).
  */
 static void
 private_fill(ArtPrivate *p, const ax_batch *b)

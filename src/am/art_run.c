@@ -370,6 +370,9 @@ art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
 
 /*
  * Hand sorted, distinct keys to the core.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
  */
 void
 art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,

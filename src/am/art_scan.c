@@ -180,6 +180,9 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 					 scan->numberOfKeys);
 }
 
+/*
+ * Free what a batch has allocated, but not the TIDs that are part of the scan.
+ */
 static void
 art_batch_free(ArtScan *so, ArtBatch *b)
 {

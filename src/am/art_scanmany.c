@@ -75,6 +75,7 @@ together(const ArtScan *so)
 		!IsolationIsSerializable();
 }
 
+/* Turn the order of the TIDs round. */
 static inline void
 reverse(uint64 *tids, uint32 n)
 {

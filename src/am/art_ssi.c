@@ -195,6 +195,11 @@ ssi_spent(void)
 	return ssi_total_lxid == ART_MY_LXID() && ssi_total >= max_predicate_locks_per_xact;
 }
 
+/*
+ * What this transaction has locked of the index, as far as it is remembered.
+ * One that hashes alike takes the place over, and locks are taken again, which
+ * does nothing.
+ */
 static SsiMine *
 ssi_of(Relation index)
 {
@@ -255,6 +260,10 @@ ssi_can_count(uint64 most)
 	return tags != NULL && xacts != NULL;
 }
 
+/*
+ * How much of the server's table of predicate locks is left.  It is counted
+ * anew when an eighth of it has been taken since.
+ */
 static SsiRoom
 ssi_room(void)
 {
@@ -296,6 +305,10 @@ ssi_lock_relation(ArtSsi *s, IndexScanDesc scan)
 	s->all = true;
 }
 
+/*
+ * Take the predicate lock on a page, unless this transaction is known to have
+ * it.
+ */
 static void
 ssi_lock(IndexScanDesc scan, BlockNumber page)
 {
@@ -357,6 +370,10 @@ typedef struct SsiEnd
 	uint32		columns;		/* bit i: a column begins with byte i */
 } SsiEnd;
 
+/*
+ * An end of a range as SSI sees it: the first bytes of a position, filled up
+ * with zeros or ones.
+ */
 static void
 ssi_end(SsiEnd *e, const ArtKeyDesc *kd, const uint8 *p, uint32 len, bool ones)
 {

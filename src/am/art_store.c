@@ -191,6 +191,7 @@ pos_init(StorePos *p, MemoryContext cxt)
 	p->after = false;
 }
 
+/* Keep a copy of the position. */
 static void
 pos_set(StorePos *p, const uint8 *key, uint32 len, bool after)
 {
@@ -224,6 +225,7 @@ abbrev_of(const uint8 *key, uint32 len)
 	return a;
 }
 
+/* Order of two entries: by the eight bytes at hand, then by the rest. */
 static inline int
 item_compare(const StoreItem *a, const StoreItem *b, const ArtStore *s)
 {
@@ -370,6 +372,7 @@ chunk_room(ArtStore *s, uint32 len)
 	return e;
 }
 
+/* Free a chain of chunks. */
 static void
 free_chunks(StoreChunk *c)
 {
@@ -421,6 +424,7 @@ sort_items(ArtStore *s)
 	s->nitems = n;
 }
 
+/* Give an entry to the sort that spills. */
 static void
 sort_put(ArtStore *s, const uint8 *key, uint32 len)
 {

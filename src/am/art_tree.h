@@ -28,6 +28,12 @@ extern ax_status art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree
 									   const uint32 *lens, uint32 len, uint64 n,
 									   uint64 *done, uint64 *added);
 
+/*
+ * Insert an entry.  AX_EXISTS: it was there.
+ *
+ * Epoch: enters and leaves.
+ * Returns: AX_BUSY, AX_STALE, AX_NOMEM: nothing was changed.
+ */
 static inline ax_status
 art_tree_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 				const uint8 *key, uint32 len)
@@ -42,7 +48,12 @@ art_tree_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return s;
 }
 
-/* Of a compared tree: an entry of that TID whose key is equal, whatever its bytes. */
+/*
+ * Of a compared tree: an entry of that TID whose key is equal, whatever its bytes.
+ *
+ * Epoch: enters and leaves.
+ * Returns: AX_BUSY, AX_STALE: nothing was changed.
+ */
 static inline ax_status
 art_tree_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 				const uint8 *key, uint32 len)
@@ -57,6 +68,11 @@ art_tree_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return s;
 }
 
+/*
+ * Is the very entry there?  AX_OK or AX_NOTFOUND.
+ *
+ * Epoch: enters and leaves.
+ */
 static inline ax_status
 art_tree_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 				  const uint8 *key, uint32 len)
@@ -71,6 +87,11 @@ art_tree_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return s;
 }
 
+/*
+ * Copy the next batch of a range: see ax_scan() in core/ax.h.
+ *
+ * Epoch: enters and leaves.
+ */
 static inline ax_status
 art_tree_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
 {
@@ -84,6 +105,11 @@ art_tree_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch
 	return s;
 }
 
+/*
+ * The TIDs behind the columns in "prefix": see ax_lookup() in core/ax.h.
+ *
+ * Epoch: enters and leaves.
+ */
 static inline ax_status
 art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 				const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
@@ -99,7 +125,11 @@ art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return s;
 }
 
-/* Not of a compared tree. */
+/*
+ * Not of a compared tree.
+ *
+ * Epoch: enters and leaves.
+ */
 static inline ax_status
 art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *keys,
 					 const uint32 *lens, uint32 n, uint64 *tids, uint32 max,
@@ -113,6 +143,13 @@ art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *key
 	return s;
 }
 
+/*
+ * Insert sorted keys.  *done of them are in, *added were not there before.
+ *
+ * Epoch: enters and leaves.
+ * Returns: with AX_BUSY, AX_STALE or AX_NOMEM, too, the first *done keys are
+ * in.
+ */
 static inline ax_status
 art_tree_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 					   const uint8 *const *keys, const uint32 *lens, uint32 len,

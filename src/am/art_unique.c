@@ -169,6 +169,11 @@ art_unique_check(ArtUnique *u)
  * comparing them may run somebody's code, one lock for the index: a heavyweight
  * one, under which that code can be interrupted, can insert into this very index,
  * and is seen by the deadlock detector.
+ *
+ * Locks: takes the stripe, an LWLock, exclusive; or the unique place,
+ * exclusive.
+ * Order: before partition and chunk locks; released before any wait for a
+ * transaction, a build or memory.
  */
 static void
 art_unique_lock(Relation index, LWLock *stripe)
@@ -179,6 +184,11 @@ art_unique_lock(Relation index, LWLock *stripe)
 		art_lock_place(index, ART_PLACE_UNIQUE, ExclusiveLock);
 }
 
+/*
+ * Let go of what art_unique_lock() took.
+ *
+ * Locks: gives back the stripe or the unique place.
+ */
 static void
 art_unique_unlock(Relation index, LWLock *stripe)
 {

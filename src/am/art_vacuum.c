@@ -186,6 +186,10 @@ art_vacuum_pass(ArtVacuum *v)
 
 /*
  * ambulkdelete
+ *
+ * Epoch: enters and leaves, once a batch.
+ * Locks: the caller's on the index.  Waits for a build that is under way
+ * (art_wait_not_building) and for scans (art_interlock_vacuum).
  */
 IndexBulkDeleteResult *
 artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
@@ -297,6 +301,8 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 /*
  * amvacuumcleanup
+ *
+ * Epoch: enters and leaves.
  */
 IndexBulkDeleteResult *
 artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)

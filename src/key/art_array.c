@@ -89,6 +89,7 @@ typedef struct ArtAny
 
 /* ---- order ---------------------------------------------------------------- */
 
+/* The first eight bytes of an element behind its marker, as a number. */
 static inline uint64
 elem_head(const uint8 *p, uint32 len)
 {
@@ -330,6 +331,7 @@ new_elem(ArtArrays *aa)
 	return &aa->elems[aa->nelems++];
 }
 
+/* Add an element to the list that is being made. */
 static void
 add_elem(ArtArrays *aa, const uint8 *p, uint32 len)
 {
@@ -919,6 +921,7 @@ art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi)
 
 /* ---- what art_scankey.c asks ------------------------------------------------- */
 
+/* The list of a column, NULL if it has none. */
 static const ArtArray *
 list_of(const ArtScanPlan *plan, int col)
 {

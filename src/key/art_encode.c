@@ -543,6 +543,9 @@ art_append(ArtBuf *buf, const char *src, uint32 n, bool desc)
 	buf->len += n;
 }
 
+/*
+ * Append a string of a collation that compares bytes, and its terminator.
+ */
 static void
 art_put_text(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
 {

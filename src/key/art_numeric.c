@@ -73,6 +73,10 @@ typedef struct Parts
 	int			ndigits;
 } Parts;
 
+/*
+ * Read the header of a numeric and find its digits, without zeros at either
+ * end.
+ */
 static void
 take_apart(const struct varlena *v, Parts *n)
 {

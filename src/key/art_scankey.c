@@ -304,6 +304,9 @@ art_finite_ts(int64 ts, int overflow)
 	return ts;
 }
 
+/*
+ * Add an offset to the set.  Too many of them make n -1: the set is not known.
+ */
 static void
 art_add_offset(ArtOffsets *set, long int seconds)
 {

@@ -186,6 +186,10 @@ typedef enum SpanForm
 	SPAN_RAW					/* none of these: all 16 bytes */
 } SpanForm;
 
+/*
+ * Make an interval of the span, divided as "form" says.  False: no such
+ * interval has that span.
+ */
 static bool
 span_form(const uint8 *p, SpanForm form, Interval *i)
 {

@@ -58,6 +58,9 @@ art_attach_applies(Node *stmt)
 
 /*
  * The index, open, if its access method is all that core would say of it.
+ *
+ * Locks: takes AccessShareLock on the index and keeps it to the end of the
+ * transaction, refused or not.
  */
 static Relation
 attachable_index(Constraint *con, Oid relid, Oid amoid)
@@ -178,6 +181,9 @@ attaching_commands(Relation index, Constraint *con, RangeVar *relation)
  * way, so that what is known of them before is of no use; then the commands are
  * taken out, and a statement with them is returned, for which this is to be
  * called again when the first one is done.
+ *
+ * Locks: takes the table's lock at the level of the ALTER, as core would, and
+ * keeps it; each index as in attachable_index().
  */
 AlterTableStmt *
 art_attach(AlterTableStmt *stmt, const char *queryString)

@@ -191,6 +191,8 @@ art_entry_discard(ArtEntry *e)
 /*
  * Leave the build.  If it is not over, what was claimed and not loaded is
  * given back.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_part_end(ArtPart *part)
@@ -314,6 +316,11 @@ blocks_left(const ArtEntry *e)
  *
  * Large claims in the middle, so that a run is of few ranges; small ones
  * towards the end, so that all come to the end together.
+ *
+ * Locks: takes the partition lock, exclusive.
+ * Order: the range is part of "part" before the entry gives it away.
+ * Returns: CLAIM_GONE or CLAIM_LEAVE, and the build is no longer this
+ * process's to work on.
  */
 static Claim
 claim(ArtPart *part, ArtBlockRange *r)
@@ -391,6 +398,9 @@ loaded(ArtPart *part, BlockNumber next, BlockNumber end)
 /*
  * For the owner, which keeps helpers out meanwhile: is every block in the
  * structure?
+ *
+ * Locks: the build's place and the helpers' are held, both exclusive; takes
+ * the partition lock, shared.
  */
 bool
 art_part_done(ArtPart *part)
@@ -409,6 +419,9 @@ art_part_done(ArtPart *part)
 /*
  * The owner has read the heap's size, after BUILDING was published: the build
  * can be shared and left from here on.
+ *
+ * Locks: the build's place is held, exclusive; takes the partition lock,
+ * exclusive.
  */
 void
 art_part_blocks(ArtPart *part, BlockNumber nblocks)
@@ -431,6 +444,9 @@ art_part_blocks(ArtPart *part, BlockNumber nblocks)
 /*
  * Join as a helper; NULL when there is no build with an owner, or nothing left
  * to claim in it.  The caller holds the helpers' lock, shared.
+ *
+ * Locks: the helpers' place is held, shared; takes the partition lock,
+ * exclusive.
  */
 ArtPart *
 art_part_help(ArtEntry *e)
@@ -469,6 +485,8 @@ art_build_tag(Relation index, LOCKTAG *tag)
  * would follow a null pointer.  So look at who waits for what; the partition's
  * lock keeps the waiters of this very lock in place, and what is read of
  * others is compared only.
+ *
+ * Locks: takes one partition lock of core's lock manager, shared.
  */
 bool
 art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode)
@@ -539,6 +557,9 @@ typedef struct Pace
 	LOCKTAG		xact_tag;
 } Pace;
 
+/*
+ * Start to measure: when to flush, when to look whether somebody waits for us.
+ */
 static void
 pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 {

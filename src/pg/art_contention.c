@@ -32,6 +32,10 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_reset_stats);
  * buffer, and the last one in nanoseconds.
  */
 #define ART_FIRST_TAIL_COUNT 9
+/*
+ * The core's counters in the order of ArtEntry.counts and of the view's
+ * columns.
+ */
 static void
 list_counts(const ax_tree_info *info, uint64 *counts)
 {
@@ -57,6 +61,9 @@ list_counts(const ax_tree_info *info, uint64 *counts)
 /*
  * Of the generation, zeros when it is gone.  tail_mode, if given, is set when it
  * has a tail buffer.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, in any mode.
  */
 static void
 present_counts(ArtEntry *e, uint64 gen, uint64 *counts, const char **tail_mode)
@@ -110,6 +117,9 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
  *
  * While the index is being rewritten it has two entries, of which the end of
  * that transaction leaves one, with the counts of both: the sum never falls.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, shared.
  */
 Datum
 artidx_contention_stats(PG_FUNCTION_ARGS)
@@ -186,6 +196,10 @@ reset_entry(ArtEntry *e, TimestampTz now)
 /*
  * artidx_reset_stats(regclass): of one index, or (NULL) of all of this
  * database.
+ *
+ * Locks: takes the partition lock, exclusive: that of the index, or of each
+ * partition in turn.  AccessShareLock on table and index (art_stat_open) while
+ * it resets one index.
  */
 Datum
 artidx_reset_stats(PG_FUNCTION_ARGS)

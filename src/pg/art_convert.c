@@ -89,6 +89,9 @@ step_begin(Conversion *c)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/*
+ * A step is done: commit it, or (in a caller's transaction) make it visible.
+ */
 static void
 step_end(Conversion *c)
 {
@@ -101,6 +104,9 @@ step_end(Conversion *c)
 	MemoryContextSwitchTo(c->cxt);
 }
 
+/*
+ * Error context: names the index under way, and one that the error may leave.
+ */
 static void
 say_which(void *arg)
 {
@@ -117,6 +123,9 @@ say_which(void *arg)
 
 /* ---- looking ---- */
 
+/*
+ * ERROR: there is no such index, or it is not of the access method to convert.
+ */
 static void
 refuse_kind(Conversion *c, Oid relid)
 {
@@ -136,6 +145,10 @@ refuse_kind(Conversion *c, Oid relid)
  * Find the index and lock its table.  False, with no lock, if it has gone or is
  * not of the access method any more, and that is not to be an error.  ERROR for
  * all that cannot be, before anything is done.
+ *
+ * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
+ * leaves both to the end of the transaction.  With false the table's lock is
+ * given back.
  */
 static bool
 look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
@@ -227,6 +240,10 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
  * The steps of REINDEX CONCURRENTLY, but that the new index is of another access
  * method.  Called in a transaction that has the table locked; returns outside of
  * any.
+ *
+ * Locks: ShareUpdateExclusiveLock on table and index, for the session from
+ * before the first commit to the end.  An ERROR leaves them to core, which
+ * releases session locks when it aborts.
  */
 static void
 convert_beside_writers(Conversion *c, const Found *found)
@@ -297,6 +314,8 @@ convert_beside_writers(Conversion *c, const Found *found)
 /*
  * Convert an index that is not partitioned.  Called and done outside of a
  * transaction when it commits, else inside of one.  False: there was nothing to do.
+ *
+ * Locks: as look() takes them, released by the commit that ends the step.
  */
 static bool
 convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
@@ -357,6 +376,9 @@ known_options(Datum reloptions, Oid am)
 
 /*
  * The partitioned index, which is locked, is of the other access method from now on.
+ *
+ * Locks: AccessExclusiveLock on the index, to the end of the transaction;
+ * RowExclusiveLock on pg_class and pg_index while it writes them.
  */
 static void
 retag(Conversion *c, Oid indexoid)
@@ -407,6 +429,10 @@ retag(Conversion *c, Oid indexoid)
 /*
  * Convert a partitioned index: all parts that are not yet of the other access
  * method, and then the partitioned ones.  No partition comes or goes meanwhile.
+ *
+ * Locks: "lockmode" on all tables of the hierarchy, parents first.  Where
+ * steps commit, ShareUpdateExclusiveLock for the session on each partitioned
+ * table, so that no partition comes or goes between two steps.
  */
 static bool
 convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
@@ -465,6 +491,9 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	return true;
 }
 
+/*
+ * Convert one index of either kind.  False: there was nothing to do.
+ */
 static bool
 convert(Conversion *c, Oid indexoid, bool missing_ok)
 {
@@ -485,6 +514,8 @@ convert(Conversion *c, Oid indexoid, bool missing_ok)
 /*
  * The art indexes of this database that the user may convert; *others counts
  * those that belong to others, or to their temporary tables.
+ *
+ * Locks: AccessShareLock on pg_class, for the scan.
  */
 static List *
 all_indexes(Conversion *c, int *others)
@@ -570,6 +601,10 @@ convert_or_warn(Conversion *c, Oid indexoid, const char *name)
 	return done;
 }
 
+/*
+ * Convert every index that the user may convert, and say how many others there
+ * are.
+ */
 static void
 convert_all(Conversion *c)
 {

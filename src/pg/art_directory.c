@@ -94,6 +94,9 @@ art_find(Oid indexoid, const ArtLocator *loc)
 /*
  * A recycled or new entry, its tree handle closed.  NULL when the area is
  * full.  Takes the chunk lock inside the partition lock.
+ *
+ * Epoch: enters and leaves, under the locks.
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 static ArtEntry *
 entry_alloc(void)
@@ -139,6 +142,11 @@ entry_alloc(void)
  * Close the structure and make the state ABSENT.  Returns whether it was
  * READY (then plans may depend on it: the caller sends the invalidation after
  * it released the lock).  Partition lock held, exclusive.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, when
+ * counted aborts are to be kept.
+ * Order: the state is ABSENT before the core closes the generation.
  */
 bool
 art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
@@ -203,6 +211,14 @@ entry_identify(ArtEntry *e, const ArtOpening *o)
 /*
  * Open a new generation in state BUILDING, owned by this process.  Partition
  * lock held, exclusive; the state is ABSENT.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive
+ * (entry_identify).
+ * Order: the word is written last, behind a write barrier.  The full barrier
+ * after it comes before the heap is read, so the build finds every row whose
+ * inserter saw ABSENT.
+ * Returns: if not AX_OK, the state is ABSENT as before.
  */
 ax_status
 art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, uint64 *gen)
@@ -252,6 +268,10 @@ art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, ui
  * saved files.  Its memory comes fresh from the area, hence zero, which is what
  * a new entry has in every member that is not set here.  NULL when the area is
  * full or the index has an entry already.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive, and in it the chunk lock,
+ * exclusive.
  */
 ArtEntry *
 art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
@@ -306,7 +326,12 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 	return e;
 }
 
-/* Take the entry out of its chain and recycle it; lock held, exclusive. */
+/*
+ * Take the entry out of its chain and recycle it; lock held, exclusive.
+ *
+ * Epoch: enters and leaves, if the structure was not ABSENT.
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
+ */
 static void
 entry_forget(ArtEntry **link)
 {
@@ -352,6 +377,11 @@ bucket_link(Oid db, Oid indexoid)
  * new in this transaction the old one goes at commit; otherwise it is stale,
  * since we hold a lock on the index and the catalog says so.  A parallel
  * worker cannot tell the two apart and leaves it.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive, and in it the chunk lock,
+ * exclusive.
+ * Order: an entry is complete before the chain points to it.
  */
 static ArtEntry *
 entry_create(Relation index, bool building)
@@ -514,6 +544,9 @@ art_entry(Relation index)
 
 /*
  * The entry of an open index or NULL; never errs.
+ *
+ * Locks: takes the partition lock, shared.  The entry stays valid afterwards
+ * as long as the caller holds a lock on the index.
  */
 ArtEntry *
 art_entry_if_exists(Relation index)
@@ -625,6 +658,8 @@ static bool making = false;
 /*
  * This process makes the index by CREATE INDEX CONCURRENTLY or the like, whose
  * transactions come one after the other, so the index may become valid.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_making_begin(ArtEntry *e)
@@ -641,6 +676,8 @@ art_making_begin(ArtEntry *e)
 /*
  * A transaction of this process is aborted, and with it the command: it makes
  * nothing any more.  One REINDEX CONCURRENTLY may have begun any number of indexes.
+ *
+ * Locks: takes the partition locks, exclusive, one after the other.
  */
 void
 art_making_abort(void)
@@ -681,6 +718,11 @@ art_never_valid(Relation index, ArtEntry *e)
 
 /*
  * BUILDING -> READY, when the structure is still the one that was built.
+ *
+ * Locks: takes the partition lock, exclusive.
+ * Order: every member is written before the word says READY; the invalidation
+ * is sent after the lock is released.
+ * Returns: false if the generation is gone; then nothing was changed.
  */
 bool
 art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
@@ -724,6 +766,9 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 
 /*
  * BUILDING -> ABSENT, when the structure is still the one that failed.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why, const char *error)
@@ -751,6 +796,9 @@ art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why, const char *error)
 /*
  * Drop one structure.  forget: its entry too, which is right only when no
  * process can have the index open; else it stays, ABSENT.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
@@ -784,6 +832,10 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
  * old locator, and the transaction commits.  The structure goes, for rows that
  * the transaction inserted after that are not in it; the entry, with what it
  * has counted, becomes that of the new file, unless that has one by now.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.  Both locators are of one index,
+ * hence of one chain.
  */
 void
 art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
@@ -817,6 +869,9 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
 
 /*
  * Drop every structure of an index.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_drop_index(Oid db, Oid indexoid, bool forget)
@@ -847,7 +902,12 @@ art_drop_index(Oid db, Oid indexoid, bool forget)
 		art_invalidate_heap(db, heapoid);
 }
 
-/* Drop what a test accepts, in every chain. */
+/*
+ * Drop what a test accepts, in every chain.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, exclusive, one after the other.
+ */
 static void
 drop_where(Oid db, int backend, bool forget)
 {

@@ -203,6 +203,7 @@ typedef uint64 SiteCounts[AX_SITES][ART_NABORTS];
 /* Of several structures, the mode that says most of what is tried. */
 static const char *const modes[] = {"on", "adaptive-off", "off", "no-rtm"};
 
+/* Of two modes (NULL: none) the one that stands first in modes[]. */
 static const char *
 more_telling(const char *a, const char *b)
 {
@@ -219,6 +220,9 @@ more_telling(const char *a, const char *b)
 /*
  * Of the generation; false, and zeros, when it is gone.  mode (may be NULL)
  * takes what its sites do in this process, joined with what is there.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, in any mode.
  */
 static bool
 present_aborts(ArtEntry *e, uint64 gen, SiteCounts counts, const char **mode)
@@ -276,6 +280,8 @@ make_sums(SiteCounts counts)
  * Most structures count nothing, for most processors cannot elide: so the memory
  * is taken when there is something to be kept.  False when there is not, or no
  * memory, and then it is lost.  Partition lock held, exclusive.
+ *
+ * Locks: takes the chunk lock, exclusive, inside the partition lock.
  */
 static bool
 aborts_wanted(ArtEntry *e, SiteCounts counts)
@@ -310,6 +316,8 @@ aborts_wanted(ArtEntry *e, SiteCounts counts)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 void
 art_aborts_forget(ArtEntry *e)
@@ -393,6 +401,12 @@ add_entry(Aborts *sum, ArtEntry *e)
 	sum->stats_reset = Max(sum->stats_reset, e->stats_reset);
 }
 
+/*
+ * Add the counts of one index of this database.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, shared.
+ */
 static void
 add_index(Aborts *sum, Oid indexoid)
 {
@@ -405,6 +419,12 @@ add_index(Aborts *sum, Oid indexoid)
 	LWLockRelease(lock);
 }
 
+/*
+ * Add the counts of all indexes of this database.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, shared, one after the other.
+ */
 static void
 add_all(Aborts *sum)
 {

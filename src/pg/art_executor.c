@@ -71,6 +71,9 @@ build_speculative_info(Relation index, IndexInfo *ii)
  *
  * The result relation is open and locked.  What is opened here is closed
  * where core closes what it opened itself, ExecCloseResultRelations().
+ *
+ * Locks: takes RowExclusiveLock on every index of the table.  Keeps them if
+ * one is a unique index of art, else gives them back.
  */
 static void
 open_indexes(ResultRelInfo *rri)
@@ -134,6 +137,9 @@ on_conflict_target(PlanState *ps)
 	return mt->resultRelInfo;
 }
 
+/*
+ * Open the indexes of the node's ON CONFLICT target, unless core already has.
+ */
 static void
 preopen_target(PlanState *ps)
 {

@@ -88,6 +88,7 @@ parse_limit(const char *value, double *amount, bool *percent)
 		parse_real(value, amount, GUC_UNIT_BYTE, NULL) && *amount >= 0;
 }
 
+/* GUC check hook: the value is a percentage or a size. */
 static bool
 check_limit(char **newval, void **extra, GucSource source)
 {
@@ -244,6 +245,10 @@ set_groups(ArtEntry *e, ArtGroup *const *groups)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
+ * Returns: false if a group could not be made; then the entry is in the groups
+ * that it was in.
  */
 bool
 art_groups_join(ArtEntry *e, Oid owner, bool limited)
@@ -272,6 +277,8 @@ art_groups_join(ArtEntry *e, Oid owner, bool limited)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 void
 art_groups_leave(ArtEntry *e)
@@ -424,6 +431,9 @@ add_usage(HTAB *rows, ArtEntry *e)
 
 /*
  * artidx_usage_stats(): the rows of artidx_usage, of all databases.
+ *
+ * Epoch: enters and leaves, under the lock (add_usage).
+ * Locks: takes the partition locks, shared, one after the other.
  */
 Datum
 artidx_usage_stats(PG_FUNCTION_ARGS)

@@ -47,6 +47,8 @@ drops_extension(Node *stmt)
 /*
  * CASCADE drops the constraints with their indexes, and their tables take
  * duplicates from then on.
+ *
+ * Locks: AccessShareLock on pg_class, for the scan.
  */
 static void
 warn_of_lost_keys(Oid amoid)
@@ -80,6 +82,8 @@ warn_of_lost_keys(Oid amoid)
 /*
  * Is there a unique index of art by which the materialized view would be
  * refreshed concurrently were it one of btree, and none of any other kind that is?
+ *
+ * Locks: takes AccessShareLock on each index and gives it back.
  */
 static char *
 unusable_unique_index(Relation matview, Oid amoid)
@@ -107,6 +111,12 @@ unusable_unique_index(Relation matview, Oid amoid)
 	return usable ? NULL : found;
 }
 
+/*
+ * ERROR where REFRESH MATERIALIZED VIEW CONCURRENTLY would find no index of
+ * btree.
+ *
+ * Locks: takes AccessShareLock on the materialized view and gives it back.
+ */
 static void
 check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 {
@@ -133,6 +143,13 @@ check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 	relation_close(matview, AccessShareLock);
 }
 
+/*
+ * ERROR for a unique index of a partitioned table, which core makes with btree
+ * only.
+ *
+ * Locks: none.  RangeVarGetRelid() runs with NoLock, so a table dropped
+ * meanwhile is core's to report.
+ */
 static void
 check_unique_of_partitioned(IndexStmt *stmt)
 {
@@ -212,6 +229,8 @@ art_explain(MemoryContext context, Node *stmt)
 
 /*
  * Does a subscription write the table, or one that it is a partition of?
+ *
+ * Locks: AccessShareLock on pg_subscription_rel, for the scan.
  */
 bool
 art_table_subscribed(Oid relid)
@@ -239,7 +258,11 @@ art_table_subscribed(Oid relid)
 	return found;
 }
 
-/* WARNING if the index by which rows of the table are found is of art. */
+/*
+ * WARNING if the index by which rows of the table are found is of art.
+ *
+ * Locks: AccessShareLock on table and index, given back before it returns.
+ */
 static void
 warn_of_identity(Oid relid, Oid amoid)
 {
@@ -271,6 +294,9 @@ warn_of_identity(Oid relid, Oid amoid)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: AccessShareLock on pg_subscription_rel, for the scan; on all tables
+ * in question to the end of the transaction.
  */
 void
 art_check_subscriber(Node *stmt)

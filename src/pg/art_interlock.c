@@ -126,6 +126,10 @@ art_interlock_shmem_init(int nslots)
 
 /* ---- deletion generations ---- */
 
+/*
+ * Where the index's deletion generation is: a hash of its physical identity.
+ * Two indexes may share one, which costs a scan a needless second look.
+ */
 static inline uint32
 gen_index_of(Relation index)
 {
@@ -162,6 +166,10 @@ art_delgen(Relation index)
 /*
  * A free slot of this process; takes a few from the shared list, and a new
  * chunk when that is empty.  NULL: no memory.
+ *
+ * Locks: takes the chunk lock, exclusive, when this process has no free slot.
+ * Order: a chunk is complete before the list points to it, for VACUUM reads
+ * the list without a lock.
  */
 static ArtHazardSlot *
 slot_get(void)
@@ -359,6 +367,8 @@ art_hazards_xact_end(void)
 
 /*
  * This process exits: its slots go back to the shared list.
+ *
+ * Locks: takes the chunk lock, exclusive, if this process has slots.
  */
 void
 art_hazards_exit(void)
@@ -493,7 +503,11 @@ wait_a_little(const VacuumWait *w, int pid, TimestampTz start, bool *checked,
  * nbtree's wait for a pin.
  */
 
-/* Wait for the scans that may have read what VACUUM is about to recycle. */
+/*
+ * Wait for the scans that may have read what VACUUM is about to recycle.
+ *
+ * Locks: waits for the scans' place, exclusive, and lets it go at once.
+ */
 static void
 vacuum_not_preloaded(Relation index)
 {
@@ -503,6 +517,8 @@ vacuum_not_preloaded(Relation index)
 
 /*
  * See artidx.h.
+ *
+ * Locks: takes the scans' place, shared, and leaves it held.
  */
 void
 art_interlock_share(Relation index)
@@ -512,6 +528,8 @@ art_interlock_share(Relation index)
 
 /*
  * See artidx.h.
+ *
+ * Locks: gives back the scans' place.
  */
 void
 art_interlock_share_end(Relation index)

@@ -99,6 +99,8 @@ art_launcher_wake(void)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 bool
 art_request_worker(ArtEntry *e)
@@ -123,6 +125,8 @@ art_request_worker(ArtEntry *e)
  * Have a database visited, not before so many milliseconds from now.  When
  * there are too many requests, this one is lost: the next visit that is due
  * anyway does its work.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_ask(Oid dboid, int jobs, int delay_ms)
@@ -164,6 +168,8 @@ art_ask(Oid dboid, int jobs, int delay_ms)
 
 /*
  * There is a new database, perhaps with indexes in it.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_ask_databases(void)
@@ -179,6 +185,8 @@ art_ask_databases(void)
  * is still barred, so none has attached: one that was asked for and has not come
  * finds its slot gone; and the launcher starts none from a list of databases
  * that was made before.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_database_gone(Oid dboid)
@@ -198,6 +206,9 @@ art_database_gone(Oid dboid)
 
 /*
  * See artidx.h.  The caller has the index open or locked.
+ *
+ * Locks: takes the partition lock: shared to find the entry, exclusive to mark
+ * it as wanted.
  */
 void
 art_request_build(Oid indexoid)
@@ -320,6 +331,9 @@ work_cmp(const void *a, const void *b)
 /*
  * Everything that a worker could do now in a database (InvalidOid: in all), in
  * order; an array in the current context.
+ *
+ * Epoch: enters and leaves.
+ * Locks: takes the partition locks, shared, one after the other.
  */
 int
 art_find_work(Oid db, ArtWork **work)
@@ -379,6 +393,8 @@ art_find_work(Oid db, ArtWork **work)
 /*
  * Workers leave the structure alone for a while; wanted_no_more: nobody waits
  * for it any longer, either.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
@@ -449,6 +465,11 @@ find_database(Oid oid)
 
 /*
  * List the databases; new ones want a visit.
+ *
+ * Locks: takes the chunk lock, shared; AccessShareLock on pg_database, in a
+ * transaction of its own.
+ * Order: the number of drops is read before the catalog, so
+ * art_worker_reserve() refuses what was listed before a later drop.
  */
 static void
 list_databases(void)
@@ -526,6 +547,9 @@ typedef struct Survey
 
 /*
  * Walk the directory.  fade: halve what was used.
+ *
+ * Locks: takes the partition locks, shared, one after the other.  "uses" is
+ * atomic and may be halved under a shared lock.
  */
 static void
 survey(Survey *s, bool fade)
@@ -586,7 +610,11 @@ survey(Survey *s, bool fade)
 	}
 }
 
-/* Is a worker on such a visit to the database, or asked for one? */
+/*
+ * Is a worker on such a visit to the database, or asked for one?
+ *
+ * Locks: takes the chunk lock, shared.
+ */
 static bool
 visit_runs(Oid dboid, int jobs)
 {
@@ -703,6 +731,8 @@ start_worker(Oid dboid, int jobs)
 /*
  * Copy the slots, freeing those whose worker never came; returns how many are
  * in use.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 static int
 look_at_workers(ArtWorkerSlot *copy)
@@ -735,6 +765,8 @@ look_at_workers(ArtWorkerSlot *copy)
 /*
  * Take over the requests that are due.  True when there were some, or a new
  * database: the list of databases should be fresh.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 static bool
 take_asks(int *jobs, Oid *dbs, int *n)
@@ -794,6 +826,8 @@ next_visit(const ArtWorkerSlot *slots, bool builds, int *jobs)
 
 /*
  * Did a builder there not get as far as its work a moment ago?
+ *
+ * Locks: takes the chunk lock, shared.
  */
 static bool
 put_off(Oid dboid)
@@ -901,6 +935,8 @@ start_workers(void)
 /*
  * Reclaim for processes that are idle, and tell the log when little is left.
  * Returns how much is used, in per cent of what indexes can have.
+ *
+ * Epoch: enters and leaves.
  */
 static int
 watch_memory(void)

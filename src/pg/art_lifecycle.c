@@ -109,6 +109,9 @@ look_at_options(void)
  * prepared transaction altered.  A command that locks less lets the structure
  * go on with the old ones, and after a restart of the server nothing would tell
  * it the new ones when that transaction is committed.
+ *
+ * Locks: takes AccessExclusiveLock on each such index; the prepared
+ * transaction keeps it.
  */
 static void
 lock_altered(void)
@@ -118,6 +121,10 @@ lock_altered(void)
 			LockRelationOid(p->indexoid, AccessExclusiveLock);
 }
 
+/*
+ * What this transaction did is committed: do to the directory what it left to
+ * the commit.  Must not raise an error.
+ */
 static void
 run_at_commit(const ArtPending *p)
 {
@@ -152,6 +159,10 @@ run_at_commit(const ArtPending *p)
 	}
 }
 
+/*
+ * What this transaction did is undone: take back from the directory what it
+ * made.  Must not raise an error.
+ */
 static void
 run_at_abort(const ArtPending *p)
 {
@@ -180,6 +191,8 @@ run_at_abort(const ArtPending *p)
  * The end of a prepared transaction decides what becomes of these entries of
  * an index (loc NULL: all).  The sweeper finds out; until then the launcher
  * leaves them alone.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 static void
 in_doubt(const ArtPending *p, const ArtLocator *loc)
@@ -249,6 +262,10 @@ not_yet(const ArtPending *p)
 	return !ART_LOCK_HELD(&tag, AccessExclusiveLock);
 }
 
+/*
+ * Do one of the above to everything that is pending.  What waits for the last
+ * of several commits stays pending.
+ */
 static void
 run_all(void (*run) (const ArtPending *))
 {
@@ -272,6 +289,10 @@ run_all(void (*run) (const ArtPending *))
 	}
 }
 
+/*
+ * The transaction ends, or is about to.  What may raise an error is done in
+ * the PRE events only.
+ */
 static void
 art_xact_callback(XactEvent event, void *arg)
 {
@@ -309,6 +330,7 @@ art_xact_callback(XactEvent event, void *arg)
 	}
 }
 
+/* A subtransaction ends: its pending work is its parent's, or is undone. */
 static void
 art_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
 					 SubTransactionId parentSubid, void *arg)
@@ -348,6 +370,8 @@ art_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
 /*
  * Does the ALTER DATABASE that is under way change the tablespace?  The
  * catalog cache still has the old row.
+ *
+ * Locks: AccessShareLock on pg_database, for the look-up.
  */
 static bool
 database_moves(Oid db)
@@ -380,6 +404,8 @@ database_moves(Oid db)
 
 /*
  * The file that the pg_class row, as this command left it, gives to an index.
+ *
+ * Locks: AccessShareLock on pg_class, for the look-up.
  */
 static bool
 new_locator(Oid indexoid, ArtLocator *loc)
@@ -432,6 +458,8 @@ is_ours(Oid indexoid)
 /*
  * An index was altered: its options, or its tablespace, upon which its file
  * was copied and nothing but this call tells.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 static void
 index_altered(Oid indexoid)
@@ -490,6 +518,10 @@ index_altered(Oid indexoid)
  *
  * Called for every relation that goes, also by cascade.  Whether it is an art
  * index only the directory is asked then: no catalog access for a drop.
+ *
+ * Locks: takes the partition lock, shared, to ask whether a dropped relation
+ * has an entry.  For a database that goes or moves it takes every partition
+ * lock, exclusive, in turn.
  */
 static void
 art_object_access(ObjectAccessType access, Oid classId, Oid objectId,

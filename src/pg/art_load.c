@@ -89,7 +89,12 @@ art_loading(const ArtEntry *e)
 	}
 }
 
-/* Make ABSENT what is marked as loading; nobody needs the file any more. */
+/*
+ * Make ABSENT what is marked as loading; nobody needs the file any more.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, exclusive, one after the other.
+ */
 static void
 discard_loading(void)
 {
@@ -221,6 +226,10 @@ read_block(Loader *l, const ArtSavedSection *s, uint32 section, uint32 number,
 	return b->crc == art_saved_block_crc(b);
 }
 
+/*
+ * Read a number that put_varint() wrote.  False if it does not end before
+ * "end".
+ */
 static inline bool
 get_varint(const uint8 **p, const uint8 *end, uint32 *v)
 {
@@ -349,6 +358,11 @@ decode_block(Loader *l)
 /*
  * Hand the batch to the core and empty it: the first of a section as one load,
  * if nobody has inserted anything yet.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
+ * Returns: AX_NOMEM, or AX_STALE if the generation is gone; then part of the
+ * batch may be in the structure.
  */
 static ax_status
 push_batch(Loader *l)
@@ -443,6 +457,9 @@ load_keys(Loader *l, const ArtSavedSection *s, uint32 section)
 
 /*
  * One index.
+ *
+ * Locks: takes the partition lock, shared, to find the entry; none while it
+ * loads.
  */
 static void
 load_section(Loader *l, const ArtSavedSection *s, uint32 section)

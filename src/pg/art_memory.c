@@ -89,6 +89,11 @@ static uint32 wait_event_room = 0;
 
 /* ---- looking ---- */
 
+/*
+ * Bytes free in the area, after what is retired and can be freed was freed.
+ *
+ * Epoch: enters and leaves.
+ */
 static uint64
 free_memory(void)
 {
@@ -118,6 +123,8 @@ art_left_to(const ArtGroup *group)
 
 /*
  * See art_pg.h.
+ *
+ * Epoch: enters and leaves.
  */
 uint64
 art_structure_bytes(ArtEntry *e, uint64 gen)
@@ -219,6 +226,11 @@ look_whose(const ArtEntry *e, Whose *whose)
 /*
  * The best victim in all databases.  Whether the transaction of its ambuild
  * still runs is asked last, for it is dear.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, shared, one after the other.
+ * Returns: false if there is none.  The victim may be gone by the time it is
+ * sealed, so seal() asks for its generation again.
  */
 static bool
 find_victim(const Wants *wants, Victim *v)
@@ -352,6 +364,9 @@ mark_sealed(ArtEntry *e, uint64 bytes, ArtFull full)
  * Make a structure ABSENT and sealed, if it still has this generation: READY,
  * or BUILDING, whose builder then finds it gone.  Returns the bytes it had, 0
  * when there was nothing to do.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 static uint64
 seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
@@ -407,6 +422,12 @@ typedef struct Full
 	Oid			owner;
 } Full;
 
+/*
+ * Collect what a message about full memory says. e may be NULL: no entry could
+ * be made.
+ *
+ * Epoch: enters and leaves.
+ */
 static void
 look_at_full(ArtFull what, const ArtEntry *e, Relation index, Full *f)
 {
@@ -460,6 +481,7 @@ full_text(const Full *f)
 					art_size(f->bytes), art_full_name(f->what), art_size(f->limit));
 }
 
+/* The HINT of an error for full memory: which setting to raise. */
 static int
 hint_what_is_full(const Full *f, bool unique)
 {
@@ -507,6 +529,7 @@ whose_text(const Whose *w)
 					NameStr(w->schema), NameStr(w->name), role ? role : "?");
 }
 
+/* What the log says of an index, from its catalog row. */
 static void
 whose_index(Relation index, Whose *w)
 {
@@ -654,6 +677,10 @@ art_report_unbuilt(Relation index)
 
 /*
  * See artidx.h.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive; the ERROR comes after it was
+ * released.
  */
 void
 art_refuse_over_cap(Relation index, ArtEntry *e)
@@ -695,6 +722,10 @@ art_refused(void)
  * A rewritten index still has the structure of its old file, which goes when
  * the transaction commits, and which nobody else can use, for the index is
  * locked.  Should the transaction abort, it is built again when it is needed.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive; does nothing unless
+ * AccessExclusiveLock on the index is held.
  */
 static bool
 drop_old(Relation index)
@@ -730,6 +761,9 @@ drop_old(Relation index)
  * The memory of a tail buffer, for what an index has to have.  False: there was no
  * buffer, or nothing in it could be moved, so that a caller who comes back does
  * not do so for ever.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
  */
 static bool
 give_up_buffer(ax_tree *tree, uint64 gen)
@@ -765,6 +799,9 @@ give_up_buffer(ax_tree *tree, uint64 gen)
 /*
  * The same for all indexes, or those of a group.  Their buffers are given up without the locks of the
  * directory: a tree handle stays one, and a generation that is gone says so.
+ *
+ * Epoch: enters and leaves, outside of the locks.
+ * Locks: takes the partition locks, shared, one after the other.
  */
 static bool
 give_up_buffers(const ArtGroup *group)
@@ -914,6 +951,8 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 
 /*
  * See artidx.h.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes)
@@ -980,6 +1019,8 @@ art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 
 /*
  * See art_pg.h.
+ *
+ * Epoch: enters and leaves.
  */
 bool
 art_unseal_now(const ArtEntry *e)
@@ -999,6 +1040,9 @@ art_unseal_now(const ArtEntry *e)
  * Drop the structure and keep it out: until artidx_build(), a restart, or a
  * unique insert, which must have it.  Whoever is scanning it or inserting into
  * it finds the generation gone.  ERROR 53200 when not even the note can be made.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_unload(Relation index)
@@ -1017,6 +1061,8 @@ art_unload(Relation index)
 
 /*
  * Whatever keeps the index out is over: unloaded, sealed, failed lately.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_reload(Relation index)

@@ -46,6 +46,9 @@ struct ArtFamilyChange
 	List	   *mirrors;		/* families of art that had them all */
 };
 
+/*
+ * The operators for searching, and the functions, that belong to the family.
+ */
 static List *
 family_members(Oid family)
 {
@@ -95,6 +98,7 @@ member_of(Oid family, const Member *m)
 	return get_opfamily_member(family, m->left, m->right, m->number);
 }
 
+/* Is this one, with the same number, types and object, in the list? */
 static bool
 is_member(List *members, const Member *m)
 {
@@ -247,6 +251,7 @@ member_item(const Member *m, bool drop)
 	return item;
 }
 
+/* Add members to a family of art, or drop them; nothing if it is gone. */
 static void
 alter_family(Oid family, List *items, bool drop)
 {

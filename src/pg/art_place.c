@@ -16,6 +16,9 @@
 /*
  * Wait for the lock at most so many milliseconds, 0 being for ever; then core's
  * ERROR of lock_timeout.
+ *
+ * Locks: takes the place.  It stays until art_unlock_place() or the end of the
+ * transaction.
  */
 void
 art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms)
@@ -39,6 +42,8 @@ art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms)
 /*
  * Wait for the lock.  lock_timeout does not count: what is waited for takes a
  * moment, as a page's lock does.
+ *
+ * Locks: as art_lock_place_for().
  */
 void
 art_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
@@ -48,6 +53,8 @@ art_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
 
 /*
  * Take it if it is free.
+ *
+ * Locks: as art_lock_place_for(), if it returns true.
  */
 bool
 art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
@@ -60,6 +67,8 @@ art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
 
 /*
  * Let go.
+ *
+ * Locks: gives the place back.
  */
 void
 art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode)

@@ -61,6 +61,10 @@ members_changed(Datum arg, int cacheid, uint32 hashvalue)
 	members_changes++;
 }
 
+/*
+ * Does "ours" have every operator for searching of "theirs", under the same
+ * number?  The answer is kept by family_is_mirror().
+ */
 static bool
 compare_members(Oid ours, Oid theirs)
 {
@@ -165,6 +169,9 @@ adopt_btree_families(IndexOptInfo *info)
  * Fill in what core could not know of one art index; false to hide it.  The
  * locks that get_relation_info() took on it are held to the end of the
  * transaction.
+ *
+ * Epoch: enters and leaves (art_planner_stats).
+ * Locks: takes none on the index, which get_relation_info() has locked.
  */
 static bool
 prepare_index(IndexOptInfo *info)
@@ -241,6 +248,8 @@ art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
 /*
  * Is one of these indexes a unique one of the access method, with a key column
  * of the family?
+ *
+ * Locks: takes AccessShareLock on each index and gives it back.
  */
 static bool
 unique_index_exists(List *indexoids, Oid family, Oid am)

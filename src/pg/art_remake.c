@@ -111,7 +111,11 @@ art_remaking_statement(Relation heap, Relation index, Oid am)
 	return stmt;
 }
 
-/* The statistics targets of the columns, which are expressions. */
+/*
+ * The statistics targets of the columns, which are expressions.
+ *
+ * Locks: RowExclusiveLock on pg_attribute while it writes.
+ */
 static void
 copy_targets(Relation index, Oid newoid)
 {
@@ -167,6 +171,9 @@ art_remade(Relation index, Oid newoid, Oid am)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: AccessExclusiveLock on the index, to the end of the transaction; the
+ * caller has it on the table.
  */
 bool
 art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
@@ -233,6 +240,9 @@ key_names(Relation index)
  * The first unique index of the table, of this access method, such as a constraint
  * could have, with these columns, in this order or any; with no columns, that of
  * the primary key.  Not one that is part of a partitioned one.
+ *
+ * Locks: takes AccessShareLock on each index and gives it back; the caller has
+ * one on the table.
  */
 static Oid
 find_key(Relation heap, List *columns, bool any_order, Oid am)
@@ -271,7 +281,11 @@ find_key(Relation heap, List *columns, bool any_order, Oid am)
 	return found;
 }
 
-/* The same, but for a look only: no lock stays. */
+/*
+ * The same, but for a look only: no lock stays.
+ *
+ * Locks: takes AccessShareLock on the table and gives it back.
+ */
 static bool
 has_key(Oid relid, List *columns, bool any_order, Oid am)
 {
@@ -288,6 +302,9 @@ has_key(Oid relid, List *columns, bool any_order, Oid am)
 /*
  * If the table has such a key of access method "from", make it one of "to".
  * False: it has, but the table is somebody else's.
+ *
+ * Locks: AccessExclusiveLock on the table, to the end of the transaction, if
+ * there is such a key.
  */
 static bool
 remake_key(Oid relid, List *columns, bool any_order, Oid from, Oid to)
@@ -330,6 +347,10 @@ remake_keys(Oid relid, List *columns, Oid from, Oid to)
 
 /* ---- ATTACH PARTITION ---- */
 
+/*
+ * The access method of a relation by its catalog row, InvalidOid if it is
+ * gone.
+ */
 static Oid
 relation_am(Oid relid)
 {
@@ -346,6 +367,9 @@ relation_am(Oid relid)
 
 /*
  * Keys of the table, or of its partitions, that are to be parts of the parent's.
+ *
+ * Locks: AccessShareLock on the parent's indexes, to the end of the
+ * transaction; the caller has ALTER TABLE's lock on the parent.
  */
 static void
 fit_partition(Oid parent, RangeVar *child, Oid amoid)
@@ -377,7 +401,12 @@ fit_partition(Oid parent, RangeVar *child, Oid amoid)
 	table_close(heap, NoLock);
 }
 
-/* The index that ALTER INDEX is to attach, whatever it is. */
+/*
+ * The index that ALTER INDEX is to attach, whatever it is.
+ *
+ * Locks: AccessExclusiveLock on the index's table, to the end of the
+ * transaction.
+ */
 static void
 fit_index(Oid parent, RangeVar *child, Oid amoid)
 {
@@ -502,6 +531,9 @@ art_self_referenced(CreateStmt *stmt)
  * Core looks for an index in each partition that can be part of the one of the
  * partitioned table, and makes one where it does not find it.  A key of the other
  * access method would stay beside that one; so it is made again, to be found.
+ *
+ * Locks: ShareLock on the partitioned table, as CREATE INDEX takes it, to the
+ * end of the transaction.
  */
 void
 art_remake_for_index(IndexStmt *stmt)
@@ -548,6 +580,9 @@ art_remake_for_index(IndexStmt *stmt)
  * Indexes that are in the statement's way because of their access method are
  * made anew.  False: there is one that is not the user's, and core is going to
  * say so in its own words.
+ *
+ * Locks: the table's lock at the level of the ALTER, as core would take it, to
+ * the end of the transaction.
  */
 bool
 art_remake(AlterTableStmt *stmt)

@@ -249,6 +249,12 @@ table_takes_art(Oid relid)
 	return takes;
 }
 
+/*
+ * Could each partition, to the last level, have an index of art?  Foreign
+ * tables do not count.
+ *
+ * Locks: takes "lockmode" on all of them, to the end of the transaction.
+ */
 static bool
 partitions_take_art(Oid relid, LOCKMODE lockmode)
 {
@@ -268,6 +274,8 @@ partitions_take_art(Oid relid, LOCKMODE lockmode)
  * Is an index of the parent, of btree, waiting for those of its partitions?
  * Then this one is probably to be attached to it.  No lock is taken on the
  * parent: whoever has one may be waiting for ours on the partition.
+ *
+ * Locks: AccessShareLock on pg_index, for the scan.
  */
 static bool
 parent_wants_btree(Oid relid, bool unique, int ncolumns)
@@ -404,6 +412,9 @@ wanted(bool isconstraint, bool exclusion)
 
 /*
  * Make the statement one for art, if it can be.
+ *
+ * Locks: ShareLock on the table (CONCURRENTLY: ShareUpdateExclusiveLock), as
+ * core would take it, and on its partitions.
  */
 static void
 replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
@@ -598,6 +609,10 @@ column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)
 	return att > 0 ? get_atttype(relid, att) : InvalidOid;
 }
 
+/*
+ * Let the constraint have an index of art, if it can.  Changes nothing else of
+ * the statement.
+ */
 static void
 replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 				   Oid relid, Oid amoid, IndexAmRoutine *am)
@@ -653,6 +668,12 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 	con->access_method = pstrdup(ART_AM_NAME);
 }
 
+/*
+ * Do that to all constraints that ALTER TABLE adds with an index.
+ *
+ * Locks: the table's lock at the level of the ALTER, as core would take it;
+ * AccessShareLock on its partitions.
+ */
 static void
 replace_constraints(AlterTableStmt *stmt)
 {

@@ -75,6 +75,10 @@ art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
 /*
  * See artidx.h.  The structure is in doubt, and nothing else: it is derived from
  * the table.  A background build waits a minute, in case the next one is like it.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
+ * Returns: never; ERROR XX002.
  */
 void
 art_unexpected(Relation index, ax_status s, const char *doing)

@@ -146,6 +146,10 @@ waiting_restart(Waiting *w)
 		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LockTimeout);
 }
 
+/*
+ * Begin a wait: the clock of lock_timeout starts, and errors say what was
+ * waited for.
+ */
 static void
 waiting_begin(Waiting *w, Relation index)
 {
@@ -184,7 +188,11 @@ waiting_left(const Waiting *w)
 	return (int) (us / 1000) + 1;
 }
 
-/* The build lock: whoever needs the structure waits for it. */
+/*
+ * The build lock: whoever needs the structure waits for it.
+ *
+ * Locks: takes the build's place, exclusive, and leaves it held.
+ */
 static void
 lock_build(const Waiting *w, Relation index)
 {
@@ -204,6 +212,8 @@ poll_builder(const Waiting *w, long ms)
 /*
  * State and owner as they are now.  Returns the state; *owned: BUILDING, and
  * by somebody who lives.
+ *
+ * Locks: takes the partition lock, shared.
  */
 static ArtState
 look(ArtEntry *e, uint64 *gen, bool *owned)
@@ -222,6 +232,9 @@ look(ArtEntry *e, uint64 *gen, bool *owned)
  * See artidx.h.  A build that its owner left may be taken over by somebody who
  * needs it; VACUUM waits a moment for that, then discards it rather than build
  * itself.
+ *
+ * Locks: waits for the build's place, exclusive, and lets it go at once; takes
+ * the partition lock, shared to look and exclusive to discard.
  */
 void
 art_wait_not_building(Relation index, ArtEntry *e)
@@ -280,6 +293,10 @@ art_wait_not_building(Relation index, ArtEntry *e)
 
 /*
  * A build that failed for memory a moment ago would fail again.
+ *
+ * Epoch: enters and leaves.
+ * Locks: none.  It reads the entry without one: an old value costs a needless
+ * try, or a try too few.
  */
 static bool
 memory_still_full(ArtEntry *e, ArtRoomFor room)
@@ -305,6 +322,9 @@ memory_still_full(ArtEntry *e, ArtRoomFor room)
 /*
  * The build (or its beginning) found no memory: ABSENT, and what it would
  * have needed is remembered.
+ *
+ * Epoch: enters and leaves.
+ * Locks: takes the partition lock, exclusive.
  */
 static void
 fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
@@ -353,6 +373,11 @@ typedef enum Take
 
 /*
  * With the build lock held: begin a build, or go on with one that was left.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: the build's place is held, exclusive; takes the partition lock,
+ * exclusive.
+ * Returns: only with TAKE_MINE is *part set, and the build this process's.
  */
 static Take
 take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
@@ -405,6 +430,9 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 
 /*
  * As the owner: read, load, wait for the helpers, publish.
+ *
+ * Locks: the build's place is held, exclusive.  When all is claimed it takes
+ * the helpers' place, exclusive, which waits for them, and gives it back.
  */
 static ArtPartEnd
 build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
@@ -504,6 +532,8 @@ run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
  * Ask for a worker, if one can do it: it must see heap and index, be able to
  * lock them, and be worth it.  When one was asked for some time ago and never
  * came, there is none to be had.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 static bool
 ask_worker(Relation index, ArtEntry *e)
@@ -590,6 +620,9 @@ out_for_scans(ArtEntry *e)
 
 /*
  * READY (true), or no memory (false; for a scan also what out_for_scans says).
+ *
+ * Locks: takes the build's place, exclusive, and has given it back when it
+ * returns.  After an ERROR the end of the transaction does.
  */
 static bool
 wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *gen)
@@ -657,6 +690,7 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 	}
 }
 
+/* Wait for the structure, or build it, with an error context meanwhile. */
 static bool
 make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 {
@@ -748,6 +782,13 @@ art_refuse_other_temp(Relation index)
 
 /* ---- for workers ---- */
 
+/*
+ * The work of art_build_in_worker(), which says meanwhile that this process is
+ * a worker.
+ *
+ * Locks: tries the build's place, exclusive, and gives it back; after an ERROR
+ * the end of the transaction does.
+ */
 static ArtBuildResult
 build_in_worker(Relation index)
 {
@@ -827,6 +868,8 @@ art_build_in_worker(Relation index)
 /*
  * Whatever goes wrong here is not the end of the build: what was claimed is
  * given back, and the owner meets the same, or does not.
+ *
+ * Locks: tries the helpers' place, shared, and gives it back.
  */
 static bool
 build_help(Relation index)
@@ -888,6 +931,10 @@ art_build_help(Relation index)
 /*
  * See artidx.h.  Not preloaded, an index that was there before may be
  * rewritten, and stays absent; a new one is refused.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, shared to look round and exclusive to open.
+ * The caller's lock on the index keeps other builders out.
  */
 uint64
 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)

@@ -51,6 +51,7 @@ first_column(PlannerInfo *root, RowCompareExpr *rc, Oid family)
 												  linitial_oid(rc->inputcollids)));
 }
 
+/* Was one of the clauses made from a comparison of rows? */
 static bool
 compares_rows(IndexClause *clause)
 {

@@ -121,6 +121,9 @@ art_saved_pread(int fd, void *buf, uint64 len, uint64 off)
 	return true;
 }
 
+/*
+ * pwrite() until all is written.  False: errno says why.
+ */
 static bool
 saved_pwrite(int fd, const void *buf, uint64 len, uint64 off)
 {
@@ -258,6 +261,10 @@ typedef struct Writer
 	const char *failed;			/* nothing more can be written */
 } Writer;
 
+/*
+ * Enlarge *pp, of malloc(), to "need" bytes.  False: no memory, and *pp is as
+ * before.
+ */
 static bool
 grow(void *pp, uint32 *size, uint32 need)
 {
@@ -274,6 +281,9 @@ grow(void *pp, uint32 *size, uint32 need)
 	return true;
 }
 
+/*
+ * Write a number, seven bits a byte, the lowest first.  Returns the end.
+ */
 static inline uint8 *
 put_varint(uint8 *p, uint32 v)
 {
@@ -286,6 +296,10 @@ put_varint(uint8 *p, uint32 v)
 	return p;
 }
 
+/*
+ * Write the block that is full and begin the next one.  False: w->failed says
+ * why.
+ */
 static bool
 write_block(Writer *w)
 {
@@ -311,6 +325,9 @@ write_block(Writer *w)
 	return true;
 }
 
+/*
+ * Add a key to the block: what it shares with the one before is left out.
+ */
 static bool
 write_key(Writer *w, const uint8 *key, uint32 len)
 {
@@ -372,6 +389,9 @@ write_key(Writer *w, const uint8 *key, uint32 len)
 /*
  * All keys of a structure.  False when it cannot be saved; w->failed says if
  * nothing else can, either.
+ *
+ * Epoch: enters and leaves, once a batch.
+ * Locks: none, for no other process runs any more.
  */
 static bool
 write_keys(Writer *w, ArtEntry *e, uint64 gen, uint32 section, uint64 *entries)
@@ -482,6 +502,8 @@ candidate_cmp(const void *a, const void *b)
 /*
  * What can be saved: READY, not temporary, and not one whose fate a prepared
  * transaction decides.  No lock: no other process is there.  -1: out of memory.
+ *
+ * Epoch: enters and leaves.
  */
 static int
 find_candidates(Candidate **out)

@@ -93,6 +93,9 @@ area_reserve(Size size)
 
 /* ---- hooks ---- */
 
+/*
+ * Hook of the postmaster: ask for the area, the control block, and the locks.
+ */
 static void
 art_shmem_request(void)
 {
@@ -107,6 +110,11 @@ art_shmem_request(void)
 	RequestNamedLWLockTranche("artidx chunks", 1);
 }
 
+/*
+ * Hook: make the shared structures, or (EXEC_BACKEND) find them.
+ *
+ * Locks: takes AddinShmemInitLock, exclusive.
+ */
 static void
 art_shmem_startup(void)
 {
@@ -330,6 +338,10 @@ art_sigterm_resume(void)
 /*
  * on_shmem_exit: before ProcKill, so our slot is still ours.  A child that a
  * library forked must not run it.
+ *
+ * Epoch: detaches in a critical section.
+ * Locks: takes partition and chunk locks, exclusive, one after the other, for
+ * builds, temporary indexes and hazard slots.
  */
 static void
 art_detach(int code, Datum arg)
@@ -366,6 +378,9 @@ art_attached(void)
 /*
  * This process's context; the first call attaches it.  Its slot is its process
  * number, so a slot is never shared, and lives as long as the process.
+ *
+ * Epoch: the first call attaches in a critical section.  It may raise an ERROR
+ * before that, so call it first before a lock is taken.
  */
 ax_ctx *
 art_ctx(void)
@@ -403,6 +418,8 @@ art_ctx(void)
  * The postmaster has no PGPROC and hence no slot.  It touches the area only
  * while no other process exists, before the first is forked and when the last
  * has gone, so that slot 0 is free.  art_ctx() works until the detach.
+ *
+ * Epoch: attaches in a critical section.
  */
 void
 art_postmaster_attach(void)
@@ -416,6 +433,11 @@ art_postmaster_attach(void)
 	ART_CORE_END();
 }
 
+/*
+ * Undo art_postmaster_attach(); slot 0 is free again.
+ *
+ * Epoch: detaches in a critical section.
+ */
 void
 art_postmaster_detach(void)
 {
@@ -428,6 +450,9 @@ art_postmaster_detach(void)
 /*
  * Zeroed, page-aligned shared memory for directory entries and hazard slots;
  * never given back.  NULL when the area is full.
+ *
+ * Epoch: enters and leaves.
+ * Locks: the chunk lock is held, exclusive.
  */
 void *
 art_system_alloc(size_t bytes)
@@ -444,6 +469,8 @@ art_system_alloc(size_t bytes)
 /*
  * Free what is retired or dropped and can be freed now: in bounded parts, with a look
  * at interrupts between them.
+ *
+ * Epoch: enters and leaves, once a part.
  */
 void
 art_poll(void)

@@ -29,6 +29,8 @@ static uint32 wait_event_bar = 0;
 /*
  * Keep our workers out of a database until art_unbar; -1 when there is no room
  * to say so (the command then waits for them as for anybody).
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 int
 art_bar(Oid dboid)
@@ -53,6 +55,8 @@ art_bar(Oid dboid)
 
 /*
  * Let them in again.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_unbar(int bar)
@@ -81,6 +85,8 @@ barred(Oid dboid)
 
 /*
  * Is the database barred to workers?
+ *
+ * Locks: takes the chunk lock, shared.
  */
 bool
 art_worker_barred(Oid dboid)
@@ -93,6 +99,11 @@ art_worker_barred(Oid dboid)
 	return is;
 }
 
+/*
+ * Is the worker that was given this number still in the slot?
+ *
+ * Locks: takes the chunk lock, shared.
+ */
 static bool
 slot_has(int slot, uint32 seq)
 {
@@ -110,6 +121,8 @@ slot_has(int slot, uint32 seq)
  * gone: at most 20 s, interruptible.  One that was asked for and has not
  * started is refused by art_worker_attach, so it need not be waited for.  A
  * worker's slot is freed after the server has forgotten that it was connected.
+ *
+ * Locks: takes the chunk lock, shared; none while it waits.
  */
 void
 art_end_workers(Oid dboid)
@@ -150,6 +163,8 @@ art_end_workers(Oid dboid)
 /*
  * For the launcher: a free slot, or -1 when there is none, the database is barred,
  * or one was dropped since it counted so many drops.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 int
 art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
@@ -180,6 +195,8 @@ art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
 
 /*
  * The worker could not be started.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_worker_release(int slot, uint32 seq)
@@ -193,6 +210,8 @@ art_worker_release(int slot, uint32 seq)
 /*
  * In a new worker: take over the slot.  False when it is somebody else's by
  * now or its database is barred.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 bool
 art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
@@ -226,6 +245,8 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
  * are asked for again.  One that was to build and did not get that far, perhaps
  * because nobody can connect to the database, has the next put off, or one
  * would follow the other without a pause.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_worker_detach(int slot, uint32 seq, bool worked)
@@ -251,6 +272,8 @@ art_worker_detach(int slot, uint32 seq, bool worked)
 /*
  * Say that this worker builds the index now (NULL: none).  False when another
  * does already; a help is not exclusive.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 bool
 art_worker_claim(int slot, const ArtWork *w)

@@ -44,6 +44,9 @@ art_is_art_index(Relation rel)
 		rel->rd_indam->ambuild == artbuild;
 }
 
+/*
+ * ERROR 42809: the relation is not an index of art, or has no entries itself.
+ */
 static void
 refuse_other_am(Relation rel)
 {
@@ -58,6 +61,8 @@ refuse_other_am(Relation rel)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: takes AccessShareLock on table and index, and leaves both held.
  */
 Relation
 art_stat_open(Oid indexoid, Oid *heapoid)
@@ -77,6 +82,11 @@ art_stat_open(Oid indexoid, Oid *heapoid)
 	return index;
 }
 
+/*
+ * Close what art_stat_open() opened.
+ *
+ * Locks: gives back AccessShareLock on index and table.
+ */
 void
 art_stat_close(Relation index, Oid heapoid)
 {
@@ -102,6 +112,7 @@ option_max_memory(Datum reloptions)
 	return (uint64) bytes;
 }
 
+/* artidx_indexes.last_build_source. */
 static const char *
 source_text(ArtBuildSource source)
 {
@@ -119,6 +130,7 @@ source_text(ArtBuildSource source)
 	return NULL;
 }
 
+/* artidx_indexes.reason; NULL where there is a structure. */
 static const char *
 reason_text(const ArtEntry *e, bool absent)
 {
@@ -149,6 +161,8 @@ reason_text(const ArtEntry *e, bool absent)
 /*
  * Are the keys of an index, of which nothing has been built yet, compared?  False
  * while somebody has it locked: the view waits for nobody.
+ *
+ * Locks: tries AccessShareLock on the index and gives it back.
  */
 static bool
 keys_are_compared(Oid indexoid)
@@ -173,6 +187,10 @@ keys_are_compared(Oid indexoid)
 /*
  * artidx_index_stats(oid): one row, NULL for an OID that is not there.  Takes
  * no lock on the index, so that the view never waits for a REINDEX.
+ *
+ * Epoch: enters and leaves, outside of the lock: the handle is type-stable and
+ * the generation is asked for.
+ * Locks: takes the partition lock, shared.
  */
 Datum
 artidx_index_stats(PG_FUNCTION_ARGS)
@@ -339,6 +357,9 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 
 /*
  * artidx_memory_stats(): the row of artidx_memory.
+ *
+ * Epoch: enters and leaves.
+ * Locks: takes the partition locks, shared, one after the other.
  */
 Datum
 artidx_memory_stats(PG_FUNCTION_ARGS)
@@ -393,6 +414,8 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 
 /*
  * artidx_memory_class_stats(): the rows of artidx_memory_classes.
+ *
+ * Epoch: enters and leaves.
  */
 Datum
 artidx_memory_class_stats(PG_FUNCTION_ARGS)
@@ -428,6 +451,8 @@ artidx_memory_class_stats(PG_FUNCTION_ARGS)
 /*
  * artidx_epoch_stats(): the rows of artidx_epochs, without the backend type:
  * slots in use, and slots whose process went and left something.
+ *
+ * Epoch: enters and leaves, once a slot.
  */
 Datum
 artidx_epoch_stats(PG_FUNCTION_ARGS)
@@ -476,6 +501,9 @@ artidx_epoch_stats(PG_FUNCTION_ARGS)
 
 /*
  * artidx_index_size(regclass): bytes taken from the area, 0 when absent.
+ *
+ * Epoch: enters and leaves.
+ * Locks: takes AccessShareLock on table and index and gives them back.
  */
 Datum
 artidx_index_size(PG_FUNCTION_ARGS)
@@ -511,6 +539,12 @@ build(Relation index)
 	(void) art_ensure_ready(index);
 }
 
+/*
+ * Do something to one index, which must be preloaded and not another
+ * session's.
+ *
+ * Locks: takes AccessShareLock on table and index and gives them back.
+ */
 static void
 act_on(Oid indexoid, void (*act) (Relation index))
 {
@@ -525,6 +559,9 @@ act_on(Oid indexoid, void (*act) (Relation index))
 
 /*
  * Do it to the index, or to all parts of a partitioned one.
+ *
+ * Locks: takes AccessShareLock on the whole and gives it back before the parts
+ * are locked.
  */
 static void
 act_on_parts(Oid indexoid, void (*act) (Relation index))

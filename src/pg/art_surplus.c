@@ -55,7 +55,11 @@ begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
 	a->c.work = work;
 }
 
-/* What this process has retired, or keeps at hand, goes back to its spans. */
+/*
+ * What this process has retired, or keeps at hand, goes back to its spans.
+ *
+ * Epoch: enters and leaves.
+ */
 static void
 let_go(void)
 {
@@ -65,7 +69,11 @@ let_go(void)
 	ART_CORE_END();
 }
 
-/* One step.  False: it is over. */
+/*
+ * One step.  False: it is over.
+ *
+ * Epoch: enters and leaves.
+ */
 static bool
 step(Compacting *a)
 {
@@ -131,6 +139,9 @@ is_tried(const Tried *tried, uint64 gen, uint64 surplus)
  * The ready structure that holds most beyond what it needs, of any database; false:
  * none is worth it.  times: only one that holds more than so many hundredths of
  * what its objects take.  group: only one of this.  tried: not what was compacted and has not grown since.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, shared, one after the other.
  */
 static bool
 find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tree, uint64 *gen)
@@ -207,6 +218,8 @@ art_compact_for_room(const ArtGroup *group, uint64 before, int ms)
 
 /*
  * An index at its own cap: compact it.  True: it holds less than before.
+ *
+ * Epoch: enters and leaves, once a step; checks for interrupts between two.
  */
 bool
 art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
@@ -236,6 +249,8 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 /*
  * The launcher's: some of the compaction of what holds more than half as much
  * again as its objects take.  Returns for how long it can sleep at most, ms.
+ *
+ * Epoch: enters and leaves, once a step; checks for interrupts between two.
  */
 int
 art_compact_background(int pause)

@@ -55,6 +55,8 @@ art_engine_of(const ArtOptions *opts, ArtEngine *want)
 
 /*
  * Tell the structure what the entry says.  Partition lock held, exclusive.
+ *
+ * Epoch: enters and leaves.
  */
 static void
 tell(ArtEntry *e, uint64 gen)
@@ -178,6 +180,9 @@ drop_other(ArtEntry *e, const ArtEngine *want)
  * max_memory is not read here.  Whoever opens the index next has the new value
  * in the relation cache, for the command holds the index locked until others
  * can see the new catalog row, and tells the structure (art_apply_options).
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_index_altered(Oid indexoid, const ArtEngine *want)
@@ -321,6 +326,10 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 
 /*
  * See artidx.h.
+ *
+ * Epoch: enters and leaves, under the lock; the buffer is drained after it was
+ * released.
+ * Locks: takes the partition lock, exclusive, if anything has changed.
  */
 void
 art_apply_options(Relation index, ArtEntry *e)
@@ -330,6 +339,8 @@ art_apply_options(Relation index, ArtEntry *e)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: AccessShareLock on the index, to the end of the transaction.
  */
 void
 art_apply_cap(Oid indexoid)
@@ -349,6 +360,9 @@ art_apply_cap(Oid indexoid)
 /*
  * See artidx.h.  Nothing is known to lead here: another operator class or
  * collation makes another file.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
  */
 void
 art_apply_kind(Relation index, ArtEntry *e, bool compared)
@@ -384,6 +398,9 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 
 /*
  * See artidx.h.
+ *
+ * Epoch: enters and leaves, once a step.
+ * Locks: none.
  */
 void
 art_tail_drain(ArtEntry *e, uint64 gen)

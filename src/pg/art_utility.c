@@ -59,6 +59,7 @@ may_create_database(Oid userid)
 	return may;
 }
 
+/* Is the database one to copy others from? */
 static bool
 is_template(Oid dboid)
 {
@@ -129,6 +130,7 @@ lonely_database(Node *stmt)
 	return ART_DATABASE_OWNERCHECK(dboid, GetUserId()) ? dboid : InvalidOid;
 }
 
+/* The next ProcessUtility hook, or core's own function. */
 static void
 next_process_utility(PlannedStmt *pstmt, const char *queryString,
 					 bool readOnlyTree, ProcessUtilityContext context,
@@ -156,6 +158,8 @@ hash_gid(const char *gid)
 
 /*
  * PREPARE TRANSACTION, with something in doubt.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_utility_prepared(void)
@@ -172,7 +176,11 @@ art_utility_prepared(void)
 	LWLockRelease(art_chunk_lock);
 }
 
-/* Was it such a transaction that is over now? */
+/*
+ * Was it such a transaction that is over now?
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
 static bool
 forget_prepared(uint64 gid)
 {
@@ -257,6 +265,8 @@ next_guarded(PlannedStmt *pstmt, const char *queryString,
  * pg_dump for pg_upgrade locks what it dumps.  It does not say of what access
  * method a key is, and in the new cluster the empty file of ours would be
  * taken for a btree index.  So no further than here.
+ *
+ * Locks: AccessShareLock on tables and indexes, to the end of the transaction.
  */
 static void
 check_upgraded_tables(LockStmt *stmt)

@@ -36,6 +36,9 @@ typedef struct Left
 	StringInfoData names;		/* of the first ones */
 } Left;
 
+/*
+ * Is the index valid by its catalog row?  No, if it is gone.
+ */
 static bool
 is_valid(Oid indexoid)
 {
@@ -64,6 +67,12 @@ is_coming(ArtState state, ArtReason reason)
 		!RecoveryInProgress() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
+/*
+ * Count the index, and keep its name for the error, unless it is READY or not
+ * valid.
+ *
+ * Locks: takes the partition lock, shared.
+ */
 static void
 look_at(Form_pg_class form, Left *left)
 {
@@ -95,7 +104,11 @@ look_at(Form_pg_class form, Left *left)
 		left->coming++;
 }
 
-/* All permanent and unlogged art indexes, as the catalog has them now. */
+/*
+ * All permanent and unlogged art indexes, as the catalog has them now.
+ *
+ * Locks: AccessShareLock on pg_class, for the scan.
+ */
 static void
 look(Oid amoid, Left *left)
 {

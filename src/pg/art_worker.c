@@ -95,6 +95,10 @@ give_up(void)
 	MemoryContextSwitchTo(worker_cxt);
 }
 
+/*
+ * Between two pieces of work: interrupts, statistics, a reloaded
+ * configuration.
+ */
 static void
 between(void)
 {
@@ -108,7 +112,11 @@ between(void)
 	}
 }
 
-/* One of the visits is done: it need not be asked for again. */
+/*
+ * One of the visits is done: it need not be asked for again.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
 static void
 job_done(int job)
 {
@@ -144,6 +152,9 @@ catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
 /*
  * Lock heap and index without waiting and open the index; NULL when it is not
  * to be had (*gone: it is not there any more).
+ *
+ * Locks: tries AccessShareLock on the table, then on the index.  What it got
+ * stays to the end of the transaction, with NULL too.
  */
 static Relation
 open_candidate(Oid indexoid, bool *gone)
@@ -173,6 +184,9 @@ open_candidate(Oid indexoid, bool *gone)
 /*
  * In a transaction: an index is not in memory and will not come back by itself at
  * once.  The log is told so, once until it has been READY again.
+ *
+ * Locks: takes the partition lock, exclusive; the catalog is read after it was
+ * released.
  */
 static void
 tell_left_out(Oid indexoid, const ArtLocator *loc)
@@ -223,6 +237,8 @@ typedef struct Seen
 
 /*
  * All permanent and unlogged art indexes of the database.
+ *
+ * Locks: AccessShareLock on pg_class, for the scan.
  */
 static int
 list_indexes(Oid amoid, Seen **out)
@@ -264,6 +280,8 @@ list_indexes(Oid amoid, Seen **out)
 
 /*
  * What is known of an index from before the restart, put into its entry: once.
+ *
+ * Locks: takes the partition lock, exclusive.
  */
 static void
 seed_entry(const Seen *s, const ArtHot *hot)
@@ -290,6 +308,8 @@ seed_entry(const Seen *s, const ArtHot *hot)
 
 /*
  * Is there an entry, its structure known to be what the options ask for?
+ *
+ * Locks: takes the partition lock, shared.
  */
 static bool
 has_entry(const Seen *s)
@@ -388,6 +408,9 @@ scout(void)
  * If the catalog then has no such index, or one with another locator, the
  * entry's locator is not in any relation cache entry that is used under a
  * lock: taking the lock brings that up to date.
+ *
+ * Locks: tries ShareUpdateExclusiveLock on the index and gives it back; under
+ * it, takes the partition lock, exclusive.
  */
 static void
 sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
@@ -436,6 +459,8 @@ seen_cmp(const void *a, const void *b)
 /*
  * Compare all entries of the database with the catalog: in one pass, after which
  * only those are looked at that it does not have.
+ *
+ * Locks: takes the partition locks, shared, one after the other.
  */
 static void
 sweep(void)
@@ -594,7 +619,11 @@ list_is_old(void)
 		TimestampDifferenceExceeds(listed_at, GetCurrentTimestamp(), ART_LIST_MS);
 }
 
-/* It was listed a moment ago: has somebody made it meanwhile? */
+/*
+ * It was listed a moment ago: has somebody made it meanwhile?
+ *
+ * Locks: takes the partition lock, shared.
+ */
 static bool
 still_wanted(const ArtWork *w)
 {
@@ -610,6 +639,10 @@ still_wanted(const ArtWork *w)
 	return wanted;
 }
 
+/*
+ * Build one index in a transaction of its own.  An error is told to the log
+ * and the index left alone for a while.
+ */
 static void
 build_one(const ArtWork *w)
 {
