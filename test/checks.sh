@@ -62,6 +62,22 @@ for f in expected/*.out; do
 	[ -f "sql/${name%_[0-9]}.sql" ] || fail "$f has no sql/${name%_[0-9]}.sql"
 done
 
+# What a comment must say (test/comments.pl): each longer function what it does,
+# each that takes a lock or calls the core which (src/README.md, Contracts).
+# The core's own functions are still to come.
+check_comments()
+{
+	local all server
+
+	mapfile -t all < <(find src -name '*.[ch]' | sort)
+	mapfile -t server < <(printf '%s\n' "${all[@]}" | grep -v '^src/core/')
+	perl test/comments.pl functions "${server[@]}" ||
+		fail "functions without a sentence"
+	perl test/comments.pl contracts "${server[@]}" ||
+		fail "functions that do not say which locks they take"
+}
+check_comments
+
 if command -v python3 >/dev/null 2>&1; then
 	python3 -c 'import json; json.load(open("META.json"))' ||
 		fail "META.json is not JSON"

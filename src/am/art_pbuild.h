@@ -22,9 +22,10 @@ typedef enum Phase
 	PHASE_DEAD					/* dead rows of a unique build */
 } Phase;
 
+/* In the DSM segment of a parallel build. */
 typedef struct Shared
 {
-	/* set before the workers come */
+	/* the leader sets them before the workers come */
 	Oid			heapid;
 	Oid			indexid;
 	bool		concurrent;
@@ -35,7 +36,7 @@ typedef struct Shared
 
 	SharedFileSet files;
 	ConditionVariable cv;
-	slock_t		mutex;			/* of the following */
+	slock_t		mutex;			/* any participant, under it, down to "stale" */
 	Phase		phase;
 	int			scanned;		/* participants that are through with it */
 	int			loaded;
@@ -46,15 +47,19 @@ typedef struct Shared
 	bool		nomem;
 	bool		stale;
 
-	/* the leader's, before PHASE_LOAD */
+	/* the leader sets them before PHASE_LOAD, and all read them after it */
 	bool		leader_loads;	/* alone */
 	uint32		ntasks;
 	uint64		directory;		/* where the file of tasks has their places */
 
+	/* any participant, atomically */
 	pg_atomic_uint32 next_task;
 	pg_atomic_uint64 done;		/* keys loaded */
 
-	/* by participant: what found no memory, the leader's to do again */
+	/*
+	 * By participant, which alone writes its own: what found no memory.  The
+	 * leader reads it when that one is through, and does it again.
+	 */
 	struct
 	{
 		uint32		task;		/* NO_TASK: none */

@@ -31,6 +31,11 @@ typedef enum ArtParallelKind
 	ART_PARALLEL_BEHIND_RANGE	/* behind the range "at" */
 } ArtParallelKind;
 
+/*
+ * What the participants of a parallel scan share.  "claim" is read and written
+ * under the spinlock.  All behind it belongs to the participant that holds the
+ * claim, which alone reads and writes it.
+ */
 typedef struct ArtParallel
 {
 	slock_t		mutex;			/* of claim */

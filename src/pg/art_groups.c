@@ -39,6 +39,11 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_usage_stats);
 
 #define ART_USAGE_COLS 9
 
+/*
+ * Under the chunk lock, but for what is charged: the core adds to that and takes
+ * from it by atomic operations.  A process reads kind and oid without the lock
+ * as long as an entry that it has locked names the group.
+ */
 struct ArtGroup
 {
 	ax_group	charged;

@@ -36,7 +36,10 @@
 
 #define ART_LINE 64
 
-/* Written by its owner, read by VACUUM. */
+/*
+ * The process that has the slot writes it, VACUUM reads it, both without a lock:
+ * "tid" is the word that they meet at (README, VACUUM and readers).
+ */
 struct ArtHazardSlot
 {
 	uint64		tid;			/* 0: nothing is published */
@@ -60,7 +63,10 @@ struct ArtHazardChunk
 StaticAssertDecl(sizeof(ArtHazardSlot) == ART_LINE, "a hazard slot is a line");
 StaticAssertDecl(sizeof(ArtHazardChunk) == AX_PAGE, "a hazard chunk is a page");
 
-/* One a process: published TIDs that found no slot. */
+/*
+ * One a process: published TIDs that found no slot.  Its process writes it,
+ * VACUUM reads it, both without a lock.
+ */
 typedef struct ArtOverflow
 {
 	uint64		who;			/* 0: none; ART_ALL: of several indexes */

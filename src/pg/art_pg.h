@@ -62,47 +62,79 @@ typedef union ArtAborts
 
 /*
  * One structure.  All structures of one index (REINDEX: the old and the new)
- * are in one hash chain, that of (database, index OID); what is found must
+ * are in one hash chain, that of (database, index OID).  What is found must
  * agree in locator and OID, so a reused relfilenumber or OID finds nothing.
- * Members are guarded by the chain's partition lock unless noted.
+ *
+ * "The lock" is the chain's partition lock.  Everything here is read under it,
+ * in any mode, and written under it, exclusive, unless a member says otherwise.
+ * Before each group of members stands who writes them in which state:
+ *
+ *	new		entry_create(), before the chain points to the entry; or the
+ *			postmaster while it starts, when no other process runs
+ *	open	the process that takes the state from ABSENT to BUILDING:
+ *			art_entry_open(), at startup art_entry_claim()
+ *	build	in BUILDING, owner and helpers
+ *	any		any process in any state
+ *	bare	without the lock
+ *
+ * A process that has the index locked may read bare a member that only "new"
+ * and "open" write.  Where "any" members are read bare an old value does no
+ * harm: the reader looks again under the lock, or asks again next time.
  */
 struct ArtEntry
 {
+	/*
+	 * any: creates, drops and moves put it into a chain and take it out.  In the
+	 * free list the chunk lock guards it.
+	 */
 	ArtEntry   *next;			/* in the chain, or in the free list */
+
+	/* new; art_move_locator() changes the locator in ABSENT */
 	ArtLocator	loc;
 	Oid			indexoid;
 	Oid			heapoid;
-	pg_atomic_uint64 word;		/* generation << 2 | state; written under the
-								 * lock, read without */
-	ax_tree    *tree;			/* stays with the entry when it is recycled */
+
+	/* any; read bare.  Every other member is written before it, see there. */
+	pg_atomic_uint64 word;		/* generation << 2 | state */
+
+	/* written once, under the chunk lock: it stays when the entry is recycled */
+	ax_tree    *tree;
+
+	/* open */
 	bool		native;			/* filled by ambuild and aminsert alone */
+
+	/* open; in ABSENT also art_index_altered(), for the next structure */
 	ax_structure engine;		/* of the present structure, as the options ask */
-	bool		compared;		/* AX_BTREE_COMPARED in its place: not saved */
+	bool		compared;		/* open; AX_BTREE_COMPARED in its place: not saved */
 	uint32		page_size;
-	bool		unique;			/* or an exclusion constraint's: inserts need it */
-	ArtReason	reason;
+
+	bool		unique;			/* new; or an exclusion constraint's: inserts need it */
+	ArtReason	reason;			/* any, with ABSENT; read bare */
 
 	/*
-	 * Whose it is, as of the last opening of a structure: for the log, for
-	 * artidx_usage, and for who gives way.
+	 * open: whose it is, for the log, for artidx_usage, and for the choice of
+	 * what is sealed.
 	 */
 	Oid			owner;			/* the role; 0: none was ever opened */
 	char		persistence;	/* relpersistence */
-	bool		over_cap;		/* unique, and has more than its cap: art_switch.c */
-	ArtFull		full;			/* ABSENT for ART_WHY_MEMORY: of what */
+	bool		over_cap;		/* any, in READY; read bare: unique, and has more
+								 * than its cap (art_switch.c) */
+	ArtFull		full;			/* any; ABSENT for ART_WHY_MEMORY: of what */
 	NameData	schema;
 	NameData	name;
+
+	/* open, and when it is recycled: under the chunk lock, too */
 	ArtGroup   *groups[AX_GROUPS];	/* NULL: not in one of that kind */
 
 	/*
-	 * The build going on.  It has at most one owner, who holds the build lock,
-	 * and any number of helpers.  Heap blocks are given out in ranges; a range
-	 * whose keys did not get into the structure is given back.  A build that
-	 * its owner left (cancelled) stays BUILDING, and whoever comes next goes
-	 * on with it.
+	 * build: the one that goes on.  It has at most one owner, which holds the
+	 * build's place, and any number of helpers.  Heap blocks are given out in
+	 * ranges; a range whose keys did not get into the structure is given back.
+	 * A build that its owner left (cancelled) stays BUILDING.  The next process
+	 * that holds the build's place goes on with it and sets these three.
 	 */
 	int			owner_slot;
-	int			owner_pid;		/* 0: none */
+	int			owner_pid;		/* 0: none; whatever ends BUILDING resets it */
 	uint64		owner_build;
 	bool		resumable;		/* the fields below are set */
 	int			helpers;		/* processes in it beside the owner */
@@ -111,56 +143,76 @@ struct ArtEntry
 	int			nredo;
 	ArtBlockRange redo[ART_MAX_REDO];
 	double		spent_ms;		/* by owners that left it */
-	double		load_key_us;	/* a guess, no lock: loading one key */
+	double		load_key_us;	/* bare, by each of them: a guess, loading one key */
 
 	/*
-	 * Claimed at start for the loader of saved files, which is its owner from
-	 * then on (art_loading): BUILDING, not resumable.
+	 * new, at startup, and any.  Claimed for the loader of saved files, which
+	 * is its owner from then on (art_loading): BUILDING, not resumable.
 	 */
 	bool		loading;
-	int			fill;			/* per cent of a leaf, for saving */
+	int			fill;			/* open; per cent of a leaf, for saving */
 
-	/* being asked for, memory */
+	/* any, in every state: being asked for, memory.  Plans read them bare. */
 	ArtWant		wanted;
 	TimestampTz wanted_at;		/* first time it was waited for a worker, 0: not
 								 * since the last build began */
 	TimestampTz not_before;		/* workers leave it alone until then */
 	uint64		size_hint;		/* bytes, as far as anybody knows; for the order */
-	bool		doubt;			/* a prepared transaction decides its fate */
+	bool		doubt;			/* a prepared transaction decides its fate; only
+								 * the sweeper takes it away */
+
+	/* any, in ABSENT; art_entry_publish_ready() resets "sealed" */
 	bool		sealed;			/* ABSENT, and out of plans until there is room */
 	uint64		seals;
 	uint64		last_bytes;		/* when it was last READY */
 	TimestampTz sealed_at;
 	int			backoff_s;		/* before a sealed one is built again */
+
+	/* any, in every state: whoever knows what was committed (art_switch.c) */
 	ax_tail_option tail;		/* told to the present structure */
 	ax_elide_option elide;
 	bool		told;			/* those two are what an ALTER INDEX committed,
 								 * and not what a relation cache had */
-	uint8		changed;		/* ART_CHANGED_...: the next to open the index
-								 * compares the structure with the options */
+	uint8		changed;		/* ART_CHANGED_..., read bare: the next to open the
+								 * index compares the structure with the options */
 	bool		altered;		/* ABSENT since ALTER INDEX asked for another */
+
+	/* bare: by the process that runs ambuild, which has the index locked */
 	FullTransactionId made_by;	/* which ran ambuild last: no victim before it ends */
+
+	/* any: only the process that makes it sets them, and only it resets them */
 	int			making_slot;	/* the process that makes it CONCURRENTLY ... */
 	int			making_pid;		/* ... in several transactions; 0: none */
+
+	/* bare, in every state: whoever uses it, and the launcher */
 	pg_atomic_uint32 used_at;	/* last use by a scan or a unique check, in
 								 * seconds since 2000 */
 	pg_atomic_uint32 uses;		/* seconds in which it was used, halved by the
 								 * launcher now and then */
+
+	/* art_entry_publish_ready(), and the postmaster at startup */
 	uint64		builds;
 	TimestampTz last_build;
 	ArtBuildSource source;
 	double		last_ms;
+
+	/* any, in ABSENT, after a build failed; READY and ALTER INDEX reset them */
 	TimestampTz failed_at;		/* last failed build, 0: none since a good one */
-	bool		told_out;		/* the log has been told that it is left out */
+	bool		told_out;		/* by a worker: the log has been told that it is left
+								 * out */
 	uint64		failed_free;	/* free bytes after it, when for memory */
 	ArtRoomFor	failed_room;	/* and how it had asked for memory */
-	pg_atomic_uint64 blocks_done;	/* progress, no lock */
+
+	/* bare, in BUILDING: progress, added to by owner and helpers */
+	pg_atomic_uint64 blocks_done;
 	pg_atomic_uint64 blocks_total;
-	char		error[64];		/* of the last failed build */
+
+	char		error[64];		/* any, with ABSENT: of the last failed build */
 
 	/*
-	 * What closed generations counted, less what the present one had counted
-	 * when the statistics were reset; modulo 2^64.
+	 * any: added to when a generation is closed.  What closed generations
+	 * counted, less what the present one had counted when the statistics were
+	 * reset; modulo 2^64.
 	 */
 	uint64		counts[ART_NCOUNTS];
 	ArtAborts  *aborts;			/* NULL: nothing was */
@@ -181,16 +233,18 @@ StaticAssertDecl(sizeof(struct ArtEntry) <= AX_PAGE / 5, "an entry is no larger 
 #define ART_WORD_GEN(w)			((w) >> 2)
 
 /*
- * A background worker, from the moment it is asked for until it exits.  The
- * launcher reserves a slot, the worker frees it.
+ * A background worker, from the moment it is asked for until it exits.  All of
+ * it under the chunk lock.  The launcher fills a free slot; from then on only
+ * the worker with its number writes to it, and frees it.  Two others may free
+ * it while pid is 0: the launcher, after a while, and DROP DATABASE.
  */
 typedef struct ArtWorkerSlot
 {
 	Oid			dboid;			/* InvalidOid: free */
-	uint32		seq;			/* a worker that comes late finds another */
+	uint32		seq;			/* its number: one that comes late finds another */
 	int			pid;			/* 0: asked for, not started */
 	int			jobs;			/* ART_JOB_... */
-	Oid			indexoid;		/* which it builds now, nobody else should */
+	Oid			indexoid;		/* which it builds now, and no other worker */
 	TimestampTz asked;
 } ArtWorkerSlot;
 
@@ -198,7 +252,10 @@ typedef struct ArtWorkerSlot
 #define ART_JOB_SWEEP	2		/* forget entries that the catalog has not */
 #define ART_JOB_BUILD	4		/* build, or help, until nothing is left */
 
-/* A command works on the whole database: our workers stay out of it. */
+/*
+ * A command works on the whole database: our workers stay out of it.  Under the
+ * chunk lock; written by the command's process.
+ */
 typedef struct ArtBar
 {
 	Oid			dboid;			/* InvalidOid: free */
@@ -207,7 +264,8 @@ typedef struct ArtBar
 
 /*
  * Somebody wants a visit to a database; or, with ART_JOB_BUILD, no builder is
- * to go there before.
+ * to go there before.  Under the chunk lock: any process asks, the launcher
+ * takes what is due.
  */
 typedef struct ArtAsk
 {
@@ -219,16 +277,22 @@ typedef struct ArtAsk
 typedef struct ArtHazardChunk ArtHazardChunk;
 typedef struct ArtHazardSlot ArtHazardSlot;
 
+/* The control block.  Before each group of members stands what guards it. */
 typedef struct ArtShared
 {
+	/* the postmaster writes them before any other process runs */
 	ax_area    *area;
 	int			nslots;
-	pg_atomic_uint64 build_number;
 
-	/* written by the postmaster, read without a lock: art_groups.c */
+	pg_atomic_uint64 build_number;	/* no lock: the last build has this one */
+
+	/*
+	 * The postmaster writes them, when it starts and when it reads its
+	 * configuration; all read them without a lock: art_groups.c.
+	 */
 	_Atomic uint64_t limits[AX_GROUPS];
 
-	/* chunk lock */
+	/* chunk lock, for reading and for writing */
 	ArtEntry   *free_entries;
 	ArtAborts  *free_aborts;
 	ArtGroup   *free_groups;
@@ -246,8 +310,8 @@ typedef struct ArtShared
 											 * something in doubt; 0: free */
 	bool		prepared_lost;	/* there were more */
 
-	/* no lock: process number + 1 of the launcher, 0: none */
-	pg_atomic_uint32 launcher;
+	/* no lock: the launcher writes "launcher" and "no_worker", any process the rest */
+	pg_atomic_uint32 launcher;	/* process number + 1 of the launcher, 0: none */
 	pg_atomic_uint32 entries_changed;	/* entries made or forgotten */
 	pg_atomic_uint32 requests;	/* of statements that wait for a worker */
 	pg_atomic_uint32 no_worker; /* the launcher could not start the last one */
@@ -257,8 +321,9 @@ typedef struct ArtShared
 	pg_atomic_uint32 ssi_taken; /* and those taken on our indexes since */
 
 	/*
-	 * The loader of saved files (art_load.c); slot and pid are set before the
-	 * state says that it runs.
+	 * The loader of saved files (art_load.c).  The postmaster claims a file
+	 * before any other process runs.  The loader sets slot and pid before the
+	 * state says that it runs; others read them only after that.
 	 */
 	pg_atomic_uint32 load_state;	/* ArtLoadState */
 	int			load_slot;
@@ -266,7 +331,7 @@ typedef struct ArtShared
 	uint32		load_crc;		/* of the claimed file's header */
 	pg_atomic_uint64 load_asked;	/* when it was first waited for, 0: never */
 
-	/* partition locks */
+	/* partition locks: that of bucket b is number b % ART_NPARTITIONS */
 	ArtEntry   *buckets[ART_NBUCKETS];
 } ArtShared;
 

@@ -244,6 +244,10 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 /*
  * Compare the index, which is open, with its entry.  committing: what this
  * transaction altered is about to be committed.
+ *
+ * Epoch: enters and leaves, under the lock; the buffer is drained after it was
+ * released.
+ * Locks: takes the partition lock, exclusive, if anything has changed.
  */
 static void
 apply_options(Relation index, ArtEntry *e, bool committing)
@@ -326,10 +330,6 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 
 /*
  * See artidx.h.
- *
- * Epoch: enters and leaves, under the lock; the buffer is drained after it was
- * released.
- * Locks: takes the partition lock, exclusive, if anything has changed.
  */
 void
 art_apply_options(Relation index, ArtEntry *e)

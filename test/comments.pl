@@ -1,0 +1,159 @@
+#!/usr/bin/perl
+#
+# test/comments.pl
+#	  What comments must say, and how long a sentence may be.
+#
+#	comments.pl functions FILE...	static functions of more than ten lines, as
+#		counted from the type to the last brace, have a comment before them
+#	comments.pl contracts FILE...	functions that take or give back a lock have
+#		a line "Locks:", those that call the core a line "Epoch:"
+#	comments.pl sentences WORDS FILE...	no sentence has more words, and none
+#		that is no question begins with Who, What or the like
+#
+# Prints what is wrong, one a line; the exit status is 1 if there is anything.
+#
+use strict;
+use warnings;
+
+my $lock = join('|',
+	'LWLock(?:Acquire|Release|ConditionalAcquire|AcquireOrWait)',
+	'SpinLock\w+',
+	'Lock(?:Acquire|Release)\w*',
+	'(?:Unl|L)ockRelation\w*',
+	'ConditionalLock\w*',
+	'(?:Unl|L)ockTuple',
+	'(?:try_)?(?:table|relation)_open',
+	'index_open',
+	'art_(?:try_|un)?lock_place\w*');
+my $found = 0;
+
+sub complain
+{
+	my ($file, $line, $text) = @_;
+
+	print "$file:$line: $text\n";
+	$found = 1;
+}
+
+# Calls &$fn(file, line, name, signature, comment or undef, body, lines) for each
+# function of a file in pgindent's format.
+sub functions
+{
+	my ($file, $fn) = @_;
+
+	open(my $h, '<', $file) or die "$file: $!";
+	my @l = <$h>;
+	close($h);
+	for (my $i = 0; $i < @l; $i++)
+	{
+		next unless $l[$i] =~ /^\{/;
+		my ($first, $last) = ($i, $i);
+		$first-- while $first > 0 && $l[ $first - 1 ] !~ m{^\s*$|^#|^\}|\*/\s*$|;\s*$};
+		$last++ while $last < $#l && $l[$last] !~ /^\}/;
+		my $signature = join('', @l[ $first .. $i - 1 ]);
+		next unless $signature =~ /^(\w+)\(/m;
+		my $name = $1;
+		my $comment;
+		if ($first > 0 && $l[ $first - 1 ] =~ m{\*/\s*$})
+		{
+			my $c = $first - 1;
+			$c-- while $c > 0 && $l[$c] !~ m{/\*};
+			$comment = join('', @l[ $c .. $first - 1 ]);
+		}
+		my $body = join('', @l[ $i .. $last ]);
+		$body =~ s{/\*.*?\*/}{}gs;
+		&$fn($file, $first + 1, $name, $signature, $comment, $body, $last - $first + 1);
+	}
+}
+
+sub check_function
+{
+	my ($file, $line, $name, $signature, $comment, $body, $lines) = @_;
+
+	complain($file, $line, "$name() has $lines lines and no comment")
+	  if $signature =~ /\bstatic\b/ && $lines > 10 && !defined $comment;
+}
+
+sub check_contract
+{
+	my ($file, $line, $name, $signature, $comment, $body, $lines) = @_;
+	my $said = $comment // '';
+
+	complain($file, $line, "$name() takes or gives back a lock, and no line \"Locks:\" says so")
+	  if $body =~ /\b(?:$lock)\s*\(/ && $said !~ /^\s*\*\s+Locks: /m;
+	complain($file, $line, "$name() calls the core, and no line \"Epoch:\" says so")
+	  if $body =~ /\bART_CORE_(?:BEGIN|END)\b/ && $said !~ /^\s*\*\s+Epoch: /m;
+}
+
+# A paragraph is what blank lines, list items, tables and contract lines leave.
+sub check_sentences
+{
+	my ($file, $line, $text, $words) = @_;
+
+	$text =~ s/\s+/ /g;
+	$text =~ s/\b(e\.g|i\.e|vs|cf|etc|al)\./$1/g;
+	foreach my $s (split /(?<=[.?!])[)"]?\s+(?=\W?[A-Z0-9])/, $text)
+	{
+		my $n = grep { /\w/ } split(/\s+/, $s);
+
+		$s =~ s/^\W+//;
+		complain($file, $line, "a sentence of $n words: $s") if $n > $words;
+		complain($file, $line, "hides who acts: $s")
+		  if $s =~ /^(?:Who|What|Whoever|Whatever|Whose)\b/ && $s !~ /\?/;
+	}
+}
+
+sub sentences
+{
+	my ($file, $words) = @_;
+
+	open(my $h, '<', $file) or die "$file: $!";
+	my $t = do { local $/; <$h> };
+	close($h);
+	my @blocks;
+	if ($file =~ /\.md$/)
+	{
+		@blocks = ([ 1, $t ]);
+	}
+	else
+	{
+		push @blocks, [ 1 + (substr($t, 0, $-[0]) =~ tr/\n//), $1 ] while $t =~ m{/\*(.*?)\*/}gs;
+	}
+	foreach my $b (@blocks)
+	{
+		my ($line, $from, $text, $fence) = ($b->[0], $b->[0], '', 0);
+		my $flush = sub {
+			check_sentences($file, $from, $text, $words) if $text =~ /\w/;
+			$text = '';
+		};
+
+		foreach my $l (split /\n/, $b->[1])
+		{
+			$l =~ s/^\s*\*(?=\s|$)// unless $file =~ /\.md$/;
+			$fence = !$fence if $l =~ /^```/;
+			if ($fence || $l =~ /^\s*$|^#|^```|^ ?\t|^ {4,}|^\|/ && !($l =~ /^\t+\S/ && $b->[1] !~ /^\s*\*/m))
+			{
+				&$flush;
+			}
+			else
+			{
+				&$flush if $l =~ /^\s*(?:[-*]|\d+\.|\([a-z0-9]+\))\s|^\s*(?:Epoch|Latches|Locks|Order|Returns):/;
+				$from = $line if $text eq '';
+				$text .= "$l\n";
+			}
+			$line++;
+		}
+		&$flush;
+	}
+}
+
+my $what = shift // '';
+my $words = $what eq 'sentences' ? shift : 0;
+foreach my $file (@ARGV)
+{
+	if    ($what eq 'functions') { functions($file, \&check_function); }
+	elsif ($what eq 'contracts') { functions($file, \&check_contract); }
+	elsif ($what eq 'sentences') { sentences($file, $words); }
+	else                         { die "usage: $0 functions|contracts|sentences [WORDS] FILE...\n"; }
+}
+exit $found;
