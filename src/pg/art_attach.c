@@ -3,10 +3,10 @@
  *	  ALTER TABLE ... ADD CONSTRAINT ... USING INDEX with an art index.
  *
  * Core would make the constraint, but its parser insists on a btree index.  So
- * such a command is replaced by what the parser makes of it: the command that
- * attaches an index, and SET NOT NULL for the columns of a primary key.  Whatever
- * else may be wrong with the index core is left to find, since it looks for that
- * before it asks for the access method.
+ * art_attach() replaces such a command by the ones that the parser makes of
+ * it.  One attaches an index; for a primary key SET NOT NULL comes before it.
+ * Core finds anything else that is wrong with the index, since it looks for
+ * that before it asks for the access method.
  */
 #include "artidx.h"
 
@@ -128,7 +128,7 @@ check_default_sorting(Relation index, Constraint *con, Oid relid,
 	}
 }
 
-/* What the parser makes of the command. */
+/* The commands that the parser makes of this one. */
 static List *
 attaching_commands(Relation index, Constraint *con, RangeVar *relation)
 {
@@ -177,10 +177,10 @@ attaching_commands(Relation index, Constraint *con, RangeVar *relation)
 
 /*
  * Replace such commands for art indexes in the statement, which is ours to
- * change.  One that alters a type makes the indexes of the column anew on its
- * way, so that what is known of them before is of no use; then the commands are
- * taken out, and a statement with them is returned, for which this is to be
- * called again when the first one is done.
+ * change.  A statement that alters a type makes the indexes of the column
+ * anew, and what is known of them before is of no use.  Then the commands are
+ * taken out, and a statement with them is returned.  The caller calls this
+ * again for that one when the first is done.
  *
  * Locks: takes the table's lock at the level of the ALTER, as core would, and
  * keeps it; each index as in attachable_index().

@@ -5,31 +5,32 @@
  *	  of them goes away.
  *
  * A build has at most one owner and any number of helpers.  Each claims a
- * range of heap blocks, reads it, collects the keys in a run of its own, and
- * remembers which ranges those keys came from until the run is loaded.  Who
- * goes away before, for whatever reason, gives these ranges back; the structure
- * stays BUILDING, and the next who needs it goes on.  The owner publishes READY
- * when no block was never given out, no range was given back, and no helper is
- * in it.
+ * range of heap blocks and reads it.  It collects the keys in a run of its
+ * own, and remembers which ranges they came from until the run is loaded.  A
+ * process that leaves before that, for whatever reason, gives these ranges
+ * back.  The structure stays BUILDING, and the next process that needs it goes
+ * on.  The owner publishes READY when no block was never given out, no range
+ * was given back, and no helper is in it.
  *
  * Why what one participant read stays good while another goes on, perhaps much
  * later:
  *
- * - The heap's size is read once, after BUILDING was published.  Whoever stores
- *   a row from then on sees BUILDING (or READY) and inserts the entry itself;
- *   whoever saw ABSENT stored the row before, below that size.  This holds as
- *   long as the generation does, whoever owns the build.
+ * - The heap's size is read once, after BUILDING was published.  A process
+ *   that stores a row from then on sees BUILDING (or READY) and inserts the
+ *   entry itself.  One that saw ABSENT had stored its row before, below that
+ *   size.  This holds as long as the generation does, whoever owns the build.
  * - A page is read atomically, under its share lock; the same (key, TID) twice
  *   is one entry.  So reading a range twice is harmless, and whenever it is
  *   unclear whether a range was claimed or given back, it counts as not read.
  * - A TID that was read is not given to another row before VACUUM has called
- *   ambulkdelete, which waits while the state is BUILDING, owner or none, or
- *   discards the structure (art_wait_not_building).  What a participant has
- *   collected and not loaded then is STALE.
+ *   ambulkdelete.  That waits while the state is BUILDING, owner or none, or
+ *   discards the structure (art_wait_not_building).  Keys that a participant
+ *   has collected and not loaded then are STALE.
  * - Each participant takes the horizon below which rows are dead for itself,
- *   after BUILDING, under a snapshot of its own: an older one only keeps more, a
- *   newer one leaves out what nobody can see any more.  So both may be renewed
- *   between two pages, and what is read of a page is judged by one horizon.
+ *   after BUILDING, under a snapshot of its own.  An older one only keeps
+ *   more; a newer one leaves out rows that nobody can see any more.  So both
+ *   may be renewed between two pages, and what is read of a page is judged by
+ *   one horizon.
  * - Between two participants VACUUM may truncate the heap: blocks that it found
  *   empty, so their rows are nobody's.  A participant does not read beyond the
  *   size it finds; its lock on the heap keeps truncation out from then on.
@@ -314,8 +315,8 @@ blocks_left(const ArtEntry *e)
  * Claim a range, which becomes part of what this process has.  There is room
  * for it.
  *
- * Large claims in the middle, so that a run is of few ranges; small ones
- * towards the end, so that all come to the end together.
+ * Claims are large in the middle, so that a run is of few ranges.  They are
+ * small towards the end, so that all participants end together.
  *
  * Locks: takes the partition lock, exclusive.
  * Order: the range is part of "part" before the entry gives it away.
@@ -482,9 +483,9 @@ art_build_tag(Relation index, LOCKTAG *tag)
  * Does anybody wait for this lock, in this mode (NoLock: in any)?
  *
  * LockHasWaiters cannot say it of a lock that was taken by the fast path: it
- * would follow a null pointer.  So look at who waits for what; the partition's
- * lock keeps the waiters of this very lock in place, and what is read of
- * others is compared only.
+ * would follow a null pointer.  So look at every process that waits, and for
+ * which lock.  The partition's lock keeps the waiters of this very lock in
+ * place; other tags are only compared.
  *
  * Locks: takes one partition lock of core's lock manager, shared.
  */
@@ -532,13 +533,14 @@ art_statement_deadline(void)
 /* ---- the pace of one participant ---- */
 
 /*
- * When to load what was collected before the run is full: a build in the
- * foreground may be cancelled any time, and what is not loaded then was for
- * nothing.  So at first soon, then at twice the distance each time; and, when
- * it is known when the statement will be cancelled, in time before that.
+ * When to load the keys that were collected, before the run is full.  A build
+ * in the foreground may be cancelled any time, and keys not loaded by then
+ * were read for nothing.  So it loads soon at first, then at twice the
+ * distance each time.  Where it is known when the statement will be cancelled,
+ * it loads in time before that.
  *
- * A build in the background that nobody waits for makes way for those who want
- * a lock that it is in the way of, and honours vacuum_cost_delay.
+ * A build in the background that nobody waits for makes way for a process that
+ * waits for one of its locks.  It honours vacuum_cost_delay.
  */
 typedef struct Pace
 {
@@ -583,9 +585,9 @@ pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 }
 
 /*
- * What loading that many keys may take.  The guess lies in the entry, for a
- * statement that was cancelled has no time to learn; it is only a guess, and
- * read and written without a lock.
+ * How long a load of that many keys may take.  The guess lies in the entry,
+ * for a statement that was cancelled has no time to learn.  It is read and
+ * written without a lock.
  */
 static int64
 load_us(const ArtEntry *e, uint64 pending)
@@ -620,8 +622,8 @@ pace_flush_due(const Pace *p, const ArtEntry *e, uint64 pending, TimestampTz now
  * Load, and learn how long that takes.  Of the range that ends at "end" the
  * blocks from "next" on are still to be read.  False: no memory.
  *
- * A cancel that comes meanwhile has to wait until a short load is done: the
- * build would lose all that this statement has read, and under one short
+ * A cancel that comes meanwhile has to wait until a short load is done.  Else
+ * the build would lose all that this statement has read.  Under one short
  * time-out after the other it might never come to an end.
  */
 static bool
@@ -658,9 +660,9 @@ pace_flush(Pace *p, ArtPart *part, ArtRun *run, TimestampTz now,
 /*
  * In a background build: does somebody want a lock that it is in the way of,
  * while nobody waits for the build?  Every lock that its share locks on heap
- * and index are in the way of is an AccessExclusiveLock.  And whoever drops or
- * makes an index concurrently, on any table of the database, waits for the end
- * of our transaction, for its locks or its snapshot.
+ * and index are in the way of is an AccessExclusiveLock.  A command that drops
+ * or makes an index concurrently, on any table of the database, waits for our
+ * transaction: for its locks or its snapshot.
  */
 static bool
 pace_make_way(Pace *p, TimestampTz now)
@@ -701,12 +703,12 @@ pace_delay(Pace *p)
 /* ---- the snapshot of one participant ---- */
 
 /*
- * It keeps what a row's TOAST pointer points to, from the moment the row is read
- * until its key is made; the functions in the index's expressions want one, too.
- * No longer: keys are copies.  So a build in the background takes a new one now
- * and then, between two pages, or nothing that was deleted since it began could
- * be vacuumed in the whole database.  A statement has a snapshot of its own
- * anyway.
+ * It keeps the value that a row's TOAST pointer points to, from the moment the
+ * row is read until its key is made.  The functions in the index's expressions
+ * want one, too.  After that the key is a copy.  So a build in the background
+ * takes a new one now and then, between two pages.  Else VACUUM could remove
+ * nothing, in the whole database, that was deleted since the build began.  A
+ * statement has a snapshot of its own anyway.
  */
 typedef struct Sight
 {
@@ -827,10 +829,10 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 }
 
 /*
- * Take part in a build until nothing is left to claim, with everything that
- * it needs: memory, a snapshot, a run.  gives_way: in the background, see
- * Pace.  Errs for what the index's expressions raise and when cancelled; the
- * caller then calls art_part_end.
+ * Take part in a build until nothing is left to claim, with all that this
+ * needs: memory, a snapshot, a run. gives_way: in the background, see Pace.
+ * Errs for what the index's expressions raise and when cancelled; the caller
+ * then calls art_part_end.
  */
 ArtPartEnd
 art_part_work(ArtPart *part, Relation heap, Relation index, ArtRoomFor room,

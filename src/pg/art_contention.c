@@ -115,8 +115,8 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
  * artidx_contention_stats(oid): one row, NULL for an OID that is not there.
  * Takes no lock on the index, as artidx_index_stats.
  *
- * While the index is being rewritten it has two entries, of which the end of
- * that transaction leaves one, with the counts of both: the sum never falls.
+ * While the index is being rewritten it has two entries.  The end of that
+ * transaction leaves one, with the counts of both, so the sum never falls.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, shared.

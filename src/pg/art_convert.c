@@ -14,10 +14,11 @@
  * one valid index.  Cut short between two commits, the procedure leaves an index
  * with "_ccnew" or "_ccold" in its name, as REINDEX CONCURRENTLY does.
  *
- * In a transaction block, and where the caller does not want it otherwise, it is
- * done under the table's strongest lock by art_remake_index.  So it is always for
- * temporary tables, for exclusion constraints and for deferrable ones: a second
- * index beside those would refuse rows that are allowed, or take rows that are not.
+ * In a transaction block, and where the caller does not want it otherwise, it
+ * is done under the table's strongest lock by art_remake_index.  So it is
+ * always for temporary tables, for exclusion constraints and for deferrable
+ * ones.  A second index beside those would refuse rows that are allowed, or
+ * take rows that are not.
  *
  * A partitioned index has no entries.  Its parts are made again one by one, and
  * then its row in the catalogs is changed (retag).
@@ -55,7 +56,7 @@
 
 #include "pg/art_pg.h"
 
-/* What one CALL is about. */
+/* One CALL. */
 typedef struct Conversion
 {
 	Oid			from;
@@ -564,9 +565,9 @@ all_indexes(Conversion *c, int *others)
 }
 
 /*
- * Convert one of many.  One that cannot be, for its keys are too long or its lock
- * was not to be had, does not keep the others from it where each has a transaction
- * of its own.
+ * Convert one of many.  An index may be impossible to convert: its keys are
+ * too long, or its lock was not to be had.  Where each has a transaction of
+ * its own, the others are converted all the same.
  */
 static bool
 convert_or_warn(Conversion *c, Oid indexoid, const char *name)

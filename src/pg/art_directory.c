@@ -263,11 +263,11 @@ art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, ui
 }
 
 /*
- * For the postmaster while it starts, before any other process runs: an entry
- * of no open index, its structure empty and BUILDING, owned by the loader of
- * saved files.  Its memory comes fresh from the area, hence zero, which is what
- * a new entry has in every member that is not set here.  NULL when the area is
- * full or the index has an entry already.
+ * For the postmaster while it starts, before any other process runs.  Makes an
+ * entry of an index that is not open.  Its structure is empty and BUILDING,
+ * owned by the loader of saved files.  Its memory comes fresh from the area,
+ * hence zero, which is what a new entry has in every member that is not set
+ * here.  NULL when the area is full or the index has an entry already.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive, and in it the chunk lock,
@@ -374,7 +374,7 @@ bucket_link(Oid db, Oid indexoid)
  *
  * Another entry of the same index under another locator is left from a change
  * that no hook shows (SET TABLESPACE copies the file).  When the locator is
- * new in this transaction the old one goes at commit; otherwise it is stale,
+ * new in this transaction the old one goes at commit.  Otherwise it is stale,
  * since we hold a lock on the index and the catalog says so.  A parallel
  * worker cannot tell the two apart and leaves it.
  *
@@ -597,8 +597,8 @@ art_entry_native(ArtEntry *e)
 /*
  * State and, unless ABSENT, generation.
  *
- * The barrier pairs with the one in art_entry_open: a caller that stored its
- * heap row and then sees ABSENT stored it before the builder's look at the
+ * The barrier pairs with the one in art_entry_open.  So a caller that stored
+ * its heap row and then sees ABSENT stored it before the builder's look at the
  * heap.
  */
 ArtState
@@ -829,8 +829,8 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 
 /*
  * The index's file was copied (SET TABLESPACE), nobody has it open under the
- * old locator, and the transaction commits.  The structure goes, for rows that
- * the transaction inserted after that are not in it; the entry, with what it
+ * old locator, and the transaction commits.  The structure goes, for it lacks
+ * the rows that the transaction inserted after that.  The entry, with what it
  * has counted, becomes that of the new file, unless that has one by now.
  *
  * Epoch: enters and leaves, under the lock.
@@ -970,9 +970,9 @@ art_drop_temp(void)
 }
 
 /*
- * Invalidate plans and relcache entries of a heap in every process, now (what
- * CacheInvalidateRelcache queues is sent at commit only, and not at all when
- * the transaction aborts).
+ * Invalidate plans and relcache entries of a heap in every process, now.
+ * (CacheInvalidateRelcache() sends its messages at commit only, and not at all
+ * when the transaction aborts.)
  */
 void
 art_invalidate_heap(Oid db, Oid heapoid)

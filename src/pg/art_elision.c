@@ -3,12 +3,12 @@
  *	  Elision as one sees it from SQL: the settings, what the processor has, and
  *	  the counters behind artidx_aborts.
  *
- * The core counts by generation and site; here the counters become the index's
- * as those of art_contention.c do, under the same lock and at the same moments.
- * What is kept or subtracted of a structure that others still use is taken a
- * counter at a time, so the two sums that must always hold (attempts, sections)
- * are made of their parts there: otherwise they would be off for ever by what
- * happened between two loads.
+ * The core counts by generation and site.  Here the counters become the
+ * index's as those of art_contention.c do, under the same lock and at the same
+ * moments.  While others use a structure its counters are read one at a time.
+ * Two sums must always hold (attempts, sections), so they are made of their
+ * parts here.  Otherwise they would be off for ever by what happened between
+ * two reads.
  */
 #include "artidx.h"
 
@@ -51,7 +51,7 @@ static int	elision = AX_ELIDE_AUTO;
 static int	provider = AX_ELIDE_RTM;
 static char *script = NULL;
 
-/* What the probe found: the postmaster's, inherited. */
+/* The result of the probe: the postmaster's, inherited. */
 static ax_hardware hardware;
 static bool probed = false;
 
@@ -218,8 +218,8 @@ more_telling(const char *a, const char *b)
 }
 
 /*
- * Of the generation; false, and zeros, when it is gone.  mode (may be NULL)
- * takes what its sites do in this process, joined with what is there.
+ * The counts of the generation; false, and zeros, when it is gone. mode (may
+ * be NULL) takes how its sites run in this process, joined with what is there.
  *
  * Epoch: enters and leaves.
  * Locks: partition lock held, in any mode.

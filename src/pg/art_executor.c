@@ -3,15 +3,15 @@
  *	  INSERT ... ON CONFLICT on tables with a unique art index, before 18.
  *
  * For ON CONFLICT the executor looks up the equality operators of every unique
- * index of the table, and up to 17 refuses to do so for one that is not
- * btree, be it the arbiter or not ("unexpected non-btree speculative unique
- * index").  The refusal has no ground in the access method: the check is an
- * index scan under SnapshotDirty, the insert asks for UNIQUE_CHECK_PARTIAL.
- * But ExecInsert() opens indexes only if nobody has yet; so we open them when
- * the executor starts.
+ * index of the table, be it the arbiter or not.  Up to 17 it refuses to do so
+ * for one that is not btree ("unexpected non-btree speculative unique index").
+ * The refusal has no ground in the access method: the check is an index scan
+ * under SnapshotDirty, the insert asks for UNIQUE_CHECK_PARTIAL.  But
+ * ExecInsert() opens indexes only if nobody has yet; so we open them when the
+ * executor starts.
  *
- * A partition that a row is routed to is opened by core on the way, where
- * there is no hook: that stays an error, of which we only mend the text.
+ * Core opens a partition that a row is routed to on the way, where there is no
+ * hook.  That stays an error, of which we only mend the text.
  */
 #include "postgres.h"
 
@@ -69,8 +69,8 @@ build_speculative_info(Relation index, IndexInfo *ii)
  * ExecOpenIndices(rri, true) for a table with a unique art index; does
  * nothing for any other, so that core goes its own way there.
  *
- * The result relation is open and locked.  What is opened here is closed
- * where core closes what it opened itself, ExecCloseResultRelations().
+ * The result relation is open and locked.  ExecCloseResultRelations() closes
+ * the indexes, as it does those that core opened.
  *
  * Locks: takes RowExclusiveLock on every index of the table.  Keeps them if
  * one is a unique index of art, else gives them back.

@@ -9,10 +9,10 @@
  * superuser.  A structure's groups are those of its index when it was opened;
  * so ALTER ... OWNER TO moves the charge at the next build.
  *
- * A group is a record in shared memory, found by hash.  Entries of the directory
- * that name it are counted under the chunk lock.  One that nobody names and
- * nothing is charged to is used again, by the next group of its hash chain; so
- * there are about as many as were ever needed at one time.
+ * A group is a record in shared memory, found by hash.  Entries of the
+ * directory that name it are counted under the chunk lock.  One that nobody
+ * names and nothing is charged to is used again, by the next group of its hash
+ * chain.  So there are about as many as were ever needed at one time.
  *
  * The limits lie in shared memory, too: the postmaster writes them there when it
  * starts and when it reads its configuration again.  A lower limit takes nothing

@@ -67,9 +67,9 @@ struct ArtHeapReader
 
 /*
  * The root line pointer of every tuple of a page: 0 for none.  As
- * heap_get_root_tuples(), which up to 15.18 tests the wrong variable against
- * the end of the line pointer array, and so can follow a stale link of an
- * aborted update beyond it.
+ * heap_get_root_tuples().  Up to 15.18 that tests the wrong variable against
+ * the end of the line pointer array, and can follow a stale link of an aborted
+ * update beyond it.
  */
 static void
 page_roots(Page page, OffsetNumber *roots)
@@ -126,8 +126,8 @@ page_roots(Page page, OffsetNumber *roots)
 /*
  * A build keeps everything that anybody may still see, also what is being
  * inserted or deleted.  Not the members of a HOT chain that are dead to new
- * snapshots: their successor has the key (or the chain is older than the
- * index, and then the key would be wrong).
+ * snapshots.  Their successor has the key; or the chain is older than the
+ * index, and the key would be wrong.
  */
 static bool
 keep_for_build(ArtHeapReader *r, HeapTuple tup, Buffer buf,
@@ -143,8 +143,8 @@ keep_for_build(ArtHeapReader *r, HeapTuple tup, Buffer buf,
 
 			/*
 			 * In the transaction that makes the index a chain may be older
-			 * than the index, and its first members then have another key: as
-			 * core's build, leave them out.
+			 * than the index.  Its first members then have another key: leave
+			 * them out, as core's build does.
 			 */
 			return !(r->own_index && HeapTupleIsHotUpdated(tup) &&
 					 TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(tup->t_data)));
@@ -175,9 +175,9 @@ read_page(ArtHeapReader *r, BlockNumber blkno)
 	rows->size = 0;
 
 	/*
-	 * Rows that were deleted before our snapshot, but are seen by an older
-	 * one, lose their TOAST as soon as that one goes and the TOAST table is
-	 * vacuumed: they must be dead to us by then.
+	 * Some rows were deleted before our snapshot and are seen by an older one.
+	 * They lose their TOAST as soon as that one goes and the TOAST table is
+	 * vacuumed, and must be dead to us by then.
 	 */
 	if (r->mode == ART_HEAP_BUILD && OidIsValid(r->heap->rd_rel->reltoastrelid))
 		art_heap_horizon(r);
@@ -269,9 +269,9 @@ row_key(ArtHeapReader *r, BlockNumber blkno, int i)
 }
 
 /*
- * The same for a row whose inserter is in progress: what the expression says
- * of it may be an error that its inserter meets, too, and then the row is
- * nobody's.  Returns 1 or 0 as above, -1 when it raised an error.
+ * The same for a row whose inserter is in progress.  The expression may raise
+ * an error that its inserter meets, too, and then the row is nobody's.
+ * Returns 1 or 0 as above, -1 when it raised an error.
  */
 static int
 row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
@@ -316,8 +316,8 @@ row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
 /*
  * The rows of a page that was read, "only" one line pointer of it or all.
  * Returns the line pointer of the first row whose expression raised an error
- * while its inserter was in progress, that transaction in *inserter; the rows
- * behind it are done.
+ * while its inserter was in progress, and that transaction in *inserter.  The
+ * rows behind it are done.
  */
 static OffsetNumber
 page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
@@ -361,9 +361,9 @@ page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
 /*
  * See artidx.h.  From 17 on core has a rule for whatever runs as a table's
  * owner, and functions obey it since CREATE INDEX.  Before that a function may
- * count on a search_path, and only a caller who cannot act as the owner anyway
- * is denied his own: then the table's schema and public do, unless he may put
- * something there.
+ * count on a search_path.  Only a caller who cannot act as the owner anyway is
+ * denied his own.  He gets the table's schema and public instead, unless he
+ * may put something there.
  */
 void
 art_restrict_search_path(Relation heap, Oid caller)
@@ -440,10 +440,9 @@ as_owner_end(const AsOwner *save)
 
 /*
  * Begin to read.  The caller holds a lock on the heap and, in build mode, a
- * registered snapshot (it keeps what a TOAST pointer points to); MVCC mode is
- * given the snapshot.  Everything is allocated in a child of the current
- * memory context.  Build mode takes its horizon here: after BUILDING was
- * published.
+ * registered snapshot, which keeps TOASTed values.  MVCC mode is given the
+ * snapshot.  Everything is allocated in a child of the current memory context.
+ * Build mode takes its horizon here: after BUILDING was published.
  */
 ArtHeapReader *
 art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
@@ -466,9 +465,9 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId;
 
 	/*
-	 * As the owner here already: what is constant in an expression or a
-	 * predicate is evaluated when the relation cache makes it, and a
-	 * background worker is a superuser.
+	 * As the owner here already: the relation cache evaluates constant parts
+	 * of an expression or a predicate when it makes them, and a background
+	 * worker is a superuser.
 	 */
 	as_owner_begin(heap, &save);
 	r->info = BuildIndexInfo(index);

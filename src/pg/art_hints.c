@@ -3,8 +3,9 @@
  *	  Statements that core refuses, or obeys, for a reason that an art index is,
  *	  and which its own words do not tell.
  *
- * Where it can be seen beforehand, the refusal is ours, in the place of core's;
- * but core has the first word where the user may not give the statement at all.
+ * Where it can be seen beforehand, the refusal is ours, in the place of
+ * core's.  But where the user may not give the statement at all, core says so
+ * first.
  */
 #include "artidx.h"
 
@@ -80,8 +81,9 @@ warn_of_lost_keys(Oid amoid)
 }
 
 /*
- * Is there a unique index of art by which the materialized view would be
- * refreshed concurrently were it one of btree, and none of any other kind that is?
+ * Is there a unique index of art by which core could refresh the materialized
+ * view concurrently if it were btree, and no other that will do?  Its name, or
+ * NULL.
  *
  * Locks: takes AccessShareLock on each index and gives it back.
  */

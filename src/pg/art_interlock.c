@@ -3,17 +3,17 @@
  *	  What VACUUM and readers owe each other.
  *
  * A TID that left a structure may be recycled once ambulkdelete has returned.
- * Who hands a TID to somebody that trusts it (index-only and non-MVCC scans,
- * unique checks, kills) publishes it in a hazard slot and then looks whether
- * the deletion generation is still the one of its batch; ambulkdelete
- * increments the generation and then looks at the slots.  Both put a full
- * barrier between, so one of the two sees the other: either the reader drops
- * its batch, or VACUUM waits for the slot.
+ * Index-only and non-MVCC scans, unique checks and kills trust a TID.  Before
+ * a process hands one to them, it publishes it in a hazard slot.  Then it
+ * looks whether the deletion generation is still the one of its batch.
+ * ambulkdelete increments the generation and then looks at the slots.  Both
+ * put a full barrier between the two steps, so one of them sees the other.
+ * Either the reader drops its batch, or VACUUM waits for the slot.
  *
  * Slots come from shared chunks that are never freed, so VACUUM walks them
  * without a lock.  A process keeps the slots it once took.  When there is no
  * memory for a slot, the process's overflow mark stands for every TID of the
- * index (or of all indexes, if several overflow).
+ * index.  If several overflow, it stands for those of all indexes.
  *
  * When artidx is not preloaded a heavyweight lock takes the place of all this.
  */
@@ -37,8 +37,8 @@
 #define ART_LINE 64
 
 /*
- * The process that has the slot writes it, VACUUM reads it, both without a lock:
- * "tid" is the word that they meet at (README, VACUUM and readers).
+ * The process that has the slot writes it, VACUUM reads it, both without a
+ * lock.  They meet at the word "tid" (README, VACUUM and readers).
  */
 struct ArtHazardSlot
 {
@@ -156,8 +156,8 @@ who_of(Relation index)
 }
 
 /*
- * Deletion generation of the index's locator.  What the caller reads after
- * this call it reads later.
+ * Deletion generation of the index's locator.  The caller's later reads stay
+ * behind this call.
  */
 uint64
 art_delgen(Relation index)
@@ -326,8 +326,8 @@ art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen)
 
 		/*
 		 * A store and a full fence in one.  The load below is sequentially
-		 * consistent as well, so the two are in one order with VACUUM's
-		 * increment and the fence behind it: either we see the increment, or
+		 * consistent as well.  So the two are in one order with VACUUM's
+		 * increment and the fence behind it.  Either we see the increment, or
 		 * VACUUM sees the TID.
 		 */
 		(void) __atomic_exchange_n(&h->slot->tid, tid, __ATOMIC_SEQ_CST);
@@ -461,8 +461,8 @@ slot_blocks(const VacuumWait *w, ArtHazardSlot *s)
 		return 0;
 
 	/*
-	 * CREATE INDEX CONCURRENTLY's callback records whatever it is asked
-	 * about; the index is not valid then, and we wait for whoever may have
+	 * CREATE INDEX CONCURRENTLY's callback records whatever it is asked about.
+	 * The index is not valid then, and we wait for every process that may have
 	 * taken its TID before this round.
 	 */
 	if (!w->valid)
@@ -503,9 +503,9 @@ wait_a_little(const VacuumWait *w, int pid, TimestampTz start, bool *checked,
 /* ---- not preloaded ---- */
 
 /*
- * Without shared memory there are no slots.  The one kind of scan that could
- * hand out a recycled TID then, a private one under a snapshot that is not
- * MVCC, holds a lock instead.  lock_timeout does not count, as it does not for
+ * Without shared memory there are no slots.  One kind of scan could hand out a
+ * recycled TID then: a private one under a snapshot that is not MVCC.  It
+ * holds a lock instead. lock_timeout does not count, as it does not for
  * nbtree's wait for a pin.
  */
 

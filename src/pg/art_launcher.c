@@ -5,7 +5,7 @@
  * A static background worker without a database, so that it is never in the
  * way of a command on one.  After start, crash and promotion it has every
  * database visited once by a worker (art_worker.c), which makes directory
- * entries for the art indexes there; from then on it looks at the directory
+ * entries for the art indexes there.  From then on it looks at the directory,
  * and starts workers where there is something to build.  It also reclaims
  * memory for idle processes, warns when the area fills, keeps the file of what
  * was used, and has leftovers swept.
@@ -182,8 +182,8 @@ art_ask_databases(void)
 
 /*
  * A database was dropped: no worker may come to it any more.  Called while it
- * is still barred, so none has attached: one that was asked for and has not come
- * finds its slot gone; and the launcher starts none from a list of databases
+ * is still barred, so none has attached.  One that was asked for and has not
+ * come finds its slot gone.  The launcher starts none from a list of databases
  * that was made before.
  *
  * Locks: takes the chunk lock, exclusive.
@@ -300,8 +300,9 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 }
 
 /*
- * What comes first: what is waited for; builds before helping with one; what
- * inserts need; what plans missed; what was used most and last; what is small.
+ * The order: structures that a statement waits for; builds before helping with
+ * one; those that inserts need; those that plans missed; the most and the last
+ * used; the small.
  */
 static int
 work_cmp(const void *a, const void *b)
@@ -634,8 +635,8 @@ visit_runs(Oid dboid, int jobs)
 }
 
 /*
- * Write the file if anything changed.  What it told of databases that were not
- * visited yet is kept.
+ * Write the file if anything changed.  Its records of databases that were not
+ * visited yet are kept.
  */
 static void
 write_hot(void)
@@ -885,8 +886,8 @@ start_builders(const ArtWork *work, int nwork, bool urgent, int *used, int limit
 }
 
 /*
- * Start what is to be started: builds that somebody waits for, then visits
- * (they are short, but never take all the slots), then all other builds.
+ * Start what is to be started: builds that somebody waits for, then visits,
+ * then all other builds.  Visits are short, but never take all the slots.
  */
 static void
 start_workers(void)
@@ -978,10 +979,10 @@ watch_memory(void)
 
 /*
  * Settings that are meant for sessions, and would harm in the background, as
- * in autovacuum: a build in a serializable transaction would keep others'
- * conflicts in memory for as long as it takes, and a deferrable one wait for
- * them; damaged pages are not to be zeroed unasked.  Before the database's own
- * settings are read.
+ * in autovacuum.  A build in a serializable transaction would keep others'
+ * conflicts in memory for as long as it takes.  A deferrable one would wait
+ * for them.  Damaged pages are not to be zeroed unasked.  Before the
+ * database's own settings are read.
  */
 void
 art_background_settings(void)
@@ -1007,7 +1008,8 @@ launcher_exit(int code, Datum arg)
 }
 
 /*
- * Which databases have entries?  What is left of those that are gone goes.
+ * Which databases have entries?  Delete what is left of databases that are
+ * gone.
  */
 static void
 look_for_databases(void)

@@ -2,12 +2,12 @@
  * art_lifecycle.c
  *	  When a structure begins and ceases to be, with its (sub)transaction.
  *
- * What is made in a transaction goes when that aborts; what is dropped goes
- * when it commits (the AccessExclusiveLock is still held then, so nobody has
- * the index open).  Work is kept by identity, not by pointer.  Dropping a live
- * structure is never unsafe, only slow; so PREPARE TRANSACTION, whose end is
- * decided elsewhere, drops at once whatever is in doubt, and leaves the entry
- * for the sweeper (art_worker.c).
+ * A structure that a transaction makes goes when that aborts.  One that it
+ * drops goes when it commits: the AccessExclusiveLock is still held then, so
+ * nobody has the index open.  Work is kept by identity, not by pointer.
+ * Dropping a live structure is never unsafe, only slow.  So PREPARE
+ * TRANSACTION, whose end is decided elsewhere, drops at once whatever is in
+ * doubt.  It leaves the entry for the sweeper (art_worker.c).
  */
 #include "artidx.h"
 
@@ -105,10 +105,10 @@ look_at_options(void)
 }
 
 /*
- * Before PREPARE TRANSACTION: nobody uses, nor builds, an index whose options a
- * prepared transaction altered.  A command that locks less lets the structure
- * go on with the old ones, and after a restart of the server nothing would tell
- * it the new ones when that transaction is committed.
+ * Before PREPARE TRANSACTION: nobody uses, nor builds, an index whose options
+ * a prepared transaction altered.  A command that locks less lets the
+ * structure go on with the old ones.  After a restart of the server nothing
+ * would tell it the new ones when that transaction is committed.
  *
  * Locks: takes AccessExclusiveLock on each such index; the prepared
  * transaction keeps it.
@@ -122,8 +122,8 @@ lock_altered(void)
 }
 
 /*
- * What this transaction did is committed: do to the directory what it left to
- * the commit.  Must not raise an error.
+ * The transaction commits: do to the directory what it left to the commit.
+ * Must not raise an error.
  */
 static void
 run_at_commit(const ArtPending *p)
@@ -160,8 +160,8 @@ run_at_commit(const ArtPending *p)
 }
 
 /*
- * What this transaction did is undone: take back from the directory what it
- * made.  Must not raise an error.
+ * The transaction aborts: take back from the directory what it made.  Must not
+ * raise an error.
  */
 static void
 run_at_abort(const ArtPending *p)
@@ -263,8 +263,8 @@ not_yet(const ArtPending *p)
 }
 
 /*
- * Do one of the above to everything that is pending.  What waits for the last
- * of several commits stays pending.
+ * Do one of the above to everything that is pending.  A drop that waits for
+ * the last of several commits stays pending.
  */
 static void
 run_all(void (*run) (const ArtPending *))
@@ -290,8 +290,8 @@ run_all(void (*run) (const ArtPending *))
 }
 
 /*
- * The transaction ends, or is about to.  What may raise an error is done in
- * the PRE events only.
+ * The transaction ends, or is about to.  Only the PRE events may raise an
+ * error.
  */
 static void
 art_xact_callback(XactEvent event, void *arg)
@@ -560,7 +560,7 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 	{
 		/*
 		 * The files of a database go, or are moved, before the transaction
-		 * commits, and a new one may have an OID that was in use before.
+		 * commits.  A new one may have an OID that was in use before.
 		 */
 		if (access != OAT_POST_ALTER ||
 			(objectId != MyDatabaseId && database_moves(objectId)))

@@ -4,15 +4,15 @@
  *	  background worker that lives for this only.
  *
  * The postmaster claimed the file and made the entries, BUILDING and marked as
- * loading, before any other process ran (art_save.c, where the argument is why
- * they may be believed).  The worker fills one after the other, in the file's
- * order, and publishes it; whatever goes wrong with one (a checksum, memory)
- * makes that one ABSENT, and it is rebuilt like after a crash.  However the
- * worker ends, what it has not published is ABSENT then.
+ * loading, before any other process ran. art_save.c argues why they may be
+ * believed.  The worker fills one after the other, in the file's order, and
+ * publishes it.  If anything goes wrong with one (a checksum, memory) that one
+ * becomes ABSENT, and is rebuilt as after a crash.  However the worker ends,
+ * what it has not published is ABSENT then.
  *
  * It is connected to no database, takes no heavyweight lock and evaluates
- * nothing, so those who wait for it can simply poll: it is never part of a
- * deadlock.
+ * nothing.  So it is never part of a deadlock, and those who wait for it can
+ * simply poll.
  */
 #include "artidx.h"
 

@@ -3,22 +3,23 @@
  *	  When the memory is full: who gives way, sealing, and its end.
  *
  * A sealed index is ABSENT and out of plans: its table goes on taking writes,
- * which do not enter it, and its memory serves others.  What the core frees by
- * a seal is there after two epochs; so that several processes in want of memory
- * do not seal one index each in that time, whoever seals announces how long
- * the memory may take to come (sealing_until), and the others wait for it.  A
- * deadline needs nobody to take it back: a process that dies in between
+ * which do not enter it, and its memory serves others.  The memory that a seal
+ * frees is there after two epochs.  Several processes in want of memory must
+ * not seal one index each in that time.  So a process that seals announces how
+ * long the memory may take to come (sealing_until), and the others wait for
+ * it.  A deadline needs nobody to take it back: a process that dies in between
  * delays the next seal by a tenth of a second.
  *
- * Victims.  Temporary indexes first, then those of the owner and database of the
- * index that wants memory, then of the database, then of others, and these only
- * if nobody has used them for ten minutes; the largest first.  A temporary index
- * takes from temporary ones only.  A unique one gives way only to another
- * constraint, and only when it has not been used for ten minutes, or two of
- * them would evict each other for ever; but a temporary one always gives way to
- * one that is not, which never gives way to it.  Where a limit is what is full
- * (art_groups.c), only what it limits can give way.  An index whose ambuild's
- * transaction still runs is no victim.
+ * Victims.  Temporary indexes come first, then those of the owner and database
+ * of the index that wants memory, then of the database, then of others.
+ * Others give way only if nobody has used them for ten minutes.  Among equals
+ * the largest is first.  A temporary index takes from temporary ones only.  A
+ * unique one gives way only to another constraint, and only when it has not
+ * been used for ten minutes.  Otherwise two of them would evict each other for
+ * ever.  But a temporary one always gives way to one that is not, which never
+ * gives way to it.  Where a limit is what is full (art_groups.c), only what it
+ * limits can give way.  An index whose ambuild's transaction still runs is no
+ * victim.
  *
  * The session that wanted memory gets a WARNING; the server's log a line that
  * tells whose index was sealed, what it held, and for whom.
@@ -51,7 +52,7 @@
 #define ART_BUFFER_TRIES 100
 #define ART_BACKOFF_MAX 600
 
-/* Whose an index is, copied from its entry. */
+/* Database, owner and name of an index, copied from its entry. */
 typedef struct Whose
 {
 	Oid			db;
@@ -82,7 +83,7 @@ typedef struct Wants
 	ArtGroup   *group;			/* whose limit is full; NULL: the area is */
 } Wants;
 
-/* What was full when this process last asked for room, for who reports it. */
+/* What was full when this process last asked for room: for the report. */
 static ArtFull refused = ART_FULL_AREA;
 
 static uint32 wait_event_room = 0;
@@ -155,9 +156,9 @@ last_use(const ArtEntry *e)
 /*
  * How willingly an entry is sealed: 0 never, else the smaller the sooner.
  *
- * A non-unique insert takes only from what was used before its own index was
- * last used: else the load of a table nobody queries would drive out, one after
- * another, the indexes of tables that are queried now and then.
+ * A non-unique insert takes only from indexes that were used before its own
+ * was last used.  Otherwise the load of a table that nobody queries would
+ * drive out the indexes of tables that are queried now and then.
  */
 static int
 victim_rank(const ArtEntry *e, const Wants *w, uint32 now)
@@ -411,7 +412,7 @@ art_size(uint64 bytes)
 												   Int64GetDatum((int64) bytes)));
 }
 
-/* What is full, as it was before something gave way. */
+/* The limit that is full, as it was before something gave way. */
 typedef struct Full
 {
 	ArtFull		what;
@@ -446,7 +447,7 @@ look_at_full(ArtFull what, const ArtEntry *e, Relation index, Full *f)
 		art_group_use(group, &f->bytes, &f->limit);
 }
 
-/* What is full, a sentence. */
+/* A sentence that says what is full. */
 static char *
 full_text(const Full *f)
 {
@@ -529,7 +530,7 @@ whose_text(const Whose *w)
 					NameStr(w->schema), NameStr(w->name), role ? role : "?");
 }
 
-/* What the log says of an index, from its catalog row. */
+/* Fill in, from the catalog, how the log names an index. */
 static void
 whose_index(Relation index, Whose *w)
 {
@@ -543,9 +544,9 @@ whose_index(Relation index, Whose *w)
 }
 
 /*
- * One line in the server's log, whatever level that has: the role to which it
- * happened is not the one that reads the WARNING.  index: for which it was, NULL
- * for the sealed one itself.
+ * One line in the server's log, at whatever level that is: the role that lost
+ * the index does not read the WARNING. index: for which it was, NULL for the
+ * sealed one itself.
  */
 static void
 log_seal(const Whose *sealed, uint64 bytes, Relation index, const Full *f)
@@ -720,8 +721,8 @@ art_refused(void)
 
 /*
  * A rewritten index still has the structure of its old file, which goes when
- * the transaction commits, and which nobody else can use, for the index is
- * locked.  Should the transaction abort, it is built again when it is needed.
+ * the transaction commits.  Nobody else can use it, for the index is locked.
+ * Should the transaction abort, it is built again when it is needed.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive; does nothing unless
@@ -837,9 +838,8 @@ give_up_buffers(const ArtGroup *group)
 /*
  * See artidx.h.
  *
- * Each "true" follows a seal, a drop, or memory that came free; so a caller who
- * finds the memory taken by others again and comes back does not do so for
- * ever without anybody getting on.
+ * Each "true" follows a seal, a drop, or memory that came free.  So when a
+ * caller finds the memory taken by others and comes back, somebody has got on.
  */
 bool
 art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
@@ -882,9 +882,9 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	}
 
 	/*
-	 * Somebody's seal may have been quicker than we came here.  Not twice in
-	 * a row: what is free can be in pieces too small, or be what a load took that
-	 * has just failed, however long that was at it.
+	 * Somebody's seal may have been quicker than we came here.  Not twice in a
+	 * row.  The free memory can be in pieces too small; or a load that has
+	 * just failed had taken it, however long that was at it.
 	 */
 	if (before >= ART_PLENTY &&
 		(e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING ?
@@ -1038,8 +1038,8 @@ art_unseal_now(const ArtEntry *e)
 
 /*
  * Drop the structure and keep it out: until artidx_build(), a restart, or a
- * unique insert, which must have it.  Whoever is scanning it or inserting into
- * it finds the generation gone.  ERROR 53200 when not even the note can be made.
+ * unique insert, which must have it.  Scans and inserts that are under way
+ * find the generation gone.  ERROR 53200 when not even the note can be made.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
@@ -1060,7 +1060,7 @@ art_unload(Relation index)
 }
 
 /*
- * Whatever keeps the index out is over: unloaded, sealed, failed lately.
+ * End whatever keeps the index out: unloaded, sealed, failed lately.
  *
  * Locks: takes the partition lock, exclusive.
  */

@@ -3,12 +3,12 @@
  *	  A btree operator family changes, and our copy of it with it.
  *
  * The planner takes an art index for what it is worth only as long as its
- * operator families have every operator of btree's (art_planner.c).  So what
- * CREATE OPERATOR CLASS and ALTER OPERATOR FAMILY do to a btree family is done to
- * the art families that were as good until then as well.  What is new there goes with
- * its operator or function, in silence: nobody is to be kept from dropping his
- * own.  DROP needs no help: a mirror depends on what it mirrors (art_mirror.c),
- * and members that btree no longer has do not harm.
+ * operator families have every operator of btree's (art_planner.c).  So when
+ * CREATE OPERATOR CLASS or ALTER OPERATOR FAMILY changes a btree family, the
+ * art families that mirrored it until then are changed likewise.  A new member
+ * there goes with its operator or function, in silence: nobody is to be kept
+ * from dropping his own.  DROP needs no help: a mirror depends on what it
+ * mirrors (art_mirror.c), and members that btree no longer has do not harm.
  */
 #include "artidx.h"
 
@@ -89,7 +89,7 @@ family_members(Oid family)
 	return members;
 }
 
-/* What the family has in the place of the member. */
+/* The object that the family has in the place of the member. */
 static Oid
 member_of(Oid family, const Member *m)
 {

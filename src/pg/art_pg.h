@@ -53,7 +53,7 @@ typedef enum ArtWant
 
 typedef struct ArtGroup ArtGroup;	/* art_groups.c */
 
-/* What closed generations of an index counted: art_elision.c. */
+/* Counts of closed generations of an index: art_elision.c. */
 typedef union ArtAborts
 {
 	union ArtAborts *next;		/* in the free list */
@@ -62,8 +62,8 @@ typedef union ArtAborts
 
 /*
  * One structure.  All structures of one index (REINDEX: the old and the new)
- * are in one hash chain, that of (database, index OID).  What is found must
- * agree in locator and OID, so a reused relfilenumber or OID finds nothing.
+ * are in one hash chain, that of (database, index OID).  A search must agree
+ * in locator and OID, so a reused relfilenumber or OID finds nothing.
  *
  * "The lock" is the chain's partition lock.  Everything here is read under it,
  * in any mode, and written under it, exclusive, unless a member says otherwise.
@@ -210,8 +210,8 @@ struct ArtEntry
 	char		error[64];		/* any, with ABSENT: of the last failed build */
 
 	/*
-	 * any: added to when a generation is closed.  What closed generations
-	 * counted, less what the present one had counted when the statistics were
+	 * any: added to when a generation is closed.  The counts of closed
+	 * generations, less those of the present one when the statistics were
 	 * reset; modulo 2^64.
 	 */
 	uint64		counts[ART_NCOUNTS];
@@ -359,8 +359,8 @@ extern ArtEntry *art_entry_create(Relation index, bool building);
 extern ArtEntry *art_entry_try(Relation index);
 
 /*
- * What an entry should know of its index when a structure is opened, which only
- * catalogs tell: read before the lock is taken.
+ * The facts that an entry needs of its index when a structure is opened and
+ * that only catalogs tell.  They are read before the lock is taken.
  */
 typedef struct ArtOpening
 {
@@ -619,16 +619,19 @@ extern void art_groups_init(void);	/* from _PG_init, preloading */
 extern void art_groups_startup(void);	/* shared memory was made */
 
 /*
- * The structures of this entry that are opened from now on are charged to the
- * groups of its database, of its owner (limited: or not), and of temporary
- * indexes.  Partition lock held, exclusive; false when the area is full.
+ * Structures of this entry that are opened from now on are charged to groups:
+ * of its database, of its owner (if limited), of temporary indexes.  Partition
+ * lock held, exclusive; false when the area is full.
  */
 extern bool art_groups_join(ArtEntry *e, Oid owner, bool limited);
 
 /* They are nobody's: the entry is forgotten.  The same lock. */
 extern void art_groups_leave(ArtEntry *e);
 
-/* What refused memory to this process last, and (if given) which group. */
+/*
+ * The limit that refused memory to this process last, and (if given) its
+ * group.
+ */
 extern ArtFull art_what_is_full(ArtGroup **group);
 
 /* Charged to a group, and its limit, UINT64_MAX for none. */
@@ -650,10 +653,10 @@ extern int	art_compact_background(int pause);
 
 /* ---- art_memory.c ---- */
 
-/* What there is left: to the group if its limit is what is full, or in the area. */
+/* Bytes left: to the group if its limit is what is full, or in the area. */
 extern uint64 art_left_to(const ArtGroup *group);
 
-/* What a structure takes; 0 when the generation is gone. */
+/* Bytes that a structure takes; 0 when the generation is gone. */
 extern uint64 art_structure_bytes(ArtEntry *e, uint64 gen);
 
 /* "31 MB", palloc'd. */
@@ -668,8 +671,8 @@ extern bool art_room_again(const ArtEntry *e, uint64 free_bytes,
 						   uint64 all_bytes);
 
 /*
- * How much should be free before something is tried again in the background
- * that took, or failed with, so many bytes of all there are: a quarter more.
+ * Something took, or failed with, so many bytes of all there are.  How much
+ * should be free before it is tried again in the background: a quarter more.
  * But no more than half of the way to all, or what takes nearly everything
  * would never come back.
  */
@@ -687,7 +690,7 @@ extern void art_reload(Relation index);
 
 /* ---- art_switch.c ---- */
 
-/* What options (NULL: the defaults) ask for. */
+/* The engine that options (NULL: the defaults) ask for. */
 extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 
 /*
@@ -697,8 +700,8 @@ extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
 
 /*
- * What the catalog asks for; false when there is no such index.  In a
- * transaction.
+ * The engine that the catalog asks for; false when there is no such index.  In
+ * a transaction.
  */
 extern bool art_catalog_engine(Oid indexoid, ArtEngine *want);
 
@@ -709,10 +712,10 @@ extern bool art_catalog_engine(Oid indexoid, ArtEngine *want);
 extern void art_apply_cap(Oid indexoid);
 
 /*
- * ALTER INDEX ... SET of this index was committed, and now asks for this (NULL:
- * not known, and whoever opens the index next looks); or it was rolled back,
- * which may take back what was applied meanwhile.  No catalog access; never
- * errs.
+ * ALTER INDEX ... SET of this index was committed, and now asks for this.
+ * NULL: not known, and the next process to open the index looks.  Or it was
+ * rolled back, which may take back what was applied meanwhile.  No catalog
+ * access; never errs.
  */
 extern void art_index_altered(Oid indexoid, const ArtEngine *want);
 
@@ -757,14 +760,14 @@ extern void art_utility_prepared(void);
 
 /*
  * From 18 on core asks an access method for its equality operator; before, it
- * knows btree's only: unique indexes of partitioned tables, foreign keys,
- * REFRESH MATERIALIZED VIEW CONCURRENTLY.
+ * knows btree's only.  That concerns unique indexes of partitioned tables,
+ * foreign keys, and REFRESH MATERIALIZED VIEW CONCURRENTLY.
  */
 #define CORE_KNOWS_EQUALITY (PG_VERSION_NUM >= 180000)
 
 /*
  * 17 asks for the number of an operator by the access method's name, and knows
- * btree's and hash's only: a subscriber does not find rows by another one.
+ * btree's and hash's only.  So a subscriber does not find rows by another one.
  */
 #define SUBSCRIBER_WANTS_BTREE (PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000)
 
@@ -776,8 +779,8 @@ extern List *art_opclass_name(Oid opclass);
 
 /*
  * The operator class of the access method that is the same to a column as this
- * one of btree or of art: of the same name and input type, with the same
- * comparison and operators; or InvalidOid.
+ * one of btree or of art.  It has the same name, input type, comparison and
+ * operators.  InvalidOid if there is none.
  */
 extern Oid	art_same_opclass(Oid opclass, Oid amoid);
 
@@ -805,21 +808,21 @@ extern bool art_option_fits(const char *name, Oid am);
 
 /*
  * The statement that makes the index as one of another access method, without
- * its constraint, in the current memory context; NULL where that has no such
- * operator class.
+ * its constraint.  It is in the current memory context.  NULL where that has
+ * no such operator class.
  */
 extern IndexStmt *art_remaking_statement(Relation heap, Relation index, Oid am);
 
 /*
  * The new index has taken over all that the index depended on
- * (index_concurrently_swap), so its operator classes too: let those be its own.
- * What of the columns is not taken over by that is copied.
+ * (index_concurrently_swap), so its operator classes too: let those be its
+ * own.  Facts of the columns that the swap leaves behind are copied.
  */
 extern void art_remade(Relation index, Oid newoid, Oid am);
 
 /*
- * Make the index, of a table that is locked against everybody, one of the other
- * access method, in this transaction.  "tell": a NOTICE, unless the table is
+ * Make the index one of the other access method, in this transaction.  Its
+ * table is locked against everybody.  "tell": a NOTICE, unless the table is
  * empty.  False where there is no such operator class.
  */
 extern bool art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell);
@@ -831,22 +834,22 @@ extern void art_remake_for_index(IndexStmt *stmt);
 /* ---- art_hints.c ---- */
 
 /*
- * ERROR or WARNING for a statement, before core has it, where it is the access
- * method that is in the way; the rest is core's to say.  True: if core refuses it
+ * ERROR or WARNING for a statement, before core has it, where the access
+ * method is in the way.  The rest is core's to say.  True: if core refuses it
  * after all, art_explain is to be called.
  */
 extern bool art_check_statement(Node *stmt);
 
 /*
- * The statement is done; WARNING where a subscription writes a table whose rows
- * it does not find, since the index that they are found by is of art.
+ * The statement is done.  WARNING where a subscription writes a table and does
+ * not find its rows, since their index is of art.
  */
 extern void art_check_subscriber(Node *stmt);
 extern bool art_table_subscribed(Oid relid);
 
 /*
- * In a PG_CATCH block: throw core's error again with a HINT if it is one of those
- * that we have a better one for, else return with it as it was.
+ * In a PG_CATCH block: throw core's error again with a HINT, if we have a
+ * better one for it.  Else return with the error as it was.
  */
 extern void art_explain(MemoryContext context, Node *stmt);
 

@@ -2,9 +2,9 @@
  * art_planner.c
  *	  What the planner sees of art indexes.
  *
- * Core knows nothing of a structure in memory: it would plan with an index
- * that is not there yet, take its size from an empty file, and its operator
- * families for strangers.  Two hooks put that right.
+ * Core knows nothing of a structure in memory.  It would plan with an index
+ * that is not there yet, and take its size from an empty file.  Its operator
+ * families would be strangers to it.  Two hooks put that right.
  */
 #include "postgres.h"
 
@@ -34,9 +34,9 @@ static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static planner_hook_type prev_planner_hook = NULL;
 
 /*
- * Answers of family_is_mirror(), by the two families.  Anybody may add a member
- * to a family at any time, so all are dropped when any member of any family
- * changes; an answer that was being made meanwhile is not kept.
+ * Answers of family_is_mirror(), by the two families.  Anybody may add a
+ * member to a family at any time, so all are dropped when any member of any
+ * family changes.  An answer that was being made meanwhile is not kept.
  */
 typedef struct MirrorKey
 {
@@ -156,10 +156,10 @@ adopt_btree_families(IndexOptInfo *info)
 	info->opfamily = info->sortopfamily;
 
 	/*
-	 * With them it is for the planner's purposes one of btree.  That word is
-	 * what it asks for before it looks at an end of the index, for an estimate
-	 * of what lies beyond the histogram, and before it matches a comparison of
-	 * rows (art_rowcompare.c).
+	 * With them it is for the planner's purposes one of btree.  It asks for
+	 * that word before it looks at an end of the index, to estimate values
+	 * beyond the histogram.  It asks before it matches a comparison of rows,
+	 * too (art_rowcompare.c).
 	 */
 	if (info->canreturn[0])
 		info->relam = BTREE_AM_OID;
@@ -306,8 +306,8 @@ art_opclass_twin(Oid btopclass, Oid artam)
 /*
  * ON CONFLICT (column opclass): the parser looks the operator class up for
  * btree, whatever the indexes of the table are.  Where no unique btree index
- * of the table could match it, and a unique art index with the operator class
- * of that name could, mean that one.
+ * of the table could match it, and a unique art index with the class of that
+ * name could, take that.
  */
 static void
 adopt_arbiter_opclasses(Query *query)

@@ -2,18 +2,18 @@
  * art_remake.c
  *	  An art index becomes one of btree, where core will have nothing else.
  *
- * Until 18 a foreign key references btree keys only, and the unique indexes of a
- * partitioned table are of btree, and so are to be those of its partitions.  Who
- * had art put in the place of btree before he came to that (art_replace.c) gets
- * what he would have had: the index is made anew as btree, and takes over the
- * name, the constraint, the comment and all that depends on the old one, by the
- * way of REINDEX CONCURRENTLY.
+ * Until 18 a foreign key references btree keys only.  The unique indexes of a
+ * partitioned table, and of its partitions, are of btree.  A user may have had
+ * art put in the place of btree before (art_replace.c).  He gets what he would
+ * have had: the index is made anew as btree.  It takes over the name, the
+ * constraint, the comment and all that depends on the old one, as REINDEX
+ * CONCURRENTLY does.
  *
- * From 18 on both are found with art, but a partition's index is still to be of
- * the same access method as its parent's, so there it can be the other way round.
+ * From 18 on both work with art.  But a partition's index must still be of the
+ * same access method as its parent's, so there it can be the other way round.
  *
- * Only for the owner of the table, and under the strongest lock on it, which is
- * taken when there is such an index and before core takes its weaker one.
+ * Only for the owner of the table, and under the strongest lock on it.  That
+ * is taken when there is such an index, before core takes its weaker one.
  */
 #include "artidx.h"
 
