@@ -10,10 +10,10 @@
 #include "storage/lockdefs.h"
 
 /*
- * What every operation on an index needs and would be slow to find each time.
- * Lives in rd_amcache, one chunk, so that an invalidation of the relation
- * throws it away; a reload can happen at any catalog access, so callers copy
- * what they use beyond the next one.
+ * The facts that every operation on an index needs and that would be slow to
+ * find each time.  They live in rd_amcache, one chunk, so that an invalidation
+ * of the relation throws them away.  A reload can happen at any catalog
+ * access, so callers copy what they use beyond the next one.
  */
 typedef struct ArtRelCache
 {
@@ -31,8 +31,8 @@ extern ArtEntry *art_relcache_entry(Relation index);
 
 /*
  * The proof that no two live rows have the same key, without a structure
- * (art_prove.c), for an ambuild that got no memory for one: keys go in, in any
- * order, and end raises what a build that found the duplicate would.
+ * (art_prove.c), for an ambuild that got no memory for one.  Keys go in, in
+ * any order.  The end raises the error of a build that found a duplicate.
  */
 typedef struct ArtProof ArtProof;
 extern ArtProof *art_proof_begin(Relation heap, Relation index,
@@ -64,8 +64,8 @@ typedef struct ArtInsertState
 
 /*
  * The entries whose columns are those of a key, in order, batch by batch
- * (art_equal.c): ax_lookup where TIDs are all that follows the columns, else a
- * scan, and then with keys, since an entry's payload is its own.
+ * (art_equal.c).  It is ax_lookup where only TIDs follow the columns.  Else it
+ * is a scan with keys, since an entry's payload is its own.
  */
 #define ART_EQUAL_BATCH 32
 
@@ -108,8 +108,8 @@ extern void art_churn(Relation index, Relation heap, ArtInsertState *st,
 
 /*
  * Sorted entries of one process (art_store.c).  Filled in any order between
- * fill and finish, then read as a tree is; scan says AX_STALE when what comes
- * first in the batch is not covered.
+ * fill and finish, then read as a tree is.  The scan says AX_STALE when the
+ * store does not cover the batch's beginning.
  */
 typedef struct ArtStore ArtStore;
 extern ArtStore *art_store_create(const ArtKeyDesc *kd, MemoryContext cxt);

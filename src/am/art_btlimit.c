@@ -37,7 +37,10 @@
 							3 * sizeof(ItemPointerData)) - \
 				   MAXALIGN(sizeof(BTPageOpaqueData))) / 3)
 
-/* What a tuple takes beside its values: header, bitmap of NULLs, alignment of each. */
+/*
+ * Bytes of a tuple beside its values: header, bitmap of NULLs, alignment of
+ * each.
+ */
 #define TUPLE_EXTRA		(64 + INDEX_MAX_KEYS * MAXIMUM_ALIGNOF)
 
 /* Could the tuple be too long?  No is certain. */

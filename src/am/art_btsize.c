@@ -4,11 +4,11 @@
  *	  be.
  *
  * An art index costs a query less than nbtree's does, and the planner is told
- * so; hence it picks one in close cases where it would have picked something
+ * so.  Hence it picks one in close cases, where it would have picked something
  * else with nbtree.  With artidx.plan_costs = btree it is told instead what
- * nbtree would have cost, and plans as it would have.  That is also the case by
- * default while artidx.replace_btree is set, since who has art put in the place
- * of btree indexes wants them to be what they were, plans included.
+ * nbtree would have cost, and plans as it would have.  That is also the
+ * default while artidx.replace_btree is set.  A user who has art put in the
+ * place of btree indexes wants them to be what they were, plans included.
  *
  * nbtree's costs come from the number of its pages.  Those are counted here as
  * CREATE INDEX would fill them: leaves to the fillfactor, equal keys in posting
@@ -78,8 +78,8 @@ art_costs_as_btree(void)
 }
 
 /*
- * What ANALYZE knows of column i of the index: average width in bytes, NULLs
- * included, and how many values there are among so many rows; 0 when it knows
+ * ANALYZE's numbers for column i of the index: average width in bytes, NULLs
+ * included, and how many values there are among so many rows. 0 when it knows
  * nothing.
  */
 static void
@@ -143,15 +143,15 @@ deduplicates(Relation index)
 
 /*
  * Pages and height (0: the root is a leaf) of a btree index with so many
- * entries.  "rows" are those of the table, from which ANALYZE's numbers are.
+ * entries.  "rows": the table's, to which ANALYZE's numbers belong.
  */
 void
 art_btree_size(Relation index, double entries, double rows,
 			   BlockNumber *pages, int *height)
 {
 	/*
-	 * What nbtree's builder fills of a page, which has a line pointer for a
-	 * high key besides, and the most bytes of its posting lists.
+	 * How much of a page nbtree's builder fills, which has a line pointer for
+	 * a high key besides; and the most bytes of its posting lists.
 	 */
 	const double page = BLCKSZ - SizeOfPageHeaderData -
 		MAXALIGN(sizeof(BTPageOpaqueData)) - sizeof(ItemIdData);

@@ -92,13 +92,13 @@ art_build_scan(ArtBuildState *bs, Relation heap, Relation index,
  * whose table is truncated in place; whatever was there is reset.
  *
  * It never errs for want of memory: the index then ends valid, sealed, and
- * absent.  What a unique one had in its structure by then proves nothing of
- * the rows that came later, so the table is read a second time, for the proof
- * alone.  That scan is as good as the first: nobody else writes the table, or
- * this is CREATE INDEX CONCURRENTLY, whose index takes no rows yet; then the
- * scan has a newer snapshot and sees more, and what it does not see is compared
- * in the second phase, which asks an absent index for nothing and sends every
- * row through the unique check.
+ * absent.  A unique index had some entries in its structure by then, but they
+ * prove nothing of the rows that came later.  So the table is read a second
+ * time, for the proof alone.  That scan is as good as the first: nobody else
+ * writes the table, or this is CREATE INDEX CONCURRENTLY, whose index takes no
+ * rows yet.  Then the scan has a newer snapshot and sees more.  The second
+ * phase compares the rows that it does not see: it asks an absent index for
+ * nothing, and sends every row through the unique check.
  */
 IndexBuildResult *
 artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
@@ -208,11 +208,11 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 }
 
 /*
- * ambuildempty, for the init fork of an unlogged index, which core has made and
- * logged.  Without a block it is the right one, since nothing in the file of an
- * art index has to be as it was after a crash.  It must last, for the reset
- * after a crash goes by it: a checkpoint that begins meanwhile may let recovery
- * begin behind that record, so it is synced here, as the heap's.
+ * ambuildempty, for the init fork of an unlogged index, which core has made
+ * and logged.  A file without a block is right, since nothing in the file of
+ * an art index must survive a crash.  The file itself must last, for the reset
+ * after a crash goes by it.  A checkpoint that begins meanwhile may let
+ * recovery begin behind that record.  So it is synced here, as the heap's is.
  */
 void
 artbuildempty(Relation index)

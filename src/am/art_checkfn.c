@@ -8,13 +8,13 @@
  *
  * - an invariant of the structure (the core's walk re-checks what it could not
  *   see atomically);
- * - a row that our snapshot sees has no entry: its inserter finished before
+ * - a row that our snapshot sees has no entry.  Its inserter finished before
  *   the snapshot, and nobody removes an entry of a row that somebody sees;
  * - an entry leads to a row that our snapshot sees, and the row has another
- *   key: a recycled TID cannot be seen by an older snapshot, and a HOT chain
- *   keeps its keys;
- * - an entry whose TID is past the heap's end, unused, or not the root of a
- *   chain, while the TID is published in a hazard slot and the entry is still
+ *   key.  An older snapshot cannot see a recycled TID, and a HOT chain keeps
+ *   its keys;
+ * - an entry's TID is past the heap's end, unused, or not the root of a chain.
+ *   Meanwhile the TID is published in a hazard slot and the entry is still
  *   there: VACUUM frees a TID only after the entries are gone.
  */
 #include "postgres.h"
@@ -200,9 +200,9 @@ art_check_walk(ArtCheck *c, ArtBuf *pos, uint64 bytes)
 
 /*
  * The walk over the structure.  The number of entries must be the counters'.
- * With writers about it can only be compared when the counters stood still
- * meanwhile, and even then once is not enough to be certain; a real
- * difference stays the same.
+ * Beside writers it can only be compared when the counters stood still
+ * meanwhile.  Even then once is not enough to be certain; a real difference
+ * stays the same.
  */
 static void
 art_check_structure(ArtCheck *c)
@@ -323,7 +323,7 @@ art_check_heap(ArtCheck *c)
 }
 
 /*
- * What is wrong with a TID as an entry's, or NULL.
+ * Why a TID cannot be an entry's, or NULL.
  */
 static const char *
 art_check_line_pointer(ArtCheck *c, uint64 tid)

@@ -2,23 +2,23 @@
  * art_churn.c
  *	  Removal of entries of dead row versions before they pile up.
  *
- * An UPDATE that is not HOT puts an entry for the new version into every index,
- * also where no indexed column has changed; core says so (indexUnchanged).
- * VACUUM may be far away, and scans that would kill what is dead may not come.
- * So such an insert counts, now and then, the entries of its key, and when
- * there are several asks the heap which of them are dead to everybody, as
- * nbtree does before it splits a page (bottom-up deletion).
+ * An UPDATE that is not HOT puts an entry for the new version into every
+ * index, also where no indexed column has changed.  Core says so
+ * (indexUnchanged).  VACUUM may be far away, and scans that would kill what is
+ * dead may not come.  So such an insert counts, now and then, the entries of
+ * its key.  When there are several it asks the heap which of them are dead to
+ * everybody, as nbtree does before it splits a page (bottom-up deletion).
  *
- * Each is asked for under the interlock of VACUUM, as by a kill: its TID is
- * published, and the deletion generation found unchanged since before the
- * entries were copied, so the TID is still that row's while it is looked at and
- * removed.  table_index_delete_tuples(), which nbtree uses, takes a set of TIDs
- * and calls one that has been recycled corruption; here one is published at a
+ * It asks for each under the interlock of VACUUM, as a kill does.  It
+ * publishes the TID, and finds the deletion generation unchanged since before
+ * the entries were copied.  So the TID is still that row's while it is looked
+ * at and removed. table_index_delete_tuples(), which nbtree uses, takes a set
+ * of TIDs and calls a recycled one corruption; here one is published at a
  * time.
  *
- * A look costs at most two batches of heap fetches.  How long ago the last one
- * of the same key was, and whether it helped, this process remembers for some
- * recent keys; while somebody holds an old snapshot the looks get rare.
+ * A look costs at most two batches of heap fetches.  For some recent keys this
+ * process remembers how long ago the last look was, and whether it helped.
+ * While somebody holds an old snapshot the looks get rare.
  */
 #include "postgres.h"
 
@@ -33,7 +33,7 @@
 #define ART_CHURN_SOON		4	/* inserts from a look that helped to the next */
 #define ART_CHURN_RARE		256 /* the same, if it never helps */
 
-/* What this process remembers of a key; forgotten when another one comes. */
+/* The memory of one key's looks; another key takes its place. */
 typedef struct ArtChurnKey
 {
 	uint32		tag;
@@ -59,8 +59,8 @@ typedef struct ArtChurn
 } ArtChurn;
 
 /*
- * What this process remembers of a key, found by a hash: another key with the
- * same one takes the place over.
+ * Find the memory of a key's looks, by a hash.  Another key with the same one
+ * takes the place over.
  */
 static ArtChurnKey *
 churn_key(Relation index, const uint8 *key, uint32 len)
@@ -84,8 +84,8 @@ churn_key(Relation index, const uint8 *key, uint32 len)
 }
 
 /*
- * Ask the heap about each entry of the batch, and remove what is dead; unless a
- * VACUUM went by, and what was copied is worth nothing.
+ * Ask the heap about each entry of the batch, and remove the dead ones; unless
+ * a VACUUM went by, and the copy is worth nothing.
  */
 static void
 churn_look(ArtChurn *c)

@@ -2,9 +2,9 @@
  * art_cmpsort.c
  *	  Sorting keys by comparison, in memory or beyond it.
  *
- * What tuplesort is to encoded keys.  Keys are collected up to a budget, sorted,
- * and written to a temporary file as a run; runs are merged, no more than
- * MAX_RUNS at a time.
+ * It does for these keys what tuplesort does for encoded ones.  Keys are
+ * collected up to a budget, sorted, and written to a temporary file as a run.
+ * Runs are merged, no more than MAX_RUNS at a time.
  */
 #include "postgres.h"
 
@@ -132,8 +132,8 @@ first_order(const ArtSortItem *a, const ArtSortItem *b, SortFirst *arg)
 #include "lib/sort_template.h"
 
 /*
- * Fill in the first column of n items, none of which is NULL there, as tuplesort
- * does: abbreviated, if the type can be, and as long as that pays.
+ * Fill in the first column of n items, none of which is NULL there.  As
+ * tuplesort does, abbreviate it if the type can be, as long as that pays.
  */
 static void
 fill_first(SortFirst *arg, ArtSortItem *items, uint64 n, bool abbreviate)
@@ -388,7 +388,7 @@ add_run(ArtSort *s, BufFile *f, uint64 n)
 	art_buf_init(&r->key, s->cxt, 256);
 }
 
-/* What was collected becomes a run. */
+/* Make a run of the keys that were collected. */
 static void
 spill(ArtSort *s)
 {

@@ -2,19 +2,20 @@
  * art_compared.c
  *	  Operations on a tree whose keys are compared by their operator classes.
  *
- * The core has the pages and knows no order; the comparison functions know the
- * order, and may allocate, raise an error, or run SQL, so they are not let into
- * an epoch or near a latch (ARCHITECTURE section 5).  A descent goes step by
- * step: the core copies a page out, we compare in the copy, and name the child.
- * An insert names the place, and the core does it if the leaf is still the one
- * that was copied; else it is done over.  Between two calls of the core nothing
- * is held, so an error of a comparison leaves nothing behind.
+ * The core has the pages and knows no order.  The comparison functions know
+ * the order, and may allocate, raise an error, or run SQL.  So they are not
+ * let into an epoch or near a latch (src/README.md, Keys that are compared).
+ * A descent goes step by step: the core copies a page out, we compare in the
+ * copy, and name the child.  An insert names the place, and the core does it
+ * if the leaf is still the one that was copied; else it is done over.  Between
+ * two calls of the core nothing is held, so an error of a comparison leaves
+ * nothing behind.
  *
- * All together always get on: an operation is done over only because a page on
- * its path has changed since it was copied, hence somebody else's operation was
- * done.  One that is overtaken reads its leaf again, not the whole path, and
- * after a number of tries returns BUSY, upon which its caller looks at
- * interrupts and comes back.
+ * All together always get on.  An operation is done over only because a page
+ * on its path has changed since it was copied: then somebody else's operation
+ * was done.  One that is overtaken reads its leaf again, not the whole path.
+ * After a number of tries it returns BUSY; its caller looks at interrupts and
+ * comes back.
  */
 #include "postgres.h"
 
@@ -184,8 +185,9 @@ op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
 }
 
 /*
- * How many of the entries [from, to) of the last page, and those before, lie
- * before the position, or are it when *same is set on return.
+ * Search entries [from, to) of the last page for a position.  *at: how many
+ * entries of the page lie before it.  *same: the entry behind those is the
+ * position itself.
  */
 static ax_status
 op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, bool after,
@@ -451,9 +453,10 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 }
 
 /*
- * See art_tree.h.  A key that lies in the leaf where the last one went in needs
- * no descent: the path goes on with that leaf, and what the pages above said of
- * its end is as good as it was, since only a change of the leaf narrows it.
+ * See art_tree.h.  A key that lies in the leaf where the last one went in
+ * needs no descent.  The path goes on with that leaf.  Its end, as the pages
+ * above gave it, is as good as it was, since only a change of the leaf narrows
+ * it.
  */
 ax_status
 art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
@@ -541,7 +544,7 @@ tid_of(const uint8 *key, uint32 len)
 	return tid;
 }
 
-/* What a batch has. */
+/* The contents of a batch. */
 typedef struct ArtFill
 {
 	ax_batch   *b;

@@ -237,9 +237,10 @@ key_names(Relation index)
 }
 
 /*
- * The first unique index of the table, of this access method, such as a constraint
- * could have, with these columns, in this order or any; with no columns, that of
- * the primary key.  Not one that is part of a partitioned one.
+ * The first unique index of the table, of this access method, that a
+ * constraint could have.  It has these columns, in this order or any; with no
+ * columns given, it is the primary key's.  Not one that is part of a
+ * partitioned one.
  *
  * Locks: takes AccessShareLock on each index and gives it back; the caller has
  * one on the table.
@@ -528,9 +529,10 @@ art_self_referenced(CreateStmt *stmt)
 /* ---- CREATE UNIQUE INDEX ---- */
 
 /*
- * Core looks for an index in each partition that can be part of the one of the
- * partitioned table, and makes one where it does not find it.  A key of the other
- * access method would stay beside that one; so it is made again, to be found.
+ * In each partition core looks for an index that can be part of the
+ * partitioned table's one, and makes one where there is none.  A key of the
+ * other access method would stay beside that one; so it is made again, to be
+ * found.
  *
  * Locks: ShareLock on the partitioned table, as CREATE INDEX takes it, to the
  * end of the transaction.

@@ -2,10 +2,10 @@
  * art_replace.c
  *	  artidx.replace_btree and artidx.constraint_am: art where btree is meant.
  *
- * An index is made of art before core sees the statement, and only when nothing
- * about it could be refused for that reason: what art or core does not allow is
- * looked up first, under the very lock that the command will take, and stays
- * btree without a word.
+ * The statement is changed before core sees it, and only when nothing could be
+ * refused for that reason.  This file first looks up what art or core does not
+ * allow, under the very lock that the command will take.  An index that is not
+ * allowed stays btree without a word.
  *
  * CREATE INDEX, and the constraints of CREATE TABLE, come by as an IndexStmt on
  * a table that is there already.  ALTER TABLE keeps those of its constraints to
@@ -113,7 +113,7 @@ art_replacing_btree(void)
 
 /*
  * The access method, if this database has it and may get an index of it now.
- * What an extension makes for itself stays as it is.
+ * An extension's own indexes stay as they are.
  */
 static IndexAmRoutine *
 replacement(Oid *amoid)
@@ -311,7 +311,8 @@ parent_wants_btree(Oid relid, bool unique, int ncolumns)
 }
 
 /*
- * What core would refuse to do with an index of art, or refuse it altogether.
+ * Would core refuse to do something with an index of art, or refuse it
+ * altogether?
  */
 static bool
 core_wants_btree(Oid relid, bool unique, int ncolumns)
@@ -575,7 +576,7 @@ serial_type(TypeName *name)
 }
 
 /*
- * What type the column will have when the constraint is made.
+ * The type that the column will have when the constraint is made.
  */
 static Oid
 column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)

@@ -29,8 +29,8 @@ art_ends_statement(int sqlstate)
 }
 
 /*
- * See artidx.h.  As core does for the key in a unique violation, row-level
- * security decides; and what an expression says may be more than the row, so one
+ * See artidx.h.  Row-level security decides, as core lets it for the key in a
+ * unique violation.  An expression may say more than the row.  So the user
  * must be able to act as the table's owner, as whom it is evaluated.
  */
 bool

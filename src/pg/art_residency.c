@@ -4,17 +4,18 @@
  *	  in the way; and the frame of ambuild.
  *
  * How a build is shared, left and taken over is in art_builder.c.  Two
- * heavyweight locks go with it, tuple locks of the index of no tuples, so that
- * the deadlock detector sees every wait and an error releases them:
+ * heavyweight locks go with it, so that the deadlock detector sees every wait
+ * and an error releases them.  They are tuple locks of the index, of no tuples
+ * ("places"):
  *
- * - the build lock, exclusive: the owner's.  Whoever needs the structure waits
- *   for it.
- * - the helpers' lock: each helper has it shared, and the owner takes it
- *   exclusive when nothing is left to claim, to wait for them and to keep new
- *   ones out while it publishes.
+ * - the build lock, exclusive: the owner's.  A process that needs the
+ *   structure waits for it.
+ * - the helpers' lock: each helper has it shared.  The owner takes it
+ *   exclusive when nothing is left to claim: so it waits for them, and keeps
+ *   new ones out while it publishes.
  *
- * Who is the owner is nevertheless said by the entry alone: within one parallel
- * group heavyweight locks do not conflict.
+ * The entry alone says which process is the owner: within one parallel group
+ * heavyweight locks do not conflict.
  */
 #include "artidx.h"
 
@@ -116,8 +117,8 @@ check_recursion(Relation index, ArtEntry *e)
 /* ---- waiting ---- */
 
 /*
- * What this process does about an index, for the context of an error, and until
- * when it may wait for others.
+ * How long this process may wait for others, and what it waits for: the
+ * context of an error.
  */
 typedef struct Waiting
 {
@@ -169,7 +170,7 @@ waiting_end(const Waiting *w)
 }
 
 /*
- * What is left of lock_timeout in ms, for a wait: 0 if there is none.  All the
+ * The rest of lock_timeout in ms, for a wait: 0 if there is none.  All the
  * waits for one build count together.  ERROR 55P03 in core's words when it is
  * over.
  */
@@ -229,9 +230,9 @@ look(ArtEntry *e, uint64 *gen, bool *owned)
 }
 
 /*
- * See artidx.h.  A build that its owner left may be taken over by somebody who
- * needs it; VACUUM waits a moment for that, then discards it rather than build
- * itself.
+ * See artidx.h.  A process that needs the structure may take over a build that
+ * its owner left.  VACUUM waits a moment for that, then discards it rather
+ * than build itself.
  *
  * Locks: waits for the build's place, exclusive, and lets it go at once; takes
  * the partition lock, shared to look and exclusive to discard.
@@ -474,9 +475,9 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 }
 
 /*
- * The same, and what its end means for the entry: a build that erred or found
- * no memory is over, one that was cancelled is left for others.  Neither the view
- * nor a session that only needs the index may be shown what an error says of other
+ * The same, and its end in the entry.  A build that erred or found no memory
+ * is over; one that was cancelled is left for others.  Neither the view nor a
+ * session that only needs the index may be shown what an error says of other
  * people's rows.
  */
 static ArtPartEnd
@@ -579,11 +580,10 @@ ask_worker(Relation index, ArtEntry *e)
 }
 
 /*
- * A worker was asked for: wait until somebody owns the build, it is over, or
- * it has been long enough: deadlock_timeout, as this wait is one that the
- * deadlock detector does not see; and only a part of the time that this
- * statement has, or may wait, since it must get something done itself if no
- * worker comes.
+ * A worker was asked for.  Wait until a process owns the build, or it is over,
+ * but no longer than deadlock_timeout: the deadlock detector does not see this
+ * wait.  Nor longer than a quarter of the time that this statement has, or may
+ * wait: it must get something done itself if no worker comes.
  */
 static void
 await_owner(const Waiting *w, ArtEntry *e)
@@ -604,7 +604,7 @@ await_owner(const Waiting *w, ArtEntry *e)
 }
 
 /*
- * What a scan does not wait for, or build: it has another way.
+ * Does a scan neither wait for it nor build it?  A scan has another way.
  */
 static bool
 out_for_scans(ArtEntry *e)
@@ -866,8 +866,8 @@ art_build_in_worker(Relation index)
 }
 
 /*
- * Whatever goes wrong here is not the end of the build: what was claimed is
- * given back, and the owner meets the same, or does not.
+ * An error here is not the end of the build.  The helper gives back what it
+ * has claimed, and the owner meets the same error, or does not.
  *
  * Locks: tries the helpers' place, shared, and gives it back.
  */

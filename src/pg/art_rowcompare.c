@@ -7,8 +7,8 @@
  * (art_planner.c says btree to it), and here it becomes what follows from it for
  * the first column, a >= x.  The comparison itself stays a filter.
  *
- * The cost function does it: it is called for every path when that is made, by
- * core or by a module that throws core's paths away and makes them again.
+ * The cost function does it.  It is called for every path when that is made,
+ * by core or by a module that makes core's paths again.
  */
 #include "postgres.h"
 
@@ -90,7 +90,7 @@ simplify_clause(PlannerInfo *root, IndexOptInfo *index, IndexClause *clause)
 
 /*
  * Simplify the comparisons of rows among the path's clauses.  Paths of one
- * index share their clauses, so this one gets a list of its own; those made
+ * index share their clauses, so this one gets a list of its own.  Those made
  * later are still costed by the comparison itself, as btree's are.
  */
 void

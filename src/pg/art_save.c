@@ -7,30 +7,31 @@
  * every other process has exited then, so the structures are at rest.  It is a
  * clean shutdown of a primary exactly when pg_control says so (an immediate
  * one can come with exit code 0, too).  Nothing may raise an error there, so
- * this file uses system calls and malloc, and gives up on any failure: what is
- * not saved is rebuilt.  There is no fsync: a file that did not get to disk
- * whole fails its checksums.
+ * this file uses system calls and malloc, and gives up on any failure.  A
+ * structure that is not saved is rebuilt.  There is no fsync: a file that did
+ * not get to disk whole fails its checksums.
  *
  * Why it may be believed.  The shutdown checkpoint is the last thing that is
- * written to the cluster; its position, time and all else in pg_control are in
- * the header, and the server that claims the file finds that very pg_control.
- * So not a row has changed in between.  READY structures had, at that moment,
- * an entry for every row that anybody may still see, those of prepared
- * transactions included, and no entry whose place in the heap had been
- * recycled.  The claim makes them BUILDING before any other process runs, hence
- * before the first write (t0).  From then on it is a build like any other, whose
- * heap was read at t0: whoever inserts sees BUILDING and inserts the entry
- * itself, the same entry twice being one; VACUUM waits for the end, so no place
- * that the file speaks of is recycled before its entry can be removed; nobody
- * scans what is not READY, so nobody removes from it either.  READY only if the
- * generation is still that of the claim.
+ * written to the cluster.  Its position, time and all else in pg_control are
+ * in the header.  The server that claims the file finds that very pg_control,
+ * so not a row has changed in between.  At that moment READY structures had an
+ * entry for every row that anybody may still see, those of prepared
+ * transactions included.  They had no entry whose place in the heap had been
+ * recycled.  The claim makes them BUILDING before any other process runs,
+ * hence before the first write (t0).  From then on it is a build like any
+ * other, whose heap was read at t0.  A process that inserts sees BUILDING and
+ * inserts the entry itself; the same entry twice is one.  VACUUM waits for the
+ * end, so no place that the file speaks of is recycled before its entry can be
+ * removed.  Nobody scans a structure that is not READY, so nobody removes from
+ * it either.  It becomes READY only if the generation is still that of the
+ * claim.
  *
  * Used once.  The claim renames the file to another name, which no start ever
- * trusts: it is unlinked at the next start, the start after a crash among them.
- * Should a power failure undo the rename, pg_control says since before the
- * first write (and fsynced) that the server was not shut down.
+ * trusts.  The next start unlinks it, a start after a crash too.  Should a
+ * power failure undo the rename, pg_control says since before the first write
+ * (and fsynced) that the server was not shut down.
  *
- * What else can happen between shutdown and start, and why it does no harm:
+ * Other events between shutdown and start, and why they do no harm:
  *
  *	a start without artidx, a crash, single-user mode, pg_resetwal,
  *	pg_checksums, a restored backup, PITR, pg_rewind	pg_control differs; so it
@@ -159,7 +160,10 @@ crc_of(const void *p, size_t len)
 	return crc;
 }
 
-/* What of the header says which server, and in what state, it is of. */
+/*
+ * The part of the header that says which server it is of, and in what state
+ * that was.
+ */
 static void
 header_identity(ArtSavedHeader *h, const ControlFileData *cf)
 {
@@ -500,8 +504,9 @@ candidate_cmp(const void *a, const void *b)
 }
 
 /*
- * What can be saved: READY, not temporary, and not one whose fate a prepared
- * transaction decides.  No lock: no other process is there.  -1: out of memory.
+ * The structures that can be saved: READY, not temporary, and not one whose
+ * fate a prepared transaction decides.  No lock: no other process is there.
+ * -1: out of memory.
  *
  * Epoch: enters and leaves.
  */
@@ -795,8 +800,8 @@ claim(void)
 		e->last_bytes = s->bytes;
 		e->size_hint = s->bytes;
 		/*
-		 * The options are in the catalog, which cannot be read here; and what
-		 * "auto" means may be another than it was to who wrote the file.
+		 * The options are in the catalog, which cannot be read here.  And
+		 * "auto" may mean another thing than when the file was written.
 		 */
 		e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 		pg_atomic_write_u32(&e->uses, s->uses);
@@ -815,9 +820,9 @@ claim(void)
 }
 
 /*
- * When shared memory has been made: claim what was saved if this is the first
- * time in the postmaster's life and not the cycle after a crash, and see to it
- * that nothing else that lies there is ever used.
+ * Shared memory has been made.  Claim what was saved, if this is the first
+ * time in the postmaster's life and not the cycle after a crash.  See to it
+ * that no other file that lies there is ever used.
  */
 void
 art_saved_startup(void)

@@ -116,9 +116,8 @@ art_saved_block_crc(const ArtSavedBlock *b)
 /* ---- art_save.c ---- */
 
 /*
- * Open a file of ours, checked as far as its header and table go: -1 when
- * there is none (then *why is NULL) or it is not to be trusted.  The table is
- * malloc'd.
+ * Open a file of ours and check its header and table. -1 when there is none
+ * (then *why is NULL) or it is not to be trusted.  The table is malloc'd.
  */
 extern int	art_saved_open(const char *path, ArtSavedHeader *h,
 						   ArtSavedSection **table, const char **why);

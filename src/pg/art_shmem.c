@@ -3,7 +3,7 @@
  *	  Loading, settings, the shared memory area, and this process's attachment
  *	  to it.
  *
- * The area is part of PostgreSQL's main shared memory segment: it is at one
+ * The area is part of PostgreSQL's main shared memory segment.  It is at one
  * address in every process, and the postmaster's crash cycle makes it anew,
  * zero-filled.  It is never touched before it is needed.
  */
@@ -416,8 +416,8 @@ art_ctx(void)
 
 /*
  * The postmaster has no PGPROC and hence no slot.  It touches the area only
- * while no other process exists, before the first is forked and when the last
- * has gone, so that slot 0 is free.  art_ctx() works until the detach.
+ * before the first process is forked and when the last has gone, so slot 0 is
+ * free. art_ctx() works until the detach.
  *
  * Epoch: attaches in a critical section.
  */

@@ -27,8 +27,8 @@ static uint32 wait_event_bar = 0;
 /* ---- bars ---- */
 
 /*
- * Keep our workers out of a database until art_unbar; -1 when there is no room
- * to say so (the command then waits for them as for anybody).
+ * Keep our workers out of a database until art_unbar. -1 when there is no room
+ * to say so; then the command waits for them as for anybody.
  *
  * Locks: takes the chunk lock, exclusive.
  */
@@ -161,8 +161,8 @@ art_end_workers(Oid dboid)
 /* ---- slots of workers ---- */
 
 /*
- * For the launcher: a free slot, or -1 when there is none, the database is barred,
- * or one was dropped since it counted so many drops.
+ * For the launcher: a free slot. -1 when there is none, the database is
+ * barred, or one was dropped since it counted so many drops.
  *
  * Locks: takes the chunk lock, exclusive.
  */
@@ -242,9 +242,9 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 
 /*
  * The worker exits.  Visits that it did not finish (it was ended, or failed)
- * are asked for again.  One that was to build and did not get that far, perhaps
- * because nobody can connect to the database, has the next put off, or one
- * would follow the other without a pause.
+ * are asked for again.  A worker that was to build may not get that far,
+ * perhaps because nobody can connect to the database.  It puts the next one
+ * off, or one would follow the other without a pause.
  *
  * Locks: takes the chunk lock, exclusive.
  */

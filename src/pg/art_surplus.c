@@ -56,7 +56,8 @@ begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
 }
 
 /*
- * What this process has retired, or keeps at hand, goes back to its spans.
+ * Give back to their spans the objects that this process has retired, or keeps
+ * at hand.
  *
  * Epoch: enters and leaves.
  */
@@ -136,9 +137,10 @@ is_tried(const Tried *tried, uint64 gen, uint64 surplus)
 }
 
 /*
- * The ready structure that holds most beyond what it needs, of any database; false:
- * none is worth it.  times: only one that holds more than so many hundredths of
- * what its objects take.  group: only one of this.  tried: not what was compacted and has not grown since.
+ * The ready structure that holds most beyond what it needs, of any database.
+ * False: none is worth it. times: only one that holds more than so many
+ * hundredths of what its objects take. group: only one of this. tried: not one
+ * that was compacted and has not grown since.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition locks, shared, one after the other.
@@ -179,9 +181,10 @@ find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tre
 }
 
 /*
- * Somebody is about to be refused memory, of which there were "before" bytes (of
- * the group's, if its limit is what is full): compact, for at most so many milliseconds, what holds most beyond what it needs.
- * True: there is more now.
+ * Somebody is about to be refused memory.  There were "before" bytes of it (of
+ * the group's, if its limit is what is full).  Compact, for at most so many
+ * milliseconds, what holds most beyond what it needs.  True: there is more
+ * now.
  */
 bool
 art_compact_for_room(const ArtGroup *group, uint64 before, int ms)

@@ -3,32 +3,35 @@
  *	  ALTER INDEX ... SET (structure, sync, page_size, max_memory, tail_buffer,
  *	  elision): how a structure comes to be what the options say.
  *
- * Another engine cannot be made of a structure, so it is dropped, upon which the
- * index is absent, out of plans, and built again like any other.  That is what a
- * drop always is: never unsafe, only slow.  So nothing has to be proved here
+ * Another engine cannot be made of a structure, so it is dropped.  Then the
+ * index is absent, out of plans, and built again like any other.  That is what
+ * a drop always is: never unsafe, only slow.  So nothing has to be proved here
  * but that it happens, and not for a command that is rolled back:
  *
- * - Before the commit the new options are read, and at the commit, which the
- *   command's lock on the index outlives (AccessExclusiveLock), the structure is
- *   dropped if it has another engine, and plans are invalidated.
- * - A mark on the entry tells whoever opens the index next, who has its options
- *   in the relation cache and a lock against their being altered, to compare.
- *   Left where the options could not be read: by a rollback (the transaction
- *   may have built its own uncommitted idea of the index), by the claim of a
- *   saved file, by the sweeper after a prepared transaction.
+ * - Before the commit the new options are read.  The commit drops a structure
+ *   that has another engine, and invalidates plans.  The command's lock on the
+ *   index (AccessExclusiveLock) outlives it.
+ * - A mark on the entry tells the process that opens the index next to
+ *   compare.  It has the options in the relation cache and a lock against
+ *   their being altered.  The mark is left where the options could not be
+ *   read.  A rollback leaves it, for the transaction may have built its own
+ *   uncommitted idea of the index; the claim of a saved file; the sweeper
+ *   after a prepared transaction.
  * - Within the transaction nothing is dropped: a rollback finds the structure
  *   as it was.
  *
- * A new max_memory needs no other structure; it is told to the present one.  When
- * that has more, the index is sealed, or, if unique, takes no row until it has
- * less: just before the commit, and else by who opens the index next.
+ * A new max_memory needs no other structure; it is told to the present one.
+ * When that has more, the index is sealed, or, if unique, takes no row until
+ * it has less.  That happens just before the commit, or else when a process
+ * opens the index next.
  *
  * So are tail_buffer and elision, whose command lets readers and writers go on
  * (ShareUpdateExclusiveLock).  Some of them may have the old values in their
- * relation caches for long, so it is the commit that tells the structure, and the
- * entry keeps what it told for the structures to come.  Only what no commit has
- * told yet (a structure opened by a transaction that altered its index and was
- * rolled back, or claimed from a saved file) is looked up by the next to open it.
+ * relation caches for long.  So the commit tells the structure, and the entry
+ * keeps the values for the structures to come.  Sometimes no commit has told a
+ * structure yet.  A transaction opened it that altered its index and was
+ * rolled back; or it was claimed from a saved file.  Then the next process to
+ * open the index looks the options up.
  */
 #include "artidx.h"
 
@@ -177,9 +180,10 @@ drop_other(ArtEntry *e, const ArtEngine *want)
 /*
  * See art_pg.h.
  *
- * max_memory is not read here.  Whoever opens the index next has the new value
- * in the relation cache, for the command holds the index locked until others
- * can see the new catalog row, and tells the structure (art_apply_options).
+ * max_memory is not read here.  The next process to open the index tells the
+ * structure (art_apply_options).  It has the new value in the relation cache,
+ * for the command holds the index locked until others can see the new catalog
+ * row.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
@@ -266,8 +270,8 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 		return;
 
 	/*
-	 * What our own transaction altered, its commit decides; a parallel worker
-	 * cannot tell whether its transaction did.
+	 * Where our own transaction altered options, its commit decides; a
+	 * parallel worker cannot tell whether its transaction did.
 	 */
 	changed = ART_CHANGED_CAP | ART_CHANGED_DRAIN;
 	if (!IsParallelWorker() && !art_pending_altered(RelationGetRelid(index)))

@@ -6,9 +6,10 @@
  *
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
- * Before such a command runs, the database is barred to our workers, those in
- * it are ended, and the bar stays until the command's transaction is over.  Only
- * RENAME can run in a transaction block or a function, hence several bars.
+ * Before such a command runs, the database is barred to our workers and those
+ * in it are ended.  The bar stays until the command's transaction is over.
+ * Only RENAME can run in a transaction block or a function, hence several
+ * bars.
  */
 #include "artidx.h"
 
@@ -232,8 +233,8 @@ run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 }
 
 /*
- * The statement, with the keys of a table that it creates to be of btree, or one
- * that core will probably refuse in words that do not tell why.
+ * Run the statement.  The keys of a table that it creates may have to be of
+ * btree; or core will probably refuse it in words that do not tell why.
  */
 static void
 next_guarded(PlannedStmt *pstmt, const char *queryString,
@@ -263,8 +264,8 @@ next_guarded(PlannedStmt *pstmt, const char *queryString,
 
 /*
  * pg_dump for pg_upgrade locks what it dumps.  It does not say of what access
- * method a key is, and in the new cluster the empty file of ours would be
- * taken for a btree index.  So no further than here.
+ * method a key is.  In the new cluster our empty file would be taken for a
+ * btree index.  So no further than here.
  *
  * Locks: AccessShareLock on tables and indexes, to the end of the transaction.
  */
@@ -391,8 +392,8 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 		art_family_after(change);
 
 	/*
-	 * What a prepared transaction dropped or made is decided now, and no
-	 * callback tells.  The database it belongs to is this one.
+	 * The end of the prepared transaction decides now what it dropped or made,
+	 * and no callback tells.  The database it belongs to is this one.
 	 */
 	if (finishes && forget_prepared(gid))
 		art_ask(MyDatabaseId, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);

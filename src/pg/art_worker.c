@@ -127,8 +127,8 @@ job_done(int job)
 }
 
 /*
- * What the catalog says of an index; false when it is not one of ours, or not
- * there.  As fresh as the last look at invalidations.
+ * The file that the catalog gives to an index; false when it is not one of
+ * ours, or not there.  As fresh as the last look at invalidations.
  */
 static bool
 catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
@@ -153,8 +153,8 @@ catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
  * Lock heap and index without waiting and open the index; NULL when it is not
  * to be had (*gone: it is not there any more).
  *
- * Locks: tries AccessShareLock on the table, then on the index.  What it got
- * stays to the end of the transaction, with NULL too.
+ * Locks: tries AccessShareLock on the table, then on the index.  Locks that it
+ * got stay to the end of the transaction, with NULL too.
  */
 static Relation
 open_candidate(Oid indexoid, bool *gone)
@@ -279,7 +279,8 @@ list_indexes(Oid amoid, Seen **out)
 }
 
 /*
- * What is known of an index from before the restart, put into its entry: once.
+ * Put into the entry of an index, once, what is known of it from before the
+ * restart.
  *
  * Locks: takes the partition lock, exclusive.
  */
@@ -400,14 +401,14 @@ scout(void)
 /*
  * Forget the entry if its index is gone, or has another file by now.
  *
- * An entry may be used again only when nobody can have the index open with
- * it.  Whoever creates, drops or moves an index holds AccessExclusiveLock on
- * it until its transaction is over, and its callbacks have run then (and who
- * alters its options ShareUpdateExclusiveLock); so once we have such a lock
- * nothing of that kind is under way, prepared or not.
- * If the catalog then has no such index, or one with another locator, the
- * entry's locator is not in any relation cache entry that is used under a
- * lock: taking the lock brings that up to date.
+ * An entry may be used again only when nobody can have the index open with it.
+ * A process that creates, drops or moves an index holds AccessExclusiveLock on
+ * it until its transaction is over; its callbacks have run then.  One that
+ * alters its options holds ShareUpdateExclusiveLock.  So once we have such a
+ * lock nothing of that kind is under way, prepared or not.  The catalog may
+ * then have no such index, or one with another locator.  In that case the
+ * entry's locator is in no relation cache entry that is used under a lock:
+ * taking the lock brings that up to date.
  *
  * Locks: tries ShareUpdateExclusiveLock on the index and gives it back; under
  * it, takes the partition lock, exclusive.
