@@ -177,8 +177,11 @@ CALL artidx_to_btree('long_v', false);
 SELECT relname, am, valid FROM made WHERE relname ~ 'long';
 -- of many, one that cannot be does not keep the others from it
 CREATE INDEX long_id ON long USING art ((length(v)));
+INSERT INTO long VALUES ('y');
+CREATE UNIQUE INDEX CONCURRENTLY "Dup" ON long USING art ((1));
 CALL artidx_from_btree('t_key');
 CALL artidx_to_btree();
+DROP INDEX "Dup";
 SELECT relname, am, valid FROM made;
 BEGIN;
 CALL artidx_to_btree();

@@ -12,7 +12,8 @@
  * Called by itself, a procedure may commit, and does so after each step, so that
  * the table is read and written meanwhile.  At every moment the constraint has
  * one valid index.  Cut short between two commits, the procedure leaves an index
- * with "_ccnew" or "_ccold" in its name, as REINDEX CONCURRENTLY does.
+ * that is not valid, with "_ccnew" or "_ccold" in its name, as REINDEX CONCURRENTLY
+ * does.
  *
  * In a transaction block, and where the caller does not want it otherwise, it
  * is done under the table's strongest lock by art_remake_index.  So it is
@@ -48,6 +49,7 @@
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -65,7 +67,8 @@ typedef struct Conversion
 	bool		concurrently;	/* ... and is to let others write */
 	MemoryContext cxt;			/* outlives the transactions */
 	char	   *name;			/* of the index in hand, for messages */
-	char	   *unfinished;		/* what may be left of it */
+	char	   *sql_name;		/* ... as SQL takes it */
+	char	   *unfinished;		/* what may be left of it, the same */
 } Conversion;
 
 /* An index as it is found. */
@@ -118,11 +121,20 @@ say_which(void *arg)
 	errcontext("making index \"%s\" again with access method \"%s\"",
 			   c->name, c->to == BTREE_AM_OID ? "btree" : ART_AM_NAME);
 	if (c->unfinished != NULL)
-		errcontext("index \"%s\" may be left; drop it, and call again where index \"%s\" is still what it was",
-				   c->unfinished, c->name);
+		errcontext("index %s may be left; drop it, and call again where index %s is still what it was",
+				   c->unfinished, c->sql_name);
 }
 
 /* ---- looking ---- */
+
+/*
+ * The name of the procedure that is at work.
+ */
+static const char *
+procedure(const Conversion *c)
+{
+	return c->to == BTREE_AM_OID ? "artidx_to_btree" : "artidx_from_btree";
+}
 
 /*
  * ERROR: there is no such index, or it is not of the access method to convert.
@@ -143,9 +155,19 @@ refuse_kind(Conversion *c, Oid relid)
 }
 
 /*
- * Find the index and lock its table.  False, with no lock, if it has gone or is
- * not of the access method any more, and that is not to be an error.  ERROR for
- * all that cannot be, before anything is done.
+ * ERROR unless the user owns the table of the index.
+ */
+static void
+check_owner(Oid heapoid, Oid indexoid)
+{
+	if (!ART_OWNS_TABLE(heapoid))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(indexoid));
+}
+
+/*
+ * Find the index and lock its table, which may be another's by then.  False, with
+ * no lock, if it has gone or is not of the access method any more, and that is not
+ * to be an error.  ERROR for all that cannot be, before anything is done.
  *
  * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
  * leaves both to the end of the transaction.  With false the table's lock is
@@ -165,10 +187,11 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 		IndexGetRelation(indexoid, true) : InvalidOid;
 	if (OidIsValid(found->heapoid))
 	{
-		if (!ART_OWNS_TABLE(found->heapoid))
-			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(indexoid));
+		check_owner(found->heapoid, indexoid);
 		LockRelationOid(found->heapoid, lockmode);
-		if (IndexGetRelation(indexoid, true) != found->heapoid)
+		if (IndexGetRelation(indexoid, true) == found->heapoid)
+			check_owner(found->heapoid, indexoid);
+		else
 		{
 			UnlockRelationOid(found->heapoid, lockmode);
 			found->heapoid = InvalidOid;
@@ -197,8 +220,8 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 				 errmsg("index \"%s\" is part of a partitioned index",
 						RelationGetRelationName(index)),
 				 errdetail("The parts of a partitioned index are of its access method."),
-				 errhint("Call the procedure for index \"%s\".",
-						 get_rel_name(llast_oid(get_partition_ancestors(indexoid))))));
+				 errhint("\"CALL %s(%s)\" converts all of it.", procedure(c),
+						 quote_literal_cstr(art_sql_name(llast_oid(get_partition_ancestors(indexoid)))))));
 	art_refuse_other_temp(index);
 	if (IsCatalogRelation(heap))
 		ereport(ERROR,
@@ -230,6 +253,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 	found->lockless = !found->temporary && index->rd_index->indimmediate &&
 		!index->rd_index->indisexclusion;
 	c->name = MemoryContextStrdup(c->cxt, RelationGetRelationName(index));
+	c->sql_name = MemoryContextStrdup(c->cxt, art_sql_name(indexoid));
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
 	return true;
@@ -257,6 +281,7 @@ convert_beside_writers(Conversion *c, const Found *found)
 	ObjectAddress old,
 				new;
 	LOCKTAG		tag;
+	char	   *schema = get_namespace_name(RelationGetNamespace(heap));
 	char	   *oldname;
 
 	SET_LOCKTAG_RELATION(tag, heaplock.dbId, heaplock.relId);
@@ -270,14 +295,20 @@ convert_beside_writers(Conversion *c, const Found *found)
 	LockRelationIdForSession(&heaplock, ShareUpdateExclusiveLock);
 	LockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 
-	/* commits by itself, several times, and is done in a transaction without snapshot */
-	c->unfinished = stmt->idxname;
+	/*
+	 * Commits by itself, several times, and ends in a transaction without snapshot,
+	 * in which it has made the new index valid.  That is not committed before the new
+	 * index has the old one's place: cut short, it leaves one that is not valid, as
+	 * REINDEX CONCURRENTLY does.
+	 */
+	c->unfinished = quote_qualified_identifier(schema, stmt->idxname);
 	new = DefineIndex(found->heapoid, stmt, InvalidOid, InvalidOid, InvalidOid,
 					  ART_NO_TOTAL_PARTS false, false, true, false, true);
-	step_end(c);
+	MemoryContextSwitchTo(c->cxt);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	CommandCounterIncrement();
 
 	/* the new index takes the old one's place */
-	step_begin(c);
 	oldname = ChooseRelationName(c->name, NULL, "ccold",
 								 get_rel_namespace(found->heapoid), false);
 	index_concurrently_swap(new.objectId, found->indexoid, oldname);
@@ -287,7 +318,7 @@ convert_beside_writers(Conversion *c, const Found *found)
 	index_close(index, NoLock);
 	CacheInvalidateRelcacheByRelid(found->heapoid);
 	step_end(c);
-	c->unfinished = oldname;
+	c->unfinished = quote_qualified_identifier(schema, oldname);
 
 	/* nobody reads the old one any more, then nobody writes it */
 	StartTransactionCommand();
@@ -458,8 +489,7 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 		Oid			heapoid = IndexGetRelation(lfirst_oid(lc), false);
 		Relation	heap;
 
-		if (!ART_OWNS_TABLE(heapoid))
-			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(lfirst_oid(lc)));
+		check_owner(heapoid, lfirst_oid(lc));
 		if (get_rel_relkind(lfirst_oid(lc)) != RELKIND_PARTITIONED_INDEX)
 		{
 			plain = lappend_oid(plain, lfirst_oid(lc));
@@ -556,7 +586,9 @@ all_indexes(Conversion *c, int *others)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("index \"%s\" is not valid and stays what it is",
 							NameStr(form->relname)),
-					 errhint("Drop the index, or call artidx_to_btree with its name.")));
+					 errhint("\"DROP INDEX %s\" removes it, \"CALL %s(%s)\" makes it one of btree.",
+							 art_sql_name(form->oid), procedure(c),
+							 quote_literal_cstr(art_sql_name(form->oid)))));
 	}
 	systable_endscan(scan);
 	table_close(pg_class, AccessShareLock);
@@ -596,7 +628,8 @@ convert_or_warn(Conversion *c, Oid indexoid, const char *name)
 				 errmsg("index \"%s\" was not made again: %s", name, edata->message),
 				 edata->detail == NULL ? 0 : errdetail_internal("%s", edata->detail),
 				 c->unfinished == NULL ? 0 :
-				 errhint("Drop index \"%s\", which is left of the attempt.", c->unfinished)));
+				 errhint("\"DROP INDEX %s\" removes what is left of the attempt.",
+						 c->unfinished)));
 	}
 	PG_END_TRY();
 	return done;

@@ -87,11 +87,11 @@ warn_of_lost_keys(Oid amoid)
  *
  * Locks: takes AccessShareLock on each index and gives it back.
  */
-static char *
+static Oid
 unusable_unique_index(Relation matview, Oid amoid)
 {
 	List	   *indexes = RelationGetIndexList(matview);
-	char	   *found = NULL;
+	Oid			found = InvalidOid;
 	bool		usable = false;
 	ListCell   *lc;
 
@@ -104,13 +104,13 @@ unusable_unique_index(Relation matview, Oid amoid)
 		{
 			if (index->rd_rel->relam != amoid)
 				usable = true;
-			else if (found == NULL)
-				found = pstrdup(RelationGetRelationName(index));
+			else if (!OidIsValid(found))
+				found = lfirst_oid(lc);
 		}
 		index_close(index, AccessShareLock);
 	}
 	list_free(indexes);
-	return usable ? NULL : found;
+	return usable ? InvalidOid : found;
 }
 
 /*
@@ -124,7 +124,7 @@ check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 {
 	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
 	Relation	matview;
-	char	   *name;
+	Oid			indexoid;
 
 	if (!OidIsValid(relid) || get_rel_relkind(relid) != RELKIND_MATVIEW ||
 		!ART_OWNS_TABLE(relid))
@@ -132,16 +132,16 @@ check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 	matview = try_relation_open(relid, AccessShareLock);
 	if (matview == NULL)
 		return;
-	name = unusable_unique_index(matview, amoid);
-	if (name != NULL)
+	indexoid = unusable_unique_index(matview, amoid);
+	if (OidIsValid(indexoid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot refresh materialized view \"%s\" concurrently",
 						RelationGetRelationName(matview)),
 				 errdetail("Until PostgreSQL 18 that takes a unique index of access method \"btree\"; index \"%s\" is of access method \"%s\".",
-						   name, ART_AM_NAME),
+						   get_rel_name(indexoid), ART_AM_NAME),
 				 errhint("\"CALL artidx_to_btree(%s)\" makes it one of btree.",
-						 quote_literal_cstr(quote_identifier(name)))));
+						 quote_literal_cstr(art_sql_name(indexoid)))));
 	relation_close(matview, AccessShareLock);
 }
 
@@ -288,7 +288,7 @@ warn_of_identity(Oid relid, Oid amoid)
 					 errdetail("A subscriber of PostgreSQL 17 does not find rows by index \"%s\" of access method \"%s\".",
 							   RelationGetRelationName(index), ART_AM_NAME),
 					 errhint("\"CALL artidx_to_btree(%s)\" makes it one of btree.",
-							 quote_literal_cstr(quote_identifier(RelationGetRelationName(index))))));
+							 quote_literal_cstr(art_sql_name(indexoid)))));
 		index_close(index, AccessShareLock);
 	}
 	relation_close(rel, AccessShareLock);

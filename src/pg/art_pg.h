@@ -744,6 +744,12 @@ extern void art_aborts_forget(ArtEntry *e);
 /* ---- art_report.c ---- */
 extern bool art_ends_statement(int sqlstate);
 
+/*
+ * The name of a relation as SQL takes it from any search_path, allocated; NULL when
+ * it is gone.
+ */
+extern char *art_sql_name(Oid relid);
+
 /* ---- art_stat.c ---- */
 
 /*

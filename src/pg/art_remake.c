@@ -195,7 +195,7 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 						   RelationGetRelationName(heap)),
 				 am != BTREE_AM_OID ? 0 :
 				 errhint("\"CALL artidx_to_btree(%s)\" beforehand does it while the table is read and written.",
-						 quote_literal_cstr(quote_identifier(name)))));
+						 quote_literal_cstr(art_sql_name(indexoid)))));
 
 	/* a cursor may have it open; events that wait will find the new one */
 	if (heap->rd_refcnt != 1)

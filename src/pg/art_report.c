@@ -7,12 +7,28 @@
 
 #include "fmgr.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rls.h"
 #include "utils/timestamp.h"
 
 #include "pg/art_pg.h"
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
+
+/* ---- names ---- */
+
+/*
+ * See art_pg.h.
+ */
+char *
+art_sql_name(Oid relid)
+{
+	char	   *name = get_rel_name(relid);
+
+	return name == NULL ? NULL :
+		quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
+}
 
 /* ---- errors about rows ---- */
 

@@ -211,15 +211,14 @@ tell_left_out(Oid indexoid, const ArtLocator *loc)
 		strlcpy(error, e->error, sizeof(error));
 	}
 	LWLockRelease(lock);
-	name = tell ? get_rel_name(indexoid) : NULL;
+	name = tell ? art_sql_name(indexoid) : NULL;
 	if (name == NULL)
 		return;
 	nleft_out++;
 	ereport(WARNING,
 			(errcode(memory ? ERRCODE_OUT_OF_MEMORY : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("art index \"%s\" of database \"%s\" is left out: %s",
-					quote_qualified_identifier(get_namespace_name(get_rel_namespace(indexoid)), name),
-					get_database_name(MyDatabaseId),
+					name, get_database_name(MyDatabaseId),
 					memory ? "there is no memory for it" : error),
 			 unique ? errdetail("Queries do without it; an insert that needs it tries to build it.") :
 			 errdetail("Queries do without it."),

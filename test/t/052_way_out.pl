@@ -122,7 +122,7 @@ for my $when (sort keys %wait)
 		eval { $gate->quit; };
 
 		# the message names what is left
-		like($v->{err}, qr/"$left" may be left/, "$when, $how: it says what is left") if $how ne 'kill';
+		like($v->{err}, qr/index public\.$left may be left/, "$when, $how: it says what is left") if $how ne 'kill';
 		is(indexes(), join("\n", "the_key|$is|t|t", "$left|$other{$is}|f|f"),
 			"$when, $how: an index that is not valid is left");
 		key_is($is, "$when, $how");
@@ -133,6 +133,33 @@ for my $when (sort keys %wait)
 		$am = $other{$am};
 		key_is($am, "$when, $how, once more");
 	}
+}
+
+# the new index is valid from the moment on in which it takes the old one's place
+for my $how ('terminate', 'kill')
+{
+	my $gate = gate($wait{before}[0]);
+	my $holder;
+
+	$v = call_until_it_waits($call{$am});
+	$holder = gate(q{COMMENT ON INDEX the_key_ccnew IS 'held'});
+	$gate->query_safe('ROLLBACK');
+	$node->poll_query_until('postgres', qq{
+		SELECT count(*) = 1 FROM pg_locks WHERE pid = $v->{pid} AND NOT granted
+		AND relation = 'the_key_ccnew'::regclass}) or die "it does not wait for the new index";
+	kill 'KILL', $v->{pid} if $how eq 'kill';
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($v->{pid})") if $how ne 'kill';
+	eval { $v->{h}->finish; };
+	comes_back($node) if $how eq 'kill';
+	eval { $holder->quit; };
+	eval { $gate->quit; };
+	is(indexes(), join("\n", "the_key|$am|t|t", "the_key_ccnew|$other{$am}|f|f"),
+		"before the swap, $how: the new index is not valid");
+	is($node->safe_psql('postgres', q{
+		SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid
+		AND indexrelid::regclass::text ~ '_cc(new|old)[0-9]*"?$'}), 'the_key_ccnew', 'the way to find it');
+	$node->safe_psql('postgres', 'DROP INDEX the_key_ccnew');
+	key_is($am, "before the swap, $how");
 }
 $node->safe_psql('postgres', $call{$am}) if $am eq 'btree';
 key_is('art', 'in the end');
@@ -164,7 +191,7 @@ SKIP:
 {
 	skip 'from 18 on core asks art for its operators', 2 if $later;
 	fails_with($node, 'REFRESH MATERIALIZED VIEW CONCURRENTLY m', '55000',
-		qr/"m_id" is of access method "art".*CALL artidx_to_btree\('m_id'\)/s, 'a refresh beside readers');
+		qr/"m_id" is of access method "art".*CALL artidx_to_btree\('public\.m_id'\)/s, 'a refresh beside readers');
 	fails_with($node, 'CREATE UNIQUE INDEX p_a ON p USING art (a)', '0A000',
 		qr/Until PostgreSQL 18 the unique indexes of partitioned tables are of access method "btree"/,
 		'a unique index of a partitioned table');
