@@ -12,7 +12,7 @@ use ArtTest;
 my $node = art_node('subscriber', wal_level => 'logical', max_wal_senders => 4,
 	max_replication_slots => 4, wal_retrieve_retry_interval => "'100ms'");
 my $stops = int($node->safe_psql('postgres', 'SHOW server_version_num') / 10000) == 17;
-my $warning = qr/WARNING:  logical replication into table "(\w+)" stops at the first UPDATE or DELETE.*CALL artidx_to_btree\('\w+'\)/s;
+my $warning = qr/WARNING:  logical replication into table "(\w+)" stops at the first UPDATE or DELETE.*CALL artidx_to_btree\('public\.\w+'\)/s;
 my $sum = 'SELECT count(*), sum(id), sum(v) FROM r';
 my $connection = "'dbname=pub port=" . $node->port . ' host=' . $node->host . "'";
 
