@@ -26,7 +26,7 @@ MODULE_big = artidx
 PGFILEDESC = "artidx - main-memory radix tree indexes"
 
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard \
-	src/core/*.c src/key/*.c src/am/*.c src/pg/*.c)))
+	src/*.c src/core/*.c src/key/*.c src/am/*.c src/pg/*.c)))
 ARTIDX_HEADERS = $(wildcard src/*.h src/core/*.h src/key/*.h src/am/*.h src/pg/*.h)
 
 # The install script is the concatenation of src/sql in name order.  sql/ has the

@@ -473,7 +473,7 @@ extern bool art_planner_stats(Relation index, BlockNumber *pages,
 							  double *entries, int *height);
 
 /* Planning as with btree in its place (src/am/art_btsize.c). */
-extern void art_plan_costs_init(void);
+extern void art_plan_costs_init(bool (*replacing_btree) (void));
 extern bool art_costs_as_btree(void);
 extern void art_btree_size(Relation index, double entries, double rows,
 						   BlockNumber *pages, int *height);

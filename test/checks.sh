@@ -26,7 +26,7 @@ for d in __BYTE_ORDER__=__ORDER_BIG_ENDIAN__ __SIZEOF_POINTER__=4; do
 done
 
 # Server files start with postgres.h, directly or through artidx.h.
-for f in src/am/*.c src/pg/*.c; do
+for f in src/*.c src/am/*.c src/pg/*.c; do
 	[ -f "$f" ] || continue
 	first=$(grep -m1 -E '^#[[:space:]]*include' "$f")
 	case $first in

@@ -50,13 +50,16 @@ static const struct config_enum_entry plan_costs_values[] = {
 #define ART_NAME_WIDTH	12
 
 static int	plan_costs = PLAN_COSTS_AUTO;
+static bool (*replacing) (void) = NULL;	/* NULL: not preloaded */
 
 /*
- * The setting; from _PG_init, preloading.
+ * The setting; from _PG_init, preloading.  replacing_btree: is art put in the
+ * place of btree in this session?
  */
 void
-art_plan_costs_init(void)
+art_plan_costs_init(bool (*replacing_btree) (void))
 {
+	replacing = replacing_btree;
 	DefineCustomEnumVariable("artidx.plan_costs",
 							 "Sets what the planner takes the costs of art indexes to be.",
 							 "\"memory\": their own; \"btree\": those of btree indexes in their place; "
@@ -74,7 +77,7 @@ bool
 art_costs_as_btree(void)
 {
 	return plan_costs == PLAN_COSTS_BTREE ||
-		(plan_costs == PLAN_COSTS_AUTO && art_replacing_btree());
+		(plan_costs == PLAN_COSTS_AUTO && replacing != NULL && replacing());
 }
 
 /*

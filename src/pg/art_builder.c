@@ -254,8 +254,8 @@ art_own_build_end(ArtEntry *e, uint64 gen)
 }
 
 /*
- * Leave the builds that an aborted (sub)transaction, or this process's exit,
- * left in the middle.  A structure of ambuild goes.
+ * Leave the builds that an aborted (sub)transaction left in the middle.  A
+ * structure of ambuild goes.
  */
 void
 art_own_builds_abort(SubTransactionId subid, bool all)
@@ -268,6 +268,15 @@ art_own_builds_abort(SubTransactionId subid, bool all)
 		if (all || p->subid == subid)
 			art_part_end(p);
 	}
+}
+
+/*
+ * The same for this process's exit.
+ */
+void
+art_own_builds_exit(void)
+{
+	art_own_builds_abort(InvalidSubTransactionId, true);
 }
 
 /*

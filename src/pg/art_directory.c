@@ -13,8 +13,12 @@
  */
 #include "artidx.h"
 
+#include <unistd.h>
+
+#include "access/amapi.h"
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lwlock.h"
@@ -27,6 +31,9 @@
 #include "utils/timestamp.h"
 
 #include "pg/art_pg.h"
+
+#define ART_LOAD_PATIENCE_MS	10000	/* of those who wait for a loader that does
+										 * not come */
 
 /* this process made entries of temporary relations */
 static bool made_temp = false;
@@ -41,6 +48,16 @@ art_locator(Relation index, ArtLocator *loc)
 	loc->db = ART_REL_DB(index);
 	loc->rel = ART_REL_NUMBER(index);
 	loc->backend = ART_REL_BACKEND(index);
+}
+
+/*
+ * Is the relation an index of our access method?
+ */
+bool
+art_is_art_index(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_indam != NULL &&
+		rel->rd_indam->amoptions == artoptions;
 }
 
 static inline bool
@@ -637,6 +654,49 @@ process_lives(int slot, int pid)
 	if (pid == 0 || slot < 0 || slot >= art_shared->nslots)
 		return false;
 	return GetPGProcByNumber(slot)->pid == pid;
+}
+
+/*
+ * See art_pg.h.
+ */
+bool
+art_loading(const ArtEntry *e)
+{
+	uint32		pending = ART_LOAD_PENDING;
+	uint64		asked;
+	uint64		now;
+
+	if (!e->loading)
+		return false;
+	switch (pg_atomic_read_u32(&art_shared->load_state))
+	{
+		case ART_LOAD_RUNNING:
+			pg_read_barrier();
+			return GetPGProcByNumber(art_shared->load_slot)->pid ==
+				art_shared->load_pid;
+		case ART_LOAD_PENDING:
+
+			/*
+			 * No free place for a worker, or no process could be made: then it
+			 * never comes, and nobody says so.
+			 */
+			asked = pg_atomic_read_u64(&art_shared->load_asked);
+			now = (uint64) GetCurrentTimestamp();
+			if (asked == 0)
+				(void) pg_atomic_compare_exchange_u64(&art_shared->load_asked,
+													  &asked, now);
+			else if (TimestampDifferenceExceeds((TimestampTz) asked, (TimestampTz) now,
+												ART_LOAD_PATIENCE_MS) &&
+					 pg_atomic_compare_exchange_u32(&art_shared->load_state,
+													&pending, ART_LOAD_DONE))
+			{
+				(void) unlink(ART_LOADING_FILE);
+				return false;
+			}
+			return true;
+		default:
+			return false;
+	}
 }
 
 /*

@@ -57,6 +57,9 @@ extern PGDLLEXPORT void art_launcher_main(Datum arg);
 
 static uint32 wait_event_launcher = 0;
 
+bool		art_autobuild = true;
+int			art_build_workers = 2;
+
 /* there is no place for it in the server: set before all processes are forked */
 static bool launcher_refused = false;
 
@@ -1175,6 +1178,33 @@ art_register_worker(BackgroundWorker *worker)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * The settings; from _PG_init.
+ */
+void
+art_launcher_settings(void)
+{
+	DefineCustomBoolVariable("artidx.autobuild",
+							 "Builds absent art indexes in the background.",
+							 "When off, only what a statement waits for is built by "
+							 "background workers.",
+							 &art_autobuild,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("artidx.build_workers",
+							"Sets the number of background workers that build art indexes.",
+							"They build what is absent after a restart, hot indexes first. "
+							"At 0 nothing is built in the background.",
+							&art_build_workers,
+							2, 0, ART_NWORKERS,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
 }
 
 /*

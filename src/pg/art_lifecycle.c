@@ -302,7 +302,7 @@ art_xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_COMMIT:
 			art_hazards_xact_end();
 			run_all(run_at_commit);
-			art_utility_xact_end();
+			art_bars_xact_end();
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
@@ -310,14 +310,14 @@ art_xact_callback(XactEvent event, void *arg)
 			art_own_builds_abort(InvalidSubTransactionId, true);
 			art_making_abort();
 			run_all(run_at_abort);
-			art_utility_xact_end();
+			art_bars_xact_end();
 			break;
 		case XACT_EVENT_PREPARE:
 			art_hazards_xact_end();
 			if (pending)
-				art_utility_prepared();
+				art_prepared_doubt();
 			run_all(run_at_prepare);
-			art_utility_xact_end();
+			art_bars_xact_end();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 			look_at_options();

@@ -34,8 +34,6 @@
 
 #include "pg/art_saved.h"
 
-#define ART_LOAD_PATIENCE_MS	10000	/* of those who wait for a loader that does
-										 * not come */
 #define ART_LOAD_LATE_MS		60000	/* after the server's start, if nobody does */
 #define ART_LOAD_LEAST			((Size) 64 * 1024 * 1024)
 #define ART_LOAD_ARENA			((Size) 4 * 1024 * 1024)
@@ -44,57 +42,7 @@ extern PGDLLEXPORT void art_loader_main(Datum arg);
 
 bool		art_load_registered = false;	/* the server has a place for it */
 
-/* ---- for everybody ---- */
-
-/*
- * See art_pg.h.
- */
-bool
-art_loading(const ArtEntry *e)
-{
-	uint32		pending = ART_LOAD_PENDING;
-	uint64		asked;
-	uint64		now;
-
-	if (!e->loading)
-		return false;
-	switch (pg_atomic_read_u32(&art_shared->load_state))
-	{
-		case ART_LOAD_RUNNING:
-			pg_read_barrier();
-			return GetPGProcByNumber(art_shared->load_slot)->pid ==
-				art_shared->load_pid;
-		case ART_LOAD_PENDING:
-
-			/*
-			 * No free place for a worker, or no process could be made: then it
-			 * never comes, and nobody says so.
-			 */
-			asked = pg_atomic_read_u64(&art_shared->load_asked);
-			now = (uint64) GetCurrentTimestamp();
-			if (asked == 0)
-				(void) pg_atomic_compare_exchange_u64(&art_shared->load_asked,
-													  &asked, now);
-			else if (TimestampDifferenceExceeds((TimestampTz) asked, (TimestampTz) now,
-												ART_LOAD_PATIENCE_MS) &&
-					 pg_atomic_compare_exchange_u32(&art_shared->load_state,
-													&pending, ART_LOAD_DONE))
-			{
-				(void) unlink(ART_LOADING_FILE);
-				return false;
-			}
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
- * Make ABSENT what is marked as loading; nobody needs the file any more.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition locks, exclusive, one after the other.
- */
+/* Make ABSENT what is marked as loading; nobody needs the file any more. */
 static void
 discard_loading(void)
 {

@@ -23,8 +23,8 @@
 #define ART_NBARS		16		/* databases barred to them */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
-#define ART_NCOUNTS		14		/* of artidx_contention, see art_contention.c */
-#define ART_NABORTS		14		/* of a site of artidx_aborts, see art_elision.c */
+#define ART_NCOUNTS		14		/* of artidx_contention, see art_counts.c */
+#define ART_NABORTS		14		/* of a site of artidx_aborts, see there */
 #define ART_NGROUPS		256		/* hash chains of groups */
 
 /* Full physical identity. */
@@ -53,7 +53,7 @@ typedef enum ArtWant
 
 typedef struct ArtGroup ArtGroup;	/* art_groups.c */
 
-/* Counts of closed generations of an index: art_elision.c. */
+/* Counts of closed generations of an index: art_counts.c. */
 typedef union ArtAborts
 {
 	union ArtAborts *next;		/* in the free list */
@@ -340,10 +340,17 @@ extern LWLockPadded *art_dir_locks;
 extern LWLockPadded *art_unique_locks;
 extern uint32 art_unique_mask;
 extern LWLock *art_chunk_lock;
-extern bool art_autobuild;
-extern int	art_build_workers;
 
-/* art_shmem.c: this process attached and not yet detached */
+/* art_shmem.c */
+extern void art_shmem_init(void);	/* from _PG_init, preloading */
+
+/*
+ * From _PG_init: what has to end when this process exits, before it is detached.
+ * There is one such function.
+ */
+extern void art_before_detach(void (*fn) (void));
+
+/* this process attached and not yet detached */
 extern bool art_attached(void);
 extern Size art_area_bytes(void);	/* artidx.memory, or the least there can be */
 extern void art_postmaster_attach(void);
@@ -432,6 +439,7 @@ extern TimestampTz art_statement_deadline(void);
 extern void art_build_tag(Relation index, LOCKTAG *tag);
 extern bool art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode);
 extern void art_own_builds_abort(SubTransactionId subid, bool all);
+extern void art_own_builds_exit(void);
 extern void art_making_abort(void);
 extern void art_own_builds_reparent(SubTransactionId subid,
 									SubTransactionId parent);
@@ -521,10 +529,11 @@ typedef enum ArtLoadState
 	ART_LOAD_DONE				/* what is still marked as loading is nobody's */
 } ArtLoadState;
 
+#define ART_LOADING_FILE	"pg_stat/artidx.loading"	/* claimed, used once */
+
 extern bool art_save_at_shutdown;
 extern bool art_load_registered;
 extern void art_saved_init(void);	/* from _PG_init, preloading */
-extern void art_saved_startup(void);	/* from the shmem_startup hook, postmaster */
 
 /*
  * Is this BUILDING structure one that the loader of saved files fills, or will
@@ -566,7 +575,10 @@ typedef struct ArtWork
 	uint64		size;
 } ArtWork;
 
-extern void art_launcher_init(void);
+extern bool art_autobuild;
+extern int	art_build_workers;
+extern void art_launcher_settings(void);	/* from _PG_init */
+extern void art_launcher_init(void);	/* the same, preloading */
 extern void art_background_settings(void);
 extern bool art_launcher_lives(void);
 extern bool art_no_worker(void);
@@ -594,9 +606,26 @@ extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
 extern void art_worker_detach(int slot, uint32 seq, bool worked);
 extern bool art_worker_claim(int slot, const ArtWork *w);
 extern bool art_worker_barred(Oid dboid);
-extern int	art_bar(Oid dboid);
-extern void art_unbar(int bar);
+
+/*
+ * Keep our workers out of a database until this transaction is over.  Where
+ * there is no room to say so, the command waits for them as for anybody.
+ */
+extern void art_bar(Oid dboid);
+extern void art_bars_xact_end(void);
 extern void art_end_workers(Oid dboid);
+
+/* ---- art_prepared.c ---- */
+
+/* PREPARE TRANSACTION begins, under a name of this hash. */
+extern uint64 art_prepared_hash(const char *gid);
+extern void art_prepared_begin(uint64 gid);
+
+/* It leaves something in doubt. */
+extern void art_prepared_doubt(void);
+
+/* A transaction of this name is over: did it leave something in doubt? */
+extern bool art_prepared_over(uint64 gid);
 
 /* ---- art_hot.c: what was used, over a restart ---- */
 typedef struct ArtHot
@@ -615,7 +644,7 @@ extern const ArtHot *art_hot_find(const ArtHot *hot, int n, Oid indexoid,
 								  const ArtLocator *loc);
 
 /* ---- art_groups.c ---- */
-extern void art_groups_init(void);	/* from _PG_init, preloading */
+extern void art_groups_init(void);	/* from art_shmem_init */
 extern void art_groups_startup(void);	/* shared memory was made */
 
 /*
@@ -719,7 +748,8 @@ extern void art_apply_cap(Oid indexoid);
  */
 extern void art_index_altered(Oid indexoid, const ArtEngine *want);
 
-/* ---- art_contention.c ---- */
+/* ---- art_counts.c ---- */
+typedef uint64 ArtSiteCounts[AX_SITES][ART_NABORTS];
 
 /*
  * The generation is about to be closed: keep what it counted.  Partition lock
@@ -730,16 +760,27 @@ extern void art_counts_keep(ArtEntry *e, uint64 gen);
 /* The entry is forgotten; another one of the same index goes on counting. */
 extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
 
+/* Count from zero; the same lock. */
+extern void art_counts_reset(ArtEntry *e, TimestampTz now);
+
+/*
+ * Add what the entry has counted by now, closed generations included; lock held
+ * in any mode.  tail_mode is set when there is a tail buffer; a site's mode is
+ * joined with what is there.
+ */
+extern void art_counts_add(ArtEntry *e, uint64 *counts, const char **tail_mode);
+extern void art_aborts_add(ArtEntry *e, ArtSiteCounts sum, const char **mode);
+
+/* Nobody's any more. */
+extern void art_aborts_forget(ArtEntry *e);
+
 /* ---- art_elision.c ---- */
+extern int	art_elision;		/* the settings */
+extern int	art_elision_provider;
 extern void art_elision_init(void); /* from _PG_init */
 extern void art_elision_attached(ax_ctx *cx);
 extern const char *art_elision_why_not(void);
-
-/* As art_counts_keep and _inherit, and with them; and for artidx_reset_stats. */
-extern void art_aborts_keep(ArtEntry *e, uint64 gen);
-extern void art_aborts_inherit(ArtEntry *heir, const ArtEntry *e);
-extern void art_aborts_reset(ArtEntry *e);
-extern void art_aborts_forget(ArtEntry *e);
+extern const ax_hardware *art_hardware(void);	/* probes if nobody has */
 
 /* ---- art_report.c ---- */
 extern bool art_ends_statement(int sqlstate);
@@ -761,8 +802,6 @@ extern void art_stat_close(Relation index, Oid heapoid);
 
 /* ---- art_utility.c ---- */
 extern void art_utility_install(void);
-extern void art_utility_xact_end(void);
-extern void art_utility_prepared(void);
 
 /*
  * From 18 on core asks an access method for its equality operator; before, it

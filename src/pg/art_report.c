@@ -5,7 +5,6 @@
  */
 #include "artidx.h"
 
-#include "fmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -13,8 +12,6 @@
 #include "utils/timestamp.h"
 
 #include "pg/art_pg.h"
-
-PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
 
 /* ---- names ---- */
 
@@ -122,24 +119,4 @@ art_unexpected(Relation index, ax_status s, const char *doing)
 					RelationGetRelationName(index), doing, (int) s),
 			 errdetail("Its structure was dropped from memory, and is built again from the table."),
 			 errhint("Try again, and report this as an error of artidx.")));
-}
-
-/*
- * artidx_test_unexpected(regclass): the end of a core call with such a status.
- * For tests, which declare it themselves; the extension does not.
- */
-Datum
-artidx_test_unexpected(PG_FUNCTION_ARGS)
-{
-	Oid			heapoid;
-	Relation	index;
-
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to damage an art index")));
-	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-	art_require_preload(index);
-	art_unexpected(index, AX_CHANGED, "a test");
-	PG_RETURN_VOID();
 }

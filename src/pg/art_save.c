@@ -75,6 +75,8 @@
 
 bool		art_save_at_shutdown = true;
 
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
 /* ---- files ---- */
 
 /*
@@ -824,12 +826,14 @@ claim(void)
  * time in the postmaster's life and not the cycle after a crash.  See to it
  * that no other file that lies there is ever used.
  */
-void
-art_saved_startup(void)
+static void
+saved_startup(void)
 {
 	static bool first = true;
 	bool		claimed = false;
 
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
 	if (IsUnderPostmaster)
 		return;
 	(void) unlink(ART_LOADING_FILE);
@@ -858,4 +862,6 @@ art_saved_init(void)
 							 0,
 							 NULL, NULL, NULL);
 	art_load_register();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = saved_startup;
 }

@@ -29,7 +29,6 @@
 
 #define ART_SAVED_FILE		"pg_stat/artidx.saved"
 #define ART_SAVED_TMP		"pg_stat/artidx.saved.tmp"
-#define ART_LOADING_FILE	"pg_stat/artidx.loading"	/* claimed, used once */
 
 #define ART_SAVED_MAGIC		UINT64CONST(0x6172747361766564)
 #define ART_SAVED_FORMAT	4

@@ -1,7 +1,6 @@
 /*
  * art_shmem.c
- *	  Loading, settings, the shared memory area, and this process's attachment
- *	  to it.
+ *	  The shared memory area, and this process's attachment to it.
  *
  * The area is part of PostgreSQL's main shared memory segment.  It is at one
  * address in every process, and the postmaster's crash cycle makes it anew,
@@ -13,7 +12,6 @@
 #include <unistd.h>
 
 #include "access/parallel.h"
-#include "fmgr.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "replication/logicalworker.h"
@@ -26,13 +24,7 @@
 
 #include "pg/art_pg.h"
 
-PG_MODULE_MAGIC;
-
-extern PGDLLEXPORT void _PG_init(void);
-
 static int	art_memory_mb = 1024;
-bool		art_autobuild = true;
-int			art_build_workers = 2;
 
 ArtShared  *art_shared = NULL;
 LWLockPadded *art_dir_locks = NULL;
@@ -156,77 +148,28 @@ art_shmem_startup(void)
 	art_chunk_lock = &GetNamedLWLockTranche("artidx chunks")->lock;
 
 	LWLockRelease(AddinShmemInitLock);
-
-	art_saved_startup();
 }
 
 /*
- * Library entry.  Loaded late (no shared_preload_libraries), nothing that
- * needs the area is installed; a postmaster setting defined then would even be
- * FATAL.
+ * The setting and the hooks; from _PG_init, preloading.
  */
 void
-_PG_init(void)
+art_shmem_init(void)
 {
-#ifdef AX_ASAN
-	ax_poisoning = false;
-#endif
-	DefineCustomBoolVariable("artidx.autobuild",
-							 "Builds absent art indexes in the background.",
-							 "When off, only what a statement waits for is built by "
-							 "background workers.",
-							 &art_autobuild,
-							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
-
-	DefineCustomIntVariable("artidx.build_workers",
-							"Sets the number of background workers that build art indexes.",
-							"They build what is absent after a restart, hot indexes first. "
-							"At 0 nothing is built in the background.",
-							&art_build_workers,
-							2, 0, ART_NWORKERS,
-							PGC_SIGHUP,
-							0,
+	DefineCustomIntVariable("artidx.memory",
+							"Sets the shared memory in which art indexes live.",
+							NULL,
+							&art_memory_mb,
+							1024, 16, 16 * 1024 * 1024,
+							PGC_POSTMASTER,
+							GUC_UNIT_MB,
 							NULL, NULL, NULL);
+	art_groups_init();
 
-	if (process_shared_preload_libraries_in_progress)
-	{
-		DefineCustomIntVariable("artidx.memory",
-								"Sets the shared memory in which art indexes live.",
-								NULL,
-								&art_memory_mb,
-								1024, 16, 16 * 1024 * 1024,
-								PGC_POSTMASTER,
-								GUC_UNIT_MB,
-								NULL, NULL, NULL);
-		art_groups_init();
-		art_saved_init();
-		art_replace_init();
-		art_plan_costs_init();
-
-		prev_shmem_request_hook = shmem_request_hook;
-		shmem_request_hook = art_shmem_request;
-		prev_shmem_startup_hook = shmem_startup_hook;
-		shmem_startup_hook = art_shmem_startup;
-
-		art_lifecycle_init();
-		art_utility_install();
-		art_launcher_init();
-	}
-
-	art_options_init();
-	art_elision_init();
-	art_planner_install();
-	art_executor_install();
-
-	/*
-	 * After every definition: it removes what the configuration file sets and
-	 * nobody has defined by now.
-	 */
-	if (process_shared_preload_libraries_in_progress)
-		MarkGUCPrefixReserved("artidx");
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = art_shmem_request;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = art_shmem_startup;
 }
 
 /* ---- preloaded or not ---- */
@@ -335,6 +278,17 @@ art_sigterm_resume(void)
 
 /* ---- attachment ---- */
 
+static void (*before_detach) (void) = NULL;
+
+/*
+ * See art_pg.h.
+ */
+void
+art_before_detach(void (*fn) (void))
+{
+	before_detach = fn;
+}
+
 /*
  * on_shmem_exit: before ProcKill, so our slot is still ours.  A child that a
  * library forked must not run it.
@@ -356,7 +310,8 @@ art_detach(int code, Datum arg)
 	if (ax_latches_held(&my_ctx) != 0)
 		abort();
 
-	art_own_builds_abort(InvalidSubTransactionId, true);
+	if (before_detach != NULL)
+		before_detach();
 	art_drop_temp();
 	art_hazards_exit();
 

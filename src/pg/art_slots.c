@@ -26,19 +26,19 @@ static uint32 wait_event_bar = 0;
 
 /* ---- bars ---- */
 
+static int	my_bars[ART_NBARS];
+static int	nmy_bars = 0;
+
 /*
- * Keep our workers out of a database until art_unbar. -1 when there is no room
- * to say so; then the command waits for them as for anybody.
- *
- * Locks: takes the chunk lock, exclusive.
+ * See art_pg.h.
  */
-int
+void
 art_bar(Oid dboid)
 {
-	int			bar = -1;
-
+	if (nmy_bars >= ART_NBARS)
+		return;
 	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < ART_NBARS && bar < 0; i++)
+	for (int i = 0; i < ART_NBARS; i++)
 	{
 		ArtBar	   *b = &art_shared->bars[i];
 
@@ -46,27 +46,26 @@ art_bar(Oid dboid)
 		{
 			b->dboid = dboid;
 			b->pid = MyProcPid;
-			bar = i;
+			my_bars[nmy_bars++] = i;
+			break;
 		}
 	}
 	LWLockRelease(art_chunk_lock);
-	return bar;
 }
 
 /*
- * Let them in again.
- *
- * Locks: takes the chunk lock, exclusive.
+ * The transaction is over, one way or the other.
  */
 void
-art_unbar(int bar)
+art_bars_xact_end(void)
 {
-	if (bar < 0)
-		return;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	art_shared->bars[bar].dboid = InvalidOid;
-	LWLockRelease(art_chunk_lock);
-	art_launcher_wake();
+	while (nmy_bars > 0)
+	{
+		LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+		art_shared->bars[my_bars[--nmy_bars]].dboid = InvalidOid;
+		LWLockRelease(art_chunk_lock);
+		art_launcher_wake();
+	}
 }
 
 /* With the chunk lock held. */

@@ -31,22 +31,10 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_epoch_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_index_size);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_build);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_unload);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
 
 #define ART_INDEX_STATS_COLS 20
 
-/*
- * Is the relation an index of our access method?
- */
-bool
-art_is_art_index(Relation rel)
-{
-	return rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_indam != NULL &&
-		rel->rd_indam->ambuild == artbuild;
-}
-
-/*
- * ERROR 42809: the relation is not an index of art, or has no entries itself.
- */
 static void
 refuse_other_am(Relation rel)
 {
@@ -604,5 +592,25 @@ Datum
 artidx_unload(PG_FUNCTION_ARGS)
 {
 	act_on_parts(PG_GETARG_OID(0), art_unload);
+	PG_RETURN_VOID();
+}
+
+/*
+ * artidx_test_unexpected(regclass): the end of a core call with such a status.
+ * For tests, which declare it themselves; the extension does not.
+ */
+Datum
+artidx_test_unexpected(PG_FUNCTION_ARGS)
+{
+	Oid			heapoid;
+	Relation	index;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to damage an art index")));
+	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
+	art_require_preload(index);
+	art_unexpected(index, AX_CHANGED, "a test");
 	PG_RETURN_VOID();
 }

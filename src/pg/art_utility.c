@@ -1,8 +1,9 @@
 /*
  * art_utility.c
- *	  Keeping our workers out of the way of commands on a whole database,
- *	  noticing the end of prepared transactions, and changing statements for
- *	  art (art_replace.c, art_remake.c, art_attach.c, art_opfamily.c, art_hints.c).
+ *	  Each statement as the server hands it over: our workers leave the database
+ *	  of a command on a whole one, the end of a prepared transaction is noticed,
+ *	  and statements are changed for art (art_replace.c, art_remake.c,
+ *	  art_attach.c, art_opfamily.c, art_hints.c).
  *
  * DROP DATABASE, ALTER DATABASE RENAME and SET TABLESPACE, and CREATE DATABASE
  * with a template fail when another process is connected to that database.
@@ -23,7 +24,6 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
-#include "common/hashfn.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -35,9 +35,6 @@
 #include "pg/art_pg.h"
 
 static ProcessUtility_hook_type prev_process_utility = NULL;
-static int	my_bars[ART_NBARS];
-static int	nmy_bars = 0;
-static uint64 my_gid = 0;		/* of the transaction that is being prepared */
 
 /*
  * The command errs anyway unless the user may give it; then nobody's worker is
@@ -144,62 +141,6 @@ next_process_utility(PlannedStmt *pstmt, const char *queryString,
 	else
 		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 								params, queryEnv, dest, qc);
-}
-
-/* ---- prepared transactions that made, dropped or altered indexes ---- */
-
-static uint64
-hash_gid(const char *gid)
-{
-	uint64		h = hash_bytes_extended((const unsigned char *) gid,
-										(int) strlen(gid), 0);
-
-	return h == 0 ? 1 : h;
-}
-
-/*
- * PREPARE TRANSACTION, with something in doubt.
- *
- * Locks: takes the chunk lock, exclusive.
- */
-void
-art_utility_prepared(void)
-{
-	int			i;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	for (i = 0; i < ART_NPREPARED && art_shared->prepared[i] != 0; i++)
-		;
-	if (i < ART_NPREPARED)
-		art_shared->prepared[i] = my_gid;
-	else
-		art_shared->prepared_lost = true;
-	LWLockRelease(art_chunk_lock);
-}
-
-/*
- * Was it such a transaction that is over now?
- *
- * Locks: takes the chunk lock, exclusive.
- */
-static bool
-forget_prepared(uint64 gid)
-{
-	bool		was;
-
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
-	was = art_shared->prepared_lost;
-	for (int i = 0; i < ART_NPREPARED; i++)
-	{
-		if (art_shared->prepared[i] == gid)
-		{
-			art_shared->prepared[i] = 0;
-			was = true;
-			break;
-		}
-	}
-	LWLockRelease(art_chunk_lock);
-	return was;
 }
 
 /* ---- the hook ---- */
@@ -325,11 +266,11 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 		TransactionStmt *t = (TransactionStmt *) stmt;
 
 		if (t->kind == TRANS_STMT_PREPARE)
-			my_gid = hash_gid(t->gid);
+			art_prepared_begin(art_prepared_hash(t->gid));
 		finishes = t->kind == TRANS_STMT_COMMIT_PREPARED ||
 			t->kind == TRANS_STMT_ROLLBACK_PREPARED;
 		if (finishes)
-			gid = hash_gid(t->gid);
+			gid = art_prepared_hash(t->gid);
 	}
 
 	if (IsUnderPostmaster && !finishes && IsTransactionState() &&
@@ -339,10 +280,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 
 	if (OidIsValid(lonely))
 	{
-		int			bar = nmy_bars < ART_NBARS ? art_bar(lonely) : -1;
-
-		if (bar >= 0)
-			my_bars[nmy_bars++] = bar;
+		art_bar(lonely);
 		art_end_workers(lonely);
 	}
 
@@ -395,18 +333,8 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	 * The end of the prepared transaction decides now what it dropped or made,
 	 * and no callback tells.  The database it belongs to is this one.
 	 */
-	if (finishes && forget_prepared(gid))
+	if (finishes && art_prepared_over(gid))
 		art_ask(MyDatabaseId, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);
-}
-
-/*
- * The transaction is over, one way or the other.
- */
-void
-art_utility_xact_end(void)
-{
-	while (nmy_bars > 0)
-		art_unbar(my_bars[--nmy_bars]);
 }
 
 /*

@@ -1,5 +1,5 @@
 /*
- * art_handler.c
+ * handler.c
  *	  The handler function of the access method: what art can do, and where.
  *
  * The relation cache calls the handler for every art index it loads, also

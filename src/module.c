@@ -1,0 +1,54 @@
+/*
+ * module.c
+ *	  The library's entry: it makes every room ready, and tells a lower one what
+ *	  it is to call in a higher one.
+ */
+#include "artidx.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "pg/art_pg.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+/*
+ * Library entry.  Loaded late (no shared_preload_libraries), nothing that
+ * needs the area is installed; a postmaster setting defined then would even be
+ * FATAL.
+ */
+void
+_PG_init(void)
+{
+#ifdef AX_ASAN
+	ax_poisoning = false;
+#endif
+	art_launcher_settings();
+
+	if (process_shared_preload_libraries_in_progress)
+	{
+		art_shmem_init();
+		art_before_detach(art_own_builds_exit);
+		art_saved_init();
+		art_replace_init();
+		art_plan_costs_init(art_replacing_btree);
+		art_lifecycle_init();
+		art_utility_install();
+		art_launcher_init();
+	}
+
+	art_options_init();
+	art_elision_init();
+	art_planner_install();
+	art_executor_install();
+
+	/*
+	 * After every definition: it removes what the configuration file sets and
+	 * nobody has defined by now.
+	 */
+	if (process_shared_preload_libraries_in_progress)
+		MarkGUCPrefixReserved("artidx");
+}
