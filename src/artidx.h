@@ -56,6 +56,21 @@ extern ax_tail_option art_tail_option(const ArtOptions *opts);
 extern ax_elide_option art_elide_option(const ArtOptions *opts);
 extern const char *art_tail_name(ax_tail_option option);
 extern const char *art_elide_name(ax_elide_option option);
+/*
+ * A structure with its parameters, as options ask for it; and what can be told
+ * to it.
+ */
+typedef struct ArtEngine
+{
+	ax_structure structure;
+	uint32		page_size;
+	ax_tail_option tail;
+	ax_elide_option elide;
+} ArtEngine;
+
+/* What options (NULL: the defaults) ask for. */
+extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
+
 extern int	art_fillfactor(Relation index);
 #define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 

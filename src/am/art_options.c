@@ -425,3 +425,14 @@ art_fillfactor(Relation index)
 		return ART_DEFAULT_FILLFACTOR;
 	return opts->fillfactor;
 }
+
+/*
+ * See artidx.h.
+ */
+void
+art_engine_of(const ArtOptions *opts, ArtEngine *want)
+{
+	want->structure = art_engine(opts, &want->page_size);
+	want->tail = art_tail_option(opts);
+	want->elide = art_elide_option(opts);
+}

@@ -194,6 +194,44 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 	return ART_WORD_STATE(w) == ART_READY;
 }
 
+/* ---- what a structure is told ---- */
+
+/*
+ * See art_pg.h.
+ */
+void
+art_tell(ArtEntry *e, uint64 gen)
+{
+	ax_ctx	   *cx = art_ctx();
+
+	ART_CORE_BEGIN();
+	/* compared keys have none, whatever is asked for */
+	if (!e->compared)
+		(void) ax_tree_set_tail(cx, e->tree, gen, e->tail);
+	(void) ax_tree_set_elision(cx, e->tree, gen, e->elide);
+	ART_CORE_END();
+}
+
+/*
+ * See art_pg.h.
+ */
+void
+art_tell_options(ArtEntry *e, uint64 gen, Relation index)
+{
+	if (!e->told)
+	{
+		ArtEngine	want;
+
+		art_engine_of(index ? (ArtOptions *) index->rd_options : NULL, &want);
+		e->tail = want.tail;
+		e->elide = want.elide;
+	}
+	e->changed &= ~ART_CHANGED_DRAIN;
+	art_tell(e, gen);
+}
+
+/* ---- opening ---- */
+
 /*
  * See art_pg.h.
  */

@@ -31,62 +31,7 @@
 
 #include "pg/art_pg.h"
 
-struct ArtPending
-{
-	ArtPending *next;
-	ArtPendingKind kind;
-	SubTransactionId subid;
-	Oid			db;
-	Oid			indexoid;
-	ArtLocator	loc;
-	ArtLocator	moved_to;		/* MOVED */
-	bool		known;			/* ALTERED: what the options ask for now */
-	ArtEngine	want;
-};
-
-static ArtPending *pending = NULL;	/* newest first */
-
 static object_access_hook_type prev_object_access_hook = NULL;
-
-/*
- * Memory for one piece of work, before anything is done that cannot be undone.
- * It is run where nothing may fail any more, so this process attaches now.
- */
-ArtPending *
-art_pending_prepare(void)
-{
-	(void) art_ctx();
-	return MemoryContextAllocZero(TopMemoryContext, sizeof(ArtPending));
-}
-
-/*
- * Register it; cannot fail.
- */
-void
-art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db, Oid indexoid,
-				const ArtLocator *loc, SubTransactionId subid)
-{
-	p->kind = kind;
-	p->subid = subid;
-	p->db = db;
-	p->indexoid = indexoid;
-	if (loc)
-		p->loc = *loc;
-	p->next = pending;
-	pending = p;
-}
-
-/*
- * See art_pg.h.
- */
-bool
-art_pending_altered(Oid indexoid)
-{
-	for (ArtPending *p = pending; p; p = p->next)
-		if (p->kind == ART_PEND_ALTERED && p->indexoid == indexoid)
-			return true;
-	return false;
-}
 
 /*
  * Just before the commit, while catalogs can still be read: what options that
@@ -95,7 +40,7 @@ art_pending_altered(Oid indexoid)
 static void
 look_at_options(void)
 {
-	for (ArtPending *p = pending; p; p = p->next)
+	for (ArtPending *p = art_pending; p; p = p->next)
 	{
 		if (p->kind != ART_PEND_ALTERED)
 			continue;
@@ -116,7 +61,7 @@ look_at_options(void)
 static void
 lock_altered(void)
 {
-	for (ArtPending *p = pending; p; p = p->next)
+	for (ArtPending *p = art_pending; p; p = p->next)
 		if (p->kind == ART_PEND_ALTERED)
 			LockRelationOid(p->indexoid, AccessExclusiveLock);
 }
@@ -269,9 +214,9 @@ not_yet(const ArtPending *p)
 static void
 run_all(void (*run) (const ArtPending *))
 {
-	ArtPending *todo = pending;
+	ArtPending *todo = art_pending;
 
-	pending = NULL;
+	art_pending = NULL;
 	while (todo)
 	{
 		ArtPending *p = todo;
@@ -279,9 +224,9 @@ run_all(void (*run) (const ArtPending *))
 		todo = p->next;
 		if (run == run_at_commit && not_yet(p))
 		{
-			p->next = pending;
+			p->next = art_pending;
 			p->subid = TopSubTransactionId;
-			pending = p;
+			art_pending = p;
 			continue;
 		}
 		run(p);
@@ -314,7 +259,7 @@ art_xact_callback(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_PREPARE:
 			art_hazards_xact_end();
-			if (pending)
+			if (art_pending)
 				art_prepared_doubt();
 			run_all(run_at_prepare);
 			art_bars_xact_end();
@@ -340,14 +285,14 @@ art_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
 	switch (event)
 	{
 		case SUBXACT_EVENT_COMMIT_SUB:
-			for (ArtPending *p = pending; p; p = p->next)
+			for (ArtPending *p = art_pending; p; p = p->next)
 				if (p->subid == mySubid)
 					p->subid = parentSubid;
 			art_own_builds_reparent(mySubid, parentSubid);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
 			art_own_builds_abort(mySubid, false);
-			for (link = &pending; *link;)
+			for (link = &art_pending; *link;)
 			{
 				ArtPending *p = *link;
 

@@ -405,6 +405,15 @@ extern void art_drop_temp(void);
 extern void art_invalidate_heap(Oid db, Oid heapoid);
 extern bool art_owner_alive(const ArtEntry *e);
 
+/* Tell the structure what the entry says; partition lock held, exclusive. */
+extern void art_tell(ArtEntry *e, uint64 gen);
+
+/*
+ * A structure was opened: tell it what the options of the index, which is open
+ * (NULL: not known yet), ask for.  Partition lock held, exclusive.
+ */
+extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
+
 /* ---- art_builder.c: this process's parts in builds ---- */
 typedef enum ArtPartRole
 {
@@ -483,7 +492,7 @@ extern void art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, in
 extern bool art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
 extern void art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode);
 
-/* ---- art_lifecycle.c ---- */
+/* ---- art_pending.c ---- */
 typedef enum ArtPendingKind
 {
 	ART_PEND_CREATED,			/* abort: the entry goes */
@@ -497,21 +506,21 @@ typedef enum ArtPendingKind
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
 
-/*
- * A structure with its parameters, as options ask for it; and what can be told
- * to it.
- */
-typedef struct ArtEngine
+/* One piece of work, kept by identity. */
+typedef struct ArtPending
 {
-	ax_structure structure;
-	uint32		page_size;
-	ax_tail_option tail;
-	ax_elide_option elide;
-} ArtEngine;
+	struct ArtPending *next;
+	ArtPendingKind kind;
+	SubTransactionId subid;
+	Oid			db;
+	Oid			indexoid;
+	ArtLocator	loc;
+	ArtLocator	moved_to;		/* MOVED */
+	bool		known;			/* ALTERED: what the options ask for now */
+	ArtEngine	want;
+} ArtPending;
 
-typedef struct ArtPending ArtPending;
-
-extern void art_lifecycle_init(void);
+extern ArtPending *art_pending;	/* newest first */
 extern ArtPending *art_pending_prepare(void);	/* may err; then nothing does */
 extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 							Oid indexoid, const ArtLocator *loc,
@@ -519,6 +528,9 @@ extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 
 /* Did this transaction alter the index? */
 extern bool art_pending_altered(Oid indexoid);
+
+/* ---- art_lifecycle.c ---- */
+extern void art_lifecycle_init(void);
 
 /* ---- art_save.c, art_load.c: structures saved over a clean restart ---- */
 typedef enum ArtLoadState
@@ -718,15 +730,6 @@ extern void art_unload(Relation index);
 extern void art_reload(Relation index);
 
 /* ---- art_switch.c ---- */
-
-/* The engine that options (NULL: the defaults) ask for. */
-extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
-
-/*
- * A structure was opened: tell it what the options of the index, which is open
- * (NULL: not known yet), ask for.  Partition lock held, exclusive.
- */
-extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
 
 /*
  * The engine that the catalog asks for; false when there is no such index.  In

@@ -46,36 +46,7 @@
 #define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
 
 /*
- * See art_pg.h.
- */
-void
-art_engine_of(const ArtOptions *opts, ArtEngine *want)
-{
-	want->structure = art_engine(opts, &want->page_size);
-	want->tail = art_tail_option(opts);
-	want->elide = art_elide_option(opts);
-}
-
-/*
- * Tell the structure what the entry says.  Partition lock held, exclusive.
- *
- * Epoch: enters and leaves.
- */
-static void
-tell(ArtEntry *e, uint64 gen)
-{
-	ax_ctx	   *cx = art_ctx();
-
-	ART_CORE_BEGIN();
-	/* compared keys have none, whatever is asked for */
-	if (!e->compared)
-		(void) ax_tree_set_tail(cx, e->tree, gen, e->tail);
-	(void) ax_tree_set_elision(cx, e->tree, gen, e->elide);
-	ART_CORE_END();
-}
-
-/*
- * These are what is asked for now.  The same.
+ * These are what is asked for now.  Partition lock held, exclusive.
  */
 static void
 tell_other(ArtEntry *e, const ArtEngine *want)
@@ -88,27 +59,9 @@ tell_other(ArtEntry *e, const ArtEngine *want)
 	e->elide = want->elide;
 	if (ART_WORD_STATE(w) == ART_ABSENT || (!tail && !elide))
 		return;
-	tell(e, ART_WORD_GEN(w));
+	art_tell(e, ART_WORD_GEN(w));
 	if (tail && e->tail == AX_TAIL_OFF)
 		e->changed |= ART_CHANGED_DRAIN;
-}
-
-/*
- * See art_pg.h.
- */
-void
-art_tell_options(ArtEntry *e, uint64 gen, Relation index)
-{
-	if (!e->told)
-	{
-		ArtEngine	want;
-
-		art_engine_of(index ? (ArtOptions *) index->rd_options : NULL, &want);
-		e->tail = want.tail;
-		e->elide = want.elide;
-	}
-	e->changed &= ~ART_CHANGED_DRAIN;
-	tell(e, gen);
 }
 
 /*
