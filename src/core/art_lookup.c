@@ -3,6 +3,7 @@
  *	  Point look-ups under optimistic latch coupling.
  */
 #include "art_olc.h"
+#include "ax_call.h"
 
 ax_status
 art_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)

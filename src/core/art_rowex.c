@@ -49,6 +49,7 @@
  */
 #define ROWEX true
 #include "art_scan_impl.h"
+#include "ax_call.h"
 
 /* ---- writers: a latched node that readers may be in ------------------------ */
 

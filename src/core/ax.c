@@ -4,12 +4,9 @@
  *	  engine of its tree, inside an epoch.
  */
 #include "ax_area.h"
+#include "ax_call.h"
 #include "ax_tail.h"
 
-#define RECLAIM_OBJS	64		/* retired since the last look */
-#define RECLAIM_BYTES	65536
-#define NOMEM_EPOCHS	6
-#define NOMEM_NAPS		10		/* of a millisecond, then AX_BUSY */
 #define COMPACT_SLACK	(256 * 1024)	/* some spans of each class */
 #define CHECK_FLUSHES	1000	/* beside inserters a tail buffer may never be empty */
 
@@ -172,49 +169,6 @@ ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max)
 	return n;
 }
 
-/*
- * No memory: AX_OK when it is worth another try, AX_BUSY when it will be in a
- * moment, AX_NOMEM when there really is none.
- *
- * With more processes than processors those inside an epoch may be off the
- * processor for many milliseconds, and all that is retired meanwhile waits for
- * them.  So memory has run out only when it still has after everything that
- * was retired at the first failure has expired: two advances, and some more
- * for the others who try at the same time.
- */
-static ax_status
-try_for_memory(ax_ctx *cx, int *tries)
-{
-	ax_ctx_body *b = ax_body(cx);
-	uint64_t	e = atomic_load(ax_global_epoch(b->area));
-	uint64_t	freed;
-	ax_pending	left;
-	bool		pending;
-
-	if (b->nomem_epoch == 0)
-		b->nomem_epoch = e;
-	freed = ax_housekeep(cx, &left);
-	pending = left != AX_PENDING_NOTHING || atomic_load(&b->area->freeing) > 0;
-	if ((!freed && !pending) || e >= b->nomem_epoch + NOMEM_EPOCHS)
-	{
-		b->nomem_epoch = 0;
-		return AX_NOMEM;
-	}
-	if (!freed)
-	{
-		uint32_t	nobody = 0;
-
-		if ((*tries)++ == NOMEM_NAPS)
-			return AX_BUSY;
-		if (b->port->wait_begin)
-			b->port->wait_begin();
-		b->port->park(&nobody, 0, 1000);
-		if (b->port->wait_end)
-			b->port->wait_end();
-	}
-	return AX_OK;
-}
-
 /* ---- trees -------------------------------------------------------------------- */
 
 /* See ax.h. */
@@ -310,7 +264,7 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 	e = engines[s];
 	g = atomic_fetch_add(&a->next_gen, 1);
 	while ((st = ax_store_new(cx, t, g, e, max_bytes)) == NULL)
-		if (try_for_memory(cx, &tries) != AX_OK)
+		if (ax_try_for_memory(cx, &tries) != AX_OK)
 			return AX_NOMEM;
 	ax_body(cx)->nomem_epoch = 0;
 	st->sync = e->kind;
@@ -384,56 +338,8 @@ ax_tree_set_groups(ax_tree *t, ax_group *const groups[AX_GROUPS])
 
 /* ---- dispatch ------------------------------------------------------------------- */
 
-static __attribute__((noinline)) bool
-again(ax_ctx *cx, ax_status *r, int *tries)
-{
-	ax_ctx_body *b = ax_body(cx);
-	bool		injected = b->alloc_injected;
-
-	if (*r == AX_NOMEM && b->alloc_busy)
-		*r = AX_BUSY;			/* no latch to be had is no lack of memory */
-	else if (*r == AX_BUSY && b->limbo_short)
-		*r = AX_NOMEM;			/* no room for retire records is one */
-	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
-	if (*r == AX_BUSY)
-		ax_nap(cx, 0);			/* it may have been said at once: let others go on */
-	else if (*r != AX_NOMEM)
-		b->nomem_epoch = 0;
-	if (*r != AX_NOMEM || injected)
-		return false;
-	*r = try_for_memory(cx, tries);
-	return *r == AX_OK;
-}
-
 /* Keys that one call of ax_insert_sorted takes: one epoch each. */
 #define SORTED_KEYS 256
-
-/*
- * End a call that could change the tree: leave the epoch, then housekeeping.
- * True: out of memory, but something was pending that may help; do it again.
- */
-static inline bool
-finish(ax_ctx *cx, ax_status *r, int *tries)
-{
-	ax_ctx_body *b = ax_body(cx);
-
-	if (ax_likely(ax_inside(b)))
-		ax_leave(cx);
-	AX_ENSURE(b, (b->latches | b->claims) == 0);
-	if (ax_unlikely(b->retired_since >= RECLAIM_OBJS ||
-					b->retired_bytes_since >= RECLAIM_BYTES))
-		ax_reclaim(cx);
-	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY || b->nomem_epoch || b->limbo_short))
-		return again(cx, r, tries);
-	return false;
-}
-
-/* See ax_internal.h. */
-bool
-ax_finish(ax_ctx *cx, ax_status *r, int *tries)
-{
-	return finish(cx, r, tries);
-}
 
 /* The store's buffer, looked at before the tree (see ax_tail.h). */
 static inline ax_tail *
@@ -463,7 +369,7 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 			tail = ax_tail_sample(cx, st, key, len);
 		r = tail ? ax_tail_insert(cx, st, tail, key, len) :
 			st->engine->insert(cx, st, key, len);
-	} while (finish(cx, &r, &tries));
+	} while (ax_finish(cx, &r, &tries));
 	return r;
 }
 
@@ -485,7 +391,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		tail = tail_of(st);
 		r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_remove(cx, st, tail, key, len) :
 			st->engine->remove(cx, st, key, len);
-	} while (finish(cx, &r, &tries));
+	} while (ax_finish(cx, &r, &tries));
 	return r == AX_NOMEM ? AX_BUSY : r; /* nobody can do without it */
 }
 
@@ -508,7 +414,7 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		if (r != AX_OK)
 			return r;
 		r = st->engine->load(cx, st, keys, lens, len, n, fill);
-	} while (finish(cx, &r, &tries));
+	} while (ax_finish(cx, &r, &tries));
 	return r;
 }
 
@@ -538,7 +444,7 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 									  len, n - *done, &some, &fresh);
 		*done += some;
 		*added += fresh;
-	} while (finish(cx, &r, &tries));
+	} while (ax_finish(cx, &r, &tries));
 	return r;
 }
 
@@ -566,7 +472,7 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 								   len, n - *done, fill, &some, &fresh);
 		*done += some;
 		*added += fresh;
-	} while (finish(cx, &r, &tries));
+	} while (ax_finish(cx, &r, &tries));
 	return r;
 }
 
@@ -590,7 +496,7 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 	ax_tail_settle(cx, st, all);
 	if (st->engine->settle)
 		r = st->engine->settle(cx, st, all);
-	if (finish(cx, &r, &tries) || r == AX_NOMEM)
+	if (ax_finish(cx, &r, &tries) || r == AX_NOMEM)
 		r = AX_BUSY;
 	return r;
 }
@@ -635,7 +541,7 @@ ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
 		r = st->engine->compact(cx, st, c);
 	else
 		c->done = true;
-	(void) finish(cx, &r, &tries);
+	(void) ax_finish(cx, &r, &tries);
 	return r;
 }
 
@@ -743,30 +649,6 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 	r = tail ? ax_tail_scan(cx, st, tail, b) : st->engine->scan(cx, st, b);
 	ax_leave(cx);
 	return r;
-}
-
-/*
- * The equality look-up that goes on into the TIDs: one batch; *more when that
- * was not all of it.
- */
-ax_status
-ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
-{
-	uint8_t		buf[2048];
-	ax_batch	b = {.max = max, .tids = tids, .lastkey = buf, .lastkey_size = sizeof(buf)};
-	ax_status	x;
-
-	b.lo.key = b.hi.key = prefix;
-	b.lo.len = b.hi.len = len;
-	b.hi.after = true;
-	/* under the one latch already, when it is coarse */
-	x = ax_inner(s)->scan(cx, s, &b);
-	if (x == AX_BUFFER)
-		x = AX_OK;				/* a long key: the caller's scan has the buffer */
-	*n = b.n;
-	*more = !b.exhausted;
-	return x;
 }
 
 /* The counters of a store, summed over its shards; inside an epoch. */

@@ -531,7 +531,7 @@ ax_draining(ax_ctx *cx, ax_store *st, const void *p)
  * Is a shortage of pages worth another try?  Yes when a dying tree could be
  * freed, or while somebody else is on the way to give pages back.  Not with a latch
  * held, for which others wait meanwhile: the call then lets go of it, and
- * try_for_memory() does the same outside.
+ * ax_try_for_memory() does the same outside.
  */
 static bool
 make_room(ax_ctx *cx, uint64_t *deadline)
@@ -834,12 +834,12 @@ alloc_apart(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	uint8_t		apart = b->elide.apart;
 	void	   *p;
 
-	ax_elide_refuse(cx);
+	ax_section_refuse(cx);
 	b->elide.apart = 0;
 	p = ax_alloc(cx, st, size, may_reserve);
 	b->elide.apart = apart;
 	if (p)
-		ax_soft_alloced(cx, p, ax_alloc_size(size));
+		b->elide.calls->alloced(cx, p, ax_alloc_size(size));
 	return p;
 }
 
@@ -881,8 +881,8 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 
 	if (ax_unlikely(b->elide.apart))
 	{
-		ax_elide_refuse(cx);
-		ax_soft_given(cx, p);
+		ax_section_refuse(cx);
+		b->elide.calls->given(cx, p);
 	}
 	if (cls == AX_BIG)
 	{

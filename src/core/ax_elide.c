@@ -27,6 +27,7 @@
  * its attempts only.
  */
 #include "ax_area.h"
+#include "ax_coarse.h"
 #include "ax_guard.h"
 
 static const char *const site_names[AX_SITES] = {
@@ -657,56 +658,34 @@ ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 
 /* ---- what a section does not do --------------------------------------------------- */
 
-/* See ax_elide.h. */
-void
-ax_elide_refuse(ax_ctx *cx)
+static void
+undo(ax_ctx *cx)
 {
-	ax_ctx_body *b = ax_body(cx);
-
-	if (ax_likely(!(b->elide.apart & AX_APART_TXN)))
-		return;
-	if (b->elide.provider == AX_ELIDE_SOFTWARE)
+	if (ax_body(cx)->elide.provider == AX_ELIDE_SOFTWARE)
 		ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_REFUSED << 24);
 	ax_rtm_abort(AX_TX_REFUSED);
-	AX_ENSURE(b, false);		/* not in a transaction, after all */
 }
 
-/* See ax_elide.h. */
-void
-ax_elide_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d)
+static void
+passed(ax_ctx *cx)
 {
-	ax_elide_ctx *e = &ax_body(cx)->elide;
-	uint32_t	i = (uint32_t) (offset / sizeof(int64_t));
-
-	if (!(e->apart & AX_APART_TXN))
-	{
-		atomic_fetch_add_explicit((_Atomic int64_t *) (void *) &s->shards[ax_body(cx)->shard] + i, d,
-								  memory_order_relaxed);
-		return;
-	}
-	if (!(e->deltas & 1u << i))
-	{
-		e->deltas |= 1u << i;
-		e->delta[i] = 0;
-	}
-	e->delta[i] += d;
-	if (e->provider == AX_ELIDE_SOFTWARE)
+	if (ax_body(cx)->elide.provider == AX_ELIDE_SOFTWARE)
 		ax_soft_point(cx, false);
 }
 
-/* See ax_elide.h. */
-void
-ax_elide_retire(ax_ctx *cx, void *p, uint32_t size)
+static void
+detached(ax_ctx *cx)
 {
-	ax_elide_ctx *e = &ax_body(cx)->elide;
-
-	if (e->nretired == AX_ELIDE_RETIRED)
-		ax_elide_refuse(cx);
-	e->retired[e->nretired].p = p;
-	e->retired[e->nretired++].size = size;
-	if (e->provider == AX_ELIDE_SOFTWARE)
-		ax_soft_point(cx, false);
+	(void) ax_soft_setup(cx, false);
 }
+
+static const ax_section_calls calls = {
+	.undo = undo,
+	.passed = passed,
+	.alloced = ax_soft_alloced,
+	.given = ax_soft_given,
+	.detached = detached
+};
 
 /* ---- what callers see --------------------------------------------------------------- */
 
@@ -721,6 +700,7 @@ ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
 
 	if (!ax_elide_parse(script, &parsed))
 		return false;
+	e->calls = &calls;
 	soft = ax_soft_setup(cx, provider == AX_ELIDE_SOFTWARE && setting != AX_ELIDE_OFF);
 	e->script = parsed;
 	e->setting = (uint8_t) setting;
@@ -754,7 +734,7 @@ ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option
 bool
 ax_elide_active(ax_ctx *cx, ax_store *s)
 {
-	return ax_body(cx)->elide.on && s->engine != &ax_engine_btree_compared &&
+	return ax_body(cx)->elide.on && !s->engine->compared &&
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) != AX_ELIDE_OFF;
 }
 
@@ -762,7 +742,7 @@ ax_elide_active(ax_ctx *cx, ax_store *s)
 static bool
 has_site(ax_store *s, ax_site site)
 {
-	if (s->engine == &ax_engine_btree_compared)
+	if (s->engine->compared)
 		return false;
 	if (site == AX_SITE_TAIL_FLUSH)
 		return true;

@@ -1,23 +1,19 @@
 /*
  * ax_elide.h
- *	  Elision: what its files share, and what a process keeps of it.
+ *	  Elision: what its files share, and what structures ask of it.
  *
  * A section is what runs between the first latch that a write takes (or, under a
  * coarse latch, a whole call) and the release of the last one.  Where elision is
  * on, a section is first tried as a transaction: ax_elide.c has the policy and the
  * counters, ax_elide_rtm.c the processor's transactions, ax_elide_script.c those
  * of a script, ax_elide_soft.c those that are undone by hand.
- *
- * Included by ax_internal.h.
  */
 #ifndef AX_ELIDE_H
 #define AX_ELIDE_H
 
-#include "ax.h"
+#include "ax_internal.h"
 
 struct ax_guard;
-struct ax_soft;
-struct ax_elide_shared;
 
 /* The processor's status of a transaction that was begun, or why it ended. */
 #define AX_TX_STARTED	UINT32_MAX
@@ -42,84 +38,6 @@ struct ax_elide_shared;
 /* That while, in sections of one shard; doubled each time, up to so often. */
 #define AX_ELIDE_SKIP		1024
 #define AX_ELIDE_DOUBLE		6
-
-/* What a script says: a status, so many times. */
-#define AX_ELIDE_ITEMS 48
-typedef struct ax_elide_item
-{
-	uint32_t	status;
-	uint32_t	count;
-} ax_elide_item;
-
-/* One site's part of a script; that of all others is the last one. */
-typedef struct ax_elide_part
-{
-	uint8_t		first;
-	uint8_t		n;				/* 0: none */
-	uint8_t		at;				/* next item, from first */
-	bool		loop;
-	uint32_t	used;			/* of that item */
-} ax_elide_part;
-
-typedef struct ax_elide_script
-{
-	bool		any;
-	ax_elide_part part[AX_SITES + 1];
-	ax_elide_item item[AX_ELIDE_ITEMS];
-} ax_elide_script;
-
-/* What one section came to, until it is counted. */
-typedef struct ax_elide_tally
-{
-	uint32_t	attempts;
-	uint32_t	commits;
-	uint32_t	conflict;
-	uint32_t	capacity;
-	uint32_t	explicit_;
-	uint32_t	lock_busy;
-	uint32_t	nested;
-	uint32_t	zero;
-	uint32_t	other;
-	uint32_t	retry_hint;
-} ax_elide_tally;
-
-#define AX_ELIDE_RETIRED 12
-#define AX_ELIDE_DELTAS 24
-
-#define AX_APART_TXN	1		/* in a section that can be undone */
-#define AX_APART_SOFT	2		/* it is undone by hand: allocations are followed */
-
-typedef struct ax_elide_ctx
-{
-	bool		on;				/* a latch may begin a section */
-	uint8_t		apart;			/* not as usual: one or both of the bits below */
-	uint8_t		open;			/* the section's site + 1; 0: none */
-	bool		coarse;			/* it is a whole call */
-	bool		write;			/* that call writes */
-	bool		failed;			/* a latch of it was not to be had */
-	bool		queue;			/* to the queue, next time (OptiQL) */
-	bool		flushing;		/* the tail buffer's flusher */
-	bool		undone;			/* by hand, and the version moved: nobody to wait for */
-	uint8_t		guards;			/* of the section, not closed yet */
-	uint8_t		nretired;
-	uint8_t		provider;
-	uint8_t		setting;
-	bool		usable;			/* can the provider do it at all? */
-	uint32_t	deltas;			/* which of delta[] are set */
-	const void *frame;			/* all that is deeper is the call's own */
-	ax_store   *store;			/* of the section */
-	struct ax_elide_shared *shared; /* its counters */
-	struct ax_soft *soft;		/* of AX_ELIDE_SOFTWARE */
-	ax_elide_tally tally;
-	/* put off until it is committed */
-	int64_t		delta[AX_ELIDE_DELTAS];
-	struct
-	{
-		void	   *p;
-		uint32_t	size;
-	}			retired[AX_ELIDE_RETIRED];
-	ax_elide_script script;
-} ax_elide_ctx;
 
 /*
  * For software transactions, in a function that calls an engine to change a tree,
@@ -152,18 +70,6 @@ extern bool ax_elide_instead(ax_ctx *cx, ax_store *s);
 extern bool ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame,
 							const uint8_t *key, uint32_t len);
 extern void ax_elide_coarse_end(ax_ctx *cx, ax_store *s);
-
-/* ax_coarse.c: the coarse latch; try never waits. */
-extern bool ax_coarse_open(ax_store *s, bool write);
-extern bool ax_coarse_try(ax_ctx *cx, ax_store *s, bool write);
-extern void ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write);
-
-/* In a section that can be undone: it is, and runs latched. */
-extern void ax_elide_refuse(ax_ctx *cx) __attribute__((cold));
-
-/* Count and retire; in such a section, when it is committed. */
-extern void ax_elide_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d) __attribute__((cold));
-extern void ax_elide_retire(ax_ctx *cx, void *p, uint32_t size) __attribute__((cold));
 
 /* Are latched sections of the store tried as transactions? */
 extern bool ax_elide_active(ax_ctx *cx, ax_store *s);

@@ -7,6 +7,7 @@
  * in a transaction knows it.
  */
 #include "ax_area.h"
+#include "ax_elide.h"
 
 #define PROBES		200
 #define PROBES_GOOD 100

@@ -13,6 +13,7 @@
  * every attempt commits; after "loop" the part begins again.
  */
 #include "ax_area.h"
+#include "ax_elide.h"
 
 static const struct
 {

@@ -20,6 +20,7 @@
  * A section that is too large for the copies is not aborted.
  */
 #include "ax_area.h"
+#include "ax_coarse.h"
 #include "ax_guard.h"
 
 #ifdef AX_SOFT

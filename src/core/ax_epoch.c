@@ -307,7 +307,7 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	{
 		ax_limbo   *l;
 
-		ax_elide_refuse(cx);
+		ax_section_refuse(cx);
 		l = limbo_new(cx);
 
 		if (!l)
@@ -344,7 +344,7 @@ ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 	AX_ENSURE(b, ax_inside(b) && l);
 	if (ax_unlikely(b->elide.apart & AX_APART_TXN))
 	{
-		ax_elide_retire(cx, p, size);
+		ax_section_retire(cx, p, size);
 		return;
 	}
 	if (l->end == AX_LIMBO_RECS)
@@ -582,7 +582,8 @@ ax_detach(ax_ctx *cx)
 		return;
 	AX_ENSURE(b, b->latches == 0);
 	b->elide.on = false;
-	(void) ax_soft_setup(cx, false);
+	if (b->elide.calls)
+		b->elide.calls->detached(cx);
 	if (ax_inside(b))
 		ax_leave(cx);
 	ax_flush(cx);

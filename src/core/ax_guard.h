@@ -12,7 +12,7 @@
 #ifndef AX_GUARD_H
 #define AX_GUARD_H
 
-#include "ax_internal.h"
+#include "ax_elide.h"
 
 /* Optimistic restarts before the pessimistic way. */
 #ifndef AX_MAX_RESTARTS		/* tests force the latter */

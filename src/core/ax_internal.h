@@ -10,8 +10,8 @@
 #include <urcu/arch.h>
 
 #include "ax.h"
-#include "ax_elide.h"
 #include "ax_latch.h"
+#include "ax_section.h"
 
 #define AX_LINE 64
 
@@ -257,6 +257,7 @@ struct ax_engine
 	const char *sync;
 	ax_sync		kind;
 	const ax_engine *inner;		/* coarse: what runs under the one latch */
+	bool		compared;		/* only the caller knows the order (ax_cmp.h) */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
@@ -297,17 +298,6 @@ extern const ax_engine ax_engine_btree_olc;
 extern const ax_engine ax_engine_btree_optiql;
 extern const ax_engine ax_engine_btree_coarse;
 extern const ax_engine ax_engine_btree_compared;
-
-/*
- * ax.c: the end of a call that may change a tree.  Leaves the epoch; true: try
- * again.
- */
-extern bool ax_finish(ax_ctx *cx, ax_status *r, int *tries);
-
-/* ax.c, for engines: a look-up by a scan, inside the epoch. */
-extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
-								 uint32_t len, uint64_t *tids, uint32_t max,
-								 uint32_t *n, bool *more);
 
 /* ---- epochs (ax_epoch.c) ---- */
 
@@ -415,7 +405,7 @@ extern void ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size);
 #define AX_COUNT(cx, st, what, d) \
 	do { \
 		if (ax_unlikely(ax_body(cx)->elide.apart)) \
-			ax_elide_count((cx), (st), offsetof(ax_shard, what), (int64_t) (d)); \
+			ax_section_count((cx), (st), offsetof(ax_shard, what), (int64_t) (d)); \
 		else \
 			atomic_fetch_add_explicit(&((ax_shard *) (void *) ((char *) (st) + ax_body(cx)->shard_at))->what, \
 									  (d), memory_order_relaxed); \

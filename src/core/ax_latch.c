@@ -52,7 +52,7 @@ sleep_on(ax_ctx *cx, uint32_t *word, uint32_t expected, uint32_t us)
 	ax_ctx_body *b = ax_body(cx);
 	const ax_port *port = b->port;
 
-	ax_elide_refuse(cx);
+	ax_section_refuse(cx);
 	if (b->cur && ax_inside(b))
 		AX_COUNT(cx, b->cur, parks, 1);
 	if (port->wait_begin)
@@ -130,7 +130,7 @@ wait_open(ax_ctx *cx, ax_word *w, uint64_t mask, uint64_t *v, uint64_t *deadline
 	const ax_port *port = b->port;
 	uint64_t	cur = ax_word_read(w);
 
-	ax_elide_refuse(cx);		/* whom we wait for would end it anyway */
+	ax_section_refuse(cx);		/* whom we wait for would end it anyway */
 	for (uint32_t i = 0; i < b->spins; i++)
 	{
 		if (!(cur & mask))
@@ -220,7 +220,7 @@ ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v)
 
 	/* the arena's, or the pessimistic way: outside, both */
 	if (ax_unlikely(ax_body(cx)->elide.apart))
-		ax_elide_refuse(cx);
+		ax_section_refuse(cx);
 	for (;;)
 	{
 		if (cur & AX_OBSOLETE)

@@ -10,6 +10,7 @@
  * not get it goes on without.
  */
 #include "ax_area.h"
+#include "ax_call.h"
 #include "ax_tail.h"
 
 #define CHAIN	2				/* buffers of a store, at most: one open, one closed */

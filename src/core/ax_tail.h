@@ -32,7 +32,7 @@
 #ifndef AX_TAIL_H
 #define AX_TAIL_H
 
-#include "ax_internal.h"
+#include "ax_elide.h"
 
 typedef _Atomic uint64_t ax_tail_word;
 

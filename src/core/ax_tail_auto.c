@@ -390,7 +390,7 @@ ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tail_option option)
 	if (r != AX_OK)
 		return r;
 	/* of keys that are compared nobody here knows the order */
-	if (s->engine != &ax_engine_btree_compared)
+	if (!s->engine->compared)
 	{
 		atomic_store(&s->tail_option, (uint8_t) option);
 		if (option == AX_TAIL_OFF)

@@ -18,6 +18,7 @@
  * was sought belongs in it.
  */
 #include "ax_area.h"
+#include "ax_call.h"
 #include "bc_page.h"
 
 /* ---- turns ---- */
@@ -824,6 +825,7 @@ no_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint
 }
 
 const ax_engine ax_engine_btree_compared = {
+	.compared = true,
 	.structure = "btree",
 	.sync = "olc",
 	.kind = AX_SYNC_OLC,

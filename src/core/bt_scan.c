@@ -11,6 +11,7 @@
  * the one and before it goes on in the other.
  */
 #include "bt_tree.h"
+#include "ax_call.h"
 
 #define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
 #define AHEAD 4					/* leaves that a scan asks for at once, at most */

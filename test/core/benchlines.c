@@ -31,6 +31,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/ax_elide.h"
 #include "core/ax_internal.h"
 #include "keyset.h"
 #include "meter.h"

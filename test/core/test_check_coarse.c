@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/ax_coarse.h"
 #include "core/ax_internal.h"
 #include "tap.h"
 

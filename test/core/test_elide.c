@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "core/ax_area.h"
+#include "core/ax_coarse.h"
+#include "core/ax_elide.h"
 #include "model.h"
 
 static ax_ctx cx;

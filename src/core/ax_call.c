@@ -1,0 +1,97 @@
+/*
+ * ax_call.c
+ *	  What calls of the face and engines have in common: their end, when memory
+ *	  may come back; a look-up by a scan.
+ */
+#include "ax_call.h"
+
+#define NOMEM_EPOCHS	6
+#define NOMEM_NAPS		10		/* of a millisecond, then AX_BUSY */
+
+/*
+ * See ax_call.h.
+ *
+ * With more processes than processors those inside an epoch may be off the
+ * processor for many milliseconds, and all that is retired meanwhile waits for
+ * them.  So memory has run out only when it still has after everything that
+ * was retired at the first failure has expired: two advances, and some more
+ * for the others who try at the same time.
+ */
+ax_status
+ax_try_for_memory(ax_ctx *cx, int *tries)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	e = atomic_load(ax_global_epoch(b->area));
+	uint64_t	freed;
+	ax_pending	left;
+	bool		pending;
+
+	if (b->nomem_epoch == 0)
+		b->nomem_epoch = e;
+	freed = ax_housekeep(cx, &left);
+	pending = left != AX_PENDING_NOTHING || atomic_load(&b->area->freeing) > 0;
+	if ((!freed && !pending) || e >= b->nomem_epoch + NOMEM_EPOCHS)
+	{
+		b->nomem_epoch = 0;
+		return AX_NOMEM;
+	}
+	if (!freed)
+	{
+		uint32_t	nobody = 0;
+
+		if ((*tries)++ == NOMEM_NAPS)
+			return AX_BUSY;
+		if (b->port->wait_begin)
+			b->port->wait_begin();
+		b->port->park(&nobody, 0, 1000);
+		if (b->port->wait_end)
+			b->port->wait_end();
+	}
+	return AX_OK;
+}
+
+/* See ax_call.h. */
+bool
+ax_again(ax_ctx *cx, ax_status *r, int *tries)
+{
+	ax_ctx_body *b = ax_body(cx);
+	bool		injected = b->alloc_injected;
+
+	if (*r == AX_NOMEM && b->alloc_busy)
+		*r = AX_BUSY;			/* no latch to be had is no lack of memory */
+	else if (*r == AX_BUSY && b->limbo_short)
+		*r = AX_NOMEM;			/* no room for retire records is one */
+	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
+	if (*r == AX_BUSY)
+		ax_nap(cx, 0);			/* it may have been said at once: let others go on */
+	else if (*r != AX_NOMEM)
+		b->nomem_epoch = 0;
+	if (*r != AX_NOMEM || injected)
+		return false;
+	*r = ax_try_for_memory(cx, tries);
+	return *r == AX_OK;
+}
+
+/*
+ * The equality look-up that goes on into the TIDs: one batch; *more when that
+ * was not all of it.
+ */
+ax_status
+ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	uint8_t		buf[2048];
+	ax_batch	b = {.max = max, .tids = tids, .lastkey = buf, .lastkey_size = sizeof(buf)};
+	ax_status	x;
+
+	b.lo.key = b.hi.key = prefix;
+	b.lo.len = b.hi.len = len;
+	b.hi.after = true;
+	/* under the one latch already, when it is coarse */
+	x = ax_inner(s)->scan(cx, s, &b);
+	if (x == AX_BUFFER)
+		x = AX_OK;				/* a long key: the caller's scan has the buffer */
+	*n = b.n;
+	*more = !b.exhausted;
+	return x;
+}

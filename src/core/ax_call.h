@@ -1,0 +1,47 @@
+/*
+ * ax_call.h
+ *	  The end of a call of the face that could change a tree.
+ */
+#ifndef AX_CALL_H
+#define AX_CALL_H
+
+#include "ax_area.h"
+
+#define AX_RECLAIM_OBJS		64	/* retired since the last look */
+#define AX_RECLAIM_BYTES	65536
+
+/*
+ * No memory: AX_OK when it is worth another try, AX_BUSY when it will be in a
+ * moment, AX_NOMEM when there really is none.
+ */
+extern ax_status ax_try_for_memory(ax_ctx *cx, int *tries);
+
+/* The rare part of ax_finish. */
+extern bool ax_again(ax_ctx *cx, ax_status *r, int *tries);
+
+/*
+ * End a call that could change the tree: leave the epoch, then housekeeping.
+ * True: out of memory, but something was pending that may help; do it again.
+ */
+static inline bool
+ax_finish(ax_ctx *cx, ax_status *r, int *tries)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	if (ax_likely(ax_inside(b)))
+		ax_leave(cx);
+	AX_ENSURE(b, (b->latches | b->claims) == 0);
+	if (ax_unlikely(b->retired_since >= AX_RECLAIM_OBJS ||
+					b->retired_bytes_since >= AX_RECLAIM_BYTES))
+		ax_reclaim(cx);
+	if (ax_unlikely(*r == AX_NOMEM || *r == AX_BUSY || b->nomem_epoch || b->limbo_short))
+		return ax_again(cx, r, tries);
+	return false;
+}
+
+/* For engines: a look-up by a scan, inside the epoch. */
+extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
+								 uint32_t len, uint64_t *tids, uint32_t max,
+								 uint32_t *n, bool *more);
+
+#endif							/* AX_CALL_H */
