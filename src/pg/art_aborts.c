@@ -40,6 +40,12 @@ add_entry(Aborts *sum, ArtEntry *e)
 	sum->stats_reset = Max(sum->stats_reset, e->stats_reset);
 }
 
+/*
+ * Add the counts of one index of this database.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, shared.
+ */
 static void
 add_index(Aborts *sum, Oid indexoid)
 {
@@ -52,6 +58,12 @@ add_index(Aborts *sum, Oid indexoid)
 	LWLockRelease(lock);
 }
 
+/*
+ * Add the counts of all indexes of this database.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, shared, one after the other.
+ */
 static void
 add_all(Aborts *sum)
 {

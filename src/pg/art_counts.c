@@ -48,6 +48,7 @@ StaticAssertDecl(SWITCH_ONS + 1 == ART_NABORTS, "one place a counter");
 /* Of several structures, the mode that says most of what is tried. */
 static const char *const modes[] = {"on", "adaptive-off", "off", "no-rtm"};
 
+/* Of two modes (NULL: none) the one that stands first in modes[]. */
 static const char *
 more_telling(const char *a, const char *b)
 {
@@ -64,6 +65,9 @@ more_telling(const char *a, const char *b)
 /*
  * Of the generation; false, and zeros, when it is gone.  mode (may be NULL)
  * takes what its sites do in this process, joined with what is there.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, in any mode.
  */
 static bool
 present_aborts(ArtEntry *e, uint64 gen, ArtSiteCounts counts, const char **mode)
@@ -121,6 +125,8 @@ make_sums(ArtSiteCounts counts)
  * Most structures count nothing, for most processors cannot elide: so the memory
  * is taken when there is something to be kept.  False when there is not, or no
  * memory, and then it is lost.  Partition lock held, exclusive.
+ *
+ * Locks: takes the chunk lock, exclusive, inside the partition lock.
  */
 static bool
 aborts_wanted(ArtEntry *e, ArtSiteCounts counts)
@@ -155,6 +161,8 @@ aborts_wanted(ArtEntry *e, ArtSiteCounts counts)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 void
 art_aborts_forget(ArtEntry *e)
@@ -168,6 +176,7 @@ art_aborts_forget(ArtEntry *e)
 	e->aborts = NULL;
 }
 
+/* As art_counts_keep. */
 static void
 aborts_keep(ArtEntry *e, uint64 gen)
 {
@@ -181,6 +190,7 @@ aborts_keep(ArtEntry *e, uint64 gen)
 			e->aborts->counts[s][i] += counts[s][i];
 }
 
+/* As art_counts_inherit. */
 static void
 aborts_inherit(ArtEntry *heir, const ArtEntry *e)
 {
@@ -191,6 +201,7 @@ aborts_inherit(ArtEntry *heir, const ArtEntry *e)
 			heir->aborts->counts[s][i] += e->aborts->counts[s][i];
 }
 
+/* As art_counts_reset. */
 static void
 aborts_reset(ArtEntry *e)
 {
@@ -226,8 +237,8 @@ art_aborts_add(ArtEntry *e, ArtSiteCounts sum, const char **mode)
 /* ---- what processes met of one another (artidx_contention) ---- */
 
 /*
- * In the order of the view's columns, with tail_mode before those of the tail
- * buffer, and the last one in nanoseconds.
+ * The core's counters in the order of ArtEntry.counts and of the view's
+ * columns.
  */
 static void
 list_counts(const ax_tree_info *info, uint64 *counts)
@@ -254,6 +265,9 @@ list_counts(const ax_tree_info *info, uint64 *counts)
 /*
  * Of the generation, zeros when it is gone.  tail_mode, if given, is set when it
  * has a tail buffer.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, in any mode.
  */
 static void
 present_counts(ArtEntry *e, uint64 gen, uint64 *counts, const char **tail_mode)

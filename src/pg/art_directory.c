@@ -198,6 +198,9 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 
 /*
  * See art_pg.h.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, exclusive.
  */
 void
 art_tell(ArtEntry *e, uint64 gen)

@@ -42,7 +42,12 @@ extern PGDLLEXPORT void art_loader_main(Datum arg);
 
 bool		art_load_registered = false;	/* the server has a place for it */
 
-/* Make ABSENT what is marked as loading; nobody needs the file any more. */
+/*
+ * Make ABSENT what is marked as loading; nobody needs the file any more.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, exclusive, one after the other.
+ */
 static void
 discard_loading(void)
 {

@@ -37,6 +37,8 @@ art_prepared_begin(uint64 gid)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_prepared_doubt(void)
@@ -55,6 +57,8 @@ art_prepared_doubt(void)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 bool
 art_prepared_over(uint64 gid)

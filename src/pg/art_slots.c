@@ -31,6 +31,8 @@ static int	nmy_bars = 0;
 
 /*
  * See art_pg.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_bar(Oid dboid)
@@ -54,7 +56,9 @@ art_bar(Oid dboid)
 }
 
 /*
- * The transaction is over, one way or the other.
+ * See art_pg.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 void
 art_bars_xact_end(void)

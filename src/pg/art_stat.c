@@ -35,6 +35,9 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
 
 #define ART_INDEX_STATS_COLS 20
 
+/*
+ * ERROR 42809: the relation is not an index of art, or has no entries itself.
+ */
 static void
 refuse_other_am(Relation rel)
 {
