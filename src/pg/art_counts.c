@@ -9,11 +9,11 @@
  * never set back.  Sums are read and moved under the partition lock, so that
  * nothing is counted twice.
  *
- * So it is with what the core counts by generation and site of the sections that
- * are tried as transactions.  What is kept or subtracted of a structure that
- * others still use is taken a counter at a time, so the two sums that must always
- * hold (attempts, sections) are made of their parts there: otherwise they would be
- * off for ever by what happened between two loads.
+ * The core also counts by generation and site the sections that are tried as
+ * transactions.  These counts are kept in the same way.  While others use a
+ * structure its counters are read one at a time.  Two sums must always hold
+ * (attempts, sections), so they are made of their parts here.  Otherwise they
+ * would be off for ever by what happened between two reads.
  */
 #include "artidx.h"
 
@@ -63,8 +63,8 @@ more_telling(const char *a, const char *b)
 }
 
 /*
- * Of the generation; false, and zeros, when it is gone.  mode (may be NULL)
- * takes what its sites do in this process, joined with what is there.
+ * The counts of the generation; false, and zeros, when it is gone.  mode (may
+ * be NULL) takes how its sites run in this process, joined with what is there.
  *
  * Epoch: enters and leaves.
  * Locks: partition lock held, in any mode.
@@ -106,7 +106,7 @@ present_aborts(ArtEntry *e, uint64 gen, ArtSiteCounts counts, const char **mode)
 	return true;
 }
 
-/* The two sums of their parts: see above. */
+/* The two sums of their parts: see the head of this file. */
 static void
 make_sums(ArtSiteCounts counts)
 {
