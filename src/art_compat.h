@@ -190,9 +190,9 @@ typedef slist_iter ArtBgworkerIter;
 #endif
 
 /*
- * ---- from this minor release on a bitmap scan visits every row of its bitmap;
- * before, it believed the visibility map, and so counted rows that VACUUM had
- * removed meanwhile ----
+ * ---- from this minor release on a bitmap scan visits every row of its
+ * bitmap.  Before, it believed the visibility map, and so counted rows that
+ * VACUUM had removed meanwhile. ----
  */
 #if PG_VERSION_NUM >= 180000
 #define ART_BITMAP_VISITS_HEAP_FROM	0

@@ -36,8 +36,8 @@ typedef struct ArtOptions
 } ArtOptions;
 
 /*
- * From _PG_init.  ALTER INDEX looks up which lock a parameter wants before it
- * calls the access method, and takes a weaker one for a name it does not know.
+ * From _PG_init.  ALTER INDEX looks up a parameter's lock before it calls the
+ * access method, and takes a weaker one for a name it does not know.
  */
 extern void art_options_init(void);
 
@@ -49,8 +49,8 @@ extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
 extern ax_structure art_engine(const ArtOptions *opts, uint32 *page_size);
 
 /*
- * What can be told to a structure that is there already, and the names of the
- * values.
+ * Options that can be told to a structure that is there already, and the names
+ * of their values.
  */
 extern ax_tail_option art_tail_option(const ArtOptions *opts);
 extern ax_elide_option art_elide_option(const ArtOptions *opts);
@@ -88,8 +88,8 @@ extern void art_sigterm_hold(void);
 extern void art_sigterm_resume(void);
 
 /*
- * In a background worker that dies in its SIGTERM handler (bgworker_die) the
- * signal waits until the call is over, so that a shutdown does not panic.
+ * A background worker may die in its SIGTERM handler (bgworker_die).  There
+ * the signal waits until the call is over, so that a shutdown does not panic.
  */
 static inline void
 ART_CORE_BEGIN(void)
@@ -153,10 +153,10 @@ typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
 extern ArtEntry *art_entry(Relation index);
 
 /*
- * NULL when there is none or artidx is not preloaded: the state is ABSENT then
- * (observed under the directory's lock, which a builder takes to publish
- * BUILDING).  For paths that must not fail for want of memory: non-unique
- * aminsert, ambulkdelete, the planner.
+ * NULL when there is none or artidx is not preloaded: the state is ABSENT
+ * then.  It was observed under the directory's lock, which a builder takes to
+ * publish BUILDING.  For paths that must not fail for want of memory:
+ * non-unique aminsert, ambulkdelete, the planner.
  */
 extern ArtEntry *art_entry_if_exists(Relation index);
 
@@ -170,16 +170,16 @@ extern ax_tree *art_entry_tree(ArtEntry *e);
 extern bool art_entry_native(ArtEntry *e);
 
 /*
- * State and generation, read from shared memory (acquire; a full barrier
- * before, so that what the caller stored earlier is visible to a builder that
- * publishes BUILDING later: section 4, aminsert).
+ * State and generation, read from shared memory with acquire.  A full barrier
+ * stands before.  So a builder that publishes BUILDING later sees what the
+ * caller stored earlier (art_insert.c).
  */
 extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
 
 /*
- * Is the index invalid, and nobody at work to make it valid?  Then only REINDEX
- * can, which makes another file: nobody needs this structure, and no insert has
- * to be refused or to wait for its sake.  e NULL: it has no entry.
+ * Is the index invalid, and nobody at work to make it valid?  Then only
+ * REINDEX can, which makes another file.  Nobody needs this structure, and no
+ * insert has to be refused or to wait for its sake. e NULL: it has no entry.
  */
 extern bool art_never_valid(Relation index, ArtEntry *e);
 
@@ -200,9 +200,9 @@ extern void art_entry_touch(ArtEntry *e);
 extern uint64 art_ensure_ready(Relation index);
 
 /*
- * The same for a scan, which has another way: false when the structure cannot
- * be had (not preloaded, recovery, unloaded, sealed, memory full, an index
- * that is not ready, a build that failed lately).  Errs when cancelled, for a
+ * The same for a scan, which has another way.  False when the structure cannot
+ * be had: not preloaded, recovery, unloaded, sealed, memory full, an index
+ * that is not ready, a build that failed lately.  Errs when cancelled, for a
  * deadlock, and for what the index's own expressions raise.
  */
 extern bool art_try_ready(Relation index, uint64 *gen);
@@ -230,12 +230,12 @@ extern bool art_is_art_index(Relation rel);
 extern void art_wait_not_building(Relation index, ArtEntry *e);
 
 /*
- * For ambuild: resets whatever is there, registers the structure to be
- * dropped if this (sub)transaction aborts (and the index's other structures
- * to be dropped if it commits), opens a new generation in state BUILDING,
- * owned by this process.  Then the caller fills it and calls end(ok).  end
- * with ok = false (from PG_CATCH) makes it ABSENT.  Never errs for memory: the
- * generation is 0 when there is none for a structure, and the entry NULL when
+ * For ambuild.  Resets whatever is there.  Registers the structure to be
+ * dropped if this (sub)transaction aborts, and the index's other structures if
+ * it commits.  Opens a new generation in state BUILDING, owned by this
+ * process.  Then the caller fills it and calls end(ok).  The end with ok =
+ * false (from PG_CATCH) makes it ABSENT.  Never errs for memory.  The
+ * generation is 0 when there is none for a structure.  The entry is NULL when
  * there is none for that either, or the server does not preload artidx.
  */
 extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
@@ -243,7 +243,7 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 							double ms);
 
 /*
- * The same, of CREATE UNIQUE INDEX CONCURRENTLY: its second phase needs the
+ * The same, of CREATE UNIQUE INDEX CONCURRENTLY.  Its second phase needs the
  * structure, so it ends here, where nobody has to insert into the index yet.
  */
 extern void art_report_unbuilt(Relation index) __attribute__((noreturn));
@@ -293,13 +293,14 @@ extern void art_report_nomem(Relation index) __attribute__((noreturn));
 extern bool art_entry_over_cap(const ArtEntry *e);
 extern void art_refuse_over_cap(Relation index, ArtEntry *e);
 
-/* What was full when this process last called art_make_room. */
+/* The limit that was full when this process last called art_make_room. */
 extern ArtFull art_refused(void);
 
 /*
  * ambuild ended without a structure for want of memory: sealed, with a
- * WARNING.  e NULL: not even an entry could be had.  bytes: what it would
- * have taken, about; 0: not known.  What is full is what art_make_room found.
+ * WARNING. e NULL: not even an entry could be had. bytes: how many it would
+ * have taken, about; 0: not known. art_make_room has found which limit is
+ * full.
  */
 extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes);
 
@@ -318,9 +319,9 @@ extern void art_apply_options(Relation index, ArtEntry *e);
 extern void art_apply_kind(Relation index, ArtEntry *e, bool compared);
 
 /*
- * Move what is in the tail buffer into the tree, some ten thousand entries at
- * most; what cannot be moved stays, and is as much there as before.  Ends early
- * when there are interrupts; never errs.
+ * Move entries of the tail buffer into the tree, some ten thousand at most.
+ * Those that cannot be moved stay, and are as much there as before.  Ends
+ * early when there are interrupts; never errs.
  */
 extern void art_tail_drain(ArtEntry *e, uint64 gen);
 
@@ -336,9 +337,9 @@ extern void art_unexpected(Relation index, ax_status s, const char *doing)
 
 /*
  * May the current user see what an error says of the table's rows?  Ask before
- * the rows are read.  And in a PG_CATCH: throw the error on as it is if so, or if
- * it is no row's; else log it, and throw one of its SQLSTATE without its text.
- * cxt: of the caller.
+ * the rows are read.  And in a PG_CATCH: throw the error on as it is if so, or
+ * if it is no row's.  Else log it, and throw one of its SQLSTATE without its
+ * text. cxt: of the caller.
  */
 extern bool art_may_see_rows(Relation index);
 extern void art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
@@ -373,8 +374,8 @@ extern void art_heap_end(ArtHeapReader *r);
 
 /*
  * The table's owner was made the current user, for the expressions of its
- * indexes, and a new nest level of settings was opened: no name that they look
- * up is found where the caller could have put something.
+ * indexes, and a new nest level of settings was opened.  No name that they
+ * look up is found where the caller could have put something.
  */
 extern void art_restrict_search_path(Relation heap, Oid caller);
 
@@ -385,8 +386,9 @@ typedef struct ArtHazard ArtHazard; /* a slot in shared memory */
 extern uint64 art_delgen(Relation index);
 
 /*
- * One slot for an open scan (or a unique check).  release is idempotent and
- * also runs from the reset callback of cxt and at top-level transaction end.
+ * One slot for an open scan (or a unique check).  It is released from the
+ * reset callback of cxt and at top-level transaction end, too; to release it
+ * twice does no harm.
  */
 extern ArtHazard *art_hazard_acquire(Relation index, MemoryContext cxt);
 extern void art_hazard_release(ArtHazard *h);
@@ -407,9 +409,10 @@ extern void art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callbac
 								 void *callback_state);
 
 /*
- * What takes the place of all that when artidx is not preloaded: the lock of a
- * private scan whose snapshot is not MVCC, from before it reads the table
- * until its search ends.  end wants the resource owner of the beginning.
+ * The lock that takes the place of all that when artidx is not preloaded.  A
+ * private scan whose snapshot is not MVCC has it from before it reads the
+ * table until its search ends.  The end wants the resource owner of the
+ * beginning.
  */
 extern void art_interlock_share(Relation index);
 extern void art_interlock_share_end(Relation index);
@@ -483,7 +486,7 @@ extern bool art_index_is_new(Relation index);
 extern void art_check_supported(Relation heap, Relation index,
 								struct IndexInfo *indexInfo);
 
-/* What the planner should know of a READY index (src/am/art_cost.c). */
+/* The planner's facts of a READY index (src/am/art_cost.c). */
 extern bool art_planner_stats(Relation index, BlockNumber *pages,
 							  double *entries, int *height);
 
@@ -522,8 +525,8 @@ extern ArtRun *art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen,
 /*
  * Add one entry: the encoded key without its TID, and the TID.  Loads the run
  * when it is full.  Once the generation is gone (STALE), or no memory is to be
- * had (after art_make_room), it does nothing more; the caller finds out when it
- * publishes READY, or by art_run_nomem.
+ * had (after art_make_room), it does nothing more.  The caller finds out when
+ * it publishes READY, or by art_run_nomem.
  */
 extern void art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid,
 						bool alive);

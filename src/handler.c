@@ -2,11 +2,11 @@
  * handler.c
  *	  The handler function of the access method: what art can do, and where.
  *
- * The relation cache calls the handler for every art index it loads, also
- * where the library was not preloaded and where the table is only about to be
- * dropped.  So it allocates one node, fills it, and never raises: whatever
- * has to be refused is refused by the flag here that makes core refuse it, or
- * by art_check_supported() at CREATE INDEX.
+ * The relation cache calls the handler for every art index it loads.  The
+ * library may not be preloaded then, or the table about to be dropped.  So it
+ * allocates one node, fills it, and never raises.  Refusals are the work of a
+ * flag here, which makes core refuse, or of art_check_supported() at CREATE
+ * INDEX.
  */
 #include "postgres.h"
 
@@ -24,8 +24,8 @@
 
 /*
  * Strategies 1 to 5 and support functions 1 to 6 are nbtree's, in every
- * version: core, and every operator class that mirrors one of nbtree's,
- * assumes those numbers of an ordered access method.
+ * version.  Core assumes those numbers of an ordered access method, and so
+ * does every operator class that mirrors one of nbtree's.
  */
 #define ART_NSTRATEGIES		5
 #define ART_NSUPPORT		6
@@ -36,11 +36,11 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(arthandler);
 #if PG_VERSION_NUM >= 180000
 
 /*
- * Strategy to comparison, for a btree family only.  The planner would take
- * our families into its lists of merge-joinable families if they answered
- * here, and compares such lists with equal(): a family that lacked one
- * cross-type "=" of the btree family would then cost plans of queries that
- * never touch an art index.
+ * Strategy to comparison, for a btree family only.  If our families answered
+ * here, the planner would take them into its lists of merge-joinable families.
+ * It compares such lists with equal().  A family that lacked one cross-type
+ * "=" of the btree family would then cost plans of queries that never touch an
+ * art index.
  */
 static CompareType
 art_translate_strategy(StrategyNumber strategy, Oid opfamily)
@@ -91,7 +91,7 @@ art_translate_cmptype(CompareType cmptype, Oid opfamily)
 /*
  * arthandler() -- the IndexAmRoutine of art.
  *
- * What is false here and not in nbtree: parallel VACUUM of one index.
+ * False here and not in nbtree: parallel VACUUM of one index.
  */
 Datum
 arthandler(PG_FUNCTION_ARGS)

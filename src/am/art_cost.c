@@ -2,12 +2,12 @@
  * art_cost.c
  *	  What a scan of an art index costs.
  *
- * The estimate is nbtree's: the same boundary quals, the same correlation,
- * the same tuples.  Only the price of what nbtree does on pages differs.  An
- * art index is in memory or is not planned at all, so nothing of it is ever
- * read from disk, and a descent is a few cache misses where nbtree locks and
- * searches a page a level.  So art is never dearer than nbtree, and is picked
- * wherever nbtree would be.
+ * The estimate is nbtree's: the same boundary quals, the same correlation, the
+ * same tuples.  Only the price of what nbtree does on pages differs.  An art
+ * index is in memory or is not planned at all, so nothing of it is ever read
+ * from disk.  A descent is a few cache misses, where nbtree locks and searches
+ * a page a level.  So art is never dearer than nbtree, and is picked wherever
+ * nbtree would be.
  */
 #include "postgres.h"
 
@@ -25,16 +25,17 @@
 #include "artidx.h"
 
 /*
- * Charged per node of a descent and per 8 kB of the structure read, in units of
- * cpu_operator_cost.  nbtree charges 50 a page of a descent, for locking,
- * pinning and searching it; a node is one or two cache misses.
+ * Charged per node of a descent and per 8 kB of the structure read, in units
+ * of cpu_operator_cost.  For a page of a descent nbtree charges 50: it is
+ * locked, pinned and searched.  A node is one or two cache misses.
  *
- * To read 8 kB entry by entry, in key order, takes as long as what a sequential
- * scan of a cached table is charged some three units for: an index-only scan of
- * all of 700,000 random uuids (28.6 bytes an entry) took 1.35 to 1.75 times as long
- * as the scan of their table, and of bigints in the table's order (8.3 bytes)
- * about as long.  It is never charged more than nbtree's page, random_page_cost.  Of
- * the first 8 kB a search usually reads a small part, some cache misses.
+ * To read 8 kB entry by entry, in key order, takes as long as work for which a
+ * sequential scan of a cached table is charged some three units.  An
+ * index-only scan of all of 700,000 random uuids (28.6 bytes an entry) took
+ * 1.35 to 1.75 times as long as the scan of their table.  Of bigints in the
+ * table's order (8.3 bytes) it took about as long.  It is never charged more
+ * than nbtree's page, random_page_cost.  Of the first 8 kB a search usually
+ * reads a small part, some cache misses.
  */
 #define ART_NODE_COST	8.0
 #define ART_FIRST_COST	20.0
@@ -119,8 +120,9 @@ add_filters(PlannerInfo *root, IndexPath *path, List *bounding, double ntuples,
 
 /*
  * The cost by nbtree's prices, of an index that has nbtree's pages and height
- * (art_planner.c).  From 18 on nbtree may skip, so that clauses which only filter
- * an art scan bound its own: those are left out, and added as the filters they are.
+ * (art_planner.c).  From 18 on nbtree may skip, so that clauses which only
+ * filter an art scan bound its own.  Those are left out, and added as the
+ * filters they are.
  */
 static void
 btree_cost(PlannerInfo *root, IndexPath *path,
@@ -148,9 +150,10 @@ btree_cost(PlannerInfo *root, IndexPath *path,
 }
 
 /*
- * How many searches the arrays among the bounding clauses make: btcostestimate's
- * own count (without 17's limit, which is in pages of nbtree).  *all: those of
- * the others counted in, which only filter here: *compares a tuple.
+ * How many searches the arrays among the bounding clauses make:
+ * btcostestimate's own count, without 17's limit, which is in pages of nbtree.
+ * *all counts those of the other clauses, too.  These only filter here, with
+ * *compares a tuple.
  */
 static double
 count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
@@ -206,10 +209,10 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares
 }
 
 /*
- * The cost by our own prices.  Hands btcostestimate() an index of one page and no height,
- * so that what it charges for I/O and for page searches is known, takes that
- * off, and adds our own.  *pages is what the structure would be in pages:
- * core derives the number of parallel workers from it.
+ * The cost by our own prices.  Hands btcostestimate() an index of one page and
+ * no height.  So its charge for I/O and for page searches is known; takes that
+ * off, and adds our own.  *pages is the structure's size in pages: core
+ * derives the number of parallel workers from it.
  */
 static void
 memory_cost(PlannerInfo *root, IndexPath *path,
@@ -272,8 +275,8 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	/*
 	 * Correlation means to core that the rows fetched lie together in the
 	 * table.  Those that the bounding quals leave do; those that the others
-	 * leave of them are scattered among them.  nbtree gets away with
-	 * overlooking that, since it pays for reading every page that it filters.
+	 * leave of them are scattered among them.  For nbtree it does not matter,
+	 * since it pays for reading every page that it filters.
 	 */
 	if (ntuples > 0)
 		*correlation *= Min(1.0, *selectivity * index->rel->tuples / ntuples);
@@ -316,8 +319,8 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 }
 
 /*
- * What the planner should know of the structure: its size in pages, its
- * entries and its height.  False when it is not READY, or not any more.
+ * The planner's facts of the structure: its size in pages, its entries and its
+ * height.  False when it is not READY, or not any more.
  *
  * Epoch: enters and leaves.
  */

@@ -2,8 +2,8 @@
  * art_equal.c
  *	  The entries whose key columns are equal to given ones.
  *
- * Who asks for uniqueness asks for these: the columns decide, whatever payload
- * (INCLUDE columns, a numeric's scale) lies between them and the TID.
+ * Uniqueness is asked of these: the columns decide, whatever payload (INCLUDE
+ * columns, a numeric's scale) lies between them and the TID.
  */
 #include "postgres.h"
 

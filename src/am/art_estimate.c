@@ -9,7 +9,7 @@
  * The sample is drawn as ANALYZE draws its own: at most so many blocks, of the
  * rows in them at most so many.  A table of few blocks is read whole, and one
  * of few rows is sized exactly.  Where blocks are left out, hardly more than
- * one row of a block is kept: several would be neighbours in a column that
+ * one row of a block is kept.  Several would be neighbours in a column that
  * follows the order of the heap, and the estimate takes rows for independent.
  * The seed is fixed: the same table gives the same answer.
  */
@@ -469,9 +469,9 @@ art_est_run(const ArtEstimate *est, const ArtKeyDesc *kd)
 }
 
 /*
- * A tree of compared keys has no compression: the keys, a slot each, in pages
- * that are as full as a build leaves them, and a page above for so many as a
- * page has keys.
+ * A tree of compared keys has no compression.  It has the keys, a slot each,
+ * in pages as full as a build leaves them; and a page above for each pageful
+ * of pages.
  */
 static uint64
 art_est_compared(const ArtEstimate *est, double rows)

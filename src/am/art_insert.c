@@ -2,11 +2,11 @@
  * art_insert.c
  *	  aminsert: encode, then insert unless the structure is absent.
  *
- * The order is what makes a later build sound (ARCHITECTURE section 4): the
- * heap tuple is there already, the key is encoded and every refusal raised
- * before anything else, and only then is the state read, from shared memory.
- * Whoever reads ABSENT here may leave the row to the next build, which reads
- * the heap's size after it has published BUILDING.
+ * The order makes a later build sound (src/README.md, Residency).  The heap
+ * tuple is there already.  The key is encoded and every refusal raised before
+ * anything else.  Only then is the state read, from shared memory.  An insert
+ * that reads ABSENT may leave the row to the next build, which reads the
+ * heap's size after it has published BUILDING.
  */
 #include "postgres.h"
 
@@ -73,7 +73,7 @@ art_relcache_entry(Relation index)
 }
 
 /*
- * What this statement keeps from row to row.
+ * The state that a statement keeps from row to row.
  */
 static ArtInsertState *
 art_insert_state(Relation index, IndexInfo *indexInfo)

@@ -4,9 +4,10 @@
  *
  * A mark is the number of an entry of the current batch.  When the scan leaves
  * that batch, it changes places with a second one, and when the mark is
- * restored, back.  The snapshot is MVCC, so what the batch lacks by now nobody
- * wants, and what it has too much the heap's visibility tells, or the interlock
- * with VACUUM: the batch has the deletion generation of its copy.
+ * restored, back.  The snapshot is MVCC.  Rows added since the copy are
+ * invisible to it.  Rows removed since are rejected by the heap; in an
+ * index-only scan by the interlock with VACUUM, since the batch has the
+ * deletion generation of its copy.
  */
 #include "postgres.h"
 
@@ -15,8 +16,8 @@
 #include "art_scan.h"
 
 /*
- * The current batch is about to go, and the mark is in it: keep it.  What is
- * left as the current one is empty, between where the batch began and ended.
+ * The current batch is about to go, and the mark is in it: keep it.  The
+ * current batch is then empty, between where the marked one began and ended.
  */
 void
 art_scan_leave_mark(ArtScan *so)
@@ -67,9 +68,9 @@ artmarkpos(IndexScanDesc scan)
 /*
  * amrestrpos: the next entry is the one behind the mark, that way.
  *
- * What an index-only scan copied out of the structure and has not handed out
- * is good only as long as it is published; private it is not.  So such a batch
- * is copied again then, behind the marked entry.
+ * An index-only scan may hand out an entry that it copied from the structure
+ * only as long as it is published.  A scan that went private since does not
+ * publish it.  So such a batch is copied again, behind the marked entry.
  */
 void
 artrestrpos(IndexScanDesc scan)

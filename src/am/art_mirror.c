@@ -2,7 +2,7 @@
  * art_mirror.c
  *	  artidx_mirror_opclass(opclass): a btree operator class for art.
  *
- * The new class has the members of the old one, by nbtree's own numbers, and
+ * The new class has the members of the old one, by nbtree's own numbers.  It
  * belongs to a family of the old family's name, which gets the cross-type
  * members as soon as both their types are there.  Whether its keys are encoded
  * or compared is decided when an index is created.
@@ -34,10 +34,10 @@
 #include "artidx.h"
 
 /*
- * What is missing of the members of a btree family ($1) in a family of art
- * ($2), as items of CREATE OPERATOR CLASS: own, those of type $3 alone; else
- * those of pairs of types that the art family knows.  Both are run with nothing
- * but pg_catalog in the search path, so types are qualified where they must be.
+ * The members of a btree family ($1) that a family of art ($2) lacks, as items
+ * of CREATE OPERATOR CLASS. own: those of type $3 alone; else those of pairs
+ * of types that the art family knows.  Both are run with nothing but
+ * pg_catalog in the search path, so types are qualified where they must be.
  */
 #define MIRROR_MEMBERS \
 	"SELECT string_agg(item, ', ' ORDER BY item) FROM (" \
@@ -92,7 +92,7 @@ mirror_members(const char *oprs, const char *procs, Oid from, Oid to, Oid type)
 	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
-/* What is dropped takes its mirror along. */
+/* An object that is dropped takes its mirror along. */
 static void
 goes_with(Oid class, Oid mirror, Oid original)
 {

@@ -4,7 +4,7 @@
  *
  * Every wrong value is SQLSTATE 22023 and lists the right ones, the name of a
  * parameter included.  The relation cache parses with validate off, and then
- * nothing here may raise: a value that a later version of the library no
+ * nothing here may raise.  A value that a later version of the library no
  * longer takes falls back to the default.  Core sees to that for words; a
  * number comes out of the catalog whatever its bounds are now.
  */
@@ -49,7 +49,9 @@ typedef enum ArtSwitchOption
 	ART_SWITCH_OFF
 } ArtSwitchOption;
 
-/* What tail_buffer = auto is: a build for tests may say AX_TAIL_ON. */
+/*
+ * The meaning of tail_buffer = auto; a build for tests may say AX_TAIL_ON.
+ */
 #ifndef ART_TAIL_AUTO
 #define ART_TAIL_AUTO	AX_TAIL_AUTO
 #endif
@@ -171,8 +173,8 @@ art_options_init(void)
 					  AccessExclusiveLock);
 
 	/*
-	 * These two are told to the structure as it is, by the command that is
-	 * committed (art_switch.c), so nobody has to be kept out of the index.
+	 * The commit of the command tells these two to the structure as it is
+	 * (art_switch.c), so nobody has to be kept out of the index.
 	 */
 	add_enum_reloption(our_kind, "tail_buffer",
 					   "Whether rising keys are inserted by way of a buffer",
@@ -285,7 +287,7 @@ syncs_of(int structure)
 }
 
 /*
- * What no option can say of itself.
+ * Rules about several options at once.
  */
 static void
 check_together(Datum reloptions, const ArtOptions *opts)

@@ -4,15 +4,15 @@
  *	  to move it.
  *
  * A participant claims the position, fetches the batch that follows it, moves
- * it behind that batch and lets go; then it works on the batch alone.  The
- * claim is never held while a row is returned: a participant that waits for
- * room in its queue to the leader would wait for ever when the leader waits for
- * the claim.  The position is a value, so it does not matter in which structure
- * it was found; ranges of arrays are told by number, since every participant
- * makes the same plan of the same keys.
+ * it behind that batch and lets go.  Then it works on the batch alone.  It
+ * never holds the claim while it returns a row.  A participant waits for room
+ * in its queue to the leader; if the leader waited for the claim, both would
+ * wait for ever.  The position is a value, so it does not matter in which
+ * structure it was found.  Ranges of arrays are told by number, since every
+ * participant makes the same plan of the same keys.
  *
  * A participant that has to go private declares the position its own for good,
- * and returns all beyond it; the others find that nothing is left when they
+ * and returns all beyond it.  The others find that nothing is left when they
  * come back.  One that errs while it has the claim leaves it so: its leader
  * ends the others, whose waits are interruptible.
  */

@@ -2,20 +2,21 @@
  * art_pbuild.c
  *	  CREATE INDEX and REINDEX by several processes.
  *
- * Each participant reads its share of the table, and sorts and writes out one
+ * Each participant reads its share of the table.  It sorts and writes out one
  * run after the other (art_run.c): keys, and a sample of them with its places.
  * From the samples the leader makes tasks, ranges of keys of about the same
- * size.  Who takes a task merges what all runs have of its range and loads it.
+ * size.  A participant that takes a task merges the keys that all runs have of
+ * its range, and loads them.
  *
- * Before that the leader loads the sample itself: then a participant finds, for
- * every few thousand keys of its range, one leaf that holds nothing else, and
- * puts in its place what a load makes of them all (ax_load_share), beside the
- * others who do the same elsewhere.  Structures without such a load are loaded
- * by the leader alone, in as few tasks as its memory allows.
+ * Before that the leader loads the sample itself.  Then a participant finds,
+ * for every few thousand keys of its range, one leaf that holds nothing else.
+ * In its place it puts the nodes that a load makes of them all
+ * (ax_load_share), beside the others, which do the same elsewhere.  Structures
+ * without such a load are loaded by the leader alone, in as few tasks as its
+ * memory allows.
  *
  * Equal keys meet in one task or at the seam of two, and a task looks at the
- * first key behind its range: so what is to be unique is checked by comparing
- * neighbours only.
+ * first key behind its range.  So the unique check compares neighbours only.
  */
 #include "postgres.h"
 
@@ -676,9 +677,9 @@ art_pbuild_main(dsm_segment *seg, shm_toc *toc)
 /* ---- the leader ---- */
 
 /*
- * How many workers to ask for.  Up to 16 the server plans them for nbtree only,
- * in index_build, and there only where it may: what else comes here is the
- * re-initialisation of an index whose table is empty.
+ * How many workers to ask for.  Up to 16 the server plans them for nbtree
+ * only, in index_build, and there only where it may.  Otherwise only the
+ * re-initialisation of an index whose table is empty comes here.
  */
 int
 art_pbuild_workers(Relation heap, Relation index, const IndexInfo *info)

@@ -108,7 +108,7 @@ typedef struct Mark
 								 * and the run's end */
 } Mark;
 
-/* What one task has of one run. */
+/* One task's part of one run. */
 typedef struct Piece
 {
 	uint64		begin;

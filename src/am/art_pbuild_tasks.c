@@ -327,8 +327,8 @@ art_pbuild_tasks(Part *p, int participants)
 
 	/*
 	 * Alone, the fewer the better, for only the first is a load.  Together, so
-	 * many that all are busy to the end, and so large that what is read of each
-	 * run is not mostly what belongs to others.
+	 * many that all are busy to the end.  Each is so large that most of what
+	 * it reads of a run is its own.
 	 */
 	if (!sh->leader_loads)
 	{

@@ -2,38 +2,40 @@
  * art_private.c
  *	  The private scan: an index scan that has no structure to read.
  *
- * A scan that cannot have a READY structure (memory full, sealed, unloaded,
- * not preloaded, recovery, a build that failed) reads the table instead and
- * keeps what the index would have said in a store of its own (art_store.c),
- * from which it answers in the index's order, from any position, both ways.
- * Slow, right, never an error; it stays so for the rest of its life.
+ * A scan may have no READY structure to read: memory full, sealed, unloaded,
+ * not preloaded, recovery, a build that failed.  It reads the table instead,
+ * and keeps the entries that the index would have in a store of its own
+ * (art_store.c).  From that it answers in the index's order, from any
+ * position, both ways.  Slow, right, never an error; it stays so for the rest
+ * of its life.
  *
- * What it reads, and why that is right:
+ * Which rows it reads, and why that is right:
  *
- * Under an MVCC snapshot it keeps, of each heap page, read under its share
- * lock, exactly the rows that the snapshot sees, each with the TID of its
- * root: what an index scan would hand out, less what the executor would throw
- * away.  The snapshot is the executor's and stays registered as long as the
- * scan is open, so VACUUM removes none of these rows and no TID is recycled:
- * no interlock, also for index-only scans (a page that is found all-visible
- * is, and the row was visible before).  For the same reason the result is good
- * for every later amrescan: the first search keeps what is within its own
- * bounds, and once a search wants something else all is kept, so that the
- * inner side of a nested loop does not read the table once a row.
+ * Under an MVCC snapshot it reads each heap page under its share lock, and
+ * keeps exactly the rows that the snapshot sees, each with the TID of its
+ * root.  An index scan would hand out these, and others that the executor
+ * would throw away.  The snapshot is the executor's and stays registered as
+ * long as the scan is open.  So VACUUM removes none of these rows and no TID
+ * is recycled.  There is no interlock, also for index-only scans: a page that
+ * is found all-visible is, and the row was visible before.  For the same
+ * reason the result is good for every later amrescan.  The first search keeps
+ * the rows within its own bounds.  Once a search wants others all are kept, so
+ * that the inner side of a nested loop does not read the table once a row.
  *
  * Serializable transactions: the whole index is predicate-locked before the
- * first page is read, and whoever inserts into the index checks that lock,
- * whether or not there is a structure.  Rows inserted or deleted before we
- * read their page are checked there, all of them: the executor, which checks
- * what an index hands it, never meets those that we leave out.
+ * first page is read.  Every insert into the index checks that lock, whether
+ * or not there is a structure.  Rows inserted or deleted before we read their
+ * page are checked there, all of them.  The executor checks the rows that an
+ * index hands it, and never meets those that we leave out.
  *
- * Under any other snapshot (dirty reads of exclusion constraints, ON CONFLICT
- * and logical replication; SnapshotSelf, SnapshotAny) it keeps what a build
- * keeps: everything that anybody may still see.  It reads the table anew for
- * each search, for such a snapshot stands for no moment.  Of two inserters
- * each has stored its row before it looks, so the later look sees the other's
- * row.  The same holds when one of them looked into a structure that was
- * sealed afterwards: the other one, which found it gone, looks later still.
+ * Other snapshots are those of exclusion constraints, ON CONFLICT and logical
+ * replication (dirty reads), SnapshotSelf and SnapshotAny.  Under them it
+ * keeps the rows that a build keeps: all that anybody may still see.  It reads
+ * the table anew for each search, for such a snapshot stands for no moment.
+ * Of two inserters each has stored its row before it looks, so the later look
+ * sees the other's row.  The same holds when one of them looked into a
+ * structure that was sealed afterwards: the other one, which found it gone,
+ * looks later still.
  *
  * Here VACUUM can recycle a TID that we keep:
  *
@@ -53,18 +55,19 @@
  *	  is the generation still d?
  *	  hands t out
  *
- * When d = p this is the ordinary interlock: R was read after p was, so a
- * VACUUM that recycles t increments the generation after that, and either we
- * find it changed or VACUUM finds t published and waits.  When it is not, the
- * page says after d was read that t stands for a row with key k that is not
- * dead; that row takes the place of R in the argument, and d that of p.  A
+ * When d = p this is the ordinary interlock.  R was read after p was, so a
+ * VACUUM that recycles t increments the generation after that.  Either we find
+ * it changed or VACUUM finds t published and waits.  When it is not, the page
+ * says after d was read that t stands for a row with key k that is not dead.
+ * That row takes the place of R in the argument, and d that of p.  Consider a
  * line pointer in the dead set of a VACUUM whose ambulkdelete ended before we
- * read d is LP_DEAD until that VACUUM frees it, so the page that we read
- * has either nothing at t, and t is dropped, or what came to t afterwards.
+ * read d.  It is LP_DEAD until that VACUUM frees it.  So the page that we read
+ * has nothing at t, and t is dropped; or it has the row that came to t
+ * afterwards.
  *
  * Not preloaded there is neither generation nor slot.  Such a scan holds a
  * heavyweight lock, shared, from before it reads the table until its search
- * ends, and ambulkdelete takes it exclusively for a moment before it returns
+ * ends. ambulkdelete takes it exclusively for a moment before it returns
  * (art_interlock.c).  If VACUUM had it first, all TIDs of its dead set were
  * LP_DEAD when we began to read, and we keep none of them.
  *

@@ -3,10 +3,10 @@
  *	  The proof of uniqueness of an ambuild that got no memory for a structure.
  *
  * CREATE INDEX, REINDEX, VACUUM FULL and ALTER TABLE must not fail because the
- * shared memory is full, and must not let a duplicate pass either.  So the
- * encoded keys of the live rows are sorted by PostgreSQL's own sort, within
- * maintenance_work_mem and beyond it in temporary files, and equal neighbours
- * are what the build would have found.
+ * shared memory is full, and must not let a duplicate pass either.  So
+ * PostgreSQL's own sort orders the encoded keys of the live rows, within
+ * maintenance_work_mem and beyond it in temporary files.  Equal neighbours are
+ * the duplicates that the build would have found.
  */
 #include "postgres.h"
 

@@ -3,15 +3,15 @@
  *	  Runs of sorted keys, of which ambuild and the rebuild fill a structure.
  *
  * A run collects encoded keys until maintenance_work_mem is full, sorts them
- * by a radix sort and hands them to the core: the first run of a build as one
- * sorted load into the empty tree, every later one as a sorted insert, which
+ * by a radix sort and hands them to the core.  The first run of a build is one
+ * sorted load into the empty tree.  Every later one is a sorted insert, which
  * merges all keys of a leaf into it at once.
  *
  * Two layouts.  "Short": the key is one column of at most 8 bytes, so that an
- * item of two words holds all of it, and the keys are only written out, in
- * order, once they are sorted.  "Long": the keys lie in chunks as they came,
- * and an item holds a pointer and the first 8 bytes that tell them apart.  Keys
- * that are compared have the long layout and are sorted by art_cmpsort.c.
+ * item of two words holds all of it.  The keys are written out, in order, when
+ * they are sorted.  "Long": the keys lie in chunks as they came, and an item
+ * holds a pointer and the first 8 bytes that tell them apart.  Keys that are
+ * compared have the long layout and are sorted by art_cmpsort.c.
  */
 #include "postgres.h"
 

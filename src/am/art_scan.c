@@ -3,28 +3,28 @@
  *	  Scans: batches copied out of the core, and re-seeks by value.
  *
  * A batch is the entries strictly between a position ("from") and the end of
- * the scan's range, up to a number, in scan order, as they were at one moment.
- * Nothing of the structure is held between batches.  Stepping off the end of a
- * batch fetches the next one behind its last key; stepping off its beginning,
- * after a change of direction, fetches the entries on the other side of
- * "from".  So a direction change needs no key of the current entry.
+ * the scan's range, up to a number.  They are in scan order, as they were at
+ * one moment.  Nothing of the structure is held between batches.  Stepping off
+ * the end of a batch fetches the next one behind its last key.  Stepping off
+ * its beginning, after a change of direction, fetches the entries on the other
+ * side of "from".  So a direction change needs no key of the current entry.
  *
  * Index-only scans and scans under a snapshot that is not MVCC publish every
- * TID before they hand it out (the interlock of ARCHITECTURE section 6); when
- * a VACUUM has gone by since the batch was copied they drop it and re-seek
+ * TID before they hand it out (src/README.md, VACUUM and readers).  When a
+ * VACUUM has gone by since the batch was copied they drop it, and seek again
  * behind the last entry they looked at.
  *
  * Arrays make several ranges (art_array.c), which are scanned one after the
- * other: what lies behind the last entry of one is the first of the next, and
- * before the first entry of one the last of the one before.
+ * other.  Behind the last entry of one lies the first of the next.  Before the
+ * first entry of one lies the last of the one before.
  *
- * A mark keeps its batch, in the place of the current one when that moves on;
- * so restoring costs nothing, and since the snapshot is MVCC, what came to the
- * index since is not wanted.  In a parallel scan each batch is what follows a
- * position that the participants share (art_parallel.c).
+ * A mark keeps its batch, in the place of the current one when that moves on.
+ * So restoring costs nothing.  The snapshot is MVCC, so entries that came to
+ * the index since are not wanted.  In a parallel scan each batch is what
+ * follows a position that the participants share (art_parallel.c).
  *
  * When there is no structure to be had, from the beginning or in the middle, a
- * scan goes private (art_private.c): its batches come from there, and the rest
+ * scan goes private (art_private.c).  Its batches come from there.  The rest
  * is the same, since a position is a value.
  */
 #include "postgres.h"
@@ -96,8 +96,8 @@ art_scan_guard(IndexScanDesc scan)
 
 /*
  * (Re-)read which structure to scan, building it if need be; if that cannot
- * be, go private.  What was noted of dead entries is forgotten then, and
- * nothing of the structure is left in anybody's hands.
+ * be, go private.  Notes of dead entries are forgotten then, and nothing of
+ * the structure is left in anybody's hands.
  */
 static void
 art_scan_ready(IndexScanDesc scan)
@@ -293,8 +293,8 @@ art_scan_grow(ArtScan *so, uint32 need)
 }
 
 /*
- * The bounds of what lies on one side of where the present batch began: in the
- * batch's direction (then it is the batch and all behind it), or in the other.
+ * The bounds of one side of the place where the present batch began.  In the
+ * batch's direction that is the batch and all behind it.
  */
 static void
 art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
@@ -748,8 +748,8 @@ art_scan_kill(IndexScanDesc scan)
 
 /*
  * Can tuples be filled in place?  When every column is of a fixed width (and
- * its bytes are at hand) the layout is always the same; and a single text
- * column is a header and the bytes of the key.
+ * its bytes are at hand) the layout is always the same.  A single text column
+ * is a header and the bytes of the key.
  */
 static void
 art_scan_itup_prepare(IndexScanDesc scan)
@@ -790,9 +790,9 @@ art_scan_itup_prepare(IndexScanDesc scan)
 
 /*
  * Form xs_itup for an entry.  An index tuple has room for 8 kB and compresses
- * what is long; so long keys are handed out as a heap tuple, but for the
- * planner's look at the ends of an index, which takes index tuples only: false
- * when that cannot be had.
+ * long values, so long keys are handed out as a heap tuple.  The planner's
+ * look at the ends of an index takes index tuples only: false when it cannot
+ * have one.
  */
 static bool
 art_scan_form_itup(IndexScanDesc scan, uint32 i)

@@ -19,8 +19,7 @@
 #define ART_MANY_TIDS		512 /* of that many point look-ups, together */
 
 /*
- * What the participants of a parallel scan share (art_parallel.c).  The one
- * that has claimed it reads and changes all below "claim"; the others wait.
+ * The state that the participants of a parallel scan share (art_parallel.c).
  */
 #define ART_PARALLEL_KEY	4096	/* longer than any key of a btree */
 
@@ -32,9 +31,9 @@ typedef enum ArtParallelKind
 } ArtParallelKind;
 
 /*
- * What the participants of a parallel scan share.  "claim" is read and written
- * under the spinlock.  All behind it belongs to the participant that holds the
- * claim, which alone reads and writes it.
+ * The shared state.  "claim" is read and written under the spinlock.  All
+ * behind it belongs to the participant that holds the claim, which alone reads
+ * and writes it.
  */
 typedef struct ArtParallel
 {

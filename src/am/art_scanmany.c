@@ -4,11 +4,11 @@
  *	  single key.
  *
  * The entries of several ranges, one range behind the other in the scan's
- * direction, make a batch like any other; it remembers the key of each range, of
- * which range an entry is, and where the plan stood at the first range.  While it
- * is the current batch, the plan stands at its last range, so that what lies
- * behind the batch is found as ever; whoever goes the other way, or on from an
- * entry in the middle, sets the plan back first.
+ * direction, make a batch like any other.  It remembers the key of each range,
+ * of which range an entry is, and where the plan stood at the first range.
+ * While it is the current batch, the plan stands at its last range, so that
+ * the next batch is found as ever.  A step the other way, or on from an entry
+ * in the middle, sets the plan back first.
  *
  * The keys are looked up together (ax_lookup_many), which is what this is for.
  *

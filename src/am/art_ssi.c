@@ -16,21 +16,22 @@
  *
  * A reader locks pages that cover what it is about to read, then reads.  An
  * inserter publishes its entry, then looks at every page that its key belongs
- * to.  Both go through the lock table's partition of the page, so either the
- * inserter finds the lock, or the reader, whose lock came later, reads later
+ * to.  Both go through the lock table's partition of the page.  Either the
+ * inserter finds the lock; or the reader, whose lock came later, reads later
  * still and meets the entry.  (The order of nbtree, which looks before it
  * inserts, needs the leaf's lock around both.)  An inserter that finds no
- * structure has stored its row in the heap before it looks; the build that
+ * structure has stored its row in the heap before it looks.  The build that
  * serves the reader then has the row.
  *
- * An entry of n bits belongs to n intervals.  Whoever locks an interval also
- * locks a marker that says that there are any as deep as that, so an inserter
- * among readers of single keys looks at a handful of pages.  Run pages have
- * markers, too.  They are for ranges without end: all that is greater than
- * 1,000,000 is some 50 intervals of 64-bit numbers, one for each zero, but two
- * runs and what the zeros behind the first one are.  The lock table
- * replaces many page locks by one on the relation, and puts that one there
- * before it takes the others away; therefore the relation is looked at last.
+ * An entry of n bits belongs to n intervals.  A reader that locks an interval
+ * also locks a marker, which says that there are any as deep as that.  So an
+ * inserter among readers of single keys looks at a handful of pages.  Run
+ * pages have markers, too.  They are for ranges without end.  All that is
+ * greater than 1,000,000 is some 50 intervals of 64-bit numbers, one for each
+ * zero.  As runs it is only two, and the zeros behind the first one.  The lock
+ * table replaces many page locks by one on the relation.  It puts that one
+ * there before it takes the others away, therefore the relation is looked at
+ * last.
  *
  * How far a search will go, with a LIMIT, is not known when it begins.  So it
  * reads a batch, locks what the batch spans, and reads it again; the second
@@ -78,9 +79,9 @@ typedef enum SsiKind
 } SsiKind;
 
 /*
- * Where runs can begin: behind the first bit of a column's marker, behind the
- * marker and the first bit of the body (a sign), and one further, for ranges
- * whose ends part there.
+ * Where runs can begin: behind the first bit of a column's marker; behind the
+ * marker and the first bit of the body (a sign); and one further, where the
+ * ends of some ranges part.
  */
 static const uint8 ssi_anchors[] = {1, 9, 10};
 
@@ -168,8 +169,8 @@ ssi_run_marker(uint32 at, bool ones)
 /* ---- locks -------------------------------------------------------------- */
 
 /*
- * What this transaction has locked of an index, as far as it is worth knowing:
- * forgetting it costs a look into the server's own table.
+ * This transaction's locks of an index, as far as they are worth knowing.  To
+ * forget one costs a look into the server's own table.
  */
 typedef struct SsiMine
 {
@@ -183,8 +184,8 @@ static SsiMine ssi_mine[8];
 
 /*
  * And how many, of all indexes together.  Of a table with many partitions each
- * could have its 31; the server's table has max_pred_locks_per_transaction for
- * each transaction, and is full for everybody when they take more.
+ * could have its 31.  The server's table has max_pred_locks_per_transaction
+ * for each transaction, and is full for everybody when they take more.
  */
 static LocalTransactionId ssi_total_lxid;
 static int	ssi_total;
@@ -196,8 +197,8 @@ ssi_spent(void)
 }
 
 /*
- * What this transaction has locked of the index, as far as it is remembered.
- * One that hashes alike takes the place over, and locks are taken again, which
+ * This transaction's locks of the index, as far as they are remembered.  One
+ * that hashes alike takes the place over, and locks are taken again, which
  * does nothing.
  */
 static SsiMine *
@@ -226,11 +227,12 @@ ssi_has(const SsiMine *m, BlockNumber page)
 
 /*
  * How full is the server's table?  The locks of committed transactions stay in
- * it as long as somebody runs who overlaps with them, and while an index has
- * only so many leaves for them to share, the ranges that searches lock here are
- * all different.  When the table is full, everybody who reads anything gets an
+ * it as long as a transaction runs that overlaps with them.  In nbtree they
+ * share the leaves of the index; the ranges that searches lock here are all
+ * different.  When the table is full, everybody who reads anything gets an
  * error; so long before that we lock less precisely, and then the relation.
- * All locks are counted whenever we have taken a part of what there is room for.
+ * All locks are counted whenever we have taken a part of what there is room
+ * for.
  */
 typedef enum SsiRoom
 {
@@ -244,8 +246,8 @@ typedef enum SsiRoom
 
 /*
  * The server copies its whole table to be counted, and a search is not to fail
- * because this process has no memory for that: it goes on with what is known,
- * all locks since the last count taken to be held still.
+ * because this process has no memory for that.  It goes on with the last
+ * count, as if all locks taken since were still held.
  */
 static bool
 ssi_can_count(uint64 most)
@@ -452,8 +454,8 @@ ssi_reached(ArtSsi *s, const SsiEnd *e, uint32 bits)
 
 /*
  * One side of a cover: from below the common interval down along the end.
- * Half an interval is left out wherever the end is in the other half; where it
- * is not, the other half is locked by itself as long as there are splits.
+ * Half an interval is left out wherever the end is in the other half.  Where
+ * it is not, the other half is locked by itself as long as there are splits.
  * Returns the depth at the end.
  */
 static uint32
@@ -588,9 +590,9 @@ ssi_lock_plan(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 }
 
 /*
- * A single key, after many others: an interval around it, the larger the more
- * there were, so that a loop over neighbours does not end with a lock on the
- * relation where nbtree has some leaves.  False: it has to be the key alone.
+ * A single key, after many others.  Lock an interval around it, the larger the
+ * more there were.  So a loop over neighbours does not end with a lock on the
+ * relation, where nbtree has some leaves.  False: it has to be the key alone.
  */
 static bool
 ssi_lock_around(IndexScanDesc scan, const ArtKeyDesc *kd, const uint8 *key,
@@ -634,9 +636,9 @@ ssi_same_range(const ArtSsi *s, const ArtScanPlan *plan)
 
 /*
  * A range is about to be read.  It may be that of the batch before, or another
- * of an array's, or one that a mark or another participant of a parallel scan
- * has led to: what is not known to be locked from its beginning is locked from
- * there.
+ * of an array's; or a mark or another participant of a parallel scan has led
+ * to it.  Unless it is known to be locked from its beginning, it is locked
+ * from there.
  */
 void
 art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,

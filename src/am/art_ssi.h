@@ -10,8 +10,7 @@
 #include "access/relscan.h"
 
 /*
- * What a scan has locked so far of the range that it reads.  Zeroed with the
- * scan.
+ * A scan's locks of the range that it reads, so far.  Zeroed with the scan.
  */
 typedef struct ArtSsi
 {
@@ -31,9 +30,9 @@ typedef struct ArtSsi
 } ArtSsi;
 
 /*
- * A scan with a structure is about to read the plan's range, from its beginning
- * that way or from further on; "whole" if it will read all of it.  To be called
- * before each batch.
+ * A scan with a structure is about to read the plan's range, from its
+ * beginning that way or from further on.  "whole": it will read all of it.  To
+ * be called before each batch.
  */
 extern void art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 						  const ArtScanPlan *plan, bool backward, bool begin,

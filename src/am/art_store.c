@@ -3,18 +3,18 @@
  *	  Sorted entries of one process: the result of a private scan.
  *
  * A store is filled in any order and then read as a tree is: by position, in
- * both directions, batch by batch (art_store_scan has the meaning of ax_scan).
+ * both directions, batch by batch. art_store_scan has the meaning of ax_scan.
  * It says which stretch of the key space it covers; within that it has every
  * entry that it was given, outside of it none.
  *
  * Entries are kept in memory up to work_mem.  Beyond that there are two ways:
  *
- * - They are sorted by tuplesort and written to a temporary file, in blocks,
- *   with a short separator of each block kept in memory: one block is read
- *   for a seek, and neighbours for a walk.
+ * - They are sorted by tuplesort and written to a temporary file, in blocks.
+ *   A short separator of each block is kept in memory.  So a seek reads one
+ *   block, and a walk its neighbours.
  * - When nothing may be spilled, the store keeps a work_mem-full of those
- *   entries that come first behind a position, in a direction (a window), and
- *   covers only those.  The caller fills it again for what comes next.
+ *   entries that come first behind a position, in a direction.  It covers only
+ *   this window.  The caller fills it again for what comes next.
  */
 #include "postgres.h"
 
@@ -503,8 +503,8 @@ in_window(ArtStore *s, const uint8 *key, uint32 len)
 }
 
 /*
- * Too many for memory, and no file: leave out what the window does not have,
- * and if it still has too much, all but its first half.  At least one entry
+ * Too many for memory, and no file.  Leave out the entries outside the window,
+ * and if it still has too many, all but its first half.  At least one entry
  * stays.
  */
 static void
@@ -858,8 +858,8 @@ block_of(ArtStore *s, const ax_bound *p)
 
 /*
  * A batch: in and out as ax_scan's, from what the store has.  AX_OK;
- * AX_BUFFER; AX_STALE when the store does not say what comes first, since it
- * is not covered, and must be filled again from where the batch begins.
+ * AX_BUFFER; AX_STALE when the store does not cover the batch's beginning, and
+ * must be filled again from there.
  */
 ax_status
 art_store_scan(ArtStore *s, ax_batch *b)

@@ -3,9 +3,10 @@
  *	  Calls of the core by key: of trees of encoded keys at once, of compared
  *	  ones by way of art_compared.c.
  *
- * Each has the meaning of the core's call of that name (core/ax.h).  Those of a
- * compared tree call the comparison function, which may raise and run anything;
- * they are therefore to be called with no critical section, unlike the core.
+ * Each has the meaning of the core's call of that name (core/ax.h).  Those of
+ * a compared tree call the comparison function, which may raise and run
+ * anything.  Therefore, unlike the core, they are to be called outside of a
+ * critical section.
  */
 #ifndef ART_TREE_H
 #define ART_TREE_H

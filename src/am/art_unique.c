@@ -4,13 +4,13 @@
  *
  * Two inserters of one key meet at a stripe lock, chosen by a hash of the key,
  * which covers the check and the insert.  The later one sees the earlier one's
- * entry, since the insert ended before the release, and that entry's heap
+ * entry, since the insert ended before the release.  It sees that entry's heap
  * tuple, since the heap insert came before it.  The lock is released before
  * any wait.
  *
- * A TID that goes to the heap is first published in a hazard slot, and the
- * deletion generation found unchanged since before the entries were copied:
- * VACUUM cannot recycle it while we look.
+ * A TID that goes to the heap is first published in a hazard slot.  Then the
+ * deletion generation is found unchanged since before the entries were copied.
+ * So VACUUM cannot recycle it while we look.
  */
 #include "postgres.h"
 
@@ -54,7 +54,7 @@ typedef struct ArtUnique
 } ArtUnique;
 
 /*
- * What the row behind entry i of the equal ones means for us.  OK: nothing.
+ * The verdict on the row behind entry i of the equal ones.  OK: nothing.
  */
 static ArtVerdict
 art_unique_check_tid(ArtUnique *u, uint32 i)
@@ -138,8 +138,8 @@ art_unique_check(ArtUnique *u)
 
 				/*
 				 * A definite conflict, unless the tuple that we are to insert
-				 * is itself dead by now, as it can be for CREATE INDEX
-				 * CONCURRENTLY: then there is no error, and no need to look
+				 * is itself dead by now.  That can be for CREATE INDEX
+				 * CONCURRENTLY.  Then there is no error, and no need to look
 				 * further.
 				 */
 				art_tid_unpack(u->self, &htid);
@@ -165,10 +165,10 @@ art_unique_check(ArtUnique *u)
 }
 
 /*
- * The stripe, or, when two keys can be equal that differ in their bytes, or
- * comparing them may run somebody's code, one lock for the index: a heavyweight
- * one, under which that code can be interrupted, can insert into this very index,
- * and is seen by the deadlock detector.
+ * The stripe; or one lock for the whole index, when keys can be equal that
+ * differ in their bytes, or comparing them may run somebody's code.  That lock
+ * is a heavyweight one.  Under it the code can be interrupted and can insert
+ * into this very index, and the deadlock detector sees it.
  *
  * Locks: takes the stripe, an LWLock, exclusive; or the unique place,
  * exclusive.
@@ -264,11 +264,11 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 		else if (v == ART_UNIQUE_WAIT && check == UNIQUE_CHECK_YES)
 		{
 			/*
-			 * A build that came after our row was stored has put our entry
-			 * in, as that of every other row in progress.  Of two such
-			 * inserters of one key each would find the other's and wait for
-			 * it.  Who waits has no entry, as with nbtree, and this is
-			 * decided under the stripe: then at most one of them waits.
+			 * A build that came after our row was stored has put our entry in,
+			 * as that of every other row in progress.  Of two such inserters
+			 * of one key each would find the other's and wait for it.  An
+			 * inserter that waits has no entry, as with nbtree.  The stripe
+			 * orders the two: then at most one of them waits.
 			 */
 			s = art_tree_remove(&st->kd, u.cx, u.tree, u.gen, st->key.data, len);
 			if (s == AX_BUSY)

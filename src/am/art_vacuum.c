@@ -2,12 +2,12 @@
  * art_vacuum.c
  *	  ambulkdelete and amvacuumcleanup.
  *
- * VACUUM may recycle a TID once ambulkdelete has returned, so what matters is
- * that no entry with a dead TID is left in any structure that lives on, and
- * that no reader still holds a copy of one (the interlock, which runs in every
- * state).  The callback is asked about every entry: CREATE INDEX CONCURRENTLY
- * depends on it.  Batches come in key order; inside a batch the callback is
- * asked in rough order of TIDs.
+ * VACUUM may recycle a TID once ambulkdelete has returned.  So no entry with a
+ * dead TID may be left in any structure that lives on.  And no reader may
+ * still hold a copy of one: the interlock sees to that, in every state.  The
+ * callback is asked about every entry: CREATE INDEX CONCURRENTLY depends on
+ * it.  Batches come in key order; inside a batch the callback is asked in
+ * rough order of TIDs.
  */
 #include "postgres.h"
 
@@ -77,9 +77,9 @@ art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
 /*
  * Put the entries of a batch into rough order of their TIDs: one pass of a
  * counting sort by the leading bits of the block.  VACUUM's callback is a
- * binary search in a large array; neighbours in the table take nearly the same
- * path through it, so that it hits the cache, which it does not in the order
- * of the keys.
+ * binary search in a large array.  Neighbours in the table take nearly the
+ * same path through it, so that it hits the cache.  In the order of the keys
+ * it does not.
  */
 static void
 art_vacuum_order(ArtVacuum *v, uint32 n)
@@ -270,8 +270,8 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		}
 
 		/*
-		 * The structure went away.  What a later one read from the heap is
-		 * younger than this VACUUM's dead line pointers; but see its state.
+		 * The structure went away.  A later structure read the heap after this
+		 * VACUUM collected its dead line pointers; but see its state.
 		 */
 		CHECK_FOR_INTERRUPTS();
 	}

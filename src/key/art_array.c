@@ -2,21 +2,21 @@
  * art_array.c
  *	  Arrays as scan keys: "column = ANY (array)" and its like.
  *
- * An array with "=" becomes the list of its elements in their encoded form,
- * in the order of the index and each once; NULLs and what no value of the
- * column can equal are left out.  Two arrays of a column are intersected, and
- * what else is asked of the column cuts the list's ends off, so a column has
+ * An array with "=" becomes the list of its elements in their encoded form, in
+ * the order of the index and each once.  NULLs are left out, and elements that
+ * no value of the column can equal.  Two arrays of a column are intersected.
+ * Other conditions on the column cut the list's ends off.  So a column has
  * either a range or a list of two or more.  Since the order is that of the
  * bytes (or art_col_position_cmp's), DESC and elements of another type have no
  * cases of their own here.
  *
- * The lists of columns that belong to the leading equalities are gone through
- * like the wheels of an odometer, the last one fastest: the ranges that come of
- * it lie in the index's order and apart from one another, so one scan after the
+ * The lists of columns that belong to the leading equalities turn like the
+ * wheels of an odometer, the last one fastest.  The ranges that come of it lie
+ * in the index's order and apart from one another.  So one scan after the
  * other gives ordered rows without duplicates.  The other lists filter.
  *
  * A timestamptz against a timestamp or date may equal one of a few values, as
- * clocks were turned; they are all in the list, and the operator decides
+ * clocks were turned.  They are all in the list, and the operator decides
  * (art_array_any).
  *
  * An array with another operator is one range: what satisfies any element.  So
@@ -345,9 +345,9 @@ add_elem(ArtArrays *aa, const uint8 *p, uint32 len)
 }
 
 /*
- * All elements of an array with "=" whose type has the column's encoding, as its
- * own has: each is one value, and nothing else is to be thought of.  False: not
- * such an array, or an element of no body; what was added is to be forgotten.
+ * All elements of an array with "=" whose type has the column's encoding, as
+ * its own has.  Each is one value, without special cases.  False: not such an
+ * array, or an element of no body; what was added is to be forgotten.
  */
 static bool
 add_same(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)

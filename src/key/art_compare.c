@@ -4,10 +4,10 @@
  *	  operator class's comparison function where there is no encoding.
  *
  * The order is nbtree's: NULLs first or last, DESC, the TID last, which lies
- * behind the payload.  Entries that are equal in all that, but not in their
- * bytes (a nondeterministic collation, an array's elements of different scales;
- * two versions of a row at one address), are put in the order of the bytes, so
- * that each is an entry of its own and can be found exactly.
+ * behind the payload.  Entries may be equal in all that, but not in their
+ * bytes: with a nondeterministic collation, an array's elements of different
+ * scales, two versions of a row at one address.  They are put in the order of
+ * the bytes.  So each is an entry of its own and can be found exactly.
  */
 #include "postgres.h"
 
@@ -96,8 +96,8 @@ art_datum_cmp(const ArtKeyDesc *kd, int i, const uint8 *a, const uint8 *aend,
 }
 
 /*
- * Column i of two keys at *a and *b, which are moved behind it.  b may end
- * within it: then *b is NULL, if they are equal so far.
+ * Compare column i of two keys at *a and *b, and move both behind it.  The
+ * second may end within it: then *b is NULL, if they are equal so far.
  */
 static int
 art_col_walk(const ArtKeyDesc *kd, int i, const uint8 **a, const uint8 *aend,

@@ -2,11 +2,11 @@
  * art_encode.c
  *	  Datums to order-preserving bytes and back.
  *
- * Which encoding a column gets is decided by its operator class's comparison
- * function, not by its type: that function is what defines the order, and an
- * operator class whose function is not in the table below has no encoding, as
- * sound as its order may be.  Nor has text under a collation that is not
- * bytewise.  Such a column is kept as the datum and compared (art_compare.c).
+ * The comparison function of its operator class decides which encoding a
+ * column gets, not its type: that function defines the order.  An operator
+ * class whose function is not in the table below has no encoding, as sound as
+ * its order may be.  Nor has text under a collation that is not bytewise.
+ * Such a column is kept as the datum and compared (art_compare.c).
  */
 #include "postgres.h"
 
@@ -37,7 +37,7 @@
 #include "core/ax.h"
 #include "key/art_enc.h"
 
-/* What the order of an encoding depends on. */
+/* Conditions on which the order of an encoding depends. */
 typedef enum ArtCollate
 {
 	ART_COLLATE_NONE,			/* nothing */
@@ -56,13 +56,13 @@ typedef struct ArtEncoding
 } ArtEncoding;
 
 /*
- * What is not here has no order that bytes could keep for good, or not one of
- * its own.  An enum's labels have sort positions in a catalog, which ALTER TYPE
- * ADD VALUE makes new ones between, and renumbers when there is no room left:
- * bytes that were right when an entry went in would be wrong later.  ICU and libc
- * collations change with their libraries.  Arrays, ranges and rows have the
- * order of whatever they are made of.  citext and other types of extensions have
- * functions that nobody here knows.
+ * Types that are not here have no order that bytes could keep for good, or not
+ * one of their own.  An enum's labels have sort positions in a catalog.  ALTER
+ * TYPE ADD VALUE makes new ones between them, and renumbers them when there is
+ * no room left.  Bytes that were right when an entry went in would be wrong
+ * later.  ICU and libc collations change with their libraries.  Arrays, ranges
+ * and rows have the order of whatever they are made of. citext and other types
+ * of extensions have functions that nobody here knows.
  */
 static const ArtEncoding art_encodings[] = {
 	{F_BTINT2CMP, INT2OID, ART_ENC_INT2, 8, ART_COLLATE_NONE, false},
@@ -131,10 +131,10 @@ art_buf_reserve(ArtBuf *buf, uint32 extra)
 /* ---- description -------------------------------------------------------- */
 
 /*
- * Does the collation order strings as memcmp does?  What core itself treats so
- * (C, POSIX, the builtin provider), and the libc locales that have no
- * collation rules at all: glibc's strcoll is then strcmp by construction
- * (C.UTF-8 of glibc 2.35 and later, for one).
+ * Does the collation order strings as memcmp does?  The collations that core
+ * itself treats so (C, POSIX, the builtin provider), and the libc locales that
+ * have no collation rules at all.  For those glibc's strcoll is strcmp by
+ * construction (C.UTF-8 of glibc 2.35 and later, for one).
  */
 static bool
 art_collation_is_bytewise(Oid collation)
@@ -1034,8 +1034,8 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 }
 
 /*
- * The payload: what the lossy ones of the key columns are exactly, whose markers
- * and bodies are at at[], then the INCLUDE columns, up to "upto".
+ * The payload: the exact values of the lossy key columns, whose markers and
+ * bodies are at at[].  Then the INCLUDE columns, up to "upto".
  */
 static void
 art_decode_payload(const ArtKeyDesc *kd, const uint8 *const *at,

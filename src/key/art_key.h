@@ -2,15 +2,15 @@
  * art_key.h
  *	  Datum <-> order-preserving bytes.
  *
- * An encoded key is, per key column, a marker byte (NULL or not; placed by
- * NULLS FIRST/LAST whatever the direction) and, when not NULL, a
- * self-delimiting body whose memcmp order is the opclass's order, every byte
- * inverted for DESC.  Behind the columns lies the payload: what index-only scans
- * give back and no order has, that is, what a column's body loses of its datum
- * (a numeric's scale, trailing blanks), then the INCLUDE columns as they are.
- * It is self-delimiting, too.  The TID (6 bytes, block then offset, big-endian)
- * follows as a last column, so that entries are unique and no key is a prefix
- * of another.
+ * An encoded key has, per key column, a marker byte: NULL or not, placed by
+ * NULLS FIRST/LAST whatever the direction.  When not NULL, a self-delimiting
+ * body follows.  Its memcmp order is the opclass's order, with every byte
+ * inverted for DESC.  Behind the columns lies the payload, which index-only
+ * scans give back and no order has.  It has the parts of a datum that a
+ * column's body loses (a numeric's scale, trailing blanks), then the INCLUDE
+ * columns as they are.  It is self-delimiting, too.  The TID (6 bytes, block
+ * then offset, big-endian) follows as a last column.  So entries are unique
+ * and no key is a prefix of another.
  */
 #ifndef ART_KEY_H
 #define ART_KEY_H
@@ -72,13 +72,13 @@ typedef enum ArtEncKind
 } ArtEncKind;
 
 /*
- * A column whose operator class has no encoding is kept as the datum itself: by
- * value or of a fixed length, its bytes; a varlena uncompressed, with a short
- * header where that is possible.  Its order is what the operator class's
- * comparison function says, and so is that of the whole key: such a key is
- * "compared", its index is a B+-tree of the core's compared kind, and whoever
- * wants to know an order calls art_key_cmp(), with no latch, no epoch and no
- * critical section, for it may run anything.
+ * A column whose operator class has no encoding is kept as the datum itself.
+ * By value or of a fixed length, it is its bytes; a varlena is uncompressed,
+ * with a short header where that is possible.  The operator class's comparison
+ * function says its order, and so that of the whole key.  Such a key is
+ * "compared", and its index is a B+-tree of the core's compared kind.  Call
+ * art_key_cmp() for an order, with no latch, no epoch and no critical section,
+ * for it may run anything.
  */
 
 typedef struct ArtKeyCol
@@ -101,8 +101,8 @@ typedef struct ArtKeyCol
 } ArtKeyCol;
 
 /*
- * What comparing takes: one process's, and nobody else's while a comparison
- * runs, which may come back to the same index by another way.
+ * The state of comparisons, one process's.  While one runs nobody else may
+ * have it, for it may come back to the same index by another way.
  */
 typedef struct ArtCmp
 {
@@ -211,11 +211,12 @@ extern const uint8 *art_skip_col_within(const ArtKeyCol *col, const uint8 *p,
 /* ---- order (art_compare.c) ---- */
 
 /*
- * <0, 0, >0: a whole entry (TID included) against a position, which is the
- * beginning of an entry at the end of a column or behind the marker of one, or
- * a whole one, and then before or after all that begins so (as ax_bound's).
- * 0 only for an entry against itself.  images false: two entries that differ in
- * nothing but bytes that the comparison takes for the same are one position.
+ * <0, 0, >0: a whole entry (TID included) against a position.  A position is
+ * the beginning of an entry, at the end of a column or behind the marker of
+ * one, or a whole one.  It is before or after all that begins so (as
+ * ax_bound's). 0 only for an entry against itself. images false: two entries
+ * that differ only in bytes, and are the same to the comparison, are one
+ * position.
  *
  * May raise, allocate and run anything.
  */
@@ -285,9 +286,9 @@ art_put_tid(uint8 *dst, uint64 t)
 /* ---- scan keys (art_scankey.c) ------------------------------------------ */
 
 /*
- * What scan keys leave of one column, in its encoded form: the columns (marker
- * and body) strictly between two positions, as ax_bound's, whose bytes lie in
- * the plan's scratch buffer.
+ * The range that scan keys leave of one column, in its encoded form: the
+ * columns (marker and body) strictly between two positions, as ax_bound's.
+ * Their bytes lie in the plan's scratch buffer.
  */
 typedef struct ArtColRange
 {
@@ -302,21 +303,22 @@ typedef struct ArtColRange
 } ArtColRange;
 
 /*
- * What a set of scan keys means: a contradiction, or the entries strictly
+ * The meaning of a set of scan keys: a contradiction, or the entries strictly
  * between two positions (ax_bound's meaning) that also pass the residual
- * conditions.  To the same effect as nbtree's _bt_preprocess_keys: leading
- * equalities, then one range, the rest residual; redundant keys dropped;
- * contradictory ones found; NULL arguments and SK_SEARCHNULL /
- * SK_SEARCHNOTNULL; subtype 0 is the opclass input type; cross-type arguments
- * give exact bounds, or conservative ones and the key stays residual too.
+ * conditions.  To the same effect as nbtree's _bt_preprocess_keys.  There are
+ * leading equalities, then one range, and the rest is residual.  Redundant
+ * keys are dropped, contradictory ones found.  It knows NULL arguments and
+ * SK_SEARCHNULL / SK_SEARCHNOTNULL; subtype 0 is the opclass input type.
+ * Cross-type arguments give exact bounds, or conservative ones and the key
+ * stays residual too.
  *
  * All is done on encoded bytes, so any two keys of a column are comparable.  A
  * column behind the first gap is tested by its encoded bytes (ranges); only
  * keys without an exact encoding call their operator (keys).
  *
  * Arrays ("= ANY") of leading columns make several such ranges, one for each
- * combination of their elements, in the index's order and apart from one
- * another; lo and hi are those of one of them, see art_scanplan_first().
+ * combination of their elements.  They lie in the index's order and apart from
+ * one another. lo and hi are those of one of them, see art_scanplan_first().
  */
 typedef struct ArtArrays ArtArrays;
 
@@ -324,9 +326,10 @@ typedef struct ArtScanPlan
 {
 	bool		impossible;		/* no entry can match */
 	bool		many;			/* there are several combinations */
-	bool		point;			/* lo is a whole encoded key (before), hi the same
-								 * (after), no residual, no payload: ax_lookup(lo)
-								 * will do, and lo has the bytes of all that match */
+	bool		point;			/* lo is a whole encoded key (before), hi
+								 * the same (after), no residual, no
+								 * payload. ax_lookup(lo) will do, and lo
+								 * has the bytes of all that match */
 	bool		lo_after,
 				hi_after;
 	uint32		lo_len,
@@ -371,9 +374,10 @@ extern bool art_scanplan_first(ArtScanPlan *plan, bool backward);
 extern bool art_scanplan_next(ArtScanPlan *plan, bool backward);
 
 /*
- * Of a plan with "many" and "point": the keys (without TIDs) of the combination it
- * stands at and of those behind it, that way, n at most; how many.  They are the
- * plan's, good until its next set, or in buf.  The plan stays.
+ * Of a plan with "many" and "point": get the keys (without TIDs) of the
+ * combination it stands at and of those behind it, that way, n at most.
+ * Returns how many.  They are the plan's, good until its next set, or in buf.
+ * The plan stays.
  */
 extern uint32 art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n,
 								  ArtBuf *buf, const uint8 **keys, uint32 *lens);
@@ -391,14 +395,14 @@ extern void art_scanplan_goto(ArtScanPlan *plan, const uint32 *at);
 /* How many combinations there are (at least 1; about, when there are very many). */
 extern double art_scanplan_count(const ArtScanPlan *plan);
 
-/* What encloses the ranges of all combinations. */
+/* Bounds that enclose the ranges of all combinations. */
 extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi);
 
 /*
  * Does an encoded key pass the residual keys?  Call it outside any latch and
- * critical section: it may call operators and, for arguments of types that the
- * family got from elsewhere, palloc in the current context (the caller resets
- * that from time to time; for the types of our own it allocates nothing).
+ * critical section: it may call operators.  For arguments of types that the
+ * family got from elsewhere it may palloc in the current context, which the
+ * caller resets from time to time.  For our own types it allocates nothing.
  */
 extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
@@ -407,8 +411,9 @@ extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 extern bool artvalidate(Oid opclassoid);
 
 /*
- * Set while we copy what was added to a btree family: these members go with their
- * operators and functions instead of being in the way of dropping those.
+ * Set while we copy members that were added to a btree family.  Such a copy
+ * goes with its operator or function, instead of being in the way of dropping
+ * that.
  */
 extern bool art_soft_members;
 extern void artadjustmembers(Oid opfamilyoid, Oid opclassoid,

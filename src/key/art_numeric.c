@@ -4,7 +4,7 @@
  *
  * A numeric is stored as a sign, a weight (the power of 10000 of the first
  * digit), digits to the base 10000 without zeros at either end, and a display
- * scale, which no comparison looks at and which is therefore payload.
+ * scale.  No comparison looks at the scale, so it is payload.
  *
  *	  00         -Infinity
  *	  below 80   negative: all of what follows inverted
@@ -62,7 +62,7 @@ half(const char *p)
 	return v;
 }
 
-/* What a stored numeric says, whatever its alignment. */
+/* The parts of a stored numeric, whatever its alignment. */
 typedef struct Parts
 {
 	uint16		special;		/* not 0: one of SPECIAL_, and nothing else */

@@ -2,9 +2,9 @@
  * art_opclass.c
  *	  What operator families and classes of the access method must look like.
  *
- * The families mirror nbtree's, so the rules are nbtree's: strategies 1 to 5,
- * support functions by nbtree's numbers and signatures, complete sets for
- * every pair of types.
+ * The families mirror nbtree's, so the rules are nbtree's.  There are
+ * strategies 1 to 5, support functions by nbtree's numbers and signatures, and
+ * complete sets for every pair of types.
  */
 #include "postgres.h"
 
@@ -241,8 +241,8 @@ bool		art_soft_members = false;
 
 /*
  * amadjustmembers: what each new member of a family depends on.  Members of
- * one type belong hard to the operator class of that type, if there is one;
- * cross-type members and the optional support functions are loose in the
+ * one type belong hard to the operator class of that type, if there is one.
+ * Cross-type members and the optional support functions are loose in the
  * family.
  */
 void

@@ -22,7 +22,7 @@ extern void art_add_residual_key(ArtScanPlan *plan, ScanKey key);
 
 /*
  * The values of the column (its own type) that can be equal to an inexact
- * constant; how many, or -1 when that is not known: then it is a range.
+ * constant.  Returns how many; -1 when that is not known: then it is a range.
  */
 #define ART_CANDIDATES	8
 extern int	art_equal_candidates(const ArtKeyCol *col, Oid type, Datum arg, Datum *values);

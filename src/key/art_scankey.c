@@ -3,23 +3,23 @@
  *	  From scan keys to a range of encoded keys and what it leaves to test.
  *
  * Each key becomes a pair of positions in the order of its column's encoded
- * form (marker and body), and the pairs of a column are intersected there: no
- * operator is looked up, any two keys are comparable, DESC and NULLS FIRST
+ * form (marker and body).  The pairs of a column are intersected there.  So no
+ * operator is looked up, any two keys are comparable, and DESC and NULLS FIRST
  * have no cases of their own.  The leading columns that are left with a single
- * value, and the range of the first that is not, make the range of the scan;
- * the ranges of the columns behind are tested on the encoded entries.
- * Arrays are art_array.c's.
+ * value, and the range of the first that is not, make the range of the scan.
+ * The ranges of the columns behind are tested on the encoded entries.  Arrays
+ * are art_array.c's.
  *
  * In a compared index the order of those positions is the comparison
  * function's (art_compare.c).
  *
- * A cross-type constant is first mapped onto the column's type.  Integers, floats
- * and names map exactly.  Between date and timestamp it may fall between two
- * values.  A constant without a time zone against timestamptz is converted as
- * its operator would convert it, under the session's TimeZone of the moment
- * the scan (re)starts.  A timestamptz constant against date or timestamp is
- * the one inexact case: there the operator converts each of the column's
- * values, and that conversion is not monotonic where clocks are turned back.
+ * A cross-type constant is first mapped onto the column's type.  Integers,
+ * floats and names map exactly.  Between date and timestamp it may fall
+ * between two values.  A constant without a time zone against timestamptz is
+ * converted as its operator would do it, under the session's TimeZone when the
+ * scan (re)starts.  A timestamptz constant against date or timestamp is the
+ * one inexact case.  There the operator converts each of the column's values,
+ * and that conversion is not monotonic where clocks are turned back.
  */
 #include "postgres.h"
 
@@ -154,9 +154,9 @@ art_restrict_marker(ArtScanPlan *plan, ArtColRange *r, uint8 marker)
 }
 
 /*
- * Encode a value of the column's own type, marker first.  What is longer than
- * any entry is cut off: no entry has the rest as its prefix, so the position
- * is the same among them.  Returns false then.
+ * Encode a value of the column's own type, marker first.  The end of a
+ * constant longer than any entry is cut off.  No entry has the rest as its
+ * prefix, so the position is the same among them.  Returns false then.
  */
 static bool
 art_put_const(ArtScanPlan *plan, const ArtKeyCol *col, Datum value,
@@ -325,16 +325,16 @@ art_add_offset(ArtOffsets *set, long int seconds)
 
 /*
  * Offsets from UTC that the session's TimeZone uses for local times close to
- * an instant, in microseconds: all local times x for which the zone's
- * conversion could come to ts or to its other side have one between min and
- * max.
+ * an instant, in microseconds.  Take all local times x for which the zone's
+ * conversion could come to ts or to its other side: they have an offset
+ * between min and max.
  *
  * No offset is as large as ART_TZ_DAYS, so only x within that distance of ts
- * matter, and the conversion (DetermineTimeZoneOffset) uses an offset that is
- * in force not earlier than a day before x taken as UTC, and before or just
- * behind the first transition from there that is not farther than an offset
- * from x.  So it is enough to collect the offsets of three times that span
- * around ts; the conversion uses one of these.
+ * matter.  The conversion (DetermineTimeZoneOffset) uses an offset that is in
+ * force not earlier than a day before x taken as UTC.  It is one before or
+ * just behind the first transition from there that is not farther than an
+ * offset from x.  So it is enough to collect the offsets of three times that
+ * span around ts; the conversion uses one of these.
  */
 static void
 art_tz_offsets(int64 ts, int64 *min, int64 *max, ArtOffsets *each)
@@ -655,7 +655,7 @@ art_scanplan_free(ArtScanPlan *plan)
 	pfree(plan->keys);
 }
 
-/* What every plan starts as: the whole index. */
+/* Every plan begins as the whole index. */
 static void
 art_scanplan_reset(ArtScanPlan *plan)
 {

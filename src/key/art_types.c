@@ -95,7 +95,7 @@ art_inet_get(const uint8 *p, const uint8 *end)
 /* ---- bit strings ---- */
 
 /*
- * The bytes, then how many bits of the last one belong to it: where the bytes
+ * The bytes, then how many bits of the last one belong to it.  Where the bytes
  * are the same, the longer string is the larger one.
  */
 

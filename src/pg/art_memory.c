@@ -83,7 +83,10 @@ typedef struct Wants
 	ArtGroup   *group;			/* whose limit is full; NULL: the area is */
 } Wants;
 
-/* What was full when this process last asked for room: for the report. */
+/*
+ * The limit that was full when this process last asked for room: for the
+ * report.
+ */
 static ArtFull refused = ART_FULL_AREA;
 
 static uint32 wait_event_room = 0;
