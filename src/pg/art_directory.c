@@ -60,6 +60,18 @@ art_is_art_index(Relation rel)
 		rel->rd_indam->amoptions == artoptions;
 }
 
+/*
+ * See art_pg.h.
+ */
+void
+art_form_locator(const FormData_pg_class *form, ArtLocator *loc)
+{
+	loc->spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
+	loc->db = MyDatabaseId;
+	loc->rel = form->relfilenode;
+	loc->backend = -1;
+}
+
 static inline bool
 same_locator(const ArtLocator *a, const ArtLocator *b)
 {

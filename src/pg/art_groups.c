@@ -322,21 +322,33 @@ art_group_use(const ArtGroup *g, uint64 *bytes, uint64 *limit)
 }
 
 /*
+ * For a loop over the groups that the entry names: how much is in the next one behind
+ * *i, which begins at -1, and its limit.  False: there is none.
+ */
+static bool
+next_group(const ArtEntry *e, int *i, uint64 *bytes, uint64 *limit)
+{
+	while (++*i < AX_GROUPS)
+	{
+		if (e->groups[*i] == NULL)
+			continue;
+		art_group_use(e->groups[*i], bytes, limit);
+		return true;
+	}
+	return false;
+}
+
+/*
  * See art_pg.h.
  */
 uint64
 art_groups_left(const ArtEntry *e, uint64 left)
 {
-	for (int i = 0; i < AX_GROUPS; i++)
-	{
-		uint64		bytes;
-		uint64		limit;
+	uint64		bytes;
+	uint64		limit;
 
-		if (e->groups[i] == NULL)
-			continue;
-		art_group_use(e->groups[i], &bytes, &limit);
+	for (int i = -1; next_group(e, &i, &bytes, &limit);)
 		left = Min(left, limit > bytes ? limit - bytes : 0);
-	}
 	return left;
 }
 
@@ -398,6 +410,8 @@ add_usage(HTAB *rows, ArtEntry *e)
 	bool		absent = ART_WORD_STATE(w) == ART_ABSENT;
 	UsageKey	key;
 	Usage	   *u;
+	uint64		bytes;
+	uint64		limit;
 	bool		found;
 
 	if (absent && e->reason != ART_WHY_MEMORY)
@@ -416,14 +430,8 @@ add_usage(HTAB *rows, ArtEntry *e)
 		u->indexes++;
 		u->bytes += art_structure_bytes(e, ART_WORD_GEN(w));
 	}
-	for (int i = 0; i < AX_GROUPS; i++)
+	for (int i = -1; next_group(e, &i, &bytes, &limit);)
 	{
-		uint64		bytes;
-		uint64		limit;
-
-		if (e->groups[i] == NULL)
-			continue;
-		art_group_use(e->groups[i], &bytes, &limit);
 		if (limit == UINT64_MAX ||
 			(u->full != ART_FULL_AREA &&
 			 (int64) (limit - bytes) >= (int64) (u->limit - u->used)))

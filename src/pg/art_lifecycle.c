@@ -361,7 +361,6 @@ new_locator(Oid indexoid, ArtLocator *loc)
 	HeapTuple	tup;
 	bool		found;
 
-	memset(loc, 0, sizeof(*loc));
 	rel = table_open(RelationRelationId, AccessShareLock);
 	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(indexoid));
@@ -369,12 +368,7 @@ new_locator(Oid indexoid, ArtLocator *loc)
 	tup = systable_getnext(scan);
 	found = HeapTupleIsValid(tup);
 	if (found)
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
-
-		loc->spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
-		loc->rel = form->relfilenode;
-	}
+		art_form_locator((Form_pg_class) GETSTRUCT(tup), loc);
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
 	return found;

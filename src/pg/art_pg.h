@@ -359,6 +359,12 @@ extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
 
 /* ---- art_directory.c ---- */
 extern void art_locator(Relation index, ArtLocator *loc);
+
+/*
+ * The physical identity of a permanent or unlogged index of this database, as its row
+ * of pg_class says it; and where such a row of a temporary one says it, but "backend".
+ */
+extern void art_form_locator(const FormData_pg_class *form, ArtLocator *loc);
 extern LWLock *art_partition(Oid db, Oid indexoid);
 extern ArtEntry *art_chain(Oid db, Oid indexoid);
 extern ArtEntry *art_find(Oid indexoid, const ArtLocator *loc);

@@ -77,15 +77,12 @@ static void
 look_at(Form_pg_class form, Left *left)
 {
 	LWLock	   *lock = art_partition(MyDatabaseId, form->oid);
-	ArtLocator	loc = {0};
+	ArtLocator	loc;
 	ArtState	state = ART_ABSENT;
 	ArtReason	reason = ART_WHY_RESTART;
 	ArtEntry   *e;
 
-	loc.spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
-	loc.db = MyDatabaseId;
-	loc.rel = form->relfilenode;
-	loc.backend = -1;
+	art_form_locator(form, &loc);
 	LWLockAcquire(lock, LW_SHARED);
 	e = art_find(form->oid, &loc);
 	if (e != NULL)

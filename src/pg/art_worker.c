@@ -141,10 +141,7 @@ catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
 		return false;
 	form = (Form_pg_class) GETSTRUCT(tup);
 	ours = form->relkind == RELKIND_INDEX && form->relam == amoid;
-	loc->spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
-	loc->db = MyDatabaseId;
-	loc->rel = form->relfilenode;
-	loc->backend = -1;
+	art_form_locator(form, loc);
 	ReleaseSysCache(tup);
 	return ours;
 }
@@ -266,10 +263,7 @@ list_indexes(Oid amoid, Seen **out)
 		}
 		s = &(*out)[n++];
 		s->indexoid = form->oid;
-		s->loc.spc = OidIsValid(form->reltablespace) ? form->reltablespace : MyDatabaseTableSpace;
-		s->loc.db = MyDatabaseId;
-		s->loc.rel = form->relfilenode;
-		s->loc.backend = -1;
+		art_form_locator(form, &s->loc);
 		s->rows = form->reltuples;
 	}
 	systable_endscan(scan);

@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
   request_and_wait fails_with index_state plan_uses
   art_seed art_engines art_engine_options comes_back all_ready indexes_of memory_returns server_errors server_crashes
-  build_modules load_schema load_start load_running load_finish load_lies load_verify);
+  build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
 sub art_conf
@@ -52,6 +52,22 @@ sub art_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 	return $node;
+}
+
+# SQL for a function NAME(k int), to index, that does something where a background
+# builder calls it, and gives k back.
+sub in_builder
+{
+	my ($name, $what) = @_;
+
+	return qq{
+		CREATE FUNCTION $name(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$
+		BEGIN
+			IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
+				$what
+			END IF;
+			RETURN k;
+		END \$\$;};
 }
 
 # The modules of test/modules/art_hinttest, in a directory that the test may write

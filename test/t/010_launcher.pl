@@ -15,16 +15,7 @@ my $node = art_node('launcher',
 	log_min_messages => 'log');
 
 # slow only for workers: a build that lasts as long as there are rows
-my $slow = q{
-	CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid()))
-			= 'artidx builder' THEN
-			PERFORM pg_sleep(0.02);
-		END IF;
-		RETURN $1;
-	END $$;
-};
+my $slow = in_builder('slow', 'PERFORM pg_sleep(0.02);');
 
 sub fill
 {

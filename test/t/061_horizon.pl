@@ -12,15 +12,11 @@ use ArtTest;
 my $node = art_node('horizon', 'artidx.build_workers' => 1, 'artidx.save_at_shutdown' => 'off', jit => 'off');
 
 # a builder stops at two keys, each until its advisory lock is free
-$node->safe_psql('postgres', q{
-	CREATE FUNCTION stops(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF k IN (10, 15000) AND (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
-			PERFORM pg_advisory_lock_shared(k);
-			PERFORM pg_advisory_unlock_shared(k);
-		END IF;
-		RETURN k;
-	END $$;
+$node->safe_psql('postgres', in_builder('stops', q{
+	IF k IN (10, 15000) THEN
+		PERFORM pg_advisory_lock_shared(k);
+		PERFORM pg_advisory_unlock_shared(k);
+	END IF;}) . q{
 	CREATE TABLE t (k int, big text, pad text DEFAULT repeat('p', 150));
 	ALTER TABLE t ALTER big SET STORAGE EXTERNAL;
 	INSERT INTO t SELECT i, CASE WHEN i % 50 = 0 THEN repeat(md5(i::text), 100) ELSE 'x' END

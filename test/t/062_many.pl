@@ -64,18 +64,11 @@ SKIP:
 }
 
 # ---- what is left out is named ----
-$node->safe_psql('postgres', q{
+$node->safe_psql('postgres', in_builder('fails', q{RAISE EXCEPTION 'not here';}) . q{
 	CREATE SCHEMA "Odd";
 	CREATE TABLE "Odd".big (t text);
 	INSERT INTO "Odd".big SELECT repeat(md5(i::text), 20) FROM generate_series(1, 60000) i;
 	CREATE INDEX big_t ON "Odd".big USING art (t);
-	CREATE FUNCTION fails(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
-			RAISE EXCEPTION 'not here';
-		END IF;
-		RETURN k;
-	END $$;
 	CREATE TABLE e (k int);
 	INSERT INTO e VALUES (1);
 	CREATE INDEX e_k ON e USING art (fails(k));
@@ -106,14 +99,7 @@ $node->wait_for_log(qr/LOG:  artidx: loaded $have of $have indexes, \d+ entries,
 pass('the log tells of a load in one line');
 
 # ---- interrupted, and out of time ----
-$node->safe_psql('postgres', q{
-	CREATE FUNCTION stops(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
-			PERFORM pg_advisory_lock_shared(1);
-		END IF;
-		RETURN k;
-	END $$;
+$node->safe_psql('postgres', in_builder('stops', 'PERFORM pg_advisory_lock_shared(1);') . q{
 	CREATE TABLE w (k int);
 	INSERT INTO w VALUES (1);
 	CREATE INDEX w_k ON w USING art (stops(k));
