@@ -285,15 +285,13 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 	{
 		uint64_t	none = 0;
 
-		hot = ax_alloc(cx, s, sizeof(art_hot), false);
+		hot = ax_alloc_public(cx, s, sizeof(art_hot));
 		if (!hot)
 			return;				/* it stays expanded */
 		memset(hot, 0, sizeof(*hot));
 		atomic_init(&hot->latch, AX_WORD_INIT);
 		if (!atomic_compare_exchange_strong(&s->hot, &none, (uint64_t) (uintptr_t) hot))
 			ax_unalloc(cx, s, hot, sizeof(art_hot));
-		else
-			ax_soft_given(cx, hot);	/* everybody's */
 	}
 	hot = hot_try(cx, s);
 	if (!hot)

@@ -208,7 +208,7 @@ log_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len,
 		const uint8_t *opener, uint32_t opener_len)
 {
 	ax_ctx_body *b = ax_body(cx);
-	ax_log	   *l = ax_alloc(cx, s, sizeof(ax_log), false);
+	ax_log	   *l = ax_alloc_public(cx, s, sizeof(ax_log));
 
 	if (!l)
 	{
@@ -238,7 +238,7 @@ floor8(const ax_log *l, uint32_t off)
 ax_tail *
 ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len, uint32_t off)
 {
-	append_tail *t = ax_alloc(cx, s, sizeof(append_tail), false);
+	append_tail *t = ax_alloc_public(cx, s, sizeof(append_tail));
 	ax_log	   *l;
 
 	if (!t)

@@ -868,6 +868,17 @@ ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	return alloc_slow(cx, st, size, cls, may_reserve);
 }
 
+/* See ax_internal.h. */
+void *
+ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size)
+{
+	void	   *p = ax_alloc(cx, st, size, false);
+
+	if (ax_unlikely(ax_body(cx)->elide.apart))
+		ax_body(cx)->elide.calls->given(cx, p);
+	return p;
+}
+
 /*
  * An object nobody can see any more, of a store that is alive; inside an
  * epoch.

@@ -177,7 +177,7 @@ shared_of(ax_ctx *cx, ax_store *s)
 		return sh;
 	if (b->fail_alloc_at)
 		return NULL;			/* the test means others */
-	sh = ax_alloc(cx, s, sizeof(*sh), false);
+	sh = ax_alloc_public(cx, s, sizeof(*sh));
 	b->alloc_busy = busy;
 	b->cap_hit = hit;
 	b->group_hit = group_hit;
@@ -185,12 +185,7 @@ shared_of(ax_ctx *cx, ax_store *s)
 		return NULL;
 	memset(sh, 0, sizeof(*sh));
 	if (atomic_compare_exchange_strong(&s->elide, &none, sh))
-	{
-		/* not of the call, which could be undone */
-		if (b->elide.soft)
-			ax_soft_given(cx, sh);
 		return sh;
-	}
 	ax_unalloc(cx, s, sh, sizeof(*sh));
 	return none;
 }

@@ -100,11 +100,11 @@ ax_leave(ax_ctx *cx)
 	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
 	ax_map_unshare_all();
 	atomic_store_explicit(&b->slot->epoch, 0, memory_order_release);
+	b->elide.frame = NULL;		/* the call's, if it may change something */
 	if (ax_unlikely(b->limbo))
 	{
 		limbo_put(b->slot, b->limbo, true);
 		b->limbo = NULL;
-		b->elide.frame = NULL;	/* of a call that may change something */
 	}
 }
 

@@ -108,10 +108,16 @@ ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
 		else
 			g->held = ax_word_trylock(cx, g->w, g->v);
 	}
-	else if (ax_guard_shared(g))
+	else
 	{
-		ax_word_close(g->w);
-		g->how = 0;
+		/* what is about to be published under a latch is not undone by a later section */
+		if (ax_unlikely(ax_body(cx)->elide.on) && g->how != AX_G_ELIDED)
+			ax_soft_pass(cx);
+		if (ax_guard_shared(g))
+		{
+			ax_word_close(g->w);
+			g->how = 0;
+		}
 	}
 	AX_POINT("guard.latched");
 	return g->held;

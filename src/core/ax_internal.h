@@ -377,6 +377,12 @@ ax_inside(const ax_ctx_body *b)
  */
 extern void *ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve);
 
+/*
+ * The same for what its caller shows to everybody by an atomic operation of its own, in
+ * no section: no section of the same call takes it back when it is undone by hand.
+ */
+extern void *ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size);
+
 /* What an object allocated with "size" really has. */
 extern uint32_t ax_alloc_size(uint32_t size);
 

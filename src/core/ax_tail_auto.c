@@ -316,7 +316,7 @@ sampler_of(ax_ctx *cx, ax_store *s)
 
 	if (p)
 		return p;
-	p = ax_alloc(cx, s, sizeof(*p), false);
+	p = ax_alloc_public(cx, s, sizeof(*p));
 	if (!p)
 		return NULL;
 	memset(p, 0, sizeof(*p));

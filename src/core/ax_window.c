@@ -137,7 +137,7 @@ make(ax_ctx *cx, ax_store *s, ring *r, uint64_t no)
 	else if (!w && no >= floor && no < floor + RING && no <= head + AHEAD &&
 			 !atomic_load_explicit(&r->t.closed, memory_order_relaxed))
 	{
-		w = ax_alloc(cx, s, sizeof(window), false);
+		w = ax_alloc_public(cx, s, sizeof(window));
 		if (w)
 		{
 			memset(w, 0, sizeof(*w));
@@ -573,7 +573,7 @@ ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int shi
 
 	if (len > AX_TAIL_KEY_MAX || len < AX_TID_BYTES + 4 || shift > AX_WINDOW_SHIFT_MAX)
 		return NULL;
-	r = ax_alloc(cx, s, sizeof(*r), false);
+	r = ax_alloc_public(cx, s, sizeof(*r));
 	if (!r)
 		return NULL;
 	memset(r, 0, sizeof(*r));

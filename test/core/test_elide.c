@@ -10,6 +10,7 @@
 #include "core/ax_area.h"
 #include "core/ax_coarse.h"
 #include "core/ax_elide.h"
+#include "core/ax_guard.h"
 #include "model.h"
 
 static ax_ctx cx;
@@ -399,6 +400,162 @@ test_undone(const char *text, int ops)
 	close_tree();
 }
 
+/* ---- what is everybody's stays when a section is undone -------------------------- */
+
+#define BESIDE 4000
+
+static uint64_t restarts_before;
+static uint32_t next_beside,	/* the key that another process is to put in; 0: none */
+			beside[BESIDE],
+			nbeside;
+
+static uint64_t
+restarts(void)
+{
+	int64_t		n = 0;
+
+	for (int i = 0; i < AX_SHARDS; i++)
+		n += (int64_t) atomic_load(&store->shards[i].restarts);
+	return (uint64_t) n;
+}
+
+/* Somebody else puts a key in while this process is in a section. */
+static void
+insert_beside(const char *point)
+{
+	if (next_beside && strcmp(point, "guard.release") == 0 && ax_body(&cx)->elide.open && nbeside < BESIDE)
+	{
+		uint32_t	key = next_beside;
+
+		next_beside = 0;
+		if (insert(&other, key) == AX_OK)
+			beside[nbeside++] = key;
+	}
+}
+
+/* What this process reads changes, so that it latches its way; later as above. */
+static void
+restart_first(const char *point)
+{
+	if (!ax_body(&cx)->elide.open && restarts() - restarts_before < AX_MAX_RESTARTS)
+		atomic_fetch_add(&store->root_word, AX_VERSION_ONE);
+	else
+		insert_beside(point);
+}
+
+static void
+all_is_there(const char *what, uint32_t least)
+{
+	ax_tree_info ti;
+	bool		good = false;
+	char		msg[200] = "";
+	int			lost = 0;
+	ax_status	r = tap_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg));
+
+	for (uint32_t i = 0; i < nbeside; i++)
+		lost += contains(&cx, beside[i]) != AX_OK;
+	ok(nbeside >= least && lost == 0 && r == AX_OK && good,
+	   "%s: %s: %d keys were put in beside sections, %d of them lost%s%s", name(), what, (int) nbeside, lost,
+	   *msg ? "; " : "", msg);
+	nbeside = next_beside = 0;
+}
+
+/*
+ * A call puts two keys in, the first one with latches, as after many restarts.  What it
+ * then publishes the section of the second key must leave alone, undone or not.
+ */
+static void
+test_latched_first(void)
+{
+	const uint32_t lens[2] = {10, 10};
+
+	open_tree();
+	for (uint32_t i = 0; i < 400; i++)
+		if (insert(&cx, 1000 * i + 1000) != AX_OK)
+			abort();
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "conflict loop");
+	tap_point_hook = restart_first;
+	for (uint32_t i = 0; i < 300 && ax_body(&cx)->elide.soft; i++)
+	{
+		uint8_t		k[2][10];
+		const uint8_t *const keys[2] = {k[0], k[1]};
+		uint64_t	done,
+					added;
+
+		key_of(200001 + 3 * i, k[0]);
+		key_of(350001 + 3 * i, k[1]);
+		next_beside = 200002 + 3 * i;
+		restarts_before = restarts();
+		if (ax_insert_sorted(&cx, tree, gen, keys, lens, 0, 2, &done, &added) != AX_OK || added != 2)
+			ok(false, "%s: both keys are in", name());
+	}
+	tap_point_hook = NULL;
+	if (ax_body(&cx)->elide.soft)
+		all_is_there("a tree that is latched first", 100);
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	close_tree();
+}
+
+static uint32_t beside_made;	/* a key that goes where place was just made */
+
+/* Place is made in the buffer: the call helps to empty it, and others come to the place. */
+static void
+place_made(const char *point)
+{
+	if (strcmp(point, "window.made") == 0 || strcmp(point, "append.renew") == 0 ||
+		strcmp(point, "tail.open") == 0)
+	{
+		next_beside = beside_made;
+		ax_body(&cx)->tail_turn = UINT32_MAX;
+	}
+	insert_beside(point);
+}
+
+/*
+ * Keys that rise go to a tail buffer.  A call that makes place in it for more and then
+ * moves some of it to the tree must leave that place alone when a section is undone.
+ * gap: between keys; ahead: how far the place is from the key; every so many calls help;
+ * reopen: behind so many calls there is to be another buffer.
+ */
+static void
+test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead, uint32_t every,
+				 uint32_t reopen)
+{
+	uint32_t	framed = 0;
+
+	open_tree();
+	for (uint32_t i = 1; i < 100; i++)
+		(void) insert(&cx, i * gap);
+	if (ax_tree_set_tail(&cx, tree, gen, AX_TAIL_ON) != AX_OK)
+		abort();
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "conflict loop");
+	tap_point_hook = place_made;
+	for (uint32_t i = 0; i < calls && ax_body(&cx)->elide.soft; i++)
+	{
+		uint32_t	key = (100 + 2 * i) * gap;
+
+		next_beside = 0;
+		beside_made = key + ahead;
+		ax_body(&cx)->tail_turn = i % every == 0 ? UINT32_MAX : 0;
+		if (i % reopen == reopen - 1)
+		{
+			(void) ax_tree_set_tail(&cx, tree, gen, AX_TAIL_OFF);
+			(void) ax_tree_set_tail(&cx, tree, gen, AX_TAIL_ON);
+		}
+		if (insert(&cx, key) != AX_OK)
+			abort();
+		framed += ax_body(&cx)->elide.frame != NULL;
+	}
+	tap_point_hook = NULL;
+	if (ax_body(&cx)->elide.soft)
+	{
+		all_is_there(what, 2);
+		ok(framed == 0, "%s: %s: no call's stack is taken for the next one's", name(), what);
+	}
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	close_tree();
+}
+
 /* A coarse call that wants memory is given up, and runs latched. */
 static void
 test_refused(void)
@@ -457,6 +614,16 @@ main(void)
 		test_undone("conflict+retry commit loop", (int) tap_scaled(1500));
 		test_undone("zero*2 commit conflict*6 loop", (int) tap_scaled(1500));
 		test_refused();
+		/* a coarse latch keeps others out; under ROWEX nothing is undone behind a store */
+		if (!strcmp(ax_structure_sync(structure), "coarse") || !strcmp(ax_structure_sync(structure), "rowex"))
+			continue;
+		test_latched_first();
+		/* what a buffer does, it does with every engine; the radix tree's take long */
+		if (strcmp(ax_structure_name(structure), "btree") != 0)
+			continue;
+		test_tail_beside("a window", 4000, 1, 513, 1, UINT32_MAX);
+		test_tail_beside("a log", 5000, 250000, 1, 64, UINT32_MAX);
+		test_tail_beside("another row of logs", 4000, 250000, 1, 64, 300);
 	}
 	ax_detach(&other);
 	ax_detach(&cx);
