@@ -68,7 +68,7 @@ typedef struct ArtEngine
 	ax_elide_option elide;
 } ArtEngine;
 
-/* What options (NULL: the defaults) ask for. */
+/* The engine that options (NULL: the defaults) ask for. */
 extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 
 extern int	art_fillfactor(Relation index);
