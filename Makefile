@@ -7,6 +7,7 @@
 #   make test PARTS=regress:unique one test; also core:NAME, isolation:NAME, tap:NAME
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
+#   make figures                   bench, contention and demo; writes doc/figures.md
 #   make core-bench                the core alone against its goals
 #   make footprint                 cache lines of every transaction of elision
 #   make contention                every structure and sync beside nbtree, by pgbench
@@ -15,7 +16,6 @@
 #   make applications              the examples of doc/applications.md
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
-#   make help                      this list
 #   make matrix                    the tests on 16, 17, 18, and on servers that check themselves
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -102,16 +102,20 @@ $(OBJS): $(ARTIDX_HEADERS) Makefile
 
 # Not by DOCS, which would put README.md beside those of all other extensions.
 DOCUMENTS = $(DESTDIR)$(docdir)/$(EXTENSION)
+DOCS_TOP = README.md CHANGELOG.md LICENSE
+DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml))
+DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
 .PHONY: install-documents uninstall-documents not-root
 install: install-documents
 install-documents:
-	$(MKDIR_P) '$(DOCUMENTS)/doc'
-	$(INSTALL_DATA) $(addprefix $(srcdir)/,README.md CHANGELOG.md LICENSE) '$(DOCUMENTS)/'
-	$(INSTALL_DATA) $(wildcard $(srcdir)/doc/*) '$(DOCUMENTS)/doc/'
+	$(MKDIR_P) '$(DOCUMENTS)/doc/figures'
+	$(INSTALL_DATA) $(addprefix $(srcdir)/,$(DOCS_TOP)) '$(DOCUMENTS)/'
+	$(INSTALL_DATA) $(addprefix $(srcdir)/,$(DOCS_BOOK)) '$(DOCUMENTS)/doc/'
+	$(if $(DOCS_PLOTS),$(INSTALL_DATA) $(addprefix $(srcdir)/,$(DOCS_PLOTS)) '$(DOCUMENTS)/doc/figures/')
 uninstall: uninstall-documents
 uninstall-documents:
-	rm -f $(patsubst $(srcdir)/%,'$(DOCUMENTS)'/%,$(addprefix $(srcdir)/,README.md CHANGELOG.md LICENSE) $(wildcard $(srcdir)/doc/*))
-	-rmdir '$(DOCUMENTS)/doc' '$(DOCUMENTS)' 2>/dev/null
+	rm -f $(patsubst %,'$(DOCUMENTS)/%',$(DOCS_TOP) $(DOCS_BOOK) $(DOCS_PLOTS))
+	-rmdir '$(DOCUMENTS)/doc/figures' '$(DOCUMENTS)/doc' '$(DOCUMENTS)' 2>/dev/null
 
 installcheck: not-root
 not-root:
@@ -142,7 +146,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer
 
-.PHONY: test soak applications fresh check-rtm matrix demo bench core-bench footprint contention conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -170,6 +174,12 @@ demo:
 
 bench:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/bench.sh
+
+# Some two hours on a machine that does nothing else.
+figures:
+	FIGURES=1 $(MAKE) --no-print-directory bench
+	FIGURES=1 $(MAKE) --no-print-directory contention
+	FIGURES=1 $(MAKE) --no-print-directory demo
 
 # QUICK=1, N, ENGINES, CSV; see test/README.md
 core-bench:

@@ -91,6 +91,105 @@ grep -q "\"version\": \"$version\"" META.json ||
 grep -q "^EXTVERSION = $version\$" Makefile ||
 	fail "Makefile and artidx.control name different versions"
 
+# ---- documents ---------------------------------------------------------------------
+
+DOCUMENTS="README.md CONTRIBUTING.md doc/*.md"
+
+check_prose()
+{
+	local size
+
+	# figures.pl writes doc/figures.md
+	perl test/prose.pl $(ls $DOCUMENTS | grep -v '^doc/figures.md$') >&2 ||
+		fail "sentences that a reader stumbles over; test/prose.pl says which rule"
+	size=$(wc -c <README.md)
+	[ "$size" -le 9216 ] || fail "README.md has $size bytes, more than 9 KB"
+}
+
+# A link between documents leads to a file, and to a heading of it.
+check_links()
+{
+	perl - $DOCUMENTS test/README.md test/*/README.md src/README.md <<-'PERL' || fail "links that lead nowhere"
+		use strict; use warnings; use File::Basename;
+		my $bad = 0;
+		sub slurp { open my $in, '<', $_[0] or return ''; local $/ = undef; return <$in> // '' }
+		sub anchors
+		{
+			my %have;
+			my $text = slurp($_[0]) =~ s/^```.*?^```//gmsr;
+			while ($text =~ /^#+ (.*)/mg)
+			{
+				my $a = lc $1;
+				$a =~ s/[^\w\- ]//g;
+				$a =~ s/ /-/g;
+				$have{$a} = 1;
+			}
+			return \%have;
+		}
+		foreach my $file (@ARGV)
+		{
+			my $text = slurp($file) =~ s/^```.*?^```//gmsr =~ s/`[^`\n]*`//gr;
+			while ($text =~ /\]\(([^)\s]+)\)/g)
+			{
+				my ($to, $anchor) = $1 =~ /^([^#]*)(?:#(.*))?$/;
+				next if $to =~ /^\w+:/;
+				my $target = $to eq '' ? $file : dirname($file) . "/$to";
+				if (!-e $target) { print STDERR "$file: no file $to\n"; $bad = 1; }
+				elsif (defined $anchor && !anchors($target)->{$anchor}) { print STDERR "$file: no heading $to#$anchor\n"; $bad = 1; }
+			}
+		}
+		exit $bad;
+	PERL
+}
+
+# Every function, procedure, view, option and setting has a line in the reference.
+check_reference()
+{
+	local name
+
+	for name in $(sed -nE 's/^CREATE (FUNCTION|PROCEDURE|VIEW) (artidx_[a-z_]+).*/\2/p' src/sql/*.sql | sort -u); do
+		# what only a view calls
+		case $name in artidx_abort_stats) ;; *_stats) [ "$name" = artidx_reset_stats ] || continue ;; esac
+		grep -q "^| .*\`\(CALL \)\?$name[\`(]" doc/views.md || fail "doc/views.md has no line for $name"
+	done
+	for name in $(grep -rhoE 'DefineCustom[A-Za-z]+Variable\([^,]*' src --include='*.c' | sed -nE 's/.*"(artidx\.[a-z_]+)".*/\1/p') \
+		$(grep -rhoE '^[[:space:]]*"artidx\.[a-z_]+(", "artidx\.[a-z_]+)*"' src --include='*.c' | grep -oE 'artidx\.[a-z_]+'); do
+		grep -q "\`$name\`" doc/options.md || fail "doc/options.md has no line for $name"
+	done
+	for name in $(grep -rhoE 'add_(enum|int|bool|string|real)_reloption\([a-z_]+, "[a-z_]+"' src --include='*.c' | grep -oE '"[a-z_]+"' | tr -d '"'); do
+		grep -q "^| \`$name\` " doc/options.md || fail "doc/options.md has no line for the option $name"
+	done
+}
+
+# The table of claims in test/README.md names every test there is, and no other.
+check_claims()
+{
+	local table f name
+
+	table=$(sed -n '/^| claim | test |/,$p' test/README.md)
+	for f in sql/*.sql test/t/*.pl test/isolation/specs/*.spec test/core/test_*.c test/models/*.pml \
+		test/stress/*.sh test/modules/*/sql/*.sql; do
+		name=$(basename "$f")
+		name=${name%.*}
+		case $f in
+			sql/* | test/t/* | test/stress/*) name=$(sed 's,^test/,,' <<<"$f") ;;
+		esac
+		grep -qF "\`$name\`" <<<"$table" || fail "test/README.md: no claim names \`$name\` ($f)"
+	done
+	for name in $(grep -oE '`(sql|t|stress)/[a-z0-9_]+\.(sql|pl|sh)`' <<<"$table" | tr -d '`'); do
+		[ -f "$name" ] || [ -f "test/$name" ] || fail "test/README.md: a claim names $name, which is not there"
+	done
+	for name in $(grep -oE '`test_[a-z_]+`' <<<"$table" | tr -d '`'); do
+		[ -f "test/core/$name.c" ] || fail "test/README.md: a claim names $name, which is not there"
+	done
+}
+
+check_prose
+check_links
+check_reference
+check_claims
+perl test/bench/figures.pl check || fail "make figures writes the figures, nobody else does"
+
 bash test/conformance/selftest.sh || fail "test/conformance does not notice differences"
 
 [ $bad -eq 0 ] && echo "checks: clean"

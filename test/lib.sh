@@ -21,6 +21,7 @@ unset PGHOST PGPORT PGUSER PGDATABASE PGDATA PGOPTIONS PGSERVICE PGPASSFILE \
 TREE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 WORK=
 MADE_USER=
+LOAD_BEFORE=$(cut -d" " -f1 /proc/loadavg)
 
 art_say()
 {
@@ -345,6 +346,31 @@ art_cluster_stop()
 sql()
 {
 	as_user "$BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"
+}
+
+# art_results FILE COMMAND SCALE CONDITIONS: the head of a bench's results, which
+# test/bench/figures.pl reads; the cluster runs
+art_results()
+{
+	cat >"$1" <<-END
+		# command: $2
+		# date: $(date -u +%F)
+		# machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) processors, $(awk '/^MemTotal/ {print int($2 / 1048576 + 0.5)}' /proc/meminfo) GB, $(uname -sm)
+		# server: $(sql "SELECT split_part(version(), ' on ', 1)")
+		# load: $LOAD_BEFORE
+		# scale: $3
+		# conditions: $4
+	END
+}
+
+# art_figures FILE NAME: with FIGURES=1 the results become doc/figures/NAME.tsv, and
+# the documents are written anew
+art_figures()
+{
+	[ "${FIGURES:-0}" = 1 ] || return 0
+	mkdir -p "$TREE/doc/figures"
+	cp "$1" "$TREE/doc/figures/$2.tsv" && perl "$TREE/test/bench/figures.pl" write &&
+		art_say "written: doc/figures.md from doc/figures/$2.tsv"
 }
 
 # Every structure with every way of synchronizing it, or those asked for.

@@ -4,9 +4,8 @@
 #	  art, nbtree and hash on the same work in one run; "make bench" calls it.
 #
 # Prints one line a measure with the medians, the ratio of art to nbtree, the
-# goal, and whether it was reached; writes every single measurement into
-# raw.csv, the lines into table.txt and the machine into machine.txt, in
-# RESULTS.
+# goal, and whether it was reached (figures.pl, which has the goals); writes every
+# single measurement and the machine into bench.tsv in RESULTS.
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=3			repetitions, of which the median counts
@@ -14,6 +13,7 @@
 #					insel wal bytes freed dups small restart tail
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
+#	FIGURES=1		the results become those of doc/figures.md
 #	MEMORY			artidx.memory of the cluster (scales with ROWS)
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
@@ -28,9 +28,8 @@ esac
 [ "$ROWS" -ge 10000 ] || art_die "ROWS must be at least 10000"
 mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
 RESULTS=$(cd "$RESULTS" && pwd)
-CSV=$RESULTS/raw.csv
-TABLE=$RESULTS/table.txt
-echo "measure,am,rep,value,unit" >"$CSV"
+TSV=$RESULTS/bench.tsv
+FIGURES_PL=$TREE/test/bench/figures.pl
 
 SMALL=$((ROWS / 10))			# the 1 M of the goals
 LOOKUPS=$((ROWS / 10))
@@ -66,15 +65,10 @@ sql "CREATE EXTENSION art_bench" >/dev/null || art_die "no art_bench"
 [ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx" >/dev/null ||
 	art_die "no artidx"
 
-{
-	uname -srm
-	grep -m1 'model name' /proc/cpuinfo
-	echo "processors: $(nproc)"
-	grep MemTotal /proc/meminfo
-	sql "SELECT version()"
-	echo "rows $ROWS, repetitions $REPS, $(date -u +%F)"
-	echo "fsync off, tables cached, autovacuum and parallel query off"
-} >"$RESULTS/machine.txt"
+art_results "$TSV" "make bench$([ "$ONLY" = all ] || echo " ONLY=$ONLY")" \
+	"$ROWS rows, $REPS repetitions" \
+	"fsync off, tables cached, autovacuum and parallel query off"
+printf 'measure\tam\trep\tvalue\tunit\n' >>"$TSV"
 
 wants()
 {
@@ -93,7 +87,7 @@ wants()
 record()
 {
 	[ -n "$4" ] || art_die "no value for $1 of $2"
-	echo "$1,$2,$3,$4,$5" >>"$CSV"
+	printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$5" >>"$TSV"
 	printf '#   %-14s %-6s %2s  %14s %s\n' "$1" "$2" "$3" "$4" "$5" >&2
 }
 
@@ -603,142 +597,30 @@ group_restart()
 	sql "DROP TABLE b_thousand" >/dev/null
 }
 
-# ---- the table -------------------------------------------------------------------------------
-# measure | title | kind of goal | goal
-#	ratio	art / nbtree at most
-#	abs		art at most
-#	both	at most A, and at most B times nbtree
-#	heap	no more than without an index (2 % for chance)
-#	zero	nothing
-#	of		art at most F times another measure of art
-print_table()
-{
-millions=$(calc "$ROWS / 1e6" 2)
-cat >"$WORK/goals" <<GOALS
-lookup|look-up alone, random bigint, $millions M keys|ratio|0.2
-lookup1|look-up alone, random bigint, $(calc "$SMALL / 1e6" 2) M keys|ratio|0.2
-join_heap|nested loop, a row, heap fetch|ratio|0.45
-join_ios|nested loop, a row, index-only|ratio|0.3
-insert_seq|index insert alone, sequential bigint|ratio|0.333
-insert_rnd|index insert alone, random bigint|ratio|0.25
-insert_uuid|index insert alone, uuid|ratio|0.25
-tail2_1|index insert, one sequence, 2 backends|ratio|0.25
-tail2_32|the same, each drawing 32 numbers at a time|ratio|0.25
-tail2_off|the first, without the tail buffer|none|
-tail2_1.least|the slower one of the two, of its half|none|
-insel_1|INSERT ... SELECT a row, one index|ratio|0.5
-insel_4|INSERT ... SELECT a row, four indexes|ratio|0.25
-wal|WAL a row after a checkpoint|heap|
-build_seq|CREATE INDEX, sequential bigint|ratio|0.8
-build_rnd|CREATE INDEX, random bigint|ratio|0.65
-build_uuid|CREATE INDEX, uuid|ratio|0.65
-build_text|CREATE INDEX, 25-byte text|ratio|0.65
-build2_seq|CREATE INDEX, sequential bigint, 2 workers|ratio|0.8
-build2_rnd|CREATE INDEX, random bigint, 2 workers|ratio|0.6
-build2_uuid|CREATE INDEX, uuid, 2 workers|ratio|0.6
-build2_text|CREATE INDEX, 25-byte text, 2 workers|ratio|0.6
-bytes_seq|bytes a key, sequential bigint|abs|12
-bytes_rnd|bytes a key, random bigint|abs|23
-bytes_uuid|bytes a key, uuid|abs|33
-bytes_text|bytes a key, 25-byte text|abs|40
-freed_equal|bytes a key, uuid, each replaced|none|
-freed_most|bytes a key, uuid, nine of ten deleted|abs|50
-dups_build|bytes a row, 1,000 values, built|both|9 1.4
-dups_insert|bytes a row, 1,000 values, inserted|both|9 1.4
-count_seq|index-only count, a key, heap order|ratio|1.0
-count_rnd|index-only count, a key, random order|ratio|0.9
-vacuum|VACUUM of one in ten, index part|ratio|0.6
-vacuum_wal|VACUUM of one in ten, WAL of the index|zero|
-small|smallest index, one of 1,000|abs|16
-first_answer|first answer after a crash, from 1,000 rows|abs|0.6
-first_big|and then one from $millions M, not built|none|
-rebuild_1|rebuild after a restart, one worker|abs|4
-rebuild_2|rebuild after a restart, two workers|abs|2.5
-load|load from the saved file|of|0.5 rebuild_1
-stop|clean shutdown, not saving and saving|none|
-GOALS
-
-awk -F, -v goals="$WORK/goals" '
-function median(key,    n, i, j, t, v) {
-	n = cnt[key]
-	if (n == 0)
-		return ""
-	for (i = 1; i <= n; i++)
-		v[i] = val[key, i]
-	for (i = 2; i <= n; i++)
-		for (j = i; j > 1 && v[j - 1] > v[j]; j--) {
-			t = v[j]; v[j] = v[j - 1]; v[j - 1] = t
-		}
-	return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
-}
-function num(x) {
-	if (x == "")
-		return "-"
-	if (x >= 1000)
-		return sprintf("%.0f", x)
-	if (x >= 100)
-		return sprintf("%.1f", x)
-	return sprintf("%.2f", x)
-}
-NR > 1 {
-	key = $1 "," $2
-	val[key, ++cnt[key]] = $4 + 0
-	unit[$1] = $5
-}
-END {
-	printf "%-44s %5s %9s %9s %9s %9s %9s  %-14s %s\n", "measure", "unit",
-		"no index", "nbtree", "hash", "art", "art/nbt", "goal", ""
-	while ((getline line < goals) > 0) {
-		split(line, g, "|")
-		m = g[1]
-		if (!(m in unit))
-			continue
-		none = median(m "," "none"); bt = median(m "," "btree")
-		ha = median(m "," "hash"); art = median(m "," "art")
-		ratio = (art != "" && bt != "" && bt > 0) ? art / bt : ""
-		verdict = ""
-		if (g[3] == "ratio") {
-			goal = "<= " g[4] " x"
-			if (ratio != "") verdict = ratio <= g[4] ? "reached" : "missed"
-		} else if (g[3] == "abs") {
-			goal = "<= " g[4]
-			if (art != "") verdict = art <= g[4] + 0 ? "reached" : "missed"
-		} else if (g[3] == "both") {
-			split(g[4], b, " ")
-			goal = "<= " b[1] ", " b[2] " x"
-			if (ratio != "")
-				verdict = (art <= b[1] + 0 && ratio <= b[2] + 0) ? "reached" : "missed"
-		} else if (g[3] == "heap") {
-			goal = "the heap alone"
-			if (art != "" && none != "")
-				verdict = art <= none * 1.02 ? "reached" : "missed"
-		} else if (g[3] == "of") {
-			split(g[4], b, " ")
-			other = median(b[2] "," "art")
-			goal = "<= " b[1] " rebuild"
-			if (art != "" && other != "")
-				verdict = art <= b[1] * other ? "reached" : "missed"
-		} else if (g[3] == "none") {
-			goal = ""
-		} else {
-			goal = "none"
-			if (art != "") verdict = art < 0.05 ? "reached" : "missed"
-		}
-		printf "%-44s %5s %9s %9s %9s %9s %9s  %-14s %s\n", g[2], unit[m],
-			num(none), num(bt), num(ha), num(art),
-			ratio == "" ? "-" : sprintf("%.3f", ratio), goal, verdict
-		if (verdict == "reached") good++
-		if (verdict == "missed") bad++
-	}
-	printf "\ngoals: %d reached, %d missed\n", good, bad
-}' "$CSV" | tee "$TABLE"
-echo
-cat "$RESULTS/machine.txt"
-echo "total time: $(($(date +%s) - started)) s; raw results: $CSV"
-}
+# ---- the end -----------------------------------------------------------------------------------
 
 # what was measured is printed even when the run breaks off
-trap 'rc=$?; print_table; (exit $rc); art_cleanup' EXIT
+report()
+{
+	local rc=$? name=bench
+
+	perl "$FIGURES_PL" table "$TSV" | tee "$RESULTS/table.txt"
+	echo
+	sed -n 's/^# //p' "$TSV"
+	echo "total time: $(($(date +%s) - started)) s; every measurement: $TSV"
+	if [ $rc -eq 0 ]; then
+		# a run of everything replaces what runs of parts left
+		if [ "$ONLY" != all ]; then
+			name+=-${ONLY//,/-}
+		elif [ "${FIGURES:-0}" = 1 ]; then
+			rm -f "$TREE"/doc/figures/bench-*.tsv
+		fi
+		art_figures "$TSV" "$name" || rc=1
+	fi
+	(exit $rc)
+	art_cleanup
+}
+trap report EXIT
 
 wants lookup join count build vacuum && group_big b_rnd rnd
 wants count build && group_big b_seq seq

@@ -3,10 +3,13 @@
 # test/bench/contention.pl
 #	  What contention.sh makes of pgbench's logs.
 #
-#	contention.pl cell < LOG			one line of CSV of one cell; empty if nothing ended
-#	contention.pl table CSV STALLS		ratios to nbtree, stalls, who wins
-#	contention.pl rises CSV				rising indexes beside nbtree and no index
-#	contention.pl plot CSV				an SVG: throughput and p99 against clients
+#	contention.pl cell < LOG		the values of one cell; nothing if nothing ended
+#	contention.pl table FILE		ratios to nbtree, stalls, who wins
+#	contention.pl rises FILE		rising indexes beside nbtree and no index
+#	contention.pl plot FILE			an SVG: throughput and p99 against clients
+#
+# FILE is what contention.sh writes: lines of comment, the names of the columns, and a
+# line a cell, of which "part" says whether it is of the cells, the stalls or the rises.
 #
 use strict;
 use warnings;
@@ -35,27 +38,42 @@ sub cell
 	return unless @us > 1;
 	@us = sort { $a <=> $b } @us;
 	my @q = map { $us[ int($_ * $#us) ] } 0.5, 0.99, 0.999, 1;
-	printf "%.1f,%s,%d,%d\n", @us / ($end - $begin), join(',', @q),
+	printf "%.1f\t%s\t%d\t%d\n", @us / ($end - $begin), join("\t", @q),
 	  scalar(grep { $_ > 100_000 } @us), scalar @us;
 }
 
 # ---- reading --------------------------------------------------------------------
 
-# {workload}{rows}{clients}{engine} = {tps, p50_us, ...}, and the orders in which
-# they came up
-sub read_csv
+# the lines of one part, {column => value} each
+sub read_part
 {
-	my ($file) = @_;
-	my (%cell, %seen, %order);
+	my ($file, $part) = @_;
+	my (@names, @lines);
 
 	open my $in, '<', $file or die "$file: $!\n";
-	chomp(my $head = <$in> // '');
-	my @names = split /,/, $head;
 	while (<$in>)
 	{
 		chomp;
+		next if /^#/;
 		my %c;
-		@c{@names} = split /,/;
+		my @values = split /\t/;
+		@names = @values, next if !@names;
+		@c{@names} = @values;
+		push @lines, \%c if $c{part} eq $part;
+	}
+	return @lines;
+}
+
+# {workload}{rows}{clients}{engine} = {tps, p50_us, ...}, and the orders in which
+# they came up
+sub read_cells
+{
+	my ($file, $part) = @_;
+	my (%cell, %seen, %order);
+
+	foreach my $line (read_part($file, $part))
+	{
+		my %c = %$line;
 		$cell{ $c{workload} }{ $c{rows} }{ $c{clients} }{ $c{engine} } = \%c;
 		for my $d (qw(workload rows clients engine))
 		{
@@ -98,8 +116,8 @@ sub title
 
 sub table
 {
-	my ($file, $stalls) = @_;
-	my ($cell, $order) = read_csv($file);
+	my ($file) = @_;
+	my ($cell, $order) = read_cells($file, 'cells');
 	my @engines = @{ $order->{engine} };
 	my @others = grep { $_ ne 'nbtree' } @engines;
 	my (%all, %by, $left_out);
@@ -178,7 +196,7 @@ sub table
 	print "$left_out cells that some engine lacks are left out of the means\n" if $left_out;
 	$tps{nbtree} = $p99{nbtree} = 1;
 
-	stalls($stalls) if defined $stalls && -s $stalls;
+	stalls($file);
 
 	print "\nThe rule: the engine with the largest geometric mean of its throughput ratios over all cells wins; of those within "
 	  . $TIE * 100 . " % of it, the one with the smallest of its p99 ratios.\n";
@@ -196,7 +214,7 @@ sub table
 
 sub stalls
 {
-	my ($cell, $order) = read_csv(@_);
+	my ($cell, $order) = read_cells(@_, 'stalls');
 	my $c = $cell->{tail}{100}{64} or return;
 	my $nb = $c->{nbtree};
 	my ($met, $missed) = (0, 0);
@@ -233,14 +251,9 @@ sub rises
 	my ($file) = @_;
 	my (%v, @order, %engines, @engines, $rounds);
 
-	open my $in, '<', $file or die "$file: $!\n";
-	chomp(my $head = <$in> // '');
-	my @names = split /,/, $head;
-	while (<$in>)
+	foreach my $line (read_part($file, 'rises'))
 	{
-		chomp;
-		my %c;
-		@c{@names} = split /,/;
+		my %c = %$line;
 		my $k = "$c{workload},$c{rows}";
 		push @order, $k unless $v{$k};
 		push @engines, $c{engine} unless $engines{ $c{engine} }++;
@@ -369,7 +382,7 @@ sub ms
 sub plot
 {
 	my ($file) = @_;
-	my ($cell, $order) = read_csv($file);
+	my ($cell, $order) = read_cells($file, 'cells');
 	my @engines = @{ $order->{engine} };
 	my @clients = @{ $order->{clients} };
 	my @rows = @{ $order->{rows} };

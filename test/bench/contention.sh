@@ -6,8 +6,8 @@
 #
 # Prints tables of throughput and p99 as ratios to nbtree, the longest
 # statements of many clients, and which engine wins by what rule; writes every
-# cell into cells.csv, plots into contention.svg, the tables into table.txt and
-# the machine into machine.txt, in RESULTS.
+# cell and the machine into contention.tsv, plots into contention.svg and the
+# tables into table.txt, in RESULTS.
 #
 #	CELL_SECONDS=2		length of one cell ("make contention SECONDS=2")
 #	SCALE=500000		rows of the tables of the mixes
@@ -22,6 +22,7 @@
 #	RISE_ENGINES="none nbtree art art-off btree btree-off"	-off: no tail buffer
 #	SYNC_COMMIT=off		synchronous_commit, for all of them
 #	RESULTS=dir			default: bench-results/contention-<date> in the tree
+#	FIGURES=1			the results become those of doc/figures.md
 #	QUICK=1				some five minutes: one second a cell, fewer of them
 #
 # The workloads:
@@ -75,9 +76,7 @@ for n in $WORKLOADS; do
 done
 mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
 RESULTS=$(cd "$RESULTS" && pwd)
-CSV=$RESULTS/cells.csv
-STALLS=$RESULTS/stalls.csv
-RISES=$RESULTS/rises.csv
+TSV=$RESULTS/contention.tsv
 REPORT=$TREE/test/bench/contention.pl
 
 started=$(date +%s)
@@ -108,15 +107,11 @@ art_cluster contention \
 	"jit = off"
 sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
 
-{
-	uname -srm
-	grep -m1 'model name' /proc/cpuinfo
-	echo "processors: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg)"
-	grep MemTotal /proc/meminfo
-	sql "SELECT version()"
-	echo "$(date -u +%F), $CELL_SECONDS s a cell, $SCALE rows"
-	echo "for all engines: logged tables, fsync on, synchronous_commit $SYNC_COMMIT, full_page_writes off, checkpoints and VACUUM between the cells only; prepared statements over a unix socket; percentiles are of whole statements as pgbench sees them"
-} >"$RESULTS/machine.txt"
+art_results "$TSV" "make contention$([ "${QUICK:-0}" != 1 ] || echo " QUICK=1")" \
+	"$CELL_SECONDS s a cell, $SCALE rows" \
+	"logged tables, fsync on, synchronous_commit $SYNC_COMMIT, full_page_writes off; checkpoints and VACUUM between the cells only; prepared statements over a unix socket; percentiles are of whole statements as pgbench sees them"
+printf '%s\t' part workload rows clients engine tps p50_us p99_us p999_us max_us over_100ms >>"$TSV"
+echo transactions >>"$TSV"
 
 # using ENGINE COLUMN: what follows ON table
 using()
@@ -259,7 +254,7 @@ script()
 	echo "\\endif"
 }
 
-# cell WORKLOAD ROWS CLIENTS ENGINE SECONDS FILE: one line of CSV, to FILE
+# cell WORKLOAD ROWS CLIENTS ENGINE SECONDS PART: one line of the results
 cell()
 {
 	local w=$1 rows=$2 clients=$3 e=$4 t jobs out line more
@@ -294,9 +289,9 @@ cell()
 			art_die "not pgbench's log: $w, $rows rows, $clients clients, $e"
 		[ -z "$line" ] || break
 	done
-	echo "$w,$rows,$clients,$e,$line" >>"$6"
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$6" "$w" "$rows" "$clients" "$e" "$line" >>"$TSV"
 	printf '#   %-8s %3s rows %3s clients  %-13s %10s /s  p99 %9s us\n' "$w" "$rows" "$clients" \
-		"$e" "$(cut -d, -f1 <<<"$line")" "$(cut -d, -f3 <<<"$line")" >&2
+		"$e" "$(cut -f1 <<<"$line")" "$(cut -f3 <<<"$line")" >&2
 	case $w in
 		tail | rise? | skew100) ;;
 		*) sql "VACUUM $t" >/dev/null ;;
@@ -308,36 +303,32 @@ report()
 {
 	local rc=$?
 
-	if [ "$(cat "$CSV" "$RISES" | wc -l)" -gt 2 ]; then
+	if grep -q '^cells\|^rises' "$TSV"; then
 		{
-			if [ "$(wc -l <"$CSV")" -gt 1 ]; then
-				perl "$REPORT" table "$CSV" "$STALLS"
+			if grep -q '^cells' "$TSV"; then
+				perl "$REPORT" table "$TSV"
 				echo
 			fi
-			if [ "$(wc -l <"$RISES")" -gt 1 ]; then
-				perl "$REPORT" rises "$RISES"
+			if grep -q '^rises' "$TSV"; then
+				perl "$REPORT" rises "$TSV"
 				sort "$RESULTS/modes.txt" | uniq -c |
 					sed '1i buffer after a cell, and the share of the inserts it took (how many cells)'
-				
 				echo
 			fi
-			cat "$RESULTS/machine.txt"
+			sed -n 's/^# //p' "$TSV"
 			echo "total time: $(($(date +%s) - started)) s"
 		} | tee "$RESULTS/table.txt"
-		echo "cells: $CSV, $RISES"
-		if [ "$(wc -l <"$CSV")" -gt 1 ]; then
-			perl "$REPORT" plot "$CSV" >"$RESULTS/contention.svg"
+		echo "cells: $TSV"
+		if grep -q '^cells' "$TSV"; then
+			perl "$REPORT" plot "$TSV" >"$RESULTS/contention.svg"
 			echo "plots: $RESULTS/contention.svg"
 		fi
 	fi
+	[ $rc -ne 0 ] || art_figures "$TSV" contention || rc=1
 	(exit $rc)
 	art_cleanup
 }
 
-header="workload,rows,clients,engine,tps,p50_us,p99_us,p999_us,max_us,over_100ms,transactions"
-echo "$header" >"$CSV"
-echo "$header" >"$STALLS"
-echo "$header" >"$RISES"
 : >"$RESULTS/modes.txt"
 trap report EXIT
 
@@ -349,7 +340,7 @@ for w in $WORKLOADS; do
 		sql "CHECKPOINT" >/dev/null
 		for clients in $CLIENTS; do
 			for e in "$@"; do
-				cell "$w" "$rows" "$clients" "$e" "$CELL_SECONDS" "$CSV"
+				cell "$w" "$rows" "$clients" "$e" "$CELL_SECONDS" cells
 			done
 			first=$1
 			shift
@@ -360,7 +351,7 @@ done
 if [ "$STALL_SECONDS" -gt 0 ]; then
 	for e in "$@"; do
 		sql "CHECKPOINT" >/dev/null
-		cell tail 100 64 "$e" "$STALL_SECONDS" "$STALLS"
+		cell tail 100 64 "$e" "$STALL_SECONDS" stalls
 	done
 fi
 
@@ -372,7 +363,7 @@ for ((round = 0; RISE_SECONDS > 0 && round < RISE_ROUNDS; round++)); do
 			sql "CHECKPOINT" >/dev/null
 			for e in "$@"; do
 				sql "SELECT artidx_reset_stats()" >/dev/null
-				cell $w "$rows" 64 "$e" "$RISE_SECONDS" "$RISES"
+				cell $w "$rows" 64 "$e" "$RISE_SECONDS" rises
 				# was there a buffer, and did it take the inserts?
 				case $e in none | nbtree | *-off) continue ;; esac
 				sql "SELECT '$w, $rows rows, $e: ' || string_agg(format('%s %s %s %%', attname, tail_mode,

@@ -7,6 +7,7 @@
 #	SCALE=1000000	rows a table
 #	SECONDS_EACH	length of each of its eight pgbench runs (4; 1 below 200,000 rows)
 #	CLIENTS			pgbench clients (default: processors)
+#	FIGURES=1		the results become those of doc/figures.md
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
@@ -162,44 +163,20 @@ for kind in uuid serial; do
 	done
 done
 
-# row TITLE MEASURE: more is better for throughput, less for the rest; the
-# ratio always says how many times better art is
-row()
+TSV=$WORK/demo.tsv
+art_results "$TSV" "make demo" "$SCALE rows a table, $CLIENTS pgbench clients" ""
 {
-	local kind line a b ratio
-
-	line=$(printf '%-34s' "$1")
-	for kind in uuid serial; do
-		b=${R[$kind,btree,$2]:-}
-		a=${R[$kind,art,$2]:-}
-		ratio=-
-		if [ -n "$a" ] && [ -n "$b" ]; then
-			case $2 in
-				insert | lookup | join | range)
-					ratio=$(calc "$b > 0 ? $a / $b : 0" 2) ;;
-				*)
-					ratio=$(calc "$a > 0 ? $b / $a : 0" 2) ;;
-			esac
-			ratio=${ratio}x
-		fi
-		line+=$(printf ' %10s %10s %8s ' "${b:--}" "${a:--}" "$ratio")
-	done
-	echo "$line"
-}
-
+	printf 'kind\tmeasure\tam\tvalue\n'
+	for kind in "${!R[@]}"; do
+		IFS=, read -r k am m <<<"$kind"
+		printf '%s\t%s\t%s\t%s\n' "$k" "$m" "$am" "${R[$kind]}"
+	done | sort
+} >>"$TSV"
 echo
-printf '%-34s %-31s %-31s\n' "$SCALE rows a table" \
-	"  --------- random uuid -------" "  ---------- bigserial --------"
-printf '%-34s %10s %10s %8s  %10s %10s %8s\n' "" btree art better btree art better
-row "inserts, rows/s" insert
-row "look-ups by pgbench, /s" lookup
-row "look-ups in one join, rows/s" join
-row "scans of 1,000 keys, /s" range
-row "WAL, bytes a row inserted" wal
-row "  the same after a checkpoint" walcp
-row "index, bytes a row" size
-row "CREATE INDEX, s" build
+echo "$SCALE rows a table"
+perl "$TREE/test/bench/figures.pl" demo "$TSV"
 echo
 echo "How to read it: \"better\" says how many times more work art does a second, or how many times less WAL, memory or time it takes; WAL includes the table's own, pgbench rows the way to the client and back, and the index of art lies in shared memory only, so that it is built again from the table when first needed after a restart."
 echo
-echo "$(sql "SELECT split_part(version(), ' on ', 1)"), $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | sed 's/^ *//'), $(nproc) processors, $CLIENTS pgbench clients; $(($(date +%s) - started)) s in all"
+echo "$(sed -n 's/^# \(server\|machine\): //p' "$TSV" | paste -sd'|' | sed 's/|/, /'), $CLIENTS pgbench clients; $(($(date +%s) - started)) s in all"
+art_figures "$TSV" demo

@@ -94,6 +94,9 @@ sub run_document
 {
 	my ($file) = @_;
 	my $document = basename($file);
+	my @blocks = document_blocks(slurp_file($file));
+	return if !grep { block_steps($_) } @blocks;
+
 	my $node = PostgreSQL::Test::Cluster->new($document =~ s/\W/_/gr);
 	my $database = 'postgres';
 	my (@steps, $examples);
@@ -101,7 +104,7 @@ sub run_document
 	$node->init;
 	art_conf($node, 'artidx.memory' => "'256MB'", jit => 'off');
 	$node->start;
-	foreach my $block (document_blocks(slurp_file($file)))
+	foreach my $block (@blocks)
 	{
 		my @these = block_steps($block);
 		my %varies;

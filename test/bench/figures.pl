@@ -1,0 +1,504 @@
+#!/usr/bin/perl
+#
+# test/bench/figures.pl
+#	  What the benches measured, as tables, plots and doc/figures.md.
+#
+#	figures.pl table FILE	the table of a file that bench.sh wrote
+#	figures.pl write		doc/figures.md, doc/figures/*.svg and the six figures of
+#							README.md, from doc/figures/*.tsv
+#	figures.pl check		fails where the repository has anything else
+#
+# A bench writes one file of tab-separated values: lines "# key: value" that say the
+# command, the date, the machine and the scale, a line of column names, and one line
+# for each measurement.  With FIGURES=1 it puts the file into doc/figures and calls
+# "write".  Perl draws the plots, because every machine that runs the tests has it, and
+# because it draws the same bytes everywhere: so "check" can compare them.
+#
+use strict;
+use warnings;
+
+use File::Basename qw(dirname basename);
+
+my $top = dirname(__FILE__) . '/../..';
+my $contention = dirname(__FILE__) . '/contention.pl';
+
+# ---- reading ---------------------------------------------------------------------
+
+# { key => value of the header, rows => [{ column => value }] }
+sub read_tsv
+{
+	my ($file) = @_;
+	my %t = (rows => [], file => $file);
+	my @names;
+
+	open my $in, '<', $file or die "$file: $!\n";
+	while (<$in>)
+	{
+		chomp;
+		if (/^# (\w+): (.*)/) { $t{$1} = $2; }
+		elsif (!@names) { @names = split /\t/; }
+		else
+		{
+			my %row;
+			@row{@names} = split /\t/;
+			push @{ $t{rows} }, \%row;
+		}
+	}
+	foreach my $key (qw(command date machine server scale))
+	{
+		die "$file does not say its $key\n" if !defined $t{$key};
+	}
+	return \%t;
+}
+
+sub median
+{
+	my @v = sort { $a <=> $b } map { $_ + 0 } @_;
+	return if !@v;
+	return @v % 2 ? $v[ $#v / 2 ] : ($v[ $#v / 2 ] + $v[ @v / 2 ]) / 2;
+}
+
+sub number
+{
+	my ($x) = @_;
+	return !defined $x ? '-' : sprintf($x >= 1000 ? '%.0f' : $x >= 100 ? '%.1f' : '%.2f', $x);
+}
+
+# ---- make bench ------------------------------------------------------------------
+
+# measure, title, kind of goal, goal.  The kinds: ratio, art / nbtree at most; abs, art
+# at most; both, at most A, and at most B times nbtree; heap, no more than without an
+# index (2 % for chance); zero, nothing; of, art at most F times another measure of art.
+my @goals = map { [ split /\|/ ] } (
+	'lookup|look-up alone, random bigint|ratio|0.2',
+	'lookup1|the same, a tenth of the keys|ratio|0.2',
+	'join_heap|nested loop, a row, heap fetch|ratio|0.45',
+	'join_ios|nested loop, a row, index-only|ratio|0.3',
+	'insert_seq|index insert alone, sequential bigint|ratio|0.333',
+	'insert_rnd|index insert alone, random bigint|ratio|0.25',
+	'insert_uuid|index insert alone, uuid|ratio|0.25',
+	'tail2_1|index insert, one sequence, 2 backends|ratio|0.25',
+	'tail2_32|the same, each drawing 32 numbers at a time|ratio|0.25',
+	'tail2_off|the first, without the tail buffer|none',
+	'tail2_1.least|the slower one of the two, of its half|none',
+	'insel_1|INSERT ... SELECT a row, one index|ratio|0.5',
+	'insel_4|INSERT ... SELECT a row, four indexes|ratio|0.25',
+	'wal|WAL a row after a checkpoint|heap',
+	'build_seq|CREATE INDEX, sequential bigint|ratio|0.8',
+	'build_rnd|CREATE INDEX, random bigint|ratio|0.65',
+	'build_uuid|CREATE INDEX, uuid|ratio|0.65',
+	'build_text|CREATE INDEX, 25-byte text|ratio|0.65',
+	'build2_seq|CREATE INDEX, sequential bigint, 2 workers|ratio|0.8',
+	'build2_rnd|CREATE INDEX, random bigint, 2 workers|ratio|0.6',
+	'build2_uuid|CREATE INDEX, uuid, 2 workers|ratio|0.6',
+	'build2_text|CREATE INDEX, 25-byte text, 2 workers|ratio|0.6',
+	'bytes_seq|bytes a key, sequential bigint|abs|12',
+	'bytes_rnd|bytes a key, random bigint|abs|23',
+	'bytes_uuid|bytes a key, uuid|abs|33',
+	'bytes_text|bytes a key, 25-byte text|abs|40',
+	'freed_equal|bytes a key, uuid, each replaced|none',
+	'freed_most|bytes a key, uuid, nine of ten deleted|abs|50',
+	'dups_build|bytes a row, 1,000 values, built|both|9 1.4',
+	'dups_insert|bytes a row, 1,000 values, inserted|both|9 1.4',
+	'count_seq|index-only count, a key, heap order|ratio|1.0',
+	'count_rnd|index-only count, a key, random order|ratio|0.9',
+	'vacuum|VACUUM of one in ten, index part|ratio|0.6',
+	'vacuum_wal|VACUUM of one in ten, WAL of the index|zero',
+	'small|smallest index, one of 1,000|abs|16',
+	'first_answer|first answer after a crash, from 1,000 rows|abs|0.6',
+	'first_big|and then one from the large table, not built|none',
+	'rebuild_1|rebuild after a restart, one worker|abs|4',
+	'rebuild_2|rebuild after a restart, two workers|abs|2.5',
+	'load|load from the saved file|of|0.5 rebuild_1',
+	'stop|clean shutdown, not saving and saving|none');
+
+# {measure}{am} = median, and {measure}{unit}
+sub bench_medians
+{
+	my ($t) = @_;
+	my (%v, %m);
+
+	push @{ $v{ $_->{measure} }{ $_->{am} } }, $_->{value} foreach @{ $t->{rows} };
+	foreach my $measure (keys %v)
+	{
+		$m{$measure}{$_} = median(@{ $v{$measure}{$_} }) foreach keys %{ $v{$measure} };
+	}
+	$m{ $_->{measure} }{unit} = $_->{unit} foreach @{ $t->{rows} };
+	return \%m;
+}
+
+# (goal, verdict) of art's median; an empty verdict where there is none
+sub verdict
+{
+	my ($m, $kind, $goal, $medians) = @_;
+	my ($art, $ratio) = ($m->{art}, $m->{ratio});
+	my ($a, $b) = split / /, $goal // '';
+	my ($text, $value, $most) =
+	    $kind eq 'ratio' ? ("<= $a x",        $ratio, $a)
+	  : $kind eq 'abs'   ? ("<= $a",          $art,   $a)
+	  : $kind eq 'both'  ? ("<= $a, $b x",    $art,   $a)
+	  : $kind eq 'heap'  ? ('the heap alone', $art,   ($m->{none} // 0) * 1.02)
+	  : $kind eq 'zero'  ? ('none',           $art,   0.05)
+	  : $kind eq 'of'    ? ("<= $a rebuild",  $art,   $a * ($medians->{$b}{art} // 0))
+	  :                    ('',               undef,  0);
+	return ($text, '') if !defined $value || $most == 0;
+	return ($text, 'missed') if $kind eq 'both' && !(defined $ratio && $ratio <= $b);
+	return ($text, $value <= $most ? 'reached' : 'missed');
+}
+
+sub bench_table
+{
+	my ($t) = @_;
+	my $medians = bench_medians($t);
+	my $format = "%-44s %5s %9s %9s %9s %9s %9s  %-14s %s\n";
+	my %count = (reached => 0, missed => 0);
+	my $out = sprintf $format, 'measure', 'unit', 'no index', 'nbtree', 'hash', 'art', 'art/nbt', 'goal', '';
+
+	foreach my $g (@goals)
+	{
+		my ($measure, $title, $kind, $goal) = @$g;
+		my $m = $medians->{$measure} or next;
+		$m->{ratio} = $m->{art} / $m->{btree} if defined $m->{art} && $m->{btree};
+		my ($text, $verdict) = verdict($m, $kind, $goal, $medians);
+		$count{$verdict}++ if $verdict;
+		$out .= sprintf $format, $title, $m->{unit}, (map { number($m->{$_}) } qw(none btree hash art)),
+		  defined $m->{ratio} ? sprintf('%.3f', $m->{ratio}) : '-', $text, $verdict;
+	}
+	$out =~ s/ +$//mg;
+	return $out . "\ngoals: $count{reached} reached, $count{missed} missed\n";
+}
+
+# ---- plots -----------------------------------------------------------------------
+
+sub esc
+{
+	my ($t) = @_;
+	return $t =~ s/&/&amp;/gr =~ s/</&lt;/gr;
+}
+
+# Horizontal bars on a logarithmic scale around 1: [label, value, colour].
+sub bars
+{
+	my ($title, $note, @bars) = @_;
+	my ($left, $width, $row, $top) = (340, 420, 18, 58);
+	my ($lo, $hi) = (1, 1);
+	foreach my $bar (@bars)
+	{
+		$lo /= 2 while $bar->[1] < $lo && $lo > 1 / 16;
+		$hi *= 2 while $bar->[1] > $hi && $hi < 128;
+	}
+	$hi = 2 if $hi < 2;
+	my $x = sub {
+		my $v = $_[0] < $lo ? $lo : $_[0] > $hi ? $hi : $_[0];
+		return $left + $width * log($v / $lo) / log($hi / $lo);
+	};
+	my $height = $top + $row * @bars + 30;
+	my $total = $left + $width + 60;
+	my $out = <<"SVG";
+<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" width="$total" height="$height" viewBox="0 0 $total $height" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222222">
+<rect width="$total" height="$height" fill="#ffffff"/>
+<text x="14" y="22" font-size="15" font-weight="bold">${\ esc($title)}</text>
+<text x="14" y="40" fill="#666666">${\ esc($note)}</text>
+SVG
+	for (my $tick = $lo; $tick <= $hi; $tick *= 2)
+	{
+		$out .= sprintf qq{<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/>\n}, $x->($tick), $top - 6, $x->($tick),
+		  $height - 24, $tick == 1 ? '#222222' : '#dddddd';
+		$out .= sprintf qq{<text x="%.1f" y="%d" text-anchor="middle" font-size="10">%gx</text>\n}, $x->($tick),
+		  $height - 10, $tick;
+	}
+	my $y = $top;
+	foreach my $bar (@bars)
+	{
+		my ($label, $v, $colour) = @$bar;
+		my ($a, $b) = sort { $a <=> $b } $x->(1), $x->($v);
+		$out .= sprintf qq{<text x="%d" y="%d" text-anchor="end">%s</text>\n}, $left - 8, $y + 11, esc($label);
+		$out .= sprintf qq{<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>\n}, $a, $y, $b - $a < 1 ? 1 : $b - $a,
+		  $row - 5, $colour;
+		$out .= sprintf qq{<text x="%.1f" y="%d">%s</text>\n}, $b + 5, $y + 11,
+		  sprintf($v >= 10 ? '%.0f' : '%.2f', $v);
+		$y += $row;
+	}
+	return "$out</svg>\n";
+}
+
+# How many times less time, memory or WAL art takes than nbtree.
+sub bench_plot
+{
+	my ($t) = @_;
+	my $medians = bench_medians($t);
+	my @bars;
+
+	foreach my $g (@goals)
+	{
+		my $m = $medians->{ $g->[0] } or next;
+		next if !$m->{art} || !$m->{btree};
+		my $times = $m->{btree} / $m->{art};
+		push @bars, [ $g->[1], $times, $times >= 1 ? '#2ca02c' : '#d62728' ];
+	}
+	return if !@bars;
+	return bars('art beside nbtree: how many times less time, memory or WAL', "$t->{date}, " . scale($t) . "; more is better",
+		@bars);
+}
+
+# {case}{engine} = median of the statements a second, of the part "rises"
+sub rises
+{
+	my ($t) = @_;
+	my (%v, @order);
+
+	foreach my $row (grep { $_->{part} eq 'rises' } @{ $t->{rows} })
+	{
+		my $case = "$row->{workload},$row->{rows}";
+		push @order, $case if !$v{$case};
+		push @{ $v{$case}{ $row->{engine} } }, $row->{tps};
+	}
+	foreach my $case (@order)
+	{
+		$v{$case}{$_} = median(@{ $v{$case}{$_} }) foreach keys %{ $v{$case} };
+	}
+	return (\%v, @order);
+}
+
+sub rises_plot
+{
+	my ($t) = @_;
+	my ($v, @order) = rises($t);
+	my %colour = (none => '#999999', art => '#d62728', 'art-off' => '#ff9896', btree => '#1f77b4', 'btree-off' => '#aec7e8');
+	my @bars;
+
+	foreach my $case (@order)
+	{
+		my ($w, $rows) = split /,/, $case;
+		my $nb = $v->{$case}{nbtree} or next;
+		foreach my $e (grep { $v->{$case}{$_} } qw(none art art-off btree btree-off))
+		{
+			my $name = $e eq 'none' ? 'no index' : $e =~ s/-off$/, no tail buffer/r;
+			push @bars,
+			  [ ($w eq 'rise1' ? 'one index' : 'four indexes') . ", $rows row" . ($rows == 1 ? '' : 's') . ": $name",
+				$v->{$case}{$e} / $nb, $colour{$e} ];
+		}
+	}
+	return if !@bars;
+	return bars('Inserts of rising keys by 64 clients: statements, in multiples of nbtree', "$t->{date}; more is better", @bars);
+}
+
+# ---- make demo -------------------------------------------------------------------
+
+my @demo = map { [ split /\|/ ] } (
+	'insert|inserts, rows/s|more',                 'lookup|look-ups by pgbench, /s|more',
+	'join|look-ups in one join, rows/s|more',      'range|scans of 1,000 keys, /s|more',
+	'wal|WAL, bytes a row inserted|less',          'walcp|the same after a checkpoint|less',
+	'size|index, bytes a row|less',                'build|CREATE INDEX, s|less');
+
+sub demo_table
+{
+	my ($t) = @_;
+	my %v = map { ("$_->{kind},$_->{measure},$_->{am}" => $_->{value}) } @{ $t->{rows} };
+	my $out = sprintf "%-34s %-31s %-31s\n", '', '  --------- random uuid -------', '  ---------- bigserial --------';
+
+	$out .= sprintf "%-34s %10s %10s %8s  %10s %10s %8s\n", '', qw(btree art better) x 2;
+	foreach my $d (@demo)
+	{
+		my ($measure, $title, $good) = @$d;
+		$out .= sprintf '%-34s', $title;
+		foreach my $kind (qw(uuid serial))
+		{
+			my ($b, $a) = map { $v{"$kind,$measure,$_"} } qw(btree art);
+			my $times = ($a // 0) > 0 && ($b // 0) > 0 ? sprintf('%.2fx', $good eq 'more' ? $a / $b : $b / $a) : '-';
+			$out .= sprintf ' %10s %10s %8s ', $b // '-', $a // '-', $times;
+		}
+		$out .= "\n";
+	}
+	return $out =~ s/ +$//mgr;
+}
+
+# ---- the document ----------------------------------------------------------------
+
+sub thousands
+{
+	my ($n) = @_;
+	1 while $n =~ s/^(\d+)(\d{3})/$1,$2/;
+	return $n;
+}
+
+sub scale
+{
+	my ($t) = @_;
+	return $t->{scale} =~ s/(\d{5,})/thousands($1)/ger;
+}
+
+sub run_in_short
+{
+	my ($t) = @_;
+	my $load = ($t->{load} // 0) >= 1 ? "; the machine was not quiet (load $t->{load})" : '';
+	return "$t->{date}, `$t->{command}`: " . scale($t) . "; $t->{machine}$load";
+}
+
+sub run_of
+{
+	my ($t) = @_;
+	my $text = "`$t->{command}`, $t->{date}: " . scale($t) . ".\n$t->{server} on $t->{machine}.\n";
+	$text .= "Conditions: $t->{conditions}.\n" if $t->{conditions};
+	$text .= "The machine was not quiet: its load was $t->{load} when the run began.\n" if ($t->{load} // 0) >= 1;
+	return $text;
+}
+
+sub contention_of
+{
+	my ($what, $file) = @_;
+	open my $in, '-|', $^X, $contention, $what, $file or die "$contention: $!\n";
+	local $/ = undef;
+	my $out = <$in> // '';
+	close $in or die "$contention $what $file failed\n";
+	return $out =~ s/ +$//mgr;
+}
+
+sub block
+{
+	my ($text) = @_;
+	$text =~ s/\A\n+|\n+\z//g;
+	return "```text\n$text\n```\n";
+}
+
+# The files of the document: { path below the top => contents }.
+sub documents
+{
+	my %out;
+	# the whole table first, then what runs of parts have
+	my @benches = map { read_tsv($_) } sort { length($a) <=> length($b) || $a cmp $b } glob "$top/doc/figures/bench*.tsv";
+	my ($contended) = map { read_tsv($_) } grep { -f } "$top/doc/figures/contention.tsv";
+	my ($demo) = map { read_tsv($_) } grep { -f } "$top/doc/figures/demo.tsv";
+	my $md = <<'MD';
+<!-- Written by test/bench/figures.pl from doc/figures/*.tsv.  Do not edit. -->
+
+# Figures
+
+The benches write this file, its tables and its plots. `make figures` measures everything
+again; [CONTRIBUTING.md](../CONTRIBUTING.md) says how long that takes.
+
+Read the ratios. All access methods do the same work in the same run, one after the other, so
+what else the machine does hits them alike. `art/nbt` is art's time, memory or WAL as a part of
+nbtree's.
+
+MD
+
+	if (@benches)
+	{
+		$md .= "## One process: make bench\n\n";
+		foreach my $t (@benches)
+		{
+			my $name = basename($t->{file}, '.tsv');
+			my $plot = bench_plot($t);
+			$md .= run_of($t) . "\n" . block(bench_table($t)) . "\n";
+			next if !$plot;
+			$out{"doc/figures/$name.svg"} = $plot;
+			$md .= "![art beside nbtree](figures/$name.svg)\n\n";
+		}
+	}
+	if ($contended)
+	{
+		$md .= "## Many clients: make contention\n\n" . run_of($contended) . "\n";
+		if (grep { $_->{part} eq 'cells' } @{ $contended->{rows} })
+		{
+			$md .= block(contention_of('table', $contended->{file})) . "\n";
+			$out{'doc/figures/contention.svg'} = contention_of('plot', $contended->{file});
+			$md .= "![statements a second, and their 99th percentile](figures/contention.svg)\n\n";
+		}
+		if (my $plot = rises_plot($contended))
+		{
+			$md .= block(contention_of('rises', $contended->{file})) . "\n";
+			$out{'doc/figures/rises.svg'} = $plot;
+			$md .= "![inserts of rising keys](figures/rises.svg)\n\n";
+		}
+	}
+	if ($demo)
+	{
+		$md .= "## A first look: make demo\n\n" . run_of($demo)
+		  . "`better` says how many times more work art does a second, or how many times less it takes.\n\n"
+		  . block(demo_table($demo)) . "\n";
+	}
+	$out{'doc/figures.md'} = $md =~ s/\n+\z/\n/r;
+	$out{'README.md'} = readme($contended, @benches);
+	return \%out;
+}
+
+sub slurp
+{
+	my ($file) = @_;
+	open my $in, '<', $file or return '';
+	local $/ = undef;
+	return <$in> // '';
+}
+
+# README.md with the six figures of now between its marks.
+sub readme
+{
+	my ($contended, @benches) = @_;
+	my $text = slurp("$top/README.md");
+	my @six = (
+		[ 'insel_1',   '`INSERT ... SELECT`, one index, a row', 0 ],
+		[ 'join_heap', 'look-up in a join, a row',              0 ],
+		[ 'wal',       'WAL of a row after a checkpoint',       0 ],
+		[ 'build_rnd', '`CREATE INDEX` on random numbers',      2 ],
+		[ 'bytes_uuid', 'memory of a uuid key',                 1 ]);
+	my $table = "| | btree | art | |\n|---|---|---|---|\n";
+	my %runs;
+
+	foreach my $s (@six)
+	{
+		my ($measure, $title, $digits) = @$s;
+		# the newest run that has it
+		my ($t) = grep { my $m = bench_medians($_)->{$measure}; $m && $m->{art} && $m->{btree} }
+		  sort { $b->{date} cmp $a->{date} } @benches or next;
+		my $m = bench_medians($t)->{$measure};
+		$table .= sprintf "| %s | %s | %s | %.1f times |\n", $title,
+		  (map { thousands(sprintf '%.*f', $digits, $_) . " $m->{unit}" } $m->{btree}, $m->{art}), $m->{btree} / $m->{art};
+		$runs{ run_in_short($t) } = 1;
+	}
+	if ($contended)
+	{
+		my ($v) = rises($contended);
+		my $case = $v->{'rise1,1'};
+		if ($case && $case->{nbtree} && $case->{art})
+		{
+			$table .= sprintf "| `INSERT` of one row by a client, 64 at once | %s /s | %s /s | %.2f times |\n",
+			  (map { thousands(sprintf '%.0f', $case->{$_}) } qw(nbtree art)), $case->{art} / $case->{nbtree};
+			$runs{ run_in_short($contended) } = 1;
+		}
+	}
+	$table .= "\nMeasured:\n\n" . join('', map { "- $_\n" } sort keys %runs);
+	$text =~ s/(<!-- figures:begin[^\n]*\n).*?(<!-- figures:end)/$1$table$2/s
+	  or die "README.md has no marks for its figures\n";
+	return $text;
+}
+
+my $what = shift @ARGV // '';
+if ($what eq 'table' && @ARGV == 1) { print bench_table(read_tsv($ARGV[0])); }
+elsif ($what eq 'demo' && @ARGV == 1) { print demo_table(read_tsv($ARGV[0])); }
+elsif ($what eq 'write' || $what eq 'check')
+{
+	my $documents = documents();
+	my $bad = 0;
+	foreach my $svg (glob "$top/doc/figures/*.svg")
+	{
+		my $name = 'doc/figures/' . basename($svg);
+		next if $documents->{$name};
+		if ($what eq 'write') { unlink $svg; }
+		else { warn "$name belongs to no results\n"; $bad = 1; }
+	}
+	foreach my $name (sort keys %$documents)
+	{
+		next if slurp("$top/$name") eq $documents->{$name};
+		if ($what eq 'write')
+		{
+			open my $out, '>', "$top/$name" or die "$name: $!\n";
+			print $out $documents->{$name};
+			close $out or die "$name: $!\n";
+		}
+		else { warn "$name is not what figures.pl makes of doc/figures/*.tsv\n"; $bad = 1; }
+	}
+	exit $bad;
+}
+else { die "figures.pl table FILE | demo FILE | write | check\n"; }
