@@ -376,7 +376,7 @@ sub documents
 # Figures
 
 The benches write this file, its tables and its plots. `make figures` measures everything
-again; [CONTRIBUTING.md](../CONTRIBUTING.md) says how long that takes.
+again; `CONTRIBUTING.md` in the source says how long that takes.
 
 Read the ratios. All access methods do the same work in the same run, one after the other, so
 what else the machine does hits them alike. `art/nbt` is art's time, memory or WAL as a part of

@@ -28,6 +28,15 @@ static pthread_mutex_t tap_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void		(*volatile tap_point_hook) (const char *name);
 
+/* AX_STOP=NAME: a trap at the first call that passes this point, for a debugger. */
+static const char *volatile tap_stop;
+
+__attribute__((constructor)) static void
+tap_find_stop(void)
+{
+	tap_stop = getenv("AX_STOP");
+}
+
 /* The core calls this in AX_POINTS builds. */
 void		ax_point(const char *name);
 
@@ -36,6 +45,11 @@ ax_point(const char *name)
 {
 	void		(*hook) (const char *) = tap_point_hook;
 
+	if (tap_stop && strcmp(name, tap_stop) == 0)
+	{
+		tap_stop = NULL;
+		raise(SIGTRAP);
+	}
 	if (hook)
 		hook(name);
 }
