@@ -49,6 +49,7 @@ typedef struct work
 	int			fresh[256];		/* places in out of what was made here */
 	int			nfresh;
 	int			embedded;		/* TIDs that went into leaves */
+	bool		apart[256];		/* slots that stay as they are */
 	/* the leaf that is being made */
 	uint8_t		leaf[ART_VAR_BYTES];
 	uint8_t		bytes[ART_VAR_BYTES];
@@ -255,6 +256,31 @@ look_at_node(ax_ctx *cx, work *w, art_hdr *h, unit *u)
 	return AX_OK;
 }
 
+/*
+ * Which slots of the node stay as they are, since contention took them apart lately:
+ * the inner nodes on the way there, and the leaves beside one.  Not leaves in spans
+ * that are to become empty.
+ */
+static void
+mark_apart(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
+{
+	bool		hot[256];
+	bool		leaves = false;
+
+	memset(w->apart, 0, sizeof(w->apart));
+	if (!art_hot_bytes(cx, s, w->path, d, hot))
+		return;
+	for (int i = 0; i < ns; i++)
+	{
+		for (int b = w->slots[i].lo; b <= w->slots[i].hi; b++)
+			w->apart[i] |= hot[b];
+		leaves |= w->apart[i] && ART_TAG(w->slots[i].r) == ART_LEAF;
+	}
+	for (int i = 0; i < ns; i++)
+		if (ART_TAG(w->slots[i].r) == ART_LEAF)
+			w->apart[i] = leaves && !ax_draining(cx, s, ART_PTR(w->slots[i].r));
+}
+
 /* ---- making one leaf of several things ---- */
 
 /*
@@ -456,6 +482,7 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, art_at *P, art_at *N, int *objs, 
 	if (!ax_guard_valid(&N->g))
 		return AX_STALE;
 	moves = ax_draining(cx, s, N->hdr);
+	mark_apart(cx, s, w, N->d, ns);
 	while (i < ns)
 	{
 		unit		all = {.n = 0};
@@ -477,6 +504,8 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, art_at *P, art_at *N, int *objs, 
 				if (x != AX_OK)
 					goto fail;
 			}
+			if (w->apart[j])
+				u.n = 0;
 			if (u.n == 0 || (j > i && (all.n + u.n > FILL || all.bytes + u.bytes > LEAF_BYTES)))
 				break;
 			all.n += u.n;

@@ -14,7 +14,8 @@
  *	  would be as hot alone.
  *	- What was expanded is remembered by key, in a ring.  After a while, longer each
  *	  time it turns out to be hot again, neighbouring leaves are joined: by
- *	  the next expansion or VACUUM, whichever comes first.
+ *	  the next expansion or VACUUM, whichever comes first.  Until then compaction
+ *	  leaves them apart.
  */
 #include "art_olc.h"
 
@@ -326,6 +327,38 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 		(void) join(cx, s, out.key, out.len, out.whole);
 }
 
+/* Was it expanded so lately that it is to stay so? */
+static bool
+still_hot(ax_ctx *cx, const art_hot_key *k)
+{
+	return k->at && ax_body(cx)->port->now_ns() - k->at < HOT_QUIET_NS << k->times;
+}
+
+/*
+ * The bytes that lead to what was expanded lately, from the node to which len bytes of
+ * path lead.  False: there is none, or somebody has the ring.  A key is known by
+ * its beginning; what was expanded further down in it is not told.
+ */
+bool
+art_hot_bytes(ax_ctx *cx, ax_store *s, const uint8_t *path, uint32_t len, bool hot[256])
+{
+	art_hot    *ring = hot_try(cx, s);
+	bool		any = false;
+
+	if (!ring)
+		return false;
+	memset(hot, 0, 256 * sizeof(bool));
+	for (int i = 0; i < HOT_KEYS; i++)
+	{
+		const art_hot_key *k = &ring->k[i];
+
+		if (k->len > len && still_hot(cx, k) && memcmp(k->key, path, len) == 0)
+			hot[k->key[len]] = any = true;
+	}
+	ax_word_unlock(cx, &ring->latch, false);
+	return any;
+}
+
 /*
  * Join what was expanded and has been quiet since (all: whatever was expanded).
  */
@@ -341,8 +374,7 @@ art_settle(ax_ctx *cx, ax_store *s, bool all)
 		if (!hot)
 			return AX_OK;
 		k = hot->k[i];
-		cold = k.at && (all ||
-						ax_body(cx)->port->now_ns() - k.at >= HOT_QUIET_NS << k.times);
+		cold = k.at && (all || !still_hot(cx, &k));
 		if (cold)
 			hot->k[i].at = 0;
 		ax_word_unlock(cx, &hot->latch, cold);

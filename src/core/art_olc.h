@@ -348,6 +348,8 @@ extern ax_status art_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 /* art_expand.c */
 extern void art_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
 					   ax_word *word);
+extern bool art_hot_bytes(ax_ctx *cx, ax_store *s, const uint8_t *path, uint32_t len,
+						  bool hot[256]);
 extern ax_status art_settle(ax_ctx *cx, ax_store *s, bool all);
 
 /* After a write, with nothing held: was it to a leaf that this process often waits for? */

@@ -322,6 +322,72 @@ cooling(ax_ctx *cx)
 	ax_body(cx)->port = &ax_port_default;
 }
 
+/* ---- compaction ---- */
+
+/* Leaves after a whole pass; 0: something is wrong. */
+static uint64_t
+compacted(ax_ctx *cx)
+{
+	ax_compaction c = {.work = malloc(AX_COMPACT_WORK)};
+	ax_tree_info info;
+	int			calls = 0;
+
+	while (!c.done && calls++ < 10000)
+		if (ax_compact(cx, tree, gen, &c) != AX_OK)
+			break;
+	free(c.work);
+	return c.done && check(cx, &info) ? info.leaves : 0;
+}
+
+/* What was taken apart lately is left so; key n of so many is. */
+static void
+kept_apart(ax_ctx *cx, const uint64_t *keys, int nkeys, int n, const char *what)
+{
+	ax_port		port = ax_port_default;
+	uint8_t		k[14];
+	ax_tree_info info;
+	uint64_t	packed,
+				apart,
+				later;
+
+	port.now_ns = clock_ahead;
+	ax_body(cx)->port = &port;
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, AX_ART_OPTIQL, 0, 0, &gen) != AX_OK)
+		wrong++;
+	for (int i = 0; i < nkeys; i++)
+	{
+		make_key(keys[i], k);
+		if (ax_insert(cx, tree, gen, k, 14) != AX_OK)
+			wrong++;
+	}
+	packed = compacted(cx);
+	make_key(keys[n], k);
+	if (!expand_at(cx, k) || !check(cx, &info))
+		wrong++;
+	apart = compacted(cx);
+	ahead += 10000;
+	later = compacted(cx);
+	ok(wrong == 0 && info.leaves > packed, "%s, %llu leaves, is taken apart: %llu", what,
+	   (unsigned long long) packed, (unsigned long long) info.leaves);
+	ok(apart == info.leaves, "and compaction leaves it so (%llu)", (unsigned long long) apart);
+	ok(later > 0 && later <= packed, "until it has been quiet (%llu)", (unsigned long long) later);
+	ax_tree_close(cx, tree);
+	ax_tree_release(cx, tree);
+	ax_body(cx)->port = &ax_port_default;
+}
+
+static void
+compaction(ax_ctx *cx)
+{
+	uint64_t	groups[400];
+
+	for (int i = 0; i < 400; i++)
+		groups[i] = (uint64_t) (1 + i / 20) << 56 | (uint64_t) (i % 20) << 48 | (uint64_t) i << 8;
+	kept_apart(cx, key_of, 4000, 2000, "a leaf of several bytes");
+	kept_apart(cx, groups, 400, 107, "a leaf of one byte");
+}
+
 int
 main(void)
 {
@@ -384,6 +450,7 @@ main(void)
 	ax_tree_close(&cx, tree);
 	ax_tree_release(&cx, tree);
 	cooling(&cx);
+	compaction(&cx);
 	ax_tree_close(&cx, tree);
 	ok(tap_quiesce(&cx), "memory comes back");
 	ax_tree_release(&cx, tree);
