@@ -11,6 +11,7 @@
 #include "core/ax_coarse.h"
 #include "core/ax_elide.h"
 #include "core/ax_guard.h"
+#include "core/ax_tail.h"
 #include "model.h"
 
 static ax_ctx cx;
@@ -502,8 +503,7 @@ static uint32_t beside_made;	/* a key that goes where place was just made */
 static void
 place_made(const char *point)
 {
-	if (strcmp(point, "window.made") == 0 || strcmp(point, "append.renew") == 0 ||
-		strcmp(point, "tail.open") == 0)
+	if (strcmp(point, "window.made") == 0 || strcmp(point, "append.renew") == 0)
 	{
 		next_beside = beside_made;
 		ax_body(&cx)->tail_turn = UINT32_MAX;
@@ -514,12 +514,10 @@ place_made(const char *point)
 /*
  * Keys that rise go to a tail buffer.  A call that makes place in it for more and then
  * moves some of it to the tree must leave that place alone when a section is undone.
- * gap: between keys; ahead: how far the place is from the key; every so many calls help;
- * reopen: behind so many calls there is to be another buffer.
+ * gap: between keys; ahead: how far the place is from the key; every so many calls help.
  */
 static void
-test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead, uint32_t every,
-				 uint32_t reopen)
+test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead, uint32_t every)
 {
 	uint32_t	framed = 0;
 
@@ -537,11 +535,6 @@ test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead,
 		next_beside = 0;
 		beside_made = key + ahead;
 		ax_body(&cx)->tail_turn = i % every == 0 ? UINT32_MAX : 0;
-		if (i % reopen == reopen - 1)
-		{
-			(void) ax_tree_set_tail(&cx, tree, gen, AX_TAIL_OFF);
-			(void) ax_tree_set_tail(&cx, tree, gen, AX_TAIL_ON);
-		}
 		if (insert(&cx, key) != AX_OK)
 			abort();
 		framed += ax_body(&cx)->elide.frame != NULL;
@@ -552,6 +545,64 @@ test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead,
 		all_is_there(what, 2);
 		ok(framed == 0, "%s: %s: no call's stack is taken for the next one's", name(), what);
 	}
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	close_tree();
+}
+
+static bool to_shut;
+static int	shut_beside;
+
+/* A call opens a buffer, and helps to empty the one before; others shut it meanwhile. */
+static void
+tail_opened(const char *point)
+{
+	bool		had;
+
+	if (strcmp(point, "tail.open") == 0)
+	{
+		to_shut = true;
+		ax_body(&cx)->tail_turn = UINT32_MAX;
+	}
+	else if (to_shut && strcmp(point, "guard.release") == 0 && ax_body(&cx)->elide.open)
+	{
+		to_shut = false;
+		shut_beside += ax_tail_close(&other, tree, gen, &had) == AX_OK && had;
+	}
+}
+
+/* A buffer that was shut stays shut.  gap: between keys. */
+static void
+test_tail_shut(const char *what, uint32_t gap)
+{
+	int			open = 0;
+
+	open_tree();
+	for (uint32_t i = 1; i < 100; i++)
+		(void) insert(&cx, i * gap);
+	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "conflict loop");
+	shut_beside = 0;
+	tap_point_hook = tail_opened;
+	for (uint32_t i = 100; i < 4000 && ax_body(&cx)->elide.soft; i++)
+	{
+		int			before = shut_beside;
+		ax_tail    *t;
+
+		if (i % 400 == 100)
+		{
+			(void) ax_tree_set_tail(&cx, tree, gen, AX_TAIL_OFF);
+			(void) ax_tree_set_tail(&cx, tree, gen, AX_TAIL_ON);
+		}
+		to_shut = false;
+		ax_body(&cx)->tail_turn = i % 64 == 0 ? UINT32_MAX : 0;
+		if (insert(&cx, i * gap) != AX_OK)
+			abort();
+		t = atomic_load(&store->tail);
+		open += shut_beside > before && t && !atomic_load(&t->closed);
+	}
+	tap_point_hook = NULL;
+	if (ax_body(&cx)->elide.soft)
+		ok(shut_beside > 0 && open == 0, "%s: %s was shut %d times beside sections, %d are open again",
+		   name(), what, shut_beside, open);
 	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
 	close_tree();
 }
@@ -621,9 +672,10 @@ main(void)
 		/* what a buffer does, it does with every engine; the radix tree's take long */
 		if (strcmp(ax_structure_name(structure), "btree") != 0)
 			continue;
-		test_tail_beside("a window", 4000, 1, 513, 1, UINT32_MAX);
-		test_tail_beside("a log", 5000, 250000, 1, 64, UINT32_MAX);
-		test_tail_beside("another row of logs", 4000, 250000, 1, 64, 300);
+		test_tail_beside("a window", 4000, 1, 513, 1);
+		test_tail_beside("a log", 5000, 250000, 1, 64);
+		test_tail_shut("a ring of windows", 1);
+		test_tail_shut("a row of logs", 250000);
 	}
 	ax_detach(&other);
 	ax_detach(&cx);
