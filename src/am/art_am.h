@@ -94,6 +94,28 @@ extern ax_status art_equal_next(ArtEqual *q);
 extern ax_status art_equal_remove(ArtEqual *q, uint32 i);
 extern void art_equal_end(ArtEqual *q);
 
+/* ---- art_pass.c ---- */
+
+typedef struct ArtPass
+{
+	const ArtKeyDesc *kd;
+	ax_ctx	   *cx;
+	uint32		max;			/* entries a batch */
+	uint32		n;				/* in this one */
+	uint64	   *tids;
+	uint32	   *key_off;		/* entry i lies at [i] to [i + 1] of keys */
+	ArtBuf		keys;
+	ArtBuf		from;			/* the last entry before the batch */
+	ArtBuf		last;			/* of the batch */
+	bool		done;
+} ArtPass;
+
+extern void art_pass_init(ArtPass *w, const ArtKeyDesc *kd, ax_ctx *cx, uint32 max,
+						  uint32 keybuf);
+extern void art_pass_begin(ArtPass *w);
+extern ax_status art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen);
+extern void art_pass_end(ArtPass *w);
+
 extern void art_insert_plain(Relation index, ArtInsertState *st);
 extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,

@@ -428,90 +428,50 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 static void
 art_check_entries(ArtCheck *c)
 {
-	uint64	   *tids = palloc(ART_CHECK_BATCH * sizeof(uint64));
-	uint32	   *key_off = palloc((ART_CHECK_BATCH + 1) * sizeof(uint32));
-	ArtBuf		keys;
-	ArtBuf		last;
-	ArtBuf		from;
-	bool		more = true;
+	ArtPass		w;
 
-	art_buf_init(&keys, CurrentMemoryContext, 64 * 1024);
-	art_buf_init(&last, CurrentMemoryContext, 256);
-	art_buf_init(&from, CurrentMemoryContext, 256);
-	from.len = 0;
+	art_pass_init(&w, c->kd, c->cx, ART_CHECK_BATCH, 64 * 1024);
 
 	c->info = BuildIndexInfo(c->index);
 	c->estate = CreateExecutorState();
 	c->slot = table_slot_create(c->heap, NULL);
 	c->fetch = table_index_fetch_begin(c->heap);
 
-	while (more)
+	while (!w.done)
 	{
-		ax_batch	b = {0};
 		ax_status	s;
-		ArtBuf		swap;
 
 		CHECK_FOR_INTERRUPTS();
-		b.lo.key = from.data;
-		b.lo.len = from.len;
-		b.lo.after = from.len > 0;
-		b.hi.after = true;
-		b.want_keys = true;
-		b.max = ART_CHECK_BATCH;
-		b.tids = tids;
-		b.key_off = key_off;
-		b.keybuf = keys.data;
-		b.keybuf_size = keys.cap;
-		b.lastkey = last.data;
-		b.lastkey_size = last.cap;
-		s = art_tree_scan(c->kd, c->cx, c->tree, c->gen, &b);
-
+		s = art_pass_next(&w, c->tree, c->gen);
 		if (s == AX_STALE)
 		{
 			/* whatever structure comes next holds what our snapshot sees */
 			art_check_ready(c);
 			continue;
 		}
-		if (s == AX_BUSY)
-		{
-			art_busy();
-			continue;
-		}
-		if (s == AX_BUFFER)
-		{
-			keys.len = last.len = 0;
-			art_buf_reserve(&keys, b.need_bytes);
-			art_buf_reserve(&last, b.need_bytes);
-			continue;
-		}
 		if (s != AX_OK)
 			art_check_unexpected(c, s);
 
-		for (uint32 i = 0; i < b.n; i++)
+		for (uint32 i = 0; i < w.n; i++)
 		{
-			const uint8 *key = keys.data + key_off[i];
-			uint32		len = key_off[i + 1] - key_off[i];
+			const uint8 *key = w.keys.data + w.key_off[i];
+			uint32		len = w.key_off[i + 1] - w.key_off[i];
 			uint64		tid = 0;
 
 			for (int k = 0; k < AX_TID_BYTES; k++)
 				tid = tid << 8 | key[len - AX_TID_BYTES + k];
 			/* the core's walk cannot tell the order of these */
-			if (c->kd->compared && (i > 0 || from.len > 0) &&
-				art_key_cmp(c->kd, key, len, i > 0 ? keys.data + key_off[i - 1] : from.data,
-							i > 0 ? key_off[i] - key_off[i - 1] : from.len, true, true) <= 0)
+			if (c->kd->compared && (i > 0 || w.from.len > 0) &&
+				art_key_cmp(c->kd, key, len, i > 0 ? w.keys.data + w.key_off[i - 1] : w.from.data,
+							i > 0 ? w.key_off[i] - w.key_off[i - 1] : w.from.len, true, true) <= 0)
 				art_check_fail(c, "the entry of row address (%u,%u) is out of order",
-							   (unsigned) (tids[i] >> 16), (unsigned) (tids[i] & 0xFFFF));
-			if (tid != tids[i])
+							   (unsigned) (w.tids[i] >> 16), (unsigned) (w.tids[i] & 0xFFFF));
+			if (tid != w.tids[i])
 				art_check_fail(c, "a scan gave row address (%u,%u) for an entry of (%u,%u)",
-							   (unsigned) (tids[i] >> 16), (unsigned) (tids[i] & 0xFFFF),
+							   (unsigned) (w.tids[i] >> 16), (unsigned) (w.tids[i] & 0xFFFF),
 							   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF));
 			art_check_entry(c, key, len, tid);
 		}
-		more = !b.exhausted;
-		swap = from;
-		from = last;
-		from.len = b.lastlen;
-		last = swap;
 	}
 
 	if (c->hazard != NULL)

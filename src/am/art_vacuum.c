@@ -34,14 +34,10 @@ typedef struct ArtVacuum
 	void	   *callback_state;
 	double		left;			/* entries kept in this pass */
 	double		removed;		/* over all passes */
-	uint64		tids[ART_VACUUM_BATCH];
-	uint32		key_off[ART_VACUUM_BATCH + 1];
 	uint16		order[ART_VACUUM_BATCH];	/* entries, roughly by TID */
 	uint32		bucket[ART_VACUUM_BUCKETS + 1];
 	bool		dead[ART_VACUUM_BATCH];
-	ArtBuf		keys;
-	ArtBuf		last;
-	ArtBuf		from;
+	ArtPass		pass;
 } ArtVacuum;
 
 /*
@@ -89,12 +85,12 @@ art_vacuum_order(ArtVacuum *v, uint32 n)
 	uint32		at = 0;
 
 	for (uint32 i = 0; i < n; i++)
-		max |= v->tids[i];
+		max |= v->pass.tids[i];
 	while ((max >> shift) >= ART_VACUUM_BUCKETS)
 		shift++;
 	memset(v->bucket, 0, sizeof(v->bucket));
 	for (uint32 i = 0; i < n; i++)
-		v->bucket[v->tids[i] >> shift]++;
+		v->bucket[v->pass.tids[i] >> shift]++;
 	for (int k = 0; k < ART_VACUUM_BUCKETS; k++)
 	{
 		uint32		c = v->bucket[k];
@@ -103,7 +99,7 @@ art_vacuum_order(ArtVacuum *v, uint32 n)
 		at += c;
 	}
 	for (uint32 i = 0; i < n; i++)
-		v->order[v->bucket[v->tids[i] >> shift]++] = (uint16) i;
+		v->order[v->bucket[v->pass.tids[i] >> shift]++] = (uint16) i;
 }
 
 /*
@@ -113,75 +109,41 @@ art_vacuum_order(ArtVacuum *v, uint32 n)
 static bool
 art_vacuum_pass(ArtVacuum *v)
 {
+	ArtPass    *w = &v->pass;
+
 	v->left = 0;
-	v->from.len = 0;
+	art_pass_begin(w);
 
-	for (;;)
+	while (!w->done)
 	{
-		ax_batch	b = {0};
-		ax_status	s;
-		ArtBuf		swap;
-
-		b.lo.key = v->from.data;
-		b.lo.len = v->from.len;
-		b.lo.after = v->from.len > 0;
-		b.hi.key = NULL;
-		b.hi.len = 0;
-		b.hi.after = true;
-		b.want_keys = true;
-		b.max = ART_VACUUM_BATCH;
-		b.tids = v->tids;
-		b.key_off = v->key_off;
-		b.keybuf = v->keys.data;
-		b.keybuf_size = v->keys.cap;
-		b.lastkey = v->last.data;
-		b.lastkey_size = v->last.cap;
-
-		s = art_tree_scan(v->kd, v->cx, v->tree, v->gen, &b);
+		ax_status	s = art_pass_next(w, v->tree, v->gen);
 
 		if (s == AX_STALE)
 			return false;
-		if (s == AX_BUSY)
-		{
-			art_busy();
-			continue;
-		}
-		if (s == AX_BUFFER)
-		{
-			v->keys.len = v->last.len = 0;
-			art_buf_reserve(&v->keys, b.need_bytes);
-			art_buf_reserve(&v->last, b.need_bytes);
-			continue;
-		}
 		if (s != AX_OK)
 			art_unexpected(v->index, s, "a scan");
 
-		art_vacuum_order(v, b.n);
-		for (uint32 i = 0; i < b.n; i++)
+		art_vacuum_order(v, w->n);
+		for (uint32 i = 0; i < w->n; i++)
 		{
 			uint32		k = v->order[i];
 			ItemPointerData tid;
 
-			art_tid_unpack(v->tids[k], &tid);
+			art_tid_unpack(w->tids[k], &tid);
 			v->dead[k] = v->callback(&tid, v->callback_state);
 		}
-		for (uint32 i = 0; i < b.n; i++)
+		for (uint32 i = 0; i < w->n; i++)
 		{
 			if (!v->dead[i])
 				v->left += 1;
-			else if (!art_vacuum_remove(v, v->keys.data + b.key_off[i],
-										b.key_off[i + 1] - b.key_off[i]))
+			else if (!art_vacuum_remove(v, w->keys.data + w->key_off[i],
+										w->key_off[i + 1] - w->key_off[i]))
 				return false;
 		}
-		if (b.exhausted)
-			return true;
-
-		swap = v->from;
-		v->from = v->last;
-		v->from.len = b.lastlen;
-		v->last = swap;
-		art_vacuum_delay_point();
+		if (!w->done)
+			art_vacuum_delay_point();
 	}
+	return true;
 }
 
 /*
@@ -235,9 +197,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			v->callback = callback;
 			v->callback_state = callback_state;
 			v->removed = 0;
-			art_buf_init(&v->keys, CurrentMemoryContext, ART_VACUUM_KEYBUF);
-			art_buf_init(&v->last, CurrentMemoryContext, 256);
-			art_buf_init(&v->from, CurrentMemoryContext, 256);
+			art_pass_init(&v->pass, v->kd, v->cx, ART_VACUUM_BATCH, ART_VACUUM_KEYBUF);
 		}
 		v->tree = art_entry_tree(entry);
 		v->gen = gen;
@@ -292,9 +252,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	}
 	if (stats != NULL)
 		stats->tuples_removed += v->removed;
-	pfree(v->keys.data);
-	pfree(v->last.data);
-	pfree(v->from.data);
+	art_pass_end(&v->pass);
 	pfree(v);
 	return stats;
 }
