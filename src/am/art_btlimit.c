@@ -96,10 +96,10 @@ art_check_btree_limit(Relation heap, Relation index, ArtLimit *limit,
 			 errmsg("index row size %zu exceeds btree version %u maximum %zu for index \"%s\"",
 					size, BTREE_VERSION, (Size) BTREE_LIMIT, RelationGetRelationName(index)),
 			 errdetail("Index row references tuple (%u,%u) in relation \"%s\". "
-					   "The index of a constraint takes only what an index of access method \"btree\" takes too, since it may have to become one.",
+					   "An index of a constraint accepts only rows that an index of access method \"btree\" accepts, since it may have to become one.",
 					   ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
 					   RelationGetRelationName(heap)),
-			 errhint("Values larger than 1/3 of a buffer page cannot be indexed for a constraint; a unique index of access method \"%s\" that is not a constraint's takes them.\n"
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed for a constraint; a unique index of access method \"%s\" that belongs to no constraint accepts them.\n"
 					 "Consider a unique index of an MD5 hash of the value.", ART_AM_NAME),
 			 errtableconstraint(heap, RelationGetRelationName(index))));
 }

@@ -61,8 +61,8 @@ art_plan_costs_init(bool (*replacing_btree) (void))
 {
 	replacing = replacing_btree;
 	DefineCustomEnumVariable("artidx.plan_costs",
-							 "Sets what the planner takes the costs of art indexes to be.",
-							 "\"memory\": their own; \"btree\": those of btree indexes in their place; "
+							 "Sets which costs the planner assumes for art indexes.",
+							 "\"memory\": their own; \"btree\": those of an equivalent btree index; "
 							 "\"auto\": \"btree\" while artidx.replace_btree is not off, or else \"memory\".",
 							 &plan_costs,
 							 PLAN_COSTS_AUTO,

@@ -111,8 +111,8 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot create index \"%s\" with structure \"art\"",
 						RelationGetRelationName(index)),
-				 errdetail("The order of one of its columns is not the order of any bytes: its keys must be compared, which takes structure \"btree\"."),
-				 errhint("Leave the option out or say WITH (structure = btree); for a text column, COLLATE \"C\" or the operator class text_pattern_ops is another way.")));
+				 errdetail("Structure \"art\" orders keys by their bytes, and one of the columns has an order that no bytes have."),
+				 errhint("Omit the option or use WITH (structure = btree). For a text column, COLLATE \"C\" or the operator class text_pattern_ops works, too.")));
 
 	/*
 	 * Early pruning removes rows that an old snapshot still ought to see, and

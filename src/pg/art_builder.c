@@ -102,7 +102,7 @@ art_part_room(void)
 			return;
 	ereport(ERROR,
 			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-			 errmsg("too many art index builds within one another")));
+			 errmsg("too many nested art index builds")));
 }
 
 /*

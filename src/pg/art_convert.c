@@ -118,7 +118,7 @@ say_which(void *arg)
 
 	if (c->name == NULL)
 		return;
-	errcontext("making index \"%s\" again with access method \"%s\"",
+	errcontext("rebuilding index \"%s\" again with access method \"%s\"",
 			   c->name, c->to == BTREE_AM_OID ? "btree" : ART_AM_NAME);
 	if (c->unfinished != NULL)
 		errcontext("index %s may be left; drop it, and call again where index %s is still what it was",
@@ -219,7 +219,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" is part of a partitioned index",
 						RelationGetRelationName(index)),
-				 errdetail("The parts of a partitioned index are of its access method."),
+				 errdetail("All parts of a partitioned index have its access method."),
 				 errhint("\"CALL %s(%s)\" converts all of it.", procedure(c),
 						 quote_literal_cstr(art_sql_name(llast_oid(get_partition_ancestors(indexoid)))))));
 	art_refuse_other_temp(index);
@@ -245,7 +245,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 		index->rd_createSubid != InvalidSubTransactionId)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("partitioned index \"%s\" was made in this very transaction",
+				 errmsg("partitioned index \"%s\" was created in this transaction",
 						RelationGetRelationName(index)),
 				 errhint("Commit the transaction first.")));
 
@@ -584,9 +584,9 @@ all_indexes(Conversion *c, int *others)
 		else
 			ereport(WARNING,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("index \"%s\" is not valid and stays what it is",
+					 errmsg("index \"%s\" is not valid and keeps its access method",
 							NameStr(form->relname)),
-					 errhint("\"DROP INDEX %s\" removes it, \"CALL %s(%s)\" makes it one of btree.",
+					 errhint("\"DROP INDEX %s\" removes it, \"CALL %s(%s)\" converts it to btree.",
 							 art_sql_name(form->oid), procedure(c),
 							 quote_literal_cstr(art_sql_name(form->oid)))));
 	}
@@ -625,7 +625,7 @@ convert_or_warn(Conversion *c, Oid indexoid, const char *name)
 		c->name = NULL;
 		ereport(WARNING,
 				(errcode(edata->sqlerrcode),
-				 errmsg("index \"%s\" was not made again: %s", name, edata->message),
+				 errmsg("index \"%s\" was not rebuilt: %s", name, edata->message),
 				 edata->detail == NULL ? 0 : errdetail_internal("%s", edata->detail),
 				 c->unfinished == NULL ? 0 :
 				 errhint("\"DROP INDEX %s\" removes what is left of the attempt.",
@@ -665,8 +665,8 @@ convert_all(Conversion *c)
 	}
 	if (others > 0)
 		ereport(NOTICE,
-				(errmsg_plural("%d index of access method \"%s\" belongs to others and stays what it is",
-							   "%d indexes of access method \"%s\" belong to others and stay what they are",
+				(errmsg_plural("%d index of access method \"%s\" belongs to other users and keeps its access method",
+							   "%d indexes of access method \"%s\" belong to other users and keep their access method",
 							   others, others, ART_AM_NAME)));
 }
 

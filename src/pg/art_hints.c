@@ -77,7 +77,7 @@ warn_of_lost_keys(Oid amoid)
 							   "%d constraints of this database have indexes of access method \"%s\" and are dropped with them",
 							   keys, keys, ART_AM_NAME),
 				 errdetail("Nothing keeps duplicates out of their tables then."),
-				 errhint("\"CALL artidx_to_btree()\" before it makes them constraints with btree indexes, which stay.")));
+				 errhint("\"CALL artidx_to_btree()\" beforehand converts these indexes to btree, and their constraints stay.")));
 }
 
 /*
@@ -138,9 +138,9 @@ check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot refresh materialized view \"%s\" concurrently",
 						RelationGetRelationName(matview)),
-				 errdetail("Until PostgreSQL 18 that takes a unique index of access method \"btree\"; index \"%s\" is of access method \"%s\".",
+				 errdetail("Before PostgreSQL 18 this requires a unique index of access method \"btree\"; index \"%s\" is of access method \"%s\".",
 						   get_rel_name(indexoid), ART_AM_NAME),
-				 errhint("\"CALL artidx_to_btree(%s)\" makes it one of btree.",
+				 errhint("\"CALL artidx_to_btree(%s)\" converts it to btree.",
 						 quote_literal_cstr(art_sql_name(indexoid)))));
 	relation_close(matview, AccessShareLock);
 }
@@ -165,8 +165,8 @@ check_unique_of_partitioned(IndexStmt *stmt)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("unique index of partitioned table \"%s\" cannot be of access method \"%s\"",
 					stmt->relation->relname, ART_AM_NAME),
-			 errdetail("Until PostgreSQL 18 the unique indexes of partitioned tables are of access method \"btree\"."),
-			 errhint("Leave \"USING %s\" out; indexes that are not unique can be of it.",
+			 errdetail("Before PostgreSQL 18 the unique indexes of partitioned tables must be of access method \"btree\"."),
+			 errhint("Leave \"USING %s\" out; indexes that are not unique can use it.",
 					 ART_AM_NAME)));
 }
 
@@ -287,7 +287,7 @@ warn_of_identity(Oid relid, Oid amoid)
 							RelationGetRelationName(rel)),
 					 errdetail("A subscriber of PostgreSQL 17 does not find rows by index \"%s\" of access method \"%s\".",
 							   RelationGetRelationName(index), ART_AM_NAME),
-					 errhint("\"CALL artidx_to_btree(%s)\" makes it one of btree.",
+					 errhint("\"CALL artidx_to_btree(%s)\" converts it to btree.",
 							 quote_literal_cstr(art_sql_name(indexoid)))));
 		index_close(index, AccessShareLock);
 	}

@@ -690,7 +690,7 @@ report_no_worker(void)
 	ereport(WARNING,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("no background worker is free to build art indexes"),
-			 errdetail("Until one is, statements build what they cannot do without."),
+			 errdetail("Until one is free, statements build the indexes that they need."),
 			 errhint("Increase the configuration parameter \"max_worker_processes\".")));
 }
 
@@ -1188,7 +1188,7 @@ art_launcher_settings(void)
 {
 	DefineCustomBoolVariable("artidx.autobuild",
 							 "Builds absent art indexes in the background.",
-							 "When off, only what a statement waits for is built by "
+							 "When off, only structures that a statement waits for are built by "
 							 "background workers.",
 							 &art_autobuild,
 							 true,
@@ -1198,7 +1198,7 @@ art_launcher_settings(void)
 
 	DefineCustomIntVariable("artidx.build_workers",
 							"Sets the number of background workers that build art indexes.",
-							"They build what is absent after a restart, hot indexes first. "
+							"They build indexes that are absent after a restart, the most used first. "
 							"At 0 nothing is built in the background.",
 							&art_build_workers,
 							2, 0, ART_NWORKERS,
@@ -1230,6 +1230,6 @@ art_launcher_init(void)
 		ereport(WARNING,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("no background worker is left to build art indexes"),
-				 errdetail("Statements build what they cannot do without; nothing else is built."),
+				 errdetail("Statements build the indexes that they need; no others are built."),
 				 errhint("Increase the configuration parameter \"max_worker_processes\" and restart the server.")));
 }

@@ -496,7 +496,7 @@ hint_what_is_full(const Full *f, bool unique)
 				errhint("Increase the storage parameter \"max_memory\" of the index.") :
 				errhint("Increase the storage parameter \"max_memory\" of the index, or make the table smaller and call artidx_build().");
 		case ART_FULL_AREA:
-			return errhint("Increase the configuration parameter \"artidx.memory\", or drop or unload other art indexes; REINDEX makes those smaller from which much was deleted.");
+			return errhint("Increase the configuration parameter \"artidx.memory\", or drop or unload other art indexes; REINDEX shrinks indexes from which many rows were deleted.");
 		case ART_FULL_TEMP:
 		case ART_FULL_DATABASE:
 		case ART_FULL_ROLE:
@@ -657,7 +657,7 @@ art_report_nomem(Relation index)
 			 bytes == 0 ? errdetail("%s", full_text(&f)) :
 			 errdetail("%s  %s %s.", full_text(&f),
 					   art_entry_state(e, NULL) == ART_ABSENT ?
-					   _("The index is not there; it needs about") : _("The index takes"),
+					   _("The index is absent; it needs about") : _("The index takes"),
 					   art_size(bytes)),
 			 hint_what_is_full(&f, true)));
 }
@@ -676,7 +676,7 @@ art_report_unbuilt(Relation index)
 			 errmsg("out of memory for art index \"%s\"", RelationGetRelationName(index)),
 			 errdetail("A unique index that is made concurrently must be in memory.  %s",
 					   full_text(&f)),
-			 errhint("The index is invalid and takes no part in anything.  Drop it with DROP INDEX, or call REINDEX when there is room.")));
+			 errhint("The index is invalid, and nothing uses it.  Drop it with DROP INDEX, or call REINDEX when there is room.")));
 }
 
 /*

@@ -189,12 +189,12 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 		return false;
 	if (tell)
 		ereport(RelationGetNumberOfBlocks(heap) > 0 ? NOTICE : DEBUG1,
-				(errmsg("index \"%s\" is made again with access method \"%s\"",
+				(errmsg("index \"%s\" is rebuilt with access method \"%s\"",
 						name, stmt->accessMethod),
 				 errdetail("Table \"%s\" is locked until the transaction ends.",
 						   RelationGetRelationName(heap)),
 				 am != BTREE_AM_OID ? 0 :
-				 errhint("\"CALL artidx_to_btree(%s)\" beforehand does it while the table is read and written.",
+				 errhint("\"CALL artidx_to_btree(%s)\" beforehand converts it without blocking reads and writes.",
 						 quote_literal_cstr(art_sql_name(indexoid)))));
 
 	/* a cursor may have it open; events that wait will find the new one */

@@ -85,7 +85,7 @@ art_replace_init(void)
 	DefineCustomEnumVariable("artidx.replace_btree",
 							 "Makes new btree indexes of access method art.",
 							 "\"indexes\": those of CREATE INDEX; \"all\": those of constraints too. "
-							 "What art does not allow stays btree. Tools that look for \"btree\" in pg_am, such as the introspection of ORMs, do not see art indexes as ordinary ones.",
+							 "Indexes that art does not support stay btree. Tools that look for \"btree\" in pg_am, such as the introspection of ORMs, do not see art indexes as ordinary ones.",
 							 &replace_btree,
 							 REPLACE_OFF,
 							 replace_values,
@@ -95,7 +95,7 @@ art_replace_init(void)
 
 	DefineCustomEnumVariable("artidx.constraint_am",
 							 "Sets the access method of new PRIMARY KEY and UNIQUE constraints.",
-							 "What art does not allow stays btree.",
+							 "Indexes that art does not support stay btree.",
 							 &constraint_am,
 							 CONSTRAINT_BTREE,
 							 constraint_values,

@@ -80,7 +80,7 @@ art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
 			(errcode(err->sqlerrcode),
 			 errmsg("could not evaluate the rows of art index \"%s\"",
 					RelationGetRelationName(index)),
-			 errdetail("The error is of a row that you may not be allowed to see; the server's log has it.")));
+			 errdetail("The error concerns a row that you may not be allowed to see; the server's log has its text.")));
 }
 
 /* ---- what cannot happen ---- */

@@ -47,7 +47,7 @@ refuse_other_am(Relation rel)
 					RelationGetRelationName(rel), ART_AM_NAME),
 			 rel->rd_rel->relkind != RELKIND_PARTITIONED_INDEX ||
 			 rel->rd_indam->ambuild != artbuild ? 0 :
-			 errdetail("It is a partitioned index, whose parts have the entries.")));
+			 errdetail("It is a partitioned index; its parts have the entries.")));
 }
 
 /*

@@ -163,6 +163,6 @@ artidx_wait(PG_FUNCTION_ARGS)
 						   left.n, left.n, left.names.data),
 			 left.n > 10 ? errdetail("The first ten are named.") : 0,
 			 left.coming == 0 ?
-			 errhint("They do not come back by themselves now.  artidx_indexes says why.") : 0));
+			 errhint("They will not come back by themselves.  artidx_indexes says why.") : 0));
 	PG_RETURN_BOOL(false);
 }

@@ -217,8 +217,8 @@ tell_left_out(Oid indexoid, const ArtLocator *loc)
 			 errmsg("art index \"%s\" of database \"%s\" is left out: %s",
 					name, get_database_name(MyDatabaseId),
 					memory ? "there is no memory for it" : error),
-			 unique ? errdetail("Queries do without it; an insert that needs it tries to build it.") :
-			 errdetail("Queries do without it."),
+			 unique ? errdetail("Queries run without it; an insert that needs it tries to build it.") :
+			 errdetail("Queries run without it."),
 			 memory ? errhint("Increase the configuration parameter \"artidx.memory\" or the index's \"max_memory\", or drop or unload other art indexes.") : 0));
 }
 

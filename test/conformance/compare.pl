@@ -54,7 +54,7 @@ sub told
 {
 	my ($text) = @_;
 
-	$text =~ s/^(?:s\d+: )?NOTICE:  index "[^"]+" is made again with access method "btree"\nDETAIL:  .*\nHINT:  .*\n//gm;
+	$text =~ s/^(?:s\d+: )?NOTICE:  index "[^"]+" is rebuilt with access method "btree"\nDETAIL:  .*\nHINT:  .*\n//gm;
 	return $text;
 }
 

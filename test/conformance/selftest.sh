@@ -41,10 +41,10 @@ printf ' am  | n\n-----+---\n art | 2\n\nnext\n' >"$dir/art/listed.out"
 judge 1 "another value in a listing passes"
 cp "$dir/btree/listed.out" "$dir/art/listed.out"
 judge 0 "no difference does not pass"
-printf 'NOTICE:  index "i" is made again with access method "btree"\nDETAIL:  d\nHINT:  h\n' |
+printf 'NOTICE:  index "i" is rebuilt with access method "btree"\nDETAIL:  d\nHINT:  h\n' |
 	cat - "$dir/btree/listed.out" >"$dir/art/listed.out"
-judge 0 "the NOTICE of an index that is made again counts"
-sed 's/is made again/went/' "$dir/art/listed.out" >"$dir/log" && cp "$dir/log" "$dir/art/listed.out"
+judge 0 "the NOTICE of an index that is rebuilt counts"
+sed 's/is rebuilt/went/' "$dir/art/listed.out" >"$dir/log" && cp "$dir/log" "$dir/art/listed.out"
 judge 1 "any other NOTICE passes"
 cp "$dir/btree/listed.out" "$dir/art/listed.out"
 # what the second directory explains holds where the first says nothing

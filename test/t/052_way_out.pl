@@ -193,7 +193,7 @@ SKIP:
 	fails_with($node, 'REFRESH MATERIALIZED VIEW CONCURRENTLY m', '55000',
 		qr/"m_id" is of access method "art".*CALL artidx_to_btree\('public\.m_id'\)/s, 'a refresh beside readers');
 	fails_with($node, 'CREATE UNIQUE INDEX p_a ON p USING art (a)', '0A000',
-		qr/Until PostgreSQL 18 the unique indexes of partitioned tables are of access method "btree"/,
+		qr/Before PostgreSQL 18 the unique indexes of partitioned tables must be of access method "btree"/,
 		'a unique index of a partitioned table');
 }
 $node->safe_psql('postgres', q{CALL artidx_to_btree('m_id'); });

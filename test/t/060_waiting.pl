@@ -192,7 +192,7 @@ pass('nobody has to wait for it, or be refused, when it is not');
 $node->safe_psql('postgres', 'DROP INDEX inv_p');
 
 fails_with($node, 'CREATE UNIQUE INDEX CONCURRENTLY inv_p ON inv USING art (p, k)', '53200',
-	qr/HINT:  The index is invalid and takes no part in anything\.  Drop it with DROP INDEX, or call REINDEX/,
+	qr/HINT:  The index is invalid, and nothing uses it\.  Drop it with DROP INDEX, or call REINDEX/,
 	'no memory for a unique index that is made concurrently');
 $node->safe_psql('postgres', q{INSERT INTO inv VALUES (-2, 'new'); VACUUM inv});
 is($node->safe_psql('postgres', "SELECT indisready, indisvalid FROM pg_index WHERE indexrelid = 'inv_p'::regclass"),

@@ -85,7 +85,7 @@ pass('and what failed');
 my ($rc, $out, $err) = $node->psql('postgres', 'SELECT artidx_wait()');
 like($err, qr/NOTICE:  2 art indexes are not in memory: .*big_t/, 'a NOTICE names them');
 like($err, qr/e_k/, 'all of them');
-like($err, qr/HINT:  They do not come back by themselves now/, 'and that waiting is of no use');
+like($err, qr/HINT:  They will not come back by themselves/, 'and that waiting is of no use');
 
 # ---- a load ----
 $node->safe_psql('postgres', 'DROP TABLE "Odd".big, e');
