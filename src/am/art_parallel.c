@@ -141,7 +141,11 @@ art_parallel_release(ArtParallel *p, bool done)
 
 /* ---- the part of a scan ---- */
 
-/* Nobody else is to find anything: what is left, if anything, is ours. */
+/*
+ * Nobody else is to find anything: what is left, if anything, is ours.
+ *
+ * Locks: the claim is held, and given up for good.
+ */
 void
 art_scan_take_rest(ArtScan *so)
 {
@@ -156,6 +160,9 @@ art_scan_take_rest(ArtScan *so)
  *
  * Point look-ups, when there are many, are taken several at a time, and the
  * position moved at once.
+ *
+ * Locks: takes the claim, waiting for it.  On return it is held if so->claimed
+ * is set.
  */
 bool
 art_scan_claim(IndexScanDesc scan, bool backward)
@@ -217,6 +224,8 @@ art_scan_claim(IndexScanDesc scan, bool backward)
  * A batch was fetched: the shared position is behind it, and ours no more.  Of
  * a key that is too long for it only the beginning is published, and all that
  * begins so is our part.
+ *
+ * Locks: the claim is held, and given up.
  */
 void
 art_scan_publish(ArtScan *so)

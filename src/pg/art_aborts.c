@@ -32,7 +32,12 @@ typedef struct Aborts
 	TimestampTz stats_reset;
 } Aborts;
 
-/* Lock held. */
+/*
+ * Add the entry's counts to the sum.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, in any mode.
+ */
 static void
 add_entry(Aborts *sum, ArtEntry *e)
 {

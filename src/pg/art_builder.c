@@ -147,7 +147,9 @@ art_part_of(const ArtEntry *e)
 
 /*
  * Give one range back: it joins the blocks never given out, or a range given
- * back before, or is kept as one more.  False: no place.  Lock held.
+ * back before, or is kept as one more.  False: no place.
+ *
+ * Locks: partition lock held, exclusive.
  */
 static bool
 give_back(ArtEntry *e, ArtBlockRange r)
@@ -177,8 +179,11 @@ give_back(ArtEntry *e, ArtBlockRange r)
 }
 
 /*
- * Discard a structure that is BUILDING: nothing failed, so why it was absent
- * before is why it is now.  Lock held.
+ * Discard a structure that is BUILDING.  Nothing failed, so the reason why it
+ * was absent before stays.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, exclusive.
  */
 void
 art_entry_discard(ArtEntry *e)
@@ -313,7 +318,11 @@ typedef enum Claim
 	CLAIM_GONE
 } Claim;
 
-/* Does anybody still have to read anything that is not given out?  Lock held. */
+/*
+ * Is there a block that was not given out, or was given back?
+ *
+ * Locks: partition lock held, in any mode.
+ */
 static bool
 blocks_left(const ArtEntry *e)
 {

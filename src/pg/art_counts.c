@@ -291,6 +291,10 @@ present_counts(ArtEntry *e, uint64 gen, uint64 *counts, const char **tail_mode)
 
 /*
  * See art_pg.h.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, if
+ * there are aborts to keep.
  */
 void
 art_counts_keep(ArtEntry *e, uint64 gen)
@@ -305,6 +309,9 @@ art_counts_keep(ArtEntry *e, uint64 gen)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, if
+ * there are aborts to keep.
  */
 void
 art_counts_inherit(ArtEntry *heir, const ArtEntry *e)

@@ -95,8 +95,9 @@ art_partition(Oid db, Oid indexoid)
 }
 
 /*
- * First entry of the chain; the caller holds the lock and skips what belongs
- * to other indexes.
+ * First entry of the chain; the caller skips entries of other indexes.
+ *
+ * Locks: partition lock held, in any mode.
  */
 ArtEntry *
 art_chain(Oid db, Oid indexoid)
@@ -105,7 +106,9 @@ art_chain(Oid db, Oid indexoid)
 }
 
 /*
- * The entry with this OID and locator, or NULL.  The lock is held.
+ * The entry with this OID and locator, or NULL.
+ *
+ * Locks: partition lock held, in any mode.
  */
 ArtEntry *
 art_find(Oid indexoid, const ArtLocator *loc)
@@ -263,7 +266,11 @@ art_opening(Relation index, ArtOpening *o)
 	namestrcpy(&o->name, RelationGetRelationName(index));
 }
 
-/* The entry gets to know its index; false when the area is full. */
+/*
+ * The entry gets to know its index; false when the area is full.
+ *
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
+ */
 static bool
 entry_identify(ArtEntry *e, const ArtOpening *o)
 {
@@ -711,6 +718,8 @@ process_lives(int slot, int pid)
 
 /*
  * See art_pg.h.
+ *
+ * Locks: partition lock held, in any mode.
  */
 bool
 art_loading(const ArtEntry *e)
@@ -754,6 +763,8 @@ art_loading(const ArtEntry *e)
 
 /*
  * Does the process that owns the build still run?
+ *
+ * Locks: partition lock held, in any mode.
  */
 bool
 art_owner_alive(const ArtEntry *e)
@@ -1054,6 +1065,8 @@ drop_where(Oid db, int backend, bool forget)
 
 /*
  * Drop every structure of a database.
+ *
+ * Locks: takes the partition locks, exclusive, one after the other.
  */
 void
 art_drop_database(Oid db, bool forget)

@@ -185,8 +185,9 @@ art_groups_startup(void)
 /* ---- groups ---- */
 
 /*
- * Find or make one, and count one entry more; NULL when the area is full.
- * Chunk lock held, exclusive.
+ * Find or make a group, and count one entry more; NULL when the area is full.
+ *
+ * Locks: chunk lock held, exclusive.
  */
 static ArtGroup *
 group_get(ArtFull kind, Oid oid)
@@ -232,7 +233,11 @@ group_get(ArtFull kind, Oid oid)
 	return g;
 }
 
-/* The entry names these groups from now on.  Chunk lock held, exclusive. */
+/*
+ * The entry names these groups from now on.
+ *
+ * Locks: partition and chunk lock held, exclusive.
+ */
 static void
 set_groups(ArtEntry *e, ArtGroup *const *groups)
 {
@@ -402,7 +407,12 @@ typedef struct Usage
 	uint64		used;			/* by all that it limits */
 } Usage;
 
-/* Add an entry to its row.  Partition lock held. */
+/*
+ * Add an entry to its row.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, in any mode.
+ */
 static void
 add_usage(HTAB *rows, ArtEntry *e)
 {

@@ -260,7 +260,9 @@ ms_passed(TimestampTz since, TimestampTz now, int64 ms)
 }
 
 /*
- * Does the entry want a worker now?  Partition lock held; mem is the area's.
+ * Does the entry want a worker now? mem is the area's.
+ *
+ * Locks: partition lock held, in any mode.
  */
 static bool
 wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help)

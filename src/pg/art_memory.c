@@ -343,8 +343,10 @@ wait_for_memory(const ArtGroup *group, uint64 before)
 /* ---- sealing ---- */
 
 /*
- * Lock held, exclusive; the entry is ABSENT.  The back-off doubles when it did
- * not stay READY for long.
+ * Note in an entry that is ABSENT that it was sealed.  The back-off doubles
+ * when it did not stay READY for long.
+ *
+ * Locks: partition lock held, exclusive.
  */
 static void
 mark_sealed(ArtEntry *e, uint64 bytes, ArtFull full)

@@ -72,7 +72,11 @@ art_bars_xact_end(void)
 	}
 }
 
-/* With the chunk lock held. */
+/*
+ * Does a command that still runs bar the database?
+ *
+ * Locks: chunk lock held, in any mode.
+ */
 static bool
 barred(Oid dboid)
 {

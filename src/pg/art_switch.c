@@ -46,7 +46,9 @@
 #define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
 
 /*
- * These are what is asked for now.  Partition lock held, exclusive.
+ * These are the options that are asked for now.
+ *
+ * Locks: partition lock held, exclusive.
  */
 static void
 tell_other(ArtEntry *e, const ArtEngine *want)
@@ -107,8 +109,11 @@ other_engine(const ArtEntry *e, const ArtEngine *want)
 }
 
 /*
- * Drop the structure if it is another than wanted; built again without
- * delay.  Partition lock held, exclusive; true when plans may depend on it.
+ * Drop the structure if it is another than wanted; it is built again without
+ * delay.  True when plans may depend on it.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition lock held, exclusive.
  */
 static bool
 drop_other(ArtEntry *e, const ArtEngine *want)
