@@ -25,9 +25,10 @@ EXTVERSION = 0.1.0
 MODULE_big = artidx
 PGFILEDESC = "artidx - main-memory radix tree indexes"
 
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard \
-	src/*.c src/core/*.c src/key/*.c src/am/*.c src/pg/*.c)))
-ARTIDX_HEADERS = $(wildcard src/*.h src/core/*.h src/key/*.h src/am/*.h src/pg/*.h)
+# Every room of src: see src/README.md, Rooms.
+SOURCES = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch]))
+OBJS = $(patsubst %.c,%.o,$(filter %.c,$(SOURCES)))
+ARTIDX_HEADERS = $(filter %.h,$(SOURCES))
 
 # The install script is the concatenation of src/sql in name order.  sql/ has the
 # inputs of the regression tests and nothing else.

@@ -20,7 +20,9 @@
 #include "utils/lsyscache.h"
 #endif
 
-#include "artidx.h"
+#include "am/am.h"
+#include "area/area.h"
+#include "plan/plan.h"
 
 /*
  * Strategies 1 to 5 and support functions 1 to 6 are nbtree's, in every

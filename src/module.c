@@ -3,13 +3,16 @@
  *	  The library's entry: it makes every room ready, and tells a lower one what
  *	  it is to call in a higher one.
  */
-#include "artidx.h"
+#include "postgres.h"
 
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "pg/art_pg.h"
+#include "build/build.h"
+#include "ddl/ddl.h"
+#include "live/art_workers.h"
+#include "plan/plan.h"
 
 PG_MODULE_MAGIC;
 

@@ -18,8 +18,11 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "art_am.h"
-#include "art_run.h"
+#include "am/am.h"
+#include "area/area.h"
+#include "build/art_run.h"
+#include "build/build.h"
+#include "live/live.h"
 
 #define ART_ENTRY_EXTRA		12	/* bytes an entry takes beside its key, about */
 

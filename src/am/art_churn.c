@@ -26,8 +26,9 @@
 #include "executor/tuptable.h"
 #include "utils/snapmgr.h"
 
-#include "art_am.h"
-#include "art_tree.h"
+#include "am/am.h"
+#include "area/area.h"
+#include "build/build.h"
 
 #define ART_CHURN_FEW		3	/* so many entries of a key are left alone */
 #define ART_CHURN_SOON		4	/* inserts from a look that helped to the next */

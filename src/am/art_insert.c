@@ -14,9 +14,12 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "art_am.h"
-#include "art_ssi.h"
-#include "art_tree.h"
+#include "am/am.h"
+#include "am/art_ssi.h"
+#include "area/area.h"
+#include "area/art_tree.h"
+#include "build/build.h"
+#include "live/live.h"
 
 /*
  * The cached facts about an index, made if they are not there.

@@ -13,7 +13,9 @@
 
 #include "access/relscan.h"
 
-#include "art_scan.h"
+#include "am/am.h"
+#include "am/art_scan.h"
+#include "area/area.h"
 
 /*
  * The current batch is about to go, and the mark is in it: keep it.  The

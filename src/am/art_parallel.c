@@ -20,7 +20,8 @@
 
 #include "access/relscan.h"
 
-#include "art_scan.h"
+#include "am/am.h"
+#include "am/art_scan.h"
 
 /* ArtParallel.claim */
 #define ART_CLAIM_FREE	0

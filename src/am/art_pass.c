@@ -3,10 +3,11 @@
  *	  All entries of a structure with their keys, in key order, a batch at a
  *	  time: for VACUUM and artidx_check.
  */
-#include "artidx.h"
+#include "postgres.h"
 
-#include "art_am.h"
-#include "art_tree.h"
+#include "am/am.h"
+#include "area/area.h"
+#include "area/art_tree.h"
 
 /*
  * Buffers for batches of up to max entries, in the current memory context; for

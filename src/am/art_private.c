@@ -88,7 +88,9 @@
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
-#include "art_am.h"
+#include "am/am.h"
+#include "area/area.h"
+#include "build/build.h"
 
 struct ArtPrivate
 {

@@ -42,8 +42,12 @@
 #include "utils/snapmgr.h"
 #include "utils/uuid.h"
 
-#include "art_scan.h"
-#include "art_tree.h"
+#include "am/am.h"
+#include "am/art_scan.h"
+#include "am/art_ssi.h"
+#include "area/area.h"
+#include "area/art_tree.h"
+#include "live/live.h"
 
 #define ART_ITUP_EASY		((Size) 500)	/* index_form_tuple leaves it alone */
 #define ART_ITUP_MAX		((Size) 8000)

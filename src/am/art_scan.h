@@ -10,8 +10,9 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
-#include "art_am.h"
-#include "art_ssi.h"
+#include "am/am.h"
+#include "am/art_ssi.h"
+#include "area/area.h"
 
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32

@@ -20,8 +20,10 @@
 #include "access/xact.h"
 #include "pgstat.h"
 
-#include "art_scan.h"
-#include "art_tree.h"
+#include "am/art_scan.h"
+#include "area/art_tree.h"
+#include "core/ax.h"
+#include "key/key.h"
 
 static ArtRanges *
 ranges_of(ArtScan *so, ArtBatch *b)

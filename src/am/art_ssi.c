@@ -48,7 +48,7 @@
 #include "utils/memutils.h"
 
 #include "am/art_ssi.h"
-#include "pg/art_pg.h"
+#include "area/art_shared.h"
 
 /* Intervals are at most that deep: what is longer is locked as a whole. */
 #define SSI_DEPTH_BYTES	32

@@ -5,9 +5,10 @@
 #ifndef ART_SSI_H
 #define ART_SSI_H
 
-#include "artidx.h"
-
+#include "access/genam.h"
 #include "access/relscan.h"
+
+#include "key/key.h"
 
 /*
  * A scan's locks of the range that it reads, so far.  Zeroed with the scan.

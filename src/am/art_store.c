@@ -25,8 +25,9 @@
 #include "utils/tuplesort.h"
 #include "utils/typcache.h"
 
-#include "art_am.h"
-#include "art_tree.h"
+#include "am/am.h"
+#include "area/art_tree.h"
+#include "build/build.h"
 
 #define STORE_CHUNK_MIN		((Size) 1024)
 #define STORE_CHUNK_MAX		((Size) 256 * 1024)

@@ -21,10 +21,12 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "art_am.h"
-#include "art_ssi.h"
-#include "art_tree.h"
-#include "pg/art_pg.h"
+#include "am/am.h"
+#include "am/art_ssi.h"
+#include "area/art_shared.h"
+#include "area/art_tree.h"
+#include "build/build.h"
+#include "live/live.h"
 
 typedef enum ArtVerdict
 {

@@ -16,8 +16,10 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "art_am.h"
-#include "art_tree.h"
+#include "am/am.h"
+#include "area/area.h"
+#include "area/art_tree.h"
+#include "live/live.h"
 
 #define ART_VACUUM_BATCH	32768
 #define ART_VACUUM_KEYBUF	((uint32) 512 * 1024)

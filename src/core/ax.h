@@ -90,7 +90,7 @@ extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
 #define AX_TID_BYTES	6		/* last bytes of every key: block, offset; BE */
 #define AX_KEY_MAX		(4u * 1024 * 1024)	/* bytes, TID included */
 
-/* ---- area (ax_arena.c) ------------------------------------------------- */
+/* ---- area (ax.c, ax_epoch.c, ax_system.c) ---- */
 
 /*
  * Smallest area for nslots process slots, and the initialisation of one.
@@ -440,7 +440,7 @@ typedef struct ax_tree_info
 extern ax_status ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all);
 
 /*
- * Compaction (ax_compact.c): one pass over the structure, which merges what is
+ * Compaction (ax_compact()): one pass over the structure, which merges what is
  * sparse and, where objects in use fill much less than the spans that the tree
  * owns, moves objects so that spans become empty.  Begin with a struct of zeros
  * and "work", AX_COMPACT_WORK bytes aligned as malloc's; call until "done".  A
@@ -475,7 +475,7 @@ extern ax_status ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes,
  */
 extern bool ax_compact_due(uint64_t bytes, uint64_t live);
 
-/* ---- the tail buffer (ax_tail.c) ---- */
+/* ---- the tail buffer (ax_tail_auto.c, ax_tail.c) ---- */
 
 /*
  * Where inserts at the right end go first, so that they need not meet at the
@@ -506,7 +506,7 @@ extern ax_status ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had);
  */
 extern ax_status ax_tail_flush(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *more);
 
-/* ---- elision (ax_elide.c) ---- */
+/* ---- elision ---- */
 
 typedef enum ax_elide_option
 {

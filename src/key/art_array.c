@@ -32,7 +32,9 @@
 #include "utils/memutils.h"
 
 #include "art_compat.h"
+#include "core/ax.h"
 #include "key/art_plan.h"
+#include "key/key.h"
 
 /* Keys that are made for look-ups at once, and about how many bytes of them. */
 #define MANY		256
@@ -763,14 +765,14 @@ art_arrays_begin(ArtScanPlan *plan, int upto)
 	return true;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 bool
 art_scanplan_first(ArtScanPlan *plan, bool backward)
 {
 	return to_end(plan, backward) || art_scanplan_next(plan, backward);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 bool
 art_scanplan_next(ArtScanPlan *plan, bool backward)
 {
@@ -802,7 +804,7 @@ one_list(const ArtScanPlan *plan)
 	return plan->arrays->nwheels == 1 && plan->kd->natts == 1;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 uint32
 art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n, ArtBuf *buf,
 					const uint8 **keys, uint32 *lens)
@@ -844,7 +846,7 @@ art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n, ArtBuf *buf,
 	return m;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n)
 {
@@ -860,7 +862,7 @@ art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n)
 		(void) art_scanplan_next(plan, backward);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 int
 art_scanplan_tell(const ArtScanPlan *plan, uint32 *at)
 {
@@ -873,7 +875,7 @@ art_scanplan_tell(const ArtScanPlan *plan, uint32 *at)
 	return aa->nwheels;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
 {
@@ -891,7 +893,7 @@ art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
 		(void) art_plan_bounds(plan);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 double
 art_scanplan_count(const ArtScanPlan *plan)
 {
@@ -905,7 +907,7 @@ art_scanplan_count(const ArtScanPlan *plan)
 	return n;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi)
 {

@@ -17,9 +17,9 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
-#include "key/art_key.h"
+#include "key/key.h"
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt)
 {
@@ -61,7 +61,7 @@ art_col_ref(const ArtKeyCol *col, const uint8 *p, const uint8 *end, ArtBuf *scra
 	return PointerGetDatum(scratch->data);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 Datum
 art_col_datum(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
@@ -144,7 +144,7 @@ art_col_walk(const ArtKeyDesc *kd, int i, const uint8 **a, const uint8 *aend,
 	return c;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 int
 art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 			const uint8 *key, uint32 klen, bool after, bool images)
@@ -177,7 +177,7 @@ art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 	return c != 0 ? c : (elen > klen) - (elen < klen);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 int
 art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
 			  const uint8 *b, uint32 blen)
@@ -197,7 +197,7 @@ art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
 }
 
 /*
- * See art_key.h.  Either may end earlier than the other; as far as both go they
+ * See key.h.  Either may end earlier than the other; as far as both go they
  * are compared.
  */
 int
@@ -256,7 +256,7 @@ art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 	return c != 0 ? c : (int) aafter - (int) bafter;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 int
 art_col_position_cmp(const ArtKeyDesc *kd, int col,
 					 const uint8 *a, uint32 alen, bool aafter,

@@ -15,7 +15,7 @@
 #include "port/pg_bswap.h"
 #include "utils/float.h"
 
-#include "key/art_key.h"
+#include "key/key.h"
 
 #define ART_SIGN64	UINT64CONST(0x8000000000000000)
 

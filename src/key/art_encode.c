@@ -36,6 +36,7 @@
 #include "art_compat.h"
 #include "core/ax.h"
 #include "key/art_enc.h"
+#include "key/key.h"
 
 /* Conditions on which the order of an encoding depends. */
 typedef enum ArtCollate
@@ -224,7 +225,7 @@ art_encoding_for(Relation index, int col)
 	return e;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 bool
 art_index_compared(Relation index)
 {
@@ -293,7 +294,7 @@ art_col_images(Relation index, int col)
 										  ObjectIdGetDatum(index->rd_opcintype[col])));
 }
 
-/* See art_key.h. */
+/* See key.h. */
 ArtKeyDesc *
 art_keydesc_build(Relation index, MemoryContext cxt)
 {
@@ -352,7 +353,7 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 	return kd;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 ArtKeyDesc *
 art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 					 const Oid *collations, MemoryContext cxt)
@@ -389,7 +390,7 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 	return kd;
 }
 
-/* See art_key.h: what an encoding loses is payload, INCLUDE columns are, too. */
+/* See key.h: what an encoding loses is payload, INCLUDE columns are, too. */
 bool
 art_can_return(Relation index, int attno)
 {
@@ -596,7 +597,7 @@ art_skip_escaped(const uint8 *p, const uint8 *end, uint8 inv)
 	}
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 {
@@ -698,7 +699,7 @@ art_encode_payload(const ArtKeyDesc *kd, const Datum *values, const bool *isnull
 		art_too_long(kd, buf->len);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 bool
 art_encode(const ArtKeyDesc *kd, const Datum *values, const bool *isnull,
 		   ArtBuf *buf)
@@ -828,7 +829,7 @@ art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	}
 }
 
-/* See art_key.h. */
+/* See key.h. */
 const uint8 *
 art_skip_col_within(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
@@ -839,7 +840,7 @@ art_skip_col_within(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return art_skip_body(col, p, end);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 const uint8 *
 art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 			 const uint8 *p, const uint8 *end)
@@ -913,7 +914,7 @@ art_ascending(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return copy;
 }
 
-/* The body lies whole between p and end: see art_key.h. */
+/* The body lies whole between p and end: see key.h. */
 Datum
 art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
@@ -1069,7 +1070,7 @@ art_decode_payload(const ArtKeyDesc *kd, const uint8 *const *at,
 	}
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,
 		   Datum *values, bool *isnull)
@@ -1096,7 +1097,7 @@ art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,
 		art_decode_payload(kd, at, end, upto, values, isnull);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 uint32
 art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
 				   int upto)

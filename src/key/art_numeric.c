@@ -25,6 +25,7 @@
 
 #include "art_compat.h"
 #include "key/art_enc.h"
+#include "key/key.h"
 
 /* the first half word of a stored numeric */
 #define FORM_MASK		0xC000	/* 0: long, positive */

@@ -25,7 +25,7 @@
 #include "utils/syscache.h"
 
 #include "art_compat.h"
-#include "key/art_key.h"
+#include "key/key.h"
 
 /* Skip support, from 18 on; the number stands unused before. */
 #define ART_SKIPSUPPORT_PROC 6
@@ -236,7 +236,7 @@ artvalidate(Oid opclassoid)
 	return result;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 bool		art_soft_members = false;
 
 /*

@@ -6,7 +6,7 @@
 #ifndef ART_PLAN_H
 #define ART_PLAN_H
 
-#include "key/art_key.h"
+#include "key/key.h"
 
 /* ---- art_scankey.c ---- */
 

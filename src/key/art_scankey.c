@@ -32,6 +32,7 @@
 #include "art_compat.h"
 #include "core/ax.h"
 #include "key/art_plan.h"
+#include "key/key.h"
 
 /*
  * More than any offset a TimeZone can have: POSIX-style zone names take up to
@@ -631,7 +632,7 @@ art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
 	buf->len += n;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 {
@@ -644,7 +645,7 @@ art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 	plan->keys = MemoryContextAlloc(cxt, plan->keys_cap * sizeof(ScanKeyData));
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_scanplan_free(ArtScanPlan *plan)
 {
@@ -765,7 +766,7 @@ art_plan_bounds(ArtScanPlan *plan)
 	return fits;
 }
 
-/* See art_key.h. */
+/* See key.h. */
 void
 art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 				 ScanKey keys, int nkeys)
@@ -880,7 +881,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 	plan->point = (col == kd->natts && plan->nresidual == 0 && kd->images && !kd->payload);
 }
 
-/* See art_key.h. */
+/* See key.h. */
 bool
 art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 				 const uint8 *key, uint32 keylen)

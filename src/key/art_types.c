@@ -14,6 +14,7 @@
 
 #include "art_compat.h"
 #include "key/art_enc.h"
+#include "key/key.h"
 
 /* ---- inet, cidr ---- */
 

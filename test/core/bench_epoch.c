@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 #define RUNS 7

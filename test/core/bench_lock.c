@@ -18,8 +18,8 @@
 #define _GNU_SOURCE 1
 #endif
 
-#include "core/ax_area.h"
-#include "core/ax_guard.h"
+#include "core/base/ax_area.h"
+#include "core/elide/ax_guard.h"
 #include "tap.h"
 
 #include <getopt.h>

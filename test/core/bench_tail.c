@@ -6,7 +6,7 @@
  *	  bench_tail [candidates|goals|reads ...]
  *
  * candidates: every kind of rising keys by every way.  none: into the tree.
- * window, append: through a buffer of that kind (core/ax_window.c, ax_append.c).
+ * window, append: through a buffer of that kind (core/tail/ax_window.c, ax_append.c).
  * combine: who has a latch of the bench's own inserts what the others have
  * written down meanwhile (a prototype that is kept to be measured against).
  * goals: tail inserts with tail_buffer = on against the same engine's one thread
@@ -29,8 +29,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ax_area.h"
-#include "core/ax_tail.h"
+#include "core/base/ax_area.h"
+#include "core/tail/ax_tail.h"
 #include "keyset.h"
 #include "meter.h"
 #include "tap.h"

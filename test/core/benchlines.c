@@ -31,8 +31,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/ax_elide.h"
-#include "core/ax_internal.h"
+#include "core/elide/ax_elide.h"
+#include "core/base/ax_internal.h"
 #include "keyset.h"
 #include "meter.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /*
  * map.c
- *	  See core/ax_map.h: latch words as plain locks, for helgrind.
+ *	  See core/base/ax_map.h: latch words as plain locks, for helgrind.
  *
  * The locks are atomic counters, which helgrind does not take for locks, and what
  * they order is told to it in so many words: whoever gets one comes after all who
@@ -17,7 +17,7 @@
 #define _GNU_SOURCE 1
 #endif
 
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 
 #ifdef AX_MAP_RWLOCKS
 

@@ -1,6 +1,6 @@
 /*
  * test_append.c
- *	  The append buffer (core/ax_append.c) by itself: what its dispatch asks of it,
+ *	  The append buffer (core/tail/ax_append.c) by itself: what its dispatch asks of it,
  *	  with a model, under threads, and at each pause point.
  *
  * Entries are made from numbers; what is in the buffer and what is in the tree
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ax_area.h"
-#include "core/ax_tail.h"
+#include "core/base/ax_area.h"
+#include "core/tail/ax_tail.h"
 #include "keyset.h"
 #include "tap.h"
 

@@ -3,7 +3,7 @@
  *	  Pages, spans, classes, magazines: nothing overlaps, nothing is lost, a
  *	  full area stays usable, small trees stay small.
  */
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 #include <sched.h>

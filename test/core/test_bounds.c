@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 #define BIG (1 << 20)

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bt_tree.h"
+#include "core/btree/bt_tree.h"
 #include "tap.h"
 
 #define STEP	4				/* of the universe's keys, every fourth is in at first */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/art_olc.h"
-#include "core/ax_area.h"
-#include "core/bt_tree.h"
+#include "core/radix/rt_olc.h"
+#include "core/base/ax_area.h"
+#include "core/btree/bt_tree.h"
 #include "keyset.h"
 #include "tap.h"
 
@@ -224,22 +224,22 @@ test_long(void)
 /* ---- what is broken is found ---- */
 
 /* The node or leaf with this property that comes first. */
-typedef bool (*wanted) (art_ref r, void *arg);
+typedef bool (*wanted) (rt_ref r, void *arg);
 
-static art_ref
-find(art_ref r, wanted want, void *arg)
+static rt_ref
+find(rt_ref r, wanted want, void *arg)
 {
-	art_slot	slot[256];
+	rt_slot	slot[256];
 	int			n;
 
 	if (want(r, arg))
 		return r;
-	if (!ART_IS_NODE(r))
+	if (!RT_IS_NODE(r))
 		return 0;
-	n = art_node_slots_get(ART_PTR(r), slot);
+	n = rt_node_slots_get(RT_PTR(r), slot);
 	for (int i = 0; i < n; i++)
 	{
-		art_ref		x = ART_TAG(slot[i].r) == ART_EMBED ? 0 : find(slot[i].r, want, arg);
+		rt_ref		x = RT_TAG(slot[i].r) == RT_EMBED ? 0 : find(slot[i].r, want, arg);
 
 		if (x)
 			return x;
@@ -248,16 +248,16 @@ find(art_ref r, wanted want, void *arg)
 }
 
 static bool
-a_leaf(art_ref r, void *arg)
+a_leaf(rt_ref r, void *arg)
 {
-	return ART_TAG(r) == ART_LEAF && ((art_leaf *) ART_PTR(r))->cap < ART_LEAF_MAX &&
-		__builtin_popcount(((art_leaf *) ART_PTR(r))->live) > 3;
+	return RT_TAG(r) == RT_LEAF && ((rt_leaf *) RT_PTR(r))->cap < RT_LEAF_MAX &&
+		__builtin_popcount(((rt_leaf *) RT_PTR(r))->live) > 3;
 }
 
 static bool
-a_kind(art_ref r, void *arg)
+a_kind(rt_ref r, void *arg)
 {
-	return ART_TAG(r) == *(unsigned *) arg;
+	return RT_TAG(r) == *(unsigned *) arg;
 }
 
 static uint8_t was[BT_MAX_SIZE];
@@ -284,41 +284,41 @@ found(const char *what, void *object, size_t n, const char *like)
 static void
 damage_art(ax_store *s)
 {
-	art_ref		root = ldref(&s->root),
+	rt_ref		root = ldref(&s->root),
 				r = find(root, a_leaf, NULL);
-	art_leaf   *l = ART_PTR(r);
-	unsigned	kinds[] = {ART_N4, ART_N16, ART_N48, ART_N256};
+	rt_leaf   *l = RT_PTR(r);
+	unsigned	kinds[] = {RT_N4, RT_N16, RT_N48, RT_N256};
 	uint32_t	len;
 	uint8_t    *e0,
 			   *e1;
 	int			i0 = __builtin_ctz(l->live),
 				i1 = __builtin_ctz(l->live & (l->live - 1));
-	size_t		size = art_object_bytes(&l->word);
+	size_t		size = rt_object_bytes(&l->word);
 
 	DAMAGE(l, size, "a leaf without entries", "empty leaf", l->live = 0);
-	DAMAGE(l, size, "a bit above the capacity", art_rowex(s) ? "an entry above" : "beyond capacity",
+	DAMAGE(l, size, "a bit above the capacity", rt_rowex(s) ? "an entry above" : "beyond capacity",
 		   l->live |= 1u << l->cap);
-	e0 = (uint8_t *) (uintptr_t) art_leaf_entry(l, i0, &len);
+	e0 = (uint8_t *) (uintptr_t) rt_leaf_entry(l, i0, &len);
 	DAMAGE(l, size, "an entry's first byte", "", e0[0] ^= 0x80);
-	DAMAGE(l, size, "an entry's later byte", art_leaf_has_fp(l) ? "wrong hash" : "",
+	DAMAGE(l, size, "an entry's later byte", rt_leaf_has_fp(l) ? "wrong hash" : "",
 		   e0[len - AX_TID_BYTES - 1] ^= 1);
-	e1 = (uint8_t *) (uintptr_t) art_leaf_entry(l, i1, &len);
-	if (!(l->flags & ART_F_VAR))
+	e1 = (uint8_t *) (uintptr_t) rt_leaf_entry(l, i1, &len);
+	if (!(l->flags & RT_F_VAR))
 		DAMAGE(l, size, "an entry twice", "the same as", memcpy(e1, e0, len);
-			   if (art_leaf_has_fp(l)) art_leaf_fp(l)[i1] = art_leaf_fp(l)[i0]);
+			   if (rt_leaf_has_fp(l)) rt_leaf_fp(l)[i1] = rt_leaf_fp(l)[i0]);
 	for (int k = 0; k < 4; k++)
 	{
-		art_hdr    *h;
+		rt_hdr    *h;
 
 		if ((r = find(root, a_kind, &kinds[k])) == 0)
 			continue;
-		h = ART_PTR(r);
-		if (h->count < art_node_slots(h->kind))
-			DAMAGE(h, art_object_bytes(&h->word), "a node's count", "", h->count++);
-		DAMAGE(h, sizeof(art_hdr), "an obsolete node", "is obsolete", h->word |= AX_OBSOLETE);
-		if (kinds[k] == ART_N4 && h->count > 1)
-			DAMAGE(h, sizeof(art_n4), "separators in disorder", "",
-				   ((art_n4 *) (void *) h)->sep = __builtin_bswap32(((art_n4 *) (void *) h)->sep) >>
+		h = RT_PTR(r);
+		if (h->count < rt_node_slots(h->kind))
+			DAMAGE(h, rt_object_bytes(&h->word), "a node's count", "", h->count++);
+		DAMAGE(h, sizeof(rt_hdr), "an obsolete node", "is obsolete", h->word |= AX_OBSOLETE);
+		if (kinds[k] == RT_N4 && h->count > 1)
+			DAMAGE(h, sizeof(rt_n4), "separators in disorder", "",
+				   ((rt_n4 *) (void *) h)->sep = __builtin_bswap32(((rt_n4 *) (void *) h)->sep) >>
 				   (32 - 8 * h->count));
 	}
 }

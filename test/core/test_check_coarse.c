@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ax_coarse.h"
-#include "core/ax_internal.h"
+#include "core/base/ax_coarse.h"
+#include "core/base/ax_internal.h"
 #include "tap.h"
 
 int

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "core/ax_cmp.h"
-#include "core/ax_internal.h"
+#include "core/base/ax_internal.h"
 #include "tap.h"
 
 #define AREA		((size_t) 256 << 20)

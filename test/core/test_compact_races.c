@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ax_internal.h"
+#include "core/base/ax_internal.h"
 #include "keyset.h"
 #include "tap.h"
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ax_area.h"
-#include "core/ax_coarse.h"
-#include "core/ax_elide.h"
-#include "core/ax_guard.h"
-#include "core/ax_tail.h"
+#include "core/base/ax_area.h"
+#include "core/base/ax_coarse.h"
+#include "core/elide/ax_elide.h"
+#include "core/elide/ax_guard.h"
+#include "core/tail/ax_tail.h"
 #include "model.h"
 
 static ax_ctx cx;

@@ -3,7 +3,7 @@
  *	  Epochs: who holds back reclamation and for how long, retire lists,
  *	  hand-over, generations.
  */
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 #include <sched.h>

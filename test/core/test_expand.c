@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ax_internal.h"
-#include "core/art_olc.h"
+#include "core/base/ax_internal.h"
+#include "core/radix/rt_olc.h"
 #include "tap.h"
 
 #define WORKERS 8
@@ -139,7 +139,7 @@ expand_at(ax_ctx *cx, const uint8_t *k)
 
 	if (ax_enter(cx, tree, gen, &s) != AX_OK)
 		return false;
-	art_expand(cx, s, k, 14, NULL);
+	rt_expand(cx, s, k, 14, NULL);
 	ax_leave(cx);
 	return true;
 }
@@ -311,7 +311,7 @@ cooling(ax_ctx *cx)
 		{
 			if (ax_enter(cx, tree, gen, &s) != AX_OK)
 				wrong++;
-			ax_body(cx)->hot_word = &((art_leaf *) ART_PTR(atomic_load(&s->root)))->word;
+			ax_body(cx)->hot_word = &((rt_leaf *) RT_PTR(atomic_load(&s->root)))->word;
 			ax_leave(cx);
 		}
 		if (ax_insert(cx, tree, gen, k, 14) != AX_OK)

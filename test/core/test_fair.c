@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/ax_internal.h"
+#include "core/base/ax_internal.h"
 #include "tap.h"
 
 static ax_area *area;

@@ -2,7 +2,7 @@
  * test_latch.c
  *	  The latch word: versions, waiting, exclusion, wake-ups.
  */
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 #include <sched.h>

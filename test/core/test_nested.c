@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ax_internal.h"
+#include "core/base/ax_internal.h"
 #include "model.h"
 
 #define NESTED	250

@@ -11,9 +11,9 @@
 #define _GNU_SOURCE 1
 #endif
 
-#include "core/ax_area.h"
-#include "core/ax_guard.h"
-#include "core/art_node.h"
+#include "core/base/ax_area.h"
+#include "core/elide/ax_guard.h"
+#include "core/radix/rt_node.h"
 #include "tap.h"
 
 #include <pthread.h>
@@ -1198,7 +1198,7 @@ rival_hook(const char *name)
 
 	if (strcmp(name, "art.publish.before_lock") != 0 || meetings > AX_MAX_RESTARTS)
 		return;
-	leaf = &((art_leaf *) ART_PTR(atomic_load(&store->root)))->word;
+	leaf = &((rt_leaf *) RT_PTR(atomic_load(&store->root)))->word;
 	got = ax_word_trylock(&rival, leaf, ax_word_read(leaf));
 	if (got)
 		ax_word_unlock(&rival, leaf, true);

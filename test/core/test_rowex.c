@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "model.h"
 
 #define MAX_KEYS 4000

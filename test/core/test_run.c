@@ -1,6 +1,6 @@
 /*
  * test_run.c
- *	  Sorted keys that end in one node of a radix tree (core/art_merge.c): one
+ *	  Sorted keys that end in one node of a radix tree (core/radix/rt_merge.c): one
  *	  descent for all of them, whoever else is there.
  */
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 #define SLOTS 300

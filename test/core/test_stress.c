@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ax_area.h"
+#include "core/base/ax_area.h"
 #include "model.h"
 
 #define AREA_BYTES ((size_t) 256 << 20)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/ax_internal.h"
+#include "core/base/ax_internal.h"
 #include "tap.h"
 
 #define LEN 15					/* marker, 8 bytes, TID */

@@ -19,7 +19,7 @@ bench: $(OPT)/bench
 	$(OPT)/bench $${N:-1000000} $$SETS
 $(OPT):
 	mkdir -p $@
-$(OPT)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(OPT)
+$(OPT)/core_%.o: %.c $(HEADERS) tree.mk | $(OPT)
 	$(CC) $(opt_CFLAGS) -c $< -o $@
 $(OPT)/%.o: %.c $(HEADERS) tree.mk | $(OPT)
 	$(CC) $(opt_CFLAGS) -c $< -o $@
@@ -56,9 +56,9 @@ $(eval $(call flavour,pess))
 # A coarse latch leaves nothing to restart or to reclaim that its structure's own
 # engine does not show.
 # Prefetches that the compiler dropped change no result, only the time: see
-# AX_PREFETCHES in core/ax_internal.h.
-PREFETCHING = art_lookup:art_lookup art_lookup:art_contains art_rowex:art_rowex_lookup \
-	art_olc:art_insert art_many:step_down art_many:step_near bt_tree:bt_descend bt_scan:bt_scan
+# AX_PREFETCHES in core/base/ax_internal.h.
+PREFETCHING = rt_lookup:rt_lookup rt_lookup:rt_contains rt_rowex:rt_rowex_lookup \
+	rt_olc:rt_insert rt_many:step_down rt_many:step_near bt_tree:bt_descend bt_scan:bt_scan
 .PHONY: check-prefetch
 check-prefetch: build/plain/test_tree
 	@fail=0; n=0; for p in $(PREFETCHING); do \
@@ -74,7 +74,7 @@ check-tree: check-prefetch
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 
 # Every section tried as a transaction: of a script, and undone by hand in the
-# middle (core/ax_elide.c).  With the processor's, where there are any.  There are many
+# middle (core/elide/ax_elide.c).  With the processor's, where there are any.  There are many
 # such runs: each takes half of SECONDS.
 ELIDE_PHASES = 1 3 5
 .PHONY: check-elide
@@ -95,7 +95,7 @@ check-tail:
 	AX_TAIL=on $(MAKE) --no-print-directory check-tsan TESTS=test_stress STRUCTURES="art-olc btree-olc"
 check-all: check-tree check-elide check-tail check-helgrind count
 
-# Latch words as plain locks (core/ax_map.h): helgrind wants every two accesses to
+# Latch words as plain locks (core/base/ax_map.h): helgrind wants every two accesses to
 # one place to be ordered by a latch.  Not ROWEX, whose readers take none.  The
 # order of latches is not asked for: but the pessimistic way, everybody only tries.
 mapped_CFLAGS = -O2 -DAX_MAP_RWLOCKS -DAX_NO_URCU
@@ -117,7 +117,7 @@ check-helgrind: build/mapped/test_stress
 BARE = build/bare
 $(BARE):
 	mkdir -p $@
-$(BARE)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(BARE)
+$(BARE)/core_%.o: %.c $(HEADERS) tree.mk | $(BARE)
 	$(CC) $(opt_CFLAGS) -DAX_NO_COUNTERS -c $< -o $@
 $(BARE)/%.o: %.c $(HEADERS) tree.mk | $(BARE)
 	$(CC) $(opt_CFLAGS) -DAX_NO_COUNTERS -c $< -o $@
@@ -133,7 +133,7 @@ LINES = build/lines
 lines_CFLAGS = $(opt_CFLAGS) -fno-pie
 $(LINES):
 	mkdir -p $@
-$(LINES)/core_%.o: $(SRC)/core/%.c $(HEADERS) tree.mk | $(LINES)
+$(LINES)/core_%.o: %.c $(HEADERS) tree.mk | $(LINES)
 	$(CC) $(lines_CFLAGS) -c $< -o $@
 $(LINES)/%.o: %.c $(HEADERS) tree.mk | $(LINES)
 	$(CC) $(lines_CFLAGS) -c $< -o $@

@@ -1,0 +1,170 @@
+/*
+ * am.h
+ *	  The access method: the functions of its handler, and what they share.
+ */
+#ifndef ART_AM_H
+#define ART_AM_H
+
+#include "storage/lockdefs.h"
+
+#include "area/area.h"
+#include "build/build.h"
+
+/* ---- art_build.c ---- */
+
+extern IndexBuildResult *artbuild(Relation heap, Relation index,
+								  struct IndexInfo *indexInfo);
+extern void artbuildempty(Relation index);
+
+extern char *artbuildphasename(int64 phasenum);
+
+/* ---- art_insert.c ---- */
+
+extern bool artinsert(Relation index, Datum *values, bool *isnull,
+					  ItemPointer heap_tid, Relation heap,
+					  IndexUniqueCheck checkUnique, bool indexUnchanged,
+					  struct IndexInfo *indexInfo);
+
+/*
+ * The facts that every operation on an index needs and that would be slow to
+ * find each time.  They live in rd_amcache, one chunk, so that an invalidation
+ * of the relation throws them away.  A reload can happen at any catalog
+ * access, so callers copy what they use beyond the next one.
+ */
+typedef struct ArtRelCache
+{
+	Oid			spc,			/* whose: checked at every use */
+				db,
+				rel;
+	ArtEntry   *entry;			/* NULL: not known to exist yet */
+	ArtKeyDesc	kd;
+} ArtRelCache;
+
+extern ArtRelCache *art_relcache(Relation index);
+
+/* The entry, if there is one; NULL means ABSENT (or not preloaded). */
+extern ArtEntry *art_relcache_entry(Relation index);
+
+/* The unique check and insert (art_unique.c). */
+typedef struct ArtInsertState
+{
+	ArtKeyDesc	kd;
+	ArtEntry   *entry;			/* NULL: not known to exist yet */
+	ArtBuf		key;			/* encoded key, then the TID */
+	uint32		keylen;			/* without the TID */
+	uint32		collen;			/* nor the payload */
+	ArtLimit	limit;
+	ArtHazard  *hazard;			/* NULL: never needed one */
+	MemoryContext cxt;			/* of all that, and of the slot */
+} ArtInsertState;
+
+extern void art_insert_plain(Relation index, ArtInsertState *st);
+
+/* ---- art_vacuum.c ---- */
+
+extern IndexBulkDeleteResult *artbulkdelete(IndexVacuumInfo *info,
+											IndexBulkDeleteResult *stats,
+											IndexBulkDeleteCallback callback,
+											void *callback_state);
+extern IndexBulkDeleteResult *artvacuumcleanup(IndexVacuumInfo *info,
+											   IndexBulkDeleteResult *stats);
+
+/* ---- art_scan.c ---- */
+
+extern IndexScanDesc artbeginscan(Relation index, int nkeys, int norderbys);
+extern void artrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					  ScanKey orderbys, int norderbys);
+extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
+extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void artendscan(IndexScanDesc scan);
+
+/* ---- art_mark.c ---- */
+
+extern void artmarkpos(IndexScanDesc scan);
+extern void artrestrpos(IndexScanDesc scan);
+
+/* ---- art_parallel.c ---- */
+
+#if PG_VERSION_NUM >= 180000
+extern Size artestimateparallelscan(Relation index, int nkeys, int norderbys);
+#elif PG_VERSION_NUM >= 170000
+extern Size artestimateparallelscan(int nkeys, int norderbys);
+#else
+extern Size artestimateparallelscan(void);
+#endif
+extern void artinitparallelscan(void *target);
+extern void artparallelrescan(IndexScanDesc scan);
+
+/* ---- art_pass.c ---- */
+
+typedef struct ArtPass
+{
+	const ArtKeyDesc *kd;
+	ax_ctx	   *cx;
+	uint32		max;			/* entries a batch */
+	uint32		n;				/* in this one */
+	uint64	   *tids;
+	uint32	   *key_off;		/* entry i lies at [i] to [i + 1] of keys */
+	ArtBuf		keys;
+	ArtBuf		from;			/* the last entry before the batch */
+	ArtBuf		last;			/* of the batch */
+	bool		done;
+} ArtPass;
+
+extern void art_pass_init(ArtPass *w, const ArtKeyDesc *kd, ax_ctx *cx, uint32 max,
+						  uint32 keybuf);
+extern void art_pass_begin(ArtPass *w);
+extern ax_status art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen);
+extern void art_pass_end(ArtPass *w);
+
+/* ---- art_unique.c ---- */
+
+extern bool art_insert_unique(Relation index, ArtInsertState *st,
+							  Datum *values, bool *isnull, ItemPointer tid,
+							  Relation heap, IndexUniqueCheck check);
+
+/* ---- art_churn.c ---- */
+
+/*
+ * Removal of what is dead among the entries of a key, by the insert of one that
+ * an UPDATE did not change (art_churn.c).
+ */
+extern void art_churn(Relation index, Relation heap, ArtInsertState *st,
+					  ItemPointer tid);
+
+/* ---- art_store.c ---- */
+
+/*
+ * Sorted entries of one process (art_store.c).  Filled in any order between
+ * fill and finish, then read as a tree is.  The scan says AX_STALE when the
+ * store does not cover the batch's beginning.
+ */
+typedef struct ArtStore ArtStore;
+extern ArtStore *art_store_create(const ArtKeyDesc *kd, MemoryContext cxt);
+extern void art_store_empty(ArtStore *s);
+extern void art_store_free(ArtStore *s);
+extern void art_store_fill(ArtStore *s, const ax_bound *lo, const ax_bound *hi,
+						   const ax_bound *start, bool backward, bool spill);
+extern void art_store_add(ArtStore *s, const uint8 *key, uint32 keylen, uint64 tid);
+extern void art_store_finish(ArtStore *s);
+extern ax_status art_store_scan(ArtStore *s, ax_batch *b);
+
+/* ---- art_private.c ---- */
+
+/*
+ * A scan that has no structure reads the table instead (art_private.c).
+ * art_private_scan stands for ax_scan: AX_OK or AX_BUFFER, or an ERROR of the
+ * index's expressions.
+ */
+typedef struct ArtPrivate ArtPrivate;
+extern ArtPrivate *art_private_begin(IndexScanDesc scan, const ArtKeyDesc *kd,
+									 const ArtScanPlan *plan, MemoryContext cxt);
+extern void art_private_search_end(ArtPrivate *p);
+extern void art_private_end(ArtPrivate *p);
+extern bool art_private_guard(ArtPrivate *p);
+extern bool art_private_nothing(ArtPrivate *p);
+extern ax_status art_private_scan(ArtPrivate *p, ax_batch *b);
+extern bool art_private_still(ArtPrivate *p, uint64 delgen, const uint8 *key,
+							  uint32 len, uint64 tid);
+
+#endif							/* ART_AM_H */

@@ -1,0 +1,332 @@
+/*
+ * area.h
+ *	  The area: shared memory, the directory of structures in it, its limits, the
+ *	  interlock with VACUUM, and the options of indexes.
+ *
+ * An index's structure is an ArtEntry here.  Rooms above ask for it, for its
+ * state and its handle, and for room when memory is full.  Its members are for
+ * those who include art_shared.h.
+ */
+#ifndef ART_AREA_H
+#define ART_AREA_H
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+
+#include "art_compat.h"
+#include "core/ax.h"
+#include "key/key.h"
+
+/* ---- art_options.c ---- */
+
+#define ART_AM_NAME "art"
+
+typedef struct ArtOptions
+{
+	int32		vl_len_;
+	int			structure;		/* enum: art, btree */
+	int			sync;			/* enum: auto, olc, rowex, optiql, coarse */
+	int			page_size;		/* bytes, of a B+-tree */
+	int			tail_buffer;	/* enum: auto, on, off */
+	int			elision;		/* the same */
+	int			fillfactor;
+	bool		deduplicate_items;	/* accepted for nbtree's sake, no effect */
+	int			max_memory_off; /* string offset; "" or unit text */
+} ArtOptions;
+
+/*
+ * From _PG_init.  ALTER INDEX looks up a parameter's lock before it calls the
+ * access method, and takes a weaker one for a name it does not know.
+ */
+extern void art_options_init(void);
+
+extern bytea *artoptions(Datum reloptions, bool validate);
+extern bool art_option_known(const char *name);
+extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
+
+/* Which engine the options ask for (NULL: the defaults), and its page size. */
+extern ax_structure art_engine(const ArtOptions *opts, uint32 *page_size);
+
+/*
+ * Options that can be told to a structure that is there already, and the names
+ * of their values.
+ */
+extern ax_tail_option art_tail_option(const ArtOptions *opts);
+extern ax_elide_option art_elide_option(const ArtOptions *opts);
+extern const char *art_tail_name(ax_tail_option option);
+extern const char *art_elide_name(ax_elide_option option);
+/*
+ * A structure with its parameters, as options ask for it; and what can be told
+ * to it.
+ */
+typedef struct ArtEngine
+{
+	ax_structure structure;
+	uint32		page_size;
+	ax_tail_option tail;
+	ax_elide_option elide;
+} ArtEngine;
+
+/* The engine that options (NULL: the defaults) ask for. */
+extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
+
+extern int	art_fillfactor(Relation index);
+#define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
+
+/* ---- art_shmem.c ---- */
+
+extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
+extern void art_require_preload(Relation index);	/* ERROR 55000 with the HINT */
+extern ax_ctx *art_ctx(void);	/* attaches this process on first use */
+
+/*
+ * Around every core call that can latch: an ERROR or FATAL in it becomes a
+ * PANIC.  Between them nothing but core calls.
+ */
+extern bool art_hold_sigterm;	/* decided once, when the process attaches */
+extern void art_sigterm_hold(void);
+extern void art_sigterm_resume(void);
+
+/*
+ * A background worker may die in its SIGTERM handler (bgworker_die).  There
+ * the signal waits until the call is over, so that a shutdown does not panic.
+ */
+static inline void
+ART_CORE_BEGIN(void)
+{
+	if (unlikely(art_hold_sigterm))
+		art_sigterm_hold();
+	START_CRIT_SECTION();
+}
+
+static inline void
+ART_CORE_END(void)
+{
+	END_CRIT_SECTION();
+	if (unlikely(art_hold_sigterm))
+		art_sigterm_resume();
+}
+
+/* Called when a core call said AX_BUSY: checks for interrupts. */
+extern void art_busy(void);
+
+/* Housekeeping of the core, until nothing more can be freed at once; interruptible. */
+extern void art_poll(void);
+
+/* ---- art_directory.c ---- */
+
+typedef enum ArtState
+{
+	ART_ABSENT = 0,
+	ART_BUILDING,
+	ART_READY
+} ArtState;
+
+typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
+{
+	ART_WHY_RESTART = 0,		/* never built since the server started */
+	ART_WHY_MEMORY,
+	ART_WHY_UNLOADED,
+	ART_WHY_ERROR,
+	ART_WHY_DROPPED,
+	ART_WHY_ALTERED				/* ALTER INDEX asks for another structure */
+} ArtReason;
+
+typedef enum ArtFull			/* of ART_WHY_MEMORY: what is full */
+{
+	ART_FULL_AREA = 0,
+	ART_FULL_CAP,				/* the index's max_memory */
+	ART_FULL_TEMP,				/* artidx.temp_limit; and so on */
+	ART_FULL_DATABASE,
+	ART_FULL_ROLE
+} ArtFull;
+
+typedef enum ArtBuildSource
+{
+	ART_BUILD_CREATE = 0,
+	ART_BUILD_REBUILD,
+	ART_BUILD_ALTER,
+	ART_BUILD_LOAD				/* from the file saved at shutdown */
+} ArtBuildSource;
+
+typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
+
+/*
+ * The directory entry of an index's current physical identity, made if it is
+ * not there.  ERROR 53200 when there is no memory even for that.  The pointer
+ * is good for as long as the caller has the relation open (an entry is only
+ * recycled when its index is gone).
+ */
+extern ArtEntry *art_entry(Relation index);
+
+/*
+ * NULL when there is none or artidx is not preloaded: the state is ABSENT
+ * then.  It was observed under the directory's lock, which a builder takes to
+ * publish BUILDING.  For paths that must not fail for want of memory:
+ * non-unique aminsert, ambulkdelete, the planner.
+ */
+extern ArtEntry *art_entry_if_exists(Relation index);
+
+extern ax_tree *art_entry_tree(ArtEntry *e);
+
+/*
+ * Was the present structure filled by ambuild and aminsert alone (not built
+ * lazily)?  For a unique index that is not indisvalid, only such a
+ * one reports its entries to the callback of ambulkdelete.
+ */
+extern bool art_entry_native(ArtEntry *e);
+
+/*
+ * State and generation, read from shared memory with acquire.  A full barrier
+ * stands before.  So a builder that publishes BUILDING later sees what the
+ * caller stored earlier (art_insert.c).
+ */
+extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
+
+/*
+ * Is the index invalid, and nobody at work to make it valid?  Then only
+ * REINDEX can, which makes another file.  Nobody needs this structure, and no
+ * insert has to be refused or to wait for its sake. e NULL: it has no entry.
+ */
+extern bool art_never_valid(Relation index, ArtEntry *e);
+
+/* CREATE INDEX CONCURRENTLY or the like begins to make the index. */
+extern void art_making_begin(ArtEntry *e);
+
+/* A scan or a unique check uses the structure; cheap. */
+extern void art_entry_touch(ArtEntry *e);
+
+/* Is the relation an index of our access method? */
+extern bool art_is_art_index(Relation rel);
+
+/*
+ * Before a row goes into a unique index: has it more than its cap, which was
+ * lowered?  Then art_refuse_over_cap has the ERROR.
+ */
+extern bool art_entry_over_cap(const ArtEntry *e);
+
+/* ---- art_memory.c ---- */
+
+/*
+ * The same, of CREATE UNIQUE INDEX CONCURRENTLY.  Its second phase needs the
+ * structure, so it ends here, where nobody has to insert into the index yet.
+ */
+extern void art_report_unbuilt(Relation index) __attribute__((noreturn));
+
+typedef enum ArtRoomFor
+{
+	ART_ROOM_NONE,				/* takes nothing from others: false at once */
+	ART_ROOM_INSERT,			/* a non-unique insert */
+	ART_ROOM_UNIQUE,			/* a unique insert, or a build that one waits for */
+	ART_ROOM_BUILD,				/* any other build */
+	ART_ROOM_AMBUILD			/* the same, of ambuild: what a rewritten index had
+								 * before goes first */
+} ArtRoomFor;
+
+/*
+ * A core call on this structure said AX_NOMEM.  True: there may be room now,
+ * start over from reading the state (this very index may have been sealed
+ * meanwhile).  False: nothing is to be had.  The caller holds no stripe,
+ * epoch or critical section; waits at most some 100 ms, interruptible.  May
+ * seal another index, with a WARNING.
+ */
+extern bool art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what);
+
+/*
+ * Seal: READY -> ABSENT, out of plans, its memory freed; a WARNING.  Does
+ * nothing when the generation is gone already.
+ */
+extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
+
+/* The same for a given reason. */
+extern void art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full);
+
+/*
+ * ERROR 53200, which tells what is full: for an absent index what it was absent
+ * for, else what art_make_room found last in this process.
+ */
+extern void art_report_nomem(Relation index) __attribute__((noreturn));
+
+extern void art_refuse_over_cap(Relation index, ArtEntry *e);
+
+/* The limit that was full when this process last called art_make_room. */
+extern ArtFull art_refused(void);
+
+/*
+ * ambuild ended without a structure for want of memory: sealed, with a
+ * WARNING. e NULL: not even an entry could be had. bytes: how many it would
+ * have taken, about; 0: not known. art_make_room has found which limit is
+ * full.
+ */
+extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes);
+
+/* ---- art_surplus.c ---- */
+
+/* VACUUM's passes over a structure, which give back what it does not need. */
+extern void art_compact_index(ax_tree *tree, uint64 gen);
+
+/* ---- art_report.c ---- */
+
+/*
+ * A core call gave a status that it cannot give: the structure is not what it
+ * should be.  Drops it, so that it is built again from the table; ERROR XX002.
+ * doing: "an insert".  Not within ART_CORE_BEGIN and ART_CORE_END.
+ */
+extern void art_unexpected(Relation index, ax_status s, const char *doing)
+			__attribute__((noreturn));
+
+/*
+ * May the current user see what an error says of the table's rows?  Ask before
+ * the rows are read.  And in a PG_CATCH: throw the error on as it is if so, or
+ * if it is no row's.  Else log it, and throw one of its SQLSTATE without its
+ * text. cxt: of the caller.
+ */
+extern bool art_may_see_rows(Relation index);
+extern void art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
+			__attribute__((noreturn));
+
+/* ---- art_interlock.c ---- */
+
+typedef struct ArtHazard ArtHazard; /* a slot in shared memory */
+
+/* Deletion generation of the index's locator: exists in every state. */
+extern uint64 art_delgen(Relation index);
+
+/*
+ * One slot for an open scan (or a unique check).  It is released from the
+ * reset callback of cxt and at top-level transaction end, too; to release it
+ * twice does no harm.
+ */
+extern ArtHazard *art_hazard_acquire(Relation index, MemoryContext cxt);
+extern void art_hazard_release(ArtHazard *h);
+
+/*
+ * Publish the TID, full fence, compare: true when the deletion generation is
+ * still delgen; the TID then cannot be recycled until clear/next publish.
+ * False: the slot is cleared, drop the batch and re-seek.
+ */
+extern bool art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen);
+extern void art_hazard_clear(ArtHazard *h);
+
+/*
+ * End of every ambulkdelete: increment the deletion generation, fence, wait
+ * for slots of other processes that show a TID of the dead set.
+ */
+extern void art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callback,
+								 void *callback_state);
+
+/*
+ * The lock that takes the place of all that when artidx is not preloaded.  A
+ * private scan whose snapshot is not MVCC has it from before it reads the
+ * table until its search ends.  The end wants the resource owner of the
+ * beginning.
+ */
+extern void art_interlock_share(Relation index);
+extern void art_interlock_share_end(Relation index);
+
+/* Stripe lock of a unique check (named LWLock tranche), by hash of the key. */
+extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
+
+#endif							/* ART_AREA_H */

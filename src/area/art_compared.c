@@ -1,0 +1,729 @@
+/*
+ * art_compared.c
+ *	  Operations on a tree whose keys are compared by their operator classes.
+ *
+ * The core has the pages and knows no order.  The comparison functions know
+ * the order, and may allocate, raise an error, or run SQL.  So they are not
+ * let into an epoch or near a latch (src/README.md, Keys that are compared).
+ * A descent goes step by step: the core copies a page out, we compare in the
+ * copy, and name the child.  An insert names the place, and the core does it
+ * if the leaf is still the one that was copied; else it is done over.  Between
+ * two calls of the core nothing is held, so an error of a comparison leaves
+ * nothing behind.
+ *
+ * All together always get on.  An operation is done over only because a page
+ * on its path has changed since it was copied: then somebody else's operation
+ * was done.  One that is overtaken reads its leaf again, not the whole path.
+ * After a number of tries it returns BUSY; its caller looks at interrupts and
+ * comes back.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "area/area.h"
+#include "area/art_tree.h"
+#include "core/ax_cmp.h"
+
+#define ART_CMP_TRIES	32		/* then BUSY */
+#define ART_CMP_LOSSES	6		/* of a place: then to go first */
+#define ART_CMP_TURN	200		/* microseconds, doubled with each loss */
+#define ART_CMP_TURNS	8
+#define ART_CMP_SORTED	256		/* keys of a sorted insert a call */
+
+/* Buffers of one description, kept from call to call. */
+typedef struct ArtWalk
+{
+	ax_cpath	path;
+	int			images;			/* of the path that are allocated */
+	ArtBuf		lkey;			/* the long key that was looked at last */
+} ArtWalk;
+
+/* One operation. */
+typedef struct ArtOp
+{
+	const ArtKeyDesc *kd;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	ArtWalk    *w;
+	ax_cpath   *p;
+} ArtOp;
+
+/* ---- steps ---- */
+
+/*
+ * Begin: buffers as large as this generation's pages.
+ *
+ * Epoch: enters and leaves.
+ */
+static ax_status
+op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 gen)
+{
+	ArtCmp	   *c = kd->cmp;
+	uint32		size = 0;
+	ax_status	s;
+
+	Assert(c != NULL);
+	if (unlikely(c->walk == NULL))
+	{
+		c->walk = MemoryContextAllocZero(c->cxt, sizeof(ArtWalk));
+		art_buf_init(&c->walk->lkey, c->cxt, 1024);
+	}
+	op->kd = kd;
+	op->cx = cx;
+	op->tree = tree;
+	op->gen = gen;
+	op->w = c->walk;
+	op->p = &c->walk->path;
+
+	ART_CORE_BEGIN();
+	s = ax_cmp_size(cx, tree, gen, &size);
+	ART_CORE_END();
+	if (s == AX_OK && unlikely(op->p->size != size))
+	{
+		while (op->w->images > 0)
+			pfree(op->p->f[--op->w->images].image);
+		op->p->size = size;
+	}
+	return s;
+}
+
+/* A buffer for the page that comes next. */
+static inline void
+op_room(ArtOp *op, int n)
+{
+	if (unlikely(n == op->w->images))
+	{
+		if (n == AX_CMP_LEVELS)
+			elog(ERROR, "index tree has too many levels");
+		op->p->f[n].image = MemoryContextAlloc(op->kd->cmp->cxt, op->p->size);
+		op->w->images++;
+	}
+}
+
+/*
+ * Copy the root's page to the beginning of the path.
+ *
+ * Epoch: enters and leaves.
+ */
+static ax_status
+op_root(ArtOp *op)
+{
+	ax_status	s;
+
+	op_room(op, 0);
+	ART_CORE_BEGIN();
+	s = ax_cmp_root(op->cx, op->tree, op->gen, op->p);
+	ART_CORE_END();
+	return s;
+}
+
+/*
+ * Copy the page of child i to the end of the path.
+ *
+ * Epoch: enters and leaves.
+ */
+static ax_status
+op_down(ArtOp *op, uint32 i)
+{
+	ax_status	s;
+
+	op_room(op, op->p->n);
+	ART_CORE_BEGIN();
+	s = ax_cmp_down(op->cx, op->tree, op->gen, op->p, i);
+	ART_CORE_END();
+	return s;
+}
+
+/*
+ * Replace the leaf at the end of the path by its neighbour.
+ *
+ * Epoch: enters and leaves.
+ */
+static ax_status
+op_beside(ArtOp *op, bool left)
+{
+	ax_status	s;
+
+	/* trees have grown since: another level has its buffer when it is met */
+	ART_CORE_BEGIN();
+	s = ax_cmp_beside(op->cx, op->tree, op->gen, op->p, left);
+	ART_CORE_END();
+	return s;
+}
+
+/*
+ * The key of entry i of frame k; good until the next that is long.
+ *
+ * Epoch: enters and leaves, for a long key only.
+ */
+static ax_status
+op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
+{
+	ArtBuf	   *buf = &op->w->lkey;
+
+	*key = ax_cmp_key(&op->p->f[k], i, len);
+	if (likely(*key != NULL))
+		return AX_OK;
+	for (;;)
+	{
+		ax_status	s;
+
+		ART_CORE_BEGIN();
+		s = ax_cmp_long(op->cx, op->tree, op->gen, op->p, k, i, buf->data, buf->cap, len);
+		ART_CORE_END();
+		if (s != AX_BUFFER)
+		{
+			*key = buf->data;
+			return s;
+		}
+		buf->len = 0;
+		art_buf_reserve(buf, *len);
+	}
+}
+
+/*
+ * Search entries [from, to) of the last page for a position.  *at: how many
+ * entries of the page lie before it.  *same: the entry behind those is the
+ * position itself.
+ */
+static ax_status
+op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, bool after,
+		  bool images, uint32 *at, bool *same)
+{
+	int			k = op->p->n - 1;
+
+	*same = false;
+	while (from < to)
+	{
+		uint32		mid = from + (to - from) / 2;
+		const uint8 *e;
+		uint32		elen;
+		int			c;
+		ax_status	s = op_key(op, k, mid, &e, &elen);
+
+		if (s != AX_OK)
+			return s;
+		c = art_key_cmp(op->kd, e, elen, key, len, after, images);
+		if (c == 0)
+		{
+			*same = true;
+			from = mid;
+			break;
+		}
+		if (c < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	*at = from;
+	return AX_OK;
+}
+
+/*
+ * From the last page of the path to the leaf where the position lies, and its
+ * place there.
+ */
+static ax_status
+op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
+		   uint32 *at, bool *same)
+{
+	ax_cpath   *p = op->p;
+	ax_status	s;
+
+	while (!ax_cmp_is_leaf(&p->f[p->n - 1]))
+	{
+		uint32		i;
+
+		/* child 0 begins below everything; one that begins with the key has it */
+		s = op_search(op, 1, ax_cmp_count(&p->f[p->n - 1]), key, len, after, images,
+					  &i, same);
+		if (s == AX_OK)
+			s = op_down(op, *same ? i : i - 1);
+		if (s != AX_OK)
+			return s;
+	}
+	return op_search(op, 0, ax_cmp_count(&p->f[p->n - 1]), key, len, after, images,
+					 at, same);
+}
+
+/*
+ * The position's leaf and place.  AX_OK with p->n == 0: the tree is empty.  Tries
+ * again by itself when something changes, until AX_BUSY.
+ */
+static ax_status
+op_find(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
+		uint32 *at, bool *same)
+{
+	ax_status	s;
+
+	*at = 0;
+	*same = false;
+	for (int i = 0; i < ART_CMP_TRIES; i++)
+	{
+		s = op_root(op);
+		if (s == AX_OK && op->p->n > 0)
+			s = op_descend(op, key, len, after, images, at, same);
+		if (s != AX_CHANGED)
+			return s;
+	}
+	return AX_BUSY;
+}
+
+/*
+ * The leaf has changed since it was copied; the page above may not have: read it
+ * again, and find the place in it.  AX_CHANGED: from the root, then.
+ */
+static ax_status
+op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
+{
+	ax_cpath   *p = op->p;
+	ax_status	s;
+
+	if (p->n < 2)
+		return AX_CHANGED;
+	p->n--;
+	s = op_down(op, p->f[p->n - 1].i);
+	if (s == AX_OK)
+		s = op_descend(op, key, len, false, true, at, same);
+	return s;
+}
+
+/* ---- insert, remove, contains ---- */
+
+/*
+ * The place was lost to somebody faster, for the nth time.
+ *
+ * Epoch: enters and leaves.  The turn that it asks for lets others wait, and
+ * is over by itself after a while.
+ */
+static void
+op_lost(ArtOp *op, int n)
+{
+	if (n < ART_CMP_LOSSES)
+		return;
+	ART_CORE_BEGIN();
+	ax_cmp_turn(op->cx, op->tree, op->gen,
+				ART_CMP_TURN << Min(n - ART_CMP_LOSSES, ART_CMP_TURNS));
+	ART_CORE_END();
+}
+
+/*
+ * To nothing, or to more of it: let the others go on.
+ *
+ * Epoch: enters and leaves.
+ */
+static void
+op_give_turn(ArtOp *op)
+{
+	ART_CORE_BEGIN();
+	ax_cmp_turn(op->cx, op->tree, op->gen, 0);
+	ART_CORE_END();
+}
+
+/*
+ * Insert a key for which the path says the place.  *same on return: it is there
+ * already.
+ *
+ * Epoch: enters and leaves, once a try; compares between two.
+ * Returns: AX_BUSY if others were faster every time; nothing was inserted.
+ */
+static ax_status
+op_insert_at(ArtOp *op, uint32 at, bool *same, const uint8 *key, uint32 len)
+{
+	for (int i = 0; i < ART_CMP_TRIES; i++)
+	{
+		ax_status	s;
+
+		if (*same)
+		{
+			if (i > ART_CMP_LOSSES)
+				op_give_turn(op);
+			return AX_OK;
+		}
+		ART_CORE_BEGIN();
+		s = ax_cmp_insert(op->cx, op->tree, op->gen, op->p, at, key, len);
+		ART_CORE_END();
+		if (s != AX_CHANGED)
+			return s;
+		op_lost(op, i);
+		s = op_again(op, key, len, &at, same);
+		if (s == AX_CHANGED)
+			s = op_find(op, key, len, false, true, &at, same);
+		if (s != AX_OK)
+			return s;
+	}
+	return AX_BUSY;
+}
+
+/* See art_tree.h. */
+ax_status
+art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+			   const uint8 *key, uint32 len)
+{
+	ArtOp		op;
+	uint32		at;
+	bool		same;
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	if (s == AX_OK)
+		s = op_find(&op, key, len, false, true, &at, &same);
+	if (s == AX_OK)
+		s = op_insert_at(&op, at, &same, key, len);
+	return s == AX_OK && same ? AX_EXISTS : s;
+}
+
+/* See art_tree.h. */
+ax_status
+art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+				 const uint8 *key, uint32 len)
+{
+	ArtOp		op;
+	uint32		at;
+	bool		same;
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	if (s == AX_OK)
+		s = op_find(&op, key, len, false, true, &at, &same);
+	return s == AX_OK && !same ? AX_NOTFOUND : s;
+}
+
+/*
+ * See art_tree.h.  The very entry if it is there, else one whose key is equal.
+ *
+ * Epoch: enters and leaves, once a page; compares between two.
+ * Returns: AX_BUSY if others were faster every time; nothing was removed.
+ */
+ax_status
+art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+			   const uint8 *key, uint32 len)
+{
+	ArtOp		op;
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	for (int i = 0; i < ART_CMP_TRIES && s == AX_OK; i++)
+	{
+		uint32		at;
+		bool		same;
+
+		s = op_find(&op, key, len, false, true, &at, &same);
+		if (s == AX_OK && !same && !kd->images && op.p->n > 0)
+		{
+			s = op_find(&op, key, len, false, false, &at, &same);
+			if (s == AX_OK && op.p->n > 0 && at == ax_cmp_count(&op.p->f[op.p->n - 1]))
+			{
+				at = 0;
+				do
+					s = op_beside(&op, false);
+				while (s == AX_OK && ax_cmp_count(&op.p->f[op.p->n - 1]) == 0);
+			}
+			if (s == AX_OK && op.p->n > 0)
+			{
+				const uint8 *e;
+				uint32		elen;
+
+				s = op_key(&op, op.p->n - 1, at, &e, &elen);
+				if (s == AX_OK)
+					same = art_key_cmp(kd, e, elen, key, len, true, false) < 0;
+			}
+		}
+		if (s == AX_OK)
+		{
+			if (!same)
+			{
+				if (i > ART_CMP_LOSSES)
+					op_give_turn(&op);
+				return AX_NOTFOUND;
+			}
+			ART_CORE_BEGIN();
+			s = ax_cmp_remove(cx, t, gen, op.p, at);
+			ART_CORE_END();
+			if (s == AX_OK)
+				return AX_OK;
+		}
+		if (s == AX_CHANGED)
+		{
+			op_lost(&op, i);
+			s = AX_OK;
+		}
+	}
+	return s == AX_OK ? AX_BUSY : s;
+}
+
+/*
+ * See art_tree.h.  A key that lies in the leaf where the last one went in
+ * needs no descent.  The path goes on with that leaf.  Its end, as the pages
+ * above gave it, is as good as it was, since only a change of the leaf narrows
+ * it.
+ */
+ax_status
+art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+					  const uint8 *const *keys, const uint32 *lens, uint32 len,
+					  uint64 n, uint64 *done, uint64 *added)
+{
+	ArtOp		op;
+	uint32		at = 0;
+	bool		follow = false;
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	*done = *added = 0;
+	n = Min(n, ART_CMP_SORTED);
+	while (s == AX_OK && *done < n)
+	{
+		const uint8 *key = keys[*done];
+		uint32		klen = lens ? lens[*done] : len;
+		bool		same = false;
+
+		if (follow)
+		{
+			ax_cnode   *leaf = &op.p->f[op.p->n - 1];
+			uint32		count = ax_cmp_count(leaf);
+
+			s = op_search(&op, Min(at + 1, count), count, key, klen, false, true,
+						  &at, &same);
+			if (s == AX_OK && !same && at == count)
+			{
+				/* at its end, or beyond? */
+				for (int k = op.p->n - 2; k >= 0; k--)
+				{
+					const uint8 *e;
+					uint32		elen;
+
+					if (op.p->f[k].i + 1 >= ax_cmp_count(&op.p->f[k]))
+						continue;
+					s = op_key(&op, k, op.p->f[k].i + 1, &e, &elen);
+					if (s == AX_OK)
+						follow = art_key_cmp(kd, e, elen, key, klen, false, true) > 0;
+					break;
+				}
+			}
+			if (s == AX_CHANGED)
+			{
+				s = AX_OK;
+				follow = false;
+			}
+		}
+		if (s == AX_OK && !follow)
+			s = op_find(&op, key, klen, false, true, &at, &same);
+		if (s == AX_OK)
+		{
+			bool		was = same;
+
+			s = op_insert_at(&op, at, &same, key, klen);
+			if (s == AX_OK)
+			{
+				++*done;
+				*added += !same;
+				/* done over, it may have come to another place */
+				follow = op.p->n > 0 && was == same && ax_cmp_count(&op.p->f[op.p->n - 1]) > at;
+				if (follow && !was)
+				{
+					const uint8 *e;
+					uint32		elen;
+
+					e = ax_cmp_key(&op.p->f[op.p->n - 1], at, &elen);
+					follow = e != NULL && elen == klen && memcmp(e, key, klen) == 0;
+				}
+			}
+		}
+	}
+	return *done > 0 ? AX_OK : s;
+}
+
+/* ---- scans ---- */
+
+static inline uint64
+tid_of(const uint8 *key, uint32 len)
+{
+	uint64		tid = 0;
+
+	for (int i = 0; i < AX_TID_BYTES; i++)
+		tid = tid << 8 | key[len - AX_TID_BYTES + i];
+	return tid;
+}
+
+/* The contents of a batch. */
+typedef struct ArtFill
+{
+	ax_batch   *b;
+	uint32		bytes;			/* of keybuf */
+} ArtFill;
+
+/*
+ * One entry more.  AX_BUSY: the batch is full.  AX_BUFFER: not even this one.
+ */
+static ax_status
+fill_add(ArtFill *f, const uint8 *key, uint32 len)
+{
+	ax_batch   *b = f->b;
+
+	if (b->n == b->max)
+		return AX_BUSY;
+	if ((b->lastkey != NULL && len > b->lastkey_size) ||
+		(b->want_keys && len > b->keybuf_size - f->bytes))
+	{
+		if (b->n > 0)
+			return AX_BUSY;
+		b->need_bytes = len;
+		return AX_BUFFER;
+	}
+	if (b->want_keys)
+	{
+		memcpy(b->keybuf + f->bytes, key, len);
+		f->bytes += len;
+		b->key_off[b->n + 1] = f->bytes;
+	}
+	if (b->lastkey != NULL)
+	{
+		memcpy(b->lastkey, key, len);
+		b->lastlen = len;
+	}
+	b->tids[b->n++] = tid_of(key, len);
+	return AX_OK;
+}
+
+/*
+ * See art_tree.h.
+ */
+ax_status
+art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
+{
+	const ax_bound *from = b->backward ? &b->hi : &b->lo;
+	const ax_bound *to = b->backward ? &b->lo : &b->hi;
+	ArtFill		f = {.b = b};
+	ArtOp		op;
+	bool		end = to->len > 0;	/* is there an end to look for? */
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	b->n = 0;
+	b->lastlen = 0;
+	b->exhausted = false;
+	if (b->want_keys)
+		b->key_off[0] = 0;
+	/* before everything, and after: nothing lies there */
+	if (to->len == 0 && to->after == b->backward)
+	{
+		b->exhausted = true;
+		return s;
+	}
+
+	for (int tries = 0; s == AX_OK; tries++)
+	{
+		uint32		at;
+		bool		same;
+
+		if (tries == ART_CMP_TRIES)
+			return AX_BUSY;
+		s = op_find(&op, from->key, from->len, from->after, true, &at, &same);
+		if (s != AX_OK)
+			return s;
+		if (op.p->n == 0)
+		{
+			b->exhausted = true;
+			return AX_OK;
+		}
+		/* an entry that is the position lies behind it if "before", else not */
+		if (same && from->after)
+			at++;
+
+		while (s == AX_OK)
+		{
+			ax_cnode   *leaf = &op.p->f[op.p->n - 1];
+			uint32		count = ax_cmp_count(leaf);
+			uint32		stop = b->backward ? 0 : count;
+			bool		last = false;	/* the end lies in this leaf */
+
+			if (end && at != stop)
+			{
+				const uint8 *e;
+				uint32		elen;
+				int			c;
+
+				/* as a rule a leaf lies on one side of it */
+				s = op_key(&op, op.p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
+				if (s == AX_OK)
+				{
+					c = art_key_cmp(kd, e, elen, to->key, to->len, to->after, true);
+					if (c == 0)
+						c = to->after ? -1 : 1;
+					if (b->backward ? c < 0 : c > 0)
+					{
+						last = true;
+						s = op_search(&op, b->backward ? 0 : at, b->backward ? at : count,
+									  to->key, to->len, to->after, true, &stop, &same);
+						if (s == AX_OK && same && to->after)
+							stop++;
+					}
+				}
+			}
+			while (s == AX_OK && (b->backward ? at > stop : at < stop))
+			{
+				const uint8 *e;
+				uint32		elen;
+
+				s = op_key(&op, op.p->n - 1, b->backward ? at - 1 : at, &e, &elen);
+				if (s == AX_OK)
+					s = fill_add(&f, e, elen);
+				if (s == AX_OK)
+				{
+					if (b->backward)
+						at--;
+					else
+						at++;
+				}
+			}
+			if (s != AX_OK)
+				break;
+			if (last)
+			{
+				b->exhausted = true;
+				return AX_OK;
+			}
+			if (b->n == b->max)
+				return AX_OK;
+			s = op_beside(&op, b->backward);
+			at = s == AX_OK && b->backward ? ax_cmp_count(&op.p->f[op.p->n - 1]) : 0;
+		}
+
+		switch (s)
+		{
+			case AX_NOTFOUND:
+				b->exhausted = true;
+				return AX_OK;
+			case AX_BUSY:
+			case AX_CHANGED:
+				/* what there is can be used; the next batch starts by value */
+				if (b->n > 0)
+					return AX_OK;
+				if (s == AX_BUSY)
+					return s;
+				s = AX_OK;
+				break;
+			default:
+				return s;
+		}
+	}
+	return s;
+}
+
+/*
+ * See art_tree.h.
+ */
+ax_status
+art_cmp_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+			   const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
+			   uint32 *n, bool *more)
+{
+	ax_batch	b = {.max = max, .tids = tids};
+	ax_status	s;
+
+	b.lo.key = b.hi.key = prefix;
+	b.lo.len = b.hi.len = len;
+	b.hi.after = true;
+	s = art_cmp_scan(kd, cx, t, gen, &b);
+	*n = b.n;
+	*more = !b.exhausted;
+	return s;
+}

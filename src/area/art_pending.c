@@ -1,0 +1,52 @@
+/*
+ * art_pending.c
+ *	  What is left to do to structures when this (sub)transaction ends: it is
+ *	  written down here, and art_lifecycle.c does it.
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "area/art_shared.h"
+
+ArtPending *art_pending = NULL;
+
+/*
+ * Memory for one piece of work, before anything is done that cannot be undone.
+ * It is run where nothing may fail any more, so this process attaches now.
+ */
+ArtPending *
+art_pending_prepare(void)
+{
+	(void) art_ctx();
+	return MemoryContextAllocZero(TopMemoryContext, sizeof(ArtPending));
+}
+
+/*
+ * Register it; cannot fail.
+ */
+void
+art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db, Oid indexoid,
+				const ArtLocator *loc, SubTransactionId subid)
+{
+	p->kind = kind;
+	p->subid = subid;
+	p->db = db;
+	p->indexoid = indexoid;
+	if (loc)
+		p->loc = *loc;
+	p->next = art_pending;
+	art_pending = p;
+}
+
+/*
+ * See art_shared.h.
+ */
+bool
+art_pending_altered(Oid indexoid)
+{
+	for (ArtPending *p = art_pending; p; p = p->next)
+		if (p->kind == ART_PEND_ALTERED && p->indexoid == indexoid)
+			return true;
+	return false;
+}

@@ -1,0 +1,452 @@
+/*
+ * art_shmem.c
+ *	  The shared memory area, and this process's attachment to it.
+ *
+ * The area is part of PostgreSQL's main shared memory segment.  It is at one
+ * address in every process, and the postmaster's crash cycle makes it anew,
+ * zero-filled.  It is never touched before it is needed.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "access/parallel.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "replication/logicalworker.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "area/art_shared.h"
+
+static int	art_memory_mb = 1024;
+
+ArtShared  *art_shared = NULL;
+LWLockPadded *art_dir_locks = NULL;
+LWLockPadded *art_unique_locks = NULL;
+uint32		art_unique_mask = 0;
+LWLock	   *art_chunk_lock = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static ax_ctx my_ctx;
+static int	my_pid = 0;			/* process that my_ctx belongs to, 0: none */
+
+bool		art_hold_sigterm = false;
+static sigset_t saved_sigmask;
+static int	sigterm_depth = 0;
+
+static uint32 wait_event_latch = 0;
+
+/* ---- sizes ---- */
+
+static int
+process_slots(void)
+{
+	return MaxBackends + NUM_AUXILIARY_PROCS;
+}
+
+static int
+unique_stripes(void)
+{
+	int			n = 64;
+
+	while (n < 4 * MaxBackends)
+		n *= 2;
+	return n;
+}
+
+/*
+ * With very many connections the headers alone may exceed a small
+ * artidx.memory; the area is then as large as they need.
+ */
+Size
+art_area_bytes(void)
+{
+	Size		size = (Size) art_memory_mb * 1024 * 1024;
+	Size		least = ax_area_min_size(process_slots());
+
+	return TYPEALIGN(AX_PAGE, Max(size, least));
+}
+
+static Size
+area_reserve(Size size)
+{
+	Size		reserve = size / 32;
+
+	return Min(Max(reserve, (Size) 256 * 1024), (Size) 64 * 1024 * 1024);
+}
+
+/* ---- hooks ---- */
+
+/*
+ * Hook of the postmaster: ask for the area, the control block, and the locks.
+ */
+static void
+art_shmem_request(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+
+	RequestAddinShmemSpace(add_size(art_area_bytes(), AX_PAGE));
+	RequestAddinShmemSpace(sizeof(ArtShared));
+	RequestAddinShmemSpace(art_interlock_shmem_size(process_slots()));
+	RequestNamedLWLockTranche("artidx directory", ART_NPARTITIONS);
+	RequestNamedLWLockTranche("artidx unique", unique_stripes());
+	RequestNamedLWLockTranche("artidx chunks", 1);
+}
+
+/*
+ * Hook: make the shared structures, or (EXEC_BACKEND) find them.
+ *
+ * Locks: takes AddinShmemInitLock, exclusive.
+ */
+static void
+art_shmem_startup(void)
+{
+	bool		found;
+	char	   *raw;
+	Size		size = art_area_bytes();
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+
+	raw = ShmemInitStruct("artidx area", add_size(size, AX_PAGE), &found);
+	raw = (char *) TYPEALIGN(AX_PAGE, raw);
+	art_shared = ShmemInitStruct("artidx control", sizeof(ArtShared), &found);
+	if (!found)
+	{
+		memset(art_shared, 0, sizeof(ArtShared));
+		pg_atomic_init_u64(&art_shared->build_number, 0);
+		pg_atomic_init_u32(&art_shared->launcher, 0);
+		pg_atomic_init_u32(&art_shared->no_worker, 0);
+		pg_atomic_init_u32(&art_shared->requests, 0);
+		pg_atomic_init_u32(&art_shared->entries_changed, 0);
+		pg_atomic_init_u64(&art_shared->sealing_until, 0);
+		pg_atomic_init_u32(&art_shared->ssi_held, 0);
+		pg_atomic_init_u32(&art_shared->ssi_taken, 0);
+		pg_atomic_init_u32(&art_shared->load_state, ART_LOAD_NOTHING);
+		pg_atomic_init_u64(&art_shared->load_asked, 0);
+		art_shared->nslots = process_slots();
+		art_shared->area = ax_area_init(raw, size, process_slots(),
+										area_reserve(size));
+		art_groups_startup();
+	}
+	art_interlock_shmem_init(process_slots());
+
+	art_dir_locks = GetNamedLWLockTranche("artidx directory");
+	art_unique_locks = GetNamedLWLockTranche("artidx unique");
+	art_unique_mask = (uint32) unique_stripes() - 1;
+	art_chunk_lock = &GetNamedLWLockTranche("artidx chunks")->lock;
+
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/*
+ * The setting and the hooks; from _PG_init, preloading.
+ */
+void
+art_shmem_init(void)
+{
+	DefineCustomIntVariable("artidx.memory",
+							"Sets the shared memory in which art indexes live.",
+							NULL,
+							&art_memory_mb,
+							1024, 16, 16 * 1024 * 1024,
+							PGC_POSTMASTER,
+							GUC_UNIT_MB,
+							NULL, NULL, NULL);
+	art_groups_init();
+
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = art_shmem_request;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = art_shmem_startup;
+}
+
+/* ---- preloaded or not ---- */
+
+/*
+ * Is the area there?
+ */
+bool
+art_preloaded(void)
+{
+	return art_shared != NULL;
+}
+
+/*
+ * ERROR with the setting to change when it is not.
+ */
+void
+art_require_preload(Relation index)
+{
+	if (art_shared != NULL)
+		return;
+	if (index)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("art index \"%s\" cannot be used because artidx is not preloaded",
+						RelationGetRelationName(index)),
+				 errhint("Add \"artidx\" to the configuration parameter \"shared_preload_libraries\" and restart the server.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("artidx is not preloaded"),
+			 errhint("Add \"artidx\" to the configuration parameter \"shared_preload_libraries\" and restart the server.")));
+}
+
+/* ---- the port ---- */
+
+static void
+port_wait_begin(void)
+{
+	pgstat_report_wait_start(wait_event_latch);
+}
+
+static void
+port_wait_end(void)
+{
+	pgstat_report_wait_end();
+}
+
+static void
+port_panic(const char *what, const char *file, int line)
+{
+	/* also outside a critical section; never return */
+	START_CRIT_SECTION();
+	elog(PANIC, "artidx: cannot happen: %s, at %s:%d", what, file, line);
+	abort();
+}
+
+static ax_port port;
+
+/* ---- SIGTERM in background workers ---- */
+
+/*
+ * A background worker's default handler for SIGTERM raises FATAL on the spot,
+ * also in a critical section.  Which handler is installed can be seen only up
+ * to 16; parallel and logical replication workers are known to use die().
+ */
+static bool
+sigterm_dies_at_once(void)
+{
+	if (MyBgworkerEntry == NULL || IsParallelWorker() || IsLogicalWorker())
+		return false;
+#if ART_SIGNAL_HANDLER_VISIBLE
+	{
+		struct sigaction act;
+
+		if (sigaction(SIGTERM, NULL, &act) == 0 && act.sa_handler == die)
+			return false;
+	}
+#endif
+	return true;
+}
+
+/*
+ * Keep SIGTERM pending until art_sigterm_resume.
+ */
+void
+art_sigterm_hold(void)
+{
+	sigset_t	set;
+
+	if (sigterm_depth++ > 0)
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, &saved_sigmask);
+}
+
+/*
+ * The other end; a pending SIGTERM is delivered here.
+ */
+void
+art_sigterm_resume(void)
+{
+	if (--sigterm_depth == 0)
+		sigprocmask(SIG_SETMASK, &saved_sigmask, NULL);
+}
+
+/* ---- attachment ---- */
+
+static void (*before_detach) (void) = NULL;
+
+/*
+ * See art_shared.h.
+ */
+void
+art_before_detach(void (*fn) (void))
+{
+	before_detach = fn;
+}
+
+/*
+ * on_shmem_exit: before ProcKill, so our slot is still ours.  A child that a
+ * library forked must not run it.
+ *
+ * Epoch: detaches in a critical section.
+ * Locks: takes partition and chunk locks, exclusive, one after the other, for
+ * builds, temporary indexes and hazard slots.
+ */
+static void
+art_detach(int code, Datum arg)
+{
+	if (my_pid == 0 || my_pid != MyProcPid || (int) getpid() != my_pid)
+		return;
+
+	/*
+	 * An exit in the middle of a core call would leave a latch that nobody
+	 * ever releases: crash instead, so that the postmaster starts afresh.
+	 */
+	if (ax_latches_held(&my_ctx) != 0)
+		abort();
+
+	if (before_detach != NULL)
+		before_detach();
+	art_drop_temp();
+	art_hazards_exit();
+
+	ART_CORE_BEGIN();
+	ax_detach(&my_ctx);
+	my_pid = 0;
+	ART_CORE_END();
+}
+
+/*
+ * Is this process attached?
+ */
+bool
+art_attached(void)
+{
+	return my_pid != 0 && my_pid == MyProcPid;
+}
+
+/*
+ * This process's context; the first call attaches it.  Its slot is its process
+ * number, so a slot is never shared, and lives as long as the process.
+ *
+ * Epoch: the first call attaches in a critical section.  It may raise an ERROR
+ * before that, so call it first before a lock is taken.
+ */
+ax_ctx *
+art_ctx(void)
+{
+	uint32		event;
+
+	if (likely(my_pid == MyProcPid && my_pid != 0))
+		return &my_ctx;
+
+	Assert(art_shared != NULL);
+	if (MyProc == NULL)
+		elog(ERROR, "artidx: process has no slot");
+
+	event = ART_WAIT_EVENT(wait_event_latch, "ArtidxLatch");
+	wait_event_latch = event;
+	port = ax_port_default;
+	port.wait_begin = port_wait_begin;
+	port.wait_end = port_wait_end;
+	port.panic = port_panic;
+	art_hold_sigterm = sigterm_dies_at_once();
+
+	/* first, so that an attached process is always detached */
+	on_shmem_exit(art_detach, (Datum) 0);
+
+	ART_CORE_BEGIN();
+	ax_attach(&my_ctx, art_shared->area, ART_MY_PROCNO(), MyProcPid, &port);
+	my_pid = MyProcPid;
+	art_elision_attached(&my_ctx);
+	ART_CORE_END();
+
+	return &my_ctx;
+}
+
+/*
+ * The postmaster has no PGPROC and hence no slot.  It touches the area only
+ * before the first process is forked and when the last has gone, so slot 0 is
+ * free. art_ctx() works until the detach.
+ *
+ * Epoch: attaches in a critical section.
+ */
+void
+art_postmaster_attach(void)
+{
+	Assert(!IsUnderPostmaster && my_pid == 0);
+	port = ax_port_default;
+	port.panic = port_panic;
+	ART_CORE_BEGIN();
+	ax_attach(&my_ctx, art_shared->area, 0, MyProcPid, &port);
+	my_pid = MyProcPid;
+	ART_CORE_END();
+}
+
+/*
+ * Undo art_postmaster_attach(); slot 0 is free again.
+ *
+ * Epoch: detaches in a critical section.
+ */
+void
+art_postmaster_detach(void)
+{
+	ART_CORE_BEGIN();
+	ax_detach(&my_ctx);
+	my_pid = 0;
+	ART_CORE_END();
+}
+
+/*
+ * Zeroed, page-aligned shared memory for directory entries and hazard slots;
+ * never given back.  NULL when the area is full.
+ *
+ * Epoch: enters and leaves.
+ * Locks: the chunk lock is held, exclusive.
+ */
+void *
+art_system_alloc(size_t bytes)
+{
+	ax_ctx	   *cx = art_ctx();
+	void	   *p;
+
+	ART_CORE_BEGIN();
+	p = ax_system_alloc(cx, bytes);
+	ART_CORE_END();
+	return p;
+}
+
+/*
+ * Free what is retired or dropped and can be freed now: in bounded parts, with a look
+ * at interrupts between them.
+ *
+ * Epoch: enters and leaves, once a part.
+ */
+void
+art_poll(void)
+{
+	ax_ctx	   *cx = art_ctx();
+	ax_pending	left;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		ART_CORE_BEGIN();
+		left = ax_poll(cx);
+		ART_CORE_END();
+	} while (left == AX_PENDING_MORE);
+}
+
+/*
+ * A core call said AX_BUSY: nothing is held, so look at interrupts.
+ */
+void
+art_busy(void)
+{
+	CHECK_FOR_INTERRUPTS();
+}

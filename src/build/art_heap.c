@@ -1,0 +1,594 @@
+/*
+ * art_heap.c
+ *	  The rows of a table, page by page, as encoded keys: what a build inserts,
+ *	  and what a private scan returns.
+ *
+ * Each page is read atomically, under its share lock: line pointers' roots,
+ * then visibility, then copies of the rows.  Expressions are evaluated on the
+ * copies, with nothing held, as the table's owner in a security-restricted
+ * operation.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+#include "build/build.h"
+
+/* one page's rows, copied out */
+typedef struct PageRows
+{
+	int			n;
+	OffsetNumber off[MaxHeapTuplesPerPage];
+	OffsetNumber root[MaxHeapTuplesPerPage];
+	TransactionId inserter[MaxHeapTuplesPerPage];	/* in progress, not ours */
+	uint32		len[MaxHeapTuplesPerPage];
+	uint32		at[MaxHeapTuplesPerPage];
+	char	   *data;			/* copies of the tuples */
+	uint32		size;
+} PageRows;
+
+struct ArtHeapReader
+{
+	Relation	heap;
+	Relation	index;
+	const ArtKeyDesc *kd;
+	ArtHeapMode mode;
+	Snapshot	snapshot;		/* MVCC mode */
+	bool		own_index;		/* this transaction made the index */
+	bool		evaluates;		/* the index has expressions or a predicate */
+	TransactionId oldest;
+	BufferAccessStrategy strategy;
+	MemoryContext cxt;
+	IndexInfo  *info;
+	EState	   *estate;
+	ExprContext *econtext;
+	TupleTableSlot *slot;
+	ExprState  *predicate;
+	ArtBuf		key;
+	PageRows   *rows;
+};
+
+/*
+ * The root line pointer of every tuple of a page: 0 for none.  As
+ * heap_get_root_tuples().  Up to 15.18 that tests the wrong variable against
+ * the end of the line pointer array, and can follow a stale link of an aborted
+ * update beyond it.
+ */
+static void
+page_roots(Page page, OffsetNumber *roots)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+	memset(roots, 0, MaxHeapTuplesPerPage * sizeof(OffsetNumber));
+	for (OffsetNumber root = FirstOffsetNumber; root <= maxoff; root++)
+	{
+		ItemId		lp = PageGetItemId(page, root);
+		TransactionId xmax = InvalidTransactionId;
+		OffsetNumber off;
+
+		if (ItemIdIsRedirected(lp))
+			off = ItemIdGetRedirect(lp);
+		else if (ItemIdIsNormal(lp))
+		{
+			HeapTupleHeader tup = (HeapTupleHeader) PageGetItem(page, lp);
+
+			if (HeapTupleHeaderIsHeapOnly(tup))
+				continue;		/* met from its root, if it has one */
+			roots[root - 1] = root;
+			if (!HeapTupleHeaderIsHotUpdated(tup))
+				continue;
+			off = ItemPointerGetOffsetNumber(&tup->t_ctid);
+			xmax = HeapTupleHeaderGetUpdateXid(tup);
+		}
+		else
+			continue;
+
+		/* down the chain, as long as each link fits the next tuple */
+		while (off >= FirstOffsetNumber && off <= maxoff)
+		{
+			HeapTupleHeader tup;
+
+			lp = PageGetItemId(page, off);
+			if (!ItemIdIsNormal(lp))
+				break;
+			tup = (HeapTupleHeader) PageGetItem(page, lp);
+			if (TransactionIdIsValid(xmax) &&
+				!TransactionIdEquals(xmax, HeapTupleHeaderGetXmin(tup)))
+				break;
+			if (roots[off - 1] == root)
+				break;			/* corrupt: a ring */
+			roots[off - 1] = root;
+			if (!HeapTupleHeaderIsHotUpdated(tup))
+				break;
+			off = ItemPointerGetOffsetNumber(&tup->t_ctid);
+			xmax = HeapTupleHeaderGetUpdateXid(tup);
+		}
+	}
+}
+
+/*
+ * A build keeps everything that anybody may still see, also what is being
+ * inserted or deleted.  Not the members of a HOT chain that are dead to new
+ * snapshots.  Their successor has the key; or the chain is older than the
+ * index, and the key would be wrong.
+ */
+static bool
+keep_for_build(ArtHeapReader *r, HeapTuple tup, Buffer buf,
+			   TransactionId *inserter)
+{
+	switch (HeapTupleSatisfiesVacuum(tup, r->oldest, buf))
+	{
+		case HEAPTUPLE_DEAD:
+			return false;
+		case HEAPTUPLE_RECENTLY_DEAD:
+			return !HeapTupleIsHotUpdated(tup);
+		case HEAPTUPLE_DELETE_IN_PROGRESS:
+
+			/*
+			 * In the transaction that makes the index a chain may be older
+			 * than the index.  Its first members then have another key: leave
+			 * them out, as core's build does.
+			 */
+			return !(r->own_index && HeapTupleIsHotUpdated(tup) &&
+					 TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(tup->t_data)));
+		case HEAPTUPLE_INSERT_IN_PROGRESS:
+			if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data)))
+				*inserter = HeapTupleHeaderGetXmin(tup->t_data);
+			return true;
+		case HEAPTUPLE_LIVE:
+			return true;
+	}
+	return true;
+}
+
+/*
+ * Copy the rows of a page out.
+ */
+static void
+read_page(ArtHeapReader *r, BlockNumber blkno)
+{
+	PageRows   *rows = r->rows;
+	OffsetNumber roots[MaxHeapTuplesPerPage];
+	Buffer		buf;
+	Page		page;
+	OffsetNumber maxoff;
+	OffsetNumber orphan = InvalidOffsetNumber;
+
+	rows->n = 0;
+	rows->size = 0;
+
+	/*
+	 * Some rows were deleted before our snapshot and are seen by an older one.
+	 * They lose their TOAST as soon as that one goes and the TOAST table is
+	 * vacuumed, and must be dead to us by then.
+	 */
+	if (r->mode == ART_HEAP_BUILD && OidIsValid(r->heap->rd_rel->reltoastrelid))
+		art_heap_horizon(r);
+
+	buf = ReadBufferExtended(r->heap, MAIN_FORKNUM, blkno, RBM_NORMAL, r->strategy);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (r->mode == ART_HEAP_MVCC)
+		ART_TEST_OLD_SNAPSHOT(r->snapshot, r->heap, page);
+	page_roots(page, roots);
+	maxoff = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		HeapTupleData tup;
+		TransactionId inserter = InvalidTransactionId;
+		bool		keep;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+		tup.t_len = ItemIdGetLength(lp);
+		tup.t_tableOid = RelationGetRelid(r->heap);
+		ItemPointerSet(&tup.t_self, blkno, off);
+
+		if (r->mode == ART_HEAP_BUILD)
+			keep = keep_for_build(r, &tup, buf, &inserter);
+		else
+		{
+			/*
+			 * The executor checks for conflicts what the scan hands it; the
+			 * rows that we leave out, it never sees.
+			 */
+			keep = HeapTupleSatisfiesVisibility(&tup, r->snapshot, buf);
+			HeapCheckForSerializableConflictOut(keep, r->heap, &tup, buf,
+												r->snapshot);
+		}
+		if (!keep)
+			continue;
+		if (roots[off - 1] == InvalidOffsetNumber)
+		{
+			orphan = off;
+			break;
+		}
+		rows->off[rows->n] = off;
+		rows->root[rows->n] = roots[off - 1];
+		rows->inserter[rows->n] = inserter;
+		rows->len[rows->n] = tup.t_len;
+		rows->at[rows->n] = rows->size;
+		memcpy(rows->data + rows->size, tup.t_data, tup.t_len);
+		rows->size += MAXALIGN(tup.t_len);
+		rows->n++;
+	}
+	UnlockReleaseBuffer(buf);
+
+	if (orphan != InvalidOffsetNumber)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
+								 blkno, orphan, RelationGetRelationName(r->heap))));
+}
+
+/*
+ * The key of a copied row into r->key; false when the predicate leaves it out.
+ */
+static bool
+row_key(ArtHeapReader *r, BlockNumber blkno, int i)
+{
+	HeapTupleData tup;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	MemoryContext old;
+
+	ResetExprContext(r->econtext);
+	tup.t_len = r->rows->len[i];
+	tup.t_data = (HeapTupleHeader) (r->rows->data + r->rows->at[i]);
+	tup.t_tableOid = RelationGetRelid(r->heap);
+	ItemPointerSet(&tup.t_self, blkno, r->rows->root[i]);
+	ExecStoreHeapTuple(&tup, r->slot, false);
+
+	if (r->predicate && !ExecQual(r->predicate, r->econtext))
+		return false;
+	old = MemoryContextSwitchTo(r->econtext->ecxt_per_tuple_memory);
+	FormIndexDatum(r->info, r->slot, r->estate, values, isnull);
+	(void) art_encode(r->kd, values, isnull, &r->key);
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+/*
+ * The same for a row whose inserter is in progress.  The expression may raise
+ * an error that its inserter meets, too, and then the row is nobody's.
+ * Returns 1 or 0 as above, -1 when it raised an error.
+ */
+static int
+row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile int result = -1;
+
+	if (IsInParallelMode())
+		return row_key(r, blkno, i);	/* no subtransaction is to be had */
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		result = row_key(r, blkno, i);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *err;
+
+		MemoryContextSwitchTo(cxt);
+		err = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+		if (err->sqlerrcode == ERRCODE_QUERY_CANCELED ||
+			err->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN ||
+			err->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED)
+			ReThrowError(err);
+		FreeErrorData(err);
+		result = -1;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
+ * The rows of a page that was read, "only" one line pointer of it or all.
+ * Returns the line pointer of the first row whose expression raised an error
+ * while its inserter was in progress, and that transaction in *inserter.  The
+ * rows behind it are done.
+ */
+static OffsetNumber
+page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
+		  TransactionId *inserter, ArtHeapRow fn, void *arg,
+		  OffsetNumber *failed, int *nfailed)
+{
+	OffsetNumber first = InvalidOffsetNumber;
+
+	for (int i = 0; i < r->rows->n; i++)
+	{
+		ItemPointerData root;
+		int			got;
+
+		if (only != InvalidOffsetNumber && r->rows->off[i] != only)
+			continue;
+		if (r->evaluates && TransactionIdIsValid(r->rows->inserter[i]))
+			got = row_key_of_inserter(r, blkno, i);
+		else
+			got = row_key(r, blkno, i);
+		if (got > 0)
+		{
+			ItemPointerSet(&root, blkno, r->rows->root[i]);
+			fn(arg, r->key.data, r->key.len, art_tid_pack(&root));
+		}
+		else if (got < 0)
+		{
+			if (first == InvalidOffsetNumber)
+			{
+				first = r->rows->off[i];
+				*inserter = r->rows->inserter[i];
+			}
+			if (failed)
+				failed[(*nfailed)++] = r->rows->off[i];
+		}
+	}
+	return first;
+}
+
+/* ---- as whom ---- */
+
+/*
+ * See build.h.  From 17 on core has a rule for whatever runs as a table's
+ * owner, and functions obey it since CREATE INDEX.  Before that a function may
+ * count on a search_path.  Only a caller who cannot act as the owner anyway is
+ * denied his own.  He gets the table's schema and public instead, unless he
+ * may put something there.
+ */
+void
+art_restrict_search_path(Relation heap, Oid caller)
+{
+#if PG_VERSION_NUM >= 170000
+	RestrictSearchPath();
+#else
+	Oid			owner = heap->rd_rel->relowner;
+	Oid			session = GetSessionUserId();
+	bool		caller_may = has_privs_of_role(caller, owner);
+	bool		session_may = has_privs_of_role(session, owner);
+	Oid			schemas[2];
+	StringInfoData path;
+
+	if (caller_may && session_may)
+		return;
+
+	schemas[0] = RelationGetNamespace(heap);
+	schemas[1] = get_namespace_oid("public", true);
+	initStringInfo(&path);
+	appendStringInfoString(&path, "pg_catalog");
+	for (int i = 0; i < 2; i++)
+	{
+		char	   *name;
+
+		if (!OidIsValid(schemas[i]) || (i > 0 && schemas[i] == schemas[0]) ||
+			(!caller_may &&
+			 ART_NAMESPACE_ACLCHECK(schemas[i], caller, ACL_CREATE) == ACLCHECK_OK) ||
+			(!session_may &&
+			 ART_NAMESPACE_ACLCHECK(schemas[i], session, ACL_CREATE) == ACLCHECK_OK))
+			continue;
+		name = get_namespace_name(schemas[i]);
+		if (name == NULL)
+			continue;
+		appendStringInfo(&path, ", %s", quote_identifier(name));
+		pfree(name);
+	}
+	appendStringInfoString(&path, ", pg_temp");
+	(void) set_config_option("search_path", path.data, PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	pfree(path.data);
+#endif
+}
+
+typedef struct AsOwner
+{
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel;
+} AsOwner;
+
+/*
+ * Become the table's owner, in a security-restricted operation; an error ends
+ * it with the (sub)transaction.
+ */
+static void
+as_owner_begin(Relation heap, AsOwner *save)
+{
+	GetUserIdAndSecContext(&save->userid, &save->sec_context);
+	SetUserIdAndSecContext(heap->rd_rel->relowner,
+						   save->sec_context | SECURITY_RESTRICTED_OPERATION);
+	save->nestlevel = NewGUCNestLevel();
+	art_restrict_search_path(heap, save->userid);
+}
+
+static void
+as_owner_end(const AsOwner *save)
+{
+	AtEOXact_GUC(false, save->nestlevel);
+	SetUserIdAndSecContext(save->userid, save->sec_context);
+}
+
+/* ---- public ---- */
+
+/*
+ * Begin to read.  The caller holds a lock on the heap and, in build mode, a
+ * registered snapshot, which keeps TOASTed values.  MVCC mode is given the
+ * snapshot.  Everything is allocated in a child of the current memory context.
+ * Build mode takes its horizon here: after BUILDING was published.
+ */
+ArtHeapReader *
+art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
+			   ArtHeapMode mode, Snapshot snapshot)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
+											  "art heap reader",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	ArtHeapReader *r = palloc0(sizeof(ArtHeapReader));
+	AsOwner		save;
+
+	r->heap = heap;
+	r->index = index;
+	r->kd = kd;
+	r->mode = mode;
+	r->snapshot = snapshot;
+	r->cxt = cxt;
+	r->own_index = index->rd_createSubid != InvalidSubTransactionId ||
+		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId;
+
+	/*
+	 * As the owner here already: the relation cache evaluates constant parts
+	 * of an expression or a predicate when it makes them, and a background
+	 * worker is a superuser.
+	 */
+	as_owner_begin(heap, &save);
+	r->info = BuildIndexInfo(index);
+	r->info->ii_Unique = false;
+	r->info->ii_ExclusionOps = NULL;
+	r->info->ii_Concurrent = false;
+	r->evaluates = r->info->ii_Expressions != NIL || r->info->ii_Predicate != NIL;
+	r->strategy = GetAccessStrategy(BAS_BULKREAD);
+	r->estate = CreateExecutorState();
+	r->econtext = GetPerTupleExprContext(r->estate);
+	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
+	r->econtext->ecxt_scantuple = r->slot;
+	r->predicate = ExecPrepareQual(r->info->ii_Predicate, r->estate);
+	as_owner_end(&save);
+	art_buf_init(&r->key, cxt, 64);
+	r->rows = palloc(sizeof(PageRows));
+	r->rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
+	if (mode == ART_HEAP_BUILD)
+		art_heap_horizon(r);
+	MemoryContextSwitchTo(old);
+	return r;
+}
+
+/*
+ * In build mode: take the horizon anew, under the snapshot that the caller has
+ * registered now.
+ */
+void
+art_heap_horizon(ArtHeapReader *r)
+{
+	r->oldest = GetOldestNonRemovableTransactionId(r->heap);
+}
+
+/*
+ * Call fn for every row of one page: its key (without TID; good during the
+ * call only) and the TID of its root.  In build mode one (key, TID) can come
+ * more than once.  May raise whatever the index's expressions raise; waits
+ * for the inserter of a row whose expression errs.
+ */
+void
+art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
+{
+	OffsetNumber failed[MaxHeapTuplesPerPage];
+	int			nfailed = 0;
+	TransactionId inserter = InvalidTransactionId;
+	AsOwner		save = {InvalidOid, 0, 0};
+
+	if (r->evaluates)
+		as_owner_begin(r->heap, &save);
+
+	read_page(r, blkno);
+	(void) page_rows(r, blkno, InvalidOffsetNumber, &inserter, fn, arg,
+					 failed, &nfailed);
+
+	/*
+	 * Each of these once its inserter has ended: gone, if that aborted, and
+	 * an error of the index, if it did not.
+	 */
+	for (int i = 0; i < nfailed; i++)
+	{
+		for (;;)
+		{
+			ItemPointerData tid;
+
+			read_page(r, blkno);
+			if (page_rows(r, blkno, failed[i], &inserter, fn, arg, NULL, NULL) ==
+				InvalidOffsetNumber)
+				break;
+			ItemPointerSet(&tid, blkno, failed[i]);
+			XactLockTableWait(inserter, r->heap, &tid, XLTW_None);
+		}
+	}
+
+	if (r->evaluates)
+		as_owner_end(&save);
+}
+
+typedef struct StillArg
+{
+	const uint8 *key;
+	uint32		keylen;
+	uint64		tid;
+	bool		found;
+} StillArg;
+
+static void
+still_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
+{
+	StillArg   *s = (StillArg *) arg;
+
+	if (tid == s->tid && keylen == s->keylen && memcmp(key, s->key, keylen) == 0)
+		s->found = true;
+}
+
+/*
+ * Does the page of this TID, read now, still give this key (without TID) for
+ * it?
+ */
+bool
+art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key, uint32 keylen)
+{
+	StillArg	s = {key, keylen, tid, false};
+	ItemPointerData ip;
+
+	art_tid_unpack(tid, &ip);
+	if (ItemPointerGetBlockNumber(&ip) >= RelationGetNumberOfBlocks(r->heap))
+		return false;			/* truncated meanwhile */
+	art_heap_page(r, ItemPointerGetBlockNumber(&ip), still_row, &s);
+	return s.found;
+}
+
+/*
+ * The end; frees everything.
+ */
+void
+art_heap_end(ArtHeapReader *r)
+{
+	ExecDropSingleTupleTableSlot(r->slot);
+	FreeExecutorState(r->estate);
+	FreeAccessStrategy(r->strategy);
+	MemoryContextDelete(r->cxt);
+}

@@ -1,0 +1,852 @@
+/*
+ * art_pbuild.c
+ *	  CREATE INDEX and REINDEX by several processes.
+ *
+ * Each participant reads its share of the table.  It sorts and writes out one
+ * run after the other (art_run.c): keys, and a sample of them with its places.
+ * From the samples the leader makes tasks, ranges of keys of about the same
+ * size.  A participant that takes a task merges the keys that all runs have of
+ * its range, and loads them.
+ *
+ * Before that the leader loads the sample itself.  Then a participant finds,
+ * for every few thousand keys of its range, one leaf that holds nothing else.
+ * In its place it puts the nodes that a load makes of them all
+ * (ax_load_share), beside the others, which do the same elsewhere.  Structures
+ * without such a load are loaded by the leader alone, in as few tasks as its
+ * memory allows.
+ *
+ * Equal keys meet in one task or at the seam of two, and a task looks at the
+ * first key behind its range.  So the unique check compares neighbours only.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "tcop/tcopprot.h"
+#include "utils/backend_progress.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "area/area.h"
+#include "build/art_pbuild.h"
+#include "build/art_run.h"
+#include "build/build.h"
+
+#define KEY_SHARED		UINT64CONST(0xA500000000000001)
+#define KEY_QUERY		UINT64CONST(0xA500000000000002)
+#define KEY_WAL			UINT64CONST(0xA500000000000003)
+#define KEY_BUFFER		UINT64CONST(0xA500000000000004)
+
+#define SAMPLE_KEYS		128		/* every so manieth key of a run is of the sample */
+#define WRITE_BUF		((Size) 64 * 1024)
+
+/* ---- the first phase: the table to sorted runs ---- */
+
+static void
+write_flush(Part *p)
+{
+	if (p->fill > 0)
+		BufFileWrite(p->data, p->buf, p->fill);
+	p->fill = 0;
+}
+
+static void
+write_mark(Part *p, const uint8 *key, uint32 len, uint64 nth, bool end)
+{
+	Mark		m = {.off = p->off, .nth = nth, .len = len, .end = end};
+
+	BufFileWrite(p->sample, &m, sizeof(m));
+	BufFileWrite(p->sample, unconstify(uint8 *, key), len);
+}
+
+/*
+ * ArtRun.write: a sorted run to the files.  Later runs are sampled less, so
+ * that the sample grows with the number of runs by its logarithm only.
+ */
+static void
+write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len, uint64 n)
+{
+	Part	   *p = run->write_arg;
+	uint64		step = (uint64) SAMPLE_KEYS * (p->nruns + 1);
+
+	if (n == 0)
+		return;
+	if (p->data == NULL)
+	{
+		p->data = art_pfile_create(p, "data", p->number);
+		p->sample = art_pfile_create(p, "sample", p->number);
+		p->buf = MemoryContextAlloc(p->cxt, WRITE_BUF);
+	}
+	for (uint64 i = 0; i < n; i++)
+	{
+		uint32		l = lens ? lens[i] : len;
+		Size		size = record_size(l);
+		uint8	   *to;
+
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (i % step == 0)
+			write_mark(p, keys[i], l, i, false);
+		if (WRITE_BUF - p->fill < size)
+			write_flush(p);
+		to = p->buf + p->fill;
+		if (l < LONG_LEN)
+			*to++ = (uint8) l;
+		else
+		{
+			*to++ = LONG_LEN;
+			if (size > WRITE_BUF)
+			{
+				BufFileWrite(p->data, p->buf, 1);
+				BufFileWrite(p->data, &l, sizeof(l));
+				BufFileWrite(p->data, unconstify(uint8 *, keys[i]), l);
+				p->off += size;
+				continue;
+			}
+			memcpy(to, &l, sizeof(l));
+			to += sizeof(l);
+		}
+		memcpy(to, keys[i], l);
+		p->fill += size;
+		p->off += size;
+	}
+	write_flush(p);
+	write_mark(p, keys[n - 1], lens ? lens[n - 1] : len, n, true);
+	p->nruns++;
+}
+
+/* ArtRun.dead_file */
+static BufFile *
+dead_file(ArtRun *run)
+{
+	Part	   *p = run->write_arg;
+
+	return art_pfile_create(p, "dead", p->number);
+}
+
+typedef struct ShareScan
+{
+	Part	   *p;
+	ArtBuf		key;
+	MemoryContext tmp;
+	ArtLimit	limit;
+	uint64		rows;
+	uint64		bytes;
+} ShareScan;
+
+/* One row of the table: encode it and give it to the run. */
+static void
+scan_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive,
+		 void *arg)
+{
+	ShareScan  *s = arg;
+	MemoryContext old = MemoryContextSwitchTo(s->tmp);
+
+	if (alive)
+		art_check_btree_limit(s->p->heap, index, &s->limit, values, isnull, tid);
+	(void) art_encode(s->p->kd, values, isnull, &s->key);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(s->tmp);
+	s->rows++;
+	s->bytes += s->key.len;
+	art_run_add(s->p->run, s->key.data, s->key.len, art_tid_pack(tid), alive);
+}
+
+/* The parallel scan lies behind the rest. */
+static inline Size
+shared_size(int participants)
+{
+	return BUFFERALIGN(offsetof(Shared, unfinished) +
+					   participants * sizeof(((Shared *) NULL)->unfinished[0]));
+}
+
+static inline ParallelTableScanDesc
+shared_scan(Shared *sh)
+{
+	return (ParallelTableScanDesc) ((char *) sh + shared_size(sh->participants));
+}
+
+/*
+ * Scan this participant's share of the table, sort it, write it, and tell the
+ * others.
+ *
+ * Locks: takes the spinlock for a moment.
+ */
+static void
+scan_share(Part *p)
+{
+	Shared	   *sh = p->sh;
+	ShareScan	s = {.p = p};
+	IndexInfo  *info = BuildIndexInfo(p->index);
+	TableScanDesc scan;
+	double		heap_rows;
+
+	info->ii_Concurrent = sh->concurrent;
+	s.limit = p->kd->fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
+	s.tmp = AllocSetContextCreate(p->cxt, "art build row", ALLOCSET_DEFAULT_SIZES);
+	art_buf_init(&s.key, p->cxt, 64);
+	scan = table_beginscan_parallel(p->heap, shared_scan(sh));
+	heap_rows = table_index_build_scan(p->heap, p->index, info, true, p->leads,
+									   scan_row, &s, scan);
+	art_run_flush(p->run);
+	if (p->data != NULL)
+	{
+		/* for others to read, and for us, too */
+		BufFileExportFileSet(p->data);
+		BufFileClose(p->data);
+		BufFileExportFileSet(p->sample);
+		BufFileClose(p->sample);
+		pfree(p->buf);
+	}
+	MemoryContextDelete(s.tmp);
+
+	SpinLockAcquire(&sh->mutex);
+	sh->scanned++;
+	sh->heap_rows += heap_rows;
+	sh->rows += s.rows;
+	sh->bytes += s.bytes;
+	sh->broken_hot |= info->ii_BrokenHotChain;
+	SpinLockRelease(&sh->mutex);
+	ConditionVariableBroadcast(&sh->cv);
+}
+
+/* ---- the second phase: tasks to the tree ---- */
+
+/* Where one piece is being read. */
+typedef struct Cursor
+{
+	const uint8 *at;
+	const uint8 *end;
+} Cursor;
+
+/* Where a task ends, and the first key found there. */
+typedef struct TaskEnd
+{
+	const uint8 *hi;			/* NULL: nowhere */
+	uint32		hi_len;
+	uint32		skip;			/* bytes that hi shares with what is before it */
+	uint64		prefix;
+	const uint8 *behind;		/* the smallest of those behind; NULL: none yet */
+	uint32		behind_len;
+} TaskEnd;
+
+/*
+ * The next key of a piece; NULL: none before the limit.
+ */
+static inline const uint8 *
+cursor_next(Cursor *c, TaskEnd *l, uint32 *len)
+{
+	const uint8 *key;
+
+	if (c->at >= c->end)
+		return NULL;
+	*len = *c->at++;
+	if (*len == LONG_LEN)
+	{
+		memcpy(len, c->at, sizeof(*len));
+		c->at += sizeof(*len);
+	}
+	key = c->at;
+	c->at += *len;
+
+	/* what is behind the limit need not share the bytes that are skipped */
+	if (l->hi != NULL &&
+		(key_prefix(key, *len, l->skip) >= l->prefix ||
+		 memcmp(key, l->hi, Min(l->skip, *len)) != 0) &&
+		memcmp(key, l->hi, Min(*len, l->hi_len)) >= 0)
+	{
+		if (l->behind == NULL ||
+			memcmp(key, l->behind, Min(*len, l->behind_len)) < 0)
+		{
+			l->behind = key;
+			l->behind_len = *len;
+		}
+		c->at = c->end;
+		return NULL;
+	}
+	return key;
+}
+
+/*
+ * Did somebody find that nothing can be loaded any more?
+ *
+ * Locks: takes the spinlock for a moment.
+ */
+static bool
+given_up(Part *p)
+{
+	Shared	   *sh = p->sh;
+
+	SpinLockAcquire(&sh->mutex);
+	sh->stale |= p->run->stale;
+	p->run->stale = sh->stale;
+	if (p->leads)
+		sh->nomem |= p->run->nomem;
+	else
+		p->run->nomem |= sh->nomem;
+	SpinLockRelease(&sh->mutex);
+	return p->run->stale || p->run->nomem;
+}
+
+/*
+ * Load keys that only this task has.  False: no memory, and that is for the
+ * leader to look after.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
+ */
+static bool
+load_keys(Part *p, uint32 len, uint64 n)
+{
+	ArtRun	   *run = p->run;
+	const uint32 *lens = len > 0 ? NULL : p->lens;
+
+	if (p->sh->leader_loads)
+	{
+		art_run_load_keys(run, p->keys, lens, len, n);
+		return true;
+	}
+	for (uint64 i = 0; i < n;)
+	{
+		ax_status	s;
+		uint64		done,
+					added;
+
+		CHECK_FOR_INTERRUPTS();
+		ART_CORE_BEGIN();
+		s = ax_load_share(run->cx, run->tree, run->gen, p->keys + i,
+						  lens ? lens + i : NULL, len, n - i, run->fill, &done, &added);
+		ART_CORE_END();
+		i += done;
+		switch (s)
+		{
+			case AX_OK:
+				break;
+			case AX_STALE:
+				run->stale = true;
+				return true;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_NOMEM:
+				if (!p->leads)
+					return false;
+				if (!art_run_find_room(run))
+					return true;
+				break;
+			default:
+				art_unexpected(p->index, s, "a load");
+		}
+	}
+	return true;
+}
+
+/*
+ * Merge what all runs have of the task's range, check it, and load it.  False:
+ * see load_keys.
+ */
+static bool
+do_task(Part *p, uint32 number)
+{
+	Shared	   *sh = p->sh;
+	MemoryContext cxt = AllocSetContextCreate(p->cxt, "art build task",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	TaskHead	h;
+	Piece	   *piece;
+	uint8	   *lo,
+			   *hi;
+	TaskEnd		limit = {0};
+	Cursor	   *cursor;
+	Merge		m = {0};
+	uint64		place;
+	Size		size = 0;
+	uint64		n = 0;
+	uint64		last_prefix = 0;
+	uint32		len = 0;
+	bool		uniform = true;
+	bool		load;
+	bool		ok = true;
+
+	art_pfile_seek(p, p->tasks, sh->directory + number * sizeof(uint64));
+	art_pfile_read(p, p->tasks, &place, sizeof(place));
+	art_pfile_seek(p, p->tasks, place);
+	art_pfile_read(p, p->tasks, &h, sizeof(h));
+	piece = palloc(Max(h.npieces, 1) * sizeof(Piece));
+	cursor = palloc(Max(h.npieces, 1) * sizeof(Cursor));
+	m.head = palloc(Max(h.npieces, 1) * sizeof(MergeHead));
+	m.skip = h.skip;
+	art_pfile_read(p, p->tasks, piece, h.npieces * sizeof(Piece));
+	lo = palloc(h.lo_len + 1);
+	hi = palloc(h.hi_len + 1);
+	art_pfile_read(p, p->tasks, lo, h.lo_len);
+	art_pfile_read(p, p->tasks, hi, h.hi_len);
+	if (h.hi_len > 0)
+	{
+		limit.hi = hi;
+		limit.hi_len = h.hi_len;
+		limit.skip = h.skip;
+		limit.prefix = key_prefix(hi, h.hi_len, h.skip);
+	}
+
+	for (uint32 i = 0; i < h.npieces; i++)
+		size += piece[i].end - piece[i].begin;
+	if (size > p->raw_size)
+	{
+		if (p->raw)
+			pfree(p->raw);
+		p->raw = NULL;
+		p->raw = MemoryContextAllocHuge(p->cxt, size + size / 8);
+		p->raw_size = size + size / 8;
+	}
+	size = 0;
+	for (uint32 i = 0; i < h.npieces; i++)
+	{
+		Size		bytes = piece[i].end - piece[i].begin;
+		const uint8 *key;
+		uint32		l;
+
+		CHECK_FOR_INTERRUPTS();
+		art_pfile_seek(p, p->files[piece[i].file], piece[i].begin);
+		art_pfile_read(p, p->files[piece[i].file], p->raw + size, bytes);
+		cursor[i].at = p->raw + size;
+		size += bytes;
+		cursor[i].end = p->raw + size;
+		do
+			key = cursor_next(&cursor[i], &limit, &l);
+		while (key != NULL && h.lo_len > 0 && memcmp(key, lo, Min(l, h.lo_len)) < 0);
+		if (key != NULL)
+			merge_add(&m, key, l, i);
+	}
+
+	while (m.n > 0)
+	{
+		MergeHead	t = m.head[0];
+		const uint8 *key;
+		uint32		l;
+
+		if (n % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (n == p->cap)
+		{
+			p->cap = p->cap == 0 ? 65536 : p->cap * 2;
+			if (p->keys == NULL)
+			{
+				p->keys = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->keys));
+				p->lens = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->lens));
+			}
+			else
+			{
+				p->keys = repalloc_huge(p->keys, p->cap * sizeof(*p->keys));
+				p->lens = repalloc_huge(p->lens, p->cap * sizeof(*p->lens));
+			}
+		}
+		/* two members of one HOT chain can come under one root */
+		if (n == 0 || t.prefix != last_prefix || p->lens[n - 1] != t.len ||
+			memcmp(p->keys[n - 1], t.key, t.len) != 0)
+		{
+			if (n == 0)
+				len = t.len;
+			uniform &= t.len == len;
+			last_prefix = t.prefix;
+			p->keys[n] = t.key;
+			p->lens[n++] = t.len;
+		}
+		key = cursor_next(&cursor[t.from], &limit, &l);
+		merge_next(&m, key, key ? l : 0);
+	}
+
+	if (!uniform)
+		len = 0;
+	load = !given_up(p);
+	if (p->run->check_unique)
+	{
+		art_run_check_unique(p->run, p->keys, uniform ? NULL : p->lens, len, n);
+		if (n > 0 && limit.behind != NULL)
+		{
+			const uint8 *pair[2] = {p->keys[n - 1], limit.behind};
+			uint32		pair_len[2] = {p->lens[n - 1], limit.behind_len};
+
+			art_run_check_unique(p->run, pair, pair_len, 0, 2);
+		}
+	}
+	if (load && n > 0)
+		ok = load_keys(p, len, n);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(cxt);
+	if (ok)
+		n = pg_atomic_add_fetch_u64(&sh->done, n);
+	if (p->leads)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+									 pg_atomic_read_u64(&sh->done));
+	(void) given_up(p);
+	return ok;
+}
+
+/*
+ * Take tasks until there are no more.
+ *
+ * Locks: takes the spinlock for a moment; tasks are given out by an atomic
+ * counter.
+ */
+static void
+do_tasks(Part *p)
+{
+	Shared	   *sh = p->sh;
+
+	while (!sh->leader_loads || p->leads)
+	{
+		uint32		t = pg_atomic_fetch_add_u32(&sh->next_task, 1);
+
+		if (t >= sh->ntasks)
+			break;
+
+		/* what is not to be unique has nothing to be checked */
+		if (given_up(p) && !sh->unique)
+			break;
+		if (!do_task(p, t))
+		{
+			sh->unfinished[p->number].task = t;
+			break;
+		}
+	}
+	SpinLockAcquire(&sh->mutex);
+	sh->loaded++;
+	SpinLockRelease(&sh->mutex);
+	ConditionVariableBroadcast(&sh->cv);
+}
+
+/* ---- participants ---- */
+
+/* Begin this process's part: the leader's if "number" is 0. */
+static void
+part_begin(Part *p, Shared *sh, int number, Relation heap, Relation index)
+{
+	memset(p, 0, sizeof(*p));
+	p->sh = sh;
+	p->number = number;
+	p->leads = number == 0;
+	p->heap = heap;
+	p->index = index;
+	p->cxt = AllocSetContextCreate(CurrentMemoryContext, "art parallel build",
+								   ALLOCSET_DEFAULT_SIZES);
+	p->kd = art_keydesc_build(index, p->cxt);
+	p->run = art_run_begin(index, p->kd, sh->gen, sh->entry, sh->unique, heap,
+						   p->leads ? ART_ROOM_AMBUILD : ART_ROOM_NONE);
+	p->run->limit = (Size) maintenance_work_mem * 1024 / sh->participants;
+	p->run->write = write_run;
+	p->run->write_arg = p;
+	p->run->dead_file = dead_file;
+}
+
+/* The tasks are made: what they are read from. */
+static void
+part_open(Part *p)
+{
+	Shared	   *sh = p->sh;
+
+	p->run->write = NULL;
+	p->run->distinct = true;
+	p->nfiles = sh->participants;
+	p->files = MemoryContextAllocZero(p->cxt, p->nfiles * sizeof(BufFile *));
+	if (sh->leader_loads && !p->leads)
+		return;
+	for (int i = 0; i < p->nfiles; i++)
+		p->files[i] = art_pfile_open(p, "data", i);
+	p->tasks = art_pfile_open(p, "tasks", 0);
+}
+
+/* Close the files that part_open() opened. */
+static void
+part_end(Part *p)
+{
+	for (int i = 0; i < p->nfiles; i++)
+		if (p->files[i])
+			BufFileClose(p->files[i]);
+	if (p->tasks)
+		BufFileClose(p->tasks);
+	p->nfiles = 0;
+	p->tasks = NULL;
+}
+
+/*
+ * In the leader: until this many participants are through with a phase.  In a
+ * worker: until the leader says so.
+ *
+ * Locks: takes the spinlock for a moment, before each sleep.
+ */
+static void
+wait_for(Shared *sh, Phase phase, int want)
+{
+	ConditionVariablePrepareToSleep(&sh->cv);
+	for (;;)
+	{
+		bool		there;
+
+		SpinLockAcquire(&sh->mutex);
+		if (want == 0)
+			there = sh->phase >= phase;
+		else
+			there = (phase == PHASE_SCAN ? sh->scanned : sh->loaded) >= want;
+		SpinLockRelease(&sh->mutex);
+		if (there)
+			break;
+		ConditionVariableSleep(&sh->cv, WAIT_EVENT_PARALLEL_CREATE_INDEX_SCAN);
+	}
+	ConditionVariableCancelSleep();
+}
+
+/*
+ * For the leader: let the workers go on to the next phase.
+ *
+ * Locks: takes the spinlock for a moment.
+ */
+static void
+set_phase(Shared *sh, Phase phase)
+{
+	SpinLockAcquire(&sh->mutex);
+	sh->phase = phase;
+	SpinLockRelease(&sh->mutex);
+	ConditionVariableBroadcast(&sh->cv);
+}
+
+/*
+ * Main function of a worker.
+ *
+ * Locks: takes the leader's locks on table and index again, as a member of its
+ * lock group, and gives them back.
+ */
+void
+art_pbuild_main(dsm_segment *seg, shm_toc *toc)
+{
+	Shared	   *sh = shm_toc_lookup(toc, KEY_SHARED, false);
+	LOCKMODE	heap_lock = sh->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	LOCKMODE	index_lock = sh->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	Relation	heap,
+				index;
+	WalUsage   *wal;
+	BufferUsage *buffer;
+	Part		p;
+
+	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
+	pgstat_report_activity(STATE_RUNNING, debug_query_string);
+
+	heap = table_open(sh->heapid, heap_lock);
+	index = index_open(sh->indexid, index_lock);
+	SharedFileSetAttach(&sh->files, seg);
+	InstrStartParallelQuery();
+
+	part_begin(&p, sh, ParallelWorkerNumber + 1, heap, index);
+	scan_share(&p);
+	wait_for(sh, PHASE_LOAD, 0);
+	part_open(&p);
+	do_tasks(&p);
+	if (p.run->dead != NULL)
+	{
+		uint64		rows = p.run->ndead;
+
+		/* a load is of an empty tree; and whatever the leader found out */
+		wait_for(sh, PHASE_DEAD, 0);
+		if (!given_up(&p))
+		{
+			art_run_flush_dead(p.run);
+			/* the leader, which reads this when we have finished, may find room */
+			if (p.run->nomem)
+				sh->unfinished[p.number].dead = rows;
+		}
+		(void) given_up(&p);
+	}
+	part_end(&p);
+	(void) art_run_end(p.run);
+
+	wal = shm_toc_lookup(toc, KEY_WAL, false);
+	buffer = shm_toc_lookup(toc, KEY_BUFFER, false);
+	InstrEndParallelQuery(&buffer[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
+
+	index_close(index, index_lock);
+	table_close(heap, heap_lock);
+}
+
+/* ---- the leader ---- */
+
+/*
+ * How many workers to ask for.  Up to 16 the server plans them for nbtree
+ * only, in index_build, and there only where it may.  Otherwise only the
+ * re-initialisation of an index whose table is empty comes here.
+ */
+int
+art_pbuild_workers(Relation heap, Relation index, const IndexInfo *info)
+{
+#if PG_VERSION_NUM >= 170000
+	return info->ii_ParallelWorkers;
+#else
+	int			n = 0;
+
+	if (IsNormalProcessingMode() && !IsInParallelMode() &&
+		RelationGetNumberOfBlocks(heap) > 0)
+		n = plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index));
+	if (n > 0)
+		ereport(DEBUG1,
+				(errmsg_internal("building index \"%s\" on table \"%s\" with request for %d parallel workers",
+								 RelationGetRelationName(index),
+								 RelationGetRelationName(heap), n)));
+	return n;
+#endif
+}
+
+/*
+ * Build with so many workers.  False: none can be had, nothing was done.  The
+ * caller's transaction drops the structure when this raises; workers that still
+ * load then find its generation gone.
+ *
+ * Locks: the caller has table and index locked; initializes the spinlock.
+ */
+bool
+art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 gen,
+		   int workers, ArtPBuilt *out)
+{
+	ParallelContext *pcxt;
+	Snapshot	snapshot = SnapshotAny;
+	Size		query_len = debug_query_string ? strlen(debug_query_string) + 1 : 0;
+	Size		size;
+	Shared	   *sh;
+	WalUsage   *wal;
+	BufferUsage *buffer;
+	Part		p;
+	int			participants;
+	uint32		page_size;
+
+	EnterParallelMode();
+	pcxt = CreateParallelContext("artidx", "art_pbuild_main", workers);
+	if (info->ii_Concurrent)
+		snapshot = RegisterSnapshot(GetTransactionSnapshot());
+
+	size = shared_size(workers + 1) + table_parallelscan_estimate(heap, snapshot);
+	shm_toc_estimate_chunk(&pcxt->estimator, size);
+	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(WalUsage), pcxt->nworkers));
+	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(BufferUsage), pcxt->nworkers));
+	shm_toc_estimate_chunk(&pcxt->estimator, query_len);
+	shm_toc_estimate_keys(&pcxt->estimator, 4);
+	InitializeParallelDSM(pcxt);
+	if (pcxt->seg == NULL)
+	{
+		if (IsMVCCSnapshot(snapshot))
+			UnregisterSnapshot(snapshot);
+		DestroyParallelContext(pcxt);
+		ExitParallelMode();
+		return false;
+	}
+
+	sh = shm_toc_allocate(pcxt->toc, size);
+	memset(sh, 0, shared_size(workers + 1));
+	sh->heapid = RelationGetRelid(heap);
+	sh->indexid = RelationGetRelid(index);
+	sh->concurrent = info->ii_Concurrent;
+	sh->unique = info->ii_Unique;
+	sh->participants = workers + 1;
+	sh->entry = e;
+	sh->gen = gen;
+	ConditionVariableInit(&sh->cv);
+	SpinLockInit(&sh->mutex);
+	pg_atomic_init_u32(&sh->next_task, 0);
+	pg_atomic_init_u64(&sh->done, 0);
+	for (int i = 0; i <= workers; i++)
+		sh->unfinished[i].task = NO_TASK;
+	sh->leader_loads =
+		!ax_can_load_share(art_engine((const ArtOptions *) index->rd_options, &page_size));
+	SharedFileSetInit(&sh->files, pcxt->seg);
+	table_parallelscan_initialize(heap, shared_scan(sh), snapshot);
+	shm_toc_insert(pcxt->toc, KEY_SHARED, sh);
+	if (query_len > 0)
+	{
+		char	   *query = shm_toc_allocate(pcxt->toc, query_len);
+
+		memcpy(query, debug_query_string, query_len);
+		shm_toc_insert(pcxt->toc, KEY_QUERY, query);
+	}
+	wal = shm_toc_allocate(pcxt->toc, mul_size(sizeof(WalUsage), pcxt->nworkers));
+	shm_toc_insert(pcxt->toc, KEY_WAL, wal);
+	buffer = shm_toc_allocate(pcxt->toc, mul_size(sizeof(BufferUsage), pcxt->nworkers));
+	shm_toc_insert(pcxt->toc, KEY_BUFFER, buffer);
+
+	LaunchParallelWorkers(pcxt);
+	participants = pcxt->nworkers_launched + 1;
+	if (participants > 1)
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+									 ART_PHASE_HEAP_SCAN);
+		part_begin(&p, sh, 0, heap, index);
+		p.run->limit = (Size) maintenance_work_mem * 1024 / participants;
+		scan_share(&p);
+
+		/* one that could not start would be waited for in vain */
+		WaitForParallelWorkersToAttach(pcxt);
+		wait_for(sh, PHASE_SCAN, participants);
+		{
+			const int	what[] = {
+				PROGRESS_CREATEIDX_SUBPHASE,
+				PROGRESS_CREATEIDX_TUPLES_TOTAL,
+				PROGRESS_SCAN_BLOCKS_TOTAL,
+				PROGRESS_SCAN_BLOCKS_DONE
+			};
+			const int64 value[] = {ART_PHASE_LOAD, sh->rows, 0, 0};
+
+			pgstat_progress_update_multi_param(lengthof(what), what, value);
+		}
+
+		art_pbuild_tasks(&p, sh->participants);
+		(void) given_up(&p);
+		set_phase(sh, PHASE_LOAD);
+		part_open(&p);
+		do_tasks(&p);
+		wait_for(sh, PHASE_LOAD, participants);
+
+		/* for want of memory, which only the leader can do something about */
+		for (int i = 1; i <= workers; i++)
+			if (sh->unfinished[i].task != NO_TASK)
+				(void) do_task(&p, sh->unfinished[i].task);
+		set_phase(sh, PHASE_DEAD);
+		if (!given_up(&p))
+			art_run_flush_dead(p.run);
+		part_end(&p);
+	}
+	WaitForParallelWorkersToFinish(pcxt);
+	for (int i = 0; i < pcxt->nworkers_launched; i++)
+		InstrAccumParallelQuery(&buffer[i], &wal[i]);
+	if (participants > 1)
+	{
+		/* dead rows for which a worker found no memory: all of its again */
+		for (int i = 1; i <= workers; i++)
+			if (sh->unfinished[i].dead > 0 && !given_up(&p))
+			{
+				p.run->dead = art_pfile_open(&p, "dead", i);
+				p.run->ndead = sh->unfinished[i].dead;
+				art_run_flush_dead(p.run);
+			}
+		(void) given_up(&p);
+		out->heap_rows = sh->heap_rows;
+		out->rows = sh->rows;
+		out->bytes = sh->bytes;
+		out->stale = sh->stale;
+		out->nomem = sh->nomem;
+		info->ii_BrokenHotChain |= sh->broken_hot;
+		p.run->stale = true;	/* nothing more to be loaded */
+		(void) art_run_end(p.run);
+		MemoryContextDelete(p.cxt);
+	}
+	if (IsMVCCSnapshot(snapshot))
+		UnregisterSnapshot(snapshot);
+	DestroyParallelContext(pcxt);
+	ExitParallelMode();
+	return participants > 1;
+}

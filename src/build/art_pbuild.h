@@ -1,0 +1,240 @@
+/*
+ * art_pbuild.h
+ *	  What the two files of a parallel build share (art_pbuild.c says how it goes).
+ */
+#ifndef ART_PBUILD_H
+#define ART_PBUILD_H
+
+#include "port/atomics.h"
+#include "storage/condition_variable.h"
+#include "storage/sharedfileset.h"
+#include "storage/spin.h"
+
+#include "area/area.h"
+#include "build/art_run.h"
+#include "build/build.h"
+
+#define LONG_LEN		255		/* in the one byte of a length: four follow */
+#define NO_TASK			PG_UINT32_MAX
+
+typedef enum Phase
+{
+	PHASE_SCAN,					/* the table to runs */
+	PHASE_LOAD,					/* runs to the tree */
+	PHASE_DEAD					/* dead rows of a unique build */
+} Phase;
+
+/* In the DSM segment of a parallel build. */
+typedef struct Shared
+{
+	/* the leader sets them before the workers come */
+	Oid			heapid;
+	Oid			indexid;
+	bool		concurrent;
+	bool		unique;
+	int			participants;	/* asked for, the leader included */
+	ArtEntry   *entry;
+	uint64		gen;
+
+	SharedFileSet files;
+	ConditionVariable cv;
+	slock_t		mutex;			/* any participant, under it, down to "stale" */
+	Phase		phase;
+	int			scanned;		/* participants that are through with it */
+	int			loaded;
+	double		heap_rows;
+	uint64		rows;
+	uint64		bytes;			/* of their keys */
+	bool		broken_hot;
+	bool		nomem;
+	bool		stale;
+
+	/* the leader sets them before PHASE_LOAD, and all read them after it */
+	bool		leader_loads;	/* alone */
+	uint32		ntasks;
+	uint64		directory;		/* where the file of tasks has their places */
+
+	/* any participant, atomically */
+	pg_atomic_uint32 next_task;
+	pg_atomic_uint64 done;		/* keys loaded */
+
+	/*
+	 * By participant, which alone writes its own: what found no memory.  The
+	 * leader reads it when that one is through, and does it again.
+	 */
+	struct
+	{
+		uint32		task;		/* NO_TASK: none */
+		uint64		dead;		/* rows in its file */
+	}			unfinished[FLEXIBLE_ARRAY_MEMBER];
+} Shared;
+
+/* One participant, 0 being the leader. */
+typedef struct Part
+{
+	Shared	   *sh;
+	int			number;
+	bool		leads;
+	Relation	heap;
+	Relation	index;
+	ArtKeyDesc *kd;
+	ArtRun	   *run;
+	MemoryContext cxt;
+
+	/* writing */
+	BufFile    *data;
+	BufFile    *sample;
+	uint64		off;			/* bytes in data */
+	uint32		nruns;
+	uint8	   *buf;
+	Size		fill;
+
+	/* loading */
+	BufFile   **files;			/* everybody's data; NULL: has none */
+	int			nfiles;
+	BufFile    *tasks;
+	uint8	   *raw;			/* what a task reads; kept for the next */
+	Size		raw_size;
+	const uint8 **keys;
+	uint32	   *lens;
+	uint64		cap;
+} Part;
+
+/* A sampled key: in a file followed by its bytes. */
+typedef struct Mark
+{
+	uint64		off;			/* of its record */
+	uint64		nth;			/* key of its run */
+	uint32		len;
+	bool		end;			/* no record begins here: the last key of the run,
+								 * and the run's end */
+} Mark;
+
+/* One task's part of one run. */
+typedef struct Piece
+{
+	uint64		begin;
+	uint64		end;
+	uint32		file;
+} Piece;
+
+typedef struct TaskHead
+{
+	uint32		npieces;
+	uint32		skip;			/* bytes that all keys share */
+	uint32		lo_len;			/* 0: from the first key; at most: to the last */
+	uint32		hi_len;
+} TaskHead;
+
+/* Bytes of a key in a file: its length, in one byte or in five, and the key. */
+static inline Size
+record_size(uint32 len)
+{
+	return len + (len < LONG_LEN ? 1 : 1 + sizeof(uint32));
+}
+
+/* ---- a merge of sorted keys ---- */
+
+typedef struct MergeHead
+{
+	uint64		prefix;			/* 8 bytes behind what all share */
+	const uint8 *key;
+	uint32		len;
+	int			from;
+} MergeHead;
+
+typedef struct Merge
+{
+	uint32		skip;
+	int			n;
+	MergeHead  *head;			/* a heap, the smallest first */
+} Merge;
+
+/*
+ * Eight bytes of a key as a number, behind the "skip" that all keys share.
+ */
+static inline uint64
+key_prefix(const uint8 *key, uint32 len, uint32 skip)
+{
+	uint64		v = 0;
+
+	if (len >= skip + sizeof(uint64))
+		return art_be64(key + skip);
+	for (uint32 k = skip; k < len; k++)
+		v |= (uint64) key[k] << (56 - 8 * (k - skip));
+	return v;
+}
+
+static inline bool
+merge_less(const Merge *m, const MergeHead *a, const MergeHead *b)
+{
+	uint32		skip = m->skip + sizeof(uint64);
+	uint32		len = Min(a->len, b->len);
+
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix;
+	return len > skip && memcmp(a->key + skip, b->key + skip, len - skip) < 0;
+}
+
+/* Put the heap's first element, which has a new key, where it belongs. */
+static inline void
+merge_down(Merge *m)
+{
+	MergeHead	h = m->head[0];
+	int			i = 0;
+
+	for (;;)
+	{
+		int			c = 2 * i + 1;
+
+		if (c >= m->n)
+			break;
+		if (c + 1 < m->n && merge_less(m, &m->head[c + 1], &m->head[c]))
+			c++;
+		if (!merge_less(m, &m->head[c], &h))
+			break;
+		m->head[i] = m->head[c];
+		i = c;
+	}
+	m->head[i] = h;
+}
+
+/* Add a key to the heap. */
+static inline void
+merge_add(Merge *m, const uint8 *key, uint32 len, int from)
+{
+	MergeHead	h = {key_prefix(key, len, m->skip), key, len, from};
+	int			i = m->n++;
+
+	while (i > 0 && merge_less(m, &h, &m->head[(i - 1) / 2]))
+	{
+		m->head[i] = m->head[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	m->head[i] = h;
+}
+
+/* The smallest goes; key NULL: nothing follows it where it came from. */
+static inline void
+merge_next(Merge *m, const uint8 *key, uint32 len)
+{
+	if (key == NULL)
+		m->head[0] = m->head[--m->n];
+	else
+	{
+		m->head[0].prefix = key_prefix(key, len, m->skip);
+		m->head[0].key = key;
+		m->head[0].len = len;
+	}
+	if (m->n > 1)
+		merge_down(m);
+}
+
+/* art_pbuild_tasks.c */
+extern BufFile *art_pfile_create(Part *p, const char *what, int number);
+extern BufFile *art_pfile_open(Part *p, const char *what, int number);
+extern void art_pfile_read(Part *p, BufFile *f, void *to, Size n);
+extern void art_pfile_seek(Part *p, BufFile *f, uint64 off);
+extern void art_pbuild_tasks(Part *p, int participants);
+
+#endif							/* ART_PBUILD_H */

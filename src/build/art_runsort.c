@@ -1,0 +1,235 @@
+/*
+ * art_runsort.c
+ *	  Sorting a run of encoded keys: radix sort by the most significant digit.
+ *
+ * Keys that are compared are sorted by art_cmpsort.c.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "build/art_run.h"
+#include "build/build.h"
+
+#define ART_RADIX_MIN		48	/* below: insertion sort */
+
+/*
+ * Order of two items whose prefixes are equal.
+ */
+static inline int
+art_item_rest_cmp(const ArtRun *run, const ArtItem *a, const ArtItem *b)
+{
+	if (run->brief)
+		return a->rest < b->rest ? -1 : a->rest > b->rest;
+	else
+	{
+		uint32		skip = run->common + sizeof(uint64);
+		uint32		la = art_long_len(a->rest);
+		uint32		lb = art_long_len(b->rest);
+		int			c;
+
+		/* no key is a prefix of another: if one ends here, both do */
+		if (la <= skip || lb <= skip)
+			return 0;
+		c = memcmp((uint8 *) (uintptr_t) a->rest + skip,
+				   (uint8 *) (uintptr_t) b->rest + skip,
+				   Min(la, lb) - skip);
+		return c;
+	}
+}
+
+static inline int
+art_item_cmp(const ArtRun *run, const ArtItem *a, const ArtItem *b)
+{
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	return art_item_rest_cmp(run, a, b);
+}
+
+static int
+art_item_qsort_cmp(const void *a, const void *b, void *arg)
+{
+	return art_item_cmp((const ArtRun *) arg, (const ArtItem *) a,
+						(const ArtItem *) b);
+}
+
+/*
+ * The digit at a depth: 8 of the prefix, then (short layout) 6 of the TID.
+ */
+static inline uint8
+art_item_digit(const ArtItem *it, int depth)
+{
+	if (depth < 8)
+		return (uint8) (it->prefix >> (56 - 8 * depth));
+	return (uint8) (it->rest >> (40 - 8 * (depth - 8)));
+}
+
+/*
+ * In-place radix sort by the most significant digit ("American flag").
+ */
+static void
+art_items_sort(ArtRun *run, ArtItem *items, uint64 n, int depth)
+{
+	int			last = run->brief ? 8 + AX_TID_BYTES : 8;
+	uint64		count[256];
+	uint64		next[256];
+	uint64		end[256];
+	uint64		at = 0;
+
+again:
+	if (n < ART_RADIX_MIN)
+	{
+		for (uint64 i = 1; i < n; i++)
+		{
+			ArtItem		it = items[i];
+			uint64		j = i;
+
+			while (j > 0 && art_item_cmp(run, &it, &items[j - 1]) < 0)
+			{
+				items[j] = items[j - 1];
+				j--;
+			}
+			items[j] = it;
+		}
+		return;
+	}
+	if (depth >= last)
+	{
+		/* equal so far; short: equal altogether */
+		if (!run->brief)
+		{
+			CHECK_FOR_INTERRUPTS();
+			qsort_arg(items, n, sizeof(ArtItem), art_item_qsort_cmp, run);
+		}
+		return;
+	}
+
+	memset(count, 0, sizeof(count));
+	for (uint64 i = 0; i < n; i++)
+		count[art_item_digit(&items[i], depth)]++;
+	if (count[art_item_digit(&items[0], depth)] == n)
+	{
+		depth++;				/* nothing to tell apart here */
+		goto again;
+	}
+
+	for (int d = 0; d < 256; d++)
+	{
+		next[d] = at;
+		at += count[d];
+		end[d] = at;
+	}
+	for (int d = 0; d < 256; d++)
+	{
+		while (next[d] < end[d])
+		{
+			ArtItem		it = items[next[d]];
+			uint8		to = art_item_digit(&it, depth);
+
+			while (to != d)
+			{
+				ArtItem		swap = items[next[to]];
+
+				items[next[to]++] = it;
+				it = swap;
+				to = art_item_digit(&it, depth);
+			}
+			items[next[d]++] = it;
+		}
+	}
+
+	if (n > 65536)
+		CHECK_FOR_INTERRUPTS();
+	at = 0;
+	for (int d = 0; d < 256; d++)
+	{
+		if (count[d] > 1)
+			art_items_sort(run, items + at, count[d], depth + 1);
+		at += count[d];
+	}
+}
+
+static int
+art_u64_cmp(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The long layout's prefixes: the 8 bytes behind what all keys share, zeros
+ * behind a key's end.
+ */
+static void
+art_run_prefixes(ArtRun *run)
+{
+	const uint8 *first = (const uint8 *) (uintptr_t) run->items[0].rest;
+	uint32		common = run->min_len;
+
+	for (uint64 i = 1; i < run->n && common > 0; i++)
+	{
+		const uint8 *p = (const uint8 *) (uintptr_t) run->items[i].rest;
+		uint32		k = 0;
+
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (memcmp(p, first, common) == 0)
+			continue;
+		while (p[k] == first[k])
+			k++;
+		common = k;
+	}
+	run->common = common;
+
+	for (uint64 i = 0; i < run->n; i++)
+	{
+		const uint8 *p = (const uint8 *) (uintptr_t) run->items[i].rest;
+		uint32		len = art_long_len(run->items[i].rest);
+
+		if (len - common >= sizeof(uint64))
+			run->items[i].prefix = art_be64(p + common);
+		else
+		{
+			uint64		v = 0;
+
+			for (uint32 k = common; k < len; k++)
+				v |= (uint64) p[k] << (56 - 8 * (k - common));
+			run->items[i].prefix = v;
+		}
+	}
+}
+
+/*
+ * Sort what is collected.
+ */
+void
+art_run_sort(ArtRun *run)
+{
+	bool		sorted = true;
+
+	if (run->nnulls > 1)
+		qsort(run->nulls, run->nnulls, sizeof(uint64), art_u64_cmp);
+	if (run->n < 2)
+	{
+		if (run->n == 1 && !run->brief)
+			run->common = 0;
+		return;
+	}
+	if (run->kd->compared)
+		return;					/* the pointers are, before they are loaded */
+	if (!run->brief)
+		art_run_prefixes(run);
+
+	for (uint64 i = 1; i < run->n; i++)
+	{
+		if (art_item_cmp(run, &run->items[i - 1], &run->items[i]) > 0)
+		{
+			sorted = false;
+			break;
+		}
+	}
+	if (!sorted)
+		art_items_sort(run, run->items, run->n, 0);
+}

@@ -1,0 +1,220 @@
+/*
+ * build.h
+ *	  Making a structure's entries of a table's rows: reading the heap, sorting,
+ *	  loading, in one process or many, and what a build refuses.
+ */
+#ifndef ART_BUILD_H
+#define ART_BUILD_H
+
+#include "access/htup_details.h"
+#include "datatype/timestamp.h"
+#include "storage/lock.h"
+
+#include "area/area.h"
+
+/* ---- art_heap.c ---- */
+
+typedef enum ArtHeapMode
+{
+	ART_HEAP_BUILD,				/* what anybody may still see: a build's rules */
+	ART_HEAP_MVCC				/* what a snapshot sees; checks for serializable
+								 * conflicts of what it does not see */
+} ArtHeapMode;
+
+typedef struct ArtHeapReader ArtHeapReader;
+typedef void (*ArtHeapRow) (void *arg, const uint8 *key, uint32 keylen, uint64 tid);
+
+extern ArtHeapReader *art_heap_begin(Relation heap, Relation index,
+									 const ArtKeyDesc *kd, ArtHeapMode mode,
+									 Snapshot snapshot);
+extern void art_heap_horizon(ArtHeapReader *r);
+extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
+						  void *arg);
+extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
+						   uint32 keylen);
+extern void art_heap_end(ArtHeapReader *r);
+
+/*
+ * The table's owner was made the current user, for the expressions of its
+ * indexes, and a new nest level of settings was opened.  No name that they
+ * look up is found where the caller could have put something.
+ */
+extern void art_restrict_search_path(Relation heap, Oid caller);
+
+/* ---- art_btlimit.c ---- */
+
+typedef enum ArtLimit
+{
+	ART_LIMIT_UNKNOWN,			/* is it a constraint's index? */
+	ART_LIMIT_NONE,
+	ART_LIMIT_BTREE
+} ArtLimit;
+
+/*
+ * ERROR 54000, as btree's, if the index is a constraint's and the row is too
+ * long for btree.  Whether it is one is looked up when there is a long row first,
+ * and kept in *limit.  Garbage goes to the current memory context.
+ */
+extern void art_check_btree_limit(Relation heap, Relation index, ArtLimit *limit,
+								  Datum *values, bool *isnull, ItemPointer tid);
+
+/* The same of all rows of a table, with an index that is to be a constraint's. */
+extern void art_check_rows_btree_limit(Relation heap, Relation index);
+
+/* ---- art_validate.c ---- */
+
+/*
+ * Is the index one that the user asks for now?  And
+ * what CREATE INDEX refuses, which is the first thing in artbuild.
+ */
+extern bool art_index_is_new(Relation index);
+extern void art_check_supported(Relation heap, Relation index,
+								struct IndexInfo *indexInfo);
+
+/* ---- art_run.c ---- */
+
+/* subphases of pg_stat_progress_create_index (1 is "initializing") */
+#define ART_PHASE_HEAP_SCAN	2	/* scanning table, sorting runs */
+#define ART_PHASE_LOAD		3	/* loading sorted keys */
+
+/*
+ * A run of encoded keys (with TIDs), sorted and loaded when full: shared by
+ * CREATE INDEX and the rebuild (src/build/art_run.c).  Bounded by
+ * maintenance_work_mem.
+ */
+typedef struct ArtRun ArtRun;
+extern ArtRun *art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen,
+							 ArtEntry *e, bool check_unique, Relation heap,
+							 ArtRoomFor room);
+/*
+ * Add one entry: the encoded key without its TID, and the TID.  Loads the run
+ * when it is full.  Once the generation is gone (STALE), or no memory is to be
+ * had (after art_make_room), it does nothing more.  The caller finds out when
+ * it publishes READY, or by art_run_nomem.
+ */
+extern void art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid,
+						bool alive);
+/* load what is collected now: afterwards everything added is in the tree */
+extern void art_run_flush(ArtRun *run);
+extern uint64 art_run_pending(const ArtRun *run);	/* collected, not loaded */
+extern bool art_run_nomem(const ArtRun *run);
+/* load the rest; returns entries; unique violation -> ERROR as nbtree's build */
+extern uint64 art_run_end(ArtRun *run);
+
+/*
+ * ERROR 23505 of a build: two live rows have this key (without TID); unless a
+ * NULL makes them differ, then it returns (art_run.c).
+ */
+extern void art_build_duplicate(Relation heap, Relation index,
+								const ArtKeyDesc *kd, const uint8 *key,
+								uint32 keylen);
+
+/* ---- art_prove.c ---- */
+
+/*
+ * The proof that no two live rows have the same key, without a structure
+ * (art_prove.c), for an ambuild that got no memory for one.  Keys go in, in
+ * any order.  The end raises the error of a build that found a duplicate.
+ */
+typedef struct ArtProof ArtProof;
+extern ArtProof *art_proof_begin(Relation heap, Relation index,
+								 const ArtKeyDesc *kd);
+extern void art_proof_add(ArtProof *proof, const uint8 *key, uint32 keylen,
+						  bool hasnull);
+extern void art_proof_end(ArtProof *proof);
+
+/* ---- art_equal.c ---- */
+
+/*
+ * The entries whose columns are those of a key, in order, batch by batch
+ * (art_equal.c).  It is ax_lookup where only TIDs follow the columns.  Else it
+ * is a scan with keys, since an entry's payload is its own.
+ */
+#define ART_EQUAL_BATCH 32
+
+typedef struct ArtEqual
+{
+	const ArtKeyDesc *kd;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	const uint8 *cols;
+	uint32		len;
+	uint32		max;			/* entries to ask for */
+	uint32		n;				/* entries of this batch */
+	bool		more;			/* there may be another */
+	uint64		tids[ART_EQUAL_BATCH];
+	uint32		key_off[ART_EQUAL_BATCH + 1];
+	ArtBuf		keys;			/* data NULL: not needed yet */
+	ArtBuf		last;
+	ArtBuf		from;
+} ArtEqual;
+
+extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx,
+								 ax_tree *tree, uint64 gen, const uint8 *cols,
+								 uint32 len, uint32 max);
+extern ax_status art_equal_next(ArtEqual *q);
+extern ax_status art_equal_remove(ArtEqual *q, uint32 i);
+extern void art_equal_end(ArtEqual *q);
+
+/* ---- art_builder.c ---- */
+
+typedef enum ArtPartRole
+{
+	ART_PART_AMBUILD,			/* CREATE INDEX and the like: not resumable */
+	ART_PART_OWNER,
+	ART_PART_HELPER
+} ArtPartRole;
+
+typedef enum ArtPartEnd
+{
+	ART_PART_DONE,				/* nothing is left to claim, all is loaded */
+	ART_PART_GONE,				/* the generation is */
+	ART_PART_NOMEM,
+	ART_PART_LEFT				/* gave way; the rest is for others */
+} ArtPartEnd;
+
+typedef struct ArtPart ArtPart;
+
+extern void art_own_build_end(ArtEntry *e, uint64 gen);
+extern void art_part_room(void);	/* ERROR when another one cannot be had */
+extern ArtPart *art_part_begin(ArtEntry *e, uint64 gen, ArtPartRole role);
+extern ArtPart *art_part_help(ArtEntry *e);
+extern void art_part_blocks(ArtPart *part, BlockNumber nblocks);
+extern ArtPartEnd art_part_work(ArtPart *part, Relation heap, Relation index,
+								ArtRoomFor room, bool gives_way);
+extern bool art_part_done(ArtPart *part);
+extern double art_part_spent(const ArtPart *part);
+extern void art_part_end(ArtPart *part);
+extern bool art_part_of(const ArtEntry *e);
+extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
+extern TimestampTz art_statement_deadline(void);
+extern void art_build_tag(Relation index, LOCKTAG *tag);
+extern bool art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode);
+extern void art_own_builds_abort(SubTransactionId subid, bool all);
+extern void art_own_builds_exit(void);
+
+extern void art_own_builds_reparent(SubTransactionId subid,
+									SubTransactionId parent);
+
+/* ---- sorting by comparison (art_cmpsort.c) ---- */
+
+typedef struct ArtSort ArtSort;
+extern ArtSort *art_sort_begin(const ArtKeyDesc *kd, bool tids, Size budget,
+							   MemoryContext cxt);
+extern void art_sort_add(ArtSort *s, const uint8 *key, uint32 len);
+extern void art_sort_perform(ArtSort *s);
+extern bool art_sort_next(ArtSort *s, const uint8 **key, uint32 *len);
+extern void art_sort_end(ArtSort *s);
+
+/* A key, with its length in the 4 bytes before it, and what it is compared by. */
+typedef struct ArtSortItem
+{
+	Datum		first;			/* of the first column, or its abbreviation */
+	const uint8 *key;
+} ArtSortItem;
+
+/* Sort keys (with TIDs) in memory; "first" need not be set. */
+extern void art_sort_items(const ArtKeyDesc *kd, ArtSortItem *items, uint64 n);
+
+#endif							/* ART_BUILD_H */

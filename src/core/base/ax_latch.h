@@ -1,0 +1,148 @@
+/*
+ * ax_latch.h
+ *	  The optimistic latch: one 64-bit word, with a queue of writers where one
+ *	  is wanted.
+ *
+ *	  63..25 version | 24..4 tail of the queue, 0: none | 3 CLOSED |
+ *	  2 WAITERS | 1 LOCKED | 0 OBSOLETE
+ *
+ * LOCKED keeps writers out, CLOSED readers.  A reader samples the word, reads,
+ * fences and compares: the same version and still not CLOSED means that nothing
+ * it read changed.  So readers are admitted beside a writer that holds the latch
+ * but has not begun to write ("adjustable opportunistic read"), and between one
+ * writer and the next, whoever queues ("opportunistic read"); a latch that is
+ * given back unchanged restarts nobody.
+ *
+ * A writer makes the word LOCKED by CAS, at the version its decisions rest on
+ * (ax_word_trylock: the upgrade, which is refused while anybody holds the latch)
+ * or whatever the version is, waiting its turn (ax_word_acquire).  LOCKED is
+ * transient (wait for it), OBSOLETE is final (start over): the two never share a
+ * wait loop.
+ *
+ * The queue is after OptiQL (Shi, Yan, Wang, "OptiQL: Robust Optimistic Locking
+ * for Memory-Optimized Indexes", SIGMOD 2024): FIFO, each waiter spinning on a
+ * line of its own, eight bytes a latch.  It differs in what the paper excludes,
+ * more processes than cores.  The latch is never handed to anybody: the head of
+ * the queue takes it when it is open, so whoever has it was running when it got
+ * it; the holder needs no queue node, and its release is one addition that waits
+ * for nobody.  A waiter that has spun for about two microseconds leaves, and who
+ * finds the latch open but its queue asleep goes ahead.
+ *
+ * Seqlock fences after Boehm, "Can seqlocks get along with programming
+ * language memory models?" (2012), figure 6.
+ */
+#ifndef AX_LATCH_H
+#define AX_LATCH_H
+
+#include <stdatomic.h>
+
+#include "core/ax.h"
+
+typedef _Atomic uint64_t ax_word;
+
+#include "ax_map.h"
+
+#define AX_OBSOLETE		UINT64_C(1)
+#define AX_LOCKED		UINT64_C(2)
+#define AX_WAITERS		UINT64_C(4)
+#define AX_CLOSED		UINT64_C(8)
+#define AX_TAIL_SHIFT	4
+#define AX_TAIL_MASK	(UINT64_C(0x1FFFFF) << AX_TAIL_SHIFT)
+#define AX_VERSION_ONE	(UINT64_C(1) << 25)
+#define AX_FLAGS		(AX_VERSION_ONE - 1)	/* all that is not version */
+#define AX_VERSION_MASK (~AX_FLAGS)
+#define AX_KEEP_OUT		(AX_CLOSED | AX_OBSOLETE)	/* of readers */
+#define AX_WORD_INIT	AX_VERSION_ONE	/* unlocked, version 1 */
+
+/*
+ * TSan does not model fences: under it the validating load is a
+ * read-modify-write, and racing bytes are read by atomic accesses (ax_racy_*).
+ */
+#if defined(__SANITIZE_THREAD__)
+#define AX_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define AX_TSAN 1
+#endif
+#endif
+
+#ifndef AX_MAP_RWLOCKS
+static inline uint64_t
+ax_word_read(ax_word *w)
+{
+	return atomic_load_explicit(w, memory_order_acquire);
+}
+
+/* Nothing that was read since the sample v, which admits readers, changed. */
+static inline bool
+ax_word_valid(ax_word *w, uint64_t v)
+{
+	uint64_t	now;
+
+#ifdef AX_TSAN
+	now = atomic_fetch_add_explicit(w, 0, memory_order_acq_rel);
+#else
+	atomic_thread_fence(memory_order_acquire);
+	now = atomic_load_explicit(w, memory_order_relaxed);
+#endif
+	return ((now ^ v) & (AX_VERSION_MASK | AX_KEEP_OUT)) == 0;
+}
+#endif							/* AX_MAP_RWLOCKS */
+
+/*
+ * The rest of sampling, when *v, just read, is more than a version: wait while
+ * it is CLOSED.  AX_OK and a sample that admits readers; AX_STALE: obsolete;
+ * AX_BUSY.
+ */
+extern ax_status ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v);
+
+/*
+ * Wait while the word is CLOSED: about two microseconds of pauses, a few yields,
+ * a few naps, then WAITERS and sleep, at most 10 ms in all.  Returns a word that
+ * is not CLOSED (it may be OBSOLETE) and AX_OK, or AX_BUSY.  Never call with a
+ * latch held, but in the pessimistic top-down order.
+ */
+extern ax_status ax_word_wait(ax_ctx *cx, ax_word *w, uint64_t *v);
+
+/*
+ * Wait as above, then lock, LOCKED and CLOSED; first come first served is left
+ * to chance.  AX_STALE when OBSOLETE.  *v: the word as it was before.
+ */
+extern ax_status ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v);
+
+/*
+ * The same through the queue.  shared: LOCKED only; readers go on until
+ * ax_word_close().
+ */
+extern ax_status ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v);
+
+/* Wake everybody who sleeps on the word. */
+extern void ax_word_wake(ax_ctx *cx, ax_word *w);
+
+/* ---- the queue's nodes ----
+ *
+ * AX_QNODES a slot, in the slot itself; number (slot * AX_QNODES + k + 1) stands
+ * for node k.  A process has at most two in use at a time as a rule: one that it
+ * left behind in a queue, until the head passes over it, and one that it waits
+ * with.
+ */
+#define AX_QNODES 4
+
+typedef struct ax_qnode
+{
+	_Alignas(64) _Atomic uint32_t state;
+	_Atomic uint32_t next;		/* number; 0: none yet */
+} ax_qnode;
+
+enum
+{
+	AX_Q_FREE,					/* its owner may use it */
+	AX_Q_WAITING,				/* in a queue, somewhere behind the head */
+	AX_Q_HEAD,					/* the head of its queue: takes the latch next */
+	AX_Q_LEFT					/* still linked, but nobody waits there */
+};
+
+/* next: the node's owner is gone; who links behind it is the head. */
+#define AX_Q_HANDED UINT32_MAX
+
+#endif							/* AX_LATCH_H */

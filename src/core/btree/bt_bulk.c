@@ -1,0 +1,319 @@
+/*
+ * bt_bulk.c
+ *	  Sorted load of the B+-tree into an empty generation: bottom-up, one open
+ *	  page a level, published by one store.
+ */
+#include "bt_tree.h"
+
+#define LEVELS 16
+#define INNER_MAX (16384 / 20)	/* separators a page can have at most */
+
+/* An open inner page: children, and separators as beginnings of keys. */
+typedef struct open_page
+{
+	int			n;				/* children */
+	uint32_t	bytes;			/* that the separators will take */
+	bt_page    *child[INNER_MAX + 2];
+	uint64_t	key[INNER_MAX + 2]; /* separator i is before child i */
+	uint32_t	len[INNER_MAX + 2];
+} open_page;
+
+typedef struct load
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	const uint8_t *const *keys;
+	const uint32_t *lens;
+	uint32_t	len;
+	uint32_t	size;
+	int			levels;
+	open_page  *lv;				/* lv[0]: the parents of leaves */
+} load;
+
+static inline uint32_t
+key_len(const load *l, uint64_t i)
+{
+	return l->lens ? l->lens[i] : l->len;
+}
+
+/* How many bytes keys i - 1 and i begin with alike, and one more. */
+static uint32_t
+sep_len(const load *l, uint64_t i)
+{
+	const uint8_t *a = l->keys[i - 1];
+	const uint8_t *b = l->keys[i];
+	uint32_t	n = key_len(l, i);
+	uint32_t	k = 0;
+
+	while (k < n && a[k] == b[k])
+		k++;
+	return k + 1;
+}
+
+/* Free what hangs below a page that nobody saw, and its blobs. */
+static void
+free_tree(load *l, bt_page *p)
+{
+	for (int i = 0; i < bt_count(p); i++)
+	{
+		bt_view		v;
+
+		bt_get(p, i, &v);
+		if (v.blob)
+			bt_blob_free(l->cx, l->s, v.blob);
+	}
+	if (p->level)
+		for (int i = 0; i <= bt_count(p); i++)
+			free_tree(l, bt_ref(&bt_children(p)[i]));
+	bt_unbuild(l->cx, l->s, p);
+}
+
+static void
+free_all(load *l)
+{
+	for (int k = 0; k < l->levels; k++)
+		for (int i = 0; i < l->lv[k].n; i++)
+			free_tree(l, l->lv[k].child[i]);
+}
+
+static bool add_child(load *l, int k, bt_page *p, uint64_t key, uint32_t len);
+
+/*
+ * Close the open page of level k + 1 and hand it to the level above.
+ */
+static bool
+close_page(load *l, int k)
+{
+	open_page  *o = &l->lv[k];
+	bt_view		v[INNER_MAX + 2];
+	bt_page    *p;
+	int			n = o->n;
+	int			made = 1;
+
+	p = bt_alloc(l->cx, l->s, k + 1, false);
+	if (!p)
+		return false;
+	for (; made < n; made++)
+	{
+		bt_blob    *b = NULL;
+
+		if (o->len[made] > bt_max_inline(l->size))
+		{
+			b = bt_blob_new(l->cx, l->s, l->keys[o->key[made]], o->len[made]);
+			if (!b)
+				break;
+		}
+		bt_key_view(l->keys[o->key[made]], o->len[made], b, &v[made - 1]);
+	}
+	if (made < n)
+	{
+		while (--made > 0)
+			if (v[made - 1].blob)
+				bt_blob_free(l->cx, l->s, v[made - 1].blob);
+		bt_unalloc(l->cx, l->s, k + 1, p);
+		return false;
+	}
+	bt_build(l->cx, l->s, p, k + 1, v, n - 1, o->child, NULL, 0);
+	o->n = 0;
+	o->bytes = 0;
+	return add_child(l, k + 1, p, o->key[0], o->len[0]);
+}
+
+/*
+ * Append a page to the open one of level k + 1; (key, len): the separator
+ * before it.  On failure the page is where free_all finds it.
+ */
+static bool
+add_child(load *l, int k, bt_page *p, uint64_t key, uint32_t len)
+{
+	open_page  *o = &l->lv[k];
+	uint32_t	room = bt_page_size(l->s, k + 1) - BT_HEAD - 8;
+	uint32_t	need = 20 + (len > bt_max_inline(l->size) ? 8 : len > 8 ? len - 8 : 0);
+
+	if (k == l->levels)
+	{
+		l->levels++;
+		o->n = 0;
+		o->bytes = 0;
+	}
+	/* a tenth stays free, and an even number of slots */
+	if (o->n > 1 && o->bytes + need + 20 > room / 10 * 9 && !close_page(l, k))
+	{
+		o->child[o->n++] = p;
+		return false;
+	}
+	if (o->n > 0)
+		o->bytes += need;
+	o->child[o->n] = p;
+	o->key[o->n] = key;
+	o->len[o->n] = len;
+	o->n++;
+	return true;
+}
+
+/* Bytes behind the header that m keys take in a page with such a prefix. */
+static inline int64_t
+leaf_need(int m, int blobs, int64_t bytes, bool uniform, uint32_t plen)
+{
+	int64_t		heap;
+
+	if (uniform)
+		return bytes - (int64_t) m * plen + plen;
+	heap = bytes - (int64_t) (m - blobs) * (plen + 8);
+	return 12 * (int64_t) m + (heap > 0 ? heap : 0) + 8 * (int64_t) blobs + plen + 12;
+}
+
+/*
+ * A leaf of keys [i, ...): as many as fit and fill allows.  What a range has in
+ * common, and so how many keys fit, depends on where it ends: the largest end
+ * that will do is taken.  NULL: no memory.
+ */
+static bt_page *
+make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
+{
+	bt_view		v[BT_MAX_CAP + 2];
+	const uint32_t most = bt_max_inline(l->size);
+	const int64_t room = (int64_t) (bt_page_size(l->s, 0) - BT_HEAD) * fill / 100;
+	const uint32_t before = i ? sep_len(l, i) : 0;
+	uint32_t	limit = bt_page_size(l->s, 0) / 8;
+	uint32_t	common = before;	/* of all keys so far */
+	uint32_t	plen = 0;
+	bt_page    *p = bt_alloc(l->cx, l->s, 0, false);
+	int			m = 1,
+				made = 0,
+				blobs = 0;
+	int64_t		bytes = 0;
+	bool		uniform = true;
+
+	if (!p)
+		return NULL;
+	if (limit > BT_MAX_PLEN)
+		limit = BT_MAX_PLEN;
+	if (common > limit)
+		common = limit;
+	for (int k = 1; k <= BT_MAX_CAP && i + (uint64_t) k <= n; k++)
+	{
+		uint64_t	x = i + (uint64_t) k;	/* the first key behind them */
+		uint32_t	len = key_len(l, x - 1);
+		uint32_t	pk = 0;
+
+		if (len > most)
+			blobs++;
+		else
+			bytes += len;
+		if (len != key_len(l, i) || len > most || len < 8)
+			uniform = false;
+		if (common > len - AX_TID_BYTES)
+			common = len - AX_TID_BYTES;
+		if (x < n)
+		{
+			uint32_t	sep = sep_len(l, x);
+
+			/* both ends' separators begin with that */
+			pk = common < sep - 1 ? common : sep - 1;
+			if (uniform && pk > len - 8)
+				pk = len - 8;
+			if (leaf_need(k, blobs, bytes, uniform, pk) <= room)
+			{
+				m = k;
+				plen = pk;
+			}
+			if (leaf_need(k, blobs, bytes, uniform, common) > room)
+				break;
+			/* what follows shares no more than that with what was before */
+			if (sep - 1 < common)
+				common = sep - 1;
+		}
+		else if (leaf_need(k, blobs, bytes, uniform, 0) <= room)
+		{
+			m = k;
+			plen = 0;
+		}
+	}
+
+	for (; made < m; made++)
+	{
+		uint64_t	x = i + (uint64_t) made;
+		uint32_t	len = key_len(l, x);
+		bt_blob    *b = NULL;
+
+		if (len > most && (b = bt_blob_new(l->cx, l->s, l->keys[x], len)) == NULL)
+		{
+			while (made-- > 0)
+				if (v[made].blob)
+					bt_blob_free(l->cx, l->s, v[made].blob);
+			bt_unalloc(l->cx, l->s, 0, p);
+			return NULL;
+		}
+		bt_key_view(l->keys[x], len, b, &v[made]);
+	}
+	/* the sum was rough where lengths differ much */
+	while (m > 1 && !bt_fits(bt_page_size(l->s, 0), false, v, m, plen))
+	{
+		m--;
+		plen = 0;
+		if (v[m].blob)
+			bt_blob_free(l->cx, l->s, v[m].blob);
+	}
+	bt_build(l->cx, l->s, p, 0, v, m, NULL, l->keys[i], plen);
+	*next = i + (uint64_t) m;
+	return p;
+}
+
+/* See bt_tree.h, ax_load. */
+ax_status
+bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+		uint32_t len, uint64_t n, int fill)
+{
+	open_page	lv[LEVELS];
+	load		l = {cx, s, keys, lens, len, s->page_size, 0, lv};
+	bt_page    *root = NULL;
+	uint64_t	w;
+	ax_status	x;
+
+	if (bt_ref(&s->root) != NULL)
+		return AX_EXISTS;
+	if (n == 0)
+		return AX_OK;
+	for (uint64_t i = 0; i < n;)
+	{
+		uint64_t	next;
+		bt_page    *p = make_leaf(&l, i, n, fill, &next);
+
+		if (!p || !add_child(&l, 0, p, i, i ? sep_len(&l, i) : 0))
+		{
+			free_all(&l);
+			return AX_NOMEM;
+		}
+		i = next;
+	}
+	for (int k = 0;; k++)
+	{
+		if (k == l.levels - 1 && lv[k].n == 1)
+		{
+			root = lv[k].child[0];
+			break;
+		}
+		if (!close_page(&l, k))
+		{
+			free_all(&l);
+			return AX_NOMEM;
+		}
+	}
+	x = ax_word_lock(cx, &s->root_word, &w);
+	if (x == AX_OK && bt_ref(&s->root) != NULL)
+	{
+		ax_word_unlock(cx, &s->root_word, false);
+		x = AX_EXISTS;
+	}
+	if (x != AX_OK)
+	{
+		free_tree(&l, root);
+		return x;
+	}
+	atomic_store_explicit(&s->root, (uint64_t) (uintptr_t) root, memory_order_release);
+	atomic_store_explicit(&s->height, (uint32_t) root->level + 1, memory_order_relaxed);
+	ax_word_unlock(cx, &s->root_word, true);
+	AX_COUNT(cx, s, entries, (int64_t) n);
+	return AX_OK;
+}

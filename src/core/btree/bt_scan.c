@@ -1,0 +1,823 @@
+/*
+ * bt_scan.c
+ *	  Look-ups and ordered batches of the B+-tree, in both directions.
+ *
+ * One epoch, one batch.  The path of the descent stays sampled; a leaf that is
+ * done is left through its parent, which is validated first.  When something
+ * on the path changed, the batch ends early, or the descent starts over from a
+ * position given by value, never from a remembered place.  A key that is in
+ * the tree throughout is returned: it can leave its page only by a change of
+ * that page and of its parent, both of which the scan validates after it read
+ * the one and before it goes on in the other.
+ */
+#include "bt_tree.h"
+#include "core/base/ax_call.h"
+
+#define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
+#define AHEAD 4					/* leaves that a scan asks for at once, at most */
+
+typedef enum step
+{
+	S_GO = 0,
+	S_END,						/* exhausted */
+	S_FULL,						/* the batch is full, or ends early */
+	S_LOST,						/* something changed */
+	S_BUSY,
+	S_BUFFER
+} step;
+
+/*
+ * The last six bytes of an entry that is not in a fixed leaf.  False: the page
+ * changed (or is being).
+ */
+static bool
+entry_tid_var(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+{
+	uint32_t	slot = bt_ld(&bt_slots(p)[i]);
+	uint32_t	len = slot >> 16;
+	const uint8_t *end;
+	uint32_t	rest;
+
+	if (ax_unlikely(len == BT_IS_BLOB))
+	{
+		bt_blob    *b = bt_blob_of(p, g, slot);
+
+		if (!b)
+			return false;
+		*tid = ax_tid_at(b->bytes + b->len);
+		return true;
+	}
+	if (len < 8)
+	{
+		/* the prefix may have the rest of it */
+		uint8_t		t[8 + BT_MAX_PLEN];
+		uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
+
+		if (len + p->plen < AX_TID_BYTES)
+			return false;
+		memcpy(t, bt_prefix(p), p->plen);
+		memcpy(t + p->plen, &h, len);
+		*tid = ax_tid_at(t + p->plen + len);
+		return true;
+	}
+	rest = len - 8;
+	end = bt_bytes(p, slot & 0xFFFF, rest) + rest;
+	if (rest >= AX_TID_BYTES)
+	{
+		*tid = ax_tid_at(end);
+		return true;
+	}
+	*tid = bt_ld(&bt_heads(p)[i]);
+	for (uint32_t k = rest; k > 0; k--)
+		*tid = *tid << 8 | ax_load1(end - k);
+	*tid &= TID_MASK;
+	return true;
+}
+
+/* The same of any. */
+static inline bool
+entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+{
+	if (ax_likely(p->tail != BT_VAR))
+	{
+		*tid = bt_last8(p, i) & TID_MASK;
+		return true;
+	}
+	return entry_tid_var(p, g, i, tid);
+}
+
+/* Length of entry i's key; 0: the page changed. */
+static inline uint32_t
+entry_len(const bt_page *p, const ax_guard *g, int i, bt_blob **blob)
+{
+	uint32_t	slot;
+
+	*blob = NULL;
+	if (ax_likely(p->tail != BT_VAR))
+		return p->plen + 8u + p->tail;
+	slot = bt_ld(&bt_slots(p)[i]);
+	if (ax_likely(slot >> 16 != BT_IS_BLOB))
+		return p->plen + (slot >> 16);
+	*blob = bt_blob_of(p, g, slot);
+	return *blob ? (*blob)->len : 0;
+}
+
+/* Copy its bytes out. */
+static inline void
+entry_key(const bt_page *p, int i, const bt_blob *blob, uint32_t len, uint8_t *out)
+{
+	uint64_t	h;
+	uint32_t	hn,
+				rest;
+
+	if (blob)
+	{
+		memcpy(out, blob->bytes, len);
+		return;
+	}
+	if (p->plen)
+		memcpy(out, bt_prefix(p), p->plen);
+	out += p->plen;
+	len -= p->plen;
+	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
+	hn = len < 8 ? len : 8;
+	memcpy(out, &h, hn);
+	rest = len - hn;
+	if (rest == 0)
+		return;
+	if (p->tail != BT_VAR)
+		ax_copy_few(out + 8, bt_tails(p) + (uint32_t) i * p->tail, rest);
+	else
+		ax_copy_out(out + 8, bt_bytes(p, bt_ld(&bt_slots(p)[i]) & 0xFFFF, rest), rest);
+}
+
+/*
+ * bt_descend for who wants the leaf and nothing else: optimistic, without the
+ * path.  *leaf is NULL when the tree is empty.
+ */
+static inline ax_status
+find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g,
+		  bt_page **leaf)
+{
+	ax_guard	up;
+	bt_page    *p;
+	ax_status	x = ax_guard_open(cx, g, &s->root_word, false);
+
+	if (x != AX_OK)
+		return x;
+	p = bt_ref(&s->root);
+	AX_POINT("bt.root_read");
+	if (!ax_guard_valid(g))
+		return AX_STALE;
+	while (p)
+	{
+		int			i,
+					level;
+
+		up = *g;
+		AX_POINT("bt.child_read");
+		x = ax_guard_open(cx, g, &p->word, false);
+		if (ax_unlikely(x != AX_OK))
+			return x;
+		AX_POINT("bt.child_version");
+		if (!ax_guard_valid(&up))
+			return AX_STALE;
+		level = p->level;
+		if (level == 0)
+			break;
+		i = bt_child_inside(p, g, key, len, false);
+		if (ax_unlikely(i < 0))
+			return AX_STALE;
+		p = bt_ref(&bt_children(p)[i]);
+		AX_POINT("bt.slot_read");
+		if (!ax_guard_valid(g))
+			return AX_STALE;
+		bt_prefetch(p, bt_page_size(s, level - 1));
+	}
+	*leaf = p;
+	return AX_OK;
+}
+
+/*
+ * Is this very key there?  AX_OK or AX_NOTFOUND.
+ */
+ax_status
+bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	{
+		bool		same = false,
+					ok = true;
+		bool		pess = tries >= AX_MAX_RESTARTS;
+		bt_path		t;
+		ax_guard	og;
+		ax_guard   *g = &og;
+		bt_page    *p = NULL;
+		ax_status	x;
+
+		if (ax_likely(!pess))
+			x = find_leaf(cx, s, key, len, g, &p);
+		else
+		{
+			t.pess = true;
+			t.all = t.write = false;
+			x = bt_descend(cx, s, &t, key, len, false);
+			if (x == AX_OK && t.n > 0)
+			{
+				g = &t.f[t.n - 1].g;
+				p = t.f[t.n - 1].p;
+			}
+		}
+		if (x == AX_STALE)
+			continue;
+		if (x != AX_OK)
+			return x;
+		if (p)
+		{
+			ok = bt_find(p, g, key + p->plen, len - p->plen, false, &same) >= 0;
+			AX_POINT("bt.contains.leaf_read");
+			ok = ok && ax_guard_valid(g);
+		}
+		if (pess)
+			bt_close(cx, &t, -1);
+		if (ok)
+			return same ? AX_OK : AX_NOTFOUND;
+	}
+}
+
+/*
+ * May keys that begin with the prefix follow in the leaves behind the one that
+ * this path ends in?  Asked when such keys end the leaf.  A wrong "yes" costs a
+ * scan.
+ */
+static bool
+more_behind(bt_path *t, const uint8_t *prefix, uint32_t len)
+{
+	for (int k = t->n - 2; k >= 0; k--)
+	{
+		bt_frame   *f = &t->f[k];
+		bool		last = f->i >= bt_count(f->p);
+		bool		more = !last &&
+			bt_child_inside(f->p, &f->g, prefix, len, true) != f->i;
+
+		if ((t->pess && !f->g.held) || !ax_guard_valid(&f->g))
+			return true;
+		if (!last)
+			return more;
+	}
+	return false;
+}
+
+/*
+ * The TIDs of those entries of a leaf that are the prefix and a TID.  *last:
+ * they reach to its end, and there may be others behind.  False: the page changed.
+ */
+static inline bool
+leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t len,
+		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more, bool *last)
+{
+	const uint8_t *k = prefix + p->plen;
+	uint32_t	klen = len - p->plen;
+	int			count = bt_count(p);
+	bool		same;
+	int			i = bt_find(p, g, k, klen, false, &same);
+	uint64_t	h = bt_head_of(k, klen, false);
+	bool		ok;
+
+	for (ok = i >= 0; ok && i < count; i++)
+	{
+		uint32_t	el;
+		int			b = bt_begins(p, g, i, k, klen, h, &el);
+
+		/* then it is the prefix and a TID */
+		if (b <= 0 || el != klen + AX_TID_BYTES)
+		{
+			ok = b >= 0;
+			break;
+		}
+		if (*n == max)
+		{
+			*more = true;
+			break;
+		}
+		ok = entry_tid(p, g, i, &tids[(*n)++]);
+	}
+	*last = i >= count;
+	return ok;
+}
+
+/* See bt_tree.h, ax_lookup. */
+ax_status
+bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	bool		end = false;	/* the leaf's end was reached: look at the path, too */
+
+	for (int tries = 0;;)
+	{
+		bool		ok = true;
+		bool		pess = tries >= AX_MAX_RESTARTS;
+		bt_path		t;
+		ax_guard	og;
+		ax_guard   *g = &og;
+		bt_page    *p = NULL;
+		ax_status	x;
+
+		*n = 0;
+		*more = false;
+		if (ax_likely(!pess && !end))
+			x = find_leaf(cx, s, prefix, len, g, &p);
+		else
+		{
+			t.pess = pess;
+			t.all = t.write = false;
+			x = bt_descend(cx, s, &t, prefix, len, false);
+			if (x == AX_OK && t.n > 0)
+			{
+				g = &t.f[t.n - 1].g;
+				p = t.f[t.n - 1].p;
+			}
+		}
+		if (ax_unlikely(x == AX_STALE))
+		{
+			ax_restarted(cx, s, tries++);
+			continue;
+		}
+		if (x != AX_OK)
+			return x;
+		if (p)
+		{
+			bool		last;
+
+			ok = leaf_tids(p, g, prefix, len, tids, max, n, more, &last);
+			AX_POINT("bt.lookup.leaf_read");
+			if (ok && last)
+			{
+				if (!pess && !end)
+				{
+					end = true;
+					continue;
+				}
+				*more = more_behind(&t, prefix, len);
+			}
+			ok = ok && ax_guard_valid(g);
+		}
+		if (ax_unlikely(pess))
+			bt_close(cx, &t, -1);
+		if (ax_likely(ok))
+			break;
+		ax_restarted(cx, s, tries++);
+	}
+
+	/* on into the next leaves */
+	if (*more && *n < max)
+		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	return AX_OK;
+}
+
+/* A guard of a word that nobody has: others are not waited for in company. */
+static inline bool
+sample(ax_guard *g, ax_word *w)
+{
+	g->w = w;
+	g->held = false;
+	g->how = 0;
+	g->v = ax_word_read(w);
+	return ax_likely(!(g->v & AX_FLAGS));
+}
+
+/*
+ * See bt_tree.h, ax_lookup_many.  Each look-up takes a step and asks for the page that
+ * comes next, and while that comes in the others take theirs; in the end the
+ * leaves are read, in the keys' order.  Whatever is not as it is in a quiet tree
+ * is done again by itself.
+ */
+ax_status
+bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+			   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	struct
+	{
+		bt_page    *p;			/* NULL at the end: by itself */
+		ax_guard	g;			/* of what p was read from; at the end, of p */
+	}			lane[AX_GROUP];
+	uint32_t	going = (1u << n) - 1;
+	uint32_t	ntids = 0;
+	ax_guard	g;
+	bt_page    *root;
+
+	*done = 0;
+	root = sample(&g, &s->root_word) && AX_MAX_RESTARTS > 0 ? bt_ref(&s->root) : NULL;
+	AX_POINT("bt.root_read");
+	if (!root || !ax_guard_valid(&g))
+	{
+		root = NULL;
+		going = 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		lane[i].p = root;
+		lane[i].g = g;
+	}
+	while (going)
+		for (uint32_t left = going; left; left &= left - 1)
+		{
+			uint32_t	i = (uint32_t) __builtin_ctz(left);
+			bt_page    *p = lane[i].p;
+			bt_page    *next = NULL;
+			ax_guard	up = lane[i].g;
+			int			at;
+
+			AX_POINT("bt.child_read");
+			if (sample(&lane[i].g, &p->word))
+			{
+				AX_POINT("bt.child_version");
+				if (ax_likely(ax_guard_valid(&up)))
+				{
+					if (p->level == 0)
+					{
+						going &= ~(1u << i);
+						continue;
+					}
+					at = bt_child_inside(p, &lane[i].g, keys[i], lens ? lens[i] : len, false);
+					if (ax_likely(at >= 0))
+					{
+						next = bt_ref(&bt_children(p)[at]);
+						bt_prefetch(next, bt_page_size(s, p->level - 1));
+						AX_POINT("bt.slot_read");
+						if (!ax_guard_valid(&lane[i].g))
+							next = NULL;
+					}
+				}
+			}
+			lane[i].p = next;
+			if (ax_unlikely(next == NULL))
+				going &= ~(1u << i);
+		}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		bt_page    *p = lane[i].p;
+		uint32_t	k = 0;
+		bool		more = false;
+		bool		last = true;
+
+		if (ax_likely(p != NULL && ax_guard_valid(&lane[i].g)))
+		{
+			if (!leaf_tids(p, &lane[i].g, keys[i], lens ? lens[i] : len, tids + ntids,
+						   max - ntids, &k, &more, &last))
+				last = true;
+			AX_POINT("bt.lookup.leaf_read");
+		}
+		if (ax_unlikely(last || !ax_guard_valid(&lane[i].g)))
+		{
+			ax_status	x = bt_lookup(cx, s, keys[i], lens ? lens[i] : len, tids + ntids,
+									  max - ntids, &k, &more);
+
+			if (x != AX_OK)
+				return x;
+		}
+		if (more)
+			break;
+		ntids += counts[i] = k;
+		++*done;
+	}
+	ax_map_unshare_all();
+	return AX_OK;
+}
+
+/* ---- batches ---- */
+
+typedef struct scan
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	ax_batch   *b;
+	ax_bound	pos;			/* start position now; its bytes: the caller's */
+	const ax_bound *end;
+	uint8_t    *tmp;			/* half of lastkey */
+	uint32_t	room;
+	bool		inside;			/* of this path's leaves: all is behind pos */
+	bt_path		t;
+} scan;
+
+/*
+ * Entries [from, to) of a fixed leaf, in the batch's direction, as many as there
+ * is room for without a further thought.  Returns how many that were; the last
+ * one's place goes to *last, the end of the keys to *off.
+ */
+static int
+do_fixed(scan *sc, const bt_page *p, int from, int to, uint32_t *off, int *last)
+{
+	ax_batch   *b = sc->b;
+	const int	step = b->backward ? -1 : 1;
+	const uint32_t plen = p->plen;
+	const uint32_t tail = p->tail;
+	const uint32_t len = plen + 8 + tail;
+	int			i = b->backward ? to - 1 : from;
+	int			m = to - from;
+	uint64_t   *tids = b->tids + b->n;
+
+	if (tail == BT_VAR || m <= 0)
+		return 0;
+	if ((uint32_t) m > b->max - b->n)
+		m = (int) (b->max - b->n);
+	if (b->want_keys)
+	{
+		uint8_t    *out = b->keybuf + *off;
+		uint32_t	fit = (b->keybuf_size - *off) / len;
+
+		if (len > sc->room || tail > 8)
+			return 0;
+		if ((uint32_t) m > fit)
+			m = (int) fit;
+		for (int k = 0; k < m; k++, i += step)
+		{
+			uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(p)[i]));
+			uint64_t	end = bt_last8(p, i);
+			uint64_t	be = __builtin_bswap64(end);
+
+			ax_copy_few(out, bt_prefix(p), plen);
+			memcpy(out + plen, &h, 8);
+			memcpy(out + len - 8, &be, 8);
+			tids[k] = end & TID_MASK;
+			b->key_off[b->n + (uint32_t) k] = *off + (uint32_t) k * len;
+			out += len;
+		}
+		*off += (uint32_t) m * len;
+		b->key_off[b->n + (uint32_t) m] = *off;
+	}
+	else
+		for (int k = 0; k < m; k++, i += step)
+			tids[k] = bt_last8(p, i) & TID_MASK;
+	if (m > 0)
+		*last = i - step;
+	b->n += (uint32_t) m;
+	return m;
+}
+
+/*
+ * The entries of the leaf on top of the path.
+ */
+static step
+do_leaf(scan *sc)
+{
+	ax_batch   *b = sc->b;
+	const bool	back = b->backward;
+	bt_frame   *f = &sc->t.f[sc->t.n - 1];
+	bt_page    *p = f->p;
+	const ax_guard *g = &f->g;
+	int			n = bt_count(p);
+	uint32_t	n0 = b->n;
+	uint32_t	off = b->want_keys && b->n ? b->key_off[b->n] : 0;
+	uint32_t	off0 = off;
+	int			from,
+				to,
+				last = -1;
+	uint32_t	lastlen = 0;
+	bool		same;
+	step		r = S_GO;
+
+	/* entries [from, to), then which of them come first */
+	from = back ? bt_find_bound(p, g, sc->end->key, sc->end->len, sc->end->after, &same) :
+		sc->inside ? 0 : bt_find_bound(p, g, sc->pos.key, sc->pos.len, sc->pos.after, &same);
+	to = !back ? bt_find_bound(p, g, sc->end->key, sc->end->len, sc->end->after, &same) :
+		sc->inside ? n : bt_find_bound(p, g, sc->pos.key, sc->pos.len, sc->pos.after, &same);
+	if (from < 0 || to < 0)
+		return S_LOST;
+	if (back ? from > 0 : to < n)
+		r = S_END;
+	AX_POINT("bt.scan.leaf_found");
+
+	for (int k = do_fixed(sc, p, from, to, &off, &last); k < to - from; k++)
+	{
+		int			i = back ? to - 1 - k : from + k;
+		uint64_t	tid;
+
+		if (b->n == b->max)
+		{
+			r = S_FULL;
+			break;
+		}
+		if (!entry_tid(p, g, i, &tid))
+			goto lost;
+		if (b->want_keys)
+		{
+			bt_blob    *blob;
+			uint32_t	len = entry_len(p, g, i, &blob);
+
+			if (len == 0)
+				goto lost;
+			if (len > b->keybuf_size - off || len > sc->room)
+			{
+				if (!ax_guard_valid(g))
+					goto lost;
+				if (b->n == 0)
+				{
+					b->need_bytes = 2 * len;
+					return S_BUFFER;
+				}
+				r = S_FULL;
+				break;
+			}
+			entry_key(p, i, blob, len, b->keybuf + off);
+			b->key_off[b->n] = off;
+			off += len;
+			b->key_off[b->n + 1] = off;
+		}
+		b->tids[b->n++] = tid;
+		last = i;
+	}
+	if (last >= 0)
+	{
+		bt_blob    *blob;
+
+		lastlen = entry_len(p, g, last, &blob);
+		if (lastlen > sc->room)
+		{
+			if (!ax_guard_valid(g))
+				goto lost;
+			b->n = n0;
+			if (b->want_keys && n0)
+				b->key_off[n0] = off0;
+			if (n0 > 0)
+				return S_FULL;
+			b->need_bytes = 2 * lastlen;
+			return S_BUFFER;
+		}
+		if (lastlen)
+			entry_key(p, last, blob, lastlen, sc->tmp);
+	}
+	AX_POINT("bt.scan.leaf_read");
+	if (!ax_guard_valid(g) || (last >= 0 && lastlen == 0))
+		goto lost;
+	if (last >= 0)
+	{
+		memcpy(b->lastkey, sc->tmp, lastlen);
+		b->lastlen = lastlen;
+	}
+	sc->inside = true;
+	if (r == S_GO && b->n == b->max)
+		r = S_FULL;
+	return r;
+
+lost:
+	/* what was taken from this leaf may be anything */
+	b->n = n0;
+	if (b->want_keys && n0)
+		b->key_off[n0] = off0;
+	return S_LOST;
+}
+
+/*
+ * How many leaves ahead of the one being read are asked for.
+ */
+static inline int
+distance(const scan *sc)
+{
+	uint64_t	bytes = (uint64_t) (sc->b->max - sc->b->n) * 20;
+	uint64_t	d = (bytes + sc->s->page_size / 2) / sc->s->page_size;
+
+	return d < AHEAD ? (int) d : AHEAD;
+}
+
+/*
+ * Ask for leaves: the from-th to the to-th behind the child of f that the path
+ * takes.  A reference that is not valid does no harm: nothing is read.
+ */
+static inline void
+look_ahead(const scan *sc, const bt_frame *f, int from, int to)
+{
+	int			n = bt_count(f->p);
+
+	for (int d = from; d <= to; d++)
+	{
+		int			i = f->i + (sc->b->backward ? -d : d);
+
+		if (i < 0 || i > n)
+			break;
+		bt_prefetch(bt_ref(&bt_children(f->p)[i]), sc->s->page_size);
+	}
+}
+
+/*
+ * To the next leaf in the scan's direction.
+ */
+static step
+next_leaf(scan *sc)
+{
+	bt_path    *t = &sc->t;
+	const bool	back = sc->b->backward;
+	bool		down = false;
+	bool		fresh = false;
+	bt_page    *p = NULL;
+
+	ax_guard_close(sc->cx, &t->f[t->n - 1].g, false);
+	t->n--;
+	while (t->n > 0)
+	{
+		bt_frame   *f = &t->f[t->n - 1];
+		int			n;
+		ax_status	x;
+
+		n = bt_count(f->p);
+		if (!down)
+		{
+			/* a place in a page that changed means nothing */
+			if (!ax_guard_valid(&f->g))
+				return S_LOST;
+			if (back ? f->i == 0 : f->i >= n)
+			{
+				ax_guard_close(sc->cx, &f->g, false);
+				t->n--;
+				continue;
+			}
+			f->i += back ? -1 : 1;
+			down = true;
+			fresh = f->p->level > 1;
+		}
+		else
+			f->i = back ? n : 0;
+		p = bt_ref(&bt_children(f->p)[f->i]);
+		AX_POINT("bt.scan.advance");
+		if (!ax_guard_valid(&f->g))
+			return S_LOST;
+		if (f->p->level == 1)
+		{
+			int			d = distance(sc);
+
+			/* a page above that is new has asked for none yet */
+			look_ahead(sc, f, fresh ? 0 : d, d);
+		}
+		else
+			bt_prefetch(p, bt_page_size(sc->s, f->p->level - 1));
+		AX_POINT("bt.scan.child_read");
+		x = ax_guard_open(sc->cx, &t->f[t->n].g, &p->word, t->pess);
+		if (x != AX_OK)
+			return x == AX_BUSY ? S_BUSY : S_LOST;
+		t->f[t->n].p = p;
+		t->f[t->n].i = 0;
+		t->n++;
+		if (!ax_guard_valid(&f->g))
+			return S_LOST;
+		if (p->level == 0)
+			return S_GO;
+	}
+	return S_END;
+}
+
+/* One pass from sc->pos. */
+static step
+run(scan *sc)
+{
+	const bool	back = sc->b->backward;
+	ax_status	x;
+	step		r;
+
+	/* an empty range at one end of all keys */
+	if (sc->pos.len == 0 && sc->pos.after != back)
+		return S_END;
+	sc->inside = false;
+	x = bt_descend(sc->cx, sc->s, &sc->t, sc->pos.key, sc->pos.len, sc->pos.after);
+	if (x != AX_OK)
+		return x == AX_BUSY ? S_BUSY : S_LOST;
+	if (sc->t.n == 0)
+	{
+		bt_close(sc->cx, &sc->t, -1);
+		return S_END;
+	}
+	if (sc->t.n > 1)
+		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, distance(sc));
+	do
+	{
+		r = do_leaf(sc);
+		if (r == S_GO)
+			r = next_leaf(sc);
+	} while (r == S_GO);
+	bt_close(sc->cx, &sc->t, -1);
+	return r;
+}
+
+/* See bt_tree.h, ax_scan. */
+ax_status
+bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	scan		sc;
+	int			tries = 0;
+
+	sc.cx = cx;
+	sc.s = s;
+	sc.b = b;
+	sc.pos = b->backward ? b->hi : b->lo;
+	sc.end = b->backward ? &b->lo : &b->hi;
+	sc.room = b->lastkey_size / 2;
+	sc.tmp = b->lastkey + sc.room;
+	sc.t.all = true;
+	b->n = 0;
+	b->exhausted = false;
+	b->need_bytes = 0;
+	b->lastlen = 0;
+	if (b->max == 0)
+		return AX_OK;
+	for (;;)
+	{
+		sc.t.write = false;
+		sc.t.pess = tries >= AX_MAX_RESTARTS;
+		switch (run(&sc))
+		{
+			case S_END:
+				b->exhausted = true;
+				return AX_OK;
+			case S_FULL:
+				return AX_OK;
+			case S_BUFFER:
+				return AX_BUFFER;
+			case S_BUSY:
+				return b->n ? AX_OK : AX_BUSY;
+			default:
+				if (b->n)
+					return AX_OK;
+				ax_restarted(cx, s, tries++);
+		}
+	}
+}

@@ -1,0 +1,13 @@
+/*
+ * btree.h
+ *	  What this room offers: the B+-tree, as engines.
+ */
+#ifndef AX_BTREE_H
+#define AX_BTREE_H
+
+#include "core/base/ax_internal.h"
+
+extern const ax_engine ax_engine_btree_olc;
+extern const ax_engine ax_engine_btree_optiql;
+
+#endif							/* AX_BTREE_H */

@@ -1,0 +1,95 @@
+/*
+ * bc_page.h
+ *	  Pages of a tree whose order only the caller knows.
+ *
+ *	  word | free-list link | image: header, slots, free, heap
+ *
+ * An inner entry is the address of a child (8 bytes) and the key it begins
+ * with, empty for child 0.  Keys of more than a quarter of a page are objects
+ * of their own (bt_blob, immutable), of which the entry has the address.  The
+ * heap has no holes: whoever takes an entry out writes the image anew.
+ *
+ * A page is read by copying its image and validating; it is written by
+ * preparing an image from such a copy, latching the page at the copy's version,
+ * and storing the image.
+ */
+#ifndef BC_PAGE_H
+#define BC_PAGE_H
+
+#include "core/ax_cmp.h"
+#include "core/btree/bt_page.h"
+
+typedef struct bc_page
+{
+	ax_word		word;
+	struct bc_page *next_free;
+	uint8_t		image[];
+} bc_page;
+
+#define BC_HEAD		((uint32_t) offsetof(bc_page, image))
+#define BC_IMAGE	((uint32_t) offsetof(ax_image, slot))
+#define BC_MAX		(AX_PAGE_SIZE_MAX - BC_HEAD)
+
+/* One entry on its way into an image. */
+typedef struct bc_entry
+{
+	bc_page    *child;			/* inner */
+	const uint8_t *key;
+	uint32_t	len;
+	bt_blob    *blob;			/* not NULL: the key is this, key and len are not */
+} bc_entry;
+
+static inline uint32_t
+bc_size(const ax_store *s)
+{
+	return s->page_size - BC_HEAD;
+}
+
+/* Keys longer than this are blobs. */
+static inline uint32_t
+bc_max_inline(const ax_store *s)
+{
+	return bc_size(s) / 4;
+}
+
+static inline ax_image *
+bc_img(uint8_t *image)
+{
+	return (ax_image *) (void *) image;
+}
+
+/* Bytes of the heap that the entry takes. */
+static inline uint32_t
+bc_bytes(bool inner, const bc_entry *e)
+{
+	return (inner ? 8 : 0) + (e->blob ? 8 : e->len);
+}
+
+static inline uint32_t
+bc_room(const ax_image *m)
+{
+	return m->heap - (BC_IMAGE + 4u * m->n);
+}
+
+/* Bytes in use, slots too. */
+static inline uint32_t
+bc_used(const ax_image *m, uint32_t size)
+{
+	return size - m->heap + 4u * m->n;
+}
+
+extern void bc_clear(uint8_t *image, uint32_t size, int level);
+extern void bc_get(const uint8_t *image, uint32_t i, bc_entry *e);
+extern bool bc_put(uint8_t *image, uint32_t i, const bc_entry *e);
+extern bool bc_append(uint8_t *to, const uint8_t *from, uint32_t lo, uint32_t hi);
+extern bc_page *bc_alloc(ax_ctx *cx, ax_store *s);
+extern void bc_give(ax_store *s, bc_page *p);
+extern void bc_ready(bc_page *p);
+extern void bc_open(bc_page *p, const uint8_t *image, uint32_t size);
+extern ax_status bc_copy(ax_ctx *cx, bc_page *p, ax_guard *g, uint8_t *image, uint32_t size);
+
+extern ax_status bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status bc_check(ax_ctx *cx, ax_store *s, ax_checking *c);
+
+#endif							/* BC_PAGE_H */

@@ -1,0 +1,841 @@
+/*
+ * bc_tree.c
+ *	  Trees whose order only the caller knows: steps of a descent, and changes
+ *	  at a place that the caller found (ax_cmp.h).
+ *
+ * Inserts latch their leaf only; a page without room is cut in two with the
+ * page above latched, too, top-down, each by one try, at the versions of the
+ * path.  Everything is prepared from the path's own copies before the first
+ * latch, which is what the versions are good for: a page that is still of that
+ * version is the copy.  Keys move to the right, or, by a merge, to the left with
+ * both pages and the one above latched.
+ *
+ * Why a leaf found so is the right one although the caller went away to compare
+ * at every step: child i of P was copied, and its version taken, while P was of
+ * the version under which the caller chose i.  The child's range then was what P
+ * says.  It can only become narrower with the child latched (a split) or
+ * obsolete (a merge), so as long as the child is of that version the key that
+ * was sought belongs in it.
+ */
+#include "bc_page.h"
+#include "compared.h"
+#include "core/base/ax_area.h"
+#include "core/base/ax_call.h"
+
+/* ---- turns ---- */
+
+/*
+ * Whoever compares slowly can lose the leaf for ever to those who compare fast: no
+ * latch is held while he compares, and his place is good only as long as nothing
+ * changes.  So after some losses he says until when he would like to go first, and
+ * others keep out until then, or until he is through.  The word has the time, in
+ * units of 16 microseconds, and the slot's number + 1.  He may have raised an error
+ * or be asleep, and then the time ends it.
+ */
+#define TURN_SLOT	((UINT64_C(1) << 20) - 1)
+#define TURN_NAPS	8			/* then AX_BUSY, about 4 ms */
+
+static uint64_t
+turn_now(ax_ctx *cx)
+{
+	return ax_body(cx)->port->now_ns() >> 14;
+}
+
+static uint64_t
+turn_mine(ax_ctx *cx)
+{
+	return (uint64_t) ax_body(cx)->slotno + 1;
+}
+
+/* Is it somebody else's? */
+static bool
+turn_other(ax_ctx *cx, uint64_t turn)
+{
+	return turn != 0 && (turn & TURN_SLOT) != turn_mine(cx) && turn >> 20 > turn_now(cx);
+}
+
+static void
+turn_back(ax_ctx *cx, ax_store *s)
+{
+	uint64_t	turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+
+	if (ax_unlikely((turn & TURN_SLOT) == turn_mine(cx)))
+		(void) atomic_compare_exchange_strong_explicit(&s->turn, &turn, 0, memory_order_relaxed,
+													   memory_order_relaxed);
+}
+
+/* ax_enter for a change: not in somebody else's turn, which is waited for outside. */
+static ax_status
+enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
+{
+	for (uint32_t naps = 0;; naps++)
+	{
+		ax_status	x = ax_enter(cx, t, gen, s);
+
+		if (x != AX_OK ||
+			!turn_other(cx, atomic_load_explicit(&(*s)->turn, memory_order_relaxed)))
+			return x;
+		ax_leave(cx);
+		AX_POINT("bc.turn_wait");
+		if (naps == TURN_NAPS)
+			return AX_BUSY;
+		ax_nap(cx, naps);
+	}
+}
+
+/* See ax_cmp.h. */
+void
+ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
+{
+	ax_store   *s;
+	uint64_t	turn;
+
+	if (ax_enter(cx, t, gen, &s) != AX_OK)
+		return;
+	turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+	if (us == 0)
+		turn_back(cx, s);
+	else if (!turn_other(cx, turn))
+		/* lost to somebody who says the same: he goes first */
+		(void) atomic_compare_exchange_strong_explicit(&s->turn, &turn,
+													   ((turn_now(cx) + us / 16 + 1) << 20) | turn_mine(cx),
+													   memory_order_relaxed, memory_order_relaxed);
+	ax_leave(cx);
+}
+
+/* ---- steps ---- */
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_size(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t *size)
+{
+	ax_store   *s;
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
+
+	if (x != AX_OK)
+		return x;
+	*size = bc_size(s);
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* One page more on the path; what points to it is validated by the caller. */
+static ax_status
+push(ax_ctx *cx, ax_cpath *p, bc_page *page)
+{
+	ax_cnode   *f = &p->f[p->n];
+	ax_guard	g;
+	ax_status	x;
+
+	AX_ENSURE(ax_body(cx), p->n < AX_CMP_LEVELS);
+	AX_POINT("bc.child_read");
+	x = bc_copy(cx, page, &g, f->image, p->size);
+	if (x != AX_OK)
+		return x == AX_STALE ? AX_CHANGED : x;
+	f->page = page;
+	f->version = g.v;
+	f->i = 0;
+	p->n++;
+	return AX_OK;
+}
+
+/* Is what was remembered of frame k still so? */
+static bool
+holds(const ax_cpath *p, int k)
+{
+	return ax_word_valid(&((bc_page *) p->f[k].page)->word, p->f[k].version);
+}
+
+static bc_page *
+child_of(const ax_cpath *p, int k, uint32_t i)
+{
+	bc_entry	e;
+
+	bc_get(p->f[k].image, i, &e);
+	return e.child;
+}
+
+/*
+ * Child i of frame k is the next one.
+ */
+static ax_status
+down(ax_ctx *cx, ax_cpath *p, int k, uint32_t i)
+{
+	ax_status	x;
+
+	p->n = k + 1;
+	p->f[k].i = i;
+	x = push(cx, p, child_of(p, k, i));
+	if (x != AX_OK)
+		return x;
+	if (!holds(p, k))
+	{
+		p->n = k + 1;
+		return AX_CHANGED;
+	}
+	return AX_OK;
+}
+
+static void
+count_restart(ax_ctx *cx, ax_store *s, ax_status x)
+{
+	if (x == AX_CHANGED)
+		AX_COUNT(cx, s, restarts, 1);
+}
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
+{
+	ax_store   *s;
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
+
+	if (x != AX_OK)
+		return x;
+	AX_ENSURE(ax_body(cx), p->size == bc_size(s));
+	do
+	{
+		ax_guard	g;
+		bc_page    *root;
+
+		p->n = 0;
+		x = ax_guard_open(cx, &g, &s->root_word, false);
+		if (x != AX_OK)
+			break;
+		p->root_version = g.v;
+		root = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
+		AX_POINT("bc.root_read");
+		if (root)
+			x = push(cx, p, root);
+		if (x == AX_OK && !ax_guard_valid(&g))
+			x = AX_CHANGED;
+		count_restart(cx, s, x);
+	} while (x == AX_CHANGED);
+	ax_leave(cx);
+	return x;
+}
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
+{
+	ax_store   *s;
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
+
+	if (x != AX_OK)
+		return x;
+	x = down(cx, p, p->n - 1, i);
+	count_restart(cx, s, x);
+	ax_leave(cx);
+	return x;
+}
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
+{
+	ax_store   *s;
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	int			k;
+
+	if (x != AX_OK)
+		return x;
+
+	/*
+	 * Up to the first page that has more on that side, and down its inner
+	 * edge.  That page ends the range of the one it led to, and so on down to
+	 * the leaf that was copied: each was still of its version when the next was
+	 * copied, so none had become narrower, and where it ends the first page
+	 * says, which must not have changed until now.
+	 */
+	for (k = p->n - 2; k >= 0; k--)
+		if (left ? p->f[k].i > 0 : p->f[k].i + 1 < ax_cmp_count(&p->f[k]))
+			break;
+	if (k < 0)
+		x = AX_NOTFOUND;
+	else
+		x = down(cx, p, k, left ? p->f[k].i - 1 : p->f[k].i + 1);
+	while (x == AX_OK && !ax_cmp_is_leaf(&p->f[p->n - 1]))
+		x = down(cx, p, p->n - 1, left ? ax_cmp_count(&p->f[p->n - 1]) - 1 : 0);
+	count_restart(cx, s, x);
+	ax_leave(cx);
+	return x;
+}
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint32_t i,
+			uint8_t *buf, uint32_t size, uint32_t *len)
+{
+	ax_store   *s;
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	bc_entry	e;
+
+	if (x != AX_OK)
+		return x;
+	bc_get(p->f[k].image, i, &e);
+	AX_ENSURE(ax_body(cx), e.blob != NULL);
+
+	/*
+	 * As long as the page is of that version the entry is there, and whoever
+	 * takes it away from here on retires the key in an epoch not before ours.
+	 */
+	if (!holds(p, k))
+		x = AX_CHANGED;
+	else
+	{
+		*len = e.blob->len;
+		if (e.blob->len > size)
+			x = AX_BUFFER;
+		else
+			memcpy(buf, e.blob->bytes, e.blob->len);
+	}
+	count_restart(cx, s, x);
+	ax_leave(cx);
+	return x;
+}
+
+/* ---- changes ---- */
+
+typedef struct work
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	ax_cpath   *p;
+	uint32_t	size;
+} work;
+
+static bool
+lock_at(work *w, ax_word *word, uint64_t v)
+{
+	return ax_word_trylock(w->cx, word, v);
+}
+
+/* The word of the pointer to frame k, latched at the path's version. */
+static ax_word *
+lock_above(work *w, int k)
+{
+	ax_word    *word = k > 0 ? &((bc_page *) w->p->f[k - 1].page)->word : &w->s->root_word;
+
+	return lock_at(w, word, k > 0 ? w->p->f[k - 1].version : w->p->root_version) ? word : NULL;
+}
+
+static void
+store_image(bc_page *page, const uint8_t *image, uint32_t size)
+{
+	const ax_image *m = (const ax_image *) (const void *) image;
+
+	ax_copy_in(page->image, image, BC_IMAGE + 4u * m->n);
+	ax_copy_in(page->image + m->heap, image + m->heap, size - m->heap);
+}
+
+/*
+ * Frame k's page was latched at the path's version and is this image now: the
+ * path goes on, with the version that the latch left.
+ */
+static void
+follow(work *w, int k, const uint8_t *image)
+{
+	ax_cnode   *f = &w->p->f[k];
+
+	memcpy(f->image, image, w->size);
+	f->version = (f->version & AX_VERSION_MASK) + AX_VERSION_ONE;
+}
+
+static void
+set_root(work *w, bc_page *root, int level)
+{
+	atomic_store_explicit(&w->s->root, (uint64_t) (uintptr_t) root, memory_order_release);
+	atomic_store_explicit(&w->s->height, (uint32_t) level + 1, memory_order_relaxed);
+}
+
+/*
+ * Where to cut n entries of these sizes so that the halves are as equal as can
+ * be: the number of those to the left, 1 .. n - 1.
+ */
+static uint32_t
+middle(const uint32_t *bytes, uint32_t n)
+{
+	uint32_t	total = 0,
+				sum = 0,
+				m = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		total += bytes[i];
+	while (m + 1 < n && 2 * sum + bytes[m] <= total)
+		sum += bytes[m++];
+	return m < 1 ? 1 : m;
+}
+
+/*
+ * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL) at place
+ * "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over (something may
+ * have been done: if the page above had no room it was cut).  AX_NOMEM.
+ */
+static ax_status
+split(work *w, int k, uint32_t at, const bc_entry *in)
+{
+	ax_cnode   *f = &w->p->f[k];
+	bc_page    *page = f->page;
+	ax_image   *m = bc_img(f->image);
+	bool		inner = m->level > 0;
+	uint32_t	n = m->n + (in ? 1 : 0);
+	uint32_t	cut;
+	uint32_t	bytes[BC_MAX / 8 + 2];
+	uint8_t		left[BC_MAX],
+				right[BC_MAX],
+				above[BC_MAX];
+	bc_page    *r = NULL,
+			   *top = NULL;
+	bt_blob    *sepblob = NULL;
+	bc_entry	e,
+				sep;
+	ax_word    *up;
+	ax_status	x = AX_NOMEM;
+
+	for (uint32_t i = 0, j = 0; i < n; i++)
+	{
+		if (in && i == at)
+			bytes[i] = 4 + bc_bytes(inner, in);
+		else
+		{
+			bc_get(f->image, j++, &e);
+			bytes[i] = 4 + bc_bytes(inner, &e);
+		}
+	}
+	/* rising keys leave full pages behind */
+	cut = in && at == n - 1 ? n - 1 : middle(bytes, n);
+
+	bc_clear(left, w->size, m->level);
+	bc_clear(right, w->size, m->level);
+	for (uint32_t i = 0, j = 0; i < n; i++)
+	{
+		if (in && i == at)
+			e = *in;
+		else
+			bc_get(f->image, j++, &e);
+		if (i == cut)
+		{
+			sep = e;
+			if (inner)
+			{
+				/* its key goes up, and the right page begins below all keys */
+				e.key = NULL;
+				e.len = 0;
+				e.blob = NULL;
+			}
+		}
+		AX_ENSURE(ax_body(w->cx), bc_put(i < cut ? left : right, i < cut ? i : i - cut, &e));
+	}
+	if (!inner && sep.blob)
+	{
+		/* the leaf's own may go before the separator does */
+		sepblob = bt_blob_new(w->cx, w->s, sep.blob->bytes, sep.blob->len);
+		if (!sepblob)
+			return AX_NOMEM;
+		sep.blob = sepblob;
+	}
+	if ((r = bc_alloc(w->cx, w->s)) == NULL)
+		goto fail;
+	sep.child = r;
+	if (k > 0)
+	{
+		memcpy(above, w->p->f[k - 1].image, w->size);
+		if (!bc_put(above, w->p->f[k - 1].i + 1, &sep))
+		{
+			/* the page above first: it has room for any separator then */
+			bc_give(w->s, r);
+			if (sepblob)
+				bt_blob_free(w->cx, w->s, sepblob);
+			x = split(w, k - 1, 0, NULL);
+			return x == AX_OK ? AX_CHANGED : x;
+		}
+	}
+	else
+	{
+		bc_entry	first = {.child = page};
+
+		if ((top = bc_alloc(w->cx, w->s)) == NULL)
+			goto fail;
+		bc_clear(above, w->size, m->level + 1);
+		AX_ENSURE(ax_body(w->cx), bc_put(above, 0, &first) && bc_put(above, 1, &sep));
+	}
+
+	AX_POINT("bc.split.before_lock");
+	x = AX_CHANGED;
+	if ((up = lock_above(w, k)) == NULL)
+		goto fail;
+	if (!lock_at(w, &page->word, f->version))
+	{
+		ax_word_unlock(w->cx, up, false);
+		goto fail;
+	}
+	bc_open(r, right, w->size);
+	store_image(page, left, w->size);
+	if (k > 0)
+		store_image(w->p->f[k - 1].page, above, w->size);
+	else
+	{
+		bc_open(top, above, w->size);
+		set_root(w, top, m->level + 1);
+		AX_COUNT(w->cx, w->s, n4, 1);
+	}
+	ax_word_unlock(w->cx, &page->word, true);
+	ax_word_unlock(w->cx, up, true);
+	w->p->n = AX_CMP_NOWHERE;
+	if (inner)
+		AX_COUNT(w->cx, w->s, n4, 1);
+	else
+		AX_COUNT(w->cx, w->s, leaves, 1);
+	return AX_OK;
+
+fail:
+	if (r)
+		bc_give(w->s, r);
+	if (top)
+		bc_give(w->s, top);
+	if (sepblob)
+		bt_blob_free(w->cx, w->s, sepblob);
+	return x;
+}
+
+static ax_status
+insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
+{
+	ax_cpath   *p = w->p;
+	uint8_t		image[BC_MAX];
+	bc_entry	e = {.key = key, .len = len};
+	ax_status	x;
+
+	if (len > bc_max_inline(w->s) &&
+		(e.blob = bt_blob_new(w->cx, w->s, key, len)) == NULL)
+		return AX_NOMEM;
+
+	if (p->n == 0)
+	{
+		bc_page    *page = bc_alloc(w->cx, w->s);
+
+		x = AX_NOMEM;
+		if (page)
+		{
+			bc_clear(image, w->size, 0);
+			AX_ENSURE(ax_body(w->cx), bc_put(image, 0, &e));
+			x = AX_CHANGED;
+			if (lock_above(w, 0))
+			{
+				bc_open(page, image, w->size);
+				set_root(w, page, 0);
+				ax_word_unlock(w->cx, &w->s->root_word, true);
+				AX_COUNT(w->cx, w->s, leaves, 1);
+				p->n = AX_CMP_NOWHERE;
+				x = AX_OK;
+			}
+			else
+				bc_give(w->s, page);
+		}
+	}
+	else
+	{
+		ax_cnode   *f = &p->f[p->n - 1];
+		bc_page    *page = f->page;
+
+		memcpy(image, f->image, w->size);
+		if (bc_put(image, at, &e))
+		{
+			AX_POINT("bc.leaf.before_lock");
+			x = AX_CHANGED;
+			if (lock_at(w, &page->word, f->version))
+			{
+				store_image(page, image, w->size);
+				ax_word_unlock(w->cx, &page->word, true);
+				follow(w, p->n - 1, image);
+				x = AX_OK;
+			}
+		}
+		else
+			x = split(w, p->n - 1, at, &e);
+	}
+	if (x == AX_OK)
+		AX_COUNT(w->cx, w->s, entries, 1);
+	else if (e.blob)
+		bt_blob_free(w->cx, w->s, e.blob);
+	return x;
+}
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
+			  const uint8_t *key, uint32_t len)
+{
+	ax_status	x;
+	int			tries = 0;
+
+	do
+	{
+		work		w = {.cx = cx, .p = p};
+
+		x = enter_in_turn(cx, t, gen, &w.s);
+		if (x != AX_OK)
+			return x;
+		AX_ENSURE(ax_body(cx), p->n == 0 || ax_cmp_is_leaf(&p->f[p->n - 1]));
+		w.size = bc_size(w.s);
+		x = insert(&w, i, key, len);
+		if (x == AX_OK)
+			turn_back(cx, w.s);
+		count_restart(cx, w.s, x);
+	} while (ax_finish(cx, &x, &tries));
+	return x;
+}
+
+/* ---- removal ---- */
+
+/* An image without entry i. */
+static void
+without(const uint8_t *from, uint32_t i, uint8_t *to, uint32_t size)
+{
+	const ax_image *m = (const ax_image *) (const void *) from;
+
+	bc_clear(to, size, m->level);
+	(void) bc_append(to, from, 0, i);
+	(void) bc_append(to, from, i + 1, m->n);
+}
+
+/* Is there so little in it that it should be merged with a neighbour? */
+static bool
+is_poor(const uint8_t *image, uint32_t size)
+{
+	const ax_image *m = (const ax_image *) (const void *) image;
+
+	return bc_used(m, size) < (size - BC_IMAGE) / 4;
+}
+
+/*
+ * Merge children i and i + 1 of frame k into the left one, if one of them is
+ * poor and both fit into a page with some room left (or one is empty).  above:
+ * the image of frame k's page afterwards.  False: they are as they were.
+ */
+static bool
+merge(work *w, int k, uint32_t i, uint8_t *above)
+{
+	ax_cnode   *f = &w->p->f[k];
+	bc_page    *up = f->page;
+	bc_page    *pa,
+			   *pb;
+	ax_guard	a,
+				b;
+	uint8_t		left[BC_MAX],
+				right[BC_MAX];
+	bc_entry	sep;
+	bool		inner,
+				empty;
+
+	bc_get(f->image, i, &sep);
+	pa = sep.child;
+	bc_get(f->image, i + 1, &sep);
+	pb = sep.child;
+	if (bc_copy(w->cx, pa, &a, left, w->size) != AX_OK ||
+		bc_copy(w->cx, pb, &b, right, w->size) != AX_OK)
+		return false;
+	if (!is_poor(left, w->size) && !is_poor(right, w->size))
+		return false;
+	inner = bc_img(left)->level > 0;
+	/* given up and used again, one of them, since the page above was copied */
+	if (bc_img(left)->level != bc_img(right)->level || (inner && bc_img(right)->n == 0))
+		return false;
+	empty = bc_img(left)->n == 0 || bc_img(right)->n == 0;
+	if (inner)
+	{
+		bc_entry	e;
+
+		/* the key between the two comes down */
+		bc_get(right, 0, &e);
+		e.key = sep.key;
+		e.len = sep.len;
+		e.blob = sep.blob;
+		if (!bc_put(left, bc_img(left)->n, &e))
+			return false;
+	}
+	if (!bc_append(left, right, inner ? 1 : 0, bc_img(right)->n) ||
+		(!empty && bc_room(bc_img(left)) < w->size / 8))
+		return false;
+	without(f->image, i + 1, above, w->size);
+	if (ax_retire_reserve(w->cx, 1) != AX_OK)
+		return false;
+
+	AX_POINT("bc.merge.before_lock");
+	if (!lock_at(w, &up->word, f->version))
+		return false;
+	if (!lock_at(w, &pa->word, a.v))
+	{
+		ax_word_unlock(w->cx, &up->word, false);
+		return false;
+	}
+	if (!lock_at(w, &pb->word, b.v))
+	{
+		ax_word_unlock(w->cx, &pa->word, false);
+		ax_word_unlock(w->cx, &up->word, false);
+		return false;
+	}
+	store_image(pa, left, w->size);
+	store_image(up, above, w->size);
+	ax_word_unlock_obsolete(w->cx, &pb->word);
+	ax_word_unlock(w->cx, &pa->word, true);
+	ax_word_unlock(w->cx, &up->word, true);
+	bc_give(w->s, pb);
+	if (!inner && sep.blob)
+		bt_blob_retire(w->cx, w->s, sep.blob);
+	if (inner)
+		AX_COUNT(w->cx, w->s, n4, -1);
+	else
+		AX_COUNT(w->cx, w->s, leaves, -1);
+	return true;
+}
+
+/*
+ * Merge the page of frame k, which has become poor, with a neighbour below the
+ * same page, and so on up.  At best: what is latched or has changed is left as
+ * it is.
+ */
+static void
+merge_up(work *w, int k)
+{
+	uint8_t		above[BC_MAX];
+
+	for (; k > 0; k--)
+	{
+		ax_cnode   *f = &w->p->f[k - 1];
+
+		if (!(f->i + 1 < ax_cmp_count(f) && merge(w, k - 1, f->i, above)) &&
+			!(f->i > 0 && merge(w, k - 1, f->i - 1, above)))
+			return;
+		if (!is_poor(above, w->size))
+			return;
+	}
+
+	/* a root with one child is not needed */
+	for (;;)
+	{
+		ax_guard	root,
+					g;
+		bc_page    *page;
+		bc_entry	e;
+		uint8_t		image[BC_MAX];
+
+		if (ax_guard_open(w->cx, &root, &w->s->root_word, false) != AX_OK)
+			return;
+		page = (bc_page *) (uintptr_t) atomic_load_explicit(&w->s->root, memory_order_acquire);
+		if (!page || !ax_guard_valid(&root) ||
+			bc_copy(w->cx, page, &g, image, w->size) != AX_OK ||
+			bc_img(image)->level == 0 || bc_img(image)->n > 1)
+			return;
+		bc_get(image, 0, &e);
+		AX_POINT("bc.root.before_lock");
+		if (!ax_guard_lock(w->cx, &root))
+			return;
+		if (!ax_guard_lock(w->cx, &g))
+		{
+			ax_guard_close(w->cx, &root, false);
+			return;
+		}
+		set_root(w, e.child, bc_img(image)->level - 1);
+		ax_guard_kill(w->cx, &g);
+		ax_guard_close(w->cx, &root, true);
+		bc_give(w->s, page);
+		AX_COUNT(w->cx, w->s, n4, -1);
+	}
+}
+
+/* See ax_cmp.h. */
+ax_status
+ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
+{
+	ax_status	x;
+	int			tries = 0;
+
+	do
+	{
+		work		w = {.cx = cx, .p = p};
+		ax_cnode   *f = &p->f[p->n - 1];
+		bc_page    *page = f->page;
+		uint8_t		image[BC_MAX];
+		bc_entry	e;
+
+		x = enter_in_turn(cx, t, gen, &w.s);
+		if (x != AX_OK)
+			return x;
+		AX_ENSURE(ax_body(cx), p->n > 0 && ax_cmp_is_leaf(f) && i < ax_cmp_count(f));
+		w.size = bc_size(w.s);
+		bc_get(f->image, i, &e);
+		without(f->image, i, image, w.size);
+		x = ax_retire_reserve(cx, 1);
+		if (x == AX_OK)
+		{
+			AX_POINT("bc.remove.before_lock");
+			x = AX_CHANGED;
+			if (lock_at(&w, &page->word, f->version))
+			{
+				store_image(page, image, w.size);
+				ax_word_unlock(cx, &page->word, true);
+				if (e.blob)
+					bt_blob_retire(cx, w.s, e.blob);
+				AX_COUNT(cx, w.s, entries, -1);
+				if (is_poor(image, w.size))
+				{
+					merge_up(&w, p->n - 1);
+					p->n = AX_CMP_NOWHERE;
+				}
+				else
+					follow(&w, p->n - 1, image);
+				turn_back(cx, w.s);
+				x = AX_OK;
+			}
+		}
+		count_restart(cx, w.s, x);
+	} while (ax_finish(cx, &x, &tries));
+	return x == AX_NOMEM ? AX_BUSY : x; /* nobody can do without it */
+}
+
+/* ---- the engine ---- */
+
+/* What would compare is not for this tree: its callers go by ax_cmp.h. */
+static ax_status
+no_change(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	ax_body(cx)->port->panic("a tree that is not compared", __FILE__, __LINE__);
+	return AX_STALE;
+}
+
+static ax_status
+no_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
+		  uint32_t max, uint32_t *n, bool *more)
+{
+	return no_change(cx, s, prefix, len);
+}
+
+static ax_status
+no_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	return no_change(cx, s, NULL, 0);
+}
+
+static ax_status
+no_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+{
+	return no_change(cx, s, keys[0], len);
+}
+
+const ax_engine ax_engine_btree_compared = {
+	.compared = true,
+	.structure = "btree",
+	.sync = "olc",
+	.kind = AX_SYNC_OLC,
+	.insert = no_change,
+	.remove = no_change,
+	.contains = no_change,
+	.lookup = no_lookup,
+	.scan = no_scan,
+	.load = bc_load,
+	.insert_sorted = no_insert_sorted,
+	.check = bc_check
+};

@@ -1,0 +1,13 @@
+/*
+ * compared.h
+ *	  What this room offers: the B+-tree whose order only the caller knows, as an
+ *	  engine; its calls are in ax_cmp.h.
+ */
+#ifndef AX_COMPARED_H
+#define AX_COMPARED_H
+
+#include "core/base/ax_internal.h"
+
+extern const ax_engine ax_engine_btree_compared;
+
+#endif							/* AX_COMPARED_H */

@@ -1,0 +1,823 @@
+/*
+ * ax_elide.c
+ *	  Lock elision: latched sections run as transactions; policy and counters.
+ *
+ * Inside a transaction everything is done as without one: the latch is taken and
+ * given back, versions move (optimistic readers must notice), only that nobody sees
+ * it before all of it is there.  So there is no second way through the engines, and
+ * whoever holds the latch, or takes it, ends the transaction, for it has read
+ * the word.  What is not done inside: counting and retiring (put off until it is
+ * committed), memory and waiting (the transaction is given up: AX_TX_REFUSED).
+ *
+ * The policy is that of Karnagel et al., "Improving In-Memory Database Index
+ * Performance with Intel Transactional Synchronization Extensions" (HPCA 2014),
+ * for each store and site:
+ *
+ *	- no attempt while the latch is held: a coarse one is waited for, shortly; where
+ *	  a version was sampled the operation starts over, and waits there;
+ *	- AX_ELIDE_BUDGET attempts, then the latch; of them AX_ELIDE_CAPACITY that ended
+ *	  by capacity, whose retry bit is not heeded; none after an abort of our own;
+ *	- status 0 is a page that this process has not touched yet, as a rule: touch
+ *	  what the section will, then try again;
+ *	- when of AX_ELIDE_WINDOW sections 3/4 took the latch after all, no attempts for
+ *	  a while (AX_ELIDE_SKIP sections, longer each time), then again.
+ *
+ * Counted are sections that ran with elision on, and their attempts.  A section
+ * that is given up since a latch's sample is old (the operation starts over) counts
+ * its attempts only.
+ */
+#include "core/base/ax_area.h"
+#include "core/base/ax_coarse.h"
+#include "ax_guard.h"
+
+static const char *const site_names[AX_SITES] = {
+	"coarse_read", "coarse_write", "leaf_insert", "leaf_delete",
+	"node_insert", "node_delete", "split", "tail_flush"
+};
+
+/* See ax.h. */
+const char *
+ax_site_name(ax_site site)
+{
+	return site_names[site];
+}
+
+/* ---- counters, and what is switched off ------------------------------------- */
+
+/* One shard's of one site: two lines. */
+typedef struct site_counts
+{
+	_Alignas(AX_LINE) _Atomic uint64_t sections;
+	_Atomic uint64_t attempts, commits;
+	_Atomic uint64_t conflict, capacity, explicit_, lock_busy, nested, zero, other;
+	_Atomic uint64_t retry_hint, fallbacks;
+	_Atomic uint32_t window;	/* sections of late; those that took the latch << 16 */
+	_Atomic uint32_t skipped;	/* while switched off */
+} site_counts;
+
+/* All of a store; an object of it. */
+struct ax_elide_shared
+{
+	struct
+	{
+		_Alignas(AX_LINE) _Atomic uint32_t off; /* doublings + 1; 0: it is on */
+		_Atomic uint32_t level; /* of the next time */
+		_Atomic uint64_t switch_offs;
+		_Atomic uint64_t switch_ons;
+	}			site[AX_SITES];
+	site_counts count[AX_SHARDS][AX_SITES];
+};
+
+_Static_assert(sizeof(ax_shard) <= AX_ELIDE_DELTAS * sizeof(int64_t), "too many counters");
+
+static inline site_counts *
+counts_of(ax_ctx_body *b, ax_site site)
+{
+	return &b->elide.shared->count[b->shard][site];
+}
+
+static inline void
+add(_Atomic uint64_t *p, uint64_t d)
+{
+	if (d)
+		atomic_fetch_add_explicit(p, d, memory_order_relaxed);
+}
+
+/* How a section ended. */
+typedef enum outcome
+{
+	COMMITTED,
+	FELL_BACK,
+	STARTS_OVER
+} outcome;
+
+/* Setting or option say: whatever becomes of it. */
+static inline bool
+insists(ax_elide_ctx *e, ax_store *s)
+{
+	return e->setting == AX_ELIDE_ON ||
+		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_ON;
+}
+
+/* A section more: is it worth it? */
+static void
+judge(ax_ctx_body *b, ax_site site, bool fell)
+{
+	ax_elide_ctx *e = &b->elide;
+	site_counts *c = counts_of(b, site);
+	uint32_t	one = fell ? 0x10001 : 1;
+	uint32_t	w = atomic_fetch_add_explicit(&c->window, one, memory_order_relaxed) + one;
+	uint32_t	on = 0;
+	uint32_t	level;
+
+	if ((w & 0xFFFF) < AX_ELIDE_WINDOW ||
+		!atomic_compare_exchange_strong(&c->window, &w, 0))
+		return;
+	if ((w >> 16) * 4 < (w & 0xFFFF) * 3 || insists(e, e->store))
+	{
+		atomic_store(&e->shared->site[site].level, 0);
+		return;
+	}
+	level = atomic_load(&e->shared->site[site].level);
+	for (int i = 0; i < AX_SHARDS; i++)
+		atomic_store(&e->shared->count[i][site].skipped, 0);
+	if (!atomic_compare_exchange_strong(&e->shared->site[site].off, &on, level + 1))
+		return;
+	add(&e->shared->site[site].switch_offs, 1);
+	if (level < AX_ELIDE_DOUBLE)
+		atomic_store(&e->shared->site[site].level, level + 1);
+}
+
+/* The section is over: count it all. */
+static void
+count(ax_ctx *cx, ax_site site, outcome how)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_elide_tally *t = &b->elide.tally;
+	site_counts *c = counts_of(b, site);
+
+	AX_ASSERT(b, t->attempts == t->commits + t->conflict + t->capacity + t->explicit_ +
+			  t->lock_busy + t->nested + t->zero + t->other);
+	AX_ASSERT(b, t->commits == (how == COMMITTED));
+	add(&c->attempts, t->attempts);
+	add(&c->commits, t->commits);
+	if (t->attempts > t->commits)
+	{
+		add(&c->conflict, t->conflict);
+		add(&c->capacity, t->capacity);
+		add(&c->explicit_, t->explicit_);
+		add(&c->lock_busy, t->lock_busy);
+		add(&c->nested, t->nested);
+		add(&c->zero, t->zero);
+		add(&c->other, t->other);
+		add(&c->retry_hint, t->retry_hint);
+	}
+	if (how == STARTS_OVER)
+		return;
+	add(&c->sections, 1);
+	if (how == FELL_BACK)
+		add(&c->fallbacks, 1);
+	judge(b, site, how == FELL_BACK);
+}
+
+/* ---- before an attempt -------------------------------------------------------- */
+
+/* The store's counters, made at the first need; NULL: no memory. */
+static struct ax_elide_shared *
+shared_of(ax_ctx *cx, ax_store *s)
+{
+	ax_ctx_body *b = ax_body(cx);
+	struct ax_elide_shared *sh = atomic_load_explicit(&s->elide, memory_order_acquire);
+	struct ax_elide_shared *none = NULL;
+	bool		busy = b->alloc_busy,
+				hit = b->cap_hit;
+	ax_group   *group_hit = b->group_hit;
+
+	if (ax_likely(sh != NULL))
+		return sh;
+	if (b->fail_alloc_at)
+		return NULL;			/* the test means others */
+	sh = ax_alloc_public(cx, s, sizeof(*sh));
+	b->alloc_busy = busy;
+	b->cap_hit = hit;
+	b->group_hit = group_hit;
+	if (!sh)
+		return NULL;
+	memset(sh, 0, sizeof(*sh));
+	if (atomic_compare_exchange_strong(&s->elide, &none, sh))
+		return sh;
+	ax_unalloc(cx, s, sh, sizeof(*sh));
+	return none;
+}
+
+/* Is a section to be tried at this site?  Nothing is latched. */
+static bool
+wanted(ax_ctx *cx, ax_store *s, ax_site *site)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_elide_ctx *e = &b->elide;
+	uint32_t	off;
+
+	if (!s || atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
+		return false;
+	if (e->flushing)
+		*site = AX_SITE_TAIL_FLUSH;
+	e->shared = shared_of(cx, s);
+	if (!e->shared)
+		return false;
+	e->store = s;
+	off = atomic_load_explicit(&e->shared->site[*site].off, memory_order_relaxed);
+	if (ax_unlikely(off) && !insists(e, s))
+	{
+		site_counts *c = counts_of(b, *site);
+
+		if (atomic_fetch_add_explicit(&c->skipped, 1, memory_order_relaxed) + 1 >=
+			(uint32_t) AX_ELIDE_SKIP << (off - 1) &&
+			atomic_compare_exchange_strong(&e->shared->site[*site].off, &off, 0))
+			add(&e->shared->site[*site].switch_ons, 1);
+		return false;
+	}
+	memset(&e->tally, 0, sizeof(e->tally));
+	return true;
+}
+
+/* See ax_elide.h. */
+bool
+ax_elide_instead(ax_ctx *cx, ax_store *s)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+
+	if (e->queue || ax_body(cx)->latches > 0 ||
+		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
+	{
+		e->queue = false;
+		return false;
+	}
+
+	/*
+	 * Switched off, it would never be tried again, for what is latched already is
+	 * no section: so count here.
+	 */
+	if (!insists(e, s))
+	{
+		struct ax_elide_shared *sh = atomic_load_explicit(&s->elide, memory_order_acquire);
+		ax_site		site = e->flushing ? AX_SITE_TAIL_FLUSH : AX_SITE_LEAF_INSERT;
+
+		if (sh && ax_unlikely(atomic_load_explicit(&sh->site[site].off, memory_order_relaxed)))
+		{
+			(void) wanted(cx, s, &site);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* See ax_elide.h: a call begins. */
+__attribute__((cold)) void
+ax_elide_frame(ax_ctx *cx, const void *frame)
+{
+	ax_body(cx)->elide.frame = frame;
+	ax_soft_pass(cx);
+}
+
+/* ---- after an attempt --------------------------------------------------------- */
+
+static void
+classify(ax_elide_tally *t, uint32_t status)
+{
+	if (status & AX_TX_RETRY)
+		t->retry_hint++;
+	if ((status & AX_TX_EXPLICIT) && AX_TX_CODE(status) >= AX_TX_STALE)
+		t->lock_busy++;
+	else if (status & AX_TX_EXPLICIT)
+		t->explicit_++;
+	else if (status & AX_TX_CAPACITY)
+		t->capacity++;
+	else if (status & AX_TX_CONFLICT)
+		t->conflict++;
+	else if (status & AX_TX_NESTED)
+		t->nested++;
+	else if (status == 0)
+		t->zero++;
+	else
+		t->other++;
+}
+
+/* Another attempt? */
+static bool
+again(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_elide_tally *t = &b->elide.tally;
+
+	if (t->explicit_ > 0 || t->capacity >= AX_ELIDE_CAPACITY || t->attempts >= AX_ELIDE_BUDGET)
+		return false;
+	if (t->conflict > 0)
+	{
+		/* whom we met is to get through: not both at once again */
+		b->rng ^= b->rng << 13;
+		b->rng ^= b->rng >> 7;
+		b->rng ^= b->rng << 17;
+		for (uint64_t n = b->rng % (UINT64_C(16) << t->conflict); n > 0; n--)
+			ax_pause();
+	}
+	return true;
+}
+
+/*
+ * Touch what the latch is in, so that the process's page table has it: each page
+ * is read, and the word is written, with what it is.
+ */
+static void
+touch(ax_store *s, ax_word *w)
+{
+#ifdef AX_RTM
+	uint32_t	n = w == &s->root_word ? (uint32_t) sizeof(*w) : ax_inner(s)->object_bytes(w);
+
+	for (uint32_t i = AX_PAGE; i < n; i += AX_PAGE)
+		(void) __atomic_load_n((char *) w + i, __ATOMIC_RELAXED);
+#endif
+	atomic_fetch_or_explicit(w, 0, memory_order_relaxed);
+}
+
+/* ---- a section between latches ------------------------------------------------ */
+
+static inline void
+opened(ax_elide_ctx *e, ax_site site)
+{
+	e->open = (uint8_t) (site + 1);
+	e->failed = false;
+	e->guards = 0;
+	e->nretired = 0;
+	e->deltas = 0;
+}
+
+/* The guard is latched, and part of the section. */
+static inline void
+joined(ax_elide_ctx *e, ax_guard *g)
+{
+	g->held = true;
+	g->how = AX_G_ELIDED;
+	e->guards++;
+}
+
+/* AX_TX_STARTED, or what became of it. */
+static uint32_t
+begin(ax_ctx *cx, ax_guard *g, ax_site site)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	uint32_t	status;
+
+	switch (e->provider)
+	{
+		case AX_ELIDE_RTM:
+			status = ax_rtm_begin();
+			if (status != AX_TX_STARTED)
+				return status;
+			if (!ax_word_trylock(cx, g->w, g->v))
+				ax_rtm_abort(AX_TX_BUSY);
+			opened(e, site);
+			joined(e, g);
+			e->apart |= AX_APART_TXN;
+			return status;
+		case AX_ELIDE_SOFTWARE:
+			status = ax_soft_begin(cx, e->script.any ? ax_elide_next(&e->script, site) : AX_SOFT_RANDOM);
+			if (status != AX_TX_STARTED)
+				return status;
+			if (!ax_word_trylock(cx, g->w, g->v))
+				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
+			opened(e, site);
+			joined(e, g);
+			e->apart |= AX_APART_TXN;
+			ax_soft_locked(cx, g);
+			return status;
+		default:
+			status = ax_elide_next(&e->script, site);
+			if (status != AX_TX_STARTED)
+				return status;
+			if (!ax_word_trylock(cx, g->w, g->v))
+				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
+			opened(e, site);
+			joined(e, g);
+			return status;
+	}
+}
+
+/* One latch more, in a section. */
+static bool
+join(ax_ctx *cx, ax_guard *g)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+
+	if (!ax_word_trylock(cx, g->w, g->v))
+	{
+		if (e->coarse)
+			return false;		/* starts over, inside */
+		if ((e->apart & AX_APART_TXN) && e->provider == AX_ELIDE_RTM)
+			ax_rtm_abort(AX_TX_STALE);
+		if (e->apart & AX_APART_TXN)
+			ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_STALE << 24);
+		e->failed = true;
+		return false;
+	}
+	if (e->coarse && e->provider != AX_ELIDE_SOFTWARE)
+	{
+		g->held = true;
+		return true;
+	}
+	joined(e, g);
+	if (e->provider == AX_ELIDE_SOFTWARE)
+		ax_soft_locked(cx, g);
+	return true;
+}
+
+/* See ax_elide.h. */
+bool
+ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_elide_ctx *e = &b->elide;
+
+	if (e->open)
+		return join(cx, g);
+	/* part of what is latched already is no section */
+	if (b->latches > 0 || !wanted(cx, b->cur, &site))
+	{
+		if (e->soft)
+			ax_soft_pass(cx);	/* what is about to be published is not undone */
+		g->held = ax_word_trylock(cx, g->w, g->v);
+		return g->held;
+	}
+	for (;;)
+	{
+		uint32_t	status;
+		uint64_t	now;
+
+		e->tally.attempts++;
+		status = begin(cx, g, site);
+		if (status == AX_TX_STARTED)
+			return true;
+		AX_POINT("elide.aborted");
+		classify(&e->tally, status);
+
+		/*
+		 * The lemming effect: whoever tries again while the latch is held is sent
+		 * to it, and the next one by him.  Held, or no longer what was sampled: the
+		 * operation starts over, where it waits.
+		 */
+		now = ax_word_read(g->w);
+		if ((now & (AX_LOCKED | AX_OBSOLETE)) || ((now ^ g->v) & AX_VERSION_MASK) ||
+			((status & AX_TX_EXPLICIT) && AX_TX_CODE(status) == AX_TX_STALE))
+			break;
+		if (!again(cx))
+		{
+			g->held = ax_word_trylock(cx, g->w, g->v);
+			if (!g->held)
+				break;
+			if (e->soft)
+				ax_soft_pass(cx);
+			count(cx, site, FELL_BACK);
+			return true;
+		}
+		if (status == 0)
+			touch(e->store, g->w);
+	}
+	e->queue = true;
+	count(cx, site, STARTS_OVER);
+	return false;
+}
+
+/* What was put off, now that it is committed. */
+static void
+settle(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_elide_ctx *e = &b->elide;
+
+	for (uint32_t m = e->deltas; m; m &= m - 1)
+	{
+		int			i = __builtin_ctz(m);
+
+		atomic_fetch_add_explicit((_Atomic int64_t *) (void *) &e->store->shards[b->shard] + i,
+								  e->delta[i], memory_order_relaxed);
+	}
+	e->deltas = 0;
+	for (int i = 0; i < e->nretired; i++)
+		ax_retire(cx, e->store, e->retired[i].p, e->retired[i].size);
+	e->nretired = 0;
+}
+
+/* See ax_elide.h. */
+void
+ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	ax_site		site;
+
+	g->held = false;
+	g->how = 0;
+	if (e->provider == AX_ELIDE_SOFTWARE)
+		ax_soft_unlock(cx, g, changed, kill);
+	else if (kill)
+		ax_word_unlock_obsolete(cx, g->w);
+	else
+		ax_word_unlock(cx, g->w, changed);
+	if (--e->guards > 0 || e->coarse)
+		return;
+
+	site = (ax_site) (e->open - 1);
+	if (e->provider == AX_ELIDE_SOFTWARE)
+	{
+		ax_soft_point(cx, true);
+		ax_soft_commit(cx);
+	}
+	if (e->provider == AX_ELIDE_RTM)
+	{
+		e->apart = 0;
+		ax_rtm_end();			/* the site is still open: benchlines.c wants it */
+	}
+	e->apart &= (uint8_t) ~AX_APART_TXN;
+	e->open = 0;
+	AX_POINT("elide.committed");
+	if (ax_unlikely(e->failed))
+	{
+		/* as the processor would: the word that was to be read is another's */
+		e->tally.lock_busy++;
+		e->queue = true;
+		count(cx, site, STARTS_OVER);
+		return;
+	}
+	settle(cx);
+	e->tally.commits++;
+	e->queue = false;
+	count(cx, site, COMMITTED);
+}
+
+/* ---- a whole call ---------------------------------------------------------------- */
+
+/* Not with the latch held; false: it does not open soon. */
+static bool
+wait_free(ax_ctx *cx, ax_store *s, bool write)
+{
+	for (uint32_t i = 0; !ax_coarse_open(s, write); i++)
+	{
+		if (i >= ax_body(cx)->spins)
+			return false;
+		ax_pause();
+	}
+	return true;
+}
+
+static uint32_t
+begin_coarse(ax_ctx *cx, ax_store *s, ax_site site, bool write)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	uint32_t	status;
+
+	switch (e->provider)
+	{
+		case AX_ELIDE_RTM:
+			status = ax_rtm_begin();
+			if (status != AX_TX_STARTED)
+				return status;
+			if (!ax_coarse_open(s, write))
+				ax_rtm_abort(AX_TX_BUSY);
+			break;
+		case AX_ELIDE_SOFTWARE:
+			status = ax_soft_begin(cx, e->script.any ? ax_elide_next(&e->script, site) : AX_SOFT_RANDOM);
+			if (status != AX_TX_STARTED)
+				return status;
+			if (!ax_coarse_try(cx, s, write))
+				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
+			break;
+		default:
+			status = ax_elide_next(&e->script, site);
+			if (status != AX_TX_STARTED)
+				return status;
+			if (!ax_coarse_try(cx, s, write))
+				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
+			break;
+	}
+	opened(e, site);
+	e->coarse = true;
+	e->write = write;
+	if (e->provider != AX_ELIDE_INJECT)
+		e->apart |= AX_APART_TXN;
+	if (e->provider == AX_ELIDE_SOFTWARE)
+		ax_soft_coarse(cx, write);
+	return AX_TX_STARTED;
+}
+
+/* See ax_elide.h. */
+bool
+ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const uint8_t *key,
+				uint32_t len)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_elide_ctx *e = &b->elide;
+	ax_site		site = write ? AX_SITE_COARSE_WRITE : AX_SITE_COARSE_READ;
+
+	if (b->latches > 0 || !wanted(cx, s, &site))
+		return false;
+	/* inside there must be room: for what is put off, and for what is asked for */
+	if (write && ax_retire_reserve(cx, AX_ELIDE_RETIRED + 4) != AX_OK)
+		return false;
+	e->frame = frame;
+	if (e->soft)
+		ax_soft_pass(cx);		/* an earlier call's, which is not to be undone with this one */
+	for (;;)
+	{
+		uint32_t	status;
+
+		if (!wait_free(cx, s, write))
+			break;
+		e->tally.attempts++;
+		status = begin_coarse(cx, s, site, write);
+		if (status == AX_TX_STARTED)
+			return true;
+		AX_POINT("elide.aborted");
+		classify(&e->tally, status);
+		if (!again(cx))
+			break;
+		/* the way there, read as without any latch; its answer does not matter */
+		if (status == 0 && key)
+			(void) s->engine->inner->contains(cx, s, key, len);
+	}
+	count(cx, site, FELL_BACK);
+	return false;
+}
+
+/* See ax_elide.h. */
+void
+ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	ax_site		site = (ax_site) (e->open - 1);
+
+	if (e->provider == AX_ELIDE_SOFTWARE)
+	{
+		ax_soft_point(cx, true);
+		ax_soft_commit(cx);
+	}
+	e->coarse = false;
+	e->apart &= (uint8_t) ~AX_APART_TXN;
+	if (e->provider == AX_ELIDE_RTM)
+		ax_rtm_end();
+	else
+		ax_coarse_unlock(cx, s, e->write);
+	e->open = 0;
+	settle(cx);
+	e->tally.commits++;
+	count(cx, site, COMMITTED);
+}
+
+/* ---- what a section does not do --------------------------------------------------- */
+
+static void
+undo(ax_ctx *cx)
+{
+	if (ax_body(cx)->elide.provider == AX_ELIDE_SOFTWARE)
+		ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_REFUSED << 24);
+	ax_rtm_abort(AX_TX_REFUSED);
+}
+
+static void
+passed(ax_ctx *cx)
+{
+	if (ax_body(cx)->elide.provider == AX_ELIDE_SOFTWARE)
+		ax_soft_point(cx, false);
+}
+
+static void
+detached(ax_ctx *cx)
+{
+	(void) ax_soft_setup(cx, false);
+}
+
+static const ax_section_calls calls = {
+	.undo = undo,
+	.passed = passed,
+	.alloced = ax_soft_alloced,
+	.given = ax_soft_given,
+	.detached = detached
+};
+
+/* ---- what callers see --------------------------------------------------------------- */
+
+/* See ax.h. */
+bool
+ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
+			   ax_elide_provider provider, const char *script)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	ax_elide_script parsed;
+	bool		soft;
+
+	if (!ax_elide_parse(script, &parsed))
+		return false;
+	e->calls = &calls;
+	soft = ax_soft_setup(cx, provider == AX_ELIDE_SOFTWARE && setting != AX_ELIDE_OFF);
+	e->script = parsed;
+	e->setting = (uint8_t) setting;
+	e->provider = (uint8_t) provider;
+#ifdef AX_MAP_RWLOCKS
+	e->usable = false && soft;	/* the checker is to see latches */
+#else
+	e->usable = provider == AX_ELIDE_RTM ? hw && hw->rtm_usable :
+		provider == AX_ELIDE_SOFTWARE ? soft || setting == AX_ELIDE_OFF : true;
+#endif
+	e->on = e->usable && setting != AX_ELIDE_OFF;
+	e->queue = e->flushing = false;
+	return true;
+}
+
+/* See ax.h. */
+ax_status
+ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	atomic_store_explicit(&st->elide_option, (uint8_t) option, memory_order_relaxed);
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* See ax_elide.h. */
+bool
+ax_elide_active(ax_ctx *cx, ax_store *s)
+{
+	return ax_body(cx)->elide.on && !s->engine->compared &&
+		atomic_load_explicit(&s->elide_option, memory_order_relaxed) != AX_ELIDE_OFF;
+}
+
+/* Does the tree have such sections? */
+static bool
+has_site(ax_store *s, ax_site site)
+{
+	if (s->engine->compared)
+		return false;
+	if (site == AX_SITE_TAIL_FLUSH)
+		return true;
+	return (site == AX_SITE_COARSE_READ || site == AX_SITE_COARSE_WRITE) ==
+		(s->sync == AX_SYNC_COARSE);
+}
+
+static void
+sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
+{
+#define SUM(what) o->what += atomic_load_explicit(&c->what, memory_order_relaxed)
+	for (int i = 0; i < AX_SHARDS; i++)
+	{
+		site_counts *c = &sh->count[i][site];
+
+		SUM(sections);
+		SUM(attempts);
+		SUM(commits);
+		SUM(conflict);
+		SUM(capacity);
+		SUM(explicit_);
+		SUM(lock_busy);
+		SUM(nested);
+		SUM(zero);
+		SUM(other);
+		SUM(retry_hint);
+		SUM(fallbacks);
+	}
+#undef SUM
+	o->switch_offs = atomic_load(&sh->site[site].switch_offs);
+	o->switch_ons = atomic_load(&sh->site[site].switch_ons);
+}
+
+/*
+ * See ax.h.  The invariants hold of what each section adds, but it adds one counter
+ * after another: so beside others read again; and when they never pause, say what
+ * the counters will come to.  Sums that stand still are told as they are.
+ */
+ax_status
+ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_site_info out[AX_SITES])
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	struct ax_elide_shared *sh;
+	uint8_t		option;
+
+	memset(out, 0, AX_SITES * sizeof(*out));
+	if (r != AX_OK)
+		return r;
+	option = atomic_load_explicit(&st->elide_option, memory_order_relaxed);
+	sh = atomic_load_explicit(&st->elide, memory_order_acquire);
+	for (int i = 0; i < AX_SITES; i++)
+	{
+		ax_site_info *o = &out[i];
+
+		for (int tries = 0; sh && tries < 20; tries++)
+		{
+			ax_site_info seen = *o;
+			uint64_t	causes;
+
+			memset(o, 0, sizeof(*o));
+			sum_site(sh, (ax_site) i, o);
+			causes = o->conflict + o->capacity + o->explicit_ + o->lock_busy +
+				o->nested + o->zero + o->other;
+			if ((o->attempts == o->commits + causes && o->sections == o->commits + o->fallbacks) ||
+				(tries > 0 && memcmp(&seen, o, sizeof(seen)) == 0))
+				break;
+			if (tries == 19)
+			{
+				o->attempts = o->commits + causes;
+				o->sections = o->commits + o->fallbacks;
+			}
+		}
+		o->mode = option == AX_ELIDE_OFF || e->setting == AX_ELIDE_OFF ? "off" :
+			!e->usable ? "no-rtm" :
+			!has_site(st, (ax_site) i) ? "off" :
+			sh && atomic_load(&sh->site[i].off) && !(option == AX_ELIDE_ON || e->setting == AX_ELIDE_ON) ?
+			"adaptive-off" : "on";
+	}
+	ax_leave(cx);
+	return AX_OK;
+}

@@ -1,0 +1,106 @@
+/*
+ * ax_elide.h
+ *	  Elision: what its files share, and what structures ask of it.
+ *
+ * A section is what runs between the first latch that a write takes (or, under a
+ * coarse latch, a whole call) and the release of the last one.  Where elision is
+ * on, a section is first tried as a transaction: ax_elide.c has the policy and the
+ * counters, ax_elide_rtm.c the processor's transactions, ax_elide_script.c those
+ * of a script, ax_elide_soft.c those that are undone by hand.
+ */
+#ifndef AX_ELIDE_H
+#define AX_ELIDE_H
+
+#include "core/base/ax_internal.h"
+
+struct ax_guard;
+
+/* The processor's status of a transaction that was begun, or why it ended. */
+#define AX_TX_STARTED	UINT32_MAX
+#define AX_TX_EXPLICIT	1u		/* code in the highest byte */
+#define AX_TX_RETRY		2u
+#define AX_TX_CONFLICT	4u
+#define AX_TX_CAPACITY	8u
+#define AX_TX_DEBUG		16u
+#define AX_TX_NESTED	32u
+#define AX_TX_CODE(s)	((s) >> 24)
+
+/* Codes of our own aborts. */
+#define AX_TX_BUSY		0xFFu	/* the latch is taken */
+#define AX_TX_STALE		0xFEu	/* another latch of the section is, or its sample is old */
+#define AX_TX_REFUSED	0x01u	/* wants memory, or to wait: not in a transaction */
+
+/* Policy: attempts of a section; of them, ended by capacity. */
+#define AX_ELIDE_BUDGET		6
+#define AX_ELIDE_CAPACITY	3
+/* Of so many sections 3/4 took the latch after all: off for a while. */
+#define AX_ELIDE_WINDOW		64
+/* That while, in sections of one shard; doubled each time, up to so often. */
+#define AX_ELIDE_SKIP		1024
+#define AX_ELIDE_DOUBLE		6
+
+/*
+ * For software transactions, in a function that calls an engine to change a tree,
+ * inside the epoch: what is deeper on the stack than this local variable is the
+ * call's own, and put back with it.  Forgotten when the call leaves the epoch.
+ */
+#define AX_ELIDE_FRAME(cx, local) \
+	do { \
+		if (ax_unlikely(ax_body(cx)->elide.on)) \
+			ax_elide_frame((cx), &(local)); \
+	} while (0)
+extern void ax_elide_frame(ax_ctx *cx, const void *frame);
+
+/*
+ * ax_guard_lock where elision is on: latched, or in a transaction in which it is
+ * as good as latched.
+ */
+extern bool ax_elide_lock(ax_ctx *cx, struct ax_guard *g, ax_site site);
+
+/* Let go of a guard that was locked in a section. */
+extern void ax_elide_close(ax_ctx *cx, struct ax_guard *g, bool changed, bool kill);
+
+/* Should a leaf that is to be written be latched by a section, not in its queue? */
+extern bool ax_elide_instead(ax_ctx *cx, ax_store *s);
+
+/*
+ * A whole call under a coarse latch.  True: it runs as a section, which
+ * ax_elide_coarse_end() ends; else take the latch.  frame: the caller's.
+ */
+extern bool ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame,
+							const uint8_t *key, uint32_t len);
+extern void ax_elide_coarse_end(ax_ctx *cx, ax_store *s);
+
+/* Are latched sections of the store tried as transactions? */
+extern bool ax_elide_active(ax_ctx *cx, ax_store *s);
+
+/* ax_elide_script.c: false: not a script.  The next status for a site. */
+extern bool ax_elide_parse(const char *text, ax_elide_script *out);
+extern uint32_t ax_elide_next(ax_elide_script *s, ax_site site);
+
+/* ax_elide_rtm.c */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(AX_MAP_RWLOCKS)
+#define AX_RTM 1
+#endif
+extern uint32_t ax_rtm_begin(void);
+extern void ax_rtm_end(void);
+extern void ax_rtm_abort(uint32_t code);	/* AX_TX_BUSY, _STALE or _REFUSED */
+
+/* ax_elide_soft.c */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(AX_MAP_RWLOCKS) && !defined(__SANITIZE_THREAD__)
+#define AX_SOFT 1
+#endif
+extern bool ax_soft_setup(ax_ctx *cx, bool want);
+#define AX_SOFT_RANDOM (UINT32_MAX - 1)
+extern uint32_t ax_soft_begin(ax_ctx *cx, uint32_t planned);
+extern void ax_soft_coarse(ax_ctx *cx, bool write);
+extern void ax_soft_locked(ax_ctx *cx, struct ax_guard *g);
+extern void ax_soft_point(ax_ctx *cx, bool last);
+extern void ax_soft_unlock(ax_ctx *cx, struct ax_guard *g, bool changed, bool kill);
+extern void ax_soft_commit(ax_ctx *cx);
+extern void ax_soft_abort(ax_ctx *cx, uint32_t status) __attribute__((noreturn));
+extern void ax_soft_pass(ax_ctx *cx);
+extern void ax_soft_alloced(ax_ctx *cx, void *p, uint32_t bytes);
+extern void ax_soft_given(ax_ctx *cx, void *p);
+
+#endif							/* AX_ELIDE_H */

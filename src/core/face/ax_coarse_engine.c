@@ -1,0 +1,145 @@
+/*
+ * ax_coarse_engine.c
+ *	  sync = coarse: one latch for the whole tree, shared by its readers.
+ *
+ * The simplest engine, against which the others are tested: a writer has the
+ * tree to itself, readers share it.  What runs under the latch (ax_coarse.c) is the
+ * structure's own code, whose latches nobody contends for.
+ */
+#include "core/base/ax_coarse.h"
+#include "core/btree/btree.h"
+#include "core/elide/ax_elide.h"
+#include "core/radix/radix.h"
+#include "face.h"
+
+/*
+ * Each call of the inner engine, under the latch, or, where elision is on, first as
+ * a section under no latch that others see; key: some key on its way, to touch what
+ * it will.  That is a function of its own, so that the usual way does not pay for it.
+ */
+#define SHARED(call) \
+	r = ax_coarse_lock_shared(cx, s); \
+	if (r == AX_OK) \
+	{ \
+		r = s->engine->inner->call; \
+		ax_coarse_unlock_shared(cx, s); \
+	} \
+	return r
+
+#define EXCLUSIVE(call) \
+	r = ax_coarse_lock_exclusive(cx, s); \
+	if (r == AX_OK) \
+	{ \
+		r = s->engine->inner->call; \
+		ax_coarse_unlock_exclusive(cx, s); \
+	} \
+	return r
+
+#define COARSE(name, PARAMETERS, ARGUMENTS, LATCHED, write, key, len) \
+static __attribute__((noinline)) ax_status \
+elided_##name PARAMETERS \
+{ \
+	ax_status	r; \
+\
+	if (ax_elide_coarse(cx, s, write, __builtin_frame_address(0), key, len)) \
+	{ \
+		r = s->engine->inner->name ARGUMENTS; \
+		ax_elide_coarse_end(cx, s); \
+		return r; \
+	} \
+	LATCHED(name ARGUMENTS); \
+} \
+\
+static ax_status \
+coarse_##name PARAMETERS \
+{ \
+	ax_status	r; \
+\
+	if (ax_unlikely(ax_body(cx)->elide.on)) \
+		return elided_##name ARGUMENTS; \
+	LATCHED(name ARGUMENTS); \
+}
+
+COARSE(insert, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+	   (cx, s, key, len), EXCLUSIVE, true, key, len)
+COARSE(remove, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+	   (cx, s, key, len), EXCLUSIVE, true, key, len)
+COARSE(contains, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+	   (cx, s, key, len), SHARED, false, key, len)
+COARSE(lookup, (ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+				uint64_t *tids, uint32_t max, uint32_t *n, bool *more),
+	   (cx, s, prefix, len, tids, max, n, more), SHARED, false, NULL, 0)
+COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, NULL, 0)
+/* What a section by hand that was undone said is not put back, and BUSY says nothing. */
+#define EXCLUSIVE_SORTED(call) \
+	*done = *added = 0; \
+	EXCLUSIVE(call)
+
+COARSE(insert_sorted, (ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+					   const uint32_t *lens, uint32_t len, uint64_t n,
+					   uint64_t *done, uint64_t *added),
+	   (cx, s, keys, lens, len, n, done, added), EXCLUSIVE_SORTED, true, keys[0],
+	   lens ? lens[0] : len)
+
+/* Too many lines for a transaction. */
+static ax_status
+coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+				   uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	ax_status	r;
+
+	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
+}
+
+/* A whole load is too much for a transaction. */
+static ax_status
+coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			uint32_t len, uint64_t n, int fill)
+{
+	ax_status	r;
+
+	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
+}
+
+static ax_status
+coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
+{
+	ax_status	r;
+
+	EXCLUSIVE(compact(cx, s, c));
+}
+
+/*
+ * It looks at some leaves a call, so it can have the latch meanwhile, and must: what a
+ * section changed can be undone, latch words and all, and the check of a B+-tree may
+ * latch pages.  Too much for a transaction.
+ */
+static ax_status
+coarse_check(ax_ctx *cx, ax_store *s, ax_checking *c)
+{
+	ax_status	r;
+
+	SHARED(check(cx, s, c));
+}
+
+#define ENGINE(name, of) \
+const ax_engine ax_engine_##name##_coarse = { \
+	.structure = of, \
+	.sync = "coarse", \
+	.kind = AX_SYNC_COARSE, \
+	.inner = &ax_engine_##name##_olc, \
+	.insert = coarse_insert, \
+	.remove = coarse_remove, \
+	.contains = coarse_contains, \
+	.lookup = coarse_lookup, \
+	.lookup_many = coarse_lookup_many, \
+	.scan = coarse_scan, \
+	.load = coarse_load, \
+	.insert_sorted = coarse_insert_sorted, \
+	.compact = coarse_compact, \
+	.check = coarse_check \
+}
+
+ENGINE(art, "art");
+ENGINE(btree, "btree");

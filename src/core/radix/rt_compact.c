@@ -1,0 +1,644 @@
+/*
+ * rt_compact.c
+ *	  Compaction of the radix tree: what removals left sparse is put together
+ *	  again, and what lies in spans that are to become empty is copied.
+ *
+ * A pass goes over the inner nodes, children before their parents.  At each it
+ * joins neighbouring leaves, takes small nodes, whose entries fit into one leaf,
+ * apart into such a leaf, and copies the node with what it has now: one
+ * publication above it.  The shapes are those that a build would make.
+ *
+ * Where a pass is, is said by bytes alone: the path of the last node done.  In
+ * the order of a pass a node comes before another if its path is smaller, or if
+ * it begins with the other's.  So nothing is held between two calls, and what
+ * others change meanwhile is met or not, as in a scan.
+ *
+ * Everything is planned from validated samples and built in private, then
+ * latched top-down, each by one try, at the versions of the samples: the parent,
+ * the node, and each leaf and small node that goes.  For the readers of ROWEX
+ * nothing is changed in place but the parent's reference.
+ */
+#include "rt_olc.h"
+
+#define FILL		28			/* entries of a leaf, as a build makes it */
+#define LEAF_BYTES	(RT_FIX_BYTES - 64)	/* and their bytes, about */
+#define MOST		64			/* leaves and small nodes that go at once */
+#define CALL_OBJS	96			/* a call ends after so many */
+#define CALL_NODES	64			/* or having looked at so many nodes */
+#define PATH_BYTES	16384		/* nodes further down are left as they are */
+#define TRIES		8
+#define ROUNDS		16			/* with one node, MOST at a time */
+
+typedef struct gone
+{
+	ax_guard	g;
+	void	   *p;
+	bool		node;
+} gone;
+
+/* In the caller's memory. */
+typedef struct work
+{
+	uint8_t		pos[PATH_BYTES];	/* the last node done */
+	uint8_t		path[PATH_BYTES];	/* to the node at hand */
+	rt_slot	slots[256];
+	rt_slot	out[256];
+	rt_slot	sub[256];
+	gone		gone[MOST];
+	int			ngone;
+	int			fresh[256];		/* places in out of what was made here */
+	int			nfresh;
+	int			embedded;		/* TIDs that went into leaves */
+	bool		apart[256];		/* slots that stay as they are */
+	/* the leaf that is being made */
+	uint8_t		leaf[RT_VAR_BYTES];
+	uint8_t		bytes[RT_VAR_BYTES];
+	rt_ent		e[RT_LEAF_MAX];
+	int			ne;
+	uint32_t	used;
+} work;
+
+_Static_assert(sizeof(work) <= AX_COMPACT_WORK, "a compaction's memory is too small");
+
+/* What a slot of the node has. */
+typedef struct unit
+{
+	int			n;				/* entries, 0: it stays as it is */
+	uint32_t	bytes;			/* of them, about */
+	uint32_t	takes;			/* bytes of memory */
+	bool		poor;			/* to be made anew even by itself */
+} unit;
+
+/* ---- finding the node ---- */
+
+/* The first slot from byte "from" on with an inner node, or -1. */
+static int
+inner_slot(const rt_slot *slots, int n, int from)
+{
+	for (int i = 0; i < n; i++)
+		if (RT_IS_NODE(slots[i].r) && slots[i].lo >= from)
+			return i;
+	return -1;
+}
+
+/*
+ * The node behind w->pos (c->started), or the first: N, its parent P, its path in
+ * w->path[0 .. N->d).  AX_NOTFOUND: there is none.  AX_STALE, AX_BUSY.
+ */
+static ax_status
+next_node(ax_ctx *cx, ax_store *s, const ax_compaction *c, work *w, rt_at *P, rt_at *N)
+{
+	bool		follow = c->started;
+	rt_ref		ref;
+	ax_status	x;
+
+	*P = *N = (rt_at) {.hdr = NULL};
+	x = ax_guard_open(cx, &N->g, &s->root_word, false);
+	if (x != AX_OK)
+		return x;
+	ref = ldref(&s->root);
+	if (!ax_guard_valid(&N->g))
+		return AX_STALE;
+	if (!RT_IS_NODE(ref))
+		return AX_NOTFOUND;
+	for (;;)
+	{
+		rt_hdr    *h = RT_PTR(ref);
+		uint32_t	d = N->hdr ? N->d + 1 : 0;
+		uint32_t	e = d + h->plen;
+		bool		over = e >= PATH_BYTES;
+		int			from = 0,
+					i,
+					n;
+		ax_guard	g;
+
+		x = ax_guard_open(cx, &g, &h->word, false);
+		if (x != AX_OK)
+			return x;
+		AX_POINT("art.compact.child_version");
+		if (!ax_guard_valid(&N->g))
+			return AX_STALE;
+		if (!over)
+		{
+			memcpy(w->path + d, rt_prefix(h), h->plen);
+			if (follow)
+			{
+				uint32_t	m = (e < c->len ? e : c->len) - d;
+				int			cmp = memcmp(w->path + d, w->pos + d, m);
+
+				/* before the last one done, or that itself, or below it */
+				over = cmp < 0 || (cmp == 0 && e >= c->len);
+				follow = cmp == 0;
+			}
+		}
+		if (over)
+		{
+			if (!N->hdr)
+				return AX_NOTFOUND;
+			from = w->path[N->d] + 1;
+			follow = false;
+		}
+		else
+		{
+			*P = *N;
+			N->g = g;
+			N->hdr = h;
+			N->d = e;
+			if (follow)
+				from = w->pos[e];
+		}
+		n = rt_node_slots_get(N->hdr, w->slots);
+		if (!ax_guard_valid(&N->g))
+			return AX_STALE;
+		i = inner_slot(w->slots, n, from);
+		if (i < 0)
+			return AX_OK;
+		if (w->slots[i].lo != from)
+			follow = false;
+		w->path[N->d] = w->slots[i].lo;
+		ref = w->slots[i].r;
+	}
+}
+
+/* ---- looking ---- */
+
+static inline int
+leaf_entries(rt_leaf *l)
+{
+	return __builtin_popcount(rt_leaf_live(l) & rt_all_live(l->cap));
+}
+
+/* Bytes of n entries of a leaf.  Racy. */
+static inline uint32_t
+leaf_bytes(rt_leaf *l, int n)
+{
+	if (l->flags & RT_F_VAR)
+	{
+		uint32_t	end = __atomic_load_n(rt_leaf_u32(l, 1), __ATOMIC_RELAXED);
+		uint32_t	from = rt_var_slots_off(l->cap) + 4u * l->cap;
+
+		return (end > from ? end - from : 0) + 5u * (uint32_t) n;
+	}
+	return (uint32_t) n * (l->w + 1u);
+}
+
+static unit
+look_at_leaf(ax_ctx *cx, ax_store *s, rt_leaf *l)
+{
+	unit		u = {.n = leaf_entries(l)};
+
+	u.takes = ax_alloc_size(rt_leaf_size(l));
+	u.poor = ax_draining(cx, s, l);
+	if (l->flags & RT_F_ONE)
+	{
+		u.n = u.poor ? 1 : 0;
+		u.bytes = LEAF_BYTES;	/* by itself */
+		return u;
+	}
+	u.bytes = leaf_bytes(l, u.n);
+	/* room for a few more is worth its while, unless all hold too much */
+	if (l->flags == 0 && u.n > 0 &&
+		ax_alloc_size(rt_fix_size(u.n, l->w)) * 8 <= u.takes * (ax_body(cx)->drains ? 7 : 6))
+		u.poor = true;
+	return u;
+}
+
+/*
+ * A node with nothing but leaves and TIDs that would fit into one leaf?  AX_OK,
+ * with n == 0 if not; else as of an opened guard.
+ */
+static ax_status
+look_at_node(ax_ctx *cx, work *w, rt_hdr *h, unit *u)
+{
+	ax_guard	g;
+	ax_status	x;
+	int			n;
+
+	*u = (unit) {.n = 0};
+	if (rt_node_children(h) > FILL || h->plen > LEAF_BYTES / 2)
+		return AX_OK;
+	x = ax_guard_open(cx, &g, &h->word, false);
+	if (x != AX_OK)
+		return x;
+	n = rt_node_slots_get(h, w->sub);
+	if (!ax_guard_valid(&g))
+		return AX_STALE;
+	ax_guard_close(cx, &g, false);
+	u->takes = ax_alloc_size(rt_node_size(h->kind, h->plen));
+	for (int i = 0; i < n; i++)
+	{
+		rt_leaf   *l = RT_PTR(w->sub[i].r);
+
+		if (RT_IS_NODE(w->sub[i].r))
+		{
+			u->n = 0;
+			return AX_OK;
+		}
+		if (RT_TAG(w->sub[i].r) == RT_EMBED)
+		{
+			u->n++;
+			u->bytes += AX_TID_BYTES + 2;
+			continue;
+		}
+		if (l->flags & RT_F_ONE)
+		{
+			u->n = 0;
+			return AX_OK;
+		}
+		u->n += leaf_entries(l);
+		u->bytes += leaf_bytes(l, leaf_entries(l));
+		u->takes += ax_alloc_size(rt_leaf_size(l));
+	}
+	u->bytes += (uint32_t) u->n * (1 + h->plen);
+	if (u->n > FILL || u->bytes > LEAF_BYTES)
+		u->n = 0;
+	u->poor = true;
+	return AX_OK;
+}
+
+/*
+ * Which slots of the node stay as they are, since contention took them apart lately:
+ * the inner nodes on the way there, and the leaves beside one.  Not leaves in spans
+ * that are to become empty.
+ */
+static void
+mark_apart(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
+{
+	bool		hot[256];
+	bool		leaves = false;
+
+	memset(w->apart, 0, sizeof(w->apart));
+	if (!rt_hot_bytes(cx, s, w->path, d, hot))
+		return;
+	for (int i = 0; i < ns; i++)
+	{
+		for (int b = w->slots[i].lo; b <= w->slots[i].hi; b++)
+			w->apart[i] |= hot[b];
+		leaves |= w->apart[i] && RT_TAG(w->slots[i].r) == RT_LEAF;
+	}
+	for (int i = 0; i < ns; i++)
+		if (RT_TAG(w->slots[i].r) == RT_LEAF)
+			w->apart[i] = leaves && !ax_draining(cx, s, RT_PTR(w->slots[i].r));
+}
+
+/* ---- making one leaf of several things ---- */
+
+/*
+ * One entry more: its bytes are those of a and of b, from depth d on.  hash: it has
+ * none yet.  False: there is no room.
+ */
+static bool
+add(work *w, uint32_t d, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn,
+	bool hash, uint8_t fp)
+{
+	uint32_t	len = an + bn;
+	rt_ent    *e = &w->e[w->ne];
+
+	if (w->ne == RT_LEAF_MAX || w->used + len > RT_VAR_BYTES)
+		return false;
+	e->p = w->leaf + w->used;
+	if (an)
+		memcpy(w->leaf + w->used, a, an);
+	memcpy(w->leaf + w->used + an, b, bn);
+	w->used += len;
+	e->len = len;
+	e->fp = fp;
+	if (hash && len > AX_TID_BYTES)
+	{
+		/* of the last sixteen bytes of the columns, some of which are the path's */
+		uint8_t		tail[16];
+		uint32_t	cols = d + len - AX_TID_BYTES;
+		uint32_t	n = cols < 16 ? cols : 16;
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			uint32_t	at = cols - n + i;
+
+			tail[i] = at < d ? w->path[at] : e->p[at - d];
+		}
+		e->fp = rt_fp(tail, n);
+	}
+	w->ne++;
+	return true;
+}
+
+/* Something that goes; its guard is open. */
+static gone *
+goes(work *w, void *p, bool node)
+{
+	gone	   *x;
+
+	if (w->ngone == MOST)
+		return NULL;
+	x = &w->gone[w->ngone++];
+	x->p = p;
+	x->node = node;
+	x->g.held = false;
+	return x;
+}
+
+/* The entries of a leaf, behind an bytes of a.  AX_NOTFOUND: no room. */
+static ax_status
+take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_leaf *l)
+{
+	rt_ent		e[RT_LEAF_MAX];
+	gone	   *x = goes(w, l, false);
+	bool		hash = !rt_leaf_has_fp(l) && !(l->flags & RT_F_ONE);
+	ax_status	r;
+	int			n;
+
+	if (!x)
+		return AX_NOTFOUND;
+	r = ax_guard_open(cx, &x->g, &l->word, false);
+	if (r != AX_OK)
+		return r;
+	AX_POINT("art.compact.leaf_version");
+	n = rt_leaf_ents(l, e, w->bytes);
+	if (!ax_guard_valid(&x->g))
+		return AX_STALE;
+	if (l->flags & RT_F_ONE)
+	{
+		/* long, immutable, and by itself: from where it is */
+		w->e[w->ne++] = e[0];
+		return AX_OK;
+	}
+	for (int i = 0; i < n; i++)
+		if (!add(w, d, a, an, e[i].p, e[i].len, hash, e[i].fp))
+			return AX_NOTFOUND;
+	return n > 0 ? AX_OK : AX_STALE;
+}
+
+/* All that is below a small node, which hangs at byte c. */
+static ax_status
+take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_hdr *h)
+{
+	uint8_t		a[LEAF_BYTES];
+	uint32_t	an = 1 + h->plen;
+	gone	   *x = goes(w, h, true);
+	ax_status	r;
+	int			n;
+
+	if (!x)
+		return AX_NOTFOUND;
+	r = ax_guard_open(cx, &x->g, &h->word, false);
+	if (r != AX_OK)
+		return r;
+	n = rt_node_slots_get(h, w->sub);
+	if (!ax_guard_valid(&x->g))
+		return AX_STALE;
+	a[0] = c;
+	memcpy(a + 1, rt_prefix(h), h->plen);
+	for (int i = 0; i < n; i++)
+	{
+		rt_slot	one = w->sub[i];
+
+		if (RT_IS_NODE(one.r))
+			return AX_STALE;
+		if (RT_TAG(one.r) == RT_EMBED)
+		{
+			uint8_t		b[1 + AX_TID_BYTES];
+
+			b[0] = one.lo;
+			for (int k = 0; k < AX_TID_BYTES; k++)
+				b[1 + k] = (uint8_t) (RT_EMBED_TID(one.r) >> (40 - 8 * k));
+			if (!add(w, d, a, an, b, sizeof(b), true, 0))
+				return AX_NOTFOUND;
+			w->embedded++;
+			continue;
+		}
+		r = take_leaf(cx, w, d, a, an, RT_PTR(one.r));
+		if (r != AX_OK)
+			return r;
+	}
+	return AX_OK;
+}
+
+/*
+ * Slots [from, to) of the node at depth d as one leaf.  AX_OK, with *made 0 if it
+ * would be no gain, or there is no memory.
+ */
+static ax_status
+join(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, uint32_t takes,
+	 bool must, rt_ref *made)
+{
+	const int	ngone = w->ngone;
+	const int	embedded = w->embedded;
+	ax_status	x = AX_OK;
+
+	w->ne = 0;
+	w->used = 0;
+	*made = 0;
+	for (int i = from; i < to && x == AX_OK; i++)
+		x = RT_IS_NODE(w->slots[i].r) ?
+			take_node(cx, w, d, w->slots[i].lo, RT_PTR(w->slots[i].r)) :
+			take_leaf(cx, w, d, NULL, 0, RT_PTR(w->slots[i].r));
+	if (x == AX_OK && w->ne > 0 && rt_leaf_fits(w->e, (uint64_t) w->ne, 0))
+	{
+		rt_ref		r = rt_leaf_new(cx, s, w->e, w->ne, 0, w->ne, true);
+
+		if (r && (must || ax_alloc_size(rt_leaf_size(RT_PTR(r))) * 8 <= takes * 7))
+			*made = r;
+		else if (r)
+			rt_free_private(cx, s, r);
+	}
+	if (!*made)
+	{
+		w->ngone = ngone;
+		w->embedded = embedded;
+	}
+	return x == AX_NOTFOUND ? AX_OK : x;
+}
+
+/* ---- one node ---- */
+
+static void
+drop(ax_ctx *cx, ax_store *s, work *w)
+{
+	for (int i = 0; i < w->nfresh; i++)
+		rt_free_private(cx, s, w->out[w->fresh[i]].r);
+	w->nfresh = 0;
+}
+
+/*
+ * Compact the node N below P.  AX_OK: *objs were replaced, 0: it is as it was;
+ * *more: it was too much for once.  AX_STALE: others were in the way.
+ */
+static ax_status
+compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bool *more)
+{
+	rt_hdr    *h = NULL;
+	unsigned	kind;
+	int			ns,
+				nout = 0,
+				held = 0,
+				i = 0;
+	bool		moves;
+	ax_status	x;
+
+	*objs = 0;
+	*more = false;
+	w->ngone = w->nfresh = w->embedded = 0;
+	ns = rt_node_slots_get(N->hdr, w->slots);
+	if (!ax_guard_valid(&N->g))
+		return AX_STALE;
+	moves = ax_draining(cx, s, N->hdr);
+	mark_apart(cx, s, w, N->d, ns);
+	while (i < ns)
+	{
+		unit		all = {.n = 0};
+		rt_ref		r = 0;
+		int			j = i;
+		bool		must = false;
+
+		/* so many as will go together into one leaf */
+		for (; j < ns && w->ngone < MOST; j++)
+		{
+			rt_ref		ref = w->slots[j].r;
+			unit		u = {.n = 0};
+
+			if (RT_TAG(ref) == RT_LEAF)
+				u = look_at_leaf(cx, s, RT_PTR(ref));
+			else if (RT_IS_NODE(ref))
+			{
+				x = look_at_node(cx, w, RT_PTR(ref), &u);
+				if (x != AX_OK)
+					goto fail;
+			}
+			if (w->apart[j])
+				u.n = 0;
+			if (u.n == 0 || (j > i && (all.n + u.n > FILL || all.bytes + u.bytes > LEAF_BYTES)))
+				break;
+			all.n += u.n;
+			all.bytes += u.bytes;
+			all.takes += u.takes;
+			all.poor |= u.poor;
+			/* a leaf in such a span is moved whatever it gains */
+			must |= u.poor && RT_TAG(ref) == RT_LEAF &&
+				ax_draining(cx, s, RT_PTR(ref));
+		}
+		*more |= w->ngone == MOST;
+		if (j > i + 1 || (j > i && all.poor))
+		{
+			x = join(cx, s, w, N->d, i, j, all.takes, must, &r);
+			if (x != AX_OK)
+				goto fail;
+			if (!r && w->ngone + 16 > MOST)
+				*more = w->ngone > 0;
+		}
+		if (r)
+		{
+			w->fresh[w->nfresh++] = nout;
+			w->out[nout].r = r;
+			w->out[nout].lo = w->slots[i].lo;
+			w->out[nout++].hi = w->slots[j - 1].hi;
+			i = j;
+		}
+		else
+			w->out[nout++] = w->slots[i++];
+	}
+	/* the samples that the plan rests on */
+	x = AX_STALE;
+	if (!ax_guard_valid(&N->g) || !ax_guard_valid(&P->g))
+		goto fail;
+	kind = nout <= 4 ? RT_N4 : nout <= 16 ? RT_N16 :
+		nout <= (rt_rowex(s) ? 44 : 48) ? RT_N48 : RT_N256;
+	if (w->nfresh == 0 && kind >= N->hdr->kind && !moves)
+		return AX_OK;
+
+	h = rt_node_new(cx, s, kind, rt_prefix(N->hdr), N->hdr->plen, true);
+	x = AX_OK;
+	if (!h)
+	{
+		drop(cx, s, w);
+		return AX_OK;
+	}
+	rt_node_fill(h, w->out, nout);
+	x = ax_retire_reserve(cx, w->ngone + 1);
+	if (x != AX_OK)
+		goto fail;
+
+	AX_POINT("art.compact.before_lock");
+	x = AX_STALE;
+	if (!rt_lock3(cx, AX_SITES, &P->g, &N->g, NULL))
+		goto fail;
+	while (held < w->ngone && ax_guard_lock(cx, &w->gone[held].g))
+		held++;
+	if (held < w->ngone)
+		goto fail;
+	/* all is as it was when it was copied */
+	ax_soft_pass(cx);			/* latched, no section */
+	rt_slot_set(s, P, w->path, rt_node_ref(h));
+	AX_POINT("art.rowex.copied");
+	for (int k = 0; k < w->ngone; k++)
+		ax_guard_kill(cx, &w->gone[k].g);
+	ax_guard_kill(cx, &N->g);
+	ax_guard_close(cx, &P->g, true);
+	for (int k = 0; k < w->ngone; k++)
+	{
+		if (w->gone[k].node)
+			rt_node_retire(cx, s, w->gone[k].p);
+		else
+			rt_leaf_retire(cx, s, w->gone[k].p);
+	}
+	rt_node_retire(cx, s, N->hdr);
+	if (w->embedded)
+		AX_COUNT(cx, s, embedded, -w->embedded);
+	*objs = w->ngone + 1;
+	return AX_OK;
+
+fail:
+	for (int k = 0; k < held; k++)
+		ax_guard_close(cx, &w->gone[k].g, false);
+	ax_guard_close(cx, &N->g, false);
+	ax_guard_close(cx, &P->g, false);
+	drop(cx, s, w);
+	if (h)
+		rt_node_unalloc(cx, s, h);
+	return x;
+}
+
+/* See rt_olc.h, ax_compact. */
+ax_status
+rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
+{
+	work	   *w = c->work;
+	int			objs = 0,
+				tries = 0,
+				rounds = 0;
+
+	for (int nodes = 0; nodes < CALL_NODES && objs < CALL_OBJS; nodes++)
+	{
+		rt_at		P,
+					N;
+		int			did = 0;
+		bool		more = false;
+		ax_status	x = next_node(cx, s, c, w, &P, &N);
+		bool		found = x == AX_OK;
+
+		if (x == AX_NOTFOUND)
+		{
+			c->done = true;
+			break;
+		}
+		if (found)
+			x = compact_node(cx, s, w, &P, &N, &did, &more);
+		if (x == AX_BUSY || (!found && tries == TRIES))
+			return AX_BUSY;
+		objs += did;
+		c->moved += (uint64_t) did;
+		if (x == AX_STALE)
+			ax_restarted(cx, s, tries++);
+		ax_map_unshare_all();
+		/* where somebody works all the time, a node is left to the next pass */
+		if (x == AX_STALE && (tries < TRIES || !found))
+			continue;
+		tries = 0;
+		if (more && did && ++rounds < ROUNDS)
+			continue;
+		rounds = 0;
+		memcpy(w->pos, w->path, N.d);
+		c->len = N.d;
+		c->started = true;
+	}
+	return AX_OK;
+}

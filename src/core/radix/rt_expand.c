@@ -1,0 +1,490 @@
+/*
+ * rt_expand.c
+ *	  Contention expansion: a leaf that several writers want all the time is
+ *	  taken apart, and put together again when it has been quiet.
+ *
+ * After OptiQL (SIGMOD 2024), section 6.2: where a latch covers several keys, the
+ * levels that lazy expansion spared are made after all, so that each hot key gets a
+ * latch of its own.  Here that latch is a packed leaf's.  What differs:
+ *
+ *	- Counted are acquisitions that had to wait, by each process for itself
+ *	  (ax_contended_word): on a path that waits anyway, so neither a sampling rate nor a
+ *	  counter in the leaf is needed, and uniform keys never get there.
+ *	- A leaf whose keys rise, or are all the same, is left alone: its newest key
+ *	  would be as hot alone.
+ *	- What was expanded is remembered by key, in a ring.  After a while, longer each
+ *	  time it turns out to be hot again, neighbouring leaves are joined: by
+ *	  the next expansion or VACUUM, whichever comes first.  Until then compaction
+ *	  leaves them apart.
+ */
+#include "rt_olc.h"
+
+#define HOT_KEY_BYTES	40		/* of a key: enough to come near the leaf */
+#define HOT_KEYS		15
+#define HOT_QUIET_NS	UINT64_C(10000000000)
+#define HOT_TIMES		6		/* doublings of the above */
+#define JOIN_LEAVES		8		/* latched at once */
+
+/* One expansion. */
+typedef struct rt_hot_key
+{
+	uint64_t	at;				/* ns; 0: free */
+	uint8_t		times;
+	uint8_t		len;
+	bool		whole;			/* the key, not its beginning */
+	uint8_t		key[HOT_KEY_BYTES];
+} rt_hot_key;
+
+/* The ring; an object of the store. */
+typedef struct rt_hot
+{
+	ax_word		latch;			/* only ever tried */
+	uint32_t	next;
+	rt_hot_key k[HOT_KEYS];
+} rt_hot;
+
+/*
+ * The deepest node on the key's path, N, its parent P, and what hangs there.  AX_OK,
+ * AX_STALE (start over) or AX_BUSY; nothing is latched.
+ */
+static ax_status
+find(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, rt_at *P, rt_at *N,
+	 rt_ref *ref)
+{
+	ax_status	x;
+	int			at;
+
+	*P = (rt_at) {.hdr = NULL};
+	*N = (rt_at) {.hdr = NULL};
+	x = ax_guard_open(cx, &N->g, &s->root_word, false);
+	if (x != AX_OK)
+		return x;
+	for (;;)
+	{
+		rt_hdr    *h;
+		ax_guard	g;
+		uint32_t	d = N->hdr ? N->d + 1 : 0;
+
+		/* a key that was cut off leads to the leftmost place */
+		if (N->hdr && N->d >= len)
+		{
+			*ref = 0;
+			return AX_OK;
+		}
+		*ref = rt_slot_get(s, N, key, &at);
+		if (!ax_guard_valid(&N->g))
+			return AX_STALE;
+		if (!RT_IS_NODE(*ref))
+			return AX_OK;
+		h = RT_PTR(*ref);
+		x = ax_guard_open(cx, &g, &h->word, false);
+		if (x != AX_OK)
+			return x;
+		if (!ax_guard_valid(&N->g))
+			return AX_STALE;
+		if (rt_match_prefix(h, key, len, d) < h->plen)
+		{
+			*ref = 0;
+			return AX_OK;
+		}
+		*P = *N;
+		N->g = g;
+		N->hdr = h;
+		N->d = d + h->plen;
+	}
+}
+
+/* ---- joining ---- */
+
+/*
+ * Join one group of neighbouring leaves below the deepest node on the key's
+ * path, in a copy of the node.  AX_OK: done, there may be more.  AX_NOTFOUND: there is
+ * nothing to join, or no memory.
+ */
+static ax_status
+join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	rt_at		P,
+				N;
+	rt_ref		ref;
+	rt_slot	slots[256];
+	uint8_t		buf[RT_VAR_BYTES],
+				all[RT_VAR_BYTES];
+	rt_ent		e[RT_LEAF_MAX];
+	ax_guard	g[JOIN_LEAVES];
+	rt_ref		leaf = 0;
+	rt_hdr    *h = NULL;
+	unsigned	kind;
+	int			ns,
+				from = 0,
+				n = 0,			/* leaves */
+				ne = 0,
+				held = 0;
+	uint32_t	used = 0;
+	ax_status	x = ax_retire_reserve(cx, JOIN_LEAVES + 1);
+
+	if (x != AX_OK)
+		return x;
+	x = find(cx, s, key, len, &P, &N, &ref);
+	if (x != AX_OK)
+		return x;
+	if (!N.hdr)
+		return AX_NOTFOUND;
+	ns = rt_node_slots_get(N.hdr, slots);
+	if (!ax_guard_valid(&N.g))
+		return AX_STALE;
+
+	for (int i = 0; i < ns; i++)
+	{
+		rt_leaf   *l = RT_PTR(slots[i].r);
+		rt_ent		some[RT_LEAF_MAX];
+		int			k = 0;
+		uint32_t	bytes = 0;
+
+		if (RT_TAG(slots[i].r) == RT_LEAF && !(l->flags & RT_F_ONE) && n < JOIN_LEAVES)
+		{
+			x = ax_guard_open(cx, &g[n], &l->word, false);
+			if (x != AX_OK)
+				return x;
+			if (!ax_guard_valid(&N.g))
+				return AX_STALE;
+			k = rt_leaf_ents(l, some, buf);
+			if (!ax_guard_valid(&g[n]))
+				return AX_STALE;
+			rt_sort_ents(some, k);
+			for (int j = 0; j < k; j++)
+				bytes += some[j].len;
+			/* some room for more, or it would be cut at the next insert */
+			if (k > 0 && ne + k <= RT_LEAF_MAX * 3 / 4 && used + bytes <= RT_VAR_BYTES)
+			{
+				for (int j = 0; j < k; j++)
+				{
+					memcpy(all + used, some[j].p, some[j].len);
+					e[ne + j] = some[j];
+					e[ne + j].p = all + used;
+					used += some[j].len;
+				}
+				if (rt_leaf_fits(e, (uint64_t) (ne + k), 0))
+				{
+					ne += k;
+					n++;
+					continue;
+				}
+			}
+		}
+		if (n > 1)
+			break;
+		/* begin anew behind this one, or with it */
+		if (n == 1 && k > 0)
+			i--;
+		from = i + 1;
+		n = ne = 0;
+		used = 0;
+	}
+	if (n < 2)
+		return AX_NOTFOUND;
+
+	leaf = rt_leaf_new(cx, s, e, ne, 0, rt_leaf_stepcap(ne + 1), false);
+	kind = N.hdr->kind;
+	while (kind > RT_N4 && ns - n + 1 <= rt_node_slots(kind - 1u))
+		kind--;
+	h = leaf ? rt_node_new(cx, s, kind, rt_prefix(N.hdr), N.hdr->plen, false) : NULL;
+	x = AX_NOTFOUND;
+	if (!h)
+		goto out;
+	slots[from].hi = slots[from + n - 1].hi;
+	slots[from].r = leaf;
+	memmove(&slots[from + 1], &slots[from + n], (size_t) (ns - from - n) * sizeof(slots[0]));
+	rt_node_fill(h, slots, ns - n + 1);
+
+	AX_POINT("art.join.before_lock");
+	x = AX_STALE;
+	if (!rt_lock3(cx, AX_SITES, &P.g, &N.g, NULL))
+		goto out;
+	while (held < n && ax_guard_lock(cx, &g[held]))
+		held++;
+	if (held < n)
+		goto out;
+	/* the node is as it was when its slots were read: all is as in the copy */
+	ax_soft_pass(cx);			/* latched, no section */
+	rt_slot_set(s, &P, key, rt_node_ref(h));
+	for (int i = 0; i < n; i++)
+		ax_guard_kill(cx, &g[i]);
+	{
+		rt_slot	old[256];
+
+		(void) rt_node_slots_get(N.hdr, old);
+		for (int i = 0; i < n; i++)
+			rt_leaf_retire(cx, s, RT_PTR(old[from + i].r));
+	}
+	ax_guard_kill(cx, &N.g);
+	ax_guard_close(cx, &P.g, true);
+	rt_node_retire(cx, s, N.hdr);
+	return AX_OK;
+
+out:
+	for (int i = 0; i < held; i++)
+		ax_guard_close(cx, &g[i], false);
+	ax_guard_close(cx, &N.g, false);
+	ax_guard_close(cx, &P.g, false);
+	if (leaf)
+		rt_free_private(cx, s, leaf);
+	if (h)
+		rt_node_unalloc(cx, s, h);
+	return x;
+}
+
+/*
+ * whole: the key was not cut off.  False: others were in the way, there may be
+ * more to be joined.
+ */
+static bool
+join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
+{
+	ax_status	x = AX_OK;
+	int			tries = 0;
+
+	for (int i = 0; i < 256 && tries < AX_MAX_RESTARTS; i++)
+	{
+		x = join_some(cx, s, key, len);
+		if (x == AX_STALE)
+			ax_restarted(cx, s, tries++);
+		else if (x != AX_OK)
+			break;
+	}
+	/* a node that was left with one child goes */
+	if (whole)
+		rt_tidy(cx, s, key, len);
+	return x != AX_BUSY && x != AX_STALE;
+}
+
+/* ---- the ring ---- */
+
+static rt_hot *
+hot_try(ax_ctx *cx, ax_store *s)
+{
+	rt_hot    *hot = (rt_hot *) (uintptr_t) atomic_load_explicit(&s->hot, memory_order_acquire);
+
+	if (hot && ax_word_trylock(cx, &hot->latch, ax_word_read(&hot->latch)))
+		return hot;
+	return NULL;
+}
+
+/*
+ * Remember an expansion, in a node that the first "depth" bytes of the key lead to;
+ * what has no place any more is joined at once.
+ */
+static void
+remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
+{
+	rt_hot    *hot;
+	rt_hot_key out = {.at = 0};
+	rt_hot_key *k = NULL;
+	bool		whole = len <= HOT_KEY_BYTES;
+
+	if (!atomic_load_explicit(&s->hot, memory_order_acquire))
+	{
+		uint64_t	none = 0;
+
+		hot = ax_alloc_public(cx, s, sizeof(rt_hot));
+		if (!hot)
+			return;				/* it stays expanded */
+		memset(hot, 0, sizeof(*hot));
+		atomic_init(&hot->latch, AX_WORD_INIT);
+		if (!atomic_compare_exchange_strong(&s->hot, &none, (uint64_t) (uintptr_t) hot))
+			ax_unalloc(cx, s, hot, sizeof(rt_hot));
+	}
+	hot = hot_try(cx, s);
+	if (!hot)
+		return;
+	if (!whole)
+		len = HOT_KEY_BYTES;
+	if (depth > len)
+		depth = len;
+	for (int i = 0; i < HOT_KEYS && !k; i++)
+	{
+		rt_hot_key *o = &hot->k[i];
+
+		/* the same key again, or one of a node that was joined since */
+		if (o->at ? o->len == len && memcmp(o->key, key, len) == 0 :
+			o->len > 0 && o->len >= depth && memcmp(o->key, key, depth) == 0)
+			k = o;
+	}
+	if (k)
+		k->times += k->times < HOT_TIMES;
+	else
+	{
+		k = &hot->k[hot->next++ % HOT_KEYS];
+		out = *k;
+		k->times = 0;
+	}
+	k->len = (uint8_t) len;
+	k->whole = whole;
+	memcpy(k->key, key, len);
+	k->at = ax_body(cx)->port->now_ns();
+	ax_word_unlock(cx, &hot->latch, true);
+	if (out.at)
+		(void) join(cx, s, out.key, out.len, out.whole);
+}
+
+/* Was it expanded so lately that it is to stay so? */
+static bool
+still_hot(ax_ctx *cx, const rt_hot_key *k)
+{
+	return k->at && ax_body(cx)->port->now_ns() - k->at < HOT_QUIET_NS << k->times;
+}
+
+/*
+ * The bytes that lead to what was expanded lately, from the node to which len bytes of
+ * path lead.  False: there is none, or somebody has the ring.  A key is known by
+ * its beginning; what was expanded further down in it is not told.
+ */
+bool
+rt_hot_bytes(ax_ctx *cx, ax_store *s, const uint8_t *path, uint32_t len, bool hot[256])
+{
+	rt_hot    *ring = hot_try(cx, s);
+	bool		any = false;
+
+	if (!ring)
+		return false;
+	memset(hot, 0, 256 * sizeof(bool));
+	for (int i = 0; i < HOT_KEYS; i++)
+	{
+		const rt_hot_key *k = &ring->k[i];
+
+		if (k->len > len && still_hot(cx, k) && memcmp(k->key, path, len) == 0)
+			hot[k->key[len]] = any = true;
+	}
+	ax_word_unlock(cx, &ring->latch, false);
+	return any;
+}
+
+/*
+ * Join what was expanded and has been quiet since (all: whatever was expanded).
+ */
+ax_status
+rt_settle(ax_ctx *cx, ax_store *s, bool all)
+{
+	for (int i = 0; i < HOT_KEYS; i++)
+	{
+		rt_hot    *hot = hot_try(cx, s);
+		rt_hot_key k;
+		bool		cold;
+
+		if (!hot)
+			return AX_OK;
+		k = hot->k[i];
+		cold = k.at && (all || !still_hot(cx, &k));
+		if (cold)
+			hot->k[i].at = 0;
+		ax_word_unlock(cx, &hot->latch, cold);
+		if (cold && !join(cx, s, k.key, k.len, k.whole) && (hot = hot_try(cx, s)) != NULL)
+		{
+			/* the next time, unless its place is another's now */
+			rt_hot_key *o = &hot->k[i];
+
+			if (o->at == 0 && o->len == k.len && memcmp(o->key, k.key, k.len) == 0)
+				o->at = k.at;
+			ax_word_unlock(cx, &hot->latch, true);
+		}
+	}
+	return AX_OK;
+}
+
+/* ---- expanding ---- */
+
+/*
+ * Take the leaf of the key apart: one leaf a byte value, or a node below.  AX_OK:
+ * done.  AX_NOTFOUND: it is better left as it is.  *depth: of the node above.
+ */
+static ax_status
+expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
+	   uint32_t *depth)
+{
+	rt_at		G,
+				P;
+	rt_ref		ref;
+	ax_guard	L;
+	rt_leaf   *l;
+	uint8_t		buf[RT_VAR_BYTES];
+	rt_ent		e[RT_LEAF_MAX];
+	rt_piece	p[RT_LEAF_MAX + 1];
+	uint32_t	d;
+	int			n,
+				np;
+	bool		again = false;
+	ax_status	x = ax_retire_reserve(cx, 4);
+
+	if (x != AX_OK)
+		return x;
+	x = find(cx, s, key, len, &G, &P, &ref);
+	if (x != AX_OK)
+		return x;
+	if (RT_TAG(ref) != RT_LEAF)
+		return AX_NOTFOUND;
+	l = RT_PTR(ref);
+	*depth = d = P.hdr ? P.d : 0;
+	/* within the TID: one key's rows */
+	if ((word && &l->word != word) || len - d <= 1 + AX_TID_BYTES || (l->flags & RT_F_ONE))
+		return AX_NOTFOUND;
+	x = ax_guard_open(cx, &L, &l->word, false);
+	if (x != AX_OK)
+		return x;
+	if (!ax_guard_valid(&P.g))
+		return AX_STALE;
+	n = rt_leaf_ents(l, e, buf);
+	if (!ax_guard_valid(&L))
+		return AX_STALE;
+	if (n < 2)
+		return AX_NOTFOUND;
+	rt_sort_ents(e, n);
+	/* the newest of rising keys, or one key's rows */
+	if (e[n - 1].len == len - d && memcmp(e[n - 1].p, key + d, len - d) == 0)
+		return AX_NOTFOUND;
+	if (e[0].len == e[n - 1].len &&
+		memcmp(e[0].p, e[n - 1].p, e[0].len - AX_TID_BYTES) == 0)
+		return AX_NOTFOUND;
+
+	if (P.hdr && e[0].p[0] != e[n - 1].p[0])
+		np = rt_cut(cx, s, e, n, 1, p);
+	else
+	{
+		rt_view	v = {.e = e};
+		bool		deep = false;
+
+		p[0].lo = e[0].p[0];
+		p[0].r = rt_build_node(cx, s, &v, 0, (uint64_t) n, P.hdr ? 1 : 0, 1, false, 0, &deep);
+		np = p[0].r != 0;
+	}
+	if (np == 0)
+		return AX_NOTFOUND;		/* no memory: no matter */
+	AX_POINT("art.expand.before_publish");
+	x = rt_publish(cx, s, key, &G, &P, &L, ref, p, np, 0, &again);
+	if (x == AX_NOMEM)
+		return AX_NOTFOUND;
+	return again ? AX_STALE : x;
+}
+
+/*
+ * This process has waited often for the leaf that key has just gone to or come
+ * from, whose latch word is "word" (NULL: whichever it is).  Nothing is held.  No
+ * failure of anything if it cannot be done.
+ */
+void
+rt_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word)
+{
+	ax_status	x = AX_STALE;
+	uint32_t	depth = 0;
+
+	for (int tries = 0; x == AX_STALE && tries < AX_MAX_RESTARTS; tries++)
+	{
+		x = expand(cx, s, key, len, word, &depth);
+		if (x == AX_STALE)
+			ax_restarted(cx, s, tries);
+	}
+	if (x != AX_OK)
+		return;
+	AX_COUNT(cx, s, expansions, 1);
+	remember(cx, s, key, len, depth);
+	(void) rt_settle(cx, s, false);
+}

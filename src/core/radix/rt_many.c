@@ -1,0 +1,235 @@
+/*
+ * rt_many.c
+ *	  Point look-ups of several keys at once.
+ *
+ * A look-up of a large tree is a few waits for memory, one after the other, and
+ * little else.  Here each of a group takes one step and asks for what comes next,
+ * and while that comes in the others take theirs (as in Psaropoulos et al.,
+ * "Interleaving with Coroutines", VLDB 2018); when all have got to their leaves,
+ * these are read in the keys' order, so their TIDs go where they belong at once.
+ *
+ * Every step does what rt_lookup, or rt_rowex_lookup, does there, so the same
+ * holds of it; between the read of a reference and the sample of what it leads to,
+ * others take their time, but no time is too long there.  Whatever is not as it
+ * is in a quiet tree (a latch, a change, a key that goes on into its TIDs) is done
+ * again by itself, in its turn.
+ */
+#include "rt_olc.h"
+
+typedef enum state
+{
+	S_DOWN,						/* ref is a node */
+	S_NEAR,						/* a leaf, the beginning of which was asked for */
+	S_LEAF,
+	S_EMBED,
+	S_NONE,
+	S_ALONE						/* by itself */
+} state;
+
+typedef struct lane
+{
+	rt_ref		ref;
+	ax_word    *w;				/* what it was read from, and the version then */
+	uint64_t	v;
+	uint32_t	d;
+	state		what;
+} lane;
+
+/* From a node, whose lines were asked for, to what hangs there. */
+static inline state
+step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
+{
+	rt_hdr    *h = RT_PTR(a->ref);
+	uint64_t	v = 0;
+	uint32_t	plen;
+	rt_ref		ref;
+
+	AX_POINT("art.lookup.after_child_read");
+	if (!rowex)
+	{
+		v = ax_word_read(&h->word);
+		if (ax_unlikely(v & AX_FLAGS))
+			return S_ALONE;
+	}
+	AX_POINT("art.lookup.after_child_version");
+	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
+		return S_ALONE;
+	plen = rt_ref_plen(a->ref);
+	if (plen)
+	{
+		uint32_t	m = rt_match(h, RT_TAG(a->ref), plen, key, len, a->d);
+
+		if (m < plen && m < len - a->d)
+			return S_NONE;		/* immutable and reached: not there */
+		a->d += plen;
+	}
+	if (ax_unlikely(a->d >= len))
+		return S_ALONE;
+	ref = rt_child(h, RT_TAG(a->ref), key[a->d]);
+	a->ref = ref;
+	a->w = &h->word;
+	a->v = v;
+	if (RT_TAG(ref) == RT_LEAF)
+	{
+		ax_prefetch(RT_PTR(ref));
+		return S_NEAR;			/* which does not take the byte */
+	}
+	a->d++;
+	if (RT_IS_NODE(ref))
+	{
+		rt_prefetch_node(ref, key, len, a->d);
+		return S_DOWN;
+	}
+	AX_POINT("art.lookup.absent");
+	if (!rowex && ax_unlikely(!ax_word_valid(a->w, v)))
+		return S_ALONE;
+	if (ref == 0)
+		return S_NONE;
+	return a->d == len ? S_EMBED : S_ALONE;
+}
+
+/*
+ * A leaf whose beginning has come in, and which was valid when it was read: ask
+ * for those of its entries that may be the key's, which is a line or two and not
+ * all of it.  The leaf is not sampled; what is read decides of nothing else.
+ */
+static inline state
+step_near(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
+{
+	rt_leaf   *l = RT_PTR(a->ref);
+
+	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
+		return S_ALONE;
+#ifndef AX_MAP_RWLOCKS			/* which knows no such reads */
+	if (ax_likely(l->flags == 0 && l->w > AX_TID_BYTES))
+	{
+		uint32_t	m = rt_leaf_live(l) & rt_fp_match(l->body, l->cap, rt_fp(key, len));
+
+		for (; m; m &= m - 1)
+		{
+			const uint8_t *q = l->body + l->cap + (uint32_t) __builtin_ctz(m) * l->w;
+
+			ax_prefetch(q);
+			ax_prefetch(q + l->w - 1);
+		}
+		return S_LEAF;
+	}
+#endif
+	(void) l;
+	rt_prefetch_leaf(a->ref);
+	return S_LEAF;
+}
+
+/* The TIDs of a leaf; false: not so. */
+static inline bool
+read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint32_t max,
+		  uint32_t *n, const bool rowex)
+{
+	rt_leaf   *l = RT_PTR(a->ref);
+	uint64_t	v = 0;
+
+	AX_POINT("art.lookup.after_child_read");
+	if (!rowex)
+	{
+		v = ax_word_read(&l->word);
+		if (ax_unlikely(v & AX_FLAGS))
+			return false;
+	}
+	AX_POINT("art.lookup.after_child_version");
+	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
+		return false;
+	*n = rt_leaf_tids(l, key + a->d, len - a->d, rt_fp(key, len), tids, max);
+	AX_POINT("art.lookup.leaf_read");
+	if ((!rowex && ax_unlikely(!ax_word_valid(&l->word, v))) || *n > max)
+		return false;
+	rt_sort_tids(tids, *n);
+	return true;
+}
+
+static inline ax_status
+look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+		uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
+		uint32_t *done, const bool rowex)
+{
+	lane		lanes[AX_GROUP];
+	uint32_t	going = 0;
+	uint32_t	ntids = 0;
+	uint64_t	v = rowex ? 0 : ax_word_read(&s->root_word);
+	rt_ref		root = ldref(&s->root);
+	state		first = RT_IS_NODE(root) ? S_DOWN : RT_TAG(root) == RT_LEAF ? S_LEAF : S_ALONE;
+
+	*done = 0;
+	if (!rowex && (ax_unlikely(v & AX_FLAGS) || AX_MAX_RESTARTS == 0))
+		first = S_ALONE;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		lanes[i] = (lane) {root, &s->root_word, v, 0, first};
+		if (first == S_DOWN)
+		{
+			rt_prefetch_node(root, keys[i], lens ? lens[i] : len, 0);
+			going |= 1u << i;
+		}
+	}
+	while (going)
+		for (uint32_t left = going; left; left &= left - 1)
+		{
+			uint32_t	i = (uint32_t) __builtin_ctz(left);
+
+			uint32_t	l = lens ? lens[i] : len;
+
+			lanes[i].what = (lanes[i].what == S_DOWN ? step_down : step_near)
+				(&lanes[i], keys[i], l, rowex);
+			if (lanes[i].what > S_NEAR)
+				going &= ~(1u << i);
+		}
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		lane	   *a = &lanes[i];
+		uint32_t	l = lens ? lens[i] : len;
+		uint64_t   *out = tids + ntids;
+		uint32_t	room = max - ntids;
+		uint32_t	k = 0;
+		bool		more = false;
+
+		if (a->what == S_LEAF && !read_leaf(a, keys[i], l, out, room, &k, rowex))
+			a->what = S_ALONE;
+		if (a->what == S_EMBED)
+		{
+			if (room == 0)
+				break;
+			out[k++] = RT_EMBED_TID(a->ref);
+		}
+		if (ax_unlikely(a->what == S_ALONE))
+		{
+			ax_status	x = (rowex ? rt_rowex_lookup : rt_lookup) (cx, s, keys[i], l, out,
+																   room, &k, &more);
+
+			if (x != AX_OK)
+				return x;
+			if (more)
+				break;
+		}
+		ntids += counts[i] = k;
+		++*done;
+	}
+	ax_map_unshare_all();
+	return AX_OK;
+}
+
+/* See rt_olc.h, ax_lookup_many. */
+ax_status
+rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
+			   uint32_t *done)
+{
+	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, false);
+}
+
+ax_status
+rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+					 const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
+					 uint32_t max, uint32_t *counts, uint32_t *done)
+{
+	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, true);
+}

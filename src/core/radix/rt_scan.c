@@ -1,0 +1,12 @@
+/*
+ * rt_scan.c
+ *	  Scans under optimistic latch coupling.
+ */
+#define ROWEX false
+#include "rt_scan_impl.h"
+
+ax_status
+rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	return scan_batch(cx, s, b);
+}

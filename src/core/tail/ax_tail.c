@@ -1,0 +1,789 @@
+/*
+ * ax_tail.c
+ *	  The tail buffer: inserts of rising keys go here first.  What every kind of
+ *	  buffer has in common: the calls of ax.c that go through it, its emptying,
+ *	  its opening and closing.  See ax_tail.h.
+ *
+ * Nobody waits for a buffer but ax_remove, for the few entries that are on their
+ * way into the tree; and nothing of it is held from one call to the next.  A
+ * claim (who flushes, who opens) is a word that is only ever tried: whoever does
+ * not get it goes on without.
+ */
+#include "core/base/ax_area.h"
+#include "core/base/ax_call.h"
+#include "ax_tail.h"
+
+#define CHAIN	2				/* buffers of a store, at most: one open, one closed */
+#define STEP_BITS 4				/* every 16th insert of a process takes a step */
+#define WAIT_NS UINT64_C(10000000)	/* for an entry on its way, then AX_BUSY */
+
+/* ---- positions ---- */
+
+/* See ax_tail.h. */
+int
+ax_bound_cmp(const ax_bound *a, const ax_bound *b)
+{
+	uint32_t	n = a->len < b->len ? a->len : b->len;
+	int			c = n ? memcmp(a->key, b->key, n) : 0;
+
+	if (c)
+		return c;
+	if (a->len < b->len)
+		return a->after ? 1 : -1;
+	if (a->len > b->len)
+		return b->after ? -1 : 1;
+	return (int) a->after - (int) b->after;
+}
+
+static int
+key_cmp(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
+{
+	int			c = memcmp(a, b, alen < blen ? alen : blen);
+
+	return c ? c : alen < blen ? -1 : alen > blen;
+}
+
+/* ---- emptying ---- */
+
+/* See ax_tail.h. */
+ax_status
+ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			  uint32_t len, ax_tail_word *const *words, uint32_t n, uint32_t *done)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	t0 = b->port->now_ns();
+	ax_status	r = AX_OK;
+	uint32_t	in = 0;
+	uint32_t	most = ax_elide_active(cx, s) ? AX_TAIL_ELIDED : n;
+
+	b->elide.flushing = true;	/* its sections are counted apart */
+	AX_POINT("tail.flushing");
+	while (in < n && r == AX_OK)
+	{
+		uint64_t	some = 0,
+					fresh = 0;
+
+		r = s->engine->insert_sorted(cx, s, keys + in, lens ? lens + in : NULL, len,
+									 n - in < most ? n - in : most, &some, &fresh);
+		AX_POINT("tail.flushed");
+		if (r == AX_OK && some == 0)
+			r = AX_BUSY;
+
+		/*
+		 * In the tree, then FLUSHED: a reader that no longer finds it here finds it
+		 * there.  Plain stores: nobody else changes a word that is FLUSHING.
+		 */
+		for (; some > 0; some--, in++)
+			atomic_store_explicit(words[in],
+								  (atomic_load_explicit(words[in], memory_order_relaxed) & ~AX_T_STATE) | AX_T_FLUSHED,
+								  memory_order_release);
+	}
+	for (uint32_t i = in; i < n; i++)
+		atomic_store_explicit(words[i],
+							  (atomic_load_explicit(words[i], memory_order_relaxed) & ~AX_T_STATE) | AX_T_FULL,
+							  memory_order_release);
+	b->elide.flushing = false;
+	AX_COUNT(cx, s, tail_flushes, 1);
+	AX_COUNT(cx, s, tail_flushed, in);
+	AX_COUNT(cx, s, tail_flush_ns, b->port->now_ns() - t0);
+	*done = in;
+	return r;
+}
+
+/*
+ * Take a closed buffer out of the chain, when nothing is left in it.  Inside the
+ * claim of it.
+ */
+static void
+unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
+{
+	ax_tail    *head;
+
+	if (!t->kind->finished(cx, t) || ax_retire_reserve(cx, 1) != AX_OK ||
+		!ax_tail_claim(cx, &s->tail_changer))
+		return;
+	head = atomic_load_explicit(&s->tail, memory_order_relaxed);
+	AX_POINT("tail.unlink");
+
+	/*
+	 * All it ever had is in the tree.  A reader that comes now does not meet it, one
+	 * that did has its epoch; an inserter that did finds it closed.  Whoever else
+	 * came here for it finds it neither the head nor behind it.
+	 */
+	if (head == t)
+		atomic_store_explicit(&s->tail,
+							  atomic_load_explicit(&t->next, memory_order_relaxed),
+							  memory_order_release);
+	else if (head && atomic_load_explicit(&head->next, memory_order_relaxed) == t)
+		ax_tail_set_next(head, NULL);
+	else
+		t = NULL;
+	ax_tail_unclaim(cx, &s->tail_changer);
+	if (t)
+		ax_retire(cx, s, t, t->size);
+}
+
+/* One step of one buffer, if nobody else is at it: then AX_BUSY. */
+static ax_status
+step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
+{
+	ax_status	r;
+
+	*more = false;
+	if (!ax_tail_claim(cx, &t->flusher))
+	{
+		*more = true;
+		return AX_BUSY;
+	}
+	r = t->kind->flush(cx, s, t, all, more);
+	if (r == AX_OK && !*more && atomic_load_explicit(&t->closed, memory_order_acquire))
+		unlink_finished(cx, s, t);
+	ax_tail_unclaim(cx, &t->flusher);
+	return r;
+}
+
+/* A try that was nobody's request: what it met is nobody's concern. */
+static void
+forget_failure(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
+}
+
+/* An inserter's share of the work. */
+static __attribute__((noinline)) void
+help(ax_ctx *cx, ax_store *s, ax_tail *t)
+{
+	ax_tail    *old = atomic_load_explicit(&t->next, memory_order_acquire);
+	bool		closed = atomic_load_explicit(&t->closed, memory_order_relaxed);
+	bool		more;
+
+	if (old)
+		t = old;
+	else if (!closed && !t->kind->due(t))
+		return;
+	if (atomic_load_explicit(&t->flusher, memory_order_relaxed) != 0)
+		return;
+	if (step(cx, s, t, old || closed, &more) != AX_OK)
+		forget_failure(cx);
+}
+
+/* A step of the oldest that there is. */
+static ax_status
+step_oldest(ax_ctx *cx, ax_store *s, bool *more)
+{
+	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
+	ax_tail    *old = t ? atomic_load_explicit(&t->next, memory_order_acquire) : NULL;
+	ax_status	r;
+
+	*more = false;
+	if (!t)
+		return AX_OK;
+	r = step(cx, s, old ? old : t, true, more);
+	if (old)
+		*more = true;
+	return r;
+}
+
+/* See ax_tail.h. */
+void
+ax_tail_empty(ax_ctx *cx, ax_store *s)
+{
+	bool		more = true;
+
+	/* beside inserters it may never be empty: no more than it can have held */
+	for (int i = 0; more && i < 1000; i++)
+		if (step_oldest(cx, s, &more) != AX_OK)
+		{
+			forget_failure(cx);
+			return;
+		}
+}
+
+/* See ax.h. */
+ax_status
+ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
+{
+	ax_store   *s;
+	ax_tail    *t;
+	ax_status	r;
+	int			tries = 0;
+	bool		cap_hit = ax_body(cx)->cap_hit;
+	ax_group   *group_hit = ax_body(cx)->group_hit;
+
+	do
+	{
+		*more = false;
+		r = ax_enter(cx, tree, gen, &s);
+		if (r != AX_OK)
+			return r;
+
+		/*
+		 * What a closed one has may take the tree over its cap, by as much: its memory
+		 * comes back only when it is empty, and is about what the entries take then.
+		 */
+		t = atomic_load_explicit(&s->tail, memory_order_acquire);
+		ax_body(cx)->over_cap = t && atomic_load_explicit(&t->closed, memory_order_relaxed);
+		r = step_oldest(cx, s, more);
+		ax_body(cx)->over_cap = false;
+	} while (ax_finish(cx, &r, &tries));
+	/* the caller may do this because of another refusal, of which he reports later */
+	ax_body(cx)->cap_hit = cap_hit;
+	ax_body(cx)->group_hit = group_hit;
+	return r;
+}
+
+/* ---- the calls that go through it ---- */
+
+/* See ax_tail.h. */
+ax_status
+ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
+{
+	ax_ctx_body *b = ax_body(cx);
+	ax_status	r = AX_CHANGED;
+
+	if (ax_unlikely(--b->tail_countdown < 0))
+	{
+		t = ax_tail_sample(cx, s, key, len);
+		if (!t)
+			return s->engine->insert(cx, s, key, len);
+	}
+	if (ax_likely(!atomic_load_explicit(&t->closed, memory_order_relaxed)))
+	{
+		r = t->kind->insert(cx, s, t, key, len);
+		if (r == AX_CHANGED)
+			AX_COUNT(cx, s, tail_bypassed, 1);
+	}
+	if (r == AX_CHANGED)
+	{
+		forget_failure(cx);		/* to make a place in it */
+		AX_POINT("tail.beside");
+		r = s->engine->insert(cx, s, key, len);
+		if (r != AX_OK && r != AX_EXISTS)
+			return r;
+	}
+
+	/*
+	 * Not by turns: a table with four, or six, such indexes would see the same one
+	 * or two of them in every step, and the others never.
+	 */
+	if (ax_unlikely((++b->tail_turn * UINT32_C(0x9E3779B9)) >> (32 - STEP_BITS) == 0))
+		help(cx, s, t);
+	return r;
+}
+
+/*
+ * Hold an entry that was there: AX_OK, it is CANCELLING and ours; AX_CHANGED, it
+ * went into the tree or away meanwhile; AX_BUSY.
+ */
+static ax_status
+hold(ax_ctx *cx, ax_tail_word *word)
+{
+	ax_ctx_body *b = ax_body(cx);
+	uint64_t	deadline = 0;
+	uint32_t	turn = 0;
+
+	for (;;)
+	{
+		uint64_t	v = atomic_load_explicit(word, memory_order_acquire);
+
+		switch (v & AX_T_STATE)
+		{
+			case AX_T_FULL:
+				AX_POINT("tail.cancel");
+				if (!atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_CANCELLING))
+					break;
+				b->claims++;
+				return AX_OK;
+			case AX_T_FLUSHING:
+			case AX_T_CANCELLING:
+				AX_POINT("tail.cancel_wait");
+				if (turn++ < b->spins)
+				{
+					ax_pause();
+					break;
+				}
+				if (deadline == 0)
+					deadline = b->port->now_ns() + WAIT_NS;
+				else if (b->port->now_ns() >= deadline)
+					return AX_BUSY;
+				ax_nap(cx, turn - b->spins);
+				break;
+			default:
+				return AX_CHANGED;
+		}
+	}
+}
+
+static void
+let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
+{
+	uint64_t	v = atomic_load_explicit(word, memory_order_relaxed);
+
+	/* a plain store: nobody else changes one that is CANCELLING */
+	atomic_store_explicit(word, (v & ~AX_T_STATE) | state, memory_order_release);
+	ax_body(cx)->claims--;
+}
+
+#define WORDS 8
+
+/*
+ * See ax_tail.h.  The buffer is looked at first, and what is there is held, so that it
+ * does not go into the tree meanwhile; then the tree is told, since that may
+ * be BUSY, upon which nothing must have been done.  What was not there had
+ * been in the tree before, or nowhere.
+ */
+ax_status
+ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
+{
+	ax_status	got = AX_NOTFOUND;
+	ax_status	r;
+	bool		again;
+
+	do
+	{
+		ax_tail_word *word[WORDS];
+		int			n = 0;
+
+		again = false;
+		r = AX_OK;
+		for (ax_tail *u = t; u && r != AX_BUSY;
+			 u = atomic_load_explicit(&u->next, memory_order_acquire))
+		{
+			ax_tail_word *w = NULL;
+
+			while (r != AX_BUSY && (w = u->kind->find(u, key, len, w)) != NULL)
+			{
+				if (n == WORDS)
+				{
+					again = true;
+					break;
+				}
+				r = hold(cx, w);
+				if (r == AX_OK)
+					word[n++] = w;
+			}
+		}
+		AX_POINT("tail.remove.looked");
+		if (r != AX_BUSY)
+			r = s->engine->remove(cx, s, key, len);
+		for (int i = 0; i < n; i++)
+			let_go(cx, word[i], r == AX_OK || r == AX_NOTFOUND ? AX_T_REMOVED : AX_T_FULL);
+		if (r != AX_OK && r != AX_NOTFOUND)
+			return r;
+		if (n)
+			AX_COUNT(cx, s, tail_cancelled, (uint64_t) n);
+		if (n || r == AX_OK)
+			got = AX_OK;
+	} while (again);
+	return got;
+}
+
+/* ax_tail_near, where it is not plain. */
+bool
+ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)
+{
+	do
+	{
+		if (ax_tail_may_have(t, prefix, len))
+			return true;
+		t = atomic_load_explicit(&((ax_tail *) (uintptr_t) t)->next, memory_order_acquire);
+	} while (ax_unlikely(t != NULL));
+	return false;
+}
+
+/* See ax_tail.h. */
+ax_status
+ax_tail_contains(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
+{
+	for (; t; t = atomic_load_explicit(&t->next, memory_order_acquire))
+		if (t->kind->find(t, key, len, NULL))
+			return AX_OK;
+	AX_POINT("tail.looked");
+	return s->engine->contains(cx, s, key, len);
+}
+
+/*
+ * Add sorted TIDs (of which there are others beyond, if "others") to those that a
+ * look-up found.
+ */
+static void
+merge_tids(const uint64_t *add, uint32_t m, bool others, uint64_t *tids, uint32_t max,
+		   uint32_t *n, bool *more)
+{
+	uint32_t	at = 0;			/* both are sorted: it only rises */
+
+	if (*more && *n == 0)
+		return;					/* nothing is known of where these go */
+	for (uint32_t i = 0; i < m; i++)
+	{
+		if (*more && add[i] > tids[*n - 1])
+			break;
+		while (at < *n && tids[at] < add[i])
+			at++;
+		if (at < *n && tids[at] == add[i])
+			continue;
+		if (*n == max)
+		{
+			*more = true;
+			if (at == *n)
+				break;
+			(*n)--;
+		}
+		memmove(&tids[at + 1], &tids[at], (*n - at) * sizeof(*tids));
+		tids[at] = add[i];
+		(*n)++;
+	}
+	if (others)
+	{
+		*more = true;
+		while (*n > 0 && (m == 0 || tids[*n - 1] > add[m - 1]))
+			(*n)--;
+	}
+}
+
+#define TIDS 64
+
+/* See ax_tail.h. */
+ax_status
+ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix, uint32_t len,
+			   uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+{
+	uint64_t	found[CHAIN][TIDS];
+	uint32_t	m[CHAIN] = {0};
+	bool		others[CHAIN] = {false};
+	ax_status	r;
+	int			c = 0;
+
+	for (; t && c < CHAIN; t = atomic_load_explicit(&t->next, memory_order_acquire), c++)
+		if (ax_tail_may_have(t, prefix, len))
+			m[c] = t->kind->lookup(t, prefix, len, found[c], max < TIDS ? max : TIDS, &others[c]);
+	AX_POINT("tail.looked");
+	r = s->engine->lookup(cx, s, prefix, len, tids, max, n, more);
+	if (r == AX_OK)
+		for (int i = 0; i < c; i++)
+			if (m[i] || others[i])
+				merge_tids(found[i], m[i], others[i], tids, max, n, more);
+	return r;
+}
+
+/* ---- batches ---- */
+
+#define ITEMS		64
+#define SCRATCH		4096
+
+/* One of the sorted lists that are merged: what a buffer has, or the tree's part. */
+typedef struct source
+{
+	ax_tail    *t;				/* NULL: the tree */
+	ax_tail_item *items;
+	const ax_batch *tree;
+	uint32_t	n,
+				i;
+	bool		more;			/* there are others behind the last */
+	const uint8_t *key;			/* of entry i */
+	uint32_t	len;
+	uint64_t	tid;
+	uint8_t		buf[AX_TAIL_KEY_MAX];
+} source;
+
+static void
+look(source *so)
+{
+	if (so->i == so->n)
+		return;
+	if (so->t)
+	{
+		ax_tail_item *it = &so->items[so->i];
+
+		so->tid = it->tid;
+		so->len = it->len;
+		so->key = it->key;
+		if (!so->key)
+		{
+			so->len = so->t->kind->key(so->t, it, so->buf);
+			so->key = so->buf;
+		}
+	}
+	else
+	{
+		const ax_batch *b = so->tree;
+
+		so->tid = b->tids[so->i];
+		so->key = b->keybuf + b->key_off[so->i];
+		so->len = b->key_off[so->i + 1] - b->key_off[so->i];
+	}
+}
+
+/* One entry out; false: there is no room for it. */
+static bool
+emit(ax_batch *b, const uint8_t *key, uint32_t len, uint64_t tid)
+{
+	uint32_t	off = b->want_keys && b->n ? b->key_off[b->n] : 0;
+
+	if (2 * len > b->lastkey_size || (b->want_keys && len > b->keybuf_size - off))
+	{
+		b->need_bytes = 2 * len;
+		return false;
+	}
+	if (b->want_keys)
+	{
+		b->key_off[b->n] = off;
+		memcpy(b->keybuf + off, key, len);
+		b->key_off[b->n + 1] = off + len;
+	}
+	b->tids[b->n++] = tid;
+	memcpy(b->lastkey, key, len);
+	b->lastlen = len;
+	return true;
+}
+
+/*
+ * The earliest of several sources; -1: one of them has no more here, but elsewhere,
+ * or all have come to their end, which *end says.
+ */
+static int
+earliest(const source *so, int ns, bool backward, bool *end)
+{
+	int			best = -1;
+
+	*end = false;
+	for (int k = 0; k < ns; k++)
+	{
+		int			c;
+
+		if (so[k].i == so[k].n)
+		{
+			if (so[k].more)
+				return -1;
+			continue;
+		}
+		c = best < 0 ? -1 : key_cmp(so[k].key, so[k].len, so[best].key, so[best].len);
+		if (best < 0 || (backward ? c > 0 : c < 0))
+			best = k;
+	}
+	*end = best < 0;
+	return best;
+}
+
+/*
+ * The tree's keys do not fit in here, for one of them is very long: then what is
+ * before the buffers' first entry, without looking at keys; or that entry alone.
+ */
+static ax_status
+up_to_first(ax_ctx *cx, ax_store *s, ax_batch *b, const ax_bound *lo, const ax_bound *hi,
+			source *so, int ns)
+{
+	ax_batch	tree = *b;
+	bool		end;
+	int			k;
+	ax_status	r;
+
+	/* each has one at least, or was left out */
+	k = earliest(so, ns, b->backward, &end);
+	tree.lo = *lo;
+	tree.hi = *hi;
+	if (b->backward)
+		tree.lo = (ax_bound) {.key = so[k].key,.len = so[k].len,.after = true};
+	else
+		tree.hi = (ax_bound) {.key = so[k].key,.len = so[k].len,.after = false};
+	r = s->engine->scan(cx, s, &tree);
+	b->n = tree.n;
+	b->lastlen = tree.lastlen;
+	b->need_bytes = tree.need_bytes;
+	b->exhausted = false;
+	if (r != AX_OK || b->n > 0)
+		return r;
+	return emit(b, so[k].key, so[k].len, so[k].tid) ? AX_OK : AX_BUFFER;
+}
+
+/* A batch of what the buffers and the tree have between two positions. */
+static __attribute__((noinline)) ax_status
+merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
+	   const ax_bound *lo, const ax_bound *hi)
+{
+	ax_tail_item items[CHAIN][ITEMS];
+	source		so[CHAIN + 1];
+	uint64_t	tids[ITEMS];
+	uint32_t	key_off[ITEMS + 1];
+	uint8_t		keybuf[SCRATCH];
+	const uint32_t max = b->max < ITEMS ? b->max : ITEMS;
+	ax_batch	tree = {
+		.lo = *lo,.hi = *hi,.backward = b->backward,.want_keys = true,.max = max,
+		.tids = tids,.key_off = key_off,.keybuf = keybuf,.keybuf_size = sizeof(keybuf),
+		.lastkey = b->lastkey,.lastkey_size = b->lastkey_size
+	};
+	int			ns = 0;
+	bool		end;
+	ax_status	r;
+	int			k;
+
+	for (int i = 0; i < nt; i++)
+	{
+		source	   *x = &so[ns];
+
+		x->t = tails[i];
+		x->items = items[ns];
+		x->i = 0;
+		x->n = x->t->kind->collect(x->t, lo, hi, b->backward, x->items, max, &x->more);
+		if (x->n == 0)
+			continue;
+		look(x);
+		ns++;
+	}
+	AX_POINT("tail.looked");
+	b->n = 0;
+	b->lastlen = 0;
+	b->need_bytes = 0;
+	b->exhausted = false;
+	if (ns == 0)
+	{
+		tree = *b;
+		tree.lo = *lo;
+		tree.hi = *hi;
+		r = s->engine->scan(cx, s, &tree);
+		b->n = tree.n;
+		b->lastlen = tree.lastlen;
+		b->need_bytes = tree.need_bytes;
+		b->exhausted = tree.exhausted;
+		return r;
+	}
+	r = s->engine->scan(cx, s, &tree);
+	if (r == AX_BUFFER)
+	{
+		/* too little is the caller's, or but our own */
+		b->need_bytes = tree.need_bytes;
+		if (tree.need_bytes > b->lastkey_size)
+			return r;
+		return up_to_first(cx, s, b, lo, hi, so, ns);
+	}
+	if (r != AX_OK)
+		return r;
+	so[ns].t = NULL;
+	so[ns].tree = &tree;
+	so[ns].i = 0;
+	so[ns].n = tree.n;
+	so[ns].more = !tree.exhausted;
+	look(&so[ns]);
+	ns++;
+
+	while ((k = earliest(so, ns, b->backward, &end)) >= 0)
+	{
+		if (b->n == b->max)
+			return AX_OK;
+		if (!emit(b, so[k].key, so[k].len, so[k].tid))
+			return b->n ? AX_OK : AX_BUFFER;
+		/* and past it in all that have it; lastkey is a copy of it */
+		for (int i = 0; i < ns; i++)
+			if (so[i].i < so[i].n &&
+				key_cmp(so[i].key, so[i].len, b->lastkey, b->lastlen) == 0)
+			{
+				so[i].i++;
+				look(&so[i]);
+			}
+	}
+	b->exhausted = end;
+	return AX_OK;
+}
+
+/*
+ * See ax_tail.h.  What lies before the lowest floor is the tree's alone, and always
+ * was; beyond it the two are merged.  The floors are read before the
+ * tree is: an entry that was in a buffer below a floor is in the tree by then.
+ */
+ax_status
+ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b)
+{
+	uint8_t		buf[CHAIN][AX_TAIL_KEY_MAX];
+	ax_tail    *tails[CHAIN];
+	ax_bound	floor = {0};
+	int			nt = 0;
+	ax_bound	mid;
+	ax_status	r;
+
+	for (; t && nt < CHAIN; t = atomic_load_explicit(&t->next, memory_order_acquire))
+	{
+		ax_bound	f = {.key = buf[nt],.after = false};
+
+		f.len = t->kind->floor(t, buf[nt]);
+		if (nt == 0 || ax_bound_cmp(&f, &floor) < 0)
+			floor = f;
+		tails[nt++] = t;
+	}
+	if (ax_bound_cmp(&b->hi, &floor) <= 0)
+		return s->engine->scan(cx, s, b);
+	if (ax_bound_cmp(&b->lo, &floor) >= 0)
+		return merged(cx, s, tails, nt, b, &b->lo, &b->hi);
+	if (b->backward)
+	{
+		r = merged(cx, s, tails, nt, b, &floor, &b->hi);
+		if (r != AX_OK || b->n > 0 || !b->exhausted)
+		{
+			b->exhausted = false;
+			return r;
+		}
+		mid = b->hi;
+		b->hi = floor;
+		r = s->engine->scan(cx, s, b);
+		b->hi = mid;
+		return r;
+	}
+	mid = b->hi;
+	b->hi = floor;
+	r = s->engine->scan(cx, s, b);
+	b->hi = mid;
+	if (r != AX_OK || b->n > 0)
+	{
+		b->exhausted = false;	/* engines fill lastkey when there is an entry */
+		return r;
+	}
+	return merged(cx, s, tails, nt, b, &floor, &b->hi);
+}
+
+#define SEEN_NS UINT64_C(10000000)
+
+/*
+ * See ax_tail.h.  Called with the tree's own counts in *out.  To count what is in
+ * buffers is to read every line that inserters write, which is dear, to them too, when
+ * every plan of a query does it.  about: so it is done every 10 ms; meanwhile
+ * what went in since then is not known, but what went out is.
+ */
+void
+ax_tail_info(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool about)
+{
+	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
+	uint64_t	cancelled = 0,
+				now = t ? ax_body(cx)->port->now_ns() : 0,
+				seen_ns = atomic_load_explicit(&s->tail_seen_ns, memory_order_acquire),
+				seen = atomic_load_explicit(&s->tail_seen, memory_order_relaxed);
+	bool		count = t && !(about && seen_ns && now - seen_ns < SEEN_NS);
+
+	out->tail_mode = t && !atomic_load_explicit(&t->closed, memory_order_relaxed) ?
+		t->kind->name : "off";
+	out->tail_entries = out->tail_bypassed = 0;
+	out->tail_flushes = out->tail_flushed = out->tail_flush_ns = 0;
+	for (ax_tail *u = count ? t : NULL; u; u = atomic_load_explicit(&u->next, memory_order_acquire))
+		out->tail_entries += u->kind->live(u);
+	for (int i = 0; i < AX_SHARDS; i++)
+	{
+		ax_shard   *sh = &s->shards[i];
+
+		out->tail_bypassed += atomic_load_explicit(&sh->tail_bypassed, memory_order_relaxed);
+		out->tail_flushes += atomic_load_explicit(&sh->tail_flushes, memory_order_relaxed);
+		out->tail_flushed += atomic_load_explicit(&sh->tail_flushed, memory_order_relaxed);
+		out->tail_flush_ns += atomic_load_explicit(&sh->tail_flush_ns, memory_order_relaxed);
+		cancelled += atomic_load_explicit(&sh->tail_cancelled, memory_order_relaxed);
+	}
+	out->tail_inserts = out->tail_flushed + cancelled;
+	if (count)
+	{
+		atomic_store_explicit(&s->tail_seen, out->tail_inserts + out->tail_entries,
+							  memory_order_relaxed);
+		atomic_store_explicit(&s->tail_seen_ns, now, memory_order_release);
+	}
+	else if (t && seen > out->tail_inserts)
+		out->tail_entries = seen - out->tail_inserts;
+	out->tail_inserts += out->tail_entries;
+	out->entries += out->tail_entries;
+}

@@ -1,0 +1,126 @@
+/*
+ * ddl.h
+ *	  Statements changed for art, or by it: art in the place of btree and back,
+ *	  constraints, operator classes; what is refused, and with which hint.
+ */
+#ifndef ART_DDL_H
+#define ART_DDL_H
+
+#include "access/htup_details.h"
+#include "catalog/pg_index.h"
+#include "nodes/parsenodes.h"
+#include "utils/rel.h"
+
+/* ---- art_replace.c ---- */
+
+extern bool art_replacing_btree(void);	/* in this session */
+
+extern void art_replace_init(void); /* from _PG_init, preloading */
+extern bool art_replace_applies(Node *stmt);
+extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
+extern List *art_opclass_name(Oid opclass);
+
+/*
+ * The operator class of the access method that is the same to a column as this
+ * one of btree or of art.  It has the same name, input type, comparison and
+ * operators.  InvalidOid if there is none.
+ */
+extern Oid	art_same_opclass(Oid opclass, Oid amoid);
+
+/* ERROR unless the index, of btree, could be one of art. */
+extern void art_check_replaceable(Relation heap, Relation index, Oid amoid);
+extern const char *art_table_of_btree;
+
+/* ---- art_utility.c ---- */
+
+extern void art_utility_install(void);
+
+/* ---- art_hints.c ---- */
+
+/*
+ * From 18 on core asks an access method for its equality operator; before, it
+ * knows btree's only.  That concerns unique indexes of partitioned tables,
+ * foreign keys, and REFRESH MATERIALIZED VIEW CONCURRENTLY.
+ */
+#define CORE_KNOWS_EQUALITY (PG_VERSION_NUM >= 180000)
+
+/*
+ * 17 asks for the number of an operator by the access method's name, and knows
+ * btree's and hash's only.  So a subscriber does not find rows by another one.
+ */
+#define SUBSCRIBER_WANTS_BTREE (PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000)
+
+/*
+ * ERROR or WARNING for a statement, before core has it, where the access
+ * method is in the way.  The rest is core's to say.  True: if core refuses it
+ * after all, art_explain is to be called.
+ */
+extern bool art_check_statement(Node *stmt);
+
+/*
+ * The statement is done.  WARNING where a subscription writes a table and does
+ * not find its rows, since their index is of art.
+ */
+extern void art_check_subscriber(Node *stmt);
+extern bool art_table_subscribed(Oid relid);
+
+/*
+ * In a PG_CATCH block: throw core's error again with a HINT, if we have a
+ * better one for it.  Else return with the error as it was.
+ */
+extern void art_explain(MemoryContext context, Node *stmt);
+
+/* ---- art_remake.c ---- */
+
+/*
+ * Has the index neither expressions nor a predicate?  By its catalog row, since
+ * RelationGetIndexPredicate() evaluates what is constant there: it would run
+ * functions of the table's owner as the user of the statement.
+ */
+static inline bool
+art_index_is_plain(Relation index)
+{
+	return heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+}
+
+/* Does art, or btree, have such a storage parameter, and mean the same by it? */
+extern bool art_option_fits(const char *name, Oid am);
+
+/*
+ * The statement that makes the index as one of another access method, without
+ * its constraint.  It is in the current memory context.  NULL where that has
+ * no such operator class.
+ */
+extern IndexStmt *art_remaking_statement(Relation heap, Relation index, Oid am);
+
+/*
+ * The new index has taken over all that the index depended on
+ * (index_concurrently_swap), so its operator classes too: let those be its
+ * own.  Facts of the columns that the swap leaves behind are copied.
+ */
+extern void art_remade(Relation index, Oid newoid, Oid am);
+
+/*
+ * Make the index one of the other access method, in this transaction.  Its
+ * table is locked against everybody.  "tell": a NOTICE, unless the table is
+ * empty.  False where there is no such operator class.
+ */
+extern bool art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell);
+extern bool art_references_itself(AlterTableStmt *stmt);
+extern const char *art_self_referenced(CreateStmt *stmt);
+extern bool art_remake(AlterTableStmt *stmt);
+extern void art_remake_for_index(IndexStmt *stmt);
+
+/* ---- art_attach.c ---- */
+
+extern bool art_attach_applies(Node *stmt);
+extern AlterTableStmt *art_attach(AlterTableStmt *stmt, const char *queryString);
+
+/* ---- art_opfamily.c ---- */
+
+typedef struct ArtFamilyChange ArtFamilyChange;
+extern ArtFamilyChange *art_family_before(Node *stmt);
+extern void art_family_after(ArtFamilyChange *change);
+
+#endif							/* ART_DDL_H */

@@ -1,0 +1,1238 @@
+/*
+ * art_launcher.c
+ *	  The launcher: who builds what, in the background, and when.
+ *
+ * A static background worker without a database, so that it is never in the
+ * way of a command on one.  After start, crash and promotion it has every
+ * database visited once by a worker (art_worker.c), which makes directory
+ * entries for the art indexes there.  From then on it looks at the directory,
+ * and starts workers where there is something to build.  It also reclaims
+ * memory for idle processes, warns when the area fills, keeps the file of what
+ * was used, and has leftovers swept.
+ *
+ * Nothing here decides correctness.  When the launcher is gone for a while,
+ * statements build what they need by themselves.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_database.h"
+#include "pgstat.h"
+#include "port/pg_crc32c.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/bgworker_internals.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "live/art_workers.h"
+#include "live/live.h"
+
+#define ART_SCOUT_ASKED_MS	2000	/* by plans, for an index not known yet */
+#define ART_LOOP_MS			1000
+#define ART_WORKER_START_MS	10000	/* an asked-for worker that never came */
+#define ART_SWEEP_MS		(10 * 60 * 1000)	/* databases that have entries */
+#define ART_SWEEP_FULL_MS	30000	/* the same when memory runs short */
+#define ART_HOT_MS			(60 * 1000)
+#define ART_FADE_MS			(60 * 60 * 1000)	/* fame is halved */
+#define ART_ERROR_PAUSE_MS	60000	/* before an index that failed is tried again */
+#define ART_TELL_MS			(10 * 60 * 1000)	/* that there is no worker */
+#define ART_HELP_BLOCKS		4096	/* left of a heap, for a second worker */
+
+extern PGDLLEXPORT void art_launcher_main(Datum arg);
+
+static uint32 wait_event_launcher = 0;
+
+bool		art_autobuild = true;
+int			art_build_workers = 2;
+
+/* there is no place for it in the server: set before all processes are forked */
+static bool launcher_refused = false;
+
+/* ---- is it there, and waking it ---- */
+
+/*
+ * Does the launcher run?  It takes its word back however it ends; after a
+ * crash the memory is made anew.
+ */
+bool
+art_launcher_lives(void)
+{
+	return art_shared != NULL && pg_atomic_read_u32(&art_shared->launcher) != 0;
+}
+
+/*
+ * Is there nobody to build in the background, though the settings ask for it?
+ */
+bool
+art_no_worker(void)
+{
+	return art_autobuild && art_build_workers > 0 &&
+		(launcher_refused || pg_atomic_read_u32(&art_shared->no_worker) != 0);
+}
+
+/*
+ * Make it look at the directory now.  A process latch is always there; waking
+ * the wrong process is harmless.
+ */
+void
+art_launcher_wake(void)
+{
+	uint32		w = pg_atomic_read_u32(&art_shared->launcher);
+
+	if (w != 0)
+		SetLatch(&GetPGProcByNumber((int) w - 1)->procLatch);
+}
+
+/* ---- requests ---- */
+
+/*
+ * See art_workers.h.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+bool
+art_request_worker(ArtEntry *e)
+{
+	LWLock	   *lock;
+
+	if (art_build_workers == 0 || !IsUnderPostmaster || RecoveryInProgress() ||
+		!art_launcher_lives())
+		return false;
+
+	lock = art_partition(e->loc.db, e->indexoid);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e->wanted = ART_WANT_BUILD;
+	e->not_before = 0;
+	LWLockRelease(lock);
+	pg_atomic_fetch_add_u32(&art_shared->requests, 1);
+	art_launcher_wake();
+	return true;
+}
+
+/*
+ * Have a database visited, not before so many milliseconds from now.  When
+ * there are too many requests, this one is lost: the next visit that is due
+ * anyway does its work.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_ask(Oid dboid, int jobs, int delay_ms)
+{
+	TimestampTz at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
+	ArtAsk	   *take = NULL;
+	bool		news = false;
+
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NASKS; i++)
+	{
+		ArtAsk	   *a = &art_shared->asks[i];
+
+		if (a->dboid == dboid)
+		{
+			take = a;
+			break;
+		}
+		if (take == NULL && a->dboid == InvalidOid)
+			take = a;
+	}
+	if (take && take->dboid == InvalidOid)
+	{
+		take->dboid = dboid;
+		take->jobs = jobs;
+		take->at = at;
+		news = true;
+	}
+	else if (take && ((take->jobs & jobs) != jobs || at < take->at))
+	{
+		take->jobs |= jobs;
+		take->at = Min(take->at, at);
+		news = true;
+	}
+	LWLockRelease(art_chunk_lock);
+	if (news && delay_ms == 0)
+		art_launcher_wake();
+}
+
+/*
+ * There is a new database, perhaps with indexes in it.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_ask_databases(void)
+{
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_shared->new_database = true;
+	LWLockRelease(art_chunk_lock);
+	art_launcher_wake();
+}
+
+/*
+ * A database was dropped: no worker may come to it any more.  Called while it
+ * is still barred, so none has attached.  One that was asked for and has not
+ * come finds its slot gone.  The launcher starts none from a list of databases
+ * that was made before.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_database_gone(Oid dboid)
+{
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NWORKERS; i++)
+		if (art_shared->workers[i].dboid == dboid && art_shared->workers[i].pid == 0)
+			art_shared->workers[i].dboid = InvalidOid;
+	for (int i = 0; i < ART_NASKS; i++)
+		if (art_shared->asks[i].dboid == dboid)
+			art_shared->asks[i].dboid = InvalidOid;
+	art_shared->drops++;
+	art_shared->new_database = true;
+	LWLockRelease(art_chunk_lock);
+	art_launcher_wake();
+}
+
+/*
+ * See live.h.  The caller has the index open or locked.
+ *
+ * Locks: takes the partition lock: shared to find the entry, exclusive to mark
+ * it as wanted.
+ */
+void
+art_request_build(Oid indexoid)
+{
+	Relation	index;
+	ArtEntry   *e;
+	bool		visible;
+
+	if (!art_preloaded() || !art_autobuild || art_build_workers == 0 ||
+		!IsUnderPostmaster || RecoveryInProgress())
+		return;
+
+	index = RelationIdGetRelation(indexoid);
+	if (!RelationIsValid(index))
+		return;
+	/* one of this transaction's making no worker can see */
+	visible = index->rd_createSubid == InvalidSubTransactionId &&
+		ART_REL_NEW_SUBID(index) == InvalidSubTransactionId &&
+		ART_REL_BACKEND(index) == -1 &&
+		index->rd_index->indisready && index->rd_index->indislive;
+	e = visible ? art_entry_if_exists(index) : NULL;
+	/* not at once: with the memory full it would be asked for in every plan */
+	if (visible && e == NULL)
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_ASKED_MS);
+	else if (visible && e->wanted == ART_WANT_NOTHING && !e->sealed &&
+			 e->reason != ART_WHY_UNLOADED)
+	{
+		/* looked at without the lock: at worst it is asked for again */
+		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		if (e->wanted == ART_WANT_NOTHING)
+			e->wanted = ART_WANT_PLAN;
+		LWLockRelease(lock);
+		art_launcher_wake();
+	}
+	RelationClose(index);
+}
+
+/* ---- what is there to be built ---- */
+
+static bool
+ms_passed(TimestampTz since, TimestampTz now, int64 ms)
+{
+	return since + ms * INT64CONST(1000) <= now;
+}
+
+/*
+ * Does the entry want a worker now? mem is the area's.
+ *
+ * Locks: partition lock held, in any mode.
+ */
+static bool
+wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help)
+{
+	uint64		all = mem->used_bytes + mem->free_bytes;
+	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
+	bool		urgent = e->wanted == ART_WANT_BUILD;
+
+	*help = false;
+	if (state == ART_READY || e->loc.backend != -1 || e->doubt)
+		return false;
+	if (e->not_before > now || (!art_autobuild && !urgent))
+		return false;
+
+	if (state == ART_BUILDING)
+	{
+		if (!e->resumable)
+			return false;		/* CREATE INDEX */
+		if (!art_owner_alive(e))
+			return true;		/* it was left */
+		*help = true;
+		return e->nblocks > e->next_block &&
+			e->nblocks - e->next_block >= ART_HELP_BLOCKS;
+	}
+
+	if (urgent)
+		return true;
+	if (e->reason == ART_WHY_UNLOADED)
+		return false;
+	if (e->sealed)
+		return art_room_again(e, mem->free_bytes, all);
+	if (e->failed_at != 0 && e->reason == ART_WHY_MEMORY)
+		return e->full != ART_FULL_CAP &&
+			ms_passed(e->failed_at, now, Max(e->backoff_s, 5) * INT64CONST(1000)) &&
+			art_groups_left(e, mem->free_bytes) >= Max(art_room_wanted(e->last_bytes, all),
+								   art_room_wanted(e->failed_free, all));
+	if (e->failed_at != 0 && e->reason == ART_WHY_ERROR)
+		return ms_passed(e->failed_at, now, ART_ERROR_PAUSE_MS);
+	return true;
+}
+
+/*
+ * The order: structures that a statement waits for; builds before helping with
+ * one; those that inserts need; those that plans missed; the most and the last
+ * used; the small.
+ */
+static int
+work_cmp(const void *a, const void *b)
+{
+	const ArtWork *x = a;
+	const ArtWork *y = b;
+
+	if (x->urgent != y->urgent)
+		return x->urgent ? -1 : 1;
+	if (x->help != y->help)
+		return x->help ? 1 : -1;
+	if (x->unique != y->unique)
+		return x->unique ? -1 : 1;
+	if (x->planned != y->planned)
+		return x->planned ? -1 : 1;
+	if (x->uses != y->uses)
+		return x->uses > y->uses ? -1 : 1;
+	if (x->used_at != y->used_at)
+		return x->used_at > y->used_at ? -1 : 1;
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	if (x->indexoid != y->indexoid)
+		return x->indexoid < y->indexoid ? -1 : 1;
+	return 0;
+}
+
+/*
+ * Everything that a worker could do now in a database (InvalidOid: in all), in
+ * order; an array in the current context.
+ *
+ * Epoch: enters and leaves.
+ * Locks: takes the partition locks, shared, one after the other.
+ */
+int
+art_find_work(Oid db, ArtWork **work)
+{
+	ax_ctx	   *cx = art_ctx();
+	TimestampTz now = GetCurrentTimestamp();
+	ax_memory_info mem;
+	int			n = 0;
+	int			cap = 64;
+
+	*work = palloc(cap * sizeof(ArtWork));
+	if (ART_OLD_SNAPSHOT_IN_USE())
+		return 0;
+	ART_CORE_BEGIN();
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				ArtWork    *w;
+				bool		help;
+
+				if ((OidIsValid(db) && e->loc.db != db) ||
+					!wants_worker(e, now, &mem, &help))
+					continue;
+				if (n == cap)
+				{
+					cap *= 2;
+					*work = repalloc(*work, cap * sizeof(ArtWork));
+				}
+				w = &(*work)[n++];
+				memset(w, 0, sizeof(*w));
+				w->db = e->loc.db;
+				w->indexoid = e->indexoid;
+				w->heapoid = e->heapoid;
+				w->loc = e->loc;
+				w->urgent = e->wanted == ART_WANT_BUILD;
+				w->unique = e->unique;
+				w->planned = e->wanted == ART_WANT_PLAN;
+				w->help = help;
+				w->uses = pg_atomic_read_u32(&e->uses);
+				w->used_at = pg_atomic_read_u32(&e->used_at);
+				w->size = Max(e->size_hint, e->last_bytes);
+			}
+		}
+		LWLockRelease(&art_dir_locks[p].lock);
+	}
+	qsort(*work, n, sizeof(ArtWork), work_cmp);
+	return n;
+}
+
+/*
+ * Workers leave the structure alone for a while; wanted_no_more: nobody waits
+ * for it any longer, either.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+void
+art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
+			   bool wanted_no_more)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ArtEntry   *e;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e)
+	{
+		e->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
+		if (wanted_no_more)
+			e->wanted = ART_WANT_NOTHING;
+	}
+	LWLockRelease(lock);
+}
+
+/* ---- the launcher's own memory ---- */
+
+typedef struct Database
+{
+	Oid			oid;
+	bool		allowed;		/* may be connected to */
+	bool		is_template;
+	bool		listed;			/* seen in the present listing */
+	bool		has_entries;	/* when the directory was looked through last */
+	int			jobs;			/* visits that are due */
+	uint64		heat;			/* of its records in the file */
+	TimestampTz swept;
+} Database;
+
+static MemoryContext launcher_cxt;
+static MemoryContext loop_cxt;
+static Database *databases = NULL;
+static int	ndatabases = 0;
+static int	databases_cap = 0;
+static uint32 listed_drops = 0; /* art_shared->drops, before they were listed */
+static ArtHot *old_hot = NULL;	/* from the file, until its database was visited */
+static int	nold_hot = 0;
+static pg_crc32c hot_written = 0;
+static int	warned_percent = 0;
+
+static int
+database_cmp(const void *a, const void *b)
+{
+	Oid			x = ((const Database *) a)->oid;
+	Oid			y = ((const Database *) b)->oid;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Among the first n, which are in order. */
+static Database *
+find_database_of(Oid oid, int n)
+{
+	Database	key = {.oid = oid};
+
+	return n == 0 ? NULL : bsearch(&key, databases, n, sizeof(Database), database_cmp);
+}
+
+static Database *
+find_database(Oid oid)
+{
+	return find_database_of(oid, ndatabases);
+}
+
+/*
+ * List the databases; new ones want a visit.
+ *
+ * Locks: takes the chunk lock, shared; AccessShareLock on pg_database, in a
+ * transaction of its own.
+ * Order: the number of drops is read before the catalog, so
+ * art_worker_reserve() refuses what was listed before a later drop.
+ */
+static void
+list_databases(void)
+{
+	Relation	rel;
+	TableScanDesc scan;
+	HeapTuple	tup;
+	int			kept = 0;
+	int			known = ndatabases;
+
+	for (int i = 0; i < ndatabases; i++)
+		databases[i].listed = false;
+	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	listed_drops = art_shared->drops;
+	LWLockRelease(art_chunk_lock);
+
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	(void) GetTransactionSnapshot();
+	rel = table_open(DatabaseRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(rel, 0, NULL);
+	while (HeapTupleIsValid(tup = heap_getnext(scan, ForwardScanDirection)))
+	{
+		Form_pg_database form = (Form_pg_database) GETSTRUCT(tup);
+		Database   *d = find_database_of(form->oid, known);
+
+		if (d == NULL)
+		{
+			if (ndatabases == databases_cap)
+			{
+				databases_cap = Max(16, 2 * databases_cap);
+				databases = databases == NULL ?
+					MemoryContextAlloc(launcher_cxt, databases_cap * sizeof(Database)) :
+					repalloc(databases, databases_cap * sizeof(Database));
+			}
+			d = &databases[ndatabases++];
+			memset(d, 0, sizeof(*d));
+			d->oid = form->oid;
+			d->jobs = ART_JOB_SCOUT;
+			d->swept = GetCurrentTimestamp();
+			for (int i = 0; i < nold_hot; i++)
+				if (old_hot[i].loc.db == d->oid)
+					d->heat += (uint64) old_hot[i].uses + 1;
+		}
+		d->listed = true;
+		d->is_template = form->datistemplate;
+		d->allowed = form->datallowconn;
+#ifdef DATCONNLIMIT_INVALID_DB
+		if (form->datconnlimit == DATCONNLIMIT_INVALID_DB)
+			d->allowed = false;
+#endif
+	}
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(loop_cxt);
+
+	for (int i = 0; i < ndatabases; i++)
+		if (databases[i].listed)
+			databases[kept++] = databases[i];
+	ndatabases = kept;
+	if (ndatabases > 1)
+		qsort(databases, ndatabases, sizeof(Database), database_cmp);
+}
+
+/* ---- what the whole directory tells ---- */
+
+typedef struct Survey
+{
+	ArtHot	   *hot;			/* one record an index that was used */
+	int			nhot;
+	Oid		   *dbs;			/* databases that have entries */
+	int			ndbs;
+} Survey;
+
+/*
+ * Walk the directory.  fade: halve what was used.
+ *
+ * Locks: takes the partition locks, shared, one after the other.  "uses" is
+ * atomic and may be halved under a shared lock.
+ */
+static void
+survey(Survey *s, bool fade)
+{
+	int			hot_cap = 64;
+	int			dbs_cap = 16;
+	HASHCTL		ctl = {0};
+	HTAB	   *dbs;
+
+	memset(s, 0, sizeof(*s));
+	s->hot = palloc0(hot_cap * sizeof(ArtHot));
+	s->dbs = palloc(dbs_cap * sizeof(Oid));
+	ctl.keysize = ctl.entrysize = sizeof(Oid);
+	ctl.hcxt = CurrentMemoryContext;
+	dbs = hash_create("artidx databases", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				uint32		uses;
+				bool		found;
+
+				(void) hash_search(dbs, &e->loc.db, HASH_ENTER, &found);
+				if (!found)
+				{
+					if (s->ndbs == dbs_cap)
+					{
+						dbs_cap *= 2;
+						s->dbs = repalloc(s->dbs, dbs_cap * sizeof(Oid));
+					}
+					s->dbs[s->ndbs++] = e->loc.db;
+				}
+
+				uses = pg_atomic_read_u32(&e->uses);
+				if (fade && uses > 0)
+					pg_atomic_fetch_sub_u32(&e->uses, uses - uses / 2);
+				if (uses == 0 || e->loc.backend != -1)
+					continue;
+				if (s->nhot == hot_cap)
+				{
+					s->hot = repalloc(s->hot, 2 * hot_cap * sizeof(ArtHot));
+					memset(s->hot + hot_cap, 0, hot_cap * sizeof(ArtHot));
+					hot_cap *= 2;
+				}
+				s->hot[s->nhot].indexoid = e->indexoid;
+				s->hot[s->nhot].loc = e->loc;
+				s->hot[s->nhot].uses = uses;
+				s->hot[s->nhot].used_at = pg_atomic_read_u32(&e->used_at);
+				s->hot[s->nhot].bytes = Max(e->last_bytes, e->size_hint);
+				s->nhot++;
+			}
+		}
+		LWLockRelease(&art_dir_locks[p].lock);
+	}
+}
+
+/*
+ * Is a worker on such a visit to the database, or asked for one?
+ *
+ * Locks: takes the chunk lock, shared.
+ */
+static bool
+visit_runs(Oid dboid, int jobs)
+{
+	bool		runs = false;
+
+	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	for (int i = 0; i < ART_NWORKERS; i++)
+		if (art_shared->workers[i].dboid == dboid &&
+			(art_shared->workers[i].jobs & jobs) != 0)
+			runs = true;
+	for (int i = 0; i < ART_NASKS; i++)
+		if (art_shared->asks[i].dboid == dboid &&
+			(art_shared->asks[i].jobs & jobs) != 0)
+			runs = true;
+	LWLockRelease(art_chunk_lock);
+	return runs;
+}
+
+/*
+ * Write the file if anything changed.  Its records of databases that were not
+ * visited yet are kept.
+ */
+static void
+write_hot(void)
+{
+	Survey		s;
+	ArtHot	   *all;
+	int			n;
+	pg_crc32c	crc;
+
+	survey(&s, false);
+	all = palloc0((s.nhot + nold_hot + 1) * sizeof(ArtHot));
+	memcpy(all, s.hot, s.nhot * sizeof(ArtHot));
+	n = s.nhot;
+	qsort(all, n, sizeof(ArtHot), art_hot_cmp);
+	for (int i = 0; i < nold_hot; i++)
+	{
+		Database   *d = find_database(old_hot[i].loc.db);
+
+		if (d && ((d->jobs & ART_JOB_SCOUT) || visit_runs(d->oid, ART_JOB_SCOUT)) &&
+			art_hot_find(all, s.nhot, old_hot[i].indexoid, &old_hot[i].loc) == NULL)
+			all[n++] = old_hot[i];
+	}
+	qsort(all, n, sizeof(ArtHot), art_hot_cmp);
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, all, n * sizeof(ArtHot));
+	FIN_CRC32C(crc);
+	if (crc != hot_written && art_hot_write(all, n, LOG))
+		hot_written = crc;
+}
+
+/* ---- starting workers ---- */
+
+/*
+ * A worker was not to be had.  Others may hold all of them for a moment, again
+ * and again, so the log is not told each time.
+ */
+static void
+report_no_worker(void)
+{
+	static TimestampTz told = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	pg_atomic_write_u32(&art_shared->no_worker, 1);
+	if (told != 0 && !ms_passed(told, now, ART_TELL_MS))
+		return;
+	told = now;
+	ereport(WARNING,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("no background worker is free to build art indexes"),
+			 errdetail("Until one is free, statements build the indexes that they need."),
+			 errhint("Increase the configuration parameter \"max_worker_processes\".")));
+}
+
+/*
+ * Start one.  False when there is no slot here or in the server, or the
+ * database is barred, or may have been dropped since they were listed.
+ */
+static bool
+start_worker(Oid dboid, int jobs)
+{
+	BackgroundWorker worker;
+	uint32		seq;
+	int			slot;
+
+	slot = art_worker_reserve(dboid, jobs, listed_drops, &seq);
+	if (slot < 0)
+		return false;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "art_worker_main", BGW_MAXLEN);
+	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx builder");
+	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx builder");
+	worker.bgw_main_arg = Int32GetDatum(slot);
+	memcpy(worker.bgw_extra, &seq, sizeof(seq));
+	worker.bgw_notify_pid = MyProcPid;	/* its end wakes us */
+	if (RegisterDynamicBackgroundWorker(&worker, NULL))
+	{
+		pg_atomic_write_u32(&art_shared->no_worker, 0);
+		return true;
+	}
+
+	/* all of max_worker_processes are taken: later */
+	report_no_worker();
+	art_worker_release(slot, seq);
+	return false;
+}
+
+/*
+ * Copy the slots, freeing those whose worker never came; returns how many are
+ * in use.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+static int
+look_at_workers(ArtWorkerSlot *copy)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			used = 0;
+
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NWORKERS; i++)
+	{
+		ArtWorkerSlot *s = &art_shared->workers[i];
+
+		if (s->dboid != InvalidOid && s->pid == 0 &&
+			ms_passed(s->asked, now, ART_WORKER_START_MS))
+		{
+			Database   *d = find_database(s->dboid);
+
+			if (d)
+				d->jobs |= s->jobs & ~ART_JOB_BUILD;
+			s->dboid = InvalidOid;
+		}
+		copy[i] = *s;
+		if (s->dboid != InvalidOid)
+			used++;
+	}
+	LWLockRelease(art_chunk_lock);
+	return used;
+}
+
+/*
+ * Take over the requests that are due.  True when there were some, or a new
+ * database: the list of databases should be fresh.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+static bool
+take_asks(int *jobs, Oid *dbs, int *n)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	bool		fresh;
+
+	*n = 0;
+	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	fresh = art_shared->new_database;
+	art_shared->new_database = false;
+	for (int i = 0; i < ART_NASKS; i++)
+	{
+		ArtAsk	   *a = &art_shared->asks[i];
+
+		if (a->dboid != InvalidOid && a->at <= now)
+		{
+			dbs[*n] = a->dboid;
+			jobs[(*n)++] = a->jobs;
+			a->dboid = InvalidOid;
+		}
+	}
+	LWLockRelease(art_chunk_lock);
+	return fresh || *n > 0;
+}
+
+/*
+ * Which database to visit next: what is hot first, templates last.  Without
+ * builds there is nothing to make entries for.
+ */
+static Database *
+next_visit(const ArtWorkerSlot *slots, bool builds, int *jobs)
+{
+	Database   *best = NULL;
+	int			mask = ART_JOB_SWEEP | (builds && art_autobuild ? ART_JOB_SCOUT : 0);
+
+	for (int i = 0; i < ndatabases; i++)
+	{
+		Database   *d = &databases[i];
+		bool		busy = false;
+
+		if (!d->allowed || (d->jobs & mask) == 0)
+			continue;
+		for (int j = 0; j < ART_NWORKERS && !busy; j++)
+			busy = slots[j].dboid == d->oid && (slots[j].jobs & ~ART_JOB_BUILD) != 0;
+		if (busy || art_worker_barred(d->oid))
+			continue;
+		if (best == NULL ||
+			(d->is_template != best->is_template ? best->is_template :
+			 d->heat > best->heat))
+			best = d;
+	}
+	if (best)
+		*jobs = best->jobs & mask;
+	return best;
+}
+
+/*
+ * Did a builder there not get as far as its work a moment ago?
+ *
+ * Locks: takes the chunk lock, shared.
+ */
+static bool
+put_off(Oid dboid)
+{
+	bool		is = false;
+
+	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	for (int i = 0; i < ART_NASKS; i++)
+		if (art_shared->asks[i].dboid == dboid &&
+			(art_shared->asks[i].jobs & ART_JOB_BUILD) != 0)
+			is = true;
+	LWLockRelease(art_chunk_lock);
+	return is;
+}
+
+/*
+ * Start builders for the work of one kind, as far as slots go.  A worker that
+ * has nothing in hand yet will take the first work of its database.
+ */
+static bool
+start_builders(const ArtWork *work, int nwork, bool urgent, int *used, int limit)
+{
+	ArtWorkerSlot slots[ART_NWORKERS];
+
+	(void) look_at_workers(slots);
+	for (int i = 0; i < nwork && *used < limit; i++)
+	{
+		const ArtWork *w = &work[i];
+		Database   *d;
+		bool		taken = false;
+
+		if (w->urgent != urgent)
+			continue;
+		for (int j = 0; j < ART_NWORKERS && !taken; j++)
+			taken = slots[j].dboid == w->db && slots[j].indexoid == w->indexoid &&
+				!w->help;
+		for (int j = 0; j < ART_NWORKERS && !taken; j++)
+		{
+			if (slots[j].dboid == w->db && (slots[j].jobs & ART_JOB_BUILD) &&
+				slots[j].indexoid == InvalidOid)
+			{
+				slots[j].indexoid = w->indexoid;
+				taken = true;
+			}
+		}
+		d = find_database(w->db);
+		if (taken || d == NULL || !d->allowed || art_worker_barred(w->db) ||
+			put_off(w->db))
+			continue;
+		if (!start_worker(w->db, ART_JOB_BUILD))
+			return false;
+		(*used)++;
+	}
+	return true;
+}
+
+/*
+ * Start what is to be started: builds that somebody waits for, then visits,
+ * then all other builds.  Visits are short, but never take all the slots.
+ */
+static void
+start_workers(void)
+{
+	ArtWorkerSlot slots[ART_NWORKERS];
+	ArtWork    *work = NULL;
+	int			nwork = 0;
+	int			limit = Min(art_build_workers, ART_NWORKERS);
+	int			used = look_at_workers(slots);
+	int			visits = 0;
+	int			visit_limit = Max(1, limit / 2);
+
+	if (limit > 0)
+		nwork = art_find_work(InvalidOid, &work);
+	if (nwork > 0)
+		list_databases();		/* may they still be connected to? */
+	if (!start_builders(work, nwork, true, &used, limit))
+		return;
+
+	(void) look_at_workers(slots);
+	for (int i = 0; i < ART_NWORKERS; i++)
+		if (slots[i].dboid != InvalidOid && (slots[i].jobs & ~ART_JOB_BUILD) != 0)
+			visits++;
+	while (visits < visit_limit && used < Max(limit, 1))
+	{
+		int			jobs = 0;
+		Database   *d = next_visit(slots, limit > 0, &jobs);
+
+		if (d == NULL)
+			break;
+		if (!start_worker(d->oid, jobs))
+			return;
+		d->jobs &= ~jobs;
+		if (jobs & ART_JOB_SWEEP)
+			d->swept = GetCurrentTimestamp();
+		visits++;
+		used++;
+		(void) look_at_workers(slots);
+	}
+
+	(void) start_builders(work, nwork, false, &used, limit);
+}
+
+/* ---- memory ---- */
+
+/*
+ * Reclaim for processes that are idle, and tell the log when little is left.
+ * Returns how much is used, in per cent of what indexes can have.
+ *
+ * Epoch: enters and leaves.
+ */
+static int
+watch_memory(void)
+{
+	static const int marks[] = {80, 90, 95};
+	ax_ctx	   *cx = art_ctx();
+	ax_memory_info mem;
+	int			percent;
+	int			mark = 0;
+
+	art_poll();
+	ART_CORE_BEGIN();
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+
+	percent = (int) (mem.used_bytes * 100 / Max(mem.used_bytes + mem.free_bytes, 1));
+	for (int i = 0; i < (int) lengthof(marks); i++)
+		if (percent >= marks[i])
+			mark = marks[i];
+	if (mark > warned_percent)
+		ereport(LOG,
+				(errmsg("%d per cent of the shared memory for art indexes is in use",
+						percent),
+				 errdetail("Of %llu bytes %llu are in use and %llu are free.",
+						   (unsigned long long) mem.area_bytes,
+						   (unsigned long long) mem.used_bytes,
+						   (unsigned long long) mem.free_bytes),
+				 errhint("Increase the configuration parameter \"artidx.memory\", or drop indexes that are not needed.")));
+
+	/* a mark is armed again only when use has fallen well below it */
+	if (mark > warned_percent)
+		warned_percent = mark;
+	else if (percent + 5 < warned_percent)
+		warned_percent = mark;
+	return percent;
+}
+
+/* ---- main ---- */
+
+/*
+ * Settings that are meant for sessions, and would harm in the background, as
+ * in autovacuum.  A build in a serializable transaction would keep others'
+ * conflicts in memory for as long as it takes.  A deferrable one would wait
+ * for them.  Damaged pages are not to be zeroed unasked.  Before the
+ * database's own settings are read.
+ */
+void
+art_background_settings(void)
+{
+	SetConfigOption("zero_damaged_pages", "false", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#if ART_HAS_TRANSACTION_TIMEOUT
+	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+	SetConfigOption("default_transaction_isolation", "read committed",
+					PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+static void
+launcher_exit(int code, Datum arg)
+{
+	pg_atomic_write_u32(&art_shared->launcher, 0);
+	if (loop_cxt)
+	{
+		MemoryContextSwitchTo(loop_cxt);
+		write_hot();
+	}
+}
+
+/*
+ * Which databases have entries?  Delete what is left of databases that are
+ * gone.
+ */
+static void
+look_for_databases(void)
+{
+	Survey		s;
+	bool		listed = false;
+
+	/* first who has entries, then who is there: so a new one is not taken for gone */
+	survey(&s, false);
+	for (int i = 0; i < ndatabases; i++)
+		databases[i].has_entries = false;
+	for (int i = 0; i < s.ndbs; i++)
+	{
+		Database   *d = find_database(s.dbs[i]);
+
+		if (d == NULL && !listed)
+		{
+			list_databases();
+			listed = true;
+			d = find_database(s.dbs[i]);
+		}
+		if (d == NULL)
+			art_drop_database(s.dbs[i], true);
+		else
+			d->has_entries = true;
+	}
+	elog(DEBUG1, "artidx: looked through the directory, entries of %d databases", s.ndbs);
+}
+
+/*
+ * Sweep: databases that are gone here, the others by a visit.  The directory is
+ * looked through only when entries came or went, and now and then.
+ */
+static void
+order_sweeps(int percent)
+{
+	static TimestampTz looked = 0;
+	static uint32 seen = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	uint32		changed = pg_atomic_read_u32(&art_shared->entries_changed);
+	int			every = percent >= 80 ? ART_SWEEP_FULL_MS : ART_SWEEP_MS;
+
+	if (looked == 0 || changed != seen || ms_passed(looked, now, ART_SWEEP_MS))
+	{
+		seen = changed;
+		looked = now;
+		look_for_databases();
+	}
+	for (int i = 0; i < ndatabases; i++)
+	{
+		Database   *d = &databases[i];
+
+		if (d->has_entries && ms_passed(d->swept, now, every))
+		{
+			d->jobs |= ART_JOB_SWEEP;
+			d->swept = now;
+		}
+	}
+}
+
+/*
+ * Main function of the launcher.
+ */
+void
+art_launcher_main(Datum arg)
+{
+	TimestampTz hot_at;
+	TimestampTz fade_at;
+	int			pause = ART_LOOP_MS;
+
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+
+	if (!art_preloaded())
+		proc_exit(0);
+	art_background_settings();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	(void) art_ctx();
+
+	launcher_cxt = AllocSetContextCreate(TopMemoryContext, "artidx launcher",
+										 ALLOCSET_DEFAULT_SIZES);
+	loop_cxt = AllocSetContextCreate(launcher_cxt, "artidx launcher loop",
+									 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(launcher_cxt);
+	nold_hot = art_hot_read(&old_hot);
+	MemoryContextSwitchTo(loop_cxt);
+	list_databases();
+
+	before_shmem_exit(launcher_exit, (Datum) 0);
+	pg_atomic_write_u32(&art_shared->launcher, (uint32) ART_MY_PROCNO() + 1);
+	hot_at = fade_at = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		int			jobs[ART_NASKS];
+		Oid			dbs[ART_NASKS];
+		int			nasks;
+		TimestampTz now = GetCurrentTimestamp();
+
+		/* not 0, which would be the end of it for good */
+		if (ProcDiePending)
+			proc_exit(1);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		MemoryContextSwitchTo(loop_cxt);
+		MemoryContextReset(loop_cxt);
+
+		if (take_asks(jobs, dbs, &nasks))
+			list_databases();
+		for (int i = 0; i < nasks; i++)
+		{
+			Database   *d = find_database(dbs[i]);
+
+			if (d)
+				d->jobs |= jobs[i] & ~ART_JOB_BUILD;
+		}
+		art_load_expire();
+		order_sweeps(watch_memory());
+		start_workers();
+
+		if (ms_passed(fade_at, now, ART_FADE_MS))
+		{
+			Survey		s;
+
+			survey(&s, true);
+			fade_at = now;
+		}
+		if (ms_passed(hot_at, now, ART_HOT_MS))
+		{
+			write_hot();
+			list_databases();
+			hot_at = now;
+		}
+		pgstat_report_stat(true);
+
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 art_compact_background(pause), ART_WAIT_EVENT(wait_event_launcher, "ArtidxLauncher"));
+		ResetLatch(MyLatch);
+	}
+}
+
+/*
+ * In the postmaster, while libraries are preloaded: register a worker.  False
+ * when max_worker_processes has no place for it; core only writes a LOG line.
+ */
+bool
+art_register_worker(BackgroundWorker *worker)
+{
+	ArtBgworkerIter iter;
+
+	if (IsUnderPostmaster || !IsPostmasterEnvironment)
+		return true;
+	RegisterBackgroundWorker(worker);
+	ART_BGWORKER_FOREACH(iter)
+	{
+		if (strcmp(ART_BGWORKER(iter)->rw_worker.bgw_type, worker->bgw_type) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The settings; from _PG_init.
+ */
+void
+art_launcher_settings(void)
+{
+	DefineCustomBoolVariable("artidx.autobuild",
+							 "Builds absent art indexes in the background.",
+							 "When off, only structures that a statement waits for are built by "
+							 "background workers.",
+							 &art_autobuild,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("artidx.build_workers",
+							"Sets the number of background workers that build art indexes.",
+							"They build indexes that are absent after a restart, the most used first. "
+							"At 0 nothing is built in the background.",
+							&art_build_workers,
+							2, 0, ART_NWORKERS,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
+}
+
+/*
+ * Register the launcher; called once, when the library is preloaded.
+ */
+void
+art_launcher_init(void)
+{
+	BackgroundWorker worker;
+
+	if (IsBinaryUpgrade)
+		return;
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 3;
+	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "art_launcher_main", BGW_MAXLEN);
+	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx launcher");
+	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx launcher");
+	launcher_refused = !art_register_worker(&worker);
+	if (launcher_refused)
+		ereport(WARNING,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("no background worker is left to build art indexes"),
+				 errdetail("Statements build the indexes that they need; no others are built."),
+				 errhint("Increase the configuration parameter \"max_worker_processes\" and restart the server.")));
+}

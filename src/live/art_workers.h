@@ -1,0 +1,170 @@
+/*
+ * art_workers.h
+ *	  The life of structures, inside: transactions' ends, background workers and
+ *	  their launcher, what is kept over a restart.
+ */
+#ifndef ART_WORKERS_H
+#define ART_WORKERS_H
+
+#include "area/art_shared.h"
+
+/* ---- art_residency.c ---- */
+
+typedef enum ArtBuildResult
+{
+	ART_BUILT_READY,
+	ART_BUILT_BUSY,				/* somebody else builds: art_build_help */
+	ART_BUILT_GAVE_WAY,			/* somebody wants a lock; go on later */
+	ART_BUILT_NOMEM,
+	ART_BUILT_STALE				/* dropped or replaced meanwhile, or not to be
+								 * built */
+} ArtBuildResult;
+
+/*
+ * In a background worker, in a transaction, AccessShareLock held on heap and
+ * index: build it, or go on with a build that was left.  Never waits for
+ * another builder.  Errs for what the index's expressions raise, and when
+ * cancelled.
+ */
+extern ArtBuildResult art_build_in_worker(Relation index);
+
+/*
+ * The same, but take part in a build that somebody else owns, until nothing
+ * is left to claim in it.  False when there was nothing, or it had to leave.
+ */
+extern bool art_build_help(Relation index);
+
+/* ---- art_lifecycle.c ---- */
+
+extern void art_lifecycle_init(void);
+
+/* ---- art_save.c ---- */
+
+extern bool art_save_at_shutdown;
+
+extern void art_saved_init(void);	/* from _PG_init, preloading */
+
+/* ---- art_load.c ---- */
+
+extern bool art_load_registered;
+
+/*
+ * Give up what the loader never came for; for the launcher, now and then.
+ * Cheap when there is nothing.  No lock held.
+ */
+extern void art_load_expire(void);
+
+/* ---- art_launcher.c ---- */
+
+/*
+ * An absent structure (or one whose build was left) that a worker could make
+ * now, or a build it could help with; kept by identity.
+ */
+typedef struct ArtWork
+{
+	Oid			db;
+	Oid			indexoid;
+	Oid			heapoid;
+	ArtLocator	loc;
+	bool		urgent;			/* a statement waits */
+	bool		unique;
+	bool		planned;		/* a plan would have used it */
+	bool		help;			/* another worker has it in hand */
+	uint32		uses;
+	uint32		used_at;
+	uint64		size;
+} ArtWork;
+
+extern bool art_autobuild;
+extern int	art_build_workers;
+extern void art_launcher_settings(void);	/* from _PG_init */
+extern void art_launcher_init(void);	/* the same, preloading */
+extern void art_background_settings(void);
+extern bool art_launcher_lives(void);
+extern bool art_no_worker(void);
+struct BackgroundWorker;
+extern bool art_register_worker(struct BackgroundWorker *worker);
+extern void art_launcher_wake(void);
+
+/*
+ * A statement is about to wait for the structure: build it in a worker before
+ * everything else.  False when there can be none: the caller builds itself.
+ * Never errs.
+ */
+extern bool art_request_worker(ArtEntry *e);
+extern void art_ask(Oid dboid, int jobs, int delay_ms);
+extern void art_ask_databases(void);
+extern void art_database_gone(Oid dboid);
+extern int	art_find_work(Oid db, ArtWork **work);
+extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
+						   bool wanted_no_more);
+
+/* ---- art_slots.c ---- */
+
+extern int	art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq);
+extern void art_worker_release(int slot, uint32 seq);
+extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
+extern void art_worker_detach(int slot, uint32 seq, bool worked);
+extern bool art_worker_claim(int slot, const ArtWork *w);
+extern bool art_worker_barred(Oid dboid);
+
+/*
+ * Keep our workers out of a database until this transaction is over.  Where
+ * there is no room to say so, the command waits for them as for anybody.
+ */
+extern void art_bar(Oid dboid);
+extern void art_bars_xact_end(void);
+extern void art_end_workers(Oid dboid);
+
+/* ---- art_prepared.c ---- */
+
+/* PREPARE TRANSACTION begins, under a name of this hash. */
+extern uint64 art_prepared_hash(const char *gid);
+extern void art_prepared_begin(uint64 gid);
+
+/* It leaves something in doubt. */
+extern void art_prepared_doubt(void);
+
+/* A transaction of this name is over: did it leave something in doubt? */
+extern bool art_prepared_over(uint64 gid);
+
+/* ---- art_hot.c ---- */
+
+typedef struct ArtHot
+{
+	Oid			indexoid;
+	ArtLocator	loc;
+	uint32		uses;
+	uint32		used_at;
+	uint64		bytes;
+} ArtHot;
+
+extern int	art_hot_read(ArtHot **hot);
+extern bool art_hot_write(const ArtHot *hot, int n, int elevel);
+extern int	art_hot_cmp(const void *a, const void *b);
+extern const ArtHot *art_hot_find(const ArtHot *hot, int n, Oid indexoid,
+								  const ArtLocator *loc);
+
+/* ---- art_switch.c ---- */
+
+/*
+ * The engine that the catalog asks for; false when there is no such index.  In
+ * a transaction.
+ */
+extern bool art_catalog_engine(Oid indexoid, ArtEngine *want);
+
+/*
+ * Options of the index are about to be committed: an index that has more than
+ * its max_memory is sealed, or refuses rows from now on.  In a transaction.
+ */
+extern void art_apply_cap(Oid indexoid);
+
+/*
+ * ALTER INDEX ... SET of this index was committed, and now asks for this.
+ * NULL: not known, and the next process to open the index looks.  Or it was
+ * rolled back, which may take back what was applied meanwhile.  No catalog
+ * access; never errs.
+ */
+extern void art_index_altered(Oid indexoid, const ArtEngine *want);
+
+#endif							/* ART_WORKERS_H */

@@ -1,0 +1,86 @@
+/*
+ * live.h
+ *	  The life of a structure: who builds it and when, for what transaction it
+ *	  begins and ends, what options make of it.  This is what indexes ask for.
+ */
+#ifndef ART_LIVE_H
+#define ART_LIVE_H
+
+#include "area/area.h"
+
+/* ---- art_residency.c ---- */
+
+/*
+ * Make the structure READY, building it here or waiting for the one who
+ * does; returns its generation.  The heap must be locked by the caller in any
+ * mode.  ERROR: recovery, not preloaded (55000), memory full (53200), old
+ * snapshot threshold.
+ */
+extern uint64 art_ensure_ready(Relation index);
+
+/*
+ * The same for a scan, which has another way.  False when the structure cannot
+ * be had: not preloaded, recovery, unloaded, sealed, memory full, an index
+ * that is not ready, a build that failed lately.  Errs when cancelled, for a
+ * deadlock, and for what the index's own expressions raise.
+ */
+extern bool art_try_ready(Relation index, uint64 *gen);
+
+/*
+ * The same for the planner, of a temporary index: no background worker could
+ * ever build it, and hidden from plans nobody else would.  False for all others,
+ * and at once where a scan would not wait either.
+ */
+extern bool art_ready_for_plan(Relation index);
+
+/* ERROR, in core's words, for a temporary index of another session. */
+extern void art_refuse_other_temp(Relation index);
+
+/* Wait until the structure is not BUILDING (VACUUM); resolves dead owners. */
+extern void art_wait_not_building(Relation index, ArtEntry *e);
+
+/*
+ * For ambuild.  Resets whatever is there.  Registers the structure to be
+ * dropped if this (sub)transaction aborts, and the index's other structures if
+ * it commits.  Opens a new generation in state BUILDING, owned by this
+ * process.  Then the caller fills it and calls end(ok).  The end with ok =
+ * false (from PG_CATCH) makes it ABSENT.  Never errs for memory.  The
+ * generation is 0 when there is none for a structure.  The entry is NULL when
+ * there is none for that either, or the server does not preload artidx.
+ */
+extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
+extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
+							double ms);
+
+/* ---- art_launcher.c ---- */
+
+/*
+ * Ask for a background build of this database's absent indexes (autobuild);
+ * never waits, never errs.  For the planner, when it hides an index.
+ */
+extern void art_request_build(Oid indexoid);
+
+/* ---- art_switch.c ---- */
+
+/*
+ * The options may have been altered since the structure was opened: tell it
+ * its cap, or drop it when another engine is asked for.  The caller has the
+ * index open and locked, and reads the state afterwards.  Never errs.
+ */
+extern void art_apply_options(Relation index, ArtEntry *e);
+
+/*
+ * The index's keys are compared or encoded, as the caller's relation cache has
+ * it.  A structure of the other kind is dropped: no key of the one means
+ * anything in the other.  Never errs.
+ */
+extern void art_apply_kind(Relation index, ArtEntry *e, bool compared);
+
+/*
+ * Move entries of the tail buffer into the tree, some ten thousand at most.
+ * Those that cannot be moved stay, and are as much there as before.  Ends
+ * early when there are interrupts; never errs.
+ */
+extern void art_tail_drain(ArtEntry *e, uint64 gen);
+
+#endif							/* ART_LIVE_H */

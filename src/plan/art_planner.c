@@ -1,0 +1,391 @@
+/*
+ * art_planner.c
+ *	  What the planner sees of art indexes.
+ *
+ * Core knows nothing of a structure in memory.  It would plan with an index
+ * that is not there yet, and take its size from an empty file.  Its operator
+ * families would be strangers to it.  Two hooks put that right.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/xlog.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "commands/defrem.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/parsenodes.h"
+#include "nodes/pathnodes.h"
+#include "nodes/primnodes.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
+#include "utils/catcache.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "area/area.h"
+#include "live/live.h"
+#include "plan/plan.h"
+
+static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static planner_hook_type prev_planner_hook = NULL;
+
+/*
+ * Answers of family_is_mirror(), by the two families.  Anybody may add a
+ * member to a family at any time, so all are dropped when any member of any
+ * family changes.  An answer that was being made meanwhile is not kept.
+ */
+typedef struct MirrorKey
+{
+	Oid			ours;
+	Oid			theirs;
+} MirrorKey;
+
+typedef struct MirrorAnswer
+{
+	MirrorKey	key;
+	bool		mirror;
+} MirrorAnswer;
+
+static HTAB *mirrors = NULL;
+static uint64 members_changes = 0;	/* to pg_amop, that this process heard of */
+static uint64 mirrors_as_of = 0;	/* members_changes, when "mirrors" was made */
+
+/* syscache callback of pg_amop */
+static void
+members_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	members_changes++;
+}
+
+/*
+ * Does "ours" have every operator for searching of "theirs", under the same
+ * number?  The answer is kept by family_is_mirror().
+ */
+static bool
+compare_members(Oid ours, Oid theirs)
+{
+	CatCList   *members;
+	bool		mirror = true;
+	int			i;
+
+	members = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(theirs));
+	for (i = 0; i < members->n_members && mirror; i++)
+	{
+		Form_pg_amop amop = (Form_pg_amop) GETSTRUCT(&members->members[i]->tuple);
+
+		if (amop->amoppurpose != AMOP_SEARCH)
+			continue;
+		mirror = get_opfamily_member(ours, amop->amoplefttype,
+									 amop->amoprighttype,
+									 amop->amopstrategy) == amop->amopopr;
+	}
+	ReleaseSysCacheList(members);
+	return mirror;
+}
+
+/*
+ * Does art family "ours" have every operator of btree family "theirs", under
+ * the same strategy and types?  A wrong yes would make the executor look for an
+ * operator that our family lacks.
+ */
+static bool
+family_is_mirror(Oid ours, Oid theirs)
+{
+	MirrorKey	key = {ours, theirs};
+	MirrorAnswer *answer;
+	bool		mirror;
+	uint64		before;
+
+	if (mirrors != NULL && mirrors_as_of != members_changes)
+	{
+		hash_destroy(mirrors);
+		mirrors = NULL;
+	}
+	if (mirrors == NULL)
+	{
+		static bool registered = false;
+		HASHCTL		ctl = {0};
+
+		if (!registered)
+			CacheRegisterSyscacheCallback(AMOPSTRATEGY, members_changed, (Datum) 0);
+		registered = true;
+		ctl.keysize = sizeof(MirrorKey);
+		ctl.entrysize = sizeof(MirrorAnswer);
+		mirrors = hash_create("artidx mirrored families", 32, &ctl,
+							  HASH_ELEM | HASH_BLOBS);
+		mirrors_as_of = members_changes;
+	}
+
+	answer = hash_search(mirrors, &key, HASH_FIND, NULL);
+	if (answer != NULL)
+		return answer->mirror;
+
+	before = members_changes;
+	mirror = compare_members(ours, theirs);
+	if (before == members_changes)
+	{
+		answer = hash_search(mirrors, &key, HASH_ENTER, NULL);
+		answer->mirror = mirror;
+	}
+	return mirror;
+}
+
+/*
+ * Let the planner take the index's families for the btree families of the
+ * same order (which core has found already, for sorting).  Proofs of
+ * uniqueness, boolean columns, LIKE on text_pattern_ops all ask for those by
+ * OID.  The executor resolves the operators in the index's own families
+ * again, hence only where those have them all; all columns or none.
+ */
+static void
+adopt_btree_families(IndexOptInfo *info)
+{
+	int			i;
+
+	if (info->sortopfamily == NULL)
+		return;
+	for (i = 0; i < info->nkeycolumns; i++)
+	{
+		if (!family_is_mirror(info->opfamily[i], info->sortopfamily[i]))
+			return;
+	}
+	info->opfamily = info->sortopfamily;
+
+	/*
+	 * With them it is for the planner's purposes one of btree.  It asks for
+	 * that word before it looks at an end of the index, to estimate values
+	 * beyond the histogram.  It asks before it matches a comparison of rows,
+	 * too (art_rowcompare.c).
+	 */
+	if (info->canreturn[0])
+		info->relam = BTREE_AM_OID;
+}
+
+/*
+ * Fill in what core could not know of one art index; false to hide it.  The
+ * locks that get_relation_info() took on it are held to the end of the
+ * transaction.
+ *
+ * Epoch: enters and leaves (art_planner_stats).
+ * Locks: takes none on the index, which get_relation_info() has locked.
+ */
+static bool
+prepare_index(IndexOptInfo *info)
+{
+	Relation	index;
+	BlockNumber pages;
+	double		entries;
+	int			height;
+	bool		ready;
+
+	if (!art_preloaded() || RecoveryInProgress() || ART_OLD_SNAPSHOT_IN_USE())
+		return false;
+
+	index = index_open(info->indexoid, NoLock);
+	ready = !RELATION_IS_OTHER_TEMP(index) &&
+		art_planner_stats(index, &pages, &entries, &height);
+	if (!ready && art_ready_for_plan(index))
+		ready = art_planner_stats(index, &pages, &entries, &height);
+	if (!ready)
+	{
+		/*
+		 * Plan without it now.  When it is ready, its table's plans are
+		 * invalidated, this one too.
+		 */
+		art_request_build(info->indexoid);
+	}
+	else if (art_costs_as_btree())
+		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
+	index_close(index, NoLock);
+	if (!ready)
+		return false;
+
+	info->pages = pages;
+	info->tree_height = height;
+
+	/*
+	 * A whole index has as many tuples as its table, which core estimated.
+	 * For a partial one it asked the size of a file that holds nothing.
+	 */
+	if (info->indpred != NIL)
+		info->tuples = Min(entries, info->rel->tuples);
+
+	adopt_btree_families(info);
+	return true;
+}
+
+/*
+ * get_relation_info_hook.  An art index is told by the address of its cost
+ * function, which takes no look-up; one that another extension only imagines
+ * (hypothetical) is left alone.
+ */
+static void
+art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
+					  RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	/* first the others: they see the indexes as the catalogs have them */
+	if (prev_get_relation_info_hook)
+		prev_get_relation_info_hook(root, relationObjectId, inhparent, rel);
+
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *info = lfirst_node(IndexOptInfo, lc);
+
+		if ((void *) info->amcostestimate != (void *) artcostestimate ||
+			info->hypothetical)
+			continue;
+		if (!prepare_index(info))
+			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
+	}
+}
+
+/*
+ * Is one of these indexes a unique one of the access method, with a key column
+ * of the family?
+ *
+ * Locks: takes AccessShareLock on each index and gives it back.
+ */
+static bool
+unique_index_exists(List *indexoids, Oid family, Oid am)
+{
+	ListCell   *lc;
+
+	foreach(lc, indexoids)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		bool		found = false;
+		int			i;
+
+		if (index->rd_index->indisunique && index->rd_rel->relam == am)
+		{
+			for (i = 0; i < index->rd_index->indnkeyatts && !found; i++)
+				found = index->rd_opfamily[i] == family;
+		}
+		index_close(index, AccessShareLock);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/* See plan.h. */
+Oid
+art_opclass_twin(Oid btopclass, Oid artam)
+{
+	HeapTuple	tup;
+	Form_pg_opclass form;
+	CatCList   *classes;
+	Oid			twin = InvalidOid;
+	int			i;
+
+	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(btopclass));
+	if (!HeapTupleIsValid(tup))
+		return InvalidOid;
+	form = (Form_pg_opclass) GETSTRUCT(tup);
+
+	classes = SearchSysCacheList2(CLAAMNAMENSP, ObjectIdGetDatum(artam),
+								  NameGetDatum(&form->opcname));
+	for (i = 0; i < classes->n_members && !OidIsValid(twin); i++)
+	{
+		Form_pg_opclass cand = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
+
+		if (cand->opcintype == form->opcintype)
+			twin = cand->oid;
+	}
+	ReleaseSysCacheList(classes);
+	ReleaseSysCache(tup);
+	return twin;
+}
+
+/*
+ * ON CONFLICT (column opclass): the parser looks the operator class up for
+ * btree, whatever the indexes of the table are.  Where no unique btree index
+ * of the table could match it, and a unique art index with the class of that
+ * name could, take that.
+ */
+static void
+adopt_arbiter_opclasses(Query *query)
+{
+	Oid			artam = InvalidOid;
+	List	   *indexoids = NIL;
+	ListCell   *lc;
+
+	if (query->onConflict == NULL)
+		return;
+
+	foreach(lc, query->onConflict->arbiterElems)
+	{
+		InferenceElem *elem = (InferenceElem *) lfirst(lc);
+		Oid			twin;
+
+		if (!IsA(elem, InferenceElem) || !OidIsValid(elem->inferopclass))
+			continue;
+		if (!OidIsValid(artam))
+		{
+			RangeTblEntry *rte = rt_fetch(query->resultRelation, query->rtable);
+			Relation	rel;
+
+			artam = get_am_oid(ART_AM_NAME, true);
+			if (!OidIsValid(artam) || rte->rtekind != RTE_RELATION)
+				return;
+			rel = RelationIdGetRelation(rte->relid);
+			if (!RelationIsValid(rel))
+				return;
+			indexoids = RelationGetIndexList(rel);
+			RelationClose(rel);
+		}
+		twin = art_opclass_twin(elem->inferopclass, artam);
+		if (OidIsValid(twin) &&
+			!unique_index_exists(indexoids, get_opclass_family(elem->inferopclass),
+							  BTREE_AM_OID) &&
+			unique_index_exists(indexoids, get_opclass_family(twin), artam))
+			elem->inferopclass = twin;
+	}
+	list_free(indexoids);
+}
+
+/*
+ * planner_hook.  An INSERT is the query itself or a WITH item of it; the
+ * planner may scribble on its input, and so may we.
+ */
+static PlannedStmt *
+art_planner(Query *parse, const char *query_string, int cursorOptions,
+			ParamListInfo boundParams)
+{
+	adopt_arbiter_opclasses(parse);
+	if (parse->hasModifyingCTE)
+	{
+		ListCell   *lc;
+
+		foreach(lc, parse->cteList)
+		{
+			CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
+
+			if (IsA(cte->ctequery, Query))
+				adopt_arbiter_opclasses((Query *) cte->ctequery);
+		}
+	}
+
+	if (prev_planner_hook)
+		return prev_planner_hook(parse, query_string, cursorOptions,
+								 boundParams);
+	return standard_planner(parse, query_string, cursorOptions, boundParams);
+}
+
+/* Put the hooks in; from _PG_init, in every process that loads the library. */
+void
+art_planner_install(void)
+{
+	prev_get_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = art_get_relation_info;
+	prev_planner_hook = planner_hook;
+	planner_hook = art_planner;
+}

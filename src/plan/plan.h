@@ -1,0 +1,52 @@
+/*
+ * plan.h
+ *	  Planning with art indexes: costs, sizes, and the hooks of the planner and
+ *	  the executor.
+ */
+#ifndef ART_PLAN_ROOM_H
+#define ART_PLAN_ROOM_H
+
+#include "area/area.h"
+
+/* ---- art_cost.c ---- */
+
+struct PlannerInfo;
+struct IndexPath;
+extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
+							double loop_count, Cost *startup, Cost *total,
+							Selectivity *selectivity, double *correlation,
+							double *pages);
+
+/* The planner's facts of a READY index (src/plan/art_cost.c). */
+extern bool art_planner_stats(Relation index, BlockNumber *pages,
+							  double *entries, int *height);
+
+#if PG_VERSION_NUM >= 180000
+extern int	art_tree_height(Relation index);
+#endif
+
+/* ---- art_btsize.c ---- */
+
+/* Planning as with btree in its place (src/plan/art_btsize.c). */
+extern void art_plan_costs_init(bool (*replacing_btree) (void));
+extern bool art_costs_as_btree(void);
+extern void art_btree_size(Relation index, double entries, double rows,
+						   BlockNumber *pages, int *height);
+
+/* ---- art_planner.c ---- */
+
+extern void art_planner_install(void);
+
+/* The art operator class of the same name and input type as a btree one. */
+extern Oid	art_opclass_twin(Oid btopclass, Oid artam);
+
+/* ---- art_rowcompare.c ---- */
+
+extern void art_simplify_row_comparisons(struct PlannerInfo *root,
+										 struct IndexPath *path);
+
+/* ---- art_executor.c ---- */
+
+extern void art_executor_install(void);
+
+#endif							/* ART_PLAN_ROOM_H */

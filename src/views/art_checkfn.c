@@ -1,0 +1,616 @@
+/*
+ * art_checkfn.c
+ *	  artidx_check(index, heapallindexed): is the structure sound, and does it
+ *	  say what the heap says?
+ *
+ * Everything runs beside writers under AccessShareLock, so only what is
+ * certain under concurrency is called an error:
+ *
+ * - an invariant of the structure (the core's walk re-checks what it could not
+ *   see atomically);
+ * - a row that our snapshot sees has no entry.  Its inserter finished before
+ *   the snapshot, and nobody removes an entry of a row that somebody sees;
+ * - an entry leads to a row that our snapshot sees, and the row has another
+ *   key.  An older snapshot cannot see a recycled TID, and a HOT chain keeps
+ *   its keys;
+ * - an entry's TID is past the heap's end, unused, or not the root of a chain.
+ *   Meanwhile the TID is published in a hazard slot and the entry is still
+ *   there: VACUUM frees a TID only after the entries are gone.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "am/am.h"
+#include "area/area.h"
+#include "area/art_tree.h"
+#include "build/build.h"
+#include "live/live.h"
+
+#define ART_CHECK_BATCH		1000
+#define ART_CHECK_TRIES		5
+
+typedef struct ArtCheck
+{
+	Relation	heap;
+	Relation	index;
+	ArtKeyDesc *kd;
+	ArtEntry   *entry;
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	Snapshot	snapshot;
+	MemoryContext tmp;
+	ArtBuf		key;
+
+	/* found */
+	ax_tree_info walk;			/* counted by the core's walk */
+	uint64		counter;		/* entries by the tree's counters */
+	uint64		scanned;		/* entries met by the ordered scan */
+	uint64		visible;		/* of which lead to a row we see */
+	int64		rows;			/* rows we see in the heap */
+
+	/* the walk along the entries */
+	IndexInfo  *info;
+	EState	   *estate;
+	IndexFetchTableData *fetch;
+	TupleTableSlot *slot;
+	ArtHazard  *hazard;
+} ArtCheck;
+
+static void art_check_fail(ArtCheck *c, const char *fmt,...) pg_attribute_printf(2, 3) __attribute__((noreturn));
+
+/*
+ * Raise the corruption with every number that we have.
+ */
+static void
+art_check_fail(ArtCheck *c, const char *fmt,...)
+{
+	char		msg[512];
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, args);
+	va_end(args);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is corrupted: %s",
+					RelationGetRelationName(c->index), msg),
+			 errdetail("generation " UINT64_FORMAT ", entries by walk " UINT64_FORMAT
+					   ", by counter " UINT64_FORMAT ", by scan " UINT64_FORMAT
+					   ", of visible rows " UINT64_FORMAT ", heap tuples " INT64_FORMAT
+					   ", nodes " UINT64_FORMAT " (n4 " UINT64_FORMAT
+					   ", n16 " UINT64_FORMAT ", n48 " UINT64_FORMAT
+					   ", n256 " UINT64_FORMAT ", leaves " UINT64_FORMAT
+					   ", embedded " UINT64_FORMAT "), height %d, bytes " UINT64_FORMAT,
+					   c->gen, c->walk.entries, c->counter, c->scanned,
+					   c->visible, c->rows,
+					   c->walk.inner_nodes + c->walk.leaves, c->walk.n4,
+					   c->walk.n16, c->walk.n48, c->walk.n256, c->walk.leaves,
+					   c->walk.embedded, c->walk.height, c->walk.bytes),
+			 errhint("REINDEX INDEX rebuilds it from the table."),
+			 errtable(c->heap)));
+}
+
+/*
+ * (Re-)read which structure is checked.
+ */
+static void
+art_check_ready(ArtCheck *c)
+{
+	c->entry = art_entry_if_exists(c->index);
+	if (c->entry != NULL)
+		art_apply_kind(c->index, c->entry, c->kd->compared);
+	c->gen = art_ensure_ready(c->index);
+	c->entry = art_entry(c->index);
+	c->tree = art_entry_tree(c->entry);
+	c->cx = art_ctx();
+}
+
+static void
+art_check_unexpected(ArtCheck *c, ax_status s)
+{
+	art_unexpected(c->index, s, "a check");
+}
+
+/*
+ * The tree's own counters.  False: the generation is gone.
+ *
+ * Epoch: enters and leaves, once a try; waits between two.
+ */
+static bool
+art_check_info(ArtCheck *c, ax_tree_info *info)
+{
+	for (;;)
+	{
+		ax_status	s;
+
+		ART_CORE_BEGIN();
+		s = ax_info(c->cx, c->tree, c->gen, info);
+		ART_CORE_END();
+		if (s == AX_OK)
+			return true;
+		if (s == AX_STALE)
+			return false;
+		if (s != AX_BUSY)
+			art_check_unexpected(c, s);
+		art_busy();
+	}
+}
+
+/*
+ * Once over the structure, some leaves a call.  False: the generation is gone.
+ *
+ * Epoch: enters and leaves, once per call of the core; checks for interrupts
+ * between two.
+ */
+static bool
+art_check_walk(ArtCheck *c, ArtBuf *pos, uint64 bytes)
+{
+	ax_checking walk;
+
+	memset(&walk, 0, sizeof(walk));
+	while (!walk.done)
+	{
+		ax_status	s;
+
+		CHECK_FOR_INTERRUPTS();
+		walk.buf = pos->data;
+		walk.size = pos->cap;
+		ART_CORE_BEGIN();
+		s = ax_check(c->cx, c->tree, c->gen, &walk);
+		ART_CORE_END();
+		switch (s)
+		{
+			case AX_OK:
+				break;
+			case AX_BUFFER:
+				pos->len = pos->cap;	/* which is kept */
+				art_buf_reserve(pos, walk.need_bytes - pos->cap);
+				break;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_STALE:
+				return false;
+			default:
+				art_check_unexpected(c, s);
+		}
+	}
+	c->walk = walk.info;
+	c->walk.bytes = bytes;		/* the walk does not count them */
+	if (walk.bad)
+		art_check_fail(c, "%s", walk.msg);
+	return true;
+}
+
+/*
+ * The walk over the structure.  The number of entries must be the counters'.
+ * Beside writers it can only be compared when the counters stood still
+ * meanwhile.  Even then once is not enough to be certain; a real difference
+ * stays the same.
+ */
+static void
+art_check_structure(ArtCheck *c)
+{
+	int64		first_diff = 0;
+	ArtBuf		pos;
+
+	art_buf_init(&pos, CurrentMemoryContext, 1024);
+	for (int i = 0; i < ART_CHECK_TRIES;)
+	{
+		ax_tree_info before = {0};
+		ax_tree_info after = {0};
+		int64		diff;
+		bool		same = art_check_info(c, &before);
+
+		c->counter = before.entries;
+		same = same && art_check_walk(c, &pos, before.bytes);
+		same = same && art_check_info(c, &after);
+		if (!same)
+		{
+			art_check_ready(c);
+			i = 0;
+			continue;
+		}
+		c->counter = after.entries;
+		if (before.entries != after.entries)
+			return;				/* writers: nothing to compare */
+		diff = (int64) (c->walk.entries - after.entries);
+		if (diff == 0)
+			return;
+		if (i > 0 && diff != first_diff)
+			return;
+		first_diff = diff;
+		i++;
+	}
+	art_check_fail(c, "the walk and the counters disagree");
+}
+
+/*
+ * Encode a row's key into c->key, with its TID.
+ */
+static void
+art_check_encode(ArtCheck *c, Datum *values, bool *isnull, uint64 tid)
+{
+	(void) art_encode(c->kd, values, isnull, &c->key);
+	art_buf_reserve(&c->key, AX_TID_BYTES);
+	art_put_tid(c->key.data + c->key.len, tid);
+	c->key.len += AX_TID_BYTES;
+}
+
+/*
+ * Is the entry in the structure?
+ */
+static bool
+art_check_contains(ArtCheck *c, const uint8 *key, uint32 len)
+{
+	for (;;)
+	{
+		ax_status	s;
+
+		s = art_tree_contains(c->kd, c->cx, c->tree, c->gen, key, len);
+		switch (s)
+		{
+			case AX_OK:
+				return true;
+			case AX_NOTFOUND:
+				return false;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_STALE:
+				art_check_ready(c);
+				break;
+			default:
+				art_check_unexpected(c, s);
+		}
+	}
+}
+
+/*
+ * One row that our snapshot sees: its entry must be there.
+ */
+static void
+art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+			  bool tupleIsAlive, void *arg)
+{
+	ArtCheck   *c = (ArtCheck *) arg;
+	MemoryContext old = MemoryContextSwitchTo(c->tmp);
+
+	art_check_encode(c, values, isnull, art_tid_pack(tid));
+	if (!art_check_contains(c, c->key.data, c->key.len))
+		art_check_fail(c, "the row with root (%u,%u) has no entry",
+					   ItemPointerGetBlockNumberNoCheck(tid),
+					   (unsigned) ItemPointerGetOffsetNumberNoCheck(tid));
+	c->rows++;
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->tmp);
+}
+
+/*
+ * Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees it.
+ */
+static void
+art_check_heap(ArtCheck *c)
+{
+	IndexInfo  *info = BuildIndexInfo(c->index);
+	TableScanDesc scan;
+
+	scan = table_beginscan_strat(c->heap, c->snapshot, 0, NULL, true, true);
+	info->ii_Concurrent = true;
+	info->ii_Unique = false;
+	info->ii_ExclusionOps = NULL;
+	info->ii_ExclusionProcs = NULL;
+	info->ii_ExclusionStrats = NULL;
+	/* ends the scan, too */
+	table_index_build_scan(c->heap, c->index, info, true, false,
+						   art_check_row, c, scan);
+}
+
+/*
+ * Why a TID cannot be an entry's, or NULL.
+ */
+static const char *
+art_check_line_pointer(ArtCheck *c, uint64 tid)
+{
+	BlockNumber blk = (BlockNumber) (tid >> 16);
+	OffsetNumber off = (OffsetNumber) (tid & 0xFFFF);
+	const char *wrong = NULL;
+	Buffer		buf;
+	Page		page;
+
+	/* our lock on the table keeps it from being truncated */
+	if (blk >= RelationGetNumberOfBlocks(c->heap))
+		return "is past the end of the table";
+
+	buf = ReadBuffer(c->heap, blk);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (PageIsNew(page) || off < FirstOffsetNumber ||
+		off > PageGetMaxOffsetNumber(page))
+		wrong = "is past the end of its page";
+	else
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (!ItemIdIsUsed(lp))
+			wrong = "is an unused line pointer";
+		else if (ItemIdIsNormal(lp) &&
+				 HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, lp)))
+			wrong = "is not the root of its chain";
+	}
+	UnlockReleaseBuffer(buf);
+	return wrong;
+}
+
+/*
+ * An entry whose TID looks wrong: certain only while the TID is published and
+ * the entry is there.
+ */
+static void
+art_check_suspect(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
+{
+	const char *wrong;
+
+	if (art_check_line_pointer(c, tid) == NULL)
+		return;
+
+	if (c->hazard == NULL)
+		c->hazard = art_hazard_acquire(c->index, CurrentMemoryContext);
+	while (!art_hazard_publish(c->hazard, tid, art_delgen(c->index)))
+		CHECK_FOR_INTERRUPTS();
+	if (art_check_contains(c, key, len) &&
+		(wrong = art_check_line_pointer(c, tid)) != NULL)
+		art_check_fail(c, "an entry's row address (%u,%u) %s",
+					   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF), wrong);
+	art_hazard_clear(c->hazard);
+}
+
+/*
+ * One entry against the heap.
+ */
+static void
+art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
+{
+	MemoryContext old;
+	ItemPointerData htid;
+	bool		again = false;
+	bool		all_dead = false;
+
+	c->scanned++;
+	art_tid_unpack(tid, &htid);
+	if ((BlockNumber) (tid >> 16) >= RelationGetNumberOfBlocks(c->heap) ||
+		!table_index_fetch_tuple(c->fetch, &htid, c->snapshot, c->slot, &again,
+								 &all_dead))
+	{
+		art_check_suspect(c, key, len, tid);
+		return;
+	}
+
+	old = MemoryContextSwitchTo(c->tmp);
+	{
+		ExprContext *econtext = GetPerTupleExprContext(c->estate);
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		econtext->ecxt_scantuple = c->slot;
+		FormIndexDatum(c->info, c->slot, c->estate, values, isnull);
+		art_check_encode(c, values, isnull, tid);
+		if (c->key.len != len || memcmp(c->key.data, key, len) != 0)
+			art_check_fail(c, "an entry leads to the row (%u,%u), which has another key",
+						   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF));
+		c->visible++;
+		ResetExprContext(econtext);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->tmp);
+	ExecClearTuple(c->slot);
+}
+
+/*
+ * Index to heap: every entry in key order, against what our snapshot sees.
+ */
+static void
+art_check_entries(ArtCheck *c)
+{
+	ArtPass		w;
+
+	art_pass_init(&w, c->kd, c->cx, ART_CHECK_BATCH, 64 * 1024);
+
+	c->info = BuildIndexInfo(c->index);
+	c->estate = CreateExecutorState();
+	c->slot = table_slot_create(c->heap, NULL);
+	c->fetch = table_index_fetch_begin(c->heap);
+
+	while (!w.done)
+	{
+		ax_status	s;
+
+		CHECK_FOR_INTERRUPTS();
+		s = art_pass_next(&w, c->tree, c->gen);
+		if (s == AX_STALE)
+		{
+			/* whatever structure comes next holds what our snapshot sees */
+			art_check_ready(c);
+			continue;
+		}
+		if (s != AX_OK)
+			art_check_unexpected(c, s);
+
+		for (uint32 i = 0; i < w.n; i++)
+		{
+			const uint8 *key = w.keys.data + w.key_off[i];
+			uint32		len = w.key_off[i + 1] - w.key_off[i];
+			uint64		tid = 0;
+
+			for (int k = 0; k < AX_TID_BYTES; k++)
+				tid = tid << 8 | key[len - AX_TID_BYTES + k];
+			/* the core's walk cannot tell the order of these */
+			if (c->kd->compared && (i > 0 || w.from.len > 0) &&
+				art_key_cmp(c->kd, key, len, i > 0 ? w.keys.data + w.key_off[i - 1] : w.from.data,
+							i > 0 ? w.key_off[i] - w.key_off[i - 1] : w.from.len, true, true) <= 0)
+				art_check_fail(c, "the entry of row address (%u,%u) is out of order",
+							   (unsigned) (w.tids[i] >> 16), (unsigned) (w.tids[i] & 0xFFFF));
+			if (tid != w.tids[i])
+				art_check_fail(c, "a scan gave row address (%u,%u) for an entry of (%u,%u)",
+							   (unsigned) (w.tids[i] >> 16), (unsigned) (w.tids[i] & 0xFFFF),
+							   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF));
+			art_check_entry(c, key, len, tid);
+		}
+	}
+
+	if (c->hazard != NULL)
+		art_hazard_release(c->hazard);
+	c->hazard = NULL;
+	table_index_fetch_end(c->fetch);
+	ExecDropSingleTupleTableSlot(c->slot);
+	FreeExecutorState(c->estate);
+
+	/* each row that we see has one entry, and neither pass may miss it */
+	if ((int64) c->visible != c->rows)
+		art_check_fail(c, "its entries lead to another number of rows than the table has");
+}
+
+/*
+ * Open the index with its table, the table locked first.
+ *
+ * Locks: takes AccessShareLock on table and index, and leaves both held.  An
+ * ERROR leaves them to the end of the transaction.
+ */
+static void
+art_check_open(Oid indexoid, Relation *heap, Relation *index)
+{
+	Oid			heapoid = IndexGetRelation(indexoid, true);
+
+	*heap = OidIsValid(heapoid) ? table_open(heapoid, AccessShareLock) : NULL;
+	*index = relation_open(indexoid, AccessShareLock);
+	if (!art_is_art_index(*index))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index of access method \"%s\"",
+						RelationGetRelationName(*index), ART_AM_NAME)));
+	if (*heap == NULL || heapoid != IndexGetRelation(indexoid, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open parent table of index \"%s\"",
+						RelationGetRelationName(*index))));
+	if (!(*index)->rd_index->indisready || !(*index)->rd_index->indislive ||
+		!(*index)->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot check index \"%s\"",
+						RelationGetRelationName(*index)),
+				 errdetail("The index is not valid."),
+				 errhint("REINDEX or drop it.")));
+	if (RELATION_IS_OTHER_TEMP(*index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot check temporary index \"%s\" of another session",
+						RelationGetRelationName(*index))));
+}
+
+PG_FUNCTION_INFO_V1(artidx_check);
+PGDLLEXPORT Datum artidx_check(PG_FUNCTION_ARGS);
+
+/*
+ * artidx_check(index regclass, heapallindexed boolean)
+ */
+Datum
+artidx_check(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *fctx;
+	TupleDesc	desc;
+	Datum		values[4];
+	bool		nulls[4] = {false, false, false, false};
+	ArtCheck	c;
+	bool		heapallindexed = PG_GETARG_BOOL(1);
+	MemoryContext old;
+	Oid			save_userid;
+	int			save_sec_context;
+	int			save_nestlevel;
+
+	if (!SRF_IS_FIRSTCALL())
+	{
+		fctx = SRF_PERCALL_SETUP();
+		SRF_RETURN_DONE(fctx);
+	}
+
+	fctx = SRF_FIRSTCALL_INIT();
+	old = MemoryContextSwitchTo(fctx->multi_call_memory_ctx);
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	desc = BlessTupleDesc(desc);
+	MemoryContextSwitchTo(old);
+
+	memset(&c, 0, sizeof(c));
+	art_check_open(PG_GETARG_OID(0), &c.heap, &c.index);
+
+	/*
+	 * The index's expressions run as the table's owner, not as the superuser
+	 * who checks: as in a build, and in amcheck.
+	 */
+	GetUserIdAndSecContext(&save_userid, &save_sec_context);
+	SetUserIdAndSecContext(c.heap->rd_rel->relowner,
+						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
+	save_nestlevel = NewGUCNestLevel();
+	art_restrict_search_path(c.heap, save_userid);
+
+	c.tmp = AllocSetContextCreate(CurrentMemoryContext, "artidx_check",
+								  ALLOCSET_DEFAULT_SIZES);
+	c.kd = art_keydesc_build(c.index, CurrentMemoryContext);
+	art_buf_init(&c.key, CurrentMemoryContext, 256);
+	art_check_ready(&c);
+
+	if (heapallindexed)
+	{
+		/* before the first look at an entry: all we see must be in there */
+		c.snapshot = RegisterSnapshot(GetTransactionSnapshot());
+		if (IsolationUsesXactSnapshot() && c.index->rd_index->indcheckxmin &&
+			!TransactionIdPrecedes(HeapTupleHeaderGetXmin(c.index->rd_indextuple->t_data),
+								   c.snapshot->xmin))
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("index \"%s\" cannot be verified using transaction snapshot",
+							RelationGetRelationName(c.index))));
+	}
+
+	art_check_structure(&c);
+	if (heapallindexed)
+	{
+		art_check_heap(&c);
+		art_check_entries(&c);
+		UnregisterSnapshot(c.snapshot);
+	}
+
+	AtEOXact_GUC(false, save_nestlevel);
+	SetUserIdAndSecContext(save_userid, save_sec_context);
+
+	MemoryContextDelete(c.tmp);
+	relation_close(c.index, AccessShareLock);
+	table_close(c.heap, AccessShareLock);
+
+	values[0] = Int64GetDatum((int64) c.walk.entries);
+	values[1] = Int64GetDatum(c.rows);
+	nulls[1] = !heapallindexed;
+	values[2] = Int64GetDatum((int64) (c.walk.inner_nodes + c.walk.leaves));
+	values[3] = Int64GetDatum((int64) c.walk.bytes);
+	SRF_RETURN_NEXT(fctx, HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}

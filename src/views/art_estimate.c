@@ -1,0 +1,543 @@
+/*
+ * art_estimate.c
+ *	  artidx_estimate(relation, columns): the bytes an index would take.
+ *
+ * Encodes the keys of a sample of the table's rows and has the core size the
+ * tree (src/core/face/ax_estimate.c).  Takes no memory of the area, so it answers
+ * with the area full, and without the library being preloaded.
+ *
+ * The sample is drawn as ANALYZE draws its own: at most so many blocks, of the
+ * rows in them at most so many.  A table of few blocks is read whole, and one
+ * of few rows is sized exactly.  Where blocks are left out, hardly more than
+ * one row of a block is kept.  Several would be neighbours in a column that
+ * follows the order of the heap, and the estimate takes rows for independent.
+ * The seed is fixed: the same table gives the same answer.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_collate.h"
+#include "parser/parse_expr.h"
+#include "parser/parse_relation.h"
+#include "parser/parser.h"
+#include "storage/bufmgr.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/sampling.h"
+#include "utils/snapmgr.h"
+
+#include "area/area.h"
+
+#define ART_EST_BLOCKS	30000	/* read at most */
+#define ART_EST_ROWS	300000	/* kept of a table that has no more */
+#define ART_EST_SAMPLE	50000	/* kept of one that has */
+#define ART_EST_SEED	20131
+#define ART_EST_NOWHERE	PG_UINT64_MAX
+
+typedef struct ArtEstimate
+{
+	Relation	rel;
+	int			ncols;
+	Expr	   *exprs[INDEX_MAX_KEYS];
+	Oid			types[INDEX_MAX_KEYS];
+	Oid			opclasses[INDEX_MAX_KEYS];
+	Oid			collations[INDEX_MAX_KEYS];
+
+	/* the sample: each key behind its length, a chunk of its own */
+	MemoryContext cxt;
+	uint8	  **keys;
+	uint64		n;
+	uint64		most;			/* keys to keep */
+	Size		bytes;
+	Size		budget;
+	uint64		rows;			/* seen */
+	pg_prng_state rng;
+} ArtEstimate;
+
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_estimate);
+
+/* ---- what is asked for ---- */
+
+/*
+ * ERROR unless it is a table of which the current user may read every row, in
+ * which an art index could be.
+ */
+static void
+art_est_check_relation(Relation rel)
+{
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("cannot estimate an index on partitioned table \"%s\"",
+						RelationGetRelationName(rel)),
+				 errhint("Add up the estimates of its partitions.")));
+	if (rel->rd_rel->relkind != RELKIND_RELATION &&
+		rel->rd_rel->relkind != RELKIND_MATVIEW)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table or materialized view",
+						RelationGetRelationName(rel))));
+	if (rel->rd_tableam != GetHeapamTableAmRoutine())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" supports only tables of access method \"heap\"",
+						ART_AM_NAME)));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+
+	/* expressions of the caller's would see rows that a policy hides */
+	if (check_enable_rls(RelationGetRelid(rel), InvalidOid, false) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot estimate an index on table \"%s\", whose row-level security policies apply to the current user",
+						RelationGetRelationName(rel)),
+				 errhint("Call artidx_estimate as the owner of the table.")));
+}
+
+/*
+ * ERROR unless the current user may read the columns of an expression.
+ */
+static void
+art_est_check_columns(Relation rel, Expr *expr)
+{
+	Oid			relid = RelationGetRelid(rel);
+	Bitmapset  *attrs = NULL;
+	int			k = -1;
+	AclResult	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
+
+	if (acl == ACLCHECK_OK)
+		return;
+	pull_varattnos((Node *) expr, 1, &attrs);
+	while ((k = bms_next_member(attrs, k)) >= 0)
+	{
+		AttrNumber	attno = k + FirstLowInvalidHeapAttributeNumber;
+
+		if (attno == InvalidAttrNumber)
+			acl = pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT,
+											ACLMASK_ALL);
+		else
+			acl = pg_attribute_aclcheck(relid, attno, GetUserId(), ACL_SELECT);
+		if (acl != ACLCHECK_OK)
+			break;
+	}
+	/* an expression without columns wants the right to see the table at all */
+	if (attrs == NULL)
+		acl = pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT,
+										ACLMASK_ANY);
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, rel->rd_rel->relkind == RELKIND_MATVIEW ?
+					   OBJECT_MATVIEW : OBJECT_TABLE,
+					   RelationGetRelationName(rel));
+}
+
+/*
+ * The text of one expression, nothing around it: its raw parse tree.
+ */
+static Node *
+art_est_parse(const char *text)
+{
+	List	   *raw = raw_parser(text, RAW_PARSE_PLPGSQL_EXPR);
+	SelectStmt *s = castNode(SelectStmt, linitial_node(RawStmt, raw)->stmt);
+	SelectStmt *plain = makeNode(SelectStmt);
+	ResTarget  *target;
+
+	/* that grammar takes whatever may follow SELECT */
+	if (list_length(s->targetList) == 1)
+	{
+		target = linitial_node(ResTarget, s->targetList);
+		plain->targetList = s->targetList;
+		if (equal(s, plain) && target->name == NULL && target->indirection == NIL)
+			return target->val;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_SYNTAX_ERROR),
+			 errmsg("\"%s\" is not an expression", text)));
+	return NULL;
+}
+
+/*
+ * A position in an error is one in the expression, not in the statement that
+ * called us.
+ */
+static void
+art_est_error(void *arg)
+{
+	int			pos = geterrposition();
+
+	if (pos > 0)
+	{
+		errposition(0);
+		internalerrposition(pos);
+		internalerrquery((const char *) arg);
+	}
+}
+
+/*
+ * One element of columns: the name of a column, or an expression in
+ * parentheses with the rules of CREATE INDEX.
+ */
+static Expr *
+art_est_column(Relation rel, const char *text)
+{
+	AttrNumber	attno = get_attnum(RelationGetRelid(rel), text);
+	ErrorContextCallback context;
+	ParseState *pstate;
+	Expr	   *expr;
+
+	if (attno > 0)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attno - 1);
+
+		return (Expr *) makeVar(1, attno, att->atttypid, att->atttypmod,
+								att->attcollation, 0);
+	}
+	if (text[strspn(text, " \t\n\r\f\v")] != '(')
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of relation \"%s\" does not exist",
+						text, RelationGetRelationName(rel)),
+				 errhint("Give the names of columns as they are in the catalog, or expressions in parentheses.")));
+
+	context.callback = art_est_error;
+	context.arg = unconstify(char *, text);
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	pstate = make_parsestate(NULL);
+	pstate->p_sourcetext = text;
+	addNSItemToQuery(pstate,
+					 addRangeTableEntryForRelation(pstate, rel, AccessShareLock,
+												   NULL, false, true),
+					 false, true, true);
+	expr = (Expr *) transformExpr(pstate, art_est_parse(text),
+								  EXPR_KIND_INDEX_EXPRESSION);
+	assign_expr_collations(pstate, (Node *) expr);
+	free_parsestate(pstate);
+	error_context_stack = context.previous;
+
+	expr = expression_planner(expr);
+	if (contain_mutable_functions((Node *) expr))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("functions in index expression must be marked IMMUTABLE")));
+	return expr;
+}
+
+/*
+ * All of columns.
+ */
+static void
+art_est_columns(ArtEstimate *est, ArrayType *columns)
+{
+	Datum	   *elems;
+	bool	   *nulls;
+	int			n;
+	Oid			am = get_am_oid(ART_AM_NAME, false);
+
+	deconstruct_array(columns, TEXTOID, -1, false, TYPALIGN_INT, &elems, &nulls, &n);
+	if (n == 0 || ARR_NDIM(columns) != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("columns must be an array of one dimension with at least one element")));
+	if (n > INDEX_MAX_KEYS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("cannot use more than %d columns in an index", INDEX_MAX_KEYS)));
+	for (int i = 0; i < n; i++)
+	{
+		Expr	   *expr;
+		Oid			type;
+
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("columns must not contain nulls")));
+		expr = art_est_column(est->rel, TextDatumGetCString(elems[i]));
+		art_est_check_columns(est->rel, expr);
+		type = exprType((Node *) expr);
+		est->exprs[i] = expr;
+		est->types[i] = type;
+		est->collations[i] = exprCollation((Node *) expr);
+		est->opclasses[i] = GetDefaultOpClass(type, am);
+		if (!OidIsValid(est->opclasses[i]))
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("data type %s has no default operator class for access method \"%s\"",
+							format_type_be(type), ART_AM_NAME),
+					 errhint("Use a btree index.")));
+	}
+	est->ncols = n;
+}
+
+/* ---- the sample ---- */
+
+static inline uint32
+art_est_len(const uint8 *key)
+{
+	uint32		len;
+
+	memcpy(&len, key - sizeof(uint32), sizeof(len));
+	return len;
+}
+
+static void
+art_est_forget(ArtEstimate *est, uint64 i)
+{
+	est->bytes -= art_est_len(est->keys[i]);
+	pfree(est->keys[i] - sizeof(uint32));
+}
+
+/*
+ * Of the keys only so many stay, any of them, and no more are kept from now on: still
+ * each row with the same chance.
+ */
+static void
+art_est_thin(ArtEstimate *est, uint64 keep)
+{
+	while (est->n > keep)
+	{
+		uint64		i = (uint64) (sampler_random_fract(&est->rng) * (double) est->n);
+
+		art_est_forget(est, i);
+		est->keys[i] = est->keys[--est->n];
+	}
+	est->most = est->n;
+}
+
+/*
+ * Where the next row's key goes, ART_EST_NOWHERE if it is not to be kept.
+ */
+static uint64
+art_est_place(ArtEstimate *est)
+{
+	uint64		i;
+
+	est->rows++;
+	if (est->n < est->most)
+		return est->n;
+	/* not to be sized exactly, so a sample does, which is sooner sorted and sized */
+	if (est->n > ART_EST_SAMPLE)
+		art_est_thin(est, ART_EST_SAMPLE);
+	i = (uint64) (sampler_random_fract(&est->rng) * (double) est->rows);
+	if (i >= est->n)
+		return ART_EST_NOWHERE;
+	art_est_forget(est, i);
+	return i;
+}
+
+/*
+ * Put a key in its place.  When that is too much memory, half of the keys go.
+ */
+static void
+art_est_keep(ArtEstimate *est, uint64 i, const ArtBuf *key, uint64 tid)
+{
+	uint32		len = key->len + AX_TID_BYTES;
+	uint8	   *p = MemoryContextAllocHuge(est->cxt, len + sizeof(uint32));
+
+	p += sizeof(uint32);
+	memcpy(p - sizeof(uint32), &len, sizeof(uint32));
+	memcpy(p, key->data, key->len);
+	art_put_tid(p + key->len, tid);
+	est->keys[i] = p;
+	est->bytes += len;
+	if (i == est->n)
+		est->n++;
+	while (est->bytes > est->budget && est->n > 1)
+		art_est_thin(est, est->n / 2);
+}
+
+/*
+ * Read the sample's blocks.  Returns the rows that the table has, exactly or
+ * by the rows of the blocks read.
+ */
+static double
+art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
+{
+	Relation	rel = est->rel;
+	EState	   *estate = CreateExecutorState();
+	ExprContext *econtext = GetPerTupleExprContext(estate);
+	ExprState  *states[INDEX_MAX_KEYS];
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	Snapshot	snapshot = RegisterSnapshot(GetActiveSnapshot());
+	TableScanDesc scan = table_beginscan_strat(rel, snapshot, 0, NULL, true, false);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber read = 0;
+	bool		whole = nblocks <= ART_EST_BLOCKS;
+	BlockSamplerData bs;
+	ArtBuf		key;
+
+	for (int i = 0; i < est->ncols; i++)
+		states[i] = ExecPrepareExpr(est->exprs[i], estate);
+	econtext->ecxt_scantuple = slot;
+	art_buf_init(&key, CurrentMemoryContext, 64);
+	sampler_random_init_state(ART_EST_SEED, &est->rng);
+	est->most = whole ? ART_EST_ROWS : ART_EST_BLOCKS;
+	est->keys = palloc(est->most * sizeof(uint8 *));
+	est->budget = (Size) maintenance_work_mem * 1024;
+	est->cxt = CurrentMemoryContext;
+	if (!whole)
+		(void) BlockSampler_Init(&bs, nblocks, ART_EST_BLOCKS, ART_EST_SEED);
+
+	while (whole ? read == 0 : BlockSampler_HasMore(&bs))
+	{
+		if (!whole)
+		{
+			if (read > 0)
+				table_rescan(scan, NULL);
+			heap_setscanlimits(scan, BlockSampler_Next(&bs), 1);
+		}
+		read++;
+		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+		{
+			uint64		i = art_est_place(est);
+			MemoryContext old;
+			Datum		values[INDEX_MAX_KEYS];
+			bool		isnull[INDEX_MAX_KEYS];
+
+			if (est->rows % 1024 == 0)
+				CHECK_FOR_INTERRUPTS();
+			if (i == ART_EST_NOWHERE)
+				continue;
+			old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+			for (int c = 0; c < est->ncols; c++)
+				values[c] = ExecEvalExpr(states[c], econtext, &isnull[c]);
+			(void) art_encode(kd, values, isnull, &key);
+			MemoryContextSwitchTo(old);
+			ResetExprContext(econtext);
+			art_est_keep(est, i, &key, art_tid_pack(&slot->tts_tid));
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+	if (whole)
+		return (double) est->rows;
+	return (double) est->rows * nblocks / read;
+}
+
+static int
+art_est_cmp(const void *a, const void *b)
+{
+	const uint8 *x = *(const uint8 *const *) a;
+	const uint8 *y = *(const uint8 *const *) b;
+
+	/* no key is a prefix of another */
+	return memcmp(x, y, Min(art_est_len(x), art_est_len(y)));
+}
+
+/*
+ * Rows that a build sorts and loads at a time: art_run_add's account of
+ * maintenance_work_mem.
+ */
+static double
+art_est_run(const ArtEstimate *est, const ArtKeyDesc *kd)
+{
+	bool		brief = kd->natts == 1 && kd->fixed &&
+		kd->fixed_len <= 1 + sizeof(uint64);
+	double		bytes = 0;
+
+	for (uint64 i = 0; i < est->n; i++)
+	{
+		uint32		len = art_est_len(est->keys[i]);
+
+		bytes += brief ? 2 * sizeof(uint64) + len :
+			MAXALIGN(len + sizeof(uint32)) + 2 * sizeof(uint64) + sizeof(uint32);
+	}
+	return est->n == 0 ? 0 : (double) maintenance_work_mem * 1024 / (bytes / est->n);
+}
+
+/*
+ * A tree of compared keys has no compression.  It has the keys, a slot each,
+ * in pages as full as a build leaves them; and a page above for each pageful
+ * of pages.
+ */
+static uint64
+art_est_compared(const ArtEstimate *est, double rows)
+{
+	double		page = AX_PAGE_SIZE_DEFAULT;
+	double		in_page = 0;
+	double		outside = 0;
+	double		each;
+	double		leaves;
+
+	if (est->n == 0)
+		return AX_PAGE;
+	for (uint64 i = 0; i < est->n; i++)
+	{
+		uint32		len = art_est_len(est->keys[i]);
+
+		if (len > page / 4)
+		{
+			in_page += 12;
+			outside += len + 64;
+		}
+		else
+			in_page += len + 4;
+	}
+	each = in_page / est->n;
+	leaves = rows * each / ((page - 24) * ART_DEFAULT_FILLFACTOR / 100 - each / 2) + 1;
+	return (uint64) (leaves * page * (1 + (each + 8) / page) +
+					 rows * outside / est->n) + AX_PAGE;
+}
+
+/*
+ * artidx_estimate(relation regclass, columns text[]).
+ *
+ * Locks: takes AccessShareLock on the table and gives it back.
+ */
+Datum
+artidx_estimate(PG_FUNCTION_ARGS)
+{
+	ArtEstimate est;
+	ArtKeyDesc *kd;
+	double		rows;
+	uint32	   *lens;
+	uint64		bytes;
+
+	memset(&est, 0, sizeof(est));
+	est.rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	art_est_check_relation(est.rel);
+	art_est_columns(&est, PG_GETARG_ARRAYTYPE_P(1));
+	kd = art_keydesc_of_types(est.ncols, est.types, est.opclasses, est.collations,
+							  CurrentMemoryContext);
+	rows = art_est_sample(&est, kd);
+	if (kd->compared)
+	{
+		bytes = art_est_compared(&est, rows);
+		table_close(est.rel, AccessShareLock);
+		PG_RETURN_INT64((int64) bytes);
+	}
+
+	qsort(est.keys, est.n, sizeof(uint8 *), art_est_cmp);
+	CHECK_FOR_INTERRUPTS();
+	lens = palloc(Max(est.n, 1) * sizeof(uint32));
+	for (uint64 i = 0; i < est.n; i++)
+		lens[i] = art_est_len(est.keys[i]);
+	bytes = ax_estimate((const uint8_t *const *) est.keys, lens, 0, est.n, rows,
+						ART_DEFAULT_FILLFACTOR, art_est_run(&est, kd),
+						palloc(AX_ESTIMATE_WORK));
+	table_close(est.rel, AccessShareLock);
+	PG_RETURN_INT64((int64) bytes);
+}

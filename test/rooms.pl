@@ -1,0 +1,361 @@
+#!/usr/bin/perl
+#
+# test/rooms.pl
+#	  The rooms of src: what may refer to what, and signposts that lead somewhere.
+#
+#	rooms.pl check		every rule below; prints each violation
+#	rooms.pl map		the map of rooms and files for src/README.md
+#	rooms.pl count		lines and references, room by room
+#
+# The rules:
+#	- a file includes headers of its own room and of rooms below;
+#	- a file names no function or variable that a room above defines;
+#	- a header declares what its own room defines, in the section that names the
+#	  file, if its sections do;
+#	- no .c file declares what another one defines;
+#	- a file that is named anywhere is there; so is a section of src/README.md;
+#	- "See X.h." before a function: X.h declares it;
+#	- the map in src/README.md is that of the files' banners.
+# The order of the rooms is total, so without an upward reference there is no
+# cycle between them.
+#
+use strict;
+use warnings;
+
+# From top to bottom.
+my @rooms = (
+	[ 'top', 'the library\'s entry, and the handler of the access method' ],
+	[ 'ddl', 'statements changed for art, or by it' ],
+	[ 'views', 'functions and views of SQL' ],
+	[ 'plan', 'the planner\'s and the executor\'s hooks, costs' ],
+	[ 'am', 'the access method: insert, scan, build, vacuum' ],
+	[ 'live', 'who builds a structure and when; transactions, workers, restarts' ],
+	[ 'build', 'the entries of a structure from a table\'s rows' ],
+	[ 'area', 'shared memory, the directory of structures, limits, the interlock, options' ],
+	[ 'key', 'values to bytes in their order, and back; scan keys to bounds' ],
+	[ 'versions', 'the differences between versions of PostgreSQL' ],
+	[ 'core', 'what the core offers: plain C11, no PostgreSQL' ],
+	[ 'core/face', 'trees, and every call to the engine of its tree' ],
+	[ 'core/compared', 'the B+-tree whose order only the caller knows' ],
+	[ 'core/btree', 'the B+-tree' ],
+	[ 'core/radix', 'the adaptive radix tree' ],
+	[ 'core/tail', 'the tail buffer' ],
+	[ 'core/elide', 'elision, and guards' ],
+	[ 'core/base', 'memory, epochs, latches, sections' ]);
+my %rank = map { $rooms[$_][0] => $_ } 0 .. $#rooms;
+
+my $bad = 0;
+
+sub fail
+{
+	print STDERR "rooms: @_\n";
+	$bad = 1;
+}
+
+sub read_file
+{
+	my ($f) = @_;
+
+	open(my $h, '<', $f) or die "$f: $!";
+	local $/;
+	my $t = <$h>;
+	close($h);
+	return $t;
+}
+
+# The core's face is above its sub-rooms for what it declares, below all for
+# those who include it.
+sub room_of
+{
+	my ($f) = @_;
+
+	return 'top' if $f =~ m{^src/(?:module|handler)\.c$};
+	return 'versions' if $f eq 'src/art_compat.h';
+	return 'core' if $f =~ m{^src/core/\w+\.h$};
+	return $1 if $f =~ m{^src/(core/\w+|\w+)/\w+\.[ch]$};
+	return undef;
+}
+
+# Comments and strings become blanks; lines stay.
+sub code
+{
+	my ($t) = @_;
+
+	$t =~ s{(/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')}{(my $b = $1) =~ s/[^\n]/ /g; $b}gse;
+	return $t;
+}
+
+my @tracked = split /\n/, `git ls-files --cached --others --exclude-standard`;
+@tracked = grep { -f } @tracked;
+my @src = sort grep { m{^src/.*\.[ch]$} } @tracked;
+my %is = map { $_ => 1 } @tracked;
+my %base;
+push @{ $base{ (m{([^/]+)$})[0] } }, $_ foreach @tracked;
+my (%text, %code, %room);
+foreach my $f (@src)
+{
+	$text{$f} = read_file($f);
+	$code{$f} = code($text{$f});
+	$room{$f} = room_of($f);
+	fail("$f is in no room") unless defined $room{$f} && defined $rank{ $room{$f} };
+}
+exit 1 if $bad;
+
+# ---- who defines what ----
+
+my (%def, %static);
+foreach my $f (grep { /\.c$/ } @src)
+{
+	while ($code{$f} =~ /^((?:[A-Za-z_]\w*(?:\(\(\w+\)\))?[\s*]+)+?)(\w+)(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*\{)/mg)
+	{
+		my ($head, $name) = ($1, $2);
+
+		next if $head =~ /\b(?:return|else|do|extern|typedef)\b/;
+		if ($head =~ /\bstatic\b/) { $static{$f}{$name} = 1; }
+		else                       { $def{$name} = $f; }
+	}
+	while ($code{$f} =~ /^(?!static\b|extern\b|typedef\b|return\b|struct \w+;)((?:const |struct |volatile )*\w+[\s*]+(?:const )?)(\w+)(?:\[[^\]]*\])*\s*(?:=[^;]*)?;/mg)
+	{
+		$def{$2} //= $f;
+	}
+}
+
+# ---- includes and references ----
+
+my (%refs, %seen);
+sub refer
+{
+	my ($f, $g, $what) = @_;
+	my ($a, $b) = ($room{$f}, $room{$g});
+
+	return if $a eq $b;
+	$refs{$a}{$b}++ unless $seen{"$f $g"}++;
+	# the core's face is offered to all above the core, and told to all within
+	return if $b eq 'core' && $g =~ /\.h$/;
+	fail("$f ($a) $what $g ($b), which is above") if $rank{$a} > $rank{$b};
+}
+
+foreach my $f (@src)
+{
+	my ($dir) = $f =~ m{^(.*)/};
+
+	while ($text{$f} =~ /^#\s*include\s+"([^"]+)"/mg)
+	{
+		my $i = $1;
+		my $g = $is{"$dir/$i"} ? "$dir/$i" : "src/$i";
+
+		if ($is{$g}) { refer($f, $g, 'includes'); }
+		elsif ($room{$f} =~ /^core/) { fail("$f includes \"$i\", which is not of the core"); }
+		elsif ($i =~ m{^(?:ax|art|rt|bt|bc)_\w+\.h$|^(?:top|ddl|views|plan|am|live|build|area|key|core)/}) { fail("$f includes \"$i\", which is not there"); }
+	}
+	fail("$f includes a header of the system that is PostgreSQL's")
+	  if $room{$f} =~ /^core/ && $text{$f} =~ /^#\s*include\s+<(?:postgres|access|storage|utils|catalog)/m;
+	my %said;
+	while ($code{$f} =~ /\b([A-Za-z_]\w+)\b/g)
+	{
+		my $n = $1;
+		my $g = $def{$n};
+
+		next if !defined $g || $g eq $f || $said{$n}++ || $static{$f}{$n};
+		next if $f =~ /\.h$/ && $room{$f} eq 'core';	# declares for the rooms within
+		refer($f, $g, "names $n of");
+	}
+	if ($f =~ /\.c$/)
+	{
+		while ($code{$f} =~ /^extern\s[^;{]*?\b(\w+)\s*(?:\([^;{]*)?;/mg)
+		{
+			fail("$f declares $1, which $def{$1} defines") if defined $def{$1} && $def{$1} ne $f;
+		}
+	}
+}
+
+# ---- headers declare what their room defines ----
+
+foreach my $h (grep { /\.h$/ } @src)
+{
+	my $section = '';
+	my $t = $text{$h};
+
+	while ($t =~ m{\G(?:(/\* ----.*?\*/)|(/\*.*?\*/)|(extern\b[^;]*?\b(\w+)\s*(?:\([^;]*|\[[^;]*)?;)|.)}gs)
+	{
+		if (defined $1) { $section = $1; }
+		elsif (defined $3)
+		{
+			my $n = $4;
+			(my $d = $3) =~ s{/\*.*?\*/}{}gs;
+
+			$n = $1 if $d =~ /\b(\w+)\s*\(/ && $d !~ /\(\*/;
+			$n = $1 if $d =~ /\(\*\s*(\w+)\)/ && !defined $def{$n};
+			next unless defined $def{$n};
+			my $in = $room{ $def{$n} };
+			fail("$h declares $n, which $def{$n} defines")
+			  unless $in eq $room{$h} || ($room{$h} eq 'core' && $in =~ /^core/);
+			my @named = $section =~ /(\w+\.c)\b/g;
+			(my $b = $def{$n}) =~ s{.*/}{};
+			fail("$h: its section \"$section\" has $n, which is in $b")
+			  if @named && !grep { $_ eq $b } @named;
+		}
+	}
+}
+
+# ---- signposts ----
+
+# The titles of src/README.md.
+my %title;
+$title{$_} = 1 foreach read_file('src/README.md') =~ /^#+\s+(.*?)\s*$/mg;
+
+sub anchor
+{
+	my ($t) = @_;
+
+	$t = lc $t;
+	$t =~ s/[^\w\- ]//g;
+	$t =~ s/ /-/g;
+	return $t;
+}
+
+my $ours = qr/(?:art|ax|bt|bc|rt|test|bench)_\w+\.(?:c|h|sh|pl)|(?:module|handler|area|build|live|am|plan|views|ddl|key)\.[ch]/;
+my $tops = qr{src|test|doc|sql|expected|ddl|views|plan|am|live|build|area|key|core|base|elide|tail|radix|btree|compared|face};
+foreach my $f (grep { m{^src/.*\.[ch]$|^test/.*\.[ch]$|^test/.*\.(?:sh|pl|pm|mk|spec)$|Makefile$|^[\w/]+\.md$} && $_ ne 'CHANGELOG.md' } @tracked)
+{
+	my $t = $text{$f} // read_file($f);
+	my ($dir) = $f =~ m{^(.*)/};
+
+	$dir //= '.';
+	# in C only what comments say
+	$t = join("\n", $t =~ m{/\*(.*?)\*/}gs) if $f =~ /\.[ch]$/;
+	while ($t =~ m{(?<![\w/.\$%<-])((?:[\w.-]+/)*)($ours)(?![\w.])}g)
+	{
+		my ($p, $b) = ($1, $2);
+
+		next if $b =~ /^test_\w+\.c$/ && $p eq '' && $base{$b};
+		if ($p eq '') { fail("$f names $b, which is not there") unless $base{$b}; }
+		elsif ($p =~ m{^(?:$tops)/})
+		{
+			fail("$f names $p$b, which is not there")
+			  unless grep { $is{"$_$p$b"} } '', 'src/', 'src/core/', 'test/', "$dir/";
+		}
+	}
+	while ($t =~ m{(?<![\w/.])src/README\.md,\s+(?:\*\s+)?"?([A-Z][\w'+-]*(?:[ \n]+(?:\*\s+)?[\w'+-]+)*)}g)
+	{
+		(my $s = $1) =~ s/\s*\n\s*\*?\s*/ /g;
+		my @w = split / +/, $s;
+		my $ok = 0;
+
+		for (my $i = @w; $i > 0 && !$ok; $i--) { $ok = $title{ join(' ', @w[ 0 .. $i - 1 ]) }; }
+		fail("$f names the section \"$s\" of src/README.md, which is not there") unless $ok;
+	}
+	fail("$f names a section by number") if $f =~ m{^src/.*\.[ch]$} && $t =~ /\bARCHITECTURE\b/;
+	if ($f =~ /\.md$/)
+	{
+		while ($t =~ /\]\(([^)\s#]*)(?:#([^)\s]+))?\)/g)
+		{
+			my ($to, $frag) = ($1, $2);
+
+			next if $to =~ /^\w+:/;
+			my $path = $to eq '' ? $f : "$dir/$to";
+
+			$path =~ s{^\./}{};
+			1 while $path =~ s{[^/]+/\.\./}{};
+			fail("$f links to $to, which is not there") unless -e $path;
+			next unless defined $frag && -f $path;
+			my %a = map { anchor($_) => 1 } read_file($path) =~ /^#+\s+(.*?)\s*$/mg;
+			fail("$f links to $to#$frag, which is not there") unless $a{$frag};
+		}
+	}
+}
+
+# "See X.h." before a function.
+foreach my $f (grep { /\.c$/ } @src)
+{
+	while ($text{$f} =~ m{/\*\s*(?:\*\s*)?See (\w+\.h)\b(?:(?!\*/).)*?\*/\s*\n(?:[\w* ]|__attribute__\(\(\w+\)\))+?\n(\w+)\(}gs)
+	{
+		my ($h, $n) = ($1, $2);
+
+		fail("$f: $n() says \"See $h\", which does not declare it")
+		  unless grep { $code{$_} =~ /\b\Q$n\E\s*\(/ } grep { m{/$h$} } @src;
+	}
+}
+
+# ---- the map ----
+
+sub banner
+{
+	my ($f) = @_;
+
+	return '' unless $text{$f} =~ m{\A/\*\s*\n \* (\S+)\n \*\t  (.*?)(?=\n \*\s*\n|\n \*/|\n \*\t?\S*[^\t ])}s
+	  || $text{$f} =~ m{\A/\*\s*\n \* (\S+)\n \*\t  (.*?)\n \*(?:/|\s*\n)}s;
+	my $what = $text{$f} =~ m{\A/\*\s*\n \* \S+\n((?: \*\t  .*\n)+)} ? $1 : '';
+
+	$what =~ s/^ \*\t  //mg;
+	$what =~ s/\s+/ /g;
+	$what =~ s/\s+$//;
+	# its first sentence, and no more than a sentence may have (test/comments.pl)
+	$what =~ s/(?<=[a-z\d)])\. .*$/./;
+	$what =~ s/[:;] .*$/./ if (my @w = split / /, $what) > 22;
+	fail("$f: its banner names $1") if $text{$f} =~ m{\A/\*\s*\n \* (\S+)\n} && $1 ne ($f =~ m{([^/]+)$})[0];
+	return $what;
+}
+
+sub map_text
+{
+	my $out = '';
+
+	foreach my $r (@rooms)
+	{
+		my @f = grep { $room{$_} eq $r->[0] } @src;
+
+		next unless @f;
+		$out .= "- **" . ($r->[0] =~ /^(?:top|versions)$/ ? 'src' : "src/$r->[0]") . "**: $r->[1].\n";
+		foreach my $f (@f)
+		{
+			my ($b) = $f =~ m{([^/]+)$};
+			my $what = banner($f);
+
+			fail("$f has no banner") if $what eq '';
+			$out .= "  - `$b`: $what\n";
+		}
+	}
+	return $out;
+}
+
+my $map = map_text();
+my $what = shift // 'check';
+if ($what eq 'map')
+{
+	print $map;
+}
+elsif ($what eq 'count')
+{
+	my $all = 0;
+
+	foreach my $r (map { $_->[0] } @rooms)
+	{
+		my ($c, $h) = (0, 0);
+
+		foreach my $f (grep { $room{$_} eq $r } @src)
+		{
+			my $n = () = $text{$f} =~ /\n/g;
+
+			if ($f =~ /c$/) { $c += $n; }
+			else            { $h += $n; }
+		}
+		my $to = join(', ', map { "$_ $refs{$r}{$_}" } sort { $rank{$a} <=> $rank{$b} } keys %{ $refs{$r} });
+
+		$all += $_ foreach values %{ $refs{$r} };
+		printf "%-14s %6d lines of .c, %5d of .h; refers to %s\n", $r, $c, $h, $to eq '' ? 'none' : $to;
+	}
+	print "$all references between files of different rooms\n";
+}
+elsif ($what eq 'check')
+{
+	my $readme = read_file('src/README.md');
+
+	fail("the map in src/README.md is not that of test/rooms.pl map")
+	  unless $readme =~ /<!-- map -->\n(.*?)<!-- end of map -->/s && $1 eq $map;
+}
+else
+{
+	die "usage: $0 check|map|count\n";
+}
+exit $bad;
