@@ -11,7 +11,6 @@
  * notices.  Keys move to the right only, or into a copy.
  */
 #include "bt_tree.h"
-#include "btree.h"
 
 #define MORE AX_BUFFER			/* something was done: start over */
 #define ABOVE AX_CHANGED		/* there is no room in the parent */
@@ -674,37 +673,3 @@ bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		return added ? AX_OK : AX_EXISTS;
 	return x;
 }
-
-const ax_engine ax_engine_btree_olc = {
-	.structure = "btree",
-	.sync = "olc",
-	.kind = AX_SYNC_OLC,
-	.insert = bt_insert,
-	.remove = bt_remove,
-	.contains = bt_contains,
-	.lookup = bt_lookup,
-	.lookup_many = bt_lookup_many,
-	.scan = bt_scan,
-	.load = bt_load,
-	.insert_sorted = bt_insert_sorted,
-	.compact = bt_compact,
-	.check = bt_check,
-	.object_bytes = bt_object_bytes
-};
-
-const ax_engine ax_engine_btree_optiql = {
-	.structure = "btree",
-	.sync = "optiql",
-	.kind = AX_SYNC_OPTIQL,
-	.insert = bt_insert,
-	.remove = bt_remove,
-	.contains = bt_contains,
-	.lookup = bt_lookup,
-	.lookup_many = bt_lookup_many,
-	.scan = bt_scan,
-	.load = bt_load,
-	.insert_sorted = bt_insert_sorted,
-	.compact = bt_compact,
-	.check = bt_check,
-	.object_bytes = bt_object_bytes
-};

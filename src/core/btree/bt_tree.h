@@ -62,6 +62,7 @@ bt_above(bt_path *t, int k)
 	return k > 0 ? &t->f[k - 1].g : &t->root;
 }
 
+/* ---- bt_tree.c ---- */
 extern void bt_close(ax_ctx *cx, bt_path *t, int from);
 extern ax_status bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key,
 							uint32_t len, bool after);
@@ -75,9 +76,15 @@ extern ax_status bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t
 extern ax_status bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
+
+/* ---- bt_remove.c ---- */
 extern ax_status bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern void bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* ---- bt_compact.c ---- */
 extern ax_status bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
+
+/* ---- bt_scan.c ---- */
 extern ax_status bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
@@ -86,6 +93,8 @@ extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *k
 								uint64_t *tids, uint32_t max, uint32_t *counts,
 								uint32_t *done);
 extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+
+/* ---- bt_bulk.c, bt_check.c ---- */
 extern ax_status bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
 extern ax_status bt_check(ax_ctx *cx, ax_store *s, ax_checking *c);

@@ -30,18 +30,6 @@
 #include "core/base/ax_coarse.h"
 #include "ax_guard.h"
 
-static const char *const site_names[AX_SITES] = {
-	"coarse_read", "coarse_write", "leaf_insert", "leaf_delete",
-	"node_insert", "node_delete", "split", "tail_flush"
-};
-
-/* See ax.h. */
-const char *
-ax_site_name(ax_site site)
-{
-	return site_names[site];
-}
-
 /* ---- counters, and what is switched off ------------------------------------- */
 
 /* One shard's of one site: two lines. */

@@ -1,6 +1,7 @@
 /*
  * ax_elide_script.c
- *	  Scripts of transactions' status words: what becomes of each attempt.
+ *	  Names of sites, and scripts of transactions' status words: what becomes of
+ *	  each attempt.
  *
  *	script	= part { ";" part }
  *	part	= [ site ":" ] item { (" " | ",") item } [ "loop" ]
@@ -14,6 +15,18 @@
  */
 #include "core/base/ax_area.h"
 #include "ax_elide.h"
+
+static const char *const site_names[AX_SITES] = {
+	"coarse_read", "coarse_write", "leaf_insert", "leaf_delete",
+	"node_insert", "node_delete", "split", "tail_flush"
+};
+
+/* See ax.h. */
+const char *
+ax_site_name(ax_site site)
+{
+	return site_names[site];
+}
 
 static const struct
 {

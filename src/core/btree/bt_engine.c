@@ -1,0 +1,41 @@
+/*
+ * bt_engine.c
+ *	  The B+-tree as engines: the tables of what bt_tree.c and the files beside it
+ *	  do.
+ */
+#include "bt_tree.h"
+#include "btree.h"
+
+const ax_engine ax_engine_btree_olc = {
+	.structure = "btree",
+	.sync = "olc",
+	.kind = AX_SYNC_OLC,
+	.insert = bt_insert,
+	.remove = bt_remove,
+	.contains = bt_contains,
+	.lookup = bt_lookup,
+	.lookup_many = bt_lookup_many,
+	.scan = bt_scan,
+	.load = bt_load,
+	.insert_sorted = bt_insert_sorted,
+	.compact = bt_compact,
+	.check = bt_check,
+	.object_bytes = bt_object_bytes
+};
+
+const ax_engine ax_engine_btree_optiql = {
+	.structure = "btree",
+	.sync = "optiql",
+	.kind = AX_SYNC_OPTIQL,
+	.insert = bt_insert,
+	.remove = bt_remove,
+	.contains = bt_contains,
+	.lookup = bt_lookup,
+	.lookup_many = bt_lookup_many,
+	.scan = bt_scan,
+	.load = bt_load,
+	.insert_sorted = bt_insert_sorted,
+	.compact = bt_compact,
+	.check = bt_check,
+	.object_bytes = bt_object_bytes
+};
