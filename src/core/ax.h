@@ -95,8 +95,8 @@ extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
 /*
  * Smallest area for nslots process slots, and the initialisation of one.
  * "base" must be AX_PAGE aligned and zero-filled; only the headers are
- * touched.  reserve_bytes are kept for deletion, VACUUM and retire lists, two
- * pages a slot more for retire lists alone.
+ * touched.  The reserve_bytes are kept for deletion, VACUUM and retire lists,
+ * two pages a slot more for retire lists alone.
  */
 extern size_t ax_area_min_size(int nslots);
 extern ax_area *ax_area_init(void *base, size_t size, int nslots,
@@ -300,12 +300,13 @@ typedef struct ax_bound
 } ax_bound;
 
 /*
- * One batch of an ordered scan.  in: lo, hi (entries strictly between the two
- * positions are returned), backward, want_keys, max, and the caller's buffers
- * (tids[max]; with want_keys also key_off[max + 1] and keybuf/keybuf_size).
- * out: n entries in scan order; exhausted when no entry is left behind them;
- * the whole key of the last entry of the batch in lastkey/lastlen (caller's
- * buffer of lastkey_size bytes; only filled when !exhausted and n > 0).
+ * One batch of an ordered scan.  In: lo, hi (entries strictly between the two
+ * positions are returned), backward, want_keys, max.  Also in: the caller's
+ * buffers, tids[max]; with want_keys also key_off[max + 1] and
+ * keybuf/keybuf_size.  Out: n entries in scan order; exhausted when no entry
+ * is left behind them.  Also out, when !exhausted and n > 0: the whole key of
+ * the last entry of the batch in lastkey/lastlen, the caller's buffer of
+ * lastkey_size bytes.
  *
  * AX_BUFFER: a single entry does not fit in keybuf or lastkey; need_bytes
  * says how large both must be (lastkey: twice the longest key, for it also holds
@@ -348,12 +349,13 @@ extern ax_status ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
 
 /*
- * The same for n keys (given as ax_load's, in any order), whose waits for memory
- * go on at the same time: the TIDs of key 0, then those of key 1, up to max in
- * all; counts[i] of them are key i's.  *done keys were answered in full: all, or
- * those before one for whose TIDs there was no room (or so it seemed: none, and
- * it is the first, then use ax_lookup for that one and ax_scan).  AX_BUSY: none
- * was.  Rising keys share what they have in common.
+ * The same for n keys (given as ax_load's, in any order), whose waits for
+ * memory go on at the same time.  Returns the TIDs of key 0, then those of key
+ * 1, up to max in all; counts[i] of them are key i's.  *done keys were
+ * answered in full: all, or those before one for whose TIDs there was no room
+ * (or so it seemed: none, and it is the first, then use ax_lookup for that one
+ * and ax_scan).  AX_BUSY: none was.  Rising keys share what they have in
+ * common.
  */
 extern ax_status ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								const uint8_t *const *keys, const uint32_t *lens,
@@ -389,12 +391,13 @@ extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
 
 /*
  * A load by several processes.  First one of them does ax_load of a sample of
- * all keys, with fill 0, which makes it one whose leaves can be replaced; then
- * each does this with keys that nobody else has, of its own range of keys, the
- * sample's keys of that range among them.  Arguments and meaning
- * as ax_insert_sorted's, whatever else is there and whoever else writes; but
- * what goes to one leaf is built as by ax_load when that leaf has nothing else.
- * *done: some thousand keys a call, or as many as go to one leaf of the sample.
+ * all keys, with fill 0, which makes it one whose leaves can be replaced.
+ * Then each does this with keys that nobody else has, of its own range of
+ * keys, the sample's keys of that range among them.  Arguments and meaning as
+ * ax_insert_sorted's, whatever else is there and whoever else writes; but what
+ * goes to one leaf is built as by ax_load when that leaf has nothing else.
+ * *done: some thousand keys a call, or as many as go to one leaf of the
+ * sample.
  */
 extern ax_status ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							   const uint8_t *const *keys, const uint32_t *lens,
@@ -463,8 +466,8 @@ typedef struct ax_compaction
 extern ax_status ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c);
 
 /*
- * What a tree owns and what of it objects in use take, in bytes; the same where
- * compaction can do nothing.  AX_OK, AX_STALE.
+ * Bytes that a tree owns, and those of them that objects in use take; the same
+ * where compaction can do nothing.  AX_OK, AX_STALE.
  */
 extern ax_status ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes,
 						 uint64_t *live);
@@ -515,8 +518,11 @@ typedef enum ax_elide_option
 	AX_ELIDE_ON					/* never switched off for its aborts */
 } ax_elide_option;
 
-/* Who runs the transactions: the processor; a script of status words; or nobody,
- * the section running latched, and being undone when it is to abort. */
+/*
+ * The provider that runs the transactions: the processor; a script of status
+ * words; or none.  Then the section runs latched, and is undone when it is to
+ * abort.
+ */
 typedef enum ax_elide_provider
 {
 	AX_ELIDE_RTM,
@@ -541,7 +547,10 @@ typedef enum ax_site
 
 extern const char *ax_site_name(ax_site site);
 
-/* What the processor has, and what real transactions did when tried. */
+/*
+ * The processor's features, and the outcome of real transactions that were
+ * tried.
+ */
 typedef struct ax_hardware
 {
 	bool		rtm_cpuid;
@@ -645,12 +654,12 @@ extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c);
 
 /*
  * Bytes (ax_tree_info's) that "total" keys would take, told from n of them,
- * sorted, drawn at random; keys, lens, len, fill as ax_load's.  run: how many
- * keys, in the order of their TIDs, one load takes; those that follow go in by
- * ax_insert_sorted, so many at a time (0: all at once).  Exact when n is the
- * total and the load is one.  Needs no area; takes some tenths of a second for
- * some hundred thousand keys.  work: AX_ESTIMATE_WORK bytes of the caller's, aligned to
- * eight, whatever is in them.
+ * sorted, drawn at random; keys, lens, len, fill as ax_load's. run: how many
+ * keys, in the order of their TIDs, one load takes.  Those that follow go in
+ * by ax_insert_sorted, so many at a time (0: all at once).  Exact when n is
+ * the total and the load is one.  Needs no area; takes some tenths of a second
+ * for some hundred thousand keys. work: AX_ESTIMATE_WORK bytes of the
+ * caller's, aligned to eight, whatever is in them.
  */
 #define AX_ESTIMATE_WORK (640 * 1024)
 extern uint64_t ax_estimate(const uint8_t *const *keys, const uint32_t *lens,

@@ -3,11 +3,11 @@
  *	  B+-trees whose order only the caller knows.
  *
  * For keys that no byte string can stand for: the caller compares them by
- * functions that may allocate, raise, or run for a second.  That cannot be done
- * inside an epoch or a latch, so nothing here compares.  A descent copies a
- * page out, leaves, and says, when the caller has compared, which child to go
- * to; what changes the tree is told where, on a path of (page, version) pairs:
- * it is done if the page at that place is still the page of that version, else
+ * functions that may allocate, raise, or run for a second.  That cannot be
+ * done inside an epoch or a latch, so nothing here compares.  A descent copies
+ * a page out and leaves; the caller compares and says which child to go to.  A
+ * change of the tree is told its place, on a path of (page, version) pairs.
+ * It is done if the page at that place is still the page of that version, else
  * the caller starts over.  So between any two calls nothing is held, and an
  * error there leaves nothing behind.
  *
@@ -61,8 +61,8 @@ extern ax_status ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, 
 
 /*
  * From a leaf to the one beside it.  AX_NOTFOUND: there is none.  AX_CHANGED:
- * start over, by value.  What lay between the two when they were copied is
- * nothing: the pages above did not change in between.
+ * start over, by value.  Nothing lay between the two when they were copied:
+ * the pages above did not change in between.
  */
 extern ax_status ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left);
 

@@ -83,7 +83,7 @@ struct ax_limbo
 };
 _Static_assert(sizeof(ax_limbo) <= AX_PAGE, "a chunk of records is one page");
 
-/* What a class owns, under the page latch. */
+/* Spans and objects that a class owns, under the page latch. */
 typedef struct ax_class_use
 {
 	uint64_t	spans;

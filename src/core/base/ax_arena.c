@@ -190,7 +190,7 @@ refused:
 	return false;
 }
 
-/* Who takes the last bytes away looks at the group no more. */
+/* The process that takes the last bytes away looks at the group no more. */
 static void
 groups_uncharge(ax_group *const *groups, uint64_t bytes)
 {
@@ -241,6 +241,11 @@ partial_append(ax_class_heap *h, ax_span *sp)
 	sp->partial = true;
 }
 
+/*
+ * Take a span out of the list of those with room.
+ *
+ * Latches: the class heap's is held.
+ */
 static void
 partial_remove(ax_class_heap *h, ax_span *sp)
 {
@@ -264,6 +269,11 @@ all_push(ax_class_heap *h, ax_span *sp)
 	h->objs += sp->objs;
 }
 
+/*
+ * Take a span out of the list of all of its class.
+ *
+ * Latches: the class heap's is held.
+ */
 static void
 all_remove(ax_class_heap *h, ax_span *sp)
 {
@@ -368,6 +378,11 @@ span_count(ax_class_heap *h, ax_span *sp, int d)
 	return live;
 }
 
+/*
+ * Take an object out of a span that has one.
+ *
+ * Latches: the class heap's is held.
+ */
 static void *
 span_take(ax_class_heap *h, ax_span *sp)
 {
@@ -406,10 +421,10 @@ bump_take(ax_store *st, uint32_t size)
 
 /*
  * A compaction (ax_compact()) empties spans that are sparsely used: nothing is
- * taken from such a span any more, and what the structure has in it is replaced
- * by copies elsewhere.  The mark is advice.  Whoever finds no memory takes it
- * away and uses what is free there, so a compaction that was given up leaves
- * nothing behind.
+ * taken from such a span any more, and what the structure has in it is
+ * replaced by copies elsewhere.  The mark is advice.  A process that finds no
+ * memory takes it away and uses the free room there.  So a compaction that was
+ * given up leaves nothing behind.
  */
 
 /* See ax_internal.h. */
@@ -560,8 +575,8 @@ make_room(ax_ctx *cx, uint64_t *deadline)
 
 /*
  * No page is left: an object of a larger class of this store, if one is free.
- * What deletions freed in one class serves smaller ones this way, without
- * waiting for whole spans to empty.  It goes back where it came from.
+ * Objects that deletions freed in one class serve smaller ones this way,
+ * without waiting for whole spans to empty.  It goes back where it came from.
  */
 static void *
 borrow(ax_ctx *cx, ax_store *st, int cls)
@@ -764,6 +779,11 @@ count_pages(ax_class_heap *h, uint32_t d)
 						  memory_order_relaxed);
 }
 
+/*
+ * Allocate an object that has a span of its own.  NULL: no memory.
+ *
+ * Latches: takes the class heap's.
+ */
 static void *
 big_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 {
@@ -785,6 +805,11 @@ big_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	return sp + 1;
 }
 
+/*
+ * Free such an object.
+ *
+ * Latches: takes the class heap's.
+ */
 static void
 big_free(ax_ctx *cx, ax_store *st, void *p)
 {
@@ -801,6 +826,11 @@ big_free(ax_ctx *cx, ax_store *st, void *p)
 
 /* ---- what engines call ------------------------------------------------------ */
 
+/*
+ * Allocate where the magazine is empty: fill it by half first.
+ *
+ * Latches: takes the class heap's.
+ */
 static __attribute__((noinline)) void *
 alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 {
@@ -974,7 +1004,9 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	return st;
 }
 
-/* What one call may still free; the last span may be larger than what is left. */
+/*
+ * Bytes that one call may still free; the last span may be larger than that.
+ */
 typedef struct budget
 {
 	int			spans;
@@ -1040,10 +1072,10 @@ store_free(ax_ctx *cx, ax_store *st, budget *left, uint64_t *freed)
  * Free dying stores that are past two epochs: those which were open when any
  * call now running began are younger.  Inside an epoch or not, and in somebody
  * else's call, therefore only a part of a large one: the rest goes back to the
- * stack for whoever comes next.  Whoever takes the stack works on it alone;
- * meanwhile "freeing" keeps others, who find the stack empty, from taking a
- * shortage for real.  Returns the pages freed; *more (if given): there may be
- * more to free at once.
+ * stack for whoever comes next.  A process that takes the stack works on it
+ * alone.  Meanwhile others find the stack empty; "freeing" keeps them from
+ * taking a shortage for real.  Returns the pages freed; *more (if given):
+ * there may be more to free at once.
  */
 uint64_t
 ax_reap(ax_ctx *cx, bool *more)

@@ -456,7 +456,7 @@ slot_waiting(ax_slot *s)
 
 /* ---- attach, detach ------------------------------------------------------------- */
 
-/* What a list holds. */
+/* The contents of a list. */
 static void
 limbo_sum(const ax_limbo *list, uint64_t *objs, uint64_t *bytes)
 {
@@ -525,6 +525,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 		limbo_put(s, l, true);
 }
 
+/* Give the pages of a retire list back. */
 static void
 give_chunks(ax_ctx *cx, ax_limbo *list)
 {

@@ -185,9 +185,9 @@ typedef struct ax_shard
 
 /*
  * Lives at the start of the structure's first pages; memory stays valid for
- * two epochs after the close.  What is behind it in its pages is a small bump
- * area from which a small index takes its first objects (reused inside their
- * class, but their page is freed only with the store), so that ten rows cost
+ * two epochs after the close.  Behind it in its pages lies a small bump area
+ * from which a small index takes its first objects.  They are reused inside
+ * their class, but their page is freed only with the store.  So ten rows cost
  * one to three pages.
  */
 struct ax_store
@@ -283,7 +283,10 @@ struct ax_engine
 	uint32_t	(*object_bytes) (const ax_word *w);	/* NULL: is never elided */
 };
 
-/* What runs under a coarse latch, or the engine itself: for calls from within. */
+/*
+ * The engine that runs under a coarse latch, or the engine itself: for calls
+ * from within.
+ */
 static inline const ax_engine *
 ax_inner(const ax_store *s)
 {
@@ -296,10 +299,10 @@ ax_inner(const ax_store *s)
  * Enter, leave with a store-release.  Not nestable.  Engines are called inside.
  *
  * ax_enter is an exchange: a store and a full fence in one (never mfence).
- * ax_enter_read, for calls that only read, is a plain store where ax_barrier
- * works, but for the first call after one of ax_enter: so between a change and
- * whatever its process does next there is a full fence, which those rely on who
- * insert first and look afterwards whether another did so, too.
+ * Calls that only read use ax_enter_read.  It is a plain store where
+ * ax_barrier works, but for the first call after one of ax_enter.  So between
+ * a change and the next step of its process there is a full fence.  An
+ * inserter that looks afterwards whether another did so, too, relies on that.
  */
 struct ax_slot
 {
@@ -374,7 +377,7 @@ extern void *ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
  */
 extern void *ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size);
 
-/* What an object allocated with "size" really has. */
+/* Bytes that an object allocated with "size" really has. */
 extern uint32_t ax_alloc_size(uint32_t size);
 
 /*

@@ -46,6 +46,11 @@ futex_half(ax_word *w)
 
 /* ---- sleeping ---- */
 
+/*
+ * Sleep until the word is another, or the time is over.
+ *
+ * Epoch: inside or outside.
+ */
 static void
 sleep_on(ax_ctx *cx, uint32_t *word, uint32_t expected, uint32_t us)
 {
@@ -74,10 +79,10 @@ ax_nap(ax_ctx *cx, uint32_t turn)
 }
 
 /*
- * Has this call napped, and the epoch moved meanwhile?  Then it cannot move again
- * before the call is over, and nothing that others retire comes back: no more naps
- * for the sake of others.  (Who holds what we wait for is inside, too, but in a
- * row of them each came later.)
+ * Has this call napped, and the epoch moved meanwhile?  Then it cannot move
+ * again before the call is over, and nothing that others retire comes back: no
+ * more naps for the sake of others.  (The holder that we wait for is inside,
+ * too, but in a row of them each came later.)
  */
 static bool
 overstays(const ax_ctx_body *b)
@@ -160,11 +165,11 @@ wait_open(ax_ctx *cx, ax_word *w, uint64_t mask, uint64_t *v, uint64_t *deadline
 			return false;
 
 		/*
-		 * WAITERS only ever joins LOCKED, in one CAS.  Whoever takes LOCKED
-		 * away sees WAITERS in what its addition returns, takes WAITERS away
-		 * and wakes.  If the word changes before we sleep, park returns at
-		 * once; if it changed and is again what we saw, a wake is still to
-		 * come from whoever takes that LOCKED away.
+		 * WAITERS only ever joins LOCKED, in one CAS.  The process that takes
+		 * LOCKED away sees WAITERS in the word that its addition returns,
+		 * takes WAITERS away and wakes.  If the word changes before we sleep,
+		 * park returns at once; if it changed and is again what we saw, a wake
+		 * is still to come from whoever takes that LOCKED away.
 		 */
 		if (!(cur & AX_WAITERS))
 		{
@@ -241,8 +246,8 @@ ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v)
 }
 
 /*
- * Whoever took LOCKED away found WAITERS.  A process that sleeps from now on
- * saw the word with WAITERS, which it no longer is, or set it anew.
+ * The process that took LOCKED away found WAITERS.  A process that sleeps from
+ * now on saw the word with WAITERS, which it no longer is, or set it anew.
  */
 void
 ax_word_wake(ax_ctx *cx, ax_word *w)
@@ -273,12 +278,12 @@ qnode_free(ax_qnode *n)
 
 /*
  * The head (node id) goes: who is next?  Nodes whose owner has left are passed
- * over and given back.  A node is given back only when nobody can come to it any
- * more: it has a successor (whose owner has linked itself, the last thing it does
- * to it) or it was the tail and is no longer.  When its successor has swapped
- * itself in as the tail but not linked itself yet (it may have lost its processor
- * in between), the node is left to it: it will find HANDED, be the head, and
- * give the node back.
+ * over and given back.  A node is given back only when nobody can come to it
+ * any more: it has a successor (whose owner has linked itself, the last thing
+ * it does to it) or it was the tail and is no longer.  Its successor may have
+ * swapped itself in as the tail but not linked itself yet: it may have lost
+ * its processor in between.  Then the node is left to it.  It will find
+ * HANDED, be the head, and give the node back.
  */
 static void
 pass_on(ax_ctx *cx, ax_word *w, uint32_t id)
@@ -434,6 +439,10 @@ queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 #define AX_OFTEN	64
 #endif
 
+/*
+ * Count a wait for a word, roughly: one that is waited for often is remembered
+ * as hot.
+ */
 static void
 note_wait(ax_ctx_body *b, ax_word *w)
 {

@@ -19,14 +19,15 @@
  * transient (wait for it), OBSOLETE is final (start over): the two never share a
  * wait loop.
  *
- * The queue is after OptiQL (Shi, Yan, Wang, "OptiQL: Robust Optimistic Locking
- * for Memory-Optimized Indexes", SIGMOD 2024): FIFO, each waiter spinning on a
- * line of its own, eight bytes a latch.  It differs in what the paper excludes,
- * more processes than cores.  The latch is never handed to anybody: the head of
- * the queue takes it when it is open, so whoever has it was running when it got
- * it; the holder needs no queue node, and its release is one addition that waits
- * for nobody.  A waiter that has spun for about two microseconds leaves, and who
- * finds the latch open but its queue asleep goes ahead.
+ * The queue is after OptiQL (Shi, Yan, Wang, "OptiQL: Robust Optimistic
+ * Locking for Memory-Optimized Indexes", SIGMOD 2024): FIFO, each waiter
+ * spinning on a line of its own, eight bytes a latch.  It differs in what the
+ * paper excludes, more processes than cores.  The latch is never handed to
+ * anybody.  The head of the queue takes it when it is open, so the holder was
+ * running when it got it.  The holder needs no queue node, and its release is
+ * one addition that waits for nobody.  A waiter that has spun for about two
+ * microseconds leaves, and who finds the latch open but its queue asleep goes
+ * ahead.
  *
  * Seqlock fences after Boehm, "Can seqlocks get along with programming
  * language memory models?" (2012), figure 6.

@@ -44,10 +44,10 @@ extern void ax_map_coarse_given(void *latch, bool writer);
 extern void ax_map_area(struct ax_area *a);
 
 /*
- * What the checker cannot see.  Epochs: whoever gets memory, gets it as new (an
- * access to it that comes late still races with what the new owner does).  Words
- * that are shared by atomic operations alone, and the retire lists, which are
- * handed over by exchanges.
+ * Orders that the checker cannot see.  Epochs: whoever gets memory, gets it as
+ * new (an access to it that comes late still races with what the new owner
+ * does).  Words that are shared by atomic operations alone, and the retire
+ * lists, which are handed over by exchanges.
  */
 extern void ax_map_new_memory(void *p, size_t n);
 extern void ax_map_unchecked(void *p, size_t n);

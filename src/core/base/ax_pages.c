@@ -10,10 +10,11 @@
  * the indexes grow.
  *
  * Memory goes back to the kernel when a coalesced run has gathered a mebibyte
- * of pages that were used since they were last given back; only the part that
- * they lie in, for the call looks at every page of its range in every process.
- * The run is out of the lists during the system call, which therefore needs no latch; area->
- * freeing tells allocators that the shortage they see may be over in a moment.
+ * of pages that were used since they were last given back.  Only the part that
+ * they lie in goes, for the call looks at every page of its range in every
+ * process.  The run is out of the lists during the system call, which
+ * therefore needs no latch; area-> freeing tells allocators that the shortage
+ * they see may be over in a moment.
  */
 #include "ax_area.h"
 
@@ -51,6 +52,11 @@ page_of(ax_area *a, const void *p)
 	return (uint64_t) ((const char *) p - a->base) >> AX_PAGE_SHIFT;
 }
 
+/*
+ * Put a run of free pages into its bin and into the page map.
+ *
+ * Latches: the page pool's is held.
+ */
 static void
 run_insert(ax_area *a, uint64_t pg, uint64_t len, uint64_t dirty,
 		   uint64_t lo, uint64_t hi)
@@ -73,6 +79,11 @@ run_insert(ax_area *a, uint64_t pg, uint64_t len, uint64_t dirty,
 	map_set(a, pg + len - 1, AX_MAP_FREE | (uint32_t) len);
 }
 
+/*
+ * Take a run of free pages out of its bin.
+ *
+ * Latches: the page pool's is held.
+ */
 static void
 run_remove(ax_area *a, ax_run *r)
 {

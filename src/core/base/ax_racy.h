@@ -13,6 +13,7 @@
 
 #include "ax_latch.h"
 
+/* Read eight bytes that a writer may be changing. */
 static inline uint64_t
 ax_load8(const uint8_t *p)
 {
@@ -28,6 +29,7 @@ ax_load8(const uint8_t *p)
 	return x;
 }
 
+/* The same for four bytes. */
 static inline uint32_t
 ax_load4(const uint8_t *p)
 {

@@ -26,7 +26,7 @@ typedef struct ax_section_calls
 	void		(*detached) (ax_ctx *cx);	/* the process will elide no more */
 } ax_section_calls;
 
-/* What a script says: a status, so many times. */
+/* An item of a script: a status, so many times. */
 #define AX_ELIDE_ITEMS 48
 typedef struct ax_elide_item
 {
@@ -51,7 +51,7 @@ typedef struct ax_elide_script
 	ax_elide_item item[AX_ELIDE_ITEMS];
 } ax_elide_script;
 
-/* What one section came to, until it is counted. */
+/* The outcome of one section, until it is counted. */
 typedef struct ax_elide_tally
 {
 	uint32_t	attempts;

@@ -3,18 +3,19 @@
  *	  Hand-over stack between processes: push one, take all.
  *
  * liburcu's bare struct __cds_lfs_stack, of which only cds_lfs_push and
- * __cds_lfs_pop_all are used: they need neither a mutex nor a grace period
- * (nothing is ever popped singly, so there is no ABA), and they are sound in
+ * __cds_lfs_pop_all are used.  They need neither a mutex nor a grace period:
+ * nothing is ever popped singly, so there is no ABA.  And they are sound in
  * memory that processes share at one address.
  *
- * Nothing else of liburcu would be better than what is here.  Its read-side flavours
- * (memb, mb, bp, qsbr) register a thread in a list of its own process, and wait for
- * the readers of that list: a reader in another process does not exist for them; and
- * a reader that dies stays in it, where we have the slots.  call_rcu and the hash
- * table start threads, which a backend must not have, and allocate by malloc.  The
- * queues (wfcqueue, wfstack) let a reader wait for an enqueuer between its two
- * stores, and that may be a process off its processor; this stack has no such state.
- * test/core/bench_epoch and bench_hash measure the flavours and the table beside ours.
+ * Nothing else of liburcu would be better than what is here.  Its read-side
+ * flavours (memb, mb, bp, qsbr) register a thread in a list of its own
+ * process, and wait for the readers of that list.  A reader in another process
+ * does not exist for them.  A reader that dies stays in it, where we have the
+ * slots.  Both call_rcu and the hash table start threads, which a backend must
+ * not have, and allocate by malloc.  The queues (wfcqueue, wfstack) let a
+ * reader wait for an enqueuer between its two stores, and that may be a
+ * process off its processor.  This stack has no such state.  The flavours and
+ * the table are measured beside ours by test/core/bench_epoch and bench_hash.
  *
  * TSan cannot see into the library, so builds under it, and AX_NO_URCU builds,
  * take the same two operations in C11.
@@ -42,6 +43,11 @@ ax_stack_init(ax_stack *s)
 	atomic_init(&s->head, NULL);
 }
 
+/*
+ * Push a node: lock-free, from any process.
+ *
+ * Order: the CAS releases the node's contents to whoever takes the stack.
+ */
 static inline void
 ax_stack_push(ax_stack *s, ax_stack_node *n)
 {

@@ -164,9 +164,9 @@ leaf_need(int m, int blobs, int64_t bytes, bool uniform, uint32_t plen)
 }
 
 /*
- * A leaf of keys [i, ...): as many as fit and fill allows.  What a range has in
- * common, and so how many keys fit, depends on where it ends: the largest end
- * that will do is taken.  NULL: no memory.
+ * A leaf of keys [i, ...): as many as fit and fill allows.  The bytes that a
+ * range has in common, and so how many keys fit, depend on where it ends.  The
+ * largest end that will do is taken.  NULL: no memory.
  */
 static bt_page *
 make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)

@@ -142,6 +142,7 @@ find_next(work *w, const bt_path *t, int k, int last)
 	return AX_OK;
 }
 
+/* Note where the pass goes on: behind this page, or on the next level. */
 static void
 advance(work *w, ax_compaction *c)
 {

@@ -14,6 +14,7 @@ fixed(const bt_page *p)
 
 /* ---- bytes that readers may be reading ---- */
 
+/* memmove() of bytes that readers may be reading. */
 static void
 move1(uint8_t *dst, const uint8_t *src, uint32_t n)
 {
@@ -29,6 +30,7 @@ move1(uint8_t *dst, const uint8_t *src, uint32_t n)
 #endif
 }
 
+/* The same for words of eight bytes. */
 static void
 move8(_Atomic uint64_t *dst, _Atomic uint64_t *src, uint32_t n)
 {
@@ -44,6 +46,7 @@ move8(_Atomic uint64_t *dst, _Atomic uint64_t *src, uint32_t n)
 #endif
 }
 
+/* The same for words of four bytes. */
 static void
 move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 {
@@ -661,7 +664,7 @@ bt_used(const bt_page *p)
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead);
 }
 
-/* What a page's latch word is the first of. */
+/* The page that a latch word is the first of. */
 uint32_t
 bt_object_bytes(const ax_word *w)
 {

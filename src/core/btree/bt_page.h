@@ -2,12 +2,12 @@
  * bt_page.h
  *	  The B+-tree's pages: layout, search, and what changes them in place.
  *
- * A page keeps its keys sorted.  What all keys of its range have in common
- * (its prefix) is stored once; the next eight bytes of each key, as a number,
- * are its "head", and heads lie side by side, so that a search is a binary
- * search over words and touches other bytes only where heads tie (as in
+ * A page keeps its keys sorted.  The bytes that all keys of its range have in
+ * common (its prefix) are stored once.  The next eight bytes of each key, as a
+ * number, are its "head", and heads lie side by side.  So a search is a binary
+ * search over words and touches other bytes only where heads tie.  (As in
  * Graefe and Larson, "B-tree indexes and CPU caches", ICDE 2001: poor man's
- * normalized keys).
+ * normalized keys.)
  *
  *	fixed leaf	header | heads[cap] | tails[cap * tail] | prefix
  *	leaf		header | heads[cap] | slots[cap] | free | heap | prefix

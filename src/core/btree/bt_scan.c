@@ -6,9 +6,9 @@
  * done is left through its parent, which is validated first.  When something
  * on the path changed, the batch ends early, or the descent starts over from a
  * position given by value, never from a remembered place.  A key that is in
- * the tree throughout is returned: it can leave its page only by a change of
- * that page and of its parent, both of which the scan validates after it read
- * the one and before it goes on in the other.
+ * the tree throughout is returned.  It can leave its page only by a change of
+ * that page and of its parent.  The scan validates both after it read the one
+ * and before it goes on in the other.
  */
 #include "bt_tree.h"
 #include "core/base/ax_call.h"
@@ -367,10 +367,10 @@ sample(ax_guard *g, ax_word *w)
 }
 
 /*
- * See bt_tree.h, ax_lookup_many.  Each look-up takes a step and asks for the page that
- * comes next, and while that comes in the others take theirs; in the end the
- * leaves are read, in the keys' order.  Whatever is not as it is in a quiet tree
- * is done again by itself.
+ * See bt_tree.h, ax_lookup_many.  Each look-up takes a step and asks for the
+ * page that comes next, and while that comes in the others take theirs; in the
+ * end the leaves are read, in the keys' order.  A look-up that meets anything
+ * but a quiet tree is done again by itself.
  */
 ax_status
 bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

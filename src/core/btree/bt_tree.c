@@ -5,10 +5,10 @@
  * After Leis, Haubenschild, Neumann, "Optimistic Lock Coupling" (Data
  * Engineering Bulletin 2019).  An insert latches its leaf only; a page that
  * has no place is split, or copied into a layout that has, with its parent
- * latched, and the operation starts over.  Whatever splits a page latches the
- * pointer to it and the page itself, top-down, at the versions under which it
- * decided, so a reader that came through the one or stands on the other
- * notices.  Keys move to the right only, or into a copy.
+ * latched, and the operation starts over.  A split latches the pointer to a
+ * page and the page itself, top-down, at the versions under which it decided.
+ * So a reader that came through the one or stands on the other notices.  Keys
+ * move to the right only, or into a copy.
  */
 #include "bt_tree.h"
 
@@ -86,10 +86,10 @@ bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
 }
 
 /*
- * What all keys of a range below frame k's parent begin with: what its ends
- * have in common, or, where an end is not known, what all keys of the parent
- * begin with; within: the range lies in that of frame k's page, whose prefix
- * is as good.  Points to buf (BT_MAX_PLEN) or into a page.
+ * The bytes that all keys of a range below frame k's parent begin with.  Its
+ * ends have them in common; where an end is not known, all keys of the parent
+ * begin with them. within: the range lies in that of frame k's page, whose
+ * prefix is as good.  Points to buf (BT_MAX_PLEN) or into a page.
  */
 const uint8_t *
 bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo, const bt_view *hi,
@@ -128,8 +128,9 @@ bt_publish(ax_store *s, bt_path *t, int k, bt_page *p)
 /* ---- splitting ---- */
 
 /*
- * The first BT_MAX_PLEN bytes of separator i of a page that may be changing: 1;
- * -1: it did change.  What does not come from a blob is as good as the guard.
+ * The first BT_MAX_PLEN bytes of separator i of a page that may be changing:
+ * 1; -1: it did change.  A key that does not come from a blob is as good as
+ * the guard.
  */
 static int
 copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view *v)

@@ -18,6 +18,9 @@ typedef struct load
 	bc_page    *page[AX_CMP_LEVELS];
 } load;
 
+/*
+ * An empty page of a level, counted.  NULL: no memory.
+ */
 static bc_page *
 new_page(load *l, int level)
 {

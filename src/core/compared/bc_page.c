@@ -138,9 +138,9 @@ bc_give(ax_store *s, bc_page *p)
 }
 
 /*
- * Let readers in: with a version that this page never had.  Whoever remembers
- * it from another life has another version, and whoever has its address from a
- * page that no longer points to it finds that page changed.
+ * Let readers in: with a version that this page never had.  A process that
+ * remembers it from another life has another version.  One that has its
+ * address from a page that no longer points to it finds that page changed.
  */
 void
 bc_ready(bc_page *p)

@@ -10,12 +10,12 @@
  * version is the copy.  Keys move to the right, or, by a merge, to the left with
  * both pages and the one above latched.
  *
- * Why a leaf found so is the right one although the caller went away to compare
- * at every step: child i of P was copied, and its version taken, while P was of
- * the version under which the caller chose i.  The child's range then was what P
- * says.  It can only become narrower with the child latched (a split) or
- * obsolete (a merge), so as long as the child is of that version the key that
- * was sought belongs in it.
+ * A leaf found so is the right one, although the caller went away to compare
+ * at every step.  For child i of P was copied, and its version taken, while P
+ * was of the version under which the caller chose i.  The child's range then
+ * was what P says.  It can only become narrower with the child latched (a
+ * split) or obsolete (a merge), so as long as the child is of that version the
+ * key that was sought belongs in it.
  */
 #include "bc_page.h"
 #include "compared.h"
@@ -25,12 +25,13 @@
 /* ---- turns ---- */
 
 /*
- * Whoever compares slowly can lose the leaf for ever to those who compare fast: no
- * latch is held while he compares, and his place is good only as long as nothing
- * changes.  So after some losses he says until when he would like to go first, and
- * others keep out until then, or until he is through.  The word has the time, in
- * units of 16 microseconds, and the slot's number + 1.  He may have raised an error
- * or be asleep, and then the time ends it.
+ * A process that compares slowly can lose the leaf for ever to those that
+ * compare fast.  It holds no latch while it compares, and its place is good
+ * only as long as nothing changes.  So after some losses he says until when he
+ * would like to go first, and others keep out until then, or until he is
+ * through.  The word has the time, in units of 16 microseconds, and the slot's
+ * number + 1.  He may have raised an error or be asleep, and then the time
+ * ends it.
  */
 #define TURN_SLOT	((UINT64_C(1) << 20) - 1)
 #define TURN_NAPS	8			/* then AX_BUSY, about 4 ms */
@@ -244,9 +245,9 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 	/*
 	 * Up to the first page that has more on that side, and down its inner
 	 * edge.  That page ends the range of the one it led to, and so on down to
-	 * the leaf that was copied: each was still of its version when the next was
-	 * copied, so none had become narrower, and where it ends the first page
-	 * says, which must not have changed until now.
+	 * the leaf that was copied.  Each was still of its version when the next
+	 * was copied, so none had become narrower.  The first page says where it
+	 * ends, and must not have changed until now.
 	 */
 	for (k = p->n - 2; k >= 0; k--)
 		if (left ? p->f[k].i > 0 : p->f[k].i + 1 < ax_cmp_count(&p->f[k]))
@@ -499,6 +500,14 @@ fail:
 	return x;
 }
 
+/*
+ * Insert the entry at place "at" of the path's leaf, whose copy the caller
+ * compared in.
+ *
+ * Latches: takes those of root word or leaf, by one try.
+ * Returns: AX_CHANGED: the leaf is not of that version any more, nothing was
+ * changed.
+ */
 static ax_status
 insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 {
@@ -610,9 +619,10 @@ is_poor(const uint8_t *image, uint32_t size)
 }
 
 /*
- * Merge children i and i + 1 of frame k into the left one, if one of them is
- * poor and both fit into a page with some room left (or one is empty).  above:
- * the image of frame k's page afterwards.  False: they are as they were.
+ * Merge children i and i + 1 of frame k into the left one.  One of them must
+ * be poor and both fit into a page with some room left, or one be empty.
+ * above: the image of frame k's page afterwards.  False: they are as they
+ * were.
  */
 static bool
 merge(work *w, int k, uint32_t i, uint8_t *above)
@@ -797,7 +807,9 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 
 /* ---- the engine ---- */
 
-/* What would compare is not for this tree: its callers go by ax_cmp.h. */
+/*
+ * Calls that would compare are not for this tree: its callers go by ax_cmp.h.
+ */
 static ax_status
 no_change(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {

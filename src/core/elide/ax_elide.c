@@ -2,12 +2,13 @@
  * ax_elide.c
  *	  Lock elision: latched sections run as transactions; policy and counters.
  *
- * Inside a transaction everything is done as without one: the latch is taken and
- * given back, versions move (optimistic readers must notice), only that nobody sees
- * it before all of it is there.  So there is no second way through the engines, and
- * whoever holds the latch, or takes it, ends the transaction, for it has read
- * the word.  What is not done inside: counting and retiring (put off until it is
- * committed), memory and waiting (the transaction is given up: AX_TX_REFUSED).
+ * Inside a transaction everything is done as without one: the latch is taken
+ * and given back, versions move (optimistic readers must notice), only that
+ * nobody sees it before all of it is there.  So there is no second way through
+ * the engines, and whoever holds the latch, or takes it, ends the transaction,
+ * for it has read the word.  Not done inside: counting and retiring, which are
+ * put off until it is committed; memory and waiting, for which the transaction
+ * is given up (AX_TX_REFUSED).
  *
  * The policy is that of Karnagel et al., "Improving In-Memory Database Index
  * Performance with Intel Transactional Synchronization Extensions" (HPCA 2014),
@@ -250,6 +251,7 @@ ax_elide_frame(ax_ctx *cx, const void *frame)
 
 /* ---- after an attempt --------------------------------------------------------- */
 
+/* Count an abort by its status. */
 static void
 classify(ax_elide_tally *t, uint32_t status)
 {
@@ -455,7 +457,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 	return false;
 }
 
-/* What was put off, now that it is committed. */
+/* Do the work that was put off, now that it is committed. */
 static void
 settle(ax_ctx *cx)
 {
@@ -536,6 +538,13 @@ wait_free(ax_ctx *cx, ax_store *s, bool write)
 	return true;
 }
 
+/*
+ * Begin a section under the coarse latch: a real transaction reads that it is
+ * open, the providers for tests take it by one try.
+ *
+ * Returns: AX_TX_STARTED, and the section is open; else the status of the
+ * abort.
+ */
 static uint32_t
 begin_coarse(ax_ctx *cx, ax_store *s, ax_site site, bool write)
 {
@@ -733,6 +742,7 @@ has_site(ax_store *s, ax_site site)
 		(s->sync == AX_SYNC_COARSE);
 }
 
+/* Add up the shards of a site. */
 static void
 sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
 {

@@ -191,7 +191,7 @@ ax_elide_parse(const char *text, ax_elide_script *out)
 	}
 }
 
-/* What becomes of the next attempt. */
+/* The outcome of the next attempt. */
 uint32_t
 ax_elide_next(ax_elide_script *s, ax_site site)
 {

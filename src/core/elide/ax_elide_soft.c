@@ -2,20 +2,21 @@
  * ax_elide_soft.c
  *	  Transactions undone by hand: for tests, where the processor has none.
  *
- * A section runs under its latches, and in the middle of it, at a point drawn at
- * random, everything is put back as it was at its beginning: the objects it latched
- * and those allocated by the call and not published yet, from copies
- * taken before the first store; the attachment; the call's part of the stack; last
- * the registers, which is a jump.  So what an engine would leave behind if it
- * stored something that a transaction does not take back, or that it only ever does
- * once, shows as with the processor's.
+ * A section runs under its latches.  In the middle of it, at a point drawn at
+ * random, everything is put back as it was at its beginning.  These are the
+ * objects it latched and those allocated by the call and not published yet,
+ * from copies taken before the first store.  Then the attachment and the
+ * call's part of the stack.  Last come the registers, which is a jump.  So
+ * what an engine would leave behind if it stored something that a transaction
+ * does not take back, or that it only ever does once, shows as with the
+ * processor's.
  *
- * What differs: the latches are seen by others, and given back all at the end of
- * the section, whose order of releases must not be seen until it is certain; an
- * object that has been written to when it is put back gets a new version, since
- * readers may have seen what never was; so such an operation starts over.  Readers
- * of ROWEX look at no version: there the abort is behind the first latch, before
- * any store.
+ * The differences: others see the latches.  All are given back at the end of
+ * the section, whose order of releases must not be seen until it is certain.
+ * An object that has been written to when it is put back gets a new version,
+ * since readers may have seen a state that never was.  So such an operation
+ * starts over.  Readers of ROWEX look at no version: there the abort is behind
+ * the first latch, before any store.
  *
  * A section that is too large for the copies is not aborted.
  */
@@ -353,7 +354,9 @@ ax_soft_unlock(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 		ax_word_unlock(cx, g->w, changed);
 }
 
-/* What was allocated is no longer ours alone; all latches are given back. */
+/*
+ * Allocated objects are no longer ours alone; all latches are given back.
+ */
 void
 ax_soft_commit(ax_ctx *cx)
 {
@@ -370,7 +373,10 @@ ax_soft_commit(ax_ctx *cx)
 
 /* ---- what is allocated --------------------------------------------------------- */
 
-/* What was allocated before is published (without a section), or gone. */
+/*
+ * Objects that were allocated before are published (without a section), or
+ * gone.
+ */
 void
 ax_soft_pass(ax_ctx *cx)
 {

@@ -92,11 +92,11 @@ ax_guard_shared(const ax_guard *g)
 }
 
 /*
- * Latch it, at the version of the sample; false: it is not to be had, start over.
- * site: where elision is on and nothing is latched yet, this begins a section
- * (ax_elide.h), which ends when the last guard locked in it is closed.  Until then
- * it may come back here, undone: so memory is taken before, and what must be done
- * once is done after.  AX_SITES: never.
+ * Latch it, at the version of the sample.  False: it is not to be had, start
+ * over. site: where elision is on and nothing is latched yet, this begins a
+ * section (ax_elide.h).  It ends when the last guard locked in it is closed.
+ * Until then it may come back here, undone: so memory is taken before, and
+ * what must be done once is done after.  AX_SITES: never.
  */
 __attribute__((always_inline)) static inline bool
 ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)

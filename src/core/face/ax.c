@@ -22,6 +22,10 @@ pages_for(uint64_t bytes)
 
 /* ---- area -------------------------------------------------------------------- */
 
+/*
+ * Pages before the first that can be allocated.  Sets where page map and slots
+ * begin.
+ */
 static uint64_t
 header_pages(uint64_t npages, int nslots, uint64_t *map_page, uint64_t *slot_page)
 {
@@ -706,6 +710,11 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out, bool about)
 	ax_tail_info(cx, st, out, about);
 }
 
+/*
+ * The numbers of a generation; "about": entries may be counted roughly.
+ *
+ * Epoch: enters and leaves.
+ */
 static inline ax_status
 tree_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool about)
 {

@@ -3,8 +3,8 @@
  *	  sync = coarse: one latch for the whole tree, shared by its readers.
  *
  * The simplest engine, against which the others are tested: a writer has the
- * tree to itself, readers share it.  What runs under the latch (ax_coarse.c) is the
- * structure's own code, whose latches nobody contends for.
+ * tree to itself, readers share it.  The structure's own code runs under the
+ * latch (ax_coarse.c); nobody contends for its latches.
  */
 #include "core/base/ax_coarse.h"
 #include "core/btree/btree.h"
@@ -70,7 +70,10 @@ COARSE(lookup, (ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				uint64_t *tids, uint32_t max, uint32_t *n, bool *more),
 	   (cx, s, prefix, len, tids, max, n, more), SHARED, false, NULL, 0)
 COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, NULL, 0)
-/* What a section by hand that was undone said is not put back, and BUSY says nothing. */
+/*
+ * The answers of a section by hand that was undone are not put back, and BUSY
+ * says nothing.
+ */
 #define EXCLUSIVE_SORTED(call) \
 	*done = *added = 0; \
 	EXCLUSIVE(call)

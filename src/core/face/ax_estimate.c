@@ -101,7 +101,7 @@ typedef struct est_runs
 	double		share[EST_RUNS];
 } est_runs;
 
-/* What hangs at a byte value of a node. */
+/* The child at a byte value of a node. */
 typedef enum est_kind
 {
 	EST_NOTHING = 0,			/* or what hangs further left goes on */
@@ -117,7 +117,7 @@ typedef struct est_slots
 	bool		room[256];		/* a leaf has room for more than it holds */
 } est_slots;
 
-/* What a node keeps while those below it are looked at. */
+/* The state of a node while those below it are looked at. */
 typedef struct est_level
 {
 	est_digits	d;
@@ -149,7 +149,7 @@ typedef struct est_work
 
 _Static_assert(sizeof(est_work) <= AX_ESTIMATE_WORK, "the caller's memory suffices");
 
-/* What goes into one leaf. */
+/* The keys that go into one leaf. */
 typedef struct est_lump
 {
 	int			n;
@@ -163,6 +163,7 @@ est_len(const est *E, uint64_t i)
 	return E->lens ? E->lens[i] : E->len;
 }
 
+/* A random number from 0 to 1 (xorshift64*). */
 static inline double
 est_random(est *E)
 {
@@ -202,6 +203,10 @@ est_draw(est *E, double mean)
 
 /* ---- objects ---------------------------------------------------------------- */
 
+/*
+ * Count an object of a size, so many times.  The first ones go to the store's
+ * first page.
+ */
 static void
 est_object(est *E, uint32_t size, double weight)
 {
@@ -251,8 +256,8 @@ est_held(int cls, double were, double stay)
 }
 
 /*
- * And of all classes.  What a later run replaces leaves holes.  New leaves
- * take them and hold spans too, but not each anywhere: a third of the
+ * And of all classes.  Objects that a later run replaces leave holes.  New
+ * leaves take them and hold spans too, but not each anywhere: a third of the
  * difference is what measurements show.
  */
 static double
@@ -345,6 +350,7 @@ est_leaf(est *E, const est_lump *l, int cap, double weight)
 
 /* ---- the whole: rt_build_node without building ----------------------------- */
 
+/* Add keys i to j to a group that may become one leaf. */
 static void
 lump_add(const est *E, est_lump *l, uint64_t i, uint64_t j, uint32_t off)
 {
@@ -365,6 +371,10 @@ lump_add(const est *E, est_lump *l, uint64_t i, uint64_t j, uint32_t off)
 	}
 }
 
+/*
+ * The first key from i on that has another byte at "off": by doubling steps,
+ * then by halves.
+ */
 static uint64_t
 est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 {
@@ -426,6 +436,10 @@ est_deep(est *E, double n, double rest, double weight)
 	est_leaf(E, &l, 0, weight * n / l.n);
 }
 
+/*
+ * Count the node of some keys and all that is below it, as a load would make
+ * them.
+ */
 static void
 exact_node(est *E, uint64_t first, uint64_t count, uint32_t off, int depth)
 {

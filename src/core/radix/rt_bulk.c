@@ -60,6 +60,7 @@ view_len(const rt_view *v, uint64_t i)
 	return v->e ? v->e[i].len : v->lens ? v->lens[i] : v->len;
 }
 
+/* Get n entries from number i on, of either kind of input. */
 static inline void
 view_get(const rt_view *v, uint64_t i, int n, rt_ent *out)
 {
@@ -104,10 +105,11 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 }
 
 /*
- * Sorted keys [first, end), which are equal before off, to what a node that
- * tells them apart by the byte at off has for children: leaves of byte ranges,
- * and a node where one byte value does not fit in a leaf.  Returns how many;
- * lo: the byte that each begins with.  0: no memory (or *deep), all given back.
+ * Make children of the sorted keys [first, end), which are equal before off,
+ * for a node that tells them apart by the byte at off.  They are leaves of
+ * byte ranges, and a node where one byte value does not fit in a leaf.
+ * Returns how many; lo: the byte that each begins with. 0: no memory (or
+ * *deep), all given back.
  */
 int
 rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_t end,

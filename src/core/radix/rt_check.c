@@ -44,6 +44,7 @@ typedef enum turn
 	W_BUFFER
 } turn;
 
+/* Keep the first violation: only that is told. */
 static void __attribute__((format(printf, 2, 3)))
 complain(walk *w, const char *fmt,...)
 {
@@ -68,9 +69,9 @@ room(walk *w, uint32_t n)
 }
 
 /*
- * Sample the word of what was found below byte c of a node at depth d, whose guard
- * is "above"; or of a node that was on the path before (NULL).  What changes again and
- * again is latched.
+ * Sample the word of what was found below byte c of a node at depth d, whose
+ * guard is "above"; or of a node that was on the path before (NULL).  A page
+ * or node that changes again and again is latched.
  */
 static turn
 open_guard(walk *w, ax_guard *g, ax_word *word, const ax_guard *above, uint32_t d, int c)
@@ -95,8 +96,9 @@ open_guard(walk *w, ax_guard *g, ax_word *word, const ax_guard *above, uint32_t 
 }
 
 /*
- * What the readers of ROWEX trust in a node: NULL, or what is wrong.  *holes:
- * separators with nothing behind them, which are counted.  Racy.
+ * Check the facts of a node that the readers of ROWEX trust: NULL, or a text
+ * that says what is wrong.  *holes: separators with nothing behind them, which
+ * are counted.  Racy.
  */
 static const char *
 rowex_node(rt_hdr *h, int *holes)
@@ -237,7 +239,7 @@ walk_leaf(walk *w, rt_ref ref, uint32_t d, int lo, int hi, const ax_guard *above
 	return W_GO;
 }
 
-/* What is to be said of a node once, its slots and count just read. */
+/* Check a node as a whole, its slots and count just read. */
 static void
 check_node(walk *w, rt_hdr *h, uint32_t d, int ns, int count, int holes, const char *bad)
 {

@@ -60,7 +60,7 @@ typedef struct work
 
 _Static_assert(sizeof(work) <= AX_COMPACT_WORK, "a compaction's memory is too small");
 
-/* What a slot of the node has. */
+/* The contents of a slot of the node. */
 typedef struct unit
 {
 	int			n;				/* entries, 0: it stays as it is */
@@ -182,6 +182,10 @@ leaf_bytes(rt_leaf *l, int n)
 	return (uint32_t) n * (l->w + 1u);
 }
 
+/*
+ * The worth of a leaf in a merge: its entries, its bytes, and whether it had
+ * better be replaced.
+ */
 static unit
 look_at_leaf(ax_ctx *cx, ax_store *s, rt_leaf *l)
 {

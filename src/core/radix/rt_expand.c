@@ -3,9 +3,10 @@
  *	  Contention expansion: a leaf that several writers want all the time is
  *	  taken apart, and put together again when it has been quiet.
  *
- * After OptiQL (SIGMOD 2024), section 6.2: where a latch covers several keys, the
- * levels that lazy expansion spared are made after all, so that each hot key gets a
- * latch of its own.  Here that latch is a packed leaf's.  What differs:
+ * After OptiQL (SIGMOD 2024), section 6.2: where a latch covers several keys,
+ * the levels that lazy expansion spared are made after all, so that each hot
+ * key gets a latch of its own.  Here that latch is a packed leaf's.  The
+ * differences:
  *
  *	- Counted are acquisitions that had to wait, by each process for itself
  *	  (ax_contended_word): on a path that waits anyway, so neither a sampling rate nor a

@@ -2,17 +2,18 @@
  * rt_many.c
  *	  Point look-ups of several keys at once.
  *
- * A look-up of a large tree is a few waits for memory, one after the other, and
- * little else.  Here each of a group takes one step and asks for what comes next,
- * and while that comes in the others take theirs (as in Psaropoulos et al.,
- * "Interleaving with Coroutines", VLDB 2018); when all have got to their leaves,
- * these are read in the keys' order, so their TIDs go where they belong at once.
+ * A look-up of a large tree is a few waits for memory, one after the other,
+ * and little else.  Here each of a group takes one step and asks for the next
+ * lines, and while those come in the others take theirs (as in Psaropoulos et
+ * al., "Interleaving with Coroutines", VLDB 2018).  When all have got to their
+ * leaves, these are read in the keys' order.  So their TIDs go where they
+ * belong at once.
  *
  * Every step does what rt_lookup, or rt_rowex_lookup, does there, so the same
- * holds of it; between the read of a reference and the sample of what it leads to,
- * others take their time, but no time is too long there.  Whatever is not as it
- * is in a quiet tree (a latch, a change, a key that goes on into its TIDs) is done
- * again by itself, in its turn.
+ * holds of it; between the read of a reference and the sample of what it leads
+ * to, others take their time, but no time is too long there.  A look-up that
+ * meets anything but a quiet tree (a latch, a change, a key that goes on into
+ * its TIDs) is done again by itself, in its turn.
  */
 #include "rt_olc.h"
 
@@ -146,6 +147,15 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint3
 	return true;
 }
 
+/*
+ * Look n keys up together: each step is made for all of them before the next,
+ * so that their memory is waited for together.  A look-up that meets a latch
+ * or a change is done alone at the end.
+ *
+ * Latches: none; "rowex" is known at compile time, and there nothing is
+ * validated.
+ * Returns: *done keys were answered; the rest had no room or no time.
+ */
 static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,

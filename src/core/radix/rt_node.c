@@ -452,6 +452,13 @@ rt_leaf_stepcap(int n)
 	return n > RT_LEAF_MAX ? RT_LEAF_MAX : n;
 }
 
+/*
+ * Write an entry to slot i, of a leaf that readers may be in, and publish it.
+ *
+ * Latches: the leaf is write-latched, or private.
+ * Order: the store of the live bitmap releases the entry's bytes.  It pairs
+ * with the acquire of the bitmap in readers of ROWEX.
+ */
 static void
 put_at(rt_leaf *l, int i, const uint8_t *suffix, uint32_t len, uint8_t fp)
 {
@@ -573,9 +580,9 @@ rt_leaf_retire(ax_ctx *cx, ax_store *s, rt_leaf *l)
 }
 
 /*
- * What a latch word is the first of: a leaf has had entries (used), where a node has
- * the highest byte of its prefix's length.  On little-endian machines; asked
- * for by elision only.
+ * Is the latch word a leaf's or a node's?  A leaf has had entries (used),
+ * where a node has the highest byte of its prefix's length.  On little-endian
+ * machines; asked for by elision only.
  */
 uint32_t
 rt_object_bytes(const ax_word *w)

@@ -6,24 +6,26 @@
  * Inner nodes after Leis et al., "The Adaptive Radix Tree" (ICDE 2013), with
  * two changes.  Headers are immutable: kind and prefix never change after
  * publication; a change of prefix copies the node.  And below a node a slot is
- * either exact (an inner node or an embedded TID hangs at one byte value,
- * which is consumed) or a packed leaf that covers a range of byte values
- * (nothing is consumed: its entries keep the byte).  In Node4/16, which are
- * sorted, slot i is a separator: a leaf there covers [sep[i], sep[i + 1] - 1].
- * In Node48/256 the same index or reference repeats over the range.
+ * exact or a packed leaf.  In an exact one an inner node or an embedded TID
+ * hangs at one byte value, which is consumed.  A packed leaf covers a range of
+ * byte values and consumes none: its entries keep the byte.  In Node4/16,
+ * which are sorted, slot i is a separator: a leaf there covers [sep[i], sep[i
+ * + 1] - 1].  In Node48/256 the same index or reference repeats over the
+ * range.
  *
- * A packed leaf holds up to 32 entries (suffix of the key from the depth of
- * the leaf's slot, TID included) under a live bitmap, unsorted, with a
- * one-byte hash of the column part of the key for each, compared by SIMD.
+ * A packed leaf holds up to 32 entries under a live bitmap, unsorted.  An
+ * entry is the suffix of the key from the depth of the leaf's slot, TID
+ * included.  Each has a one-byte hash of the column part of the key, compared
+ * by SIMD.
  *
  * Readers race with writers on the mutable fields.  Those are C11 atomics
  * (relaxed; the latch word orders them) except the bytes of leaf entries,
  * which are copied with plain loads and thrown away unless the leaf's word
- * validates; under ThreadSanitizer they are read byte by byte atomically.
- * The readers of ROWEX validate nothing (rt_rowex.c): for them what is
- * published is ordered by release and acquire, child references, the index of
- * Node48 and the live bitmap of a leaf, and nothing else of a published node or
- * entry ever changes.
+ * validates; under ThreadSanitizer they are read byte by byte atomically.  The
+ * readers of ROWEX validate nothing (rt_rowex.c).  For them release and
+ * acquire order the words that publish: child references, the index of Node48
+ * and the live bitmap of a leaf.  Nothing else of a published node or entry
+ * ever changes.
  */
 #ifndef RT_NODE_H
 #define RT_NODE_H
@@ -242,7 +244,7 @@ rt_fix_size(int cap, int w)
 	return 16 + (uint32_t) cap * (uint32_t) (w + (w > AX_TID_BYTES));
 }
 
-/* What was asked of the allocator for this leaf. */
+/* Bytes that were asked of the allocator for this leaf. */
 static inline uint32_t
 rt_leaf_size(rt_leaf *l)
 {
@@ -338,6 +340,7 @@ rt_n4_rank(uint32_t sep, int n, uint8_t c)
 #endif
 }
 
+/* How many of the n sorted separators are not above c. */
 static inline int
 rt_n16_rank(uint64_t s0, uint64_t s1, int n, uint8_t c)
 {

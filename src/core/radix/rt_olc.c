@@ -455,8 +455,9 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 					goto out;
 
 				/*
-				 * On from the node, if it is none that went meanwhile: one that did not
-				 * is where it was.  Whatever changes it validates what is above.
+				 * On from the node, if it is none that went meanwhile: one
+				 * that did not is where it was.  Every change of it validates
+				 * the nodes above.
 				 */
 				*grew = false;
 				AX_POINT("art.widened");
@@ -622,6 +623,13 @@ out:
 	return x;
 }
 
+/*
+ * Insert a key: optimistically at first, with latches all the way after
+ * AX_MAX_RESTARTS tries.
+ *
+ * Latches: none on entry and on return.
+ * Returns: AX_BUSY or AX_NOMEM: nothing was changed.
+ */
 static ax_status
 rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {

@@ -61,14 +61,16 @@ rt_slot_set(ax_store *s, rt_at *p, const uint8_t *key, rt_ref r)
 		rt_node_set(p->hdr, key[p->d], r);
 }
 
-/* What the readers of ROWEX need of a writer: see rt_rowex.c. */
+/*
+ * The rules that the readers of ROWEX impose on a writer: see rt_rowex.c.
+ */
 static inline bool
 rt_rowex(const ax_store *s)
 {
 	return s->sync == AX_SYNC_ROWEX;
 }
 
-/* What takes the place of a leaf under its parent. */
+/* The pieces that take the place of a leaf under its parent. */
 typedef struct rt_piece
 {
 	rt_ref		r;
@@ -89,7 +91,7 @@ rt_rowex_hole(const ax_store *s, rt_hdr *h, int i)
 		ld(h->kind == RT_N4 ? &((rt_n4 *) h)->child[i] : &((rt_n16 *) h)->child[i]) == 0;
 }
 
-/* What hangs where key goes at p (latched) goes. */
+/* Take away the child that hangs where key goes at p (latched). */
 static inline void
 rt_slot_clear(ax_store *s, rt_at *p, const uint8_t *key)
 {
@@ -254,6 +256,7 @@ rt_leaf_tids(rt_leaf *l, const uint8_t *p, uint32_t n, uint8_t fp, uint64_t *tid
 	return k;
 }
 
+/* Sort a few TIDs in place, by insertion. */
 static inline void
 rt_sort_tids(uint64_t *tids, uint32_t n)
 {
@@ -269,12 +272,13 @@ rt_sort_tids(uint64_t *tids, uint32_t n)
 }
 
 /*
- * All lines of a node that the key (whose byte at depth d comes first in the
- * node's prefix) will touch, at once: the reference knows kind and prefix
- * length, so the child's line is known before the header has come in.  For those
- * who do something else meanwhile (rt_many.c): the processor of one who goes on
- * at once finds the lines as early by itself, and only has more to do (measured:
- * look-ups of 10 M sparse keys took 15 per cent longer with it).
+ * Ask at once for all lines of a node that the key will touch.  Its byte at
+ * depth d comes first in the node's prefix.  The reference knows kind and
+ * prefix length, so the child's line is known before the header has come in.
+ * For a caller that does something else meanwhile (rt_many.c).  When one goes
+ * on at once its processor finds the lines as early by itself, and only has
+ * more to do.  (Measured: look-ups of 10 M sparse keys took 15 per cent longer
+ * with it.)
  */
 AX_PREFETCHES static inline void
 rt_prefetch_node(rt_ref r, const uint8_t *key, uint32_t len, uint32_t d)

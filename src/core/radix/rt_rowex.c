@@ -26,20 +26,21 @@
  * Writers descend and latch as those of optimistic latch coupling do, and from
  * the same code; what differs in a latched node is here.
  *
- * Why a key that is in the tree throughout is found, by a look-up and by a scan:
- * an entry comes into a published leaf only by being inserted, and leaves it
- * only by being removed.  Else entries move from leaves that are latched until
- * they are obsolete into private ones; a leaf that is cut and stays (cut_leaf's
- * kept) loses bytes of its range, but no entry.  A node or leaf that a reader
- * gets to was the key's place at some moment after the reader began: it was when
- * the reference was read, if the node it was read from was in the tree then, and
- * else when that node was frozen, which was after the reader got to it.  The
- * entry was in that place then; if the place was frozen since, the entry is in it
- * still; if not, only its removal could take it out.  And what is found in a leaf
- * was in the tree at that moment, or when the leaf was frozen.
+ * Why a key that is in the tree throughout is found, by a look-up and by a
+ * scan: an entry comes into a published leaf only by being inserted, and
+ * leaves it only by being removed.  Else entries move from leaves that are
+ * latched until they are obsolete into private ones; a leaf that is cut and
+ * stays (cut_leaf's kept) loses bytes of its range, but no entry.  A node or
+ * leaf that a reader gets to was the key's place at some moment after the
+ * reader began.  If the node that the reference was read from was in the tree
+ * then, it was at that moment.  Else it was when that node was frozen, which
+ * was after the reader got to it.  The entry was in that place then; if the
+ * place was frozen since, the entry is in it still; if not, only its removal
+ * could take it out.  And what is found in a leaf was in the tree at that
+ * moment, or when the leaf was frozen.
  *
- * What a frozen node points to was in the tree when it was frozen, hence
- * retired later, hence is not reused before the reader leaves its epoch.
+ * A child of a frozen node was in the tree when that was frozen, hence retired
+ * later, hence is not reused before the reader leaves its epoch.
  *
  * And scans: one load of the live bitmap gives all entries of the leaf's
  * range of that moment, which is contiguous.  When it has grown (over bytes
@@ -59,6 +60,7 @@
  */
 #define SPARE48 4
 
+/* The kind of a copy that has room for so many children. */
 static unsigned
 copied_kind(rt_hdr *h, int children)
 {

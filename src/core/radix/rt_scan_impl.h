@@ -12,10 +12,10 @@
  * change moves keys between slots without moving the version of the node whose
  * slots they are.
  *
- * Under ROWEX nodes and leaves may be out of date, each by another while, so
- * that what was returned may be met again, and what lies before it: entries
- * are compared with the last one returned, and only what lies beyond follows.
- * That nothing is missed is argued in rt_rowex.c.
+ * Under ROWEX nodes and leaves may be out of date, each by another while.  So
+ * a scan may meet entries again that it has returned, and entries before
+ * those.  It compares every entry with the last one returned, and goes on only
+ * with those beyond.  That nothing is missed is argued in rt_rowex.c.
  */
 #ifndef RT_SCAN_IMPL_H
 #define RT_SCAN_IMPL_H
@@ -352,6 +352,7 @@ do_leaf(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent)
 	return r == S_GO ? S_SKIP : r;
 }
 
+/* Emit an embedded TID, if it lies between the ends. */
 static step
 do_embed(scan *sc, frame *f, rt_ref ref, uint8_t byte)
 {
@@ -718,6 +719,14 @@ run(scan *sc)
 	}
 }
 
+/*
+ * Fill a batch: start over by value as often as it takes, and with latches
+ * after AX_MAX_RESTARTS tries.
+ *
+ * Latches: none on entry and on return.
+ * Returns: AX_OK with what there is; AX_BUSY only if nothing was copied;
+ * AX_BUFFER if not even one entry fits.
+ */
 static inline ax_status
 scan_batch(ax_ctx *cx, ax_store *s, ax_batch *b)
 {

@@ -105,11 +105,11 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 }
 
 /*
- * Put the pieces in the place of leaf old (guard L) where key goes in node P,
- * itself replaced by a bigger one below G if it has too few slots, or by a copy
- * if readers could not bear the change (ROWEX).  kept: the
- * old leaf's reference when it is one of the pieces.  *again: a latch was not
- * to be had, nothing was done, the pieces are freed.
+ * Put the pieces in the place of leaf old (guard L) where key goes in node P.
+ * If P has too few slots, a bigger one below G replaces it; if readers could
+ * not bear the change (ROWEX), a copy. kept: the old leaf's reference when it
+ * is one of the pieces.  *again: a latch was not to be had, nothing was done,
+ * the pieces are freed.
  */
 ax_status
 rt_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, rt_at *G, rt_at *P,

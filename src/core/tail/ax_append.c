@@ -203,6 +203,10 @@ cmp_bound(const uint8_t *key, uint32_t len, const ax_bound *b)
 
 /* ---- making --------------------------------------------------------------------- */
 
+/*
+ * Make a log whose floor and opener are these keys.  NULL: no memory, which is
+ * no failure of the call.
+ */
 static ax_log *
 log_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len,
 		const uint8_t *opener, uint32_t opener_len)
@@ -383,9 +387,10 @@ renew(ax_ctx *cx, ax_store *s, ax_tail *t, ax_log *l, const uint8_t *key, uint32
 		return false;
 
 	/*
-	 * What comes late by less than the length of a log shall still find its
-	 * place: the floor is where the keys were when the full one was made.  One
-	 * key that is far ahead of all others must not raise it; and it never falls.
+	 * A key that comes late by less than the length of a log shall still find
+	 * its place.  So the floor is where the keys were when the full one was
+	 * made.  One key that is far ahead of all others must not raise it; and it
+	 * never falls.
 	 */
 	if (cmp_keys(l->opener, l->opener_len, floor, floor_len) < 0)
 	{
@@ -411,6 +416,11 @@ renew(ax_ctx *cx, ax_store *s, ax_tail *t, ax_log *l, const uint8_t *key, uint32
 	return true;
 }
 
+/*
+ * Insert into the newest log.  AX_CHANGED: not here, the key is the tree's.
+ *
+ * Order: the CAS in insert_into() publishes the entry.
+ */
 static ax_status
 append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
@@ -453,6 +463,10 @@ append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 
 /* ---- reading -------------------------------------------------------------------- */
 
+/*
+ * The word of a key's entry; with "last", of the next one behind that in an
+ * older log.
+ */
 static ax_tail_word *
 append_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 {
@@ -536,6 +550,9 @@ order_tids(uint64_t *tids, uint32_t n)
 	return k;
 }
 
+/*
+ * Look up the TIDs of a prefix: all that there is room for, else the lowest.
+ */
 static uint32_t
 append_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids,
 			  uint32_t max, bool *more)
@@ -756,6 +773,10 @@ collect_unsorted(collection *c, ax_log *l, const ax_bound *lo, const ax_bound *h
 	}
 }
 
+/*
+ * Copy the entries between two positions, in order, at most "max" of them:
+ * those nearest the scan's beginning.
+ */
 static uint32_t
 append_collect(ax_tail *t, const ax_bound *lo, const ax_bound *hi, bool backward,
 			   ax_tail_item *items, uint32_t max, bool *more)
@@ -827,6 +848,7 @@ append_floor(ax_tail *t, uint8_t *buf)
 	return l->floor_len;
 }
 
+/* How many entries there are, counted one by one. */
 static uint64_t
 append_live(ax_tail *t)
 {
@@ -883,6 +905,7 @@ item_less(ax_log *l, uint64_t x, uint64_t y, uint32_t skip)
 					f->key + skip, WORD_LEN(word_of(f)) - skip) < 0;
 }
 
+/* Merge two sorted runs of places. */
 static inline void
 merge(ax_log *l, const uint64_t *x, uint32_t nx, const uint64_t *y, uint32_t ny,
 	  uint64_t *out, uint32_t skip)

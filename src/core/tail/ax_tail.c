@@ -106,9 +106,9 @@ unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
 	AX_POINT("tail.unlink");
 
 	/*
-	 * All it ever had is in the tree.  A reader that comes now does not meet it, one
-	 * that did has its epoch; an inserter that did finds it closed.  Whoever else
-	 * came here for it finds it neither the head nor behind it.
+	 * All it ever had is in the tree.  A reader that comes now does not meet
+	 * it, one that did has its epoch; an inserter that did finds it closed.
+	 * Others that came here for it find it neither the head nor behind it.
 	 */
 	if (head == t)
 		atomic_store_explicit(&s->tail,
@@ -220,8 +220,9 @@ ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 			return r;
 
 		/*
-		 * What a closed one has may take the tree over its cap, by as much: its memory
-		 * comes back only when it is empty, and is about what the entries take then.
+		 * The entries of a closed one may take the tree over its cap, by as
+		 * much as they are.  Its memory comes back only when it is empty, and
+		 * is about as much as the entries take then.
 		 */
 		t = atomic_load_explicit(&s->tail, memory_order_acquire);
 		ax_body(cx)->over_cap = t && atomic_load_explicit(&t->closed, memory_order_relaxed);
@@ -329,10 +330,10 @@ let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
 #define WORDS 8
 
 /*
- * See ax_tail.h.  The buffer is looked at first, and what is there is held, so that it
- * does not go into the tree meanwhile; then the tree is told, since that may
- * be BUSY, upon which nothing must have been done.  What was not there had
- * been in the tree before, or nowhere.
+ * See ax_tail.h.  The buffer is looked at first, and what is there is held, so
+ * that it does not go into the tree meanwhile; then the tree is told, since
+ * that may be BUSY, upon which nothing must have been done.  An entry that was
+ * not there had been in the tree before, or nowhere.
  */
 ax_status
 ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
@@ -488,6 +489,7 @@ typedef struct source
 	uint8_t		buf[AX_TAIL_KEY_MAX];
 } source;
 
+/* Make the source's next entry the one at hand. */
 static void
 look(source *so)
 {
@@ -688,8 +690,8 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 }
 
 /*
- * See ax_tail.h.  What lies before the lowest floor is the tree's alone, and always
- * was; beyond it the two are merged.  The floors are read before the
+ * See ax_tail.h.  Entries before the lowest floor are the tree's alone, and
+ * always were; beyond it the two are merged.  The floors are read before the
  * tree is: an entry that was in a buffer below a floor is in the tree by then.
  */
 ax_status
@@ -744,10 +746,11 @@ ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b)
 #define SEEN_NS UINT64_C(10000000)
 
 /*
- * See ax_tail.h.  Called with the tree's own counts in *out.  To count what is in
- * buffers is to read every line that inserters write, which is dear, to them too, when
- * every plan of a query does it.  about: so it is done every 10 ms; meanwhile
- * what went in since then is not known, but what went out is.
+ * See ax_tail.h.  Called with the tree's own counts in *out.  To count the
+ * entries in buffers is to read every line that inserters write.  That is
+ * dear, to them too, when every plan of a query does it.  So with "about" it
+ * is done every 10 ms.  Meanwhile the entries that went in since then are not
+ * known, but those that went out are.
  */
 void
 ax_tail_info(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool about)

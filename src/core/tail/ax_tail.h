@@ -22,12 +22,13 @@
  *	FLUSHING -> FLUSHED		it is in the tree; final
  *	FLUSHING -> FULL		the tree had no room, or no time: as before
  *
- * FULL, FLUSHING and CANCELLING are there, for every reader, and the last two last no
- * longer than the call of the core that made them so; whoever sees anything else goes on
- * to the tree, where a FLUSHED entry has been since before it was FLUSHED.  So a
- * reader looks here first and into the tree afterwards, and misses nothing.  An
- * entry may be in both: all who merge drop what is the same key and TID.  No
- * entry needs a version: it is unique with its TID, and never overwritten.
+ * FULL, FLUSHING and CANCELLING are there, for every reader.  The last two
+ * last no longer than the call of the core that made them so.  A reader that
+ * sees anything else goes on to the tree, where a FLUSHED entry has been since
+ * before it was FLUSHED.  So a reader looks here first and into the tree
+ * afterwards, and misses nothing.  An entry may be in both: all who merge drop
+ * what is the same key and TID.  No entry needs a version: it is unique with
+ * its TID, and never overwritten.
  */
 #ifndef AX_TAIL_H
 #define AX_TAIL_H
@@ -198,8 +199,8 @@ struct ax_tail_kind
 						   uint64_t *tids, uint32_t max, bool *more);
 
 	/*
-	 * What is there between two positions, in the order of the direction, distinct:
-	 * the first "max" of them.  *more: there are others.
+	 * The entries between two positions, in the order of the direction,
+	 * distinct: the first "max" of them.  *more: there are others.
 	 */
 	uint32_t	(*collect) (ax_tail *t, const ax_bound *lo, const ax_bound *hi, bool backward,
 							ax_tail_item *items, uint32_t max, bool *more);

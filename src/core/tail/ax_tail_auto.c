@@ -2,13 +2,13 @@
  * ax_tail_auto.c
  *	  When there is a tail buffer, and of which kind.
  *
- * About every 64th insert of a process is looked at; a round is ROUND of these, of
- * one tree, by whoever makes them.  Keys rise when nearly all of a round lie above the
- * highest key that had been seen a round or two before (which those do not mind that
- * come out of order, from sequences with a cache, or with gaps), or, sooner, when each
- * lies above all before it.  With random keys there is practically never such a
- * round.  What kind of buffer the keys want is then told from the keys that lie
- * just below the last one.
+ * About every 64th insert of a process is looked at; a round is ROUND of
+ * these, of one tree, by whoever makes them.  Keys rise when nearly all of a
+ * round lie above the highest key that had been seen a round or two before.
+ * That holds also for keys that come out of order, from sequences with a
+ * cache, or with gaps.  Or, sooner, they rise when each lies above all before
+ * it.  With random keys there is practically never such a round.  The keys
+ * that lie just below the last one then tell which kind of buffer they want.
  *
  * A buffer that most inserts go beside is closed, and another round is
  * waited for, longer each time.
@@ -223,7 +223,7 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 
 /* ---- auto ---- */
 
-/* What went into buffers, and beside them. */
+/* Inserts that went into buffers, and beside them. */
 static void
 sums(ax_store *s, uint64_t *in, uint64_t *beside)
 {
@@ -308,6 +308,9 @@ rising(ax_ctx *cx, ax_sampler *p, const uint8_t *key, uint32_t len)
 	return yes;
 }
 
+/*
+ * The store's sampler, made when there is none.  NULL: no memory.
+ */
 static ax_sampler *
 sampler_of(ax_ctx *cx, ax_store *s)
 {

@@ -2,12 +2,13 @@
  * ax_window.c
  *	  The tail buffer of keys that are a sequence: a slot for each number.
  *
- * The last eight bytes of a key before its TID (four, of a shorter key) are taken as a
- * number, all that is before them is the same for all keys here.  2^shift numbers
- * share a slot, SLOTS slots are a window, and a window has its place in a ring by its
- * number.  So the place of a key follows from the key: inserters share no
- * counter, a key is found at once, and the entries are in order.  What finds its
- * slot taken, or its window gone or not there yet, goes to the tree.
+ * The last eight bytes of a key before its TID (four, of a shorter key) are
+ * taken as a number, all that is before them is the same for all keys here.
+ * 2^shift numbers share a slot, SLOTS slots are a window, and a window has its
+ * place in a ring by its number.  So the place of a key follows from the key:
+ * inserters share no counter, a key is found at once, and the entries are in
+ * order.  An insert that finds its slot taken, or its window gone or not there
+ * yet, goes to the tree.
  *
  * A slot is one word:
  *
@@ -65,6 +66,7 @@ place(uint32_t i)
 	return line << 3 | i >> 6;
 }
 
+/* The number of a key: its eight or four bytes before the TID. */
 static inline uint64_t
 number(const ring *r, const uint8_t *p)
 {
@@ -156,6 +158,12 @@ make(ax_ctx *cx, ax_store *s, ring *r, uint64_t no)
 	return w;
 }
 
+/*
+ * Insert into the window of the key's number.  AX_CHANGED: not here, the key
+ * is the tree's.
+ *
+ * Order: the CAS publishes the entry.
+ */
 static ax_status
 window_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
@@ -186,6 +194,7 @@ window_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 	return AX_OK;
 }
 
+/* The word of a key's entry, if it is there; there is at most one. */
 static ax_tail_word *
 window_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 {
@@ -205,6 +214,7 @@ window_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 		(v & ~AX_T_STATE) == entry(r, x, ax_tid_at(key + len)) ? word : NULL;
 }
 
+/* Look up the TID of a prefix; there is at most one. */
 static uint32_t
 window_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids, uint32_t max,
 			  bool *more)
@@ -272,6 +282,7 @@ side(const ring *r, const ax_bound *b, bool lo, uint64_t *x, bool *tid)
 	return true;
 }
 
+/* Write the key of a number and a TID. */
 static uint32_t
 key_of(const ring *r, uint64_t x, uint64_t tid, uint8_t *buf)
 {
@@ -303,6 +314,9 @@ beyond(const ring *r, uint64_t x, uint64_t tid, const ax_bound *b, bool lo)
 	return lo ? c > 0 : c < 0;
 }
 
+/*
+ * Copy the entries between two positions, in order, at most "max" of them.
+ */
 static uint32_t
 window_collect(ax_tail *t, const ax_bound *lo, const ax_bound *hi, bool backward,
 			   ax_tail_item *items, uint32_t max, bool *more)
@@ -396,6 +410,7 @@ window_floor(ax_tail *t, uint8_t *buf)
 	return key_of(r, no << (r->shift + BITS), 0, buf) - AX_TID_BYTES;
 }
 
+/* How many entries there are, counted one by one. */
 static uint64_t
 window_live(ax_tail *t)
 {
@@ -445,6 +460,14 @@ oldest(ring *r, uint64_t no, uint64_t head)
 	return NULL;
 }
 
+/*
+ * Move a step of the oldest window into the tree; when it is empty, unlink it
+ * and raise the floor.
+ *
+ * Latches: the flusher's claim is held; takes the maker's for a moment.
+ * Returns: AX_BUSY or AX_NOMEM: the entries that were not moved are FULL
+ * again.
+ */
 static ax_status
 window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 {
@@ -533,6 +556,11 @@ window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 	return AX_OK;
 }
 
+/*
+ * Is the closed ring without windows?
+ *
+ * Latches: takes the maker's claim for a moment.
+ */
 static bool
 window_finished(ax_ctx *cx, ax_tail *t)
 {
