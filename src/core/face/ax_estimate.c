@@ -42,9 +42,8 @@
 #define EST_CONTEXT		256		/* that lend their digits to the groups below */
 #define EST_LOOK		512		/* of a context looked at */
 #define EST_SIBLINGS	4		/* modelled siblings looked at */
-#define EST_MODELLED	20000	/* modelled nodes; from then on one sibling is:
-								 * with few digits there are many levels, and
-								 * nobody can interrupt us */
+#define EST_MODELLED	20000	/* modelled nodes; then one sibling is: few digits
+								 * make many levels, and nobody interrupts us */
 #define EST_MANY		64		/* samples a digit that need no smoothing */
 #define EST_RUNS		8		/* told apart; more of them do as these */
 #define EST_LIGHT		8		/* a value met more often has as many rows as that
@@ -203,10 +202,7 @@ est_draw(est *E, double mean)
 
 /* ---- objects ---------------------------------------------------------------- */
 
-/*
- * Count an object of a size, so many times.  The first ones go to the store's
- * first page.
- */
+/* Count an object of a size; the first ones go to the store's page. */
 static void
 est_object(est *E, uint32_t size, double weight)
 {
@@ -371,10 +367,7 @@ lump_add(const est *E, est_lump *l, uint64_t i, uint64_t j, uint32_t off)
 	}
 }
 
-/*
- * The first key from i on that has another byte at "off": by doubling steps,
- * then by halves.
- */
+/* The first key from i on with another byte at "off". */
 static uint64_t
 est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 {
@@ -436,10 +429,7 @@ est_deep(est *E, double n, double rest, double weight)
 	est_leaf(E, &l, 0, weight * n / l.n);
 }
 
-/*
- * Count the node of some keys and all that is below it, as a load would make
- * them.
- */
+/* Count the node of some keys and all below it, as a load makes them. */
 static void
 exact_node(est *E, uint64_t first, uint64_t count, uint32_t off, int depth)
 {
@@ -568,10 +558,7 @@ est_alphabet(uint32_t draws, int seen, int most)
 	return lo;
 }
 
-/*
- * Shares of the digits that are not the last of their columns.  Few counts
- * are smoothed.
- */
+/* Shares of the digits that end no column.  Few counts are smoothed. */
 static void
 est_shares(const est_digits *d, double share[256])
 {
