@@ -59,7 +59,7 @@ done
 # each that takes a lock or calls the core which (src/README.md, Contracts).
 check_comments()
 {
-	local all
+	local all server
 
 	mapfile -t all < <(find src -name '*.[ch]' | sort)
 	perl test/comments.pl functions "${all[@]}" ||
@@ -68,6 +68,9 @@ check_comments()
 		fail "functions that do not say which locks they take"
 	perl test/comments.pl sentences 40 "${all[@]}" ||
 		fail "comments with long sentences, or some that hide who acts"
+	mapfile -t server < <(printf '%s\n' "${all[@]}" | grep -v '^src/core/')
+	perl test/comments.pl sentences 25 "${server[@]}" ||
+		fail "comments outside the core with sentences of more than 25 words"
 	perl test/comments.pl sentences 25 src/README.md ||
 		fail "long sentences in the design, or some that hide who acts"
 }

@@ -92,7 +92,7 @@ sub check_sentences
 
 	$text =~ s/\s+/ /g;
 	$text =~ s/\b(e\.g|i\.e|vs|cf|etc|al)\./$1/g;
-	foreach my $s (split /(?<=[.?!])[)"*\]]*\s+(?=[`*\[]|\W?[A-Z0-9])/, $text)
+	foreach my $s (split /(?<=[.?!])[)"*\]]*\s+/, $text)
 	{
 		my $n = grep { /\w/ } split(/\s+/, $s);
 

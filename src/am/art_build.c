@@ -100,7 +100,7 @@ art_build_scan(ArtBuildState *bs, Relation heap, Relation index,
  * time, for the proof alone.  That scan is as good as the first: nobody else
  * writes the table, or this is CREATE INDEX CONCURRENTLY, whose index takes no
  * rows yet.  Then the scan has a newer snapshot and sees more.  The second
- * phase compares the rows that it does not see: it asks an absent index for
+ * phase compares the rows that it does not see.  It asks an absent index for
  * nothing, and sends every row through the unique check.
  */
 IndexBuildResult *

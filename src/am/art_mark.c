@@ -5,8 +5,8 @@
  * A mark is the number of an entry of the current batch.  When the scan leaves
  * that batch, it changes places with a second one, and when the mark is
  * restored, back.  The snapshot is MVCC.  Rows added since the copy are
- * invisible to it.  Rows removed since are rejected by the heap; in an
- * index-only scan by the interlock with VACUUM, since the batch has the
+ * invisible to it.  Rows removed since are rejected by the heap.  In an
+ * index-only scan the interlock with VACUUM does it, since the batch has the
  * deletion generation of its copy.
  */
 #include "postgres.h"

@@ -11,7 +11,7 @@
  *
  * Which rows it reads, and why that is right:
  *
- * Under an MVCC snapshot it reads each heap page under its share lock, and
+ * Under an MVCC snapshot it reads each heap page under its share lock.  It
  * keeps exactly the rows that the snapshot sees, each with the TID of its
  * root.  An index scan would hand out these, and others that the executor
  * would throw away.  The snapshot is the executor's and stays registered as

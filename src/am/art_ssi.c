@@ -80,8 +80,8 @@ typedef enum SsiKind
 
 /*
  * Where runs can begin: behind the first bit of a column's marker; behind the
- * marker and the first bit of the body (a sign); and one further, where the
- * ends of some ranges part.
+ * first bit of the body (a sign); and one further.  There the ends of some
+ * ranges part.
  */
 static const uint8 ssi_anchors[] = {1, 9, 10};
 
@@ -636,7 +636,7 @@ ssi_same_range(const ArtSsi *s, const ArtScanPlan *plan)
 
 /*
  * A range is about to be read.  It may be that of the batch before, or another
- * of an array's; or a mark or another participant of a parallel scan has led
+ * of an array's.  Or a mark or another participant of a parallel scan has led
  * to it.  Unless it is known to be locked from its beginning, it is locked
  * from there.
  */

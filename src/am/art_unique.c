@@ -167,10 +167,10 @@ art_unique_check(ArtUnique *u)
 }
 
 /*
- * The stripe; or one lock for the whole index, when keys can be equal that
- * differ in their bytes, or comparing them may run somebody's code.  That lock
- * is a heavyweight one.  Under it the code can be interrupted and can insert
- * into this very index, and the deadlock detector sees it.
+ * The stripe; or one lock for the whole index, when equal keys can differ in
+ * their bytes, or comparing them may run somebody's code.  That lock is a
+ * heavyweight one.  Under it the code can be interrupted and can insert into
+ * this very index, and the deadlock detector sees it.
  *
  * Locks: takes the stripe, an LWLock, exclusive; or the unique place,
  * exclusive.

@@ -257,8 +257,8 @@ extern ArtFull art_refused(void);
 /*
  * ambuild ended without a structure for want of memory: sealed, with a
  * WARNING. e NULL: not even an entry could be had. bytes: how many it would
- * have taken, about; 0: not known. art_make_room has found which limit is
- * full.
+ * have taken, about; 0: not known.  The full limit is the one that
+ * art_make_room has found.
  */
 extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes);
 

@@ -327,8 +327,9 @@ art_group_use(const ArtGroup *g, uint64 *bytes, uint64 *limit)
 }
 
 /*
- * For a loop over the groups that the entry names: how much is in the next one behind
- * *i, which begins at -1, and its limit.  False: there is none.
+ * For a loop over the groups that the entry names.  Tells how much is in the
+ * next one behind *i, which begins at -1, and its limit.  False: there is
+ * none.
  */
 static bool
 next_group(const ArtEntry *e, int *i, uint64 *bytes, uint64 *limit)

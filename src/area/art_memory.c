@@ -549,9 +549,9 @@ whose_index(Relation index, Whose *w)
 }
 
 /*
- * One line in the server's log, at whatever level that is: the role that lost
- * the index does not read the WARNING. index: for which it was, NULL for the
- * sealed one itself.
+ * One line in the server's log, at any level: the role that lost the index
+ * does not read the WARNING. index: for which it was, NULL for the sealed one
+ * itself.
  */
 static void
 log_seal(const Whose *sealed, uint64 bytes, Relation index, const Full *f)

@@ -364,8 +364,9 @@ extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
 extern void art_locator(Relation index, ArtLocator *loc);
 
 /*
- * The physical identity of a permanent or unlogged index of this database, as its row
- * of pg_class says it; and where such a row of a temporary one says it, but "backend".
+ * The physical identity of a permanent or unlogged index of this database, by
+ * its row of pg_class.  By such a row of a temporary one it is that, too, but
+ * for "backend".
  */
 extern void art_form_locator(const FormData_pg_class *form, ArtLocator *loc);
 extern LWLock *art_partition(Oid db, Oid indexoid);
@@ -596,9 +597,9 @@ extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
 extern void art_counts_reset(ArtEntry *e, TimestampTz now);
 
 /*
- * Add what the entry has counted by now, closed generations included; lock held
- * in any mode.  tail_mode is set when there is a tail buffer; a site's mode is
- * joined with what is there.
+ * Add the counts of the entry, closed generations included; lock held in any
+ * mode. tail_mode is set when there is a tail buffer.  A site's mode is joined
+ * with the one that is there.
  */
 extern void art_counts_add(ArtEntry *e, uint64 *counts, const char **tail_mode);
 extern void art_aborts_add(ArtEntry *e, ArtSiteCounts sum, const char **mode);

@@ -70,8 +70,8 @@ struct ArtHeapReader
 /*
  * The root line pointer of every tuple of a page: 0 for none.  As
  * heap_get_root_tuples().  Up to 15.18 that tests the wrong variable against
- * the end of the line pointer array, and can follow a stale link of an aborted
- * update beyond it.
+ * the end of the line pointer array.  So it can follow a stale link of an
+ * aborted update beyond it.
  */
 static void
 page_roots(Page page, OffsetNumber *roots)
@@ -467,7 +467,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId;
 
 	/*
-	 * As the owner here already: the relation cache evaluates constant parts
+	 * As the owner here already.  The relation cache evaluates constant parts
 	 * of an expression or a predicate when it makes them, and a background
 	 * worker is a superuser.
 	 */

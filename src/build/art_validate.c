@@ -75,10 +75,10 @@ asks_for_radix_tree(Relation index)
  * art_check_supported() -- ERROR when the index cannot be an art index.
  *
  * Called first thing in ambuild.  So REINDEX, VACUUM FULL, TRUNCATE and ALTER
- * TABLE come here, too, with an index that passed once; and the commit of a
- * table ON COMMIT DELETE ROWS.  None of the facts tested below changes during
- * the life of an index, except the setting, which is therefore only held
- * against a new one.
+ * TABLE come here, too, with an index that passed once.  So does the commit of
+ * a table ON COMMIT DELETE ROWS.  None of the facts tested below changes
+ * during the life of an index, except the setting, which is therefore only
+ * held against a new one.
  */
 void
 art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)

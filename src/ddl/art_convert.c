@@ -298,10 +298,10 @@ convert_beside_writers(Conversion *c, const Found *found)
 	LockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 
 	/*
-	 * Commits by itself, several times, and ends in a transaction without snapshot,
-	 * in which it has made the new index valid.  That is not committed before the new
-	 * index has the old one's place: cut short, it leaves one that is not valid, as
-	 * REINDEX CONCURRENTLY does.
+	 * Commits by itself, several times, and ends in a transaction without
+	 * snapshot, in which it has made the new index valid.  That is not
+	 * committed before the new index has the old one's place.  Cut short, it
+	 * leaves one that is not valid, as REINDEX CONCURRENTLY does.
 	 */
 	c->unfinished = quote_qualified_identifier(schema, stmt->idxname);
 	new = DefineIndex(found->heapoid, stmt, InvalidOid, InvalidOid, InvalidOid,

@@ -82,9 +82,9 @@ warn_of_lost_keys(Oid amoid)
 }
 
 /*
- * Is there a unique index of art by which core could refresh the materialized
- * view concurrently if it were btree, and no other that will do?  Its name, or
- * NULL.
+ * A unique index of art by which core could refresh the materialized view
+ * concurrently if it were btree.  Returns its name; NULL if there is none, or
+ * another that will do.
  *
  * Locks: takes AccessShareLock on each index and gives it back.
  */

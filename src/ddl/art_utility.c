@@ -176,7 +176,7 @@ run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 
 /*
  * Run the statement.  The keys of a table that it creates may have to be of
- * btree; or core will probably refuse it in words that do not tell why.
+ * btree.  Or core will probably refuse it in words that do not tell why.
  */
 static void
 next_guarded(PlannedStmt *pstmt, const char *queryString,

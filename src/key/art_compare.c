@@ -5,9 +5,10 @@
  *
  * The order is nbtree's: NULLs first or last, DESC, the TID last, which lies
  * behind the payload.  Entries may be equal in all that, but not in their
- * bytes: with a nondeterministic collation, an array's elements of different
- * scales, two versions of a row at one address.  They are put in the order of
- * the bytes.  So each is an entry of its own and can be found exactly.
+ * bytes.  So it is with a nondeterministic collation, an array's elements of
+ * different scales, or two versions of a row at one address.  They are put in
+ * the order of the bytes.  So each is an entry of its own and can be found
+ * exactly.
  */
 #include "postgres.h"
 

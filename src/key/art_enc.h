@@ -163,9 +163,9 @@ extern void art_interval_put(Datum value, uint8 *p);
 extern Datum art_interval_get(const uint8 *p);
 
 /*
- * The payload of a column whose body is lossy (col->lossy): written; skipped
- * (NULL if it does not end before "end"); read together with the ascending
- * body.
+ * The payload of a column whose body is lossy (col->lossy).  It is written;
+ * skipped (NULL if it does not end before "end"); read together with the
+ * ascending body.
  */
 extern void art_payload_put(const ArtKeyCol *col, Datum value, ArtBuf *buf);
 extern const uint8 *art_payload_skip(const ArtKeyCol *col, const uint8 *p,

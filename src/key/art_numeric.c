@@ -3,8 +3,8 @@
  *	  numeric as bytes whose order is numeric's, and back.
  *
  * A numeric is stored as a sign, a weight (the power of 10000 of the first
- * digit), digits to the base 10000 without zeros at either end, and a display
- * scale.  No comparison looks at the scale, so it is payload.
+ * digit), digits and a display scale.  Digits are to the base 10000, without
+ * zeros at either end.  No comparison looks at the scale, so it is payload.
  *
  *	  00         -Infinity
  *	  below 80   negative: all of what follows inverted

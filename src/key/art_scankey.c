@@ -327,7 +327,7 @@ art_add_offset(ArtOffsets *set, long int seconds)
 /*
  * Offsets from UTC that the session's TimeZone uses for local times close to
  * an instant, in microseconds.  Take all local times x for which the zone's
- * conversion could come to ts or to its other side: they have an offset
+ * conversion could come to ts or to its other side.  They have an offset
  * between min and max.
  *
  * No offset is as large as ART_TZ_DAYS, so only x within that distance of ts

@@ -374,7 +374,7 @@ extern bool art_scanplan_first(ArtScanPlan *plan, bool backward);
 extern bool art_scanplan_next(ArtScanPlan *plan, bool backward);
 
 /*
- * Of a plan with "many" and "point": get the keys (without TIDs) of the
+ * Of a plan with "many" and "point".  Get the keys (without TIDs) of the
  * combination it stands at and of those behind it, that way, n at most.
  * Returns how many.  They are the plan's, good until its next set, or in buf.
  * The plan stays.

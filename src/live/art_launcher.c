@@ -307,8 +307,8 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 
 /*
  * The order: structures that a statement waits for; builds before helping with
- * one; those that inserts need; those that plans missed; the most and the last
- * used; the small.
+ * one.  Then those that inserts need; those that plans missed; the most and
+ * the last used; the small.
  */
 static int
 work_cmp(const void *a, const void *b)

@@ -15,8 +15,8 @@
  *   compare.  It has the options in the relation cache and a lock against
  *   their being altered.  The mark is left where the options could not be
  *   read.  A rollback leaves it, for the transaction may have built its own
- *   uncommitted idea of the index; the claim of a saved file; the sweeper
- *   after a prepared transaction.
+ *   uncommitted idea of the index.  So do the claim of a saved file, and the
+ *   sweeper after a prepared transaction.
  * - Within the transaction nothing is dropped: a rollback finds the structure
  *   as it was.
  *

@@ -401,8 +401,8 @@ scout(void)
  * alters its options holds ShareUpdateExclusiveLock.  So once we have such a
  * lock nothing of that kind is under way, prepared or not.  The catalog may
  * then have no such index, or one with another locator.  In that case the
- * entry's locator is in no relation cache entry that is used under a lock:
- * taking the lock brings that up to date.
+ * entry's locator is in no relation cache entry that is used under a lock.
+ * Taking the lock brings that up to date.
  *
  * Locks: tries ShareUpdateExclusiveLock on the index and gives it back; under
  * it, takes the partition lock, exclusive.

@@ -153,8 +153,8 @@ art_btree_size(Relation index, double entries, double rows,
 			   BlockNumber *pages, int *height)
 {
 	/*
-	 * How much of a page nbtree's builder fills, which has a line pointer for
-	 * a high key besides; and the most bytes of its posting lists.
+	 * How much of a page nbtree's builder fills, beside the line pointer of a
+	 * high key; and the most bytes of its posting lists.
 	 */
 	const double page = BLCKSZ - SizeOfPageHeaderData -
 		MAXALIGN(sizeof(BTPageOpaqueData)) - sizeof(ItemIdData);

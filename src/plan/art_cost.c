@@ -31,13 +31,13 @@
  * of cpu_operator_cost.  For a page of a descent nbtree charges 50: it is
  * locked, pinned and searched.  A node is one or two cache misses.
  *
- * To read 8 kB entry by entry, in key order, takes as long as work for which a
+ * To read 8 kB entry by entry, in key order, takes some time.  For that time a
  * sequential scan of a cached table is charged some three units.  An
- * index-only scan of all of 700,000 random uuids (28.6 bytes an entry) took
- * 1.35 to 1.75 times as long as the scan of their table.  Of bigints in the
- * table's order (8.3 bytes) it took about as long.  It is never charged more
- * than nbtree's page, random_page_cost.  Of the first 8 kB a search usually
- * reads a small part, some cache misses.
+ * index-only scan of 700,000 random uuids (28.6 bytes an entry) took 1.35 to
+ * 1.75 times as long as the scan of their table.  Of bigints in the table's
+ * order (8.3 bytes) it took about as long.  It is never charged more than
+ * nbtree's page, random_page_cost.  Of the first 8 kB a search usually reads a
+ * small part, some cache misses.
  */
 #define ART_NODE_COST	8.0
 #define ART_FIRST_COST	20.0
