@@ -66,7 +66,7 @@ check_comments()
 		fail "functions without a sentence"
 	perl test/comments.pl contracts "${all[@]}" ||
 		fail "functions that do not say which locks they take"
-	perl test/comments.pl sentences 40 "${all[@]}" ||
+	perl test/comments.pl sentences 30 "${all[@]}" ||
 		fail "comments with long sentences, or some that hide who acts"
 	mapfile -t server < <(printf '%s\n' "${all[@]}" | grep -v '^src/core/')
 	perl test/comments.pl sentences 25 "${server[@]}" ||

@@ -8,9 +8,9 @@
  * checks for interrupts.  Every call below enters and leaves the epoch itself
  * and returns with no latch held, whatever it returns.
  *
- * Everything shared lives in one area, mapped at one address in every process
- * (the main shared memory segment of PostgreSQL, or a MAP_SHARED mapping made
- * before fork() in the tests), so raw pointers are stored in it.
+ * Everything shared lives in one area, mapped at one address in every process,
+ * so raw pointers are stored in it.  It is the main shared memory segment of
+ * PostgreSQL, or a MAP_SHARED mapping made before fork() in the tests.
  */
 #ifndef AX_H
 #define AX_H
@@ -35,8 +35,8 @@ extern bool ax_poisoning;
 #endif
 
 /*
- * Keys are compared eight bytes at a time, as numbers made by a byte swap, and a latch
- * word and a TID with its tag are 64 bits that one instruction reads.
+ * Keys are compared eight bytes at a time, as numbers made by a byte swap.  A
+ * latch word and a TID with its tag are 64 bits that one instruction reads.
  */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || __SIZEOF_POINTER__ != 8
 #error "artidx needs a little-endian machine of 64 bits"
@@ -240,11 +240,11 @@ extern void ax_tree_release(ax_ctx *cx, ax_tree *t);
 /*
  * Open a new, empty generation (a number never used before, never 0) on a
  * closed handle.  Close makes every later call with that generation STALE and
- * puts the structure on the dying list (freed after two epochs, in parts, by
- * ax_poll, and by whoever retires objects or finds no memory).  Neither may run concurrently with another
- * open/close of the same handle (the directory lock sees to it); both may run
- * concurrently with everything else.  max_bytes 0: no cap.
- * page_size 0: the default; a B+-tree's only.
+ * puts the structure on the dying list.  It is freed after two epochs, in
+ * parts, by ax_poll, and by calls that retire objects or find no memory.
+ * Neither may run concurrently with another open/close of the same handle (the
+ * directory lock sees to it); both may run concurrently with everything else.
+ * max_bytes 0: no cap. page_size 0: the default; a B+-tree's only.
  */
 extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
 							  uint64_t max_bytes, uint32_t page_size,
@@ -308,10 +308,10 @@ typedef struct ax_bound
  * the last entry of the batch in lastkey/lastlen, the caller's buffer of
  * lastkey_size bytes.
  *
- * AX_BUFFER: a single entry does not fit in keybuf or lastkey; need_bytes
- * says how large both must be (lastkey: twice the longest key, for it also holds
- * the path of the walk).  A batch may end early (n < max, !exhausted):
- * call again from lastkey.  n == 0 with !exhausted does not occur.
+ * AX_BUFFER: a single entry does not fit in keybuf or lastkey. need_bytes says
+ * how large both must be.  (lastkey: twice the longest key, for it also holds
+ * the path of the walk.)  A batch may end early (n < max, !exhausted): call
+ * again from lastkey. n == 0 with !exhausted does not occur.
  *
  * tids: 48 bits, block << 16 | offset.
  */
@@ -352,9 +352,9 @@ extern ax_status ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * The same for n keys (given as ax_load's, in any order), whose waits for
  * memory go on at the same time.  Returns the TIDs of key 0, then those of key
  * 1, up to max in all; counts[i] of them are key i's.  *done keys were
- * answered in full: all, or those before one for whose TIDs there was no room
- * (or so it seemed: none, and it is the first, then use ax_lookup for that one
- * and ax_scan).  AX_BUSY: none was.  Rising keys share what they have in
+ * answered in full: all, or those before one for whose TIDs there was no room.
+ * It may only have seemed so.  When that is the first, use ax_lookup for it,
+ * and ax_scan.  AX_BUSY: none was.  Rising keys share what they have in
  * common.
  */
 extern ax_status ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
@@ -379,10 +379,10 @@ extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 
 /*
  * Insert n keys in strictly rising order (arguments as ax_load's), whatever is
- * there already and whoever else writes: those that go to the same leaf are
+ * there already and whoever else writes.  Those that go to the same leaf are
  * merged into it at once.  *done says how many are in the tree now (*added of
- * them were not before): up to some hundreds a call, so that the caller can look at interrupts; AX_OK with *done
- * < n means call again with the rest.
+ * them were not before): up to some hundreds a call, so that the caller can
+ * look at interrupts.  AX_OK with *done < n means call again with the rest.
  */
 extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								  const uint8_t *const *keys, const uint32_t *lens,
@@ -443,13 +443,14 @@ typedef struct ax_tree_info
 extern ax_status ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all);
 
 /*
- * Compaction (ax_compact()): one pass over the structure, which merges what is
- * sparse and, where objects in use fill much less than the spans that the tree
- * owns, moves objects so that spans become empty.  Begin with a struct of zeros
- * and "work", AX_COMPACT_WORK bytes aligned as malloc's; call until "done".  A
- * call replaces some hundred objects at most; between two calls nothing is held,
- * and a pass may be given up after any.  Beside readers, writers and other
- * compactions.  AX_OK, AX_BUSY, AX_STALE; Where memory is short less is done.
+ * Compaction (ax_compact()): one pass over the structure, which merges sparse
+ * leaves and pages.  Where objects in use fill much less than the spans that
+ * the tree owns, it moves objects so that spans become empty.  Begin with a
+ * struct of zeros and "work", AX_COMPACT_WORK bytes aligned as malloc's; call
+ * until "done".  A call replaces some hundred objects at most; between two
+ * calls nothing is held, and a pass may be given up after any.  Beside
+ * readers, writers and other compactions.  AX_OK, AX_BUSY, AX_STALE; Where
+ * memory is short less is done.
  */
 #define AX_COMPACT_WORK	((size_t) 512 * 1024)
 typedef struct ax_compaction

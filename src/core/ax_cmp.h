@@ -78,10 +78,11 @@ extern ax_status ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p
 extern ax_status ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i);
 
 /*
- * After losing the place again and again to others, who compare faster: for so many
- * microseconds, or until the next ax_cmp_insert or ax_cmp_remove that is AX_OK, nobody
- * else changes the tree.  Only an announcement; nothing is held, and it ends by itself.
- * Somebody else's is not disturbed.  0: give it back.
+ * After losing the place again and again to others, which compare faster.  For
+ * so many microseconds, or until the next ax_cmp_insert or ax_cmp_remove that
+ * is AX_OK, nobody else changes the tree.  Only an announcement; nothing is
+ * held, and it ends by itself.  Somebody else's is not disturbed. 0: give it
+ * back.
  */
 extern void ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us);
 

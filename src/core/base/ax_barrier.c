@@ -3,12 +3,12 @@
  *	  One process pays for everybody's memory fence: Linux' membarrier().
  *
  * A reader of the epoch needs its announcement to be seen before it reads on,
- * which a plain store does not give.  Here it is the other side that gives it:
- * whoever wants to look at the announcements first has the kernel put a full
- * fence into every running thread of every process that has joined.  After
- * Desnoyers et al., "User-Level Implementations of Read-Copy Update" (TPDS
- * 2012), whose liburcu does so between the threads of one process; the command
- * for several processes came with Linux 4.16.
+ * which a plain store does not give.  Here the other side gives it.  Before it
+ * looks at the announcements, it has the kernel put a full fence into every
+ * running thread of every process that has joined.  After Desnoyers et al.,
+ * "User-Level Implementations of Read-Copy Update" (TPDS 2012), whose liburcu
+ * does so between the threads of one process; the command for several
+ * processes came with Linux 4.16.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1

@@ -24,8 +24,8 @@
  *
  * Retire lists live in shared memory, one a slot: a circular chain of chunks,
  * filled at the newest, reclaimed at the oldest.  Nobody works on a list in
- * place: it is taken by one exchange and put back by one CAS, so that a process
- * can reclaim for an idle one, and for one that is gone.
+ * place.  It is taken by one exchange and put back by one CAS, so that a
+ * process can reclaim for an idle one, and for one that is gone.
  */
 #include "ax_area.h"
 
@@ -243,9 +243,10 @@ limbo_put(ax_slot *s, ax_limbo *l, bool newest)
 }
 
 /*
- * An empty chunk, as a list by itself; NULL: no page to be had, for now.  Each process
- * keeps one in its list and one at hand, and so many pages are kept for them
- * (ax_pages_take), so there is one when nothing is waiting for its epochs.
+ * An empty chunk, as a list by itself; NULL: no page to be had, for now.  Each
+ * process keeps one in its list and one at hand.  So many pages are kept for
+ * them (ax_pages_take), so there is one when nothing is waiting for its
+ * epochs.
  */
 static ax_limbo *
 limbo_new(ax_ctx *cx)
@@ -641,10 +642,10 @@ adopt(ax_ctx *cx)
 
 /*
  * After a call that retired: when enough has come together, look whether the
- * epoch can move and reclaim, more than came in and the more the longer the
- * list, so that a backlog left by a straggler shrinks.  All processes together move
- * the epoch at most once in ADVANCE_NS, for each time the kernel interrupts
- * every processor that runs one of them.
+ * epoch can move and reclaim.  Reclaim more than came in, and the more the
+ * longer the list, so that a backlog left by a straggler shrinks.  All
+ * processes together move the epoch at most once in ADVANCE_NS, for each time
+ * the kernel interrupts every processor that runs one of them.
  */
 void
 ax_reclaim(ax_ctx *cx)

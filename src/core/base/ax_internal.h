@@ -21,9 +21,9 @@
 #define ax_prefetch(p)	__builtin_prefetch(p)
 
 /*
- * Every function of prefetches only is to be marked so.  In gcc's eyes it has no
- * effect, so a call of it that is not inlined at once goes, and says nothing
- * (make -C test/core check-prefetch looks into the object files).
+ * Every function of prefetches only is to be marked so.  In gcc's eyes it has
+ * no effect, so a call of it that is not inlined at once goes, and says
+ * nothing.  (make -C test/core check-prefetch looks into the object files.)
  */
 #define AX_PREFETCHES	__attribute__((always_inline))
 #endif
@@ -148,8 +148,8 @@ typedef enum ax_sync
 
 /*
  * Size classes, in bytes, all multiples of a line so that two processes'
- * magazines never share one: 64..1024 step 64, then coarser to 32 KiB (see
- * ax_arena.c); larger objects are runs of pages of their own.
+ * magazines never share one. 64..1024 step 64, then coarser to 32 KiB (see
+ * ax_arena.c).  Larger objects are runs of pages of their own.
  */
 #define AX_NCLASSES 40
 #define AX_BIG AX_NCLASSES		/* the class of page runs */
@@ -372,8 +372,9 @@ ax_inside(const ax_ctx_body *b)
 extern void *ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve);
 
 /*
- * The same for what its caller shows to everybody by an atomic operation of its own, in
- * no section: no section of the same call takes it back when it is undone by hand.
+ * The same for what its caller shows to everybody by an atomic operation of
+ * its own, in no section.  No section of the same call takes it back when it
+ * is undone by hand.
  */
 extern void *ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size);
 

@@ -9,10 +9,10 @@
  * whoever is awake when the word opens takes it.
  *
  * Where several processes want one latch all the time, taking turns at it is
- * the slowest way: the lines of the node then travel with each turn.  A process
- * that met contention twice in a short while therefore naps, and the others work
- * on what is in their processor's cache; when it is back it has a credit of some
- * time, in which others nap.
+ * the slowest way: the lines of the node then travel with each turn.  A
+ * process that met contention twice in a short while therefore naps, and the
+ * others work in their processor's cache.  When it is back it has a credit of
+ * some time, in which others nap.
  */
 #include "ax_area.h"
 
@@ -168,8 +168,8 @@ wait_open(ax_ctx *cx, ax_word *w, uint64_t mask, uint64_t *v, uint64_t *deadline
 		 * WAITERS only ever joins LOCKED, in one CAS.  The process that takes
 		 * LOCKED away sees WAITERS in the word that its addition returns,
 		 * takes WAITERS away and wakes.  If the word changes before we sleep,
-		 * park returns at once; if it changed and is again what we saw, a wake
-		 * is still to come from whoever takes that LOCKED away.
+		 * park returns at once.  If it changed and is again as we saw it, a
+		 * wake is still to come from the process that takes that LOCKED away.
 		 */
 		if (!(cur & AX_WAITERS))
 		{
@@ -279,8 +279,8 @@ qnode_free(ax_qnode *n)
 /*
  * The head (node id) goes: who is next?  Nodes whose owner has left are passed
  * over and given back.  A node is given back only when nobody can come to it
- * any more: it has a successor (whose owner has linked itself, the last thing
- * it does to it) or it was the tail and is no longer.  Its successor may have
+ * any more.  It has a successor, whose owner has linked itself, the last thing
+ * it does to it.  Or it was the tail and is no longer.  Its successor may have
  * swapped itself in as the tail but not linked itself yet: it may have lost
  * its processor in between.  Then the node is left to it.  It will find
  * HANDED, be the head, and give the node back.

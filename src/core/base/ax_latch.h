@@ -7,27 +7,27 @@
  *	  2 WAITERS | 1 LOCKED | 0 OBSOLETE
  *
  * LOCKED keeps writers out, CLOSED readers.  A reader samples the word, reads,
- * fences and compares: the same version and still not CLOSED means that nothing
- * it read changed.  So readers are admitted beside a writer that holds the latch
- * but has not begun to write ("adjustable opportunistic read"), and between one
- * writer and the next, whoever queues ("opportunistic read"); a latch that is
- * given back unchanged restarts nobody.
+ * fences and compares: the same version and still not CLOSED means that
+ * nothing it read changed.  So readers are admitted beside a writer that holds
+ * the latch but has not begun to write ("adjustable opportunistic read").
+ * They are between one writer and the next, whoever queues ("opportunistic
+ * read").  A latch that is given back unchanged restarts nobody.
  *
- * A writer makes the word LOCKED by CAS, at the version its decisions rest on
- * (ax_word_trylock: the upgrade, which is refused while anybody holds the latch)
- * or whatever the version is, waiting its turn (ax_word_acquire).  LOCKED is
- * transient (wait for it), OBSOLETE is final (start over): the two never share a
- * wait loop.
+ * A writer makes the word LOCKED by CAS, at the version its decisions rest on.
+ * That is ax_word_trylock, the upgrade, which is refused while anybody holds
+ * the latch.  Or it does so whatever the version is, waiting its turn
+ * (ax_word_acquire).  LOCKED is transient (wait for it), OBSOLETE is final
+ * (start over): the two never share a wait loop.
  *
  * The queue is after OptiQL (Shi, Yan, Wang, "OptiQL: Robust Optimistic
- * Locking for Memory-Optimized Indexes", SIGMOD 2024): FIFO, each waiter
- * spinning on a line of its own, eight bytes a latch.  It differs in what the
- * paper excludes, more processes than cores.  The latch is never handed to
- * anybody.  The head of the queue takes it when it is open, so the holder was
- * running when it got it.  The holder needs no queue node, and its release is
- * one addition that waits for nobody.  A waiter that has spun for about two
- * microseconds leaves, and who finds the latch open but its queue asleep goes
- * ahead.
+ * Locking for Memory-Optimized Indexes", SIGMOD 2024).  It is FIFO, each
+ * waiter spinning on a line of its own, eight bytes a latch.  It differs in
+ * what the paper excludes, more processes than cores.  The latch is never
+ * handed to anybody.  The head of the queue takes it when it is open, so the
+ * holder was running when it got it.  The holder needs no queue node, and its
+ * release is one addition that waits for nobody.  A waiter that has spun for
+ * about two microseconds leaves, and who finds the latch open but its queue
+ * asleep goes ahead.
  *
  * Seqlock fences after Boehm, "Can seqlocks get along with programming
  * language memory models?" (2012), figure 6.
@@ -122,10 +122,10 @@ extern void ax_word_wake(ax_ctx *cx, ax_word *w);
 
 /* ---- the queue's nodes ----
  *
- * AX_QNODES a slot, in the slot itself; number (slot * AX_QNODES + k + 1) stands
- * for node k.  A process has at most two in use at a time as a rule: one that it
- * left behind in a queue, until the head passes over it, and one that it waits
- * with.
+ * AX_QNODES a slot, in the slot itself; number (slot * AX_QNODES + k + 1)
+ * stands for node k.  As a rule a process has at most two in use at a time.
+ * One is that it left behind in a queue, until the head passes over it, and
+ * one that it waits with.
  */
 #define AX_QNODES 4
 

@@ -3,15 +3,16 @@
  *	  The optimistic latch mapped to locks that a lock checker knows.  Builds with
  *	  AX_MAP_RWLOCKS only, for helgrind; the other half is in test/core/map.c.
  *
- * Each latch word gets two locks in a table beside the area: one for LOCKED, held
- * by one, and one for CLOSED, which readers share.  To sample a word is to take the
- * latter shared; the version cannot move until the guard is closed, the operation
- * starts over or leaves the epoch, so validation is true by itself.  To latch is
- * to give up the share, to take both, and to fail if the version moved in between.
- * A writer beside whom readers are still admitted has the first lock and a share
- * of the second.  So a store without the latch, a store before ax_word_close(),
- * and a read of what was not sampled are races that a checker sees, whatever the
- * versions would have made good.  ROWEX's readers sample nothing: it cannot be mapped.
+ * Each latch word gets two locks in a table beside the area: one for LOCKED,
+ * held by one, and one for CLOSED, which readers share.  To sample a word is
+ * to take the latter shared.  The version cannot move until the guard is
+ * closed, the operation starts over or leaves the epoch, so validation is true
+ * by itself.  To latch is to give up the share, to take both, and to fail if
+ * the version moved in between.  A writer beside whom readers are still
+ * admitted has the first lock and a share of the second.  So a store without
+ * the latch, a store before ax_word_close(), and a read of anything not
+ * sampled are races.  A checker sees them, whatever the versions would have
+ * made good.  ROWEX's readers sample nothing: it cannot be mapped.
  *
  * Under a coarse latch the words are not mapped: there that one latch is what
  * keeps readers and writers apart, and is what the checker is told of.

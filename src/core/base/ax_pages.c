@@ -13,7 +13,7 @@
  * of pages that were used since they were last given back.  Only the part that
  * they lie in goes, for the call looks at every page of its range in every
  * process.  The run is out of the lists during the system call, which
- * therefore needs no latch; area-> freeing tells allocators that the shortage
+ * therefore needs no latch. area->freeing tells allocators that the shortage
  * they see may be over in a moment.
  */
 #include "ax_area.h"

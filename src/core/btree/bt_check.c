@@ -3,9 +3,9 @@
  *	  Verification of a B+-tree: order, bounds, prefixes, levels, and layout of
  *	  every page, some leaves a call.
  *
- * Leaf after leaf: a descent as a reader's, then what comes on the path for
- * the first time is copied, and looked at when the copy is known to be what
- * the page was at the descent's version.  The walk goes on at the leaf's upper
+ * Leaf after leaf it descends as a reader.  Pages that come on the path for
+ * the first time are copied.  They are looked at when the copy is known to be
+ * the page at the descent's version.  The walk goes on at the leaf's upper
  * bound, by value.  So nobody waits for it, and the verdict is about states
  * that existed; the counts are exact when nobody writes.  A page that changes
  * again and again is latched from the root down.

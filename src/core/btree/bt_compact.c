@@ -3,11 +3,11 @@
  *	  Compaction of the B+-tree: neighbouring pages that are sparse are packed
  *	  into fewer, and pages in spans that are to become empty are copied.
  *
- * A pass goes over the tree level by level, from the parents of the leaves up, and
- * along a level from left to right; where it is, a separator says.  At each page
- * it takes some neighbouring children and distributes what they have over as few
- * pages as a build would make; the page itself is copied with what it then has,
- * and the copy published above it.
+ * A pass goes over the tree level by level, from the parents of the leaves up,
+ * and along a level from left to right; where it is, a separator says.  At
+ * each page it takes some neighbouring children and distributes their keys
+ * over as few pages as a build would make.  The page itself is copied with its
+ * new children, and the copy published above it.
  *
  * The new pages are made from copies before anything is latched.  Then the page
  * above, the page, and the children that go are latched, top-down, each by one

@@ -90,8 +90,8 @@ bt_len(const bt_view *v)
 
 /*
  * Bytes of a page.  Inner ones are twice as large as leaves: half as many, one
- * level less now and then, and, being of another size class, together in pages
- * of memory of their own, which is what the address translation is short of.
+ * level less now and then.  Being of another size class, they lie together in
+ * pages of memory of their own, which address translation is short of.
  * Multiples of 4 KiB give up a line, or a span would hold one less.
  */
 static inline uint32_t

@@ -4,7 +4,7 @@
  *
  * A removal latches its leaf only.  A page that is less than a quarter full
  * afterwards is merged with a neighbour below the same parent into a new page,
- * and so on upwards; an empty last leaf, and a root page with one child, go.
+ * and so on upwards.  An empty last leaf, and a root page with one child, go.
  * Merging is an economy: when there is no memory for the new page, it is left
  * to a later removal, and the removal itself never needs memory.
  */
@@ -48,9 +48,9 @@ drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
  * Merge frame k with a neighbour.  AX_OK: done.  AX_NOTFOUND: it is no use
  * (they do not fit, no memory).  AX_STALE: something changed.
  *
- * As in a split, the new page is made before anything is latched, from copies of
- * the two and of their parent; the latches, taken at the versions of the path, then
- * show that they were true ones.
+ * As in a split, the new page is made before anything is latched, from copies
+ * of the two and of their parent.  The latches, taken at the versions of the
+ * path, then show that they were true ones.
  */
 static ax_status
 merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)

@@ -368,9 +368,9 @@ sample(ax_guard *g, ax_word *w)
 
 /*
  * See bt_tree.h, ax_lookup_many.  Each look-up takes a step and asks for the
- * page that comes next, and while that comes in the others take theirs; in the
- * end the leaves are read, in the keys' order.  A look-up that meets anything
- * but a quiet tree is done again by itself.
+ * page that comes next, and while that comes in the others take theirs.  In
+ * the end the leaves are read, in the keys' order.  A look-up that meets
+ * anything but a quiet tree is done again by itself.
  */
 ax_status
 bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

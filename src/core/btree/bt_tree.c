@@ -176,15 +176,15 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 
 /*
  * Make room in the page of frame k, for the key "in" at place "at" (leaf), or
- * for some separator (in NULL): copy it into a layout that has room, or split
- * it.  A leaf gets the key on the way.  AX_OK: the key is in.  MORE: start over.
- * AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.  ABOVE: make
- * room in the parent first, with this path; nothing was done.
+ * for some separator (in NULL).  Copy it into a layout that has room, or split
+ * it.  A leaf gets the key on the way.  AX_OK: the key is in.  MORE: start
+ * over.  AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.
+ * ABOVE: make room in the parent first, with this path; nothing was done.
  *
- * The new pages are made before anything is latched, from a copy of the page: the
- * latches, taken at the versions of the path, then show that it was a true one.  So
- * they are held for the parent's new entry only, and a transaction in their place
- * is small.
+ * The new pages are made before anything is latched, from a copy of the page.
+ * The latches, taken at the versions of the path, then show that it was a true
+ * one.  So they are held for the parent's new entry only, and a transaction in
+ * their place is small.
  */
 static ax_status
 make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)

@@ -91,7 +91,7 @@ bc_append(uint8_t *to, const uint8_t *from, uint32_t lo, uint32_t hi)
  * or a new one.  NULL: no memory.
  *
  * The list of those given up is pushed to by compare-and-swap, and popped from
- * by one process at a time, so a page that is popped cannot have come back
+ * by one process at a time.  So a page that is popped cannot have come back
  * meanwhile.
  */
 bc_page *

@@ -9,9 +9,9 @@
  * of their own (bt_blob, immutable), of which the entry has the address.  The
  * heap has no holes: whoever takes an entry out writes the image anew.
  *
- * A page is read by copying its image and validating; it is written by
- * preparing an image from such a copy, latching the page at the copy's version,
- * and storing the image.
+ * A page is read by copying its image and validating.  It is written by
+ * preparing an image from such a copy, latching the page at the copy's
+ * version, and storing the image.
  */
 #ifndef BC_PAGE_H
 #define BC_PAGE_H

@@ -6,16 +6,16 @@
  * Inserts latch their leaf only; a page without room is cut in two with the
  * page above latched, too, top-down, each by one try, at the versions of the
  * path.  Everything is prepared from the path's own copies before the first
- * latch, which is what the versions are good for: a page that is still of that
- * version is the copy.  Keys move to the right, or, by a merge, to the left with
- * both pages and the one above latched.
+ * latch.  The versions are good for that: a page that is still of that version
+ * is the copy.  Keys move to the right, or, by a merge, to the left with both
+ * pages and the one above latched.
  *
  * A leaf found so is the right one, although the caller went away to compare
  * at every step.  For child i of P was copied, and its version taken, while P
  * was of the version under which the caller chose i.  The child's range then
  * was what P says.  It can only become narrower with the child latched (a
- * split) or obsolete (a merge), so as long as the child is of that version the
- * key that was sought belongs in it.
+ * split) or obsolete (a merge).  So as long as the child is of that version
+ * the key that was sought belongs in it.
  */
 #include "bc_page.h"
 #include "compared.h"

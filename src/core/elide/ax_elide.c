@@ -2,8 +2,8 @@
  * ax_elide.c
  *	  Lock elision: latched sections run as transactions; policy and counters.
  *
- * Inside a transaction everything is done as without one: the latch is taken
- * and given back, versions move (optimistic readers must notice), only that
+ * Inside a transaction everything is done as without one.  The latch is taken
+ * and given back, versions move (optimistic readers must notice).  Only,
  * nobody sees it before all of it is there.  So there is no second way through
  * the engines, and whoever holds the latch, or takes it, ends the transaction,
  * for it has read the word.  Not done inside: counting and retiring, which are
@@ -770,9 +770,10 @@ sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
 }
 
 /*
- * See ax.h.  The invariants hold of what each section adds, but it adds one counter
- * after another: so beside others read again; and when they never pause, say what
- * the counters will come to.  Sums that stand still are told as they are.
+ * See ax.h.  The invariants hold of what each section adds, but it adds one
+ * counter after another.  So beside others read again.  When they never pause,
+ * say what the counters will come to.  Sums that stand still are told as they
+ * are.
  */
 ax_status
 ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_site_info out[AX_SITES])

@@ -2,11 +2,12 @@
  * ax_elide.h
  *	  Elision: what its files share, and what structures ask of it.
  *
- * A section is what runs between the first latch that a write takes (or, under a
- * coarse latch, a whole call) and the release of the last one.  Where elision is
- * on, a section is first tried as a transaction: ax_elide.c has the policy and the
- * counters, ax_elide_rtm.c the processor's transactions, ax_elide_script.c those
- * of a script, ax_elide_soft.c those that are undone by hand.
+ * A section is what runs between the first latch that a write takes (or, under
+ * a coarse latch, a whole call) and the release of the last one.  Where
+ * elision is on, a section is first tried as a transaction. ax_elide.c has the
+ * policy and the counters, ax_elide_rtm.c the processor's transactions,
+ * ax_elide_script.c those of a script, ax_elide_soft.c those that are undone
+ * by hand.
  */
 #ifndef AX_ELIDE_H
 #define AX_ELIDE_H
@@ -40,8 +41,8 @@ struct ax_guard;
 #define AX_ELIDE_DOUBLE		6
 
 /*
- * For software transactions, in a function that calls an engine to change a tree,
- * inside the epoch: what is deeper on the stack than this local variable is the
+ * For software transactions, in a function that calls an engine to change a
+ * tree, inside the epoch.  The stack deeper than this local variable is the
  * call's own, and put back with it.  Forgotten when the call leaves the epoch.
  */
 #define AX_ELIDE_FRAME(cx, local) \

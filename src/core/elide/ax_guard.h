@@ -53,9 +53,10 @@ ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
 
 /*
  * The same for the place that a write goes to.  Under OptiQL it is latched at
- * once, in the queue, whatever its version; the caller then validates what led
- * to it (Algorithm 4 of the paper), and readers go on until ax_guard_lock().
- * Nothing else may be held but, pessimistically, what is above.
+ * once, in the queue, whatever its version.  The caller then validates what
+ * led to it (Algorithm 4 of the paper), and readers go on until
+ * ax_guard_lock().  Nothing else may be held but, pessimistically, what is
+ * above.
  */
 static inline ax_status
 ax_guard_open_target(ax_ctx *cx, const ax_store *s, ax_guard *g, ax_word *w, bool pess)

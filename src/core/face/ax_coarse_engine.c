@@ -13,9 +13,10 @@
 #include "face.h"
 
 /*
- * Each call of the inner engine, under the latch, or, where elision is on, first as
- * a section under no latch that others see; key: some key on its way, to touch what
- * it will.  That is a function of its own, so that the usual way does not pay for it.
+ * Each call of the inner engine, under the latch.  Where elision is on it is
+ * first tried as a section under no latch that others see. key: some key on
+ * its way, to touch its lines beforehand.  That is a function of its own, so
+ * that the usual way does not pay for it.
  */
 #define SHARED(call) \
 	r = ax_coarse_lock_shared(cx, s); \
@@ -114,9 +115,9 @@ coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 }
 
 /*
- * It looks at some leaves a call, so it can have the latch meanwhile, and must: what a
- * section changed can be undone, latch words and all, and the check of a B+-tree may
- * latch pages.  Too much for a transaction.
+ * It looks at some leaves a call, so it can have the latch meanwhile, and
+ * must.  For what a section changed can be undone, latch words and all, and
+ * the check of a B+-tree may latch pages.  Too much for a transaction.
  */
 static ax_status
 coarse_check(ax_ctx *cx, ax_store *s, ax_checking *c)

@@ -4,14 +4,14 @@
  *	  keys; nothing is allocated and no area is needed.
  *
  * When the sample is the whole, the load of rt_bulk.c is repeated without
- * making anything: the same groups, leaves and nodes, whose sizes go through
- * the same classes and spans, and the result is exact.
+ * making anything.  There are the same groups, leaves and nodes, whose sizes
+ * go through the same classes and spans, and the result is exact.
  *
  * When each key of the sample stands for "scale" keys, the top of the tree is
- * still in the sample: which digits occur at a node and how many keys go each
- * way.  Further down the sample of a group is too small to show the structure
- * (a leaf of 28 keys has three of them in a sample of one in ten), and the
- * group is modelled:
+ * still in the sample.  It shows which digits occur at a node and how many
+ * keys go each way.  Further down the sample of a group is too small to show
+ * the structure: a leaf of 28 keys has three of them in a sample of one in
+ * ten.  So the group is modelled:
  *
  * - The digits at a position are those that the nearest enclosing group with
  *	 enough of a sample has there, taken as independent of one another.
@@ -23,10 +23,10 @@
  *	 number of different ones is the estimator of Haas and Stokes (IBM RJ
  *	 10025, the one ANALYZE uses).
  *
- * A build that sorts in several runs merges the later ones into leaves that are
- * there.  Which run a key comes with is known from its TID; a node's slots are
- * then simulated run by run, and what replaced leaves keep of their spans is
- * estimated (est_bytes).
+ * A build that sorts in several runs merges the later ones into leaves that
+ * are there.  The TID tells which run a key comes with.  A node's slots are
+ * then simulated run by run.  The part of their spans that replaced leaves
+ * keep is estimated (est_bytes).
  *
  * Of many modelled siblings, which are alike, some are looked at and weighted.
  */

@@ -69,8 +69,8 @@ room(walk *w, uint32_t n)
 }
 
 /*
- * Sample the word of what was found below byte c of a node at depth d, whose
- * guard is "above"; or of a node that was on the path before (NULL).  A page
+ * Sample the word of the child found below byte c of a node at depth d, whose
+ * guard is "above".  Or of a node that was on the path before (NULL).  A page
  * or node that changes again and again is latched.
  */
 static turn

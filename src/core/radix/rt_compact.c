@@ -4,8 +4,8 @@
  *	  again, and what lies in spans that are to become empty is copied.
  *
  * A pass goes over the inner nodes, children before their parents.  At each it
- * joins neighbouring leaves, takes small nodes, whose entries fit into one leaf,
- * apart into such a leaf, and copies the node with what it has now: one
+ * joins neighbouring leaves, takes small nodes, whose entries fit into one
+ * leaf, apart into such a leaf.  It copies the node with its new children: one
  * publication above it.  The shapes are those that a build would make.
  *
  * Where a pass is, is said by bytes alone: the path of the last node done.  In
@@ -13,10 +13,10 @@
  * it begins with the other's.  So nothing is held between two calls, and what
  * others change meanwhile is met or not, as in a scan.
  *
- * Everything is planned from validated samples and built in private, then
- * latched top-down, each by one try, at the versions of the samples: the parent,
- * the node, and each leaf and small node that goes.  For the readers of ROWEX
- * nothing is changed in place but the parent's reference.
+ * Everything is planned from validated samples and built in private.  Then it
+ * is latched top-down, each by one try, at the versions of the samples: the
+ * parent, the node, and each leaf and small node that goes.  For the readers
+ * of ROWEX nothing is changed in place but the parent's reference.
  */
 #include "rt_olc.h"
 

@@ -3,7 +3,7 @@
  *	  Contention expansion: a leaf that several writers want all the time is
  *	  taken apart, and put together again when it has been quiet.
  *
- * After OptiQL (SIGMOD 2024), section 6.2: where a latch covers several keys,
+ * After OptiQL (SIGMOD 2024), section 6.2.  Where a latch covers several keys,
  * the levels that lazy expansion spared are made after all, so that each hot
  * key gets a latch of its own.  Here that latch is a packed leaf's.  The
  * differences:

@@ -103,8 +103,8 @@ rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 /*
  * All TIDs of one encoded key.  While the descent is within the columns, one
- * leaf holds all of them (ranges are cut by bytes, and they share every byte);
- * where it goes on into the TIDs, an ordered scan of the subtree does it.
+ * leaf holds all of them (ranges are cut by bytes, and they share every byte).
+ * Where it goes on into the TIDs, an ordered scan of the subtree does it.
  */
 ax_status
 rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,

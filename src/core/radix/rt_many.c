@@ -4,16 +4,16 @@
  *
  * A look-up of a large tree is a few waits for memory, one after the other,
  * and little else.  Here each of a group takes one step and asks for the next
- * lines, and while those come in the others take theirs (as in Psaropoulos et
- * al., "Interleaving with Coroutines", VLDB 2018).  When all have got to their
+ * lines, and while those come in the others take theirs.  So do Psaropoulos et
+ * al., "Interleaving with Coroutines" (VLDB 2018).  When all have got to their
  * leaves, these are read in the keys' order.  So their TIDs go where they
  * belong at once.
  *
  * Every step does what rt_lookup, or rt_rowex_lookup, does there, so the same
- * holds of it; between the read of a reference and the sample of what it leads
- * to, others take their time, but no time is too long there.  A look-up that
- * meets anything but a quiet tree (a latch, a change, a key that goes on into
- * its TIDs) is done again by itself, in its turn.
+ * holds of it.  Between the read of a reference and the sample of the child,
+ * others take their time, but no time is too long there.  A look-up that meets
+ * anything but a quiet tree (a latch, a change, a key that goes on into its
+ * TIDs) is done again by itself, in its turn.
  */
 #include "rt_olc.h"
 
@@ -90,9 +90,10 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 }
 
 /*
- * A leaf whose beginning has come in, and which was valid when it was read: ask
- * for those of its entries that may be the key's, which is a line or two and not
- * all of it.  The leaf is not sampled; what is read decides of nothing else.
+ * A leaf whose beginning has come in, and which was valid when it was read.
+ * Ask for those of its entries that may be the key's, which is a line or two
+ * and not all of it.  The leaf is not sampled; what is read decides of nothing
+ * else.
  */
 static inline state
 step_near(lane *a, const uint8_t *key, uint32_t len, const bool rowex)

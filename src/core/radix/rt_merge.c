@@ -5,8 +5,9 @@
  *	  which nothing but the TID is left below one node.
  *
  * This is what a build does with every run but the first.  And the share that
- * one of several processes has in a load: there all that go to one leaf may be
- * many thousands, and the leaf was only put in so that they find their place.
+ * one of several processes has in a load.  There all that go to one leaf may
+ * be many thousands, and the leaf was only put in so that they find their
+ * place.
  */
 #include "rt_olc.h"
 

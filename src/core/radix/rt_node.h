@@ -19,10 +19,10 @@
  * by SIMD.
  *
  * Readers race with writers on the mutable fields.  Those are C11 atomics
- * (relaxed; the latch word orders them) except the bytes of leaf entries,
- * which are copied with plain loads and thrown away unless the leaf's word
- * validates; under ThreadSanitizer they are read byte by byte atomically.  The
- * readers of ROWEX validate nothing (rt_rowex.c).  For them release and
+ * (relaxed; the latch word orders them) except the bytes of leaf entries.
+ * These are copied with plain loads and thrown away unless the leaf's word
+ * validates.  Under ThreadSanitizer they are read byte by byte atomically.
+ * The readers of ROWEX validate nothing (rt_rowex.c).  For them release and
  * acquire order the words that publish: child references, the index of Node48
  * and the live bitmap of a leaf.  Nothing else of a published node or entry
  * ever changes.
@@ -373,9 +373,9 @@ rt_n4_sep(rt_n4 *n, int i)
 }
 
 /*
- * The slot that covers byte c: its reference (0: none) and where it is (slot
- * in Node4/16/48, byte in Node256; for Node4/16 without a match *at is the
- * last slot below c, or -1).  Racy: the caller validates the node.
+ * The slot that covers byte c: its reference (0: none) and where it is.  That
+ * is a slot in Node4/16/48, a byte in Node256.  For Node4/16 without a match
+ * *at is the last slot below c, or -1.  Racy: the caller validates the node.
  */
 __attribute__((always_inline)) static inline rt_ref
 rt_find_inlined(rt_hdr *h, unsigned kind, uint8_t c, int *at)

@@ -155,9 +155,9 @@ leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t
 }
 
 /*
- * No slot covers the key's byte in node P: widen a neighbouring leaf over the
- * gap (*grew: then the caller finds it, in P or, under ROWEX, in P's copy, with *again),
- * or hang a new child.
+ * No slot covers the key's byte in node P.  Widen a neighbouring leaf over the
+ * gap (*grew: then the caller finds it, in P or, under ROWEX, in P's copy,
+ * with *again), or hang a new child.
  */
 static ax_status
 insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
@@ -350,9 +350,9 @@ fresh:
 }
 
 /*
- * The key leaves node N (guard g, depth off of its prefix) at prefix byte m:
- * a Node4 with the common part over a copy of N with the rest, and a leaf.
- * Headers are immutable, so readers never see a prefix that moves.
+ * The key leaves node N (guard g, depth off of its prefix) at prefix byte m.
+ * Make a Node4 with the common part over a copy of N with the rest, and a
+ * leaf.  Headers are immutable, so readers never see a prefix that moves.
  */
 static ax_status
 split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,

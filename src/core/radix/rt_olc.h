@@ -178,10 +178,11 @@ rt_publish_grown(ax_ctx *cx, ax_store *s, const uint8_t *key, rt_at *G, rt_at *P
 }
 
 /*
- * The lines of a leaf at once, eight at most: which of them the key's entry is in
- * the first one tells.  Always eight prefetches, of the first line again behind the
- * leaf's end: how many it has is known late, and a branch on it would be taken
- * wrongly for most leaves and with it the beginning of what comes next.
+ * The lines of a leaf at once, eight at most: which of them the key's entry is
+ * in the first one tells.  Always eight prefetches, of the first line again
+ * behind the leaf's end.  How many it has is known late.  A branch on it would
+ * be taken wrongly for most leaves, and with it the beginning of the next
+ * work.
  */
 AX_PREFETCHES static inline void
 rt_prefetch_leaf(rt_ref r)

@@ -27,9 +27,9 @@
  * the same code; what differs in a latched node is here.
  *
  * Why a key that is in the tree throughout is found, by a look-up and by a
- * scan: an entry comes into a published leaf only by being inserted, and
+ * scan.  An entry comes into a published leaf only by being inserted, and
  * leaves it only by being removed.  Else entries move from leaves that are
- * latched until they are obsolete into private ones; a leaf that is cut and
+ * latched until they are obsolete into private ones.  A leaf that is cut and
  * stays (cut_leaf's kept) loses bytes of its range, but no entry.  A node or
  * leaf that a reader gets to was the key's place at some moment after the
  * reader began.  If the node that the reference was read from was in the tree
@@ -42,11 +42,11 @@
  * A child of a frozen node was in the tree when that was frozen, hence retired
  * later, hence is not reused before the reader leaves its epoch.
  *
- * And scans: one load of the live bitmap gives all entries of the leaf's
- * range of that moment, which is contiguous.  When it has grown (over bytes
- * where nothing was), places further on may hold older entries of the same
- * bytes, each removed since the scan began; whatever does not lie beyond the
- * last key returned is skipped.
+ * And scans: one load of the live bitmap gives all entries of the leaf's range
+ * of that moment, which is contiguous.  When it has grown (over bytes where
+ * nothing was), places further on may hold older entries of the same bytes,
+ * each removed since the scan began.  Entries that do not lie beyond the last
+ * key returned are skipped.
  */
 #define ROWEX true
 #include "rt_scan_impl.h"

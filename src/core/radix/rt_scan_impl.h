@@ -124,9 +124,9 @@ cmp_entry(const uint8_t *p, uint32_t n, uint32_t d, const ax_bound *b)
 }
 
 /*
- * Something was returned: everything from here on is behind the start (whose
- * bytes may have been in lastkey, after a re-seek), or, under ROWEX, is to be
- * compared with what was returned last.
+ * Something was returned.  Everything from here on is behind the start, whose
+ * bytes may have been in lastkey, after a re-seek.  Or, under ROWEX, it is to
+ * be compared with the last entry returned.
  */
 static inline void
 passed_start(scan *sc)

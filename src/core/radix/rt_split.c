@@ -46,8 +46,8 @@ rt_drop_pieces(ax_ctx *cx, ax_store *s, rt_piece *p, int np, rt_ref kept)
 
 /*
  * One thing in the leaf's place: a leaf with room for cap if all fit, else a
- * node (when all share the slot's byte, or hang at the root, where no byte is
- * consumed).  Returns 1, or 0: no memory.
+ * node.  It is a node when all share the slot's byte, or hang at the root,
+ * where no byte is consumed.  Returns 1, or 0: no memory.
  */
 int
 rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte, int cap,
@@ -66,8 +66,8 @@ rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte, int cap
 
 /*
  * Cut sorted entries e[0..n), which differ at the slot's byte, into leaves of
- * byte ranges of about fill entries, with a node where one byte value alone
- * does not fit a leaf.  Returns how many pieces; 0: no memory.
+ * byte ranges of about fill entries.  There is a node where one byte value
+ * alone does not fit a leaf.  Returns how many pieces; 0: no memory.
  */
 int
 rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)

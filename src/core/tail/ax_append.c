@@ -4,20 +4,20 @@
  *	  hashed by key.
  *
  * Entries lie in chunks of one object, a log.  A chunk belongs to a stripe, a
- * stripe to the processes of some slots, mostly to one: to take room is a CAS on a
- * line that nobody else writes.  An entry is written where nobody sees it, then
- * linked into the bucket of its key without the TID: the CAS on the bucket's head
- * is what puts it into the index, whole, at one instant.  So there is nothing to
- * wait for: a process that stops in between has only wasted some bytes.  Equal
- * entries meet in the bucket, so a log never has one twice.
+ * stripe to the processes of some slots, mostly to one: to take room is a CAS
+ * on a line that nobody else writes.  An entry is written where nobody sees
+ * it, then linked into the bucket of its key without the TID.  The CAS on the
+ * bucket's head puts it into the index, whole, at one instant.  So there is
+ * nothing to wait for: a process that stops in between has only wasted some
+ * bytes.  Equal entries meet in the bucket, so a log never has one twice.
  *
- * When a log is full, whoever notices puts an empty one in front of it.  Sealing
- * the full one sets a bit in each head: who has not linked his entry by then fails
- * in his CAS and goes to the new log; what is linked no longer changes.  Then the
- * entries are sorted (a stripe's rise by themselves, mostly, so this is a merge of
- * runs) and go into the tree by the dozen, in their order, and the log is retired.
- * When there are too many of them the inserts go to the tree: to wait would be no
- * faster.
+ * When a log is full, whoever notices puts an empty one in front of it.
+ * Sealing the full one sets a bit in each head.  An inserter that has not
+ * linked its entry by then fails in its CAS and goes to the new log.  Linked
+ * entries no longer change.  Then the entries are sorted (a stripe's rise by
+ * themselves, mostly, so this is a merge of runs).  They go into the tree by
+ * the dozen, in their order, and the log is retired.  When there are too many
+ * of them the inserts go to the tree: to wait would be no faster.
  *
  * States of an entry are ax_tail.h's, but it is FULL from the beginning: what it is
  * before, nobody knows.
@@ -37,8 +37,8 @@
 #define STEPS_MAX	128			/* entries of its bucket that an insert looks at */
 
 /*
- * A head: the place of the bucket's latest entry, and of the hash of that one
- * some bits that did not choose the bucket, so that most misses read no entry.
+ * A head: the place of the bucket's latest entry, and some bits of its hash
+ * that did not choose the bucket.  So most misses read no entry.
  */
 #define HEAD_SEALED	0x80000000u
 #define HEAD_PLACE	0x0000FFFFu	/* 0: none */
@@ -425,8 +425,8 @@ static ax_status
 append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
 	/*
-	 * Of a key with so many TIDs that to look for this one costs more than the tree
-	 * does, the others go there, as all do that one transaction's time is the key of.
+	 * A key may have so many TIDs that to look for this one costs more than
+	 * the tree does: one transaction's time, say.  Then the others go there.
 	 * One may be here, too, then, where nobody got: it is in both.
 	 */
 	uint32_t	steps = STEPS_MAX;
@@ -731,11 +731,12 @@ collect_sorted(collection *c, ax_log *l, const ax_bound *start, const ax_bound *
 }
 
 /*
- * Of one that may still take entries.  A log is left out whose floor is not in front of
- * the scan's end.  The floor was there before the log was, never changes, and every
- * insert compares with it before it links: so nothing that the scan wants is or will be
- * in there.  To leave out those that lie before the scan's beginning, too, all inserters
- * would have to write one highest key, which is what the stripes are there to avoid.
+ * Of one that may still take entries.  A log is left out whose floor is not in
+ * front of the scan's end.  The floor was there before the log was, and never
+ * changes.  Every insert compares with it before it links.  So nothing that
+ * the scan wants is or will be in there.  To leave out those that lie before
+ * the scan's beginning, too, all inserters would have to write one highest
+ * key, which is what the stripes are there to avoid.
  *
  * Of an entry the number mostly decides.  Key and length of one that is linked never
  * change: so nothing is missed that two comparisons would have found.

@@ -4,10 +4,10 @@
  *	  buffer has in common: the calls of ax.c that go through it, its emptying,
  *	  its opening and closing.  See ax_tail.h.
  *
- * Nobody waits for a buffer but ax_remove, for the few entries that are on their
- * way into the tree; and nothing of it is held from one call to the next.  A
- * claim (who flushes, who opens) is a word that is only ever tried: whoever does
- * not get it goes on without.
+ * Nobody waits for a buffer but ax_remove, for the few entries that are on
+ * their way into the tree.  Nothing of it is held from one call to the next.
+ * A claim (who flushes, who opens) is a word that is only ever tried: whoever
+ * does not get it goes on without.
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_call.h"
@@ -330,9 +330,9 @@ let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
 #define WORDS 8
 
 /*
- * See ax_tail.h.  The buffer is looked at first, and what is there is held, so
- * that it does not go into the tree meanwhile; then the tree is told, since
- * that may be BUSY, upon which nothing must have been done.  An entry that was
+ * See ax_tail.h.  The buffer is looked at first, and an entry there is held,
+ * so that it does not go into the tree meanwhile.  Then the tree is told.
+ * That may be BUSY, upon which nothing must have been done.  An entry that was
  * not there had been in the tree before, or nowhere.
  */
 ax_status
@@ -570,8 +570,9 @@ earliest(const source *so, int ns, bool backward, bool *end)
 }
 
 /*
- * The tree's keys do not fit in here, for one of them is very long: then what is
- * before the buffers' first entry, without looking at keys; or that entry alone.
+ * The tree's keys do not fit in here, for one of them is very long.  Then
+ * return the entries before the buffers' first, without looking at keys; or
+ * that entry alone.
  */
 static ax_status
 up_to_first(ax_ctx *cx, ax_store *s, ax_batch *b, const ax_bound *lo, const ax_bound *hi,

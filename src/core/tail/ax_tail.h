@@ -4,12 +4,12 @@
  *	  empties it) and the kinds of buffer (ax_window.c, ax_append.c) know of one
  *	  another.
  *
- * store->tail is a chain of buffers: the first takes inserts, the one behind it
- * (if any) is closed and being emptied.  An ax_tail is an object of the arena; its
- * kind embeds it as its first member.  It and all that hangs on it never changes
- * its identity: published by one store of a pointer, unlinked by another,
- * retired through the epoch, never used again for anything else.  So whoever met
- * it inside his epoch may go on reading it.
+ * store->tail is a chain of buffers: the first takes inserts, the one behind
+ * it (if any) is closed and being emptied.  An ax_tail is an object of the
+ * arena; its kind embeds it as its first member.  It and all that hangs on it
+ * never changes its identity.  It is published by one store of a pointer,
+ * unlinked by another, retired through the epoch, never used again for
+ * anything else.  So whoever met it inside his epoch may go on reading it.
  *
  * Every entry has a word, which says in its low bits how far it is:
  *
@@ -114,9 +114,10 @@ struct ax_tail
 
 /*
  * Can an entry of this column prefix be here?  A test that must never say no
- * wrongly, and be cheap: eight bytes of the key (whole without its TID; so "len" and
- * "off" count without it) as a number, against a floor.  Keys of
- * less than eight bytes: four, and of less than four, no test.
+ * wrongly, and be cheap.  It compares eight bytes of the key as a number with
+ * a floor.  (The key is whole without its TID; so "len" and "off" count
+ * without it.)  Keys of less than eight bytes: four, and of less than four, no
+ * test.
  */
 static inline bool
 ax_tail_may_have(const ax_tail *t, const uint8_t *prefix, uint32_t len)

@@ -171,8 +171,9 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 }
 
 /*
- * Near its cap a tree gets no buffer: the memory of one is the tree's before long,
- * and ax_tail_close would give it up, and it would be opened again, for ever.
+ * Near its cap a tree gets no buffer.  The memory of one is the tree's before
+ * long, and ax_tail_close would give it up, and it would be opened again, for
+ * ever.
  */
 static bool
 has_room(ax_store *s)

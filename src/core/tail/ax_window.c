@@ -3,7 +3,7 @@
  *	  The tail buffer of keys that are a sequence: a slot for each number.
  *
  * The last eight bytes of a key before its TID (four, of a shorter key) are
- * taken as a number, all that is before them is the same for all keys here.
+ * taken as a number.  All that is before them is the same for all keys here.
  * 2^shift numbers share a slot, SLOTS slots are a window, and a window has its
  * place in a ring by its number.  So the place of a key follows from the key:
  * inserters share no counter, a key is found at once, and the entries are in
@@ -14,11 +14,11 @@
  *
  *	63..16 TID | 15..3 the number's low bits, which the slot does not say | 2..0 state
  *
- * Windows are emptied in their order, behind the newest by some, slot by slot:
- * an empty slot is sealed, so an inserter that was late finds it taken; nobody
- * waits for him.  When all its slots are done a window is unlinked and the
- * floor raised, under "maker", which also guards the making of new ones: none is
- * made below the floor.
+ * Windows are emptied in their order, behind the newest by some, slot by slot.
+ * An empty slot is sealed, so an inserter that was late finds it taken.
+ * Nobody waits for it.  When all its slots are done a window is unlinked and
+ * the floor raised, under "maker", which also guards the making of new ones:
+ * none is made below the floor.
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_racy.h"
