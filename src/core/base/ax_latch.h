@@ -10,8 +10,9 @@
  * fences and compares: the same version and still not CLOSED means that
  * nothing it read changed.  So readers are admitted beside a writer that holds
  * the latch but has not begun to write ("adjustable opportunistic read").
- * They are between one writer and the next, whoever queues ("opportunistic
- * read").  A latch that is given back unchanged restarts nobody.
+ * They are also admitted between one writer and the next, whoever queues
+ * ("opportunistic read").  A latch that is given back unchanged restarts
+ * nobody.
  *
  * A writer makes the word LOCKED by CAS, at the version its decisions rest on.
  * That is ax_word_trylock, the upgrade, which is refused while anybody holds
@@ -124,8 +125,8 @@ extern void ax_word_wake(ax_ctx *cx, ax_word *w);
  *
  * AX_QNODES a slot, in the slot itself; number (slot * AX_QNODES + k + 1)
  * stands for node k.  As a rule a process has at most two in use at a time.
- * One is that it left behind in a queue, until the head passes over it, and
- * one that it waits with.
+ * It left one behind in a queue, until the head passes over it; it waits with
+ * the other.
  */
 #define AX_QNODES 4
 

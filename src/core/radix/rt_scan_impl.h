@@ -613,9 +613,12 @@ push_node(scan *sc, rt_ref ref, uint32_t d, bool *bound, uint8_t *byte)
 			found = settle(sc, f, there || back ? at : at + 1, 0, byte);
 		else
 			found = settle(sc, f, c, 0, byte);
-		/* an exact child at another byte lies wholly on the far side (or, under
-		 * ROWEX, on the near one, if a leaf was there at the first look: then
-		 * its entries are skipped one by one) */
+
+		/*
+		 * An exact child at another byte lies wholly on the far side.  Under
+		 * ROWEX it may lie on the near one, if a leaf was there at the first
+		 * look.  Then its entries are skipped one by one.
+		 */
 		if (found && RT_TAG(f->ref) != RT_LEAF && *byte != c)
 			*bound = false;
 	}
