@@ -501,6 +501,9 @@ ax_live_bytes(const ax_store *st)
 /*
  * See ax_internal.h.  Of a class so many spans stay as its objects fill: so what is
  * moved has room where it goes, and a compaction takes no pages for it.
+ *
+ * Epoch: inside.
+ * Latches: takes the class heap's, for AX_LATCH_MS at most.
  */
 bool
 ax_draining(ax_ctx *cx, ax_store *st, const void *p)
@@ -577,6 +580,9 @@ make_room(ax_ctx *cx, uint64_t *deadline)
  * No page is left: an object of a larger class of this store, if one is free.
  * Objects that deletions freed in one class serve smaller ones this way,
  * without waiting for whole spans to empty.  It goes back where it came from.
+ *
+ * Latches: takes those of larger classes' heaps, one after the other, for
+ * AX_LATCH_MS at most each.
  */
 static void *
 borrow(ax_ctx *cx, ax_store *st, int cls)
@@ -600,7 +606,13 @@ borrow(ax_ctx *cx, ax_store *st, int cls)
 	return NULL;
 }
 
-/* Up to want objects into obj[]; 0: no memory, or alloc_busy is set. */
+/*
+ * Up to want objects into obj[]; 0: no memory, or alloc_busy is set.
+ *
+ * Latches: takes the class heap's, and inside it the page pool's, for
+ * AX_LATCH_MS at most.
+ * Returns: 0 with alloc_busy set if a latch was not to be had in time.
+ */
 static uint32_t
 refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_reserve)
 {
@@ -666,7 +678,12 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 	}
 }
 
-/* Objects back to their spans; the store is alive, inside an epoch. */
+/*
+ * Objects back to their spans; the store is alive, inside an epoch.
+ *
+ * Latches: takes the class heap's, however long that takes; the page pool's
+ * after it.
+ */
 static void
 flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 {

@@ -22,6 +22,9 @@ extern bool ax_again(ax_ctx *cx, ax_status *r, int *tries);
 /*
  * End a call that could change the tree: leave the epoch, then housekeeping.
  * True: out of memory, but something was pending that may help; do it again.
+ *
+ * Epoch: outside on return.
+ * Latches: none may be held, nor a claim.
  */
 static inline bool
 ax_finish(ax_ctx *cx, ax_status *r, int *tries)

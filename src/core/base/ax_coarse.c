@@ -159,7 +159,11 @@ ax_coarse_unlock_exclusive(ax_ctx *cx, ax_store *s)
 	ax_body(cx)->latches--;
 }
 
-/* See ax_coarse.h. */
+/*
+ * See ax_coarse.h.
+ *
+ * Latches: gives the coarse latch back, as it was taken.
+ */
 void
 ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write)
 {

@@ -108,7 +108,11 @@ ax_leave(ax_ctx *cx)
 	}
 }
 
-/* Inside: the tree's store, or out again. */
+/*
+ * Inside: the tree's store, or out again.
+ *
+ * Epoch: inside on entry; on AX_STALE outside.
+ */
 static inline ax_status
 enter_store(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
@@ -420,7 +424,12 @@ limbo_reclaim(ax_ctx *cx, ax_limbo *list, ax_slot *from, uint64_t max)
 	return n;
 }
 
-/* Reclaim what has expired in a slot's list, own or not, up to max. */
+/*
+ * Reclaim what has expired in a slot's list, own or not, up to max.
+ *
+ * Epoch: outside; enters and leaves, once a batch.
+ * Order: the list is taken by one exchange, and put back after the last batch.
+ */
 static uint64_t
 slot_reclaim(ax_ctx *cx, ax_slot *s, uint64_t max)
 {
@@ -563,7 +572,11 @@ limbo_orphan(ax_ctx *cx, ax_slot *s, ax_limbo *l)
 	ax_stack_push(&a->orphans, &l->node);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: outside; enters and leaves.
+ */
 void
 ax_flush(ax_ctx *cx)
 {
@@ -572,7 +585,12 @@ ax_flush(ax_ctx *cx)
 	ax_leave(cx);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: outside on return.
+ * Latches: none is held; panics otherwise.
+ */
 void
 ax_detach(ax_ctx *cx)
 {

@@ -216,7 +216,12 @@ ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v)
 	return AX_OK;
 }
 
-/* See ax_latch.h. */
+/*
+ * See ax_latch.h.
+ *
+ * Latches: the word is write-latched on AX_OK.
+ * Returns: AX_STALE if it is obsolete; AX_BUSY after a wait of some 10 ms.
+ */
 ax_status
 ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v)
 {
@@ -540,6 +545,8 @@ ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
  * The arena's own latches: never obsolete, and a failure to get one is no
  * reason to fail for good.  Tries for about "ms" milliseconds, 0: until it has
  * it (giving memory back cannot be put off).
+ *
+ * Latches: the word is write-latched on true.
  */
 bool
 ax_latch_arena(ax_ctx *cx, ax_word *w, int ms)

@@ -115,7 +115,12 @@ find_run(ax_area *a, uint32_t n, bool thorough)
 	return above ? a->bins[__builtin_ctz(above)] : NULL;
 }
 
-/* See ax_area.h. */
+/*
+ * See ax_area.h.
+ *
+ * Latches: takes the page pool's, for AX_LATCH_MS at most.
+ * Returns: NULL; *busy says that it was for the latch.
+ */
 void *
 ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 			  bool may_reserve, bool *busy)
@@ -206,7 +211,12 @@ absorb(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
 	return r->pages;
 }
 
-/* The counterpart: cls and objs as they were given to ax_pages_take. */
+/*
+ * The counterpart: cls and objs as they were given to ax_pages_take.
+ *
+ * Latches: takes the page pool's, however long that takes, and lets it go
+ * around the system call.
+ */
 void
 ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 {

@@ -20,6 +20,10 @@ underfull(const bt_page *p)
 /*
  * Let frame 0 go if it is an empty leaf or has one child only.  AX_OK: it is
  * gone.  AX_NOTFOUND: there is nothing to do.
+ *
+ * Epoch: inside.
+ * Latches: root word and frame 0, by one try each.  The caller closes the
+ * guards unless AX_OK.
  */
 static ax_status
 drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
@@ -233,6 +237,10 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 /*
  * Remove one key, TID included.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Returns: AX_BUSY or AX_NOMEM: nothing was removed.
  */
 ax_status
 bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)

@@ -18,6 +18,9 @@
 /*
  * Let go of frames from "from" on; all of them and the root's word when it is
  * negative.
+ *
+ * Latches: gives back those of the guards, unchanged; without latches it ends
+ * the samples.
  */
 void
 bt_close(ax_ctx *cx, bt_path *t, int from)
@@ -33,6 +36,10 @@ bt_close(ax_ctx *cx, bt_path *t, int from)
  * (0: the tree is empty); every pointer was read from a page that was still the
  * parent afterwards.  AX_STALE: something changed, start over.  AX_BUSY.
  * Unless AX_OK nothing is held.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.  On AX_OK the guards of the path are open: samples,
+ * or, pessimistically, latches of the last two (t->all: of all).
  */
 ax_status
 bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, bool after)

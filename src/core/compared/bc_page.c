@@ -93,6 +93,9 @@ bc_append(uint8_t *to, const uint8_t *from, uint32_t lo, uint32_t hi)
  * The list of those given up is pushed to by compare-and-swap, and popped from
  * by one process at a time.  So a page that is popped cannot have come back
  * meanwhile.
+ *
+ * Epoch: inside.
+ * Latches: the list's word, by one try; none on return.
  */
 bc_page *
 bc_alloc(ax_ctx *cx, ax_store *s)

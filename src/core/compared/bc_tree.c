@@ -65,7 +65,12 @@ turn_back(ax_ctx *cx, ax_store *s)
 													   memory_order_relaxed);
 }
 
-/* ax_enter for a change: not in somebody else's turn, which is waited for outside. */
+/*
+ * ax_enter for a change: not in somebody else's turn, which is waited for outside.
+ *
+ * Epoch: inside on AX_OK, else outside; naps outside.
+ * Latches: none.
+ */
 static ax_status
 enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
 {
@@ -84,7 +89,12 @@ enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
 	}
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 void
 ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
 {
@@ -106,7 +116,12 @@ ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
 
 /* ---- steps ---- */
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_cmp_size(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t *size)
 {
@@ -184,7 +199,12 @@ count_restart(ax_ctx *cx, ax_store *s, ax_status x)
 		AX_COUNT(cx, s, restarts, 1);
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 {
@@ -216,7 +236,12 @@ ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 	return x;
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 {
@@ -231,7 +256,12 @@ ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 	return x;
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 {
@@ -263,7 +293,12 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 	return x;
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint32_t i,
 			uint8_t *buf, uint32_t size, uint32_t *len)
@@ -306,13 +341,22 @@ typedef struct work
 	uint32_t	size;
 } work;
 
+/*
+ * Latch a word at a version, by one try.
+ *
+ * Latches: it is write-latched on true.
+ */
 static bool
 lock_at(work *w, ax_word *word, uint64_t v)
 {
 	return ax_word_trylock(w->cx, word, v);
 }
 
-/* The word of the pointer to frame k, latched at the path's version. */
+/*
+ * The word of the pointer to frame k, latched at the path's version.
+ *
+ * Latches: it is write-latched unless NULL is returned.
+ */
 static ax_word *
 lock_above(work *w, int k)
 {
@@ -571,7 +615,14 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 	return x;
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: waits for others' turns outside, enters and leaves.
+ * Latches: none on entry and on return; takes those of the place by one try
+ * each.
+ * Returns: AX_CHANGED or AX_BUSY: nothing was inserted.
+ */
 ax_status
 ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
 			  const uint8_t *key, uint32_t len)
@@ -705,6 +756,9 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
  * Merge the page of frame k, which has become poor, with a neighbour below the
  * same page, and so on up.  At best: what is latched or has changed is left as
  * it is.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; each by one try, top-down.
  */
 static void
 merge_up(work *w, int k)
@@ -755,7 +809,14 @@ merge_up(work *w, int k)
 	}
 }
 
-/* See ax_cmp.h. */
+/*
+ * See ax_cmp.h.
+ *
+ * Epoch: waits for others' turns outside, enters and leaves.
+ * Latches: none on entry and on return; takes those of the place by one try
+ * each.
+ * Returns: AX_CHANGED or AX_BUSY: nothing was removed.
+ */
 ax_status
 ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 {

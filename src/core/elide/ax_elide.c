@@ -708,7 +708,12 @@ ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
 	return true;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option)
 {
@@ -774,6 +779,9 @@ sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
  * counter after another.  So beside others read again.  When they never pause,
  * say what the counters will come to.  Sums that stand still are told as they
  * are.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
  */
 ax_status
 ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_site_info out[AX_SITES])

@@ -94,7 +94,12 @@ ax_nslots(const ax_area *area)
 	return area->nslots;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: none is entered.
+ * Latches: takes the page pool's.
+ */
 void
 ax_memory(ax_ctx *cx, ax_memory_info *out)
 {
@@ -140,7 +145,12 @@ ax_memory(ax_ctx *cx, ax_memory_info *out)
 	out->retired_bytes = retired < 0 ? 0 : (uint64_t) retired;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: none is entered.
+ * Latches: takes the page pool's.
+ */
 int
 ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max)
 {
@@ -179,7 +189,12 @@ ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max)
 
 /* ---- trees -------------------------------------------------------------------- */
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: none is entered.
+ * Latches: takes the handles', and inside it the page pool's.
+ */
 ax_tree *
 ax_tree_alloc(ax_ctx *cx)
 {
@@ -211,7 +226,12 @@ ax_tree_alloc(ax_ctx *cx)
 	return t;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: none is entered.
+ * Latches: takes the handles'.
+ */
 void
 ax_tree_release(ax_ctx *cx, ax_tree *t)
 {
@@ -309,7 +329,12 @@ ax_tree_gen(const ax_tree *t)
 	return atomic_load_explicit(&((ax_tree *) (uintptr_t) t)->gen, memory_order_acquire);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_tree_set_cap(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t max_bytes)
 {
@@ -356,7 +381,13 @@ tail_of(ax_store *st)
 	return atomic_load_explicit(&st->tail, memory_order_acquire);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
@@ -381,7 +412,13 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 	return r;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
@@ -403,7 +440,13 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 	return r == AX_NOMEM ? AX_BUSY : r; /* nobody can do without it */
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		const uint32_t *lens, uint32_t len, uint64_t n, int fill)
@@ -426,7 +469,13 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 	return r;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 				 const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done,
@@ -456,7 +505,13 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 	return r;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 			  const uint32_t *lens, uint32_t len, uint64_t n, int fill, uint64_t *done,
@@ -491,7 +546,13 @@ ax_can_load_share(ax_structure s)
 	return engines[s]->load_share != NULL;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 {
@@ -516,7 +577,12 @@ ax_compact_due(uint64_t bytes, uint64_t live)
 	return bytes > live + live / 4 + COMPACT_SLACK;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes, uint64_t *live)
 {
@@ -531,7 +597,13 @@ ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes, uint64_t *live)
 	return AX_OK;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
 {
@@ -553,7 +625,12 @@ ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
 	return r;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
@@ -581,7 +658,12 @@ lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64
 		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t len,
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
@@ -596,7 +678,12 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 	return r;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
@@ -643,7 +730,12 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 	return k ? AX_OK : r;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 {
@@ -743,7 +835,12 @@ ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 	return tree_info(cx, t, gen, out, true);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c)
 {

@@ -93,6 +93,11 @@ ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 /*
  * Take a closed buffer out of the chain, when nothing is left in it.  Inside the
  * claim of it.
+ *
+ * Epoch: inside.
+ * Latches: the buffer's claim is held; tries that of the chain's changes, and
+ * lets it go.
+ * Order: unlinked first, then retired.
  */
 static void
 unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
@@ -123,7 +128,12 @@ unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
 		ax_retire(cx, s, t, t->size);
 }
 
-/* One step of one buffer, if nobody else is at it: then AX_BUSY. */
+/*
+ * One step of one buffer, if nobody else is at it: then AX_BUSY.
+ *
+ * Epoch: inside.
+ * Latches: tries the buffer's claim, and lets it go.
+ */
 static ax_status
 step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 {
@@ -201,7 +211,13 @@ ax_tail_empty(ax_ctx *cx, ax_store *s)
 		}
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
 {

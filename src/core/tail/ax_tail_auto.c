@@ -186,6 +186,11 @@ has_room(ax_store *s)
 /*
  * Open a buffer for keys like this.  Not while the last but one is being emptied, or
  * somebody else is about it.
+ *
+ * Epoch: inside.
+ * Latches: tries the claim of the chain's changes, and lets it go.
+ * Order: the buffer is complete, and its successor set, before the store
+ * points to it.
  */
 static void
 open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whatever)
@@ -384,7 +389,12 @@ shut(ax_store *s)
 		atomic_store(&t->closed, true);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tail_option option)
 {
@@ -406,7 +416,12 @@ ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tail_option option)
 	return AX_OK;
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
 ax_status
 ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had)
 {
@@ -422,7 +437,12 @@ ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had)
 	return AX_OK;
 }
 
-/* See ax_tail.h. */
+/*
+ * See ax_tail.h.
+ *
+ * Epoch: inside.
+ * Latches: tries the sampler's claim, and lets it go.
+ */
 void
 ax_tail_settle(ax_ctx *cx, ax_store *s, bool all)
 {

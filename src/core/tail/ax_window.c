@@ -118,6 +118,10 @@ entry(const ring *r, uint64_t x, uint64_t tid)
 /*
  * A new window; NULL when it may not be, or somebody is making one: then the tree
  * takes the key.
+ *
+ * Epoch: inside.
+ * Latches: tries the maker's claim, and lets it go.
+ * Order: the newest number is stored before the window is published.
  */
 static __attribute__((noinline)) window *
 make(ax_ctx *cx, ax_store *s, ring *r, uint64_t no)
