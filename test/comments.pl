@@ -6,7 +6,8 @@
 #	comments.pl functions FILE...	static functions of more than ten lines, as
 #		counted from the type to the last brace, have a comment before them
 #	comments.pl contracts FILE...	functions that take or give back a lock have
-#		a line "Locks:", those that call the core a line "Epoch:"
+#		a line "Locks:", those that call the core, or within it enter or leave an
+#		epoch, a line "Epoch:", those that take a latch a line "Latches:"
 #	comments.pl sentences WORDS FILE...	no sentence has more words, and none
 #		that is no question begins with Who, What or the like
 #
@@ -81,8 +82,12 @@ sub check_contract
 
 	complain($file, $line, "$name() takes or gives back a lock, and no line \"Locks:\" says so")
 	  if $body =~ /\b(?:$lock)\s*\(/ && $said !~ /^\s*\*\s+Locks: /m;
-	complain($file, $line, "$name() calls the core, and no line \"Epoch:\" says so")
-	  if $body =~ /\bART_CORE_(?:BEGIN|END)\b/ && $said !~ /^\s*\*\s+Epoch: /m;
+	complain($file, $line, "$name() calls the core, or enters or leaves an epoch, and no line \"Epoch:\" says so")
+	  if $body =~ /\b(?:ART_CORE_(?:BEGIN|END)\b|ax_(?:enter|enter_read|epoch_enter|leave)\s*\()/ &&
+	  $said !~ /^\s*\*\s+Epoch: /m;
+	complain($file, $line, "$name() takes a latch, and no line \"Latches:\" says so")
+	  if $body =~ /\b(?:ax_latch_arena|ax_word_(?:lock|trylock|acquire)|ax_tail_claim)\s*\(/ &&
+	  $said !~ /^\s*\*\s+Latches: /m;
 }
 
 # A paragraph is what blank lines, list items, tables and contract lines leave.

@@ -260,7 +260,13 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 	return p;
 }
 
-/* See bt_tree.h, ax_load. */
+/*
+ * See bt_tree.h, ax_load.
+ *
+ * Epoch: inside.
+ * Latches: takes the root's word for the publication; none on return.
+ * Returns: unless AX_OK, nothing was loaded and all is given back.
+ */
 ax_status
 bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint64_t n, int fill)

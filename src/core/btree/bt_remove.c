@@ -55,6 +55,11 @@ drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
  * As in a split, the new page is made before anything is latched, from copies
  * of the two and of their parent.  The latches, taken at the versions of the
  * path, then show that they were true ones.
+ *
+ * Epoch: inside.
+ * Latches: takes the parent, then both pages, by one try each.  The guards of
+ * frames k - 1 and k are closed on return, but for AX_NOTFOUND or an error
+ * before the other page was opened.
  */
 static ax_status
 merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)

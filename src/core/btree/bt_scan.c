@@ -682,6 +682,10 @@ look_ahead(const scan *sc, const bt_frame *f, int from, int to)
 
 /*
  * To the next leaf in the scan's direction.
+ *
+ * Epoch: inside.
+ * Latches: none; pessimistically those of the path, and of the new leaf on
+ * S_GO.
  */
 static step
 next_leaf(scan *sc)

@@ -119,7 +119,13 @@ fail:
 	return false;
 }
 
-/* See bc_page.h, ax_load. */
+/*
+ * See bc_page.h, ax_load.
+ *
+ * Epoch: inside.
+ * Latches: takes the root's word for the publication; none on return.
+ * Returns: unless AX_OK, nothing was loaded and all is given back.
+ */
 ax_status
 bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint64_t n, int fill)

@@ -416,6 +416,11 @@ middle(const uint32_t *bytes, uint32_t n)
  * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL) at place
  * "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over (something may
  * have been done: if the page above had no room it was cut).  AX_NOMEM.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; takes pointer and page by one try
+ * each.
+ * Order: both pages are complete before the one above points to the new one.
  */
 static ax_status
 split(work *w, int k, uint32_t at, const bc_entry *in)
@@ -674,6 +679,10 @@ is_poor(const uint8_t *image, uint32_t size)
  * be poor and both fit into a page with some room left, or one be empty.
  * above: the image of frame k's page afterwards.  False: they are as they
  * were.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; takes the page above and both pages by
+ * one try each.
  */
 static bool
 merge(work *w, int k, uint32_t i, uint8_t *above)

@@ -331,7 +331,11 @@ joined(ax_elide_ctx *e, ax_guard *g)
 	e->guards++;
 }
 
-/* AX_TX_STARTED, or what became of it. */
+/*
+ * AX_TX_STARTED, or what became of it.
+ *
+ * Latches: the guard's word is latched on AX_TX_STARTED, within the section.
+ */
 static uint32_t
 begin(ax_ctx *cx, ax_guard *g, ax_site site)
 {
@@ -373,7 +377,12 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
 	}
 }
 
-/* One latch more, in a section. */
+/*
+ * One latch more, in a section.
+ *
+ * Latches: the guard's word is latched on true, within the section.  On false
+ * it is not to be had: the operation starts over.
+ */
 static bool
 join(ax_ctx *cx, ax_guard *g)
 {
@@ -401,7 +410,11 @@ join(ax_ctx *cx, ax_guard *g)
 	return true;
 }
 
-/* See ax_elide.h. */
+/*
+ * See ax_elide.h.
+ *
+ * Latches: the guard's word is latched on true, in a section or without one.
+ */
 bool
 ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 {
@@ -477,7 +490,11 @@ settle(ax_ctx *cx)
 	e->nretired = 0;
 }
 
-/* See ax_elide.h. */
+/*
+ * See ax_elide.h.
+ *
+ * Latches: gives the guard's back; the last one ends the section.
+ */
 void
 ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 {
@@ -624,7 +641,11 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 	return false;
 }
 
-/* See ax_elide.h. */
+/*
+ * See ax_elide.h.
+ *
+ * Latches: gives the coarse latch back, unless it was only read.
+ */
 void
 ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 {

@@ -30,7 +30,13 @@ typedef struct ax_guard
 #define AX_G_SHARED 1			/* readers still go on */
 #define AX_G_ELIDED 2			/* in a section that is, or could be, a transaction */
 
-/* AX_OK, AX_BUSY, or AX_STALE: the node is obsolete, start over. */
+/*
+ * AX_OK, AX_BUSY, or AX_STALE: the node is obsolete, start over.
+ *
+ * Epoch: inside.
+ * Latches: with "pess" the word is write-latched on AX_OK; else it is only
+ * sampled.
+ */
 static inline ax_status
 ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
 {
@@ -57,6 +63,9 @@ ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
  * led to it (Algorithm 4 of the paper), and readers go on until
  * ax_guard_lock().  Nothing else may be held but, pessimistically, what is
  * above.
+ *
+ * Latches: as ax_guard_open().  Under OptiQL the word is write-latched and
+ * shared on AX_OK.
  */
 static inline ax_status
 ax_guard_open_target(ax_ctx *cx, const ax_store *s, ax_guard *g, ax_word *w, bool pess)
@@ -98,6 +107,8 @@ ax_guard_shared(const ax_guard *g)
  * section (ax_elide.h).  It ends when the last guard locked in it is closed.
  * Until then it may come back here, undone: so memory is taken before, and
  * what must be done once is done after.  AX_SITES: never.
+ *
+ * Latches: the word is write-latched on true.
  */
 __attribute__((always_inline)) static inline bool
 ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
@@ -124,13 +135,19 @@ ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
 	return g->held;
 }
 
+/* The same, in no section of its own. */
 static inline bool
 ax_guard_lock(ax_ctx *cx, ax_guard *g)
 {
 	return ax_guard_lock_at(cx, g, AX_SITES);
 }
 
-/* Let go; changed: what readers saw is no more. */
+/*
+ * Let go; changed: what readers saw is no more.
+ *
+ * Latches: gives back the guard's, if it has one.  Within a section others see
+ * that when it ends.
+ */
 static inline void
 ax_guard_close(ax_ctx *cx, ax_guard *g, bool changed)
 {
@@ -153,6 +170,11 @@ ax_guard_close(ax_ctx *cx, ax_guard *g, bool changed)
 		ax_map_unshare(g->w);
 }
 
+/*
+ * Give a guard's latch back for good: the node is obsolete from now on.
+ *
+ * Latches: the guard has it; none on return.
+ */
 static inline void
 ax_guard_kill(ax_ctx *cx, ax_guard *g)
 {

@@ -235,6 +235,10 @@ rt_build_node(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_
 /*
  * Bulk load of a whole run into an empty tree.  One epoch from beginning to
  * end: what others retire meanwhile waits for it.
+ *
+ * Epoch: inside.
+ * Latches: takes the root's word for the publication; none on return.
+ * Returns: unless AX_OK, nothing was loaded and all is given back.
  */
 ax_status
 rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,

@@ -261,6 +261,11 @@ join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 
 /* ---- the ring ---- */
 
+/*
+ * The ring of expansions, latched, if there is one and nobody else has it.
+ *
+ * Latches: the ring's is held unless NULL is returned.
+ */
 static rt_hot *
 hot_try(ax_ctx *cx, ax_store *s)
 {

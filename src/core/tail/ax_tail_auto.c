@@ -337,7 +337,12 @@ sampler_of(ax_ctx *cx, ax_store *s)
 	return none;
 }
 
-/* See ax_tail.h. */
+/*
+ * See ax_tail.h.
+ *
+ * Epoch: inside.
+ * Latches: tries the sampler's claim, and lets it go.
+ */
 ax_tail *
 ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
