@@ -122,11 +122,11 @@ make_sums(ArtSiteCounts counts)
 }
 
 /*
- * Most structures count nothing, for most processors cannot elide: so the memory
- * is taken when there is something to be kept.  False when there is not, or no
- * memory, and then it is lost.  Partition lock held, exclusive.
+ * Most structures count nothing, for most processors cannot elide: so the
+ * memory is taken when there is something to be kept.  False when there is
+ * not, or no memory, and then it is lost.
  *
- * Locks: takes the chunk lock, exclusive, inside the partition lock.
+ * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 static bool
 aborts_wanted(ArtEntry *e, ArtSiteCounts counts)

@@ -171,9 +171,9 @@ entry_alloc(void)
 }
 
 /*
- * Close the structure and make the state ABSENT.  Returns whether it was
- * READY (then plans may depend on it: the caller sends the invalidation after
- * it released the lock).  Partition lock held, exclusive.
+ * Close the structure and make the state ABSENT.  Returns whether it was READY
+ * (then plans may depend on it: the caller sends the invalidation after it
+ * released the lock).
  *
  * Epoch: enters and leaves.
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, when
@@ -286,8 +286,8 @@ entry_identify(ArtEntry *e, const ArtOpening *o)
 }
 
 /*
- * Open a new generation in state BUILDING, owned by this process.  Partition
- * lock held, exclusive; the state is ABSENT.
+ * Open a new generation in state BUILDING, owned by this process.  The state
+ * is ABSENT.
  *
  * Epoch: enters and leaves.
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive
@@ -404,7 +404,7 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 }
 
 /*
- * Take the entry out of its chain and recycle it; lock held, exclusive.
+ * Take the entry out of its chain and recycle it.
  *
  * Epoch: enters and leaves, if the structure was not ABSENT.
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
