@@ -798,8 +798,8 @@ static void
 prefixes(void)
 {
 	static const uint32_t where[] = {0, 3, 5, 9, 11};
-	static const char *const at[] = {"art.contains.after_child_read", "art.lookup.after_child_read",
-		"art.lookup.after_child_read",
+	static const char *const at[] = {"art.hop.after_child_read", "art.hop.after_child_read",
+		"art.hop.after_child_read",
 	"art.scan.root", "art.scan.root"};
 
 	ncommon = 12;

@@ -45,54 +45,19 @@ typedef struct rt_hot
 } rt_hot;
 
 /*
- * The deepest node on the key's path, N, its parent P, and what hangs there.  AX_OK,
- * AX_STALE (start over) or AX_BUSY; nothing is latched.
+ * The deepest node on the key's path, P, its parent G, and what hangs there, 0 if the
+ * key, which may have been cut off, does not lead to anything.  AX_OK, AX_STALE (start
+ * over) or AX_BUSY; nothing is latched.
  */
 static ax_status
-find(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, rt_at *P, rt_at *N,
-	 rt_ref *ref)
+find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
 {
-	ax_status	x;
-	int			at;
+	ax_status	x = rt_descend(cx, s, c, key, len, RT_OPTIMISTIC);
 
-	*P = (rt_at) {.hdr = NULL};
-	*N = (rt_at) {.hdr = NULL};
-	x = ax_guard_open(cx, &N->g, &s->root_word, false);
-	if (x != AX_OK)
+	if (x != RT_PARTS && x != RT_ENDS)
 		return x;
-	for (;;)
-	{
-		rt_hdr    *h;
-		ax_guard	g;
-		uint32_t	d = N->hdr ? N->d + 1 : 0;
-
-		/* a key that was cut off leads to the leftmost place */
-		if (N->hdr && N->d >= len)
-		{
-			*ref = 0;
-			return AX_OK;
-		}
-		*ref = rt_slot_get(s, N, key, &at);
-		if (!ax_guard_valid(&N->g))
-			return AX_STALE;
-		if (!RT_IS_NODE(*ref))
-			return AX_OK;
-		h = RT_PTR(*ref);
-		x = ax_guard_open(cx, &g, &h->word, false);
-		if (x != AX_OK)
-			return x;
-		if (!ax_guard_valid(&N->g))
-			return AX_STALE;
-		if (rt_match_prefix(h, key, len, d) < h->plen)
-		{
-			*ref = 0;
-			return AX_OK;
-		}
-		*P = *N;
-		N->g = g;
-		N->hdr = h;
-		N->d = d + h->plen;
-	}
+	c->ref = 0;
+	return AX_OK;
 }
 
 /* ---- joining ---- */
@@ -105,9 +70,7 @@ find(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, rt_at *P, rt_at 
 static ax_status
 join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	rt_at		P,
-				N;
-	rt_ref		ref;
+	rt_cursor	c;
 	rt_slot	slots[256];
 	uint8_t		buf[RT_VAR_BYTES],
 				all[RT_VAR_BYTES];
@@ -126,13 +89,13 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	if (x != AX_OK)
 		return x;
-	x = find(cx, s, key, len, &P, &N, &ref);
+	x = find(cx, s, &c, key, len);
 	if (x != AX_OK)
 		return x;
-	if (!N.hdr)
+	if (!c.P.hdr)
 		return AX_NOTFOUND;
-	ns = rt_node_slots_get(N.hdr, slots);
-	if (!ax_guard_valid(&N.g))
+	ns = rt_node_slots_get(c.P.hdr, slots);
+	if (!ax_guard_valid(&c.P.g))
 		return AX_STALE;
 
 	for (int i = 0; i < ns; i++)
@@ -147,7 +110,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			x = ax_guard_open(cx, &g[n], &l->word, false);
 			if (x != AX_OK)
 				return x;
-			if (!ax_guard_valid(&N.g))
+			if (!ax_guard_valid(&c.P.g))
 				return AX_STALE;
 			k = rt_leaf_ents(l, some, buf);
 			if (!ax_guard_valid(&g[n]))
@@ -186,10 +149,10 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		return AX_NOTFOUND;
 
 	leaf = rt_leaf_new(cx, s, e, ne, 0, rt_leaf_stepcap(ne + 1), false);
-	kind = N.hdr->kind;
+	kind = c.P.hdr->kind;
 	while (kind > RT_N4 && ns - n + 1 <= rt_node_slots(kind - 1u))
 		kind--;
-	h = leaf ? rt_node_new(cx, s, kind, rt_prefix(N.hdr), N.hdr->plen, false) : NULL;
+	h = leaf ? rt_node_new(cx, s, kind, rt_prefix(c.P.hdr), c.P.hdr->plen, false) : NULL;
 	x = AX_NOTFOUND;
 	if (!h)
 		goto out;
@@ -200,7 +163,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	AX_POINT("art.join.before_lock");
 	x = AX_STALE;
-	if (!rt_lock3(cx, AX_SITES, &P.g, &N.g, NULL))
+	if (!rt_lock3(cx, AX_SITES, &c.G.g, &c.P.g, NULL))
 		goto out;
 	while (held < n && ax_guard_lock(cx, &g[held]))
 		held++;
@@ -208,26 +171,26 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		goto out;
 	/* the node is as it was when its slots were read: all is as in the copy */
 	ax_soft_pass(cx);			/* latched, no section */
-	rt_slot_set(s, &P, key, rt_node_ref(h));
+	rt_slot_set(s, &c.G, key, rt_node_ref(h));
 	for (int i = 0; i < n; i++)
 		ax_guard_kill(cx, &g[i]);
 	{
 		rt_slot	old[256];
 
-		(void) rt_node_slots_get(N.hdr, old);
+		(void) rt_node_slots_get(c.P.hdr, old);
 		for (int i = 0; i < n; i++)
 			rt_leaf_retire(cx, s, RT_PTR(old[from + i].r));
 	}
-	ax_guard_kill(cx, &N.g);
-	ax_guard_close(cx, &P.g, true);
-	rt_node_retire(cx, s, N.hdr);
+	ax_guard_kill(cx, &c.P.g);
+	ax_guard_close(cx, &c.G.g, true);
+	rt_node_retire(cx, s, c.P.hdr);
 	return AX_OK;
 
 out:
 	for (int i = 0; i < held; i++)
 		ax_guard_close(cx, &g[i], false);
-	ax_guard_close(cx, &N.g, false);
-	ax_guard_close(cx, &P.g, false);
+	ax_guard_close(cx, &c.P.g, false);
+	ax_guard_close(cx, &c.G.g, false);
 	if (leaf)
 		rt_free_private(cx, s, leaf);
 	if (h)
@@ -407,10 +370,7 @@ static ax_status
 expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 	   uint32_t *depth)
 {
-	rt_at		G,
-				P;
-	rt_ref		ref;
-	ax_guard	L;
+	rt_cursor	c;
 	rt_leaf   *l;
 	uint8_t		buf[RT_VAR_BYTES];
 	rt_ent		e[RT_LEAF_MAX];
@@ -418,28 +378,25 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 	uint32_t	d;
 	int			n,
 				np;
-	bool		again = false;
 	ax_status	x = ax_retire_reserve(cx, 4);
 
 	if (x != AX_OK)
 		return x;
-	x = find(cx, s, key, len, &G, &P, &ref);
+	x = find(cx, s, &c, key, len);
 	if (x != AX_OK)
 		return x;
-	if (RT_TAG(ref) != RT_LEAF)
+	if (RT_TAG(c.ref) != RT_LEAF)
 		return AX_NOTFOUND;
-	l = RT_PTR(ref);
-	*depth = d = P.hdr ? P.d : 0;
+	l = RT_PTR(c.ref);
+	*depth = d = c.d;
 	/* within the TID: one key's rows */
 	if ((word && &l->word != word) || len - d <= 1 + AX_TID_BYTES || (l->flags & RT_F_ONE))
 		return AX_NOTFOUND;
-	x = ax_guard_open(cx, &L, &l->word, false);
+	x = rt_open_leaf(cx, &c, RT_OPTIMISTIC);
 	if (x != AX_OK)
 		return x;
-	if (!ax_guard_valid(&P.g))
-		return AX_STALE;
 	n = rt_leaf_ents(l, e, buf);
-	if (!ax_guard_valid(&L))
+	if (!ax_guard_valid(&c.N))
 		return AX_STALE;
 	if (n < 2)
 		return AX_NOTFOUND;
@@ -451,7 +408,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 		memcmp(e[0].p, e[n - 1].p, e[0].len - AX_TID_BYTES) == 0)
 		return AX_NOTFOUND;
 
-	if (P.hdr && e[0].p[0] != e[n - 1].p[0])
+	if (c.P.hdr && e[0].p[0] != e[n - 1].p[0])
 		np = rt_cut(cx, s, e, n, 1, p);
 	else
 	{
@@ -459,16 +416,14 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 		bool		deep = false;
 
 		p[0].lo = e[0].p[0];
-		p[0].r = rt_build_node(cx, s, &v, 0, (uint64_t) n, P.hdr ? 1 : 0, 1, false, 0, &deep);
+		p[0].r = rt_build_node(cx, s, &v, 0, (uint64_t) n, c.P.hdr ? 1 : 0, 1, false, 0, &deep);
 		np = p[0].r != 0;
 	}
 	if (np == 0)
 		return AX_NOTFOUND;		/* no memory: no matter */
 	AX_POINT("art.expand.before_publish");
-	x = rt_publish(cx, s, key, &G, &P, &L, ref, p, np, 0, &again);
-	if (x == AX_NOMEM)
-		return AX_NOTFOUND;
-	return again ? AX_STALE : x;
+	x = rt_publish(cx, s, &c, key, p, np, 0);
+	return x == AX_NOMEM ? AX_NOTFOUND : x;
 }
 
 /*

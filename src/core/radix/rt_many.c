@@ -9,11 +9,11 @@
  * leaves, these are read in the keys' order.  So their TIDs go where they
  * belong at once.
  *
- * Every step does what rt_lookup, or rt_rowex_lookup, does there, so the same
- * holds of it.  Between the read of a reference and the sample of the child,
- * others take their time, but no time is too long there.  A look-up that meets
- * anything but a quiet tree (a latch, a change, a key that goes on into its
- * TIDs) is done again by itself, in its turn.
+ * Every step is that of rt_lookup, or rt_rowex_lookup, so the same
+ * holds of it; between the read of a reference and the sample of what it leads to,
+ * others take their time, but no time is too long there.  Whatever is not as it
+ * is in a quiet tree (a latch, a change, a key that goes on into its TIDs) is done
+ * again by itself, in its turn.
  */
 #include "rt_olc.h"
 
@@ -36,57 +36,40 @@ typedef struct lane
 	state		what;
 } lane;
 
+/* As a cursor, of which no more is looked at. */
+static inline rt_cursor
+cursor_of(const lane *a)
+{
+	return (rt_cursor) {.P.g.w = a->w, .P.g.v = a->v, .ref = a->ref, .d = a->d};
+}
+
 /* From a node, whose lines were asked for, to what hangs there. */
 static inline state
-step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
+step_down(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
 {
-	rt_hdr    *h = RT_PTR(a->ref);
-	uint64_t	v = 0;
-	uint32_t	plen;
-	rt_ref		ref;
+	rt_cursor	c = cursor_of(a);
+	ax_status	x = rt_step(NULL, &c, key, len, mode);
 
-	AX_POINT("art.lookup.after_child_read");
-	if (!rowex)
+	if (ax_unlikely(x != AX_OK))
+		return x == RT_PARTS ? S_NONE : S_ALONE;	/* immutable and reached: not there */
+	*a = (lane) {c.ref, c.P.g.w, c.P.g.v, c.d, a->what};
+	if (RT_TAG(c.ref) == RT_LEAF)
 	{
-		v = ax_word_read(&h->word);
-		if (ax_unlikely(v & AX_FLAGS))
-			return S_ALONE;
+		a->d--;					/* its entries keep the byte */
+		ax_prefetch(RT_PTR(c.ref));
+		return S_NEAR;
 	}
-	AX_POINT("art.lookup.after_child_version");
-	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
-		return S_ALONE;
-	plen = rt_ref_plen(a->ref);
-	if (plen)
+	if (RT_IS_NODE(c.ref))
 	{
-		uint32_t	m = rt_match(h, RT_TAG(a->ref), plen, key, len, a->d);
-
-		if (m < plen && m < len - a->d)
-			return S_NONE;		/* immutable and reached: not there */
-		a->d += plen;
-	}
-	if (ax_unlikely(a->d >= len))
-		return S_ALONE;
-	ref = rt_child(h, RT_TAG(a->ref), key[a->d]);
-	a->ref = ref;
-	a->w = &h->word;
-	a->v = v;
-	if (RT_TAG(ref) == RT_LEAF)
-	{
-		ax_prefetch(RT_PTR(ref));
-		return S_NEAR;			/* which does not take the byte */
-	}
-	a->d++;
-	if (RT_IS_NODE(ref))
-	{
-		rt_prefetch_node(ref, key, len, a->d);
+		rt_prefetch_node(c.ref, key, len, c.d);
 		return S_DOWN;
 	}
 	AX_POINT("art.lookup.absent");
-	if (!rowex && ax_unlikely(!ax_word_valid(a->w, v)))
+	if (!rt_valid(&c.P.g, mode))
 		return S_ALONE;
-	if (ref == 0)
+	if (c.ref == 0)
 		return S_NONE;
-	return a->d == len ? S_EMBED : S_ALONE;
+	return c.d == len ? S_EMBED : S_ALONE;
 }
 
 /*
@@ -96,11 +79,11 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
  * else.
  */
 static inline state
-step_near(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
+step_near(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
 {
 	rt_leaf   *l = RT_PTR(a->ref);
 
-	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
+	if (mode != RT_ROWEX && ax_unlikely(!ax_word_valid(a->w, a->v)))
 		return S_ALONE;
 #ifndef AX_MAP_RWLOCKS			/* which knows no such reads */
 	if (ax_likely(l->flags == 0 && l->w > AX_TID_BYTES))
@@ -125,24 +108,15 @@ step_near(lane *a, const uint8_t *key, uint32_t len, const bool rowex)
 /* The TIDs of a leaf; false: not so. */
 static inline bool
 read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint32_t max,
-		  uint32_t *n, const bool rowex)
+		  uint32_t *n, const rt_mode mode)
 {
-	rt_leaf   *l = RT_PTR(a->ref);
-	uint64_t	v = 0;
+	rt_cursor	c = cursor_of(a);
 
-	AX_POINT("art.lookup.after_child_read");
-	if (!rowex)
-	{
-		v = ax_word_read(&l->word);
-		if (ax_unlikely(v & AX_FLAGS))
-			return false;
-	}
-	AX_POINT("art.lookup.after_child_version");
-	if (!rowex && ax_unlikely(!ax_word_valid(a->w, a->v)))
+	if (rt_open_leaf(NULL, &c, mode) != AX_OK)
 		return false;
-	*n = rt_leaf_tids(l, key + a->d, len - a->d, rt_fp(key, len), tids, max);
+	*n = rt_leaf_tids(RT_PTR(c.ref), key + c.d, len - c.d, rt_fp(key, len), tids, max);
 	AX_POINT("art.lookup.leaf_read");
-	if ((!rowex && ax_unlikely(!ax_word_valid(&l->word, v))) || *n > max)
+	if (!rt_valid(&c.N, mode) || *n > max)
 		return false;
 	rt_sort_tids(tids, *n);
 	return true;
@@ -160,8 +134,9 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint3
 static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
-		uint32_t *done, const bool rowex)
+		uint32_t *done, const rt_mode mode)
 {
+	const bool	rowex = mode == RT_ROWEX;
 	lane		lanes[AX_GROUP];
 	uint32_t	going = 0;
 	uint32_t	ntids = 0;
@@ -189,7 +164,7 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 			uint32_t	l = lens ? lens[i] : len;
 
 			lanes[i].what = (lanes[i].what == S_DOWN ? step_down : step_near)
-				(&lanes[i], keys[i], l, rowex);
+				(&lanes[i], keys[i], l, mode);
 			if (lanes[i].what > S_NEAR)
 				going &= ~(1u << i);
 		}
@@ -203,7 +178,7 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		uint32_t	k = 0;
 		bool		more = false;
 
-		if (a->what == S_LEAF && !read_leaf(a, keys[i], l, out, room, &k, rowex))
+		if (a->what == S_LEAF && !read_leaf(a, keys[i], l, out, room, &k, mode))
 			a->what = S_ALONE;
 		if (a->what == S_EMBED)
 		{
@@ -234,7 +209,7 @@ rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32
 			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
 			   uint32_t *done)
 {
-	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, false);
+	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, RT_TRY);
 }
 
 ax_status
@@ -242,5 +217,5 @@ rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					 const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
 					 uint32_t max, uint32_t *counts, uint32_t *done)
 {
-	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, true);
+	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, RT_ROWEX);
 }

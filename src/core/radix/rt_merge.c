@@ -112,12 +112,12 @@ share_pieces(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t
  */
 static ax_status
 embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		  uint32_t len, uint64_t n, rt_at *G, rt_at *P, bool *again, uint64_t *done)
+		  uint32_t len, uint64_t n, rt_cursor *c, uint64_t *done)
 {
 	const uint8_t *key = keys[0];
-	rt_hdr    *h = P->hdr,
+	rt_hdr    *h = c->P.hdr,
 			   *grown = NULL;
-	uint32_t	d = P->d;
+	uint32_t	d = c->P.d;
 	unsigned	kind;
 	int			m,
 				at,
@@ -134,11 +134,8 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 	if (m == 1)
 		return AX_OK;
 	total = rt_node_children(h) + m;
-	if (!ax_guard_valid(&P->g) || total > 256)
-	{
-		*again = true;
-		return AX_OK;
-	}
+	if (!ax_guard_valid(&c->P.g) || total > 256)
+		return AX_STALE;
 	kind = total <= 4 ? RT_N4 : total <= 16 ? RT_N16 : total <= 48 ? RT_N48 : RT_N256;
 	/* the readers of ROWEX do not mind what appears in a Node256 */
 	if (kind > h->kind || (rt_rowex(s) && h->kind != RT_N256))
@@ -148,12 +145,11 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 			return AX_NOMEM;
 	}
 	AX_POINT("art.run.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, grown ? &G->g : NULL, &P->g, NULL))
+	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, grown ? &c->G.g : NULL, &c->P.g, NULL))
 	{
 		if (grown)
 			rt_node_unalloc(cx, s, grown);
-		*again = true;
-		return AX_OK;
+		return AX_STALE;
 	}
 	if (grown)
 	{
@@ -162,15 +158,15 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 	}
 	for (int i = 0; i < m; i++)
 	{
-		int			c = keys[i][d];
+		int			b = keys[i][d];
 
-		rt_node_add(h, (uint8_t) c, c, c, RT_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
+		rt_node_add(h, (uint8_t) b, b, b, RT_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
 	}
 	AX_COUNT(cx, s, embedded, m);
 	if (grown)
-		rt_publish_grown(cx, s, key, G, P, grown);
+		rt_publish_grown(cx, s, key, &c->G, &c->P, grown);
 	else
-		ax_guard_close(cx, &P->g, true);
+		ax_guard_close(cx, &c->P.g, true);
 	*done = (uint64_t) m;
 	return AX_OK;
 }
@@ -179,27 +175,22 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
  * One descent for keys[0] and those that follow it into the same leaf, or into the
  * same node.
  * *done: how many are in the tree now, *added: how many were not before.
- * *again: start over.  AX_OK with *done == 0 and !*again: the key wants the
+ * AX_STALE: start over.  AX_OK with *done == 0: the key wants the
  * ordinary insert (no leaf where it goes, or nothing follows it).  fill: of a
  * share of a load, entries a leaf should get; 0: this is none.
  */
 static ax_status
 merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		   uint32_t len, uint64_t n, int fill, bool *again, uint64_t *done, uint64_t *added)
+		   uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
 {
 	const uint8_t *key = keys[0];
 	uint32_t	len0 = lens ? lens[0] : len;
-	rt_at		G = {.hdr = NULL},
-				P = {.hdr = NULL};
-	ax_guard	L;
-	rt_ref		ref;
+	rt_cursor	c;
 	uint32_t	d;
-	int			at,
-				lo = 0,
+	int			lo = 0,
 				hi = 255,
 				m,
 				old,
-				depth = 0,
 				k = 0;
 	uint64_t	all = 0;
 	ax_status	x;
@@ -209,60 +200,30 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	rt_piece	p[256];
 	int			np;
 
-	*again = false;
 	*done = 0;
 	*added = 0;
 	x = ax_retire_reserve(cx, 4);
 	if (x != AX_OK)
 		return x;
-	x = ax_guard_open(cx, &P.g, &s->root_word, false);
+	x = rt_descend(cx, s, &c, key, len0, RT_OPTIMISTIC);
 	if (x != AX_OK)
-		return x;
-	for (;;)
+		return x == RT_PARTS ? AX_OK : x;
+	if (c.ref == 0 && c.P.hdr && len0 == c.P.d + 1 + AX_TID_BYTES)
 	{
-		ax_guard	g;
-		rt_hdr    *h;
-		uint32_t	mm;
-
-		ref = rt_slot_get(s, &P, key, &at);
-		if (!ax_guard_valid(&P.g))
-			goto over;
-		if (!RT_IS_NODE(ref))
-			break;
-		h = RT_PTR(ref);
-		d = P.hdr ? P.d + 1 : 0;
-		x = ax_guard_open(cx, &g, &h->word, false);
-		if (x == AX_STALE)
-			goto over;
-		if (x != AX_OK)
-			return x;
-		if (!ax_guard_valid(&P.g))
-			goto over;
-		mm = rt_match_prefix(h, key, len0, d);
-		if (mm < h->plen)
-			return AX_OK;
-		G = P;
-		P.g = g;
-		P.hdr = h;
-		P.d = d + mm;
-		depth++;
-	}
-	if (ref == 0 && P.hdr && len0 == P.d + 1 + AX_TID_BYTES)
-	{
-		x = embed_run(cx, s, keys, lens, len, n, &G, &P, again, done);
+		x = embed_run(cx, s, keys, lens, len, n, &c, done);
 		*added = *done;
 		return x;
 	}
-	if (RT_TAG(ref) != RT_LEAF)
+	if (RT_TAG(c.ref) != RT_LEAF)
 		return AX_OK;
 
 	/* the keys that go to this leaf: same path, byte within its range */
-	d = P.hdr ? P.d : 0;
-	rt_prefetch_leaf(ref);
-	if (P.hdr)
-		rt_node_range(P.hdr, key[d], &lo, &hi);
-	if (!ax_guard_valid(&P.g))
-		goto over;
+	d = c.d;
+	rt_prefetch_leaf(c.ref);
+	if (c.P.hdr)
+		rt_node_range(c.P.hdr, key[d], &lo, &hi);
+	if (!ax_guard_valid(&c.P.g))
+		return AX_STALE;
 	for (m = 1; (uint64_t) m < n && m < MERGE_KEYS; m++)
 	{
 		uint32_t	l = lens ? lens[m] : len;
@@ -275,31 +236,28 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	if (fill)
 		all = m < MERGE_KEYS ? (uint64_t) m : keys_of_slot(keys, lens, len, n, d, lo, hi);
 	/* a root that stays a leaf is no node with one child */
-	if (!P.hdr && all <= RT_LEAF_MAX)
+	if (!c.P.hdr && all <= RT_LEAF_MAX)
 		all = 0;
 
-	x = ax_guard_open(cx, &L, &((rt_leaf *) RT_PTR(ref))->word, false);
-	if (x == AX_STALE)
-		goto over;
+	x = rt_open_leaf(cx, &c, RT_OPTIMISTIC);
 	if (x != AX_OK)
 		return x;
-	if (!ax_guard_valid(&P.g))
-		goto over;
-	old = rt_leaf_ents(RT_PTR(ref), have, buf);
-	if (!ax_guard_valid(&L))
-		goto over;
+	old = rt_leaf_ents(RT_PTR(c.ref), have, buf);
+	if (!ax_guard_valid(&c.N))
+		return AX_STALE;
 	if (all > 0 && all_among(have, old, keys, lens, len, all, d))
 	{
 		bool		deep = false;
 
-		np = share_pieces(cx, s, keys, lens, len, all, P.hdr == NULL, d, depth - 1, fill,
+		np = share_pieces(cx, s, keys, lens, len, all, c.P.hdr == NULL, d,
+						  (int) c.level - 1, fill,
 						  &deep, p);
 		if (np == 0 && !deep)
 			return AX_NOMEM;
 		if (np > 0)
 		{
-			x = rt_publish(cx, s, key, &G, &P, &L, ref, p, np, 0, again);
-			if (x == AX_OK && !*again)
+			x = rt_publish(cx, s, &c, key, p, np, 0);
+			if (x == AX_OK)
 			{
 				*done = all;
 				*added = all - (uint64_t) old;
@@ -313,7 +271,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	for (int i = 0, j = 0; i < old || j < m;)
 	{
 		rt_ent		y;
-		int			c;
+		int			cmp;
 
 		if (j < m)
 		{
@@ -326,16 +284,16 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 			{
 				uint32_t	q = have[i].len < y.len ? have[i].len : y.len;
 
-				c = memcmp(have[i].p, y.p, q);
+				cmp = memcmp(have[i].p, y.p, q);
 			}
 			else
-				c = 1;
-			if (c == 0)
+				cmp = 1;
+			if (cmp == 0)
 			{
 				j++;
 				continue;
 			}
-			if (c > 0)
+			if (cmp > 0)
 			{
 				y.fp = rt_fp(keys[j], l - AX_TID_BYTES);
 				e[k++] = y;
@@ -352,29 +310,25 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		return AX_OK;
 	}
 
-	if (P.hdr && e[0].p[0] != e[k - 1].p[0] && !rt_leaf_fits(e, (uint64_t) k, 0))
+	if (c.P.hdr && e[0].p[0] != e[k - 1].p[0] && !rt_leaf_fits(e, (uint64_t) k, 0))
 	{
 		int			leaves = (k + RT_LEAF_MAX - 4) / (RT_LEAF_MAX - 3);
 
 		np = rt_cut(cx, s, e, k, (k + leaves - 1) / leaves + 2, p);
 	}
 	else
-		np = rt_one_piece(cx, s, e, k, P.hdr != NULL, rt_leaf_stepcap(k), RT_LEAF_MAX - 3, p);
+		np = rt_one_piece(cx, s, e, k, c.P.hdr != NULL, rt_leaf_stepcap(k), RT_LEAF_MAX - 3, p);
 	if (np == 0)
 	{
 		*added = 0;
 		return AX_NOMEM;
 	}
-	x = rt_publish(cx, s, key, &G, &P, &L, ref, p, np, 0, again);
-	if (x == AX_OK && !*again)
+	x = rt_publish(cx, s, &c, key, p, np, 0);
+	if (x == AX_OK)
 		*done = (uint64_t) m;
 	else
 		*added = 0;
 	return x;
-
-over:
-	*again = true;
-	return AX_OK;
 }
 
 /*
@@ -394,7 +348,7 @@ merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	{
 		uint64_t	one;
 		uint64_t	new;
-		bool		again;
+		bool		again = false;
 		ax_status	x;
 
 		/* sorted keys lie anywhere in memory */
@@ -403,8 +357,13 @@ merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		for (; ahead < n && ahead < *done + 2 * MERGE_KEYS; ahead++)
 			ax_prefetch(keys[ahead]);
 		x = merge_pass(cx, s, keys + *done, lens ? lens + *done : NULL, len,
-					   n - *done, fill, &again, &one, &new);
+					   n - *done, fill, &one, &new);
 
+		if (x == AX_STALE)
+		{
+			again = true;
+			x = AX_OK;
+		}
 		if (x != AX_OK)
 		{
 			/* it is in, and counted, though those that follow are not */

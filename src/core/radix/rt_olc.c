@@ -111,224 +111,261 @@ cut_leaf(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int me, rt_ref old,
  * below.  Everything is built privately from a validated copy, then published.
  */
 static ax_status
-leaf_overflow(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			  rt_at *G, rt_at *P, ax_guard *L, rt_ref old, bool *again)
+leaf_overflow(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+			  uint8_t fp)
 {
 	uint8_t		buf[RT_VAR_BYTES];
 	rt_ent		e[RT_LEAF_MAX + 1];
 	rt_piece	p[RT_LEAF_MAX + 1];
-	uint32_t	d = P->hdr ? P->d : 0;
+	rt_leaf   *l = RT_PTR(c->ref);
+	const uint8_t *rest = key + c->d;
 	rt_ref		kept = 0;
 	int			n,
 				me,
 				np;
 
-	/* entries count from depth d: e.p[0] is the byte at d */
-	n = rt_leaf_ents(RT_PTR(old), e, buf);
-	if (!ax_guard_valid(L))
-	{
-		*again = true;
-		return AX_OK;
-	}
-	e[n].p = key + d;
-	e[n].len = len - d;
+	if (ax_retire_reserve(cx, 2) != AX_OK)
+		return AX_BUSY;
+	/* entries count from the leaf's depth: e.p[0] is the byte there */
+	n = rt_leaf_ents(l, e, buf);
+	if (!ax_guard_valid(&c->N))
+		return AX_STALE;
+	e[n].p = rest;
+	e[n].len = len - c->d;
 	e[n].fp = fp;
 	n++;
 	rt_sort_ents(e, n);
-	for (me = 0; e[me].p != key + d; me++)
+	for (me = 0; e[me].p != rest; me++)
 		;
 
-	if (P->hdr && e[0].p[0] != e[n - 1].p[0] && !rt_leaf_fits(e, (uint64_t) n, 0))
-		np = cut_leaf(cx, s, e, n, me, old, p, &kept);
+	if (c->P.hdr && e[0].p[0] != e[n - 1].p[0] && !rt_leaf_fits(e, (uint64_t) n, 0))
+		np = cut_leaf(cx, s, e, n, me, c->ref, p, &kept);
 	else
 	{
 		/* slots that are used up though free tell of removals: more will come */
-		bool		worn = rt_rowex(s) && ld(&((rt_leaf *) RT_PTR(old))->used) >= n;
+		bool		worn = rt_rowex(s) && ld(&l->used) >= n;
 
 		/* keys that come in order leave full leaves behind */
-		np = rt_one_piece(cx, s, e, n, P->hdr != NULL, rt_leaf_stepcap(worn ? n + 4 : n),
-						  me == n - 1 ? RT_LEAF_MAX : 17, p);
+		np = rt_one_piece(cx, s, e, n, c->P.hdr != NULL, rt_leaf_stepcap(worn ? n + 4 : n),
+						   me == n - 1 ? RT_LEAF_MAX : 17, p);
 	}
 	if (np == 0)
 		return AX_NOMEM;
-	return rt_publish(cx, s, key, G, P, L, old, p, np, kept, again);
+	return rt_publish(cx, s, c, key, p, np, kept);
+}
+
+#define GREW AX_CHANGED			/* the tree has for the key: go on, or start over */
+
+/* A leaf with the key, from depth d on, alone; 0: no memory. */
+static rt_ref
+leaf_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, uint8_t fp)
+{
+	rt_ent		e = {key + d, len - d, fp};
+
+	return rt_leaf_new(cx, s, &e, 1, 0, 4, false);
 }
 
 /*
- * No slot covers the key's byte in node P.  Widen a neighbouring leaf over the
- * gap (*grew: then the caller finds it, in P or, under ROWEX, in P's copy,
- * with *again), or hang a new child.
+ * Below a node where the key's byte is at depth d: its TID, if no more of it is left,
+ * else a leaf.  0: no memory.
+ */
+static rt_ref
+child_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, uint8_t fp)
+{
+	if (len - (d + 1) == AX_TID_BYTES)
+		return RT_EMBED_REF(ax_tid_at(key + len));
+	return leaf_of(cx, s, key, len, d, fp);
+}
+
+static void
+drop_child(ax_ctx *cx, ax_store *s, rt_ref r)
+{
+	if (RT_TAG(r) == RT_LEAF)
+		rt_free_private(cx, s, r);
+}
+
+static inline uint8_t
+separator(rt_hdr *h, int i)
+{
+	return h->kind == RT_N4 ? rt_n4_sep((rt_n4 *) h, i) : rt_n16_sep((rt_n16 *) h, i);
+}
+
+/* A full leaf is better left alone: it would split at once. */
+static inline bool
+is_full(rt_leaf *l, uint32_t len, bool append)
+{
+	return !rt_leaf_room(l, len, append) && l->cap >= RT_LEAF_MAX;
+}
+
+/*
+ * No slot of P's node, a Node4 or Node16, covers the key's byte: widen the leaf
+ * above the gap over it.  GREW, or AX_NOTFOUND: there is none.
  */
 static ax_status
-insert_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			 rt_at *G, rt_at *P, bool *again, bool *grew)
+widen_sorted(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+			 const bool pess)
 {
-	rt_hdr    *h = P->hdr;
-	uint32_t	d = P->d;
-	uint8_t		c = key[d];
-	int			lo = c,
-				hi = c,
+	rt_hdr    *h = c->P.hdr,
+			   *grown;
+	uint8_t		byte = key[c->P.d];
+	uint32_t	left = len - c->P.d;
+	rt_ref		beside;
+	ax_guard	L;
+	ax_status	x;
+	int			n = ld(&h->count),
 				at;
+
+	(void) rt_find(h, h->kind, byte, &at);
+	/* a hole (ROWEX) takes a leaf where it is */
+	if (at + 1 >= n || at + 1 >= rt_node_slots(h->kind) || rt_rowex_hole(s, h, at))
+		return AX_NOTFOUND;
+	at++;
+	beside = ldref(h->kind == RT_N4 ? &((rt_n4 *) h)->child[at] : &((rt_n16 *) h)->child[at]);
+	if (RT_TAG(beside) != RT_LEAF)
+		return AX_NOTFOUND;
+	if (!ax_guard_valid(&c->P.g))
+		return AX_STALE;
+	if (!rt_rowex(s))
+	{
+		x = ax_guard_open(cx, &L, &((rt_leaf *) RT_PTR(beside))->word, pess);
+		if (x != AX_OK)
+			return x;
+		if (is_full(RT_PTR(beside), left, false))
+		{
+			ax_guard_close(cx, &L, false);
+			return AX_NOTFOUND;
+		}
+		AX_POINT("art.widen.before_lock");
+		if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, &L, NULL))
+			return AX_STALE;
+		rt_node_del(h, separator(h, at));
+		rt_node_add(h, byte, 0, 0, beside);
+		ax_guard_close(cx, &L, true);
+		ax_guard_close(cx, &c->P.g, true);
+		return GREW;
+	}
+
+	/* separators do not move: a copy of the node has the range */
+	if (is_full(RT_PTR(beside), left, true))
+		return AX_NOTFOUND;
+	if (ax_retire_reserve(cx, 1) != AX_OK)
+		return AX_BUSY;
+	grown = rt_node_new(cx, s, h->kind, rt_prefix(h), h->plen, false);
+	if (!grown)
+		return AX_NOMEM;
+	AX_POINT("art.widen.before_lock");
+	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->G.g, &c->P.g, NULL))
+	{
+		rt_node_unalloc(cx, s, grown);
+		return AX_STALE;
+	}
+	rt_fill_grown(h, grown);
+	rt_node_del(grown, separator(h, at));
+	rt_node_add(grown, byte, 0, 0, beside);
+	rt_publish_grown(cx, s, key, &c->G, &c->P, grown);
+	return GREW;
+}
+
+/* Is there anything at byte x of a Node48 or Node256?  Racy. */
+static inline bool
+taken(rt_hdr *h, int x)
+{
+	return h->kind == RT_N48 ? ld(&((rt_n48 *) h)->index[x]) != 0 :
+		ldref(&((rt_n256 *) h)->child[x]) != 0;
+}
+
+/*
+ * The same of a Node48 or Node256, where the leaf on either side may do; else *lo and
+ * *hi are the ends of the gap.
+ */
+static ax_status
+widen_indexed(ax_ctx *cx, rt_cursor *c, const uint8_t *key, int *lo, int *hi)
+{
+	rt_hdr    *h = c->P.hdr;
+	rt_ref		beside = 0;
+	int			at = 0;
+
+	while (*lo > 0 && !taken(h, *lo - 1))
+		--*lo;
+	while (*hi < 255 && !taken(h, *hi + 1))
+		++*hi;
+	if (*lo > 0)
+		beside = rt_find(h, h->kind, (uint8_t) (*lo - 1), &at);
+	if (RT_TAG(beside) != RT_LEAF && *hi < 255)
+		beside = rt_find(h, h->kind, (uint8_t) (*hi + 1), &at);
+	if (RT_TAG(beside) != RT_LEAF)
+		return AX_NOTFOUND;
+
+	/*
+	 * The range only grows over bytes nobody covers: no need to latch the leaf (see
+	 * the head of the file).
+	 */
+	AX_POINT("art.widen.before_lock");
+	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, NULL, NULL))
+		return AX_STALE;
+	for (int x = *lo; x <= *hi; x++)
+	{
+		AX_POINT("art.rowex.range");
+		/* release: ROWEX reads the slot behind it, which others may have stored */
+		if (h->kind == RT_N48)
+			atomic_store_explicit(&((rt_n48 *) h)->index[x], (uint8_t) (at + 1),
+								  memory_order_release);
+		else
+			stref(&((rt_n256 *) h)->child[x], beside);
+	}
+	ax_guard_close(cx, &c->P.g, true);
+	return GREW;
+}
+
+/*
+ * No slot covers the key's byte in P's node: widen a neighbouring leaf over the
+ * gap (GREW: then the caller finds it, in P or, under ROWEX, in P's copy), or hang a
+ * new child.
+ */
+static ax_status
+insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+			 uint8_t fp, const bool pess)
+{
+	rt_hdr    *h = c->P.hdr;
+	uint8_t		byte = key[c->P.d];
+	int			lo = byte,
+				hi = byte;
 	unsigned	kind;
 	rt_ref		r;
 	rt_hdr    *grown = NULL;
-	rt_ent		e;
 
-	if (len - (d + 1) == AX_TID_BYTES)
-		r = RT_EMBED_REF(ax_tid_at(key + len));
-	else
+	if (len - (c->P.d + 1) != AX_TID_BYTES)
 	{
-		/* the gap around c, and a leaf beside it */
-		rt_ref		beside = 0;
-		int			bc = 0;
+		ax_status	x = h->kind <= RT_N16 ? widen_sorted(cx, s, c, key, len, pess) :
+			widen_indexed(cx, c, key, &lo, &hi);
 
-		if (h->kind <= RT_N16)
-		{
-			int			n = ld(&h->count);
-
-			(void) rt_find(h, h->kind, c, &at);
-			/* a hole (ROWEX) takes a leaf where it is */
-			if (at + 1 < n && at + 1 < rt_node_slots(h->kind) && !rt_rowex_hole(s, h, at))
-			{
-				beside = ldref(h->kind == RT_N4 ? &((rt_n4 *) h)->child[at + 1] :
-							   &((rt_n16 *) h)->child[at + 1]);
-				if (RT_TAG(beside) != RT_LEAF)
-					beside = 0;
-			}
-			if (beside)
-			{
-				ax_guard	L;
-				ax_status	x;
-
-				if (!ax_guard_valid(&P->g))
-				{
-					*again = true;
-					return AX_OK;
-				}
-				if (rt_rowex(s))
-				{
-					/* separators do not move: a copy of the node has the range */
-					if (!rt_leaf_room(RT_PTR(beside), len - d, true) &&
-						((rt_leaf *) RT_PTR(beside))->cap >= RT_LEAF_MAX)
-						goto fresh;
-					*again = true;
-					grown = rt_node_new(cx, s, h->kind, rt_prefix(h), h->plen, false);
-					if (!grown)
-					{
-						*again = false;
-						return AX_NOMEM;
-					}
-					AX_POINT("art.widen.before_lock");
-					if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &G->g, &P->g, NULL))
-					{
-						rt_node_unalloc(cx, s, grown);
-						return AX_OK;
-					}
-					bc = h->kind == RT_N4 ? rt_n4_sep((rt_n4 *) h, at + 1) : rt_n16_sep((rt_n16 *) h, at + 1);
-					rt_fill_grown(h, grown);
-					rt_node_del(grown, (uint8_t) bc);
-					rt_node_add(grown, c, 0, 0, beside);
-					rt_publish_grown(cx, s, key, G, P, grown);
-					*grew = true;
-					return AX_OK;
-				}
-				x = ax_guard_open(cx, &L, &((rt_leaf *) RT_PTR(beside))->word, P->g.held);
-				if (x == AX_BUSY)
-					return x;
-				/* a full leaf is better left alone: it would split at once */
-				if (x == AX_OK && !rt_leaf_room(RT_PTR(beside), len - d, false) &&
-					((rt_leaf *) RT_PTR(beside))->cap >= RT_LEAF_MAX)
-				{
-					ax_guard_close(cx, &L, false);
-					goto fresh;
-				}
-				*again = true;
-				if (x != AX_OK)
-					return AX_OK;
-				AX_POINT("art.widen.before_lock");
-				if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &P->g, &L, NULL))
-					return AX_OK;
-				bc = h->kind == RT_N4 ? rt_n4_sep((rt_n4 *) h, at + 1) : rt_n16_sep((rt_n16 *) h, at + 1);
-				rt_node_del(h, (uint8_t) bc);
-				rt_node_add(h, c, 0, 0, beside);
-				ax_guard_close(cx, &L, true);
-				ax_guard_close(cx, &P->g, true);
-				*again = false;
-				*grew = true;
-				return AX_OK;
-			}
-		}
-		else
-		{
-#define SLOT(x) (h->kind == RT_N48 ? (rt_ref) ld(&((rt_n48 *) h)->index[x]) : ldref(&((rt_n256 *) h)->child[x]))
-			while (lo > 0 && !SLOT(lo - 1))
-				lo--;
-			while (hi < 255 && !SLOT(hi + 1))
-				hi++;
-			for (int side = 0; side < 2 && !beside; side++)
-			{
-				bc = side == 0 ? lo - 1 : hi + 1;
-				if (bc < 0 || bc > 255)
-					continue;
-				beside = rt_find(h, h->kind, (uint8_t) bc, &at);
-				if (RT_TAG(beside) != RT_LEAF)
-					beside = 0;
-			}
-#undef SLOT
-			if (beside)
-			{
-				/* the range only grows over bytes nobody covers: no need to
-				 * latch the leaf (see the head of the file) */
-				*again = true;
-				AX_POINT("art.widen.before_lock");
-				if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &P->g, NULL, NULL))
-					return AX_OK;
-				for (int x = lo; x <= hi; x++)
-				{
-					AX_POINT("art.rowex.range");
-					/* release: ROWEX reads the slot behind it, which others may have stored */
-					if (h->kind == RT_N48)
-						atomic_store_explicit(&((rt_n48 *) h)->index[x], (uint8_t) (at + 1),
-											  memory_order_release);
-					else
-						stref(&((rt_n256 *) h)->child[x], beside);
-				}
-				ax_guard_close(cx, &P->g, true);
-				*again = false;
-				*grew = true;
-				return AX_OK;
-			}
-		}
-fresh:
-		e.p = key + d;
-		e.len = len - d;
-		e.fp = fp;
-		r = rt_leaf_new(cx, s, &e, 1, 0, 4, false);
-		if (!r)
-			return AX_NOMEM;
+		if (x != AX_NOTFOUND)
+			return x;
 	}
-
+	r = child_of(cx, s, key, len, c->P.d, fp);
+	if (!r)
+		return AX_NOMEM;
 	AX_POINT("art.child.before_room");
-	kind = kind_for_child(s, h, c, r);
+	kind = kind_for_child(s, h, byte, r);
 	if (kind)
 	{
-		grown = rt_node_new(cx, s, kind, rt_prefix(h), h->plen, false);
+		ax_status	x = ax_retire_reserve(cx, 1);
+
+		if (x == AX_OK)
+			grown = rt_node_new(cx, s, kind, rt_prefix(h), h->plen, false);
 		if (!grown)
 		{
-			if (RT_TAG(r) == RT_LEAF)
-				rt_free_private(cx, s, r);
-			return AX_NOMEM;
+			drop_child(cx, s, r);
+			return x == AX_OK ? AX_NOMEM : x;
 		}
 	}
 	AX_POINT("art.child.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, grown ? &G->g : NULL, &P->g, NULL))
+	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, grown ? &c->G.g : NULL, &c->P.g, NULL))
 	{
-		if (RT_TAG(r) == RT_LEAF)
-			rt_free_private(cx, s, r);
+		drop_child(cx, s, r);
 		if (grown)
 			rt_node_unalloc(cx, s, grown);
-		*again = true;
-		return AX_OK;
+		return AX_STALE;
 	}
 	if (grown)
 	{
@@ -337,321 +374,226 @@ fresh:
 	}
 	/* in Node4/16 a fresh leaf covers up to the next separator */
 	if (!grown && rt_rowex(s))
-		rt_rowex_add(h, c, lo, hi, r);
+		rt_rowex_add(h, byte, lo, hi, r);
 	else
-		rt_node_add(h, c, lo, hi, r);
+		rt_node_add(h, byte, lo, hi, r);
 	if (RT_TAG(r) == RT_EMBED)
 		AX_COUNT(cx, s, embedded, 1);
 	if (grown)
-		rt_publish_grown(cx, s, key, G, P, grown);
+		rt_publish_grown(cx, s, key, &c->G, &c->P, grown);
 	else
-		ax_guard_close(cx, &P->g, true);
+		ax_guard_close(cx, &c->P.g, true);
 	return AX_OK;
 }
 
 /*
- * The key leaves node N (guard g, depth off of its prefix) at prefix byte m.
- * Make a Node4 with the common part over a copy of N with the rest, and a
- * leaf.  Headers are immutable, so readers never see a prefix that moves.
+ * The key leaves the node that c->ref is (guard N) at byte m of its prefix:
+ * a Node4 with the common part over a copy of it with the rest, and a leaf.
+ * Headers are immutable, so readers never see a prefix that moves.
  */
 static ax_status
-split_prefix(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			 rt_at *P, rt_hdr *N, ax_guard *g, uint32_t off, uint32_t m, bool *again)
+split_prefix(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+			 uint8_t fp)
 {
-	const uint8_t *prefix = rt_prefix(N);
-	uint32_t	d = off + m;
+	rt_hdr    *h = RT_PTR(c->ref);
+	const uint8_t *prefix = rt_prefix(h);
+	uint32_t	m = c->m,
+				d = c->d + m;
 	rt_hdr    *top,
 			   *rest;
 	rt_ref		r;
 
+	if (ax_retire_reserve(cx, 1) != AX_OK)
+		return AX_BUSY;
 	top = rt_node_new(cx, s, RT_N4, prefix, m, false);
 	if (!top)
 		return AX_NOMEM;
-	rest = rt_node_new(cx, s, N->kind, prefix + m + 1, N->plen - m - 1, false);
+	rest = rt_node_new(cx, s, h->kind, prefix + m + 1, h->plen - m - 1, false);
 	if (!rest)
 	{
 		rt_node_unalloc(cx, s, top);
 		return AX_NOMEM;
 	}
-	if (len - (d + 1) == AX_TID_BYTES)
-		r = RT_EMBED_REF(ax_tid_at(key + len));
-	else
+	r = child_of(cx, s, key, len, d, fp);
+	if (!r)
 	{
-		rt_ent		e = {key + d, len - d, fp};
-
-		r = rt_leaf_new(cx, s, &e, 1, 0, 4, false);
-		if (!r)
-		{
-			rt_node_unalloc(cx, s, top);
-			rt_node_unalloc(cx, s, rest);
-			return AX_NOMEM;
-		}
-	}
-	AX_POINT("art.prefix.before_lock");
-	if (!rt_lock3(cx, AX_SITE_SPLIT, &P->g, g, NULL))
-	{
-		if (RT_TAG(r) == RT_LEAF)
-			rt_free_private(cx, s, r);
 		rt_node_unalloc(cx, s, top);
 		rt_node_unalloc(cx, s, rest);
-		*again = true;
-		return AX_OK;
+		return AX_NOMEM;
 	}
+	AX_POINT("art.prefix.before_lock");
+	if (!rt_lock3(cx, AX_SITE_SPLIT, &c->P.g, &c->N, NULL))
 	{
-		rt_slot	slots[256];
-		int			ns = rt_node_slots_get(N, slots);
-
-		rt_node_fill(rest, slots, ns);
+		drop_child(cx, s, r);
+		rt_node_unalloc(cx, s, top);
+		rt_node_unalloc(cx, s, rest);
+		return AX_STALE;
 	}
+	rt_fill_grown(h, rest);
 	rt_node_add(top, prefix[m], 0, 0, rt_node_ref(rest));
 	rt_node_add(top, key[d], 0, 0, r);
 	if (RT_TAG(r) == RT_EMBED)
 		AX_COUNT(cx, s, embedded, 1);
-	rt_slot_set(s, P, key, rt_node_ref(top));
+	rt_slot_set(s, &c->P, key, rt_node_ref(top));
 	AX_POINT("art.rowex.prefix");
-	ax_guard_kill(cx, g);
-	ax_guard_close(cx, &P->g, true);
-	rt_node_retire(cx, s, N);
+	ax_guard_kill(cx, &c->N);
+	ax_guard_close(cx, &c->P.g, true);
+	rt_node_retire(cx, s, h);
 	return AX_OK;
 }
 
-/*
- * One descent.  *again: the key is not in, start over; *grew: because the tree has grown
- * for it, not because of anybody else.
- */
+/* The tree is empty. */
 static ax_status
-insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			bool pess, bool *again, bool *grew)
+insert_root(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+			uint8_t fp)
 {
-	rt_at		G = {.hdr = NULL},
-				P = {.hdr = NULL};
-	ax_guard	N;
-	rt_ref		ref;
-	uint32_t	d = 0,
-				level = 0;
-	int			at;
-	ax_status	x;
+	rt_ref		r = leaf_of(cx, s, key, len, 0, fp);
 
-	*again = *grew = false;
-	x = ax_retire_reserve(cx, 4);
+	if (!r)
+		return AX_NOMEM;
+	AX_POINT("art.root.before_lock");
+	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, NULL, NULL))
+	{
+		rt_free_private(cx, s, r);
+		return AX_STALE;
+	}
+	stref(&s->root, r);
+	ax_guard_close(cx, &c->P.g, true);
+	return AX_OK;
+}
+
+/* A TID is there: the same columns, so the same row, or a duplicate that needs a leaf. */
+static ax_status
+insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+				  uint8_t fp)
+{
+	uint8_t		other[1 + AX_TID_BYTES];
+	const uint8_t *rest = key + c->P.d;
+	uint64_t	t = RT_EMBED_TID(c->ref);
+	rt_ent		e[2];
+	rt_ref		r;
+
+	if (t == ax_tid_at(key + len))
+		return AX_EXISTS;
+	other[0] = rest[0];
+	for (int i = 0; i < AX_TID_BYTES; i++)
+		other[1 + i] = (uint8_t) (t >> (40 - 8 * i));
+	e[0] = (rt_ent) {other, sizeof(other), fp};
+	e[1] = (rt_ent) {rest, sizeof(other), fp};
+	r = rt_leaf_new(cx, s, e, 2, 0, 4, false);
+	if (!r)
+		return AX_NOMEM;
+	AX_POINT("art.embed.before_lock");
+	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, NULL, NULL))
+	{
+		rt_free_private(cx, s, r);
+		return AX_STALE;
+	}
+	rt_node_set(c->P.hdr, rest[0], r);
+	AX_COUNT(cx, s, embedded, -1);
+	ax_guard_close(cx, &c->P.g, true);
+	return AX_OK;
+}
+
+/* The key's leaf is there. */
+__attribute__((always_inline)) static inline ax_status
+insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+				 uint8_t fp, const rt_mode mode)
+{
+	rt_leaf   *l = RT_PTR(c->ref);
+	const uint8_t *rest = key + c->d;
+	ax_status	x = rt_open_target(cx, s, c, mode);
+
 	if (x != AX_OK)
 		return x;
-	x = ax_guard_open(cx, &P.g, &s->root_word, pess);
-	if (x != AX_OK)
-		return x;				/* the root is never obsolete: BUSY */
+	if (rt_leaf_find(l, rest, len - c->d, fp) >= 0)
+		return ax_guard_valid(&c->N) ? AX_EXISTS : AX_STALE;
+	if (rt_leaf_room(l, len - c->d, rt_rowex(s)))
+	{
+		AX_POINT("art.leaf.before_lock");
+		if (!ax_guard_lock_at(cx, &c->N, AX_SITE_LEAF_INSERT))
+			return AX_STALE;
+		(void) rt_leaf_put(l, rest, len - c->d, fp, rt_rowex(s));
+		ax_guard_close(cx, &c->N, true);
+		return AX_OK;
+	}
+	if (mode == RT_OPTIMISTIC && ax_guard_shared(&c->N))
+		ax_guard_close(cx, &c->N, false);	/* no latch while memory is taken */
+	return leaf_overflow(cx, s, c, key, len, fp);
+}
+
+/* One descent.  AX_STALE, or GREW: start over. */
+__attribute__((always_inline)) static inline ax_status
+insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
+			const rt_mode mode)
+{
+	const bool	pess = mode == RT_PESSIMISTIC;
+	rt_cursor	c;
+	ax_status	x = rt_descend(cx, s, &c, key, len, mode);
 
 	for (;;)
 	{
-		ref = rt_slot_get(s, &P, key, &at);
-		AX_POINT("art.hop.after_child_read");
-		if (!ax_guard_valid(&P.g))
-			goto over;
-		if (ref == 0)
-		{
-			if (P.hdr)
-			{
-				x = insert_child(cx, s, key, len, fp, &G, &P, again, grew);
-				if (x != AX_OK || *again || !*grew)
-					goto out;
+		if (x == RT_PARTS)
+			x = split_prefix(cx, s, &c, key, len, fp);
+		else if (x == AX_OK && RT_TAG(c.ref) == RT_LEAF)
+			x = insert_into_leaf(cx, s, &c, key, len, fp, mode);
+		else if (x == AX_OK && c.ref != 0)
+			x = insert_beside_tid(cx, s, &c, key, len, fp);
+		else if (x == AX_OK)
+			x = c.P.hdr ? insert_child(cx, s, &c, key, len, fp, pess) :
+				insert_root(cx, s, &c, key, len, fp);
+		if (x != GREW || rt_rowex(s))
+			break;
 
-				/*
-				 * On from the node, if it is none that went meanwhile: one
-				 * that did not is where it was.  Every change of it validates
-				 * the nodes above.
-				 */
-				*grew = false;
-				AX_POINT("art.widened");
-				x = ax_guard_open(cx, &P.g, &P.hdr->word, pess);
-				if (x != AX_OK)
-					goto stale;
-				continue;
-			}
-			else
-			{
-				rt_ent		e = {key, len, fp};
-				rt_ref		r = rt_leaf_new(cx, s, &e, 1, 0, 4, false);
-
-				if (!r)
-				{
-					x = AX_NOMEM;
-					goto out;
-				}
-				AX_POINT("art.root.before_lock");
-				if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &P.g, NULL, NULL))
-				{
-					rt_free_private(cx, s, r);
-					goto over;
-				}
-				stref(&s->root, r);
-				ax_guard_close(cx, &P.g, true);
-				return AX_OK;
-			}
-		}
-		if (RT_TAG(ref) == RT_LEAF)
-		{
-			rt_leaf   *l = RT_PTR(ref);
-			uint32_t	ld_ = P.hdr ? P.d : 0;
-			bool		there,
-						room;
-
-			rt_prefetch_leaf(ref);
-			x = ax_guard_open_target(cx, s, &N, &l->word, pess);
-			if (x != AX_OK)
-				goto stale;
-			AX_POINT("art.hop.after_child_version");
-			if (!ax_guard_valid(&P.g))
-			{
-				ax_guard_close(cx, &N, false);
-				goto over;
-			}
-			there = rt_leaf_find(l, key + ld_, len - ld_, fp) >= 0;
-			room = !there && rt_leaf_room(l, len - ld_, rt_rowex(s));
-			if (there)
-			{
-				bool		ok = ax_guard_valid(&N);
-
-				ax_guard_close(cx, &N, false);
-				if (!ok)
-					goto over;
-				x = AX_EXISTS;
-				goto out;
-			}
-			if (room)
-			{
-				AX_POINT("art.leaf.before_lock");
-				if (!ax_guard_lock_at(cx, &N, AX_SITE_LEAF_INSERT))
-					goto over;
-				(void) rt_leaf_put(l, key + ld_, len - ld_, fp, rt_rowex(s));
-				ax_guard_close(cx, &N, true);
-				x = AX_OK;
-				goto out;
-			}
-			if (ax_guard_shared(&N) && !pess)
-				ax_guard_close(cx, &N, false);	/* no latch while memory is taken */
-			x = leaf_overflow(cx, s, key, len, fp, &G, &P, &N, ref, again);
-			ax_guard_close(cx, &N, false);
-			goto out;
-		}
-		if (RT_TAG(ref) == RT_EMBED)
-		{
-			/* the same columns: same row, or a duplicate that needs a leaf */
-			uint64_t	tid = ax_tid_at(key + len);
-			uint8_t		other[1 + AX_TID_BYTES];
-			uint64_t	t = RT_EMBED_TID(ref);
-			rt_ent		e[2];
-			rt_ref		r;
-
-			if (t == tid)
-			{
-				x = AX_EXISTS;
-				goto out;
-			}
-			other[0] = key[P.d];
-			for (int i = 0; i < AX_TID_BYTES; i++)
-				other[1 + i] = (uint8_t) (t >> (40 - 8 * i));
-			e[0].p = other;
-			e[1].p = key + P.d;
-			e[0].len = e[1].len = 1 + AX_TID_BYTES;
-			e[0].fp = e[1].fp = fp;
-			r = rt_leaf_new(cx, s, e, 2, 0, 4, false);
-			if (!r)
-			{
-				x = AX_NOMEM;
-				goto out;
-			}
-			AX_POINT("art.embed.before_lock");
-			if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &P.g, NULL, NULL))
-			{
-				rt_free_private(cx, s, r);
-				goto over;
-			}
-			rt_node_set(P.hdr, key[P.d], r);
-			AX_COUNT(cx, s, embedded, -1);
-			ax_guard_close(cx, &P.g, true);
-			x = AX_OK;
-			goto out;
-		}
-
-		/* an inner node */
-		{
-			rt_hdr    *h = RT_PTR(ref);
-			uint32_t	plen,
-						m = 0;
-
-			x = ax_guard_open(cx, &N, &h->word, pess);
-			if (x != AX_OK)
-				goto stale;
-			AX_POINT("art.hop.after_child_version");
-			if (!ax_guard_valid(&P.g))
-			{
-				ax_guard_close(cx, &N, false);
-				goto over;
-			}
-			if (P.hdr)
-				d = P.d + 1;
-			plen = rt_ref_plen(ref);
-			if (plen)
-				m = rt_match(h, RT_TAG(ref), plen, key, len, d);
-			if (m < plen)
-			{
-				x = split_prefix(cx, s, key, len, fp, &P, h, &N, d, m, again);
-				ax_guard_close(cx, &N, false);
-				goto out;
-			}
-			ax_guard_close(cx, &G.g, false);
-			G = P;
-			P.g = N;
-			P.hdr = h;
-			P.d = d + m;
-			/* a hint for the planner: the longest path met */
-			if (ax_unlikely(++level > ld(&s->height)))
-				st(&s->height, level);
-		}
+		/*
+		 * On from the node, if it is none that went meanwhile: one that did not
+		 * is where it was.  Whatever changes it validates what is above.
+		 */
+		AX_POINT("art.widened");
+		x = rt_open(cx, &c.P.g, &c.P.hdr->word, mode);
+		if (x == AX_OK)
+			x = rt_look(&c, key, c.P.hdr->kind, mode);
+		if (x == AX_OK)
+			x = rt_go_down(cx, &c, key, len, mode);
 	}
-
-stale:
-	/* the child went while its reference was read, or nobody let it go */
-	if (x == AX_STALE)
-	{
-over:
-		*again = true;
-		x = AX_OK;
-	}
-out:
-	ax_guard_close(cx, &G.g, false);
-	ax_guard_close(cx, &P.g, false);
+	rt_close(cx, &c, mode);
+	/* a hint for the planner: the longest path met */
+	if (ax_unlikely(c.level > ld(&s->height)))
+		st(&s->height, c.level);
 	return x;
 }
 
-/*
- * Insert a key: optimistically at first, with latches all the way after
- * AX_MAX_RESTARTS tries.
- *
- * Latches: none on entry and on return.
- * Returns: AX_BUSY or AX_NOMEM: nothing was changed.
- */
+static __attribute__((noinline, cold)) ax_status
+insert_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp)
+{
+	/* before the first latch */
+	ax_status	x = ax_retire_reserve(cx, 2);
+
+	return x == AX_OK ? insert_pass(cx, s, key, len, fp, RT_PESSIMISTIC) : x;
+}
+
 static ax_status
 rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	uint8_t		fp = rt_fp(key, len - AX_TID_BYTES);
 
-	for (int tries = 0;; tries++)
+	for (int tries = 0;;)
 	{
-		bool		again,
-					grew;
-		ax_status	r = insert_pass(cx, s, key, len, fp, tries >= AX_MAX_RESTARTS, &again, &grew);
+		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
+			insert_pass(cx, s, key, len, fp, RT_OPTIMISTIC) :
+			insert_latched(cx, s, key, len, fp);
 
-		if (!again)
-		{
-			if (r == AX_OK)
-				AX_COUNT(cx, s, entries, 1);
-			rt_heed_contention(cx, s, key, len);
-			return r;
-		}
-		if (grew)
+		if (x == AX_STALE)
+			ax_restarted(cx, s, tries++);
+		else if (x == GREW)
 			ax_map_unshare_all();
 		else
-			ax_restarted(cx, s, tries);
+		{
+			if (x == AX_OK)
+				AX_COUNT(cx, s, entries, 1);
+			rt_heed_contention(cx, s, key, len);
+			return x;
+		}
 	}
 }
 

@@ -28,28 +28,14 @@ rt_lock3(ax_ctx *cx, ax_site site, ax_guard *a, ax_guard *b, ax_guard *c)
 	return true;
 }
 
-/*
- * A descent remembers the node that holds the slot (parent: P) and the node
- * above (G).  For the root pseudo-node hdr is NULL: its only slot is
- * store->root and consumes no byte.
- */
+/* A node on the way, and where in it the key goes on. */
 typedef struct rt_at
 {
 	ax_guard	g;
-	rt_hdr    *hdr;			/* NULL: the root pseudo-node */
+	rt_hdr    *hdr;			/* NULL: the root pseudo-node, whose only slot is
+								 * store->root and consumes no byte */
 	uint32_t	d;				/* depth of the byte it decides on */
 } rt_at;
-
-static inline rt_ref
-rt_slot_get(ax_store *s, rt_at *p, const uint8_t *key, int *at)
-{
-	if (!p->hdr)
-	{
-		*at = 0;
-		return ldref(&s->root);
-	}
-	return rt_find(p->hdr, p->hdr->kind, key[p->d], at);
-}
 
 /* Replace what hangs where key goes at p (latched). */
 static inline void
@@ -150,12 +136,6 @@ rt_match(rt_hdr *h, unsigned kind, uint32_t n, const uint8_t *key, uint32_t len,
 	return i;
 }
 
-static inline uint32_t
-rt_match_prefix(rt_hdr *h, const uint8_t *key, uint32_t len, uint32_t d)
-{
-	return h->plen ? rt_match(h, h->kind, h->plen, key, len, d) : 0;
-}
-
 /* A copy (private), bigger as a rule, takes over what its latched original holds. */
 static inline void
 rt_fill_grown(rt_hdr *h, rt_hdr *grown)
@@ -210,7 +190,7 @@ rt_prefetch_leaf(rt_ref r)
  * The TIDs of a leaf's entries whose columns are the n bytes at p: how many; the
  * first max of them in tids, in no order.  Racy.
  */
-static inline uint32_t
+__attribute__((always_inline)) static inline uint32_t
 rt_leaf_tids(rt_leaf *l, const uint8_t *p, uint32_t n, uint8_t fp, uint64_t *tids, uint32_t max)
 {
 	uint32_t	m = rt_leaf_live(l),
@@ -307,15 +287,239 @@ rt_prefetch_node(rt_ref r, const uint8_t *key, uint32_t len, uint32_t d)
 	}
 }
 
+/* ---- the cursor ----
+ *
+ * Every way down the tree by a key is a loop over rt_step(): it samples (or
+ * latches) the node that was read, validates where it was read from, compares the
+ * prefix, and reads what hangs where the key goes on.  Scans, compaction and the
+ * check, which do not follow a key, have ways of their own.
+ */
+
+/* How it goes down; known wherever it is compiled. */
+typedef enum rt_mode
+{
+	RT_OPTIMISTIC,				/* writers: every version is sampled */
+	RT_PESSIMISTIC,			/* latched, waiting: G, P and what is below P */
+	RT_READ,					/* look-ups: sampled, and no node but P kept */
+	RT_TRY,					/* the same, waiting for nobody */
+	RT_ROWEX					/* readers of ROWEX, who look at no version */
+} rt_mode;
+
+#define RT_WRITES(mode) ((mode) <= RT_PESSIMISTIC)
+
+/* A place in the tree: the slot of P's node where the key goes, or the root's. */
+typedef struct rt_cursor
+{
+	rt_at		P;				/* the node whose slot it is */
+	rt_ref		ref;			/* what hangs there */
+	uint32_t	d;				/* the depth at which that begins (once the
+								 * descent is over: a leaf's is one less) */
+	/* of writers, but N of all who read a leaf: */
+	uint32_t	m;				/* RT_PARTS: so much of ref's prefix is the key's */
+	uint32_t	level;			/* nodes down to P */
+	ax_guard	N;				/* of what ref leads to, once that is opened */
+	rt_at		G;				/* the node above P */
+} rt_cursor;
+
+/* What rt_step() says beside AX_OK, AX_STALE (start over) and AX_BUSY. */
+#define RT_PARTS AX_NOTFOUND	/* the key leaves ref's node within its prefix */
+#define RT_ENDS AX_BUFFER		/* the key ends there */
+
+/* Sample w, or latch it. */
+__attribute__((always_inline)) static inline ax_status
+rt_open(ax_ctx *cx, ax_guard *g, ax_word *w, const rt_mode mode)
+{
+	uint64_t	v;
+
+	if (mode == RT_ROWEX)
+		return AX_OK;
+	if (mode == RT_PESSIMISTIC)
+		return ax_guard_open(cx, g, w, true);
+	v = ax_word_read(w);
+	if (ax_unlikely(v & AX_FLAGS))
+	{
+		uint64_t	sample = v; /* so that v can be a register */
+		ax_status	x = mode == RT_TRY ? AX_STALE : ax_word_sample(cx, w, &sample);
+
+		if (x != AX_OK)
+			return x;
+		v = sample;
+	}
+	g->w = w;
+	g->v = v;
+	g->held = false;
+	g->how = 0;
+	return AX_OK;
+}
+
+/* Of a node on the way, not of the leaf at its end. */
+__attribute__((always_inline)) static inline bool
+rt_valid(const ax_guard *g, const rt_mode mode)
+{
+	return mode == RT_ROWEX || mode == RT_PESSIMISTIC || ax_likely(ax_word_valid(g->w, g->v));
+}
+
+/* Let go of all that a descent has. */
+__attribute__((always_inline)) static inline void
+rt_close(ax_ctx *cx, rt_cursor *c, const rt_mode mode)
+{
+	if (!RT_WRITES(mode))
+		return;
+	if (mode == RT_PESSIMISTIC)
+	{
+		ax_guard_close(cx, &c->G.g, false);
+		ax_guard_close(cx, &c->P.g, false);
+	}
+	if (c->N.held)
+		ax_guard_close(cx, &c->N, false);
+}
+
+/* To the root's slot. */
+__attribute__((always_inline)) static inline ax_status
+rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
+{
+	ax_status	x;
+
+	c->P.hdr = NULL;
+	c->d = 0;
+	if (RT_WRITES(mode))
+	{
+		c->G.hdr = NULL;
+		c->G.g.w = NULL;
+		c->G.g.held = c->P.g.held = c->N.held = false;
+		c->level = 0;
+	}
+	x = rt_open(cx, &c->P.g, &s->root_word, mode);
+	if (x != AX_OK)
+		return x;
+	/* after the sample: beside a latch it may be what is taken back (ax_elide_soft.c) */
+	c->ref = ldref(&s->root);
+	AX_POINT("art.hop.after_child_read");
+	return !RT_WRITES(mode) || rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+}
+
+/*
+ * Read what hangs where the key goes on in P's node, which is of this kind.  Who
+ * reads only need not validate it: that is done behind the sample of what it leads
+ * to, or, if that is nothing or a TID, by the caller.
+ */
+__attribute__((always_inline)) static inline ax_status
+rt_look(rt_cursor *c, const uint8_t *key, const unsigned kind, const rt_mode mode)
+{
+	c->ref = rt_child(c->P.hdr, kind, key[c->P.d]);
+	c->d = c->P.d + 1;
+	AX_POINT("art.hop.after_child_read");
+	return !RT_WRITES(mode) || rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+}
+
+/* From a slot with a node (which c->ref is) to the slot in that. */
+__attribute__((always_inline)) static inline ax_status
+rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mode mode)
+{
+	const unsigned kind = RT_TAG(c->ref);
+	rt_hdr    *h = RT_PTR(c->ref);
+	uint32_t	plen;
+	ax_guard	g;
+	ax_status	x = rt_open(cx, &g, &h->word, mode);
+
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	AX_POINT("art.hop.after_child_version");
+	if (!rt_valid(&c->P.g, mode))
+		return AX_STALE;
+	plen = rt_ref_plen(c->ref);
+	if (plen)
+	{
+		uint32_t	m = rt_match(h, kind, plen, key, len, c->d);
+
+		if (m < plen)
+		{
+			if (RT_WRITES(mode))
+			{
+				c->N = g;
+				c->m = m;
+			}
+			return m < len - c->d ? RT_PARTS : RT_ENDS;
+		}
+	}
+	if (RT_WRITES(mode))
+	{
+		if (mode == RT_PESSIMISTIC)
+			ax_guard_close(cx, &c->G.g, false);
+		else
+			ax_map_unshare(c->G.g.w);
+		c->G = c->P;
+		c->level++;
+	}
+	c->P.g = g;
+	c->P.hdr = h;
+	c->P.d = c->d + plen;
+	if (ax_unlikely(c->P.d >= len))
+		return RT_ENDS;
+	return rt_look(c, key, kind, mode);
+}
+
+/* From where it is down to what is no node: a leaf, a TID, nothing. */
+__attribute__((always_inline)) static inline ax_status
+rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mode mode)
+{
+	ax_status	x = AX_OK;
+
+	while (x == AX_OK && RT_IS_NODE(c->ref))
+		x = rt_step(cx, c, key, len, mode);
+	/* a leaf's entries keep the byte */
+	if (RT_TAG(c->ref) == RT_LEAF && c->P.hdr)
+		c->d--;
+	return x;
+}
+
+__attribute__((always_inline)) static inline ax_status
+rt_descend(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
+			const rt_mode mode)
+{
+	ax_status	x = rt_start(cx, s, c, mode);
+
+	return x == AX_OK ? rt_go_down(cx, c, key, len, mode) : x;
+}
+
+/*
+ * The leaf that c->ref is, to be read.  (One that is to be written under OptiQL:
+ * rt_open_target.)
+ */
+__attribute__((always_inline)) static inline ax_status
+rt_open_leaf(ax_ctx *cx, rt_cursor *c, const rt_mode mode)
+{
+	ax_status	x = rt_open(cx, &c->N, &((rt_leaf *) RT_PTR(c->ref))->word, mode);
+
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	AX_POINT("art.hop.after_child_version");
+	return rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+}
+
+/* The same for who will write to it. */
+__attribute__((always_inline)) static inline ax_status
+rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
+{
+	ax_status	x;
+
+	rt_prefetch_leaf(c->ref);
+	x = ax_guard_open_target(cx, s, &c->N, &((rt_leaf *) RT_PTR(c->ref))->word,
+							 mode == RT_PESSIMISTIC);
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	AX_POINT("art.hop.after_child_version");
+	return rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+}
+
 /* ---- rt_split.c ---- */
 extern void rt_sort_ents(rt_ent *e, int n);
 extern void rt_drop_pieces(ax_ctx *cx, ax_store *s, rt_piece *p, int np, rt_ref kept);
 extern int	rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte,
 						 int cap, int fill, rt_piece *p);
 extern int	rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p);
-extern ax_status rt_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, rt_at *G,
-							rt_at *P, ax_guard *L, rt_ref old, rt_piece *p, int np,
-							rt_ref kept, bool *again);
+extern ax_status rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key,
+							 rt_piece *p, int np, rt_ref kept);
 
 /* ---- rt_merge.c ---- */
 extern ax_status rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

@@ -105,16 +105,20 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 }
 
 /*
- * Put the pieces in the place of leaf old (guard L) where key goes in node P.
- * If P has too few slots, a bigger one below G replaces it; if readers could
- * not bear the change (ROWEX), a copy. kept: the old leaf's reference when it
- * is one of the pieces.  *again: a latch was not to be had, nothing was done,
+ * Put the pieces in the place of the leaf that the cursor is at (its guard is open),
+ * where key goes in node P, itself replaced by a bigger one below G if it has too few
+ * slots, or by a copy if readers could not bear the change (ROWEX).  kept: the
+ * leaf's reference when it is one of the pieces.  Unless AX_OK nothing was done, and
  * the pieces are freed.
  */
 ax_status
-rt_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, rt_at *G, rt_at *P,
-		   ax_guard *L, rt_ref old, rt_piece *p, int np, rt_ref kept, bool *again)
+rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c_, const uint8_t *key, rt_piece *p, int np,
+			rt_ref kept)
 {
+	rt_at	   *G = &c_->G,
+			   *P = &c_->P;
+	ax_guard   *L = &c_->N;
+	const rt_ref old = c_->ref;
 	rt_hdr    *h = P->hdr,
 			   *grown = NULL;
 	uint8_t		c = h ? key[P->d] : 0;
@@ -147,8 +151,7 @@ rt_publish(ax_ctx *cx, ax_store *s, const uint8_t *key, rt_at *G, rt_at *P,
 		rt_drop_pieces(cx, s, p, np, kept);
 		if (grown)
 			rt_node_unalloc(cx, s, grown);
-		*again = true;
-		return AX_OK;
+		return AX_STALE;
 	}
 	if (np > 1)
 		rt_node_range(h, c, &lo, &hi);
