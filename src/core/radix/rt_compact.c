@@ -563,7 +563,7 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 
 	AX_POINT("art.compact.before_lock");
 	x = AX_STALE;
-	if (!rt_lock3(cx, AX_SITES, &P->g, &N->g, NULL))
+	if (!ax_guard_lock(cx, &P->g) || !ax_guard_lock(cx, &N->g))
 		goto fail;
 	while (held < w->ngone && ax_guard_lock(cx, &w->gone[held].g))
 		held++;

@@ -70,26 +70,22 @@ find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
 static ax_status
 join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
+	rt_change	ch = {.site = AX_SITES, .replace = true};
 	rt_cursor	c;
 	rt_slot	slots[256];
 	uint8_t		buf[RT_VAR_BYTES],
 				all[RT_VAR_BYTES];
 	rt_ent		e[RT_LEAF_MAX];
-	ax_guard	g[JOIN_LEAVES];
-	rt_ref		leaf = 0;
-	rt_hdr    *h = NULL;
+	rt_gone	gone[JOIN_LEAVES];
+	rt_ref		leaf;
+	rt_hdr    *h;
 	unsigned	kind;
 	int			ns,
 				from = 0,
 				n = 0,			/* leaves */
-				ne = 0,
-				held = 0;
+				ne = 0;
 	uint32_t	used = 0;
-	ax_status	x = ax_retire_reserve(cx, JOIN_LEAVES + 1);
-
-	if (x != AX_OK)
-		return x;
-	x = find(cx, s, &c, key, len);
+	ax_status	x = find(cx, s, &c, key, len);
 	if (x != AX_OK)
 		return x;
 	if (!c.P.hdr)
@@ -107,13 +103,13 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 		if (RT_TAG(slots[i].r) == RT_LEAF && !(l->flags & RT_F_ONE) && n < JOIN_LEAVES)
 		{
-			x = ax_guard_open(cx, &g[n], &l->word, false);
+			x = ax_guard_open(cx, &gone[n].g, &l->word, false);
 			if (x != AX_OK)
 				return x;
 			if (!ax_guard_valid(&c.P.g))
 				return AX_STALE;
 			k = rt_leaf_ents(l, some, buf);
-			if (!ax_guard_valid(&g[n]))
+			if (!ax_guard_valid(&gone[n].g))
 				return AX_STALE;
 			rt_sort_ents(some, k);
 			for (int j = 0; j < k; j++)
@@ -131,7 +127,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				if (rt_leaf_fits(e, (uint64_t) (ne + k), 0))
 				{
 					ne += k;
-					n++;
+					gone[n++].r = slots[i].r;
 					continue;
 				}
 			}
@@ -148,54 +144,27 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (n < 2)
 		return AX_NOTFOUND;
 
-	leaf = rt_leaf_new(cx, s, e, ne, 0, rt_leaf_stepcap(ne + 1), false);
+	leaf = rt_made(&ch, rt_leaf_new(cx, s, e, ne, 0, rt_leaf_stepcap(ne + 1), false));
 	kind = c.P.hdr->kind;
 	while (kind > RT_N4 && ns - n + 1 <= rt_node_slots(kind - 1u))
 		kind--;
-	h = leaf ? rt_node_new(cx, s, kind, rt_prefix(c.P.hdr), c.P.hdr->plen, false) : NULL;
-	x = AX_NOTFOUND;
-	if (!h)
-		goto out;
-	slots[from].hi = slots[from + n - 1].hi;
-	slots[from].r = leaf;
-	memmove(&slots[from + 1], &slots[from + n], (size_t) (ns - from - n) * sizeof(slots[0]));
-	rt_node_fill(h, slots, ns - n + 1);
-
-	AX_POINT("art.join.before_lock");
-	x = AX_STALE;
-	if (!rt_lock3(cx, AX_SITES, &c.G.g, &c.P.g, NULL))
-		goto out;
-	while (held < n && ax_guard_lock(cx, &g[held]))
-		held++;
-	if (held < n)
-		goto out;
-	/* the node is as it was when its slots were read: all is as in the copy */
-	ax_soft_pass(cx);			/* latched, no section */
-	rt_slot_set(s, &c.G, key, rt_node_ref(h));
-	for (int i = 0; i < n; i++)
-		ax_guard_kill(cx, &g[i]);
-	{
-		rt_slot	old[256];
-
-		(void) rt_node_slots_get(c.P.hdr, old);
-		for (int i = 0; i < n; i++)
-			rt_leaf_retire(cx, s, RT_PTR(old[from + i].r));
-	}
-	ax_guard_kill(cx, &c.P.g);
-	ax_guard_close(cx, &c.G.g, true);
-	rt_node_retire(cx, s, c.P.hdr);
-	return AX_OK;
-
-out:
-	for (int i = 0; i < held; i++)
-		ax_guard_close(cx, &g[i], false);
-	ax_guard_close(cx, &c.P.g, false);
-	ax_guard_close(cx, &c.G.g, false);
-	if (leaf)
-		rt_free_private(cx, s, leaf);
+	h = rt_made_node(&ch, rt_node_new(cx, s, kind, rt_prefix(c.P.hdr), c.P.hdr->plen, false));
 	if (h)
-		rt_node_unalloc(cx, s, h);
-	return x;
+	{
+		slots[from].hi = slots[from + n - 1].hi;
+		slots[from].r = leaf;
+		memmove(&slots[from + 1], &slots[from + n], (size_t) (ns - from - n) * sizeof(slots[0]));
+		rt_node_fill(h, slots, ns - n + 1);
+		ch.put = rt_node_ref(h);
+	}
+	ch.gone = gone;
+	ch.ngone = n;
+	AX_POINT("art.join.before_lock");
+	x = rt_begin(cx, s, &c, &ch);
+	/* all is as it was when it was copied */
+	if (x == AX_OK)
+		rt_finish(cx, s, &c, key, &ch);
+	return x == AX_NOMEM ? AX_NOTFOUND : x;
 }
 
 /*
@@ -378,11 +347,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 	uint32_t	d;
 	int			n,
 				np;
-	ax_status	x = ax_retire_reserve(cx, 4);
-
-	if (x != AX_OK)
-		return x;
-	x = find(cx, s, &c, key, len);
+	ax_status	x = find(cx, s, &c, key, len);
 	if (x != AX_OK)
 		return x;
 	if (RT_TAG(c.ref) != RT_LEAF)

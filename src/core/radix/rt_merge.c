@@ -115,13 +115,14 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 		  uint32_t len, uint64_t n, rt_cursor *c, uint64_t *done)
 {
 	const uint8_t *key = keys[0];
-	rt_hdr    *h = c->P.hdr,
-			   *grown = NULL;
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
+	rt_hdr    *h = c->P.hdr;
 	uint32_t	d = c->P.d;
 	unsigned	kind;
 	int			m,
 				at,
 				total;
+	ax_status	x;
 
 	for (m = 1; (uint64_t) m < n && m < 256; m++)
 	{
@@ -139,34 +140,20 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 	kind = total <= 4 ? RT_N4 : total <= 16 ? RT_N16 : total <= 48 ? RT_N48 : RT_N256;
 	/* the readers of ROWEX do not mind what appears in a Node256 */
 	if (kind > h->kind || (rt_rowex(s) && h->kind != RT_N256))
-	{
-		grown = rt_node_new(cx, s, kind > h->kind ? kind : h->kind, rt_prefix(h), h->plen, false);
-		if (!grown)
-			return AX_NOMEM;
-	}
+		rt_plan_copy(cx, s, c, &ch, kind > h->kind ? kind : h->kind, false);
+	ch.embedded = (int16_t) m;
 	AX_POINT("art.run.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, grown ? &c->G.g : NULL, &c->P.g, NULL))
-	{
-		if (grown)
-			rt_node_unalloc(cx, s, grown);
-		return AX_STALE;
-	}
-	if (grown)
-	{
-		rt_fill_grown(h, grown);
-		h = grown;
-	}
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	for (int i = 0; i < m; i++)
 	{
 		int			b = keys[i][d];
 
-		rt_node_add(h, (uint8_t) b, b, b, RT_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
+		rt_node_add(rt_changing(c, &ch), (uint8_t) b, b, b,
+					 RT_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
 	}
-	AX_COUNT(cx, s, embedded, m);
-	if (grown)
-		rt_publish_grown(cx, s, key, &c->G, &c->P, grown);
-	else
-		ax_guard_close(cx, &c->P.g, true);
+	rt_finish(cx, s, c, key, &ch);
 	*done = (uint64_t) m;
 	return AX_OK;
 }
@@ -202,9 +189,6 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 
 	*done = 0;
 	*added = 0;
-	x = ax_retire_reserve(cx, 4);
-	if (x != AX_OK)
-		return x;
 	x = rt_descend(cx, s, &c, key, len0, RT_OPTIMISTIC);
 	if (x != AX_OK)
 		return x == RT_PARTS ? AX_OK : x;

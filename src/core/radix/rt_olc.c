@@ -124,8 +124,6 @@ leaf_overflow(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_
 				me,
 				np;
 
-	if (ax_retire_reserve(cx, 2) != AX_OK)
-		return AX_BUSY;
 	/* entries count from the leaf's depth: e.p[0] is the byte there */
 	n = rt_leaf_ents(l, e, buf);
 	if (!ax_guard_valid(&c->N))
@@ -177,13 +175,6 @@ child_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, 
 	return leaf_of(cx, s, key, len, d, fp);
 }
 
-static void
-drop_child(ax_ctx *cx, ax_store *s, rt_ref r)
-{
-	if (RT_TAG(r) == RT_LEAF)
-		rt_free_private(cx, s, r);
-}
-
 static inline uint8_t
 separator(rt_hdr *h, int i)
 {
@@ -205,12 +196,11 @@ static ax_status
 widen_sorted(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 			 const bool pess)
 {
-	rt_hdr    *h = c->P.hdr,
-			   *grown;
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
+	rt_hdr    *h = c->P.hdr;
 	uint8_t		byte = key[c->P.d];
 	uint32_t	left = len - c->P.d;
 	rt_ref		beside;
-	ax_guard	L;
 	ax_status	x;
 	int			n = ld(&h->count),
 				at;
@@ -225,44 +215,33 @@ widen_sorted(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 		return AX_NOTFOUND;
 	if (!ax_guard_valid(&c->P.g))
 		return AX_STALE;
-	if (!rt_rowex(s))
+	if (rt_rowex(s))
 	{
-		x = ax_guard_open(cx, &L, &((rt_leaf *) RT_PTR(beside))->word, pess);
+		/* separators do not move: a copy of the node has the range */
+		if (is_full(RT_PTR(beside), left, true))
+			return AX_NOTFOUND;
+		rt_plan_copy(cx, s, c, &ch, h->kind, false);
+	}
+	else
+	{
+		x = ax_guard_open(cx, &c->N, &((rt_leaf *) RT_PTR(beside))->word, pess);
 		if (x != AX_OK)
 			return x;
 		if (is_full(RT_PTR(beside), left, false))
 		{
-			ax_guard_close(cx, &L, false);
+			ax_guard_close(cx, &c->N, false);
 			return AX_NOTFOUND;
 		}
-		AX_POINT("art.widen.before_lock");
-		if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, &L, NULL))
-			return AX_STALE;
-		rt_node_del(h, separator(h, at));
-		rt_node_add(h, byte, 0, 0, beside);
-		ax_guard_close(cx, &L, true);
-		ax_guard_close(cx, &c->P.g, true);
-		return GREW;
+		ch.below = true;
 	}
-
-	/* separators do not move: a copy of the node has the range */
-	if (is_full(RT_PTR(beside), left, true))
-		return AX_NOTFOUND;
-	if (ax_retire_reserve(cx, 1) != AX_OK)
-		return AX_BUSY;
-	grown = rt_node_new(cx, s, h->kind, rt_prefix(h), h->plen, false);
-	if (!grown)
-		return AX_NOMEM;
 	AX_POINT("art.widen.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->G.g, &c->P.g, NULL))
-	{
-		rt_node_unalloc(cx, s, grown);
-		return AX_STALE;
-	}
-	rt_fill_grown(h, grown);
-	rt_node_del(grown, separator(h, at));
-	rt_node_add(grown, byte, 0, 0, beside);
-	rt_publish_grown(cx, s, key, &c->G, &c->P, grown);
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
+	/* (where it is in the copy, which has no holes, another place) */
+	rt_node_del(rt_changing(c, &ch), separator(h, at));
+	rt_node_add(rt_changing(c, &ch), byte, 0, 0, beside);
+	rt_finish(cx, s, c, key, &ch);
 	return GREW;
 }
 
@@ -279,8 +258,9 @@ taken(rt_hdr *h, int x)
  * *hi are the ends of the gap.
  */
 static ax_status
-widen_indexed(ax_ctx *cx, rt_cursor *c, const uint8_t *key, int *lo, int *hi)
+widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo, int *hi)
 {
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
 	rt_hdr    *h = c->P.hdr;
 	rt_ref		beside = 0;
 	int			at = 0;
@@ -301,7 +281,7 @@ widen_indexed(ax_ctx *cx, rt_cursor *c, const uint8_t *key, int *lo, int *hi)
 	 * the head of the file).
 	 */
 	AX_POINT("art.widen.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, NULL, NULL))
+	if (rt_begin(cx, s, c, &ch) != AX_OK)
 		return AX_STALE;
 	for (int x = *lo; x <= *hi; x++)
 	{
@@ -313,7 +293,7 @@ widen_indexed(ax_ctx *cx, rt_cursor *c, const uint8_t *key, int *lo, int *hi)
 		else
 			stref(&((rt_n256 *) h)->child[x], beside);
 	}
-	ax_guard_close(cx, &c->P.g, true);
+	rt_finish(cx, s, c, key, &ch);
 	return GREW;
 }
 
@@ -326,63 +306,38 @@ static ax_status
 insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 			 uint8_t fp, const bool pess)
 {
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
 	rt_hdr    *h = c->P.hdr;
 	uint8_t		byte = key[c->P.d];
 	int			lo = byte,
 				hi = byte;
 	unsigned	kind;
 	rt_ref		r;
-	rt_hdr    *grown = NULL;
+	ax_status	x;
 
 	if (len - (c->P.d + 1) != AX_TID_BYTES)
 	{
-		ax_status	x = h->kind <= RT_N16 ? widen_sorted(cx, s, c, key, len, pess) :
-			widen_indexed(cx, c, key, &lo, &hi);
-
+		x = h->kind <= RT_N16 ? widen_sorted(cx, s, c, key, len, pess) :
+			widen_indexed(cx, s, c, key, &lo, &hi);
 		if (x != AX_NOTFOUND)
 			return x;
 	}
-	r = child_of(cx, s, key, len, c->P.d, fp);
-	if (!r)
-		return AX_NOMEM;
+	r = rt_made(&ch, child_of(cx, s, key, len, c->P.d, fp));
+	ch.embedded = RT_TAG(r) == RT_EMBED;
 	AX_POINT("art.child.before_room");
 	kind = kind_for_child(s, h, byte, r);
 	if (kind)
-	{
-		ax_status	x = ax_retire_reserve(cx, 1);
-
-		if (x == AX_OK)
-			grown = rt_node_new(cx, s, kind, rt_prefix(h), h->plen, false);
-		if (!grown)
-		{
-			drop_child(cx, s, r);
-			return x == AX_OK ? AX_NOMEM : x;
-		}
-	}
+		rt_plan_copy(cx, s, c, &ch, kind, false);
 	AX_POINT("art.child.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, grown ? &c->G.g : NULL, &c->P.g, NULL))
-	{
-		drop_child(cx, s, r);
-		if (grown)
-			rt_node_unalloc(cx, s, grown);
-		return AX_STALE;
-	}
-	if (grown)
-	{
-		rt_fill_grown(h, grown);
-		h = grown;
-	}
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	/* in Node4/16 a fresh leaf covers up to the next separator */
-	if (!grown && rt_rowex(s))
+	if (!ch.copy && rt_rowex(s))
 		rt_rowex_add(h, byte, lo, hi, r);
 	else
-		rt_node_add(h, byte, lo, hi, r);
-	if (RT_TAG(r) == RT_EMBED)
-		AX_COUNT(cx, s, embedded, 1);
-	if (grown)
-		rt_publish_grown(cx, s, key, &c->G, &c->P, grown);
-	else
-		ax_guard_close(cx, &c->P.g, true);
+		rt_node_add(rt_changing(c, &ch), byte, lo, hi, r);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -395,50 +350,28 @@ static ax_status
 split_prefix(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 			 uint8_t fp)
 {
+	rt_change	ch = {.site = AX_SITE_SPLIT, .node = true, .below = true, .goes = c->ref};
 	rt_hdr    *h = RT_PTR(c->ref);
 	const uint8_t *prefix = rt_prefix(h);
-	uint32_t	m = c->m,
-				d = c->d + m;
-	rt_hdr    *top,
-			   *rest;
-	rt_ref		r;
+	uint32_t	m = c->m;
+	uint8_t		byte = key[c->d + m];
+	rt_hdr    *top = rt_made_node(&ch, rt_node_new(cx, s, RT_N4, prefix, m, false));
+	rt_hdr    *rest = rt_made_node(&ch, rt_node_new(cx, s, h->kind, prefix + m + 1,
+													   h->plen - m - 1, false));
+	rt_ref		r = rt_made(&ch, child_of(cx, s, key, len, c->d + m, fp));
+	ax_status	x;
 
-	if (ax_retire_reserve(cx, 1) != AX_OK)
-		return AX_BUSY;
-	top = rt_node_new(cx, s, RT_N4, prefix, m, false);
-	if (!top)
-		return AX_NOMEM;
-	rest = rt_node_new(cx, s, h->kind, prefix + m + 1, h->plen - m - 1, false);
-	if (!rest)
-	{
-		rt_node_unalloc(cx, s, top);
-		return AX_NOMEM;
-	}
-	r = child_of(cx, s, key, len, d, fp);
-	if (!r)
-	{
-		rt_node_unalloc(cx, s, top);
-		rt_node_unalloc(cx, s, rest);
-		return AX_NOMEM;
-	}
+	ch.embedded = RT_TAG(r) == RT_EMBED;
 	AX_POINT("art.prefix.before_lock");
-	if (!rt_lock3(cx, AX_SITE_SPLIT, &c->P.g, &c->N, NULL))
-	{
-		drop_child(cx, s, r);
-		rt_node_unalloc(cx, s, top);
-		rt_node_unalloc(cx, s, rest);
-		return AX_STALE;
-	}
-	rt_fill_grown(h, rest);
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
+	rt_fill_copy(rest, h);
 	rt_node_add(top, prefix[m], 0, 0, rt_node_ref(rest));
-	rt_node_add(top, key[d], 0, 0, r);
-	if (RT_TAG(r) == RT_EMBED)
-		AX_COUNT(cx, s, embedded, 1);
+	rt_node_add(top, byte, 0, 0, r);
 	rt_slot_set(s, &c->P, key, rt_node_ref(top));
 	AX_POINT("art.rowex.prefix");
-	ax_guard_kill(cx, &c->N);
-	ax_guard_close(cx, &c->P.g, true);
-	rt_node_retire(cx, s, h);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -447,18 +380,16 @@ static ax_status
 insert_root(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 			uint8_t fp)
 {
-	rt_ref		r = leaf_of(cx, s, key, len, 0, fp);
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
+	rt_ref		r = rt_made(&ch, leaf_of(cx, s, key, len, 0, fp));
+	ax_status	x;
 
-	if (!r)
-		return AX_NOMEM;
 	AX_POINT("art.root.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, NULL, NULL))
-	{
-		rt_free_private(cx, s, r);
-		return AX_STALE;
-	}
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	stref(&s->root, r);
-	ax_guard_close(cx, &c->P.g, true);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -467,11 +398,13 @@ static ax_status
 insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				  uint8_t fp)
 {
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true, .embedded = -1};
 	uint8_t		other[1 + AX_TID_BYTES];
 	const uint8_t *rest = key + c->P.d;
 	uint64_t	t = RT_EMBED_TID(c->ref);
 	rt_ent		e[2];
 	rt_ref		r;
+	ax_status	x;
 
 	if (t == ax_tid_at(key + len))
 		return AX_EXISTS;
@@ -480,18 +413,13 @@ insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 		other[1 + i] = (uint8_t) (t >> (40 - 8 * i));
 	e[0] = (rt_ent) {other, sizeof(other), fp};
 	e[1] = (rt_ent) {rest, sizeof(other), fp};
-	r = rt_leaf_new(cx, s, e, 2, 0, 4, false);
-	if (!r)
-		return AX_NOMEM;
+	r = rt_made(&ch, rt_leaf_new(cx, s, e, 2, 0, 4, false));
 	AX_POINT("art.embed.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_INSERT, &c->P.g, NULL, NULL))
-	{
-		rt_free_private(cx, s, r);
-		return AX_STALE;
-	}
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	rt_node_set(c->P.hdr, rest[0], r);
-	AX_COUNT(cx, s, embedded, -1);
-	ax_guard_close(cx, &c->P.g, true);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -510,11 +438,13 @@ insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 		return ax_guard_valid(&c->N) ? AX_EXISTS : AX_STALE;
 	if (rt_leaf_room(l, len - c->d, rt_rowex(s)))
 	{
+		rt_change	ch = {.site = AX_SITE_LEAF_INSERT, .below = true};
+
 		AX_POINT("art.leaf.before_lock");
-		if (!ax_guard_lock_at(cx, &c->N, AX_SITE_LEAF_INSERT))
+		if (rt_begin(cx, s, c, &ch) != AX_OK)
 			return AX_STALE;
 		(void) rt_leaf_put(l, rest, len - c->d, fp, rt_rowex(s));
-		ax_guard_close(cx, &c->N, true);
+		rt_finish(cx, s, c, key, &ch);
 		return AX_OK;
 	}
 	if (mode == RT_OPTIMISTIC && ax_guard_shared(&c->N))
@@ -566,10 +496,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 static __attribute__((noinline, cold)) ax_status
 insert_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp)
 {
-	/* before the first latch */
-	ax_status	x = ax_retire_reserve(cx, 2);
-
-	return x == AX_OK ? insert_pass(cx, s, key, len, fp, RT_PESSIMISTIC) : x;
+	return insert_pass(cx, s, key, len, fp, RT_PESSIMISTIC);
 }
 
 static ax_status

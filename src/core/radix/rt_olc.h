@@ -9,25 +9,6 @@
 #include "rt_node.h"
 #include "core/elide/ax_guard.h"
 
-/* Latch what is needed or let everything go; true when all are held. */
-__attribute__((always_inline)) static inline bool
-rt_lock3(ax_ctx *cx, ax_site site, ax_guard *a, ax_guard *b, ax_guard *c)
-{
-	if ((a && !ax_guard_lock_at(cx, a, site)) || (b && !ax_guard_lock_at(cx, b, site)) ||
-		(c && !ax_guard_lock_at(cx, c, site)))
-	{
-		if (a)
-			ax_guard_close(cx, a, false);
-		if (b)
-			ax_guard_close(cx, b, false);
-		if (c)
-			ax_guard_close(cx, c, false);
-		return false;
-	}
-	AX_POINT("art.rowex.latched");
-	return true;
-}
-
 /* A node on the way, and where in it the key goes on. */
 typedef struct rt_at
 {
@@ -136,25 +117,13 @@ rt_match(rt_hdr *h, unsigned kind, uint32_t n, const uint8_t *key, uint32_t len,
 	return i;
 }
 
-/* A copy (private), bigger as a rule, takes over what its latched original holds. */
+/* A copy (private) takes over what its latched original holds. */
 static inline void
-rt_fill_grown(rt_hdr *h, rt_hdr *grown)
+rt_fill_copy(rt_hdr *copy, rt_hdr *h)
 {
 	rt_slot	slots[256];
 
-	rt_node_fill(grown, slots, rt_node_slots_get(h, slots));
-}
-
-/* Publish the copy of P's node below G, both latched. */
-static inline void
-rt_publish_grown(ax_ctx *cx, ax_store *s, const uint8_t *key, rt_at *G, rt_at *P,
-				 rt_hdr *grown)
-{
-	rt_slot_set(s, G, key, rt_node_ref(grown));
-	AX_POINT("art.rowex.copied");
-	ax_guard_kill(cx, &P->g);
-	ax_guard_close(cx, &G->g, true);
-	rt_node_retire(cx, s, P->hdr);
+	rt_node_fill(copy, slots, rt_node_slots_get(h, slots));
 }
 
 /*
@@ -388,6 +357,9 @@ rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
 		c->G.g.w = NULL;
 		c->G.g.held = c->P.g.held = c->N.held = false;
 		c->level = 0;
+		/* memory before the first latch: what any change retires but large ones */
+		if (mode == RT_PESSIMISTIC && (x = ax_retire_reserve(cx, 3)) != AX_OK)
+			return x;
 	}
 	x = rt_open(cx, &c->P.g, &s->root_word, mode);
 	if (x != AX_OK)
@@ -510,6 +482,156 @@ rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
 		return x;
 	AX_POINT("art.hop.after_child_version");
 	return rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+}
+
+/* ---- a change ----
+ *
+ * Every change of the tree is planned from what was read and validated, with all that
+ * it needs made in private; then rt_begin() latches, top-down, each guard at the
+ * version that the plan rests on; then there are stores; then rt_finish() lets go of
+ * all, and retires what went.  These two are all of the tree's code that reserves
+ * retire records, latches, gives up, opens an elided section or lets go of what was
+ * changed.  Under pessimism the guards are latches already, and the plan is the same.
+ */
+
+/* A leaf or node that goes, and its guard. */
+typedef struct rt_gone
+{
+	ax_guard	g;
+	rt_ref		r;
+} rt_gone;
+
+typedef struct rt_change
+{
+	ax_site		site;			/* AX_SITES: is never elided */
+	bool		node;			/* the slots of P's node (the root) change, */
+	bool		replace;		/* or it goes itself: what takes its place */
+	bool		below;			/* what c->N guards changes, too, */
+	bool		nomem;			/* something could not be made */
+	int8_t		nmade;
+	int16_t		embedded;		/* so many embedded TIDs more */
+	int32_t		ngone;
+	int32_t		npieces;
+	rt_ref		goes;			/* .. or goes itself: this is it */
+	rt_ref		put;			/* replace: takes its place in G, 0: nothing does; */
+	rt_hdr    *copy;			/* or a copy of it, which rt_begin() fills */
+	rt_ref		kept;			/* of the pieces, one that is not new */
+	rt_piece  *pieces;			/* made, with all that is below them */
+	rt_gone   *gone;			/* goes, too: no part of the cursor */
+	rt_ref		made[3];		/* made, by itself */
+} rt_change;
+
+/* Remember what was made for the change (a TID needs nothing); 0: there was no memory. */
+static inline rt_ref
+rt_made(rt_change *ch, rt_ref r)
+{
+	ch->made[ch->nmade++] = r;
+	ch->nomem |= r == 0;
+	return r;
+}
+
+static inline rt_hdr *
+rt_made_node(rt_change *ch, rt_hdr *h)
+{
+	(void) rt_made(ch, h ? rt_node_ref(h) : 0);
+	return h;
+}
+
+/* P's node is to be replaced by a copy of this kind. */
+static inline void
+rt_plan_copy(ax_ctx *cx, ax_store *s, const rt_cursor *c, rt_change *ch, unsigned kind,
+			  bool reserve)
+{
+	rt_hdr    *h = c->P.hdr;
+
+	ch->replace = true;
+	ch->copy = rt_made_node(ch, rt_node_new(cx, s, kind, rt_prefix(h), h->plen, reserve));
+}
+
+extern ax_status rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch, int held,
+							 ax_status x) __attribute__((cold));
+
+/*
+ * Latch all that the change wants.  AX_OK: the caller stores, and calls rt_finish().
+ * Else nothing is latched any more, nothing was done, and what was made is freed:
+ * AX_NOMEM, AX_STALE (start over), AX_BUSY (no retire record).
+ */
+__attribute__((always_inline)) static inline ax_status
+rt_begin(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change *ch)
+{
+	const int	goes = ch->replace + (ch->goes != 0) + ch->ngone;
+	int			held = 0;
+	ax_status	x = ch->nomem ? AX_NOMEM : goes > 0 ? ax_retire_reserve(cx, goes) : AX_OK;
+
+	if (ax_unlikely(x != AX_OK))
+		return rt_give_up(cx, s, c, *ch, 0, x);
+	if ((ch->replace && !ax_guard_lock_at(cx, &c->G.g, ch->site)) ||
+		((ch->node || ch->replace) && !ax_guard_lock_at(cx, &c->P.g, ch->site)) ||
+		(ch->below && !ax_guard_lock_at(cx, &c->N, ch->site)))
+		return rt_give_up(cx, s, c, *ch, 0, AX_STALE);
+	for (; held < ch->ngone; held++)
+		if (!ax_guard_lock(cx, &ch->gone[held].g))
+			return rt_give_up(cx, s, c, *ch, held, AX_STALE);
+	AX_POINT("art.rowex.latched");
+	if (ch->site == AX_SITES)
+		ax_soft_pass(cx);		/* latched, no section */
+	if (ch->copy)
+		rt_fill_copy(ch->copy, c->P.hdr);
+	return AX_OK;
+}
+
+static inline void
+rt_retire(ax_ctx *cx, ax_store *s, rt_ref r)
+{
+	if (RT_IS_NODE(r))
+		rt_node_retire(cx, s, RT_PTR(r));
+	else
+		rt_leaf_retire(cx, s, RT_PTR(r));
+}
+
+/* All is stored but what takes the place of P's node: that, and let go. */
+__attribute__((always_inline)) static inline void
+rt_finish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, const rt_change *ch)
+{
+	if (ch->replace)
+	{
+		rt_ref		put = ch->copy ? rt_node_ref(ch->copy) : ch->put;
+
+		if (put)
+			rt_slot_set(s, &c->G, key, put);
+		else
+			rt_slot_clear(s, &c->G, key);
+		AX_POINT("art.rowex.copied");
+	}
+	if (ch->embedded)
+		AX_COUNT(cx, s, embedded, ch->embedded);
+	for (int i = 0; i < ch->ngone; i++)
+		ax_guard_kill(cx, &ch->gone[i].g);
+	if (ch->goes)
+		ax_guard_kill(cx, &c->N);
+	else if (ch->below)
+		ax_guard_close(cx, &c->N, true);
+	if (ch->replace)
+	{
+		ax_guard_kill(cx, &c->P.g);
+		ax_guard_close(cx, &c->G.g, true);
+	}
+	else if (ch->node)
+		ax_guard_close(cx, &c->P.g, true);
+	/* of an elided section, when it is committed: not done before it is over */
+	for (int i = 0; i < ch->ngone; i++)
+		rt_retire(cx, s, ch->gone[i].r);
+	if (ch->goes)
+		rt_retire(cx, s, ch->goes);
+	if (ch->replace)
+		rt_node_retire(cx, s, c->P.hdr);
+}
+
+/* The node to change: P's, or its copy. */
+static inline rt_hdr *
+rt_changing(const rt_cursor *c, const rt_change *ch)
+{
+	return ch->copy ? ch->copy : c->P.hdr;
 }
 
 /* ---- rt_split.c ---- */

@@ -35,26 +35,29 @@ static ax_status
 remove_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 		   bool *tidy)
 {
+	rt_change	ch = {.site = AX_SITE_NODE_DELETE, .node = true, .embedded = -1};
+
 	if (c->ref == 0 || RT_EMBED_TID(c->ref) != ax_tid_at(key + len))
 		return AX_NOTFOUND;
 	AX_POINT("art.remove.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_DELETE, &c->P.g, NULL, NULL))
+	if (rt_begin(cx, s, c, &ch) != AX_OK)
 		return AX_STALE;
 	rt_slot_clear(s, &c->P, key);
 	*tidy = wants_tidy(c->P.hdr);
-	ax_guard_close(cx, &c->P.g, true);
-	AX_COUNT(cx, s, embedded, -1);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
 /* Entry i of a leaf, which stays. */
 static inline ax_status
-remove_in_place(ax_ctx *cx, rt_cursor *c, int i)
+remove_in_place(ax_ctx *cx, ax_store *s, rt_cursor *c, int i)
 {
-	if (!ax_guard_lock_at(cx, &c->N, AX_SITE_LEAF_DELETE))
+	rt_change	ch = {.site = AX_SITE_LEAF_DELETE, .below = true};
+
+	if (rt_begin(cx, s, c, &ch) != AX_OK)
 		return AX_STALE;
 	drop_entry(RT_PTR(c->ref), i);
-	ax_guard_close(cx, &c->N, true);
+	rt_finish(cx, s, c, NULL, &ch);
 	return AX_OK;
 }
 
@@ -63,16 +66,15 @@ static ax_status
 remove_and_shrink(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				  int at)
 {
+	rt_change	ch = {.site = AX_SITE_LEAF_DELETE, .node = true, .below = true, .goes = c->ref};
 	uint8_t		buf[RT_VAR_BYTES];
 	rt_ent		e[RT_LEAF_MAX];
-	rt_leaf   *l = RT_PTR(c->ref);
 	const uint8_t *rest = key + c->d;
-	int			n = rt_leaf_ents(l, e, buf),
+	int			n = rt_leaf_ents(RT_PTR(c->ref), e, buf),
 				k = 0;
 	rt_ref		r;
+	ax_status	x;
 
-	if (ax_retire_reserve(cx, 1) != AX_OK)
-		return AX_BUSY;
 	if (!ax_guard_valid(&c->N))
 		return AX_STALE;
 	for (int i = 0; i < n; i++)
@@ -80,16 +82,13 @@ remove_and_shrink(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 			e[k++] = e[i];
 	r = rt_leaf_new(cx, s, e, k, 0, rt_leaf_stepcap(k + 1), true);
 	if (!r)
-		return remove_in_place(cx, c, at);
-	if (!rt_lock3(cx, AX_SITE_LEAF_DELETE, &c->P.g, &c->N, NULL))
-	{
-		rt_free_private(cx, s, r);
-		return AX_STALE;
-	}
+		return remove_in_place(cx, s, c, at);
+	(void) rt_made(&ch, r);
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	rt_slot_set(s, &c->P, key, r);
-	ax_guard_kill(cx, &c->N);
-	ax_guard_close(cx, &c->P.g, true);
-	rt_leaf_retire(cx, s, l);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -97,17 +96,16 @@ remove_and_shrink(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 static ax_status
 remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tidy)
 {
-	if (ax_retire_reserve(cx, 1) != AX_OK)
-		return AX_BUSY;
-	if (!rt_lock3(cx, AX_SITE_NODE_DELETE, &c->P.g, &c->N, NULL))
-		return AX_STALE;
+	rt_change	ch = {.site = AX_SITE_NODE_DELETE, .node = true, .below = true, .goes = c->ref};
+	ax_status	x = rt_begin(cx, s, c, &ch);
+
+	if (x != AX_OK)
+		return x;
 	rt_slot_clear(s, &c->P, key);
 	if (c->P.hdr)
 		*tidy = wants_tidy(c->P.hdr);
 	AX_POINT("art.rowex.unlinked");
-	ax_guard_kill(cx, &c->N);
-	ax_guard_close(cx, &c->P.g, true);
-	rt_leaf_retire(cx, s, RT_PTR(c->ref));
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -130,7 +128,7 @@ remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 		return AX_NOTFOUND;
 	AX_POINT("art.remove.before_lock");
 	if (left > 0 && (left * 4 > l->cap || l->cap <= 4))
-		return remove_in_place(cx, c, i);
+		return remove_in_place(cx, s, c, i);
 	if (mode == RT_OPTIMISTIC && ax_guard_shared(&c->N))
 		ax_guard_close(cx, &c->N, false);	/* no latch while memory is taken */
 	return left > 0 ? remove_and_shrink(cx, s, c, key, len, i) :
@@ -156,10 +154,7 @@ static __attribute__((noinline, cold)) ax_status
 remove_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			   bool *tidy)
 {
-	/* before the first latch */
-	ax_status	x = ax_retire_reserve(cx, 1);
-
-	return x == AX_OK ? remove_pass(cx, s, key, len, fp, tidy, RT_PESSIMISTIC) : x;
+	return remove_pass(cx, s, key, len, fp, tidy, RT_PESSIMISTIC);
 }
 
 /* The only child of a node is a TID: as a leaf of one that begins at depth "from". */
@@ -279,14 +274,15 @@ collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
 static ax_status
 drop_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *more)
 {
+	rt_change	ch = {.site = AX_SITE_NODE_DELETE, .replace = true};
+	ax_status	x;
+
 	AX_POINT("art.empty.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_DELETE, &c->G.g, &c->P.g, NULL))
-		return AX_STALE;
-	rt_slot_clear(s, &c->G, key);
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	*more = c->G.hdr != NULL;
-	ax_guard_kill(cx, &c->P.g);
-	ax_guard_close(cx, &c->G.g, true);
-	rt_node_retire(cx, s, c->P.hdr);
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -295,35 +291,29 @@ static ax_status
 lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
 		   const rt_mode mode, bool *more)
 {
+	rt_change	ch = {.site = AX_SITE_NODE_DELETE, .replace = true};
 	ax_status	x;
 	rt_ref		child;
-	rt_ref		r = collapse(cx, s, c, key, fp, mode, &child, &x);
 
-	if (!r)
+	ch.put = collapse(cx, s, c, key, fp, mode, &child, &x);
+	if (!ch.put)
 		return x;
-	AX_POINT("art.collapse.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_DELETE, &c->G.g, &c->P.g,
-				   RT_TAG(child) == RT_EMBED ? NULL : &c->N))
-	{
-		rt_free_private(cx, s, r);
-		return AX_STALE;
-	}
-	if (RT_IS_NODE(r))
-		rt_fill_grown(RT_PTR(child), RT_PTR(r));
-	rt_slot_set(s, &c->G, key, r);
-	AX_POINT("art.rowex.copied");
+	(void) rt_made(&ch, ch.put);
 	if (RT_TAG(child) == RT_EMBED)
-		AX_COUNT(cx, s, embedded, -1);
+		ch.embedded = -1;
 	else
-		ax_guard_kill(cx, &c->N);
-	ax_guard_kill(cx, &c->P.g);
+	{
+		ch.below = true;
+		ch.goes = child;
+	}
+	AX_POINT("art.collapse.before_lock");
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
+	if (RT_IS_NODE(ch.put))
+		rt_fill_copy(RT_PTR(ch.put), RT_PTR(child));
 	*more = c->G.hdr != NULL && rt_node_children(c->G.hdr) == 1;
-	ax_guard_close(cx, &c->G.g, true);
-	rt_node_retire(cx, s, c->P.hdr);
-	if (RT_TAG(child) == RT_LEAF)
-		rt_leaf_retire(cx, s, RT_PTR(child));
-	else if (RT_IS_NODE(child))
-		rt_node_retire(cx, s, RT_PTR(child));
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
 
@@ -331,20 +321,15 @@ lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp
 static ax_status
 shrink_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key)
 {
-	rt_hdr    *h = c->P.hdr;
-	rt_hdr    *less = rt_node_new(cx, s, h->kind - 1u, rt_prefix(h), h->plen, true);
+	rt_change	ch = {.site = AX_SITE_NODE_DELETE};
+	ax_status	x;
 
-	if (!less)
-		return AX_OK;
+	rt_plan_copy(cx, s, c, &ch, c->P.hdr->kind - 1u, true);
 	AX_POINT("art.shrink.before_lock");
-	if (!rt_lock3(cx, AX_SITE_NODE_DELETE, &c->G.g, &c->P.g, NULL))
-	{
-		rt_node_unalloc(cx, s, less);
-		return AX_STALE;
-	}
-	rt_fill_grown(h, less);
-	rt_publish_grown(cx, s, key, &c->G, &c->P, less);
-	return AX_OK;
+	x = rt_begin(cx, s, c, &ch);
+	if (x == AX_OK)
+		rt_finish(cx, s, c, key, &ch);
+	return x;
 }
 
 /*
@@ -361,9 +346,6 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	int			n;
 
 	*more = false;
-	x = ax_retire_reserve(cx, 3);
-	if (x != AX_OK)
-		return x;
 	x = rt_descend(cx, s, &c, key, len, mode);
 	if (x == RT_PARTS)
 	{

@@ -1,9 +1,33 @@
 /*
  * rt_split.c
- *	  What takes the place of a leaf: cutting sorted entries into pieces, and
- *	  publishing the pieces under the parent.
+ *	  Carrying out a change of the tree; and what takes the place of a leaf: cutting
+ *	  sorted entries into pieces, and publishing the pieces under the parent.
  */
 #include "rt_olc.h"
+
+/*
+ * The change does not come about: let go of what it latched, "held" of them from gone,
+ * and free what was made for it.  Returns x.
+ */
+ax_status
+rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch, int held, ax_status x)
+{
+	while (held > 0)
+		ax_guard_close(cx, &ch.gone[--held].g, false);
+	if (ch.below)
+		ax_guard_close(cx, &c->N, false);
+	ax_guard_close(cx, &c->P.g, false);
+	ax_guard_close(cx, &c->G.g, false);
+	for (int i = 0; i < ch.nmade; i++)
+	{
+		if (RT_IS_NODE(ch.made[i]))
+			rt_node_unalloc(cx, s, RT_PTR(ch.made[i]));
+		else if (RT_TAG(ch.made[i]) == RT_LEAF)
+			rt_leaf_unalloc(cx, s, RT_PTR(ch.made[i]));
+	}
+	rt_drop_pieces(cx, s, ch.pieces, ch.npieces, ch.kept);
+	return x;
+}
 
 /* Sort a leaf's entries, given from the leaf's depth on. */
 void
@@ -106,30 +130,27 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 
 /*
  * Put the pieces in the place of the leaf that the cursor is at (its guard is open),
- * where key goes in node P, itself replaced by a bigger one below G if it has too few
+ * where key goes in P's node, itself replaced by a bigger one if it has too few
  * slots, or by a copy if readers could not bear the change (ROWEX).  kept: the
- * leaf's reference when it is one of the pieces.  Unless AX_OK nothing was done, and
- * the pieces are freed.
+ * leaf's reference when it is one of the pieces.  AX_OK, or as of rt_begin().
  */
 ax_status
-rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c_, const uint8_t *key, rt_piece *p, int np,
+rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, rt_piece *p, int np,
 			rt_ref kept)
 {
-	rt_at	   *G = &c_->G,
-			   *P = &c_->P;
-	ax_guard   *L = &c_->N;
-	const rt_ref old = c_->ref;
-	rt_hdr    *h = P->hdr,
-			   *grown = NULL;
-	uint8_t		c = h ? key[P->d] : 0;
-	const bool	rowex = rt_rowex(s);
+	/* the leaf that stays has another range now: its version moves, too */
+	rt_change	ch = {.site = AX_SITE_SPLIT, .node = true, .below = true,
+	.goes = kept ? 0 : c->ref, .pieces = p, .npieces = np, .kept = kept};
+	rt_hdr    *h = c->P.hdr;
+	uint8_t		byte = h ? key[c->P.d] : 0;
 	unsigned	kind = 0;
 	int			lo,
 				hi;
+	ax_status	x;
 
 	/* a Node256 has a place for all, or the snapshot is not valid */
-	if (rowex && h)
-		kind = rt_rowex_copy(h, c, p, np, kept);
+	if (rt_rowex(s) && h)
+		kind = rt_rowex_copy(h, byte, p, np, kept);
 	else if (np > 1 && h->kind != RT_N256 && ld(&h->count) + np - 1 > rt_node_slots(h->kind))
 	{
 		kind = h->kind + 1u;
@@ -137,43 +158,28 @@ rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c_, const uint8_t *key, rt_piece 
 			kind++;
 	}
 	if (kind)
-	{
-		grown = rt_node_new(cx, s, kind, rt_prefix(h), h->plen, false);
-		if (!grown)
-		{
-			rt_drop_pieces(cx, s, p, np, kept);
-			return AX_NOMEM;
-		}
-	}
+		rt_plan_copy(cx, s, c, &ch, kind, false);
 	AX_POINT("art.publish.before_lock");
-	if (!rt_lock3(cx, AX_SITE_SPLIT, grown ? &G->g : NULL, &P->g, L))
-	{
-		rt_drop_pieces(cx, s, p, np, kept);
-		if (grown)
-			rt_node_unalloc(cx, s, grown);
-		return AX_STALE;
-	}
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
 	if (np > 1)
-		rt_node_range(h, c, &lo, &hi);
-	if (grown)
-	{
-		rt_fill_grown(h, grown);
-		h = grown;
-	}
+		rt_node_range(h, byte, &lo, &hi);
+	h = rt_changing(c, &ch);
 	if (!h)
 		stref(&s->root, p[0].r);
-	else if (rowex && !grown)
-		rt_rowex_place(h, c, p, np, kept);
+	else if (rt_rowex(s) && !ch.copy)
+		rt_rowex_place(h, byte, p, np, kept);
 	else if (np == 1)
 	{
 		if (RT_TAG(p[0].r) != RT_LEAF)
-			rt_node_narrow(h, c, p[0].lo, p[0].r);
+			rt_node_narrow(h, byte, p[0].lo, p[0].r);
 		else
-			rt_node_set(h, c, p[0].r);
+			rt_node_set(h, byte, p[0].r);
 	}
 	else
 	{
-		rt_node_del(h, c);
+		rt_node_del(h, byte);
 		for (int i = 0; i < np; i++)
 		{
 			bool		leaf = RT_TAG(p[i].r) == RT_LEAF;
@@ -183,16 +189,6 @@ rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c_, const uint8_t *key, rt_piece 
 						!leaf ? from : i + 1 < np ? p[i + 1].lo - 1 : hi, p[i].r);
 		}
 	}
-	/* the leaf that stays has another range now: its version moves too */
-	if (kept)
-		ax_guard_close(cx, L, true);
-	else
-		ax_guard_kill(cx, L);
-	if (grown)
-		rt_publish_grown(cx, s, key, G, P, grown);
-	else
-		ax_guard_close(cx, &P->g, true);
-	if (!kept)
-		rt_leaf_retire(cx, s, RT_PTR(old));
+	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
