@@ -135,47 +135,27 @@ entry_key(const bt_page *p, int i, const bt_blob *blob, uint32_t len, uint8_t *o
  * bt_descend for who wants the leaf and nothing else: optimistic, without the
  * path.  *leaf is NULL when the tree is empty.
  */
-static inline ax_status
+__attribute__((always_inline)) static inline ax_status
 find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g,
 		  bt_page **leaf)
 {
-	ax_guard	up;
-	bt_page    *p;
-	ax_status	x = ax_guard_open(cx, g, &s->root_word, false);
+	bt_page    *p = NULL;
+	ax_status	x = bt_start(cx, s, g, &p, AX_READ);
 
-	if (x != AX_OK)
-		return x;
-	p = bt_ref(&s->root);
-	AX_POINT("bt.root_read");
-	if (!ax_guard_valid(g))
-		return AX_STALE;
-	while (p)
+	while (x == AX_OK && p)
 	{
-		int			i,
-					level;
+		ax_guard	up = *g;
+		int			i;
 
-		up = *g;
-		AX_POINT("bt.child_read");
-		x = ax_guard_open(cx, g, &p->word, false);
-		if (ax_unlikely(x != AX_OK))
-			return x;
-		AX_POINT("bt.child_version");
-		if (!ax_guard_valid(&up))
-			return AX_STALE;
-		level = p->level;
-		if (level == 0)
+		x = bt_enter(cx, &up, g, p, AX_READ);
+		if (x != AX_OK || p->level == 0)
 			break;
-		i = bt_child_inside(p, g, key, len, false);
-		if (ax_unlikely(i < 0))
+		p = bt_step(s, p, g, key, len, false, &i, AX_READ);
+		if (ax_unlikely(!p))
 			return AX_STALE;
-		p = bt_ref(&bt_children(p)[i]);
-		AX_POINT("bt.slot_read");
-		if (!ax_guard_valid(g))
-			return AX_STALE;
-		bt_prefetch(p, bt_page_size(s, level - 1));
 	}
 	*leaf = p;
-	return AX_OK;
+	return x;
 }
 
 /*
@@ -355,17 +335,6 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	return AX_OK;
 }
 
-/* A guard of a word that nobody has: others are not waited for in company. */
-static inline bool
-sample(ax_guard *g, ax_word *w)
-{
-	g->w = w;
-	g->held = false;
-	g->how = 0;
-	g->v = ax_word_read(w);
-	return ax_likely(!(g->v & AX_FLAGS));
-}
-
 /*
  * See bt_tree.h, ax_lookup_many.  Each look-up takes a step and asks for the
  * page that comes next, and while that comes in the others take theirs.  In
@@ -384,17 +353,14 @@ bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	}			lane[AX_GROUP];
 	uint32_t	going = (1u << n) - 1;
 	uint32_t	ntids = 0;
-	ax_guard	g;
+	ax_guard	g = {0};
 	bt_page    *root;
 
 	*done = 0;
-	root = sample(&g, &s->root_word) && AX_MAX_RESTARTS > 0 ? bt_ref(&s->root) : NULL;
-	AX_POINT("bt.root_read");
-	if (!root || !ax_guard_valid(&g))
-	{
+	if (AX_MAX_RESTARTS == 0 || bt_start(cx, s, &g, &root, AX_TRY) != AX_OK)
 		root = NULL;
+	if (!root)
 		going = 0;
-	}
 	for (uint32_t i = 0; i < n; i++)
 	{
 		lane[i].p = root;
@@ -409,27 +375,15 @@ bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 			ax_guard	up = lane[i].g;
 			int			at;
 
-			AX_POINT("bt.child_read");
-			if (sample(&lane[i].g, &p->word))
+			if (bt_enter(cx, &up, &lane[i].g, p, AX_TRY) == AX_OK)
 			{
-				AX_POINT("bt.child_version");
-				if (ax_likely(ax_guard_valid(&up)))
+				if (p->level == 0)
 				{
-					if (p->level == 0)
-					{
-						going &= ~(1u << i);
-						continue;
-					}
-					at = bt_child_inside(p, &lane[i].g, keys[i], lens ? lens[i] : len, false);
-					if (ax_likely(at >= 0))
-					{
-						next = bt_ref(&bt_children(p)[at]);
-						bt_prefetch(next, bt_page_size(s, p->level - 1));
-						AX_POINT("bt.slot_read");
-						if (!ax_guard_valid(&lane[i].g))
-							next = NULL;
-					}
+					going &= ~(1u << i);
+					continue;
 				}
+				next = bt_step(s, p, &lane[i].g, keys[i], lens ? lens[i] : len, false, &at,
+							   AX_TRY);
 			}
 			lane[i].p = next;
 			if (ax_unlikely(next == NULL))

@@ -41,55 +41,60 @@ bt_close(ax_ctx *cx, bt_path *t, int from)
  * Latches: none on entry.  On AX_OK the guards of the path are open: samples,
  * or, pessimistically, latches of the last two (t->all: of all).
  */
-ax_status
-bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, bool after)
+__attribute__((always_inline)) static inline ax_status
+descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, bool after,
+		const ax_mode mode)
 {
 	bt_page    *p;
 	ax_status	x;
 
 	t->n = 0;
-	x = ax_guard_open(cx, &t->root, &s->root_word, t->pess);
+	x = bt_start(cx, s, &t->root, &p, mode);
 	if (x != AX_OK)
 		return x;
-	p = bt_ref(&s->root);
-	AX_POINT("bt.root_read");
-	if (!ax_guard_valid(&t->root))
-		return AX_STALE;
 	while (p)
 	{
 		bt_frame   *f = &t->f[t->n];
+		const bool	leaf = p->level == 0;
 
-		AX_POINT("bt.child_read");
-		if (t->write && p->level == 0)
-			x = ax_guard_open_target(cx, s, &f->g, &p->word, t->pess);
-		else
-			x = ax_guard_open(cx, &f->g, &p->word, t->pess);
-		if (x != AX_OK)
-			break;
 		f->p = p;
 		f->i = 0;
+		f->g.w = &p->word;
+		f->g.held = false;
+		x = leaf && t->write ? bt_enter_target(cx, s, bt_above(t, t->n), &f->g, p, mode) :
+			bt_enter(cx, bt_above(t, t->n), &f->g, p, mode);
 		t->n++;
-		AX_POINT("bt.child_version");
-		x = AX_STALE;
-		if (!ax_guard_valid(bt_above(t, t->n - 1)))
+		if (ax_unlikely(x != AX_OK))
 			break;
-		if (t->pess && !t->all && t->n >= 2)
+		if (mode == AX_PESSIMISTIC && !t->all && t->n >= 2)
 			ax_guard_close(cx, bt_above(t, t->n - 2), false);
-		if (p->level == 0)
+		if (leaf)
 			return AX_OK;
-		f->i = bt_child_inside(p, &f->g, key, len, after);
-		if (f->i < 0)
+		p = bt_step(s, p, &f->g, key, len, after, &f->i, mode);
+		if (ax_unlikely(!p))
+		{
+			x = AX_STALE;
 			break;
-		p = bt_ref(&bt_children(p)[f->i]);
-		AX_POINT("bt.slot_read");
-		if (!ax_guard_valid(&f->g))
-			break;
-		bt_prefetch(p, bt_page_size(s, f->p->level - 1));
+		}
 	}
-	if (!p)
+	if (x == AX_OK)
 		return AX_OK;
 	bt_close(cx, t, -1);
 	return x;
+}
+
+static __attribute__((noinline, cold)) ax_status
+descend_latched(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len,
+				bool after)
+{
+	return descend(cx, s, t, key, len, after, AX_PESSIMISTIC);
+}
+
+ax_status
+bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, bool after)
+{
+	return ax_unlikely(t->pess) ? descend_latched(cx, s, t, key, len, after) :
+		descend(cx, s, t, key, len, after, AX_OPTIMISTIC);
 }
 
 /*

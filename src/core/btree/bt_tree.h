@@ -62,7 +62,71 @@ bt_above(bt_path *t, int k)
 	return k > 0 ? &t->f[k - 1].g : &t->root;
 }
 
-/* ---- bt_tree.c ---- */
+/*
+ * One hop.  Into page p, whose address was read from what "from" guards: g is opened,
+ * and then "from" is validated.  Unless AX_OK the caller starts over, or is busy (what
+ * g has latched it lets go).
+ */
+__attribute__((always_inline)) static inline ax_status
+bt_enter(ax_ctx *cx, const ax_guard *from, ax_guard *g, bt_page *p, const ax_mode mode)
+{
+	ax_status	x;
+
+	AX_POINT("bt.child_read");
+	x = ax_open(cx, g, &p->word, mode);
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	AX_POINT("bt.child_version");
+	return ax_valid(from, mode) ? AX_OK : AX_STALE;
+}
+
+/* The same for the leaf, which is to be written. */
+__attribute__((always_inline)) static inline ax_status
+bt_enter_target(ax_ctx *cx, ax_store *s, const ax_guard *from, ax_guard *g, bt_page *p,
+				const ax_mode mode)
+{
+	ax_status	x;
+
+	AX_POINT("bt.child_read");
+	x = ax_guard_open_target(cx, s, g, &p->word, mode == AX_PESSIMISTIC);
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	AX_POINT("bt.child_version");
+	return ax_valid(from, mode) ? AX_OK : AX_STALE;
+}
+
+/*
+ * .. and from an inner page, p, to the address of the child, *i, in which the position
+ * lies, which is asked for.  NULL: p changed.
+ */
+__attribute__((always_inline)) static inline bt_page *
+bt_step(ax_store *s, bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,
+		bool after, int *i, const ax_mode mode)
+{
+	bt_page    *child;
+
+	*i = bt_child_inside(p, g, key, len, after);
+	if (ax_unlikely(*i < 0))
+		return NULL;
+	child = bt_ref(&bt_children(p)[*i]);
+	bt_prefetch(child, bt_page_size(s, p->level - 1));
+	AX_POINT("bt.slot_read");
+	return ax_valid(g, mode) ? child : NULL;
+}
+
+/* The root page, NULL: the tree is empty.  g: of the pointer to it. */
+__attribute__((always_inline)) static inline ax_status
+bt_start(ax_ctx *cx, ax_store *s, ax_guard *g, bt_page **root, const ax_mode mode)
+{
+	ax_status	x = ax_open(cx, g, &s->root_word, mode);
+
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	*root = bt_ref(&s->root);
+	AX_POINT("bt.root_read");
+	return ax_valid(g, mode) ? AX_OK : AX_STALE;
+}
+
 extern void bt_close(ax_ctx *cx, bt_path *t, int from);
 extern ax_status bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key,
 							uint32_t len, bool after);

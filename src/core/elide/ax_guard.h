@@ -58,6 +58,56 @@ ax_guard_open(ax_ctx *cx, ax_guard *g, ax_word *w, bool pess)
 }
 
 /*
+ * How a descent goes; known wherever it is compiled.  Writers (AX_WRITES) know that
+ * nothing above the place of their change is held under optimism, and all under
+ * pessimism.
+ */
+typedef enum ax_mode
+{
+	AX_OPTIMISTIC,				/* every version is sampled */
+	AX_PESSIMISTIC,				/* latched, waiting */
+	AX_READ,					/* look-ups: sampled */
+	AX_TRY,						/* the same, waiting for nobody: AX_STALE */
+	AX_ROWEX					/* readers of ROWEX, who look at no version */
+} ax_mode;
+
+#define AX_WRITES(mode) ((mode) <= AX_PESSIMISTIC)
+
+/* Sample w, or latch it: as ax_guard_open(). */
+__attribute__((always_inline)) static inline ax_status
+ax_open(ax_ctx *cx, ax_guard *g, ax_word *w, const ax_mode mode)
+{
+	uint64_t	v;
+
+	if (mode == AX_ROWEX)
+		return AX_OK;
+	if (mode == AX_PESSIMISTIC)
+		return ax_guard_open(cx, g, w, true);
+	v = ax_word_read(w);
+	if (ax_unlikely(v & AX_FLAGS))
+	{
+		uint64_t	sample = v; /* so that v can be a register */
+		ax_status	x = mode == AX_TRY ? AX_STALE : ax_word_sample(cx, w, &sample);
+
+		if (x != AX_OK)
+			return x;
+		v = sample;
+	}
+	g->w = w;
+	g->v = v;
+	g->held = false;
+	g->how = 0;
+	return AX_OK;
+}
+
+/* Of what was opened so, and not since latched. */
+__attribute__((always_inline)) static inline bool
+ax_valid(const ax_guard *g, const ax_mode mode)
+{
+	return mode == AX_ROWEX || mode == AX_PESSIMISTIC || ax_likely(ax_word_valid(g->w, g->v));
+}
+
+/*
  * The same for the place that a write goes to.  Under OptiQL it is latched at
  * once, in the queue, whatever its version.  The caller then validates what
  * led to it (Algorithm 4 of the paper), and readers go on until

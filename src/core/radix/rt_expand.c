@@ -52,7 +52,7 @@ typedef struct rt_hot
 static ax_status
 find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
 {
-	ax_status	x = rt_descend(cx, s, c, key, len, RT_OPTIMISTIC);
+	ax_status	x = rt_descend(cx, s, c, key, len, AX_OPTIMISTIC);
 
 	if (x != RT_PARTS && x != RT_ENDS)
 		return x;
@@ -357,7 +357,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 	/* within the TID: one key's rows */
 	if ((word && &l->word != word) || len - d <= 1 + AX_TID_BYTES || (l->flags & RT_F_ONE))
 		return AX_NOTFOUND;
-	x = rt_open_leaf(cx, &c, RT_OPTIMISTIC);
+	x = rt_open_leaf(cx, &c, AX_OPTIMISTIC);
 	if (x != AX_OK)
 		return x;
 	n = rt_leaf_ents(l, e, buf);

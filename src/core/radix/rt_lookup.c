@@ -8,7 +8,7 @@
 
 /* One descent for a key with its TID: AX_OK or AX_NOTFOUND. */
 __attribute__((always_inline)) static inline ax_status
-contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const rt_mode mode)
+contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
 	rt_cursor	c;
 	ax_status	x = rt_descend(cx, s, &c, key, len, mode);
@@ -23,13 +23,13 @@ contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const rt_mod
 							  rt_fp(key, len - AX_TID_BYTES)) < 0)
 				x = AX_NOTFOUND;
 			AX_POINT("art.contains.leaf_read");
-			if (!rt_valid(&c.N, mode))
+			if (!ax_valid(&c.N, mode))
 				x = AX_STALE;
 		}
 	}
 	else if (x == AX_OK)
 	{
-		if (!rt_valid(&c.P.g, mode))
+		if (!ax_valid(&c.P.g, mode))
 			x = AX_STALE;
 		else if (c.ref == 0 || RT_EMBED_TID(c.ref) != ax_tid_at(key + len))
 			x = AX_NOTFOUND;
@@ -41,7 +41,7 @@ contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const rt_mod
 static __attribute__((noinline, cold)) ax_status
 contains_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	return contains(cx, s, key, len, RT_PESSIMISTIC);
+	return contains(cx, s, key, len, AX_PESSIMISTIC);
 }
 
 ax_status
@@ -50,7 +50,7 @@ rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	for (int tries = 0;; tries++)
 	{
 		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
-			contains(cx, s, key, len, RT_READ) : contains_latched(cx, s, key, len);
+			contains(cx, s, key, len, AX_READ) : contains_latched(cx, s, key, len);
 
 		if (ax_likely(x != AX_STALE))
 			return x;
@@ -61,7 +61,7 @@ rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 ax_status
 rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	return contains(cx, s, key, len, RT_ROWEX);
+	return contains(cx, s, key, len, AX_ROWEX);
 }
 
 /*
@@ -71,7 +71,7 @@ rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
  */
 __attribute__((always_inline)) static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
-		uint32_t max, uint32_t *n, bool *more, const rt_mode mode)
+		uint32_t max, uint32_t *n, bool *more, const ax_mode mode)
 {
 	rt_cursor	c;
 	ax_status	x = rt_descend(cx, s, &c, prefix, len, mode);
@@ -86,7 +86,7 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *
 			return x;
 		k = rt_leaf_tids(RT_PTR(c.ref), prefix + c.d, len - c.d, rt_fp(prefix, len), tids, max);
 		AX_POINT("art.lookup.leaf_read");
-		if (!rt_valid(&c.N, mode))
+		if (!ax_valid(&c.N, mode))
 			return AX_STALE;
 		if (k > max)
 			return RT_ENDS;	/* which are the first needs order */
@@ -97,7 +97,7 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *
 	if (x != AX_OK)
 		return x == RT_PARTS ? AX_OK : x;	/* immutable and reached: not there */
 	AX_POINT("art.lookup.absent");
-	if (!rt_valid(&c.P.g, mode))
+	if (!ax_valid(&c.P.g, mode))
 		return AX_STALE;
 	if (c.ref == 0)
 		return AX_OK;
@@ -118,7 +118,7 @@ rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	*more = false;
 	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
 	{
-		ax_status	x = look_up(cx, s, prefix, len, tids, max, n, more, RT_READ);
+		ax_status	x = look_up(cx, s, prefix, len, tids, max, n, more, AX_READ);
 
 		if (ax_unlikely(x == RT_ENDS))
 			break;
@@ -137,7 +137,7 @@ rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 	*n = 0;
 	*more = false;
-	x = look_up(cx, s, prefix, len, tids, max, n, more, RT_ROWEX);
+	x = look_up(cx, s, prefix, len, tids, max, n, more, AX_ROWEX);
 	return ax_likely(x != RT_ENDS) ? x :
 		ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
 }

@@ -45,7 +45,7 @@ cursor_of(const lane *a)
 
 /* From a node, whose lines were asked for, to what hangs there. */
 static inline state
-step_down(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
+step_down(lane *a, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
 	rt_cursor	c = cursor_of(a);
 	ax_status	x = rt_step(NULL, &c, key, len, mode);
@@ -65,7 +65,7 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
 		return S_DOWN;
 	}
 	AX_POINT("art.lookup.absent");
-	if (!rt_valid(&c.P.g, mode))
+	if (!ax_valid(&c.P.g, mode))
 		return S_ALONE;
 	if (c.ref == 0)
 		return S_NONE;
@@ -79,11 +79,11 @@ step_down(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
  * else.
  */
 static inline state
-step_near(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
+step_near(lane *a, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
 	rt_leaf   *l = RT_PTR(a->ref);
 
-	if (mode != RT_ROWEX && ax_unlikely(!ax_word_valid(a->w, a->v)))
+	if (mode != AX_ROWEX && ax_unlikely(!ax_word_valid(a->w, a->v)))
 		return S_ALONE;
 #ifndef AX_MAP_RWLOCKS			/* which knows no such reads */
 	if (ax_likely(l->flags == 0 && l->w > AX_TID_BYTES))
@@ -108,7 +108,7 @@ step_near(lane *a, const uint8_t *key, uint32_t len, const rt_mode mode)
 /* The TIDs of a leaf; false: not so. */
 static inline bool
 read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint32_t max,
-		  uint32_t *n, const rt_mode mode)
+		  uint32_t *n, const ax_mode mode)
 {
 	rt_cursor	c = cursor_of(a);
 
@@ -116,7 +116,7 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint3
 		return false;
 	*n = rt_leaf_tids(RT_PTR(c.ref), key + c.d, len - c.d, rt_fp(key, len), tids, max);
 	AX_POINT("art.lookup.leaf_read");
-	if (!rt_valid(&c.N, mode) || *n > max)
+	if (!ax_valid(&c.N, mode) || *n > max)
 		return false;
 	rt_sort_tids(tids, *n);
 	return true;
@@ -134,9 +134,9 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint3
 static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
-		uint32_t *done, const rt_mode mode)
+		uint32_t *done, const ax_mode mode)
 {
-	const bool	rowex = mode == RT_ROWEX;
+	const bool	rowex = mode == AX_ROWEX;
 	lane		lanes[AX_GROUP];
 	uint32_t	going = 0;
 	uint32_t	ntids = 0;
@@ -209,7 +209,7 @@ rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32
 			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
 			   uint32_t *done)
 {
-	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, RT_TRY);
+	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, AX_TRY);
 }
 
 ax_status
@@ -217,5 +217,5 @@ rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					 const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
 					 uint32_t max, uint32_t *counts, uint32_t *done)
 {
-	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, RT_ROWEX);
+	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, AX_ROWEX);
 }

@@ -189,7 +189,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 
 	*done = 0;
 	*added = 0;
-	x = rt_descend(cx, s, &c, key, len0, RT_OPTIMISTIC);
+	x = rt_descend(cx, s, &c, key, len0, AX_OPTIMISTIC);
 	if (x != AX_OK)
 		return x == RT_PARTS ? AX_OK : x;
 	if (c.ref == 0 && c.P.hdr && len0 == c.P.d + 1 + AX_TID_BYTES)
@@ -223,7 +223,7 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	if (!c.P.hdr && all <= RT_LEAF_MAX)
 		all = 0;
 
-	x = rt_open_leaf(cx, &c, RT_OPTIMISTIC);
+	x = rt_open_leaf(cx, &c, AX_OPTIMISTIC);
 	if (x != AX_OK)
 		return x;
 	old = rt_leaf_ents(RT_PTR(c.ref), have, buf);

@@ -426,7 +426,7 @@ insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 /* The key's leaf is there. */
 __attribute__((always_inline)) static inline ax_status
 insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
-				 uint8_t fp, const rt_mode mode)
+				 uint8_t fp, const ax_mode mode)
 {
 	rt_leaf   *l = RT_PTR(c->ref);
 	const uint8_t *rest = key + c->d;
@@ -447,7 +447,7 @@ insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 		rt_finish(cx, s, c, key, &ch);
 		return AX_OK;
 	}
-	if (mode == RT_OPTIMISTIC && ax_guard_shared(&c->N))
+	if (mode == AX_OPTIMISTIC && ax_guard_shared(&c->N))
 		ax_guard_close(cx, &c->N, false);	/* no latch while memory is taken */
 	return leaf_overflow(cx, s, c, key, len, fp);
 }
@@ -455,9 +455,9 @@ insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 /* One descent.  AX_STALE, or GREW: start over. */
 __attribute__((always_inline)) static inline ax_status
 insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			const rt_mode mode)
+			const ax_mode mode)
 {
-	const bool	pess = mode == RT_PESSIMISTIC;
+	const bool	pess = mode == AX_PESSIMISTIC;
 	rt_cursor	c;
 	ax_status	x = rt_descend(cx, s, &c, key, len, mode);
 
@@ -480,7 +480,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 		 * is where it was.  Whatever changes it validates what is above.
 		 */
 		AX_POINT("art.widened");
-		x = rt_open(cx, &c.P.g, &c.P.hdr->word, mode);
+		x = ax_open(cx, &c.P.g, &c.P.hdr->word, mode);
 		if (x == AX_OK)
 			x = rt_look(&c, key, c.P.hdr->kind, mode);
 		if (x == AX_OK)
@@ -496,7 +496,7 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 static __attribute__((noinline, cold)) ax_status
 insert_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp)
 {
-	return insert_pass(cx, s, key, len, fp, RT_PESSIMISTIC);
+	return insert_pass(cx, s, key, len, fp, AX_PESSIMISTIC);
 }
 
 static ax_status
@@ -507,7 +507,7 @@ rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	for (int tries = 0;;)
 	{
 		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
-			insert_pass(cx, s, key, len, fp, RT_OPTIMISTIC) :
+			insert_pass(cx, s, key, len, fp, AX_OPTIMISTIC) :
 			insert_latched(cx, s, key, len, fp);
 
 		if (x == AX_STALE)

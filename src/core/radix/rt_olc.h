@@ -264,18 +264,6 @@ rt_prefetch_node(rt_ref r, const uint8_t *key, uint32_t len, uint32_t d)
  * check, which do not follow a key, have ways of their own.
  */
 
-/* How it goes down; known wherever it is compiled. */
-typedef enum rt_mode
-{
-	RT_OPTIMISTIC,				/* writers: every version is sampled */
-	RT_PESSIMISTIC,			/* latched, waiting: G, P and what is below P */
-	RT_READ,					/* look-ups: sampled, and no node but P kept */
-	RT_TRY,					/* the same, waiting for nobody */
-	RT_ROWEX					/* readers of ROWEX, who look at no version */
-} rt_mode;
-
-#define RT_WRITES(mode) ((mode) <= RT_PESSIMISTIC)
-
 /* A place in the tree: the slot of P's node where the key goes, or the root's. */
 typedef struct rt_cursor
 {
@@ -294,47 +282,13 @@ typedef struct rt_cursor
 #define RT_PARTS AX_NOTFOUND	/* the key leaves ref's node within its prefix */
 #define RT_ENDS AX_BUFFER		/* the key ends there */
 
-/* Sample w, or latch it. */
-__attribute__((always_inline)) static inline ax_status
-rt_open(ax_ctx *cx, ax_guard *g, ax_word *w, const rt_mode mode)
-{
-	uint64_t	v;
-
-	if (mode == RT_ROWEX)
-		return AX_OK;
-	if (mode == RT_PESSIMISTIC)
-		return ax_guard_open(cx, g, w, true);
-	v = ax_word_read(w);
-	if (ax_unlikely(v & AX_FLAGS))
-	{
-		uint64_t	sample = v; /* so that v can be a register */
-		ax_status	x = mode == RT_TRY ? AX_STALE : ax_word_sample(cx, w, &sample);
-
-		if (x != AX_OK)
-			return x;
-		v = sample;
-	}
-	g->w = w;
-	g->v = v;
-	g->held = false;
-	g->how = 0;
-	return AX_OK;
-}
-
-/* Of a node on the way, not of the leaf at its end. */
-__attribute__((always_inline)) static inline bool
-rt_valid(const ax_guard *g, const rt_mode mode)
-{
-	return mode == RT_ROWEX || mode == RT_PESSIMISTIC || ax_likely(ax_word_valid(g->w, g->v));
-}
-
 /* Let go of all that a descent has. */
 __attribute__((always_inline)) static inline void
-rt_close(ax_ctx *cx, rt_cursor *c, const rt_mode mode)
+rt_close(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 {
-	if (!RT_WRITES(mode))
+	if (!AX_WRITES(mode))
 		return;
-	if (mode == RT_PESSIMISTIC)
+	if (mode == AX_PESSIMISTIC)
 	{
 		ax_guard_close(cx, &c->G.g, false);
 		ax_guard_close(cx, &c->P.g, false);
@@ -345,29 +299,29 @@ rt_close(ax_ctx *cx, rt_cursor *c, const rt_mode mode)
 
 /* To the root's slot. */
 __attribute__((always_inline)) static inline ax_status
-rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
+rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 {
 	ax_status	x;
 
 	c->P.hdr = NULL;
 	c->d = 0;
-	if (RT_WRITES(mode))
+	if (AX_WRITES(mode))
 	{
 		c->G.hdr = NULL;
 		c->G.g.w = NULL;
 		c->G.g.held = c->P.g.held = c->N.held = false;
 		c->level = 0;
 		/* memory before the first latch: what any change retires but large ones */
-		if (mode == RT_PESSIMISTIC && (x = ax_retire_reserve(cx, 3)) != AX_OK)
+		if (mode == AX_PESSIMISTIC && (x = ax_retire_reserve(cx, 3)) != AX_OK)
 			return x;
 	}
-	x = rt_open(cx, &c->P.g, &s->root_word, mode);
+	x = ax_open(cx, &c->P.g, &s->root_word, mode);
 	if (x != AX_OK)
 		return x;
 	/* after the sample: beside a latch it may be what is taken back (ax_elide_soft.c) */
 	c->ref = ldref(&s->root);
 	AX_POINT("art.hop.after_child_read");
-	return !RT_WRITES(mode) || rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+	return !AX_WRITES(mode) || ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
 }
 
 /*
@@ -376,28 +330,28 @@ rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
  * to, or, if that is nothing or a TID, by the caller.
  */
 __attribute__((always_inline)) static inline ax_status
-rt_look(rt_cursor *c, const uint8_t *key, const unsigned kind, const rt_mode mode)
+rt_look(rt_cursor *c, const uint8_t *key, const unsigned kind, const ax_mode mode)
 {
 	c->ref = rt_child(c->P.hdr, kind, key[c->P.d]);
 	c->d = c->P.d + 1;
 	AX_POINT("art.hop.after_child_read");
-	return !RT_WRITES(mode) || rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+	return !AX_WRITES(mode) || ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
 }
 
 /* From a slot with a node (which c->ref is) to the slot in that. */
 __attribute__((always_inline)) static inline ax_status
-rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mode mode)
+rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
 	const unsigned kind = RT_TAG(c->ref);
 	rt_hdr    *h = RT_PTR(c->ref);
 	uint32_t	plen;
 	ax_guard	g;
-	ax_status	x = rt_open(cx, &g, &h->word, mode);
+	ax_status	x = ax_open(cx, &g, &h->word, mode);
 
 	if (ax_unlikely(x != AX_OK))
 		return x;
 	AX_POINT("art.hop.after_child_version");
-	if (!rt_valid(&c->P.g, mode))
+	if (!ax_valid(&c->P.g, mode))
 		return AX_STALE;
 	plen = rt_ref_plen(c->ref);
 	if (plen)
@@ -406,7 +360,7 @@ rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mod
 
 		if (m < plen)
 		{
-			if (RT_WRITES(mode))
+			if (AX_WRITES(mode))
 			{
 				c->N = g;
 				c->m = m;
@@ -414,9 +368,9 @@ rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mod
 			return m < len - c->d ? RT_PARTS : RT_ENDS;
 		}
 	}
-	if (RT_WRITES(mode))
+	if (AX_WRITES(mode))
 	{
-		if (mode == RT_PESSIMISTIC)
+		if (mode == AX_PESSIMISTIC)
 			ax_guard_close(cx, &c->G.g, false);
 		else
 			ax_map_unshare(c->G.g.w);
@@ -433,7 +387,7 @@ rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mod
 
 /* From where it is down to what is no node: a leaf, a TID, nothing. */
 __attribute__((always_inline)) static inline ax_status
-rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_mode mode)
+rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
 	ax_status	x = AX_OK;
 
@@ -447,7 +401,7 @@ rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const rt_
 
 __attribute__((always_inline)) static inline ax_status
 rt_descend(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
-			const rt_mode mode)
+			const ax_mode mode)
 {
 	ax_status	x = rt_start(cx, s, c, mode);
 
@@ -459,29 +413,29 @@ rt_descend(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t l
  * rt_open_target.)
  */
 __attribute__((always_inline)) static inline ax_status
-rt_open_leaf(ax_ctx *cx, rt_cursor *c, const rt_mode mode)
+rt_open_leaf(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 {
-	ax_status	x = rt_open(cx, &c->N, &((rt_leaf *) RT_PTR(c->ref))->word, mode);
+	ax_status	x = ax_open(cx, &c->N, &((rt_leaf *) RT_PTR(c->ref))->word, mode);
 
 	if (ax_unlikely(x != AX_OK))
 		return x;
 	AX_POINT("art.hop.after_child_version");
-	return rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+	return ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
 }
 
 /* The same for who will write to it. */
 __attribute__((always_inline)) static inline ax_status
-rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const rt_mode mode)
+rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 {
 	ax_status	x;
 
 	rt_prefetch_leaf(c->ref);
 	x = ax_guard_open_target(cx, s, &c->N, &((rt_leaf *) RT_PTR(c->ref))->word,
-							 mode == RT_PESSIMISTIC);
+							 mode == AX_PESSIMISTIC);
 	if (ax_unlikely(x != AX_OK))
 		return x;
 	AX_POINT("art.hop.after_child_version");
-	return rt_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
+	return ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
 }
 
 /* ---- a change ----

@@ -111,7 +111,7 @@ remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tid
 
 __attribute__((always_inline)) static inline ax_status
 remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
-				 uint8_t fp, bool *tidy, const rt_mode mode)
+				 uint8_t fp, bool *tidy, const ax_mode mode)
 {
 	rt_leaf   *l = RT_PTR(c->ref);
 	int			i,
@@ -129,7 +129,7 @@ remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 	AX_POINT("art.remove.before_lock");
 	if (left > 0 && (left * 4 > l->cap || l->cap <= 4))
 		return remove_in_place(cx, s, c, i);
-	if (mode == RT_OPTIMISTIC && ax_guard_shared(&c->N))
+	if (mode == AX_OPTIMISTIC && ax_guard_shared(&c->N))
 		ax_guard_close(cx, &c->N, false);	/* no latch while memory is taken */
 	return left > 0 ? remove_and_shrink(cx, s, c, key, len, i) :
 		remove_leaf(cx, s, c, key, tidy);
@@ -138,7 +138,7 @@ remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 /* One descent; *tidy: the node above lost a child. */
 __attribute__((always_inline)) static inline ax_status
 remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			bool *tidy, const rt_mode mode)
+			bool *tidy, const ax_mode mode)
 {
 	rt_cursor	c;
 	ax_status	x = rt_descend(cx, s, &c, key, len, mode);
@@ -154,7 +154,7 @@ static __attribute__((noinline, cold)) ax_status
 remove_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			   bool *tidy)
 {
-	return remove_pass(cx, s, key, len, fp, tidy, RT_PESSIMISTIC);
+	return remove_pass(cx, s, key, len, fp, tidy, AX_PESSIMISTIC);
 }
 
 /* The only child of a node is a TID: as a leaf of one that begins at depth "from". */
@@ -247,7 +247,7 @@ collapse_node(ax_ctx *cx, ax_store *s, rt_hdr *h, uint8_t byte, rt_hdr *below)
  */
 static rt_ref
 collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
-		 const rt_mode mode, rt_ref *child, ax_status *x)
+		 const ax_mode mode, rt_ref *child, ax_status *x)
 {
 	rt_slot	only[256];
 	uint32_t	from = c->G.hdr ? c->G.d : 0;
@@ -263,7 +263,7 @@ collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
 	if (RT_IS_NODE(*child) && h->kind > RT_N16)
 		return 0;
 	/* the latch word is the first of either */
-	*x = rt_open(cx, &c->N, &h->word, mode);
+	*x = ax_open(cx, &c->N, &h->word, mode);
 	if (*x != AX_OK)
 		return 0;
 	return RT_IS_NODE(*child) ? collapse_node(cx, s, c->P.hdr, only[0].lo, h) :
@@ -289,7 +289,7 @@ drop_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *more)
 /* It has one child: that takes its place. */
 static ax_status
 lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
-		   const rt_mode mode, bool *more)
+		   const ax_mode mode, bool *more)
 {
 	rt_change	ch = {.site = AX_SITE_NODE_DELETE, .replace = true};
 	ax_status	x;
@@ -339,7 +339,7 @@ shrink_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key)
  */
 __attribute__((always_inline)) static inline ax_status
 tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-		  bool *more, const rt_mode mode)
+		  bool *more, const ax_mode mode)
 {
 	rt_cursor	c;
 	ax_status	x;
@@ -382,8 +382,8 @@ rt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	for (int tries = 0; more; tries++)
 	{
 		ax_status	x = tries < AX_MAX_RESTARTS ?
-			tidy_pass(cx, s, key, len, fp, &more, RT_OPTIMISTIC) :
-			tidy_pass(cx, s, key, len, fp, &more, RT_PESSIMISTIC);
+			tidy_pass(cx, s, key, len, fp, &more, AX_OPTIMISTIC) :
+			tidy_pass(cx, s, key, len, fp, &more, AX_PESSIMISTIC);
 
 		if (x == AX_STALE)
 		{
@@ -404,7 +404,7 @@ rt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	for (int tries = 0;; tries++)
 	{
 		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
-			remove_pass(cx, s, key, len, fp, &tidy, RT_OPTIMISTIC) :
+			remove_pass(cx, s, key, len, fp, &tidy, AX_OPTIMISTIC) :
 			remove_latched(cx, s, key, len, fp, &tidy);
 
 		if (x == AX_OK)
