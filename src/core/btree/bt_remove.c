@@ -28,29 +28,125 @@ underfull(const bt_page *p)
 static ax_status
 drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
 {
+	bt_change	ch = {.site = AX_SITE_NODE_DELETE, .t = t};
 	bt_page    *p = t->f[0].p;
-	bool		look = bt_count(p) == 0;
 	bt_page    *child;
+	ax_status	x;
 
-	if (!look)
+	if (bt_count(p) > 0)
 		return ax_guard_valid(&t->f[0].g) ? AX_NOTFOUND : AX_STALE;
+	bt_plan(&ch, &t->root, NULL);
+	bt_plan(&ch, &t->f[0].g, p);
 	AX_POINT("bt.root_before_lock");
-	if (!ax_guard_lock_at(cx, &t->root, AX_SITE_NODE_DELETE) ||
-		!ax_guard_lock_at(cx, &t->f[0].g, AX_SITE_NODE_DELETE))
-		return AX_STALE;
+	x = bt_begin(cx, s, &ch);
+	if (x != AX_OK)
+		return x;
 	child = p->level ? bt_ref(&bt_children(p)[0]) : NULL;
 	bt_publish(s, t, 0, child);
 	atomic_store_explicit(&s->height, child ? (uint32_t) child->level + 1 : 0,
 						  memory_order_relaxed);
-	ax_guard_kill(cx, &t->f[0].g);
-	ax_guard_close(cx, &t->root, true);
-	bt_retire(cx, s, p);
+	bt_finish(cx, s, &ch);
 	return AX_OK;
+}
+
+/* Two neighbours, and the page above. */
+typedef struct pair
+{
+	bt_change	ch;
+	ax_guard	og;				/* of the one that is not on the path */
+	bt_page    *page[3];		/* left, right, above */
+	ax_guard   *g[3];
+	int			left;			/* its place above */
+	_Alignas(AX_LINE) uint8_t copy[3][BT_MAX_SIZE];
+	const bt_page *from[3];		/* the copies, or the pages */
+	int			n;
+	bt_view		v[2 * BT_MAX_CAP + 2];
+	bt_page    *child[2 * BT_MAX_CAP + 4];
+} pair;
+
+static inline bool
+pair_valid(const pair *m)
+{
+	return ax_guard_valid(m->g[2]) && ax_guard_valid(m->g[0]) && ax_guard_valid(m->g[1]);
+}
+
+/* What the two have.  AX_NOTFOUND: too much for one page, as a rule. */
+static ax_status
+read_pair(ax_store *s, pair *m)
+{
+	const bt_page *a,
+			   *b;
+	int			nc = 0;
+
+	if (bt_used(m->page[0]) > 0 && bt_used(m->page[1]) > 0 &&
+		bt_used(m->page[0]) + bt_used(m->page[1]) > (m->page[0]->size - BT_HEAD) / 4 * 3)
+		return pair_valid(m) ? AX_NOTFOUND : AX_STALE;
+	for (int i = 0; i < 3; i++)
+	{
+		m->from[i] = m->page[i];
+		/* under a coarse latch, nobody changes them */
+		if (s->sync == AX_SYNC_COARSE)
+			continue;
+		ax_copy_out(m->copy[i], (const uint8_t *) m->page[i], m->page[i]->size);
+		m->from[i] = (const bt_page *) (const void *) m->copy[i];
+	}
+	AX_POINT("bt.merge.copied");
+	if (!pair_valid(m))
+		return AX_STALE;
+	a = m->from[0];
+	b = m->from[1];
+	m->n = 0;
+	for (int j = 0; j < bt_count(a); j++)
+		bt_get(a, j, &m->v[m->n++]);
+	if (a->level)
+	{
+		for (int j = 0; j <= bt_count(a); j++)
+			m->child[nc++] = bt_ref(&bt_children(a)[j]);
+		bt_get(m->from[2], m->left, &m->v[m->n++]);
+		for (int j = 0; j <= bt_count(b); j++)
+			m->child[nc++] = bt_ref(&bt_children(b)[j]);
+	}
+	else
+	{
+		bt_view		sep;
+
+		bt_get(m->from[2], m->left, &sep);
+		m->ch.goes_blob = sep.blob;
+	}
+	for (int j = 0; j < bt_count(b); j++)
+		bt_get(b, j, &m->v[m->n++]);
+	return AX_OK;
+}
+
+/* As one page, of the range of both.  False: they do not fit. */
+static bool
+make_one(ax_ctx *cx, ax_store *s, bt_path *t, int k, pair *m)
+{
+	const bt_page *up = m->from[2];
+	int			level = m->from[0]->level;
+	bt_view		lo,
+				hi;
+	bool		has_lo = m->left > 0,
+				has_hi = m->left + 1 < bt_count(up);
+	uint8_t		buf[BT_MAX_PLEN];
+	const uint8_t *prefix;
+	uint32_t	plen;
+
+	if (has_lo)
+		bt_get(up, m->left - 1, &lo);
+	if (has_hi)
+		bt_get(up, m->left + 1, &hi);
+	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, false, buf, &plen);
+	if (!bt_fits(m->from[0]->size, level > 0, m->v, m->n, plen))
+		return false;
+	bt_build(cx, s, m->ch.made[0].p, level, m->v, m->n, m->child, prefix, plen);
+	m->ch.made[0].built = true;
+	return true;
 }
 
 /*
  * Merge frame k with a neighbour.  AX_OK: done.  AX_NOTFOUND: it is no use
- * (they do not fit, no memory).  AX_STALE: something changed.
+ * (they do not fit, no memory).  AX_STALE: something changed.  Nothing is latched.
  *
  * As in a split, the new page is made before anything is latched, from copies
  * of the two and of their parent.  The latches, taken at the versions of the
@@ -64,139 +160,54 @@ drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
 static ax_status
 merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 {
-	bt_page    *parent = t->f[k - 1].p;
-	int			i = t->f[k - 1].i;
-	int			left = i < bt_count(parent) ? i : i - 1;
-	int			level = t->f[k].p->level;
-	bt_page    *other;
-	bt_page    *first,
-			   *second,
-			   *m = NULL;
-	_Alignas(AX_LINE) uint8_t copy[3][BT_MAX_SIZE];
-	const bt_page *a,
-			   *b,
-			   *up;
-	bool		built = false;
-	ax_guard	og;
-	ax_guard   *ga,
-			   *gb;
-	bt_view		v[2 * BT_MAX_CAP + 2];
-	bt_page    *child[2 * BT_MAX_CAP + 4];
-	bt_view		lo,
-				hi;
-	bool		has_lo,
-				has_hi;
-	uint8_t		pbuf[BT_MAX_PLEN];
-	const uint8_t *prefix;
-	uint32_t	plen;
-	bt_blob    *sepblob = NULL;
-	int			n = 0,
-				nc = 0;
+	bt_frame   *f = &t->f[k],
+			   *up = &t->f[k - 1];
+	pair		m;
+	bool		first = up->i < bt_count(up->p);	/* of the two */
 	ax_status	x;
 
-	if (left < 0)
-		return ax_guard_valid(&t->f[k - 1].g) ? AX_NOTFOUND : AX_STALE;
-	other = bt_ref(&bt_children(parent)[left == i ? i + 1 : left]);
-	if (!ax_guard_valid(&t->f[k - 1].g))
+	m.ch = (bt_change) {.site = AX_SITE_NODE_DELETE, .t = t};
+	m.og = (ax_guard) {0};
+	m.left = first ? up->i : up->i - 1;
+	if (m.left < 0)
+		return ax_guard_valid(&up->g) ? AX_NOTFOUND : AX_STALE;
+	m.page[first ? 0 : 1] = f->p;
+	m.page[first ? 1 : 0] = bt_ref(&bt_children(up->p)[first ? up->i + 1 : m.left]);
+	m.page[2] = up->p;
+	m.g[first ? 0 : 1] = &f->g;
+	m.g[first ? 1 : 0] = &m.og;
+	m.g[2] = &up->g;
+	if (!ax_guard_valid(&up->g))
 		return AX_STALE;
-	m = bt_alloc(cx, s, level, true);
-	if (!m)
+	if (!bt_make(cx, s, &m.ch, f->p->level, true))
 		return AX_NOTFOUND;
-	x = ax_guard_open(cx, &og, &other->word, t->pess);
-	if (x != AX_OK)
+	x = ax_open(cx, &m.og, &m.page[first ? 1 : 0]->word, AX_OPTIMISTIC);
+	if (x == AX_OK)
+		x = read_pair(s, &m);
+	if (x == AX_OK && !make_one(cx, s, t, k, &m))
+		x = AX_NOTFOUND;
+	if (x == AX_NOTFOUND)
 	{
-		bt_unalloc(cx, s, level, m);
+		/* the path is still good */
+		ax_guard_close(cx, &m.og, false);
+		bt_forget(cx, s, &m.ch);
 		return x;
 	}
-	a = first = left == i ? t->f[k].p : other;
-	b = second = left == i ? other : t->f[k].p;
-	up = parent;
-	ga = left == i ? &t->f[k].g : &og;
-	gb = left == i ? &og : &t->f[k].g;
-
-	/* as a rule they do not fit: then nothing is copied */
-	if (bt_used(first) > 0 && bt_used(second) > 0 &&
-		bt_used(first) + bt_used(second) > (first->size - BT_HEAD) / 4 * 3)
-	{
-		x = ax_guard_valid(&t->f[k - 1].g) && ax_guard_valid(ga) && ax_guard_valid(gb) ?
-			AX_NOTFOUND : AX_STALE;
-		goto out;
-	}
-	/* under a coarse latch, nobody changes them */
-	if (s->sync != AX_SYNC_COARSE)
-	{
-		ax_copy_out(copy[0], (const uint8_t *) first, first->size);
-		ax_copy_out(copy[1], (const uint8_t *) second, second->size);
-		ax_copy_out(copy[2], (const uint8_t *) parent, parent->size);
-		a = (const bt_page *) (const void *) copy[0];
-		b = (const bt_page *) (const void *) copy[1];
-		up = (const bt_page *) (const void *) copy[2];
-	}
-	AX_POINT("bt.merge.copied");
-	x = AX_STALE;
-	if (!ax_guard_valid(&t->f[k - 1].g) || !ax_guard_valid(ga) || !ax_guard_valid(gb))
-		goto out;
-	x = AX_NOTFOUND;
-
-	for (int j = 0; j < bt_count(a); j++)
-		bt_get(a, j, &v[n++]);
-	if (level)
-	{
-		for (int j = 0; j <= bt_count(a); j++)
-			child[nc++] = bt_ref(&bt_children(a)[j]);
-		bt_get(up, left, &v[n++]);
-		for (int j = 0; j <= bt_count(b); j++)
-			child[nc++] = bt_ref(&bt_children(b)[j]);
-	}
-	else
-	{
-		bt_view		sep;
-
-		bt_get(up, left, &sep);
-		sepblob = sep.blob;
-	}
-	for (int j = 0; j < bt_count(b); j++)
-		bt_get(b, j, &v[n++]);
-
-	/* the range of both */
-	has_lo = left > 0;
-	if (has_lo)
-		bt_get(up, left - 1, &lo);
-	has_hi = left + 1 < bt_count(up);
-	if (has_hi)
-		bt_get(up, left + 1, &hi);
-	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, false, pbuf, &plen);
-	if (!bt_fits(a->size, level > 0, v, n, plen))
-		goto out;
-	bt_build(cx, s, m, level, v, n, child, prefix, plen);
-	built = true;
-
+	if (x != AX_OK)
+		return bt_give_up(cx, s, m.ch, x);
+	bt_plan(&m.ch, &up->g, NULL);
+	bt_plan(&m.ch, m.g[0], m.page[0]);
+	bt_plan(&m.ch, m.g[1], m.page[1]);
 	AX_POINT("bt.merge.before_lock");
-	x = AX_STALE;
-	if (!ax_guard_lock_at(cx, &t->f[k - 1].g, AX_SITE_NODE_DELETE) ||
-		!ax_guard_lock_at(cx, ga, AX_SITE_NODE_DELETE) || !ax_guard_lock_at(cx, gb, AX_SITE_NODE_DELETE))
-		goto out;
-	t->f[k - 1].i = left;
-	bt_publish(s, t, k, m);
+	x = bt_begin(cx, s, &m.ch);
+	if (x != AX_OK)
+		return x;
+	up->i = m.left;
+	bt_publish(s, t, k, m.ch.made[0].p);
 	AX_POINT("bt.merge.published");
-	bt_del(parent, left);
-	ax_guard_kill(cx, ga);
-	ax_guard_kill(cx, gb);
-	ax_guard_close(cx, &t->f[k - 1].g, true);
-	m = NULL;
-	bt_retire(cx, s, first);
-	bt_retire(cx, s, second);
-	if (sepblob)
-		bt_blob_retire(cx, s, sepblob);
-	x = AX_OK;
-
-out:
-	/* what is still held goes first: no memory is given back with a latch */
-	ax_guard_close(cx, &t->f[k - 1].g, false);
-	ax_guard_close(cx, &t->f[k].g, false);
-	ax_guard_close(cx, &og, false);
-	bt_drop(cx, s, level, m, built);
-	return x;
+	bt_del(up->p, m.left);
+	bt_finish(cx, s, &m.ch);
+	return AX_OK;
 }
 
 /*
@@ -213,8 +224,6 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	{
 		ax_status	x = AX_NOTFOUND;
 
-		if (ax_retire_reserve(cx, 4) != AX_OK)
-			return;
 		if (bt_descend(cx, s, &t, key, len, false) != AX_OK)
 			continue;
 		if (t.n == 0)
@@ -251,13 +260,17 @@ ax_status
 bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	bt_path		t;
+	bt_change	ch = {.site = AX_SITE_LEAF_DELETE, .t = &t};
 	bt_frame   *f;
 	bt_view		v;
 	bool		same;
 	bool		empty;
 	int			i;
-	ax_status	x = ax_retire_reserve(cx, 4);
+	ax_status	x = AX_OK;
 
+	/* a long key has an object of its own, which goes with it */
+	if (len > bt_max_inline(s->page_size))
+		x = ax_retire_reserve(cx, 1);
 	if (x != AX_OK)
 		return x;
 	t.all = false;
@@ -288,19 +301,19 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				return AX_NOTFOUND;
 			continue;
 		}
-		if (ax_guard_lock_at(cx, &f->g, AX_SITE_LEAF_DELETE))
+		ch.n = 0;
+		bt_plan(&ch, &f->g, NULL);
+		if (bt_begin(cx, s, &ch) == AX_OK)
 			break;
-		bt_close(cx, &t, -1);
 	}
 
 	bt_get(f->p, i, &v);
 	bt_del(f->p, i);
 	empty = underfull(f->p);
-	ax_guard_close(cx, &f->g, true);
+	ch.goes_blob = v.blob;
+	bt_finish(cx, s, &ch);
 	bt_close(cx, &t, -1);
 	AX_COUNT(cx, s, entries, -1);
-	if (v.blob)
-		bt_blob_retire(cx, s, v.blob);
 	if (empty)
 		bt_tidy(cx, s, key, len);
 	return AX_OK;

@@ -87,7 +87,10 @@ static __attribute__((noinline, cold)) ax_status
 descend_latched(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len,
 				bool after)
 {
-	return descend(cx, s, t, key, len, after, AX_PESSIMISTIC);
+	/* memory before the first latch: what any change retires but large ones */
+	ax_status	x = ax_retire_reserve(cx, 4);
+
+	return x == AX_OK ? descend(cx, s, t, key, len, after, AX_PESSIMISTIC) : x;
 }
 
 ax_status
@@ -186,6 +189,276 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 		bt_unalloc(cx, s, level, p);
 }
 
+/* Memory for a page of this level; false: there is none. */
+bool
+bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve)
+{
+	bt_page    *p = bt_alloc(cx, s, level, may_reserve);
+
+	if (!p)
+		return false;
+	ch->made[ch->nmade].p = p;
+	ch->made[ch->nmade].level = level;
+	ch->made[ch->nmade++].built = false;
+	return true;
+}
+
+/* Free what was made for a change and not used. */
+void
+bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch)
+{
+	for (int i = 0; i < ch->nmade; i++)
+		bt_drop(cx, s, ch->made[i].level, ch->made[i].p, ch->made[i].built);
+	if (ch->made_blob)
+		bt_blob_free(cx, s, ch->made_blob);
+}
+
+/*
+ * The change does not come about.  What is held goes first: no memory is given back
+ * with a latch.  Returns x.
+ */
+ax_status
+bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
+{
+	for (int i = 0; i < ch.n; i++)
+		ax_guard_close(cx, ch.at[i].g, false);
+	bt_close(cx, ch.t, -1);
+	bt_forget(cx, s, &ch);
+	return x;
+}
+
+/*
+ * A page on its way to more room: what it has, in which range, and what is made of
+ * it.  About a hundred kilobytes.
+ */
+typedef struct room
+{
+	bt_change	ch;				/* made: left, right, and above these two a root */
+	bt_path    *t;
+	int			k;				/* the page's frame */
+	const bt_view *in;			/* a key that goes in, too, NULL: none */
+	int			at;				/* its place */
+	int			level;
+	bool		in_place;		/* the page stays, as the left half */
+	bool		has_lo,
+				has_hi;
+	bt_view		lo,				/* the ends of its range, as the page above has them */
+				hi,
+				sep;			/* between the halves */
+	int			n;
+	bt_view		v[BT_MAX_CAP + 2];
+	bt_page    *child[BT_MAX_CAP + 2];
+	uint8_t		sepbuf[16384 / 4];
+	uint8_t		lobuf[BT_MAX_PLEN],
+				hibuf[BT_MAX_PLEN];
+	_Alignas(AX_LINE) uint8_t copy[BT_MAX_SIZE];
+} room;
+
+enum
+{
+	LEFT, RIGHT, ABOVE_BOTH
+};
+
+/* Make page "which" of n entries from "from" on, of the range between lo and hi. */
+static void
+make_page(ax_ctx *cx, ax_store *s, room *r, int which, int from, int n, const bt_view *lo,
+		  bool has_lo, const bt_view *hi, bool has_hi)
+{
+	uint8_t		buf[BT_MAX_PLEN];
+	uint32_t	plen;
+	const uint8_t *prefix = bt_range_prefix(r->t, r->k, lo, has_lo, hi, has_hi, true, buf, &plen);
+
+	bt_build(cx, s, r->ch.made[which].p, r->level, r->v + from, n, r->child + from, prefix, plen);
+	r->ch.made[which].built = true;
+}
+
+/* What the page has, with the new key, and its range.  False: it changed. */
+static bool
+read_page(ax_store *s, room *r)
+{
+	bt_frame   *f = &r->t->f[r->k];
+	const bt_page *from = f->p;
+	int			n,
+				m = 0;
+
+	/* under a coarse latch, nobody changes it */
+	if (!f->g.held && s->sync != AX_SYNC_COARSE)
+	{
+		/* (the guard may have been latched, and closed for the memory's sake) */
+		if (!ax_guard_valid(&f->g))
+			return false;
+		ax_copy_out(r->copy, (const uint8_t *) from, from->size);
+		from = (const bt_page *) (const void *) r->copy;
+	}
+	AX_POINT("bt.split.copied");
+	r->has_lo = r->has_hi = false;
+	if (r->k > 0)
+	{
+		bt_frame   *up = &r->t->f[r->k - 1];
+
+		if (up->i > 0)
+			r->has_lo = copy_separator(up->p, &up->g, up->i - 1, r->lobuf, &r->lo) > 0;
+		if (up->i < bt_count(up->p))
+			r->has_hi = copy_separator(up->p, &up->g, up->i, r->hibuf, &r->hi) > 0;
+	}
+	if (!ax_guard_valid(&f->g) || !ax_guard_valid(bt_above(r->t, r->k)))
+		return false;
+
+	n = bt_count(from);
+	for (int i = 0; i < n; i++)
+	{
+		if (r->in && i == r->at)
+			r->v[m++] = *r->in;
+		bt_get(from, i, &r->v[m++]);
+	}
+	if (r->in && r->at == n)
+		r->v[m++] = *r->in;
+	for (int i = 0; r->level > 0 && i <= n; i++)
+		r->child[i] = bt_ref(&bt_children(from)[i]);
+	r->n = m;
+	return true;
+}
+
+/*
+ * Is there another layout of which some is free?  An inner page must have room for
+ * any separator afterwards.  Then LEFT has it.
+ */
+static bool
+lay_out_anew(ax_ctx *cx, ax_store *s, room *r)
+{
+	bt_page    *a = r->ch.made[LEFT].p;
+	const uint32_t size = r->t->f[r->k].p->size;
+	uint8_t		buf[BT_MAX_PLEN];
+	uint32_t	plen;
+
+	(void) bt_range_prefix(r->t, r->k, &r->lo, r->has_lo, &r->hi, r->has_hi, true, buf, &plen);
+	if (!bt_fits(size, r->level > 0, r->v, r->n, plen))
+		return false;
+	make_page(cx, s, r, LEFT, 0, r->n, &r->lo, r->has_lo, &r->hi, r->has_hi);
+	if (r->n + 1 + a->cap / 8 <= a->cap &&
+		(a->tail != BT_VAR || bt_ld(&a->heap) - bt_arrays_end(a) >=
+		 (r->level > 0 ? bt_max_inline(s->page_size) : size / 8)))
+		return true;
+	/* not a page after all */
+	if (r->level > 0)
+		AX_COUNT(cx, s, n4, -1);
+	else
+		AX_COUNT(cx, s, leaves, -1);
+	r->ch.made[LEFT].built = false;
+	return false;
+}
+
+/*
+ * Where to cut: rising keys leave the left page full; else in the middle of the bytes,
+ * as near as both halves allow.
+ */
+static int
+choose_cut(const room *r)
+{
+	const uint32_t plen = r->t->f[r->k].p->plen;
+	const bt_view *v = r->v;
+	uint64_t	total = 0,
+				sum = 0;
+	int			n = r->n,
+				m;
+
+	if (r->level == 0 && r->at == n - 1)
+		return n - 1;
+	if (r->level > 0 && r->t->f[r->k].i == n && n > 3)
+		return n - 2;
+	/* bytes as they will be in the page */
+	for (int i = 0; i < n; i++)
+		total += v[i].blob ? 24 : bt_len(&v[i]) - plen + 12;
+	for (m = 0; m < n - 1 && sum * 2 < total; m++)
+		sum += v[m].blob ? 24 : bt_len(&v[m]) - plen + 12;
+	if (m < 1)
+		m = 1;
+	return r->level > 0 && m > n - 1 ? n - 1 : m;
+}
+
+/* Make the halves, cut before m, and what is above them if that is new.  False: no memory. */
+static bool
+make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
+{
+	bt_page    *x = r->t->f[r->k].p;
+	int			right = m;
+
+	if (r->level > 0)
+	{
+		r->sep = r->v[m];		/* goes up */
+		right++;
+	}
+	else if (!bt_separator(cx, s, &r->v[m - 1], &r->v[m], r->sepbuf, &r->sep))
+		return false;
+	else
+		r->ch.made_blob = r->sep.blob;
+	r->in_place = r->level == 0 && r->at >= m && (x->tail != BT_VAR || m == r->n - 1);
+	make_page(cx, s, r, RIGHT, right, r->n - right, &r->sep, true, &r->hi, r->has_hi);
+	if (!r->in_place)
+		make_page(cx, s, r, LEFT, 0, m, &r->lo, r->has_lo, &r->sep, true);
+	if (r->k == 0)
+	{
+		bt_page    *pair[2] = {r->in_place ? x : r->ch.made[LEFT].p, r->ch.made[RIGHT].p};
+
+		bt_build(cx, s, r->ch.made[ABOVE_BOTH].p, r->level + 1, &r->sep, 1, pair, r->lobuf, 0);
+		r->ch.made[ABOVE_BOTH].built = true;
+	}
+	return true;
+}
+
+/*
+ * Latch, and put what was made in the page's place: LEFT alone, if it is a copy, or both
+ * halves.  AX_OK, AX_STALE, AX_BUSY, or ABOVE: the page above has no room.
+ */
+static ax_status
+publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
+{
+	bt_path    *t = r->t;
+	bt_frame   *f = &t->f[r->k];
+	bt_page    *a = r->ch.made[LEFT].p,
+			   *b = r->ch.made[RIGHT].p;
+	ax_status	x;
+
+	bt_plan(&r->ch, bt_above(t, r->k), NULL);
+	bt_plan(&r->ch, &f->g, r->in_place ? NULL : f->p);
+	AX_POINT("bt.split.before_lock");
+	x = bt_begin(cx, s, &r->ch);
+	if (x != AX_OK)
+		return x;
+	/* a blob that goes up belongs to the page above from now on */
+	if (!copied && r->k > 0 && !bt_put(t->f[r->k - 1].p, t->f[r->k - 1].i, &r->sep, b))
+	{
+		/* unchanged, so the versions are still those of the path */
+		ax_guard_close(cx, &f->g, false);
+		if (!t->pess)
+			ax_guard_close(cx, bt_above(t, r->k), false);
+		bt_forget(cx, s, &r->ch);
+		return ABOVE;
+	}
+	if (!copied && r->k == 0)
+	{
+		bt_publish(s, t, 0, r->ch.made[ABOVE_BOTH].p);
+		atomic_store_explicit(&s->height, (uint32_t) r->level + 2, memory_order_relaxed);
+	}
+	else if (!r->in_place)
+		bt_publish(s, t, r->k, a);
+	AX_POINT("bt.split.published");
+	if (r->in_place)
+		bt_st(&f->p->n, (uint16_t) m);
+	bt_finish(cx, s, &r->ch);
+	bt_close(cx, t, -1);
+	/* of what was made, some was not needed */
+	if (r->in_place)
+		bt_unalloc(cx, s, r->level, a);
+	if (copied)
+	{
+		bt_unalloc(cx, s, r->level, b);
+		if (r->k == 0)
+			bt_unalloc(cx, s, r->level + 1, r->ch.made[ABOVE_BOTH].p);
+	}
+	return AX_OK;
+}
+
 /*
  * Make room in the page of frame k, for the key "in" at place "at" (leaf), or
  * for some separator (in NULL).  Copy it into a layout that has room, or split
@@ -201,39 +474,11 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 static ax_status
 make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
 {
-	bt_frame   *f = &t->f[k];
-	bt_page    *x = f->p;
-	int			level = x->level;
-	bool		inner = level > 0;
-	uint32_t	size = x->size;
-	bt_page    *a = NULL,
-			   *b = NULL,
-			   *c = NULL;
-	bool		a_built = false,
-				b_built = false,
-				c_built = false,
-				copied = false, /* into another layout, not split */
-				in_place = false;	/* x stays the left half */
-	bt_view		v[BT_MAX_CAP + 2];
-	bt_page    *child[BT_MAX_CAP + 2];
-	_Alignas(AX_LINE) uint8_t copy[BT_MAX_SIZE];
-	const bt_page *from = x;
-	uint8_t		sepbuf[16384 / 4];
-	uint8_t		pbuf[BT_MAX_PLEN],
-				lobuf[BT_MAX_PLEN],
-				hibuf[BT_MAX_PLEN];
-	const uint8_t *prefix;
-	uint32_t	plen;
-	bt_view		lo,
-				hi,
-				sep;
-	bool		has_lo = false,
-				has_hi = false;
-	int			n,
-				m = 0;
-	ax_status	r = AX_NOMEM;
+	room		r;
+	bool		copied;
+	int			m = 0;
+	ax_status	x;
 
-	sep.blob = NULL;
 	if (t->pess && !t->all && k + 1 < t->n)
 	{
 		/* what is above is latched no longer */
@@ -241,197 +486,27 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
 		t->all = true;
 		return MORE;
 	}
-	/* reserve first, latch after */
-	if ((a = bt_alloc(cx, s, level, false)) == NULL ||
-		(b = bt_alloc(cx, s, level, false)) == NULL ||
-		(k == 0 && (c = bt_alloc(cx, s, level + 1, false)) == NULL))
-		goto out;
-
-	/* under a coarse latch, nobody changes it */
-	r = AX_STALE;
-	if (!f->g.held && s->sync != AX_SYNC_COARSE)
-	{
-		/* (the guard may have been latched, and closed for the memory's sake) */
-		if (!ax_guard_valid(&f->g))
-			goto out;
-		ax_copy_out(copy, (const uint8_t *) x, size);
-		from = (const bt_page *) (const void *) copy;
-	}
-	AX_POINT("bt.split.copied");
-	if (k > 0)
-	{
-		bt_frame   *up = &t->f[k - 1];
-
-		if (up->i > 0)
-			has_lo = copy_separator(up->p, &up->g, up->i - 1, lobuf, &lo) > 0;
-		if (up->i < bt_count(up->p))
-			has_hi = copy_separator(up->p, &up->g, up->i, hibuf, &hi) > 0;
-	}
-	if (!ax_guard_valid(&f->g) || !ax_guard_valid(bt_above(t, k)))
-		goto out;
-
-	n = bt_count(from);
-	for (int i = 0; i < n; i++)
-	{
-		if (in && i == at)
-			v[m++] = *in;
-		bt_get(from, i, &v[m++]);
-	}
-	if (in && at == n)
-		v[m++] = *in;
-	if (inner)
-		for (int i = 0; i <= n; i++)
-			child[i] = bt_ref(&bt_children(from)[i]);
-	n = m;
-	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, true, pbuf, &plen);
-
-	/*
-	 * Another layout, with some of it free?  An inner page must have room for
-	 * any separator afterwards.
-	 */
-	if (bt_fits(size, inner, v, n, plen))
-	{
-		bt_build(cx, s, a, level, v, n, child, prefix, plen);
-		a_built = true;
-		copied = n + 1 + a->cap / 8 <= a->cap;
-		if (a->tail == BT_VAR)
-			copied = copied && bt_ld(&a->heap) - bt_arrays_end(a) >=
-				(inner ? bt_max_inline(s->page_size) : size / 8);
-		if (!copied)
-		{
-			/* not a page after all */
-			if (inner)
-				AX_COUNT(cx, s, n4, -1);
-			else
-				AX_COUNT(cx, s, leaves, -1);
-			a_built = false;
-		}
-	}
-
+	r.ch = (bt_change) {.site = AX_SITE_SPLIT, .t = t};
+	r.t = t;
+	r.k = k;
+	r.in = in;
+	r.at = at;
+	r.level = t->f[k].p->level;
+	r.in_place = false;
+	if (!bt_make(cx, s, &r.ch, r.level, false) || !bt_make(cx, s, &r.ch, r.level, false) ||
+		(k == 0 && !bt_make(cx, s, &r.ch, r.level + 1, false)))
+		return bt_give_up(cx, s, r.ch, AX_NOMEM);
+	if (!read_page(s, &r))
+		return bt_give_up(cx, s, r.ch, AX_STALE);
+	copied = lay_out_anew(cx, s, &r);
 	if (!copied)
 	{
-		uint8_t		pb[BT_MAX_PLEN];
-		const uint8_t *pp;
-		uint32_t	pl;
-		int			right;
-
-		/*
-		 * Where to cut: rising keys leave the left page full; else in the middle
-		 * of the bytes, as near as both halves allow.
-		 */
-		if (!inner && at == n - 1)
-			m = n - 1;
-		else if (inner && f->i == n && n > 3)
-			m = n - 2;
-		else
-		{
-			uint64_t	total = 0,
-						sum = 0;
-
-			/* bytes as they will be in the page */
-			for (int i = 0; i < n; i++)
-				total += v[i].blob ? 24 : bt_len(&v[i]) - x->plen + 12;
-			for (m = 0; m < n - 1 && sum * 2 < total; m++)
-				sum += v[m].blob ? 24 : bt_len(&v[m]) - x->plen + 12;
-			if (m < 1)
-				m = 1;
-		}
-
-		/* the separator: an inner page's goes up */
-		if (inner)
-		{
-			if (m > n - 1)
-				m = n - 1;
-			sep = v[m];
-		}
-		else if (!bt_separator(cx, s, &v[m - 1], &v[m], sepbuf, &sep))
-		{
-			sep.blob = NULL;
-			r = AX_NOMEM;
-			goto out;
-		}
-
-		/* the right half */
-		right = inner ? m + 1 : m;
-		in_place = !inner && at >= m && (x->tail != BT_VAR || m == n - 1);
-		pp = bt_range_prefix(t, k, &sep, true, &hi, has_hi, true, pb, &pl);
-		bt_build(cx, s, b, level, v + right, n - right, child + right, pp, pl);
-		b_built = true;
-		if (!in_place)
-		{
-			pp = bt_range_prefix(t, k, &lo, has_lo, &sep, true, true, pb, &pl);
-			bt_build(cx, s, a, level, v, m, child, pp, pl);
-			a_built = true;
-		}
-		if (k == 0)
-		{
-			bt_page    *pair[2] = {in_place ? x : a, b};
-
-			bt_build(cx, s, c, level + 1, &sep, 1, pair, pbuf, 0);
-			c_built = true;
-		}
+		m = choose_cut(&r);
+		if (!make_halves(cx, s, &r, m))
+			return bt_give_up(cx, s, r.ch, AX_NOMEM);
 	}
-
-	AX_POINT("bt.split.before_lock");
-	if (!ax_guard_lock_at(cx, bt_above(t, k), AX_SITE_SPLIT) ||
-		!ax_guard_lock_at(cx, &f->g, AX_SITE_SPLIT))
-		goto out;
-
-	if (copied)
-		bt_publish(s, t, k, a);
-	else if (k > 0)
-	{
-		/* a blob that goes up belongs to the parent from now on */
-		if (!bt_put(t->f[k - 1].p, t->f[k - 1].i, &sep, b))
-		{
-			/* unchanged, so the versions are still those of the path */
-			ax_guard_close(cx, &f->g, false);
-			if (!t->pess)
-				ax_guard_close(cx, bt_above(t, k), false);
-			bt_drop(cx, s, level, a, a_built);
-			bt_drop(cx, s, level, b, b_built);
-			if (!inner && sep.blob)
-				bt_blob_free(cx, s, sep.blob);
-			return ABOVE;
-		}
-		if (!in_place)
-			bt_publish(s, t, k, a);
-	}
-	else
-	{
-		bt_publish(s, t, 0, c);
-		atomic_store_explicit(&s->height, (uint32_t) level + 2, memory_order_relaxed);
-	}
-	AX_POINT("bt.split.published");
-	if (in_place)
-	{
-		bt_st(&x->n, (uint16_t) m);
-		ax_guard_close(cx, &f->g, true);
-	}
-	else
-		ax_guard_kill(cx, &f->g);
-	ax_guard_close(cx, bt_above(t, k), true);
-	if (!in_place)
-	{
-		bt_retire(cx, s, x);
-		a = NULL;
-	}
-	if (!copied)
-	{
-		b = c = NULL;
-		sep.blob = NULL;
-	}
-	b_built = c_built = false;
-	r = in ? AX_OK : MORE;
-
-out:
-	if (!inner && sep.blob)
-		bt_blob_free(cx, s, sep.blob);
-	bt_close(cx, t, -1);
-	bt_drop(cx, s, level, a, a_built);
-	bt_drop(cx, s, level, b, b_built);
-	bt_drop(cx, s, level + 1, c, c_built);
-	return r;
+	x = publish_room(cx, s, &r, copied, m);
+	return x != AX_OK ? x : in ? AX_OK : MORE;
 }
 
 /*
@@ -451,6 +526,120 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
 
 /* ---- insert ---- */
 
+/* The first key of all. */
+static ax_status
+insert_first(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len)
+{
+	bt_change	ch = {.site = AX_SITE_NODE_INSERT, .t = t};
+	bt_page    *none = NULL;
+	bt_blob    *blob = NULL;
+	bt_view		v;
+	ax_status	x;
+
+	if (len > bt_max_inline(s->page_size) && (blob = bt_blob_new(cx, s, key, len)) == NULL)
+		return bt_give_up(cx, s, ch, AX_NOMEM);
+	ch.made_blob = blob;
+	if (!bt_make(cx, s, &ch, 0, false))
+		return bt_give_up(cx, s, ch, AX_NOMEM);
+	bt_key_view(key, len, blob, &v);
+	bt_build(cx, s, ch.made[0].p, 0, &v, 1, &none, key, 0);
+	ch.made[0].built = true;
+	bt_plan(&ch, &t->root, NULL);
+	AX_POINT("bt.first.before_lock");
+	x = bt_begin(cx, s, &ch);
+	if (x != AX_OK)
+		return x;
+	bt_publish(s, t, 0, ch.made[0].p);
+	atomic_store_explicit(&s->height, 1, memory_order_relaxed);
+	bt_finish(cx, s, &ch);
+	return AX_OK;
+}
+
+/* Up to where keys belong to a leaf. */
+typedef struct limit
+{
+	bool		known;
+	bt_view		v;
+	uint8_t		buf[16384 / 4 + BT_MAX_PLEN];
+} limit;
+
+/*
+ * That is up to the separator behind the lowest page on the path that has one.
+ * AX_NOTFOUND: not known, and no matter.  AX_STALE.
+ */
+static ax_status
+find_limit(ax_store *s, bt_path *t, limit *l)
+{
+	l->known = false;
+	for (int k = t->n - 2; k >= 0 && !l->known; k--)
+	{
+		bt_frame   *up = &t->f[k];
+		bool		blob = false;
+
+		if (up->i < bt_count(up->p))
+		{
+			uint32_t	slot = bt_ld(&bt_slots(up->p)[up->i]);
+			uint32_t	sl = slot >> 16;
+
+			l->known = true;
+			blob = sl > bt_max_inline(s->page_size);	/* not worth it */
+			if (!blob)
+			{
+				uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(up->p)[up->i]));
+
+				memcpy(l->buf, bt_prefix(up->p), up->p->plen);
+				memcpy(l->buf + up->p->plen, &h, sl < 8 ? sl : 8);
+				if (sl > 8)
+					ax_copy_out(l->buf + up->p->plen + 8,
+								bt_bytes(up->p, slot & 0xFFFF, sl - 8), sl - 8);
+				bt_key_view(l->buf, up->p->plen + sl, NULL, &l->v);
+			}
+		}
+		if (t->pess && !up->g.held)
+			return AX_NOTFOUND; /* let go already */
+		if (!ax_guard_valid(&up->g))
+			return AX_STALE;
+		if (blob)
+			return AX_NOTFOUND;
+	}
+	return AX_OK;
+}
+
+/* Those that follow the first into its leaf, which is latched: as many as fit. */
+static void
+insert_more(ax_store *s, bt_page *p, const limit *l, const uint8_t *const *keys,
+			const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+{
+	while (*done < n)
+	{
+		const uint8_t *k = keys[*done];
+		uint32_t	kl = lens ? lens[*done] : len;
+		bool		same;
+		bt_view		v;
+		int			i;
+
+		if (kl > bt_max_inline(s->page_size))
+			break;
+		bt_key_view(k, kl, NULL, &v);
+		if (l->known)
+		{
+			uint32_t	hl = bt_len(&l->v);
+			int			c = memcmp(k, l->buf, kl < hl ? kl : hl);
+
+			if (c > 0 || (c == 0 && kl >= hl))
+				break;
+		}
+		i = bt_find(p, NULL, k + p->plen, kl - p->plen, false, &same);
+		if (!same)
+		{
+			if (!bt_put(p, i, &v, NULL))
+				break;
+			++*added;
+		}
+		++*done;
+	}
+}
+
 /*
  * One try with keys[0..n), rising, of which the first decides on the leaf:
  * as many go in as belong there and fit.
@@ -459,62 +648,33 @@ static ax_status
 try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		   const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
 {
-	const uint32_t most = bt_max_inline(s->page_size);
 	const uint8_t *key = keys[0];
 	uint32_t	klen = lens ? lens[0] : len;
-	bt_blob    *blob = NULL;
+	bt_change	ch = {.site = AX_SITE_LEAF_INSERT, .t = t};
+	bool		one = n == 1;
 	bt_frame   *f;
 	bt_view		v;
 	bool		same;
+	limit		l;
 	int			i;
-	uint8_t		hibuf[16384 / 4 + BT_MAX_PLEN];
-	bt_view		hi;
-	bool		has_hi = false;
-	bool		one = n == 1;
-	uint64_t	put = 0;
 	ax_status	x;
 
 	x = bt_descend(cx, s, t, key, klen, false);
 	if (x != AX_OK)
 		return x;
-
 	if (t->n == 0)
 	{
-		bt_page    *p;
-		bt_page    *none = NULL;
-
-		x = AX_NOMEM;
-		if (klen > most && (blob = bt_blob_new(cx, s, key, klen)) == NULL)
-			goto out;
-		if ((p = bt_alloc(cx, s, 0, false)) == NULL)
-			goto out;
-		bt_key_view(key, klen, blob, &v);
-		bt_build(cx, s, p, 0, &v, 1, &none, key, 0);
-		AX_POINT("bt.first.before_lock");
-		if (!ax_guard_lock_at(cx, &t->root, AX_SITE_NODE_INSERT))
-		{
-			bt_unbuild(cx, s, p);
-			x = AX_STALE;
-			goto out;
-		}
-		bt_publish(s, t, 0, p);
-		atomic_store_explicit(&s->height, 1, memory_order_relaxed);
-		ax_guard_close(cx, &t->root, true);
-		*done = *added = 1;
-		return AX_OK;
+		x = insert_first(cx, s, t, key, klen);
+		if (x == AX_OK)
+			*done = *added = 1;
+		return x;
 	}
-
 	f = &t->f[t->n - 1];
 	i = bt_find(f->p, &f->g, key + f->p->plen, klen - f->p->plen, false, &same);
 	AX_POINT("bt.leaf_read");
-	if (i < 0)
+	if (i < 0 || same)
 	{
-		bt_close(cx, t, -1);
-		return AX_STALE;
-	}
-	if (same)
-	{
-		bool		ok = ax_guard_valid(&f->g);
+		bool		ok = i >= 0 && ax_guard_valid(&f->g);
 
 		bt_close(cx, t, -1);
 		if (!ok)
@@ -522,63 +682,31 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		*done = 1;
 		return AX_OK;
 	}
-
-	/*
-	 * Several keys: how far do they belong here?  Up to the separator behind
-	 * the lowest page on the path that has one.
-	 */
-	for (int k = t->n - 2; k >= 0 && !one && !has_hi; k--)
+	if (!one)
 	{
-		bt_frame   *up = &t->f[k];
-		bool		last = up->i >= bt_count(up->p);
-
-		if (!last)
-		{
-			uint32_t	slot = bt_ld(&bt_slots(up->p)[up->i]);
-			uint32_t	sl = slot >> 16;
-
-			has_hi = true;
-			if (sl > most)
-				one = true;		/* a blob: not worth it */
-			else
-			{
-				uint64_t	h = __builtin_bswap64(bt_ld(&bt_heads(up->p)[up->i]));
-
-				memcpy(hibuf, bt_prefix(up->p), up->p->plen);
-				memcpy(hibuf + up->p->plen, &h, sl < 8 ? sl : 8);
-				if (sl > 8)
-					ax_copy_out(hibuf + up->p->plen + 8,
-								bt_bytes(up->p, slot & 0xFFFF, sl - 8), sl - 8);
-				bt_key_view(hibuf, up->p->plen + sl, NULL, &hi);
-			}
-		}
-		if (t->pess && !up->g.held)
-			one = true;			/* let go already */
-		else if (!ax_guard_valid(&up->g))
+		x = find_limit(s, t, &l);
+		if (x == AX_STALE)
 		{
 			bt_close(cx, t, -1);
-			return AX_STALE;
+			return x;
 		}
+		one = x != AX_OK;
 	}
-
-	if (klen > most)
+	if (klen > bt_max_inline(s->page_size))
 	{
 		one = true;
 		if (ax_guard_shared(&f->g) && !t->pess)
 			ax_guard_close(cx, &f->g, false);	/* no latch while memory is taken */
-		if ((blob = bt_blob_new(cx, s, key, klen)) == NULL)
-		{
-			x = AX_NOMEM;
-			goto out;
-		}
+		ch.made_blob = bt_blob_new(cx, s, key, klen);
+		if (!ch.made_blob)
+			return bt_give_up(cx, s, ch, AX_NOMEM);
 	}
-	bt_key_view(key, klen, blob, &v);
+	bt_key_view(key, klen, ch.made_blob, &v);
+	bt_plan(&ch, &f->g, NULL);
 	AX_POINT("bt.leaf_before_lock");
-	if (!ax_guard_lock_at(cx, &f->g, AX_SITE_LEAF_INSERT))
-	{
-		x = AX_STALE;
-		goto out;
-	}
+	x = bt_begin(cx, s, &ch);
+	if (x != AX_OK)
+		return x;
 	if (!bt_put(f->p, i, &v, NULL))
 	{
 		/* unchanged: the version is still that of the path */
@@ -587,46 +715,16 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		x = make_room(cx, s, t, &v, i);
 		if (x == AX_OK)
 			*done = *added = 1;
-		else if (blob)
-			bt_blob_free(cx, s, blob);
+		else
+			bt_forget(cx, s, &ch);
 		return x;
 	}
-	put = *done = *added = 1;
-	while (!one && *done < n)
-	{
-		const uint8_t *k = keys[*done];
-		uint32_t	kl = lens ? lens[*done] : len;
-
-		if (kl > most)
-			break;
-		bt_key_view(k, kl, NULL, &v);
-		if (has_hi)
-		{
-			uint32_t	hl = bt_len(&hi);
-			int			c = memcmp(k, hibuf, kl < hl ? kl : hl);
-
-			if (c > 0 || (c == 0 && kl >= hl))
-				break;
-		}
-		i = bt_find(f->p, NULL, k + f->p->plen, kl - f->p->plen, false, &same);
-		if (!same)
-		{
-			if (!bt_put(f->p, i, &v, NULL))
-				break;
-			put++;
-		}
-		++*done;
-	}
-	*added = put;
-	ax_guard_close(cx, &f->g, true);
+	*done = *added = 1;
+	if (!one)
+		insert_more(s, f->p, &l, keys, lens, len, n, done, added);
+	bt_finish(cx, s, &ch);
 	bt_close(cx, t, -1);
 	return AX_OK;
-
-out:
-	if (blob)
-		bt_blob_free(cx, s, blob);
-	bt_close(cx, t, -1);
-	return x;
 }
 
 /*
@@ -647,14 +745,11 @@ bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	{
 		uint64_t	some = 0,
 					fresh = 0;
-		ax_status	x = ax_retire_reserve(cx, 2);
+		ax_status	x;
 
-		if (x == AX_OK)
-		{
-			t.pess = tries >= AX_MAX_RESTARTS;
-			x = try_insert(cx, s, &t, keys + *done, lens ? lens + *done : NULL, len,
-						   n - *done, &some, &fresh);
-		}
+		t.pess = tries >= AX_MAX_RESTARTS;
+		x = try_insert(cx, s, &t, keys + *done, lens ? lens + *done : NULL, len,
+					   n - *done, &some, &fresh);
 		*done += some;
 		*added += fresh;
 		if (fresh)

@@ -130,10 +130,87 @@ bt_start(ax_ctx *cx, ax_store *s, ax_guard *g, bt_page **root, const ax_mode mod
 extern void bt_close(ax_ctx *cx, bt_path *t, int from);
 extern ax_status bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key,
 							uint32_t len, bool after);
+/* ---- a change ----
+ *
+ * As in a radix tree (rt_olc.h): a change is planned from what was validated, with all
+ * that it needs made in private.  bt_begin() reserves retire records and latches,
+ * top-down; then there are stores; bt_finish() lets go, and retires what went.
+ */
+typedef struct bt_change
+{
+	ax_site		site;
+	bt_path    *t;
+	int			n;
+	int			nmade;
+	struct
+	{
+		ax_guard   *g;			/* latched, top-down: */
+		bt_page    *goes;		/* this goes with the change, NULL: it stays */
+	}			at[3];
+	struct
+	{
+		bt_page    *p;
+		int			level;
+		bool		built;		/* not only memory for one */
+	}			made[3];
+	bt_blob    *made_blob;
+	bt_blob    *goes_blob;
+} bt_change;
+
+/* Latch what g guards; goes: it goes with the change, and this is it. */
+static inline void
+bt_plan(bt_change *ch, ax_guard *g, bt_page *goes)
+{
+	ch->at[ch->n].g = g;
+	ch->at[ch->n++].goes = goes;
+}
+
+extern void bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch);
+extern ax_status bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
+	__attribute__((cold));
+
+/*
+ * AX_OK: latched, the caller stores, and calls bt_finish().  Else nothing was done,
+ * what was made is freed, and of the path nothing is held: AX_STALE, AX_BUSY.
+ */
+__attribute__((always_inline)) static inline ax_status
+bt_begin(ax_ctx *cx, ax_store *s, bt_change *ch)
+{
+	int			goes = ch->goes_blob != NULL;
+
+	for (int i = 0; i < ch->n; i++)
+		goes += ch->at[i].goes != NULL;
+	if (goes > 0 && ax_retire_reserve(cx, goes) != AX_OK)
+		return bt_give_up(cx, s, *ch, AX_BUSY);
+	for (int i = 0; i < ch->n; i++)
+		if (!ax_guard_lock_at(cx, ch->at[i].g, ch->site))
+			return bt_give_up(cx, s, *ch, AX_STALE);
+	return AX_OK;
+}
+
+__attribute__((always_inline)) static inline void
+bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch)
+{
+	for (int i = ch->n - 1; i >= 0; i--)
+	{
+		if (ch->at[i].goes)
+			ax_guard_kill(cx, ch->at[i].g);
+		else
+			ax_guard_close(cx, ch->at[i].g, true);
+	}
+	/* what is elided is over now */
+	for (int i = 0; i < ch->n; i++)
+		if (ch->at[i].goes)
+			bt_retire(cx, s, ch->at[i].goes);
+	if (ch->goes_blob)
+		bt_blob_retire(cx, s, ch->goes_blob);
+}
+
 extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo,
 									  const bt_view *hi, bool has_hi, bool within,
 									  uint8_t *buf, uint32_t *plen);
 extern void bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built);
+extern bool bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve);
 extern void bt_publish(ax_store *s, bt_path *t, int k, bt_page *p);
 
 extern ax_status bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
