@@ -62,6 +62,64 @@ find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
 
 /* ---- joining ---- */
 
+/* Neighbouring leaves, and what they have. */
+typedef struct group
+{
+	rt_gone	leaf[JOIN_LEAVES];
+	int			from,			/* the first one's slot */
+				n,
+				ne;
+	uint32_t	used;
+	rt_ent		e[RT_LEAF_MAX];
+	uint8_t		bytes[RT_VAR_BYTES];
+} group;
+
+/*
+ * One leaf more, if all fit.  AX_NOTFOUND: they do not; *empty: nor by itself, or it is
+ * no leaf that can be joined.  AX_STALE, AX_BUSY.
+ */
+static ax_status
+add_leaf(ax_ctx *cx, const rt_cursor *c, rt_ref r, group *g, bool *empty)
+{
+	rt_leaf   *l = RT_PTR(r);
+	rt_ent		some[RT_LEAF_MAX];
+	uint8_t		buf[RT_VAR_BYTES];
+	uint32_t	bytes = 0;
+	int			n;
+	ax_status	x;
+
+	*empty = true;
+	if (RT_TAG(r) != RT_LEAF || (l->flags & RT_F_ONE) || g->n == JOIN_LEAVES)
+		return AX_NOTFOUND;
+	x = ax_open(cx, &g->leaf[g->n].g, &l->word, AX_OPTIMISTIC);
+	if (x != AX_OK)
+		return x;
+	if (!ax_guard_valid(&c->P.g))
+		return AX_STALE;
+	n = rt_leaf_ents(l, some, buf);
+	if (!ax_guard_valid(&g->leaf[g->n].g))
+		return AX_STALE;
+	*empty = n == 0;
+	rt_sort_ents(some, n);
+	for (int i = 0; i < n; i++)
+		bytes += some[i].len;
+	/* some room for more, or it would be cut at the next insert */
+	if (n == 0 || g->ne + n > RT_LEAF_MAX * 3 / 4 || g->used + bytes > RT_VAR_BYTES)
+		return AX_NOTFOUND;
+	for (int i = 0; i < n; i++)
+	{
+		memcpy(g->bytes + g->used, some[i].p, some[i].len);
+		g->e[g->ne + i] = some[i];
+		g->e[g->ne + i].p = g->bytes + g->used;
+		g->used += some[i].len;
+	}
+	if (!rt_leaf_fits(g->e, (uint64_t) (g->ne + n), 0))
+		return AX_NOTFOUND;
+	g->ne += n;
+	g->leaf[g->n++].r = r;
+	return AX_OK;
+}
+
 /*
  * Join one group of neighbouring leaves below the deepest node on the key's
  * path, in a copy of the node.  AX_OK: done, there may be more.  AX_NOTFOUND: there is
@@ -73,19 +131,13 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	rt_change	ch = {.site = AX_SITES, .replace = true};
 	rt_cursor	c;
 	rt_slot	slots[256];
-	uint8_t		buf[RT_VAR_BYTES],
-				all[RT_VAR_BYTES];
-	rt_ent		e[RT_LEAF_MAX];
-	rt_gone	gone[JOIN_LEAVES];
+	group		g;
 	rt_ref		leaf;
 	rt_hdr    *h;
 	unsigned	kind;
-	int			ns,
-				from = 0,
-				n = 0,			/* leaves */
-				ne = 0;
-	uint32_t	used = 0;
+	int			ns;
 	ax_status	x = find(cx, s, &c, key, len);
+
 	if (x != AX_OK)
 		return x;
 	if (!c.P.hdr)
@@ -94,71 +146,46 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (!ax_guard_valid(&c.P.g))
 		return AX_STALE;
 
+	g.from = g.n = g.ne = 0;
+	g.used = 0;
 	for (int i = 0; i < ns; i++)
 	{
-		rt_leaf   *l = RT_PTR(slots[i].r);
-		rt_ent		some[RT_LEAF_MAX];
-		int			k = 0;
-		uint32_t	bytes = 0;
+		bool		empty;
 
-		if (RT_TAG(slots[i].r) == RT_LEAF && !(l->flags & RT_F_ONE) && n < JOIN_LEAVES)
-		{
-			x = ax_guard_open(cx, &gone[n].g, &l->word, false);
-			if (x != AX_OK)
-				return x;
-			if (!ax_guard_valid(&c.P.g))
-				return AX_STALE;
-			k = rt_leaf_ents(l, some, buf);
-			if (!ax_guard_valid(&gone[n].g))
-				return AX_STALE;
-			rt_sort_ents(some, k);
-			for (int j = 0; j < k; j++)
-				bytes += some[j].len;
-			/* some room for more, or it would be cut at the next insert */
-			if (k > 0 && ne + k <= RT_LEAF_MAX * 3 / 4 && used + bytes <= RT_VAR_BYTES)
-			{
-				for (int j = 0; j < k; j++)
-				{
-					memcpy(all + used, some[j].p, some[j].len);
-					e[ne + j] = some[j];
-					e[ne + j].p = all + used;
-					used += some[j].len;
-				}
-				if (rt_leaf_fits(e, (uint64_t) (ne + k), 0))
-				{
-					ne += k;
-					gone[n++].r = slots[i].r;
-					continue;
-				}
-			}
-		}
-		if (n > 1)
+		x = add_leaf(cx, &c, slots[i].r, &g, &empty);
+		if (x == AX_OK)
+			continue;
+		if (x != AX_NOTFOUND)
+			return x;
+		if (g.n > 1)
 			break;
 		/* begin anew behind this one, or with it */
-		if (n == 1 && k > 0)
+		if (g.n == 1 && !empty)
 			i--;
-		from = i + 1;
-		n = ne = 0;
-		used = 0;
+		g.from = i + 1;
+		g.n = g.ne = 0;
+		g.used = 0;
 	}
-	if (n < 2)
+	if (g.n < 2)
 		return AX_NOTFOUND;
 
-	leaf = rt_made(&ch, rt_leaf_new(cx, s, e, ne, 0, rt_leaf_stepcap(ne + 1), false));
+	leaf = rt_made(&ch, rt_leaf_new(cx, s, g.e, g.ne, 0, rt_leaf_stepcap(g.ne + 1), false));
+	ns -= g.n - 1;
 	kind = c.P.hdr->kind;
-	while (kind > RT_N4 && ns - n + 1 <= rt_node_slots(kind - 1u))
+	while (kind > RT_N4 && ns <= rt_node_slots(kind - 1u))
 		kind--;
 	h = rt_made_node(&ch, rt_node_new(cx, s, kind, rt_prefix(c.P.hdr), c.P.hdr->plen, false));
-	if (h)
+	if (h && leaf)
 	{
-		slots[from].hi = slots[from + n - 1].hi;
-		slots[from].r = leaf;
-		memmove(&slots[from + 1], &slots[from + n], (size_t) (ns - from - n) * sizeof(slots[0]));
-		rt_node_fill(h, slots, ns - n + 1);
+		slots[g.from].hi = slots[g.from + g.n - 1].hi;
+		slots[g.from].r = leaf;
+		memmove(&slots[g.from + 1], &slots[g.from + g.n],
+				(size_t) (ns - g.from - 1) * sizeof(slots[0]));
+		rt_node_fill(h, slots, ns);
 		ch.put = rt_node_ref(h);
 	}
-	ch.gone = gone;
-	ch.ngone = n;
+	ch.gone = g.leaf;
+	ch.ngone = g.n;
 	AX_POINT("art.join.before_lock");
 	x = rt_begin(cx, s, &c, &ch);
 	/* all is as it was when it was copied */

@@ -14,30 +14,49 @@
 #define MERGE_KEYS 96			/* new keys a leaf takes in one go */
 #define SHARE_KEYS 2048			/* a share's call ends behind so many */
 
-/* How many of n rising keys begin with key's first d bytes and go on in lo..hi. */
+/* Rising keys. */
+typedef struct sorted
+{
+	const uint8_t *const *keys;
+	const uint32_t *lens;		/* NULL: all are len */
+	uint32_t	len;
+	uint64_t	n;
+} sorted;
+
+static inline uint32_t
+len_of(const sorted *in, uint64_t i)
+{
+	return in->lens ? in->lens[i] : in->len;
+}
+
+/* Does key i begin with the first one's d bytes, and go on in lo..hi? */
+static inline bool
+belongs(const sorted *in, uint64_t i, uint32_t d, int lo, int hi)
+{
+	const uint8_t *k = in->keys[i];
+
+	return len_of(in, i) > d && memcmp(k, in->keys[0], d) == 0 && k[d] >= lo && k[d] <= hi;
+}
+
+/* How many keys do. */
 static uint64_t
-keys_of_slot(const uint8_t *const *keys, const uint32_t *lens, uint32_t len, uint64_t n,
-			 uint32_t d, int lo, int hi)
+keys_of_slot(const sorted *in, uint32_t d, int lo, int hi)
 {
 	uint64_t	step = 1,
 				a = 0,			/* the last one known to */
 				z;
 
-#define BELONGS(i) \
-	((lens ? lens[i] : len) > d && memcmp(keys[i], keys[0], d) == 0 && \
-	 keys[i][d] >= lo && keys[i][d] <= hi)
-
-	while (a + step < n && BELONGS(a + step))
+	while (a + step < in->n && belongs(in, a + step, d, lo, hi))
 	{
 		a += step;
 		step *= 2;
 	}
-	z = a + step < n ? a + step : n;
+	z = a + step < in->n ? a + step : in->n;
 	while (a + 1 < z)
 	{
 		uint64_t	mid = a + (z - a) / 2;
 
-		if (BELONGS(mid))
+		if (belongs(in, mid, d, lo, hi))
 			a = mid;
 		else
 			z = mid;
@@ -46,11 +65,10 @@ keys_of_slot(const uint8_t *const *keys, const uint32_t *lens, uint32_t len, uin
 }
 
 /*
- * Are all n entries, as they are from depth d on, among m rising keys?
+ * Are all n entries, as they are from depth d on, among the first m keys?
  */
 static bool
-all_among(const rt_ent *have, int n, const uint8_t *const *keys, const uint32_t *lens,
-		  uint32_t len, uint64_t m, uint32_t d)
+all_among(const rt_ent *have, int n, const sorted *in, uint64_t m, uint32_t d)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -61,8 +79,8 @@ all_among(const rt_ent *have, int n, const uint8_t *const *keys, const uint32_t 
 		while (a < z && !found)
 		{
 			uint64_t	mid = a + (z - a) / 2;
-			uint32_t	l = (lens ? lens[mid] : len) - d;
-			int			c = memcmp(keys[mid] + d, have[i].p, l < have[i].len ? l : have[i].len);
+			uint32_t	l = len_of(in, mid) - d;
+			int			c = memcmp(in->keys[mid] + d, have[i].p, l < have[i].len ? l : have[i].len);
 
 			found = c == 0;
 			if (c < 0)
@@ -77,26 +95,25 @@ all_among(const rt_ent *have, int n, const uint8_t *const *keys, const uint32_t 
 }
 
 /*
- * All m keys of a slot, built as a load builds them, in place of a leaf whose
- * entries they include.  Returns how many pieces; 0: no memory, or *deep.
+ * The first m keys, all of the cursor's slot, built as a load builds them, in place of
+ * a leaf whose entries they include.  Returns how many pieces; 0: no memory, or *deep.
  */
 static int
-share_pieces(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			 uint32_t len, uint64_t m, bool root, uint32_t d, int depth, int fill,
-			 bool *deep, rt_piece *p)
+share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cursor *c,
+			 int fill, bool *deep, rt_piece *p)
 {
-	rt_view	v = {.keys = keys, .lens = lens, .len = len};
+	rt_view	v = {.keys = in->keys, .lens = in->lens, .len = in->len};
 	rt_ref		child[256];
 	uint8_t		lo[256];
 	int			np;
 
-	if (root)
+	if (!c->P.hdr)
 	{
 		p->lo = 0;
 		p->r = rt_build_node(cx, s, &v, 0, m, 0, fill, true, 0, deep);
 		return p->r != 0;
 	}
-	np = rt_build_children(cx, s, &v, 0, m, d, fill, true, depth, deep, child, lo);
+	np = rt_build_children(cx, s, &v, 0, m, c->d, fill, true, (int) c->level - 1, deep, child, lo);
 	for (int i = 0; i < np; i++)
 	{
 		p[i].lo = lo[i];
@@ -111,9 +128,9 @@ share_pieces(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t
  * has room for all of them, or a bigger copy.
  */
 static ax_status
-embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		  uint32_t len, uint64_t n, rt_cursor *c, uint64_t *done)
+embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *done)
 {
+	const uint8_t *const *keys = in->keys;
 	const uint8_t *key = keys[0];
 	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
 	rt_hdr    *h = c->P.hdr;
@@ -124,9 +141,9 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 				total;
 	ax_status	x;
 
-	for (m = 1; (uint64_t) m < n && m < 256; m++)
+	for (m = 1; (uint64_t) m < in->n && m < 256; m++)
 	{
-		if ((lens ? lens[m] : len) != d + 1 + AX_TID_BYTES ||
+		if (len_of(in, (uint64_t) m) != d + 1 + AX_TID_BYTES ||
 			keys[m][d] == keys[m - 1][d] || memcmp(keys[m], key, d) != 0 ||
 			rt_find(h, h->kind, keys[m][d], &at) != 0)
 			break;
@@ -159,42 +176,87 @@ embed_run(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *l
 }
 
 /*
- * One descent for keys[0] and those that follow it into the same leaf, or into the
- * same node.
+ * Old entries and the first m keys from depth d on, each in order, to e; what is there
+ * already is not there twice.  Returns how many; *added: of these keys.
+ */
+static int
+merge_entries(const rt_ent *have, int old, const sorted *in, int m, uint32_t d, rt_ent *e,
+			  uint64_t *added)
+{
+	int			k = 0;
+
+	for (int i = 0, j = 0; i < old || j < m;)
+	{
+		int			cmp = j < m ? 1 : -1;
+		const uint8_t *rest = NULL;
+		uint32_t	len = 0;
+
+		if (j < m)
+		{
+			rest = in->keys[j] + d;
+			len = len_of(in, (uint64_t) j) - d;
+		}
+		if (i < old && j < m)
+			cmp = memcmp(have[i].p, rest, have[i].len < len ? have[i].len : len);
+		if (cmp > 0)
+		{
+			e[k++] = (rt_ent) {rest, len, rt_fp(in->keys[j], d + len - AX_TID_BYTES)};
+			++*added;
+			j++;
+		}
+		else if (cmp < 0)
+			e[k++] = have[i++];
+		else
+			j++;
+	}
+	return k;
+}
+
+/* Entries in the place of the cursor's leaf: another one, or several, or a node. */
+static int
+pieces_of(ax_ctx *cx, ax_store *s, const rt_cursor *c, const rt_ent *e, int n, rt_piece *p)
+{
+	int			leaves = (n + RT_LEAF_MAX - 4) / (RT_LEAF_MAX - 3);
+
+	if (c->P.hdr && e[0].p[0] != e[n - 1].p[0] && !rt_leaf_fits(e, (uint64_t) n, 0))
+		return rt_cut(cx, s, e, n, (n + leaves - 1) / leaves + 2, p);
+	return rt_one_piece(cx, s, e, n, c->P.hdr != NULL, rt_leaf_stepcap(n), RT_LEAF_MAX - 3, p);
+}
+
+/*
+ * One descent for the first key and those that follow it into the same leaf, or into
+ * the same node.
  * *done: how many are in the tree now, *added: how many were not before.
  * AX_STALE: start over.  AX_OK with *done == 0: the key wants the
  * ordinary insert (no leaf where it goes, or nothing follows it).  fill: of a
  * share of a load, entries a leaf should get; 0: this is none.
  */
 static ax_status
-merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		   uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
+merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, uint64_t *added)
 {
-	const uint8_t *key = keys[0];
-	uint32_t	len0 = lens ? lens[0] : len;
+	const uint8_t *key = in->keys[0];
 	rt_cursor	c;
-	uint32_t	d;
 	int			lo = 0,
 				hi = 255,
 				m,
 				old,
-				k = 0;
-	uint64_t	all = 0;
+				np = 0;
+	uint64_t	all = 0,		/* of a share: keys that are the leaf's */
+				fresh = 0;
+	bool		deep = false;
 	ax_status	x;
 	uint8_t		buf[RT_VAR_BYTES];
 	rt_ent		have[RT_LEAF_MAX];
 	rt_ent		e[RT_LEAF_MAX + MERGE_KEYS];
 	rt_piece	p[256];
-	int			np;
 
-	*done = 0;
-	*added = 0;
-	x = rt_descend(cx, s, &c, key, len0, AX_OPTIMISTIC);
+	*done = *added = 0;
+	x = rt_descend(cx, s, &c, key, len_of(in, 0), AX_OPTIMISTIC);
 	if (x != AX_OK)
 		return x == RT_PARTS ? AX_OK : x;
-	if (c.ref == 0 && c.P.hdr && len0 == c.P.d + 1 + AX_TID_BYTES)
+	if (c.ref == 0 && c.P.hdr && len_of(in, 0) == c.P.d + 1 + AX_TID_BYTES)
 	{
-		x = embed_run(cx, s, keys, lens, len, n, &c, done);
+		x = embed_run(cx, s, in, &c, done);
 		*added = *done;
 		return x;
 	}
@@ -202,23 +264,18 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		return AX_OK;
 
 	/* the keys that go to this leaf: same path, byte within its range */
-	d = c.d;
 	rt_prefetch_leaf(c.ref);
 	if (c.P.hdr)
-		rt_node_range(c.P.hdr, key[d], &lo, &hi);
+		rt_node_range(c.P.hdr, key[c.d], &lo, &hi);
 	if (!ax_guard_valid(&c.P.g))
 		return AX_STALE;
-	for (m = 1; (uint64_t) m < n && m < MERGE_KEYS; m++)
-	{
-		uint32_t	l = lens ? lens[m] : len;
-
-		if (l <= d || memcmp(keys[m], key, d) != 0 || keys[m][d] < lo || keys[m][d] > hi)
+	for (m = 1; (uint64_t) m < in->n && m < MERGE_KEYS; m++)
+		if (!belongs(in, (uint64_t) m, c.d, lo, hi))
 			break;
-	}
 	if (m == 1)
 		return AX_OK;
 	if (fill)
-		all = m < MERGE_KEYS ? (uint64_t) m : keys_of_slot(keys, lens, len, n, d, lo, hi);
+		all = m < MERGE_KEYS ? (uint64_t) m : keys_of_slot(in, c.d, lo, hi);
 	/* a root that stays a leaf is no node with one child */
 	if (!c.P.hdr && all <= RT_LEAF_MAX)
 		all = 0;
@@ -229,89 +286,26 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	old = rt_leaf_ents(RT_PTR(c.ref), have, buf);
 	if (!ax_guard_valid(&c.N))
 		return AX_STALE;
-	if (all > 0 && all_among(have, old, keys, lens, len, all, d))
+	if (all > 0 && all_among(have, old, in, all, c.d))
 	{
-		bool		deep = false;
-
-		np = share_pieces(cx, s, keys, lens, len, all, c.P.hdr == NULL, d,
-						  (int) c.level - 1, fill,
-						  &deep, p);
-		if (np == 0 && !deep)
-			return AX_NOMEM;
-		if (np > 0)
-		{
-			x = rt_publish(cx, s, &c, key, p, np, 0);
-			if (x == AX_OK)
-			{
-				*done = all;
-				*added = all - (uint64_t) old;
-			}
-			return x;
-		}
+		np = share_pieces(cx, s, in, all, &c, fill, &deep, p);
+		fresh = all - (uint64_t) old;
 	}
-	rt_sort_ents(have, old);
-
-	/* merge; what is there already is not there twice */
-	for (int i = 0, j = 0; i < old || j < m;)
+	if (np == 0 && (fresh == 0 || deep))
 	{
-		rt_ent		y;
-		int			cmp;
-
-		if (j < m)
-		{
-			uint32_t	l = lens ? lens[j] : len;
-
-			y.p = keys[j] + d;
-			y.len = l - d;
-			y.fp = 0;
-			if (i < old)
-			{
-				uint32_t	q = have[i].len < y.len ? have[i].len : y.len;
-
-				cmp = memcmp(have[i].p, y.p, q);
-			}
-			else
-				cmp = 1;
-			if (cmp == 0)
-			{
-				j++;
-				continue;
-			}
-			if (cmp > 0)
-			{
-				y.fp = rt_fp(keys[j], l - AX_TID_BYTES);
-				e[k++] = y;
-				(*added)++;
-				j++;
-				continue;
-			}
-		}
-		e[k++] = have[i++];
+		all = (uint64_t) m;
+		fresh = 0;
+		rt_sort_ents(have, old);
+		m = merge_entries(have, old, in, m, c.d, e, &fresh);
+		if (fresh > 0)
+			np = pieces_of(cx, s, &c, e, m, p);
 	}
-	if (*added == 0)
-	{
-		*done = (uint64_t) m;
-		return AX_OK;
-	}
-
-	if (c.P.hdr && e[0].p[0] != e[k - 1].p[0] && !rt_leaf_fits(e, (uint64_t) k, 0))
-	{
-		int			leaves = (k + RT_LEAF_MAX - 4) / (RT_LEAF_MAX - 3);
-
-		np = rt_cut(cx, s, e, k, (k + leaves - 1) / leaves + 2, p);
-	}
-	else
-		np = rt_one_piece(cx, s, e, k, c.P.hdr != NULL, rt_leaf_stepcap(k), RT_LEAF_MAX - 3, p);
-	if (np == 0)
-	{
-		*added = 0;
-		return AX_NOMEM;
-	}
-	x = rt_publish(cx, s, &c, key, p, np, 0);
+	x = np > 0 ? rt_publish(cx, s, &c, key, p, np, 0) : fresh > 0 ? AX_NOMEM : AX_OK;
 	if (x == AX_OK)
-		*done = (uint64_t) m;
-	else
-		*added = 0;
+	{
+		*done = all;
+		*added = fresh;
+	}
 	return x;
 }
 
@@ -320,9 +314,10 @@ merge_pass(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
  * somewhere behind SHARE_KEYS.
  */
 static ax_status
-merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		   uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
+merge_keys(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, uint64_t *added)
 {
+	const uint8_t *const *keys = in->keys;
+	const uint64_t n = in->n;
 	uint64_t	ahead = 0;
 	uint64_t	stop = fill && n > SHARE_KEYS ? SHARE_KEYS : n;
 	uint64_t	inserted = UINT64_MAX;
@@ -330,6 +325,7 @@ merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 	*done = *added = 0;
 	for (int tries = 0; *done < stop;)
 	{
+		sorted		rest = {keys + *done, in->lens ? in->lens + *done : NULL, in->len, n - *done};
 		uint64_t	one;
 		uint64_t	new;
 		bool		again = false;
@@ -340,9 +336,7 @@ merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 			ahead = *done;
 		for (; ahead < n && ahead < *done + 2 * MERGE_KEYS; ahead++)
 			ax_prefetch(keys[ahead]);
-		x = merge_pass(cx, s, keys + *done, lens ? lens + *done : NULL, len,
-					   n - *done, fill, &one, &new);
-
+		x = merge_pass(cx, s, &rest, fill, &one, &new);
 		if (x == AX_STALE)
 		{
 			again = true;
@@ -370,7 +364,7 @@ merge_keys(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *
 		}
 		if (inserted != *done)
 		{
-			x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
+			x = ax_inner(s)->insert(cx, s, keys[*done], len_of(&rest, 0));
 			if (x != AX_OK && x != AX_EXISTS)
 				return x;
 			*added += x == AX_OK;
@@ -390,7 +384,9 @@ rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 				 const uint32_t *lens, uint32_t len, uint64_t n,
 				 uint64_t *done, uint64_t *added)
 {
-	return merge_keys(cx, s, keys, lens, len, n, 0, done, added);
+	sorted		in = {keys, lens, len, n};
+
+	return merge_keys(cx, s, &in, 0, done, added);
 }
 
 /*
@@ -400,10 +396,12 @@ ax_status
 rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 			  uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
 {
+	sorted		in = {keys, lens, len, n};
+
 	fill = fill * RT_LEAF_MAX / 100;
 	if (fill < 1)
 		fill = 1;
 	if (fill > RT_LEAF_MAX)
 		fill = RT_LEAF_MAX;
-	return merge_keys(cx, s, keys, lens, len, n, fill, done, added);
+	return merge_keys(cx, s, &in, fill, done, added);
 }
