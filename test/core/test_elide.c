@@ -434,11 +434,16 @@ insert_beside(const char *point)
 	}
 }
 
-/* What this process reads changes, so that it latches its way; later as above. */
+/*
+ * This process has to start over until it latches its way; later as above.  A radix
+ * tree's merge starts over as often, before it leaves the key to the ordinary insert.
+ */
 static void
 restart_first(const char *point)
 {
-	if (!ax_body(&cx)->elide.open && restarts() - restarts_before < AX_MAX_RESTARTS)
+	const uint64_t enough = (store->engine->load_share ? 2 : 1) * AX_MAX_RESTARTS;
+
+	if (!ax_body(&cx)->elide.open && restarts() - restarts_before < enough)
 		atomic_fetch_add(&store->root_word, AX_VERSION_ONE);
 	else
 		insert_beside(point);

@@ -56,7 +56,7 @@ $(eval $(call flavour,pess))
 # A coarse latch leaves nothing to restart or to reclaim that its structure's own
 # engine does not show.
 # Prefetches that the compiler dropped change no result, only the time: see
-# AX_PREFETCHES in core/ax_internal.h.
+# AX_PREFETCHES in core/base/ax_internal.h.
 PREFETCHING = rt_lookup:rt_lookup rt_lookup:rt_contains rt_lookup:rt_rowex_lookup \
 	rt_olc:rt_insert rt_many:step_down rt_many:step_near bt_tree:bt_descend bt_scan:bt_scan
 .PHONY: check-prefetch

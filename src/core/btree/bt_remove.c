@@ -70,7 +70,7 @@ pair_valid(const pair *m)
 	return ax_guard_valid(m->g[2]) && ax_guard_valid(m->g[0]) && ax_guard_valid(m->g[1]);
 }
 
-/* What the two have.  AX_NOTFOUND: too much for one page, as a rule. */
+/* Reads both into m.  AX_NOTFOUND: as a rule that is too much for one page. */
 static ax_status
 read_pair(ax_store *s, pair *m)
 {

@@ -214,8 +214,8 @@ bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch)
 }
 
 /*
- * The change does not come about.  What is held goes first: no memory is given back
- * with a latch.  Returns x.
+ * The change does not come about.  The latches go first, since no memory is given
+ * back with one.  Returns x.
  */
 ax_status
 bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
@@ -228,8 +228,8 @@ bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
 }
 
 /*
- * A page on its way to more room: what it has, in which range, and what is made of
- * it.  About a hundred kilobytes.
+ * A page on its way to more room: its entries, their range, and the pages that are
+ * made of it.  About a hundred kilobytes.
  */
 typedef struct room
 {
@@ -272,7 +272,7 @@ make_page(ax_ctx *cx, ax_store *s, room *r, int which, int from, int n, const bt
 	r->ch.made[which].built = true;
 }
 
-/* What the page has, with the new key, and its range.  False: it changed. */
+/* Reads the page and its range into r, with the new key.  False: the page changed. */
 static bool
 read_page(ax_store *s, room *r)
 {

@@ -188,6 +188,7 @@ bt_begin(ax_ctx *cx, ax_store *s, bt_change *ch)
 	return AX_OK;
 }
 
+/* All is stored: let go, and retire what went. */
 __attribute__((always_inline)) static inline void
 bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch)
 {

@@ -20,7 +20,7 @@ contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const ax_mod
 		if (ax_likely(x == AX_OK))
 		{
 			if (rt_leaf_find(RT_PTR(c.ref), key + c.d, len - c.d,
-							  rt_fp(key, len - AX_TID_BYTES)) < 0)
+							 rt_fp(key, len - AX_TID_BYTES)) < 0)
 				x = AX_NOTFOUND;
 			AX_POINT("art.contains.leaf_read");
 			if (!ax_valid(&c.N, mode))
@@ -66,8 +66,8 @@ rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 /*
  * All TIDs of one encoded key.  While the descent is within the columns, one
- * leaf holds all of them (ranges are cut by bytes, and they share every byte);
- * where it goes on into the TIDs (RT_ENDS), an ordered scan of the subtree does it.
+ * leaf holds all of them (ranges are cut by bytes, and they share every byte).
+ * Where it goes on into the TIDs (RT_ENDS), an ordered scan of the subtree does it.
  */
 __attribute__((always_inline)) static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
@@ -131,7 +131,7 @@ rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 
 ax_status
 rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-				 uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
 {
 	ax_status	x;
 

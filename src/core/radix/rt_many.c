@@ -9,11 +9,11 @@
  * leaves, these are read in the keys' order.  So their TIDs go where they
  * belong at once.
  *
- * Every step is that of rt_lookup, or rt_rowex_lookup, so the same
- * holds of it; between the read of a reference and the sample of what it leads to,
- * others take their time, but no time is too long there.  Whatever is not as it
- * is in a quiet tree (a latch, a change, a key that goes on into its TIDs) is done
- * again by itself, in its turn.
+ * Every step is that of rt_lookup, or rt_rowex_lookup, so the same holds of it.
+ * Between the read of a reference and the sample of the child, others take their
+ * time, but no time is too long there.  A look-up that meets anything but a quiet
+ * tree (a latch, a change, a key that goes on into its TIDs) is done again by
+ * itself, in its turn.
  */
 #include "rt_olc.h"
 

@@ -168,7 +168,7 @@ embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *don
 		int			b = keys[i][d];
 
 		rt_node_add(rt_changing(c, &ch), (uint8_t) b, b, b,
-					 RT_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
+					RT_EMBED_REF(ax_tid_at(keys[i] + d + 1 + AX_TID_BYTES)));
 	}
 	rt_finish(cx, s, c, key, &ch);
 	*done = (uint64_t) m;

@@ -145,7 +145,7 @@ leaf_overflow(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_
 
 		/* keys that come in order leave full leaves behind */
 		np = rt_one_piece(cx, s, e, n, c->P.hdr != NULL, rt_leaf_stepcap(worn ? n + 4 : n),
-						   me == n - 1 ? RT_LEAF_MAX : 17, p);
+						  me == n - 1 ? RT_LEAF_MAX : 17, p);
 	}
 	if (np == 0)
 		return AX_NOMEM;
@@ -298,9 +298,9 @@ widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo
 }
 
 /*
- * No slot covers the key's byte in P's node: widen a neighbouring leaf over the
- * gap (GREW: then the caller finds it, in P or, under ROWEX, in P's copy), or hang a
- * new child.
+ * No slot covers the key's byte in P's node.  Widen a neighbouring leaf over the
+ * gap, or hang a new child.  GREW: the caller finds that leaf, in P or, under ROWEX,
+ * in P's copy.
  */
 static ax_status
 insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
@@ -342,8 +342,8 @@ insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 }
 
 /*
- * The key leaves the node that c->ref is (guard N) at byte m of its prefix:
- * a Node4 with the common part over a copy of it with the rest, and a leaf.
+ * The key leaves the node that c->ref is (guard N) at byte m of its prefix.  In its
+ * place comes a Node4 with the common part, over a copy with the rest, and a leaf.
  * Headers are immutable, so readers never see a prefix that moves.
  */
 static ax_status
@@ -476,8 +476,8 @@ insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t f
 			break;
 
 		/*
-		 * On from the node, if it is none that went meanwhile: one that did not
-		 * is where it was.  Whatever changes it validates what is above.
+		 * On from the node, unless it went meanwhile.  One that did not go is where
+		 * it was.  A change of it validates what is above.
 		 */
 		AX_POINT("art.widened");
 		x = ax_open(cx, &c.P.g, &c.P.hdr->word, mode);
@@ -499,6 +499,7 @@ insert_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_
 	return insert_pass(cx, s, key, len, fp, AX_PESSIMISTIC);
 }
 
+/* Insert one key, TID included: optimistically, and after too many restarts with latches. */
 static ax_status
 rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {

@@ -258,9 +258,9 @@ rt_prefetch_node(rt_ref r, const uint8_t *key, uint32_t len, uint32_t d)
 
 /* ---- the cursor ----
  *
- * Every way down the tree by a key is a loop over rt_step(): it samples (or
- * latches) the node that was read, validates where it was read from, compares the
- * prefix, and reads what hangs where the key goes on.  Scans, compaction and the
+ * Every way down the tree by a key is a loop over rt_step().  That samples (or
+ * latches) the node that was read, and validates where it was read from.  Then it
+ * compares the prefix, and reads what hangs where the key goes on.  Scans, compaction and the
  * check, which do not follow a key, have ways of their own.
  */
 
@@ -278,7 +278,7 @@ typedef struct rt_cursor
 	rt_at		G;				/* the node above P */
 } rt_cursor;
 
-/* What rt_step() says beside AX_OK, AX_STALE (start over) and AX_BUSY. */
+/* rt_step() returns these, beside AX_OK, AX_STALE (start over) and AX_BUSY. */
 #define RT_PARTS AX_NOTFOUND	/* the key leaves ref's node within its prefix */
 #define RT_ENDS AX_BUFFER		/* the key ends there */
 
@@ -325,9 +325,9 @@ rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 }
 
 /*
- * Read what hangs where the key goes on in P's node, which is of this kind.  Who
- * reads only need not validate it: that is done behind the sample of what it leads
- * to, or, if that is nothing or a TID, by the caller.
+ * Read what hangs where the key goes on in P's node, which is of this kind.  Writers
+ * validate it here.  Look-ups validate it once, behind the sample of the child; where
+ * there is nothing, or a TID, the caller does.
  */
 __attribute__((always_inline)) static inline ax_status
 rt_look(rt_cursor *c, const uint8_t *key, const unsigned kind, const ax_mode mode)
@@ -401,7 +401,7 @@ rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_
 
 __attribute__((always_inline)) static inline ax_status
 rt_descend(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
-			const ax_mode mode)
+		   const ax_mode mode)
 {
 	ax_status	x = rt_start(cx, s, c, mode);
 
@@ -441,9 +441,9 @@ rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 /* ---- a change ----
  *
  * Every change of the tree is planned from what was read and validated, with all that
- * it needs made in private; then rt_begin() latches, top-down, each guard at the
- * version that the plan rests on; then there are stores; then rt_finish() lets go of
- * all, and retires what went.  These two are all of the tree's code that reserves
+ * it needs made in private.  Then rt_begin() latches, top-down, each guard at the
+ * version that the plan rests on.  Then the operation stores.  Then rt_finish() lets go
+ * of all, and retires what went.  These two are all of the tree's code that reserves
  * retire records, latches, gives up, opens an elided section or lets go of what was
  * changed.  Under pessimism the guards are latches already, and the plan is the same.
  */
@@ -494,7 +494,7 @@ rt_made_node(rt_change *ch, rt_hdr *h)
 /* P's node is to be replaced by a copy of this kind. */
 static inline void
 rt_plan_copy(ax_ctx *cx, ax_store *s, const rt_cursor *c, rt_change *ch, unsigned kind,
-			  bool reserve)
+			 bool reserve)
 {
 	rt_hdr    *h = c->P.hdr;
 
@@ -503,7 +503,7 @@ rt_plan_copy(ax_ctx *cx, ax_store *s, const rt_cursor *c, rt_change *ch, unsigne
 }
 
 extern ax_status rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch, int held,
-							 ax_status x) __attribute__((cold));
+							ax_status x) __attribute__((cold));
 
 /*
  * Latch all that the change wants.  AX_OK: the caller stores, and calls rt_finish().
@@ -595,7 +595,7 @@ extern int	rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool by
 						 int cap, int fill, rt_piece *p);
 extern int	rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p);
 extern ax_status rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key,
-							 rt_piece *p, int np, rt_ref kept);
+							rt_piece *p, int np, rt_ref kept);
 
 /* ---- rt_merge.c ---- */
 extern ax_status rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
@@ -613,6 +613,10 @@ extern ax_status rt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t
 extern ax_status rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+extern ax_status rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
+								 uint32_t len, uint64_t *tids, uint32_t max,
+								 uint32_t *n, bool *more);
 
 /* ---- rt_many.c ---- */
 extern ax_status rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
@@ -628,10 +632,6 @@ extern ax_status rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *co
 extern ax_status rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- rt_rowex.c ---- */
-extern ax_status rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
-extern ax_status rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
-								 uint32_t len, uint64_t *tids, uint32_t max,
-								 uint32_t *n, bool *more);
 extern ax_status rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- rt_bulk.c ---- */

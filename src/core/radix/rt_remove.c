@@ -109,6 +109,7 @@ remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tid
 	return AX_OK;
 }
 
+/* The key's leaf is there.  *tidy: it went, and the node above lost a child. */
 __attribute__((always_inline)) static inline ax_status
 remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				 uint8_t fp, bool *tidy, const ax_mode mode)

@@ -215,7 +215,7 @@ rt_rowex_place(rt_hdr *h, uint8_t c, const rt_piece *p, int np, rt_ref kept)
 	st(&h->count, (uint16_t) (ld(&h->count) + np - 1));
 }
 
-/* Its other readers are in rt_lookup.c and rt_many.c. */
+/* The other readers of ROWEX are in rt_lookup.c and rt_many.c. */
 ax_status
 rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {

@@ -1,7 +1,7 @@
 /*
  * rt_split.c
- *	  Carrying out a change of the tree; and what takes the place of a leaf: cutting
- *	  sorted entries into pieces, and publishing the pieces under the parent.
+ *	  What takes the place of a leaf: cutting sorted entries into pieces, and
+ *	  publishing the pieces under the parent.  And giving up a change.
  */
 #include "rt_olc.h"
 
@@ -129,14 +129,14 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 }
 
 /*
- * Put the pieces in the place of the leaf that the cursor is at (its guard is open),
- * where key goes in P's node, itself replaced by a bigger one if it has too few
- * slots, or by a copy if readers could not bear the change (ROWEX).  kept: the
+ * Put the pieces in the place of the leaf that the cursor is at, where key goes in P's
+ * node.  The leaf's guard is open.  The node is replaced by a bigger one if it has too
+ * few slots, or by a copy if readers could not bear the change (ROWEX).  kept: the
  * leaf's reference when it is one of the pieces.  AX_OK, or as of rt_begin().
  */
 ax_status
 rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, rt_piece *p, int np,
-			rt_ref kept)
+		   rt_ref kept)
 {
 	/* the leaf that stays has another range now: its version moves, too */
 	rt_change	ch = {.site = AX_SITE_SPLIT, .node = true, .below = true,
