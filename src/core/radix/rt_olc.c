@@ -298,6 +298,35 @@ widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo
 }
 
 /*
+ * Hang r at the key's byte in P's node, lo to hi if it is a leaf.  kind: of the copy that
+ * takes the node's place, 0: none; compiled for both.
+ */
+__attribute__((always_inline)) static inline ax_status
+hang_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int lo, int hi,
+		   rt_ref r, const unsigned kind)
+{
+	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
+	uint8_t		byte = key[c->P.d];
+	ax_status	x;
+
+	(void) rt_made(&ch, r);
+	ch.embedded = RT_TAG(r) == RT_EMBED;
+	if (kind)
+		rt_plan_copy(cx, s, c, &ch, kind, false);
+	AX_POINT("art.child.before_lock");
+	x = rt_begin(cx, s, c, &ch);
+	if (x != AX_OK)
+		return x;
+	/* in Node4/16 a fresh leaf covers up to the next separator */
+	if (!kind && rt_rowex(s))
+		rt_rowex_add(c->P.hdr, byte, lo, hi, r);
+	else
+		rt_node_add(rt_changing(c, &ch), byte, lo, hi, r);
+	rt_finish(cx, s, c, key, &ch);
+	return AX_OK;
+}
+
+/*
  * No slot covers the key's byte in P's node.  Widen a neighbouring leaf over the
  * gap, or hang a new child.  GREW: the caller finds that leaf, in P or, under ROWEX,
  * in P's copy.
@@ -306,7 +335,6 @@ static ax_status
 insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 			 uint8_t fp, const bool pess)
 {
-	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
 	rt_hdr    *h = c->P.hdr;
 	uint8_t		byte = key[c->P.d];
 	int			lo = byte,
@@ -322,23 +350,11 @@ insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 		if (x != AX_NOTFOUND)
 			return x;
 	}
-	r = rt_made(&ch, child_of(cx, s, key, len, c->P.d, fp));
-	ch.embedded = RT_TAG(r) == RT_EMBED;
+	r = child_of(cx, s, key, len, c->P.d, fp);
 	AX_POINT("art.child.before_room");
 	kind = kind_for_child(s, h, byte, r);
-	if (kind)
-		rt_plan_copy(cx, s, c, &ch, kind, false);
-	AX_POINT("art.child.before_lock");
-	x = rt_begin(cx, s, c, &ch);
-	if (x != AX_OK)
-		return x;
-	/* in Node4/16 a fresh leaf covers up to the next separator */
-	if (!ch.copy && rt_rowex(s))
-		rt_rowex_add(h, byte, lo, hi, r);
-	else
-		rt_node_add(rt_changing(c, &ch), byte, lo, hi, r);
-	rt_finish(cx, s, c, key, &ch);
-	return AX_OK;
+	return ax_unlikely(kind) ? hang_child(cx, s, c, key, lo, hi, r, kind) :
+		hang_child(cx, s, c, key, lo, hi, r, 0);
 }
 
 /*
