@@ -22,8 +22,7 @@ underfull(const bt_page *p)
  * gone.  AX_NOTFOUND: there is nothing to do.
  *
  * Epoch: inside.
- * Latches: root word and frame 0, by one try each.  The caller closes the
- * guards unless AX_OK.
+ * Latches: root word and frame 0, by one try each; none on return.
  */
 static ax_status
 drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
@@ -153,9 +152,7 @@ make_one(ax_ctx *cx, ax_store *s, bt_path *t, int k, pair *m)
  * path, then show that they were true ones.
  *
  * Epoch: inside.
- * Latches: takes the parent, then both pages, by one try each.  The guards of
- * frames k - 1 and k are closed on return, but for AX_NOTFOUND or an error
- * before the other page was opened.
+ * Latches: takes the parent, then both pages, by one try each; none on return.
  */
 static ax_status
 merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)

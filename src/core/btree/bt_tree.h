@@ -172,6 +172,9 @@ extern ax_status bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
 /*
  * AX_OK: latched, the caller stores, and calls bt_finish().  Else nothing was done,
  * what was made is freed, and of the path nothing is held: AX_STALE, AX_BUSY.
+ *
+ * Epoch: inside.
+ * Latches: those of the plan, write-latched on AX_OK; else none.
  */
 __attribute__((always_inline)) static inline ax_status
 bt_begin(ax_ctx *cx, ax_store *s, bt_change *ch)
@@ -188,7 +191,11 @@ bt_begin(ax_ctx *cx, ax_store *s, bt_change *ch)
 	return AX_OK;
 }
 
-/* All is stored: let go, and retire what went. */
+/*
+ * All is stored: let go, and retire what went.
+ *
+ * Latches: has those of the plan; none of them on return.
+ */
 __attribute__((always_inline)) static inline void
 bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch)
 {

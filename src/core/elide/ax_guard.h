@@ -108,7 +108,7 @@ ax_valid(const ax_guard *g, const ax_mode mode)
 }
 
 /*
- * The same for the place that a write goes to.  Under OptiQL it is latched at
+ * ax_guard_open() for the place that a write goes to.  Under OptiQL it is latched at
  * once, in the queue, whatever its version.  The caller then validates what
  * led to it (Algorithm 4 of the paper), and readers go on until
  * ax_guard_lock().  Nothing else may be held but, pessimistically, what is

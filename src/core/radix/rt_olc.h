@@ -509,6 +509,9 @@ extern ax_status rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch,
  * Latch all that the change wants.  AX_OK: the caller stores, and calls rt_finish().
  * Else nothing is latched any more, nothing was done, and what was made is freed:
  * AX_NOMEM, AX_STALE (start over), AX_BUSY (no retire record).
+ *
+ * Epoch: inside.
+ * Latches: those of the plan, write-latched on AX_OK; else none of them.
  */
 __attribute__((always_inline)) static inline ax_status
 rt_begin(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change *ch)
@@ -543,7 +546,11 @@ rt_retire(ax_ctx *cx, ax_store *s, rt_ref r)
 		rt_leaf_retire(cx, s, RT_PTR(r));
 }
 
-/* All is stored but what takes the place of P's node: that, and let go. */
+/*
+ * All is stored but what takes the place of P's node: that, and let go.
+ *
+ * Latches: has those of the plan; none of them on return.
+ */
 __attribute__((always_inline)) static inline void
 rt_finish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, const rt_change *ch)
 {
