@@ -30,6 +30,7 @@ typedef struct work
 	uint32_t	nlen;
 	bool		known;			/* next is */
 	bool		last;			/* there is none on this level */
+	bool		apart;			/* what was to move does not fit with its neighbours */
 	_Alignas(AX_LINE) uint8_t page[BT_MAX_SIZE];
 	_Alignas(AX_LINE) uint8_t above[BT_MAX_SIZE];
 	_Alignas(AX_LINE) uint8_t copy[RUN][BT_MAX_SIZE];
@@ -159,11 +160,11 @@ advance(work *w, ax_compaction *c)
 }
 
 /*
- * One run of children of the page of frame k.  *objs: pages replaced.  w->page is
- * the page's copy; w->next is found on the way.
+ * One run of at most "most" children of the page of frame k.  *objs: pages replaced.
+ * w->page is the page's copy; w->next is found on the way.
  */
 static ax_status
-run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int *objs)
+run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
 {
 	bt_page    *q = t->f[k].p;
 	const bt_page *up = (const bt_page *) (const void *) w->page;
@@ -194,7 +195,7 @@ run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int *objs)
 	ax_status	x = AX_STALE;
 
 	*objs = 0;
-	w->known = false;
+	w->known = w->apart = false;
 	w->nblobs = 0;
 	ax_copy_out(w->page, (const uint8_t *) q, q->size);
 	AX_POINT("bt.compact.copied");
@@ -202,7 +203,7 @@ run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int *objs)
 		return AX_STALE;
 	count = bt_count(up);
 
-	for (; r < RUN && first + r <= count; r++)
+	for (; r < most && first + r <= count; r++)
 	{
 		bt_page    *p = bt_ref(&bt_children(up)[first + r]);
 		const bt_page *have = (const bt_page *) (const void *) w->copy[r];
@@ -330,7 +331,10 @@ run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int *objs)
 				bt_blob_free(cx, s, sep[nsep - 1].blob);
 	}
 	if (built == 0)
+	{
+		w->apart = must && r > 1;
 		goto full;
+	}
 
 	/* the page with these children */
 	n = nc = 0;
@@ -409,7 +413,8 @@ bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 	work	   *w = work_of(c);
 	bt_path		t;
 	int			objs = 0,
-				tries = 0;
+				tries = 0,
+				most = RUN;
 
 	if (!c->started)
 	{
@@ -434,7 +439,7 @@ bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 				c->done = true;
 				break;
 			}
-			x = run(cx, s, w, &t, k, &did);
+			x = run(cx, s, w, &t, k, most, &did);
 			bt_close(cx, &t, -1);
 			objs += did;
 			c->moved += (uint64_t) did;
@@ -449,9 +454,13 @@ bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 			if (tries >= TRIES && !skip)
 				return AX_BUSY;
 		}
-		if (x == AX_OK || skip)
+		/* by itself, between the same separators, a page fits again */
+		if (x == AX_OK && w->apart)
+			most = 1;
+		else if (x == AX_OK || skip)
 		{
 			tries = 0;
+			most = RUN;
 			if (did)
 				bt_tidy(cx, s, w->pos, c->len);
 			advance(w, c);
