@@ -137,6 +137,9 @@ extern ax_pending ax_poll(ax_ctx *cx);
  */
 extern void ax_flush(ax_ctx *cx);
 
+/* The same, and what other processes keep that are in no call now. */
+extern void ax_flush_idle(ax_ctx *cx);
+
 /*
  * Memory of the area for the caller's own shared, type-stable objects
  * (directory entries, hazard slots): zero-filled, page aligned, never given

@@ -682,7 +682,7 @@ test_drained(void)
 	for (int i = 0; i < N; i++)
 		if (i % 8)
 			ax_unalloc(&cx, st, p[i], LARGE);
-	ax_magazines_flush(&cx);
+	ax_magazines_flush(&cx, ax_body(&cx)->mags);
 	ax_body(&cx)->drains = true;
 	ax_drain_begin(&cx, st);
 	for (int i = 0; i < N; i += 8)

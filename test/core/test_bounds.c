@@ -1,7 +1,8 @@
 /*
  * test_bounds.c
  *	  What a call does for others, and what a process keeps, is bounded: the freeing
- *	  of a large tree goes in parts, and nobody frees or waits with a latch held.
+ *	  of a large tree goes in parts, nobody frees or waits with a latch held, and what
+ *	  an idle process keeps can be had.
  */
 #include <stdio.h>
 #include <string.h>
@@ -195,6 +196,112 @@ test_magazines(void)
 	tap_unmap(a, size);
 }
 
+/*
+ * What an idle process keeps at hand is given back by another, so that the spans go; in
+ * a call it keeps it, and one that comes in at that moment waits.
+ */
+static ax_ctx idle,
+			busy;
+static ax_tree *theirs;
+static uint64_t their_gen;
+static bool waited;
+
+static void
+yield_once(void)
+{
+	waited = true;
+	/* the other one's part, which stands still in our hook */
+	atomic_store(&ax_body(&idle)->slot->emptied, 0);
+}
+
+/* At a point, come in; and at the first, when we were seen idle, stay. */
+static const char *point;
+
+static void
+come_in(const char *name)
+{
+	ax_store   *st;
+
+	if (strcmp(name, point) != 0)
+		return;
+	tap_point_hook = NULL;
+	if (ax_enter(&idle, theirs, their_gen, &st) == AX_OK && strcmp(point, "epoch:emptying") == 0)
+		ax_leave(&idle);
+}
+
+static void
+keep(ax_store **st)
+{
+	void	   *p[6];
+
+	if (ax_enter(&idle, theirs, their_gen, st) != AX_OK)
+		return;
+	for (int i = 0; i < 6; i++)
+		p[i] = ax_alloc(&idle, *st, 512, false);
+	for (int i = 0; i < 6; i++)
+		ax_unalloc(&idle, *st, p[i], 512);
+}
+
+static uint32_t
+kept(void)
+{
+	uint32_t	n = 0;
+
+	for (int i = 0; i < AX_MAGS; i++)
+		n += ax_body(&idle)->mags[i].n;
+	return n;
+}
+
+static void
+test_idle(void)
+{
+	size_t		size = (size_t) 16 << 20;
+	ax_area    *a = tap_area(size, 3, 1 << 20);
+	ax_port		once = ax_port_default;
+	ax_store   *st;
+	void	   *first,
+			   *second;
+	uint32_t	had;
+
+	once.yield = yield_once;
+	ax_attach(&idle, a, 0, 1, &once);
+	ax_attach(&busy, a, 1, 2, &port);
+	theirs = ax_tree_alloc(&busy);
+	ax_tree_open(&busy, theirs, AX_ART_OLC, 0, 0, &their_gen);
+	keep(&st);
+	had = kept();
+	ax_flush_idle(&busy);
+	ok(had > 0 && kept() == had, "in a call a process keeps its %u free objects", had);
+	first = ax_alloc(&idle, st, 512, false);
+	ax_leave(&idle);
+	ax_flush_idle(&busy);
+	ok(kept() == 0, "an idle one's are given back");
+	ok(atomic_load(&st->heap[ax_class_of(512)].live) == 1, "to their spans, but what is in use");
+	ax_enter(&idle, theirs, their_gen, &st);
+	second = ax_alloc(&idle, st, 512, false);
+	ok(second && second != first, "and it takes others");
+	ax_unalloc(&idle, st, first, 512);
+	ax_unalloc(&idle, st, second, 512);
+	ax_leave(&idle);
+	had = kept();
+	point = "epoch:seen_idle";
+	tap_point_hook = come_in;
+	ax_flush_idle(&busy);
+	ok(!tap_point_hook && had > 0 && kept() == had, "who comes in before that keeps its");
+	ax_leave(&idle);
+	point = "epoch:emptying";
+	tap_point_hook = come_in;
+	ax_flush_idle(&busy);
+	ok(!tap_point_hook && waited, "who comes in meanwhile waits");
+	ax_flush_idle(&busy);
+	ok(atomic_load(&st->heap[ax_class_of(512)].live) == 0, "each went back once");
+	ax_tree_close(&busy, theirs);
+	ok(tap_quiesce(&busy) && used(&busy) == 0, "quiescent");
+	ax_detach(&idle);
+	ax_detach(&busy);
+	tap_unmap(a, size);
+}
+
 /* A clock that is put forward by hand. */
 static uint64_t clock_ns = 1000000000;
 
@@ -306,6 +413,7 @@ main(void)
 	test_dropped();
 	test_latched();
 	test_magazines();
+	test_idle();
 	test_advances();
 	test_together();
 	return tap_done();

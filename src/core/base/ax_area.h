@@ -218,7 +218,7 @@ extern uint32_t ax_class_size(int cls);
 extern uint32_t ax_span_pages(int cls, uint32_t nth);
 extern uint32_t ax_span_objs(uint32_t pages, int cls);
 extern void ax_give(ax_ctx *cx, ax_store *st, void *p, int cls);
-extern void ax_magazines_flush(ax_ctx *cx);
+extern void ax_magazines_flush(ax_ctx *cx, ax_magazine *mags);
 extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							  const ax_engine *e, uint64_t max_bytes);
 

@@ -342,9 +342,11 @@ static ax_span *
 span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
 {
 	ax_class_heap *h = &st->heap[cls];
+	const ax_drain *d = atomic_load_explicit(&st->drain, memory_order_acquire);
 	uint32_t	least = big_pages(ax_class_size(cls));
 	uint32_t	few = ax_span_objs(ax_span_pages(cls, 1), cls);
-	uint32_t	pages = ax_span_pages(cls, h->objs == 0 ? 0 : h->objs / few + 1);
+	uint32_t	objs = h->objs - (d ? d[cls].objs : 0);
+	uint32_t	pages = ax_span_pages(cls, objs == 0 ? 0 : objs / few + 1);
 
 	for (;; pages /= 4)
 	{
@@ -499,8 +501,24 @@ ax_live_bytes(const ax_store *st)
 }
 
 /*
- * See ax_internal.h.  Of a class so many spans stay as its objects fill: so what is
- * moved has room where it goes, and a compaction takes no pages for it.
+ * May this span become empty, too?  Of a class so many stay as its objects fill.  So
+ * what is moved has room where it goes, and a compaction takes no pages for it.  Only
+ * a large one whose class has come to fit into a small one goes whatever stays.
+ *
+ * Latches: the caller holds the class heap's.
+ */
+static bool
+may_drain(const ax_class_heap *h, const ax_drain *d, const ax_span *sp)
+{
+	uint32_t	live = atomic_load_explicit(&h->live, memory_order_relaxed);
+	uint32_t	few = ax_span_pages(sp->cls, 1);
+
+	return h->objs - d->objs >= sp->objs + live ||
+		(sp->pages > few && live <= ax_span_objs(few, sp->cls));
+}
+
+/*
+ * See ax_internal.h.
  *
  * Epoch: inside.
  * Latches: takes the class heap's, for AX_LATCH_MS at most.
@@ -526,8 +544,7 @@ ax_draining(ax_ctx *cx, ax_store *st, const void *p)
 	if (!ax_latch_arena(cx, &h->latch, AX_LATCH_MS))
 		return false;
 	d += sp->cls;
-	if (!sp->draining &&
-		h->objs - d->objs >= sp->objs + atomic_load_explicit(&h->live, memory_order_relaxed))
+	if (!sp->draining && may_drain(h, d, sp))
 	{
 		if (sp->partial)
 			partial_remove(h, sp);
@@ -769,12 +786,12 @@ mag_evict(ax_ctx *cx, ax_magazine *m)
 	m->gen = 0;
 }
 
-/* Every magazine of the process, at detach; inside an epoch. */
+/* All AX_MAGS of a process, which nobody else uses now; inside an epoch. */
 void
-ax_magazines_flush(ax_ctx *cx)
+ax_magazines_flush(ax_ctx *cx, ax_magazine *mags)
 {
 	for (int i = 0; i < AX_MAGS; i++)
-		mag_evict(cx, &ax_body(cx)->mags[i]);
+		mag_evict(cx, &mags[i]);
 }
 
 static inline void
@@ -856,6 +873,7 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 	uint32_t	cap;
 	void	   *p;
 
+	AX_ASSERT(b, ax_inside(b) && !b->plain);
 	if (cls == AX_BIG)
 		return big_alloc(cx, st, size, may_reserve);
 	m = mag_of(b, st->gen, cls);
@@ -937,6 +955,7 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	ax_magazine *m;
 	uint32_t	cap;
 
+	AX_ASSERT(b, ax_inside(b) && !b->plain);
 	if (ax_unlikely(b->elide.apart))
 	{
 		ax_section_refuse(cx);

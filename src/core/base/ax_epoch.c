@@ -80,11 +80,26 @@ announce(ax_ctx_body *b, bool plain)
 	}
 }
 
+/*
+ * Announce, for a call that may use the magazines.  Who empties them meanwhile has
+ * said so before it looked whether we are inside, and we announced before we look
+ * whether somebody does, both by exchanges: so one of us sees the other.  It only
+ * copies them, and they are ours again.
+ */
+static inline void
+announce_change(ax_ctx_body *b)
+{
+	b->plain = false;
+	announce(b, false);
+	while (ax_unlikely(atomic_load_explicit(&b->slot->emptied, memory_order_acquire)))
+		b->port->yield();
+}
+
 /* Enter with no tree in view (reclaiming, detaching). */
 void
 ax_epoch_enter(ax_ctx *cx)
 {
-	announce(ax_body(cx), false);
+	announce_change(ax_body(cx));
 	ax_body(cx)->cur = NULL;
 }
 
@@ -135,8 +150,7 @@ enter_store(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 ax_status
 ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
-	ax_body(cx)->plain = false;
-	announce(ax_body(cx), false);
+	announce_change(ax_body(cx));
 	return enter_store(cx, t, gen, st);
 }
 
@@ -519,8 +533,13 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
 	b->joined = area->barrier && ax_barrier_join();
 
-	/* a predecessor that died may have left its announcement */
+	/* a predecessor that died may have left its announcement, and magazines */
 	atomic_store(&s->epoch, 0);
+	while (atomic_exchange(&s->emptied, 1))
+		port->yield();
+	b->mags = s->mags;
+	memset(s->mags, 0, sizeof(s->mags));
+	atomic_store_explicit(&s->emptied, 0, memory_order_release);
 	atomic_store(&s->pid, pid);
 	high = atomic_load(&area->slots_high);
 	while (high <= slot &&
@@ -581,8 +600,65 @@ void
 ax_flush(ax_ctx *cx)
 {
 	ax_epoch_enter(cx);
-	ax_magazines_flush(cx);
+	ax_magazines_flush(cx, ax_body(cx)->mags);
 	ax_leave(cx);
+}
+
+/*
+ * Copy and empty the magazines of a slot whose process is outside.  Acquire: what it
+ * did before it left is in them.  Its next call finds them empty, or waits until they
+ * are (announce_change).
+ */
+static bool
+take_magazines(ax_slot *s, ax_magazine *mags)
+{
+	bool		idle;
+
+	if (atomic_load_explicit(&s->epoch, memory_order_relaxed) != 0)
+		return false;
+	AX_POINT("epoch:seen_idle");
+	if (atomic_exchange_explicit(&s->emptied, 1, memory_order_seq_cst))
+		return false;
+	ax_fence_after_rmw();
+	idle = atomic_load_explicit(&s->epoch, memory_order_acquire) == 0;
+	if (idle)
+	{
+		AX_POINT("epoch:emptying");
+		memcpy(mags, s->mags, sizeof(s->mags));
+		for (int i = 0; i < AX_MAGS; i++)
+		{
+			s->mags[i].gen = 0;
+			s->mags[i].n = 0;
+		}
+	}
+	atomic_store_explicit(&s->emptied, 0, memory_order_release);
+	return idle;
+}
+
+/*
+ * See ax.h.
+ *
+ * Epoch: outside; enters and leaves, once a slot.
+ */
+void
+ax_flush_idle(ax_ctx *cx)
+{
+	ax_area    *a = ax_area_of(cx);
+	int			high = atomic_load_explicit(&a->slots_high, memory_order_acquire);
+
+	ax_flush(cx);
+	for (int i = 0; i < high; i++)
+	{
+		ax_slot    *s = &a->slots[i];
+		ax_magazine mags[AX_MAGS];
+
+		if (s == ax_body(cx)->slot || atomic_load_explicit(&s->pid, memory_order_relaxed) == 0 ||
+			!take_magazines(s, mags))
+			continue;
+		ax_epoch_enter(cx);
+		ax_magazines_flush(cx, mags);
+		ax_leave(cx);
+	}
 }
 
 /*

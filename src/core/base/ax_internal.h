@@ -61,7 +61,8 @@ typedef struct ax_limbo ax_limbo;	/* a chunk of retire records (ax_epoch.c) */
 
 /*
  * A magazine: free objects of one class of one store, owned by this process.
- * Forgotten, not freed, when the store's generation is gone.
+ * Forgotten, not freed, when the store's generation is gone.  It lies in the
+ * process's slot, so that others can empty it while its owner does nothing.
  */
 #define AX_MAG_OBJS 16
 #define AX_MAGS 32
@@ -124,7 +125,7 @@ typedef struct ax_ctx_body
 	}			waited[AX_WAITED];	/* how often, for a few of them */
 	/* test hook: the n-th allocation from now fails (0: never) */
 	uint64_t	fail_alloc_at;
-	ax_magazine mags[AX_MAGS];
+	ax_magazine *mags;			/* AX_MAGS, the slot's: inside an epoch only */
 } ax_ctx_body;
 
 _Static_assert(sizeof(ax_ctx_body) <= AX_CTX_BYTES, "ax_ctx too small");
@@ -308,6 +309,7 @@ struct ax_slot
 {
 	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* 0: outside */
 	_Atomic int32_t pid;		/* 0: free */
+	_Atomic uint32_t emptied;	/* somebody else has the magazines in hand */
 	uint32_t	nap;			/* never written: to sleep on */
 	ax_qnode	queue[AX_QNODES];
 
@@ -327,6 +329,8 @@ struct ax_slot
 	 * Only the sum over all slots means anything.  Written by the owner only.
 	 */
 	_Alignas(AX_LINE) _Atomic int64_t live[AX_NCLASSES];
+
+	ax_magazine mags[AX_MAGS];
 };
 
 extern _Atomic uint64_t *ax_global_epoch(ax_area *area);
