@@ -283,7 +283,7 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	ART_CORE_BEGIN();
 	if (entry != NULL)
 		(void) ax_settle(art_ctx(), art_entry_tree(entry), gen, false);
-	ax_flush(art_ctx());
+	ax_flush_idle(art_ctx());
 	if (entry != NULL)
 		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
 	ART_CORE_END();

@@ -113,7 +113,7 @@ ART_CORE_END(void)
 extern void art_busy(void);
 
 /* Housekeeping of the core, until nothing more can be freed at once; interruptible. */
-extern void art_poll(void);
+extern bool art_poll(void);
 
 /* ---- art_directory.c ---- */
 

@@ -871,7 +871,9 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	if (e != NULL && gen != 0 && give_up_buffer(art_entry_tree(e), gen))
 		return true;
 
+	/* a build has no removals behind it; what a failed load left there is its own */
 	if (refused == ART_FULL_CAP && e != NULL && gen != 0 &&
+		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_BUILDING &&
 		art_compact_for_cap(art_entry_tree(e), gen, patience))
 		return true;
 

@@ -423,11 +423,11 @@ art_system_alloc(size_t bytes)
 
 /*
  * Free what is retired or dropped and can be freed now: in bounded parts, with a look
- * at interrupts between them.
+ * at interrupts between them.  True: nothing is left that waits for others.
  *
  * Epoch: enters and leaves, once a part.
  */
-void
+bool
 art_poll(void)
 {
 	ax_ctx	   *cx = art_ctx();
@@ -440,6 +440,7 @@ art_poll(void)
 		left = ax_poll(cx);
 		ART_CORE_END();
 	} while (left == AX_PENDING_MORE);
+	return left == AX_PENDING_NOTHING;
 }
 
 /*

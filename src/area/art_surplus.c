@@ -20,11 +20,13 @@
 
 #include "area/art_shared.h"
 
-#define ART_PASSES		4		/* the first chooses what is moved, the second ends it */
+#define ART_PASSES		16		/* at most, of those that give something */
+#define ART_WAIT_MS		100		/* after each, for readers that may see what was moved */
 #define ART_SLICE_MS	100		/* of the launcher, then its other work */
 #define ART_SEARCH_MS	5000	/* between two of its looks */
 #define ART_FUTILE_MS	10000	/* before a process tries again what gave nothing */
 #define ART_SURPLUS		((uint64) 1024 * 1024)	/* less is not worth a look */
+#define ART_CAP_SURPLUS ((uint64) 256 * 1024)	/* more than one call takes and gives back */
 #define ART_STEPS		32		/* between two looks at what came free */
 #define ART_TRIED		64
 
@@ -34,6 +36,7 @@ typedef struct Compacting
 	ax_tree    *tree;			/* NULL: none */
 	uint64		gen;
 	int			pass;
+	uint64		held;			/* bytes after the pass before; 0: this is the first */
 	ax_compaction c;
 } Compacting;
 
@@ -56,22 +59,29 @@ begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
 }
 
 /*
- * Give back to their spans the objects that this process has retired, or keeps
- * at hand.
+ * Give back to their spans what is retired, and what this process and idle ones
+ * keep at hand: one object keeps a span.  The function waits for others that are in
+ * a call, for at most "wait" milliseconds.  Where many work all the time there is
+ * always something left.
  *
  * Epoch: enters and leaves.
  */
 static void
-let_go(void)
+let_go(int wait)
 {
-	art_poll();
+	TimestampTz begun = GetCurrentTimestamp();
+
+	while (!art_poll() && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), wait))
+		pg_usleep(1000);
 	ART_CORE_BEGIN();
-	ax_flush(art_ctx());
+	ax_flush_idle(art_ctx());
 	ART_CORE_END();
 }
 
 /*
- * One step.  False: it is over.
+ * One step.  False: it is over.  The first pass chooses the spans that are to become
+ * empty.  The next ones move what it met before that, as long as there is less after
+ * each.
  *
  * Epoch: enters and leaves.
  */
@@ -82,6 +92,7 @@ step(Compacting *a)
 	uint64		bytes;
 	uint64		live;
 	uint64		moved;
+	bool		less;
 	ax_status	s;
 
 	ART_CORE_BEGIN();
@@ -98,13 +109,17 @@ step(Compacting *a)
 		return true;
 
 	/* what was moved leaves its spans when no reader can be there */
-	let_go();
+	let_go(ART_WAIT_MS);
 	ART_CORE_BEGIN();
 	s = ax_held(cx, a->tree, a->gen, &bytes, &live);
 	ART_CORE_END();
 	moved = a->c.moved;
 	a->c = (ax_compaction) {.work = a->c.work};
-	return s == AX_OK && moved > 0 && ++a->pass < ART_PASSES && ax_compact_due(bytes, live);
+	if (s != AX_OK)
+		return false;
+	less = a->held == 0 || bytes < a->held;
+	a->held = bytes;
+	return moved > 0 && less && ++a->pass < ART_PASSES && ax_compact_due(bytes, live);
 }
 
 /*
@@ -209,7 +224,7 @@ art_compact_for_room(const ArtGroup *group, uint64 before, int ms)
 		more = step(&a);
 		if (!more || n % ART_STEPS == 0)
 		{
-			let_go();
+			let_go(0);
 			any = art_left_to(group) > before;
 		}
 	}
@@ -237,7 +252,8 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 	ART_CORE_BEGIN();
 	s = ax_held(art_ctx(), tree, gen, &before, &live);
 	ART_CORE_END();
-	if (s != AX_OK || !ax_compact_due(before, live))
+	/* else its caller would take that again, be refused again, and come back for ever */
+	if (s != AX_OK || !ax_compact_due(before, live) || before - live < ART_CAP_SURPLUS)
 		return false;
 	begin(&a, palloc(AX_COMPACT_WORK), tree, gen);
 	while (step(&a) && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms))

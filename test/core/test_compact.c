@@ -3,6 +3,9 @@
  *	  What removals leave is given back: after a compaction a tree holds at most
  *	  half as much again as one that is loaded with the same keys.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +14,7 @@
 #include "keyset.h"
 #include "tap.h"
 
-#define SLACK	(288 * 1024)	/* a span of each class */
+#define SLACK	(192 * 1024)	/* of a dozen classes the last small span stays, 16 KiB */
 
 static ax_ctx cx;
 static ax_tree *tree;
@@ -82,11 +85,11 @@ check(ax_tree *t, uint64_t gen, uint64_t n, const char *name)
 
 enum
 {
-	RANDOM, RANGES, SECOND, FEW, TENTHS, ALL_BUT_ONE
+	RANDOM, RANGES, SECOND, FEW, TENTHS, ALL_BUT_ONE, HALF, ONCE, TENFOLD
 };
 static const char *const pattern[] = {
 	"90 % at random", "ranges", "every second", "all but every 50th", "99 % at random",
-	"all but one range"
+	"all but one range", "half at random", "each replaced", "each replaced ten times"
 };
 
 static bool
@@ -104,9 +107,43 @@ stays(int what, uint64_t rank, uint64_t n, uint64_t *seed)
 			return rank % 50 == 0;
 		case TENTHS:
 			return tap_rand(seed) % 100 == 0;
+		case HALF:
+			return tap_rand(seed) % 2 == 0;
 		default:
 			return rank < n / 10;
 	}
+}
+
+/*
+ * Of n keys, as many as are there at a time are the last that were inserted; one
+ * at random goes for each that comes, until so many have been replaced.
+ */
+static uint64_t
+replace(const keyset *ks, uint64_t n, uint64_t there, const uint8_t **kept, uint64_t gen,
+		uint64_t *seed)
+{
+	for (uint64_t i = 0; i < there; i++)
+	{
+		kept[i] = ks_key(ks, i);
+		if (ax_insert(&cx, tree, gen, kept[i], ks->len) != AX_OK)
+			die("no insert");
+	}
+	for (uint64_t i = there; i < n; i++)
+	{
+		uint64_t	r = tap_rand(seed) % there;
+
+		if (ax_remove(&cx, tree, gen, kept[r], ks->len) != AX_OK ||
+			ax_insert(&cx, tree, gen, ks_key(ks, i), ks->len) != AX_OK)
+			die("no replacement");
+		kept[r] = ks_key(ks, i);
+	}
+	return there;
+}
+
+static int
+by_bytes(const void *a, const void *b, void *len)
+{
+	return memcmp(*(const uint8_t *const *) a, *(const uint8_t *const *) b, *(uint32_t *) len);
 }
 
 /* Insert all, remove by the pattern, compact, compare. */
@@ -128,7 +165,12 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 	kept = malloc(n * sizeof(*kept));
 	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK)
 		die("no tree");
-	if (loaded)
+	if (what >= ONCE)
+	{
+		left = replace(&ks, n, what == ONCE ? n / 2 : n / 11, kept, gen, &seed);
+		qsort_r(kept, left, sizeof(*kept), by_bytes, &ks.len);
+	}
+	else if (loaded)
 	{
 		if (ax_load(&cx, tree, gen, ks.sorted, NULL, ks.len, n, 90) != AX_OK)
 			die("no load");
@@ -137,7 +179,7 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 		for (uint64_t i = 0; i < n; i++)
 			if (ax_insert(&cx, tree, gen, ks_key(&ks, i), ks.len) != AX_OK)
 				die("no insert");
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n && what < ONCE; i++)
 	{
 		if (stays(what, i, n, &seed))
 			kept[left++] = ks.sorted[i];
@@ -151,7 +193,7 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 	compact_all(tree, gen);
 	(void) ax_info(&cx, tree, gen, &ti);
 	fresh = fresh_bytes(kept, ks.len, left);
-	snprintf(name, sizeof(name), "%s, %s, %s", kind, loaded ? "loaded" : "inserted", pattern[what]);
+	snprintf(name, sizeof(name), "%s, %s, %s", kind, loaded && what < ONCE ? "loaded" : "inserted", pattern[what]);
 	tap_diag("%s: %llu entries, %llu kB before, %llu after (%llu in use), fresh %llu", name,
 			 (unsigned long long) left, (unsigned long long) held / 1024,
 			 (unsigned long long) ti.bytes / 1024, (unsigned long long) ti.live_bytes / 1024,
@@ -229,7 +271,7 @@ beside(void *arg, int me)
 
 			while (!x.done && ax_compact(&c, tree, shared.gen, &x) != AX_STALE)
 				;
-			ax_flush(&c);
+			ax_flush_idle(&c);
 			atomic_fetch_add(&shared.passes, 1);
 		}
 		free(mine);
@@ -330,7 +372,7 @@ main(void)
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
 	tree = ax_tree_alloc(&cx);
 	for (int k = 0; k < 5; k++)
-		for (int what = RANDOM; what <= ALL_BUT_ONE; what++)
+		for (int what = RANDOM; what <= TENFOLD; what++)
 			one_pattern(kinds[k], what, (k + what) % 2, 4711);
 	stress();
 	ax_detach(&cx);

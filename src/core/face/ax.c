@@ -11,7 +11,7 @@
 #include "core/tail/ax_tail.h"
 #include "face.h"
 
-#define COMPACT_SLACK	(256 * 1024)	/* some spans of each class */
+#define COMPACT_SLACK	(64 * 1024)	/* some spans of each class */
 #define CHECK_FLUSHES	1000	/* beside inserters a tail buffer may never be empty */
 
 static inline uint64_t

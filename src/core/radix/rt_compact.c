@@ -4,9 +4,9 @@
  *	  again, and what lies in spans that are to become empty is copied.
  *
  * A pass goes over the inner nodes, children before their parents.  At each it
- * joins neighbouring leaves, takes small nodes, whose entries fit into one
- * leaf, apart into such a leaf.  It copies the node with its new children: one
- * publication above it.  The shapes are those that a build would make.
+ * distributes the entries of neighbouring leaves over as few as a build would make.
+ * The entries of a small node, which would fit into one leaf, count as a leaf's.
+ * Then it copies the node with its new children: one publication above it.
  *
  * Where a pass is, is said by bytes alone: the path of the last node done.  In
  * the order of a pass a node comes before another if its path is smaller, or if
@@ -22,12 +22,26 @@
 
 #define FILL		28			/* entries of a leaf, as a build makes it */
 #define LEAF_BYTES	(RT_FIX_BYTES - 64)	/* and their bytes, about */
+#define RUN			16			/* neighbours whose entries are distributed anew */
+#define RUN_BYTES	(48 * 1024)	/* and their bytes, at most */
 #define MOST		64			/* leaves and small nodes that go at once */
 #define CALL_OBJS	96			/* a call ends after so many */
 #define CALL_NODES	64			/* or having looked at so many nodes */
 #define PATH_BYTES	16384		/* nodes further down are left as they are */
 #define TRIES		8
 #define ROUNDS		16			/* with one node, MOST at a time */
+
+/* The contents of a slot of the node. */
+typedef struct unit
+{
+	int			n;				/* entries, 0: it stays as it is */
+	int			objs;			/* leaves and nodes */
+	uint32_t	bytes;			/* of the entries, about */
+	uint32_t	takes;			/* bytes of memory */
+	bool		alone;			/* a leaf of one long entry */
+	bool		poor;			/* to be made anew even by itself */
+	bool		must;			/* whatever that gains */
+} unit;
 
 typedef struct gone
 {
@@ -44,30 +58,22 @@ typedef struct work
 	rt_slot	slots[256];
 	rt_slot	out[256];
 	rt_slot	sub[256];
+	unit		unit[256];
 	gone		gone[MOST];
 	int			ngone;
 	int			fresh[256];		/* places in out of what was made here */
 	int			nfresh;
 	int			embedded;		/* TIDs that went into leaves */
 	bool		apart[256];		/* slots that stay as they are */
-	/* the leaf that is being made */
-	uint8_t		leaf[RT_VAR_BYTES];
+	/* the entries of the leaves that are being made */
+	uint8_t		taken[RUN_BYTES];
 	uint8_t		bytes[RT_VAR_BYTES];
-	rt_ent		e[RT_LEAF_MAX];
+	rt_ent		e[RUN * RT_LEAF_MAX];
 	int			ne;
 	uint32_t	used;
 } work;
 
 _Static_assert(sizeof(work) <= AX_COMPACT_WORK, "a compaction's memory is too small");
-
-/* The contents of a slot of the node. */
-typedef struct unit
-{
-	int			n;				/* entries, 0: it stays as it is */
-	uint32_t	bytes;			/* of them, about */
-	uint32_t	takes;			/* bytes of memory */
-	bool		poor;			/* to be made anew even by itself */
-} unit;
 
 /* ---- finding the node ---- */
 
@@ -168,18 +174,18 @@ leaf_entries(rt_leaf *l)
 	return __builtin_popcount(rt_leaf_live(l) & rt_all_live(l->cap));
 }
 
-/* Bytes of n entries of a leaf.  Racy. */
-static inline uint32_t
-leaf_bytes(rt_leaf *l, int n)
+/* Bytes that the entries of a leaf would take in another.  Racy. */
+static uint32_t
+leaf_bytes(rt_leaf *l)
 {
-	if (l->flags & RT_F_VAR)
-	{
-		uint32_t	end = __atomic_load_n(rt_leaf_u32(l, 1), __ATOMIC_RELAXED);
-		uint32_t	from = rt_var_slots_off(l->cap) + 4u * l->cap;
+	uint32_t	m = rt_leaf_live(l) & rt_all_live(l->cap);
+	uint32_t	bytes = 0;
 
-		return (end > from ? end - from : 0) + 5u * (uint32_t) n;
-	}
-	return (uint32_t) n * (l->w + 1u);
+	if (!(l->flags & RT_F_VAR))
+		return (uint32_t) __builtin_popcount(m) * (l->w + 1u);
+	for (; m; m &= m - 1)
+		bytes += ld(&rt_var_slot(l, __builtin_ctz(m))->len) + 5u;
+	return bytes;
 }
 
 /*
@@ -189,17 +195,17 @@ leaf_bytes(rt_leaf *l, int n)
 static unit
 look_at_leaf(ax_ctx *cx, ax_store *s, rt_leaf *l)
 {
-	unit		u = {.n = leaf_entries(l)};
+	unit		u = {.n = leaf_entries(l), .objs = 1};
 
 	u.takes = ax_alloc_size(rt_leaf_size(l));
-	u.poor = ax_draining(cx, s, l);
+	u.poor = u.must = ax_draining(cx, s, l);
 	if (l->flags & RT_F_ONE)
 	{
-		u.n = u.poor ? 1 : 0;
-		u.bytes = LEAF_BYTES;	/* by itself */
+		u.alone = true;
+		u.n = u.must ? 1 : 0;
 		return u;
 	}
-	u.bytes = leaf_bytes(l, u.n);
+	u.bytes = leaf_bytes(l);
 	/* room for a few more is worth its while, unless all hold too much */
 	if (l->flags == 0 && u.n > 0 &&
 		ax_alloc_size(rt_fix_size(u.n, l->w)) * 8 <= u.takes * (ax_body(cx)->drains ? 7 : 6))
@@ -218,7 +224,7 @@ look_at_node(ax_ctx *cx, work *w, rt_hdr *h, unit *u)
 	ax_status	x;
 	int			n;
 
-	*u = (unit) {.n = 0};
+	*u = (unit) {.objs = 1};
 	if (rt_node_children(h) > FILL || h->plen > LEAF_BYTES / 2)
 		return AX_OK;
 	x = ax_guard_open(cx, &g, &h->word, false);
@@ -250,7 +256,8 @@ look_at_node(ax_ctx *cx, work *w, rt_hdr *h, unit *u)
 			return AX_OK;
 		}
 		u->n += leaf_entries(l);
-		u->bytes += leaf_bytes(l, leaf_entries(l));
+		u->objs++;
+		u->bytes += leaf_bytes(l);
 		u->takes += ax_alloc_size(rt_leaf_size(l));
 	}
 	u->bytes += (uint32_t) u->n * (1 + h->plen);
@@ -285,7 +292,31 @@ mark_apart(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
 			w->apart[i] = leaves && !ax_draining(cx, s, RT_PTR(w->slots[i].r));
 }
 
-/* ---- making one leaf of several things ---- */
+/* Bytes of memory that so many entries would take, as a build packs them, about. */
+static uint32_t
+packed(const unit *all)
+{
+	uint32_t	each = all->bytes / (uint32_t) all->n + 1;
+	uint32_t	fill = LEAF_BYTES / each;
+	uint32_t	rest;
+
+	if (fill > FILL)
+		fill = FILL;
+	if (fill == 0)
+		return all->takes;
+	rest = (uint32_t) all->n % fill;
+	return (uint32_t) all->n / fill * ax_alloc_size(16 + fill * each) +
+		(rest ? ax_alloc_size(16 + rest * each) : 0);
+}
+
+/* Is it worth its while to have "bytes" instead of what is taken now? */
+static inline bool
+gains(uint32_t bytes, uint32_t takes)
+{
+	return bytes * 8 <= takes * 7;
+}
+
+/* ---- fewer leaves of many ---- */
 
 /*
  * One entry more: its bytes are those of a and of b, from depth d on.  hash: it has
@@ -298,12 +329,12 @@ add(work *w, uint32_t d, const uint8_t *a, uint32_t an, const uint8_t *b, uint32
 	uint32_t	len = an + bn;
 	rt_ent    *e = &w->e[w->ne];
 
-	if (w->ne == RT_LEAF_MAX || w->used + len > RT_VAR_BYTES)
+	if (w->ne == RUN * RT_LEAF_MAX || w->used + len > RUN_BYTES)
 		return false;
-	e->p = w->leaf + w->used;
+	e->p = w->taken + w->used;
 	if (an)
-		memcpy(w->leaf + w->used, a, an);
-	memcpy(w->leaf + w->used + an, b, bn);
+		memcpy(w->taken + w->used, a, an);
+	memcpy(w->taken + w->used + an, b, bn);
 	w->used += len;
 	e->len = len;
 	e->fp = fp;
@@ -341,13 +372,14 @@ goes(work *w, void *p, bool node)
 	return x;
 }
 
-/* The entries of a leaf, behind an bytes of a.  AX_NOTFOUND: no room. */
+/* The entries of a leaf, behind an bytes of a, in order.  AX_NOTFOUND: no room. */
 static ax_status
 take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_leaf *l)
 {
 	rt_ent		e[RT_LEAF_MAX];
 	gone	   *x = goes(w, l, false);
 	bool		hash = !rt_leaf_has_fp(l) && !(l->flags & RT_F_ONE);
+	const int	first = w->ne;
 	ax_status	r;
 	int			n;
 
@@ -369,6 +401,7 @@ take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_lea
 	for (int i = 0; i < n; i++)
 		if (!add(w, d, a, an, e[i].p, e[i].len, hash, e[i].fp))
 			return AX_NOTFOUND;
+	rt_sort_ents(w->e + first, w->ne - first);
 	return n > 0 ? AX_OK : AX_STALE;
 }
 
@@ -417,36 +450,69 @@ take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_hdr *h)
 	return AX_OK;
 }
 
+/* Give up the leaves that were made for w->out, from place "out" on. */
+static void
+drop(ax_ctx *cx, ax_store *s, work *w, int out)
+{
+	while (w->nfresh > 0 && w->fresh[w->nfresh - 1] >= out)
+		rt_free_private(cx, s, w->out[w->fresh[--w->nfresh]].r);
+}
+
 /*
- * Slots [from, to) of the node at depth d as one leaf.  AX_OK, with *made 0 if it
- * would be no gain, or there is no memory.
+ * Put the entries of slots [from, to) of the node at depth d into leaves of byte
+ * ranges, in w->out from *nout on.  A leaf has all entries of a byte value, as a
+ * build's.  AX_OK, with *nout as it was if it would be no gain, or there is no memory.
  */
 static ax_status
-join(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, uint32_t takes,
-	 bool must, rt_ref *made)
+repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const unit *all,
+	   int *nout)
 {
 	const int	ngone = w->ngone;
 	const int	embedded = w->embedded;
+	const int	fill = to - from > 1 ? FILL : RT_LEAF_MAX;
+	uint32_t	bytes = 0;
+	int			out = *nout;
+	bool		good;
 	ax_status	x = AX_OK;
 
 	w->ne = 0;
 	w->used = 0;
-	*made = 0;
 	for (int i = from; i < to && x == AX_OK; i++)
 		x = RT_IS_NODE(w->slots[i].r) ?
 			take_node(cx, w, d, w->slots[i].lo, RT_PTR(w->slots[i].r)) :
 			take_leaf(cx, w, d, NULL, 0, RT_PTR(w->slots[i].r));
-	if (x == AX_OK && w->ne > 0 && rt_leaf_fits(w->e, (uint64_t) w->ne, 0))
+	good = x == AX_OK && w->ne > 0;
+	for (int i = 0, j = 0; i < w->ne && good; i = j)
 	{
-		rt_ref		r = rt_leaf_new(cx, s, w->e, w->ne, 0, w->ne, true);
+		rt_ref		r;
 
-		if (r && (must || ax_alloc_size(rt_leaf_size(RT_PTR(r))) * 8 <= takes * 7))
-			*made = r;
-		else if (r)
-			rt_free_private(cx, s, r);
+		for (int k = i; k < w->ne; j = k)
+		{
+			uint8_t		c = w->e[k].p[0];
+
+			while (k < w->ne && w->e[k].p[0] == c)
+				k++;
+			if (j > i && (k - i > fill || !rt_leaf_fits(w->e + i, (uint64_t) (k - i), 0)))
+				break;
+		}
+		good = out - *nout < to - from && rt_leaf_fits(w->e + i, (uint64_t) (j - i), 0) &&
+			(r = rt_leaf_new(cx, s, w->e + i, j - i, 0, j - i, true)) != 0;
+		if (!good)
+			break;
+		bytes += ax_alloc_size(rt_leaf_size(RT_PTR(r)));
+		w->fresh[w->nfresh++] = out;
+		w->out[out].r = r;
+		w->out[out].lo = i > 0 ? w->e[i].p[0] : w->slots[from].lo;
+		w->out[out].hi = w->slots[to - 1].hi;
+		if (i > 0)
+			w->out[out - 1].hi = (uint8_t) (w->out[out].lo - 1);
+		out++;
 	}
-	if (!*made)
+	if (good && (all->must || gains(bytes, all->takes)))
+		*nout = out;
+	else
 	{
+		drop(cx, s, w, *nout);
 		w->ngone = ngone;
 		w->embedded = embedded;
 	}
@@ -454,14 +520,6 @@ join(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, uint32_t ta
 }
 
 /* ---- one node ---- */
-
-static void
-drop(ax_ctx *cx, ax_store *s, work *w)
-{
-	for (int i = 0; i < w->nfresh; i++)
-		rt_free_private(cx, s, w->out[w->fresh[i]].r);
-	w->nfresh = 0;
-}
 
 /*
  * Compact the node N below P.  AX_OK: *objs were replaced, 0: it is as it was;
@@ -475,7 +533,7 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 	int			ns,
 				nout = 0,
 				held = 0,
-				i = 0;
+				seen = 0;
 	bool		moves;
 	ax_status	x;
 
@@ -487,58 +545,71 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 		return AX_STALE;
 	moves = ax_draining(cx, s, N->hdr);
 	mark_apart(cx, s, w, N->d, ns);
-	while (i < ns)
+	for (int i = 0; i < ns; i++)
 	{
-		unit		all = {.n = 0};
-		rt_ref		r = 0;
-		int			j = i;
-		bool		must = false;
+		rt_ref		ref = w->slots[i].r;
 
-		/* so many as will go together into one leaf */
-		for (; j < ns && w->ngone < MOST; j++)
+		w->unit[i] = (unit) {.n = 0};
+		if (w->apart[i])
+			continue;
+		if (RT_TAG(ref) == RT_LEAF)
+			w->unit[i] = look_at_leaf(cx, s, RT_PTR(ref));
+		else if (RT_IS_NODE(ref))
 		{
-			rt_ref		ref = w->slots[j].r;
-			unit		u = {.n = 0};
+			x = look_at_node(cx, w, RT_PTR(ref), &w->unit[i]);
+			if (x != AX_OK)
+				goto fail;
+		}
+	}
+	for (int i = 0, j; i < ns; i = j)
+	{
+		const unit *u = &w->unit[i];
+		const int	before = nout;
+		unit		all = *u;
 
-			if (RT_TAG(ref) == RT_LEAF)
-				u = look_at_leaf(cx, s, RT_PTR(ref));
-			else if (RT_IS_NODE(ref))
+		/* neighbours together, unless those that begin before were no gain */
+		for (j = i + 1; i >= seen && j < ns && j - i < RUN; j++)
+		{
+			const unit *v = &w->unit[j];
+
+			if (u->n == 0 || u->alone || v->n == 0 || v->alone ||
+				all.bytes + v->bytes > RUN_BYTES)
+				break;
+			if (w->ngone + all.objs + v->objs > MOST)
 			{
-				x = look_at_node(cx, w, RT_PTR(ref), &u);
+				*more = w->ngone > 0;
+				break;
+			}
+			all.n += v->n;
+			all.objs += v->objs;
+			all.bytes += v->bytes;
+			all.takes += v->takes;
+		}
+		all.must = false;
+		if (j > i + 1 && gains(packed(&all), all.takes))
+		{
+			x = repack(cx, s, w, N->d, i, j, &all, &nout);
+			if (x != AX_OK)
+				goto fail;
+		}
+		if (nout > before)
+			continue;
+		if (j > i + 1)
+			seen = j;
+		j = i + 1;
+		if (u->n > 0 && u->poor)
+		{
+			if (w->ngone + u->objs > MOST)
+				*more = w->ngone > 0;
+			else
+			{
+				x = repack(cx, s, w, N->d, i, j, u, &nout);
 				if (x != AX_OK)
 					goto fail;
 			}
-			if (w->apart[j])
-				u.n = 0;
-			if (u.n == 0 || (j > i && (all.n + u.n > FILL || all.bytes + u.bytes > LEAF_BYTES)))
-				break;
-			all.n += u.n;
-			all.bytes += u.bytes;
-			all.takes += u.takes;
-			all.poor |= u.poor;
-			/* a leaf in such a span is moved whatever it gains */
-			must |= u.poor && RT_TAG(ref) == RT_LEAF &&
-				ax_draining(cx, s, RT_PTR(ref));
 		}
-		*more |= w->ngone == MOST;
-		if (j > i + 1 || (j > i && all.poor))
-		{
-			x = join(cx, s, w, N->d, i, j, all.takes, must, &r);
-			if (x != AX_OK)
-				goto fail;
-			if (!r && w->ngone + 16 > MOST)
-				*more = w->ngone > 0;
-		}
-		if (r)
-		{
-			w->fresh[w->nfresh++] = nout;
-			w->out[nout].r = r;
-			w->out[nout].lo = w->slots[i].lo;
-			w->out[nout++].hi = w->slots[j - 1].hi;
-			i = j;
-		}
-		else
-			w->out[nout++] = w->slots[i++];
+		if (nout == before)
+			w->out[nout++] = w->slots[i];
 	}
 	/* the samples that the plan rests on */
 	x = AX_STALE;
@@ -553,7 +624,7 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 	x = AX_OK;
 	if (!h)
 	{
-		drop(cx, s, w);
+		drop(cx, s, w, 0);
 		return AX_OK;
 	}
 	rt_node_fill(h, w->out, nout);
@@ -595,7 +666,7 @@ fail:
 		ax_guard_close(cx, &w->gone[k].g, false);
 	ax_guard_close(cx, &N->g, false);
 	ax_guard_close(cx, &P->g, false);
-	drop(cx, s, w);
+	drop(cx, s, w, 0);
 	if (h)
 		rt_node_unalloc(cx, s, h);
 	return x;
