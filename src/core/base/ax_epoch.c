@@ -81,10 +81,10 @@ announce(ax_ctx_body *b, bool plain)
 }
 
 /*
- * Announce, for a call that may use the magazines.  Who empties them meanwhile has
- * said so before it looked whether we are inside, and we announced before we look
- * whether somebody does, both by exchanges: so one of us sees the other.  It only
- * copies them, and they are ours again.
+ * Announce, for a call that may use the magazines.  Another process that empties them
+ * claims them first, and then looks whether we are inside.  We announce first, and
+ * then look for a claim.  Both write by an exchange, so one of us sees the other.
+ * The other only copies the magazines; then they are ours again.
  */
 static inline void
 announce_change(ax_ctx_body *b)
