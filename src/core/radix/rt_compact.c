@@ -292,6 +292,39 @@ mark_apart(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
 			w->apart[i] = leaves && !ax_draining(cx, s, RT_PTR(w->slots[i].r));
 }
 
+/*
+ * Sum up slot i and those behind it whose entries may be distributed together: at
+ * most RUN slots, or so many as one leaf holds.  Returns the slot behind the last.
+ */
+static int
+neighbours(work *w, int i, int ns, bool one, unit *all, bool *more)
+{
+	const unit *u = &w->unit[i];
+	int			j = i + 1;
+
+	*all = *u;
+	all->must = false;
+	for (; j < ns && j - i < RUN; j++)
+	{
+		const unit *v = &w->unit[j];
+
+		if (u->n == 0 || u->alone || v->n == 0 || v->alone ||
+			all->bytes + v->bytes > (one ? LEAF_BYTES : RUN_BYTES) ||
+			(one && all->n + v->n > FILL))
+			break;
+		if (w->ngone + all->objs + v->objs > MOST)
+		{
+			*more = w->ngone > 0;
+			break;
+		}
+		all->n += v->n;
+		all->objs += v->objs;
+		all->bytes += v->bytes;
+		all->takes += v->takes;
+	}
+	return j;
+}
+
 /* Bytes of memory that so many entries would take, as a build packs them, about. */
 static uint32_t
 packed(const unit *all)
@@ -565,37 +598,25 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 	{
 		const unit *u = &w->unit[i];
 		const int	before = nout;
-		unit		all = *u;
 
-		/* neighbours together, unless those that begin before were no gain */
-		for (j = i + 1; i >= seen && j < ns && j - i < RUN; j++)
+		/* many neighbours; where they would gain little, so many as make one leaf */
+		for (bool one = i < seen;; one = true)
 		{
-			const unit *v = &w->unit[j];
+			unit		all;
 
-			if (u->n == 0 || u->alone || v->n == 0 || v->alone ||
-				all.bytes + v->bytes > RUN_BYTES)
-				break;
-			if (w->ngone + all.objs + v->objs > MOST)
+			j = neighbours(w, i, ns, one, &all, more);
+			if (j > i + 1 && (one || gains(packed(&all), all.takes)))
 			{
-				*more = w->ngone > 0;
-				break;
+				x = repack(cx, s, w, N->d, i, j, &all, &nout);
+				if (x != AX_OK)
+					goto fail;
 			}
-			all.n += v->n;
-			all.objs += v->objs;
-			all.bytes += v->bytes;
-			all.takes += v->takes;
-		}
-		all.must = false;
-		if (j > i + 1 && gains(packed(&all), all.takes))
-		{
-			x = repack(cx, s, w, N->d, i, j, &all, &nout);
-			if (x != AX_OK)
-				goto fail;
+			if (nout > before || one)
+				break;
+			seen = j;
 		}
 		if (nout > before)
 			continue;
-		if (j > i + 1)
-			seen = j;
 		j = i + 1;
 		if (u->n > 0 && u->poor)
 		{
