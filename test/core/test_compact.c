@@ -53,9 +53,21 @@ compact_all(ax_tree *t, uint64_t gen)
 	return moved;
 }
 
-/* Bytes of a tree that is loaded with these keys, sorted. */
 static uint64_t
-fresh_bytes(const uint8_t **keys, uint32_t len, uint64_t n)
+leaves_of(ax_tree *t, uint64_t gen)
+{
+	ax_tree_info ti;
+	bool		sound;
+	char		msg[256] = "";
+
+	if (tap_check(&cx, t, gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
+		die(msg);
+	return ti.leaves;
+}
+
+/* Bytes and leaves of a tree that is loaded with these keys, sorted. */
+static uint64_t
+fresh_bytes(const uint8_t **keys, uint32_t len, uint64_t n, uint64_t *leaves)
 {
 	ax_tree    *t = ax_tree_alloc(&cx);
 	ax_tree_info ti;
@@ -64,6 +76,7 @@ fresh_bytes(const uint8_t **keys, uint32_t len, uint64_t n)
 	if (!t || ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen) != AX_OK ||
 		ax_load(&cx, t, gen, keys, NULL, len, n, 90) != AX_OK)
 		die("no memory for a fresh tree");
+	*leaves = leaves_of(t, gen);
 	(void) ax_info(&cx, t, gen, &ti);
 	ax_tree_close(&cx, t);
 	ax_tree_release(&cx, t);
@@ -155,7 +168,8 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 				left = 0,
 				gen,
 				held,
-				fresh;
+				fresh,
+				fresh_leaves;
 	const uint8_t **kept;
 	ax_tree_info ti;
 	char		name[128];
@@ -192,7 +206,7 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 	held = ti.bytes;
 	compact_all(tree, gen);
 	(void) ax_info(&cx, tree, gen, &ti);
-	fresh = fresh_bytes(kept, ks.len, left);
+	fresh = fresh_bytes(kept, ks.len, left, &fresh_leaves);
 	snprintf(name, sizeof(name), "%s, %s, %s", kind, loaded && what < ONCE ? "loaded" : "inserted", pattern[what]);
 	tap_diag("%s: %llu entries, %llu kB before, %llu after (%llu in use), fresh %llu", name,
 			 (unsigned long long) left, (unsigned long long) held / 1024,
@@ -206,6 +220,45 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 	ax_tree_close(&cx, tree);
 	(void) tap_quiesce(&cx);
 	free(kept);
+	ks_free(&ks);
+}
+
+/* Of leaves that are two thirds full no two go together into one, but three into two. */
+static void
+thirds(const char *kind)
+{
+	enum
+	{
+		N = 40000
+	};
+	const uint8_t *kept[N];
+	uint64_t	seed = 77,
+				left = 0,
+				gen,
+				leaves,
+				fresh_leaves;
+	keyset		ks;
+
+	ks_make(&ks, kind, N, &seed);
+	ks_sort(&ks);
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK ||
+		ax_load(&cx, tree, gen, ks.sorted, NULL, ks.len, N, 90) != AX_OK)
+		die("no tree");
+	for (int i = 0; i < N; i++)
+	{
+		if (i % 3)
+			kept[left++] = ks.sorted[i];
+		else if (ax_remove(&cx, tree, gen, ks.sorted[i], ks.len) != AX_OK)
+			die("no removal");
+	}
+	compact_all(tree, gen);
+	leaves = leaves_of(tree, gen);
+	(void) fresh_bytes(kept, ks.len, left, &fresh_leaves);
+	ok(leaves <= fresh_leaves + fresh_leaves / 6, "%s, every third: %llu leaves, fresh %llu", kind,
+	   (unsigned long long) leaves, (unsigned long long) fresh_leaves);
+	check(tree, gen, left, "every third");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
 	ks_free(&ks);
 }
 
@@ -374,6 +427,8 @@ main(void)
 	for (int k = 0; k < 5; k++)
 		for (int what = RANDOM; what <= TENFOLD; what++)
 			one_pattern(kinds[k], what, (k + what) % 2, 4711);
+	thirds("random");
+	thirds("uuid");
 	stress();
 	ax_detach(&cx);
 	return tap_done();
