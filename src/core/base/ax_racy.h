@@ -121,6 +121,7 @@ ax_equal(const uint8_t *a, const uint8_t *b, uint32_t n)
 		for (; i + 8 <= n; i += 8)
 			if (ax_load8(a + i) != ax_load8(b + i))
 				return false;
+		AX_POINT("equal.half");
 		return ax_load8(a + n - 8) == ax_load8(b + n - 8);
 	}
 	if (n >= 4)

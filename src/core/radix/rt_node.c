@@ -57,6 +57,7 @@ rt_node_unalloc(ax_ctx *cx, ax_store *s, rt_hdr *h)
 void
 rt_node_retire(ax_ctx *cx, ax_store *s, rt_hdr *h)
 {
+	AX_ASSERT(ax_body(cx), ld(&h->word) & AX_OBSOLETE);
 	rt_count_node(cx, s, h->kind, -1);
 	ax_retire(cx, s, h, rt_node_size(h->kind, h->plen));
 }
@@ -575,6 +576,7 @@ rt_leaf_unalloc(ax_ctx *cx, ax_store *s, rt_leaf *l)
 void
 rt_leaf_retire(ax_ctx *cx, ax_store *s, rt_leaf *l)
 {
+	AX_ASSERT(ax_body(cx), ld(&l->word) & AX_OBSOLETE);
 	AX_COUNT(cx, s, leaves, -1);
 	ax_retire(cx, s, l, rt_leaf_size(l));
 }

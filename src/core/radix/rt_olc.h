@@ -430,6 +430,7 @@ rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 	ax_status	x;
 
 	rt_prefetch_leaf(c->ref);
+	AX_POINT("art.target.before_open");
 	x = ax_guard_open_target(cx, s, &c->N, &((rt_leaf *) RT_PTR(c->ref))->word,
 							 mode == AX_PESSIMISTIC);
 	if (ax_unlikely(x != AX_OK))
@@ -566,6 +567,14 @@ rt_finish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, const rt_ch
 	}
 	if (ch->embedded)
 		AX_COUNT(cx, s, embedded, ch->embedded);
+
+	/*
+	 * A node that goes must be obsolete: an insert that has widened a leaf goes on in
+	 * its node without a look at what is above ("art.widened").  Of a leaf only the
+	 * assertion of rt_leaf_retire() asks it.  Every operation that opens a leaf
+	 * validates the node above afterwards, and that has changed.  But a process that
+	 * waits for the leaf learns at once that it must start over.
+	 */
 	for (int i = 0; i < ch->ngone; i++)
 		ax_guard_kill(cx, &ch->gone[i].g);
 	if (ch->goes)
