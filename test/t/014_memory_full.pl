@@ -156,7 +156,7 @@ $node->safe_psql('postgres',
 fails_with($node, q{SELECT artidx_build('t_k')}, '53200', $setting,
 	'artidx_build without room');
 is(index_state($node, 't_k'), 'sealed', 'which leaves it sealed');
-$node->safe_psql('postgres', 'DELETE FROM t WHERE k > 0; VACUUM t');
+$node->safe_psql('postgres', 'DELETE FROM t WHERE k > 0 OR k % 4 = 0; VACUUM t');
 works($node, q{SELECT artidx_build('t_k')}, undef, 'artidx_build with room');
 is(index_state($node, 't_k'), 'ready', 'it is back');
 check_exact($node, 't', 't_k');
