@@ -166,6 +166,8 @@ shared_of(ax_ctx *cx, ax_store *s)
 		return sh;
 	if (b->fail_alloc_at)
 		return NULL;			/* the test means others */
+	if (b->plain)
+		return NULL;			/* such a call has no magazines; the next writer makes them */
 	sh = ax_alloc_public(cx, s, sizeof(*sh));
 	b->alloc_busy = busy;
 	b->cap_hit = hit;
