@@ -21,7 +21,7 @@
 #include "area/art_shared.h"
 
 #define ART_PASSES		16		/* at most, of those that give something */
-#define ART_WAIT_MS		100		/* after each, for readers that may see what was moved */
+#define ART_WAIT_MS		1000	/* of VACUUM, after each, for those who may see what was moved */
 #define ART_SLICE_MS	100		/* of the launcher, then its other work */
 #define ART_SEARCH_MS	5000	/* between two of its looks */
 #define ART_FUTILE_MS	10000	/* before a process tries again what gave nothing */
@@ -59,40 +59,67 @@ begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
 }
 
 /*
- * Give back to their spans what is retired, and what this process and idle ones
- * keep at hand: one object keeps a span.  The function waits for others that are in
- * a call, for at most "wait" milliseconds.  Where many work all the time there is
- * always something left.
+ * The global epoch.
  *
- * Epoch: enters and leaves.
+ * Epoch: either.
  */
-static void
-let_go(int wait)
+static uint64
+epoch_now(void)
 {
-	TimestampTz begun = GetCurrentTimestamp();
+	ax_epoch_info e;
 
-	while (!art_poll() && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), wait))
-		pg_usleep(1000);
 	ART_CORE_BEGIN();
-	ax_flush_idle(art_ctx());
+	ax_epochs(art_ctx(), 0, &e);
 	ART_CORE_END();
+	return e.global_epoch;
 }
 
 /*
- * One step.  False: it is over.  The first pass chooses the spans that are to become
- * empty.  The next ones move what it met before that, as long as there is less after
- * each.
+ * Give back to their spans what is retired, and what this process and idle ones
+ * keep at hand: one object keeps a span.  The function waits for others that are in
+ * a call, for at most "wait" milliseconds.  True: all that was retired before the call
+ * has been given back.
  *
  * Epoch: enters and leaves.
  */
 static bool
-step(Compacting *a)
+let_go(int wait)
+{
+	TimestampTz begun = GetCurrentTimestamp();
+	uint64		then = epoch_now() + 2;
+	bool		gone;
+
+	for (;;)
+	{
+		/* first, so that the poll finds all of that expired */
+		gone = epoch_now() >= then;
+		gone = art_poll() || gone;
+		if (gone || TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), wait))
+			break;
+		pg_usleep(1000);
+	}
+	ART_CORE_BEGIN();
+	ax_flush_idle(art_ctx());
+	ART_CORE_END();
+	return gone;
+}
+
+/*
+ * One step, and after a pass a wait for readers, as let_go's.  False: it is over.
+ * The first pass chooses the spans that are to become empty.  The next ones move
+ * what it met before that, as long as there is less after each.
+ *
+ * Epoch: enters and leaves.
+ */
+static bool
+step(Compacting *a, int wait)
 {
 	ax_ctx	   *cx = art_ctx();
 	uint64		bytes;
 	uint64		live;
 	uint64		moved;
 	bool		less;
+	bool		gone;
 	ax_status	s;
 
 	ART_CORE_BEGIN();
@@ -109,7 +136,7 @@ step(Compacting *a)
 		return true;
 
 	/* what was moved leaves its spans when no reader can be there */
-	let_go(ART_WAIT_MS);
+	gone = let_go(wait);
 	ART_CORE_BEGIN();
 	s = ax_held(cx, a->tree, a->gen, &bytes, &live);
 	ART_CORE_END();
@@ -119,7 +146,10 @@ step(Compacting *a)
 		return false;
 	less = a->held == 0 || bytes < a->held;
 	a->held = bytes;
-	return moved > 0 && less && ++a->pass < ART_PASSES && ax_compact_due(bytes, live);
+	if (++a->pass >= ART_PASSES)
+		return false;
+	/* else the copies and what they were made of are still both there and count */
+	return !gone || (moved > 0 && less && ax_compact_due(bytes, live));
 }
 
 /*
@@ -134,7 +164,7 @@ art_compact_index(ax_tree *tree, uint64 gen)
 	Compacting	a;
 
 	begin(&a, work, tree, gen);
-	while (step(&a))
+	while (step(&a, ART_WAIT_MS))
 		art_vacuum_delay_point();
 	pfree(work);
 }
@@ -221,7 +251,7 @@ art_compact_for_room(const ArtGroup *group, uint64 before, int ms)
 	for (int n = 1; more && !any && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms); n++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		more = step(&a);
+		more = step(&a, ART_SLICE_MS);
 		if (!more || n % ART_STEPS == 0)
 		{
 			let_go(0);
@@ -256,7 +286,7 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 	if (s != AX_OK || !ax_compact_due(before, live) || before - live < ART_CAP_SURPLUS)
 		return false;
 	begin(&a, palloc(AX_COMPACT_WORK), tree, gen);
-	while (step(&a) && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms))
+	while (step(&a, ART_SLICE_MS) && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms))
 		CHECK_FOR_INTERRUPTS();
 	pfree(a.c.work);
 	ART_CORE_BEGIN();
@@ -295,7 +325,7 @@ art_compact_background(int pause)
 			work = MemoryContextAlloc(TopMemoryContext, AX_COMPACT_WORK);
 		begin(&a, work, tree, gen);
 	}
-	while (step(&a))
+	while (step(&a, ART_SLICE_MS))
 	{
 		CHECK_FOR_INTERRUPTS();
 		now = GetCurrentTimestamp();

@@ -131,6 +131,58 @@ $node->safe_psql('postgres', 'VACUUM pool');
 compare('pool_id', 'beside idle sessions');
 $_->quit for @idle;
 
+# ---- VACUUM beside a process that was stopped in a call: it waits for what that may see
+
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE slow (id uuid, n int);
+	CREATE TABLE halt ();
+	INSERT INTO slow SELECT gen_random_uuid(), g FROM generate_series(1, 100000) g;
+	CREATE INDEX slow_id ON slow USING art (id);
+	VACUUM slow;
+	DELETE FROM slow WHERE n % 10 <> 0});
+my $reader = $node->background_psql('postgres');
+my $pid = $reader->query_safe('SELECT pg_backend_pid()');
+$reader->{stdin} .= q{SET enable_seqscan = off; SET enable_bitmapscan = off;
+	DO $$BEGIN
+		WHILE NOT EXISTS (SELECT FROM halt) LOOP
+			PERFORM count(*) FROM slow WHERE id > '00000000-0000-0000-0000-000000000000';
+		END LOOP;
+	END$$;
+};
+$reader->{run}->pump_nb;
+my $inside = 0;
+for my $try (1 .. 500)
+{
+	select(undef, undef, undef, 0.01);
+	kill 'STOP', $pid;
+	$inside = $node->safe_psql('postgres',
+		"SELECT count(*) FROM artidx_epochs WHERE pid = $pid AND pinned_epoch IS NOT NULL");
+	last if $inside;
+	kill 'CONT', $pid;
+}
+is($inside, 1, 'a process is stopped in a call');
+my ($vacuumed, $said) = ('', '');
+my $vacuum = IPC::Run::start(
+	[ 'psql', '-X', '-d', $node->connstr('postgres'), '-c', 'VACUUM slow' ],
+	'>', \$vacuumed, '2>', \$said);
+for my $try (1 .. 600)
+{
+	last if $node->safe_psql('postgres', 'SELECT phase FROM pg_stat_progress_vacuum') eq 'cleaning up indexes';
+	select(undef, undef, undef, 0.1);
+}
+select(undef, undef, undef, 1);
+kill 'CONT', $pid;
+$vacuum->finish;
+is("$vacuumed$said", "VACUUM\n", 'VACUUM beside it');
+my $slow = bytes_of('slow_id');
+$node->safe_psql('postgres', 'INSERT INTO halt DEFAULT VALUES');
+$reader->quit;
+$node->safe_psql('postgres', 'REINDEX INDEX slow_id');
+my $anew = bytes_of('slow_id');
+note "$slow bytes, $anew after REINDEX";
+cmp_ok($slow, '<=', $anew * 1.5 + $slack, 'it waited, and then gave back');
+
 # ---- what dead rows leave when scans meet them: nobody vacuums, and the launcher,
 # or whoever needs the memory, gives it back
 
