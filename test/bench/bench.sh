@@ -425,6 +425,18 @@ group_bytes()
 	done
 }
 
+# record_freed MEASURE AM: bytes a key of what dst's index holds, and of one made anew.
+record_freed()
+{
+	local n=
+
+	n=$(sql "SELECT count(*) FROM dst")
+	record "freed_$1" "$2" 1 "$(calc "$(index_size "$2" dst_i) / $n" 2)" bytes
+	sql "CREATE INDEX dst_f ON dst USING $2 (k)" >/dev/null
+	record "fresh_$1" "$2" 1 "$(calc "$(index_size "$2" dst_f) / $n" 2)" bytes
+	sql "DROP INDEX dst_f" >/dev/null
+}
+
 # After nine keys of ten were deleted at random, and after as many were deleted and
 # inserted as there are, a tenth at a time; each by VACUUM.
 group_freed()
@@ -444,12 +456,10 @@ group_freed()
 					FROM generate_series(1, $ROWS::bigint - (SELECT count(*) FROM dst))" >/dev/null
 		done
 		sql "VACUUM dst" >/dev/null
-		record freed_equal "$am" 1 \
-			"$(calc "$(index_size "$am" dst_i) / $ROWS" 2)" bytes
+		record_freed equal "$am"
 		sql "DELETE FROM dst WHERE uuid_hash(k) % 10 <> 0" >/dev/null
 		sql "VACUUM dst" >/dev/null
-		record freed_most "$am" 1 "$(calc "$(index_size "$am" dst_i) / \
-			$(sql "SELECT count(*) FROM dst")" 2)" bytes
+		record_freed most "$am"
 		sql "DROP TABLE dst" >/dev/null
 		sql "CHECKPOINT" >/dev/null
 	done

@@ -96,8 +96,10 @@ my @goals = map { [ split /\|/ ] } (
 	'bytes_rnd|bytes a key, random bigint|abs|23',
 	'bytes_uuid|bytes a key, uuid|abs|33',
 	'bytes_text|bytes a key, 25-byte text|abs|40',
-	'freed_equal|bytes a key, uuid, each replaced|none',
-	'freed_most|bytes a key, uuid, nine of ten deleted|abs|50',
+	'freed_equal|bytes a key, uuid, each replaced|of|1.5 fresh_equal',
+	'fresh_equal|the same, of an index made anew|none',
+	'freed_most|bytes a key, uuid, nine of ten deleted|of|1.5 fresh_most',
+	'fresh_most|the same, of an index made anew|none',
 	'dups_build|bytes a row, 1,000 values, built|both|9 1.4',
 	'dups_insert|bytes a row, 1,000 values, inserted|both|9 1.4',
 	'count_seq|index-only count, a key, heap order|ratio|1.0',
@@ -139,7 +141,7 @@ sub verdict
 	  : $kind eq 'both'  ? ("<= $a, $b x",    $art,   $a)
 	  : $kind eq 'heap'  ? ('the heap alone', $art,   ($m->{none} // 0) * 1.02)
 	  : $kind eq 'zero'  ? ('none',           $art,   0.05)
-	  : $kind eq 'of'    ? ("<= $a rebuild",  $art,   $a * ($medians->{$b}{art} // 0))
+	  : $kind eq 'of'    ? ("<= $a " . $b =~ s/_.*//r,  $art,   $a * ($medians->{$b}{art} // 0))
 	  :                    ('',               undef,  0);
 	return ($text, '') if !defined $value || $most == 0;
 	return ($text, 'missed') if $kind eq 'both' && !(defined $ratio && $ratio <= $b);
