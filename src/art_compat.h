@@ -1,6 +1,8 @@
 /*
  * art_compat.h
  *	  Every difference between PostgreSQL 15, 16, 17 and 18 that artidx meets.
+ *
+ * src/README.md: Rooms
  */
 #ifndef ART_COMPAT_H
 #define ART_COMPAT_H

@@ -7,6 +7,8 @@
  * allocates one node, fills it, and never raises.  Refusals are the work of a
  * flag here, which makes core refuse, or of art_check_supported() at CREATE
  * INDEX.
+ *
+ * src/README.md: Overview
  */
 #include "postgres.h"
 

@@ -2,6 +2,8 @@
  * module.c
  *	  The library's entry: it makes every room ready, and tells a lower one what
  *	  it is to call in a higher one.
+ *
+ * src/README.md: Rooms
  */
 #include "postgres.h"
 

@@ -4,7 +4,8 @@
 #	  The rooms of src: what may refer to what, and signposts that lead somewhere.
 #
 #	rooms.pl check		every rule below; prints each violation
-#	rooms.pl map		the map of rooms and files for src/README.md
+#	rooms.pl write		puts the map of rooms and files, and each section's
+#				files, into src/README.md
 #	rooms.pl count		lines and references, room by room
 #
 # The rules:
@@ -15,7 +16,10 @@
 #	- no .c file declares what another one defines;
 #	- a file that is named anywhere is there; so is a section of src/README.md;
 #	- "See X.h." before a function: X.h declares it;
-#	- the map in src/README.md is that of the files' banners.
+#	- a file's first comment ends with the sections of src/README.md that it
+#	  belongs to, each in a line "src/README.md: TITLE";
+#	- each section of src/README.md begins with the files that cite it, and there
+#	  are some; the map there is that of the files' banners.
 # The order of the rooms is total, so without an upward reference there is no
 # cycle between them.
 #
@@ -319,11 +323,55 @@ sub map_text
 	return $out;
 }
 
+# ---- sections and their files ----
+
+my @sections = read_file('src/README.md') =~ /^## (.*?)\s*$/mg;
+my %section = map { $_ => [] } @sections;
+foreach my $r (@rooms)
+{
+	foreach my $f (grep { $room{$_} eq $r->[0] } @src)
+	{
+		my ($head) = $text{$f} =~ m{\A(/\*.*?)\*/}s;
+		my @cited = ($head // '') =~ /^ \* src\/README\.md: (.*?)\s*$/mg;
+
+		fail("$f cites no section: its first comment ends with no line \"src/README.md: TITLE\"") unless @cited;
+		foreach my $s (@cited)
+		{
+			if ($section{$s}) { push @{ $section{$s} }, $f; }
+			else              { fail("$f cites the section \"$s\" of src/README.md, which is not there"); }
+		}
+	}
+}
+
+# "Files: `a/b.c`, `a/c.c`.", in lines of 100.
+sub files_text
+{
+	my ($s) = @_;
+	my ($out, $line) = ('', 'Files:');
+	my @f = map { (my $b = $_) =~ s{^src/}{}; "`$b`" } @{ $section{$s} };
+
+	fail("the section \"$s\" of src/README.md names no file: none cites it") unless @f;
+	for (my $i = 0; $i < @f; $i++)
+	{
+		my $w = $f[$i] . ($i < $#f ? ',' : '.');
+
+		if (length("$line $w") > 100) { $out .= "$line\n"; $line = $w; }
+		else                          { $line .= " $w"; }
+	}
+	return "$out$line\n";
+}
+
 my $map = map_text();
 my $what = shift // 'check';
-if ($what eq 'map')
+if ($what eq 'write')
 {
-	print $map;
+	my $readme = read_file('src/README.md');
+
+	$readme =~ s/(<!-- map -->\n).*?(<!-- end of map -->)/$1$map$2/s;
+	$readme =~ s/^(## (.*?)\s*\n\n)(?:Files:(?:.+\n)+|Files:\n)?/$1 . files_text($2)/meg;
+	open(my $h, '>', 'src/README.md') or die "src/README.md: $!";
+	print $h $readme;
+	close($h) or die "src/README.md: $!";
 }
 elsif ($what eq 'count')
 {
@@ -351,11 +399,19 @@ elsif ($what eq 'check')
 {
 	my $readme = read_file('src/README.md');
 
-	fail("the map in src/README.md is not that of test/rooms.pl map")
+	fail('the map in src/README.md is not that of the files; run "perl test/rooms.pl write"')
 	  unless $readme =~ /<!-- map -->\n(.*?)<!-- end of map -->/s && $1 eq $map;
+	foreach my $s (@sections)
+	{
+		my ($files) = $readme =~ /^## \Q$s\E\s*\n\n(Files: (?:.+\n)+)/m;
+
+		fail("the section \"$s\" of src/README.md does not begin with the files that cite it;"
+			  . ' run "perl test/rooms.pl write"')
+		  unless ($files // '') eq files_text($s);
+	}
 }
 else
 {
-	die "usage: $0 check|map|count\n";
+	die "usage: $0 check|write|count\n";
 }
 exit $bad;

@@ -1,6 +1,8 @@
 /*
  * am.h
  *	  The access method: the functions of its handler, and what they share.
+ *
+ * src/README.md: Overview
  */
 #ifndef ART_AM_H
 #define ART_AM_H

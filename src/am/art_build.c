@@ -1,6 +1,9 @@
 /*
  * art_build.c
  *	  ambuild: CREATE INDEX, REINDEX, and whatever rewrites a table.
+ *
+ * src/README.md: Builds
+ * src/README.md: Memory full
  */
 #include "postgres.h"
 

@@ -19,6 +19,8 @@
  * A look costs at most two batches of heap fetches.  For some recent keys this
  * process remembers how long ago the last look was, and whether it helped.
  * While somebody holds an old snapshot the looks get rare.
+ *
+ * src/README.md: Churned versions
  */
 #include "postgres.h"
 

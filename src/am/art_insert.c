@@ -7,6 +7,8 @@
  * anything else.  Only then is the state read, from shared memory.  An insert
  * that reads ABSENT may leave the row to the next build, which reads the
  * heap's size after it has published BUILDING.
+ *
+ * src/README.md: Residency
  */
 #include "postgres.h"
 

@@ -8,6 +8,8 @@
  * invisible to it.  Rows removed since are rejected by the heap.  In an
  * index-only scan the interlock with VACUUM does it, since the batch has the
  * deletion generation of its copy.
+ *
+ * src/README.md: Scans
  */
 #include "postgres.h"
 

@@ -15,6 +15,8 @@
  * and returns all beyond it.  The others find that nothing is left when they
  * come back.  One that errs while it has the claim leaves it so: its leader
  * ends the others, whose waits are interruptible.
+ *
+ * src/README.md: Scans
  */
 #include "postgres.h"
 

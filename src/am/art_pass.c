@@ -2,6 +2,9 @@
  * art_pass.c
  *	  All entries of a structure with their keys, in key order, a batch at a
  *	  time: for VACUUM and artidx_check.
+ *
+ * src/README.md: VACUUM and readers
+ * src/README.md: The check
  */
 #include "postgres.h"
 

@@ -75,6 +75,8 @@
  * row: it has another way, and would not want to wait.
  *
  * Nothing is ever killed.
+ *
+ * src/README.md: The private scan
  */
 #include "postgres.h"
 

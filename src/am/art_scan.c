@@ -26,6 +26,9 @@
  * When there is no structure to be had, from the beginning or in the middle, a
  * scan goes private (art_private.c).  Its batches come from there.  The rest
  * is the same, since a position is a value.
+ *
+ * src/README.md: VACUUM and readers
+ * src/README.md: Scans
  */
 #include "postgres.h"
 

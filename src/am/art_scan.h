@@ -2,6 +2,8 @@
  * art_scan.h
  *	  An open scan: for art_scan.c, which says how scans work, and those that do
  *	  a part of it (art_mark.c, art_parallel.c).
+ *
+ * src/README.md: Scans
  */
 #ifndef ART_SCAN_H
 #define ART_SCAN_H

@@ -13,6 +13,8 @@
  * The keys are looked up together (ax_lookup_many), which is what this is for.
  *
  * Not under SERIALIZABLE, where what is locked is what is reached.
+ *
+ * src/README.md: Scans
  */
 #include "postgres.h"
 

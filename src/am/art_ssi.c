@@ -36,6 +36,8 @@
  * How far a search will go, with a LIMIT, is not known when it begins.  So it
  * reads a batch, locks what the batch spans, and reads it again; the second
  * answer counts.  If that goes further than the first, once more.
+ *
+ * src/README.md: Serializable transactions
  */
 #include "postgres.h"
 

@@ -1,6 +1,8 @@
 /*
  * art_ssi.h
  *	  Predicate locks of serializable transactions on virtual pages.
+ *
+ * src/README.md: Serializable transactions
  */
 #ifndef ART_SSI_H
 #define ART_SSI_H

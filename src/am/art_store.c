@@ -15,6 +15,8 @@
  * - When nothing may be spilled, the store keeps a work_mem-full of those
  *   entries that come first behind a position, in a direction.  It covers only
  *   this window.  The caller fills it again for what comes next.
+ *
+ * src/README.md: The private scan
  */
 #include "postgres.h"
 

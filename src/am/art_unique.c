@@ -11,6 +11,8 @@
  * A TID that goes to the heap is first published in a hazard slot.  Then the
  * deletion generation is found unchanged since before the entries were copied.
  * So VACUUM cannot recycle it while we look.
+ *
+ * src/README.md: Uniqueness
  */
 #include "postgres.h"
 

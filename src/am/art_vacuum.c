@@ -8,6 +8,8 @@
  * callback is asked about every entry: CREATE INDEX CONCURRENTLY depends on
  * it.  Batches come in key order; inside a batch the callback is asked in
  * rough order of TIDs.
+ *
+ * src/README.md: VACUUM and readers
  */
 #include "postgres.h"
 

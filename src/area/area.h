@@ -6,6 +6,8 @@
  * An index's structure is an ArtEntry here.  Rooms above ask for it, for its
  * state and its handle, and for room when memory is full.  Its members are for
  * those who include art_shared.h.
+ *
+ * src/README.md: Residency
  */
 #ifndef ART_AREA_H
 #define ART_AREA_H

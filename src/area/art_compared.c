@@ -16,6 +16,8 @@
  * was done.  One that is overtaken reads its leaf again, not the whole path.
  * After a number of tries it returns BUSY; its caller looks at interrupts and
  * comes back.
+ *
+ * src/README.md: Keys that are compared
  */
 #include "postgres.h"
 

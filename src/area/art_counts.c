@@ -14,6 +14,8 @@
  * structure its counters are read one at a time.  Two sums must always hold
  * (attempts, sections), so they are made of their parts here.  Otherwise they
  * would be off for ever by what happened between two reads.
+ *
+ * src/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -10,6 +10,8 @@
  * and close of the core's handle.  Entries are type-stable: they come from the
  * area, are never given back to it, and are used again when their index is
  * gone.
+ *
+ * src/README.md: Residency
  */
 #include "postgres.h"
 

@@ -1,6 +1,8 @@
 /*
  * art_elision.c
  *	  The settings of elision, and what the processor has.
+ *
+ * src/README.md: Elision
  */
 #include "postgres.h"
 

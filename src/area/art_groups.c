@@ -17,6 +17,8 @@
  * The limits lie in shared memory, too: the postmaster writes them there when it
  * starts and when it reads its configuration again.  A lower limit takes nothing
  * away; it ends what is added.
+ *
+ * src/README.md: Memory full
  */
 #include "postgres.h"
 

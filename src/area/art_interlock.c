@@ -16,6 +16,8 @@
  * index.  If several overflow, it stands for those of all indexes.
  *
  * When artidx is not preloaded a heavyweight lock takes the place of all this.
+ *
+ * src/README.md: VACUUM and readers
  */
 #include "postgres.h"
 

@@ -7,6 +7,8 @@
  * nothing here may raise.  A value that a later version of the library no
  * longer takes falls back to the default.  Core sees to that for words; a
  * number comes out of the catalog whatever its bounds are now.
+ *
+ * src/README.md: Switching
  */
 #include "postgres.h"
 

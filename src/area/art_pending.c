@@ -2,6 +2,8 @@
  * art_pending.c
  *	  What is left to do to structures when this (sub)transaction ends: it is
  *	  written down here, and art_lifecycle.c does it.
+ *
+ * src/README.md: Transactions
  */
 #include "postgres.h"
 

@@ -5,6 +5,8 @@
  * The deadlock detector sees whoever waits for one, and an error releases it.
  * A tuple lock rather than a page lock, under which PostgreSQL 15 asserts that
  * no other lock is taken (a build detoasts and evaluates expressions).
+ *
+ * src/README.md: Contracts
  */
 #include "postgres.h"
 

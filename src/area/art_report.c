@@ -2,6 +2,8 @@
  * art_report.c
  *	  What is told to whom: errors about other people's rows, a structure that is
  *	  not what it should be.
+ *
+ * src/README.md: Residency
  */
 #include "postgres.h"
 

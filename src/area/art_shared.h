@@ -3,6 +3,8 @@
  *	  The shared control block and the members of the directory's entries, with the
  *	  calls that work on them: for this room, and for those who make a structure
  *	  live or show it (build, live, views).
+ *
+ * src/README.md: Residency
  */
 #ifndef ART_SHARED_H
 #define ART_SHARED_H

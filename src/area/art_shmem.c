@@ -5,6 +5,8 @@
  * The area is part of PostgreSQL's main shared memory segment.  It is at one
  * address in every process, and the postmaster's crash cycle makes it anew,
  * zero-filled.  It is never touched before it is needed.
+ *
+ * src/README.md: Memory and epochs
  */
 #include "postgres.h"
 

@@ -8,6 +8,8 @@
  * catalogs nor any comparison, so any process can do it for an index of any
  * database.  Nothing is held between two steps, and a structure that goes
  * meanwhile says so.
+ *
+ * src/README.md: Compaction
  */
 #include "postgres.h"
 

@@ -7,6 +7,8 @@
  * a compared tree call the comparison function, which may raise and run
  * anything.  Therefore, unlike the core, they are to be called outside of a
  * critical section.
+ *
+ * src/README.md: Keys that are compared
  */
 #ifndef ART_TREE_H
 #define ART_TREE_H

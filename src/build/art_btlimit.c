@@ -9,6 +9,8 @@
  * btree's limit is of its index tuple, of which three are to fit on a page.  Values
  * that are long are compressed before, and INCLUDE columns count.  So the tuple is
  * made as nbtree makes it (index_form_tuple) where the plain values would not fit.
+ *
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

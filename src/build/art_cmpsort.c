@@ -5,6 +5,9 @@
  * It does for these keys what tuplesort does for encoded ones.  Keys are
  * collected up to a budget, sorted, and written to a temporary file as a run.
  * Runs are merged, no more than MAX_RUNS at a time.
+ *
+ * src/README.md: Keys that are compared
+ * src/README.md: Builds
  */
 #include "postgres.h"
 

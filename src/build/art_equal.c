@@ -4,6 +4,8 @@
  *
  * Uniqueness is asked of these: the columns decide, whatever payload (INCLUDE
  * columns, a numeric's scale) lies between them and the TID.
+ *
+ * src/README.md: Keys
  */
 #include "postgres.h"
 

@@ -7,6 +7,9 @@
  * then visibility, then copies of the rows.  Expressions are evaluated on the
  * copies, with nothing held, as the table's owner in a security-restricted
  * operation.
+ *
+ * src/README.md: Residency
+ * src/README.md: The private scan
  */
 #include "postgres.h"
 

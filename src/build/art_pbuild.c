@@ -17,6 +17,8 @@
  *
  * Equal keys meet in one task or at the seam of two, and a task looks at the
  * first key behind its range.  So the unique check compares neighbours only.
+ *
+ * src/README.md: Parallel builds
  */
 #include "postgres.h"
 

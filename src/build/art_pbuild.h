@@ -1,6 +1,8 @@
 /*
  * art_pbuild.h
  *	  What the two files of a parallel build share (art_pbuild.c says how it goes).
+ *
+ * src/README.md: Parallel builds
  */
 #ifndef ART_PBUILD_H
 #define ART_PBUILD_H

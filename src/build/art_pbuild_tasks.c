@@ -2,6 +2,8 @@
  * art_pbuild_tasks.c
  *	  The temporary files of a parallel build, and the tasks that its leader makes
  *	  of the runs in them.
+ *
+ * src/README.md: Parallel builds
  */
 #include "postgres.h"
 

@@ -7,6 +7,8 @@
  * PostgreSQL's own sort orders the encoded keys of the live rows, within
  * maintenance_work_mem and beyond it in temporary files.  Equal neighbours are
  * the duplicates that the build would have found.
+ *
+ * src/README.md: Memory full
  */
 #include "postgres.h"
 

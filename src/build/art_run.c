@@ -12,6 +12,8 @@
  * they are sorted.  "Long": the keys lie in chunks as they came, and an item
  * holds a pointer and the first 8 bytes that tell them apart.  Keys that are
  * compared have the long layout and are sorted by art_cmpsort.c.
+ *
+ * src/README.md: Builds
  */
 #include "postgres.h"
 

@@ -2,6 +2,8 @@
  * art_run.h
  *	  A run of encoded keys, as the files that collect, sort and load it see it
  *	  (build.h has what everybody does).
+ *
+ * src/README.md: Builds
  */
 #ifndef ART_RUN_H
 #define ART_RUN_H

@@ -3,6 +3,8 @@
  *	  Sorting a run of encoded keys: radix sort by the most significant digit.
  *
  * Keys that are compared are sorted by art_cmpsort.c.
+ *
+ * src/README.md: Builds
  */
 #include "postgres.h"
 

@@ -5,6 +5,8 @@
  * INCLUDE and the like are refused by core because of the flags in
  * handler.c.  Here is the rest: what core would let through and art would
  * not get right.
+ *
+ * src/README.md: Kinds of index
  */
 #include "postgres.h"
 

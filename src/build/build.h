@@ -2,6 +2,9 @@
  * build.h
  *	  Making a structure's entries of a table's rows: reading the heap, sorting,
  *	  loading, in one process or many, and what a build refuses.
+ *
+ * src/README.md: Residency
+ * src/README.md: Builds
  */
 #ifndef ART_BUILD_H
 #define ART_BUILD_H

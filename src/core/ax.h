@@ -11,6 +11,8 @@
  * Everything shared lives in one area, mapped at one address in every process,
  * so raw pointers are stored in it.  It is the main shared memory segment of
  * PostgreSQL, or a MAP_SHARED mapping made before fork() in the tests.
+ *
+ * src/README.md: Overview
  */
 #ifndef AX_H
 #define AX_H
@@ -90,7 +92,7 @@ extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
 #define AX_TID_BYTES	6		/* last bytes of every key: block, offset; BE */
 #define AX_KEY_MAX		(4u * 1024 * 1024)	/* bytes, TID included */
 
-/* ---- area (ax.c, ax_epoch.c, ax_system.c) ---- */
+/* ---- area (ax_area.c, ax_epoch.c, ax_system.c) ---- */
 
 /*
  * Smallest area for nslots process slots, and the initialisation of one.

@@ -7,6 +7,8 @@
  * it.  One attaches an index; for a primary key SET NOT NULL comes before it.
  * Core finds anything else that is wrong with the index, since it looks for
  * that before it asks for the access method.
+ *
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

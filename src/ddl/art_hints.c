@@ -6,6 +6,8 @@
  * Where it can be seen beforehand, the refusal is ours, in the place of
  * core's.  But where the user may not give the statement at all, core says so
  * first.
+ *
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

@@ -11,6 +11,8 @@
  * was made from.  So what is somebody's own can be dropped as if there was no
  * copy, unless an index of ours needs it.  (One that a dump restored is a class
  * like any other.)
+ *
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

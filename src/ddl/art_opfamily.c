@@ -9,6 +9,8 @@
  * there goes with its operator or function, in silence: nobody is to be kept
  * from dropping his own.  DROP needs no help: a mirror depends on what it
  * mirrors (art_mirror.c), and members that btree no longer has do not harm.
+ *
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

@@ -10,6 +10,8 @@
  * CREATE INDEX, and the constraints of CREATE TABLE, come by as an IndexStmt on
  * a table that is there already.  ALTER TABLE keeps those of its constraints to
  * itself, so they are found in its commands.
+ *
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

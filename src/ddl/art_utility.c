@@ -11,6 +11,9 @@
  * in it are ended.  The bar stays until the command's transaction is over.
  * Only RENAME can run in a transaction block or a function, hence several
  * bars.
+ *
+ * src/README.md: The launcher and its workers
+ * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

@@ -22,6 +22,8 @@
  * An array with another operator is one range: what satisfies any element.  So
  * is one with "=" of which some element's values cannot be told (a type that
  * somebody added to the family); its operator then decides.
+ *
+ * src/README.md: Scans
  */
 #include "postgres.h"
 

@@ -9,6 +9,8 @@
  * different scales, or two versions of a row at one address.  They are put in
  * the order of the bytes.  So each is an entry of its own and can be found
  * exactly.
+ *
+ * src/README.md: Keys that are compared
  */
 #include "postgres.h"
 

@@ -6,6 +6,8 @@
  * The functions of a type write and read ascending bytes; DESC, which inverts
  * them, is art_encode.c's.  Only skipping is done in the bytes as they are: "inv"
  * is 0xFF when they are inverted, else 0.
+ *
+ * src/README.md: Keys
  */
 #ifndef ART_ENC_H
 #define ART_ENC_H

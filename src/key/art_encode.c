@@ -7,6 +7,8 @@
  * class whose function is not in the table below has no encoding, as sound as
  * its order may be.  Nor has text under a collation that is not bytewise.
  * Such a column is kept as the datum and compared (art_compare.c).
+ *
+ * src/README.md: Keys
  */
 #include "postgres.h"
 

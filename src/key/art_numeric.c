@@ -20,6 +20,8 @@
  *
  * The server keeps the layout of numeric to itself, but it is that of every
  * table since 9.1 and of pg_upgrade.
+ *
+ * src/README.md: Keys
  */
 #include "postgres.h"
 

@@ -5,6 +5,8 @@
  * The families mirror nbtree's, so the rules are nbtree's.  There are
  * strategies 1 to 5, support functions by nbtree's numbers and signatures, and
  * complete sets for every pair of types.
+ *
+ * src/README.md: Keys
  */
 #include "postgres.h"
 

@@ -2,6 +2,8 @@
  * art_plan.h
  *	  What art_scankey.c and art_array.c know of one another: how a scan plan is
  *	  made of scan keys.
+ *
+ * src/README.md: Keys
  */
 #ifndef ART_PLAN_H
 #define ART_PLAN_H

@@ -20,6 +20,8 @@
  * scan (re)starts.  A timestamptz constant against date or timestamp is the
  * one inexact case.  There the operator converts each of the column's values,
  * and that conversion is not monotonic where clocks are turned back.
+ *
+ * src/README.md: Keys
  */
 #include "postgres.h"
 

@@ -2,6 +2,8 @@
  * art_types.c
  *	  Types that take more than a number's bytes: inet, bit strings, intervals;
  *	  and the payload of the columns whose bodies do not say everything.
+ *
+ * src/README.md: Keys
  */
 #include "postgres.h"
 

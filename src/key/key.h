@@ -11,6 +11,8 @@
  * columns as they are.  It is self-delimiting, too.  The TID (6 bytes, block
  * then offset, big-endian) follows as a last column.  So entries are unique
  * and no key is a prefix of another.
+ *
+ * src/README.md: Keys
  */
 #ifndef ART_KEY_H
 #define ART_KEY_H

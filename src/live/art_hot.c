@@ -5,6 +5,8 @@
  * Written by the launcher, read by it and by the workers that visit a database
  * first.  It decides in which order indexes are built and nothing else, so a
  * file that is missing, damaged or of another server does no harm.
+ *
+ * src/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

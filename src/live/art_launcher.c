@@ -12,6 +12,8 @@
  *
  * Nothing here decides correctness.  When the launcher is gone for a while,
  * statements build what they need by themselves.
+ *
+ * src/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -8,6 +8,9 @@
  * Dropping a live structure is never unsafe, only slow.  So PREPARE
  * TRANSACTION, whose end is decided elsewhere, drops at once whatever is in
  * doubt.  It leaves the entry for the sweeper (art_worker.c).
+ *
+ * src/README.md: Transactions
+ * src/README.md: Kinds of index
  */
 #include "postgres.h"
 

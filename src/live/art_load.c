@@ -13,6 +13,8 @@
  * It is connected to no database, takes no heavyweight lock and evaluates
  * nothing.  So it is never part of a deadlock, and those who wait for it can
  * simply poll.
+ *
+ * src/README.md: Saved files
  */
 #include "postgres.h"
 

@@ -5,6 +5,8 @@
  *
  * They are kept by the hash of their name.  Everything here is guarded by the
  * chunk lock.
+ *
+ * src/README.md: Transactions
  */
 #include "postgres.h"
 

@@ -16,6 +16,9 @@
  *
  * The entry alone says which process is the owner: within one parallel group
  * heavyweight locks do not conflict.
+ *
+ * src/README.md: Residency
+ * src/README.md: Builds
  */
 #include "postgres.h"
 

@@ -49,6 +49,8 @@
  *	other settings		the memory may be less: what finds no room is rebuilt, or
  *		not, as after a crash; old_snapshot_threshold: not claimed
  *	a damaged file		checksums, and every number that leads to memory is checked
+ *
+ * src/README.md: Saved files
  */
 #include "postgres.h"
 

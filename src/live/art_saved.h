@@ -16,6 +16,8 @@
  * so that the prefixes of sorted keys, and those of duplicates above all, are
  * not written.  Everything is in the byte order and alignment of the machine:
  * the file never leaves it.
+ *
+ * src/README.md: Saved files
  */
 #ifndef ART_SAVED_H
 #define ART_SAVED_H

@@ -5,6 +5,8 @@
  *
  * Everything here is guarded by the chunk lock.  The launcher reserves a slot
  * (art_launcher.c), the worker takes it over and frees it (art_worker.c).
+ *
+ * src/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -32,6 +32,8 @@
  * structure yet.  A transaction opened it that altered its index and was
  * rolled back; or it was claimed from a saved file.  Then the next process to
  * open the index looks the options up.
+ *
+ * src/README.md: Switching
  */
 #include "postgres.h"
 

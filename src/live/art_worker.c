@@ -6,6 +6,8 @@
  * Started by the launcher (art_launcher.c), which tells what to do; it ends
  * when nothing is left.  Locks are taken conditionally: whoever holds one in
  * the way comes first, and the index is tried again later.
+ *
+ * src/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

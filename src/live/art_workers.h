@@ -2,6 +2,8 @@
  * art_workers.h
  *	  The life of structures, inside: transactions' ends, background workers and
  *	  their launcher, what is kept over a restart.
+ *
+ * src/README.md: The launcher and its workers
  */
 #ifndef ART_WORKERS_H
 #define ART_WORKERS_H

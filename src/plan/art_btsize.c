@@ -13,6 +13,8 @@
  * nbtree's costs come from the number of its pages.  Those are counted here as
  * CREATE INDEX would fill them: leaves to the fillfactor, equal keys in posting
  * lists.  The widths of keys and the number of distinct ones are ANALYZE's.
+ *
+ * src/README.md: The planner
  */
 #include "postgres.h"
 

@@ -8,6 +8,8 @@
  * from disk.  A descent is a few cache misses, where nbtree locks and searches
  * a page a level.  So art is never dearer than nbtree, and is picked wherever
  * nbtree would be.
+ *
+ * src/README.md: The planner
  */
 #include "postgres.h"
 

@@ -12,6 +12,8 @@
  *
  * Core opens a partition that a row is routed to on the way, where there is no
  * hook.  That stays an error, of which we only mend the text.
+ *
+ * src/README.md: Uniqueness
  */
 #include "postgres.h"
 

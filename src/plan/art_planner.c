@@ -5,6 +5,8 @@
  * Core knows nothing of a structure in memory.  It would plan with an index
  * that is not there yet, and take its size from an empty file.  Its operator
  * families would be strangers to it.  Two hooks put that right.
+ *
+ * src/README.md: The planner
  */
 #include "postgres.h"
 

@@ -9,6 +9,8 @@
  *
  * The cost function does it.  It is called for every path when that is made,
  * by core or by a module that makes core's paths again.
+ *
+ * src/README.md: The planner
  */
 #include "postgres.h"
 

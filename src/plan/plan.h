@@ -2,6 +2,8 @@
  * plan.h
  *	  Planning with art indexes: costs, sizes, and the hooks of the planner and
  *	  the executor.
+ *
+ * src/README.md: The planner
  */
 #ifndef ART_PLAN_ROOM_H
 #define ART_PLAN_ROOM_H

@@ -2,6 +2,8 @@
  * art_aborts.c
  *	  Elision as one sees it from SQL: artidx_aborts (counted by the core, kept by
  *	  art_counts.c) and artidx_hardware.
+ *
+ * src/README.md: Statistics
  */
 #include "postgres.h"
 

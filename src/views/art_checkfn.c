@@ -16,6 +16,8 @@
  * - an entry's TID is past the heap's end, unused, or not the root of a chain.
  *   Meanwhile the TID is published in a hazard slot and the entry is still
  *   there: VACUUM frees a TID only after the entries are gone.
+ *
+ * src/README.md: The check
  */
 #include "postgres.h"
 

@@ -2,6 +2,8 @@
  * art_contention.c
  *	  artidx_contention and artidx_reset_stats: what processes met of one another
  *	  in the structures (counted by the core, kept by art_counts.c).
+ *
+ * src/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -12,6 +12,8 @@
  * one row of a block is kept.  Several would be neighbours in a column that
  * follows the order of the heap, and the estimate takes rows for independent.
  * The seed is fixed: the same table gives the same answer.
+ *
+ * src/README.md: Estimates
  */
 #include "postgres.h"
 

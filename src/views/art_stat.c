@@ -2,6 +2,8 @@
  * art_stat.c
  *	  The functions behind the views, artidx_index_size, artidx_build and
  *	  artidx_unload.
+ *
+ * src/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -2,6 +2,8 @@
  * art_wait.c
  *	  artidx_wait: for clients that would rather not begin before the indexes are
  *	  in memory.
+ *
+ * src/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -1,6 +1,8 @@
 /*
  * views.h
  *	  Functions and views of SQL: what they share.
+ *
+ * src/README.md: Statistics
  */
 #ifndef ART_VIEWS_H
 #define ART_VIEWS_H

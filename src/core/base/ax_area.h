@@ -3,6 +3,8 @@
  *	  The area's layout, shared by the pages, arena, epoch and dispatch files.
  *
  *	  header | page map, 4 bytes a page | slots | first handles | pages
+ *
+ * src/README.md: Memory and epochs
  */
 #ifndef AX_AREA_H
 #define AX_AREA_H

@@ -9,6 +9,9 @@
  *
  * Order of latches: heap, then pages.  Nothing here waits for a node's latch,
  * so a caller that holds one can wait here without a cycle.
+ *
+ * src/README.md: Memory and epochs
+ * src/README.md: Compaction
  */
 #include "ax_area.h"
 

@@ -9,6 +9,8 @@
  * "User-Level Implementations of Read-Copy Update" (TPDS 2012), whose liburcu
  * does so between the threads of one process; the command for several
  * processes came with Linux 4.16.
+ *
+ * src/README.md: Memory and epochs
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1

@@ -1,6 +1,8 @@
 /*
  * ax_call.h
  *	  The end of a call of the face that could change a tree.
+ *
+ * src/README.md: Memory and epochs
  */
 #ifndef AX_CALL_H
 #define AX_CALL_H

@@ -12,6 +12,8 @@
  * A hungry reader goes in although a writer waits, but not beside other readers,
  * or these could follow one another, too.  It naps briefly, for the writers wait;
  * but only for their first naps, about a millisecond: it may not be running.
+ *
+ * src/README.md: Latches, restarts, waiting
  */
 #include "ax_coarse.h"
 

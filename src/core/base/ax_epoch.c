@@ -26,6 +26,8 @@
  * filled at the newest, reclaimed at the oldest.  Nobody works on a list in
  * place.  It is taken by one exchange and put back by one CAS, so that a
  * process can reclaim for an idle one, and for one that is gone.
+ *
+ * src/README.md: Memory and epochs
  */
 #include "ax_area.h"
 

@@ -2,6 +2,8 @@
  * ax_internal.h
  *	  What the core's files share: the attachment, the store of one
  *	  generation, epochs, allocation.
+ *
+ * src/README.md: Memory and epochs
  */
 #ifndef AX_INTERNAL_H
 #define AX_INTERNAL_H

@@ -13,6 +13,8 @@
  * process that met contention twice in a short while therefore naps, and the
  * others work in their processor's cache.  When it is back it has a credit of
  * some time, in which others nap.
+ *
+ * src/README.md: Latches, restarts, waiting
  */
 #include "ax_area.h"
 

@@ -16,6 +16,8 @@
  *
  * Under a coarse latch the words are not mapped: there that one latch is what
  * keeps readers and writers apart, and is what the checker is told of.
+ *
+ * src/README.md: Latches, restarts, waiting
  */
 #ifndef AX_MAP_H
 #define AX_MAP_H

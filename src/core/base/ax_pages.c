@@ -15,6 +15,8 @@
  * process.  The run is out of the lists during the system call, which
  * therefore needs no latch. area->freeing tells allocators that the shortage
  * they see may be over in a moment.
+ *
+ * src/README.md: Memory and epochs
  */
 #include "ax_area.h"
 

@@ -4,6 +4,9 @@
  *
  * Good for everything but wait-event reporting and PANIC, which the server's
  * own port adds.
+ *
+ * src/README.md: Memory and epochs
+ * src/README.md: Latches, restarts, waiting
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1

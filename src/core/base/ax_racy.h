@@ -5,6 +5,8 @@
  * They are copied with plain loads and thrown away unless the latch word
  * validates; under ThreadSanitizer they are read and written byte by byte
  * atomically.
+ *
+ * src/README.md: Races
  */
 #ifndef AX_RACY_H
 #define AX_RACY_H

@@ -4,6 +4,8 @@
  *	  happen in one that can be undone: for those below, which do not know how it is.
  *
  * Included by ax_internal.h.
+ *
+ * src/README.md: Elision
  */
 #ifndef AX_SECTION_H
 #define AX_SECTION_H

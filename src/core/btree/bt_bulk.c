@@ -2,6 +2,8 @@
  * bt_bulk.c
  *	  Sorted load of the B+-tree into an empty generation: bottom-up, one open
  *	  page a level, published by one store.
+ *
+ * src/README.md: The B+-tree
  */
 #include "bt_tree.h"
 

@@ -9,6 +9,8 @@
  * bound, by value.  So nobody waits for it, and the verdict is about states
  * that existed; the counts are exact when nobody writes.  A page that changes
  * again and again is latched from the root down.
+ *
+ * src/README.md: The check
  */
 #include <stdio.h>
 

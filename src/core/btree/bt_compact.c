@@ -12,6 +12,8 @@
  * The new pages are made from copies before anything is latched.  Then the page
  * above, the page, and the children that go are latched, top-down, each by one
  * try, at the versions of the copies.
+ *
+ * src/README.md: Compaction
  */
 #include "bt_tree.h"
 

@@ -2,6 +2,8 @@
  * bt_page.c
  *	  Pages of the B+-tree that are latched, or private: building, putting a
  *	  key in, taking one out.
+ *
+ * src/README.md: The B+-tree
  */
 #include "bt_page.h"
 

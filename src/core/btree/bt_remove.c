@@ -7,6 +7,8 @@
  * and so on upwards.  An empty last leaf, and a root page with one child, go.
  * Merging is an economy: when there is no memory for the new page, it is left
  * to a later removal, and the removal itself never needs memory.
+ *
+ * src/README.md: The B+-tree
  */
 #include "bt_tree.h"
 

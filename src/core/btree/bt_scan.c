@@ -9,6 +9,8 @@
  * the tree throughout is returned.  It can leave its page only by a change of
  * that page and of its parent.  The scan validates both after it read the one
  * and before it goes on in the other.
+ *
+ * src/README.md: The B+-tree
  */
 #include "bt_tree.h"
 #include "core/base/ax_call.h"

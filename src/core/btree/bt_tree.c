@@ -9,6 +9,8 @@
  * page and the page itself, top-down, at the versions under which it decided.
  * So a reader that came through the one or stands on the other notices.  Keys
  * move to the right only, or into a copy.
+ *
+ * src/README.md: The B+-tree
  */
 #include "bt_tree.h"
 

@@ -1,6 +1,9 @@
 /*
  * bt_tree.h
  *	  What the files of the B+-tree share: descents.
+ *
+ * src/README.md: The B+-tree
+ * src/README.md: Races
  */
 #ifndef BT_TREE_H
 #define BT_TREE_H

@@ -1,6 +1,8 @@
 /*
  * btree.h
  *	  What this room offers: the B+-tree, as engines.
+ *
+ * src/README.md: The B+-tree
  */
 #ifndef AX_BTREE_H
 #define AX_BTREE_H

@@ -1,6 +1,8 @@
 /*
  * bc_bulk.c
  *	  The sorted load of trees whose order only the caller knows.
+ *
+ * src/README.md: Keys that are compared
  */
 #include "core/base/ax_area.h"
 #include "bc_page.h"

@@ -8,6 +8,9 @@
  * changed, the next child is the one behind the child that came last; if the page is
  * gone, the walk goes on nearby.  So it never waits for anybody and always ends; the
  * counts are exact when nobody writes.
+ *
+ * src/README.md: Keys that are compared
+ * src/README.md: The check
  */
 #include <stdio.h>
 

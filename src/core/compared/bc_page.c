@@ -2,6 +2,8 @@
  * bc_page.c
  *	  Pages of a tree whose order only the caller knows: images, and pages
  *	  that stay pages.
+ *
+ * src/README.md: Keys that are compared
  */
 #include "core/base/ax_area.h"
 #include "bc_page.h"

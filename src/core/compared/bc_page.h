@@ -12,6 +12,8 @@
  * A page is read by copying its image and validating.  It is written by
  * preparing an image from such a copy, latching the page at the copy's
  * version, and storing the image.
+ *
+ * src/README.md: Keys that are compared
  */
 #ifndef BC_PAGE_H
 #define BC_PAGE_H

@@ -16,6 +16,8 @@
  * was what P says.  It can only become narrower with the child latched (a
  * split) or obsolete (a merge).  So as long as the child is of that version
  * the key that was sought belongs in it.
+ *
+ * src/README.md: Keys that are compared
  */
 #include "bc_page.h"
 #include "compared.h"

@@ -26,6 +26,8 @@
  * Counted are sections that ran with elision on, and their attempts.  A section
  * that is given up since a latch's sample is old (the operation starts over) counts
  * its attempts only.
+ *
+ * src/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_coarse.h"

@@ -8,6 +8,8 @@
  * policy and the counters, ax_elide_rtm.c the processor's transactions,
  * ax_elide_script.c those of a script, ax_elide_soft.c those that are undone
  * by hand.
+ *
+ * src/README.md: Elision
  */
 #ifndef AX_ELIDE_H
 #define AX_ELIDE_H

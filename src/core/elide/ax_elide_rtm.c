@@ -5,6 +5,8 @@
  * The instructions are compiled on every x86-64 and executed only where CPUID
  * says that they are there, or where a caller insists.  XTEST is not used: who is
  * in a transaction knows it.
+ *
+ * src/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "ax_elide.h"

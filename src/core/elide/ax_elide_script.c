@@ -12,6 +12,8 @@
  * A part with a site is for that site, the one without for all others, which share
  * it; each attempt takes the next item, in one process.  When there is none left
  * every attempt commits; after "loop" the part begins again.
+ *
+ * src/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "ax_elide.h"

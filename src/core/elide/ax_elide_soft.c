@@ -19,6 +19,8 @@
  * the first latch, before any store.
  *
  * A section that is too large for the copies is not aborted.
+ *
+ * src/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_coarse.h"

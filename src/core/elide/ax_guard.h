@@ -8,6 +8,8 @@
  * once.  Pessimistic descents latch top-down and wait (latch coupling);
  * optimistic writers only ever try, also top-down, and let everything go when
  * a try fails: so there is no cycle of waits.
+ *
+ * src/README.md: Latches, restarts, waiting
  */
 #ifndef AX_GUARD_H
 #define AX_GUARD_H

@@ -1,6 +1,8 @@
 /*
  * radix.h
  *	  What this room offers: the adaptive radix tree, as engines.
+ *
+ * src/README.md: The tree
  */
 #ifndef AX_RADIX_H
 #define AX_RADIX_H

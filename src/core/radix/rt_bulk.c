@@ -5,6 +5,8 @@
  *
  * The order of the entries is trusted; nothing is latched, since nobody else
  * sees a node before one store publishes the whole.
+ *
+ * src/README.md: The tree
  */
 #include "rt_olc.h"
 

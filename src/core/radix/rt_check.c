@@ -7,6 +7,8 @@
  * what changes under it sends it down again.  Going up it needs the nodes above, of
  * which it keeps some; in a deeper tree it comes down to the others again.  So neither
  * stack nor epoch grow with the tree, and nobody waits for the walk.
+ *
+ * src/README.md: The check
  */
 #include <stdarg.h>
 #include <stdio.h>

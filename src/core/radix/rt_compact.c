@@ -17,6 +17,8 @@
  * is latched top-down, each by one try, at the versions of the samples: the
  * parent, the node, and each leaf and small node that goes.  For the readers
  * of ROWEX nothing is changed in place but the parent's reference.
+ *
+ * src/README.md: Compaction
  */
 #include "rt_olc.h"
 

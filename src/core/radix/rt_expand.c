@@ -17,6 +17,8 @@
  *	  time it turns out to be hot again, neighbouring leaves are joined: by
  *	  the next expansion or VACUUM, whichever comes first.  Until then compaction
  *	  leaves them apart.
+ *
+ * src/README.md: The tree
  */
 #include "rt_olc.h"
 

@@ -2,6 +2,9 @@
  * rt_lookup.c
  *	  Point look-ups, under optimistic latch coupling and under ROWEX, whose readers
  *	  validate nothing.
+ *
+ * src/README.md: The tree
+ * src/README.md: ROWEX
  */
 #include "rt_olc.h"
 #include "core/base/ax_call.h"

@@ -14,6 +14,9 @@
  * time, but no time is too long there.  A look-up that meets anything but a quiet
  * tree (a latch, a change, a key that goes on into its TIDs) is done again by
  * itself, in its turn.
+ *
+ * src/README.md: The tree
+ * src/README.md: Races
  */
 #include "rt_olc.h"
 

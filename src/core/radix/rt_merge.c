@@ -8,6 +8,8 @@
  * one of several processes has in a load.  There all that go to one leaf may
  * be many thousands, and the leaf was only put in so that they find their
  * place.
+ *
+ * src/README.md: The tree
  */
 #include "rt_olc.h"
 

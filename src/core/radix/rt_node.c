@@ -4,6 +4,8 @@
  *
  * Everything here works on a node that is private to the caller or latched by
  * it, unless it says "racy".
+ *
+ * src/README.md: The tree
  */
 #include "rt_node.h"
 

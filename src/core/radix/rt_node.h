@@ -26,6 +26,9 @@
  * acquire order the words that publish: child references, the index of Node48
  * and the live bitmap of a leaf.  Nothing else of a published node or entry
  * ever changes.
+ *
+ * src/README.md: The tree
+ * src/README.md: Differences from the papers
  */
 #ifndef RT_NODE_H
 #define RT_NODE_H

@@ -18,6 +18,9 @@
  *
  * The writers of ROWEX are these, too; where its readers, who validate nothing,
  * could not bear what is done in place, they copy (rt_rowex.c).
+ *
+ * src/README.md: The tree
+ * src/README.md: Differences from the papers
  */
 #include "radix.h"
 #include "rt_olc.h"

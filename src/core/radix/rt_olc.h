@@ -2,6 +2,9 @@
  * rt_olc.h
  *	  What the files of the radix tree share, whose writers all use optimistic
  *	  latch coupling: places on a descent, publishing, prefetching.
+ *
+ * src/README.md: The tree
+ * src/README.md: Races
  */
 #ifndef RT_OLC_H
 #define RT_OLC_H

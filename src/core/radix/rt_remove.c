@@ -6,6 +6,8 @@
  * Removing an entry never needs memory: a slot is emptied in place.  Giving
  * memory back may need some (a smaller copy), from the reserve if need be, and
  * is simply not done when there is none.
+ *
+ * src/README.md: The tree
  */
 #include "rt_olc.h"
 

@@ -47,6 +47,8 @@
  * nothing was), places further on may hold older entries of the same bytes,
  * each removed since the scan began.  Entries that do not lie beyond the last
  * key returned are skipped.
+ *
+ * src/README.md: ROWEX
  */
 #define ROWEX true
 #include "rt_scan_impl.h"

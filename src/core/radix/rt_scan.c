@@ -1,6 +1,8 @@
 /*
  * rt_scan.c
  *	  Scans under optimistic latch coupling.
+ *
+ * src/README.md: The tree
  */
 #define ROWEX false
 #include "rt_scan_impl.h"

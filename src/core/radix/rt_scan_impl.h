@@ -16,6 +16,9 @@
  * a scan may meet entries again that it has returned, and entries before
  * those.  It compares every entry with the last one returned, and goes on only
  * with those beyond.  That nothing is missed is argued in rt_rowex.c.
+ *
+ * src/README.md: The tree
+ * src/README.md: ROWEX
  */
 #ifndef RT_SCAN_IMPL_H
 #define RT_SCAN_IMPL_H

@@ -2,6 +2,8 @@
  * rt_split.c
  *	  What takes the place of a leaf: cutting sorted entries into pieces, and
  *	  publishing the pieces under the parent.  And giving up a change.
+ *
+ * src/README.md: The tree
  */
 #include "rt_olc.h"
 

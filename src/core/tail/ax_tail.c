@@ -8,6 +8,8 @@
  * their way into the tree.  Nothing of it is held from one call to the next.
  * A claim (who flushes, who opens) is a word that is only ever tried: whoever
  * does not get it goes on without.
+ *
+ * src/README.md: The tail buffer
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_call.h"

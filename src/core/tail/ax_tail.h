@@ -29,6 +29,8 @@
  * afterwards, and misses nothing.  An entry may be in both: all who merge drop
  * what is the same key and TID.  No entry needs a version: it is unique with
  * its TID, and never overwritten.
+ *
+ * src/README.md: The tail buffer
  */
 #ifndef AX_TAIL_H
 #define AX_TAIL_H

@@ -19,6 +19,9 @@
  * Nobody waits for it.  When all its slots are done a window is unlinked and
  * the floor raised, under "maker", which also guards the making of new ones:
  * none is made below the floor.
+ *
+ * src/README.md: The tail buffer
+ * src/README.md: The tail buffer's kinds
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_racy.h"

@@ -1,0 +1,92 @@
+/*
+ * ax_info.c
+ *	  What is told of a tree: the counters of its present generation.
+ *
+ * src/README.md: Statistics
+ */
+#include "core/base/ax_area.h"
+#include "core/tail/ax_tail.h"
+
+/* The counters of a store, summed over its shards; inside an epoch. */
+static void
+store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out, bool about)
+{
+	int64_t		sum[7] = {0};
+
+	memset(out, 0, sizeof(*out));
+	out->gen = st->gen;
+	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
+	out->live_bytes = ax_live_bytes(st);
+	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
+	out->structure = st->engine->structure;
+	out->sync = st->engine->sync;
+	out->page_size = st->page_size;
+	out->height = (int) atomic_load_explicit(&st->height, memory_order_relaxed);
+	for (int i = 0; i < AX_SHARDS; i++)
+	{
+		ax_shard   *s = &st->shards[i];
+
+		sum[0] += atomic_load_explicit(&s->entries, memory_order_relaxed);
+		sum[1] += atomic_load_explicit(&s->n4, memory_order_relaxed);
+		sum[2] += atomic_load_explicit(&s->n16, memory_order_relaxed);
+		sum[3] += atomic_load_explicit(&s->n48, memory_order_relaxed);
+		sum[4] += atomic_load_explicit(&s->n256, memory_order_relaxed);
+		sum[5] += atomic_load_explicit(&s->leaves, memory_order_relaxed);
+		sum[6] += atomic_load_explicit(&s->embedded, memory_order_relaxed);
+		out->restarts += atomic_load_explicit(&s->restarts, memory_order_relaxed);
+		out->pessimistic += atomic_load_explicit(&s->pessimistic, memory_order_relaxed);
+		out->latch_waits += atomic_load_explicit(&s->latch_waits, memory_order_relaxed);
+		out->parks += atomic_load_explicit(&s->parks, memory_order_relaxed);
+		out->handovers += atomic_load_explicit(&s->handovers, memory_order_relaxed);
+		out->abandoned += atomic_load_explicit(&s->abandoned, memory_order_relaxed);
+		out->opportunistic_reads += atomic_load_explicit(&s->opportunistic_reads, memory_order_relaxed);
+		out->opportunistic_failed += atomic_load_explicit(&s->opportunistic_failed, memory_order_relaxed);
+		out->expansions += atomic_load_explicit(&s->expansions, memory_order_relaxed);
+	}
+	/* shards are read one after another: a sum may dip below zero */
+	for (int i = 0; i < 7; i++)
+		if (sum[i] < 0)
+			sum[i] = 0;
+	out->entries = (uint64_t) sum[0];
+	out->n4 = (uint64_t) sum[1];
+	out->n16 = (uint64_t) sum[2];
+	out->n48 = (uint64_t) sum[3];
+	out->n256 = (uint64_t) sum[4];
+	out->leaves = (uint64_t) sum[5];
+	out->embedded = (uint64_t) sum[6];
+	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
+	ax_tail_info(cx, st, out, about);
+}
+
+/*
+ * The numbers of a generation; "about": entries may be counted roughly.
+ *
+ * Epoch: enters and leaves.
+ */
+static inline ax_status
+tree_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool about)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+
+	if (r != AX_OK)
+		return r;
+	store_info(cx, st, out, about);
+	out->elided = ax_elide_active(cx, st);
+	ax_leave(cx);
+	return AX_OK;
+}
+
+/* See ax.h. */
+ax_status
+ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
+{
+	return tree_info(cx, t, gen, out, false);
+}
+
+/* See ax.h. */
+ax_status
+ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
+{
+	return tree_info(cx, t, gen, out, true);
+}
