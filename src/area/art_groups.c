@@ -1,22 +1,24 @@
 /*
  * art_groups.c
- *	  Memory is shared between people: how much temporary indexes, the indexes of
- *	  one database and those of one role may take together, and what they take.
+ *	  Limits on the memory that temporary indexes, the indexes of one database and
+ *	  those of one role may take together, and what they take.
  *
- * The core charges every page to the groups of its tree (ax_group) and refuses
- * what goes beyond a group's limit.  Here is what the groups are: one of all
- * temporary indexes, one a database, one a role that owns indexes and is no
- * superuser.  A structure's groups are those of its index when it was opened;
- * so ALTER ... OWNER TO moves the charge at the next build.
+ * The core charges every page to the groups of its tree (ax_group), and
+ * refuses pages beyond a group's limit.  This file says what the groups are.
+ * There is one of all temporary indexes, one of each database, and one of each
+ * role that owns indexes and is no superuser.  A structure's groups are those
+ * that its index had when the structure was opened.  So ALTER ... OWNER TO
+ * moves the charge at the next build.
  *
- * A group is a record in shared memory, found by hash.  Entries of the
- * directory that name it are counted under the chunk lock.  One that nobody
- * names and nothing is charged to is used again, by the next group of its hash
- * chain.  So there are about as many as were ever needed at one time.
+ * A group is a record in shared memory, found by hash.  The directory's
+ * entries that name it are counted under the chunk lock.  When no entry names
+ * a record and nothing is charged to it, the next group of its hash chain
+ * takes it over.  So there are about as many records as groups were ever
+ * needed at one time.
  *
- * The limits lie in shared memory, too: the postmaster writes them there when it
- * starts and when it reads its configuration again.  A lower limit takes nothing
- * away; it ends what is added.
+ * The limits lie in shared memory, too.  The postmaster writes them when it
+ * starts and when it reloads its configuration.  A lower limit takes nothing
+ * away; it only stops growth.
  *
  * src/README.md: Memory full
  */

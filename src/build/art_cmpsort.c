@@ -1,10 +1,9 @@
 /*
  * art_cmpsort.c
- *	  Sorting keys by comparison, in memory or beyond it.
+ *	  Sorting keys by comparison, in memory or on disk.
  *
- * It does for these keys what tuplesort does for encoded ones.  Keys are
- * collected up to a budget, sorted, and written to a temporary file as a run.
- * Runs are merged, no more than MAX_RUNS at a time.
+ * Keys are collected up to a memory budget, sorted, and written to a temporary
+ * file as a run.  At most MAX_RUNS runs are merged at a time.
  *
  * src/README.md: Keys that are compared
  * src/README.md: Builds

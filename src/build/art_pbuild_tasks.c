@@ -1,7 +1,7 @@
 /*
  * art_pbuild_tasks.c
- *	  The temporary files of a parallel build, and the tasks that its leader makes
- *	  of the runs in them.
+ *	  The temporary files of a parallel build, and the tasks into which its leader
+ *	  divides the runs in them.
  *
  * src/README.md: Parallel builds
  */

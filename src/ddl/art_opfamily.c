@@ -1,14 +1,14 @@
 /*
  * art_opfamily.c
- *	  A btree operator family changes, and our copy of it with it.
+ *	  Keeps art's copies of btree's operator families up to date.
  *
- * The planner takes an art index for what it is worth only as long as its
- * operator families have every operator of btree's (art_planner.c).  So when
- * CREATE OPERATOR CLASS or ALTER OPERATOR FAMILY changes a btree family, the
- * art families that mirrored it until then are changed likewise.  A new member
- * there goes with its operator or function, in silence: nobody is to be kept
- * from dropping his own.  DROP needs no help: a mirror depends on what it
- * mirrors (art_mirror.c), and members that btree no longer has do not harm.
+ * The planner makes full use of an art index only if its operator families
+ * have every member of btree's (art_planner.c). So when CREATE OPERATOR CLASS
+ * or ALTER OPERATOR FAMILY changes a btree family, this file changes the art
+ * families that mirrored it until then.  A member that it adds is dropped
+ * silently with its operator or function, so their owner can always drop
+ * those.  DROP needs no help.  A mirror depends on what it mirrors
+ * (art_mirror.c), and members that btree no longer has do no harm.
  *
  * src/README.md: DDL in place of btree's
  */

@@ -2,11 +2,11 @@
  * art_encode.c
  *	  Datums to order-preserving bytes and back.
  *
- * The comparison function of its operator class decides which encoding a
- * column gets, not its type: that function defines the order.  An operator
- * class whose function is not in the table below has no encoding, as sound as
- * its order may be.  Nor has text under a collation that is not bytewise.
- * Such a column is kept as the datum and compared (art_compare.c).
+ * The comparison function of a column's operator class decides which encoding
+ * the column gets, because that function defines the order.  The type does not
+ * decide.  A class whose function is not in the table below has no encoding,
+ * however sound its order is.  Nor has text under a collation that is not
+ * bytewise.  Such a column is kept as the datum and compared (art_compare.c).
  *
  * src/README.md: Keys
  */

@@ -1,10 +1,11 @@
 /*
  * art_hot.c
- *	  Which indexes were used, kept over a restart in a small file.
+ *	  Remembers across a restart which indexes were used, in a small file.
  *
- * Written by the launcher, read by it and by the workers that visit a database
- * first.  It decides in which order indexes are built and nothing else, so a
- * file that is missing, damaged or of another server does no harm.
+ * The launcher writes the file.  It reads it, too, and so do the workers that
+ * visit a database first.  The file decides in which order indexes are built,
+ * and nothing else.  So a file that is missing, damaged or from another server
+ * does no harm.
  *
  * src/README.md: The launcher and its workers
  */

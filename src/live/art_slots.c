@@ -1,7 +1,7 @@
 /*
  * art_slots.c
- *	  The slots of our background workers: who is in which database, what it has in
- *	  hand, and whom a command on a whole database keeps out.
+ *	  The slots of our background workers: which worker is in which database, what
+ *	  it is doing, and which databases a command keeps workers out of.
  *
  * Everything here is guarded by the chunk lock.  The launcher reserves a slot
  * (art_launcher.c), the worker takes it over and frees it (art_worker.c).

@@ -3,35 +3,36 @@
  *	  ALTER INDEX ... SET (structure, sync, page_size, max_memory, tail_buffer,
  *	  elision): how a structure comes to be what the options say.
  *
- * Another engine cannot be made of a structure, so it is dropped.  Then the
- * index is absent, out of plans, and built again like any other.  That is what
- * a drop always is: never unsafe, only slow.  So nothing has to be proved here
- * but that it happens, and not for a command that is rolled back:
+ * A structure cannot become one of another engine, so it is dropped.  Its
+ * index is then absent, hidden from plans, and built again like any other.  A
+ * drop is never unsafe, only slow.  So only two things must hold: the drop
+ * happens, and it does not happen for a command that is rolled back.
  *
- * - Before the commit the new options are read.  The commit drops a structure
- *   that has another engine, and invalidates plans.  The command's lock on the
- *   index (AccessExclusiveLock) outlives it.
- * - A mark on the entry tells the process that opens the index next to
- *   compare.  It has the options in the relation cache and a lock against
- *   their being altered.  The mark is left where the options could not be
- *   read.  A rollback leaves it, for the transaction may have built its own
- *   uncommitted idea of the index.  So do the claim of a saved file, and the
- *   sweeper after a prepared transaction.
- * - Within the transaction nothing is dropped: a rollback finds the structure
- *   as it was.
+ * - The options are read just before the commit.  The commit drops a structure
+ *   of another engine and invalidates plans.  The command holds its
+ *   AccessExclusiveLock on the index until after that.
+ * - Where the options could not be read, the entry is marked.  The next process
+ *   to open the index compares the structure with the options.  It has them in
+ *   its relation cache, and a lock that keeps others from altering them.  A
+ *   rollback leaves the mark, too: its transaction may have built the index by
+ *   options that never were.  So do the claim of a saved file, and the sweeper
+ *   after a prepared transaction.
+ * - Within the transaction nothing is dropped, so a rollback finds the
+ *   structure as it was.
  *
- * A new max_memory needs no other structure; it is told to the present one.
- * When that has more, the index is sealed, or, if unique, takes no row until
- * it has less.  That happens just before the commit, or else when a process
- * opens the index next.
+ * A new max_memory needs no other structure; the present one is told.  If that
+ * already holds more, the index is sealed just before the commit, or else when
+ * a process next opens it.  A unique index takes no row instead, until it
+ * holds less.
  *
- * So are tail_buffer and elision, whose command lets readers and writers go on
- * (ShareUpdateExclusiveLock).  Some of them may have the old values in their
- * relation caches for long.  So the commit tells the structure, and the entry
- * keeps the values for the structures to come.  Sometimes no commit has told a
- * structure yet.  A transaction opened it that altered its index and was
- * rolled back; or it was claimed from a saved file.  Then the next process to
- * open the index looks the options up.
+ * The present structure is told tail_buffer and elision, too.  Their command
+ * lets readers and writers go on (ShareUpdateExclusiveLock), with the old
+ * values in their relation caches for long.  So the commit tells the
+ * structure, and the entry keeps the values for the structures to come.  Some
+ * structures have never been told by a commit.  Either a saved file was
+ * claimed, or the transaction that opened the structure altered its index and
+ * was rolled back.  Then the next process to open the index looks the options
+ * up.
  *
  * src/README.md: Switching
  */

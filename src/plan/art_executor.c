@@ -3,15 +3,16 @@
  *	  INSERT ... ON CONFLICT on tables with a unique art index, before 18.
  *
  * For ON CONFLICT the executor looks up the equality operators of every unique
- * index of the table, be it the arbiter or not.  Up to 17 it refuses to do so
- * for one that is not btree ("unexpected non-btree speculative unique index").
- * The refusal has no ground in the access method: the check is an index scan
- * under SnapshotDirty, the insert asks for UNIQUE_CHECK_PARTIAL.  But
- * ExecInsert() opens indexes only if nobody has yet; so we open them when the
- * executor starts.
+ * index of the table, whether it is the arbiter or not.  Up to 17 it raises an
+ * error for an index that is not btree ("unexpected non-btree speculative
+ * unique index"). Nothing in the access method asks for that: the check is an
+ * index scan under SnapshotDirty, and the insert asks for
+ * UNIQUE_CHECK_PARTIAL. But ExecInsert() opens indexes only if nobody has
+ * opened them yet.  So we open them when the executor starts.
  *
- * Core opens a partition that a row is routed to on the way, where there is no
- * hook.  That stays an error, of which we only mend the text.
+ * When core routes a row to a partition, it opens the partition's indexes
+ * during execution, where there is no hook.  That remains an error, and we
+ * only give it a better text.
  *
  * src/README.md: Uniqueness
  */

@@ -2,16 +2,17 @@
  * art_estimate.c
  *	  artidx_estimate(relation, columns): the bytes an index would take.
  *
- * Encodes the keys of a sample of the table's rows and has the core size the
- * tree (src/core/face/ax_estimate.c).  Takes no memory of the area, so it answers
- * with the area full, and without the library being preloaded.
+ * The function encodes the keys of a sample of the table's rows, and has the
+ * core size the tree (src/core/face/ax_estimate.c). It takes no memory of the
+ * area.  So it answers with the area full, and without the library being
+ * preloaded.
  *
- * The sample is drawn as ANALYZE draws its own: at most so many blocks, of the
- * rows in them at most so many.  A table of few blocks is read whole, and one
- * of few rows is sized exactly.  Where blocks are left out, hardly more than
- * one row of a block is kept.  Several would be neighbours in a column that
- * follows the order of the heap, and the estimate takes rows for independent.
- * The seed is fixed: the same table gives the same answer.
+ * The sample is drawn as ANALYZE draws its own: a limited number of blocks,
+ * and a limited number of the rows in them.  A table of few blocks is read
+ * whole, and one of few rows is sized exactly.  Where blocks are left out,
+ * hardly more than one row of a block is kept.  Several would be neighbours in
+ * a column that follows the order of the heap, but the estimate treats rows as
+ * independent.  The seed is fixed, so the same table gives the same answer.
  *
  * src/README.md: Estimates
  */

@@ -13,8 +13,8 @@
  * - A reader whose announcement the scan missed announced it after the scan,
  *	 so (full fences on both sides) it sees everything unlinked before the
  *	 scan.  The second of two advances scans after the stamp was taken, so
- *	 that covers the object.  Where a reader announces by a plain store, whoever
- *	 scans has made it fence just before (ax_barrier): then a missed
+ *	 that covers the object.  Where a reader announces by a plain store, the
+ *	 scanning process has made it fence just before (ax_barrier).  Then a missed
  *	 announcement was made after that, with the same outcome.
  * - A reader that announces an old epoch, since the global one moved between
  *	 its load and its announcement, only delays: the scan finds it unequal.

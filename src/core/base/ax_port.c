@@ -2,8 +2,7 @@
  * ax_port.c
  *	  The default port: futex, sched_yield, the monotonic clock, madvise.
  *
- * Good for everything but wait-event reporting and PANIC, which the server's
- * own port adds.
+ * The server's own port adds the reporting of wait events, and PANIC.
  *
  * src/README.md: Memory and epochs
  * src/README.md: Latches, restarts, waiting

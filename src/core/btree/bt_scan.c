@@ -2,13 +2,15 @@
  * bt_scan.c
  *	  Look-ups and ordered batches of the B+-tree, in both directions.
  *
- * One epoch, one batch.  The path of the descent stays sampled; a leaf that is
- * done is left through its parent, which is validated first.  When something
- * on the path changed, the batch ends early, or the descent starts over from a
- * position given by value, never from a remembered place.  A key that is in
- * the tree throughout is returned.  It can leave its page only by a change of
- * that page and of its parent.  The scan validates both after it read the one
- * and before it goes on in the other.
+ * Each batch is read in one epoch.  A scan keeps the versions of the pages on
+ * its path.  From the end of a leaf it goes to the next one through their
+ * parent, which it validates first.  If a page on the path has changed, the
+ * batch ends early, or the descent starts over from a key.  It never starts
+ * from a remembered place.
+ *
+ * A key that is in the tree throughout is returned.  It leaves its page only
+ * when the page and its parent change.  The scan validates the page after it
+ * has read it, and the parent before it goes on there.
  *
  * src/README.md: The B+-tree
  */

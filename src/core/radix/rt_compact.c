@@ -1,14 +1,14 @@
 /*
  * rt_compact.c
- *	  Compaction of the radix tree: what removals left sparse is put together
- *	  again, and what lies in spans that are to become empty is copied.
+ *	  Compaction of the radix tree: it merges what removals left sparse, and copies
+ *	  what lies in spans that are to become empty.
  *
  * A pass goes over the inner nodes, children before their parents.  At each it
  * distributes the entries of neighbouring leaves over as few as a build would make.
  * The entries of a small node, which would fit into one leaf, count as a leaf's.
  * Then it copies the node with its new children: one publication above it.
  *
- * Where a pass is, is said by bytes alone: the path of the last node done.  In
+ * Bytes alone say where a pass is: they are the path of the last node done.  In
  * the order of a pass a node comes before another if its path is smaller, or if
  * it begins with the other's.  So nothing is held between two calls, and what
  * others change meanwhile is met or not, as in a scan.

@@ -4,19 +4,18 @@
  *	  taken apart, and put together again when it has been quiet.
  *
  * After OptiQL (SIGMOD 2024), section 6.2.  Where a latch covers several keys,
- * the levels that lazy expansion spared are made after all, so that each hot
+ * the levels that lazy expansion left out are made after all, so that each hot
  * key gets a latch of its own.  Here that latch is a packed leaf's.  The
  * differences:
  *
- *	- Counted are acquisitions that had to wait, by each process for itself
- *	  (ax_contended_word): on a path that waits anyway, so neither a sampling rate nor a
- *	  counter in the leaf is needed, and uniform keys never get there.
+ *	- Each process counts its own acquisitions that had to wait (ax_contended_word).
+ *	  It waits there anyway.  So this needs neither a sampling rate nor a counter in
+ *	  the leaf, and uniform keys never get there.
  *	- A leaf whose keys rise, or are all the same, is left alone: its newest key
- *	  would be as hot alone.
- *	- What was expanded is remembered by key, in a ring.  After a while, longer each
- *	  time it turns out to be hot again, neighbouring leaves are joined: by
- *	  the next expansion or VACUUM, whichever comes first.  Until then compaction
- *	  leaves them apart.
+ *	  would be just as hot in a leaf of its own.
+ *	- A ring remembers, by key, what was expanded.  After a while the next expansion
+ *	  or VACUUM joins neighbouring leaves.  It waits longer each time the key turns
+ *	  out to be hot again.  Until then compaction leaves them apart.
  *
  * src/README.md: The tree
  */

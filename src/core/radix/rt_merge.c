@@ -1,13 +1,13 @@
 /*
  * rt_merge.c
- *	  Sorted keys into a tree that has some already: all that belong to one leaf
- *	  go in with one descent, one copy and one publication, and so do those of
- *	  which nothing but the TID is left below one node.
+ *	  Inserts sorted keys into a tree that already has some.
  *
- * This is what a build does with every run but the first.  And the share that
- * one of several processes has in a load.  There all that go to one leaf may
- * be many thousands, and the leaf was only put in so that they find their
- * place.
+ * All keys of one leaf go in with one descent, one copy and one publication.
+ * So do all keys below one node of which nothing but the TID is left.
+ *
+ * A build inserts every run but its first in this way.  Each process of a
+ * parallel load inserts its share so, too.  There thousands of keys may belong
+ * to one leaf, which was put there only to mark their place.
  *
  * src/README.md: The tree
  */
