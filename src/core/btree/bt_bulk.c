@@ -166,33 +166,25 @@ leaf_need(int m, int blobs, int64_t bytes, bool uniform, uint32_t plen)
 }
 
 /*
- * A leaf of keys [i, ...): as many as fit and fill allows.  The bytes that a
- * range has in common, and so how many keys fit, depend on where it ends.  The
- * largest end that will do is taken.  NULL: no memory.
+ * How many of keys [i, n) a leaf takes that is to be so full, and *plen, the length of
+ * its prefix.  The bytes that a range has in common, and so how many keys fit, depend on
+ * where it ends.  The largest end that will do is taken.
  */
-static bt_page *
-make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
+static int
+leaf_end(const load *l, uint64_t i, uint64_t n, int fill, uint32_t *plen)
 {
-	bt_view		v[BT_MAX_CAP + 2];
 	const uint32_t most = bt_max_inline(l->size);
 	const int64_t room = (int64_t) (bt_page_size(l->s, 0) - BT_HEAD) * fill / 100;
+	const uint32_t eighth = bt_page_size(l->s, 0) / 8;
+	const uint32_t limit = eighth < BT_MAX_PLEN ? eighth : BT_MAX_PLEN;
 	const uint32_t before = i ? sep_len(l, i) : 0;
-	uint32_t	limit = bt_page_size(l->s, 0) / 8;
-	uint32_t	common = before;	/* of all keys so far */
-	uint32_t	plen = 0;
-	bt_page    *p = bt_alloc(l->cx, l->s, 0, false);
+	uint32_t	common = before < limit ? before : limit;	/* of all keys so far */
 	int			m = 1,
-				made = 0,
 				blobs = 0;
 	int64_t		bytes = 0;
 	bool		uniform = true;
 
-	if (!p)
-		return NULL;
-	if (limit > BT_MAX_PLEN)
-		limit = BT_MAX_PLEN;
-	if (common > limit)
-		common = limit;
+	*plen = 0;
 	for (int k = 1; k <= BT_MAX_CAP && i + (uint64_t) k <= n; k++)
 	{
 		uint64_t	x = i + (uint64_t) k;	/* the first key behind them */
@@ -218,7 +210,7 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 			if (leaf_need(k, blobs, bytes, uniform, pk) <= room)
 			{
 				m = k;
-				plen = pk;
+				*plen = pk;
 			}
 			if (leaf_need(k, blobs, bytes, uniform, common) > room)
 				break;
@@ -229,25 +221,56 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 		else if (leaf_need(k, blobs, bytes, uniform, 0) <= room)
 		{
 			m = k;
-			plen = 0;
+			*plen = 0;
 		}
 	}
+	return m;
+}
 
-	for (; made < m; made++)
+/*
+ * Entries of keys [i, i + m), with a blob for each long one.  False: there was no
+ * memory, and nothing is left.
+ */
+static bool
+view_keys(load *l, uint64_t i, int m, bt_view *v)
+{
+	for (int made = 0; made < m; made++)
 	{
 		uint64_t	x = i + (uint64_t) made;
 		uint32_t	len = key_len(l, x);
 		bt_blob    *b = NULL;
 
-		if (len > most && (b = bt_blob_new(l->cx, l->s, l->keys[x], len)) == NULL)
+		if (len > bt_max_inline(l->size) &&
+			(b = bt_blob_new(l->cx, l->s, l->keys[x], len)) == NULL)
 		{
 			while (made-- > 0)
 				if (v[made].blob)
 					bt_blob_free(l->cx, l->s, v[made].blob);
-			bt_unalloc(l->cx, l->s, 0, p);
-			return NULL;
+			return false;
 		}
 		bt_key_view(l->keys[x], len, b, &v[made]);
+	}
+	return true;
+}
+
+/*
+ * A leaf of keys [i, *next): as many as fit and fill allows.  NULL: no memory.
+ */
+static bt_page *
+make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
+{
+	bt_view		v[BT_MAX_CAP + 2];
+	bt_page    *p = bt_alloc(l->cx, l->s, 0, false);
+	uint32_t	plen;
+	int			m;
+
+	if (!p)
+		return NULL;
+	m = leaf_end(l, i, n, fill, &plen);
+	if (!view_keys(l, i, m, v))
+	{
+		bt_unalloc(l->cx, l->s, 0, p);
+		return NULL;
 	}
 	/* the sum was rough where lengths differ much */
 	while (m > 1 && !bt_fits(bt_page_size(l->s, 0), false, v, m, plen))

@@ -495,68 +495,54 @@ do_fixed(scan *sc, const bt_page *p, int from, int to, uint32_t *off, int *last)
 }
 
 /*
- * The entries of the leaf on top of the path.
+ * The entries of the leaf on top of the path that the scan wants: [*from, *to).
+ * False: the page changed.
  */
-static step
-do_leaf(scan *sc)
+static inline bool
+find_entries(const scan *sc, const bt_page *p, const ax_guard *g, int n, int *from, int *to)
+{
+	const bool	back = sc->b->backward;
+	const ax_bound *end = sc->end;
+	bool		same;
+	int			stop = bt_find_bound(p, g, end->key, end->len, end->after, &same);
+	int			start = sc->inside ? (back ? n : 0) :
+		bt_find_bound(p, g, sc->pos.key, sc->pos.len, sc->pos.after, &same);
+
+	*from = back ? stop : start;
+	*to = back ? start : stop;
+	return start >= 0 && stop >= 0;
+}
+
+/*
+ * Of entries [from, to) those that there is room for, in the batch's direction.
+ * *last: the last one's place.  Racy: the caller validates.
+ */
+static inline step
+take_entries(scan *sc, const bt_page *p, const ax_guard *g, int from, int to, int *last)
 {
 	ax_batch   *b = sc->b;
-	const bool	back = b->backward;
-	bt_frame   *f = &sc->t.f[sc->t.n - 1];
-	bt_page    *p = f->p;
-	const ax_guard *g = &f->g;
-	int			n = bt_count(p);
-	uint32_t	n0 = b->n;
 	uint32_t	off = b->want_keys && b->n ? b->key_off[b->n] : 0;
-	uint32_t	off0 = off;
-	int			from,
-				to,
-				last = -1;
-	uint32_t	lastlen = 0;
-	bool		same;
-	step		r = S_GO;
 
-	/* entries [from, to), then which of them come first */
-	from = back ? bt_find_bound(p, g, sc->end->key, sc->end->len, sc->end->after, &same) :
-		sc->inside ? 0 : bt_find_bound(p, g, sc->pos.key, sc->pos.len, sc->pos.after, &same);
-	to = !back ? bt_find_bound(p, g, sc->end->key, sc->end->len, sc->end->after, &same) :
-		sc->inside ? n : bt_find_bound(p, g, sc->pos.key, sc->pos.len, sc->pos.after, &same);
-	if (from < 0 || to < 0)
-		return S_LOST;
-	if (back ? from > 0 : to < n)
-		r = S_END;
-	AX_POINT("bt.scan.leaf_found");
-
-	for (int k = do_fixed(sc, p, from, to, &off, &last); k < to - from; k++)
+	for (int k = do_fixed(sc, p, from, to, &off, last); k < to - from; k++)
 	{
-		int			i = back ? to - 1 - k : from + k;
+		int			i = b->backward ? to - 1 - k : from + k;
 		uint64_t	tid;
 
 		if (b->n == b->max)
-		{
-			r = S_FULL;
-			break;
-		}
+			return S_FULL;
 		if (!entry_tid(p, g, i, &tid))
-			goto lost;
+			return S_LOST;
 		if (b->want_keys)
 		{
 			bt_blob    *blob;
 			uint32_t	len = entry_len(p, g, i, &blob);
 
 			if (len == 0)
-				goto lost;
+				return S_LOST;
 			if (len > b->keybuf_size - off || len > sc->room)
 			{
-				if (!ax_guard_valid(g))
-					goto lost;
-				if (b->n == 0)
-				{
-					b->need_bytes = 2 * len;
-					return S_BUFFER;
-				}
-				r = S_FULL;
-				break;
+				b->need_bytes = 2 * len;
+				return b->n ? S_FULL : S_BUFFER;
 			}
 			entry_key(p, i, blob, len, b->keybuf + off);
 			b->key_off[b->n] = off;
@@ -564,47 +550,76 @@ do_leaf(scan *sc)
 			b->key_off[b->n + 1] = off;
 		}
 		b->tids[b->n++] = tid;
-		last = i;
+		*last = i;
 	}
-	if (last >= 0)
-	{
-		bt_blob    *blob;
+	return S_GO;
+}
 
-		lastlen = entry_len(p, g, last, &blob);
-		if (lastlen > sc->room)
-		{
-			if (!ax_guard_valid(g))
-				goto lost;
-			b->n = n0;
-			if (b->want_keys && n0)
-				b->key_off[n0] = off0;
-			if (n0 > 0)
-				return S_FULL;
-			b->need_bytes = 2 * lastlen;
-			return S_BUFFER;
-		}
-		if (lastlen)
-			entry_key(p, last, blob, lastlen, sc->tmp);
+/* The last entry's key, to tmp, where there is room.  Racy, too. */
+static inline step
+take_last(scan *sc, const bt_page *p, const ax_guard *g, int last, uint32_t *len)
+{
+	bt_blob    *blob;
+
+	*len = entry_len(p, g, last, &blob);
+	if (*len == 0)
+		return S_LOST;
+	if (*len > sc->room)
+	{
+		sc->b->need_bytes = 2 * *len;
+		return S_BUFFER;
 	}
+	entry_key(p, last, blob, *len, sc->tmp);
+	return S_GO;
+}
+
+/*
+ * The leaf on top of the path.
+ */
+static step
+do_leaf(scan *sc)
+{
+	ax_batch   *b = sc->b;
+	const bt_frame *f = &sc->t.f[sc->t.n - 1];
+	const bt_page *p = f->p;
+	const int	n = bt_count(p);
+	const uint32_t n0 = b->n;
+	const uint32_t off0 = b->want_keys && n0 ? b->key_off[n0] : 0;
+	int			from,
+				to,
+				last = -1;
+	uint32_t	lastlen = 0;
+	step		r,
+				kept = S_GO;
+
+	if (!find_entries(sc, p, &f->g, n, &from, &to))
+		return S_LOST;
+	AX_POINT("bt.scan.leaf_found");
+	r = take_entries(sc, p, &f->g, from, to, &last);
+	if (r != S_LOST && last >= 0)
+		kept = take_last(sc, p, &f->g, last, &lastlen);
 	AX_POINT("bt.scan.leaf_read");
-	if (!ax_guard_valid(g) || (last >= 0 && lastlen == 0))
-		goto lost;
+	if (r == S_LOST || kept == S_LOST || !ax_guard_valid(&f->g))
+		r = kept = S_LOST;
+	if (kept != S_GO)
+	{
+		/* what was taken from this leaf may be anything, or cannot be gone on from */
+		b->n = n0;
+		if (b->want_keys && n0)
+			b->key_off[n0] = off0;
+		return kept == S_BUFFER && n0 > 0 ? S_FULL : kept;
+	}
 	if (last >= 0)
 	{
 		memcpy(b->lastkey, sc->tmp, lastlen);
 		b->lastlen = lastlen;
 	}
 	sc->inside = true;
+	if (r == S_GO && (b->backward ? from > 0 : to < n))
+		r = S_END;
 	if (r == S_GO && b->n == b->max)
 		r = S_FULL;
 	return r;
-
-lost:
-	/* what was taken from this leaf may be anything */
-	b->n = n0;
-	if (b->want_keys && n0)
-		b->key_off[n0] = off0;
-	return S_LOST;
 }
 
 /*

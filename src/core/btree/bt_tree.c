@@ -659,9 +659,8 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	bool		same;
 	limit		l;
 	int			i;
-	ax_status	x;
+	ax_status	x = bt_descend(cx, s, t, key, klen, false);
 
-	x = bt_descend(cx, s, t, key, klen, false);
 	if (x != AX_OK)
 		return x;
 	if (t->n == 0)

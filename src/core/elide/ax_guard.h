@@ -223,6 +223,20 @@ ax_guard_close(ax_ctx *cx, ax_guard *g, bool changed)
 }
 
 /*
+ * Let go of what was opened so, and only read.
+ *
+ * Latches: pessimistically gives back the guard's, if it has one.
+ */
+__attribute__((always_inline)) static inline void
+ax_close(ax_ctx *cx, ax_guard *g, const ax_mode mode)
+{
+	if (mode == AX_PESSIMISTIC)
+		ax_guard_close(cx, g, false);
+	else if (mode != AX_ROWEX)
+		ax_map_unshare(g->w);
+}
+
+/*
  * Give a guard's latch back for good: the node is obsolete from now on.
  *
  * Latches: the guard has it; none on return.

@@ -485,87 +485,96 @@ put_at(rt_leaf *l, int i, const uint8_t *suffix, uint32_t len, uint8_t fp)
 	atomic_store_explicit(&l->live, ld(&l->live) | (1u << i), memory_order_release);
 }
 
+/* How a leaf lies in memory. */
+typedef struct leaf_form
+{
+	int			cap;			/* entries it has room for */
+	int			w;				/* bytes of each, where all are as long */
+	int			flags;			/* RT_F_VAR, RT_F_ONE, or 0 */
+	uint32_t	size;
+	uint32_t	total;			/* what the allocator makes of that */
+} leaf_form;
+
+/* The form of a leaf of e[0..n), from off on, with room for cap entries if it can have. */
+static inline leaf_form
+form_of(const rt_ent *e, int n, uint32_t off, int cap)
+{
+	leaf_form	f = {.cap = cap < n ? n : cap};
+	uint32_t	heap = 0;
+
+	if (is_fixed(e, (uint64_t) n, off))
+	{
+		f.w = (int) (e[0].len - off);
+		while (f.cap > n && rt_fix_size(f.cap, f.w) > RT_FIX_BYTES)
+			f.cap--;
+		f.size = rt_fix_size(f.cap, f.w);
+		f.total = ax_alloc_size(f.size);
+		while (f.cap < RT_LEAF_MAX && rt_fix_size(f.cap + 1, f.w) <= f.total)
+			f.cap++;
+		return f;
+	}
+	for (int i = 0; i < n; i++)
+		heap += e[i].len - off;
+	if (n == 1 && rt_var_slots_off(4) + 16 + heap > RT_VAR_BYTES / 4)
+	{
+		f.flags = RT_F_ONE;
+		f.cap = 1;
+		f.size = 24 + heap;
+	}
+	else
+	{
+		f.flags = RT_F_VAR;
+		/* room for as many more of the mean length */
+		for (;; f.cap--)
+		{
+			f.size = rt_var_slots_off(f.cap) + 4 * (uint32_t) f.cap + heap +
+				heap / (uint32_t) n * (uint32_t) (f.cap - n);
+			if (f.cap == n || f.size <= RT_VAR_BYTES)
+				break;
+		}
+	}
+	f.total = ax_alloc_size(f.size);
+	return f;
+}
+
 rt_ref
 rt_leaf_new(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, uint32_t off,
 			int cap, bool reserve)
 {
-	rt_leaf   *l;
-	uint32_t	size,
-				total;
-	int			w = 0,
-				flags = 0;
+	const leaf_form f = form_of(e, n, off, cap);
+	rt_leaf    *l = ax_alloc(cx, s, f.size, reserve);
+	uint32_t	lines = f.total / AX_LINE;
 
-	if (cap < n)
-		cap = n;
-	if (is_fixed(e, (uint64_t) n, off))
-	{
-		w = (int) (e[0].len - off);
-		while (cap > n && rt_fix_size(cap, w) > RT_FIX_BYTES)
-			cap--;
-		size = rt_fix_size(cap, w);
-		total = ax_alloc_size(size);
-		while (cap < RT_LEAF_MAX && rt_fix_size(cap + 1, w) <= total)
-			cap++;
-	}
-	else
-	{
-		uint32_t	heap = 0;
-
-		for (int i = 0; i < n; i++)
-			heap += e[i].len - off;
-		if (n == 1 && rt_var_slots_off(4) + 16 + heap > RT_VAR_BYTES / 4)
-		{
-			flags = RT_F_ONE;
-			cap = 1;
-			size = 24 + heap;
-		}
-		else
-		{
-			flags = RT_F_VAR;
-			/* room for as many more of the mean length */
-			for (;;)
-			{
-				size = rt_var_slots_off(cap) + 4 * (uint32_t) cap + heap +
-					heap / (uint32_t) n * (uint32_t) (cap - n);
-				if (cap == n || size <= RT_VAR_BYTES)
-					break;
-				cap--;
-			}
-		}
-		total = ax_alloc_size(size);
-	}
-	l = ax_alloc(cx, s, size, reserve);
 	if (!l)
 		return 0;
 	atomic_init(&l->word, AX_WORD_INIT);
 	atomic_init(&l->live, 0);
-	l->cap = (uint8_t) cap;
-	l->w = (uint8_t) w;
-	l->flags = (uint8_t) flags;
+	l->cap = (uint8_t) f.cap;
+	l->w = (uint8_t) f.w;
+	l->flags = (uint8_t) f.flags;
 	atomic_init(&l->used, (uint8_t) n);
-	if (flags == RT_F_ONE)
+	if (f.flags == RT_F_ONE)
 	{
-		*rt_leaf_u32(l, 0) = size;
+		*rt_leaf_u32(l, 0) = f.size;
 		*rt_leaf_u32(l, 1) = e[0].len - off;
 		memcpy(l->body + 8, e[0].p + off, e[0].len - off);
 		atomic_init(&l->live, 1);
 	}
 	else
 	{
-		if (flags == RT_F_VAR)
+		if (f.flags == RT_F_VAR)
 		{
 			/* not beyond what a copy of the entries has room for */
-			*rt_leaf_u32(l, 0) = total < RT_VAR_BYTES ? total : RT_VAR_BYTES;
-			*rt_leaf_u32(l, 1) = rt_var_slots_off(cap) + 4 * (uint32_t) cap;
-			memset(rt_var_slot(l, 0), 0, 4 * (size_t) cap);
+			*rt_leaf_u32(l, 0) = f.total < RT_VAR_BYTES ? f.total : RT_VAR_BYTES;
+			*rt_leaf_u32(l, 1) = rt_var_slots_off(f.cap) + 4 * (uint32_t) f.cap;
+			memset(rt_var_slot(l, 0), 0, 4 * (size_t) f.cap);
 		}
 		for (int i = 0; i < n; i++)
 			put_at(l, i, e[i].p + off, e[i].len - off, e[i].fp);
 	}
 	AX_COUNT(cx, s, leaves, 1);
-	total /= AX_LINE;
 	return (uint64_t) (uintptr_t) l | RT_LEAF |
-		((uint64_t) (total > 255 ? 255 : total) << 48);
+		((uint64_t) (lines > 255 ? 255 : lines) << 48);
 }
 
 void

@@ -649,8 +649,6 @@ extern ax_status rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *co
 
 /* ---- rt_scan.c ---- */
 extern ax_status rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
-
-/* ---- rt_rowex.c ---- */
 extern ax_status rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- rt_bulk.c ---- */

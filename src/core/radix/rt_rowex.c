@@ -1,7 +1,8 @@
 /*
  * rt_rowex.c
  *	  The adaptive radix tree under read-optimized write exclusion: readers that
- *	  neither wait nor start over, and what that asks of the writers.
+ *	  neither wait nor start over, and what that asks of the writers.  The readers
+ *	  are in rt_lookup.c, rt_many.c and rt_scan.c, in the mode AX_ROWEX.
  *
  * The protocol of Leis et al., "The ART of Practical Synchronization" (DaMoN
  * 2016), section 4, over nodes whose headers are immutable.  A reader loads
@@ -50,8 +51,7 @@
  *
  * src/README.md: ROWEX
  */
-#define ROWEX true
-#include "rt_scan_impl.h"
+#include "rt_olc.h"
 #include "core/base/ax_call.h"
 
 /* ---- writers: a latched node that readers may be in ------------------------ */
@@ -215,11 +215,4 @@ rt_rowex_place(rt_hdr *h, uint8_t c, const rt_piece *p, int np, rt_ref kept)
 								  memory_order_release);
 	}
 	st(&h->count, (uint16_t) (ld(&h->count) + np - 1));
-}
-
-/* The other readers of ROWEX are in rt_lookup.c and rt_many.c. */
-ax_status
-rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
-{
-	return scan_batch(cx, s, b);
 }

@@ -1,14 +1,804 @@
 /*
  * rt_scan.c
- *	  Scans under optimistic latch coupling.
+ *	  Ordered batches in both directions, in the modes of a descent: AX_READ, which
+ *	  is optimistic, AX_PESSIMISTIC after too many restarts, and AX_ROWEX, which
+ *	  validates nothing.
+ *
+ * One epoch, one batch.  A descent to the start position leaves a stack of
+ * (node, version, place); going on from a leaf validates the node it goes on
+ * in.  When that fails, or the stack was not deep enough, the batch ends early
+ * or the descent starts over.  It does so from a position given by value, never from a
+ * remembered place.  A key that is in the tree throughout is returned.  For no
+ * change moves keys between slots without moving the version of the node whose
+ * slots they are.
+ *
+ * Under ROWEX nodes and leaves may be out of date, each by another while.  So
+ * a scan may meet entries again that it has returned, and entries before
+ * those.  It compares every entry with the last one returned, and goes on only
+ * with those beyond.  That nothing is missed is argued in rt_rowex.c.
  *
  * src/README.md: The tree
+ * src/README.md: ROWEX
  */
-#define ROWEX false
-#include "rt_scan_impl.h"
+#include "rt_olc.h"
+#include "core/base/ax_call.h"
 
+#define FRAMES 32
+
+typedef struct frame
+{
+	ax_guard	g;
+	rt_hdr    *h;
+	uint32_t	d;				/* depth of the byte it decides on */
+	int			cur;			/* slot (Node4/16) or byte (Node48/256) */
+	rt_ref		ref;			/* the child there */
+	bool		at_start,		/* the start / end position lies below */
+				at_end;
+} frame;
+
+typedef struct scan
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	ax_batch   *b;
+	bool		cut;			/* frames above stack[0] were dropped */
+	ax_bound	pos;			/* start position now */
+	const ax_bound *end;
+	uint8_t    *path;			/* bytes of the key on the way */
+	uint32_t	room;			/* of path and lastkey, each */
+	int			sp;
+	frame		stack[FRAMES];
+} scan;
+
+typedef enum step
+{
+	S_GO = AX_OK,				/* go on */
+	S_BUSY = AX_BUSY,
+	S_LOST = AX_STALE,			/* something changed: start over or end early */
+	S_BUFFER = AX_BUFFER,
+	S_END = 100,				/* exhausted */
+	S_FULL,						/* the batch is full, or ends early */
+	S_SKIP,						/* nothing here: advance in the parent */
+	S_SEEK						/* progress was made: descend again, from sc->pos */
+} step;
+
+/*
+ * Where keys that begin with path[0..d) lie: -1 before the position, 1
+ * behind it, 0 the position is among them.
+ */
+static inline int
+cmp_path(const uint8_t *path, uint32_t d, const ax_bound *b)
+{
+	uint32_t	k = d < b->len ? d : b->len;
+	int			c = k ? memcmp(path, b->key, k) : 0;
+
+	if (c)
+		return c;
+	if (b->len <= d)
+		return b->after ? -1 : 1;
+	return 0;
+}
+
+/* The same for one entry with suffix p[0..n) at depth d, path equal so far. */
+static inline int
+cmp_entry(const uint8_t *p, uint32_t n, uint32_t d, const ax_bound *b)
+{
+	uint32_t	bl = b->len - d;
+	uint32_t	k = n < bl ? n : bl;
+
+	for (uint32_t i = 0; i < k; i++)
+	{
+		int			c = (int) ax_load1(p + i) - (int) b->key[d + i];
+
+		if (c)
+			return c;
+	}
+	return n >= bl ? (b->after ? -1 : 1) : -1;
+}
+
+/*
+ * Something was returned.  Everything from here on is behind the start, whose
+ * bytes may have been in lastkey, after a re-seek.  Or, under ROWEX, it is to
+ * be compared with the last entry returned.
+ */
+static inline void
+passed_start(scan *sc, const ax_mode mode)
+{
+	if (mode == AX_ROWEX)
+	{
+		sc->pos.key = sc->b->lastkey;
+		sc->pos.len = sc->b->lastlen;
+		sc->pos.after = !sc->b->backward;
+		return;
+	}
+	sc->pos.key = NULL;
+	sc->pos.len = 0;
+	sc->pos.after = sc->b->backward;
+}
+
+/* Room for a key of n bytes? */
+static inline bool
+need(scan *sc, uint32_t n)
+{
+	if (ax_likely(n <= sc->room))
+		return true;
+	sc->b->need_bytes = 2 * n;
+	return false;
+}
+
+/*
+ * One entry: key path[0..d) and suffix p[0..len) (racing bytes, perhaps).
+ * False: no room for the key.
+ */
+__attribute__((always_inline)) static inline bool
+emit(scan *sc, uint32_t d, const uint8_t *p, uint32_t len, uint64_t tid)
+{
+	ax_batch   *b = sc->b;
+
+	if (b->want_keys)
+	{
+		uint32_t	off = b->n ? b->key_off[b->n] : 0;
+
+		if (d + len > b->keybuf_size - off)
+			return false;
+		ax_copy_few(b->keybuf + off, sc->path, d);
+		ax_copy_few(b->keybuf + off + d, p, len);
+		b->key_off[b->n] = off;
+		b->key_off[b->n + 1] = off + d + len;
+	}
+	b->tids[b->n++] = tid;
+	return true;
+}
+
+/* No room for a key in keybuf: the batch ends, or the buffer is too small. */
+static inline step
+no_room(scan *sc, uint32_t len)
+{
+	if (sc->b->n > 0)
+		return S_FULL;
+	sc->b->need_bytes = 2 * len;
+	return S_BUFFER;
+}
+
+/* The live entries of a leaf in order: slot numbers in id[]. */
+__attribute__((always_inline)) static inline int
+leaf_order(rt_leaf *l, uint8_t *id)
+{
+	uint64_t	k[RT_LEAF_MAX];
+	uint32_t	m = rt_leaf_live(l) & rt_all_live(l->cap);
+	int			n = 0;
+	bool		sorted = true;
+
+	for (; m; m &= m - 1)
+	{
+		uint32_t	len;
+		int			i = __builtin_ctz(m);
+		const uint8_t *p = rt_leaf_entry(l, i, &len);
+
+		k[n] = ax_be8(p, len);
+		if (n && k[n] <= k[n - 1])
+			sorted = false;
+		id[n++] = (uint8_t) i;
+	}
+	if (sorted)
+		return n;
+	for (int i = 1; i < n; i++)
+	{
+		uint64_t	x = k[i];
+		uint8_t		y = id[i];
+		int			j = i;
+
+		while (j > 0 && k[j - 1] >= x)
+		{
+			if (k[j - 1] == x)
+			{
+				uint32_t	la,
+							lb,
+							q;
+				const uint8_t *pa = rt_leaf_entry(l, id[j - 1], &la);
+				const uint8_t *pb = rt_leaf_entry(l, y, &lb);
+				int			c = 0;
+
+				for (q = 8; q < la && q < lb && c == 0; q++)
+					c = (int) ax_load1(pa + q) - (int) ax_load1(pb + q);
+				if (c < 0)
+					break;
+			}
+			k[j] = k[j - 1];
+			id[j] = id[j - 1];
+			j--;
+		}
+		k[j] = x;
+		id[j] = y;
+	}
+	return n;
+}
+
+/*
+ * Those of the leaf's entries that lie between the ends, as many as there is room for:
+ * the last of them is at *last, *lastlen bytes of it.  cs, ce: where all of the leaf lies,
+ * as cmp_path() says.  Racy: the caller validates the leaf.
+ */
+__attribute__((always_inline)) static inline step
+leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **last,
+			 uint32_t *lastlen)
+{
+	ax_batch   *b = sc->b;
+	const bool	back = b->backward;
+	uint8_t		id[RT_LEAF_MAX];
+	const int	n = leaf_order(l, id);
+
+	AX_POINT("art.scan.leaf_ordered");
+	for (int i = 0; i < n; i++)
+	{
+		uint32_t	len;
+		uint64_t	tid;
+		const uint8_t *p = rt_leaf_entry(l, id[back ? n - 1 - i : i], &len);
+
+		if (cs == 0)
+		{
+			int			c = cmp_entry(p, len, d, &sc->pos);
+
+			if (back ? c > 0 : c < 0)
+				continue;
+			cs = 1;				/* all that follow are on this side */
+		}
+		if (ce == 0)
+		{
+			int			c = cmp_entry(p, len, d, sc->end);
+
+			if (back ? c < 0 : c > 0)
+				return S_END;
+		}
+		if (b->n == b->max)
+			return S_FULL;
+		if (!need(sc, d + len))
+			return b->n ? S_FULL : S_BUFFER;
+		if (ax_likely(len >= AX_TID_BYTES))
+			tid = ax_tid_at(p + len);
+		else
+		{
+			/* part of the TID is in the path */
+			ax_copy_out(sc->path + d, p, len);
+			tid = ax_tid_at(sc->path + d + len);
+		}
+		if (!emit(sc, d, p, len, tid))
+			return no_room(sc, d + len);
+		*last = p;
+		*lastlen = len;
+	}
+	return S_GO;
+}
+
+/* A leaf at depth d; parent: of the node (or the root) that ref was read from. */
+__attribute__((always_inline)) static inline step
+do_leaf(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, const ax_mode mode)
+{
+	ax_batch   *b = sc->b;
+	rt_leaf    *l = RT_PTR(ref);
+	const bool	back = b->backward;
+	ax_guard	g;
+	uint32_t	n0 = b->n,
+				end_off = b->want_keys && b->n ? b->key_off[b->n] : 0,
+				lastlen = 0;
+	const uint8_t *last = NULL; /* the last entry returned */
+	const int	cs = cmp_path(sc->path, d, &sc->pos);
+	const int	ce = cmp_path(sc->path, d, sc->end);
+	bool		ok;
+	step		r;
+
+	if (back ? ce < 0 : ce > 0)
+		return S_END;
+	if (back ? cs > 0 : cs < 0)
+		return S_SKIP;
+	r = (step) ax_open(sc->cx, &g, &l->word, mode);
+	if (r != S_GO)
+		return r;
+	AX_POINT("art.scan.leaf_version");
+	if (!ax_valid(parent, mode))
+	{
+		ax_close(sc->cx, &g, mode);
+		return S_LOST;
+	}
+	r = leaf_entries(sc, l, d, cs, ce, &last, &lastlen);
+	if (last)
+		ax_copy_out(sc->path + d, last, lastlen);
+	AX_POINT("art.scan.leaf_read");
+	ok = ax_valid(&g, mode);
+	ax_close(sc->cx, &g, mode);
+	if (!ok)
+	{
+		b->n = n0;
+		if (b->want_keys && n0)
+			b->key_off[n0] = end_off;
+		return S_LOST;
+	}
+	if (last)
+	{
+		b->lastlen = d + lastlen;
+		memcpy(b->lastkey, sc->path, b->lastlen);
+		passed_start(sc, mode);
+	}
+	if (r == S_GO)
+		r = b->n == b->max || (mode == AX_PESSIMISTIC && b->n) ? S_FULL : S_SKIP;
+	return r;
+}
+
+/* Emit an embedded TID, if it lies between the ends. */
+__attribute__((always_inline)) static inline step
+do_embed(scan *sc, frame *f, uint8_t byte, const ax_mode mode)
+{
+	ax_batch   *b = sc->b;
+	const bool	back = b->backward;
+	uint64_t	tid = RT_EMBED_TID(f->ref);
+	uint32_t	len = f->d + 1 + AX_TID_BYTES;
+	uint8_t    *p = sc->path + f->d;
+
+	if (!need(sc, len))
+		return b->n ? S_FULL : S_BUFFER;
+	p[0] = byte;
+	for (int i = 0; i < AX_TID_BYTES; i++)
+		p[1 + i] = (uint8_t) (tid >> (40 - 8 * i));
+	if (mode == AX_ROWEX || f->at_start)
+	{
+		int			c = cmp_path(sc->path, len, &sc->pos);
+
+		if (back ? c > 0 : c < 0)
+			return S_SKIP;
+	}
+	if (f->at_end)
+	{
+		int			c = cmp_path(sc->path, len, sc->end);
+
+		if (back ? c < 0 : c > 0)
+			return S_END;
+	}
+	if (b->n == b->max)
+		return S_FULL;
+	AX_POINT("art.scan.embedded");
+	if (!ax_valid(&f->g, mode))
+		return S_LOST;
+	if (!emit(sc, f->d, p, 1 + AX_TID_BYTES, tid))
+		return no_room(sc, len);
+	memcpy(b->lastkey, sc->path, len);
+	b->lastlen = len;
+	passed_start(sc, mode);
+	return b->n == b->max ? S_FULL : S_SKIP;
+}
+
+/* Child and byte at the frame's place; Node4/16: by slot. */
+static inline rt_ref
+child_at(rt_hdr *h, unsigned kind, int i, uint8_t *byte)
+{
+	switch (kind)
+	{
+		case RT_N4:
+			*byte = rt_n4_sep((rt_n4 *) h, i);
+			AX_POINT("art.scan.slot");
+			return ldref(&((rt_n4 *) h)->child[i]);
+		case RT_N16:
+			*byte = rt_n16_sep((rt_n16 *) h, i);
+			AX_POINT("art.scan.slot");
+			return ldref(&((rt_n16 *) h)->child[i]);
+		case RT_N48:
+			{
+				int			x = atomic_load_explicit(&((rt_n48 *) h)->index[i], memory_order_acquire);
+
+				*byte = (uint8_t) i;
+				AX_POINT("art.scan.slot");
+				return x == 0 || x > 48 ? 0 : ldref(&((rt_n48 *) h)->child[x - 1]);
+			}
+		default:
+			*byte = (uint8_t) i;
+			return ldref(&((rt_n256 *) h)->child[i]);
+	}
+}
+
+/*
+ * From the frame's child on, an embedded TID, all that follow in this Node48 or
+ * Node256.  They are read like the entries of a leaf, and validated together.  Where
+ * something was returned before, the node's end is not the scan's, and nobody
+ * wants the keys.
+ */
+__attribute__((always_inline)) static inline step
+do_embeds(scan *sc, frame *f, const ax_mode mode)
+{
+	ax_batch   *b = sc->b;
+	const int	by = b->backward ? -1 : 1;
+	const unsigned kind = f->h->kind;
+	const uint32_t len = f->d + 1 + AX_TID_BYTES;
+	uint8_t    *p = sc->path + f->d;
+	uint32_t	n = b->n;
+	rt_ref		last = 0;
+
+	if (!need(sc, len))
+		return S_FULL;
+	for (int i = f->cur; i >= 0 && i < 256 && n < b->max; i += by)
+	{
+		uint8_t		byte;
+		rt_ref		r = child_at(f->h, kind, i, &byte);
+
+		AX_POINT("art.scan.embeds");
+		if (r == 0)
+			continue;
+		if (RT_TAG(r) != RT_EMBED)
+			break;
+		b->tids[n++] = RT_EMBED_TID(r);
+		f->cur = i;
+		last = r;
+	}
+	AX_POINT("art.scan.embedded");
+	if (last == 0 || !ax_valid(&f->g, mode))
+		return S_LOST;
+	b->n = n;
+	f->ref = last;
+	p[0] = (uint8_t) f->cur;
+	for (int i = 0; i < AX_TID_BYTES; i++)
+		p[1 + i] = (uint8_t) (RT_EMBED_TID(last) >> (40 - 8 * i));
+	memcpy(b->lastkey, sc->path, len);
+	b->lastlen = len;
+	return n == b->max ? S_FULL : S_SKIP;
+}
+
+/*
+ * Place the frame on its next child from place i on in the scan's direction,
+ * another than "not"; false when there is none.
+ */
+static bool
+settle(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte)
+{
+	const int	by = sc->b->backward ? -1 : 1;
+	unsigned	kind = f->h->kind;
+	int			n;
+
+	if (kind <= RT_N16)
+	{
+		n = ld(&f->h->count);
+		if (n > rt_node_slots(kind))
+			n = rt_node_slots(kind);
+		for (;; i += by)
+		{
+			if (i < 0 || i >= n)
+				return false;
+			f->ref = child_at(f->h, kind, i, byte);
+			if (f->ref != 0)
+				break;			/* else a hole of ROWEX, or the node is changing */
+		}
+		f->cur = i;
+		/* the neighbour's lines come in while this one is read */
+		if (i + by >= 0 && i + by < n)
+		{
+			uint8_t		dummy;
+			rt_ref		r = child_at(f->h, kind, i + by, &dummy);
+
+			if (RT_TAG(r) == RT_LEAF)
+				rt_prefetch_leaf(r);
+			else if (RT_IS_NODE(r))
+				ax_prefetch(RT_PTR(r));
+		}
+		return true;
+	}
+	for (; i >= 0 && i < 256; i += by)
+	{
+		rt_ref		r = child_at(f->h, kind, i, byte);
+
+		if (r == 0 || (r == not && RT_TAG(r) == RT_LEAF))
+			continue;
+		f->ref = r;
+		f->cur = i;
+		if (i + by >= 0 && i + by < 256 && RT_TAG(r) != RT_EMBED)
+		{
+			uint8_t		dummy;
+			rt_ref		q = child_at(f->h, kind, i + by, &dummy);
+
+			if (RT_TAG(q) == RT_LEAF && q != r)
+				rt_prefetch_leaf(q);
+			else if (RT_IS_NODE(q))
+				ax_prefetch(RT_PTR(q));
+		}
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Place the frame on its first child of interest; bound: the start position may lie
+ * below it.  False when there is none.
+ */
+static inline bool
+first_child(scan *sc, frame *f, bool *bound, uint8_t *byte)
+{
+	const bool	back = sc->b->backward;
+	rt_hdr	   *h = f->h;
+	uint8_t		c;
+	int			at;
+
+	if (!*bound)
+		return settle(sc, f, !back ? 0 : h->kind <= RT_N16 ? (int) ld(&h->count) - 1 : 255,
+					  0, byte);
+	c = sc->pos.key[f->d];
+	if (h->kind > RT_N16)
+		at = c;
+	else if (rt_find(h, h->kind, c, &at) == 0 && !back)
+		at++;
+	if (!settle(sc, f, at, 0, byte))
+		return false;
+
+	/*
+	 * An exact child at another byte lies wholly on the far side.  Under
+	 * ROWEX it may lie on the near one, if a leaf was there at the first
+	 * look.  Then its entries are skipped one by one.
+	 */
+	if (RT_TAG(f->ref) != RT_LEAF && *byte != c)
+		*bound = false;
+	return true;
+}
+
+/* A new frame, on top.  Under latch coupling only that node stays latched. */
+__attribute__((always_inline)) static inline frame *
+new_frame(scan *sc, const ax_mode mode)
+{
+	if (mode == AX_PESSIMISTIC && sc->sp)
+	{
+		ax_close(sc->cx, &sc->stack[sc->sp - 1].g, mode);
+		sc->sp = 0;
+		sc->cut = true;
+	}
+	if (sc->sp == FRAMES)
+	{
+		memmove(&sc->stack[0], &sc->stack[1], sizeof(frame) * (FRAMES - 1));
+		sc->sp--;
+		sc->cut = true;
+	}
+	return &sc->stack[sc->sp++];
+}
+
+/*
+ * Enter the node ref at depth d; parent: as of a leaf; bound: the start position may
+ * lie below.  S_GO: a new frame is on the stack, on its first child of interest.
+ *
+ * Epoch: inside.
+ * Latches: pessimistically has the parent's; then, with a new frame, that one's, and
+ * of the parents the root's at most.
+ */
+__attribute__((always_inline)) static inline step
+push_node(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, bool *bound,
+		  uint8_t *byte, const ax_mode mode)
+{
+	rt_hdr	   *h = RT_PTR(ref);
+	const bool	back = sc->b->backward;
+	frame	   *f;
+	ax_guard	g;
+	uint32_t	plen;
+	int			c = 1;
+	bool		found;
+	step		r = (step) ax_open(sc->cx, &g, &h->word, mode);
+
+	if (r != S_GO)
+		return r;
+	AX_POINT("art.scan.node_version");
+	if (!ax_valid(parent, mode))
+	{
+		ax_close(sc->cx, &g, mode);
+		return S_LOST;
+	}
+	plen = h->plen;
+	if (!need(sc, d + plen + 1))
+	{
+		ax_close(sc->cx, &g, mode);
+		return sc->b->n ? S_FULL : S_BUFFER;
+	}
+	if (plen)
+		memcpy(sc->path + d, rt_prefix(h), plen);
+	d += plen;
+	if (*bound)
+	{
+		c = cmp_path(sc->path, d, &sc->pos);
+		if (back ? c > 0 : c < 0)
+		{
+			/* nothing of it: the caller goes on in the parent, still there */
+			ax_close(sc->cx, &g, mode);
+			return S_SKIP;
+		}
+	}
+
+	f = new_frame(sc, mode);
+	f->g = g;
+	f->h = h;
+	f->d = d;
+	f->cur = 0;
+	f->ref = 0;
+	f->at_start = *bound = *bound && c == 0;
+	c = cmp_path(sc->path, d, sc->end);
+	if (back ? c < 0 : c > 0)
+		return S_END;
+	f->at_end = c == 0;
+	found = first_child(sc, f, bound, byte);
+	if (!ax_valid(&f->g, mode))
+		return S_LOST;
+	if (!found)
+		f->cur = back ? -1 : 256;	/* all of it is on the other side */
+	return found ? S_GO : S_SKIP;
+}
+
+/*
+ * On to the next child: of the top frame, or of one below it.  S_GO: that is on top.
+ */
+__attribute__((always_inline)) static inline step
+advance(scan *sc, uint8_t *byte, const ax_mode mode)
+{
+	ax_batch   *b = sc->b;
+	frame	   *f;
+
+	if (sc->sp == 0)
+		return S_END;			/* the root is a leaf, or wholly on the other side */
+	for (;; sc->sp--)
+	{
+		bool		found;
+
+		f = &sc->stack[sc->sp - 1];
+		AX_POINT("art.scan.advance");
+		if (!ax_valid(&f->g, mode))
+			return S_LOST;
+		found = settle(sc, f, f->cur + (b->backward ? -1 : 1), f->ref, byte);
+		if (!ax_valid(&f->g, mode))
+			return S_LOST;
+		if (found)
+			return S_GO;
+		if (sc->sp == 1)
+			break;
+	}
+	if (!sc->cut)
+		return S_END;
+	/* all that begins with the path to this node is done */
+	if (b->n > 0)
+		return S_FULL;
+	memcpy(b->lastkey, sc->path, f->d);
+	sc->pos.key = b->lastkey;
+	sc->pos.len = f->d;
+	sc->pos.after = !b->backward;
+	return S_SEEK;
+}
+
+/*
+ * One pass from sc->pos; fills the batch.
+ *
+ * Epoch: inside.
+ * Latches: none on entry; pessimistically that of the only frame on return, if there
+ * is one.
+ */
+__attribute__((always_inline)) static inline step
+run(scan *sc, const ax_mode mode)
+{
+	ax_batch   *b = sc->b;
+	ax_guard	root;
+	ax_guard   *parent = &root;
+	rt_ref		ref;
+	uint32_t	d = 0;
+	uint8_t		byte = 0;
+	bool		bound = sc->pos.len > 0;
+	step		r;
+	frame	   *f = NULL;
+
+	sc->sp = 0;
+	sc->cut = false;
+	if (!bound && sc->pos.after != b->backward)
+		return S_END;
+	r = (step) ax_open(sc->cx, &root, &sc->s->root_word, mode);
+	if (r != S_GO)
+		return r;
+	ref = ldref(&sc->s->root);
+	AX_POINT("art.scan.root");
+	if (ref == 0)
+	{
+		r = ax_valid(&root, mode) ? S_END : S_LOST;
+		ax_close(sc->cx, &root, mode);
+		return r;
+	}
+	for (;;)
+	{
+		if (RT_IS_NODE(ref))
+			r = push_node(sc, ref, d, parent, &bound, &byte, mode);
+		else if (RT_TAG(ref) == RT_LEAF)
+			r = do_leaf(sc, ref, d, parent, mode);
+		else if (mode != AX_ROWEX && b->n > 0 && !f->at_end && !b->want_keys && f->h->kind >= RT_N48)
+			r = do_embeds(sc, f, mode);
+		else
+			r = do_embed(sc, f, byte, mode);
+		if (parent == &root)
+			ax_close(sc->cx, &root, mode);
+		bound = bound && r == S_GO;
+		if (r == S_SKIP)
+			r = advance(sc, &byte, mode);
+		if (r != S_GO)
+			return r;
+		f = &sc->stack[sc->sp - 1];
+		parent = &f->g;
+		ref = f->ref;
+		d = f->d;
+		if (RT_IS_NODE(ref))
+			sc->path[d++] = byte;
+	}
+}
+
+/*
+ * run() with latches.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+static __attribute__((noinline, cold)) step
+run_latched(scan *sc)
+{
+	step		r = run(sc, AX_PESSIMISTIC);
+
+	if (sc->sp)
+		ax_close(sc->cx, &sc->stack[sc->sp - 1].g, AX_PESSIMISTIC);
+	return r;
+}
+
+/*
+ * Fill a batch: start over by value as often as it takes, and with latches
+ * after AX_MAX_RESTARTS tries.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Returns: AX_OK with what there is; AX_BUSY only if nothing was copied;
+ * AX_BUFFER if not even one entry fits.
+ */
+__attribute__((always_inline)) static inline ax_status
+scan_batch(ax_ctx *cx, ax_store *s, ax_batch *b, const bool rowex)
+{
+	scan		sc;
+	int			tries = 0;
+
+	sc.cx = cx;
+	sc.s = s;
+	sc.b = b;
+	sc.pos = b->backward ? b->hi : b->lo;
+	sc.end = b->backward ? &b->lo : &b->hi;
+	sc.room = b->lastkey_size / 2;
+	sc.path = b->lastkey + sc.room;
+	b->n = 0;
+	b->exhausted = false;
+	b->need_bytes = 0;
+	b->lastlen = 0;
+	if (b->max == 0)
+		return AX_OK;
+	for (;;)
+	{
+		switch (rowex ? run(&sc, AX_ROWEX) :
+				ax_likely(tries < AX_MAX_RESTARTS) ? run(&sc, AX_READ) : run_latched(&sc))
+		{
+			case S_END:
+				b->exhausted = true;
+				return AX_OK;
+			case S_FULL:
+				return AX_OK;
+			case S_BUFFER:
+				return AX_BUFFER;
+			case S_BUSY:
+				return b->n ? AX_OK : AX_BUSY;
+			case S_SEEK:
+				continue;
+			default:			/* never ROWEX */
+				if (b->n)
+					return AX_OK;
+				ax_restarted(cx, s, tries++);
+				continue;
+		}
+	}
+}
+
+/* See rt_olc.h, ax_scan. */
 ax_status
 rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
-	return scan_batch(cx, s, b);
+	return scan_batch(cx, s, b, false);
+}
+
+ax_status
+rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	return scan_batch(cx, s, b, true);
 }
