@@ -221,10 +221,10 @@ extern bool ax_structure_is_btree(ax_structure s);
 typedef struct ax_engine ax_engine; /* table of functions, see ax_internal.h */
 
 /*
- * A group of trees: what their structures take is counted together, the open
- * ones and the dying, and an allocation that would exceed the limit is refused.
- * The caller's shared memory, zero at first.  It may be forgotten when no
- * handle names it any more and bytes is 0: nobody looks at it afterwards.
+ * A group of trees.  The memory of their structures is counted together, the open
+ * ones and the dying.  An allocation that would exceed the limit is refused.  The
+ * caller's shared memory, zero at first.  It may be forgotten when no handle names
+ * it any more and bytes is 0: nobody looks at it afterwards.
  */
 typedef struct ax_group
 {
@@ -372,11 +372,11 @@ extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							 const uint8_t *key, uint32_t len);
 
 /*
- * Sorted bulk load into an EMPTY generation that nobody else writes yet: n
- * keys in strictly rising memcmp order; key i is keys[i], lens[i] bytes (lens
- * NULL: all are "len").  Published by one store.  fill: 10..100 per cent of a
- * leaf.  AX_EXISTS: not for a load, since the tree is not empty or the keys are nested
- * too deeply; use ax_insert_sorted.  Then, and after AX_NOMEM, all is given back.
+ * Sorted bulk load into an EMPTY generation that nobody else writes yet.  The n
+ * keys rise strictly in memcmp order.  Key i is keys[i], lens[i] bytes (lens NULL:
+ * all are "len").  Published by one store.  fill: 10..100 per cent of a leaf.
+ * AX_EXISTS: not for a load, since the tree is not empty or the keys are nested too
+ * deeply; use ax_insert_sorted.  Then, and after AX_NOMEM, all is given back.
  */
 extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						 const uint8_t *const *keys, const uint32_t *lens,
@@ -385,9 +385,9 @@ extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 /*
  * Insert n keys in strictly rising order (arguments as ax_load's), whatever is
  * there already and whoever else writes.  Those that go to the same leaf are
- * merged into it at once.  *done says how many are in the tree now (*added of
- * them were not before): up to some hundreds a call, so that the caller can
- * look at interrupts.  AX_OK with *done < n means call again with the rest.
+ * merged into it at once.  *done says how many are in the tree now; *added of them
+ * were not before.  A call does up to some hundreds, so that the caller can look at
+ * interrupts.  AX_OK with *done < n means call again with the rest.
  */
 extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								  const uint8_t *const *keys, const uint32_t *lens,
@@ -399,10 +399,9 @@ extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * all keys, with fill 0, which makes it one whose leaves can be replaced.
  * Then each does this with keys that nobody else has, of its own range of
  * keys, the sample's keys of that range among them.  Arguments and meaning as
- * ax_insert_sorted's, whatever else is there and whoever else writes; but what
- * goes to one leaf is built as by ax_load when that leaf has nothing else.
- * *done: some thousand keys a call, or as many as go to one leaf of the
- * sample.
+ * ax_insert_sorted's, whatever else is there and whoever else writes.  But what
+ * goes to one leaf is built as by ax_load when that leaf has nothing else.  *done:
+ * some thousand keys a call, or as many as go to one leaf of the sample.
  */
 extern ax_status ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							   const uint8_t *const *keys, const uint32_t *lens,
@@ -487,8 +486,8 @@ extern bool ax_compact_due(uint64_t bytes, uint64_t live);
 /* ---- the tail buffer (ax_tail_auto.c, ax_tail.c) ---- */
 
 /*
- * Where inserts at the right end go first, so that they need not meet at the
- * tree's last leaf: never, when keys are seen to rise, always.  Every call
+ * Where inserts at the right end go first, so that they need not meet at the tree's
+ * last leaf.  It is used never, when keys are seen to rise, or always.  Every call
  * above sees what is there.  Off after ax_tree_open.
  */
 typedef enum ax_tail_option
@@ -615,8 +614,8 @@ extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_inf
 
 /*
  * A walk over a structure that verifies every invariant, some leaves a call.  Between
- * two calls nothing is held: the walk goes on at a position that is given by value (in a
- * compared tree, by pages that are looked at again).
+ * two calls nothing is held.  The walk goes on at a position that is given by
+ * value; in a compared tree, by pages that are looked at again.
  */
 #define AX_CHECK_WORK	256		/* nodes and leaves looked at by one call, about */
 #define AX_CHECK_LEVELS 24

@@ -12,9 +12,9 @@
  * error there leaves nothing behind.
  *
  * A remembered page may have been emptied, merged away and used again in the
- * meantime.  The pages of such a tree are therefore type-stable: as long as its
- * generation lives they are used for nothing but its pages, and their version
- * is never set back.
+ * meantime.  The pages of such a tree are therefore type-stable.  As long as its
+ * generation lives they are used for nothing but its pages.  Their version is never
+ * set back.
  *
  * Keys are opaque but for their last AX_TID_BYTES, the TID.
  *

@@ -19,9 +19,9 @@
 #define AX_BINS			31
 
 /*
- * Page map.  Used page: its distance from the first page of its run.  Free
- * run: FREE and the run's length, in the entries of its first and of its last
- * page; those between are stale and never looked at.
+ * Page map.  Used page: its distance from the first page of its run.  Free run:
+ * FREE and the run's length, in the entries of its first and of its last page.
+ * Those between are stale and never looked at.
  */
 #define AX_MAP_FREE		0x80000000u
 #define AX_MAP_LEN		0x3FFFFFFFu
@@ -143,8 +143,9 @@ struct ax_area
 
 /*
  * Free pages that nothing but chunks of retire records may take; the page latch
- * held.  So free_pages + chunks never falls below chunk_pages: whoever takes a page
- * for something else leaves so many, and a chunk only goes from the one to the other.
+ * held.  So free_pages + chunks never falls below chunk_pages.  A process that
+ * takes a page for something else leaves so many.  A chunk only goes from the one
+ * to the other.
  */
 static inline uint64_t
 ax_pages_for_chunks(const ax_area *a)

@@ -2,10 +2,10 @@
  * ax_arena.c
  *	  Objects: size classes, spans, magazines; the store of a generation.
  *
- * An object belongs to a span, a span to one store and one class, so that
- * closing a tree frees its pages wholesale whatever lies in them.  Objects
- * come from the process's magazines; a magazine is refilled and emptied by
- * half under the latch of the (store, class) heap.
+ * An object belongs to a span, a span to one store and one class.  So closing a
+ * tree frees its pages wholesale, whatever lies in them.  Objects come from the
+ * process's magazines; a magazine is refilled and emptied by half under the latch
+ * of the (store, class) heap.
  *
  * Order of latches: heap, then pages.  Nothing here waits for a node's latch,
  * so a caller that holds one can wait here without a cycle.
@@ -425,11 +425,10 @@ bump_take(ax_store *st, uint32_t size)
 /* ---- draining ----------------------------------------------------------------- */
 
 /*
- * A compaction (ax_compact()) empties spans that are sparsely used: nothing is
- * taken from such a span any more, and what the structure has in it is
- * replaced by copies elsewhere.  The mark is advice.  A process that finds no
- * memory takes it away and uses the free room there.  So a compaction that was
- * given up leaves nothing behind.
+ * A compaction (ax_compact()) empties spans that are sparsely used.  Nothing is
+ * taken from such a span any more.  Copies elsewhere take the place of objects in
+ * it.  The mark is advice.  A process that finds no memory takes it away and uses
+ * the free room there.  So a compaction that was given up leaves nothing behind.
  */
 
 /* See ax_internal.h. */
@@ -1109,12 +1108,12 @@ store_free(ax_ctx *cx, ax_store *st, budget *left, uint64_t *freed)
 
 /*
  * Free dying stores that are past two epochs: those which were open when any
- * call now running began are younger.  Inside an epoch or not, and in somebody
- * else's call, therefore only a part of a large one: the rest goes back to the
- * stack for whoever comes next.  A process that takes the stack works on it
- * alone.  Meanwhile others find the stack empty; "freeing" keeps them from
- * taking a shortage for real.  Returns the pages freed; *more (if given):
- * there may be more to free at once.
+ * call now running began are younger.  This happens inside an epoch or not, in
+ * somebody else's call.  Therefore it is only a part of a large one: the rest goes
+ * back to the stack, for the next process.  A process that takes the stack works on
+ * it alone.  Meanwhile others find the stack empty; "freeing" keeps them from
+ * taking a shortage for real.  Returns the pages freed; *more (if given): there may
+ * be more to free at once.
  */
 uint64_t
 ax_reap(ax_ctx *cx, bool *more)

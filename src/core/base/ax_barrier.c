@@ -6,9 +6,9 @@
  * which a plain store does not give.  Here the other side gives it.  Before it
  * looks at the announcements, it has the kernel put a full fence into every
  * running thread of every process that has joined.  After Desnoyers et al.,
- * "User-Level Implementations of Read-Copy Update" (TPDS 2012), whose liburcu
- * does so between the threads of one process; the command for several
- * processes came with Linux 4.16.
+ * "User-Level Implementations of Read-Copy Update" (TPDS 2012), whose liburcu does
+ * so between the threads of one process.  The command for several processes came
+ * with Linux 4.16.
  *
  * src/README.md: Memory and epochs
  */

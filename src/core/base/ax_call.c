@@ -14,10 +14,10 @@
  * See ax_call.h.
  *
  * With more processes than processors those inside an epoch may be off the
- * processor for many milliseconds, and all that is retired meanwhile waits for
- * them.  So memory has run out only when it still has after everything that
- * was retired at the first failure has expired.  That takes two advances, and
- * some more for the others who try at the same time.
+ * processor for many milliseconds.  All that is retired meanwhile waits for them.
+ * So memory has run out only when it still has after everything that was retired at
+ * the first failure has expired.  That takes two advances, and some more for the
+ * others who try at the same time.
  */
 ax_status
 ax_try_for_memory(ax_ctx *cx, int *tries)

@@ -5,9 +5,8 @@
  * The latch is one word: 0 WRITER, 1 WANTED, 2 HUNGRY, the number of readers
  * above.  WANTED: a writer waits; no new readers, or it would starve.  HUNGRY:
  * a reader has waited while writers followed one another, and the next turn is
- * such a reader's.  Nobody is woken: a waiter spins for about two
- * microseconds, then naps, longer each time, for at most 10 ms in all, upon
- * which the call is BUSY.
+ * such a reader's.  Nobody is woken.  A waiter spins for about two microseconds,
+ * then naps, longer each time.  After at most 10 ms in all the call is BUSY.
  *
  * A hungry reader goes in although a writer waits, but not beside other readers,
  * or these could follow one another, too.  It naps briefly, for the writers wait;

@@ -4,8 +4,8 @@
  *
  * A call announces the global epoch in its slot, then reads the structure.  The
  * global epoch moves from e to e + 1 only when every slot inside announces e.
- * An unlinked object is stamped with the global epoch read after the unlink
- * and a full fence, and is free once the global epoch is stamp + 2:
+ * An unlinked object is stamped with the global epoch, read after the unlink and a
+ * full fence.  It is free once the global epoch is stamp + 2:
  *
  * - A reader that can hold it loaded its pointer before the unlink, so it
  *	 announced an epoch e <= stamp, and the global epoch cannot pass e + 1
@@ -24,8 +24,8 @@
  *
  * Retire lists live in shared memory, one a slot: a circular chain of chunks,
  * filled at the newest, reclaimed at the oldest.  Nobody works on a list in
- * place.  It is taken by one exchange and put back by one CAS, so that a
- * process can reclaim for an idle one, and for one that is gone.
+ * place.  It is taken by one exchange and put back by one CAS.  So a process can
+ * reclaim for an idle one, and for one that is gone.
  *
  * src/README.md: Memory and epochs
  */
@@ -242,8 +242,8 @@ limbo_join(ax_limbo *older, ax_limbo *newer)
 }
 
 /*
- * Put a list back.  While it was out the owner may have begun another, or a
- * helper may have put the rest of an older one there: then join them.
+ * Put a list back.  While it was out the owner may have begun another.  Or a helper
+ * may have put the rest of an older one there.  Then join them.
  */
 static void
 limbo_put(ax_slot *s, ax_limbo *l, bool newest)

@@ -222,8 +222,8 @@ struct ax_store
 	_Atomic(struct ax_elide_shared *) elide;	/* NULL until elided (ax_elide.c) */
 	_Atomic uint8_t elide_option;	/* ax_elide_option */
 	/*
-	 * Free objects of the bump area, under the latch of the class's heap: the line
-	 * of the store in which the first of them lies, 0: none.
+	 * Free objects of the bump area: the line of the store in which the first of
+	 * them lies, 0: none.  Written under the latch of the class's heap.
 	 */
 	uint8_t		loose[AX_LOOSE_CLASSES];
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */

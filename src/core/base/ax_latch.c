@@ -2,17 +2,17 @@
  * ax_latch.c
  *	  The slow side of the latch word: queueing, waiting, waking.
  *
- * Latches are held for nanoseconds, but their holders are processes that the
- * kernel may take off the processor at any instruction, and there are more
- * processes than processors.  So nobody spins for more than about two
- * microseconds, and no latch is ever granted to somebody who may be asleep:
- * whoever is awake when the word opens takes it.
+ * Latches are held for nanoseconds.  But their holders are processes, more of them
+ * than processors, and the kernel may take one off its processor at any
+ * instruction.  So nobody spins for more than about two microseconds.  No latch is
+ * ever granted to a process that may be asleep: one that is awake when the word
+ * opens takes it.
  *
- * Where several processes want one latch all the time, taking turns at it is
- * the slowest way: the lines of the node then travel with each turn.  A
- * process that met contention twice in a short while therefore naps, and the
- * others work in their processor's cache.  When it is back it has a credit of
- * some time, in which others nap.
+ * Where several processes want one latch all the time, taking turns at it is the
+ * slowest way.  For the lines of the node then travel with each turn.  A process
+ * that met contention twice in a short while therefore naps, and the others work in
+ * their processor's cache.  When it is back it has a credit of some time, in which
+ * others nap.
  *
  * src/README.md: Latches, restarts, waiting
  */

@@ -101,10 +101,10 @@ ax_word_valid(ax_word *w, uint64_t v)
 extern ax_status ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v);
 
 /*
- * Wait while the word is CLOSED: about two microseconds of pauses, a few yields,
- * a few naps, then WAITERS and sleep, at most 10 ms in all.  Returns a word that
- * is not CLOSED (it may be OBSOLETE) and AX_OK, or AX_BUSY.  Never call with a
- * latch held, but in the pessimistic top-down order.
+ * Wait while the word is CLOSED, at most 10 ms in all: two microseconds of pauses,
+ * about, some yields, some naps, WAITERS and sleep.  Returns a word that is not
+ * CLOSED (it may be OBSOLETE) and AX_OK, or AX_BUSY.  Never call with a latch held,
+ * but in the pessimistic top-down order.
  */
 extern ax_status ax_word_wait(ax_ctx *cx, ax_word *w, uint64_t *v);
 

@@ -14,8 +14,8 @@
  * sampled are races.  A checker sees them, whatever the versions would have
  * made good.  ROWEX's readers sample nothing: it cannot be mapped.
  *
- * Under a coarse latch the words are not mapped: there that one latch is what
- * keeps readers and writers apart, and is what the checker is told of.
+ * Under a coarse latch the words are not mapped.  There that one latch keeps
+ * readers and writers apart, and the checker is told of that one.
  *
  * src/README.md: Latches, restarts, waiting
  */

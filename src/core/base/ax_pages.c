@@ -3,11 +3,11 @@
  *	  Runs of pages: the bottom of the arena.
  *
  * One latch guards everything here, held for the time of a few list
- * operations.  Free runs are coalesced with their neighbours through boundary
- * tags in the page map and sit in lists by power of two; the links are in the
- * runs' first pages.  Pages that were never used ("brk" and up) are in no list
- * and untouched, header and map included, so the kernel commits memory only as
- * the indexes grow.
+ * operations.  Free runs are coalesced with their neighbours through boundary tags
+ * in the page map.  They sit in lists by power of two, whose links are in the runs'
+ * first pages.  Pages that were never used ("brk" and up) are in no list and
+ * untouched, header and map included.  So the kernel commits memory only as the
+ * indexes grow.
  *
  * Memory goes back to the kernel when a coalesced run has gathered a mebibyte
  * of pages that were used since they were last given back.  Only the part that

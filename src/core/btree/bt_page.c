@@ -452,9 +452,9 @@ bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 }
 
 /*
- * Make p a page of n keys, with prefix bytes known to begin all of the page's
- * range (fewer of them are used if the page is small).  Inner: n + 1 children.
- * The keys must fit (bt_fits).  Blobs are taken over.
+ * Make p a page of n keys.  The prefix bytes are known to begin all of the page's
+ * range; fewer of them are used if the page is small.  Inner: n + 1 children.  The
+ * keys must fit (bt_fits).  Blobs are taken over.
  */
 void
 bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,

@@ -22,11 +22,11 @@
  * with separator[i - 1] <= k < separator[i].  Separators are as short as they
  * can be.
  *
- * There are no links between neighbours: a scan goes on in the parent, so no
+ * There are no links between neighbours, for a scan goes on in the parent.  So no
  * link can dangle, and pages can be merged in either direction.
  *
- * Everything but n, heap, dead, and the contents is immutable: a page whose
- * layout no longer fits is copied, and the copy published in its parent.
+ * Everything but n, heap, dead, and the contents is immutable.  A page whose layout
+ * no longer fits is copied, and the copy published in its parent.
  *
  * src/README.md: The B+-tree
  */
@@ -436,8 +436,8 @@ bt_child_index(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t
 }
 
 /*
- * The same for a position in the page's range, as in a descent: it begins with
- * the page's prefix, so the line where that lies is left alone.
+ * The same for a position in the page's range, as in a descent.  It begins with the
+ * page's prefix, so the line where that lies is left alone.
  */
 static inline int
 bt_child_inside(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,

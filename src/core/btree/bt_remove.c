@@ -3,10 +3,10 @@
  *	  Removal of a key, and merging what removals leave nearly empty.
  *
  * A removal latches its leaf only.  A page that is less than a quarter full
- * afterwards is merged with a neighbour below the same parent into a new page,
- * and so on upwards.  An empty last leaf, and a root page with one child, go.
- * Merging is an economy: when there is no memory for the new page, it is left
- * to a later removal, and the removal itself never needs memory.
+ * afterwards is merged with a neighbour below the same parent into a new page.  The
+ * same is done on the levels above.  An empty last leaf, and a root page with one
+ * child, go.  Merging is an economy.  When there is no memory for the new page, it
+ * is left to a later removal.  The removal itself never needs memory.
  *
  * src/README.md: The B+-tree
  */

@@ -3,12 +3,12 @@
  *	  The B+-tree under optimistic latch coupling: descent, insert, split.
  *
  * After Leis, Haubenschild, Neumann, "Optimistic Lock Coupling" (Data
- * Engineering Bulletin 2019).  An insert latches its leaf only; a page that
- * has no place is split, or copied into a layout that has, with its parent
- * latched, and the operation starts over.  A split latches the pointer to a
- * page and the page itself, top-down, at the versions under which it decided.
- * So a reader that came through the one or stands on the other notices.  Keys
- * move to the right only, or into a copy.
+ * Engineering Bulletin 2019).  An insert latches its leaf only.  A page that has no
+ * place is split, or copied into a layout that has, with its parent latched.  Then
+ * the operation starts over.  A split latches the pointer to a page and the page
+ * itself, top-down, at the versions under which it decided.  So a reader that came
+ * through the one or stands on the other notices.  Keys move to the right only, or
+ * into a copy.
  *
  * src/README.md: The B+-tree
  */

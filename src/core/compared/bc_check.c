@@ -5,9 +5,9 @@
  *
  * Page after page, each a validated copy.  The path is remembered from call to call:
  * pages, their versions, and how far the walk is in them.  When a page above has
- * changed, the next child is the one behind the child that came last; if the page is
- * gone, the walk goes on nearby.  So it never waits for anybody and always ends; the
- * counts are exact when nobody writes.
+ * changed, the next child is the one behind the child that came last.  If the page
+ * is gone, the walk goes on nearby.  So it never waits for anybody and always ends;
+ * the counts are exact when nobody writes.
  *
  * src/README.md: Keys that are compared
  * src/README.md: The check

@@ -3,12 +3,12 @@
  *	  Trees whose order only the caller knows: steps of a descent, and changes
  *	  at a place that the caller found (ax_cmp.h).
  *
- * Inserts latch their leaf only; a page without room is cut in two with the
- * page above latched, too, top-down, each by one try, at the versions of the
- * path.  Everything is prepared from the path's own copies before the first
- * latch.  The versions are good for that: a page that is still of that version
- * is the copy.  Keys move to the right, or, by a merge, to the left with both
- * pages and the one above latched.
+ * Inserts latch their leaf only.  A page without room is cut in two with the page
+ * above latched, too.  That is top-down, each by one try, at the versions of the
+ * path.  Everything is prepared from the path's own copies before the first latch.
+ * The versions are good for that: a page that is still of that version is the copy.
+ * Keys move to the right, or, by a merge, to the left with both pages and the one
+ * above latched.
  *
  * A leaf found so is the right one, although the caller went away to compare
  * at every step.  For child i of P was copied, and its version taken, while P
@@ -315,7 +315,7 @@ ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint
 	AX_ENSURE(ax_body(cx), e.blob != NULL);
 
 	/*
-	 * As long as the page is of that version the entry is there, and whoever
+	 * As long as the page is of that version the entry is there.  A process that
 	 * takes it away from here on retires the key in an epoch not before ours.
 	 */
 	if (!holds(p, k))
@@ -397,8 +397,8 @@ set_root(work *w, bc_page *root, int level)
 }
 
 /*
- * Where to cut n entries of these sizes so that the halves are as equal as can
- * be: the number of those to the left, 1 .. n - 1.
+ * Where to cut n entries of these sizes so that the halves are as equal as can be.
+ * It is the number of those to the left, 1 to n - 1.
  */
 static uint32_t
 middle(const uint32_t *bytes, uint32_t n)

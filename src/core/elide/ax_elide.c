@@ -4,11 +4,11 @@
  *
  * Inside a transaction everything is done as without one.  The latch is taken
  * and given back, versions move (optimistic readers must notice).  Only,
- * nobody sees it before all of it is there.  So there is no second way through
- * the engines, and whoever holds the latch, or takes it, ends the transaction,
- * for it has read the word.  Not done inside: counting and retiring, which are
- * put off until it is committed; memory and waiting, for which the transaction
- * is given up (AX_TX_REFUSED).
+ * nobody sees it before all of it is there.  So there is no second way through the
+ * engines.  A process that holds the latch, or takes it, ends the transaction, for
+ * that has read the word.  Not done inside: counting and retiring, which are put
+ * off until it is committed; memory and waiting, for which the transaction is given
+ * up (AX_TX_REFUSED).
  *
  * The policy is that of Karnagel et al., "Improving In-Memory Database Index
  * Performance with Intel Transactional Synchronization Extensions" (HPCA 2014),
@@ -299,7 +299,7 @@ again(ax_ctx *cx)
 }
 
 /*
- * Touch what the latch is in, so that the process's page table has it: each page
+ * Touch what the latch is in, so that the process's page table has it.  Each page
  * is read, and the word is written, with what it is.
  */
 static void

@@ -2,12 +2,11 @@
  * ax_elide.h
  *	  Elision: what its files share, and what structures ask of it.
  *
- * A section is what runs between the first latch that a write takes (or, under
- * a coarse latch, a whole call) and the release of the last one.  Where
- * elision is on, a section is first tried as a transaction. ax_elide.c has the
- * policy and the counters, ax_elide_rtm.c the processor's transactions,
- * ax_elide_script.c those of a script, ax_elide_soft.c those that are undone
- * by hand.
+ * A section is what runs between the first latch that a write takes and the release
+ * of the last one.  Under a coarse latch it is a whole call.  Where elision is on,
+ * a section is first tried as a transaction.  ax_elide.c has the policy and the
+ * counters, ax_elide_rtm.c the processor's transactions, ax_elide_script.c those of
+ * a script, ax_elide_soft.c those that are undone by hand.
  *
  * src/README.md: Elision
  */

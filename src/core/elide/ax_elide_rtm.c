@@ -21,7 +21,7 @@
  * By bytes, so that neither the compiler's target nor the assembler's matters.
  * XBEGIN with the next instruction as its fallback: whether it began or was
  * aborted is told by eax alone.  It comes back once more when the transaction is
- * aborted, with all of memory and the registers as they were, so its caller may
+ * aborted, with all of memory and the registers as they were.  So its caller may
  * have returned meanwhile.
  */
 __attribute__((noinline)) uint32_t

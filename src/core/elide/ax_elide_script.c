@@ -10,7 +10,7 @@
  *			| "zero" | "other" | a status word, as 0x0000000c
  *
  * A part with a site is for that site, the one without for all others, which share
- * it; each attempt takes the next item, in one process.  When there is none left
+ * it.  Each attempt takes the next item, in one process.  When there is none left
  * every attempt commits; after "loop" the part begins again.
  *
  * src/README.md: Elision

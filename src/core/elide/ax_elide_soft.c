@@ -6,17 +6,16 @@
  * random, everything is put back as it was at its beginning.  These are the
  * objects it latched and those allocated by the call and not published yet,
  * from copies taken before the first store.  Then the attachment and the
- * call's part of the stack.  Last come the registers, which is a jump.  So
- * what an engine would leave behind if it stored something that a transaction
- * does not take back, or that it only ever does once, shows as with the
- * processor's.
+ * call's part of the stack.  Last come the registers, which is a jump.  An engine
+ * may store something that a transaction does not take back, or that it only ever
+ * does once.  The remains of that show as with the processor's.
  *
  * The differences: others see the latches.  All are given back at the end of
  * the section, whose order of releases must not be seen until it is certain.
- * An object that has been written to when it is put back gets a new version,
- * since readers may have seen a state that never was.  So such an operation
- * starts over.  Readers of ROWEX look at no version: there the abort is behind
- * the first latch, before any store.
+ * An object that has been written to when it is put back gets a new version.  For
+ * readers may have seen a state that never was.  So such an operation starts over.
+ * Readers of ROWEX look at no version: there the abort is behind the first latch,
+ * before any store.
  *
  * A section that is too large for the copies is not aborted.
  *

@@ -5,9 +5,9 @@
  *
  * An optimistic guard is a sampled version; a held one is a latch.  valid()
  * and lock() are trivially true for a held guard, so a descent is written
- * once.  Pessimistic descents latch top-down and wait (latch coupling);
- * optimistic writers only ever try, also top-down, and let everything go when
- * a try fails: so there is no cycle of waits.
+ * once.  Pessimistic descents latch top-down and wait (latch coupling).  Optimistic
+ * writers only ever try, also top-down, and let everything go when a try fails.  So
+ * there is no cycle of waits.
  *
  * src/README.md: Latches, restarts, waiting
  */

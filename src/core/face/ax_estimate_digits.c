@@ -154,8 +154,8 @@ est_shares(const est_digits *d, double share[256])
 		return;
 
 	/*
-	 * Digits that were not met: as many as make the number seen the expected
-	 * one; all of the range, if that is within twice the deviation.
+	 * Digits that were not met are as many as make the number seen the expected
+	 * one.  They are all of the range, if that is within twice the deviation.
 	 */
 	a = (double) n / (hi - lo + 1);
 	empty = (hi - lo + 1) * exp(-a);

@@ -4,9 +4,9 @@
  *
  * When each key of the sample stands for "scale" keys, the top of the tree is
  * still in the sample.  It shows which digits occur at a node and how many
- * keys go each way.  Further down the sample of a group is too small to show
- * the structure: a leaf of 28 keys has three of them in a sample of one in
- * ten.  So the group is modelled:
+ * keys go each way.  Further down the sample of a group is too small to show the
+ * structure.  A leaf of 28 keys has three of them in a sample of one in ten.  So
+ * the group is modelled:
  *
  * - The digits at a position are those that the nearest enclosing group with
  *	 enough of a sample has there, taken as independent of one another.

@@ -43,7 +43,7 @@ est_spans(int cls, double left)
 }
 
 /*
- * Bytes of spans of leaves of which some stay, each anywhere: a span goes back
+ * Bytes of spans of leaves of which some stay, each anywhere.  A span goes back
  * when the last of them is gone, so that few hold many.
  */
 static double

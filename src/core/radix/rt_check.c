@@ -279,9 +279,9 @@ check_node(walk *w, rt_hdr *h, uint32_t d, int ns, int count, int holes, const c
 }
 
 /*
- * The slots of the lowest node of the path from the position's byte on, until there
- * is another node (W_GO, *below), or no more (W_GO, *below is 0).  fresh: the
- * position is at its beginning.
+ * The slots of the lowest node of the path, from the position's byte on.  W_GO: there
+ * is another node, *below; or there are no more slots, and *below is 0.  fresh: the
+ * position is at the node's beginning.
  */
 static turn
 walk_slots(walk *w, bool fresh, rt_ref *below)

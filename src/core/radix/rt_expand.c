@@ -3,10 +3,9 @@
  *	  Contention expansion: a leaf that several writers want all the time is
  *	  taken apart, and put together again when it has been quiet.
  *
- * After OptiQL (SIGMOD 2024), section 6.2.  Where a latch covers several keys,
- * the levels that lazy expansion left out are made after all, so that each hot
- * key gets a latch of its own.  Here that latch is a packed leaf's.  The
- * differences:
+ * After OptiQL (SIGMOD 2024), section 6.2.  Where a latch covers several keys, the
+ * levels that lazy expansion left out are made after all.  So each hot key gets a
+ * latch of its own.  Here that latch is a packed leaf's.  The differences:
  *
  *	- Each process counts its own acquisitions that had to wait (ax_contended_word).
  *	  It waits there anyway.  So this needs neither a sampling rate nor a counter in
@@ -46,9 +45,9 @@ typedef struct rt_hot
 } rt_hot;
 
 /*
- * The deepest node on the key's path, P, its parent G, and what hangs there, 0 if the
- * key, which may have been cut off, does not lead to anything.  AX_OK, AX_STALE (start
- * over) or AX_BUSY; nothing is latched.
+ * The deepest node on the key's path, P, its parent G, and what hangs there.  It is
+ * 0 if the key, which may have been cut off, leads to nothing.  AX_OK, AX_STALE
+ * (start over) or AX_BUSY; nothing is latched.
  */
 static ax_status
 find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
@@ -237,8 +236,8 @@ hot_try(ax_ctx *cx, ax_store *s)
 }
 
 /*
- * Remember an expansion, in a node that the first "depth" bytes of the key lead to;
- * what has no place any more is joined at once.
+ * Remember an expansion, in a node that the first "depth" bytes of the key lead to.
+ * An expansion that has no place any more is joined at once.
  */
 static void
 remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
@@ -421,7 +420,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 
 /*
  * This process has waited often for the leaf that key has just gone to or come
- * from, whose latch word is "word" (NULL: whichever it is).  Nothing is held.  No
+ * from.  Its latch word is "word" (NULL: whichever it is).  Nothing is held.  No
  * failure of anything if it cannot be done.
  */
 void

@@ -11,9 +11,8 @@
  *
  * Every step is that of rt_lookup, or rt_rowex_lookup, so the same holds of it.
  * Between the read of a reference and the sample of the child, others take their
- * time, but no time is too long there.  A look-up that meets anything but a quiet
- * tree (a latch, a change, a key that goes on into its TIDs) is done again by
- * itself, in its turn.
+ * time, but no time is too long there.  A look-up that does not meet a quiet tree
+ * (a latch, a change, a key that reaches into its TIDs) is done again by itself.
  *
  * src/README.md: The tree
  * src/README.md: Races

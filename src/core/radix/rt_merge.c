@@ -125,9 +125,9 @@ share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cur
 }
 
 /*
- * Nothing hangs in P where keys[0] goes, and there it would be but its TID: that one
- * and those that follow it into other empty slots of P, at once.  Then the node
- * has room for all of them, or a bigger copy.
+ * Nothing hangs in P where keys[0] goes, and there it would be but its TID.  It
+ * goes in, with those that follow it into other empty slots of P, at once.  Then
+ * the node has room for all of them, or a bigger copy.
  */
 static ax_status
 embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *done)

@@ -471,8 +471,8 @@ extern void rt_node_unalloc(ax_ctx *cx, ax_store *s, rt_hdr *h);
 extern void rt_node_retire(ax_ctx *cx, ax_store *s, rt_hdr *h);
 extern void rt_count_node(ax_ctx *cx, ax_store *s, unsigned kind, int d);
 
-/* Add a child to a private or latched node with room: c exact or a leaf that
- * covers [lo, hi] (Node48/256) or begins at c (Node4/16). */
+/* Add a child to a private or latched node with room.  It is exact at c, or a leaf
+ * that covers [lo, hi] (Node48/256) or begins at c (Node4/16). */
 extern void rt_node_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref child);
 /* Replace what covers c (over its whole range) by r. */
 extern void rt_node_set(rt_hdr *h, uint8_t c, rt_ref r);
@@ -556,9 +556,9 @@ typedef struct rt_view
 } rt_view;
 
 /*
- * Entries [i, i + n), strictly rising from off on, as a subtree whose top is
- * an inner node at depth off (the slot's byte is consumed).  fill: entries a
- * leaf should get.  0: no memory (nothing left behind), or *deep set.
+ * Entries [i, i + n), strictly rising from off on, as a subtree.  Its top is an
+ * inner node at depth off (the slot's byte is consumed).  fill: entries a leaf
+ * should get.  0: no memory (nothing left behind), or *deep set.
  */
 extern rt_ref rt_build_node(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t i,
 							uint64_t n, uint32_t off, int fill, bool exact_caps,

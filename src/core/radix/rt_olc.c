@@ -26,8 +26,8 @@
 #include "rt_olc.h"
 
 /*
- * The kind of the copy that takes node h's place if it is to get another child
- * at byte c; 0: it goes in as it is.
+ * The kind of the copy that takes node h's place if it is to get another child at
+ * byte c.  0: the child goes in as h is.
  */
 static inline unsigned
 kind_for_child(ax_store *s, rt_hdr *h, uint8_t c, rt_ref r)
@@ -39,8 +39,8 @@ kind_for_child(ax_store *s, rt_hdr *h, uint8_t c, rt_ref r)
 }
 
 /*
- * Where in the byte range of leaf L (entries e[0..n), sorted, the new key
- * among them at index me) to split: e[0..*k) stay left of byte *sb.
+ * Where in the byte range of leaf L to split: e[0..*k) stay left of byte *sb.  Its
+ * entries are e[0..n), sorted, the new key among them at index me.
  */
 static void
 choose_split(const rt_ent *e, int n, uint32_t d, int me, int *k, uint8_t *sb)

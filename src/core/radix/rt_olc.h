@@ -159,8 +159,8 @@ rt_prefetch_leaf(rt_ref r)
 }
 
 /*
- * The TIDs of a leaf's entries whose columns are the n bytes at p: how many; the
- * first max of them in tids, in no order.  Racy.
+ * The TIDs of a leaf's entries whose columns are the n bytes at p.  Returns how
+ * many; the first max of them are in tids, in no order.  Racy.
  */
 __attribute__((always_inline)) static inline uint32_t
 rt_leaf_tids(rt_leaf *l, const uint8_t *p, uint32_t n, uint8_t fp, uint64_t *tids, uint32_t max)
@@ -447,9 +447,9 @@ rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
  * Every change of the tree is planned from what was read and validated, with all that
  * it needs made in private.  Then rt_begin() latches, top-down, each guard at the
  * version that the plan rests on.  Then the operation stores.  Then rt_finish() lets go
- * of all, and retires what went.  These two are all of the tree's code that reserves
- * retire records, latches, gives up, opens an elided section or lets go of what was
- * changed.  Under pessimism the guards are latches already, and the plan is the same.
+ * of all, and retires what went.  Only these two reserve retire records, latch,
+ * give up, open an elided section, or let go of what was changed.  Under pessimism
+ * the guards are latches already, and the plan is the same.
  */
 
 /* A leaf or node that goes, and its guard. */
@@ -572,11 +572,11 @@ rt_finish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, const rt_ch
 		AX_COUNT(cx, s, embedded, ch->embedded);
 
 	/*
-	 * A node that goes must be obsolete: an insert that has widened a leaf goes on in
-	 * its node without a look at what is above ("art.widened").  Of a leaf only the
-	 * assertion of rt_leaf_retire() asks it.  Every operation that opens a leaf
-	 * validates the node above afterwards, and that has changed.  But a process that
-	 * waits for the leaf learns at once that it must start over.
+	 * A node that goes must be obsolete.  For an insert that has widened a leaf
+	 * goes on in its node without a look at what is above ("art.widened").  Of a
+	 * leaf only the assertion of rt_leaf_retire() asks it.  Every operation that
+	 * opens a leaf validates the node above afterwards, and that has changed.  But
+	 * a process that waits for the leaf learns at once that it must start over.
 	 */
 	for (int i = 0; i < ch->ngone; i++)
 		ax_guard_kill(cx, &ch->gone[i].g);

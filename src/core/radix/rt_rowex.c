@@ -35,19 +35,19 @@
  * leaf that a reader gets to was the key's place at some moment after the
  * reader began.  If the node that the reference was read from was in the tree
  * then, it was at that moment.  Else it was when that node was frozen, which
- * was after the reader got to it.  The entry was in that place then; if the
- * place was frozen since, the entry is in it still; if not, only its removal
- * could take it out.  And what is found in a leaf was in the tree at that
- * moment, or when the leaf was frozen.
+ * was after the reader got to it.  The entry was in that place then.  If the place
+ * was frozen since, the entry is in it still.  If not, only its removal could take
+ * it out.  And what is found in a leaf was in the tree at that moment, or when the
+ * leaf was frozen.
  *
  * A child of a frozen node was in the tree when that was frozen, hence retired
- * later, hence is not reused before the reader leaves its epoch.
+ * later.  So it is not reused before the reader leaves its epoch.
  *
  * And scans: one load of the live bitmap gives all entries of the leaf's range
- * of that moment, which is contiguous.  When it has grown (over bytes where
- * nothing was), places further on may hold older entries of the same bytes,
- * each removed since the scan began.  Entries that do not lie beyond the last
- * key returned are skipped.
+ * of that moment, which is contiguous.  When that has grown, over bytes where
+ * nothing was, places further on may hold older entries of the same bytes.  Each
+ * was removed since the scan began.  Entries that do not lie beyond the last key
+ * returned are skipped.
  *
  * src/README.md: ROWEX
  */

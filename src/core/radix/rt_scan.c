@@ -215,9 +215,9 @@ leaf_order(rt_leaf *l, uint8_t *id)
 }
 
 /*
- * Those of the leaf's entries that lie between the ends, as many as there is room for:
- * the last of them is at *last, *lastlen bytes of it.  cs, ce: where all of the leaf lies,
- * as cmp_path() says.  Racy: the caller validates the leaf.
+ * Those of the leaf's entries that lie between the ends, as many as there is room
+ * for.  The last of them is at *last, *lastlen bytes of it.  cs, ce: where all of
+ * the leaf lies, as cmp_path() says.  Racy: the caller validates the leaf.
  */
 __attribute__((always_inline)) static inline step
 leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **last,

@@ -132,9 +132,9 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 
 /*
  * Put the pieces in the place of the leaf that the cursor is at, where key goes in P's
- * node.  The leaf's guard is open.  The node is replaced by a bigger one if it has too
- * few slots, or by a copy if readers could not bear the change (ROWEX).  kept: the
- * leaf's reference when it is one of the pieces.  AX_OK, or as of rt_begin().
+ * node.  The leaf's guard is open.  If the node has too few slots, a bigger one
+ * replaces it.  If readers could not bear the change (ROWEX), a copy does.  kept:
+ * the leaf's reference when it is one of the pieces.  AX_OK, or as of rt_begin().
  */
 ax_status
 rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, rt_piece *p, int np,

@@ -4,12 +4,12 @@
  *	  hashed by key.
  *
  * Entries lie in chunks of one object, a log.  A chunk belongs to a stripe, a
- * stripe to the processes of some slots, mostly to one: to take room is a CAS
- * on a line that nobody else writes.  An entry is written where nobody sees
- * it, then linked into the bucket of its key without the TID.  The CAS on the
- * bucket's head puts it into the index, whole, at one instant.  So there is
- * nothing to wait for: a process that stops in between has only wasted some
- * bytes.  Equal entries meet in the bucket, so a log never has one twice.
+ * stripe to the processes of some slots, mostly to one.  To take room is a CAS on a
+ * line that nobody else writes.  An entry is written where nobody sees it, then
+ * linked into the bucket of its key without the TID.  The CAS on the bucket's head
+ * puts it into the index, whole, at one instant.  So there is nothing to wait for:
+ * a process that stops in between has only wasted some bytes.  Equal entries meet
+ * in the bucket, so a log never has one twice.
  *
  * When a log is full, whoever notices puts an empty one in front of it.
  * Sealing the full one sets a bit in each head.  An inserter that has not
@@ -605,8 +605,8 @@ number_of(const uint8_t *key, uint32_t len, uint32_t off)
 
 /*
  * And of a position: entries with a lower number lie in front of it, those with a
- * higher one behind it; an equal one says nothing.  All entries have their first "off"
- * bytes in common with the log's floor.
+ * higher one behind it.  An equal one says nothing.  All entries have their first
+ * "off" bytes in common with the log's floor.
  */
 static uint64_t
 number_of_bound(const ax_log *l, uint32_t off, const ax_bound *b)
@@ -737,9 +737,9 @@ collect_sorted(collection *c, ax_log *l, const ax_bound *start, const ax_bound *
  * Of one that may still take entries.  A log is left out whose floor is not in
  * front of the scan's end.  The floor was there before the log was, and never
  * changes.  Every insert compares with it before it links.  So nothing that
- * the scan wants is or will be in there.  To leave out those that lie before
- * the scan's beginning, too, all inserters would have to write one highest
- * key, which is what the stripes are there to avoid.
+ * the scan wants is or will be in there.  To leave out those that lie before the
+ * scan's beginning, too, all inserters would have to write one highest key.  The
+ * stripes are there to avoid that.
  *
  * Of an entry the number mostly decides.  Key and length of one that is linked never
  * change: so nothing is missed that two comparisons would have found.

@@ -284,7 +284,7 @@ ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 	}
 
 	/*
-	 * Not by turns: a table with four, or six, such indexes would see the same one
+	 * Not by turns.  A table with four, or six, such indexes would see the same one
 	 * or two of them in every step, and the others never.
 	 */
 	if (ax_unlikely((++b->tail_turn * UINT32_C(0x9E3779B9)) >> (32 - STEP_BITS) == 0))

@@ -225,9 +225,9 @@ struct ax_tail_kind
 
 	/*
 	 * Move up to AX_TAIL_STEP entries into the tree (ax_tail_drain), the caller
-	 * having the claim; it stops before one that is CANCELLING (AX_BUSY, when that is
-	 * the first).  all: those that would better wait, too.  *more: there
-	 * is more to do (of what "all" says).  AX_OK, AX_BUSY, AX_NOMEM.
+	 * having the claim.  It stops before one that is CANCELLING (AX_BUSY, when that
+	 * is the first).  all: those that would better wait, too.  *more: there is more
+	 * to do (of what "all" says).  AX_OK, AX_BUSY, AX_NOMEM.
 	 */
 	ax_status	(*flush) (ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more);
 
@@ -258,7 +258,7 @@ extern ax_tail *ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uin
 
 /*
  * For kind->flush: put n keys, strictly rising, whose words this caller made
- * FLUSHING, into the tree, and make those that are in FLUSHED and the others FULL
+ * FLUSHING, into the tree.  Then make those that are in FLUSHED and the others FULL
  * again.  lens NULL: all are "len".  *done: how many of the first are in.
  */
 extern ax_status ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

@@ -5,10 +5,10 @@
  * The last eight bytes of a key before its TID (four, of a shorter key) are
  * taken as a number.  All that is before them is the same for all keys here.
  * 2^shift numbers share a slot, SLOTS slots are a window, and a window has its
- * place in a ring by its number.  So the place of a key follows from the key:
- * inserters share no counter, a key is found at once, and the entries are in
- * order.  An insert that finds its slot taken, or its window gone or not there
- * yet, goes to the tree.
+ * place in a ring by its number.  So the place of a key follows from the key.
+ * Inserters share no counter, a key is found at once, and the entries are in order.
+ * An insert that finds its slot taken, or its window gone or not there yet, goes to
+ * the tree.
  *
  * A slot is one word:
  *
@@ -16,9 +16,9 @@
  *
  * Windows are emptied in their order, behind the newest by some, slot by slot.
  * An empty slot is sealed, so an inserter that was late finds it taken.
- * Nobody waits for it.  When all its slots are done a window is unlinked and
- * the floor raised, under "maker", which also guards the making of new ones:
- * none is made below the floor.
+ * Nobody waits for it.  When all its slots are done a window is unlinked and the
+ * floor raised, under "maker".  That also guards the making of new ones: none is
+ * made below the floor.
  *
  * src/README.md: The tail buffer
  * src/README.md: The tail buffer's kinds
