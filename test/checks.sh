@@ -59,18 +59,15 @@ done
 # each that takes a lock or calls the core which (src/README.md, Contracts).
 check_comments()
 {
-	local all server
+	local all
 
 	mapfile -t all < <(find src -name '*.[ch]' | sort)
 	perl test/comments.pl functions "${all[@]}" ||
 		fail "functions without a sentence"
 	perl test/comments.pl contracts "${all[@]}" ||
 		fail "functions that do not say which locks they take"
-	perl test/comments.pl sentences 30 "${all[@]}" ||
-		fail "comments with long sentences, or some that hide who acts"
-	mapfile -t server < <(printf '%s\n' "${all[@]}" | grep -v '^src/core/')
-	perl test/comments.pl sentences 25 "${server[@]}" ||
-		fail "comments outside the core with sentences of more than 25 words"
+	perl test/comments.pl sentences 25 "${all[@]}" ||
+		fail "comments with sentences of more than 25 words, or some that hide who acts"
 	perl test/comments.pl sentences 25 src/README.md ||
 		fail "long sentences in the design, or some that hide who acts"
 }

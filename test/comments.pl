@@ -26,6 +26,16 @@ my $lock = join('|',
 	'(?:try_)?(?:table|relation)_open',
 	'index_open',
 	'art_(?:try_|un)?lock_place\w*');
+# of the core, and its descents, which latch under pessimism
+my $latch = join('|',
+	'ax_latch_arena',
+	'ax_tail_claim',
+	'ax_word_(?:lock|trylock|take|acquire)',
+	'ax_guard_(?:open|open_target|lock|lock_at|close|kill)',
+	'ax_open',
+	'ax_close',
+	'rt_(?:start|step|go_down|descend|open_leaf|open_target|close|begin)',
+	'bt_(?:start|enter|enter_target|descend|close|begin)');
 my $found = 0;
 
 sub complain
@@ -52,7 +62,7 @@ sub functions
 		$first-- while $first > 0 && $l[ $first - 1 ] !~ m{^\s*$|^#|^\}|\*/\s*$|;\s*$};
 		$last++ while $last < $#l && $l[$last] !~ /^\}/;
 		my $signature = join('', @l[ $first .. $i - 1 ]);
-		next unless $signature =~ /^(\w+)\(/m;
+		next unless $signature =~ /^(?!__attribute__)(\w+)\(/m;
 		my $name = $1;
 		my $comment;
 		if ($first > 0 && $l[ $first - 1 ] =~ m{\*/\s*$})
@@ -85,9 +95,8 @@ sub check_contract
 	complain($file, $line, "$name() calls the core, or enters or leaves an epoch, and no line \"Epoch:\" says so")
 	  if $body =~ /\b(?:ART_CORE_(?:BEGIN|END)\b|ax_(?:enter|enter_read|epoch_enter|leave)\s*\()/ &&
 	  $said !~ /^\s*\*\s+Epoch: /m;
-	complain($file, $line, "$name() takes a latch, and no line \"Latches:\" says so")
-	  if $body =~ /\b(?:ax_latch_arena|ax_word_(?:lock|trylock|acquire)|ax_tail_claim)\s*\(/ &&
-	  $said !~ /^\s*\*\s+Latches: /m;
+	complain($file, $line, "$name() takes a latch or gives one back, and no line \"Latches:\" says so")
+	  if $body =~ /\b(?:$latch)\s*\(/ && $said !~ /^\s*\*\s+Latches: /m;
 }
 
 # A paragraph is what blank lines, list items, tables and contract lines leave.

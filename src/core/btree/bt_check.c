@@ -235,7 +235,12 @@ check_path(walk *w)
 	return AX_OK;
 }
 
-/* See bt_tree.h, ax_check. */
+/*
+ * See bt_tree.h, ax_check.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; pessimistically takes those of a path.
+ */
 ax_status
 bt_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {

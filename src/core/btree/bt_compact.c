@@ -4,10 +4,10 @@
  *	  into fewer, and pages in spans that are to become empty are copied.
  *
  * A pass goes over the tree level by level, from the parents of the leaves up,
- * and along a level from left to right; where it is, a separator says.  At
- * each page it takes some neighbouring children and distributes their keys
- * over as few pages as a build would make.  The page itself is copied with its
- * new children, and the copy published above it.
+ * and along a level from left to right.  A separator says where it is.  At each
+ * page it takes some neighbouring children and distributes their keys over as few
+ * pages as a build would make.  The page itself is copied with its new children,
+ * and the copy published above it.
  *
  * The new pages are made from copies before anything is latched.  Then the page
  * above, the page, and the children that go are latched, top-down, each by one
@@ -84,8 +84,8 @@ weight(const bt_view *v, uint32_t plen)
 }
 
 /*
- * Bytes that n entries take, about, if what the first and the last begin with in
- * common is stored once; "used" if they are of several lengths.
+ * Bytes that n entries take, about, if the beginning that the first and the last
+ * have in common is stored once.  "used" if they are of several lengths.
  */
 static uint64_t
 need(const bt_view *v, int n, uint32_t size, uint64_t used)
@@ -106,8 +106,8 @@ need(const bt_view *v, int n, uint32_t size, uint64_t used)
 }
 
 /*
- * Where child "last" of the page of frame k ends: what the page says, whose copy is
- * w->page, or the lowest one above it that says it.  To w->next.
+ * Where child "last" of the page of frame k ends.  The page says it, whose copy is
+ * w->page, or the lowest one above it that knows.  To w->next.
  */
 static ax_status
 find_next(work *w, const bt_path *t, int k, int last)
@@ -164,6 +164,9 @@ advance(work *w, ax_compaction *c)
 /*
  * One run of at most "most" children of the page of frame k.  *objs: pages replaced.
  * w->page is the page's copy; w->next is found on the way.
+ *
+ * Latches: none on entry and on return; takes the page above, the page and the
+ * children that go, by one try each.
  */
 static ax_status
 run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
@@ -408,7 +411,12 @@ out:
 	return x;
 }
 
-/* See bt_tree.h, ax_compact. */
+/*
+ * See bt_tree.h, ax_compact.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
 ax_status
 bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 {

@@ -212,6 +212,9 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 /*
  * After a removal: merge what is nearly empty on the way to the key, from the
  * leaf upwards.  Gives up where it cannot have its way.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
  */
 void
 bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)

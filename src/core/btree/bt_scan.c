@@ -138,6 +138,8 @@ entry_key(const bt_page *p, int i, const bt_blob *blob, uint32_t len, uint8_t *o
 /*
  * bt_descend for who wants the leaf and nothing else: optimistic, without the
  * path.  *leaf is NULL when the tree is empty.
+ *
+ * Latches: none.
  */
 __attribute__((always_inline)) static inline ax_status
 find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g,
@@ -164,6 +166,9 @@ find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g
 
 /*
  * Is this very key there?  AX_OK or AX_NOTFOUND.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; pessimistically takes those of a path.
  */
 ax_status
 bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
@@ -270,7 +275,12 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
 	return ok;
 }
 
-/* See bt_tree.h, ax_lookup. */
+/*
+ * See bt_tree.h, ax_lookup.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; pessimistically takes those of a path.
+ */
 ax_status
 bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
@@ -344,6 +354,9 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
  * page that comes next, and while that comes in the others take theirs.  In
  * the end the leaves are read, in the keys' order.  A look-up that meets
  * anything but a quiet tree is done again by itself.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; a look-up that is done again takes its own.
  */
 ax_status
 bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
@@ -723,7 +736,11 @@ next_leaf(scan *sc)
 	return S_END;
 }
 
-/* One pass from sc->pos. */
+/*
+ * One pass from sc->pos.
+ *
+ * Latches: none on entry and on return; pessimistically takes those of the path.
+ */
 static step
 run(scan *sc)
 {

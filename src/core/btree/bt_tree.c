@@ -218,6 +218,9 @@ bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch)
 /*
  * The change does not come about.  The latches go first, since no memory is given
  * back with one.  Returns x.
+ *
+ * Epoch: inside.
+ * Latches: has some of the plan and of the path; none of them on return.
  */
 ax_status
 bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
@@ -411,6 +414,8 @@ make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
 /*
  * Latch, and put what was made in the page's place: LEFT alone, if it is a copy, or both
  * halves.  AX_OK, AX_STALE, AX_BUSY, or ABOVE: the page above has no room.
+ *
+ * Latches: on entry those of the path; none on return but with ABOVE.
  */
 static ax_status
 publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
@@ -472,6 +477,8 @@ publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
  * The latches, taken at the versions of the path, then show that it was a true
  * one.  So they are held for the parent's new entry only, and a transaction in
  * their place is small.
+ *
+ * Latches: on entry those of the path; none on return but with ABOVE.
  */
 static ax_status
 make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int at)
@@ -528,7 +535,11 @@ make_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
 
 /* ---- insert ---- */
 
-/* The first key of all. */
+/*
+ * The first key of all.
+ *
+ * Latches: on entry, pessimistically, that of the root's word; none on return.
+ */
 static ax_status
 insert_first(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len)
 {
@@ -645,6 +656,8 @@ insert_more(ax_store *s, bt_page *p, const limit *l, const uint8_t *const *keys,
 /*
  * One try with keys[0..n), rising, of which the first decides on the leaf:
  * as many go in as belong there and fit.
+ *
+ * Latches: none on entry and on return.
  */
 static ax_status
 try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,

@@ -69,6 +69,8 @@ bt_above(bt_path *t, int k)
  * One hop.  Into page p, whose address was read from what "from" guards: g is opened,
  * and then "from" is validated.  Unless AX_OK the caller starts over, or is busy (what
  * g has latched it lets go).
+ *
+ * Latches: pessimistically has that of "from"; on AX_OK that of g, too.
  */
 __attribute__((always_inline)) static inline ax_status
 bt_enter(ax_ctx *cx, const ax_guard *from, ax_guard *g, bt_page *p, const ax_mode mode)
@@ -83,7 +85,11 @@ bt_enter(ax_ctx *cx, const ax_guard *from, ax_guard *g, bt_page *p, const ax_mod
 	return ax_valid(from, mode) ? AX_OK : AX_STALE;
 }
 
-/* The same for the leaf, which is to be written. */
+/*
+ * The same for the leaf, which is to be written.
+ *
+ * Latches: as bt_enter(); under OptiQL that of g in any mode, and shared.
+ */
 __attribute__((always_inline)) static inline ax_status
 bt_enter_target(ax_ctx *cx, ax_store *s, const ax_guard *from, ax_guard *g, bt_page *p,
 				const ax_mode mode)
@@ -117,7 +123,11 @@ bt_step(ax_store *s, bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t
 	return ax_valid(g, mode) ? child : NULL;
 }
 
-/* The root page, NULL: the tree is empty.  g: of the pointer to it. */
+/*
+ * The root page, NULL: the tree is empty.  g: of the pointer to it.
+ *
+ * Latches: none on entry; pessimistically that of the root's word on AX_OK.
+ */
 __attribute__((always_inline)) static inline ax_status
 bt_start(ax_ctx *cx, ax_store *s, ax_guard *g, bt_page **root, const ax_mode mode)
 {

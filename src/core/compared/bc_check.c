@@ -80,6 +80,8 @@ check_image(walk *w, const uint8_t *image, int level)
  * The page that comes next: the root, or the next child of the lowest page of the
  * path; *above guards the pointer to it.  AX_NOTFOUND: there is none, and the path is
  * shorter by one.  AX_STALE: something changed.  AX_BUSY.
+ *
+ * Latches: none.
  */
 static ax_status
 next_page(walk *w, uint8_t *image, ax_guard *above, bc_page **page)

@@ -167,6 +167,9 @@ bc_open(bc_page *p, const uint8_t *image, uint32_t size)
 /*
  * Copy a page's image: AX_OK, what the page was at the version in g.  AX_STALE:
  * it changed, or is none.  AX_BUSY.
+ *
+ * Epoch: inside.
+ * Latches: none.
  */
 ax_status
 bc_copy(ax_ctx *cx, bc_page *p, ax_guard *g, uint8_t *image, uint32_t size)

@@ -75,7 +75,12 @@ typedef enum ax_mode
 
 #define AX_WRITES(mode) ((mode) <= AX_PESSIMISTIC)
 
-/* Sample w, or latch it: as ax_guard_open(). */
+/*
+ * Sample w, or latch it: as ax_guard_open().
+ *
+ * Epoch: inside.
+ * Latches: as ax_guard_open(), whose "pess" is AX_PESSIMISTIC.
+ */
 __attribute__((always_inline)) static inline ax_status
 ax_open(ax_ctx *cx, ax_guard *g, ax_word *w, const ax_mode mode)
 {
@@ -187,7 +192,11 @@ ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
 	return g->held;
 }
 
-/* The same, in no section of its own. */
+/*
+ * The same, in no section of its own.
+ *
+ * Latches: the word is write-latched on true.
+ */
 static inline bool
 ax_guard_lock(ax_ctx *cx, ax_guard *g)
 {

@@ -74,6 +74,8 @@ room(walk *w, uint32_t n)
  * Sample the word of the child found below byte c of a node at depth d, whose
  * guard is "above".  Or of a node that was on the path before (NULL).  A page
  * or node that changes again and again is latched.
+ *
+ * Latches: none on entry; that of the word on W_GO, if it had to be latched.
  */
 static turn
 open_guard(walk *w, ax_guard *g, ax_word *word, const ax_guard *above, uint32_t d, int c)
@@ -177,7 +179,11 @@ cmp_ents(const rt_ent *a, const rt_ent *b)
 	return memcmp(a->p, b->p, a->len < b->len ? a->len : b->len);
 }
 
-/* One leaf, in a slot with bytes lo to hi (-1: the root) of what "above" guards. */
+/*
+ * One leaf, in a slot with bytes lo to hi (-1: the root) of what "above" guards.
+ *
+ * Latches: none on entry and on return.
+ */
 static turn
 walk_leaf(walk *w, rt_ref ref, uint32_t d, int lo, int hi, const ax_guard *above)
 {
@@ -282,6 +288,8 @@ check_node(walk *w, rt_hdr *h, uint32_t d, int ns, int count, int holes, const c
  * The slots of the lowest node of the path, from the position's byte on.  W_GO: there
  * is another node, *below; or there are no more slots, and *below is 0.  fresh: the
  * position is at the node's beginning.
+ *
+ * Latches: on entry the node's, if it had to be latched; none on return.
  */
 static turn
 walk_slots(walk *w, bool fresh, rt_ref *below)
@@ -370,7 +378,11 @@ walk_up(walk *w, uint32_t n)
 	return open_guard(w, &f->g, &f->h->word, NULL, f->d, 0);
 }
 
-/* From the root to the position and on. */
+/*
+ * From the root to the position and on.
+ *
+ * Latches: none on entry and on return.
+ */
 static turn
 walk_tree(walk *w)
 {

@@ -13,10 +13,10 @@
  * it begins with the other's.  So nothing is held between two calls, and what
  * others change meanwhile is met or not, as in a scan.
  *
- * Everything is planned from validated samples and built in private.  Then it
- * is latched top-down, each by one try, at the versions of the samples: the
- * parent, the node, and each leaf and small node that goes.  For the readers
- * of ROWEX nothing is changed in place but the parent's reference.
+ * Everything is planned from validated samples and built in private.  Then these
+ * are latched, top-down, each by one try, at the versions of the samples: parent,
+ * node, and each leaf and small node that goes.  For the readers of ROWEX nothing
+ * is changed in place but the parent's reference.
  *
  * src/README.md: Compaction
  */
@@ -92,6 +92,8 @@ inner_slot(const rt_slot *slots, int n, int from)
 /*
  * The node behind w->pos (c->started), or the first: N, its parent P, its path in
  * w->path[0 .. N->d).  AX_NOTFOUND: there is none.  AX_STALE, AX_BUSY.
+ *
+ * Latches: none.
  */
 static ax_status
 next_node(ax_ctx *cx, ax_store *s, const ax_compaction *c, work *w, rt_at *P, rt_at *N)
@@ -218,6 +220,8 @@ look_at_leaf(ax_ctx *cx, ax_store *s, rt_leaf *l)
 /*
  * A node with nothing but leaves and TIDs that would fit into one leaf?  AX_OK,
  * with n == 0 if not; else as of an opened guard.
+ *
+ * Latches: none.
  */
 static ax_status
 look_at_node(ax_ctx *cx, work *w, rt_hdr *h, unit *u)
@@ -270,9 +274,9 @@ look_at_node(ax_ctx *cx, work *w, rt_hdr *h, unit *u)
 }
 
 /*
- * Which slots of the node stay as they are, since contention took them apart lately:
- * the inner nodes on the way there, and the leaves beside one.  Not leaves in spans
- * that are to become empty.
+ * Which slots of the node stay as they are, since contention took them apart
+ * lately.  These are the inner nodes on the way there, and the leaves beside one.
+ * Not leaves in spans that are to become empty.
  */
 static void
 mark_apart(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
@@ -407,7 +411,11 @@ goes(work *w, void *p, bool node)
 	return x;
 }
 
-/* The entries of a leaf, behind an bytes of a, in order.  AX_NOTFOUND: no room. */
+/*
+ * The entries of a leaf, behind an bytes of a, in order.  AX_NOTFOUND: no room.
+ *
+ * Latches: none.
+ */
 static ax_status
 take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_leaf *l)
 {
@@ -440,7 +448,11 @@ take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_lea
 	return n > 0 ? AX_OK : AX_STALE;
 }
 
-/* All that is below a small node, which hangs at byte c. */
+/*
+ * All that is below a small node, which hangs at byte c.
+ *
+ * Latches: none.
+ */
 static ax_status
 take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_hdr *h)
 {
@@ -559,6 +571,8 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 /*
  * Compact the node N below P.  AX_OK: *objs were replaced, 0: it is as it was;
  * *more: it was too much for once.  AX_STALE: others were in the way.
+ *
+ * Latches: none on entry and on return; takes P, N and what goes, by one try each.
  */
 static ax_status
 compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bool *more)

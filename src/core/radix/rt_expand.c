@@ -48,6 +48,8 @@ typedef struct rt_hot
  * The deepest node on the key's path, P, its parent G, and what hangs there.  It is
  * 0 if the key, which may have been cut off, leads to nothing.  AX_OK, AX_STALE
  * (start over) or AX_BUSY; nothing is latched.
+ *
+ * Latches: none.
  */
 static ax_status
 find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
@@ -77,6 +79,8 @@ typedef struct group
 /*
  * One leaf more, if all fit.  AX_NOTFOUND: they do not; *empty: nor by itself, or it is
  * no leaf that can be joined.  AX_STALE, AX_BUSY.
+ *
+ * Latches: none; the guards of the group are samples.
  */
 static ax_status
 add_leaf(ax_ctx *cx, const rt_cursor *c, rt_ref r, group *g, bool *empty)
@@ -124,6 +128,8 @@ add_leaf(ax_ctx *cx, const rt_cursor *c, rt_ref r, group *g, bool *empty)
  * Join one group of neighbouring leaves below the deepest node on the key's
  * path, in a copy of the node.  AX_OK: done, there may be more.  AX_NOTFOUND: there is
  * nothing to join, or no memory.
+ *
+ * Latches: none on entry and on return; takes G, P and the leaves.
  */
 static ax_status
 join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
@@ -361,6 +367,8 @@ rt_settle(ax_ctx *cx, ax_store *s, bool all)
 /*
  * Take the leaf of the key apart: one leaf a byte value, or a node below.  AX_OK:
  * done.  AX_NOTFOUND: it is better left as it is.  *depth: of the node above.
+ *
+ * Latches: none on entry and on return; takes those of rt_publish().
  */
 static ax_status
 expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,

@@ -9,7 +9,11 @@
 #include "rt_olc.h"
 #include "core/base/ax_call.h"
 
-/* One descent for a key with its TID: AX_OK or AX_NOTFOUND. */
+/*
+ * One descent for a key with its TID: AX_OK or AX_NOTFOUND.
+ *
+ * Latches: none on entry and on return; pessimistically takes those of a path.
+ */
 __attribute__((always_inline)) static inline ax_status
 contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
@@ -71,6 +75,8 @@ rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
  * All TIDs of one encoded key.  While the descent is within the columns, one
  * leaf holds all of them (ranges are cut by bytes, and they share every byte).
  * Where it goes on into the TIDs (RT_ENDS), an ordered scan of the subtree does it.
+ *
+ * Latches: none.
  */
 __attribute__((always_inline)) static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,

@@ -45,7 +45,11 @@ cursor_of(const lane *a)
 	return (rt_cursor) {.P.g.w = a->w, .P.g.v = a->v, .ref = a->ref, .d = a->d};
 }
 
-/* From a node, whose lines were asked for, to what hangs there. */
+/*
+ * From a node, whose lines were asked for, to what hangs there.
+ *
+ * Latches: none.
+ */
 static inline state
 step_down(lane *a, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
@@ -107,7 +111,11 @@ step_near(lane *a, const uint8_t *key, uint32_t len, const ax_mode mode)
 	return S_LEAF;
 }
 
-/* The TIDs of a leaf; false: not so. */
+/*
+ * The TIDs of a leaf; false: not so.
+ *
+ * Latches: none.
+ */
 static inline bool
 read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint32_t max,
 		  uint32_t *n, const ax_mode mode)

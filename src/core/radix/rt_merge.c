@@ -128,6 +128,8 @@ share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cur
  * Nothing hangs in P where keys[0] goes, and there it would be but its TID.  It
  * goes in, with those that follow it into other empty slots of P, at once.  Then
  * the node has room for all of them, or a bigger copy.
+ *
+ * Latches: none on entry and on return; takes P's, and G's for a copy.
  */
 static ax_status
 embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *done)
@@ -232,6 +234,8 @@ pieces_of(ax_ctx *cx, ax_store *s, const rt_cursor *c, const rt_ent *e, int n, r
  * AX_STALE: start over.  AX_OK with *done == 0: the key wants the
  * ordinary insert (no leaf where it goes, or nothing follows it).  fill: of a
  * share of a load, entries a leaf should get; 0: this is none.
+ *
+ * Latches: none on entry and on return.
  */
 static ax_status
 merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, uint64_t *added)

@@ -194,6 +194,8 @@ is_full(rt_leaf *l, uint32_t len, bool append)
 /*
  * No slot of P's node, a Node4 or Node16, covers the key's byte: widen the leaf
  * above the gap over it.  GREW, or AX_NOTFOUND: there is none.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
 static ax_status
 widen_sorted(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
@@ -259,6 +261,8 @@ taken(rt_hdr *h, int x)
 /*
  * The same of a Node48 or Node256, where the leaf on either side may do; else *lo and
  * *hi are the ends of the gap.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
 static ax_status
 widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo, int *hi)
@@ -303,6 +307,8 @@ widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo
 /*
  * Hang r at the key's byte in P's node, lo to hi if it is a leaf.  kind: of the copy that
  * takes the node's place, 0: none; compiled for both.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
 __attribute__((always_inline)) static inline ax_status
 hang_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int lo, int hi,
@@ -333,6 +339,8 @@ hang_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int lo, in
  * No slot covers the key's byte in P's node.  Widen a neighbouring leaf over the
  * gap, or hang a new child.  GREW: the caller finds that leaf, in P or, under ROWEX,
  * in P's copy.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
 static ax_status
 insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
@@ -364,6 +372,8 @@ insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
  * The key leaves the node that c->ref is (guard N) at byte m of its prefix.  In its
  * place comes a Node4 with the common part, over a copy with the rest, and a leaf.
  * Headers are immutable, so readers never see a prefix that moves.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
 static ax_status
 split_prefix(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
@@ -394,7 +404,11 @@ split_prefix(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 	return AX_OK;
 }
 
-/* The tree is empty. */
+/*
+ * The tree is empty.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 insert_root(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 			uint8_t fp)
@@ -412,7 +426,11 @@ insert_root(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t 
 	return AX_OK;
 }
 
-/* A TID is there: the same columns, so the same row, or a duplicate that needs a leaf. */
+/*
+ * A TID is there: the same columns, so the same row, or a duplicate that needs a leaf.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				  uint8_t fp)
@@ -442,7 +460,11 @@ insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 	return AX_OK;
 }
 
-/* The key's leaf is there. */
+/*
+ * The key's leaf is there.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 __attribute__((always_inline)) static inline ax_status
 insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				 uint8_t fp, const ax_mode mode)
@@ -471,7 +493,11 @@ insert_into_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 	return leaf_overflow(cx, s, c, key, len, fp);
 }
 
-/* One descent.  AX_STALE, or GREW: start over. */
+/*
+ * One descent.  AX_STALE, or GREW: start over.
+ *
+ * Latches: none on entry and on return.
+ */
 __attribute__((always_inline)) static inline ax_status
 insert_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			const ax_mode mode)

@@ -285,7 +285,11 @@ typedef struct rt_cursor
 #define RT_PARTS AX_NOTFOUND	/* the key leaves ref's node within its prefix */
 #define RT_ENDS AX_BUFFER		/* the key ends there */
 
-/* Let go of all that a descent has. */
+/*
+ * Let go of all that a descent has.
+ *
+ * Latches: gives back those of the cursor.
+ */
 __attribute__((always_inline)) static inline void
 rt_close(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 {
@@ -300,7 +304,11 @@ rt_close(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 		ax_guard_close(cx, &c->N, false);
 }
 
-/* To the root's slot. */
+/*
+ * To the root's slot.
+ *
+ * Latches: none on entry; pessimistically that of the root's word on AX_OK.
+ */
 __attribute__((always_inline)) static inline ax_status
 rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 {
@@ -341,7 +349,11 @@ rt_look(rt_cursor *c, const uint8_t *key, const unsigned kind, const ax_mode mod
 	return !AX_WRITES(mode) || ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
 }
 
-/* From a slot with a node (which c->ref is) to the slot in that. */
+/*
+ * From a slot with a node (which c->ref is) to the slot in that.
+ *
+ * Latches: pessimistically has those of P and G; then of the new ones.
+ */
 __attribute__((always_inline)) static inline ax_status
 rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
@@ -388,7 +400,11 @@ rt_step(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_mod
 	return rt_look(c, key, kind, mode);
 }
 
-/* From where it is down to what is no node: a leaf, a TID, nothing. */
+/*
+ * From where it is down to what is no node: a leaf, a TID, nothing.
+ *
+ * Latches: as rt_step().
+ */
 __attribute__((always_inline)) static inline ax_status
 rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_mode mode)
 {
@@ -402,6 +418,11 @@ rt_go_down(ax_ctx *cx, rt_cursor *c, const uint8_t *key, uint32_t len, const ax_
 	return x;
 }
 
+/*
+ * From the root down: rt_start() and rt_go_down().
+ *
+ * Latches: none on entry; pessimistically those of P and G on return.
+ */
 __attribute__((always_inline)) static inline ax_status
 rt_descend(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 		   const ax_mode mode)
@@ -414,6 +435,8 @@ rt_descend(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t l
 /*
  * The leaf that c->ref is, to be read.  (One that is to be written under OptiQL:
  * rt_open_target.)
+ *
+ * Latches: pessimistically has the cursor's; on AX_OK the leaf's, too.
  */
 __attribute__((always_inline)) static inline ax_status
 rt_open_leaf(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
@@ -426,7 +449,11 @@ rt_open_leaf(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 	return ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
 }
 
-/* The same for who will write to it. */
+/*
+ * The same for who will write to it.
+ *
+ * Latches: as rt_open_leaf(); under OptiQL the leaf's in any mode, and shared.
+ */
 __attribute__((always_inline)) static inline ax_status
 rt_open_target(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 {

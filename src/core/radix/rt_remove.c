@@ -32,7 +32,11 @@ drop_entry(rt_leaf *l, int i)
 	atomic_store_explicit(&l->live, ld(&l->live) & ~(1u << i), memory_order_release);
 }
 
-/* A TID hangs in P's node. */
+/*
+ * A TID hangs in P's node.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 remove_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 		   bool *tidy)
@@ -50,7 +54,11 @@ remove_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t l
 	return AX_OK;
 }
 
-/* Entry i of a leaf, which stays. */
+/*
+ * Entry i of a leaf, which stays.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static inline ax_status
 remove_in_place(ax_ctx *cx, ax_store *s, rt_cursor *c, int i)
 {
@@ -63,7 +71,11 @@ remove_in_place(ax_ctx *cx, ax_store *s, rt_cursor *c, int i)
 	return AX_OK;
 }
 
-/* Of a leaf that is sparse by then: into a smaller copy, if there is memory for one. */
+/*
+ * Of a leaf that is sparse by then: into a smaller copy, if there is memory for one.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 remove_and_shrink(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				  int at)
@@ -94,7 +106,11 @@ remove_and_shrink(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 	return AX_OK;
 }
 
-/* The last entry of a leaf: that goes. */
+/*
+ * The last entry of a leaf: that goes.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tidy)
 {
@@ -111,7 +127,11 @@ remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tid
 	return AX_OK;
 }
 
-/* The key's leaf is there.  *tidy: it went, and the node above lost a child. */
+/*
+ * The key's leaf is there.  *tidy: it went, and the node above lost a child.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 __attribute__((always_inline)) static inline ax_status
 remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
 				 uint8_t fp, bool *tidy, const ax_mode mode)
@@ -138,7 +158,11 @@ remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
 		remove_leaf(cx, s, c, key, tidy);
 }
 
-/* One descent; *tidy: the node above lost a child. */
+/*
+ * One descent; *tidy: the node above lost a child.
+ *
+ * Latches: none on entry and on return.
+ */
 __attribute__((always_inline)) static inline ax_status
 remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			bool *tidy, const ax_mode mode)
@@ -247,6 +271,9 @@ collapse_node(ax_ctx *cx, ax_store *s, rt_hdr *h, uint8_t byte, rt_hdr *below)
  * P's node has one child left, in bytes of its own: what its parent G can hold in
  * its place.  0: leave it as it is, or *x.  *child: what goes with the node, its guard,
  * c->N, open unless it is a TID.
+ *
+ * Latches: on entry those of the cursor; pessimistically the child's, too, on
+ * return.
  */
 static rt_ref
 collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
@@ -273,7 +300,11 @@ collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
 		collapse_leaf(cx, s, c, key, fp, RT_PTR(*child), from);
 }
 
-/* P's node is empty: it goes. */
+/*
+ * P's node is empty: it goes.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 drop_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *more)
 {
@@ -289,7 +320,11 @@ drop_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *more)
 	return AX_OK;
 }
 
-/* It has one child: that takes its place. */
+/*
+ * It has one child: that takes its place.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
 		   const ax_mode mode, bool *more)
@@ -320,7 +355,11 @@ lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp
 	return AX_OK;
 }
 
-/* It has so few that a smaller one has room for them. */
+/*
+ * It has so few that a smaller one has room for them.
+ *
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ */
 static ax_status
 shrink_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key)
 {
@@ -339,6 +378,8 @@ shrink_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key)
  * After a removal: the deepest node on the key's path goes when it is empty,
  * is replaced by its only child, or shrinks.  Purely a matter of memory: gives
  * up rather than wait or fail.  *more: the node above may want the same.
+ *
+ * Latches: none on entry and on return.
  */
 __attribute__((always_inline)) static inline ax_status
 tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,

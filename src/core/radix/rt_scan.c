@@ -270,7 +270,11 @@ leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **l
 	return S_GO;
 }
 
-/* A leaf at depth d; parent: of the node (or the root) that ref was read from. */
+/*
+ * A leaf at depth d; parent: of the node (or the root) that ref was read from.
+ *
+ * Latches: pessimistically has the parent's, and takes the leaf's meanwhile.
+ */
 __attribute__((always_inline)) static inline step
 do_leaf(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, const ax_mode mode)
 {
@@ -534,7 +538,11 @@ first_child(scan *sc, frame *f, bool *bound, uint8_t *byte)
 	return true;
 }
 
-/* A new frame, on top.  Under latch coupling only that node stays latched. */
+/*
+ * A new frame, on top.  Under latch coupling only that node stays latched.
+ *
+ * Latches: pessimistically gives back that of the frame before.
+ */
 __attribute__((always_inline)) static inline frame *
 new_frame(scan *sc, const ax_mode mode)
 {

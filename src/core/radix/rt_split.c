@@ -10,6 +10,9 @@
 /*
  * The change does not come about: let go of what it latched, "held" of them from gone,
  * and free what was made for it.  Returns x.
+ *
+ * Epoch: inside.
+ * Latches: has some of the plan's; none of the plan and of the cursor on return.
  */
 ax_status
 rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch, int held, ax_status x)
@@ -135,6 +138,9 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
  * node.  The leaf's guard is open.  If the node has too few slots, a bigger one
  * replaces it.  If readers could not bear the change (ROWEX), a copy does.  kept:
  * the leaf's reference when it is one of the pieces.  AX_OK, or as of rt_begin().
+ *
+ * Epoch: inside.
+ * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
 ax_status
 rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, rt_piece *p, int np,
