@@ -228,9 +228,10 @@ typedef struct ax_engine ax_engine; /* table of functions, see ax_internal.h */
  */
 typedef struct ax_group
 {
-	_Atomic uint64_t bytes;
-	const _Atomic uint64_t *limit;	/* several groups may have the same; the
-									 * caller changes it at any time */
+	_Atomic uint64_t bytes;		/* the core alone adds to it and takes off */
+	const _Atomic uint64_t *limit;	/* the caller's, before the first tree; several
+									 * groups may have the same, and the caller changes
+									 * the number there at any time */
 } ax_group;
 
 #define AX_GROUPS 3

@@ -26,7 +26,7 @@
 #define AX_MAP_FREE		0x80000000u
 #define AX_MAP_LEN		0x3FFFFFFFu
 
-/* At the start of a free run. */
+/* At the start of a free run.  Written under the page latch. */
 typedef struct ax_run
 {
 	struct ax_run *next;
@@ -37,10 +37,13 @@ typedef struct ax_run
 	uint64_t	dirty_hi;
 } ax_run;
 
-/* At the start of every span; objects follow. */
+/*
+ * At the start of every span; objects follow.  All but the immutable members are written
+ * under the latch of the class's heap.  "live" and "draining" are read without it.
+ */
 struct ax_span
 {
-	ax_store   *store;
+	ax_store   *store;			/* immutable, with pages, cls and objs */
 	void	   *free;			/* free objects, chained by their first word */
 	ax_span    *next;			/* in heap.partial, or in store.drain */
 	ax_span    *prev;
@@ -56,14 +59,20 @@ struct ax_span
 };
 _Static_assert(sizeof(ax_span) == AX_LINE, "span header is one line");
 
-/* Spans of a class that are to become empty, and the objects that they have room for. */
+/*
+ * Spans of a class that are to become empty, and the objects that they have room for.
+ * Written under the latch of the class's heap.
+ */
 typedef struct ax_drain
 {
 	ax_span    *first;
 	uint32_t	objs;
 } ax_drain;
 
-/* Retire records: see ax_epoch.c. */
+/*
+ * Retire records: see ax_epoch.c.  A list, its chunks and their records are written by
+ * the process that has the list in hand (ax_slot.limbo).
+ */
 typedef struct ax_record
 {
 	void	   *p;
@@ -77,7 +86,8 @@ typedef struct ax_record
 #define AX_LIMBO_RECS 100
 struct ax_limbo
 {
-	ax_stack_node node;			/* in the orphan stack: the newest chunk's */
+	ax_stack_node node;			/* in the orphan stack: the newest chunk's; written
+								 * by who pushes it */
 	ax_limbo   *next;			/* circular: the newest points to the oldest */
 	uint32_t	first;			/* records first..end-1 are waiting */
 	uint32_t	end;
@@ -93,9 +103,13 @@ typedef struct ax_class_use
 	uint64_t	objs;
 } ax_class_use;
 
+/*
+ * The header of the area.  Atomic members are written by any process, by the operation
+ * that is named; the others by the holder of the latch above them.
+ */
 struct ax_area
 {
-	/* immutable */
+	/* immutable: written by ax_area_init() alone */
 	uint64_t	magic;
 	char	   *base;
 	uint64_t	size;
@@ -109,20 +123,24 @@ struct ax_area
 	ax_slot    *slots;
 
 	/* epochs */
-	_Alignas(AX_LINE) _Atomic uint64_t epoch;
-	_Alignas(AX_LINE) _Atomic uint32_t advancing;	/* try-latch */
-	_Atomic int slots_high;		/* slots ever used */
-	_Atomic uint64_t advanced_ns;	/* when ax_reclaim last moved the epoch */
-	_Atomic uint64_t next_gen;
-	_Alignas(AX_LINE) ax_stack orphans; /* retire lists of exited processes */
-	_Atomic int64_t orphan_objs;
+	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* by who has "advancing" */
+	_Alignas(AX_LINE) _Atomic uint32_t advancing;	/* try-latch: an exchange takes it,
+													 * its holder gives it back */
+	_Atomic int slots_high;		/* slots ever used; a CAS raises it */
+	_Atomic uint64_t advanced_ns;	/* when ax_reclaim last moved the epoch; the
+									 * latest store wins, it is a hint */
+	_Atomic uint64_t next_gen;	/* added to */
+	_Alignas(AX_LINE) ax_stack orphans; /* retire lists of exited processes; pushed, and
+										 * taken as a whole */
+	_Atomic int64_t orphan_objs;	/* added to by who pushes and by who takes */
 	_Atomic int64_t orphan_bytes;
-	ax_stack	dying;			/* stores, by dying_next */
-	_Atomic int32_t ndying;		/* on that stack or in a reaper's hand */
-	_Atomic int32_t freeing;	/* processes that hold pages on their way back */
+	ax_stack	dying;			/* stores, by dying_next; pushed, taken as a whole */
+	_Atomic int32_t ndying;		/* on that stack or in a reaper's hand; added to */
+	_Atomic int32_t freeing;	/* processes that hold pages on their way back: each
+								 * adds one, and takes it off again */
 
 	/* handles */
-	_Alignas(AX_LINE) ax_word handle_latch;
+	_Alignas(AX_LINE) ax_word handle_latch; /* guards the next three */
 	ax_tree    *handle_free;
 	ax_tree    *handle_next;	/* rest of the newest page of handles */
 	ax_tree    *handle_end;

@@ -64,7 +64,8 @@ typedef struct ax_limbo ax_limbo;	/* a chunk of retire records (ax_epoch.c) */
 /*
  * A magazine: free objects of one class of one store, owned by this process.
  * Forgotten, not freed, when the store's generation is gone.  It lies in the
- * process's slot, so that others can empty it while its owner does nothing.
+ * process's slot, so that others can empty it while its owner does nothing.  The owner
+ * writes it inside an epoch; outside, the process that has the slot's "emptied" does.
  */
 #define AX_MAG_OBJS 16
 #define AX_MAGS 32
@@ -159,6 +160,7 @@ typedef enum ax_sync
 
 typedef struct ax_span ax_span; /* ax_area.h */
 
+/* Written under its latch; "live" is read without it. */
 typedef struct ax_class_heap
 {
 	ax_word		latch;			/* guards the lists below (pessimistic only) */
@@ -171,6 +173,8 @@ typedef struct ax_class_heap
 #define AX_LOOSE_CLASSES 16		/* those that the bump area has objects of */
 
 #define AX_SHARDS 8
+
+/* Counters: any process adds to its shard's (AX_COUNT), and only the sum over all counts. */
 typedef struct ax_shard
 {
 	_Alignas(AX_LINE) _Atomic int64_t entries;
@@ -192,6 +196,9 @@ typedef struct ax_shard
  * from which a small index takes its first objects.  They are reused inside
  * their class, but their page is freed only with the store.  So ten rows cost
  * one to three pages.
+ *
+ * Its opener writes all of it before the handle shows it (ax_store_new, ax_tree_open).
+ * After that it is immutable, but for the members that say who writes them.
  */
 struct ax_store
 {
@@ -199,28 +206,36 @@ struct ax_store
 	ax_tree    *tree;			/* immutable: the handle it hangs on */
 	const ax_engine *engine;	/* immutable; same address in all processes
 								 * forked from one postmaster */
-	_Atomic(struct ax_tail *) tail;	/* its buffers, NULL: none (ax_tail.h) */
-	_Atomic bool tail_now;		/* the next insert is to open one */
-	_Atomic uint8_t tail_option;
+	_Atomic(struct ax_tail *) tail;	/* its buffers, NULL: none (ax_tail.h); written by
+									 * who has tail_changer */
+	_Atomic bool tail_now;		/* the next insert is to open one; set with the
+								 * option, cleared by that insert */
+	_Atomic uint8_t tail_option;	/* ax_tree_set_tail() alone */
 	_Atomic uint32_t tail_changer;	/* claimed by who changes "tail" */
-	_Atomic uint64_t max_bytes; /* the cap, 0: none */
+	_Atomic uint64_t max_bytes; /* the cap, 0: none; ax_tree_set_cap() alone */
 	uint32_t	page_size;		/* immutable: of a B+-tree */
 	ax_sync		sync;			/* immutable: the engine's */
-	_Atomic uint64_t bytes;		/* pages owned, in bytes */
-	_Atomic uint32_t height;	/* hint: longest path met */
-	_Atomic uint32_t bump;		/* next free byte of the bump area, from here */
+	_Atomic uint64_t bytes;		/* pages owned, in bytes; added to by who takes or
+								 * gives pages */
+	_Atomic uint32_t height;	/* hint: longest path met; any writer of the tree,
+								 * the latest store wins */
+	_Atomic uint32_t bump;		/* next free byte of the bump area, from here; a CAS
+								 * raises it */
 	uint32_t	bump_end;		/* immutable */
 	uint32_t	pages;			/* immutable: the store's own run */
-	void	   *dying_next;		/* an ax_stack_node: link of the dying stack */
-	uint64_t	dying_epoch;
+	void	   *dying_next;		/* an ax_stack_node: link of the dying stack; written
+								 * by who pushes the closed store there */
+	uint64_t	dying_epoch;	/* its closer, before the push */
 	ax_group   *groups[AX_GROUPS];	/* immutable: charged for every page, too */
 
 	/* the root is a one-slot node of its own: a latch word and a child */
 	_Alignas(AX_LINE) ax_word root_word;
-	_Atomic uint64_t root;		/* child reference */
-	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (rt_expand.c) */
-	_Atomic(struct ax_elide_shared *) elide;	/* NULL until elided (ax_elide.c) */
-	_Atomic uint8_t elide_option;	/* ax_elide_option */
+	_Atomic uint64_t root;		/* child reference; under root_word */
+	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (rt_expand.c);
+								 * a CAS from 0, once */
+	_Atomic(struct ax_elide_shared *) elide;	/* NULL until elided (ax_elide.c); a CAS
+												 * from NULL, once */
+	_Atomic uint8_t elide_option;	/* ax_elide_option; ax_tree_set_elision() alone */
 	/*
 	 * Free objects of the bump area: the line of the store in which the first of
 	 * them lies, 0: none.  Written under the latch of the class's heap.
@@ -228,26 +243,34 @@ struct ax_store
 	uint8_t		loose[AX_LOOSE_CLASSES];
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
 
-	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c) */
-	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c) */
+	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c); by
+								 * CAS, taken by a process and given up again */
+	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c); a CAS
+												 * from NULL, once */
 	_Atomic uint64_t tail_seen; /* tail_inserts when they were last counted, */
-	_Atomic uint64_t tail_seen_ns;	/* at that time; 0: never */
+	_Atomic uint64_t tail_seen_ns;	/* at that time; 0: never.  Written by
+									 * ax_tail_info(); the latest store wins */
 
 	/* pages given up that stay pages (bc_page.c) */
-	_Atomic(struct bc_page *) free_pages;
+	_Atomic(struct bc_page *) free_pages;	/* a CAS pushes; with free_word, one pops */
 	ax_word		free_word;		/* who pops */
-	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty */
+	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty; a
+										 * CAS from NULL, once */
 
 	_Alignas(AX_LINE) ax_shard shards[AX_SHARDS];
 	_Alignas(AX_LINE) ax_class_heap heap[AX_NCLASSES + 1];
 };
 
+/*
+ * A handle.  Its owner, the caller of ax_tree_open(), writes it; that is one process at
+ * a time, by locks of its own.
+ */
 struct ax_tree
 {
 	_Alignas(AX_LINE) _Atomic(ax_store *) store;	/* NULL: closed */
 	_Atomic uint64_t gen;		/* of the store, readable outside an epoch */
-	struct ax_tree *next_free;
-	ax_group   *groups[AX_GROUPS];	/* of the stores to come */
+	struct ax_tree *next_free;	/* of a released one: under the area's handle_latch */
+	ax_group   *groups[AX_GROUPS];	/* of the stores to come; while it is closed */
 };
 
 /* Look-ups whose waits for memory overlap: so many at once. */
@@ -309,22 +332,23 @@ ax_inner(const ax_store *s)
  */
 struct ax_slot
 {
-	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* 0: outside */
-	_Atomic int32_t pid;		/* 0: free */
-	_Atomic uint32_t emptied;	/* somebody else has the magazines in hand */
+	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* 0: outside; the owner alone */
+	_Atomic int32_t pid;		/* 0: free; the owner, when it attaches and detaches */
+	_Atomic uint32_t emptied;	/* somebody else has the magazines in hand: an
+								 * exchange takes it, the same process clears it */
 	uint32_t	nap;			/* never written: to sleep on */
-	ax_qnode	queue[AX_QNODES];
+	ax_qnode	queue[AX_QNODES];	/* see ax_latch.h */
 
 	/*
 	 * The retire list.  NULL while its owner, or whoever reclaims for it, has
 	 * it in hand: taken by one exchange, put back by one CAS from NULL.
 	 */
 	_Alignas(AX_LINE) _Atomic(ax_limbo *) limbo;
-	_Atomic uint64_t added;		/* records ever; written by the owner only */
-	_Atomic uint64_t added_bytes;
-	_Atomic uint64_t removed;	/* by whoever reclaims */
-	_Atomic uint64_t removed_bytes;
-	_Atomic uint64_t adopted_bytes;
+	_Atomic uint64_t added;		/* records ever; written by the owner only, */
+	_Atomic uint64_t added_bytes;	/* so is this */
+	_Atomic uint64_t removed;	/* added to by whoever reclaims */
+	_Atomic uint64_t removed_bytes; /* so is this */
+	_Atomic uint64_t adopted_bytes; /* of lists of others; the owner only */
 
 	/*
 	 * Objects this slot took from spans minus those it gave back, by class.

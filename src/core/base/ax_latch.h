@@ -134,16 +134,20 @@ extern void ax_word_wake(ax_ctx *cx, ax_word *w);
 
 typedef struct ax_qnode
 {
-	_Alignas(64) _Atomic uint32_t state;
-	_Atomic uint32_t next;		/* number; 0: none yet */
+	_Alignas(64) _Atomic uint32_t state;	/* see below */
+	_Atomic uint32_t next;		/* number; 0: none yet, the owner's; then a successor's
+								 * exchange, or by CAS AX_Q_HANDED, the head's */
 } ax_qnode;
 
 enum
 {
-	AX_Q_FREE,					/* its owner may use it */
-	AX_Q_WAITING,				/* in a queue, somewhere behind the head */
-	AX_Q_HEAD,					/* the head of its queue: takes the latch next */
-	AX_Q_LEFT					/* still linked, but nobody waits there */
+	AX_Q_FREE,					/* its owner may use it, and makes it WAITING */
+	AX_Q_WAITING,				/* in a queue, somewhere behind the head: by CAS the
+								 * head before makes it HEAD, or the owner LEFT */
+	AX_Q_HEAD,					/* the head of its queue: takes the latch next; the
+								 * owner frees it */
+	AX_Q_LEFT					/* still linked, but nobody waits there: the head that
+								 * passes over it frees it */
 };
 
 /* next: the node's owner is gone; who links behind it is the head. */

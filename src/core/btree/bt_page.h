@@ -44,13 +44,17 @@
 #define BT_MAX_PLEN 255
 #define BT_MAX_CAP	1360
 
+/*
+ * Its maker writes all of it before it is published.  Then n, heap, dead and body are
+ * written under "word", until the page is obsolete.  The rest is immutable.
+ */
 typedef struct bt_page
 {
-	ax_word		word;
+	ax_word		word;			/* by the latch's own rules (ax_latch.h) */
 	_Atomic uint16_t n;			/* keys, or separators */
 	_Atomic uint16_t heap;		/* lowest byte in use of the heap */
 	_Atomic uint16_t dead;		/* bytes of the heap that nothing refers to */
-	uint16_t	cap;
+	uint16_t	cap;			/* slots */
 	uint16_t	tail;			/* BT_VAR, or bytes of each key behind its head */
 	uint8_t		plen;
 	uint8_t		level;			/* 0: leaf */
@@ -60,6 +64,7 @@ typedef struct bt_page
 
 _Static_assert(offsetof(bt_page, body) == BT_HEAD, "page header is half a line");
 
+/* A long key.  Immutable from its making to its retirement. */
 typedef struct bt_blob
 {
 	uint32_t	len;			/* of the whole key */

@@ -23,9 +23,9 @@
 
 typedef struct bc_page
 {
-	ax_word		word;
-	struct bc_page *next_free;
-	uint8_t		image[];
+	ax_word		word;			/* never set back while the generation lives */
+	struct bc_page *next_free;	/* by who gives the page up, before the push */
+	uint8_t		image[];		/* its maker, then who has "word" latched */
 } bc_page;
 
 #define BC_HEAD		((uint32_t) offsetof(bc_page, image))

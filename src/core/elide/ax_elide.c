@@ -35,7 +35,10 @@
 
 /* ---- counters, and what is switched off ------------------------------------- */
 
-/* One shard's of one site: two lines. */
+/*
+ * One shard's of one site: two lines.  Any process adds to its shard's.  The one that
+ * ends a window sets that to 0, and the one that switches off, "skipped".
+ */
 typedef struct site_counts
 {
 	_Alignas(AX_LINE) _Atomic uint64_t sections;
@@ -51,10 +54,10 @@ struct ax_elide_shared
 {
 	struct
 	{
-		_Alignas(AX_LINE) _Atomic uint32_t off; /* doublings + 1; 0: it is on */
-		_Atomic uint32_t level; /* of the next time */
-		_Atomic uint64_t switch_offs;
-		_Atomic uint64_t switch_ons;
+		_Alignas(AX_LINE) _Atomic uint32_t off; /* doublings + 1; 0: it is on; by CAS */
+		_Atomic uint32_t level; /* of the next time; by who ends a window */
+		_Atomic uint64_t switch_offs;	/* added to by who changes "off", */
+		_Atomic uint64_t switch_ons;	/* so is this */
 	}			site[AX_SITES];
 	site_counts count[AX_SHARDS][AX_SITES];
 };

@@ -26,7 +26,7 @@
 #define HOT_TIMES		6		/* doublings of the above */
 #define JOIN_LEAVES		8		/* latched at once */
 
-/* One expansion. */
+/* One expansion.  Written under the ring's latch. */
 typedef struct rt_hot_key
 {
 	uint64_t	at;				/* ns; 0: free */
@@ -39,7 +39,7 @@ typedef struct rt_hot_key
 /* The ring; an object of the store. */
 typedef struct rt_hot
 {
-	ax_word		latch;			/* only ever tried */
+	ax_word		latch;			/* only ever tried; guards the rest */
 	uint32_t	next;
 	rt_hot_key k[HOT_KEYS];
 } rt_hot;

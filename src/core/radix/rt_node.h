@@ -65,9 +65,13 @@ typedef uint64_t rt_ref;
 
 /* ---- inner nodes --------------------------------------------------------- */
 
+/*
+ * A node's maker writes all of it before it is published.  Then only the atomic members
+ * change, under "word", until the node is obsolete; prefixes never do.
+ */
 typedef struct rt_hdr
 {
-	ax_word		word;
+	ax_word		word;			/* by the latch's own rules (ax_latch.h) */
 	_Atomic uint16_t count;		/* children (distinct), 0 transiently */
 	uint8_t		kind;			/* immutable */
 	uint8_t		pad;
@@ -82,7 +86,7 @@ typedef struct rt_hdr
 typedef struct rt_n4
 {
 	rt_hdr		h;
-	_Atomic uint32_t sep;		/* byte i: separator i, sorted */
+	_Atomic uint32_t sep;		/* byte i: separator i, sorted; ROWEX: immutable */
 	uint8_t		prefix[RT_INLINE4];
 	_Atomic uint64_t child[4];
 } rt_n4;
@@ -90,7 +94,7 @@ typedef struct rt_n4
 typedef struct rt_n16
 {
 	rt_hdr		h;
-	_Atomic uint64_t sep[2];
+	_Atomic uint64_t sep[2];	/* as of a Node4 */
 	uint8_t		prefix[RT_INLINE16];
 	_Atomic uint64_t child[16];
 } rt_n16;
@@ -186,9 +190,14 @@ rt_node_ref(rt_hdr *h)
 #define RT_F_VAR 1				/* entries of several lengths: slot array */
 #define RT_F_ONE 2				/* a single long entry */
 
+/*
+ * Its maker writes all of it before it is published.  Then live, used and the entries
+ * are written under "word", until the leaf is obsolete.  Under ROWEX an entry is written
+ * only while its bit in "live" has never been set.
+ */
 typedef struct rt_leaf
 {
-	ax_word		word;
+	ax_word		word;			/* by the latch's own rules (ax_latch.h) */
 	_Atomic uint32_t live;		/* bitmap */
 	uint8_t		cap;			/* immutable, as are the next two */
 	uint8_t		w;				/* entry width, 0 unless fixed */
@@ -205,6 +214,7 @@ typedef struct rt_leaf
  */
 _Static_assert(offsetof(rt_leaf, body) == 16, "leaf header is two words");
 
+/* Where an entry of a VAR leaf lies; written with the entry. */
 typedef struct rt_slot16
 {
 	_Atomic uint16_t off;

@@ -49,7 +49,8 @@
 
 /*
  * Its word has the state, the length, and the place of the entry that was the
- * bucket's latest before.
+ * bucket's latest before.  Its inserter writes all of it before the CAS that links it.
+ * Then only the word's state changes, by CAS, as ax_tail.h says.
  */
 typedef struct entry
 {
@@ -69,24 +70,29 @@ typedef enum phase
 
 typedef struct ax_log
 {
-	/* written once, but for the phase, and by the flusher */
+	/* its maker, then the flusher (ax_tail.flusher) alone */
 	_Atomic(struct ax_log *) older;
 	_Atomic uint32_t phase;
 	uint32_t	n;				/* entries sorted; from SORTED on */
 	uint32_t	next;			/* of them, the first that is not done */
-	uint32_t	floor_len,
+	uint32_t	floor_len,		/* these four: its maker alone */
 				opener_len;
 	uint8_t		floor[AX_TAIL_KEY_MAX];
 	uint8_t		opener[AX_TAIL_KEY_MAX];	/* the key that it was made for */
 
-	_Alignas(AX_LINE) _Atomic uint32_t chunks;	/* given out */
+	/* given out; added to by inserters */
+	_Alignas(AX_LINE) _Atomic uint32_t chunks;
 	struct
 	{
-		_Alignas(AX_LINE) _Atomic uint32_t at;	/* next free byte; 0: no chunk yet */
+		/* next free byte; 0: no chunk yet; inserters' CAS */
+		_Alignas(AX_LINE) _Atomic uint32_t at;
 	}			stripe[STRIPES];
+	/* latest entry; inserters' CAS while OPEN, the flusher's bit when it seals */
 	_Alignas(AX_LINE) _Atomic uint32_t head[HEADS];
-	_Alignas(AX_LINE) uint16_t order[ENTRIES_MAX];	/* places */
-	_Alignas(AX_LINE) uint8_t bytes[CHUNK * (CHUNKS + 1)];	/* the first chunk is none */
+	/* places; the flusher, before SORTED */
+	_Alignas(AX_LINE) uint16_t order[ENTRIES_MAX];
+	/* the first chunk is none; an entry's bytes by its inserter, once */
+	_Alignas(AX_LINE) uint8_t bytes[CHUNK * (CHUNKS + 1)];
 } ax_log;
 
 #define NO_MORE	((uintptr_t) 1)
@@ -94,9 +100,10 @@ typedef struct ax_log
 typedef struct append_tail
 {
 	ax_tail		tail;
-	/* the newest log, which takes inserts; | NO_MORE: the last one ever, or NULL */
+	/* the newest log, which takes inserts; by CAS.  | NO_MORE: the last one ever, or NULL,
+	 * and then it is the flusher's */
 	_Alignas(AX_LINE) _Atomic uintptr_t newest;
-	_Atomic uint32_t logs;
+	_Atomic uint32_t logs;		/* added to by who makes one, and by the flusher */
 } append_tail;
 
 static const ax_tail_kind ax_tail_append;

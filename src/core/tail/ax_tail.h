@@ -99,16 +99,17 @@ typedef struct ax_tail_item
 
 struct ax_tail
 {
-	/* immutable but for floor8 (which rises), closed, next and plain_len */
+	/* immutable but for floor8, plain_len, closed and next */
 	const ax_tail_kind *kind;
-	_Atomic uint64_t floor8;	/* see ax_tail_may_have */
+	_Atomic uint64_t floor8;	/* see ax_tail_may_have; its kind raises it: the
+								 * flusher, or who has a window's "maker" */
 	uint32_t	need_len;		/* 0: any */
 	uint32_t	off;
 	_Atomic uint32_t plain_len;	/* need_len, when that and eight bytes at off is all there
-								 * is to ask; else no length */
+								 * is to ask; else no length; written with "next" */
 	uint32_t	size;			/* of the object, for ax_retire */
-	_Atomic bool closed;		/* takes nothing more */
-	_Atomic(ax_tail *) next;	/* an older one, closed */
+	_Atomic bool closed;		/* takes nothing more; set once, by anybody */
+	_Atomic(ax_tail *) next;	/* an older one, closed; by who has tail_changer */
 
 	/* who flushes, for the length of one call of the core: 0 or slot + 1 */
 	_Alignas(AX_LINE) _Atomic uint32_t flusher;

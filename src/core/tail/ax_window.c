@@ -41,7 +41,7 @@ typedef struct window
 {
 	uint64_t	no;				/* immutable */
 	uint32_t	next;			/* first slot not done; the flusher's */
-	_Alignas(AX_LINE) ax_tail_word slot[SLOTS];
+	_Alignas(AX_LINE) ax_tail_word slot[SLOTS]; /* by CAS, as ax_tail.h says */
 } window;
 
 typedef struct ring
@@ -53,11 +53,11 @@ typedef struct ring
 	uint32_t	numlen;			/* 8 or 4 */
 	uint32_t	shift;
 	uint8_t		prefix[AX_TAIL_KEY_MAX];
-	/* written for every window */
+	/* written for every window, by who has "maker" */
 	_Alignas(AX_LINE) _Atomic uint64_t floor;	/* none below, ever */
 	_Atomic uint64_t head;		/* the newest */
 	_Atomic(window *) win[RING];
-	_Alignas(AX_LINE) _Atomic uint32_t maker;
+	_Alignas(AX_LINE) _Atomic uint32_t maker;	/* claimed for one call of the core */
 } ring;
 
 /* Neighbours two lines apart, since processors fetch lines in pairs. */
