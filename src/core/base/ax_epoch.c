@@ -86,14 +86,21 @@ announce(ax_ctx_body *b, bool plain)
  * Announce, for a call that may use the magazines.  Another process that empties them
  * claims them first, and then looks whether we are inside.  We announce first, and
  * then look for a claim.  Both write by an exchange, so one of us sees the other.
- * The other only copies the magazines; then they are ours again.
+ * False: there is a claim, and the caller waits (await_magazines).
  */
-static inline void
+static inline bool
 announce_change(ax_ctx_body *b)
 {
 	b->plain = false;
 	announce(b, false);
-	while (ax_unlikely(atomic_load_explicit(&b->slot->emptied, memory_order_acquire)))
+	return ax_likely(!atomic_load_explicit(&b->slot->emptied, memory_order_acquire));
+}
+
+/* The other process only copies the magazines; then they are ours again. */
+static void
+await_magazines(ax_ctx_body *b)
+{
+	while (atomic_load_explicit(&b->slot->emptied, memory_order_acquire))
 		b->port->yield();
 }
 
@@ -101,7 +108,8 @@ announce_change(ax_ctx_body *b)
 void
 ax_epoch_enter(ax_ctx *cx)
 {
-	announce_change(ax_body(cx));
+	if (!announce_change(ax_body(cx)))
+		await_magazines(ax_body(cx));
 	ax_body(cx)->cur = NULL;
 }
 
@@ -148,12 +156,20 @@ enter_store(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 	return AX_STALE;
 }
 
+/* By itself, so that ax_enter() need not save registers for a call that is hardly made. */
+static __attribute__((noinline, cold)) ax_status
+enter_late(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
+{
+	await_magazines(ax_body(cx));
+	return enter_store(cx, t, gen, st);
+}
+
 /* See ax_internal.h. */
 ax_status
 ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
-	announce_change(ax_body(cx));
-	return enter_store(cx, t, gen, st);
+	return announce_change(ax_body(cx)) ? enter_store(cx, t, gen, st) :
+		enter_late(cx, t, gen, st);
 }
 
 /* See ax_internal.h. */
