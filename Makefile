@@ -10,6 +10,7 @@
 #   make figures                   bench, contention and demo; writes doc/figures.md
 #   make core-bench                the core alone against its goals
 #   make footprint                 cache lines of every transaction of elision
+#   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make soak                      the stress tests, longer
 #   make fresh                     README's commands in fresh Debian systems
@@ -147,7 +148,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer
 
-.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention outage conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -193,6 +194,10 @@ footprint:
 # SECONDS a cell, SCALE, ENGINES, CLIENTS, WORKLOADS; see test/README.md
 contention:
 	PG_CONFIG='$(PG_CONFIG)' CELL_SECONDS='$(SECONDS)' bash test/bench/contention.sh
+
+# ROWS, BEFORE, AFTER, LOOKUPS, INSERTS, WORKERS, WAITS, AMS, RESULTS; see test/README.md
+outage:
+	PG_CONFIG='$(PG_CONFIG)' bash test/bench/outage.sh
 
 # SUITES, SETTINGS, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
 conformance:

@@ -14,6 +14,7 @@
 #include "build/build.h"
 #include "ddl/ddl.h"
 #include "live/art_workers.h"
+#include "live/live.h"
 #include "plan/plan.h"
 
 PG_MODULE_MAGIC;
@@ -32,6 +33,7 @@ _PG_init(void)
 	ax_poisoning = false;
 #endif
 	art_launcher_settings();
+	art_patience_init();
 
 	if (process_shared_preload_libraries_in_progress)
 	{

@@ -197,6 +197,7 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 		ax_tree_close(cx, e->tree);
 		ART_CORE_END();
 	}
+	pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 	e->reason = why;
 	e->altered = false;
 	if (why != ART_WHY_MEMORY)
@@ -335,6 +336,7 @@ art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, ui
 	pg_atomic_write_u64(&e->blocks_total, 0);
 	pg_write_barrier();
 	pg_atomic_write_u64(&e->word, ART_WORD(*gen, ART_BUILDING));
+	pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 
 	/* an inserter that stored its row before it saw ABSENT is seen by us */
 	pg_memory_barrier();
@@ -565,6 +567,7 @@ entry_create(Relation index, bool building)
 		pg_write_barrier();
 		*link = e;
 		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
+		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 		if (loc.backend != -1)
 			made_temp = true;
 		if (created)

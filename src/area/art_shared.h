@@ -317,6 +317,8 @@ typedef struct ArtShared
 	pg_atomic_uint32 launcher;	/* process number + 1 of the launcher, 0: none */
 	pg_atomic_uint32 entries_changed;	/* entries made or forgotten */
 	pg_atomic_uint32 requests;	/* of statements that wait for a worker */
+	pg_atomic_uint32 unsettled; /* structures made absent, begun, or missed */
+	pg_atomic_uint32 settled;	/* 1 + that, when none was to be built */
 	pg_atomic_uint32 no_worker; /* the launcher could not start the last one */
 	pg_atomic_uint64 sealing_until; /* somebody sealed, and its memory is awaited
 									 * until then (a TimestampTz) */

@@ -132,6 +132,8 @@ art_shmem_startup(void)
 		pg_atomic_init_u32(&art_shared->no_worker, 0);
 		pg_atomic_init_u32(&art_shared->requests, 0);
 		pg_atomic_init_u32(&art_shared->entries_changed, 0);
+		pg_atomic_init_u32(&art_shared->unsettled, 0);
+		pg_atomic_init_u32(&art_shared->settled, 0);
 		pg_atomic_init_u64(&art_shared->sealing_until, 0);
 		pg_atomic_init_u32(&art_shared->ssi_held, 0);
 		pg_atomic_init_u32(&art_shared->ssi_taken, 0);

@@ -47,11 +47,13 @@
 #include "commands/progress.h"
 #include "pgstat.h"
 #include "portability/instr_time.h"
+#include "postmaster/interrupt.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/backend_status.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timeout.h"
@@ -70,6 +72,7 @@
 #define ART_SIGHT_PAGES		64	/* read under one snapshot, in the background */
 #define ART_SIGHT_US		1000000 /* or until it is so old */
 #define ART_LOOK_US			20000	/* between two looks for waiters */
+#define ART_WORK_US			10000	/* worked between two rests */
 
 /* This process's part in one build. */
 struct ArtPart
@@ -87,6 +90,8 @@ struct ArtPart
 
 static ArtPart *parts = NULL;
 static ArtPart part_pool[16];	/* nested builds are rare; no allocation */
+
+int			art_build_priority = 100;	/* per cent of the time, in the background */
 
 static uint32 wait_event_delay = 0;
 
@@ -146,6 +151,13 @@ art_part_of(const ArtEntry *e)
 			pg_atomic_read_u64(&((ArtEntry *) e)->word) == ART_WORD(p->gen, ART_BUILDING))
 			return true;
 	return false;
+}
+
+/* Does this process take part in building anything now? */
+bool
+art_takes_part(void)
+{
+	return parts != NULL;
 }
 
 /*
@@ -561,7 +573,8 @@ art_statement_deadline(void)
  * it loads in time before that.
  *
  * A build in the background that nobody waits for makes way for a process that
- * waits for one of its locks.  It honours vacuum_cost_delay.
+ * waits for one of its locks.  It honours vacuum_cost_delay, and works only in
+ * the share of the time that artidx.build_priority says.
  */
 typedef struct Pace
 {
@@ -574,6 +587,7 @@ typedef struct Pace
 	TimestampTz look;
 	bool		awaited;		/* somebody waited for the build */
 	int			cost;
+	TimestampTz rested;			/* it works since then */
 	LOCKTAG		build_tag;
 	LOCKTAG		heap_tag;
 	LOCKTAG		index_tag;
@@ -596,6 +610,7 @@ pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 	p->next = now + p->interval;
 	p->gives_way = gives_way;
 	p->look = now;
+	p->rested = now;
 	art_build_tag(index, &p->build_tag);
 	SET_LOCKTAG_RELATION(p->heap_tag, heap->rd_lockInfo.lockRelId.dbId,
 						 heap->rd_lockInfo.lockRelId.relId);
@@ -698,27 +713,80 @@ pace_make_way(Pace *p, TimestampTz now)
 		 art_lock_awaited(&p->xact_tag, NoLock));
 }
 
+/* The settings may change while a long build goes on. */
+static void
+pace_reload(void)
+{
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/* Sleep between two pages, for so many ms. */
+static void
+pace_sleep(double ms)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 (long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
 /*
- * The cost-based delay of a background build that nobody waits for: as
+ * Does a statement wait for the build, for a lock or by looking at it
+ * (art_request_worker)?  Read without a lock: an old value does no harm.
+ */
+static bool
+pace_hurry(const Pace *p, const ArtEntry *e)
+{
+	return p->awaited || e->wanted == ART_WANT_BUILD;
+}
+
+/*
+ * artidx.build_priority: after some work, rest until it was that share of the
+ * time.  Ten times a second see whether somebody waits meanwhile.
+ */
+static void
+pace_rest(Pace *p, const ArtEntry *e, TimestampTz now)
+{
+	TimestampTz until;
+
+	if (now - p->rested < ART_WORK_US)
+		return;
+	while (art_build_priority < 100 && !pace_hurry(p, e))
+	{
+		until = p->rested + (now - p->rested) * 100 / art_build_priority;
+		if (GetCurrentTimestamp() >= until)
+			break;
+		pace_sleep(Min((double) (until - GetCurrentTimestamp()) / 1000, 100));
+		pace_reload();
+	}
+	p->rested = GetCurrentTimestamp();
+}
+
+/*
+ * The delays of a background build that nobody waits for.  That by cost is as
  * VACUUM's, each page at the price of a miss.
  */
 static void
-pace_delay(Pace *p)
+pace_delay(Pace *p, const ArtEntry *e, TimestampTz now)
 {
 	double		ms;
 
-	if (!p->gives_way || p->awaited || VacuumCostDelay <= 0)
+	if (!p->gives_way)
+		return;
+	pace_reload();
+	pace_rest(p, e, now);
+	if (pace_hurry(p, e) || VacuumCostDelay <= 0)
 		return;
 	p->cost += VacuumCostPageMiss;
 	if (p->cost < VacuumCostLimit)
 		return;
 	ms = VacuumCostDelay * p->cost / VacuumCostLimit;
-	ms = Max(Min(ms, VacuumCostDelay * 4), 1);
 	p->cost = 0;
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 (long) ms, ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	pace_sleep(Min(ms, VacuumCostDelay * 4));
 }
 
 /* ---- the snapshot of one participant ---- */
@@ -843,7 +911,7 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 				if (leave)
 					return ART_PART_LEFT;
 			}
-			pace_delay(pace);
+			pace_delay(pace, e, now);
 			sight_renew(sight, reader, now);
 		}
 	}

@@ -179,6 +179,7 @@ typedef enum ArtPartEnd
 
 typedef struct ArtPart ArtPart;
 
+extern int	art_build_priority;
 extern void art_own_build_end(ArtEntry *e, uint64 gen);
 extern void art_part_room(void);	/* ERROR when another one cannot be had */
 extern ArtPart *art_part_begin(ArtEntry *e, uint64 gen, ArtPartRole role);
@@ -190,6 +191,7 @@ extern bool art_part_done(ArtPart *part);
 extern double art_part_spent(const ArtPart *part);
 extern void art_part_end(ArtPart *part);
 extern bool art_part_of(const ArtEntry *e);
+extern bool art_takes_part(void);	/* this process, in any build */
 extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
 extern TimestampTz art_statement_deadline(void);
 extern void art_build_tag(Relation index, LOCKTAG *tag);

@@ -42,6 +42,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "build/build.h"
 #include "live/art_workers.h"
 #include "live/live.h"
 
@@ -238,7 +239,10 @@ art_request_build(Oid indexoid)
 	e = visible ? art_entry_if_exists(index) : NULL;
 	/* not at once: with the memory full it would be asked for in every plan */
 	if (visible && e == NULL)
+	{
+		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_ASKED_MS);
+	}
 	else if (visible && e->wanted == ART_WANT_NOTHING && !e->sealed &&
 			 e->reason != ART_WHY_UNLOADED)
 	{
@@ -939,6 +943,29 @@ start_workers(void)
 	(void) start_builders(work, nwork, false, &used, limit);
 }
 
+/*
+ * Tell plans when they need not look for indexes that are being built.  Then
+ * nothing is, and the indexes of every database are known.
+ *
+ * Order: the number is read before anything is looked at.  A process that makes
+ * a structure absent, or begins one, adds to it afterwards.
+ */
+static void
+settle(void)
+{
+	uint32		seen = pg_atomic_read_u32(&art_shared->unsettled);
+
+	if (pg_atomic_read_u32(&art_shared->settled) == seen + 1)
+		return;
+	pg_memory_barrier();
+	for (int i = 0; i < ndatabases && art_autobuild && art_build_workers > 0; i++)
+		if (databases[i].allowed &&
+			((databases[i].jobs & ART_JOB_SCOUT) || visit_runs(databases[i].oid, ART_JOB_SCOUT)))
+			return;
+	if (!art_any_coming())
+		pg_atomic_write_u32(&art_shared->settled, seen + 1);
+}
+
 /* ---- memory ---- */
 
 /*
@@ -1143,6 +1170,7 @@ art_launcher_main(Datum arg)
 		art_load_expire();
 		order_sweeps(watch_memory());
 		start_workers();
+		settle();
 
 		if (ms_passed(fade_at, now, ART_FADE_MS))
 		{
@@ -1207,6 +1235,16 @@ art_launcher_settings(void)
 							"At 0 nothing is built in the background.",
 							&art_build_workers,
 							2, 0, ART_NWORKERS,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("artidx.build_priority",
+							"Sets the share of the time that background builds of art indexes work, in per cent.",
+							"Below 100 they rest in between, and leave the processors to others. "
+							"A build that a statement waits for does not rest.",
+							&art_build_priority,
+							100, 1, 100,
 							PGC_SIGHUP,
 							0,
 							NULL, NULL, NULL);

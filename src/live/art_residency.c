@@ -30,6 +30,7 @@
 #include "catalog/catalog.h"
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -731,6 +732,32 @@ art_ensure_ready(Relation index)
 }
 
 /*
+ * A scan, by a plan that was made when the structure was there, meets one that
+ * another process builds.  It has another way, reading the table, and may prefer
+ * that (art_patience.c).  Of a unique index, or an exclusion constraint's, the
+ * scan may be an insert's check, which comes to wait anyway.
+ *
+ * Locks: takes the partition lock, shared.
+ */
+static bool
+rather_without(Relation index, ArtEntry *e)
+{
+	Relation	heap;
+	BlockNumber pages;
+	double		rows;
+	double		allvisfrac;
+	bool		owned;
+
+	if (e->unique || IsParallelWorker() || look(e, NULL, &owned) != ART_BUILDING || !owned || art_part_of(e))
+		return false;
+	heap = table_open(index->rd_index->indrelid, NoLock);
+	table_relation_estimate_size(heap, NULL, &pages, &rows, &allvisfrac);
+	table_close(heap, NoLock);
+	return !art_await_build(index, rows, pages * seq_page_cost + rows * cpu_tuple_cost) &&
+		look(e, NULL, &owned) == ART_BUILDING && owned;
+}
+
+/*
  * See live.h.
  */
 bool
@@ -748,7 +775,7 @@ art_try_ready(Relation index, uint64 *gen)
 	if (why_not(index) != NULL)
 		return false;
 	e = art_entry_try(index);
-	return e != NULL && make_ready(index, e, true, gen);
+	return e != NULL && !rather_without(index, e) && make_ready(index, e, true, gen);
 }
 
 /*

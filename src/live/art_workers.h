@@ -101,6 +101,14 @@ extern int	art_find_work(Oid db, ArtWork **work);
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);
 
+/* ---- art_patience.c ---- */
+
+/* Will somebody build what is absent, for all that is known now? */
+extern bool art_is_coming(ArtState state, ArtReason reason);
+
+/* Is there any such index?  Looks through the whole directory. */
+extern bool art_any_coming(void);
+
 /* ---- art_slots.c ---- */
 
 extern int	art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq);

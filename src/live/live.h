@@ -62,6 +62,29 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
  */
 extern void art_request_build(Oid indexoid);
 
+/* ---- art_patience.c ---- */
+
+extern void art_patience_init(void);	/* from _PG_init */
+
+/*
+ * Could a statement of this process wait for a build now, of whatever index?
+ * Cheap: no, if nothing is to be built at all.
+ */
+extern bool art_may_await(void);
+
+/*
+ * Could it wait for this one: is it being built, or about to be, in another
+ * process?  The index is open and locked.
+ */
+extern bool art_awaitable(Relation index);
+
+/*
+ * Wait for it as long as that is worth it, by artidx.build_wait.  "rows" are
+ * those of the table.  A statement without the index takes so much longer, in the
+ * planner's units.  True when it is READY.  Errs when cancelled.
+ */
+extern bool art_await_build(Relation index, double rows, Cost saves);
+
 /* ---- art_switch.c ---- */
 
 /*

@@ -185,6 +185,7 @@ prepare_index(IndexOptInfo *info)
 	double		entries;
 	int			height;
 	bool		ready;
+	bool		as_if = false;
 
 	if (!art_preloaded() || RecoveryInProgress() || ART_OLD_SNAPSHOT_IN_USE())
 		return false;
@@ -201,23 +202,26 @@ prepare_index(IndexOptInfo *info)
 		 * invalidated, this one too.
 		 */
 		art_request_build(info->indexoid);
+		as_if = art_plan_missed(info, index);
 	}
 	else if (art_costs_as_btree())
 		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
 	index_close(index, NoLock);
-	if (!ready)
+	if (!ready && !as_if)
 		return false;
 
-	info->pages = pages;
-	info->tree_height = height;
+	if (ready)
+	{
+		info->pages = pages;
+		info->tree_height = height;
 
-	/*
-	 * A whole index has as many tuples as its table, which core estimated.
-	 * For a partial one it asked the size of a file that holds nothing.
-	 */
-	if (info->indpred != NIL)
-		info->tuples = Min(entries, info->rel->tuples);
-
+		/*
+		 * A whole index has as many tuples as its table, which core estimated.
+		 * For a partial one it asked the size of a file that holds nothing.
+		 */
+		if (info->indpred != NIL)
+			info->tuples = Min(entries, info->rel->tuples);
+	}
 	adopt_btree_families(info);
 	return true;
 }
@@ -376,10 +380,8 @@ art_planner(Query *parse, const char *query_string, int cursorOptions,
 		}
 	}
 
-	if (prev_planner_hook)
-		return prev_planner_hook(parse, query_string, cursorOptions,
-								 boundParams);
-	return standard_planner(parse, query_string, cursorOptions, boundParams);
+	return art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
+							  parse, query_string, cursorOptions, boundParams);
 }
 
 /* Put the hooks in; from _PG_init, in every process that loads the library. */

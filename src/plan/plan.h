@@ -8,6 +8,8 @@
 #ifndef ART_PLAN_ROOM_H
 #define ART_PLAN_ROOM_H
 
+#include "optimizer/planner.h"
+
 #include "area/area.h"
 
 /* ---- art_cost.c ---- */
@@ -34,6 +36,19 @@ extern void art_plan_costs_init(bool (*replacing_btree) (void));
 extern bool art_costs_as_btree(void);
 extern void art_btree_size(Relation index, double entries, double rows,
 						   BlockNumber *pages, int *height);
+
+/* ---- art_await.c ---- */
+
+struct IndexOptInfo;
+extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
+
+/*
+ * Plan a query, by plan_it, as often as it takes to know whether it should wait
+ * for an index that is being built; and wait.
+ */
+extern PlannedStmt *art_plan_patiently(planner_hook_type plan_it, Query *parse,
+									   const char *query_string, int cursorOptions,
+									   ParamListInfo boundParams);
 
 /* ---- art_planner.c ---- */
 

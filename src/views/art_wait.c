@@ -10,7 +10,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
@@ -56,20 +55,6 @@ is_valid(Oid indexoid)
 }
 
 /*
- * Will somebody build what is absent, for all that is known now?
- */
-static bool
-is_coming(ArtState state, ArtReason reason)
-{
-	if (state == ART_BUILDING)
-		return true;
-	return (reason == ART_WHY_RESTART || reason == ART_WHY_DROPPED ||
-			reason == ART_WHY_ALTERED) &&
-		art_autobuild && art_build_workers > 0 && !art_no_worker() &&
-		!RecoveryInProgress() && !ART_OLD_SNAPSHOT_IN_USE();
-}
-
-/*
  * Count the index, and keep its name for the error, unless it is READY or not
  * valid.
  *
@@ -99,7 +84,7 @@ look_at(Form_pg_class form, Left *left)
 		appendStringInfo(&left->names, "%s%s", left->n > 1 ? ", " : "",
 						 quote_qualified_identifier(get_namespace_name(form->relnamespace),
 													NameStr(form->relname)));
-	if (is_coming(state, reason))
+	if (art_is_coming(state, reason))
 		left->coming++;
 }
 

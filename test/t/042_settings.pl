@@ -12,6 +12,7 @@ use ArtTest;
 
 # A string has no list of values to choose from.
 my %strings = (
+	'artidx.build_wait' => '7s',
 	'artidx.elision_script' => 'leaf_insert: commit*2 conflict loop',
 	'artidx.database_limit' => '33%',
 	'artidx.role_limit' => '22%',
