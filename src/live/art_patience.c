@@ -42,11 +42,11 @@
 #define ART_PACE_US			200000	/* seen for so long, the pace is known */
 
 /*
- * To build one index takes so long a row on an idle machine, before its pace is
- * known.  A unit of the planner's costs takes so long.  Measured with tables in
- * memory (test/bench/outage.sh): 0.4 to 0.7 and 2 to 5.
+ * To build one index takes so long a row, before its pace is known.  A unit of
+ * the planner's costs takes so long.  A million rows in shared buffers, on a
+ * machine that did other work: 0.22 to 0.48, and 2.3 to 3.6.
  */
-#define ART_BUILD_ROW_US	0.6
+#define ART_BUILD_ROW_US	0.4
 #define ART_COST_UNIT_US	3.0
 
 /* artidx.build_wait in ms, or one of these */

@@ -45,8 +45,13 @@ sub hold
 	$keeper->query_safe('SELECT pg_advisory_lock(1)');
 	$node->safe_psql('postgres', "ALTER INDEX b_k SET (structure = $structures[0])");
 	push @structures, shift @structures;
-	return $node->poll_query_until('postgres',
-		"SELECT state = 'building' FROM artidx_indexes WHERE indexrelname = 'b_k'");
+	return is_building();
+}
+
+sub is_building
+{
+	return ok($node->poll_query_until('postgres',
+		"SELECT state = 'building' FROM artidx_indexes WHERE indexrelname = 'b_k'"), 'it is being built');
 }
 
 sub release
@@ -147,7 +152,8 @@ hold();
 $s->query_safe("SET artidx.build_wait = '10min'");
 $s->query_safe('BEGIN; SELECT pg_advisory_xact_lock(2)');
 release();
-$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'});
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'}),
+	'the builder waits');
 like($s->query_safe($explain), $table, 'a builder that waits for our lock is not waited for');
 $s->query_safe('COMMIT');
 all_ready($node, 'it was built afterwards');
@@ -173,8 +179,7 @@ foreach my $wait ('off', '300ms', '1min')
 	my $b = $node->background_psql('postgres');
 	$b->query_safe('SET my.builder = on');
 	$b->query_until(qr/begun/, "\\echo begun\nSELECT artidx_build('b_k');\n");
-	$node->poll_query_until('postgres',
-		"SELECT state = 'building' FROM artidx_indexes WHERE indexrelname = 'b_k'");
+	is_building();
 	if ($wait eq '1min')
 	{
 		$c->query_until(qr/begun/, "\\echo begun\nFETCH ALL FROM c;\n");
