@@ -151,12 +151,12 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	uint32_t	going = 0;
 	uint32_t	ntids = 0;
 	uint64_t	v = rowex ? 0 : ax_word_read(&s->root_word);
-	rt_ref		root = ldref(&s->root);
+	/* nothing is read beside a latch, not even to be thrown away (helgrind sees it) */
+	const bool	quiet = rowex || (ax_likely(!(v & AX_FLAGS)) && AX_MAX_RESTARTS > 0);
+	rt_ref		root = quiet ? ldref(&s->root) : 0;
 	state		first = RT_IS_NODE(root) ? S_DOWN : RT_TAG(root) == RT_LEAF ? S_LEAF : S_ALONE;
 
 	*done = 0;
-	if (!rowex && (ax_unlikely(v & AX_FLAGS) || AX_MAX_RESTARTS == 0))
-		first = S_ALONE;
 	for (uint32_t i = 0; i < n; i++)
 	{
 		lanes[i] = (lane) {root, &s->root_word, v, 0, first};
