@@ -119,7 +119,13 @@ uninstall-documents:
 	rm -f $(patsubst %,'$(DOCUMENTS)/%',$(DOCS_TOP) $(DOCS_BOOK) $(DOCS_PLOTS))
 	-rmdir '$(DOCUMENTS)/doc/figures' '$(DOCUMENTS)/doc' '$(DOCUMENTS)' 2>/dev/null
 
-installcheck: not-root
+# elision.sql loads it
+ELISION_TESTS = test/modules/art_elidetest
+.PHONY: elision-tests
+elision-tests: not-root
+	@$(MAKE) -s --no-print-directory -C $(srcdir)/$(ELISION_TESTS) PG_CONFIG='$(PG_CONFIG)' all
+
+installcheck: not-root elision-tests
 not-root:
 	@if [ "$$(id -u)" = 0 ]; then \
 		echo "make installcheck starts servers, which refuse to run as root." >&2; \

@@ -5,11 +5,15 @@
 CREATE SCHEMA elide;
 SET search_path = elide, public;
 SET client_min_messages = warning;
+-- sections of a script, and such as are undone by hand
+\getenv tree PG_ABS_SRCDIR
+\set module :tree '/test/modules/art_elidetest/art_elidetest'
+LOAD :'module';
 -- whatever the server was started with
 ALTER SYSTEM SET artidx.elision = auto;
 SELECT pg_reload_conf();
 SELECT pg_sleep(CASE current_setting('artidx.elision') WHEN 'auto' THEN 0 ELSE 2 END);
-SET artidx.elision_provider = rtm;
+SET art_elidetest.provider = rtm;
 
 -- ---- what is there, and why not ----
 
@@ -40,18 +44,18 @@ FROM artidx_aborts a, artidx_hardware() WHERE indexrelid = 't_k'::regclass AND r
 
 SHOW artidx.elision;
 SET artidx.elision = off;
-SET artidx.elision_provider = emulate;
+SET art_elidetest.provider = emulate;
 -- what is no script
-SET artidx.elision_script = 'abort';
-SET artidx.elision_script = 'commit*0';
-SET artidx.elision_script = 'leaf: commit';
-SET artidx.elision_script = 'loop conflict';
-SET artidx.elision_script = 'commit conflict; zero';
-SET artidx.elision_script = '0x100000000';
+SET art_elidetest.script = 'abort';
+SET art_elidetest.script = 'commit*0';
+SET art_elidetest.script = 'leaf: commit';
+SET art_elidetest.script = 'loop conflict';
+SET art_elidetest.script = 'commit conflict; zero';
+SET art_elidetest.script = '0x100000000';
 
 -- ---- scripts ----
 
-SET artidx.elision_provider = inject;
+SET art_elidetest.provider = inject;
 SELECT elision, reason FROM artidx_hardware();
 
 CREATE VIEW seen AS
@@ -63,11 +67,11 @@ CREATE VIEW seen AS
 CREATE FUNCTION run(what text, n int) RETURNS SETOF seen LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM artidx_reset_stats('t_k');
-	PERFORM set_config('artidx.elision_script', what, false);
+	PERFORM set_config('art_elidetest.script', what, false);
 	FOR i IN 1..n LOOP
 		INSERT INTO elide.t VALUES (100000 + nextval('elide.s') * 7919 % 100000);
 	END LOOP;
-	PERFORM set_config('artidx.elision_script', '', false);
+	PERFORM set_config('art_elidetest.script', '', false);
 	IF EXISTS (SELECT FROM artidx_aborts WHERE attempts <> commits + conflict + capacity + explicit
 			+ lock_busy + nested + zero + other OR sections <> commits + fallbacks) THEN
 		RAISE 'the counters do not add up';
@@ -148,7 +152,7 @@ SELECT site, sections, attempts, conflict FROM seen WHERE site = 'leaf_insert';
 -- ---- one latch for the index: reads, too ----
 
 SELECT artidx_reset_stats('t_k');
-SET artidx.elision_script = 'coarse_read: conflict commit; coarse_write: capacity*3';
+SET art_elidetest.script = 'coarse_read: conflict commit; coarse_write: capacity*3';
 SET enable_seqscan = off;
 SELECT count(*) FROM t WHERE k = 660;
 INSERT INTO t VALUES (1001);
@@ -158,7 +162,7 @@ SELECT * FROM seen;
 -- ---- all indexes of the database, together ----
 
 CREATE INDEX t_k2 ON t USING art (k);
-SET artidx.elision_script = 'conflict';
+SET art_elidetest.script = 'conflict';
 INSERT INTO t VALUES (1003);
 SELECT count(*) AS sites, count(*) FILTER (WHERE t.sections = s.sections AND t.attempts = s.attempts
 	AND t.commits = s.commits AND t.conflict = s.conflict) AS alike
@@ -172,8 +176,8 @@ SELECT count(*) FROM artidx_abort_stats(0);
 
 -- ---- sections that are really undone ----
 
-SET artidx.elision_provider = software;
-SET artidx.elision_script = 'conflict*3 commit*2 capacity*3 zero*2 commit explicit*3 commit loop';
+SET art_elidetest.provider = software;
+SET art_elidetest.script = 'conflict*3 commit*2 capacity*3 zero*2 commit explicit*3 commit loop';
 SELECT elision, reason FROM artidx_hardware();
 CREATE FUNCTION churn(structure text, sync text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -226,13 +230,13 @@ SET ROLE regress_artidx_user;
 SELECT count(*) FROM artidx_aborts;
 SELECT count(*) FROM artidx_abort_stats();
 SELECT count(*) FROM artidx_hardware();
-SET artidx.elision_provider = rtm;
-SET artidx.elision_script = '';
+SET art_elidetest.provider = rtm;
+SET art_elidetest.script = '';
 SET ROLE regress_artidx_monitor;
 SELECT count(*) > 0 FROM artidx_aborts;
 RESET ROLE;
-RESET artidx.elision_provider;
-RESET artidx.elision_script;
+RESET art_elidetest.provider;
+RESET art_elidetest.script;
 ALTER SYSTEM RESET artidx.elision;
 SELECT pg_reload_conf();
 DROP ROLE regress_artidx_user, regress_artidx_monitor;

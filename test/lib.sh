@@ -379,9 +379,21 @@ art_engines()
 	echo "${ARTIDX_ENGINES:-$(sed 's/#.*//' "$TREE/test/engines" | xargs)}"
 }
 
+# Build the module that stands in for transactions of the processor, and name it
+# in ELISION_MODULE; it is loaded by its path.
+art_elision_module()
+{
+	local dir=${SRC:-$TREE}/test/modules/art_elidetest
+
+	as_user make -s -C "$dir" PG_CONFIG="$BIN/pg_config" all || art_die "no $dir"
+	export ELISION_MODULE=$dir/art_elidetest
+}
+
 # What the environment asks for in every server, one setting a line, no spaces.
+# With ELISION_PROVIDER it wants ELISION_MODULE.
 art_elision_conf()
 {
 	[ -z "${ELISION:-}" ] || echo "artidx.elision='$ELISION'"
-	[ -z "${ELISION_PROVIDER:-}" ] || echo "artidx.elision_provider='$ELISION_PROVIDER'"
+	[ -z "${ELISION_PROVIDER:-}" ] || printf '%s\n' "art_elidetest.provider='$ELISION_PROVIDER'" \
+		"shared_preload_libraries='artidx,$ELISION_MODULE'"
 }

@@ -19,7 +19,7 @@
 #	WERROR=1		warnings are errors
 #	KEEP=1			keep the temporary directory
 #	ELISION			artidx.elision of all servers, to run everything under it;
-#	ELISION_PROVIDER	and artidx.elision_provider
+#	ELISION_PROVIDER	and art_elidetest.provider (test/modules/art_elidetest)
 #	CI=true			smaller machine expected: nothing interactive
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -297,6 +297,7 @@ started=$(date +%s)
 part_started=$started
 art_setup test
 trap 'stop_taps; art_cleanup' EXIT
+[ -z "${ELISION_PROVIDER:-}" ] || art_elision_module
 for s in $(art_elision_conf); do
 	echo "$s" | as_user tee -a "$SRC/test/artidx.conf" >/dev/null
 done

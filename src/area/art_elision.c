@@ -1,6 +1,6 @@
 /*
  * art_elision.c
- *	  The settings of elision, and what the processor has.
+ *	  The setting of elision, and what the processor has.
  *
  * src/README.md: Elision
  */
@@ -10,8 +10,12 @@
 #include "utils/guc.h"
 
 #include "area/art_shared.h"
+#include "core/elide/ax_elide.h"
 
-/* ---- settings ---- */
+extern PGDLLEXPORT const ax_elide_host *artidx_elision_provide(const ax_provider *by,
+															   const char *words);
+
+/* ---- the setting ---- */
 
 static const struct config_enum_entry elision_values[] = {
 	{"auto", AX_ELIDE_AUTO, false},
@@ -20,16 +24,11 @@ static const struct config_enum_entry elision_values[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry provider_values[] = {
-	{"rtm", AX_ELIDE_RTM, false},
-	{"inject", AX_ELIDE_INJECT, false},
-	{"software", AX_ELIDE_SOFTWARE, false},
-	{NULL, 0, false}
-};
-
 int			art_elision = AX_ELIDE_AUTO;
-int			art_elision_provider = AX_ELIDE_RTM;
-static char *script = NULL;
+
+/* A test may put this in the processor's place, with its words; NULL: none. */
+static const ax_provider *provider = NULL;
+static const char *how = NULL;
 
 /* The result of the probe: the postmaster's, inherited. */
 static ax_hardware hardware;
@@ -39,42 +38,32 @@ static bool probed = false;
  * Tell the core.  Never inside a core call, since no setting changes there.
  */
 static void
-apply(int setting, int who, const char *what)
+apply(int setting)
 {
 	if (art_attached())
-		(void) ax_elide_setup(art_ctx(), &hardware, (ax_elide_option) setting,
-							  (ax_elide_provider) who, what);
+		ax_elide_setup(art_ctx(), &hardware, (ax_elide_option) setting, provider, how);
 }
 
-/* A reload sets again what is unchanged; a script must not begin anew for it. */
+/* A reload sets again what is unchanged; a provider must not begin anew for it. */
 static void
 assign_elision(int newval, void *extra)
 {
 	if (newval != art_elision)
-		apply(newval, art_elision_provider, script);
+		apply(newval);
 }
 
-static void
-assign_provider(int newval, void *extra)
+/*
+ * For test/modules/art_elidetest, which finds it by this name: a provider that
+ * runs the sections of this process, or NULL for the processor.  The words are
+ * the caller's, who keeps them.
+ */
+const ax_elide_host *
+artidx_elision_provide(const ax_provider *by, const char *words)
 {
-	if (newval != art_elision_provider)
-		apply(art_elision, newval, script);
-}
-
-static bool
-check_script(char **newval, void **extra, GucSource source)
-{
-	if (ax_elide_script_ok(*newval))
-		return true;
-	GUC_check_errdetail("A script is a list of outcomes, for example \"leaf_insert: conflict*2 commit loop; capacity+retry zero\". The outcomes are \"commit\", \"conflict\", \"capacity\", \"explicit\", \"busy\", \"nested\", \"zero\", \"other\" and status words like \"0x0000000c\".");
-	return false;
-}
-
-/* Set in the session, also to what it was, it begins anew. */
-static void
-assign_script(const char *newval, void *extra)
-{
-	apply(art_elision, art_elision_provider, newval);
+	provider = by;
+	how = words;
+	apply(art_elision);
+	return &ax_elide_offers;
 }
 
 /*
@@ -100,25 +89,6 @@ art_elision_init(void)
 							 PGC_SIGHUP,
 							 0,
 							 NULL, assign_elision, NULL);
-
-	DefineCustomEnumVariable("artidx.elision_provider",
-							 "Developer setting: what runs the transactions.",
-							 "\"inject\" and \"software\" are for tests, on any processor.",
-							 &art_elision_provider,
-							 AX_ELIDE_RTM,
-							 provider_values,
-							 PGC_SUSET,
-							 GUC_NOT_IN_SAMPLE,
-							 NULL, assign_provider, NULL);
-
-	DefineCustomStringVariable("artidx.elision_script",
-							   "Developer setting: the outcomes of transactions, in turn.",
-							   "For artidx.elision_provider \"inject\" and \"software\".",
-							   &script,
-							   "",
-							   PGC_SUSET,
-							   GUC_NOT_IN_SAMPLE,
-							   check_script, assign_script, NULL);
 }
 
 /*
@@ -127,8 +97,7 @@ art_elision_init(void)
 void
 art_elision_attached(ax_ctx *cx)
 {
-	(void) ax_elide_setup(cx, &hardware, (ax_elide_option) art_elision,
-						  (ax_elide_provider) art_elision_provider, script);
+	ax_elide_setup(cx, &hardware, (ax_elide_option) art_elision, provider, how);
 }
 
 /*
@@ -142,7 +111,7 @@ art_elision_why_not(void)
 		return "not preloaded";
 	if (art_elision == AX_ELIDE_OFF)
 		return "artidx.elision is off";
-	if (art_elision_provider == AX_ELIDE_RTM && !hardware.rtm_usable)
+	if (provider == NULL && !hardware.rtm_usable)
 	{
 		if (!hardware.rtm_cpuid)
 			return "the processor has no RTM";
@@ -151,6 +120,13 @@ art_elision_why_not(void)
 		return "no transaction that was tried committed";
 	}
 	return NULL;
+}
+
+/* See art_shared.h. */
+const char *
+art_elision_by(void)
+{
+	return provider == NULL ? NULL : provider->name;
 }
 
 /*

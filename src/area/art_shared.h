@@ -613,11 +613,11 @@ extern void art_aborts_forget(ArtEntry *e);
 
 /* ---- art_elision.c ---- */
 
-extern int	art_elision;		/* the settings */
-extern int	art_elision_provider;
+extern int	art_elision;		/* the setting */
 extern void art_elision_init(void); /* from _PG_init */
 extern void art_elision_attached(ax_ctx *cx);
 extern const char *art_elision_why_not(void);
+extern const char *art_elision_by(void);	/* a test's provider; NULL: the processor */
 extern const ax_hardware *art_hardware(void);	/* probes if nobody has */
 
 /* ---- art_report.c ---- */

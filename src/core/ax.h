@@ -524,17 +524,8 @@ typedef enum ax_elide_option
 	AX_ELIDE_ON					/* never switched off for its aborts */
 } ax_elide_option;
 
-/*
- * The provider that runs the transactions: the processor; a script of status
- * words; or none.  Then the section runs latched, and is undone when it is to
- * abort.
- */
-typedef enum ax_elide_provider
-{
-	AX_ELIDE_RTM,
-	AX_ELIDE_INJECT,
-	AX_ELIDE_SOFTWARE
-} ax_elide_provider;
+/* Runs transactions in place of the processor: tests have some (ax_elide.h). */
+typedef struct ax_provider ax_provider;
 
 /* Where: one policy and one row of counters each. */
 typedef enum ax_site
@@ -577,12 +568,11 @@ extern void ax_hardware_probe(ax_hardware *out);
 extern void ax_hardware_force(ax_hardware *out);
 
 /*
- * How this process elides from now on.  script: see ax_elide_script.c; NULL or "" is
- * none.  False: not a script, and nothing was changed.  Outside any call.
+ * How this process elides from now on.  by: NULL is the processor; how: words for
+ * a provider.  Outside any call.
  */
-extern bool ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
-						   ax_elide_provider provider, const char *script);
-extern bool ax_elide_script_ok(const char *script);
+extern void ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
+						   const ax_provider *by, const char *how);
 
 /* The tree's own option; AX_ELIDE_AUTO after ax_tree_open.  AX_OK or AX_STALE. */
 extern ax_status ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen,

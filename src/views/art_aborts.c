@@ -204,9 +204,8 @@ artidx_hardware(PG_FUNCTION_ARGS)
 
 	hardware = art_hardware();
 	why_not = art_elision_why_not();
-	if (why_not == NULL && art_elision_provider != AX_ELIDE_RTM)
-		why_not = art_elision_provider == AX_ELIDE_INJECT ?
-			"artidx.elision_provider is inject" : "artidx.elision_provider is software";
+	if (why_not == NULL && art_elision_by() != NULL)
+		why_not = psprintf("a test has replaced the processor by \"%s\"", art_elision_by());
 
 	values[c++] = BoolGetDatum(hardware->rtm_cpuid);
 	values[c++] = BoolGetDatum(hardware->rtm_always_abort);

@@ -7,6 +7,7 @@
 #endif
 
 #include "tap.h"
+#include "ax_elide_test.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -334,16 +335,16 @@ tap_elide(ax_ctx *cx)
 	static ax_hardware hw;
 	static bool probed;
 	const char *e = getenv("AX_ELIDE");
-	ax_elide_provider p = AX_ELIDE_RTM;
+	const ax_provider *p = NULL;
 	const char *script = NULL;
 
 	if (!e)
 		return;
 	if (strcmp(e, "software") == 0)
-		p = AX_ELIDE_SOFTWARE;
+		p = &ax_software;
 	else if (strncmp(e, "inject", 6) == 0)
 	{
-		p = AX_ELIDE_INJECT;
+		p = &ax_inject;
 		script = e[6] == ':' ? e + 7 : "conflict+retry commit zero commit capacity commit "
 			"commit nested commit other commit busy explicit commit*5 loop";
 	}
@@ -353,11 +354,12 @@ tap_elide(ax_ctx *cx)
 		ax_hardware_probe(&hw);
 		probed = true;
 	}
-	if (!ax_elide_setup(cx, &hw, AX_ELIDE_ON, p, script))
+	if (!ax_elide_script_ok(script))
 	{
 		fprintf(stderr, "AX_ELIDE=%s: not a script\n", e);
 		abort();
 	}
+	ax_elide_setup(cx, &hw, AX_ELIDE_ON, p, script);
 }
 
 bool

@@ -12,6 +12,7 @@
 #include "core/elide/ax_elide.h"
 #include "core/elide/ax_guard.h"
 #include "core/tail/ax_tail.h"
+#include "ax_elide_test.h"
 #include "model.h"
 
 static ax_ctx cx;
@@ -89,8 +90,9 @@ info(ax_site site)
 static void
 script(const char *text)
 {
-	if (!ax_elide_setup(&cx, &none, AX_ELIDE_AUTO, AX_ELIDE_INJECT, text))
+	if (!ax_elide_script_ok(text))
 		abort();
+	ax_elide_setup(&cx, &none, AX_ELIDE_AUTO, &ax_inject, text);
 }
 
 /* An empty tree with one leaf in which there is room. */
@@ -139,10 +141,6 @@ test_scripts(void)
 	ok(ax_elide_script_ok(many), "%d items are a script", AX_ELIDE_ITEMS);
 	strcat(many, "zero");
 	ok(!ax_elide_script_ok(many), "one more is none");
-	script("zero*2 commit");
-	ok(!ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, "nonsense") &&
-	   ax_body(&cx)->elide.on && ax_body(&cx)->elide.script.part[AX_SITES].n == 2,
-	   "what is no script changes nothing");
 }
 
 /* ---- what is counted ---- */
@@ -203,7 +201,7 @@ test_counts(void)
 					 (int) s.sections, (int) s.attempts, (int) s.commits, (int) s.fallbacks, (int) s.conflict,
 					 (int) s.capacity, (int) s.explicit_, (int) s.lock_busy, (int) s.nested, (int) s.zero,
 					 (int) s.other, (int) s.retry_hint, s.mode);
-		(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+		ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 		close_tree();
 	}
 }
@@ -217,13 +215,13 @@ test_modes(void)
 	ax_tree_info ti;
 	ax_site		foreign = store->sync == AX_SYNC_COARSE ? AX_SITE_LEAF_INSERT : AX_SITE_COARSE_READ;
 
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, NULL, NULL);
 	(void) insert(&cx, 1);
 	s = info(ins);
 	(void) ax_info(&cx, tree, gen, &ti);
 	ok(!strcmp(s.mode, "no-rtm") && s.sections == 0 && s.attempts == 0 && !ti.elided && !atomic_load(&store->elide),
 	   "%s: without RTM nothing is tried, counted or allocated", name());
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_INJECT, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, &ax_inject, NULL);
 	(void) insert(&cx, 2);
 	s = info(ins);
 	ok(!strcmp(s.mode, "off") && s.sections == 0, "%s: off by the setting", name());
@@ -290,7 +288,7 @@ test_switch(void)
 	}
 	ok(info(ins).switch_offs == 1 && !strcmp(info(ins).mode, "on"), "%s: never off by an option of on", name());
 	(void) ax_tree_set_elision(&cx, tree, gen, AX_ELIDE_AUTO);
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_INJECT, "other loop");
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, &ax_inject, "other loop");
 	for (int i = 0; i < 4 * AX_ELIDE_WINDOW; i++)
 	{
 		(void) drop(&cx, 5);
@@ -376,9 +374,9 @@ test_undone(const char *text, int ops)
 	mt_universe(&m, KK_MIDDLE, 800, 4711);
 	m.cx = &cx;
 	m.t = tree;
-	if (ax_tree_open(&cx, tree, structure, 0, 512, &gen) != AX_OK ||
-		!ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, text))
+	if (ax_tree_open(&cx, tree, structure, 0, 512, &gen) != AX_OK || !ax_elide_script_ok(text))
 		abort();
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, &ax_software, text);
 	m.gen = gen;
 	mt_ops(&m, (uint64_t) ops, 60);
 	mt_ops(&m, (uint64_t) ops, 20);
@@ -391,12 +389,12 @@ test_undone(const char *text, int ops)
 		aborts += s[i].attempts - s[i].commits;
 		good = good && s[i].sections == s[i].commits + s[i].fallbacks;
 	}
-	if (ax_body(&cx)->elide.soft)
+	if (ax_body(&cx)->elide.provided)
 		ok(good && aborts > 0, "%s, \"%s\": %llu sections undone, the tree is as the model", name(), text ? text : "",
 		   (unsigned long long) aborts);
 	else
 		ok(!ax_body(&cx)->elide.on, "%s: no such transactions here", name());
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	mt_free(&m);
 	close_tree();
 }
@@ -479,9 +477,9 @@ test_latched_first(void)
 	for (uint32_t i = 0; i < 400; i++)
 		if (insert(&cx, 1000 * i + 1000) != AX_OK)
 			abort();
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "conflict loop");
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, &ax_software, "conflict loop");
 	tap_point_hook = restart_first;
-	for (uint32_t i = 0; i < 300 && ax_body(&cx)->elide.soft; i++)
+	for (uint32_t i = 0; i < 300 && ax_body(&cx)->elide.provided; i++)
 	{
 		uint8_t		k[2][10];
 		const uint8_t *const keys[2] = {k[0], k[1]};
@@ -496,9 +494,9 @@ test_latched_first(void)
 			ok(false, "%s: both keys are in", name());
 	}
 	tap_point_hook = NULL;
-	if (ax_body(&cx)->elide.soft)
+	if (ax_body(&cx)->elide.provided)
 		all_is_there("a tree that is latched first", 100);
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	close_tree();
 }
 
@@ -531,9 +529,9 @@ test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead,
 		(void) insert(&cx, i * gap);
 	if (ax_tree_set_tail(&cx, tree, gen, AX_TAIL_ON) != AX_OK)
 		abort();
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "conflict loop");
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, &ax_software, "conflict loop");
 	tap_point_hook = place_made;
-	for (uint32_t i = 0; i < calls && ax_body(&cx)->elide.soft; i++)
+	for (uint32_t i = 0; i < calls && ax_body(&cx)->elide.provided; i++)
 	{
 		uint32_t	key = (100 + 2 * i) * gap;
 
@@ -545,12 +543,12 @@ test_tail_beside(const char *what, uint32_t calls, uint32_t gap, uint32_t ahead,
 		framed += ax_body(&cx)->elide.frame != NULL;
 	}
 	tap_point_hook = NULL;
-	if (ax_body(&cx)->elide.soft)
+	if (ax_body(&cx)->elide.provided)
 	{
 		all_is_there(what, 2);
 		ok(framed == 0, "%s: %s: no call's stack is taken for the next one's", name(), what);
 	}
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	close_tree();
 }
 
@@ -584,10 +582,10 @@ test_tail_shut(const char *what, uint32_t gap)
 	open_tree();
 	for (uint32_t i = 1; i < 100; i++)
 		(void) insert(&cx, i * gap);
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "conflict loop");
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, &ax_software, "conflict loop");
 	shut_beside = 0;
 	tap_point_hook = tail_opened;
-	for (uint32_t i = 100; i < 4000 && ax_body(&cx)->elide.soft; i++)
+	for (uint32_t i = 100; i < 4000 && ax_body(&cx)->elide.provided; i++)
 	{
 		int			before = shut_beside;
 		ax_tail    *t;
@@ -605,10 +603,10 @@ test_tail_shut(const char *what, uint32_t gap)
 		open += shut_beside > before && t && !atomic_load(&t->closed);
 	}
 	tap_point_hook = NULL;
-	if (ax_body(&cx)->elide.soft)
+	if (ax_body(&cx)->elide.provided)
 		ok(shut_beside > 0 && open == 0, "%s: %s was shut %d times beside sections, %d are open again",
 		   name(), what, shut_beside, open);
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	close_tree();
 }
 
@@ -619,18 +617,18 @@ test_refused(void)
 	ax_site_info s;
 
 	open_tree();
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_ON, AX_ELIDE_SOFTWARE, "commit");
+	ax_elide_setup(&cx, &none, AX_ELIDE_ON, &ax_software, "commit");
 	for (uint32_t i = 1000; i < 1600; i++)
 		if (insert(&cx, i) != AX_OK)
 			abort();
 	s = info(ins);
-	if (ax_body(&cx)->elide.soft && store->sync == AX_SYNC_COARSE)
+	if (ax_body(&cx)->elide.provided && store->sync == AX_SYNC_COARSE)
 		ok(s.explicit_ > 0 && s.explicit_ == s.fallbacks && s.commits > s.fallbacks && s.sections == 600,
 		   "%s: %d of 600 inserts want memory", name(), (int) s.explicit_);
 	for (uint32_t i = 1000; i < 1600; i++)
 		if (contains(&cx, i) != AX_OK)
 			ok(false, "%s: all are in", name());
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	close_tree();
 }
 
@@ -651,7 +649,7 @@ main(void)
 	ins = AX_SITE_LEAF_INSERT;
 	open_tree();
 	test_scripts();
-	(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	close_tree();
 	for (int i = 0; i < AX_STRUCTURES; i++)
 	{
@@ -664,7 +662,7 @@ main(void)
 		test_modes();
 		test_switch();
 		test_lemming();
-		(void) ax_elide_setup(&cx, &none, AX_ELIDE_OFF, AX_ELIDE_RTM, NULL);
+		ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 		close_tree();
 		test_undone(NULL, (int) tap_scaled(3000));
 		test_undone("conflict+retry commit loop", (int) tap_scaled(1500));

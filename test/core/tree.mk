@@ -12,7 +12,7 @@
 
 # Measured as it ships: no pause points, no assertions.
 OPT = build/opt
-opt_CFLAGS = -std=gnu11 -O2 -g $(WARN) -I$(SRC) -I. -pthread $(CFLAGS_EXTRA)
+opt_CFLAGS = -std=gnu11 -O2 -g $(WARN) -I$(SRC) -I. -I$(PROVIDERS) -pthread $(CFLAGS_EXTRA)
 
 .PHONY: bench
 bench: $(OPT)/bench
@@ -74,7 +74,7 @@ check-tree: check-prefetch
 		STRUCTURES="$(filter-out %-coarse,$(STRUCTURES))"
 
 # Every section tried as a transaction: of a script, and undone by hand in the
-# middle (core/elide/ax_elide.c).  With the processor's, where there are any.  There are many
+# middle (../modules/art_elidetest).  With the processor's, where there are any.  There are many
 # such runs: each takes half of SECONDS.
 ELIDE_PHASES = 1 3 5
 .PHONY: check-elide
@@ -139,7 +139,7 @@ $(LINES)/%.o: %.c $(HEADERS) tree.mk | $(LINES)
 	$(CC) $(lines_CFLAGS) -c $< -o $@
 $(LINES)/benchlines: $(LINES)/benchlines.o $(HELPERS:%=$(LINES)/%.o) $(CORE:%=$(LINES)/core_%.o)
 	$(CC) -no-pie -pthread -Wl,--wrap=ax_rtm_begin,--wrap=ax_rtm_end \
-		-Wl,--wrap=ax_rtm_abort,--wrap=ax_elide_refuse -o $@ $^ $(plain_LIBS) -lm
+		-Wl,--wrap=ax_rtm_abort,--wrap=ax_section_refuse -o $@ $^ $(plain_LIBS) -lm
 .PHONY: footprint
 footprint: $(LINES)/benchlines
 	@STRUCTURES="$(STRUCTURES)" ./footprint.sh $(CURDIR)/$(LINES)/benchlines

@@ -4,6 +4,7 @@ package ArtTest;
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Exporter 'import';
 use File::Basename qw(dirname);
 use File::Copy qw(copy);
@@ -33,7 +34,11 @@ sub art_conf
 
 	# every test with another way of elision
 	$all{'artidx.elision'} //= "'$ENV{ELISION}'" if $ENV{ELISION};
-	$all{'artidx.elision_provider'} //= "'$ENV{ELISION_PROVIDER}'" if $ENV{ELISION_PROVIDER};
+	if ($ENV{ELISION_PROVIDER})
+	{
+		$all{'art_elidetest.provider'} //= "'$ENV{ELISION_PROVIDER}'";
+		$all{shared_preload_libraries} =~ s/artidx\b(?!.*art_elidetest)/artidx, $ENV{ELISION_MODULE}/;
+	}
 	delete $all{'artidx.memory'}
 	  if $all{shared_preload_libraries} eq "''";
 	$node->append_conf('postgresql.conf',
@@ -70,18 +75,20 @@ sub in_builder
 		END \$\$;};
 }
 
-# The modules of test/modules/art_hinttest, in a directory that the test may write
-# to, whose name is returned; they are loaded by their paths.
+# The modules of test/modules/NAME, in a directory that the test may write to,
+# whose name is returned; they are loaded by their paths.
 sub build_modules
 {
+	my ($name) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir();
-	my $source = dirname(__FILE__) . '/../modules/art_hinttest';
+	my $tree = abs_path(dirname(__FILE__) . '/../..');
+	my $source = "$tree/test/modules/$name";
 
-	foreach my $file (glob("$source/*.c"), "$source/Makefile")
+	foreach my $file (glob("$source/*.[ch]"), "$source/Makefile")
 	{
 		copy($file, $dir) or die "$file: $!";
 	}
-	my $out = `make -s -C '$dir' all 2>&1`;
+	my $out = `make -s -C '$dir' srcroot='$tree' all 2>&1`;
 	is($?, 0, 'the modules are built') or BAIL_OUT($out);
 	return $dir;
 }

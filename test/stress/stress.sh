@@ -7,8 +7,8 @@
 #	  clean and the counts those of the heap; the same after an immediate
 #	  restart, under load while the indexes come back; and again with too little
 #	  memory for all of them, where indexes are sealed and rebuilt under the load.
-#	  Some of the loads have clients that elide latches as the developer settings
-#	  inject and software say, beside others that do not, and the counters of
+#	  Some of the loads have clients that elide latches as art_elidetest's inject
+#	  and software say, beside others that do not, and the counters of
 #	  artidx_aborts must add up.
 #	  An index whose rows were replaced and partly deleted is after VACUUM near to one
 #	  that is made anew.
@@ -66,8 +66,9 @@ engines=$(art_engines)
 echo "# seed $SEED, $CLIENTS clients, $STRESS_SECONDS s for each of $engines"
 echo "# again with: SEED=$SEED TAIL_BUFFER=$TAIL_BUFFER bash test/stress/stress.sh"
 
+art_elision_module
 art_cluster stress \
-	"shared_preload_libraries = 'artidx'" \
+	"shared_preload_libraries = 'artidx, $ELISION_MODULE'" \
 	"artidx.memory = '512MB'" \
 	"shared_buffers = '256MB'" \
 	"max_connections = 100" \
@@ -354,7 +355,7 @@ load()
 	n=$(echo "$providers" | wc -w)
 	for who in $providers; do
 		part=$((part + 1))
-		[ "$who" = rtm ] && s= || s="-c artidx.elision_provider=$who -c artidx.elision_script=$OUTCOMES"
+		[ "$who" = rtm ] && s= || s="-c art_elidetest.provider=$who -c art_elidetest.script=$OUTCOMES"
 		as_user env PGOPTIONS="$s" "$BIN/pgbench" -n -c "$((($3 + n - 1) / n))" -j 2 -T "$1" \
 			-D part=$part --random-seed="$((SEED + part))" "${f[@]}" >"$log.$part" 2>&1 &
 		pids+=($!)

@@ -9,8 +9,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $node = art_node('elision', jit => 'off', 'artidx.elision' => 'auto',
-	'artidx.elision_provider' => 'rtm');
+my $module = build_modules('art_elidetest') . '/art_elidetest';
+my $node = art_node('elision', shared_preload_libraries => "'artidx, $module'", jit => 'off',
+	'artidx.elision' => 'auto', 'art_elidetest.provider' => 'rtm');
 my $rtm = $node->safe_psql('postgres', 'SELECT rtm_usable FROM artidx_hardware()') eq 't';
 
 sub sql
@@ -31,7 +32,7 @@ sub setting
 }
 
 my $causes = 'conflict + capacity + explicit + lock_busy + nested + zero + other';
-my $inject = 'SET artidx.elision_provider = inject;';
+my $inject = 'SET art_elidetest.provider = inject;';
 
 sub adds_up
 {
@@ -60,7 +61,7 @@ sql("SELECT artidx_reset_stats('t_k');", inserts(200));
 is(of_leaf_insert('sections'), 0, 'nobody else elides') unless $rtm;
 is(sql('SELECT elision, reason IS NULL FROM artidx_hardware()'),
 	$rtm ? 'auto|t' : 'off|f', 'what there is');
-sql($inject, "SET artidx.elision_script = 'conflict*5 commit loop';", inserts(200));
+sql($inject, "SET art_elidetest.script = 'conflict*5 commit loop';", inserts(200));
 is(of_leaf_insert('sections > 150 AND conflict = 5 * commits AND fallbacks = 0'), 't',
 	'one session elides') unless $rtm;
 adds_up('one session');
@@ -76,7 +77,7 @@ is(sql($inject, 'SELECT elision, reason FROM artidx_hardware()'),
 	'off|artidx.elision is off', 'off: and why');
 
 setting('artidx.elision', 'auto');
-sql("SELECT artidx_reset_stats('t_k');", $inject, "SET artidx.elision_script = 'zero*100000';",
+sql("SELECT artidx_reset_stats('t_k');", $inject, "SET art_elidetest.script = 'zero*100000';",
 	inserts(700));
 is(of_leaf_insert('switch_offs > 0 AND switch_ons = 0 AND zero < 1000 AND fallbacks = sections'),
 	't', 'auto: switched off, and nearly nothing is tried');
@@ -89,7 +90,7 @@ is(sql($inject, "SELECT mode FROM artidx_aborts WHERE indexrelname = 't_k' AND s
 adds_up('auto');
 
 setting('artidx.elision', 'on');
-sql("SELECT artidx_reset_stats('t_k');", $inject, "SET artidx.elision_script = 'zero*100000';",
+sql("SELECT artidx_reset_stats('t_k');", $inject, "SET art_elidetest.script = 'zero*100000';",
 	inserts(700));
 is(of_leaf_insert('sections > 500 AND switch_offs = 0 AND commits = 0 AND fallbacks = sections AND zero >= 2 * sections'),
 	't', 'on: never switched off');
@@ -97,7 +98,7 @@ adds_up('on');
 
 # an open session follows, and its script does not begin anew
 my $session = $node->background_psql('postgres');
-$session->query_safe("$inject SET artidx.elision_script = 'commit*100000'; " . inserts(10));
+$session->query_safe("$inject SET art_elidetest.script = 'commit*100000'; " . inserts(10));
 my $before = of_leaf_insert('sections');
 setting('artidx.elision', 'off');
 $session->query_safe(inserts(100));
@@ -131,7 +132,7 @@ sql('CREATE INDEX t_coarse ON t USING art (k) WITH (structure = btree, sync = co
 my @loads;
 for my $how (sort keys %way)
 {
-	local $ENV{PGOPTIONS} = "-c artidx.elision_provider=$how -c artidx.elision_script=$way{$how}";
+	local $ENV{PGOPTIONS} = "-c art_elidetest.provider=$how -c art_elidetest.script=$way{$how}";
 	push @loads, IPC::Run::start(
 		[
 			'pgbench', '-n', '-c', 4, '-T', 4, '-f', $file,

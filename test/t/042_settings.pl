@@ -13,7 +13,6 @@ use ArtTest;
 # A string has no list of values to choose from.
 my %strings = (
 	'artidx.build_wait' => '7s',
-	'artidx.elision_script' => 'leaf_insert: commit*2 conflict loop',
 	'artidx.database_limit' => '33%',
 	'artidx.role_limit' => '22%',
 	'artidx.temp_limit' => '11%');
@@ -72,7 +71,8 @@ $node->stop;
 {
 	local $ENV{ELISION} = 'off';
 	local $ENV{ELISION_PROVIDER} = 'software';
-	my $show = "SELECT current_setting('artidx.elision'), current_setting('artidx.elision_provider')";
+	local $ENV{ELISION_MODULE} = build_modules('art_elidetest') . '/art_elidetest';
+	my $show = "SELECT current_setting('artidx.elision'), current_setting('art_elidetest.provider')";
 
 	my $tap = art_node('tap');
 	is($tap->safe_psql('postgres', $show), 'off|software', 'ELISION reaches the servers of the TAP tests');

@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $dir = build_modules();
+my $dir = build_modules('art_hinttest');
 my $node = art_node('hints', shared_preload_libraries => "'$dir/art_hinttest, artidx'",
 	'art_hinttest.again' => 'off', jit => 'off');
 

@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $dir = build_modules();
+my $dir = build_modules('art_hinttest');
 
 # How often the condition of a bitmap scan is evaluated on rows: its function says so.
 sub looks

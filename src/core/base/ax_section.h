@@ -12,7 +12,6 @@
 
 #include "core/ax.h"
 
-struct ax_soft;
 struct ax_elide_shared;
 
 /*
@@ -27,31 +26,6 @@ typedef struct ax_section_calls
 	void		(*given) (ax_ctx *cx, void *p);
 	void		(*detached) (ax_ctx *cx);	/* the process will elide no more */
 } ax_section_calls;
-
-/* An item of a script: a status, so many times. */
-#define AX_ELIDE_ITEMS 48
-typedef struct ax_elide_item
-{
-	uint32_t	status;
-	uint32_t	count;
-} ax_elide_item;
-
-/* One site's part of a script; that of all others is the last one. */
-typedef struct ax_elide_part
-{
-	uint8_t		first;
-	uint8_t		n;				/* 0: none */
-	uint8_t		at;				/* next item, from first */
-	bool		loop;
-	uint32_t	used;			/* of that item */
-} ax_elide_part;
-
-typedef struct ax_elide_script
-{
-	bool		any;
-	ax_elide_part part[AX_SITES + 1];
-	ax_elide_item item[AX_ELIDE_ITEMS];
-} ax_elide_script;
 
 /* The outcome of one section, until it is counted. */
 typedef struct ax_elide_tally
@@ -87,15 +61,15 @@ typedef struct ax_elide_ctx
 	bool		undone;			/* by hand, and the version moved: nobody to wait for */
 	uint8_t		guards;			/* of the section, not closed yet */
 	uint8_t		nretired;
-	uint8_t		provider;
 	uint8_t		setting;
-	bool		usable;			/* can the provider do it at all? */
+	bool		usable;			/* can it be done at all? */
 	uint32_t	deltas;			/* which of delta[] are set */
 	const ax_section_calls *calls;	/* NULL: never set up, and nothing is apart */
 	const void *frame;			/* all that is deeper is the call's own */
 	ax_store   *store;			/* of the section */
 	struct ax_elide_shared *shared; /* its counters */
-	struct ax_soft *soft;		/* of AX_ELIDE_SOFTWARE */
+	const ax_provider *by;		/* NULL: the processor */
+	void	   *provided;		/* the provider's own */
 	ax_elide_tally tally;
 	/* put off until it is committed */
 	int64_t		delta[AX_ELIDE_DELTAS];
@@ -104,7 +78,6 @@ typedef struct ax_elide_ctx
 		void	   *p;
 		uint32_t	size;
 	}			retired[AX_ELIDE_RETIRED];
-	ax_elide_script script;
 } ax_elide_ctx;
 
 /* In a section that can be undone: it is, and runs latched. */

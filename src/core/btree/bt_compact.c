@@ -376,7 +376,7 @@ run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
 		held++;
 	if (held < r)
 		goto out;
-	ax_soft_pass(cx);			/* latched, no section */
+	ax_elide_pass(cx);			/* latched, no section */
 	bt_publish(s, t, k, copy);
 	AX_POINT("bt.compact.published");
 	for (int i = 0; i < r; i++)

@@ -33,6 +33,18 @@
 #include "core/base/ax_coarse.h"
 #include "ax_guard.h"
 
+static const char *const site_names[AX_SITES] = {
+	"coarse_read", "coarse_write", "leaf_insert", "leaf_delete",
+	"node_insert", "node_delete", "split", "tail_flush"
+};
+
+/* See ax.h. */
+const char *
+ax_site_name(ax_site site)
+{
+	return site_names[site];
+}
+
 /* ---- counters, and what is switched off ------------------------------------- */
 
 /*
@@ -253,7 +265,24 @@ __attribute__((cold)) void
 ax_elide_frame(ax_ctx *cx, const void *frame)
 {
 	ax_body(cx)->elide.frame = frame;
-	ax_soft_pass(cx);
+	ax_elide_pass(cx);
+}
+
+/* Are sections undone by hand?  Where RTM is there, the first test says no. */
+static inline bool
+by_hand(const ax_elide_ctx *e)
+{
+	return ax_unlikely(e->by != NULL) && e->by->undoes;
+}
+
+/* See ax_elide.h. */
+__attribute__((cold)) void
+ax_elide_pass(ax_ctx *cx)
+{
+	const ax_elide_ctx *e = &ax_body(cx)->elide;
+
+	if (by_hand(e) && e->provided)
+		e->by->pass(cx);
 }
 
 /* ---- after an attempt --------------------------------------------------------- */
@@ -349,39 +378,31 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 	uint32_t	status;
 
-	switch (e->provider)
+	if (ax_likely(e->by == NULL))
 	{
-		case AX_ELIDE_RTM:
-			status = ax_rtm_begin();
-			if (status != AX_TX_STARTED)
-				return status;
-			if (!ax_word_trylock(cx, g->w, g->v))
-				ax_rtm_abort(AX_TX_BUSY);
-			opened(e, site);
-			joined(e, g);
-			e->apart |= AX_APART_TXN;
+		status = ax_rtm_begin();
+		if (status != AX_TX_STARTED)
 			return status;
-		case AX_ELIDE_SOFTWARE:
-			status = ax_soft_begin(cx, e->script.any ? ax_elide_next(&e->script, site) : AX_SOFT_RANDOM);
-			if (status != AX_TX_STARTED)
-				return status;
-			if (!ax_word_trylock(cx, g->w, g->v))
-				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
-			opened(e, site);
-			joined(e, g);
-			e->apart |= AX_APART_TXN;
-			ax_soft_locked(cx, g);
-			return status;
-		default:
-			status = ax_elide_next(&e->script, site);
-			if (status != AX_TX_STARTED)
-				return status;
-			if (!ax_word_trylock(cx, g->w, g->v))
-				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
-			opened(e, site);
-			joined(e, g);
-			return status;
+		if (!ax_word_trylock(cx, g->w, g->v))
+			ax_rtm_abort(AX_TX_BUSY);
+		opened(e, site);
+		joined(e, g);
+		e->apart |= AX_APART_TXN;
+		return status;
 	}
+	status = e->by->begin(cx, site);
+	if (status != AX_TX_STARTED)
+		return status;
+	if (!ax_word_trylock(cx, g->w, g->v))
+		return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
+	opened(e, site);
+	joined(e, g);
+	if (e->by->undoes)
+	{
+		e->apart |= AX_APART_TXN;
+		e->by->locked(cx, g);
+	}
+	return status;
 }
 
 /*
@@ -399,21 +420,21 @@ join(ax_ctx *cx, ax_guard *g)
 	{
 		if (e->coarse)
 			return false;		/* starts over, inside */
-		if ((e->apart & AX_APART_TXN) && e->provider == AX_ELIDE_RTM)
+		if ((e->apart & AX_APART_TXN) && !e->by)
 			ax_rtm_abort(AX_TX_STALE);
 		if (e->apart & AX_APART_TXN)
-			ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_STALE << 24);
+			e->by->abort(cx, AX_TX_EXPLICIT | AX_TX_STALE << 24);
 		e->failed = true;
 		return false;
 	}
-	if (e->coarse && e->provider != AX_ELIDE_SOFTWARE)
+	if (e->coarse && !by_hand(e))
 	{
 		g->held = true;
 		return true;
 	}
 	joined(e, g);
-	if (e->provider == AX_ELIDE_SOFTWARE)
-		ax_soft_locked(cx, g);
+	if (by_hand(e))
+		e->by->locked(cx, g);
 	return true;
 }
 
@@ -433,8 +454,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 	/* part of what is latched already is no section */
 	if (b->latches > 0 || !wanted(cx, b->cur, &site))
 	{
-		if (e->soft)
-			ax_soft_pass(cx);	/* what is about to be published is not undone */
+		ax_elide_pass(cx);		/* what is about to be published is not undone */
 		g->held = ax_word_trylock(cx, g->w, g->v);
 		return g->held;
 	}
@@ -464,8 +484,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 			g->held = ax_word_trylock(cx, g->w, g->v);
 			if (!g->held)
 				break;
-			if (e->soft)
-				ax_soft_pass(cx);
+			ax_elide_pass(cx);
 			count(cx, site, FELL_BACK);
 			return true;
 		}
@@ -510,8 +529,8 @@ ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 
 	g->held = false;
 	g->how = 0;
-	if (e->provider == AX_ELIDE_SOFTWARE)
-		ax_soft_unlock(cx, g, changed, kill);
+	if (by_hand(e))
+		e->by->unlock(cx, g, changed, kill);
 	else if (kill)
 		ax_word_unlock_obsolete(cx, g->w);
 	else
@@ -520,16 +539,13 @@ ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 		return;
 
 	site = (ax_site) (e->open - 1);
-	if (e->provider == AX_ELIDE_SOFTWARE)
-	{
-		ax_soft_point(cx, true);
-		ax_soft_commit(cx);
-	}
-	if (e->provider == AX_ELIDE_RTM)
+	if (ax_likely(e->by == NULL))
 	{
 		e->apart = 0;
 		ax_rtm_end();			/* the site is still open: benchlines.c wants it */
 	}
+	else if (e->by->undoes)
+		e->by->commit(cx);
 	e->apart &= (uint8_t) ~AX_APART_TXN;
 	e->open = 0;
 	AX_POINT("elide.committed");
@@ -575,37 +591,29 @@ begin_coarse(ax_ctx *cx, ax_store *s, ax_site site, bool write)
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 	uint32_t	status;
 
-	switch (e->provider)
+	if (ax_likely(e->by == NULL))
 	{
-		case AX_ELIDE_RTM:
-			status = ax_rtm_begin();
-			if (status != AX_TX_STARTED)
-				return status;
-			if (!ax_coarse_open(s, write))
-				ax_rtm_abort(AX_TX_BUSY);
-			break;
-		case AX_ELIDE_SOFTWARE:
-			status = ax_soft_begin(cx, e->script.any ? ax_elide_next(&e->script, site) : AX_SOFT_RANDOM);
-			if (status != AX_TX_STARTED)
-				return status;
-			if (!ax_coarse_try(cx, s, write))
-				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
-			break;
-		default:
-			status = ax_elide_next(&e->script, site);
-			if (status != AX_TX_STARTED)
-				return status;
-			if (!ax_coarse_try(cx, s, write))
-				return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
-			break;
+		status = ax_rtm_begin();
+		if (status != AX_TX_STARTED)
+			return status;
+		if (!ax_coarse_open(s, write))
+			ax_rtm_abort(AX_TX_BUSY);
+	}
+	else
+	{
+		status = e->by->begin(cx, site);
+		if (status != AX_TX_STARTED)
+			return status;
+		if (!ax_coarse_try(cx, s, write))
+			return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
 	}
 	opened(e, site);
 	e->coarse = true;
 	e->write = write;
-	if (e->provider != AX_ELIDE_INJECT)
+	if (!e->by || e->by->undoes)
 		e->apart |= AX_APART_TXN;
-	if (e->provider == AX_ELIDE_SOFTWARE)
-		ax_soft_coarse(cx, write);
+	if (by_hand(e))
+		e->by->coarse(cx, write);
 	return AX_TX_STARTED;
 }
 
@@ -624,8 +632,7 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 	if (write && ax_retire_reserve(cx, AX_ELIDE_RETIRED + 4) != AX_OK)
 		return false;
 	e->frame = frame;
-	if (e->soft)
-		ax_soft_pass(cx);		/* an earlier call's, which is not to be undone with this one */
+	ax_elide_pass(cx);			/* an earlier call's, which is not to be undone with this one */
 	for (;;)
 	{
 		uint32_t	status;
@@ -659,14 +666,11 @@ ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 	ax_site		site = (ax_site) (e->open - 1);
 
-	if (e->provider == AX_ELIDE_SOFTWARE)
-	{
-		ax_soft_point(cx, true);
-		ax_soft_commit(cx);
-	}
+	if (by_hand(e))
+		e->by->commit(cx);
 	e->coarse = false;
 	e->apart &= (uint8_t) ~AX_APART_TXN;
-	if (e->provider == AX_ELIDE_RTM)
+	if (ax_likely(e->by == NULL))
 		ax_rtm_end();
 	else
 		ax_coarse_unlock(cx, s, e->write);
@@ -678,63 +682,66 @@ ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 
 /* ---- what a section does not do --------------------------------------------------- */
 
+/* The processor undoes it. */
 static void
 undo(ax_ctx *cx)
 {
-	if (ax_body(cx)->elide.provider == AX_ELIDE_SOFTWARE)
-		ax_soft_abort(cx, AX_TX_EXPLICIT | AX_TX_REFUSED << 24);
 	ax_rtm_abort(AX_TX_REFUSED);
 }
 
 static void
-passed(ax_ctx *cx)
+nothing(ax_ctx *cx)
 {
-	if (ax_body(cx)->elide.provider == AX_ELIDE_SOFTWARE)
-		ax_soft_point(cx, false);
 }
 
 static void
-detached(ax_ctx *cx)
+nothing_alloced(ax_ctx *cx, void *p, uint32_t bytes)
 {
-	(void) ax_soft_setup(cx, false);
 }
 
-static const ax_section_calls calls = {
+static void
+nothing_given(ax_ctx *cx, void *p)
+{
+}
+
+/* Of the processor's transactions, of which nothing need be followed. */
+static const ax_section_calls processor = {
 	.undo = undo,
-	.passed = passed,
-	.alloced = ax_soft_alloced,
-	.given = ax_soft_given,
-	.detached = detached
+	.passed = nothing,
+	.alloced = nothing_alloced,
+	.given = nothing_given,
+	.detached = nothing
 };
 
 /* ---- what callers see --------------------------------------------------------------- */
 
 /* See ax.h. */
-bool
-ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting,
-			   ax_elide_provider provider, const char *script)
+void
+ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting, const ax_provider *by,
+			   const char *how)
 {
 	ax_elide_ctx *e = &ax_body(cx)->elide;
-	ax_elide_script parsed;
-	bool		soft;
 
-	if (!ax_elide_parse(script, &parsed))
-		return false;
-	e->calls = &calls;
-	soft = ax_soft_setup(cx, provider == AX_ELIDE_SOFTWARE && setting != AX_ELIDE_OFF);
-	e->script = parsed;
+	if (e->calls && e->by != by)
+		e->calls->detached(cx);
+	e->by = by;
+	e->calls = by ? &by->section : &processor;
 	e->setting = (uint8_t) setting;
-	e->provider = (uint8_t) provider;
+	e->usable = by ? by->setup(cx, setting != AX_ELIDE_OFF, how) : hw && hw->rtm_usable;
 #ifdef AX_MAP_RWLOCKS
-	e->usable = false && soft;	/* the checker is to see latches */
-#else
-	e->usable = provider == AX_ELIDE_RTM ? hw && hw->rtm_usable :
-		provider == AX_ELIDE_SOFTWARE ? soft || setting == AX_ELIDE_OFF : true;
+	e->usable = false;			/* the checker is to see latches */
 #endif
 	e->on = e->usable && setting != AX_ELIDE_OFF;
 	e->queue = e->flushing = false;
-	return true;
 }
+
+/* See ax_elide.h. */
+const ax_elide_host ax_elide_offers = {
+	.ctx_bytes = sizeof(ax_ctx_body),
+	.wake = ax_word_wake,
+	.coarse_unlock = ax_coarse_unlock,
+	.site_name = ax_site_name
+};
 
 /*
  * See ax.h.

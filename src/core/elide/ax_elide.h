@@ -5,8 +5,8 @@
  * A section is what runs between the first latch that a write takes and the release
  * of the last one.  Under a coarse latch it is a whole call.  Where elision is on,
  * a section is first tried as a transaction.  ax_elide.c has the policy and the
- * counters, ax_elide_rtm.c the processor's transactions, ax_elide_script.c those of
- * a script, ax_elide_soft.c those that are undone by hand.
+ * counters, ax_elide_rtm.c the processor's transactions.  Tests bring providers of
+ * their own (test/modules/art_elidetest).
  *
  * src/README.md: Elision
  */
@@ -76,10 +76,6 @@ extern void ax_elide_coarse_end(ax_ctx *cx, ax_store *s);
 /* Are latched sections of the store tried as transactions? */
 extern bool ax_elide_active(ax_ctx *cx, ax_store *s);
 
-/* ax_elide_script.c: false: not a script.  The next status for a site. */
-extern bool ax_elide_parse(const char *text, ax_elide_script *out);
-extern uint32_t ax_elide_next(ax_elide_script *s, ax_site site);
-
 /* ax_elide_rtm.c */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(AX_MAP_RWLOCKS)
 #define AX_RTM 1
@@ -88,21 +84,48 @@ extern uint32_t ax_rtm_begin(void);
 extern void ax_rtm_end(void);
 extern void ax_rtm_abort(uint32_t code);	/* AX_TX_BUSY, _STALE or _REFUSED */
 
-/* ax_elide_soft.c */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(AX_MAP_RWLOCKS) && !defined(__SANITIZE_THREAD__)
-#define AX_SOFT 1
-#endif
-extern bool ax_soft_setup(ax_ctx *cx, bool want);
-#define AX_SOFT_RANDOM (UINT32_MAX - 1)
-extern uint32_t ax_soft_begin(ax_ctx *cx, uint32_t planned);
-extern void ax_soft_coarse(ax_ctx *cx, bool write);
-extern void ax_soft_locked(ax_ctx *cx, struct ax_guard *g);
-extern void ax_soft_point(ax_ctx *cx, bool last);
-extern void ax_soft_unlock(ax_ctx *cx, struct ax_guard *g, bool changed, bool kill);
-extern void ax_soft_commit(ax_ctx *cx);
-extern void ax_soft_abort(ax_ctx *cx, uint32_t status) __attribute__((noreturn));
-extern void ax_soft_pass(ax_ctx *cx);
-extern void ax_soft_alloced(ax_ctx *cx, void *p, uint32_t bytes);
-extern void ax_soft_given(ax_ctx *cx, void *p);
+/* ---- a provider, in place of the processor ---- */
+
+/*
+ * "undoes": a section can be undone, as a transaction is, and the functions behind
+ * that are called; else it only runs latched, as if it had committed.
+ */
+struct ax_provider
+{
+	const char *name;
+	bool		undoes;
+	ax_section_calls section;
+
+	/*
+	 * The process is to elide so, or (on is false) has that for later.  how: words
+	 * that the caller knows to be good.  False: it cannot be done here.  Ended by
+	 * section.detached.
+	 */
+	bool		(*setup) (ax_ctx *cx, bool on, const char *how);
+	/* AX_TX_STARTED, or the status of the abort; may come back a second time */
+	uint32_t	(*begin) (ax_ctx *cx, ax_site site);
+
+	void		(*coarse) (ax_ctx *cx, bool write); /* the section holds the coarse latch */
+	void		(*locked) (ax_ctx *cx, struct ax_guard *g); /* and a guard's */
+	void		(*unlock) (ax_ctx *cx, struct ax_guard *g, bool changed, bool kill);
+	void		(*commit) (ax_ctx *cx);
+	void		(*abort) (ax_ctx *cx, uint32_t status); /* does not return */
+	/* what was allocated before is published without a section, or gone */
+	void		(*pass) (ax_ctx *cx);
+};
+
+/* Tell a provider that undoes sections: what was allocated is not to be undone. */
+extern void ax_elide_pass(ax_ctx *cx);
+
+/* The core's functions, for a provider that is in another library. */
+typedef struct ax_elide_host
+{
+	size_t		ctx_bytes;		/* of ax_ctx_body: compiled alike? */
+	void		(*wake) (ax_ctx *cx, ax_word *w);
+	void		(*coarse_unlock) (ax_ctx *cx, ax_store *s, bool write);
+	const char *(*site_name) (ax_site site);
+} ax_elide_host;
+
+extern const ax_elide_host ax_elide_offers;
 
 #endif							/* AX_ELIDE_H */

@@ -181,7 +181,7 @@ ax_guard_lock_at(ax_ctx *cx, ax_guard *g, ax_site site)
 	{
 		/* what is about to be published under a latch is not undone by a later section */
 		if (ax_unlikely(ax_body(cx)->elide.on) && g->how != AX_G_ELIDED)
-			ax_soft_pass(cx);
+			ax_elide_pass(cx);
 		if (ax_guard_shared(g))
 		{
 			ax_word_close(g->w);

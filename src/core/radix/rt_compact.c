@@ -678,7 +678,7 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 	if (held < w->ngone)
 		goto fail;
 	/* all is as it was when it was copied */
-	ax_soft_pass(cx);			/* latched, no section */
+	ax_elide_pass(cx);			/* latched, no section */
 	rt_slot_set(s, P, w->path, rt_node_ref(h));
 	AX_POINT("art.rowex.copied");
 	for (int k = 0; k < w->ngone; k++)

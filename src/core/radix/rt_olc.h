@@ -329,7 +329,7 @@ rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 	x = ax_open(cx, &c->P.g, &s->root_word, mode);
 	if (x != AX_OK)
 		return x;
-	/* after the sample: beside a latch it may be what is taken back (ax_elide_soft.c) */
+	/* after the sample: beside a latch it may be what is taken back (src/README.md, Elision) */
 	c->ref = ldref(&s->root);
 	AX_POINT("art.hop.after_child_read");
 	return !AX_WRITES(mode) || ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
@@ -562,7 +562,7 @@ rt_begin(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change *ch)
 			return rt_give_up(cx, s, c, *ch, held, AX_STALE);
 	AX_POINT("art.rowex.latched");
 	if (ch->site == AX_SITES)
-		ax_soft_pass(cx);		/* latched, no section */
+		ax_elide_pass(cx);		/* latched, no section */
 	if (ch->copy)
 		rt_fill_copy(ch->copy, c->P.hdr);
 	return AX_OK;

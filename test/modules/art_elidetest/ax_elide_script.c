@@ -1,7 +1,7 @@
 /*
  * ax_elide_script.c
- *	  Names of sites, and scripts of transactions' status words: what becomes of
- *	  each attempt.
+ *	  Scripts of transactions' status words: what becomes of each attempt.  And the
+ *	  provider "inject", where a section that commits by the script runs latched.
  *
  *	script	= part { ";" part }
  *	part	= [ site ":" ] item { (" " | ",") item } [ "loop" ]
@@ -15,20 +15,9 @@
  *
  * src/README.md: Elision
  */
-#include "core/base/ax_area.h"
-#include "ax_elide.h"
+#include <stdlib.h>
 
-static const char *const site_names[AX_SITES] = {
-	"coarse_read", "coarse_write", "leaf_insert", "leaf_delete",
-	"node_insert", "node_delete", "split", "tail_flush"
-};
-
-/* See ax.h. */
-const char *
-ax_site_name(ax_site site)
-{
-	return site_names[site];
-}
+#include "ax_elide_test.h"
 
 static const struct
 {
@@ -215,7 +204,7 @@ ax_elide_next(ax_elide_script *s, ax_site site)
 	return it->status;
 }
 
-/* See ax.h. */
+/* Is it a script?  NULL and "" are. */
 bool
 ax_elide_script_ok(const char *script)
 {
@@ -223,3 +212,36 @@ ax_elide_script_ok(const char *script)
 
 	return ax_elide_parse(script, &s);
 }
+
+/* ---- the provider ---- */
+
+/* What the process keeps is the script. */
+static bool
+setup(ax_ctx *cx, bool on, const char *how)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+
+	if (!e->provided)
+		e->provided = malloc(sizeof(ax_elide_script));
+	return e->provided && ax_elide_parse(how, e->provided);
+}
+
+static void
+detached(ax_ctx *cx)
+{
+	free(ax_body(cx)->elide.provided);
+	ax_body(cx)->elide.provided = NULL;
+}
+
+static uint32_t
+begin(ax_ctx *cx, ax_site site)
+{
+	return ax_elide_next(ax_body(cx)->elide.provided, site);
+}
+
+const ax_provider ax_inject = {
+	.name = "inject",
+	.section.detached = detached,
+	.setup = setup,
+	.begin = begin
+};

@@ -1,6 +1,7 @@
 /*
  * ax_elide_soft.c
- *	  Transactions undone by hand: for tests, where the processor has none.
+ *	  The provider "software": transactions undone by hand, where the processor has
+ *	  none.
  *
  * A section runs under its latches.  In the middle of it, at a point drawn at
  * random, everything is put back as it was at its beginning.  These are the
@@ -23,7 +24,12 @@
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_coarse.h"
-#include "ax_guard.h"
+#include "core/elide/ax_guard.h"
+#include "ax_elide_test.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(AX_MAP_RWLOCKS) && !defined(__SANITIZE_THREAD__)
+#define AX_SOFT 1
+#endif
 
 #ifdef AX_SOFT
 #include <sys/mman.h>
@@ -42,8 +48,9 @@ typedef struct image
 	ax_word    *word;			/* whose content it is; NULL: private */
 } image;
 
-struct ax_soft
+typedef struct ax_soft
 {
+	ax_elide_script script;
 	void	   *jump[5];
 	uint64_t	rng;
 	uint32_t	planned;		/* status of the abort; AX_TX_STARTED: none */
@@ -75,37 +82,47 @@ struct ax_soft
 	}			pending[PENDING];	/* releases */
 	char		stack[STACK_BYTES];
 	char		bytes[IMAGE_BYTES];
-};
+} ax_soft;
 
-static inline struct ax_soft *
+static inline ax_soft *
 soft_of(ax_ctx *cx)
 {
-	return ax_body(cx)->elide.soft;
+	return ax_body(cx)->elide.provided;
 }
 
-/* The copies are the process's own memory.  False: want is true, and there is none. */
-bool
-ax_soft_setup(ax_ctx *cx, bool want)
+static void
+detached(ax_ctx *cx)
 {
-	ax_ctx_body *b = ax_body(cx);
-	struct ax_soft *s = b->elide.soft;
+	ax_elide_ctx *e = &ax_body(cx)->elide;
 
-	if (!want && s)
+	if (e->provided)
+		munmap(e->provided, sizeof(ax_soft));
+	e->provided = NULL;
+	e->apart = 0;
+}
+
+/* The copies are the process's own memory, which it has while it elides. */
+static bool
+setup(ax_ctx *cx, bool on, const char *how)
+{
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+	ax_soft    *s = e->provided;
+
+	if (!on)
 	{
-		munmap(s, sizeof(*s));
-		b->elide.soft = NULL;
-		b->elide.apart = 0;
+		detached(cx);
+		return true;
 	}
-	if (want && !s)
+	if (!s)
 	{
 		s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (s == MAP_FAILED)
 			return false;
-		s->rng = b->rng | 1;
-		b->elide.soft = s;
-		b->elide.apart = AX_APART_SOFT;
+		s->rng = ax_body(cx)->rng | 1;
+		e->provided = s;
+		e->apart = AX_APART_SOFT;
 	}
-	return true;
+	return ax_elide_parse(how, &s->script);
 }
 
 /*
@@ -121,7 +138,7 @@ stick(ax_ctx *cx)
 
 /* Copy len bytes at "at", once. */
 static bool
-copy(struct ax_soft *s, char *at, uint32_t len, ax_word *w)
+copy(ax_soft *s, char *at, uint32_t len, ax_word *w)
 {
 	image	   *m = &s->img[s->nimages];
 
@@ -155,7 +172,7 @@ copy_stack(char *to, const char *from, size_t n)
  * function's own may not be among it.
  */
 __attribute__((noinline, noreturn, no_sanitize("address"), no_sanitize("undefined"))) static void
-jump_back(struct ax_soft *s)
+jump_back(ax_soft *s)
 {
 	char		pad[2048];
 
@@ -172,11 +189,11 @@ jump_back(struct ax_soft *s)
 	__builtin_longjmp(s->jump, 1);
 }
 
-/* The call's part of the stack, from the frame of ax_soft_begin. */
+/* The call's part of the stack, from the frame of begin(). */
 __attribute__((noinline)) static void
 save_stack(ax_ctx *cx)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 	const char *top = ax_body(cx)->elide.frame;
 
 	/*
@@ -196,21 +213,24 @@ save_stack(ax_ctx *cx)
 
 /*
  * Begin: AX_TX_STARTED.  Comes back a second time when the section was undone, with
- * the status; its caller may have returned meanwhile.  planned: that status,
- * AX_TX_STARTED: none, AX_SOFT_RANDOM: one of all, now and then.
+ * the status; its caller may have returned meanwhile.  The script plans that status,
+ * or AX_TX_STARTED: none.  Without a script it is one of all, now and then.
  */
-__attribute__((noinline)) uint32_t
-ax_soft_begin(ax_ctx *cx, uint32_t planned)
+__attribute__((noinline)) static uint32_t
+begin(ax_ctx *cx, ax_site site)
 {
 	ax_ctx_body *b = ax_body(cx);
-	struct ax_soft *s = b->elide.soft;
+	ax_soft    *s = soft_of(cx);
+	uint32_t	planned;
 
 	if (__builtin_setjmp(s->jump))
 		return soft_of(cx)->status;
 	s->rng ^= s->rng << 13;
 	s->rng ^= s->rng >> 7;
 	s->rng ^= s->rng << 17;
-	if (planned == AX_SOFT_RANDOM)
+	if (s->script.any)
+		planned = ax_elide_next(&s->script, site);
+	else
 	{
 		static const uint32_t causes[] = {
 			AX_TX_CONFLICT | AX_TX_RETRY, AX_TX_CONFLICT, AX_TX_CAPACITY, 0,
@@ -235,11 +255,11 @@ ax_soft_begin(ax_ctx *cx, uint32_t planned)
 
 /* ---- undoing -------------------------------------------------------------------- */
 
-void
-ax_soft_abort(ax_ctx *cx, uint32_t status)
+static void
+undo(ax_ctx *cx, uint32_t status)
 {
 	ax_ctx_body *b = ax_body(cx);
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 	bool		moved = false;
 
 	AX_ENSURE(b, !s->stuck);
@@ -286,21 +306,21 @@ ax_soft_abort(ax_ctx *cx, uint32_t status)
 }
 
 /* Here the section may be undone; last: it ends here. */
-void
-ax_soft_point(ax_ctx *cx, bool last)
+static void
+point(ax_ctx *cx, bool last)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
 	if (s->stuck || s->planned == AX_TX_STARTED || (!last && s->countdown-- > 0))
 		return;
-	ax_soft_abort(cx, s->planned);
+	undo(cx, s->planned);
 }
 
 /* The section holds the coarse latch. */
-void
-ax_soft_coarse(ax_ctx *cx, bool write)
+static void
+coarse(ax_ctx *cx, bool write)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
 	s->coarse = true;
 	s->write = write;
@@ -310,10 +330,10 @@ ax_soft_coarse(ax_ctx *cx, bool write)
 }
 
 /* A guard was latched: copy what it guards. */
-void
-ax_soft_locked(ax_ctx *cx, ax_guard *g)
+static void
+locked(ax_ctx *cx, ax_guard *g)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 	ax_store   *st = ax_body(cx)->elide.store;
 	bool		ok;
 
@@ -332,16 +352,16 @@ ax_soft_locked(ax_ctx *cx, ax_guard *g)
 		stick(cx);
 		return;
 	}
-	ax_soft_point(cx, false);
+	point(cx, false);
 }
 
 /* Release: now in a coarse section, else with all others, at its end. */
-void
-ax_soft_unlock(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
+static void
+unlock(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
-	ax_soft_point(cx, false);
+	point(cx, false);
 	if (!s->coarse)
 	{
 		AX_ENSURE(ax_body(cx), s->npending < PENDING);
@@ -356,13 +376,15 @@ ax_soft_unlock(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 }
 
 /*
- * Allocated objects are no longer ours alone; all latches are given back.
+ * The last place to undo it.  Then allocated objects are no longer ours alone, and
+ * all latches are given back.
  */
-void
-ax_soft_commit(ax_ctx *cx)
+static void
+commit(ax_ctx *cx)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
+	point(cx, true);
 	s->nallocs = 0;
 	for (uint32_t i = 0; i < s->npending; i++)
 		if (s->pending[i].kill)
@@ -378,24 +400,20 @@ ax_soft_commit(ax_ctx *cx)
  * Objects that were allocated before are published (without a section), or
  * gone.
  */
-void
-ax_soft_pass(ax_ctx *cx)
+static void
+pass(ax_ctx *cx)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
-	if (!s)
-		return;
 	s->nallocs = 0;
 	s->lost = false;
 }
 
-void
-ax_soft_alloced(ax_ctx *cx, void *p, uint32_t bytes)
+static void
+alloced(ax_ctx *cx, void *p, uint32_t bytes)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
-	if (!s)
-		return;
 	if (s->nallocs == ALLOCS)
 	{
 		s->lost = true;
@@ -405,12 +423,12 @@ ax_soft_alloced(ax_ctx *cx, void *p, uint32_t bytes)
 	s->alloc[s->nallocs++].bytes = bytes;
 }
 
-void
-ax_soft_given(ax_ctx *cx, void *p)
+static void
+given(ax_ctx *cx, void *p)
 {
-	struct ax_soft *s = soft_of(cx);
+	ax_soft    *s = soft_of(cx);
 
-	for (uint32_t i = 0; s && i < s->nallocs; i++)
+	for (uint32_t i = 0; i < s->nallocs; i++)
 		if (s->alloc[i].p == p)
 		{
 			s->alloc[i] = s->alloc[--s->nallocs];
@@ -418,65 +436,58 @@ ax_soft_given(ax_ctx *cx, void *p)
 		}
 }
 
+/* It wants what a transaction does not do. */
+static void
+refuse(ax_ctx *cx)
+{
+	undo(cx, AX_TX_EXPLICIT | AX_TX_REFUSED << 24);
+}
+
+/* Something was counted or retired. */
+static void
+passed(ax_ctx *cx)
+{
+	point(cx, false);
+}
+
+const ax_provider ax_software = {
+	.name = "software",
+	.undoes = true,
+	.section = {
+		.undo = refuse,
+		.passed = passed,
+		.alloced = alloced,
+		.given = given,
+		.detached = detached
+	},
+	.setup = setup,
+	.begin = begin,
+	.coarse = coarse,
+	.locked = locked,
+	.unlock = unlock,
+	.commit = commit,
+	.abort = undo,
+	.pass = pass
+};
+
 #else							/* not AX_SOFT */
 
-bool
-ax_soft_setup(ax_ctx *cx, bool want)
+static bool
+setup(ax_ctx *cx, bool on, const char *how)
 {
-	return !want;
+	return !on;
 }
 
-uint32_t
-ax_soft_begin(ax_ctx *cx, uint32_t planned)
-{
-	return 0;
-}
-
-void
-ax_soft_coarse(ax_ctx *cx, bool write)
+static void
+detached(ax_ctx *cx)
 {
 }
 
-void
-ax_soft_locked(ax_ctx *cx, ax_guard *g)
-{
-}
-
-void
-ax_soft_point(ax_ctx *cx, bool last)
-{
-}
-
-void
-ax_soft_unlock(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
-{
-}
-
-void
-ax_soft_commit(ax_ctx *cx)
-{
-}
-
-void
-ax_soft_abort(ax_ctx *cx, uint32_t status)
-{
-	for (;;)
-		AX_ENSURE(ax_body(cx), false);
-}
-
-void
-ax_soft_pass(ax_ctx *cx)
-{
-}
-
-void
-ax_soft_alloced(ax_ctx *cx, void *p, uint32_t bytes)
-{
-}
-
-void
-ax_soft_given(ax_ctx *cx, void *p)
-{
-}
+const ax_provider ax_software = {
+	.name = "software",
+	.undoes = true,
+	.section.detached = detached,
+	.setup = setup
+};
 
 #endif
