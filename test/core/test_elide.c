@@ -610,6 +610,26 @@ test_tail_shut(const char *what, uint32_t gap)
 	close_tree();
 }
 
+/* A tree that nobody writes to: its readers elide, too. */
+static void
+test_only_read(void)
+{
+	ax_site_info s;
+
+	if (strcmp(ax_structure_sync(structure), "coarse") != 0)
+		return;
+	if (ax_tree_open(&cx, tree, structure, 0, 0, &gen) != AX_OK)
+		abort();
+	store = atomic_load(&tree->store);
+	script("");
+	if (ax_tree_set_elision(&cx, tree, gen, AX_ELIDE_AUTO) != AX_OK || contains(&cx, 1) != AX_NOTFOUND)
+		abort();
+	s = info(AX_SITE_COARSE_READ);
+	ok(s.sections == 1 && s.commits == 1, "%s: the first call is a read, and elided", name());
+	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
+	close_tree();
+}
+
 /* A coarse call that wants memory is given up, and runs latched. */
 static void
 test_refused(void)
@@ -668,6 +688,7 @@ main(void)
 		test_undone("conflict+retry commit loop", (int) tap_scaled(1500));
 		test_undone("zero*2 commit conflict*6 loop", (int) tap_scaled(1500));
 		test_refused();
+		test_only_read();
 		/* a coarse latch keeps others out; under ROWEX nothing is undone behind a store */
 		if (!strcmp(ax_structure_sync(structure), "coarse") || !strcmp(ax_structure_sync(structure), "rowex"))
 			continue;
