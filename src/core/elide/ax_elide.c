@@ -168,19 +168,17 @@ count(ax_ctx *cx, ax_site site, outcome how)
 
 /* ---- before an attempt -------------------------------------------------------- */
 
-/* The store's counters, made at the first need; NULL: no memory. */
-static struct ax_elide_shared *
-shared_of(ax_ctx *cx, ax_store *s)
+/* Make the store's counters, or find that others have.  NULL: no memory. */
+static __attribute__((noinline, cold)) struct ax_elide_shared *
+make_shared(ax_ctx *cx, ax_store *s)
 {
 	ax_ctx_body *b = ax_body(cx);
-	struct ax_elide_shared *sh = atomic_load_explicit(&s->elide, memory_order_acquire);
+	struct ax_elide_shared *sh;
 	struct ax_elide_shared *none = NULL;
 	bool		busy = b->alloc_busy,
 				hit = b->cap_hit;
 	ax_group   *group_hit = b->group_hit;
 
-	if (ax_likely(sh != NULL))
-		return sh;
 	if (b->fail_alloc_at)
 		return NULL;			/* the test means others */
 	if (b->plain)
@@ -196,6 +194,15 @@ shared_of(ax_ctx *cx, ax_store *s)
 		return sh;
 	ax_unalloc(cx, s, sh, sizeof(*sh));
 	return none;
+}
+
+/* The store's counters, made at the first need; NULL: no memory. */
+static inline struct ax_elide_shared *
+shared_of(ax_ctx *cx, ax_store *s)
+{
+	struct ax_elide_shared *sh = atomic_load_explicit(&s->elide, memory_order_acquire);
+
+	return ax_likely(sh != NULL) ? sh : make_shared(cx, s);
 }
 
 /* Is a section to be tried at this site?  Nothing is latched. */
@@ -260,14 +267,6 @@ ax_elide_instead(ax_ctx *cx, ax_store *s)
 	return true;
 }
 
-/* See ax_elide.h: a call begins. */
-__attribute__((cold)) void
-ax_elide_frame(ax_ctx *cx, const void *frame)
-{
-	ax_body(cx)->elide.frame = frame;
-	ax_elide_pass(cx);
-}
-
 /* Are sections undone by hand?  Where RTM is there, the first test says no. */
 static inline bool
 by_hand(const ax_elide_ctx *e)
@@ -283,6 +282,22 @@ ax_elide_pass(ax_ctx *cx)
 
 	if (by_hand(e) && e->provided)
 		e->by->pass(cx);
+}
+
+/* The same, where there is nearly always nothing to tell. */
+static inline void
+pass(ax_ctx *cx)
+{
+	if (ax_unlikely(ax_body(cx)->elide.by != NULL))
+		ax_elide_pass(cx);
+}
+
+/* See ax_elide.h: a call begins. */
+__attribute__((cold)) void
+ax_elide_frame(ax_ctx *cx, const void *frame)
+{
+	ax_body(cx)->elide.frame = frame;
+	pass(cx);
 }
 
 /* ---- after an attempt --------------------------------------------------------- */
@@ -454,7 +469,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 	/* part of what is latched already is no section */
 	if (b->latches > 0 || !wanted(cx, b->cur, &site))
 	{
-		ax_elide_pass(cx);		/* what is about to be published is not undone */
+		pass(cx);				/* what is about to be published is not undone */
 		g->held = ax_word_trylock(cx, g->w, g->v);
 		return g->held;
 	}
@@ -484,7 +499,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 			g->held = ax_word_trylock(cx, g->w, g->v);
 			if (!g->held)
 				break;
-			ax_elide_pass(cx);
+			pass(cx);
 			count(cx, site, FELL_BACK);
 			return true;
 		}
@@ -598,22 +613,25 @@ begin_coarse(ax_ctx *cx, ax_store *s, ax_site site, bool write)
 			return status;
 		if (!ax_coarse_open(s, write))
 			ax_rtm_abort(AX_TX_BUSY);
+		opened(e, site);
+		e->coarse = true;
+		e->write = write;
+		e->apart |= AX_APART_TXN;
+		return AX_TX_STARTED;
 	}
-	else
-	{
-		status = e->by->begin(cx, site);
-		if (status != AX_TX_STARTED)
-			return status;
-		if (!ax_coarse_try(cx, s, write))
-			return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
-	}
+	status = e->by->begin(cx, site);
+	if (status != AX_TX_STARTED)
+		return status;
+	if (!ax_coarse_try(cx, s, write))
+		return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
 	opened(e, site);
 	e->coarse = true;
 	e->write = write;
-	if (!e->by || e->by->undoes)
+	if (e->by->undoes)
+	{
 		e->apart |= AX_APART_TXN;
-	if (by_hand(e))
 		e->by->coarse(cx, write);
+	}
 	return AX_TX_STARTED;
 }
 
@@ -632,7 +650,7 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 	if (write && ax_retire_reserve(cx, AX_ELIDE_RETIRED + 4) != AX_OK)
 		return false;
 	e->frame = frame;
-	ax_elide_pass(cx);			/* an earlier call's, which is not to be undone with this one */
+	pass(cx);					/* an earlier call's, which is not to be undone with this one */
 	for (;;)
 	{
 		uint32_t	status;
