@@ -87,8 +87,8 @@ extern void ax_rtm_abort(uint32_t code);	/* AX_TX_BUSY, _STALE or _REFUSED */
 /* ---- a provider, in place of the processor ---- */
 
 /*
- * "undoes": a section can be undone, as a transaction is, and the functions behind
- * that are called; else it only runs latched, as if it had committed.
+ * "undoes": a section can be undone, as a transaction is; the last six functions are
+ * for that.  Else it only runs latched, as if it had committed.
  */
 struct ax_provider
 {
