@@ -654,7 +654,7 @@ test_refused(void)
 	drop_area();
 }
 
-/* ---- a compaction that was given up ---- */
+/* ---- a compaction of some of the spans, which is then given up ---- */
 
 static void
 test_drained(void)
@@ -669,7 +669,10 @@ test_drained(void)
 	ax_store   *st;
 	uint64_t	gen;
 	void	  **p = calloc(N, sizeof(void *));
+	uint64_t	bytes;
 	int			draining = 0,
+				moved = 0,
+				back = 0,
 				n = 0;
 
 	new_area(16u << 20, 0);
@@ -688,6 +691,18 @@ test_drained(void)
 	for (int i = 0; i < N; i += 8)
 		draining += ax_draining(&cx, st, p[i]);
 	ok(draining > N / 16, "most objects are in spans that are to become empty (%d)", draining);
+	ax_body(&cx)->drains = false;
+	bytes = st->bytes;
+	for (int i = 0; i < N / 2; i += 8)
+		if (ax_draining(&cx, st, p[i]))
+		{
+			back += ax_draining(&cx, st, ax_alloc(&cx, st, LARGE, false));
+			ax_unalloc(&cx, st, p[i], LARGE);
+			moved++;
+		}
+	ok(back == 0, "of %d that are moved %d come to lie in such a span again", moved, back);
+	ok(st->bytes < bytes - (uint64_t) moved * LARGE * 4, "their spans are empty: %llu bytes, then %llu",
+	   (unsigned long long) bytes, (unsigned long long) st->bytes);
 	while (ax_alloc(&cx, st, LARGE / 2, false))
 		n++;
 	ok(n > N, "%d small objects fill the area", n);

@@ -61,12 +61,12 @@ _Static_assert(sizeof(ax_span) == AX_LINE, "span header is one line");
 
 /*
  * Spans of a class that are to become empty, and the objects that they have room for.
- * Written under the latch of the class's heap.
+ * Written under the latch of the class's heap.  "objs" is read without it.
  */
 typedef struct ax_drain
 {
 	ax_span    *first;
-	uint32_t	objs;
+	_Atomic uint32_t objs;
 } ax_drain;
 
 /*

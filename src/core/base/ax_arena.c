@@ -340,6 +340,19 @@ span_free(ax_ctx *cx, ax_span *sp)
 	store_uncharge(st, bytes);
 }
 
+/* Objects that the spans of a class have room for which are to become empty.  Racy. */
+static inline uint32_t
+drain_objs(const ax_drain *d)
+{
+	return atomic_load_explicit(&d->objs, memory_order_relaxed);
+}
+
+static inline void
+drain_count(ax_drain *d, int objs)
+{
+	atomic_store_explicit(&d->objs, drain_objs(d) + (uint32_t) objs, memory_order_relaxed);
+}
+
 /* Spans grow with the class; where there is no room, a smaller one will do. */
 static ax_span *
 span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
@@ -348,7 +361,7 @@ span_new(ax_ctx *cx, ax_store *st, int cls, bool may_reserve)
 	const ax_drain *d = atomic_load_explicit(&st->drain, memory_order_acquire);
 	uint32_t	least = big_pages(ax_class_size(cls));
 	uint32_t	few = ax_span_objs(ax_span_pages(cls, 1), cls);
-	uint32_t	objs = h->objs - (d ? d[cls].objs : 0);
+	uint32_t	objs = h->objs - (d ? drain_objs(&d[cls]) : 0);
 	uint32_t	pages = ax_span_pages(cls, objs == 0 ? 0 : objs / few + 1);
 
 	for (;; pages /= 4)
@@ -461,7 +474,7 @@ drained(ax_store *st, ax_span *sp)
 		d->first = sp->next;
 	if (sp->next)
 		sp->next->prev = sp->prev;
-	d->objs -= sp->objs;
+	drain_count(d, -sp->objs);
 	atomic_store_explicit(&sp->draining, false, memory_order_relaxed);
 }
 
@@ -515,7 +528,7 @@ may_drain(const ax_class_heap *h, const ax_drain *d, const ax_span *sp)
 	uint32_t	live = atomic_load_explicit(&h->live, memory_order_relaxed);
 	uint32_t	few = ax_span_pages(sp->cls, 1);
 
-	return h->objs - d->objs >= sp->objs + live ||
+	return h->objs - drain_objs(d) >= sp->objs + live ||
 		(sp->pages > few && live <= ax_span_objs(few, sp->cls));
 }
 
@@ -555,7 +568,7 @@ ax_draining(ax_ctx *cx, ax_store *st, const void *p)
 		if (sp->next)
 			sp->next->prev = sp;
 		d->first = sp;
-		d->objs += sp->objs;
+		drain_count(d, sp->objs);
 		atomic_store_explicit(&sp->draining, true, memory_order_relaxed);
 	}
 	ax_word_unlock(cx, &h->latch, false);
@@ -947,6 +960,22 @@ ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size)
 }
 
 /*
+ * Does the object, which comes free, lie in a span that is to become empty?  A
+ * magazine would give it out again, and the span would not.
+ */
+static inline bool
+leaves_span(ax_ctx *cx, ax_store *st, const void *p, int cls)
+{
+	const ax_drain *d = atomic_load_explicit(&st->drain, memory_order_acquire);
+	const ax_span *sp;
+
+	if (ax_likely(d == NULL) || drain_objs(&d[cls]) == 0 || in_bump_area(st, p))
+		return false;
+	sp = ax_pages_run(ax_area_of(cx), p);
+	return atomic_load_explicit(&sp->draining, memory_order_relaxed);
+}
+
+/*
  * An object nobody can see any more, of a store that is alive; inside an
  * epoch.
  */
@@ -978,7 +1007,7 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	if (m->gen != st->gen || m->cls != (uint32_t) cls)
 		mag_claim(cx, m, st, cls);
 	cap = mag_cap(cls);
-	if (ax_unlikely(cap == 0))
+	if (ax_unlikely(cap == 0 || leaves_span(cx, st, p, cls)))
 	{
 		flush(cx, st, cls, &p, 1);
 		return;
