@@ -104,6 +104,24 @@ await_magazines(ax_ctx_body *b)
 		b->port->yield();
 }
 
+/* See ax_internal.h. */
+void
+ax_epoch_change(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
+	if (!b->plain)
+		return;
+	b->plain = false;
+	atomic_exchange_explicit(&b->slot->epoch,
+							 atomic_load_explicit(&b->slot->epoch, memory_order_relaxed),
+							 memory_order_seq_cst);
+	ax_fence_after_rmw();
+	while (ax_unlikely(atomic_load_explicit(&b->slot->emptied, memory_order_acquire)))
+		b->port->yield();
+}
+
 /* Enter with no tree in view (reclaiming, detaching). */
 void
 ax_epoch_enter(ax_ctx *cx)

@@ -370,6 +370,12 @@ extern ax_status ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **
 extern void ax_leave(ax_ctx *cx);
 
 /*
+ * Inside, nothing latched: a call that only reads comes to allocate.  Announces
+ * the epoch again, as ax_enter does; from here on the magazines are its own.
+ */
+extern void ax_epoch_change(ax_ctx *cx);
+
+/*
  * ax_barrier.c.  This process, and what it forks from now on, takes part; false:
  * the system has no such thing.  And: a full fence in every thread that runs now
  * of all processes that take part (one that does not run has passed one).

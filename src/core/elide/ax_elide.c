@@ -181,8 +181,7 @@ make_shared(ax_ctx *cx, ax_store *s)
 
 	if (b->fail_alloc_at)
 		return NULL;			/* the test means others */
-	if (b->plain)
-		return NULL;			/* such a call has no magazines; the next writer makes them */
+	ax_epoch_change(cx);		/* a call that only reads has no magazines */
 	sh = ax_alloc_public(cx, s, sizeof(*sh));
 	b->alloc_busy = busy;
 	b->cap_hit = hit;
