@@ -156,14 +156,6 @@ typedef enum ArtBuildSource
 typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
 
 /*
- * The directory entry of an index's current physical identity, made if it is
- * not there.  ERROR 53200 when there is no memory even for that.  The pointer
- * is good for as long as the caller has the relation open (an entry is only
- * recycled when its index is gone).
- */
-extern ArtEntry *art_entry(Relation index);
-
-/*
  * NULL when there is none or artidx is not preloaded: the state is ABSENT
  * then.  It was observed under the directory's lock, which a builder takes to
  * publish BUILDING.  For paths that must not fail for want of memory:
@@ -244,6 +236,14 @@ extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
 
 /* The same for a given reason. */
 extern void art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full);
+
+/*
+ * The directory entry of an index's current physical identity, made if it is
+ * not there.  ERROR 53200 when there is no memory even for that.  The pointer
+ * is good for as long as the caller has the relation open (an entry is only
+ * recycled when its index is gone).
+ */
+extern ArtEntry *art_entry(Relation index);
 
 /*
  * ERROR 53200, which tells what is full: for an absent index what it was absent

@@ -464,8 +464,8 @@ bucket_link(Oid db, Oid indexoid)
  * exclusive.
  * Order: an entry is complete before the chain points to it.
  */
-static ArtEntry *
-entry_create(Relation index, bool building)
+ArtEntry *
+art_entry_create(Relation index, bool building)
 {
 	ArtLocator	loc;
 	Oid			oid = RelationGetRelid(index);
@@ -586,20 +586,6 @@ entry_create(Relation index, bool building)
 }
 
 /*
- * The same; without memory for an entry, ambuild goes on with none (NULL), and
- * for others it is an error.
- */
-ArtEntry *
-art_entry_create(Relation index, bool building)
-{
-	ArtEntry   *e = entry_create(index, building);
-
-	if (e == NULL && !building)
-		art_report_nomem(index);
-	return e;
-}
-
-/*
  * The entry of an open index, made if need be; NULL when there is no memory
  * for it.
  */
@@ -608,20 +594,7 @@ art_entry_try(Relation index)
 {
 	ArtEntry   *e = art_entry_if_exists(index);
 
-	return e ? e : entry_create(index, false);
-}
-
-/*
- * The entry of an open index, made if need be.
- */
-ArtEntry *
-art_entry(Relation index)
-{
-	ArtEntry   *e = art_entry_if_exists(index);
-
-	if (likely(e != NULL))
-		return e;
-	return art_entry_create(index, false);
+	return e ? e : art_entry_create(index, false);
 }
 
 /*

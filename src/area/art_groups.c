@@ -372,6 +372,56 @@ art_in_group(const ArtEntry *e, const ArtGroup *g)
 }
 
 /*
+ * Bytes free in the area, after what is retired and can be freed was freed.
+ *
+ * Epoch: enters and leaves.
+ */
+static uint64
+free_memory(void)
+{
+	ax_ctx	   *cx = art_ctx();
+	ax_memory_info mem;
+
+	ART_CORE_BEGIN();
+	(void) ax_poll(cx);
+	ax_memory(cx, &mem);
+	ART_CORE_END();
+	return mem.free_bytes;
+}
+
+/* See art_shared.h. */
+uint64
+art_left_to(const ArtGroup *group)
+{
+	uint64		left = free_memory();
+	uint64		bytes;
+	uint64		limit;
+
+	if (group == NULL)
+		return left;
+	art_group_use(group, &bytes, &limit);
+	return limit > bytes ? Min(left, limit - bytes) : 0;
+}
+
+/*
+ * See art_shared.h.
+ *
+ * Epoch: enters and leaves.
+ */
+uint64
+art_structure_bytes(ArtEntry *e, uint64 gen)
+{
+	ax_ctx	   *cx = art_ctx();
+	ax_tree_info info;
+	ax_status	st;
+
+	ART_CORE_BEGIN();
+	st = ax_info_about(cx, e->tree, gen, &info);
+	ART_CORE_END();
+	return st == AX_OK ? info.bytes : 0;
+}
+
+/*
  * See art_shared.h.
  */
 const char *

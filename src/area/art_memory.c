@@ -96,56 +96,6 @@ static uint32 wait_event_room = 0;
 /* ---- looking ---- */
 
 /*
- * Bytes free in the area, after what is retired and can be freed was freed.
- *
- * Epoch: enters and leaves.
- */
-static uint64
-free_memory(void)
-{
-	ax_ctx	   *cx = art_ctx();
-	ax_memory_info mem;
-
-	ART_CORE_BEGIN();
-	(void) ax_poll(cx);
-	ax_memory(cx, &mem);
-	ART_CORE_END();
-	return mem.free_bytes;
-}
-
-/* See art_shared.h. */
-uint64
-art_left_to(const ArtGroup *group)
-{
-	uint64		left = free_memory();
-	uint64		bytes;
-	uint64		limit;
-
-	if (group == NULL)
-		return left;
-	art_group_use(group, &bytes, &limit);
-	return limit > bytes ? Min(left, limit - bytes) : 0;
-}
-
-/*
- * See art_shared.h.
- *
- * Epoch: enters and leaves.
- */
-uint64
-art_structure_bytes(ArtEntry *e, uint64 gen)
-{
-	ax_ctx	   *cx = art_ctx();
-	ax_tree_info info;
-	ax_status	st;
-
-	ART_CORE_BEGIN();
-	st = ax_info_about(cx, e->tree, gen, &info);
-	ART_CORE_END();
-	return st == AX_OK ? info.bytes : 0;
-}
-
-/*
  * Seconds since 2000 of the last use.  A structure counts as used when it was
  * made: somebody wanted it.
  */
@@ -664,6 +614,20 @@ art_report_nomem(Relation index)
 					   _("The index is absent; it needs about") : _("The index takes"),
 					   art_size(bytes)),
 			 hint_what_is_full(&f, true)));
+}
+
+/* See area.h. */
+ArtEntry *
+art_entry(Relation index)
+{
+	ArtEntry   *e = art_entry_if_exists(index);
+
+	if (likely(e != NULL))
+		return e;
+	e = art_entry_create(index, false);
+	if (e == NULL)
+		art_report_nomem(index);
+	return e;
 }
 
 /*

@@ -72,7 +72,7 @@ typedef union ArtAborts
  * in any mode, and written under it, exclusive, unless a member says otherwise.
  * Before each group of members stands who writes them in which state:
  *
- *	new		entry_create(), before the chain points to the entry; or the
+ *	new		art_entry_create(), before the chain points to the entry; or the
  *			postmaster while it starts, when no other process runs
  *	open	the process that takes the state from ABSENT to BUILDING:
  *			art_entry_open(), at startup art_entry_claim()
@@ -348,11 +348,20 @@ extern LWLockPadded *art_unique_locks;
 extern uint32 art_unique_mask;
 extern LWLock *art_chunk_lock;
 
-extern void art_shmem_init(void);	/* from _PG_init, preloading */
+extern int	art_memory_mb;		/* artidx.memory */
+
+/* Slots of the area: one a process that there can be. */
+extern int	art_process_slots(void);
+
+/*
+ * From _PG_init: called when this process was attached, in the same critical
+ * section.  There is one such function.
+ */
+extern void art_at_attach(void (*fn) (ax_ctx *cx));
 
 /*
  * From _PG_init: what has to end when this process exits, before it is detached.
- * There is one such function.
+ * The last function that was given is called first.  There are three at most.
  */
 extern void art_before_detach(void (*fn) (void));
 
@@ -362,6 +371,10 @@ extern Size art_area_bytes(void);	/* artidx.memory, or the least there can be */
 extern void art_postmaster_attach(void);
 extern void art_postmaster_detach(void);
 extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
+
+/* ---- art_startup.c ---- */
+
+extern void art_shmem_init(void);	/* from _PG_init, preloading */
 
 /* ---- art_directory.c ---- */
 
@@ -538,6 +551,12 @@ extern uint64 art_groups_left(const ArtEntry *e, uint64 left);
 
 extern bool art_in_group(const ArtEntry *e, const ArtGroup *g);
 
+/* Bytes left: to the group if its limit is what is full, or in the area. */
+extern uint64 art_left_to(const ArtGroup *group);
+
+/* Bytes that a structure takes; 0 when the generation is gone. */
+extern uint64 art_structure_bytes(ArtEntry *e, uint64 gen);
+
 /* For artidx_indexes.reason: the setting, or "memory full". */
 extern const char *art_full_name(ArtFull full);
 
@@ -548,12 +567,6 @@ extern bool art_compact_for_cap(ax_tree *tree, uint64 gen, int ms);
 extern int	art_compact_background(int pause);
 
 /* ---- art_memory.c ---- */
-
-/* Bytes left: to the group if its limit is what is full, or in the area. */
-extern uint64 art_left_to(const ArtGroup *group);
-
-/* Bytes that a structure takes; 0 when the generation is gone. */
-extern uint64 art_structure_bytes(ArtEntry *e, uint64 gen);
 
 /* "31 MB", palloc'd. */
 extern char *art_size(uint64 bytes);

@@ -21,21 +21,17 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "tcop/tcopprot.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "area/art_shared.h"
 
-static int	art_memory_mb = 1024;
+int			art_memory_mb = 1024;
 
 ArtShared  *art_shared = NULL;
 LWLockPadded *art_dir_locks = NULL;
 LWLockPadded *art_unique_locks = NULL;
 uint32		art_unique_mask = 0;
 LWLock	   *art_chunk_lock = NULL;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static ax_ctx my_ctx;
 static int	my_pid = 0;			/* process that my_ctx belongs to, 0: none */
@@ -44,24 +40,17 @@ bool		art_hold_sigterm = false;
 static sigset_t saved_sigmask;
 static int	sigterm_depth = 0;
 
+#define MAX_BEFORE_DETACH	3
+
 static uint32 wait_event_latch = 0;
 
 /* ---- sizes ---- */
 
-static int
-process_slots(void)
+/* See art_shared.h. */
+int
+art_process_slots(void)
 {
 	return MaxBackends + NUM_AUXILIARY_PROCS;
-}
-
-static int
-unique_stripes(void)
-{
-	int			n = 64;
-
-	while (n < 4 * MaxBackends)
-		n *= 2;
-	return n;
 }
 
 /*
@@ -72,108 +61,9 @@ Size
 art_area_bytes(void)
 {
 	Size		size = (Size) art_memory_mb * 1024 * 1024;
-	Size		least = ax_area_min_size(process_slots());
+	Size		least = ax_area_min_size(art_process_slots());
 
 	return TYPEALIGN(AX_PAGE, Max(size, least));
-}
-
-static Size
-area_reserve(Size size)
-{
-	Size		reserve = size / 32;
-
-	return Min(Max(reserve, (Size) 256 * 1024), (Size) 64 * 1024 * 1024);
-}
-
-/* ---- hooks ---- */
-
-/*
- * Hook of the postmaster: ask for the area, the control block, and the locks.
- */
-static void
-art_shmem_request(void)
-{
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-
-	RequestAddinShmemSpace(add_size(art_area_bytes(), AX_PAGE));
-	RequestAddinShmemSpace(sizeof(ArtShared));
-	RequestAddinShmemSpace(art_interlock_shmem_size(process_slots()));
-	RequestNamedLWLockTranche("artidx directory", ART_NPARTITIONS);
-	RequestNamedLWLockTranche("artidx unique", unique_stripes());
-	RequestNamedLWLockTranche("artidx chunks", 1);
-}
-
-/*
- * Hook: make the shared structures, or (EXEC_BACKEND) find them.
- *
- * Locks: takes AddinShmemInitLock, exclusive.
- */
-static void
-art_shmem_startup(void)
-{
-	bool		found;
-	char	   *raw;
-	Size		size = art_area_bytes();
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-
-	raw = ShmemInitStruct("artidx area", add_size(size, AX_PAGE), &found);
-	raw = (char *) TYPEALIGN(AX_PAGE, raw);
-	art_shared = ShmemInitStruct("artidx control", sizeof(ArtShared), &found);
-	if (!found)
-	{
-		memset(art_shared, 0, sizeof(ArtShared));
-		pg_atomic_init_u64(&art_shared->build_number, 0);
-		pg_atomic_init_u32(&art_shared->launcher, 0);
-		pg_atomic_init_u32(&art_shared->no_worker, 0);
-		pg_atomic_init_u32(&art_shared->requests, 0);
-		pg_atomic_init_u32(&art_shared->entries_changed, 0);
-		pg_atomic_init_u32(&art_shared->unsettled, 0);
-		pg_atomic_init_u32(&art_shared->settled, 0);
-		pg_atomic_init_u64(&art_shared->sealing_until, 0);
-		pg_atomic_init_u32(&art_shared->ssi_held, 0);
-		pg_atomic_init_u32(&art_shared->ssi_taken, 0);
-		pg_atomic_init_u32(&art_shared->load_state, ART_LOAD_NOTHING);
-		pg_atomic_init_u64(&art_shared->load_asked, 0);
-		art_shared->nslots = process_slots();
-		art_shared->area = ax_area_init(raw, size, process_slots(),
-										area_reserve(size));
-		art_groups_startup();
-	}
-	art_interlock_shmem_init(process_slots());
-
-	art_dir_locks = GetNamedLWLockTranche("artidx directory");
-	art_unique_locks = GetNamedLWLockTranche("artidx unique");
-	art_unique_mask = (uint32) unique_stripes() - 1;
-	art_chunk_lock = &GetNamedLWLockTranche("artidx chunks")->lock;
-
-	LWLockRelease(AddinShmemInitLock);
-}
-
-/*
- * The setting and the hooks; from _PG_init, preloading.
- */
-void
-art_shmem_init(void)
-{
-	DefineCustomIntVariable("artidx.memory",
-							"Sets the shared memory in which art indexes live.",
-							NULL,
-							&art_memory_mb,
-							1024, 16, 16 * 1024 * 1024,
-							PGC_POSTMASTER,
-							GUC_UNIT_MB,
-							NULL, NULL, NULL);
-	art_groups_init();
-
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = art_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = art_shmem_startup;
 }
 
 /* ---- preloaded or not ---- */
@@ -282,7 +172,18 @@ art_sigterm_resume(void)
 
 /* ---- attachment ---- */
 
-static void (*before_detach) (void) = NULL;
+static void (*at_attach) (ax_ctx *cx) = NULL;
+static void (*before_detach[MAX_BEFORE_DETACH]) (void);
+static int	nbefore_detach = 0;
+
+/*
+ * See art_shared.h.
+ */
+void
+art_at_attach(void (*fn) (ax_ctx *cx))
+{
+	at_attach = fn;
+}
 
 /*
  * See art_shared.h.
@@ -290,7 +191,8 @@ static void (*before_detach) (void) = NULL;
 void
 art_before_detach(void (*fn) (void))
 {
-	before_detach = fn;
+	Assert(nbefore_detach < MAX_BEFORE_DETACH);
+	before_detach[nbefore_detach++] = fn;
 }
 
 /*
@@ -314,10 +216,8 @@ art_detach(int code, Datum arg)
 	if (ax_latches_held(&my_ctx) != 0)
 		abort();
 
-	if (before_detach != NULL)
-		before_detach();
-	art_drop_temp();
-	art_hazards_exit();
+	for (int i = nbefore_detach; i-- > 0;)
+		before_detach[i] ();
 
 	ART_CORE_BEGIN();
 	ax_detach(&my_ctx);
@@ -367,7 +267,7 @@ art_ctx(void)
 	ART_CORE_BEGIN();
 	ax_attach(&my_ctx, art_shared->area, ART_MY_PROCNO(), MyProcPid, &port);
 	my_pid = MyProcPid;
-	art_elision_attached(&my_ctx);
+	at_attach(&my_ctx);
 	ART_CORE_END();
 
 	return &my_ctx;

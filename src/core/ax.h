@@ -92,7 +92,7 @@ extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
 #define AX_TID_BYTES	6		/* last bytes of every key: block, offset; BE */
 #define AX_KEY_MAX		(4u * 1024 * 1024)	/* bytes, TID included */
 
-/* ---- area (ax_area.c, ax_epoch.c, ax_system.c) ---- */
+/* ---- area (ax_area.c, ax_epoch.c, ax_latch.c, ax_system.c) ---- */
 
 /*
  * Smallest area for nslots process slots, and the initialisation of one.

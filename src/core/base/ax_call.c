@@ -23,7 +23,7 @@ ax_status
 ax_try_for_memory(ax_ctx *cx, int *tries)
 {
 	ax_ctx_body *b = ax_body(cx);
-	uint64_t	e = atomic_load(ax_global_epoch(b->area));
+	uint64_t	e = atomic_load(&b->area->epoch);
 	uint64_t	freed;
 	ax_pending	left;
 	bool		pending;

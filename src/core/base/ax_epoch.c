@@ -36,12 +36,6 @@
 #define ADVANCE_NS		UINT64_C(200000)	/* least time between two advances, but with */
 #define BACKLOG_BYTES	(512 * 1024)	/* own backlog that asks for giving way */
 
-_Atomic uint64_t *
-ax_global_epoch(ax_area *area)
-{
-	return &area->epoch;
-}
-
 /* ---- enter, leave, advance ---------------------------------------------------- */
 
 /*
@@ -731,13 +725,6 @@ ax_detach(ax_ctx *cx)
 		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 	atomic_store(&s->pid, 0);
 	b->slot = NULL;
-}
-
-/* See ax.h. */
-int
-ax_latches_held(const ax_ctx *cx)
-{
-	return ax_body(cx)->latches + ax_body(cx)->claims;
 }
 
 /* ---- housekeeping ----------------------------------------------------------------- */

@@ -359,8 +359,6 @@ struct ax_slot
 	ax_magazine mags[AX_MAGS];
 };
 
-extern _Atomic uint64_t *ax_global_epoch(ax_area *area);
-
 /*
  * Enter the epoch and load the tree's store; AX_STALE (epoch left) when its
  * generation is not gen.

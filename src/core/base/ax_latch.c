@@ -92,7 +92,7 @@ overstays(const ax_ctx_body *b)
 	uint64_t	pin = atomic_load_explicit(&b->slot->epoch, memory_order_relaxed);
 
 	return pin != 0 && pin == b->nap_pin &&
-		atomic_load_explicit(ax_global_epoch(b->area), memory_order_relaxed) != pin;
+		atomic_load_explicit(&b->area->epoch, memory_order_relaxed) != pin;
 }
 
 /* See ax_internal.h. */
@@ -564,3 +564,10 @@ ax_latch_arena(ax_ctx *cx, ax_word *w, int ms)
 }
 
 #endif							/* AX_MAP_RWLOCKS */
+
+/* See ax.h. */
+int
+ax_latches_held(const ax_ctx *cx)
+{
+	return ax_body(cx)->latches + ax_body(cx)->claims;
+}
