@@ -112,8 +112,7 @@ ax_epoch_change(ax_ctx *cx)
 							 atomic_load_explicit(&b->slot->epoch, memory_order_relaxed),
 							 memory_order_seq_cst);
 	ax_fence_after_rmw();
-	while (ax_unlikely(atomic_load_explicit(&b->slot->emptied, memory_order_acquire)))
-		b->port->yield();
+	await_magazines(b);
 }
 
 /* Enter with no tree in view (reclaiming, detaching). */
