@@ -51,6 +51,7 @@ typedef struct ArtOp
 	uint64		gen;
 	ArtWalk    *w;
 	ax_cpath   *p;
+	bool		turn;			/* announced: see op_lost */
 } ArtOp;
 
 /* ---- steps ---- */
@@ -79,6 +80,7 @@ op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 gen)
 	op->gen = gen;
 	op->w = c->walk;
 	op->p = &c->walk->path;
+	op->turn = false;
 
 	ART_CORE_BEGIN();
 	s = ax_cmp_size(cx, tree, gen, &size);
@@ -252,6 +254,42 @@ op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 }
 
 /*
+ * The place, or the way there, was lost to somebody faster, for the nth time.
+ *
+ * Epoch: enters and leaves.  The turn that it asks for lets others wait, and
+ * is over by itself after a while.
+ */
+static void
+op_lost(ArtOp *op, int n)
+{
+	if (n < ART_CMP_LOSSES)
+		return;
+	op->turn = true;
+	ART_CORE_BEGIN();
+	ax_cmp_turn(op->cx, op->tree, op->gen,
+				ART_CMP_TURN << Min(n - ART_CMP_LOSSES, ART_CMP_TURNS));
+	ART_CORE_END();
+}
+
+/*
+ * The end: a process that has announced a turn lets the others go on, unless it
+ * comes back.
+ *
+ * Epoch: enters and leaves, if there is a turn.
+ */
+static ax_status
+op_end(ArtOp *op, ax_status s)
+{
+	if (unlikely(op->turn) && s != AX_BUSY)
+	{
+		ART_CORE_BEGIN();
+		ax_cmp_turn(op->cx, op->tree, op->gen, 0);
+		ART_CORE_END();
+	}
+	return s;
+}
+
+/*
  * The position's leaf and place.  AX_OK with p->n == 0: the tree is empty.  Tries
  * again by itself when something changes, until AX_BUSY.
  */
@@ -270,6 +308,7 @@ op_find(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 			s = op_descend(op, key, len, after, images, at, same);
 		if (s != AX_CHANGED)
 			return s;
+		op_lost(op, i);
 	}
 	return AX_BUSY;
 }
@@ -296,36 +335,6 @@ op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 /* ---- insert, remove, contains ---- */
 
 /*
- * The place was lost to somebody faster, for the nth time.
- *
- * Epoch: enters and leaves.  The turn that it asks for lets others wait, and
- * is over by itself after a while.
- */
-static void
-op_lost(ArtOp *op, int n)
-{
-	if (n < ART_CMP_LOSSES)
-		return;
-	ART_CORE_BEGIN();
-	ax_cmp_turn(op->cx, op->tree, op->gen,
-				ART_CMP_TURN << Min(n - ART_CMP_LOSSES, ART_CMP_TURNS));
-	ART_CORE_END();
-}
-
-/*
- * To nothing, or to more of it: let the others go on.
- *
- * Epoch: enters and leaves.
- */
-static void
-op_give_turn(ArtOp *op)
-{
-	ART_CORE_BEGIN();
-	ax_cmp_turn(op->cx, op->tree, op->gen, 0);
-	ART_CORE_END();
-}
-
-/*
  * Insert a key for which the path says the place.  *same on return: it is there
  * already.
  *
@@ -340,11 +349,7 @@ op_insert_at(ArtOp *op, uint32 at, bool *same, const uint8 *key, uint32 len)
 		ax_status	s;
 
 		if (*same)
-		{
-			if (i > ART_CMP_LOSSES)
-				op_give_turn(op);
 			return AX_OK;
-		}
 		ART_CORE_BEGIN();
 		s = ax_cmp_insert(op->cx, op->tree, op->gen, op->p, at, key, len);
 		ART_CORE_END();
@@ -374,7 +379,7 @@ art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		s = op_find(&op, key, len, false, true, &at, &same);
 	if (s == AX_OK)
 		s = op_insert_at(&op, at, &same, key, len);
-	return s == AX_OK && same ? AX_EXISTS : s;
+	return op_end(&op, s == AX_OK && same ? AX_EXISTS : s);
 }
 
 /* See art_tree.h. */
@@ -389,7 +394,7 @@ art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 
 	if (s == AX_OK)
 		s = op_find(&op, key, len, false, true, &at, &same);
-	return s == AX_OK && !same ? AX_NOTFOUND : s;
+	return op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
 }
 
 /*
@@ -434,16 +439,12 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		if (s == AX_OK)
 		{
 			if (!same)
-			{
-				if (i > ART_CMP_LOSSES)
-					op_give_turn(&op);
-				return AX_NOTFOUND;
-			}
+				return op_end(&op, AX_NOTFOUND);
 			ART_CORE_BEGIN();
 			s = ax_cmp_remove(cx, t, gen, op.p, at);
 			ART_CORE_END();
 			if (s == AX_OK)
-				return AX_OK;
+				return op_end(&op, AX_OK);
 		}
 		if (s == AX_CHANGED)
 		{
@@ -451,7 +452,7 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			s = AX_OK;
 		}
 	}
-	return s == AX_OK ? AX_BUSY : s;
+	return op_end(&op, s == AX_OK ? AX_BUSY : s);
 }
 
 /*
@@ -531,7 +532,7 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			}
 		}
 	}
-	return *done > 0 ? AX_OK : s;
+	return op_end(&op, *done > 0 ? AX_OK : s);
 }
 
 /* ---- scans ---- */
@@ -586,24 +587,17 @@ fill_add(ArtFill *f, const uint8 *key, uint32 len)
 	return AX_OK;
 }
 
-/*
- * See art_tree.h.
- */
-ax_status
-art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
+/* One batch. */
+static ax_status
+op_scan(ArtOp *op, ax_batch *b)
 {
+	const ArtKeyDesc *kd = op->kd;
 	const ax_bound *from = b->backward ? &b->hi : &b->lo;
 	const ax_bound *to = b->backward ? &b->lo : &b->hi;
 	ArtFill		f = {.b = b};
-	ArtOp		op;
 	bool		end = to->len > 0;	/* is there an end to look for? */
-	ax_status	s = op_begin(&op, kd, cx, t, gen);
+	ax_status	s = AX_OK;
 
-	b->n = 0;
-	b->lastlen = 0;
-	b->exhausted = false;
-	if (b->want_keys)
-		b->key_off[0] = 0;
 	/* before everything, and after: nothing lies there */
 	if (to->len == 0 && to->after == b->backward)
 	{
@@ -618,10 +612,10 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 
 		if (tries == ART_CMP_TRIES)
 			return AX_BUSY;
-		s = op_find(&op, from->key, from->len, from->after, true, &at, &same);
+		s = op_find(op, from->key, from->len, from->after, true, &at, &same);
 		if (s != AX_OK)
 			return s;
-		if (op.p->n == 0)
+		if (op->p->n == 0)
 		{
 			b->exhausted = true;
 			return AX_OK;
@@ -632,7 +626,7 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 
 		while (s == AX_OK)
 		{
-			ax_cnode   *leaf = &op.p->f[op.p->n - 1];
+			ax_cnode   *leaf = &op->p->f[op->p->n - 1];
 			uint32		count = ax_cmp_count(leaf);
 			uint32		stop = b->backward ? 0 : count;
 			bool		last = false;	/* the end lies in this leaf */
@@ -644,7 +638,7 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 				int			c;
 
 				/* as a rule a leaf lies on one side of it */
-				s = op_key(&op, op.p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
+				s = op_key(op, op->p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
 				if (s == AX_OK)
 				{
 					c = art_key_cmp(kd, e, elen, to->key, to->len, to->after, true);
@@ -653,7 +647,7 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 					if (b->backward ? c < 0 : c > 0)
 					{
 						last = true;
-						s = op_search(&op, b->backward ? 0 : at, b->backward ? at : count,
+						s = op_search(op, b->backward ? 0 : at, b->backward ? at : count,
 									  to->key, to->len, to->after, true, &stop, &same);
 						if (s == AX_OK && same && to->after)
 							stop++;
@@ -665,7 +659,7 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 				const uint8 *e;
 				uint32		elen;
 
-				s = op_key(&op, op.p->n - 1, b->backward ? at - 1 : at, &e, &elen);
+				s = op_key(op, op->p->n - 1, b->backward ? at - 1 : at, &e, &elen);
 				if (s == AX_OK)
 					s = fill_add(&f, e, elen);
 				if (s == AX_OK)
@@ -685,8 +679,8 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 			}
 			if (b->n == b->max)
 				return AX_OK;
-			s = op_beside(&op, b->backward);
-			at = s == AX_OK && b->backward ? ax_cmp_count(&op.p->f[op.p->n - 1]) : 0;
+			s = op_beside(op, b->backward);
+			at = s == AX_OK && b->backward ? ax_cmp_count(&op->p->f[op->p->n - 1]) : 0;
 		}
 
 		switch (s)
@@ -708,6 +702,23 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 		}
 	}
 	return s;
+}
+
+/* See art_tree.h. */
+ax_status
+art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
+{
+	ArtOp		op;
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	b->n = 0;
+	b->lastlen = 0;
+	b->exhausted = false;
+	if (b->want_keys)
+		b->key_off[0] = 0;
+	if (s == AX_OK)
+		s = op_scan(&op, b);
+	return op_end(&op, s);
 }
 
 /*

@@ -611,6 +611,20 @@ extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_inf
 #define AX_CHECK_WORK	256		/* nodes and leaves looked at by one call, about */
 #define AX_CHECK_LEVELS 24
 
+/* Where a walk over a compared tree is: pages, of which only some may be left. */
+typedef struct ax_walk
+{
+	int			n;				/* pages on the path */
+	struct
+	{
+		void	   *page;
+		void	   *last;		/* child that was come by last */
+		uint64_t	version;
+		uint32_t	i;			/* the next one */
+		int			level;
+	}			f[AX_CHECK_LEVELS];
+} ax_walk;
+
 typedef struct ax_checking
 {
 	/* the caller's, zero at first: a buffer, whose contents stay when it grows */
@@ -626,15 +640,7 @@ typedef struct ax_checking
 	bool		begun;
 	int			flushes;
 	uint32_t	len;			/* of the position in buf */
-	int			n;				/* pages on the path of a compared tree */
-	struct
-	{
-		void	   *page;
-		void	   *last;		/* child that was looked at last */
-		uint64_t	version;
-		uint32_t	i;			/* the next one */
-		int			level;
-	}			f[AX_CHECK_LEVELS];
+	ax_walk		walk;			/* in a compared tree */
 } ax_checking;
 
 /*

@@ -12,9 +12,9 @@
  * error there leaves nothing behind.
  *
  * A remembered page may have been emptied, merged away and used again in the
- * meantime.  The pages of such a tree are therefore type-stable.  As long as its
- * generation lives they are used for nothing but its pages.  Their version is never
- * set back.
+ * meantime, for this tree or for anything.  So each step first goes down the path's
+ * addresses from the root, and touches a page only when it has seen it in the tree.
+ * No version comes twice at one address, so what has the version is the page.
  *
  * Keys are opaque but for their last AX_TID_BYTES, the TID.
  *

@@ -22,358 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ax_cmp.h"
+#include "cmpkit.h"
 #include "core/base/ax_internal.h"
 #include "tap.h"
-
-#define AREA		((size_t) 256 << 20)
-#define SLOTS		16
-#define KEYBUF		70000
-
-static ax_area *area;
-static ax_tree *tree;
-static uint64_t gen;
-static bool reversed;			/* the order, in place of memcmp's */
-
-typedef struct worker
-{
-	ax_ctx		cx;
-	ax_cpath	p;
-	uint8_t	   *buf;			/* a long key */
-	uint64_t	restarts;
-	uint64_t	rng;
-	int			id;
-	bool		yields;
-	struct worker *beside;		/* who inserts something while this one compares */
-} worker;
-
-static uint64_t
-rnd(worker *w)
-{
-	w->rng ^= w->rng << 13;
-	w->rng ^= w->rng >> 7;
-	w->rng ^= w->rng << 17;
-	return w->rng;
-}
-
-static void
-attach(worker *w, int slot)
-{
-	memset(w, 0, sizeof(*w));
-	w->id = slot;
-	w->rng = 88172645463325252u + (uint64_t) slot * 7919;
-	ax_attach(&w->cx, area, slot, slot + 1, &ax_port_default);
-	w->buf = malloc(KEYBUF);
-}
-
-static void
-open_tree(worker *w, uint32_t page_size)
-{
-	uint32_t	size;
-
-	if (!tree)
-		tree = ax_tree_alloc(&w->cx);
-	else
-		ax_tree_close(&w->cx, tree);
-	if (ax_tree_open(&w->cx, tree, AX_BTREE_COMPARED, 0, page_size, &gen) != AX_OK)
-		abort();
-	if (ax_cmp_size(&w->cx, tree, gen, &size) != AX_OK || size >= page_size)
-		abort();
-}
-
-static void
-buffers(worker *w)
-{
-	uint32_t	size;
-
-	(void) ax_cmp_size(&w->cx, tree, gen, &size);
-	w->p.size = size;
-	for (int i = 0; i < AX_CMP_LEVELS; i++)
-	{
-		free(w->p.f[i].image);
-		w->p.f[i].image = malloc(size);
-	}
-}
-
-static void
-detach(worker *w)
-{
-	for (int i = 0; i < AX_CMP_LEVELS; i++)
-		free(w->p.f[i].image);
-	free(w->buf);
-	ax_detach(&w->cx);
-}
-
-static void beside_insert(worker *w);
-
-static int
-compare(worker *w, const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
-{
-	int			c = memcmp(a, b, la < lb ? la : lb);
-
-	if (w->beside)
-		beside_insert(w->beside);
-	/* a comparison may take its time */
-	if (w->yields && rnd(w) % 16 == 0)
-		sched_yield();
-	if (c == 0)
-		c = la < lb ? -1 : la > lb;
-	return reversed ? -c : c;
-}
-
-/* Entry i of frame k against the key; *ok false: the page changed. */
-static int
-compare_entry(worker *w, int k, uint32_t i, const uint8_t *key, uint32_t len, bool *ok)
-{
-	uint32_t	el;
-	const uint8_t *e = ax_cmp_key(&w->p.f[k], i, &el);
-
-	if (!e)
-	{
-		ax_status	x = ax_cmp_long(&w->cx, tree, gen, &w->p, k, i, w->buf, KEYBUF, &el);
-
-		if (x != AX_OK)
-		{
-			*ok = false;
-			return 0;
-		}
-		e = w->buf;
-	}
-	return compare(w, e, el, key, len);
-}
-
-/* Entries [from, n) of the last page that come before the key, or are it. */
-static uint32_t
-search(worker *w, uint32_t from, const uint8_t *key, uint32_t len, bool *same, bool *ok)
-{
-	int			k = w->p.n - 1;
-	uint32_t	lo = from,
-				hi = ax_cmp_count(&w->p.f[k]);
-
-	*ok = true;
-	*same = false;
-	while (lo < hi && *ok)
-	{
-		uint32_t	mid = (lo + hi) / 2;
-		int			c = compare_entry(w, k, mid, key, len, ok);
-
-		if (c == 0)
-			*same = true;
-		if (c < 0 || (c == 0 && from == 1))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* To the leaf of a key and its place there: AX_OK, AX_NOTFOUND or AX_CHANGED. */
-static ax_status
-find(worker *w, const uint8_t *key, uint32_t len, uint32_t *at)
-{
-	ax_status	x = ax_cmp_root(&w->cx, tree, gen, &w->p);
-	bool		same,
-				ok;
-
-	*at = 0;
-	if (x != AX_OK)
-		return x == AX_BUSY ? AX_CHANGED : x;
-	if (w->p.n == 0)
-		return AX_NOTFOUND;
-	while (!ax_cmp_is_leaf(&w->p.f[w->p.n - 1]))
-	{
-		uint32_t	i = search(w, 1, key, len, &same, &ok);
-
-		if (!ok)
-			return AX_CHANGED;
-		x = ax_cmp_down(&w->cx, tree, gen, &w->p, i - 1);
-		if (x != AX_OK)
-			return x == AX_BUSY ? AX_CHANGED : x;
-	}
-	*at = search(w, 0, key, len, &same, &ok);
-	if (!ok)
-		return AX_CHANGED;
-	return same ? AX_OK : AX_NOTFOUND;
-}
-
-static ax_status
-do_insert(worker *w, const uint8_t *key, uint32_t len)
-{
-	for (;; w->restarts++)
-	{
-		uint32_t	at;
-		ax_status	x = find(w, key, len, &at);
-
-		if (x == AX_OK)
-			return AX_EXISTS;
-		if (x == AX_NOTFOUND)
-		{
-			x = ax_cmp_insert(&w->cx, tree, gen, &w->p, at, key, len);
-			if (x != AX_CHANGED && x != AX_BUSY)
-				return x;
-		}
-		else if (x != AX_CHANGED)
-			return x;
-	}
-}
-
-static ax_status
-do_remove(worker *w, const uint8_t *key, uint32_t len)
-{
-	for (;; w->restarts++)
-	{
-		uint32_t	at;
-		ax_status	x = find(w, key, len, &at);
-
-		if (x == AX_OK)
-			x = ax_cmp_remove(&w->cx, tree, gen, &w->p, at);
-		if (x != AX_CHANGED && x != AX_BUSY)
-			return x;
-	}
-}
-
-static ax_status
-do_contains(worker *w, const uint8_t *key, uint32_t len)
-{
-	ax_status	x;
-	uint32_t	at;
-
-	while ((x = find(w, key, len, &at)) == AX_CHANGED)
-		w->restarts++;
-	return x;
-}
-
-/*
- * All entries one way, in order: how many; -1: out of order.  When the tree
- * changes, on from the last one by value.
- */
-static long
-walk(worker *w, bool left)
-{
-	uint8_t    *last = malloc(KEYBUF);
-	uint32_t	lastlen = 0;
-	long		n = 0;
-	ax_status	x;
-	bool		again = true;
-
-	for (;;)
-	{
-		ax_cnode   *f;
-		uint32_t	at = 0;
-		bool		stop = false;
-
-		if (again)
-		{
-			if (lastlen == 0)
-			{
-				x = ax_cmp_root(&w->cx, tree, gen, &w->p);
-				if (x == AX_OK && w->p.n == 0)
-					break;
-				while (x == AX_OK && !ax_cmp_is_leaf(&w->p.f[w->p.n - 1]))
-					x = ax_cmp_down(&w->cx, tree, gen, &w->p, left ? ax_cmp_count(&w->p.f[w->p.n - 1]) - 1 : 0);
-				if (x != AX_OK)
-					continue;
-				f = &w->p.f[w->p.n - 1];
-				at = left ? ax_cmp_count(f) : 0;
-			}
-			else
-			{
-				x = find(w, last, lastlen, &at);
-				if (x != AX_OK && x != AX_NOTFOUND)
-					continue;
-				if (x == AX_OK && !left)
-					at++;
-			}
-			again = false;
-		}
-		else
-		{
-			x = ax_cmp_beside(&w->cx, tree, gen, &w->p, left);
-			if (x == AX_NOTFOUND)
-				break;
-			if (x != AX_OK)
-			{
-				w->restarts++;
-				again = true;
-				continue;
-			}
-			at = left ? ax_cmp_count(&w->p.f[w->p.n - 1]) : 0;
-		}
-		f = &w->p.f[w->p.n - 1];
-		while (left ? at > 0 : at < ax_cmp_count(f))
-		{
-			uint32_t	i = left ? --at : at++;
-			uint32_t	len;
-			const uint8_t *e = ax_cmp_key(f, i, &len);
-
-			if (!e)
-			{
-				x = ax_cmp_long(&w->cx, tree, gen, &w->p, w->p.n - 1, i, w->buf, KEYBUF, &len);
-				if (x != AX_OK)
-				{
-					again = true;
-					break;
-				}
-				e = w->buf;
-			}
-			if (lastlen)
-			{
-				int			c = compare(w, last, lastlen, e, len);
-
-				if (left ? c <= 0 : c >= 0)
-					stop = true;
-			}
-			memcpy(last, e, len);
-			lastlen = len;
-			n++;
-		}
-		if (stop)
-		{
-			n = -1;
-			break;
-		}
-	}
-	free(last);
-	return n;
-}
-
-static bool
-check(worker *w, uint64_t entries, char *why, size_t whylen)
-{
-	ax_tree_info info;
-	bool		good = false;
-	ax_status	x = tap_check(&w->cx, tree, gen, &info, &good, why, whylen);
-
-	if (x != AX_OK)
-	{
-		snprintf(why, whylen, "status %d", (int) x);
-		return false;
-	}
-	if (good && info.entries != entries)
-	{
-		snprintf(why, whylen, "%llu entries, not %llu", (unsigned long long) info.entries,
-				 (unsigned long long) entries);
-		return false;
-	}
-	return good;
-}
-
-/* Key number x of a set; some are long. */
-static uint32_t
-make_key(uint8_t *k, uint64_t x, bool longs)
-{
-	uint32_t	n = 8 + x * 2654435761u % 40;
-	uint64_t	be = __builtin_bswap64(x * 0x9E3779B97F4A7C15u);
-
-	if (longs && x % 61 == 0)
-		n = 300 + (uint32_t) (x % 7) * 4000;
-	memcpy(k, &be, 8);
-	for (uint32_t i = 8; i < n; i++)
-		k[i] = (uint8_t) (x + i);
-	memset(k + n, 0, 6);
-	k[n + 5] = (uint8_t) x;
-	return n + 6;
-}
 
 /* ---- one thread ---- */
 
@@ -387,15 +38,15 @@ test_alone(worker *w, uint32_t page_size, bool rev, bool longs, uint64_t n)
 	uint8_t    *in = calloc(n, 1);
 	ax_tree_info info;
 
-	reversed = rev;
-	open_tree(w, page_size);
-	buffers(w);
+	ck_reversed = rev;
+	ck_open(w, page_size);
+	ck_buffers(w);
 	for (uint64_t i = 0; i < 3 * n; i++)
 	{
-		uint64_t	x = rnd(w) % n;
-		uint32_t	len = make_key(k, x, longs);
-		bool		put = rnd(w) % 3 != 0;
-		ax_status	s = put ? do_insert(w, k, len) : do_remove(w, k, len);
+		uint64_t	x = ck_rnd(w) % n;
+		uint32_t	len = ck_key(k, x, longs);
+		bool		put = ck_rnd(w) % 3 != 0;
+		ax_status	s = put ? ck_insert(w, k, len) : ck_remove(w, k, len);
 
 		if (s != (put ? (in[x] ? AX_EXISTS : AX_OK) : (in[x] ? AX_OK : AX_NOTFOUND)))
 			bad++;
@@ -403,21 +54,21 @@ test_alone(worker *w, uint32_t page_size, bool rev, bool longs, uint64_t n)
 	}
 	for (uint64_t x = 0; x < n; x++)
 	{
-		uint32_t	len = make_key(k, x, longs);
+		uint32_t	len = ck_key(k, x, longs);
 
 		left += in[x];
-		if (do_contains(w, k, len) != (in[x] ? AX_OK : AX_NOTFOUND))
+		if (ck_contains(w, k, len) != (in[x] ? AX_OK : AX_NOTFOUND))
 			bad++;
 	}
 	ok(bad == 0, "pages of %u%s%s: %llu wrong answers", page_size, rev ? ", reversed" : "",
 	   longs ? ", long keys" : "", (unsigned long long) bad);
-	ok(check(w, left, why, sizeof(why)), "sound (%s)", why);
-	ok(walk(w, false) == (long) left && walk(w, true) == (long) left, "in order, both ways");
+	ok(ck_check(w, left, why, sizeof(why)), "sound (%s)", why);
+	ok(ck_walk(w, false) == (long) left && ck_walk(w, true) == (long) left, "in order, both ways");
 	for (uint64_t x = 0; x < n; x++)
-		if (in[x] && (do_remove(w, k, make_key(k, x, longs)) != AX_OK))
+		if (in[x] && (ck_remove(w, k, ck_key(k, x, longs)) != AX_OK))
 			bad++;
-	ok(bad == 0 && check(w, 0, why, sizeof(why)), "emptied (%s)", why);
-	(void) ax_info(&w->cx, tree, gen, &info);
+	ok(bad == 0 && ck_check(w, 0, why, sizeof(why)), "emptied (%s)", why);
+	(void) ax_info(&w->cx, ck_tree, ck_gen, &info);
 	ok(info.leaves <= 2 && info.inner_nodes <= 2, "nearly all pages given up: %llu leaves, %llu above",
 	   (unsigned long long) info.leaves, (unsigned long long) info.inner_nodes);
 	free(in);
@@ -443,12 +94,12 @@ test_load(worker *w, uint32_t page_size, int fill, uint64_t n)
 	char		why[256] = "";
 	uint64_t	bad = 0;
 
-	reversed = false;
-	open_tree(w, page_size);
-	buffers(w);
+	ck_reversed = false;
+	ck_open(w, page_size);
+	ck_buffers(w);
 	for (uint64_t i = 0; i < n; i++)
 	{
-		uint32_t	len = make_key(k, i, true);
+		uint32_t	len = ck_key(k, i, true);
 
 		keys[i] = malloc(len + 4);
 		memcpy(keys[i], k, len);
@@ -461,16 +112,16 @@ test_load(worker *w, uint32_t page_size, int fill, uint64_t n)
 
 		memcpy(&be, keys[i], 8);
 		/* the inverse of the multiplier gives the number back */
-		lens[i] = make_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
+		lens[i] = ck_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
 	}
-	ok(ax_load(&w->cx, tree, gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_OK &&
-	   check(w, n, why, sizeof(why)), "load into pages of %u, %d %% full (%s)", page_size, fill, why);
-	ok(walk(w, false) == (long) n && walk(w, true) == (long) n, "in order, both ways");
+	ok(ax_load(&w->cx, ck_tree, ck_gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_OK &&
+	   ck_check(w, n, why, sizeof(why)), "load into pages of %u, %d %% full (%s)", page_size, fill, why);
+	ok(ck_walk(w, false) == (long) n && ck_walk(w, true) == (long) n, "in order, both ways");
 	for (uint64_t i = 0; i < n; i++)
-		if (do_contains(w, keys[i], lens[i]) != AX_OK)
+		if (ck_contains(w, keys[i], lens[i]) != AX_OK)
 			bad++;
 	ok(bad == 0, "every key found");
-	ok(ax_load(&w->cx, tree, gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_EXISTS,
+	ok(ax_load(&w->cx, ck_tree, ck_gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_EXISTS,
 	   "not into what is not empty");
 	for (uint64_t i = 0; i < n; i++)
 		free(keys[i]);
@@ -494,21 +145,21 @@ test_oom(worker *w, uint32_t page_size)
 	uint32_t	lens[200];
 	uint64_t	loads = 0;
 
-	reversed = false;
-	open_tree(w, page_size);
-	buffers(w);
+	ck_reversed = false;
+	ck_open(w, page_size);
+	ck_buffers(w);
 	for (uint64_t x = 0; x < 3000; x++)
 	{
-		uint32_t	len = make_key(k, x, true);
+		uint32_t	len = ck_key(k, x, true);
 		ax_status	s;
 
 		ax_body(&w->cx)->fail_alloc_at = 1 + x % 4;
-		s = do_insert(w, k, len);
+		s = ck_insert(w, k, len);
 		ax_body(&w->cx)->fail_alloc_at = 0;
 		if (s == AX_NOMEM)
 		{
 			refused++;
-			if (do_contains(w, k, len) != AX_NOTFOUND || (x % 2 && do_insert(w, k, len) != AX_OK))
+			if (ck_contains(w, k, len) != AX_NOTFOUND || (x % 2 && ck_insert(w, k, len) != AX_OK))
 				bad++;
 			there += x % 2;
 		}
@@ -517,7 +168,7 @@ test_oom(worker *w, uint32_t page_size)
 		else
 			bad++;
 	}
-	ok(refused > 50 && bad == 0 && check(w, there, why, sizeof(why)),
+	ok(refused > 50 && bad == 0 && ck_check(w, there, why, sizeof(why)),
 	   "inserts without memory, pages of %u: %llu refused, %llu wrong (%s)", page_size,
 	   (unsigned long long) refused, (unsigned long long) bad, why);
 
@@ -525,7 +176,7 @@ test_oom(worker *w, uint32_t page_size)
 	{
 		uint8_t    *key;
 
-		lens[i] = make_key(k, 61 * (uint64_t) i, true);
+		lens[i] = ck_key(k, 61 * (uint64_t) i, true);
 		key = malloc(lens[i]);
 		memcpy(key, k, lens[i]);
 		keys[i] = key;
@@ -536,24 +187,24 @@ test_oom(worker *w, uint32_t page_size)
 		uint64_t	be;
 
 		memcpy(&be, keys[i], 8);
-		lens[i] = make_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
+		lens[i] = ck_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
 	}
-	open_tree(w, page_size);
-	buffers(w);
+	ck_open(w, page_size);
+	ck_buffers(w);
 	for (uint64_t n = 1;; n++)
 	{
 		ax_status	s;
 
 		ax_body(&w->cx)->fail_alloc_at = n;
-		s = ax_load(&w->cx, tree, gen, keys, lens, 0, 200, 100);
+		s = ax_load(&w->cx, ck_tree, ck_gen, keys, lens, 0, 200, 100);
 		ax_body(&w->cx)->fail_alloc_at = 0;
 		if (s == AX_OK)
 			break;
 		loads++;
-		if (s != AX_NOMEM || !check(w, 0, why, sizeof(why)))
+		if (s != AX_NOMEM || !ck_check(w, 0, why, sizeof(why)))
 			bad++;
 	}
-	ok(loads > 50 && bad == 0 && check(w, 200, why, sizeof(why)) && walk(w, false) == 200,
+	ok(loads > 50 && bad == 0 && ck_check(w, 200, why, sizeof(why)) && ck_walk(w, false) == 200,
 	   "loads without memory: %llu refused (%s)", (unsigned long long) loads, why);
 	for (int i = 0; i < 200; i++)
 		free((void *) (uintptr_t) keys[i]);
@@ -582,10 +233,10 @@ test_another_life(worker *a, worker *b, int changes)
 				wrong = 0;
 	char		why[256] = "";
 
-	reversed = false;
-	open_tree(a, 256);
-	buffers(a);
-	buffers(b);
+	ck_reversed = false;
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
 	for (int round = 0; round < 200; round++)
 	{
 		uint64_t	base = (uint64_t) round * 100000;
@@ -593,40 +244,41 @@ test_another_life(worker *a, worker *b, int changes)
 		/* a few leaves */
 		for (x = 0; x < 100; x++)
 		{
-			len = make_key(k, base + x, false);
-			(void) do_insert(b, k, len);
+			len = ck_key(k, base + x, false);
+			(void) ck_insert(b, k, len);
 		}
 		/* its place: where a key goes that is not there */
-		len = make_key(k, base + 50000 + (uint64_t) round, false);
-		if (find(a, k, len, &at) != AX_NOTFOUND || a->p.n < 2)
+		len = ck_key(k, base + 50000 + (uint64_t) round, false);
+		if (ck_find(a, k, len, &at) != AX_NOTFOUND || a->p.n < 2)
 			abort();
 		page = a->p.f[a->p.n - 1].page;
 		version = a->p.f[a->p.n - 1].version;
 
 		/* all goes, page by page, and comes back elsewhere */
 		for (x = 0; x < 100; x++)
-			(void) do_remove(b, k, make_key(k, base + x, false));
+			(void) ck_remove(b, k, ck_key(k, base + x, false));
+		(void) tap_quiesce(&b->cx);
 		back = false;
 		for (x = 0; x < 3000 && !back; x++)
 		{
-			uint32_t	l = make_key(k, base + 20000 + x, false);
+			uint32_t	l = ck_key(k, base + 20000 + x, false);
 			uint32_t	where;
 
-			(void) do_insert(b, k, l);
-			(void) find(b, k, l, &where);
+			(void) ck_insert(b, k, l);
+			(void) ck_find(b, k, l, &where);
 			for (int i = 0; i < b->p.n; i++)
 				if (b->p.f[i].page == page && b->p.f[i].version != version)
 					back = true;
 		}
 		for (int i = 0; back && i < changes; i++)
 		{
-			uint32_t	l = make_key(k, base + 40000 + (uint64_t) i, false);
+			uint32_t	l = ck_key(k, base + 40000 + (uint64_t) i, false);
 
-			(void) do_insert(b, k, l);
+			(void) ck_insert(b, k, l);
 		}
 		met += back;
-		len = make_key(k, base + 50000 + (uint64_t) round, false);
-		switch (ax_cmp_insert(&a->cx, tree, gen, &a->p, at, k, len))
+		len = ck_key(k, base + 50000 + (uint64_t) round, false);
+		switch (ax_cmp_insert(&a->cx, ck_tree, ck_gen, &a->p, at, k, len))
 		{
 			case AX_CHANGED:
 				break;
@@ -638,23 +290,23 @@ test_another_life(worker *a, worker *b, int changes)
 			default:
 				wrong++;
 		}
-		(void) do_insert(a, k, len);
-		if (do_contains(b, k, len) != AX_OK || do_remove(b, k, len) != AX_OK ||
-			do_contains(a, k, len) != AX_NOTFOUND)
+		(void) ck_insert(a, k, len);
+		if (ck_contains(b, k, len) != AX_OK || ck_remove(b, k, len) != AX_OK ||
+			ck_contains(a, k, len) != AX_NOTFOUND)
 			wrong++;
 		while (x-- > 0)
-			(void) do_remove(b, k, make_key(k, base + 20000 + x, false));
+			(void) ck_remove(b, k, ck_key(k, base + 20000 + x, false));
 		for (int i = 0; i < changes; i++)
-			(void) do_remove(b, k, make_key(k, base + 40000 + (uint64_t) i, false));
+			(void) ck_remove(b, k, ck_key(k, base + 40000 + (uint64_t) i, false));
 	}
 	ok(met > 20, "a page came back in another life: %d times of 200", met);
 	ok(wrong == 0, "and was never taken for the old one: %d times", wrong);
 	{
 		ax_tree_info info;
 
-		(void) ax_info(&a->cx, tree, gen, &info);
-		ok(check(a, info.entries, why, sizeof(why)), "sound (%s)", why);
-		ok(walk(a, false) == (long) info.entries, "in order");
+		(void) ax_info(&a->cx, ck_tree, ck_gen, &info);
+		ok(ck_check(a, info.entries, why, sizeof(why)), "sound (%s)", why);
+		ok(ck_walk(a, false) == (long) info.entries, "in order");
 	}
 }
 
@@ -671,17 +323,17 @@ test_version(worker *a, worker *b)
 				same = 0,
 				again = 0;
 
-	reversed = false;
-	open_tree(a, 256);
-	buffers(a);
-	buffers(b);
+	ck_reversed = false;
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
 	for (int round = 0; round < 2000; round++)
 	{
 		for (uint64_t x = 0; x < 40; x++)
 		{
-			len = make_key(k, (uint64_t) round * 64 + x, false);
-			(void) do_insert(b, k, len);
-			(void) find(b, k, len, &at);
+			len = ck_key(k, (uint64_t) round * 64 + x, false);
+			(void) ck_insert(b, k, len);
+			(void) ck_find(b, k, len, &at);
 			for (int i = 0; i < b->p.n; i++)
 			{
 				int			j;
@@ -702,7 +354,7 @@ test_version(worker *a, worker *b)
 			}
 		}
 		for (uint64_t x = 0; x < 40; x++)
-			(void) do_remove(b, k, make_key(k, (uint64_t) round * 64 + x, false));
+			(void) ck_remove(b, k, ck_key(k, (uint64_t) round * 64 + x, false));
 	}
 	ok(same == 0, "the version of a page never goes back: %d of %d looks at %d pages", same, again, n);
 }
@@ -717,29 +369,29 @@ test_long(worker *a, worker *b)
 				got;
 	int			wrong_long = 0;
 
-	reversed = false;
-	open_tree(a, 1024);
-	buffers(a);
-	buffers(b);
+	ck_reversed = false;
+	ck_open(a, 1024);
+	ck_buffers(a);
+	ck_buffers(b);
 	for (uint64_t r = 0; r < 50; r++)
 	{
 		ax_status	x;
 
-		len = make_key(k, 61 * r, true);
-		(void) do_insert(b, k, len);
-		if (find(a, k, len, &at) != AX_OK)
+		len = ck_key(k, 61 * r, true);
+		(void) ck_insert(b, k, len);
+		if (ck_find(a, k, len, &at) != AX_OK)
 			abort();
-		x = ax_cmp_long(&a->cx, tree, gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got);
+		x = ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got);
 		if (x != AX_OK || got != len || memcmp(a->buf, k, len) != 0 ||
-			ax_cmp_long(&a->cx, tree, gen, &a->p, a->p.n - 1, at, a->buf, 100, &got) != AX_BUFFER)
+			ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, a->buf, 100, &got) != AX_BUFFER)
 			wrong_long++;
-		(void) do_remove(b, k, len);
+		(void) ck_remove(b, k, len);
 		(void) tap_quiesce(&b->cx);
-		len = make_key(k, 61 * (r + 7), true);
-		(void) do_insert(b, k, len);
-		if (ax_cmp_long(&a->cx, tree, gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got) != AX_CHANGED)
+		len = ck_key(k, 61 * (r + 7), true);
+		(void) ck_insert(b, k, len);
+		if (ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got) != AX_CHANGED)
 			wrong_long++;
-		(void) do_remove(b, k, len);
+		(void) ck_remove(b, k, len);
 	}
 	ok(wrong_long == 0, "a long key is read while its page is what it was, else not: %d wrong", wrong_long);
 	free(k);
@@ -750,30 +402,30 @@ static void
 test_gone(worker *a, worker *b)
 {
 	uint8_t		k[64];
-	uint32_t	len = make_key(k, 1, false),
+	uint32_t	len = ck_key(k, 1, false),
 				at;
 	uint64_t	old;
 	uint32_t	size;
 
-	open_tree(a, 256);
-	buffers(a);
-	buffers(b);
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
 	for (uint64_t x = 2; x < 500; x++)
 	{
 		uint8_t		o[64];
 
-		(void) do_insert(b, o, make_key(o, x, false));
+		(void) ck_insert(b, o, ck_key(o, x, false));
 	}
-	(void) find(a, k, len, &at);
-	old = gen;
-	open_tree(b, 256);
+	(void) ck_find(a, k, len, &at);
+	old = ck_gen;
+	ck_open(b, 256);
 	for (int i = 0; i < 50; i++)
 		(void) ax_poll(&b->cx);
-	ok(ax_cmp_insert(&a->cx, tree, old, &a->p, at, k, len) == AX_STALE &&
-	   ax_cmp_remove(&a->cx, tree, old, &a->p, 0) == AX_STALE &&
-	   ax_cmp_beside(&a->cx, tree, old, &a->p, false) == AX_STALE &&
-	   ax_cmp_down(&a->cx, tree, old, &a->p, 0) == AX_STALE &&
-	   ax_cmp_size(&a->cx, tree, old, &size) == AX_STALE, "a path into a dropped tree is stale");
+	ok(ax_cmp_insert(&a->cx, ck_tree, old, &a->p, at, k, len) == AX_STALE &&
+	   ax_cmp_remove(&a->cx, ck_tree, old, &a->p, 0) == AX_STALE &&
+	   ax_cmp_beside(&a->cx, ck_tree, old, &a->p, false) == AX_STALE &&
+	   ax_cmp_down(&a->cx, ck_tree, old, &a->p, 0) == AX_STALE &&
+	   ax_cmp_size(&a->cx, ck_tree, old, &size) == AX_STALE, "a path into a dropped tree is stale");
 }
 
 /* ---- pause points: within a call ---- */
@@ -843,9 +495,9 @@ victim(void *arg)
 			break;
 		for (uint64_t x = v.key; x < v.end; x += 8)
 		{
-			uint32_t	len = make_key(k, x, false);
-			ax_status	s = v.what == 0 ? do_insert(w, k, len) :
-				v.what == 1 ? do_remove(w, k, len) : do_contains(w, k, len);
+			uint32_t	len = ck_key(k, x, false);
+			ax_status	s = v.what == 0 ? ck_insert(w, k, len) :
+				v.what == 1 ? ck_remove(w, k, len) : ck_contains(w, k, len);
 
 			if (s != v.expect)
 				v.wrong++;
@@ -866,10 +518,10 @@ test_points(worker *a, worker *b, int rounds)
 	char		why[256] = "";
 	ax_tree_info info;
 
-	reversed = false;
-	open_tree(a, 256);
-	buffers(a);
-	buffers(b);
+	ck_reversed = false;
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
 	sem_init(&v.go, 0, 0);
 	sem_init(&parked, 0, 0);
 	sem_init(&resume_it, 0, 0);
@@ -879,21 +531,21 @@ test_points(worker *a, worker *b, int rounds)
 	{
 		int			t = r % NPOINTS;
 		uint64_t	base = 0;
-		bool		put = rnd(b) % 2;
+		bool		put = ck_rnd(b) % 2;
 
 		/* something there, or nothing: pages that are about to be cut or merged */
 		for (uint64_t x = base; x < base + 400; x++)
 			if (x % 8 != 0)
-				(void) (put ? do_remove(b, k, make_key(k, x, false)) : do_insert(b, k, make_key(k, x, false)));
-		v.what = (int) (rnd(b) % 3);
+				(void) (put ? ck_remove(b, k, ck_key(k, x, false)) : ck_insert(b, k, ck_key(k, x, false)));
+		v.what = (int) (ck_rnd(b) % 3);
 		v.key = base;
 		v.end = base + 400;
-		v.expect = v.what == 0 || v.what == 1 ? AX_OK : rnd(b) % 2 ? AX_OK : AX_NOTFOUND;
+		v.expect = v.what == 0 || v.what == 1 ? AX_OK : ck_rnd(b) % 2 ? AX_OK : AX_NOTFOUND;
 		for (uint64_t x = base; x < base + 400; x += 8)
 			(void) (v.what == 0 || v.expect == AX_NOTFOUND ?
-					do_remove(b, k, make_key(k, x, false)) : do_insert(b, k, make_key(k, x, false)));
+					ck_remove(b, k, ck_key(k, x, false)) : ck_insert(b, k, ck_key(k, x, false)));
 		/* those at which something is cut or merged are rarely come by */
-		atomic_store(&countdown, 1 + (int) (rnd(b) % (t < 6 ? 60 : 3)));
+		atomic_store(&countdown, 1 + (int) (ck_rnd(b) % (t < 6 ? 60 : 3)));
 		atomic_store(&target, t);
 		sem_post(&v.go);
 		while (sem_wait(&parked))
@@ -906,11 +558,11 @@ test_points(worker *a, worker *b, int rounds)
 
 				if (x % 8 == 0)
 					continue;
-				if (put ? do_insert(b, k, make_key(k, x, false)) != AX_OK :
-					do_remove(b, k, make_key(k, x, false)) != AX_OK)
+				if (put ? ck_insert(b, k, ck_key(k, x, false)) != AX_OK :
+					ck_remove(b, k, ck_key(k, x, false)) != AX_OK)
 					others++;
-				if (i % 3 == 0 && rnd(b) % 2)
-					(void) (put ? do_remove(b, k, make_key(k, x, false)) : do_insert(b, k, make_key(k, x, false)));
+				if (i % 3 == 0 && ck_rnd(b) % 2)
+					(void) (put ? ck_remove(b, k, ck_key(k, x, false)) : ck_insert(b, k, ck_key(k, x, false)));
 			}
 			sem_post(&resume_it);
 			while (sem_wait(&parked))
@@ -924,9 +576,9 @@ test_points(worker *a, worker *b, int rounds)
 	ok(v.wrong == 0 && others == 0, "stopped %d times: %ld wrong answers, %ld of the others", rounds, v.wrong, others);
 	for (int i = 0; i < NPOINTS; i++)
 		ok(met[i] > 0, "met %s %llu times", points[i], (unsigned long long) met[i]);
-	(void) ax_info(&a->cx, tree, gen, &info);
-	ok(check(a, info.entries, why, sizeof(why)), "sound (%s)", why);
-	ok(walk(a, false) == (long) info.entries && walk(a, true) == (long) info.entries, "in order, both ways");
+	(void) ax_info(&a->cx, ck_tree, ck_gen, &info);
+	ok(ck_check(a, info.entries, why, sizeof(why)), "sound (%s)", why);
+	ok(ck_walk(a, false) == (long) info.entries && ck_walk(a, true) == (long) info.entries, "in order, both ways");
 }
 
 /* ---- many ---- */
@@ -946,25 +598,25 @@ busy(void *arg)
 
 	while (!atomic_load(&stop))
 	{
-		uint64_t	i = ops % 3000 < 1500 ? ops * 7 % span : rnd(w) % span;
+		uint64_t	i = ops % 3000 < 1500 ? ops * 7 % span : ck_rnd(w) % span;
 		uint64_t	x = i * SLOTS + (uint64_t) w->id;
-		uint32_t	len = make_key(k, x, true);
-		bool		put = ops / 20000 % 2 ? rnd(w) % 4 == 0 : rnd(w) % 4 != 0;
+		uint32_t	len = ck_key(k, x, true);
+		bool		put = ops / 20000 % 2 ? ck_rnd(w) % 4 == 0 : ck_rnd(w) % 4 != 0;
 		ax_status	s;
 
-		switch (rnd(w) % 4)
+		switch (ck_rnd(w) % 4)
 		{
 			case 0:
-				if (do_contains(w, k, len) != (in[i] ? AX_OK : AX_NOTFOUND))
+				if (ck_contains(w, k, len) != (in[i] ? AX_OK : AX_NOTFOUND))
 					atomic_fetch_add(&wrong, 1);
 				break;
 			default:
-				s = put ? do_insert(w, k, len) : do_remove(w, k, len);
+				s = put ? ck_insert(w, k, len) : ck_remove(w, k, len);
 				if (s != (put ? (in[i] ? AX_EXISTS : AX_OK) : (in[i] ? AX_OK : AX_NOTFOUND)))
 					atomic_fetch_add(&wrong, 1);
 				in[i] = put;
 		}
-		if (ops % 2000 == 1999 && walk(w, ops % 4000 == 1999) < 0)
+		if (ops % 2000 == 1999 && ck_walk(w, ops % 4000 == 1999) < 0)
 			atomic_fetch_add(&wrong, 1);
 		ops++;
 	}
@@ -984,16 +636,16 @@ test_many(worker *w, uint32_t page_size, int n, int ms)
 	ax_tree_info info;
 	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
 
-	reversed = true;
-	open_tree(w, page_size);
-	buffers(w);
+	ck_reversed = true;
+	ck_open(w, page_size);
+	ck_buffers(w);
 	atomic_store(&stop, false);
 	atomic_store(&wrong, 0);
 	for (int i = 0; i < n; i++)
 	{
-		attach(&ws[i], 2 + i);
+		ck_attach(&ws[i], 2 + i);
 		ws[i].yields = true;
-		buffers(&ws[i]);
+		ck_buffers(&ws[i]);
 		pthread_create(&th[i], NULL, busy, &ws[i]);
 	}
 	/* the verification beside them */
@@ -1003,7 +655,7 @@ test_many(worker *w, uint32_t page_size, int n, int ms)
 		bool		good = true;
 
 		(void) nanosleep(&some, NULL);
-		if (tap_check(&w->cx, tree, gen, &info, &good, why, sizeof(why)) == AX_OK && !good)
+		if (tap_check(&w->cx, ck_tree, ck_gen, &info, &good, why, sizeof(why)) == AX_OK && !good)
 			atomic_fetch_add(&wrong, 1);
 		left.tv_nsec -= 50000000;
 		if (left.tv_nsec < 0 && left.tv_sec > 0)
@@ -1022,14 +674,14 @@ test_many(worker *w, uint32_t page_size, int n, int ms)
 		pthread_join(th[i], &r);
 		ops += (uint64_t) (uintptr_t) r;
 		restarts += ws[i].restarts;
-		detach(&ws[i]);
+		ck_detach(&ws[i]);
 	}
 	free(ws);
 	ok(atomic_load(&wrong) == 0, "%d threads, pages of %u: %ld wrong of %llu operations, %llu restarts (%s)", n,
 	   page_size, atomic_load(&wrong), (unsigned long long) ops, (unsigned long long) restarts, why);
-	(void) ax_info(&w->cx, tree, gen, &info);
-	ok(check(w, info.entries, why, sizeof(why)), "sound (%s)", why);
-	ok(walk(w, false) == (long) info.entries && walk(w, true) == (long) info.entries, "in order, both ways");
+	(void) ax_info(&w->cx, ck_tree, ck_gen, &info);
+	ok(ck_check(w, info.entries, why, sizeof(why)), "sound (%s)", why);
+	ok(ck_walk(w, false) == (long) info.entries && ck_walk(w, true) == (long) info.entries, "in order, both ways");
 }
 
 /* ---- turns ---- */
@@ -1042,12 +694,12 @@ beside_insert(worker *w)
 {
 	static const uint8_t k[16] = {0xFF};
 	uint32_t	at;
-	ax_status	x = find(w, k, sizeof(k), &at);
+	ax_status	x = ck_find(w, k, sizeof(k), &at);
 
 	if (x == AX_NOTFOUND)
-		x = ax_cmp_insert(&w->cx, tree, gen, &w->p, at, k, sizeof(k));
+		x = ax_cmp_insert(&w->cx, ck_tree, ck_gen, &w->p, at, k, sizeof(k));
 	else if (x == AX_OK)
-		x = ax_cmp_remove(&w->cx, tree, gen, &w->p, at);
+		x = ax_cmp_remove(&w->cx, ck_tree, ck_gen, &w->p, at);
 	if (x == AX_OK)
 		beside_in++;
 }
@@ -1059,14 +711,14 @@ slow_insert(worker *w, const uint8_t *key, uint32_t len, int most, int announce_
 	for (int i = 1; i <= most; i++)
 	{
 		uint32_t	at;
-		ax_status	x = find(w, key, len, &at);
+		ax_status	x = ck_find(w, key, len, &at);
 
 		if (x == AX_NOTFOUND)
-			x = ax_cmp_insert(&w->cx, tree, gen, &w->p, at, key, len);
+			x = ax_cmp_insert(&w->cx, ck_tree, ck_gen, &w->p, at, key, len);
 		if (x == AX_OK)
 			return i;
 		if (i >= announce_after)
-			ax_cmp_turn(&w->cx, tree, gen, 2000000);
+			ax_cmp_turn(&w->cx, ck_tree, ck_gen, 2000000);
 	}
 	return 0;
 }
@@ -1086,15 +738,16 @@ test_turn(worker *a, worker *b)
 	uint32_t	at;
 	int			tries;
 
-	reversed = false;
-	open_tree(a, 1024);
-	buffers(a);
-	buffers(b);
+	ck_reversed = false;
+	ck_open(a, 1024);
+	ck_buffers(a);
+	ck_buffers(b);
 	beside_in = 0;
 	k[1] = 2;
 	(void) slow_insert(a, k, sizeof(k), 1, 100);	/* something to compare with */
 	k[1] = 0;
-	a->beside = b;
+	a->beside = beside_insert;
+	a->other = b;
 	ok(slow_insert(a, k, sizeof(k), 40, 100) == 0, "who compares slowly loses its place again and again");
 	tries = slow_insert(a, k, sizeof(k), 40, 6);
 	ok(tries == 7, "until it is its turn: done at try %d", tries);
@@ -1105,26 +758,26 @@ test_turn(worker *a, worker *b)
 	ok(beside_in == was + 1 && now_ms() - began < 1000, "upon which the others go on");
 
 	/* announced and not made use of: by its time, or by being given back */
-	ax_cmp_turn(&a->cx, tree, gen, 300000);
-	ax_cmp_turn(&b->cx, tree, gen, 3000000);	/* does not disturb it */
+	ax_cmp_turn(&a->cx, ck_tree, ck_gen, 300000);
+	ax_cmp_turn(&b->cx, ck_tree, ck_gen, 3000000);	/* does not disturb it */
 	was = beside_in;
 	beside_insert(b);
 	ok(beside_in == was, "others keep out of a turn");
 	k[1] = 1;
 	ok(slow_insert(a, k, sizeof(k), 1, 100) == 1, "whose it is does not");
-	ax_cmp_turn(&a->cx, tree, gen, 3000000);
-	ok(find(a, k, sizeof(k), &at) == AX_OK &&
-	   ax_cmp_remove(&a->cx, tree, gen, &a->p, at) == AX_OK, "nor does he with a removal");
+	ax_cmp_turn(&a->cx, ck_tree, ck_gen, 3000000);
+	ok(ck_find(a, k, sizeof(k), &at) == AX_OK &&
+	   ax_cmp_remove(&a->cx, ck_tree, ck_gen, &a->p, at) == AX_OK, "nor does he with a removal");
 	was = beside_in;
 	beside_insert(b);
 	ok(beside_in == was + 1, "upon which the others go on, too");
-	ax_cmp_turn(&a->cx, tree, gen, 300000);
+	ax_cmp_turn(&a->cx, ck_tree, ck_gen, 300000);
 	began = now_ms();
 	for (was = beside_in; beside_in == was && now_ms() - began < 20000;)
 		beside_insert(b);
 	ok(now_ms() - began < 10000, "it ends by itself");
-	ax_cmp_turn(&a->cx, tree, gen, 100000000);
-	ax_cmp_turn(&a->cx, tree, gen, 0);
+	ax_cmp_turn(&a->cx, ck_tree, ck_gen, 100000000);
+	ax_cmp_turn(&a->cx, ck_tree, ck_gen, 0);
 	was = beside_in;
 	beside_insert(b);
 	ok(beside_in == was + 1, "or is given back");
@@ -1137,9 +790,9 @@ main(int argc, char **argv)
 				b;
 	uint64_t	n = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t) tap_scaled(6000);
 
-	area = tap_area(AREA, SLOTS + 2, AREA / 64);
-	attach(&a, 0);
-	attach(&b, 1);
+	ck_area = tap_area(CK_AREA, SLOTS + 2, CK_AREA / 64);
+	ck_attach(&a, 0);
+	ck_attach(&b, 1);
 	test_alone(&a, 256, false, false, n);
 	test_alone(&a, 256, true, true, n / 4);
 	test_alone(&a, 1024, true, false, n);
@@ -1158,7 +811,7 @@ main(int argc, char **argv)
 	test_points(&a, &b, n / 2 < 400 ? 400 : (int) (n / 2));
 	test_many(&a, 256, 4, (int) tap_scaled(1500));
 	test_many(&a, 1024, 6, (int) tap_scaled(1500));
-	detach(&a);
-	detach(&b);
+	ck_detach(&a);
+	ck_detach(&b);
 	return tap_done();
 }

@@ -1064,7 +1064,6 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	st->bump_end = (uint32_t) bytes;
 	atomic_init(&st->root_word, AX_WORD_INIT);
 	ax_map_unchecked(&st->height, sizeof(st->height));
-	atomic_init(&st->free_word, AX_WORD_INIT);
 	for (int i = 0; i <= AX_NCLASSES; i++)
 		atomic_init(&st->heap[i].latch, AX_WORD_INIT);
 	AX_POISON(st + 1, bytes - sizeof(ax_store));

@@ -251,9 +251,8 @@ struct ax_store
 	_Atomic uint64_t tail_seen_ns;	/* at that time; 0: never.  Written by
 									 * ax_tail_info(); the latest store wins */
 
-	/* pages given up that stay pages (bc_page.c) */
-	_Atomic(struct bc_page *) free_pages;	/* a CAS pushes; with free_word, one pops */
-	ax_word		free_word;		/* who pops */
+	_Atomic uint64_t bc_version;	/* no page of a compared tree had a higher one and is
+									 * gone; who retires one raises it by CAS */
 	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty; a
 										 * CAS from NULL, once */
 

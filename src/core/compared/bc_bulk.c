@@ -26,11 +26,11 @@ typedef struct load
 static bc_page *
 new_page(load *l, int level)
 {
-	bc_page    *p = bc_alloc(l->cx, l->s);
+	bc_page    *p = bc_alloc(l->cx, l->s, false);
 
 	if (p)
 	{
-		bc_ready(p);
+		bc_ready(l->s, p);
 		bc_clear(p->image, l->size, level);
 		if (level)
 			AX_COUNT(l->cx, l->s, n4, 1);
@@ -60,7 +60,7 @@ free_tree(load *l, bc_page *p)
 		AX_COUNT(l->cx, l->s, n4, -1);
 	else
 		AX_COUNT(l->cx, l->s, leaves, -1);
-	bc_give(l->s, p);
+	bc_unalloc(l->cx, l->s, p);
 }
 
 /*

@@ -1,7 +1,7 @@
 /*
  * bc_page.c
  *	  Pages of a tree whose order only the caller knows: images, and pages
- *	  that stay pages.
+ *	  that are copied out and stored.
  *
  * src/README.md: Keys that are compared
  */
@@ -86,82 +86,92 @@ bc_append(uint8_t *to, const uint8_t *from, uint32_t lo, uint32_t hi)
 	return true;
 }
 
+/* Is it a child of the inner page that this is the image of? */
+bool
+bc_has_child(const uint8_t *image, const bc_page *child)
+{
+	const ax_image *m = (const ax_image *) (const void *) image;
+
+	for (uint32_t i = 0; m->level && i < m->n; i++)
+	{
+		bc_entry	e;
+
+		bc_get(image, i, &e);
+		if (e.child == child)
+			return true;
+	}
+	return false;
+}
+
 /* ---- pages ---- */
 
 /*
- * A page that nobody else has: one of those that were given up, OBSOLETE still,
- * or a new one.  NULL: no memory.
- *
- * The list of those given up is pushed to by compare-and-swap, and popped from
- * by one process at a time.  So a page that is popped cannot have come back
- * meanwhile.
+ * A page that nobody else sees yet; NULL: no memory.
  *
  * Epoch: inside.
- * Latches: the list's word, by one try; none on return.
+ * Latches: none, as ax_alloc().
  */
 bc_page *
-bc_alloc(ax_ctx *cx, ax_store *s)
+bc_alloc(ax_ctx *cx, ax_store *s, bool may_reserve)
 {
-	bc_page    *p = atomic_load_explicit(&s->free_pages, memory_order_relaxed);
+	return ax_alloc(cx, s, s->page_size, may_reserve);
+}
 
-	if (p)
-	{
-		uint64_t	v = ax_word_read(&s->free_word);
-
-		if (ax_word_trylock(cx, &s->free_word, v))
-		{
-			p = atomic_load_explicit(&s->free_pages, memory_order_acquire);
-			while (p && !atomic_compare_exchange_weak_explicit(&s->free_pages, &p, p->next_free,
-															   memory_order_acquire,
-															   memory_order_acquire))
-				;
-			ax_word_unlock(cx, &s->free_word, true);
-			if (p)
-				return p;
-		}
-	}
-	p = ax_alloc(cx, s, s->page_size, false);
-	if (p)
-		atomic_init(&p->word, AX_WORD_INIT | AX_OBSOLETE);
-	return p;
+/* Give back one that nobody saw. */
+void
+bc_unalloc(ax_ctx *cx, ax_store *s, bc_page *p)
+{
+	ax_unalloc(cx, s, p, s->page_size);
 }
 
 /*
- * Give one up: OBSOLETE, and in no other page.  At once, not two epochs later:
- * who still reads it finds another version.
+ * One that was unlinked and is obsolete; a record is reserved.  Its version is the
+ * last that it had, and is noted first.  The process that gets the memory next gets
+ * it by way of this record.  So in bc_ready() it reads no less.
+ *
+ * Epoch: inside.
  */
 void
-bc_give(ax_store *s, bc_page *p)
+bc_retire(ax_ctx *cx, ax_store *s, bc_page *p)
 {
-	bc_page    *head = atomic_load_explicit(&s->free_pages, memory_order_relaxed);
+	uint64_t	v = ax_word_read(&p->word) & AX_VERSION_MASK;
+	uint64_t	high = atomic_load_explicit(&s->bc_version, memory_order_relaxed);
 
-	do
-		p->next_free = head;
-	while (!atomic_compare_exchange_weak_explicit(&s->free_pages, &head, p,
-												  memory_order_release,
-												  memory_order_relaxed));
+	while (high < v && !atomic_compare_exchange_weak_explicit(&s->bc_version, &high, v,
+															  memory_order_relaxed,
+															  memory_order_relaxed))
+		;
+	ax_retire(cx, s, p, s->page_size);
 }
 
 /*
- * Let readers in: with a version that this page never had.  A process that
- * remembers it from another life has another version.  One that has its
- * address from a page that no longer points to it finds that page changed.
+ * Let readers in: with a version that no page had at this address.  A process
+ * that remembers one from another life has another version.
  */
 void
-bc_ready(bc_page *p)
+bc_ready(ax_store *s, bc_page *p)
 {
-	uint64_t	w = atomic_load_explicit(&p->word, memory_order_relaxed);
-
-	atomic_store_explicit(&p->word, (w & ~(AX_VERSION_ONE - 1)) + AX_VERSION_ONE,
+	atomic_store_explicit(&p->word,
+						  atomic_load_explicit(&s->bc_version, memory_order_relaxed) + AX_VERSION_ONE,
 						  memory_order_release);
 }
 
 /* Fill one that was allocated, and let readers in. */
 void
-bc_open(bc_page *p, const uint8_t *image, uint32_t size)
+bc_open(ax_store *s, bc_page *p, const uint8_t *image)
 {
-	ax_copy_in(p->image, image, size);
-	bc_ready(p);
+	ax_copy_in(p->image, image, bc_size(s));
+	bc_ready(s, p);
+}
+
+/* Make this the contents of a page that is latched. */
+void
+bc_store(bc_page *p, const uint8_t *image, uint32_t size)
+{
+	const ax_image *m = (const ax_image *) (const void *) image;
+
+	ax_copy_in(p->image, image, BC_IMAGE + 4u * m->n);
+	ax_copy_in(p->image + m->heap, image + m->heap, size - m->heap);
 }
 
 /*

@@ -17,6 +17,10 @@
  * split) or obsolete (a merge).  So as long as the child is of that version
  * the key that was sought belongs in it.
  *
+ * Each step is in an epoch of its own, and a page of the path may have been
+ * retired between two.  So each step goes down the path's addresses once more
+ * (reach).  That costs a look at a latch word a level while nothing changed.
+ *
  * src/README.md: Keys that are compared
  */
 #include "bc_page.h"
@@ -57,6 +61,13 @@ turn_other(ax_ctx *cx, uint64_t turn)
 	return turn != 0 && (turn & TURN_SLOT) != turn_mine(cx) && turn >> 20 > turn_now(cx);
 }
 
+/* Is it the turn of somebody else than this process, who is to change nothing now? */
+bool
+bc_others_turn(ax_ctx *cx, ax_store *s)
+{
+	return turn_other(cx, atomic_load_explicit(&s->turn, memory_order_relaxed));
+}
+
 static void
 turn_back(ax_ctx *cx, ax_store *s)
 {
@@ -80,8 +91,7 @@ enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
 	{
 		ax_status	x = ax_enter(cx, t, gen, s);
 
-		if (x != AX_OK ||
-			!turn_other(cx, atomic_load_explicit(&(*s)->turn, memory_order_relaxed)))
+		if (x != AX_OK || !bc_others_turn(cx, *s))
 			return x;
 		ax_leave(cx);
 		AX_POINT("bc.turn_wait");
@@ -173,8 +183,46 @@ child_of(const ax_cpath *p, int k, uint32_t i)
 	return e.child;
 }
 
+/* The page of frame j, which is in the tree, has changed: is frame j + 1's still below it? */
+static __attribute__((noinline)) ax_status
+below(ax_ctx *cx, const ax_cpath *p, int j)
+{
+	uint8_t		image[BC_MAX];
+	ax_guard	g;
+	ax_status	x = bc_copy(cx, p->f[j].page, &g, image, p->size);
+
+	if (x == AX_OK)
+		return bc_has_child(image, p->f[j + 1].page) ? AX_OK : AX_CHANGED;
+	return x == AX_STALE ? AX_CHANGED : x;
+}
+
 /*
- * Child i of frame k is the next one.
+ * In this epoch nothing was looked at yet: are the pages of frames 0 .. k in the
+ * tree?  Only then may they be touched.  AX_CHANGED: not there any more, or
+ * elsewhere.
+ *
+ * Others may take one away the moment after.  They retire it in an epoch not before
+ * ours, so it stays a page, if an obsolete one, until we leave.
+ */
+static ax_status
+reach(ax_ctx *cx, ax_store *s, const ax_cpath *p, int k)
+{
+	ax_status	x = AX_OK;
+
+	if (k >= 0 &&
+		atomic_load_explicit(&s->root, memory_order_acquire) != (uint64_t) (uintptr_t) p->f[0].page)
+		return AX_CHANGED;
+	for (int j = 0; j < k && x == AX_OK; j++)
+		if (!holds(p, j))
+			x = below(cx, p, j);
+	AX_POINT("bc.reached");
+	return x;
+}
+
+/*
+ * Child i of frame k, which was reached, is the next one.  Its address is good only
+ * if the page was of its version in this epoch.  It is the child that belongs there
+ * only if the page still is when the child has been copied.
  */
 static ax_status
 down(ax_ctx *cx, ax_cpath *p, int k, uint32_t i)
@@ -183,6 +231,8 @@ down(ax_ctx *cx, ax_cpath *p, int k, uint32_t i)
 
 	p->n = k + 1;
 	p->f[k].i = i;
+	if (!holds(p, k))
+		return AX_CHANGED;
 	x = push(cx, p, child_of(p, k, i));
 	if (x != AX_OK)
 		return x;
@@ -252,7 +302,9 @@ ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 
 	if (x != AX_OK)
 		return x;
-	x = down(cx, p, p->n - 1, i);
+	x = reach(cx, s, p, p->n - 1);
+	if (x == AX_OK)
+		x = down(cx, p, p->n - 1, i);
 	count_restart(cx, s, x);
 	ax_leave(cx);
 	return x;
@@ -287,7 +339,11 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 	if (k < 0)
 		x = AX_NOTFOUND;
 	else
-		x = down(cx, p, k, left ? p->f[k].i - 1 : p->f[k].i + 1);
+	{
+		x = reach(cx, s, p, k);
+		if (x == AX_OK)
+			x = down(cx, p, k, left ? p->f[k].i - 1 : p->f[k].i + 1);
+	}
 	while (x == AX_OK && !ax_cmp_is_leaf(&p->f[p->n - 1]))
 		x = down(cx, p, p->n - 1, left ? ax_cmp_count(&p->f[p->n - 1]) - 1 : 0);
 	count_restart(cx, s, x);
@@ -318,9 +374,10 @@ ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint
 	 * As long as the page is of that version the entry is there.  A process that
 	 * takes it away from here on retires the key in an epoch not before ours.
 	 */
-	if (!holds(p, k))
+	x = reach(cx, s, p, k);
+	if (x == AX_OK && !holds(p, k))
 		x = AX_CHANGED;
-	else
+	if (x == AX_OK)
 	{
 		*len = e.blob->len;
 		if (e.blob->len > size)
@@ -367,15 +424,6 @@ lock_above(work *w, int k)
 	return lock_at(w, word, k > 0 ? w->p->f[k - 1].version : w->p->root_version) ? word : NULL;
 }
 
-static void
-store_image(bc_page *page, const uint8_t *image, uint32_t size)
-{
-	const ax_image *m = (const ax_image *) (const void *) image;
-
-	ax_copy_in(page->image, image, BC_IMAGE + 4u * m->n);
-	ax_copy_in(page->image + m->heap, image + m->heap, size - m->heap);
-}
-
 /*
  * Frame k's page was latched at the path's version and is this image now: the
  * path goes on, with the version that the latch left.
@@ -389,11 +437,12 @@ follow(work *w, int k, const uint8_t *image)
 	f->version = (f->version & AX_VERSION_MASK) + AX_VERSION_ONE;
 }
 
-static void
-set_root(work *w, bc_page *root, int level)
+/* The root; its word is latched. */
+void
+bc_set_root(ax_store *s, bc_page *root, int level)
 {
-	atomic_store_explicit(&w->s->root, (uint64_t) (uintptr_t) root, memory_order_release);
-	atomic_store_explicit(&w->s->height, (uint32_t) level + 1, memory_order_relaxed);
+	atomic_store_explicit(&s->root, (uint64_t) (uintptr_t) root, memory_order_release);
+	atomic_store_explicit(&s->height, (uint32_t) level + 1, memory_order_relaxed);
 }
 
 /*
@@ -487,7 +536,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 			return AX_NOMEM;
 		sep.blob = sepblob;
 	}
-	if ((r = bc_alloc(w->cx, w->s)) == NULL)
+	if ((r = bc_alloc(w->cx, w->s, false)) == NULL)
 		goto fail;
 	sep.child = r;
 	if (k > 0)
@@ -496,7 +545,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 		if (!bc_put(above, w->p->f[k - 1].i + 1, &sep))
 		{
 			/* the page above first: it has room for any separator then */
-			bc_give(w->s, r);
+			bc_unalloc(w->cx, w->s, r);
 			if (sepblob)
 				bt_blob_free(w->cx, w->s, sepblob);
 			x = split(w, k - 1, 0, NULL);
@@ -507,7 +556,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 	{
 		bc_entry	first = {.child = page};
 
-		if ((top = bc_alloc(w->cx, w->s)) == NULL)
+		if ((top = bc_alloc(w->cx, w->s, false)) == NULL)
 			goto fail;
 		bc_clear(above, w->size, m->level + 1);
 		AX_ENSURE(ax_body(w->cx), bc_put(above, 0, &first) && bc_put(above, 1, &sep));
@@ -522,14 +571,14 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 		ax_word_unlock(w->cx, up, false);
 		goto fail;
 	}
-	bc_open(r, right, w->size);
-	store_image(page, left, w->size);
+	bc_open(w->s, r, right);
+	bc_store(page, left, w->size);
 	if (k > 0)
-		store_image(w->p->f[k - 1].page, above, w->size);
+		bc_store(w->p->f[k - 1].page, above, w->size);
 	else
 	{
-		bc_open(top, above, w->size);
-		set_root(w, top, m->level + 1);
+		bc_open(w->s, top, above);
+		bc_set_root(w->s, top, m->level + 1);
 		AX_COUNT(w->cx, w->s, n4, 1);
 	}
 	ax_word_unlock(w->cx, &page->word, true);
@@ -543,9 +592,9 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 
 fail:
 	if (r)
-		bc_give(w->s, r);
+		bc_unalloc(w->cx, w->s, r);
 	if (top)
-		bc_give(w->s, top);
+		bc_unalloc(w->cx, w->s, top);
 	if (sepblob)
 		bt_blob_free(w->cx, w->s, sepblob);
 	return x;
@@ -573,7 +622,7 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 
 	if (p->n == 0)
 	{
-		bc_page    *page = bc_alloc(w->cx, w->s);
+		bc_page    *page = bc_alloc(w->cx, w->s, false);
 
 		x = AX_NOMEM;
 		if (page)
@@ -583,15 +632,15 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 			x = AX_CHANGED;
 			if (lock_above(w, 0))
 			{
-				bc_open(page, image, w->size);
-				set_root(w, page, 0);
+				bc_open(w->s, page, image);
+				bc_set_root(w->s, page, 0);
 				ax_word_unlock(w->cx, &w->s->root_word, true);
 				AX_COUNT(w->cx, w->s, leaves, 1);
 				p->n = AX_CMP_NOWHERE;
 				x = AX_OK;
 			}
 			else
-				bc_give(w->s, page);
+				bc_unalloc(w->cx, w->s, page);
 		}
 	}
 	else
@@ -606,14 +655,17 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 			x = AX_CHANGED;
 			if (lock_at(w, &page->word, f->version))
 			{
-				store_image(page, image, w->size);
+				bc_store(page, image, w->size);
 				ax_word_unlock(w->cx, &page->word, true);
 				follow(w, p->n - 1, image);
 				x = AX_OK;
 			}
 		}
-		else
+		/* the copy's long keys are followed only if the leaf was of its version in this epoch */
+		else if (holds(p, p->n - 1))
 			x = split(w, p->n - 1, at, &e);
+		else
+			x = AX_CHANGED;
 	}
 	if (x == AX_OK)
 		AX_COUNT(w->cx, w->s, entries, 1);
@@ -646,7 +698,9 @@ ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
 			return x;
 		AX_ENSURE(ax_body(cx), p->n == 0 || ax_cmp_is_leaf(&p->f[p->n - 1]));
 		w.size = bc_size(w.s);
-		x = insert(&w, i, key, len);
+		x = reach(cx, w.s, p, p->n - 1);
+		if (x == AX_OK)
+			x = insert(&w, i, key, len);
 		if (x == AX_OK)
 			turn_back(cx, w.s);
 		count_restart(cx, w.s, x);
@@ -701,6 +755,9 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 	bool		inner,
 				empty;
 
+	/* the neighbours' addresses are of the epoch in which the page above was copied */
+	if (!holds(w->p, k))
+		return false;
 	bc_get(f->image, i, &sep);
 	pa = sep.child;
 	bc_get(f->image, i + 1, &sep);
@@ -711,9 +768,6 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 	if (!is_poor(left, w->size) && !is_poor(right, w->size))
 		return false;
 	inner = bc_img(left)->level > 0;
-	/* given up and used again, one of them, since the page above was copied */
-	if (bc_img(left)->level != bc_img(right)->level || (inner && bc_img(right)->n == 0))
-		return false;
 	empty = bc_img(left)->n == 0 || bc_img(right)->n == 0;
 	if (inner)
 	{
@@ -731,7 +785,7 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 		(!empty && bc_room(bc_img(left)) < w->size / 8))
 		return false;
 	without(f->image, i + 1, above, w->size);
-	if (ax_retire_reserve(w->cx, 1) != AX_OK)
+	if (ax_retire_reserve(w->cx, 2) != AX_OK)
 		return false;
 
 	AX_POINT("bc.merge.before_lock");
@@ -748,12 +802,12 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 		ax_word_unlock(w->cx, &up->word, false);
 		return false;
 	}
-	store_image(pa, left, w->size);
-	store_image(up, above, w->size);
+	bc_store(pa, left, w->size);
+	bc_store(up, above, w->size);
 	ax_word_unlock_obsolete(w->cx, &pb->word);
 	ax_word_unlock(w->cx, &pa->word, true);
 	ax_word_unlock(w->cx, &up->word, true);
-	bc_give(w->s, pb);
+	bc_retire(w->cx, w->s, pb);
 	if (!inner && sep.blob)
 		bt_blob_retire(w->cx, w->s, sep.blob);
 	if (inner)
@@ -761,6 +815,50 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 	else
 		AX_COUNT(w->cx, w->s, leaves, -1);
 	return true;
+}
+
+/*
+ * A root with one child is not needed.  At best: a root that is latched, or has
+ * changed, stays.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; takes the root's word and page by one try
+ * each.
+ */
+void
+bc_shrink_root(ax_ctx *cx, ax_store *s)
+{
+	for (;;)
+	{
+		ax_guard	root,
+					g;
+		bc_page    *page;
+		bc_entry	e;
+		uint8_t		image[BC_MAX];
+
+		if (ax_guard_open(cx, &root, &s->root_word, false) != AX_OK)
+			return;
+		page = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
+		if (!page || !ax_guard_valid(&root) ||
+			bc_copy(cx, page, &g, image, bc_size(s)) != AX_OK ||
+			bc_img(image)->level == 0 || bc_img(image)->n > 1 ||
+			ax_retire_reserve(cx, 1) != AX_OK)
+			return;
+		bc_get(image, 0, &e);
+		AX_POINT("bc.root.before_lock");
+		if (!ax_guard_lock(cx, &root))
+			return;
+		if (!ax_guard_lock(cx, &g))
+		{
+			ax_guard_close(cx, &root, false);
+			return;
+		}
+		bc_set_root(s, e.child, bc_img(image)->level - 1);
+		ax_guard_kill(cx, &g);
+		ax_guard_close(cx, &root, true);
+		bc_retire(cx, s, page);
+		AX_COUNT(cx, s, n4, -1);
+	}
 }
 
 /*
@@ -786,38 +884,7 @@ merge_up(work *w, int k)
 		if (!is_poor(above, w->size))
 			return;
 	}
-
-	/* a root with one child is not needed */
-	for (;;)
-	{
-		ax_guard	root,
-					g;
-		bc_page    *page;
-		bc_entry	e;
-		uint8_t		image[BC_MAX];
-
-		if (ax_guard_open(w->cx, &root, &w->s->root_word, false) != AX_OK)
-			return;
-		page = (bc_page *) (uintptr_t) atomic_load_explicit(&w->s->root, memory_order_acquire);
-		if (!page || !ax_guard_valid(&root) ||
-			bc_copy(w->cx, page, &g, image, w->size) != AX_OK ||
-			bc_img(image)->level == 0 || bc_img(image)->n > 1)
-			return;
-		bc_get(image, 0, &e);
-		AX_POINT("bc.root.before_lock");
-		if (!ax_guard_lock(w->cx, &root))
-			return;
-		if (!ax_guard_lock(w->cx, &g))
-		{
-			ax_guard_close(w->cx, &root, false);
-			return;
-		}
-		set_root(w, e.child, bc_img(image)->level - 1);
-		ax_guard_kill(w->cx, &g);
-		ax_guard_close(w->cx, &root, true);
-		bc_give(w->s, page);
-		AX_COUNT(w->cx, w->s, n4, -1);
-	}
+	bc_shrink_root(w->cx, w->s);
 }
 
 /*
@@ -849,14 +916,16 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 		w.size = bc_size(w.s);
 		bc_get(f->image, i, &e);
 		without(f->image, i, image, w.size);
-		x = ax_retire_reserve(cx, 1);
+		x = reach(cx, w.s, p, p->n - 1);
+		if (x == AX_OK)
+			x = ax_retire_reserve(cx, 1);
 		if (x == AX_OK)
 		{
 			AX_POINT("bc.remove.before_lock");
 			x = AX_CHANGED;
 			if (lock_at(&w, &page->word, f->version))
 			{
-				store_image(page, image, w.size);
+				bc_store(page, image, w.size);
 				ax_word_unlock(cx, &page->word, true);
 				if (e.blob)
 					bt_blob_retire(cx, w.s, e.blob);
@@ -921,5 +990,6 @@ const ax_engine ax_engine_btree_compared = {
 	.scan = no_scan,
 	.load = bc_load,
 	.insert_sorted = no_insert_sorted,
+	.compact = bc_compact,
 	.check = bc_check
 };
