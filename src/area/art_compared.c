@@ -695,6 +695,7 @@ op_scan(ArtOp *op, ax_batch *b)
 					return AX_OK;
 				if (s == AX_BUSY)
 					return s;
+				op_lost(op, tries);
 				s = AX_OK;
 				break;
 			default:

@@ -16,7 +16,7 @@ $node->safe_psql(
 	CREATE FUNCTION patient_cmp(a text, b text) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 	BEGIN
 		IF a = b AND current_setting('turns.patient', true) = 'on' THEN
-			PERFORM pg_sleep(0.002);
+			PERFORM pg_sleep(0.005);
 		END IF;
 		RETURN bttextcmp(a COLLATE "C", b COLLATE "C");
 	END $$;
