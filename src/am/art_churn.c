@@ -138,7 +138,7 @@ churn_batch_from(ArtChurn *c, uint64 tid)
 	from->len = 0;
 	art_buf_reserve(from, len);
 	memcpy(from->data, st->key.data, st->keylen);
-	art_put_tid(from->data + st->keylen, tid);
+	ax_put_tid(from->data + st->keylen, tid);
 	from->len = len;
 	c->delgen = art_delgen(c->index);
 	return art_equal_next(&c->equal) == AX_OK;

@@ -197,7 +197,7 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 	st->keylen = st->key.len;
 	st->collen = art_cols_len(&st->kd, st->key.data, st->keylen);
 	art_buf_reserve(&st->key, AX_TID_BYTES);
-	art_put_tid(st->key.data + st->keylen, art_tid_pack(heap_tid));
+	ax_put_tid(st->key.data + st->keylen, art_tid_pack(heap_tid));
 
 	if (checkUnique == UNIQUE_CHECK_NO)
 	{

@@ -407,8 +407,8 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 					art_scan_room(so, &so->cur.last,
 								  so->plan.lo_len + AX_TID_BYTES);
 					memcpy(so->cur.last.data, so->plan.lo.data, so->plan.lo_len);
-					art_put_tid(so->cur.last.data + so->plan.lo_len,
-								so->cur.tids[so->cur.n - 1]);
+					ax_put_tid(so->cur.last.data + so->plan.lo_len,
+							   so->cur.tids[so->cur.n - 1]);
 					so->cur.last.len = so->plan.lo_len + AX_TID_BYTES;
 					so->cur.exhausted = false;
 					return true;
@@ -606,7 +606,7 @@ art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 		if (so->tmpkey.data == NULL || so->tmpkey.cap < plen + AX_TID_BYTES)
 			art_scan_room(so, &so->tmpkey, plen + AX_TID_BYTES);
 		memcpy(so->tmpkey.data, p, plen);
-		art_put_tid(so->tmpkey.data + plen, so->cur.tids[i]);
+		ax_put_tid(so->tmpkey.data + plen, so->cur.tids[i]);
 		*len = plen + AX_TID_BYTES;
 		return so->tmpkey.data;
 	}

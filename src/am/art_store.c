@@ -583,7 +583,7 @@ art_store_add(ArtStore *s, const uint8 *key, uint32 keylen, uint64 tid)
 	/* a bound may be as long as a key with its TID, so these are asked whole */
 	e = chunk_room(s, len);
 	memcpy(e->key, key, keylen);
-	art_put_tid(e->key + keylen, tid);
+	ax_put_tid(e->key + keylen, tid);
 
 	b = pos_bound(&s->lo);
 	if (!key_behind(s, e->key, len, &b))

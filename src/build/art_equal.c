@@ -25,7 +25,7 @@ put_entry(ArtEqual *q, ArtBuf *buf, uint64 tid)
 	buf->len = 0;
 	art_buf_reserve(buf, len);
 	memcpy(buf->data, q->cols, q->len);
-	art_put_tid(buf->data + q->len, tid);
+	ax_put_tid(buf->data + q->len, tid);
 	buf->len = len;
 }
 

@@ -141,7 +141,7 @@ art_run_add_dead(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid)
 		run->dead = run->dead_file ? run->dead_file(run) : BufFileCreateTemp(false);
 		MemoryContextSwitchTo(old);
 	}
-	art_put_tid(t, tid);
+	ax_put_tid(t, tid);
 	BufFileWrite(run->dead, &keylen, sizeof(keylen));
 	BufFileWrite(run->dead, unconstify(uint8 *, key), keylen);
 	BufFileWrite(run->dead, t, sizeof(t));
@@ -208,7 +208,7 @@ art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid, bool alive
 
 		memcpy(p - sizeof(uint32), &len, sizeof(uint32));
 		memcpy(p, key, keylen);
-		art_put_tid(p + keylen, tid);
+		ax_put_tid(p + keylen, tid);
 		it->rest = (uint64) (uintptr_t) p;
 		if (len < run->min_len)
 			run->min_len = len;
@@ -509,7 +509,7 @@ art_run_load_brief(ArtRun *run)
 				if (i > 0 && run->nulls[i] == run->nulls[i - 1])
 					continue;
 				*p = run->null_mark;
-				art_put_tid(p + 1, run->nulls[i]);
+				ax_put_tid(p + 1, run->nulls[i]);
 				lens[m] = nlen;
 				keys[m++] = p;
 				p += nlen;
@@ -544,7 +544,7 @@ art_run_load_brief(ArtRun *run)
 				for (uint32 k = 0; k < run->width; k++)
 					p[1 + k] = (uint8) (it.prefix >> (56 - 8 * k));
 			}
-			art_put_tid(p + 1 + run->width, it.rest);
+			ax_put_tid(p + 1 + run->width, it.rest);
 			if (lens)
 				lens[m] = klen;
 			keys[m++] = p;
@@ -559,7 +559,7 @@ art_run_load_brief(ArtRun *run)
 			if (i > 0 && run->nulls[i] == run->nulls[i - 1])
 				continue;
 			*p = run->null_mark;
-			art_put_tid(p + 1, run->nulls[i]);
+			ax_put_tid(p + 1, run->nulls[i]);
 			lens[m] = nlen;
 			keys[m++] = p;
 			p += nlen;

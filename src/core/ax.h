@@ -92,6 +92,18 @@ extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */
 #define AX_TID_BYTES	6		/* last bytes of every key: block, offset; BE */
 #define AX_KEY_MAX		(4u * 1024 * 1024)	/* bytes, TID included */
 
+/* Write a TID: the last AX_TID_BYTES of a key. */
+static inline void
+ax_put_tid(uint8_t *dst, uint64_t tid)
+{
+	dst[0] = (uint8_t) (tid >> 40);
+	dst[1] = (uint8_t) (tid >> 32);
+	dst[2] = (uint8_t) (tid >> 24);
+	dst[3] = (uint8_t) (tid >> 16);
+	dst[4] = (uint8_t) (tid >> 8);
+	dst[5] = (uint8_t) tid;
+}
+
 /* ---- area (ax_area.c, ax_epoch.c, ax_latch.c, ax_system.c) ---- */
 
 /*

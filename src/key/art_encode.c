@@ -481,7 +481,7 @@ art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
 			memcpy(p, DatumGetPointer(value), col->width);
 			break;
 		case ART_ENC_TID:
-			art_put_tid(p, art_tid_pack((ItemPointer) DatumGetPointer(value)));
+			ax_put_tid(p, art_tid_pack((ItemPointer) DatumGetPointer(value)));
 			break;
 		case ART_ENC_TIMETZ:
 			{

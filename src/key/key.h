@@ -273,18 +273,6 @@ art_tid_unpack(uint64 t, ItemPointerData *tid)
 	ItemPointerSet(tid, (BlockNumber) (t >> 16), (OffsetNumber) (t & 0xFFFF));
 }
 
-/* Append the six TID bytes. */
-static inline void
-art_put_tid(uint8 *dst, uint64 t)
-{
-	dst[0] = (uint8) (t >> 40);
-	dst[1] = (uint8) (t >> 32);
-	dst[2] = (uint8) (t >> 24);
-	dst[3] = (uint8) (t >> 16);
-	dst[4] = (uint8) (t >> 8);
-	dst[5] = (uint8) t;
-}
-
 /* ---- scan keys (art_scankey.c, art_array.c) ---- */
 
 /*

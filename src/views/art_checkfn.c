@@ -254,7 +254,7 @@ art_check_encode(ArtCheck *c, Datum *values, bool *isnull, uint64 tid)
 {
 	(void) art_encode(c->kd, values, isnull, &c->key);
 	art_buf_reserve(&c->key, AX_TID_BYTES);
-	art_put_tid(c->key.data + c->key.len, tid);
+	ax_put_tid(c->key.data + c->key.len, tid);
 	c->key.len += AX_TID_BYTES;
 }
 

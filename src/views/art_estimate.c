@@ -359,7 +359,7 @@ art_est_keep(ArtEstimate *est, uint64 i, const ArtBuf *key, uint64 tid)
 	p += sizeof(uint32);
 	memcpy(p - sizeof(uint32), &len, sizeof(uint32));
 	memcpy(p, key->data, key->len);
-	art_put_tid(p + key->len, tid);
+	ax_put_tid(p + key->len, tid);
 	est->keys[i] = p;
 	est->bytes += len;
 	if (i == est->n)

@@ -483,8 +483,7 @@ take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_hdr *h)
 			uint8_t		b[1 + AX_TID_BYTES];
 
 			b[0] = one.lo;
-			for (int k = 0; k < AX_TID_BYTES; k++)
-				b[1 + k] = (uint8_t) (RT_EMBED_TID(one.r) >> (40 - 8 * k));
+			ax_put_tid(b + 1, RT_EMBED_TID(one.r));
 			if (!add(w, d, a, an, b, sizeof(b), true, 0))
 				return AX_NOTFOUND;
 			w->embedded++;

@@ -446,8 +446,7 @@ insert_beside_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uin
 	if (t == ax_tid_at(key + len))
 		return AX_EXISTS;
 	other[0] = rest[0];
-	for (int i = 0; i < AX_TID_BYTES; i++)
-		other[1 + i] = (uint8_t) (t >> (40 - 8 * i));
+	ax_put_tid(other + 1, t);
 	e[0] = (rt_ent) {other, sizeof(other), fp};
 	e[1] = (rt_ent) {rest, sizeof(other), fp};
 	r = rt_made(&ch, rt_leaf_new(cx, s, e, 2, 0, 4, false));

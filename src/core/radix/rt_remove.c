@@ -204,8 +204,7 @@ collapse_tid(ax_ctx *cx, ax_store *s, const rt_cursor *c, const uint8_t *key,
 	e.fp = rt_fp(tail, n);
 	memcpy(wide, key + from, extra);
 	wide[extra] = only->lo;
-	for (int i = 0; i < AX_TID_BYTES; i++)
-		wide[extra + 1 + (uint32_t) i] = (uint8_t) (tid >> (40 - 8 * i));
+	ax_put_tid(wide + extra + 1, tid);
 	return rt_leaf_new(cx, s, &e, 1, 0, 4, true);
 }
 

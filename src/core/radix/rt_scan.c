@@ -341,8 +341,7 @@ do_embed(scan *sc, frame *f, uint8_t byte, const ax_mode mode)
 	if (!need(sc, len))
 		return b->n ? S_FULL : S_BUFFER;
 	p[0] = byte;
-	for (int i = 0; i < AX_TID_BYTES; i++)
-		p[1 + i] = (uint8_t) (tid >> (40 - 8 * i));
+	ax_put_tid(p + 1, tid);
 	if (mode == AX_ROWEX || f->at_start)
 	{
 		int			c = cmp_path(sc->path, len, &sc->pos);
@@ -437,8 +436,7 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 	b->n = n;
 	f->ref = last;
 	p[0] = (uint8_t) f->cur;
-	for (int i = 0; i < AX_TID_BYTES; i++)
-		p[1 + i] = (uint8_t) (RT_EMBED_TID(last) >> (40 - 8 * i));
+	ax_put_tid(p + 1, RT_EMBED_TID(last));
 	memcpy(b->lastkey, sc->path, len);
 	b->lastlen = len;
 	return n == b->max ? S_FULL : S_SKIP;

@@ -299,8 +299,7 @@ key_of(const ring *r, uint64_t x, uint64_t tid, uint8_t *buf)
 	for (uint32_t i = 0; i < r->numlen; i++)
 		p[i] = (uint8_t) (x >> (8 * (r->numlen - 1 - i)));
 	p += r->numlen;
-	for (int i = 0; i < AX_TID_BYTES; i++)
-		p[i] = (uint8_t) (tid >> (40 - 8 * i));
+	ax_put_tid(p, tid);
 	return r->keylen;
 }
 

@@ -93,7 +93,7 @@ load_rows(Relation index, const ArtKeyDesc *kd)
 		if (kd->fixed && !anynull && buf.len != kd->fixed_len)
 			elog(ERROR, "fixed length is wrong");
 		art_buf_reserve(&buf, AX_TID_BYTES);
-		art_put_tid(buf.data + buf.len, art_tid_pack(&slot->tts_tid));
+		ax_put_tid(buf.data + buf.len, art_tid_pack(&slot->tts_tid));
 		r->len = buf.len + AX_TID_BYTES;
 		r->key = palloc(r->len);
 		memcpy(r->key, buf.data, r->len);
