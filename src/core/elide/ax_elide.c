@@ -775,9 +775,6 @@ ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option
 	if (r != AX_OK)
 		return r;
 	atomic_store_explicit(&st->elide_option, (uint8_t) option, memory_order_relaxed);
-	/* a call that only reads cannot make them, and is elided under this latch */
-	if (st->sync == AX_SYNC_COARSE && ax_elide_active(cx, st))
-		(void) shared_of(cx, st);
 	ax_leave(cx);
 	return AX_OK;
 }
