@@ -45,13 +45,6 @@ typedef struct unit
 	bool		must;			/* whatever that gains */
 } unit;
 
-typedef struct gone
-{
-	ax_guard	g;
-	void	   *p;
-	bool		node;
-} gone;
-
 /* In the caller's memory. */
 typedef struct work
 {
@@ -61,7 +54,7 @@ typedef struct work
 	rt_slot	out[256];
 	rt_slot	sub[256];
 	unit		unit[256];
-	gone		gone[MOST];
+	rt_gone		gone[MOST];
 	int			ngone;
 	int			fresh[256];		/* places in out of what was made here */
 	int			nfresh;
@@ -396,19 +389,18 @@ add(work *w, uint32_t d, const uint8_t *a, uint32_t an, const uint8_t *b, uint32
 	return true;
 }
 
-/* Something that goes; its guard is open. */
-static gone *
-goes(work *w, void *p, bool node)
+/* Something that goes: its guard, to be opened.  NULL: that would be too much. */
+static ax_guard *
+goes(work *w, rt_ref r)
 {
-	gone	   *x;
+	rt_gone    *x;
 
 	if (w->ngone == MOST)
 		return NULL;
 	x = &w->gone[w->ngone++];
-	x->p = p;
-	x->node = node;
+	x->r = r;
 	x->g.held = false;
-	return x;
+	return &x->g;
 }
 
 /*
@@ -417,23 +409,24 @@ goes(work *w, void *p, bool node)
  * Latches: none.
  */
 static ax_status
-take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_leaf *l)
+take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_ref ref)
 {
 	rt_ent		e[RT_LEAF_MAX];
-	gone	   *x = goes(w, l, false);
+	rt_leaf    *l = RT_PTR(ref);
+	ax_guard   *g = goes(w, ref);
 	bool		hash = !rt_leaf_has_fp(l) && !(l->flags & RT_F_ONE);
 	const int	first = w->ne;
 	ax_status	r;
 	int			n;
 
-	if (!x)
+	if (!g)
 		return AX_NOTFOUND;
-	r = ax_guard_open(cx, &x->g, &l->word, false);
+	r = ax_guard_open(cx, g, &l->word, false);
 	if (r != AX_OK)
 		return r;
 	AX_POINT("art.compact.leaf_version");
 	n = rt_leaf_ents(l, e, w->bytes);
-	if (!ax_guard_valid(&x->g))
+	if (!ax_guard_valid(g))
 		return AX_STALE;
 	if (l->flags & RT_F_ONE)
 	{
@@ -454,21 +447,22 @@ take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_lea
  * Latches: none.
  */
 static ax_status
-take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_hdr *h)
+take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_ref ref)
 {
 	uint8_t		a[LEAF_BYTES];
+	rt_hdr	   *h = RT_PTR(ref);
 	uint32_t	an = 1 + h->plen;
-	gone	   *x = goes(w, h, true);
+	ax_guard   *g = goes(w, ref);
 	ax_status	r;
 	int			n;
 
-	if (!x)
+	if (!g)
 		return AX_NOTFOUND;
-	r = ax_guard_open(cx, &x->g, &h->word, false);
+	r = ax_guard_open(cx, g, &h->word, false);
 	if (r != AX_OK)
 		return r;
 	n = rt_node_slots_get(h, w->sub);
-	if (!ax_guard_valid(&x->g))
+	if (!ax_guard_valid(g))
 		return AX_STALE;
 	a[0] = c;
 	memcpy(a + 1, rt_prefix(h), h->plen);
@@ -489,7 +483,7 @@ take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_hdr *h)
 			w->embedded++;
 			continue;
 		}
-		r = take_leaf(cx, w, d, a, an, RT_PTR(one.r));
+		r = take_leaf(cx, w, d, a, an, one.r);
 		if (r != AX_OK)
 			return r;
 	}
@@ -525,8 +519,8 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 	w->used = 0;
 	for (int i = from; i < to && x == AX_OK; i++)
 		x = RT_IS_NODE(w->slots[i].r) ?
-			take_node(cx, w, d, w->slots[i].lo, RT_PTR(w->slots[i].r)) :
-			take_leaf(cx, w, d, NULL, 0, RT_PTR(w->slots[i].r));
+			take_node(cx, w, d, w->slots[i].lo, w->slots[i].r) :
+			take_leaf(cx, w, d, NULL, 0, w->slots[i].r);
 	good = x == AX_OK && w->ne > 0;
 	for (int i = 0, j = 0; i < w->ne && good; i = j)
 	{
@@ -568,32 +562,17 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 /* ---- one node ---- */
 
 /*
- * Compact the node N below P.  AX_OK: *objs were replaced, 0: it is as it was;
- * *more: it was too much for once.  AX_STALE: others were in the way.
+ * Look at each slot of the node at depth d, for w->unit.  Returns as look_at_node().
  *
- * Latches: none on entry and on return; takes P, N and what goes, by one try each.
+ * Latches: none.
  */
 static ax_status
-compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bool *more)
+look(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
 {
-	rt_hdr    *h = NULL;
-	unsigned	kind;
-	int			ns,
-				nout = 0,
-				held = 0,
-				seen = 0;
-	bool		moves;
-	ax_status	x;
+	ax_status	x = AX_OK;
 
-	*objs = 0;
-	*more = false;
-	w->ngone = w->nfresh = w->embedded = 0;
-	ns = rt_node_slots_get(N->hdr, w->slots);
-	if (!ax_guard_valid(&N->g))
-		return AX_STALE;
-	moves = ax_draining(cx, s, N->hdr);
-	mark_apart(cx, s, w, N->d, ns);
-	for (int i = 0; i < ns; i++)
+	mark_apart(cx, s, w, d, ns);
+	for (int i = 0; i < ns && x == AX_OK; i++)
 	{
 		rt_ref		ref = w->slots[i].r;
 
@@ -603,109 +582,111 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_at *P, rt_at *N, int *objs, bo
 		if (RT_TAG(ref) == RT_LEAF)
 			w->unit[i] = look_at_leaf(cx, s, RT_PTR(ref));
 		else if (RT_IS_NODE(ref))
-		{
 			x = look_at_node(cx, w, RT_PTR(ref), &w->unit[i]);
-			if (x != AX_OK)
-				goto fail;
-		}
 	}
-	for (int i = 0, j; i < ns; i = j)
+	return x;
+}
+
+/*
+ * Pack slot *i, and some of those behind it, into w->out from *nout on.  *i is then the
+ * slot behind them.  Of the slots before *seen many neighbours would gain too little.
+ * Returns as repack().
+ *
+ * Latches: none.
+ */
+static ax_status
+pack_some(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns, int *i, int *seen, int *nout,
+		  bool *more)
+{
+	const int	from = *i;
+	const unit *u = &w->unit[from];
+	const int	before = *nout;
+	ax_status	x = AX_OK;
+
+	/* many neighbours; where they would gain little, so many as make one leaf */
+	for (bool one = from < *seen;; one = true)
 	{
-		const unit *u = &w->unit[i];
-		const int	before = nout;
+		unit		all;
 
-		/* many neighbours; where they would gain little, so many as make one leaf */
-		for (bool one = i < seen;; one = true)
-		{
-			unit		all;
-
-			j = neighbours(w, i, ns, one, &all, more);
-			if (j > i + 1 && (one || gains(packed(&all), all.takes)))
-			{
-				x = repack(cx, s, w, N->d, i, j, &all, &nout);
-				if (x != AX_OK)
-					goto fail;
-			}
-			if (nout > before || one)
-				break;
-			seen = j;
-		}
-		if (nout > before)
-			continue;
-		j = i + 1;
-		if (u->n > 0 && u->poor)
-		{
-			if (w->ngone + u->objs > MOST)
-				*more = w->ngone > 0;
-			else
-			{
-				x = repack(cx, s, w, N->d, i, j, u, &nout);
-				if (x != AX_OK)
-					goto fail;
-			}
-		}
-		if (nout == before)
-			w->out[nout++] = w->slots[i];
+		*i = neighbours(w, from, ns, one, &all, more);
+		if (*i > from + 1 && (one || gains(packed(&all), all.takes)))
+			x = repack(cx, s, w, d, from, *i, &all, nout);
+		if (x != AX_OK || *nout > before)
+			return x;
+		if (one)
+			break;
+		*seen = *i;
 	}
-	/* the samples that the plan rests on */
-	x = AX_STALE;
-	if (!ax_guard_valid(&N->g) || !ax_guard_valid(&P->g))
-		goto fail;
-	kind = nout <= 4 ? RT_N4 : nout <= 16 ? RT_N16 :
-		nout <= (rt_rowex(s) ? 44 : 48) ? RT_N48 : RT_N256;
-	if (w->nfresh == 0 && kind >= N->hdr->kind && !moves)
-		return AX_OK;
+	*i = from + 1;
+	if (u->n > 0 && u->poor)
+	{
+		if (w->ngone + u->objs > MOST)
+			*more = w->ngone > 0;
+		else
+			x = repack(cx, s, w, d, from, *i, u, nout);
+	}
+	if (x == AX_OK && *nout == before)
+		w->out[(*nout)++] = w->slots[from];
+	return x;
+}
 
-	h = rt_node_new(cx, s, kind, rt_prefix(N->hdr), N->hdr->plen, true);
-	x = AX_OK;
-	if (!h)
+/*
+ * Compact the node at->P below at->G.  AX_OK: *objs were replaced, 0: it is as it was;
+ * *more: it was too much for once.  AX_STALE: others were in the way.
+ *
+ * Latches: none on entry and on return; takes G, P and what goes, by one try each.
+ */
+static ax_status
+compact_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *more)
+{
+	rt_change	ch = {.site = AX_SITES, .replace = true, .gone = w->gone};
+	rt_hdr	   *old = at->P.hdr,
+			   *h;
+	unsigned	kind;
+	int			ns = rt_node_slots_get(old, w->slots),
+				nout = 0,
+				seen = 0;
+	bool		moves;
+	ax_status	x;
+
+	*objs = 0;
+	*more = false;
+	w->ngone = w->nfresh = w->embedded = 0;
+	if (!ax_guard_valid(&at->P.g))
+		return AX_STALE;
+	moves = ax_draining(cx, s, old);
+	x = look(cx, s, w, at->P.d, ns);
+	for (int i = 0; i < ns && x == AX_OK;)
+		x = pack_some(cx, s, w, at->P.d, ns, &i, &seen, &nout, more);
+	/* the samples that the plan rests on */
+	if (x == AX_OK && (!ax_guard_valid(&at->P.g) || !ax_guard_valid(&at->G.g)))
+		x = AX_STALE;
+	if (x == AX_OK)
+	{
+		kind = nout <= 4 ? RT_N4 : nout <= 16 ? RT_N16 :
+			nout <= (rt_rowex(s) ? 44 : 48) ? RT_N48 : RT_N256;
+		if (w->nfresh == 0 && kind >= old->kind && !moves)
+			return AX_OK;
+		h = rt_made_node(&ch, rt_node_new(cx, s, kind, rt_prefix(old), old->plen, true));
+		if (h)
+		{
+			rt_node_fill(h, w->out, nout);
+			ch.put = rt_node_ref(h);
+		}
+		ch.ngone = w->ngone;
+		ch.embedded = (int16_t) -w->embedded;
+		AX_POINT("art.compact.before_lock");
+		x = rt_begin(cx, s, at, &ch);
+	}
+	if (x != AX_OK)
 	{
 		drop(cx, s, w, 0);
-		return AX_OK;
+		return x == AX_NOMEM ? AX_OK : x;
 	}
-	rt_node_fill(h, w->out, nout);
-	x = ax_retire_reserve(cx, w->ngone + 1);
-	if (x != AX_OK)
-		goto fail;
-
-	AX_POINT("art.compact.before_lock");
-	x = AX_STALE;
-	if (!ax_guard_lock(cx, &P->g) || !ax_guard_lock(cx, &N->g))
-		goto fail;
-	while (held < w->ngone && ax_guard_lock(cx, &w->gone[held].g))
-		held++;
-	if (held < w->ngone)
-		goto fail;
 	/* all is as it was when it was copied */
-	ax_elide_pass(cx);			/* latched, no section */
-	rt_slot_set(s, P, w->path, rt_node_ref(h));
-	AX_POINT("art.rowex.copied");
-	for (int k = 0; k < w->ngone; k++)
-		ax_guard_kill(cx, &w->gone[k].g);
-	ax_guard_kill(cx, &N->g);
-	ax_guard_close(cx, &P->g, true);
-	for (int k = 0; k < w->ngone; k++)
-	{
-		if (w->gone[k].node)
-			rt_node_retire(cx, s, w->gone[k].p);
-		else
-			rt_leaf_retire(cx, s, w->gone[k].p);
-	}
-	rt_node_retire(cx, s, N->hdr);
-	if (w->embedded)
-		AX_COUNT(cx, s, embedded, -w->embedded);
+	rt_finish(cx, s, at, w->path, &ch);
 	*objs = w->ngone + 1;
 	return AX_OK;
-
-fail:
-	for (int k = 0; k < held; k++)
-		ax_guard_close(cx, &w->gone[k].g, false);
-	ax_guard_close(cx, &N->g, false);
-	ax_guard_close(cx, &P->g, false);
-	drop(cx, s, w, 0);
-	if (h)
-		rt_node_unalloc(cx, s, h);
-	return x;
 }
 
 /* See rt_olc.h, ax_compact. */
@@ -719,11 +700,10 @@ rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 
 	for (int nodes = 0; nodes < CALL_NODES && objs < CALL_OBJS; nodes++)
 	{
-		rt_at		P,
-					N;
+		rt_cursor	at = {.ref = 0};
 		int			did = 0;
 		bool		more = false;
-		ax_status	x = next_node(cx, s, c, w, &P, &N);
+		ax_status	x = next_node(cx, s, c, w, &at.G, &at.P);
 		bool		found = x == AX_OK;
 
 		if (x == AX_NOTFOUND)
@@ -732,7 +712,7 @@ rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 			break;
 		}
 		if (found)
-			x = compact_node(cx, s, w, &P, &N, &did, &more);
+			x = compact_node(cx, s, w, &at, &did, &more);
 		if (x == AX_BUSY || (!found && tries == TRIES))
 			return AX_BUSY;
 		objs += did;
@@ -747,8 +727,8 @@ rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 		if (more && did && ++rounds < ROUNDS)
 			continue;
 		rounds = 0;
-		memcpy(w->pos, w->path, N.d);
-		c->len = N.d;
+		memcpy(w->pos, w->path, at.P.d);
+		c->len = at.P.d;
 		c->started = true;
 	}
 	return AX_OK;
