@@ -112,9 +112,10 @@ like($plan, $table, 'off: it does without');
 ($seconds, $plan) = seconds_of("SET artidx.build_wait = '700ms'; $explain");
 like($plan, $table, 'a time: then it does without');
 cmp_ok($seconds, '>=', 0.7, 'after that time');
-($seconds, $plan) = seconds_of("SET artidx.build_wait = '1min'; SET lock_timeout = '600ms'; $explain");
+($seconds, $plan) = seconds_of("SET artidx.build_wait = '10min'; SET lock_timeout = '600ms'; $explain");
 like($plan, $table, 'lock_timeout ends the wait, not the statement');
 cmp_ok($seconds, '>=', 0.6, 'after that time');
+cmp_ok($seconds, '<', 300, 'and not after that of artidx.build_wait');
 
 # statements that the index is of no use to, or that are sooner done
 ($seconds, $plan) = seconds_of('EXPLAIN (COSTS OFF) SELECT * FROM b WHERE other = 3');
@@ -122,6 +123,16 @@ like($plan, $table, 'not waited for where it would not be used');
 $node->safe_psql('postgres', 'ALTER FUNCTION slow(int) COST 1');
 like($node->safe_psql('postgres', $explain), $table, 'nor where the table is sooner read');
 $node->safe_psql('postgres', 'ALTER FUNCTION slow(int) COST 1000000');
+
+# a billion rows for all that the planner knows: the build takes minutes
+$node->safe_psql('postgres', q{UPDATE pg_class SET reltuples = 1e9 WHERE relname = 'b'});
+($seconds, $plan) = seconds_of("SET statement_timeout = '3min'; $explain");
+like($plan, $table, 'nor where statement_timeout would strike first');
+$node->safe_psql('postgres', 'ALTER FUNCTION slow(int) COST 1');
+($seconds, $plan) = seconds_of($explain);
+like($plan, $table, 'nor where the build takes long and the query less');
+cmp_ok($seconds, '<', 30, 'it is not even tried');
+$node->safe_psql('postgres', 'ALTER FUNCTION slow(int) COST 1000000; ANALYZE b');
 
 # ---- what else ends it ----
 my $context = qr/CONTEXT:  while waiting for art index "b_k" to be built/;
