@@ -154,8 +154,8 @@ SELECT site, sections, attempts, conflict FROM seen WHERE site = 'leaf_insert';
 SELECT artidx_reset_stats('t_k');
 SET art_elidetest.script = 'coarse_read: conflict commit; coarse_write: capacity*3';
 SET enable_seqscan = off;
-INSERT INTO t VALUES (1001);
 SELECT count(*) FROM t WHERE k = 660;
+INSERT INTO t VALUES (1001);
 INSERT INTO t VALUES (1002);
 SELECT * FROM seen;
 
