@@ -2,9 +2,8 @@
  * art_validate.c
  *	  What CREATE INDEX ... USING art refuses.
  *
- * INCLUDE and the like are refused by core because of the flags in
- * handler.c.  Here is the rest: what core would let through and art would
- * not get right.
+ * The flags in handler.c make core refuse some of it.  Here is the rest: what
+ * core would let through and art would not get right.
  *
  * src/README.md: Kinds of index
  */
