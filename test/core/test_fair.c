@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/base/ax_internal.h"
+#include "core/base/ax_area.h"
 #include "tap.h"
 
 static ax_area *area;
@@ -171,8 +171,8 @@ static void
 park_and_move(uint32_t *at, uint32_t expected, uint32_t us)
 {
 	parks++;
-	if (moves && atomic_load(ax_global_epoch(area)) == atomic_load(&ax_body(&napper)->slot->epoch))
-		atomic_fetch_add(ax_global_epoch(area), 1);
+	if (moves && atomic_load(&area->epoch) == atomic_load(&ax_body(&napper)->slot->epoch))
+		atomic_fetch_add(&area->epoch, 1);
 	ax_port_default.park(at, expected, us);
 }
 
