@@ -216,6 +216,8 @@ yield_once(void)
 
 /* At a point, come in; and at the first, when we were seen idle, stay. */
 static const char *point;
+static bool reads,				/* come in to read, and then allocate after all */
+			read_waited;
 
 static void
 come_in(const char *name)
@@ -225,6 +227,20 @@ come_in(const char *name)
 	if (strcmp(name, point) != 0)
 		return;
 	tap_point_hook = NULL;
+	if (reads)
+	{
+		for (int i = 0; i < 2; i++)		/* the second by a plain store, where that can be */
+		{
+			if (i == 1)
+				ax_leave(&idle);
+			if (ax_enter_read(&idle, theirs, their_gen, &st) != AX_OK)
+				return;
+		}
+		read_waited = waited;
+		ax_epoch_change(&idle);
+		ax_leave(&idle);
+		return;
+	}
 	if (ax_enter(&idle, theirs, their_gen, &st) == AX_OK && strcmp(point, "epoch:emptying") == 0)
 		ax_leave(&idle);
 }
@@ -293,6 +309,16 @@ test_idle(void)
 	tap_point_hook = come_in;
 	ax_flush_idle(&busy);
 	ok(!tap_point_hook && waited, "who comes in meanwhile waits");
+	if (ax_body(&idle)->joined)
+	{
+		waited = false;
+		reads = true;
+		tap_point_hook = come_in;
+		ax_flush_idle(&busy);
+		ok(!tap_point_hook && !read_waited && waited,
+		   "who comes in to read does not, until it allocates");
+		reads = false;
+	}
 	ax_flush_idle(&busy);
 	ok(atomic_load(&st->heap[ax_class_of(512)].live) == 0, "each went back once");
 	ax_tree_close(&busy, theirs);
