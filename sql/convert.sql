@@ -117,7 +117,8 @@ INSERT INTO t VALUES (1, 0, 'x', 'x', 0);
 INSERT INTO t VALUES (-2, 1, 'x', 'x', -2);
 INSERT INTO t VALUES (-2, 1003, 'y', 'x', 77);
 INSERT INTO t VALUES (-2, 1003, 'b7', 'x', -2), (-3, 994, 'b7', 'x', -3);
-SELECT entries FROM artidx_check('t_key', true);
+-- (dead rows that were refused may still have entries)
+SELECT entries >= (SELECT count(*) FROM t) AS all_rows FROM artidx_check('t_key', true);
 SELECT entries FROM artidx_check('t_cov', true);
 
 -- foreign keys are untouched

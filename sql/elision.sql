@@ -31,7 +31,7 @@ CREATE INDEX t_k ON t USING art (k) WITH (structure = btree, sync = olc, page_si
 SELECT rtm_usable OR (rtm_cpuid IS FALSE OR rtm_always_abort OR probe_commits < probe_attempts) AS told,
 	rtm_cpuid OR probe_attempts = 0 AS not_tried, elision = CASE WHEN rtm_usable THEN 'auto' ELSE 'off' END AS elision,
 	reason IS NULL = rtm_usable AS reason, cpus > 0 AS cpus, simd IN ('sse2', 'none') AS simd,
-	huge_pages IN ('on', 'off', 'unknown') AS huge_pages
+	huge_pages IN ('on', 'off', 'transparent', 'unknown') AS huge_pages
 FROM artidx_hardware();
 INSERT INTO t VALUES (500);
 SELECT a.site, rtm_usable OR mode = 'no-rtm' AS mode,

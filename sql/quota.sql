@@ -28,7 +28,8 @@ SELECT said('INSERT INTO cap VALUES (NULL)');
 SELECT said('UPDATE cap SET k = -k WHERE n = 1');
 SELECT said('DELETE FROM cap WHERE n = 1');
 SELECT said('UPDATE cap SET n = 0 WHERE n = 2');
-SELECT state, reason, entries FROM artidx_indexes WHERE indexrelname = 'cap_k';
+-- (rows that were refused may still have entries)
+SELECT state, reason, entries >= 100000 AS all_rows FROM artidx_indexes WHERE indexrelname = 'cap_k';
 -- what is rolled back has no effect
 BEGIN;
 ALTER INDEX cap_k SET (max_memory = '64MB');

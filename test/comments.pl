@@ -25,6 +25,7 @@ my $lock = join('|',
 	'(?:Unl|L)ockTuple',
 	'(?:try_)?(?:table|relation)_open',
 	'index_open',
+	'art_(?:un)?lock',
 	'art_(?:try_|un)?lock_place\w*');
 # of the core, and its descents, which latch under pessimism
 my $latch = join('|',

@@ -56,6 +56,7 @@ typedef struct ArtInsertState
 	uint32		keylen;			/* without the TID */
 	uint32		collen;			/* nor the payload */
 	ArtLimit	limit;
+	bool		ring;			/* inserts are written down (art_keep.h) */
 	ArtHazard  *hazard;			/* NULL: never needed one */
 	MemoryContext cxt;			/* of all that, and of the slot */
 } ArtInsertState;
@@ -133,6 +134,13 @@ extern bool art_insert_unique(Relation index, ArtInsertState *st,
  */
 extern void art_churn(Relation index, Relation heap, ArtInsertState *st,
 					  ItemPointer tid);
+
+/*
+ * Dead entries of a unique key wait for WAL, so many that it is worth a flush
+ * (area.h).  Flush it up to lsn, and remove them.  No lock is held.
+ */
+extern void art_churn_flush(Relation index, Relation heap, ArtInsertState *st,
+							ItemPointer tid, XLogRecPtr lsn);
 
 /* ---- art_store.c ---- */
 

@@ -56,6 +56,8 @@ typedef struct ArtChurn
 	uint64		delgen;			/* before the batch was copied */
 	uint64		self;
 	uint32		removed;
+	uint32		waiting;		/* dead entries whose rows' WAL is not flushed */
+	XLogRecPtr	lsn;			/* up to here */
 	IndexFetchTableData *fetch;
 	TupleTableSlot *slot;
 	ArtEqual	equal;
@@ -91,10 +93,12 @@ churn_key(Relation index, const uint8 *key, uint32 len)
  * a VACUUM went by, and the copy is worth nothing.
  */
 static void
-churn_look(ArtChurn *c)
+churn_pass(ArtChurn *c)
 {
 	ArtInsertState *st = c->st;
 
+	c->waiting = 0;
+	c->lsn = InvalidXLogRecPtr;
 	for (uint32 i = 0; i < c->equal.n; i++)
 	{
 		uint64		tid = c->equal.tids[i];
@@ -116,11 +120,90 @@ churn_look(ArtChurn *c)
 			break;
 		InitDirtySnapshot(dirty);
 		art_tid_unpack(tid, &htid);
-		if (!table_index_fetch_tuple(c->fetch, &htid, &dirty, c->slot,
-									 &call_again, &all_dead) && all_dead &&
-			art_equal_remove(&c->equal, i) == AX_OK)
+		if (table_index_fetch_tuple(c->fetch, &htid, &dirty, c->slot,
+									&call_again, &all_dead) || !all_dead)
+			continue;
+		if (art_outlives(c->index))
+		{
+			XLogRecPtr	lsn = art_row_lsn(c->heap, c->fetch, &htid);
+
+			if (!art_flushed(lsn))
+			{
+				c->waiting++;
+				c->lsn = Max(c->lsn, lsn);
+				continue;
+			}
+		}
+		if (art_equal_remove(&c->equal, i) == AX_OK)
 			c->removed++;
 	}
+}
+
+/*
+ * The same.  Many that wait for their WAL are worth a flush of it; then once more.
+ * (The page of the row that was just inserted is never flushed yet.)
+ */
+static void
+churn_look(ArtChurn *c)
+{
+	churn_pass(c);
+	if (c->waiting >= ART_WORTH_FLUSH && art_flush_to(c->lsn))
+		churn_pass(c);
+}
+
+/* Nothing is looked at yet; tid: of the row that is inserted. */
+static void
+churn_begin(ArtChurn *c, Relation index, Relation heap, ArtInsertState *st,
+			ItemPointer tid)
+{
+	c->index = index;
+	c->heap = heap;
+	c->st = st;
+	c->self = art_tid_pack(tid);
+	c->removed = 0;
+	c->fetch = NULL;
+	c->delgen = art_delgen(index);
+}
+
+/* Give back what was needed to look. */
+static void
+churn_end(ArtChurn *c)
+{
+	art_equal_end(&c->equal);
+	if (c->st->hazard != NULL)
+		art_hazard_clear(c->st->hazard);
+	if (c->fetch != NULL)
+	{
+		table_index_fetch_end(c->fetch);
+		ExecDropSingleTupleTableSlot(c->slot);
+	}
+}
+
+/*
+ * See am.h.
+ */
+void
+art_churn_flush(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid,
+				XLogRecPtr lsn)
+{
+	ArtChurn	c;
+	uint64		gen;
+	ax_status	s;
+
+	if (!art_flush_to(lsn) || art_entry_state(st->entry, &gen) != ART_READY)
+		return;
+	churn_begin(&c, index, heap, st, tid);
+	s = art_equal_first(&c.equal, &st->kd, art_ctx(), art_entry_tree(st->entry), gen,
+						st->key.data, st->collen, ART_EQUAL_BATCH);
+	while (s == AX_OK)
+	{
+		churn_pass(&c);
+		if (!c.equal.more)
+			break;
+		c.delgen = art_delgen(index);
+		s = art_equal_next(&c.equal);
+	}
+	churn_end(&c);
 }
 
 /*
@@ -165,14 +248,8 @@ art_churn(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid)
 	if (st->entry == NULL || art_entry_state(st->entry, &gen) != ART_READY)
 		return;
 
-	c.index = index;
-	c.heap = heap;
-	c.st = st;
-	c.self = art_tid_pack(tid);
-	c.removed = 0;
-	c.fetch = NULL;
+	churn_begin(&c, index, heap, st, tid);
 	q = &c.equal;
-	c.delgen = art_delgen(index);
 	if (art_equal_first(q, &st->kd, art_ctx(), art_entry_tree(st->entry), gen,
 						st->key.data, st->collen, ART_EQUAL_BATCH) != AX_OK)
 	{
@@ -204,15 +281,7 @@ art_churn(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid)
 	if (many && churn_batch_from(&c, c.self & ~UINT64CONST(0xFFFF)))
 		churn_look(&c);
 
-	art_equal_end(q);
-	if (st->hazard != NULL)
-		art_hazard_clear(st->hazard);
-	if (c.fetch != NULL)
-	{
-		table_index_fetch_end(c.fetch);
-		ExecDropSingleTupleTableSlot(c.slot);
-	}
-
+	churn_end(&c);
 	k->interval = c.removed > 0 ? ART_CHURN_SOON :
 		Min(k->interval * 2, ART_CHURN_RARE);
 	k->wait = k->interval;

@@ -19,6 +19,7 @@
 #include "am/am.h"
 #include "am/art_ssi.h"
 #include "area/area.h"
+#include "area/art_keep.h"
 #include "area/art_tree.h"
 #include "build/build.h"
 #include "live/live.h"
@@ -98,6 +99,7 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	st->entry = rc->entry;
 	st->keylen = st->collen = 0;
 	st->limit = rc->kd.fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
+	st->ring = art_outlives(index) && !rc->kd.compared;
 	st->hazard = NULL;
 	st->cxt = cxt;
 	art_buf_init(&st->key, cxt, rc->kd.fixed ?
@@ -135,6 +137,8 @@ art_insert_plain(Relation index, ArtInsertState *st)
 		if (art_entry_state(st->entry, &gen) == ART_ABSENT)
 			return;
 
+		if (st->ring)
+			art_ring_put(index, st->entry, gen, st->key.data, len);
 		s = art_tree_insert(&st->kd, cx, tree, gen, st->key.data, len);
 
 		switch (s)

@@ -618,11 +618,14 @@ art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 /* ---- killing dead entries ---- */
 
 /*
- * Note that the entry handed out last is dead to everybody.
+ * Note that the entry handed out last is dead to everybody.  Its row is the one
+ * that the heap was asked about last.
  */
 static void
-art_scan_note_kill(ArtScan *so)
+art_scan_note_kill(IndexScanDesc scan)
 {
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
 	if (so->cur.pos < 0)
 		return;
 	if (so->nkilled == so->killed_cap)
@@ -633,15 +636,19 @@ art_scan_note_kill(ArtScan *so)
 		{
 			so->killed_cap = 32;
 			so->killed = MemoryContextAlloc(so->cxt,
-											so->killed_cap * sizeof(uint32));
+											so->killed_cap * sizeof(ArtKilled));
 		}
 		else
 		{
 			so->killed_cap *= 2;
-			so->killed = repalloc(so->killed, so->killed_cap * sizeof(uint32));
+			so->killed = repalloc(so->killed, so->killed_cap * sizeof(ArtKilled));
 		}
 	}
-	so->killed[so->nkilled++] = (uint32) so->cur.pos;
+	so->killed[so->nkilled].at = (uint32) so->cur.pos;
+	so->killed[so->nkilled].lsn = art_outlives(scan->indexRelation) ?
+		art_row_lsn(scan->heapRelation, scan->xs_heapfetch, &scan->xs_heaptid) :
+		InvalidXLogRecPtr;
+	so->nkilled++;
 }
 
 /*
@@ -660,6 +667,33 @@ art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
 }
 
 /*
+ * Of the dead entries noted, keep those whose rows' WAL is flushed; all, when so
+ * many wait for it that it is worth a flush.
+ */
+static void
+art_scan_kill_flushed(ArtScan *so)
+{
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+	int			n = 0;
+	int			waiting = 0;
+
+	for (int i = 0; i < so->nkilled; i++)
+	{
+		if (so->killed[i].lsn != InvalidXLogRecPtr && !art_flushed(so->killed[i].lsn))
+		{
+			waiting++;
+			lsn = Max(lsn, so->killed[i].lsn);
+		}
+	}
+	if (waiting == 0 || (waiting >= ART_WORTH_FLUSH && art_flush_to(lsn)))
+		return;
+	for (int i = 0; i < so->nkilled; i++)
+		if (so->killed[i].lsn == InvalidXLogRecPtr || art_flushed(so->killed[i].lsn))
+			so->killed[n++] = so->killed[i];
+	so->nkilled = n;
+}
+
+/*
  * Remove the dead entries noted in this batch.  The heap said that nobody
  * sees the row; that stays true of the TID until VACUUM recycles it, which the
  * deletion generation would show.  It is said of the TID, so every entry with
@@ -669,9 +703,13 @@ void
 art_scan_kill(IndexScanDesc scan)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
-	int			nkilled = so->nkilled;
+	int			nkilled;
 
+	art_scan_kill_flushed(so);
+	nkilled = so->nkilled;
 	so->nkilled = 0;
+	if (nkilled == 0)
+		return;
 	(void) art_scan_hazard(scan);
 
 	if (so->plan.point || so->cur.have_keys)
@@ -679,9 +717,9 @@ art_scan_kill(IndexScanDesc scan)
 		for (int i = 0; i < nkilled; i++)
 		{
 			uint32		len;
-			const uint8 *key = art_scan_key(so, so->killed[i], &len);
+			const uint8 *key = art_scan_key(so, so->killed[i].at, &len);
 
-			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i]], key, len))
+			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i].at], key, len))
 				break;
 		}
 	}
@@ -698,7 +736,7 @@ art_scan_kill(IndexScanDesc scan)
 		ax_status	s;
 
 		for (int i = 0; i < nkilled; i++)
-			dead[i] = so->cur.tids[so->killed[i]];
+			dead[i] = so->cur.tids[so->killed[i].at];
 		art_scan_buffers(so, so->cur.n, true);
 		art_buf_init(&last, so->cxt, so->cur.last.cap);
 		for (;;)
@@ -987,7 +1025,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 	}
 	else if (scan->kill_prior_tuple && !scan->xactStartedInRecovery &&
 			 so->priv == NULL)
-		art_scan_note_kill(so);
+		art_scan_note_kill(scan);
 
 	for (;;)
 	{

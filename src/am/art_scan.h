@@ -100,6 +100,13 @@ typedef enum ArtMark
 	ART_MARK_AWAY				/* in a batch kept for it */
 } ArtMark;
 
+/* A dead entry of the batch. */
+typedef struct ArtKilled
+{
+	uint32		at;				/* in the batch */
+	XLogRecPtr	lsn;			/* WAL that must be flushed first */
+} ArtKilled;
+
 typedef struct ArtScan
 {
 	/* what is scanned */
@@ -137,10 +144,10 @@ typedef struct ArtScan
 	uint32		ahead;			/* ranges behind this one that are ours, too */
 	ArtBuf		limit;
 
-	/* dead entries of the batch: positions */
+	/* dead entries of the batch */
 	int			nkilled;
 	int			killed_cap;
-	uint32	   *killed;
+	ArtKilled  *killed;
 
 	ArtHazard  *hazard;
 	ArtSsi		ssi;			/* what of the range is predicate-locked */

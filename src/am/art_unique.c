@@ -25,6 +25,7 @@
 
 #include "am/am.h"
 #include "am/art_ssi.h"
+#include "area/art_keep.h"
 #include "area/art_shared.h"
 #include "area/art_tree.h"
 #include "build/build.h"
@@ -52,6 +53,8 @@ typedef struct ArtUnique
 	uint64		self;			/* own TID */
 	IndexUniqueCheck check;
 	bool		found_self;
+	uint32		waiting;		/* dead entries whose rows' WAL is not flushed */
+	XLogRecPtr	lsn;			/* up to here */
 	TransactionId xwait;		/* for ART_UNIQUE_WAIT */
 	uint32		token;
 	ArtEqual	equal;			/* the entries of the key, whatever their payload */
@@ -92,7 +95,18 @@ art_unique_check_tid(ArtUnique *u, uint32 i)
 		 * generation was that of the copy, so the TID is no other's yet.
 		 */
 		if (all_dead)
-			(void) art_equal_remove(&u->equal, i);
+		{
+			XLogRecPtr	lsn = art_outlives(u->index) ?
+				art_row_lsn(u->heap, NULL, &htid) : InvalidXLogRecPtr;
+
+			if (lsn == InvalidXLogRecPtr || art_flushed(lsn))
+				(void) art_equal_remove(&u->equal, i);
+			else
+			{
+				u->waiting++;
+				u->lsn = Max(u->lsn, lsn);
+			}
+		}
 		return ART_UNIQUE_OK;
 	}
 
@@ -256,6 +270,8 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 		}
 		art_entry_touch(st->entry);
 		u.found_self = false;
+		u.waiting = 0;
+		u.lsn = InvalidXLogRecPtr;
 
 		art_unique_lock(index, stripe);
 
@@ -263,6 +279,8 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 		if ((v == ART_UNIQUE_OK || v == ART_UNIQUE_MAYBE) &&
 			check != UNIQUE_CHECK_EXISTING)
 		{
+			if (st->ring)
+				art_ring_put(index, st->entry, u.gen, st->key.data, len);
 			s = art_tree_insert(&st->kd, u.cx, u.tree, u.gen, st->key.data, len);
 		}
 		else if (v == ART_UNIQUE_WAIT && check == UNIQUE_CHECK_YES)
@@ -356,6 +374,9 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 					 errhint("This may be because of a non-immutable index expression."),
 					 errtableconstraint(heap,
 										RelationGetRelationName(index))));
+
+		if (unlikely(u.waiting >= ART_WORTH_FLUSH) && check != UNIQUE_CHECK_EXISTING)
+			(void) art_churn_flush(index, heap, st, tid, u.lsn);
 
 		return v == ART_UNIQUE_OK;
 	}

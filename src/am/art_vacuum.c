@@ -36,6 +36,7 @@ typedef struct ArtVacuum
 	uint64		gen;
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
+	bool		flush;			/* before the first removal: the WAL */
 	double		left;			/* entries kept in this pass */
 	double		removed;		/* over all passes */
 	uint16		order[ART_VACUUM_BATCH];	/* entries, roughly by TID */
@@ -138,6 +139,12 @@ art_vacuum_pass(ArtVacuum *v)
 		}
 		for (uint32 i = 0; i < w->n; i++)
 		{
+			if (v->dead[i] && unlikely(v->flush))
+			{
+				/* of others' prunes, too, which made the rows' line pointers dead */
+				(void) art_flush_all();
+				v->flush = false;
+			}
 			if (!v->dead[i])
 				v->left += 1;
 			else if (!art_vacuum_remove(v, w->keys.data + w->key_off[i],
@@ -201,6 +208,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			v->callback = callback;
 			v->callback_state = callback_state;
 			v->removed = 0;
+			v->flush = art_outlives(index);
 			art_pass_init(&v->pass, v->kd, v->cx, ART_VACUUM_BATCH, ART_VACUUM_KEYBUF);
 		}
 		v->tree = art_entry_tree(entry);

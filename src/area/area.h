@@ -12,7 +12,10 @@
 #ifndef ART_AREA_H
 #define ART_AREA_H
 
+#include <signal.h>
+
 #include "access/genam.h"
+#include "access/xlogdefs.h"
 #include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
@@ -77,6 +80,32 @@ extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 extern int	art_fillfactor(Relation index);
 #define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 
+/* ---- art_keep.c ---- */
+
+/*
+ * This process is inside, and out again: in between it may change what outlives a
+ * crash, and SIGQUIT waits (art_keep.c).  The word is this process's in shared memory.
+ * It counts, for a core call may be made under a lock.
+ */
+extern volatile uint64 *art_inside;
+extern volatile sig_atomic_t art_quit_pending;
+extern void art_quit_now(void);
+
+static inline void
+ART_INSIDE_BEGIN(void)
+{
+	++*art_inside;
+	pg_compiler_barrier();
+}
+
+static inline void
+ART_INSIDE_END(void)
+{
+	pg_compiler_barrier();
+	if (--*art_inside == 0 && unlikely(art_quit_pending))
+		art_quit_now();
+}
+
 /* ---- art_shmem.c ---- */
 
 extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
@@ -100,6 +129,7 @@ ART_CORE_BEGIN(void)
 {
 	if (unlikely(art_hold_sigterm))
 		art_sigterm_hold();
+	ART_INSIDE_BEGIN();
 	START_CRIT_SECTION();
 }
 
@@ -107,6 +137,7 @@ static inline void
 ART_CORE_END(void)
 {
 	END_CRIT_SECTION();
+	ART_INSIDE_END();
 	if (unlikely(art_hold_sigterm))
 		art_sigterm_resume();
 }
@@ -150,7 +181,8 @@ typedef enum ArtBuildSource
 	ART_BUILD_CREATE = 0,
 	ART_BUILD_REBUILD,
 	ART_BUILD_ALTER,
-	ART_BUILD_LOAD				/* from the file saved at shutdown */
+	ART_BUILD_LOAD,				/* from the file saved at shutdown */
+	ART_BUILD_KEPT				/* in memory, over a crash */
 } ArtBuildSource;
 
 typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
@@ -330,5 +362,37 @@ extern void art_interlock_share_end(Relation index);
 
 /* Stripe lock of a unique check (named LWLock tranche), by hash of the key. */
 extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
+
+/* ---- art_flush.c ---- */
+
+/* An entry that waits for its row's WAL is worth a flush when there are so many. */
+#define ART_WORTH_FLUSH	16
+
+/*
+ * May structures of this index outlive a crash of the server?  Then what follows
+ * is owed before an entry is removed.
+ */
+extern bool art_outlives(Relation index);
+
+/* The end of all WAL there is, as XLogFlush() takes it. */
+extern XLogRecPtr art_insert_position(void);
+
+/* Flush all WAL there is; up to where.  InvalidXLogRecPtr: recovery, nothing was done. */
+extern XLogRecPtr art_flush_all(void);
+
+/*
+ * Is WAL flushed up to there?  If so, the caller may rely on it, and this is
+ * written down.  art_flush_to() flushes it; false: there is no such WAL.
+ */
+extern bool art_flushed(XLogRecPtr lsn);
+extern bool art_flush_to(XLogRecPtr lsn);
+
+/*
+ * The heap just said that the row is dead to everybody: the LSN up to which WAL must be
+ * flushed before its entry may go.  fetch: of that fetch, or NULL.
+ */
+struct IndexFetchTableData;
+extern XLogRecPtr art_row_lsn(Relation heap, struct IndexFetchTableData *fetch,
+							  ItemPointer tid);
 
 #endif							/* ART_AREA_H */

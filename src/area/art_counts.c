@@ -140,7 +140,7 @@ aborts_wanted(ArtEntry *e, ArtSiteCounts counts)
 		return true;
 	if (memcmp(counts, none, sizeof(none)) == 0)
 		return false;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (art_shared->free_aborts == NULL)
 	{
 		ArtAborts  *chunk = art_system_alloc(AX_PAGE);
@@ -154,7 +154,7 @@ aborts_wanted(ArtEntry *e, ArtSiteCounts counts)
 	a = art_shared->free_aborts;
 	if (a != NULL)
 		art_shared->free_aborts = a->next;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	if (a != NULL)
 		memset(a, 0, sizeof(*a));
 	e->aborts = a;
@@ -171,10 +171,10 @@ art_aborts_forget(ArtEntry *e)
 {
 	if (e->aborts == NULL)
 		return;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	e->aborts->next = art_shared->free_aborts;
 	art_shared->free_aborts = e->aborts;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	e->aborts = NULL;
 }
 

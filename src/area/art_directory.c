@@ -20,6 +20,7 @@
 #include "access/amapi.h"
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
@@ -32,6 +33,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "area/art_keep.h"
 #include "area/art_shared.h"
 
 #define ART_LOAD_PATIENCE_MS	10000	/* of those who wait for a loader that does
@@ -137,7 +139,7 @@ entry_alloc(void)
 {
 	ArtEntry   *e;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (art_shared->free_entries == NULL)
 	{
 		int			n = AX_PAGE / sizeof(ArtEntry);
@@ -168,7 +170,7 @@ entry_alloc(void)
 	}
 	if (e)
 		art_shared->free_entries = e->next;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return e;
 }
 
@@ -285,6 +287,8 @@ entry_identify(ArtEntry *e, const ArtOpening *o)
 	e->schema = o->schema;
 	e->name = o->name;
 	e->over_cap = false;
+	e->born_lsn = InvalidXLogRecPtr;
+	pg_atomic_write_u64(&e->spill_lsn, InvalidXLogRecPtr);
 	return true;
 }
 
@@ -364,7 +368,7 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 	ax_status	st;
 	uint64		gen;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (art_find(indexoid, loc) == NULL)
 		e = entry_alloc();
 	if (e != NULL)
@@ -380,10 +384,10 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 		if (st != AX_OK)
 		{
 			art_groups_leave(e);
-			LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+			art_lock(art_chunk_lock, LW_EXCLUSIVE);
 			e->next = art_shared->free_entries;
 			art_shared->free_entries = e;
-			LWLockRelease(art_chunk_lock);
+			art_unlock(art_chunk_lock);
 			e = NULL;
 		}
 	}
@@ -403,18 +407,18 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 		*link = e;
 		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return e;
 }
 
 /*
- * Take the entry out of its chain and recycle it.
+ * See art_shared.h.
  *
  * Epoch: enters and leaves, if the structure was not ABSENT.
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
-static void
-entry_forget(ArtEntry **link)
+void
+art_entry_forget(ArtEntry **link)
 {
 	ArtEntry   *e = *link;
 
@@ -436,10 +440,10 @@ entry_forget(ArtEntry **link)
 	e->indexoid = InvalidOid;
 	memset(&e->loc, 0, sizeof(e->loc));
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	e->next = art_shared->free_entries;
 	art_shared->free_entries = e;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 static ArtEntry **
@@ -486,7 +490,7 @@ art_entry_create(Relation index, bool building)
 		created = art_pending_prepare();
 
 	lock = art_partition(loc.db, oid);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e = art_find(oid, &loc);
 	if (e == NULL)
 	{
@@ -501,7 +505,7 @@ art_entry_create(Relation index, bool building)
 			{
 				if (stale)
 				{
-					entry_forget(link);
+					art_entry_forget(link);
 					continue;
 				}
 				if (!building && created && nothers < (int) lengthof(others))
@@ -513,7 +517,7 @@ art_entry_create(Relation index, bool building)
 		e = entry_alloc();
 		if (e == NULL)
 		{
-			LWLockRelease(lock);
+			art_unlock(lock);
 			if (created)
 				pfree(created);
 			return NULL;
@@ -576,7 +580,7 @@ art_entry_create(Relation index, bool building)
 			created = NULL;
 		}
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (created)
 		pfree(created);
 	for (int i = 0; i < nothers; i++)
@@ -615,9 +619,9 @@ art_entry_if_exists(Relation index)
 		return NULL;
 	art_locator(index, &loc);
 	lock = art_partition(loc.db, oid);
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	e = art_find(oid, &loc);
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return e;
 }
 
@@ -768,10 +772,10 @@ art_making_begin(ArtEntry *e)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e->making_slot = ART_MY_PROCNO();
 	e->making_pid = MyProcPid;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	making = true;
 }
 
@@ -788,12 +792,12 @@ art_making_abort(void)
 		return;
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_EXCLUSIVE);
+		art_lock(&art_dir_locks[p].lock, LW_EXCLUSIVE);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 				if (e->making_pid == MyProcPid)
 					e->making_pid = 0;
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 	making = false;
 }
@@ -821,6 +825,12 @@ art_never_valid(Relation index, ArtEntry *e)
 /*
  * BUILDING -> READY, when the structure is still the one that was built.
  *
+ * A structure may outlive a crash (art_keep.h), and then it must be right for the
+ * table as it is after that.  The build left out rows that were dead, and put in rows
+ * of others who may not come to insert them.  So the WAL there is up to now must
+ * survive.  Of committed DDL it is flushed here.  Of this transaction's own
+ * ("uncommitted") its commit will tell (art_entry_born), which comes after all of it.
+ *
  * Locks: takes the partition lock, exclusive.
  * Order: every member is written before the word says READY; the invalidation
  * is sent after the lock is released.
@@ -828,16 +838,24 @@ art_never_valid(Relation index, ArtEntry *e)
  */
 bool
 art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
-						double ms)
+						double ms, bool uncommitted)
 {
 	Oid			db = e->loc.db;
 	Oid			heapoid = e->heapoid;
 	LWLock	   *lock = art_partition(db, e->indexoid);
 	bool		done = false;
+	XLogRecPtr	born = InvalidXLogRecPtr;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (art_rings != NULL && !uncommitted &&
+		e->persistence == RELPERSISTENCE_PERMANENT)
+		born = art_flush_all();
+
+	if (art_shared->timeline == 0 && !RecoveryInProgress())
+		art_shared->timeline = GetWALInsertionTimeLine();
+	art_lock(lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
 	{
+		e->born_lsn = born;
 		e->owner_pid = 0;
 		e->resumable = false;
 		e->wanted = ART_WANT_NOTHING;
@@ -858,12 +876,30 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));
 		done = true;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	/* after the new state is stored: who plans from here on sees READY */
 	if (done)
 		art_invalidate_heap(db, heapoid);
 	return done;
+}
+
+/*
+ * The transaction that made the structure has committed, and its commit ends at lsn.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+void
+art_entry_born(Oid indexoid, const ArtLocator *loc, XLogRecPtr lsn)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ArtEntry   *e;
+
+	art_lock(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
+		e->born_lsn = lsn;
+	art_unlock(lock);
 }
 
 /*
@@ -878,7 +914,7 @@ art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why, const char *error)
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	ax_memory_info mem;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
 	{
 		ax_ctx	   *cx = art_ctx();
@@ -890,7 +926,7 @@ art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why, const char *error)
 		e->failed_at = GetCurrentTimestamp();
 		e->failed_free = mem.free_bytes;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /* ---- ends of an index ---- */
@@ -910,7 +946,7 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 	bool		was_ready = false;
 	Oid			heapoid = InvalidOid;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (link = bucket_link(loc->db, indexoid); *link; link = &(*link)->next)
 	{
 		ArtEntry   *e = *link;
@@ -919,12 +955,12 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 			continue;
 		heapoid = e->heapoid;
 		if (forget)
-			entry_forget(link);
+			art_entry_forget(link);
 		else
 			was_ready = art_entry_absent(e, ART_WHY_DROPPED, NULL);
 		break;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(loc->db, heapoid);
 }
@@ -945,7 +981,7 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
 	LWLock	   *lock = art_partition(from->db, indexoid);
 	ArtEntry  **link;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (link = bucket_link(from->db, indexoid); *link; link = &(*link)->next)
 	{
 		ArtEntry   *e = *link;
@@ -953,7 +989,7 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
 		if (e->indexoid != indexoid || !same_locator(&e->loc, from))
 			continue;
 		if (art_find(indexoid, to) != NULL)
-			entry_forget(link);
+			art_entry_forget(link);
 		else
 		{
 			(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
@@ -966,7 +1002,7 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
 		}
 		break;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /*
@@ -983,7 +1019,7 @@ art_drop_index(Oid db, Oid indexoid, bool forget)
 	bool		was_ready = false;
 	Oid			heapoid = InvalidOid;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (link = bucket_link(db, indexoid); *link;)
 	{
 		ArtEntry   *e = *link;
@@ -991,7 +1027,7 @@ art_drop_index(Oid db, Oid indexoid, bool forget)
 		if (e->indexoid != indexoid || e->loc.db != db)
 			link = &e->next;
 		else if (forget)
-			entry_forget(link);
+			art_entry_forget(link);
 		else
 		{
 			heapoid = e->heapoid;
@@ -999,7 +1035,7 @@ art_drop_index(Oid db, Oid indexoid, bool forget)
 			link = &e->next;
 		}
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(db, heapoid);
 }
@@ -1017,7 +1053,7 @@ drop_where(Oid db, int backend, bool forget)
 	{
 		LWLock	   *lock = &art_dir_locks[p].lock;
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			ArtEntry  **link = &art_shared->buckets[b];
@@ -1029,7 +1065,7 @@ drop_where(Oid db, int backend, bool forget)
 				if (e->loc.db != db || (backend != -1 && e->loc.backend != backend))
 					link = &e->next;
 				else if (forget)
-					entry_forget(link);
+					art_entry_forget(link);
 				else
 				{
 					(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
@@ -1037,7 +1073,7 @@ drop_where(Oid db, int backend, bool forget)
 				}
 			}
 		}
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 }
 

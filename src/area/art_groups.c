@@ -270,7 +270,7 @@ art_groups_join(ArtEntry *e, Oid owner, bool limited)
 	ArtGroup   *groups[AX_GROUPS] = {NULL};
 	bool		ok = true;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (e->loc.backend != -1)
 		ok = (groups[0] = group_get(ART_FULL_TEMP, InvalidOid)) != NULL;
 	if (ok)
@@ -285,7 +285,7 @@ art_groups_join(ArtEntry *e, Oid owner, bool limited)
 			if (groups[i] != NULL)
 				groups[i]->refs--;
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return ok;
 }
 
@@ -299,9 +299,9 @@ art_groups_leave(ArtEntry *e)
 {
 	ArtGroup   *groups[AX_GROUPS] = {NULL};
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	set_groups(e, groups);
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 /*
@@ -533,11 +533,11 @@ artidx_usage_stats(PG_FUNCTION_ARGS)
 	rows = hash_create("artidx usage", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 				add_usage(rows, e);
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 
 	hash_seq_init(&seq, rows);

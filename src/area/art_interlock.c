@@ -28,7 +28,6 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
-#include "storage/shmem.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -114,22 +113,40 @@ art_interlock_shmem_size(int nslots)
 }
 
 /*
- * From the shmem_startup hook, under AddinShmemInitLock.
+ * See art_shared.h.  From the shmem_startup hook, also of the crash cycle: no process has
+ * published anything.
  */
 void
-art_interlock_shmem_init(int nslots)
+art_interlock_shmem_init(char *at, int nslots, bool fresh)
 {
-	bool		found;
-
-	delgens = ShmemInitStruct("artidx deletion generations",
-							  ART_NDELGENS * sizeof(pg_atomic_uint64), &found);
-	if (!found)
+	delgens = (pg_atomic_uint64 *) TYPEALIGN(ART_LINE, at);
+	overflows = (ArtOverflow *) (delgens + ART_NDELGENS);
+	if (fresh)
 		for (int i = 0; i < ART_NDELGENS; i++)
 			pg_atomic_init_u64(&delgens[i], 1);
-	overflows = ShmemInitStruct("artidx hazard overflow",
-								nslots * sizeof(ArtOverflow), &found);
-	if (!found)
-		memset(overflows, 0, nslots * sizeof(ArtOverflow));
+	memset(overflows, 0, nslots * sizeof(ArtOverflow));
+}
+
+/*
+ * See art_shared.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_hazards_survive(void)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	art_shared->free_hazards = NULL;
+	for (ArtHazardChunk *c = art_shared->hazard_chunks; c != NULL; c = c->next)
+	{
+		memset(c->slot, 0, sizeof(c->slot));
+		for (int i = ART_HAZARDS_PER_CHUNK - 1; i >= 0; i--)
+		{
+			c->slot[i].next_free = art_shared->free_hazards;
+			art_shared->free_hazards = &c->slot[i];
+		}
+	}
+	art_unlock(art_chunk_lock);
 }
 
 /* ---- deletion generations ---- */
@@ -186,7 +203,7 @@ slot_get(void)
 
 	if (my_free_slots == NULL)
 	{
-		LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+		art_lock(art_chunk_lock, LW_EXCLUSIVE);
 		if (art_shared->free_hazards == NULL)
 		{
 			ArtHazardChunk *c = art_system_alloc(sizeof(ArtHazardChunk));
@@ -209,7 +226,7 @@ slot_get(void)
 			s->next_free = my_free_slots;
 			my_free_slots = s;
 		}
-		LWLockRelease(art_chunk_lock);
+		art_unlock(art_chunk_lock);
 	}
 	s = my_free_slots;
 	if (s)
@@ -384,7 +401,7 @@ art_hazards_exit(void)
 	art_hazards_xact_end();
 	if (my_free_slots == NULL)
 		return;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	while (my_free_slots)
 	{
 		ArtHazardSlot *s = my_free_slots;
@@ -394,7 +411,7 @@ art_hazards_exit(void)
 		s->next_free = art_shared->free_hazards;
 		art_shared->free_hazards = s;
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 /* ---- VACUUM's side ---- */

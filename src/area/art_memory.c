@@ -198,7 +198,7 @@ find_victim(const Wants *wants, Victim *v)
 	{
 		LWLock	   *lock = &art_dir_locks[p].lock;
 
-		LWLockAcquire(lock, LW_SHARED);
+		art_lock(lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
@@ -227,7 +227,7 @@ find_victim(const Wants *wants, Victim *v)
 				v->bytes = bytes;
 			}
 		}
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 	return v->rank != 0;
 }
@@ -335,7 +335,7 @@ seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 	bool		was_ready = false;
 	ArtEntry   *e;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e = art_find(indexoid, loc);
 	if (e != NULL)
 	{
@@ -349,7 +349,7 @@ seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 			mark_sealed(e, bytes, full);
 		}
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	/* after the state is stored: who plans from here on does without it */
 	if (was_ready)
@@ -664,7 +664,7 @@ art_refuse_over_cap(Relation index, ArtEntry *e)
 	bool		over;
 
 	/* exclusive, against another who finds it over a cap set just now */
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	w = pg_atomic_read_u64(&e->word);
 	ART_CORE_BEGIN();
 	over = ART_WORD_STATE(w) == ART_READY &&
@@ -672,7 +672,7 @@ art_refuse_over_cap(Relation index, ArtEntry *e)
 		info.max_bytes != 0 && info.bytes > info.max_bytes;
 	ART_CORE_END();
 	e->over_cap = over;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (!over)
 		return;
 	refused = ART_FULL_CAP;
@@ -712,7 +712,7 @@ drop_old(Relation index)
 		return false;
 	art_locator(index, &loc);
 	lock = art_partition(loc.db, oid);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (ArtEntry *o = art_chain(loc.db, oid); o; o = o->next)
 	{
 		if (o->indexoid != oid || o->loc.db != loc.db ||
@@ -723,7 +723,7 @@ drop_old(Relation index)
 		was_ready |= art_entry_absent(o, ART_WHY_MEMORY, NULL);
 		dropped = true;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(loc.db, index->rd_index->indrelid);
 	return dropped;
@@ -787,7 +787,7 @@ give_up_buffers(const ArtGroup *group)
 		uint64		gens[ART_BUFFERS];
 		int			n = 0;
 
-		LWLockAcquire(lock, LW_SHARED);
+		art_lock(lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e && n < ART_BUFFERS; e = e->next)
 			{
@@ -799,7 +799,7 @@ give_up_buffers(const ArtGroup *group)
 				trees[n] = e->tree;
 				gens[n++] = ART_WORD_GEN(w);
 			}
-		LWLockRelease(lock);
+		art_unlock(lock);
 		for (int i = 0; i < n; i++)
 			moved |= give_up_buffer(trees[i], gens[i]);
 	}
@@ -936,13 +936,13 @@ art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes)
 	{
 		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
 		{
 			e->reason = ART_WHY_MEMORY;
 			mark_sealed(e, bytes, refused);
 		}
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 
 	look_at_full(refused, e, index, &f);
@@ -1024,10 +1024,10 @@ art_unload(Relation index)
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	bool		was_ready;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	was_ready = art_entry_absent(e, ART_WHY_UNLOADED, NULL);
 	e->wanted = ART_WANT_NOTHING;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(e->loc.db, e->heapoid);
 }
@@ -1046,7 +1046,7 @@ art_reload(Relation index)
 	if (e == NULL)
 		return;
 	lock = art_partition(e->loc.db, e->indexoid);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
 	{
 		if (e->reason == ART_WHY_UNLOADED)
@@ -1058,5 +1058,5 @@ art_reload(Relation index)
 		e->failed_at = 0;
 		e->failed_free = 0;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }

@@ -105,14 +105,14 @@ art_unexpected(Relation index, ax_status s, const char *doing)
 
 	art_locator(index, &loc);
 	lock = art_partition(loc.db, RelationGetRelid(index));
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e = art_find(RelationGetRelid(index), &loc);
 	if (e != NULL)
 	{
 		was_ready = art_entry_absent(e, ART_WHY_ERROR, "its structure was damaged");
 		e->failed_at = GetCurrentTimestamp();
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(loc.db, index->rd_index->indrelid);
 	ereport(ERROR,

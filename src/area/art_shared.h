@@ -13,6 +13,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "access/xlogdefs.h"
 #include "catalog/pg_index.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
@@ -105,10 +106,10 @@ struct ArtEntry
 
 	/* open */
 	bool		native;			/* filled by ambuild and aminsert alone */
+	bool		compared;		/* AX_BTREE_COMPARED in place of "engine": not saved */
 
 	/* open; in ABSENT also art_index_altered(), for the next structure */
 	ax_structure engine;		/* of the present structure, as the options ask */
-	bool		compared;		/* open; AX_BTREE_COMPARED in its place: not saved */
 	uint32		page_size;
 
 	bool		unique;			/* new; or an exclusion constraint's: inserts need it */
@@ -153,7 +154,7 @@ struct ArtEntry
 	 * is its owner from then on (art_loading): BUILDING, not resumable.
 	 */
 	bool		loading;
-	int			fill;			/* open; per cent of a leaf, for saving */
+	uint8		fill;			/* open; per cent of a leaf, for saving */
 
 	/* any, in every state: being asked for, memory.  Plans read them bare. */
 	ArtWant		wanted;
@@ -161,6 +162,10 @@ struct ArtEntry
 								 * since the last build began */
 	TimestampTz not_before;		/* workers leave it alone until then */
 	uint64		size_hint;		/* bytes, as far as anybody knows; for the order */
+
+	/* any, in every state */
+	pg_atomic_uint64 spill_lsn; /* read and written bare: art_keep.h */
+	XLogRecPtr	born_lsn;		/* the same */
 	bool		doubt;			/* a prepared transaction decides its fate; only
 								 * the sweeper takes it away */
 
@@ -287,6 +292,15 @@ typedef struct ArtShared
 	ax_area    *area;
 	int			nslots;
 
+	/*
+	 * The postmaster kept the memory over a crash, and nobody has judged it yet: so
+	 * nobody looks at the directory.  The postmaster sets it before any other process runs, the judge
+	 * resets it.
+	 */
+	pg_atomic_uint32 unjudged;
+	bool		kept;			/* the judge kept something; written before that */
+	TimeLineID	timeline;		/* that of the WAL, bare: art_entry_publish_ready() */
+
 	pg_atomic_uint64 build_number;	/* no lock: the last build has this one */
 
 	/*
@@ -372,6 +386,74 @@ extern void art_postmaster_attach(void);
 extern void art_postmaster_detach(void);
 extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
 
+/* Do so many bytes from p on lie in the area? */
+extern bool art_in_area(const void *p, size_t bytes);
+
+/* ---- art_keep.c ---- */
+
+/* Was the memory kept over a crash, and not judged yet? */
+static inline bool
+art_unjudged(void)
+{
+	return pg_atomic_read_u32(&art_shared->unjudged) != 0;
+}
+
+extern bool art_survive_crash;	/* the setting */
+extern void art_keep_init(void);	/* from art_shmem_init */
+
+/*
+ * For the postmaster in a crash cycle, once in each: why is the memory not to be kept?
+ * NULL: it is.
+ */
+extern const char *art_keep_refusal(int nslots);
+
+/*
+ * This process has a word of its own from now on, up to its very end, and waits with
+ * SIGQUIT.
+ */
+extern void art_keep_attach(void);
+
+/*
+ * A partition lock, or the chunk lock.  A process that has it exclusively is inside
+ * (area.h).  The first call after a crash judges the memory that was kept.
+ */
+extern void art_lock(LWLock *lock, LWLockMode mode);
+extern void art_unlock(LWLock *lock);
+
+/* From _PG_init: who judges; and have that done if it was not. */
+extern void art_judge_by(void (*fn) (void));
+extern void art_have_judged(void);
+
+/* An error has released the locks, and left us inside. */
+extern void art_inside_reset(void);
+
+/* ---- art_huge.c ---- */
+
+extern void art_huge_init(void);	/* from art_shmem_init */
+
+/*
+ * Memory for all processes that outlives a crash, zero; FATAL when there is none.  The
+ * postmaster calls it once, when it starts.
+ */
+extern void *art_keep_map(Size size);
+
+/* Make it zero again: in the crash cycle, where no error may be. */
+extern void art_keep_wipe(void *base, Size size);
+
+/* Our memory is part of PostgreSQL's, and this address in it: is it in huge pages? */
+extern void art_huge_look(const void *p);
+
+/* The value of artidx.huge_pages_status. */
+extern const char *art_huge_pages(void);
+
+/* May pages be given back to the kernel? */
+extern bool art_may_discard(void);
+
+/* ---- art_judge.c ---- */
+
+extern LWLock *art_judge_lock;
+extern void art_judge(void);
+
 /* ---- art_startup.c ---- */
 
 extern void art_shmem_init(void);	/* from _PG_init, preloading */
@@ -415,12 +497,15 @@ extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
 
 /* These want the partition lock, exclusive. */
 extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
+extern void art_entry_forget(ArtEntry **link);	/* recycles it; link: in its chain */
 extern ax_status art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o,
 								bool native, uint64 *gen);
 
 /* These take it. */
 extern bool art_entry_publish_ready(ArtEntry *e, uint64 gen,
-									ArtBuildSource source, double ms);
+									ArtBuildSource source, double ms,
+									bool uncommitted);
+extern void art_entry_born(Oid indexoid, const ArtLocator *loc, XLogRecPtr lsn);
 extern void art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why,
 						   const char *error);
 extern void art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget);
@@ -518,7 +603,12 @@ typedef enum ArtLoadState
 /* ---- art_interlock.c ---- */
 
 extern Size art_interlock_shmem_size(int nslots);
-extern void art_interlock_shmem_init(int nslots);
+
+/* It lies here; fresh: zero. */
+extern void art_interlock_shmem_init(char *at, int nslots, bool fresh);
+
+/* After a crash, from the judge: nobody has a slot. */
+extern void art_hazards_survive(void);
 extern void art_hazards_xact_end(void);
 extern void art_hazards_exit(void);
 

@@ -2,9 +2,11 @@
  * art_shmem.c
  *	  The shared memory area, and this process's attachment to it.
  *
- * The area is part of PostgreSQL's main shared memory segment.  It is at one
- * address in every process, and the postmaster's crash cycle makes it anew,
- * zero-filled.  It is never touched before it is needed.
+ * The area, and all that we share beside it but locks, is one piece of memory at one
+ * address in every process.  It is a mapping of the postmaster's, which the cycle after
+ * a crash finds again (art_keep.c).  With artidx.survive_crash off it is part of
+ * PostgreSQL's main shared memory, which that cycle makes anew, zero-filled.  It is never
+ * touched before it is needed.
  *
  * src/README.md: Memory and epochs
  */
@@ -120,6 +122,13 @@ port_panic(const char *what, const char *file, int line)
 	abort();
 }
 
+/* SIGQUIT waits for the end of the call (art_keep.c). */
+static bool
+port_hurry(void)
+{
+	return art_quit_pending;
+}
+
 static ax_port port;
 
 /* ---- SIGTERM in background workers ---- */
@@ -215,6 +224,7 @@ art_detach(int code, Datum arg)
 	 */
 	if (ax_latches_held(&my_ctx) != 0)
 		abort();
+	art_inside_reset();
 
 	for (int i = nbefore_detach; i-- > 0;)
 		before_detach[i] ();
@@ -258,17 +268,22 @@ art_ctx(void)
 	port = ax_port_default;
 	port.wait_begin = port_wait_begin;
 	port.wait_end = port_wait_end;
+	port.hurry = port_hurry;
 	port.panic = port_panic;
+	if (!art_may_discard())
+		port.discard = NULL;
 	art_hold_sigterm = sigterm_dies_at_once();
 
 	/* first, so that an attached process is always detached */
 	on_shmem_exit(art_detach, (Datum) 0);
+	art_keep_attach();
 
 	ART_CORE_BEGIN();
 	ax_attach(&my_ctx, art_shared->area, ART_MY_PROCNO(), MyProcPid, &port);
 	my_pid = MyProcPid;
 	at_attach(&my_ctx);
 	ART_CORE_END();
+	art_have_judged();
 
 	return &my_ctx;
 }
@@ -286,6 +301,8 @@ art_postmaster_attach(void)
 	Assert(!IsUnderPostmaster && my_pid == 0);
 	port = ax_port_default;
 	port.panic = port_panic;
+	if (!art_may_discard())
+		port.discard = NULL;
 	ART_CORE_BEGIN();
 	ax_attach(&my_ctx, art_shared->area, 0, MyProcPid, &port);
 	my_pid = MyProcPid;
@@ -323,6 +340,18 @@ art_system_alloc(size_t bytes)
 	p = ax_system_alloc(cx, bytes);
 	ART_CORE_END();
 	return p;
+}
+
+/*
+ * See art_shared.h.
+ */
+bool
+art_in_area(const void *p, size_t bytes)
+{
+	const char *from = (const char *) art_shared->area;
+	const char *at = p;
+
+	return at >= from && at <= from + art_area_bytes() - bytes;
 }
 
 /*

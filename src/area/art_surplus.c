@@ -200,7 +200,7 @@ find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tre
 
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 			{
@@ -222,7 +222,7 @@ find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tre
 				*tree = e->tree;
 				*gen = ART_WORD_GEN(w);
 			}
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 	return most > 0;
 }

@@ -229,7 +229,7 @@ art_part_end(ArtPart *part)
 		INSTR_TIME_SET_CURRENT(spent);
 		INSTR_TIME_SUBTRACT(spent, part->start);
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		if (pg_atomic_read_u64(&e->word) == ART_WORD(part->gen, ART_BUILDING))
 		{
 			bool		kept = true;
@@ -247,7 +247,7 @@ art_part_end(ArtPart *part)
 			if (!kept || !e->resumable)
 				art_entry_discard(e);
 		}
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 
 	for (ArtPart **link = &parts; *link; link = &(*link)->next)
@@ -365,7 +365,7 @@ claim(ArtPart *part, ArtBlockRange *r)
 	BlockNumber left = 0;
 	BlockNumber size;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u64(&e->word) != ART_WORD(part->gen, ART_BUILDING))
 		result = CLAIM_GONE;
 	else if (part->role == ART_PART_HELPER && !art_owner_alive(e))
@@ -408,7 +408,7 @@ claim(ArtPart *part, ArtBlockRange *r)
 		else
 			e->redo[e->nredo - 1].first = r->end;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return result;
 }
 
@@ -443,10 +443,10 @@ art_part_done(ArtPart *part)
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	bool		done;
 
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	done = pg_atomic_read_u64(&e->word) == ART_WORD(part->gen, ART_BUILDING) &&
 		e->resumable && e->helpers == 0 && !blocks_left(e) && part->nranges == 0;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return done;
 }
 
@@ -463,7 +463,7 @@ art_part_blocks(ArtPart *part, BlockNumber nblocks)
 	ArtEntry   *e = part->entry;
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u64(&e->word) == ART_WORD(part->gen, ART_BUILDING))
 	{
 		e->nblocks = nblocks;
@@ -472,7 +472,7 @@ art_part_blocks(ArtPart *part, BlockNumber nblocks)
 		e->resumable = true;
 		pg_atomic_write_u64(&e->blocks_total, nblocks);
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /*
@@ -490,13 +490,13 @@ art_part_help(ArtEntry *e)
 	bool		join;
 
 	art_part_room();
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	w = pg_atomic_read_u64(&e->word);
 	join = ART_WORD_STATE(w) == ART_BUILDING && e->resumable &&
 		art_owner_alive(e) && e->owner_pid != MyProcPid && blocks_left(e);
 	if (join)
 		e->helpers++;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return join ? art_part_begin(e, ART_WORD_GEN(w), ART_PART_HELPER) : NULL;
 }
 

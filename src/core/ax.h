@@ -82,6 +82,11 @@ typedef struct ax_port
 	/* wait-event reporting around a sleep; may be NULL */
 	void		(*wait_begin) (void);
 	void		(*wait_end) (void);
+	/*
+	 * This process is to end soon: a long call gives up as if memory were full.  May be
+	 * NULL.
+	 */
+	bool		(*hurry) (void);
 	/* a cannot-happen: must not return */
 	void		(*panic) (const char *what, const char *file, int line);
 } ax_port;
@@ -115,6 +120,12 @@ ax_put_tid(uint8_t *dst, uint64_t tid)
 extern size_t ax_area_min_size(int nslots);
 extern ax_area *ax_area_init(void *base, size_t size, int nslots,
 							 size_t reserve_bytes);
+
+/*
+ * All processes are gone, and none of them inside a call: the slots are free.  The
+ * next processes to attach have the magazines and lists that lie there.
+ */
+extern void ax_area_survive(ax_area *area);
 
 /*
  * Attach this process (thread) in slot 0..nslots-1.  The slot must be free or

@@ -70,8 +70,8 @@ static bool launcher_refused = false;
 /* ---- is it there, and waking it ---- */
 
 /*
- * Does the launcher run?  It takes its word back however it ends; after a
- * crash the memory is made anew.
+ * Does the launcher run?  It takes its word back however it ends; the cycle
+ * after a crash does so for it.
  */
 bool
 art_launcher_lives(void)
@@ -119,10 +119,10 @@ art_request_worker(ArtEntry *e)
 		return false;
 
 	lock = art_partition(e->loc.db, e->indexoid);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e->wanted = ART_WANT_BUILD;
 	e->not_before = 0;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	pg_atomic_fetch_add_u32(&art_shared->requests, 1);
 	art_launcher_wake();
 	return true;
@@ -142,7 +142,7 @@ art_ask(Oid dboid, int jobs, int delay_ms)
 	ArtAsk	   *take = NULL;
 	bool		news = false;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (int i = 0; i < ART_NASKS; i++)
 	{
 		ArtAsk	   *a = &art_shared->asks[i];
@@ -168,7 +168,7 @@ art_ask(Oid dboid, int jobs, int delay_ms)
 		take->at = Min(take->at, at);
 		news = true;
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	if (news && delay_ms == 0)
 		art_launcher_wake();
 }
@@ -181,9 +181,9 @@ art_ask(Oid dboid, int jobs, int delay_ms)
 void
 art_ask_databases(void)
 {
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	art_shared->new_database = true;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	art_launcher_wake();
 }
 
@@ -198,7 +198,7 @@ art_ask_databases(void)
 void
 art_database_gone(Oid dboid)
 {
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (int i = 0; i < ART_NWORKERS; i++)
 		if (art_shared->workers[i].dboid == dboid && art_shared->workers[i].pid == 0)
 			art_shared->workers[i].dboid = InvalidOid;
@@ -207,7 +207,7 @@ art_database_gone(Oid dboid)
 			art_shared->asks[i].dboid = InvalidOid;
 	art_shared->drops++;
 	art_shared->new_database = true;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	art_launcher_wake();
 }
 
@@ -249,10 +249,10 @@ art_request_build(Oid indexoid)
 		/* looked at without the lock: at worst it is asked for again */
 		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		if (e->wanted == ART_WANT_NOTHING)
 			e->wanted = ART_WANT_PLAN;
-		LWLockRelease(lock);
+		art_unlock(lock);
 		art_launcher_wake();
 	}
 	RelationClose(index);
@@ -366,7 +366,7 @@ art_find_work(Oid db, ArtWork **work)
 
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
@@ -397,7 +397,7 @@ art_find_work(Oid db, ArtWork **work)
 				w->size = Max(e->size_hint, e->last_bytes);
 			}
 		}
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 	qsort(*work, n, sizeof(ArtWork), work_cmp);
 	return n;
@@ -416,7 +416,7 @@ art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 	LWLock	   *lock = art_partition(loc->db, indexoid);
 	ArtEntry   *e;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e = art_find(indexoid, loc);
 	if (e)
 	{
@@ -424,7 +424,7 @@ art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 		if (wanted_no_more)
 			e->wanted = ART_WANT_NOTHING;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /* ---- the launcher's own memory ---- */
@@ -495,9 +495,9 @@ list_databases(void)
 
 	for (int i = 0; i < ndatabases; i++)
 		databases[i].listed = false;
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	art_lock(art_chunk_lock, LW_SHARED);
 	listed_drops = art_shared->drops;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
@@ -521,7 +521,8 @@ list_databases(void)
 			d = &databases[ndatabases++];
 			memset(d, 0, sizeof(*d));
 			d->oid = form->oid;
-			d->jobs = ART_JOB_SCOUT;
+			/* what was kept over a crash may be of indexes that are gone */
+			d->jobs = ART_JOB_SCOUT | (art_shared->kept ? ART_JOB_SWEEP : 0);
 			d->swept = GetCurrentTimestamp();
 			for (int i = 0; i < nold_hot; i++)
 				if (old_hot[i].loc.db == d->oid)
@@ -581,7 +582,7 @@ survey(Survey *s, bool fade)
 
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
@@ -619,7 +620,7 @@ survey(Survey *s, bool fade)
 				s->nhot++;
 			}
 		}
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 }
 
@@ -633,7 +634,7 @@ visit_runs(Oid dboid, int jobs)
 {
 	bool		runs = false;
 
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	art_lock(art_chunk_lock, LW_SHARED);
 	for (int i = 0; i < ART_NWORKERS; i++)
 		if (art_shared->workers[i].dboid == dboid &&
 			(art_shared->workers[i].jobs & jobs) != 0)
@@ -642,7 +643,7 @@ visit_runs(Oid dboid, int jobs)
 		if (art_shared->asks[i].dboid == dboid &&
 			(art_shared->asks[i].jobs & jobs) != 0)
 			runs = true;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return runs;
 }
 
@@ -753,7 +754,7 @@ look_at_workers(ArtWorkerSlot *copy)
 	TimestampTz now = GetCurrentTimestamp();
 	int			used = 0;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (int i = 0; i < ART_NWORKERS; i++)
 	{
 		ArtWorkerSlot *s = &art_shared->workers[i];
@@ -771,7 +772,7 @@ look_at_workers(ArtWorkerSlot *copy)
 		if (s->dboid != InvalidOid)
 			used++;
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return used;
 }
 
@@ -788,7 +789,7 @@ take_asks(int *jobs, Oid *dbs, int *n)
 	bool		fresh;
 
 	*n = 0;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	fresh = art_shared->new_database;
 	art_shared->new_database = false;
 	for (int i = 0; i < ART_NASKS; i++)
@@ -802,7 +803,7 @@ take_asks(int *jobs, Oid *dbs, int *n)
 			a->dboid = InvalidOid;
 		}
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return fresh || *n > 0;
 }
 
@@ -847,12 +848,12 @@ put_off(Oid dboid)
 {
 	bool		is = false;
 
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	art_lock(art_chunk_lock, LW_SHARED);
 	for (int i = 0; i < ART_NASKS; i++)
 		if (art_shared->asks[i].dboid == dboid &&
 			(art_shared->asks[i].jobs & ART_JOB_BUILD) != 0)
 			is = true;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return is;
 }
 

@@ -20,6 +20,7 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
@@ -104,6 +105,9 @@ run_at_commit(const ArtPending *p)
 			break;
 		case ART_PEND_CREATED:
 		case ART_PEND_RESET:
+			/* a transaction without a number writes no commit */
+			if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+				art_entry_born(p->indexoid, &p->loc, XactLastCommitEnd);
 			break;
 	}
 }
@@ -148,7 +152,7 @@ in_doubt(const ArtPending *p, const ArtLocator *loc)
 {
 	LWLock	   *lock = art_partition(p->db, p->indexoid);
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (ArtEntry *e = art_chain(p->db, p->indexoid); e; e = e->next)
 	{
 		if (e->indexoid != p->indexoid || e->loc.db != p->db ||
@@ -156,7 +160,7 @@ in_doubt(const ArtPending *p, const ArtLocator *loc)
 			continue;
 		e->doubt = true;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /*
@@ -255,6 +259,7 @@ art_xact_callback(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
+			art_inside_reset();
 			art_hazards_xact_end();
 			art_own_builds_abort(InvalidSubTransactionId, true);
 			art_making_abort();
@@ -295,6 +300,7 @@ art_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
 			art_own_builds_reparent(mySubid, parentSubid);
 			break;
 		case SUBXACT_EVENT_ABORT_SUB:
+			art_inside_reset();
 			art_own_builds_abort(mySubid, false);
 			for (link = &art_pending; *link;)
 			{
@@ -412,7 +418,7 @@ index_altered(Oid indexoid)
 	ArtLocator	has;
 	int			n = 0;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
 	{
 		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
@@ -426,7 +432,7 @@ index_altered(Oid indexoid)
 		if (n < (int) lengthof(had))
 			had[n++] = e->loc;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	/* without an entry this transaction may still make one */
 	if (n == 0 && !is_ours(indexoid))
@@ -484,10 +490,10 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 		{
 			LWLock	   *lock = art_partition(MyDatabaseId, objectId);
 
-			LWLockAcquire(lock, LW_SHARED);
+			art_lock(lock, LW_SHARED);
 			for (ArtEntry *e = art_chain(MyDatabaseId, objectId); e && !found; e = e->next)
 				found = e->indexoid == objectId && e->loc.db == MyDatabaseId;
-			LWLockRelease(lock);
+			art_unlock(lock);
 		}
 		if (found)
 			art_pending_add(art_pending_prepare(),

@@ -59,12 +59,12 @@ discard_loading(void)
 	{
 		LWLock	   *lock = &art_dir_locks[p].lock;
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 				if (e->loading)
 					(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 	pg_atomic_write_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 }
@@ -426,7 +426,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 	ax_status	st;
 
 	INSTR_TIME_SET_CURRENT(start);
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	l->e = art_find(s->indexoid, &s->loc);
 	if (l->e != NULL)
 	{
@@ -436,7 +436,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 		if (!l->e->loading || ART_WORD_STATE(w) != ART_BUILDING)
 			l->e = NULL;		/* dropped, or made anew */
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (l->e == NULL)
 		return;
 
@@ -462,7 +462,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 	{
 		case AX_OK:
 			if (art_entry_publish_ready(l->e, l->gen, ART_BUILD_LOAD,
-										INSTR_TIME_GET_MILLISEC(duration)))
+										INSTR_TIME_GET_MILLISEC(duration), false))
 			{
 				l->nloaded++;
 				l->nentries += l->done;

@@ -141,7 +141,7 @@ art_any_coming(void)
 
 	for (int p = 0; p < ART_NPARTITIONS && !any; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS && !any; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e && !any; e = e->next)
 			{
@@ -149,7 +149,7 @@ art_any_coming(void)
 
 				any = state != ART_READY && art_is_coming(state, e->reason);
 			}
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 	return any;
 }
@@ -221,7 +221,7 @@ look(ArtEntry *e, Look *l)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	l->state = art_entry_state(e, NULL);
 	l->coming = art_is_coming(l->state, e->reason) && !e->doubt;
 	l->done = l->total = 0;
@@ -235,7 +235,7 @@ look(ArtEntry *e, Look *l)
 			(art_owner_alive(e) &&
 			 *(LOCK *volatile *) &GetPGProcByNumber(e->owner_slot)->waitLock == NULL);
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /*

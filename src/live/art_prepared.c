@@ -47,14 +47,14 @@ art_prepared_doubt(void)
 {
 	int			i;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (i = 0; i < ART_NPREPARED && art_shared->prepared[i] != 0; i++)
 		;
 	if (i < ART_NPREPARED)
 		art_shared->prepared[i] = my_gid;
 	else
 		art_shared->prepared_lost = true;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 /*
@@ -67,7 +67,7 @@ art_prepared_over(uint64 gid)
 {
 	bool		was;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	was = art_shared->prepared_lost;
 	for (int i = 0; i < ART_NPREPARED; i++)
 	{
@@ -78,6 +78,6 @@ art_prepared_over(uint64 gid)
 			break;
 		}
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return was;
 }

@@ -36,6 +36,7 @@
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "build/build.h"
@@ -228,10 +229,10 @@ look(ArtEntry *e, uint64 *gen, bool *owned)
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	ArtState	state;
 
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	state = art_entry_state(e, gen);
 	*owned = state == ART_BUILDING && art_owner_alive(e);
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return state;
 }
 
@@ -284,11 +285,11 @@ art_wait_not_building(Relation index, ArtEntry *e)
 		{
 			LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
-			LWLockAcquire(lock, LW_EXCLUSIVE);
+			art_lock(lock, LW_EXCLUSIVE);
 			if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING) &&
 				!art_owner_alive(e))
 				art_entry_discard(e);
-			LWLockRelease(lock);
+			art_unlock(lock);
 			continue;
 		}
 		poll_builder(&waiting, ART_POLL_MS);
@@ -350,7 +351,7 @@ fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
 	if (gen != 0)
 		art_entry_fail(e, gen, ART_WHY_MEMORY, NULL);
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		(gen == 0 || e->reason == ART_WHY_MEMORY))
 	{
@@ -366,7 +367,7 @@ fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
 			e->last_bytes = Max(e->last_bytes, info.bytes);
 		}
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 typedef enum Take
@@ -398,7 +399,7 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 
 	art_part_room();
 	art_opening(index, &opening);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	w = pg_atomic_read_u64(&e->word);
 	*gen = ART_WORD_GEN(w);
 	if (ART_WORD_STATE(w) == ART_READY)
@@ -421,7 +422,7 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 		else if ((st = art_entry_open(e, index, &opening, false, gen)) != AX_OK)
 			result = TAKE_AGAIN;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	if (result == TAKE_MINE)
 		*part = art_part_begin(e, *gen, ART_PART_OWNER);
@@ -434,6 +435,24 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 }
 
 /* ---- building ---- */
+
+/*
+ * Did this transaction make the index, or give it its file?  Its row of pg_class
+ * tells that to parallel workers, too.  A row that was changed for another reason
+ * costs no more than that the structure is not kept over a crash.
+ */
+static bool
+is_uncommitted(Relation index)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		mine;
+
+	if (!HeapTupleIsValid(tup))
+		return true;
+	mine = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data));
+	ReleaseSysCache(tup);
+	return mine;
+}
 
 /*
  * As the owner: read, load, wait for the helpers, publish.
@@ -471,7 +490,8 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 		done = art_part_done(part);
 		if (done)
 			(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
-										   art_part_spent(part));
+										   art_part_spent(part),
+										   is_uncommitted(index));
 		art_unlock_place(index, ART_PLACE_HELPERS, ExclusiveLock);
 		if (done)
 			break;
@@ -568,7 +588,7 @@ ask_worker(Relation index, ArtEntry *e)
 	if (!ok)
 		return false;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING && e->resumable)
 	{
 		left = e->nblocks - Min(e->next_block, e->nblocks);
@@ -580,7 +600,7 @@ ask_worker(Relation index, ArtEntry *e)
 	else if (TimestampDifferenceExceeds(e->wanted_at, GetCurrentTimestamp(),
 										DeadlockTimeout))
 		ok = false;
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	return ok && left >= ART_SMALL_BLOCKS && art_request_worker(e);
 }
@@ -997,7 +1017,7 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 
 	/* first what must be undone, then the deed */
 	p = art_pending_prepare();
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	existed = art_find(oid, &loc) != NULL;
 	for (ArtEntry *o = art_chain(loc.db, oid); o; o = o->next)
 	{
@@ -1007,7 +1027,7 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 			nothers < (int) lengthof(others))
 			others[nothers++] = o->loc;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	art_pending_add(p, existed ? ART_PEND_RESET : ART_PEND_CREATED, loc.db, oid,
 					&loc, subid);
 	for (int i = 0; i < nothers; i++)
@@ -1025,10 +1045,10 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	{
 		ax_status	st;
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		(void) art_entry_absent(*e, ART_WHY_DROPPED, NULL);
 		st = art_entry_open(*e, index, &opening, true, &gen);
-		LWLockRelease(lock);
+		art_unlock(lock);
 		if (st == AX_OK)
 			break;
 		if (st == AX_NOMEM && !art_make_room(index, *e, 0, ART_ROOM_AMBUILD))
@@ -1049,7 +1069,7 @@ art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok, double ms)
 	if (e == NULL)
 		return;
 	if (ok)
-		(void) art_entry_publish_ready(e, gen, ART_BUILD_CREATE, ms);
+		(void) art_entry_publish_ready(e, gen, ART_BUILD_CREATE, ms, true);
 	else
 		art_entry_fail(e, gen, ART_WHY_ERROR, "build failed");
 	art_own_build_end(e, gen);

@@ -700,6 +700,8 @@ saved_shutdown(int code, Datum arg)
 		return;
 	if (!read_control(&cf) || cf.state != DB_SHUTDOWNED)
 		return;
+	if (art_unjudged())
+		return;					/* nobody came after a crash: it may hold what is lost */
 	art_postmaster_attach();
 	save_all(&cf);
 	art_postmaster_detach();

@@ -41,7 +41,7 @@ art_bar(Oid dboid)
 {
 	if (nmy_bars >= ART_NBARS)
 		return;
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (int i = 0; i < ART_NBARS; i++)
 	{
 		ArtBar	   *b = &art_shared->bars[i];
@@ -54,7 +54,7 @@ art_bar(Oid dboid)
 			break;
 		}
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 /*
@@ -67,9 +67,9 @@ art_bars_xact_end(void)
 {
 	while (nmy_bars > 0)
 	{
-		LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+		art_lock(art_chunk_lock, LW_EXCLUSIVE);
 		art_shared->bars[my_bars[--nmy_bars]].dboid = InvalidOid;
-		LWLockRelease(art_chunk_lock);
+		art_unlock(art_chunk_lock);
 		art_launcher_wake();
 	}
 }
@@ -102,9 +102,9 @@ art_worker_barred(Oid dboid)
 {
 	bool		is;
 
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	art_lock(art_chunk_lock, LW_SHARED);
 	is = barred(dboid);
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return is;
 }
 
@@ -118,10 +118,10 @@ slot_has(int slot, uint32 seq)
 {
 	bool		has;
 
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	art_lock(art_chunk_lock, LW_SHARED);
 	has = art_shared->workers[slot].dboid != InvalidOid &&
 		art_shared->workers[slot].seq == seq;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return has;
 }
 
@@ -141,7 +141,7 @@ art_end_workers(Oid dboid)
 	int			n = 0;
 	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ART_END_MS);
 
-	LWLockAcquire(art_chunk_lock, LW_SHARED);
+	art_lock(art_chunk_lock, LW_SHARED);
 	for (int i = 0; i < ART_NWORKERS; i++)
 	{
 		ArtWorkerSlot *s = &art_shared->workers[i];
@@ -153,7 +153,7 @@ art_end_workers(Oid dboid)
 			kill(s->pid, SIGTERM);
 		}
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -180,7 +180,7 @@ art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
 {
 	int			slot = -1;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (!barred(dboid) && art_shared->drops == drops)
 	{
 		for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
@@ -198,7 +198,7 @@ art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
 		s->jobs = jobs;
 		s->asked = GetCurrentTimestamp();
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return slot;
 }
 
@@ -210,10 +210,10 @@ art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
 void
 art_worker_release(int slot, uint32 seq)
 {
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (art_shared->workers[slot].seq == seq)
 		art_shared->workers[slot].dboid = InvalidOid;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 /*
@@ -228,14 +228,14 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 	ArtWorkerSlot *s = &art_shared->workers[slot];
 	bool		ok;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	ok = s->dboid != InvalidOid && s->seq == seq && s->pid == 0;
 	if (ok && barred(s->dboid))
 	{
 		/* what it was to do is asked for again; a bar is short */
 		*copy = *s;
 		s->dboid = InvalidOid;
-		LWLockRelease(art_chunk_lock);
+		art_unlock(art_chunk_lock);
 		if (copy->jobs & ~ART_JOB_BUILD)
 			art_ask(copy->dboid, copy->jobs & ~ART_JOB_BUILD, ART_AGAIN_MS);
 		return false;
@@ -245,7 +245,7 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 		s->pid = MyProcPid;
 		*copy = *s;
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return ok;
 }
 
@@ -264,7 +264,7 @@ art_worker_detach(int slot, uint32 seq, bool worked)
 	Oid			dboid = InvalidOid;
 	int			jobs = 0;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (s->seq == seq && s->pid == MyProcPid)
 	{
 		dboid = s->dboid;
@@ -272,7 +272,7 @@ art_worker_detach(int slot, uint32 seq, bool worked)
 		s->dboid = InvalidOid;
 		s->indexoid = InvalidOid;
 	}
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	if (jobs != 0 && OidIsValid(dboid))
 		art_ask(dboid, jobs, ART_ENDED_MS);
 	art_launcher_wake();
@@ -289,7 +289,7 @@ art_worker_claim(int slot, const ArtWork *w)
 {
 	bool		ok = true;
 
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (int i = 0; w && !w->help && i < ART_NWORKERS && ok; i++)
 	{
 		ArtWorkerSlot *s = &art_shared->workers[i];
@@ -299,6 +299,6 @@ art_worker_claim(int slot, const ArtWork *w)
 	}
 	if (ok)
 		art_shared->workers[slot].indexoid = w ? w->indexoid : InvalidOid;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 	return ok;
 }

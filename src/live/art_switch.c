@@ -158,7 +158,7 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 	bool		was_ready = false;
 	Oid			heapoid = InvalidOid;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
 	{
 		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
@@ -198,7 +198,7 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 			wake = true;
 		}
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	/* after the state is stored: who plans from here on does without it */
 	if (was_ready)
@@ -242,7 +242,7 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 	max = art_max_memory(index);
 	art_engine_of((ArtOptions *) index->rd_options, &want);
 	lock = art_partition(e->loc.db, e->indexoid);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	changed &= e->changed;
 	if (changed & ART_CHANGED_ENGINE)
 	{
@@ -279,7 +279,7 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 		}
 	}
 	e->changed &= ~changed;
-	LWLockRelease(lock);
+	art_unlock(lock);
 
 	if (was_ready)
 		art_invalidate_heap(e->loc.db, e->heapoid);
@@ -340,7 +340,7 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 	if (likely(e->compared == compared))
 		return;
 	lock = art_partition(e->loc.db, e->indexoid);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	if (e->compared != compared &&
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
 	{
@@ -349,7 +349,7 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 		e->not_before = 0;
 		dropped = true;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(e->loc.db, e->heapoid);
 	if (dropped)

@@ -123,10 +123,10 @@ between(void)
 static void
 job_done(int job)
 {
-	LWLockAcquire(art_chunk_lock, LW_EXCLUSIVE);
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	if (art_shared->workers[my_slot].seq == my_seq)
 		art_shared->workers[my_slot].jobs &= ~job;
-	LWLockRelease(art_chunk_lock);
+	art_unlock(art_chunk_lock);
 }
 
 /*
@@ -199,7 +199,7 @@ tell_left_out(Oid indexoid, const ArtLocator *loc)
 	char	   *name;
 	ArtEntry   *e;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e = art_find(indexoid, loc);
 	if (e && !e->told_out &&
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
@@ -210,7 +210,7 @@ tell_left_out(Oid indexoid, const ArtLocator *loc)
 		unique = e->unique;
 		strlcpy(error, e->error, sizeof(error));
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	name = tell ? art_sql_name(indexoid) : NULL;
 	if (name == NULL)
 		return;
@@ -286,7 +286,7 @@ seed_entry(const Seen *s, const ArtHot *hot)
 	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
 	ArtEntry   *e;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
+	art_lock(lock, LW_EXCLUSIVE);
 	e = art_find(s->indexoid, &s->loc);
 	if (e && e->size_hint == 0)
 	{
@@ -300,7 +300,7 @@ seed_entry(const Seen *s, const ArtHot *hot)
 				e->size_hint = hot->bytes;
 		}
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /*
@@ -315,10 +315,10 @@ has_entry(const Seen *s)
 	ArtEntry   *e;
 	bool		has;
 
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	e = art_find(s->indexoid, &s->loc);
 	has = e != NULL && (e->changed & ART_CHANGED_ENGINE) == 0;
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return has;
 }
 
@@ -425,11 +425,11 @@ sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
 	else
 	{
 		lock = art_partition(loc->db, indexoid);
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		e = art_find(indexoid, loc);
 		if (e)
 			e->doubt = false;
-		LWLockRelease(lock);
+		art_unlock(lock);
 
 		/* what was prepared may have been ALTER INDEX SET */
 		art_index_altered(indexoid, art_catalog_engine(indexoid, &want) ? &want : NULL);
@@ -473,7 +473,7 @@ sweep(void)
 	pgstat_report_activity(STATE_RUNNING, "looking for art indexes that are gone");
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
@@ -490,7 +490,7 @@ sweep(void)
 				all[n++].doubt = e->doubt;
 			}
 		}
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 
 	begin();
@@ -628,11 +628,11 @@ still_wanted(const ArtWork *w)
 	ArtEntry   *e;
 	bool		wanted;
 
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	e = art_find(w->indexoid, &w->loc);
 	wanted = e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY &&
 		e->not_before <= GetCurrentTimestamp();
-	LWLockRelease(lock);
+	art_unlock(lock);
 	return wanted;
 }
 

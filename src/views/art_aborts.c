@@ -14,7 +14,6 @@
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "storage/fd.h"
 #include "storage/lwlock.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
@@ -58,11 +57,11 @@ add_index(Aborts *sum, Oid indexoid)
 {
 	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
 
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
 		if (e->indexoid == indexoid && e->loc.db == MyDatabaseId)
 			add_entry(sum, e);
-	LWLockRelease(lock);
+	art_unlock(lock);
 }
 
 /*
@@ -78,12 +77,12 @@ add_all(Aborts *sum)
 	{
 		LWLock	   *lock = &art_dir_locks[p].lock;
 
-		LWLockAcquire(lock, LW_SHARED);
+		art_lock(lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 				if (e->loc.db == MyDatabaseId)
 					add_entry(sum, e);
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 }
 
@@ -154,37 +153,6 @@ artidx_abort_stats(PG_FUNCTION_ARGS)
 /* ---- hardware ---- */
 
 /*
- * Is the main shared memory segment in huge pages?  The setting does not say
- * ("try"), and before 17 nothing else does; the kernel names such a mapping.
- */
-static const char *
-huge_pages(void)
-{
-	const char *answer = "unknown";
-#ifdef __linux__
-	FILE	   *f = AllocateFile("/proc/self/maps", "r");
-	char		line[1024];
-
-	if (f == NULL)
-		return answer;
-	while (fgets(line, sizeof(line), f))
-	{
-		unsigned long from;
-		unsigned long to;
-
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2 &&
-			(uintptr_t) MyProc >= from && (uintptr_t) MyProc < to)
-		{
-			answer = strstr(line, "hugepage") || strstr(line, "/hugetlb") ? "on" : "off";
-			break;
-		}
-	}
-	FreeFile(f);
-#endif
-	return answer;
-}
-
-/*
  * artidx_hardware(): one row, what elision and the structures have to work with
  * here.
  */
@@ -224,7 +192,7 @@ artidx_hardware(PG_FUNCTION_ARGS)
 #else
 	values[c++] = CStringGetTextDatum("none");
 #endif
-	values[c++] = CStringGetTextDatum(huge_pages());
+	values[c++] = CStringGetTextDatum(art_huge_pages());
 	Assert(c == lengthof(values));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

@@ -59,7 +59,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
 
 		(void) art_ctx();
-		LWLockAcquire(lock, LW_SHARED);
+		art_lock(lock, LW_SHARED);
 		for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
 		{
 			if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
@@ -67,7 +67,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 			art_counts_add(e, counts, &tail_mode);
 			stats_reset = Max(stats_reset, e->stats_reset);
 		}
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 
 	for (int i = 0; i < ART_NCOUNTS; i++)
@@ -113,11 +113,11 @@ artidx_reset_stats(PG_FUNCTION_ARGS)
 		lock = art_partition(e->loc.db, e->indexoid);
 
 		/* one that this transaction rewrote has two, and one will inherit */
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		for (ArtEntry *o = art_chain(e->loc.db, e->indexoid); o; o = o->next)
 			if (o->indexoid == e->indexoid && o->loc.db == e->loc.db)
 				art_counts_reset(o, now);
-		LWLockRelease(lock);
+		art_unlock(lock);
 		art_stat_close(index, heapoid);
 		PG_RETURN_VOID();
 	}
@@ -126,12 +126,12 @@ artidx_reset_stats(PG_FUNCTION_ARGS)
 	{
 		LWLock	   *lock = &art_dir_locks[p].lock;
 
-		LWLockAcquire(lock, LW_EXCLUSIVE);
+		art_lock(lock, LW_EXCLUSIVE);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
 				if (e->loc.db == MyDatabaseId)
 					art_counts_reset(e, now);
-		LWLockRelease(lock);
+		art_unlock(lock);
 	}
 	PG_RETURN_VOID();
 }

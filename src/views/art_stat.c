@@ -122,6 +122,8 @@ source_text(ArtBuildSource source)
 			return "alter";
 		case ART_BUILD_LOAD:
 			return "load";
+		case ART_BUILD_KEPT:
+			return "kept";
 	}
 	return NULL;
 }
@@ -234,7 +236,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
 		ax_ctx	   *cx = art_ctx();
 
-		LWLockAcquire(lock, LW_SHARED);
+		art_lock(lock, LW_SHARED);
 		for (found = art_chain(MyDatabaseId, indexoid); found; found = found->next)
 		{
 			if (found->indexoid == indexoid && found->loc.db == MyDatabaseId &&
@@ -246,7 +248,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 			copy = *found;
 			state = art_entry_state(found, &gen);
 		}
-		LWLockRelease(lock);
+		art_unlock(lock);
 
 		/* a handle is type-stable, and the generation tells whose it is */
 		if (found && state != ART_ABSENT)
@@ -381,7 +383,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
-		LWLockAcquire(&art_dir_locks[p].lock, LW_SHARED);
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
 		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
 		{
 			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
@@ -392,7 +394,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 					sealed++;
 			}
 		}
-		LWLockRelease(&art_dir_locks[p].lock);
+		art_unlock(&art_dir_locks[p].lock);
 	}
 
 	values[0] = Int64GetDatum((int64) mem.area_bytes);

@@ -70,14 +70,14 @@ look_at(Form_pg_class form, Left *left)
 	ArtEntry   *e;
 
 	art_form_locator(form, &loc);
-	LWLockAcquire(lock, LW_SHARED);
+	art_lock(lock, LW_SHARED);
 	e = art_find(form->oid, &loc);
 	if (e != NULL)
 	{
 		state = art_entry_state(e, NULL);
 		reason = e->reason;
 	}
-	LWLockRelease(lock);
+	art_unlock(lock);
 	if (state == ART_READY || !is_valid(form->oid))
 		return;
 	if (left->n++ < 10)

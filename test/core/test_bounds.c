@@ -5,6 +5,7 @@
  *	  an idle process keeps can be had.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/ax_area.h"
@@ -390,6 +391,75 @@ test_advances(void)
 	tap_unmap(a, size);
 }
 
+/* Asked so often, it says from then on that this process is to end. */
+static uint64_t asked;
+static uint64_t hurry_after;
+
+static bool
+told_to_end(void)
+{
+	return ++asked > hurry_after;
+}
+
+/*
+ * A process that is told to end does so soon, though it loads much; and it takes
+ * what is to be removed out all the same.
+ */
+static void
+test_hurry(ax_structure engine, uint32_t page_size)
+{
+	enum
+	{
+		N = 400000, AT = 8, KEY = 8 + AX_TID_BYTES
+	};
+	size_t		size = (size_t) 64 << 20;
+	ax_area    *a = tap_area(size, 2, 1 << 20);
+	uint8_t    *bytes = malloc((size_t) N * KEY);
+	const uint8_t **key = malloc(N * sizeof(*key));
+	static ax_ctx cx;
+	uint64_t	gen,
+				all;
+	ax_tree    *t;
+	ax_port		p = ax_port_default;
+	ax_tree_info ti;
+
+	for (uint64_t i = 0; i < N; i++)
+	{
+		key[i] = bytes + i * KEY;
+		for (int k = 0; k < 8; k++)
+			bytes[i * KEY + (uint64_t) k] = (uint8_t) (i * 3 >> (56 - 8 * k));
+		ax_put_tid(bytes + i * KEY + 8, i + 1);
+	}
+	p.hurry = told_to_end;
+	asked = 0;
+	hurry_after = UINT64_MAX;
+	ax_attach(&cx, a, 0, 1, &p);
+	t = ax_tree_alloc(&cx);
+	ax_tree_open(&cx, t, engine, 0, page_size, &gen);
+
+	asked = 0;
+	hurry_after = AT;
+	ok(ax_load(&cx, t, gen, key, NULL, KEY, N, 90) == AX_NOMEM, "engine %d: a load is given up", (int) engine);
+	ok(asked <= AT + 8, "at once, when asked %llu times", (unsigned long long) asked);
+	hurry_after = UINT64_MAX;
+	asked = 0;
+	ok(ax_load(&cx, t, gen, key, NULL, KEY, N, 90) == AX_OK, "else it goes on");
+	all = asked;
+	ok(all > 3 * AT, "and is asked %llu times", (unsigned long long) all);
+	asked = hurry_after = 0;
+	for (uint64_t i = 0; i < N; i += 7)
+		if (ax_remove(&cx, t, gen, key[i], KEY) != AX_OK)
+			ok(false, "remove %llu", (unsigned long long) i);
+	hurry_after = UINT64_MAX;
+	ok(ax_info(&cx, t, gen, &ti) == AX_OK && ti.entries == N - (N + 6) / 7, "what is to go is removed in a hurry, too");
+	ax_tree_close(&cx, t);
+	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+	ax_detach(&cx);
+	tap_unmap(a, size);
+	free(bytes);
+	free(key);
+}
+
 static ax_area *shared;
 
 /* Large trees come and go, and all free them in parts. */
@@ -441,6 +511,8 @@ main(void)
 	test_magazines();
 	test_idle();
 	test_advances();
+	test_hurry(AX_ART_OLC, 0);
+	test_hurry(AX_BTREE_OLC, 4096);
 	test_together();
 	return tap_done();
 }

@@ -68,7 +68,7 @@ ax_again(ax_ctx *cx, ax_status *r, int *tries)
 		ax_nap(cx, 0);			/* it may have been said at once: let others go on */
 	else if (*r != AX_NOMEM)
 		b->nomem_epoch = 0;
-	if (*r != AX_NOMEM || injected)
+	if (*r != AX_NOMEM || injected || ax_hurry(b))
 		return false;
 	*r = ax_try_for_memory(cx, tries);
 	return *r == AX_OK;

@@ -315,14 +315,14 @@ limbo_recycle(ax_ctx *cx, ax_limbo *l)
 {
 	ax_ctx_body *b = ax_body(cx);
 
-	if (b->spare)
+	if (b->slot->spare)
 		ax_pages_give(cx, l, 1, AX_CHUNK, 0);
 	else
 	{
 		l->first = l->end = 0;
 		l->next = NULL;
-		b->spare = l;
-		b->nspare = 1;
+		b->slot->spare = l;
+		b->slot->nspare = 1;
 	}
 }
 
@@ -330,10 +330,10 @@ limbo_recycle(ax_ctx *cx, ax_limbo *l)
 static ax_limbo *
 spare_pop(ax_ctx_body *b)
 {
-	ax_limbo   *l = b->spare;
+	ax_limbo   *l = b->slot->spare;
 
-	b->spare = l->next;
-	b->nspare--;
+	b->slot->spare = l->next;
+	b->slot->nspare--;
 	l->next = l;
 	return l;
 }
@@ -351,7 +351,7 @@ ax_retire_reserve(ax_ctx *cx, int n)
 	room = b->limbo ? AX_LIMBO_RECS - b->limbo->end : 0;
 	if (ax_likely(room >= (uint32_t) n))
 		return AX_OK;
-	while (room + b->nspare * AX_LIMBO_RECS < (uint32_t) n)
+	while (room + b->slot->nspare * AX_LIMBO_RECS < (uint32_t) n)
 	{
 		ax_limbo   *l;
 
@@ -363,9 +363,9 @@ ax_retire_reserve(ax_ctx *cx, int n)
 			b->limbo_short = true;
 			return AX_BUSY;
 		}
-		l->next = b->spare;
-		b->spare = l;
-		b->nspare++;
+		l->next = b->slot->spare;
+		b->slot->spare = l;
+		b->slot->nspare++;
 	}
 	if (!b->limbo)
 		b->limbo = spare_pop(b);
@@ -397,7 +397,7 @@ ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 	}
 	if (l->end == AX_LIMBO_RECS)
 	{
-		AX_ENSURE(b, b->spare);
+		AX_ENSURE(b, b->slot->spare);
 		l = b->limbo = limbo_join(l, spare_pop(b));
 	}
 	r = &l->rec[l->end++];
@@ -505,6 +505,18 @@ slot_waiting(ax_slot *s)
 	uint64_t	removed = atomic_load_explicit(&s->removed, memory_order_acquire);
 
 	return atomic_load_explicit(&s->added, memory_order_relaxed) - removed;
+}
+
+/* See ax.h. */
+void
+ax_area_survive(ax_area *area)
+{
+	for (int i = 0; i < area->nslots; i++)
+	{
+		atomic_store(&area->slots[i].epoch, 0);
+		atomic_store(&area->slots[i].emptied, 0);
+		atomic_store(&area->slots[i].pid, 0);
+	}
 }
 
 /* ---- attach, detach ------------------------------------------------------------- */
@@ -720,7 +732,7 @@ ax_detach(ax_ctx *cx)
 	l = limbo_take(s);
 	if (l)
 		limbo_orphan(cx, s, l);
-	while (b->spare)
+	while (b->slot->spare)
 		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 	atomic_store(&s->pid, 0);
 	b->slot = NULL;
@@ -796,7 +808,7 @@ ax_reclaim(ax_ctx *cx)
 			atomic_store_explicit(&b->area->advanced_ns, now, memory_order_relaxed);
 	}
 	slot_reclaim(cx, b->slot, max);
-	while (b->nspare > 1)		/* of an unusually large call */
+	while (b->slot->nspare > 1)		/* of an unusually large call */
 		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 
 	/* whoever comes by takes up what others left */
@@ -844,7 +856,7 @@ ax_housekeep(ax_ctx *cx, ax_pending *pending)
 	if (!waiting && atomic_load(&a->ndying) == 0)
 		return 0;
 
-	while (b->nspare > 1)
+	while (b->slot->nspare > 1)
 		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 
 	/* two advances expire all that was retired before this call */

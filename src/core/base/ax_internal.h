@@ -106,8 +106,6 @@ typedef struct ax_ctx_body
 	ax_store   *cur;			/* of the last call, for statistics: look at it
 								 * inside only */
 	ax_limbo   *limbo;			/* the slot's retire list while this call has it */
-	ax_limbo   *spare;			/* empty chunks */
-	uint32_t	nspare;
 	int			claims;			/* buffers that this call flushes: as a latch held,
 								 * but what flushes calls the tree */
 	int32_t		tail_countdown; /* inserts until one is looked at (ax_tail.c) */
@@ -137,6 +135,13 @@ static inline ax_ctx_body *
 ax_body(const ax_ctx *cx)
 {
 	return (ax_ctx_body *) (uintptr_t) cx->opaque;
+}
+
+/* Is the process to end soon (ax.h)? */
+static inline bool
+ax_hurry(const ax_ctx_body *b)
+{
+	return b->port->hurry && b->port->hurry();
 }
 
 /* ---- one generation of a tree ---- */
@@ -348,6 +353,10 @@ struct ax_slot
 	_Atomic uint64_t removed;	/* added to by whoever reclaims */
 	_Atomic uint64_t removed_bytes; /* so is this */
 	_Atomic uint64_t adopted_bytes; /* of lists of others; the owner only */
+
+	/* Empty chunks, the owner's.  It may die with them: the next owner has them. */
+	ax_limbo   *spare;
+	uint32_t	nspare;
 
 	/*
 	 * Objects this slot took from spans minus those it gave back, by class.

@@ -121,7 +121,8 @@ find_run(ax_area *a, uint32_t n, bool thorough)
  * See ax_area.h.
  *
  * Latches: takes the page pool's, for AX_LATCH_MS at most.
- * Returns: NULL; *busy says that it was for the latch.
+ * Returns: NULL; *busy says that it was for the latch.  Also when the process is to
+ * end, unless what it does must not fail: so a bulk load ends at its next span.
  */
 void *
 ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
@@ -135,6 +136,8 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 	ax_body(cx)->cap_hit = false;
 	ax_body(cx)->group_hit = NULL;
 	if (pages == 0 || pages > AX_MAP_LEN)
+		return NULL;
+	if (!may_reserve && ax_hurry(ax_body(cx)))
 		return NULL;
 	if (!ax_latch_arena(cx, &a->page_latch, AX_LATCH_MS))
 	{

@@ -107,5 +107,6 @@ const ax_port ax_port_default = {
 	.discard = port_discard,
 	.wait_begin = NULL,
 	.wait_end = NULL,
+	.hurry = NULL,
 	.panic = port_panic,
 };

@@ -1,0 +1,208 @@
+/*
+ * art_judge.c
+ *	  After a crash and its recovery: which structures are kept.
+ *
+ * The first process that comes to the directory judges all of it.  No other sees an
+ * entry before that, or writes WAL for a row of ours.  For positions in the WAL
+ * that recovery did not reach are used again: a second judgement would take lost rows for
+ * recovered ones.  So what was not judged when the next crash comes is given up
+ * (art_keep.c).
+ *
+ * A structure is what it was when the server crashed; nobody was inside.  The table is
+ * what the WAL says up to where recovery ended.  They agree if
+ * - nothing was removed, or left out by a build, for a change that is lost: that was done
+ *	 only when the WAL was flushed, up to "relied", or up to "born_lsn" by the build;
+ * - nothing is in the structure for a row that is lost.  The rings have such entries:
+ *	 they are removed, exactly.  Where there was no room in a ring, "spill_lsn" says so.
+ *
+ * src/README.md: Memory that outlives a crash
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+
+#include "area/art_keep.h"
+
+LWLock	   *art_judge_lock = NULL;
+
+/* this process judges: it may see entries */
+static bool judging = false;
+
+typedef struct Judgement
+{
+	XLogRecPtr	end;
+	int			kept;
+	int			gone;
+	int			removed;
+	bool		broken;			/* a record makes no sense */
+} Judgement;
+
+/*
+ * May the structure be kept?  All of it, records of rings apart.
+ */
+static bool
+keepable(const ArtEntry *e, XLogRecPtr end)
+{
+	XLogRecPtr	spilled = pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->spill_lsn));
+
+	return ART_WORD_STATE(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->word))) == ART_READY &&
+		!e->compared &&
+		e->persistence == RELPERSISTENCE_PERMANENT && e->loc.backend == -1 &&
+		!e->doubt && !e->loading &&
+		e->born_lsn != InvalidXLogRecPtr && e->born_lsn <= end &&
+		spilled <= end;
+}
+
+/*
+ * Forget what a dead process said of the entry.  The options may have been altered by a
+ * transaction whose process died before it could tell us: the next to open the index
+ * compares.
+ */
+static void
+keep(ArtEntry *e)
+{
+	e->owner_pid = 0;
+	e->resumable = false;
+	e->helpers = 0;
+	e->nredo = 0;
+	e->making_pid = 0;
+	e->wanted = ART_WANT_NOTHING;
+	e->wanted_at = 0;
+	e->not_before = 0;
+	e->made_by = InvalidFullTransactionId;
+	e->told = false;
+	e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
+	e->source = ART_BUILD_KEPT;
+}
+
+/*
+ * An entry for a row that is lost: it goes.
+ *
+ * Epoch: enters and leaves.
+ */
+static void
+remove_lost(const ArtRingRecord *rec, void *arg)
+{
+	Judgement  *j = arg;
+	ArtEntry   *e = rec->entry;
+	ax_ctx	   *cx = art_ctx();
+	ax_status	s;
+
+	if (rec->lsn <= j->end)
+		return;
+	if (!art_in_area(e, sizeof(ArtEntry)))
+	{
+		j->broken = true;
+		return;
+	}
+	if (pg_atomic_read_u64(&e->word) != ART_WORD(rec->gen, ART_READY) || !keepable(e, j->end))
+		return;
+
+	/* nobody else is there: BUSY is a matter of retire lists */
+	for (int tries = 0; tries < 1000; tries++)
+	{
+		ART_CORE_BEGIN();
+		s = ax_remove(cx, e->tree, rec->gen, rec->key, rec->len);
+		if (s == AX_BUSY)
+			(void) ax_poll(cx);
+		ART_CORE_END();
+		if (s != AX_BUSY)
+			break;
+	}
+	if (s == AX_OK)
+		j->removed++;
+	else if (s != AX_NOTFOUND)
+		e->born_lsn = InvalidXLogRecPtr;	/* without it, all of the structure goes */
+}
+
+/*
+ * Judge all.  The judge's lock is held.
+ *
+ * Locks: takes the partition locks and the chunk lock, exclusive.
+ */
+static void
+judge(Judgement *j)
+{
+	TimeLineID	tli = 0;
+	bool		all = !RecoveryInProgress();
+
+	if (all)
+	{
+		j->end = GetXLogReplayRecPtr(NULL);
+		tli = GetWALInsertionTimeLine();
+	}
+	all = all && j->end != InvalidXLogRecPtr && tli == art_shared->timeline;
+	for (int i = 0; all && i < art_shared->nslots; i++)
+		all = art_rings[i].relied <= j->end;
+
+	for (int i = 0; all && i < art_shared->nslots; i++)
+		if (!art_ring_each(&art_rings[i], remove_lost, j) || j->broken)
+			all = false;
+	for (int i = 0; i < art_shared->nslots; i++)
+		art_ring_clear(&art_rings[i]);
+
+	art_hazards_survive();
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		LWLock	   *lock = &art_dir_locks[p].lock;
+
+		art_lock(lock, LW_EXCLUSIVE);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			ArtEntry  **link = &art_shared->buckets[b];
+
+			while (*link != NULL)
+			{
+				ArtEntry   *e = *link;
+
+				if (all && keepable(e, j->end))
+				{
+					keep(e);
+					j->kept++;
+					link = &e->next;
+					continue;
+				}
+				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
+					j->gone++;
+				art_entry_forget(link);
+			}
+		}
+		art_unlock(lock);
+	}
+}
+
+/*
+ * See art_shared.h.
+ *
+ * Locks: takes the judge's lock, exclusive; others wait for it here.
+ */
+void
+art_judge(void)
+{
+	Judgement	j = {0};
+
+	if (judging || !IsUnderPostmaster || MyProc == NULL)
+		return;
+	LWLockAcquire(art_judge_lock, LW_EXCLUSIVE);
+	if (!art_unjudged())
+	{
+		LWLockRelease(art_judge_lock);
+		return;
+	}
+	judging = true;
+	judge(&j);
+	art_shared->kept = j.kept > 0;
+	judging = false;
+	pg_write_barrier();
+	pg_atomic_write_u32(&art_shared->unjudged, 0);
+	LWLockRelease(art_judge_lock);
+
+	ereport(LOG,
+			(errmsg("art indexes after the crash: %d kept, %d given up", j.kept, j.gone),
+			 errdetail("Recovery ended at %X/%X; %d entries of rows that are lost were removed.",
+					   LSN_FORMAT_ARGS(j.end), j.removed)));
+}

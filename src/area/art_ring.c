@@ -1,0 +1,294 @@
+/*
+ * art_ring.c
+ *	  What a process writes down, lest its inserts outlive their rows (art_keep.h).
+ *
+ * The record of an insert is written before the insert.  So after a crash the
+ * record is there, and maybe the entry.  It may go when the WAL up to its LSN is
+ * flushed, for then the row will be there, too.  When the ring is full of records
+ * that are not, the older half goes.  Then the structures it names are right only if
+ * the WAL up to there survives.
+ *
+ * The ring is this process's alone, so there is nothing to wait for.  It is read
+ * when the process is gone, and so everything it did has been done.  Only the order of
+ * what it did matters.  The head moves when a record is complete, the tail when
+ * nobody needs a record any more.
+ *
+ * src/README.md: WAL that is lost
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+
+#include "area/art_keep.h"
+
+#define RING_RECORD(len)	((uint32) MAXALIGN(offsetof(ArtRingRecord, key) + (len)))
+
+/* A longer record is none: so a filler and the next record fit into a quarter. */
+#define RING_LONGEST		(ART_RING_DATA / 8)
+
+/* Where this process's next record goes, and the end of the free bytes there. */
+static ArtRing *my_ring = NULL;
+static char *next = NULL;
+static char *limit = NULL;
+static XLogRecPtr newest = InvalidXLogRecPtr;	/* of all records */
+
+/*
+ * See art_keep.h.
+ */
+ArtRing *
+art_my_ring(void)
+{
+	if (art_rings == NULL)
+		return NULL;
+	(void) art_ctx();
+	return &art_rings[ART_MY_PROCNO()];
+}
+
+/*
+ * See art_keep.h.
+ */
+void
+art_rely(XLogRecPtr lsn)
+{
+	ArtRing    *r;
+
+	if (art_rings == NULL || (r = art_my_ring()) == NULL)
+		return;
+	if (r->relied < lsn)
+		__atomic_store_n(&r->relied, lsn, __ATOMIC_RELEASE);
+}
+
+/*
+ * See art_keep.h.
+ */
+void
+art_spill(ArtEntry *e, XLogRecPtr lsn)
+{
+	uint64		old;
+
+	if (art_rings == NULL)
+		return;
+	old = pg_atomic_read_u64(&e->spill_lsn);
+	while (old < lsn && !pg_atomic_compare_exchange_u64(&e->spill_lsn, &old, lsn))
+		continue;
+}
+
+/* The record at a position. */
+static ArtRingRecord *
+record_at(const ArtRing *r, uint64 at)
+{
+	return (ArtRingRecord *) (r->data + at % ART_RING_DATA);
+}
+
+/* The record behind one.  Without a division, since it is done once a record. */
+static inline ArtRingRecord *
+record_behind(ArtRing *r, ArtRingRecord *rec)
+{
+	char	   *p = (char *) rec + rec->size;
+
+	return (ArtRingRecord *) (p == r->data + ART_RING_DATA ? r->data : p);
+}
+
+/*
+ * Drop the records at the tail whose WAL is flushed.
+ *
+ * Order: what was relied on is noted before the tail moves.
+ */
+static void
+drop_flushed(ArtRing *r)
+{
+	XLogRecPtr	flushed = GetFlushRecPtr(NULL);
+	XLogRecPtr	relied = r->relied;
+	uint64		tail = r->tail;
+
+	if (newest != InvalidXLogRecPtr && newest <= flushed)
+	{
+		/* those before it, of earlier processes too, are older */
+		relied = Max(relied, newest);
+		tail = r->head;
+	}
+	for (ArtRingRecord *rec = record_at(r, tail); tail != r->head;
+		 tail += rec->size, rec = record_behind(r, rec))
+	{
+		if (rec->len == 0)
+			continue;
+		if (rec->lsn > flushed)
+			break;
+		relied = Max(relied, rec->lsn);
+	}
+	__atomic_store_n(&r->relied, relied, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
+}
+
+/*
+ * Drop the older half of the records, whose WAL is not flushed.  One store to a
+ * line that all share is for many records.
+ *
+ * Order: each structure knows before the tail moves.
+ */
+static void
+spill_half(ArtRing *r)
+{
+	uint64		tail = r->tail;
+	uint64		end = tail + (r->head - tail) / 2;
+	ArtEntry   *e = NULL;
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+
+	for (ArtRingRecord *rec = record_at(r, tail); tail < end;
+		 tail += rec->size, rec = record_behind(r, rec))
+	{
+		if (rec->len == 0)
+			continue;
+		if (rec->entry != e && e != NULL)
+			art_spill(e, lsn);
+		e = rec->entry;
+		lsn = rec->lsn;
+	}
+	if (e != NULL)
+		art_spill(e, lsn);
+	__atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
+}
+
+/*
+ * Find room for a record, and as much behind it as there is in one piece.  False:
+ * it is too long.
+ */
+static bool
+make_room(uint32 size)
+{
+	ArtRing    *r = my_ring;
+	uint64		left;
+	uint32		to_end;
+
+	if (r == NULL)
+		my_ring = r = art_my_ring();
+	if (r == NULL || size > RING_LONGEST)
+		return false;
+
+	drop_flushed(r);
+	if (ART_RING_DATA - (r->head - r->tail) < ART_RING_DATA / 4)
+		spill_half(r);
+
+	to_end = ART_RING_DATA - (uint32) (r->head % ART_RING_DATA);
+	if (to_end < size)
+	{
+		ArtRingRecord *filler = record_at(r, r->head);
+
+		filler->size = to_end;	/* at least eight bytes */
+		filler->len = 0;
+		__atomic_store_n(&r->head, r->head + to_end, __ATOMIC_RELEASE);
+		to_end = ART_RING_DATA;
+	}
+	left = ART_RING_DATA - (r->head - r->tail);
+	next = r->data + r->head % ART_RING_DATA;
+	limit = next + Min(left, to_end);
+	Assert(size <= (uint32) (limit - next));
+	return true;
+}
+
+/*
+ * A record where there may be no room for it, or no LSN.  In an index that is not valid
+ * CREATE INDEX CONCURRENTLY inserts rows of others, of whose WAL this process knows
+ * nothing.  Nor does a process know an LSN when it has written no WAL.
+ */
+static pg_noinline void
+put_slowly(Relation index, ArtEntry *e, uint64 gen, const uint8 *key, uint32 len)
+{
+	XLogRecPtr	lsn = XactLastRecEnd;
+
+	if (art_rings == NULL)
+		return;
+	if (lsn == InvalidXLogRecPtr || !index->rd_index->indisvalid)
+		art_spill(e, art_insert_position());
+	else if (!make_room(RING_RECORD(len)))
+		art_spill(e, lsn);
+	else
+		art_ring_put(index, e, gen, key, len);
+}
+
+/* Most keys with their TIDs are as short as that, and a call would cost more. */
+static inline void
+copy_key(uint8 *to, const uint8 *key, uint32 len)
+{
+	uint64		first;
+	uint64		last;
+
+	if (unlikely(len < sizeof(first) || len > 2 * sizeof(first)))
+	{
+		memcpy(to, key, len);
+		return;
+	}
+	memcpy(&first, key, sizeof(first));
+	memcpy(&last, key + len - sizeof(last), sizeof(last));
+	memcpy(to, &first, sizeof(first));
+	memcpy(to + len - sizeof(last), &last, sizeof(last));
+}
+
+/*
+ * See art_keep.h.
+ */
+void
+art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *key, uint32 len)
+{
+	XLogRecPtr	lsn = XactLastRecEnd;
+	uint32		size = RING_RECORD(len);
+	ArtRingRecord *rec = (ArtRingRecord *) next;
+
+	if (unlikely(size > (uint32) (limit - next) || lsn == InvalidXLogRecPtr ||
+				 !index->rd_index->indisvalid))
+	{
+		put_slowly(index, e, gen, key, len);
+		return;
+	}
+	rec->size = size;
+	rec->len = len;
+	rec->entry = e;
+	rec->gen = gen;
+	rec->lsn = newest = lsn;
+	copy_key(rec->key, key, len);
+	next += size;
+	__atomic_store_n(&my_ring->head, my_ring->head + size, __ATOMIC_RELEASE);
+}
+
+/*
+ * See art_keep.h.
+ */
+bool
+art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, void *arg),
+			  void *arg)
+{
+	uint64		at = r->tail;
+
+	if (at > r->head || r->head - at > ART_RING_DATA || at % MAXIMUM_ALIGNOF != 0)
+		return false;
+	while (at != r->head)
+	{
+		const ArtRingRecord *rec = record_at(r, at);
+		uint32		to_end = ART_RING_DATA - (uint32) (at % ART_RING_DATA);
+
+		if (rec->size == 0 || rec->size % MAXIMUM_ALIGNOF != 0 ||
+			rec->size > to_end || rec->size > r->head - at)
+			return false;
+		if (rec->len == 0 ? rec->size != to_end : rec->size != RING_RECORD(rec->len))
+			return false;
+		if (rec->len > 0)
+			fn(rec, arg);
+		at += rec->size;
+	}
+	return true;
+}
+
+/*
+ * See art_keep.h.
+ */
+void
+art_ring_clear(ArtRing *r)
+{
+	r->tail = r->head;
+	r->relied = InvalidXLogRecPtr;
+	if (r == my_ring)
+	{
+		next = limit = NULL;
+		newest = InvalidXLogRecPtr;
+	}
+}
