@@ -33,20 +33,37 @@ typedef struct work
 	bool		known;			/* next is */
 	bool		last;			/* there is none on this level */
 	bool		apart;			/* what was to move does not fit with its neighbours */
+	bool		must;			/* something of the run is to leave its span */
 	_Alignas(AX_LINE) uint8_t page[BT_MAX_SIZE];
 	_Alignas(AX_LINE) uint8_t above[BT_MAX_SIZE];
 	_Alignas(AX_LINE) uint8_t copy[RUN][BT_MAX_SIZE];
+	/* the children that go: so many, from this place in the page on */
+	int			first;
+	int			r;
+	bt_gone		gone[RUN];
+	uint64_t	used;			/* bytes in them */
+	/* .. their entries, and what an inner one has below it */
+	int			n;
+	int			nc;
 	bt_view		v[VIEWS];
 	bt_page    *child[VIEWS + 2];
+	/* what takes their place, and what is between two of these */
+	int			nmade;
+	int			nsep;
+	bt_page    *made[RUN + 1];
+	bt_view		sep[RUN];
+	uint8_t		sepbuf[RUN][BT_MAX_SIZE / 4];
+	int			at;				/* the first entry that is not in one yet */
+	uint64_t	sum;			/* the weight of those before it, */
+	uint64_t	total;			/* and of all */
+	/* the page's new entries */
 	bt_view		qv[BT_MAX_CAP + RUN];
 	bt_page    *qc[BT_MAX_CAP + RUN + 2];
-	uint8_t		sep[RUN][BT_MAX_SIZE / 4];
-	struct
-	{
-		bt_blob    *old;
-		bt_blob    *made;
-	}			blob[BLOBS];
-	int			nblobs;
+	/* long keys that go, and copies of those that move */
+	int			ngoes;
+	int			nmoved;
+	bt_blob    *goes[RUN + BLOBS];
+	bt_blob    *moved[BLOBS];
 } work;
 
 _Static_assert(sizeof(work) + AX_LINE <= AX_COMPACT_WORK, "a compaction's memory is too small");
@@ -57,21 +74,11 @@ work_of(const ax_compaction *c)
 	return (work *) (((uintptr_t) c->work + AX_LINE - 1) & ~(uintptr_t) (AX_LINE - 1));
 }
 
-/* A long key that is to move goes elsewhere.  False: no memory. */
-static bool
-move_blob(ax_ctx *cx, ax_store *s, work *w, bt_view *v)
+/* The page above the run, as it was copied. */
+static inline const bt_page *
+page_of(const work *w)
 {
-	bt_blob    *b;
-
-	if (!v->blob || w->nblobs == BLOBS || !ax_draining(cx, s, v->blob))
-		return true;
-	b = bt_blob_new(cx, s, v->blob->bytes, v->blob->len);
-	if (!b)
-		return false;
-	w->blob[w->nblobs].old = v->blob;
-	w->blob[w->nblobs++].made = b;
-	bt_key_view(b->bytes, b->len, b, v);
-	return true;
+	return (const bt_page *) (const void *) w->page;
 }
 
 /* Bytes that an entry takes, about, in a page with such a prefix. */
@@ -112,7 +119,7 @@ need(const bt_view *v, int n, uint32_t size, uint64_t used)
 static ax_status
 find_next(work *w, const bt_path *t, int k, int last)
 {
-	const bt_page *p = (const bt_page *) (const void *) w->page;
+	const bt_page *p = page_of(w);
 
 	w->known = true;
 	w->last = false;
@@ -161,9 +168,262 @@ advance(work *w, ax_compaction *c)
 	}
 }
 
+/* ---- reading a run ---- */
+
+/*
+ * Copy the run's next child, p, and add its entries to w.  AX_NOTFOUND: there is no
+ * room for them.  AX_STALE, AX_BUSY.
+ *
+ * Latches: none; above is the guard of the page.
+ */
+static ax_status
+read_child(ax_ctx *cx, ax_store *s, work *w, const ax_guard *above, bt_page *p)
+{
+	const bt_page *have = (const bt_page *) (const void *) w->copy[w->r];
+	bt_gone    *gone = &w->gone[w->r];
+	ax_status	x = ax_guard_open(cx, &gone->g, &p->word, false);
+	int			n;
+
+	if (x != AX_OK)
+		return x;
+	if (!ax_guard_valid(above))
+		return AX_STALE;
+	ax_copy_out(w->copy[w->r], (const uint8_t *) p, p->size);
+	AX_POINT("bt.compact.child_copied");
+	if (!ax_guard_valid(&gone->g))
+		return AX_STALE;
+	n = bt_count(have);
+	if (w->r > 0 && w->n + n + 1 > VIEWS)
+		return AX_NOTFOUND;
+	gone->p = p;
+	if (w->r > 0)
+	{
+		bt_view		between;
+
+		bt_get(page_of(w), w->first + w->r - 1, &between);
+		if (have->level)
+			w->v[w->n++] = between;
+		else if (between.blob)
+			w->goes[w->ngoes++] = between.blob;
+	}
+	for (int i = 0; i < n; i++)
+		bt_get(have, i, &w->v[w->n++]);
+	for (int i = 0; have->level && i <= n; i++)
+		w->child[w->nc++] = bt_ref(&bt_children(have)[i]);
+	w->used += bt_used(have);
+	w->must |= ax_draining(cx, s, p);
+	w->r++;
+	return AX_OK;
+}
+
+/*
+ * Copy the page of frame k, and at most "most" of its children.  AX_STALE, AX_BUSY.
+ *
+ * Latches: none.
+ */
+static ax_status
+read_run(ax_ctx *cx, ax_store *s, work *w, const bt_path *t, int k, int most)
+{
+	const bt_page *up = page_of(w);
+	const ax_guard *above = &t->f[k].g;
+	ax_status	x = AX_OK;
+
+	w->known = w->apart = w->must = false;
+	w->r = w->n = w->nc = w->nmade = w->nsep = w->ngoes = w->nmoved = 0;
+	w->used = 0;
+	w->first = t->f[k].i;
+	ax_copy_out(w->page, (const uint8_t *) t->f[k].p, t->f[k].p->size);
+	AX_POINT("bt.compact.copied");
+	if (!ax_guard_valid(above))
+		return AX_STALE;
+	while (x == AX_OK && w->r < most && w->first + w->r <= bt_count(up))
+		x = read_child(cx, s, w, above, bt_ref(&bt_children(up)[w->first + w->r]));
+	return x == AX_NOTFOUND ? AX_OK : x;
+}
+
+/*
+ * How many pages the run's entries take, a tenth of each left free.  0: the run
+ * stays as it is.
+ */
+static int
+pages_needed(ax_ctx *cx, ax_store *s, work *w, int level)
+{
+	const uint32_t size = bt_page_size(s, level);
+	const uint64_t room = (size - BT_HEAD) / 10 * 9;
+	int			m;
+
+	for (int i = 0; i < w->n && !w->must; i++)
+		w->must = w->v[i].blob && ax_draining(cx, s, w->v[i].blob);
+	/* neighbours may begin with more in common than their layouts use */
+	if (w->n > 0 && level == 0)
+		w->used = need(w->v, w->n, size, w->used);
+	m = (int) ((w->used + room - 1) / room);
+	if (m < 1)
+		m = 1;
+	if (w->n == 0 || (m >= w->r && !w->must))
+		return 0;
+	return m < w->r ? m : w->r;
+}
+
+/* ---- making what takes its place ---- */
+
+/* Long keys that are to move go elsewhere, so many as there is room for.  False: no memory. */
+static bool
+move_blobs(ax_ctx *cx, ax_store *s, work *w)
+{
+	for (int i = 0; i < w->n && w->nmoved < BLOBS; i++)
+	{
+		bt_blob    *old = w->v[i].blob,
+				   *b;
+
+		if (!old || !ax_draining(cx, s, old))
+			continue;
+		b = bt_blob_new(cx, s, old->bytes, old->len);
+		if (!b)
+			return false;
+		w->goes[w->ngoes++] = old;
+		w->moved[w->nmoved++] = b;
+		bt_key_view(b->bytes, b->len, b, &w->v[i]);
+	}
+	return true;
+}
+
+/* Give up the pages that were made, and the long separators of leaves. */
+static void
+drop_pages(ax_ctx *cx, ax_store *s, work *w, int level)
+{
+	while (w->nmade > 0)
+		bt_unbuild(cx, s, w->made[--w->nmade]);
+	while (w->nsep > 0)
+		if (w->sep[--w->nsep].blob && level == 0)
+			bt_blob_free(cx, s, w->sep[w->nsep].blob);
+}
+
+/*
+ * Make the next of m pages, with its share of the entries, and the separator behind it.
+ * AX_NOTFOUND: they do not fit.  AX_NOMEM.
+ */
+static ax_status
+make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
+{
+	const bt_page *up = page_of(w);
+	const int	level = up->level - 1;
+	const int	j = w->nmade,
+				at = w->at;
+	const bool	more = j + 1 < m;
+	const bool	has_lo = j > 0 || w->first > 0,
+				has_hi = more || w->first + w->r <= bt_count(up);
+	uint8_t		buf[BT_MAX_PLEN];
+	const uint8_t *prefix;
+	uint32_t	plen;
+	bt_view		lo,
+				hi;
+	bt_page    *p;
+	int			end = at;
+
+	while (end < w->n && (!more || w->sum * (uint64_t) m < w->total * (uint64_t) (j + 1)))
+		w->sum += weight(&w->v[end++], up->plen);
+	/* each has something, and an inner one's end goes up */
+	if (end == at || (more && end >= w->n - (level > 0)))
+		return AX_NOTFOUND;
+	if (j > 0)
+		lo = w->sep[w->nsep - 1];
+	else if (has_lo)
+		bt_get(up, w->first - 1, &lo);
+	if (more)
+	{
+		bt_view    *sep = &w->sep[w->nsep];
+
+		if (level)
+			*sep = w->v[end];
+		else if (!bt_separator(cx, s, &w->v[end - 1], &w->v[end], w->sepbuf[w->nsep], sep))
+			return AX_NOMEM;
+		hi = *sep;
+		w->nsep++;
+	}
+	else if (has_hi)
+		bt_get(up, w->first + w->r - 1, &hi);
+	prefix = bt_range_prefix(t, k + 1, &lo, has_lo, &hi, has_hi, false, buf, &plen);
+	if (!bt_fits(bt_page_size(s, level), level > 0, w->v + at, end - at, plen))
+		return AX_NOTFOUND;
+	p = bt_alloc(cx, s, level, true);
+	if (!p)
+		return AX_NOMEM;
+	bt_build(cx, s, p, level, w->v + at, end - at, w->child + at, prefix, plen);
+	w->made[w->nmade++] = p;
+	w->at = end + (more && level);
+	return AX_OK;
+}
+
+/*
+ * Distribute the run's entries over m pages, or the fewest above that which do.  False:
+ * they do not fit, w->apart if they might one by one, or there is no memory.
+ */
+static bool
+make_pages(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
+{
+	const bt_page *up = page_of(w);
+
+	w->total = 0;
+	for (int i = 0; i < w->n; i++)
+		w->total += weight(&w->v[i], up->plen);
+	/* where lengths differ much, what is moved may take a page more */
+	for (; m < w->r || (w->must && m <= w->r + 1); m++)
+	{
+		ax_status	x = AX_OK;
+
+		w->at = 0;
+		w->sum = 0;
+		while (x == AX_OK && w->nmade < m)
+			x = make_page(cx, s, w, t, k, m);
+		if (x == AX_OK)
+			return true;
+		drop_pages(cx, s, w, up->level - 1);
+		if (x == AX_NOMEM)
+			return false;
+	}
+	w->apart = w->must && w->r > 1;
+	return false;
+}
+
+/* Make the page with these children.  NULL: they do not fit, or there is no memory. */
+static bt_page *
+make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
+{
+	const bt_page *up = page_of(w);
+	int			n = 0,
+				nc = 0;
+	bt_page    *p;
+
+	for (int i = 0; i < w->first; i++)
+	{
+		bt_get(up, i, &w->qv[n++]);
+		w->qc[nc++] = bt_ref(&bt_children(up)[i]);
+	}
+	for (int j = 0; j < w->nmade; j++)
+	{
+		w->qc[nc++] = w->made[j];
+		if (j < w->nsep)
+			w->qv[n++] = w->sep[j];
+	}
+	for (int i = w->first + w->r - 1; i < bt_count(up); i++)
+	{
+		bt_get(up, i, &w->qv[n++]);
+		w->qc[nc++] = bt_ref(&bt_children(up)[i + 1]);
+	}
+	if (!bt_fits(up->size, true, w->qv, n, up->plen) || !bt_make(cx, s, ch, up->level, true))
+		return NULL;
+	p = ch->made[0].p;
+	bt_build(cx, s, p, up->level, w->qv, n, w->qc, bt_prefix(up), up->plen);
+	ch->made[0].built = true;
+	return p;
+}
+
+/* ---- one run ---- */
+
 /*
  * One run of at most "most" children of the page of frame k.  *objs: pages replaced.
- * w->page is the page's copy; w->next is found on the way.
+ * w->page is the page's copy; w->next is found on the way.  AX_STALE, AX_BUSY.
  *
  * Latches: none on entry and on return; takes the page above, the page and the
  * children that go, by one try each.
@@ -171,244 +431,42 @@ advance(work *w, ax_compaction *c)
 static ax_status
 run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
 {
-	bt_page    *q = t->f[k].p;
-	const bt_page *up = (const bt_page *) (const void *) w->page;
-	const int	first = t->f[k].i;
-	const int	level = q->level - 1;
-	const uint32_t size = bt_page_size(s, level);
-	ax_guard	g[RUN];
-	bt_page    *old[RUN];
-	bt_page    *made[RUN + 1] = {NULL};
-	bt_page    *copy = NULL;
-	bt_view		sep[RUN + 1];
-	bt_blob    *gone[RUN];
-	int			ngone = 0,
-				nsep = 0,
-				r = 0,
-				m,
-				n = 0,
-				nc = 0,
-				held = 0,
-				count,
-				last,
-				built = 0;
-	uint64_t	used = 0,
-				total = 0;
-	bool		must = false,
-				fits = true,
-				copy_built = false;
-	ax_status	x = AX_STALE;
+	const int	level = t->f[k].p->level - 1;
+	bt_change	ch = {.site = AX_SITES, .t = t};
+	bt_more		more;
+	bt_page    *p = NULL;
+	ax_status	x = read_run(cx, s, w, t, k, most);
+	int			m;
 
 	*objs = 0;
-	w->known = w->apart = false;
-	w->nblobs = 0;
-	ax_copy_out(w->page, (const uint8_t *) q, q->size);
-	AX_POINT("bt.compact.copied");
-	if (!ax_guard_valid(&t->f[k].g))
-		return AX_STALE;
-	count = bt_count(up);
-
-	for (; r < most && first + r <= count; r++)
-	{
-		bt_page    *p = bt_ref(&bt_children(up)[first + r]);
-		const bt_page *have = (const bt_page *) (const void *) w->copy[r];
-		int			have_n;
-
-		x = ax_guard_open(cx, &g[r], &p->word, false);
-		if (x != AX_OK)
-			return x;
-		if (!ax_guard_valid(&t->f[k].g))
-			return AX_STALE;
-		ax_copy_out(w->copy[r], (const uint8_t *) p, p->size);
-		AX_POINT("bt.compact.child_copied");
-		if (!ax_guard_valid(&g[r]))
-			return AX_STALE;
-		have_n = bt_count(have);
-		if (r > 0 && n + have_n + 1 > VIEWS)
-			break;
-		old[r] = p;
-		if (r > 0)
-		{
-			bt_view		between;
-
-			bt_get(up, first + r - 1, &between);
-			if (level)
-				w->v[n++] = between;
-			else if (between.blob)
-				gone[ngone++] = between.blob;
-		}
-		for (int i = 0; i < have_n; i++)
-			bt_get(have, i, &w->v[n++]);
-		for (int i = 0; level && i <= have_n; i++)
-			w->child[nc++] = bt_ref(&bt_children(have)[i]);
-		used += bt_used(have);
-		must |= ax_draining(cx, s, p);
-	}
-	last = first + r - 1;
-	x = find_next(w, t, k, last);
-	if (x != AX_OK)
+	if (x == AX_OK)
+		x = find_next(w, t, k, w->first + w->r - 1);
+	if (x != AX_OK || (m = pages_needed(cx, s, w, level)) == 0)
 		return x;
-	for (int i = 0; i < n && !must; i++)
-		must = w->v[i].blob && ax_draining(cx, s, w->v[i].blob);
-
-	/* neighbours may begin with more in common than their layouts use */
-	if (n > 0 && level == 0)
-		used = need(w->v, n, size, used);
-
-	/* in how many pages, a tenth of each left free? */
-	total = (size - BT_HEAD) / 10 * 9;
-	m = (int) ((used + total - 1) / total);
-	if (m < 1)
-		m = 1;
-	if (n == 0 || (m >= r && !must))
-		return AX_OK;
-	if (m > r)
-		m = r;
-
-	for (int i = 0; i < n; i++)
-		if (!move_blob(cx, s, w, &w->v[i]))
-			goto full;
-	total = 0;
-	for (int i = 0; i < n; i++)
-		total += weight(&w->v[i], up->plen);
-
-	/* where lengths differ much, what is moved may take a page more */
-	for (; m <= r + must; m++)
+	if (move_blobs(cx, s, w) && make_pages(cx, s, w, t, k, m))
+		p = make_above(cx, s, w, &ch);
+	if (p)
 	{
-		uint8_t		pbuf[BT_MAX_PLEN];
-		bt_view		lo,
-					hi;
-		uint64_t	sum = 0;
-		int			at = 0;
-
-		if (m == r && !must)
-			break;
-		fits = true;
-		for (int j = 0; j < m && fits; j++)
-		{
-			const bool	more = j + 1 < m;
-			bool		has_lo = j > 0 || first > 0,
-						has_hi = more || last < count;
-			const uint8_t *prefix;
-			uint32_t	plen;
-			int			end = at;
-
-			while (end < n && (!more || sum * (uint64_t) m < total * (uint64_t) (j + 1)))
-				sum += weight(&w->v[end++], up->plen);
-			/* each has something, and an inner one's end goes up */
-			if (end == at || (more && end >= n - (level > 0)))
-			{
-				fits = false;
-				break;
-			}
-			if (j > 0)
-				lo = sep[nsep - 1];
-			else if (has_lo)
-				bt_get(up, first - 1, &lo);
-			if (more)
-			{
-				if (level)
-					sep[nsep] = w->v[end];
-				else if (!bt_separator(cx, s, &w->v[end - 1], &w->v[end], w->sep[nsep], &sep[nsep]))
-					goto full;
-				hi = sep[nsep++];
-			}
-			else if (has_hi)
-				bt_get(up, last, &hi);
-			prefix = bt_range_prefix(t, k + 1, &lo, has_lo, &hi, has_hi, false, pbuf, &plen);
-			if (!bt_fits(size, level > 0, w->v + at, end - at, plen))
-			{
-				fits = false;
-				break;
-			}
-			if ((made[j] = bt_alloc(cx, s, level, true)) == NULL)
-				goto full;
-			bt_build(cx, s, made[j], level, w->v + at, end - at, w->child + at, prefix, plen);
-			built = j + 1;
-			at = end + (more && level);
-		}
-		if (fits)
-			break;
-		while (built > 0)
-			bt_unbuild(cx, s, made[--built]);
-		for (; nsep > 0; nsep--)
-			if (!level && sep[nsep - 1].blob)
-				bt_blob_free(cx, s, sep[nsep - 1].blob);
+		more = (bt_more) {w->r, w->ngoes, w->gone, w->goes};
+		bt_plan(&ch, bt_above(t, k), NULL);
+		bt_plan(&ch, &t->f[k].g, t->f[k].p);
+		AX_POINT("bt.compact.before_lock");
+		x = bt_begin(cx, s, &ch, &more);
 	}
-	if (built == 0)
+	if (!p || x != AX_OK)
 	{
-		w->apart = must && r > 1;
-		goto full;
+		/* without p the run is left as it is */
+		drop_pages(cx, s, w, level);
+		while (w->nmoved > 0)
+			bt_blob_free(cx, s, w->moved[--w->nmoved]);
+		return x;
 	}
-
-	/* the page with these children */
-	n = nc = 0;
-	for (int i = 0; i < first; i++)
-	{
-		bt_get(up, i, &w->qv[n++]);
-		w->qc[nc++] = bt_ref(&bt_children(up)[i]);
-	}
-	for (int j = 0; j < m; j++)
-	{
-		w->qc[nc++] = made[j];
-		if (j < nsep)
-			w->qv[n++] = sep[j];
-	}
-	for (int i = last; i < count; i++)
-	{
-		bt_get(up, i, &w->qv[n++]);
-		w->qc[nc++] = bt_ref(&bt_children(up)[i + 1]);
-	}
-	if (!bt_fits(up->size, true, w->qv, n, up->plen) ||
-		(copy = bt_alloc(cx, s, level + 1, true)) == NULL)
-		goto full;
-	bt_build(cx, s, copy, level + 1, w->qv, n, w->qc, bt_prefix(up), up->plen);
-	copy_built = true;
-	x = ax_retire_reserve(cx, r + 1 + ngone + w->nblobs);
-	if (x != AX_OK)
-		goto out;
-
-	AX_POINT("bt.compact.before_lock");
-	x = AX_STALE;
-	if (!ax_guard_lock(cx, bt_above(t, k)) || !ax_guard_lock(cx, &t->f[k].g))
-		goto out;
-	while (held < r && ax_guard_lock(cx, &g[held]))
-		held++;
-	if (held < r)
-		goto out;
-	ax_elide_pass(cx);			/* latched, no section */
-	bt_publish(s, t, k, copy);
+	/* all is as it was when it was copied */
+	bt_publish(s, t, k, p);
 	AX_POINT("bt.compact.published");
-	for (int i = 0; i < r; i++)
-		ax_guard_kill(cx, &g[i]);
-	ax_guard_kill(cx, &t->f[k].g);
-	ax_guard_close(cx, bt_above(t, k), true);
-	for (int i = 0; i < r; i++)
-		bt_retire(cx, s, old[i]);
-	bt_retire(cx, s, q);
-	for (int i = 0; i < ngone; i++)
-		bt_blob_retire(cx, s, gone[i]);
-	for (int i = 0; i < w->nblobs; i++)
-		bt_blob_retire(cx, s, w->blob[i].old);
-	*objs = r + 1;
+	bt_finish(cx, s, &ch, &more);
+	*objs = w->r + 1;
 	return AX_OK;
-
-full:
-	x = AX_OK;
-out:
-	for (int i = 0; i < held; i++)
-		ax_guard_close(cx, &g[i], false);
-	bt_close(cx, t, -1);
-	while (built > 0)
-		bt_unbuild(cx, s, made[--built]);
-	for (int i = 0; i < nsep && !level; i++)
-		if (sep[i].blob)
-			bt_blob_free(cx, s, sep[i].blob);
-	for (int i = 0; i < w->nblobs; i++)
-		bt_blob_free(cx, s, w->blob[i].made);
-	if (copy)
-		bt_drop(cx, s, level + 1, copy, copy_built);
-	return x;
 }
 
 /*

@@ -39,14 +39,14 @@ drop_root(ax_ctx *cx, ax_store *s, bt_path *t)
 	bt_plan(&ch, &t->root, NULL);
 	bt_plan(&ch, &t->f[0].g, p);
 	AX_POINT("bt.root_before_lock");
-	x = bt_begin(cx, s, &ch);
+	x = bt_begin(cx, s, &ch, NULL);
 	if (x != AX_OK)
 		return x;
 	child = p->level ? bt_ref(&bt_children(p)[0]) : NULL;
 	bt_publish(s, t, 0, child);
 	atomic_store_explicit(&s->height, child ? (uint32_t) child->level + 1 : 0,
 						  memory_order_relaxed);
-	bt_finish(cx, s, &ch);
+	bt_finish(cx, s, &ch, NULL);
 	return AX_OK;
 }
 
@@ -198,14 +198,14 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 	bt_plan(&m.ch, m.g[0], m.page[0]);
 	bt_plan(&m.ch, m.g[1], m.page[1]);
 	AX_POINT("bt.merge.before_lock");
-	x = bt_begin(cx, s, &m.ch);
+	x = bt_begin(cx, s, &m.ch, NULL);
 	if (x != AX_OK)
 		return x;
 	up->i = m.left;
 	bt_publish(s, t, k, m.ch.made[0].p);
 	AX_POINT("bt.merge.published");
 	bt_del(up->p, m.left);
-	bt_finish(cx, s, &m.ch);
+	bt_finish(cx, s, &m.ch, NULL);
 	return AX_OK;
 }
 
@@ -305,7 +305,7 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		}
 		ch.n = 0;
 		bt_plan(&ch, &f->g, NULL);
-		if (bt_begin(cx, s, &ch) == AX_OK)
+		if (bt_begin(cx, s, &ch, NULL) == AX_OK)
 			break;
 	}
 
@@ -313,7 +313,7 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	bt_del(f->p, i);
 	empty = underfull(f->p);
 	ch.goes_blob = v.blob;
-	bt_finish(cx, s, &ch);
+	bt_finish(cx, s, &ch, NULL);
 	bt_close(cx, &t, -1);
 	AX_COUNT(cx, s, entries, -1);
 	if (empty)

@@ -429,7 +429,7 @@ publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
 	bt_plan(&r->ch, bt_above(t, r->k), NULL);
 	bt_plan(&r->ch, &f->g, r->in_place ? NULL : f->p);
 	AX_POINT("bt.split.before_lock");
-	x = bt_begin(cx, s, &r->ch);
+	x = bt_begin(cx, s, &r->ch, NULL);
 	if (x != AX_OK)
 		return x;
 	/* a blob that goes up belongs to the page above from now on */
@@ -452,7 +452,7 @@ publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
 	AX_POINT("bt.split.published");
 	if (r->in_place)
 		bt_st(&f->p->n, (uint16_t) m);
-	bt_finish(cx, s, &r->ch);
+	bt_finish(cx, s, &r->ch, NULL);
 	bt_close(cx, t, -1);
 	/* of what was made, some was not needed */
 	if (r->in_place)
@@ -559,12 +559,12 @@ insert_first(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t l
 	ch.made[0].built = true;
 	bt_plan(&ch, &t->root, NULL);
 	AX_POINT("bt.first.before_lock");
-	x = bt_begin(cx, s, &ch);
+	x = bt_begin(cx, s, &ch, NULL);
 	if (x != AX_OK)
 		return x;
 	bt_publish(s, t, 0, ch.made[0].p);
 	atomic_store_explicit(&s->height, 1, memory_order_relaxed);
-	bt_finish(cx, s, &ch);
+	bt_finish(cx, s, &ch, NULL);
 	return AX_OK;
 }
 
@@ -718,7 +718,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	bt_key_view(key, klen, ch.made_blob, &v);
 	bt_plan(&ch, &f->g, NULL);
 	AX_POINT("bt.leaf_before_lock");
-	x = bt_begin(cx, s, &ch);
+	x = bt_begin(cx, s, &ch, NULL);
 	if (x != AX_OK)
 		return x;
 	if (!bt_put(f->p, i, &v, NULL))
@@ -736,7 +736,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	*done = *added = 1;
 	if (!one)
 		insert_more(s, f->p, &l, keys, lens, len, n, done, added);
-	bt_finish(cx, s, &ch);
+	bt_finish(cx, s, &ch, NULL);
 	bt_close(cx, t, -1);
 	return AX_OK;
 }

@@ -170,6 +170,25 @@ typedef struct bt_change
 	bt_blob    *goes_blob;
 } bt_change;
 
+/* A page that goes, and its guard. */
+typedef struct bt_gone
+{
+	ax_guard	g;
+	bt_page    *p;
+} bt_gone;
+
+/*
+ * More that goes with a change than bt_change has room for: compaction's.  The
+ * arrays are the caller's, and so is what it made instead.
+ */
+typedef struct bt_more
+{
+	int			npages;
+	int			nblobs;
+	bt_gone    *pages;			/* latched behind those of the plan, in this order */
+	bt_blob   **blobs;
+} bt_more;
+
 /* Latch what g guards; goes: it goes with the change, and this is it. */
 static inline void
 bt_plan(bt_change *ch, ax_guard *g, bt_page *goes)
@@ -185,33 +204,47 @@ extern ax_status bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
 /*
  * AX_OK: latched, the caller stores, and calls bt_finish().  Else nothing was done,
  * what was made is freed, and of the path nothing is held: AX_STALE, AX_BUSY.
+ * more: NULL but for compaction, and known when this is compiled; for bt_finish(), too.
  *
  * Epoch: inside.
- * Latches: those of the plan, write-latched on AX_OK; else none.
+ * Latches: those of the plan and of more, write-latched on AX_OK; else none.
  */
 __attribute__((always_inline)) static inline ax_status
-bt_begin(ax_ctx *cx, ax_store *s, bt_change *ch)
+bt_begin(ax_ctx *cx, ax_store *s, bt_change *ch, const bt_more *more)
 {
 	int			goes = ch->goes_blob != NULL;
 
 	for (int i = 0; i < ch->n; i++)
 		goes += ch->at[i].goes != NULL;
+	if (more)
+		goes += more->npages + more->nblobs;
 	if (goes > 0 && ax_retire_reserve(cx, goes) != AX_OK)
 		return bt_give_up(cx, s, *ch, AX_BUSY);
 	for (int i = 0; i < ch->n; i++)
 		if (!ax_guard_lock_at(cx, ch->at[i].g, ch->site))
 			return bt_give_up(cx, s, *ch, AX_STALE);
+	for (int i = 0; more && i < more->npages; i++)
+		if (!ax_guard_lock(cx, &more->pages[i].g))
+		{
+			while (i > 0)
+				ax_guard_close(cx, &more->pages[--i].g, false);
+			return bt_give_up(cx, s, *ch, AX_STALE);
+		}
+	if (more)
+		ax_elide_pass(cx);		/* latched, no section */
 	return AX_OK;
 }
 
 /*
  * All is stored: let go, and retire what went.
  *
- * Latches: has those of the plan; none of them on return.
+ * Latches: has those of the plan and of more; none of them on return.
  */
 __attribute__((always_inline)) static inline void
-bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch)
+bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch, const bt_more *more)
 {
+	for (int i = 0; more && i < more->npages; i++)
+		ax_guard_kill(cx, &more->pages[i].g);
 	for (int i = ch->n - 1; i >= 0; i--)
 	{
 		if (ch->at[i].goes)
@@ -220,11 +253,15 @@ bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch)
 			ax_guard_close(cx, ch->at[i].g, true);
 	}
 	/* what is elided is over now */
+	for (int i = 0; more && i < more->npages; i++)
+		bt_retire(cx, s, more->pages[i].p);
 	for (int i = 0; i < ch->n; i++)
 		if (ch->at[i].goes)
 			bt_retire(cx, s, ch->at[i].goes);
 	if (ch->goes_blob)
 		bt_blob_retire(cx, s, ch->goes_blob);
+	for (int i = 0; more && i < more->nblobs; i++)
+		bt_blob_retire(cx, s, more->blobs[i]);
 }
 
 extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo,
