@@ -103,11 +103,7 @@ typedef struct est_level
 	est_runs	mine;
 	est_slots	slots;
 	int			nlater;
-	struct
-	{
-		int			digit;
-		double		rows;
-	}			later[256];
+	uint8_t		later[256];		/* digits below which there is no sample */
 } est_level;
 
 /*

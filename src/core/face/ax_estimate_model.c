@@ -31,7 +31,7 @@
 
 /* Rows r[lo..hi] as one lump. */
 static est_lump
-est_lump_of(const est_digits *d, double rest, const double r[256], int lo, int hi)
+est_lump_of(const est_digits *d, const double r[256], int lo, int hi)
 {
 	est_lump	l = {.same = d->same};
 	double		n = 0;
@@ -40,7 +40,7 @@ est_lump_of(const est_digits *d, double rest, const double r[256], int lo, int h
 	for (int c = lo; c <= hi; c++)
 	{
 		n += r[c];
-		l.bytes += r[c] * (d->end[c] ? 1 + AX_TID_BYTES : rest);
+		l.bytes += r[c] * (d->end[c] ? 1 + AX_TID_BYTES : d->rest);
 		ends &= r[c] == 0 || d->end[c];
 	}
 	l.same |= ends;
@@ -50,7 +50,7 @@ est_lump_of(const est_digits *d, double rest, const double r[256], int lo, int h
 
 /* The slots that rt_build_node makes for these rows. */
 static void
-est_pack(const est *E, const est_digits *d, double rest, const double r[256], est_slots *s)
+est_pack(const est *E, const est_digits *d, const double r[256], est_slots *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (int c = 0; c < 256;)
@@ -67,13 +67,13 @@ est_pack(const est *E, const est_digits *d, double rest, const double r[256], es
 			s->kind[c] = EST_EMBED;
 		else
 		{
-			l = est_lump_of(d, rest, r, c, c);
+			l = est_lump_of(d, r, c, c);
 			s->kind[c] = est_fits(&l) ? EST_LEAF : EST_INNER;
 			for (int k = next; s->kind[c] == EST_LEAF && k < 256 && l.n < E->fill; k++)
 			{
 				if (r[k] < 1)
 					continue;
-				l = est_lump_of(d, rest, r, c, k);
+				l = est_lump_of(d, r, c, k);
 				if (d->end[k] || l.n > E->fill || !est_fits(&l))
 					break;
 				next = k + 1;
@@ -88,8 +88,7 @@ est_pack(const est *E, const est_digits *d, double rest, const double r[256], es
  * leaf takes what falls into its range, and is cut when it cannot.
  */
 static void
-est_merge(const est_digits *d, double rest, const double b[256], const double r[256],
-		  est_slots *s)
+est_merge(const est_digits *d, const double b[256], const double r[256], est_slots *s)
 {
 	int			left = -1;		/* the slot that covers c */
 
@@ -119,7 +118,7 @@ est_merge(const est_digits *d, double rest, const double b[256], const double r[
 			more |= r[i] > b[i];
 		if (!more)
 			continue;
-		l = est_lump_of(d, rest, r, c, hi);
+		l = est_lump_of(d, r, c, hi);
 		if (est_fits(&l))
 		{
 			s->room[c] = true;
@@ -139,10 +138,10 @@ est_merge(const est_digits *d, double rest, const double b[256], const double r[
 					i++;
 					continue;
 				}
-				l = est_lump_of(d, rest, r, i, i);
+				l = est_lump_of(d, r, i, i);
 				for (int k = j; k <= hi && est_fits(&l); k++)
 				{
-					est_lump	m = est_lump_of(d, rest, r, i, k);
+					est_lump	m = est_lump_of(d, r, i, k);
 
 					if (r[k] < 1)
 						continue;
@@ -164,12 +163,17 @@ est_merge(const est_digits *d, double rest, const double b[256], const double r[
 	}
 }
 
-/* The leaves after run k, and which of them are as before, with rows b. */
+/*
+ * The leaves after run k, and which of them are as they were: in E->work, with
+ * the slots "old" over the rows "before".
+ */
 static void
-est_count_leaves(est *E, const est_digits *d, double rest, const double b[256],
-				 const double r[256], const est_slots *old, const est_slots *s, int k,
+est_count_leaves(est *E, const est_digits *d, const double r[256], const est_slots *s, int k,
 				 double weight)
 {
+	const double *const b = E->work->before;
+	const est_slots *const old = &E->work->old;
+
 	for (int c = 0, hi; c < 256; c = hi + 1)
 	{
 		bool		same = true;
@@ -180,7 +184,7 @@ est_count_leaves(est *E, const est_digits *d, double rest, const double b[256],
 			;
 		if (old->kind[c] != EST_LEAF)
 			continue;
-		l = est_lump_of(d, rest, b, c, hi);
+		l = est_lump_of(d, b, c, hi);
 		cls = l.n > 0 ? ax_class_of(est_leaf_size(&l, old->room[c] ? rt_leaf_stepcap(l.n) : 0)) : AX_BIG;
 		if (cls == AX_BIG)
 			continue;
@@ -194,17 +198,16 @@ est_count_leaves(est *E, const est_digits *d, double rest, const double b[256],
 
 /* All runs of the load, one after another. */
 static void
-est_load(est *E, const est_digits *d, double rest, const double r[256], const est_runs *runs,
+est_load(est *E, const est_digits *d, const double r[256], const est_runs *runs,
 		 est_slots *s, double weight)
 {
 	double	   *now = E->work->now, *before = E->work->before;
 	double		share = 1;
-	est_slots  *old = &E->work->old;
 	int			last = -1;
 
 	if (E->runs == 1)
 	{
-		est_pack(E, d, rest, r, s);
+		est_pack(E, d, r, s);
 		return;
 	}
 	memset(now, 0, sizeof(E->work->now));
@@ -234,132 +237,161 @@ est_load(est *E, const est_digits *d, double rest, const double r[256], const es
 		}
 		if (last < 0)
 		{
-			est_pack(E, d, rest, now, s);
+			est_pack(E, d, now, s);
 			/* it came into a tree that was there */
 			if (k > 0)
 				memset(s->room, 1, sizeof(s->room));
 		}
 		else
 		{
-			*old = *s;
-			est_merge(d, rest, before, now, s);
+			E->work->old = *s;
+			est_merge(d, before, now, s);
 			for (; last < k; last++)
-				est_count_leaves(E, d, rest, before, last == k - 1 ? now : before, old,
-								 last == k - 1 ? s : old, last, weight);
+				est_count_leaves(E, d, last == k - 1 ? now : before,
+								 last == k - 1 ? s : &E->work->old, last, weight);
 		}
 		last = k;
 	}
 }
 
+/* A group of keys, which a node is to be made of. */
+typedef struct est_group
+{
+	est_range	own;			/* of the sample, maybe empty */
+	est_range	ctx;			/* of the sample: lends its digits */
+	uint32_t	off;			/* of the next byte, from the key's beginning or
+								 * the TID's */
+	bool		tid;
+	double		rows;
+	double		values;
+} est_group;
+
+/* A node: the group, further down once the prefix is known, and its digits. */
+typedef struct est_place
+{
+	est_group	g;
+	uint32_t	p;				/* of the byte that tells the children apart */
+	uint32_t	columns;		/* bytes of this node's prefix before the TID */
+	uint32_t	colend;			/* end of the columns of the group's keys */
+	bool		from_own;		/* the digits are those of the group's samples */
+	bool		few;			/* the digits show few ways to go */
+} est_place;
+
 /*
- * A node over "rows" keys of so many values, of which the sample has the range
- * own (maybe none); ctx lends its digits.  off: of the next byte, from the
- * key's beginning or the TID's.
+ * Looks at the group's own samples: the prefix that they have in common, and
+ * the digits behind it.
  */
 static void
-est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
-		 double rows, double values, const est_runs *runs, double weight, int depth)
+est_look_own(est *E, est_place *at, est_digits *d)
 {
-	est_level  *const L = &E->work->level[depth];
-	est_digits *const d = &L->d;
-	double	   *const r = L->r;
-	double	   *const v = L->v;
-	uint32_t	p = off;
-	uint32_t	columns = 0;	/* bytes of this node's prefix before the TID */
-	bool		few;
-	uint32_t	colend = 0;
-	bool		from_own = false;
-	int			nc = 0;
-	uint64_t	at = own.first;
-	double		rest;
+	est_group  *const g = &at->g;
 
-	L->nlater = 0;
-	if (own.n >= EST_FEW)
+	at->colend = est_len(E, g->own.first) - AX_TID_BYTES;
+	at->p = est_common(E, &g->own, g->tid ? at->colend + g->off : g->off);
+	if (!g->tid && at->p >= at->colend)
 	{
-		colend = est_len(E, own.first) - AX_TID_BYTES;
-		p = est_common(E, &own, tid ? colend + off : off);
-		if (!tid && p >= colend)
-		{
-			/* one value: the rest of the columns is this node's prefix too */
-			columns = colend - off;
-			off = 0;
-			tid = true;
-			p -= colend;
-			if (p >= AX_TID_BYTES)
-				p = AX_TID_BYTES - 1;
-		}
-		else if (tid)
-			p -= colend;
-		est_look(E, &own, p, tid, true, false, d);
-		from_own = own.n >= EST_OWN || tid;
-		for (int c = 0; c < 256 && !from_own; c++)
-			from_own = d->end[c] && d->cnt[c] > EST_LIGHT;
-		if (own.n >= EST_CONTEXT || tid)
-			ctx = own;
+		/* one value: the rest of the columns is this node's prefix too */
+		at->columns = at->colend - g->off;
+		g->off = 0;
+		g->tid = true;
+		at->p -= at->colend;
+		if (at->p >= AX_TID_BYTES)
+			at->p = AX_TID_BYTES - 1;
 	}
-	if (!from_own)
+	else if (g->tid)
+		at->p -= at->colend;
+	est_look(E, &g->own, at->p, g->tid, true, false, d);
+	at->from_own = g->own.n >= EST_OWN || g->tid;
+	for (int c = 0; c < 256 && !at->from_own; c++)
+		at->from_own = d->end[c] && d->cnt[c] > EST_LIGHT;
+	if (g->own.n >= EST_CONTEXT || g->tid)
+		g->ctx = g->own;
+}
+
+/*
+ * Borrows the digits of the context, where the group's samples are too few to
+ * show theirs.
+ */
+static void
+est_look_context(est *E, est_place *at, est_digits *d)
+{
+	est_group  *const g = &at->g;
+	est_digits *const o = &E->work->other;
+
+	if (!g->tid && g->own.n < EST_FEW && g->values <= 1)
 	{
-		est_digits *const o = &E->work->other;
+		est_look(E, &g->ctx, at->p, false, false, false, o);
+		at->columns = o->ngoing ? (uint32_t) o->rest - AX_TID_BYTES : o->n ? 1 : 0;
+		g->off = at->p = 0;
+		g->tid = true;
+	}
+	if (g->tid && g->off == 0 && g->own.n < EST_FEW)
+	{
+		/* a value's rows are as near to one another as others' are */
+		double		x = est_random(E);
 
-		if (!tid && own.n < EST_FEW && values <= 1)
-		{
-			est_look(E, &ctx, p, false, false, false, o);
-			columns = o->ngoing ? (uint32_t) o->rest - AX_TID_BYTES : o->n ? 1 : 0;
-			off = p = 0;
-			tid = true;
-		}
-		if (tid && off == 0 && own.n < EST_FEW)
-		{
-			/* a value's rows are as near to one another as others' are */
-			double		x = est_random(E);
+		while (at->p < AX_TID_BYTES - 1 && x >= E->tid_common[at->p])
+			x -= E->tid_common[at->p++];
+		if (E->per_value == 1)
+			at->p = 0;
+	}
+	if (!g->tid && g->own.n < EST_FEW)
+	{
+		uint32_t	common = est_common(E, &g->ctx, 0);
 
-			while (p < AX_TID_BYTES - 1 && x >= E->tid_common[p])
-				x -= E->tid_common[p++];
-			if (E->per_value == 1)
-				p = 0;
-		}
-		if (!tid && own.n < EST_FEW)
+		at->p = common > at->p ? common : at->p;
+	}
+	/* past what the context has in common, down to the TID if need be */
+	for (;;)
+	{
+		est_look(E, &g->ctx, at->p, g->tid, false, false, o);
+		if (o->n > 0 && (o->seen > 1 || (g->tid && at->p == AX_TID_BYTES - 1)))
+			break;
+		if (g->own.n >= EST_FEW)
+			break;				/* they do differ here */
+		if (!g->tid && (o->n == 0 || o->nend > 0))
 		{
-			uint32_t	common = est_common(E, &ctx, 0);
-
-			p = common > p ? common : p;
+			g->tid = true;
+			g->off = at->p = 0;
 		}
-		/* past what the context has in common, down to the TID if need be */
-		for (;;)
-		{
-			est_look(E, &ctx, p, tid, false, false, o);
-			if (o->n > 0 && (o->seen > 1 || (tid && p == AX_TID_BYTES - 1)))
-				break;
-			if (own.n >= EST_FEW)
-				break;			/* they do differ here */
-			if (!tid && (o->n == 0 || o->nend > 0))
-			{
-				tid = true;
-				off = p = 0;
-			}
-			else
-				p++;
-		}
-		if (own.n < EST_FEW || o->seen > 1)
-			*d = *o;
 		else
-			from_own = true;
+			at->p++;
 	}
-	few = !tid && E->per_value > 1 && d->ngoing < (uint32_t) (EST_MANY * d->seen);
-	if (few)
-		est_look(E, from_own ? &own : &ctx, p, tid, from_own, true, d);
-	rest = tid ? AX_TID_BYTES - p : d->rest;
+	if (g->own.n < EST_FEW || o->seen > 1)
+		*d = *o;
+	else
+		at->from_own = true;
+}
 
-	if (depth > EST_MODEL_DEPTH)
-	{
-		est_deep(E, rows, rest > 0 ? rest : 1 + AX_TID_BYTES, weight);
-		return;
-	}
+/* Where the node's keys part, and by which digits: *at and *d. */
+static void
+est_digits_of(est *E, est_place *at, est_digits *d)
+{
+	const est_group *g = &at->g;
 
-	/* how many rows go where */
-	memset(r, 0, sizeof(L->r));
-	memset(v, 0, sizeof(L->v));
-	if (tid && p == AX_TID_BYTES - 1)
+	if (g->own.n >= EST_FEW)
+		est_look_own(E, at, d);
+	if (!at->from_own)
+		est_look_context(E, at, d);
+	at->few = !g->tid && E->per_value > 1 && d->ngoing < (uint32_t) (EST_MANY * d->seen);
+	if (at->few)
+		est_look(E, at->from_own ? &g->own : &g->ctx, at->p, g->tid, at->from_own, true, d);
+	if (g->tid)
+		d->rest = AX_TID_BYTES - at->p;
+}
+
+/* How many rows go where, r, and where it is known how many values, v. */
+static void
+est_rows(est *E, const est_place *at, est_digits *d, double r[256], double v[256])
+{
+	const double rows = at->g.rows;
+	double	   *const share = E->work->share;
+	double		ending = rows * d->nend / d->n;
+	double		going = rows - ending;
+
+	memset(r, 0, 256 * sizeof(double));
+	memset(v, 0, 256 * sizeof(double));
+	if (at->g.tid && at->p == AX_TID_BYTES - 1)
 	{
 		/* the last digit of a TID is nobody else's */
 		double		left = rows > 256 ? 256 : rows;
@@ -370,58 +402,136 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 				r[c] = 1;
 				left--;
 			}
+		return;
+	}
+	if (at->from_own)
+	{
+		double		light = 0;
+
+		for (int c = 0; c < 256; c++)
+			if (d->end[c])
+			{
+				double		met = d->cnt[c] * (rows / d->n);
+
+				if (d->cnt[c] > EST_LIGHT)
+					r[c] = floor(met + 0.5);
+				else
+					light += met;
+			}
+		est_values(E, light, d, EST_LIGHT, r);
 	}
 	else
+		est_values(E, ending, d, UINT32_MAX, r);
+	if (going > 0)
 	{
-		double	   *const share = E->work->share;
-		double		ending = rows * d->nend / d->n;
-		double		going = rows - ending;
-
-		if (from_own)
+		est_shares(d, share);
+		if (!at->few)
 		{
-			double		light = 0;
-
+			est_scatter(E, going, share, r);
 			for (int c = 0; c < 256; c++)
-				if (d->end[c])
-				{
-					double		met = d->cnt[c] * (rows / d->n);
-
-					if (d->cnt[c] > EST_LIGHT)
-						r[c] = floor(met + 0.5);
-					else
-						light += met;
-				}
-			est_values(E, light, d, EST_LIGHT, r);
+				v[c] = ceil(r[c] / E->per_value);
 		}
 		else
-			est_values(E, ending, d, UINT32_MAX, r);
-		if (going > 0)
 		{
-			est_shares(d, share);
-			if (!few)
-			{
-				est_scatter(E, going, share, r);
-				for (int c = 0; c < 256; c++)
-					v[c] = ceil(r[c] / E->per_value);
-			}
-			else
-			{
-				/* values go their ways, and their rows with them */
-				est_scatter(E, going / E->per_value < 1 ? 1 : going / E->per_value, share, v);
-				for (int c = 0; c < 256; c++)
-					if (v[c] > 0)
-						r[c] = v[c] + est_draw(E, v[c] * (E->per_value - 1));
-			}
+			/* values go their ways, and their rows with them */
+			est_scatter(E, going / E->per_value < 1 ? 1 : going / E->per_value, share, v);
+			for (int c = 0; c < 256; c++)
+				if (v[c] > 0)
+					r[c] = v[c] + est_draw(E, v[c] * (E->per_value - 1));
 		}
 	}
+}
+
+/* The group of the rows below digit c of the node *at, at depth. */
+static est_group
+est_below(const est *E, const est_place *at, int depth, int c)
+{
+	const est_level *L = &E->work->level[depth];
+	bool		end = L->d.end[c];
+
+	return (est_group) {
+		.ctx = at->g.ctx,
+		.off = end ? 0 : at->p + 1,
+		.tid = at->g.tid || end,
+		.rows = L->r[c],
+		.values = L->v[c]
+	};
+}
+
+/*
+ * The samples of the node *at with digit c, if any.  *from is where those of
+ * smaller digits, which the caller has asked for, end.
+ */
+static est_range
+est_samples(const est *E, const est_place *at, int c, uint64_t *from)
+{
+	est_range	sub = {*from, 0};
+	uint32_t	pos = at->g.tid ? at->colend + at->p : at->p;
+	uint64_t	end = at->g.own.first + at->g.own.n;
+
+	if (at->g.own.n < EST_FEW)
+		return sub;
+	while (*from < end && E->keys[*from][pos] < c)
+		*from = est_group_end(E, *from, end, pos);
+	sub.first = *from;
+	if (*from < end && E->keys[*from][pos] == c)
+		sub.n = est_group_end(E, *from, end, pos) - *from;
+	return sub;
+}
+
+static void est_node(est *E, const est_group *group, const est_runs *runs, double weight,
+					 int depth);
+
+/* Children of the node that the sample does not show: some of them, for all. */
+static void
+est_siblings(est *E, const est_place *at, const est_runs *runs, double weight, int depth)
+{
+	est_level  *const L = &E->work->level[depth];
+	int			most = E->modelled < EST_MODELLED ? EST_SIBLINGS : 1;
+	int			look = L->nlater < most ? L->nlater : most;
+	double		all = 0,
+				seen = 0;
+
+	E->modelled += (uint32_t) look;
+	for (int i = 0; i < L->nlater; i++)
+		all += L->r[L->later[i]];
+	for (int i = 0; i < look; i++)
+		seen += L->r[L->later[(int64_t) i * L->nlater / look]];
+	for (int i = 0; i < look; i++)
+	{
+		int			k = (int) ((int64_t) i * L->nlater / look);
+		est_group	sub = est_below(E, at, depth, L->later[k]);
+
+		est_node(E, &sub, runs, weight * all / seen, depth + 1);
+	}
+}
+
+/* The node of a group, and what hangs below it. */
+static void
+est_node(est *E, const est_group *group, const est_runs *runs, double weight, int depth)
+{
+	est_level  *const L = &E->work->level[depth];
+	est_digits *const d = &L->d;
+	est_place	at = {.g = *group, .p = group->off};
+	uint64_t	from = group->own.first;
+	int			nc = 0;
+
+	L->nlater = 0;
+	est_digits_of(E, &at, d);
+	if (depth > EST_MODEL_DEPTH)
+	{
+		est_deep(E, group->rows, d->rest > 0 ? d->rest : 1 + AX_TID_BYTES, weight);
+		return;
+	}
+	est_rows(E, &at, d, L->r, L->v);
 
 	/* and what becomes of them */
-	if (E->runs > 1 && own.n >= EST_FEW)
+	if (E->runs > 1 && at.g.own.n >= EST_FEW)
 	{
-		est_runs_of(E, &own, &L->mine);
+		est_runs_of(E, &at.g.own, &L->mine);
 		runs = &L->mine;
 	}
-	est_load(E, d, rest, r, runs, &L->slots, weight);
+	est_load(E, d, L->r, runs, &L->slots, weight);
 	for (int c = 0; c < 256; c++)
 	{
 		if (L->slots.kind[c] == EST_NOTHING)
@@ -434,70 +544,35 @@ est_node(est *E, est_range own, est_range ctx, uint32_t off, bool tid,
 
 			while (hi < 255 && L->slots.kind[hi + 1] == EST_NOTHING)
 				hi++;
-			l = est_lump_of(d, rest, r, c, hi);
+			l = est_lump_of(d, L->r, c, hi);
 			if (l.n > 0)
 				est_leaf(E, &l, L->slots.room[c] ? rt_leaf_stepcap(l.n) : 0, weight);
 		}
 		else if (L->slots.kind[c] == EST_INNER)
 		{
-			est_range	sub = {at, 0};
+			est_group	sub = est_below(E, &at, depth, c);
 
-			/* the samples with this digit, if any */
-			if (own.n >= EST_FEW)
-			{
-				uint32_t	pos = tid ? colend + p : p;
-				uint64_t	end = own.first + own.n;
-
-				while (at < end && E->keys[at][pos] < c)
-					at = est_group_end(E, at, end, pos);
-				sub.first = at;
-				if (at < end && E->keys[at][pos] == c)
-					sub.n = est_group_end(E, at, end, pos) - at;
-			}
-			if (sub.n >= EST_FEW)
-				est_node(E, sub, ctx, d->end[c] ? 0 : p + 1, tid || d->end[c], r[c],
-						 v[c], runs, weight, depth + 1);
+			sub.own = est_samples(E, &at, c, &from);
+			if (sub.own.n >= EST_FEW)
+				est_node(E, &sub, runs, weight, depth + 1);
 			else
-			{
-				L->later[L->nlater].digit = c;
-				L->later[L->nlater++].rows = r[c];
-			}
+				L->later[L->nlater++] = (uint8_t) c;
 		}
 	}
-	est_inner(E, nc, columns + p - off, weight);
-
+	est_inner(E, nc, at.columns + at.p - at.g.off, weight);
 	if (L->nlater > 0)
-	{
-		est_range	none = {0, 0};
-		int			most = E->modelled < EST_MODELLED ? EST_SIBLINGS : 1;
-		int			look = L->nlater < most ? L->nlater : most;
-		double		all = 0,
-					seen = 0;
-
-		E->modelled += (uint32_t) look;
-		for (int i = 0; i < L->nlater; i++)
-			all += L->later[i].rows;
-		for (int i = 0; i < look; i++)
-			seen += L->later[(int64_t) i * L->nlater / look].rows;
-		for (int i = 0; i < look; i++)
-		{
-			int			k = (int) ((int64_t) i * L->nlater / look);
-			bool		end = d->end[L->later[k].digit];
-
-			est_node(E, none, ctx, end ? 0 : p + 1, tid || end, L->later[k].rows,
-					 v[L->later[k].digit], runs, weight * all / seen, depth + 1);
-		}
-	}
+		est_siblings(E, &at, runs, weight, depth);
 }
 
 /* See ax_estimate.h. */
 void
 est_model(est *E, const est_range *sample, double total)
 {
+	est_group	all = {.own = *sample, .ctx = *sample, .rows = total, .values = total};
 	est_runs	runs;
 
 	memset(&runs, 0, sizeof(runs));
 	if (E->runs > 1)
 		est_runs_of(E, sample, &runs);
-	est_node(E, *sample, *sample, 0, false, total, total, &runs, 1, 0);
+	est_node(E, &all, &runs, 1, 0);
 }
