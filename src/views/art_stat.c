@@ -182,13 +182,147 @@ keys_are_compared(Oid indexoid)
 	return compared;
 }
 
+/* What is known of one index. */
+typedef struct IndexStats
+{
+	ArtEntry	copy;			/* of its entry; zeroes when there is none */
+	ArtState	state;
+	const char *reason;
+	bool		have_info;
+	ax_tree_info info;
+} IndexStats;
+
 /*
- * artidx_index_stats(oid): one row, NULL for an OID that is not there.  Takes
- * no lock on the index, so that the view never waits for a REINDEX.
+ * Looks the entry of an index up, and the structure if there is one.
  *
  * Epoch: enters and leaves, outside of the lock: the handle is type-stable and
  * the generation is asked for.
  * Locks: takes the partition lock, shared.
+ */
+static void
+look_at_index(IndexStats *is, Oid indexoid, uint32 relnumber)
+{
+	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ax_ctx	   *cx = art_ctx();
+	ArtEntry   *found;
+	uint64		gen = 0;
+
+	art_lock(lock, LW_SHARED);
+	for (found = art_chain(MyDatabaseId, indexoid); found; found = found->next)
+	{
+		if (found->indexoid == indexoid && found->loc.db == MyDatabaseId &&
+			found->loc.rel == relnumber)
+			break;
+	}
+	if (found)
+	{
+		is->copy = *found;
+		is->state = art_entry_state(found, &gen);
+	}
+	art_unlock(lock);
+
+	/* a handle is type-stable, and the generation tells whose it is */
+	if (found && is->state != ART_ABSENT)
+	{
+		ax_status	st;
+
+		ART_CORE_BEGIN();
+		st = ax_info(cx, is->copy.tree, gen, &is->info);
+		ART_CORE_END();
+		is->have_info = st == AX_OK;
+	}
+	if (!found)
+		is->copy.reason = ART_WHY_RESTART;
+	is->reason = reason_text(&is->copy, is->state == ART_ABSENT);
+}
+
+/* A row that is being filled, column by column. */
+typedef struct StatsRow
+{
+	Datum		values[ART_INDEX_STATS_COLS];
+	bool		nulls[ART_INDEX_STATS_COLS];
+	int			c;
+} StatsRow;
+
+/* The next column. */
+static void
+put(StatsRow *row, Datum value)
+{
+	row->values[row->c++] = value;
+}
+
+/* The next n columns are NULL. */
+static void
+put_nulls(StatsRow *row, int n)
+{
+	while (n-- > 0)
+		row->nulls[row->c++] = true;
+}
+
+/* The next column, of type text. */
+static void
+put_text(StatsRow *row, const char *text)
+{
+	if (text)
+		put(row, CStringGetTextDatum(text));
+	else
+		put_nulls(row, 1);
+}
+
+/* State, reason, and how far a build has got. */
+static void
+put_state(StatsRow *row, IndexStats *is)
+{
+	put_text(row, is->state == ART_READY ? "ready" :
+			 is->state == ART_BUILDING ? "building" :
+			 is->copy.sealed ? "sealed" : "absent");
+	put_text(row, is->reason);
+	if (is->state == ART_BUILDING)
+	{
+		uint64		total = pg_atomic_read_u64(&is->copy.blocks_total);
+		uint64		done = pg_atomic_read_u64(&is->copy.blocks_done);
+
+		put(row, Float8GetDatum(total == 0 ? 0.0 :
+								Min(1.0, (double) done / (double) total)));
+	}
+	else
+		put_nulls(row, 1);
+}
+
+/* Height, nodes and leaves, and the nodes of each kind. */
+static void
+put_shape(StatsRow *row, const IndexStats *is)
+{
+	const ax_tree_info *info = &is->info;
+	char		nodes[256];
+
+	if (!is->have_info)
+	{
+		put_nulls(row, 4);
+		return;
+	}
+	put(row, Int32GetDatum(info->height));
+	put(row, Int64GetDatum((int64) info->inner_nodes));
+	put(row, Int64GetDatum((int64) info->leaves));
+	if (info->page_size > 0)
+		snprintf(nodes, sizeof(nodes),
+				 "{\"inner\": %llu, \"leaf\": %llu, \"page_size\": %u}",
+				 (unsigned long long) info->inner_nodes,
+				 (unsigned long long) info->leaves, info->page_size);
+	else
+		snprintf(nodes, sizeof(nodes),
+				 "{\"node4\": %llu, \"node16\": %llu, \"node48\": %llu, "
+				 "\"node256\": %llu, \"leaf\": %llu, \"embedded\": %llu}",
+				 (unsigned long long) info->n4, (unsigned long long) info->n16,
+				 (unsigned long long) info->n48, (unsigned long long) info->n256,
+				 (unsigned long long) info->leaves,
+				 (unsigned long long) info->embedded);
+	put(row, DirectFunctionCall1(jsonb_in, CStringGetDatum(nodes)));
+}
+
+/*
+ * artidx_index_stats(oid): one row, NULL for an OID that is not there.  Takes
+ * no lock on the index, so that the view never waits for a REINDEX.
  */
 Datum
 artidx_index_stats(PG_FUNCTION_ARGS)
@@ -202,17 +336,8 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	bool		isnull;
 	uint32		relnumber;
 	uint64		max_memory = 0;
-	ArtEntry	copy;
-	ArtEntry   *found = NULL;
-	ax_tree_info info;
-	bool		have_info = false;
-	ArtState	state = ART_ABSENT;
-	uint64		gen = 0;
-	const char *reason = "not preloaded";
-	Datum		values[ART_INDEX_STATS_COLS];
-	bool		nulls[ART_INDEX_STATS_COLS];
-	int			c = 0;
-	char		nodes[256];
+	IndexStats	is = {.state = ART_ABSENT, .reason = "not preloaded"};
+	StatsRow	row = {.c = 0};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -229,128 +354,51 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	art_engine_of(isnull ? NULL : (ArtOptions *) artoptions(reloptions, false), &wanted);
 	ReleaseSysCache(classtup);
 
-	memset(&info, 0, sizeof(info));
-	memset(&copy, 0, sizeof(copy));
 	if (art_preloaded())
 	{
-		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
-		ax_ctx	   *cx = art_ctx();
-
-		art_lock(lock, LW_SHARED);
-		for (found = art_chain(MyDatabaseId, indexoid); found; found = found->next)
+		look_at_index(&is, indexoid, relnumber);
+		if (is.state != ART_ABSENT)
 		{
-			if (found->indexoid == indexoid && found->loc.db == MyDatabaseId &&
-				found->loc.rel == relnumber)
-				break;
+			wanted.tail = is.copy.tail;
+			wanted.elide = is.copy.elide;
 		}
-		if (found)
-		{
-			copy = *found;
-			state = art_entry_state(found, &gen);
-		}
-		art_unlock(lock);
-
-		/* a handle is type-stable, and the generation tells whose it is */
-		if (found && state != ART_ABSENT)
-		{
-			ax_status	st;
-
-			ART_CORE_BEGIN();
-			st = ax_info(cx, copy.tree, gen, &info);
-			ART_CORE_END();
-			have_info = st == AX_OK;
-		}
-		copy.reason = found ? copy.reason : ART_WHY_RESTART;
-		if (state != ART_ABSENT)
-		{
-			wanted.tail = copy.tail;
-			wanted.elide = copy.elide;
-		}
-		reason = reason_text(&copy, state == ART_ABSENT);
 	}
-	if (copy.compared || (!have_info && keys_are_compared(indexoid)))
+	if (is.copy.compared || (!is.have_info && keys_are_compared(indexoid)))
 	{
 		wanted.structure = AX_BTREE_COMPARED;
 		wanted.tail = AX_TAIL_OFF;
 	}
 
-	memset(nulls, 0, sizeof(nulls));
-	values[c++] = CStringGetTextDatum(have_info ? info.structure :
-									  ax_structure_name(wanted.structure));
-	values[c++] = CStringGetTextDatum(have_info ? info.sync :
-									  ax_structure_sync(wanted.structure));
-	values[c++] = CStringGetTextDatum(art_tail_name(wanted.tail));
+	put_text(&row, is.have_info ? is.info.structure : ax_structure_name(wanted.structure));
+	put_text(&row, is.have_info ? is.info.sync : ax_structure_sync(wanted.structure));
+	put_text(&row, art_tail_name(wanted.tail));
 	/* where the setting and the processor allow it, too */
-	values[c++] = CStringGetTextDatum(have_info && info.elided ?
-									  art_elide_name(wanted.elide) : "off");
-	values[c++] = CStringGetTextDatum(state == ART_READY ? "ready" :
-									  state == ART_BUILDING ? "building" :
-									  copy.sealed ? "sealed" : "absent");
-	if (reason)
-		values[c++] = CStringGetTextDatum(reason);
+	put_text(&row, is.have_info && is.info.elided ? art_elide_name(wanted.elide) : "off");
+	put_state(&row, &is);
+	put(&row, Int64GetDatum(is.have_info ? (int64) is.info.entries : 0));
+	put(&row, Int64GetDatum(is.have_info ? (int64) is.info.bytes : 0));
+	if (is.have_info && is.info.entries > 0)
+		put(&row, Float8GetDatum((double) is.info.bytes / (double) is.info.entries));
 	else
-		nulls[c++] = true;
-	if (state == ART_BUILDING)
-	{
-		uint64		total = pg_atomic_read_u64(&copy.blocks_total);
-		uint64		done = pg_atomic_read_u64(&copy.blocks_done);
-
-		values[c++] = Float8GetDatum(total == 0 ? 0.0 :
-									 Min(1.0, (double) done / (double) total));
-	}
-	else
-		nulls[c++] = true;
-	values[c++] = Int64GetDatum(have_info ? (int64) info.entries : 0);
-	values[c++] = Int64GetDatum(have_info ? (int64) info.bytes : 0);
-	if (have_info && info.entries > 0)
-		values[c++] = Float8GetDatum((double) info.bytes / (double) info.entries);
-	else
-		nulls[c++] = true;
+		put_nulls(&row, 1);
 	if (max_memory != 0)
-		values[c++] = Int64GetDatum((int64) max_memory);
+		put(&row, Int64GetDatum((int64) max_memory));
 	else
-		nulls[c++] = true;
-	if (have_info)
+		put_nulls(&row, 1);
+	put_shape(&row, &is);
+	put(&row, Int64GetDatum((int64) is.copy.builds));
+	if (is.copy.builds > 0 && is.copy.last_build != 0)
 	{
-		values[c++] = Int32GetDatum(info.height);
-		values[c++] = Int64GetDatum((int64) info.inner_nodes);
-		values[c++] = Int64GetDatum((int64) info.leaves);
-		if (info.page_size > 0)
-			snprintf(nodes, sizeof(nodes),
-					 "{\"inner\": %llu, \"leaf\": %llu, \"page_size\": %u}",
-					 (unsigned long long) info.inner_nodes,
-					 (unsigned long long) info.leaves, info.page_size);
-		else
-			snprintf(nodes, sizeof(nodes),
-				 "{\"node4\": %llu, \"node16\": %llu, \"node48\": %llu, "
-				 "\"node256\": %llu, \"leaf\": %llu, \"embedded\": %llu}",
-				 (unsigned long long) info.n4, (unsigned long long) info.n16,
-				 (unsigned long long) info.n48, (unsigned long long) info.n256,
-				 (unsigned long long) info.leaves,
-				 (unsigned long long) info.embedded);
-		values[c++] = DirectFunctionCall1(jsonb_in, CStringGetDatum(nodes));
+		put(&row, TimestampTzGetDatum(is.copy.last_build));
+		put_text(&row, source_text(is.copy.source));
+		put(&row, Float8GetDatum(is.copy.last_ms));
 	}
 	else
-	{
-		for (int i = 0; i < 4; i++)
-			nulls[c++] = true;
-	}
-	values[c++] = Int64GetDatum((int64) copy.builds);
-	if (copy.builds > 0 && copy.last_build != 0)
-	{
-		values[c++] = TimestampTzGetDatum(copy.last_build);
-		values[c++] = CStringGetTextDatum(source_text(copy.source));
-		values[c++] = Float8GetDatum(copy.last_ms);
-	}
-	else
-	{
-		for (int i = 0; i < 3; i++)
-			nulls[c++] = true;
-	}
-	values[c++] = Int64GetDatum((int64) copy.seals);
+		put_nulls(&row, 3);
+	put(&row, Int64GetDatum((int64) is.copy.seals));
 
-	Assert(c <= ART_INDEX_STATS_COLS);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+	Assert(row.c <= ART_INDEX_STATS_COLS);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, row.values, row.nulls)));
 }
 
 /*
