@@ -217,17 +217,13 @@ art_unique_unlock(Relation index, LWLock *stripe)
 }
 
 /*
- * Check, wait, insert.  Returns false for a potential conflict (PARTIAL).
+ * Sets *u for a row of an index, whose entry is made if need be.  "gen" and what
+ * the check finds come later.
  */
-bool
-art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
-				  bool *isnull, ItemPointer tid, Relation heap,
-				  IndexUniqueCheck check)
+static void
+art_unique_begin(ArtUnique *u, Relation index, ArtInsertState *st, ItemPointer tid,
+				 Relation heap, IndexUniqueCheck check)
 {
-	ArtUnique	u;
-	LWLock	   *stripe;
-	uint32		len = st->keylen + AX_TID_BYTES;
-
 	if (st->entry == NULL)
 	{
 		ArtRelCache *rc = art_relcache(index);
@@ -244,20 +240,165 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 		}
 		st->entry = rc->entry;
 	}
-	u.index = index;
-	u.heap = heap;
-	u.st = st;
-	u.cx = art_ctx();
-	u.tree = art_entry_tree(st->entry);
-	u.self = art_tid_pack(tid);
-	u.check = check;
+	u->index = index;
+	u->heap = heap;
+	u->st = st;
+	u->cx = art_ctx();
+	u->tree = art_entry_tree(st->entry);
+	u->self = art_tid_pack(tid);
+	u->check = check;
+}
+
+/*
+ * Check, and as the verdict is, insert.  *s is what the insert said, AX_OK
+ * without one.
+ *
+ * Locks: takes and gives back the stripe, or the unique place.
+ */
+static inline ArtVerdict
+art_unique_try(ArtUnique *u, LWLock *stripe, ax_status *s)
+{
+	ArtInsertState *st = u->st;
+	uint32		len = st->keylen + AX_TID_BYTES;
+	ArtVerdict	v;
+
+	*s = AX_OK;
+	u->found_self = false;
+	u->waiting = 0;
+	u->lsn = InvalidXLogRecPtr;
+
+	art_unique_lock(u->index, stripe);
+
+	v = art_unique_check(u);
+	if ((v == ART_UNIQUE_OK || v == ART_UNIQUE_MAYBE) &&
+		u->check != UNIQUE_CHECK_EXISTING)
+	{
+		if (st->ring)
+			art_ring_put(u->index, st->entry, u->gen, st->key.data, len);
+		*s = art_tree_insert(&st->kd, u->cx, u->tree, u->gen, st->key.data, len);
+	}
+	else if (v == ART_UNIQUE_WAIT && u->check == UNIQUE_CHECK_YES)
+	{
+		/*
+		 * A build that came after our row was stored has put our entry in, as
+		 * that of every other row in progress.  Of two such inserters of one
+		 * key each would find the other's and wait for it.  An inserter that
+		 * waits has no entry, as with nbtree.  The stripe orders the two: then
+		 * at most one of them waits.
+		 */
+		*s = art_tree_remove(&st->kd, u->cx, u->tree, u->gen, st->key.data, len);
+		if (*s == AX_BUSY)
+			v = ART_UNIQUE_BUSY;
+		else if (*s == AX_STALE)
+			v = ART_UNIQUE_RETRY;
+	}
+	art_unique_unlock(u->index, stripe);
+	return v;
+}
+
+/* Raises the error for a key that is there. */
+static void
+art_unique_violation(ArtUnique *u, Datum *values, bool *isnull)
+{
+	ArtInsertState *st = u->st;
+	char	   *key_desc;
+
+	/*
+	 * A chance to report a serialization failure that the constraint violation
+	 * would mask.
+	 */
+	if (IsolationIsSerializable())
+		art_ssi_inserted(u->index, &st->kd, st->key.data, st->collen,
+						 st->keylen + AX_TID_BYTES);
+	key_desc = BuildIndexValueDescription(u->index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(u->index)),
+			 key_desc ? errdetail("Key %s already exists.", key_desc) : 0,
+			 errtableconstraint(u->heap, RelationGetRelationName(u->index))));
+}
+
+/*
+ * Is the row done with, after a verdict, or must everything begin again?  Waits
+ * for the transaction that has a row of this key in progress.
+ */
+static inline bool
+art_unique_settled(ArtUnique *u, ArtVerdict v, ItemPointer tid)
+{
+	switch (v)
+	{
+		case ART_UNIQUE_RETRY:
+			return false;
+		case ART_UNIQUE_BUSY:
+			art_busy();
+			return false;
+		case ART_UNIQUE_WAIT:
+			if (u->token)
+				SpeculativeInsertionWait(u->xwait, u->token);
+			else
+				XactLockTableWait(u->xwait, u->index, tid, XLTW_InsertIndex);
+			return false;
+		case ART_UNIQUE_DUPLICATE:
+		case ART_UNIQUE_OK:
+		case ART_UNIQUE_MAYBE:
+			break;
+	}
+	return true;
+}
+
+/*
+ * Is the entry in, after what the insert said, or must everything begin again?
+ * Makes room for it where there is none.  The stripe is given back.
+ */
+static inline bool
+art_unique_stored(ArtUnique *u, ax_status s)
+{
+	switch (s)
+	{
+		case AX_OK:
+		case AX_EXISTS:
+			return true;
+		case AX_STALE:
+			return false;
+		case AX_BUSY:
+			art_busy();
+			return false;
+		case AX_NOMEM:
+			/* the stripe is released; whatever else happened meanwhile */
+			if (art_make_room(u->index, u->st->entry, u->gen, ART_ROOM_UNIQUE))
+				return false;
+			if (art_never_valid(u->index, u->st->entry))
+			{
+				art_seal(u->index, u->st->entry, u->gen);
+				return false;
+			}
+			art_report_nomem(u->index);
+			return true;
+		default:
+			art_unexpected(u->index, s, "an insert");
+			return true;
+	}
+}
+
+/*
+ * Check, wait, insert.  Returns false for a potential conflict (PARTIAL).
+ */
+bool
+art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
+				  bool *isnull, ItemPointer tid, Relation heap,
+				  IndexUniqueCheck check)
+{
+	ArtUnique	u;
+	LWLock	   *stripe;
+	ArtVerdict	v;
+	ax_status	s;
+
+	art_unique_begin(&u, index, st, tid, heap, check);
 	stripe = st->kd.images ? art_unique_stripe(index, st->key.data, st->collen) : NULL;
 
-	for (;;)
+	do
 	{
-		ArtVerdict	v;
-		ax_status	s = AX_OK;
-
 		/* the check must see every entry */
 		if (art_entry_state(st->entry, &u.gen) != ART_READY)
 		{
@@ -269,115 +410,22 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			u.gen = art_ensure_ready(index);
 		}
 		art_entry_touch(st->entry);
-		u.found_self = false;
-		u.waiting = 0;
-		u.lsn = InvalidXLogRecPtr;
+		v = art_unique_try(&u, stripe, &s);
+		if (v == ART_UNIQUE_DUPLICATE)
+			art_unique_violation(&u, values, isnull);
+	} while (!art_unique_settled(&u, v, tid) || !art_unique_stored(&u, s));
 
-		art_unique_lock(index, stripe);
+	if (check == UNIQUE_CHECK_EXISTING && !u.found_self)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("failed to re-find tuple within index \"%s\"",
+						RelationGetRelationName(index)),
+				 errhint("This may be because of a non-immutable index expression."),
+				 errtableconstraint(heap,
+									RelationGetRelationName(index))));
 
-		v = art_unique_check(&u);
-		if ((v == ART_UNIQUE_OK || v == ART_UNIQUE_MAYBE) &&
-			check != UNIQUE_CHECK_EXISTING)
-		{
-			if (st->ring)
-				art_ring_put(index, st->entry, u.gen, st->key.data, len);
-			s = art_tree_insert(&st->kd, u.cx, u.tree, u.gen, st->key.data, len);
-		}
-		else if (v == ART_UNIQUE_WAIT && check == UNIQUE_CHECK_YES)
-		{
-			/*
-			 * A build that came after our row was stored has put our entry in,
-			 * as that of every other row in progress.  Of two such inserters
-			 * of one key each would find the other's and wait for it.  An
-			 * inserter that waits has no entry, as with nbtree.  The stripe
-			 * orders the two: then at most one of them waits.
-			 */
-			s = art_tree_remove(&st->kd, u.cx, u.tree, u.gen, st->key.data, len);
-			if (s == AX_BUSY)
-				v = ART_UNIQUE_BUSY;
-			else if (s == AX_STALE)
-				v = ART_UNIQUE_RETRY;
-		}
-		art_unique_unlock(index, stripe);
+	if (unlikely(u.waiting >= ART_WORTH_FLUSH) && check != UNIQUE_CHECK_EXISTING)
+		(void) art_churn_flush(index, heap, st, tid, u.lsn);
 
-		switch (v)
-		{
-			case ART_UNIQUE_RETRY:
-				continue;
-			case ART_UNIQUE_BUSY:
-				art_busy();
-				continue;
-			case ART_UNIQUE_WAIT:
-				if (u.token)
-					SpeculativeInsertionWait(u.xwait, u.token);
-				else
-					XactLockTableWait(u.xwait, index, tid, XLTW_InsertIndex);
-				continue;
-			case ART_UNIQUE_DUPLICATE:
-				{
-					char	   *key_desc;
-
-					/*
-					 * A chance to report a serialization failure that the
-					 * constraint violation would mask.
-					 */
-					if (IsolationIsSerializable())
-						art_ssi_inserted(index, &st->kd, st->key.data, st->collen,
-										 st->keylen + AX_TID_BYTES);
-					key_desc = BuildIndexValueDescription(index, values,
-														  isnull);
-					ereport(ERROR,
-							(errcode(ERRCODE_UNIQUE_VIOLATION),
-							 errmsg("duplicate key value violates unique constraint \"%s\"",
-									RelationGetRelationName(index)),
-							 key_desc ? errdetail("Key %s already exists.",
-												  key_desc) : 0,
-							 errtableconstraint(heap,
-												RelationGetRelationName(index))));
-				}
-				break;
-			case ART_UNIQUE_OK:
-			case ART_UNIQUE_MAYBE:
-				break;
-		}
-
-		switch (s)
-		{
-			case AX_OK:
-			case AX_EXISTS:
-				break;
-			case AX_STALE:
-				continue;
-			case AX_BUSY:
-				art_busy();
-				continue;
-			case AX_NOMEM:
-				/* the stripe is released; whatever else happened meanwhile */
-				if (art_make_room(index, st->entry, u.gen, ART_ROOM_UNIQUE))
-					continue;
-				if (art_never_valid(index, st->entry))
-				{
-					art_seal(index, st->entry, u.gen);
-					continue;
-				}
-				art_report_nomem(index);
-				break;
-			default:
-				art_unexpected(index, s, "an insert");
-		}
-
-		if (check == UNIQUE_CHECK_EXISTING && !u.found_self)
-			ereport(ERROR,
-					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg("failed to re-find tuple within index \"%s\"",
-							RelationGetRelationName(index)),
-					 errhint("This may be because of a non-immutable index expression."),
-					 errtableconstraint(heap,
-										RelationGetRelationName(index))));
-
-		if (unlikely(u.waiting >= ART_WORTH_FLUSH) && check != UNIQUE_CHECK_EXISTING)
-			(void) art_churn_flush(index, heap, st, tid, u.lsn);
-
-		return v == ART_UNIQUE_OK;
-	}
+	return v == ART_UNIQUE_OK;
 }
