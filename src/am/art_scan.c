@@ -339,6 +339,122 @@ art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len)
 	buf->len = len;
 }
 
+/* The TIDs of a batch in the other order. */
+static void
+art_scan_reverse(ArtScan *so)
+{
+	for (uint32 i = 0, j = so->cur.n - 1; i < j; i++, j--)
+	{
+		uint64		t = so->cur.tids[i];
+
+		so->cur.tids[i] = so->cur.tids[j];
+		so->cur.tids[j] = t;
+	}
+}
+
+/*
+ * Look the one key of a point up.  Where that does, *done is set and the
+ * batch is there; else it must be read in order: a long list of TIDs backward,
+ * or a long key.  Many keys at once can be several batches (so->cur.several).
+ */
+static inline ax_status
+art_scan_copy_point(IndexScanDesc scan, bool backward, bool *done)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ax_status	s;
+	bool		more;
+
+	*done = false;
+	if (so->plan.many)
+	{
+		s = art_scan_copy_many(scan, backward);
+		*done = so->cur.several;
+		if (*done)
+			return AX_OK;
+		if (s != AX_OK)
+			return s;
+	}
+	s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
+						so->plan.lo_len, so->cur.tids, ART_BATCH_POINT,
+						&so->cur.n, &more);
+	if (s != AX_OK)
+		return s;
+	so->cur.have_keys = false;
+	so->cur.from_private = false;
+	so->cur.exhausted = true;
+	if (!more)
+	{
+		if (backward && so->cur.n > 1)
+			art_scan_reverse(so);
+		*done = true;
+	}
+	else if (!backward && so->cur.n > 0)
+	{
+		art_scan_room(so, &so->cur.last, so->plan.lo_len + AX_TID_BYTES);
+		memcpy(so->cur.last.data, so->plan.lo.data, so->plan.lo_len);
+		ax_put_tid(so->cur.last.data + so->plan.lo_len,
+				   so->cur.tids[so->cur.n - 1]);
+		so->cur.last.len = so->plan.lo_len + AX_TID_BYTES;
+		so->cur.exhausted = false;
+		*done = true;
+	}
+	return AX_OK;
+}
+
+/*
+ * Read a batch in order, from the structure or what this scan keeps of its own.
+ * AX_CHANGED: what was locked does not suffice for it; read it again.
+ * AX_BUFFER: *need bytes.
+ */
+static inline ax_status
+art_scan_copy_ordered(IndexScanDesc scan, bool backward, uint32 *need)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	bool		keys = so->want_keys && !so->plan.point;
+	ax_batch	b;
+	ax_status	s;
+
+	memset(&b, 0, sizeof(b));
+	art_scan_bounds(so, backward, &b);
+	art_scan_buffers(so, so->size, keys);
+	b.backward = backward;
+	b.want_keys = keys;
+	b.max = so->size;
+	b.tids = so->cur.tids;
+	b.key_off = so->cur.key_off;
+	b.keybuf = so->cur.keys.data;
+	b.keybuf_size = so->cur.keys.cap;
+	b.lastkey = so->cur.last.data;
+	b.lastkey_size = so->cur.last.cap;
+
+	if (unlikely(so->priv != NULL))
+		s = art_private_scan(so->priv, &b);
+	else
+		s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
+	*need = b.need_bytes;
+	if (s != AX_OK)
+		return s;
+	so->cur.n = b.n;
+	so->cur.exhausted = b.exhausted;
+	so->cur.have_keys = keys;
+	so->cur.from_private = so->priv != NULL;
+	so->cur.last.len = b.lastlen;
+
+	/* only what was locked before it was read may be used */
+	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
+	{
+		const ArtBuf *end = so->limited && b.exhausted ?
+			&so->limit : &so->cur.last;
+
+		if (!art_ssi_batch(&so->ssi, scan, &so->kd, &so->plan, backward,
+						   b.exhausted && !so->limited, end->data,
+						   end->len > AX_TID_BYTES ?
+						   end->len - AX_TID_BYTES : 0))
+			return AX_CHANGED;
+	}
+	return AX_OK;
+}
+
 /*
  * Copy a batch from where it is to begin, in the direction given.  Returns
  * false when the range has nothing more that way.
@@ -349,7 +465,6 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	ArtScan    *so = (ArtScan *) scan->opaque;
 	bool		lookup = so->plan.point && so->cur.from == ART_FROM_START &&
 		!so->limited;
-	ax_batch	b;
 
 	so->cur.backward = backward;
 	so->cur.pos = -1;
@@ -364,108 +479,26 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	for (;;)
 	{
 		ax_status	s;
+		bool		done = true;
+		uint32		need = 0;
 
 		/* before the copy: any removal after that changes it */
 		so->cur.delgen = art_delgen(scan->indexRelation);
 
 		if (lookup && so->priv == NULL)
-		{
-			bool		more;
-
-			if (so->plan.many)
-			{
-				s = art_scan_copy_many(scan, backward);
-				if (so->cur.several)
-					return so->cur.n > 0;
-				if (s != AX_OK)
-					goto failed;
-			}
-			s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
-								so->plan.lo_len, so->cur.tids, ART_BATCH_POINT,
-								&so->cur.n, &more);
-			if (s == AX_OK)
-			{
-				so->cur.have_keys = false;
-				so->cur.from_private = false;
-				so->cur.exhausted = true;
-				if (!more)
-				{
-					if (backward && so->cur.n > 1)
-					{
-						for (uint32 i = 0, j = so->cur.n - 1; i < j; i++, j--)
-						{
-							uint64		t = so->cur.tids[i];
-
-							so->cur.tids[i] = so->cur.tids[j];
-							so->cur.tids[j] = t;
-						}
-					}
-					return so->cur.n > 0;
-				}
-				if (!backward && so->cur.n > 0)
-				{
-					art_scan_room(so, &so->cur.last,
-								  so->plan.lo_len + AX_TID_BYTES);
-					memcpy(so->cur.last.data, so->plan.lo.data, so->plan.lo_len);
-					ax_put_tid(so->cur.last.data + so->plan.lo_len,
-							   so->cur.tids[so->cur.n - 1]);
-					so->cur.last.len = so->plan.lo_len + AX_TID_BYTES;
-					so->cur.exhausted = false;
-					return true;
-				}
-				/* the last ones come first, or a long key: an ordered batch */
-				lookup = false;
-				continue;
-			}
-		}
+			s = art_scan_copy_point(scan, backward, &done);
 		else
-		{
-			bool		keys = so->want_keys && !so->plan.point;
+			s = art_scan_copy_ordered(scan, backward, &need);
 
-			memset(&b, 0, sizeof(b));
-			art_scan_bounds(so, backward, &b);
-			art_scan_buffers(so, so->size, keys);
-			b.backward = backward;
-			b.want_keys = keys;
-			b.max = so->size;
-			b.tids = so->cur.tids;
-			b.key_off = so->cur.key_off;
-			b.keybuf = so->cur.keys.data;
-			b.keybuf_size = so->cur.keys.cap;
-			b.lastkey = so->cur.last.data;
-			b.lastkey_size = so->cur.last.cap;
-
-			if (unlikely(so->priv != NULL))
-				s = art_private_scan(so->priv, &b);
-			else
-				s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
-			if (s == AX_OK)
-			{
-				so->cur.n = b.n;
-				so->cur.exhausted = b.exhausted;
-				so->cur.have_keys = keys;
-				so->cur.from_private = so->priv != NULL;
-				so->cur.last.len = b.lastlen;
-
-				/* only what was locked before it was read may be used */
-				if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
-				{
-					const ArtBuf *end = so->limited && b.exhausted ?
-						&so->limit : &so->cur.last;
-
-					if (!art_ssi_batch(&so->ssi, scan, &so->kd, &so->plan, backward,
-									   b.exhausted && !so->limited, end->data,
-									   end->len > AX_TID_BYTES ?
-									   end->len - AX_TID_BYTES : 0))
-						continue;
-				}
-				return b.n > 0;
-			}
-		}
-
-failed:
 		switch (s)
 		{
+			case AX_OK:
+				if (done)
+					return so->cur.n > 0;
+				lookup = false;
+				break;
+			case AX_CHANGED:
+				break;
 			case AX_BUSY:
 				art_busy();
 				break;
@@ -481,7 +514,7 @@ failed:
 					art_scan_take_rest(so);
 				break;
 			case AX_BUFFER:
-				art_scan_grow(so, b.need_bytes);
+				art_scan_grow(so, need);
 				break;
 			default:
 				art_unexpected(scan->indexRelation, s, "a scan");
