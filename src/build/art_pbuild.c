@@ -353,6 +353,146 @@ load_keys(Part *p, uint32 len, uint64 n)
 	return true;
 }
 
+/* A task while it is done. */
+typedef struct Task
+{
+	TaskHead	h;
+	Piece	   *piece;			/* h.npieces of them */
+	Cursor	   *cursor;			/* of each */
+	uint8	   *lo;				/* where it begins, h.lo_len bytes */
+	TaskEnd		end;
+	Merge		merge;
+} Task;
+
+/* Reads what the leader wrote of a task, into the current memory context. */
+static void
+read_task(Part *p, uint32 number, Task *t)
+{
+	TaskHead   *h = &t->h;
+	uint64		place;
+	uint8	   *hi;
+
+	art_pfile_seek(p, p->tasks, p->sh->directory + number * sizeof(uint64));
+	art_pfile_read(p, p->tasks, &place, sizeof(place));
+	art_pfile_seek(p, p->tasks, place);
+	art_pfile_read(p, p->tasks, h, sizeof(*h));
+	t->piece = palloc(Max(h->npieces, 1) * sizeof(Piece));
+	t->cursor = palloc(Max(h->npieces, 1) * sizeof(Cursor));
+	t->merge.head = palloc(Max(h->npieces, 1) * sizeof(MergeHead));
+	t->merge.skip = h->skip;
+	art_pfile_read(p, p->tasks, t->piece, h->npieces * sizeof(Piece));
+	t->lo = palloc(h->lo_len + 1);
+	hi = palloc(h->hi_len + 1);
+	art_pfile_read(p, p->tasks, t->lo, h->lo_len);
+	art_pfile_read(p, p->tasks, hi, h->hi_len);
+	if (h->hi_len > 0)
+	{
+		t->end.hi = hi;
+		t->end.hi_len = h->hi_len;
+		t->end.skip = h->skip;
+		t->end.prefix = key_prefix(hi, h->hi_len, h->skip);
+	}
+}
+
+/* Reads the task's pieces into p->raw, and begins their merge. */
+static void
+read_pieces(Part *p, Task *t)
+{
+	Size		size = 0;
+
+	for (uint32 i = 0; i < t->h.npieces; i++)
+		size += t->piece[i].end - t->piece[i].begin;
+	if (size > p->raw_size)
+	{
+		if (p->raw)
+			pfree(p->raw);
+		p->raw = NULL;
+		p->raw = MemoryContextAllocHuge(p->cxt, size + size / 8);
+		p->raw_size = size + size / 8;
+	}
+	size = 0;
+	for (uint32 i = 0; i < t->h.npieces; i++)
+	{
+		const Piece *piece = &t->piece[i];
+		Cursor	   *cursor = &t->cursor[i];
+		Size		bytes = piece->end - piece->begin;
+		const uint8 *key;
+		uint32		l;
+
+		CHECK_FOR_INTERRUPTS();
+		art_pfile_seek(p, p->files[piece->file], piece->begin);
+		art_pfile_read(p, p->files[piece->file], p->raw + size, bytes);
+		cursor->at = p->raw + size;
+		size += bytes;
+		cursor->end = p->raw + size;
+		do
+			key = cursor_next(cursor, &t->end, &l);
+		while (key != NULL && t->h.lo_len > 0 &&
+			   memcmp(key, t->lo, Min(l, t->h.lo_len)) < 0);
+		if (key != NULL)
+			merge_add(&t->merge, key, l, i);
+	}
+}
+
+/* Makes p->keys and p->lens larger. */
+static void
+more_keys(Part *p)
+{
+	p->cap = p->cap == 0 ? 65536 : p->cap * 2;
+	if (p->keys == NULL)
+	{
+		p->keys = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->keys));
+		p->lens = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->lens));
+	}
+	else
+	{
+		p->keys = repalloc_huge(p->keys, p->cap * sizeof(*p->keys));
+		p->lens = repalloc_huge(p->lens, p->cap * sizeof(*p->lens));
+	}
+}
+
+/*
+ * Merges the pieces to p->keys and p->lens.  Returns how many keys there are;
+ * *len is their length, 0 when they differ in it.
+ */
+static uint64
+merge_pieces(Part *p, Task *task, uint32 *len)
+{
+	Merge		m = task->merge;
+	TaskEnd		end = task->end;
+	uint64		n = 0;
+	uint64		last_prefix = 0;
+	bool		uniform = true;
+
+	*len = 0;
+	while (m.n > 0)
+	{
+		MergeHead	t = m.head[0];
+		const uint8 *key;
+		uint32		l;
+
+		if (n % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (n == p->cap)
+			more_keys(p);
+		/* two members of one HOT chain can come under one root */
+		if (n == 0 || t.prefix != last_prefix || p->lens[n - 1] != t.len ||
+			memcmp(p->keys[n - 1], t.key, t.len) != 0)
+		{
+			uniform &= n == 0 || t.len == p->lens[n - 1];
+			last_prefix = t.prefix;
+			p->keys[n] = t.key;
+			p->lens[n++] = t.len;
+		}
+		key = cursor_next(&task->cursor[t.from], &end, &l);
+		merge_next(&m, key, key ? l : 0);
+	}
+	if (n > 0 && uniform)
+		*len = p->lens[0];
+	task->end = end;
+	return n;
+}
+
 /*
  * Merge what all runs have of the task's range, check it, and load it.  False:
  * see load_keys.
@@ -364,120 +504,23 @@ do_task(Part *p, uint32 number)
 	MemoryContext cxt = AllocSetContextCreate(p->cxt, "art build task",
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
-	TaskHead	h;
-	Piece	   *piece;
-	uint8	   *lo,
-			   *hi;
-	TaskEnd		limit = {0};
-	Cursor	   *cursor;
-	Merge		m = {0};
-	uint64		place;
-	Size		size = 0;
-	uint64		n = 0;
-	uint64		last_prefix = 0;
-	uint32		len = 0;
-	bool		uniform = true;
+	Task		t = {0};
+	uint64		n;
+	uint32		len;
 	bool		load;
 	bool		ok = true;
 
-	art_pfile_seek(p, p->tasks, sh->directory + number * sizeof(uint64));
-	art_pfile_read(p, p->tasks, &place, sizeof(place));
-	art_pfile_seek(p, p->tasks, place);
-	art_pfile_read(p, p->tasks, &h, sizeof(h));
-	piece = palloc(Max(h.npieces, 1) * sizeof(Piece));
-	cursor = palloc(Max(h.npieces, 1) * sizeof(Cursor));
-	m.head = palloc(Max(h.npieces, 1) * sizeof(MergeHead));
-	m.skip = h.skip;
-	art_pfile_read(p, p->tasks, piece, h.npieces * sizeof(Piece));
-	lo = palloc(h.lo_len + 1);
-	hi = palloc(h.hi_len + 1);
-	art_pfile_read(p, p->tasks, lo, h.lo_len);
-	art_pfile_read(p, p->tasks, hi, h.hi_len);
-	if (h.hi_len > 0)
-	{
-		limit.hi = hi;
-		limit.hi_len = h.hi_len;
-		limit.skip = h.skip;
-		limit.prefix = key_prefix(hi, h.hi_len, h.skip);
-	}
-
-	for (uint32 i = 0; i < h.npieces; i++)
-		size += piece[i].end - piece[i].begin;
-	if (size > p->raw_size)
-	{
-		if (p->raw)
-			pfree(p->raw);
-		p->raw = NULL;
-		p->raw = MemoryContextAllocHuge(p->cxt, size + size / 8);
-		p->raw_size = size + size / 8;
-	}
-	size = 0;
-	for (uint32 i = 0; i < h.npieces; i++)
-	{
-		Size		bytes = piece[i].end - piece[i].begin;
-		const uint8 *key;
-		uint32		l;
-
-		CHECK_FOR_INTERRUPTS();
-		art_pfile_seek(p, p->files[piece[i].file], piece[i].begin);
-		art_pfile_read(p, p->files[piece[i].file], p->raw + size, bytes);
-		cursor[i].at = p->raw + size;
-		size += bytes;
-		cursor[i].end = p->raw + size;
-		do
-			key = cursor_next(&cursor[i], &limit, &l);
-		while (key != NULL && h.lo_len > 0 && memcmp(key, lo, Min(l, h.lo_len)) < 0);
-		if (key != NULL)
-			merge_add(&m, key, l, i);
-	}
-
-	while (m.n > 0)
-	{
-		MergeHead	t = m.head[0];
-		const uint8 *key;
-		uint32		l;
-
-		if (n % ART_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (n == p->cap)
-		{
-			p->cap = p->cap == 0 ? 65536 : p->cap * 2;
-			if (p->keys == NULL)
-			{
-				p->keys = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->keys));
-				p->lens = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->lens));
-			}
-			else
-			{
-				p->keys = repalloc_huge(p->keys, p->cap * sizeof(*p->keys));
-				p->lens = repalloc_huge(p->lens, p->cap * sizeof(*p->lens));
-			}
-		}
-		/* two members of one HOT chain can come under one root */
-		if (n == 0 || t.prefix != last_prefix || p->lens[n - 1] != t.len ||
-			memcmp(p->keys[n - 1], t.key, t.len) != 0)
-		{
-			if (n == 0)
-				len = t.len;
-			uniform &= t.len == len;
-			last_prefix = t.prefix;
-			p->keys[n] = t.key;
-			p->lens[n++] = t.len;
-		}
-		key = cursor_next(&cursor[t.from], &limit, &l);
-		merge_next(&m, key, key ? l : 0);
-	}
-
-	if (!uniform)
-		len = 0;
+	read_task(p, number, &t);
+	read_pieces(p, &t);
+	n = merge_pieces(p, &t, &len);
 	load = !given_up(p);
 	if (p->run->check_unique)
 	{
-		art_run_check_unique(p->run, p->keys, uniform ? NULL : p->lens, len, n);
-		if (n > 0 && limit.behind != NULL)
+		art_run_check_unique(p->run, p->keys, len > 0 ? NULL : p->lens, len, n);
+		if (n > 0 && t.end.behind != NULL)
 		{
-			const uint8 *pair[2] = {p->keys[n - 1], limit.behind};
-			uint32		pair_len[2] = {p->lens[n - 1], limit.behind_len};
+			const uint8 *pair[2] = {p->keys[n - 1], t.end.behind};
+			uint32		pair_len[2] = {p->lens[n - 1], t.end.behind_len};
 
 			art_run_check_unique(p->run, pair, pair_len, 0, 2);
 		}
@@ -706,34 +749,78 @@ art_pbuild_workers(Relation heap, Relation index, const IndexInfo *info)
 #endif
 }
 
-/*
- * Build with so many workers.  False: none can be had, nothing was done.  The
- * caller's transaction drops the structure when this raises; workers that still
- * load then find its generation gone.
- *
- * Locks: the caller has table and index locked; initializes the spinlock.
- */
-bool
-art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 gen,
-		   int workers, ArtPBuilt *out)
+/* A parallel build, as the leader has it. */
+typedef struct Team
 {
 	ParallelContext *pcxt;
-	Snapshot	snapshot = SnapshotAny;
-	Size		query_len = debug_query_string ? strlen(debug_query_string) + 1 : 0;
-	Size		size;
+	Snapshot	snapshot;
+	int			workers;		/* asked for */
 	Shared	   *sh;
 	WalUsage   *wal;
 	BufferUsage *buffer;
-	Part		p;
-	int			participants;
+} Team;
+
+/* Ends parallel mode; the workers are done, or there never were any. */
+static void
+team_end(Team *t)
+{
+	if (IsMVCCSnapshot(t->snapshot))
+		UnregisterSnapshot(t->snapshot);
+	DestroyParallelContext(t->pcxt);
+	ExitParallelMode();
+}
+
+/*
+ * Sets what the participants share, but for entry and generation.
+ *
+ * Locks: initializes the spinlock.
+ */
+static void
+team_share(Team *t, Relation heap, Relation index, const IndexInfo *info, Size size)
+{
+	Shared	   *sh = shm_toc_allocate(t->pcxt->toc, size);
 	uint32		page_size;
+
+	memset(sh, 0, shared_size(t->workers + 1));
+	sh->heapid = RelationGetRelid(heap);
+	sh->indexid = RelationGetRelid(index);
+	sh->concurrent = info->ii_Concurrent;
+	sh->unique = info->ii_Unique;
+	sh->participants = t->workers + 1;
+	ConditionVariableInit(&sh->cv);
+	SpinLockInit(&sh->mutex);
+	pg_atomic_init_u32(&sh->next_task, 0);
+	pg_atomic_init_u64(&sh->done, 0);
+	for (int i = 0; i <= t->workers; i++)
+		sh->unfinished[i].task = NO_TASK;
+	sh->leader_loads =
+		!ax_can_load_share(art_engine((const ArtOptions *) index->rd_options, &page_size));
+	SharedFileSetInit(&sh->files, t->pcxt->seg);
+	table_parallelscan_initialize(heap, shared_scan(sh), t->snapshot);
+	shm_toc_insert(t->pcxt->toc, KEY_SHARED, sh);
+	t->sh = sh;
+}
+
+/*
+ * Enters parallel mode and prepares the segment for so many workers.  False:
+ * there is no segment to be had, and parallel mode is left again.
+ */
+static bool
+team_begin(Team *t, Relation heap, Relation index, const IndexInfo *info, int workers)
+{
+	Size		query_len = debug_query_string ? strlen(debug_query_string) + 1 : 0;
+	ParallelContext *pcxt;
+	Size		size;
 
 	EnterParallelMode();
 	pcxt = CreateParallelContext("artidx", "art_pbuild_main", workers);
+	t->pcxt = pcxt;
+	t->workers = workers;
+	t->snapshot = SnapshotAny;
 	if (info->ii_Concurrent)
-		snapshot = RegisterSnapshot(GetTransactionSnapshot());
+		t->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 
-	size = shared_size(workers + 1) + table_parallelscan_estimate(heap, snapshot);
+	size = shared_size(workers + 1) + table_parallelscan_estimate(heap, t->snapshot);
 	shm_toc_estimate_chunk(&pcxt->estimator, size);
 	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(WalUsage), pcxt->nworkers));
 	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(BufferUsage), pcxt->nworkers));
@@ -742,33 +829,11 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 	InitializeParallelDSM(pcxt);
 	if (pcxt->seg == NULL)
 	{
-		if (IsMVCCSnapshot(snapshot))
-			UnregisterSnapshot(snapshot);
-		DestroyParallelContext(pcxt);
-		ExitParallelMode();
+		team_end(t);
 		return false;
 	}
 
-	sh = shm_toc_allocate(pcxt->toc, size);
-	memset(sh, 0, shared_size(workers + 1));
-	sh->heapid = RelationGetRelid(heap);
-	sh->indexid = RelationGetRelid(index);
-	sh->concurrent = info->ii_Concurrent;
-	sh->unique = info->ii_Unique;
-	sh->participants = workers + 1;
-	sh->entry = e;
-	sh->gen = gen;
-	ConditionVariableInit(&sh->cv);
-	SpinLockInit(&sh->mutex);
-	pg_atomic_init_u32(&sh->next_task, 0);
-	pg_atomic_init_u64(&sh->done, 0);
-	for (int i = 0; i <= workers; i++)
-		sh->unfinished[i].task = NO_TASK;
-	sh->leader_loads =
-		!ax_can_load_share(art_engine((const ArtOptions *) index->rd_options, &page_size));
-	SharedFileSetInit(&sh->files, pcxt->seg);
-	table_parallelscan_initialize(heap, shared_scan(sh), snapshot);
-	shm_toc_insert(pcxt->toc, KEY_SHARED, sh);
+	team_share(t, heap, index, info, size);
 	if (query_len > 0)
 	{
 		char	   *query = shm_toc_allocate(pcxt->toc, query_len);
@@ -776,79 +841,116 @@ art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 g
 		memcpy(query, debug_query_string, query_len);
 		shm_toc_insert(pcxt->toc, KEY_QUERY, query);
 	}
-	wal = shm_toc_allocate(pcxt->toc, mul_size(sizeof(WalUsage), pcxt->nworkers));
-	shm_toc_insert(pcxt->toc, KEY_WAL, wal);
-	buffer = shm_toc_allocate(pcxt->toc, mul_size(sizeof(BufferUsage), pcxt->nworkers));
-	shm_toc_insert(pcxt->toc, KEY_BUFFER, buffer);
+	t->wal = shm_toc_allocate(pcxt->toc, mul_size(sizeof(WalUsage), pcxt->nworkers));
+	shm_toc_insert(pcxt->toc, KEY_WAL, t->wal);
+	t->buffer = shm_toc_allocate(pcxt->toc, mul_size(sizeof(BufferUsage), pcxt->nworkers));
+	shm_toc_insert(pcxt->toc, KEY_BUFFER, t->buffer);
+	return true;
+}
 
-	LaunchParallelWorkers(pcxt);
-	participants = pcxt->nworkers_launched + 1;
-	if (participants > 1)
+/*
+ * The leader's part while the workers do theirs: its share of the table, the
+ * tasks, its share of them, and those for which a worker found no memory.
+ */
+static void
+team_lead(Team *t, Part *p, Relation heap, Relation index)
+{
+	Shared	   *sh = t->sh;
+	int			participants = t->pcxt->nworkers_launched + 1;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 ART_PHASE_HEAP_SCAN);
+	part_begin(p, sh, 0, heap, index);
+	p->run->limit = (Size) maintenance_work_mem * 1024 / participants;
+	scan_share(p);
+
+	/* one that could not start would be waited for in vain */
+	WaitForParallelWorkersToAttach(t->pcxt);
+	wait_for(sh, PHASE_SCAN, participants);
 	{
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
-									 ART_PHASE_HEAP_SCAN);
-		part_begin(&p, sh, 0, heap, index);
-		p.run->limit = (Size) maintenance_work_mem * 1024 / participants;
-		scan_share(&p);
+		const int	what[] = {
+			PROGRESS_CREATEIDX_SUBPHASE,
+			PROGRESS_CREATEIDX_TUPLES_TOTAL,
+			PROGRESS_SCAN_BLOCKS_TOTAL,
+			PROGRESS_SCAN_BLOCKS_DONE
+		};
+		const int64 value[] = {ART_PHASE_LOAD, sh->rows, 0, 0};
 
-		/* one that could not start would be waited for in vain */
-		WaitForParallelWorkersToAttach(pcxt);
-		wait_for(sh, PHASE_SCAN, participants);
+		pgstat_progress_update_multi_param(lengthof(what), what, value);
+	}
+
+	art_pbuild_tasks(p, sh->participants);
+	(void) given_up(p);
+	set_phase(sh, PHASE_LOAD);
+	part_open(p);
+	do_tasks(p);
+	wait_for(sh, PHASE_LOAD, participants);
+
+	/* for want of memory, which only the leader can do something about */
+	for (int i = 1; i <= t->workers; i++)
+		if (sh->unfinished[i].task != NO_TASK)
+			(void) do_task(p, sh->unfinished[i].task);
+	set_phase(sh, PHASE_DEAD);
+	if (!given_up(p))
+		art_run_flush_dead(p->run);
+	part_end(p);
+}
+
+/* The workers are done: what they could not do, and what came of it all. */
+static void
+team_result(Team *t, Part *p, IndexInfo *info, ArtPBuilt *out)
+{
+	Shared	   *sh = t->sh;
+
+	/* dead rows for which a worker found no memory: all of its again */
+	for (int i = 1; i <= t->workers; i++)
+		if (sh->unfinished[i].dead > 0 && !given_up(p))
 		{
-			const int	what[] = {
-				PROGRESS_CREATEIDX_SUBPHASE,
-				PROGRESS_CREATEIDX_TUPLES_TOTAL,
-				PROGRESS_SCAN_BLOCKS_TOTAL,
-				PROGRESS_SCAN_BLOCKS_DONE
-			};
-			const int64 value[] = {ART_PHASE_LOAD, sh->rows, 0, 0};
-
-			pgstat_progress_update_multi_param(lengthof(what), what, value);
+			p->run->dead = art_pfile_open(p, "dead", i);
+			p->run->ndead = sh->unfinished[i].dead;
+			art_run_flush_dead(p->run);
 		}
+	(void) given_up(p);
+	out->heap_rows = sh->heap_rows;
+	out->rows = sh->rows;
+	out->bytes = sh->bytes;
+	out->stale = sh->stale;
+	out->nomem = sh->nomem;
+	info->ii_BrokenHotChain |= sh->broken_hot;
+	p->run->stale = true;		/* nothing more to be loaded */
+	(void) art_run_end(p->run);
+	MemoryContextDelete(p->cxt);
+}
 
-		art_pbuild_tasks(&p, sh->participants);
-		(void) given_up(&p);
-		set_phase(sh, PHASE_LOAD);
-		part_open(&p);
-		do_tasks(&p);
-		wait_for(sh, PHASE_LOAD, participants);
+/*
+ * Build with so many workers.  False: none can be had, nothing was done.  The
+ * caller's transaction drops the structure when this raises; workers that still
+ * load then find its generation gone.
+ *
+ * Locks: the caller has table and index locked.
+ */
+bool
+art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e, uint64 gen,
+		   int workers, ArtPBuilt *out)
+{
+	Team		t;
+	Part		p;
+	bool		any;
 
-		/* for want of memory, which only the leader can do something about */
-		for (int i = 1; i <= workers; i++)
-			if (sh->unfinished[i].task != NO_TASK)
-				(void) do_task(&p, sh->unfinished[i].task);
-		set_phase(sh, PHASE_DEAD);
-		if (!given_up(&p))
-			art_run_flush_dead(p.run);
-		part_end(&p);
-	}
-	WaitForParallelWorkersToFinish(pcxt);
-	for (int i = 0; i < pcxt->nworkers_launched; i++)
-		InstrAccumParallelQuery(&buffer[i], &wal[i]);
-	if (participants > 1)
-	{
-		/* dead rows for which a worker found no memory: all of its again */
-		for (int i = 1; i <= workers; i++)
-			if (sh->unfinished[i].dead > 0 && !given_up(&p))
-			{
-				p.run->dead = art_pfile_open(&p, "dead", i);
-				p.run->ndead = sh->unfinished[i].dead;
-				art_run_flush_dead(p.run);
-			}
-		(void) given_up(&p);
-		out->heap_rows = sh->heap_rows;
-		out->rows = sh->rows;
-		out->bytes = sh->bytes;
-		out->stale = sh->stale;
-		out->nomem = sh->nomem;
-		info->ii_BrokenHotChain |= sh->broken_hot;
-		p.run->stale = true;	/* nothing more to be loaded */
-		(void) art_run_end(p.run);
-		MemoryContextDelete(p.cxt);
-	}
-	if (IsMVCCSnapshot(snapshot))
-		UnregisterSnapshot(snapshot);
-	DestroyParallelContext(pcxt);
-	ExitParallelMode();
-	return participants > 1;
+	if (!team_begin(&t, heap, index, info, workers))
+		return false;
+	t.sh->entry = e;
+	t.sh->gen = gen;
+
+	LaunchParallelWorkers(t.pcxt);
+	any = t.pcxt->nworkers_launched > 0;
+	if (any)
+		team_lead(&t, &p, heap, index);
+	WaitForParallelWorkersToFinish(t.pcxt);
+	for (int i = 0; i < t.pcxt->nworkers_launched; i++)
+		InstrAccumParallelQuery(&t.buffer[i], &t.wal[i]);
+	if (any)
+		team_result(&t, &p, info, out);
+	team_end(&t);
+	return any;
 }
