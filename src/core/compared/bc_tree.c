@@ -463,6 +463,63 @@ middle(const uint32_t *bytes, uint32_t n)
 	return m < 1 ? 1 : m;
 }
 
+/* The two pages that one becomes, as copies, and what separates them. */
+typedef struct halves
+{
+	bool		inner;
+	uint8_t		left[BC_MAX];
+	uint8_t		right[BC_MAX];
+	bc_entry	sep;			/* without its child; its blob is still the leaf's */
+} halves;
+
+/* The image of a page, with entry "in" (or NULL) at place "at", cut in two. */
+static void
+halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
+{
+	const ax_image *m = (const ax_image *) (const void *) image;
+	uint32_t	n = m->n + (in ? 1 : 0);
+	uint32_t	cut;
+	uint32_t	bytes[BC_MAX / 8 + 2];
+	bc_entry	e;
+
+	h->inner = m->level > 0;
+	for (uint32_t i = 0, j = 0; i < n; i++)
+	{
+		if (in && i == at)
+			bytes[i] = 4 + bc_bytes(h->inner, in);
+		else
+		{
+			bc_get(image, j++, &e);
+			bytes[i] = 4 + bc_bytes(h->inner, &e);
+		}
+	}
+	/* rising keys leave full pages behind */
+	cut = in && at == n - 1 ? n - 1 : middle(bytes, n);
+
+	bc_clear(h->left, w->size, m->level);
+	bc_clear(h->right, w->size, m->level);
+	for (uint32_t i = 0, j = 0; i < n; i++)
+	{
+		if (in && i == at)
+			e = *in;
+		else
+			bc_get(image, j++, &e);
+		if (i == cut)
+		{
+			h->sep = e;
+			if (h->inner)
+			{
+				/* its key goes up, and the right page begins below all keys */
+				e.key = NULL;
+				e.len = 0;
+				e.blob = NULL;
+			}
+		}
+		AX_ENSURE(ax_body(w->cx),
+				  bc_put(i < cut ? h->left : h->right, i < cut ? i : i - cut, &e));
+	}
+}
+
 /*
  * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL) at place
  * "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over (something may
@@ -478,71 +535,31 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 {
 	ax_cnode   *f = &w->p->f[k];
 	bc_page    *page = f->page;
-	ax_image   *m = bc_img(f->image);
-	bool		inner = m->level > 0;
-	uint32_t	n = m->n + (in ? 1 : 0);
-	uint32_t	cut;
-	uint32_t	bytes[BC_MAX / 8 + 2];
-	uint8_t		left[BC_MAX],
-				right[BC_MAX],
-				above[BC_MAX];
+	int			level = bc_img(f->image)->level;
+	halves		h;
+	uint8_t		above[BC_MAX];
 	bc_page    *r = NULL,
 			   *top = NULL;
 	bt_blob    *sepblob = NULL;
-	bc_entry	e,
-				sep;
 	ax_word    *up;
 	ax_status	x = AX_NOMEM;
 
-	for (uint32_t i = 0, j = 0; i < n; i++)
-	{
-		if (in && i == at)
-			bytes[i] = 4 + bc_bytes(inner, in);
-		else
-		{
-			bc_get(f->image, j++, &e);
-			bytes[i] = 4 + bc_bytes(inner, &e);
-		}
-	}
-	/* rising keys leave full pages behind */
-	cut = in && at == n - 1 ? n - 1 : middle(bytes, n);
-
-	bc_clear(left, w->size, m->level);
-	bc_clear(right, w->size, m->level);
-	for (uint32_t i = 0, j = 0; i < n; i++)
-	{
-		if (in && i == at)
-			e = *in;
-		else
-			bc_get(f->image, j++, &e);
-		if (i == cut)
-		{
-			sep = e;
-			if (inner)
-			{
-				/* its key goes up, and the right page begins below all keys */
-				e.key = NULL;
-				e.len = 0;
-				e.blob = NULL;
-			}
-		}
-		AX_ENSURE(ax_body(w->cx), bc_put(i < cut ? left : right, i < cut ? i : i - cut, &e));
-	}
-	if (!inner && sep.blob)
+	halve(w, f->image, at, in, &h);
+	if (!h.inner && h.sep.blob)
 	{
 		/* the leaf's own may go before the separator does */
-		sepblob = bt_blob_new(w->cx, w->s, sep.blob->bytes, sep.blob->len);
+		sepblob = bt_blob_new(w->cx, w->s, h.sep.blob->bytes, h.sep.blob->len);
 		if (!sepblob)
 			return AX_NOMEM;
-		sep.blob = sepblob;
+		h.sep.blob = sepblob;
 	}
 	if ((r = bc_alloc(w->cx, w->s, false)) == NULL)
 		goto fail;
-	sep.child = r;
+	h.sep.child = r;
 	if (k > 0)
 	{
 		memcpy(above, w->p->f[k - 1].image, w->size);
-		if (!bc_put(above, w->p->f[k - 1].i + 1, &sep))
+		if (!bc_put(above, w->p->f[k - 1].i + 1, &h.sep))
 		{
 			/* the page above first: it has room for any separator then */
 			bc_unalloc(w->cx, w->s, r);
@@ -558,8 +575,8 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 
 		if ((top = bc_alloc(w->cx, w->s, false)) == NULL)
 			goto fail;
-		bc_clear(above, w->size, m->level + 1);
-		AX_ENSURE(ax_body(w->cx), bc_put(above, 0, &first) && bc_put(above, 1, &sep));
+		bc_clear(above, w->size, level + 1);
+		AX_ENSURE(ax_body(w->cx), bc_put(above, 0, &first) && bc_put(above, 1, &h.sep));
 	}
 
 	AX_POINT("bc.split.before_lock");
@@ -571,20 +588,20 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 		ax_word_unlock(w->cx, up, false);
 		goto fail;
 	}
-	bc_open(w->s, r, right);
-	bc_store(page, left, w->size);
+	bc_open(w->s, r, h.right);
+	bc_store(page, h.left, w->size);
 	if (k > 0)
 		bc_store(w->p->f[k - 1].page, above, w->size);
 	else
 	{
 		bc_open(w->s, top, above);
-		bc_set_root(w->s, top, m->level + 1);
+		bc_set_root(w->s, top, level + 1);
 		AX_COUNT(w->cx, w->s, n4, 1);
 	}
 	ax_word_unlock(w->cx, &page->word, true);
 	ax_word_unlock(w->cx, up, true);
 	w->p->n = AX_CMP_NOWHERE;
-	if (inner)
+	if (h.inner)
 		AX_COUNT(w->cx, w->s, n4, 1);
 	else
 		AX_COUNT(w->cx, w->s, leaves, 1);
