@@ -452,6 +452,56 @@ bucket_link(Oid db, Oid indexoid)
 	return &art_shared->buckets[bucket_of(db, indexoid)];
 }
 
+/* A new entry: the index as it is now, and nothing known of it. */
+static void
+entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
+{
+	e->loc = *loc;
+	e->indexoid = RelationGetRelid(index);
+	e->heapoid = index->rd_index->indrelid;
+	e->native = false;
+	e->compared = false;
+	e->unique = index->rd_index->indisunique || index->rd_index->indisexclusion;
+	e->reason = ART_WHY_RESTART;
+	e->owner_pid = 0;
+	e->resumable = false;
+	e->helpers = 0;
+	e->nredo = 0;
+	e->wanted = ART_WANT_NOTHING;
+	e->not_before = 0;
+	e->size_hint = 0;
+	e->doubt = false;
+	e->sealed = false;
+	e->seals = 0;
+	e->last_bytes = 0;
+	e->sealed_at = 0;
+	e->backoff_s = 0;
+	e->owner = InvalidOid;
+	e->persistence = index->rd_rel->relpersistence;
+	e->over_cap = false;
+	e->full = ART_FULL_AREA;
+	e->told = false;
+	e->changed = 0;
+	e->altered = false;
+	e->made_by = InvalidFullTransactionId;
+	e->making_pid = 0;
+	e->told_out = false;
+	pg_atomic_write_u32(&e->used_at, 0);
+	pg_atomic_write_u32(&e->uses, 0);
+	e->builds = 0;
+	e->last_build = 0;
+	e->source = ART_BUILD_CREATE;
+	e->last_ms = 0;
+	e->failed_at = 0;
+	e->failed_free = 0;
+	e->failed_room = ART_ROOM_NONE;
+	e->wanted_at = 0;
+	e->error[0] = '\0';
+	memset(e->counts, 0, sizeof(e->counts));
+	e->stats_reset = 0;
+	pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
+}
+
 /*
  * Find or make the entry of an open index.  building: the caller is ambuild,
  * which registers what its transaction's end must do by itself.  NULL when
@@ -522,50 +572,7 @@ art_entry_create(Relation index, bool building)
 				pfree(created);
 			return NULL;
 		}
-		e->loc = loc;
-		e->indexoid = oid;
-		e->heapoid = index->rd_index->indrelid;
-		e->native = false;
-		e->compared = false;
-		e->unique = index->rd_index->indisunique || index->rd_index->indisexclusion;
-		e->reason = ART_WHY_RESTART;
-		e->owner_pid = 0;
-		e->resumable = false;
-		e->helpers = 0;
-		e->nredo = 0;
-		e->wanted = ART_WANT_NOTHING;
-		e->not_before = 0;
-		e->size_hint = 0;
-		e->doubt = false;
-		e->sealed = false;
-		e->seals = 0;
-		e->last_bytes = 0;
-		e->sealed_at = 0;
-		e->backoff_s = 0;
-		e->owner = InvalidOid;
-		e->persistence = index->rd_rel->relpersistence;
-		e->over_cap = false;
-		e->full = ART_FULL_AREA;
-		e->told = false;
-		e->changed = 0;
-		e->altered = false;
-		e->made_by = InvalidFullTransactionId;
-		e->making_pid = 0;
-		e->told_out = false;
-		pg_atomic_write_u32(&e->used_at, 0);
-		pg_atomic_write_u32(&e->uses, 0);
-		e->builds = 0;
-		e->last_build = 0;
-		e->source = ART_BUILD_CREATE;
-		e->last_ms = 0;
-		e->failed_at = 0;
-		e->failed_free = 0;
-		e->failed_room = ART_ROOM_NONE;
-		e->wanted_at = 0;
-		e->error[0] = '\0';
-		memset(e->counts, 0, sizeof(e->counts));
-		e->stats_reset = 0;
-		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
+		entry_init(e, index, &loc);
 		link = bucket_link(loc.db, oid);
 		e->next = *link;
 		pg_write_barrier();
