@@ -587,15 +587,72 @@ fill_add(ArtFill *f, const uint8 *key, uint32 len)
 	return AX_OK;
 }
 
+/*
+ * What the path's leaf has of the batch, from place "at" on, in its direction.
+ * *last: the end of the batch lies in this leaf.
+ */
+static inline ax_status
+op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
+{
+	const ArtKeyDesc *kd = op->kd;
+	const ax_batch *b = f->b;
+	const ax_bound *to = b->backward ? &b->lo : &b->hi;
+	ax_cnode   *leaf = &op->p->f[op->p->n - 1];
+	uint32		count = ax_cmp_count(leaf);
+	uint32		stop = b->backward ? 0 : count;
+	bool		same;
+	ax_status	s = AX_OK;
+
+	*last = false;
+	if (to->len > 0 && at != stop)
+	{
+		const uint8 *e;
+		uint32		elen;
+		int			c;
+
+		/* as a rule a leaf lies on one side of it */
+		s = op_key(op, op->p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
+		if (s == AX_OK)
+		{
+			c = art_key_cmp(kd, e, elen, to->key, to->len, to->after, true);
+			if (c == 0)
+				c = to->after ? -1 : 1;
+			if (b->backward ? c < 0 : c > 0)
+			{
+				*last = true;
+				s = op_search(op, b->backward ? 0 : at, b->backward ? at : count,
+							  to->key, to->len, to->after, true, &stop, &same);
+				if (s == AX_OK && same && to->after)
+					stop++;
+			}
+		}
+	}
+	while (s == AX_OK && (b->backward ? at > stop : at < stop))
+	{
+		const uint8 *e;
+		uint32		elen;
+
+		s = op_key(op, op->p->n - 1, b->backward ? at - 1 : at, &e, &elen);
+		if (s == AX_OK)
+			s = fill_add(f, e, elen);
+		if (s == AX_OK)
+		{
+			if (b->backward)
+				at--;
+			else
+				at++;
+		}
+	}
+	return s;
+}
+
 /* One batch. */
 static ax_status
 op_scan(ArtOp *op, ax_batch *b)
 {
-	const ArtKeyDesc *kd = op->kd;
 	const ax_bound *from = b->backward ? &b->hi : &b->lo;
 	const ax_bound *to = b->backward ? &b->lo : &b->hi;
 	ArtFill		f = {.b = b};
-	bool		end = to->len > 0;	/* is there an end to look for? */
 	ax_status	s = AX_OK;
 
 	/* before everything, and after: nothing lies there */
@@ -626,50 +683,9 @@ op_scan(ArtOp *op, ax_batch *b)
 
 		while (s == AX_OK)
 		{
-			ax_cnode   *leaf = &op->p->f[op->p->n - 1];
-			uint32		count = ax_cmp_count(leaf);
-			uint32		stop = b->backward ? 0 : count;
-			bool		last = false;	/* the end lies in this leaf */
+			bool		last;
 
-			if (end && at != stop)
-			{
-				const uint8 *e;
-				uint32		elen;
-				int			c;
-
-				/* as a rule a leaf lies on one side of it */
-				s = op_key(op, op->p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
-				if (s == AX_OK)
-				{
-					c = art_key_cmp(kd, e, elen, to->key, to->len, to->after, true);
-					if (c == 0)
-						c = to->after ? -1 : 1;
-					if (b->backward ? c < 0 : c > 0)
-					{
-						last = true;
-						s = op_search(op, b->backward ? 0 : at, b->backward ? at : count,
-									  to->key, to->len, to->after, true, &stop, &same);
-						if (s == AX_OK && same && to->after)
-							stop++;
-					}
-				}
-			}
-			while (s == AX_OK && (b->backward ? at > stop : at < stop))
-			{
-				const uint8 *e;
-				uint32		elen;
-
-				s = op_key(op, op->p->n - 1, b->backward ? at - 1 : at, &e, &elen);
-				if (s == AX_OK)
-					s = fill_add(&f, e, elen);
-				if (s == AX_OK)
-				{
-					if (b->backward)
-						at--;
-					else
-						at++;
-				}
-			}
+			s = op_scan_leaf(op, &f, at, &last);
 			if (s != AX_OK)
 				break;
 			if (last)
