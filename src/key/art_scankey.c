@@ -768,12 +768,77 @@ art_plan_bounds(ArtScanPlan *plan)
 	return fits;
 }
 
+/* What a key leaves of its column.  False: nothing. */
+static bool
+art_plan_key(ArtScanPlan *plan, Relation index, ScanKey key)
+{
+	const ArtKeyDesc *kd = plan->kd;
+	const ArtKeyCol *kc;
+	ArtColRange *r;
+
+	if (key->sk_attno < 1 || key->sk_attno > kd->natts)
+		elog(ERROR, "scan key of index \"%s\" names column %d of %d",
+			 RelationGetRelationName(index), key->sk_attno, kd->natts);
+	if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_ORDER_BY))
+		elog(ERROR, "unsupported scan key flags 0x%x for index \"%s\"",
+			 key->sk_flags, RelationGetRelationName(index));
+	kc = &kd->cols[key->sk_attno - 1];
+	r = &plan->ranges[key->sk_attno - 1];
+
+	if (key->sk_flags & SK_SEARCHNULL)
+		art_restrict_marker(plan, r, kc->nulls_first ?
+							ART_MARK_NULL_FIRST : ART_MARK_NULL_LAST);
+	else if (key->sk_flags & SK_SEARCHNOTNULL)
+		art_restrict_marker(plan, r, ART_MARK_VALUE);
+	else if (key->sk_flags & SK_ISNULL)
+		return false;			/* the operators are strict */
+	else if (key->sk_flags & SK_SEARCHARRAY)
+	{
+		if (!art_array_key(plan, kc, key))
+			return false;
+	}
+	else
+	{
+		bool		residual;
+
+		if (!art_restrict_range(plan, kc, key, r, &residual))
+			return false;
+		if (residual)
+			art_add_residual_key(plan, key);
+	}
+	return !art_range_empty(plan, r);
+}
+
+/*
+ * The range that the plan scans, from what the keys left of the columns: how
+ * many leading ones are equal to something, and the bounds.  False: no entry
+ * lies there.
+ */
+static bool
+art_plan_range(ArtScanPlan *plan)
+{
+	const ArtKeyDesc *kd = plan->kd;
+	int			col;
+
+	if (unlikely(plan->arrays != NULL) && !art_arrays_settle(plan))
+		return false;
+	for (col = 0; col < kd->natts; col++)
+	{
+		if (!art_range_is_equal(plan, &plan->ranges[col]) &&
+			!art_array_has(plan, col))
+			break;
+	}
+	plan->nprefix = col;
+	if (unlikely(plan->arrays != NULL))
+		return art_arrays_begin(plan, col);
+	return art_plan_bounds(plan);
+}
+
 /* See key.h. */
 void
 art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 				 ScanKey keys, int nkeys)
 {
-	int			col;
 	int			i;
 
 	plan->kd = kd;
@@ -785,91 +850,18 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 		art_scanplan_point(plan, kd, &keys[0]))
 		return;
 
-	/* what each key leaves of its column */
 	for (i = 0; i < kd->natts; i++)
 		plan->ranges[i].lo_set = plan->ranges[i].hi_set = false;
-	for (i = 0; i < nkeys; i++)
-	{
-		ScanKey		key = &keys[i];
-		const ArtKeyCol *kc;
-		ArtColRange *r;
-
-		if (key->sk_attno < 1 || key->sk_attno > kd->natts)
-			elog(ERROR, "scan key of index \"%s\" names column %d of %d",
-				 RelationGetRelationName(index), key->sk_attno, kd->natts);
-		if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_ORDER_BY))
-			elog(ERROR, "unsupported scan key flags 0x%x for index \"%s\"",
-				 key->sk_flags, RelationGetRelationName(index));
-		kc = &kd->cols[key->sk_attno - 1];
-		r = &plan->ranges[key->sk_attno - 1];
-
-		if (key->sk_flags & SK_SEARCHNULL)
-			art_restrict_marker(plan, r, kc->nulls_first ?
-								ART_MARK_NULL_FIRST : ART_MARK_NULL_LAST);
-		else if (key->sk_flags & SK_SEARCHNOTNULL)
-			art_restrict_marker(plan, r, ART_MARK_VALUE);
-		else if (key->sk_flags & SK_ISNULL)
-		{
-			plan->impossible = true;	/* the operators are strict */
-			return;
-		}
-		else if (key->sk_flags & SK_SEARCHARRAY)
-		{
-			if (!art_array_key(plan, kc, key))
-			{
-				plan->impossible = true;
-				return;
-			}
-		}
-		else
-		{
-			bool		residual;
-
-			if (!art_restrict_range(plan, kc, key, r, &residual))
-			{
-				plan->impossible = true;
-				return;
-			}
-			if (residual)
-				art_add_residual_key(plan, key);
-		}
-		if (art_range_empty(plan, r))
-		{
-			plan->impossible = true;
-			return;
-		}
-	}
-
-	if (unlikely(plan->arrays != NULL) && !art_arrays_settle(plan))
-	{
-		plan->impossible = true;
+	for (i = 0; i < nkeys && !plan->impossible; i++)
+		plan->impossible = !art_plan_key(plan, index, &keys[i]);
+	if (plan->impossible)
 		return;
-	}
-
-	/* leading equalities */
-	for (col = 0; col < kd->natts; col++)
-	{
-		if (!art_range_is_equal(plan, &plan->ranges[col]) &&
-			!art_array_has(plan, col))
-			break;
-	}
-	plan->nprefix = col;
-	if (unlikely(plan->arrays != NULL))
-	{
-		if (!art_arrays_begin(plan, col))
-		{
-			plan->impossible = true;
-			return;
-		}
-	}
-	else if (!art_plan_bounds(plan))
-	{
-		plan->impossible = true;
+	plan->impossible = !art_plan_range(plan);
+	if (plan->impossible)
 		return;
-	}
 
 	/* the rest is residual */
-	for (i = col + 1; i < kd->natts; i++)
+	for (i = plan->nprefix + 1; i < kd->natts; i++)
 	{
 		const ArtColRange *r = &plan->ranges[i];
 
@@ -880,7 +872,8 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 		}
 	}
 	plan->nresidual = plan->nranges + plan->nkeys;
-	plan->point = (col == kd->natts && plan->nresidual == 0 && kd->images && !kd->payload);
+	plan->point = (plan->nprefix == kd->natts && plan->nresidual == 0 && kd->images &&
+				   !kd->payload);
 }
 
 /* See key.h. */
