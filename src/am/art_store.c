@@ -860,6 +860,76 @@ block_of(ArtStore *s, const ax_bound *p)
 }
 
 /*
+ * Does the store have what lies between lo and hi, from the end where a scan
+ * begins?  *whole: all of it.
+ */
+static bool
+covers(ArtStore *s, const ax_bound *lo, const ax_bound *hi, bool backward, bool *whole)
+{
+	ax_bound	from = pos_bound(&s->from);
+	ax_bound	to = pos_bound(&s->to);
+
+	if (!backward)
+	{
+		*whole = pos_compare(s, hi, &to) <= 0;
+		return pos_compare(s, &from, lo) <= 0 &&
+			(*whole || pos_compare(s, lo, &to) < 0);
+	}
+	*whole = pos_compare(s, &from, lo) <= 0;
+	return pos_compare(s, hi, &to) <= 0 &&
+		(*whole || pos_compare(s, hi, &from) > 0);
+}
+
+/*
+ * The entry at place *i of block *blk, and past it.  NULL: the store has no more,
+ * or, *behind, what comes next lies behind hi.
+ */
+static inline StoreEntry *
+next(ArtStore *s, Size *blk, Size *i, const ax_bound *hi, bool *behind)
+{
+	Size		nblocks = s->file ? s->nblocks : 1;
+	StoreEntry *e;
+
+	while (*i == s->nitems && *blk + 1 < nblocks)
+	{
+		load_block(s, ++*blk);
+		*i = 0;
+	}
+	if (*i == s->nitems)
+		return NULL;
+	e = s->items[*i].entry;
+	*behind = key_behind(s, e->key, e->len, hi);
+	if (*behind)
+		return NULL;
+	++*i;
+	return e;
+}
+
+/*
+ * The entry before place *i of block *blk, and past it.  NULL: the store has no
+ * more, or, *before, what comes next does not lie behind lo.
+ */
+static inline StoreEntry *
+previous(ArtStore *s, Size *blk, Size *i, const ax_bound *lo, bool *before)
+{
+	StoreEntry *e;
+
+	while (*i == 0 && *blk > 0)
+	{
+		load_block(s, --*blk);
+		*i = s->nitems;
+	}
+	if (*i == 0)
+		return NULL;
+	e = s->items[*i - 1].entry;
+	*before = !key_behind(s, e->key, e->len, lo);
+	if (*before)
+		return NULL;
+	--*i;
+	return e;
+}
+
+/*
  * A batch: in and out as ax_scan's, from what the store has.  AX_OK;
  * AX_BUFFER; AX_STALE when the store does not cover the batch's beginning, and
  * must be filled again from there.
@@ -869,31 +939,15 @@ art_store_scan(ArtStore *s, ax_batch *b)
 {
 	ax_bound	lo = safe_bound(&b->lo);
 	ax_bound	hi = safe_bound(&b->hi);
-	ax_bound	from = pos_bound(&s->from);
-	ax_bound	to = pos_bound(&s->to);
 	bool		whole;
-	Size		nblocks = s->file ? s->nblocks : 1;
 	Size		blk = 0;
 	Size		i;
 	uint32		keybytes = 0;
 
 	Assert(!s->filling);
 
-	/* is the end of the batch covered, too?  The beginning must be */
-	if (!b->backward)
-	{
-		whole = pos_compare(s, &hi, &to) <= 0;
-		if (pos_compare(s, &from, &lo) > 0 ||
-			(!whole && pos_compare(s, &lo, &to) >= 0))
-			return AX_STALE;
-	}
-	else
-	{
-		whole = pos_compare(s, &from, &lo) <= 0;
-		if (pos_compare(s, &hi, &to) > 0 ||
-			(!whole && pos_compare(s, &hi, &from) <= 0))
-			return AX_STALE;
-	}
+	if (!covers(s, &lo, &hi, b->backward, &whole))
+		return AX_STALE;
 
 	b->n = 0;
 	b->lastlen = 0;
@@ -914,45 +968,12 @@ art_store_scan(ArtStore *s, ax_batch *b)
 
 		if (b->n == b->max)
 			break;
-		if (!b->backward)
+		e = b->backward ? previous(s, &blk, &i, &lo, &b->exhausted) :
+			next(s, &blk, &i, &hi, &b->exhausted);
+		if (e == NULL)
 		{
-			while (i == s->nitems && blk + 1 < nblocks)
-			{
-				load_block(s, ++blk);
-				i = 0;
-			}
-			if (i == s->nitems)
-			{
-				b->exhausted = whole;
-				break;
-			}
-			e = s->items[i].entry;
-			if (key_behind(s, e->key, e->len, &hi))
-			{
-				b->exhausted = true;
-				break;
-			}
-			i++;
-		}
-		else
-		{
-			while (i == 0 && blk > 0)
-			{
-				load_block(s, --blk);
-				i = s->nitems;
-			}
-			if (i == 0)
-			{
-				b->exhausted = whole;
-				break;
-			}
-			e = s->items[i - 1].entry;
-			if (!key_behind(s, e->key, e->len, &lo))
-			{
-				b->exhausted = true;
-				break;
-			}
-			i--;
+			b->exhausted |= whole;
+			break;
 		}
 
 		if (e->len > b->lastkey_size ||
