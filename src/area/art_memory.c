@@ -807,6 +807,85 @@ give_up_buffers(const ArtGroup *group)
 }
 
 /*
+ * Has somebody's seal been quicker than we came here?  Not twice in a row.  The
+ * free memory can be in pieces too small; or a load that has just failed had
+ * taken it, however long that was at it.
+ */
+static bool
+plenty_is_free(ArtEntry *e, uint64 gen, uint64 left, TimestampTz begun)
+{
+	static TimestampTz last_plenty = 0;
+	static uint64 last_plenty_gen = 0;
+
+	if (left < ART_PLENTY ||
+		!(e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING ?
+		  last_plenty_gen != gen :
+		  last_plenty > begun ||
+		  TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS)))
+		return false;
+	last_plenty = begun;
+	last_plenty_gen = gen;
+	return true;
+}
+
+/*
+ * Waits, not longer than "patience" from "begun", until nobody else seals, and
+ * claims the next seal.  False: there is none to be had; or, *came, memory came
+ * free meanwhile, more than there was before.
+ */
+static bool
+await_seal(const ArtGroup *group, uint64 before, TimestampTz begun, int patience,
+		   bool *came)
+{
+	*came = false;
+	for (;;)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		if (claim_seal(now))
+			return true;
+		while (seal_under_way(now))
+		{
+			nap();
+			*came = art_left_to(group) > before;
+			if (*came)
+				return false;
+			now = GetCurrentTimestamp();
+		}
+		if (TimestampDifferenceExceeds(begun, now, patience))
+			return false;
+	}
+}
+
+/*
+ * Seals the index that can best be done without, as claim_seal() allows.  False:
+ * there is none.
+ */
+static bool
+seal_another(Relation index, const Wants *wants)
+{
+	Victim		v;
+
+	while (find_victim(wants, &v))
+	{
+		uint64		before = art_left_to(wants->group);
+		Full		f;
+		uint64		bytes;
+
+		look_at_full(refused, wants->e, index, &f);
+		bytes = seal(v.indexoid, &v.loc, v.gen, refused);
+		if (bytes == 0)
+			continue;			/* it went by itself, or changed: look again */
+		report_victim(&v, bytes, index, &f);
+
+		/* the core, too, waits for what is dying */
+		(void) wait_for_memory(wants->group, before);
+		return true;
+	}
+	return false;
+}
+
+/*
  * See area.h.
  *
  * Each "true" follows a seal, a drop, or memory that came free.  So when a
@@ -815,14 +894,12 @@ give_up_buffers(const ArtGroup *group)
 bool
 art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 {
-	static TimestampTz last_plenty = 0;
-	static uint64 last_plenty_gen = 0;
 	TimestampTz begun = GetCurrentTimestamp();
 	int			patience = what == ART_ROOM_INSERT ? ART_ROOM_MS : ART_PATIENCE_MS;
 	Wants		wants;
 	ArtGroup   *group;
 	uint64		before;
-	Victim		v;
+	bool		came;
 
 	refused = art_what_is_full(&group);
 	wants = (Wants)
@@ -854,21 +931,8 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		return true;
 	}
 
-	/*
-	 * Somebody's seal may have been quicker than we came here.  Not twice in a
-	 * row.  The free memory can be in pieces too small; or a load that has
-	 * just failed had taken it, however long that was at it.
-	 */
-	if (before >= ART_PLENTY &&
-		(e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING ?
-		 last_plenty_gen != gen :
-		 last_plenty > begun ||
-		 TimestampDifferenceExceeds(last_plenty, begun, ART_ROOM_MS)))
-	{
-		last_plenty = begun;
-		last_plenty_gen = gen;
+	if (plenty_is_free(e, gen, before, begun))
 		return true;
-	}
 
 	/* nor another index, nor this one, for that of others */
 	if (give_up_buffers(wants.group))
@@ -881,37 +945,10 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	if (art_compact_for_room(wants.group, before, patience))
 		return true;
 
-	for (;;)
+	if (!await_seal(wants.group, before, begun, patience, &came))
+		return came;
+	if (seal_another(index, &wants))
 	{
-		TimestampTz now = GetCurrentTimestamp();
-
-		if (claim_seal(now))
-			break;
-		while (seal_under_way(now))
-		{
-			nap();
-			if (art_left_to(wants.group) > before)
-				return true;
-			now = GetCurrentTimestamp();
-		}
-		if (TimestampDifferenceExceeds(begun, now, patience))
-			return false;
-	}
-
-	while (find_victim(&wants, &v))
-	{
-		Full		f;
-		uint64		bytes;
-
-		before = art_left_to(wants.group);
-		look_at_full(refused, e, index, &f);
-		bytes = seal(v.indexoid, &v.loc, v.gen, refused);
-		if (bytes == 0)
-			continue;			/* it went by itself, or changed: look again */
-		report_victim(&v, bytes, index, &f);
-
-		/* the core, too, waits for what is dying */
-		(void) wait_for_memory(wants.group, before);
 		pg_atomic_write_u64(&art_shared->sealing_until, 0);
 		return true;
 	}
