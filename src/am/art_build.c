@@ -40,6 +40,7 @@ typedef struct ArtBuildState
 	ArtLimit	limit;
 	uint64		rows;
 	uint64		bytes;			/* of their keys */
+	bool		checked;		/* several processes did; all is proven */
 } ArtBuildState;
 
 /*
@@ -94,6 +95,45 @@ art_build_scan(ArtBuildState *bs, Relation heap, Relation index,
 }
 
 /*
+ * Scans the table and loads its rows into the structure "gen", by several
+ * processes if it can.  *rows as the scan counts them.  False: the structure
+ * has not got all of them, as it went away, or, *nomem, for want of memory.
+ */
+static bool
+art_build_load(ArtBuildState *bs, Relation index, IndexInfo *indexInfo, ArtEntry *entry,
+			   uint64 gen, double *rows, bool *nomem)
+{
+	int			workers = 0;
+	ArtPBuilt	pb;
+	bool		stale;
+
+	if (!bs->kd->compared)
+		workers = art_pbuild_workers(bs->heap, index, indexInfo);
+	if (workers > 0 &&
+		art_pbuild(bs->heap, index, indexInfo, entry, gen, workers, &pb))
+	{
+		/* all was checked, even if it is not all in the structure */
+		bs->checked = true;
+		*rows = pb.heap_rows;
+		bs->rows = pb.rows;
+		bs->bytes = pb.bytes;
+		*nomem = pb.nomem;
+		return !pb.nomem && !pb.stale;
+	}
+	bs->run = art_run_begin(index, bs->kd, gen, entry, indexInfo->ii_Unique, bs->heap,
+							ART_ROOM_AMBUILD);
+	bs->run->progress = true;
+	*rows = art_build_scan(bs, bs->heap, index, indexInfo);
+	art_run_flush(bs->run);
+	art_run_flush_dead(bs->run);
+	*nomem = bs->run->nomem;
+	stale = bs->run->stale;
+	(void) art_run_end(bs->run);
+	bs->run = NULL;
+	return !*nomem && !stale;
+}
+
+/*
  * ambuild: scan the heap, sort, load.  Also the re-initialisation of an index
  * whose table is truncated in place; whatever was there is reset.
  *
@@ -115,9 +155,6 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	ArtEntry   *entry = NULL;
 	volatile uint64 gen;
 	double		rows = 0;
-	int			workers = 0;
-	ArtPBuilt	pb;
-	bool		done = false;
 	bool		nomem;
 	instr_time	start;
 	instr_time	duration;
@@ -141,51 +178,15 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 									   "art build row",
 									   ALLOCSET_DEFAULT_SIZES);
 		art_buf_init(&bs.key, CurrentMemoryContext, 64);
-		if (gen != 0 && !kd->compared)
-			workers = art_pbuild_workers(heap, index, indexInfo);
-		if (workers > 0 &&
-			art_pbuild(heap, index, indexInfo, entry, gen, workers, &pb))
-		{
-			/* all was checked, even if it is not all in the structure */
-			rows = pb.heap_rows;
-			bs.rows = pb.rows;
-			bs.bytes = pb.bytes;
-			nomem = pb.nomem;
-			if (nomem || pb.stale)
-			{
-				art_ambuild_end(index, entry, gen, false, 0);
-				gen = 0;
-			}
-			done = true;
-		}
-		else if (gen != 0)
-		{
-			bs.run = art_run_begin(index, kd, gen, entry,
-								   indexInfo->ii_Unique, heap,
-								   ART_ROOM_AMBUILD);
-			bs.run->progress = true;
-		}
-		if (!done)
+		if (gen == 0)
 			rows = art_build_scan(&bs, heap, index, indexInfo);
-		if (bs.run != NULL)
+		else if (!art_build_load(&bs, index, indexInfo, entry, gen, &rows, &nomem))
 		{
-			ArtRun	   *run = bs.run;
-			bool		stale;
-
-			art_run_flush(run);
-			art_run_flush_dead(run);
-			nomem = run->nomem;
-			stale = run->stale;
-			(void) art_run_end(run);
-			bs.run = NULL;
-			if (nomem || stale)
-			{
-				/* its memory may serve others meanwhile */
-				art_ambuild_end(index, entry, gen, false, 0);
-				gen = 0;
-				if (indexInfo->ii_Unique && !indexInfo->ii_Concurrent)
-					rows = art_build_scan(&bs, heap, index, indexInfo);
-			}
+			/* its memory may serve others meanwhile */
+			art_ambuild_end(index, entry, gen, false, 0);
+			gen = 0;
+			if (!bs.checked && indexInfo->ii_Unique && !indexInfo->ii_Concurrent)
+				rows = art_build_scan(&bs, heap, index, indexInfo);
 		}
 		MemoryContextDelete(bs.tmp);
 	}
