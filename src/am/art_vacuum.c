@@ -157,6 +157,63 @@ art_vacuum_pass(ArtVacuum *v)
 	return true;
 }
 
+/* For passes over the entries of an index, whose callback is not set yet. */
+static ArtVacuum *
+art_vacuum_begin(Relation index, ArtEntry *entry)
+{
+	ArtVacuum  *v = palloc(sizeof(ArtVacuum));
+
+	v->index = index;
+	v->kd = art_keydesc_build(index, CurrentMemoryContext);
+	art_apply_kind(index, entry, v->kd->compared);
+	v->cx = art_ctx();
+	v->removed = 0;
+	v->flush = art_outlives(index);
+	art_pass_init(&v->pass, v->kd, v->cx, ART_VACUUM_BATCH, ART_VACUUM_KEYBUF);
+	return v;
+}
+
+/*
+ * Must the callback see no entry?
+ *
+ * The second phase of CREATE UNIQUE INDEX CONCURRENTLY asks which TIDs the
+ * index has, to leave out the unique check for those.  In a structure that was
+ * built lazily no check has ever compared them: report nothing, so that every
+ * row goes through it.  (VACUUM, too, can come upon an index that is not valid,
+ * and it must be answered.  Only validation reports progress.)
+ */
+static bool
+art_vacuum_hides(const IndexVacuumInfo *info, ArtEntry *entry)
+{
+	Form_pg_index form = info->index->rd_index;
+
+	return info->report_progress && form->indisunique && !form->indisvalid &&
+		!art_entry_native(entry);
+}
+
+/*
+ * The result of the passes, of which the last was done, or not, and saw a
+ * structure of so many bytes.  Frees what art_vacuum_begin() made.
+ */
+static IndexBulkDeleteResult *
+art_vacuum_end(ArtVacuum *v, IndexBulkDeleteResult *stats, bool done, uint64 bytes)
+{
+	if (done)
+	{
+		if (stats == NULL)
+			stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->estimated_count = false;
+		stats->num_index_tuples = v->left;
+		stats->num_pages = (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ,
+											 (uint64) MaxBlockNumber);
+	}
+	if (stats != NULL)
+		stats->tuples_removed += v->removed;
+	art_pass_end(&v->pass);
+	pfree(v);
+	return stats;
+}
+
 /*
  * ambulkdelete
  *
@@ -200,33 +257,14 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 		if (v == NULL)
 		{
-			v = palloc(sizeof(ArtVacuum));
-			v->index = index;
-			v->kd = art_keydesc_build(index, CurrentMemoryContext);
-			art_apply_kind(index, entry, v->kd->compared);
-			v->cx = art_ctx();
+			v = art_vacuum_begin(index, entry);
 			v->callback = callback;
 			v->callback_state = callback_state;
-			v->removed = 0;
-			v->flush = art_outlives(index);
-			art_pass_init(&v->pass, v->kd, v->cx, ART_VACUUM_BATCH, ART_VACUUM_KEYBUF);
 		}
 		v->tree = art_entry_tree(entry);
 		v->gen = gen;
 
-		/*
-		 * The second phase of CREATE UNIQUE INDEX CONCURRENTLY asks which
-		 * TIDs the index has, to leave out the unique check for those.  In a
-		 * structure that was built lazily no check has ever compared them:
-		 * report nothing, so that every row goes through it.  (VACUUM, too,
-		 * can come upon an index that is not valid, and it must be answered.
-		 * Only validation reports progress.)
-		 */
-		ask = !(info->report_progress &&
-				index->rd_index->indisunique &&
-				!index->rd_index->indisvalid &&
-				!art_entry_native(entry));
-
+		ask = !art_vacuum_hides(info, entry);
 		if (!ask || art_vacuum_pass(v))
 		{
 			ax_tree_info ti;
@@ -250,23 +288,8 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 	art_interlock_vacuum(index, callback, callback_state);
 
-	if (v == NULL)
-		return stats;			/* absent: no counts */
-
-	if (done)
-	{
-		if (stats == NULL)
-			stats = palloc0(sizeof(IndexBulkDeleteResult));
-		stats->estimated_count = false;
-		stats->num_index_tuples = v->left;
-		stats->num_pages = (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ,
-											 (uint64) MaxBlockNumber);
-	}
-	if (stats != NULL)
-		stats->tuples_removed += v->removed;
-	art_pass_end(&v->pass);
-	pfree(v);
-	return stats;
+	/* absent: no counts */
+	return v == NULL ? stats : art_vacuum_end(v, stats, done, bytes);
 }
 
 /*
