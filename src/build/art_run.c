@@ -374,6 +374,52 @@ art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
 }
 
 /*
+ * Load the first keys into a structure that is empty.  False: it is not, and
+ * they are to be merged into it.
+ *
+ * Epoch: enters and leaves, once a try.
+ */
+static bool
+art_run_load_empty(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
+				   uint32 len, uint64 n)
+{
+	ax_status	s;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		ART_CORE_BEGIN();
+		s = ax_load(run->cx, run->tree, run->gen, keys, lens, len, n,
+					run->fill);
+		ART_CORE_END();
+		if (s == AX_BUSY)
+			art_busy();
+	} while (s == AX_BUSY || (s == AX_NOMEM && art_run_find_room(run)));
+
+	run->loaded = true;
+	switch (s)
+	{
+		case AX_OK:
+			run->entries += n;
+			if (run->progress)
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+											 run->entries);
+			return true;
+		case AX_STALE:
+			run->stale = true;
+			return true;
+		case AX_EXISTS:
+			break;				/* somebody inserts beside us, or the keys are nested
+								 * too deeply for a load: merge */
+		case AX_NOMEM:
+			return true;
+		default:
+			art_unexpected(run->index, s, "a load");
+	}
+	return false;
+}
+
+/*
  * Hand sorted, distinct keys to the core.
  *
  * Epoch: enters and leaves, once per call of the core; checks for interrupts
@@ -395,42 +441,8 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 	if (run->check_unique)
 		art_run_check_unique(run, keys, lens, len, n);
 
-	if (!run->loaded)
-	{
-		ax_status	s;
-
-		do
-		{
-			CHECK_FOR_INTERRUPTS();
-			ART_CORE_BEGIN();
-			s = ax_load(run->cx, run->tree, run->gen, keys, lens, len, n,
-						run->fill);
-			ART_CORE_END();
-			if (s == AX_BUSY)
-				art_busy();
-		} while (s == AX_BUSY || (s == AX_NOMEM && art_run_find_room(run)));
-
-		run->loaded = true;
-		switch (s)
-		{
-			case AX_OK:
-				run->entries += n;
-				if (run->progress)
-					pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
-												 run->entries);
-				return;
-			case AX_STALE:
-				run->stale = true;
-				return;
-			case AX_EXISTS:
-				break;			/* somebody inserts beside us, or the keys are nested
-								 * too deeply for a load: merge */
-			case AX_NOMEM:
-				return;
-			default:
-				art_unexpected(run->index, s, "a load");
-		}
-	}
+	if (!run->loaded && art_run_load_empty(run, keys, lens, len, n))
+		return;
 
 	if (run->check_unique && !run->distinct)
 		for (uint64 i = 0; i < n && !run->stale; i++)
@@ -474,6 +486,27 @@ art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 }
 
 /*
+ * Short layout: write the keys of the NULLs to p, for keys and lens from m on.
+ * Returns how many of those there are then.
+ */
+static uint64
+art_run_brief_nulls(const ArtRun *run, uint8 *p, const uint8 **keys, uint32 *lens,
+					uint64 m)
+{
+	for (uint64 i = 0; i < run->nnulls; i++)
+	{
+		if (i > 0 && run->nulls[i] == run->nulls[i - 1])
+			continue;
+		*p = run->null_mark;
+		ax_put_tid(p + 1, run->nulls[i]);
+		lens[m] = 1 + AX_TID_BYTES;
+		keys[m++] = p;
+		p += 1 + AX_TID_BYTES;
+	}
+	return m;
+}
+
+/*
  * Short layout: write the keys out in order.
  */
 static void
@@ -503,18 +536,8 @@ art_run_load_brief(ArtRun *run)
 		nkeys = MemoryContextAllocHuge(run->cxt, total * sizeof(uint8 *));
 		keys = nkeys;
 		if (nulls_first)
-		{
-			for (uint64 i = 0; i < run->nnulls; i++)
-			{
-				if (i > 0 && run->nulls[i] == run->nulls[i - 1])
-					continue;
-				*p = run->null_mark;
-				ax_put_tid(p + 1, run->nulls[i]);
-				lens[m] = nlen;
-				keys[m++] = p;
-				p += nlen;
-			}
-		}
+			m = art_run_brief_nulls(run, p, keys, lens, 0);
+		p += m * nlen;
 	}
 	else
 		keys = (const uint8 **) run->items;
@@ -553,18 +576,7 @@ art_run_load_brief(ArtRun *run)
 	}
 
 	if (run->nnulls > 0 && !nulls_first)
-	{
-		for (uint64 i = 0; i < run->nnulls; i++)
-		{
-			if (i > 0 && run->nulls[i] == run->nulls[i - 1])
-				continue;
-			*p = run->null_mark;
-			ax_put_tid(p + 1, run->nulls[i]);
-			lens[m] = nlen;
-			keys[m++] = p;
-			p += nlen;
-		}
-	}
+		m = art_run_brief_nulls(run, p, keys, lens, m);
 
 	art_run_load_keys(run, keys, lens, klen, m);
 
