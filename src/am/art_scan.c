@@ -353,9 +353,9 @@ art_scan_reverse(ArtScan *so)
 }
 
 /*
- * Look the one key of a point up.  Where that does, *done is set and the
- * batch is there; else it must be read in order: a long list of TIDs backward,
- * or a long key.  Many keys at once can be several batches (so->cur.several).
+ * Look the one key of a point up.  *done: that sufficed, and the batch is
+ * there.  A long list of TIDs backward, or of a long key, must be read in order.
+ * Many keys at once can be several batches (so->cur.several).
  */
 static inline ax_status
 art_scan_copy_point(IndexScanDesc scan, bool backward, bool *done)
@@ -727,6 +727,72 @@ art_scan_kill_flushed(ArtScan *so)
 }
 
 /*
+ * Kill entries of a batch that has no keys: read its stretch again with keys,
+ * and let the batches to come carry them.
+ */
+static void
+art_scan_kill_keyless(IndexScanDesc scan, int nkilled)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ax_batch	b;
+	uint64	   *tids = MemoryContextAlloc(so->cxt, so->cur.n * sizeof(uint64));
+	uint64	   *dead = MemoryContextAlloc(so->cxt, nkilled * sizeof(uint64));
+	ArtBuf		last = {0};
+	ax_status	s;
+
+	for (int i = 0; i < nkilled; i++)
+		dead[i] = so->cur.tids[so->killed[i].at];
+	art_scan_buffers(so, so->cur.n, true);
+	art_buf_init(&last, so->cxt, so->cur.last.cap);
+	for (;;)
+	{
+		memset(&b, 0, sizeof(b));
+		art_scan_bounds(so, so->cur.backward, &b);
+		b.backward = so->cur.backward;
+		b.want_keys = true;
+		b.max = so->cur.n;
+		b.tids = tids;
+		b.key_off = so->cur.key_off;
+		b.keybuf = so->cur.keys.data;
+		b.keybuf_size = so->cur.keys.cap;
+		b.lastkey = last.data;
+		b.lastkey_size = last.cap;
+		s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
+		if (s != AX_BUFFER)
+			break;
+		art_scan_room(so, &so->cur.keys, b.need_bytes);
+		art_scan_room(so, &last, b.need_bytes);
+	}
+	if (s == AX_OK)
+	{
+		int			at = 0;
+
+		for (uint32 i = 0; i < b.n; i++)
+		{
+			int			k;
+
+			/* in the same order, as a rule: look from where we are */
+			for (k = 0; k < nkilled; k++)
+			{
+				if (dead[(at + k) % nkilled] == tids[i])
+					break;
+			}
+			if (k == nkilled)
+				continue;
+			at = (at + k + 1) % nkilled;
+			if (!art_scan_kill_one(scan, tids[i],
+								   so->cur.keys.data + b.key_off[i],
+								   b.key_off[i + 1] - b.key_off[i]))
+				break;
+		}
+	}
+	so->keep_keys = true;
+	pfree(tids);
+	pfree(dead);
+	pfree(last.data);
+}
+
+/*
  * Remove the dead entries noted in this batch.  The heap said that nobody
  * sees the row; that stays true of the TID until VACUUM recycles it, which the
  * deletion generation would show.  It is said of the TID, so every entry with
@@ -757,68 +823,7 @@ art_scan_kill(IndexScanDesc scan)
 		}
 	}
 	else
-	{
-		/*
-		 * The batch has no keys: read its stretch again with keys, and let
-		 * the batches to come carry them.
-		 */
-		ax_batch	b;
-		uint64	   *tids = MemoryContextAlloc(so->cxt, so->cur.n * sizeof(uint64));
-		uint64	   *dead = MemoryContextAlloc(so->cxt, nkilled * sizeof(uint64));
-		ArtBuf		last = {0};
-		ax_status	s;
-
-		for (int i = 0; i < nkilled; i++)
-			dead[i] = so->cur.tids[so->killed[i].at];
-		art_scan_buffers(so, so->cur.n, true);
-		art_buf_init(&last, so->cxt, so->cur.last.cap);
-		for (;;)
-		{
-			memset(&b, 0, sizeof(b));
-			art_scan_bounds(so, so->cur.backward, &b);
-			b.backward = so->cur.backward;
-			b.want_keys = true;
-			b.max = so->cur.n;
-			b.tids = tids;
-			b.key_off = so->cur.key_off;
-			b.keybuf = so->cur.keys.data;
-			b.keybuf_size = so->cur.keys.cap;
-			b.lastkey = last.data;
-			b.lastkey_size = last.cap;
-			s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
-			if (s != AX_BUFFER)
-				break;
-			art_scan_room(so, &so->cur.keys, b.need_bytes);
-			art_scan_room(so, &last, b.need_bytes);
-		}
-		if (s == AX_OK)
-		{
-			int			at = 0;
-
-			for (uint32 i = 0; i < b.n; i++)
-			{
-				int			k;
-
-				/* in the same order, as a rule: look from where we are */
-				for (k = 0; k < nkilled; k++)
-				{
-					if (dead[(at + k) % nkilled] == tids[i])
-						break;
-				}
-				if (k == nkilled)
-					continue;
-				at = (at + k + 1) % nkilled;
-				if (!art_scan_kill_one(scan, tids[i],
-									   so->cur.keys.data + b.key_off[i],
-									   b.key_off[i + 1] - b.key_off[i]))
-					break;
-			}
-		}
-		so->keep_keys = true;
-		pfree(tids);
-		pfree(dead);
-		pfree(last.data);
-	}
+		art_scan_kill_keyless(scan, nkilled);
 	art_hazard_clear(so->hazard);
 }
 
@@ -871,6 +876,8 @@ art_scan_itup_prepare(IndexScanDesc scan)
  * long values, so long keys are handed out as a heap tuple.  The planner's
  * look at the ends of an index takes index tuples only: false when it cannot
  * have one.
+ *
+ * Long: the same tuple, in three ways, the fastest first.
  */
 static bool
 art_scan_form_itup(IndexScanDesc scan, uint32 i)
@@ -1035,6 +1042,8 @@ art_scan_count(IndexScanDesc scan)
 
 /*
  * amgettuple
+ *
+ * Long: one loop, whose every case goes on with the next entry.
  */
 bool
 artgettuple(IndexScanDesc scan, ScanDirection dir)
