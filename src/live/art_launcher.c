@@ -1106,16 +1106,10 @@ order_sweeps(int percent)
 	}
 }
 
-/*
- * Main function of the launcher.
- */
-void
-art_launcher_main(Datum arg)
+/* The launcher's process until it can work: signals, memory, what is known. */
+static void
+launcher_begin(void)
 {
-	TimestampTz hot_at;
-	TimestampTz fade_at;
-	int			pause = ART_LOOP_MS;
-
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
@@ -1137,13 +1131,42 @@ art_launcher_main(Datum arg)
 
 	before_shmem_exit(launcher_exit, (Datum) 0);
 	pg_atomic_write_u32(&art_shared->launcher, (uint32) ART_MY_PROCNO() + 1);
+}
+
+/* Notes at each database the jobs that others have asked for there. */
+static void
+note_asks(void)
+{
+	int			jobs[ART_NASKS];
+	Oid			dbs[ART_NASKS];
+	int			nasks;
+
+	if (take_asks(jobs, dbs, &nasks))
+		list_databases();
+	for (int i = 0; i < nasks; i++)
+	{
+		Database   *d = find_database(dbs[i]);
+
+		if (d)
+			d->jobs |= jobs[i] & ~ART_JOB_BUILD;
+	}
+}
+
+/*
+ * Main function of the launcher.
+ */
+void
+art_launcher_main(Datum arg)
+{
+	TimestampTz hot_at;
+	TimestampTz fade_at;
+	int			pause = ART_LOOP_MS;
+
+	launcher_begin();
 	hot_at = fade_at = GetCurrentTimestamp();
 
 	for (;;)
 	{
-		int			jobs[ART_NASKS];
-		Oid			dbs[ART_NASKS];
-		int			nasks;
 		TimestampTz now = GetCurrentTimestamp();
 
 		/* not 0, which would be the end of it for good */
@@ -1159,15 +1182,7 @@ art_launcher_main(Datum arg)
 		MemoryContextSwitchTo(loop_cxt);
 		MemoryContextReset(loop_cxt);
 
-		if (take_asks(jobs, dbs, &nasks))
-			list_databases();
-		for (int i = 0; i < nasks; i++)
-		{
-			Database   *d = find_database(dbs[i]);
-
-			if (d)
-				d->jobs |= jobs[i] & ~ART_JOB_BUILD;
-		}
+		note_asks();
 		art_load_expire();
 		order_sweeps(watch_memory());
 		start_workers();
