@@ -106,6 +106,54 @@ goes_with(Oid class, Oid mirror, Oid original)
 	recordDependencyOn(&myself, &referenced, DEPENDENCY_AUTO);
 }
 
+/* An operator class of btree, as its mirror is to be made. */
+typedef struct Original
+{
+	char	   *name;
+	char	   *family;
+	Oid			from;			/* the family */
+	Oid			type;
+	bool		isdefault;
+} Original;
+
+/* Reads the operator class. */
+static void
+read_original(Oid opclass, Original *o)
+{
+	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	form = (Form_pg_opclass) GETSTRUCT(tup);
+	o->name = pstrdup(NameStr(form->opcname));
+	o->from = form->opcfamily;
+	o->type = form->opcintype;
+	o->isdefault = form->opcdefault;
+	ReleaseSysCache(tup);
+
+	tup = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(o->from));
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator family %u", o->from);
+	o->family = pstrdup(NameStr(((Form_pg_opfamily) GETSTRUCT(tup))->opfname));
+	ReleaseSysCache(tup);
+}
+
+/* Has the type a default operator class of the access method? */
+static bool
+has_default(Oid am, Oid type)
+{
+	Oid			types[2] = {OIDOID, OIDOID};
+	Datum		values[2];
+
+	values[0] = ObjectIdGetDatum(am);
+	values[1] = ObjectIdGetDatum(type);
+	if (SPI_execute_with_args("SELECT FROM pg_opclass WHERE opcmethod = $1 AND opcintype = $2 AND opcdefault",
+							  2, types, values, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the operator classes of type %u", type);
+	return SPI_processed != 0;
+}
+
 /*
  * The oid of the new operator class.
  */
@@ -120,19 +168,13 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 		);
 	Oid			am = get_am_oid(ART_AM_NAME, false);
 	Oid			opclass = get_opclass_oid(BTREE_AM_OID, names, false);
-	Oid			result;
-	Oid			from,
-				to,
-				type;
-	bool		isdefault;
+	Oid			result,
+				to;
 	bool		newfamily;
-	char	   *name;
-	char	   *family;
+	Original	orig;
 	char	   *schema;
 	char	   *members;
 	const char *qfamily;
-	HeapTuple	tup;
-	Form_pg_opclass form;
 	List	   *path = fetch_search_path(false);
 	int			nestlevel;
 
@@ -146,22 +188,7 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 	if (schema == NULL)
 		elog(ERROR, "cache lookup failed for namespace %u", linitial_oid(path));
 
-	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	if (!HeapTupleIsValid(tup))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	form = (Form_pg_opclass) GETSTRUCT(tup);
-	name = pstrdup(NameStr(form->opcname));
-	from = form->opcfamily;
-	type = form->opcintype;
-	isdefault = form->opcdefault;
-	ReleaseSysCache(tup);
-
-	tup = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(from));
-	if (!HeapTupleIsValid(tup))
-		elog(ERROR, "cache lookup failed for operator family %u", from);
-	family = pstrdup(NameStr(((Form_pg_opfamily) GETSTRUCT(tup))->opfname));
-	ReleaseSysCache(tup);
-
+	read_original(opclass, &orig);
 	nestlevel = NewGUCNestLevel();
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
 							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
@@ -169,21 +196,10 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 		elog(ERROR, "could not connect to the server's query interface");
 
 	/* two of one type cannot both be its default */
-	if (isdefault)
-	{
-		Oid			types[2] = {OIDOID, OIDOID};
-		Datum		values[2];
+	orig.isdefault = orig.isdefault && !has_default(am, orig.type);
 
-		values[0] = ObjectIdGetDatum(am);
-		values[1] = ObjectIdGetDatum(type);
-		if (SPI_execute_with_args("SELECT FROM pg_opclass WHERE opcmethod = $1 AND opcintype = $2 AND opcdefault",
-								  2, types, values, NULL, false, 1) != SPI_OK_SELECT)
-			elog(ERROR, "could not read the operator classes of type %u", type);
-		isdefault = SPI_processed == 0;
-	}
-
-	names = list_make2(makeString(schema), makeString(family));
-	qfamily = quote_qualified_identifier(schema, family);
+	names = list_make2(makeString(schema), makeString(orig.family));
+	qfamily = quote_qualified_identifier(schema, orig.family);
 	newfamily = !OidIsValid(get_opfamily_oid(am, names, true));
 	if (newfamily)
 		mirror_run(psprintf("CREATE OPERATOR FAMILY %s USING art", qfamily));
@@ -191,33 +207,33 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 
 	members = mirror_members("m.amoplefttype = $3 AND m.amoprighttype = $3",
 							 "m.amproclefttype = $3 AND m.amprocrighttype = $3",
-							 from, to, type);
+							 orig.from, to, orig.type);
 	mirror_run(psprintf("CREATE OPERATOR CLASS %s %sFOR TYPE %s USING art FAMILY %s AS %s",
-						quote_qualified_identifier(schema, name),
-						isdefault ? "DEFAULT " : "",
-						format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY),
+						quote_qualified_identifier(schema, orig.name),
+						orig.isdefault ? "DEFAULT " : "",
+						format_type_extended(orig.type, -1, FORMAT_TYPE_FORCE_QUALIFY),
 						qfamily,
 						members ? members :
-						psprintf("STORAGE %s", format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY))));
+						psprintf("STORAGE %s", format_type_extended(orig.type, -1, FORMAT_TYPE_FORCE_QUALIFY))));
 
 	/* an in_range function's offset may be of a type that the family has not */
 	members = mirror_members(MIRROR_KNOWN("m.amoplefttype") " AND " MIRROR_KNOWN("m.amoprighttype")
 							 " AND $3 <> 0",
 							 MIRROR_KNOWN("m.amproclefttype") " AND (m.amprocnum = 3 OR "
 							 MIRROR_KNOWN("m.amprocrighttype") ") AND $3 <> 0",
-							 from, to, type);
-	if (members != NULL)
+							 orig.from, to, orig.type);
+	if (members)
 		mirror_run(psprintf("ALTER OPERATOR FAMILY %s USING art ADD %s", qfamily, members));
 	SPI_finish();
 	AtEOXact_GUC(true, nestlevel);
 
 	CommandCounterIncrement();
-	result = get_opclass_oid(am, list_make2(makeString(schema), makeString(name)), false);
+	result = get_opclass_oid(am, list_make2(makeString(schema), makeString(orig.name)), false);
 	if (!creating_extension)
 	{
 		goes_with(OperatorClassRelationId, result, opclass);
 		if (newfamily)
-			goes_with(OperatorFamilyRelationId, to, from);
+			goes_with(OperatorFamilyRelationId, to, orig.from);
 	}
 	PG_RETURN_OID(result);
 }
