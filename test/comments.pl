@@ -4,7 +4,9 @@
 #	  What comments must say, and how long a sentence may be.
 #
 #	comments.pl functions FILE...	static functions of more than ten lines, as
-#		counted from the type to the last brace, have a comment before them
+#		counted from the type to the last brace, have a comment before them;
+#		functions of more than 80 lines have in it a line "Long:" that says why,
+#		those of more than seven arguments a line "Arguments:"
 #	comments.pl contracts FILE...	functions that take or give back a lock have
 #		a line "Locks:", those that call the core, or within it enter or leave an
 #		epoch, a line "Epoch:", those that take a latch a line "Latches:"
@@ -78,12 +80,26 @@ sub functions
 	}
 }
 
+# How many arguments a signature has.
+sub arguments
+{
+	my ($list) = $_[0] =~ /^\w+\((.*)\)/ms;
+
+	1 while $list =~ s/\([^()]*\)//g;	# those of function pointers
+	return 1 + ($list =~ tr/,//);
+}
+
 sub check_function
 {
 	my ($file, $line, $name, $signature, $comment, $body, $lines) = @_;
 
 	complain($file, $line, "$name() has $lines lines and no comment")
 	  if $signature =~ /\bstatic\b/ && $lines > 10 && !defined $comment;
+	complain($file, $line, "$name() has $lines lines and no line \"Long:\" that says why")
+	  if $lines > 80 && ($comment // '') !~ m{^(?:/|\s)\*\s+Long: \w}m;
+	my $n = arguments($signature);
+	complain($file, $line, "$name() has $n arguments and no line \"Arguments:\" that says why")
+	  if $n > 7 && ($comment // '') !~ m{^(?:/|\s)\*\s+Arguments: \w}m;
 }
 
 sub check_contract
@@ -153,7 +169,7 @@ sub sentences
 			}
 			else
 			{
-				&$flush if $l =~ /^\s*(?:[-*]|\d+\.|\([a-z0-9]+\))\s|^\s*(?:Epoch|Latches|Locks|Order|Returns):/;
+				&$flush if $l =~ /^\s*(?:[-*]|\d+\.|\([a-z0-9]+\))\s|^\s*(?:Arguments|Epoch|Latches|Locks|Long|Order|Returns):/;
 				$from = $line if $text eq '';
 				$text .= "$l\n";
 			}

@@ -177,6 +177,8 @@ art_insert_plain(Relation index, ArtInsertState *st)
 
 /*
  * aminsert
+ *
+ * Arguments: those of aminsert.
  */
 bool
 artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,

@@ -641,6 +641,8 @@ ssi_same_range(const ArtSsi *s, const ArtScanPlan *plan)
  * of an array's.  Or a mark or another participant of a parallel scan has led
  * to it.  Unless it is known to be locked from its beginning, it is locked
  * from there.
+ *
+ * Arguments: what a scan knows of its range, for a call in each batch.
  */
 void
 art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
@@ -773,6 +775,8 @@ ssi_beyond(const ArtSsi *s, SsiEnd *e)
 
 /*
  * A batch was read.
+ *
+ * Arguments: what a scan knows of its batch, for a call in each.
  */
 bool
 art_ssi_batch(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,

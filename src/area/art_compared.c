@@ -192,6 +192,8 @@ op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
  * Search entries [from, to) of the last page for a position.  *at: how many
  * entries of the page lie before it.  *same: the entry behind those is the
  * position itself.
+ *
+ * Arguments: a position and a range of places; a scan asks at each page.
  */
 static ax_status
 op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, bool after,
@@ -460,6 +462,9 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
  * needs no descent.  The path goes on with that leaf.  Its end, as the pages
  * above gave it, is as good as it was, since only a change of the leaf narrows
  * it.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
@@ -588,7 +593,7 @@ fill_add(ArtFill *f, const uint8 *key, uint32 len)
 }
 
 /*
- * What the path's leaf has of the batch, from place "at" on, in its direction.
+ * Adds what the path's leaf has of the batch, from "at" on, in its direction.
  * *last: the end of the batch lies in this leaf.
  */
 static inline ax_status
@@ -740,6 +745,9 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 
 /*
  * See art_tree.h.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 art_cmp_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,

@@ -112,6 +112,8 @@ art_tree_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch
  * The TIDs behind the columns in "prefix": see ax_lookup() in core/ax.h.
  *
  * Epoch: enters and leaves.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 static inline ax_status
 art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
@@ -132,6 +134,8 @@ art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
  * Not of a compared tree.
  *
  * Epoch: enters and leaves.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 static inline ax_status
 art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *keys,
@@ -152,6 +156,8 @@ art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *key
  * Epoch: enters and leaves.
  * Returns: with AX_BUSY, AX_STALE or AX_NOMEM, too, the first *done keys are
  * in.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 static inline ax_status
 art_tree_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,

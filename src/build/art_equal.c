@@ -79,6 +79,8 @@ scan_batch(ArtEqual *q)
  * entries with these columns, which must stay where they are.  Statuses as
  * ax_scan's, but for AX_BUFFER.  Buffers are allocated, when they are needed, in
  * the current memory context.
+ *
+ * Arguments: an index and its structure, a key, and how much is wanted.
  */
 ax_status
 art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree,

@@ -323,6 +323,8 @@ row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
  * Returns the line pointer of the first row whose expression raised an error
  * while its inserter was in progress, and that transaction in *inserter.  The
  * rows behind it are done.
+ *
+ * Arguments: a page, and two answers, of rows and of failures.
  */
 static OffsetNumber
 page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,

@@ -850,7 +850,7 @@ team_begin(Team *t, Relation heap, Relation index, const IndexInfo *info, int wo
 
 /*
  * The leader's part while the workers do theirs: its share of the table, the
- * tasks, its share of them, and those for which a worker found no memory.
+ * tasks, and its share of them.  Then those for which a worker found no memory.
  */
 static void
 team_lead(Team *t, Part *p, Relation heap, Relation index)

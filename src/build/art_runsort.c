@@ -68,6 +68,8 @@ art_item_digit(const ArtItem *it, int depth)
 
 /*
  * In-place radix sort by the most significant digit ("American flag").
+ *
+ * Long: one sort, whose counts are its local variables.
  */
 static void
 art_items_sort(ArtRun *run, ArtItem *items, uint64 n, int depth)

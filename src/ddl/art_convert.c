@@ -176,6 +176,7 @@ check_owner(Oid heapoid, Oid indexoid)
  * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
  * leaves both to the end of the transaction.  With false the table's lock is
  * given back.
+ * Long: a list of what stands against a conversion, and what each is told.
  */
 static bool
 look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,

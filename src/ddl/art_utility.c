@@ -132,7 +132,11 @@ lonely_database(Node *stmt)
 	return ART_DATABASE_OWNERCHECK(dboid, GetUserId()) ? dboid : InvalidOid;
 }
 
-/* The next ProcessUtility hook, or core's own function. */
+/*
+ * The next ProcessUtility hook, or core's own function.
+ *
+ * Arguments: those of the hook.
+ */
 static void
 next_process_utility(PlannedStmt *pstmt, const char *queryString,
 					 bool readOnlyTree, ProcessUtilityContext context,
@@ -180,6 +184,8 @@ run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 /*
  * Run the statement.  The keys of a table that it creates may have to be of
  * btree.  Or core will probably refuse it in words that do not tell why.
+ *
+ * Arguments: those of the hook, and one.
  */
 static void
 next_guarded(PlannedStmt *pstmt, const char *queryString,
@@ -249,6 +255,10 @@ check_upgraded_tables(LockStmt *stmt)
 
 /*
  * ProcessUtility_hook.
+ *
+ * Long: one statement, from before it runs to after it, in the order that
+ * matters.
+ * Arguments: those of the hook.
  */
 static void
 art_process_utility(PlannedStmt *pstmt, const char *queryString,

@@ -259,7 +259,11 @@ art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 	return c != 0 ? c : (int) aafter - (int) bafter;
 }
 
-/* See key.h. */
+/*
+ * See key.h.
+ *
+ * Arguments: two positions, of three parts each.
+ */
 int
 art_col_position_cmp(const ArtKeyDesc *kd, int col,
 					 const uint8 *a, uint32 alen, bool aafter,

@@ -409,7 +409,11 @@ art_invert(uint8 *p, uint32 n)
 		p[i] = (uint8) ~p[i];
 }
 
-/* The body of a fixed-width column; returns behind it. */
+/*
+ * The body of a fixed-width column; returns behind it.
+ *
+ * Long: a switch over the encodings.
+ */
 static inline uint8 *
 art_put_fixed(const ArtKeyCol *col, Datum value, uint8 *p)
 {
@@ -916,7 +920,11 @@ art_ascending(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return copy;
 }
 
-/* The body lies whole between p and end: see key.h. */
+/*
+ * The body lies whole between p and end: see key.h.
+ *
+ * Long: a switch over the encodings.
+ */
 Datum
 art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {

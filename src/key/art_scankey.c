@@ -66,7 +66,11 @@ typedef struct ArtConst
 
 /* ---- positions ---------------------------------------------------------- */
 
-/* <0, 0, >0: order of two positions within a column (ax_bound's meaning). */
+/*
+ * <0, 0, >0: order of two positions within a column (ax_bound's meaning).
+ *
+ * Arguments: two positions, of three parts each.
+ */
 static inline int
 art_pos_cmp(const ArtKeyDesc *kd, int col,
 			const uint8 *a, uint32 alen, bool aafter,
@@ -768,7 +772,7 @@ art_plan_bounds(ArtScanPlan *plan)
 	return fits;
 }
 
-/* What a key leaves of its column.  False: nothing. */
+/* Narrows a column to what a key leaves of it.  False: that is nothing. */
 static bool
 art_plan_key(ArtScanPlan *plan, Relation index, ScanKey key)
 {

@@ -127,6 +127,8 @@ add_filters(PlannerInfo *root, IndexPath *path, List *bounding, double ntuples,
  * (art_planner.c).  From 18 on nbtree may skip, so that clauses which only
  * filter an art scan bound its own.  Those are left out, and added as the
  * filters they are.
+ *
+ * Arguments: those of amcostestimate.
  */
 static void
 btree_cost(PlannerInfo *root, IndexPath *path,
@@ -217,6 +219,9 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares
  * no height.  So its charge for I/O and for page searches is known; takes that
  * off, and adds our own.  *pages is the structure's size in pages: core
  * derives the number of parallel workers from it.
+ *
+ * Long: one sum, term by term.
+ * Arguments: those of amcostestimate.
  */
 static void
 memory_cost(PlannerInfo *root, IndexPath *path,
@@ -306,6 +311,8 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 /*
  * amcostestimate.  It sees every path of an art index when that is made, hence
  * also readies it for the executor (art_rowcompare.c).
+ *
+ * Arguments: those of amcostestimate.
  */
 void
 artcostestimate(struct PlannerInfo *root, struct IndexPath *path,

@@ -534,6 +534,8 @@ PGDLLEXPORT Datum artidx_check(PG_FUNCTION_ARGS);
 
 /*
  * artidx_check(index regclass, heapallindexed boolean)
+ *
+ * Long: what is opened and set here is put back in the reverse order.
  */
 Datum
 artidx_check(PG_FUNCTION_ARGS)

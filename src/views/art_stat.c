@@ -182,7 +182,7 @@ keys_are_compared(Oid indexoid)
 	return compared;
 }
 
-/* What is known of one index. */
+/* One index, as the view shows it. */
 typedef struct IndexStats
 {
 	ArtEntry	copy;			/* of its entry; zeroes when there is none */

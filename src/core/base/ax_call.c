@@ -77,6 +77,9 @@ ax_again(ax_ctx *cx, ax_status *r, int *tries)
 /*
  * The equality look-up that goes on into the TIDs: one batch; *more when that
  * was not all of it.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,

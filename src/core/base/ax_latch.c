@@ -336,6 +336,8 @@ pass_on(ax_ctx *cx, ax_word *w, uint32_t id)
 /*
  * One turn in the queue.  AX_OK: the latch is ours.  AX_NOTFOUND: we left, or
  * had no node to wait with; *v is the word as it was last seen.  AX_STALE.
+ *
+ * Long: the states of one node of the queue, read best beside one another.
  */
 static ax_status
 queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)

@@ -221,6 +221,7 @@ absorb(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
  *
  * Latches: takes the page pool's, however long that takes, and lets it go
  * around the system call.
+ * Long: one loop under the latch, which it lets go and takes again.
  */
 void
 ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)

@@ -69,6 +69,9 @@ move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 /*
  * See bt_page.h.  As a rule one entry has the head, or all of a page of
  * duplicates.
+ *
+ * Arguments: a position and a range of places; in registers as far as they
+ * go.
  */
 int
 bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
@@ -455,6 +458,8 @@ bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
  * Make p a page of n keys.  The prefix bytes are known to begin all of the page's
  * range; fewer of them are used if the page is small.  Inner: n + 1 children.  The
  * keys must fit (bt_fits).  Blobs are taken over.
+ *
+ * Arguments: all that a page is made of.
  */
 void
 bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,

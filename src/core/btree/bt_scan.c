@@ -240,6 +240,8 @@ more_behind(bt_path *t, const uint8_t *prefix, uint32_t len)
 /*
  * The TIDs of those entries of a leaf that are the prefix and a TID.  *last:
  * they reach to its end, and there may be others behind.  False: the page changed.
+ *
+ * Arguments: inline; a place, a prefix, and where the answer goes.
  */
 static inline bool
 leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t len,
@@ -280,6 +282,8 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
  *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes those of a path.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
@@ -357,6 +361,8 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
  *
  * Epoch: inside.
  * Latches: none on entry and on return; a look-up that is done again takes its own.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

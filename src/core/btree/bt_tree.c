@@ -107,6 +107,8 @@ bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
  * ends have them in common; where an end is not known, all keys of the parent
  * begin with them. within: the range lies in that of frame k's page, whose
  * prefix is as good.  Points to buf (BT_MAX_PLEN) or into a page.
+ *
+ * Arguments: two ends, each of which may be none, and the answer.
  */
 const uint8_t *
 bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo, const bt_view *hi,
@@ -264,7 +266,11 @@ enum
 	LEFT, RIGHT, ABOVE_BOTH
 };
 
-/* Make page "which" of n entries from "from" on, of the range between lo and hi. */
+/*
+ * Make page "which" of n entries from "from" on, of the range between lo and hi.
+ *
+ * Arguments: a page, its entries, and two ends, each of which may be none.
+ */
 static void
 make_page(ax_ctx *cx, ax_store *s, room *r, int which, int from, int n, const bt_view *lo,
 		  bool has_lo, const bt_view *hi, bool has_hi)
@@ -618,7 +624,12 @@ find_limit(ax_store *s, bt_path *t, limit *l)
 	return AX_OK;
 }
 
-/* Those that follow the first into its leaf, which is latched: as many as fit. */
+/*
+ * Those that follow the first into its leaf, which is latched: as many as fit.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 static void
 insert_more(ax_store *s, bt_page *p, const limit *l, const uint8_t *const *keys,
 			const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
@@ -658,6 +669,9 @@ insert_more(ax_store *s, bt_page *p, const limit *l, const uint8_t *const *keys,
  * as many go in as belong there and fit.
  *
  * Latches: none on entry and on return.
+ * Long: plan, begin, store and finish of one change.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 static ax_status
 try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
@@ -743,6 +757,9 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 
 /*
  * Insert at least the first of n rising keys.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

@@ -107,6 +107,8 @@ bt_enter_target(ax_ctx *cx, ax_store *s, const ax_guard *from, ax_guard *g, bt_p
 /*
  * .. and from an inner page, p, to the address of the child, *i, in which the position
  * lies, which is asked for.  NULL: p changed.
+ *
+ * Arguments: always inline; the mode is known to the compiler.
  */
 __attribute__((always_inline)) static inline bt_page *
 bt_step(ax_store *s, bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,

@@ -397,7 +397,11 @@ move_root(work *w, int *objs)
 	return AX_OK;
 }
 
-/* See bc_page.h, ax_compact. */
+/*
+ * See bc_page.h, ax_compact.
+ *
+ * Long: one step of the walk, by the level of the page that it comes to.
+ */
 ax_status
 bc_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 {

@@ -356,6 +356,7 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
  *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
+ * Arguments: an entry's place, and a buffer.
  */
 ax_status
 ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint32_t i,
@@ -529,6 +530,7 @@ halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
  * Latches: none on entry and on return; takes pointer and page by one try
  * each.
  * Order: both pages are complete before the one above points to the new one.
+ * Long: two latches, and one way out for all that was taken.
  */
 static ax_status
 split(work *w, int k, uint32_t at, const bc_entry *in)
@@ -975,6 +977,10 @@ no_change(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return AX_STALE;
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 static ax_status
 no_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
 		  uint32_t max, uint32_t *n, bool *more)
@@ -988,6 +994,10 @@ no_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 	return no_change(cx, s, NULL, 0);
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 static ax_status
 no_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)

@@ -86,6 +86,8 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
@@ -115,6 +117,8 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
@@ -151,6 +155,8 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
@@ -280,6 +286,10 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 	return r;
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 static inline ax_status
 lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64_t *tids,
 		   uint32_t max, uint32_t *n, bool *more)
@@ -296,6 +306,8 @@ lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64
  *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t len,
@@ -316,6 +328,8 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
  *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,

@@ -87,7 +87,12 @@ COARSE(insert_sorted, (ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	   (cx, s, keys, lens, len, n, done, added), EXCLUSIVE_SORTED, true, keys[0],
 	   lens ? lens[0] : len)
 
-/* Too many lines for a transaction. */
+/*
+ * Too many lines for a transaction.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 static ax_status
 coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,

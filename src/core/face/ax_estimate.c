@@ -93,7 +93,11 @@ exact_node(est *E, uint64_t first, uint64_t count, uint32_t off, int depth)
 	est_inner(E, nc, dd - off, 1);
 }
 
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Arguments: a sample, what it stands for, and memory.
+ */
 uint64_t
 ax_estimate(const uint8_t *const *keys, const uint32_t *lens, uint32_t len,
 			uint64_t n, double total, int fill, double run, void *work)

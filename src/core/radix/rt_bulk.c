@@ -112,6 +112,8 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
  * byte ranges, and a node where one byte value does not fit in a leaf.
  * Returns how many; lo: the byte that each begins with. 0: no memory (or
  * *deep), all given back.
+ *
+ * Arguments: a range of keys, how to build, and what came of it.
  */
 int
 rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_t end,
@@ -178,6 +180,9 @@ rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uin
 	return nc;
 }
 
+/*
+ * Arguments: a range of keys, how to build, and what came of it.
+ */
 rt_ref
 rt_build_node(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_t count,
 			  uint32_t off, int fill, bool exact_caps, int depth, bool *deep)

@@ -353,6 +353,8 @@ gains(uint32_t bytes, uint32_t takes)
 /*
  * One entry more: its bytes are those of a and of b, from depth d on.  hash: it has
  * none yet.  False: there is no room.
+ *
+ * Arguments: two parts of a key, and what is known of it.
  */
 static bool
 add(work *w, uint32_t d, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn,
@@ -502,6 +504,8 @@ drop(ax_ctx *cx, ax_store *s, work *w, int out)
  * Put the entries of slots [from, to) of the node at depth d into leaves of byte
  * ranges, in w->out from *nout on.  A leaf has all entries of a byte value, as a
  * build's.  AX_OK, with *nout as it was if it would be no gain, or there is no memory.
+ *
+ * Arguments: a range of slots of a node, and the place of the answer.
  */
 static ax_status
 repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const unit *all,
@@ -593,6 +597,7 @@ look(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
  * Returns as repack().
  *
  * Latches: none.
+ * Arguments: a place among the slots, which it moves on.
  */
 static ax_status
 pack_some(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns, int *i, int *seen, int *nout,

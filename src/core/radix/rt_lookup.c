@@ -77,6 +77,8 @@ rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
  * Where it goes on into the TIDs (RT_ENDS), an ordered scan of the subtree does it.
  *
  * Latches: none.
+ * Arguments: always inline; an operation of every structure: where, the keys,
+ * and where the answer goes.
  */
 __attribute__((always_inline)) static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
@@ -119,6 +121,10 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *
 	return AX_OK;
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 ax_status
 rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
@@ -138,6 +144,10 @@ rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 ax_status
 rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)

@@ -140,6 +140,8 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint3
  * Latches: none; "rowex" is known at compile time, and there nothing is
  * validated.
  * Returns: *done keys were answered; the rest had no room or no time.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 static inline ax_status
 look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
@@ -213,7 +215,12 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	return AX_OK;
 }
 
-/* See rt_olc.h, ax_lookup_many. */
+/*
+ * See rt_olc.h, ax_lookup_many.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 ax_status
 rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
@@ -222,6 +229,10 @@ rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32
 	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, AX_TRY);
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 ax_status
 rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					 const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,

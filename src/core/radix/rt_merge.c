@@ -99,6 +99,8 @@ all_among(const rt_ent *have, int n, const sorted *in, uint64_t m, uint32_t d)
 /*
  * The first m keys, all of the cursor's slot, built as a load builds them, in place of
  * a leaf whose entries they include.  Returns how many pieces; 0: no memory, or *deep.
+ *
+ * Arguments: keys, a place, how to build, and what came of it.
  */
 static int
 share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cursor *c,
@@ -385,6 +387,10 @@ merge_keys(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 	return AX_OK;
 }
 
+/*
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 ax_status
 rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 				 const uint32_t *lens, uint32_t len, uint64_t n,
@@ -397,6 +403,9 @@ rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 
 /*
  * See rt_olc.h, ax_load_share.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
  */
 ax_status
 rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,

@@ -77,6 +77,8 @@ choose_split(const rt_ent *e, int n, uint32_t d, int me, int *k, uint8_t *sb)
  * Cut the entries of a full leaf and a new one (e[me]), sorted, which differ
  * at the slot's byte: two halves as a rule.  *kept is the old leaf's reference
  * when it stays as one of the two pieces.  0: no memory.
+ *
+ * Arguments: a leaf and its new entry, and what becomes of them.
  */
 static int
 cut_leaf(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int me, rt_ref old,
@@ -309,6 +311,7 @@ widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo
  * takes the node's place, 0: none; compiled for both.
  *
  * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ * Arguments: always inline; the kind is known to the compiler.
  */
 __attribute__((always_inline)) static inline ax_status
 hang_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int lo, int hi,

@@ -131,6 +131,7 @@ remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tid
  * The key's leaf is there.  *tidy: it went, and the node above lost a child.
  *
  * Latches: on entry those of the cursor; the caller lets go of what is left of them.
+ * Arguments: always inline; the mode is known to the compiler.
  */
 __attribute__((always_inline)) static inline ax_status
 remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
@@ -273,6 +274,7 @@ collapse_node(ax_ctx *cx, ax_store *s, rt_hdr *h, uint8_t byte, rt_hdr *below)
  *
  * Latches: on entry those of the cursor; pessimistically the child's, too, on
  * return.
+ * Arguments: a place, the mode, and two answers.
  */
 static rt_ref
 collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,

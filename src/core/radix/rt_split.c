@@ -77,6 +77,8 @@ rt_drop_pieces(ax_ctx *cx, ax_store *s, rt_piece *p, int np, rt_ref kept)
  * One thing in the leaf's place: a leaf with room for cap if all fit, else a
  * node.  It is a node when all share the slot's byte, or hang at the root,
  * where no byte is consumed.  Returns 1, or 0: no memory.
+ *
+ * Arguments: entries, and how to build.
  */
 int
 rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte, int cap,

@@ -47,7 +47,11 @@ key_cmp(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
 
 /* ---- emptying ---- */
 
-/* See ax_tail.h. */
+/*
+ * See ax_tail.h.
+ *
+ * Arguments: keys, their words, and how many are done.
+ */
 ax_status
 ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 			  uint32_t len, ax_tail_word *const *words, uint32_t n, uint32_t *done)
@@ -464,7 +468,12 @@ merge_tids(const uint64_t *add, uint32_t m, bool others, uint64_t *tids, uint32_
 
 #define TIDS 64
 
-/* See ax_tail.h. */
+/*
+ * See ax_tail.h.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
 ax_status
 ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix, uint32_t len,
 			   uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
@@ -619,7 +628,11 @@ up_to_first(ax_ctx *cx, ax_store *s, ax_batch *b, const ax_bound *lo, const ax_b
 	return emit(b, so[k].key, so[k].len, so[k].tid) ? AX_OK : AX_BUFFER;
 }
 
-/* A batch of what the buffers and the tree have between two positions. */
+/*
+ * A batch of what the buffers and the tree have between two positions.
+ *
+ * Long: the batch's sources are arrays of this frame.
+ */
 static __attribute__((noinline)) ax_status
 merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 	   const ax_bound *lo, const ax_bound *hi)

@@ -89,6 +89,9 @@ be_number(const uint8_t *p, uint32_t n)
  * False: they are no such numbers, too far apart, or too many of them alike.  *few:
  * there are too few to tell.  floor: the lowest of them; *off: how many of their first
  * bytes are the same, behind which there is nothing but a number; or 0.
+ *
+ * Long: one look at some keys, and the reasons against a window.
+ * Arguments: a key, and four answers.
  */
 static bool
 fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shift, bool *few,

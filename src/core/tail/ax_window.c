@@ -473,6 +473,7 @@ oldest(ring *r, uint64_t no, uint64_t head)
  * Latches: the flusher's claim is held; takes the maker's for a moment.
  * Returns: AX_BUSY or AX_NOMEM: the entries that were not moved are FULL
  * again.
+ * Long: one order of steps, each after what the one before has left.
  */
 static ax_status
 window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
