@@ -39,6 +39,8 @@ typedef struct ArtRelCache
 				db,
 				rel;
 	ArtEntry   *entry;			/* NULL: not known to exist yet */
+	bool		mirror;			/* art_planner.c's answer, */
+	uint64		mirror_as_of;	/* and when it was made; 0: never */
 	ArtKeyDesc	kd;
 } ArtRelCache;
 

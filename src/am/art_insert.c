@@ -47,6 +47,7 @@ art_relcache(Relation index)
 	rc->db = ART_REL_DB(index);
 	rc->rel = ART_REL_NUMBER(index);
 	rc->entry = NULL;
+	rc->mirror_as_of = 0;
 	rc->kd = *kd;
 	rc->kd.cmp = NULL;			/* everybody who copies it takes his own */
 	pfree(kd);

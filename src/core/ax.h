@@ -623,7 +623,11 @@ extern ax_status ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen,
  */
 extern ax_status ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
-/* The same for who asks often: cheap, what is in a tail buffer as of some ms ago. */
+/*
+ * For planners and others who ask often: gen, entries, bytes, max_bytes, height and
+ * tail_entries, nothing else of *out.  It counts a tail buffer's entries as of some
+ * ms ago.
+ */
 extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out);
 
 /*

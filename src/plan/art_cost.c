@@ -24,6 +24,7 @@
 #include "utils/spccache.h"
 #include "access/stratnum.h"
 
+#include "am/am.h"
 #include "area/area.h"
 #include "live/live.h"
 #include "plan/plan.h"
@@ -155,6 +156,36 @@ btree_cost(PlannerInfo *root, IndexPath *path,
 #endif
 }
 
+/* How many conditions the clauses are for the executor. */
+static int
+count_quals(List *indexclauses)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, indexclauses)
+		n += list_length(lfirst_node(IndexClause, lc)->indexquals);
+	return n;
+}
+
+/* Is there an array among them? */
+static bool
+any_array(List *indexclauses)
+{
+	ListCell   *lc,
+			   *lc2;
+
+	foreach(lc, indexclauses)
+	{
+		foreach(lc2, lfirst_node(IndexClause, lc)->indexquals)
+		{
+			if (IsA(lfirst_node(RestrictInfo, lc2)->clause, ScalarArrayOpExpr))
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * How many searches the arrays among the bounding clauses make:
  * btcostestimate's own count, without 17's limit, which is in pages of nbtree.
@@ -173,6 +204,8 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares
 
 	*all = 1;
 	*compares = 0;
+	if (!any_array(path->indexclauses))
+		return 1;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
@@ -258,7 +291,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	searches = count_searches(root, path, &all_searches, &compares);
 #if PG_VERSION_NUM < 170000
 	/* a binary search each; of art, the nodes of the descent below */
-	if (index->tuples > 1)
+	if (all_searches > 1 && index->tuples > 1)
 		*total -= (all_searches - 1) * ceil(log(index->tuples) / log(2.0)) * cpu_operator_cost;
 #else
 	all_searches = searches;
@@ -270,7 +303,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	 * takes every array for a search of its own.
 	 */
 	per_tuple = cpu_index_tuple_cost + cpu_operator_cost *
-		list_length(get_quals_from_indexclauses(mypath.indexclauses));
+		count_quals(mypath.indexclauses);
 	ntuples = (*total - *startup) / per_tuple;
 	*total -= ntuples * per_tuple;
 	ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
@@ -347,7 +380,7 @@ art_planner_stats(Relation index, BlockNumber *pages, double *entries,
 
 	if (!art_preloaded())
 		return false;
-	e = art_entry_if_exists(index);
+	e = art_relcache_entry(index);
 	if (e != NULL)
 		art_apply_options(index, e);
 	if (e == NULL || art_entry_state(e, &gen) != ART_READY)

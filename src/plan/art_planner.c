@@ -25,11 +25,11 @@
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "utils/catcache.h"
-#include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "am/am.h"
 #include "area/area.h"
 #include "live/live.h"
 #include "plan/plan.h"
@@ -38,25 +38,11 @@ static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static planner_hook_type prev_planner_hook = NULL;
 
 /*
- * Answers of family_is_mirror(), by the two families.  Anybody may add a
- * member to a family at any time, so all are dropped when any member of any
- * family changes.  An answer that was being made meanwhile is not kept.
+ * Changes to pg_amop that this process heard of.  Anybody may add a member to a
+ * family at any time.  So what was found about the families of an index holds
+ * until any member of any family changes.
  */
-typedef struct MirrorKey
-{
-	Oid			ours;
-	Oid			theirs;
-} MirrorKey;
-
-typedef struct MirrorAnswer
-{
-	MirrorKey	key;
-	bool		mirror;
-} MirrorAnswer;
-
-static HTAB *mirrors = NULL;
-static uint64 members_changes = 0;	/* to pg_amop, that this process heard of */
-static uint64 mirrors_as_of = 0;	/* members_changes, when "mirrors" was made */
+static uint64 members_changes = 1;
 
 /* syscache callback of pg_amop */
 static void
@@ -66,11 +52,12 @@ members_changed(Datum arg, int cacheid, uint32 hashvalue)
 }
 
 /*
- * Does "ours" have every operator for searching of "theirs", under the same
- * number?  The answer is kept by family_is_mirror().
+ * Does art family "ours" have every operator for searching of btree family
+ * "theirs", under the same strategy and types?  A wrong yes would make the
+ * executor look for an operator that our family lacks.
  */
 static bool
-compare_members(Oid ours, Oid theirs)
+family_is_mirror(Oid ours, Oid theirs)
 {
 	CatCList   *members;
 	bool		mirror = true;
@@ -92,49 +79,31 @@ compare_members(Oid ours, Oid theirs)
 }
 
 /*
- * Does art family "ours" have every operator of btree family "theirs", under
- * the same strategy and types?  A wrong yes would make the executor look for an
- * operator that our family lacks.
+ * Are all the index's families such mirrors of those that core has found for
+ * sorting?  The answer is kept with the relation's cached facts, as of the last
+ * change of members.  One that comes while the answer is made outdates it.
  */
 static bool
-family_is_mirror(Oid ours, Oid theirs)
+families_are_mirrors(Relation index, IndexOptInfo *info)
 {
-	MirrorKey	key = {ours, theirs};
-	MirrorAnswer *answer;
-	bool		mirror;
-	uint64		before;
+	static bool registered = false;
+	ArtRelCache *rc = art_relcache(index);
+	bool		mirror = true;
+	uint64		as_of = members_changes;
 
-	if (mirrors != NULL && mirrors_as_of != members_changes)
-	{
-		hash_destroy(mirrors);
-		mirrors = NULL;
-	}
-	if (mirrors == NULL)
-	{
-		static bool registered = false;
-		HASHCTL		ctl = {0};
+	if (likely(rc->mirror_as_of == as_of))
+		return rc->mirror;
+	if (!registered)
+		CacheRegisterSyscacheCallback(AMOPSTRATEGY, members_changed, (Datum) 0);
+	registered = true;
 
-		if (!registered)
-			CacheRegisterSyscacheCallback(AMOPSTRATEGY, members_changed, (Datum) 0);
-		registered = true;
-		ctl.keysize = sizeof(MirrorKey);
-		ctl.entrysize = sizeof(MirrorAnswer);
-		mirrors = hash_create("artidx mirrored families", 32, &ctl,
-							  HASH_ELEM | HASH_BLOBS);
-		mirrors_as_of = members_changes;
-	}
+	for (int i = 0; i < info->nkeycolumns && mirror; i++)
+		mirror = family_is_mirror(info->opfamily[i], info->sortopfamily[i]);
 
-	answer = hash_search(mirrors, &key, HASH_FIND, NULL);
-	if (answer != NULL)
-		return answer->mirror;
-
-	before = members_changes;
-	mirror = compare_members(ours, theirs);
-	if (before == members_changes)
-	{
-		answer = hash_search(mirrors, &key, HASH_ENTER, NULL);
-		answer->mirror = mirror;
-	}
+	/* the look-ups may have thrown the facts away */
+	rc = art_relcache(index);
+	rc->mirror = mirror;
+	rc->mirror_as_of = as_of;
 	return mirror;
 }
 
@@ -146,17 +115,10 @@ family_is_mirror(Oid ours, Oid theirs)
  * again, hence only where those have them all; all columns or none.
  */
 static void
-adopt_btree_families(IndexOptInfo *info)
+adopt_btree_families(Relation index, IndexOptInfo *info)
 {
-	int			i;
-
-	if (info->sortopfamily == NULL)
+	if (info->sortopfamily == NULL || !families_are_mirrors(index, info))
 		return;
-	for (i = 0; i < info->nkeycolumns; i++)
-	{
-		if (!family_is_mirror(info->opfamily[i], info->sortopfamily[i]))
-			return;
-	}
 	info->opfamily = info->sortopfamily;
 
 	/*
@@ -206,6 +168,8 @@ prepare_index(IndexOptInfo *info)
 	}
 	else if (art_costs_as_btree())
 		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
+	if (ready || as_if)
+		adopt_btree_families(index, info);
 	index_close(index, NoLock);
 	if (!ready && !as_if)
 		return false;
@@ -222,7 +186,6 @@ prepare_index(IndexOptInfo *info)
 		if (info->indpred != NIL)
 			info->tuples = Min(entries, info->rel->tuples);
 	}
-	adopt_btree_families(info);
 	return true;
 }
 

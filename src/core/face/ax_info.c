@@ -9,7 +9,7 @@
 
 /* The counters of a store, summed over its shards; inside an epoch. */
 static void
-store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out, bool about)
+store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out)
 {
 	int64_t		sum[7] = {0};
 
@@ -55,38 +55,52 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out, bool about)
 	out->leaves = (uint64_t) sum[5];
 	out->embedded = (uint64_t) sum[6];
 	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
-	ax_tail_info(cx, st, out, about);
+	ax_tail_info(cx, st, out, false);
 }
 
 /*
- * The numbers of a generation; "about": entries may be counted roughly.
+ * See ax.h.
  *
  * Epoch: enters and leaves.
  */
-static inline ax_status
-tree_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out, bool about)
+ax_status
+ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 {
 	ax_store   *st;
 	ax_status	r = ax_enter(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	store_info(cx, st, out, about);
+	store_info(cx, st, out);
 	out->elided = ax_elide_active(cx, st);
 	ax_leave(cx);
 	return AX_OK;
 }
 
-/* See ax.h. */
-ax_status
-ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
-{
-	return tree_info(cx, t, gen, out, false);
-}
-
-/* See ax.h. */
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ */
 ax_status
 ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 {
-	return tree_info(cx, t, gen, out, true);
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	int64_t		entries = 0;
+
+	if (r != AX_OK)
+		return r;
+	out->gen = st->gen;
+	out->bytes = atomic_load_explicit(&st->bytes, memory_order_relaxed);
+	out->max_bytes = atomic_load_explicit(&st->max_bytes, memory_order_relaxed);
+	out->height = (int) atomic_load_explicit(&st->height, memory_order_relaxed);
+	for (int i = 0; i < AX_SHARDS; i++)
+		entries += atomic_load_explicit(&st->shards[i].entries, memory_order_relaxed);
+	out->entries = entries > 0 ? (uint64_t) entries : 0;
+	out->tail_entries = 0;
+	if (atomic_load_explicit(&st->tail, memory_order_relaxed))
+		ax_tail_info(cx, st, out, true);
+	ax_leave(cx);
+	return AX_OK;
 }
