@@ -110,14 +110,18 @@ static void
 art_scan_ready(IndexScanDesc scan)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtEntry   *e = art_relcache_entry(scan->indexRelation);
 
-	if (art_try_ready(scan->indexRelation, &so->gen))
+	if (likely(e != NULL))
+		art_apply_options(scan->indexRelation, e);
+	if ((e != NULL && art_entry_state(e, &so->gen) == ART_READY) ||
+		art_try_ready(scan->indexRelation, &so->gen))
 	{
 		so->cx = art_ctx();
-		so->entry = art_relcache_entry(scan->indexRelation);
-		if (so->entry == NULL)
-			so->entry = art_entry(scan->indexRelation);
-		so->tree = art_entry_tree(so->entry);
+		if (e == NULL)
+			e = art_entry(scan->indexRelation);
+		so->entry = e;
+		so->tree = art_entry_tree(e);
 		return;
 	}
 	so->priv = art_private_begin(scan, &so->kd, &so->plan, so->cxt);
@@ -128,32 +132,35 @@ art_scan_ready(IndexScanDesc scan)
 }
 
 /*
- * ambeginscan
+ * ambeginscan: often one per look-up, so nothing is made here that a look-up
+ * can do without, and the scan is one chunk.  The description of the keys is
+ * copied.  The one in rd_amcache may go at any catalog access.
  */
 IndexScanDesc
 artbeginscan(Relation index, int nkeys, int norderbys)
 {
 	IndexScanDesc scan;
 	const ArtKeyDesc *kd;
+	Size		kd_size;
 	ArtScan    *so;
 
 	Assert(norderbys == 0);
 	scan = RelationGetIndexScan(index, nkeys, norderbys);
 
-	so = palloc(sizeof(ArtScan));
-	memset(so, 0, offsetof(ArtScan, kd));
+	kd = &art_relcache(index)->kd;
+	kd_size = offsetof(ArtKeyDesc, cols) + kd->nall * sizeof(ArtKeyCol);
+	so = palloc(offsetof(ArtScan, kd) + kd_size);
+	memset(so, 0, offsetof(ArtScan, plan));
+	memcpy((char *) so + offsetof(ArtScan, kd), kd, kd_size);
 	so->cxt = CurrentMemoryContext;
 	so->cur.tids = so->first_tids;
 	so->cur.tids_cap = ART_BATCH_POINT;
 	so->cur.pos = -1;
-	so->mark = ART_MARK_NONE;
 	scan->opaque = so;
-
-	art_scan_ready(scan);
-	kd = &art_relcache(index)->kd;
-	memcpy(&so->kd, kd, offsetof(ArtKeyDesc, cols) + kd->nall * sizeof(ArtKeyCol));
 	art_keydesc_own(&so->kd, so->cxt);
 	art_scanplan_init(&so->plan, so->cxt);
+
+	art_scan_ready(scan);
 	scan->xs_itupdesc = RelationGetDescr(index);
 	scan->xs_hitupdesc = RelationGetDescr(index);
 	return scan;

@@ -163,9 +163,10 @@ typedef struct ArtScan
 	ArtBuf		tmpkey;			/* point searches: prefix and TID */
 	ItemPointerData *bitmap_tids;
 
-	ArtKeyDesc	kd;
+	/* all above is zeroed, what follows is not */
 	ArtScanPlan plan;
 	uint64		first_tids[ART_BATCH_POINT];
+	ArtKeyDesc	kd;				/* last: with room for its columns only */
 } ArtScan;
 
 /* ---- art_scan.c ---- */

@@ -103,6 +103,8 @@ static const ArtEncoding art_encodings[] = {
 
 /* ---- buffers ------------------------------------------------------------ */
 
+#define ART_BUF_FIRST	128		/* where the first allocation was put off */
+
 /* A buffer of cap bytes in cxt. */
 void
 art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap)
@@ -111,6 +113,7 @@ art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap)
 	buf->len = 0;
 	buf->cap = cap;
 	buf->data = MemoryContextAlloc(cxt, cap);
+	buf->lent = false;
 }
 
 /* Make room for extra more bytes; what is in the buffer stays. */
@@ -119,6 +122,7 @@ art_buf_reserve(ArtBuf *buf, uint32 extra)
 {
 	uint64		need = (uint64) buf->len + extra;
 	uint64		cap;
+	uint8	   *data;
 
 	if (likely(need <= buf->cap))
 		return;
@@ -127,7 +131,17 @@ art_buf_reserve(ArtBuf *buf, uint32 extra)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index key is too long")));
 	cap = Max(need, Min((uint64) buf->cap * 2, PG_UINT32_MAX));
-	buf->data = repalloc_huge(buf->data, cap);
+	if (buf->data == NULL || buf->lent)
+	{
+		cap = Max(cap, ART_BUF_FIRST);
+		data = MemoryContextAllocHuge(buf->cxt, cap);
+		if (buf->len > 0)
+			memcpy(data, buf->data, buf->len);
+		buf->data = data;
+		buf->lent = false;
+	}
+	else
+		buf->data = repalloc_huge(buf->data, cap);
 	buf->cap = (uint32) cap;
 }
 

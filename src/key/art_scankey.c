@@ -618,6 +618,11 @@ art_add_residual_key(ArtScanPlan *plan, ScanKey key)
 {
 	int			i;
 
+	if (plan->keys == NULL)
+	{
+		plan->keys_cap = 4;
+		plan->keys = MemoryContextAlloc(plan->cxt, plan->keys_cap * sizeof(ScanKeyData));
+	}
 	if (plan->nkeys == plan->keys_cap)
 	{
 		plan->keys_cap *= 2;
@@ -642,13 +647,11 @@ art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
 void
 art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 {
-	memset(plan, 0, sizeof(*plan));
+	memset(plan, 0, offsetof(ArtScanPlan, range_col));
 	plan->cxt = cxt;
-	art_buf_init(&plan->lo, cxt, 128);
-	art_buf_init(&plan->hi, cxt, 128);
-	art_buf_init(&plan->scratch, cxt, 256);
-	plan->keys_cap = 4;
-	plan->keys = MemoryContextAlloc(cxt, plan->keys_cap * sizeof(ScanKeyData));
+	art_buf_lend(&plan->lo, cxt, plan->room[0], ART_PLAN_ROOM);
+	art_buf_lend(&plan->hi, cxt, plan->room[1], ART_PLAN_ROOM);
+	plan->scratch.cxt = cxt;
 }
 
 /* See key.h. */
@@ -656,10 +659,11 @@ void
 art_scanplan_free(ArtScanPlan *plan)
 {
 	art_arrays_free(plan);
-	pfree(plan->lo.data);
-	pfree(plan->hi.data);
-	pfree(plan->scratch.data);
-	pfree(plan->keys);
+	art_buf_free(&plan->lo);
+	art_buf_free(&plan->hi);
+	art_buf_free(&plan->scratch);
+	if (plan->keys != NULL)
+		pfree(plan->keys);
 }
 
 /* Every plan begins as the whole index. */

@@ -132,16 +132,40 @@ typedef struct ArtKeyDesc
 	ArtKeyCol	cols[INDEX_MAX_KEYS];
 } ArtKeyDesc;
 
-/* A growing byte buffer in a memory context of the caller's. */
+/*
+ * A growing byte buffer in a memory context of the caller's.  Of all zeros but
+ * the context it is empty, and allocates when it is first written.
+ */
 typedef struct ArtBuf
 {
 	uint8	   *data;
 	uint32		len;
 	uint32		cap;
 	MemoryContext cxt;
+	bool		lent;			/* data is the caller's, not to be freed */
 } ArtBuf;
 
 extern void art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap);
+
+/* The same in cap bytes of the caller's, until they no longer suffice. */
+static inline void
+art_buf_lend(ArtBuf *buf, MemoryContext cxt, uint8 *data, uint32 cap)
+{
+	buf->data = data;
+	buf->len = 0;
+	buf->cap = cap;
+	buf->cxt = cxt;
+	buf->lent = true;
+}
+
+/* Free what the buffer has allocated. */
+static inline void
+art_buf_free(ArtBuf *buf)
+{
+	if (buf->data != NULL && !buf->lent)
+		pfree(buf->data);
+}
+
 extern void art_buf_reserve(ArtBuf *buf, uint32 extra);	/* room for extra more */
 
 /*
@@ -312,6 +336,8 @@ typedef struct ArtColRange
  */
 typedef struct ArtArrays ArtArrays;
 
+#define ART_PLAN_ROOM	40		/* a uuid and two numbers, with markers */
+
 typedef struct ArtScanPlan
 {
 	bool		impossible;		/* no entry can match */
@@ -336,15 +362,18 @@ typedef struct ArtScanPlan
 	ArtArrays  *arrays;			/* NULL: there never were any */
 	ArtBuf		scratch;
 	int			nprefix;		/* leading columns that are equal to something */
-	ArtColRange ranges[INDEX_MAX_KEYS]; /* of each key column */
 	int			nranges;		/* columns whose range is residual, rising */
-	uint16		range_col[INDEX_MAX_KEYS];
 	int			nkeys;			/* keys to test with their operators */
 	int			keys_cap;
-	ScanKeyData *keys;			/* copies, by rising column */
+	ScanKeyData *keys;			/* copies, by rising column; NULL: never any */
+
+	/* set before they are read, and not by art_scanplan_init() */
+	uint16		range_col[INDEX_MAX_KEYS];
+	ArtColRange ranges[INDEX_MAX_KEYS]; /* of each key column */
+	uint8		room[2][ART_PLAN_ROOM]; /* of lo and hi, as long as they fit */
 } ArtScanPlan;
 
-/* Initialise once a scan (allocates the buffers in cxt). */
+/* Initialise once a scan.  What it allocates later is in cxt. */
 extern void art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt);
 extern void art_scanplan_free(ArtScanPlan *plan);
 
