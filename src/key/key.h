@@ -373,7 +373,7 @@ typedef struct ArtScanPlan
 	uint8		room[2][ART_PLAN_ROOM]; /* of lo and hi, as long as they fit */
 } ArtScanPlan;
 
-/* Initialise once a scan.  What it allocates later is in cxt. */
+/* Initialise once a scan.  The plan allocates in cxt, later. */
 extern void art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt);
 extern void art_scanplan_free(ArtScanPlan *plan);
 
