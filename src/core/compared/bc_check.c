@@ -78,7 +78,7 @@ ax_status
 bc_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
 	walk		w = {.cx = cx, .s = s, .c = c, .size = bc_size(s)};
-	uint8_t		image[BC_MAX];
+	_Alignas(8) uint8_t image[BC_MAX];
 	ax_walk    *k = &c->walk;
 	ax_status	x = bc_walk_on(cx, s, k, image);
 

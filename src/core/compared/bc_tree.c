@@ -187,7 +187,7 @@ child_of(const ax_cpath *p, int k, uint32_t i)
 static __attribute__((noinline)) ax_status
 below(ax_ctx *cx, const ax_cpath *p, int j)
 {
-	uint8_t		image[BC_MAX];
+	_Alignas(8) uint8_t image[BC_MAX];
 	ax_guard	g;
 	ax_status	x = bc_copy(cx, p->f[j].page, &g, image, p->size);
 
@@ -468,8 +468,8 @@ middle(const uint32_t *bytes, uint32_t n)
 typedef struct halves
 {
 	bool		inner;
-	uint8_t		left[BC_MAX];
-	uint8_t		right[BC_MAX];
+	_Alignas(8) uint8_t left[BC_MAX];
+	_Alignas(8) uint8_t right[BC_MAX];
 	bc_entry	sep;			/* without its child; its blob is still the leaf's */
 } halves;
 
@@ -539,7 +539,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 	bc_page    *page = f->page;
 	int			level = bc_img(f->image)->level;
 	halves		h;
-	uint8_t		above[BC_MAX];
+	_Alignas(8) uint8_t above[BC_MAX];
 	bc_page    *r = NULL,
 			   *top = NULL;
 	bt_blob    *sepblob = NULL;
@@ -631,7 +631,7 @@ static ax_status
 insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 {
 	ax_cpath   *p = w->p;
-	uint8_t		image[BC_MAX];
+	_Alignas(8) uint8_t image[BC_MAX];
 	bc_entry	e = {.key = key, .len = len};
 	ax_status	x;
 
@@ -768,7 +768,7 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 			   *pb;
 	ax_guard	a,
 				b;
-	uint8_t		left[BC_MAX],
+	_Alignas(8) uint8_t left[BC_MAX],
 				right[BC_MAX];
 	bc_entry	sep;
 	bool		inner,
@@ -853,7 +853,7 @@ bc_shrink_root(ax_ctx *cx, ax_store *s)
 					g;
 		bc_page    *page;
 		bc_entry	e;
-		uint8_t		image[BC_MAX];
+		_Alignas(8) uint8_t image[BC_MAX];
 
 		if (ax_guard_open(cx, &root, &s->root_word, false) != AX_OK)
 			return;
@@ -891,7 +891,7 @@ bc_shrink_root(ax_ctx *cx, ax_store *s)
 static void
 merge_up(work *w, int k)
 {
-	uint8_t		above[BC_MAX];
+	_Alignas(8) uint8_t above[BC_MAX];
 
 	for (; k > 0; k--)
 	{
@@ -925,7 +925,7 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 		work		w = {.cx = cx, .p = p};
 		ax_cnode   *f = &p->f[p->n - 1];
 		bc_page    *page = f->page;
-		uint8_t		image[BC_MAX];
+		_Alignas(8) uint8_t image[BC_MAX];
 		bc_entry	e;
 
 		x = enter_in_turn(cx, t, gen, &w.s);
