@@ -3,7 +3,7 @@
  *	  After a crash and its recovery: which structures are kept.
  *
  * The first process that comes to the directory judges all of it.  No other sees an
- * entry before that, or writes WAL for a row of ours.  For positions in the WAL
+ * entry before that, or writes into a ring.  For positions in the WAL
  * that recovery did not reach are used again: a second judgement would take lost rows for
  * recovered ones.  So what was not judged when the next crash comes is given up
  * (art_keep.c).

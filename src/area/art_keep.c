@@ -156,17 +156,8 @@ art_judge_by(void (*fn) (void))
 }
 
 /*
- * See art_shared.h.
- */
-void
-art_have_judged(void)
-{
-	if (unlikely(art_unjudged()))
-		judge();
-}
-
-/*
- * See art_shared.h.
+ * See art_shared.h.  Every process comes to the directory through this function.  So
+ * one that has only attached need not judge.
  *
  * Locks: takes the lock, and leaves it held.
  */

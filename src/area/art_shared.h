@@ -420,9 +420,8 @@ extern void art_keep_attach(void);
 extern void art_lock(LWLock *lock, LWLockMode mode);
 extern void art_unlock(LWLock *lock);
 
-/* From _PG_init: who judges; and have that done if it was not. */
+/* From _PG_init: who judges. */
 extern void art_judge_by(void (*fn) (void));
-extern void art_have_judged(void);
 
 /* An error has released the locks, and left us inside. */
 extern void art_inside_reset(void);

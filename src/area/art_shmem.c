@@ -283,7 +283,6 @@ art_ctx(void)
 	my_pid = MyProcPid;
 	at_attach(&my_ctx);
 	ART_CORE_END();
-	art_have_judged();
 
 	return &my_ctx;
 }

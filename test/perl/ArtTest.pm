@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
   request_and_wait fails_with index_state plan_uses
-  art_seed art_engines art_engine_options comes_back all_ready indexes_of memory_returns server_errors server_crashes
+  art_seed art_engines art_engine_options comes_back all_ready stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
   build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
@@ -233,6 +233,37 @@ sub comes_back
 		sleep 0.1;
 	}
 	return 0;
+}
+
+# Stop the WAL writer: nobody flushes behind the test's back.  Its pid is returned.
+sub stop_wal_writer
+{
+	my ($node) = @_;
+	my $pid = $node->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+
+	kill 'STOP', $pid;
+	return $pid;
+}
+
+# The server crashes, and recovers.  The WAL writer goes on only when it is told to die.
+sub crash_without_flush
+{
+	my ($node, $writer) = @_;
+	my $victim = $node->background_psql('postgres');
+	my $pid = $victim->query_safe('SELECT pg_backend_pid()');
+
+	kill 'KILL', $pid;
+	for (;;)
+	{
+		my $status = eval { slurp_file("/proc/$writer/status") } or last;
+		my ($pending) = $status =~ /^ShdPnd:\s*([0-9a-f]+)/m;
+		last if hex($pending) & (1 << 2);	# SIGQUIT
+		sleep 0.02;
+	}
+	kill 'CONT', $writer;
+	eval { $victim->{run}->finish };
+	return comes_back($node) || die 'no recovery';
 }
 
 # Nobody asks; the server brings every index of the database back by itself.

@@ -11,7 +11,6 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep time);
 use ArtTest;
 
 plan skip_all => 'needs /proc' unless -r "/proc/$$/status";
@@ -51,32 +50,11 @@ sub entries
 	return sql("SELECT entries FROM artidx_indexes WHERE indexrelid = '$_[0]'::regclass");
 }
 
-# nobody flushes behind our back
-sub stop_writer
-{
-	$writer = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
-	kill 'STOP', $writer;
-	return;
-}
-
-# The server crashes.  The WAL writer goes on only when it is told to die.
 sub crash
 {
 	my $log = -s $node->logfile;
-	my $victim = $node->background_psql('postgres');
-	my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 
-	kill 'KILL', $pid;
-	for (;;)
-	{
-		my $status = eval { slurp_file("/proc/$writer/status") } or last;
-		my ($pending) = $status =~ /^ShdPnd:\s*([0-9a-f]+)/m;
-		last if hex($pending) & (1 << 2);	# SIGQUIT
-		sleep 0.02;
-	}
-	kill 'CONT', $writer;
-	eval { $victim->{run}->finish };
-	$node->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
+	crash_without_flush($node, $writer);
 	sql("SELECT count(*) FROM artidx_indexes");
 	return $log;
 }
@@ -133,7 +111,7 @@ sql(q{
 # all rows have hint bits, and every page is clean
 sql("SELECT count(*) FROM $_ WHERE id > 0") for qw(full_page hinted uniq added tailed many built cleaned made);
 flush_wal();
-stop_writer();
+$writer = stop_wal_writer($node);
 
 # ---- the WAL that VACUUM and builds flush ----
 
@@ -230,7 +208,7 @@ exact('made', 'made_j', 'another one');
 
 # ---- what is flushed survives ----
 
-stop_writer();
+$writer = stop_wal_writer($node);
 sql('INSERT INTO added SELECT generate_series(3001, 3005)');
 sql('INSERT INTO many SELECT generate_series(101, 20000)');
 sql('SELECT count(*) FROM full_page WHERE id <= 20');
@@ -242,7 +220,7 @@ is(exact('many', 'many_i', 'also beyond the ring'), 20000, 'all');
 
 # ---- many that wait for their WAL are worth a flush ----
 
-stop_writer();
+$writer = stop_wal_writer($node);
 sql(q{CREATE PROCEDURE churn() LANGUAGE plpgsql AS $$
 	BEGIN
 		FOR i IN 1 .. 100 LOOP
@@ -265,7 +243,7 @@ kill 'CONT', $writer;
 $node->append_conf('postgresql.conf', 'artidx.survive_crash = off');
 $node->restart;
 sql("SELECT artidx_build('full_page_i')");
-stop_writer();
+$writer = stop_wal_writer($node);
 is(entries('full_page_i'), 960, 'another server');
 sql('DELETE FROM full_page WHERE id BETWEEN 101 AND 110');
 $lsn = wal();
