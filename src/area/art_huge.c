@@ -175,6 +175,7 @@ void *
 art_keep_map(Size size)
 {
 	void	   *p = MAP_FAILED;
+	Size		mapped = size;
 	ArtHuge		status = ART_HUGE_OFF;
 
 	if (huge_setting != HUGE_PAGES_OFF)
@@ -194,7 +195,10 @@ art_keep_map(Size size)
 			rounded = add_size(size, page - 1) / page * page;
 			p = map(rounded, flags);
 			if (p != MAP_FAILED)
+			{
 				status = ART_HUGE_ON;
+				mapped = rounded;
+			}
 			else if (huge_setting == HUGE_PAGES_ON)
 				ereport(FATAL,
 						(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -220,7 +224,7 @@ art_keep_map(Size size)
 			status = ART_HUGE_TRANSPARENT;
 	}
 #ifdef MADV_DONTDUMP
-	(void) madvise(p, size, MADV_DONTDUMP);
+	(void) madvise(p, mapped, MADV_DONTDUMP);
 #endif
 	set_status(status);
 	return p;
@@ -230,13 +234,13 @@ art_keep_map(Size size)
  * See art_shared.h.
  */
 void
-art_keep_wipe(void *base, Size size)
+art_keep_wipe(void *base, Size used, Size size)
 {
 #ifdef MADV_REMOVE
 	if (art_may_discard() && madvise(base, size, MADV_REMOVE) == 0)
 		return;
 #endif
-	memset(base, 0, size);
+	memset(base, 0, used);
 }
 
 /* ---- settings ---- */

@@ -142,9 +142,6 @@ judge(Judgement *j)
 	for (int i = 0; all && i < art_shared->nslots; i++)
 		if (!art_ring_each(&art_rings[i], remove_lost, j) || j->broken)
 			all = false;
-	for (int i = 0; i < art_shared->nslots; i++)
-		art_ring_clear(&art_rings[i]);
-
 	art_hazards_survive();
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
@@ -173,6 +170,10 @@ judge(Judgement *j)
 		}
 		art_unlock(lock);
 	}
+
+	/* last, so that another process could judge once more */
+	for (int i = 0; i < art_shared->nslots; i++)
+		art_ring_clear(&art_rings[i]);
 }
 
 /*
@@ -194,14 +195,25 @@ art_judge(void)
 		return;
 	}
 	judging = true;
-	judge(&j);
+	if (art_hold_sigterm)
+		art_sigterm_hold();
+	PG_TRY();
+	{
+		judge(&j);
+	}
+	PG_FINALLY();
+	{
+		judging = false;
+		if (art_hold_sigterm)
+			art_sigterm_resume();
+	}
+	PG_END_TRY();
 	art_shared->kept = j.kept > 0;
-	judging = false;
 	pg_write_barrier();
 	pg_atomic_write_u32(&art_shared->unjudged, 0);
 	LWLockRelease(art_judge_lock);
 
-	ereport(LOG,
+	ereport(j.kept + j.gone > 0 ? LOG : DEBUG1,
 			(errmsg("art indexes after the crash: %d kept, %d given up", j.kept, j.gone),
 			 errdetail("Recovery ended at %X/%X; %d entries of rows that are lost were removed.",
 					   LSN_FORMAT_ARGS(j.end), j.removed)));

@@ -21,8 +21,8 @@
  *
  * The hook that PostgreSQL calls when it has made its segment anew runs in the
  * postmaster, when all children are gone.  An error there would end the server.  So it
- * looks at arrays of known length only, calls nothing of the core, and follows no
- * pointer.  The rest is for the first process after recovery
+ * looks at arrays of known length only, and at the area's header.  It follows no pointer
+ * that differs from what the start had put there.  The rest is for the first process after recovery
  * (art_judge.c).
  *
  * src/README.md: Memory that outlives a crash
@@ -103,7 +103,7 @@ art_quit_now(void)
 	if (my_pid != (int) getpid())
 		return;
 	art_quit_pending = false;
-	quit(SIGQUIT, NULL, NULL);
+	(void) raise(SIGQUIT);
 }
 
 /*

@@ -436,8 +436,11 @@ extern void art_huge_init(void);	/* from art_shmem_init */
  */
 extern void *art_keep_map(Size size);
 
-/* Make it zero again: in the crash cycle, where no error may be. */
-extern void art_keep_wipe(void *base, Size size);
+/*
+ * Make it zero again: in the crash cycle, where no error may be.  Only the first "used"
+ * bytes may differ from zero.
+ */
+extern void art_keep_wipe(void *base, Size used, Size size);
 
 /* Our memory is part of PostgreSQL's, and this address in it: is it in huge pages? */
 extern void art_huge_look(const void *p);

@@ -91,7 +91,8 @@ art_shmem_request(void)
 		RequestAddinShmemSpace(add_size(l.all, AX_PAGE));
 	RequestNamedLWLockTranche("artidx directory", ART_NPARTITIONS);
 	RequestNamedLWLockTranche("artidx unique", unique_stripes());
-	RequestNamedLWLockTranche("artidx chunks", 2);
+	RequestNamedLWLockTranche("artidx chunks", 1);
+	RequestNamedLWLockTranche("artidx judge", 1);
 }
 
 /*
@@ -138,8 +139,36 @@ keep_shared(void)
 	pg_atomic_write_u32(&art_shared->ssi_taken, 0);
 	pg_atomic_write_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 	pg_atomic_write_u64(&art_shared->load_asked, 0);
+	memset(art_shared->prepared, 0, sizeof(art_shared->prepared));
+	art_shared->prepared_lost = false;	/* the judge forgets every entry in doubt */
 	ax_area_survive(art_shared->area);
 	pg_atomic_write_u32(&art_shared->unjudged, 1);
+}
+
+/*
+ * Is the memory's head what we made?  A process that crashed may have written over it.
+ */
+static bool
+intact(const char *base, const ArtLayout *l)
+{
+	const ArtShared *shared = (const ArtShared *) base;
+
+	return shared->nslots == art_process_slots() &&
+		(const char *) shared->area == base + l->area &&
+		ax_area_intact((const ax_area *) (base + l->area), art_area_bytes(),
+					   art_process_slots());
+}
+
+/* Is there no index to give up? */
+static bool
+directory_is_empty(const char *base)
+{
+	const ArtShared *shared = (const ArtShared *) base;
+
+	for (int b = 0; b < ART_NBUCKETS; b++)
+		if (shared->buckets[b] != NULL)
+			return false;
+	return true;
 }
 
 /*
@@ -175,16 +204,22 @@ art_shmem_startup(void)
 	}
 	else
 	{
-		const char *refusal = art_keep_refusal(art_shared->nslots);
+		const char *refusal = art_keep_refusal(art_process_slots());
 
 		base = mapping;
+		if (refusal == NULL && !intact(base, &l))
+			refusal = "their memory is damaged";
 		found = refusal == NULL;
 		if (!found)
 		{
-			ereport(LOG,
+			/* a replica has none */
+			ereport(directory_is_empty(base) ? DEBUG1 : LOG,
 					(errmsg("art indexes do not survive the crash: %s", refusal),
 					 errdetail("They are built again from their tables.")));
-			art_keep_wipe(base, l.all);
+			art_keep_wipe(base,
+						  l.area + ax_area_touched((ax_area *) (base + l.area), art_area_bytes(),
+												   art_process_slots()),
+						  l.all);
 		}
 	}
 
@@ -209,7 +244,7 @@ art_shmem_startup(void)
 	art_unique_locks = GetNamedLWLockTranche("artidx unique");
 	art_unique_mask = (uint32) unique_stripes() - 1;
 	art_chunk_lock = &GetNamedLWLockTranche("artidx chunks")[0].lock;
-	art_judge_lock = &GetNamedLWLockTranche("artidx chunks")[1].lock;
+	art_judge_lock = &GetNamedLWLockTranche("artidx judge")[0].lock;
 
 	LWLockRelease(AddinShmemInitLock);
 }

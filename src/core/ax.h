@@ -128,6 +128,15 @@ extern ax_area *ax_area_init(void *base, size_t size, int nslots,
 extern void ax_area_survive(ax_area *area);
 
 /*
+ * Is the header what ax_area_init made of this base, size and number of slots?  A look
+ * at its fixed words, which follows no pointer of it.
+ */
+extern bool ax_area_intact(const ax_area *area, size_t size, int nslots);
+
+/* Bytes from the area's begin on that may not be zero; size, if it is not intact. */
+extern size_t ax_area_touched(const ax_area *area, size_t size, int nslots);
+
+/*
  * Attach this process (thread) in slot 0..nslots-1.  The slot must be free or
  * its owner dead.  cx is caller's private memory, one per process or thread,
  * and must outlive the attachment.  Detach gives magazines back to the depot

@@ -329,6 +329,43 @@ test_idle(void)
 	tap_unmap(a, size);
 }
 
+/*
+ * A process dies outside, and the area survives: the next one in its slot has its
+ * magazines, and one in another slot empties them.
+ */
+static void
+test_heir(int slot)
+{
+	size_t		size = (size_t) 16 << 20;
+	ax_area    *a = tap_area(size, 2, 1 << 20);
+	ax_store   *st;
+	ax_ctx		heir;
+
+	ax_attach(&idle, a, 0, 1, &port);
+	theirs = ax_tree_alloc(&idle);
+	ax_tree_open(&idle, theirs, AX_ART_OLC, 0, 0, &their_gen);
+	keep(&st);
+	ax_leave(&idle);
+	ok(kept() > 0 && atomic_load(&st->heap[ax_class_of(512)].live) > 0,
+	   "a process dies, and has free objects");
+	ax_area_survive(a);
+	ax_attach(&heir, a, slot, 2, &port);
+	ax_flush_idle(&heir);
+	ok(atomic_load(&st->heap[ax_class_of(512)].live) == 0,
+	   "one in %s slot gives them back", slot ? "another" : "its");
+	ax_tree_close(&heir, theirs);
+	ok(tap_quiesce(&heir) && used(&heir) == 0, "quiescent");
+	ax_detach(&heir);
+
+	ok(ax_area_intact(a, size, 2) && !ax_area_intact(a, size, 3) &&
+	   !ax_area_intact(a, size - AX_PAGE, 2), "the header is that of this size");
+	ok(ax_area_touched(a, size, 2) < size, "not all of it was touched");
+	a->slots = (void *) ((char *) a->slots + AX_PAGE);
+	ok(!ax_area_intact(a, size, 2) && ax_area_touched(a, size, 2) == size,
+	   "a pointer that was written over is seen");
+	tap_unmap(a, size);
+}
+
 /* A clock that is put forward by hand. */
 static uint64_t clock_ns = 1000000000;
 
@@ -510,6 +547,8 @@ main(void)
 	test_latched();
 	test_magazines();
 	test_idle();
+	test_heir(0);
+	test_heir(1);
 	test_advances();
 	test_hurry(AX_ART_OLC, 0);
 	test_hurry(AX_BTREE_OLC, 4096);

@@ -79,6 +79,33 @@ ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
 	return a;
 }
 
+/* See ax.h. */
+bool
+ax_area_intact(const ax_area *area, size_t size, int nslots)
+{
+	uint64_t	map,
+				slots;
+	const uint8_t *base = (const uint8_t *) area;
+	uint64_t	npages = size >> AX_PAGE_SHIFT;
+	uint64_t	first = header_pages(npages, nslots, &map, &slots);
+
+	return area->magic == AX_AREA_MAGIC && (const uint8_t *) area->base == base &&
+		area->npages == npages && area->size == npages << AX_PAGE_SHIFT &&
+		area->nslots == nslots && area->first_page == first &&
+		(const uint8_t *) area->map == base + (map << AX_PAGE_SHIFT) &&
+		(const uint8_t *) area->slots == base + (slots << AX_PAGE_SHIFT);
+}
+
+/* See ax.h. */
+size_t
+ax_area_touched(const ax_area *area, size_t size, int nslots)
+{
+	if (!ax_area_intact(area, size, nslots) ||
+		area->touched < area->first_page || area->touched > area->npages)
+		return size;
+	return area->touched << AX_PAGE_SHIFT;
+}
+
 int
 ax_nslots(const ax_area *area)
 {

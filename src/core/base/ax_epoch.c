@@ -560,6 +560,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	ax_ctx_body *b = ax_body(cx);
 	ax_slot    *s = &area->slots[slot];
 	int			high;
+	bool		torn;
 	ax_limbo   *l;
 
 	memset(cx, 0, sizeof(*cx));
@@ -574,12 +575,16 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
 	b->joined = area->barrier && ax_barrier_join();
 
-	/* a predecessor that died may have left its announcement, and magazines */
-	atomic_store(&s->epoch, 0);
+	/*
+	 * A predecessor that died inside left its announcement, and perhaps half a
+	 * change of its magazines.  Those of one that died outside are ours.
+	 */
+	torn = atomic_exchange(&s->epoch, 0) != 0;
 	while (atomic_exchange(&s->emptied, 1))
 		port->yield();
 	b->mags = s->mags;
-	memset(s->mags, 0, sizeof(s->mags));
+	if (torn)
+		memset(s->mags, 0, sizeof(s->mags));
 	atomic_store_explicit(&s->emptied, 0, memory_order_release);
 	atomic_store(&s->pid, pid);
 	high = atomic_load(&area->slots_high);
@@ -693,8 +698,8 @@ ax_flush_idle(ax_ctx *cx)
 		ax_slot    *s = &a->slots[i];
 		ax_magazine mags[AX_MAGS];
 
-		if (s == ax_body(cx)->slot || atomic_load_explicit(&s->pid, memory_order_relaxed) == 0 ||
-			!take_magazines(s, mags))
+		/* a slot without a process, too: one that died outside left its magazines */
+		if (s == ax_body(cx)->slot || !take_magazines(s, mags))
 			continue;
 		ax_epoch_enter(cx);
 		ax_magazines_flush(cx, mags);
