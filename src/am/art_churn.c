@@ -123,7 +123,7 @@ churn_pass(ArtChurn *c)
 		if (table_index_fetch_tuple(c->fetch, &htid, &dirty, c->slot,
 									&call_again, &all_dead) || !all_dead)
 			continue;
-		if (art_outlives(c->index))
+		if (art_outlives(c->index) && !st->kd.compared)
 		{
 			XLogRecPtr	lsn = art_row_lsn(c->heap, c->fetch, &htid);
 

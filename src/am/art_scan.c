@@ -685,7 +685,7 @@ art_scan_note_kill(IndexScanDesc scan)
 		}
 	}
 	so->killed[so->nkilled].at = (uint32) so->cur.pos;
-	so->killed[so->nkilled].lsn = art_outlives(scan->indexRelation) ?
+	so->killed[so->nkilled].lsn = art_outlives(scan->indexRelation) && !so->kd.compared ?
 		art_row_lsn(scan->heapRelation, scan->xs_heapfetch, &scan->xs_heaptid) :
 		InvalidXLogRecPtr;
 	so->nkilled++;

@@ -96,7 +96,7 @@ art_unique_check_tid(ArtUnique *u, uint32 i)
 		 */
 		if (all_dead)
 		{
-			XLogRecPtr	lsn = art_outlives(u->index) ?
+			XLogRecPtr	lsn = art_outlives(u->index) && !u->equal.kd->compared ?
 				art_row_lsn(u->heap, NULL, &htid) : InvalidXLogRecPtr;
 
 			if (lsn == InvalidXLogRecPtr || art_flushed(lsn))

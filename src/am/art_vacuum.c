@@ -168,7 +168,7 @@ art_vacuum_begin(Relation index, ArtEntry *entry)
 	art_apply_kind(index, entry, v->kd->compared);
 	v->cx = art_ctx();
 	v->removed = 0;
-	v->flush = art_outlives(index);
+	v->flush = art_outlives(index) && !v->kd->compared;
 	art_pass_init(&v->pass, v->kd, v->cx, ART_VACUUM_BATCH, ART_VACUUM_KEYBUF);
 	return v;
 }

@@ -106,6 +106,9 @@ art_row_lsn(Relation heap, IndexFetchTableData *fetch, ItemPointer tid)
 	bool		pinned = BufferIsValid(buf) && BufferGetBlockNumber(buf) == block;
 	XLogRecPtr	lsn;
 
+	/* a new file of this transaction at wal_level = minimal: its pages have no LSN */
+	if (!RelationNeedsWAL(heap))
+		return art_insert_position();
 	if (!pinned)
 		buf = ReadBuffer(heap, block);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);

@@ -3,9 +3,9 @@
  *	  After a crash and its recovery: which structures are kept.
  *
  * The first process that comes to the directory judges all of it.  No other sees an
- * entry before that, or writes into a ring.  For positions in the WAL
- * that recovery did not reach are used again: a second judgement would take lost rows for
- * recovered ones.  So what was not judged when the next crash comes is given up
+ * entry before that, or writes into a ring.  Rows may be inserted before, at positions in
+ * the WAL that recovery did not reach; their entries wait for the judgement.  After that a
+ * second one would take lost rows for recovered ones.  So what was not judged when the next crash comes is given up
  * (art_keep.c).
  *
  * A structure is what it was when the server crashed; nobody was inside.  The table is

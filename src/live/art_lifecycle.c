@@ -462,6 +462,54 @@ index_altered(Oid indexoid)
 }
 
 /*
+ * A table was altered.  SET TABLESPACE gives it a new file, and its indexes keep theirs.
+ * What their structures get from now on is right only if the transaction commits: after
+ * a rollback, or a crash, the old file is back.  So they are reset then.
+ *
+ * Locks: takes the partition lock of each index, exclusive.
+ */
+static void
+table_altered(Oid tableoid)
+{
+	HeapTuple	before = SearchSysCache1(RELOID, ObjectIdGetDatum(tableoid));
+	Relation	table;
+	List	   *indexes;
+	ListCell   *lc;
+	ArtLocator	had;
+	ArtLocator	has;
+
+	if (!HeapTupleIsValid(before))
+		return;
+	art_form_locator((Form_pg_class) GETSTRUCT(before), &had);
+	ReleaseSysCache(before);
+	if (!new_locator(tableoid, &has) || (had.rel == has.rel && had.spc == has.spc))
+		return;
+	table = RelationIdGetRelation(tableoid);
+	if (!RelationIsValid(table))
+		return;
+	indexes = RelationGetIndexList(table);
+	RelationClose(table);
+
+	foreach(lc, indexes)
+	{
+		Oid			indexoid = lfirst_oid(lc);
+		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+		ArtEntry   *e;
+
+		if (!is_ours(indexoid) || !new_locator(indexoid, &has))
+			continue;
+		art_pending_add(art_pending_prepare(), ART_PEND_RESET, MyDatabaseId, indexoid,
+						&has, GetCurrentSubTransactionId());
+		art_lock(lock, LW_EXCLUSIVE);
+		e = art_find(indexoid, &has);
+		if (e != NULL)
+			e->born_lsn = InvalidXLogRecPtr;	/* run_at_commit gives it one */
+		art_unlock(lock);
+	}
+	list_free(indexes);
+}
+
+/*
  * An object is dropped, an index altered, or a database created, altered or
  * dropped.
  *
@@ -502,7 +550,12 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 							GetCurrentSubTransactionId());
 	}
 	else if (classId == RelationRelationId && access == OAT_POST_ALTER && subId == 0)
+	{
 		index_altered(objectId);
+		/* internal: a rewrite, which gives the indexes new files, too */
+		if (!((ObjectAccessPostAlter *) arg)->is_internal)
+			table_altered(objectId);
+	}
 	else if (classId == DatabaseRelationId &&
 			 (access == OAT_DROP || access == OAT_POST_CREATE ||
 			  access == OAT_POST_ALTER))

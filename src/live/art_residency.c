@@ -437,14 +437,14 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 /* ---- building ---- */
 
 /*
- * Did this transaction make the index, or give it its file?  Its row of pg_class
- * tells that to parallel workers, too.  A row that was changed for another reason
+ * Did this transaction make the index or the table, or give it its file?  Its row of
+ * pg_class tells that to parallel workers, too.  A row that was changed for another reason
  * costs no more than that the structure is not kept over a crash.
  */
 static bool
-is_uncommitted(Relation index)
+is_uncommitted(Relation rel)
 {
-	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
 	bool		mine;
 
 	if (!HeapTupleIsValid(tup))
@@ -491,7 +491,7 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 		if (done)
 			(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
 										   art_part_spent(part),
-										   is_uncommitted(index));
+										   is_uncommitted(index) || is_uncommitted(heap));
 		art_unlock_place(index, ART_PLACE_HELPERS, ExclusiveLock);
 		if (done)
 			break;

@@ -1,0 +1,116 @@
+
+# A table gets a new file (SET TABLESPACE), and its index keeps its own.  A rollback or a
+# crash takes the new file away, and with it what the index learned from it.
+#
+# First rollbacks.  Then a crash with three sessions in such a transaction: one has
+# inserted, one has built the index, one has scanned rows whose DELETE is not flushed.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use ArtTest;
+
+plan skip_all => 'needs /proc' unless -r "/proc/$$/status";
+
+my $node;
+
+sub sql { return $node->safe_psql('postgres', $_[0]); }
+
+# the index has an entry for each row, and no other
+sub exact
+{
+	my ($table, $rows, $name) = @_;
+
+	sql("SELECT artidx_build('${table}_k')");
+	is(sql("SELECT entries || ' ' || heap_tuples FROM artidx_check('${table}_k', true)"),
+		"$rows $rows", $name);
+	is(sql("SELECT count(*), sum(k) FROM $table WHERE k > 0"),
+		sql("SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off;
+			SELECT count(*), sum(k) FROM $table"), "$name: index and table agree");
+	return;
+}
+
+sub session
+{
+	my $s = $node->background_psql('postgres');
+
+	$s->query_safe($_) foreach @_;
+	return $s;
+}
+
+foreach my $level (qw(minimal replica))
+{
+	$node = art_node(
+		"new_file_$level",
+		wal_level => $level,
+		max_wal_senders => 0,
+		synchronous_commit => 'off',
+		wal_writer_flush_after => "'1GB'",
+		wal_buffers => "'16MB'",
+		checkpoint_timeout => "'1h'",
+		restart_after_crash => 'on',
+		allow_in_place_tablespaces => 'on',
+		enable_seqscan => 'off',
+		enable_bitmapscan => 'off',
+		'artidx.autobuild' => 'off',
+		'artidx.survive_crash_pause' => 0);
+	sql("CREATE TABLESPACE ts LOCATION ''");
+	foreach my $t (qw(undone kept inserted built killed))
+	{
+		sql("CREATE TABLE $t (k int) WITH (autovacuum_enabled = off);
+			INSERT INTO $t SELECT generate_series(1, 100);
+			CREATE UNIQUE INDEX ${t}_k ON $t USING art (k)");
+	}
+	sql('VACUUM; CHECKPOINT');
+
+	# ---- rollback ----
+
+	sql('BEGIN; ALTER TABLE undone SET TABLESPACE ts; INSERT INTO undone VALUES (777); ROLLBACK');
+	sql('INSERT INTO undone VALUES (6000)');
+	is(sql('SELECT count(*) FROM undone WHERE k = 777'), 0,
+		"$level: a row that was rolled back with its file is not found");
+	sql('INSERT INTO undone VALUES (777)');
+	exact('undone', 102, "$level: after the rollback");
+	sql('BEGIN; SAVEPOINT s; ALTER TABLE undone SET TABLESPACE ts; INSERT INTO undone VALUES (778);
+		ROLLBACK TO s; INSERT INTO undone VALUES (6001); COMMIT');
+	is(sql('SELECT count(*) FROM undone WHERE k = 778'), 0, "$level: the same to a savepoint");
+	exact('undone', 103, "$level: after the savepoint");
+
+	# ---- commit, and crash ----
+
+	sql('BEGIN; ALTER TABLE kept SET TABLESPACE ts; INSERT INTO kept VALUES (778); COMMIT');
+	is(sql("SELECT state FROM artidx_indexes WHERE indexrelname = 'kept_k'"), 'ready',
+		"$level: a commit loses no index");
+
+	my @open = (
+		session('BEGIN', 'ALTER TABLE inserted SET TABLESPACE ts', 'INSERT INTO inserted VALUES (777)'),
+		session(
+			"SELECT artidx_unload('built_k')", 'BEGIN',
+			'ALTER TABLE built SET TABLESPACE ts', 'INSERT INTO built VALUES (777)',
+			"SELECT artidx_build('built_k')"));
+	sql(q{SET synchronous_commit = on; SELECT pg_logical_emit_message(true, '', '')});
+	my $writer = stop_wal_writer($node);
+	# the DELETE's pages and WAL are written, its commit is not
+	sql('BEGIN; DELETE FROM killed WHERE k <= 10; CHECKPOINT; COMMIT');
+	push @open, session('BEGIN', 'ALTER TABLE killed SET TABLESPACE ts',
+		('SELECT count(*) FROM killed WHERE k <= 20') x 3);
+	crash_without_flush($node, $writer);
+	eval { $_->{run}->finish } foreach @open;
+
+	foreach my $t (qw(inserted built))
+	{
+		sql("INSERT INTO $t VALUES (6000)");
+		is(sql("SELECT count(*) FROM $t WHERE k = 777"), 0, "$level: a row that is lost with its file is not found");
+		exact($t, 101, "$level: $t");
+	}
+	is(sql('SELECT count(*) FROM killed WHERE k <= 10'), 10, "$level: rows whose DELETE is lost are found");
+	exact('killed', 100, "$level: killed");
+	is(sql("SELECT last_build_source FROM artidx_indexes WHERE indexrelname = 'kept_k'"), 'kept',
+		"$level: what was committed before the crash is kept");
+	exact('kept', 101, "$level: kept");
+	$node->stop;
+}
+
+done_testing();
