@@ -374,9 +374,6 @@ extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
  */
 extern bool art_outlives(Relation index);
 
-/* The end of all WAL there is, as XLogFlush() takes it. */
-extern XLogRecPtr art_insert_position(void);
-
 /* Flush all WAL there is; up to where.  InvalidXLogRecPtr: recovery, nothing was done. */
 extern XLogRecPtr art_flush_all(void);
 

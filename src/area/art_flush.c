@@ -19,7 +19,6 @@
 
 #include "access/heapam.h"
 #include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "storage/bufmgr.h"
 
 #include "area/area.h"
@@ -33,22 +32,6 @@ art_outlives(Relation index)
 {
 	return art_rings != NULL &&
 		index->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
-}
-
-/*
- * See area.h.  At the beginning of a page of WAL the server gives the position behind the
- * page's header, which nobody has written yet.  XLogFlush() refuses that.
- */
-XLogRecPtr
-art_insert_position(void)
-{
-	XLogRecPtr	pos = GetXLogInsertRecPtr();
-
-	if (XLogSegmentOffset(pos, wal_segment_size) == SizeOfXLogLongPHD)
-		pos -= SizeOfXLogLongPHD;
-	else if (pos % XLOG_BLCKSZ == SizeOfXLogShortPHD)
-		pos -= SizeOfXLogShortPHD;
-	return pos;
 }
 
 /*

@@ -45,6 +45,7 @@
 bool		art_survive_crash = true;
 static int	survive_crash_pause = 300;	/* seconds */
 
+ArtShared  *art_shared = NULL;
 ArtRing    *art_rings = NULL;
 
 /* ---- inside, and out ---- */

@@ -89,6 +89,9 @@ extern void art_ring_put(Relation index, ArtEntry *e, uint64 gen,
 /* This process treats WAL up to lsn as flushed, and it is. */
 extern void art_rely(XLogRecPtr lsn);
 
+/* The end of all WAL there is, as XLogFlush() takes it. */
+extern XLogRecPtr art_insert_position(void);
+
 /* The entry's structure is right only if WAL up to lsn survives. */
 extern void art_spill(ArtEntry *e, XLogRecPtr lsn);
 

@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "access/xlog_internal.h"
 
 #include "area/art_keep.h"
 
@@ -184,6 +185,22 @@ make_room(uint32 size)
 	limit = next + Min(left, to_end);
 	Assert(size <= (uint32) (limit - next));
 	return true;
+}
+
+/*
+ * See art_keep.h.  At the beginning of a page of WAL the server gives the position behind the
+ * page's header, which nobody has written yet.  XLogFlush() refuses that.
+ */
+XLogRecPtr
+art_insert_position(void)
+{
+	XLogRecPtr	pos = GetXLogInsertRecPtr();
+
+	if (XLogSegmentOffset(pos, wal_segment_size) == SizeOfXLogLongPHD)
+		pos -= SizeOfXLogLongPHD;
+	else if (pos % XLOG_BLCKSZ == SizeOfXLogShortPHD)
+		pos -= SizeOfXLogShortPHD;
+	return pos;
 }
 
 /*

@@ -356,7 +356,6 @@ typedef struct ArtShared
 
 /* ---- art_shmem.c ---- */
 
-extern ArtShared *art_shared;	/* NULL: not preloaded */
 extern LWLockPadded *art_dir_locks;
 extern LWLockPadded *art_unique_locks;
 extern uint32 art_unique_mask;
@@ -390,6 +389,8 @@ extern void *art_system_alloc(size_t bytes);	/* NULL when full; zeroed */
 extern bool art_in_area(const void *p, size_t bytes);
 
 /* ---- art_keep.c ---- */
+
+extern ArtShared *art_shared;	/* NULL: not preloaded */
 
 /* Was the memory kept over a crash, and not judged yet? */
 static inline bool

@@ -29,7 +29,6 @@
 
 int			art_memory_mb = 1024;
 
-ArtShared  *art_shared = NULL;
 LWLockPadded *art_dir_locks = NULL;
 LWLockPadded *art_unique_locks = NULL;
 uint32		art_unique_mask = 0;

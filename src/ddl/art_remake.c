@@ -22,6 +22,7 @@
 #include "access/attmap.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/nbtree.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -48,6 +49,54 @@
 
 #include "area/art_shared.h"
 #include "ddl/ddl.h"
+#include "plan/plan.h"
+
+/* ---- operator classes ---- */
+
+/*
+ * See ddl.h.
+ */
+Oid
+art_same_opclass(Oid btopclass, Oid amoid)
+{
+	Oid			twin = art_opclass_twin(btopclass, amoid);
+	Oid			type,
+				ours,
+				theirs;
+
+	if (!OidIsValid(twin))
+		return InvalidOid;
+	type = get_opclass_input_type(btopclass);
+	theirs = get_opclass_family(btopclass);
+	ours = get_opclass_family(twin);
+	if (get_opfamily_proc(ours, type, type, BTORDER_PROC) !=
+		get_opfamily_proc(theirs, type, type, BTORDER_PROC))
+		return InvalidOid;
+	for (int s = 1; s <= BTMaxStrategyNumber; s++)
+	{
+		if (get_opfamily_member(ours, type, type, s) !=
+			get_opfamily_member(theirs, type, type, s))
+			return InvalidOid;
+	}
+	return twin;
+}
+
+/* The qualified name of an operator class, as CREATE INDEX wants it. */
+List *
+art_opclass_name(Oid opclass)
+{
+	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	List	   *name;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	form = (Form_pg_opclass) GETSTRUCT(tup);
+	name = list_make2(makeString(get_namespace_name(form->opcnamespace)),
+					  makeString(pstrdup(NameStr(form->opcname))));
+	ReleaseSysCache(tup);
+	return name;
+}
 
 /* ---- one index ---- */
 

@@ -20,14 +20,6 @@ extern bool art_replacing_btree(void);	/* in this session */
 extern void art_replace_init(void); /* from _PG_init, preloading */
 extern bool art_replace_applies(Node *stmt);
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
-extern List *art_opclass_name(Oid opclass);
-
-/*
- * The operator class of the access method that is the same to a column as this
- * one of btree or of art.  It has the same name, input type, comparison and
- * operators.  InvalidOid if there is none.
- */
-extern Oid	art_same_opclass(Oid opclass, Oid amoid);
 
 /* ERROR unless the index, of btree, could be one of art. */
 extern void art_check_replaceable(Relation heap, Relation index, Oid amoid);
@@ -73,6 +65,15 @@ extern bool art_table_subscribed(Oid relid);
 extern void art_explain(MemoryContext context, Node *stmt);
 
 /* ---- art_remake.c ---- */
+
+extern List *art_opclass_name(Oid opclass);
+
+/*
+ * The operator class of the access method that is the same to a column as this
+ * one of btree or of art.  It has the same name, input type, comparison and
+ * operators.  InvalidOid if there is none.
+ */
+extern Oid	art_same_opclass(Oid opclass, Oid amoid);
 
 /*
  * Has the index neither expressions nor a predicate?  By its catalog row, since

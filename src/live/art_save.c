@@ -105,29 +105,6 @@ read_control(ControlFileData *cf)
 }
 
 /*
- * pread, all of it or false.
- */
-bool
-art_saved_pread(int fd, void *buf, uint64 len, uint64 off)
-{
-	char	   *p = buf;
-
-	while (len > 0)
-	{
-		ssize_t		n = pread(fd, p, len, (off_t) off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		len -= (uint64) n;
-		off += (uint64) n;
-	}
-	return true;
-}
-
-/*
  * pwrite() until all is written.  False: errno says why.
  */
 static bool
@@ -154,17 +131,6 @@ saved_pwrite(int fd, const void *buf, uint64 len, uint64 off)
 	return true;
 }
 
-static pg_crc32c
-crc_of(const void *p, size_t len)
-{
-	pg_crc32c	crc;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, p, len);
-	FIN_CRC32C(crc);
-	return crc;
-}
-
 /*
  * The part of the header that says which server it is of, and in what state
  * that was.
@@ -183,66 +149,6 @@ header_identity(ArtSavedHeader *h, const ControlFileData *cf)
 	h->redo = cf->checkPointCopy.redo;
 	h->time = (int64) cf->time;
 	h->timeline = cf->checkPointCopy.ThisTimeLineID;
-}
-
-/*
- * See art_saved.h.
- */
-int
-art_saved_open(const char *path, ArtSavedHeader *h, ArtSavedSection **table,
-			   const char **why)
-{
-	int			fd = open(path, O_RDONLY | PG_BINARY, 0);
-	struct stat st;
-	uint64		bytes;
-
-	*table = NULL;
-	*why = NULL;
-	if (fd < 0)
-	{
-		if (errno != ENOENT)
-			*why = "it cannot be opened";
-		return -1;
-	}
-	*why = "it is damaged";
-	if (fstat(fd, &st) != 0 || !art_saved_pread(fd, h, sizeof(*h), 0) ||
-		h->magic != ART_SAVED_MAGIC ||
-		!EQ_CRC32C(h->crc, crc_of(h, offsetof(ArtSavedHeader, crc))))
-		goto no;
-	if (h->ino != (uint64) st.st_ino)
-	{
-		*why = "it is a copy";
-		goto no;
-	}
-	bytes = (uint64) h->nsections * sizeof(ArtSavedSection);
-	if (h->format != ART_SAVED_FORMAT || h->size != (uint64) st.st_size ||
-		h->nsections > ART_SAVED_MAX_SECTIONS || h->table < sizeof(*h) ||
-		h->table > h->size || h->size - h->table != bytes)
-		goto no;
-
-	*table = malloc(bytes + 1);
-	if (*table == NULL || !art_saved_pread(fd, *table, bytes, h->table) ||
-		!EQ_CRC32C(h->table_crc, crc_of(*table, bytes)))
-		goto no;
-	for (uint32 i = 0; i < h->nsections; i++)
-	{
-		const ArtSavedSection *s = &(*table)[i];
-
-		if (s->off < sizeof(*h) || s->off > h->table || s->len > h->table - s->off ||
-			s->fill < 1 || s->fill > 100 || s->loc.backend != -1 ||
-			s->engine >= AX_BTREE_COMPARED || s->page_size > AX_PAGE_SIZE_MAX ||
-			s->page_size % 64 != 0 ||
-			(s->page_size != 0 && s->page_size < AX_PAGE_SIZE_MIN))
-			goto no;
-	}
-	*why = NULL;
-	return fd;
-
-no:
-	free(*table);
-	*table = NULL;
-	close(fd);
-	return -1;
 }
 
 /* ---- the walk over a structure ---- */
@@ -603,9 +509,9 @@ write_sections(Writer *w, ArtSavedHeader *h, Candidate *cand, int n,
 	}
 
 	h->table = w->off;
-	h->table_crc = crc_of(table, h->nsections * sizeof(*table));
+	h->table_crc = art_saved_crc(table, h->nsections * sizeof(*table));
 	h->size = h->table + h->nsections * sizeof(*table);
-	h->crc = crc_of(h, offsetof(ArtSavedHeader, crc));
+	h->crc = art_saved_crc(h, offsetof(ArtSavedHeader, crc));
 	if (!saved_pwrite(w->fd, table, h->nsections * sizeof(*table), h->table) ||
 		!saved_pwrite(w->fd, h, sizeof(*h), 0) ||
 		ftruncate(w->fd, (off_t) h->size) != 0)

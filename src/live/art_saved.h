@@ -99,6 +99,17 @@ typedef struct ArtSavedBlock
 	uint32		raw;			/* of the keys as decoded */
 } ArtSavedBlock;
 
+static inline pg_crc32c
+art_saved_crc(const void *p, size_t len)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, p, len);
+	FIN_CRC32C(crc);
+	return crc;
+}
+
 /* CRC of a block whose keys lie behind its header. */
 static inline pg_crc32c
 art_saved_block_crc(const ArtSavedBlock *b)
@@ -112,7 +123,7 @@ art_saved_block_crc(const ArtSavedBlock *b)
 	return crc;
 }
 
-/* ---- art_save.c ---- */
+/* ---- art_saved.c ---- */
 
 /*
  * Open a file of ours and check its header and table. -1 when there is none

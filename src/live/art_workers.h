@@ -56,6 +56,30 @@ extern bool art_load_registered;
  */
 extern void art_load_expire(void);
 
+/* ---- art_ask.c ---- */
+
+extern bool art_autobuild;
+extern int	art_build_workers;
+
+/* There is no place for it in the server: set before all processes are forked. */
+extern bool art_launcher_refused;
+
+extern bool art_launcher_lives(void);
+extern bool art_no_worker(void);
+struct BackgroundWorker;
+extern bool art_register_worker(struct BackgroundWorker *worker);
+extern void art_launcher_wake(void);
+
+/*
+ * A statement is about to wait for the structure: build it in a worker before
+ * everything else.  False when there can be none: the caller builds itself.
+ * Never errs.
+ */
+extern bool art_request_worker(ArtEntry *e);
+extern void art_ask(Oid dboid, int jobs, int delay_ms);
+extern void art_ask_databases(void);
+extern void art_database_gone(Oid dboid);
+
 /* ---- art_launcher.c ---- */
 
 /*
@@ -77,26 +101,9 @@ typedef struct ArtWork
 	uint64		size;
 } ArtWork;
 
-extern bool art_autobuild;
-extern int	art_build_workers;
 extern void art_launcher_settings(void);	/* from _PG_init */
 extern void art_launcher_init(void);	/* the same, preloading */
 extern void art_background_settings(void);
-extern bool art_launcher_lives(void);
-extern bool art_no_worker(void);
-struct BackgroundWorker;
-extern bool art_register_worker(struct BackgroundWorker *worker);
-extern void art_launcher_wake(void);
-
-/*
- * A statement is about to wait for the structure: build it in a worker before
- * everything else.  False when there can be none: the caller builds itself.
- * Never errs.
- */
-extern bool art_request_worker(ArtEntry *e);
-extern void art_ask(Oid dboid, int jobs, int delay_ms);
-extern void art_ask_databases(void);
-extern void art_database_gone(Oid dboid);
 extern int	art_find_work(Oid db, ArtWork **work);
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);

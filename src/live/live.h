@@ -54,7 +54,7 @@ extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
 extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 							double ms);
 
-/* ---- art_launcher.c ---- */
+/* ---- art_ask.c ---- */
 
 /*
  * Ask for a background build of this database's absent indexes (autobuild);
