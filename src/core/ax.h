@@ -516,7 +516,7 @@ extern ax_status ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes,
  */
 extern bool ax_compact_due(uint64_t bytes, uint64_t live);
 
-/* ---- the tail buffer (ax_tail_auto.c, ax_tail.c) ---- */
+/* ---- the tail buffer (ax_tail_auto.c, ax_tail_empty.c) ---- */
 
 /*
  * Where inserts at the right end go first, so that they need not meet at the tree's

@@ -22,31 +22,6 @@
 #include "core/ax.h"
 #include "key/key.h"
 
-/* See key.h. */
-void
-art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt)
-{
-	ArtCmp	   *c;
-	int			i;
-
-	kd->cmp = NULL;
-	if (likely(!kd->compared))
-		return;
-	c = MemoryContextAllocZero(cxt, offsetof(ArtCmp, fn) +
-							   kd->natts * sizeof(FmgrInfo));
-	c->cxt = cxt;
-	c->tmp = AllocSetContextCreate(cxt, "art comparison", ALLOCSET_SMALL_SIZES);
-	c->scratch = MemoryContextAlloc(cxt, 2 * sizeof(ArtBuf));
-	art_buf_init(&c->scratch[0], cxt, 256);
-	art_buf_init(&c->scratch[1], cxt, 256);
-	for (i = 0; i < kd->natts; i++)
-	{
-		if (kd->cols[i].enc == ART_ENC_DATUM)
-			fmgr_info_cxt(kd->cols[i].cmp, &c->fn[i], cxt);
-	}
-	kd->cmp = c;
-}
-
 /*
  * The datum whose body is at p, for a comparison: it need not be copied unless
  * its place is not one for its type.

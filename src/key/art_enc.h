@@ -81,6 +81,39 @@ art_put_bytes(ArtBuf *buf, const void *src, uint32 n)
 	buf->len += n;
 }
 
+/* Append n bytes, inverted for DESC; room is reserved. */
+static inline void
+art_append(ArtBuf *buf, const char *src, uint32 n, bool desc)
+{
+	uint8	   *dst = buf->data + buf->len;
+
+	if (!desc)
+		memcpy(dst, src, n);
+	else
+	{
+		uint32		i;
+
+		for (i = 0; i < n; i++)
+			dst[i] = (uint8) ~(uint8) src[i];
+	}
+	buf->len += n;
+}
+
+/* Copy n bytes of an encoded string, inverted back for DESC. */
+static inline void
+art_copy_out(char *dst, const uint8 *src, uint32 n, bool desc)
+{
+	if (!desc)
+		memcpy(dst, src, n);
+	else
+	{
+		uint32		i;
+
+		for (i = 0; i < n; i++)
+			dst[i] = (char) ~src[i];
+	}
+}
+
 /*
  * A float8 whose bits, as an unsigned number, have the order of floats: there is
  * one zero, and one NaN, above everything.
@@ -134,7 +167,7 @@ art_get_varint(const uint8 *p, const uint8 *end, uint32 *v)
 	return NULL;
 }
 
-/* ---- strings of bytes, which may be zero (art_encode.c) ---- */
+/* ---- strings of bytes, which may be zero (art_buf.c) ---- */
 
 /* 00 as 00 FF, then 00 00. */
 extern void art_put_escaped(ArtBuf *buf, const char *s, uint32 n, bool desc);

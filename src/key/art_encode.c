@@ -101,50 +101,6 @@ static const ArtEncoding art_encodings[] = {
 	{F_BTTIDCMP, TIDOID, ART_ENC_TID, AX_TID_BYTES, ART_COLLATE_NONE, false},
 };
 
-/* ---- buffers ------------------------------------------------------------ */
-
-#define ART_BUF_FIRST	128		/* where the first allocation was put off */
-
-/* A buffer of cap bytes in cxt. */
-void
-art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap)
-{
-	buf->cxt = cxt;
-	buf->len = 0;
-	buf->cap = cap;
-	buf->data = MemoryContextAlloc(cxt, cap);
-	buf->lent = false;
-}
-
-/* Make room for extra more bytes; what is in the buffer stays. */
-void
-art_buf_reserve(ArtBuf *buf, uint32 extra)
-{
-	uint64		need = (uint64) buf->len + extra;
-	uint64		cap;
-	uint8	   *data;
-
-	if (likely(need <= buf->cap))
-		return;
-	if (need > PG_UINT32_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("index key is too long")));
-	cap = Max(need, Min((uint64) buf->cap * 2, PG_UINT32_MAX));
-	if (buf->data == NULL || buf->lent)
-	{
-		cap = Max(cap, ART_BUF_FIRST);
-		data = MemoryContextAllocHuge(buf->cxt, cap);
-		if (buf->len > 0)
-			memcpy(data, buf->data, buf->len);
-		buf->data = data;
-		buf->lent = false;
-	}
-	else
-		buf->data = repalloc_huge(buf->data, cap);
-	buf->cap = (uint32) cap;
-}
-
 /* ---- description -------------------------------------------------------- */
 
 /*
@@ -267,6 +223,31 @@ art_col_set_datum(ArtKeyCol *col, Oid type, Oid cmp)
 	col->brief = col->typlen == -1 && get_typstorage(type) != TYPSTORAGE_PLAIN;
 	col->cmp = cmp;
 	col->width = col->typlen > 0 ? (uint16) col->typlen : 0;
+}
+
+/* See key.h. */
+void
+art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt)
+{
+	ArtCmp	   *c;
+	int			i;
+
+	kd->cmp = NULL;
+	if (likely(!kd->compared))
+		return;
+	c = MemoryContextAllocZero(cxt, offsetof(ArtCmp, fn) +
+							   kd->natts * sizeof(FmgrInfo));
+	c->cxt = cxt;
+	c->tmp = AllocSetContextCreate(cxt, "art comparison", ALLOCSET_SMALL_SIZES);
+	c->scratch = MemoryContextAlloc(cxt, 2 * sizeof(ArtBuf));
+	art_buf_init(&c->scratch[0], cxt, 256);
+	art_buf_init(&c->scratch[1], cxt, 256);
+	for (i = 0; i < kd->natts; i++)
+	{
+		if (kd->cols[i].enc == ART_ENC_DATUM)
+			fmgr_info_cxt(kd->cols[i].cmp, &c->fn[i], cxt);
+	}
+	kd->cmp = c;
 }
 
 /* The rest of a description whose columns are there. */
@@ -546,24 +527,6 @@ art_put_varlena(const ArtKeyCol *col, const struct varlena *v, ArtBuf *buf)
 	buf->len += n;
 }
 
-/* Append n bytes, inverted for DESC; room is reserved. */
-static inline void
-art_append(ArtBuf *buf, const char *src, uint32 n, bool desc)
-{
-	uint8	   *dst = buf->data + buf->len;
-
-	if (!desc)
-		memcpy(dst, src, n);
-	else
-	{
-		uint32		i;
-
-		for (i = 0; i < n; i++)
-			dst[i] = (uint8) ~(uint8) src[i];
-	}
-	buf->len += n;
-}
-
 /*
  * Append a string of a collation that compares bytes, and its terminator.
  */
@@ -578,43 +541,6 @@ art_put_text(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
 	art_buf_reserve(buf, n + 1);
 	art_append(buf, s, n, col->desc);
 	buf->data[buf->len++] = col->desc ? 0xFF : 0x00;
-}
-
-/* See art_enc.h. */
-void
-art_put_escaped(ArtBuf *buf, const char *s, uint32 n, bool desc)
-{
-	const char *end = s + n;
-	uint8		zero = desc ? 0xFF : 0x00;
-
-	for (;;)
-	{
-		const char *z = memchr(s, 0, end - s);
-		uint32		run = (uint32) ((z ? z : end) - s);
-
-		art_buf_reserve(buf, run + 2);
-		art_append(buf, s, run, desc);
-		buf->data[buf->len++] = zero;
-		buf->data[buf->len++] = z ? (uint8) ~zero : zero;
-		if (z == NULL)
-			return;
-		s = z + 1;
-	}
-}
-
-/* See art_enc.h. */
-const uint8 *
-art_skip_escaped(const uint8 *p, const uint8 *end, uint8 inv)
-{
-	for (;;)
-	{
-		p = memchr(p, inv, end - p);
-		if (p == NULL || end - p < 2)
-			return NULL;
-		p += 2;
-		if (p[-1] == inv)
-			return p;
-	}
 }
 
 /* See key.h. */
@@ -871,21 +797,6 @@ art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 	return p;
 }
 
-/* Copy n bytes of an encoded string, inverted back for DESC. */
-static inline void
-art_copy_out(char *dst, const uint8 *src, uint32 n, bool desc)
-{
-	if (!desc)
-		memcpy(dst, src, n);
-	else
-	{
-		uint32		i;
-
-		for (i = 0; i < n; i++)
-			dst[i] = (char) ~src[i];
-	}
-}
-
 /* A value that is passed as one, from any address. */
 Datum
 art_fetch_byval(const ArtKeyCol *col, const uint8 *p)
@@ -899,25 +810,6 @@ art_fetch_byval(const ArtKeyCol *col, const uint8 *p)
 
 	memcpy(&u, p, col->typlen);
 	return fetch_att(&u, true, col->typlen);
-}
-
-/* See art_enc.h. */
-uint32
-art_get_escaped(const uint8 *p, const uint8 *end, uint8 inv, char *dst)
-{
-	char	   *start = dst;
-
-	for (;;)
-	{
-		const uint8 *z = memchr(p, inv, end - p);
-
-		art_copy_out(dst, p, (uint32) (z - p), inv != 0);
-		dst += z - p;
-		if (z[1] == inv)
-			return (uint32) (dst - start);
-		*dst++ = 0;
-		p = z + 2;
-	}
 }
 
 /* A body as it is ascending: itself, or a copy in the current memory context. */

@@ -166,7 +166,18 @@ art_buf_free(ArtBuf *buf)
 		pfree(buf->data);
 }
 
-extern void art_buf_reserve(ArtBuf *buf, uint32 extra);	/* room for extra more */
+/* Room for so many bytes in all; the data moves. */
+extern void art_buf_grow(ArtBuf *buf, uint64 need);
+
+/* Make room for extra more bytes; what is in the buffer stays. */
+static inline void
+art_buf_reserve(ArtBuf *buf, uint32 extra)
+{
+	uint64		need = (uint64) buf->len + extra;
+
+	if (unlikely(need > buf->cap))
+		art_buf_grow(buf, need);
+}
 
 /*
  * Describe the key columns of an index.  The chunk may be copied, but what it

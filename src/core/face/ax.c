@@ -43,8 +43,8 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 			return r;
 		AX_ELIDE_FRAME(cx, st);
 		tail = tail_of(st);
-		if (ax_unlikely(!tail && (--ax_body(cx)->tail_countdown < 0 ||
-								  atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
+		if (ax_unlikely(--ax_body(cx)->tail_countdown < 0 ||
+						(!tail && atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
 			tail = ax_tail_sample(cx, st, key, len);
 		r = tail ? ax_tail_insert(cx, st, tail, key, len) :
 			st->engine->insert(cx, st, key, len);

@@ -1,8 +1,7 @@
 /*
  * ax_tail.c
  *	  The tail buffer: inserts of rising keys go here first.  What every kind of
- *	  buffer has in common: the calls of ax.c that go through it, its emptying,
- *	  its opening and closing.  See ax_tail.h.
+ *	  buffer has in common in the calls of ax.c that go through it.  See ax_tail.h.
  *
  * Nobody waits for a buffer but ax_remove, for the few entries that are on
  * their way into the tree.  Nothing of it is held from one call to the next.
@@ -19,23 +18,7 @@
 #define STEP_BITS 4				/* every 16th insert of a process takes a step */
 #define WAIT_NS UINT64_C(10000000)	/* for an entry on its way, then AX_BUSY */
 
-/* ---- positions ---- */
-
-/* See ax_tail.h. */
-int
-ax_bound_cmp(const ax_bound *a, const ax_bound *b)
-{
-	uint32_t	n = a->len < b->len ? a->len : b->len;
-	int			c = n ? memcmp(a->key, b->key, n) : 0;
-
-	if (c)
-		return c;
-	if (a->len < b->len)
-		return a->after ? 1 : -1;
-	if (a->len > b->len)
-		return b->after ? -1 : 1;
-	return (int) a->after - (int) b->after;
-}
+/* ---- the calls that go through it ---- */
 
 static int
 key_cmp(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
@@ -45,220 +28,6 @@ key_cmp(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
 	return c ? c : alen < blen ? -1 : alen > blen;
 }
 
-/* ---- emptying ---- */
-
-/*
- * See ax_tail.h.
- *
- * Arguments: keys, their words, and how many are done.
- */
-ax_status
-ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			  uint32_t len, ax_tail_word *const *words, uint32_t n, uint32_t *done)
-{
-	ax_ctx_body *b = ax_body(cx);
-	uint64_t	t0 = b->port->now_ns();
-	ax_status	r = AX_OK;
-	uint32_t	in = 0;
-	uint32_t	most = ax_elide_active(cx, s) ? AX_TAIL_ELIDED : n;
-
-	b->elide.flushing = true;	/* its sections are counted apart */
-	AX_POINT("tail.flushing");
-	while (in < n && r == AX_OK)
-	{
-		uint64_t	some = 0,
-					fresh = 0;
-
-		r = s->engine->insert_sorted(cx, s, keys + in, lens ? lens + in : NULL, len,
-									 n - in < most ? n - in : most, &some, &fresh);
-		AX_POINT("tail.flushed");
-		if (r == AX_OK && some == 0)
-			r = AX_BUSY;
-
-		/*
-		 * In the tree, then FLUSHED: a reader that no longer finds it here finds it
-		 * there.  Plain stores: nobody else changes a word that is FLUSHING.
-		 */
-		for (; some > 0; some--, in++)
-			atomic_store_explicit(words[in],
-								  (atomic_load_explicit(words[in], memory_order_relaxed) & ~AX_T_STATE) | AX_T_FLUSHED,
-								  memory_order_release);
-	}
-	for (uint32_t i = in; i < n; i++)
-		atomic_store_explicit(words[i],
-							  (atomic_load_explicit(words[i], memory_order_relaxed) & ~AX_T_STATE) | AX_T_FULL,
-							  memory_order_release);
-	b->elide.flushing = false;
-	AX_COUNT(cx, s, tail_flushes, 1);
-	AX_COUNT(cx, s, tail_flushed, in);
-	AX_COUNT(cx, s, tail_flush_ns, b->port->now_ns() - t0);
-	*done = in;
-	return r;
-}
-
-/*
- * Take a closed buffer out of the chain, when nothing is left in it.  Inside the
- * claim of it.
- *
- * Epoch: inside.
- * Latches: the buffer's claim is held; tries that of the chain's changes, and
- * lets it go.
- * Order: unlinked first, then retired.
- */
-static void
-unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
-{
-	ax_tail    *head;
-
-	if (!t->kind->finished(cx, t) || ax_retire_reserve(cx, 1) != AX_OK ||
-		!ax_tail_claim(cx, &s->tail_changer))
-		return;
-	head = atomic_load_explicit(&s->tail, memory_order_relaxed);
-	AX_POINT("tail.unlink");
-
-	/*
-	 * All it ever had is in the tree.  A reader that comes now does not meet
-	 * it, one that did has its epoch; an inserter that did finds it closed.
-	 * Others that came here for it find it neither the head nor behind it.
-	 */
-	if (head == t)
-		atomic_store_explicit(&s->tail,
-							  atomic_load_explicit(&t->next, memory_order_relaxed),
-							  memory_order_release);
-	else if (head && atomic_load_explicit(&head->next, memory_order_relaxed) == t)
-		ax_tail_set_next(head, NULL);
-	else
-		t = NULL;
-	ax_tail_unclaim(cx, &s->tail_changer);
-	if (t)
-		ax_retire(cx, s, t, t->size);
-}
-
-/*
- * One step of one buffer, if nobody else is at it: then AX_BUSY.
- *
- * Epoch: inside.
- * Latches: tries the buffer's claim, and lets it go.
- */
-static ax_status
-step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
-{
-	ax_status	r;
-
-	*more = false;
-	if (!ax_tail_claim(cx, &t->flusher))
-	{
-		*more = true;
-		return AX_BUSY;
-	}
-	r = t->kind->flush(cx, s, t, all, more);
-	if (r == AX_OK && !*more && atomic_load_explicit(&t->closed, memory_order_acquire))
-		unlink_finished(cx, s, t);
-	ax_tail_unclaim(cx, &t->flusher);
-	return r;
-}
-
-/* A try that was nobody's request: what it met is nobody's concern. */
-static void
-forget_failure(ax_ctx *cx)
-{
-	ax_ctx_body *b = ax_body(cx);
-
-	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
-}
-
-/* An inserter's share of the work. */
-static __attribute__((noinline)) void
-help(ax_ctx *cx, ax_store *s, ax_tail *t)
-{
-	ax_tail    *old = atomic_load_explicit(&t->next, memory_order_acquire);
-	bool		closed = atomic_load_explicit(&t->closed, memory_order_relaxed);
-	bool		more;
-
-	if (old)
-		t = old;
-	else if (!closed && !t->kind->due(t))
-		return;
-	if (atomic_load_explicit(&t->flusher, memory_order_relaxed) != 0)
-		return;
-	if (step(cx, s, t, old || closed, &more) != AX_OK)
-		forget_failure(cx);
-}
-
-/* A step of the oldest that there is. */
-static ax_status
-step_oldest(ax_ctx *cx, ax_store *s, bool *more)
-{
-	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
-	ax_tail    *old = t ? atomic_load_explicit(&t->next, memory_order_acquire) : NULL;
-	ax_status	r;
-
-	*more = false;
-	if (!t)
-		return AX_OK;
-	r = step(cx, s, old ? old : t, true, more);
-	if (old)
-		*more = true;
-	return r;
-}
-
-/* See ax_tail.h. */
-void
-ax_tail_empty(ax_ctx *cx, ax_store *s)
-{
-	bool		more = true;
-
-	/* beside inserters it may never be empty: no more than it can have held */
-	for (int i = 0; more && i < 1000; i++)
-		if (step_oldest(cx, s, &more) != AX_OK)
-		{
-			forget_failure(cx);
-			return;
-		}
-}
-
-/*
- * See ax.h.
- *
- * Epoch: enters and leaves, once a try; housekeeping comes after it
- * (ax_finish).
- * Latches: none on entry and on return.
- */
-ax_status
-ax_tail_flush(ax_ctx *cx, ax_tree *tree, uint64_t gen, bool *more)
-{
-	ax_store   *s;
-	ax_tail    *t;
-	ax_status	r;
-	int			tries = 0;
-	bool		cap_hit = ax_body(cx)->cap_hit;
-	ax_group   *group_hit = ax_body(cx)->group_hit;
-
-	do
-	{
-		*more = false;
-		r = ax_enter(cx, tree, gen, &s);
-		if (r != AX_OK)
-			return r;
-
-		/*
-		 * The entries of a closed one may take the tree over its cap, by as
-		 * much as they are.  Its memory comes back only when it is empty, and
-		 * is about as much as the entries take then.
-		 */
-		t = atomic_load_explicit(&s->tail, memory_order_acquire);
-		ax_body(cx)->over_cap = t && atomic_load_explicit(&t->closed, memory_order_relaxed);
-		r = step_oldest(cx, s, more);
-		ax_body(cx)->over_cap = false;
-	} while (ax_finish(cx, &r, &tries));
-	/* the caller may do this because of another refusal, of which he reports later */
-	ax_body(cx)->cap_hit = cap_hit;
-	ax_body(cx)->group_hit = group_hit;
-	return r;
-}
-
-/* ---- the calls that go through it ---- */
-
 /* See ax_tail.h. */
 ax_status
 ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
@@ -266,12 +35,6 @@ ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 	ax_ctx_body *b = ax_body(cx);
 	ax_status	r = AX_CHANGED;
 
-	if (ax_unlikely(--b->tail_countdown < 0))
-	{
-		t = ax_tail_sample(cx, s, key, len);
-		if (!t)
-			return s->engine->insert(cx, s, key, len);
-	}
 	if (ax_likely(!atomic_load_explicit(&t->closed, memory_order_relaxed)))
 	{
 		r = t->kind->insert(cx, s, t, key, len);
@@ -280,7 +43,7 @@ ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 	}
 	if (r == AX_CHANGED)
 	{
-		forget_failure(cx);		/* to make a place in it */
+		ax_tail_forget_failure(cx); /* to make a place in it */
 		AX_POINT("tail.beside");
 		r = s->engine->insert(cx, s, key, len);
 		if (r != AX_OK && r != AX_EXISTS)
@@ -292,7 +55,7 @@ ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 	 * or two of them in every step, and the others never.
 	 */
 	if (ax_unlikely((++b->tail_turn * UINT32_C(0x9E3779B9)) >> (32 - STEP_BITS) == 0))
-		help(cx, s, t);
+		ax_tail_help(cx, s, t);
 	return r;
 }
 

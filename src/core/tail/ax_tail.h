@@ -267,9 +267,22 @@ extern ax_status ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *ke
 							   ax_tail_word *const *words, uint32_t n, uint32_t *done);
 
 /* The order of two positions. */
-extern int	ax_bound_cmp(const ax_bound *a, const ax_bound *b);
+static inline int
+ax_bound_cmp(const ax_bound *a, const ax_bound *b)
+{
+	uint32_t	n = a->len < b->len ? a->len : b->len;
+	int			c = n ? memcmp(a->key, b->key, n) : 0;
 
-/* ---- for the dispatch, when there is a buffer (ax_tail.c, ax_tail_auto.c) ---- */
+	if (c)
+		return c;
+	if (a->len < b->len)
+		return a->after ? 1 : -1;
+	if (a->len > b->len)
+		return b->after ? -1 : 1;
+	return (int) a->after - (int) b->after;
+}
+
+/* ---- for the dispatch, when there is a buffer: ax_tail*.c ---- */
 
 extern ax_status ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key,
 								uint32_t len);
@@ -284,13 +297,25 @@ extern ax_status ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b);
 extern void ax_tail_info(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool about);
 
 /*
- * An insert where there is no buffer, now and then: should there be one?  The
- * buffer it goes to, or NULL.
+ * Of an insert, now and then: should there be a buffer, or should there not?  The
+ * one it goes to, or NULL.
  */
 extern ax_tail *ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* As much of it as can be had now into the tree. */
 extern void ax_tail_empty(ax_ctx *cx, ax_store *s);
+
+/* An inserter's share of the emptying. */
+extern void ax_tail_help(ax_ctx *cx, ax_store *s, ax_tail *t);
+
+/* A try that was nobody's request: what it met is nobody's concern. */
+static inline void
+ax_tail_forget_failure(ax_ctx *cx)
+{
+	ax_ctx_body *b = ax_body(cx);
+
+	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
+}
 
 /* ax_settle's part: give up one that nothing has gone into of late. */
 extern void ax_tail_settle(ax_ctx *cx, ax_store *s, bool all);

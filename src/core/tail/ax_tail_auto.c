@@ -382,7 +382,7 @@ ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			}
 			ax_tail_unclaim(cx, &p->claim);
 		}
-		b->alloc_busy = b->alloc_injected = b->limbo_short = false;
+		ax_tail_forget_failure(cx);
 	}
 	return atomic_load_explicit(&s->tail, memory_order_acquire);
 }

@@ -25,6 +25,7 @@
 #include "utils/snapmgr.h"
 
 /* the files under test */
+#include "../../../src/key/art_buf.c"
 #include "../../../src/key/art_compare.c"
 #include "../../../src/key/art_encode.c"
 #include "../../../src/key/art_numeric.c"
