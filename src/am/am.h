@@ -20,12 +20,7 @@ extern void artbuildempty(Relation index);
 
 extern char *artbuildphasename(int64 phasenum);
 
-/* ---- art_insert.c ---- */
-
-extern bool artinsert(Relation index, Datum *values, bool *isnull,
-					  ItemPointer heap_tid, Relation heap,
-					  IndexUniqueCheck checkUnique, bool indexUnchanged,
-					  struct IndexInfo *indexInfo);
+/* ---- art_relcache.c ---- */
 
 /*
  * The facts that every operation on an index needs and that would be slow to
@@ -49,7 +44,14 @@ extern ArtRelCache *art_relcache(Relation index);
 /* The entry, if there is one; NULL means ABSENT (or not preloaded). */
 extern ArtEntry *art_relcache_entry(Relation index);
 
-/* The unique check and insert (art_unique.c). */
+/* ---- art_insert.c ---- */
+
+extern bool artinsert(Relation index, Datum *values, bool *isnull,
+					  ItemPointer heap_tid, Relation heap,
+					  IndexUniqueCheck checkUnique, bool indexUnchanged,
+					  struct IndexInfo *indexInfo);
+
+/* A statement keeps this from row to row. */
 typedef struct ArtInsertState
 {
 	ArtKeyDesc	kd;
@@ -63,6 +65,12 @@ typedef struct ArtInsertState
 	MemoryContext cxt;			/* of all that, and of the slot */
 } ArtInsertState;
 
+/* ---- art_plain.c ---- */
+
+/*
+ * Insert into the structure if there is one.  ABSENT: the next build will find
+ * the row in the heap.
+ */
 extern void art_insert_plain(Relation index, ArtInsertState *st);
 
 /* ---- art_vacuum.c ---- */

@@ -25,61 +25,6 @@
 #include "live/live.h"
 
 /*
- * The cached facts about an index, made if they are not there.
- */
-ArtRelCache *
-art_relcache(Relation index)
-{
-	ArtRelCache *rc = (ArtRelCache *) index->rd_amcache;
-	ArtKeyDesc *kd;
-
-	if (rc != NULL &&
-		rc->rel == ART_REL_NUMBER(index) &&
-		rc->spc == ART_REL_SPC(index) &&
-		rc->db == ART_REL_DB(index))
-		return rc;
-
-	/* may read catalogs, so before the chunk is hung in */
-	kd = art_keydesc_build(index, CurrentMemoryContext);
-
-	rc = MemoryContextAlloc(index->rd_indexcxt, sizeof(ArtRelCache));
-	rc->spc = ART_REL_SPC(index);
-	rc->db = ART_REL_DB(index);
-	rc->rel = ART_REL_NUMBER(index);
-	rc->entry = NULL;
-	rc->mirror_as_of = 0;
-	rc->kd = *kd;
-	rc->kd.cmp = NULL;			/* everybody who copies it takes his own */
-	pfree(kd);
-
-	if (index->rd_amcache != NULL)
-		pfree(index->rd_amcache);
-	index->rd_amcache = rc;
-	return rc;
-}
-
-/*
- * The directory entry, if there is one.  "None" is never cached: the answer
- * must come from the directory each time, where a builder would make one.
- */
-ArtEntry *
-art_relcache_entry(Relation index)
-{
-	ArtRelCache *rc = art_relcache(index);
-
-	if (rc->entry == NULL)
-	{
-		rc->entry = art_entry_if_exists(index);
-		if (rc->entry != NULL)
-		{
-			art_apply_options(index, rc->entry);
-			art_apply_kind(index, rc->entry, rc->kd.compared);
-		}
-	}
-	return rc->entry;
-}
-
-/*
  * The state that a statement keeps from row to row.
  */
 static ArtInsertState *
@@ -108,72 +53,6 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	if (indexInfo != NULL)
 		indexInfo->ii_AmCache = st;
 	return st;
-}
-
-/*
- * Insert into the structure if there is one.  ABSENT: the next build will
- * find the row in the heap.
- */
-void
-art_insert_plain(Relation index, ArtInsertState *st)
-{
-	ax_ctx	   *cx;
-	ax_tree    *tree;
-	uint32		len = st->keylen + AX_TID_BYTES;
-
-	if (st->entry == NULL)
-	{
-		st->entry = art_relcache_entry(index);
-		if (st->entry == NULL)
-			return;
-	}
-	cx = art_ctx();
-	tree = art_entry_tree(st->entry);
-
-	for (;;)
-	{
-		uint64		gen;
-		ax_status	s;
-
-		if (art_entry_state(st->entry, &gen) == ART_ABSENT)
-			return;
-
-		if (st->ring)
-			art_ring_put(index, st->entry, gen, st->key.data, len);
-		s = art_tree_insert(&st->kd, cx, tree, gen, st->key.data, len);
-
-		switch (s)
-		{
-			case AX_OK:
-			case AX_EXISTS:
-				return;
-			case AX_BUSY:
-				art_busy();
-				break;
-			case AX_STALE:
-				break;			/* the state has changed: read it again */
-			case AX_NOMEM:
-
-				/*
-				 * Others give way to a constraint.  When nobody does, an
-				 * insert beats an index: it is sealed, and the state read
-				 * again.  Not a unique one, of which this is a row with a
-				 * NULL: the next insert would need it.
-				 */
-				if (art_make_room(index, st->entry, gen,
-								  index->rd_index->indisunique ||
-								  index->rd_index->indisexclusion ?
-								  ART_ROOM_UNIQUE : ART_ROOM_INSERT))
-					break;
-				if (index->rd_index->indisunique &&
-					!art_never_valid(index, st->entry))
-					art_report_nomem(index);
-				art_seal(index, st->entry, gen);
-				break;
-			default:
-				art_unexpected(index, s, "an insert");
-		}
-	}
 }
 
 /*

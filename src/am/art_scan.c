@@ -54,7 +54,6 @@
 
 #define ART_ITUP_EASY		((Size) 500)	/* index_form_tuple leaves it alone */
 #define ART_ITUP_MAX		((Size) 8000)
-#define ART_KEYBUF_MAX		((uint32) 64 * 1024)
 
 /* Which batch to fetch. */
 typedef enum ArtFetch
@@ -64,28 +63,6 @@ typedef enum ArtFetch
 	ART_FETCH_TURN,				/* the other side of where the batch began */
 	ART_FETCH_SEEK				/* fromkey is set by the caller */
 } ArtFetch;
-
-/*
- * The child context: its reset callback releases the hazard slot.
- */
-static MemoryContext
-art_scan_own(ArtScan *so)
-{
-	if (so->own == NULL)
-		so->own = AllocSetContextCreate(so->cxt, "art scan",
-										ALLOCSET_SMALL_SIZES);
-	return so->own;
-}
-
-static ArtHazard *
-art_scan_hazard(IndexScanDesc scan)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-
-	if (so->hazard == NULL)
-		so->hazard = art_hazard_acquire(scan->indexRelation, art_scan_own(so));
-	return so->hazard;
-}
 
 /*
  * Whom the TIDs of this scan must be published to: who trusts them.
@@ -251,51 +228,6 @@ artendscan(IndexScanDesc scan)
 /* ---- batches ---- */
 
 /*
- * Room for at least "bytes" in a buffer whose content need not survive.
- */
-void
-art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes)
-{
-	if (buf->data == NULL)
-		art_buf_init(buf, so->cxt, bytes);
-	else if (buf->cap < bytes)
-	{
-		buf->len = 0;
-		art_buf_reserve(buf, bytes);
-	}
-}
-
-/*
- * Buffers for the next call of ax_scan.
- */
-void
-art_scan_buffers(ArtScan *so, uint32 n, bool keys)
-{
-	if (so->cur.tids_cap < n)
-	{
-		if (so->cur.tids != NULL && so->cur.tids != so->first_tids)
-			pfree(so->cur.tids);
-		so->cur.tids = MemoryContextAlloc(so->cxt, n * sizeof(uint64));
-		so->cur.tids_cap = n;
-	}
-	art_scan_room(so, &so->cur.last, 64);
-	if (keys)
-	{
-		uint32		bytes;
-
-		if (so->cur.key_off_cap < n + 1)
-		{
-			if (so->cur.key_off != NULL)
-				pfree(so->cur.key_off);
-			so->cur.key_off = MemoryContextAlloc(so->cxt, (n + 1) * sizeof(uint32));
-			so->cur.key_off_cap = n + 1;
-		}
-		bytes = n * (so->kd.fixed ? so->kd.fixed_len + AX_TID_BYTES : 64);
-		art_scan_room(so, &so->cur.keys, Min(bytes, ART_KEYBUF_MAX));
-	}
-}
-
-/*
  * Buffers at least as large as the core asks for.
  */
 static void
@@ -304,46 +236,6 @@ art_scan_grow(ArtScan *so, uint32 need)
 	art_scan_room(so, &so->cur.last, need);
 	if (so->cur.keys.data != NULL)
 		art_scan_room(so, &so->cur.keys, need);
-}
-
-/*
- * The bounds of one side of the place where the present batch began.  In the
- * batch's direction that is the batch and all behind it.
- */
-static void
-art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
-{
-	b->lo.key = so->plan.lo.data;
-	b->lo.len = so->plan.lo_len;
-	b->lo.after = so->plan.lo_after;
-	b->hi.key = so->plan.hi.data;
-	b->hi.len = so->plan.hi_len;
-	b->hi.after = so->plan.hi_after;
-	if (so->cur.from == ART_FROM_KEY)
-	{
-		ax_bound   *bound = backward ? &b->hi : &b->lo;
-
-		bound->key = so->cur.fromkey.data;
-		bound->len = so->cur.fromkey.len;
-		bound->after = so->cur.from_after;
-	}
-	if (unlikely(so->limited))
-	{
-		ax_bound   *bound = backward ? &b->lo : &b->hi;
-
-		bound->key = so->limit.data;
-		bound->len = so->limit.len;
-		bound->after = !backward;
-	}
-}
-
-/* A copy of a key as the content of a buffer. */
-void
-art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len)
-{
-	art_scan_room(so, buf, len);
-	memcpy(buf->data, key, len);
-	buf->len = len;
 }
 
 /* The TIDs of a batch in the other order. */
@@ -629,209 +521,6 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 	if (unlikely(so->claimed))
 		art_scan_publish(so);
 	return true;
-}
-
-/*
- * The whole key of an entry of the batch.  Only for point searches and for
- * batches with keys.
- */
-const uint8 *
-art_scan_key(ArtScan *so, uint32 i, uint32 *len)
-{
-	if (so->plan.point)
-	{
-		uint32		plen;
-		const uint8 *p = art_scan_point(so, i, &plen);
-
-		if (so->tmpkey.data == NULL || so->tmpkey.cap < plen + AX_TID_BYTES)
-			art_scan_room(so, &so->tmpkey, plen + AX_TID_BYTES);
-		memcpy(so->tmpkey.data, p, plen);
-		ax_put_tid(so->tmpkey.data + plen, so->cur.tids[i]);
-		*len = plen + AX_TID_BYTES;
-		return so->tmpkey.data;
-	}
-	Assert(so->cur.have_keys);
-	*len = so->cur.key_off[i + 1] - so->cur.key_off[i];
-	return so->cur.keys.data + so->cur.key_off[i];
-}
-
-/* ---- killing dead entries ---- */
-
-/*
- * Note that the entry handed out last is dead to everybody.  Its row is the one
- * that the heap was asked about last.
- */
-static void
-art_scan_note_kill(IndexScanDesc scan)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-
-	if (so->cur.pos < 0)
-		return;
-	if (so->nkilled == so->killed_cap)
-	{
-		if (so->nkilled >= ART_BATCH_MAX)
-			return;				/* a cursor that goes to and fro */
-		if (so->killed == NULL)
-		{
-			so->killed_cap = 32;
-			so->killed = MemoryContextAlloc(so->cxt,
-											so->killed_cap * sizeof(ArtKilled));
-		}
-		else
-		{
-			so->killed_cap *= 2;
-			so->killed = repalloc(so->killed, so->killed_cap * sizeof(ArtKilled));
-		}
-	}
-	so->killed[so->nkilled].at = (uint32) so->cur.pos;
-	so->killed[so->nkilled].lsn = art_outlives(scan->indexRelation) && !so->kd.compared ?
-		art_row_lsn(scan->heapRelation, scan->xs_heapfetch, &scan->xs_heaptid) :
-		InvalidXLogRecPtr;
-	so->nkilled++;
-}
-
-/*
- * Remove one entry, if its TID cannot have been recycled since the batch was
- * copied.  False: it can, and so can all others of the batch.
- */
-static bool
-art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-
-	if (!art_hazard_publish(so->hazard, tid, so->cur.delgen))
-		return false;
-	(void) art_tree_remove(&so->kd, so->cx, so->tree, so->gen, key, len);
-	return true;
-}
-
-/*
- * Of the dead entries noted, keep those whose rows' WAL is flushed; all, when so
- * many wait for it that it is worth a flush.
- */
-static void
-art_scan_kill_flushed(ArtScan *so)
-{
-	XLogRecPtr	lsn = InvalidXLogRecPtr;
-	int			n = 0;
-	int			waiting = 0;
-
-	for (int i = 0; i < so->nkilled; i++)
-	{
-		if (so->killed[i].lsn != InvalidXLogRecPtr && !art_flushed(so->killed[i].lsn))
-		{
-			waiting++;
-			lsn = Max(lsn, so->killed[i].lsn);
-		}
-	}
-	if (waiting == 0 || (waiting >= ART_WORTH_FLUSH && art_flush_to(lsn)))
-		return;
-	for (int i = 0; i < so->nkilled; i++)
-		if (so->killed[i].lsn == InvalidXLogRecPtr || art_flushed(so->killed[i].lsn))
-			so->killed[n++] = so->killed[i];
-	so->nkilled = n;
-}
-
-/*
- * Kill entries of a batch that has no keys: read its stretch again with keys,
- * and let the batches to come carry them.
- */
-static void
-art_scan_kill_keyless(IndexScanDesc scan, int nkilled)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-	ax_batch	b;
-	uint64	   *tids = MemoryContextAlloc(so->cxt, so->cur.n * sizeof(uint64));
-	uint64	   *dead = MemoryContextAlloc(so->cxt, nkilled * sizeof(uint64));
-	ArtBuf		last = {0};
-	ax_status	s;
-
-	for (int i = 0; i < nkilled; i++)
-		dead[i] = so->cur.tids[so->killed[i].at];
-	art_scan_buffers(so, so->cur.n, true);
-	art_buf_init(&last, so->cxt, so->cur.last.cap);
-	for (;;)
-	{
-		memset(&b, 0, sizeof(b));
-		art_scan_bounds(so, so->cur.backward, &b);
-		b.backward = so->cur.backward;
-		b.want_keys = true;
-		b.max = so->cur.n;
-		b.tids = tids;
-		b.key_off = so->cur.key_off;
-		b.keybuf = so->cur.keys.data;
-		b.keybuf_size = so->cur.keys.cap;
-		b.lastkey = last.data;
-		b.lastkey_size = last.cap;
-		s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
-		if (s != AX_BUFFER)
-			break;
-		art_scan_room(so, &so->cur.keys, b.need_bytes);
-		art_scan_room(so, &last, b.need_bytes);
-	}
-	if (s == AX_OK)
-	{
-		int			at = 0;
-
-		for (uint32 i = 0; i < b.n; i++)
-		{
-			int			k;
-
-			/* in the same order, as a rule: look from where we are */
-			for (k = 0; k < nkilled; k++)
-			{
-				if (dead[(at + k) % nkilled] == tids[i])
-					break;
-			}
-			if (k == nkilled)
-				continue;
-			at = (at + k + 1) % nkilled;
-			if (!art_scan_kill_one(scan, tids[i],
-								   so->cur.keys.data + b.key_off[i],
-								   b.key_off[i + 1] - b.key_off[i]))
-				break;
-		}
-	}
-	so->keep_keys = true;
-	pfree(tids);
-	pfree(dead);
-	pfree(last.data);
-}
-
-/*
- * Remove the dead entries noted in this batch.  The heap said that nobody
- * sees the row; that stays true of the TID until VACUUM recycles it, which the
- * deletion generation would show.  It is said of the TID, so every entry with
- * that TID may go, whatever its key.
- */
-void
-art_scan_kill(IndexScanDesc scan)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-	int			nkilled;
-
-	art_scan_kill_flushed(so);
-	nkilled = so->nkilled;
-	so->nkilled = 0;
-	if (nkilled == 0)
-		return;
-	(void) art_scan_hazard(scan);
-
-	if (so->plan.point || so->cur.have_keys)
-	{
-		for (int i = 0; i < nkilled; i++)
-		{
-			uint32		len;
-			const uint8 *key = art_scan_key(so, so->killed[i].at, &len);
-
-			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i].at], key, len))
-				break;
-		}
-	}
-	else
-		art_scan_kill_keyless(scan, nkilled);
-	art_hazard_clear(so->hazard);
 }
 
 /* ---- index-only scans ---- */

@@ -1,7 +1,7 @@
 /*
  * art_scan.h
  *	  An open scan: for art_scan.c, which says how scans work, and those that do
- *	  a part of it (art_mark.c, art_parallel.c).
+ *	  a part of it.
  *
  * src/README.md: Scans
  */
@@ -9,8 +9,10 @@
 #define ART_SCAN_H
 
 #include "access/itup.h"
+#include "access/relscan.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
+#include "utils/memutils.h"
 
 #include "am/am.h"
 #include "am/art_ssi.h"
@@ -169,13 +171,56 @@ typedef struct ArtScan
 	ArtKeyDesc	kd;				/* last: with room for its columns only */
 } ArtScan;
 
-/* ---- art_scan.c ---- */
+/* ---- the scan's memory ---- */
 
-/* Room for at least "bytes" in a buffer whose content need not survive. */
-extern void art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes);
+/*
+ * Room for at least "bytes" in a buffer whose content need not survive.
+ */
+static inline void
+art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes)
+{
+	if (buf->data == NULL)
+		art_buf_init(buf, so->cxt, bytes);
+	else if (buf->cap < bytes)
+	{
+		buf->len = 0;
+		art_buf_reserve(buf, bytes);
+	}
+}
 
 /* A copy of a key as the content of a buffer. */
-extern void art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len);
+static inline void
+art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len)
+{
+	art_scan_room(so, buf, len);
+	memcpy(buf->data, key, len);
+	buf->len = len;
+}
+
+/*
+ * The child context: its reset callback releases the hazard slot.
+ */
+static inline MemoryContext
+art_scan_own(ArtScan *so)
+{
+	if (so->own == NULL)
+		so->own = AllocSetContextCreate(so->cxt, "art scan",
+										ALLOCSET_SMALL_SIZES);
+	return so->own;
+}
+
+/* The slot in which TIDs are published, taken when it is first needed. */
+static inline ArtHazard *
+art_scan_hazard(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->hazard == NULL)
+		so->hazard = art_hazard_acquire(scan->indexRelation, art_scan_own(so));
+	return so->hazard;
+}
+
+/* ---- art_batch.c ---- */
 
 /* Buffers of the current batch for so many entries. */
 extern void art_scan_buffers(ArtScan *so, uint32 n, bool keys);
@@ -183,8 +228,36 @@ extern void art_scan_buffers(ArtScan *so, uint32 n, bool keys);
 /* The whole key of an entry of a batch with keys, or of a point search. */
 extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
 
-/* Remove the dead entries noted. */
-extern void art_scan_kill(IndexScanDesc scan);
+/*
+ * The bounds of one side of the place where the present batch began.  In the
+ * batch's direction that is the batch and all behind it.
+ */
+static inline void
+art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
+{
+	b->lo.key = so->plan.lo.data;
+	b->lo.len = so->plan.lo_len;
+	b->lo.after = so->plan.lo_after;
+	b->hi.key = so->plan.hi.data;
+	b->hi.len = so->plan.hi_len;
+	b->hi.after = so->plan.hi_after;
+	if (so->cur.from == ART_FROM_KEY)
+	{
+		ax_bound   *bound = backward ? &b->hi : &b->lo;
+
+		bound->key = so->cur.fromkey.data;
+		bound->len = so->cur.fromkey.len;
+		bound->after = so->cur.from_after;
+	}
+	if (unlikely(so->limited))
+	{
+		ax_bound   *bound = backward ? &b->lo : &b->hi;
+
+		bound->key = so->limit.data;
+		bound->len = so->limit.len;
+		bound->after = !backward;
+	}
+}
 
 /* Of a point search: the key without the TID. */
 static inline const uint8 *
@@ -226,6 +299,22 @@ extern void art_scan_ranges_free(ArtBatch *b);
 
 /* Remember in a batch where another one begins. */
 extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);
+
+/* ---- art_kill.c ---- */
+
+/*
+ * Note that the entry handed out last is dead to everybody.  Its row is the one
+ * that the heap was asked about last.
+ */
+extern void art_scan_note_kill(IndexScanDesc scan);
+
+/*
+ * Remove the dead entries noted in this batch.  The heap said that nobody
+ * sees the row; that stays true of the TID until VACUUM recycles it, which the
+ * deletion generation would show.  It is said of the TID, so every entry with
+ * that TID may go, whatever its key.
+ */
+extern void art_scan_kill(IndexScanDesc scan);
 
 /* ---- art_mark.c ---- */
 extern void art_scan_leave_mark(ArtScan *so);

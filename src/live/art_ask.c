@@ -1,7 +1,7 @@
 /*
  * art_ask.c
- *	  What others ask of the launcher: that it looks, that a worker builds, that a
- *	  database is visited.
+ *	  Requests to the launcher: that it looks, that a worker builds, that a database
+ *	  is visited.
  *
  * A request is a word in shared memory, and the launcher is woken.  It reads the
  * words when it looks at the directory (art_launcher.c), and so do the workers.

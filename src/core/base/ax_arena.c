@@ -15,10 +15,6 @@
  */
 #include "ax_area.h"
 
-#ifdef AX_ASAN
-bool		ax_poisoning = true;
-#endif
-
 /*
  * Classes up to 1 KiB in steps of a line.  Those above divide what a 64 KiB
  * span has behind its header into 56, 51, 46, .. 3, 2 objects.

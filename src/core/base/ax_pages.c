@@ -20,6 +20,10 @@
  */
 #include "ax_area.h"
 
+#ifdef AX_ASAN
+bool		ax_poisoning = true;
+#endif
+
 static inline int
 bin_of(uint64_t pages)
 {

@@ -651,8 +651,21 @@ extern ax_status rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *ke
 							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
 							   uint64_t *done, uint64_t *added);
 
-/* ---- rt_remove.c ---- */
+/* ---- rt_tidy.c ---- */
+
+/* Too few children for its kind? */
+static inline bool
+rt_wants_tidy(rt_hdr *h)
+{
+	int			n = rt_node_children(h);
+
+	return n <= 1 || (h->kind == RT_N256 && n <= 36) ||
+		(h->kind == RT_N48 && n <= 12) || (h->kind == RT_N16 && n <= 3);
+}
+
 extern void rt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* ---- rt_remove.c ---- */
 extern ax_status rt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* ---- rt_lookup.c ---- */

@@ -1,0 +1,184 @@
+/*
+ * art_kill.c
+ *	  Removal of the entries that a scan met and whose rows are dead to everybody.
+ *
+ * They are noted while the batch is handed out, and removed when it is left.
+ *
+ * src/README.md: Scans
+ * src/README.md: WAL that is lost
+ */
+#include "postgres.h"
+
+#include "access/relscan.h"
+
+#include "am/art_scan.h"
+#include "area/art_tree.h"
+
+/* See art_scan.h. */
+void
+art_scan_note_kill(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->cur.pos < 0)
+		return;
+	if (so->nkilled == so->killed_cap)
+	{
+		if (so->nkilled >= ART_BATCH_MAX)
+			return;				/* a cursor that goes to and fro */
+		if (so->killed == NULL)
+		{
+			so->killed_cap = 32;
+			so->killed = MemoryContextAlloc(so->cxt,
+											so->killed_cap * sizeof(ArtKilled));
+		}
+		else
+		{
+			so->killed_cap *= 2;
+			so->killed = repalloc(so->killed, so->killed_cap * sizeof(ArtKilled));
+		}
+	}
+	so->killed[so->nkilled].at = (uint32) so->cur.pos;
+	so->killed[so->nkilled].lsn = art_outlives(scan->indexRelation) && !so->kd.compared ?
+		art_row_lsn(scan->heapRelation, scan->xs_heapfetch, &scan->xs_heaptid) :
+		InvalidXLogRecPtr;
+	so->nkilled++;
+}
+
+/*
+ * Remove one entry, if its TID cannot have been recycled since the batch was
+ * copied.  False: it can, and so can all others of the batch.
+ */
+static bool
+art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (!art_hazard_publish(so->hazard, tid, so->cur.delgen))
+		return false;
+	(void) art_tree_remove(&so->kd, so->cx, so->tree, so->gen, key, len);
+	return true;
+}
+
+/*
+ * Of the dead entries noted, keep those whose rows' WAL is flushed; all, when so
+ * many wait for it that it is worth a flush.
+ */
+static void
+art_scan_kill_flushed(ArtScan *so)
+{
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+	int			n = 0;
+	int			waiting = 0;
+
+	for (int i = 0; i < so->nkilled; i++)
+	{
+		if (so->killed[i].lsn != InvalidXLogRecPtr && !art_flushed(so->killed[i].lsn))
+		{
+			waiting++;
+			lsn = Max(lsn, so->killed[i].lsn);
+		}
+	}
+	if (waiting == 0 || (waiting >= ART_WORTH_FLUSH && art_flush_to(lsn)))
+		return;
+	for (int i = 0; i < so->nkilled; i++)
+		if (so->killed[i].lsn == InvalidXLogRecPtr || art_flushed(so->killed[i].lsn))
+			so->killed[n++] = so->killed[i];
+	so->nkilled = n;
+}
+
+/*
+ * Kill entries of a batch that has no keys: read its stretch again with keys,
+ * and let the batches to come carry them.
+ */
+static void
+art_scan_kill_keyless(IndexScanDesc scan, int nkilled)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ax_batch	b;
+	uint64	   *tids = MemoryContextAlloc(so->cxt, so->cur.n * sizeof(uint64));
+	uint64	   *dead = MemoryContextAlloc(so->cxt, nkilled * sizeof(uint64));
+	ArtBuf		last = {0};
+	ax_status	s;
+
+	for (int i = 0; i < nkilled; i++)
+		dead[i] = so->cur.tids[so->killed[i].at];
+	art_scan_buffers(so, so->cur.n, true);
+	art_buf_init(&last, so->cxt, so->cur.last.cap);
+	for (;;)
+	{
+		memset(&b, 0, sizeof(b));
+		art_scan_bounds(so, so->cur.backward, &b);
+		b.backward = so->cur.backward;
+		b.want_keys = true;
+		b.max = so->cur.n;
+		b.tids = tids;
+		b.key_off = so->cur.key_off;
+		b.keybuf = so->cur.keys.data;
+		b.keybuf_size = so->cur.keys.cap;
+		b.lastkey = last.data;
+		b.lastkey_size = last.cap;
+		s = art_tree_scan(&so->kd, so->cx, so->tree, so->gen, &b);
+		if (s != AX_BUFFER)
+			break;
+		art_scan_room(so, &so->cur.keys, b.need_bytes);
+		art_scan_room(so, &last, b.need_bytes);
+	}
+	if (s == AX_OK)
+	{
+		int			at = 0;
+
+		for (uint32 i = 0; i < b.n; i++)
+		{
+			int			k;
+
+			/* in the same order, as a rule: look from where we are */
+			for (k = 0; k < nkilled; k++)
+			{
+				if (dead[(at + k) % nkilled] == tids[i])
+					break;
+			}
+			if (k == nkilled)
+				continue;
+			at = (at + k + 1) % nkilled;
+			if (!art_scan_kill_one(scan, tids[i],
+								   so->cur.keys.data + b.key_off[i],
+								   b.key_off[i + 1] - b.key_off[i]))
+				break;
+		}
+	}
+	so->keep_keys = true;
+	pfree(tids);
+	pfree(dead);
+	pfree(last.data);
+}
+
+/* See art_scan.h. */
+void
+art_scan_kill(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	int			nkilled;
+
+	art_scan_kill_flushed(so);
+	nkilled = so->nkilled;
+	so->nkilled = 0;
+	if (nkilled == 0)
+		return;
+	(void) art_scan_hazard(scan);
+
+	if (so->plan.point || so->cur.have_keys)
+	{
+		for (int i = 0; i < nkilled; i++)
+		{
+			uint32		len;
+			const uint8 *key = art_scan_key(so, so->killed[i].at, &len);
+
+			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i].at], key, len))
+				break;
+		}
+	}
+	else
+		art_scan_kill_keyless(scan, nkilled);
+	art_hazard_clear(so->hazard);
+}

@@ -1,0 +1,80 @@
+/*
+ * art_plain.c
+ *	  The insert that checks nothing.
+ *
+ * aminsert ends here where nothing is to be unique (art_insert.c).  So does the
+ * unique check of an index that was never valid (art_unique.c).
+ *
+ * src/README.md: Residency
+ */
+#include "postgres.h"
+
+#include "am/am.h"
+#include "area/area.h"
+#include "area/art_keep.h"
+#include "area/art_tree.h"
+#include "build/build.h"
+#include "live/live.h"
+
+/* See am.h. */
+void
+art_insert_plain(Relation index, ArtInsertState *st)
+{
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint32		len = st->keylen + AX_TID_BYTES;
+
+	if (st->entry == NULL)
+	{
+		st->entry = art_relcache_entry(index);
+		if (st->entry == NULL)
+			return;
+	}
+	cx = art_ctx();
+	tree = art_entry_tree(st->entry);
+
+	for (;;)
+	{
+		uint64		gen;
+		ax_status	s;
+
+		if (art_entry_state(st->entry, &gen) == ART_ABSENT)
+			return;
+
+		if (st->ring)
+			art_ring_put(index, st->entry, gen, st->key.data, len);
+		s = art_tree_insert(&st->kd, cx, tree, gen, st->key.data, len);
+
+		switch (s)
+		{
+			case AX_OK:
+			case AX_EXISTS:
+				return;
+			case AX_BUSY:
+				art_busy();
+				break;
+			case AX_STALE:
+				break;			/* the state has changed: read it again */
+			case AX_NOMEM:
+
+				/*
+				 * Others give way to a constraint.  When nobody does, an
+				 * insert beats an index: it is sealed, and the state read
+				 * again.  Not a unique one, of which this is a row with a
+				 * NULL: the next insert would need it.
+				 */
+				if (art_make_room(index, st->entry, gen,
+								  index->rd_index->indisunique ||
+								  index->rd_index->indisexclusion ?
+								  ART_ROOM_UNIQUE : ART_ROOM_INSERT))
+					break;
+				if (index->rd_index->indisunique &&
+					!art_never_valid(index, st->entry))
+					art_report_nomem(index);
+				art_seal(index, st->entry, gen);
+				break;
+			default:
+				art_unexpected(index, s, "an insert");
+		}
+	}
+}

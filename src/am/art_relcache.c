@@ -1,0 +1,70 @@
+/*
+ * art_relcache.c
+ *	  The facts about an index that every operation on it needs, cached with its
+ *	  relation.
+ *
+ * src/README.md: Overview
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "am/am.h"
+#include "area/area.h"
+#include "live/live.h"
+
+/*
+ * The cached facts about an index, made if they are not there.
+ */
+ArtRelCache *
+art_relcache(Relation index)
+{
+	ArtRelCache *rc = (ArtRelCache *) index->rd_amcache;
+	ArtKeyDesc *kd;
+
+	if (rc != NULL &&
+		rc->rel == ART_REL_NUMBER(index) &&
+		rc->spc == ART_REL_SPC(index) &&
+		rc->db == ART_REL_DB(index))
+		return rc;
+
+	/* may read catalogs, so before the chunk is hung in */
+	kd = art_keydesc_build(index, CurrentMemoryContext);
+
+	rc = MemoryContextAlloc(index->rd_indexcxt, sizeof(ArtRelCache));
+	rc->spc = ART_REL_SPC(index);
+	rc->db = ART_REL_DB(index);
+	rc->rel = ART_REL_NUMBER(index);
+	rc->entry = NULL;
+	rc->mirror_as_of = 0;
+	rc->kd = *kd;
+	rc->kd.cmp = NULL;			/* everybody who copies it takes his own */
+	pfree(kd);
+
+	if (index->rd_amcache != NULL)
+		pfree(index->rd_amcache);
+	index->rd_amcache = rc;
+	return rc;
+}
+
+/*
+ * The directory entry, if there is one.  "None" is never cached: the answer
+ * must come from the directory each time, where a builder would make one.
+ */
+ArtEntry *
+art_relcache_entry(Relation index)
+{
+	ArtRelCache *rc = art_relcache(index);
+
+	if (rc->entry == NULL)
+	{
+		rc->entry = art_entry_if_exists(index);
+		if (rc->entry != NULL)
+		{
+			art_apply_options(index, rc->entry);
+			art_apply_kind(index, rc->entry, rc->kd.compared);
+		}
+	}
+	return rc->entry;
+}
