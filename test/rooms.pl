@@ -14,6 +14,9 @@
 #	- a header declares what its own room defines, in the section that names the
 #	  file, if its sections do;
 #	- no .c file declares what another one defines;
+#	- inside a room no .c files name each other in a circle, unless they are one
+#	  thought: then each one's first comment names the others, in a line
+#	  "One thought with: FILE.c, ...";
 #	- a file that is named anywhere is there; so is a section of src/README.md;
 #	- "See X.h." before a function: X.h declares it;
 #	- a file's first comment ends with the sections of src/README.md that it
@@ -124,9 +127,34 @@ foreach my $f (grep { /\.c$/ } @src)
 	}
 }
 
+# A name in an inline function or a macro of a header is named by those who use that.
+my %inline;
+foreach my $h (grep { /\.h$/ } @src)
+{
+	while ($code{$h} =~ /^(?![\s#}])[^;{}#]*?\binline\b[^;{}#]*?\b(\w+)\((?:[^()]|\([^()]*\))*\)\s*(\{.*?^\})/msg)
+	{
+		push @{ $inline{$1} }, $2 =~ /\b([A-Za-z_]\w+)\b/g;
+	}
+	while ($code{$h} =~ /^#\s*define\s+(\w+)((?:.*\\\n)*.*)/mg)
+	{
+		push @{ $inline{$1} }, $2 =~ /\b([A-Za-z_]\w+)\b/g;
+	}
+}
+
+# All names in a text, and what the inline functions and macros among them name.
+sub names_in
+{
+	my ($t) = @_;
+	my %n;
+	my @todo = $t =~ /\b([A-Za-z_]\w+)\b/g;
+
+	while (defined(my $n = pop @todo)) { push @todo, @{ $inline{$n} // [] } unless $n{$n}++; }
+	return keys %n;
+}
+
 # ---- includes and references ----
 
-my (%refs, %seen);
+my (%refs, %seen, %within);
 sub refer
 {
 	my ($f, $g, $what) = @_;
@@ -171,6 +199,43 @@ foreach my $f (@src)
 			fail("$f declares $1, which $def{$1} defines") if defined $def{$1} && $def{$1} ne $f;
 		}
 	}
+}
+
+# ---- circles inside a room ----
+
+foreach my $f (grep { /\.c$/ } @src)
+{
+	foreach my $g (grep { defined } map { $static{$f}{$_} ? undef : $def{$_} } names_in($code{$f}))
+	{
+		$within{$f}{$g} = 1 if $g ne $f && $room{$g} eq $room{$f};
+	}
+}
+
+# All that a file refers to within its room, by others too.
+sub reached
+{
+	my ($f) = @_;
+	my %r;
+	my @todo = keys %{ $within{$f} };
+
+	while (my $g = pop @todo) { push @todo, keys %{ $within{$g} } unless $r{$g}++; }
+	return %r;
+}
+
+my %reached = map { $_ => { reached($_) } } grep { /\.c$/ } @src;
+foreach my $f (sort keys %reached)
+{
+	my ($head) = $text{$f} =~ m{\A(/\*.*?)\*/}s;
+	my %said = map { $_ => 1 } map { split /,\s*/ } ($head // '') =~ /^ \* One thought with: (.*?)\.?\s*$/mg;
+
+	foreach my $g (sort grep { $_ ne $f && $reached{$f}{$_} && $reached{$_}{$f} } keys %reached)
+	{
+		my ($b) = $g =~ m{([^/]+)$};
+
+		fail("$f and $g refer to each other: move what one of them needs,"
+			  . " or let both say \"One thought with:\"") unless delete $said{$b};
+	}
+	fail("$f: \"One thought with: $_\", but the two do not refer to each other") foreach sort keys %said;
 }
 
 # ---- headers declare what their room defines ----

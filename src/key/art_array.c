@@ -23,6 +23,9 @@
  * is one with "=" of which some element's values cannot be told (a type that
  * somebody added to the family); its operator then decides.
  *
+ * The elements make the scan's bounds, and the ranges of scan keys cut the lists.
+ * One thought with: art_scankey.c
+ *
  * src/README.md: Scans
  */
 #include "postgres.h"

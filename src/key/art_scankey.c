@@ -21,6 +21,9 @@
  * one inexact case.  There the operator converts each of the column's values,
  * and that conversion is not monotonic where clocks are turned back.
  *
+ * The bounds hold the elements that the arrays stand at.
+ * One thought with: art_array.c
+ *
  * src/README.md: Keys
  */
 #include "postgres.h"
