@@ -207,7 +207,7 @@ extern bool art_entry_native(ArtEntry *e);
 /*
  * State and generation, read from shared memory with acquire.  A full barrier
  * stands before.  So a builder that publishes BUILDING later sees what the
- * caller stored earlier (art_insert.c).
+ * caller stored earlier (art_plain.c).
  */
 extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
 

@@ -108,7 +108,7 @@ typedef struct ax_ctx_body
 	ax_limbo   *limbo;			/* the slot's retire list while this call has it */
 	int			claims;			/* buffers that this call flushes: as a latch held,
 								 * but what flushes calls the tree */
-	int32_t		tail_countdown; /* inserts until one is looked at (ax_tail.c) */
+	int32_t		tail_countdown; /* inserts until one is looked at (ax_tail_auto.c) */
 	uint32_t	tail_turn;		/* inserts into buffers */
 	uint64_t	nomem_epoch;	/* epoch when memory first ran out; 0: has not */
 	uint64_t	rng;
@@ -250,7 +250,7 @@ struct ax_store
 
 	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c); by
 								 * CAS, taken by a process and given up again */
-	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail.c); a CAS
+	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail_auto.c); a CAS
 												 * from NULL, once */
 	_Atomic uint64_t tail_seen; /* tail_inserts when they were last counted, */
 	_Atomic uint64_t tail_seen_ns;	/* at that time; 0: never.  Written by

@@ -1,8 +1,8 @@
 /*
  * ax_tail.h
- *	  The tail buffer: what ax_tail.c (whether there is one, who reads it, who
- *	  empties it) and the kinds of buffer (ax_window.c, ax_append.c) know of one
- *	  another.
+ *	  The tail buffer: what the files of this room know of one another: when there is
+ *	  one (ax_tail_auto.c), who uses it (ax_tail.c), who empties it
+ *	  (ax_tail_empty.c), and its kinds (ax_window.c, ax_append.c).
  *
  * store->tail is a chain of buffers: the first takes inserts, the one behind
  * it (if any) is closed and being emptied.  An ax_tail is an object of the
