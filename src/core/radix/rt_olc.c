@@ -546,30 +546,48 @@ insert_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_
 	return insert_pass(cx, s, key, len, fp, AX_PESSIMISTIC);
 }
 
+/*
+ * After a pass that ended with x, which is AX_STALE or GREW.  AX_STALE: an optimistic one
+ * is next.  A function of its own, so that the first pass keeps its registers.
+ *
+ * Latches: none on entry and on return.
+ */
+static __attribute__((noinline, cold)) ax_status
+insert_again(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
+			 ax_status x, int *tries)
+{
+	do
+	{
+		if (x == AX_STALE)
+			ax_restarted(cx, s, (*tries)++);
+		else
+			ax_map_unshare_all();
+		if (*tries < AX_MAX_RESTARTS)
+			return AX_STALE;
+		x = insert_latched(cx, s, key, len, fp);
+	} while (x == AX_STALE || x == GREW);
+	return x;
+}
+
 /* Insert one key, TID included: optimistically, and after too many restarts with latches. */
 static ax_status
 rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	uint8_t		fp = rt_fp(key, len - AX_TID_BYTES);
+	int			tries = 0;
+	ax_status	x;
 
-	for (int tries = 0;;)
+	do
 	{
-		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
-			insert_pass(cx, s, key, len, fp, AX_OPTIMISTIC) :
+		x = AX_MAX_RESTARTS > 0 ? insert_pass(cx, s, key, len, fp, AX_OPTIMISTIC) :
 			insert_latched(cx, s, key, len, fp);
-
-		if (x == AX_STALE)
-			ax_restarted(cx, s, tries++);
-		else if (x == GREW)
-			ax_map_unshare_all();
-		else
-		{
-			if (x == AX_OK)
-				AX_COUNT(cx, s, entries, 1);
-			rt_heed_contention(cx, s, key, len);
-			return x;
-		}
-	}
+		if (ax_unlikely(x == AX_STALE || x == GREW))
+			x = insert_again(cx, s, key, len, fp, x, &tries);
+	} while (ax_unlikely(x == AX_STALE));
+	if (x == AX_OK)
+		AX_COUNT(cx, s, entries, 1);
+	rt_heed_contention(cx, s, key, len);
+	return x;
 }
 
 const ax_engine ax_engine_art_olc = {
