@@ -66,6 +66,8 @@ check_comments()
 		fail "functions without a sentence"
 	perl test/comments.pl contracts "${all[@]}" ||
 		fail "functions that do not say which locks they take"
+	perl test/comments.pl jumps "${all[@]}" ||
+		fail "a goto into a block, or a macro that hides a jump"
 	perl test/comments.pl sentences 25 "${all[@]}" ||
 		fail "comments with sentences of more than 25 words, or some that hide who acts"
 	perl test/comments.pl sentences 25 src/README.md ||

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 #
 # test/comments.pl
-#	  What comments must say, and how long a sentence may be.
+#	  What comments must say, how long a sentence may be, and where a goto may lead.
 #
 #	comments.pl functions FILE...	static functions of more than ten lines, as
 #		counted from the type to the last brace, have a comment before them;
@@ -10,6 +10,8 @@
 #	comments.pl contracts FILE...	functions that take or give back a lock have
 #		a line "Locks:", those that call the core, or within it enter or leave an
 #		epoch, a line "Epoch:", those that take a latch a line "Latches:"
+#	comments.pl jumps FILE...	no goto leads into a block, and no macro hides a
+#		jump; one that defines whole functions begins with "static"
 #	comments.pl sentences WORDS FILE...	no sentence has more words, and none
 #		that is no question begins with Who, What or the like
 #
@@ -116,6 +118,48 @@ sub check_contract
 	  if $body =~ /\b(?:$latch)\s*\(/ && $said !~ /^\s*\*\s+Latches: /m;
 }
 
+# In a function: every label is in a block that is open where the goto is.
+sub check_goto
+{
+	my ($file, $line, $name, $signature, $comment, $body, $lines) = @_;
+	my (@open, %label, @goto);
+	my $blocks = 0;
+
+	$body =~ s/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)+'//g;
+	while ($body =~ /([{}])|\bgoto\s+(\w+)|^[ \t]*(\w+):(?=[\s;])/mg)
+	{
+		if    (defined $2)                      { push @goto, [ $2, @open ]; }
+		elsif (defined $3)                      { $label{$3} = $open[-1] if $3 ne 'default'; }
+		elsif ($1 eq '{')                       { push @open, ++$blocks; }
+		else                                    { pop @open; }
+	}
+	foreach my $g (@goto)
+	{
+		my ($to, @from) = @$g;
+
+		complain($file, $line, "$name() jumps to $to, into a block")
+		  unless grep { $_ == ($label{$to} // 0) } @from;
+	}
+}
+
+sub check_macros
+{
+	my ($file) = @_;
+
+	open(my $h, '<', $file) or die "$file: $!";
+	my $t = do { local $/; <$h> };
+	close($h);
+	while ($t =~ /^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)]*\))?((?:\\\n|.)*)/mg)
+	{
+		my ($name, $body) = ($1, $3);
+		my $line = 1 + (substr($t, 0, $-[0]) =~ tr/\n//);
+
+		$body =~ s{/\*.*?\*/|"(?:[^"\\]|\\.)*"}{}gs;
+		complain($file, $line, "the macro $name hides a $1")
+		  if $body =~ /\b(return|goto|break|continue|(?:sig)?longjmp)\b/ && $body !~ /^[\s\\]*static\b/;
+	}
+}
+
 # A paragraph is what blank lines, list items, tables and contract lines leave.
 sub check_sentences
 {
@@ -185,7 +229,8 @@ foreach my $file (@ARGV)
 {
 	if    ($what eq 'functions') { functions($file, \&check_function); }
 	elsif ($what eq 'contracts') { functions($file, \&check_contract); }
+	elsif ($what eq 'jumps')     { functions($file, \&check_goto); check_macros($file); }
 	elsif ($what eq 'sentences') { sentences($file, $words); }
-	else                         { die "usage: $0 functions|contracts|sentences [WORDS] FILE...\n"; }
+	else                         { die "usage: $0 functions|contracts|jumps|sentences [WORDS] FILE...\n"; }
 }
 exit $found;

@@ -21,22 +21,24 @@
  * that the usual way does not pay for it.
  */
 #define SHARED(call) \
-	r = ax_coarse_lock_shared(cx, s); \
-	if (r == AX_OK) \
-	{ \
-		r = s->engine->inner->call; \
-		ax_coarse_unlock_shared(cx, s); \
-	} \
-	return r
+	do { \
+		r = ax_coarse_lock_shared(cx, s); \
+		if (r == AX_OK) \
+		{ \
+			r = s->engine->inner->call; \
+			ax_coarse_unlock_shared(cx, s); \
+		} \
+	} while (0)
 
 #define EXCLUSIVE(call) \
-	r = ax_coarse_lock_exclusive(cx, s); \
-	if (r == AX_OK) \
-	{ \
-		r = s->engine->inner->call; \
-		ax_coarse_unlock_exclusive(cx, s); \
-	} \
-	return r
+	do { \
+		r = ax_coarse_lock_exclusive(cx, s); \
+		if (r == AX_OK) \
+		{ \
+			r = s->engine->inner->call; \
+			ax_coarse_unlock_exclusive(cx, s); \
+		} \
+	} while (0)
 
 #define COARSE(name, PARAMETERS, ARGUMENTS, LATCHED, write, key, len) \
 static __attribute__((noinline)) ax_status \
@@ -51,6 +53,7 @@ elided_##name PARAMETERS \
 		return r; \
 	} \
 	LATCHED(name ARGUMENTS); \
+	return r; \
 } \
 \
 static ax_status \
@@ -61,6 +64,7 @@ coarse_##name PARAMETERS \
 	if (ax_unlikely(ax_body(cx)->elide.on)) \
 		return elided_##name ARGUMENTS; \
 	LATCHED(name ARGUMENTS); \
+	return r; \
 }
 
 COARSE(insert, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
@@ -78,8 +82,10 @@ COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, 
  * says nothing.
  */
 #define EXCLUSIVE_SORTED(call) \
-	*done = *added = 0; \
-	EXCLUSIVE(call)
+	do { \
+		*done = *added = 0; \
+		EXCLUSIVE(call); \
+	} while (0)
 
 COARSE(insert_sorted, (ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					   const uint32_t *lens, uint32_t len, uint64_t n,
@@ -101,6 +107,7 @@ coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	ax_status	r;
 
 	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
+	return r;
 }
 
 /* A whole load is too much for a transaction. */
@@ -111,6 +118,7 @@ coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t 
 	ax_status	r;
 
 	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
+	return r;
 }
 
 static ax_status
@@ -119,6 +127,7 @@ coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 	ax_status	r;
 
 	EXCLUSIVE(compact(cx, s, c));
+	return r;
 }
 
 /*
@@ -132,6 +141,7 @@ coarse_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 	ax_status	r;
 
 	SHARED(check(cx, s, c));
+	return r;
 }
 
 #define ENGINE(name, of) \
