@@ -4,7 +4,7 @@
 #	  What comments must say, how long a sentence may be, and where a goto may lead.
 #
 #	comments.pl functions FILE...	static functions of more than ten lines, as
-#		counted from the type to the last brace, have a comment before them;
+#		counted from the type to the last brace, have a sentence before them;
 #		functions of more than 80 lines have in it a line "Long:" that says why,
 #		those of more than seven arguments a line "Arguments:"
 #	comments.pl contracts FILE...	functions that take or give back a lock have
@@ -91,12 +91,24 @@ sub arguments
 	return 1 + ($list =~ tr/,//);
 }
 
+# What is a comment's text but the lines of a contract.
+sub said
+{
+	my ($text) = @_;
+	my $rule = qr/(?:Arguments|Epoch|Latches|Locks|Long|Order|Returns):/;
+
+	$text =~ s{^/\*|\*/}{}g;
+	$text =~ s/^\s*\*//mg;
+	$text =~ s/^\s*$rule.*?(?=^\s*$|^\s*$rule|\z)//msg;
+	return $text;
+}
+
 sub check_function
 {
 	my ($file, $line, $name, $signature, $comment, $body, $lines) = @_;
 
-	complain($file, $line, "$name() has $lines lines and no comment")
-	  if $signature =~ /\bstatic\b/ && $lines > 10 && !defined $comment;
+	complain($file, $line, "$name() has $lines lines and no sentence before it")
+	  if $signature =~ /\bstatic\b/ && $lines > 10 && (() = said($comment // '') =~ /\w+/g) < 4;
 	complain($file, $line, "$name() has $lines lines and no line \"Long:\" that says why")
 	  if $lines > 80 && ($comment // '') !~ m{^(?:/|\s)\*\s+Long: \w}m;
 	my $n = arguments($signature);

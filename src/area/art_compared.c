@@ -651,7 +651,7 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 	return s;
 }
 
-/* One batch. */
+/* Fill one batch from the leaves between its bounds, in its direction. */
 static ax_status
 op_scan(ArtOp *op, ax_batch *b)
 {

@@ -178,7 +178,7 @@ art_aborts_forget(ArtEntry *e)
 	e->aborts = NULL;
 }
 
-/* As art_counts_keep. */
+/* The same as art_counts_keep, for the aborts. */
 static void
 aborts_keep(ArtEntry *e, uint64 gen)
 {
@@ -192,7 +192,7 @@ aborts_keep(ArtEntry *e, uint64 gen)
 			e->aborts->counts[s][i] += counts[s][i];
 }
 
-/* As art_counts_inherit. */
+/* The same as art_counts_inherit, for the aborts. */
 static void
 aborts_inherit(ArtEntry *heir, const ArtEntry *e)
 {
@@ -203,7 +203,7 @@ aborts_inherit(ArtEntry *heir, const ArtEntry *e)
 			heir->aborts->counts[s][i] += e->aborts->counts[s][i];
 }
 
-/* As art_counts_reset. */
+/* The same as art_counts_reset, for the aborts. */
 static void
 aborts_reset(ArtEntry *e)
 {

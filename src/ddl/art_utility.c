@@ -254,7 +254,7 @@ check_upgraded_tables(LockStmt *stmt)
 }
 
 /*
- * ProcessUtility_hook.
+ * ProcessUtility_hook: runs a statement, and what the indexes need before and after it.
  *
  * Long: one statement, from before it runs to after it, in the order that
  * matters.

@@ -620,7 +620,7 @@ art_too_long(const ArtKeyDesc *kd, uint32 len)
 			 errhint("Consider a function index of an MD5 hash of the value, or use full text indexing.")));
 }
 
-/* Append the payload. */
+/* Append the payload: lossy key columns as they are, then the columns of INCLUDE. */
 static void
 art_encode_payload(const ArtKeyDesc *kd, const Datum *values, const bool *isnull,
 				   ArtBuf *buf)

@@ -412,7 +412,7 @@ load_keys(Loader *l, const ArtSavedSection *s, uint32 section)
 }
 
 /*
- * One index.
+ * Load one index from its section of the file.
  *
  * Locks: takes the partition lock, shared, to find the entry; none while it
  * loads.

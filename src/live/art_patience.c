@@ -73,7 +73,7 @@ parse_wait(const char *value, int *ms, const char **hint)
 	return true;
 }
 
-/* GUC check hook. */
+/* GUC check hook: the value is "auto", "off" or a time. */
 static bool
 check_build_wait(char **newval, void **extra, GucSource source)
 {

@@ -246,7 +246,7 @@ art_est_column(Relation rel, const char *text)
 }
 
 /*
- * All of columns.
+ * Set up the columns that the caller names, each with its type and operator class.
  */
 static void
 art_est_columns(ArtEstimate *est, ArrayType *columns)

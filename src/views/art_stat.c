@@ -108,7 +108,7 @@ option_max_memory(Datum reloptions)
 	return (uint64) bytes;
 }
 
-/* artidx_indexes.last_build_source. */
+/* The text of artidx_indexes.last_build_source. */
 static const char *
 source_text(ArtBuildSource source)
 {

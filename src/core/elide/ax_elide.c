@@ -323,7 +323,7 @@ classify(ax_elide_tally *t, uint32_t status)
 		t->other++;
 }
 
-/* Another attempt? */
+/* Is another attempt worth it?  After a conflict, pause before it. */
 static bool
 again(ax_ctx *cx)
 {
