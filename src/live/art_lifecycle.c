@@ -463,7 +463,7 @@ index_altered(Oid indexoid)
 
 /*
  * A table was altered.  SET TABLESPACE gives it a new file, and its indexes keep theirs.
- * What their structures get from now on is right only if the transaction commits: after
+ * From now on their structures hold what is right only if the transaction commits.  After
  * a rollback, or a crash, the old file is back.  So they are reset then.
  *
  * Locks: takes the partition lock of each index, exclusive.
