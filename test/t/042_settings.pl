@@ -34,7 +34,7 @@ SELECT name, CASE vartype
 		ELSE min_val END
 	WHEN 'real' THEN ((boot_val::float8 + max_val::float8) / 2)::text
 	END
-FROM pg_settings WHERE name LIKE 'artidx.%' ORDER BY name COLLATE "C"
+FROM pg_settings WHERE name LIKE 'artidx.%' AND context <> 'internal' ORDER BY name COLLATE "C"
 SQL
 my %value;
 foreach (split /\n/, $list)
