@@ -369,9 +369,10 @@ run(void)
 			(void) change(k, !atomic_load(&w->in[k]));
 		else if (r % 16 < 14)
 		{
+			/* one that is stopped with this leaf may wait until we obey */
 			do
 				x = look(k);
-			while (x == AX_BUSY && !atomic_load(&w->quit));
+			while (x == AX_BUSY && !atomic_load(&w->quit) && atomic_load(&w->order) == seen);
 			if (x != AX_BUSY && x != (atomic_load(&w->in[k]) ? AX_OK : AX_NOTFOUND))
 				die("look-up of an own key", k, (int) x);
 		}
