@@ -405,7 +405,7 @@ sql("SELECT artidx_build('$_')") foreach @names;
 $w = victim();
 mark();
 kill 'KILL', $w->{pid};
-ok(logged(qr/shutting down because restart_after_crash is off/), 'restart_after_crash = off: the server ends');
+ok(logged(qr/shutting down because "?restart_after_crash"? is off/), 'restart_after_crash = off: the server ends');
 $w->{h}->finish;
 $node->{_pid} = undef if logged(qr/database system is shut down/);
 $node->start;
