@@ -124,9 +124,9 @@ make_sums(ArtSiteCounts counts)
 }
 
 /*
- * Most structures count nothing, for most processors cannot elide: so the
- * memory is taken when there is something to be kept.  False when there is
- * not, or no memory, and then it is lost.
+ * Most structures count nothing, for most processors cannot elide.  So the
+ * memory is taken when there is something to be kept.  False: there is nothing,
+ * or there is no memory, and then these counts are lost.
  *
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */

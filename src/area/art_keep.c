@@ -22,8 +22,8 @@
  * The hook that PostgreSQL calls when it has made its segment anew runs in the
  * postmaster, when all children are gone.  An error there would end the server.  So it
  * looks at arrays of known length only, and at the area's header.  It follows no pointer
- * that differs from what the start had put there.  The rest is for the first process after recovery
- * (art_judge.c).
+ * that differs from what the start had put there.  The rest is for the first process
+ * after recovery (art_judge.c).
  *
  * src/README.md: Memory that outlives a crash
  */

@@ -16,10 +16,10 @@
  * the largest is first.  A temporary index takes from temporary ones only.  A
  * unique one gives way only to another constraint, and only when it has not
  * been used for ten minutes.  Otherwise two of them would evict each other for
- * ever.  But a temporary one always gives way to one that is not, which never
- * gives way to it.  Where a limit is what is full (art_groups.c), only what it
- * limits can give way.  An index whose ambuild's transaction still runs is no
- * victim.
+ * ever.  But a temporary index always gives way to one that is not temporary,
+ * and never the other way round.  Where a limit is what is full (art_groups.c),
+ * only what it limits can give way.  An index whose ambuild's transaction still
+ * runs is no victim.
  *
  * The session that wanted memory gets a WARNING; the server's log a line that
  * tells whose index was sealed, what it held, and for whom.
@@ -44,8 +44,8 @@
 
 #define ART_IDLE_S		60		/* not used for so long: idle */
 #define ART_UNUSED_S	600		/* the same for a constraint's */
-#define ART_ROOM_MS		100		/* a seal's memory is awaited for so long */
-#define ART_PATIENCE_MS 500		/* and other people's seals, by who must not fail */
+#define ART_ROOM_MS		100		/* a process waits so long for a seal's memory */
+#define ART_PATIENCE_MS 500		/* others' seals, by a statement that must not fail */
 #define ART_NAP_MS		2
 #define ART_VICTIM_MIN	((uint64) 64 * 1024)	/* less is not worth a seal */
 #define ART_PLENTY		((uint64) 1024 * 1024)
@@ -769,8 +769,8 @@ give_up_buffer(ax_tree *tree, uint64 gen)
 }
 
 /*
- * The same for all indexes, or those of a group.  Their buffers are given up without the locks of the
- * directory: a tree handle stays one, and a generation that is gone says so.
+ * The same for all indexes, or those of a group.  The directory's locks are not
+ * held meanwhile: a tree handle stays one, and a generation that is gone says so.
  *
  * Epoch: enters and leaves, outside of the locks.
  * Locks: takes the partition locks, shared, one after the other.
@@ -910,7 +910,7 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 		.used = e != NULL ? last_use(e) : 0
 	};
 
-	/* no index is sealed, or refuses a row, for the sake of its buffer */
+	/* no index is sealed, and none refuses a row, as long as it has a tail buffer */
 	if (e != NULL && gen != 0 && give_up_buffer(art_entry_tree(e), gen))
 		return true;
 
@@ -934,14 +934,14 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 	if (plenty_is_free(e, gen, before, begun))
 		return true;
 
-	/* nor another index, nor this one, for that of others */
+	/* nor as long as other indexes have tail buffers */
 	if (give_up_buffers(wants.group))
 	{
 		(void) wait_for_memory(wants.group, before);
 		return true;
 	}
 
-	/* nor for what others, or itself, hold and do not need */
+	/* nor as long as structures hold memory that they do not need */
 	if (art_compact_for_room(wants.group, before, patience))
 		return true;
 
