@@ -87,7 +87,10 @@ ax_open(ax_ctx *cx, ax_guard *g, ax_word *w, const ax_mode mode)
 	uint64_t	v;
 
 	if (mode == AX_ROWEX)
+	{
+		*g = (ax_guard) {0};	/* of nothing; nobody reads it */
 		return AX_OK;
+	}
 	if (mode == AX_PESSIMISTIC)
 		return ax_guard_open(cx, g, w, true);
 	v = ax_word_read(w);
