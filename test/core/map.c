@@ -432,6 +432,12 @@ ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v)
 	return *v & AX_CLOSED ? AX_BUSY : AX_OK;
 }
 
+/* Nobody sleeps at a mapped latch.  Only what elision offers its providers names this. */
+void
+ax_word_wake(ax_ctx *cx, ax_word *w)
+{
+}
+
 /* ---- the latch of a coarse tree ---- */
 
 void
