@@ -53,6 +53,7 @@ CREATE FUNCTION modes() RETURNS TABLE (key text, tail_mode text, taken text) LAN
 			WHEN c.tail_inserts > 0.02 * x.entries THEN 'some' ELSE 'next to none' END
 	FROM artidx_contention c JOIN artidx_indexes x USING (indexrelid)
 	WHERE c.relid = 'art_t'::regclass
+	ORDER BY c.indexrelid
 $$;
 
 -- what is asked, with how many rows the answer has

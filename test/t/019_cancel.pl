@@ -80,7 +80,8 @@ ok($can_unload, 'artidx_unload is there');
 my (%ended, @odd);
 my $cut = 0;
 
-for my $round (1 .. $rounds)
+# more of them, if the machine is so fast that few are cut short
+for (my $round = 1; $round <= $rounds || ($cut <= $rounds / 20 && $round <= 10 * $rounds); $round++)
 {
 	my $sql = $statements[ int rand @statements ] =~ s/\bc_\d/c_$round/r;
 	my $how = (qw(timeout cancel terminate))[ int rand 3 ];
@@ -131,9 +132,9 @@ for my $round (1 .. $rounds)
 		$node->start;
 	}
 }
-diag("$cut of $rounds statements were cut short");
+note("$cut statements were cut short");
 is(join("\n", @odd), '', 'no statement ended in another way');
-cmp_ok($cut, '>', $rounds / 20, "$cut of $rounds were cut short");
+cmp_ok($cut, '>', $rounds / 20, "$cut were cut short");
 
 sub at_rest
 {
