@@ -206,6 +206,22 @@ typedef slist_iter ArtBgworkerIter;
 #define ART_BITMAP_VISITS_HEAP_FROM	13
 #endif
 
+/*
+ * ---- the WAL writer's latch; NULL: there is no WAL writer.  It may start or end
+ * any time, so the place is read once. ----
+ */
+#if PG_VERSION_NUM >= 180000
+static inline Latch *
+art_wal_writer_latch(ProcNumber n)
+{
+	return n == INVALID_PROC_NUMBER ? NULL : &GetPGProcByNumber(n)->procLatch;
+}
+#define ART_WAL_WRITER_LATCH() \
+	art_wal_writer_latch(*(volatile ProcNumber *) &ProcGlobal->walwriterProc)
+#else
+#define ART_WAL_WRITER_LATCH()	(*(Latch *volatile *) &ProcGlobal->walwriterLatch)
+#endif
+
 /* ---- elements of an array, about ---- */
 #if PG_VERSION_NUM >= 170000
 #define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))

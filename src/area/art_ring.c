@@ -8,6 +8,9 @@
  * that are not, the older half goes.  Then the structures it names are right only if
  * the WAL up to there survives.
  *
+ * A bulk insert fills a ring much sooner than the WAL writer comes by.  So a process
+ * wakes it when a quarter of its ring waits for it.
+ *
  * The ring is this process's alone, so there is nothing to wait for.  It is read
  * when the process is gone, and so everything it did has been done.  Only the order of
  * what it did matters.  The head moves when a record is complete, the tail when
@@ -19,6 +22,8 @@
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 
 #include "area/art_keep.h"
 
@@ -27,11 +32,24 @@
 /* A longer record is none: so a filler and the next record fit into a quarter. */
 #define RING_LONGEST		(ART_RING_DATA / 8)
 
+/* So many bytes of records are put down between two looks at the WAL's position. */
+#define RING_LOOK			(ART_RING_DATA / 4)
+
 /* Where this process's next record goes, and the end of the free bytes there. */
 static ArtRing *my_ring = NULL;
 static char *next = NULL;
 static char *limit = NULL;
 static XLogRecPtr newest = InvalidXLogRecPtr;	/* of all records */
+
+/* Let the WAL writer write what is complete, rather than when its time comes. */
+static void
+wake_wal_writer(void)
+{
+	Latch	   *latch = ART_WAL_WRITER_LATCH();
+
+	if (latch != NULL)
+		SetLatch(latch);
+}
 
 /*
  * See art_keep.h.
@@ -150,10 +168,7 @@ spill_half(ArtRing *r)
 	__atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
 }
 
-/*
- * Find room for a record, and as much behind it as there is in one piece.  False:
- * it is too long.
- */
+/* Find room for a record, and for more behind it.  False: it is too long. */
 static bool
 make_room(uint32 size)
 {
@@ -167,8 +182,12 @@ make_room(uint32 size)
 		return false;
 
 	drop_flushed(r);
-	if (ART_RING_DATA - (r->head - r->tail) < ART_RING_DATA / 4)
-		spill_half(r);
+	if (r->head - r->tail > RING_LOOK)
+	{
+		wake_wal_writer();
+		if (ART_RING_DATA - (r->head - r->tail) < RING_LOOK)
+			spill_half(r);
+	}
 
 	to_end = ART_RING_DATA - (uint32) (r->head % ART_RING_DATA);
 	if (to_end < size)
@@ -182,7 +201,7 @@ make_room(uint32 size)
 	}
 	left = ART_RING_DATA - (r->head - r->tail);
 	next = r->data + r->head % ART_RING_DATA;
-	limit = next + Min(left, to_end);
+	limit = next + Min(Min(left, to_end), RING_LOOK);
 	Assert(size <= (uint32) (limit - next));
 	return true;
 }
