@@ -391,7 +391,7 @@ $full[1]->quit;
 # What the memory is too small for is tried again without delay when ALTER INDEX
 # asks for another structure, of which nobody knows what it will take.
 $node->safe_psql('postgres', q{SET client_min_messages = error;
-	CREATE TABLE q AS SELECT i AS k FROM generate_series(1, 1700000) i;
+	CREATE TABLE q AS SELECT i AS k FROM generate_series(1, 1550000) i;
 	CREATE INDEX q_k ON q USING art (k) WITH (structure = btree);});
 is(index_state($node, 'q_k'), 'sealed', 'a B+-tree is too large');
 $node->safe_psql('postgres', 'ALTER INDEX q_k SET (structure = art)');
