@@ -399,7 +399,7 @@ cmp_ok($fit{on}, '>', 0.8 * $fit{off}, 'about as many rows fit with a buffer') o
 cmp_ok(sql("SELECT tail_inserts FROM artidx_contention WHERE indexrelname = 'm_k'"), '>', 1000,
 	'which there was');
 is(mode_of('m_k'), 'off', 'and was given up');
-cmp_ok(sql("SELECT artidx_index_size('m_k')"), '<=', 1024 * 1024 * 9 / 8,
+cmp_ok(sql("SELECT artidx_index_size('m_k')"), '<=', 4 * 1024 * 1024 * 9 / 8,
 	'beyond max_memory by no more than what its buffer had');
 
 my @crashes = server_crashes($node);
