@@ -16,7 +16,8 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
   request_and_wait fails_with index_state plan_uses
-  art_seed art_engines art_engine_options comes_back all_ready stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
+  art_seed art_engines art_engine_options comes_back kill_and_recover all_ready
+  stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
   build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
@@ -233,6 +234,22 @@ sub comes_back
 		sleep 0.1;
 	}
 	return 0;
+}
+
+# Kill a process (with -9, or as told), and wait until the server has recovered.
+sub kill_and_recover
+{
+	my ($node, $pid, $signal) = @_;
+	my $offset = -s $node->logfile;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	kill $signal // 'KILL', $pid;
+	until (slurp_file($node->logfile, $offset) =~ /all server processes terminated; reinitializing/)
+	{
+		die 'the server does not crash' if time() > $end;
+		sleep 0.1;
+	}
+	return comes_back($node) || die 'the server does not come back';
 }
 
 # Stop the WAL writer: nobody flushes behind the test's back.  Its pid is returned.

@@ -57,7 +57,7 @@ sub load
 {
 	my ($name, $t, @scripts) = @_;
 	my @h;
-	my $ok = 1;
+	my @bad;
 
 	for my $s (@scripts)
 	{
@@ -81,10 +81,9 @@ sub load
 		$h->[1]->finish;
 		my $log = slurp_file($h->[0]);
 		next if $log =~ /actually processed: [1-9]/ && $log !~ /ERROR|FATAL|PANIC|aborted/;
-		$ok = 0;
-		diag(substr($log, 0, 1500));
+		push @bad, $log =~ /(.*(?:ERROR|FATAL|PANIC|aborted).*)/ ? $1 : 'nothing was processed';
 	}
-	return ok($ok, $name);
+	return is(join('; ', @bad), '', $name);
 }
 
 # ---- several processes, one sequence ----

@@ -72,10 +72,7 @@ sub crash
 	my ($pid, $signal) = @_;
 
 	mark();
-	kill $signal // 'KILL', $pid;
-	logged(qr/all server processes terminated; reinitializing/)
-	  or BAIL_OUT('the server does not crash');
-	comes_back($node) or BAIL_OUT('the server does not come back');
+	kill_and_recover($node, $pid, $signal);
 	return;
 }
 

@@ -85,9 +85,8 @@ for my $try (1 .. 5)
 		my $offset = -s $node->logfile;
 		my $pid = $s->query_safe('SELECT pg_backend_pid()');
 
-		kill 'KILL', $pid;
+		kill_and_recover($node, $pid);
 		eval { $s->{run}->finish };
-		comes_back($node) or BAIL_OUT('the server does not come back');
 		is(verdict($offset), '5 kept, 0 given up', 'a process dies behind its bulk insert');
 		last;
 	}
