@@ -428,6 +428,15 @@ extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
 								  uint64_t *added);
 
 /*
+ * Insert n keys, up to some hundred, in the order given, wherever they lie.  Their
+ * waits for memory go on at the same time.  *done of them are in the
+ * tree, also when not all are: AX_BUSY, AX_NOMEM, AX_STALE are those of the next.
+ */
+extern ax_status ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
+								const uint8_t *const *keys, const uint32_t *lens,
+								uint32_t n, uint32_t *done);
+
+/*
  * A load by several processes.  First one of them does ax_load of a sample of
  * all keys, with fill 0, which makes it one whose leaves can be replaced.
  * Then each does this with keys that nobody else has, of its own range of

@@ -6,7 +6,7 @@
  *	  bench [keys [set ...]]		sets: dense random uuid text dups
  *
  * load: sorted bulk load.  insert: into an empty tree, in the set's own order
- * (dense and dups come in heap order).  look-up: ax_lookup of random keys,
+ * (dense and dups come in heap order); of many: by ax_insert_many, 64 at a time.  look-up: ax_lookup of random keys,
  * each independent of the one before, or chosen by the TID the one before
  * returned; of many: by ax_lookup_many, 64 at a time.  scan100: 100 entries from a random key on.
  */
@@ -207,6 +207,26 @@ run(const char *name, uint64_t n)
 	for (uint64_t i = 0; i < n; i++)
 		mr_need(ax_insert(&cx, t, gen, ks_key(&ks, i), ks.len), AX_OK, "insert");
 	report(&ks, "insert", per(t0, n), "ns");
+	ax_tree_close(&cx, t);
+	(void) tap_quiesce(&cx);
+
+	mr_need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
+	t0 = mr_now();
+	for (uint64_t i = 0; i < n; i += MANY)
+	{
+		const uint8_t *k[MANY];
+		uint32_t	lens[MANY],
+					some = n - i < MANY ? (uint32_t) (n - i) : MANY,
+					done;
+
+		for (uint32_t j = 0; j < some; j++)
+		{
+			k[j] = ks_key(&ks, i + j);
+			lens[j] = ks.len;
+		}
+		mr_need(ax_insert_many(&cx, t, gen, k, lens, some, &done), AX_OK, "insert of many");
+	}
+	report(&ks, "insert of many", per(t0, n), "ns");
 	sizes(t, gen, &ks, "insert");
 	lookups(t, gen, &ks);
 	scans(t, gen, &ks);

@@ -892,6 +892,41 @@ mt_load_shares(model *m, int p, int fill, uint64_t step, int parts)
 	free(at);
 }
 
+/*
+ * Some keys from i on, in no order, by one call after the other; one of them twice.
+ */
+void
+mt_insert_many(model *m, uint64_t i, uint32_t n)
+{
+	const uint8_t *k[300];
+	uint32_t	len[300];
+	uint64_t	which[300];
+	uint32_t	at = 0;
+
+	for (uint32_t x = 0; x < n; x++)
+	{
+		uint64_t	w = x == 7 ? which[3] : (i + x * 7919u % 1000) % m->n;
+
+		k[x] = m->key[w].p;
+		len[x] = m->key[w].len;
+		which[x] = w;
+	}
+	for (int tries = 0; at < n; tries++)
+	{
+		uint32_t	done;
+		ax_status	r = ax_insert_many(m->cx, m->t, m->gen, k + at, len + at, n - at, &done);
+
+		if ((r != AX_OK && r != AX_BUSY) || done > n - at || (r == AX_OK && done < n - at) || tries > 10000)
+			mt_die(m, "insertion of many: status %d, %u of %u done", (int) r, done, n - at);
+		for (uint32_t x = at; x < at + done; x++)
+		{
+			m->count += !m->in[which[x]];
+			m->in[which[x]] = true;
+		}
+		at += done;
+	}
+}
+
 void
 mt_ops(model *m, uint64_t n, int grow_per_cent)
 {
@@ -922,6 +957,8 @@ mt_ops(model *m, uint64_t n, int grow_per_cent)
 			mt_scan(m, (r >> 8) & 1);
 		else if (r % 1024 == 3)
 			mt_insert_sorted(m, i, (r >> 10) % 400 + 1, (r & 2048) ? 95 : 40);
+		else if (r % 1024 == 4)
+			mt_insert_many(m, i, (uint32_t) (r >> 10) % 300 + 1);
 		else if ((r >> 8) % 100 < (uint64_t) grow_per_cent)
 			mt_insert(m, i);
 		else

@@ -80,6 +80,7 @@ extern void mt_insert(model *m, uint64_t i);
 extern void mt_remove(model *m, uint64_t i);
 /* Of up to n keys from i on, p per cent, by ax_insert_sorted. */
 extern void mt_insert_sorted(model *m, uint64_t i, uint64_t n, int p);
+extern void mt_insert_many(model *m, uint64_t i, uint32_t n);
 extern void mt_contains(model *m, uint64_t i);
 extern void mt_lookup(model *m, uint64_t i);
 /*

@@ -61,6 +61,57 @@ remove_failing(model *m, uint64_t i, uint64_t n)
 	return reached;
 }
 
+/* Many at once, with the n-th allocation failing, for many n: what is done is in, and no more. */
+static uint64_t
+many_failing(model *m)
+{
+	const uint8_t **k = malloc(m->n * sizeof(*k));
+	uint32_t   *len = malloc(m->n * sizeof(*len));
+	uint64_t	failed = 0;
+	bool		reached = true;
+
+	for (uint64_t i = 0; i < m->n; i++)
+	{
+		k[i] = m->key[i * 7919 % m->n].p;
+		len[i] = m->key[i * 7919 % m->n].len;
+	}
+	for (uint64_t n = 1; reached; n += n / 8 + 1)
+	{
+		uint32_t	done;
+
+		mt_open(m, &cx, tree);
+		ax_body(&cx)->fail_alloc_at = n;
+		for (uint64_t at = 0; at < m->n; at += done)
+		{
+			uint32_t	some = m->n - at < 60 ? (uint32_t) (m->n - at) : 60;
+			ax_status	r = ax_insert_many(&cx, tree, m->gen, k + at, len + at, some, &done);
+
+			if ((r != AX_OK && r != AX_NOMEM) || (r == AX_NOMEM && ax_body(&cx)->fail_alloc_at != 0) ||
+				(r == AX_OK ? done != some : done >= some))
+				mt_die(m, "insertion of many with allocation %llu failing: status %d, %u of %u",
+					   (unsigned long long) n, (int) r, done, some);
+			for (uint64_t i = at; i < at + done; i++)
+			{
+				m->count += !m->in[i * 7919 % m->n];
+				m->in[i * 7919 % m->n] = true;
+			}
+			if (r == AX_NOMEM)
+			{
+				failed++;
+				mt_check(m, "after an insertion of many that failed");
+				mt_compare_all(m);
+			}
+		}
+		reached = ax_body(&cx)->fail_alloc_at == 0;
+		ax_body(&cx)->fail_alloc_at = 0;
+		mt_check(m, "after all insertions of many");
+		mt_close(m);
+	}
+	free(k);
+	free(len);
+	return failed;
+}
+
 /* A share of a load, with a sample or none, and the n-th allocation failing, for many n: what is done is in. */
 static uint64_t
 shares_failing(model *m, bool with)
@@ -202,6 +253,7 @@ one_kind(keykind kind)
 	if (ax_can_load_share(tap_structure()))
 		ok(shares_failing(&m, true) > 0 && shares_failing(&m, false) > 0,
 		   "%s: shares of a load fail, too", keykind_name[kind]);
+	ok(many_failing(&m) > 0, "%s: insertions of many fail, too", keykind_name[kind]);
 	mt_free(&m);
 	(void) tap_quiesce(&cx);
 	ax_memory(&cx, &after);

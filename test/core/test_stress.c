@@ -173,7 +173,7 @@ change(world *w, ax_ctx *cx, int me, uint64_t i, bool insert)
 		atomic_fetch_add_explicit(&w->ks[i].in, insert ? 1 : -1, memory_order_relaxed);
 }
 
-/* Own keys of a stretch, by one sorted insertion, or as a share of a load. */
+/* Own keys of a stretch, by one sorted insertion, as a share of a load, or many at once. */
 static void
 change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 {
@@ -197,15 +197,20 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 		uint64_t	done,
 					added,
 					fresh = 0;
+		uint32_t	some;
+		bool		many = !w->shares && (i & 1);
 		ax_status	r = w->shares ?
 			ax_load_share(cx, w->tree, w->gen, k + at, len + at, 0, n - at, 90, &done, &added) :
+			many ? ax_insert_many(cx, w->tree, w->gen, k + at, len + at, (uint32_t) (n - at), &some) :
 			ax_insert_sorted(cx, w->tree, w->gen, k + at, len + at, 0, n - at, &done, &added);
 
+		if (many)
+			done = some;
 		if ((r != AX_OK && r != AX_BUSY) || done > n - at || ax_latches_held(cx))
 			fail(w, me, "sorted insertion", i, (int) r);
 		for (uint64_t x = at; x < at + done; x++)
 			fresh += atomic_exchange_explicit(&w->ks[which[x]].in, 1, memory_order_relaxed) == 0;
-		if (w->tail ? added < fresh : fresh != added)
+		if (!many && (w->tail ? added < fresh : fresh != added))
 			fail(w, me, "sorted insertion: as new are counted", i, (int) added);
 		at += done;
 	}

@@ -58,7 +58,7 @@ $(eval $(call flavour,pess))
 # Prefetches that the compiler dropped change no result, only the time: see
 # AX_PREFETCHES in core/base/ax_internal.h.
 PREFETCHING = rt_lookup:rt_lookup rt_lookup:rt_contains rt_lookup:rt_rowex_lookup \
-	rt_olc:rt_insert rt_many:step_down rt_many:step_near bt_tree:bt_descend bt_scan:bt_scan
+	rt_olc:rt_insert rt_many:step_down rt_many:step_near rt_many:rt_look_ahead bt_tree:bt_descend bt_scan:bt_scan
 .PHONY: check-prefetch
 check-prefetch: build/plain/test_tree
 	@fail=0; n=0; for p in $(PREFETCHING); do \

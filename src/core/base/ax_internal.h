@@ -277,7 +277,7 @@ struct ax_tree
 	ax_group   *groups[AX_GROUPS];	/* of the stores to come; while it is closed */
 };
 
-/* Look-ups whose waits for memory overlap: so many at once. */
+/* Look-ups, or inserts, whose waits for memory overlap: so many at once. */
 #define AX_GROUP 16
 
 /* The engine of a structure and sync: one table each. */
@@ -297,6 +297,9 @@ struct ax_engine
 								const uint32_t *lens, uint32_t len, uint32_t n,
 								uint64_t *tids, uint32_t max, uint32_t *counts,
 								uint32_t *done);	/* n <= AX_GROUP; or NULL */
+	/* ask for the memory that inserts of keys will want; n <= AX_GROUP; or NULL */
+	void		(*look_ahead) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
+							   const uint32_t *lens, uint32_t n);
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);

@@ -353,11 +353,84 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	return AX_OK;
 }
 
+/* One of several ways down. */
+typedef struct lane
+{
+	bt_page    *p;				/* NULL at the end: by itself */
+	ax_guard	g;				/* of what p was read from; at the end, of p */
+} lane;
+
 /*
- * See bt_tree.h, ax_lookup_many.  Each look-up takes a step and asks for the
- * page that comes next, and while that comes in the others take theirs.  In
- * the end the leaves are read, in the keys' order.  A look-up that meets
- * anything but a quiet tree is done again by itself.
+ * From the root to the leaves of n keys.  Each takes a step and asks for the page
+ * that comes next, and while that comes in the others take theirs.  One that
+ * meets anything but a quiet tree ends there.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ */
+static void
+go_down(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+		uint32_t len, uint32_t n, lane *lanes)
+{
+	uint32_t	going = (1u << n) - 1;
+	ax_guard	g = {0};
+	bt_page    *root;
+
+	if (AX_MAX_RESTARTS == 0 || bt_start(cx, s, &g, &root, AX_TRY) != AX_OK)
+		root = NULL;
+	if (!root)
+		going = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		lanes[i].p = root;
+		lanes[i].g = g;
+	}
+	while (going)
+		for (uint32_t left = going; left; left &= left - 1)
+		{
+			uint32_t	i = (uint32_t) __builtin_ctz(left);
+			bt_page    *p = lanes[i].p;
+			bt_page    *next = NULL;
+			ax_guard	up = lanes[i].g;
+			int			at;
+
+			if (bt_enter(cx, &up, &lanes[i].g, p, AX_TRY) == AX_OK)
+			{
+				if (p->level == 0)
+				{
+					going &= ~(1u << i);
+					continue;
+				}
+				next = bt_step(s, p, &lanes[i].g, keys[i], lens ? lens[i] : len, false, &at,
+							   AX_TRY);
+			}
+			lanes[i].p = next;
+			if (ax_unlikely(next == NULL))
+				going &= ~(1u << i);
+		}
+}
+
+/*
+ * See bt_tree.h.  The inserts that follow go by themselves, and rely on nothing
+ * that was read here.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ */
+void
+bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			  uint32_t n)
+{
+	lane		lanes[AX_GROUP];
+
+	go_down(cx, s, keys, lens, 0, n, lanes);
+	ax_map_unshare_all();
+}
+
+/*
+ * See bt_tree.h, ax_lookup_many.  When all have got to their leaves, these are
+ * read in the keys' order.  A look-up that did not get there, or whose leaf
+ * changed, is done again by itself.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; a look-up that is done again takes its own.
@@ -369,64 +442,26 @@ bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
 			   uint32_t max, uint32_t *counts, uint32_t *done)
 {
-	struct
-	{
-		bt_page    *p;			/* NULL at the end: by itself */
-		ax_guard	g;			/* of what p was read from; at the end, of p */
-	}			lane[AX_GROUP];
-	uint32_t	going = (1u << n) - 1;
+	lane		lanes[AX_GROUP];
 	uint32_t	ntids = 0;
-	ax_guard	g = {0};
-	bt_page    *root;
 
 	*done = 0;
-	if (AX_MAX_RESTARTS == 0 || bt_start(cx, s, &g, &root, AX_TRY) != AX_OK)
-		root = NULL;
-	if (!root)
-		going = 0;
+	go_down(cx, s, keys, lens, len, n, lanes);
 	for (uint32_t i = 0; i < n; i++)
 	{
-		lane[i].p = root;
-		lane[i].g = g;
-	}
-	while (going)
-		for (uint32_t left = going; left; left &= left - 1)
-		{
-			uint32_t	i = (uint32_t) __builtin_ctz(left);
-			bt_page    *p = lane[i].p;
-			bt_page    *next = NULL;
-			ax_guard	up = lane[i].g;
-			int			at;
-
-			if (bt_enter(cx, &up, &lane[i].g, p, AX_TRY) == AX_OK)
-			{
-				if (p->level == 0)
-				{
-					going &= ~(1u << i);
-					continue;
-				}
-				next = bt_step(s, p, &lane[i].g, keys[i], lens ? lens[i] : len, false, &at,
-							   AX_TRY);
-			}
-			lane[i].p = next;
-			if (ax_unlikely(next == NULL))
-				going &= ~(1u << i);
-		}
-	for (uint32_t i = 0; i < n; i++)
-	{
-		bt_page    *p = lane[i].p;
+		bt_page    *p = lanes[i].p;
 		uint32_t	k = 0;
 		bool		more = false;
 		bool		last = true;
 
-		if (ax_likely(p != NULL && ax_guard_valid(&lane[i].g)))
+		if (ax_likely(p != NULL && ax_guard_valid(&lanes[i].g)))
 		{
-			if (!leaf_tids(p, &lane[i].g, keys[i], lens ? lens[i] : len, tids + ntids,
+			if (!leaf_tids(p, &lanes[i].g, keys[i], lens ? lens[i] : len, tids + ntids,
 						   max - ntids, &k, &more, &last))
 				last = true;
 			AX_POINT("bt.lookup.leaf_read");
 		}
-		if (ax_unlikely(last || !ax_guard_valid(&lane[i].g)))
+		if (ax_unlikely(last || !ax_guard_valid(&lanes[i].g)))
 		{
 			ax_status	x = bt_lookup(cx, s, keys[i], lens ? lens[i] : len, tids + ntids,
 									  max - ntids, &k, &more);

@@ -293,6 +293,9 @@ extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *k
 								const uint32_t *lens, uint32_t len, uint32_t n,
 								uint64_t *tids, uint32_t max, uint32_t *counts,
 								uint32_t *done);
+/* Ask for the pages of keys that are to be inserted. */
+extern void bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+						  const uint32_t *lens, uint32_t n);
 extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- bt_bulk.c, bt_check.c ---- */

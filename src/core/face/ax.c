@@ -14,11 +14,36 @@
 /* Keys that one call of ax_insert_sorted takes: one epoch each. */
 #define SORTED_KEYS 256
 
+/* A tree of fewer bytes is in the processor's caches.  Tests have small ones. */
+#ifdef AX_DEBUG
+#define AHEAD_BYTES 1
+#else
+#define AHEAD_BYTES (256 * 1024)
+#endif
+
 /* The store's buffer, looked at before the tree (see ax_tail.h). */
 static inline ax_tail *
 tail_of(ax_store *st)
 {
 	return atomic_load_explicit(&st->tail, memory_order_acquire);
+}
+
+/*
+ * One insert, into the buffer or the tree.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+static inline ax_status
+insert_one(ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len)
+{
+	ax_tail    *tail = tail_of(st);
+
+	if (ax_unlikely(--ax_body(cx)->tail_countdown < 0 ||
+					(!tail && atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
+		tail = ax_tail_sample(cx, st, key, len);
+	return tail ? ax_tail_insert(cx, st, tail, key, len) :
+		st->engine->insert(cx, st, key, len);
 }
 
 /*
@@ -32,7 +57,6 @@ ax_status
 ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len)
 {
 	ax_store   *st;
-	ax_tail    *tail;
 	ax_status	r;
 	int			tries = 0;
 
@@ -42,12 +66,56 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		if (r != AX_OK)
 			return r;
 		AX_ELIDE_FRAME(cx, st);
-		tail = tail_of(st);
-		if (ax_unlikely(--ax_body(cx)->tail_countdown < 0 ||
-						(!tail && atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
-			tail = ax_tail_sample(cx, st, key, len);
-		r = tail ? ax_tail_insert(cx, st, tail, key, len) :
-			st->engine->insert(cx, st, key, len);
+		r = insert_one(cx, st, key, len);
+	} while (ax_finish(cx, &r, &tries));
+	return r;
+}
+
+/* Would the inserts of keys that lie anywhere wait for the tree's memory? */
+static inline bool
+worth_looking_ahead(ax_store *st)
+{
+	return st->engine->look_ahead != NULL && tail_of(st) == NULL &&
+		atomic_load_explicit(&st->bytes, memory_order_relaxed) >= AHEAD_BYTES;
+}
+
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves, once a try; housekeeping comes after it
+ * (ax_finish).
+ * Latches: none on entry and on return.
+ * Arguments: an operation of every structure: where, the keys, and where the
+ * answer goes.
+ */
+ax_status
+ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
+			   const uint32_t *lens, uint32_t n, uint32_t *done)
+{
+	ax_store   *st;
+	ax_status	r;
+	int			tries = 0;
+
+	*done = 0;
+	do
+	{
+		r = ax_enter(cx, t, gen, &st);
+		if (r != AX_OK)
+			return r;
+		AX_ELIDE_FRAME(cx, st);
+		for (uint32_t ahead = *done; r == AX_OK && *done < n;)
+		{
+			if (*done == ahead)
+			{
+				ahead = n - *done < AX_GROUP ? n : *done + AX_GROUP;
+				if (worth_looking_ahead(st))
+					st->engine->look_ahead(cx, st, keys + *done, lens + *done, ahead - *done);
+			}
+			r = insert_one(cx, st, keys[*done], lens[*done]);
+			if (r == AX_EXISTS)
+				r = AX_OK;
+			*done += r == AX_OK;
+		}
 	} while (ax_finish(cx, &r, &tries));
 	return r;
 }

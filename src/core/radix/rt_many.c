@@ -1,6 +1,7 @@
 /*
  * rt_many.c
- *	  Point look-ups of several keys at once.
+ *	  Point look-ups of several keys at once, and what goes before several
+ *	  inserts.
  *
  * A look-up of a large tree is a few waits for memory, one after the other,
  * and little else.  Here each of a group takes one step and asks for the next
@@ -132,6 +133,30 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint3
 	return true;
 }
 
+/* Every lane at the root, whose lines are asked for.  Returns those that are nodes'. */
+static inline uint32_t
+begin(ax_store *s, lane *lanes, const uint8_t *const *keys, const uint32_t *lens,
+	  uint32_t len, uint32_t n, const bool rowex)
+{
+	uint32_t	going = 0;
+	uint64_t	v = rowex ? 0 : ax_word_read(&s->root_word);
+	/* nothing is read beside a latch, not even to be thrown away (helgrind sees it) */
+	const bool	quiet = rowex || (ax_likely(!(v & AX_FLAGS)) && AX_MAX_RESTARTS > 0);
+	rt_ref		root = quiet ? ldref(&s->root) : 0;
+	state		first = RT_IS_NODE(root) ? S_DOWN : RT_TAG(root) == RT_LEAF ? S_LEAF : S_ALONE;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		lanes[i] = (lane) {root, &s->root_word, v, 0, first};
+		if (first == S_DOWN)
+		{
+			rt_prefetch_node(root, keys[i], lens ? lens[i] : len, 0);
+			going |= 1u << i;
+		}
+	}
+	return going;
+}
+
 /*
  * Look n keys up together: each step is made for all of them before the next,
  * so that their memory is waited for together.  A look-up that meets a latch
@@ -150,24 +175,10 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 {
 	const bool	rowex = mode == AX_ROWEX;
 	lane		lanes[AX_GROUP];
-	uint32_t	going = 0;
+	uint32_t	going = begin(s, lanes, keys, lens, len, n, rowex);
 	uint32_t	ntids = 0;
-	uint64_t	v = rowex ? 0 : ax_word_read(&s->root_word);
-	/* nothing is read beside a latch, not even to be thrown away (helgrind sees it) */
-	const bool	quiet = rowex || (ax_likely(!(v & AX_FLAGS)) && AX_MAX_RESTARTS > 0);
-	rt_ref		root = quiet ? ldref(&s->root) : 0;
-	state		first = RT_IS_NODE(root) ? S_DOWN : RT_TAG(root) == RT_LEAF ? S_LEAF : S_ALONE;
 
 	*done = 0;
-	for (uint32_t i = 0; i < n; i++)
-	{
-		lanes[i] = (lane) {root, &s->root_word, v, 0, first};
-		if (first == S_DOWN)
-		{
-			rt_prefetch_node(root, keys[i], lens ? lens[i] : len, 0);
-			going |= 1u << i;
-		}
-	}
 	while (going)
 		for (uint32_t left = going; left; left &= left - 1)
 		{
@@ -239,4 +250,33 @@ rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 					 uint32_t max, uint32_t *counts, uint32_t *done)
 {
 	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, AX_ROWEX);
+}
+
+/*
+ * Before n inserts, each of which then finds its path and its leaf at hand.  They
+ * go by themselves and rely on nothing that was read here.  So under ROWEX, too,
+ * the way down is that of a writer, and one that is not quiet is left.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ */
+void
+rt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			  uint32_t n)
+{
+	lane		lanes[AX_GROUP];
+	uint32_t	going = begin(s, lanes, keys, lens, 0, n, false);
+
+	while (going)
+		for (uint32_t left = going; left; left &= left - 1)
+		{
+			uint32_t	i = (uint32_t) __builtin_ctz(left);
+			state		next = step_down(&lanes[i], keys[i], lens[i], AX_TRY);
+
+			if (next == S_NEAR)
+				rt_prefetch_leaf(lanes[i].ref);
+			if (next != S_DOWN)
+				going &= ~(1u << i);
+		}
+	ax_map_unshare_all();
 }

@@ -686,6 +686,8 @@ extern ax_status rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *co
 									  const uint32_t *lens, uint32_t len, uint32_t n,
 									  uint64_t *tids, uint32_t max, uint32_t *counts,
 									  uint32_t *done);
+extern void rt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+						  const uint32_t *lens, uint32_t n);
 
 /* ---- rt_scan.c ---- */
 extern ax_status rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
