@@ -222,6 +222,16 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_WAL_WRITER_LATCH()	(*(Latch *volatile *) &ProcGlobal->walwriterLatch)
 #endif
 
+/* ---- a portal's executor is told whether it is run once only: up to 17 ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define ART_RUN_ARGUMENTS	queryDesc, direction, count
+#else
+#define ART_RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count, \
+	bool execute_once
+#define ART_RUN_ARGUMENTS	queryDesc, direction, count, execute_once
+#endif
+
 /* ---- elements of an array, about ---- */
 #if PG_VERSION_NUM >= 170000
 #define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))

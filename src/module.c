@@ -44,6 +44,7 @@ _PG_init(void)
 		art_plan_costs_init(art_replacing_btree);
 		art_lifecycle_init();
 		art_utility_install();
+		art_statement_install();
 		art_launcher_init();
 	}
 

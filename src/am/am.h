@@ -61,6 +61,8 @@ typedef struct ArtInsertState
 	uint32		collen;			/* nor the payload */
 	ArtLimit	limit;
 	bool		ring;			/* inserts are written down (art_keep.h) */
+	bool		waits;			/* entries may be queued (art_queue.c) */
+	uint32		rows;			/* so many were asked to */
 	ArtHazard  *hazard;			/* NULL: never needed one */
 	MemoryContext cxt;			/* of all that, and of the slot */
 } ArtInsertState;
@@ -72,6 +74,53 @@ typedef struct ArtInsertState
  * the row in the heap.
  */
 extern void art_insert_plain(Relation index, ArtInsertState *st);
+
+/*
+ * An insert ended with s, which is neither AX_OK nor AX_EXISTS.  Does what it takes
+ * before the caller tries again, beginning with the structure's state.  ERROR: only of
+ * a unique index, for lack of memory.
+ */
+extern void art_insert_retry(Relation index, ArtEntry *e, uint64 gen, ax_status s);
+
+/* ---- art_queue.c ---- */
+
+extern void art_queue_init(void);
+
+/*
+ * From now on the entries of rows that are inserted may wait, or not.  Returns
+ * what was so before, which the caller restores, after an ERROR, too.  They may
+ * while a statement runs at whose end art_queue_flush() is called, and which aborts
+ * no row of its own (ON CONFLICT does).
+ */
+extern bool art_queue_for(bool may);
+
+/* Queue st->key.  False: the caller inserts it. */
+extern bool art_queue_put(Relation index, ArtInsertState *st);
+
+/* Entries in all queues of this process. */
+extern uint32 art_queued;
+extern void art_queue_flush_all(LOCKMODE lockmode);
+extern void art_queue_flush_one(Relation index);
+
+/*
+ * Put in what waits: before others may read a structure for this process, or the
+ * statement ends.  Memory that is full is no ERROR here.  lockmode: NoLock as long as
+ * the statement has its indexes open.
+ */
+static inline void
+art_queue_flush(LOCKMODE lockmode)
+{
+	if (unlikely(art_queued > 0))
+		art_queue_flush_all(lockmode);
+}
+
+/* Put in the entries of one index, before this process reads its structure. */
+static inline void
+art_queue_flush_of(Relation index)
+{
+	if (unlikely(art_queued > 0))
+		art_queue_flush_one(index);
+}
 
 /* ---- art_vacuum.c ---- */
 

@@ -46,6 +46,9 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	st->keylen = st->collen = 0;
 	st->limit = rc->kd.fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
 	st->ring = art_outlives(index) && !rc->kd.compared;
+	st->waits = indexInfo != NULL && index->rd_index->indisvalid &&
+		!index->rd_index->indisexclusion && !rc->kd.compared;
+	st->rows = 0;
 	st->hazard = NULL;
 	st->cxt = cxt;
 	art_buf_init(&st->key, cxt, rc->kd.fixed ?
@@ -87,7 +90,8 @@ artinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 
 	if (checkUnique == UNIQUE_CHECK_NO)
 	{
-		art_insert_plain(index, st);
+		if (indexUnchanged || !st->waits || !art_queue_put(index, st))
+			art_insert_plain(index, st);
 		if (indexUnchanged)
 			art_churn(index, heap, st, heap_tid);
 	}

@@ -18,6 +18,39 @@
 
 /* See am.h. */
 void
+art_insert_retry(Relation index, ArtEntry *e, uint64 gen, ax_status s)
+{
+	switch (s)
+	{
+		case AX_BUSY:
+			art_busy();
+			break;
+		case AX_STALE:
+			break;				/* the state has changed: read it again */
+		case AX_NOMEM:
+
+			/*
+			 * Others give way to a constraint.  When nobody does, an insert
+			 * beats an index: it is sealed, and the state read again.  Not a
+			 * unique one, of which this is a row with a NULL: the next insert
+			 * would need it.
+			 */
+			if (art_make_room(index, e, gen,
+							  index->rd_index->indisunique ||
+							  index->rd_index->indisexclusion ?
+							  ART_ROOM_UNIQUE : ART_ROOM_INSERT))
+				break;
+			if (index->rd_index->indisunique && !art_never_valid(index, e))
+				art_report_nomem(index);
+			art_seal(index, e, gen);
+			break;
+		default:
+			art_unexpected(index, s, "an insert");
+	}
+}
+
+/* See am.h. */
+void
 art_insert_plain(Relation index, ArtInsertState *st)
 {
 	ax_ctx	   *cx;
@@ -45,36 +78,8 @@ art_insert_plain(Relation index, ArtInsertState *st)
 			art_ring_put(index, st->entry, gen, st->key.data, len);
 		s = art_tree_insert(&st->kd, cx, tree, gen, st->key.data, len);
 
-		switch (s)
-		{
-			case AX_OK:
-			case AX_EXISTS:
-				return;
-			case AX_BUSY:
-				art_busy();
-				break;
-			case AX_STALE:
-				break;			/* the state has changed: read it again */
-			case AX_NOMEM:
-
-				/*
-				 * Others give way to a constraint.  When nobody does, an
-				 * insert beats an index: it is sealed, and the state read
-				 * again.  Not a unique one, of which this is a row with a
-				 * NULL: the next insert would need it.
-				 */
-				if (art_make_room(index, st->entry, gen,
-								  index->rd_index->indisunique ||
-								  index->rd_index->indisexclusion ?
-								  ART_ROOM_UNIQUE : ART_ROOM_INSERT))
-					break;
-				if (index->rd_index->indisunique &&
-					!art_never_valid(index, st->entry))
-					art_report_nomem(index);
-				art_seal(index, st->entry, gen);
-				break;
-			default:
-				art_unexpected(index, s, "an insert");
-		}
+		if (s == AX_OK || s == AX_EXISTS)
+			return;
+		art_insert_retry(index, st->entry, gen, s);
 	}
 }

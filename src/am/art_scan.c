@@ -369,6 +369,9 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	so->cur.pos = -1;
 	so->cur.several = false;
 
+	/* rows of the statement in which this query runs */
+	art_queue_flush_of(scan->indexRelation);
+
 	/* a private scan locks the index before it reads the table */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
 		art_ssi_range(&so->ssi, scan, &so->kd, &so->plan, backward,

@@ -35,6 +35,7 @@
 #include "utils/acl.h"
 #include "utils/syscache.h"
 
+#include "am/am.h"
 #include "ddl/ddl.h"
 #include "live/art_workers.h"
 
@@ -254,17 +255,17 @@ check_upgraded_tables(LockStmt *stmt)
 }
 
 /*
- * ProcessUtility_hook: runs a statement, and what the indexes need before and after it.
+ * Runs a statement, and what the indexes need before and after it.
  *
  * Long: one statement, from before it runs to after it, in the order that
  * matters.
  * Arguments: those of the hook.
  */
 static void
-art_process_utility(PlannedStmt *pstmt, const char *queryString,
-					bool readOnlyTree, ProcessUtilityContext context,
-					ParamListInfo params, QueryEnvironment *queryEnv,
-					DestReceiver *dest, QueryCompletion *qc)
+run_utility(PlannedStmt *pstmt, const char *queryString,
+			bool readOnlyTree, ProcessUtilityContext context,
+			ParamListInfo params, QueryEnvironment *queryEnv,
+			DestReceiver *dest, QueryCompletion *qc)
 {
 	Node	   *stmt = pstmt->utilityStmt;
 	bool		finishes = false;
@@ -349,6 +350,39 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	 */
 	if (finishes && art_prepared_over(gid))
 		art_ask(MyDatabaseId, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);
+}
+
+/*
+ * ProcessUtility_hook.  Entries that wait are those of a statement in which this one
+ * runs.  It may look at tables as no query does.  Of its own only COPY FROM lets
+ * entries wait.
+ *
+ * Arguments: those of the hook.
+ */
+static void
+art_process_utility(PlannedStmt *pstmt, const char *queryString,
+					bool readOnlyTree, ProcessUtilityContext context,
+					ParamListInfo params, QueryEnvironment *queryEnv,
+					DestReceiver *dest, QueryCompletion *qc)
+{
+	bool		copies = IsA(pstmt->utilityStmt, CopyStmt) &&
+		((CopyStmt *) pstmt->utilityStmt)->is_from;
+	bool		was;
+
+	art_queue_flush(NoLock);
+	was = art_queue_for(copies);
+	PG_TRY();
+	{
+		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
+					dest, qc);
+		/* COPY has closed its indexes */
+		art_queue_flush(RowExclusiveLock);
+	}
+	PG_FINALLY();
+	{
+		art_queue_for(was);
+	}
+	PG_END_TRY();
 }
 
 /*

@@ -66,4 +66,8 @@ extern void art_simplify_row_comparisons(struct PlannerInfo *root,
 
 extern void art_executor_install(void);
 
+/* ---- art_statement.c ---- */
+
+extern void art_statement_install(void);
+
 #endif							/* ART_PLAN_ROOM_H */

@@ -566,6 +566,7 @@ artidx_check(PG_FUNCTION_ARGS)
 
 	memset(&c, 0, sizeof(c));
 	art_check_open(PG_GETARG_OID(0), &c.heap, &c.index);
+	art_queue_flush_of(c.index);
 
 	/*
 	 * The index's expressions run as the table's owner, not as the superuser
