@@ -16,6 +16,7 @@
 #include "live/art_workers.h"
 #include "live/live.h"
 #include "plan/plan.h"
+#include "views/views.h"
 
 PG_MODULE_MAGIC;
 
@@ -46,6 +47,7 @@ _PG_init(void)
 		art_utility_install();
 		art_statement_install();
 		art_launcher_init();
+		art_recheck_init();
 	}
 
 	art_options_init();

@@ -287,6 +287,7 @@ entry_identify(ArtEntry *e, const ArtOpening *o)
 	e->schema = o->schema;
 	e->name = o->name;
 	e->over_cap = false;
+	e->unchecked = false;
 	e->born_lsn = InvalidXLogRecPtr;
 	pg_atomic_write_u64(&e->spill_lsn, InvalidXLogRecPtr);
 	return true;

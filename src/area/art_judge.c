@@ -77,6 +77,7 @@ keep(ArtEntry *e)
 	e->told = false;
 	e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 	e->source = ART_BUILD_KEPT;
+	e->unchecked = true;
 }
 
 /*

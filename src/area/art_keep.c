@@ -43,6 +43,7 @@
 
 /* settings */
 bool		art_survive_crash = true;
+int			art_survive_crash_check = 25;	/* per cent of the time */
 static int	survive_crash_pause = 300;	/* seconds */
 
 ArtShared  *art_shared = NULL;
@@ -251,5 +252,14 @@ art_keep_init(void)
 							300, 0, INT_MAX / 1000,
 							PGC_SIGHUP,
 							GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("artidx.survive_crash_check",
+							"Sets the share of the time that the check after a crash works, in per cent.",
+							"It compares the art indexes that were kept with their tables, in the background. "
+							"At 0 they are not checked.",
+							&art_survive_crash_check,
+							25, 0, 100,
+							PGC_SIGHUP,
+							0,
 							NULL, NULL, NULL);
 }

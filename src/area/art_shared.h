@@ -168,6 +168,8 @@ struct ArtEntry
 	XLogRecPtr	born_lsn;		/* the same */
 	bool		doubt;			/* a prepared transaction decides its fate; only
 								 * the sweeper takes it away */
+	bool		unchecked;		/* READY, kept over a crash, and not checked against
+								 * its table since */
 
 	/* any, in ABSENT; art_entry_publish_ready() resets "sealed" */
 	bool		sealed;			/* ABSENT, and out of plans until there is room */
@@ -259,6 +261,8 @@ typedef struct ArtWorkerSlot
 #define ART_JOB_SCOUT	1		/* make entries for what the catalog has */
 #define ART_JOB_SWEEP	2		/* forget entries that the catalog has not */
 #define ART_JOB_BUILD	4		/* build, or help, until nothing is left */
+#define ART_JOB_CHECK	8		/* check what was kept over a crash; long */
+#define ART_JOB_VISIT	(ART_JOB_SCOUT | ART_JOB_SWEEP) /* short */
 
 /*
  * A command works on the whole database: our workers stay out of it.  Under the
@@ -399,7 +403,8 @@ art_unjudged(void)
 	return pg_atomic_read_u32(&art_shared->unjudged) != 0;
 }
 
-extern bool art_survive_crash;	/* the setting */
+extern bool art_survive_crash;	/* the settings */
+extern int	art_survive_crash_check;
 extern void art_keep_init(void);	/* from art_shmem_init */
 
 /*

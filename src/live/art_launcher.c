@@ -322,8 +322,9 @@ list_databases(void)
 			d = &databases[ndatabases++];
 			memset(d, 0, sizeof(*d));
 			d->oid = form->oid;
-			/* what was kept over a crash may be of indexes that are gone */
-			d->jobs = ART_JOB_SCOUT | (art_shared->kept ? ART_JOB_SWEEP : 0);
+			/* what was kept over a crash may be damaged, or of indexes that are gone */
+			d->jobs = ART_JOB_SCOUT |
+				(art_shared->kept ? ART_JOB_SWEEP | ART_JOB_CHECK : 0);
 			d->swept = GetCurrentTimestamp();
 			for (int i = 0; i < nold_hot; i++)
 				if (old_hot[i].loc.db == d->oid)
@@ -545,7 +546,7 @@ start_worker(Oid dboid, int jobs)
 
 /*
  * Copy the slots, freeing those whose worker never came; returns how many are
- * in use.
+ * in use, one that checks apart.
  *
  * Locks: takes the chunk lock, exclusive.
  */
@@ -570,7 +571,7 @@ look_at_workers(ArtWorkerSlot *copy)
 			s->dboid = InvalidOid;
 		}
 		copy[i] = *s;
-		if (s->dboid != InvalidOid)
+		if (s->dboid != InvalidOid && (s->jobs & ART_JOB_CHECK) == 0)
 			used++;
 	}
 	art_unlock(art_chunk_lock);
@@ -626,7 +627,7 @@ next_visit(const ArtWorkerSlot *slots, bool builds, int *jobs)
 		if (!d->allowed || (d->jobs & mask) == 0)
 			continue;
 		for (int j = 0; j < ART_NWORKERS && !busy; j++)
-			busy = slots[j].dboid == d->oid && (slots[j].jobs & ~ART_JOB_BUILD) != 0;
+			busy = slots[j].dboid == d->oid && (slots[j].jobs & ART_JOB_VISIT) != 0;
 		if (busy || art_worker_barred(d->oid))
 			continue;
 		if (best == NULL ||
@@ -700,6 +701,39 @@ start_builders(const ArtWork *work, int nwork, bool urgent, int *used, int limit
 }
 
 /*
+ * Start a check of what was kept over a crash.  It is long, so only one works at a time,
+ * beside those that build, and begins when nothing else is to be done.  The databases
+ * come in turn, so one whose tables are locked keeps no other waiting.
+ */
+static void
+start_check(void)
+{
+	static Oid	last = InvalidOid;
+	ArtWorkerSlot slots[ART_NWORKERS];
+	Database   *next = NULL;
+
+	if (art_survive_crash_check == 0)
+		return;
+	for (int i = 0; i < ndatabases; i++)
+	{
+		Database   *d = &databases[i];
+
+		if (d->allowed && (d->jobs & ART_JOB_CHECK) != 0 && !art_worker_barred(d->oid) &&
+			(next == NULL || (next->oid <= last && d->oid > last)))
+			next = d;
+	}
+	if (next == NULL)
+		return;
+	(void) look_at_workers(slots);
+	for (int i = 0; i < ART_NWORKERS; i++)
+		if (slots[i].dboid != InvalidOid && (slots[i].jobs & ART_JOB_CHECK) != 0)
+			return;
+	last = next->oid;
+	if (start_worker(last, ART_JOB_CHECK))
+		next->jobs &= ~ART_JOB_CHECK;
+}
+
+/*
  * Start what is to be started: builds that somebody waits for, then visits,
  * then all other builds.  Visits are short, but never take all the slots.
  */
@@ -723,7 +757,7 @@ start_workers(void)
 
 	(void) look_at_workers(slots);
 	for (int i = 0; i < ART_NWORKERS; i++)
-		if (slots[i].dboid != InvalidOid && (slots[i].jobs & ~ART_JOB_BUILD) != 0)
+		if (slots[i].dboid != InvalidOid && (slots[i].jobs & ART_JOB_VISIT) != 0)
 			visits++;
 	while (visits < visit_limit && used < Max(limit, 1))
 	{
@@ -742,7 +776,8 @@ start_workers(void)
 		(void) look_at_workers(slots);
 	}
 
-	(void) start_builders(work, nwork, false, &used, limit);
+	if (start_builders(work, nwork, false, &used, limit) && used == 0)
+		start_check();
 }
 
 /*

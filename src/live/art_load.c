@@ -466,6 +466,8 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 			{
 				l->nloaded++;
 				l->nentries += l->done;
+				if (s->unchecked)
+					art_ask(s->loc.db, ART_JOB_CHECK, 0);
 			}
 			break;
 		case AX_STALE:

@@ -498,6 +498,7 @@ write_sections(Writer *w, ArtSavedHeader *h, Candidate *cand, int n,
 		s->owner = e->owner;
 		s->limited = e->groups[AX_GROUPS - 1] != NULL;
 		s->persistence = (uint32) e->persistence;
+		s->unchecked = e->unchecked;
 		s->schema = e->schema;
 		s->name = e->name;
 		s->max_bytes = cand[i].info.max_bytes;
@@ -707,6 +708,9 @@ claim(void)
 		e->heapoid = s->heapoid;
 		e->native = s->native != 0;
 		e->unique = s->unique != 0;
+		e->unchecked = s->unchecked != 0;
+		if (e->unchecked)
+			art_shared->kept = true;
 		e->fill = s->fill;
 		e->seals = s->seals;
 		e->builds = s->builds;

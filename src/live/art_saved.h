@@ -31,7 +31,7 @@
 #define ART_SAVED_TMP		"pg_stat/artidx.saved.tmp"
 
 #define ART_SAVED_MAGIC		UINT64CONST(0x6172747361766564)
-#define ART_SAVED_FORMAT	4
+#define ART_SAVED_FORMAT	5
 
 /* A block ends with the key that takes it over one of these. */
 #define ART_BLOCK_BYTES		((uint32) 256 * 1024)	/* written */
@@ -77,6 +77,7 @@ typedef struct ArtSavedSection
 	Oid			owner;
 	uint32		limited;		/* by artidx.role_limit */
 	uint32		persistence;
+	uint32		unchecked;		/* it outlived a crash */
 	NameData	schema;
 	NameData	name;
 	uint64		max_bytes;		/* cap */

@@ -1,7 +1,8 @@
 /*
  * art_worker.c
  *	  A background worker in one database: makes directory entries for its art
- *	  indexes, forgets entries whose index is gone, builds what is absent.
+ *	  indexes, forgets entries whose index is gone, builds what is absent, checks
+ *	  what outlived a crash.
  *
  * Started by the launcher (art_launcher.c), which tells what to do; it ends
  * when nothing is left.  Locks are taken conditionally: whoever holds one in
@@ -46,9 +47,14 @@
 #define ART_NOT_READY_MS	30000	/* CREATE INDEX CONCURRENTLY is at it, or failed */
 #define ART_NOT_BUILT_MS	5000	/* no memory, or replaced meanwhile */
 #define ART_LIST_MS			1000	/* a list of work is used for so long */
+#define ART_CHECK_REST_MS	10000	/* at most, between two pieces */
+#define ART_CHECK_REFUSED	2		/* times in a row; then the next comes first, */
+#define ART_CHECK_PATIENT	600		/* unless this one was begun */
 #define ART_KEY_BYTES		24		/* of an entry, to guess a size from a row count */
 
 extern PGDLLEXPORT void art_worker_main(Datum arg);
+
+static uint32 wait_event_check = 0;
 
 static int	my_slot;
 static uint32 my_seq;
@@ -713,6 +719,291 @@ tell_built(void)
 	commit();
 }
 
+/* ---- checks ---- */
+
+/* A structure that was kept over a crash. */
+typedef struct Kept
+{
+	Oid			indexoid;
+	ArtLocator	loc;
+	uint64		gen;
+} Kept;
+
+static bool (*check_piece) (Relation index, uint64 gen, void **at, MemoryContext cxt) = NULL;
+
+/*
+ * See art_workers.h.
+ */
+void
+art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at, MemoryContext cxt))
+{
+	check_piece = fn;
+}
+
+/*
+ * Its entry, if that is still the structure that was kept, and it was not checked.
+ *
+ * Locks: partition lock held, in any mode.
+ */
+static ArtEntry *
+find_kept(const Kept *k)
+{
+	ArtEntry   *e = art_find(k->indexoid, &k->loc);
+
+	return e != NULL && e->unchecked &&
+		pg_atomic_read_u64(&e->word) == ART_WORD(k->gen, ART_READY) ? e : NULL;
+}
+
+/*
+ * List those of the database that were not checked yet.
+ *
+ * Locks: takes the partition locks, shared, one after the other.
+ */
+static int
+list_kept(Kept **out)
+{
+	int			n = 0;
+	int			cap = 64;
+
+	*out = palloc(cap * sizeof(Kept));
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		{
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				uint64		w = pg_atomic_read_u64(&e->word);
+
+				if (e->loc.db != MyDatabaseId || !e->unchecked ||
+					ART_WORD_STATE(w) != ART_READY)
+					continue;
+				if (n == cap)
+				{
+					cap *= 2;
+					*out = repalloc(*out, cap * sizeof(Kept));
+				}
+				(*out)[n].indexoid = e->indexoid;
+				(*out)[n].loc = e->loc;
+				(*out)[n++].gen = ART_WORD_GEN(w);
+			}
+		}
+		art_unlock(&art_dir_locks[p].lock);
+	}
+	return n;
+}
+
+/*
+ * The check of it is over.  One that differs from its table is given up, as if it had not
+ * outlived the crash.  False: it was gone before.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+static bool
+end_kept(const Kept *k, bool differs)
+{
+	LWLock	   *lock = art_partition(k->loc.db, k->indexoid);
+	Oid			heapoid = InvalidOid;
+	ArtEntry   *e;
+
+	art_lock(lock, LW_EXCLUSIVE);
+	e = find_kept(k);
+	if (e)
+	{
+		heapoid = e->heapoid;
+		e->unchecked = false;
+		if (differs)
+			(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
+	}
+	art_unlock(lock);
+	if (e && differs)
+	{
+		art_invalidate_heap(k->loc.db, heapoid);
+		art_launcher_wake();
+	}
+	return e != NULL;
+}
+
+/*
+ * In PG_CATCH: the check of it ended with an error.  True: it differs from its table, and
+ * the log was told.
+ */
+static bool
+check_failed(const Kept *k)
+{
+	ErrorData  *error;
+	char	   *name;
+	bool		differs;
+	bool		there;
+
+	MemoryContextSwitchTo(worker_cxt);
+	HOLD_INTERRUPTS();
+	error = CopyErrorData();
+	differs = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(worker_cxt);
+
+	there = end_kept(k, differs);
+	begin();
+	name = art_sql_name(k->indexoid);
+	if (differs && name != NULL)
+		ereport(WARNING,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("art index \"%s\" of database \"%s\" has outlived a crash, and differs from its table",
+						name, get_database_name(MyDatabaseId)),
+				 errdetail("It is built again. The check said: %s", error->message),
+				 errhint("What crashed may have written to memory that is not its own. A restart of the server makes all of it new.")));
+	else if (there && name != NULL)
+		ereport(LOG,
+				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
+						name, get_database_name(MyDatabaseId), error->message)));
+	commit();
+	FreeErrorData(error);
+	return differs;
+}
+
+/*
+ * Sleep, so that the piece that began then was the share of the time that
+ * artidx.survive_crash_check allows.  A wake-up does not make it shorter, but a change
+ * of that setting does.
+ */
+static void
+rest_after(TimestampTz began, double least_ms)
+{
+	TimestampTz ended = GetCurrentTimestamp();
+	double		worked_ms = (double) (ended - began) / 1000;
+
+	for (;;)
+	{
+		int			share;
+		double		ms;
+
+		between();
+		share = art_survive_crash_check;
+		if (share == 0)
+			return;
+		ms = Min(Max(worked_ms * (100 - share) / share, least_ms), ART_CHECK_REST_MS);
+		ms -= (double) (GetCurrentTimestamp() - ended) / 1000;
+		if (ms <= 0)
+			return;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) ms + 1,
+						 ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
+		ResetLatch(MyLatch);
+	}
+}
+
+typedef enum CheckEnd
+{
+	CHECK_MORE = 0,				/* that was one piece */
+	CHECK_REFUSED,				/* a lock was not to be had */
+	CHECK_GONE,					/* it is not there any more, or cannot be checked */
+	CHECK_AGREES,				/* the last piece, and it is what its table says */
+	CHECK_DIFFERS
+} CheckEnd;
+
+/* One piece of the check, in a transaction of its own. */
+static CheckEnd
+check_next(const Kept *k, void **at, MemoryContext cxt)
+{
+	bool		gone;
+	CheckEnd	end;
+	Relation	index;
+	ArtLocator	loc;
+	char		activity[64 + NAMEDATALEN];
+
+	begin();
+	index = open_candidate(k->indexoid, &gone);
+	end = gone ? CHECK_GONE : CHECK_REFUSED;
+	if (index)
+	{
+		snprintf(activity, sizeof(activity), "checking art index \"%s\"",
+				 RelationGetRelationName(index));
+		pgstat_report_activity(STATE_RUNNING, activity);
+		art_locator(index, &loc);
+		if (loc.spc != k->loc.spc || loc.rel != k->loc.rel ||
+			!index->rd_index->indisvalid)
+			end = CHECK_GONE;
+		else
+			end = check_piece(index, k->gen, at, cxt) ? CHECK_AGREES : CHECK_MORE;
+		index_close(index, NoLock);
+	}
+	commit();
+	return end;
+}
+
+/*
+ * Check one structure that was kept, until that is turned off (CHECK_MORE) or somebody
+ * has its lock for long (CHECK_REFUSED).  It is waited for longer once it was begun, since
+ * it would begin anew.
+ */
+static CheckEnd
+check_one(const Kept *k)
+{
+	MemoryContext cxt = AllocSetContextCreate(worker_cxt, "artidx check",
+											  ALLOCSET_SMALL_SIZES);
+	void	   *at = NULL;
+	int			refused = 0;
+	volatile CheckEnd end = CHECK_MORE;
+
+	while (art_survive_crash_check > 0 && end <= CHECK_REFUSED &&
+		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
+	{
+		TimestampTz began = GetCurrentTimestamp();
+
+		PG_TRY();
+		{
+			end = check_next(k, &at, cxt);
+			if (end > CHECK_REFUSED)
+				(void) end_kept(k, false);
+		}
+		PG_CATCH();
+		{
+			end = check_failed(k) ? CHECK_DIFFERS : CHECK_GONE;
+		}
+		PG_END_TRY();
+		refused = end == CHECK_REFUSED ? refused + 1 : 0;
+		rest_after(began, end == CHECK_REFUSED ? ART_REFUSED_MS : 0);
+	}
+	MemoryContextDelete(cxt);
+	return end;
+}
+
+/*
+ * Check what was kept over a crash, until that is turned off.  The directory says which
+ * structures are left.  We ask for a check of those when we exit.  So a worker goes on with
+ * them where another one was ended.
+ */
+static void
+check_kept(void)
+{
+	TimestampTz began = GetCurrentTimestamp();
+	Kept	   *all;
+	int			n = list_kept(&all);
+	int			ends[CHECK_DIFFERS + 1] = {0};
+
+	for (int i = 0; i < n; i++)
+		ends[check_one(&all[i])]++;
+	pfree(all);
+	if (ends[CHECK_MORE] > 0)
+		return;					/* turned off */
+	if (ends[CHECK_REFUSED] == 0)
+		job_done(ART_JOB_CHECK);
+	if (ends[CHECK_AGREES] + ends[CHECK_DIFFERS] == 0)
+		return;
+	begin();
+	ereport(LOG,
+			(errmsg("artidx: checked %d indexes of database \"%s\" that outlived a crash in %.1f s, %d differ from their tables",
+					ends[CHECK_AGREES] + ends[CHECK_DIFFERS], get_database_name(MyDatabaseId),
+					(double) (GetCurrentTimestamp() - began) / USECS_PER_SEC,
+					ends[CHECK_DIFFERS]),
+			 ends[CHECK_REFUSED] == 0 ? 0 :
+			 errdetail("%d more are locked, and are checked later.", ends[CHECK_REFUSED])));
+	commit();
+}
+
 /* ---- main ---- */
 
 static void
@@ -764,6 +1055,8 @@ art_worker_main(Datum arg)
 		(void) art_worker_claim(my_slot, NULL);
 	}
 	tell_built();
+	if (me.jobs & ART_JOB_CHECK)
+		check_kept();
 	worked = true;
 	proc_exit(0);
 }

@@ -82,6 +82,8 @@ extern void art_database_gone(Oid dboid);
 
 /* ---- art_launcher.c ---- */
 
+extern void art_background_settings(void);
+
 /*
  * An absent structure (or one whose build was left) that a worker could make
  * now, or a build it could help with; kept by identity.
@@ -103,7 +105,6 @@ typedef struct ArtWork
 
 extern void art_launcher_settings(void);	/* from _PG_init */
 extern void art_launcher_init(void);	/* the same, preloading */
-extern void art_background_settings(void);
 extern int	art_find_work(Oid db, ArtWork **work);
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);
@@ -115,6 +116,15 @@ extern bool art_is_coming(ArtState state, ArtReason reason);
 
 /* Is there any such index?  Looks through the whole directory. */
 extern bool art_any_coming(void);
+
+/* ---- art_worker.c ---- */
+
+/*
+ * From _PG_init: who checks a structure that was kept over a crash, a piece at a call
+ * (art_recheck.c says how).
+ */
+extern void art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at,
+										  MemoryContext cxt));
 
 /* ---- art_slots.c ---- */
 

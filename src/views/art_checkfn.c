@@ -44,37 +44,9 @@
 #include "area/art_tree.h"
 #include "build/build.h"
 #include "live/live.h"
+#include "views/art_check.h"
 
-#define ART_CHECK_BATCH		1000
 #define ART_CHECK_TRIES		5
-
-typedef struct ArtCheck
-{
-	Relation	heap;
-	Relation	index;
-	ArtKeyDesc *kd;
-	ArtEntry   *entry;
-	ax_ctx	   *cx;
-	ax_tree    *tree;
-	uint64		gen;
-	Snapshot	snapshot;
-	MemoryContext tmp;
-	ArtBuf		key;
-
-	/* found */
-	ax_tree_info walk;			/* counted by the core's walk */
-	uint64		counter;		/* entries by the tree's counters */
-	uint64		scanned;		/* entries met by the ordered scan */
-	uint64		visible;		/* of which lead to a row we see */
-	int64		rows;			/* rows we see in the heap */
-
-	/* the walk along the entries */
-	IndexInfo  *info;
-	EState	   *estate;
-	IndexFetchTableData *fetch;
-	TupleTableSlot *slot;
-	ArtHazard  *hazard;
-} ArtCheck;
 
 static void art_check_fail(ArtCheck *c, const char *fmt,...) pg_attribute_printf(2, 3) __attribute__((noreturn));
 
@@ -112,12 +84,25 @@ art_check_fail(ArtCheck *c, const char *fmt,...)
 }
 
 /*
- * (Re-)read which structure is checked.
+ * (Re-)read which structure is checked.  ERROR when it was to be a certain one, and is
+ * gone.
  */
 static void
 art_check_ready(ArtCheck *c)
 {
 	c->entry = art_entry_if_exists(c->index);
+	if (c->only != 0)
+	{
+		if (c->entry == NULL ||
+			art_entry_state(c->entry, &c->gen) != ART_READY || c->gen != c->only)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("index \"%s\" has another structure",
+							RelationGetRelationName(c->index))));
+		c->tree = art_entry_tree(c->entry);
+		c->cx = art_ctx();
+		return;
+	}
 	if (c->entry != NULL)
 		art_apply_kind(c->index, c->entry, c->kd->compared);
 	c->gen = art_ensure_ready(c->index);
@@ -158,92 +143,79 @@ art_check_info(ArtCheck *c, ax_tree_info *info)
 }
 
 /*
- * Once over the structure, some leaves a call.  False: the generation is gone.
+ * See art_check.h.
  *
- * Epoch: enters and leaves, once per call of the core; checks for interrupts
- * between two.
+ * The number of entries must be the counters'.  Beside writers it can only be compared
+ * when the counters stood still meanwhile.  Even then once is not enough to be certain;
+ * a real difference stays the same.  Nor are they compared when the caller rested: rows
+ * that come and go one a minute would be a difference that stays the same.
+ *
+ * Epoch: enters and leaves.
  */
-static bool
-art_check_walk(ArtCheck *c, ArtBuf *pos, uint64 bytes)
+bool
+art_check_walk(ArtCheck *c, ArtCheckWalk *w)
 {
-	ax_checking walk;
+	ax_tree_info after = {0};
+	ax_status	s = AX_OK;
+	int64		diff;
 
-	memset(&walk, 0, sizeof(walk));
-	while (!walk.done)
+	CHECK_FOR_INTERRUPTS();
+	if (!w->begun)
 	{
-		ax_status	s;
-
-		CHECK_FOR_INTERRUPTS();
-		walk.buf = pos->data;
-		walk.size = pos->cap;
+		memset(&w->at, 0, sizeof(w->at));
+		w->begun = true;
+		w->rested = false;
+		if (!art_check_info(c, &w->before))
+			s = AX_STALE;
+		c->counter = w->before.entries;
+	}
+	if (s == AX_OK)
+	{
+		w->at.buf = w->pos.data;
+		w->at.size = w->pos.cap;
 		ART_CORE_BEGIN();
-		s = ax_check(c->cx, c->tree, c->gen, &walk);
+		s = ax_check(c->cx, c->tree, c->gen, &w->at);
 		ART_CORE_END();
-		switch (s)
-		{
-			case AX_OK:
-				break;
-			case AX_BUFFER:
-				pos->len = pos->cap;	/* which is kept */
-				art_buf_reserve(pos, walk.need_bytes - pos->cap);
-				break;
-			case AX_BUSY:
-				art_busy();
-				break;
-			case AX_STALE:
-				return false;
-			default:
-				art_check_unexpected(c, s);
-		}
 	}
-	c->walk = walk.info;
-	c->walk.bytes = bytes;		/* the walk does not count them */
-	if (walk.bad)
-		art_check_fail(c, "%s", walk.msg);
-	return true;
-}
-
-/*
- * The walk over the structure.  The number of entries must be the counters'.
- * Beside writers it can only be compared when the counters stood still
- * meanwhile.  Even then once is not enough to be certain; a real difference
- * stays the same.
- */
-static void
-art_check_structure(ArtCheck *c)
-{
-	int64		first_diff = 0;
-	ArtBuf		pos;
-
-	art_buf_init(&pos, CurrentMemoryContext, 1024);
-	for (int i = 0; i < ART_CHECK_TRIES;)
+	if (s == AX_BUFFER)
 	{
-		ax_tree_info before = {0};
-		ax_tree_info after = {0};
-		int64		diff;
-		bool		same = art_check_info(c, &before);
-
-		c->counter = before.entries;
-		same = same && art_check_walk(c, &pos, before.bytes);
-		same = same && art_check_info(c, &after);
-		if (!same)
-		{
-			art_check_ready(c);
-			i = 0;
-			continue;
-		}
-		c->counter = after.entries;
-		if (before.entries != after.entries)
-			return;				/* writers: nothing to compare */
-		diff = (int64) (c->walk.entries - after.entries);
-		if (diff == 0)
-			return;
-		if (i > 0 && diff != first_diff)
-			return;
-		first_diff = diff;
-		i++;
+		w->pos.len = w->pos.cap;	/* which is kept */
+		art_buf_reserve(&w->pos, w->at.need_bytes - w->pos.cap);
 	}
-	art_check_fail(c, "the walk and the counters disagree");
+	else if (s == AX_BUSY)
+		art_busy();
+	else if (s != AX_OK && s != AX_STALE)
+		art_check_unexpected(c, s);
+	if (s == AX_OK && !w->at.done)
+		return false;
+	if (s == AX_OK)
+	{
+		c->walk = w->at.info;
+		c->walk.bytes = w->before.bytes;	/* the walk does not count them */
+		if (w->at.bad)
+			art_check_fail(c, "%s", w->at.msg);
+		if (!art_check_info(c, &after))
+			s = AX_STALE;
+	}
+	if (s == AX_STALE)
+	{
+		art_check_ready(c);
+		w->begun = false;
+		w->tries = 0;
+	}
+	if (s != AX_OK)
+		return false;
+
+	w->begun = false;
+	c->counter = after.entries;
+	diff = (int64) (c->walk.entries - after.entries);
+	if (w->rested || w->before.entries != after.entries ||	/* nothing to compare */
+		diff == 0 || (w->tries > 0 && diff != w->first_diff))
+		return true;
+	w->first_diff = diff;
+	if (++w->tries == ART_CHECK_TRIES)
+		art_check_fail(c, "the walk and the counters disagree");
+	return false;
 }
 
 /*
@@ -308,23 +280,27 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 }
 
 /*
- * Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees it.
+ * See art_check.h.  Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees
+ * it.
  */
-static void
-art_check_heap(ArtCheck *c)
+void
+art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n)
 {
 	IndexInfo  *info = BuildIndexInfo(c->index);
-	TableScanDesc scan;
+	bool		all = n == InvalidBlockNumber;
+	TableScanDesc scan = NULL;
 
-	scan = table_beginscan_strat(c->heap, c->snapshot, 0, NULL, true, true);
+	/* some blocks: the callee makes the scan, with a snapshot that is no older */
+	if (all)
+		scan = table_beginscan_strat(c->heap, c->snapshot, 0, NULL, true, true);
 	info->ii_Concurrent = true;
 	info->ii_Unique = false;
 	info->ii_ExclusionOps = NULL;
 	info->ii_ExclusionProcs = NULL;
 	info->ii_ExclusionStrats = NULL;
 	/* ends the scan, too */
-	table_index_build_scan(c->heap, c->index, info, true, false,
-						   art_check_row, c, scan);
+	table_index_build_range_scan(c->heap, c->index, info, all, false, false,
+								 first, n, art_check_row, c, scan);
 }
 
 /*
@@ -428,26 +404,22 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 }
 
 /*
- * Index to heap: every entry in key order, against what our snapshot sees.
+ * See art_check.h.  Index to heap: entries in key order, against what our snapshot sees.
  */
-static void
-art_check_entries(ArtCheck *c)
+void
+art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
 {
-	ArtPass		w;
-
-	art_pass_init(&w, c->kd, c->cx, ART_CHECK_BATCH, 64 * 1024);
-
 	c->info = BuildIndexInfo(c->index);
 	c->estate = CreateExecutorState();
 	c->slot = table_slot_create(c->heap, NULL);
 	c->fetch = table_index_fetch_begin(c->heap);
 
-	while (!w.done)
+	do
 	{
 		ax_status	s;
 
 		CHECK_FOR_INTERRUPTS();
-		s = art_pass_next(&w, c->tree, c->gen);
+		s = art_pass_next(w, c->tree, c->gen);
 		if (s == AX_STALE)
 		{
 			/* whatever structure comes next holds what our snapshot sees */
@@ -457,27 +429,27 @@ art_check_entries(ArtCheck *c)
 		if (s != AX_OK)
 			art_check_unexpected(c, s);
 
-		for (uint32 i = 0; i < w.n; i++)
+		for (uint32 i = 0; i < w->n; i++)
 		{
-			const uint8 *key = w.keys.data + w.key_off[i];
-			uint32		len = w.key_off[i + 1] - w.key_off[i];
+			const uint8 *key = w->keys.data + w->key_off[i];
+			uint32		len = w->key_off[i + 1] - w->key_off[i];
 			uint64		tid = 0;
 
 			for (int k = 0; k < AX_TID_BYTES; k++)
 				tid = tid << 8 | key[len - AX_TID_BYTES + k];
 			/* the core's walk cannot tell the order of these */
-			if (c->kd->compared && (i > 0 || w.from.len > 0) &&
-				art_key_cmp(c->kd, key, len, i > 0 ? w.keys.data + w.key_off[i - 1] : w.from.data,
-							i > 0 ? w.key_off[i] - w.key_off[i - 1] : w.from.len, true, true) <= 0)
+			if (c->kd->compared && (i > 0 || w->from.len > 0) &&
+				art_key_cmp(c->kd, key, len, i > 0 ? w->keys.data + w->key_off[i - 1] : w->from.data,
+							i > 0 ? w->key_off[i] - w->key_off[i - 1] : w->from.len, true, true) <= 0)
 				art_check_fail(c, "the entry of row address (%u,%u) is out of order",
-							   (unsigned) (w.tids[i] >> 16), (unsigned) (w.tids[i] & 0xFFFF));
-			if (tid != w.tids[i])
+							   (unsigned) (w->tids[i] >> 16), (unsigned) (w->tids[i] & 0xFFFF));
+			if (tid != w->tids[i])
 				art_check_fail(c, "a scan gave row address (%u,%u) for an entry of (%u,%u)",
-							   (unsigned) (w.tids[i] >> 16), (unsigned) (w.tids[i] & 0xFFFF),
+							   (unsigned) (w->tids[i] >> 16), (unsigned) (w->tids[i] & 0xFFFF),
 							   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF));
 			art_check_entry(c, key, len, tid);
 		}
-	}
+	} while (!w->done && GetCurrentTimestamp() < until);
 
 	if (c->hazard != NULL)
 		art_hazard_release(c->hazard);
@@ -485,10 +457,6 @@ art_check_entries(ArtCheck *c)
 	table_index_fetch_end(c->fetch);
 	ExecDropSingleTupleTableSlot(c->slot);
 	FreeExecutorState(c->estate);
-
-	/* each row that we see has one entry, and neither pass may miss it */
-	if ((int64) c->visible != c->rows)
-		art_check_fail(c, "its entries lead to another number of rows than the table has");
 }
 
 /*
@@ -529,13 +497,44 @@ art_check_open(Oid indexoid, Relation *heap, Relation *index)
 						RelationGetRelationName(*index))));
 }
 
+/*
+ * See art_check.h.
+ *
+ * The index's expressions run as the table's owner, not as the superuser who checks: as
+ * in a build, and in amcheck.
+ */
+void
+art_check_begin(ArtCheck *c)
+{
+	GetUserIdAndSecContext(&c->userid, &c->sec_context);
+	SetUserIdAndSecContext(c->heap->rd_rel->relowner,
+						   c->sec_context | SECURITY_RESTRICTED_OPERATION);
+	c->nestlevel = NewGUCNestLevel();
+	art_restrict_search_path(c->heap, c->userid);
+
+	c->tmp = AllocSetContextCreate(CurrentMemoryContext, "artidx_check",
+								   ALLOCSET_DEFAULT_SIZES);
+	c->kd = art_keydesc_build(c->index, CurrentMemoryContext);
+	art_buf_init(&c->key, CurrentMemoryContext, 256);
+	art_check_ready(c);
+}
+
+/*
+ * See art_check.h.
+ */
+void
+art_check_end(ArtCheck *c)
+{
+	AtEOXact_GUC(false, c->nestlevel);
+	SetUserIdAndSecContext(c->userid, c->sec_context);
+	MemoryContextDelete(c->tmp);
+}
+
 PG_FUNCTION_INFO_V1(artidx_check);
 PGDLLEXPORT Datum artidx_check(PG_FUNCTION_ARGS);
 
 /*
  * artidx_check(index regclass, heapallindexed boolean)
- *
- * Long: what is opened and set here is put back in the reverse order.
  */
 Datum
 artidx_check(PG_FUNCTION_ARGS)
@@ -547,9 +546,8 @@ artidx_check(PG_FUNCTION_ARGS)
 	ArtCheck	c;
 	bool		heapallindexed = PG_GETARG_BOOL(1);
 	MemoryContext old;
-	Oid			save_userid;
-	int			save_sec_context;
-	int			save_nestlevel;
+	ArtCheckWalk walk = {0};
+	ArtPass		pass;
 
 	if (!SRF_IS_FIRSTCALL())
 	{
@@ -567,23 +565,7 @@ artidx_check(PG_FUNCTION_ARGS)
 	memset(&c, 0, sizeof(c));
 	art_check_open(PG_GETARG_OID(0), &c.heap, &c.index);
 	art_queue_flush_of(c.index);
-
-	/*
-	 * The index's expressions run as the table's owner, not as the superuser
-	 * who checks: as in a build, and in amcheck.
-	 */
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(c.heap->rd_rel->relowner,
-						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-	save_nestlevel = NewGUCNestLevel();
-	art_restrict_search_path(c.heap, save_userid);
-
-	c.tmp = AllocSetContextCreate(CurrentMemoryContext, "artidx_check",
-								  ALLOCSET_DEFAULT_SIZES);
-	c.kd = art_keydesc_build(c.index, CurrentMemoryContext);
-	art_buf_init(&c.key, CurrentMemoryContext, 256);
-	art_check_ready(&c);
-
+	art_check_begin(&c);
 	if (heapallindexed)
 	{
 		/* before the first look at an entry: all we see must be in there */
@@ -597,18 +579,20 @@ artidx_check(PG_FUNCTION_ARGS)
 							RelationGetRelationName(c.index))));
 	}
 
-	art_check_structure(&c);
+	art_buf_init(&walk.pos, CurrentMemoryContext, 1024);
+	while (!art_check_walk(&c, &walk))
+		;
 	if (heapallindexed)
 	{
-		art_check_heap(&c);
-		art_check_entries(&c);
+		art_check_heap(&c, 0, InvalidBlockNumber);
+		art_pass_init(&pass, c.kd, c.cx, ART_CHECK_BATCH, 64 * 1024);
+		art_check_entries(&c, &pass, DT_NOEND);
+		/* each row that we see has one entry, and neither pass may miss it */
+		if ((int64) c.visible != c.rows)
+			art_check_fail(&c, "its entries lead to another number of rows than the table has");
 		UnregisterSnapshot(c.snapshot);
 	}
-
-	AtEOXact_GUC(false, save_nestlevel);
-	SetUserIdAndSecContext(save_userid, save_sec_context);
-
-	MemoryContextDelete(c.tmp);
+	art_check_end(&c);
 	relation_close(c.index, AccessShareLock);
 	table_close(c.heap, AccessShareLock);
 

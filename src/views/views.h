@@ -18,4 +18,8 @@
 extern Relation art_stat_open(Oid indexoid, Oid *heapoid);
 extern void art_stat_close(Relation index, Oid heapoid);
 
+/* ---- art_recheck.c ---- */
+
+extern void art_recheck_init(void); /* from _PG_init, preloading */
+
 #endif							/* ART_VIEWS_H */

@@ -217,6 +217,17 @@ test_long(void)
 	}
 	fine = good(&is);
 	ok(n > 100 && fine && is.entries == (uint64_t) n, "%d keys of %u bytes: %s", n, len, msg);
+	if (!btree)
+	{
+		_Atomic rt_ref *root = &atomic_load(&tree->store)->root;
+		rt_n4	   *top = RT_PTR(ldref(root));
+		rt_ref		child = top->child[0];
+
+		top->child[0] = ldref(root);
+		fine = good(&is);
+		ok(!fine && strstr(msg, "deeper"), "the root below itself: \"%s\"", msg);
+		top->child[0] = child;
+	}
 	close_tree();
 	free(k);
 }

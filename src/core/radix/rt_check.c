@@ -379,6 +379,23 @@ walk_up(walk *w, uint32_t n)
 }
 
 /*
+ * Check a reference to a node.  False: go no further, it has no end, since it leads back
+ * to a node above.
+ */
+static bool
+check_ref(walk *w, rt_ref ref, uint32_t d)
+{
+	const rt_hdr *h = RT_PTR(ref);
+
+	if (RT_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || RT_TAG(ref) != h->kind)
+		complain(w, "reference and header of a node at depth %u differ", d);
+	if (d + h->plen < AX_KEY_MAX)
+		return true;
+	complain(w, "a node deeper than the longest key");
+	return false;
+}
+
+/*
  * From the root to the position and on.
  *
  * Latches: none on entry and on return.
@@ -418,8 +435,8 @@ walk_tree(walk *w)
 
 		if (w->work >= AX_CHECK_WORK)
 			return W_PAUSE;
-		if (RT_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || RT_TAG(ref) != h->kind)
-			complain(w, "reference and header of a node at depth %u differ", d);
+		if (!check_ref(w, ref, d))
+			return W_DONE;
 		if (!room(w, d + h->plen + 1))
 			return W_BUFFER;
 		t = open_guard(w, &f->g, &h->word, above, d, d ? c->buf[d - 1] : -1);
