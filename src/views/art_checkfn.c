@@ -46,7 +46,8 @@
 #include "live/live.h"
 #include "views/art_check.h"
 
-#define ART_CHECK_TRIES		5
+#define ART_CHECK_TRIES		8
+#define ART_CHECK_PAUSE		10000L	/* us, before the second try; doubled each time */
 
 static void art_check_fail(ArtCheck *c, const char *fmt,...) pg_attribute_printf(2, 3) __attribute__((noreturn));
 
@@ -146,8 +147,9 @@ art_check_info(ArtCheck *c, ax_tree_info *info)
  * See art_check.h.
  *
  * The number of entries must be the counters'.  Beside writers it can only be compared
- * when the counters stood still meanwhile.  Even then once is not enough to be certain;
- * a real difference stays the same.  Nor are they compared when the caller rested: rows
+ * when the counters stood still meanwhile.  Even then once is not enough to be certain:
+ * a writer that has put its entry in may wait for a processor, and count it then.  A
+ * real difference stays the same for more than a second.  Nor are they compared when the caller rested: rows
  * that come and go one a minute would be a difference that stays the same.
  *
  * Epoch: enters and leaves.
@@ -215,6 +217,7 @@ art_check_walk(ArtCheck *c, ArtCheckWalk *w)
 	w->first_diff = diff;
 	if (++w->tries == ART_CHECK_TRIES)
 		art_check_fail(c, "the walk and the counters disagree");
+	pg_usleep(ART_CHECK_PAUSE << (w->tries - 1));
 	return false;
 }
 
