@@ -239,4 +239,35 @@ art_wal_writer_latch(ProcNumber n)
 #define art_estimate_array_length(root, expr) ((double) estimate_array_length(expr))
 #endif
 
+/* ---- which outer joins can make a column NULL: kept with it from 16 on ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_COPY_NULLINGRELS(to, from) \
+	((to)->varnullingrels = bms_copy((from)->varnullingrels))
+#else
+#define ART_COPY_NULLINGRELS(to, from) ((void) (to), (void) (from))
+#endif
+
+/* ---- a table of the statement: 18 asks whether rows of it are changed ---- */
+#if PG_VERSION_NUM >= 180000
+#define art_range_table_relation(estate, rti) ExecGetRangeTableRelation((estate), (rti), false)
+#else
+#define art_range_table_relation(estate, rti) ExecGetRangeTableRelation((estate), (rti))
+#endif
+
+/* ---- EXPLAIN's properties have a header of their own from 18 on ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_EXPLAIN_HEADER "commands/explain_format.h"
+#else
+#define ART_EXPLAIN_HEADER "commands/explain.h"
+#endif
+
+/* ---- begin an index scan: 18 counts its searches on behalf of EXPLAIN ---- */
+#if PG_VERSION_NUM >= 180000
+#define art_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0)
+#else
+#define art_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan((heap), (index), (snapshot), (nkeys), 0)
+#endif
+
 #endif							/* ART_COMPAT_H */

@@ -54,6 +54,7 @@ _PG_init(void)
 	art_elision_init();
 	art_planner_install();
 	art_executor_install();
+	art_batch_install();
 
 	/*
 	 * After every definition: it removes what the configuration file sets and

@@ -140,6 +140,57 @@ extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
 extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void artendscan(IndexScanDesc scan);
 
+/* ---- art_points.c ---- */
+
+/*
+ * The searches of a batched join, many at once, each for a single key.  The
+ * scan is one of index_beginscan() that nobody rescans or reads.
+ */
+#define ART_POINTS_MAX	256		/* keys at once */
+#define ART_POINTS_TIDS 512		/* and entries */
+
+typedef enum ArtPoint
+{
+	ART_POINT_ADDED,			/* it is among those to be looked up */
+	ART_POINT_NOTHING,			/* no entry can match */
+	ART_POINT_SINGLE			/* not a single key: use an index scan */
+} ArtPoint;
+
+/* Can the scan do it at all?  If not now, it never will. */
+extern bool art_points_possible(IndexScanDesc scan);
+
+/* Forget the keys, and remove the dead entries of the last search. */
+extern void art_points_begin(IndexScanDesc scan);
+
+/* Add a key.  The values of the scan keys need not live on. */
+extern ArtPoint art_points_add(IndexScanDesc scan, ScanKey keys, int nkeys);
+
+/*
+ * Look the keys added up, beginning with that number.  Returns how many were
+ * answered; counts[i] entries are those of key from + i, in tids.  0: the first
+ * must be searched for with an index scan.  The entries of the search before
+ * are gone.
+ */
+extern uint32 art_points_search(IndexScanDesc scan, uint32 from,
+								const uint64 **tids, uint32 *counts);
+
+/*
+ * index_fetch_heap() has set kill_prior_tuple for an entry (its place in tids).
+ * Call it before the heap is asked for another row.
+ */
+extern void art_points_dead(IndexScanDesc scan, uint32 entry);
+
+/*
+ * Publish the TID of an entry to VACUUM.  True: until the next one is, or
+ * unpublish, its row is the one that the index means.  False: ask the heap.
+ */
+extern bool art_points_publish(IndexScanDesc scan, uint32 entry);
+extern void art_points_unpublish(IndexScanDesc scan);
+
+/* The key columns' values of a key looked up; allocates in the current context. */
+extern void art_points_values(IndexScanDesc scan, uint32 point, Datum *values,
+							  bool *isnull);
+
 /* ---- art_mark.c ---- */
 
 extern void artmarkpos(IndexScanDesc scan);

@@ -83,7 +83,7 @@ art_scan_guard(IndexScanDesc scan)
  * be, go private.  Notes of dead entries are forgotten then, and nothing of
  * the structure is left in anybody's hands.
  */
-static void
+void
 art_scan_ready(IndexScanDesc scan)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;

@@ -288,6 +288,9 @@ extern ax_status art_scan_copy_many(IndexScanDesc scan, bool backward);
  */
 extern void art_scan_goto_range(ArtScan *so, uint32 range);
 
+/* A batch's ranges, allocated when first asked for. */
+extern ArtRanges *art_scan_ranges(ArtScan *so, ArtBatch *b);
+
 /* The range of an entry. */
 static inline uint32
 art_scan_range(const ArtScan *so, uint32 i)
@@ -315,6 +318,14 @@ extern void art_scan_note_kill(IndexScanDesc scan);
  * that TID may go, whatever its key.
  */
 extern void art_scan_kill(IndexScanDesc scan);
+
+/* ---- art_scan.c ---- */
+
+/*
+ * Which structure to scan, now: builds it if need be, or the scan goes private.
+ * Notes of dead entries are forgotten then.
+ */
+extern void art_scan_ready(IndexScanDesc scan);
 
 /* ---- art_mark.c ---- */
 extern void art_scan_leave_mark(ArtScan *so);

@@ -27,8 +27,9 @@
 #include "core/ax.h"
 #include "key/key.h"
 
-static ArtRanges *
-ranges_of(ArtScan *so, ArtBatch *b)
+/* See art_scan.h. */
+ArtRanges *
+art_scan_ranges(ArtScan *so, ArtBatch *b)
 {
 	if (b->ranges == NULL)
 	{
@@ -65,7 +66,7 @@ art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from)
 {
 	b->several = from->several;
 	if (b->several)
-		memcpy(ranges_of(so, b)->first_at, from->ranges->first_at,
+		memcpy(art_scan_ranges(so, b)->first_at, from->ranges->first_at,
 			   sizeof(from->ranges->first_at));
 }
 
@@ -113,7 +114,7 @@ art_scan_copy_many(IndexScanDesc scan, bool backward)
 		return AX_OK;
 	}
 
-	r = ranges_of(so, b);
+	r = art_scan_ranges(so, b);
 	art_scan_buffers(so, ART_MANY_TIDS, false);
 	art_scan_room(so, &r->buf, 64);
 	(void) art_scanplan_tell(&so->plan, r->first_at);

@@ -57,6 +57,11 @@ extern void art_planner_install(void);
 /* The art operator class of the same name and input type as a btree one. */
 extern Oid	art_opclass_twin(Oid btopclass, Oid artam);
 
+/* ---- art_join.c ---- */
+
+/* Batched joins: the setting and the hook (src/plan/art_join.c). */
+extern void art_batch_install(void);
+
 /* ---- art_rowcompare.c ---- */
 
 extern void art_simplify_row_comparisons(struct PlannerInfo *root,

@@ -147,8 +147,8 @@ art_check_info(ArtCheck *c, ax_tree_info *info)
  * See art_check.h.
  *
  * The number of entries must be the counters'.  Beside writers it can only be compared
- * when the counters stood still meanwhile.  Even then once is not enough to be certain:
- * a writer that has put its entry in may wait for a processor, and count it then.  A
+ * when the counters stood still meanwhile.  Even then once is not enough to be certain.
+ * A writer that has put its entry in may wait for a processor, and count it then.  A
  * real difference stays the same for more than a second.  Nor are they compared when the caller rested: rows
  * that come and go one a minute would be a difference that stays the same.
  *

@@ -1,0 +1,529 @@
+/*
+ * art_join.c
+ *	  Batched joins: where the planner may take one, and its price.
+ *
+ * A batched join is a nested loop whose inner side is a look-up of whole keys
+ * in an art index.  It takes many outer rows, and looks all their keys up at
+ * once.  It fetches the rows in the order of the table's blocks, and gives the
+ * results out in the order of the outer side (art_joinexec.c).
+ *
+ * So wherever core could make such a nested loop we make that as well, ask for
+ * its cost, and offer ours beside it, for less.  Conditions and row counts are
+ * those of the nested loop.
+ *
+ * Nobody gets one without asking (artidx.batched_joins).
+ *
+ * Left out: joins that EvalPlanQual may run again, parameterized joins, joins
+ * of partitions, placeholders, security barriers, and inner rows as a whole.
+ *
+ * src/README.md: Batched joins
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "access/stratnum.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "am/am.h"
+#include "art_compat.h"
+#include "plan/art_join.h"
+#include "plan/plan.h"
+
+/*
+ * Below so many outer rows batches stay small, and there is nothing to gain.
+ * So many rows' price is part of the start, too.  So a LIMIT takes a batched
+ * join only if it wants more of them.
+ */
+#define ART_BATCH_WORTH		64.0
+
+/*
+ * A batch saves so much of the work for a look-up, and of reading the table.
+ */
+#define ART_BATCH_CPU_SAVED	0.30
+#define ART_BATCH_IO_SAVED	0.25
+
+/* The price of a row's part in a batch, in units of cpu_operator_cost. */
+#define ART_BATCH_ROW_COST	2.0
+
+static bool batched_joins = false;
+static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
+
+/* ---- paths ---- */
+
+/*
+ * May this join be a batched one, whatever its paths are?
+ */
+static bool
+join_will_do(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			 RelOptInfo *innerrel, JoinType jointype, List *restrictlist)
+{
+	Bitmapset  *columns = NULL;
+	ListCell   *lc;
+
+	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
+		jointype != JOIN_ANTI)
+		return false;
+	if (innerrel->reloptkind != RELOPT_BASEREL || innerrel->rtekind != RTE_RELATION ||
+		joinrel->reloptkind != RELOPT_JOINREL)
+		return false;
+
+	/* EvalPlanQual would ask the inner table for one row of its choice */
+	if (root->rowMarks != NIL ||
+		(root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT))
+		return false;
+	if (root->placeholder_list != NIL || root->qual_security_level > 0 ||
+		!bms_is_empty(joinrel->lateral_relids) || !bms_is_empty(innerrel->lateral_relids))
+		return false;
+
+	/* core would evaluate these once, above the join or the scan */
+	foreach(lc, restrictlist)
+	{
+		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
+			return false;
+	}
+	foreach(lc, innerrel->baserestrictinfo)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->pseudoconstant)
+			return false;
+		pull_varattnos((Node *) rinfo->clause, innerrel->relid, &columns);
+	}
+
+	/* plain columns of the inner table only */
+	if (columns != NULL &&
+		bms_next_member(columns, -1) <= -FirstLowInvalidHeapAttributeNumber)
+		return false;
+	foreach(lc, innerrel->reltarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (!IsA(var, Var) || var->varattno <= 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Are keys of the index such that ax_lookup_many finds them?
+ *
+ * Locks: takes none on the index, which get_relation_info() has locked.
+ */
+static bool
+index_has_points(Oid indexid)
+{
+	Relation	index = index_open(indexid, NoLock);
+	const ArtKeyDesc *kd = &art_relcache(index)->kd;
+	bool		points = !kd->compared && kd->images && !kd->payload;
+
+	index_close(index, NoLock);
+	return points;
+}
+
+/*
+ * Is the path a search of an art index for one key of each outer row?
+ */
+static bool
+path_will_do(const Path *path, const RelOptInfo *outerrel)
+{
+	const IndexPath *ipath = (const IndexPath *) path;
+	const IndexOptInfo *index;
+	int			equal = 0;		/* leading columns */
+	ListCell   *lc,
+			   *lc2;
+
+	if (!IsA(path, IndexPath) || path->param_info == NULL || path->parallel_aware ||
+		!bms_is_subset(PATH_REQ_OUTER(path), outerrel->relids))
+		return false;
+	index = ipath->indexinfo;
+	if ((void *) index->amcostestimate != (void *) artcostestimate ||
+		index->hypothetical || ipath->indexorderbys != NIL)
+		return false;
+
+	foreach(lc, ipath->indexclauses)
+	{
+		const IndexClause *ic = lfirst_node(IndexClause, lc);
+
+		if (ic->lossy)
+			return false;
+		foreach(lc2, ic->indexquals)
+		{
+			const OpExpr *op = (const OpExpr *) lfirst_node(RestrictInfo, lc2)->clause;
+
+			if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
+				get_op_opfamily_strategy(op->opno, index->opfamily[ic->indexcol]) !=
+				BTEqualStrategyNumber ||
+				contain_volatile_functions(lsecond(op->args)))
+				return false;
+		}
+		if (ic->indexcol == equal)
+			equal++;
+		else if (ic->indexcol > equal)
+			return false;
+	}
+	return equal == index->nkeycolumns && index_has_points(index->indexoid);
+}
+
+/*
+ * The costs of the nested loop, with what a batch saves.
+ *
+ * A look-up's price is the index's and the executor's for each entry.  The rest
+ * of the inner side's is for reading the table.
+ */
+static void
+set_costs(Path *path, const NestPath *nest, const IndexPath *inner)
+{
+	const Path *outer = nest->jpath.outerjoinpath;
+	double		rows = clamp_row_est(outer->rows);
+	double		entries = Max(inner->path.rows, 1.0);
+	Cost		index = inner->indextotalcost;
+	Cost		io = inner->path.total_cost - index - entries * cpu_tuple_cost;
+	Cost		all = nest->jpath.path.total_cost - nest->jpath.path.startup_cost;
+	Cost		saved;
+
+	saved = (index + entries * cpu_tuple_cost) * ART_BATCH_CPU_SAVED +
+		Max(io, 0) * ART_BATCH_IO_SAVED - ART_BATCH_ROW_COST * cpu_operator_cost;
+	saved = Max(saved, 0) * (rows - ART_BATCH_WORTH / 2);
+
+	/* never for nothing, nor for most of it: core may have counted less */
+	saved = Min(saved, all * 0.3);
+	path->total_cost = nest->jpath.path.total_cost - saved;
+	path->startup_cost = nest->jpath.path.startup_cost +
+		(all - saved) * Min(ART_BATCH_WORTH / rows, 1.0);
+}
+
+/* The planner's methods of a path. */
+static Plan *plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+					   List *tlist, List *clauses, List *custom_plans);
+
+static const CustomPathMethods path_methods = {
+	.CustomName = ART_BATCH_NAME,
+	.PlanCustomPath = plan_path,
+};
+
+/*
+ * The batched join of two paths, and whether rows of one worker are its outer
+ * side (partial).
+ *
+ * Arguments: those of the hook, with the paths.
+ */
+static void
+add_batched(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype,
+			JoinPathExtraData *extra, Path *outer, IndexPath *inner, bool partial)
+{
+	JoinCostWorkspace workspace;
+	List	   *pathkeys;
+	NestPath   *nest;
+	CustomPath *path;
+	double		entries = inner->indexselectivity * inner->path.parent->tuples;
+
+	/* a look-up finds all entries of a key */
+	if (entries > (jointype == JOIN_SEMI || jointype == JOIN_ANTI ? ART_BATCH_DENSE :
+				   ART_POINTS_TIDS / 2))
+		return;
+	if (outer->param_info != NULL || outer->rows < ART_BATCH_WORTH)
+		return;
+	pathkeys = build_join_pathkeys(root, joinrel, jointype, outer->pathkeys);
+	initial_cost_nestloop(root, &workspace, jointype, outer, (Path *) inner, extra);
+	nest = create_nestloop_path(root, joinrel, jointype, &workspace, extra, outer,
+								(Path *) inner, extra->restrictlist, pathkeys, NULL);
+
+	path = makeNode(CustomPath);
+	path->path = nest->jpath.path;
+	path->path.type = T_CustomPath;
+	path->path.pathtype = T_CustomScan;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_paths = list_make1(outer);
+	path->custom_private = list_make1(nest);
+	path->methods = &path_methods;
+	set_costs(&path->path, nest, inner);
+	if (partial)
+		add_partial_path(joinrel, &path->path);
+	else
+		add_path(joinrel, &path->path);
+}
+
+/*
+ * set_join_pathlist_hook: every pair of paths that will do.
+ */
+static void
+offer_batched(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	ListCell   *lc,
+			   *lc2;
+
+	if (prev_set_join_pathlist_hook)
+		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (!batched_joins || art_costs_as_btree() || IsolationIsSerializable() ||
+		!join_will_do(root, joinrel, outerrel, innerrel, jointype, extra->restrictlist))
+		return;
+
+	foreach(lc, innerrel->pathlist)
+	{
+		Path	   *inner = (Path *) lfirst(lc);
+
+		if (!path_will_do(inner, outerrel))
+			continue;
+		foreach(lc2, outerrel->pathlist)
+			add_batched(root, joinrel, jointype, extra, (Path *) lfirst(lc2),
+						(IndexPath *) inner, false);
+		if (!joinrel->consider_parallel || !inner->parallel_safe)
+			continue;
+		foreach(lc2, outerrel->partial_pathlist)
+			add_batched(root, joinrel, jointype, extra, (Path *) lfirst(lc2),
+						(IndexPath *) inner, true);
+	}
+}
+
+/* ---- plans ---- */
+
+/* The columns of the scan tuple, while they are collected. */
+typedef struct ArtColumns
+{
+	Index		inner;			/* columns of this table only are added */
+	List	   *tlist;
+} ArtColumns;
+
+/* The entry of a column, or NULL. */
+static Var *
+find_column(const ArtColumns *columns, const Var *var)
+{
+	ListCell   *lc;
+
+	foreach(lc, columns->tlist)
+	{
+		Var		   *have = (Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (IsA(have, Var) && have->varno == var->varno &&
+			have->varattno == var->varattno)
+			return have;
+	}
+	return NULL;
+}
+
+/* Add the inner table's columns of an expression. */
+static void
+add_columns(ArtColumns *columns, Node *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, pull_var_clause(node, PVC_INCLUDE_PLACEHOLDERS))
+	{
+		Var		   *var = lfirst_node(Var, lc);
+
+		if (var->varno == (int) columns->inner && find_column(columns, var) == NULL)
+			columns->tlist = lappend(columns->tlist,
+									 makeTargetEntry((Expr *) copyObject(var),
+													 list_length(columns->tlist) + 1,
+													 NULL, false));
+	}
+}
+
+/*
+ * Make a condition's columns those of the scan tuple.  An outer join's result
+ * may have more nulling relations than the column below it, and core insists
+ * on their being the same.
+ */
+static Node *
+fit_columns(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		Var		   *var = copyObject((Var *) node);
+		const Var  *have = find_column((const ArtColumns *) context, var);
+
+		if (have != NULL)
+			ART_COPY_NULLINGRELS(var, have);
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, fit_columns, context);
+}
+
+/* Conditions that cost less come first; else the order is kept. */
+static List *
+cheapest_first(PlannerInfo *root, List *quals)
+{
+	List	   *sorted = NIL;
+	ListCell   *lc;
+
+	foreach(lc, quals)
+	{
+		QualCost	cost;
+		int			at = list_length(sorted);
+
+		cost_qual_eval_node(&cost, lfirst(lc), root);
+		while (at > 0)
+		{
+			QualCost	before;
+
+			cost_qual_eval_node(&before, list_nth(sorted, at - 1), root);
+			if (before.per_tuple <= cost.per_tuple)
+				break;
+			at--;
+		}
+		sorted = list_insert_nth(sorted, at, lfirst(lc));
+	}
+	return sorted;
+}
+
+/*
+ * The conditions that a parameterized scan of the inner table would test, beside
+ * the index's (as create_indexscan_plan() finds them).
+ */
+static List *
+inner_conditions(const IndexPath *inner)
+{
+	List	   *all;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	all = list_concat_copy(inner->indexinfo->indrestrictinfo,
+						   inner->path.param_info->ppi_clauses);
+	foreach(lc, all)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!is_redundant_with_indexclauses(rinfo, inner->indexclauses))
+			result = lappend(result, rinfo->clause);
+	}
+	return result;
+}
+
+/*
+ * PlanCustomPath: the nested loop's conditions, sorted into those of the index,
+ * those of a match, and those above the join.
+ *
+ * Long: each list is made in turn.
+ */
+static Plan *
+plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+		  List *tlist, List *clauses, List *custom_plans)
+{
+	const NestPath *nest = linitial_node(NestPath, best_path->custom_private);
+	const IndexPath *inner = (const IndexPath *) nest->jpath.innerjoinpath;
+	JoinType	jointype = nest->jpath.jointype;
+	CustomScan *cscan = makeNode(CustomScan);
+	Plan	   *outer = linitial(custom_plans);
+	ArtColumns	columns;
+	List	   *arguments = NIL;
+	List	   *index_quals = NIL;
+	List	   *join_quals;
+	List	   *others = NIL;
+	List	   *operators = NIL;
+	List	   *collations = NIL;
+	List	   *types = NIL;
+	List	   *index_columns = NIL;
+	ListCell   *lc,
+			   *lc2;
+
+	/* conditions */
+	foreach(lc, inner->indexclauses)
+	{
+		const IndexClause *ic = lfirst_node(IndexClause, lc);
+
+		foreach(lc2, ic->indexquals)
+		{
+			OpExpr	   *op = (OpExpr *) lfirst_node(RestrictInfo, lc2)->clause;
+
+			arguments = lappend(arguments, lsecond(op->args));
+			index_quals = lappend(index_quals, op);
+			operators = lappend_oid(operators, op->opno);
+			collations = lappend_oid(collations, op->inputcollid);
+			types = lappend_oid(types, exprType(linitial(op->args)));
+			index_columns = lappend_int(index_columns, ic->indexcol + 1);
+		}
+	}
+	if (IS_OUTER_JOIN(jointype))
+		extract_actual_join_clauses(nest->jpath.joinrestrictinfo, rel->relids,
+									&join_quals, &others);
+	else
+		join_quals = extract_actual_clauses(nest->jpath.joinrestrictinfo, false);
+	join_quals = list_concat(inner_conditions(inner), join_quals);
+	join_quals = cheapest_first(root, join_quals);
+	others = cheapest_first(root, others);
+
+	/* the scan tuple */
+	columns.inner = inner->path.parent->relid;
+	columns.tlist = NIL;
+	foreach(lc, outer->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+
+		columns.tlist = lappend(columns.tlist,
+								makeTargetEntry(copyObject(expr),
+												list_length(columns.tlist) + 1,
+												NULL, false));
+	}
+	add_columns(&columns, (Node *) rel->reltarget->exprs);
+	add_columns(&columns, (Node *) index_quals);
+	add_columns(&columns, (Node *) join_quals);
+	add_columns(&columns, (Node *) others);
+	columns.tlist = lappend(columns.tlist,
+							makeTargetEntry((Expr *) makeVar(columns.inner,
+															 SelfItemPointerAttributeNumber,
+															 TIDOID, -1, InvalidOid, 0),
+											list_length(columns.tlist) + 1,
+											NULL, false));
+	foreach(lc, rel->reltarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+		Var		   *have = IsA(var, Var) ? find_column(&columns, var) : NULL;
+
+		if (have != NULL)
+			ART_COPY_NULLINGRELS(have, var);
+	}
+
+	cscan->scan.plan.targetlist = tlist;
+	outerPlan(&cscan->scan.plan) = outer;
+	cscan->scan.scanrelid = 0;
+	cscan->flags = best_path->flags;
+	cscan->custom_scan_tlist = columns.tlist;
+	cscan->custom_exprs = (List *)
+		fit_columns((Node *) list_make4(arguments, index_quals, join_quals, others), &columns);
+	cscan->custom_private =
+		lappend(list_make5(list_make5_int(jointype,
+										  nest->jpath.inner_unique || jointype == JOIN_SEMI,
+										  inner->path.pathtype == T_IndexOnlyScan,
+										  list_length(outer->targetlist),
+										  root->limit_tuples > 0 ?
+										  (int) Min(root->limit_tuples, INT_MAX) : 0),
+						   list_make1_oid(inner->indexinfo->indexoid),
+						   operators, collations, index_columns),
+				types);
+	cscan->methods = &art_batch_scan_methods;
+	return &cscan->scan.plan;
+}
+
+/* Define the setting, and put the hook in; from _PG_init. */
+void
+art_batch_install(void)
+{
+	DefineCustomBoolVariable("artidx.batched_joins",
+							 "Lets the planner use nested loops that look many keys up at once in an art index.",
+							 NULL,
+							 &batched_joins,
+							 false,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	RegisterCustomScanMethods(&art_batch_scan_methods);
+	prev_set_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = offer_batched;
+}
