@@ -195,6 +195,19 @@ group_big()
 	done
 }
 
+# join_of MEASURE TABLE AM REP SETTINGS: each row of probe finds its own in the table.
+join_of()
+{
+	local q="SELECT count(*) FROM probe p JOIN $2 r ON r.k = p.k" many=0 ms
+
+	SETTINGS=$5
+	case $1 in *_many) many=1 ;; esac
+	as_user env PGOPTIONS="$SETTINGS" "$BIN/psql" -X -q -c "EXPLAIN $q" |
+		grep -c 'Batched Nested Loop' | grep -qx "$many" || art_die "$1 has another plan"
+	ms=$(timed "$q") || art_die "join"
+	record "$1" "$3" "$4" "$(calc "$ms * 1e6 / $PROBES")" ns
+}
+
 big_queries()
 {
 	local t=$1 col=$2 am=$3 rep ms lo hi n
@@ -210,15 +223,14 @@ big_queries()
 			-c enable_memoize=off -c enable_bitmapscan=off
 			-c enable_seqscan=on -c enable_material=off"
 		for ((rep = 1; rep <= REPS; rep++)); do
-			SETTINGS="$nl -c enable_indexonlyscan=off"
-			ms=$(timed "SELECT count(*) FROM probe p JOIN $t r ON r.k = p.k") ||
-				art_die "join"
-			record join_heap "$am" "$rep" "$(calc "$ms * 1e6 / $PROBES")" ns
+			join_of join_heap "$t" "$am" "$rep" "$nl -c enable_indexonlyscan=off"
 			[ "$am" = hash ] && continue
-			SETTINGS=$nl
-			ms=$(timed "SELECT count(*) FROM probe p JOIN $t r ON r.k = p.k") ||
-				art_die "join"
-			record join_ios "$am" "$rep" "$(calc "$ms * 1e6 / $PROBES")" ns
+			join_of join_ios "$t" "$am" "$rep" "$nl"
+			[ "$am" = art ] || continue
+			nl+=" -c artidx.batched_joins=on"
+			join_of join_heap_many "$t" "$am" "$rep" "$nl -c enable_indexonlyscan=off"
+			join_of join_ios_many "$t" "$am" "$rep" "$nl"
+			nl+=" -c artidx.batched_joins=off"
 		done
 		SETTINGS=
 	fi
