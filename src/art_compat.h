@@ -232,6 +232,18 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_RUN_ARGUMENTS	queryDesc, direction, count, execute_once
 #endif
 
+/* ---- one search of an index, for pg_stat_user_indexes and, from 18 on, EXPLAIN ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_COUNT_SEARCH(scan) \
+	do { \
+		pgstat_count_index_scan((scan)->indexRelation); \
+		if ((scan)->instrument) \
+			(scan)->instrument->nsearches++; \
+	} while (0)
+#else
+#define ART_COUNT_SEARCH(scan)	pgstat_count_index_scan((scan)->indexRelation)
+#endif
+
 /* ---- elements of an array, about ---- */
 #if PG_VERSION_NUM >= 170000
 #define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))

@@ -94,13 +94,7 @@ count_searches(IndexScanDesc scan, uint32 n, uint32 ntids)
 
 	art_entry_touch(so->entry);
 	for (uint32 i = 0; i < n; i++)
-	{
-		pgstat_count_index_scan(scan->indexRelation);
-#if PG_VERSION_NUM >= 180000
-		if (scan->instrument)
-			scan->instrument->nsearches++;
-#endif
-	}
+		ART_COUNT_SEARCH(scan);
 	pgstat_count_index_tuples(scan->indexRelation, ntids);
 }
 

@@ -448,11 +448,7 @@ art_scan_onward(IndexScanDesc scan, bool backward)
 	}
 	so->cur.from = ART_FROM_START;
 	so->size = ART_BATCH_FIRST;
-	pgstat_count_index_scan(scan->indexRelation);
-#if PG_VERSION_NUM >= 180000
-	if (scan->instrument)
-		scan->instrument->nsearches++;
-#endif
+	ART_COUNT_SEARCH(scan);
 	return true;
 }
 
@@ -732,11 +728,7 @@ art_scan_count(IndexScanDesc scan)
 
 	if (likely(so->entry != NULL))
 		art_entry_touch(so->entry);
-	pgstat_count_index_scan(scan->indexRelation);
-#if PG_VERSION_NUM >= 180000
-	if (scan->instrument)
-		scan->instrument->nsearches++;
-#endif
+	ART_COUNT_SEARCH(scan);
 }
 
 /*

@@ -147,12 +147,6 @@ art_scan_copy_many(IndexScanDesc scan, bool backward)
 
 	/* the first one has been counted */
 	for (uint32 i = 1; i < done; i++)
-	{
-		pgstat_count_index_scan(scan->indexRelation);
-#if PG_VERSION_NUM >= 180000
-		if (scan->instrument)
-			scan->instrument->nsearches++;
-#endif
-	}
+		ART_COUNT_SEARCH(scan);
 	return AX_OK;
 }
