@@ -226,13 +226,16 @@ sub art_engine_options
 }
 
 # Wait for a server that restarts after a crash.  Nothing is written to psql:
-# one that is refused may be gone before it reads, and IPC::Run dies of that.
+# one that is refused may be gone before it reads, and IPC::Run dies of that.  A process
+# that was killed is there until the postmaster has asked for its end: before that a
+# server that is about to crash still answers.
 sub comes_back
 {
-	my ($node) = @_;
+	my ($node, $killed) = @_;
 	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
 	my ($out, $err) = ('', '');
 
+	sleep 0.02 while $killed && kill(0, $killed) && time() < $end;
 	while (time() < $end)
 	{
 		return 1

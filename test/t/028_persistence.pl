@@ -89,8 +89,7 @@ $node->safe_psql('postgres', q{
 my $victim = $node->background_psql('postgres');
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 kill 'KILL', $pid;
-sleep 1;
-ok(comes_back($node), 'the server comes back');
+ok(comes_back($node, $pid), 'the server comes back');
 eval { $victim->quit };
 is( $node->safe_psql('postgres', "$scan SELECT count(*) FROM u WHERE id > 0"),
 	0, 'nothing is left in the unlogged table');
@@ -318,8 +317,7 @@ $s = $node->background_psql('postgres', on_error_stop => 0);
 $s->query_safe($make);
 my $dead = $s->query_safe('SELECT pg_backend_pid()');
 kill 'KILL', $dead;
-sleep 1;
-ok(comes_back($node), 'the server comes back');
+ok(comes_back($node, $dead), 'the server comes back');
 eval { $s->quit };
 is($node->safe_psql('postgres', $temps), 3, 'orphans');
 is( $node->safe_psql('postgres',

@@ -93,7 +93,7 @@ is(sql("SELECT entries FROM artidx_check('p_r', true)"), 150000, 'the other inde
 	my $pid = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE 'CREATE%slowly%' LIMIT 1");
 	kill 'KILL', $pid;
 	eval { $s->quit; };
-	ok($node->poll_query_until('postgres', "SELECT 1", '1'), 'the server is back');
+	ok(comes_back($node, $pid), 'the server is back');
 	is(sql('CREATE INDEX p_t ON p USING art (t)', ';', "SELECT entries FROM artidx_check('p_t', true)"),
 		150000, 'and builds with workers');
 }

@@ -160,10 +160,10 @@ sub cut
 	my ($how) = @_;
 	my $pid = victim();
 
-	return if $pid eq '';
+	return undef if $pid eq '';
 	if ($how eq 'kill') { kill 'KILL', $pid; }
 	else { $node->psql('postgres', "SELECT pg_${how}_backend($pid)"); }
-	return;
+	return $how eq 'kill' ? $pid : undef;
 }
 
 # ---- at every step: another session holds up the first write to a catalog ----
@@ -193,12 +193,12 @@ for my $name (@kinds)
 				WHERE application_name = 'victim' AND NOT granted AND relation = '$catalog'::regclass
 				OR NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'victim')});
 			$steps += $held && victim() ne '' ? 1 : 0;
-			cut($how) if $how ne 'timeout';
+			my $killed = $how ne 'timeout' ? cut($how) : undef;
 			if ($how eq 'kill')
 			{
 				eval { $gate->quit; };
 				$v->{h}->finish;
-				comes_back($node) or BAIL_OUT('the server does not come back');
+				comes_back($node, $killed) or BAIL_OUT('the server does not come back');
 			}
 			else
 			{
@@ -215,16 +215,17 @@ for my $name (@kinds)
 	for my $how ('terminate', 'kill', 'rollback')
 	{
 		my $v = start([ "BEGIN; $k->{do}; " . ($how eq 'rollback' ? 'ROLLBACK' : 'SELECT pg_sleep(100)') ]);
+		my $killed;
 
 		if ($how ne 'rollback')
 		{
 			$node->poll_query_until('postgres', q{
 				SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'victim'
 				AND wait_event = 'PgSleep'});
-			cut($how);
+			$killed = cut($how);
 		}
 		$v->{h}->finish;
-		comes_back($node) or BAIL_OUT('the server does not come back');
+		comes_back($node, $killed) or BAIL_OUT('the server does not come back');
 		is(whole($name, "$name, $how before the commit: whole"), 0, "$name, $how before the commit: undone");
 	}
 
@@ -268,11 +269,11 @@ for my $round (1 .. $rounds)
 
 		sleep 0.002 while victim() eq '' && $v->{h}->pumpable && time() < $end;
 		sleep rand(0.06);
-		cut($how);
+		my $killed = cut($how);
 		$v->{h}->finish;
 		$cut++ if $v->{err} =~ /57014|57P01|server closed/;
 		push @odd, "$name: $how: $v->{err}" if $v->{err} =~ /(ERROR|FATAL|PANIC):  (?!57014|57P0[123])/;
-		comes_back($node) or BAIL_OUT('the server does not come back');
+		comes_back($node, $killed) or BAIL_OUT('the server does not come back');
 	}
 	whole($name, "round $round, $name, $how: whole");
 	undo($name);
@@ -408,10 +409,12 @@ for my $how ('cancel', 'terminate', 'kill')
 	}
 	$ser->poll_query_until('postgres', 'SELECT (TABLE held) > 1500');
 	sleep rand(0.5);
+	my $killed;
 	if ($how eq 'kill')
 	{
-		kill 'KILL', $ser->safe_psql('postgres',
+		$killed = $ser->safe_psql('postgres',
 			q{SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1});
+		kill 'KILL', $killed;
 		eval { $old->quit; };
 	}
 	else
@@ -420,7 +423,7 @@ for my $how ('cancel', 'terminate', 'kill')
 			"SELECT count(pg_${how}_backend(pid)) FROM pg_stat_activity WHERE application_name = 'victim'");
 	}
 	$_->{h}->finish for @all;
-	comes_back($ser) or BAIL_OUT('the server does not come back');
+	comes_back($ser, $killed) or BAIL_OUT('the server does not come back');
 	if ($how ne 'kill')
 	{
 		$old->query_safe('COMMIT');

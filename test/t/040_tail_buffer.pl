@@ -327,9 +327,10 @@ for my $how ('immediate', 'kill')
 		$node->poll_query_until('postgres',
 			"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND state = 'active'");
 		sleep 0.5;
-		kill 'KILL', sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'victim'");
+		my $pid = sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'victim'");
+		kill 'KILL', $pid;
 		$s->finish;
-		ok(comes_back($node), 'the server comes back after a kill -9');
+		ok(comes_back($node, $pid), 'the server comes back after a kill -9');
 	}
 	all_ready($node, "$how: all indexes are there");
 	is(sql('SET enable_seqscan = off; SELECT count(*) FROM q WHERE k > 0'), $rows, "$how: nothing is lost");

@@ -118,7 +118,7 @@ for my $when (sort keys %wait)
 		kill 'KILL', $v->{pid} if $how eq 'kill';
 		$node->safe_psql('postgres', "SELECT pg_${how}_backend($v->{pid})") if $how ne 'kill';
 		eval { $v->{h}->finish; };
-		comes_back($node) if $how eq 'kill';
+		comes_back($node, $v->{pid}) if $how eq 'kill';
 		eval { $gate->quit; };
 
 		# the message names what is left
@@ -150,7 +150,7 @@ for my $how ('terminate', 'kill')
 	kill 'KILL', $v->{pid} if $how eq 'kill';
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($v->{pid})") if $how ne 'kill';
 	eval { $v->{h}->finish; };
-	comes_back($node) if $how eq 'kill';
+	comes_back($node, $v->{pid}) if $how eq 'kill';
 	eval { $holder->quit; };
 	eval { $gate->quit; };
 	is(indexes(), join("\n", "the_key|$am|t|t", "the_key_ccnew|$other{$am}|f|f"),
