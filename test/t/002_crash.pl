@@ -29,20 +29,26 @@ DELETE FROM t WHERE id = 100000 + :r;
 for my $round (1 .. 3)
 {
 	my ($out, $err) = ('', '');
-	my $h = IPC::Run::start(
-		[
-			'pgbench', '-n', '-c', '8', '-T', '60', '-f', $script,
-			'-h', $node->host, '-p', $node->port, 'postgres'
-		],
-		'>', \$out, '2>', \$err);
-	sleep 2;
-	my $pid = $node->safe_psql('postgres',
-		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
-		  . "AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
+	my $h = do
+	{
+		local $ENV{PGAPPNAME} = 'writer';
+		IPC::Run::start(
+			[
+				'pgbench', '-n', '-c', '8', '-T', '600', '-f', $script,
+				'-h', $node->host, '-p', $node->port, 'postgres'
+			],
+			'>', \$out, '2>', \$err);
+	};
+	# all are there, and have written something
+	my $writers = "FROM pg_stat_activity WHERE application_name = 'writer'";
+	my $wrote = $node->safe_psql('postgres', 'SELECT last_value + 200 FROM s');
+	$node->poll_query_until('postgres', "SELECT count(*) = 8 AND (SELECT last_value FROM s) > $wrote $writers")
+	  or BAIL_OUT("nobody writes: $err");
+	my $pid = $node->safe_psql('postgres', "SELECT pid $writers ORDER BY random() LIMIT 1");
 	like($pid, qr/^\d+$/, "round $round: a writer to kill");
 	kill 'KILL', $pid;
 	$h->finish;
-	ok(comes_back($node),
+	ok(comes_back($node, $pid),
 		"round $round: the server is back");
 
 	same_answer($node, 'SELECT count(*) FROM t WHERE k BETWEEN 10 AND 20',
