@@ -52,6 +52,7 @@ sub start_all
 			mode => rand() < 0.7 ? 'prepared' : 'simple'),
 		load_start($node, n => $n, clients => 1, scripts => ['upkeep'], mode => 'simple'));
 	my %l = (out => '', err => '', node => $node);
+	local $ENV{PGAPPNAME} = 'pgbench';
 
 	$l{h} = IPC::Run::start(
 		[ 'pgbench', '-n', '-c', 2, '-T', 600, '-f', $twophase,
@@ -77,17 +78,24 @@ for my $cycle (1 .. $cycles)
 	$node->safe_psql('postgres', 'ALTER SYSTEM SET artidx.survive_crash_check = 100');
 	$node->reload;
 	sleep(0.5 + rand(1.5));
-	my $victim = $node->safe_psql('postgres',
-		'SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() '
-		  . "AND (backend_type = 'client backend' OR backend_type LIKE '%artidx%') "
-		  . 'ORDER BY random() LIMIT 1');
 	$node->safe_psql('postgres', 'ALTER SYSTEM SET artidx.survive_crash_check = 0');
-	$node->reload;
-	kill $signal, $victim;
 	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
-	sleep 0.05
-	  while slurp_file($node->logfile, $offset) !~ /all server processes terminated/ && time() < $end;
-	comes_back($node) or BAIL_OUT('the server does not come back');
+	# a worker may end before it is killed: then another process
+	do
+	{
+		die 'nobody dies' if time() > $end;
+		my $victim = $node->safe_psql('postgres',
+			'SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() '
+			  . "AND (backend_type = 'client backend' OR backend_type LIKE '%artidx%') "
+			  . 'ORDER BY random() LIMIT 1');
+		kill $signal, $victim;
+		sleep 0.02 while kill(0, $victim) && time() < $end;
+		$node->reload;
+		comes_back($node) or BAIL_OUT('the server does not come back');
+	} until slurp_file($node->logfile, $offset) =~ /terminating any other active server processes/;
+	# the check that was turned off is over
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity
+		WHERE backend_type = 'artidx builder' AND query LIKE 'checking%'});
 	for my $l (@loads)
 	{
 		load_finish($l, stop => 1);
@@ -106,7 +114,7 @@ for my $cycle (1 .. $cycles)
 	{
 		$log = slurp_file($node->logfile, $offset)
 		  while $log !~ /after the crash: (\d+) kept, (\d+) given up/ && time() < $end;
-		$log =~ /after the crash: (\d+) kept, (\d+) given up/;
+		$log =~ /after the crash: (\d+) kept, (\d+) given up/ or die 'the log does not say what is kept';
 		$seen{kept} += $1;
 		$seen{'given up alone'} += $2;
 		$seen{cycles}++ if $1 > 0;
