@@ -83,7 +83,8 @@ my $kills = 0;
 my %killed;
 my $end = time() + $seconds;
 
-while (time() < $end)
+# (three at least, however long the server takes to come back)
+while (time() < $end || $kills < $seconds / 4)
 {
 	my $next = time() + 2;
 
@@ -101,10 +102,12 @@ while (time() < $end)
 		  . "('checkpointer', 'background writer', 'walwriter') "
 		  . "ORDER BY $order LIMIT 1");
 	next if $rc != 0 || $out !~ /^(\d+)\|(.+)$/;
-	$killed{$2}++;
-	kill 'KILL', $1;
+	my ($pid, $type) = ($1, $2);
+	# one that ended meanwhile does not count
+	next if kill('KILL', $pid) == 0;
+	$killed{$type}++;
 	$kills++;
-	comes_back($node) or BAIL_OUT('the server does not come back');
+	comes_back($node, $pid) or BAIL_OUT('the server does not come back');
 }
 end_all();
 diag("phase 1: $kills kills: ",
@@ -134,8 +137,9 @@ $allowed = qr/canceling statement due to user request|terminating (connection|ba
 my ($cancels, $terminations) = (0, 0);
 my $postmaster = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
 
+# (often enough, however slow the server is)
 $end = time() + $seconds;
-while (time() < $end)
+while (time() < $end || $cancels <= $seconds || $terminations <= $seconds / 2)
 {
 	keep_running();
 	my $cancel = rand() < 0.7;
