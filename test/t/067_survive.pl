@@ -127,6 +127,20 @@ sub right
 	return is(join("\n", @bad), '', "$name: every index is right");
 }
 
+# What a server answers within two seconds, or else nothing.
+sub ask
+{
+	my ($sql) = @_;
+	my ($out, $err) = ('', '');
+	my $asked = eval {
+		IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
+			'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(2));
+	};
+
+	chomp $out;
+	return $asked ? $out : '';
+}
+
 # Stop a process that works in a loop where it is inside a core call.
 sub stop_inside
 {
@@ -143,14 +157,7 @@ sub stop_inside
 			sleep 0.001;
 		}
 		# It may be stopped with a lock that everybody needs: ask for a moment only.
-		my ($out, $err) = ('', '');
-		my $asked = eval {
-			IPC::Run::run(
-				[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
-					"SELECT coalesce(pinned_epoch, 0) <> 0 FROM artidx_epochs WHERE pid = $pid" ],
-				'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(2));
-		};
-		return 1 if $asked && $out =~ /^t/;
+		return 1 if ask("SELECT coalesce(pinned_epoch, 0) <> 0 FROM artidx_epochs WHERE pid = $pid") eq 't';
 		kill 'CONT', $pid;
 		sleep 0.003;
 	}
@@ -313,10 +320,12 @@ for (1 .. 500)
 		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'),
 			'-c', "SET application_name = 'probe'", '-c', 'SELECT count(*) FROM artidx_memory' ],
 		'<', \undef, '>', \$out, '2>', \$err);
-	while ($out eq '' && $err eq '' && !$held)
+	# It may be stopped with a lock that everybody needs, so that nobody comes in.
+	my $patience = time() + 5;
+	while ($out eq '' && $err eq '' && !$held && time() < $patience)
 	{
 		$probe->pump_nb;
-		$held = sql(q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'probe'
+		$held = ask(q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'probe'
 			AND wait_event = 'artidx directory'});
 	}
 	if ($held)
