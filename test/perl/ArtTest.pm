@@ -15,7 +15,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact
-  request_and_wait fails_with index_state plan_uses
+  request_and_wait fails_with times_out index_state plan_uses
   art_seed art_engines art_engine_options comes_back kill_and_recover all_ready
   stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
   build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
@@ -190,6 +190,24 @@ sub fails_with
 		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
 
 	like($err, qr/(ERROR|FATAL):\s+$sqlstate:/, "$name: SQLSTATE $sqlstate");
+	return like($err, $regex, "$name: message");
+}
+
+# statement_timeout ends a statement, and what that says matches.  On a busy machine the time
+# may be over before the statement comes to where it is to wait: then it gets more.
+sub times_out
+{
+	my ($node, $sql, $regex, $name) = @_;
+	my $err;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $ms (300, 3000, 30000)
+	{
+		$node->psql('postgres', "SET statement_timeout = $ms; $sql",
+			stderr => \$err, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+		last if $err =~ $regex || $err !~ /57014/;
+	}
+	like($err, qr/ERROR:\s+57014:/, "$name: SQLSTATE 57014");
 	return like($err, $regex, "$name: message");
 }
 

@@ -46,7 +46,7 @@ my $context = qr/CONTEXT:  while waiting for art index "w_k" to be built/;
 my $insert = 'INSERT INTO w VALUES (200)';
 fails_with($node, "SET lock_timeout = '100ms'; SET statement_timeout = '60s'; $insert",
 	'55P03', $context, 'lock_timeout');
-fails_with($node, "SET statement_timeout = '300ms'; $insert", '57014', $context, 'statement_timeout');
+times_out($node, $insert, $context, 'statement_timeout');
 {
 	# VACUUM waits for a build, too
 	local $ENV{PGOPTIONS} = '-c lock_timeout=100ms -c statement_timeout=60s';
@@ -61,7 +61,7 @@ $node->safe_psql('postgres', "SET lock_timeout = '1ms'; INSERT INTO w VALUES (20
 # its own build is work, and takes the time it takes; its context says so
 $node->safe_psql('postgres', q{SELECT artidx_unload('w_k')});
 $keeper->query_safe('SELECT pg_advisory_lock(1)');
-fails_with($node, "SET statement_timeout = '300ms'; INSERT INTO w VALUES (201)", '57014',
+times_out($node, 'INSERT INTO w VALUES (201)',
 	qr/CONTEXT:.*while building art index "w_k"/s, 'cancelled in its own build');
 $keeper->query_safe('SELECT pg_advisory_unlock(1)');
 
