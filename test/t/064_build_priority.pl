@@ -53,8 +53,22 @@ all_ready($node, 'a reload takes effect in a build that goes on');
 set('artidx.build_priority', 1);
 $node->safe_psql('postgres', 'ALTER INDEX p_k SET (structure = art)');
 ok(builders_are($rest), 'it rests again');
-like($node->safe_psql('postgres', "SET artidx.build_wait = '10s'; EXPLAIN SELECT * FROM p WHERE k = 5"),
-	qr/p_k/, 'not while a query waits for it');
+my $waiter = $node->background_psql('postgres');
+$waiter->query_safe("SET artidx.build_wait = '10min'; SET application_name = 'waiter'");
+$waiter->query_until(qr/begun/, "\\echo begun\nEXPLAIN SELECT * FROM p WHERE k = 5;\n");
+$node->poll_query_until('postgres', q{SELECT state = 'idle' OR wait_event_type = 'Extension'
+	FROM pg_stat_activity WHERE application_name = 'waiter' AND query LIKE 'EXPLAIN%'});
+# at one per cent nearly every look would meet a rest
+my ($looks, $rests) = (0, 0);
+while (index_state($node, 'p_k') ne 'ready')
+{
+	$looks++;
+	$rests++ if $node->safe_psql('postgres',
+		"SELECT $rest FROM pg_stat_activity WHERE backend_type = 'artidx builder'") eq 't';
+}
+cmp_ok($rests, '<=', 3 + $looks / 2, "a builder does not rest while a query waits for it ($rests of $looks)");
+like($waiter->query_safe('SELECT 1'), qr/p_k/, 'and the query uses the index');
+$waiter->quit;
 check_exact($node, 'p', 'p_k');
 
 # ---- all workers on one index ----
