@@ -347,6 +347,8 @@ $node->command_ok(
 	[ 'pgbench', '-n', '-c', '4', '-j', '2', '-T', '3', '-f', $script,
 		'postgres' ],
 	'clients from the first moment on');
+$node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM artidx_indexes WHERE state = 'building'");
 is(count_where("state = 'ready' AND last_build_source = 'load'"), $n,
 	'loaded under them');
 answers('after the clients');
