@@ -63,8 +63,18 @@ load_verify($node, $n, 'afterwards');
 
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION nap(x bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000
-	AS 'BEGIN IF x % 500 = 7 THEN PERFORM pg_sleep(0.05); END IF; RETURN x; END';
+	AS $$ BEGIN
+		IF x % 500 = 7 THEN
+			PERFORM pg_sleep(0.05);
+			WHILE (pg_stat_file('held', true)).size IS NOT NULL LOOP PERFORM pg_sleep(0.01); END LOOP;
+		END IF;
+		RETURN x;
+	END $$;
 });
+
+# Nobody who naps goes on before release().
+sub hold { append_to_file($node->data_dir . '/held', 'x'); return; }
+sub release { unlink $node->data_dir . '/held'; return; }
 
 # how many processes work for the query that naps
 sub nappers
@@ -75,7 +85,9 @@ sub nappers
 
 sub wait_for_workers
 {
-	for my $try (1 .. 200)
+	my $end = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (time < $end)
 	{
 		return 1 if nappers() >= 3;
 		sleep 0.02;
@@ -106,8 +118,10 @@ for my $columns ('id', 'payload')
 		}
 
 		# the query is on its way while the structure goes, once or more often
+		hold();
 		$s->query_until(qr/begun/, "\\echo begun\n$q;\n");
 		ok(wait_for_workers(), "$columns: two workers");
+		release();
 		# VACUUM makes an index-only scan drop its batches
 		if ($times == 0)
 		{
@@ -141,6 +155,7 @@ for my $how ('worker', 'leader')
 	my $s = $node->background_psql('postgres', on_error_stop => 0);
 	my $start = time;
 
+	hold();
 	$s->query_until(qr/begun/, "\\echo begun\n$q;\n");
 	ok(wait_for_workers(), "$how: two workers");
 	$node->safe_psql('postgres',
@@ -148,7 +163,8 @@ for my $how ('worker', 'leader')
 		? q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid IS NOT NULL LIMIT 1}
 		: q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT count(*), sum(nap%' AND leader_pid IS NULL});
 	$s->query('\echo end');
-	cmp_ok(time - $start, '<', 30, "$how: nobody hangs");
+	release();
+	cmp_ok(time - $start, '<', $PostgreSQL::Test::Utils::timeout_default, "$how: nobody hangs");
 	for my $try (1 .. 100)
 	{
 		last if nappers() == 0;
