@@ -6,6 +6,7 @@ use warnings;
 
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 use ArtTest;
 
 my $node = art_node(
@@ -268,13 +269,27 @@ thaw();
 check_exact($node, 't', 't_k');
 
 # ---- a deadlock between builder and waiter
-fresh('UNIQUE');
-$w1->query_safe("SET deadlock_timeout = '100s'");
-$b->query_safe("SET deadlock_timeout = '2s'");
-$w1->query_safe('BEGIN; SELECT pg_advisory_xact_lock(1)');
-start($b, 'INSERT INTO t VALUES (2005)');
-waiting(1, 'advisory');
-start($w1, 'INSERT INTO t VALUES (2006)');
+# The builder looks for one once, after deadlock_timeout: the waiter must be there by then.
+$w1->query_safe("SET deadlock_timeout = '1000s'");
+for my $seconds (2, 10, 100)
+{
+	fresh('UNIQUE');
+	$b->query_safe("SET deadlock_timeout = '${seconds}s'");
+	$w1->query_safe('BEGIN; SELECT pg_advisory_xact_lock(1)');
+	my $begin = time;
+	start($b, 'INSERT INTO t VALUES (2005)');
+	waiting(1, 'advisory');
+	start($w1, 'INSERT INTO t VALUES (2006)');
+	# (or the builder has looked already)
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 OR
+		NOT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory')
+		FROM pg_stat_activity WHERE wait_event = 'tuple'});
+	last if time - $begin < $seconds || $seconds == 100;
+	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+		WHERE wait_event IN ('advisory', 'tuple')});
+	finish($_) foreach $b, $w1;
+	$w1->query_safe('ROLLBACK');
+}
 like(finish($b), qr/deadlock detected/, 'the deadlock is detected');
 is(finish($w1), '', 'and the waiter goes on with the build');
 $w1->query_safe('COMMIT');
