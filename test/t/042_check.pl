@@ -55,38 +55,44 @@ for my $index (qw(big_art big_btree))
 	}
 	ok($cut, "$index: at once");
 
-	# one checks until the other, whose rows come and go, has done its share
+	# one checks until the other, whose rows come and go, has done its share; once more
+	# where that one had to wait for the disk
 	my $checker = $node->background_psql('postgres');
 	my $writer = $node->background_psql('postgres');
+	my ($moved, $checks);
 
-	$writer->query_safe('SELECT pg_advisory_lock(1)');
-	$checker->query_until(qr/begun/, qq{
-		\\echo begun
-		DO \$\$ DECLARE n int := 0; BEGIN
-			LOOP
-				PERFORM artidx_check('$index');
-				n := n + 1;
-				EXIT WHEN pg_try_advisory_lock(1);
-			END LOOP;
-			PERFORM set_config('t.checks', n::text, false);
-		END \$\$;
-	});
-	$node->poll_query_until('postgres',
-		q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ 'DO' AND state = 'active' AND pid <> pg_backend_pid()});
-	my $moved = $writer->query_safe(q{
-		CREATE TEMP TABLE e AS SELECT epoch() AS before;
-		DO $$ BEGIN
-			FOR i IN 1 .. 40 LOOP
-				INSERT INTO small SELECT hashint8extended(j, i) FROM generate_series(1, 4000) j;
-				TRUNCATE small;
-				COMMIT;
-			END LOOP;
-		END $$;
-		SELECT epoch() - before FROM e;
-		DROP TABLE e});
-	$writer->query_safe('SELECT pg_advisory_unlock(1)');
-	my $checks = $checker->query_safe(q{SELECT current_setting('t.checks')});
-	diag("$index: the epoch moved $moved times during $checks checks");
+	for (1 .. 5)
+	{
+		$writer->query_safe('SELECT pg_advisory_lock(1)');
+		$checker->query_until(qr/begun/, qq{
+			\\echo begun
+			DO \$\$ DECLARE n int := 0; BEGIN
+				LOOP
+					PERFORM artidx_check('$index');
+					n := n + 1;
+					EXIT WHEN pg_try_advisory_lock(1);
+				END LOOP;
+				PERFORM set_config('t.checks', n::text, false);
+			END \$\$;
+		});
+		$node->poll_query_until('postgres',
+			q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ 'DO' AND state = 'active' AND pid <> pg_backend_pid()});
+		$moved = $writer->query_safe(q{
+			CREATE TEMP TABLE e AS SELECT epoch() AS before;
+			DO $$ BEGIN
+				FOR i IN 1 .. 40 LOOP
+					INSERT INTO small SELECT hashint8extended(j, i) FROM generate_series(1, 4000) j;
+					TRUNCATE small;
+					COMMIT;
+				END LOOP;
+			END $$;
+			SELECT epoch() - before FROM e;
+			DROP TABLE e});
+		$writer->query_safe('SELECT pg_advisory_unlock(1)');
+		$checks = $checker->query_safe(q{SELECT current_setting('t.checks') FROM pg_advisory_unlock(1)});
+		diag("$index: the epoch moved $moved times during $checks checks");
+		last if $moved > 3 * $checks;
+	}
 	# a walk in one epoch lets it move once, and once more before the next
 	cmp_ok($moved, '>', 3 * $checks, "$index: the epoch moves in the midst of a check");
 	$_->quit for $checker, $writer;
