@@ -25,6 +25,8 @@ my $node = art_node(
 	enable_seqscan => 'off',
 	enable_bitmapscan => 'off',
 	'artidx.autobuild' => 'off',
+	# its snapshot would keep what others have deleted
+	'artidx.survive_crash_check' => 0,
 	'artidx.survive_crash_pause' => 0);
 my $writer;
 

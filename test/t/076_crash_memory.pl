@@ -21,6 +21,8 @@ my $node = art_node(
 	autovacuum => 'off',
 	'artidx.memory' => "'64MB'",
 	'artidx.autobuild' => 'off',
+	# its snapshot would keep what others have deleted
+	'artidx.survive_crash_check' => 0,
 	'artidx.survive_crash_pause' => 0);
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
