@@ -35,12 +35,16 @@ my $file = $node->basedir . '/insert.sql';
 append_to_file($file,
 	q{INSERT INTO t SELECT repeat('k', 100) || lpad((1000000000 - i)::text, 10, '0') FROM nextval('s') i;});
 my ($out, $err) = ('', '');
-my $others = IPC::Run::start(
-	[
-		'pgbench', '-n', '-c', '2', '-M', 'prepared', '-R', '2000', '-T', '300', '-f', $file,
-		'-h', $node->host, '-p', $node->port, 'postgres'
-	],
-	'>', \$out, '2>', \$err);
+my $others = do
+{
+	local $ENV{PGAPPNAME} = 'others';
+	IPC::Run::start(
+		[
+			'pgbench', '-n', '-c', '2', '-M', 'prepared', '-R', '2000', '-T', '300', '-f', $file,
+			'-h', $node->host, '-p', $node->port, 'postgres'
+		],
+		'>', \$out, '2>', \$err);
+};
 $node->poll_query_until('postgres', 'SELECT last_value > 100 FROM s') or die 'nobody inserts';
 
 my $first = $node->safe_psql('postgres', 'SELECT last_value FROM s');
@@ -61,8 +65,9 @@ my ($rc, $got, $error) = $node->psql('postgres',
 is("$rc $got $error", '0 3 ', 'so is a scan');
 cmp_ok($node->safe_psql('postgres', 'SELECT last_value FROM s'), '>', $first, 'and the others went on');
 note $node->safe_psql("postgres", "SELECT restarts FROM artidx_contention"), " restarts";
-$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgbench'});
 $others->kill_kill(grace => 1);
+$node->poll_query_until('postgres', q{SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE application_name = 'others'})
+  or die 'the others do not end';
 check_exact($node, 't', 't_k');
 $node->stop;
 done_testing();
