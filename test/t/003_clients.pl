@@ -69,7 +69,7 @@ like($out, qr/number of transactions actually processed: [1-9]/,
 $node->append_conf('postgresql.conf', 'autovacuum = off');
 $node->reload;
 $node->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'");
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%'");
 
 for my $index (qw(t_id t_k t_u t_kid))
 {

@@ -106,7 +106,7 @@ note $node->safe_psql('postgres',
 $node->append_conf('postgresql.conf', 'autovacuum = off');
 $node->reload;
 $node->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'");
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%'");
 
 for my $index (qw(t_w t_wd t_u t_n t_h))
 {
