@@ -251,7 +251,7 @@ COMMIT;
 	my $remove = q{VACUUM (INDEX_CLEANUP ON) l;
 };
 	my $alter = q{\set n random(1, 3)
-SET lock_timeout = '10s';
+SET lock_timeout = '120s';
 ALTER INDEX l_id SET (tail_buffer = off);
 \sleep 50 ms
 ALTER INDEX l_id SET (tail_buffer = on);
