@@ -7,11 +7,12 @@
 #   make test PARTS=regress:unique one test; also core:NAME, isolation:NAME, tap:NAME
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
-#   make figures                   bench, contention and demo; writes doc/figures.md
+#   make figures                   bench, contention, sysbench and demo; writes doc/figures.md
 #   make core-bench                the core alone against its goals
 #   make footprint                 cache lines of every transaction of elision
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
+#   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
 #   make soak                      the stress tests, longer
 #   make fresh                     README's commands in fresh Debian systems
 #   make applications              the examples of doc/applications.md
@@ -156,7 +157,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory
 
-.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention outage conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention sysbench outage conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -185,10 +186,11 @@ demo:
 bench:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/bench.sh
 
-# Some two hours on a machine that does nothing else.
+# Some three hours on a machine that does nothing else.
 figures:
 	FIGURES=1 $(MAKE) --no-print-directory bench
 	FIGURES=1 $(MAKE) --no-print-directory contention
+	FIGURES=1 $(MAKE) --no-print-directory sysbench
 	FIGURES=1 $(MAKE) --no-print-directory demo
 
 # QUICK=1, N, ENGINES, CSV; see test/README.md
@@ -202,6 +204,10 @@ footprint:
 # SECONDS a cell, SCALE, ENGINES, CLIENTS, WORKLOADS; see test/README.md
 contention:
 	PG_CONFIG='$(PG_CONFIG)' CELL_SECONDS='$(SECONDS)' bash test/bench/contention.sh
+
+# TABLES, ROWS, THREADS, SECONDS a cell, REPS, WORKLOADS, RESULTS; see test/README.md
+sysbench:
+	PG_CONFIG='$(PG_CONFIG)' CELL_SECONDS='$(SECONDS)' bash test/bench/sysbench.sh
 
 # ROWS, BEFORE, AFTER, LOOKUPS, INSERTS, WORKERS, WAITS, AMS, RESULTS; see test/README.md
 outage:

@@ -105,7 +105,7 @@ art_has_header()
 # Debian packages that are still missing for this machine.
 art_missing_packages()
 {
-	local p=()
+	local p=() c
 
 	command -v make >/dev/null 2>&1 || p+=(make)
 	command -v gcc >/dev/null 2>&1 || p+=(gcc)
@@ -129,6 +129,10 @@ art_missing_packages()
 	case " ${PARTS[*]:-} " in
 		*" helgrind "* | *" count "*) command -v valgrind >/dev/null 2>&1 || p+=(valgrind) ;;
 	esac
+	# and programs whose packages have their names
+	for c in ${NEEDS:-}; do
+		command -v "$c" >/dev/null 2>&1 || p+=("$c")
+	done
 	echo "${p[*]}"
 }
 

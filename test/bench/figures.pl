@@ -4,6 +4,8 @@
 #	  What the benches measured, as tables, plots and doc/figures.md.
 #
 #	figures.pl table FILE	the table of a file that bench.sh wrote
+#	figures.pl sysbench FILE, sysbench-plot FILE	the same of sysbench.sh; fails where a
+#							cell was refused
 #	figures.pl write		doc/figures.md, doc/figures/*.svg and the six figures of
 #							README.md, from doc/figures/*.tsv
 #	figures.pl check		fails where the repository has anything else
@@ -318,6 +320,62 @@ sub demo_table
 	return $out =~ s/ +$//mgr;
 }
 
+# ---- make sysbench ---------------------------------------------------------------
+
+# Rows of the workloads, { name, refused or { measure => { am => median } }, ratio }, in order.
+sub sysbench_rows
+{
+	my ($t) = @_;
+	my (%v, @rows);
+
+	foreach my $row (@{ $t->{rows} })
+	{
+		my $w = $v{ $row->{workload} };
+		push @rows, $w = $v{ $row->{workload} } = { name => $row->{workload} } if !$w;
+		$w->{refused} //= "$row->{am}: $row->{refused}" if $row->{refused};
+		push @{ $w->{$_}{ $row->{am} } }, $row->{$_} foreach qw(tps p99_ms wal_bytes);
+	}
+	foreach my $w (@rows)
+	{
+		foreach my $of (map { $w->{$_} } qw(tps p99_ms wal_bytes))
+		{
+			$_ = median(@$_) foreach values %$of;
+		}
+		$w->{refused} //= 'not run with both' if !$w->{tps}{art} || !$w->{tps}{btree};
+		$w->{ratio} = $w->{tps}{art} / $w->{tps}{btree} if !$w->{refused};
+	}
+	return @rows;
+}
+
+sub sysbench_table
+{
+	my ($t) = @_;
+	my @rows = sysbench_rows($t);
+	my $format = "%-22s %9s %9s %8s  %8s %8s  %9s %9s\n";
+	my $out = sprintf $format, '', 'btree /s', 'art /s', 'art/bt', 'p99 ms', 'art', 'WAL bytes', 'art';
+	my ($sum, $worst) = (0);
+
+	foreach my $w (@rows)
+	{
+		if ($w->{refused}) { $out .= sprintf "%-22s refused: %s\n", @$w{qw(name refused)}; next; }
+		$out .= sprintf $format, $w->{name}, (map { sprintf '%.0f', $w->{tps}{$_} } qw(btree art)),
+		  sprintf('%.3f', $w->{ratio}), map { number($_) } map { @$_{qw(btree art)} } @$w{qw(p99_ms wal_bytes)};
+		$sum += log $w->{ratio};
+		$worst = $w if !$worst || $w->{ratio} < $worst->{ratio};
+	}
+	return $out . "\nno mean: a workload was refused\n" if !$worst || grep { $_->{refused} } @rows;
+	my $mean = exp($sum / @rows);
+	return $out . sprintf "\ngeometric mean of %d: %.3f (goal 1.12: %s); the worst: %.3f, %s (goal 1.00: %s)\n", scalar @rows,
+	  $mean, $mean >= 1.12 ? 'reached' : 'missed', $worst->{ratio}, $worst->{name}, $worst->{ratio} >= 1 ? 'reached' : 'missed';
+}
+
+sub sysbench_plot
+{
+	my ($t) = @_;
+	return bars('sysbench with every index art: transactions, in multiples of btree', "$t->{date}, " . scale($t) . "; more is better",
+		map { [ $_->{name}, $_->{ratio}, $_->{ratio} >= 1 ? '#2ca02c' : '#d62728' ] } grep { $_->{ratio} } sysbench_rows($t));
+}
+
 # ---- the document ----------------------------------------------------------------
 
 sub thousands
@@ -373,6 +431,7 @@ sub documents
 	# the whole table first, then what runs of parts have
 	my @benches = map { read_tsv($_) } sort { length($a) <=> length($b) || $a cmp $b } glob "$top/doc/figures/bench*.tsv";
 	my ($contended) = map { read_tsv($_) } grep { -f } "$top/doc/figures/contention.tsv";
+	my ($sysbench) = map { read_tsv($_) } grep { -f } "$top/doc/figures/sysbench.tsv";
 	my ($demo) = map { read_tsv($_) } grep { -f } "$top/doc/figures/demo.tsv";
 	my $md = <<'MD';
 <!-- Written by test/bench/figures.pl from doc/figures/*.tsv.  Do not edit. -->
@@ -416,6 +475,12 @@ MD
 			$out{'doc/figures/rises.svg'} = $plot;
 			$md .= "![inserts of rising keys](figures/rises.svg)\n\n";
 		}
+	}
+	if ($sysbench)
+	{
+		$out{'doc/figures/sysbench.svg'} = sysbench_plot($sysbench);
+		$md .= "## A whole application: make sysbench\n\n" . run_of($sysbench) . "\n" . block(sysbench_table($sysbench))
+		  . "\n![sysbench with every index art](figures/sysbench.svg)\n\n";
 	}
 	if ($demo)
 	{
@@ -480,6 +545,13 @@ sub readme
 
 my $what = shift @ARGV // '';
 if ($what eq 'table' && @ARGV == 1) { print bench_table(read_tsv($ARGV[0])); }
+elsif ($what eq 'sysbench' && @ARGV == 1)
+{
+	my $table = sysbench_table(read_tsv($ARGV[0]));
+	print $table;
+	exit($table =~ /^no mean/m ? 1 : 0);
+}
+elsif ($what eq 'sysbench-plot' && @ARGV == 1) { print sysbench_plot(read_tsv($ARGV[0])); }
 elsif ($what eq 'demo' && @ARGV == 1) { print demo_table(read_tsv($ARGV[0])); }
 elsif ($what eq 'write' || $what eq 'check')
 {
@@ -505,4 +577,4 @@ elsif ($what eq 'write' || $what eq 'check')
 	}
 	exit $bad;
 }
-else { die "figures.pl table FILE | demo FILE | write | check\n"; }
+else { die "figures.pl table FILE | sysbench FILE | sysbench-plot FILE | demo FILE | write | check\n"; }
