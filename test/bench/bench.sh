@@ -8,19 +8,23 @@
 # single measurement and the machine into bench.tsv in RESULTS.
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
-#	REPS=3			repetitions, of which the median counts
-#	ONLY=a,b		only these: lookup join count build vacuum lookup1 insert
-#					insel wal bytes freed dups small restart tail
+#	REPS=5			repetitions, of which the median counts
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt insert
+#					insel clients wal bytes freed dups small restart tail
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
-#	MEMORY			artidx.memory of the cluster (scales with ROWS)
+#	MEMORY, BUFFERS	artidx.memory and shared_buffers of the cluster (scale with ROWS)
+#	HUGE_PAGES=try	on, off: of both
+#
+# Look-ups among 100 million keys, for which the machine needs 12 GB of huge pages:
+#	ONLY=lookup ROWS=100000000 MEMORY=3GB BUFFERS=8GB HUGE_PAGES=on make bench
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${ROWS:=10000000}" "${REPS:=3}" "${ONLY:=all}" "${AMS:=btree hash art}"
+: "${ROWS:=10000000}" "${REPS:=5}" "${ONLY:=all}" "${AMS:=btree hash art}"
 : "${RESULTS:=$TREE/bench-results/$(date +%Y%m%d-%H%M%S)}"
-: "${MEMORY:=$((ROWS / 4000 + 512))MB}"
+: "${MEMORY:=$((ROWS / 4000 + 512))MB}" "${BUFFERS:=$((ROWS / 2500 + 256))MB}" "${HUGE_PAGES:=try}"
 
 case $ROWS$REPS in
 	*[!0-9]*) art_die "ROWS and REPS must be whole numbers" ;;
@@ -48,7 +52,9 @@ esac
 art_cluster bench \
 	"shared_preload_libraries = '$PRELOAD'" \
 	"artidx.memory = '$MEMORY'" \
-	"shared_buffers = '$((ROWS / 2500 + 256))MB'" \
+	"artidx.huge_pages = '$HUGE_PAGES'" \
+	"huge_pages = '$HUGE_PAGES'" \
+	"shared_buffers = '$BUFFERS'" \
 	"fsync = off" \
 	"autovacuum = off" \
 	"checkpoint_timeout = '1d'" \
@@ -67,7 +73,7 @@ sql "CREATE EXTENSION art_bench" >/dev/null || art_die "no art_bench"
 
 art_results "$TSV" "make bench$([ "$ONLY" = all ] || echo " ONLY=$ONLY")" \
 	"$ROWS rows, $REPS repetitions" \
-	"fsync off, tables cached, autovacuum and parallel query off"
+	"fsync off, tables cached, autovacuum and parallel query off$([ "$HUGE_PAGES" = try ] || echo ", huge_pages $HUGE_PAGES")"
 printf 'measure\tam\trep\tvalue\tunit\n' >>"$TSV"
 
 wants()
@@ -263,20 +269,67 @@ big_vacuum()
 	record vacuum_wal "$am" "$rep" "$(calc "$(lsn_diff "$lsn") / 1e6" 1)" MB
 }
 
-# ---- look-ups in a tenth ------------------------------------------------------
-group_lookup1()
+# ---- look-ups and statements in a tenth ---------------------------------------
+# loop_of MEASURE AM REP ROUNDS KEYS SETTINGS STATEMENT: a PL/pgSQL loop around a
+# statement that sets r from lo and hi, the first and the last of so many KEYS;
+# nanoseconds a round, and a key of it
+loop_of()
+{
+	local ns
+
+	ns=$(PGOPTIONS="-c enable_seqscan=off -c enable_bitmapscan=off -c plan_cache_mode=force_generic_plan $6" sql "
+		CREATE OR REPLACE FUNCTION loop_of() RETURNS numeric LANGUAGE plpgsql AS \$\$
+		DECLARE los bigint[]; his bigint[]; n int; lo bigint; hi bigint; r bigint; t timestamptz; took numeric;
+		BEGIN
+			SELECT array_agg(k), array_agg(CASE $5 WHEN 100 THEN hi100 ELSE hi1000 END), count(*)
+				INTO los, his, n FROM bounds;
+			t := clock_timestamp();
+			FOR i IN 1..$4 LOOP
+				lo := los[i % n + 1]; hi := his[i % n + 1];
+				$7;
+			END LOOP;
+			took := extract(epoch FROM clock_timestamp() - t);
+			n := pg_stat_get_xact_numscans('s_rnd_i'::regclass);
+			IF n <> $4 THEN RAISE '% scans of the index, not $4', n; END IF;
+			IF $5 <> 1 AND r <> $5 THEN RAISE '% keys, not $5', r; END IF;
+			RETURN round(took * 1e9 / $4 / $5, 1);
+		END \$\$;
+		SELECT loop_of()") || art_die "$1"
+	record "$1" "$2" "$3" "$ns" ns
+}
+
+statements()
+{
+	local am=$1 rep=$2 n=$((SMALL / 10)) count="SELECT count(*) INTO r FROM s_rnd"
+
+	record begin "$am" "$rep" "$(sql "SELECT round(bench_begin('s_rnd_i', $((SMALL + 50000)))::numeric, 1)")" ns
+	loop_of point "$am" "$rep" "$n" 1 "-c enable_indexonlyscan=off" "SELECT k INTO STRICT r FROM s_rnd WHERE k = lo"
+	loop_of next "$am" "$rep" "$n" 1 "-c enable_indexonlyscan=off" \
+		"SELECT k INTO STRICT r FROM s_rnd WHERE k > lo ORDER BY k LIMIT 1"
+	loop_of plan "$am" "$rep" "$n" 1 "" "EXECUTE 'SELECT k FROM s_rnd WHERE k = ' || lo INTO STRICT r"
+	loop_of count_100 "$am" "$rep" $((n / 10)) 100 "" "$count WHERE k BETWEEN lo AND hi"
+	loop_of count_all "$am" "$rep" 1 "$SMALL" "" "$count"
+	loop_of range "$am" "$rep" $((n / 100)) 1000 "-c enable_indexonlyscan=off" "$count WHERE k BETWEEN lo AND hi"
+}
+
+group_tenth()
 {
 	local am rep
 
 	need_table s_rnd rnd "$SMALL"
+	! wants stmt || sql "CREATE TABLE bounds AS SELECT * FROM (SELECT k, lead(k, 99) OVER w AS hi100,
+				lead(k, 999) OVER w AS hi1000 FROM s_rnd WINDOW w AS (ORDER BY k)) s
+			WHERE hi1000 IS NOT NULL ORDER BY hashint8extended(k, 3) LIMIT 10000" >/dev/null || art_die "no keys"
 	for am in $AMS; do
 		sql "CREATE INDEX s_rnd_i ON s_rnd USING $am (k)" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
-			record lookup1 "$am" "$rep" "$(sql "SELECT round(bench_lookup(
+			! wants lookup1 || record lookup1 "$am" "$rep" "$(sql "SELECT round(bench_lookup(
 				's_rnd_i', $LOOKUPS, $rep)::numeric, 1)")" ns
+			[ "$am" = hash ] || ! wants stmt || statements "$am" "$rep"
 		done
 		sql "DROP INDEX s_rnd_i" >/dev/null
 	done
+	sql "DROP TABLE IF EXISTS bounds" >/dev/null 2>&1
 }
 
 # ---- index_insert alone --------------------------------------------------------
@@ -363,6 +416,17 @@ group_tail()
 }
 
 # ---- INSERT ... SELECT -----------------------------------------------------------
+# make_dst AM COLUMN...: an empty dst with an index on each
+make_dst()
+{
+	local c
+
+	sql "CREATE TABLE dst (a bigint, b bigint, c bigint, d bigint)" >/dev/null
+	for c in "${@:2}"; do
+		[ "$1" = none ] || sql "CREATE INDEX ON dst USING $1 ($c)" >/dev/null || art_die "no index"
+	done
+}
+
 group_insel()
 {
 	local am rep ms n=$((ROWS / 2)) c
@@ -377,13 +441,8 @@ group_insel()
 			for c in 1 4; do
 				[ "$am" = hash ] && [ $c = 4 ] && continue
 				[ "$am" = none ] && [ $c = 4 ] && continue
-				sql "CREATE TABLE dst (LIKE src)" >/dev/null
-				if [ "$am" != none ]; then
-					sql "CREATE INDEX ON dst USING $am (a)" >/dev/null
-					[ $c = 1 ] || sql "CREATE INDEX ON dst USING $am (b);
-						CREATE INDEX ON dst USING $am (c);
-						CREATE INDEX ON dst USING $am (d)" >/dev/null
-				fi
+				# shellcheck disable=SC2046
+				make_dst "$am" a $([ $c = 1 ] || echo b c d)
 				ms=$(timed "INSERT INTO dst SELECT * FROM src") ||
 					art_die "INSERT ... SELECT"
 				record "insel_$c" "$am" "$rep" "$(calc "$ms * 1e6 / $n")" ns
@@ -393,6 +452,48 @@ group_insel()
 		done
 	done
 	sql "DROP TABLE src" >/dev/null
+}
+
+# ---- the same by 16 clients ------------------------------------------------------
+# clients_of AM REP ROWS STATEMENTS: of each client, so many rows a statement
+clients_of()
+{
+	local lsn out n=$((16 * $4 * $3))
+
+	as_user tee "$WORK/tmp/insert.sql" >/dev/null <<-END
+		\\set i random(1, 1000000000000000000)
+		INSERT INTO dst SELECT hashint8extended(:i::bigint + g, 1), hashint8extended(:i::bigint + g, 2), hashint8extended(:i::bigint + g, 3), hashint8extended(:i::bigint + g, 4) FROM generate_series(1::bigint, $3) g;
+	END
+	sql "CHECKPOINT" >/dev/null
+	lsn=$(sql "SELECT pg_current_wal_insert_lsn()")
+	as_user "$BIN/pgbench" -n -M prepared -c 16 -j 2 -t "$4" -l --log-prefix="$WORK/tmp/log" \
+		-f "$WORK/tmp/insert.sql" >"$WORK/pgbench.out" 2>&1 || { cat "$WORK/pgbench.out" >&2; art_die "pgbench"; }
+	# statements a second, and percentiles
+	read -ra out < <(cat "$WORK"/tmp/log.* | perl "$TREE/test/bench/contention.pl" cell)
+	rm -f "$WORK"/tmp/log.*
+	record "clients_$3" "$1" "$2" "$(calc "1e9 / ${out[0]} / $3")" ns
+	record "clients_$3.p99" "$1" "$2" "${out[2]}" us
+	record "clients_$3.wal" "$1" "$2" "$(calc "$(lsn_diff "$lsn") / $n")" bytes
+}
+
+group_clients()
+{
+	local am rep
+
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in none $AMS; do
+			[ "$am" = hash ] && continue
+			make_dst "$am" a b c d
+			sql "INSERT INTO dst SELECT hashint8extended(i, 1), hashint8extended(i, 2), hashint8extended(i, 3),
+				hashint8extended(i, 4) FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+			clients_of "$am" "$rep" 100 $((ROWS / 16000 + 1))
+			clients_of "$am" "$rep" 1 $((ROWS / 800 + 1))
+			# what was measured is an index
+			[ "$am" != art ] || sql "SELECT artidx_check(indexrelid, true) FROM pg_index
+				WHERE indrelid = 'dst'::regclass" >/dev/null || art_die "an index of dst is not what it should be"
+			sql "DROP TABLE dst" >/dev/null
+		done
+	done
 }
 
 # ---- WAL a row after a checkpoint -------------------------------------------------
@@ -634,6 +735,8 @@ report()
 		# a run of everything replaces what runs of parts left
 		if [ "$ONLY" != all ]; then
 			name+=-${ONLY//,/-}
+			[ "$ROWS" = 10000000 ] || name+=-$ROWS
+			[ "$HUGE_PAGES" = try ] || name+=-huge-$HUGE_PAGES
 		elif [ "${FIGURES:-0}" = 1 ]; then
 			rm -f "$TREE"/doc/figures/bench-*.tsv
 		fi
@@ -650,7 +753,7 @@ if wants build; then
 	group_big b_uuid uuid
 	group_big b_text text
 fi
-wants lookup1 && group_lookup1
+wants lookup1 stmt && group_tenth
 wants insert && group_insert
 wants tail && group_tail
 wants bytes && group_bytes
@@ -658,6 +761,7 @@ sql "DROP TABLE IF EXISTS b_rnd, b_seq, b_uuid, b_text, probe" >/dev/null 2>&1
 wants freed && group_freed
 wants dups && group_dups
 wants insel && group_insel
+wants clients && group_clients
 wants wal && group_wal
 wants small && group_small
 wants restart && group_restart

@@ -5,6 +5,11 @@
 CREATE FUNCTION bench_lookup(index regclass, n int, seed bigint DEFAULT 1)
 RETURNS float8 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
+-- nanoseconds that the begin and the end of a scan add to a look-up,
+-- of n; at least 1,000
+CREATE FUNCTION bench_begin(index regclass, n int)
+RETURNS float8 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
 -- nanoseconds an insert: n fresh keys by index_insert, with TIDs behind the
 -- table's end; kind is seq or random.  Leaves entries without rows: drop the
 -- index afterwards.

@@ -46,6 +46,7 @@
 PG_MODULE_MAGIC;
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_lookup);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_begin);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_insert);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_vacuum);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(bench_empty);
@@ -127,6 +128,48 @@ read_keys(Relation heap, Relation index, uint64 *n)
 	return keys;
 }
 
+/* A scan key for equality on the index, its argument still to be set. */
+static void
+equality_key(Relation index, ScanKey skey)
+{
+	Oid			opfamily = index->rd_opfamily[0];
+	Oid			opcintype = index->rd_opcintype[0];
+	StrategyNumber strategy = index->rd_rel->relam == HASH_AM_OID ?
+		HTEqualStrategyNumber : BTEqualStrategyNumber;
+	RegProcedure proc = get_opcode(get_opfamily_member(opfamily, opcintype,
+													   opcintype, strategy));
+
+	if (!RegProcedureIsValid(proc))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("index \"%s\" has no equality operator",
+						RelationGetRelationName(index))));
+	ScanKeyEntryInitialize(skey, 0, 1, strategy, opcintype,
+						   index->rd_indcollation[0], proc, (Datum) 0);
+}
+
+static IndexScanDesc
+begin_scan(Relation heap, Relation index)
+{
+#if PG_VERSION_NUM >= 180000
+	return index_beginscan(heap, index, GetActiveSnapshot(), NULL, 1, 0);
+#else
+	return index_beginscan(heap, index, GetActiveSnapshot(), 1, 0);
+#endif
+}
+
+/* Look the key up; errors where the index does not have it. */
+static void
+must_find(IndexScanDesc scan, ScanKey skey)
+{
+	index_rescan(scan, skey, 1, NULL, 0);
+	if (index_getnext_tid(scan, ForwardScanDirection) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" does not find a key of its table",
+						RelationGetRelationName(scan->indexRelation))));
+}
+
 /*
  * bench_lookup
  *		Point look-ups of existing keys in random order; every one must find
@@ -141,10 +184,6 @@ bench_lookup(PG_FUNCTION_ARGS)
 	Relation	heap;
 	Relation	index = open_index(indexoid, AccessShareLock, AccessShareLock,
 								   &heap);
-	Oid			opfamily = index->rd_opfamily[0];
-	Oid			opcintype = index->rd_opcintype[0];
-	StrategyNumber strategy;
-	RegProcedure proc;
 	IndexScanDesc scan;
 	ScanKeyData skey;
 	Datum	   *keys;
@@ -159,16 +198,7 @@ bench_lookup(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of look-ups must be positive")));
-	strategy = index->rd_rel->relam == HASH_AM_OID ?
-		HTEqualStrategyNumber : BTEqualStrategyNumber;
-	proc = get_opcode(get_opfamily_member(opfamily, opcintype, opcintype,
-										  strategy));
-	if (!RegProcedureIsValid(proc))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("index \"%s\" has no equality operator",
-						RelationGetRelationName(index))));
-
+	equality_key(index, &skey);
 	keys = read_keys(heap, index, &nkeys);
 	if (nkeys == 0)
 		ereport(ERROR,
@@ -180,24 +210,13 @@ bench_lookup(PG_FUNCTION_ARGS)
 	for (i = 0; i < n + warm; i++)
 		wanted[i] = keys[next_random(&state) % nkeys];
 
-	ScanKeyEntryInitialize(&skey, 0, 1, strategy, opcintype,
-						   index->rd_indcollation[0], proc, (Datum) 0);
-#if PG_VERSION_NUM >= 180000
-	scan = index_beginscan(heap, index, GetActiveSnapshot(), NULL, 1, 0);
-#else
-	scan = index_beginscan(heap, index, GetActiveSnapshot(), 1, 0);
-#endif
+	scan = begin_scan(heap, index);
 	for (i = 0; i < n + warm; i++)
 	{
 		if (i == warm)
 			t0 = now_ns();
 		skey.sk_argument = wanted[i];
-		index_rescan(scan, &skey, 1, NULL, 0);
-		if (index_getnext_tid(scan, ForwardScanDirection) == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("index \"%s\" does not find a key of its table",
-							RelationGetRelationName(index))));
+		must_find(scan, &skey);
 		if ((i & 4095) == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
@@ -207,6 +226,61 @@ bench_lookup(PG_FUNCTION_ARGS)
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_FLOAT8((double) (t1 - t0) / n);
+}
+
+/*
+ * bench_begin
+ *		What a scan of its own adds to a look-up: 1,000 look-ups of one key with
+ *		a scan for each, less as many within one scan.  Both n / 1,000 times in
+ *		turn; the fastest count, for the difference is small beside a context
+ *		switch.
+ */
+Datum
+bench_begin(PG_FUNCTION_ARGS)
+{
+	int			n = PG_GETARG_INT32(1);
+	Relation	heap;
+	Relation	index = open_index(PG_GETARG_OID(0), AccessShareLock,
+								   AccessShareLock, &heap);
+	IndexScanDesc scan;
+	ScanKeyData skey;
+	Datum	   *keys;
+	uint64		nkeys;
+	uint64		fastest[2] = {PG_UINT64_MAX, PG_UINT64_MAX};
+	int			round;
+	int			i;
+
+	keys = read_keys(heap, index, &nkeys);
+	if (n < 1000 || nkeys == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("there must be a key, and at least 1,000 scans")));
+	equality_key(index, &skey);
+	skey.sk_argument = keys[0];
+
+	for (round = 0; round < n / 1000 * 2; round++)
+	{
+		bool		each = round % 2;
+		uint64		t0 = now_ns();
+
+		scan = begin_scan(heap, index);
+		for (i = 0; i < 1000; i++)
+		{
+			must_find(scan, &skey);
+			if (each)
+			{
+				index_endscan(scan);
+				scan = begin_scan(heap, index);
+			}
+		}
+		index_endscan(scan);
+		fastest[each] = Min(fastest[each], now_ns() - t0);
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	index_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
+	PG_RETURN_FLOAT8(((double) fastest[1] - (double) fastest[0]) / 1000);
 }
 
 /* The i-th of the fresh keys; seq ones lie behind every key of the table. */
