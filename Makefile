@@ -59,6 +59,7 @@ REGRESS += quota
 REGRESS += reindex_many
 REGRESS += queue
 REGRESS += batched
+REGRESS += runsort
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

@@ -263,7 +263,7 @@ cursor_next(Cursor *c, TaskEnd *l, uint32 *len)
 
 	/* what is behind the limit need not share the bytes that are skipped */
 	if (l->hi != NULL &&
-		(key_prefix(key, *len, l->skip) >= l->prefix ||
+		(art_key_head(key, *len, l->skip) >= l->prefix ||
 		 memcmp(key, l->hi, Min(l->skip, *len)) != 0) &&
 		memcmp(key, l->hi, Min(*len, l->hi_len)) >= 0)
 	{
@@ -390,7 +390,7 @@ read_task(Part *p, uint32 number, Task *t)
 		t->end.hi = hi;
 		t->end.hi_len = h->hi_len;
 		t->end.skip = h->skip;
-		t->end.prefix = key_prefix(hi, h->hi_len, h->skip);
+		t->end.prefix = art_key_head(hi, h->hi_len, h->skip);
 	}
 }
 

@@ -152,21 +152,6 @@ typedef struct Merge
 	MergeHead  *head;			/* a heap, the smallest first */
 } Merge;
 
-/*
- * Eight bytes of a key as a number, behind the "skip" that all keys share.
- */
-static inline uint64
-key_prefix(const uint8 *key, uint32 len, uint32 skip)
-{
-	uint64		v = 0;
-
-	if (len >= skip + sizeof(uint64))
-		return art_be64(key + skip);
-	for (uint32 k = skip; k < len; k++)
-		v |= (uint64) key[k] << (56 - 8 * (k - skip));
-	return v;
-}
-
 static inline bool
 merge_less(const Merge *m, const MergeHead *a, const MergeHead *b)
 {
@@ -205,7 +190,7 @@ merge_down(Merge *m)
 static inline void
 merge_add(Merge *m, const uint8 *key, uint32 len, int from)
 {
-	MergeHead	h = {key_prefix(key, len, m->skip), key, len, from};
+	MergeHead	h = {art_key_head(key, len, m->skip), key, len, from};
 	int			i = m->n++;
 
 	while (i > 0 && merge_less(m, &h, &m->head[(i - 1) / 2]))
@@ -224,7 +209,7 @@ merge_next(Merge *m, const uint8 *key, uint32 len)
 		m->head[0] = m->head[--m->n];
 	else
 	{
-		m->head[0].prefix = key_prefix(key, len, m->skip);
+		m->head[0].prefix = art_key_head(key, len, m->skip);
 		m->head[0].key = key;
 		m->head[0].len = len;
 	}

@@ -98,6 +98,33 @@ art_run_item(ArtRun *run)
 }
 
 /*
+ * Long layout: the newest item's prefix, and what it has in common with the
+ * others.  So nobody reads all keys once more before the sort.
+ */
+static inline void
+art_run_head(ArtRun *run, ArtItem *it, const uint8 *key, uint32 len)
+{
+	const uint8 *first = (const uint8 *) (uintptr_t) run->items[0].rest;
+
+	if (run->n == 1)
+	{
+		run->common = len;
+		run->stale_heads = 0;
+	}
+	else if (len < run->common || memcmp(key, first, run->common) != 0)
+	{
+		uint32		k = 0;
+
+		/* no key is a prefix of another */
+		while (k < len && k < run->common && key[k] == first[k])
+			k++;
+		run->common = k;
+		run->stale_heads = run->n - 1;
+	}
+	it->prefix = art_key_head(key, len, run->common);
+}
+
+/*
  * Room for a key of len bytes and its length; the key's address.
  */
 static uint8 *
@@ -210,6 +237,8 @@ art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid, bool alive
 		memcpy(p, key, keylen);
 		ax_put_tid(p + keylen, tid);
 		it->rest = (uint64) (uintptr_t) p;
+		if (!run->kd->compared)
+			art_run_head(run, it, p, len);
 		if (len < run->min_len)
 			run->min_len = len;
 		if (len > run->max_len)
@@ -596,37 +625,45 @@ art_run_load_long(ArtRun *run)
 	const uint8 **keys = (const uint8 **) run->items;
 	uint32	   *lens = NULL;
 	uint64		m = 0;
+	uint64		last = 0;		/* prefix of the key before */
 	ListCell   *lc;
 
 	if (run->kd->compared)
 		art_sort_items(run->kd, (ArtSortItem *) run->items, run->n);
+	if (run->min_len != run->max_len)
+		lens = MemoryContextAllocHuge(run->cxt, run->n * sizeof(uint32));
 	for (uint64 i = 0; i < run->n; i++)
 	{
 		ArtItem		it = run->items[i];
+		const uint8 *key = (const uint8 *) (uintptr_t) it.rest;
+		uint32		l = run->max_len;
 
-		keys[i] = (const uint8 *) (uintptr_t) it.rest;
-	}
-	lens = MemoryContextAllocHuge(run->cxt, run->n * sizeof(uint32));
-	for (uint64 i = 0; i < run->n; i++)
-	{
-		uint32		l;
-
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (lens != NULL)
+		{
 #if defined(__GNUC__)
-		if (i + 16 < run->n)
-			__builtin_prefetch(keys[i + 16] - sizeof(uint32));
+			if (i + 16 < run->n)
+				__builtin_prefetch((uint8 *) (uintptr_t) run->items[i + 16].rest -
+								   sizeof(uint32));
 #endif
-		l = art_long_len((uint64) (uintptr_t) keys[i]);
+			l = art_long_len(it.rest);
+		}
 		/* two members of one HOT chain can come under one root */
-		if (m > 0 && lens[m - 1] == l && memcmp(keys[m - 1], keys[i], l) == 0)
+		if (m > 0 && (it.prefix == last || run->kd->compared) &&
+			(lens == NULL || lens[m - 1] == l) && memcmp(keys[m - 1], key, l) == 0)
 			continue;
-		keys[m] = keys[i];
-		lens[m++] = l;
+		last = it.prefix;
+		keys[m] = key;
+		if (lens != NULL)
+			lens[m] = l;
+		m++;
 	}
 
-	art_run_load_keys(run, keys, run->min_len == run->max_len ? NULL : lens,
-					  run->max_len, m);
+	art_run_load_keys(run, keys, lens, run->max_len, m);
 
-	pfree(lens);
+	if (lens != NULL)
+		pfree(lens);
 	foreach(lc, run->chunks)
 		pfree(lfirst(lc));
 	list_free(run->chunks);

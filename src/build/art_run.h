@@ -68,7 +68,8 @@ struct ArtRun
 	Size		chunk_used;
 	Size		chunk_size;
 	List	   *chunks;
-	uint32		common;			/* bytes all keys share, set when sorting */
+	uint32		common;			/* bytes all keys share */
+	uint64		stale_heads;	/* so many items' prefixes are those behind more */
 	uint32		min_len;		/* TID included */
 	uint32		max_len;
 
@@ -98,6 +99,22 @@ art_be64(const uint8 *p)
 
 	memcpy(&v, p, sizeof(v));
 	return pg_ntoh64(v);
+}
+
+/*
+ * Eight bytes of a key as a number, behind the "skip" that all keys share;
+ * zeros behind the key's end.
+ */
+static inline uint64
+art_key_head(const uint8 *key, uint32 len, uint32 skip)
+{
+	uint64		v = 0;
+
+	if (len >= skip + sizeof(uint64))
+		return art_be64(key + skip);
+	for (uint32 k = skip; k < len; k++)
+		v |= (uint64) key[k] << (56 - 8 * (k - skip));
+	return v;
 }
 
 /* Length of a long layout's key. */

@@ -67,7 +67,8 @@ art_item_digit(const ArtItem *it, int depth)
 }
 
 /*
- * In-place radix sort by the most significant digit ("American flag").
+ * In-place radix sort by the most significant digit ("American flag"), with
+ * the swaps of Skarupke's ska_sort.
  *
  * Long: one sort, whose counts are its local variables.
  */
@@ -78,6 +79,8 @@ art_items_sort(ArtRun *run, ArtItem *items, uint64 n, int depth)
 	uint64		count[256];
 	uint64		next[256];
 	uint64		end[256];
+	uint8		open[256];		/* digits whose place is not full yet */
+	int			nopen = 0;
 	uint64		at = 0;
 
 again:
@@ -122,24 +125,35 @@ again:
 		next[d] = at;
 		at += count[d];
 		end[d] = at;
+		if (count[d] > 0)
+			open[nopen++] = (uint8) d;
 	}
-	for (int d = 0; d < 256; d++)
+
+	/*
+	 * Swap each item that is not in its place yet to the next one there.  To
+	 * follow one item through its places would take as many steps.  But each
+	 * would wait for the memory of the one before.
+	 */
+	while (nopen > 0)
 	{
-		while (next[d] < end[d])
+		int			left = 0;
+
+		for (int k = 0; k < nopen; k++)
 		{
-			ArtItem		it = items[next[d]];
-			uint8		to = art_item_digit(&it, depth);
+			uint8		d = open[k];
 
-			while (to != d)
+			for (uint64 i = next[d]; i < end[d]; i++)
 			{
-				ArtItem		swap = items[next[to]];
+				ArtItem		it = items[i];
+				uint64		to = next[art_item_digit(&it, depth)]++;
 
-				items[next[to]++] = it;
-				it = swap;
-				to = art_item_digit(&it, depth);
+				items[i] = items[to];
+				items[to] = it;
 			}
-			items[next[d]++] = it;
+			if (next[d] < end[d])
+				open[left++] = d;
 		}
+		nopen = left;
 	}
 
 	if (n > 65536)
@@ -163,49 +177,6 @@ art_u64_cmp(const void *a, const void *b)
 }
 
 /*
- * The long layout's prefixes: the 8 bytes behind what all keys share, zeros
- * behind a key's end.
- */
-static void
-art_run_prefixes(ArtRun *run)
-{
-	const uint8 *first = (const uint8 *) (uintptr_t) run->items[0].rest;
-	uint32		common = run->min_len;
-
-	for (uint64 i = 1; i < run->n && common > 0; i++)
-	{
-		const uint8 *p = (const uint8 *) (uintptr_t) run->items[i].rest;
-		uint32		k = 0;
-
-		if (i % ART_INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (memcmp(p, first, common) == 0)
-			continue;
-		while (p[k] == first[k])
-			k++;
-		common = k;
-	}
-	run->common = common;
-
-	for (uint64 i = 0; i < run->n; i++)
-	{
-		const uint8 *p = (const uint8 *) (uintptr_t) run->items[i].rest;
-		uint32		len = art_long_len(run->items[i].rest);
-
-		if (len - common >= sizeof(uint64))
-			run->items[i].prefix = art_be64(p + common);
-		else
-		{
-			uint64		v = 0;
-
-			for (uint32 k = common; k < len; k++)
-				v |= (uint64) p[k] << (56 - 8 * (k - common));
-			run->items[i].prefix = v;
-		}
-	}
-}
-
-/*
  * Sort what is collected.
  */
 void
@@ -216,15 +187,22 @@ art_run_sort(ArtRun *run)
 	if (run->nnulls > 1)
 		qsort(run->nulls, run->nnulls, sizeof(uint64), art_u64_cmp);
 	if (run->n < 2)
-	{
-		if (run->n == 1 && !run->brief)
-			run->common = 0;
 		return;
-	}
 	if (run->kd->compared)
 		return;					/* the pointers are, before they are loaded */
 	if (!run->brief)
-		art_run_prefixes(run);
+	{
+		/* made when more bytes were thought to be common */
+		for (uint64 i = 0; i < run->stale_heads; i++)
+		{
+			ArtItem    *it = &run->items[i];
+
+			if (i % ART_INTERRUPT_EVERY == 0)
+				CHECK_FOR_INTERRUPTS();
+			it->prefix = art_key_head((uint8 *) (uintptr_t) it->rest,
+									  art_long_len(it->rest), run->common);
+		}
+	}
 
 	for (uint64 i = 1; i < run->n; i++)
 	{

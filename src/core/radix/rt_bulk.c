@@ -17,8 +17,8 @@
  */
 #define RT_BUILD_DEPTH 136
 
-/* Keys fetched into the cache ahead of the node that they make. */
-#define PREFETCH_KEYS 400
+/* Keys fetched into the cache ahead of the leaf that they make. */
+#define PREFETCH_KEYS 256
 
 /* Free an unpublished subtree. */
 void
@@ -79,6 +79,19 @@ view_get(const rt_view *v, uint64_t i, int n, rt_ent *out)
 	}
 }
 
+/* Sorted keys lie anywhere in memory, and are read in order: fetch some from i on. */
+static inline void
+view_fetch(rt_view *v, uint64_t i)
+{
+	uint64_t	end = i + PREFETCH_KEYS < v->n ? i + PREFETCH_KEYS : v->n;
+
+	for (; v->fetched < end; v->fetched++)
+	{
+		ax_prefetch(v->keys[v->fetched]);
+		ax_prefetch(v->keys[v->fetched] + view_len(v, v->fetched) - 1);
+	}
+}
+
 /* First entry in [i, n) whose byte at off differs from c. */
 static uint64_t
 group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
@@ -116,7 +129,7 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
  * Arguments: a range of keys, how to build, and what came of it.
  */
 int
-rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_t end,
+rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t end,
 				  uint32_t off, int fill, bool exact_caps, int depth, bool *deep,
 				  rt_ref *child, uint8_t *lo)
 {
@@ -125,9 +138,13 @@ rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uin
 
 	for (uint64_t i = first; i < end;)
 	{
-		uint8_t		c = view_key(v, i)[off];
-		uint64_t	j = group_end(v, i, end, off, c);
+		uint8_t		c;
+		uint64_t	j;
 		rt_ref		r;
+
+		view_fetch(v, i);
+		c = view_key(v, i)[off];
+		j = group_end(v, i, end, off, c);
 
 		if (j - i == 1 && view_len(v, i) - (off + 1) == AX_TID_BYTES && !v->sample)
 		{
@@ -184,7 +201,7 @@ rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uin
  * Arguments: a range of keys, how to build, and what came of it.
  */
 rt_ref
-rt_build_node(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_t count,
+rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t count,
 			  uint32_t off, int fill, bool exact_caps, int depth, bool *deep)
 {
 	const uint64_t end = first + count;
@@ -205,10 +222,6 @@ rt_build_node(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first, uint64_
 		*deep = true;
 		return 0;
 	}
-	/* sorted keys lie anywhere in memory: fetch a node's worth at once */
-	if (v->keys && count <= PREFETCH_KEYS)
-		for (uint64_t i = first; i < end; i++)
-			ax_prefetch(v->keys[i]);
 	if (exact_caps && (uint32_t) depth + 1 > ld(&s->height))
 		st(&s->height, (uint32_t) depth + 1);	/* of a load: depth is the tree's */
 	while (dd + 8 <= max && memcmp(a + dd, z + dd, 8) == 0)
@@ -251,7 +264,7 @@ ax_status
 rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint64_t n, int fill)
 {
-	rt_view	v = {.keys = keys, .lens = lens, .len = len};
+	rt_view	v = {.keys = keys, .lens = lens, .len = len, .n = n};
 	bool		deep = false;
 	rt_ref		r = 0;
 	uint64_t	w;

@@ -106,7 +106,7 @@ static int
 share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cursor *c,
 			 int fill, bool *deep, rt_piece *p)
 {
-	rt_view	v = {.keys = in->keys, .lens = in->lens, .len = in->len};
+	rt_view	v = {.keys = in->keys, .lens = in->lens, .len = in->len, .n = m};
 	rt_ref		child[256];
 	uint8_t		lo[256];
 	int			np;

@@ -563,6 +563,8 @@ typedef struct rt_view
 	uint32_t	len;
 	bool		sample;			/* of keys that are to come: no embedded TIDs, for
 								 * where one is no leaf takes others */
+	uint64_t	n;				/* of keys: how many there are */
+	uint64_t	fetched;		/* those before it are on their way to the cache */
 } rt_view;
 
 /*
@@ -570,10 +572,10 @@ typedef struct rt_view
  * inner node at depth off (the slot's byte is consumed).  fill: entries a leaf
  * should get.  0: no memory (nothing left behind), or *deep set.
  */
-extern rt_ref rt_build_node(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t i,
+extern rt_ref rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t i,
 							uint64_t n, uint32_t off, int fill, bool exact_caps,
 							int depth, bool *deep);
-extern int	rt_build_children(ax_ctx *cx, ax_store *s, const rt_view *v, uint64_t first,
+extern int	rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first,
 							  uint64_t end, uint32_t off, int fill, bool exact_caps,
 							  int depth, bool *deep, rt_ref *child, uint8_t *lo);
 extern void rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r);
