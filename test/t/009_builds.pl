@@ -367,7 +367,7 @@ sub insert_until_it_works
 	my $script = "SET statement_timeout = '200ms';\n";
 	my $cancelled;
 
-	for (1 .. 500)
+	for (1 .. 5000)
 	{
 		$key++;
 		$script .= "INSERT INTO big VALUES ($key) RETURNING 'done';\n"
