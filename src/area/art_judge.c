@@ -22,6 +22,7 @@
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "catalog/pg_class.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 
@@ -32,11 +33,35 @@ LWLock	   *art_judge_lock = NULL;
 /* this process judges: it may see entries */
 static bool judging = false;
 
+/* Why a structure that was READY is not kept. */
+typedef enum Loss
+{
+	LOSS_NONE,
+	LOSS_COMPARED,
+	LOSS_NOT_PERMANENT,
+	LOSS_UNCOMMITTED,			/* also: an entry of a lost row could not be removed */
+	LOSS_MAKING,
+	LOSS_SPILLED,
+	LOSS_ALL,
+	NLOSSES
+} Loss;
+
+static const char *const losses[NLOSSES] = {
+	NULL,
+	"with keys that are compared",
+	"of tables that are not permanent",
+	"of transactions that had not committed",
+	"whose building is lost",
+	"with rows that are lost and were not written down",
+	"because recovery did not end where it should have"
+};
+
 typedef struct Judgement
 {
 	XLogRecPtr	end;
 	int			kept;
 	int			gone;
+	int			lost[NLOSSES];	/* gone is their sum */
 	int			removed;
 	bool		broken;			/* a record makes no sense */
 } Judgement;
@@ -44,17 +69,29 @@ typedef struct Judgement
 /*
  * May the structure be kept?  All of it, records of rings apart.
  */
-static bool
-keepable(const ArtEntry *e, XLogRecPtr end)
+static Loss
+loss_of(const ArtEntry *e, XLogRecPtr end)
 {
 	XLogRecPtr	spilled = pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->spill_lsn));
 
+	if (e->compared)
+		return LOSS_COMPARED;
+	if (e->persistence != RELPERSISTENCE_PERMANENT || e->loc.backend != -1)
+		return LOSS_NOT_PERMANENT;
+	if (e->doubt || e->loading || e->born_lsn == InvalidXLogRecPtr)
+		return LOSS_UNCOMMITTED;
+	if (e->born_lsn > end)
+		return LOSS_MAKING;
+	if (spilled > end)
+		return LOSS_SPILLED;
+	return LOSS_NONE;
+}
+
+static bool
+keepable(const ArtEntry *e, XLogRecPtr end)
+{
 	return ART_WORD_STATE(pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->word))) == ART_READY &&
-		!e->compared &&
-		e->persistence == RELPERSISTENCE_PERMANENT && e->loc.backend == -1 &&
-		!e->doubt && !e->loading &&
-		e->born_lsn != InvalidXLogRecPtr && e->born_lsn <= end &&
-		spilled <= end;
+		loss_of(e, end) == LOSS_NONE;
 }
 
 /*
@@ -165,7 +202,10 @@ judge(Judgement *j)
 					continue;
 				}
 				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
+				{
 					j->gone++;
+					j->lost[all ? loss_of(e, j->end) : LOSS_ALL]++;
+				}
 				art_entry_forget(link);
 			}
 		}
@@ -175,6 +215,24 @@ judge(Judgement *j)
 	/* last, so that another process could judge once more */
 	for (int i = 0; i < art_shared->nslots; i++)
 		art_ring_clear(&art_rings[i]);
+}
+
+/* The judgement in the server's log. */
+static void
+report(const Judgement *j)
+{
+	StringInfoData why;
+
+	initStringInfo(&why);
+	for (int i = 0; i < NLOSSES; i++)
+		if (j->lost[i] > 0)
+			appendStringInfo(&why, "%s%d %s", why.len > 0 ? ", " : " Given up: ",
+							 j->lost[i], losses[i]);
+	ereport(j->kept + j->gone > 0 ? LOG : DEBUG1,
+			(errmsg("art indexes after the crash: %d kept, %d given up", j->kept, j->gone),
+			 errdetail("Recovery ended at %X/%X; %d entries of rows that are lost were removed.%s%s",
+					   LSN_FORMAT_ARGS(j->end), j->removed, why.data, why.len > 0 ? "." : "")));
+	pfree(why.data);
 }
 
 /*
@@ -214,8 +272,5 @@ art_judge(void)
 	pg_atomic_write_u32(&art_shared->unjudged, 0);
 	LWLockRelease(art_judge_lock);
 
-	ereport(j.kept + j.gone > 0 ? LOG : DEBUG1,
-			(errmsg("art indexes after the crash: %d kept, %d given up", j.kept, j.gone),
-			 errdetail("Recovery ended at %X/%X; %d entries of rows that are lost were removed.",
-					   LSN_FORMAT_ARGS(j.end), j.removed)));
+	report(&j);
 }

@@ -191,6 +191,9 @@ is(entries('added_i'), 115, 'entries of rows that are lost soon');
 my $log = crash();
 like(slurp_file($node->logfile, $log), qr/art indexes after the crash: 8 kept, 2 given up/,
 	'a structure that overflowed and one whose CREATE INDEX is lost are given up');
+like(slurp_file($node->logfile, $log),
+	qr/removed\. Given up: 1 whose building is lost, 1 with rows that are lost and were not written down\.\n/,
+	'the log says why');
 
 is(source($_), 'ready kept', "$_ is kept")
   for qw(full_page_i hinted_i uniq_i uniq_k added_i tailed_i built_i cleaned_i);
