@@ -631,7 +631,7 @@ REINDEX TABLE w;
 }
 	],);
 
-# load_start($node, n =>, clients =>, seconds =>, scripts => [...], mode =>,
+# load_start($node, n =>, clients =>, threads =>, seconds =>, scripts => [...], mode =>,
 # options =>, db =>): pgbench in the background.
 sub load_start
 {
@@ -652,7 +652,7 @@ sub load_start
 	  // '-c enable_seqscan=off -c jit=off';
 	$l{h} = IPC::Run::start(
 		[
-			'pgbench', '-n', '-c', $o{clients} // 8, '-j', 1,
+			'pgbench', '-n', '-c', $o{clients} // 8, '-j', $o{threads} // 1,
 			'-M', $o{mode} // 'prepared', '-T', $o{seconds} // 600,
 			'-D', "n=$o{n}", '--random-seed=' . int(rand(2**31)),
 			@args, '-h', $node->host, '-p', $node->port,
