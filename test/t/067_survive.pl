@@ -21,6 +21,7 @@ my $node = art_node(
 	wal_writer_delay => '10s',
 	checkpoint_timeout => '1h',
 	bgwriter_lru_maxpages => 0,
+	'artidx.survive_crash_check' => 0,
 	'artidx.survive_crash_pause' => 0);
 
 my $indexes = join('', map {

@@ -55,6 +55,7 @@ foreach my $level (qw(minimal replica))
 		enable_seqscan => 'off',
 		enable_bitmapscan => 'off',
 		'artidx.autobuild' => 'off',
+		'artidx.survive_crash_check' => 0,
 		'artidx.survive_crash_pause' => 0);
 	sql("CREATE TABLESPACE ts LOCATION ''");
 	foreach my $t (qw(undone kept inserted built killed))

@@ -10,6 +10,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
+plan skip_all => 'needs /proc' unless -r "/proc/$$/status";
+
 my $node = art_node(
 	'bulk',
 	restart_after_crash => 'on',
@@ -22,6 +24,7 @@ my $node = art_node(
 	wal_level => 'minimal',
 	max_wal_senders => 0,
 	'artidx.autobuild' => 'off',
+	'artidx.survive_crash_check' => 0,
 	'artidx.survive_crash_pause' => 0);
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
@@ -97,7 +100,28 @@ foreach (qw(t_k t_r t_u t_s)) { check_clean($node, $_); check_exact($node, 't', 
 
 # ---- it does not come ----
 my $writer = stop_wal_writer($node);
-my ($s) = bulk();
+
+# What wakes a process is a SIGURG, which waits while it is stopped.
+sub woken
+{
+	my ($pending) = slurp_file("/proc/$writer/status") =~ /^ShdPnd:\s*([0-9a-f]+)/m;
+
+	return hex($pending) >> 22 & 1;
+}
+
+my $s = $node->background_psql('postgres');
+$s->query_safe('BEGIN; CALL load(10001, 10010)');
+# a prune wakes it, too
+for (1 .. 100)
+{
+	last if !woken();
+	kill 'CONT', $writer;
+	sleep 0.1;
+	kill 'STOP', $writer;
+}
+is(woken(), 0, 'some rows do not wake the WAL writer');
+$s->query_safe('CALL load(10011, 30000)');
+is(woken(), 1, 'many do');
 my $offset = -s $node->logfile;
 
 crash_without_flush($node, $writer);
