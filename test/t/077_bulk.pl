@@ -109,15 +109,22 @@ sub woken
 	return hex($pending) >> 22 & 1;
 }
 
+# It waits for its latch, and nobody else is at work.  While it runs it is sent no signal.
+sub asleep
+{
+	return slurp_file("/proc/$writer/stat") =~ /\) S /;
+}
+
 my $s = $node->background_psql('postgres');
 $s->query_safe('BEGIN; CALL load(10001, 10010)');
 # a prune wakes it, too
 for (1 .. 100)
 {
-	last if !woken();
 	kill 'CONT', $writer;
 	sleep 0.1;
+	sleep 0.1 until asleep();
 	kill 'STOP', $writer;
+	last if !woken();
 }
 is(woken(), 0, 'some rows do not wake the WAL writer');
 $s->query_safe('CALL load(10011, 30000)');
