@@ -9,6 +9,8 @@
 
 #include "postgres.h"
 
+#include "access/heapam_xlog.h"
+#include "access/xlogreader.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -281,5 +283,89 @@ art_wal_writer_latch(ProcNumber n)
 #define art_index_beginscan(heap, index, snapshot, nkeys) \
 	index_beginscan((heap), (index), (snapshot), (nkeys), 0)
 #endif
+
+/* ---- a relation's file, as WAL records name it ---- */
+#if PG_VERSION_NUM >= 160000
+typedef RelFileLocator ArtRelFile;
+#define ART_RELFILE_SET(f, s, d, r) \
+	((f).spcOid = (s), (f).dbOid = (d), (f).relNumber = (r))
+#define ART_TRUNCATE_FILE	rlocator
+#else
+typedef RelFileNode ArtRelFile;
+#define ART_RELFILE_SET(f, s, d, r) \
+	((f).spcNode = (s), (f).dbNode = (d), (f).relNode = (r))
+#define ART_TRUNCATE_FILE	rnode
+#endif
+
+/*
+ * ---- does a bitmap heap scan of this server trust the visibility map?  Then it counts
+ * rows that it did not fetch.  Minor releases ended that. ----
+ */
+static inline bool
+art_bitmaps_skip_fetch(void)
+{
+	static int	version = 0;
+
+	if (version == 0)
+		version = atoi(GetConfigOption("server_version_num", false, false));
+	return version < 150013 || (version >= 160000 && version < 160009) ||
+		(version >= 170000 && version < 170005);
+}
+
+/*
+ * ---- line pointers that a prune, or VACUUM, made dead or unused: from 17 on three kinds
+ * of record with one layout.  The record's block 0 has data. ----
+ */
+typedef struct ArtPruned
+{
+	int			ndead;
+	int			nunused;
+	OffsetNumber *dead;
+	OffsetNumber *unused;
+} ArtPruned;
+
+#if PG_VERSION_NUM >= 170000
+#define ART_IS_PRUNE(op) \
+	((op) == XLOG_HEAP2_PRUNE_ON_ACCESS || (op) == XLOG_HEAP2_PRUNE_VACUUM_SCAN || \
+	 (op) == XLOG_HEAP2_PRUNE_VACUUM_CLEANUP)
+#else
+#define ART_IS_PRUNE(op) ((op) == XLOG_HEAP2_PRUNE || (op) == XLOG_HEAP2_VACUUM)
+#endif
+
+/* Those of the record, in its block's data. */
+static inline void
+art_pruned(XLogReaderState *record, ArtPruned *p)
+{
+	Size		len;
+	char	   *data = XLogRecGetBlockData(record, 0, &len);
+#if PG_VERSION_NUM >= 170000
+	xl_heap_prune rec;
+	int			nplans;
+	int			nredirected;
+	xlhp_freeze_plan *plans;
+	OffsetNumber *frozen;
+	OffsetNumber *redirected;
+
+	memcpy(&rec, XLogRecGetData(record), SizeOfHeapPrune);
+	heap_xlog_deserialize_prune_and_freeze(data, rec.flags, &nplans, &plans, &frozen,
+										   &nredirected, &redirected,
+										   &p->ndead, &p->dead, &p->nunused, &p->unused);
+#else
+	OffsetNumber *all = (OffsetNumber *) data;
+	int			n = (int) (len / sizeof(OffsetNumber));
+
+	p->ndead = 0;
+	p->dead = all;
+	if ((XLogRecGetInfo(record) & XLOG_HEAP_OPMASK) == XLOG_HEAP2_PRUNE)
+	{
+		const xl_heap_prune *rec = (const xl_heap_prune *) XLogRecGetData(record);
+
+		p->ndead = rec->ndead;
+		p->dead = all + 2 * rec->nredirected;
+	}
+	p->unused = p->dead + p->ndead;
+	p->nunused = n - (int) (p->unused - all);
+#endif
+}
 
 #endif							/* ART_COMPAT_H */

@@ -71,8 +71,19 @@ art_insert_plain(Relation index, ArtInsertState *st)
 		uint64		gen;
 		ax_status	s;
 
-		if (art_entry_state(st->entry, &gen) == ART_ABSENT)
-			return;
+		switch (art_entry_state(st->entry, &gen))
+		{
+			case ART_ABSENT:
+				return;
+			case ART_FOLLOWED:
+
+				/* a late sweep would take out what we put in at a place used again */
+				art_followed_settle(st->entry);
+				continue;
+			case ART_BUILDING:
+			case ART_READY:
+				break;
+		}
 
 		if (st->ring)
 			art_ring_put(index, st->entry, gen, st->key.data, len);

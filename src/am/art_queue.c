@@ -110,6 +110,7 @@ flush(ArtQueue *q, Relation index)
 	uint32		at = 0;
 	uint32		noted = 0;
 	uint64		noted_in = 0;
+	ArtState	state;
 	uint64		gen;
 
 	for (uint32 i = 0; i < q->n; i++)
@@ -118,11 +119,17 @@ flush(ArtQueue *q, Relation index)
 		lens[i] = q->off[i + 1] - q->off[i];
 	}
 	/* absent: the next build will meet the rows */
-	while (e != NULL && at < q->n && art_entry_state(e, &gen) != ART_ABSENT)
+	while (e != NULL && at < q->n && (state = art_entry_state(e, &gen)) != ART_ABSENT)
 	{
 		uint32		done;
 		ax_status	s;
 
+		/* a late sweep would take out what we put in, as in art_insert_plain */
+		if (state == ART_FOLLOWED)
+		{
+			art_followed_settle(e);
+			continue;
+		}
 		if (ring)
 		{
 			if (noted_in != gen)

@@ -79,19 +79,40 @@ art_scan_guard(IndexScanDesc scan)
 }
 
 /*
+ * Go private.  Notes of dead entries are forgotten then, and nothing of the
+ * structure is left in anybody's hands.
+ */
+static void
+art_scan_private(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	so->priv = art_private_begin(scan, &so->kd, &so->plan, so->cxt);
+	so->nkilled = 0;
+	if (so->hazard != NULL)
+		art_hazard_clear(so->hazard);
+	so->guard = art_scan_guard(scan);
+}
+
+/*
  * (Re-)read which structure to scan, building it if need be; if that cannot
- * be, go private.  Notes of dead entries are forgotten then, and nothing of
- * the structure is left in anybody's hands.
+ * be, go private.
  */
 void
 art_scan_ready(IndexScanDesc scan)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 	ArtEntry   *e = art_relcache_entry(scan->indexRelation);
+	ArtState	state = ART_ABSENT;
 
 	if (likely(e != NULL))
+	{
 		art_apply_options(scan->indexRelation, e);
-	if ((e != NULL && art_entry_state(e, &so->gen) == ART_READY) ||
+		state = art_entry_state(e, &so->gen);
+	}
+	so->followed = state == ART_FOLLOWED &&
+		art_followed_ready(scan->indexRelation, e, &so->gen, ART_FOLLOW_SCAN_MS);
+	if (state == ART_READY || so->followed ||
 		art_try_ready(scan->indexRelation, &so->gen))
 	{
 		so->cx = art_ctx();
@@ -101,11 +122,7 @@ art_scan_ready(IndexScanDesc scan)
 		so->tree = art_entry_tree(e);
 		return;
 	}
-	so->priv = art_private_begin(scan, &so->kd, &so->plan, so->cxt);
-	so->nkilled = 0;
-	if (so->hazard != NULL)
-		art_hazard_clear(so->hazard);
-	so->guard = art_scan_guard(scan);
+	art_scan_private(scan);
 }
 
 /*
@@ -747,6 +764,9 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 	if (!so->started)
 	{
 		art_scan_count(scan);
+		/* a follower's sweep publishes nothing to those who trust a TID */
+		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
+			art_scan_private(scan);
 		if (so->plan.impossible ||
 			(so->priv != NULL && art_private_nothing(so->priv)))
 			return false;

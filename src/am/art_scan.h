@@ -124,6 +124,7 @@ typedef struct ArtScan
 	/* this search */
 	bool		started;		/* the batch below is one of this search */
 	bool		guard;			/* publish TIDs */
+	bool		followed;		/* on a standby: the follower's structure */
 	bool		want_keys;		/* batches carry keys */
 	bool		keep_keys;		/* dead entries were met: carry keys */
 

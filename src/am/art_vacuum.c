@@ -252,6 +252,11 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			art_wait_not_building(index, entry);
 			continue;
 		}
+		if (state == ART_FOLLOWED)
+		{
+			art_followed_settle(entry);
+			continue;
+		}
 		if (state == ART_ABSENT)
 			break;
 

@@ -154,7 +154,9 @@ typedef enum ArtState
 {
 	ART_ABSENT = 0,
 	ART_BUILDING,
-	ART_READY
+	ART_READY,
+	ART_FOLLOWED				/* on a standby, and until its promotion is done:
+								 * kept by a follower (art_follow.c) */
 } ArtState;
 
 typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
@@ -232,6 +234,33 @@ extern bool art_is_art_index(Relation rel);
  * lowered?  Then art_refuse_over_cap has the ERROR.
  */
 extern bool art_entry_over_cap(const ArtEntry *e);
+
+/* ---- art_follow.c ---- */
+
+extern bool art_standby;		/* the setting */
+
+#define ART_FOLLOW_SCAN_MS	500 /* a scan waits so long, then reads the table */
+#define ART_FOLLOW_CHECK_MS 60000	/* artidx_check has no other way */
+
+/*
+ * A scan on a standby, whose snapshot exists: may it read the structure that the
+ * follower keeps?  Waits until the follower has come to where replay is now, so many
+ * milliseconds at most.  False: read the table.  Interruptible.
+ */
+extern bool art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms);
+
+/* The same for the planner, which does not wait: is the follower close behind? */
+extern bool art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen);
+
+/*
+ * Recovery has ended, and a process needs the structure as a primary's.  Waits a
+ * moment for the follower to be done with its last steps.  Makes the structure
+ * ABSENT when the follower is gone or takes too long.  The caller looks again.
+ */
+extern void art_followed_settle(ArtEntry *e);
+
+/* A plan on a standby missed an index: is there a follower for this database? */
+extern void art_follow_ask(void);
 
 /* ---- art_memory.c ---- */
 

@@ -202,6 +202,7 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 	pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 	e->reason = why;
 	e->altered = false;
+	e->behind = false;
 	if (why != ART_WHY_MEMORY)
 		e->sealed = false;
 	e->owner_pid = 0;
@@ -211,7 +212,7 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 		strlcpy(e->error, error, sizeof(e->error));
 	else
 		e->error[0] = '\0';
-	return ART_WORD_STATE(w) == ART_READY;
+	return ART_WORD_STATE(w) == ART_READY || ART_WORD_STATE(w) == ART_FOLLOWED;
 }
 
 /* ---- what a structure is told ---- */
@@ -468,6 +469,9 @@ entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
 	e->resumable = false;
 	e->helpers = 0;
 	e->nredo = 0;
+	e->behind = false;
+	e->heap_spc = InvalidOid;
+	e->heap_rel = 0;
 	e->wanted = ART_WANT_NOTHING;
 	e->not_before = 0;
 	e->size_hint = 0;
@@ -831,7 +835,8 @@ art_never_valid(Relation index, ArtEntry *e)
 /* ---- ends of a build ---- */
 
 /*
- * BUILDING -> READY, when the structure is still the one that was built.
+ * BUILDING -> READY, when the structure is still the one that was built.  So is
+ * FOLLOWED -> READY, when the promotion of a standby is done.
  *
  * A structure may outlive a crash (art_keep.h), and then it must be right for the
  * table as it is after that.  The build left out rows that were dead, and put in rows
@@ -861,19 +866,24 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 	if (art_shared->timeline == 0 && !RecoveryInProgress())
 		art_shared->timeline = GetWALInsertionTimeLine();
 	art_lock(lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
+	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING) ||
+		pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_FOLLOWED))
 	{
 		e->born_lsn = born;
 		e->owner_pid = 0;
 		e->resumable = false;
 		e->wanted = ART_WANT_NOTHING;
 		e->wanted_at = 0;
-		e->builds++;
-		e->last_build = GetCurrentTimestamp();
 		e->loading = false;
-		e->source = source == ART_BUILD_REBUILD && e->altered ? ART_BUILD_ALTER : source;
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING)
+		{
+			e->builds++;
+			e->last_build = GetCurrentTimestamp();
+			e->source = source == ART_BUILD_REBUILD && e->altered ? ART_BUILD_ALTER : source;
+			e->last_ms = ms;
+		}
 		e->altered = false;
-		e->last_ms = ms;
+		e->behind = false;
 		e->failed_at = 0;
 		e->failed_free = 0;
 		e->sealed = false;

@@ -17,6 +17,7 @@
 #include "catalog/pg_index.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
+#include "storage/condition_variable.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
 
@@ -25,6 +26,7 @@
 #define ART_NDELGENS	16384	/* deletion generations, a power of two */
 #define ART_NWORKERS	64		/* background workers at one time, all databases */
 #define ART_NBARS		16		/* databases barred to them */
+#define ART_NFOLLOWERS	64		/* databases followed on a standby */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
 #define ART_NCOUNTS		14		/* of artidx_contention, see art_counts.c */
@@ -113,6 +115,10 @@ struct ArtEntry
 	uint32		page_size;
 
 	bool		unique;			/* new; or an exclusion constraint's: inserts need it */
+	bool		behind;			/* FOLLOWED; the follower, read bare: it has passed WAL
+								 * whose rows are not in the structure yet */
+	Oid			heap_spc;		/* open, by a follower: the table's file */
+	uint32		heap_rel;
 	ArtReason	reason;			/* any, with ABSENT; read bare */
 
 	/*
@@ -286,6 +292,32 @@ typedef struct ArtAsk
 	TimestampTz at;				/* not before */
 } ArtAsk;
 
+/*
+ * The follower of a database, on a standby.  The first four are under the chunk
+ * lock.  The launcher fills a free place, and from then on only its process writes
+ * there and frees it.  The launcher frees it while pid is 0.  "position" is the
+ * follower's alone and is read bare; so are the counts.
+ */
+typedef struct ArtFollower
+{
+	Oid			dboid;			/* InvalidOid: free */
+	int			pid;			/* 0: asked for, not started */
+	int			slot;			/* process number */
+	TimestampTz asked;
+	pg_atomic_uint64 position;	/* the WAL before it is in the structures, but of
+								 * those that are behind */
+	ConditionVariable moved;	/* position was */
+	pg_atomic_uint64 added;		/* entries put in */
+	pg_atomic_uint64 dead;		/* line pointers that wait for a sweep */
+	pg_atomic_uint64 sweeps;
+	pg_atomic_uint64 swept;		/* entries taken out */
+	pg_atomic_uint64 waits;		/* of scans */
+	pg_atomic_uint64 waited_us;
+	pg_atomic_uint64 given_up;	/* of them: read the table */
+	pg_atomic_uint64 behind_since;	/* position was left behind then; 0: it is not */
+	pg_atomic_uint64 stood_at;	/* whoever found: a wait at this position was in vain */
+} ArtFollower;
+
 typedef struct ArtHazardChunk ArtHazardChunk;
 typedef struct ArtHazardSlot ArtHazardSlot;
 
@@ -327,6 +359,8 @@ typedef struct ArtShared
 	bool		new_database;	/* the launcher should list them again */
 	uint32		drops;			/* databases dropped; the launcher's list is no
 								 * older when it starts a worker */
+	ArtFollower followers[ART_NFOLLOWERS];
+	bool		follow_asked;	/* the launcher should see whether one is missing */
 	uint64		prepared[ART_NPREPARED];	/* hashed names of transactions that left
 											 * something in doubt; 0: free */
 	bool		prepared_lost;	/* there were more */
@@ -619,6 +653,31 @@ extern void art_interlock_shmem_init(char *at, int nslots, bool fresh);
 extern void art_hazards_survive(void);
 extern void art_hazards_xact_end(void);
 extern void art_hazards_exit(void);
+
+/* ---- art_follow.c ---- */
+
+extern void art_follow_init(void);	/* from art_shmem_init */
+extern void art_followers_clear(void);	/* shared memory was made, or kept over a crash */
+
+/* For the launcher: a place for a follower of the database; -1: none, or it has one. */
+extern int	art_follower_reserve(Oid dboid);
+extern void art_follower_release(int place);
+
+/* For the follower: take the place over; NULL: it is somebody else's by now. */
+extern ArtFollower *art_follower_attach(int place, Oid dboid);
+extern void art_follower_detach(ArtFollower *f);
+
+/* Have the launcher start a follower where one is missing. */
+extern void art_follow_again(void);
+
+/*
+ * BUILDING becomes FOLLOWED; any state of this generation becomes ABSENT, or is marked as
+ * behind.  False when the generation is gone.
+ */
+extern bool art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms);
+extern bool art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen,
+							   ArtReason why, const char *error);
+extern bool art_followed_behind(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind);
 
 /* ---- art_groups.c ---- */
 

@@ -114,6 +114,7 @@ make_shared(char *area)
 	pg_atomic_init_u32(&art_shared->ssi_taken, 0);
 	pg_atomic_init_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 	pg_atomic_init_u64(&art_shared->load_asked, 0);
+	art_followers_clear();
 	art_shared->nslots = art_process_slots();
 	art_shared->area = ax_area_init(area, art_area_bytes(), art_process_slots(),
 									area_reserve(art_area_bytes()));
@@ -129,6 +130,7 @@ keep_shared(void)
 	memset(art_shared->workers, 0, sizeof(art_shared->workers));
 	memset(art_shared->bars, 0, sizeof(art_shared->bars));
 	memset(art_shared->asks, 0, sizeof(art_shared->asks));
+	art_followers_clear();
 	art_shared->new_database = false;
 	art_shared->kept = false;
 	pg_atomic_write_u32(&art_shared->launcher, 0);
@@ -267,6 +269,7 @@ art_shmem_init(void)
 	art_huge_init();
 	art_judge_by(art_judge);
 	art_groups_init();
+	art_follow_init();
 	art_at_attach(art_elision_attached);
 	art_before_detach(art_hazards_exit);
 	art_before_detach(art_drop_temp);

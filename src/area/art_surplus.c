@@ -209,7 +209,8 @@ find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tre
 				uint64		live;
 				ax_status	s;
 
-				if (ART_WORD_STATE(w) != ART_READY || (group != NULL && !art_in_group(e, group)))
+				if ((ART_WORD_STATE(w) != ART_READY && ART_WORD_STATE(w) != ART_FOLLOWED) ||
+					(group != NULL && !art_in_group(e, group)))
 					continue;
 				ART_CORE_BEGIN();
 				s = ax_held(cx, e->tree, ART_WORD_GEN(w), &bytes, &live);

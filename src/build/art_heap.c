@@ -552,6 +552,59 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 		as_owner_end(&save);
 }
 
+/*
+ * Does a copied row have a key column that is not in the row itself?
+ */
+static bool
+row_is_toasted(ArtHeapReader *r, int i)
+{
+	HeapTupleData tup;
+
+	tup.t_data = (HeapTupleHeader) (r->rows->data + r->rows->at[i]);
+	tup.t_len = r->rows->len[i];
+	if (!HeapTupleHasExternal(&tup))
+		return false;
+	for (int k = 0; k < r->info->ii_NumIndexAttrs; k++)
+	{
+		AttrNumber	attno = r->info->ii_IndexAttrNumbers[k];
+		TupleDesc	desc = RelationGetDescr(r->heap);
+		bool		isnull;
+		Datum		d;
+
+		if (attno <= 0 || TupleDescAttr(desc, attno - 1)->attlen != -1)
+			continue;
+		d = heap_getattr(&tup, attno, desc, &isnull);
+		if (!isnull && VARATT_IS_EXTERNAL(DatumGetPointer(d)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * See build.h.
+ */
+bool
+art_heap_roots(ArtHeapReader *r, BlockNumber blkno, const uint64 *roots,
+			   ArtHeapRow fn, void *arg)
+{
+	Assert(r->mode == ART_HEAP_BUILD && !r->evaluates);
+	read_page(r, blkno);
+	for (int i = 0; i < r->rows->n; i++)
+	{
+		OffsetNumber root = r->rows->root[i];
+		ItemPointerData tid;
+
+		if (roots != NULL && (roots[(root - 1) / 64] >> ((root - 1) % 64) & 1) == 0)
+			continue;
+		if (row_is_toasted(r, i))
+			return false;
+		(void) row_key(r, blkno, i);
+		ItemPointerSet(&tid, blkno, root);
+		fn(arg, r->key.data, r->key.len, art_tid_pack(&tid));
+	}
+	return true;
+}
+
 typedef struct StillArg
 {
 	const uint8 *key;

@@ -33,6 +33,14 @@ extern ArtHeapReader *art_heap_begin(Relation heap, Relation index,
 extern void art_heap_horizon(ArtHeapReader *r);
 extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
 						  void *arg);
+
+/*
+ * The same of the rows whose roots are in a bitmap (bit i: line pointer i + 1; NULL: of
+ * all).  In build mode, for an index without expressions and predicate.  No snapshot is
+ * needed.  False: the key of such a row is TOASTed.
+ */
+extern bool art_heap_roots(ArtHeapReader *r, BlockNumber blkno, const uint64 *roots,
+						   ArtHeapRow fn, void *arg);
 extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
 						   uint32 keylen);
 extern void art_heap_end(ArtHeapReader *r);

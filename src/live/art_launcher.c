@@ -53,6 +53,8 @@
 #define ART_FADE_MS			(60 * 60 * 1000)	/* fame is halved */
 #define ART_ERROR_PAUSE_MS	60000	/* before an index that failed is tried again */
 #define ART_TELL_MS			(10 * 60 * 1000)	/* that there is no worker */
+#define ART_FOLLOW_MS		(60 * 1000) /* between two followers of a database */
+#define ART_FOLLOW_SOON_MS	5000	/* the same, when somebody asked */
 #define ART_HELP_BLOCKS		4096	/* left of a heap, for a second worker */
 
 extern PGDLLEXPORT void art_launcher_main(Datum arg);
@@ -80,7 +82,7 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 	bool		urgent = e->wanted == ART_WANT_BUILD;
 
 	*help = false;
-	if (state == ART_READY || e->loc.backend != -1 || e->doubt)
+	if (state == ART_READY || state == ART_FOLLOWED || e->loc.backend != -1 || e->doubt)
 		return false;
 	if (e->not_before > now || (!art_autobuild && !urgent))
 		return false;
@@ -240,6 +242,7 @@ typedef struct Database
 	int			jobs;			/* visits that are due */
 	uint64		heat;			/* of its records in the file */
 	TimestampTz swept;
+	TimestampTz followed;		/* a follower was started there last */
 } Database;
 
 static MemoryContext launcher_cxt;
@@ -969,6 +972,76 @@ launcher_begin(void)
 	pg_atomic_write_u32(&art_shared->launcher, (uint32) ART_MY_PROCNO() + 1);
 }
 
+/*
+ * On a standby: a follower for each database that has none.  One that finds no art index
+ * ends, and comes again after a while, or when a plan asks for it.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+static void
+follow_databases(void)
+{
+	static TimestampTz listed = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	bool		asked;
+	bool		waits = false;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	asked = art_shared->follow_asked;
+	art_shared->follow_asked = false;
+	art_unlock(art_chunk_lock);
+	if (!art_standby || ART_OLD_SNAPSHOT_IN_USE())
+	{
+		/* switched on again, they come at once */
+		for (int i = 0; i < ndatabases; i++)
+			databases[i].followed = 0;
+		return;
+	}
+	if (asked || listed == 0 || ms_passed(listed, now, ART_FOLLOW_SOON_MS))
+	{
+		list_databases();
+		listed = now;
+	}
+	for (int i = 0; i < ndatabases; i++)
+	{
+		Database   *d = &databases[i];
+		BackgroundWorker worker;
+		int			place;
+
+		if (!d->allowed)
+			continue;
+		if (d->followed != 0 &&
+			!ms_passed(d->followed, now, asked ? ART_FOLLOW_SOON_MS : ART_FOLLOW_MS))
+		{
+			waits |= !ms_passed(d->followed, now, ART_FOLLOW_SOON_MS);
+			continue;
+		}
+		place = art_follower_reserve(d->oid);
+		if (place < 0)
+			continue;
+		memset(&worker, 0, sizeof(worker));
+		worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+		worker.bgw_start_time = BgWorkerStart_ConsistentState;
+		worker.bgw_restart_time = BGW_NEVER_RESTART;
+		strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
+		strlcpy(worker.bgw_function_name, "art_follower_main", BGW_MAXLEN);
+		snprintf(worker.bgw_name, BGW_MAXLEN, "artidx follower");
+		snprintf(worker.bgw_type, BGW_MAXLEN, "artidx follower");
+		worker.bgw_main_arg = Int32GetDatum(place);
+		memcpy(worker.bgw_extra, &d->oid, sizeof(d->oid));
+		d->followed = now;
+		if (!RegisterDynamicBackgroundWorker(&worker, NULL))
+		{
+			art_follower_release(place);
+			report_no_worker();
+			return;
+		}
+	}
+	/* what was asked for and came too soon */
+	if (asked && waits)
+		art_follow_again();
+}
+
 /* Notes at each database the jobs that others have asked for there. */
 static void
 note_asks(void)
@@ -1020,9 +1093,17 @@ art_launcher_main(Datum arg)
 
 		note_asks();
 		art_load_expire();
-		order_sweeps(watch_memory());
-		start_workers();
-		settle();
+		if (RecoveryInProgress())
+		{
+			(void) watch_memory();
+			follow_databases();
+		}
+		else
+		{
+			order_sweeps(watch_memory());
+			start_workers();
+			settle();
+		}
 
 		if (ms_passed(fade_at, now, ART_FADE_MS))
 		{
@@ -1094,7 +1175,7 @@ art_launcher_init(void)
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 3;
 	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
 	strlcpy(worker.bgw_function_name, "art_launcher_main", BGW_MAXLEN);

@@ -147,7 +147,8 @@ art_any_coming(void)
 			{
 				ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 
-				any = state != ART_READY && art_is_coming(state, e->reason);
+				any = state != ART_READY && state != ART_FOLLOWED &&
+					art_is_coming(state, e->reason);
 			}
 		art_unlock(&art_dir_locks[p].lock);
 	}

@@ -404,7 +404,8 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 	*gen = ART_WORD_GEN(w);
 	if (ART_WORD_STATE(w) == ART_READY)
 		result = TAKE_READY;
-	else if (ART_WORD_STATE(w) == ART_BUILDING && art_owner_alive(e))
+	else if (ART_WORD_STATE(w) == ART_FOLLOWED ||
+			 (ART_WORD_STATE(w) == ART_BUILDING && art_owner_alive(e)))
 		result = TAKE_OTHER;
 	else if (ART_WORD_STATE(w) == ART_BUILDING && e->resumable)
 	{
@@ -667,6 +668,11 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 		state = look(e, gen, &owned);
 		if (state == ART_READY)
 			return true;
+		if (state == ART_FOLLOWED)
+		{
+			art_followed_settle(e);
+			continue;
+		}
 		check_recursion(index, e);
 		if (scan && out_for_scans(e))
 			return false;

@@ -383,7 +383,8 @@ art_planner_stats(Relation index, BlockNumber *pages, double *entries,
 	e = art_relcache_entry(index);
 	if (e != NULL)
 		art_apply_options(index, e);
-	if (e == NULL || art_entry_state(e, &gen) != ART_READY)
+	if (e == NULL || (art_entry_state(e, &gen) != ART_READY &&
+					  !art_followed_plannable(index, e, &gen)))
 		return false;
 
 	cx = art_ctx();

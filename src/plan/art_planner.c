@@ -132,6 +132,38 @@ adopt_btree_families(Relation index, IndexOptInfo *info)
 }
 
 /*
+ * On a standby: the same, of a structure that a follower keeps.  Index-only scans are
+ * not offered.  The visibility map may have been replayed when the entries of
+ * rows that it leaves out have not been swept yet.  Nor are bitmaps, where a bitmap heap scan
+ * trusts it, too.
+ *
+ * Epoch: enters and leaves (art_planner_stats).
+ */
+static bool
+prepare_on_standby(Relation index, IndexOptInfo *info)
+{
+	BlockNumber pages;
+	double		entries;
+	int			height;
+
+	if (!art_planner_stats(index, &pages, &entries, &height))
+	{
+		art_follow_ask();
+		return false;
+	}
+	for (int i = 0; i < info->ncolumns; i++)
+		info->canreturn[i] = false;
+	if (art_bitmaps_skip_fetch())
+		info->amhasgetbitmap = false;
+	if (art_costs_as_btree())
+		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
+	adopt_btree_families(index, info);
+	info->pages = pages;
+	info->tree_height = height;
+	return true;
+}
+
+/*
  * Fill in what core could not know of one art index; false to hide it.  The
  * locks that get_relation_info() took on it are held to the end of the
  * transaction.
@@ -149,10 +181,16 @@ prepare_index(IndexOptInfo *info)
 	bool		ready;
 	bool		as_if = false;
 
-	if (!art_preloaded() || RecoveryInProgress() || ART_OLD_SNAPSHOT_IN_USE())
+	if (!art_preloaded() || ART_OLD_SNAPSHOT_IN_USE())
 		return false;
 
 	index = index_open(info->indexoid, NoLock);
+	if (RecoveryInProgress())
+	{
+		ready = prepare_on_standby(index, info);
+		index_close(index, NoLock);
+		return ready;
+	}
 	ready = !RELATION_IS_OTHER_TEMP(index) &&
 		art_planner_stats(index, &pages, &entries, &height);
 	if (!ready && art_ready_for_plan(index))

@@ -27,6 +27,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/index.h"
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -106,8 +107,20 @@ art_check_ready(ArtCheck *c)
 	}
 	if (c->entry != NULL)
 		art_apply_kind(c->index, c->entry, c->kd->compared);
-	c->gen = art_ensure_ready(c->index);
-	c->entry = art_entry(c->index);
+	if (RecoveryInProgress())
+	{
+		if (c->entry == NULL || !art_followed_ready(c->index, c->entry, &c->gen, ART_FOLLOW_CHECK_MS))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("art index \"%s\" is not in memory on this standby",
+							RelationGetRelationName(c->index)),
+					 errhint("See \"reason\" in the view artidx_indexes, and the view artidx_standby.")));
+	}
+	else
+	{
+		c->gen = art_ensure_ready(c->index);
+		c->entry = art_entry(c->index);
+	}
 	c->tree = art_entry_tree(c->entry);
 	c->cx = art_ctx();
 }
@@ -343,6 +356,31 @@ art_check_line_pointer(ArtCheck *c, uint64 tid)
 }
 
 /*
+ * The same on a standby, where the page may be newer than the structure.  The
+ * follower sweeps such an entry before it passes what makes its place another's.  So
+ * the page is looked at, the follower awaited, then the entry looked for.  A place
+ * may be freed anew in between, but not each time.
+ */
+static void
+art_check_suspect_followed(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
+{
+	const char *wrong = NULL;
+
+	for (int i = 0; i < ART_CHECK_TRIES; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		wrong = art_check_line_pointer(c, tid);
+		if (wrong == NULL)
+			return;
+		art_check_ready(c);
+		if (!art_check_contains(c, key, len))
+			return;
+	}
+	art_check_fail(c, "an entry's row address (%u,%u) %s",
+				   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF), wrong);
+}
+
+/*
  * An entry whose TID looks wrong: certain only while the TID is published and
  * the entry is there.
  */
@@ -353,6 +391,11 @@ art_check_suspect(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 
 	if (art_check_line_pointer(c, tid) == NULL)
 		return;
+	if (RecoveryInProgress())
+	{
+		art_check_suspect_followed(c, key, len, tid);
+		return;
+	}
 
 	if (c->hazard == NULL)
 		c->hazard = art_hazard_acquire(c->index, CurrentMemoryContext);
@@ -573,6 +616,9 @@ artidx_check(PG_FUNCTION_ARGS)
 	{
 		/* before the first look at an entry: all we see must be in there */
 		c.snapshot = RegisterSnapshot(GetTransactionSnapshot());
+		/* a standby's structure must have come to where the snapshot was taken */
+		if (RecoveryInProgress())
+			art_check_ready(&c);
 		if (IsolationUsesXactSnapshot() && c.index->rd_index->indcheckxmin &&
 			!TransactionIdPrecedes(HeapTupleHeaderGetXmin(c.index->rd_indextuple->t_data),
 								   c.snapshot->xmin))

@@ -135,7 +135,9 @@ reason_text(const ArtEntry *e, bool absent)
 	if (!absent)
 		return NULL;
 	if (RecoveryInProgress())
-		return "recovery";
+		return e->reason == ART_WHY_ERROR ? psprintf("recovery: %s", e->error) :
+			e->reason == ART_WHY_MEMORY ? art_full_name(e->full) :
+			e->reason == ART_WHY_UNLOADED ? "unloaded" : "recovery";
 	if (ART_OLD_SNAPSHOT_IN_USE())
 		return "old_snapshot_threshold";
 	switch (e->reason)
@@ -273,7 +275,7 @@ put_text(StatsRow *row, const char *text)
 static void
 put_state(StatsRow *row, IndexStats *is)
 {
-	put_text(row, is->state == ART_READY ? "ready" :
+	put_text(row, is->state == ART_READY || is->state == ART_FOLLOWED ? "ready" :
 			 is->state == ART_BUILDING ? "building" :
 			 is->copy.sealed ? "sealed" : "absent");
 	put_text(row, is->reason);

@@ -78,7 +78,7 @@ look_at(Form_pg_class form, Left *left)
 		reason = e->reason;
 	}
 	art_unlock(lock);
-	if (state == ART_READY || !is_valid(form->oid))
+	if (state == ART_READY || state == ART_FOLLOWED || !is_valid(form->oid))
 		return;
 	if (left->n++ < 10)
 		appendStringInfo(&left->names, "%s%s", left->n > 1 ? ", " : "",

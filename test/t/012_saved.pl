@@ -529,6 +529,7 @@ between('archive recovery', sub {
 
 between('standby, then promoted', sub {
 	$node->append_conf('standby.signal', '');
+	$node->append_conf('postgresql.conf', 'artidx.standby = off');
 	$node->start;
 	is(count_where("state <> 'absent'"), '0', 'nothing is loaded on a standby');
 	$node->promote;

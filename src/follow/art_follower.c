@@ -1,0 +1,591 @@
+/*
+ * art_follower.c
+ *	  The follower: on a standby, the process that keeps the art indexes of one
+ *	  database in memory.
+ *
+ * A background worker.  It goes on in batches.  The records are taken to where
+ * replay has come (art_wal.c).  Then each structure is brought there (art_keepup.c).
+ * Then the position moves, and scans that wait for it go on.  Between two batches it
+ * builds what is new, some milliseconds at a time.
+ *
+ * Its notes of work that is not done are in its own memory.  So its structures go when it
+ * goes, however that is: by its exit, or with all shared memory if it dies without one.
+ * An error of any kind ends it, and the launcher starts another some time later, which
+ * begins anew from the tables.
+ *
+ * When recovery has ended it takes what is left, up to the last record that was replayed,
+ * sweeps, and hands the structures over: READY.  Then it is done.
+ *
+ * src/README.md: On a standby
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "follow/follow.h"
+#include "live/art_workers.h"
+
+#define ART_IDLE_MS			10	/* between two looks at replay's position */
+#define ART_LOOK_MS			500 /* between two looks at the catalog, when it changed */
+#define ART_LOOK_AGAIN_MS	2000	/* an index could not be begun, or was closed */
+#define ART_ERRED_MS		5000	/* before one is begun again that had an error */
+
+extern PGDLLEXPORT void art_follower_main(Datum arg);
+
+static MemoryContext loop_cxt;
+static uint32 wait_event_idle = 0;
+static bool handed_over = false;
+static bool some_closed = false;	/* and may be begun again */
+static bool no_index = false;
+
+/* ---- which indexes there are ---- */
+
+/* Free those that were closed. */
+static void
+forget_closed(void)
+{
+	ArtFollowed **link = &art_followed_list;
+	bool		any = false;
+
+	while (*link != NULL)
+	{
+		ArtFollowed *x = *link;
+
+		if (x->closed)
+		{
+			*link = x->next;
+			MemoryContextDelete(x->cxt);
+			any = true;
+		}
+		else
+			link = &x->next;
+	}
+	if (any)
+	{
+		art_wal_index(art_followed_list);
+		some_closed = true;
+	}
+}
+
+/* An art index as the catalog has it. */
+typedef struct Listed
+{
+	Oid			indexoid;
+	ArtLocator	loc;
+	bool		permanent;
+	bool		followed;
+} Listed;
+
+static int
+listed_cmp(const void *a, const void *b)
+{
+	Oid			x = ((const Listed *) a)->indexoid;
+	Oid			y = ((const Listed *) b)->indexoid;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The one with this file; NULL: it is gone, or has another by now. */
+static Listed *
+find(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
+{
+	Listed		key = {.indexoid = indexoid};
+	Listed	   *l = n == 0 ? NULL : bsearch(&key, all, n, sizeof(Listed), listed_cmp);
+
+	return l != NULL && l->loc.rel == loc->rel && l->loc.spc == loc->spc ? l : NULL;
+}
+
+/*
+ * The art indexes of the database, as the catalog has them now, by their oids.
+ *
+ * Locks: AccessShareLock on pg_class, for the scan.
+ */
+static int
+list_indexes(Listed **all)
+{
+	Relation	pgclass;
+	SysScanDesc scan;
+	HeapTuple	tup;
+	Oid			amoid;
+	int			n = 0;
+	int			cap = 64;
+
+	*all = MemoryContextAlloc(loop_cxt, cap * sizeof(Listed));
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	amoid = get_am_oid(ART_AM_NAME, true);
+	if (OidIsValid(amoid))
+	{
+		pgclass = table_open(RelationRelationId, AccessShareLock);
+		scan = systable_beginscan(pgclass, InvalidOid, false, NULL, 0, NULL);
+		while (HeapTupleIsValid(tup = systable_getnext(scan)))
+		{
+			Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
+			Listed	   *l;
+
+			if (form->relkind != RELKIND_INDEX || form->relam != amoid)
+				continue;
+			if (n == cap)
+			{
+				cap *= 2;
+				*all = repalloc(*all, cap * sizeof(Listed));
+			}
+			l = &(*all)[n++];
+			l->indexoid = form->oid;
+			art_form_locator(form, &l->loc);
+			l->permanent = form->relpersistence == RELPERSISTENCE_PERMANENT;
+			l->followed = false;
+		}
+		systable_endscan(scan);
+		table_close(pgclass, AccessShareLock);
+	}
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(loop_cxt);
+	if (n > 1)
+		qsort(*all, n, sizeof(Listed), listed_cmp);
+	return n;
+}
+
+/* In a transaction: does the catalog give this file to the relation? */
+static bool
+has_file(Oid relid, const ArtLocator *loc)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	ArtLocator	now;
+
+	if (!HeapTupleIsValid(tup))
+		return false;
+	art_form_locator((Form_pg_class) GETSTRUCT(tup), &now);
+	ReleaseSysCache(tup);
+	return now.spc == loc->spc && now.rel == loc->rel;
+}
+
+/*
+ * Forget an entry whose index is gone, or has another file by now.  False: not yet.
+ *
+ * Somebody may have the index open: REINDEX CONCURRENTLY drops the old one under a lock
+ * of which a standby knows nothing.  So nobody may hold any lock on it.  A process that takes
+ * one after that finds in the catalog what we do.
+ *
+ * Locks: tries AccessShareLock on the index, and gives it back; under it, takes the
+ * partition lock, exclusive.
+ */
+static bool
+forget_one(Oid indexoid, const ArtLocator *loc)
+{
+	LOCKTAG		tag;
+	int			others = 1;
+	bool		there;
+
+	if (!ConditionalLockRelationOid(indexoid, AccessShareLock))
+		return false;
+	there = has_file(indexoid, loc);
+	if (!there)
+	{
+		SET_LOCKTAG_RELATION(tag, MyDatabaseId, indexoid);
+		(void) GetLockConflicts(&tag, AccessExclusiveLock, &others);
+		if (others == 0)
+			art_drop_locator(indexoid, loc, true);
+	}
+	UnlockRelationOid(indexoid, AccessShareLock);
+	return there || others == 0;
+}
+
+/*
+ * Forget the entries of indexes that the catalog does not have.  False: some are in use.
+ *
+ * Locks: takes the partition locks, shared, one after the other.
+ */
+static bool
+forget_gone(Listed *all, int n)
+{
+	Listed	   *gone = NULL;
+	int			ngone = 0;
+	int			cap = 0;
+	bool		done = true;
+
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				if (e->loc.db != MyDatabaseId || e->loc.backend != -1 ||
+					find(all, n, e->indexoid, &e->loc) != NULL)
+					continue;
+				if (ngone == cap)
+				{
+					cap = Max(64, 2 * cap);
+					gone = gone == NULL ? palloc(cap * sizeof(Listed)) :
+						repalloc(gone, cap * sizeof(Listed));
+				}
+				gone[ngone].indexoid = e->indexoid;
+				gone[ngone++].loc = e->loc;
+			}
+		art_unlock(&art_dir_locks[p].lock);
+	}
+	for (int i = 0; i < ngone; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		StartTransactionCommand();
+		done &= forget_one(gone[i].indexoid, &gone[i].loc);
+		CommitTransactionCommand();
+		MemoryContextSwitchTo(loop_cxt);
+	}
+	return done;
+}
+
+/*
+ * Look at the catalog: begin what is new, close what is gone.  All WAL up to our
+ * position was taken, so what is begun here lacks nothing from there on.  *again:
+ * something could not be begun yet.  Returns how many indexes there are.
+ */
+static int
+look(bool *again)
+{
+	Listed	   *all;
+	int			n = list_indexes(&all);
+
+	*again = false;
+	StartTransactionCommand();
+	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
+	{
+		Listed	   *l = find(all, n, x->indexoid, &x->loc);
+
+		if (l == NULL)
+			art_kept_close(x, ART_WHY_DROPPED, NULL);
+		else if (!has_file(x->heapoid, &x->heap))
+			art_kept_close(x, ART_WHY_RESTART, NULL);
+		else
+			l->followed = true;
+	}
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(loop_cxt);
+	forget_closed();
+	some_closed = false;
+	for (int i = 0; i < n; i++)
+	{
+		bool		later;
+
+		CHECK_FOR_INTERRUPTS();
+		if (all[i].permanent && !all[i].followed &&
+			art_keepup_begin(all[i].indexoid, &later) == NULL)
+			*again |= later;
+		MemoryContextSwitchTo(loop_cxt);
+	}
+	art_wal_index(art_followed_list);
+	*again |= !forget_gone(all, n);
+	return n;
+}
+
+/* ---- a batch ---- */
+
+/*
+ * In PG_CATCH, after an error in a step of one index: that one goes.  An error that ends
+ * the process is thrown on.
+ */
+static void
+failed(ArtFollowed *x)
+{
+	int			code = geterrcode();
+
+	if (code == ERRCODE_ADMIN_SHUTDOWN || code == ERRCODE_CRASH_SHUTDOWN)
+		PG_RE_THROW();
+	HOLD_INTERRUPTS();
+	EmitErrorReport();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(loop_cxt);
+	art_kept_close(x, ART_WHY_RESTART, NULL);
+	art_kept_put_off(x->indexoid, ART_ERRED_MS);
+}
+
+/*
+ * Bring an index to where the records are that were taken; mark it, if it does not get there.
+ *
+ * Locks: takes the partition lock, exclusive, to mark it.
+ * Order: the mark is set before the position moves.
+ */
+static void
+keep_up(ArtFollowed *x, bool last)
+{
+	volatile bool done = true;
+
+	PG_TRY();
+	{
+		done = art_keepup(x, last);
+	}
+	PG_CATCH();
+	{
+		failed(x);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(loop_cxt);
+	if (x->closed || x->building || done != x->behind)
+		return;
+	if (!art_followed_behind(x->indexoid, &x->loc, x->gen, !done))
+		art_kept_close(x, ART_WHY_RESTART, NULL);
+	x->behind = !done;
+	if (done)
+		ConditionVariableBroadcast(&art_me->moved);
+}
+
+/* Go on with a build; it ends when all that came meanwhile is in, too. */
+static void
+build(ArtFollowed *x)
+{
+	PG_TRY();
+	{
+		art_keepup_build(x);
+	}
+	PG_CATCH();
+	{
+		failed(x);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(loop_cxt);
+}
+
+/*
+ * The build has read all, and what came meanwhile is in: scans may come.
+ *
+ * Order: FOLLOWED is stored before recovery is asked for.  If that has ended, a new
+ * primary's insert may have come while the state was BUILDING, and our sweep may have
+ * taken its entry out.  So the structure goes.  If not, inserts find FOLLOWED, and wait.
+ */
+static void
+publish(ArtFollowed *x)
+{
+	double		ms = (double) (GetCurrentTimestamp() - x->since) / 1000.0;
+
+	if (!art_followed_publish(x->indexoid, &x->loc, x->gen, ms))
+		x->closed = true;
+	pg_memory_barrier();
+	if (!RecoveryInProgress())
+		art_kept_close(x, ART_WHY_RESTART, NULL);
+	x->building = false;
+	x->behind = false;
+}
+
+/*
+ * One batch.  *changed: the catalog may be another.  Returns whether there was
+ * anything to do.
+ */
+static bool
+batch(XLogRecPtr replayed, bool last, bool *changed)
+{
+	XLogRecPtr	position = (XLogRecPtr) pg_atomic_read_u64(&art_me->position);
+	XLogRecPtr	reached;
+	uint64		dead = 0;
+	bool		worked = false;
+
+	reached = art_wal_read(replayed, changed);
+	MemoryContextSwitchTo(loop_cxt);
+	forget_closed();
+	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
+	{
+		keep_up(x, last);
+		dead += x->touched.ndead;
+	}
+
+	/* all of it is in the structures, or they say that it is not */
+	if (reached != position)
+	{
+		pg_write_barrier();
+		pg_atomic_write_u64(&art_me->position, reached);
+		ConditionVariableBroadcast(&art_me->moved);
+		worked = true;
+	}
+	pg_atomic_write_u64(&art_me->dead, dead);
+	if (reached >= replayed)
+		pg_atomic_write_u64(&art_me->behind_since, 0);
+	else if (pg_atomic_read_u64(&art_me->behind_since) == 0)
+		pg_atomic_write_u64(&art_me->behind_since, (uint64) GetCurrentTimestamp());
+	if (last)
+		return reached < replayed;
+
+	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
+	{
+		BlockNumber before = x->next_block;
+
+		if (x->closed || !x->building)
+			continue;
+		if (x->next_block < x->nblocks)
+		{
+			build(x);
+			/* without the lock it is tried again after a pause */
+			worked |= x->next_block != before;
+		}
+		else if (!x->touched.any_rows && x->touched.ndead == 0)
+			publish(x);
+	}
+	forget_closed();
+	return worked;
+}
+
+/* ---- promotion ---- */
+
+/*
+ * Recovery has ended.  Take what is left, and hand the structures over.  One that is
+ * not complete, or whose table is locked, goes.
+ *
+ * Locks: takes partition locks, shared or exclusive, one after the other.
+ */
+static void
+hand_over(void)
+{
+	XLogRecPtr	replayed = GetXLogReplayRecPtr(NULL);
+	bool		changed = false;
+
+	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
+		if (x->building)
+			art_kept_close(x, ART_WHY_RESTART, NULL);
+	while (batch(replayed, true, &changed))
+		CHECK_FOR_INTERRUPTS();
+	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
+	{
+		LWLock	   *lock = art_partition(x->loc.db, x->indexoid);
+		ArtEntry   *e;
+
+		if (x->closed)
+			continue;
+		if (x->behind || x->touched.any_rows || x->touched.ndead > 0)
+		{
+			art_kept_close(x, ART_WHY_RESTART, NULL);
+			continue;
+		}
+		art_lock(lock, LW_SHARED);
+		e = art_find(x->indexoid, &x->loc);
+		art_unlock(lock);
+		if (e != NULL)
+			(void) art_entry_publish_ready(e, x->gen, ART_BUILD_REBUILD, 0.0, false);
+	}
+	handed_over = true;
+	ereport(LOG,
+			(errmsg("artidx: the indexes of a standby's database were handed over"),
+			 errdetail("The last record that was replayed ends at %X/%X.",
+					   LSN_FORMAT_ARGS(replayed))));
+}
+
+/* ---- main ---- */
+
+/*
+ * before_shmem_exit: what is noted here and not done goes with this process.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes partition locks and the chunk lock, exclusive, one after the other.
+ */
+static void
+follower_exit(int code, Datum arg)
+{
+	for (ArtFollowed *x = art_followed_list; x != NULL && !handed_over; x = x->next)
+		art_kept_close(x, ART_WHY_RESTART, NULL);
+	art_follower_detach(art_me);
+	if (!handed_over && !no_index && art_standby)
+		art_follow_again();
+	art_launcher_wake();
+}
+
+/*
+ * Main function of the follower.
+ *
+ * Long: the loop is short, and what comes before it is done once.
+ */
+void
+art_follower_main(Datum arg)
+{
+	bool		changed = false;
+	bool		again = false;
+	TimestampTz looked;
+	Oid			dboid;
+	int			place = DatumGetInt32(arg);
+
+	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(dboid));
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+
+	if (!art_preloaded())
+		proc_exit(0);
+	art_me = art_follower_attach(place, dboid);
+	if (art_me == NULL)
+		proc_exit(0);
+	before_shmem_exit(follower_exit, (Datum) 0);
+	art_background_settings();
+	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
+	(void) art_ctx();
+	loop_cxt = AllocSetContextCreate(TopMemoryContext, "artidx follower",
+									 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(loop_cxt);
+
+	if (!RecoveryInProgress())
+		proc_exit(0);
+	pg_atomic_write_u64(&art_me->position, art_wal_begin());
+	if (look(&again) == 0)
+	{
+		no_index = true;
+		proc_exit(0);
+	}
+	looked = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		bool		recovery = RecoveryInProgress();
+		bool		worked;
+
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (!art_standby)
+			proc_exit(0);
+		MemoryContextSwitchTo(loop_cxt);
+		MemoryContextReset(loop_cxt);
+		if (!recovery)
+		{
+			hand_over();
+			proc_exit(0);
+		}
+		worked = batch(GetXLogReplayRecPtr(NULL), false, &changed);
+		if ((changed && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_MS)) ||
+			((again || some_closed) && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_AGAIN_MS)))
+		{
+			changed = false;
+			(void) look(&again);
+			looked = GetCurrentTimestamp();
+			worked = true;
+		}
+		pgstat_report_stat(false);
+		if (worked)
+			continue;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 ART_IDLE_MS, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
+		ResetLatch(MyLatch);
+	}
+}

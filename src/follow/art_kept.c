@@ -1,0 +1,73 @@
+/*
+ * art_kept.c
+ *	  The indexes that a follower keeps, and how one of them ends.
+ *
+ * src/README.md: On a standby
+ */
+#include "postgres.h"
+
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "follow/follow.h"
+
+#define ART_FAILED_MS		60000	/* before an index that failed is begun again */
+
+ArtFollower *art_me = NULL;
+ArtFollowed *art_followed_list = NULL;
+
+typedef struct PutOff
+{
+	Oid			indexoid;		/* key */
+	TimestampTz until;
+} PutOff;
+
+static HTAB *put_off = NULL;
+
+/* Do not begin this index before so many milliseconds from now. */
+void
+art_kept_put_off(Oid indexoid, int ms)
+{
+	PutOff	   *p;
+
+	if (put_off == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(Oid);
+		ctl.entrysize = sizeof(PutOff);
+		ctl.hcxt = TopMemoryContext;
+		put_off = hash_create("artidx indexes put off", 64, &ctl,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	p = hash_search(put_off, &indexoid, HASH_ENTER, NULL);
+	p->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
+}
+
+/* May it not be begun now? */
+bool
+art_kept_is_put_off(Oid indexoid)
+{
+	PutOff	   *p = put_off == NULL ? NULL : hash_search(put_off, &indexoid, HASH_FIND, NULL);
+
+	return p != NULL && p->until > GetCurrentTimestamp();
+}
+
+/*
+ * It is no longer kept.  The next look at the catalog may begin it again; not soon, if
+ * it failed.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
+ */
+void
+art_kept_close(ArtFollowed *x, ArtReason why, const char *error)
+{
+	if (x->closed)
+		return;
+	x->closed = true;
+	if (why == ART_WHY_ERROR || why == ART_WHY_MEMORY)
+		art_kept_put_off(x->indexoid, ART_FAILED_MS);
+	(void) art_followed_close(x->indexoid, &x->loc, x->gen, why, error);
+}

@@ -1,0 +1,218 @@
+/*
+ * art_touched.c
+ *	  What WAL has said of a table's line pointers, and a structure does not have
+ *	  yet.
+ *
+ * The life of a line pointer that has an entry, as its records tell it:
+ *
+ *	  a row comes		the page is to be read again
+ *	  it is dead		the entry may go; a fetch finds nothing there
+ *	  it is unused		the entry must go before a row comes here again
+ *
+ * VACUUM makes all the line pointers of a round dead before it frees the first.  So
+ * the first record that frees one which was not swept has all of them swept,
+ * and the round's other records find nothing to do.  For that the ones that
+ * were swept are remembered until they are unused.
+ *
+ * One that is freed and is in neither set has no entry.  It was dead when the build
+ * began, and the build keeps no dead one.  Or it was of a row within its page, which no
+ * index knows.
+ *
+ * src/README.md: On a standby
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "follow/follow.h"
+
+#define WORD(off)	(((off) - 1) / 64)
+#define BIT(off)	(UINT64CONST(1) << (((off) - 1) % 64))
+
+/* Nothing is known yet; blocks are kept in a child of cxt. */
+void
+art_touched_init(ArtTouched *t, MemoryContext cxt)
+{
+	t->cxt = AllocSetContextCreate(cxt, "artidx touched blocks", ALLOCSET_DEFAULT_SIZES);
+	t->blocks = NULL;
+	t->ndead = 0;
+	t->any_rows = false;
+	t->sweep_due = false;
+	t->cut = InvalidBlockNumber;
+}
+
+/* All is forgotten. */
+void
+art_touched_free(ArtTouched *t)
+{
+	MemoryContextReset(t->cxt);
+	t->blocks = NULL;
+	t->ndead = 0;
+	t->any_rows = false;
+	t->sweep_due = false;
+	t->cut = InvalidBlockNumber;
+}
+
+/* How many blocks something is known of. */
+uint64
+art_touched_blocks(const ArtTouched *t)
+{
+	return t->blocks == NULL ? 0 : (uint64) hash_get_num_entries(t->blocks);
+}
+
+/* The place for a block, in which is nothing at first. */
+static ArtTouchedBlock *
+block_of(ArtTouched *t, BlockNumber block)
+{
+	ArtTouchedBlock *b;
+	bool		found;
+
+	if (t->blocks == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(BlockNumber);
+		ctl.entrysize = sizeof(ArtTouchedBlock);
+		ctl.hcxt = t->cxt;
+		t->blocks = hash_create("artidx touched blocks", 128, &ctl,
+								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	b = hash_search(t->blocks, &block, HASH_ENTER, &found);
+	if (!found)
+		memset((char *) b + offsetof(ArtTouchedBlock, rows), 0,
+			   sizeof(*b) - offsetof(ArtTouchedBlock, rows));
+	return b;
+}
+
+/*
+ * A row came to this place: an entry is made of it.  If the place has one that was not
+ * swept, that must be swept first.
+ */
+void
+art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off)
+{
+	ArtTouchedBlock *b;
+
+	if (off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
+		return;
+	b = block_of(t, block);
+	b->rows[WORD(off)] |= BIT(off);
+	t->any_rows = true;
+	if (b->dead[WORD(off)] & BIT(off))
+		t->sweep_due = true;
+}
+
+/* The line pointer is dead by now; one that was swept and is not unused yet stays so. */
+void
+art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
+{
+	ArtTouchedBlock *b;
+
+	if (off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
+		return;
+	b = block_of(t, block);
+	if (b->swept[WORD(off)] & BIT(off))
+		return;
+	if ((b->dead[WORD(off)] & BIT(off)) == 0)
+		t->ndead++;
+	b->dead[WORD(off)] |= BIT(off);
+	b->freed[WORD(off)] &= ~BIT(off);
+}
+
+/* It is unused. */
+void
+art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off)
+{
+	ArtTouchedBlock *b;
+
+	if (t->blocks == NULL || off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
+		return;
+	b = hash_search(t->blocks, &block, HASH_FIND, NULL);
+	if (b == NULL)
+		return;
+	b->swept[WORD(off)] &= ~BIT(off);
+	if (b->dead[WORD(off)] & BIT(off))
+	{
+		b->freed[WORD(off)] |= BIT(off);
+		t->sweep_due = true;
+	}
+}
+
+/* The table has so many blocks from now on. */
+void
+art_touched_cut(ArtTouched *t, BlockNumber block)
+{
+	t->cut = Min(t->cut, block);
+	t->sweep_due = true;
+}
+
+/* Must an entry of this TID be swept? */
+bool
+art_touched_is_dead(const ArtTouched *t, uint64 tid)
+{
+	BlockNumber block = (BlockNumber) (tid >> 16);
+	OffsetNumber off = (OffsetNumber) (tid & 0xFFFF);
+	ArtTouchedBlock *b;
+
+	if (block >= t->cut)
+		return true;
+	if (t->blocks == NULL)
+		return false;
+	b = hash_search(t->blocks, &block, HASH_FIND, NULL);
+	return b != NULL && off >= FirstOffsetNumber && off <= MaxHeapTuplesPerPage &&
+		(b->dead[WORD(off)] & BIT(off)) != 0;
+}
+
+/*
+ * A sweep has taken out the entries of all that were dead.  Those that are not unused yet are
+ * remembered, unless they are too many ("forget").  An image of their page may then have
+ * them swept once more, in vain.
+ */
+void
+art_touched_swept(ArtTouched *t, bool forget)
+{
+	HASH_SEQ_STATUS seq;
+	ArtTouchedBlock *b;
+
+	t->ndead = 0;
+	t->sweep_due = false;
+	t->cut = InvalidBlockNumber;
+	if (t->blocks == NULL)
+		return;
+	hash_seq_init(&seq, t->blocks);
+	while ((b = hash_seq_search(&seq)) != NULL)
+	{
+		for (int i = 0; i < ART_PAGE_WORDS; i++)
+		{
+			b->swept[i] = forget ? 0 : b->swept[i] | (b->dead[i] & ~b->freed[i]);
+			b->dead[i] = b->freed[i] = 0;
+		}
+	}
+	art_touched_tidy(t);
+}
+
+/* Forget the blocks of which nothing is left to say. */
+void
+art_touched_tidy(ArtTouched *t)
+{
+	HASH_SEQ_STATUS seq;
+	ArtTouchedBlock *b;
+
+	if (t->blocks == NULL)
+		return;
+	hash_seq_init(&seq, t->blocks);
+	while ((b = hash_seq_search(&seq)) != NULL)
+	{
+		uint64		any = 0;
+
+		for (int i = 0; i < ART_PAGE_WORDS; i++)
+			any |= b->rows[i] | b->dead[i] | b->swept[i];
+		if (any == 0)
+			(void) hash_search(t->blocks, &b->block, HASH_REMOVE, NULL);
+	}
+	if (hash_get_num_entries(t->blocks) == 0)
+	{
+		MemoryContextReset(t->cxt);
+		t->blocks = NULL;
+	}
+}

@@ -1,0 +1,104 @@
+/*
+ * follow.h
+ *	  The follower of a standby: what its files share.
+ *
+ * src/README.md: On a standby
+ */
+#ifndef ART_FOLLOW_H
+#define ART_FOLLOW_H
+
+#include "access/htup_details.h"
+#include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
+#include "utils/hsearch.h"
+
+#include "area/art_shared.h"
+
+/* ---- art_touched.c ---- */
+
+#define ART_PAGE_WORDS	((MaxHeapTuplesPerPage + 63) / 64)
+
+/* The line pointers of one heap block: bit i is of number i + 1. */
+typedef struct ArtTouchedBlock
+{
+	BlockNumber block;			/* key */
+	uint64		rows[ART_PAGE_WORDS];	/* rows came here: to be read again */
+	uint64		dead[ART_PAGE_WORDS];	/* not swept yet */
+	uint64		freed[ART_PAGE_WORDS];	/* of those: unused by now */
+	uint64		swept[ART_PAGE_WORDS];	/* dead, no entry is left, not unused yet */
+} ArtTouchedBlock;
+
+/*
+ * News of a table from WAL, which one index of it does not have yet.
+ */
+typedef struct ArtTouched
+{
+	MemoryContext cxt;
+	HTAB	   *blocks;			/* NULL: none */
+	uint64		ndead;			/* not swept */
+	bool		any_rows;
+	bool		sweep_due;		/* a dead line pointer was freed, or is used again */
+	BlockNumber cut;			/* entries from this block on are to be swept */
+} ArtTouched;
+
+extern void art_touched_init(ArtTouched *t, MemoryContext cxt);
+extern void art_touched_free(ArtTouched *t);
+extern uint64 art_touched_blocks(const ArtTouched *t);
+extern void art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off);
+extern void art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off);
+extern void art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off);
+extern void art_touched_cut(ArtTouched *t, BlockNumber block);
+extern bool art_touched_is_dead(const ArtTouched *t, uint64 tid);
+extern void art_touched_swept(ArtTouched *t, bool forget);
+extern void art_touched_tidy(ArtTouched *t);
+
+/* ---- art_kept.c ---- */
+
+/*
+ * An index that this follower keeps.  Nothing of it is open or locked between two
+ * steps.  So the entry is found by identity, and the generation tells whether
+ * the structure is still the one.
+ */
+typedef struct ArtFollowed
+{
+	struct ArtFollowed *next;	/* of all */
+	struct ArtFollowed *next_of_heap;	/* of the same file */
+	Oid			indexoid;
+	Oid			heapoid;
+	ArtLocator	loc;
+	ArtLocator	heap;
+	ax_tree    *tree;
+	uint64		gen;
+	ArtEngine	engine;			/* what its options asked for when it was opened */
+	uint64		max_memory;
+	MemoryContext cxt;			/* of all this */
+	ArtKeyDesc *kd;
+	ArtTouched	touched;
+	bool		closed;			/* to be forgotten */
+	bool		behind;			/* marked so */
+	bool		building;
+	BlockNumber next_block;		/* of the build */
+	BlockNumber nblocks;
+	TimestampTz since;
+} ArtFollowed;
+
+extern ArtFollower *art_me;		/* this process's place */
+extern ArtFollowed *art_followed_list;
+
+extern void art_kept_close(ArtFollowed *x, ArtReason why, const char *error);
+extern void art_kept_put_off(Oid indexoid, int ms);
+extern bool art_kept_is_put_off(Oid indexoid);
+
+/* ---- art_keepup.c ---- */
+
+extern ArtFollowed *art_keepup_begin(Oid indexoid, bool *again);
+extern void art_keepup_build(ArtFollowed *x);
+extern bool art_keepup(ArtFollowed *x, bool last);
+
+/* ---- art_wal.c ---- */
+
+extern XLogRecPtr art_wal_begin(void);
+extern XLogRecPtr art_wal_read(XLogRecPtr until, bool *look);
+extern void art_wal_index(ArtFollowed *list);
+
+#endif							/* ART_FOLLOW_H */

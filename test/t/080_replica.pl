@@ -1,0 +1,392 @@
+# Art indexes on a standby: the follower keeps them as replay goes on.  The same
+# questions, through art and by reading the table, at the same position, after
+# every kind of change; and what a scan does when the follower stands still.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use ArtTest;
+
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1);
+art_conf($primary, max_standby_streaming_delay => -1,
+	wal_receiver_status_interval => 1, max_prepared_transactions => 5, allow_in_place_tablespaces => 'on');
+$primary->start;
+$primary->safe_psql('postgres', "CREATE TABLESPACE other LOCATION ''");
+$primary->safe_psql('postgres', q{
+	CREATE EXTENSION artidx;
+	CREATE TABLE t (id bigint, k int, t text COLLATE "C", v int DEFAULT 0)
+		WITH (fillfactor = 70);
+	CREATE UNIQUE INDEX t_id ON t USING art (id);
+	CREATE INDEX t_k ON t USING art (k);
+	CREATE INDEX t_t ON t USING art (t, id) WITH (structure = btree);
+	INSERT INTO t SELECT i, i % 50, 'row ' || i FROM generate_series(1, 5000) i;
+	CREATE UNLOGGED TABLE u (id int);
+	CREATE UNIQUE INDEX u_id ON u USING art (id);
+	INSERT INTO u SELECT generate_series(1, 100);
+	ANALYZE t;
+});
+$primary->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'b', has_streaming => 1);
+$standby->start;
+
+my $on = 'SET enable_seqscan = off;';
+my $off = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;';
+
+sub ready
+{
+	my ($name, $n) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $ok = $standby->poll_query_until('postgres',
+		"SELECT count(*) = $n FROM artidx_indexes WHERE state = 'ready'");
+	return ok($ok, $name) ||
+	  diag($standby->safe_psql('postgres', 'SELECT indexrelname, state, reason FROM artidx_indexes'));
+}
+
+# every index, in order, and look-ups; through art and through the table
+my @questions = (
+	'SELECT count(*), sum(id), sum(k) FROM (SELECT id, k FROM t WHERE id > 0 ORDER BY id) s',
+	'SELECT count(*), sum(id) FROM t WHERE k BETWEEN 0 AND 100000',
+	'SELECT count(*), sum(v) FROM t WHERE t > \'\'',
+	'SELECT count(*), sum(id), min(t), max(t) FROM t WHERE k = 7',
+	'SELECT k, t FROM t WHERE id = 4001',
+	'SELECT md5(string_agg(t, \',\')) FROM (SELECT t FROM t WHERE t > \'row 2\' ORDER BY t LIMIT 1000) s');
+
+sub agree
+{
+	my ($name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$primary->wait_for_catchup($standby);
+	both_ways($name);
+	return check_followed($standby, $name, qw(t_id t_k t_t));
+}
+
+sub both_ways
+{
+	my ($name) = @_;
+	my $ask = join('; ', @questions);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is($standby->safe_psql('postgres', "$on $ask"),
+		$standby->safe_psql('postgres', "$off $ask"), "$name: through art as through the table");
+}
+
+# Plans do without the index while the follower is behind, which it may be for a moment.
+sub plans_use
+{
+	my ($index, $query, $name) = @_;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	until (plan_uses($standby, $index, $query))
+	{
+		return ok(0, $name) if time() > $end;
+		sleep 0.1;
+	}
+	return ok(1, $name);
+}
+
+# A session whose plan of "EXECUTE p (id)" goes through art.
+sub prepared
+{
+	my $s = $standby->background_psql('postgres');
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$s->query_safe("$on PREPARE p (bigint) AS SELECT count(*), min(t) FROM t WHERE id = \$1");
+	$s->query_safe('SET plan_cache_mode = force_generic_plan');
+	until ($s->query_safe('EXPLAIN (COSTS OFF) EXECUTE p (1)') =~ /t_id/)
+	{
+		die 'no plan through art' if time() > $end;
+		$s->query_safe('DISCARD PLANS');
+		sleep 0.1;
+	}
+	return $s;
+}
+
+# Stop the follower; its pid.  It must hold nothing then that others wait for.
+sub stop_follower
+{
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (time() < $end)
+	{
+		my $pid = $standby->safe_psql('postgres', q{
+			SELECT pid FROM artidx_standby JOIN pg_stat_activity ON pid = follower_pid
+			WHERE database = 'postgres' AND lag_bytes = 0 AND wait_event_type = 'Extension'});
+
+		if ($pid ne '')
+		{
+			kill 'STOP', $pid;
+			return $pid
+			  if $standby->safe_psql('postgres',
+				"SELECT count(*) FROM pg_locks WHERE pid = $pid AND locktype = 'relation'") eq '0';
+			kill 'CONT', $pid;
+		}
+		sleep 0.1;
+	}
+	die 'the follower is never idle';
+}
+
+ready('the follower builds them beside replay', 3);
+plans_use('t_id', 'SELECT k FROM t WHERE id = 4000', 'plans use them');
+plans_use('t_k', 'SELECT count(*) FROM t WHERE k = 7', 'by bitmap, too');
+unlike($standby->safe_psql('postgres', "$on SET enable_indexscan = off; SET enable_bitmapscan = off; EXPLAIN (COSTS OFF) SELECT id FROM t WHERE id = 4000"),
+	qr/Index Only/, 'but not index-only');
+my $gen = $standby->safe_psql('postgres',
+	"SELECT string_agg(builds || ' ' || last_build, ',' ORDER BY indexrelname) FROM artidx_indexes");
+agree('built');
+
+for my $c (
+	[ 'INSERT', q{INSERT INTO t SELECT i, i % 50, 'row ' || i FROM generate_series(5001, 7000) i} ],
+	[ 'COPY', q{COPY t FROM PROGRAM 'seq 20001 20500 | sed "s/.*/&	3	copied &	1/"'} ],
+	[ 'HOT updates', 'UPDATE t SET v = v + 1 WHERE id % 3 = 0' ],
+	[ 'cold updates', 'UPDATE t SET k = k + 1000 WHERE id % 5 = 0' ],
+	[ 'DELETE', 'DELETE FROM t WHERE id % 4 = 0' ],
+	[ 'ROLLBACK', q{BEGIN; INSERT INTO t SELECT i, 7, 'gone' FROM generate_series(90001, 90500) i; ROLLBACK} ],
+	[ 'VACUUM', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t' ],
+	[ 'rows in recycled places', q{INSERT INTO t SELECT i, 7, 'new ' || i FROM generate_series(30001, 33000) i} ],
+	[ 'a savepoint', q{BEGIN; SAVEPOINT s; INSERT INTO t VALUES (91000, 7, 'x'); ROLLBACK TO s; INSERT INTO t VALUES (91001, 7, 'y'); COMMIT} ],
+	[ 'a checkpoint, then updates, DELETE and VACUUM', 'CHECKPOINT; UPDATE t SET k = 8 WHERE id % 7 = 1; DELETE FROM t WHERE id % 7 = 2; VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t' ],
+	[ 'after a checkpoint, recycled again', q{CHECKPOINT; INSERT INTO t SELECT i, 9, 'again ' || i FROM generate_series(40001, 42000) i} ],
+	[ 'VACUUM whose records have images of the pages only', 'DELETE FROM t WHERE id % 9 = 1; CHECKPOINT; VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t' ],
+	[ 'recycled after that', q{INSERT INTO t SELECT i, 10, 'image ' || i FROM generate_series(43001, 45000) i} ],
+	[ 'VACUUM that truncates', q{DELETE FROM t WHERE ctid > (SELECT format('(%s,1)', pg_relation_size('t') / 8192 / 2)::tid); VACUUM (INDEX_CLEANUP ON, TRUNCATE ON) t} ],
+	[ 'rows behind the cut', q{INSERT INTO t SELECT i, i % 50, 'cut ' || i FROM generate_series(50001, 54000) i} ],
+	[ 'FREEZE', 'VACUUM (FREEZE, INDEX_CLEANUP ON) t' ])
+{
+	# each statement by itself: VACUUM runs in no block
+	$primary->safe_psql('postgres', $_) foreach ($c->[1] =~ /^BEGIN/ ? $c->[1] : split(/; /, $c->[1]));
+	agree($c->[0]);
+}
+is( $standby->safe_psql('postgres',
+		"SELECT string_agg(builds || ' ' || last_build, ',' ORDER BY indexrelname) FROM artidx_indexes"),
+	$gen, 'and no index was built again for it');
+
+# ---- the table's lock is not to be had ----
+# Replay waits for the lock, so the follower does not get it.  It passes records whose rows it
+# has not put in.  A session that has the table locked must not miss them.
+my $s = prepared();
+$s->query_safe('BEGIN');
+is($s->query_safe('EXECUTE p (1)'), $primary->safe_psql('postgres', 'SELECT count(*), min(t) FROM t WHERE id = 1'),
+	'a session has the table locked');
+my $pid = stop_follower();
+$primary->safe_psql('postgres', q{INSERT INTO t VALUES (71001, 7, 'behind')});
+$primary->wait_for_catchup($standby);
+my $locker = $primary->background_psql('postgres');
+$locker->query_safe('BEGIN; LOCK TABLE t');
+$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', 'flush')});
+ok( $standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks
+		WHERE relation = 't'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted}),
+	'replay waits');
+kill 'CONT', $pid;
+ok( $standby->poll_query_until('postgres',
+		q{SELECT lag_bytes = 0 FROM artidx_standby WHERE database = 'postgres'}),
+	'the follower goes on');
+is($s->query_safe('EXECUTE p (71001)'), '1|behind', 'what it has passed and not put in is not missed');
+$s->query_safe('COMMIT');
+$s->quit;
+$locker->query_safe('COMMIT');
+$locker->quit;
+agree('behind');
+
+# ---- prepared transactions ----
+$primary->safe_psql('postgres', q{
+	BEGIN;
+	INSERT INTO t VALUES (92001, 7, 'prepared');
+	UPDATE t SET k = 7 WHERE id = 30001;
+	DELETE FROM t WHERE id = 30002;
+	PREPARE TRANSACTION 'rows';});
+agree('prepared');
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM t WHERE id = 92001"), '0', 'not seen');
+$primary->safe_psql('postgres', "COMMIT PREPARED 'rows'");
+agree('committed');
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM t WHERE id = 92001"), '1', 'seen');
+
+# ---- DDL ----
+$primary->safe_psql('postgres', q{
+	BEGIN;
+	CREATE INDEX t_kid ON t USING art (k, id);
+	PREPARE TRANSACTION 'index';});
+$primary->safe_psql('postgres', q{INSERT INTO u VALUES (1) ON CONFLICT DO NOTHING});
+$primary->wait_for_catchup($standby);
+$primary->safe_psql('postgres', "COMMIT PREPARED 'index'");
+ready('a new index comes, from a prepared transaction', 4);
+agree('a new index');
+$primary->safe_psql('postgres', 'REINDEX INDEX t_k; DROP INDEX t_kid');
+$primary->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_t');
+$primary->wait_for_catchup($standby);
+ready('REINDEX, also concurrently, and DROP', 3);
+agree('REINDEX');
+$primary->safe_psql('postgres', 'TRUNCATE t');
+$primary->safe_psql('postgres', q{INSERT INTO t SELECT i, i % 50, 'row ' || i FROM generate_series(1, 3000) i});
+$primary->wait_for_catchup($standby);
+ready('TRUNCATE', 3);
+agree('TRUNCATE');
+$primary->safe_psql('postgres', 'VACUUM FULL t');
+$primary->wait_for_catchup($standby);
+ready('VACUUM FULL', 3);
+agree('VACUUM FULL');
+$primary->safe_psql('postgres', 'ALTER INDEX t_k SET (structure = btree)');
+$primary->safe_psql('postgres', q{INSERT INTO t VALUES (60000, 7, 'after ALTER')});
+$primary->wait_for_catchup($standby);
+ok($standby->poll_query_until('postgres',
+		"SELECT state = 'ready' AND structure = 'btree' FROM artidx_indexes WHERE indexrelname = 't_k'"),
+	'ALTER INDEX makes it another structure');
+agree('ALTER INDEX');
+
+$primary->safe_psql('postgres', 'ALTER TABLE t SET TABLESPACE other');
+$primary->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'moved ' || i FROM generate_series(61001, 61100) i});
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM t WHERE id = 61077"), '1', 'a table that has moved');
+$primary->safe_psql('postgres', 'VACUUM t');
+ok($standby->poll_query_until('postgres', 'SELECT count(*) = 1 FROM artidx_check(\'t_id\', true)'),
+	'ALTER TABLE ... SET TABLESPACE');
+ready('moved', 3);
+agree('moved');
+
+# what is not kept is absent, and says why
+$primary->safe_psql('postgres', q{
+	CREATE INDEX t_x ON t USING art ((id + 1));
+	CREATE INDEX t_p ON t USING art (id) WHERE k = 7;});
+$primary->wait_for_catchup($standby);
+ok($standby->poll_query_until('postgres',
+		q{SELECT count(*) = 2 FROM artidx_indexes WHERE indexrelname IN ('t_x', 't_p') AND state = 'absent' AND reason LIKE '%does not keep%'}),
+	'expressions and predicates are absent, and the view says why');
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM t WHERE id + 1 = 1001"), '1', 'and read by the table');
+is($standby->safe_psql('postgres',
+		q{SELECT count(*) FROM artidx_indexes WHERE indexrelname = 'u_id' AND state <> 'absent'}),
+	'0', 'an unlogged table has no rows there, and its index no structure');
+fails_with($standby, 'SELECT * FROM u WHERE id = 1', '0A000', qr/unlogged relations/, 'it cannot be read, as without artidx');
+
+# With it the primary prunes nothing that a snapshot of the standby sees, and replay does not
+# wait for that.
+sub feedback
+{
+	my ($value) = @_;
+
+	$standby->append_conf('postgresql.conf', "hot_standby_feedback = $value");
+	$standby->reload;
+	return $primary->poll_query_until('postgres',
+		'SELECT backend_xmin IS NOT NULL FROM pg_stat_replication', $value eq 'on' ? 't' : 'f')
+	  || die 'no feedback';
+}
+
+# ---- a snapshot that is older than the index ----
+# a HOT chain that is older than the index: CONCURRENTLY waits for the primary's snapshots only
+feedback('on');
+$primary->safe_psql('postgres', 'CREATE TABLE h (id int, v int); INSERT INTO h VALUES (1, 1)');
+$primary->wait_for_catchup($standby);
+$s = $standby->background_psql('postgres');
+$s->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+is($s->query_safe('SELECT v FROM h'), '1', 'an old snapshot');
+$primary->safe_psql('postgres', $_)
+  foreach 'UPDATE h SET v = 2', 'CREATE INDEX CONCURRENTLY h_v ON h USING art (v)';
+$primary->wait_for_catchup($standby);
+ready('CREATE INDEX CONCURRENTLY', 4);
+plans_use('h_v', 'SELECT id FROM h WHERE v = 2', 'new plans use it');
+$s->query_safe($on);
+is($s->query_safe('SELECT count(*) FROM h WHERE v = 1'), '1', 'the old snapshot has its row');
+is($s->query_safe('SELECT count(*) FROM h WHERE v = 2'), '0', 'and no other');
+$s->quit;
+feedback('off');
+$primary->safe_psql('postgres', 'DROP TABLE h');
+
+# ---- the follower stands still ----
+like($standby->safe_psql('postgres', q{SELECT follower_pid FROM artidx_standby WHERE database = 'postgres'}),
+	qr/^\d+$/, 'one follower');
+$s = prepared();
+$pid = stop_follower();
+$primary->safe_psql('postgres', q{INSERT INTO t VALUES (70001, 7, 'while it stands')});
+$primary->wait_for_catchup($standby);
+is($s->query_safe('EXECUTE p (70001)'), '1|while it stands',
+	'a scan does not take what the follower has not read for what there is');
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id BETWEEN 1 AND 500');
+$primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t');
+$primary->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'recycled' FROM generate_series(80001, 80500) i});
+$primary->wait_for_catchup($standby);
+is($s->query_safe('EXECUTE p (77)'), '0|', 'nor a recycled place for the row that was there');
+# one wait in vain is enough, while it does not move
+my $waits = q{SELECT waits FROM artidx_standby WHERE database = 'postgres'};
+my $before = $standby->safe_psql('postgres', $waits);
+$s->query_safe('EXECUTE p (70001)') foreach 1 .. 20;
+is($standby->safe_psql('postgres', $waits), $before, 'nobody else waits for one that stands still');
+kill 'CONT', $pid;
+agree('it goes on');
+is($s->query_safe('EXECUTE p (77)'), '0|', 'the old key leads nowhere');
+is($s->query_safe('EXECUTE p (80077)'), '1|recycled', 'and the new one to its row');
+cmp_ok($standby->safe_psql('postgres', q{SELECT given_up FROM artidx_standby WHERE database = 'postgres'}), '>=', 1,
+	'the view counts the waits that were given up');
+$s->quit;
+
+# ---- the setting ----
+$standby->append_conf('postgresql.conf', 'artidx.standby = off');
+$standby->reload;
+ready('artidx.standby = off: none', 0);
+both_ways('off');
+$standby->append_conf('postgresql.conf', 'artidx.standby = on');
+$standby->reload;
+ready('and on: all come back', 3);
+agree('on again');
+
+# ---- promotion ----
+$primary->safe_psql('postgres', q{
+	CREATE TABLE q (k int);
+	CREATE INDEX q_k ON q USING art (k);
+	INSERT INTO q SELECT generate_series(1, 3000);});
+$primary->wait_for_catchup($standby);
+ready('one more', 4);
+my $builds = $standby->safe_psql('postgres',
+	q{SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ('t_id', 't_k', 't_t', 'q_k')});
+$s = prepared();
+is($s->query_safe('EXECUTE p (80077)'), '1|recycled', 'before the promotion');
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id BETWEEN 501 AND 900');
+$primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t');
+$primary->wait_for_catchup($standby);
+# the last records are left for after recovery
+$pid = stop_follower();
+$primary->safe_psql('postgres', $_)
+  foreach q{INSERT INTO t SELECT i, 7, 'last' FROM generate_series(95001, 95100) i},
+  'DELETE FROM q WHERE k <= 2000', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) q';
+$primary->wait_for_catchup($standby);
+$standby->promote;
+# rows in places whose old entries the follower has not swept: it would sweep theirs
+my $writer = $standby->background_psql('postgres');
+$writer->query_until(qr/begun/, "\\echo begun\nINSERT INTO q SELECT generate_series(5001, 7000);\n");
+my $insert = q{FROM pg_stat_activity WHERE query LIKE 'INSERT INTO q %'};
+$standby->poll_query_until('postgres',
+	"SELECT count(*) = 1 $insert AND (state = 'idle' OR wait_event_type = 'Extension')");
+is($standby->safe_psql('postgres', "SELECT state $insert"), 'active',
+	'an insert waits for the follower to be done');
+kill 'CONT', $pid;
+is($s->query_safe('EXECUTE p (95050)'), '1|last', 'the last record is in the index that was handed over');
+is($s->query_safe('EXECUTE p (80078)'), '1|recycled', 'right after it');
+$writer->quit;
+$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+fails_with($standby, q{INSERT INTO t VALUES (80077, 1, 'twice')}, '23505', qr/"t_id"/, 'unique from the first insert on');
+$standby->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'promoted' FROM generate_series(100001, 101000) i});
+is( $standby->safe_psql('postgres',
+		q{SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ('t_id', 't_k', 't_t', 'q_k') AND state = 'ready'}),
+	$builds, 'and not one was built for the promotion');
+$standby->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 50)');
+fails_with($standby, 'INSERT INTO u VALUES (7)', '23505', qr/"u_id"/, 'the unlogged table is new');
+check_exact($standby, 't', $_) foreach qw(t_id t_k t_t);
+check_exact($standby, 'q', 'q_k');
+all_ready($standby, 'the others are built');
+is($s->query_safe('EXECUTE p (100500)'), '1|promoted', 'the old session goes on');
+$s->quit;
+
+for my $node ($primary, $standby)
+{
+	unlike(slurp_file($node->logfile), qr/PANIC|TRAP:|terminated by signal/,
+		'nothing bad in the log of the ' . $node->name);
+}
+$standby->stop;
+$primary->stop;
+done_testing();
