@@ -373,10 +373,13 @@ sub insert_until_it_works
 		$script .= "INSERT INTO big VALUES ($key) RETURNING 'done';\n"
 		  . "\\if :ERROR\n\\else\n\\q\n\\endif\n";
 	}
+	# in a file: psql ends early, and a pipe would be broken then
+	my $file = $node->basedir . "/tries_$key.sql";
+	append_to_file($file, $script);
 	unload('big_id');
 	my ($out, $err) = ('', '');
 	$node->psql(
-		'postgres', $script,
+		'postgres', "\\i $file",
 		stdout => \$out,
 		stderr => \$err,
 		on_error_stop => 0);
