@@ -32,10 +32,7 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/itup.h"
 #include "access/relscan.h"
-#include "access/tupmacs.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
@@ -43,7 +40,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/uuid.h"
 
 #include "am/am.h"
 #include "am/art_scan.h"
@@ -51,9 +47,6 @@
 #include "area/area.h"
 #include "area/art_tree.h"
 #include "live/live.h"
-
-#define ART_ITUP_EASY		((Size) 500)	/* index_form_tuple leaves it alone */
-#define ART_ITUP_MAX		((Size) 8000)
 
 /* Which batch to fetch. */
 typedef enum ArtFetch
@@ -385,6 +378,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	so->cur.backward = backward;
 	so->cur.pos = -1;
 	so->cur.several = false;
+	so->cur.serial = ++so->serial;
 
 	/* rows of the statement in which this query runs */
 	art_queue_flush_of(scan->indexRelation);
@@ -536,145 +530,6 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 	}
 	if (unlikely(so->claimed))
 		art_scan_publish(so);
-	return true;
-}
-
-/* ---- index-only scans ---- */
-
-/*
- * Can tuples be filled in place?  When every column is of a fixed width (and
- * its bytes are at hand) the layout is always the same.  A single text column
- * is a header and the bytes of the key.
- */
-static void
-art_scan_itup_prepare(IndexScanDesc scan)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-	TupleDesc	desc = scan->xs_itupdesc;
-	Size		hoff = MAXALIGN(sizeof(IndexTupleData));
-	Size		off = hoff;
-
-	so->itup_fast = -1;
-	so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
-										 ALLOCSET_SMALL_SIZES);
-	if (desc->natts != so->kd.natts)
-		return;
-	if (desc->natts == 1 && so->kd.cols[0].enc == ART_ENC_TEXT && !so->kd.cols[0].desc)
-	{
-		so->itup = MemoryContextAllocZero(so->own, hoff + VARATT_SHORT_MAX + 1);
-		so->itup_fast = 2;
-		return;
-	}
-	if (!so->kd.fixed)
-		return;
-	for (int i = 0; i < desc->natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
-
-		if (att->attlen <= 0 ||
-			(!att->attbyval && (so->kd.cols[i].enc != ART_ENC_UUID || so->kd.cols[i].desc)))
-			return;
-		off = att_align_nominal(off, att->attalign);
-		so->itup_off[i] = (uint16) off;
-		off += att->attlen;
-	}
-	so->itup = MemoryContextAllocZero(so->own, MAXALIGN(off));
-	so->itup->t_info = (unsigned short) MAXALIGN(off);
-	so->itup_fast = 1;
-}
-
-/*
- * Form xs_itup for an entry.  An index tuple has room for 8 kB and compresses
- * long values, so long keys are handed out as a heap tuple.  The planner's
- * look at the ends of an index takes index tuples only: false when it cannot
- * have one.
- *
- * Long: the same tuple, in three ways, the fastest first.
- */
-static bool
-art_scan_form_itup(IndexScanDesc scan, uint32 i)
-{
-	ArtScan    *so = (ArtScan *) scan->opaque;
-	TupleDesc	desc = scan->xs_itupdesc;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	const uint8 *key;
-	uint32		len;
-
-	if (so->itup_fast == 0)
-		art_scan_itup_prepare(scan);
-
-	if (so->plan.point)
-		key = art_scan_point(so, i, &len);
-	else
-	{
-		key = art_scan_key(so, i, &len);
-		len -= AX_TID_BYTES;
-	}
-
-	if (so->itup_fast == 2 && len - 1 <= VARATT_SHORT_MAX && key[0] == ART_MARK_VALUE)
-	{
-		char	   *d = (char *) so->itup + MAXALIGN(sizeof(IndexTupleData));
-		uint32		n = len - 2;	/* marker, bytes, terminator */
-
-		SET_VARSIZE_SHORT(d, n + VARHDRSZ_SHORT);
-		memcpy(d + VARHDRSZ_SHORT, key + 1, n);
-		so->itup->t_info = (unsigned short)
-			(MAXALIGN(MAXALIGN(sizeof(IndexTupleData)) + n + VARHDRSZ_SHORT) |
-			 INDEX_VAR_MASK);
-		so->itup->t_tid = scan->xs_heaptid;
-		scan->xs_itup = so->itup;
-		scan->xs_hitup = NULL;
-	}
-	else if (so->itup_fast == 1 && len == so->kd.fixed_len)
-	{
-		const uint8 *p = key;
-
-		/* no NULL, every width known: column by column */
-		for (int c = 0; c < so->kd.natts; c++)
-		{
-			const ArtKeyCol *col = &so->kd.cols[c];
-			char	   *to = (char *) so->itup + so->itup_off[c];
-
-			if (col->enc == ART_ENC_UUID)
-				memcpy(to, p + 1, UUID_LEN);
-			else
-				store_att_byval(to, art_decode_col(col, p + 1, p + 1 + col->width),
-								TupleDescAttr(desc, c)->attlen);
-			p += 1 + col->width;
-		}
-		so->itup->t_tid = scan->xs_heaptid;
-		scan->xs_itup = so->itup;
-		scan->xs_hitup = NULL;
-	}
-	else
-	{
-		MemoryContext old;
-		Size		size;
-		bool		ends_only;
-
-		MemoryContextReset(so->itup_cxt);
-		old = MemoryContextSwitchTo(so->itup_cxt);
-		art_decode(&so->kd, key, len, so->kd.nall, values, isnull);
-		scan->xs_itup = NULL;
-		scan->xs_hitup = NULL;
-		size = heap_compute_data_size(desc, values, isnull);
-		ends_only = scan->xs_snapshot != NULL &&
-			scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
-		if (size <= ART_ITUP_EASY || (ends_only && size <= ART_ITUP_MAX))
-		{
-			scan->xs_itup = index_form_tuple(desc, values, isnull);
-			scan->xs_itup->t_tid = scan->xs_heaptid;
-		}
-		else if (!ends_only)
-		{
-			scan->xs_hitup = heap_form_tuple(desc, values, isnull);
-			scan->xs_hitup->t_self = scan->xs_heaptid;
-		}
-		MemoryContextSwitchTo(old);
-		if (scan->xs_itup == NULL && scan->xs_hitup == NULL)
-			return false;
-	}
 	return true;
 }
 
@@ -846,7 +701,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 		so->cur.pos = next;
 		art_tid_unpack(tid, &scan->xs_heaptid);
-		if (scan->xs_want_itup && !art_scan_form_itup(scan, (uint32) next))
+		if (scan->xs_want_itup && !art_scan_itup(scan, (uint32) next))
 			return art_scan_end(scan);
 		return true;
 	}

@@ -90,6 +90,7 @@ typedef struct ArtBatch
 	ArtBuf		keys;
 	ArtBuf		last;			/* key of the last entry, unless exhausted */
 	ArtBuf		fromkey;
+	uint64		serial;			/* of the copy, by which it is told from others */
 	bool		several;		/* it is of those ranges */
 	ArtRanges  *ranges;			/* NULL: was not needed yet */
 } ArtBatch;
@@ -130,6 +131,7 @@ typedef struct ArtScan
 
 	/* the batch */
 	ArtBatch	cur;
+	uint64		serial;			/* of the last copy */
 	uint32		size;			/* entries to ask for next */
 	uint32		together;		/* point look-ups to ask for next */
 
@@ -160,8 +162,11 @@ typedef struct ArtScan
 	/* index-only scans */
 	MemoryContext itup_cxt;
 	int			itup_fast;		/* 0: not known, 1: fixed, 2: text, -1: no */
-	IndexTuple	itup;			/* the fast one: formed once, filled again */
 	uint16		itup_off[INDEX_MAX_KEYS];
+	uint32		itup_size;		/* of a tuple, when that is fixed */
+	uint32		itup_cap;
+	char	   *itups;			/* tuples, with their headers */
+	uint64		itup_of;		/* the batch whose tuples they all are; 0: none's */
 
 	ArtBuf		tmpkey;			/* point searches: prefix and TID */
 	ItemPointerData *bitmap_tids;
@@ -273,6 +278,29 @@ art_scan_point(const ArtScan *so, uint32 i, uint32 *len)
 	}
 	*len = r->lens[r->of[i]];
 	return r->keys[r->of[i]];
+}
+
+/* ---- art_itup.c ---- */
+
+/*
+ * Form xs_itup for an entry.  An index tuple has room for 8 kB and compresses
+ * long values, so long keys are handed out as a heap tuple.  The planner's
+ * look at the ends of an index takes index tuples only: false when it cannot
+ * have one.
+ */
+extern bool art_scan_form_itup(IndexScanDesc scan, uint32 i);
+
+/* The same, where the tuples of the batch may be there already. */
+static inline bool
+art_scan_itup(IndexScanDesc scan, uint32 i)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (unlikely(so->itup_of != so->cur.serial))
+		return art_scan_form_itup(scan, i);
+	scan->xs_itup = (IndexTuple) (so->itups + (Size) i * so->itup_size);
+	scan->xs_hitup = NULL;
+	return true;
 }
 
 /* ---- art_scanmany.c ---- */

@@ -986,6 +986,51 @@ art_decode_payload(const ArtKeyDesc *kd, const uint8 *const *at,
 	}
 }
 
+/* One loop for each type: its bodies, as values of that type in their places. */
+#define ART_DECODE_RUN(type, expr) \
+	do { \
+		for (uint32 i = 0; i < n; i++, p += stride, to += step) \
+		{ \
+			type		v = (type) (expr); \
+			memcpy(to, &v, sizeof(v)); \
+		} \
+	} while (0)
+
+/* See key.h. */
+bool
+art_decode_run(const ArtKeyCol *col, const uint8 *p, Size stride, uint32 n,
+			   char *to, Size step)
+{
+	uint64		flip = ART_SIGN64 ^ (col->desc ? PG_UINT64_MAX : 0);
+
+	switch (col->enc)
+	{
+		case ART_ENC_INT2:
+			ART_DECODE_RUN(int16, art_load64(p) ^ flip);
+			return true;
+		case ART_ENC_INT4:
+			ART_DECODE_RUN(int32, art_load64(p) ^ flip);
+			return true;
+		case ART_ENC_INT8:
+		case ART_ENC_INT64:
+		case ART_ENC_TIMESTAMP:
+			ART_DECODE_RUN(int64, art_load64(p) ^ flip);
+			return true;
+		case ART_ENC_OID:
+			ART_DECODE_RUN(Oid, art_load32(p) ^ (uint32) flip);
+			return true;
+		case ART_ENC_DATE:
+			ART_DECODE_RUN(DateADT, art_load32(p) ^ 0x80000000U ^ (uint32) flip);
+			return true;
+		case ART_ENC_UUID:
+			for (uint32 i = 0; i < n; i++, p += stride, to += step)
+				art_copy_out(to, p, UUID_LEN, col->desc);
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* See key.h. */
 void
 art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,

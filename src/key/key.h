@@ -231,6 +231,14 @@ extern void art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
 extern Datum art_decode_col(const ArtKeyCol *col, const uint8 *p,
 							const uint8 *end);
 
+/*
+ * The same for a column of a fixed width in n keys.  Their bodies lie "stride"
+ * bytes apart, the first at p.  The values go to places in tuples, "step" bytes
+ * apart.  False: there is no such loop for the type.
+ */
+extern bool art_decode_run(const ArtKeyCol *col, const uint8 *p, Size stride,
+						   uint32 n, char *to, Size step);
+
 /* A datum that is kept as it is and passed by value. */
 extern Datum art_fetch_byval(const ArtKeyCol *col, const uint8 *p);
 
