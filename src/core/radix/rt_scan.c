@@ -160,6 +160,23 @@ no_room(scan *sc, uint32_t len)
 	return S_BUFFER;
 }
 
+/* How many more entries fit, if their keys have len bytes each. */
+static inline uint32_t
+room_for(const scan *sc, uint32_t len)
+{
+	const ax_batch *b = sc->b;
+	uint32_t	m = b->max - b->n;
+
+	if (b->want_keys)
+	{
+		uint32_t	k = (b->keybuf_size - (b->n ? b->key_off[b->n] : 0)) / len;
+
+		if (k < m)
+			m = k;
+	}
+	return m;
+}
+
 /* The live entries of a leaf in order: slot numbers in id[]. */
 __attribute__((always_inline)) static inline int
 leaf_order(rt_leaf *l, uint8_t *id)
@@ -398,10 +415,21 @@ child_at(rt_hdr *h, unsigned kind, int i, uint8_t *byte)
 }
 
 /*
- * From the frame's child on, an embedded TID, all that follow in this Node48 or
- * Node256.  They are read like the entries of a leaf, and validated together.  Where
- * something was returned before, the node's end is not the scan's, and nobody
- * wants the keys.
+ * Is the byte one of those of the frame's node that lie wholly before the scan's end?
+ */
+static inline bool
+before_end(const scan *sc, const frame *f, uint8_t byte)
+{
+	if (!f->at_end)
+		return true;
+	return sc->b->backward ? byte > sc->end->key[f->d] : byte < sc->end->key[f->d];
+}
+
+/*
+ * From the frame's child on, an embedded TID, all that follow in this node before the
+ * scan's end.  They are read like the entries of a leaf, and validated together.
+ * Something was returned before, so they are behind the start.  Their keys are written
+ * behind the batch's, and become its with b->n.
  */
 __attribute__((always_inline)) static inline step
 do_embeds(scan *sc, frame *f, const ax_mode mode)
@@ -411,12 +439,21 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 	const unsigned kind = f->h->kind;
 	const uint32_t len = f->d + 1 + AX_TID_BYTES;
 	uint8_t    *p = sc->path + f->d;
-	uint32_t	n = b->n;
+	uint32_t	n = b->n,
+				max = n + room_for(sc, len),
+				off = b->want_keys ? b->key_off[n] : 0;
+	int			stop = 256;
 	rt_ref		last = 0;
 
-	if (!need(sc, len))
+	if (!need(sc, len) || max == n)
 		return S_FULL;
-	for (int i = f->cur; i >= 0 && i < 256 && n < b->max; i += by)
+	if (kind <= RT_N16)
+	{
+		stop = ld(&f->h->count);
+		if (stop > rt_node_slots(kind))
+			stop = rt_node_slots(kind);
+	}
+	for (int i = f->cur; i >= 0 && i < stop && n < max; i += by)
 	{
 		uint8_t		byte;
 		rt_ref		r = child_at(f->h, kind, i, &byte);
@@ -424,10 +461,21 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 		AX_POINT("art.scan.embeds");
 		if (r == 0)
 			continue;
-		if (RT_TAG(r) != RT_EMBED)
+		if (RT_TAG(r) != RT_EMBED || !before_end(sc, f, byte))
 			break;
+		if (b->want_keys)
+		{
+			uint8_t    *k = b->keybuf + off;
+
+			ax_copy_few(k, sc->path, f->d);
+			k[f->d] = byte;
+			ax_put_tid(k + f->d + 1, RT_EMBED_TID(r));
+			off += len;
+			b->key_off[n + 1] = off;
+		}
 		b->tids[n++] = RT_EMBED_TID(r);
 		f->cur = i;
+		p[0] = byte;
 		last = r;
 	}
 	AX_POINT("art.scan.embedded");
@@ -435,7 +483,6 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 		return S_LOST;
 	b->n = n;
 	f->ref = last;
-	p[0] = (uint8_t) f->cur;
 	ax_put_tid(p + 1, RT_EMBED_TID(last));
 	memcpy(b->lastkey, sc->path, len);
 	b->lastlen = len;
@@ -707,7 +754,7 @@ run(scan *sc, const ax_mode mode)
 			r = push_node(sc, ref, d, parent, &bound, &byte, mode);
 		else if (RT_TAG(ref) == RT_LEAF)
 			r = do_leaf(sc, ref, d, parent, mode);
-		else if (mode != AX_ROWEX && b->n > 0 && !f->at_end && !b->want_keys && f->h->kind >= RT_N48)
+		else if (mode != AX_ROWEX && b->n > 0 && before_end(sc, f, byte))
 			r = do_embeds(sc, f, mode);
 		else
 			r = do_embed(sc, f, byte, mode);
