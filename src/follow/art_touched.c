@@ -34,11 +34,7 @@ void
 art_touched_init(ArtTouched *t, MemoryContext cxt)
 {
 	t->cxt = AllocSetContextCreate(cxt, "artidx touched blocks", ALLOCSET_DEFAULT_SIZES);
-	t->blocks = NULL;
-	t->ndead = 0;
-	t->any_rows = false;
-	t->sweep_due = false;
-	t->cut = InvalidBlockNumber;
+	art_touched_free(t);
 }
 
 /* All is forgotten. */

@@ -224,6 +224,24 @@ art_request_build(Oid indexoid)
 /* ---- a place in the server ---- */
 
 /*
+ * Fill in a worker of ours: "artidx" and its name, and the function that it runs.  It has the
+ * shared memory, connects to a database, starts as soon as anybody may read, and is not
+ * restarted.  The caller changes what is otherwise.
+ */
+void
+art_define_worker(BackgroundWorker *worker, const char *name, const char *function)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_start_time = BgWorkerStart_ConsistentState;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker->bgw_library_name, "artidx", BGW_MAXLEN);
+	strlcpy(worker->bgw_function_name, function, BGW_MAXLEN);
+	snprintf(worker->bgw_name, BGW_MAXLEN, "artidx %s", name);
+	snprintf(worker->bgw_type, BGW_MAXLEN, "artidx %s", name);
+}
+
+/*
  * In the postmaster, while libraries are preloaded: register a worker.  False
  * when max_worker_processes has no place for it; core only writes a LOG line.
  */

@@ -524,14 +524,8 @@ start_worker(Oid dboid, int jobs)
 	if (slot < 0)
 		return false;
 
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	art_define_worker(&worker, "builder", "art_worker_main");
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "art_worker_main", BGW_MAXLEN);
-	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx builder");
-	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx builder");
 	worker.bgw_main_arg = Int32GetDatum(slot);
 	memcpy(worker.bgw_extra, &seq, sizeof(seq));
 	worker.bgw_notify_pid = MyProcPid;	/* its end wakes us */
@@ -1019,14 +1013,7 @@ follow_databases(void)
 		place = art_follower_reserve(d->oid);
 		if (place < 0)
 			continue;
-		memset(&worker, 0, sizeof(worker));
-		worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-		worker.bgw_start_time = BgWorkerStart_ConsistentState;
-		worker.bgw_restart_time = BGW_NEVER_RESTART;
-		strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
-		strlcpy(worker.bgw_function_name, "art_follower_main", BGW_MAXLEN);
-		snprintf(worker.bgw_name, BGW_MAXLEN, "artidx follower");
-		snprintf(worker.bgw_type, BGW_MAXLEN, "artidx follower");
+		art_define_worker(&worker, "follower", "art_follower_main");
 		worker.bgw_main_arg = Int32GetDatum(place);
 		memcpy(worker.bgw_extra, &d->oid, sizeof(d->oid));
 		d->followed = now;
@@ -1173,14 +1160,8 @@ art_launcher_init(void)
 
 	if (IsBinaryUpgrade)
 		return;
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	art_define_worker(&worker, "launcher", "art_launcher_main");
 	worker.bgw_restart_time = 3;
-	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "art_launcher_main", BGW_MAXLEN);
-	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx launcher");
-	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx launcher");
 	art_launcher_refused = !art_register_worker(&worker);
 	if (art_launcher_refused)
 		ereport(WARNING,

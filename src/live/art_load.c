@@ -99,16 +99,9 @@ art_load_register(void)
 
 	if (IsBinaryUpgrade || access(ART_SAVED_FILE, F_OK) != 0)
 		return;
-	memset(&worker, 0, sizeof(worker));
+	/* it starts no later than at the end of recovery, and a standby keeps no place for it */
+	art_define_worker(&worker, "loader", "art_loader_main");
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-
-	/* no later than RecoveryFinished, and a standby keeps no place for it */
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "art_loader_main", BGW_MAXLEN);
-	snprintf(worker.bgw_name, BGW_MAXLEN, "artidx loader");
-	snprintf(worker.bgw_type, BGW_MAXLEN, "artidx loader");
 	art_load_registered = art_register_worker(&worker);
 }
 

@@ -67,6 +67,8 @@ extern bool art_launcher_refused;
 extern bool art_launcher_lives(void);
 extern bool art_no_worker(void);
 struct BackgroundWorker;
+extern void art_define_worker(struct BackgroundWorker *worker, const char *name,
+							  const char *function);
 extern bool art_register_worker(struct BackgroundWorker *worker);
 extern void art_launcher_wake(void);
 
