@@ -352,6 +352,25 @@ sql()
 	as_user "$BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"
 }
 
+# art_whole_numbers LEAST NAME...: each setting is a whole number, and no less than that
+art_whole_numbers()
+{
+	local least=$1 name
+
+	shift
+	for name in "$@"; do
+		[[ ${!name} =~ ^[0-9]+$ ]] && [ "${!name}" -ge "$least" ] ||
+			art_die "$name must be a whole number, at least $least, not \"${!name}\""
+	done
+}
+
+# art_results_dir: make RESULTS, and name it in full
+art_results_dir()
+{
+	mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
+	RESULTS=$(cd "$RESULTS" && pwd)
+}
+
 # art_results FILE COMMAND SCALE CONDITIONS: the head of a bench's results, which
 # test/bench/figures.pl reads; the cluster runs
 art_results()

@@ -24,14 +24,11 @@
 
 : "${ROWS:=10000000}" "${REPS:=5}" "${ONLY:=all}" "${AMS:=btree hash art}"
 : "${RESULTS:=$TREE/bench-results/$(date +%Y%m%d-%H%M%S)}"
-: "${MEMORY:=$((ROWS / 4000 + 512))MB}" "${BUFFERS:=$((ROWS / 2500 + 256))MB}" "${HUGE_PAGES:=try}"
 
-case $ROWS$REPS in
-	*[!0-9]*) art_die "ROWS and REPS must be whole numbers" ;;
-esac
-[ "$ROWS" -ge 10000 ] || art_die "ROWS must be at least 10000"
-mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
-RESULTS=$(cd "$RESULTS" && pwd)
+art_whole_numbers 10000 ROWS
+art_whole_numbers 1 REPS
+: "${MEMORY:=$((ROWS / 4000 + 512))MB}" "${BUFFERS:=$((ROWS / 2500 + 256))MB}" "${HUGE_PAGES:=try}"
+art_results_dir
 TSV=$RESULTS/bench.tsv
 FIGURES_PL=$TREE/test/bench/figures.pl
 

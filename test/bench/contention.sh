@@ -55,18 +55,14 @@ fi
 
 MOST=64							# clients among whom the rows are shared out
 [ "$WORKLOADS" != none ] || WORKLOADS=
-for n in "$CELL_SECONDS" "$SCALE" "$STALL_SECONDS" "$RISE_SECONDS" "$RISE_ROUNDS" $CLIENTS $ROWS; do
-	case $n in
-		'' | *[!0-9]*) art_die "not a whole number: $n" ;;
-	esac
-done
-[ "$CELL_SECONDS" -gt 0 ] || art_die "CELL_SECONDS must be at least 1"
-[ "$SCALE" -ge 20000 ] || art_die "SCALE must be at least 20000"
+art_whole_numbers 1 CELL_SECONDS
+art_whole_numbers 20000 SCALE
+art_whole_numbers 0 STALL_SECONDS RISE_SECONDS RISE_ROUNDS
 for n in $CLIENTS; do
-	[ "$n" -ge 1 ] && [ "$n" -le $MOST ] || art_die "CLIENTS: 1 to $MOST each"
+	[[ $n =~ ^[0-9]+$ ]] && [ "$n" -ge 1 ] && [ "$n" -le $MOST ] || art_die "CLIENTS: 1 to $MOST each"
 done
 for n in $ROWS; do
-	[ "$n" -eq 1 ] || [ "$n" -eq 100 ] || art_die "ROWS: 1 and 100 there are"
+	[ "$n" = 1 ] || [ "$n" = 100 ] || art_die "ROWS: 1 and 100 there are"
 done
 for n in $WORKLOADS; do
 	case $n in
@@ -74,8 +70,7 @@ for n in $WORKLOADS; do
 		*) art_die "no workload $n: none, or of tail hot uniform skew0 to skew100" ;;
 	esac
 done
-mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
-RESULTS=$(cd "$RESULTS" && pwd)
+art_results_dir
 TSV=$RESULTS/contention.tsv
 REPORT=$TREE/test/bench/contention.pl
 

@@ -27,14 +27,9 @@
 : "${WORKERS:=2}" "${WAITS:=auto off}" "${AMS:=btree art}" "${CONF:=}"
 : "${RESULTS:=$TREE/bench-results/outage-$(date +%Y%m%d-%H%M%S)}"
 
-for n in "$ROWS" "$BEFORE" "$AFTER" "$LOOKUPS" "$INSERTS" "$WORKERS"; do
-	case $n in
-		'' | *[!0-9]*) art_die "not a whole number: $n" ;;
-	esac
-done
-[ "$ROWS" -ge 10000 ] || art_die "ROWS must be at least 10000"
-mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
-RESULTS=$(cd "$RESULTS" && pwd)
+art_whole_numbers 10000 ROWS
+art_whole_numbers 0 BEFORE AFTER LOOKUPS INSERTS WORKERS
+art_results_dir
 CSV=$RESULTS/outage.csv
 REPORT=$TREE/test/bench/outage.pl
 

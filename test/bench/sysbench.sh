@@ -33,17 +33,12 @@ ALL="oltp_point_select oltp_read_only oltp_read_write oltp_write_only oltp_inser
 : "${SYNC_COMMIT:=off}" "${CONF:=}" "${WORKLOADS:=$ALL}"
 : "${RESULTS:=$TREE/bench-results/sysbench-$(date +%Y%m%d-%H%M%S)}"
 
-for n in "$TABLES" "$ROWS" "$THREADS" "$CELL_SECONDS" "$REPS"; do
-	case $n in
-		'' | 0* | *[!0-9]*) art_die "not a positive whole number: $n" ;;
-	esac
-done
-[ "$ROWS" -ge 10000 ] || art_die "ROWS must be at least 10000"
+art_whole_numbers 10000 ROWS
+art_whole_numbers 1 TABLES THREADS CELL_SECONDS REPS
 for w in $WORKLOADS; do
 	[[ " $(echo $ALL) " = *" $w "* ]] || art_die "no workload $w, but $(echo $ALL)"
 done
-mkdir -p "$RESULTS" || art_die "cannot write to $RESULTS"
-RESULTS=$(cd "$RESULTS" && pwd)
+art_results_dir
 TSV=$RESULTS/sysbench.tsv
 FIGURES_PL=$TREE/test/bench/figures.pl
 
