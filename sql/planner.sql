@@ -137,7 +137,7 @@ SELECT twin.plans('SELECT t.k, v FROM {}_t t FULL JOIN {}_u u ON t.k = u.k');
 SELECT twin.plans('SELECT a.k FROM {}_t a JOIN {}_t b ON a.g = b.g AND a.k = b.k');
 RESET enable_hashjoin;
 RESET enable_nestloop;
-SELECT twin.plans('SELECT t.k FROM {}_t t LEFT JOIN {}_u u ON t.g = u.k');
+SELECT twin.plans('SELECT t.g, t.k FROM {}_t t LEFT JOIN {}_u u ON t.g = u.k');
 SELECT twin.plans('SELECT t.k FROM {}_t t LEFT JOIN (SELECT DISTINCT k FROM {}_u) u ON t.k = u.k WHERE t.k < 9');
 SELECT twin.plans('SELECT * FROM {}_u u WHERE EXISTS (SELECT FROM {}_t t WHERE t.k = u.k) AND v < 10');
 SELECT twin.plans('SELECT * FROM {}_u u WHERE NOT EXISTS (SELECT FROM {}_t t WHERE t.k = u.k) AND v < 10');
