@@ -10,8 +10,8 @@
  *
  * Its notes of work that is not done are in its own memory.  So its structures go when it
  * goes, however that is: by its exit, or with all shared memory if it dies without one.
- * An error of any kind ends it, and the launcher starts another some time later, which
- * begins anew from the tables.
+ * An error of an index closes that index.  Any other ends it, and the launcher starts another
+ * some time later, which begins anew from the tables.
  *
  * When recovery has ended it takes what is left, up to the last record that was replayed,
  * sweeps, and hands the structures over: READY.  Then it is done.
@@ -48,7 +48,7 @@
 #include "follow/follow.h"
 #include "live/art_workers.h"
 
-#define ART_IDLE_MS			10	/* between two looks at replay's position */
+#define ART_IDLE_MS			10	/* between two batches for which nobody waits */
 #define ART_LOOK_MS			500 /* between two looks at the catalog, when it changed */
 #define ART_LOOK_AGAIN_MS	2000	/* an index could not be begun, or was closed */
 #define ART_ERRED_MS		5000	/* before one is begun again that had an error */
@@ -392,8 +392,9 @@ publish(ArtFollowed *x)
 }
 
 /*
- * One batch.  *changed: the catalog may be another.  Returns whether there was
- * anything to do.
+ * One batch.  *changed: the catalog may be another.  Returns whether there is more to do
+ * at once.  Records that are replayed meanwhile are for the next batch.  That begins after a
+ * pause, or when a scan asks for it: a few records cost as much as hundreds.
  */
 static bool
 batch(XLogRecPtr replayed, bool last, bool *changed)
@@ -418,7 +419,7 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 		pg_write_barrier();
 		pg_atomic_write_u64(&art_me->position, reached);
 		ConditionVariableBroadcast(&art_me->moved);
-		worked = true;
+		worked = reached < replayed;
 	}
 	pg_atomic_write_u64(&art_me->dead, dead);
 	if (reached >= replayed)
@@ -440,7 +441,7 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 			/* without the lock it is tried again after a pause */
 			worked |= x->next_block != before;
 		}
-		else if (!x->touched.any_rows && x->touched.ndead == 0)
+		else if (x->touched.nto_read == 0 && x->touched.ndead == 0)
 			publish(x);
 	}
 	forget_closed();
@@ -473,7 +474,7 @@ hand_over(void)
 
 		if (x->closed)
 			continue;
-		if (x->behind || x->touched.any_rows || x->touched.ndead > 0)
+		if (x->behind || x->touched.nto_read > 0 || x->touched.ndead > 0)
 		{
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 			continue;

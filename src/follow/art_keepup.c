@@ -462,7 +462,6 @@ read_rows(ArtFollowed *x)
 {
 	MemoryContext cxt;
 	Adding		a = {.x = x, .s = AX_OK};
-	HASH_SEQ_STATUS seq;
 	ArtTouchedBlock *b;
 	ArtHeapReader *r;
 	TimestampTz until;
@@ -494,35 +493,20 @@ read_rows(ArtFollowed *x)
 	size = RelationGetNumberOfBlocks(o.heap);
 	r = art_heap_begin(o.heap, o.index, x->kd, ART_HEAP_BUILD, NULL);
 	until = GetCurrentTimestamp() + ART_STEP_US;
-	hash_seq_init(&seq, x->touched.blocks);
-	while ((b = hash_seq_search(&seq)) != NULL)
+	while (result == READ_ALL && (b = art_touched_to_read(&x->touched)) != NULL)
 	{
-		uint64		any = 0;
-
-		for (int i = 0; i < ART_PAGE_WORDS; i++)
-			any |= b->rows[i];
-		if (any == 0)
-			continue;
 		/* a block that was cut off since had no row any more */
 		if (b->block < size)
 			plain = art_heap_roots(r, b->block, b->rows, add_row, &a);
 		if (!plain || a.s != AX_OK)
-		{
-			hash_seq_term(&seq);
 			break;
-		}
-		memset(b->rows, 0, sizeof(b->rows));
+		art_touched_was_read(&x->touched, b);
 		if (++n % 8 == 0)
 		{
 			if (in_the_way(&o))
 				result = READ_LATER;
 			else if (GetCurrentTimestamp() >= until)
 				result = READ_SOME;
-			if (result != READ_ALL)
-			{
-				hash_seq_term(&seq);
-				break;
-			}
 		}
 	}
 	art_heap_end(r);
@@ -537,12 +521,7 @@ read_rows(ArtFollowed *x)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	if (x->closed)
 		return READ_CLOSED;
-	if (result == READ_ALL)
-	{
-		x->touched.any_rows = false;
-		art_touched_tidy(&x->touched);
-	}
-	return result;
+	return x->touched.nto_read == 0 ? READ_ALL : result;
 }
 
 /* ---- one index, one step ---- */
@@ -573,7 +552,7 @@ art_keepup(ArtFollowed *x, bool last)
 	}
 	if ((x->touched.sweep_due || ((last || x->building) && x->touched.ndead > 0)) && !sweep(x))
 		return true;
-	while (x->touched.any_rows && (r == READ_ALL || r == READ_SOME))
+	while (x->touched.nto_read > 0 && (r == READ_ALL || r == READ_SOME))
 	{
 		CHECK_FOR_INTERRUPTS();
 		r = read_rows(x);

@@ -43,8 +43,10 @@ art_touched_free(ArtTouched *t)
 {
 	MemoryContextReset(t->cxt);
 	t->blocks = NULL;
+	t->last = NULL;
+	t->to_read = NULL;
+	t->nto_read = t->room = 0;
 	t->ndead = 0;
-	t->any_rows = false;
 	t->sweep_due = false;
 	t->cut = InvalidBlockNumber;
 }
@@ -56,6 +58,15 @@ art_touched_blocks(const ArtTouched *t)
 	return t->blocks == NULL ? 0 : (uint64) hash_get_num_entries(t->blocks);
 }
 
+/* The place of a block, if it has one. */
+static ArtTouchedBlock *
+find_block(const ArtTouched *t, BlockNumber block)
+{
+	if (t->last != NULL && t->last->block == block)
+		return t->last;
+	return t->blocks == NULL ? NULL : hash_search(t->blocks, &block, HASH_FIND, NULL);
+}
+
 /* The place for a block, in which is nothing at first. */
 static ArtTouchedBlock *
 block_of(ArtTouched *t, BlockNumber block)
@@ -63,6 +74,8 @@ block_of(ArtTouched *t, BlockNumber block)
 	ArtTouchedBlock *b;
 	bool		found;
 
+	if (t->last != NULL && t->last->block == block)
+		return t->last;
 	if (t->blocks == NULL)
 	{
 		HASHCTL		ctl = {0};
@@ -77,6 +90,7 @@ block_of(ArtTouched *t, BlockNumber block)
 	if (!found)
 		memset((char *) b + offsetof(ArtTouchedBlock, rows), 0,
 			   sizeof(*b) - offsetof(ArtTouchedBlock, rows));
+	t->last = b;
 	return b;
 }
 
@@ -93,9 +107,52 @@ art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off)
 		return;
 	b = block_of(t, block);
 	b->rows[WORD(off)] |= BIT(off);
-	t->any_rows = true;
 	if (b->dead[WORD(off)] & BIT(off))
 		t->sweep_due = true;
+	if (b->listed)
+		return;
+	if (t->nto_read == t->room)
+	{
+		t->room = Max(64, 2 * t->room);
+		t->to_read = t->to_read == NULL ?
+			MemoryContextAllocHuge(t->cxt, t->room * sizeof(ArtTouchedBlock *)) :
+			repalloc_huge(t->to_read, t->room * sizeof(ArtTouchedBlock *));
+	}
+	t->to_read[t->nto_read++] = b;
+	b->listed = true;
+}
+
+/* A block to which rows came; NULL: there is none.  It stays until it was read. */
+ArtTouchedBlock *
+art_touched_to_read(const ArtTouched *t)
+{
+	return t->nto_read == 0 ? NULL : t->to_read[t->nto_read - 1];
+}
+
+/* Is there nothing left to say of a block? */
+static bool
+is_done(const ArtTouchedBlock *b)
+{
+	uint64		any = 0;
+
+	for (int i = 0; i < ART_PAGE_WORDS; i++)
+		any |= b->rows[i] | b->dead[i] | b->swept[i];
+	return any == 0;
+}
+
+/* That block was read. */
+void
+art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b)
+{
+	Assert(t->to_read[t->nto_read - 1] == b);
+	t->nto_read--;
+	memset(b->rows, 0, sizeof(b->rows));
+	b->listed = false;
+	if (is_done(b))
+	{
+		t->last = NULL;
+		(void) hash_search(t->blocks, &b->block, HASH_REMOVE, NULL);
+	}
 }
 
 /* The line pointer is dead by now; one that was swept and is not unused yet stays so. */
@@ -121,11 +178,12 @@ art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off)
 {
 	ArtTouchedBlock *b;
 
-	if (t->blocks == NULL || off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
+	if (off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
 		return;
-	b = hash_search(t->blocks, &block, HASH_FIND, NULL);
+	b = find_block(t, block);
 	if (b == NULL)
 		return;
+	t->last = b;
 	b->swept[WORD(off)] &= ~BIT(off);
 	if (b->dead[WORD(off)] & BIT(off))
 	{
@@ -152,11 +210,25 @@ art_touched_is_dead(const ArtTouched *t, uint64 tid)
 
 	if (block >= t->cut)
 		return true;
-	if (t->blocks == NULL)
-		return false;
-	b = hash_search(t->blocks, &block, HASH_FIND, NULL);
+	b = find_block(t, block);
 	return b != NULL && off >= FirstOffsetNumber && off <= MaxHeapTuplesPerPage &&
 		(b->dead[WORD(off)] & BIT(off)) != 0;
+}
+
+/* Forget the blocks of which nothing is left to say. */
+static void
+tidy(ArtTouched *t)
+{
+	HASH_SEQ_STATUS seq;
+	ArtTouchedBlock *b;
+
+	t->last = NULL;
+	hash_seq_init(&seq, t->blocks);
+	while ((b = hash_seq_search(&seq)) != NULL)
+		if (is_done(b))
+			(void) hash_search(t->blocks, &b->block, HASH_REMOVE, NULL);
+	if (hash_get_num_entries(t->blocks) == 0)
+		art_touched_free(t);
 }
 
 /*
@@ -184,31 +256,5 @@ art_touched_swept(ArtTouched *t, bool forget)
 			b->dead[i] = b->freed[i] = 0;
 		}
 	}
-	art_touched_tidy(t);
-}
-
-/* Forget the blocks of which nothing is left to say. */
-void
-art_touched_tidy(ArtTouched *t)
-{
-	HASH_SEQ_STATUS seq;
-	ArtTouchedBlock *b;
-
-	if (t->blocks == NULL)
-		return;
-	hash_seq_init(&seq, t->blocks);
-	while ((b = hash_seq_search(&seq)) != NULL)
-	{
-		uint64		any = 0;
-
-		for (int i = 0; i < ART_PAGE_WORDS; i++)
-			any |= b->rows[i] | b->dead[i] | b->swept[i];
-		if (any == 0)
-			(void) hash_search(t->blocks, &b->block, HASH_REMOVE, NULL);
-	}
-	if (hash_get_num_entries(t->blocks) == 0)
-	{
-		MemoryContextReset(t->cxt);
-		t->blocks = NULL;
-	}
+	tidy(t);
 }

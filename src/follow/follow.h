@@ -26,6 +26,7 @@ typedef struct ArtTouchedBlock
 	uint64		dead[ART_PAGE_WORDS];	/* not swept yet */
 	uint64		freed[ART_PAGE_WORDS];	/* of those: unused by now */
 	uint64		swept[ART_PAGE_WORDS];	/* dead, no entry is left, not unused yet */
+	bool		listed;			/* among those to be read */
 } ArtTouchedBlock;
 
 /*
@@ -35,8 +36,11 @@ typedef struct ArtTouched
 {
 	MemoryContext cxt;
 	HTAB	   *blocks;			/* NULL: none */
+	ArtTouchedBlock *last;		/* of which something was said last, or NULL */
+	ArtTouchedBlock **to_read;	/* rows came to them; they stay where they are */
+	uint32		nto_read;
+	uint32		room;			/* for so many of them */
 	uint64		ndead;			/* not swept */
-	bool		any_rows;
 	bool		sweep_due;		/* a dead line pointer was freed, or is used again */
 	BlockNumber cut;			/* entries from this block on are to be swept */
 } ArtTouched;
@@ -45,12 +49,13 @@ extern void art_touched_init(ArtTouched *t, MemoryContext cxt);
 extern void art_touched_free(ArtTouched *t);
 extern uint64 art_touched_blocks(const ArtTouched *t);
 extern void art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off);
+extern ArtTouchedBlock *art_touched_to_read(const ArtTouched *t);
+extern void art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b);
 extern void art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off);
 extern void art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off);
 extern void art_touched_cut(ArtTouched *t, BlockNumber block);
 extern bool art_touched_is_dead(const ArtTouched *t, uint64 tid);
 extern void art_touched_swept(ArtTouched *t, bool forget);
-extern void art_touched_tidy(ArtTouched *t);
 
 /* ---- art_kept.c ---- */
 

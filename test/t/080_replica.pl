@@ -38,15 +38,39 @@ $standby->start;
 my $on = 'SET enable_seqscan = off;';
 my $off = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;';
 
+# The query says true some time.  It never will when the follower has long gone on taking records,
+# one look at the catalog after the other, and builds nothing.
+sub becomes
+{
+	my ($query, $name) = @_;
+	my $begin = time();
+	my $idle = 0;
+	my $out = '';
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	while ($idle < 15 && time() < $begin + $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$standby->psql('postgres', $query, stdout => \$out);
+		last if $out eq 't';
+		sleep 0.1;
+		next if time() < $begin + 3;
+		my $lsn = $primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', 'now')});
+		$standby->poll_query_until('postgres',
+			"SELECT coalesce(min(follower_lsn) >= '$lsn', true) FROM artidx_standby WHERE database = 'postgres'");
+		$idle = $standby->safe_psql('postgres',
+			q{SELECT count(*) FROM artidx_indexes WHERE state = 'building'}) eq '0' ? $idle + 1 : 0;
+		sleep 0.7;
+	}
+	return ok($out eq 't', $name) ||
+	  diag($standby->safe_psql('postgres', 'SELECT indexrelname, state, reason FROM artidx_indexes'));
+}
+
 sub ready
 {
 	my ($name, $n) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my $ok = $standby->poll_query_until('postgres',
-		"SELECT count(*) = $n FROM artidx_indexes WHERE state = 'ready'");
-	return ok($ok, $name) ||
-	  diag($standby->safe_psql('postgres', 'SELECT indexrelname, state, reason FROM artidx_indexes'));
+	return becomes("SELECT count(*) = $n FROM artidx_indexes WHERE state = 'ready'", $name);
 }
 
 # every index, in order, and look-ups; through art and through the table
@@ -237,8 +261,7 @@ agree('VACUUM FULL');
 $primary->safe_psql('postgres', 'ALTER INDEX t_k SET (structure = btree)');
 $primary->safe_psql('postgres', q{INSERT INTO t VALUES (60000, 7, 'after ALTER')});
 $primary->wait_for_catchup($standby);
-ok($standby->poll_query_until('postgres',
-		"SELECT state = 'ready' AND structure = 'btree' FROM artidx_indexes WHERE indexrelname = 't_k'"),
+becomes("SELECT state = 'ready' AND structure = 'btree' FROM artidx_indexes WHERE indexrelname = 't_k'",
 	'ALTER INDEX makes it another structure');
 agree('ALTER INDEX');
 
@@ -247,7 +270,7 @@ $primary->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'moved ' || i FROM 
 $primary->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', "$on SELECT count(*) FROM t WHERE id = 61077"), '1', 'a table that has moved');
 $primary->safe_psql('postgres', 'VACUUM t');
-ok($standby->poll_query_until('postgres', 'SELECT count(*) = 1 FROM artidx_check(\'t_id\', true)'),
+becomes(q{SELECT count(*) = 1 FROM artidx_check('t_id', true)},
 	'ALTER TABLE ... SET TABLESPACE');
 ready('moved', 3);
 agree('moved');
@@ -335,6 +358,46 @@ $standby->append_conf('postgresql.conf', 'artidx.standby = on');
 $standby->reload;
 ready('and on: all come back', 3);
 agree('on again');
+
+# ---- less memory than the primary ----
+# the index that finds none is given up there, and no other
+$primary->safe_psql('postgres', q{
+	CREATE TABLE m (id int, t text COLLATE "C");
+	CREATE INDEX m_t ON m USING art (t);
+	INSERT INTO m SELECT i, repeat(md5(i::text), 8) FROM generate_series(1, 10000) i;});
+$primary->backup('m');
+my $small = PostgreSQL::Test::Cluster->new('small');
+$small->init_from_backup($primary, 'm', has_streaming => 1);
+$small->append_conf('postgresql.conf', "artidx.memory = '16MB'");
+$small->start;
+ok($small->poll_query_until('postgres', q{SELECT count(*) = 4 FROM artidx_indexes WHERE state = 'ready'}),
+	'a standby with less memory has them all');
+$primary->safe_psql('postgres', q{INSERT INTO m SELECT i, repeat(md5(i::text), 8) FROM generate_series(10001, 80000) i});
+$primary->wait_for_catchup($_) foreach $standby, $small;
+is($small->safe_psql('postgres', q{SET enable_seqscan = off; SELECT min(id), count(*) FROM m WHERE t = repeat(md5('70001'), 8)}),
+	'70001|1', 'until there is no more');
+ok($small->poll_query_until('postgres', q{SELECT state = 'absent' AND reason LIKE '%memory%' FROM artidx_indexes WHERE indexrelname = 'm_t'}),
+	'then it is absent, and the view says why')
+  || diag($small->safe_psql('postgres', 'SELECT indexrelname, state, reason FROM artidx_indexes'));
+is($small->safe_psql('postgres', q{SET enable_seqscan = off; SELECT min(id), count(*) FROM m WHERE t = repeat(md5('70001'), 8)}),
+	'70001|1', 'and its table is read');
+is($small->safe_psql('postgres', "$on " . join('; ', @questions)),
+	$primary->safe_psql('postgres', "$off " . join('; ', @questions)), 'the others answer as before');
+check_followed($small, 'of little memory', qw(t_id t_k t_t));
+is($primary->safe_psql('postgres', q{SELECT string_agg(state, ',') FROM artidx_indexes WHERE indexrelname = 'm_t'}),
+	'ready', 'the primary knows nothing of it');
+check_clean($primary, 'm_t');
+check_followed($standby, 'of as much memory', 'm_t');
+$primary->safe_psql('postgres', q{
+	DROP TABLE m;
+	CREATE TABLE m (id int, t text COLLATE "C");
+	CREATE INDEX m_t ON m USING art (t);
+	INSERT INTO m VALUES (1, 'small');});
+$primary->wait_for_catchup($_) foreach $standby, $small;
+ok($small->poll_query_until('postgres', q{SELECT count(*) = 4 FROM artidx_indexes WHERE state = 'ready'}),
+	'a smaller one in its place is kept');
+$small->stop;
+$primary->safe_psql('postgres', 'DROP TABLE m');
 
 # ---- promotion ----
 $primary->safe_psql('postgres', q{
