@@ -7,9 +7,9 @@
  * once.  It fetches the rows in the order of the table's blocks, and gives the
  * results out in the order of the outer side (art_joinexec.c).
  *
- * So wherever core could make such a nested loop we make that as well, ask for
- * its cost, and offer ours beside it, for less.  Conditions and row counts are
- * those of the nested loop.
+ * So beside each such nested loop that core has made and kept we offer ours, for
+ * less.  Conditions and row counts are those of the nested loop.  Where core has
+ * none, nothing is done.
  *
  * Nobody gets one without asking (artidx.batched_joins).
  *
@@ -43,12 +43,21 @@
 #include "plan/art_join.h"
 #include "plan/plan.h"
 
+/* With fewer outer rows there is little to gain, and planning takes its time. */
+#define ART_BATCH_WORTH		200.0
+
 /*
- * Below so many outer rows batches stay small, and there is nothing to gain.
- * So many rows' price is part of the start, too.  So a LIMIT takes a batched
- * join only if it wants more of them.
+ * While batches are small there is nothing to gain.  So many rows' price is part
+ * of the start.  So a LIMIT takes a batched join only if it wants more of them.
  */
-#define ART_BATCH_WORTH		64.0
+#define ART_BATCH_START		64.0
+
+/*
+ * Rows are kept.  If they are wider than this, and the table is in memory, that
+ * costs more than batches save.
+ */
+#define ART_BATCH_WIDE_OUTER	640
+#define ART_BATCH_WIDE_INNER	200
 
 /*
  * A batch saves so much of the work for a look-up, and of reading the table.
@@ -68,8 +77,8 @@ static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
  * May this join be a batched one, whatever its paths are?
  */
 static bool
-join_will_do(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
-			 RelOptInfo *innerrel, JoinType jointype, List *restrictlist)
+join_will_do(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *innerrel,
+			 JoinType jointype, const List *restrictlist)
 {
 	Bitmapset  *columns = NULL;
 	ListCell   *lc;
@@ -197,13 +206,13 @@ set_costs(Path *path, const NestPath *nest, const IndexPath *inner)
 
 	saved = (index + entries * cpu_tuple_cost) * ART_BATCH_CPU_SAVED +
 		Max(io, 0) * ART_BATCH_IO_SAVED - ART_BATCH_ROW_COST * cpu_operator_cost;
-	saved = Max(saved, 0) * (rows - ART_BATCH_WORTH / 2);
+	saved = Max(saved, 0) * (rows - ART_BATCH_START / 2);
 
 	/* never for nothing, nor for most of it: core may have counted less */
 	saved = Min(saved, all * 0.3);
 	path->total_cost = nest->jpath.path.total_cost - saved;
 	path->startup_cost = nest->jpath.path.startup_cost +
-		(all - saved) * Min(ART_BATCH_WORTH / rows, 1.0);
+		(all - saved) * Min(ART_BATCH_START / rows, 1.0);
 }
 
 /* The planner's methods of a path. */
@@ -216,78 +225,104 @@ static const CustomPathMethods path_methods = {
 };
 
 /*
- * The batched join of two paths, and whether rows of one worker are its outer
- * side (partial).
- *
- * Arguments: those of the hook, with the paths.
+ * May the nested loop be a batched one, as far as its two sides are concerned?
  */
-static void
-add_batched(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype,
-			JoinPathExtraData *extra, Path *outer, IndexPath *inner, bool partial)
+static bool
+sides_will_do(const NestPath *nest)
 {
-	JoinCostWorkspace workspace;
-	List	   *pathkeys;
-	NestPath   *nest;
-	CustomPath *path;
-	double		entries = inner->indexselectivity * inner->path.parent->tuples;
+	const Path *outer = nest->jpath.outerjoinpath;
+	const IndexPath *inner = (const IndexPath *) nest->jpath.innerjoinpath;
+	JoinType	jointype = nest->jpath.jointype;
+	const RelOptInfo *table;
+	double		entries;
+
+	if (outer->rows < ART_BATCH_WORTH || outer->param_info != NULL ||
+		!path_will_do(&inner->path, outer->parent))
+		return false;
 
 	/* a look-up finds all entries of a key */
+	table = inner->path.parent;
+	entries = inner->indexselectivity * table->tuples;
 	if (entries > (jointype == JOIN_SEMI || jointype == JOIN_ANTI ? ART_BATCH_DENSE :
 				   ART_POINTS_TIDS / 2))
-		return;
-	if (outer->param_info != NULL || outer->rows < ART_BATCH_WORTH)
-		return;
-	pathkeys = build_join_pathkeys(root, joinrel, jointype, outer->pathkeys);
-	initial_cost_nestloop(root, &workspace, jointype, outer, (Path *) inner, extra);
-	nest = create_nestloop_path(root, joinrel, jointype, &workspace, extra, outer,
-								(Path *) inner, extra->restrictlist, pathkeys, NULL);
+		return false;
 
-	path = makeNode(CustomPath);
+	return table->pages >= (BlockNumber) NBuffers ||
+		(outer->pathtarget->width <= ART_BATCH_WIDE_OUTER &&
+		 (inner->path.pathtype == T_IndexOnlyScan ||
+		  table->reltarget->width <= ART_BATCH_WIDE_INNER));
+}
+
+/*
+ * Nested loops among these paths of the pair of relations that may be batched
+ * ones.  They are copied, for a cheaper path makes core free them.
+ */
+static List *
+find_nested(const List *pathlist, const RelOptInfo *outerrel, const RelOptInfo *innerrel)
+{
+	List	   *found = NIL;
+	ListCell   *lc;
+
+	foreach(lc, pathlist)
+	{
+		const NestPath *nest = (const NestPath *) lfirst(lc);
+
+		if (IsA(nest, NestPath) && nest->jpath.outerjoinpath->parent == outerrel &&
+			nest->jpath.innerjoinpath->parent == innerrel && sides_will_do(nest))
+		{
+			NestPath   *copy = palloc(sizeof(NestPath));
+
+			*copy = *nest;
+			found = lappend(found, copy);
+		}
+	}
+	return found;
+}
+
+/* A batched join in the nested loop's place. */
+static Path *
+batched_path(NestPath *nest)
+{
+	CustomPath *path = makeNode(CustomPath);
+
 	path->path = nest->jpath.path;
 	path->path.type = T_CustomPath;
 	path->path.pathtype = T_CustomScan;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->custom_paths = list_make1(outer);
+	path->custom_paths = list_make1(nest->jpath.outerjoinpath);
 	path->custom_private = list_make1(nest);
 	path->methods = &path_methods;
-	set_costs(&path->path, nest, inner);
-	if (partial)
-		add_partial_path(joinrel, &path->path);
-	else
-		add_path(joinrel, &path->path);
+	set_costs(&path->path, nest, (const IndexPath *) nest->jpath.innerjoinpath);
+	return &path->path;
 }
 
 /*
- * set_join_pathlist_hook: every pair of paths that will do.
+ * set_join_pathlist_hook.  The cheap tests come first, for most
+ * joins have few rows, or no such path.
  */
 static void
 offer_batched(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
-	ListCell   *lc,
-			   *lc2;
+	List	   *nested;
+	List	   *partial;
+	ListCell   *lc;
 
 	if (prev_set_join_pathlist_hook)
 		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!batched_joins || art_costs_as_btree() || IsolationIsSerializable() ||
-		!join_will_do(root, joinrel, outerrel, innerrel, jointype, extra->restrictlist))
+	if (!batched_joins || outerrel->rows < ART_BATCH_WORTH || innerrel->indexlist == NIL)
+		return;
+	nested = find_nested(joinrel->pathlist, outerrel, innerrel);
+	partial = find_nested(joinrel->partial_pathlist, outerrel, innerrel);
+	if ((nested == NIL && partial == NIL) || art_costs_as_btree() ||
+		IsolationIsSerializable() ||
+		!join_will_do(root, joinrel, innerrel, jointype, extra->restrictlist))
 		return;
 
-	foreach(lc, innerrel->pathlist)
-	{
-		Path	   *inner = (Path *) lfirst(lc);
-
-		if (!path_will_do(inner, outerrel))
-			continue;
-		foreach(lc2, outerrel->pathlist)
-			add_batched(root, joinrel, jointype, extra, (Path *) lfirst(lc2),
-						(IndexPath *) inner, false);
-		if (!joinrel->consider_parallel || !inner->parallel_safe)
-			continue;
-		foreach(lc2, outerrel->partial_pathlist)
-			add_batched(root, joinrel, jointype, extra, (Path *) lfirst(lc2),
-						(IndexPath *) inner, true);
-	}
+	foreach(lc, nested)
+		add_path(joinrel, batched_path(lfirst(lc)));
+	foreach(lc, partial)
+		add_partial_path(joinrel, batched_path(lfirst(lc)));
 }
 
 /* ---- plans ---- */
@@ -430,6 +465,7 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	List	   *collations = NIL;
 	List	   *types = NIL;
 	List	   *index_columns = NIL;
+	List	   *numbers;
 	ListCell   *lc,
 			   *lc2;
 
@@ -497,14 +533,15 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->custom_scan_tlist = columns.tlist;
 	cscan->custom_exprs = (List *)
 		fit_columns((Node *) list_make4(arguments, index_quals, join_quals, others), &columns);
+	numbers = list_make5_int(jointype,
+							 nest->jpath.inner_unique || jointype == JOIN_SEMI,
+							 inner->path.pathtype == T_IndexOnlyScan,
+							 list_length(outer->targetlist),
+							 root->limit_tuples > 0 ?
+							 (int) Min(root->limit_tuples, INT_MAX) : 0);
+	numbers = lappend_int(numbers, root->tuple_fraction <= 0);
 	cscan->custom_private =
-		lappend(list_make5(list_make5_int(jointype,
-										  nest->jpath.inner_unique || jointype == JOIN_SEMI,
-										  inner->path.pathtype == T_IndexOnlyScan,
-										  list_length(outer->targetlist),
-										  root->limit_tuples > 0 ?
-										  (int) Min(root->limit_tuples, INT_MAX) : 0),
-						   list_make1_oid(inner->indexinfo->indexoid),
+		lappend(list_make5(numbers, list_make1_oid(inner->indexinfo->indexoid),
 						   operators, collations, index_columns),
 				types);
 	cscan->methods = &art_batch_scan_methods;

@@ -2,16 +2,18 @@
  * art_joinexec.c
  *	  Batched joins: a nested loop that looks many keys up at once.
  *
- *	a batch		some outer rows, copied, and their keys, encoded;
+ *	a batch		some outer rows, kept, and their keys, encoded;
  *	a chunk		as many of their keys as one look-up answers (art_points.c):
  *				the entries are known, and the inner rows are fetched in the
- *				order of blocks, and copied;
+ *				order of blocks, and kept;
  *	a row		goes through its entries, as a nested loop does.
  *
- * Batches begin with two rows and grow slowly, so a LIMIT wastes little.  Of a row
- * that needs one match only the first entry's row is fetched with the chunk.
- * The others are fetched when the row comes to them.  So are all for which
- * there is no room in work_mem.
+ * Of a row the columns are kept that somebody reads (art_rows.c).
+ *
+ * Where somebody may not want all rows batches begin with two and grow slowly, so
+ * a LIMIT wastes little.  Of a row that needs one match only the first entry's
+ * row is fetched with the chunk.  The others are fetched when the row comes to
+ * them.  So are all for which there is no room in work_mem.
  *
  * The snapshot is MVCC.  So it does not matter what happens between the look-up
  * and the fetch: a row that takes a place that VACUUM recycled is not visible.
@@ -28,6 +30,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/itup.h"
 #include "access/relscan.h"
@@ -44,6 +47,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
+#include "pgstat.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
@@ -58,7 +62,7 @@
 #include "plan/art_join.h"
 
 #define ART_BATCH_FIRST_ROWS 2	/* of the first batch */
-#define ART_BATCH_ROOM	((Size) 32 * 1024)	/* of copied rows, at a time */
+#define ART_BATCH_FIRST_ALL 32	/* and when all rows are wanted */
 
 /*
  * A look-up finds all entries of its keys.  Where one is wanted and a key has
@@ -78,14 +82,14 @@ typedef enum ArtInnerState
 {
 	INNER_UNKNOWN,				/* not fetched */
 	INNER_GONE,					/* invisible */
-	INNER_COPIED,
+	INNER_KEPT,
 	INNER_ALL_VISIBLE			/* index-only: its columns are the key's */
 } ArtInnerState;
 
 typedef struct ArtInner
 {
-	ArtInnerState state;
-	HeapTupleData tuple;
+	uint16		state;			/* ArtInnerState */
+	uint16		row;			/* of those kept */
 } ArtInner;
 
 typedef struct ArtBatchState
@@ -96,6 +100,7 @@ typedef struct ArtBatchState
 	JoinType	jointype;
 	bool		single_match;
 	bool		index_only;
+	uint32		pins;			/* of pages, counted by pin_page */
 	int			nouter;			/* columns of the outer side */
 	Oid			indexid;
 	Index		scanrelid;		/* the inner table's number */
@@ -104,6 +109,7 @@ typedef struct ArtBatchState
 
 	/* the index */
 	Relation	heap;
+	bool		is_heap;		/* its access method is core's */
 	Relation	index;
 	ScanKey		keys;
 	int			nkeys;
@@ -115,15 +121,17 @@ typedef struct ArtBatchState
 
 	/* slots */
 	TupleTableSlot *outer_slot; /* a row of the batch */
-	TupleTableSlot *copied_slot;	/* a copied inner row */
-	TupleTableSlot *fetch_slot; /* one in its buffer */
-	TupleTableSlot *key_slot;	/* index-only: columns from the key */
+	TupleTableSlot *inner_slot; /* an inner row's columns that are read */
+	TupleTableSlot *fetch_slot; /* an inner row in its buffer */
 	TupleTableSlot *null_slot;	/* of outer joins */
-	Bitmapset  *inner_used;		/* columns that are read of an inner row */
-	AttrNumber *from_index;		/* of key_slot's columns: of the index, or 0 */
+	AttrNumber *inner_number;	/* in inner_slot, of a scan tuple's column, or 0 */
+	AttrNumber *inner_columns;	/* of the table, of inner_slot's */
+	int			ninner;
+	AttrNumber *from_index;		/* index-only: of the index, of inner_slot's */
 
 	/* the batch */
-	MemoryContext batch_cxt;
+	ArtRows		outer;
+	bool		all_wanted;		/* the query's rows, as far as is known */
 	uint64		taken;			/* outer rows, in all */
 	uint64		given;			/* rows of the result */
 	uint64		limit;			/* of those, probably; 0: not known */
@@ -131,23 +139,15 @@ typedef struct ArtBatchState
 	uint32		alone_last;		/* and before that, with what came since */
 	uint32		nrows;
 	bool		outer_done;
-	bool		by_value;		/* all columns of the outer side are */
-	Datum	   *values;			/* then, of a row after the other */
-	bool	   *isnull;
-	MinimalTuple rows[ART_POINTS_MAX];	/* else */
 	int			point[ART_POINTS_MAX];
 
 	/* the chunk: keys from first_point to end_point */
-	MemoryContext chunk_cxt;
+	ArtRows		kept;
 	uint32		first_point;
 	uint32		end_point;
 	uint32		start[ART_POINTS_MAX + 1];	/* a key's first entry */
 	const uint64 *tids;
 	ArtInner	inner[ART_POINTS_TIDS];
-	char	   *own_room;		/* kept for all chunks */
-	char	   *room;			/* for copies */
-	Size		room_left;
-	Size		copied;			/* bytes of this chunk */
 	Buffer		vmbuf;
 
 	/* the row */
@@ -168,7 +168,8 @@ typedef struct ArtBatchState
 
 /*
  * Columns of the scan tuple become those of the outer slot, or of the inner
- * one.  So the scan tuple is never formed.  Notes which inner ones are read.
+ * one, which takes the scan tuple's place.  So the scan tuple is never formed.
+ * Inner columns that are read get numbers here.
  */
 static Node *
 split_columns(Node *node, void *context)
@@ -187,10 +188,14 @@ split_columns(Node *node, void *context)
 		{
 			const CustomScan *cscan = (const CustomScan *) b->css.ss.ps.plan;
 			const TargetEntry *tle = list_nth(cscan->custom_scan_tlist, var->varattno - 1);
+			AttrNumber *number = &b->inner_number[var->varattno - 1];
 
-			var->varno = INNER_VAR;
-			var->varattno = castNode(Var, tle->expr)->varattno;
-			b->inner_used = bms_add_member(b->inner_used, var->varattno);
+			if (*number == 0)
+			{
+				b->inner_columns[b->ninner++] = castNode(Var, tle->expr)->varattno;
+				*number = (AttrNumber) b->ninner;
+			}
+			var->varattno = *number;
 		}
 		return (Node *) var;
 	}
@@ -246,42 +251,34 @@ make_keys(ArtBatchState *b, const CustomScan *cscan)
 }
 
 /*
- * Index-only: where in the index the columns of the inner table are.
+ * Index-only: where in the index the inner columns are.
  */
 static void
 map_columns(ArtBatchState *b)
 {
 	const Form_pg_index form = b->index->rd_index;
 
-	b->from_index = palloc0(RelationGetDescr(b->heap)->natts * sizeof(AttrNumber));
-	for (int k = 0; k < form->indnkeyatts; k++)
+	b->from_index = palloc0((b->ninner + 1) * sizeof(AttrNumber));
+	for (int i = 0; i < b->ninner; i++)
 	{
-		if (form->indkey.values[k] > 0)
-			b->from_index[form->indkey.values[k] - 1] = (AttrNumber) (k + 1);
+		for (int k = 0; k < form->indnkeyatts; k++)
+		{
+			if (form->indkey.values[k] == b->inner_columns[i])
+				b->from_index[i] = (AttrNumber) (k + 1);
+		}
 	}
 }
 
-/*
- * The slot of an outer row.  Where all its columns are by value rows are kept as
- * what they are in a slot, else as tuples.
- */
-static void
-make_outer_slot(ArtBatchState *b, TupleDesc desc)
+/* A description of the inner columns that are read. */
+static TupleDesc
+describe_inner(const ArtBatchState *b)
 {
-	EState	   *estate = b->css.ss.ps.state;
+	TupleDesc	desc = CreateTemplateTupleDesc(b->ninner);
 
-	Assert(desc->natts == b->nouter);
-	b->by_value = true;
-	for (int i = 0; i < desc->natts; i++)
-		b->by_value &= TupleDescAttr(desc, i)->attbyval;
-	if (b->by_value)
-	{
-		b->outer_slot = ExecInitNullTupleSlot(estate, desc, &TTSOpsVirtual);
-		b->values = palloc(ART_POINTS_MAX * desc->natts * sizeof(Datum));
-		b->isnull = palloc(ART_POINTS_MAX * desc->natts * sizeof(bool));
-	}
-	else
-		b->outer_slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+	for (int i = 0; i < b->ninner; i++)
+		TupleDescCopyEntry(desc, (AttrNumber) (i + 1), RelationGetDescr(b->heap),
+						   b->inner_columns[i]);
+	return desc;
 }
 
 /*
@@ -309,13 +306,10 @@ compile_quals(ArtBatchState *b, const CustomScan *cscan)
 {
 	PlanState  *ps = &b->css.ss.ps;
 
-	/* the slots that are read are now of one kind, now of another */
-	ps->outerops = NULL;
+	/* slots of kept rows; that of the inner ones is the scan slot, as core set it */
+	ps->outerops = &TTSOpsVirtual;
 	ps->outeropsset = true;
-	ps->outeropsfixed = false;
-	ps->innerops = NULL;
-	ps->inneropsset = true;
-	ps->inneropsfixed = false;
+	ps->outeropsfixed = true;
 
 	b->join_quals = ExecInitQual((List *) split_columns(expressions(cscan, ART_BATCH_JOIN_QUALS), b), ps);
 	b->filters = ExecInitQual((List *) split_columns(expressions(cscan, ART_BATCH_FILTERS), b), ps);
@@ -340,6 +334,8 @@ begin_batched(CustomScanState *node, EState *estate, int eflags)
 	PlanState  *ps = &node->ss.ps;
 	PlanState  *outer;
 	List	   *subplans;
+	TupleDesc	outer_desc;
+	TupleDesc	inner_desc;
 
 	outer = ExecInitNode(outerPlan(cscan), estate, eflags);
 	outerPlanState(ps) = outer;
@@ -348,28 +344,31 @@ begin_batched(CustomScanState *node, EState *estate, int eflags)
 		return;
 
 	b->heap = art_range_table_relation(estate, b->scanrelid);
+	b->is_heap = b->heap->rd_tableam == GetHeapamTableAmRoutine();
 	b->index = index_open(b->indexid, exec_rt_fetch(b->scanrelid, estate)->rellockmode);
 
-	make_outer_slot(b, ExecGetResultType(outer));
-	b->copied_slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(b->heap), &TTSOpsHeapTuple);
-	b->fetch_slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(b->heap),
-										   table_slot_callbacks(b->heap));
-	b->null_slot = ExecInitNullTupleSlot(estate, RelationGetDescr(b->heap), &TTSOpsVirtual);
-	if (b->index_only)
-	{
-		b->key_slot = ExecInitNullTupleSlot(estate, RelationGetDescr(b->heap), &TTSOpsVirtual);
-		map_columns(b);
-	}
+	outer_desc = ExecGetResultType(outer);
+	Assert(outer_desc->natts == b->nouter);
+	b->inner_number = palloc0(list_length(cscan->custom_scan_tlist) * sizeof(AttrNumber));
+	b->inner_columns = palloc0(list_length(cscan->custom_scan_tlist) * sizeof(AttrNumber));
 
-	compile_quals(b, cscan);
+	/* keys are evaluated on rows that the outer side gives, and on kept ones */
+	ps->outeropsset = true;
 	b->key_econtext = CreateExprContext(estate);
 	make_keys(b, cscan);
+	compile_quals(b, cscan);
 	ps->subPlan = subplans;
 
-	b->batch_cxt = AllocSetContextCreate(CurrentMemoryContext, "art batch",
-										 ALLOCSET_DEFAULT_SIZES);
-	b->chunk_cxt = AllocSetContextCreate(CurrentMemoryContext, "art batch, inner rows",
-										 ALLOCSET_DEFAULT_SIZES);
+	inner_desc = describe_inner(b);
+	b->outer_slot = ExecInitNullTupleSlot(estate, outer_desc, &TTSOpsVirtual);
+	b->inner_slot = ExecInitNullTupleSlot(estate, inner_desc, &TTSOpsVirtual);
+	b->null_slot = ExecInitNullTupleSlot(estate, inner_desc, &TTSOpsVirtual);
+	b->fetch_slot = ExecInitExtraTupleSlot(estate, RelationGetDescr(b->heap),
+										   table_slot_callbacks(b->heap));
+	if (b->index_only)
+		map_columns(b);
+	art_rows_init(&b->outer, outer_desc, NULL, ART_POINTS_MAX);
+	art_rows_init(&b->kept, inner_desc, b->inner_columns, ART_POINTS_TIDS);
 }
 
 /* EndCustomScan: closes what was opened. */
@@ -415,49 +414,17 @@ evaluate_keys(ArtBatchState *b, TupleTableSlot *slot)
 	ExecIndexEvalRuntimeKeys(b->key_econtext, b->runtime, b->nruntime);
 }
 
-/* Keep an outer row.  Returns its bytes. */
-static Size
-keep_row(ArtBatchState *b, TupleTableSlot *slot)
-{
-	MemoryContext old;
-
-	if (b->by_value)
-	{
-		slot_getallattrs(slot);
-		memcpy(b->values + b->nrows * b->nouter, slot->tts_values, b->nouter * sizeof(Datum));
-		memcpy(b->isnull + b->nrows * b->nouter, slot->tts_isnull, b->nouter * sizeof(bool));
-		return 0;
-	}
-	old = MemoryContextSwitchTo(b->batch_cxt);
-	b->rows[b->nrows] = ExecCopySlotMinimalTuple(slot);
-	MemoryContextSwitchTo(old);
-	return b->rows[b->nrows]->t_len;
-}
-
-/* The present outer row, in outer_slot. */
-static void
-show_row(ArtBatchState *b)
-{
-	TupleTableSlot *slot = b->outer_slot;
-
-	if (b->by_value)
-	{
-		memcpy(slot->tts_values, b->values + b->row * b->nouter, b->nouter * sizeof(Datum));
-		memcpy(slot->tts_isnull, b->isnull + b->row * b->nouter, b->nouter * sizeof(bool));
-	}
-	else
-		ExecStoreMinimalTuple(b->rows[b->row], slot, false);
-}
-
 /*
  * How many rows to take.  Nobody may want the rest of a batch (LIMIT, EXISTS).
  * So it is a fourth of the rows before.  It is no more than the query's LIMIT
- * wants, either, if rows to come give as many results as those before.
+ * wants, either, if rows to come give as many results as those before.  Batches
+ * of a query whose rows are all wanted double.
  */
 static uint32
 batch_size(const ArtBatchState *b)
 {
-	uint64		size = ART_BATCH_FIRST_ROWS + b->taken / 4;
+	uint64		size = b->all_wanted ? Max(b->taken, ART_BATCH_FIRST_ALL) :
+		ART_BATCH_FIRST_ROWS + b->taken / 4;
 
 	size = Min(size, ART_POINTS_MAX);
 	if (b->limit > b->given)
@@ -472,21 +439,23 @@ static bool
 next_batch(ArtBatchState *b)
 {
 	PlanState  *outer = outerPlanState(b);
-	Size		room = (Size) work_mem * 1024 / 2;
 	uint32		size = batch_size(b);
 	uint32		npoints = 0;
 	bool		points;
 
 	if (b->scan == NULL)
+	{
 		b->scan = art_index_beginscan(b->heap, b->index,
 									  b->css.ss.ps.state->es_snapshot, b->nkeys);
+		art_rows_reset(&b->kept);
+	}
 	art_points_begin(b->scan);
 	points = b->alone == 0 && art_points_possible(b->scan);
-	MemoryContextReset(b->batch_cxt);
+	art_rows_reset(&b->outer);
 	b->nrows = b->row = 0;
 	b->first_point = b->end_point = 0;
 
-	while (!b->outer_done && b->nrows < size && room > 0)
+	while (!b->outer_done && b->nrows < size && !b->outer.full)
 	{
 		TupleTableSlot *slot = ExecProcNode(outer);
 		ArtPoint	kind = ART_POINT_SINGLE;
@@ -501,7 +470,7 @@ next_batch(ArtBatchState *b)
 			evaluate_keys(b, slot);
 			kind = art_points_add(b->scan, b->keys, b->nkeys);
 		}
-		room -= Min(room, keep_row(b, slot));
+		(void) art_rows_keep(&b->outer, slot, true);
 		b->point[b->nrows] = kind == ART_POINT_ADDED ? (int) npoints++ :
 			kind == ART_POINT_NOTHING ? ROW_NOTHING : ROW_SINGLE;
 		b->nrows++;
@@ -531,33 +500,6 @@ fetch_inner(ArtBatchState *b, uint32 entry)
 	if (scan->kill_prior_tuple)
 		art_points_dead(scan, entry);
 	return false;
-}
-
-/* Keep a copy of the row in fetch_slot, unless there is no room. */
-static void
-copy_inner(ArtBatchState *b, ArtInner *inner)
-{
-	bool		free_it;
-	HeapTuple	tuple = ExecFetchSlotHeapTuple(b->fetch_slot, false, &free_it);
-	Size		size = MAXALIGN(tuple->t_len);
-
-	b->copied += size;
-	if (b->copied <= Max((Size) work_mem * 1024 / 2, ART_BATCH_ROOM))
-	{
-		if (size > b->room_left)
-		{
-			b->room = MemoryContextAlloc(b->chunk_cxt, Max(size, ART_BATCH_ROOM));
-			b->room_left = Max(size, ART_BATCH_ROOM);
-		}
-		inner->tuple = *tuple;
-		inner->tuple.t_data = (HeapTupleHeader) b->room;
-		memcpy(b->room, tuple->t_data, tuple->t_len);
-		b->room += size;
-		b->room_left -= size;
-		inner->state = INNER_COPIED;
-	}
-	if (free_it)
-		heap_freetuple(tuple);
 }
 
 /*
@@ -602,7 +544,7 @@ typedef struct ArtAhead
 	uint32		lines;			/* whose tuples have been */
 	int			reads;			/* begun, and not yet used */
 	int			most;			/* of those */
-	Page		page[ART_POINTS_TIDS];	/* NULL: not in memory, or not known */
+	Buffer		buffer[ART_POINTS_TIDS];	/* 0: not in memory, or not known */
 	bool		reading[ART_POINTS_TIDS];
 } ArtAhead;
 
@@ -618,9 +560,9 @@ ask_for_page(ArtBatchState *b, ArtAhead *ahead, const uint64 *sorted)
 	OffsetNumber line = sorted_line(sorted[i]);
 
 	ahead->reading[i] = false;
-	ahead->page[i] = NULL;
+	ahead->buffer[i] = InvalidBuffer;
 	if (i > 0 && block == sorted_block(sorted[i - 1]))
-		ahead->page[i] = ahead->page[i - 1];
+		ahead->buffer[i] = ahead->buffer[i - 1];
 	else
 	{
 		PrefetchBufferResult result = PrefetchBuffer(b->heap, MAIN_FORKNUM, block);
@@ -632,13 +574,13 @@ ask_for_page(ArtBatchState *b, ArtAhead *ahead, const uint64 *sorted)
 		}
 		else if (result.recent_buffer > 0)
 		{
-			ahead->page[i] = BufferGetPage(result.recent_buffer);
+			ahead->buffer[i] = result.recent_buffer;
 			__builtin_prefetch(GetBufferDescriptor(result.recent_buffer - 1));
-			__builtin_prefetch(ahead->page[i]);
+			__builtin_prefetch(BufferGetPage(result.recent_buffer));
 		}
 	}
-	if (ahead->page[i] != NULL && line <= MaxHeapTuplesPerPage)
-		__builtin_prefetch(PageGetItemId(ahead->page[i], line));
+	if (ahead->buffer[i] != InvalidBuffer && line <= MaxHeapTuplesPerPage)
+		__builtin_prefetch(PageGetItemId(BufferGetPage(ahead->buffer[i]), line));
 }
 
 /*
@@ -651,14 +593,39 @@ ask_for_tuple(ArtAhead *ahead, const uint64 *sorted)
 	uint32		i = ahead->lines++;
 	OffsetNumber line = sorted_line(sorted[i]);
 
-	if (ahead->page[i] != NULL && line <= MaxHeapTuplesPerPage)
+	if (ahead->buffer[i] != InvalidBuffer && line <= MaxHeapTuplesPerPage)
 	{
-		char	   *tuple = (char *) ahead->page[i] +
-			(ItemIdGetOffset(PageGetItemId(ahead->page[i], line)) & (BLCKSZ - 1));
+		Page		page = BufferGetPage(ahead->buffer[i]);
+		char	   *tuple = (char *) page +
+			(ItemIdGetOffset(PageGetItemId(page, line)) & (BLCKSZ - 1));
 
 		__builtin_prefetch(tuple);
 		__builtin_prefetch(tuple + PG_CACHE_LINE_SIZE / 2);
 	}
+}
+
+/*
+ * Pin the page of an entry where it was a moment ago.  So the fetch of its row
+ * need not look for it a second time.  The counts that it would make are made
+ * here, and it would have pruned the page.  Such a pin does not count as use of the
+ * page, so each fourth goes core's way: what is used often stays in memory.
+ */
+static void
+pin_page(ArtBatchState *b, Buffer buffer, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) b->scan->xs_heapfetch;
+
+	if (buffer == InvalidBuffer || !b->is_heap ||
+		(BufferIsValid(fetch->xs_cbuf) && fetch->xs_cbuf == buffer) ||
+		b->pins++ % 4 == 0 ||
+		!ReadRecentBuffer(ART_REL_LOCATOR(b->heap), MAIN_FORKNUM, block, buffer))
+		return;
+	if (BufferIsValid(fetch->xs_cbuf))
+		ReleaseBuffer(fetch->xs_cbuf);
+	fetch->xs_cbuf = buffer;
+	pgstat_count_buffer_read(b->heap);
+	pgstat_count_buffer_hit(b->heap);
+	heap_page_prune_opt(b->heap, buffer);
 }
 
 /*
@@ -686,7 +653,10 @@ fetch_sorted(ArtBatchState *b, const uint64 *sorted, uint32 n)
 			while (ahead.lines < ahead.pages && ahead.lines < i + 6)
 				ask_for_tuple(&ahead, sorted);
 			if (ahead.pages <= i)
+			{
+				ahead.buffer[i] = InvalidBuffer;
 				ahead.pages = ahead.lines = i + 1;
+			}
 			else if (ahead.reading[i])
 				ahead.reads--;
 		}
@@ -695,10 +665,15 @@ fetch_sorted(ArtBatchState *b, const uint64 *sorted, uint32 n)
 			*inner = *before;
 			continue;
 		}
-		if (fetch_inner(b, entry))
-			copy_inner(b, inner);
-		else
+		if (ahead.most > 0)
+			pin_page(b, ahead.buffer[i], sorted_block(sorted[i]));
+		if (!fetch_inner(b, entry))
 			inner->state = INNER_GONE;
+		else if (art_rows_keep(&b->kept, b->fetch_slot, false))
+		{
+			inner->state = INNER_KEPT;
+			inner->row = (uint16) (b->kept.nrows - 1);
+		}
 		before = inner;
 	}
 	ExecClearTuple(b->fetch_slot);
@@ -768,12 +743,7 @@ next_chunk(ArtBatchState *b, uint32 from)
 
 	if (n == 0)
 		return true;
-	MemoryContextReset(b->chunk_cxt);
-	if (b->own_room == NULL)
-		b->own_room = MemoryContextAlloc(b->css.ss.ps.state->es_query_cxt, ART_BATCH_ROOM);
-	b->room = b->own_room;
-	b->room_left = ART_BATCH_ROOM;
-	b->copied = 0;
+	art_rows_reset(&b->kept);
 	sort_entries(sorted, n);
 	fetch_sorted(b, sorted, n);
 	return true;
@@ -783,18 +753,25 @@ next_chunk(ArtBatchState *b, uint32 from)
 static TupleTableSlot *
 show_key(ArtBatchState *b, const Datum *values, const bool *isnull)
 {
-	TupleTableSlot *slot = b->key_slot;
+	TupleTableSlot *slot = b->inner_slot;
 
-	for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
+	art_rows_show(&b->kept, b->kept.most, slot);
+	for (int i = 0; i < b->ninner; i++)
 	{
-		AttrNumber	column = b->from_index[i];
-
-		if (column > 0)
-		{
-			slot->tts_values[i] = values[column - 1];
-			slot->tts_isnull[i] = isnull[column - 1];
-		}
+		slot->tts_values[i] = values[b->from_index[i] - 1];
+		slot->tts_isnull[i] = isnull[b->from_index[i] - 1];
 	}
+	return slot;
+}
+
+/* The inner row that has been fetched. */
+static TupleTableSlot *
+show_fetched(ArtBatchState *b)
+{
+	TupleTableSlot *slot = b->inner_slot;
+
+	art_rows_show(&b->kept, b->kept.most, slot);
+	art_rows_columns(&b->kept, b->fetch_slot, slot->tts_values, slot->tts_isnull);
 	return slot;
 }
 
@@ -806,8 +783,8 @@ row_of_key(ArtBatchState *b, uint32 point)
 	bool		isnull[INDEX_MAX_KEYS];
 	MemoryContext old;
 
-	if (b->inner_used == NULL)
-		return b->key_slot;
+	if (b->ninner == 0)
+		return b->inner_slot;
 	old = MemoryContextSwitchTo(b->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
 	art_points_values(b->scan, point, values, isnull);
 	MemoryContextSwitchTo(old);
@@ -826,7 +803,7 @@ next_found(ArtBatchState *b)
 
 	if (!b->index_only)
 		return index_getnext_slot(scan, ForwardScanDirection, b->fetch_slot) ?
-			b->fetch_slot : NULL;
+			show_fetched(b) : NULL;
 
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
@@ -847,7 +824,7 @@ next_found(ArtBatchState *b)
 		}
 		InstrCountTuples2(b, 1);
 		if (index_fetch_heap(scan, b->fetch_slot))
-			return b->fetch_slot;
+			return show_fetched(b);
 	}
 	return NULL;
 }
@@ -869,7 +846,7 @@ next_row(ArtBatchState *b)
 	b->matched = false;
 	b->searching = false;
 	b->entry = b->end_entry = 0;
-	show_row(b);
+	art_rows_show(&b->outer, b->row, b->outer_slot);
 
 	point = b->point[b->row];
 	if (point >= 0 && (uint32) point >= b->end_point &&
@@ -913,10 +890,11 @@ next_inner(ArtBatchState *b)
 		uint32		entry = b->entry++;
 		ArtInner   *inner = &b->inner[entry];
 
-		switch (inner->state)
+		switch ((ArtInnerState) inner->state)
 		{
-			case INNER_COPIED:
-				return ExecStoreHeapTuple(&inner->tuple, b->copied_slot, false);
+			case INNER_KEPT:
+				art_rows_show(&b->kept, inner->row, b->inner_slot);
+				return b->inner_slot;
 			case INNER_ALL_VISIBLE:
 				return row_of_key(b, (uint32) b->point[b->row]);
 			case INNER_UNKNOWN:
@@ -929,7 +907,7 @@ next_inner(ArtBatchState *b)
 						return row_of_key(b, (uint32) b->point[b->row]);
 				}
 				if (fetch_inner(b, entry))
-					return b->fetch_slot;
+					return show_fetched(b);
 				break;
 			case INNER_GONE:
 				break;
@@ -968,7 +946,7 @@ exec_batched(CustomScanState *node)
 				continue;
 			inner = b->null_slot;
 		}
-		econtext->ecxt_innertuple = inner;
+		econtext->ecxt_scantuple = inner;
 		if (inner != b->null_slot)
 		{
 			if (!ExecQual(b->join_quals, econtext))
@@ -1094,6 +1072,7 @@ create_batched(CustomScan *cscan)
 	b->index_only = list_nth_int(numbers, ART_BATCH_INDEX_ONLY);
 	b->nouter = list_nth_int(numbers, ART_BATCH_OUTER_COLUMNS);
 	b->limit = list_nth_int(numbers, ART_BATCH_LIMIT);
+	b->all_wanted = list_nth_int(numbers, ART_BATCH_ALL);
 	b->indexid = linitial_oid(private_list(cscan, ART_BATCH_OIDS));
 	b->scanrelid = castNode(Var, last->expr)->varno;
 	b->vmbuf = InvalidBuffer;
