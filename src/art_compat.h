@@ -28,11 +28,13 @@
 
 /* ---- physical identity: RelFileNode became RelFileLocator in 16 ---- */
 #if PG_VERSION_NUM >= 160000
+#define ART_REL_LOCATOR(rel)	((rel)->rd_locator)
 #define ART_REL_SPC(rel)		((rel)->rd_locator.spcOid)
 #define ART_REL_DB(rel)			((rel)->rd_locator.dbOid)
 #define ART_REL_NUMBER(rel)		((rel)->rd_locator.relNumber)
 #define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilelocatorSubid)
 #else
+#define ART_REL_LOCATOR(rel)	((rel)->rd_node)
 #define ART_REL_SPC(rel)		((rel)->rd_node.spcNode)
 #define ART_REL_DB(rel)			((rel)->rd_node.dbNode)
 #define ART_REL_NUMBER(rel)		((rel)->rd_node.relNode)

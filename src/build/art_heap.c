@@ -71,60 +71,66 @@ struct ArtHeapReader
 };
 
 /*
- * The root line pointer of every tuple of a page: 0 for none.  As
- * heap_get_root_tuples().  Up to 15.18 that tests the wrong variable against
+ * The tuples that are reached from a root line pointer, itself first if it is one; how
+ * many.  As heap_get_root_tuples().  Up to 15.18 that tests the wrong variable against
  * the end of the line pointer array.  So it can follow a stale link of an
  * aborted update beyond it.
  */
+static int
+chain_of(Page page, OffsetNumber root, OffsetNumber *members)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	ItemId		lp = PageGetItemId(page, root);
+	TransactionId xmax = InvalidTransactionId;
+	OffsetNumber off;
+	int			n = 0;
+
+	if (ItemIdIsRedirected(lp))
+		off = ItemIdGetRedirect(lp);
+	else if (ItemIdIsNormal(lp) &&
+			 !HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, lp)))
+		off = root;
+	else
+		return 0;				/* met from its root, if it has one */
+
+	/* down the chain, as long as each link fits the next tuple */
+	while (off >= FirstOffsetNumber && off <= maxoff)
+	{
+		HeapTupleHeader tup;
+
+		lp = PageGetItemId(page, off);
+		if (!ItemIdIsNormal(lp))
+			break;
+		tup = (HeapTupleHeader) PageGetItem(page, lp);
+		if (TransactionIdIsValid(xmax) &&
+			!TransactionIdEquals(xmax, HeapTupleHeaderGetXmin(tup)))
+			break;
+		for (int i = 0; i < n; i++)
+			if (members[i] == off)
+				return n;		/* corrupt: a ring */
+		members[n++] = off;
+		if (!HeapTupleHeaderIsHotUpdated(tup))
+			break;
+		off = ItemPointerGetOffsetNumber(&tup->t_ctid);
+		xmax = HeapTupleHeaderGetUpdateXid(tup);
+	}
+	return n;
+}
+
+/* The root line pointer of every tuple of a page: 0 for none. */
 static void
 page_roots(Page page, OffsetNumber *roots)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	OffsetNumber members[MaxHeapTuplesPerPage];
 
 	memset(roots, 0, MaxHeapTuplesPerPage * sizeof(OffsetNumber));
 	for (OffsetNumber root = FirstOffsetNumber; root <= maxoff; root++)
 	{
-		ItemId		lp = PageGetItemId(page, root);
-		TransactionId xmax = InvalidTransactionId;
-		OffsetNumber off;
+		int			n = chain_of(page, root, members);
 
-		if (ItemIdIsRedirected(lp))
-			off = ItemIdGetRedirect(lp);
-		else if (ItemIdIsNormal(lp))
-		{
-			HeapTupleHeader tup = (HeapTupleHeader) PageGetItem(page, lp);
-
-			if (HeapTupleHeaderIsHeapOnly(tup))
-				continue;		/* met from its root, if it has one */
-			roots[root - 1] = root;
-			if (!HeapTupleHeaderIsHotUpdated(tup))
-				continue;
-			off = ItemPointerGetOffsetNumber(&tup->t_ctid);
-			xmax = HeapTupleHeaderGetUpdateXid(tup);
-		}
-		else
-			continue;
-
-		/* down the chain, as long as each link fits the next tuple */
-		while (off >= FirstOffsetNumber && off <= maxoff)
-		{
-			HeapTupleHeader tup;
-
-			lp = PageGetItemId(page, off);
-			if (!ItemIdIsNormal(lp))
-				break;
-			tup = (HeapTupleHeader) PageGetItem(page, lp);
-			if (TransactionIdIsValid(xmax) &&
-				!TransactionIdEquals(xmax, HeapTupleHeaderGetXmin(tup)))
-				break;
-			if (roots[off - 1] == root)
-				break;			/* corrupt: a ring */
-			roots[off - 1] = root;
-			if (!HeapTupleHeaderIsHotUpdated(tup))
-				break;
-			off = ItemPointerGetOffsetNumber(&tup->t_ctid);
-			xmax = HeapTupleHeaderGetUpdateXid(tup);
-		}
+		for (int i = 0; i < n; i++)
+			roots[members[i] - 1] = root;
 	}
 }
 
@@ -164,20 +170,67 @@ keep_for_build(ArtHeapReader *r, HeapTuple tup, Buffer buf,
 }
 
 /*
- * Copy the rows of a page out.
+ * Copy a row of a page out, if it is to be kept.  False: it is a member of a chain
+ * without a root.
  */
-static void
-read_page(ArtHeapReader *r, BlockNumber blkno)
+static bool
+copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, OffsetNumber root)
 {
 	PageRows   *rows = r->rows;
+	Page		page = BufferGetPage(buf);
+	ItemId		lp = PageGetItemId(page, off);
+	HeapTupleData tup;
+	TransactionId inserter = InvalidTransactionId;
+	bool		keep;
+
+	if (!ItemIdIsNormal(lp))
+		return true;
+	tup.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+	tup.t_len = ItemIdGetLength(lp);
+	tup.t_tableOid = RelationGetRelid(r->heap);
+	ItemPointerSet(&tup.t_self, blkno, off);
+
+	if (r->mode == ART_HEAP_BUILD)
+		keep = keep_for_build(r, &tup, buf, &inserter);
+	else
+	{
+		/*
+		 * The executor checks for conflicts what the scan hands it; the
+		 * rows that we leave out, it never sees.
+		 */
+		keep = HeapTupleSatisfiesVisibility(&tup, r->snapshot, buf);
+		HeapCheckForSerializableConflictOut(keep, r->heap, &tup, buf,
+											r->snapshot);
+	}
+	if (!keep)
+		return true;
+	if (root == InvalidOffsetNumber)
+		return false;
+	rows->off[rows->n] = off;
+	rows->root[rows->n] = root;
+	rows->inserter[rows->n] = inserter;
+	rows->len[rows->n] = tup.t_len;
+	rows->at[rows->n] = rows->size;
+	memcpy(rows->data + rows->size, tup.t_data, tup.t_len);
+	rows->size += MAXALIGN(tup.t_len);
+	rows->n++;
+	return true;
+}
+
+/*
+ * Copy the rows of a page out, all (NULL) or those of the chains with these roots.
+ */
+static void
+read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
+{
 	OffsetNumber roots[MaxHeapTuplesPerPage];
 	Buffer		buf;
 	Page		page;
 	OffsetNumber maxoff;
 	OffsetNumber orphan = InvalidOffsetNumber;
 
-	rows->n = 0;
-	rows->size = 0;
+	r->rows->n = 0;
+	r->rows->size = 0;
 
 	/*
 	 * Some rows were deleted before our snapshot and are seen by an older one.
@@ -192,50 +245,32 @@ read_page(ArtHeapReader *r, BlockNumber blkno)
 	page = BufferGetPage(buf);
 	if (r->mode == ART_HEAP_MVCC)
 		ART_TEST_OLD_SNAPSHOT(r->snapshot, r->heap, page);
-	page_roots(page, roots);
 	maxoff = PageGetMaxOffsetNumber(page);
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	if (only == NULL)
 	{
-		ItemId		lp = PageGetItemId(page, off);
-		HeapTupleData tup;
-		TransactionId inserter = InvalidTransactionId;
-		bool		keep;
-
-		if (!ItemIdIsNormal(lp))
-			continue;
-		tup.t_data = (HeapTupleHeader) PageGetItem(page, lp);
-		tup.t_len = ItemIdGetLength(lp);
-		tup.t_tableOid = RelationGetRelid(r->heap);
-		ItemPointerSet(&tup.t_self, blkno, off);
-
-		if (r->mode == ART_HEAP_BUILD)
-			keep = keep_for_build(r, &tup, buf, &inserter);
-		else
+		page_roots(page, roots);
+		for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 		{
-			/*
-			 * The executor checks for conflicts what the scan hands it; the
-			 * rows that we leave out, it never sees.
-			 */
-			keep = HeapTupleSatisfiesVisibility(&tup, r->snapshot, buf);
-			HeapCheckForSerializableConflictOut(keep, r->heap, &tup, buf,
-												r->snapshot);
+			if (!copy_row(r, buf, blkno, off, roots[off - 1]))
+			{
+				orphan = off;
+				break;
+			}
 		}
-		if (!keep)
-			continue;
-		if (roots[off - 1] == InvalidOffsetNumber)
+	}
+	else
+	{
+		for (OffsetNumber root = FirstOffsetNumber; root <= maxoff; root++)
 		{
-			orphan = off;
-			break;
+			int			n;
+
+			if ((only[(root - 1) / 64] >> ((root - 1) % 64) & 1) == 0)
+				continue;
+			n = chain_of(page, root, roots);
+			for (int i = 0; i < n; i++)
+				(void) copy_row(r, buf, blkno, roots[i], root);
 		}
-		rows->off[rows->n] = off;
-		rows->root[rows->n] = roots[off - 1];
-		rows->inserter[rows->n] = inserter;
-		rows->len[rows->n] = tup.t_len;
-		rows->at[rows->n] = rows->size;
-		memcpy(rows->data + rows->size, tup.t_data, tup.t_len);
-		rows->size += MAXALIGN(tup.t_len);
-		rows->n++;
 	}
 	UnlockReleaseBuffer(buf);
 
@@ -525,7 +560,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	if (r->evaluates)
 		as_owner_begin(r->heap, &save);
 
-	read_page(r, blkno);
+	read_page(r, blkno, NULL);
 	(void) page_rows(r, blkno, InvalidOffsetNumber, &inserter, fn, arg,
 					 failed, &nfailed);
 
@@ -539,7 +574,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 		{
 			ItemPointerData tid;
 
-			read_page(r, blkno);
+			read_page(r, blkno, NULL);
 			if (page_rows(r, blkno, failed[i], &inserter, fn, arg, NULL, NULL) ==
 				InvalidOffsetNumber)
 				break;
@@ -588,18 +623,15 @@ art_heap_roots(ArtHeapReader *r, BlockNumber blkno, const uint64 *roots,
 			   ArtHeapRow fn, void *arg)
 {
 	Assert(r->mode == ART_HEAP_BUILD && !r->evaluates);
-	read_page(r, blkno);
+	read_page(r, blkno, roots);
 	for (int i = 0; i < r->rows->n; i++)
 	{
-		OffsetNumber root = r->rows->root[i];
 		ItemPointerData tid;
 
-		if (roots != NULL && (roots[(root - 1) / 64] >> ((root - 1) % 64) & 1) == 0)
-			continue;
 		if (row_is_toasted(r, i))
 			return false;
 		(void) row_key(r, blkno, i);
-		ItemPointerSet(&tid, blkno, root);
+		ItemPointerSet(&tid, blkno, r->rows->root[i]);
 		fn(arg, r->key.data, r->key.len, art_tid_pack(&tid));
 	}
 	return true;
