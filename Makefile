@@ -60,6 +60,7 @@ REGRESS += reindex_many
 REGRESS += queue
 REGRESS += batched
 REGRESS += runsort
+REGRESS += hydra
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

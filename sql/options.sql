@@ -43,7 +43,7 @@ SELECT clean('art_a'), clean('art_b'), clean('art_c');
 
 -- wrong values, wrong names
 SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM unnest(ARRAY[
-	'structure = hydra', 'structure = ''''', 'structure = ART2',
+	'structure = heap', 'structure = ''''', 'structure = ART2',
 	'sync = mvrlu', 'sync = on', 'structure = btree, sync = rowex', 'structure = hydra, sync = rowex',
 	'fillfactor = 9', 'fillfactor = 101', 'fillfactor = many',
 	'deduplicate_items = perhaps',

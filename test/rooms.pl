@@ -45,6 +45,7 @@ my @rooms = (
 	[ 'core', 'what the core offers: plain C11, no PostgreSQL' ],
 	[ 'core/face', 'trees, and every call to the engine of its tree' ],
 	[ 'core/compared', 'the B+-tree whose order only the caller knows' ],
+	[ 'core/hydra', 'HydraList: a list of nodes below a search layer' ],
 	[ 'core/btree', 'the B+-tree' ],
 	[ 'core/radix', 'the adaptive radix tree' ],
 	[ 'core/tail', 'the tail buffer' ],
@@ -285,7 +286,7 @@ sub anchor
 }
 
 my $ours = qr/(?:art|ax|bt|bc|rt|test|bench)_\w+\.(?:c|h|sh|pl)|(?:module|handler|area|build|live|am|follow|plan|views|ddl|key)\.[ch]/;
-my $tops = qr{src|test|doc|sql|expected|ddl|views|plan|follow|am|live|build|area|key|core|base|elide|tail|radix|btree|compared|face};
+my $tops = qr{src|test|doc|sql|expected|ddl|views|plan|follow|am|live|build|area|key|core|base|elide|tail|radix|btree|hydra|compared|face};
 foreach my $f (grep { m{^src/.*\.[ch]$|^test/.*\.[ch]$|^test/.*\.(?:sh|pl|pm|mk|spec)$|Makefile$|^[\w/]+\.md$} && $_ ne 'CHANGELOG.md' } @tracked)
 {
 	my $t = $text{$f} // read_file($f);

@@ -31,7 +31,7 @@
 typedef struct ArtOptions
 {
 	int32		vl_len_;
-	int			structure;		/* enum: art, btree */
+	int			structure;		/* enum: art, btree, hydra */
 	int			sync;			/* enum: auto, olc, rowex, optiql, coarse */
 	int			page_size;		/* bytes, of a B+-tree */
 	int			tail_buffer;	/* enum: auto, on, off */

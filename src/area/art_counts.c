@@ -265,14 +265,14 @@ list_counts(const ax_tree_info *info, uint64 *counts)
 }
 
 /*
- * Of the generation, zeros when it is gone.  tail_mode, if given, is set when it
- * has a tail buffer.
+ * Of the generation, zeros when it is gone.  now, if given, takes what is so at the
+ * moment.
  *
  * Epoch: enters and leaves.
  * Locks: partition lock held, in any mode.
  */
 static void
-present_counts(ArtEntry *e, uint64 gen, uint64 *counts, const char **tail_mode)
+present_counts(ArtEntry *e, uint64 gen, uint64 *counts, ArtPresent *now)
 {
 	ax_ctx	   *cx = art_ctx();
 	ax_tree_info info;
@@ -284,8 +284,17 @@ present_counts(ArtEntry *e, uint64 gen, uint64 *counts, const char **tail_mode)
 	if (st == AX_OK)
 	{
 		list_counts(&info, counts);
-		if (tail_mode != NULL && strcmp(info.tail_mode, "off") != 0)
-			*tail_mode = info.tail_mode;
+		if (now == NULL)
+			return;
+		if (strcmp(info.tail_mode, "off") != 0)
+			now->tail_mode = info.tail_mode;
+		/* read one after the other: what was applied may be ahead */
+		if (info.search_logged > info.search_applied)
+			now->search_lag += info.search_logged - info.search_applied;
+		now->search_applied += info.search_applied;
+		now->walks += info.walks;
+		now->walk_steps += info.walk_steps;
+		now->longest_walk = Max(now->longest_walk, info.walk_longest);
 	}
 	else
 		memset(counts, 0, ART_NCOUNTS * sizeof(*counts));
@@ -328,13 +337,13 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
  * See art_shared.h.
  */
 void
-art_counts_add(ArtEntry *e, uint64 *counts, const char **tail_mode)
+art_counts_add(ArtEntry *e, uint64 *counts, ArtPresent *now)
 {
 	uint64		w = pg_atomic_read_u64(&e->word);
 	uint64		present[ART_NCOUNTS] = {0};
 
 	if (ART_WORD_STATE(w) != ART_ABSENT)
-		present_counts(e, ART_WORD_GEN(w), present, tail_mode);
+		present_counts(e, ART_WORD_GEN(w), present, now);
 	for (int i = 0; i < ART_NCOUNTS; i++)
 		counts[i] += present[i] + e->counts[i];
 }

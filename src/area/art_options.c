@@ -31,7 +31,8 @@
 typedef enum ArtStructureOption
 {
 	ART_STRUCTURE_ART = 0,
-	ART_STRUCTURE_BTREE
+	ART_STRUCTURE_BTREE,
+	ART_STRUCTURE_HYDRA
 } ArtStructureOption;
 
 typedef enum ArtSyncOption
@@ -58,7 +59,7 @@ typedef enum ArtSwitchOption
 #define ART_TAIL_AUTO	AX_TAIL_AUTO
 #endif
 
-#define ART_NSTRUCTURES	2
+#define ART_NSTRUCTURES	3
 #define ART_NSYNCS		5
 
 /*
@@ -80,12 +81,20 @@ static const int engines[ART_NSTRUCTURES][ART_NSYNCS] = {
 		[ART_SYNC_ROWEX] = ART_NO_ENGINE,
 		[ART_SYNC_OPTIQL] = AX_BTREE_OPTIQL,
 		[ART_SYNC_COARSE] = AX_BTREE_COARSE
+	},
+	[ART_STRUCTURE_HYDRA] = {
+		[ART_SYNC_AUTO] = AX_HYDRA_OLC,
+		[ART_SYNC_OLC] = AX_HYDRA_OLC,
+		[ART_SYNC_ROWEX] = ART_NO_ENGINE,
+		[ART_SYNC_OPTIQL] = AX_HYDRA_OPTIQL,
+		[ART_SYNC_COARSE] = AX_HYDRA_COARSE
 	}
 };
 
 static relopt_enum_elt_def structure_values[] = {
 	{"art", ART_STRUCTURE_ART},
 	{"btree", ART_STRUCTURE_BTREE},
+	{"hydra", ART_STRUCTURE_HYDRA},
 	{(const char *) NULL}		/* list terminator */
 };
 
@@ -162,7 +171,7 @@ art_options_init(void)
 	add_enum_reloption(our_kind, "structure",
 					   "Data structure of the index",
 					   structure_values, ART_STRUCTURE_ART,
-					   "Valid values are \"art\" and \"btree\".",
+					   "Valid values are \"art\", \"btree\" and \"hydra\".",
 					   AccessExclusiveLock);
 	add_enum_reloption(our_kind, "sync",
 					   "Synchronization protocol of the structure",

@@ -365,8 +365,12 @@ typedef struct ArtShared
 											 * something in doubt; 0: free */
 	bool		prepared_lost;	/* there were more */
 
-	/* no lock: the launcher writes "launcher" and "no_worker", any process the rest */
+	/*
+	 * no lock: the launcher writes "launcher" and "no_worker", the updater its own, any
+	 * process the rest
+	 */
 	pg_atomic_uint32 launcher;	/* process number + 1 of the launcher, 0: none */
+	pg_atomic_uint32 updater;	/* the same of the updater of search layers */
 	pg_atomic_uint32 entries_changed;	/* entries made or forgotten */
 	pg_atomic_uint32 requests;	/* of statements that wait for a worker */
 	pg_atomic_uint32 unsettled; /* structures made absent, begun, or missed */
@@ -771,11 +775,24 @@ extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
 extern void art_counts_reset(ArtEntry *e, TimestampTz now);
 
 /*
- * Add the counts of the entry, closed generations included; lock held in any
- * mode. tail_mode is set when there is a tail buffer.  A site's mode is joined
- * with the one that is there.
+ * The state of the moment, and counts of the present generation alone: an entry has no room to
+ * keep those of structure = hydra.
  */
-extern void art_counts_add(ArtEntry *e, uint64 *counts, const char **tail_mode);
+typedef struct ArtPresent
+{
+	const char *tail_mode;		/* stays as it was where there is no tail buffer */
+	uint64		search_lag;		/* splits and merges that are logged, and not in the search layer */
+	uint64		search_applied;
+	uint64		walks;			/* descents that had to go on along the list */
+	uint64		walk_steps;
+	uint64		longest_walk;
+} ArtPresent;
+
+/*
+ * Add the counts of the entry, closed generations included; lock held in any
+ * mode.  A site's mode is joined with the one that is there.
+ */
+extern void art_counts_add(ArtEntry *e, uint64 *counts, ArtPresent *now);
 extern void art_aborts_add(ArtEntry *e, ArtSiteCounts sum, const char **mode);
 
 /* Nobody's any more. */

@@ -128,6 +128,21 @@ port_hurry(void)
 	return art_quit_pending;
 }
 
+/*
+ * The search layer of some index is behind from now on, and no updater is awake.  Where there is
+ * none the launcher is to start it.  Waking the wrong process is harmless.
+ */
+static void
+port_wake_updater(void)
+{
+	uint32		w = pg_atomic_read_u32(&art_shared->updater);
+
+	if (w == 0)
+		w = pg_atomic_read_u32(&art_shared->launcher);
+	if (w != 0)
+		SetLatch(&GetPGProcByNumber((int) w - 1)->procLatch);
+}
+
 static ax_port port;
 
 /* ---- SIGTERM in background workers ---- */
@@ -268,6 +283,7 @@ art_ctx(void)
 	port.wait_begin = port_wait_begin;
 	port.wait_end = port_wait_end;
 	port.hurry = port_hurry;
+	port.wake_updater = port_wake_updater;
 	port.panic = port_panic;
 	if (!art_may_discard())
 		port.discard = NULL;

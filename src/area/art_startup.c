@@ -104,6 +104,7 @@ make_shared(char *area)
 	pg_atomic_init_u32(&art_shared->unjudged, 0);
 	pg_atomic_init_u64(&art_shared->build_number, 0);
 	pg_atomic_init_u32(&art_shared->launcher, 0);
+	pg_atomic_init_u32(&art_shared->updater, 0);
 	pg_atomic_init_u32(&art_shared->no_worker, 0);
 	pg_atomic_init_u32(&art_shared->requests, 0);
 	pg_atomic_init_u32(&art_shared->entries_changed, 0);
@@ -134,6 +135,7 @@ keep_shared(void)
 	art_shared->new_database = false;
 	art_shared->kept = false;
 	pg_atomic_write_u32(&art_shared->launcher, 0);
+	pg_atomic_write_u32(&art_shared->updater, 0);
 	pg_atomic_write_u32(&art_shared->no_worker, 0);
 	pg_atomic_write_u32(&art_shared->settled, 0);
 	pg_atomic_write_u64(&art_shared->sealing_until, 0);

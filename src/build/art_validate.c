@@ -44,19 +44,20 @@ art_index_is_new(Relation index)
 }
 
 /*
- * Does the index say "structure = art" in so many words?
+ * The structure that the index asks for in so many words and that has no compared keys: it
+ * orders keys by their bytes.  NULL: none.
  */
-static bool
-asks_for_radix_tree(Relation index)
+static const char *
+asks_for_bytes(Relation index)
 {
 	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
-	bool		asks = false;
+	const char *asks = NULL;
 	bool		isnull;
 	Datum		d;
 	ListCell   *lc;
 
 	if (!HeapTupleIsValid(tup))
-		return false;
+		return NULL;
 	d = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
 	if (!isnull)
 	{
@@ -65,7 +66,7 @@ asks_for_radix_tree(Relation index)
 			DefElem    *def = (DefElem *) lfirst(lc);
 
 			if (strcmp(def->defname, "structure") == 0)
-				asks = strcmp(defGetString(def), "art") == 0;
+				asks = pg_strcasecmp(defGetString(def), "btree") == 0 ? NULL : defGetString(def);
 		}
 	}
 	ReleaseSysCache(tup);
@@ -84,6 +85,8 @@ asks_for_radix_tree(Relation index)
 void
 art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 {
+	const char *structure;
+
 	if (IsCatalogRelation(heap) || IsToastRelation(heap))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -108,12 +111,14 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 	}
 
 	/* what cannot be encoded is compared, in a B+-tree, unless that is refused */
-	if (art_index_is_new(index) && asks_for_radix_tree(index) && art_index_compared(index))
+	structure = art_index_is_new(index) ? asks_for_bytes(index) : NULL;
+	if (structure != NULL && art_index_compared(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot create index \"%s\" with structure \"art\"",
-						RelationGetRelationName(index)),
-				 errdetail("Structure \"art\" orders keys by their bytes, and one of the columns has an order that no bytes have."),
+				 errmsg("cannot create index \"%s\" with structure \"%s\"",
+						RelationGetRelationName(index), structure),
+				 errdetail("Structure \"%s\" orders keys by their bytes, and one of the columns has an order that no bytes have.",
+						   structure),
 				 errhint("Omit the option or use WITH (structure = btree). For a text column, COLLATE \"C\" or the operator class text_pattern_ops works, too.")));
 
 	/*

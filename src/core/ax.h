@@ -87,6 +87,10 @@ typedef struct ax_port
 	 * NULL.
 	 */
 	bool		(*hurry) (void);
+	/*
+	 * The updater (ax_updater_sleep) is to wake.  No latch is held.  May be NULL.
+	 */
+	void		(*wake_updater) (void);
 	/* a cannot-happen: must not return */
 	void		(*panic) (const char *what, const char *file, int line);
 } ax_port;
@@ -235,15 +239,19 @@ typedef enum ax_structure
 	AX_ART_COARSE = 4,			/* one latch for the whole tree */
 	AX_BTREE_OPTIQL = 5,
 	AX_BTREE_COARSE = 6,
-	AX_BTREE_COMPARED = 7		/* whose order only the caller knows: ax_cmp.h */
+	AX_BTREE_COMPARED = 7,		/* whose order only the caller knows: ax_cmp.h */
+	AX_HYDRA_OLC = 8,			/* a list of nodes, and a search layer that may be behind */
+	AX_HYDRA_OPTIQL = 9,
+	AX_HYDRA_COARSE = 10
 } ax_structure;
 
-#define AX_STRUCTURES 8
+#define AX_STRUCTURES 11
 
-/* "art" or "btree", and "olc", "rowex", "optiql" or "coarse". */
+/* "art", "btree" or "hydra", and "olc", "rowex", "optiql" or "coarse". */
 extern const char *ax_structure_name(ax_structure s);
 extern const char *ax_structure_sync(ax_structure s);
 extern bool ax_structure_is_btree(ax_structure s);
+extern bool ax_structure_is_hydra(ax_structure s);
 
 /* Pages of a B+-tree: multiples of 64 bytes. */
 #define AX_PAGE_SIZE_MIN	256
@@ -479,6 +487,11 @@ typedef struct ax_tree_info
 	uint64_t	tail_flushes;	/* steps */
 	uint64_t	tail_flushed;	/* entries moved into the tree */
 	uint64_t	tail_flush_ns;
+	uint64_t	search_logged;	/* of a list below a search layer: changes that were logged */
+	uint64_t	search_applied; /* and those of them that the search layer has */
+	uint64_t	walks;			/* searches that went on along the list */
+	uint64_t	walk_steps;		/* nodes that they passed */
+	uint64_t	walk_longest;	/* the most that one of them passed */
 	bool		elided;			/* are latched sections tried as transactions? */
 } ax_tree_info;
 
@@ -487,6 +500,12 @@ typedef struct ax_tree_info
  * AX_OK, AX_STALE or AX_BUSY.
  */
 extern ax_status ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all);
+
+/*
+ * A list below a search layer: the search layer gets what is logged.  Nothing but the length of
+ * walks depends on it.  AX_OK, also for other structures; AX_BUSY: some is left; AX_STALE.
+ */
+extern ax_status ax_catch_up(ax_ctx *cx, ax_tree *t, uint64_t gen);
 
 /*
  * Compaction (ax_compact()): one pass over the structure, which merges sparse
@@ -524,6 +543,18 @@ extern ax_status ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes,
  * it needs that compaction is worth while?
  */
 extern bool ax_compact_due(uint64_t bytes, uint64_t live);
+
+/* ---- search layers that are behind (ax_news.c) ---- */
+
+/*
+ * One process for the whole area, the updater, calls ax_catch_up for every tree.
+ * ax_updater_begin: it begins with the first.  ax_updater_wanted: something was logged since.
+ * ax_updater_sleep, true: nothing was, and the next process that logs something calls the port's
+ * wake_updater, once.
+ */
+extern void ax_updater_begin(ax_ctx *cx);
+extern bool ax_updater_wanted(ax_ctx *cx);
+extern bool ax_updater_sleep(ax_ctx *cx);
 
 /* ---- the tail buffer (ax_tail_auto.c, ax_tail_empty.c) ---- */
 

@@ -1080,6 +1080,7 @@ art_launcher_main(Datum arg)
 
 		note_asks();
 		art_load_expire();
+		art_updater_start();
 		if (RecoveryInProgress())
 		{
 			(void) watch_memory();

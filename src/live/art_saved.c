@@ -84,7 +84,7 @@ art_saved_open(const char *path, ArtSavedHeader *h, ArtSavedSection **table,
 
 		if (s->off < sizeof(*h) || s->off > h->table || s->len > h->table - s->off ||
 			s->fill < 1 || s->fill > 100 || s->loc.backend != -1 ||
-			s->engine >= AX_BTREE_COMPARED || s->page_size > AX_PAGE_SIZE_MAX ||
+			s->engine >= AX_STRUCTURES || s->engine == AX_BTREE_COMPARED || s->page_size > AX_PAGE_SIZE_MAX ||
 			s->page_size % 64 != 0 ||
 			(s->page_size != 0 && s->page_size < AX_PAGE_SIZE_MIN))
 			goto no;

@@ -128,6 +128,14 @@ extern bool art_any_coming(void);
 extern void art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at,
 										  MemoryContext cxt));
 
+/* ---- art_updater.c ---- */
+
+/*
+ * For the launcher, now and then: start the updater where search layers are behind and there
+ * is none.  Cheap when there is nothing to do.
+ */
+extern void art_updater_start(void);
+
 /* ---- art_slots.c ---- */
 
 extern int	art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq);

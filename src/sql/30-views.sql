@@ -35,7 +35,10 @@ CREATE FUNCTION artidx_contention_stats(
 	OUT expansions bigint,
 	OUT tail_mode text, OUT tail_inserts bigint, OUT tail_bypassed bigint,
 	OUT tail_flushes bigint, OUT tail_flushed bigint,
-	OUT tail_flush_ms float8, OUT stats_reset timestamptz)
+	OUT tail_flush_ms float8,
+	OUT search_lag bigint, OUT search_applied bigint,
+	OUT walks bigint, OUT walk_steps bigint,
+	OUT longest_walk bigint, OUT stats_reset timestamptz)
 RETURNS record
 AS 'MODULE_PATHNAME', 'artidx_contention_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;

@@ -22,7 +22,7 @@
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_contention_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_reset_stats);
 
-#define ART_CONTENTION_COLS 16
+#define ART_CONTENTION_COLS 21
 #define ART_FIRST_TAIL_COUNT 9	/* tail_mode is before it */
 
 /*
@@ -42,7 +42,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	uint64		counts[ART_NCOUNTS] = {0};
 	TimestampTz stats_reset = 0;
-	const char *tail_mode = "off";
+	ArtPresent	present = {.tail_mode = "off"};
 	Datum		values[ART_CONTENTION_COLS];
 	bool		nulls[ART_CONTENTION_COLS] = {0};
 	int			c = 0;
@@ -64,7 +64,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 		{
 			if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
 				continue;
-			art_counts_add(e, counts, &tail_mode);
+			art_counts_add(e, counts, &present);
 			stats_reset = Max(stats_reset, e->stats_reset);
 		}
 		art_unlock(lock);
@@ -73,12 +73,17 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 	for (int i = 0; i < ART_NCOUNTS; i++)
 	{
 		if (i == ART_FIRST_TAIL_COUNT)
-			values[c++] = CStringGetTextDatum(tail_mode);
+			values[c++] = CStringGetTextDatum(present.tail_mode);
 		if (i == ART_NCOUNTS - 1)
 			values[c++] = Float8GetDatum((double) (int64) counts[i] / 1e6);
 		else
 			values[c++] = Int64GetDatum((int64) counts[i]);
 	}
+	values[c++] = Int64GetDatum((int64) present.search_lag);
+	values[c++] = Int64GetDatum((int64) present.search_applied);
+	values[c++] = Int64GetDatum((int64) present.walks);
+	values[c++] = Int64GetDatum((int64) present.walk_steps);
+	values[c++] = Int64GetDatum((int64) present.longest_walk);
 	nulls[c] = stats_reset == 0;
 	values[c++] = TimestampTzGetDatum(stats_reset);
 

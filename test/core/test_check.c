@@ -13,6 +13,7 @@
 #include "core/radix/rt_olc.h"
 #include "core/base/ax_area.h"
 #include "core/btree/bt_tree.h"
+#include "core/hydra/hy_list.h"
 #include "keyset.h"
 #include "tap.h"
 
@@ -20,7 +21,8 @@ static ax_ctx cx;				/* checks */
 static ax_ctx other;			/* changes */
 static ax_tree *tree;
 static uint64_t gen;
-static bool btree;
+static bool btree,
+			hydra;
 static uint64_t seed = 4711;
 
 /* ---- keys ---- */
@@ -190,7 +192,7 @@ test_deep(void)
 	fine = good(&is);
 	ok(fine && is.entries == 2 * depth, "keys nested %u deep: %llu entries, %d high: %s",
 	   depth, (unsigned long long) is.entries, is.height, msg);
-	if (!btree)
+	if (!btree && !hydra)
 		ok(is.height > (int) (depth - 100), "one node below the other");
 	close_tree();
 	free(k);
@@ -217,7 +219,7 @@ test_long(void)
 	}
 	fine = good(&is);
 	ok(n > 100 && fine && is.entries == (uint64_t) n, "%d keys of %u bytes: %s", n, len, msg);
-	if (!btree)
+	if (!btree && !hydra)
 	{
 		_Atomic rt_ref *root = &atomic_load(&tree->store)->root;
 		rt_n4	   *top = RT_PTR(ldref(root));
@@ -374,6 +376,30 @@ damage_btree(ax_store *s)
 }
 
 static void
+damage_hydra(ax_store *s)
+{
+	hy_node    *n = hy_list_of(s)->head;
+	hy_body    *b;
+	int			i;
+
+	for (int k = 0; k < 10; k++)
+		n = n->next;
+	b = n->body;
+	i = __builtin_ctzll(b->used);
+	DAMAGE(b, b->size, "another fingerprint", "a wrong fingerprint", b->fp[i] ^= 1);
+	DAMAGE(b, b->size, "a longer prefix", "", b->plen = HY_MAX_PLEN);
+	DAMAGE(b, b->size, "more slots than there are", "", b->cap = HY_SLOTS + 1);
+	if (b->rest != HY_VAR)
+	{
+		DAMAGE(b, b->size, "a key below the range", "below the node's range", memset(b->data + i * b->rest, 0, b->rest));
+		DAMAGE(b, b->size, "a key beyond the range", "beyond the node's range", memset(b->data + i * b->rest, 255, b->rest));
+	}
+	DAMAGE(n, hy_node_size(n->alen), "a link back to the last but one", "leads elsewhere",
+		   n->prev = ((hy_node *) n->prev)->prev);
+	DAMAGE(n, hy_node_size(n->alen), "an anchor beyond the next", "", memset(n->anchor, 255, n->alen));
+}
+
+static void
 test_damage(void)
 {
 	ax_store   *s;
@@ -386,6 +412,8 @@ test_damage(void)
 	s = atomic_load(&tree->store);
 	if (btree)
 		damage_btree(s);
+	else if (hydra)
+		damage_hydra(s);
 	else
 		damage_art(s);
 	close_tree();
@@ -436,7 +464,9 @@ test_windows(void)
 	static const char *const of_art[] = {"art.check.child", "art.check.node", "art.check.leaf", NULL};
 	static const char *const of_btree[] = {"bt.child_version", "bt.slot_read", "bt.check.range", "bt.check.page", "bt.check.half", NULL};
 
-	for (const char *const *p = btree ? of_btree : of_art; *p; p++)
+	static const char *const of_hydra[] = {"hydra.node_read", "hydra.node_version", "hydra.copied", NULL};
+
+	for (const char *const *p = btree ? of_btree : hydra ? of_hydra : of_art; *p; p++)
 	{
 		int			wrong = 0;
 
@@ -475,6 +505,7 @@ main(void)
 	ax_area    *area = tap_area((size_t) 256 << 20, 4, 1 << 20);
 
 	btree = ax_structure_is_btree(tap_structure());
+	hydra = strcmp(ax_structure_name(tap_structure()), "hydra") == 0;
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
 	ax_attach(&other, area, 1, 2, &ax_port_default);
 	test_steps();

@@ -674,7 +674,8 @@ main(void)
 	for (int i = 0; i < AX_STRUCTURES; i++)
 	{
 		structure = (ax_structure) i;
-		if (structure == AX_BTREE_COMPARED)
+		/* the others are never elided */
+		if (structure == AX_BTREE_COMPARED || !strcmp(ax_structure_name(structure), "hydra"))
 			continue;
 		ins = !strcmp(ax_structure_sync(structure), "coarse") ? AX_SITE_COARSE_WRITE : AX_SITE_LEAF_INSERT;
 		test_counts();

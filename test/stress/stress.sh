@@ -450,17 +450,19 @@ stress()
 	fi
 	verify "$1: after the load"
 
-	# half of the clients' outcomes made up, the other half's really undone
-	providers="inject software"
-	# shellcheck disable=SC2086
-	load "$((STRESS_SECONDS / 2 + 1))" "$1: load, elided" "$CLIENTS" $WELL
-	verify "$1: after the elided load"
-	same "$(sql "SELECT sum(commits) > 0, sum(conflict) > 0, sum(capacity) > 0, sum(explicit) > 0,
-			sum(lock_busy) > 0, sum(nested) > 0, sum(zero) > 0, sum(other) > 0, sum(retry_hint) > 0,
-			sum(fallbacks) > 0, sum(switch_offs) > 0 FROM artidx_aborts")" \
-		't|t|t|t|t|t|t|t|t|t|t' "$1: all of it happened"
-	sql "SELECT sum(sections), sum(attempts), sum(commits), sum(fallbacks), sum(switch_offs)
-		FROM artidx_aborts" | sed 's/^/# sections, attempts, commits, fallbacks, switched off: /'
+	# half of the clients' outcomes made up, the other half's really undone; nothing of hydra is elided
+	if [ "${1%%-*}" != hydra ]; then
+		providers="inject software"
+		# shellcheck disable=SC2086
+		load "$((STRESS_SECONDS / 2 + 1))" "$1: load, elided" "$CLIENTS" $WELL
+		verify "$1: after the elided load"
+		same "$(sql "SELECT sum(commits) > 0, sum(conflict) > 0, sum(capacity) > 0, sum(explicit) > 0,
+				sum(lock_busy) > 0, sum(nested) > 0, sum(zero) > 0, sum(other) > 0, sum(retry_hint) > 0,
+				sum(fallbacks) > 0, sum(switch_offs) > 0 FROM artidx_aborts")" \
+			't|t|t|t|t|t|t|t|t|t|t' "$1: all of it happened"
+		sql "SELECT sum(sections), sum(attempts), sum(commits), sum(fallbacks), sum(switch_offs)
+			FROM artidx_aborts" | sed 's/^/# sections, attempts, commits, fallbacks, switched off: /'
+	fi
 
 	# retired memory comes back
 	for _ in $(seq 60); do

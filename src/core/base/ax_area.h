@@ -139,6 +139,10 @@ struct ax_area
 	_Atomic int32_t freeing;	/* processes that hold pages on their way back: each
 								 * adds one, and takes it off again */
 
+	/* search layers that are behind (ax_news.c): any process stores */
+	_Alignas(AX_LINE) _Atomic uint32_t news;	/* something was logged */
+	_Atomic uint32_t updater_sleeps;
+
 	/* handles */
 	_Alignas(AX_LINE) ax_word handle_latch; /* guards the next three */
 	ax_tree    *handle_free;

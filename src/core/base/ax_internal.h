@@ -193,6 +193,8 @@ typedef struct ax_shard
 	/* the tail buffer */
 	_Atomic uint64_t tail_bypassed, tail_cancelled;
 	_Atomic uint64_t tail_flushes, tail_flushed, tail_flush_ns;
+	/* HydraList's searches */
+	_Atomic uint64_t walks, walk_steps;
 } ax_shard;
 
 /*
@@ -258,6 +260,8 @@ struct ax_store
 
 	_Atomic uint64_t bc_version;	/* no page of a compared tree had a higher one and is
 									 * gone; who retires one raises it by CAS */
+	_Atomic(void *) hydra;		/* HydraList: its list (hy_node.h); a CAS from NULL,
+								 * once */
 	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty; a
 										 * CAS from NULL, once */
 

@@ -212,7 +212,8 @@ wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 	ax_elide_ctx *e = &b->elide;
 	uint32_t	off;
 
-	if (!s || atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
+	if (!s || ax_inner(s)->object_bytes == NULL ||
+		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
 		return false;
 	if (e->flushing)
 		*site = AX_SITE_TAIL_FLUSH;
@@ -783,7 +784,7 @@ ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option
 bool
 ax_elide_active(ax_ctx *cx, ax_store *s)
 {
-	return ax_body(cx)->elide.on && !s->engine->compared &&
+	return ax_body(cx)->elide.on && ax_inner(s)->object_bytes != NULL &&
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) != AX_ELIDE_OFF;
 }
 
@@ -791,7 +792,7 @@ ax_elide_active(ax_ctx *cx, ax_store *s)
 static bool
 has_site(ax_store *s, ax_site site)
 {
-	if (s->engine->compared)
+	if (ax_inner(s)->object_bytes == NULL)
 		return false;
 	if (site == AX_SITE_TAIL_FLUSH)
 		return true;

@@ -277,6 +277,29 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 	return r;
 }
 
+/*
+ * See ax.h.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
+ax_status
+ax_catch_up(ax_ctx *cx, ax_tree *t, uint64_t gen)
+{
+	ax_store   *st;
+	ax_status	r = ax_enter(cx, t, gen, &st);
+	int			tries = 0;
+
+	if (r != AX_OK)
+		return r;
+	/* the engine of a list has this for it, and nothing else */
+	if (atomic_load_explicit(&st->hydra, memory_order_acquire))
+		r = st->engine->settle(cx, st, true);
+	if (ax_finish(cx, &r, &tries) || r == AX_NOMEM)
+		r = AX_BUSY;
+	return r;
+}
+
 /* See ax.h. */
 bool
 ax_compact_due(uint64_t bytes, uint64_t live)

@@ -11,6 +11,7 @@
 #include "core/base/ax_coarse.h"
 #include "core/btree/btree.h"
 #include "core/elide/ax_elide.h"
+#include "core/hydra/hydra.h"
 #include "core/radix/radix.h"
 #include "face.h"
 
@@ -144,7 +145,17 @@ coarse_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 	return r;
 }
 
-#define ENGINE(name, of) \
+/* The search layer gets what is logged.  Too much for a transaction. */
+static ax_status
+coarse_settle(ax_ctx *cx, ax_store *s, bool all)
+{
+	ax_status	r;
+
+	EXCLUSIVE(settle(cx, s, all));
+	return r;
+}
+
+#define ENGINE(name, of, ...) \
 const ax_engine ax_engine_##name##_coarse = { \
 	.structure = of, \
 	.sync = "coarse", \
@@ -159,8 +170,10 @@ const ax_engine ax_engine_##name##_coarse = { \
 	.load = coarse_load, \
 	.insert_sorted = coarse_insert_sorted, \
 	.compact = coarse_compact, \
-	.check = coarse_check \
+	.check = coarse_check, \
+	__VA_ARGS__ \
 }
 
-ENGINE(art, "art");
-ENGINE(btree, "btree");
+ENGINE(art, "art", .settle = NULL);
+ENGINE(btree, "btree", .settle = NULL);
+ENGINE(hydra, "hydra", .settle = coarse_settle);

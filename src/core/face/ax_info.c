@@ -5,6 +5,7 @@
  * src/README.md: Statistics
  */
 #include "core/base/ax_area.h"
+#include "core/hydra/hydra.h"
 #include "core/tail/ax_tail.h"
 
 /* The counters of a store, summed over its shards; inside an epoch. */
@@ -42,6 +43,8 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out)
 		out->opportunistic_reads += atomic_load_explicit(&s->opportunistic_reads, memory_order_relaxed);
 		out->opportunistic_failed += atomic_load_explicit(&s->opportunistic_failed, memory_order_relaxed);
 		out->expansions += atomic_load_explicit(&s->expansions, memory_order_relaxed);
+		out->walks += atomic_load_explicit(&s->walks, memory_order_relaxed);
+		out->walk_steps += atomic_load_explicit(&s->walk_steps, memory_order_relaxed);
 	}
 	/* shards are read one after another: a sum may dip below zero */
 	for (int i = 0; i < 7; i++)
@@ -55,6 +58,7 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out)
 	out->leaves = (uint64_t) sum[5];
 	out->embedded = (uint64_t) sum[6];
 	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
+	ax_hydra_info(st, out);
 	ax_tail_info(cx, st, out, false);
 }
 

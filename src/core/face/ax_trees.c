@@ -9,6 +9,7 @@
 #include "core/base/ax_call.h"
 #include "core/btree/btree.h"
 #include "core/compared/compared.h"
+#include "core/hydra/hydra.h"
 #include "core/radix/radix.h"
 #include "face.h"
 
@@ -75,7 +76,10 @@ static const ax_engine *const engines[AX_STRUCTURES] = {
 	[AX_ART_COARSE] = &ax_engine_art_coarse,
 	[AX_BTREE_OPTIQL] = &ax_engine_btree_optiql,
 	[AX_BTREE_COARSE] = &ax_engine_btree_coarse,
-	[AX_BTREE_COMPARED] = &ax_engine_btree_compared
+	[AX_BTREE_COMPARED] = &ax_engine_btree_compared,
+	[AX_HYDRA_OLC] = &ax_engine_hydra_olc,
+	[AX_HYDRA_OPTIQL] = &ax_engine_hydra_optiql,
+	[AX_HYDRA_COARSE] = &ax_engine_hydra_coarse
 };
 
 /* See ax.h. */
@@ -98,6 +102,13 @@ ax_structure_is_btree(ax_structure s)
 {
 	return s == AX_BTREE_OLC || s == AX_BTREE_OPTIQL || s == AX_BTREE_COARSE ||
 		s == AX_BTREE_COMPARED;
+}
+
+/* See ax.h. */
+bool
+ax_structure_is_hydra(ax_structure s)
+{
+	return s == AX_HYDRA_OLC || s == AX_HYDRA_OPTIQL || s == AX_HYDRA_COARSE;
 }
 
 /* See ax.h. */

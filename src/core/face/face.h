@@ -11,5 +11,6 @@
 
 extern const ax_engine ax_engine_art_coarse;
 extern const ax_engine ax_engine_btree_coarse;
+extern const ax_engine ax_engine_hydra_coarse;
 
 #endif							/* AX_FACE_H */

@@ -1,0 +1,183 @@
+/*
+ * hy_bulk.c
+ *	  The sorted load of HydraList: a list that nobody else sees, published by one store.
+ *
+ * src/README.md: HydraList
+ */
+#include "hy_list.h"
+
+typedef struct load
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	const uint8_t *const *keys;
+	const uint32_t *lens;
+	uint32_t	len;
+	hy_node    *first;
+	hy_node    *last;
+	uint64_t	nodes;
+} load;
+
+static inline uint32_t
+key_len(const load *l, uint64_t i)
+{
+	return l->lens ? l->lens[i] : l->len;
+}
+
+/* The long keys of entries. */
+static void
+free_blobs(load *l, hy_entry *e, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (e[i].v.blob)
+			bt_blob_free(l->cx, l->s, e[i].v.blob);
+}
+
+/* A load comes to nothing: all that it made is given back. */
+static void
+free_all(load *l)
+{
+	hy_entry	e[HY_SLOTS];
+	hy_node    *next;
+
+	for (hy_node *n = l->first; n; n = next)
+	{
+		hy_body    *b = hy_ld(&n->body);
+
+		next = hy_ld(&n->next);
+		if (b)
+			free_blobs(l, e, hy_entries(b, e));
+		hy_drop_body(l->cx, l->s, b);
+		hy_drop_node(l->cx, l->s, n);
+	}
+}
+
+/*
+ * A node of up to m keys from number i on; how many, 0: no memory.
+ */
+static int
+add_node(load *l, uint64_t i, uint64_t n, int m)
+{
+	hy_entry	e[HY_SLOTS];
+	bt_view		anchor;
+	hy_node    *node;
+	hy_body    *b;
+	uint32_t	plen;
+	int			k;
+
+	bt_key_view(l->keys[i], key_len(l, i), NULL, &anchor);
+	node = hy_make_node(l->cx, l->s, i ? &anchor : NULL, false);
+	if (!node)
+		return 0;
+	if ((uint64_t) m > n - i)
+		m = (int) (n - i);
+	for (k = 0; k < m; k++)
+	{
+		const uint8_t *key = l->keys[i + (uint64_t) k];
+		uint32_t	len = key_len(l, i + (uint64_t) k);
+		bt_blob    *blob = NULL;
+
+		if (len > HY_LONG && (blob = bt_blob_new(l->cx, l->s, key, len)) == NULL)
+			break;
+		bt_key_view(key, len, blob, &e[k].v);
+		e[k].fp = hy_fp(key, len - AX_TID_BYTES);
+	}
+	if (k < m)
+		m = 0;
+	while (m > 1 && !hy_fits(e, m, 0))
+		m--;
+	plen = 0;
+	if (m > 0 && i > 0 && i + (uint64_t) m < n)
+	{
+		bt_view		next;
+
+		bt_key_view(l->keys[i + (uint64_t) m], key_len(l, i + (uint64_t) m), NULL, &next);
+		plen = bt_common(&anchor, &next);
+		if (plen > HY_MAX_PLEN)
+			plen = HY_MAX_PLEN;
+	}
+	b = m ? hy_make_body(l->cx, l->s, e, m, 0, l->keys[i], plen, false) : NULL;
+	if (!b)
+	{
+		free_blobs(l, e, k);
+		hy_drop_node(l->cx, l->s, node);
+		return 0;
+	}
+	free_blobs(l, e + m, k - m);
+	atomic_store_explicit(&node->body, b, memory_order_relaxed);
+	atomic_store_explicit(&node->prev, l->last, memory_order_relaxed);
+	if (l->last)
+		atomic_store_explicit(&l->last->next, node, memory_order_relaxed);
+	else
+		l->first = node;
+	l->last = node;
+	l->nodes++;
+	return m;
+}
+
+/*
+ * See ax_load.
+ *
+ * Epoch: inside.
+ * Latches: none; the search layer is told afterwards.
+ * Returns: unless AX_OK, nothing was loaded and all is given back.
+ */
+ax_status
+hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+		uint32_t len, uint64_t n, int fill)
+{
+	load		l = {.cx = cx, .s = s, .keys = keys, .lens = lens, .len = len};
+	int			m = HY_SLOTS * fill / 100;
+	hy_list    *t;
+	void	   *none = NULL;
+	ax_status	x;
+
+	if (hy_list_of(s))
+		return AX_EXISTS;
+	if (n == 0)
+		return AX_OK;
+	for (uint64_t i = 0; i < n;)
+	{
+		int			k = add_node(&l, i, n, m < 1 ? 1 : m);
+
+		if (k == 0)
+		{
+			free_all(&l);
+			return AX_NOMEM;
+		}
+		i += (uint64_t) k;
+	}
+	t = ax_alloc_public(cx, s, sizeof(hy_list));
+	if (!t)
+	{
+		free_all(&l);
+		return AX_NOMEM;
+	}
+	memset(t, 0, sizeof(hy_list));
+	ax_stack_init(&t->log);
+	atomic_store_explicit(&t->head, l.first, memory_order_relaxed);
+	/* the search layer first, which nobody looks at before there is a list */
+	for (hy_node *k = hy_ld(&l.first->next); k; k = hy_ld(&k->next))
+		hy_push(t, &k->come);
+	x = AX_BUSY;
+	for (int tries = 0; tries < 100 && x == AX_BUSY; tries++)
+		x = hy_apply(cx, s, t, UINT64_MAX);
+	if (x != AX_OK)
+	{
+		hy_forget(cx, s, l.first);
+		ax_unalloc(cx, s, t, sizeof(hy_list));
+		free_all(&l);
+		return x;
+	}
+	if (!atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) t,
+												 memory_order_acq_rel, memory_order_acquire))
+	{
+		hy_forget(cx, s, l.first);
+		ax_unalloc(cx, s, t, sizeof(hy_list));
+		free_all(&l);
+		return AX_EXISTS;
+	}
+	AX_COUNT(cx, s, leaves, (int64_t) l.nodes);
+	AX_COUNT(cx, s, entries, (int64_t) n);
+	return AX_OK;
+}

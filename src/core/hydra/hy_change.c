@@ -1,0 +1,271 @@
+/*
+ * hy_change.c
+ *	  HydraList: insertion, and splits.
+ *
+ * An insert latches its node only, and so does a split.  For the link back, of the node
+ * behind, is under the same latch.  A change makes what it needs in private, from a copy of
+ * the body.  The latch, taken at the version of the copy, then shows that it was a true one.
+ *
+ * src/README.md: HydraList
+ */
+#include "hy_list.h"
+
+/* A node on its way to more room.  About forty kilobytes. */
+typedef struct room
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	hy_at	   *at;
+	int			n;
+	int			mine;			/* the place of the new key */
+	hy_entry	e[HY_SLOTS + 1];
+	hy_body    *left;			/* NULL: the body stays */
+	hy_body    *right;
+	hy_node    *node;
+	_Alignas(8) uint8_t copy[HY_MAX_BODY];
+} room;
+
+/* The entries of the copy and the new one, sorted. */
+static void
+collect(room *r, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
+{
+	const hy_body *b = (const hy_body *) (const void *) r->copy;
+	hy_entry	mine = {.fp = fp};
+
+	r->n = hy_entries(b, r->e);
+	hy_sort(r->e, r->n, b->plen);
+	bt_key_view(key, len, blob, &mine.v);
+	r->mine = r->n;
+	while (r->mine > 0 && hy_cmp_view(&r->e[r->mine - 1].v, key, len) > 0)
+	{
+		r->e[r->mine] = r->e[r->mine - 1];
+		r->mine--;
+	}
+	r->e[r->mine] = mine;
+	r->n++;
+}
+
+/* Where to cut: rising keys leave the node full; else in the middle of the bytes. */
+static int
+choose_cut(const room *r)
+{
+	uint64_t	total = 0,
+				sum = 0;
+	int			m;
+
+	if (r->mine == r->n - 1)
+		return r->n - 1;
+	for (int i = 0; i < r->n; i++)
+		total += r->e[i].v.blob ? 12 : bt_len(&r->e[i].v) + 4;
+	for (m = 0; m < r->n - 1 && sum * 2 < total; m++)
+		sum += r->e[m].v.blob ? 12 : bt_len(&r->e[m].v) + 4;
+	return m < 1 ? 1 : m;
+}
+
+/* A key's bytes in common with a node's anchor, as its range's are counted. */
+static uint32_t
+common(const hy_node *n, const bt_view *v)
+{
+	bt_view		a;
+	uint32_t	c;
+
+	bt_key_view(n->anchor, n->alen, NULL, &a);
+	c = bt_common(&a, v);
+	return c < HY_MAX_PLEN ? c : HY_MAX_PLEN;
+}
+
+/*
+ * Make the halves, cut before m, or one body when m is 0.  False: no memory.
+ */
+static bool
+make(room *r, int m)
+{
+	hy_node    *n = r->at->n;
+	uint32_t	plen;
+	bool		stays;
+	const int	spare = r->n / 2 > 8 ? r->n / 2 : 8;
+
+	if (m == 0)
+	{
+		r->left = hy_make_body(r->cx, r->s, r->e, r->n, spare, n->anchor,
+							   hy_range(n, r->at->next), false);
+		return r->left != NULL;
+	}
+	r->node = hy_make_node(r->cx, r->s, &r->e[m].v, false);
+	if (!r->node)
+		return false;
+	plen = hy_range(r->node, r->at->next);
+	r->right = hy_make_body(r->cx, r->s, r->e + m, r->n - m, spare, r->node->anchor, plen, false);
+	/* only the new key goes to the right: the body stays */
+	stays = r->mine == r->n - 1 && m == r->mine;
+	if (r->right && !stays)
+		r->left = hy_make_body(r->cx, r->s, r->e, m, spare, n->anchor,
+							   common(n, &r->e[m].v), false);
+	return r->right && (r->left || stays);
+}
+
+/*
+ * The change does not come about; x is returned.
+ *
+ * Latches: gives back the guard's, if it has one.
+ */
+static ax_status
+forget(room *r, ax_status x)
+{
+	ax_guard_close(r->cx, &r->at->g, false);
+	hy_drop_body(r->cx, r->s, r->left);
+	hy_drop_body(r->cx, r->s, r->right);
+	hy_drop_node(r->cx, r->s, r->node);
+	return x;
+}
+
+/*
+ * A body with room for the key in place of at's, or two nodes in place of one; the key
+ * goes in on the way.  AX_OK: it is in.  AX_STALE: the node changed.  AX_NOMEM, AX_BUSY.
+ *
+ * Latches: on entry that of the guard, if it has one; none on return.
+ * Arguments: a place, a key, and what was made of it.
+ */
+static __attribute__((noinline)) ax_status
+make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, uint32_t len,
+		  uint8_t fp, bt_blob *blob)
+{
+	room		r = {.cx = cx, .s = s, .at = at};
+	hy_node    *n = at->n;
+	hy_body    *old = at->b;
+	bool		split;
+	int			m = 0;
+
+	/* no latch while memory is taken: the version is still that under which all was read */
+	ax_guard_close(cx, &at->g, false);
+	if (!ax_guard_valid(&at->g) || !hy_copy(old, &at->g, r.copy))
+		return AX_STALE;
+	collect(&r, key, len, fp, blob);
+	split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->next));
+	if (split)
+		m = choose_cut(&r);
+	if (!make(&r, m))
+		return forget(&r, AX_NOMEM);
+	if (ax_retire_reserve(cx, 1) != AX_OK)
+		return forget(&r, AX_BUSY);
+	if (split)
+	{
+		atomic_store_explicit(&r.node->body, r.right, memory_order_relaxed);
+		atomic_store_explicit(&r.node->prev, n, memory_order_relaxed);
+		atomic_store_explicit(&r.node->next, at->next, memory_order_relaxed);
+	}
+	AX_POINT("hydra.split.before_lock");
+	if (!ax_guard_lock(cx, &at->g))
+		return forget(&r, AX_STALE);
+	if (r.left)
+		atomic_store_explicit(&n->body, r.left, memory_order_release);
+	if (split)
+	{
+		atomic_store_explicit(&n->next, r.node, memory_order_release);
+		AX_POINT("hydra.split.linked");
+		if (at->next)
+			atomic_store_explicit(&at->next->prev, r.node, memory_order_release);
+		hy_push(t, &r.node->come);
+		AX_COUNT(cx, s, leaves, 1);
+	}
+	ax_guard_close(cx, &at->g, true);
+	if (r.left)
+		ax_retire(cx, s, old, old->size);
+	return AX_OK;
+}
+
+/*
+ * One try.  AX_STALE: something changed.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Arguments: a key, what was made of it, and how to take the node.
+ */
+static ax_status
+try_insert(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, uint8_t fp,
+		   bt_blob *blob, bool pess)
+{
+	hy_at		at;
+	int			i;
+	ax_status	x = hy_find(cx, s, t, NULL, key, len, HY_BEFORE, pess, true, &at);
+
+	if (x != AX_OK)
+		return x;
+	i = hy_find_key(at.b, &at.g, key, len);
+	AX_POINT("hydra.leaf_read");
+	if (i != -1)
+	{
+		x = i >= 0 && ax_guard_valid(&at.g) ? AX_EXISTS : AX_STALE;
+		ax_guard_close(cx, &at.g, false);
+		return x;
+	}
+	if (!hy_room(at.b, len, blob != NULL))
+		return make_room(cx, s, t, &at, key, len, fp, blob);
+	AX_POINT("hydra.leaf_before_lock");
+	if (!ax_guard_lock(cx, &at.g))
+		return AX_STALE;
+	hy_put(at.b, key, len, fp, blob);
+	ax_guard_close(cx, &at.g, true);
+	return AX_OK;
+}
+
+/*
+ * Insert one key, TID included.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+ax_status
+hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	const uint8_t fp = hy_fp(key, len - AX_TID_BYTES);
+	bt_blob    *blob = NULL;
+	hy_list    *t;
+	ax_status	x = hy_begin(cx, s, &t);
+
+	/* before the change, of which it is then no part: done, or there is no memory */
+	if (x == AX_OK && ax_unlikely(hy_waiting(t) >= HY_MARK))
+		x = hy_apply(cx, s, t, 4 * HY_MARK);
+	if (x != AX_OK && x != AX_BUSY)
+		return x;
+	if (len > HY_LONG && (blob = bt_blob_new(cx, s, key, len)) == NULL)
+		return AX_NOMEM;
+	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	{
+		x = try_insert(cx, s, t, key, len, fp, blob, tries >= AX_MAX_RESTARTS);
+		if (ax_likely(x != AX_STALE))
+			break;
+	}
+	if (x == AX_OK)
+	{
+		AX_COUNT(cx, s, entries, 1);
+		/* the updater's, or the next change's */
+		if (ax_unlikely(hy_waiting(t) > 0))
+			hy_told(cx, s, t, UINT64_MAX);
+	}
+	else if (blob)
+		bt_blob_free(cx, s, blob);
+	return x;
+}
+
+/*
+ * Insert n rising keys.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the answer goes.
+ */
+ax_status
+hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+{
+	*done = *added = 0;
+	while (*done < n)
+	{
+		ax_status	x = hy_insert(cx, s, keys[*done], lens ? lens[*done] : len);
+
+		if (x != AX_OK && x != AX_EXISTS)
+			return *done ? AX_OK : x;
+		*added += x == AX_OK;
+		++*done;
+	}
+	return AX_OK;
+}

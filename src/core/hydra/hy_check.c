@@ -1,0 +1,243 @@
+/*
+ * hy_check.c
+ *	  Verification of HydraList: the list of data nodes, and then the search layer, some
+ *	  nodes a call.
+ *
+ * Each node is copied with its link under one version, and the copy is checked.  The walk
+ * goes on by value.  It compares the number of nodes that the search layer names with the list's
+ * only when nothing was logged from the beginning to the end.
+ *
+ * src/README.md: HydraList
+ * src/README.md: The check
+ */
+#include <stdio.h>
+
+#include "core/radix/radix.h"
+#include "hy_list.h"
+
+#define CALL_NODES (AX_CHECK_WORK / 4)
+
+/* The walk's memory between two calls is in c->walk: */
+#define PHASE(c)	((c)->walk.n)
+#define PUSHED(c)	((c)->walk.f[0].version)
+#define NODES(c)	((c)->walk.f[1].version)
+#define ENTRIES(c)	((c)->walk.f[2].version)
+
+enum
+{
+	BEGIN, LIST, LAYER
+};
+
+static void
+complain(ax_checking *c, const char *what, const hy_body *b)
+{
+	if (!c->bad)
+		snprintf(c->msg, sizeof(c->msg), "%s in a data node of %d keys", what, b ? hy_count(b) : 0);
+	c->bad = true;
+}
+
+/* The keys of a copy, in their order. */
+static void
+check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n, const hy_node *node,
+		   const hy_node *next)
+{
+	bt_view		before,
+				v;
+
+	for (int k = 0; k < n && !c->bad; k++)
+	{
+		uint8_t		cols[HY_LONG];
+		uint32_t	len;
+
+		hy_get(b, perm[k], &v);
+		len = bt_len(&v);
+		if (len < AX_TID_BYTES)
+		{
+			complain(c, "a key without a TID", b);
+			break;
+		}
+		if (v.blob)
+		{
+			if (memcmp(v.a, hy_prefix(b), b->plen) != 0)
+				complain(c, "a long key without the prefix", b);
+			if (b->fp[perm[k]] != hy_fp(v.a, len - AX_TID_BYTES))
+				complain(c, "a wrong fingerprint", b);
+		}
+		else if (len > HY_LONG)
+			complain(c, "a key too long to be in place", b);
+		else
+		{
+			bt_view_bytes(&v, 0, len - AX_TID_BYTES, cols);
+			if (b->fp[perm[k]] != hy_fp(cols, len - AX_TID_BYTES))
+				complain(c, "a wrong fingerprint", b);
+		}
+		if (node->alen > 0 && hy_cmp_view(&v, node->anchor, node->alen) < 0)
+			complain(c, "a key below the node's range", b);
+		if (next && hy_cmp_view(&v, next->anchor, next->alen) >= 0)
+			complain(c, "a key beyond the node's range", b);
+		if (k > 0 && bt_common(&before, &v) == len)
+			complain(c, "a key twice", b);
+		before = v;
+	}
+}
+
+/* One body as it was at one moment. */
+static bool
+check_layout(ax_checking *c, const hy_body *b, const hy_node *node, const hy_node *next)
+{
+	const uint64_t used = hy_used(b);
+	uint32_t	heap = 0;
+
+	if (b->cap > HY_SLOTS || (b->cap < HY_SLOTS && used >> b->cap))
+		complain(c, "a key in no slot", b);
+	else if (b->rest != HY_VAR ?
+			 HY_HEAD + (uint32_t) b->cap * b->rest + b->plen > b->size :
+			 HY_HEAD + 4u * b->cap > bt_ld(&((hy_body *) (uintptr_t) b)->heap))
+		complain(c, "impossible layout", b);
+	else if (b->plen > hy_range(node, next) ||
+			 (b->plen > 0 && memcmp(hy_prefix(b), node->anchor, b->plen) != 0))
+		complain(c, "a prefix that is not its range's", b);
+	for (uint64_t m = used; m && b->rest == HY_VAR && !c->bad; m &= m - 1)
+	{
+		uint32_t	slot = bt_ld(&hy_slots(b)[__builtin_ctzll(m)]);
+		uint32_t	bytes = slot >> 16 == HY_BLOB ? 8 : slot >> 16;
+
+		if ((slot & 0xFFFF) < bt_ld(&((hy_body *) (uintptr_t) b)->heap) ||
+			(slot & 0xFFFF) + bytes > b->size - b->plen)
+			complain(c, "a key outside of the heap", b);
+		heap += bytes;
+	}
+	if (!c->bad && b->rest == HY_VAR &&
+		bt_ld(&((hy_body *) (uintptr_t) b)->heap) + heap +
+		bt_ld(&((hy_body *) (uintptr_t) b)->dead) != b->size - b->plen)
+		complain(c, "a heap that does not add up", b);
+	return !c->bad;
+}
+
+/*
+ * The node of the position.  AX_STALE: it changed.  AX_BUFFER, AX_BUSY.
+ *
+ * Latches: none on entry and on return; pessimistically takes the node's.
+ */
+static __attribute__((noinline)) ax_status
+check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c, bool pess)
+{
+	_Alignas(8) uint8_t copy[HY_MAX_BODY];
+	const hy_body *b = (const hy_body *) (const void *) copy;
+	uint8_t		perm[HY_SLOTS],
+				told[HY_SLOTS];
+	hy_at		at;
+	hy_node    *back;
+	int			n,
+				m;
+	bool		ok;
+	ax_status	x = hy_find(cx, s, t, NULL, c->buf, c->len, HY_BEFORE, pess, false, &at);
+
+	if (x != AX_OK)
+		return x;
+	back = at.next ? hy_ld(&at.next->prev) : at.n;
+	ok = hy_copy(at.b, &at.g, copy);
+	ax_guard_close(cx, &at.g, false);
+	if (!ok)
+		return AX_STALE;
+	if (at.next && at.next->alen > c->size)
+	{
+		c->need_bytes = 2 * at.next->alen;
+		return AX_BUFFER;
+	}
+	if (back != at.n)
+		complain(c, "a link back that leads elsewhere", b);
+	if (at.next && !hy_is_left(at.n, at.next->anchor, at.next->alen, HY_STRICT))
+		complain(c, "anchors out of order", b);
+	if (check_layout(c, b, at.n, at.next))
+	{
+		n = hy_permutation(at.b, b, &at.g, false, perm);
+		m = hy_permutation(at.b, b, &at.g, true, told);
+		if (n != m || memcmp(perm, told, (size_t) n) != 0)
+			complain(c, "a wrong order for scans", b);
+		check_keys(c, b, perm, n, at.n, at.next);
+		c->info.entries += (uint64_t) n;
+		c->info.leaves++;
+	}
+	if (at.next)
+	{
+		memcpy(c->buf, at.next->anchor, at.next->alen);
+		c->len = at.next->alen;
+	}
+	else
+		PHASE(c) = LAYER;
+	return AX_OK;
+}
+
+/*
+ * The search layer has been counted by now: is it of the nodes of the list?
+ */
+static void
+check_layer(hy_list *t, ax_checking *c)
+{
+	uint64_t	named = c->info.entries - ENTRIES(c);
+
+	c->info.entries = ENTRIES(c);
+	c->info.height++;
+	if (hy_waiting(t) == 0 && !atomic_load_explicit(&t->applying, memory_order_acquire) &&
+		atomic_load_explicit(&t->pushed, memory_order_acquire) == PUSHED(c) &&
+		named + 1 != NODES(c) && !c->bad)
+	{
+		snprintf(c->msg, sizeof(c->msg), "the search layer names %llu data nodes of %llu",
+				 (unsigned long long) named, (unsigned long long) NODES(c));
+		c->bad = true;
+	}
+}
+
+/*
+ * See ax_check.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+ax_status
+hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
+{
+	hy_list    *t = hy_list_of(s);
+	int			lost = 0;
+	ax_status	x;
+
+	if (!t)
+	{
+		c->done = true;
+		return AX_OK;
+	}
+	if (PHASE(c) == BEGIN)
+	{
+		/* readers may be beside it where one latch is all */
+		if (s->sync != AX_SYNC_COARSE)
+			(void) hy_apply(cx, s, t, 4 * HY_MARK);
+		/* nothing is to be waiting at the beginning, or what is applied later is not new */
+		PUSHED(c) = hy_waiting(t) ? UINT64_MAX :
+			atomic_load_explicit(&t->pushed, memory_order_acquire);
+		PHASE(c) = LIST;
+	}
+	for (int work = 0; work < CALL_NODES && PHASE(c) == LIST && !c->bad; work++)
+	{
+		x = check_node(cx, s, t, c, lost >= AX_MAX_RESTARTS);
+		if (x == AX_BUSY || x == AX_BUFFER)
+			return x;
+		if (x == AX_STALE)
+			ax_restarted(cx, s, lost++);
+		else
+			lost = 0;
+		if (PHASE(c) == LAYER)
+		{
+			NODES(c) = c->info.leaves;
+			ENTRIES(c) = c->info.entries;
+			c->len = 0;
+			return AX_OK;
+		}
+	}
+	if (c->bad || PHASE(c) == LIST)
+		return AX_OK;
+	x = ax_engine_art_olc.check(cx, s, c);
+	if (x == AX_OK && c->done)
+		check_layer(t, c);
+	return x;
+}

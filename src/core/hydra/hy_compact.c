@@ -1,0 +1,282 @@
+/*
+ * hy_compact.c
+ *	  Compaction of HydraList: neighbouring nodes that are sparse are merged, bodies that
+ *	  are larger than they need be are made anew, and objects in spans that are to become
+ *	  empty are copied.  Then the same for the search layer.
+ *
+ * src/README.md: Compaction
+ */
+#include "core/radix/radix.h"
+#include "hy_list.h"
+
+#define CALL_NODES	64
+#define TRIES		8
+#define POS_BYTES	4096			/* of an anchor that is remembered */
+#define BLOBS		HY_SLOTS
+
+enum
+{
+	LIST, LAYER					/* c->level */
+};
+
+/* A node whose objects are to be replaced. */
+typedef struct work
+{
+	int			n;
+	hy_entry	e[HY_SLOTS];
+	int			nblobs;
+	bt_blob    *goes[BLOBS];
+	bt_blob    *moved[BLOBS];
+	_Alignas(8) uint8_t copy[HY_MAX_BODY];
+} work;
+
+/* Long keys that are to move go elsewhere.  False: no memory. */
+static bool
+move_blobs(ax_ctx *cx, ax_store *s, work *w)
+{
+	for (int i = 0; i < w->n; i++)
+	{
+		bt_blob    *old = w->e[i].v.blob,
+				   *b;
+
+		if (!old || !ax_draining(cx, s, old))
+			continue;
+		b = bt_blob_new(cx, s, old->bytes, old->len);
+		if (!b)
+			return false;
+		w->goes[w->nblobs] = old;
+		w->moved[w->nblobs++] = b;
+		bt_key_view(NULL, b->len, b, &w->e[i].v);
+	}
+	return true;
+}
+
+/*
+ * Give up what was made; x is returned.
+ */
+static ax_status
+undo(ax_ctx *cx, ax_store *s, work *w, hy_body *b, hy_node *n, ax_status x)
+{
+	while (w->nblobs > 0)
+		bt_blob_free(cx, s, w->moved[--w->nblobs]);
+	hy_drop_body(cx, s, b);
+	hy_drop_node(cx, s, n);
+	return x;
+}
+
+/*
+ * The node before "n", as it was a moment ago: its guard.  NULL: something changed.
+ *
+ * Latches: none.
+ */
+static hy_node *
+before(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *n, ax_guard *g)
+{
+	hy_at		at;
+
+	if (hy_find(cx, s, t, hy_ld(&n->prev), n->anchor, n->alen, HY_STRICT, false, false, &at) != AX_OK)
+		return NULL;
+	*g = at.g;
+	return at.next == n ? at.n : NULL;
+}
+
+/*
+ * Another header, of the same anchor, in a node's place.  AX_OK, AX_NOTFOUND: no memory.
+ * AX_STALE, AX_BUSY.
+ *
+ * Latches: none on entry and on return; takes those of the node before and of the node by
+ * one try each.
+ */
+static ax_status
+replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
+{
+	ax_guard	ga,
+				g;
+	hy_node    *a = NULL,
+			   *n,
+			   *next;
+	bt_view		v;
+	ax_status	x;
+
+	bt_key_view(old->anchor, old->alen, NULL, &v);
+	n = hy_make_node(cx, s, &v, true);
+	if (!n)
+		return AX_NOTFOUND;
+	if (old->alen > 0 && (a = before(cx, s, t, old, &ga)) == NULL)
+	{
+		hy_drop_node(cx, s, n);
+		return AX_STALE;
+	}
+	x = ax_guard_open(cx, &g, &old->word, false);
+	if (x == AX_OK && a && !ax_guard_lock(cx, &ga))
+		x = AX_STALE;
+	if (x == AX_OK && !ax_guard_lock(cx, &g))
+	{
+		if (a)
+			ax_guard_close(cx, &ga, false);
+		x = AX_STALE;
+	}
+	if (x != AX_OK)
+	{
+		hy_drop_node(cx, s, n);
+		return x;
+	}
+	next = hy_ld(&old->next);
+	atomic_store_explicit(&n->body, hy_ld(&old->body), memory_order_relaxed);
+	/* versions go on: the body says of which its order for scans is */
+	atomic_store_explicit(&n->word, (g.v & AX_VERSION_MASK) + AX_VERSION_ONE, memory_order_relaxed);
+	atomic_store_explicit(&n->next, next, memory_order_relaxed);
+	atomic_store_explicit(&n->prev, a, memory_order_relaxed);
+	atomic_store_explicit(&old->forward, n, memory_order_release);
+	if (a)
+		atomic_store_explicit(&a->next, n, memory_order_release);
+	else
+		atomic_store_explicit(&t->head, n, memory_order_release);
+	if (next)
+		atomic_store_explicit(&next->prev, n, memory_order_release);
+	/* of the first, too: gone nodes of which the search layer is not told lead to it */
+	hy_push(t, &old->go);
+	if (a)
+		hy_push(t, &n->come);
+	ax_guard_kill(cx, &g);
+	if (a)
+		ax_guard_close(cx, &ga, true);
+	return AX_OK;
+}
+
+/*
+ * Another body in a node's place, if this one is to move or too large.  AX_OK: there is;
+ * AX_NOTFOUND: it stays.  AX_STALE, AX_BUSY.
+ *
+ * Latches: none on entry and on return; takes the node's by one try.
+ */
+static __attribute__((noinline)) ax_status
+replace_body(ax_ctx *cx, ax_store *s, hy_at *at)
+{
+	work		w = {.nblobs = 0};
+	hy_body    *old = at->b,
+			   *b;
+	uint32_t	plen = hy_range(at->n, at->next);
+	bool		must;
+
+	if (!hy_copy(old, &at->g, w.copy))
+		return AX_STALE;
+	w.n = hy_entries((const hy_body *) (const void *) w.copy, w.e);
+	must = ax_draining(cx, s, old) || w.n + 16 <= old->cap;
+	for (int i = 0; i < w.n && !must; i++)
+		must = w.e[i].v.blob && ax_draining(cx, s, w.e[i].v.blob);
+	if (!must || !hy_fits(w.e, w.n, plen))
+		return AX_NOTFOUND;
+	hy_sort(w.e, w.n, plen);
+	b = move_blobs(cx, s, &w) ?
+		hy_make_body(cx, s, w.e, w.n, w.n ? 0 : 8, at->n->anchor, plen, true) : NULL;
+	if (!b)
+		return undo(cx, s, &w, b, NULL, AX_NOTFOUND);
+	if (ax_retire_reserve(cx, 1 + w.nblobs) != AX_OK)
+		return undo(cx, s, &w, b, NULL, AX_BUSY);
+	AX_POINT("hydra.compact.before_lock");
+	if (!ax_guard_lock(cx, &at->g))
+		return undo(cx, s, &w, b, NULL, AX_STALE);
+	atomic_store_explicit(&at->n->body, b, memory_order_release);
+	ax_guard_close(cx, &at->g, true);
+	ax_retire(cx, s, old, old->size);
+	for (int i = 0; i < w.nblobs; i++)
+		bt_blob_retire(cx, s, w.goes[i]);
+	return AX_OK;
+}
+
+/*
+ * The node of the position.  AX_OK: done with, and the position is the one behind.
+ * AX_NOTFOUND: that was the last.  AX_STALE, AX_BUSY.
+ *
+ * Latches: none on entry and on return.
+ */
+static ax_status
+compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
+{
+	uint8_t    *pos = c->work;
+	hy_at		at;
+	hy_node    *next;
+	ax_status	x = hy_find(cx, s, t, NULL, pos, c->len, HY_BEFORE, false, false, &at);
+
+	if (x != AX_OK)
+		return x;
+	/* the nodes behind, as long as there is room for their keys */
+	x = hy_merge(cx, s, t, at.n, HY_FULL);
+	if (x == AX_OK)
+	{
+		c->moved++;
+		return AX_STALE;
+	}
+	if (x == AX_BUSY)
+		return x;
+	if (ax_draining(cx, s, at.n))
+	{
+		x = replace_node(cx, s, t, at.n);
+		if (x == AX_OK)
+		{
+			c->moved++;
+			return AX_STALE;
+		}
+		if (x != AX_NOTFOUND)
+			return x;
+	}
+	x = replace_body(cx, s, &at);
+	if (x != AX_OK && x != AX_NOTFOUND)
+		return x;
+	c->moved += x == AX_OK;
+	next = at.next;
+	if (!next)
+		return AX_NOTFOUND;
+	c->len = next->alen < POS_BYTES ? next->alen : POS_BYTES;
+	memcpy(pos, next->anchor, c->len);
+	return AX_OK;
+}
+
+/*
+ * See ax_compact.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+ax_status
+hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
+{
+	hy_list    *t = hy_list_of(s);
+	int			tries = 0;
+
+	if (!t)
+	{
+		c->done = true;
+		return AX_OK;
+	}
+	if (c->level == LIST && !c->started)
+	{
+		c->started = true;
+		c->len = 0;
+	}
+	for (int nodes = 0; nodes < CALL_NODES && c->level == LIST; nodes++)
+	{
+		uint64_t	moved = c->moved;
+		ax_status	x = compact_node(cx, s, t, c);
+
+		if (x == AX_BUSY)
+			return x;
+		if (x == AX_STALE && c->moved == moved && tries++ == TRIES)
+			return AX_BUSY;
+		if (x == AX_OK || c->moved > moved)
+			tries = 0;
+		if (x == AX_NOTFOUND)
+		{
+			c->level = LAYER;
+			c->started = false;
+			c->len = 0;
+		}
+		ax_map_unshare_all();
+	}
+	if (hy_waiting(t))
+		hy_told(cx, s, t, 1);
+	if (c->level == LIST)
+		return AX_OK;
+	return ax_engine_art_olc.compact(cx, s, c);
+}

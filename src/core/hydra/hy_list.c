@@ -1,0 +1,346 @@
+/*
+ * hy_list.c
+ *	  HydraList: finding the node of a position, and the search layer, which is told of
+ *	  new and gone nodes later.
+ *
+ * The search layer is a radix tree (core/radix) in the store's root, of anchors, each with
+ * its node's address where other trees have a TID.  A search asks it for the greatest
+ * anchor before the position, and walks on from that node, wherever it is by now.
+ *
+ * A process that adds a node to the list, or takes one out, logs that.  It pushes an entry
+ * on a stack, one for all, while it still has the latch of the node before.  So the order of
+ * the pushes is that of the changes, and nobody reads a clock.  The entry lies in the node:
+ * a log is never full.  A writer that finds enough of them applies them, one at a time.
+ *
+ * src/README.md: HydraList
+ */
+#include "core/base/ax_news.h"
+#include "core/radix/radix.h"
+#include "hydra.h"
+#include "hy_list.h"
+
+#define PATH	8000			/* bytes of an anchor that the search layer has, at most */
+#define STEPS	(1 << 20)		/* of a walk, before it starts over */
+#define PIECE	256				/* changes applied at once, at most */
+
+/* An anchor as the search layer has it: its bytes and the node's address. */
+static uint32_t
+layer_key(const hy_node *n, uint8_t *buf)
+{
+	uint32_t	len = n->alen < PATH ? n->alen : PATH;
+
+	memcpy(buf, n->anchor, len);
+	ax_put_tid(buf + len, (uint64_t) (uintptr_t) n);
+	return len + AX_TID_BYTES;
+}
+
+/*
+ * A node near the position, which may be obsolete.
+ *
+ * Epoch: inside.
+ * Latches: those of a scan of the search layer; none on return.
+ */
+static ax_status
+jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, hy_side side,
+	 hy_node **n)
+{
+	uint8_t		path[2 * (PATH + AX_TID_BYTES) + 16];
+	uint64_t	tid;
+	ax_batch	b = {.backward = true, .max = 1, .tids = &tid, .lastkey = path,
+					 .lastkey_size = sizeof(path)};
+	ax_status	x;
+
+	b.hi.key = key;
+	b.hi.len = len < PATH ? len : PATH;
+	b.hi.after = len == 0 ? side == HY_AFTER : len > PATH || side == HY_AFTER;
+	*n = hy_ld(&t->head);
+	if (len == 0 && side != HY_AFTER)
+		return AX_OK;
+	x = ax_engine_art_olc.scan(cx, s, &b);
+	if (x == AX_OK && b.n > 0)
+		*n = (hy_node *) (uintptr_t) tid;
+	return x;
+}
+
+/* A search passed so many nodes. */
+static void
+walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
+{
+	AX_COUNT(cx, s, walks, 1);
+	AX_COUNT(cx, s, walk_steps, steps);
+	if (steps > atomic_load_explicit(&t->longest, memory_order_relaxed))
+		atomic_store_explicit(&t->longest, steps, memory_order_relaxed);
+}
+
+/*
+ * The node in whose range the position lies.  from: a node near it, NULL: ask the search
+ * layer.  AX_OK: *at, which holds if the guard is still valid when all is read.  AX_STALE:
+ * start over.  AX_BUSY.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.  On AX_OK the guard of the node is open: with pess, and under
+ * OptiQL for who writes, it has the latch.  Else none.
+ * Arguments: a position, and how to take what is there.
+ */
+ax_status
+hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, uint32_t len,
+		hy_side side, bool pess, bool write, hy_at *at)
+{
+	hy_node    *n = from;
+	ax_status	x;
+
+	if (!n && (x = jump(cx, s, t, key, len, side, &n)) != AX_OK)
+		return x;
+	for (int steps = 0; steps < STEPS; steps++)
+	{
+		hy_node    *go;
+
+		AX_POINT("hydra.node_read");
+		x = write ? ax_guard_open_target(cx, s, &at->g, &n->word, pess) :
+			ax_guard_open(cx, &at->g, &n->word, pess);
+		if (x == AX_STALE)
+		{
+			/* its keys went to the left: an anchor never moves */
+			n = hy_ld(&n->forward);
+			continue;
+		}
+		if (x != AX_OK)
+			return x;
+		AX_POINT("hydra.node_version");
+		if (ax_unlikely(n->alen > 0 && !hy_is_left(n, key, len, side)))
+			go = hy_ld(&n->prev);
+		else
+		{
+			go = at->next = hy_ld(&n->next);
+			if (!go || !hy_is_left(go, key, len, side))
+			{
+				at->n = n;
+				at->b = hy_ld(&n->body);
+				if (ax_unlikely(steps > 0) && !from)
+					walked(cx, s, t, (uint32_t) steps);
+				return AX_OK;
+			}
+		}
+		/* a link of a node that is in the list leads to one that was there in this epoch */
+		if (ax_guard_valid(&at->g))
+			n = go;
+		ax_guard_close(cx, &at->g, false);
+	}
+	return AX_STALE;
+}
+
+/*
+ * The store's list, which is made, with one empty node, if there is none.  AX_NOMEM.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ */
+ax_status
+hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
+{
+	void	   *none = NULL;
+	hy_node    *n;
+	hy_body    *b;
+
+	*t = hy_list_of(s);
+	if (ax_likely(*t != NULL))
+		return AX_OK;
+	*t = ax_alloc_public(cx, s, sizeof(hy_list));
+	n = *t ? hy_make_node(cx, s, NULL, false) : NULL;
+	b = n ? hy_make_body(cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
+	if (!b)
+	{
+		hy_drop_node(cx, s, n);
+		if (*t)
+			ax_unalloc(cx, s, *t, sizeof(hy_list));
+		return AX_NOMEM;
+	}
+	memset(*t, 0, sizeof(hy_list));
+	ax_stack_init(&(*t)->log);
+	atomic_store_explicit(&n->body, b, memory_order_relaxed);
+	atomic_store_explicit(&(*t)->head, n, memory_order_relaxed);
+	if (atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) *t,
+												memory_order_acq_rel, memory_order_acquire))
+	{
+		AX_COUNT(cx, s, leaves, 1);
+		return AX_OK;
+	}
+	hy_drop_body(cx, s, b);
+	hy_drop_node(cx, s, n);
+	ax_unalloc(cx, s, *t, sizeof(hy_list));
+	*t = none;
+	return AX_OK;
+}
+
+/* ---- the log ---- */
+
+/*
+ * Latches: the caller has that of the node before the one that came or goes.
+ */
+void
+hy_push(hy_list *t, hy_log *l)
+{
+	atomic_fetch_add_explicit(&t->pushed, 1, memory_order_relaxed);
+	ax_stack_push(&t->log, &l->link);
+}
+
+/* How many changes the search layer does not have yet. */
+uint64_t
+hy_waiting(hy_list *t)
+{
+	uint64_t	applied = atomic_load_explicit(&t->applied, memory_order_acquire);
+
+	return atomic_load_explicit(&t->pushed, memory_order_relaxed) - applied;
+}
+
+/* The oldest change that was logged, NULL: none.  The claim is held. */
+static hy_log *
+first_of(hy_list *t)
+{
+	if (!t->todo)
+		for (ax_stack_node *n = ax_stack_take_all(&t->log); n;)
+		{
+			ax_stack_node *next = n->next;
+
+			n->next = t->todo;
+			t->todo = n;
+			n = next;
+		}
+	return (hy_log *) (void *) t->todo;
+}
+
+/*
+ * Tell the search layer of one change.  AX_OK, or what it said.
+ *
+ * A node that is gone again need not be told of.  When its going is told, nobody can come
+ * to it any more who is not inside now.
+ */
+static ax_status
+apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
+{
+	uint8_t		key[PATH + AX_TID_BYTES];
+	uint32_t	len = layer_key(n, key);
+	ax_status	x;
+
+	if (!goes)
+	{
+		x = ax_engine_art_olc.insert(cx, s, key, len);
+		if (x == AX_OK)
+			AX_COUNT(cx, s, entries, -1);
+		return x == AX_EXISTS ? AX_OK : x;
+	}
+	if (ax_retire_reserve(cx, 1) != AX_OK)
+		return AX_BUSY;
+	x = ax_engine_art_olc.remove(cx, s, key, len);
+	if (x == AX_OK)
+		AX_COUNT(cx, s, entries, 1);
+	if (x != AX_OK && x != AX_NOTFOUND)
+		return x;
+	if (ax_retire_reserve(cx, 1) != AX_OK)
+		return AX_BUSY;
+	ax_retire(cx, s, n, hy_node_size(n->alen));
+	return AX_OK;
+}
+
+/*
+ * Apply up to "most" of the changes logged, in their order.  AX_OK, also when somebody
+ * else is at it.  AX_NOMEM, AX_BUSY: some are left.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; those of the search layer.
+ */
+ax_status
+hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
+{
+	ax_status	x = AX_OK;
+
+	if (atomic_load_explicit(&t->applying, memory_order_relaxed) ||
+		atomic_exchange_explicit(&t->applying, 1, memory_order_acquire))
+		return AX_OK;
+	for (uint64_t i = 0; i < most; i++)
+	{
+		hy_log	   *l = first_of(t);
+		ax_stack_node *next;
+
+		if (!l)
+			break;
+		AX_POINT("hydra.apply");
+		/* what is retired is not looked at again */
+		next = l->link.next;
+		x = apply_one(cx, s, l->node, l->goes);
+		if (x != AX_OK)
+			break;
+		t->todo = next;
+		atomic_fetch_add_explicit(&t->applied, 1, memory_order_release);
+	}
+	atomic_store_explicit(&t->applying, 0, memory_order_release);
+	return x;
+}
+
+/*
+ * Something is logged.  Where it is much it is applied; what is left is the updater's.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return, but the one of a coarse tree.
+ */
+void
+hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark)
+{
+	if (hy_waiting(t) >= mark)
+		(void) hy_apply(cx, s, t, 4 * HY_MARK);
+	if (hy_waiting(t) > 0)
+		ax_tell_updater(cx);
+}
+
+/* See hydra.h. */
+void
+ax_hydra_info(ax_store *s, ax_tree_info *out)
+{
+	hy_list    *t = hy_list_of(s);
+
+	if (!t)
+		return;
+	out->search_applied = atomic_load_explicit(&t->applied, memory_order_acquire);
+	out->search_logged = atomic_load_explicit(&t->pushed, memory_order_relaxed);
+	out->walk_longest = atomic_load_explicit(&t->longest, memory_order_relaxed);
+}
+
+/*
+ * A load that comes to nothing: the search layer forgets what it was told.
+ *
+ * Latches: those of the search layer; none on return.
+ */
+void
+hy_forget(ax_ctx *cx, ax_store *s, hy_node *first)
+{
+	for (hy_node *n = hy_ld(&first->next); n; n = hy_ld(&n->next))
+	{
+		uint8_t		key[PATH + AX_TID_BYTES];
+		uint32_t	len = layer_key(n, key);
+		ax_status	x = AX_BUSY;
+
+		for (int tries = 0; tries < 100 && x == AX_BUSY; tries++)
+			x = ax_engine_art_olc.remove(cx, s, key, len);
+		if (x == AX_OK)
+			AX_COUNT(cx, s, entries, 1);
+		else if (x != AX_NOTFOUND)
+		{
+			/* rather lost until the store is closed than leading to what is freed */
+			atomic_store_explicit(&s->root, 0, memory_order_release);
+			return;
+		}
+	}
+}
+
+/*
+ * Applies a piece of the log.  It could be long, and the caller is in one epoch meanwhile,
+ * and under a coarse latch.  AX_BUSY: some is left.
+ */
+ax_status
+hy_settle(ax_ctx *cx, ax_store *s, bool all)
+{
+	hy_list    *t = hy_list_of(s);
+	ax_status	x = t ? hy_apply(cx, s, t, PIECE) : AX_OK;
+
+	return x == AX_NOMEM || (t && x == AX_OK && hy_waiting(t) > 0) ? AX_BUSY : x;
+}

@@ -1,0 +1,86 @@
+/*
+ * hy_list.h
+ *	  What the files of HydraList share: finding a node, and the log.
+ *
+ * src/README.md: HydraList
+ */
+#ifndef HY_LIST_H
+#define HY_LIST_H
+
+#include "hy_node.h"
+
+#define HY_MARK		8			/* logged changes that make a writer apply them */
+#define HY_POOR		16			/* a node with fewer keys is merged */
+#define HY_FULL		52			/* keys of a merged one, at most */
+
+/* Which nodes a position is behind: those whose anchor is */
+typedef enum hy_side
+{
+	HY_BEFORE,					/* not behind the position's bytes */
+	HY_AFTER,					/* the same, or begins with them */
+	HY_STRICT					/* before them */
+} hy_side;
+
+/* A node, what it is guarded by, and what was read under that guard. */
+typedef struct hy_at
+{
+	ax_guard	g;
+	hy_node    *n;
+	hy_node    *next;
+	hy_body    *b;
+} hy_at;
+
+/* Does the node's range begin before the position? */
+static inline bool
+hy_is_left(const hy_node *n, const uint8_t *key, uint32_t len, hy_side side)
+{
+	uint32_t	m = n->alen < len ? n->alen : len;
+	int			c = m ? memcmp(n->anchor, key, m) : 0;
+
+	if (c)
+		return c < 0;
+	if (n->alen < len)
+		return true;
+	if (side == HY_STRICT)
+		return false;
+	return n->alen == len || side == HY_AFTER;
+}
+
+/* ---- hy_list.c ---- */
+extern ax_status hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key,
+						 uint32_t len, hy_side side, bool pess, bool write, hy_at *at);
+extern ax_status hy_begin(ax_ctx *cx, ax_store *s, hy_list **t);
+extern void hy_push(hy_list *t, hy_log *l);
+extern uint64_t hy_waiting(hy_list *t);
+extern ax_status hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most);
+extern void hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark);
+extern void hy_forget(ax_ctx *cx, ax_store *s, hy_node *first);
+extern ax_status hy_settle(ax_ctx *cx, ax_store *s, bool all);
+
+/* ---- hy_change.c ---- */
+extern ax_status hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								  const uint32_t *lens, uint32_t len, uint64_t n,
+								  uint64_t *done, uint64_t *added);
+
+/* ---- hy_remove.c ---- */
+extern ax_status hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most);
+
+/* ---- hy_scan.c ---- */
+extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+extern ax_status hy_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								const uint32_t *lens, uint32_t len, uint32_t n,
+								uint64_t *tids, uint32_t max, uint32_t *counts,
+								uint32_t *done);
+extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+
+/* ---- hy_bulk.c, hy_check.c, hy_compact.c ---- */
+extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);
+extern ax_status hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
+
+#endif							/* HY_LIST_H */

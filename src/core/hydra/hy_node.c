@@ -1,0 +1,436 @@
+/*
+ * hy_node.c
+ *	  HydraList's data nodes: finding a key, putting one in, taking one out, and making
+ *	  bodies and headers.
+ *
+ * src/README.md: HydraList
+ */
+#include "hy_list.h"
+
+#define SPREAD	8				/* slots that a body grows by, at least */
+
+/* ---- search ---- */
+
+/*
+ * The slot of a key of the node's range; -1: it is not there, -2: the node changed.
+ *
+ * A key of the range begins with its prefix, so that need not be compared.
+ */
+int
+hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t len)
+{
+	uint64_t	m = hy_match(b, hy_fp(key, len - AX_TID_BYTES)) & hy_used(b);
+
+	if (ax_unlikely(len < b->plen))
+		return -2;
+	for (; m; m &= m - 1)
+	{
+		int			i = __builtin_ctzll(m);
+		const uint8_t *rest;
+		uint32_t	n;
+		bt_blob    *blob;
+
+		if (i >= b->cap || !hy_rest(b, g, i, &rest, &n, &blob))
+			return -2;
+		if (blob ? n == len && memcmp(rest, key, len) == 0 :
+			n == len - b->plen && ax_equal(rest, key + b->plen, n))
+			return i;
+	}
+	return -1;
+}
+
+/* The key in slot i of a body that nobody writes. */
+void
+hy_get(const hy_body *b, int i, bt_view *v)
+{
+	const uint8_t *rest = NULL;
+	uint32_t	n = 0;
+	bt_blob    *blob;
+
+	(void) hy_rest(b, NULL, i, &rest, &n, &blob);
+	if (blob)
+	{
+		bt_key_view(NULL, n, blob, v);
+		return;
+	}
+	*v = (bt_view) {.a = hy_prefix(b), .an = b->plen, .r = rest, .rn = n};
+}
+
+/* How a key in pieces compares with one in one. */
+int
+hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len)
+{
+	uint32_t	m = v->an < len ? v->an : len;
+	int			c = m ? memcmp(v->a, key, m) : 0;
+
+	if (c || len <= v->an)
+		return c ? c : bt_len(v) > len;
+	key += v->an;
+	len -= v->an;
+	m = v->rn < len ? v->rn : len;
+	c = m ? memcmp(v->r, key, m) : 0;
+	return c ? c : v->rn < len ? -1 : v->rn > len;
+}
+
+/* Up to eight bytes of a key from "from" on, as a number. */
+static uint64_t
+head_of(const bt_view *v, uint32_t from)
+{
+	uint8_t		h[8] = {0};
+	uint32_t	len = bt_len(v);
+
+	if (len > from)
+		bt_view_bytes(v, from, len - from < 8 ? len - from : 8, h);
+	return ax_be8(h, 8);
+}
+
+/* Do two keys that begin with "skip" bytes alike, and whose heads are the same, rise? */
+static bool
+rise(const bt_view *a, const bt_view *b)
+{
+	uint32_t	i = bt_common(a, b);
+	uint8_t		x = 0,
+				y = 0;
+
+	if (i == bt_len(a) || i == bt_len(b))
+		return bt_len(a) <= bt_len(b);
+	bt_view_bytes(a, i, 1, &x);
+	bt_view_bytes(b, i, 1, &y);
+	return x < y;
+}
+
+/* Sort entries, all of which begin with the same "skip" bytes. */
+void
+hy_sort(hy_entry *e, int n, uint32_t skip)
+{
+	for (int i = 0; i < n; i++)
+	{
+		hy_entry	x = e[i];
+		int			j = i;
+
+		x.head = head_of(&x.v, skip);
+		while (j > 0 && (e[j - 1].head > x.head ||
+						 (e[j - 1].head == x.head && !rise(&e[j - 1].v, &x.v))))
+		{
+			e[j] = e[j - 1];
+			j--;
+		}
+		e[j] = x;
+	}
+}
+
+/* All entries of a body that nobody writes, in no order; how many. */
+int
+hy_entries(const hy_body *b, hy_entry *e)
+{
+	int			n = 0;
+
+	for (uint64_t m = hy_used(b); m; m &= m - 1)
+	{
+		int			i = __builtin_ctzll(m);
+
+		hy_get(b, i, &e[n].v);
+		e[n++].fp = b->fp[i];
+	}
+	return n;
+}
+
+/*
+ * Copy a body, whose node g guards, to HY_MAX_BODY bytes.  False: the node changed.
+ */
+bool
+hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to)
+{
+	ax_copy_out(to, (const uint8_t *) b, b->size);
+	AX_POINT("hydra.copied");
+	return ax_guard_valid(g);
+}
+
+/*
+ * The slots of a copy in the keys' order; how many.  "b" is what was copied, at the version
+ * of g.  The first who scans a version writes the order down there for the others.
+ *
+ * perm_of only rises, but for the moment in which it is HY_PERM_BUSY.  So no version is
+ * written twice, and who finds the same version before and after has read what one wrote.
+ * The slots are compared with "used" all the same: a wrong one would be a wrong answer.
+ */
+int
+hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied, uint8_t *perm)
+{
+	const uint64_t version = g->v & AX_VERSION_MASK;
+	const uint64_t used = hy_used(copy);
+	const int	n = __builtin_popcountll(used);
+	uint64_t	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
+	uint64_t	seen = 0;
+	hy_entry	e[HY_SLOTS];
+	int			k = 0;
+
+	if (copied && of == version)
+	{
+		ax_copy_out(perm, b->perm, (uint32_t) n);
+		AX_POINT("hydra.perm_read");
+		atomic_thread_fence(memory_order_acquire);
+#ifdef AX_TSAN
+		of = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
+#else
+		of = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
+#endif
+		for (int i = 0; i < n; i++)
+			seen |= perm[i] < HY_SLOTS ? UINT64_C(1) << perm[i] : 0;
+		if (of == version && seen == used)
+			return n;
+	}
+	for (uint64_t m = used; m; m &= m - 1, k++)
+	{
+		hy_get(copy, __builtin_ctzll(m), &e[k].v);
+		e[k].fp = (uint8_t) __builtin_ctzll(m);
+	}
+	hy_sort(e, n, copy->plen);
+	for (int i = 0; i < n; i++)
+		perm[i] = e[i].fp;
+	if (copied && of != HY_PERM_BUSY && (of == 0 || (int64_t) (version - of) > 0) &&
+		atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
+												memory_order_acquire, memory_order_relaxed))
+	{
+		atomic_thread_fence(memory_order_release);
+		ax_copy_in(b->perm, perm, (uint32_t) n);
+		atomic_store_explicit(&b->perm_of, version, memory_order_release);
+	}
+	return n;
+}
+
+/* ---- changes in place ---- */
+
+/* First byte behind the slots. */
+static inline uint32_t
+arrays_end(uint32_t cap)
+{
+	return HY_HEAD + 4 * cap;
+}
+
+/* Is there a place for a key of so many bytes? */
+bool
+hy_room(const hy_body *b, uint32_t len, bool blob)
+{
+	uint64_t	all = b->cap == HY_SLOTS ? UINT64_MAX : (UINT64_C(1) << b->cap) - 1;
+
+	if ((~hy_used(b) & all) == 0)
+		return false;
+	if (b->rest != HY_VAR)
+		return !blob && len == (uint32_t) b->plen + b->rest;
+	return (blob ? 8 : len - b->plen) + arrays_end(b->cap) <=
+		bt_ld(&((hy_body *) (uintptr_t) b)->heap);
+}
+
+/* Put a key's bytes in slot i. */
+static void
+fill(hy_body *b, int i, const uint8_t *rest, uint32_t n, bt_blob *blob)
+{
+	uint64_t	x = (uint64_t) (uintptr_t) blob;
+	uint32_t	off;
+
+	if (b->rest != HY_VAR)
+	{
+		ax_copy_in(b->data + (uint32_t) i * b->rest, rest, n);
+		return;
+	}
+	if (blob)
+	{
+		rest = (const uint8_t *) &x;
+		n = 8;
+	}
+	off = bt_ld(&b->heap) - n;
+	ax_copy_in((uint8_t *) b + off, rest, n);
+	bt_st(&b->heap, (uint16_t) off);
+	bt_st(&hy_slots(b)[i], off | (blob ? (uint32_t) HY_BLOB : n) << 16);
+}
+
+/* A key for which there is room (hy_room), in a node that is latched. */
+void
+hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
+{
+	uint64_t	used = hy_used(b);
+	int			i = __builtin_ctzll(~used);
+
+	fill(b, i, key + b->plen, len - b->plen, blob);
+	__atomic_store_n(&b->fp[i], fp, __ATOMIC_RELAXED);
+	atomic_store_explicit(&b->used, used | UINT64_C(1) << i, memory_order_release);
+}
+
+/* Take slot i's key out of a node that is latched; its blob is the caller's. */
+void
+hy_del(hy_body *b, int i)
+{
+	if (b->rest == HY_VAR)
+	{
+		uint32_t	n = bt_ld(&hy_slots(b)[i]) >> 16;
+
+		bt_st(&b->dead, (uint16_t) (bt_ld(&b->dead) + (n == HY_BLOB ? 8 : n)));
+	}
+	atomic_store_explicit(&b->used, hy_used(b) & ~(UINT64_C(1) << i), memory_order_release);
+}
+
+/* ---- making ---- */
+
+typedef struct plan
+{
+	uint32_t	plen;
+	uint32_t	rest;
+	uint32_t	cap;
+	uint32_t	size;
+} plan;
+
+/* Bytes of the heap that an entry takes. */
+static inline uint32_t
+need(const bt_view *v, uint32_t plen)
+{
+	return v->blob ? 8 : bt_len(v) - plen;
+}
+
+/*
+ * The layout for n keys, and room for "spare" more, if there can be any.  False: they do
+ * not fit, with or without.
+ */
+static bool
+plan_body(const hy_entry *e, int n, int spare, uint32_t plen, plan *p)
+{
+	uint32_t	len = n ? bt_len(&e[0].v) : 0;
+	uint32_t	heap = 0;
+	bool		same = n > 0 && len - plen <= HY_MAX_REST;
+
+	if (n > HY_SLOTS)
+		return false;
+	p->plen = plen;
+	p->cap = (uint32_t) (n + spare < HY_SLOTS ? n + spare : HY_SLOTS);
+	p->cap = (p->cap + SPREAD - 1) / SPREAD * SPREAD;
+	for (int i = 0; i < n; i++)
+	{
+		same = same && !e[i].v.blob && bt_len(&e[i].v) == len;
+		heap += need(&e[i].v, plen);
+	}
+	if (same)
+	{
+		p->rest = len - plen;
+		p->size = HY_HEAD + p->cap * p->rest + plen;
+	}
+	else
+	{
+		uint32_t	want = n ? heap + heap * (p->cap - (uint32_t) n) / (uint32_t) n : 0;
+
+		p->rest = HY_VAR;
+		want += spare ? 64 : 0;
+		p->size = arrays_end(p->cap) + heap + plen;
+		/* free slots take room, too, and rather none than no body */
+		if (p->size > HY_MAX_BODY)
+			return spare > 0 && plan_body(e, n, 0, plen, p);
+		p->size = arrays_end(p->cap) + want + plen;
+		if (p->size > HY_MAX_BODY)
+			p->size = HY_MAX_BODY;
+	}
+	/* what the allocator gives in any case; offsets are 16 bits */
+	if (ax_alloc_size(p->size) <= HY_MAX_BODY)
+		p->size = ax_alloc_size(p->size);
+	return true;
+}
+
+/* Do n keys fit into one body? */
+bool
+hy_fits(const hy_entry *e, int n, uint32_t plen)
+{
+	plan		p;
+
+	return plan_body(e, n, 0, plen, &p);
+}
+
+/*
+ * A body of n entries, with "spare" free slots, about.  The prefix begins all keys of the
+ * range.  NULL: no memory.  They must fit.  Blobs are taken over.
+ *
+ * Arguments: all that a body is made of.
+ */
+hy_body *
+hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
+			 const uint8_t *prefix, uint32_t plen, bool may_reserve)
+{
+	plan		p;
+	hy_body    *b;
+
+	AX_ENSURE(ax_body(cx), plan_body(e, n, spare, plen, &p));
+	b = ax_alloc(cx, s, p.size, may_reserve);
+	if (!b)
+		return NULL;
+	memset(b, 0, HY_HEAD);
+	b->rest = (uint16_t) p.rest;
+	b->plen = (uint8_t) plen;
+	b->cap = (uint8_t) p.cap;
+	b->size = p.size;
+	bt_st(&b->heap, (uint16_t) (p.size - plen));
+	if (plen)
+		memcpy((uint8_t *) b + p.size - plen, prefix, plen);
+	for (int i = 0; i < n; i++)
+	{
+		const bt_view *v = &e[i].v;
+		uint8_t		buf[HY_LONG + HY_MAX_PLEN];
+		uint32_t	len = bt_len(v);
+
+		if (!v->blob)
+			bt_view_bytes(v, plen, len - plen, buf);
+		fill(b, i, buf, len - plen, v->blob);
+		b->fp[i] = e[i].fp;
+	}
+	atomic_store_explicit(&b->used, n == HY_SLOTS ? UINT64_MAX : (UINT64_C(1) << n) - 1,
+						  memory_order_relaxed);
+	return b;
+}
+
+/* Bytes of a header. */
+uint32_t
+hy_node_size(uint32_t alen)
+{
+	return (uint32_t) offsetof(hy_node, anchor) + alen;
+}
+
+/* A header without a body; anchor: NULL is below all keys.  NULL: no memory. */
+hy_node *
+hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve)
+{
+	uint32_t	alen = anchor ? bt_len(anchor) : 0;
+	hy_node    *n = ax_alloc(cx, s, hy_node_size(alen), may_reserve);
+
+	if (!n)
+		return NULL;
+	memset(n, 0, offsetof(hy_node, anchor));
+	atomic_store_explicit(&n->word, AX_WORD_INIT, memory_order_relaxed);
+	n->come.node = n->go.node = n;
+	n->go.goes = true;
+	n->alen = alen;
+	if (anchor)
+		bt_view_bytes(anchor, 0, alen, n->anchor);
+	return n;
+}
+
+/* Give back what nobody saw; a body's blobs stay. */
+void
+hy_drop_body(ax_ctx *cx, ax_store *s, hy_body *b)
+{
+	if (b)
+		ax_unalloc(cx, s, b, b->size);
+}
+
+void
+hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n)
+{
+	if (n)
+		ax_unalloc(cx, s, n, hy_node_size(n->alen));
+}
+
+/* How many bytes all keys from one anchor up to another begin with; hi NULL: none. */
+uint32_t
+hy_range(const hy_node *lo, const hy_node *hi)
+{
+	uint32_t	n = 0;
+
+	while (hi && n < lo->alen && n < hi->alen && n < HY_MAX_PLEN && lo->anchor[n] == hi->anchor[n])
+		n++;
+	return n;
+}

@@ -1,0 +1,246 @@
+/*
+ * hy_node.h
+ *	  HydraList's data nodes: layout, search, and what changes them in place.
+ *
+ * A node is two objects.  The header is what others point to: latch word, links, and the
+ * anchor, which never changes.  The body has the keys, in no order:
+ *
+ *	fixed	header | keys[cap], "rest" bytes each | prefix
+ *	else	header | slots[cap] | free | heap | prefix
+ *
+ * The bytes that all keys of the node's range have in common (its prefix) are stored
+ * once.  A byte of each key is its fingerprint, of all but the TID: a look-up does not know
+ * the TID, and goes by it, too.  A long key is an object of its own (bt_blob).
+ *
+ * The layout of a body is immutable.  Where it has no place for a key, another body
+ * takes its place, under the node's latch, and the old one is retired.
+ *
+ * src/README.md: HydraList
+ */
+#ifndef HY_NODE_H
+#define HY_NODE_H
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "core/base/ax_stack.h"
+#include "core/btree/bt_page.h"
+
+#define HY_SLOTS	64			/* keys of a node, at most */
+#define HY_VAR		0xFFFF		/* rest: keys of several lengths */
+#define HY_BLOB		0xFFFF		/* slot's length: the heap has a pointer */
+#define HY_LONG		512			/* longer keys are blobs */
+#define HY_MAX_REST 128			/* of a fixed body */
+#define HY_MAX_BODY 24576
+#define HY_MAX_PLEN 255
+
+/*
+ * Its maker writes all of it before it is published.  Then used, heap, dead, fp and data
+ * are written under the node's latch; perm_of and perm by those who scan, by the rules of
+ * hy_permutation().  The rest is immutable.
+ */
+typedef struct hy_body
+{
+	_Atomic uint64_t used;		/* slots with a key */
+	_Atomic uint64_t perm_of;	/* perm is that of this version of the node; 0: none,
+								 * HY_PERM_BUSY: being written */
+	_Atomic uint16_t heap;		/* lowest byte in use of the heap */
+	_Atomic uint16_t dead;		/* bytes of the heap that nothing refers to */
+	uint16_t	rest;			/* HY_VAR, or bytes of each key behind the prefix */
+	uint8_t		plen;
+	uint8_t		cap;			/* slots */
+	uint32_t	size;
+	uint32_t	unused;
+	uint8_t		fp[HY_SLOTS];
+	uint8_t		perm[HY_SLOTS]; /* the slots in the keys' order */
+	_Alignas(8) uint8_t data[];
+} hy_body;
+
+#define HY_HEAD			((uint32_t) offsetof(hy_body, data))
+#define HY_PERM_BUSY	UINT64_C(1)
+
+typedef struct hy_node hy_node;
+
+/* A node comes, or goes: the search layer is yet to learn it. */
+typedef struct hy_log
+{
+	ax_stack_node link;			/* first: by who has the node's latch, then the applier */
+	hy_node    *node;
+	bool		goes;
+} hy_log;
+
+/*
+ * A header.  "next" is under the node's latch, and so is "prev" of the node behind it:
+ * who has the latch of a node writes both.  forward is written once, before the node is
+ * obsolete.
+ */
+struct hy_node
+{
+	ax_word		word;
+	_Atomic(hy_body *) body;
+	_Atomic(hy_node *) next;	/* NULL: the last */
+	_Atomic(hy_node *) prev;	/* NULL: the first */
+	_Atomic(hy_node *) forward; /* where the keys of an obsolete node are, or further left */
+	hy_log		come;
+	hy_log		go;
+	uint32_t	alen;			/* 0: below all keys */
+	uint8_t		anchor[];		/* its range begins there */
+};
+
+/* Of one store.  Made with its first node; freed with the store. */
+typedef struct hy_list
+{
+	_Atomic(hy_node *) head;	/* the first node, or one that leads to it */
+	_Alignas(AX_LINE) ax_stack log;	/* pushed in the order of the changes */
+	_Atomic uint64_t pushed;	/* ever, raised before the push */
+	_Atomic uint64_t applied;	/* ever, raised when the search layer has it */
+	_Atomic uint32_t longest;	/* nodes that a search passed; a hint, any process stores */
+	_Alignas(AX_LINE) _Atomic uint32_t applying;	/* claimed by an exchange */
+	ax_stack_node *todo;		/* taken from the log, in order: the claim's */
+} hy_list;
+
+/* One key on its way from one body to another, or into one. */
+typedef struct hy_entry
+{
+	bt_view		v;
+	uint64_t	head;			/* the first bytes behind what the range has in common */
+	uint8_t		fp;
+} hy_entry;
+
+#define hy_ld(p)	atomic_load_explicit(p, memory_order_acquire)
+
+static inline hy_list *
+hy_list_of(ax_store *s)
+{
+	return (hy_list *) atomic_load_explicit(&s->hydra, memory_order_acquire);
+}
+
+static inline _Atomic uint32_t *
+hy_slots(const hy_body *b)
+{
+	return (_Atomic uint32_t *) (uintptr_t) b->data;
+}
+
+static inline const uint8_t *
+hy_prefix(const hy_body *b)
+{
+	return (const uint8_t *) b + b->size - b->plen;
+}
+
+static inline uint64_t
+hy_used(const hy_body *b)
+{
+	return atomic_load_explicit(&((hy_body *) (uintptr_t) b)->used, memory_order_acquire);
+}
+
+static inline int
+hy_count(const hy_body *b)
+{
+	return __builtin_popcountll(hy_used(b));
+}
+
+/* Fingerprint of a key without its TID. */
+static inline uint8_t
+hy_fp(const uint8_t *key, uint32_t len)
+{
+	uint64_t	h = len;
+
+	while (len >= 8)
+	{
+		uint64_t	x;
+
+		memcpy(&x, key, 8);
+		h = (h ^ x) * UINT64_C(0x9E3779B97F4A7C15);
+		h ^= h >> 29;
+		key += 8;
+		len -= 8;
+	}
+	if (len)
+		h = (h ^ ax_be8(key, len)) * UINT64_C(0x9E3779B97F4A7C15);
+	return (uint8_t) (h >> 56);
+}
+
+/* Slots whose fingerprint is fp, used or not. */
+static inline uint64_t
+hy_match(const hy_body *b, uint8_t fp)
+{
+#if defined(__SSE2__) && !defined(AX_TSAN)
+	const __m128i x = _mm_set1_epi8((char) fp);
+	uint64_t	m = 0;
+
+	for (int i = 0; i < 4; i++)
+		m |= (uint64_t) (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(x,
+			_mm_loadu_si128((const __m128i *) (const void *) (b->fp + 16 * i)))) << (16 * i);
+	return m;
+#else
+	uint64_t	m = 0;
+
+	for (int i = 0; i < HY_SLOTS; i++)
+		m |= (uint64_t) (ax_load1(&b->fp[i]) == fp) << i;
+	return m;
+#endif
+}
+
+/*
+ * The bytes behind the prefix in slot i: *rest, *len of them.  A blob: all of it, whole.  False:
+ * the node changed.  g: NULL when nobody else writes.
+ */
+static inline bool
+hy_rest(const hy_body *b, const ax_guard *g, int i, const uint8_t **rest, uint32_t *len,
+		bt_blob **blob)
+{
+	uint32_t	slot,
+				off;
+
+	*blob = NULL;
+	if (ax_likely(b->rest != HY_VAR))
+	{
+		*rest = b->data + (uint32_t) i * b->rest;
+		*len = b->rest;
+		return true;
+	}
+	slot = bt_ld(&hy_slots(b)[i]);
+	off = slot & 0xFFFF;
+	if (ax_unlikely(slot >> 16 == HY_BLOB))
+	{
+		uint64_t	x;
+
+		if (off + 8 > b->size)
+			return false;
+		x = ax_load8((const uint8_t *) b + off);
+		if (g && !ax_guard_valid(g))
+			return false;
+		*blob = (bt_blob *) (uintptr_t) x;
+		*rest = (*blob)->bytes;
+		*len = (*blob)->len;
+		return true;
+	}
+	*len = slot >> 16;
+	*rest = (const uint8_t *) b + off;
+	return off + *len <= b->size;
+}
+
+/* ---- hy_node.c ---- */
+
+extern int	hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t len);
+extern void hy_get(const hy_body *b, int i, bt_view *v);
+extern bool hy_room(const hy_body *b, uint32_t len, bool blob);
+extern void hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob);
+extern void hy_del(hy_body *b, int i);
+extern int	hy_entries(const hy_body *b, hy_entry *e);
+extern void hy_sort(hy_entry *e, int n, uint32_t skip);
+extern int	hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len);
+extern bool hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to);
+extern int	hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied,
+						   uint8_t *perm);
+extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
+							 const uint8_t *prefix, uint32_t plen, bool may_reserve);
+extern bool hy_fits(const hy_entry *e, int n, uint32_t plen);
+extern hy_node *hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve);
+extern void hy_drop_body(ax_ctx *cx, ax_store *s, hy_body *b);
+extern void hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n);
+extern uint32_t hy_node_size(uint32_t alen);
+extern uint32_t hy_range(const hy_node *lo, const hy_node *hi);
+
+#endif							/* HY_NODE_H */

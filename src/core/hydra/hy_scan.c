@@ -1,0 +1,388 @@
+/*
+ * hy_scan.c
+ *	  Look-ups and ordered batches of HydraList, in both directions.
+ *
+ * A look-up reads one node by fingerprints.  A scan copies a node's body, its neighbour and
+ * all else that it goes on with under one version; then it works on the copy.  It goes on
+ * to the neighbour by value: to the position where the node's range ends, wherever
+ * that is by then.  So it may meet splits and merges, and neither misses a key nor meets
+ * one twice.  Anchors stay where they are for the epoch.
+ *
+ * src/README.md: HydraList
+ */
+#include "hy_list.h"
+#include "core/base/ax_call.h"
+
+#define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
+
+/*
+ * Is this very key there?  AX_OK or AX_NOTFOUND.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; pessimistically takes the node's.
+ */
+ax_status
+hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	hy_list    *t = hy_list_of(s);
+
+	if (!t)
+		return AX_NOTFOUND;
+	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	{
+		hy_at		at;
+		int			i;
+		bool		ok;
+		ax_status	x = hy_find(cx, s, t, NULL, key, len, HY_BEFORE, tries >= AX_MAX_RESTARTS,
+								false, &at);
+
+		if (x == AX_STALE)
+			continue;
+		if (x != AX_OK)
+			return x;
+		i = hy_find_key(at.b, &at.g, key, len);
+		AX_POINT("hydra.contains.read");
+		ok = i > -2 && ax_guard_valid(&at.g);
+		ax_guard_close(cx, &at.g, false);
+		if (ok)
+			return i >= 0 ? AX_OK : AX_NOTFOUND;
+	}
+}
+
+/*
+ * The TIDs of a node's entries that are the prefix and a TID, in their order.  False: the
+ * node changed.
+ *
+ * Arguments: a place, a prefix, and where the answer goes.
+ */
+static bool
+node_tids(const hy_body *b, const ax_guard *g, const uint8_t *prefix, uint32_t len,
+		  uint64_t *tids, int *n)
+{
+	uint64_t	m = hy_match(b, hy_fp(prefix, len)) & hy_used(b);
+
+	*n = 0;
+	for (; m; m &= m - 1)
+	{
+		int			i = __builtin_ctzll(m);
+		const uint8_t *rest;
+		uint32_t	k,
+					skip = b->plen;
+		uint64_t	tid;
+		bt_blob    *blob;
+		int			j;
+
+		if (i >= b->cap || !hy_rest(b, g, i, &rest, &k, &blob))
+			return false;
+		if (blob)
+			skip = 0;
+		if (skip + k != len + AX_TID_BYTES)
+			continue;
+		if (skip && memcmp(hy_prefix(b), prefix, skip < len ? skip : len) != 0)
+			continue;
+		if (skip < len && !ax_equal(rest, prefix + skip, len - skip))
+			continue;
+		if (k >= AX_TID_BYTES)
+			tid = ax_tid_at(rest + k);
+		else
+		{
+			/* the beginning of the TID is in the prefix */
+			uint8_t		buf[AX_TID_BYTES];
+
+			if (skip + k < AX_TID_BYTES)
+				return false;
+			memcpy(buf, hy_prefix(b) + skip - (AX_TID_BYTES - k), AX_TID_BYTES - k);
+			ax_copy_out(buf + AX_TID_BYTES - k, rest, k);
+			tid = ax_tid_at(buf + AX_TID_BYTES);
+		}
+		for (j = (*n)++; j > 0 && tids[j - 1] > tid; j--)
+			tids[j] = tids[j - 1];
+		tids[j] = tid;
+	}
+	return true;
+}
+
+/*
+ * See ax_lookup.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; pessimistically takes the node's.
+ * Arguments: an operation of every structure: where, the keys, and where the answer goes.
+ */
+ax_status
+hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
+		  uint32_t max, uint32_t *n, bool *more)
+{
+	hy_list    *t = hy_list_of(s);
+	uint64_t	found[HY_SLOTS];
+	bool		behind = false;
+	int			k = 0;
+
+	*n = 0;
+	*more = false;
+	if (!t)
+		return AX_OK;
+	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	{
+		hy_at		at;
+		bool		ok;
+		ax_status	x = hy_find(cx, s, t, NULL, prefix, len, HY_BEFORE,
+								tries >= AX_MAX_RESTARTS, false, &at);
+
+		if (x == AX_STALE)
+			continue;
+		if (x != AX_OK)
+			return x;
+		ok = node_tids(at.b, &at.g, prefix, len, found, &k);
+		/* an anchor is a key: others that begin so may be there */
+		behind = at.next && hy_is_left(at.next, prefix, len, HY_AFTER);
+		AX_POINT("hydra.lookup.read");
+		ok = ok && ax_guard_valid(&at.g);
+		ax_guard_close(cx, &at.g, false);
+		if (ok)
+			break;
+	}
+	*n = (uint32_t) k < max ? (uint32_t) k : max;
+	*more = behind || (uint32_t) k > max;
+	for (uint32_t i = 0; i < *n; i++)
+		tids[i] = found[i];
+	/* on into the next nodes */
+	if (behind && *n < max)
+		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	return AX_OK;
+}
+
+/*
+ * See ax_lookup_many.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the answer goes.
+ */
+ax_status
+hy_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
+			   uint32_t *done)
+{
+	uint32_t	ntids = 0;
+
+	for (*done = 0; *done < n; ++*done)
+	{
+		bool		more;
+		ax_status	x = hy_lookup(cx, s, keys[*done], lens ? lens[*done] : len, tids + ntids,
+								  max - ntids, &counts[*done], &more);
+
+		if (x != AX_OK)
+			return x == AX_BUSY && *done ? AX_OK : x;
+		if (more)
+			break;
+		ntids += counts[*done];
+	}
+	return AX_OK;
+}
+
+/* ---- batches ---- */
+
+typedef enum step
+{
+	S_GO = 0,
+	S_END,						/* exhausted */
+	S_FULL,						/* the batch is full, or ends early */
+	S_LOST,						/* something changed */
+	S_BUSY,
+	S_BUFFER
+} step;
+
+typedef struct scan
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	hy_list    *t;
+	ax_batch   *b;
+	ax_bound	pos;			/* start position now; its bytes: the caller's, or an anchor */
+	hy_side		side;			/* which node that is in */
+	hy_node    *near;			/* .. and one near it; NULL: not known */
+	uint32_t	room;
+	bool		pess;
+	_Alignas(8) uint8_t copy[HY_MAX_BODY];
+} scan;
+
+/* Is a key behind a position? */
+static inline bool
+is_behind(const bt_view *v, const ax_bound *at)
+{
+	uint32_t	len = bt_len(v);
+
+	if (len >= at->len)
+	{
+		/* keys that begin so are on the side that it says */
+		uint32_t	an = v->an < at->len ? v->an : at->len;
+		int			c = an ? memcmp(v->a, at->key, an) : 0;
+
+		if (c == 0 && at->len > an)
+			c = memcmp(v->r, at->key + an, at->len - an);
+		return c ? c > 0 : !at->after;
+	}
+	return hy_cmp_view(v, at->key, at->len) > 0;
+}
+
+/* Take the entry.  S_GO, S_FULL, S_BUFFER. */
+static step
+take(scan *sc, const bt_view *v)
+{
+	ax_batch   *b = sc->b;
+	const uint32_t len = bt_len(v);
+	uint8_t		tid[AX_TID_BYTES];
+
+	if (b->n == b->max)
+		return S_FULL;
+	if (len > sc->room || (b->want_keys && len > b->keybuf_size - (b->n ? b->key_off[b->n] : 0)))
+	{
+		b->need_bytes = 2 * len;
+		return b->n ? S_FULL : S_BUFFER;
+	}
+	if (b->want_keys)
+	{
+		uint32_t	off = b->n ? b->key_off[b->n] : 0;
+
+		bt_view_bytes(v, 0, len, b->keybuf + off);
+		b->key_off[b->n] = off;
+		b->key_off[b->n + 1] = off + len;
+	}
+	bt_view_bytes(v, len - AX_TID_BYTES, AX_TID_BYTES, tid);
+	b->tids[b->n++] = ax_tid_at(tid + AX_TID_BYTES);
+	return S_GO;
+}
+
+/* The entries of the copy, in the batch's direction. */
+static step
+do_copy(scan *sc, const uint8_t *perm, int n)
+{
+	ax_batch   *b = sc->b;
+	const hy_body *copy = (const hy_body *) (const void *) sc->copy;
+	step		r = S_GO;
+	bt_view		last = {0};
+	const uint32_t n0 = b->n;
+
+	for (int k = 0; k < n && r == S_GO; k++)
+	{
+		bt_view		v;
+
+		hy_get(copy, perm[b->backward ? n - 1 - k : k], &v);
+		if (is_behind(&v, &sc->pos) == b->backward)
+			continue;
+		if (is_behind(&v, b->backward ? &b->lo : &b->hi) != b->backward)
+		{
+			r = S_END;
+			break;
+		}
+		r = take(sc, &v);
+		if (r == S_GO)
+			last = v;
+	}
+	if (b->n > n0)
+	{
+		/* the position may have been there, and is done with */
+		b->lastlen = bt_len(&last);
+		bt_view_bytes(&last, 0, b->lastlen, b->lastkey);
+	}
+	return r == S_GO && b->n == b->max ? S_FULL : r;
+}
+
+/*
+ * The node of the position, and from there to the next position.
+ *
+ * Latches: none on entry and on return; pessimistically takes the node's.
+ */
+static step
+do_node(scan *sc)
+{
+	ax_batch   *b = sc->b;
+	uint8_t		perm[HY_SLOTS];
+	hy_at		at;
+	bool		ok;
+	int			n;
+	step		r;
+	ax_status	x = hy_find(sc->cx, sc->s, sc->t, sc->near, sc->pos.key, sc->pos.len, sc->side,
+							sc->pess, false, &at);
+
+	if (x != AX_OK)
+		return x == AX_BUSY ? S_BUSY : S_LOST;
+	AX_POINT("hydra.scan.found");
+	if (at.next)
+		ax_prefetch(at.next);
+	ok = hy_copy(at.b, &at.g, sc->copy);
+	ax_guard_close(sc->cx, &at.g, false);
+	if (!ok)
+		return S_LOST;
+	n = hy_permutation(at.b, (const hy_body *) (const void *) sc->copy, &at.g, true, perm);
+	r = do_copy(sc, perm, n);
+	if (r != S_GO)
+		return r;
+	AX_POINT("hydra.scan.next");
+	/* on by value: an anchor stays where it is while this epoch lasts */
+	if (b->backward)
+	{
+		if (at.n->alen == 0)
+			return S_END;
+		sc->pos = (ax_bound) {at.n->anchor, at.n->alen, false};
+		sc->side = HY_STRICT;
+		sc->near = at.n;
+	}
+	else
+	{
+		if (!at.next)
+			return S_END;
+		sc->pos = (ax_bound) {at.next->anchor, at.next->alen, false};
+		sc->side = HY_BEFORE;
+		sc->near = at.next;
+	}
+	return S_GO;
+}
+
+/* See ax_scan. */
+ax_status
+hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	scan		sc;
+	int			tries = 0;
+
+	sc.cx = cx;
+	sc.s = s;
+	sc.t = hy_list_of(s);
+	sc.b = b;
+	sc.pos = b->backward ? b->hi : b->lo;
+	sc.side = sc.pos.after ? HY_AFTER : HY_BEFORE;
+	sc.near = NULL;
+	sc.room = b->lastkey_size / 2;
+	b->n = 0;
+	b->exhausted = false;
+	b->need_bytes = 0;
+	b->lastlen = 0;
+	if (b->max == 0)
+		return AX_OK;
+	if (!sc.t || (sc.pos.len == 0 && sc.pos.after != b->backward))
+	{
+		b->exhausted = true;	/* an empty range at one end of all keys */
+		return AX_OK;
+	}
+	for (;;)
+	{
+		sc.pess = tries >= AX_MAX_RESTARTS;
+		switch (do_node(&sc))
+		{
+			case S_GO:
+				tries = 0;
+				break;
+			case S_END:
+				b->exhausted = true;
+				return AX_OK;
+			case S_FULL:
+				return AX_OK;
+			case S_BUFFER:
+				return AX_BUFFER;
+			case S_BUSY:
+				return b->n ? AX_OK : AX_BUSY;
+			default:
+				ax_restarted(cx, s, tries++);
+		}
+	}
+}

@@ -1,0 +1,262 @@
+/*
+ * test_hydra.c
+ *	  HydraList's own windows: the order that a scan writes down, a node that goes while
+ *	  somebody is on the way to it, the log, and lists of no key and of one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hydra/hy_list.h"
+#include "tap.h"
+
+#define LEN 15
+
+static ax_ctx cx,
+			other;
+static ax_tree *tree;
+static uint64_t gen;
+
+static void
+key_of(uint64_t i, uint8_t *k)
+{
+	uint64_t	be = __builtin_bswap64(i);
+
+	k[0] = 0;
+	memcpy(k + 1, &be, 8);
+	ax_put_tid(k + 9, i);
+}
+
+static ax_status
+change(ax_ctx *by, uint64_t i, bool in)
+{
+	uint8_t		k[LEN];
+
+	key_of(i, k);
+	return in ? ax_insert(by, tree, gen, k, LEN) : ax_remove(by, tree, gen, k, LEN);
+}
+
+static ax_status
+contains(uint64_t i)
+{
+	uint8_t		k[LEN];
+
+	key_of(i, k);
+	return ax_contains(&cx, tree, gen, k, LEN);
+}
+
+/* How many a scan gives, 0 if they do not rise (or fall). */
+static uint32_t
+scan(bool back)
+{
+	static uint64_t tids[2000];
+	uint8_t		last[1200];
+	ax_batch	b = {.backward = back, .max = 2000, .tids = tids, .lastkey = last,.lastkey_size = sizeof(last)};
+
+	b.hi.after = true;
+	if (ax_scan(&cx, tree, gen, &b) != AX_OK || !b.exhausted)
+		return 0;
+	for (uint32_t i = 1; i < b.n; i++)
+		if (back ? tids[i] >= tids[i - 1] : tids[i] <= tids[i - 1])
+			return 0;
+	return b.n;
+}
+
+static void
+open_list(void)
+{
+	if (ax_tree_open(&cx, tree, AX_HYDRA_OLC, 0, 0, &gen) != AX_OK)
+		abort();
+}
+
+static bool
+sound(void)
+{
+	ax_tree_info is;
+	bool		fine;
+	char		msg[256];
+
+	return tap_check(&cx, tree, gen, &is, &fine, msg, sizeof(msg)) == AX_OK && fine;
+}
+
+static void
+test_few(void)
+{
+	open_list();
+	ok(scan(false) == 0 && scan(true) == 0 && contains(0) == AX_NOTFOUND && sound(), "no list yet");
+	ok(change(&cx, 0, false) == AX_NOTFOUND, "and nothing to remove");
+	ok(change(&cx, 0, true) == AX_OK && contains(0) == AX_OK && scan(false) == 1 && scan(true) == 1,
+	   "one key, of zeros");
+	ok(change(&cx, 0, true) == AX_EXISTS, "which is there");
+	ok(change(&cx, 0, false) == AX_OK && contains(0) == AX_NOTFOUND && scan(false) == 0 && sound(),
+	   "an empty list");
+	ax_tree_close(&cx, tree);
+}
+
+/* A slot gets another key: the bitmap is the same, and the order is not. */
+static void
+test_order(void)
+{
+	uint32_t	n = 0;
+
+	open_list();
+	for (uint64_t i = 1; i <= 30; i++)
+		(void) change(&cx, 2 * i, true);
+	ok(scan(false) == 30 && scan(false) == 30, "an order is written down, and read");
+	for (uint64_t i = 1; i <= 30; i++)
+	{
+		(void) change(&cx, 2 * i, false);
+		(void) change(&cx, 2 * (31 - i) + 1, true);
+		n += scan(i & 1) == 30;
+	}
+	ok(n == 30, "a change makes it another one: %u of 30 scans", n);
+	ax_tree_close(&cx, tree);
+}
+
+static const char *here;
+static int	met;
+
+/* Nearly all goes, and is applied; others move the epoch as far as they can. */
+static void
+clear(const char *name)
+{
+	if (strcmp(name, here) != 0)
+		return;
+	tap_point_hook = NULL;
+	met++;
+	for (uint64_t i = 0; i < 1000; i++)
+		if (i % 100)
+			(void) change(&other, i, false);
+	(void) ax_settle(&other, tree, gen, true);
+	for (int i = 0; i < 10; i++)
+		(void) ax_poll(&other);
+	for (uint64_t i = 0; i < 1000; i += 2)
+		(void) change(&other, i, true);
+	(void) ax_settle(&other, tree, gen, true);
+}
+
+static void
+test_gone(void)
+{
+	static const char *const at[] = {"hydra.node_read", "hydra.node_version", "hydra.copied", "hydra.scan.next", NULL};
+
+	for (const char *const *p = at; *p; p++)
+	{
+		int			wrong = 0;
+
+		here = *p;
+		met = 0;
+		for (uint64_t round = 0; round < 20; round++)
+		{
+			uint32_t	n;
+
+			open_list();
+			for (uint64_t i = 0; i < 1000; i++)
+				(void) change(&cx, i * 7 % 1000, true);
+			tap_point_hook = clear;
+			wrong += contains(round * 100 % 1000) != AX_OK;
+			if (met == (int) round)
+			{
+				n = scan(round & 1);
+				wrong += n < 10;
+			}
+			tap_point_hook = NULL;
+			wrong += scan(false) != 500 || scan(true) != 500 || !sound();
+			ax_tree_close(&cx, tree);
+			(void) tap_quiesce(&cx);
+		}
+		ok(met == 20 && wrong == 0, "%s: nodes go and come, %d times, %d wrong", here, met, wrong);
+	}
+}
+
+/* Rising keys: new nodes are logged, and the log stays short. */
+static void
+test_log(void)
+{
+	hy_list    *t;
+	uint64_t	most = 0;
+
+	open_list();
+	for (uint64_t i = 0; i < 20000; i++)
+	{
+		(void) change(&cx, i, true);
+		t = hy_list_of(atomic_load(&tree->store));
+		most = hy_waiting(t) > most ? hy_waiting(t) : most;
+	}
+	ok(most > 1 && most <= HY_MARK, "%llu changes wait at most", (unsigned long long) most);
+	atomic_store(&t->applying, 1);
+	for (uint64_t i = 20000; i < 30000; i++)
+		(void) change(&cx, i, true);
+	ok(hy_waiting(t) > 100 && contains(29999) == AX_OK && contains(20000) == AX_OK,
+	   "the applier is away: %llu wait, and all is found", (unsigned long long) hy_waiting(t));
+	for (uint64_t i = 20000; i < 30000; i++)
+		(void) change(&cx, i, false);
+	ok(sound() && contains(19999) == AX_OK && contains(20000) == AX_NOTFOUND, "what comes and goes, too");
+	atomic_store(&t->applying, 0);
+	ok(ax_settle(&cx, tree, gen, true) == AX_BUSY && hy_waiting(t) > 0 && hy_waiting(t) < 156, "it is back, and does a piece");
+	ok(ax_settle(&cx, tree, gen, true) == AX_OK && hy_waiting(t) == 0 && sound(), "then nothing waits");
+	ax_tree_close(&cx, tree);
+}
+
+/*
+ * Keys just short of a blob fill a body's bytes before its slots.  What fits into one without
+ * free slots need not fit with them.
+ */
+static void
+test_large(void)
+{
+	static uint8_t k[512];
+	uint64_t	seed = 1;
+	uint64_t	in = 0;
+	bool		fine = true;
+	ax_tree_info is;
+	char		msg[256];
+
+	open_list();
+	for (uint32_t i = 0; i < 48; i++)
+	{
+		memset(k, 0, sizeof(k));
+		k[0] = (uint8_t) (i + 1);
+		ax_put_tid(k + (i < 46 ? 504 : 512) - AX_TID_BYTES, i + 1);
+		fine = fine && ax_insert(&cx, tree, gen, k, i < 46 ? 504 : 512) == AX_OK;
+	}
+	ok(fine && sound() && scan(false) == 48, "forty-eight keys of one body, but for the free slots");
+	ax_tree_close(&cx, tree);
+
+	open_list();
+	for (uint64_t i = 1; i <= tap_scaled(4000); i++)
+	{
+		uint32_t	len = 430 + (uint32_t) (tap_rand(&seed) % 83);
+		uint64_t	be = tap_rand(&seed);
+
+		memset(k, 0, sizeof(k));
+		memcpy(k, &be, 8);
+		ax_put_tid(k + len - AX_TID_BYTES, i);
+		fine = fine && ax_insert(&cx, tree, gen, k, len) == AX_OK;
+		in++;
+		/* every third is gone again, and leaves its bytes in the heap */
+		if (i % 3 == 0)
+		{
+			fine = fine && ax_remove(&cx, tree, gen, k, len) == AX_OK;
+			in--;
+		}
+	}
+	ok(fine && tap_check(&cx, tree, gen, &is, &fine, msg, sizeof(msg)) == AX_OK && fine && is.entries == in, "keys of nearly as many bytes as a body keeps");
+	ax_tree_close(&cx, tree);
+}
+
+int
+main(void)
+{
+	ax_area    *area = tap_area((size_t) 64 << 20, 4, 1 << 20);
+
+	ax_attach(&cx, area, 0, 1, &ax_port_default);
+	ax_attach(&other, area, 1, 2, &ax_port_default);
+	tree = ax_tree_alloc(&cx);
+	test_few();
+	test_order();
+	test_gone();
+	test_log();
+	test_large();
+	return tap_done();
+}
