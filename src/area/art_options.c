@@ -59,6 +59,13 @@ typedef enum ArtSwitchOption
 #define ART_TAIL_AUTO	AX_TAIL_AUTO
 #endif
 
+/*
+ * The structure of an index that does not say; a build for tests may say another.
+ */
+#ifndef ART_STRUCTURE_DEFAULT
+#define ART_STRUCTURE_DEFAULT	ART_STRUCTURE_ART
+#endif
+
 #define ART_NSTRUCTURES	3
 #define ART_NSYNCS		5
 
@@ -170,7 +177,7 @@ art_options_init(void)
 	our_kind = add_reloption_kind();
 	add_enum_reloption(our_kind, "structure",
 					   "Data structure of the index",
-					   structure_values, ART_STRUCTURE_ART,
+					   structure_values, ART_STRUCTURE_DEFAULT,
 					   "Valid values are \"art\", \"btree\" and \"hydra\".",
 					   AccessExclusiveLock);
 	add_enum_reloption(our_kind, "sync",
@@ -349,7 +356,7 @@ artoptions(Datum reloptions, bool validate)
 ax_structure
 art_engine(const ArtOptions *opts, uint32 *page_size)
 {
-	int			structure = opts != NULL ? opts->structure : ART_STRUCTURE_ART;
+	int			structure = opts != NULL ? opts->structure : ART_STRUCTURE_DEFAULT;
 	int			engine = engines[structure][opts != NULL ? opts->sync : ART_SYNC_AUTO];
 
 	if (engine == ART_NO_ENGINE)
