@@ -1,6 +1,9 @@
 --
 -- Entries of a statement's rows are queued, and are there for whoever looks.
 --
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS artidx;
+RESET client_min_messages;
 CREATE SCHEMA queue;
 SET search_path = queue, public;
 SET enable_seqscan = off;

@@ -40,13 +40,11 @@ itup_prepare(IndexScanDesc scan)
 	Size		off = hoff;
 
 	so->itup_fast = -1;
-	so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
-										 ALLOCSET_SMALL_SIZES);
 	if (desc->natts != so->kd.natts)
 		return;
 	if (desc->natts == 1 && so->kd.cols[0].enc == ART_ENC_TEXT && !so->kd.cols[0].desc)
 	{
-		so->itups = MemoryContextAllocZero(so->own, hoff + VARATT_SHORT_MAX + 1);
+		so->itups = MemoryContextAllocZero(art_scan_own(so), hoff + VARATT_SHORT_MAX + 1);
 		so->itup_fast = 2;
 		return;
 	}
@@ -84,7 +82,7 @@ itup_fill(IndexScanDesc scan, const uint8 *keys, Size stride, const uint64 *tids
 			pfree(so->itups);
 		so->itups = NULL;
 		so->itup_cap = 0;
-		so->itups = MemoryContextAllocZero(so->own, n * size);
+		so->itups = MemoryContextAllocZero(art_scan_own(so), n * size);
 		so->itup_cap = n;
 		for (uint32 i = 0; i < n; i++)
 			((IndexTuple) (so->itups + i * size))->t_info = (unsigned short) size;
@@ -176,6 +174,9 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 		Size		size;
 		bool		ends_only;
 
+		if (so->itup_cxt == NULL)
+			so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
+												 ALLOCSET_SMALL_SIZES);
 		MemoryContextReset(so->itup_cxt);
 		old = MemoryContextSwitchTo(so->itup_cxt);
 		art_decode(&so->kd, key, len, so->kd.nall, values, isnull);

@@ -17,6 +17,9 @@
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "miscadmin.h"
 #include "commands/progress.h"
 #include "pgstat.h"
@@ -125,6 +128,21 @@ art_run_head(ArtRun *run, ArtItem *it, const uint8 *key, uint32 len)
 }
 
 /*
+ * Keys are read in any order once they are sorted.  In small pages each of them would
+ * wait for a translation of its address, too.
+ */
+static void
+ask_for_huge_pages(uint8 *p, Size size)
+{
+#ifdef MADV_HUGEPAGE
+	const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+	uint8	   *from = (uint8 *) TYPEALIGN(page, p);
+
+	(void) madvise(from, (Size) (p + size - from) & ~(page - 1), MADV_HUGEPAGE);
+#endif
+}
+
+/*
  * Room for a key of len bytes and its length; the key's address.
  */
 static uint8 *
@@ -142,6 +160,8 @@ art_run_room(ArtRun *run, uint32 len)
 		if (size < need)
 			size = need;
 		run->chunk = MemoryContextAllocHuge(run->cxt, size);
+		if (size >= ART_CHUNK_BYTES)
+			ask_for_huge_pages(run->chunk, size);
 		run->chunks = lappend(run->chunks, run->chunk);
 		run->chunk_size = size;
 		run->chunk_used = 0;

@@ -100,6 +100,23 @@ ax_copy_few(uint8_t *dst, const uint8_t *src, uint32_t n)
 #endif
 }
 
+/* The same for 8 to 16 bytes. */
+static inline void
+ax_copy_mid(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+#ifdef AX_TSAN
+	ax_copy_out(dst, src, n);
+#else
+	uint64_t	a,
+				b;
+
+	memcpy(&a, src, 8);
+	memcpy(&b, src + n - 8, 8);
+	memcpy(dst, &a, 8);
+	memcpy(dst + n - 8, &b, 8);
+#endif
+}
+
 /* Copy into a leaf that readers may be reading (latched), or a private one. */
 static inline void
 ax_copy_in(uint8_t *dst, const uint8_t *src, uint32_t n)
@@ -155,6 +172,13 @@ ax_tid_at(const uint8_t *end)
 {
 	return ((uint64_t) ax_load1(end - 6) << 40) | ((uint64_t) ax_load1(end - 5) << 32) |
 		__builtin_bswap32(ax_load4(end - 4));
+}
+
+/* The same of a key whose last part has eight bytes at least. */
+static inline uint64_t
+ax_tid_of_8(const uint8_t *end)
+{
+	return __builtin_bswap64(ax_load8(end - 8)) & (((uint64_t) 1 << 48) - 1);
 }
 
 #endif							/* AX_RACY_H */

@@ -526,14 +526,23 @@ typedef struct rt_slot
 extern int	rt_node_slots_get(rt_hdr *h, rt_slot *out);	/* out[256] */
 extern void rt_node_fill(rt_hdr *to, const rt_slot *s, int n);
 
+/* The entries of a leaf where all have the same width, w; else NULL. */
+static inline const uint8_t *
+rt_leaf_fixed(rt_leaf *l)
+{
+	return l->flags != 0 ? NULL : l->body + (l->w > AX_TID_BYTES ? l->cap : 0);
+}
+
 /* Where entry i is; bounded even when read torn. */
 static inline const uint8_t *
 rt_leaf_entry(rt_leaf *l, int i, uint32_t *len)
 {
-	if (ax_likely(l->flags == 0))
+	const uint8_t *fixed = rt_leaf_fixed(l);
+
+	if (ax_likely(fixed != NULL))
 	{
 		*len = l->w;
-		return l->body + (l->w > AX_TID_BYTES ? l->cap : 0) + (uint32_t) i * l->w;
+		return fixed + (uint32_t) i * l->w;
 	}
 	if (l->flags & RT_F_VAR)
 	{

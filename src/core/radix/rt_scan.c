@@ -183,14 +183,16 @@ leaf_order(rt_leaf *l, uint8_t *id)
 {
 	uint64_t	k[RT_LEAF_MAX];
 	uint32_t	m = rt_leaf_live(l) & rt_all_live(l->cap);
+	const uint8_t *const fixed = rt_leaf_fixed(l);
+	const uint32_t w = l->w;
 	int			n = 0;
 	bool		sorted = true;
 
 	for (; m; m &= m - 1)
 	{
-		uint32_t	len;
+		uint32_t	len = w;
 		int			i = __builtin_ctz(m);
-		const uint8_t *p = rt_leaf_entry(l, i, &len);
+		const uint8_t *p = fixed ? fixed + (uint32_t) i * w : rt_leaf_entry(l, i, &len);
 
 		k[n] = ax_be8(p, len);
 		if (n && k[n] <= k[n - 1])
@@ -232,6 +234,103 @@ leaf_order(rt_leaf *l, uint8_t *id)
 }
 
 /*
+ * Emit n entries of w bytes: those of id[], one every "by".  There is room for them.
+ * mid: w is 8 to 16, as it is in most leaves, and known to the compiler.
+ *
+ * Arguments: always inline; entries of a leaf.
+ */
+__attribute__((always_inline)) static inline void
+emit_fixed(scan *sc, uint32_t d, const uint8_t *base, uint32_t w, const uint8_t *id, int by,
+		   uint32_t n, const bool mid)
+{
+	ax_batch   *b = sc->b;
+	uint64_t   *tid = b->tids + b->n;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint8_t *p = base + id[(int) i * by] * w;
+
+		tid[i] = mid ? ax_tid_of_8(p + w) : ax_tid_at(p + w);
+	}
+	if (b->want_keys)
+	{
+		const uint32_t len = d + w;
+		uint32_t   *end = b->key_off + b->n;
+		uint32_t	off = b->n ? *end : 0;
+
+		*end = off;
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const uint8_t *p = base + id[(int) i * by] * w;
+			uint8_t    *to = b->keybuf + off;
+
+			ax_copy_few(to, sc->path, d);
+			if (mid)
+				ax_copy_mid(to + d, p, w);
+			else
+				ax_copy_few(to + d, p, w);
+			*++end = off += len;
+		}
+	}
+	b->n += n;
+}
+
+/*
+ * leaf_entries() where they have w bytes each, their TIDs among these.  The ends are
+ * looked for first, so that between them is nothing to compare.
+ *
+ * Arguments: always inline; those of leaf_entries, and what it knows of the leaf.
+ */
+__attribute__((always_inline)) static inline step
+fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int ce,
+			  const uint8_t *id, int n, const uint8_t **last, uint32_t *lastlen)
+{
+	ax_batch   *b = sc->b;
+	const bool	back = b->backward;
+	const int	by = back ? -1 : 1;
+	const uint8_t *first = back ? id + n - 1 : id;
+	uint32_t	found = (uint32_t) n,
+				room;
+	bool		ended = false;
+
+	if (cs == 0)
+		for (; found > 0; found--, first += by)
+		{
+			int			c = cmp_entry(base + *first * w, w, d, &sc->pos);
+
+			if (!(back ? c > 0 : c < 0))
+				break;
+		}
+	if (ce == 0)
+		for (; found > 0; found--)
+		{
+			int			c = cmp_entry(base + first[(int) (found - 1) * by] * w, w, d, sc->end);
+
+			if (!(back ? c < 0 : c > 0))
+				break;
+			ended = true;
+		}
+	if (found == 0)
+		return ended ? S_END : S_GO;
+	if (b->n == b->max)
+		return S_FULL;
+	if (!need(sc, d + w))
+		return b->n ? S_FULL : S_BUFFER;
+	room = room_for(sc, d + w);
+	if (room == 0)
+		return no_room(sc, d + w);
+	if (room > found)
+		room = found;
+	*last = base + first[(int) (room - 1) * by] * w;
+	*lastlen = w;
+	if (w >= 8 && w <= 16)
+		emit_fixed(sc, d, base, w, first, by, room, true);
+	else
+		emit_fixed(sc, d, base, w, first, by, room, false);
+	return room < found ? S_FULL : ended ? S_END : S_GO;
+}
+
+/*
  * Those of the leaf's entries that lie between the ends, as many as there is room
  * for.  The last of them is at *last, *lastlen bytes of it.  cs, ce: where all of
  * the leaf lies, as cmp_path() says.  Racy: the caller validates the leaf.
@@ -246,6 +345,8 @@ leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **l
 	const int	n = leaf_order(l, id);
 
 	AX_POINT("art.scan.leaf_ordered");
+	if (ax_likely(l->flags == 0 && l->w >= AX_TID_BYTES))
+		return fixed_entries(sc, rt_leaf_fixed(l), l->w, d, cs, ce, id, n, last, lastlen);
 	for (int i = 0; i < n; i++)
 	{
 		uint32_t	len;
@@ -490,6 +591,46 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 }
 
 /*
+ * settle() in a Node48 or Node256, of which the compiler knows.
+ *
+ * Arguments: always inline; those of settle, and the kind.
+ */
+__attribute__((always_inline)) static inline bool
+settle_indexed(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte, const unsigned kind)
+{
+	const int	by = sc->b->backward ? -1 : 1;
+	rt_ref		r = 0;
+	uint8_t		dummy;
+
+	for (; i >= 0 && i < 256; i += by)
+	{
+		r = child_at(f->h, kind, i, byte);
+		if (r != 0 && (r != not || RT_TAG(r) != RT_LEAF))
+			break;
+	}
+	if (i < 0 || i >= 256)
+		return false;
+	f->ref = r;
+	f->cur = i;
+	if (RT_TAG(r) == RT_EMBED)
+		return true;
+	/* a leaf's range is some bytes wide, and the neighbour is behind it */
+	for (int far = i + 8 * by; (i += by) != far && i >= 0 && i < 256;)
+	{
+		rt_ref		q = child_at(f->h, kind, i, &dummy);
+
+		if (q == 0 || q == r)
+			continue;
+		if (RT_TAG(q) == RT_LEAF)
+			rt_prefetch_leaf(q);
+		else if (RT_IS_NODE(q))
+			ax_prefetch(RT_PTR(q));
+		break;
+	}
+	return true;
+}
+
+/*
  * Place the frame on its next child from place i on in the scan's direction,
  * another than "not"; false when there is none.
  */
@@ -527,27 +668,8 @@ settle(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte)
 		}
 		return true;
 	}
-	for (; i >= 0 && i < 256; i += by)
-	{
-		rt_ref		r = child_at(f->h, kind, i, byte);
-
-		if (r == 0 || (r == not && RT_TAG(r) == RT_LEAF))
-			continue;
-		f->ref = r;
-		f->cur = i;
-		if (i + by >= 0 && i + by < 256 && RT_TAG(r) != RT_EMBED)
-		{
-			uint8_t		dummy;
-			rt_ref		q = child_at(f->h, kind, i + by, &dummy);
-
-			if (RT_TAG(q) == RT_LEAF && q != r)
-				rt_prefetch_leaf(q);
-			else if (RT_IS_NODE(q))
-				ax_prefetch(RT_PTR(q));
-		}
-		return true;
-	}
-	return false;
+	return kind == RT_N48 ? settle_indexed(sc, f, i, not, byte, RT_N48) :
+		settle_indexed(sc, f, i, not, byte, RT_N256);
 }
 
 /*
