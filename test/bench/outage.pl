@@ -88,13 +88,24 @@ sub table
 	my $format = "%-24s %10s %8s %8s %10s %8s %8s\n";
 
 	printf $format, '', 'look-ups/s', 'first', 'back', 'inserts/s', 'first', 'back';
+	my %back;
 	foreach my $run (@order)
 	{
 		printf $format, $run, map { my @o = outage($runs->{$run}, $_);
+			$back{$run} = $o[2] if $_ == 0;
 			(sprintf('%.0f', $o[0]), map { defined $_ ? "$_ s" : '-' } @o[ 1, 2 ]) } 0, 1;
 	}
 	open my $in, '<', $alone or die "$alone: $!\n";
-	printf "without clients: the key's index after %s s, all after %s s\n", split if defined($_ = <$in>);
+	my ($key, $all) = split ' ', <$in> // '';
+	printf "given up, without clients: the key's index after %s s, all after %s s\n", $key, $all
+	  if defined $all;
+	foreach my $run (grep { /^art/ && defined $back{$_} } @order)
+	{
+		my ($peer, $time) = $run =~ /kept/ ? ("btree's look-ups", $back{btree}) : ('all builds alone', $all);
+
+		printf "%s: look-ups are back after %.2f times the time of %s\n", $run, $back{$run} / $time, $peer
+		  if $time;
+	}
 	return;
 }
 

@@ -9,14 +9,18 @@
 # -9.  Each client is a pgbench of its own, which is begun again when its
 # connection is lost.  Writes what was done in each tenth of a second into
 # outage.csv, a plot into outage.svg and a table into table.txt, in RESULTS.
-# Before that, a crash without clients shows how long the builds take alone.
+#
+# With art that is done with indexes that are kept, and with indexes that the crash gives
+# up.  For the latter artidx.survive_crash_pause stands in for a process killed in the
+# middle of a change, which has the same effect.  Before that, such a crash without
+# clients shows how long the builds take alone.
 #
 #	ROWS=10000000		of the table
 #	BEFORE=5 AFTER=40	seconds before the kill and after it
 #	LOOKUPS=16			clients that look up
 #	INSERTS=2			clients that insert
 #	WORKERS=2			artidx.build_workers
-#	WAITS="auto off"	of artidx.build_wait, one run each
+#	WAITS="auto off"	of artidx.build_wait, one run each, with indexes given up
 #	AMS="btree art"		access methods
 #	CONF="a=b c=d"		more settings of the server
 #	RESULTS=dir			default: bench-results/outage-<date> in the tree
@@ -86,6 +90,7 @@ kill_one()
 {
 	local pid out=$WORK/victim
 
+	rm -f "$out"
 	as_user "$BIN/psql" -X -q -A -t -c 'SELECT pg_backend_pid()' -c 'SELECT pg_sleep(600)' \
 		>"$out" 2>/dev/null &
 	until pid=$(head -1 "$out" 2>/dev/null) && [ -n "$pid" ]; do sleep 0.05; done
@@ -98,11 +103,37 @@ until_answers()
 	until sql 'SELECT 1' >/dev/null 2>&1; do sleep 0.02; done
 }
 
+# setting NAME VALUE
+setting()
+{
+	sql "ALTER SYSTEM SET $1 = '$2'" >/dev/null
+	sql "SELECT pg_reload_conf()" >/dev/null
+	until [ "$(sql "SHOW $1")" = "$2" ]; do sleep 0.02; done
+}
+
+# came_through kept|given: is that what became of the indexes?
+came_through()
+{
+	local last
+
+	last=$(grep -E 'after the crash: [0-9]+ kept|do not survive the crash' "$DATA.log" | tail -1)
+	case "$1 $last" in
+		kept*" 4 kept, 0 given"* | given*"do not survive"*) ;;
+		*) art_die "the indexes were not $1: $last" ;;
+	esac
+}
+
 # Seconds from a kill until each index is READY, without clients: "key all".
 alone()
 {
 	local key=
 
+	# the first crash of a server keeps them, whatever the pause
+	kill_one
+	sleep 0.1
+	until_answers
+	sql "SELECT artidx_wait()" >/dev/null
+	setting artidx.survive_crash_pause 1h
 	kill_one
 	sleep 0.1
 	until_answers
@@ -155,12 +186,17 @@ for am in $AMS; do
 		continue
 	fi
 	alone >"$RESULTS/alone.txt"
+	came_through given
+	setting artidx.survive_crash_pause 0
+	run "art, kept"
+	came_through kept
+	setting artidx.survive_crash_pause 1h
 	for wait in $WAITS; do
-		sql "ALTER SYSTEM SET artidx.build_wait = '$wait'" >/dev/null
-		sql "SELECT pg_reload_conf()" >/dev/null
+		setting artidx.build_wait "$wait"
 		sql "SELECT artidx_wait()" >/dev/null
 		sleep 1
-		run "art, build_wait $wait"
+		run "art, given up, wait $wait"
+		came_through given
 	done
 done
 art_results "$RESULTS/about.txt" "make outage ROWS=$ROWS" "$ROWS rows, $LOOKUPS look-ups, $INSERTS inserts" \
