@@ -14,6 +14,7 @@
 #include "hy_list.h"
 #include "core/base/ax_call.h"
 
+#define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
 #define AHEAD	12				/* lines of a body, as a rule; what is behind it does no harm */
 
 /*
@@ -77,11 +78,10 @@ node_tids(const hy_body *b, const ax_guard *g, const uint8_t *prefix, uint32_t l
 			return false;
 		if (blob)
 			skip = 0;
-		if (skip + k != len + AX_TID_BYTES)
-			continue;
-		if (skip && memcmp(hy_prefix(b), prefix, skip < len ? skip : len) != 0)
-			continue;
-		if (skip < len && !ax_equal(rest, prefix + skip, len - skip))
+		/* what begins all keys of a range begins its positions, and need not be compared */
+		if (skip > len)
+			return false;
+		if (skip + k != len + AX_TID_BYTES || !ax_equal(rest, prefix + skip, len - skip))
 			continue;
 		if (k >= AX_TID_BYTES)
 			tid = ax_tid_at(rest + k);
@@ -361,7 +361,8 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 	{
 		const uint8_t *p = data + perm[i] * rest;
 
-		tids[k] = ax_tid_at(p + rest);
+		/* there are eight bytes before the end, of the keys before or of the order */
+		tids[k] = __builtin_bswap64(ax_load8(p + rest - 8)) & TID_MASK;
 		if (offs)
 		{
 			memcpy(b->keybuf + off, hy_prefix(body), plen);

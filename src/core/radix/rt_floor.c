@@ -110,13 +110,14 @@ fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, bool *tie)
 		const uint8_t *p = base + (uint32_t) __builtin_ctz(m) * w;
 		uint64_t	h = __builtin_bswap64(ax_load8(p)) & mask;
 
-		*tie |= h == kh || (h == best_head && best);
-		if (h < kh && h >= best_head)
+		if (h <= kh && h >= best_head)
 		{
+			*tie = h == best_head && cols > 8;
 			best_head = h;
 			best = p;
 		}
 	}
+	*tie |= best_head == kh;
 	return best ? ax_tid_at(best + w) : NONE;
 }
 
@@ -130,12 +131,12 @@ leaf_floor(const way *w, rt_leaf *l, uint32_t d)
 	const uint8_t *k = w->all ? NULL : w->key + d,
 			   *best = NULL;
 	const uint32_t n = w->all ? 0 : w->len - d;
-	const uint64_t kh = (n ? ax_be8(k, n) : 0) |
+	const uint64_t kh = w->all ? UINT64_MAX : (n ? ax_be8(k, n) : 0) |
 		(n < 8 && w->after ? UINT64_MAX >> (8 * n) : 0);
 	uint64_t	best_head = 0;
 	uint32_t	best_cols = 0;
 
-	if (ax_likely(l->flags == 0 && l->w >= 8 && !w->all))
+	if (ax_likely(l->flags == 0 && l->w >= 8))
 	{
 		bool		tie = false;
 		uint64_t	tid = fixed_floor(l, kh, l->w - AX_TID_BYTES, &tie);
