@@ -180,8 +180,9 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 			return x;
 		AX_POINT("hydra.node_version");
 		at->b = hy_ld(&n->body);
-		ax_prefetch(at->b);
-		ax_prefetch((const char *) at->b + AX_LINE);
+		/* all lines of a usual body: one of them has the key */
+		for (int i = 0; i < 12; i++)
+			ax_prefetch((const char *) at->b + i * AX_LINE);
 		at->next = hy_next(n);
 		dir = where(n, at->next, key, len, side);
 		if (ax_likely(dir == 0))

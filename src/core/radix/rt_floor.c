@@ -100,25 +100,25 @@ static inline uint64_t
 fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, bool *tie)
 {
 	const uint32_t w = l->w;
-	const uint8_t *base = l->body + l->cap,
-			   *best = NULL;
+	const uint8_t *base = l->body + l->cap;
 	const uint64_t mask = cols < 8 ? ~(UINT64_MAX >> (8 * cols)) : UINT64_MAX;
 	uint64_t	best_head = 0;
+	uint64_t	best = NONE;
+	uint64_t	twice = 0;
 
+	/* no branch that hangs on which entries are before the position */
 	for (uint32_t m = rt_leaf_live(l) & rt_all_live(l->cap); m; m &= m - 1)
 	{
-		const uint8_t *p = base + (uint32_t) __builtin_ctz(m) * w;
-		uint64_t	h = __builtin_bswap64(ax_load8(p)) & mask;
+		const uint64_t i = (uint64_t) __builtin_ctz(m);
+		const uint64_t h = __builtin_bswap64(ax_load8(base + i * w)) & mask;
+		const uint64_t better = (uint64_t) 0 - (uint64_t) ((h <= kh) & (h >= best_head));
 
-		if (h <= kh && h >= best_head)
-		{
-			*tie = h == best_head && cols > 8;
-			best_head = h;
-			best = p;
-		}
+		twice ^= (twice ^ (uint64_t) (h == best_head)) & better;
+		best_head ^= (best_head ^ h) & better;
+		best ^= (best ^ i) & better;
 	}
-	*tie |= best_head == kh;
-	return best ? ax_tid_at(best + w) : NONE;
+	*tie = best_head == kh || (twice && cols > 8);
+	return best != NONE ? ax_tid_at(base + best * w + w) : NONE;
 }
 
 /*
