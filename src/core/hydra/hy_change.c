@@ -194,6 +194,9 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 	ax_guard_close(cx, &at->g, true);
 	if (r.left)
 		ax_retire(cx, s, old, old->size);
+	/* the updater's, or the next change's */
+	if (split)
+		hy_told(cx, s, t, UINT64_MAX);
 	return AX_OK;
 }
 
@@ -260,12 +263,7 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			break;
 	}
 	if (x == AX_OK)
-	{
 		AX_COUNT(cx, s, entries, 1);
-		/* the updater's, or the next change's */
-		if (ax_unlikely(hy_waiting(t) > 0))
-			hy_told(cx, s, t, UINT64_MAX);
-	}
 	else if (blob)
 		bt_blob_free(cx, s, blob);
 	return x;
