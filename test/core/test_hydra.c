@@ -185,6 +185,8 @@ beside(const char *name)
 		}
 	else if (strcmp(here, "hydra.leaf_before_lock") == 0)
 		(void) change(&other, 1001, true);
+	else if (strcmp(here, "hydra.merge.before_lock") == 0)
+		(void) change(&other, 1001, true);
 	else
 		(void) change(&other, 20, false);
 }
@@ -216,6 +218,18 @@ test_beside(void)
 	tap_point_hook = NULL;
 	ok(x == AX_OK && met == 3 && contains(20) == AX_NOTFOUND && scan(false) == 64 && sound(),
 	   "a key goes before the latch of a split: it does not come back");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	open_list();
+	here = "hydra.merge.before_lock";
+	for (uint64_t i = 0; i < 100; i++)
+		(void) change(&cx, i, true);
+	tap_point_hook = beside;
+	for (uint64_t i = 0; i < 60; i++)
+		(void) change(&cx, i, false);
+	tap_point_hook = NULL;
+	ok(met == 4 && contains(1001) == AX_OK && scan(false) == 41 && sound(),
+	   "a key comes to the right node before the latches of a merge: it stays");
 	ax_tree_close(&cx, tree);
 	(void) tap_quiesce(&cx);
 }
