@@ -2,20 +2,22 @@
  * bench_mixes.c
  *	  The engines under many workers, without PostgreSQL.
  *
- *	  bench_mixes [goals|pages|mixes ...]
+ *	  bench_mixes [goals|pages|ycsb|mixes ...]
  *
  * goals: tail inserts and skewed updates against the goals.  pages: adjustable
- * opportunistic reads over page sizes.  mixes: every engine, load and share of
+ * opportunistic reads over page sizes.  ycsb: its mixes A to E, of numbers and of
+ * strings.  mixes: every engine, load and share of
  * reads on threads and on forked processes.
  *
  * Environment: N keys (10,000,000; QUICK=1: 300,000), MIX_SECONDS a cell
  * (0.15; half of it for one worker, twice for 16), GOAL_SECONDS (0.5), REPS of
- * the goals (3), ENGINES, WAYS ("threads forks"), CSV.
+ * the goals (3), YCSB_KEYS (1,000,000; at most N), YCSB_MIXES (CBADE), ENGINES, WAYS ("threads forks"), CSV.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +128,7 @@ tail_goals(bool forks)
 		for (int i = 0; i < times; i++)
 			for (int w = 0; w < 3; w++)
 			{
-				mx_cell		c = {MX_TAIL, 0, workers[w], forks, false, goal_seconds};
+				mx_cell		c = {MX_TAIL, 0, workers[w], forks, false, goal_seconds, 0};
 
 				mx_open(s, tap_page_size(), MX_TAIL, 0, 0);
 				r[w][i] = mx_run(&c);
@@ -174,7 +176,7 @@ skew_goals(void)
 			for (int i = 0; i < reps; i++)
 				for (int w = own ? 2 : 0; w < (own ? 3 : 2); w++)
 				{
-					mx_cell		c = {MX_SKEW, 0, w == 0 ? 2 : 16, false, own, goal_seconds};
+					mx_cell		c = {MX_SKEW, 0, w == 0 ? 2 : 16, false, own, goal_seconds, 0};
 
 					r[w][i] = mx_run(&c);
 					record("goal", s, &c, own ? ", private trees" : "", &r[w][i]);
@@ -220,7 +222,7 @@ pages(void)
 			fprintf(stderr, "# %s, %u bytes\n", mr_engine(two[e]), p);
 			for (int w = 0; w < 2; w++)
 			{
-				mx_cell		c = {MX_TAIL, 0, workers[w], false, false, mix_seconds * 1.5};
+				mx_cell		c = {MX_TAIL, 0, workers[w], false, false, mix_seconds * 1.5, 0};
 				mx_result	r;
 				char		suffix[32];
 
@@ -234,7 +236,7 @@ pages(void)
 			bytes = mx_open(two[e], p, MX_RANGE, n, 0);
 			for (int w = 0; w < 2; w++)
 			{
-				mx_cell		c = {MX_RANGE, 50, workers[w], false, false, mix_seconds * 1.5};
+				mx_cell		c = {MX_RANGE, 50, workers[w], false, false, mix_seconds * 1.5, 0};
 				mx_result	r = mx_run(&c);
 				char		suffix[32];
 
@@ -256,13 +258,6 @@ pages(void)
 		}
 }
 
-/* ---- everything ---------------------------------------------------------- */
-
-typedef struct row
-{
-	mx_result	r[COUNT(all_workers)];
-} row;
-
 static bool
 way_wanted(int way)
 {
@@ -270,6 +265,101 @@ way_wanted(int way)
 
 	return !e || !*e || strstr(e, ways[way]);
 }
+
+/* ---- YCSB ---------------------------------------------------------------- */
+
+static const int ycsb_workers[] = {1, 2, 8, 16};
+static const char *ycsb_mixes = "CBADE";	/* those that insert come last */
+
+/* All of one engine: Mops/s by mix and workers. */
+static void
+ycsb_engine(ax_structure s, mx_load load, bool forks, double (*mops)[COUNT(ycsb_workers)],
+			uint64_t n)
+{
+	fprintf(stderr, "# ycsb: %s, %s, %s\n", mx_load_name[load], ways[forks], mr_engine(s));
+	mx_open(s, tap_page_size(), load, n, 0);
+	for (int m = 0; ycsb_mixes[m]; m++)
+		for (int w = 0; w < COUNT(ycsb_workers); w++)
+		{
+			mx_cell		c = {load, -1, ycsb_workers[w], forks, false,
+				mix_seconds * (w == 0 ? 0.5 : w == 3 ? 1.5 : 0.75), ycsb_mixes[m]};
+			mx_result	r = mx_run(&c);
+			char		suffix[16];
+
+			snprintf(suffix, sizeof(suffix), ", YCSB %c", c.mix);
+			record("ycsb", s, &c, suffix, &r);
+			mops[m][w] = r.mops;
+		}
+	mx_close();
+}
+
+static void
+ycsb(void)
+{
+	static double mops[AX_STRUCTURES][5][COUNT(ycsb_workers)];
+	uint64_t	n = (uint64_t) mr_env("YCSB_KEYS", 1e6);
+	double		sum[AX_STRUCTURES][COUNT(ycsb_workers)] = {0};
+	int			cells = 0;
+
+	if (getenv("YCSB_MIXES"))
+		ycsb_mixes = getenv("YCSB_MIXES");
+	if (strlen(ycsb_mixes) > 5)
+		mr_die("YCSB_MIXES: five at most");
+	n = n < keys ? n : keys;
+	for (int load = MX_ZIPF; load <= MX_ZIPF_TEXT; load++)
+		for (int way = 0; way < 2; way++)
+		{
+			if (!way_wanted(way))
+				continue;
+			cells += (int) strlen(ycsb_mixes);
+			printf("\nYCSB, %s, %llu keys, %s: Mops/s with 1, 2, 8, 16\n%-14s", mx_load_name[load],
+				   (unsigned long long) n, ways[way], "");
+			for (int m = 0; ycsb_mixes[m]; m++)
+				printf(" |            %c            ", ycsb_mixes[m]);
+			printf("\n");
+			for (int e = 0; e < nengines; e++)
+			{
+				ax_structure s = engines[e];
+
+				ycsb_engine(s, (mx_load) load, way, mops[s], n);
+				printf("%-14s", mr_engine(s));
+				for (int m = 0; ycsb_mixes[m]; m++)
+				{
+					printf(" |");
+					for (int w = 0; w < COUNT(ycsb_workers); w++)
+					{
+						printf(" %5.2f", mops[s][m][w]);
+						sum[s][w] += log(mops[s][m][w]);
+					}
+				}
+				printf("\n");
+				fflush(stdout);
+			}
+		}
+	printf("\n%-14s", "geometric mean");
+	for (int w = 0; w < COUNT(ycsb_workers); w++)
+		printf(" %7d", ycsb_workers[w]);
+	printf(" %7s\n", "all");
+	for (int e = 0; e < nengines; e++)
+	{
+		double		all = 0;
+
+		printf("%-14s", mr_engine(engines[e]));
+		for (int w = 0; w < COUNT(ycsb_workers); w++)
+		{
+			printf(" %7.3f", exp(sum[engines[e]][w] / cells));
+			all += sum[engines[e]][w] / COUNT(ycsb_workers);
+		}
+		printf(" %7.3f\n", exp(all / cells));
+	}
+}
+
+/* ---- everything ---------------------------------------------------------- */
+
+typedef struct row
+{
+	mx_result	r[COUNT(all_workers)];
+} row;
 
 static void
 print_block(const char *title, int way, row (*rows)[2], const bool *worker_done)
@@ -322,7 +412,7 @@ mixes(void)
 					for (int w = 0; w < COUNT(all_workers); w++)
 					{
 						mx_cell		c = {(mx_load) load, all_reads[i], all_workers[w], way, false,
-						mix_seconds * stretch[w]};
+						mix_seconds * stretch[w], 0};
 
 						if (!way_wanted(way) || !worker_done[w] || !reads_done[i])
 							continue;
@@ -336,7 +426,7 @@ mixes(void)
 			for (int w = 0; w < COUNT(all_workers); w++)
 			{
 				mx_cell		c = {MX_TAIL, 0, all_workers[w], way, false,
-				mix_seconds * stretch[w]};
+				mix_seconds * stretch[w], 0};
 
 				if (!way_wanted(way) || !worker_done[w])
 					continue;
@@ -383,7 +473,7 @@ mixes(void)
 int
 main(int argc, char **argv)
 {
-	static char *all[] = {"goals", "pages", "mixes"};
+	static char *all[] = {"goals", "pages", "ycsb", "mixes"};
 	char	  **what = argc > 1 ? argv + 1 : all;
 	int			n = argc > 1 ? argc - 1 : COUNT(all);
 
@@ -406,9 +496,11 @@ main(int argc, char **argv)
 		}
 		else if (strcmp(what[i], "pages") == 0)
 			pages();
+		else if (strcmp(what[i], "ycsb") == 0)
+			ycsb();
 		else if (strcmp(what[i], "mixes") == 0)
 			mixes();
 		else
-			mr_die("no part \"%s\": goals, pages, mixes", what[i]);
+			mr_die("no part \"%s\": goals, pages, ycsb, mixes", what[i]);
 	return 0;
 }

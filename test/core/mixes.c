@@ -30,10 +30,14 @@
 #include "tap.h"
 
 #define KEY_LEN		15			/* marker, 8 bytes, TID */
+#define TEXT_LEN	30			/* 24 bytes, TID */
+#define SCAN_KEYS	100			/* of one scan, at most */
+#define THETA		0.99
 #define RANGE_KEYS	100
 #define TAIL_KEYS	10000		/* a tail has something before it */
 
-const char *const mx_load_name[MX_LOADS] = {"uniform", "skew", "hot range", "tail inserts"};
+const char *const mx_load_name[MX_LOADS] = {"uniform", "skew", "hot range", "tail inserts",
+	"zipf, numbers", "zipf, strings"};
 
 typedef struct worker_state
 {
@@ -47,11 +51,15 @@ typedef struct world
 	uint64_t	gen[MX_WORKERS_MAX];
 	int			trees;
 	uint64_t	keys;			/* in each */
+	uint32_t	len;			/* bytes of a key */
+	double		zeta,			/* of the keys, for THETA, */
+				eta;			/* and how the rest is drawn */
 	mx_cell		cell;
 	_Atomic int ready;
 	_Atomic uint64_t begin;		/* ticks; 0: not yet */
 	uint64_t	ticks;			/* so long */
-	_Alignas(64) _Atomic uint64_t next; /* key of MX_TAIL */
+	uint64_t	begun;			/* keys that were there before */
+	_Alignas(64) _Atomic uint64_t next; /* key of MX_TAIL, and that YCSB inserts */
 	_Alignas(64) worker_state w[MX_WORKERS_MAX];
 } world;
 
@@ -77,10 +85,21 @@ scramble(uint64_t x)
 static void
 make_key(uint8_t *k, uint64_t i, uint64_t tid)
 {
+	if (wd->cell.load == MX_ZIPF_TEXT)
+	{
+		static const char hex[] = "0123456789abcdef";
+		uint64_t	x = scramble(i);
+
+		memcpy(k, "user0000", 8);
+		for (int d = 0; d < 16; d++)
+			k[8 + d] = (uint8_t) hex[x >> (60 - 4 * d) & 15];
+		ks_put_tid(k + TEXT_LEN - 6, tid);
+		return;
+	}
 	k[0] = 1;
 	if (wd->cell.load == MX_TAIL)
 		ks_put8(k + 1, i ^ UINT64_C(1) << 63);
-	else if (i >= wd->keys)
+	else if (i >= wd->keys && wd->cell.load != MX_ZIPF)
 		ks_put8(k + 1, UINT64_C(0x7123456789ABC000) + (i - wd->keys));
 	else
 		ks_put8(k + 1, scramble(i));
@@ -93,7 +112,7 @@ insert(ax_ctx *cx, int tree, const uint8_t *k)
 	ax_status	r;
 
 	do
-		r = ax_insert(cx, wd->tree[tree], wd->gen[tree], k, KEY_LEN);
+		r = ax_insert(cx, wd->tree[tree], wd->gen[tree], k, wd->len);
 	while (r == AX_BUSY);
 	mr_need(r, AX_OK, "insert");
 }
@@ -101,13 +120,13 @@ insert(ax_ctx *cx, int tree, const uint8_t *k)
 static void
 update(ax_ctx *cx, int tree, int me, uint64_t i)
 {
-	uint8_t		k[KEY_LEN];
+	uint8_t		k[TEXT_LEN];
 	ax_status	r;
 
 	make_key(k, i, (UINT64_C(0xF0000000) + (uint64_t) me) << 16 | 1);
 	insert(cx, tree, k);
 	do
-		r = ax_remove(cx, wd->tree[tree], wd->gen[tree], k, KEY_LEN);
+		r = ax_remove(cx, wd->tree[tree], wd->gen[tree], k, wd->len);
 	while (r == AX_BUSY);
 	mr_need(r, AX_OK, "remove");
 }
@@ -115,7 +134,7 @@ update(ax_ctx *cx, int tree, int me, uint64_t i)
 static void
 lookup(ax_ctx *cx, int tree, uint64_t i)
 {
-	uint8_t		k[KEY_LEN];
+	uint8_t		k[TEXT_LEN];
 	uint64_t	tids[16];
 	uint32_t	n;
 	bool		more;
@@ -123,13 +142,91 @@ lookup(ax_ctx *cx, int tree, uint64_t i)
 
 	make_key(k, i, ks_tid(i));
 	do
-		r = ax_lookup(cx, wd->tree[tree], wd->gen[tree], k, KEY_LEN - 6, tids, 16, &n, &more);
+		r = ax_lookup(cx, wd->tree[tree], wd->gen[tree], k, wd->len - 6, tids, 16, &n, &more);
 	while (r == AX_BUSY);
 	mr_need(r, AX_OK, "look-up");
+	/* its number was taken, and it may not be there yet */
+	if (n == 0 && !more && i >= wd->begun)
+		return;
 	/* the worker's TIDs are larger: it comes first */
 	if (n ? tids[0] != ks_tid(i)
-		: !more || ax_contains(cx, wd->tree[tree], wd->gen[tree], k, KEY_LEN) != AX_OK)
+		: !more || ax_contains(cx, wd->tree[tree], wd->gen[tree], k, wd->len) != AX_OK)
 		mr_die("look-up: key %llu is not found", (unsigned long long) i);
+}
+
+/* Keys from number i on, in order: the first is that one, perhaps behind a worker's own. */
+static void
+scan(ax_ctx *cx, int tree, uint64_t i, uint32_t max)
+{
+	uint8_t		k[TEXT_LEN],
+				last[512];
+	uint64_t	tids[SCAN_KEYS];
+	ax_batch	b = {.lo = {k, wd->len - 6, false}, .hi = {NULL, 0, true}, .max = max,
+		.tids = tids, .lastkey = last, .lastkey_size = sizeof(last)};
+	ax_status	r;
+
+	make_key(k, i, ks_tid(i));
+	do
+		r = ax_scan(cx, wd->tree[tree], wd->gen[tree], &b);
+	while (r == AX_BUSY);
+	mr_need(r, AX_OK, "scan");
+	if (b.n == 0 || tids[0] != ks_tid(i))
+		mr_die("scan: key %llu is not found", (unsigned long long) i);
+}
+
+/* A number below n, the small ones more often: Zipf's law, drawn as YCSB draws it. */
+static uint64_t
+zipf(uint64_t r)
+{
+	const double u = (double) (r >> 11) * 0x1p-53;
+	const double n = (double) wd->keys;
+	uint64_t	i;
+
+	if (u * wd->zeta < 1)
+		return 0;
+	if (u * wd->zeta < 1 + pow(0.5, THETA))
+		return 1;
+	i = (uint64_t) (n * pow(wd->eta * u - wd->eta + 1, 1 / (1 - THETA)));
+	return i < wd->keys ? i : wd->keys - 1;
+}
+
+static void
+zipf_begin(void)
+{
+	const double n = (double) wd->keys;
+
+	wd->zeta = 0;
+	for (uint64_t i = wd->keys; i > 0; i--)
+		wd->zeta += pow((double) i, -THETA);
+	wd->eta = (1 - pow(2 / n, 1 - THETA)) / (1 - (1 + pow(0.5, THETA)) / wd->zeta);
+}
+
+/* One operation of a mix of YCSB. */
+static void
+ycsb(ax_ctx *cx, int tree, int me, uint64_t *rng)
+{
+	const uint64_t kind = (tap_rand(rng) >> 32) % 100;
+	const char	mix = wd->cell.mix;
+	uint64_t	i = zipf(tap_rand(rng));
+
+	if (kind >= (mix == 'A' ? 50 : mix == 'C' ? 100 : 95))
+	{
+		uint8_t		k[TEXT_LEN];
+
+		if (mix < 'D')
+		{
+			update(cx, tree, me, i);
+			return;
+		}
+		i = atomic_fetch_add_explicit(&wd->next, 1, memory_order_relaxed);
+		make_key(k, i, ks_tid(i));
+		insert(cx, tree, k);
+	}
+	else if (mix == 'E')
+		scan(cx, tree, i, 1 + (uint32_t) ((tap_rand(rng) >> 32) % SCAN_KEYS));
+	else
+		lookup(cx, tree, mix == 'D' ?
+			   atomic_load_explicit(&wd->next, memory_order_relaxed) - 1 - i : i);
 }
 
 /* Which key next: r is random. */
@@ -203,6 +300,8 @@ work(void *arg, int me)
 			make_key(k, i, ks_tid(i));
 			insert(cx, tree, k);
 		}
+		else if (c->mix)
+			ycsb(cx, tree, me, &rng);
 		else
 		{
 			uint64_t	i = choose(tap_rand(&rng));
@@ -236,7 +335,7 @@ fill(void *arg, int me)
 {
 	fill_job   *j = arg;
 	ax_ctx	   *cx = aligned_alloc(64, sizeof(ax_ctx));
-	uint8_t		k[KEY_LEN];
+	uint8_t		k[TEXT_LEN];
 
 	if (!cx)
 		abort();
@@ -271,6 +370,9 @@ mx_open(ax_structure s, uint32_t page_size, mx_load load, uint64_t keys, int own
 	wd->cell.load = load;
 	wd->trees = own ? own : 1;
 	wd->keys = load == MX_TAIL ? TAIL_KEYS : keys / (uint64_t) wd->trees;
+	wd->len = load == MX_ZIPF_TEXT ? TEXT_LEN : KEY_LEN;
+	if (load >= MX_ZIPF)
+		zipf_begin();
 	for (int t = 0; t < wd->trees; t++)
 	{
 		wd->tree[t] = ax_tree_alloc(&main_cx);
@@ -338,6 +440,7 @@ mx_run(const mx_cell *c)
 	atomic_store(&wd->begin, 0);
 	mx_info(&ti);
 	before = ti.entries;
+	wd->begun = atomic_load(&wd->next);
 	if (!c->forks)
 		tap_threads(c->workers + 1, start_when_ready, NULL);
 	else if (!tap_forks(c->workers + 1, start_when_ready, NULL))
@@ -355,7 +458,7 @@ mx_run(const mx_cell *c)
 	}
 	/* nothing got lost, nothing was counted that was not done */
 	mx_info(&ti);
-	if (ti.entries != before + (c->load == MX_TAIL ? all.n : 0))
+	if (ti.entries != before + (atomic_load(&wd->next) - wd->begun))
 		mr_die("%llu entries after %llu and %llu operations", (unsigned long long) ti.entries,
 			   (unsigned long long) before, (unsigned long long) all.n);
 	r.mops = (double) all.n / (c->seconds * 1e6);

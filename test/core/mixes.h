@@ -15,6 +15,8 @@ typedef enum mx_load
 	MX_SKEW,					/* self-similar 0.2: 80 % of the work on 20 % of the keys, and so on within */
 	MX_RANGE,					/* a hundred adjacent keys */
 	MX_TAIL,					/* ever larger keys, from one counter */
+	MX_ZIPF,					/* numbers, Zipfian, theta 0.99: YCSB's */
+	MX_ZIPF_TEXT,				/* the same, and keys are strings of 24 bytes */
 	MX_LOADS
 } mx_load;
 
@@ -30,6 +32,7 @@ typedef struct mx_cell
 	bool		forks;
 	bool		own_trees;		/* of its own for every worker */
 	double		seconds;
+	char		mix;			/* of YCSB: 'A' to 'E', instead of "reads"; 0: none */
 } mx_cell;
 
 typedef struct mx_result

@@ -383,7 +383,7 @@ damage_hydra(ax_store *s)
 	int			i;
 
 	for (int k = 0; k < 10; k++)
-		n = n->next;
+		n = hy_next(n);
 	b = n->body;
 	i = __builtin_ctzll(b->used);
 	DAMAGE(b, b->size, "another fingerprint", "a wrong fingerprint", b->fp[i] ^= 1);
@@ -391,8 +391,8 @@ damage_hydra(ax_store *s)
 	DAMAGE(b, b->size, "more slots than there are", "", b->cap = HY_SLOTS + 1);
 	if (b->rest != HY_VAR)
 	{
-		DAMAGE(b, b->size, "a key below the range", "below the node's range", memset(b->data + i * b->rest, 0, b->rest));
-		DAMAGE(b, b->size, "a key beyond the range", "beyond the node's range", memset(b->data + i * b->rest, 255, b->rest));
+		DAMAGE(b, b->size, "a key below the range", "below the node's range", memset(hy_data(b) + i * b->rest, 0, b->rest));
+		DAMAGE(b, b->size, "a key beyond the range", "beyond the node's range", memset(hy_data(b) + i * b->rest, 255, b->rest));
 	}
 	DAMAGE(n, hy_node_size(n->alen), "a link back to the last but one", "leads elsewhere",
 		   n->prev = ((hy_node *) n->prev)->prev);

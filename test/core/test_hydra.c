@@ -169,6 +169,71 @@ test_gone(void)
 	}
 }
 
+/* Another process changes the node between its being read and its latch, or the last look. */
+static void
+beside(const char *name)
+{
+	if (strcmp(name, here) != 0)
+		return;
+	tap_point_hook = NULL;
+	met++;
+	if (strcmp(here, "hydra.scan.ordered") == 0)
+		for (uint64_t i = 1; i <= 30; i++)
+		{
+			(void) change(&other, 2 * i, false);
+			(void) change(&other, 2 * (31 - i) + 1, true);
+		}
+	else if (strcmp(here, "hydra.leaf_before_lock") == 0)
+		(void) change(&other, 1001, true);
+	else if (strcmp(here, "hydra.merge.before_lock") == 0)
+		(void) change(&other, 1001, true);
+	else
+		(void) change(&other, 20, false);
+}
+
+static void
+test_beside(void)
+{
+	ax_status	x;
+
+	met = 0;
+	open_list();
+	for (uint64_t i = 1; i <= 30; i++)
+		(void) change(&cx, 2 * i, true);
+	here = "hydra.scan.ordered";
+	tap_point_hook = beside;
+	ok(scan(false) == 30 && met == 1, "slots get other keys while they are taken: the scan begins again");
+	here = "hydra.leaf_before_lock";
+	tap_point_hook = beside;
+	x = change(&cx, 1001, true);
+	ok(x == AX_EXISTS && met == 2, "the same key comes before the latch: it is there");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	open_list();
+	here = "hydra.split.before_lock";
+	for (uint64_t i = 0; i < 64; i++)
+		(void) change(&cx, (i * 7) % 64 + 1, true);
+	tap_point_hook = beside;
+	x = change(&cx, 0, true);
+	tap_point_hook = NULL;
+	ok(x == AX_OK && met == 3 && contains(20) == AX_NOTFOUND && scan(false) == 64 && sound(),
+	   "a key goes before the latch of a split: it does not come back");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	open_list();
+	here = "hydra.merge.before_lock";
+	for (uint64_t i = 0; i < 100; i++)
+		(void) change(&cx, i, true);
+	tap_point_hook = beside;
+	for (uint64_t i = 0; i < 60; i++)
+		(void) change(&cx, i, false);
+	tap_point_hook = NULL;
+	ok(met == 4 && contains(1001) == AX_OK && scan(false) == 41 && sound(),
+	   "a key comes to the right node before the latches of a merge: it stays");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+}
+
 /* Rising keys: new nodes are logged, and the log stays short. */
 static void
 test_log(void)
@@ -256,6 +321,7 @@ main(void)
 	test_few();
 	test_order();
 	test_gone();
+	test_beside();
 	test_log();
 	test_large();
 	return tap_done();

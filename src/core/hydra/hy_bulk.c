@@ -44,7 +44,7 @@ free_all(load *l)
 	{
 		hy_body    *b = hy_ld(&n->body);
 
-		next = hy_ld(&n->next);
+		next = hy_next(n);
 		if (b)
 			free_blobs(l, e, hy_entries(b, e));
 		hy_drop_body(l->cx, l->s, b);
@@ -66,6 +66,14 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 	int			k;
 
 	bt_key_view(l->keys[i], key_len(l, i), NULL, &anchor);
+	if (i > 0)
+	{
+		bt_view		left,
+					right = anchor;
+
+		bt_key_view(l->keys[i - 1], key_len(l, i - 1), NULL, &left);
+		hy_separator(&left, &right, &anchor);
+	}
 	node = hy_make_node(l->cx, l->s, i ? &anchor : NULL, false);
 	if (!node)
 		return 0;
@@ -107,7 +115,7 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 	atomic_store_explicit(&node->body, b, memory_order_relaxed);
 	atomic_store_explicit(&node->prev, l->last, memory_order_relaxed);
 	if (l->last)
-		atomic_store_explicit(&l->last->next, node, memory_order_relaxed);
+		hy_set_next(l->last, node);
 	else
 		l->first = node;
 	l->last = node;
@@ -157,7 +165,7 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	ax_stack_init(&t->log);
 	atomic_store_explicit(&t->head, l.first, memory_order_relaxed);
 	/* the search layer first, which nobody looks at before there is a list */
-	for (hy_node *k = hy_ld(&l.first->next); k; k = hy_ld(&k->next))
+	for (hy_node *k = hy_next(l.first); k; k = hy_next(k))
 		hy_push(t, &k->come);
 	x = AX_BUSY;
 	for (int tries = 0; tries < 100 && x == AX_BUSY; tries++)

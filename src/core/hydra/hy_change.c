@@ -25,6 +25,9 @@ typedef struct room
 	_Alignas(8) uint8_t copy[HY_MAX_BODY];
 } room;
 
+#define MORE	8				/* slots, about, that a fixed body grows by */
+#define WORTH	64				/* bytes for which a body is made anew */
+
 /* The entries of the copy and the new one, sorted. */
 static void
 collect(room *r, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
@@ -62,18 +65,6 @@ choose_cut(const room *r)
 	return m < 1 ? 1 : m;
 }
 
-/* A key's bytes in common with a node's anchor, as its range's are counted. */
-static uint32_t
-common(const hy_node *n, const bt_view *v)
-{
-	bt_view		a;
-	uint32_t	c;
-
-	bt_key_view(n->anchor, n->alen, NULL, &a);
-	c = bt_common(&a, v);
-	return c < HY_MAX_PLEN ? c : HY_MAX_PLEN;
-}
-
 /*
  * Make the halves, cut before m, or one body when m is 0.  False: no memory.
  */
@@ -81,27 +72,42 @@ static bool
 make(room *r, int m)
 {
 	hy_node    *n = r->at->n;
-	uint32_t	plen;
-	bool		stays;
-	const int	spare = r->n / 2 > 8 ? r->n / 2 : 8;
+	const hy_body *b = (const hy_body *) (const void *) r->copy;
+	uint32_t	plen = hy_range(n, r->at->next);
+	bool		rising,
+				stays;
+	bt_view		anchor;
+	/* a fixed one grows by a copy, which is little work */
+	const int	spare = b->rest != HY_VAR || r->n / 2 < MORE ? MORE : r->n / 2;
 
 	if (m == 0)
 	{
-		r->left = hy_make_body(r->cx, r->s, r->e, r->n, spare, n->anchor,
-							   hy_range(n, r->at->next), false);
+		r->left = hy_make_body(r->cx, r->s, r->e, r->n, spare, n->anchor, plen, false);
 		return r->left != NULL;
 	}
-	r->node = hy_make_node(r->cx, r->s, &r->e[m].v, false);
+	hy_separator(&r->e[m - 1].v, &r->e[m].v, &anchor);
+	r->node = hy_make_node(r->cx, r->s, &anchor, false);
 	if (!r->node)
 		return false;
+	rising = r->mine == r->n - 1 && m == r->mine;
 	plen = hy_range(r->node, r->at->next);
-	r->right = hy_make_body(r->cx, r->s, r->e + m, r->n - m, spare, r->node->anchor, plen, false);
-	/* only the new key goes to the right: the body stays */
-	stays = r->mine == r->n - 1 && m == r->mine;
+	r->right = hy_make_body(r->cx, r->s, r->e + m, r->n - m, rising ? 3 * MORE : spare,
+							r->node->anchor, plen, false);
+	/* only the new key goes to the right: the body may stay */
+	plen = hy_range(n, r->node);
+	stays = rising && (plen - b->plen) * (uint32_t) m < WORTH;
 	if (r->right && !stays)
-		r->left = hy_make_body(r->cx, r->s, r->e, m, spare, n->anchor,
-							   common(n, &r->e[m].v), false);
+		r->left = hy_make_body(r->cx, r->s, r->e, m, rising ? 0 : spare, n->anchor, plen, false);
 	return r->right && (r->left || stays);
+}
+
+/* The usual way to more room: all slots as they are, and more of them. */
+static inline bool
+may_grow(const room *r, uint32_t len, const bt_blob *blob)
+{
+	const hy_body *b = (const hy_body *) (const void *) r->copy;
+
+	return b->rest != HY_VAR && b->cap < HY_SLOTS && !blob && len == (uint32_t) b->plen + b->rest;
 }
 
 /*
@@ -130,29 +136,46 @@ static __attribute__((noinline)) ax_status
 make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, uint32_t len,
 		  uint8_t fp, bt_blob *blob)
 {
-	room		r = {.cx = cx, .s = s, .at = at};
+	room		r;
 	hy_node    *n = at->n;
 	hy_body    *old = at->b;
 	bool		split;
 	int			m = 0;
 
+	r.cx = cx;
+	r.s = s;
+	r.at = at;
+	r.left = r.right = NULL;
+	r.node = NULL;
+
 	/* no latch while memory is taken: the version is still that under which all was read */
 	ax_guard_close(cx, &at->g, false);
 	if (!ax_guard_valid(&at->g) || !hy_copy(old, &at->g, r.copy))
 		return AX_STALE;
-	collect(&r, key, len, fp, blob);
-	split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->next));
-	if (split)
-		m = choose_cut(&r);
-	if (!make(&r, m))
-		return forget(&r, AX_NOMEM);
+	split = false;
+	if (may_grow(&r, len, blob))
+	{
+		r.left = hy_grow(cx, s, (const hy_body *) (const void *) r.copy);
+		if (!r.left)
+			return forget(&r, AX_NOMEM);
+		hy_put(r.left, key, len, fp, NULL);
+	}
+	else
+	{
+		collect(&r, key, len, fp, blob);
+		split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->next));
+		if (split)
+			m = choose_cut(&r);
+		if (!make(&r, m))
+			return forget(&r, AX_NOMEM);
+	}
 	if (ax_retire_reserve(cx, 1) != AX_OK)
 		return forget(&r, AX_BUSY);
 	if (split)
 	{
 		atomic_store_explicit(&r.node->body, r.right, memory_order_relaxed);
 		atomic_store_explicit(&r.node->prev, n, memory_order_relaxed);
-		atomic_store_explicit(&r.node->next, at->next, memory_order_relaxed);
+		hy_set_next(r.node, at->next);
 	}
 	AX_POINT("hydra.split.before_lock");
 	if (!ax_guard_lock(cx, &at->g))
@@ -161,7 +184,7 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 		atomic_store_explicit(&n->body, r.left, memory_order_release);
 	if (split)
 	{
-		atomic_store_explicit(&n->next, r.node, memory_order_release);
+		hy_set_next(n, r.node);
 		AX_POINT("hydra.split.linked");
 		if (at->next)
 			atomic_store_explicit(&at->next->prev, r.node, memory_order_release);
@@ -171,6 +194,9 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 	ax_guard_close(cx, &at->g, true);
 	if (r.left)
 		ax_retire(cx, s, old, old->size);
+	/* the updater's, or the next change's */
+	if (split)
+		hy_told(cx, s, t, UINT64_MAX);
 	return AX_OK;
 }
 
@@ -237,12 +263,7 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			break;
 	}
 	if (x == AX_OK)
-	{
 		AX_COUNT(cx, s, entries, 1);
-		/* the updater's, or the next change's */
-		if (ax_unlikely(hy_waiting(t) > 0))
-			hy_told(cx, s, t, UINT64_MAX);
-	}
 	else if (blob)
 		bt_blob_free(cx, s, blob);
 	return x;

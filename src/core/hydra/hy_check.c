@@ -91,8 +91,8 @@ check_layout(ax_checking *c, const hy_body *b, const hy_node *node, const hy_nod
 	if (b->cap > HY_SLOTS || (b->cap < HY_SLOTS && used >> b->cap))
 		complain(c, "a key in no slot", b);
 	else if (b->rest != HY_VAR ?
-			 HY_HEAD + (uint32_t) b->cap * b->rest + b->plen > b->size :
-			 HY_HEAD + 4u * b->cap > bt_ld(&((hy_body *) (uintptr_t) b)->heap))
+			 HY_HEAD + b->cap * (2u + b->rest) + b->plen > b->size :
+			 HY_HEAD + 6u * b->cap > bt_ld(&((hy_body *) (uintptr_t) b)->heap))
 		complain(c, "impossible layout", b);
 	else if (b->plen > hy_range(node, next) ||
 			 (b->plen > 0 && memcmp(hy_prefix(b), node->anchor, b->plen) != 0))

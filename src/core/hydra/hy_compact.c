@@ -121,15 +121,15 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 		hy_drop_node(cx, s, n);
 		return x;
 	}
-	next = hy_ld(&old->next);
+	next = hy_next(old);
 	atomic_store_explicit(&n->body, hy_ld(&old->body), memory_order_relaxed);
 	/* versions go on: the body says of which its order for scans is */
 	atomic_store_explicit(&n->word, (g.v & AX_VERSION_MASK) + AX_VERSION_ONE, memory_order_relaxed);
-	atomic_store_explicit(&n->next, next, memory_order_relaxed);
+	hy_set_next(n, next);
 	atomic_store_explicit(&n->prev, a, memory_order_relaxed);
 	atomic_store_explicit(&old->forward, n, memory_order_release);
 	if (a)
-		atomic_store_explicit(&a->next, n, memory_order_release);
+		hy_set_next(a, n);
 	else
 		atomic_store_explicit(&t->head, n, memory_order_release);
 	if (next)

@@ -20,46 +20,85 @@
 #include "hy_list.h"
 
 #define PATH	8000			/* bytes of an anchor that the search layer has, at most */
+#define CODED	(PATH / 8 * 9 + AX_TID_BYTES)	/* bytes of the longest one there */
 #define STEPS	(1 << 20)		/* of a walk, before it starts over */
 #define PIECE	256				/* changes applied at once, at most */
 
-/* An anchor as the search layer has it: its bytes and the node's address. */
+/*
+ * Bytes as the search layer has them: eight, and 9 if more follow, else zeros up to eight and how
+ * many they are.  So they sort as they did, and none begins another, which a radix tree wants.
+ * Not whole: what all that begins with these bytes begins with.
+ */
+static inline uint32_t
+encode(const uint8_t *key, uint32_t len, bool whole, uint8_t *buf)
+{
+	uint8_t    *p = buf;
+
+	for (; len > 8; len -= 8)
+	{
+		memcpy(p, key, 8);
+		p[8] = 9;
+		p += 9;
+		key += 8;
+	}
+	memset(p, 0, 8);
+	if (len)
+		memcpy(p, key, len);
+	p[8] = (uint8_t) len;
+	return (uint32_t) (p - buf) + (whole ? 9 : len);
+}
+
+/* An anchor as the search layer has it, and the node's address. */
 static uint32_t
 layer_key(const hy_node *n, uint8_t *buf)
 {
-	uint32_t	len = n->alen < PATH ? n->alen : PATH;
+	uint32_t	len = encode(n->anchor, n->alen < PATH ? n->alen : PATH, true, buf);
 
-	memcpy(buf, n->anchor, len);
 	ax_put_tid(buf + len, (uint64_t) (uintptr_t) n);
 	return len + AX_TID_BYTES;
+}
+
+/*
+ * A node near the position by way of a scan, which latches when all changes all the time.
+ *
+ * Latches: those of a scan of the search layer; none on return.
+ */
+static __attribute__((noinline, cold)) ax_status
+jump_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after,
+			 uint64_t *tid)
+{
+	uint8_t		path[2 * CODED + 16];
+	ax_batch	b = {.hi = {key, len, after}, .backward = true, .max = 1, .tids = tid,
+		.lastkey = path, .lastkey_size = sizeof(path)};
+	ax_status	x = ax_engine_art_olc.scan(cx, s, &b);
+
+	return x == AX_OK && b.n == 0 ? AX_NOTFOUND : x;
 }
 
 /*
  * A node near the position, which may be obsolete.
  *
  * Epoch: inside.
- * Latches: those of a scan of the search layer; none on return.
+ * Latches: none on return.
  */
 static ax_status
 jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, hy_side side,
 	 hy_node **n)
 {
-	uint8_t		path[2 * (PATH + AX_TID_BYTES) + 16];
+	const bool	after = len > PATH || side == HY_AFTER;
+	uint8_t		coded[CODED];
 	uint64_t	tid;
-	ax_batch	b = {.backward = true, .max = 1, .tids = &tid, .lastkey = path,
-					 .lastkey_size = sizeof(path)};
-	ax_status	x;
+	ax_status	x = AX_NOTFOUND;
 
-	b.hi.key = key;
-	b.hi.len = len < PATH ? len : PATH;
-	b.hi.after = len == 0 ? side == HY_AFTER : len > PATH || side == HY_AFTER;
-	*n = hy_ld(&t->head);
-	if (len == 0 && side != HY_AFTER)
-		return AX_OK;
-	x = ax_engine_art_olc.scan(cx, s, &b);
-	if (x == AX_OK && b.n > 0)
-		*n = (hy_node *) (uintptr_t) tid;
-	return x;
+	if (len > 0 || side == HY_AFTER)
+	{
+		len = encode(key, len < PATH ? len : PATH, !after, coded);
+		x = rt_floor(cx, s, coded, len, after, &tid);
+		if (ax_unlikely(x == AX_STALE))
+			x = jump_latched(cx, s, coded, len, after, &tid);
+	}
+	*n = x == AX_OK ? (hy_node *) (uintptr_t) tid : hy_ld(&t->head);
+	return x == AX_NOTFOUND ? AX_OK : x;
 }
 
 /* A search passed so many nodes. */
@@ -70,6 +109,37 @@ walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
 	AX_COUNT(cx, s, walk_steps, steps);
 	if (steps > atomic_load_explicit(&t->longest, memory_order_relaxed))
 		atomic_store_explicit(&t->longest, steps, memory_order_relaxed);
+}
+
+/*
+ * Is the position in the node's range (0), left or right of it?  As a rule without a look at
+ * the next node: what n says of its anchor is compared.  Racy.
+ */
+static inline int
+where(const hy_node *n, const hy_node *next, const uint8_t *key, uint32_t len, hy_side side)
+{
+	const uint32_t m = n->alen < len ? n->alen : len;
+	uint32_t	c = 0,
+				shared;
+
+	while (c < m && n->anchor[c] == key[c])
+		c++;
+	if (c < m ? n->anchor[c] > key[c] :
+		n->alen > len ? side != HY_AFTER : n->alen > 0 && n->alen == len && side == HY_STRICT)
+		return -1;
+	shared = bt_ld(&((hy_node *) (uintptr_t) n)->shared);
+	if (ax_likely(side != HY_AFTER && shared <= len))
+	{
+		uint64_t	bound = bt_ld(&((hy_node *) (uintptr_t) n)->bound),
+					x = ax_be8(key + shared, len - shared);
+
+		/* both anchors begin so, and the key is behind the first */
+		if (c < shared)
+			return 1;
+		if (x != bound)
+			return x > bound;
+	}
+	return next && hy_is_left(next, key, len, side);
 }
 
 /*
@@ -94,8 +164,10 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 	for (int steps = 0; steps < STEPS; steps++)
 	{
 		hy_node    *go;
+		int			dir;
 
 		AX_POINT("hydra.node_read");
+		ax_prefetch(n->anchor);
 		x = write ? ax_guard_open_target(cx, s, &at->g, &n->word, pess) :
 			ax_guard_open(cx, &at->g, &n->word, pess);
 		if (x == AX_STALE)
@@ -107,20 +179,20 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 		if (x != AX_OK)
 			return x;
 		AX_POINT("hydra.node_version");
-		if (ax_unlikely(n->alen > 0 && !hy_is_left(n, key, len, side)))
-			go = hy_ld(&n->prev);
-		else
+		at->b = hy_ld(&n->body);
+		/* all lines of a usual body: one of them has the key */
+		for (int i = 0; i < 12; i++)
+			ax_prefetch((const char *) at->b + i * AX_LINE);
+		at->next = hy_next(n);
+		dir = where(n, at->next, key, len, side);
+		if (ax_likely(dir == 0))
 		{
-			go = at->next = hy_ld(&n->next);
-			if (!go || !hy_is_left(go, key, len, side))
-			{
-				at->n = n;
-				at->b = hy_ld(&n->body);
-				if (ax_unlikely(steps > 0) && !from)
-					walked(cx, s, t, (uint32_t) steps);
-				return AX_OK;
-			}
+			at->n = n;
+			if (ax_unlikely(steps > 0) && !from)
+				walked(cx, s, t, (uint32_t) steps);
+			return AX_OK;
 		}
+		go = dir < 0 ? hy_ld(&n->prev) : at->next;
 		/* a link of a node that is in the list leads to one that was there in this epoch */
 		if (ax_guard_valid(&at->g))
 			n = go;
@@ -218,7 +290,7 @@ first_of(hy_list *t)
 static ax_status
 apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
 {
-	uint8_t		key[PATH + AX_TID_BYTES];
+	uint8_t		key[CODED];
 	uint32_t	len = layer_key(n, key);
 	ax_status	x;
 
@@ -313,9 +385,9 @@ ax_hydra_info(ax_store *s, ax_tree_info *out)
 void
 hy_forget(ax_ctx *cx, ax_store *s, hy_node *first)
 {
-	for (hy_node *n = hy_ld(&first->next); n; n = hy_ld(&n->next))
+	for (hy_node *n = hy_next(first); n; n = hy_next(n))
 	{
-		uint8_t		key[PATH + AX_TID_BYTES];
+		uint8_t		key[CODED];
 		uint32_t	len = layer_key(n, key);
 		ax_status	x = AX_BUSY;
 

@@ -79,12 +79,17 @@ head_of(const bt_view *v, uint32_t from)
 	uint8_t		h[8] = {0};
 	uint32_t	len = bt_len(v);
 
-	if (len > from)
-		bt_view_bytes(v, from, len - from < 8 ? len - from : 8, h);
+	if (len <= from)
+		return 0;
+	if (ax_likely(v->hn == 0 && from >= v->an))
+		return ax_be8(v->r + (from - v->an), len - from);
+	if (v->hn + v->rn == 0)
+		return ax_be8(v->a + from, len - from);
+	bt_view_bytes(v, from, len - from < 8 ? len - from : 8, h);
 	return ax_be8(h, 8);
 }
 
-/* Do two keys that begin with "skip" bytes alike, and whose heads are the same, rise? */
+/* Do two keys rise? */
 static bool
 rise(const bt_view *a, const bt_view *b)
 {
@@ -99,24 +104,144 @@ rise(const bt_view *a, const bt_view *b)
 	return x < y;
 }
 
+/* Things to sort: by heads, and where these are the same, by keys. */
+typedef struct order
+{
+	const hy_entry *e;			/* of entries; NULL: of a body's slots, fixed or not */
+	const hy_body *b;
+	uint64_t	h[2 * HY_SLOTS];	/* by place */
+	uint8_t		ix[2 * HY_SLOTS];	/* of entries or slots */
+} order;
+
+/* Do two, whose heads are the same, rise?  A fixed body's bytes may be changing. */
+static bool
+tie_rises(const order *o, uint8_t i, uint8_t j)
+{
+	bt_view		v,
+				w;
+
+	if (o->e)
+		return rise(&o->e[i].v, &o->e[j].v);
+	if (o->b->rest != HY_VAR)
+	{
+		const uint32_t rest = o->b->rest;
+		const uint8_t *p = hy_data(o->b) + i * rest,
+				   *q = hy_data(o->b) + j * rest;
+
+		for (uint32_t k = 8; k < rest; k++)
+		{
+			int			c = (int) ax_load1(p + k) - (int) ax_load1(q + k);
+
+			if (c)
+				return c < 0;
+		}
+		return true;
+	}
+	hy_get(o->b, i, &v);
+	hy_get(o->b, j, &w);
+	return rise(&v, &w);
+}
+
+/* Sort places from..n by insertion. */
+static void
+insertion(order *o, int from, int n)
+{
+	for (int i = from + 1; i < n; i++)
+	{
+		const uint64_t h = o->h[i];
+		const uint8_t x = o->ix[i];
+		int			j = i;
+
+		while (j > from && (o->h[j - 1] > h ||
+							(o->h[j - 1] == h && !tie_rises(o, o->ix[j - 1], x))))
+		{
+			o->h[j] = o->h[j - 1];
+			o->ix[j] = o->ix[j - 1];
+			j--;
+		}
+		o->h[j] = h;
+		o->ix[j] = x;
+	}
+}
+
+/*
+ * Sort n places: the indexes, in order, to "out".  A body begins with those that it was made
+ * of, in order; so only the others are sorted, and merged with them.
+ */
+static void
+sort(order *o, int n, uint8_t *out)
+{
+	int			m = n > 0,
+				i = 0,
+				j,
+				k = 0;
+
+	while (m < n && (o->h[m - 1] < o->h[m] ||
+					 (o->h[m - 1] == o->h[m] && tie_rises(o, o->ix[m - 1], o->ix[m]))))
+		m++;
+	j = m;
+	insertion(o, m, n);
+	while (i < m && j < n)
+	{
+		bool		first = o->h[i] < o->h[j] ||
+			(o->h[i] == o->h[j] && tie_rises(o, o->ix[i], o->ix[j]));
+
+		out[k++] = first ? o->ix[i++] : o->ix[j++];
+	}
+	while (i < m)
+		out[k++] = o->ix[i++];
+	while (j < n)
+		out[k++] = o->ix[j++];
+}
+
 /* Sort entries, all of which begin with the same "skip" bytes. */
 void
 hy_sort(hy_entry *e, int n, uint32_t skip)
 {
+	hy_entry	sorted[2 * HY_SLOTS];
+	uint8_t		ix[2 * HY_SLOTS];
+	order		o;
+
+	o.e = e;
 	for (int i = 0; i < n; i++)
 	{
-		hy_entry	x = e[i];
-		int			j = i;
-
-		x.head = head_of(&x.v, skip);
-		while (j > 0 && (e[j - 1].head > x.head ||
-						 (e[j - 1].head == x.head && !rise(&e[j - 1].v, &x.v))))
-		{
-			e[j] = e[j - 1];
-			j--;
-		}
-		e[j] = x;
+		o.h[i] = head_of(&e[i].v, skip);
+		o.ix[i] = (uint8_t) i;
 	}
+	sort(&o, n, ix);
+	for (int i = 0; i < n; i++)
+		sorted[i] = e[ix[i]];
+	memcpy(e, sorted, sizeof(*e) * (size_t) n);
+}
+
+/*
+ * The slots in use in the keys' order.  A fixed body may be changing meanwhile, and the
+ * order is then any.  Nobody writes one of the other kind.
+ */
+void
+hy_order(const hy_body *b, uint64_t used, uint8_t *perm)
+{
+	order		o;
+	int			n = 0;
+
+	o.e = NULL;
+	o.b = b;
+	for (uint64_t m = used; m; m &= m - 1)
+	{
+		int			i = __builtin_ctzll(m);
+
+		if (b->rest != HY_VAR)
+			o.h[n] = ax_be8(hy_data(b) + (uint32_t) i * b->rest, b->rest);
+		else
+		{
+			bt_view		v;
+
+			hy_get(b, i, &v);
+			o.h[n] = head_of(&v, b->plen);
+		}
+		o.ix[n++] = (uint8_t) i;
+	}
+	sort(&o, n, perm);
 }
 
 /* All entries of a body that nobody writes, in no order; how many. */
@@ -147,12 +272,54 @@ hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to)
 }
 
 /*
- * The slots of a copy in the keys' order; how many.  "b" is what was copied, at the version
- * of g.  The first who scans a version writes the order down there for the others.
+ * The order that somebody wrote down of this version, in which "used" were the slots.  False: none
+ * did.
  *
  * perm_of only rises, but for the moment in which it is HY_PERM_BUSY.  So no version is
  * written twice, and who finds the same version before and after has read what one wrote.
  * The slots are compared with "used" all the same: a wrong one would be a wrong answer.
+ */
+bool
+hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm)
+{
+	const int	n = __builtin_popcountll(used);
+	uint64_t	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
+	uint64_t	seen = 0;
+
+	if (of != version || n > b->cap)
+		return false;
+	ax_copy_out(perm, hy_perm(b), (uint32_t) n);
+	AX_POINT("hydra.perm_read");
+	atomic_thread_fence(memory_order_acquire);
+#ifdef AX_TSAN
+	of = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
+#else
+	of = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
+#endif
+	for (int i = 0; i < n; i++)
+		seen |= UINT64_C(1) << (perm[i] & (HY_SLOTS - 1));
+	return of == version && seen == used;
+}
+
+/* Write the order of a version down, which its reader found true, if no later one is there. */
+void
+hy_tell_order(hy_body *b, uint64_t version, const uint8_t *perm, int n)
+{
+	uint64_t	of = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
+
+	if (of == HY_PERM_BUSY || (of != 0 && (int64_t) (version - of) <= 0) ||
+		!atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
+												 memory_order_acquire, memory_order_relaxed))
+		return;
+	atomic_thread_fence(memory_order_release);
+	ax_copy_in(hy_perm(b), perm, (uint32_t) n);
+	atomic_store_explicit(&b->perm_of, version, memory_order_release);
+}
+
+/*
+ * The slots of a copy in the keys' order; how many.  "b" is what was copied, at the version
+ * of g; copied: look there first.  The first who scans a version writes the order down there for
+ * the others.
  */
 int
 hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied, uint8_t *perm)
@@ -160,42 +327,12 @@ hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied, 
 	const uint64_t version = g->v & AX_VERSION_MASK;
 	const uint64_t used = hy_used(copy);
 	const int	n = __builtin_popcountll(used);
-	uint64_t	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
-	uint64_t	seen = 0;
-	hy_entry	e[HY_SLOTS];
-	int			k = 0;
 
-	if (copied && of == version)
-	{
-		ax_copy_out(perm, b->perm, (uint32_t) n);
-		AX_POINT("hydra.perm_read");
-		atomic_thread_fence(memory_order_acquire);
-#ifdef AX_TSAN
-		of = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
-#else
-		of = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
-#endif
-		for (int i = 0; i < n; i++)
-			seen |= perm[i] < HY_SLOTS ? UINT64_C(1) << perm[i] : 0;
-		if (of == version && seen == used)
-			return n;
-	}
-	for (uint64_t m = used; m; m &= m - 1, k++)
-	{
-		hy_get(copy, __builtin_ctzll(m), &e[k].v);
-		e[k].fp = (uint8_t) __builtin_ctzll(m);
-	}
-	hy_sort(e, n, copy->plen);
-	for (int i = 0; i < n; i++)
-		perm[i] = e[i].fp;
-	if (copied && of != HY_PERM_BUSY && (of == 0 || (int64_t) (version - of) > 0) &&
-		atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
-												memory_order_acquire, memory_order_relaxed))
-	{
-		atomic_thread_fence(memory_order_release);
-		ax_copy_in(b->perm, perm, (uint32_t) n);
-		atomic_store_explicit(&b->perm_of, version, memory_order_release);
-	}
+	if (copied && hy_told_order(b, version, used, perm))
+		return n;
+	hy_order(copy, used, perm);
+	if (copied)
+		hy_tell_order(b, version, perm, n);
 	return n;
 }
 
@@ -205,7 +342,7 @@ hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied, 
 static inline uint32_t
 arrays_end(uint32_t cap)
 {
-	return HY_HEAD + 4 * cap;
+	return HY_HEAD + 6 * cap;
 }
 
 /* Is there a place for a key of so many bytes? */
@@ -231,7 +368,7 @@ fill(hy_body *b, int i, const uint8_t *rest, uint32_t n, bt_blob *blob)
 
 	if (b->rest != HY_VAR)
 	{
-		ax_copy_in(b->data + (uint32_t) i * b->rest, rest, n);
+		ax_copy_in(hy_data(b) + (uint32_t) i * b->rest, rest, n);
 		return;
 	}
 	if (blob)
@@ -311,7 +448,7 @@ plan_body(const hy_entry *e, int n, int spare, uint32_t plen, plan *p)
 	if (same)
 	{
 		p->rest = len - plen;
-		p->size = HY_HEAD + p->cap * p->rest + plen;
+		p->size = HY_HEAD + p->cap * (2 + p->rest) + plen;
 	}
 	else
 	{
@@ -327,6 +464,8 @@ plan_body(const hy_entry *e, int n, int spare, uint32_t plen, plan *p)
 		if (p->size > HY_MAX_BODY)
 			p->size = HY_MAX_BODY;
 	}
+	if (p->size < HY_LEAST)
+		p->size = HY_LEAST;
 	/* what the allocator gives in any case; offsets are 16 bits */
 	if (ax_alloc_size(p->size) <= HY_MAX_BODY)
 		p->size = ax_alloc_size(p->size);
@@ -359,7 +498,7 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 	b = ax_alloc(cx, s, p.size, may_reserve);
 	if (!b)
 		return NULL;
-	memset(b, 0, HY_HEAD);
+	memset(b, 0, HY_LEAST);
 	b->rest = (uint16_t) p.rest;
 	b->plen = (uint8_t) plen;
 	b->cap = (uint8_t) p.cap;
@@ -373,13 +512,42 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 		uint8_t		buf[HY_LONG + HY_MAX_PLEN];
 		uint32_t	len = bt_len(v);
 
-		if (!v->blob)
+		if (v->blob || v->an == len)
+			fill(b, i, v->a + plen, len - plen, v->blob);
+		else if (v->an <= plen)
+			fill(b, i, v->r + (plen - v->an), len - plen, NULL);
+		else
+		{
 			bt_view_bytes(v, plen, len - plen, buf);
-		fill(b, i, buf, len - plen, v->blob);
+			fill(b, i, buf, len - plen, NULL);
+		}
 		b->fp[i] = e[i].fp;
 	}
 	atomic_store_explicit(&b->used, n == HY_SLOTS ? UINT64_MAX : (UINT64_C(1) << n) - 1,
 						  memory_order_relaxed);
+	return b;
+}
+
+/*
+ * A copy of a fixed body that nobody writes, with more slots.  NULL: no memory.
+ */
+hy_body *
+hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from)
+{
+	const uint32_t cap = from->cap + SPREAD < HY_SLOTS ? from->cap + SPREAD : HY_SLOTS;
+	const uint32_t size = ax_alloc_size(HY_HEAD + cap * (2u + from->rest) + from->plen);
+	hy_body    *b = ax_alloc(cx, s, size, false);
+
+	if (!b)
+		return NULL;
+	memcpy(b, from, HY_HEAD);
+	atomic_store_explicit(&b->perm_of, 0, memory_order_relaxed);
+	b->cap = (uint8_t) cap;
+	b->size = size;
+	bt_st(&b->heap, (uint16_t) (size - from->plen));
+	memcpy(b->fp, from->fp, from->cap);
+	memcpy(hy_data(b), hy_data(from), (size_t) from->cap * from->rest);
+	memcpy((uint8_t *) b + size - from->plen, hy_prefix(from), from->plen);
 	return b;
 }
 
@@ -401,6 +569,7 @@ hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve)
 		return NULL;
 	memset(n, 0, offsetof(hy_node, anchor));
 	atomic_store_explicit(&n->word, AX_WORD_INIT, memory_order_relaxed);
+	atomic_store_explicit(&n->shared, UINT32_MAX, memory_order_relaxed);
 	n->come.node = n->go.node = n;
 	n->go.goes = true;
 	n->alen = alen;
@@ -433,4 +602,43 @@ hy_range(const hy_node *lo, const hy_node *hi)
 	while (hi && n < lo->alen && n < hi->alen && n < HY_MAX_PLEN && lo->anchor[n] == hi->anchor[n])
 		n++;
 	return n;
+}
+
+/*
+ * The node behind, and what a search wants to know of its anchor.
+ *
+ * Latches: the caller has n's, or nobody else sees it.
+ */
+void
+hy_set_next(hy_node *n, hy_node *next)
+{
+	uint32_t	m = 0;
+
+	atomic_store_explicit(&n->right, next, memory_order_release);
+	if (next)
+	{
+		while (m < n->alen && m < next->alen && n->anchor[m] == next->anchor[m])
+			m++;
+		atomic_store_explicit(&n->bound, ax_be8(next->anchor + m, next->alen - m),
+							  memory_order_relaxed);
+	}
+	atomic_store_explicit(&n->shared, next ? m : UINT32_MAX, memory_order_relaxed);
+}
+
+/* Of two keys that rise, the least of what is behind the left one and begins the right one. */
+void
+hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor)
+{
+	uint32_t	len = bt_common(left, right) + 1;
+
+	*anchor = *right;
+	anchor->blob = NULL;
+	if (len <= anchor->an)
+	{
+		anchor->an = len;
+		len = 0;
+	}
+	else
+		len -= anchor->an;
+	anchor->rn = len;
 }

@@ -5,8 +5,8 @@
  * A node is two objects.  The header is what others point to: latch word, links, and the
  * anchor, which never changes.  The body has the keys, in no order:
  *
- *	fixed	header | keys[cap], "rest" bytes each | prefix
- *	else	header | slots[cap] | free | heap | prefix
+ *	fixed	header | fp[cap] | perm[cap] | keys[cap], "rest" bytes each | prefix
+ *	else	header | fp[cap] | perm[cap] | slots[cap] | free | heap | prefix
  *
  * The bytes that all keys of the node's range have in common (its prefix) are stored
  * once.  A byte of each key is its fingerprint, of all but the TID: a look-up does not know
@@ -52,12 +52,11 @@ typedef struct hy_body
 	uint8_t		cap;			/* slots */
 	uint32_t	size;
 	uint32_t	unused;
-	uint8_t		fp[HY_SLOTS];
-	uint8_t		perm[HY_SLOTS]; /* the slots in the keys' order */
-	_Alignas(8) uint8_t data[];
+	uint8_t		fp[];			/* then the slots in the keys' order, then the keys */
 } hy_body;
 
-#define HY_HEAD			((uint32_t) offsetof(hy_body, data))
+#define HY_HEAD			((uint32_t) offsetof(hy_body, fp))
+#define HY_LEAST		(HY_HEAD + HY_SLOTS)	/* bytes of a body: so many are compared */
 #define HY_PERM_BUSY	UINT64_C(1)
 
 typedef struct hy_node hy_node;
@@ -71,20 +70,22 @@ typedef struct hy_log
 } hy_log;
 
 /*
- * A header.  "next" is under the node's latch, and so is "prev" of the node behind it:
- * who has the latch of a node writes both.  forward is written once, before the node is
+ * A header.  The latch of a node guards its "right", "bound" and "shared", and "prev" of the
+ * node behind it: who has it writes all of these.  forward is written once, before the node is
  * obsolete.
  */
 struct hy_node
 {
 	ax_word		word;
 	_Atomic(hy_body *) body;
-	_Atomic(hy_node *) next;	/* NULL: the last */
+	_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone */
+	_Atomic uint64_t bound;		/* eight bytes of its anchor, from "shared" on */
+	_Atomic uint32_t shared;	/* bytes that both anchors begin with; UINT32_MAX: look there */
+	uint32_t	alen;			/* 0: below all keys */
 	_Atomic(hy_node *) prev;	/* NULL: the first */
 	_Atomic(hy_node *) forward; /* where the keys of an obsolete node are, or further left */
 	hy_log		come;
 	hy_log		go;
-	uint32_t	alen;			/* 0: below all keys */
 	uint8_t		anchor[];		/* its range begins there */
 };
 
@@ -110,6 +111,25 @@ typedef struct hy_entry
 
 #define hy_ld(p)	atomic_load_explicit(p, memory_order_acquire)
 
+static inline uint8_t *
+hy_perm(const hy_body *b)
+{
+	return (uint8_t *) (uintptr_t) b->fp + b->cap;
+}
+
+static inline uint8_t *
+hy_data(const hy_body *b)
+{
+	return (uint8_t *) (uintptr_t) b->fp + 2u * b->cap;
+}
+
+/* The node behind; NULL: none. */
+static inline hy_node *
+hy_next(const hy_node *n)
+{
+	return hy_ld(&((hy_node *) (uintptr_t) n)->right);
+}
+
 static inline hy_list *
 hy_list_of(ax_store *s)
 {
@@ -119,7 +139,7 @@ hy_list_of(ax_store *s)
 static inline _Atomic uint32_t *
 hy_slots(const hy_body *b)
 {
-	return (_Atomic uint32_t *) (uintptr_t) b->data;
+	return (_Atomic uint32_t *) (void *) hy_data(b);
 }
 
 static inline const uint8_t *
@@ -161,7 +181,7 @@ hy_fp(const uint8_t *key, uint32_t len)
 	return (uint8_t) (h >> 56);
 }
 
-/* Slots whose fingerprint is fp, used or not. */
+/* Slots whose fingerprint is fp, used or not; of slots that a body does not have, any. */
 static inline uint64_t
 hy_match(const hy_body *b, uint8_t fp)
 {
@@ -196,7 +216,7 @@ hy_rest(const hy_body *b, const ax_guard *g, int i, const uint8_t **rest, uint32
 	*blob = NULL;
 	if (ax_likely(b->rest != HY_VAR))
 	{
-		*rest = b->data + (uint32_t) i * b->rest;
+		*rest = hy_data(b) + (uint32_t) i * b->rest;
 		*len = b->rest;
 		return true;
 	}
@@ -232,8 +252,12 @@ extern int	hy_entries(const hy_body *b, hy_entry *e);
 extern void hy_sort(hy_entry *e, int n, uint32_t skip);
 extern int	hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len);
 extern bool hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to);
+extern void hy_order(const hy_body *b, uint64_t used, uint8_t *perm);
+extern bool hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm);
+extern void hy_tell_order(hy_body *b, uint64_t version, const uint8_t *perm, int n);
 extern int	hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied,
 						   uint8_t *perm);
+extern hy_body *hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from);
 extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 							 const uint8_t *prefix, uint32_t plen, bool may_reserve);
 extern bool hy_fits(const hy_entry *e, int n, uint32_t plen);
@@ -242,5 +266,7 @@ extern void hy_drop_body(ax_ctx *cx, ax_store *s, hy_body *b);
 extern void hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n);
 extern uint32_t hy_node_size(uint32_t alen);
 extern uint32_t hy_range(const hy_node *lo, const hy_node *hi);
+extern void hy_set_next(hy_node *n, hy_node *next);
+extern void hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor);
 
 #endif							/* HY_NODE_H */

@@ -44,7 +44,7 @@ hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 	if (x != AX_OK)
 		return x;
 	olda = hy_ld(&a->body);
-	b = hy_ld(&a->next);
+	b = hy_next(a);
 	if (!ax_guard_valid(&ga))
 		return AX_STALE;
 	if (!b)
@@ -53,7 +53,7 @@ hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 	if (x != AX_OK)
 		return x;
 	oldb = hy_ld(&b->body);
-	behind = hy_ld(&b->next);
+	behind = hy_next(b);
 	if (hy_count(olda) + hy_count(oldb) > most)
 		return ax_guard_valid(&ga) && ax_guard_valid(&gb) ? AX_NOTFOUND : AX_STALE;
 	if (!hy_copy(olda, &ga, p.a) || !hy_copy(oldb, &gb, p.b))
@@ -81,7 +81,7 @@ hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 	}
 	atomic_store_explicit(&b->forward, a, memory_order_release);
 	atomic_store_explicit(&a->body, made, memory_order_release);
-	atomic_store_explicit(&a->next, behind, memory_order_release);
+	hy_set_next(a, behind);
 	AX_POINT("hydra.merge.unlinked");
 	if (behind)
 		atomic_store_explicit(&behind->prev, a, memory_order_release);
@@ -195,6 +195,6 @@ hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		tidy(cx, s, t, key, len);
 	/* of an empty list nothing is to be left */
 	if (ax_unlikely(hy_waiting(t) > 0))
-		hy_told(cx, s, t, left == 0 && hy_ld(&hy_ld(&t->head)->next) == NULL ? 0 : HY_MARK);
+		hy_told(cx, s, t, left == 0 && hy_next(hy_ld(&t->head)) == NULL ? 0 : HY_MARK);
 	return AX_OK;
 }

@@ -2,8 +2,9 @@
  * hy_scan.c
  *	  Look-ups and ordered batches of HydraList, in both directions.
  *
- * A look-up reads one node by fingerprints.  A scan copies a node's body, its neighbour and
- * all else that it goes on with under one version; then it works on the copy.  It goes on
+ * A look-up reads one node by fingerprints.  A scan takes a node's keys, its neighbour and
+ * all else that it goes on with under one version.  Of a body of keys of several lengths it
+ * makes a copy first, and works on that.  It goes on
  * to the neighbour by value: to the position where the node's range ends, wherever
  * that is by then.  So it may meet splits and merges, and neither misses a key nor meets
  * one twice.  Anchors stay where they are for the epoch.
@@ -14,6 +15,7 @@
 #include "core/base/ax_call.h"
 
 #define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
+#define AHEAD	12				/* lines of a body, as a rule; what is behind it does no harm */
 
 /*
  * Is this very key there?  AX_OK or AX_NOTFOUND.
@@ -76,11 +78,10 @@ node_tids(const hy_body *b, const ax_guard *g, const uint8_t *prefix, uint32_t l
 			return false;
 		if (blob)
 			skip = 0;
-		if (skip + k != len + AX_TID_BYTES)
-			continue;
-		if (skip && memcmp(hy_prefix(b), prefix, skip < len ? skip : len) != 0)
-			continue;
-		if (skip < len && !ax_equal(rest, prefix + skip, len - skip))
+		/* what begins all keys of a range begins its positions, and need not be compared */
+		if (skip > len)
+			return false;
+		if (skip + k != len + AX_TID_BYTES || !ax_equal(rest, prefix + skip, len - skip))
 			continue;
 		if (k >= AX_TID_BYTES)
 			tid = ax_tid_at(rest + k);
@@ -288,6 +289,179 @@ do_copy(scan *sc, const uint8_t *perm, int n)
 }
 
 /*
+ * How the key in slot i of a fixed body compares with the first bytes of a position, which are
+ * as many at most.  Its bytes may be changing.
+ */
+static inline int
+compare(const hy_body *b, int i, const ax_bound *at)
+{
+	const uint8_t *p = hy_data(b) + (uint32_t) i * b->rest;
+	const uint32_t n = at->len - b->plen < b->rest ? at->len - b->plen : b->rest;
+	const uint8_t *q = at->key + b->plen;
+	uint64_t	x = ax_be8(p, n),
+				y = ax_be8(q, n);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	for (uint32_t k = 8; k < n; k++)
+	{
+		int			c = (int) ax_load1(p + k) - (int) q[k];
+
+		if (c)
+			return c;
+	}
+	/* all of the key, and the position goes on */
+	return b->plen + b->rest < at->len ? -1 : 0;
+}
+
+/* How many of n keys, in order, lie before a position. */
+static int
+before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
+{
+	const uint32_t m = at->len < b->plen ? at->len : b->plen;
+	int			c = m ? memcmp(hy_prefix(b), at->key, m) : 0,
+				low = 0;
+
+	if (c || at->len <= b->plen)
+		return c < 0 || (c == 0 && at->after) ? n : 0;
+	while (low < n)
+	{
+		int			mid = (low + n) / 2;
+
+		c = compare(b, perm[mid], at);
+		if (c < 0 || (c == 0 && at->after))
+			low = mid + 1;
+		else
+			n = mid;
+	}
+	return low;
+}
+
+/*
+ * Take up to "count" keys of a fixed body, in the batch's direction from place i of their order on.
+ * How many there was room for.  Racy.
+ */
+static inline int
+take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int count)
+{
+	const uint8_t *data = hy_data(body);
+	const uint32_t rest = body->rest,
+				plen = body->plen;
+	const int	by = b->backward ? -1 : 1;
+	uint64_t   *tids = b->tids + b->n;
+	uint32_t   *offs = b->want_keys ? b->key_off + b->n : NULL;
+	uint32_t	off = b->want_keys && b->n ? *offs : 0,
+				room = b->max - b->n;
+
+	if (b->want_keys && room > (b->keybuf_size - off) / (plen + rest))
+		room = (b->keybuf_size - off) / (plen + rest);
+	if (count > 0 && (uint32_t) count > room)
+		count = (int) room;
+	for (int k = 0; k < count; k++, i += by)
+	{
+		const uint8_t *p = data + perm[i] * rest;
+
+		/* there are eight bytes before the end, of the keys before or of the order */
+		tids[k] = __builtin_bswap64(ax_load8(p + rest - 8)) & TID_MASK;
+		if (offs)
+		{
+			memcpy(b->keybuf + off, hy_prefix(body), plen);
+			ax_copy_few(b->keybuf + off + plen, p, rest);
+			offs[k] = off;
+			off += plen + rest;
+			offs[k + 1] = off;
+		}
+	}
+	b->n += count > 0 ? (uint32_t) count : 0;
+	return count > 0 ? count : 0;
+}
+
+AX_PREFETCHES static inline void
+look_ahead(const hy_body *b)
+{
+	for (uint32_t i = 0; i < AHEAD; i++)
+		ax_prefetch((const char *) b + i * AX_LINE);
+}
+
+/*
+ * Those keys of a fixed body that lie between the position and the end, where they are: as many as
+ * there is room for.  whole: all lie behind the position.  S_LOST: the node changed, and nothing
+ * was taken.  S_BUFFER: no room.
+ *
+ * Latches: none but the guard's.
+ */
+static step
+do_fixed(scan *sc, hy_body *body, const ax_guard *g, hy_node *next, bool whole)
+{
+	ax_batch   *b = sc->b;
+	const uint64_t version = g->v & AX_VERSION_MASK;
+	const uint64_t used = hy_used(body);
+	const uint32_t rest = body->rest,
+				plen = body->plen,
+				len = plen + rest,
+				n0 = b->n;
+	uint8_t		perm[HY_SLOTS],
+				last[HY_MAX_REST];
+	const int	n = __builtin_popcountll(used),
+				by = b->backward ? -1 : 1;
+	int			i,
+				end,
+				count;
+	bool		told = hy_told_order(body, version, used, perm);
+
+	if (len > sc->room)
+	{
+		b->need_bytes = 2 * len;
+		return b->n ? S_FULL : S_BUFFER;
+	}
+	if (!told)
+		hy_order(body, used, perm);
+	/* from i to end, without it, in the batch's direction */
+	if (b->backward)
+	{
+		i = (whole ? n : before(body, perm, n, &sc->pos)) - 1;
+		end = before(body, perm, n, &b->lo) - 1;
+	}
+	else
+	{
+		i = whole ? 0 : before(body, perm, n, &sc->pos);
+		end = before(body, perm, n, &b->hi);
+	}
+	AX_POINT("hydra.scan.ordered");
+	/* the next body's lines come in while this one's keys are taken */
+	if (next && ax_guard_valid(g))
+		look_ahead(hy_ld(&next->body));
+	count = take_fixed(b, body, perm, i, by * (end - i));
+	i += by * count;
+	if (count > 0)
+		ax_copy_out(last, hy_data(body) + perm[i - by] * rest, rest);
+	AX_POINT("hydra.copied");
+	if (!ax_guard_valid(g))
+	{
+		b->n = n0;
+		return S_LOST;
+	}
+	if (b->n > n0)
+	{
+		/* the position may have been there, and is done with */
+		memcpy(b->lastkey, hy_prefix(body), plen);
+		memcpy(b->lastkey + plen, last, rest);
+		b->lastlen = len;
+	}
+	if (!told)
+		hy_tell_order(body, version, perm, n);
+	if (by * (end - i) > 0)
+	{
+		if (b->n == 0)
+			b->need_bytes = 2 * len;
+		return b->n == 0 ? S_BUFFER : S_FULL;
+	}
+	if (b->n == b->max)
+		return S_FULL;
+	return b->backward ? (end >= 0 ? S_END : S_GO) : end < n ? S_END : S_GO;
+}
+
+/*
  * The node of the position, and from there to the next position.
  *
  * Latches: none on entry and on return; pessimistically takes the node's.
@@ -309,12 +483,22 @@ do_node(scan *sc)
 	AX_POINT("hydra.scan.found");
 	if (at.next)
 		ax_prefetch(at.next);
-	ok = hy_copy(at.b, &at.g, sc->copy);
-	ax_guard_close(sc->cx, &at.g, false);
-	if (!ok)
-		return S_LOST;
-	n = hy_permutation(at.b, (const hy_body *) (const void *) sc->copy, &at.g, true, perm);
-	r = do_copy(sc, perm, n);
+	if (ax_likely(at.b->rest != HY_VAR && at.b->rest >= AX_TID_BYTES))
+	{
+		/* the position is where the range begins, or ends */
+		r = do_fixed(sc, at.b, &at.g, at.next, sc->near != NULL &&
+					 (b->backward ? at.next == sc->near : at.n == sc->near));
+		ax_guard_close(sc->cx, &at.g, false);
+	}
+	else
+	{
+		ok = hy_copy(at.b, &at.g, sc->copy);
+		ax_guard_close(sc->cx, &at.g, false);
+		if (!ok)
+			return S_LOST;
+		n = hy_permutation(at.b, (const hy_body *) (const void *) sc->copy, &at.g, true, perm);
+		r = do_copy(sc, perm, n);
+	}
 	if (r != S_GO)
 		return r;
 	AX_POINT("hydra.scan.next");
