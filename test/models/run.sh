@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the models here with spin: each as it is, which must hold, and with
 # each cure taken out, which must fail.  Prints TAP; needs spin and a C compiler.
-#	run.sh [model ...]			queue latch park epoch
+#	run.sh [model ...]			queue latch park epoch mvrlu
 set -u
 cd "$(dirname "$0")" || exit 2
 here=$(pwd)
@@ -52,7 +52,7 @@ without()
 	done
 }
 
-for m in ${*:-queue latch park epoch}; do
+for m in ${*:-queue latch park epoch mvrlu}; do
 	opt=
 	case $m in
 	queue)
@@ -76,6 +76,10 @@ for m in ${*:-queue latch park epoch}; do
 		without epoch NO_FENCE OWN_STAMP EARLY_STAMP STAMP_1 TWO_SCANS
 		opt="-DREADERS=1 -DBARRIER"
 		without epoch LATE_BARRIER OWN_STAMP EARLY_STAMP STAMP_1
+		;;
+	mvrlu)
+		safety mvrlu "" -w22
+		without mvrlu NO_HELP EARLY_MARK CLOCK_FIRST NO_COPY EARLY_RETIRE BLIND_STORE
 		;;
 	*)
 		echo "Bail out! no model $m"
