@@ -17,12 +17,15 @@
  *	 NO_HELP		a reader goes by a version that is marked (the published code: M1)
  *	 EARLY_MARK		the mark comes before all versions are published
  *	 CLOCK_FIRST	a reader reads the clock, then announces itself
- *	 NO_COPY		B's version has no stamp of its own
  *	 EARLY_RETIRE	the versions before are retired before the number is drawn
  *	 BLIND_STORE	the writer stores its number, whoever put one there
  */
-#define READERS 2
+#ifndef READERS
+#define READERS 1
+#endif
+#ifndef COMMITS
 #define COMMITS 2
+#endif
 #define PENDING 255
 #define MARKED 254
 
@@ -133,9 +136,7 @@ proctype writer()
 			fi
 		}
 #endif
-#ifndef NO_COPY
 		led[k] = lead[k];
-#endif
 #ifndef EARLY_RETIRE
 		retire(k - 1)
 #endif

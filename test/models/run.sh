@@ -78,8 +78,11 @@ for m in ${*:-queue latch park epoch mvrlu}; do
 		without epoch LATE_BARRIER OWN_STAMP EARLY_STAMP STAMP_1
 		;;
 	mvrlu)
-		safety mvrlu "" -w22
-		without mvrlu NO_HELP EARLY_MARK CLOCK_FIRST NO_COPY EARLY_RETIRE BLIND_STORE
+		safety mvrlu "" -w20
+		safety mvrlu "-DREADERS=2 -DCOMMITS=1" -w20
+		without mvrlu NO_HELP CLOCK_FIRST EARLY_RETIRE BLIND_STORE
+		opt="-DREADERS=2 -DCOMMITS=1"
+		without mvrlu EARLY_MARK
 		;;
 	*)
 		echo "Bail out! no model $m"
