@@ -44,7 +44,7 @@ SELECT clean('art_a'), clean('art_b'), clean('art_c');
 -- wrong values, wrong names
 SELECT o, refused('CREATE INDEX ON {}_t USING art (k) WITH (' || o || ')') FROM unnest(ARRAY[
 	'structure = heap', 'structure = ''''', 'structure = ART2',
-	'sync = mvrlu', 'sync = on', 'structure = btree, sync = rowex', 'structure = hydra, sync = rowex',
+	'sync = rlu', 'sync = mvrlu', 'structure = btree, sync = mvrlu', 'sync = on', 'structure = btree, sync = rowex', 'structure = hydra, sync = rowex',
 	'fillfactor = 9', 'fillfactor = 101', 'fillfactor = many',
 	'deduplicate_items = perhaps',
 	'max_memory = 64', 'max_memory = ''64 megabytes''', 'max_memory = ''1kB''', 'max_memory = ''-1GB''',

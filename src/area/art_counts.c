@@ -295,6 +295,9 @@ present_counts(ArtEntry *e, uint64 gen, uint64 *counts, ArtPresent *now)
 		now->walks += info.walks;
 		now->walk_steps += info.walk_steps;
 		now->longest_walk = Max(now->longest_walk, info.walk_longest);
+		now->version_commits += info.commits;
+		now->versions_passed += info.versions_passed;
+		now->commits_helped += info.commits_helped;
 	}
 	else
 		memset(counts, 0, ART_NCOUNTS * sizeof(*counts));

@@ -41,7 +41,8 @@ typedef enum ArtSyncOption
 	ART_SYNC_OLC,
 	ART_SYNC_ROWEX,
 	ART_SYNC_OPTIQL,
-	ART_SYNC_COARSE
+	ART_SYNC_COARSE,
+	ART_SYNC_MVRLU
 } ArtSyncOption;
 
 /* and of .tail_buffer and .elision */
@@ -67,7 +68,7 @@ typedef enum ArtSwitchOption
 #endif
 
 #define ART_NSTRUCTURES	3
-#define ART_NSYNCS		5
+#define ART_NSYNCS		6
 
 /*
  * Which engine goes with which pair, and what "auto" means: the protocol that
@@ -80,21 +81,24 @@ static const int engines[ART_NSTRUCTURES][ART_NSYNCS] = {
 		[ART_SYNC_OLC] = AX_ART_OLC,
 		[ART_SYNC_ROWEX] = AX_ART_ROWEX,
 		[ART_SYNC_OPTIQL] = AX_ART_OPTIQL,
-		[ART_SYNC_COARSE] = AX_ART_COARSE
+		[ART_SYNC_COARSE] = AX_ART_COARSE,
+		[ART_SYNC_MVRLU] = ART_NO_ENGINE
 	},
 	[ART_STRUCTURE_BTREE] = {
 		[ART_SYNC_AUTO] = AX_BTREE_OPTIQL,
 		[ART_SYNC_OLC] = AX_BTREE_OLC,
 		[ART_SYNC_ROWEX] = ART_NO_ENGINE,
 		[ART_SYNC_OPTIQL] = AX_BTREE_OPTIQL,
-		[ART_SYNC_COARSE] = AX_BTREE_COARSE
+		[ART_SYNC_COARSE] = AX_BTREE_COARSE,
+		[ART_SYNC_MVRLU] = ART_NO_ENGINE
 	},
 	[ART_STRUCTURE_HYDRA] = {
 		[ART_SYNC_AUTO] = AX_HYDRA_OLC,
 		[ART_SYNC_OLC] = AX_HYDRA_OLC,
 		[ART_SYNC_ROWEX] = ART_NO_ENGINE,
 		[ART_SYNC_OPTIQL] = AX_HYDRA_OPTIQL,
-		[ART_SYNC_COARSE] = AX_HYDRA_COARSE
+		[ART_SYNC_COARSE] = AX_HYDRA_COARSE,
+		[ART_SYNC_MVRLU] = AX_HYDRA_MVRLU
 	}
 };
 
@@ -111,6 +115,7 @@ static relopt_enum_elt_def sync_values[] = {
 	{"rowex", ART_SYNC_ROWEX},
 	{"optiql", ART_SYNC_OPTIQL},
 	{"coarse", ART_SYNC_COARSE},
+	{"mvrlu", ART_SYNC_MVRLU},
 	{(const char *) NULL}		/* list terminator */
 };
 
@@ -183,7 +188,7 @@ art_options_init(void)
 	add_enum_reloption(our_kind, "sync",
 					   "Synchronization protocol of the structure",
 					   sync_values, ART_SYNC_AUTO,
-					   "Valid values are \"auto\", \"olc\", \"rowex\", \"optiql\" and \"coarse\".",
+					   "Valid values are \"auto\", \"olc\", \"rowex\", \"optiql\", \"coarse\" and \"mvrlu\".",
 					   AccessExclusiveLock);
 	add_int_reloption(our_kind, "page_size",
 					  "Bytes of a page of structure \"btree\"",

@@ -786,6 +786,9 @@ typedef struct ArtPresent
 	uint64		walks;			/* descents that had to go on along the list */
 	uint64		walk_steps;
 	uint64		longest_walk;
+	uint64		version_commits;	/* of sync = mvrlu */
+	uint64		versions_passed;	/* by readers, for they were too new */
+	uint64		commits_helped;	/* by readers */
 } ArtPresent;
 
 /*

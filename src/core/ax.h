@@ -242,12 +242,13 @@ typedef enum ax_structure
 	AX_BTREE_COMPARED = 7,		/* whose order only the caller knows: ax_cmp.h */
 	AX_HYDRA_OLC = 8,			/* a list of nodes, and a search layer that may be behind */
 	AX_HYDRA_OPTIQL = 9,
-	AX_HYDRA_COARSE = 10
+	AX_HYDRA_COARSE = 10,
+	AX_HYDRA_MVRLU = 11			/* readers see all as it was when they came */
 } ax_structure;
 
-#define AX_STRUCTURES 11
+#define AX_STRUCTURES 12
 
-/* "art", "btree" or "hydra", and "olc", "rowex", "optiql" or "coarse". */
+/* "art", "btree" or "hydra", and "olc", "rowex", "optiql", "coarse" or "mvrlu". */
 extern const char *ax_structure_name(ax_structure s);
 extern const char *ax_structure_sync(ax_structure s);
 extern bool ax_structure_is_btree(ax_structure s);
@@ -492,6 +493,9 @@ typedef struct ax_tree_info
 	uint64_t	walks;			/* searches that went on along the list */
 	uint64_t	walk_steps;		/* nodes that they passed */
 	uint64_t	walk_longest;	/* the most that one of them passed */
+	uint64_t	commits;		/* of a list with versions: commits, those that were helped twice */
+	uint64_t	versions_passed;	/* versions that were too new for the reader */
+	uint64_t	commits_helped; /* commits that a reader ended */
 	bool		elided;			/* are latched sections tried as transactions? */
 } ax_tree_info;
 

@@ -38,7 +38,9 @@ CREATE FUNCTION artidx_contention_stats(
 	OUT tail_flush_ms float8,
 	OUT search_lag bigint, OUT search_applied bigint,
 	OUT walks bigint, OUT walk_steps bigint,
-	OUT longest_walk bigint, OUT stats_reset timestamptz)
+	OUT longest_walk bigint,
+	OUT version_commits bigint, OUT versions_passed bigint,
+	OUT commits_helped bigint, OUT stats_reset timestamptz)
 RETURNS record
 AS 'MODULE_PATHNAME', 'artidx_contention_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;

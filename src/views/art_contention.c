@@ -22,7 +22,7 @@
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_contention_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_reset_stats);
 
-#define ART_CONTENTION_COLS 21
+#define ART_CONTENTION_COLS 24
 #define ART_FIRST_TAIL_COUNT 9	/* tail_mode is before it */
 
 /*
@@ -84,6 +84,9 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 	values[c++] = Int64GetDatum((int64) present.walks);
 	values[c++] = Int64GetDatum((int64) present.walk_steps);
 	values[c++] = Int64GetDatum((int64) present.longest_walk);
+	values[c++] = Int64GetDatum((int64) present.version_commits);
+	values[c++] = Int64GetDatum((int64) present.versions_passed);
+	values[c++] = Int64GetDatum((int64) present.commits_helped);
 	nulls[c] = stats_reset == 0;
 	values[c++] = TimestampTzGetDatum(stats_reset);
 

@@ -13,7 +13,7 @@
 #include "core/radix/rt_olc.h"
 #include "core/base/ax_area.h"
 #include "core/btree/bt_tree.h"
-#include "core/hydra/hy_list.h"
+#include "core/hydra/hm.h"
 #include "keyset.h"
 #include "tap.h"
 
@@ -382,10 +382,19 @@ damage_hydra(ax_store *s)
 	hy_body    *b;
 	int			i;
 
+	bool		versions = s->sync == AX_SYNC_MVRLU;
+
 	for (int k = 0; k < 10; k++)
-		n = hy_next(n);
-	b = n->body;
+		n = versions ? hm_newest(n)->next : hy_next(n);
+	b = versions ? hm_newest(n)->body : n->body;
 	i = __builtin_ctzll(b->used);
+	if (versions)
+	{
+		hm_ver	   *v = hm_newest(n);
+
+		i = __builtin_ctzll(v->live);
+		DAMAGE(v, sizeof(*v), "a slot that was not given", "not given", v->live |= UINT64_C(1) << 63);
+	}
 	DAMAGE(b, b->size, "another fingerprint", "a wrong fingerprint", b->fp[i] ^= 1);
 	DAMAGE(b, b->size, "a longer prefix", "", b->plen = HY_MAX_PLEN);
 	DAMAGE(b, b->size, "more slots than there are", "", b->cap = HY_SLOTS + 1);
@@ -465,8 +474,9 @@ test_windows(void)
 	static const char *const of_btree[] = {"bt.child_version", "bt.slot_read", "bt.check.range", "bt.check.page", "bt.check.half", NULL};
 
 	static const char *const of_hydra[] = {"hydra.node_read", "hydra.node_version", "hydra.copied", NULL};
+	static const char *const of_versions[] = {"mvrlu.node_read", NULL};
 
-	for (const char *const *p = btree ? of_btree : hydra ? of_hydra : of_art; *p; p++)
+	for (const char *const *p = btree ? of_btree : tap_structure() == AX_HYDRA_MVRLU ? of_versions : hydra ? of_hydra : of_art; *p; p++)
 	{
 		int			wrong = 0;
 

@@ -152,7 +152,8 @@ typedef enum ax_sync
 	AX_SYNC_OLC,
 	AX_SYNC_ROWEX,
 	AX_SYNC_OPTIQL,
-	AX_SYNC_COARSE
+	AX_SYNC_COARSE,
+	AX_SYNC_MVRLU
 } ax_sync;
 
 /*

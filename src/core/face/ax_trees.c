@@ -79,7 +79,8 @@ static const ax_engine *const engines[AX_STRUCTURES] = {
 	[AX_BTREE_COMPARED] = &ax_engine_btree_compared,
 	[AX_HYDRA_OLC] = &ax_engine_hydra_olc,
 	[AX_HYDRA_OPTIQL] = &ax_engine_hydra_optiql,
-	[AX_HYDRA_COARSE] = &ax_engine_hydra_coarse
+	[AX_HYDRA_COARSE] = &ax_engine_hydra_coarse,
+	[AX_HYDRA_MVRLU] = &ax_engine_hydra_mvrlu
 };
 
 /* See ax.h. */
@@ -108,7 +109,8 @@ ax_structure_is_btree(ax_structure s)
 bool
 ax_structure_is_hydra(ax_structure s)
 {
-	return s == AX_HYDRA_OLC || s == AX_HYDRA_OPTIQL || s == AX_HYDRA_COARSE;
+	return s == AX_HYDRA_OLC || s == AX_HYDRA_OPTIQL || s == AX_HYDRA_COARSE ||
+		s == AX_HYDRA_MVRLU;
 }
 
 /* See ax.h. */

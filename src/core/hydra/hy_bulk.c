@@ -4,7 +4,7 @@
  *
  * src/README.md: HydraList
  */
-#include "hy_list.h"
+#include "hm.h"
 
 typedef struct load
 {
@@ -16,6 +16,7 @@ typedef struct load
 	hy_node    *first;
 	hy_node    *last;
 	uint64_t	nodes;
+	bool		versions;		/* the nodes have theirs */
 } load;
 
 static inline uint32_t
@@ -40,6 +41,8 @@ free_all(load *l)
 	hy_entry	e[HY_SLOTS];
 	hy_node    *next;
 
+	if (l->versions)
+		hm_undress(l->cx, l->s, l->first);
 	for (hy_node *n = l->first; n; n = next)
 	{
 		hy_body    *b = hy_ld(&n->body);
@@ -155,7 +158,8 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		}
 		i += (uint64_t) k;
 	}
-	t = ax_alloc_public(cx, s, sizeof(hy_list));
+	l.versions = s->sync == AX_SYNC_MVRLU && hm_dress(cx, s, l.first);
+	t = l.versions || s->sync != AX_SYNC_MVRLU ? ax_alloc_public(cx, s, sizeof(hy_list)) : NULL;
 	if (!t)
 	{
 		free_all(&l);

@@ -7,13 +7,15 @@
  * goes on by value.  It compares the number of nodes that the search layer names with the list's
  * only when nothing was logged from the beginning to the end.
  *
+ * One thought with: hm_check.c
+ *
  * src/README.md: HydraList
  * src/README.md: The check
  */
 #include <stdio.h>
 
 #include "core/radix/radix.h"
-#include "hy_list.h"
+#include "hm.h"
 
 #define CALL_NODES (AX_CHECK_WORK / 4)
 
@@ -28,20 +30,22 @@ enum
 	BEGIN, LIST, LAYER
 };
 
-static void
-complain(ax_checking *c, const char *what, const hy_body *b)
+void
+hy_complain(ax_checking *c, const char *what, const hy_body *b)
 {
 	if (!c->bad)
 		snprintf(c->msg, sizeof(c->msg), "%s in a data node of %d keys", what, b ? hy_count(b) : 0);
 	c->bad = true;
 }
 
-/* The keys of a copy, in their order. */
-static void
-check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n, const hy_node *node,
-		   const hy_node *next)
+/*
+ * The keys of slots that nobody writes, in their order.
+ */
+void
+hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n, const hy_node *node,
+			  const hy_node *next)
 {
-	bt_view		before,
+	bt_view		before = {0},
 				v;
 
 	for (int k = 0; k < n && !c->bad; k++)
@@ -53,50 +57,53 @@ check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n, const h
 		len = bt_len(&v);
 		if (len < AX_TID_BYTES)
 		{
-			complain(c, "a key without a TID", b);
+			hy_complain(c, "a key without a TID", b);
 			break;
 		}
 		if (v.blob)
 		{
 			if (memcmp(v.a, hy_prefix(b), b->plen) != 0)
-				complain(c, "a long key without the prefix", b);
+				hy_complain(c, "a long key without the prefix", b);
 			if (b->fp[perm[k]] != hy_fp(v.a, len - AX_TID_BYTES))
-				complain(c, "a wrong fingerprint", b);
+				hy_complain(c, "a wrong fingerprint", b);
 		}
 		else if (len > HY_LONG)
-			complain(c, "a key too long to be in place", b);
+			hy_complain(c, "a key too long to be in place", b);
 		else
 		{
 			bt_view_bytes(&v, 0, len - AX_TID_BYTES, cols);
 			if (b->fp[perm[k]] != hy_fp(cols, len - AX_TID_BYTES))
-				complain(c, "a wrong fingerprint", b);
+				hy_complain(c, "a wrong fingerprint", b);
 		}
 		if (node->alen > 0 && hy_cmp_view(&v, node->anchor, node->alen) < 0)
-			complain(c, "a key below the node's range", b);
+			hy_complain(c, "a key below the node's range", b);
 		if (next && hy_cmp_view(&v, next->anchor, next->alen) >= 0)
-			complain(c, "a key beyond the node's range", b);
+			hy_complain(c, "a key beyond the node's range", b);
 		if (k > 0 && bt_common(&before, &v) == len)
-			complain(c, "a key twice", b);
+			hy_complain(c, "a key twice", b);
 		before = v;
 	}
 }
 
-/* One body as it was at one moment. */
-static bool
-check_layout(ax_checking *c, const hy_body *b, const hy_node *node, const hy_node *next)
+/*
+ * One body, and the slots in it that have keys.  whole: it is a copy of one moment, whose heap
+ * adds up.  A version only has some of the slots, and others may be on their way.
+ */
+bool
+hy_check_layout(ax_checking *c, const hy_body *b, uint64_t used, const hy_node *node,
+				const hy_node *next, bool whole)
 {
-	const uint64_t used = hy_used(b);
 	uint32_t	heap = 0;
 
 	if (b->cap > HY_SLOTS || (b->cap < HY_SLOTS && used >> b->cap))
-		complain(c, "a key in no slot", b);
+		hy_complain(c, "a key in no slot", b);
 	else if (b->rest != HY_VAR ?
 			 HY_HEAD + b->cap * (2u + b->rest) + b->plen > b->size :
 			 HY_HEAD + 6u * b->cap > bt_ld(&((hy_body *) (uintptr_t) b)->heap))
-		complain(c, "impossible layout", b);
+		hy_complain(c, "impossible layout", b);
 	else if (b->plen > hy_range(node, next) ||
 			 (b->plen > 0 && memcmp(hy_prefix(b), node->anchor, b->plen) != 0))
-		complain(c, "a prefix that is not its range's", b);
+		hy_complain(c, "a prefix that is not its range's", b);
 	for (uint64_t m = used; m && b->rest == HY_VAR && !c->bad; m &= m - 1)
 	{
 		uint32_t	slot = bt_ld(&hy_slots(b)[__builtin_ctzll(m)]);
@@ -104,14 +111,26 @@ check_layout(ax_checking *c, const hy_body *b, const hy_node *node, const hy_nod
 
 		if ((slot & 0xFFFF) < bt_ld(&((hy_body *) (uintptr_t) b)->heap) ||
 			(slot & 0xFFFF) + bytes > b->size - b->plen)
-			complain(c, "a key outside of the heap", b);
+			hy_complain(c, "a key outside of the heap", b);
 		heap += bytes;
 	}
-	if (!c->bad && b->rest == HY_VAR &&
-		bt_ld(&((hy_body *) (uintptr_t) b)->heap) + heap +
-		bt_ld(&((hy_body *) (uintptr_t) b)->dead) != b->size - b->plen)
-		complain(c, "a heap that does not add up", b);
+	heap += bt_ld(&((hy_body *) (uintptr_t) b)->heap) + bt_ld(&((hy_body *) (uintptr_t) b)->dead);
+	if (!c->bad && b->rest == HY_VAR && (whole ? heap != b->size - b->plen : heap > b->size - b->plen))
+		hy_complain(c, "a heap that does not add up", b);
 	return !c->bad;
+}
+
+/* A node is done with: on to the next, or to the search layer. */
+void
+hy_check_on(ax_checking *c, const hy_node *next)
+{
+	if (next)
+	{
+		memcpy(c->buf, next->anchor, next->alen);
+		c->len = next->alen;
+	}
+	else
+		PHASE(c) = LAYER;
 }
 
 /*
@@ -146,26 +165,20 @@ check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c, bool pess)
 		return AX_BUFFER;
 	}
 	if (back != at.n)
-		complain(c, "a link back that leads elsewhere", b);
+		hy_complain(c, "a link back that leads elsewhere", b);
 	if (at.next && !hy_is_left(at.n, at.next->anchor, at.next->alen, HY_STRICT))
-		complain(c, "anchors out of order", b);
-	if (check_layout(c, b, at.n, at.next))
+		hy_complain(c, "anchors out of order", b);
+	if (hy_check_layout(c, b, hy_used(b), at.n, at.next, true))
 	{
 		n = hy_permutation(at.b, b, &at.g, false, perm);
 		m = hy_permutation(at.b, b, &at.g, true, told);
 		if (n != m || memcmp(perm, told, (size_t) n) != 0)
-			complain(c, "a wrong order for scans", b);
-		check_keys(c, b, perm, n, at.n, at.next);
+			hy_complain(c, "a wrong order for scans", b);
+		hy_check_keys(c, b, perm, n, at.n, at.next);
 		c->info.entries += (uint64_t) n;
 		c->info.leaves++;
 	}
-	if (at.next)
-	{
-		memcpy(c->buf, at.next->anchor, at.next->alen);
-		c->len = at.next->alen;
-	}
-	else
-		PHASE(c) = LAYER;
+	hy_check_on(c, at.next);
 	return AX_OK;
 }
 
@@ -199,6 +212,7 @@ ax_status
 hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
 	hy_list    *t = hy_list_of(s);
+	uint64_t	clock;
 	int			lost = 0;
 	ax_status	x;
 
@@ -217,9 +231,12 @@ hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 			atomic_load_explicit(&t->pushed, memory_order_acquire);
 		PHASE(c) = LIST;
 	}
+	/* versions: the nodes of a call are all of one moment */
+	clock = hm_now(t);
 	for (int work = 0; work < CALL_NODES && PHASE(c) == LIST && !c->bad; work++)
 	{
-		x = check_node(cx, s, t, c, lost >= AX_MAX_RESTARTS);
+		x = s->sync == AX_SYNC_MVRLU ? hm_check_node(cx, s, t, c, clock) :
+			check_node(cx, s, t, c, lost >= AX_MAX_RESTARTS);
 		if (x == AX_BUSY || x == AX_BUFFER)
 			return x;
 		if (x == AX_STALE)

@@ -7,11 +7,10 @@
  * src/README.md: Compaction
  */
 #include "core/radix/radix.h"
-#include "hy_list.h"
+#include "hm.h"
 
 #define CALL_NODES	64
 #define TRIES		8
-#define POS_BYTES	4096			/* of an anchor that is remembered */
 #define BLOBS		HY_SLOTS
 
 enum
@@ -228,7 +227,7 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	next = at.next;
 	if (!next)
 		return AX_NOTFOUND;
-	c->len = next->alen < POS_BYTES ? next->alen : POS_BYTES;
+	c->len = next->alen < HY_POS_BYTES ? next->alen : HY_POS_BYTES;
 	memcpy(pos, next->anchor, c->len);
 	return AX_OK;
 }
@@ -258,7 +257,8 @@ hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 	for (int nodes = 0; nodes < CALL_NODES && c->level == LIST; nodes++)
 	{
 		uint64_t	moved = c->moved;
-		ax_status	x = compact_node(cx, s, t, c);
+		ax_status	x = s->sync == AX_SYNC_MVRLU ? hm_compact_node(cx, s, t, c) :
+			compact_node(cx, s, t, c);
 
 		if (x == AX_BUSY)
 			return x;

@@ -16,8 +16,8 @@
  */
 #include "core/base/ax_news.h"
 #include "core/radix/radix.h"
+#include "hm.h"
 #include "hydra.h"
-#include "hy_list.h"
 
 #define PATH	8000			/* bytes of an anchor that the search layer has, at most */
 #define CODED	(PATH / 8 * 9 + AX_TID_BYTES)	/* bytes of the longest one there */
@@ -220,8 +220,11 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	*t = ax_alloc_public(cx, s, sizeof(hy_list));
 	n = *t ? hy_make_node(cx, s, NULL, false) : NULL;
 	b = n ? hy_make_body(cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
-	if (!b)
+	if (b)
+		atomic_store_explicit(&n->body, b, memory_order_relaxed);
+	if (!b || (s->sync == AX_SYNC_MVRLU && !hm_dress(cx, s, n)))
 	{
+		hy_drop_body(cx, s, b);
 		hy_drop_node(cx, s, n);
 		if (*t)
 			ax_unalloc(cx, s, *t, sizeof(hy_list));
@@ -229,7 +232,6 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	}
 	memset(*t, 0, sizeof(hy_list));
 	ax_stack_init(&(*t)->log);
-	atomic_store_explicit(&n->body, b, memory_order_relaxed);
 	atomic_store_explicit(&(*t)->head, n, memory_order_relaxed);
 	if (atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) *t,
 												memory_order_acq_rel, memory_order_acquire))
@@ -237,6 +239,8 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 		AX_COUNT(cx, s, leaves, 1);
 		return AX_OK;
 	}
+	if (s->sync == AX_SYNC_MVRLU)
+		hm_undress(cx, s, n);
 	hy_drop_body(cx, s, b);
 	hy_drop_node(cx, s, n);
 	ax_unalloc(cx, s, *t, sizeof(hy_list));
@@ -308,8 +312,10 @@ apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
 		AX_COUNT(cx, s, entries, 1);
 	if (x != AX_OK && x != AX_NOTFOUND)
 		return x;
-	if (ax_retire_reserve(cx, 1) != AX_OK)
+	if (ax_retire_reserve(cx, 2) != AX_OK)
 		return AX_BUSY;
+	if (s->sync == AX_SYNC_MVRLU)
+		ax_retire(cx, s, hy_ld(&n->ver), sizeof(hm_ver));
 	ax_retire(cx, s, n, hy_node_size(n->alen));
 	return AX_OK;
 }
@@ -375,6 +381,9 @@ ax_hydra_info(ax_store *s, ax_tree_info *out)
 	out->search_applied = atomic_load_explicit(&t->applied, memory_order_acquire);
 	out->search_logged = atomic_load_explicit(&t->pushed, memory_order_relaxed);
 	out->walk_longest = atomic_load_explicit(&t->longest, memory_order_relaxed);
+	out->commits = atomic_load_explicit(&t->clock, memory_order_relaxed);
+	out->versions_passed = atomic_load_explicit(&t->passed, memory_order_relaxed);
+	out->commits_helped = atomic_load_explicit(&t->helped, memory_order_relaxed);
 }
 
 /*

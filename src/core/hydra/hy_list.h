@@ -12,6 +12,7 @@
 #define HY_MARK		8			/* logged changes that make a writer apply them */
 #define HY_POOR		16			/* a node with fewer keys is merged */
 #define HY_FULL		52			/* keys of a merged one, at most */
+#define HY_POS_BYTES 4096		/* of an anchor that a compaction remembers */
 
 /* Which nodes a position is behind: those whose anchor is */
 typedef enum hy_side
@@ -81,6 +82,12 @@ extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
 extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);
+extern void hy_complain(ax_checking *c, const char *what, const hy_body *b);
+extern void hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n,
+						  const hy_node *node, const hy_node *next);
+extern bool hy_check_layout(ax_checking *c, const hy_body *b, uint64_t used, const hy_node *node,
+							const hy_node *next, bool whole);
+extern void hy_check_on(ax_checking *c, const hy_node *next);
 extern ax_status hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 
 #endif							/* HY_LIST_H */

@@ -77,13 +77,22 @@ typedef struct hy_log
 struct hy_node
 {
 	ax_word		word;
-	_Atomic(hy_body *) body;
-	_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone */
+	union
+	{
+		_Atomic(hy_body *) body;
+		_Atomic(struct hm_ver *) ver;	/* under mvrlu: the newest version (hm.h) */
+	};
+	_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone.  Under mvrlu
+								 * of no use once it is loaded */
 	_Atomic uint64_t bound;		/* eight bytes of its anchor, from "shared" on */
 	_Atomic uint32_t shared;	/* bytes that both anchors begin with; UINT32_MAX: look there */
 	uint32_t	alen;			/* 0: below all keys */
 	_Atomic(hy_node *) prev;	/* NULL: the first */
-	_Atomic(hy_node *) forward; /* where the keys of an obsolete node are, or further left */
+	union
+	{
+		_Atomic(hy_node *) forward; /* where the keys of an obsolete node are, or further left */
+		hy_node    *origin;		/* under mvrlu: where they were before there was this one */
+	};
 	hy_log		come;
 	hy_log		go;
 	uint8_t		anchor[];		/* its range begins there */
@@ -97,6 +106,9 @@ typedef struct hy_list
 	_Atomic uint64_t pushed;	/* ever, raised before the push */
 	_Atomic uint64_t applied;	/* ever, raised when the search layer has it */
 	_Atomic uint32_t longest;	/* nodes that a search passed; a hint, any process stores */
+	_Alignas(AX_LINE) _Atomic uint64_t clock;	/* mvrlu: of the last commit; added to by all */
+	_Atomic uint64_t passed;	/* older versions that readers took; added to by all */
+	_Atomic uint64_t helped;	/* commits that a reader ended; added to by all */
 	_Alignas(AX_LINE) _Atomic uint32_t applying;	/* claimed by an exchange */
 	ax_stack_node *todo;		/* taken from the log, in order: the claim's */
 } hy_list;

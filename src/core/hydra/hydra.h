@@ -11,6 +11,7 @@
 
 extern const ax_engine ax_engine_hydra_olc;
 extern const ax_engine ax_engine_hydra_optiql;
+extern const ax_engine ax_engine_hydra_mvrlu;
 
 /* Tells of a store's list; nothing where there is none.  Inside an epoch. */
 extern void ax_hydra_info(ax_store *s, ax_tree_info *out);

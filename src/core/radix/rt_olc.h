@@ -32,12 +32,13 @@ rt_slot_set(ax_store *s, rt_at *p, const uint8_t *key, rt_ref r)
 }
 
 /*
- * The rules that the readers of ROWEX impose on a writer: see rt_rowex.c.
+ * The rules that the readers of ROWEX impose on a writer: see rt_rowex.c.  A search layer
+ * below a list with versions has such readers, too.
  */
 static inline bool
 rt_rowex(const ax_store *s)
 {
-	return s->sync == AX_SYNC_ROWEX;
+	return s->sync == AX_SYNC_ROWEX || s->sync == AX_SYNC_MVRLU;
 }
 
 /* The pieces that take the place of a leaf under its parent. */

@@ -1,0 +1,111 @@
+/*
+ * hm.h
+ *	  Multi-version read-log-update over HydraList's data nodes (sync = mvrlu).
+ *
+ * A node's header leads to a chain of versions, the newest first.  A version says which
+ * slots of which body are keys, and which node is behind.  It never changes.  A slot is given
+ * once in a body's life.  So an insert writes into a slot that no version has, and then makes
+ * a version that has it.
+ *
+ * The list has a clock.  A commit adds to it, and the sum is the stamp of its versions.  A
+ * reader reads it once, when it comes.  Of each node it takes the newest version with no
+ * later stamp.  It finds all nodes as they were at that moment.
+ *
+ * src/README.md: Versions
+ */
+#ifndef HM_H
+#define HM_H
+
+#include "hy_list.h"
+
+/*
+ * A stamp that is none yet.  While it is PENDING no reader of now can be late for it: it
+ * will be greater than every clock that was read.  While it is COMMITTING it may have been
+ * drawn, and not be here yet.  A reader that meets that draws one itself, and the first counts.
+ */
+#define HM_PENDING		UINT64_MAX
+#define HM_COMMITTING	(UINT64_MAX - 1)
+
+/*
+ * Its maker writes all of it before it is in a header.  After that only the stamp changes.
+ * The maker stores COMMITTING, and one CAS of anybody the number.  Of a version that is led
+ * the maker stores the number.
+ */
+typedef struct hm_ver
+{
+	_Atomic uint64_t stamp;
+	struct hm_ver *older;		/* what was before; read only by who came before the stamp */
+	struct hm_ver *lead;		/* PENDING: whose stamp is ours, too; NULL: our own */
+	hy_node    *next;			/* NULL: the last; without a body: where its keys are now */
+	hy_body    *body;			/* NULL: the node is gone */
+	uint64_t	live;			/* slots with a key */
+} hm_ver;
+
+/* A node that a writer found, its guard, and the version under that guard. */
+typedef struct hm_at
+{
+	ax_guard	g;
+	hy_node    *n;
+	hm_ver	   *v;
+} hm_at;
+
+static inline hm_ver *
+hm_newest(const hy_node *n)
+{
+	return hy_ld(&((hy_node *) (uintptr_t) n)->ver);
+}
+
+/* The moment that a reader is to see.  Inside its epoch, and before anything else is read. */
+static inline uint64_t
+hm_now(hy_list *t)
+{
+	return atomic_load_explicit(&t->clock, memory_order_acquire);
+}
+
+static inline int
+hm_count(const hm_ver *v)
+{
+	return __builtin_popcountll(v->live);
+}
+
+/* ---- hm_list.c ---- */
+extern hm_ver *hm_make_ver(ax_ctx *cx, ax_store *s, bool may_reserve);
+extern void hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v);
+extern void hm_publish(hy_node *n, hm_ver *v, hm_ver *lead);
+extern void hm_commit(hy_list *t, hm_ver *lead);
+extern void hm_led(hm_ver *v);
+extern hm_ver *hm_version(hy_list *t, const hy_node *n, uint64_t clock);
+extern hm_ver *hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos,
+						hy_side side, uint64_t clock);
+extern ax_status hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
+						 hy_side side, bool pess, hm_at *at);
+extern int	hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len);
+extern int	hm_entries(const hm_ver *v, hy_entry *e);
+extern bool hm_dress(ax_ctx *cx, ax_store *s, hy_node *first);
+extern void hm_undress(ax_ctx *cx, ax_store *s, hy_node *first);
+
+/* ---- hm_change.c, hm_remove.c, hm_compact.c ---- */
+extern ax_status hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status hm_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								  const uint32_t *lens, uint32_t len, uint64_t n,
+								  uint64_t *done, uint64_t *added);
+extern ax_status hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most);
+extern ax_status hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c);
+
+/* ---- hm_scan.c ---- */
+extern int	hm_order(const hm_ver *v, uint8_t *perm);
+extern ax_status hm_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+extern ax_status hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
+						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+extern ax_status hm_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
+								const uint32_t *lens, uint32_t len, uint32_t n,
+								uint64_t *tids, uint32_t max, uint32_t *counts,
+								uint32_t *done);
+extern ax_status hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+
+/* ---- hm_check.c ---- */
+extern ax_status hm_check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c,
+							   uint64_t clock);
+
+#endif							/* HM_H */

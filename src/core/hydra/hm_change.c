@@ -1,0 +1,284 @@
+/*
+ * hm_change.c
+ *	  HydraList with versions: insertion, and splits.
+ *
+ * A change makes what it needs in private.  It latches its node at the version of the latch
+ * word under which it looked.  Then it publishes and commits, and gives the latch back.
+ * So the newest version of a node that is not latched is committed.  Others can come to a new
+ * node by its links only after the commit, and change it only then.
+ *
+ * src/README.md: Versions
+ */
+#include "hm.h"
+
+#define CHURNED	4				/* slots that a body with dead ones is to have left, or it is split */
+
+/* A change of one key, and what it may need. */
+typedef struct change
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	hy_list    *t;
+	ax_bound	pos;
+	uint8_t		fp;
+	bt_blob    *blob;
+	hm_ver	   *v;				/* not published yet */
+} change;
+
+/* A node on its way to more room.  About five kilobytes. */
+typedef struct room
+{
+	int			n;
+	int			mine;			/* the place of the new key */
+	hy_entry	e[HY_SLOTS + 1];
+	hy_body    *left;			/* NULL: the body stays */
+	hy_body    *right;
+	hy_node    *node;
+	hm_ver	   *v;				/* of the new node */
+} room;
+
+/* ---- insertion ---- */
+
+/* The entries and the new one, sorted. */
+static void
+collect(room *r, const change *c, const hm_ver *v)
+{
+	hy_entry	mine = {.fp = c->fp};
+
+	r->n = hm_entries(v, r->e);
+	hy_sort(r->e, r->n, v->body->plen);
+	bt_key_view(c->pos.key, c->pos.len, c->blob, &mine.v);
+	r->mine = r->n;
+	while (r->mine > 0 && hy_cmp_view(&r->e[r->mine - 1].v, c->pos.key, c->pos.len) > 0)
+	{
+		r->e[r->mine] = r->e[r->mine - 1];
+		r->mine--;
+	}
+	r->e[r->mine] = mine;
+	r->n++;
+}
+
+/* Where to cut: rising keys leave the node full; else in the middle of the bytes. */
+static int
+choose_cut(const room *r)
+{
+	uint64_t	total = 0,
+				sum = 0;
+	int			m;
+
+	if (r->mine == r->n - 1)
+		return r->n - 1;
+	for (int i = 0; i < r->n; i++)
+		total += r->e[i].v.blob ? 12 : bt_len(&r->e[i].v) + 4;
+	for (m = 0; m < r->n - 1 && sum * 2 < total; m++)
+		sum += r->e[m].v.blob ? 12 : bt_len(&r->e[m].v) + 4;
+	return m < 1 ? 1 : m;
+}
+
+/*
+ * Make the halves, cut before m, or one body when m is 0.  False: no memory.
+ */
+static bool
+make(room *r, const change *c, const hm_at *at, int m)
+{
+	hy_node    *n = at->n;
+	bool		stays;
+	const int	spare = r->n / 2 > 8 ? r->n / 2 : 8;
+
+	if (m == 0)
+	{
+		r->left = hy_make_body(c->cx, c->s, r->e, r->n, spare, n->anchor,
+							   hy_range(n, at->v->next), false);
+		return r->left != NULL;
+	}
+	r->v = hm_make_ver(c->cx, c->s, false);
+	r->node = r->v ? hy_make_node(c->cx, c->s, &r->e[m].v, false) : NULL;
+	if (!r->node)
+		return false;
+	r->right = hy_make_body(c->cx, c->s, r->e + m, r->n - m, spare, r->node->anchor,
+							hy_range(r->node, at->v->next), false);
+	/* only the new key goes to the right: the body stays */
+	stays = r->mine == r->n - 1 && m == r->mine;
+	if (r->right && !stays)
+		r->left = hy_make_body(c->cx, c->s, r->e, m, spare, n->anchor, hy_range(n, r->node), false);
+	return r->right && (r->left || stays);
+}
+
+/*
+ * The change does not come about; x is returned.
+ */
+static ax_status
+forget(room *r, const change *c, ax_status x)
+{
+	hy_drop_body(c->cx, c->s, r->left);
+	hy_drop_body(c->cx, c->s, r->right);
+	hy_drop_node(c->cx, c->s, r->node);
+	hm_drop_ver(c->cx, c->s, r->v);
+	return x;
+}
+
+/* The slots 0 to n - 1. */
+static inline uint64_t
+first_slots(int n)
+{
+	return n == HY_SLOTS ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+}
+
+/*
+ * A new body, or two nodes in place of one, with the key.  AX_OK: it is in.  AX_STALE: the
+ * node changed.  AX_NOMEM.
+ *
+ * Latches: on entry that of the guard, if it has one; none on return.
+ */
+static __attribute__((noinline)) ax_status
+make_room(change *c, hm_at *at)
+{
+	room		r = {.n = 0};
+	hy_node    *n = at->n;
+	hm_ver	   *old = at->v;
+	hy_body    *body = old->body;
+	int			dead = hy_count(body) - hm_count(old);
+	int			m = 0;
+
+	/* no latch while memory is taken: it is taken later at this version of its word */
+	ax_guard_close(c->cx, &at->g, false);
+	collect(&r, c, old);
+	if (r.n > HY_SLOTS - (dead > 0 ? CHURNED : 0) || !hy_fits(r.e, r.n, hy_range(n, old->next)))
+		m = choose_cut(&r);
+	if (!make(&r, c, at, m))
+		return forget(&r, c, AX_NOMEM);
+	*c->v = (hm_ver) {.next = m ? r.node : old->next, .body = r.left ? r.left : body,
+					  .live = r.left ? first_slots(m ? m : r.n) : old->live};
+	if (m)
+	{
+		*r.v = (hm_ver) {.next = old->next, .body = r.right, .live = first_slots(r.n - m)};
+		r.node->origin = n;
+		atomic_store_explicit(&r.node->prev, n, memory_order_relaxed);
+		hm_publish(r.node, r.v, c->v);
+	}
+	AX_POINT("mvrlu.split.before_lock");
+	if (!ax_guard_lock(c->cx, &at->g))
+		return forget(&r, c, AX_STALE);
+	hm_publish(n, c->v, NULL);
+	hm_commit(c->t, c->v);
+	c->v = NULL;
+	if (m)
+	{
+		hm_led(r.v);
+		/* writers may come to it from now on */
+		AX_POINT("mvrlu.split.committed");
+		if (old->next)
+			atomic_store_explicit(&old->next->prev, r.node, memory_order_release);
+		hy_push(c->t, &r.node->come);
+		AX_COUNT(c->cx, c->s, leaves, 1);
+	}
+	ax_guard_close(c->cx, &at->g, true);
+	ax_retire(c->cx, c->s, old, sizeof(hm_ver));
+	if (r.left)
+		ax_retire(c->cx, c->s, body, body->size);
+	return AX_OK;
+}
+
+/*
+ * One try.  AX_STALE: something changed.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+static ax_status
+try_insert(change *c, bool pess)
+{
+	hm_at		at;
+	hm_ver	   *old;
+	ax_status	x = hm_find(c->cx, c->s, c->t, NULL, &c->pos, HY_BEFORE, pess, &at);
+
+	if (x != AX_OK)
+		return x;
+	old = at.v;
+	if (hm_slot_of(old, c->pos.key, c->pos.len) >= 0)
+	{
+		x = ax_guard_valid(&at.g) ? AX_EXISTS : AX_STALE;
+		ax_guard_close(c->cx, &at.g, false);
+		return x;
+	}
+	if (!hy_room(old->body, c->pos.len, c->blob != NULL))
+		return make_room(c, &at);
+	AX_POINT("mvrlu.leaf_before_lock");
+	if (!ax_guard_lock(c->cx, &at.g))
+		return AX_STALE;
+	/* in a slot that no version has, so readers need not know */
+	*c->v = (hm_ver) {.next = old->next, .body = old->body};
+	c->v->live = old->live | (hy_used(old->body) + 1);
+	hy_put(old->body, c->pos.key, c->pos.len, c->fp, c->blob);
+	hm_publish(at.n, c->v, NULL);
+	hm_commit(c->t, c->v);
+	c->v = NULL;
+	ax_guard_close(c->cx, &at.g, true);
+	ax_retire(c->cx, c->s, old, sizeof(hm_ver));
+	return AX_OK;
+}
+
+/*
+ * Insert one key, TID included.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+ax_status
+hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	change		c = {.cx = cx, .s = s, .pos = {key, len, false}, .fp = hy_fp(key, len - AX_TID_BYTES)};
+	ax_status	x = hy_begin(cx, s, &c.t);
+
+	/* before the change, of which it is then no part: done, or there is no memory */
+	if (x == AX_OK && ax_unlikely(hy_waiting(c.t) >= HY_MARK))
+		x = hy_apply(cx, s, c.t, 4 * HY_MARK);
+	if (x != AX_OK && x != AX_BUSY)
+		return x;
+	x = ax_retire_reserve(cx, 2);
+	if (x != AX_OK)
+		return x;
+	if (len > HY_LONG && (c.blob = bt_blob_new(cx, s, key, len)) == NULL)
+		return AX_NOMEM;
+	c.v = hm_make_ver(cx, s, false);
+	x = AX_NOMEM;
+	for (int tries = 0; c.v; ax_restarted(cx, s, tries++))
+	{
+		x = try_insert(&c, tries >= AX_MAX_RESTARTS);
+		if (ax_likely(x != AX_STALE))
+			break;
+	}
+	hm_drop_ver(cx, s, c.v);
+	if (x == AX_OK)
+	{
+		AX_COUNT(cx, s, entries, 1);
+		/* the updater's, or the next change's */
+		if (ax_unlikely(hy_waiting(c.t) > 0))
+			hy_told(cx, s, c.t, UINT64_MAX);
+	}
+	else if (c.blob)
+		bt_blob_free(cx, s, c.blob);
+	return x;
+}
+
+/*
+ * Insert n rising keys.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the answer goes.
+ */
+ax_status
+hm_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+{
+	*done = *added = 0;
+	while (*done < n)
+	{
+		ax_status	x = hm_insert(cx, s, keys[*done], lens ? lens[*done] : len);
+
+		if (x != AX_OK && x != AX_EXISTS)
+			return *done ? AX_OK : x;
+		*added += x == AX_OK;
+		++*done;
+	}
+	return AX_OK;
+}

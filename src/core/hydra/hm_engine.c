@@ -1,0 +1,25 @@
+/*
+ * hm_engine.c
+ *	  HydraList with versions as an engine.
+ *
+ * src/README.md: Versions
+ */
+#include "hm.h"
+#include "hydra.h"
+
+const ax_engine ax_engine_hydra_mvrlu = {
+	.structure = "hydra",
+	.sync = "mvrlu",
+	.kind = AX_SYNC_MVRLU,
+	.insert = hm_insert,
+	.remove = hm_remove,
+	.contains = hm_contains,
+	.lookup = hm_lookup,
+	.lookup_many = hm_lookup_many,
+	.scan = hm_scan,
+	.load = hy_load,
+	.insert_sorted = hm_insert_sorted,
+	.compact = hy_compact,
+	.check = hy_check,
+	.settle = hy_settle
+};

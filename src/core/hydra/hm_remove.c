@@ -1,0 +1,258 @@
+/*
+ * hm_remove.c
+ *	  HydraList with versions: removal, and merges of neighbours.
+ *
+ * A removal makes a version without the slot.  A node that has become poor takes in the one
+ * behind it, or goes into the one before: two new versions, with one stamp.  That of the node that
+ * goes has no body, and leads to where its keys are.
+ *
+ * src/README.md: Versions
+ */
+#include "hm.h"
+
+/* Two nodes on their way to one.  About ten kilobytes. */
+typedef struct pair
+{
+	int			n;
+	hy_entry	e[2 * HY_SLOTS];
+	hm_at		a;
+	hm_at		b;
+	hy_body    *made;
+	hm_ver	   *va;
+	hm_ver	   *vb;
+} pair;
+
+/*
+ * Sample a node, and see its newest version.  AX_STALE: something changed.  AX_BUSY.
+ *
+ * Latches: none.
+ */
+static ax_status
+look(ax_ctx *cx, hy_node *n, hm_at *at)
+{
+	ax_status	x = ax_guard_open(cx, &at->g, &n->word, false);
+
+	if (x != AX_OK)
+		return x;
+	at->n = n;
+	at->v = hm_newest(n);
+	return at->v->body && ax_guard_valid(&at->g) ? AX_OK : AX_STALE;
+}
+
+/*
+ * The body and the versions of a merge.  AX_NOTFOUND: they do not fit, or there is no memory.
+ */
+static ax_status
+prepare(ax_ctx *cx, ax_store *s, pair *p)
+{
+	hy_node    *a = p->a.n,
+			   *behind = p->b.v->next;
+	uint32_t	plen = hy_range(a, behind);
+
+	p->n = hm_entries(p->a.v, p->e);
+	p->n += hm_entries(p->b.v, p->e + p->n);
+	if (!hy_fits(p->e, p->n, plen))
+		return AX_NOTFOUND;
+	hy_sort(p->e, p->n, plen);
+	p->va = hm_make_ver(cx, s, true);
+	p->vb = p->va ? hm_make_ver(cx, s, true) : NULL;
+	p->made = p->vb ? hy_make_body(cx, s, p->e, p->n, p->n < HY_POOR ? 8 : 0, a->anchor, plen, true) : NULL;
+	if (!p->made)
+		return AX_NOTFOUND;
+	*p->va = (hm_ver) {.next = behind, .body = p->made, .live = hy_used(p->made)};
+	*p->vb = (hm_ver) {.next = a};
+	return AX_OK;
+}
+
+/*
+ * Node a takes in the one behind it, if both have at most so many keys.  AX_OK: it has.
+ * AX_NOTFOUND: there is none, or there are too many keys, or no memory.  AX_STALE, AX_BUSY.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; takes those of both nodes by one try each.
+ * Order: the node behind both is never latched, and its link back is under the right one's latch.
+ */
+__attribute__((noinline)) ax_status
+hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
+{
+	pair		p = {.n = 0};
+	ax_status	x = look(cx, a, &p.a);
+
+	if (x != AX_OK)
+		return x;
+	if (!p.a.v->next)
+		return AX_NOTFOUND;
+	x = look(cx, p.a.v->next, &p.b);
+	if (x != AX_OK)
+		return x;
+	if (hm_count(p.a.v) + hm_count(p.b.v) > most)
+		return ax_guard_valid(&p.a.g) ? AX_NOTFOUND : AX_STALE;
+	x = prepare(cx, s, &p);
+	AX_POINT("mvrlu.merge.before_lock");
+	if (x == AX_OK)
+		x = ax_retire_reserve(cx, 4);
+	if (x == AX_OK && !ax_guard_lock(cx, &p.a.g))
+		x = AX_STALE;
+	if (x == AX_OK && !ax_guard_lock(cx, &p.b.g))
+		x = AX_STALE;
+	if (x != AX_OK)
+	{
+		ax_guard_close(cx, &p.a.g, false);
+		hy_drop_body(cx, s, p.made);
+		hm_drop_ver(cx, s, p.va);
+		hm_drop_ver(cx, s, p.vb);
+		return x;
+	}
+	hm_publish(a, p.va, NULL);
+	AX_POINT("mvrlu.merge.between");
+	hm_publish(p.b.n, p.vb, p.va);
+	hm_commit(t, p.va);
+	hm_led(p.vb);
+	if (p.va->next)
+		atomic_store_explicit(&p.va->next->prev, a, memory_order_release);
+	hy_push(t, &p.b.n->go);
+	ax_guard_kill(cx, &p.b.g);
+	ax_guard_close(cx, &p.a.g, true);
+	ax_retire(cx, s, p.a.v->body, p.a.v->body->size);
+	ax_retire(cx, s, p.b.v->body, p.b.v->body->size);
+	ax_retire(cx, s, p.a.v, sizeof(hm_ver));
+	ax_retire(cx, s, p.b.v, sizeof(hm_ver));
+	AX_COUNT(cx, s, leaves, -1);
+	return AX_OK;
+}
+
+/*
+ * The node of the key may be poor: merge it with a neighbour.  At best.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ */
+static void
+tidy(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos)
+{
+	for (int rounds = 0; rounds < 4; rounds++)
+	{
+		hm_at		at;
+		hy_node    *n;
+		bool		valid;
+		ax_status	x = hm_find(cx, s, t, NULL, pos, HY_BEFORE, false, &at);
+
+		if (x == AX_BUSY)
+			return;
+		if (x != AX_OK)
+			continue;
+		n = at.n;
+		valid = ax_guard_valid(&at.g);
+		ax_guard_close(cx, &at.g, false);
+		if (!valid)
+			continue;
+		if (hm_count(at.v) >= HY_POOR)
+			return;
+		x = hm_merge(cx, s, t, n, HY_FULL);
+		if (x == AX_NOTFOUND && n->alen > 0)
+		{
+			ax_bound	left = {n->anchor, n->alen, false};
+
+			x = hm_find(cx, s, t, n, &left, HY_STRICT, false, &at);
+			if (x == AX_OK)
+			{
+				x = ax_guard_valid(&at.g) ? AX_OK : AX_STALE;
+				ax_guard_close(cx, &at.g, false);
+			}
+			if (x == AX_OK)
+				x = hm_merge(cx, s, t, at.n, HY_FULL);
+		}
+		if (x == AX_NOTFOUND || x == AX_BUSY)
+			return;
+		ax_map_unshare_all();
+	}
+}
+
+/*
+ * The version without the key, from the node that has it.  AX_NOTFOUND, AX_BUSY.
+ *
+ * Latches: none on entry and on return.
+ */
+static ax_status
+take_out(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hm_ver *v, bt_blob **blob)
+{
+	hm_at		at;
+	int			i;
+
+	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	{
+		bt_view		key;
+		ax_status	x = hm_find(cx, s, t, NULL, pos, HY_BEFORE, tries >= AX_MAX_RESTARTS, &at);
+
+		if (x == AX_STALE)
+			continue;
+		if (x != AX_OK)
+			return x;
+		i = hm_slot_of(at.v, pos->key, pos->len);
+		AX_POINT("mvrlu.remove.leaf_read");
+		if (i < 0)
+		{
+			bool		valid = ax_guard_valid(&at.g);
+
+			ax_guard_close(cx, &at.g, false);
+			if (valid)
+				return AX_NOTFOUND;
+			continue;
+		}
+		if (!ax_guard_lock(cx, &at.g))
+			continue;
+		hy_get(at.v->body, i, &key);
+		*blob = key.blob;
+		break;
+	}
+	*v = (hm_ver) {.next = at.v->next, .body = at.v->body, .live = at.v->live & ~(UINT64_C(1) << i)};
+	hm_publish(at.n, v, NULL);
+	hm_commit(t, v);
+	ax_guard_close(cx, &at.g, true);
+	ax_retire(cx, s, at.v, sizeof(hm_ver));
+	return AX_OK;
+}
+
+/*
+ * Remove one key, TID included.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Returns: AX_BUSY or AX_NOMEM: nothing was removed.
+ */
+ax_status
+hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	hy_list    *t = hy_list_of(s);
+	const ax_bound pos = {key, len, false};
+	bt_blob    *blob = NULL;
+	hm_ver	   *v;
+	int			left;
+	ax_status	x;
+
+	if (!t)
+		return AX_NOTFOUND;
+	/* a long key has an object of its own, which goes with it */
+	x = ax_retire_reserve(cx, 2);
+	if (x != AX_OK)
+		return x;
+	v = hm_make_ver(cx, s, true);
+	if (!v)
+		return AX_NOMEM;
+	x = take_out(cx, s, t, &pos, v, &blob);
+	if (x != AX_OK)
+	{
+		hm_drop_ver(cx, s, v);
+		return x;
+	}
+	left = hm_count(v);
+	if (blob)
+		bt_blob_retire(cx, s, blob);
+	AX_COUNT(cx, s, entries, -1);
+	if (left < HY_POOR)
+		tidy(cx, s, t, &pos);
+	/* of an empty list nothing is to be left */
+	if (ax_unlikely(hy_waiting(t) > 0))
+		hy_told(cx, s, t, left == 0 && hm_newest(hy_ld(&t->head))->next == NULL ? 0 : HY_MARK);
+	return AX_OK;
+}

@@ -1,0 +1,363 @@
+/*
+ * hm_scan.c
+ *	  HydraList with versions: look-ups and ordered batches, each as of the moment at which it
+ *	  came.
+ *
+ * A reader reads the clock, and then only what it finds by that.  It latches nothing, looks at
+ * no latch word, and starts nothing over.  Slots of a version are never written again, so it
+ * copies no body, either.
+ *
+ * src/README.md: Versions
+ */
+#include "core/base/ax_call.h"
+#include "hm.h"
+
+/*
+ * The slots of a version in the keys' order; how many.
+ *
+ * The order lies in the body for all, with the slots that it has.  Slots are given in order
+ * and never again.  So it serves a version whose slots are among them, and is replaced only by
+ * one of a greater number.  No number comes twice, and who finds the same one before and
+ * after has what one process wrote.  They are compared with "live" all the same.
+ */
+int
+hm_order(const hm_ver *v, uint8_t *perm)
+{
+	hy_body    *b = v->body;
+	const int	n = hm_count(v);
+	uint64_t	of;
+	uint64_t	seen = 0;
+	hy_entry	e[HY_SLOTS];
+	int			k = 0;
+
+	if (n < 2)
+	{
+		perm[0] = n ? (uint8_t) __builtin_ctzll(v->live) : 0;
+		return n;
+	}
+	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
+	if ((v->live & ~of) == 0)
+	{
+		uint8_t		all[HY_SLOTS];
+		int			m = __builtin_popcountll(of);
+		uint64_t	now;
+
+		ax_copy_out(all, b->perm, (uint32_t) m);
+		AX_POINT("mvrlu.perm_read");
+		atomic_thread_fence(memory_order_acquire);
+#ifdef AX_TSAN
+		now = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
+#else
+		now = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
+#endif
+		for (int i = 0; i < m; i++)
+		{
+			uint64_t	bit = UINT64_C(1) << (all[i] % HY_SLOTS);
+
+			if (v->live & bit & ~seen)
+				perm[k++] = all[i];
+			seen |= bit;
+		}
+		if (now == of && seen == of && k == n)
+			return n;
+	}
+	k = hm_entries(v, e);
+	for (uint64_t m = v->live; m; m &= m - 1)
+		e[n - __builtin_popcountll(m)].fp = (uint8_t) __builtin_ctzll(m);
+	hy_sort(e, k, b->plen);
+	for (int i = 0; i < n; i++)
+		perm[i] = e[i].fp;
+	if (of != HY_PERM_BUSY && v->live > of &&
+		atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
+												memory_order_acquire, memory_order_relaxed))
+	{
+		atomic_thread_fence(memory_order_release);
+		ax_copy_in(b->perm, perm, (uint32_t) n);
+		atomic_store_explicit(&b->perm_of, v->live, memory_order_release);
+	}
+	return n;
+}
+
+/* ---- look-ups ---- */
+
+/*
+ * Is this very key there?  AX_OK or AX_NOTFOUND.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ */
+ax_status
+hm_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	hy_list    *t = hy_list_of(s);
+	const ax_bound pos = {key, len, false};
+	hy_node    *n = NULL;
+
+	if (!t)
+		return AX_NOTFOUND;
+	return hm_slot_of(hm_reach(cx, s, t, &n, &pos, HY_BEFORE, hm_now(t)), key, len) >= 0 ?
+		AX_OK : AX_NOTFOUND;
+}
+
+/* The TIDs of a version's entries that are the prefix and a TID, in their order; how many. */
+static int
+version_tids(const hm_ver *v, const uint8_t *prefix, uint32_t len, uint64_t *tids)
+{
+	int			n = 0;
+
+	for (uint64_t m = hy_match(v->body, hy_fp(prefix, len)) & v->live; m; m &= m - 1)
+	{
+		bt_view		key;
+		uint8_t		buf[AX_TID_BYTES];
+		uint64_t	tid;
+		int			j;
+
+		hy_get(v->body, __builtin_ctzll(m), &key);
+		if (key.an + key.rn != len + AX_TID_BYTES ||
+			memcmp(key.a, prefix, key.an < len ? key.an : len) != 0 ||
+			(key.an < len && !ax_equal(key.r, prefix + key.an, len - key.an)))
+			continue;
+		if (ax_likely(key.rn >= AX_TID_BYTES))
+			tid = ax_tid_at(key.r + key.rn);
+		else
+		{
+			bt_view_bytes(&key, len, AX_TID_BYTES, buf);
+			tid = ax_tid_at(buf + AX_TID_BYTES);
+		}
+		for (j = n++; j > 0 && tids[j - 1] > tid; j--)
+			tids[j] = tids[j - 1];
+		tids[j] = tid;
+	}
+	return n;
+}
+
+/*
+ * See ax_lookup.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ * Arguments: an operation of every structure: where, the keys, and where the answer goes.
+ */
+ax_status
+hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
+		  uint32_t max, uint32_t *n, bool *more)
+{
+	hy_list    *t = hy_list_of(s);
+	const ax_bound pos = {prefix, len, false};
+	uint64_t	found[HY_SLOTS];
+	hy_node    *at = NULL;
+	hm_ver	   *v;
+	uint32_t	k;
+
+	*n = 0;
+	*more = false;
+	if (!t)
+		return AX_OK;
+	v = hm_reach(cx, s, t, &at, &pos, HY_BEFORE, hm_now(t));
+	AX_POINT("mvrlu.lookup.found");
+	/* an anchor is a key: others that begin so may be there */
+	if (ax_unlikely(v->next && hy_is_left(v->next, prefix, len, HY_AFTER)))
+		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	k = (uint32_t) version_tids(v, prefix, len, found);
+	*n = k < max ? k : max;
+	*more = k > max;
+	for (uint32_t i = 0; i < *n; i++)
+		tids[i] = found[i];
+	return AX_OK;
+}
+
+/*
+ * See ax_lookup_many.
+ *
+ * Arguments: an operation of every structure: where, the keys, and where the answer goes.
+ */
+ax_status
+hm_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
+			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
+			   uint32_t *done)
+{
+	uint32_t	ntids = 0;
+
+	for (*done = 0; *done < n; ++*done)
+	{
+		bool		more;
+		ax_status	x = hm_lookup(cx, s, keys[*done], lens ? lens[*done] : len, tids + ntids,
+								  max - ntids, &counts[*done], &more);
+
+		if (x != AX_OK)
+			return x == AX_BUSY && *done ? AX_OK : x;
+		if (more)
+			break;
+		ntids += counts[*done];
+	}
+	return AX_OK;
+}
+
+/* ---- batches ---- */
+
+/* Does the node's range begin before a position? */
+static inline bool
+is_left(const hy_node *n, const ax_bound *at)
+{
+	return hy_is_left(n, at->key, at->len, at->after ? HY_AFTER : HY_BEFORE);
+}
+
+/* Is a key behind a position? */
+static bool
+is_behind(const bt_view *v, const ax_bound *at)
+{
+	uint32_t	len = v->an + v->rn;
+
+	if (len >= at->len)
+	{
+		/* keys that begin so are on the side that it says */
+		uint32_t	an = v->an < at->len ? v->an : at->len;
+		int			c = an ? memcmp(v->a, at->key, an) : 0;
+
+		if (c == 0 && at->len > an)
+			c = memcmp(v->r, at->key + an, at->len - an);
+		return c ? c > 0 : !at->after;
+	}
+	return hy_cmp_view(v, at->key, at->len) > 0;
+}
+
+/* How many of n slots, in their order, lie before a position? */
+static int
+before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
+{
+	int			lo = 0;
+
+	while (lo < n)
+	{
+		int			mid = (lo + n) / 2;
+		bt_view		v;
+
+		hy_get(b, perm[mid], &v);
+		if (is_behind(&v, at))
+			n = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+/* Take an entry, if there is room for it. */
+static bool
+take(ax_batch *b, const bt_view *v)
+{
+	const uint32_t len = v->an + v->rn;
+	const uint32_t off = b->want_keys && b->n ? b->key_off[b->n] : 0;
+
+	if (b->n == b->max)
+		return false;
+	if (2 * len > b->lastkey_size || (b->want_keys && len > b->keybuf_size - off))
+	{
+		b->need_bytes = 2 * len;
+		return false;
+	}
+	if (b->want_keys)
+	{
+		bt_view_bytes(v, 0, len, b->keybuf + off);
+		b->key_off[b->n] = off;
+		b->key_off[b->n + 1] = off + len;
+	}
+	if (ax_likely(v->rn >= AX_TID_BYTES))
+		b->tids[b->n++] = ax_tid_at(v->r + v->rn);
+	else
+	{
+		uint8_t		tid[AX_TID_BYTES];
+
+		bt_view_bytes(v, len - AX_TID_BYTES, AX_TID_BYTES, tid);
+		b->tids[b->n++] = ax_tid_at(tid + AX_TID_BYTES);
+	}
+	return true;
+}
+
+/*
+ * The entries of a version that are in the batch's range.  first: the batch begins in this
+ * node.  False: the batch ends here, and is exhausted or not.
+ */
+static bool
+do_version(ax_batch *b, const hm_ver *v, const hy_node *n, bool first)
+{
+	/* a bound cuts the node in which it lies, and no other */
+	const bool	low = b->backward ? is_left(n, &b->lo) : first;
+	const bool	high = b->backward ? first : !v->next || !is_left(v->next, &b->hi);
+	uint8_t		perm[HY_SLOTS];
+	bt_view		last = {0};
+	bool		taken = false;
+	int			hi = hm_order(v, perm);
+	int			lo = low ? before(v->body, perm, hi, &b->lo) : 0;
+	int			left;
+
+	if (high)
+		hi = before(v->body, perm, hi, &b->hi);
+	for (left = hi > lo ? hi - lo : 0; left > 0; left--)
+	{
+		bt_view		key;
+
+		hy_get(v->body, perm[b->backward ? lo + left - 1 : hi - left], &key);
+		if (!take(b, &key))
+			break;
+		last = key;
+		taken = true;
+	}
+	if (taken)
+	{
+		b->lastlen = last.an + last.rn;
+		bt_view_bytes(&last, 0, b->lastlen, b->lastkey);
+	}
+	b->exhausted = left == 0 && (b->backward ? low : high);
+	return left == 0 && !b->exhausted && b->n < b->max;
+}
+
+/*
+ * See ax_scan.  All of the batch is of one moment.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ */
+ax_status
+hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	hy_list    *t = hy_list_of(s);
+	const ax_bound *pos = b->backward ? &b->hi : &b->lo;
+	hy_node    *n = NULL;
+	hm_ver	   *v;
+	uint64_t	clock;
+
+	b->n = 0;
+	b->exhausted = false;
+	b->need_bytes = 0;
+	b->lastlen = 0;
+	if (b->max == 0)
+		return AX_OK;
+	if (!t || (pos->len == 0 && pos->after != b->backward))
+	{
+		b->exhausted = true;	/* an empty range at one end of all keys */
+		return AX_OK;
+	}
+	clock = hm_now(t);
+	AX_POINT("mvrlu.scan.entered");
+	v = hm_reach(cx, s, t, &n, pos, pos->after ? HY_AFTER : HY_BEFORE, clock);
+	for (bool first = true;; first = false)
+	{
+		if (!b->backward && v->next)
+			ax_prefetch(v->next);
+		if (!do_version(b, v, n, first))
+			break;
+		AX_POINT("mvrlu.scan.next");
+		if (b->backward)
+		{
+			const ax_bound at = {n->anchor, n->alen, false};
+
+			v = hm_reach(cx, s, t, &n, &at, HY_STRICT, clock);
+		}
+		else
+		{
+			n = v->next;
+			v = hm_version(t, n, clock);
+		}
+	}
+	return b->n == 0 && !b->exhausted ? AX_BUFFER : AX_OK;
+}
