@@ -450,19 +450,11 @@ art_restrict_search_path(Relation heap, Oid caller)
 #endif
 }
 
-typedef struct AsOwner
-{
-	Oid			userid;
-	int			sec_context;
-	int			nestlevel;
-} AsOwner;
-
 /*
- * Become the table's owner, in a security-restricted operation; an error ends
- * it with the (sub)transaction.
+ * See build.h.
  */
-static void
-as_owner_begin(Relation heap, AsOwner *save)
+void
+art_as_owner_begin(Relation heap, ArtAsOwner *save)
 {
 	GetUserIdAndSecContext(&save->userid, &save->sec_context);
 	SetUserIdAndSecContext(heap->rd_rel->relowner,
@@ -471,8 +463,11 @@ as_owner_begin(Relation heap, AsOwner *save)
 	art_restrict_search_path(heap, save->userid);
 }
 
-static void
-as_owner_end(const AsOwner *save)
+/*
+ * See build.h.
+ */
+void
+art_as_owner_end(const ArtAsOwner *save)
 {
 	AtEOXact_GUC(false, save->nestlevel);
 	SetUserIdAndSecContext(save->userid, save->sec_context);
@@ -495,7 +490,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ArtHeapReader *r = palloc0(sizeof(ArtHeapReader));
-	AsOwner		save;
+	ArtAsOwner	save;
 
 	r->heap = heap;
 	r->index = index;
@@ -511,7 +506,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	 * of an expression or a predicate when it makes them, and a background
 	 * worker is a superuser.
 	 */
-	as_owner_begin(heap, &save);
+	art_as_owner_begin(heap, &save);
 	r->info = BuildIndexInfo(index);
 	r->info->ii_Unique = false;
 	r->info->ii_ExclusionOps = NULL;
@@ -523,7 +518,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	r->econtext->ecxt_scantuple = r->slot;
 	r->predicate = ExecPrepareQual(r->info->ii_Predicate, r->estate);
-	as_owner_end(&save);
+	art_as_owner_end(&save);
 	art_buf_init(&r->key, cxt, 64);
 	r->rows = palloc(sizeof(PageRows));
 	r->rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
@@ -555,10 +550,10 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	OffsetNumber failed[MaxHeapTuplesPerPage];
 	int			nfailed = 0;
 	TransactionId inserter = InvalidTransactionId;
-	AsOwner		save = {InvalidOid, 0, 0};
+	ArtAsOwner	save = {InvalidOid, 0, 0};
 
 	if (r->evaluates)
-		as_owner_begin(r->heap, &save);
+		art_as_owner_begin(r->heap, &save);
 
 	read_page(r, blkno, NULL);
 	(void) page_rows(r, blkno, InvalidOffsetNumber, &inserter, fn, arg,
@@ -584,7 +579,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	}
 
 	if (r->evaluates)
-		as_owner_end(&save);
+		art_as_owner_end(&save);
 }
 
 /*

@@ -160,10 +160,8 @@ why_not(const Opened *o, bool *again)
 	*again = false;
 	if (o->heap->rd_rel->relam != HEAP_TABLE_AM_OID || IsCatalogRelation(o->heap))
 		return "a standby does not keep such a table's indexes";
-	if (RelationGetIndexExpressions(o->index) != NIL)
-		return "a standby does not keep expressions yet";
-	if (RelationGetIndexPredicate(o->index) != NIL)
-		return "a standby does not keep partial indexes yet";
+	if (!art_index_is_plain(o->index))
+		return "a standby does not keep expressions and predicates yet";
 	if (art_index_compared(o->index))
 		return "a standby does not keep compared keys yet";
 	return NULL;
