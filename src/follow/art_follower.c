@@ -441,7 +441,7 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 			/* without the lock it is tried again after a pause */
 			worked |= x->next_block != before;
 		}
-		else if (x->touched.nto_read == 0 && x->touched.ndead == 0)
+		else if (x->touched.nto_read == 0 && x->touched.ndead == 0 && !x->touched.sweep_due)
 			publish(x);
 	}
 	forget_closed();
@@ -474,7 +474,7 @@ hand_over(void)
 
 		if (x->closed)
 			continue;
-		if (x->behind || x->touched.nto_read > 0 || x->touched.ndead > 0)
+		if (x->behind || x->touched.nto_read > 0 || x->touched.ndead > 0 || x->touched.sweep_due)
 		{
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 			continue;

@@ -78,6 +78,8 @@ typedef struct ArtFollowed
 	uint64		max_memory;
 	MemoryContext cxt;			/* of all this */
 	ArtKeyDesc *kd;
+	bool		runs_code;		/* that may be somebody's, to make keys or compare them */
+	bool		snapshot;		/* steps take one */
 	ArtTouched	touched;
 	bool		closed;			/* to be forgotten */
 	bool		behind;			/* marked so */

@@ -11,7 +11,8 @@ use Time::HiRes qw(sleep time);
 use ArtTest;
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
+# ICU wants an encoding that it knows
+$primary->init(allows_streaming => 1, extra => [ '--no-locale', '--encoding=UTF8' ]);
 # without hints in WAL the first record of a prune after a checkpoint has an image only
 art_conf($primary, wal_log_hints => 'off', max_standby_streaming_delay => -1,
 	wal_receiver_status_interval => 1, max_prepared_transactions => 5, allow_in_place_tablespaces => 'on');
@@ -24,6 +25,12 @@ $primary->safe_psql('postgres', q{
 	CREATE UNIQUE INDEX t_id ON t USING art (id);
 	CREATE INDEX t_k ON t USING art (k);
 	CREATE INDEX t_t ON t USING art (t, id) WITH (structure = btree);
+	-- compared by ICU, by the C library, by what may be somebody's code
+	CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+	CREATE COLLATION libc (provider = libc, locale = 'C.utf8');
+	CREATE UNIQUE INDEX t_icu ON t USING art (t COLLATE "de-x-icu", id);
+	CREATE INDEX t_libc ON t USING art (t COLLATE libc DESC) INCLUDE (k);
+	CREATE INDEX t_case ON t USING art (t COLLATE nocase, k);
 	INSERT INTO t SELECT i, i % 50, 'row ' || i FROM generate_series(1, 5000) i;
 	CREATE UNLOGGED TABLE u (id int);
 	CREATE UNIQUE INDEX u_id ON u USING art (id);
@@ -35,6 +42,9 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'b', has_streaming => 1);
 $standby->start;
 
+my @kept = qw(t_id t_k t_t t_icu t_libc t_case);
+my $n = @kept;
+my $names = join(', ', map { "'$_'" } @kept);
 my $on = 'SET enable_seqscan = off;';
 my $off = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;';
 
@@ -80,7 +90,12 @@ my @questions = (
 	'SELECT count(*), sum(v) FROM t WHERE t > \'\'',
 	'SELECT count(*), sum(id), min(t), max(t) FROM t WHERE k = 7',
 	'SELECT k, t FROM t WHERE id = 4001',
-	'SELECT md5(string_agg(t, \',\')) FROM (SELECT t FROM t WHERE t > \'row 2\' ORDER BY t LIMIT 1000) s');
+	'SELECT md5(string_agg(t, \',\')) FROM (SELECT t FROM t WHERE t > \'row 2\' ORDER BY t LIMIT 1000) s',
+	'SELECT md5(string_agg(t || id, \',\')) FROM (SELECT t, id FROM t ORDER BY t COLLATE "de-x-icu", id) s',
+	'SELECT count(*), sum(id) FROM t WHERE t COLLATE "de-x-icu" BETWEEN \'n\' AND \'Row 3\'',
+	'SELECT md5(string_agg(t, \',\')) FROM (SELECT t FROM t ORDER BY t COLLATE libc DESC) s',
+	'SELECT count(*), sum(k) FROM t WHERE t COLLATE libc < \'row 3\'',
+	'SELECT count(*), sum(id) FROM t WHERE t COLLATE nocase IN (\'NEW 30007\', \'ROW 71\', \'Gone\', \'CUT 50009\')');
 
 sub agree
 {
@@ -89,7 +104,7 @@ sub agree
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$primary->wait_for_catchup($standby);
 	both_ways($name);
-	return check_followed($standby, $name, qw(t_id t_k t_t));
+	return check_followed($standby, $name, @kept);
 }
 
 sub both_ways
@@ -159,7 +174,7 @@ sub stop_follower
 	die 'the follower is never idle';
 }
 
-ready('the follower builds them beside replay', 3);
+ready('the follower builds them beside replay', $n);
 plans_use('t_id', 'SELECT k FROM t WHERE id = 4000', 'plans use them');
 plans_use('t_k', 'SELECT count(*) FROM t WHERE k = 7', 'by bitmap, too');
 unlike($standby->safe_psql('postgres', "$on SET enable_indexscan = off; SET enable_bitmapscan = off; EXPLAIN (COSTS OFF) SELECT id FROM t WHERE id = 4000"),
@@ -242,21 +257,21 @@ $primary->safe_psql('postgres', q{
 $primary->safe_psql('postgres', q{INSERT INTO u VALUES (1) ON CONFLICT DO NOTHING});
 $primary->wait_for_catchup($standby);
 $primary->safe_psql('postgres', "COMMIT PREPARED 'index'");
-ready('a new index comes, from a prepared transaction', 4);
+ready('a new index comes, from a prepared transaction', $n + 1);
 agree('a new index');
 $primary->safe_psql('postgres', 'REINDEX INDEX t_k; DROP INDEX t_kid');
 $primary->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_t');
 $primary->wait_for_catchup($standby);
-ready('REINDEX, also concurrently, and DROP', 3);
+ready('REINDEX, also concurrently, and DROP', $n);
 agree('REINDEX');
 $primary->safe_psql('postgres', 'TRUNCATE t');
 $primary->safe_psql('postgres', q{INSERT INTO t SELECT i, i % 50, 'row ' || i FROM generate_series(1, 3000) i});
 $primary->wait_for_catchup($standby);
-ready('TRUNCATE', 3);
+ready('TRUNCATE', $n);
 agree('TRUNCATE');
 $primary->safe_psql('postgres', 'VACUUM FULL t');
 $primary->wait_for_catchup($standby);
-ready('VACUUM FULL', 3);
+ready('VACUUM FULL', $n);
 agree('VACUUM FULL');
 $primary->safe_psql('postgres', 'ALTER INDEX t_k SET (structure = btree)');
 $primary->safe_psql('postgres', q{INSERT INTO t VALUES (60000, 7, 'after ALTER')});
@@ -272,8 +287,46 @@ is($standby->safe_psql('postgres', "$on SELECT count(*) FROM t WHERE id = 61077"
 $primary->safe_psql('postgres', 'VACUUM t');
 becomes(q{SELECT count(*) = 1 FROM artidx_check('t_id', true)},
 	'ALTER TABLE ... SET TABLESPACE');
-ready('moved', 3);
+ready('moved', $n);
 agree('moved');
+
+# ---- an order that is another one there ----
+# as of a collation whose library has another version: btree's pages have the primary's order
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION turn_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+	BEGIN
+		PERFORM count(*) FROM pg_class WHERE oid = a;
+		RETURN CASE WHEN pg_is_in_recovery() THEN btint4cmp(b, a) ELSE btint4cmp(a, b) END;
+	END $$;
+	CREATE FUNCTION turn_less(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT turn_cmp(a, b) < 0';
+	CREATE FUNCTION turn_more(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT turn_cmp(a, b) > 0';
+	CREATE OPERATOR <@ (LEFTARG = int, RIGHTARG = int, FUNCTION = turn_less);
+	CREATE OPERATOR @> (LEFTARG = int, RIGHTARG = int, FUNCTION = turn_more);
+	CREATE OPERATOR CLASS turn_ops FOR TYPE int USING btree AS
+		OPERATOR 1 <@, OPERATOR 3 =, OPERATOR 5 @>, FUNCTION 1 turn_cmp(int, int);
+	CREATE OPERATOR CLASS turn_ops FOR TYPE int USING art AS
+		OPERATOR 1 <@, OPERATOR 3 =, OPERATOR 5 @>, FUNCTION 1 turn_cmp(int, int);
+	CREATE TABLE w_art (a int, b int);
+	CREATE INDEX w_a ON w_art USING art (a turn_ops);
+	INSERT INTO w_art SELECT i, i FROM generate_series(1, 2000) i;
+	CREATE TABLE w_bt AS SELECT * FROM w_art;
+	CREATE INDEX w_b ON w_bt USING btree (a turn_ops);});
+$primary->wait_for_catchup($standby);
+ready('compared by a function, whose order is another one on the standby', $n + 1);
+$primary->safe_psql('postgres', $_)
+  foreach 'INSERT INTO w_art SELECT i, i FROM generate_series(2001, 2500) i',
+  'UPDATE w_art SET a = a + 5000 WHERE a % 10 = 3', 'DELETE FROM w_art WHERE a % 10 = 4',
+  'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) w_art',
+  'INSERT INTO w_art SELECT i, i FROM generate_series(8001, 8300) i';
+$primary->wait_for_catchup($standby);
+plans_use('w_a', 'SELECT b FROM w_art WHERE a = 1771', 'plans use it');
+my $found = 'SELECT count(*) FROM generate_series(1, 9000, 7) i, LATERAL (SELECT 1 FROM %s WHERE a = i OFFSET 0) s';
+is($standby->safe_psql('postgres', "$on SET enable_hashjoin = off; SET enable_mergejoin = off; " . sprintf($found, 'w_art')),
+	$primary->safe_psql('postgres', sprintf($found, 'w_art')), 'art finds every key');
+isnt($standby->safe_psql('postgres', "$on SET enable_hashjoin = off; SET enable_mergejoin = off; " . sprintf($found, 'w_bt')),
+	$primary->safe_psql('postgres', sprintf($found, 'w_bt')), 'btree, whose pages came from the primary, does not');
+check_followed($standby, 'another order', 'w_a');
+$primary->safe_psql('postgres', 'DROP TABLE w_art, w_bt');
 
 # what is not kept is absent, and says why; what is constant in it runs as nobody but the owner
 $primary->safe_psql('postgres', q{
@@ -325,7 +378,7 @@ is($s->query_safe('SELECT v FROM h'), '1', 'an old snapshot');
 $primary->safe_psql('postgres', $_)
   foreach 'UPDATE h SET v = 2', 'CREATE INDEX CONCURRENTLY h_v ON h USING art (v)';
 $primary->wait_for_catchup($standby);
-ready('CREATE INDEX CONCURRENTLY', 4);
+ready('CREATE INDEX CONCURRENTLY', $n + 1);
 plans_use('h_v', 'SELECT id FROM h WHERE v = 2', 'new plans use it');
 $s->query_safe($on);
 is($s->query_safe('SELECT count(*) FROM h WHERE v = 1'), '1', 'the old snapshot has its row');
@@ -368,7 +421,7 @@ ready('artidx.standby = off: none', 0);
 both_ways('off');
 $standby->append_conf('postgresql.conf', 'artidx.standby = on');
 $standby->reload;
-ready('and on: all come back', 3);
+ready('and on: all come back', $n);
 agree('on again');
 
 # ---- less memory than the primary ----
@@ -382,7 +435,7 @@ my $small = PostgreSQL::Test::Cluster->new('small');
 $small->init_from_backup($primary, 'm', has_streaming => 1);
 $small->append_conf('postgresql.conf', "artidx.memory = '16MB'");
 $small->start;
-ok($small->poll_query_until('postgres', q{SELECT count(*) = 4 FROM artidx_indexes WHERE state = 'ready'}),
+ok($small->poll_query_until('postgres', "SELECT count(*) = $n + 1 FROM artidx_indexes WHERE state = 'ready'"),
 	'a standby with less memory has them all');
 $primary->safe_psql('postgres', q{INSERT INTO m SELECT i, repeat(md5(i::text), 8) FROM generate_series(10001, 80000) i});
 $primary->wait_for_catchup($_) foreach $standby, $small;
@@ -395,7 +448,7 @@ is($small->safe_psql('postgres', q{SET enable_seqscan = off; SELECT min(id), cou
 	'70001|1', 'and its table is read');
 is($small->safe_psql('postgres', "$on " . join('; ', @questions)),
 	$primary->safe_psql('postgres', "$off " . join('; ', @questions)), 'the others answer as before');
-check_followed($small, 'of little memory', qw(t_id t_k t_t));
+check_followed($small, 'of little memory', @kept);
 is($primary->safe_psql('postgres', q{SELECT string_agg(state, ',') FROM artidx_indexes WHERE indexrelname = 'm_t'}),
 	'ready', 'the primary knows nothing of it');
 check_clean($primary, 'm_t');
@@ -406,7 +459,7 @@ $primary->safe_psql('postgres', q{
 	CREATE INDEX m_t ON m USING art (t);
 	INSERT INTO m VALUES (1, 'small');});
 $primary->wait_for_catchup($_) foreach $standby, $small;
-ok($small->poll_query_until('postgres', q{SELECT count(*) = 4 FROM artidx_indexes WHERE state = 'ready'}),
+ok($small->poll_query_until('postgres', "SELECT count(*) = $n + 1 FROM artidx_indexes WHERE state = 'ready'"),
 	'a smaller one in its place is kept');
 $small->stop;
 $primary->safe_psql('postgres', 'DROP TABLE m');
@@ -417,9 +470,9 @@ $primary->safe_psql('postgres', q{
 	CREATE INDEX q_k ON q USING art (k);
 	INSERT INTO q SELECT generate_series(1, 3000);});
 $primary->wait_for_catchup($standby);
-ready('one more', 4);
+ready('one more', $n + 1);
 my $builds = $standby->safe_psql('postgres',
-	q{SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ('t_id', 't_k', 't_t', 'q_k')});
+	"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k')");
 $s = prepared();
 is($s->query_safe('EXECUTE p (80077)'), '1|recycled', 'before the promotion');
 $primary->safe_psql('postgres', 'DELETE FROM t WHERE id BETWEEN 501 AND 900');
@@ -448,11 +501,11 @@ $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 fails_with($standby, q{INSERT INTO t VALUES (80077, 1, 'twice')}, '23505', qr/"t_id"/, 'unique from the first insert on');
 $standby->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'promoted' FROM generate_series(100001, 101000) i});
 is( $standby->safe_psql('postgres',
-		q{SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ('t_id', 't_k', 't_t', 'q_k') AND state = 'ready'}),
+		"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k') AND state = 'ready'"),
 	$builds, 'and not one was built for the promotion');
 $standby->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 50)');
 fails_with($standby, 'INSERT INTO u VALUES (7)', '23505', qr/"u_id"/, 'the unlogged table is new');
-check_exact($standby, 't', $_) foreach qw(t_id t_k t_t);
+check_exact($standby, 't', $_) foreach @kept;
 check_exact($standby, 'q', 'q_k');
 all_ready($standby, 'the others are built');
 is($s->query_safe('EXECUTE p (100500)'), '1|promoted', 'the old session goes on');
