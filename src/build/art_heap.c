@@ -33,6 +33,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "build/build.h"
 
@@ -218,7 +219,7 @@ copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, Offs
 }
 
 /*
- * Copy the rows of a page out, all (NULL) or those of the chains with these roots.
+ * Copy the rows of a page out, all (NULL) or those of the chains with these roots, chain by chain.
  */
 static void
 read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
@@ -613,23 +614,34 @@ row_is_toasted(ArtHeapReader *r, int i)
 /*
  * See build.h.
  */
-bool
-art_heap_roots(ArtHeapReader *r, BlockNumber blkno, const uint64 *roots,
+ArtHeapGot
+art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 			   ArtHeapRow fn, void *arg)
 {
-	Assert(r->mode == ART_HEAP_BUILD && !r->evaluates);
-	read_page(r, blkno, roots);
+	Assert(r->mode == ART_HEAP_BUILD);
+	read_page(r, blkno, roots->left);
 	for (int i = 0; i < r->rows->n; i++)
 	{
+		OffsetNumber root = r->rows->root[i];
 		ItemPointerData tid;
 
-		if (row_is_toasted(r, i))
-			return false;
-		(void) row_key(r, blkno, i);
-		ItemPointerSet(&tid, blkno, r->rows->root[i]);
-		fn(arg, r->key.data, r->key.len, art_tid_pack(&tid));
+		if (!roots->toasted && row_is_toasted(r, i))
+			return ART_HEAP_TOASTED;
+		roots->root = root;
+		roots->inserter = r->rows->inserter[i];
+		if (row_key(r, blkno, i))
+		{
+			ItemPointerSet(&tid, blkno, root);
+			fn(arg, r->key.data, r->key.len, art_tid_pack(&tid));
+		}
+		roots->root = InvalidOffsetNumber;
+		if (i + 1 == r->rows->n || r->rows->root[i + 1] == root)
+			continue;
+		roots->left[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
+		if (roots->until != 0 && GetCurrentTimestamp() >= roots->until)
+			return ART_HEAP_STOPPED;
 	}
-	return true;
+	return ART_HEAP_ALL;
 }
 
 typedef struct StillArg

@@ -17,9 +17,10 @@
  * after that.  At its end the dead are swept, and the rows that came are read.
  * So an entry that it read from a page and whose row has died since is gone.
  *
- * A row is kept by the rules of any build, which want no snapshot.  Comparing keys may run
- * somebody's code.  Then steps do as the table's owner, and under a snapshot.  They end after
- * the same milliseconds, so replay does not wait for it.  A key that is TOASTed would want
+ * A row is kept by the rules of any build, which want no snapshot.  Making keys, or comparing
+ * them, may run somebody's code.  Then steps do as the table's owner, and under a snapshot.
+ * They end after the same milliseconds, between two rows if need be, so replay does not
+ * wait for it.  A key that is TOASTed would want
  * one, too, and has its index closed.
  *
  * src/README.md: On a standby
@@ -62,7 +63,7 @@ typedef struct Step
 	Relation	index;
 	bool		runs_code;
 	bool		snapshot;
-	ArtAsOwner	save;
+	ArtAsOwner	save;			/* of runs_code */
 	TimestampTz until;			/* to be over by then */
 } Step;
 
@@ -196,6 +197,9 @@ step_begin(ArtFollowed *x, Step *o)
 	if (o->snapshot)
 		PushActiveSnapshot(GetTransactionSnapshot());
 	o->until = GetCurrentTimestamp() + ART_STEP_US;
+	x->at.root = InvalidOffsetNumber;
+	x->at.toasted = o->snapshot;
+	x->at.until = o->snapshot ? o->until : 0;
 	return DONE_ALL;
 }
 
@@ -226,8 +230,6 @@ why_not(const Step *o, bool *again)
 	*again = false;
 	if (o->heap->rd_rel->relam != HEAP_TABLE_AM_OID || IsCatalogRelation(o->heap))
 		return "a standby does not keep such a table's indexes";
-	if (!art_index_is_plain(o->index))
-		return "a standby does not keep expressions and predicates yet";
 	return NULL;
 }
 
@@ -296,7 +298,7 @@ begin_structure(const Step *o, ArtEntry *e)
 	art_engine_of((ArtOptions *) o->index->rd_options, &x->engine);
 	x->max_memory = art_max_memory(o->index);
 	x->kd = art_keydesc_build(o->index, cxt);
-	x->runs_code = x->kd->compared && !x->kd->images;
+	x->runs_code = !art_index_is_plain(o->index) || (x->kd->compared && !x->kd->images);
 	x->snapshot = x->runs_code;
 	art_touched_init(&x->touched, cxt);
 	x->building = true;
@@ -353,55 +355,82 @@ build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 }
 
 /*
- * Read some more of the table's pages.  The rows that it has collected are loaded before
- * the lock is given back.
+ * The build reads on, until its step is over.
+ *
+ * A page need not be done within one step.
  */
-void
+static ArtHeapGot
+build_pages(ArtFollowed *x, ArtEntry *e, ArtHeapReader *r, ArtRun *run, const Step *o)
+{
+	BlockNumber size = RelationGetNumberOfBlocks(o->heap);
+	ArtHeapGot	got = ART_HEAP_ALL;
+
+	x->at.left = x->page_left;
+	while (x->next_block < x->nblocks)
+	{
+		if (!x->page_begun)
+		{
+			memset(x->page_left, 0xFF, sizeof(x->page_left));
+			art_doubtful_leave_out(x, x->next_block, x->page_left);
+			x->page_begun = true;
+		}
+		x->at_block = x->next_block;
+		/* blocks that were cut off since had no rows */
+		if (x->next_block < size)
+			got = art_heap_roots(r, x->next_block, &x->at, build_row, run);
+		if (got != ART_HEAP_ALL)
+			break;
+		x->page_begun = false;
+		x->next_block++;
+		pg_atomic_write_u64(&e->blocks_done, x->next_block);
+		if (x->next_block % 8 == 0 && (GetCurrentTimestamp() >= o->until || in_the_way(o)))
+			break;
+	}
+	return got;
+}
+
+/*
+ * Read some more of the table's pages.  The rows that it has collected are loaded before
+ * the lock is given back.  False: there was no lock.
+ */
+bool
 art_keepup_build(ArtFollowed *x)
 {
 	MemoryContext cxt;
 	ArtHeapReader *r;
+	ArtHeapGot	got;
 	ArtRun	   *run;
 	ArtEntry   *e;
 	Step		o;
-	BlockNumber size;
-	bool		plain = true;
 	bool		nomem;
 
 	if (step_begin(x, &o) != DONE_ALL)
-		return;
+		return false;
 	e = art_entry_if_exists(o.index);
 	if (e == NULL)
 	{
 		art_kept_close(x, ART_WHY_DROPPED, NULL);
 		step_end(&o);
-		return;
+		return true;
 	}
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx build on a standby",
 								ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(cxt);
-	size = RelationGetNumberOfBlocks(o.heap);
+	x->step_block = x->next_block;
 	r = art_heap_begin(o.heap, o.index, x->kd, ART_HEAP_BUILD, NULL);
 	run = art_run_begin(o.index, x->kd, x->gen, e, false, o.heap, ART_ROOM_NONE);
-	while (plain && x->next_block < x->nblocks)
-	{
-		/* blocks that were cut off since had no rows */
-		if (x->next_block < size)
-			plain = art_heap_roots(r, x->next_block, NULL, build_row, run);
-		x->next_block++;
-		pg_atomic_write_u64(&e->blocks_done, x->next_block);
-		if (x->next_block % 8 == 0 && (GetCurrentTimestamp() >= o.until || in_the_way(&o)))
-			break;
-	}
+	got = build_pages(x, e, r, run, &o);
 	art_run_flush(run);
 	nomem = art_run_nomem(run);
 	(void) pg_atomic_fetch_add_u64(&art_me->added, (int64) art_run_end(run));
 	art_heap_end(r);
 	step_end(&o);
-	if (!plain)
+	x->given_way = 0;
+	if (got == ART_HEAP_TOASTED)
 		art_kept_close(x, ART_WHY_ERROR, "a key is TOASTed");
 	else if (nomem)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
+	return true;
 }
 
 /* ---- sweeping ---- */
@@ -534,7 +563,7 @@ read_rows(ArtFollowed *x)
 	ArtHeapReader *r;
 	Step		o;
 	BlockNumber size;
-	bool		plain = true;
+	ArtHeapGot	got = ART_HEAP_ALL;
 	Done		result = step_begin(x, &o);
 	int			n = 0;
 
@@ -549,11 +578,16 @@ read_rows(ArtFollowed *x)
 	while (result == DONE_ALL && (b = art_touched_to_read(&x->touched)) != NULL)
 	{
 		/* a block that was cut off since had no row any more */
+		x->at_block = b->block;
+		x->at.left = b->rows;
 		if (b->block < size)
-			plain = art_heap_roots(r, b->block, b->rows, add_row, &a);
-		if (!plain || a.s != AX_OK)
+			got = art_heap_roots(r, b->block, &x->at, add_row, &a);
+		if (got == ART_HEAP_STOPPED)
+			result = DONE_SOME;
+		if (got != ART_HEAP_ALL || a.s != AX_OK)
 			break;
 		art_touched_was_read(&x->touched, b);
+		x->given_way = 0;
 		if (++n % 8 == 0)
 		{
 			if (in_the_way(&o))
@@ -565,7 +599,7 @@ read_rows(ArtFollowed *x)
 	art_heap_end(r);
 	step_end(&o);
 	pg_atomic_fetch_add_u64(&art_me->added, (int64) a.added);
-	if (!plain)
+	if (got == ART_HEAP_TOASTED)
 		art_kept_close(x, ART_WHY_ERROR, "a key is TOASTed");
 	else if (a.s == AX_NOMEM)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
