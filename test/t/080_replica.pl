@@ -190,6 +190,8 @@ plans_use('t_id', 'SELECT k FROM t WHERE id = 4000', 'plans use them');
 plans_use('t_k', 'SELECT count(*) FROM t WHERE k = 7', 'by bitmap, too');
 unlike($standby->safe_psql('postgres', "$on SET enable_indexscan = off; SET enable_bitmapscan = off; EXPLAIN (COSTS OFF) SELECT id FROM t WHERE id = 4000"),
 	qr/Index Only/, 'but not index-only');
+unlike($standby->safe_psql('postgres', 'EXPLAIN (COSTS OFF) SELECT count(*) FROM t'),
+	qr/Index Only/, 'nor to count the rows');
 my $gen = $standby->safe_psql('postgres',
 	"SELECT string_agg(builds || ' ' || last_build, ',' ORDER BY indexrelname) FROM artidx_indexes");
 agree('built');
