@@ -19,9 +19,8 @@
  *
  * A row is kept by the rules of any build, which want no snapshot.  Making keys, or comparing
  * them, may run somebody's code.  Then steps do as the table's owner, and under a snapshot.
- * They end after the same milliseconds, between two rows if need be, so replay does not
- * wait for it.  A key that is TOASTed would want
- * one, too, and has its index closed.
+ * So they do, under a snapshot, from the first key on that is TOASTed.  They end after the same
+ * milliseconds, between two rows if need be, so replay does not wait for it.
  *
  * src/README.md: On a standby
  */
@@ -427,8 +426,8 @@ art_keepup_build(ArtFollowed *x)
 	step_end(&o);
 	x->given_way = 0;
 	if (got == ART_HEAP_TOASTED)
-		art_kept_close(x, ART_WHY_ERROR, "a key is TOASTed");
-	else if (nomem)
+		x->snapshot = true;
+	if (nomem)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
 	return true;
 }
@@ -582,8 +581,10 @@ read_rows(ArtFollowed *x)
 		x->at.left = b->rows;
 		if (b->block < size)
 			got = art_heap_roots(r, b->block, &x->at, add_row, &a);
-		if (got == ART_HEAP_STOPPED)
+		if (got != ART_HEAP_ALL)
 			result = DONE_SOME;
+		if (got == ART_HEAP_TOASTED)
+			x->snapshot = true;
 		if (got != ART_HEAP_ALL || a.s != AX_OK)
 			break;
 		art_touched_was_read(&x->touched, b);
@@ -599,9 +600,7 @@ read_rows(ArtFollowed *x)
 	art_heap_end(r);
 	step_end(&o);
 	pg_atomic_fetch_add_u64(&art_me->added, (int64) a.added);
-	if (got == ART_HEAP_TOASTED)
-		art_kept_close(x, ART_WHY_ERROR, "a key is TOASTed");
-	else if (a.s == AX_NOMEM)
+	if (a.s == AX_NOMEM)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
 	else if (a.s != AX_OK)
 		art_kept_close(x, ART_WHY_RESTART, NULL);

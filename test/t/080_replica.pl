@@ -467,6 +467,80 @@ is($standby->safe_psql('postgres', "$on SELECT count(*) FROM e WHERE id = 104"),
 unlock($lock, 43);
 $primary->safe_psql('postgres', 'DROP TABLE e');
 
+# ---- TOASTed keys ----
+$primary->safe_psql('postgres', q{
+	CREATE TABLE x (id int, t text COLLATE "C", w text COLLATE "de-x-icu", v int DEFAULT 0) WITH (fillfactor = 50);
+	ALTER TABLE x ALTER t SET STORAGE EXTERNAL, ALTER w SET STORAGE EXTERNAL;
+	CREATE INDEX x_t ON x USING art (t);
+	CREATE INDEX x_w ON x USING art (w, id);
+	CREATE INDEX x_id ON x USING art (id) INCLUDE (t);
+	INSERT INTO x SELECT i, repeat(md5(i::text), 100), repeat(md5(i::text), 90) FROM generate_series(1, 60) i;});
+$primary->wait_for_catchup($standby);
+ready('TOASTed keys', $n + 3);
+check_followed($standby, 'built of TOASTed keys', qw(x_t x_w x_id));
+$primary->safe_psql('postgres', $_)
+  foreach q{INSERT INTO x SELECT i, CASE i % 2 WHEN 0 THEN repeat(md5(i::text), 100) ELSE 'short ' || i END, repeat(md5(i::text), 90) FROM generate_series(61, 120) i},
+  'UPDATE x SET v = 1 WHERE id % 3 = 0', q{UPDATE x SET t = t || 'more' WHERE id % 5 = 0},
+  'DELETE FROM x WHERE id % 7 = 0', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) x',
+  q{BEGIN; INSERT INTO x SELECT i, repeat(md5(i::text), 100), 'gone' FROM generate_series(200, 220) i; ROLLBACK},
+  q{INSERT INTO x SELECT i, repeat(md5(i::text), 100), repeat(md5(i::text), 90) FROM generate_series(121, 150) i};
+$primary->wait_for_catchup($standby);
+check_followed($standby, 'TOASTed keys that came and went', qw(x_t x_w x_id));
+my $toasted = q{SELECT count(*), sum(id) FROM x WHERE t = repeat(md5('142'), 100); SELECT count(*), sum(id) FROM x WHERE w = repeat(md5('82'), 90);
+	SELECT md5(string_agg(t, ',' ORDER BY id)) FROM x WHERE id > 0};
+is($standby->safe_psql('postgres', "$on $toasted"), $primary->safe_psql('postgres', "$off $toasted"), 'are found');
+is($standby->safe_psql('postgres', q{SELECT string_agg(builds::text, ' ') FROM artidx_indexes WHERE indexrelname ~ '^x_'}),
+	'1 1 1', 'in the structures that were built first');
+$primary->safe_psql('postgres', 'DROP TABLE x');
+
+# The value is gone between the two looks: at the row, and at that.  The first row's inserter is in progress
+# at the first look, and aborts.  The second row is seen by an old snapshot, which ends.
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION long(t text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF pg_is_in_recovery() THEN
+			PERFORM pg_advisory_xact_lock_shared(44);
+		END IF;
+		RETURN length(t);
+	END $$;
+	CREATE TABLE y (id int, t text);
+	ALTER TABLE y ALTER t SET STORAGE EXTERNAL;
+	CREATE INDEX y_long ON y USING art (long(t));
+	INSERT INTO y VALUES (1, repeat(md5('1'), 200));});
+$primary->wait_for_catchup($standby);
+ready('what reads TOASTed values', $n + 1);
+my $at_row = q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 44 AND NOT granted};
+my $vacuum = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) y';
+$lock = $standby->background_psql('postgres');
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$row = $primary->background_psql('postgres');
+$row->query_safe(q{BEGIN; INSERT INTO y VALUES (2, repeat(md5('2'), 200))});
+$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', 'flush')});
+$standby->poll_query_until('postgres', $at_row) or die 'the follower does not come to the row';
+ends($row, 'ROLLBACK');
+$primary->safe_psql('postgres', $vacuum);
+$primary->wait_for_catchup($standby);
+my $log = -s $standby->logfile;
+$lock->query_safe('SELECT pg_advisory_unlock(44)');
+check_followed($standby, 'the value of an aborted row was gone', 'y_long');
+is($standby->safe_psql('postgres', q{SELECT state || ' ' || builds FROM artidx_indexes WHERE indexrelname = 'y_long'}),
+	'ready 1', 'which is nothing');
+$s = $standby->background_psql('postgres');
+$s->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_am');
+$primary->safe_psql('postgres', 'DELETE FROM y WHERE id = 1');
+$primary->wait_for_catchup($standby);
+becomes(q{SELECT lag_bytes = 0 FROM artidx_standby WHERE database = 'postgres'}, 'the follower has come there');
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$standby->safe_psql('postgres', q{SELECT pg_terminate_backend(follower_pid) FROM artidx_standby WHERE database = 'postgres'});
+$standby->poll_query_until('postgres', $at_row) or die 'the follower does not come to the row';
+$s->quit;
+$primary->safe_psql('postgres', $vacuum);
+$primary->wait_for_catchup($standby);
+unlock($lock, 44);
+ready('the value of a row that has died meanwhile was gone', $n + 1);
+unlike(slurp_file($standby->logfile, $log), qr/missing chunk|SQLSTATE/, 'nor is that an error');
+$primary->safe_psql('postgres', 'DROP TABLE y');
+
 is($standby->safe_psql('postgres',
 		q{SELECT count(*) FROM artidx_indexes WHERE indexrelname = 'u_id' AND state <> 'absent'}),
 	'0', 'an unlogged table has no rows there, and its index no structure');
