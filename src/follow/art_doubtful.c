@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "storage/itemptr.h"
 #include "utils/elog.h"
 #include "utils/memutils.h"

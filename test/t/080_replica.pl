@@ -525,6 +525,26 @@ $lock->query_safe('SELECT pg_advisory_unlock(44)');
 check_followed($standby, 'the value of an aborted row was gone', 'y_long');
 is($standby->safe_psql('postgres', q{SELECT state || ' ' || builds FROM artidx_indexes WHERE indexrelname = 'y_long'}),
 	'ready 1', 'which is nothing');
+# replay wants what the step's snapshot sees: the step gives way, and is no error, however often
+$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = '200ms'");
+$standby->reload;
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$primary->safe_psql('postgres', q{INSERT INTO y SELECT i, 'short' FROM generate_series(3, 5) i});
+foreach my $id (4, 5)
+{
+	$standby->poll_query_until('postgres', $at_row) or die 'the follower does not come to the row';
+	$primary->safe_psql('postgres', $_) foreach "DELETE FROM y WHERE id = $id", $vacuum;
+	$primary->wait_for_catchup($standby);
+}
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM y WHERE id = 3"), '1', 'replay goes on');
+$lock->query_safe('SELECT pg_advisory_unlock(44)');
+check_followed($standby, 'after steps that gave way', 'y_long');
+is($standby->safe_psql('postgres', q{SELECT state || ' ' || builds FROM artidx_indexes WHERE indexrelname = 'y_long'}),
+	'ready 1', 'in the same structure');
+ok($standby->poll_query_until('postgres', q{SELECT confl_snapshot >= 2 FROM pg_stat_database_conflicts WHERE datname = 'postgres'}),
+	'that was so');
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
+$standby->reload;
 $s = $standby->background_psql('postgres');
 $s->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_am');
 $primary->safe_psql('postgres', 'DELETE FROM y WHERE id = 1');
