@@ -33,6 +33,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "build/build.h"
 
@@ -218,7 +219,7 @@ copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, Offs
 }
 
 /*
- * Copy the rows of a page out, all (NULL) or those of the chains with these roots.
+ * Copy the rows of a page out, all (NULL) or those of the chains with these roots, chain by chain.
  */
 static void
 read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
@@ -450,19 +451,11 @@ art_restrict_search_path(Relation heap, Oid caller)
 #endif
 }
 
-typedef struct AsOwner
-{
-	Oid			userid;
-	int			sec_context;
-	int			nestlevel;
-} AsOwner;
-
 /*
- * Become the table's owner, in a security-restricted operation; an error ends
- * it with the (sub)transaction.
+ * See build.h.
  */
-static void
-as_owner_begin(Relation heap, AsOwner *save)
+void
+art_as_owner_begin(Relation heap, ArtAsOwner *save)
 {
 	GetUserIdAndSecContext(&save->userid, &save->sec_context);
 	SetUserIdAndSecContext(heap->rd_rel->relowner,
@@ -471,8 +464,11 @@ as_owner_begin(Relation heap, AsOwner *save)
 	art_restrict_search_path(heap, save->userid);
 }
 
-static void
-as_owner_end(const AsOwner *save)
+/*
+ * See build.h.
+ */
+void
+art_as_owner_end(const ArtAsOwner *save)
 {
 	AtEOXact_GUC(false, save->nestlevel);
 	SetUserIdAndSecContext(save->userid, save->sec_context);
@@ -495,7 +491,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ArtHeapReader *r = palloc0(sizeof(ArtHeapReader));
-	AsOwner		save;
+	ArtAsOwner	save;
 
 	r->heap = heap;
 	r->index = index;
@@ -511,7 +507,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	 * of an expression or a predicate when it makes them, and a background
 	 * worker is a superuser.
 	 */
-	as_owner_begin(heap, &save);
+	art_as_owner_begin(heap, &save);
 	r->info = BuildIndexInfo(index);
 	r->info->ii_Unique = false;
 	r->info->ii_ExclusionOps = NULL;
@@ -523,7 +519,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	r->econtext->ecxt_scantuple = r->slot;
 	r->predicate = ExecPrepareQual(r->info->ii_Predicate, r->estate);
-	as_owner_end(&save);
+	art_as_owner_end(&save);
 	art_buf_init(&r->key, cxt, 64);
 	r->rows = palloc(sizeof(PageRows));
 	r->rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
@@ -555,10 +551,10 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	OffsetNumber failed[MaxHeapTuplesPerPage];
 	int			nfailed = 0;
 	TransactionId inserter = InvalidTransactionId;
-	AsOwner		save = {InvalidOid, 0, 0};
+	ArtAsOwner	save = {InvalidOid, 0, 0};
 
 	if (r->evaluates)
-		as_owner_begin(r->heap, &save);
+		art_as_owner_begin(r->heap, &save);
 
 	read_page(r, blkno, NULL);
 	(void) page_rows(r, blkno, InvalidOffsetNumber, &inserter, fn, arg,
@@ -584,7 +580,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	}
 
 	if (r->evaluates)
-		as_owner_end(&save);
+		art_as_owner_end(&save);
 }
 
 /*
@@ -618,23 +614,34 @@ row_is_toasted(ArtHeapReader *r, int i)
 /*
  * See build.h.
  */
-bool
-art_heap_roots(ArtHeapReader *r, BlockNumber blkno, const uint64 *roots,
+ArtHeapGot
+art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 			   ArtHeapRow fn, void *arg)
 {
-	Assert(r->mode == ART_HEAP_BUILD && !r->evaluates);
-	read_page(r, blkno, roots);
+	Assert(r->mode == ART_HEAP_BUILD);
+	read_page(r, blkno, roots->left);
 	for (int i = 0; i < r->rows->n; i++)
 	{
+		OffsetNumber root = r->rows->root[i];
 		ItemPointerData tid;
 
-		if (row_is_toasted(r, i))
-			return false;
-		(void) row_key(r, blkno, i);
-		ItemPointerSet(&tid, blkno, r->rows->root[i]);
-		fn(arg, r->key.data, r->key.len, art_tid_pack(&tid));
+		if (!roots->toasted && row_is_toasted(r, i))
+			return ART_HEAP_TOASTED;
+		roots->root = root;
+		roots->inserter = r->rows->inserter[i];
+		if (row_key(r, blkno, i))
+		{
+			ItemPointerSet(&tid, blkno, root);
+			fn(arg, r->key.data, r->key.len, art_tid_pack(&tid));
+		}
+		roots->root = InvalidOffsetNumber;
+		if (i + 1 == r->rows->n || r->rows->root[i + 1] == root)
+			continue;
+		roots->left[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
+		if (roots->until != 0 && GetCurrentTimestamp() >= roots->until)
+			return ART_HEAP_STOPPED;
 	}
-	return true;
+	return ART_HEAP_ALL;
 }
 
 typedef struct StillArg

@@ -700,22 +700,14 @@ art_run_load_long(ArtRun *run)
 static void
 art_run_load(ArtRun *run)
 {
-	Oid			userid;
-	int			sec_context;
-	int			nestlevel = 0;
+	ArtAsOwner	save = {InvalidOid, 0, 0};
 
 	if (run->n == 0 && run->nnulls == 0)
 		return;
 
 	/* comparing may run code, and a worker is a superuser */
 	if (unlikely(run->kd->compared))
-	{
-		GetUserIdAndSecContext(&userid, &sec_context);
-		SetUserIdAndSecContext(run->heap->rd_rel->relowner,
-							   sec_context | SECURITY_RESTRICTED_OPERATION);
-		nestlevel = NewGUCNestLevel();
-		art_restrict_search_path(run->heap, userid);
-	}
+		art_as_owner_begin(run->heap, &save);
 	art_run_sort(run);
 	if (run->brief)
 		art_run_load_brief(run);
@@ -724,10 +716,7 @@ art_run_load(ArtRun *run)
 	run->n = 0;
 	run->nnulls = 0;
 	if (unlikely(run->kd->compared))
-	{
-		AtEOXact_GUC(false, nestlevel);
-		SetUserIdAndSecContext(userid, sec_context);
-	}
+		art_as_owner_end(&save);
 	if (run->progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 ART_PHASE_HEAP_SCAN);

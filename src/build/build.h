@@ -35,15 +35,43 @@ extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
 						  void *arg);
 
 /*
- * The same of the rows whose roots are in a bitmap (bit i: line pointer i + 1; NULL: of
- * all).  In build mode, for an index without expressions and predicate.  No snapshot is
- * needed.  False: the key of such a row is TOASTed.
+ * The same of the rows whose roots are left to do (bit i: line pointer i + 1), root by root.
+ * In build mode.  Waits for nobody, and is the owner only if the caller is.  When a row raises an
+ * error, "root" is its root, and "inserter" its transaction, if that was in progress.
  */
-extern bool art_heap_roots(ArtHeapReader *r, BlockNumber blkno, const uint64 *roots,
-						   ArtHeapRow fn, void *arg);
+typedef struct ArtHeapRoots
+{
+	uint64	   *left;			/* a bit is cleared when its rows are done */
+	bool		toasted;		/* there is a snapshot: keys may be TOASTed */
+	TimestampTz until;			/* stop between two roots then; 0: do not */
+	OffsetNumber root;			/* 0: at none */
+	TransactionId inserter;
+} ArtHeapRoots;
+
+typedef enum ArtHeapGot
+{
+	ART_HEAP_ALL,
+	ART_HEAP_STOPPED,
+	ART_HEAP_TOASTED			/* a snapshot is needed for the next */
+} ArtHeapGot;
+
+extern ArtHeapGot art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
+								 ArtHeapRow fn, void *arg);
 extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
 						   uint32 keylen);
 extern void art_heap_end(ArtHeapReader *r);
+
+/*
+ * Has the index neither expressions nor a predicate?  By its catalog row, since
+ * RelationGetIndexPredicate() evaluates what is constant there: it would run
+ * functions of the table's owner as the user of the statement.
+ */
+static inline bool
+art_index_is_plain(Relation index)
+{
+	return heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+}
 
 /*
  * The table's owner was made the current user, for the expressions of its
@@ -51,6 +79,20 @@ extern void art_heap_end(ArtHeapReader *r);
  * look up is found where the caller could have put something.
  */
 extern void art_restrict_search_path(Relation heap, Oid caller);
+
+typedef struct ArtAsOwner
+{
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel;
+} ArtAsOwner;
+
+/*
+ * Become the table's owner, in a security-restricted operation, and be who one was again.
+ * An error ends it with the (sub)transaction.
+ */
+extern void art_as_owner_begin(Relation heap, ArtAsOwner *save);
+extern void art_as_owner_end(const ArtAsOwner *save);
 
 /* ---- art_btlimit.c ---- */
 

@@ -13,6 +13,8 @@
 #include "nodes/parsenodes.h"
 #include "utils/rel.h"
 
+#include "build/build.h"
+
 /* ---- art_replace.c ---- */
 
 extern bool art_replacing_btree(void);	/* in this session */
@@ -74,18 +76,6 @@ extern List *art_opclass_name(Oid opclass);
  * operators.  InvalidOid if there is none.
  */
 extern Oid	art_same_opclass(Oid opclass, Oid amoid);
-
-/*
- * Has the index neither expressions nor a predicate?  By its catalog row, since
- * RelationGetIndexPredicate() evaluates what is constant there: it would run
- * functions of the table's owner as the user of the statement.
- */
-static inline bool
-art_index_is_plain(Relation index)
-{
-	return heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) &&
-		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
-}
 
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);

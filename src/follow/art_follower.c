@@ -304,24 +304,33 @@ look(bool *again)
 /* ---- a batch ---- */
 
 /*
- * In PG_CATCH, after an error in a step of one index: that one goes.  An error that ends
- * the process is thrown on.
+ * In PG_CATCH, after an error in a step of one index: what of it (art_doubtful.c)?  An error that
+ * ends the process is thrown on.
  */
-static void
-failed(ArtFollowed *x)
+static ArtVerdict
+erred(ArtFollowed *x)
 {
 	int			code = geterrcode();
+	const char *why = NULL;
+	ArtVerdict	verdict;
 
 	if (code == ERRCODE_ADMIN_SHUTDOWN || code == ERRCODE_CRASH_SHUTDOWN)
 		PG_RE_THROW();
 	HOLD_INTERRUPTS();
-	EmitErrorReport();
+	verdict = art_doubt(x, code, &why);
+	if (verdict == ART_VERDICT_CLOSE)
+		EmitErrorReport();
 	AbortCurrentTransaction();
 	FlushErrorState();
 	RESUME_INTERRUPTS();
 	MemoryContextSwitchTo(loop_cxt);
-	art_kept_close(x, ART_WHY_RESTART, NULL);
-	art_kept_put_off(x->indexoid, ART_ERRED_MS);
+	if (verdict == ART_VERDICT_CLOSE)
+	{
+		art_kept_close(x, why == NULL ? ART_WHY_RESTART : ART_WHY_ERROR, why);
+		if (why == NULL)
+			art_kept_put_off(x->indexoid, ART_ERRED_MS);
+	}
+	return verdict;
 }
 
 /*
@@ -334,17 +343,23 @@ static void
 keep_up(ArtFollowed *x, bool last)
 {
 	volatile bool done = true;
+	volatile ArtVerdict verdict;
 
-	PG_TRY();
+	do
 	{
-		done = art_keepup(x, last);
-	}
-	PG_CATCH();
-	{
-		failed(x);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(loop_cxt);
+		verdict = ART_VERDICT_CLOSE;
+		PG_TRY();
+		{
+			done = art_keepup(x, last);
+		}
+		PG_CATCH();
+		{
+			verdict = erred(x);
+			done = verdict != ART_VERDICT_LATER;
+		}
+		PG_END_TRY();
+		MemoryContextSwitchTo(loop_cxt);
+	} while (verdict == ART_VERDICT_AGAIN);
 	if (x->closed || x->building || done != x->behind)
 		return;
 	if (!art_followed_behind(x->indexoid, &x->loc, x->gen, !done))
@@ -354,20 +369,27 @@ keep_up(ArtFollowed *x, bool last)
 		ConditionVariableBroadcast(&art_me->moved);
 }
 
-/* Go on with a build; it ends when all that came meanwhile is in, too. */
-static void
+/*
+ * Go on with a build; it ends when all that came meanwhile is in, too.  False: it cannot, at the moment.
+ */
+static bool
 build(ArtFollowed *x)
 {
+	volatile bool worked = false;
+
 	PG_TRY();
 	{
-		art_keepup_build(x);
+		worked = art_keepup_build(x);
 	}
 	PG_CATCH();
 	{
-		failed(x);
+		worked = erred(x) == ART_VERDICT_AGAIN;
+		x->next_block = x->step_block;	/* what it had collected is gone */
+		x->page_begun = false;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(loop_cxt);
+	return worked;
 }
 
 /*
@@ -409,6 +431,8 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 	forget_closed();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
+		if (reached != position || x->building || last)
+			art_doubtful_read_again(x);
 		keep_up(x, last);
 		dead += x->touched.ndead;
 	}
@@ -431,17 +455,12 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		BlockNumber before = x->next_block;
-
 		if (x->closed || !x->building)
 			continue;
+		/* without the lock it is tried again after a pause */
 		if (x->next_block < x->nblocks)
-		{
-			build(x);
-			/* without the lock it is tried again after a pause */
-			worked |= x->next_block != before;
-		}
-		else if (x->touched.nto_read == 0 && x->touched.ndead == 0)
+			worked |= build(x);
+		else if (x->touched.nto_read == 0 && x->touched.ndead == 0 && !x->touched.sweep_due)
 			publish(x);
 	}
 	forget_closed();
@@ -474,7 +493,8 @@ hand_over(void)
 
 		if (x->closed)
 			continue;
-		if (x->behind || x->touched.nto_read > 0 || x->touched.ndead > 0)
+		if (x->behind || x->touched.nto_read > 0 || x->touched.ndead > 0 || x->touched.sweep_due ||
+			x->ndoubtful > 0)
 		{
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 			continue;

@@ -17,8 +17,10 @@
  * after that.  At its end the dead are swept, and the rows that came are read.
  * So an entry that it read from a page and whose row has died since is gone.
  *
- * No snapshot is taken.  A row is kept by the rules of any build, which want none;
- * a key that is TOASTed would, and has its index closed.
+ * A row is kept by the rules of any build, which want no snapshot.  Making keys, or comparing
+ * them, may run somebody's code.  Then steps do as the table's owner, and under a snapshot.
+ * So they do, under a snapshot, from the first key on that is TOASTed.  They end after the same
+ * milliseconds, between two rows if need be, so replay does not wait for it.
  *
  * src/README.md: On a standby
  */
@@ -38,6 +40,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -49,22 +52,28 @@
 #define ART_STEP_US			5000	/* a lock is held for about so long */
 #define ART_MOST_BLOCKS		200000	/* noted and not done: the structure goes */
 #define ART_SWEEP_BATCH		4096
+#define ART_SWEEP_COMPARED	256 /* it is done within a step */
 
-/* ---- opening table and index ---- */
+/* ---- steps ---- */
 
-/* A transaction without a snapshot. */
-static void
-begin_step(void)
-{
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-}
-
-typedef struct Opened
+typedef struct Step
 {
 	Relation	heap;
 	Relation	index;
-} Opened;
+	bool		runs_code;
+	bool		snapshot;
+	ArtAsOwner	save;			/* of runs_code */
+	TimestampTz until;			/* to be over by then */
+} Step;
+
+/* A transaction that writes nothing. */
+static void
+begin_transaction(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	XactReadOnly = true;		/* recovery may have ended */
+}
 
 /*
  * In a transaction: open both, without waiting.  False: not to be had, or
@@ -74,7 +83,7 @@ typedef struct Opened
  * stay to the end of the transaction.
  */
 static bool
-open_both(Oid heapoid, Oid indexoid, Opened *o, bool *gone)
+open_both(Oid heapoid, Oid indexoid, Step *o, bool *gone)
 {
 	*gone = false;
 	if (!ConditionalLockRelationOid(heapoid, AccessShareLock))
@@ -97,7 +106,7 @@ open_both(Oid heapoid, Oid indexoid, Opened *o, bool *gone)
 }
 
 static void
-close_both(Opened *o)
+close_both(Step *o)
 {
 	index_close(o->index, NoLock);
 	table_close(o->heap, NoLock);
@@ -105,7 +114,7 @@ close_both(Opened *o)
 
 /* Does somebody, replay above all, wait for a lock that ours are in the way of? */
 static bool
-in_the_way(const Opened *o)
+in_the_way(const Step *o)
 {
 	LOCKTAG		tag;
 
@@ -122,7 +131,7 @@ in_the_way(const Opened *o)
  * Are table and index still those for which the structure was begun?  If not it is closed.
  */
 static bool
-still_fits(ArtFollowed *x, const Opened *o)
+still_fits(ArtFollowed *x, const Step *o)
 {
 	ArtLocator	loc;
 	ArtEngine	want;
@@ -137,12 +146,72 @@ still_fits(ArtFollowed *x, const Opened *o)
 	art_engine_of((ArtOptions *) o->index->rd_options, &want);
 	if (want.structure != x->engine.structure || want.page_size != x->engine.page_size ||
 		want.tail != x->engine.tail || want.elide != x->engine.elide ||
-		art_max_memory(o->index) != x->max_memory || art_index_compared(o->index))
+		art_max_memory(o->index) != x->max_memory || art_index_compared(o->index) != x->kd->compared)
 	{
 		art_kept_close(x, ART_WHY_ALTERED, NULL);
 		return false;
 	}
 	return true;
+}
+
+typedef enum Done
+{
+	DONE_ALL,
+	DONE_SOME,					/* the lock was held long enough: go on */
+	DONE_LATER,					/* no lock, or somebody wants it */
+	DONE_CLOSED
+} Done;
+
+/*
+ * Begin a step: a transaction of some milliseconds with table and index open.  The index
+ * may run somebody's code.  Then the step does as the table's owner, and under a
+ * snapshot.  Anything but DONE_ALL: there is no step, and nothing to end.
+ *
+ * Locks: takes AccessShareLock on the table and the index, without waiting; step_end gives
+ * them back.
+ */
+static Done
+step_begin(ArtFollowed *x, Step *o)
+{
+	bool		gone;
+
+	begin_transaction();
+	if (!open_both(x->heapoid, x->indexoid, o, &gone))
+	{
+		if (gone)
+			art_kept_close(x, ART_WHY_DROPPED, NULL);
+		CommitTransactionCommand();
+		return x->closed ? DONE_CLOSED : DONE_LATER;
+	}
+	if (!still_fits(x, o))
+	{
+		close_both(o);
+		CommitTransactionCommand();
+		return DONE_CLOSED;
+	}
+	o->runs_code = x->runs_code;
+	o->snapshot = x->snapshot;
+	if (o->runs_code)
+		art_as_owner_begin(o->heap, &o->save);
+	if (o->snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	o->until = GetCurrentTimestamp() + ART_STEP_US;
+	x->at.root = InvalidOffsetNumber;
+	x->at.toasted = o->snapshot;
+	x->at.until = o->snapshot ? o->until : 0;
+	return DONE_ALL;
+}
+
+/* The end of a step, and of its transaction. */
+static void
+step_end(Step *o)
+{
+	if (o->snapshot)
+		PopActiveSnapshot();
+	if (o->runs_code)
+		art_as_owner_end(&o->save);
+	close_both(o);
+	CommitTransactionCommand();
 }
 
 /* ---- beginning ---- */
@@ -151,7 +220,7 @@ still_fits(ArtFollowed *x, const Opened *o)
  * Why the follower does not keep such an index; NULL: it does.  *again: it may later.
  */
 static const char *
-why_not(const Opened *o, bool *again)
+why_not(const Step *o, bool *again)
 {
 	*again = true;
 	if (!o->index->rd_index->indisvalid || !o->index->rd_index->indisready ||
@@ -160,12 +229,6 @@ why_not(const Opened *o, bool *again)
 	*again = false;
 	if (o->heap->rd_rel->relam != HEAP_TABLE_AM_OID || IsCatalogRelation(o->heap))
 		return "a standby does not keep such a table's indexes";
-	if (RelationGetIndexExpressions(o->index) != NIL)
-		return "a standby does not keep expressions yet";
-	if (RelationGetIndexPredicate(o->index) != NIL)
-		return "a standby does not keep partial indexes yet";
-	if (art_index_compared(o->index))
-		return "a standby does not keep compared keys yet";
 	return NULL;
 }
 
@@ -197,7 +260,7 @@ tell_why(ArtEntry *e, const char *why)
  * Locks: takes the partition lock, exclusive.
  */
 static ArtFollowed *
-begin_structure(const Opened *o, ArtEntry *e)
+begin_structure(const Step *o, ArtEntry *e)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	MemoryContext cxt;
@@ -234,6 +297,8 @@ begin_structure(const Opened *o, ArtEntry *e)
 	art_engine_of((ArtOptions *) o->index->rd_options, &x->engine);
 	x->max_memory = art_max_memory(o->index);
 	x->kd = art_keydesc_build(o->index, cxt);
+	x->runs_code = !art_index_is_plain(o->index) || (x->kd->compared && !x->kd->images);
+	x->snapshot = x->runs_code;
 	art_touched_init(&x->touched, cxt);
 	x->building = true;
 	x->since = GetCurrentTimestamp();
@@ -253,14 +318,14 @@ ArtFollowed *
 art_keepup_begin(Oid indexoid, bool *again)
 {
 	ArtFollowed *x = NULL;
-	Opened		o;
+	Step		o;
 	Oid			heapoid;
 	bool		gone;
 
 	*again = true;
 	if (art_kept_is_put_off(indexoid))
 		return NULL;
-	begin_step();
+	begin_transaction();
 	heapoid = IndexGetRelation(indexoid, true);
 	if (OidIsValid(heapoid) && open_both(heapoid, indexoid, &o, &gone))
 	{
@@ -289,123 +354,162 @@ build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 }
 
 /*
- * Read some more of the table's pages.  The rows that it has collected are loaded before
- * the lock is given back.
+ * The build reads on, until its step is over.
+ *
+ * A page need not be done within one step.
  */
-void
+static ArtHeapGot
+build_pages(ArtFollowed *x, ArtEntry *e, ArtHeapReader *r, ArtRun *run, const Step *o)
+{
+	BlockNumber size = RelationGetNumberOfBlocks(o->heap);
+	ArtHeapGot	got = ART_HEAP_ALL;
+
+	x->at.left = x->page_left;
+	while (x->next_block < x->nblocks)
+	{
+		if (!x->page_begun)
+		{
+			memset(x->page_left, 0xFF, sizeof(x->page_left));
+			art_doubtful_leave_out(x, x->next_block, x->page_left);
+			x->page_begun = true;
+		}
+		x->at_block = x->next_block;
+		/* blocks that were cut off since had no rows */
+		if (x->next_block < size)
+			got = art_heap_roots(r, x->next_block, &x->at, build_row, run);
+		if (got != ART_HEAP_ALL)
+			break;
+		x->page_begun = false;
+		x->next_block++;
+		pg_atomic_write_u64(&e->blocks_done, x->next_block);
+		if (x->next_block % 8 == 0 && (GetCurrentTimestamp() >= o->until || in_the_way(o)))
+			break;
+	}
+	return got;
+}
+
+/*
+ * Read some more of the table's pages.  The rows that it has collected are loaded before
+ * the lock is given back.  False: there was no lock.
+ */
+bool
 art_keepup_build(ArtFollowed *x)
 {
 	MemoryContext cxt;
 	ArtHeapReader *r;
+	ArtHeapGot	got;
 	ArtRun	   *run;
 	ArtEntry   *e;
-	TimestampTz until;
-	Opened		o;
-	BlockNumber size;
-	bool		gone;
-	bool		plain = true;
+	Step		o;
 	bool		nomem;
 
-	begin_step();
-	if (!open_both(x->heapoid, x->indexoid, &o, &gone))
-	{
-		if (gone)
-			art_kept_close(x, ART_WHY_DROPPED, NULL);
-		CommitTransactionCommand();
-		return;
-	}
+	if (step_begin(x, &o) != DONE_ALL)
+		return false;
 	e = art_entry_if_exists(o.index);
-	if (!still_fits(x, &o) || e == NULL)
+	if (e == NULL)
 	{
-		close_both(&o);
-		CommitTransactionCommand();
-		return;
+		art_kept_close(x, ART_WHY_DROPPED, NULL);
+		step_end(&o);
+		return true;
 	}
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx build on a standby",
 								ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(cxt);
-	size = RelationGetNumberOfBlocks(o.heap);
+	x->step_block = x->next_block;
 	r = art_heap_begin(o.heap, o.index, x->kd, ART_HEAP_BUILD, NULL);
 	run = art_run_begin(o.index, x->kd, x->gen, e, false, o.heap, ART_ROOM_NONE);
-	until = GetCurrentTimestamp() + ART_STEP_US;
-	while (plain && x->next_block < x->nblocks)
-	{
-		/* blocks that were cut off since had no rows */
-		if (x->next_block < size)
-			plain = art_heap_roots(r, x->next_block, NULL, build_row, run);
-		x->next_block++;
-		pg_atomic_write_u64(&e->blocks_done, x->next_block);
-		if (x->next_block % 8 == 0 && (GetCurrentTimestamp() >= until || in_the_way(&o)))
-			break;
-	}
+	got = build_pages(x, e, r, run, &o);
 	art_run_flush(run);
 	nomem = art_run_nomem(run);
 	(void) pg_atomic_fetch_add_u64(&art_me->added, (int64) art_run_end(run));
 	art_heap_end(r);
-	close_both(&o);
-	CommitTransactionCommand();
-	if (!plain)
-		art_kept_close(x, ART_WHY_ERROR, "a key is TOASTed");
-	else if (nomem)
+	step_end(&o);
+	x->given_way = 0;
+	if (got == ART_HEAP_TOASTED)
+		x->snapshot = true;
+	if (nomem)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
+	return true;
 }
 
 /* ---- sweeping ---- */
 
+/* Take out the entries of dead line pointers that a pass has come to. */
+static ax_status
+remove_dead(ArtFollowed *x, const ArtPass *w, uint64 *removed)
+{
+	for (uint32 i = 0; i < w->n; i++)
+	{
+		ax_status	s;
+
+		if (!art_touched_is_dead(&x->touched, w->tids[i]))
+			continue;
+		while ((s = art_tree_remove(x->kd, w->cx, x->tree, x->gen, w->keys.data + w->key_off[i],
+									w->key_off[i + 1] - w->key_off[i])) == AX_BUSY)
+			art_busy();
+		if (s == AX_OK)
+			++*removed;
+		else if (s != AX_NOTFOUND)
+			return s;
+	}
+	return AX_OK;
+}
+
 /*
- * Take out the entries of all dead line pointers, in one pass.  Needs no lock on the
- * table: the structure may go meanwhile, and says so.  False: it has.
+ * Take out the entries of all dead line pointers, in one pass.  Keys that are encoded need no lock
+ * on the table: the structure may go meanwhile, and says so.  Those that are
+ * compared are so in steps, for the comparison may ask the catalog, or run anything.
+ * When a step cannot be had the pass begins anew, later.
  *
  * Epoch: enters and leaves, once a batch and a removal.
+ * Locks: of compared keys, as step_begin.
  */
-static bool
+static Done
 sweep(ArtFollowed *x)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx sweep",
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
-	ax_ctx	   *cx = art_ctx();
+	bool		compared = x->kd->compared;
 	ax_status	s = AX_OK;
 	uint64		removed = 0;
+	Done		result = DONE_ALL;
 	ArtPass		w;
+	Step		o;
 
-	art_pass_init(&w, x->kd, cx, ART_SWEEP_BATCH, 64 * 1024);
-	while (s == AX_OK && !w.done)
+	art_pass_init(&w, x->kd, art_ctx(), compared ? ART_SWEEP_COMPARED : ART_SWEEP_BATCH, 64 * 1024);
+	if (compared)
+		result = step_begin(x, &o);
+	while (result == DONE_ALL && s == AX_OK && !w.done)
 	{
 		CHECK_FOR_INTERRUPTS();
-		s = art_pass_next(&w, x->tree, x->gen);
-		for (uint32 i = 0; s == AX_OK && i < w.n;)
+		if (compared && (GetCurrentTimestamp() >= o.until || in_the_way(&o)))
 		{
-			if (art_touched_is_dead(&x->touched, w.tids[i]))
-			{
-				s = art_tree_remove(x->kd, cx, x->tree, x->gen, w.keys.data + w.key_off[i],
-									w.key_off[i + 1] - w.key_off[i]);
-				if (s == AX_BUSY)
-				{
-					s = AX_OK;
-					art_busy();
-					continue;
-				}
-				if (s == AX_OK)
-					removed++;
-				else if (s == AX_NOTFOUND)
-					s = AX_OK;
-			}
-			i++;
+			step_end(&o);
+			result = step_begin(x, &o);
+			if (result != DONE_ALL)
+				break;
 		}
+		MemoryContextSwitchTo(cxt);
+		s = art_pass_next(&w, x->tree, x->gen);
+		if (s == AX_OK)
+			s = remove_dead(x, &w, &removed);
 	}
-	art_pass_end(&w);
+	if (compared && result == DONE_ALL)
+		step_end(&o);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
-	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);
 	pg_atomic_fetch_add_u64(&art_me->swept, (int64) removed);
+	if (result != DONE_ALL)
+		return result;
+	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);
 	if (s != AX_OK)
 	{
 		art_kept_close(x, ART_WHY_RESTART, NULL);
-		return false;
+		return DONE_CLOSED;
 	}
 	art_touched_swept(&x->touched, art_touched_blocks(&x->touched) > ART_MOST_BLOCKS);
-	return true;
+	return DONE_ALL;
 }
 
 /* ---- rows ---- */
@@ -444,84 +548,65 @@ add_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 		a->s = AX_OK;
 }
 
-typedef enum Read
-{
-	READ_ALL,
-	READ_SOME,					/* the lock was held long enough: go on */
-	READ_LATER,					/* no lock, or somebody wants it */
-	READ_CLOSED
-} Read;
-
 /*
  * Read the pages to which rows came.
  *
  * Long: its way out of the loop is one, whichever of the reasons it has.
  */
-static Read
+static Done
 read_rows(ArtFollowed *x)
 {
 	MemoryContext cxt;
 	Adding		a = {.x = x, .s = AX_OK};
 	ArtTouchedBlock *b;
 	ArtHeapReader *r;
-	TimestampTz until;
-	Opened		o;
+	Step		o;
 	BlockNumber size;
-	bool		gone;
-	bool		plain = true;
-	Read		result = READ_ALL;
+	ArtHeapGot	got = ART_HEAP_ALL;
+	Done		result = step_begin(x, &o);
 	int			n = 0;
 
-	begin_step();
-	if (!open_both(x->heapoid, x->indexoid, &o, &gone))
-	{
-		if (gone)
-			art_kept_close(x, ART_WHY_DROPPED, NULL);
-		CommitTransactionCommand();
-		return x->closed ? READ_CLOSED : READ_LATER;
-	}
-	if (!still_fits(x, &o))
-	{
-		close_both(&o);
-		CommitTransactionCommand();
-		return READ_CLOSED;
-	}
+	if (result != DONE_ALL)
+		return result;
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx rows on a standby",
 								ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(cxt);
 	art_buf_init(&a.key, cxt, 64);
 	size = RelationGetNumberOfBlocks(o.heap);
 	r = art_heap_begin(o.heap, o.index, x->kd, ART_HEAP_BUILD, NULL);
-	until = GetCurrentTimestamp() + ART_STEP_US;
-	while (result == READ_ALL && (b = art_touched_to_read(&x->touched)) != NULL)
+	while (result == DONE_ALL && (b = art_touched_to_read(&x->touched)) != NULL)
 	{
 		/* a block that was cut off since had no row any more */
+		x->at_block = b->block;
+		x->at.left = b->rows;
 		if (b->block < size)
-			plain = art_heap_roots(r, b->block, b->rows, add_row, &a);
-		if (!plain || a.s != AX_OK)
+			got = art_heap_roots(r, b->block, &x->at, add_row, &a);
+		if (got != ART_HEAP_ALL)
+			result = DONE_SOME;
+		if (got == ART_HEAP_TOASTED)
+			x->snapshot = true;
+		if (got != ART_HEAP_ALL || a.s != AX_OK)
 			break;
 		art_touched_was_read(&x->touched, b);
+		x->given_way = 0;
 		if (++n % 8 == 0)
 		{
 			if (in_the_way(&o))
-				result = READ_LATER;
-			else if (GetCurrentTimestamp() >= until)
-				result = READ_SOME;
+				result = DONE_LATER;
+			else if (GetCurrentTimestamp() >= o.until)
+				result = DONE_SOME;
 		}
 	}
 	art_heap_end(r);
-	close_both(&o);
-	CommitTransactionCommand();
+	step_end(&o);
 	pg_atomic_fetch_add_u64(&art_me->added, (int64) a.added);
-	if (!plain)
-		art_kept_close(x, ART_WHY_ERROR, "a key is TOASTed");
-	else if (a.s == AX_NOMEM)
+	if (a.s == AX_NOMEM)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
 	else if (a.s != AX_OK)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	if (x->closed)
-		return READ_CLOSED;
-	return x->touched.nto_read == 0 ? READ_ALL : result;
+		return DONE_CLOSED;
+	return x->touched.nto_read == 0 ? DONE_ALL : result;
 }
 
 /* ---- one index, one step ---- */
@@ -535,7 +620,7 @@ read_rows(ArtFollowed *x)
 bool
 art_keepup(ArtFollowed *x, bool last)
 {
-	Read		r = READ_ALL;
+	Done		r = DONE_ALL;
 
 	if (x->closed)
 		return true;
@@ -550,14 +635,14 @@ art_keepup(ArtFollowed *x, bool last)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		return x->closed;		/* until its end it only notes */
 	}
-	if ((x->touched.sweep_due || ((last || x->building) && x->touched.ndead > 0)) && !sweep(x))
-		return true;
-	while (x->touched.nto_read > 0 && (r == READ_ALL || r == READ_SOME))
+	if (x->touched.sweep_due || ((last || x->building) && x->touched.ndead > 0))
+		r = sweep(x);
+	while (x->touched.nto_read > 0 && (r == DONE_ALL || r == DONE_SOME))
 	{
 		CHECK_FOR_INTERRUPTS();
 		r = read_rows(x);
 	}
-	if (r == READ_LATER && art_touched_blocks(&x->touched) > 2 * ART_MOST_BLOCKS)
+	if (r == DONE_LATER && art_touched_blocks(&x->touched) > 2 * ART_MOST_BLOCKS)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
-	return x->closed || r != READ_LATER;
+	return x->closed || r != DONE_LATER;
 }

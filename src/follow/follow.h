@@ -13,6 +13,7 @@
 #include "utils/hsearch.h"
 
 #include "area/art_shared.h"
+#include "build/build.h"
 
 /* ---- art_touched.c ---- */
 
@@ -78,12 +79,25 @@ typedef struct ArtFollowed
 	uint64		max_memory;
 	MemoryContext cxt;			/* of all this */
 	ArtKeyDesc *kd;
+	bool		runs_code;		/* that may be somebody's, to make keys or compare them */
+	bool		snapshot;		/* steps take one */
 	ArtTouched	touched;
 	bool		closed;			/* to be forgotten */
 	bool		behind;			/* marked so */
 	bool		building;
 	BlockNumber next_block;		/* of the build */
 	BlockNumber nblocks;
+	BlockNumber step_block;		/* where its step began */
+	bool		page_begun;
+	uint64		page_left[ART_PAGE_WORDS];	/* of next_block */
+
+	/* where a step is, and errors of rows: art_doubtful.c */
+	ArtHeapRoots at;
+	BlockNumber at_block;
+	ItemPointerData erred;		/* a row that did once */
+	uint32		given_way;		/* to replay, or a cancel, without getting on */
+	ItemPointerData *doubtful;
+	uint32		ndoubtful;
 	TimestampTz since;
 } ArtFollowed;
 
@@ -94,10 +108,23 @@ extern void art_kept_close(ArtFollowed *x, ArtReason why, const char *error);
 extern void art_kept_put_off(Oid indexoid, int ms);
 extern bool art_kept_is_put_off(Oid indexoid);
 
+/* ---- art_doubtful.c ---- */
+
+typedef enum ArtVerdict
+{
+	ART_VERDICT_AGAIN,			/* at once, without that row, or once more with it */
+	ART_VERDICT_LATER,			/* with the next batch; until then it is behind */
+	ART_VERDICT_CLOSE
+} ArtVerdict;
+
+extern ArtVerdict art_doubt(ArtFollowed *x, int sqlstate, const char **why);
+extern void art_doubtful_read_again(ArtFollowed *x);
+extern void art_doubtful_leave_out(const ArtFollowed *x, BlockNumber block, uint64 *roots);
+
 /* ---- art_keepup.c ---- */
 
 extern ArtFollowed *art_keepup_begin(Oid indexoid, bool *again);
-extern void art_keepup_build(ArtFollowed *x);
+extern bool art_keepup_build(ArtFollowed *x);
 extern bool art_keepup(ArtFollowed *x, bool last);
 
 /* ---- art_wal.c ---- */

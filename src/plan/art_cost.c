@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "access/xlog.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -43,6 +44,7 @@
  * small part, some cache misses.
  */
 #define ART_NODE_COST	8.0
+#define ART_NOT_OFFERED	1.0e10	/* as core prices what is disabled, up to 17 */
 #define ART_FIRST_COST	20.0
 #define ART_PAGE_COST	1100.0
 
@@ -358,6 +360,13 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	else
 		memory_cost(root, path, loop_count, startup, total, selectivity,
 					correlation, pages);
+
+	/*
+	 * A query that needs no column at all, as count(*), is offered one nevertheless.  It
+	 * would read the table, and sort it (prepare_on_standby).
+	 */
+	if (path->path.pathtype == T_IndexOnlyScan && RecoveryInProgress())
+		*total += ART_NOT_OFFERED;
 
 	art_simplify_row_comparisons(root, path);
 }

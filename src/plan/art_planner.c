@@ -132,6 +132,19 @@ adopt_btree_families(Relation index, IndexOptInfo *info)
 }
 
 /*
+ * The size of a structure.  A whole index has as many tuples as its table, which core
+ * estimated.  For a partial one it asked the size of a file that holds nothing.
+ */
+static void
+set_size(IndexOptInfo *info, BlockNumber pages, double entries, int height)
+{
+	info->pages = pages;
+	info->tree_height = height;
+	if (info->indpred != NIL)
+		info->tuples = Min(entries, info->rel->tuples);
+}
+
+/*
  * On a standby: the same, of a structure that a follower keeps.  Index-only scans are
  * not offered.  The visibility map may have been replayed when the entries of
  * rows that it leaves out have not been swept yet.  Nor are bitmaps, where a bitmap heap scan
@@ -158,8 +171,7 @@ prepare_on_standby(Relation index, IndexOptInfo *info)
 	if (art_costs_as_btree())
 		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
 	adopt_btree_families(index, info);
-	info->pages = pages;
-	info->tree_height = height;
+	set_size(info, pages, entries, height);
 	return true;
 }
 
@@ -213,17 +225,7 @@ prepare_index(IndexOptInfo *info)
 		return false;
 
 	if (ready)
-	{
-		info->pages = pages;
-		info->tree_height = height;
-
-		/*
-		 * A whole index has as many tuples as its table, which core estimated.
-		 * For a partial one it asked the size of a file that holds nothing.
-		 */
-		if (info->indpred != NIL)
-			info->tuples = Min(entries, info->rel->tuples);
-	}
+		set_size(info, pages, entries, height);
 	return true;
 }
 
