@@ -1,11 +1,7 @@
 #!/bin/sh
 # Checks the models here with spin: each as it is, which must hold, and with
 # each cure taken out, which must fail.  Prints TAP; needs spin and a C compiler.
-<<<<<<< HEAD
-#	run.sh [model ...]			queue latch park epoch log
-=======
-#	run.sh [model ...]			queue latch park epoch mvrlu
->>>>>>> mvrlu
+#	run.sh [model ...]			queue latch park epoch log mvrlu
 set -u
 cd "$(dirname "$0")" || exit 2
 here=$(pwd)
@@ -56,11 +52,7 @@ without()
 	done
 }
 
-<<<<<<< HEAD
-for m in ${*:-queue latch park epoch log}; do
-=======
-for m in ${*:-queue latch park epoch mvrlu}; do
->>>>>>> mvrlu
+for m in ${*:-queue latch park epoch log mvrlu}; do
 	opt=
 	case $m in
 	queue)
@@ -85,18 +77,16 @@ for m in ${*:-queue latch park epoch mvrlu}; do
 		opt="-DREADERS=1 -DBARRIER"
 		without epoch LATE_BARRIER OWN_STAMP EARLY_STAMP STAMP_1
 		;;
-<<<<<<< HEAD
 	log)
 		safety log "" -w24
 		without log NO_LATCH NEWEST_FIRST TWO_APPLY RETIRE_EARLY NO_FORWARD
-=======
+		;;
 	mvrlu)
 		safety mvrlu "" -w20
 		safety mvrlu "-DREADERS=2 -DCOMMITS=1" -w20
 		without mvrlu NO_HELP CLOCK_FIRST EARLY_RETIRE BLIND_STORE
 		opt="-DREADERS=2 -DCOMMITS=1"
 		without mvrlu EARLY_MARK
->>>>>>> mvrlu
 		;;
 	*)
 		echo "Bail out! no model $m"

@@ -17,7 +17,6 @@
 #include "core/radix/radix.h"
 #include "hm.h"
 
-#define PATH	8000			/* bytes of an anchor that the search layer has, at most */
 #define STEPS	(1 << 20)		/* of a writer's walk, before it starts over */
 
 /* ---- versions ---- */
@@ -144,14 +143,16 @@ hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 static hy_node *
 jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
 {
-	uint8_t		path[2 * (PATH + AX_TID_BYTES) + 16];
+	const bool	after = pos->len > HY_PATH || side == HY_AFTER;
+	uint8_t		coded[HY_CODED];
+	uint8_t		path[2 * HY_CODED + 16];
 	uint64_t	tid;
 	ax_batch	b = {.backward = true, .max = 1, .tids = &tid, .lastkey = path,
 					 .lastkey_size = sizeof(path)};
 
 	if (pos->len == 0 && side != HY_AFTER)
 		return hy_ld(&t->head);
-	b.hi = (ax_bound) {pos->key, pos->len < PATH ? pos->len : PATH, pos->len > PATH || side == HY_AFTER};
+	b.hi = (ax_bound) {coded, hy_encode(pos->key, pos->len < HY_PATH ? pos->len : HY_PATH, !after, coded), after};
 	if (ax_engine_art_rowex.scan(cx, s, &b) == AX_OK && b.n > 0)
 		return (hy_node *) (uintptr_t) tid;
 	return hy_ld(&t->head);
@@ -316,14 +317,14 @@ hm_entries(const hm_ver *v, hy_entry *e)
 bool
 hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 {
-	for (hy_node *n = first; n; n = hy_ld(&n->next))
+	for (hy_node *n = first; n; n = hy_next(n))
 	{
 		hm_ver	   *v = hm_make_ver(cx, s, false);
 
 		if (!v)
 		{
 			/* those before this one */
-			for (hy_node *k = first; k != n; k = hy_ld(&k->next))
+			for (hy_node *k = first; k != n; k = hy_next(k))
 			{
 				hm_ver	   *has = hm_newest(k);
 
@@ -332,7 +333,7 @@ hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 			}
 			return false;
 		}
-		*v = (hm_ver) {.next = hy_ld(&n->next), .body = hy_ld(&n->body)};
+		*v = (hm_ver) {.next = hy_next(n), .body = hy_ld(&n->body)};
 		v->live = hy_used(v->body);
 		atomic_store_explicit(&n->ver, v, memory_order_relaxed);
 	}
@@ -343,7 +344,7 @@ hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 void
 hm_undress(ax_ctx *cx, ax_store *s, hy_node *first)
 {
-	for (hy_node *n = first; n; n = hy_ld(&n->next))
+	for (hy_node *n = first; n; n = hy_next(n))
 	{
 		hm_ver	   *v = hm_newest(n);
 

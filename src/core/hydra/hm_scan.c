@@ -42,7 +42,7 @@ hm_order(const hm_ver *v, uint8_t *perm)
 		int			m = __builtin_popcountll(of);
 		uint64_t	now;
 
-		ax_copy_out(all, b->perm, (uint32_t) m);
+		ax_copy_out(all, hy_perm(b), (uint32_t) m);
 		AX_POINT("mvrlu.perm_read");
 		atomic_thread_fence(memory_order_acquire);
 #ifdef AX_TSAN
@@ -72,7 +72,7 @@ hm_order(const hm_ver *v, uint8_t *perm)
 												memory_order_acquire, memory_order_relaxed))
 	{
 		atomic_thread_fence(memory_order_release);
-		ax_copy_in(b->perm, perm, (uint32_t) n);
+		ax_copy_in(hy_perm(b), perm, (uint32_t) n);
 		atomic_store_explicit(&b->perm_of, v->live, memory_order_release);
 	}
 	return n;

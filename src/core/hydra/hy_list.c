@@ -19,40 +19,14 @@
 #include "hm.h"
 #include "hydra.h"
 
-#define PATH	8000			/* bytes of an anchor that the search layer has, at most */
-#define CODED	(PATH / 8 * 9 + AX_TID_BYTES)	/* bytes of the longest one there */
 #define STEPS	(1 << 20)		/* of a walk, before it starts over */
 #define PIECE	256				/* changes applied at once, at most */
-
-/*
- * Bytes as the search layer has them: eight, and 9 if more follow, else zeros up to eight and how
- * many they are.  So they sort as they did, and none begins another, which a radix tree wants.
- * Not whole: what all that begins with these bytes begins with.
- */
-static inline uint32_t
-encode(const uint8_t *key, uint32_t len, bool whole, uint8_t *buf)
-{
-	uint8_t    *p = buf;
-
-	for (; len > 8; len -= 8)
-	{
-		memcpy(p, key, 8);
-		p[8] = 9;
-		p += 9;
-		key += 8;
-	}
-	memset(p, 0, 8);
-	if (len)
-		memcpy(p, key, len);
-	p[8] = (uint8_t) len;
-	return (uint32_t) (p - buf) + (whole ? 9 : len);
-}
 
 /* An anchor as the search layer has it, and the node's address. */
 static uint32_t
 layer_key(const hy_node *n, uint8_t *buf)
 {
-	uint32_t	len = encode(n->anchor, n->alen < PATH ? n->alen : PATH, true, buf);
+	uint32_t	len = hy_encode(n->anchor, n->alen < HY_PATH ? n->alen : HY_PATH, true, buf);
 
 	ax_put_tid(buf + len, (uint64_t) (uintptr_t) n);
 	return len + AX_TID_BYTES;
@@ -67,7 +41,7 @@ static __attribute__((noinline, cold)) ax_status
 jump_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after,
 			 uint64_t *tid)
 {
-	uint8_t		path[2 * CODED + 16];
+	uint8_t		path[2 * HY_CODED + 16];
 	ax_batch	b = {.hi = {key, len, after}, .backward = true, .max = 1, .tids = tid,
 		.lastkey = path, .lastkey_size = sizeof(path)};
 	ax_status	x = ax_engine_art_olc.scan(cx, s, &b);
@@ -85,14 +59,14 @@ static ax_status
 jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, hy_side side,
 	 hy_node **n)
 {
-	const bool	after = len > PATH || side == HY_AFTER;
-	uint8_t		coded[CODED];
+	const bool	after = len > HY_PATH || side == HY_AFTER;
+	uint8_t		coded[HY_CODED];
 	uint64_t	tid;
 	ax_status	x = AX_NOTFOUND;
 
 	if (len > 0 || side == HY_AFTER)
 	{
-		len = encode(key, len < PATH ? len : PATH, !after, coded);
+		len = hy_encode(key, len < HY_PATH ? len : HY_PATH, !after, coded);
 		x = rt_floor(cx, s, coded, len, after, &tid);
 		if (ax_unlikely(x == AX_STALE))
 			x = jump_latched(cx, s, coded, len, after, &tid);
@@ -294,7 +268,7 @@ first_of(hy_list *t)
 static ax_status
 apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
 {
-	uint8_t		key[CODED];
+	uint8_t		key[HY_CODED];
 	uint32_t	len = layer_key(n, key);
 	ax_status	x;
 
@@ -396,7 +370,7 @@ hy_forget(ax_ctx *cx, ax_store *s, hy_node *first)
 {
 	for (hy_node *n = hy_next(first); n; n = hy_next(n))
 	{
-		uint8_t		key[CODED];
+		uint8_t		key[HY_CODED];
 		uint32_t	len = layer_key(n, key);
 		ax_status	x = AX_BUSY;
 

@@ -642,3 +642,27 @@ hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor)
 		len -= anchor->an;
 	anchor->rn = len;
 }
+
+/*
+ * Bytes as the search layer has them: eight, and 9 if more follow, else zeros up to eight and how
+ * many they are.  So they sort as they did, and none begins another, which a radix tree wants.
+ * Not whole: what all that begins with these bytes begins with.
+ */
+uint32_t
+hy_encode(const uint8_t *key, uint32_t len, bool whole, uint8_t *buf)
+{
+	uint8_t    *p = buf;
+
+	for (; len > 8; len -= 8)
+	{
+		memcpy(p, key, 8);
+		p[8] = 9;
+		p += 9;
+		key += 8;
+	}
+	memset(p, 0, 8);
+	if (len)
+		memcpy(p, key, len);
+	p[8] = (uint8_t) len;
+	return (uint32_t) (p - buf) + (whole ? 9 : len);
+}

@@ -277,6 +277,7 @@ extern hy_node *hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, boo
 extern void hy_drop_body(ax_ctx *cx, ax_store *s, hy_body *b);
 extern void hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n);
 extern uint32_t hy_node_size(uint32_t alen);
+extern uint32_t hy_encode(const uint8_t *key, uint32_t len, bool whole, uint8_t *buf);
 extern uint32_t hy_range(const hy_node *lo, const hy_node *hi);
 extern void hy_set_next(hy_node *n, hy_node *next);
 extern void hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor);
