@@ -304,14 +304,35 @@ look(bool *again)
 /* ---- a batch ---- */
 
 /*
- * In PG_CATCH, after an error in a step of one index: that one goes.  An error that ends
- * the process is thrown on.
+ * In PG_CATCH: did replay cancel the step, for a lock, a pin, or the snapshot of the catalog?
+ * Then it goes first, and the step is taken again: whatever it has done may be done twice.
+ */
+static bool
+gave_way(void)
+{
+	int			code = geterrcode();
+
+	if (code != ERRCODE_T_R_SERIALIZATION_FAILURE && code != ERRCODE_T_R_DEADLOCK_DETECTED)
+		return false;
+	HOLD_INTERRUPTS();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(loop_cxt);
+	return true;
+}
+
+/*
+ * In PG_CATCH, after an error in a step of one index: that one goes, unless it gave way.
+ * An error that ends the process is thrown on.
  */
 static void
 failed(ArtFollowed *x)
 {
 	int			code = geterrcode();
 
+	if (gave_way())
+		return;
 	if (code == ERRCODE_ADMIN_SHUTDOWN || code == ERRCODE_CRASH_SHUTDOWN)
 		PG_RE_THROW();
 	HOLD_INTERRUPTS();
@@ -333,7 +354,7 @@ failed(ArtFollowed *x)
 static void
 keep_up(ArtFollowed *x, bool last)
 {
-	volatile bool done = true;
+	volatile bool done = false;
 
 	PG_TRY();
 	{
@@ -358,6 +379,8 @@ keep_up(ArtFollowed *x, bool last)
 static void
 build(ArtFollowed *x)
 {
+	BlockNumber begin = x->next_block;
+
 	PG_TRY();
 	{
 		art_keepup_build(x);
@@ -365,6 +388,7 @@ build(ArtFollowed *x)
 	PG_CATCH();
 	{
 		failed(x);
+		x->next_block = begin;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(loop_cxt);
@@ -397,9 +421,11 @@ publish(ArtFollowed *x)
  * pause, or when a scan asks for it: a few records cost as much as hundreds.
  */
 static bool
-batch(XLogRecPtr replayed, bool last, bool *changed)
+batch(bool last, bool *changed)
 {
 	XLogRecPtr	position = (XLogRecPtr) pg_atomic_read_u64(&art_me->position);
+	TimestampTz begin = GetCurrentTimestamp();
+	XLogRecPtr	replayed = GetXLogReplayRecPtr(NULL);
 	XLogRecPtr	reached;
 	uint64		dead = 0;
 	bool		worked = false;
@@ -423,9 +449,7 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 	}
 	pg_atomic_write_u64(&art_me->dead, dead);
 	if (reached >= replayed)
-		pg_atomic_write_u64(&art_me->behind_since, 0);
-	else if (pg_atomic_read_u64(&art_me->behind_since) == 0)
-		pg_atomic_write_u64(&art_me->behind_since, (uint64) GetCurrentTimestamp());
+		pg_atomic_write_u64(&art_me->as_of, (uint64) begin);
 	if (last)
 		return reached < replayed;
 
@@ -448,6 +472,23 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 	return worked;
 }
 
+/* Look at the catalog; again some time later, if replay goes first. */
+static void
+try_look(bool *again)
+{
+	PG_TRY();
+	{
+		(void) look(again);
+	}
+	PG_CATCH();
+	{
+		if (!gave_way())
+			PG_RE_THROW();
+		*again = true;
+	}
+	PG_END_TRY();
+}
+
 /* ---- promotion ---- */
 
 /*
@@ -465,7 +506,7 @@ hand_over(void)
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 		if (x->building)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
-	while (batch(replayed, true, &changed))
+	while (batch(true, &changed))
 		CHECK_FOR_INTERRUPTS();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
@@ -573,12 +614,12 @@ art_follower_main(Datum arg)
 			hand_over();
 			proc_exit(0);
 		}
-		worked = batch(GetXLogReplayRecPtr(NULL), false, &changed);
+		worked = batch(false, &changed);
 		if ((changed && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_MS)) ||
 			((again || some_closed) && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_AGAIN_MS)))
 		{
 			changed = false;
-			(void) look(&again);
+			try_look(&again);
 			looked = GetCurrentTimestamp();
 			worked = true;
 		}

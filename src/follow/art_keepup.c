@@ -38,6 +38,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -93,6 +94,8 @@ open_both(Oid heapoid, Oid indexoid, Opened *o, bool *gone)
 	}
 	o->heap = table_open(heapoid, NoLock);
 	o->index = index_open(indexoid, NoLock);
+	/* that of the catalog, which replay would wait for, and then cancel us */
+	InvalidateCatalogSnapshot();
 	return true;
 }
 
@@ -191,7 +194,7 @@ tell_why(ArtEntry *e, const char *why)
 
 /*
  * Open a structure for it, BUILDING from here on.  NULL: it was unloaded, failed a short time ago, there
- * is no memory, or somebody has it.
+ * is no memory, or somebody has it.  Replay does not cancel us between BUILDING and the list.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
@@ -207,6 +210,7 @@ begin_structure(const Opened *o, ArtEntry *e)
 	bool		ok;
 
 	art_opening(o->index, &opening);
+	HOLD_INTERRUPTS();
 	art_lock(lock, LW_EXCLUSIVE);
 	ok = ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		e->reason != ART_WHY_UNLOADED && e->not_before <= GetCurrentTimestamp() &&
@@ -219,7 +223,10 @@ begin_structure(const Opened *o, ArtEntry *e)
 	}
 	art_unlock(lock);
 	if (!ok)
+	{
+		RESUME_INTERRUPTS();
 		return NULL;
+	}
 
 	cxt = AllocSetContextCreate(TopMemoryContext, "artidx followed index",
 								ALLOCSET_SMALL_SIZES);
@@ -242,6 +249,7 @@ begin_structure(const Opened *o, ArtEntry *e)
 	pg_atomic_write_u64(&e->blocks_total, x->nblocks);
 	x->next = art_followed_list;
 	art_followed_list = x;
+	RESUME_INTERRUPTS();
 	return x;
 }
 
@@ -366,6 +374,7 @@ sweep(ArtFollowed *x)
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ax_ctx	   *cx = art_ctx();
 	ax_status	s = AX_OK;
+	TimestampTz begin = GetCurrentTimestamp();
 	uint64		removed = 0;
 	ArtPass		w;
 
@@ -399,6 +408,7 @@ sweep(ArtFollowed *x)
 	MemoryContextDelete(cxt);
 	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);
 	pg_atomic_fetch_add_u64(&art_me->swept, (int64) removed);
+	pg_atomic_fetch_add_u64(&art_me->swept_us, (int64) (GetCurrentTimestamp() - begin));
 	if (s != AX_OK)
 	{
 		art_kept_close(x, ART_WHY_RESTART, NULL);

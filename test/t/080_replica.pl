@@ -349,6 +349,21 @@ cmp_ok($standby->safe_psql('postgres', q{SELECT given_up FROM artidx_standby WHE
 	'the view counts the waits that were given up');
 $s->quit;
 
+# ---- replay goes first ----
+# At once it cancels whoever has a snapshot, a pin or a lock in its way: also the follower, which
+# tries again.
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = 0');
+$standby->reload;
+my $built = 'SELECT string_agg(concat(indexrelname, builds), chr(32) ORDER BY 1) FROM artidx_indexes';
+$before = $standby->safe_psql('postgres', $built);
+$primary->safe_psql('postgres', join("\n", map {
+	"UPDATE t SET k = k + 1 WHERE id % 20 = $_ % 20; DELETE FROM t WHERE id = 80100 + $_; VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t;" } 1 .. 100));
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', $built), $before, 'no index is begun again because replay went first');
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
+$standby->reload;
+agree('replay went first');
+
 # ---- the setting ----
 $standby->append_conf('postgresql.conf', 'artidx.standby = off');
 $standby->reload;
