@@ -48,7 +48,7 @@
 #include "follow/follow.h"
 #include "live/art_workers.h"
 
-#define ART_IDLE_MS			10	/* between two batches for which nobody waits */
+#define ART_IDLE_MS			20	/* between two batches for which nobody waits */
 #define ART_LOOK_MS			500 /* between two looks at the catalog, when it changed */
 #define ART_LOOK_AGAIN_MS	2000	/* an index could not be begun, or was closed */
 #define ART_ERRED_MS		5000	/* before one is begun again that had an error */
@@ -472,21 +472,28 @@ batch(bool last, bool *changed)
 	return worked;
 }
 
-/* Look at the catalog; again some time later, if replay goes first. */
-static void
+/*
+ * Look at the catalog; -1: replay went first, so look again some time later.  WAL is read
+ * for all that were begun before that.
+ */
+static int
 try_look(bool *again)
 {
+	volatile int n = -1;
+
 	PG_TRY();
 	{
-		(void) look(again);
+		n = look(again);
 	}
 	PG_CATCH();
 	{
 		if (!gave_way())
 			PG_RE_THROW();
+		art_wal_index(art_followed_list);
 		*again = true;
 	}
 	PG_END_TRY();
+	return n;
 }
 
 /* ---- promotion ---- */
@@ -552,19 +559,84 @@ follower_exit(int code, Datum arg)
 	art_launcher_wake();
 }
 
+/* Kept from one turn of the loop to the next. */
+typedef struct Turns
+{
+	bool		changed;		/* the catalog may be another */
+	bool		again;			/* look at it again anyway */
+	TimestampTz looked;
+	bool		over;			/* this process has no more to do */
+} Turns;
+
+/* One turn of the loop.  Returns whether there is more to do at once. */
+static bool
+turn(Turns *t)
+{
+	bool		recovery = RecoveryInProgress();
+	TimestampTz now;
+	bool		worked;
+
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+	MemoryContextSwitchTo(loop_cxt);
+	MemoryContextReset(loop_cxt);
+	if (!art_standby || !recovery)
+	{
+		if (art_standby)
+			hand_over();
+		t->over = true;
+		return true;
+	}
+	worked = batch(false, &t->changed);
+	now = GetCurrentTimestamp();
+	if ((t->changed && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_MS)) ||
+		((t->again || some_closed) && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_AGAIN_MS)))
+	{
+		t->changed = false;
+		(void) try_look(&t->again);
+		t->looked = GetCurrentTimestamp();
+		worked = true;
+	}
+	pgstat_report_stat(false);
+	return worked;
+}
+
+/*
+ * The same.  Replay's wish may be heard only when the transaction in its way has
+ * ended: so anywhere.
+ */
+static bool
+try_turn(Turns *t)
+{
+	volatile bool worked = false;
+
+	PG_TRY();
+	{
+		worked = turn(t);
+	}
+	PG_CATCH();
+	{
+		if (!gave_way())
+			PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return worked;
+}
+
 /*
  * Main function of the follower.
- *
- * Long: the loop is short, and what comes before it is done once.
  */
 void
 art_follower_main(Datum arg)
 {
-	bool		changed = false;
-	bool		again = false;
-	TimestampTz looked;
+	Turns		t = {0};
 	Oid			dboid;
 	int			place = DatumGetInt32(arg);
+	int			n;
 
 	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(dboid));
 	pqsignal(SIGTERM, die);
@@ -587,47 +659,22 @@ art_follower_main(Datum arg)
 	if (!RecoveryInProgress())
 		proc_exit(0);
 	pg_atomic_write_u64(&art_me->position, art_wal_begin());
-	if (look(&again) == 0)
+	while ((n = try_look(&t.again)) < 0)
+		CHECK_FOR_INTERRUPTS();
+	if (n == 0)
 	{
 		no_index = true;
 		proc_exit(0);
 	}
-	looked = GetCurrentTimestamp();
+	t.looked = GetCurrentTimestamp();
 
-	for (;;)
+	while (!t.over)
 	{
-		bool		recovery = RecoveryInProgress();
-		bool		worked;
-
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
-		if (!art_standby)
-			proc_exit(0);
-		MemoryContextSwitchTo(loop_cxt);
-		MemoryContextReset(loop_cxt);
-		if (!recovery)
-		{
-			hand_over();
-			proc_exit(0);
-		}
-		worked = batch(false, &changed);
-		if ((changed && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_MS)) ||
-			((again || some_closed) && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_AGAIN_MS)))
-		{
-			changed = false;
-			try_look(&again);
-			looked = GetCurrentTimestamp();
-			worked = true;
-		}
-		pgstat_report_stat(false);
-		if (worked)
+		if (try_turn(&t))
 			continue;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 ART_IDLE_MS, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 		ResetLatch(MyLatch);
 	}
+	proc_exit(0);
 }

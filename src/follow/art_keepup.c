@@ -378,6 +378,7 @@ sweep(ArtFollowed *x)
 	uint64		removed = 0;
 	ArtPass		w;
 
+	art_touched_sweep(&x->touched, cxt);
 	art_pass_init(&w, x->kd, cx, ART_SWEEP_BATCH, 64 * 1024);
 	while (s == AX_OK && !w.done)
 	{
@@ -404,6 +405,7 @@ sweep(ArtFollowed *x)
 		}
 	}
 	art_pass_end(&w);
+	x->touched.dense = NULL;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);

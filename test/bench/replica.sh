@@ -207,9 +207,9 @@ session()
 # insert AM KIND REP: FEW rows, whose keys no other call has.  Sets NS, of the session, and BYTES, of WAL.
 insert()
 {
-	local row="(i * 1000003 % $ROWS) * 1000 + $3, hashint8(i + $3), i % ($ROWS / 10)" from
-	local all="INSERT INTO r_$1 SELECT $row FROM generate_series(1, $FEW::bigint) i"
-	local one="DO \$\$ BEGIN FOR i IN 1 .. $FEW::bigint LOOP INSERT INTO r_$1 VALUES ($row); END LOOP; END \$\$"
+	local row="(i::bigint * 1000003 % $ROWS) * 1000 + $3, hashint8(i + $3), i % ($ROWS / 10)" from
+	local all="INSERT INTO r_$1 SELECT $row FROM generate_series(1, $FEW) i"
+	local one="DO \$\$ BEGIN FOR i IN 1 .. $FEW LOOP INSERT INTO r_$1 VALUES ($row); END LOOP; END \$\$"
 
 	from=$(sql "SELECT pg_current_wal_insert_lsn()")
 	NS=$(session primary "INSERT INTO r_$1 SELECT -$3, 0, 0" "${!2}") || exit 1
@@ -283,7 +283,7 @@ tps()
 lookups()
 {
 	local am where gave_up ns
-	local look="SELECT v INTO got FROM r_AM WHERE id = i * 7919 % $ROWS * 1000"
+	local look="SELECT v INTO got FROM r_AM WHERE id = i::bigint * 7919 % $ROWS * 1000"
 
 	for am in btree art; do
 		for where in primary standby; do
@@ -292,8 +292,8 @@ lookups()
 			[ "$(of_follower given_up)" = "$gave_up" ] || art_die "a look-up read the table"
 			must_be_ready $where "look-ups"
 			value "lookup_$where" $am "$1" "$(tps $where $am lookup)"
-			ns=$(session $where "DO \$\$ DECLARE got int; BEGIN FOR i IN 1 .. 1000::bigint LOOP ${look/AM/$am}; END LOOP; END \$\$" \
-				"DO \$\$ DECLARE got int; BEGIN FOR i IN 1 .. $FEW::bigint LOOP ${look/AM/$am}; END LOOP; END \$\$") || exit 1
+			ns=$(session $where "DO \$\$ DECLARE got int; BEGIN FOR i IN 1 .. 1000 LOOP ${look/AM/$am}; END LOOP; END \$\$" \
+				"DO \$\$ DECLARE got int; BEGIN FOR i IN 1 .. $FEW LOOP ${look/AM/$am}; END LOOP; END \$\$") || exit 1
 			value "lookup_ns_$where" $am "$1" "$(of "$ns" "$FEW")"
 		done
 	done
