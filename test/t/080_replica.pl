@@ -275,6 +275,25 @@ becomes(q{SELECT count(*) = 1 FROM artidx_check('t_id', true)},
 ready('moved', 3);
 agree('moved');
 
+# The same just after the follower has looked at the catalog, which it does not do again for a
+# while: it passes the row, of a file that it does not know.
+$s = prepared();
+my $mover = $primary->background_psql('postgres');
+foreach my $n (1 .. 3)
+{
+	my $where = $n % 2 ? 'pg_default' : 'other';
+
+	$mover->query_safe('CREATE TABLE looked (i int); DROP TABLE looked');
+	sleep 0.1;
+	my $lsn = $mover->query_safe("ALTER TABLE t SET TABLESPACE $where; INSERT INTO t VALUES (61200 + $n, 7, 'at once');
+		SELECT pg_current_wal_insert_lsn()");
+	sleep 0.01 until $s->query_safe("SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't';
+	is($s->query_safe("EXECUTE p (6120$n)"), '1|at once', "the row that came to $where is not missed");
+	ready("moved to $where", 3);
+}
+$_->quit foreach $s, $mover;
+agree('moved again');
+
 # what is not kept is absent, and says why
 $primary->safe_psql('postgres', q{
 	CREATE INDEX t_x ON t USING art ((id + 1));
