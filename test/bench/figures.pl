@@ -479,6 +479,7 @@ sub replica_rows
 	my $entries = $m->('sweep_entries', 'art');
 	$line->(sprintf('sweep of %.1f million entries', ($entries // 0) / 1e6), 'ms', undef, $m->('sweep', 'art'),
 		$most->(sprintf '%.0f', ($entries // 0) / 1e4)) ;
+	$line->("processor time of the follower for it and VACUUM's records", 'ms', undef, $m->('sweep_cpu', 'art'));
 	$line->('longest look-up beside that and VACUUM', 'ms', map { $m->('sweep_longest', $_) } qw(btree art));
 	$line->('of them, read the table', '', undef, $m->('sweep_tables', 'art'), $most->(0));
 	my $btree = $m->('promote_lookup', 'btree');

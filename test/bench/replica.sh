@@ -377,7 +377,7 @@ loaded()
 
 sweep()
 {
-	local am rows looking
+	local am rows looking follower kept
 
 	for am in btree art; do
 		caught_up
@@ -387,6 +387,8 @@ sweep()
 		rows=$(sql "WITH d AS (DELETE FROM r_$am WHERE id % 10000 = 0 RETURNING 1) SELECT count(*) FROM d")
 		[ "$rows" -gt 0 ] || art_die "nothing was deleted"
 		rm -f "$WORK"/tmp/sweep.*
+		caught_up
+		follower=$(of_follower follower_pid) && kept=$(cpu "$follower") || exit 1
 		bench standby $am $((LOAD_SECONDS / 2)) "$READERS" lookup -l --log-prefix="$WORK/tmp/sweep" &
 		looking=$!
 		sleep 1
@@ -399,6 +401,7 @@ sweep()
 		# shellcheck disable=SC2046
 		set -- "$@" $(of_follower "concat_ws(' ', sweeps, sweep_ms, entries_swept, given_up)")
 		[ $# = 8 ] && [ $(($7 - $3)) -ge $((3 * rows)) ] || art_die "$(($7 - $3)) entries were swept, not $((3 * rows))"
+		value sweep_cpu art 1 "$(of "($(cpu "$follower") - $kept) / 1000000" $(($5 - $1)))"
 		value sweep art 1 "$(of "$6 - $2" $(($5 - $1)))"
 		value sweep_tables art 1 $(($8 - $4))
 	done
