@@ -11,6 +11,7 @@
 #   make core-bench                the core alone against its goals
 #   make footprint                 cache lines of every transaction of elision
 #   make outage                    how long look-ups are away after a crash, beside nbtree
+#   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
 #   make soak                      the stress tests, longer
@@ -160,7 +161,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
 
-.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention sysbench outage conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -215,6 +216,10 @@ sysbench:
 # ROWS, BEFORE, AFTER, LOOKUPS, INSERTS, WORKERS, WAITS, AMS, RESULTS; see test/README.md
 outage:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/outage.sh
+
+# ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
+replica:
+	PG_CONFIG='$(PG_CONFIG)' LOAD_SECONDS='$(SECONDS)' bash test/bench/replica.sh
 
 # SUITES, SETTINGS, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
 conformance:

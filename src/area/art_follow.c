@@ -64,10 +64,11 @@ art_followers_clear(void)
 		pg_atomic_init_u64(&f->dead, 0);
 		pg_atomic_init_u64(&f->sweeps, 0);
 		pg_atomic_init_u64(&f->swept, 0);
+		pg_atomic_init_u64(&f->swept_us, 0);
 		pg_atomic_init_u64(&f->waits, 0);
 		pg_atomic_init_u64(&f->waited_us, 0);
 		pg_atomic_init_u64(&f->given_up, 0);
-		pg_atomic_init_u64(&f->behind_since, 0);
+		pg_atomic_init_u64(&f->as_of, 0);
 		pg_atomic_init_u64(&f->stood_at, 0);
 		ConditionVariableInit(&f->moved);
 	}
@@ -149,10 +150,11 @@ art_follower_attach(int place, Oid dboid)
 		pg_atomic_write_u64(&f->dead, 0);
 		pg_atomic_write_u64(&f->sweeps, 0);
 		pg_atomic_write_u64(&f->swept, 0);
+		pg_atomic_write_u64(&f->swept_us, 0);
 		pg_atomic_write_u64(&f->waits, 0);
 		pg_atomic_write_u64(&f->waited_us, 0);
 		pg_atomic_write_u64(&f->given_up, 0);
-		pg_atomic_write_u64(&f->behind_since, 0);
+		pg_atomic_write_u64(&f->as_of, (uint64) GetCurrentTimestamp());
 		pg_atomic_write_u64(&f->stood_at, 0);
 	}
 	art_unlock(art_chunk_lock);

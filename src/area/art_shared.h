@@ -311,10 +311,11 @@ typedef struct ArtFollower
 	pg_atomic_uint64 dead;		/* line pointers that wait for a sweep */
 	pg_atomic_uint64 sweeps;
 	pg_atomic_uint64 swept;		/* entries taken out */
+	pg_atomic_uint64 swept_us;	/* by the sweeps */
 	pg_atomic_uint64 waits;		/* of scans */
 	pg_atomic_uint64 waited_us;
 	pg_atomic_uint64 given_up;	/* of them: read the table */
-	pg_atomic_uint64 behind_since;	/* position was left behind then; 0: it is not */
+	pg_atomic_uint64 as_of;		/* what was replayed by then is before position */
 	pg_atomic_uint64 stood_at;	/* whoever found: a wait at this position was in vain */
 } ArtFollower;
 

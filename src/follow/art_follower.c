@@ -48,7 +48,7 @@
 #include "follow/follow.h"
 #include "live/art_workers.h"
 
-#define ART_IDLE_MS			10	/* between two batches for which nobody waits */
+#define ART_IDLE_MS			20	/* between two batches for which nobody waits */
 #define ART_LOOK_MS			500 /* between two looks at the catalog, when it changed */
 #define ART_LOOK_AGAIN_MS	2000	/* an index could not be begun, or was closed */
 #define ART_ERRED_MS		5000	/* before one is begun again that had an error */
@@ -304,6 +304,25 @@ look(bool *again)
 /* ---- a batch ---- */
 
 /*
+ * In PG_CATCH: did replay cancel us, for a lock, a pin, or the snapshot of the catalog?  Then it
+ * goes first.
+ */
+static bool
+gave_way(void)
+{
+	int			code = geterrcode();
+
+	if (code != ERRCODE_T_R_SERIALIZATION_FAILURE && code != ERRCODE_T_R_DEADLOCK_DETECTED)
+		return false;
+	HOLD_INTERRUPTS();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(loop_cxt);
+	return true;
+}
+
+/*
  * In PG_CATCH, after an error in a step of one index: what of it (art_doubtful.c)?  An error that
  * ends the process is thrown on.
  */
@@ -317,6 +336,7 @@ erred(ArtFollowed *x)
 	if (code == ERRCODE_ADMIN_SHUTDOWN || code == ERRCODE_CRASH_SHUTDOWN)
 		PG_RE_THROW();
 	HOLD_INTERRUPTS();
+	x->touched.dense = NULL;	/* of a sweep that ended here */
 	verdict = art_doubt(x, code, &why);
 	if (verdict == ART_VERDICT_CLOSE)
 		EmitErrorReport();
@@ -419,9 +439,11 @@ publish(ArtFollowed *x)
  * pause, or when a scan asks for it: a few records cost as much as hundreds.
  */
 static bool
-batch(XLogRecPtr replayed, bool last, bool *changed)
+batch(bool last, bool *changed)
 {
 	XLogRecPtr	position = (XLogRecPtr) pg_atomic_read_u64(&art_me->position);
+	TimestampTz begin = GetCurrentTimestamp();
+	XLogRecPtr	replayed = GetXLogReplayRecPtr(NULL);
 	XLogRecPtr	reached;
 	uint64		dead = 0;
 	bool		worked = false;
@@ -447,9 +469,7 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 	}
 	pg_atomic_write_u64(&art_me->dead, dead);
 	if (reached >= replayed)
-		pg_atomic_write_u64(&art_me->behind_since, 0);
-	else if (pg_atomic_read_u64(&art_me->behind_since) == 0)
-		pg_atomic_write_u64(&art_me->behind_since, (uint64) GetCurrentTimestamp());
+		pg_atomic_write_u64(&art_me->as_of, (uint64) begin);
 	if (last)
 		return reached < replayed;
 
@@ -465,6 +485,30 @@ batch(XLogRecPtr replayed, bool last, bool *changed)
 	}
 	forget_closed();
 	return worked;
+}
+
+/*
+ * Look at the catalog; -1: replay went first, so look again some time later.  WAL is read
+ * for all that were begun before that.
+ */
+static int
+try_look(bool *again)
+{
+	volatile int n = -1;
+
+	PG_TRY();
+	{
+		n = look(again);
+	}
+	PG_CATCH();
+	{
+		if (!gave_way())
+			PG_RE_THROW();
+		art_wal_index(art_followed_list);
+		*again = true;
+	}
+	PG_END_TRY();
+	return n;
 }
 
 /* ---- promotion ---- */
@@ -484,7 +528,7 @@ hand_over(void)
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 		if (x->building)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
-	while (batch(replayed, true, &changed))
+	while (batch(true, &changed))
 		CHECK_FOR_INTERRUPTS();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
@@ -531,19 +575,84 @@ follower_exit(int code, Datum arg)
 	art_launcher_wake();
 }
 
+/* Kept from one turn of the loop to the next. */
+typedef struct Turns
+{
+	bool		changed;		/* the catalog may be another */
+	bool		again;			/* look at it again anyway */
+	TimestampTz looked;
+	bool		over;			/* this process has no more to do */
+} Turns;
+
+/* One turn of the loop.  Returns whether there is more to do at once. */
+static bool
+turn(Turns *t)
+{
+	bool		recovery = RecoveryInProgress();
+	TimestampTz now;
+	bool		worked;
+
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+	MemoryContextSwitchTo(loop_cxt);
+	MemoryContextReset(loop_cxt);
+	if (!art_standby || !recovery)
+	{
+		if (art_standby)
+			hand_over();
+		t->over = true;
+		return true;
+	}
+	worked = batch(false, &t->changed);
+	now = GetCurrentTimestamp();
+	if ((t->changed && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_MS)) ||
+		((t->again || some_closed) && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_AGAIN_MS)))
+	{
+		t->changed = false;
+		(void) try_look(&t->again);
+		t->looked = GetCurrentTimestamp();
+		worked = true;
+	}
+	pgstat_report_stat(false);
+	return worked;
+}
+
+/*
+ * The same.  Replay's wish may be heard only when the transaction in its way has
+ * ended: so anywhere.
+ */
+static bool
+try_turn(Turns *t)
+{
+	volatile bool worked = false;
+
+	PG_TRY();
+	{
+		worked = turn(t);
+	}
+	PG_CATCH();
+	{
+		if (!gave_way())
+			PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return worked;
+}
+
 /*
  * Main function of the follower.
- *
- * Long: the loop is short, and what comes before it is done once.
  */
 void
 art_follower_main(Datum arg)
 {
-	bool		changed = false;
-	bool		again = false;
-	TimestampTz looked;
+	Turns		t = {0};
 	Oid			dboid;
 	int			place = DatumGetInt32(arg);
+	int			n;
 
 	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(dboid));
 	pqsignal(SIGTERM, die);
@@ -566,47 +675,22 @@ art_follower_main(Datum arg)
 	if (!RecoveryInProgress())
 		proc_exit(0);
 	pg_atomic_write_u64(&art_me->position, art_wal_begin());
-	if (look(&again) == 0)
+	while ((n = try_look(&t.again)) < 0)
+		CHECK_FOR_INTERRUPTS();
+	if (n == 0)
 	{
 		no_index = true;
 		proc_exit(0);
 	}
-	looked = GetCurrentTimestamp();
+	t.looked = GetCurrentTimestamp();
 
-	for (;;)
+	while (!t.over)
 	{
-		bool		recovery = RecoveryInProgress();
-		bool		worked;
-
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
-		if (!art_standby)
-			proc_exit(0);
-		MemoryContextSwitchTo(loop_cxt);
-		MemoryContextReset(loop_cxt);
-		if (!recovery)
-		{
-			hand_over();
-			proc_exit(0);
-		}
-		worked = batch(GetXLogReplayRecPtr(NULL), false, &changed);
-		if ((changed && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_MS)) ||
-			((again || some_closed) && TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), ART_LOOK_AGAIN_MS)))
-		{
-			changed = false;
-			(void) look(&again);
-			looked = GetCurrentTimestamp();
-			worked = true;
-		}
-		pgstat_report_stat(false);
-		if (worked)
+		if (try_turn(&t))
 			continue;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 ART_IDLE_MS, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 		ResetLatch(MyLatch);
 	}
+	proc_exit(0);
 }

@@ -102,6 +102,8 @@ open_both(Oid heapoid, Oid indexoid, Step *o, bool *gone)
 	}
 	o->heap = table_open(heapoid, NoLock);
 	o->index = index_open(indexoid, NoLock);
+	/* that of the catalog, which replay would wait for, and then cancel us */
+	InvalidateCatalogSnapshot();
 	return true;
 }
 
@@ -254,7 +256,7 @@ tell_why(ArtEntry *e, const char *why)
 
 /*
  * Open a structure for it, BUILDING from here on.  NULL: it was unloaded, failed a short time ago, there
- * is no memory, or somebody has it.
+ * is no memory, or somebody has it.  Replay does not cancel us between BUILDING and the list.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
@@ -270,6 +272,7 @@ begin_structure(const Step *o, ArtEntry *e)
 	bool		ok;
 
 	art_opening(o->index, &opening);
+	HOLD_INTERRUPTS();
 	art_lock(lock, LW_EXCLUSIVE);
 	ok = ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		e->reason != ART_WHY_UNLOADED && e->not_before <= GetCurrentTimestamp() &&
@@ -282,7 +285,10 @@ begin_structure(const Step *o, ArtEntry *e)
 	}
 	art_unlock(lock);
 	if (!ok)
+	{
+		RESUME_INTERRUPTS();
 		return NULL;
+	}
 
 	cxt = AllocSetContextCreate(TopMemoryContext, "artidx followed index",
 								ALLOCSET_SMALL_SIZES);
@@ -307,6 +313,7 @@ begin_structure(const Step *o, ArtEntry *e)
 	pg_atomic_write_u64(&e->blocks_total, x->nblocks);
 	x->next = art_followed_list;
 	art_followed_list = x;
+	RESUME_INTERRUPTS();
 	return x;
 }
 
@@ -472,11 +479,13 @@ sweep(ArtFollowed *x)
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	bool		compared = x->kd->compared;
 	ax_status	s = AX_OK;
+	TimestampTz begin = GetCurrentTimestamp();
 	uint64		removed = 0;
 	Done		result = DONE_ALL;
 	ArtPass		w;
 	Step		o;
 
+	art_touched_sweep(&x->touched, cxt);
 	art_pass_init(&w, x->kd, art_ctx(), compared ? ART_SWEEP_COMPARED : ART_SWEEP_BATCH, 64 * 1024);
 	if (compared)
 		result = step_begin(x, &o);
@@ -497,12 +506,14 @@ sweep(ArtFollowed *x)
 	}
 	if (compared && result == DONE_ALL)
 		step_end(&o);
+	x->touched.dense = NULL;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 	pg_atomic_fetch_add_u64(&art_me->swept, (int64) removed);
 	if (result != DONE_ALL)
 		return result;
 	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);
+	pg_atomic_fetch_add_u64(&art_me->swept_us, (int64) (GetCurrentTimestamp() - begin));
 	if (s != AX_OK)
 	{
 		art_kept_close(x, ART_WHY_RESTART, NULL);

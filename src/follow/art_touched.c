@@ -26,6 +26,8 @@
 
 #include "follow/follow.h"
 
+#define ART_MOST_DENSE	(1024 * 1024)	/* blocks; 40 bytes each */
+
 #define WORD(off)	(((off) - 1) / 64)
 #define BIT(off)	(UINT64CONST(1) << (((off) - 1) % 64))
 
@@ -49,6 +51,7 @@ art_touched_free(ArtTouched *t)
 	t->ndead = 0;
 	t->sweep_due = false;
 	t->cut = InvalidBlockNumber;
+	t->dense = NULL;
 }
 
 /* How many blocks something is known of. */
@@ -200,6 +203,37 @@ art_touched_cut(ArtTouched *t, BlockNumber block)
 	t->sweep_due = true;
 }
 
+/*
+ * A sweep begins, which asks of every entry.  Where the blocks are near to one another what is dead
+ * goes into an array, in cxt, until art_touched_swept().
+ */
+void
+art_touched_sweep(ArtTouched *t, MemoryContext cxt)
+{
+	HASH_SEQ_STATUS seq;
+	ArtTouchedBlock *b;
+	BlockNumber last = 0;
+
+	t->dense = NULL;
+	t->first = InvalidBlockNumber;
+	if (t->blocks == NULL)
+		return;
+	hash_seq_init(&seq, t->blocks);
+	while ((b = hash_seq_search(&seq)) != NULL)
+	{
+		t->first = Min(t->first, b->block);
+		last = Max(last, b->block);
+	}
+	if (t->first > last || last - t->first >= ART_MOST_DENSE)
+		return;
+	t->ndense = last - t->first + 1;
+	t->dense = MemoryContextAllocHuge(cxt, t->ndense * sizeof(b->dead));
+	memset(t->dense, 0, t->ndense * sizeof(b->dead));
+	hash_seq_init(&seq, t->blocks);
+	while ((b = hash_seq_search(&seq)) != NULL)
+		memcpy(t->dense + (Size) (b->block - t->first) * ART_PAGE_WORDS, b->dead, sizeof(b->dead));
+}
+
 /* Must an entry of this TID be swept? */
 bool
 art_touched_is_dead(const ArtTouched *t, uint64 tid)
@@ -210,6 +244,10 @@ art_touched_is_dead(const ArtTouched *t, uint64 tid)
 
 	if (block >= t->cut)
 		return true;
+	if (t->dense != NULL)
+		return block >= t->first && block - t->first < t->ndense &&
+			off >= FirstOffsetNumber && off <= MaxHeapTuplesPerPage &&
+			(t->dense[(Size) (block - t->first) * ART_PAGE_WORDS + WORD(off)] & BIT(off)) != 0;
 	b = find_block(t, block);
 	return b != NULL && off >= FirstOffsetNumber && off <= MaxHeapTuplesPerPage &&
 		(b->dead[WORD(off)] & BIT(off)) != 0;
@@ -245,6 +283,7 @@ art_touched_swept(ArtTouched *t, bool forget)
 	t->ndead = 0;
 	t->sweep_due = false;
 	t->cut = InvalidBlockNumber;
+	t->dense = NULL;
 	if (t->blocks == NULL)
 		return;
 	hash_seq_init(&seq, t->blocks);

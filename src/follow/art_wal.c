@@ -336,7 +336,7 @@ art_wal_begin(void)
 
 /*
  * Take what was replayed up to "until", or a part of it.  Returns where it ends.  ERROR
- * when the WAL cannot be read, any more.
+ * when the WAL cannot be read, any more.  Nobody cancels it in the middle of a record.
  */
 XLogRecPtr
 art_wal_read(XLogRecPtr until, bool *look)
@@ -344,6 +344,7 @@ art_wal_read(XLogRecPtr until, bool *look)
 	XLogRecPtr	begin = reader->EndRecPtr;
 	MemoryContext old = MemoryContextSwitchTo(reader_cxt);
 
+	HOLD_INTERRUPTS();
 	while (reader->EndRecPtr < until && reader->EndRecPtr - begin < ART_BATCH_BYTES)
 	{
 		char	   *error = NULL;
@@ -357,6 +358,7 @@ art_wal_read(XLogRecPtr until, bool *look)
 							error ? error : "it ends before the last record that was replayed")));
 		take_record(look);
 	}
+	RESUME_INTERRUPTS();
 	MemoryContextSwitchTo(old);
 	return reader->EndRecPtr;
 }

@@ -44,6 +44,9 @@ typedef struct ArtTouched
 	uint64		ndead;			/* not swept */
 	bool		sweep_due;		/* a dead line pointer was freed, or is used again */
 	BlockNumber cut;			/* entries from this block on are to be swept */
+	uint64	   *dense;			/* of a sweep: "dead" of each block from first on; NULL: none */
+	BlockNumber first;
+	BlockNumber ndense;
 } ArtTouched;
 
 extern void art_touched_init(ArtTouched *t, MemoryContext cxt);
@@ -55,6 +58,7 @@ extern void art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b);
 extern void art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off);
 extern void art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off);
 extern void art_touched_cut(ArtTouched *t, BlockNumber block);
+extern void art_touched_sweep(ArtTouched *t, MemoryContext cxt);
 extern bool art_touched_is_dead(const ArtTouched *t, uint64 tid);
 extern void art_touched_swept(ArtTouched *t, bool forget);
 

@@ -4,8 +4,8 @@ CREATE FUNCTION artidx_standby_stats(
 	OUT database name, OUT follower_pid int, OUT follower_lsn pg_lsn,
 	OUT replay_lsn pg_lsn, OUT lag_bytes bigint, OUT lag_ms float8,
 	OUT entries_added bigint, OUT dead_waiting bigint, OUT sweeps bigint,
-	OUT entries_swept bigint, OUT waits bigint, OUT wait_ms float8,
-	OUT given_up bigint)
+	OUT entries_swept bigint, OUT sweep_ms float8, OUT waits bigint,
+	OUT wait_ms float8, OUT given_up bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'artidx_standby_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE ROWS 4;

@@ -22,7 +22,7 @@
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_standby_stats);
 
-#define ART_STANDBY_COLS 13
+#define ART_STANDBY_COLS 14
 
 /*
  * A row a follower.  Its counts are read without a lock.
@@ -56,25 +56,26 @@ artidx_standby_stats(PG_FUNCTION_ARGS)
 		bool		nulls[ART_STANDBY_COLS] = {false};
 		char	   *name;
 		uint64		position;
-		uint64		since;
+		TimestampTz as_of;
 		int			c = 0;
 
 		if (dbs[i] == InvalidOid || pids[i] == 0 || (name = get_database_name(dbs[i])) == NULL)
 			continue;
+		as_of = (TimestampTz) pg_atomic_read_u64(&f->as_of);
 		position = pg_atomic_read_u64(&f->position);
 		replayed = GetXLogReplayRecPtr(NULL);
-		since = pg_atomic_read_u64(&f->behind_since);
 		values[c++] = DirectFunctionCall1(namein, CStringGetDatum(name));
 		values[c++] = Int32GetDatum(pids[i]);
 		values[c++] = LSNGetDatum(position);
 		values[c++] = LSNGetDatum(replayed);
 		values[c++] = Int64GetDatum(replayed > position ? (int64) (replayed - position) : 0);
-		values[c++] = Float8GetDatum(since == 0 ? 0.0 :
-									 (double) (GetCurrentTimestamp() - (TimestampTz) since) / 1000.0);
+		values[c++] = Float8GetDatum(position >= replayed ? 0.0 :
+									 (double) (GetCurrentTimestamp() - as_of) / 1000.0);
 		values[c++] = Int64GetDatum((int64) pg_atomic_read_u64(&f->added));
 		values[c++] = Int64GetDatum((int64) pg_atomic_read_u64(&f->dead));
 		values[c++] = Int64GetDatum((int64) pg_atomic_read_u64(&f->sweeps));
 		values[c++] = Int64GetDatum((int64) pg_atomic_read_u64(&f->swept));
+		values[c++] = Float8GetDatum((double) pg_atomic_read_u64(&f->swept_us) / 1000.0);
 		values[c++] = Int64GetDatum((int64) pg_atomic_read_u64(&f->waits));
 		values[c++] = Float8GetDatum((double) pg_atomic_read_u64(&f->waited_us) / 1000.0);
 		values[c++] = Int64GetDatum((int64) pg_atomic_read_u64(&f->given_up));

@@ -6,6 +6,8 @@
 #	figures.pl table FILE	the table of a file that bench.sh wrote
 #	figures.pl sysbench FILE, sysbench-plot FILE	the same of sysbench.sh; fails where a
 #							cell was refused
+#	figures.pl replica FILE LAG, replica-plot FILE LAG	the same of replica.sh; fails
+#							where a value is missing
 #	figures.pl write		doc/figures.md, doc/figures/*.svg and the six figures of
 #							README.md, from doc/figures/*.tsv
 #	figures.pl check		fails where the repository has anything else
@@ -31,6 +33,7 @@ sub read_tsv
 {
 	my ($file) = @_;
 	my %t = (rows => [], file => $file);
+	my $between = $file =~ /\.csv$/ ? qr/,/ : qr/\t/;
 	my @names;
 
 	open my $in, '<', $file or die "$file: $!\n";
@@ -38,11 +41,11 @@ sub read_tsv
 	{
 		chomp;
 		if (/^# (\w+): (.*)/) { $t{$1} = $2; }
-		elsif (!@names) { @names = split /\t/; }
+		elsif (!@names) { @names = split $between; }
 		else
 		{
 			my %row;
-			@row{@names} = split /\t/;
+			@row{@names} = split $between;
 			push @{ $t{rows} }, \%row;
 		}
 	}
@@ -394,6 +397,151 @@ sub sysbench_plot
 		map { [ $_->{name}, $_->{ratio}, $_->{ratio} >= 1 ? '#2ca02c' : '#d62728' ] } grep { $_->{ratio} } sysbench_rows($t));
 }
 
+# ---- make replica ----------------------------------------------------------------
+
+# What a standby is behind while the load runs: { am => [[time, ms, bytes, bytes of replay]] }
+sub read_lag
+{
+	my ($file) = @_;
+	my %lag;
+
+	open my $in, '<', $file or die "$file: $!\n";
+	<$in>;
+	while (<$in>)
+	{
+		my ($am, @f) = split /[,\n]/;
+		push @{ $lag{$am} }, \@f;
+	}
+	# so few tell no median
+	delete $lag{$_} foreach grep { @{ $lag{$_} } < 200 } keys %lag;
+	return \%lag;
+}
+
+sub percentile
+{
+	my ($share, @v) = @_;
+	@v = sort { $a <=> $b } @v;
+	return $v[ int($share * $#v) ];
+}
+
+# Lines of the table, { title, unit, btree, art, goal, ok }: of a goal, whether it was reached
+sub replica_rows
+{
+	my ($t, $lag) = @_;
+	my (%v, @rows);
+	my $line = sub {
+		my ($title, $unit, $btree, $art, $goal, $ok) = @_;
+		push @rows, { title => $title, unit => $unit, btree => $btree, art => $art, goal => $goal // '' };
+		$rows[-1]{ok} = $ok->($art) ? 1 : 0 if $ok && defined $art;
+	};
+	my $most = sub { my ($most) = @_; return ("<= $most", sub { $_[0] <= $most }) };
+	# a place in a list, even where there is no value
+	my $middle = sub { my $value = median(@_); return $value };
+	my $m = sub { my ($measure, $am) = @_; return $middle->(values %{ $v{$measure}{$am} }) };
+	# in each round, to another measure of it
+	my $to = sub {
+		my ($measure, $other, $am) = @_;
+		my ($x, $y) = map { $v{$_}{$am} // {} } $measure, $other;
+		return $middle->(map { $x->{$_} / $y->{$_} } grep { $y->{$_} } keys %$x);
+	};
+
+	$v{ $_->{measure} }{ $_->{am} }{ $_->{rep} } = $_->{value} foreach @{ $t->{rows} };
+	$line->('look-ups a second on the standby, to the primary', 'x', (map { $to->(qw(lookup_standby lookup_primary), $_) } qw(btree art)),
+		'>= 0.95', sub { $_[0] >= 0.95 });
+	$line->("look-ups in a second of a session's processor time, the same", 'x', (map { $to->(qw(lookup_ns_primary lookup_ns_standby), $_) } qw(btree art)),
+		'>= 0.95', sub { $_[0] >= 0.95 });
+	$line->('look-ups a second under the load, the same', 'x', map { $to->(qw(loaded_standby loaded_primary), $_) } qw(btree art));
+	$line->('of them, read the table', '', undef, $m->('loaded_tables', 'art'), $most->(0));
+	my @art = @{ $lag->{art} // [] };
+	my @last = grep { $_->[0] > 0.75 * $art[-1][0] } @art;
+	$line->('follower behind replay, median', 'ms', undef, $middle->(map { $_->[1] } @art), $most->(20));
+	$line->('the same, last quarter of the load', 'ms', undef, $middle->(map { $_->[1] } @last), $most->(20));
+	$line->("the same, $_->[1]", 'ms', undef, percentile($_->[0], map { $_->[1] } @art)) foreach [ 0.99, '99th percentile' ], [ 1, 'longest' ];
+	$line->('replay behind what came, median', 'kB', map { $middle->(map { $_->[3] / 1000 } @{ $lag->{$_} // [] }) } qw(btree art));
+	$line->('transactions of the load', '/s', map { $m->('load', $_) } qw(btree art));
+	foreach my $kind ([ 'one', 'one row a statement' ], [ 'all', 'all by one statement' ])
+	{
+		$line->("aminsert, $kind->[1]", 'ns', map { $m->("primary_$kind->[0]", $_) } qw(btree art));
+		$line->("and a row and index on the standby", 'ns', map { $m->("standby_$kind->[0]", $_) } qw(btree art));
+		$line->('the one to the other', 'x', (map { $to->("standby_$kind->[0]", "primary_$kind->[0]", $_) } qw(btree art)), $most->(1.5));
+	}
+	my ($load, $one) = map { $m->($_, 'art') } qw(standby_load primary_one);
+	$line->('a row and index on the standby, under the load', 'ns', undef, $load);
+	$line->('to aminsert, one row a statement', 'x', undef, $load && $one ? $load / $one : undef, $most->(1.5));
+	# of all, the one that is farthest from none
+	my $farthest = sub {
+		my ($am, @of) = @_;
+		my ($value) = sort { abs $b <=> abs $a } map { values %{ $v{$_}{$am} } } @of;
+		return $value;
+	};
+	$line->('WAL beyond that without an index', 'bytes', (map { $farthest->($_, qw(wal_one wal_all)) } qw(btree art)), 'none', sub { $_[0] == 0 });
+	$line->('and beyond that with artidx.standby = off', 'bytes', undef, $farthest->(art => qw(wal_followed_one wal_followed_all)), 'none', sub { $_[0] == 0 });
+	my $entries = $m->('sweep_entries', 'art');
+	$line->(sprintf('sweep of %.1f million entries', ($entries // 0) / 1e6), 'ms', undef, $m->('sweep', 'art'),
+		$most->(sprintf '%.0f', ($entries // 0) / 1e4)) ;
+	$line->("processor time of the follower for it and VACUUM's records", 'ms', undef, $m->('sweep_cpu', 'art'));
+	$line->('longest look-up beside that and VACUUM', 'ms', map { $m->('sweep_longest', $_) } qw(btree art));
+	$line->('of them, read the table', '', undef, $m->('sweep_tables', 'art'), $most->(0));
+	my $btree = $m->('promote_lookup', 'btree');
+	# two sessions look every millisecond
+	$line->('pg_ctl promote to the first look-up', 'ms', $btree, $m->('promote_lookup', 'art'), "<= btree's", sub { $_[0] <= $btree + 2 });
+	$line->('and to the first insert', 'ms', map { $m->('promote_insert', $_) } qw(btree art));
+	return @rows;
+}
+
+sub replica_table
+{
+	my ($t, $lag) = @_;
+	my $format = "%-62s %5s %10s %10s  %-11s %s\n";
+	my %count = (reached => 0, missed => 0);
+	my $missing = 0;
+	my $out = sprintf $format, '', '', 'btree', 'art', 'goal', '';
+
+	foreach my $row (replica_rows($t, $lag))
+	{
+		my $verdict = !defined $row->{ok} ? '' : $row->{ok} ? 'reached' : 'missed';
+		$count{$verdict}++ if $verdict;
+		$missing++ if !defined $row->{art};
+		$out .= sprintf $format, $row->{title}, $row->{unit}, (map { number($row->{$_}) } qw(btree art)), $row->{goal}, $verdict;
+	}
+	$out =~ s/ +$//mg;
+	$out .= "\ngoals: $count{reached} reached, $count{missed} missed; that of a sweep is 1 s for 10 million entries\n";
+	$out .= "$missing values are missing\n" if $missing;
+	return $out;
+}
+
+# The lag over time: of each 50 ms the longest
+sub replica_plot
+{
+	my ($t, $lag) = @_;
+	my ($w, $h, $left, $top) = (720, 260, 70, 60);
+	my $art = $lag->{art} or return;
+	my ($max, %at) = (20);
+
+	foreach (@$art)
+	{
+		my $slot = int($_->[0] * 20);
+		$at{$slot} = $_->[1] if !defined $at{$slot} || $_->[1] > $at{$slot};
+	}
+	foreach (values %at) { $max = $_ if $_ > $max; }
+	my $end = (sort { $b <=> $a } keys %at)[0] || 1;
+	my $y = sub { $top + $h * (1 - log(1 + $_[0]) / log(1 + $max)) };
+	my $out = sprintf qq{<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">\n<rect width="100%%" height="100%%" fill="white"/>\n},
+	  $left + $w + 20, $top + $h + 50;
+	$out .= qq{<text x="14" y="22" font-size="15" font-weight="bold">A standby's follower behind replay, ms, over the seconds of the load</text>\n};
+	$out .= sprintf qq{<text x="14" y="40" fill="#666666">%s; the longest of each 50 ms</text>\n}, esc("$t->{date}, " . scale($t));
+	foreach my $v (grep { $_ <= $max } 0, 1, 5, 20, 100, 500, 2000, 10000)
+	{
+		$out .= sprintf qq{<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end">%d</text>\n},
+		  $left, $left + $w, ($y->($v)) x 2, $v == 20 ? '#222' : '#ddd', $left - 6, $y->($v) + 4, $v;
+	}
+	$out .= sprintf qq{<text x="%.1f" y="%d" text-anchor="middle">%d</text>\n}, $left + $w * $_ * 20 / $end, $top + $h + 18, $_
+	  foreach grep { $_ % 5 == 0 } 0 .. $end / 20;
+	$out .= sprintf qq{<polyline fill="none" stroke="#2ca02c" points="%s"/>\n</svg>\n},
+	  join ' ', map { sprintf '%.1f,%.1f', $left + $w * $_ / $end, $y->($at{$_}) } sort { $a <=> $b } keys %at;
+	return $out;
+}
+
 # ---- the document ----------------------------------------------------------------
 
 sub thousands
@@ -570,6 +718,13 @@ elsif ($what eq 'sysbench' && @ARGV == 1)
 	exit($table =~ /^no mean/m ? 1 : 0);
 }
 elsif ($what eq 'sysbench-plot' && @ARGV == 1) { print sysbench_plot(read_tsv($ARGV[0])); }
+elsif ($what eq 'replica' && @ARGV == 2)
+{
+	my $table = replica_table(read_tsv($ARGV[0]), read_lag($ARGV[1]));
+	print $table;
+	exit($table =~ /values are missing$/m ? 1 : 0);
+}
+elsif ($what eq 'replica-plot' && @ARGV == 2) { print replica_plot(read_tsv($ARGV[0]), read_lag($ARGV[1])); }
 elsif ($what eq 'demo' && @ARGV == 1) { print demo_table(read_tsv($ARGV[0])); }
 elsif ($what eq 'write' || $what eq 'check')
 {
@@ -595,4 +750,4 @@ elsif ($what eq 'write' || $what eq 'check')
 	}
 	exit $bad;
 }
-else { die "figures.pl table FILE | sysbench FILE | sysbench-plot FILE | demo FILE | write | check\n"; }
+else { die "figures.pl table FILE | sysbench FILE | sysbench-plot FILE | replica FILE LAG | replica-plot FILE LAG | demo FILE | write | check\n"; }

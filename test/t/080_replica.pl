@@ -303,6 +303,25 @@ becomes(q{SELECT count(*) = 1 FROM artidx_check('t_id', true)},
 ready('moved', $n);
 agree('moved');
 
+# The same just after the follower has looked at the catalog, which it does not do again for a
+# while: it passes the row, of a file that it does not know.
+$s = prepared();
+my $mover = $primary->background_psql('postgres');
+foreach my $m (1 .. 3)
+{
+	my $where = $m % 2 ? 'pg_default' : 'other';
+
+	$mover->query_safe('CREATE TABLE looked (i int); DROP TABLE looked');
+	sleep 0.1;
+	my $lsn = $mover->query_safe("ALTER TABLE t SET TABLESPACE $where; INSERT INTO t VALUES (61200 + $m, 7, 'at once');
+		SELECT pg_current_wal_insert_lsn()");
+	sleep 0.01 until $s->query_safe("SELECT pg_last_wal_replay_lsn() >= '$lsn'") eq 't';
+	is($s->query_safe("EXECUTE p (6120$m)"), '1|at once', "the row that came to $where is not missed");
+	ready("moved to $where", $n);
+}
+$_->quit foreach $s, $mover;
+agree('moved again');
+
 # ---- an order that is another one there ----
 # as of a collation whose library has another version: btree's pages have the primary's order
 $primary->safe_psql('postgres', q{
@@ -625,6 +644,21 @@ is($s->query_safe('EXECUTE p (80077)'), '1|recycled', 'and the new one to its ro
 cmp_ok($standby->safe_psql('postgres', q{SELECT given_up FROM artidx_standby WHERE database = 'postgres'}), '>=', 1,
 	'the view counts the waits that were given up');
 $s->quit;
+
+# ---- replay goes first ----
+# At once it cancels whoever has a snapshot, a pin or a lock in its way: also the follower, which
+# tries again.
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = 0');
+$standby->reload;
+my $built = 'SELECT string_agg(concat(indexrelname, builds), chr(32) ORDER BY 1) FROM artidx_indexes';
+$before = $standby->safe_psql('postgres', $built);
+$primary->safe_psql('postgres', join("\n", map {
+	"UPDATE t SET k = k + 1 WHERE id % 20 = $_ % 20; DELETE FROM t WHERE id = 80100 + $_; VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t;" } 1 .. 100));
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', $built), $before, 'no index is begun again because replay went first');
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
+$standby->reload;
+agree('replay went first');
 
 # ---- the setting ----
 $standby->append_conf('postgresql.conf', 'artidx.standby = off');

@@ -2,7 +2,8 @@
 # whatever the primary does: rows in and out, HOT and not, savepoints, aborts, prepared
 # transactions, VACUUM, TRUNCATE, rewrites, indexes and partitions that come and go.
 # Meanwhile the standby is restarted and killed, its follower is stopped, replay is
-# paused, and a standby of the standby follows the same.  At the end it is promoted.
+# paused, and a standby of the standby follows the same.  At the end it is promoted, and
+# pg_rewind makes a standby of the old primary.
 # REPLICA_ROUNDS is the number of such faults, REPLICA_SECONDS the length of each.
 use strict;
 use warnings;
@@ -24,6 +25,7 @@ art_conf(
 	$primary,
 	max_prepared_transactions => 20,
 	wal_keep_size => "'512MB'",
+	wal_log_hints => 'on',
 	restart_after_crash => 'on',
 	allow_in_place_tablespaces => 'on',
 	# without an end startup, which holds a table's lock, and a query, whose snapshot it
@@ -333,6 +335,29 @@ sub checked
 	return check_followed($node, $name, @kept);
 }
 
+# Nothing happens on the first, and the others have all of it: the same questions, there
+# without an index, and on each other one with and without.
+my @questions = map { "SELECT concat(count(*), ' ', sum(id), ' ', sum(k), ' ', sum(v), ' ', md5(string_agg(t, ',' ORDER BY id, t))) FROM $_" }
+  's WHERE id > 0', 's WHERE k >= 0', q{s WHERE t > ''}, 's WHERE k = 7', 'p WHERE k >= 0', 'p WHERE id > 0';
+
+sub same_everywhere
+{
+	my ($name, $first, @others) = @_;
+	my %set = (
+		art => 'SET enable_seqscan = off;',
+		table => 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;');
+	my $want = $first->safe_psql('postgres', join(';', $set{table}, @questions));
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $node (@others)
+	{
+		is($node->safe_psql('postgres', join(';', $set{$_}, @questions)), $want,
+			"$name: as on the primary, by $_: " . $node->name)
+		  foreach sort keys %set;
+	}
+	return;
+}
+
 kept($_, $_->name . ': built beside replay') foreach $standby, $cascade;
 my @writers = write_to($primary);
 
@@ -398,6 +423,8 @@ for my $node ($standby, $cascade)
 	checked($node, $node->name);
 }
 
+same_everywhere('at rest', $primary, $standby, $cascade);
+
 # ---- promoted under load ----
 @writers = write_to($primary);
 my @readers = map { bench($_, 2, qw(ask whole old)) } $standby, $cascade;
@@ -420,6 +447,33 @@ check_clean($standby, 's_part');
 $standby->wait_for_catchup($cascade);
 kept($cascade, 'the standby of the promoted one goes on');
 checked($cascade, 'the standby of the promoted one');
+same_everywhere('promoted', $standby, $cascade);
+
+# ---- the old primary comes back ----
+# from a server that rests: of one that runs 15 does not know tablespaces within its directory
+$_->stop foreach $primary, $standby;
+my ($out, $err) = ('', '');
+my $conf = slurp_file($primary->data_dir . '/postgresql.conf');
+IPC::Run::run([ 'pg_rewind', '--target-pgdata=' . $primary->data_dir, '--source-pgdata=' . $standby->data_dir, '--no-sync' ],
+	'>', \$out, '2>', \$err) or BAIL_OUT("pg_rewind: $out$err");
+$standby->start;
+open my $fh, '>', $primary->data_dir . '/postgresql.conf' or die $!;
+print $fh $conf;
+close $fh;
+$primary->enable_streaming($standby);
+$primary->set_standby_mode;
+$primary->start;
+kept($primary, 'the old primary, as a standby');
+@new = write_to($standby);
+@readers = bench($primary, 2, qw(ask whole old));
+sleep $seconds;
+quiet('rewound: as the tables say', @readers);
+quiet('rewound: the writers saw no error', @new);
+at_rest($standby);
+$standby->wait_for_catchup($_) foreach $primary, $cascade;
+kept($_, 'rewound: all kept: ' . $_->name) foreach $primary, $cascade;
+checked($_, 'rewound: ' . $_->name) foreach $primary, $cascade;
+same_everywhere('rewound', $standby, $primary, $cascade);
 
 for my $node ($standby, $cascade)
 {
