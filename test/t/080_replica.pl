@@ -393,8 +393,8 @@ $primary->safe_psql('postgres', 'DROP TABLE o');
 # one whose function writes is not to be had there, and says why
 $primary->safe_psql('postgres', q{
 	CREATE TABLE written (id int);
-	CREATE FUNCTION writes(id int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO written VALUES (id); END $$;
-	CREATE FUNCTION hides(id int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM writes(id); RETURN id; END $$;
+	CREATE FUNCTION writes(id int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.written VALUES (id); END $$;
+	CREATE FUNCTION hides(id int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.writes(id); RETURN id; END $$;
 	CREATE TABLE wr (id int);
 	INSERT INTO wr SELECT generate_series(1, 10);
 	CREATE INDEX wr_id ON wr USING art (hides(id));});
