@@ -141,6 +141,7 @@ $node->safe_psql(
 	CREATE INDEX slow_id ON slow USING art (id);
 	VACUUM slow;
 	DELETE FROM slow WHERE n % 10 <> 0});
+my $full = bytes_of('slow_id');
 my $reader = $node->background_psql('postgres');
 my $pid = $reader->query_safe('SELECT pg_backend_pid()');
 $reader->{stdin} .= q{SET enable_seqscan = off; SET enable_bitmapscan = off;
@@ -178,10 +179,11 @@ is("$vacuumed$said", "VACUUM\n", 'VACUUM beside it');
 my $slow = bytes_of('slow_id');
 $node->safe_psql('postgres', 'INSERT INTO halt DEFAULT VALUES');
 $reader->quit;
-$node->safe_psql('postgres', 'REINDEX INDEX slow_id');
-my $anew = bytes_of('slow_id');
-note "$slow bytes, $anew after REINDEX";
-cmp_ok($slow, '<=', $anew * 1.5 + $slack, 'it waited, and then gave back');
+# the reader is in a call most of the time, and so some of it may wait for the next VACUUM
+note "$full bytes before, $slow after VACUUM";
+cmp_ok($slow, '<=', $full / 2, 'it waited, and then gave back');
+$node->safe_psql('postgres', 'VACUUM slow');
+compare('slow_id', 'without the reader');
 
 # ---- what dead rows leave when scans meet them: nobody vacuums, and the launcher,
 # or whoever needs the memory, gives it back
