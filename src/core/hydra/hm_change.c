@@ -43,36 +43,9 @@ typedef struct room
 static void
 collect(room *r, const change *c, const hm_ver *v)
 {
-	hy_entry	mine = {.fp = c->fp};
-
 	r->n = hm_entries(v, r->e);
 	hy_sort(r->e, r->n, v->body->plen);
-	bt_key_view(c->pos.key, c->pos.len, c->blob, &mine.v);
-	r->mine = r->n;
-	while (r->mine > 0 && hy_cmp_view(&r->e[r->mine - 1].v, c->pos.key, c->pos.len) > 0)
-	{
-		r->e[r->mine] = r->e[r->mine - 1];
-		r->mine--;
-	}
-	r->e[r->mine] = mine;
-	r->n++;
-}
-
-/* Where to cut: rising keys leave the node full; else in the middle of the bytes. */
-static int
-choose_cut(const room *r)
-{
-	uint64_t	total = 0,
-				sum = 0;
-	int			m;
-
-	if (r->mine == r->n - 1)
-		return r->n - 1;
-	for (int i = 0; i < r->n; i++)
-		total += r->e[i].v.blob ? 12 : bt_len(&r->e[i].v) + 4;
-	for (m = 0; m < r->n - 1 && sum * 2 < total; m++)
-		sum += r->e[m].v.blob ? 12 : bt_len(&r->e[m].v) + 4;
-	return m < 1 ? 1 : m;
+	r->mine = hy_add(r->e, r->n++, c->pos.key, c->pos.len, c->fp, c->blob);
 }
 
 /*
@@ -144,7 +117,7 @@ make_room(change *c, hm_at *at)
 	ax_guard_close(c->cx, &at->g, false);
 	collect(&r, c, old);
 	if (r.n > HY_SLOTS - (dead > 0 ? CHURNED : 0) || !hy_fits(r.e, r.n, hy_range(n, old->next)))
-		m = choose_cut(&r);
+		m = hy_cut(r.e, r.n, r.mine);
 	if (!make(&r, c, at, m))
 		return forget(&r, c, AX_NOMEM);
 	*c->v = (hm_ver) {.next = m ? r.node : old->next, .body = r.left ? r.left : body,

@@ -33,36 +33,10 @@ static void
 collect(room *r, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
 {
 	const hy_body *b = (const hy_body *) (const void *) r->copy;
-	hy_entry	mine = {.fp = fp};
 
 	r->n = hy_entries(b, r->e);
 	hy_sort(r->e, r->n, b->plen);
-	bt_key_view(key, len, blob, &mine.v);
-	r->mine = r->n;
-	while (r->mine > 0 && hy_cmp_view(&r->e[r->mine - 1].v, key, len) > 0)
-	{
-		r->e[r->mine] = r->e[r->mine - 1];
-		r->mine--;
-	}
-	r->e[r->mine] = mine;
-	r->n++;
-}
-
-/* Where to cut: rising keys leave the node full; else in the middle of the bytes. */
-static int
-choose_cut(const room *r)
-{
-	uint64_t	total = 0,
-				sum = 0;
-	int			m;
-
-	if (r->mine == r->n - 1)
-		return r->n - 1;
-	for (int i = 0; i < r->n; i++)
-		total += r->e[i].v.blob ? 12 : bt_len(&r->e[i].v) + 4;
-	for (m = 0; m < r->n - 1 && sum * 2 < total; m++)
-		sum += r->e[m].v.blob ? 12 : bt_len(&r->e[m].v) + 4;
-	return m < 1 ? 1 : m;
+	r->mine = hy_add(r->e, r->n++, key, len, fp, blob);
 }
 
 /*
@@ -165,7 +139,7 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 		collect(&r, key, len, fp, blob);
 		split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->next));
 		if (split)
-			m = choose_cut(&r);
+			m = hy_cut(r.e, r.n, r.mine);
 		if (!make(&r, m))
 			return forget(&r, AX_NOMEM);
 	}

@@ -244,6 +244,39 @@ hy_order(const hy_body *b, uint64_t used, uint8_t *perm)
 	sort(&o, n, perm);
 }
 
+/* Put a key in its place among n sorted entries; the place. */
+int
+hy_add(hy_entry *e, int n, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
+{
+	hy_entry	mine = {.fp = fp};
+
+	bt_key_view(key, len, blob, &mine.v);
+	for (; n > 0 && hy_cmp_view(&e[n - 1].v, key, len) > 0; n--)
+		e[n] = e[n - 1];
+	e[n] = mine;
+	return n;
+}
+
+/*
+ * Where to cut n sorted entries; the one at "mine" is new.  Rising keys leave the node
+ * full; else in the middle of the bytes.
+ */
+int
+hy_cut(const hy_entry *e, int n, int mine)
+{
+	uint64_t	total = 0,
+				sum = 0;
+	int			m;
+
+	if (mine == n - 1)
+		return n - 1;
+	for (int i = 0; i < n; i++)
+		total += e[i].v.blob ? 12 : bt_len(&e[i].v) + 4;
+	for (m = 0; m < n - 1 && sum * 2 < total; m++)
+		sum += e[m].v.blob ? 12 : bt_len(&e[m].v) + 4;
+	return m < 1 ? 1 : m;
+}
+
 /* All entries of a body that nobody writes, in no order; how many. */
 int
 hy_entries(const hy_body *b, hy_entry *e)

@@ -262,6 +262,8 @@ extern void hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_
 extern void hy_del(hy_body *b, int i);
 extern int	hy_entries(const hy_body *b, hy_entry *e);
 extern void hy_sort(hy_entry *e, int n, uint32_t skip);
+extern int	hy_add(hy_entry *e, int n, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob);
+extern int	hy_cut(const hy_entry *e, int n, int mine);
 extern int	hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len);
 extern bool hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to);
 extern void hy_order(const hy_body *b, uint64_t used, uint8_t *perm);
