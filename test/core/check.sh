@@ -13,7 +13,7 @@ shift
 one()
 {
 	local t=${2%%:*} s=${2#*:}
-	local o=build/$1/$t.$s.tap rc less=
+	local o=build/$1/$t.$s.tap rc less= began=$SECONDS
 
 	# a part of the work, unless said otherwise: under TSan the two longest repeat few steps often
 	case $1:$t:$s in
@@ -26,7 +26,7 @@ one()
 	AX_STRUCTURE=$s env $less timeout "${TIMEOUT:-600}" ${RUN:-} "build/$1/$t" >"$o" 2>&1
 	rc=$?
 	if [ $rc -eq 0 ] && grep -q '^ok' "$o"; then
-		echo "ok - core $1 $t $s ($(grep -c '^ok' "$o") tests)"
+		echo "ok - core $1 $t $s $((SECONDS - began)) s ($(grep -c '^ok' "$o") tests)"
 	else
 		./report.sh "core $1 $t $s" "$o" $rc >"$o.report"
 		cat "$o.report"

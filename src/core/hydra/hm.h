@@ -3,9 +3,10 @@
  *	  Multi-version read-log-update over HydraList's data nodes (sync = mvrlu).
  *
  * A node's header leads to a chain of versions, the newest first.  A version says which
- * slots of which body are keys, and which node is behind.  It never changes.  A slot is given
- * once in a body's life.  So an insert writes into a slot that no version has, and then makes
- * a version that has it.
+ * slots of which body are keys, and which node is behind.  It never gains a slot, and loses
+ * one only when there is no memory for another version (hm_remove).  A slot is given once in
+ * a body's life.  So an insert writes into a slot that no version has, and then makes a
+ * version that has it.
  *
  * The list has a clock.  A commit adds to it, and the sum is the stamp of its versions.  A
  * reader reads it once, when it comes.  Of each node it takes the newest version with no
@@ -27,7 +28,8 @@
 #define HM_COMMITTING	(UINT64_MAX - 1)
 
 /*
- * Its maker writes all of it before it is in a header.  After that only the stamp changes.
+ * Its maker writes all of it before it is in a header.  After that the stamp changes, and
+ * "live" where hm_remove says so.
  * The maker stores COMMITTING, and one CAS of anybody the number.  Of a version that is led
  * the maker stores the number.
  */
@@ -38,7 +40,7 @@ typedef struct hm_ver
 	struct hm_ver *lead;		/* PENDING: whose stamp is ours, too; NULL: our own */
 	hy_node    *next;			/* NULL: the last; without a body: where its keys are now */
 	hy_body    *body;			/* NULL: the node is gone */
-	uint64_t	live;			/* slots with a key */
+	_Atomic uint64_t live;		/* slots with a key */
 } hm_ver;
 
 /* A node that a writer found, its guard, and the version under that guard. */
@@ -62,10 +64,17 @@ hm_now(hy_list *t)
 	return atomic_load_explicit(&t->clock, memory_order_acquire);
 }
 
+/* The slots with a key.  Another call may find fewer: what has to agree goes by one. */
+static inline uint64_t
+hm_live(const hm_ver *v)
+{
+	return atomic_load_explicit(&v->live, memory_order_relaxed);
+}
+
 static inline int
 hm_count(const hm_ver *v)
 {
-	return __builtin_popcountll(v->live);
+	return __builtin_popcountll(hm_live(v));
 }
 
 /* ---- hm_list.c ---- */

@@ -121,7 +121,7 @@ make_room(change *c, hm_at *at)
 	if (!make(&r, c, at, m))
 		return forget(&r, c, AX_NOMEM);
 	*c->v = (hm_ver) {.next = m ? r.node : old->next, .body = r.left ? r.left : body,
-					  .live = r.left ? first_slots(m ? m : r.n) : old->live};
+					  .live = r.left ? first_slots(m ? m : r.n) : hm_live(old)};
 	if (m)
 	{
 		*r.v = (hm_ver) {.next = old->next, .body = r.right, .live = first_slots(r.n - m)};
@@ -181,7 +181,7 @@ try_insert(change *c, bool pess)
 		return AX_STALE;
 	/* in a slot that no version has, so readers need not know */
 	*c->v = (hm_ver) {.next = old->next, .body = old->body};
-	c->v->live = old->live | (hy_used(old->body) + 1);
+	c->v->live = hm_live(old) | (hy_used(old->body) + 1);
 	hy_put(old->body, c->pos.key, c->pos.len, c->fp, c->blob);
 	hm_publish(at.n, c->v, NULL);
 	hm_commit(c->t, c->v);

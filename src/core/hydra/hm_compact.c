@@ -177,14 +177,14 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	x = lock_both(cx, s, t, &h, at);
 	if (x != AX_OK)
 		return drop_header(cx, s, &h, x);
-	*h.v = (hm_ver) {.next = at->v->next, .body = at->v->body, .live = at->v->live};
+	*h.v = (hm_ver) {.next = at->v->next, .body = at->v->body, .live = hm_live(at->v)};
 	*h.gone = (hm_ver) {.next = h.n};
 	h.n->origin = old;
 	atomic_store_explicit(&h.n->prev, first ? NULL : h.a.n, memory_order_relaxed);
 	hm_publish(h.n, h.v, h.gone);
 	if (!first)
 	{
-		*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = h.a.v->live};
+		*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = hm_live(h.a.v)};
 		hm_publish(h.a.n, h.before, h.gone);
 	}
 	hm_publish(old, h.gone, NULL);

@@ -277,7 +277,7 @@ hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len)
 {
 	const hy_body *b = v->body;
 
-	for (uint64_t m = hy_match(b, hy_fp(key, len - AX_TID_BYTES)) & v->live; m; m &= m - 1)
+	for (uint64_t m = hy_match(b, hy_fp(key, len - AX_TID_BYTES)) & hm_live(v); m; m &= m - 1)
 	{
 		int			i = __builtin_ctzll(m);
 		const uint8_t *rest = NULL;
@@ -298,7 +298,7 @@ hm_entries(const hm_ver *v, hy_entry *e)
 {
 	int			n = 0;
 
-	for (uint64_t m = v->live; m; m &= m - 1)
+	for (uint64_t m = hm_live(v); m; m &= m - 1)
 	{
 		int			i = __builtin_ctzll(m);
 

@@ -2,9 +2,10 @@
  * hm_remove.c
  *	  HydraList with versions: removal, and merges of neighbours.
  *
- * A removal makes a version without the slot.  A node that has become poor takes in the one
- * behind it, or goes into the one before: two new versions, with one stamp.  That of the node that
- * goes has no body, and leads to where its keys are.
+ * A removal makes a version without the slot, or without memory takes it out of the newest
+ * one.  A node that has become poor takes in the one behind it, or goes into the one before:
+ * two new versions, with one stamp.  That of the node that goes has no body, and leads to
+ * where its keys are.
  *
  * src/README.md: Versions
  */
@@ -169,14 +170,18 @@ tidy(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos)
 }
 
 /*
- * The version without the key, from the node that has it.  AX_NOTFOUND, AX_BUSY.
+ * The version without the key, from the node that has it.  Without memory for one v is NULL,
+ * and the newest version loses the slot.  A reader of before may miss the key: its remover
+ * says that nobody looks for it.  *left: keys that the node has then.  AX_NOTFOUND, AX_BUSY.
  *
  * Latches: none on entry and on return.
  */
 static ax_status
-take_out(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hm_ver *v, bt_blob **blob)
+take_out(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hm_ver *v, bt_blob **blob,
+		 int *left)
 {
 	hm_at		at;
+	uint64_t	live;
 	int			i;
 
 	for (int tries = 0;; ax_restarted(cx, s, tries++))
@@ -205,11 +210,19 @@ take_out(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hm_ver *v, bt
 		*blob = key.blob;
 		break;
 	}
-	*v = (hm_ver) {.next = at.v->next, .body = at.v->body, .live = at.v->live & ~(UINT64_C(1) << i)};
-	hm_publish(at.n, v, NULL);
-	hm_commit(t, v);
+	live = hm_live(at.v) & ~(UINT64_C(1) << i);
+	*left = __builtin_popcountll(live);
+	if (v)
+	{
+		*v = (hm_ver) {.next = at.v->next, .body = at.v->body, .live = live};
+		hm_publish(at.n, v, NULL);
+		hm_commit(t, v);
+	}
+	else
+		atomic_store_explicit(&at.v->live, live, memory_order_relaxed);
 	ax_guard_close(cx, &at.g, true);
-	ax_retire(cx, s, at.v, sizeof(hm_ver));
+	if (v)
+		ax_retire(cx, s, at.v, sizeof(hm_ver));
 	return AX_OK;
 }
 
@@ -218,7 +231,7 @@ take_out(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hm_ver *v, bt
  *
  * Epoch: inside.
  * Latches: none on entry and on return.
- * Returns: AX_BUSY or AX_NOMEM: nothing was removed.
+ * Returns: AX_BUSY: nothing was removed.
  */
 ax_status
 hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
@@ -227,7 +240,7 @@ hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	const ax_bound pos = {key, len, false};
 	bt_blob    *blob = NULL;
 	hm_ver	   *v;
-	int			left;
+	int			left = 0;
 	ax_status	x;
 
 	if (!t)
@@ -237,15 +250,12 @@ hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	if (x != AX_OK)
 		return x;
 	v = hm_make_ver(cx, s, true);
-	if (!v)
-		return AX_NOMEM;
-	x = take_out(cx, s, t, &pos, v, &blob);
+	x = take_out(cx, s, t, &pos, v, &blob, &left);
 	if (x != AX_OK)
 	{
 		hm_drop_ver(cx, s, v);
 		return x;
 	}
-	left = hm_count(v);
 	if (blob)
 		bt_blob_retire(cx, s, blob);
 	AX_COUNT(cx, s, entries, -1);

@@ -24,7 +24,8 @@ int
 hm_order(const hm_ver *v, uint8_t *perm)
 {
 	hy_body    *b = v->body;
-	const int	n = hm_count(v);
+	const uint64_t live = hm_live(v);
+	const int	n = __builtin_popcountll(live);
 	uint64_t	of;
 	uint64_t	seen = 0;
 	hy_entry	e[HY_SLOTS];
@@ -32,11 +33,11 @@ hm_order(const hm_ver *v, uint8_t *perm)
 
 	if (n < 2)
 	{
-		perm[0] = n ? (uint8_t) __builtin_ctzll(v->live) : 0;
+		perm[0] = n ? (uint8_t) __builtin_ctzll(live) : 0;
 		return n;
 	}
 	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
-	if ((v->live & ~of) == 0)
+	if ((live & ~of) == 0)
 	{
 		uint8_t		all[HY_SLOTS];
 		int			m = __builtin_popcountll(of);
@@ -54,26 +55,29 @@ hm_order(const hm_ver *v, uint8_t *perm)
 		{
 			uint64_t	bit = UINT64_C(1) << (all[i] % HY_SLOTS);
 
-			if (v->live & bit & ~seen)
+			if (live & bit & ~seen)
 				perm[k++] = all[i];
 			seen |= bit;
 		}
 		if (now == of && seen == of && k == n)
 			return n;
 	}
-	k = hm_entries(v, e);
-	for (uint64_t m = v->live; m; m &= m - 1)
-		e[n - __builtin_popcountll(m)].fp = (uint8_t) __builtin_ctzll(m);
-	hy_sort(e, k, b->plen);
+	k = 0;
+	for (uint64_t m = live; m; m &= m - 1)
+	{
+		hy_get(b, __builtin_ctzll(m), &e[k].v);
+		e[k++].fp = (uint8_t) __builtin_ctzll(m);
+	}
+	hy_sort(e, n, b->plen);
 	for (int i = 0; i < n; i++)
 		perm[i] = e[i].fp;
-	if (of != HY_PERM_BUSY && v->live > of &&
+	if (of != HY_PERM_BUSY && live > of &&
 		atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
 												memory_order_acquire, memory_order_relaxed))
 	{
 		atomic_thread_fence(memory_order_release);
 		ax_copy_in(hy_perm(b), perm, (uint32_t) n);
-		atomic_store_explicit(&b->perm_of, v->live, memory_order_release);
+		atomic_store_explicit(&b->perm_of, live, memory_order_release);
 	}
 	return n;
 }
@@ -105,7 +109,7 @@ version_tids(const hm_ver *v, const uint8_t *prefix, uint32_t len, uint64_t *tid
 {
 	int			n = 0;
 
-	for (uint64_t m = hy_match(v->body, hy_fp(prefix, len)) & v->live; m; m &= m - 1)
+	for (uint64_t m = hy_match(v->body, hy_fp(prefix, len)) & hm_live(v); m; m &= m - 1)
 	{
 		bt_view		key;
 		uint8_t		buf[AX_TID_BYTES];
