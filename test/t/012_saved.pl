@@ -521,6 +521,8 @@ between('pg_resetwal', sub {
 }, log => qr/has run since/);
 
 between('archive recovery', sub {
+	# a follower may build, before the recovery is over
+	$node->append_conf('postgresql.conf', 'artidx.standby = off');
 	$node->append_conf('postgresql.conf', "restore_command = 'false'");
 	$node->append_conf('recovery.signal', '');
 	$node->start;
@@ -529,7 +531,6 @@ between('archive recovery', sub {
 
 between('standby, then promoted', sub {
 	$node->append_conf('standby.signal', '');
-	$node->append_conf('postgresql.conf', 'artidx.standby = off');
 	$node->start;
 	is(count_where("state <> 'absent'"), '0', 'nothing is loaded on a standby');
 	$node->promote;
