@@ -137,6 +137,28 @@ RESET min_parallel_index_scan_size;
 RESET min_parallel_table_scan_size;
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
+-- a batched join sees them, too
+CREATE TABLE o AS SELECT generate_series(1, 4000) AS k;
+ANALYZE o;
+SET artidx.batched_joins = on;
+SET enable_seqscan = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+EXPLAIN (COSTS OFF) SELECT count(t.v) FROM o JOIN t ON t.k = o.k;
+CREATE FUNCTION look_batched(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF i % 50 = 0 AND (SELECT count(t.v) FROM o JOIN t ON t.k = o.k) <> 3199 + i THEN
+		RAISE WARNING 'row %: the join gives % rows', i, (SELECT count(t.v) FROM o JOIN t ON t.k = o.k);
+	END IF;
+	RETURN i;
+END $$;
+INSERT INTO t SELECT i, look_batched(i), 'x' FROM generate_series(1, 200) i;
+RESET artidx.batched_joins;
+SET enable_seqscan = off;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
 
 -- a subtransaction that is aborted takes its own entries with it, not those around it
 TRUNCATE t;
