@@ -385,6 +385,7 @@ EXECUTE generic(1, 20);
 EXECUTE generic(NULL, 20);
 EXECUTE generic(4, 4);
 BEGIN;
+SET LOCAL enable_hashjoin = on;
 DROP INDEX n_k;
 EXPLAIN (COSTS OFF) EXECUTE generic(4, 4);
 EXECUTE generic(4, 4);
