@@ -131,7 +131,7 @@ drop_header(ax_ctx *cx, ax_store *s, header *h, ax_status x)
 }
 
 /*
- * Latch the node before, if there is one, and the node.
+ * Latch the node before, and the node.
  *
  * Latches: both are taken on AX_OK, by one try each; none else.
  */
@@ -140,23 +140,19 @@ lock_both(ax_ctx *cx, ax_store *s, hy_list *t, header *h, hm_at *at)
 {
 	const ax_bound pos = {at->n->anchor, at->n->alen, false};
 
-	if (at->n->alen > 0)
-	{
-		if (hm_find(cx, s, t, hy_ld(&at->n->prev), &pos, HY_STRICT, false, &h->a) != AX_OK)
-			return AX_STALE;
-		if (h->a.v->next != at->n || !ax_guard_lock(cx, &h->a.g))
-			return AX_STALE;
-	}
+	if (hm_find(cx, s, t, hy_ld(&at->n->prev), &pos, HY_STRICT, false, &h->a) != AX_OK)
+		return AX_STALE;
+	if (h->a.v->next != at->n || !ax_guard_lock(cx, &h->a.g))
+		return AX_STALE;
 	if (ax_guard_lock(cx, &at->g))
 		return AX_OK;
-	if (at->n->alen > 0)
-		ax_guard_close(cx, &h->a.g, false);
+	ax_guard_close(cx, &h->a.g, false);
 	return AX_STALE;
 }
 
 /*
- * Another header, of the same anchor, in a node's place.  AX_OK, AX_NOTFOUND: no memory.
- * AX_STALE, AX_BUSY.
+ * Another header, of the same anchor, in the place of a node that is not the first (hy_compact.c).
+ * AX_OK, AX_NOTFOUND: no memory.  AX_STALE, AX_BUSY.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; takes those of the node before and of the node by
@@ -167,7 +163,6 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 {
 	header		h = {.n = NULL};
 	hy_node    *old = at->n;
-	bool		first = old->alen == 0;
 	ax_status	x;
 
 	if (!make_header(cx, s, &h, old))
@@ -180,35 +175,22 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	*h.v = (hm_ver) {.next = at->v->next, .body = at->v->body, .live = hm_live(at->v)};
 	*h.gone = (hm_ver) {.next = h.n};
 	h.n->origin = old;
-	atomic_store_explicit(&h.n->prev, first ? NULL : h.a.n, memory_order_relaxed);
+	atomic_store_explicit(&h.n->prev, h.a.n, memory_order_relaxed);
 	hm_publish(h.n, h.v, h.gone);
-	if (!first)
-	{
-		*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = hm_live(h.a.v)};
-		hm_publish(h.a.n, h.before, h.gone);
-	}
+	*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = hm_live(h.a.v)};
+	hm_publish(h.a.n, h.before, h.gone);
 	hm_publish(old, h.gone, NULL);
 	hm_commit(t, h.gone);
 	hm_led(h.v);
-	if (first)
-		atomic_store_explicit(&t->head, h.n, memory_order_release);
-	else
-		hm_led(h.before);
+	hm_led(h.before);
 	if (h.v->next)
 		atomic_store_explicit(&h.v->next->prev, h.n, memory_order_release);
-	/* of the first, too: gone nodes of which the search layer is not told lead to it */
 	hy_push(t, &old->go);
-	if (!first)
-		hy_push(t, &h.n->come);
+	hy_push(t, &h.n->come);
 	ax_guard_kill(cx, &at->g);
+	ax_guard_close(cx, &h.a.g, true);
 	ax_retire(cx, s, at->v, sizeof(hm_ver));
-	if (first)
-		hm_drop_ver(cx, s, h.before);
-	else
-	{
-		ax_guard_close(cx, &h.a.g, true);
-		ax_retire(cx, s, h.a.v, sizeof(hm_ver));
-	}
+	ax_retire(cx, s, h.a.v, sizeof(hm_ver));
 	return AX_OK;
 }
 
@@ -231,7 +213,7 @@ hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 		return x;
 	/* the nodes behind, as long as there is room for their keys */
 	x = hm_merge(cx, s, t, at.n, HY_FULL);
-	if (x == AX_NOTFOUND && ax_draining(cx, s, at.n))
+	if (x == AX_NOTFOUND && at.n->alen > 0 && ax_draining(cx, s, at.n))
 		x = replace_node(cx, s, t, &at);
 	if (x == AX_OK)
 	{

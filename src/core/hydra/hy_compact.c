@@ -80,8 +80,11 @@ before(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *n, ax_guard *g)
 }
 
 /*
- * Another header, of the same anchor, in a node's place.  AX_OK, AX_NOTFOUND: no memory.
- * AX_STALE, AX_BUSY.
+ * Another header, of the same anchor, in the place of a node that is not the first.  AX_OK,
+ * AX_NOTFOUND: no memory.  AX_STALE, AX_BUSY.
+ *
+ * The first stays where it is: a search by the list's head looks at no latch.  As a rule it is in
+ * the store's first pages, which are not emptied.
  *
  * Latches: none on entry and on return; takes those of the node before and of the node by
  * one try each.
@@ -91,7 +94,7 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 {
 	ax_guard	ga,
 				g;
-	hy_node    *a = NULL,
+	hy_node    *a,
 			   *n,
 			   *next;
 	bt_view		v;
@@ -101,18 +104,13 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 	n = hy_make_node(cx, s, &v, true);
 	if (!n)
 		return AX_NOTFOUND;
-	if (old->alen > 0 && (a = before(cx, s, t, old, &ga)) == NULL)
-	{
-		hy_drop_node(cx, s, n);
-		return AX_STALE;
-	}
-	x = ax_guard_open(cx, &g, &old->word, false);
-	if (x == AX_OK && a && !ax_guard_lock(cx, &ga))
+	a = before(cx, s, t, old, &ga);
+	x = a ? ax_guard_open(cx, &g, &old->word, false) : AX_STALE;
+	if (x == AX_OK && !ax_guard_lock(cx, &ga))
 		x = AX_STALE;
 	if (x == AX_OK && !ax_guard_lock(cx, &g))
 	{
-		if (a)
-			ax_guard_close(cx, &ga, false);
+		ax_guard_close(cx, &ga, false);
 		x = AX_STALE;
 	}
 	if (x != AX_OK)
@@ -127,19 +125,13 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 	hy_set_next(n, next);
 	atomic_store_explicit(&n->prev, a, memory_order_relaxed);
 	atomic_store_explicit(&old->forward, n, memory_order_release);
-	if (a)
-		hy_set_next(a, n);
-	else
-		atomic_store_explicit(&t->head, n, memory_order_release);
+	hy_set_next(a, n);
 	if (next)
 		atomic_store_explicit(&next->prev, n, memory_order_release);
-	/* of the first, too: gone nodes of which the search layer is not told lead to it */
 	hy_push(t, &old->go);
-	if (a)
-		hy_push(t, &n->come);
+	hy_push(t, &n->come);
 	ax_guard_kill(cx, &g);
-	if (a)
-		ax_guard_close(cx, &ga, true);
+	ax_guard_close(cx, &ga, true);
 	return AX_OK;
 }
 
@@ -209,7 +201,7 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	}
 	if (x == AX_BUSY)
 		return x;
-	if (ax_draining(cx, s, at.n))
+	if (at.n->alen > 0 && ax_draining(cx, s, at.n))
 	{
 		x = replace_node(cx, s, t, at.n);
 		if (x == AX_OK)
