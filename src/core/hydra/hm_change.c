@@ -233,25 +233,3 @@ hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		bt_blob_free(cx, s, c.blob);
 	return x;
 }
-
-/*
- * Insert n rising keys.
- *
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
- */
-ax_status
-hm_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
-{
-	*done = *added = 0;
-	while (*done < n)
-	{
-		ax_status	x = hm_insert(cx, s, keys[*done], lens ? lens[*done] : len);
-
-		if (x != AX_OK && x != AX_EXISTS)
-			return *done ? AX_OK : x;
-		*added += x == AX_OK;
-		++*done;
-	}
-	return AX_OK;
-}

@@ -244,7 +244,7 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 }
 
 /*
- * Insert n rising keys.
+ * Insert n rising keys, of either engine.
  *
  * Arguments: an operation of every structure: where, the keys, and where the answer goes.
  */
@@ -255,7 +255,7 @@ hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint
 	*done = *added = 0;
 	while (*done < n)
 	{
-		ax_status	x = hy_insert(cx, s, keys[*done], lens ? lens[*done] : len);
+		ax_status	x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
 
 		if (x != AX_OK && x != AX_EXISTS)
 			return *done ? AX_OK : x;
