@@ -412,6 +412,30 @@ test_logged(void)
 	free(work);
 }
 
+/* A node that rising keys have left behind has its prefix once, and no free slots. */
+static void
+test_rising(void)
+{
+	static const ax_structure both[] = {AX_HYDRA_OLC, AX_HYDRA_MVRLU};
+	const uint64_t n = 20000;
+	ax_tree_info is;
+
+	for (int e = 0; e < 2; e++)
+	{
+		engine = both[e];
+		open_list();
+		for (uint64_t i = 0; i < n; i++)
+			(void) change(&cx, i, true);
+		(void) ax_settle(&cx, tree, gen, true);
+		(void) tap_quiesce(&cx);
+		(void) ax_info(&cx, tree, gen, &is);
+		ok(is.live_bytes < 17 * n, "%s: %.1f bytes a rising key", e ? "mvrlu" : "olc", (double) is.live_bytes / (double) n);
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+}
+
 /*
  * Keys just short of a blob fill a body's bytes before its slots.  What fits into one without
  * free slots need not fit with them.
@@ -474,6 +498,7 @@ main(void)
 	test_beside();
 	test_log();
 	test_logged();
+	test_rising();
 	test_large();
 	return tap_done();
 }

@@ -26,7 +26,6 @@ typedef struct room
 } room;
 
 #define MORE	8				/* slots, about, that a fixed body grows by */
-#define WORTH	64				/* bytes for which a body is made anew */
 
 /* The entries of the copy and the new one, sorted. */
 static void
@@ -69,7 +68,7 @@ make(room *r, int m)
 							r->node->anchor, plen, false);
 	/* only the new key goes to the right: the body may stay */
 	plen = hy_range(n, r->node);
-	stays = rising && (plen - b->plen) * (uint32_t) m < WORTH;
+	stays = rising && (plen - b->plen) * (uint32_t) m < HY_WORTH;
 	if (r->right && !stays)
 		r->left = hy_make_body(r->cx, r->s, r->e, m, rising ? 0 : spare, n->anchor, plen, false);
 	return r->right && (r->left || stays);
