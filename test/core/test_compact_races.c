@@ -111,8 +111,9 @@ one_point(const char *point, int kind)
 	memset(in, 0, sizeof(in));
 	for (uint64_t i = 0; i < KEYS; i++)
 		put(i * 2);
+	/* all is sparse, and then full and sparse in turn, where nothing is merged */
 	for (uint64_t i = 0; i < KEYS; i++)
-		if (i % 4)
+		if (i % 4 && (i < KEYS / 2 || i / 64 % 2))
 			take(i * 2);
 	what = kind;
 	hits = 0;
@@ -149,23 +150,27 @@ int
 main(void)
 {
 	static const char *const art[] = {
-		"art.compact.child_version", "art.compact.leaf_version", "art.compact.before_lock"
+		"art.compact.child_version", "art.compact.leaf_version", "art.compact.before_lock", NULL
 	};
 	static const char *const bt[] = {
-		"bt.compact.copied", "bt.compact.child_copied", "bt.compact.before_lock"
+		"bt.compact.copied", "bt.compact.child_copied", "bt.compact.before_lock", NULL
 	};
-	const char *const *points = ax_structure_is_btree(tap_structure()) ? bt : art;
+	static const char *const hy[] = {"hydra.compact.before_lock", "hydra.merge.before_lock", NULL};
+	static const char *const hm[] = {"mvrlu.compact.before_lock", "mvrlu.merge.before_lock", NULL};
+	const ax_structure is = tap_structure();
+	const char *const *points = is == AX_HYDRA_MVRLU ? hm : ax_structure_is_hydra(is) ? hy :
+		ax_structure_is_btree(is) ? bt : art;
 	ax_area    *area = tap_area((size_t) 64 << 20, 4, 1 << 20);
-	bool		coarse = tap_structure() == AX_ART_COARSE || tap_structure() == AX_BTREE_COARSE;
+	bool		coarse = is == AX_ART_COARSE || is == AX_BTREE_COARSE || is == AX_HYDRA_COARSE;
 
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
 	ax_attach(&other, area, 1, 2, &ax_port_default);
 	tree = ax_tree_alloc(&cx);
 	tap_point_hook = hook;
 	/* under a coarse latch nobody comes by */
-	for (int p = 0; p < 3 && !coarse; p++)
+	for (; *points && !coarse; points++)
 		for (int kind = 0; kind < 4; kind++)
-			one_point(points[p], kind);
+			one_point(*points, kind);
 	if (coarse)
 		ok(true, "nobody comes between");
 	ax_detach(&other);

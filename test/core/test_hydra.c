@@ -1,13 +1,14 @@
 /*
  * test_hydra.c
  *	  HydraList's own windows: the order that a scan writes down, a node that goes while
- *	  somebody is on the way to it, the log, and lists of no key and of one.
+ *	  somebody is on the way to it, links that are followed while nodes come and go, the log, and
+ *	  lists of no key and of one.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hydra/hy_list.h"
+#include "core/hydra/hm.h"
 #include "tap.h"
 
 #define LEN 15
@@ -16,6 +17,9 @@ static ax_ctx cx,
 			other;
 static ax_tree *tree;
 static uint64_t gen;
+static ax_structure engine = AX_HYDRA_OLC;
+static uint64_t tids[2000];		/* of the last scan */
+static uint32_t ntids;
 
 static void
 key_of(uint64_t i, uint8_t *k)
@@ -49,13 +53,13 @@ contains(uint64_t i)
 static uint32_t
 scan(bool back)
 {
-	static uint64_t tids[2000];
 	uint8_t		last[1200];
 	ax_batch	b = {.backward = back, .max = 2000, .tids = tids, .lastkey = last,.lastkey_size = sizeof(last)};
 
 	b.hi.after = true;
 	if (ax_scan(&cx, tree, gen, &b) != AX_OK || !b.exhausted)
 		return 0;
+	ntids = b.n;
 	for (uint32_t i = 1; i < b.n; i++)
 		if (back ? tids[i] >= tids[i - 1] : tids[i] <= tids[i - 1])
 			return 0;
@@ -65,7 +69,7 @@ scan(bool back)
 static void
 open_list(void)
 {
-	if (ax_tree_open(&cx, tree, AX_HYDRA_OLC, 0, 0, &gen) != AX_OK)
+	if (ax_tree_open(&cx, tree, engine, 0, 0, &gen) != AX_OK)
 		abort();
 }
 
@@ -169,6 +173,84 @@ test_gone(void)
 	}
 }
 
+/* ---- keys that stay are found by each way, at whichever step others come and go ---- */
+
+#define STAY	200				/* keys, every fourth */
+
+static int	skip;
+static bool fill;
+
+/* The keys between come, or go, and all is settled. */
+static void
+crowd(const char *name)
+{
+	if (strcmp(name, here) != 0 || skip-- > 0)
+		return;
+	tap_point_hook = NULL;
+	met++;
+	for (uint64_t i = 0; i < 4 * STAY; i++)
+		if (i % 4)
+			(void) change(&other, i, fill);
+	(void) ax_settle(&other, tree, gen, true);
+	for (int i = 0; i < 6; i++)
+		(void) ax_poll(&other);
+}
+
+/* Is a key that stays missing?  how: a scan, one that goes back, a look-up. */
+static bool
+misses(int how)
+{
+	uint32_t	n = 0;
+
+	if (how == 2)
+		return contains(4 * (STAY - 1)) != AX_OK;
+	if (scan(how == 1) == 0)
+		return true;
+	for (uint32_t i = 0; i < ntids; i++)
+		n += tids[i] % 4 == 0;
+	return n != STAY;
+}
+
+static void
+test_stays(void)
+{
+	static const char *const at[] = {"hydra.node_read", "hydra.node_version", "hydra.link_read", "hydra.copied", "hydra.scan.next", NULL};
+
+	for (const char *const *p = at; *p; p++)
+	{
+		int			wrong = 0,
+					times = 0;
+
+		here = *p;
+		for (int kind = 0; kind < 6; kind++)
+			for (int n = 0, before = -1; times > before; n++)
+			{
+				before = times;
+				open_list();
+				fill = kind & 1;
+				for (uint64_t i = 0; i < 4 * STAY; i++)
+					if (i % 4 == 0 || !fill)
+						(void) change(&cx, i * 7 % (4 * STAY), true);
+				for (uint64_t i = 0; i < 4 * STAY; i++)
+					if (i % 4 == 0)
+						(void) change(&cx, i, true);
+					else if (fill)
+						(void) change(&cx, i, false);
+				(void) ax_settle(&cx, tree, gen, true);
+				skip = n;
+				met = 0;
+				tap_point_hook = crowd;
+				wrong += misses(kind / 2);
+				tap_point_hook = NULL;
+				times += met;
+				wrong += misses(0) || misses(1) || misses(2) || !sound();
+				ax_tree_close(&cx, tree);
+				(void) tap_quiesce(&cx);
+			}
+		ok(times > 3 && wrong == 0, "%s: others come and go, %d times, %d wrong", here, times, wrong);
+	}
+}
+
 /* Another process changes the node between its being read and its latch, or the last look. */
 static void
 beside(const char *name)
@@ -263,6 +345,97 @@ test_log(void)
 	ax_tree_close(&cx, tree);
 }
 
+static int	pushed,
+			bare;
+
+/* Whoever logs something has the latch of the node before, or another could log sooner what came later. */
+static void
+logged(const char *name)
+{
+	hy_node    *n;
+
+	if (strcmp(name, "hydra.push") != 0)
+		return;
+	pushed++;
+	n = hy_list_of(atomic_load(&tree->store))->head;
+	while (n && !(atomic_load(&n->word) & AX_LOCKED))
+		n = engine == AX_HYDRA_MVRLU ? hm_newest(n)->next : hy_next(n);
+	bare += n == NULL;
+}
+
+static void
+test_logged(void)
+{
+	static const ax_structure both[] = {AX_HYDRA_OLC, AX_HYDRA_MVRLU};
+	void	   *work = malloc(AX_COMPACT_WORK);
+	const uint64_t keys = 40000;
+
+	for (int e = 0; e < 2; e++)
+	{
+		int			splits,
+					merges,
+					moves = 0;
+		hy_node    *second;
+
+		engine = both[e];
+		open_list();
+		bare = pushed = 0;
+		tap_point_hook = logged;
+		for (uint64_t i = 0; i < keys; i++)
+			(void) change(&cx, i * 7919 % keys, true);
+		splits = pushed;
+		for (uint64_t i = 0; i < keys; i++)
+			if (i % 32)
+				(void) change(&cx, i, false);
+		merges = pushed - splits;
+		for (int pass = 0; pass < 4; pass++)
+		{
+			ax_compaction c = {.work = work};
+
+			second = hy_list_of(atomic_load(&tree->store))->head;
+			second = e ? hm_newest(second)->next : hy_next(second);
+			while (!c.done && ax_compact(&cx, tree, gen, &c) != AX_STALE)
+				;
+			tap_point_hook = NULL;
+			(void) tap_quiesce(&cx);
+			tap_point_hook = logged;
+		}
+		moves = pushed - splits - merges;
+		tap_point_hook = NULL;
+		ok(splits > 100 && merges > 100 && moves > 10 && bare == 0 && second && sound(),
+		   "%s: %d splits, %d merges, %d in compactions are logged under a latch, %d are not",
+		   e ? "mvrlu" : "olc", splits, merges, moves, bare);
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+	free(work);
+}
+
+/* A node that rising keys have left behind has its prefix once, and no free slots. */
+static void
+test_rising(void)
+{
+	static const ax_structure both[] = {AX_HYDRA_OLC, AX_HYDRA_MVRLU};
+	const uint64_t n = 20000;
+	ax_tree_info is;
+
+	for (int e = 0; e < 2; e++)
+	{
+		engine = both[e];
+		open_list();
+		for (uint64_t i = 0; i < n; i++)
+			(void) change(&cx, i, true);
+		(void) ax_settle(&cx, tree, gen, true);
+		(void) tap_quiesce(&cx);
+		(void) ax_info(&cx, tree, gen, &is);
+		ok(is.live_bytes < 17 * n, "%s: %.1f bytes a rising key", e ? "mvrlu" : "olc", (double) is.live_bytes / (double) n);
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+}
+
 /*
  * Keys just short of a blob fill a body's bytes before its slots.  What fits into one without
  * free slots need not fit with them.
@@ -321,8 +494,11 @@ main(void)
 	test_few();
 	test_order();
 	test_gone();
+	test_stays();
 	test_beside();
 	test_log();
+	test_logged();
+	test_rising();
 	test_large();
 	return tap_done();
 }

@@ -343,6 +343,59 @@ test_stopped(void)
 	}
 }
 
+/* ---- a node that is not committed ---- */
+
+static bool began;
+static pthread_t splitter;
+
+/*
+ * On a writer's way through a node another one splits that, and is stopped before its commit.
+ * Where the first one waits for the latch, the other goes on.
+ */
+static void
+late(const char *name)
+{
+	if (writer && strcmp(name, "mvrlu.published") == 0)
+	{
+		atomic_store(&stopped, true);
+		while (!atomic_load(&go))
+			sched_yield();
+	}
+	else if (!writer && strcmp(name, "mvrlu.find.node_version") == 0 && !began)
+	{
+		began = true;
+		if (pthread_create(&splitter, NULL, write_one, NULL) != 0)
+			abort();
+		while (!atomic_load(&stopped))
+			sched_yield();
+	}
+	else if (!writer && strcmp(name, "latch:park") == 0)
+		atomic_store(&go, true);
+}
+
+static void
+test_uncommitted(void)
+{
+	ax_status	there;
+
+	open_list();
+	for (uint64_t i = 1; i <= HY_SLOTS; i++)
+		(void) change(&other, 2 * (i * 7 % HY_SLOTS), true);
+	the_key = HY_SLOTS + 1;
+	put_it = true;
+	began = false;
+	atomic_store(&stopped, false);
+	atomic_store(&go, false);
+	tap_point_hook = late;
+	(void) change(&cx, 2 * HY_SLOTS - 3, true);
+	there = contains(2 * HY_SLOTS - 3);
+	atomic_store(&go, true);
+	tap_point_hook = NULL;
+	ok(began && pthread_join(splitter, NULL) == 0 && there == AX_OK,
+	   "nobody changes a node that is not committed: what was inserted there is found");
+	ok(close_list(), "all is sound");
+}
+
 /* ---- no memory while a reader stays ---- */
 
 static uint64_t turns;
@@ -520,6 +573,7 @@ main(void)
 	tree = ax_tree_alloc(&cx);
 	test_moment();
 	test_stopped();
+	test_uncommitted();
 	test_full();
 	test_tokens();
 	return tap_done();

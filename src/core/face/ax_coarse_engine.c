@@ -165,7 +165,6 @@ const ax_engine ax_engine_##name##_coarse = { \
 	.remove = coarse_remove, \
 	.contains = coarse_contains, \
 	.lookup = coarse_lookup, \
-	.lookup_many = coarse_lookup_many, \
 	.scan = coarse_scan, \
 	.load = coarse_load, \
 	.insert_sorted = coarse_insert_sorted, \
@@ -174,6 +173,6 @@ const ax_engine ax_engine_##name##_coarse = { \
 	__VA_ARGS__ \
 }
 
-ENGINE(art, "art", .settle = NULL);
-ENGINE(btree, "btree", .settle = NULL);
+ENGINE(art, "art", .lookup_many = coarse_lookup_many);
+ENGINE(btree, "btree", .lookup_many = coarse_lookup_many);
 ENGINE(hydra, "hydra", .settle = coarse_settle);

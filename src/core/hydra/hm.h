@@ -95,9 +95,6 @@ extern void hm_undress(ax_ctx *cx, ax_store *s, hy_node *first);
 
 /* ---- hm_change.c, hm_remove.c, hm_compact.c ---- */
 extern ax_status hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
-extern ax_status hm_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								  const uint32_t *lens, uint32_t len, uint64_t n,
-								  uint64_t *done, uint64_t *added);
 extern ax_status hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most);
 extern ax_status hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c);
@@ -107,10 +104,6 @@ extern int	hm_order(const hm_ver *v, uint8_t *perm);
 extern ax_status hm_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
-extern ax_status hm_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								const uint32_t *lens, uint32_t len, uint32_t n,
-								uint64_t *tids, uint32_t max, uint32_t *counts,
-								uint32_t *done);
 extern ax_status hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- hm_check.c ---- */

@@ -12,6 +12,7 @@
 #include "hm.h"
 
 #define CHURNED	4				/* slots that a body with dead ones is to have left, or it is split */
+#define SLOTS	16				/* a new body has a multiple of that */
 
 /* A change of one key, and what it may need. */
 typedef struct change
@@ -49,18 +50,31 @@ collect(room *r, const change *c, const hm_ver *v)
 }
 
 /*
+ * Free slots of a new body of n keys: half as many as keys, about.  Bodies have few sizes, so one
+ * that is given up leaves room for another.
+ */
+static inline int
+spare(int n)
+{
+	int			cap = (n + (n / 2 > 8 ? n / 2 : 8) + SLOTS - 1) / SLOTS * SLOTS;
+
+	return (cap < HY_SLOTS ? cap : HY_SLOTS) - n;
+}
+
+/*
  * Make the halves, cut before m, or one body when m is 0.  False: no memory.
  */
 static bool
 make(room *r, const change *c, const hm_at *at, int m)
 {
 	hy_node    *n = at->n;
+	const bool	rising = r->mine == r->n - 1 && m == r->mine;
+	uint32_t	plen;
 	bool		stays;
-	const int	spare = r->n / 2 > 8 ? r->n / 2 : 8;
 
 	if (m == 0)
 	{
-		r->left = hy_make_body(c->cx, c->s, r->e, r->n, spare, n->anchor,
+		r->left = hy_make_body(c->cx, c->s, r->e, r->n, spare(r->n), n->anchor,
 							   hy_range(n, at->v->next), false);
 		return r->left != NULL;
 	}
@@ -68,12 +82,13 @@ make(room *r, const change *c, const hm_at *at, int m)
 	r->node = r->v ? hy_make_node(c->cx, c->s, &r->e[m].v, false) : NULL;
 	if (!r->node)
 		return false;
-	r->right = hy_make_body(c->cx, c->s, r->e + m, r->n - m, spare, r->node->anchor,
-							hy_range(r->node, at->v->next), false);
-	/* only the new key goes to the right: the body stays */
-	stays = r->mine == r->n - 1 && m == r->mine;
+	r->right = hy_make_body(c->cx, c->s, r->e + m, r->n - m, rising ? 2 * SLOTS - 1 : spare(r->n - m),
+							r->node->anchor, hy_range(r->node, at->v->next), false);
+	/* only the new key goes to the right: the body may stay */
+	plen = hy_range(n, r->node);
+	stays = rising && (plen - at->v->body->plen) * (uint32_t) m < HY_WORTH;
 	if (r->right && !stays)
-		r->left = hy_make_body(c->cx, c->s, r->e, m, spare, n->anchor, hy_range(n, r->node), false);
+		r->left = hy_make_body(c->cx, c->s, r->e, m, rising ? 0 : spare(m), n->anchor, plen, false);
 	return r->right && (r->left || stays);
 }
 
@@ -232,26 +247,4 @@ hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	else if (c.blob)
 		bt_blob_free(cx, s, c.blob);
 	return x;
-}
-
-/*
- * Insert n rising keys.
- *
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
- */
-ax_status
-hm_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
-{
-	*done = *added = 0;
-	while (*done < n)
-	{
-		ax_status	x = hm_insert(cx, s, keys[*done], lens ? lens[*done] : len);
-
-		if (x != AX_OK && x != AX_EXISTS)
-			return *done ? AX_OK : x;
-		*added += x == AX_OK;
-		++*done;
-	}
-	return AX_OK;
 }

@@ -3,54 +3,12 @@
  *	  Compaction of HydraList with versions: neighbours are merged, bodies that are larger than
  *	  they need be are made anew, and so is what lies in spans that are to become empty.
  *
+ * One thought with: hy_compact.c
+ *
  * src/README.md: Compaction
  * src/README.md: Versions
  */
 #include "hm.h"
-
-/* A node whose objects are to be replaced, and what replaces them. */
-typedef struct work
-{
-	int			n;
-	hy_entry	e[HY_SLOTS];
-	int			nblobs;
-	bt_blob    *goes[HY_SLOTS];
-	bt_blob    *moved[HY_SLOTS];
-	hy_body    *body;
-	hm_ver	   *v;
-} work;
-
-/* Long keys that are to move go elsewhere.  False: no memory. */
-static bool
-move_blobs(ax_ctx *cx, ax_store *s, work *w)
-{
-	for (int i = 0; i < w->n; i++)
-	{
-		bt_blob    *old = w->e[i].v.blob,
-				   *b;
-
-		if (!old || !ax_draining(cx, s, old))
-			continue;
-		b = bt_blob_new(cx, s, old->bytes, old->len);
-		if (!b)
-			return false;
-		w->goes[w->nblobs] = old;
-		w->moved[w->nblobs++] = b;
-		bt_key_view(NULL, b->len, b, &w->e[i].v);
-	}
-	return true;
-}
-
-/* Give up what was made; x is returned. */
-static ax_status
-undo(ax_ctx *cx, ax_store *s, work *w, ax_status x)
-{
-	while (w->nblobs > 0)
-		bt_blob_free(cx, s, w->moved[--w->nblobs]);
-	hy_drop_body(cx, s, w->body);
-	hm_drop_ver(cx, s, w->v);
-	return x;
-}
 
 /*
  * Another body and version in a node's place, if one of them is to move, or the body is too large.
@@ -62,36 +20,30 @@ undo(ax_ctx *cx, ax_store *s, work *w, ax_status x)
 static __attribute__((noinline)) ax_status
 replace_body(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 {
-	work		w = {.nblobs = 0};
-	hm_ver	   *old = at->v;
-	uint32_t	plen = hy_range(at->n, old->next);
-	bool		must;
+	hm_ver	   *old = at->v,
+			   *v;
+	hy_move		m = {.old = old->body};
+	ax_status	x;
 
-	w.n = hm_entries(old, w.e);
-	must = ax_draining(cx, s, old->body) || ax_draining(cx, s, old) || w.n + 16 <= old->body->cap;
-	for (int i = 0; i < w.n && !must; i++)
-		must = w.e[i].v.blob && ax_draining(cx, s, w.e[i].v.blob);
-	if (!must || !hy_fits(w.e, w.n, plen))
-		return AX_NOTFOUND;
-	hy_sort(w.e, w.n, plen);
-	w.v = hm_make_ver(cx, s, true);
-	w.body = w.v && move_blobs(cx, s, &w) ?
-		hy_make_body(cx, s, w.e, w.n, w.n ? 0 : 8, at->n->anchor, plen, true) : NULL;
-	if (!w.body)
-		return undo(cx, s, &w, AX_NOTFOUND);
-	*w.v = (hm_ver) {.next = old->next, .body = w.body, .live = hy_used(w.body)};
-	if (ax_retire_reserve(cx, 2 + w.nblobs) != AX_OK)
-		return undo(cx, s, &w, AX_BUSY);
+	m.n = hm_entries(old, m.e);
+	x = hy_move_make(cx, s, &m, at->n, old->next, ax_draining(cx, s, old), 1);
+	if (x != AX_OK)
+		return x;
+	v = hm_make_ver(cx, s, true);
+	if (!v)
+		return hy_move_undo(cx, s, &m, AX_NOTFOUND);
+	*v = (hm_ver) {.next = old->next, .body = m.body, .live = hy_used(m.body)};
 	AX_POINT("mvrlu.compact.before_lock");
 	if (!ax_guard_lock(cx, &at->g))
-		return undo(cx, s, &w, AX_STALE);
-	hm_publish(at->n, w.v, NULL);
-	hm_commit(t, w.v);
+	{
+		hm_drop_ver(cx, s, v);
+		return hy_move_undo(cx, s, &m, AX_STALE);
+	}
+	hm_publish(at->n, v, NULL);
+	hm_commit(t, v);
 	ax_guard_close(cx, &at->g, true);
-	ax_retire(cx, s, old->body, old->body->size);
+	hy_move_done(cx, s, &m);
 	ax_retire(cx, s, old, sizeof(hm_ver));
-	for (int i = 0; i < w.nblobs; i++)
-		bt_blob_retire(cx, s, w.goes[i]);
 	return AX_OK;
 }
 
@@ -131,7 +83,7 @@ drop_header(ax_ctx *cx, ax_store *s, header *h, ax_status x)
 }
 
 /*
- * Latch the node before, if there is one, and the node.
+ * Latch the node before, and the node.
  *
  * Latches: both are taken on AX_OK, by one try each; none else.
  */
@@ -140,23 +92,19 @@ lock_both(ax_ctx *cx, ax_store *s, hy_list *t, header *h, hm_at *at)
 {
 	const ax_bound pos = {at->n->anchor, at->n->alen, false};
 
-	if (at->n->alen > 0)
-	{
-		if (hm_find(cx, s, t, hy_ld(&at->n->prev), &pos, HY_STRICT, false, &h->a) != AX_OK)
-			return AX_STALE;
-		if (h->a.v->next != at->n || !ax_guard_lock(cx, &h->a.g))
-			return AX_STALE;
-	}
+	if (hm_find(cx, s, t, hy_ld(&at->n->prev), &pos, HY_STRICT, false, &h->a) != AX_OK)
+		return AX_STALE;
+	if (h->a.v->next != at->n || !ax_guard_lock(cx, &h->a.g))
+		return AX_STALE;
 	if (ax_guard_lock(cx, &at->g))
 		return AX_OK;
-	if (at->n->alen > 0)
-		ax_guard_close(cx, &h->a.g, false);
+	ax_guard_close(cx, &h->a.g, false);
 	return AX_STALE;
 }
 
 /*
- * Another header, of the same anchor, in a node's place.  AX_OK, AX_NOTFOUND: no memory.
- * AX_STALE, AX_BUSY.
+ * Another header, of the same anchor, in the place of a node that is not the first (hy_compact.c).
+ * AX_OK, AX_NOTFOUND: no memory.  AX_STALE, AX_BUSY.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; takes those of the node before and of the node by
@@ -167,7 +115,6 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 {
 	header		h = {.n = NULL};
 	hy_node    *old = at->n;
-	bool		first = old->alen == 0;
 	ax_status	x;
 
 	if (!make_header(cx, s, &h, old))
@@ -180,35 +127,22 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	*h.v = (hm_ver) {.next = at->v->next, .body = at->v->body, .live = hm_live(at->v)};
 	*h.gone = (hm_ver) {.next = h.n};
 	h.n->origin = old;
-	atomic_store_explicit(&h.n->prev, first ? NULL : h.a.n, memory_order_relaxed);
+	atomic_store_explicit(&h.n->prev, h.a.n, memory_order_relaxed);
 	hm_publish(h.n, h.v, h.gone);
-	if (!first)
-	{
-		*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = hm_live(h.a.v)};
-		hm_publish(h.a.n, h.before, h.gone);
-	}
+	*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = hm_live(h.a.v)};
+	hm_publish(h.a.n, h.before, h.gone);
 	hm_publish(old, h.gone, NULL);
 	hm_commit(t, h.gone);
 	hm_led(h.v);
-	if (first)
-		atomic_store_explicit(&t->head, h.n, memory_order_release);
-	else
-		hm_led(h.before);
+	hm_led(h.before);
 	if (h.v->next)
 		atomic_store_explicit(&h.v->next->prev, h.n, memory_order_release);
-	/* of the first, too: gone nodes of which the search layer is not told lead to it */
 	hy_push(t, &old->go);
-	if (!first)
-		hy_push(t, &h.n->come);
+	hy_push(t, &h.n->come);
 	ax_guard_kill(cx, &at->g);
+	ax_guard_close(cx, &h.a.g, true);
 	ax_retire(cx, s, at->v, sizeof(hm_ver));
-	if (first)
-		hm_drop_ver(cx, s, h.before);
-	else
-	{
-		ax_guard_close(cx, &h.a.g, true);
-		ax_retire(cx, s, h.a.v, sizeof(hm_ver));
-	}
+	ax_retire(cx, s, h.a.v, sizeof(hm_ver));
 	return AX_OK;
 }
 
@@ -221,8 +155,7 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 ax_status
 hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 {
-	uint8_t    *work = c->work;
-	const ax_bound pos = {work, c->len, false};
+	const ax_bound pos = {c->work, c->len, false};
 	hm_at		at;
 	hy_node    *next;
 	ax_status	x = hm_find(cx, s, t, NULL, &pos, HY_BEFORE, false, &at);
@@ -231,7 +164,7 @@ hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 		return x;
 	/* the nodes behind, as long as there is room for their keys */
 	x = hm_merge(cx, s, t, at.n, HY_FULL);
-	if (x == AX_NOTFOUND && ax_draining(cx, s, at.n))
+	if (x == AX_NOTFOUND && at.n->alen > 0 && ax_draining(cx, s, at.n))
 		x = replace_node(cx, s, t, &at);
 	if (x == AX_OK)
 	{
@@ -245,9 +178,5 @@ hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	if (x != AX_OK && x != AX_NOTFOUND)
 		return x;
 	c->moved += x == AX_OK;
-	if (!next)
-		return AX_NOTFOUND;
-	c->len = next->alen < HY_POS_BYTES ? next->alen : HY_POS_BYTES;
-	memcpy(work, next->anchor, c->len);
-	return AX_OK;
+	return hy_compact_on(c, next);
 }

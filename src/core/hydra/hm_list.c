@@ -151,11 +151,11 @@ jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
 					 .lastkey_size = sizeof(path)};
 
 	if (pos->len == 0 && side != HY_AFTER)
-		return hy_ld(&t->head);
+		return t->head;
 	b.hi = (ax_bound) {coded, hy_encode(pos->key, pos->len < HY_PATH ? pos->len : HY_PATH, !after, coded), after};
 	if (ax_engine_art_rowex.scan(cx, s, &b) == AX_OK && b.n > 0)
 		return (hy_node *) (uintptr_t) tid;
-	return hy_ld(&t->head);
+	return t->head;
 }
 
 /* A search passed so many nodes. */
@@ -261,7 +261,11 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 				return AX_OK;
 			}
 		}
-		/* a link of a node that is in the list leads to one that was there in this epoch */
+		/*
+		 * A link of a node that is in the list leads to one that was there in this epoch.  The link
+		 * of a version that is latched may lead to a node that is not committed.  A change there
+		 * would have the earlier stamp, and who came between would not find it.
+		 */
 		if (ax_guard_valid(&at->g))
 			n = go;
 		ax_guard_close(cx, &at->g, false);

@@ -263,6 +263,6 @@ hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		tidy(cx, s, t, &pos);
 	/* of an empty list nothing is to be left */
 	if (ax_unlikely(hy_waiting(t) > 0))
-		hy_told(cx, s, t, left == 0 && hm_newest(hy_ld(&t->head))->next == NULL ? 0 : HY_MARK);
+		hy_told(cx, s, t, left == 0 && hm_newest(t->head)->next == NULL ? 0 : HY_MARK);
 	return AX_OK;
 }

@@ -170,33 +170,6 @@ hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 	return AX_OK;
 }
 
-/*
- * See ax_lookup_many.
- *
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
- */
-ax_status
-hm_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
-			   uint32_t *done)
-{
-	uint32_t	ntids = 0;
-
-	for (*done = 0; *done < n; ++*done)
-	{
-		bool		more;
-		ax_status	x = hm_lookup(cx, s, keys[*done], lens ? lens[*done] : len, tids + ntids,
-								  max - ntids, &counts[*done], &more);
-
-		if (x != AX_OK)
-			return x == AX_BUSY && *done ? AX_OK : x;
-		if (more)
-			break;
-		ntids += counts[*done];
-	}
-	return AX_OK;
-}
-
 /* ---- batches ---- */
 
 /* Does the node's range begin before a position? */
@@ -204,25 +177,6 @@ static inline bool
 is_left(const hy_node *n, const ax_bound *at)
 {
 	return hy_is_left(n, at->key, at->len, at->after ? HY_AFTER : HY_BEFORE);
-}
-
-/* Is a key behind a position? */
-static bool
-is_behind(const bt_view *v, const ax_bound *at)
-{
-	uint32_t	len = v->an + v->rn;
-
-	if (len >= at->len)
-	{
-		/* keys that begin so are on the side that it says */
-		uint32_t	an = v->an < at->len ? v->an : at->len;
-		int			c = an ? memcmp(v->a, at->key, an) : 0;
-
-		if (c == 0 && at->len > an)
-			c = memcmp(v->r, at->key + an, at->len - an);
-		return c ? c > 0 : !at->after;
-	}
-	return hy_cmp_view(v, at->key, at->len) > 0;
 }
 
 /* How many of n slots, in their order, lie before a position? */
@@ -237,7 +191,7 @@ before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
 		bt_view		v;
 
 		hy_get(b, perm[mid], &v);
-		if (is_behind(&v, at))
+		if (hy_is_behind(&v, at))
 			n = mid;
 		else
 			lo = mid + 1;

@@ -167,7 +167,7 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	}
 	memset(t, 0, sizeof(hy_list));
 	ax_stack_init(&t->log);
-	atomic_store_explicit(&t->head, l.first, memory_order_relaxed);
+	t->head = l.first;
 	/* the search layer first, which nobody looks at before there is a list */
 	for (hy_node *k = hy_next(l.first); k; k = hy_next(k))
 		hy_push(t, &k->come);

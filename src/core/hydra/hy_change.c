@@ -26,7 +26,6 @@ typedef struct room
 } room;
 
 #define MORE	8				/* slots, about, that a fixed body grows by */
-#define WORTH	64				/* bytes for which a body is made anew */
 
 /* The entries of the copy and the new one, sorted. */
 static void
@@ -69,7 +68,7 @@ make(room *r, int m)
 							r->node->anchor, plen, false);
 	/* only the new key goes to the right: the body may stay */
 	plen = hy_range(n, r->node);
-	stays = rising && (plen - b->plen) * (uint32_t) m < WORTH;
+	stays = rising && (plen - b->plen) * (uint32_t) m < HY_WORTH;
 	if (r->right && !stays)
 		r->left = hy_make_body(r->cx, r->s, r->e, m, rising ? 0 : spare, n->anchor, plen, false);
 	return r->right && (r->left || stays);
@@ -244,7 +243,7 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 }
 
 /*
- * Insert n rising keys.
+ * Insert n rising keys, of either engine.
  *
  * Arguments: an operation of every structure: where, the keys, and where the answer goes.
  */
@@ -255,7 +254,7 @@ hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint
 	*done = *added = 0;
 	while (*done < n)
 	{
-		ax_status	x = hy_insert(cx, s, keys[*done], lens ? lens[*done] : len);
+		ax_status	x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
 
 		if (x != AX_OK && x != AX_EXISTS)
 			return *done ? AX_OK : x;

@@ -4,6 +4,8 @@
  *	  are larger than they need be are made anew, and objects in spans that are to become
  *	  empty are copied.  Then the same for the search layer.
  *
+ * One thought with: hm_compact.c
+ *
  * src/README.md: Compaction
  */
 #include "core/radix/radix.h"
@@ -11,31 +13,19 @@
 
 #define CALL_NODES	64
 #define TRIES		8
-#define BLOBS		HY_SLOTS
 
 enum
 {
 	LIST, LAYER					/* c->level */
 };
 
-/* A node whose objects are to be replaced. */
-typedef struct work
-{
-	int			n;
-	hy_entry	e[HY_SLOTS];
-	int			nblobs;
-	bt_blob    *goes[BLOBS];
-	bt_blob    *moved[BLOBS];
-	_Alignas(8) uint8_t copy[HY_MAX_BODY];
-} work;
-
 /* Long keys that are to move go elsewhere.  False: no memory. */
 static bool
-move_blobs(ax_ctx *cx, ax_store *s, work *w)
+move_blobs(ax_ctx *cx, ax_store *s, hy_move *m)
 {
-	for (int i = 0; i < w->n; i++)
+	for (int i = 0; i < m->n; i++)
 	{
-		bt_blob    *old = w->e[i].v.blob,
+		bt_blob    *old = m->e[i].v.blob,
 				   *b;
 
 		if (!old || !ax_draining(cx, s, old))
@@ -43,24 +33,70 @@ move_blobs(ax_ctx *cx, ax_store *s, work *w)
 		b = bt_blob_new(cx, s, old->bytes, old->len);
 		if (!b)
 			return false;
-		w->goes[w->nblobs] = old;
-		w->moved[w->nblobs++] = b;
-		bt_key_view(NULL, b->len, b, &w->e[i].v);
+		m->goes[m->nblobs] = old;
+		m->moved[m->nblobs++] = b;
+		bt_key_view(NULL, b->len, b, &m->e[i].v);
 	}
 	return true;
 }
 
-/*
- * Give up what was made; x is returned.
- */
-static ax_status
-undo(ax_ctx *cx, ax_store *s, work *w, hy_body *b, hy_node *n, ax_status x)
+/* Give up what was made; x is returned. */
+ax_status
+hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x)
 {
-	while (w->nblobs > 0)
-		bt_blob_free(cx, s, w->moved[--w->nblobs]);
-	hy_drop_body(cx, s, b);
-	hy_drop_node(cx, s, n);
+	while (m->nblobs > 0)
+		bt_blob_free(cx, s, m->moved[--m->nblobs]);
+	hy_drop_body(cx, s, m->body);
+	m->body = NULL;
 	return x;
+}
+
+/*
+ * Make m->body, of the entries, for node n.  That is done if "must", if an object is to move, or
+ * if the old body is too large.  AX_NOTFOUND: it stays, or there is no memory.  AX_BUSY.
+ *
+ * Latches: none.
+ * Returns: on AX_OK there is room to retire the old body, the keys and so many objects more.
+ */
+ax_status
+hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n, const hy_node *next,
+			 bool must, int more)
+{
+	uint32_t	plen = hy_range(n, next);
+
+	must = must || ax_draining(cx, s, m->old) || m->n + 16 <= m->old->cap;
+	for (int i = 0; i < m->n && !must; i++)
+		must = m->e[i].v.blob && ax_draining(cx, s, m->e[i].v.blob);
+	if (!must || !hy_fits(m->e, m->n, plen))
+		return AX_NOTFOUND;
+	hy_sort(m->e, m->n, plen);
+	if (move_blobs(cx, s, m))
+		m->body = hy_make_body(cx, s, m->e, m->n, m->n ? 0 : 8, n->anchor, plen, true);
+	if (!m->body)
+		return hy_move_undo(cx, s, m, AX_NOTFOUND);
+	if (ax_retire_reserve(cx, 1 + m->nblobs + more) != AX_OK)
+		return hy_move_undo(cx, s, m, AX_BUSY);
+	return AX_OK;
+}
+
+/* A node is done with: on to the one behind.  AX_NOTFOUND: there is none. */
+ax_status
+hy_compact_on(ax_compaction *c, const hy_node *next)
+{
+	if (!next)
+		return AX_NOTFOUND;
+	c->len = next->alen < HY_POS_BYTES ? next->alen : HY_POS_BYTES;
+	memcpy(c->work, next->anchor, c->len);
+	return AX_OK;
+}
+
+/* It was published: what it replaces is retired. */
+void
+hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m)
+{
+	ax_retire(cx, s, m->old, m->old->size);
+	for (int i = 0; i < m->nblobs; i++)
+		bt_blob_retire(cx, s, m->goes[i]);
 }
 
 /*
@@ -80,8 +116,11 @@ before(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *n, ax_guard *g)
 }
 
 /*
- * Another header, of the same anchor, in a node's place.  AX_OK, AX_NOTFOUND: no memory.
- * AX_STALE, AX_BUSY.
+ * Another header, of the same anchor, in the place of a node that is not the first.  AX_OK,
+ * AX_NOTFOUND: no memory.  AX_STALE, AX_BUSY.
+ *
+ * The first stays where it is: a search by the list's head looks at no latch.  As a rule it is in
+ * the store's first pages, which are not emptied.
  *
  * Latches: none on entry and on return; takes those of the node before and of the node by
  * one try each.
@@ -91,7 +130,7 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 {
 	ax_guard	ga,
 				g;
-	hy_node    *a = NULL,
+	hy_node    *a,
 			   *n,
 			   *next;
 	bt_view		v;
@@ -101,18 +140,13 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 	n = hy_make_node(cx, s, &v, true);
 	if (!n)
 		return AX_NOTFOUND;
-	if (old->alen > 0 && (a = before(cx, s, t, old, &ga)) == NULL)
-	{
-		hy_drop_node(cx, s, n);
-		return AX_STALE;
-	}
-	x = ax_guard_open(cx, &g, &old->word, false);
-	if (x == AX_OK && a && !ax_guard_lock(cx, &ga))
+	a = before(cx, s, t, old, &ga);
+	x = a ? ax_guard_open(cx, &g, &old->word, false) : AX_STALE;
+	if (x == AX_OK && !ax_guard_lock(cx, &ga))
 		x = AX_STALE;
 	if (x == AX_OK && !ax_guard_lock(cx, &g))
 	{
-		if (a)
-			ax_guard_close(cx, &ga, false);
+		ax_guard_close(cx, &ga, false);
 		x = AX_STALE;
 	}
 	if (x != AX_OK)
@@ -127,19 +161,13 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 	hy_set_next(n, next);
 	atomic_store_explicit(&n->prev, a, memory_order_relaxed);
 	atomic_store_explicit(&old->forward, n, memory_order_release);
-	if (a)
-		hy_set_next(a, n);
-	else
-		atomic_store_explicit(&t->head, n, memory_order_release);
+	hy_set_next(a, n);
 	if (next)
 		atomic_store_explicit(&next->prev, n, memory_order_release);
-	/* of the first, too: gone nodes of which the search layer is not told lead to it */
 	hy_push(t, &old->go);
-	if (a)
-		hy_push(t, &n->come);
+	hy_push(t, &n->come);
 	ax_guard_kill(cx, &g);
-	if (a)
-		ax_guard_close(cx, &ga, true);
+	ax_guard_close(cx, &ga, true);
 	return AX_OK;
 }
 
@@ -152,35 +180,22 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 static __attribute__((noinline)) ax_status
 replace_body(ax_ctx *cx, ax_store *s, hy_at *at)
 {
-	work		w = {.nblobs = 0};
-	hy_body    *old = at->b,
-			   *b;
-	uint32_t	plen = hy_range(at->n, at->next);
-	bool		must;
+	hy_move		m = {.old = at->b};
+	_Alignas(8) uint8_t copy[HY_MAX_BODY];
+	ax_status	x;
 
-	if (!hy_copy(old, &at->g, w.copy))
+	if (!hy_copy(at->b, &at->g, copy))
 		return AX_STALE;
-	w.n = hy_entries((const hy_body *) (const void *) w.copy, w.e);
-	must = ax_draining(cx, s, old) || w.n + 16 <= old->cap;
-	for (int i = 0; i < w.n && !must; i++)
-		must = w.e[i].v.blob && ax_draining(cx, s, w.e[i].v.blob);
-	if (!must || !hy_fits(w.e, w.n, plen))
-		return AX_NOTFOUND;
-	hy_sort(w.e, w.n, plen);
-	b = move_blobs(cx, s, &w) ?
-		hy_make_body(cx, s, w.e, w.n, w.n ? 0 : 8, at->n->anchor, plen, true) : NULL;
-	if (!b)
-		return undo(cx, s, &w, b, NULL, AX_NOTFOUND);
-	if (ax_retire_reserve(cx, 1 + w.nblobs) != AX_OK)
-		return undo(cx, s, &w, b, NULL, AX_BUSY);
+	m.n = hy_entries((const hy_body *) (const void *) copy, m.e);
+	x = hy_move_make(cx, s, &m, at->n, at->next, false, 0);
+	if (x != AX_OK)
+		return x;
 	AX_POINT("hydra.compact.before_lock");
 	if (!ax_guard_lock(cx, &at->g))
-		return undo(cx, s, &w, b, NULL, AX_STALE);
-	atomic_store_explicit(&at->n->body, b, memory_order_release);
+		return hy_move_undo(cx, s, &m, AX_STALE);
+	atomic_store_explicit(&at->n->body, m.body, memory_order_release);
 	ax_guard_close(cx, &at->g, true);
-	ax_retire(cx, s, old, old->size);
-	for (int i = 0; i < w.nblobs; i++)
-		bt_blob_retire(cx, s, w.goes[i]);
+	hy_move_done(cx, s, &m);
 	return AX_OK;
 }
 
@@ -193,10 +208,8 @@ replace_body(ax_ctx *cx, ax_store *s, hy_at *at)
 static ax_status
 compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 {
-	uint8_t    *pos = c->work;
 	hy_at		at;
-	hy_node    *next;
-	ax_status	x = hy_find(cx, s, t, NULL, pos, c->len, HY_BEFORE, false, false, &at);
+	ax_status	x = hy_find(cx, s, t, NULL, c->work, c->len, HY_BEFORE, false, false, &at);
 
 	if (x != AX_OK)
 		return x;
@@ -209,7 +222,7 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	}
 	if (x == AX_BUSY)
 		return x;
-	if (ax_draining(cx, s, at.n))
+	if (at.n->alen > 0 && ax_draining(cx, s, at.n))
 	{
 		x = replace_node(cx, s, t, at.n);
 		if (x == AX_OK)
@@ -224,12 +237,7 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	if (x != AX_OK && x != AX_NOTFOUND)
 		return x;
 	c->moved += x == AX_OK;
-	next = at.next;
-	if (!next)
-		return AX_NOTFOUND;
-	c->len = next->alen < HY_POS_BYTES ? next->alen : HY_POS_BYTES;
-	memcpy(pos, next->anchor, c->len);
-	return AX_OK;
+	return hy_compact_on(c, at.next);
 }
 
 /*

@@ -16,7 +16,6 @@ const ax_engine ax_engine_hydra_##name = { \
 	.remove = hy_remove, \
 	.contains = hy_contains, \
 	.lookup = hy_lookup, \
-	.lookup_many = hy_lookup_many, \
 	.scan = hy_scan, \
 	.load = hy_load, \
 	.insert_sorted = hy_insert_sorted, \

@@ -71,7 +71,7 @@ jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, hy_s
 		if (ax_unlikely(x == AX_STALE))
 			x = jump_latched(cx, s, coded, len, after, &tid);
 	}
-	*n = x == AX_OK ? (hy_node *) (uintptr_t) tid : hy_ld(&t->head);
+	*n = x == AX_OK ? (hy_node *) (uintptr_t) tid : t->head;
 	return x == AX_NOTFOUND ? AX_OK : x;
 }
 
@@ -158,6 +158,7 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 		for (int i = 0; i < 12; i++)
 			ax_prefetch((const char *) at->b + i * AX_LINE);
 		at->next = hy_next(n);
+		AX_POINT("hydra.link_read");
 		dir = where(n, at->next, key, len, side);
 		if (ax_likely(dir == 0))
 		{
@@ -167,7 +168,10 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 			return AX_OK;
 		}
 		go = dir < 0 ? hy_ld(&n->prev) : at->next;
-		/* a link of a node that is in the list leads to one that was there in this epoch */
+		/*
+		 * A link of a node that is in the list leads to one that was there in this epoch.  Where
+		 * the node changed, the next one may have come after there was none.
+		 */
 		if (ax_guard_valid(&at->g))
 			n = go;
 		ax_guard_close(cx, &at->g, false);
@@ -206,7 +210,7 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	}
 	memset(*t, 0, sizeof(hy_list));
 	ax_stack_init(&(*t)->log);
-	atomic_store_explicit(&(*t)->head, n, memory_order_relaxed);
+	(*t)->head = n;
 	if (atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) *t,
 												memory_order_acq_rel, memory_order_acquire))
 	{
@@ -225,11 +229,13 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 /* ---- the log ---- */
 
 /*
- * Latches: the caller has that of the node before the one that came or goes.
+ * Latches: the caller has that of the node before the one that came or goes.  With no latch the
+ * node's going could be logged before its coming, and the search layer would lead to it for ever.
  */
 void
 hy_push(hy_list *t, hy_log *l)
 {
+	AX_POINT("hydra.push");
 	atomic_fetch_add_explicit(&t->pushed, 1, memory_order_relaxed);
 	ax_stack_push(&t->log, &l->link);
 }

@@ -12,6 +12,7 @@
 #define HY_MARK		8			/* logged changes that make a writer apply them */
 #define HY_POOR		16			/* a node with fewer keys is merged */
 #define HY_FULL		52			/* keys of a merged one, at most */
+#define HY_WORTH	64			/* bytes for which a body is made anew */
 #define HY_POS_BYTES 4096		/* of an anchor that a compaction remembers */
 #define HY_PATH		8000		/* bytes of an anchor that the search layer has, at most */
 #define HY_CODED	(HY_PATH / 8 * 9 + AX_TID_BYTES)	/* bytes of the longest one there */
@@ -49,6 +50,25 @@ hy_is_left(const hy_node *n, const uint8_t *key, uint32_t len, hy_side side)
 	return n->alen == len || side == HY_AFTER;
 }
 
+/* Is a key behind a position? */
+static inline bool
+hy_is_behind(const bt_view *v, const ax_bound *at)
+{
+	uint32_t	len = bt_len(v);
+
+	if (len >= at->len)
+	{
+		/* keys that begin so are on the side that it says */
+		uint32_t	an = v->an < at->len ? v->an : at->len;
+		int			c = an ? memcmp(v->a, at->key, an) : 0;
+
+		if (c == 0 && at->len > an)
+			c = memcmp(v->r, at->key + an, at->len - an);
+		return c ? c > 0 : !at->after;
+	}
+	return hy_cmp_view(v, at->key, at->len) > 0;
+}
+
 /* ---- hy_list.c ---- */
 extern ax_status hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key,
 						 uint32_t len, hy_side side, bool pess, bool write, hy_at *at);
@@ -74,11 +94,26 @@ extern ax_status hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int m
 extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
-extern ax_status hy_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								const uint32_t *lens, uint32_t len, uint32_t n,
-								uint64_t *tids, uint32_t max, uint32_t *counts,
-								uint32_t *done);
 extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+
+/* ---- hy_compact.c: another body in a node's place, for both kinds of lists ---- */
+
+typedef struct hy_move
+{
+	hy_body    *old;
+	int			n;
+	hy_entry	e[HY_SLOTS];	/* what the old body has; in order, once there is another */
+	int			nblobs;
+	bt_blob    *goes[HY_SLOTS];
+	bt_blob    *moved[HY_SLOTS];
+	hy_body    *body;			/* NULL: none was made */
+} hy_move;
+
+extern ax_status hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n,
+							  const hy_node *next, bool must, int more);
+extern ax_status hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x);
+extern void hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m);
+extern ax_status hy_compact_on(ax_compaction *c, const hy_node *next);
 
 /* ---- hy_bulk.c, hy_check.c, hy_compact.c ---- */
 extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,

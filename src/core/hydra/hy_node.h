@@ -101,7 +101,7 @@ struct hy_node
 /* Of one store.  Made with its first node; freed with the store. */
 typedef struct hy_list
 {
-	_Atomic(hy_node *) head;	/* the first node, or one that leads to it */
+	hy_node    *head;			/* the first node, which stays */
 	_Alignas(AX_LINE) ax_stack log;	/* pushed in the order of the changes */
 	_Atomic uint64_t pushed;	/* ever, raised before the push */
 	_Atomic uint64_t applied;	/* ever, raised when the search layer has it */

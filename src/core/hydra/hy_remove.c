@@ -195,6 +195,6 @@ hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		tidy(cx, s, t, key, len);
 	/* of an empty list nothing is to be left */
 	if (ax_unlikely(hy_waiting(t) > 0))
-		hy_told(cx, s, t, left == 0 && hy_next(hy_ld(&t->head)) == NULL ? 0 : HY_MARK);
+		hy_told(cx, s, t, left == 0 && hy_next(t->head) == NULL ? 0 : HY_MARK);
 	return AX_OK;
 }

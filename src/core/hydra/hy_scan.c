@@ -153,33 +153,6 @@ hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 	return AX_OK;
 }
 
-/*
- * See ax_lookup_many.
- *
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
- */
-ax_status
-hy_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
-			   uint32_t *done)
-{
-	uint32_t	ntids = 0;
-
-	for (*done = 0; *done < n; ++*done)
-	{
-		bool		more;
-		ax_status	x = hy_lookup(cx, s, keys[*done], lens ? lens[*done] : len, tids + ntids,
-								  max - ntids, &counts[*done], &more);
-
-		if (x != AX_OK)
-			return x == AX_BUSY && *done ? AX_OK : x;
-		if (more)
-			break;
-		ntids += counts[*done];
-	}
-	return AX_OK;
-}
-
 /* ---- batches ---- */
 
 typedef enum step
@@ -205,25 +178,6 @@ typedef struct scan
 	bool		pess;
 	_Alignas(8) uint8_t copy[HY_MAX_BODY];
 } scan;
-
-/* Is a key behind a position? */
-static inline bool
-is_behind(const bt_view *v, const ax_bound *at)
-{
-	uint32_t	len = bt_len(v);
-
-	if (len >= at->len)
-	{
-		/* keys that begin so are on the side that it says */
-		uint32_t	an = v->an < at->len ? v->an : at->len;
-		int			c = an ? memcmp(v->a, at->key, an) : 0;
-
-		if (c == 0 && at->len > an)
-			c = memcmp(v->r, at->key + an, at->len - an);
-		return c ? c > 0 : !at->after;
-	}
-	return hy_cmp_view(v, at->key, at->len) > 0;
-}
 
 /* Take the entry.  S_GO, S_FULL, S_BUFFER. */
 static step
@@ -268,9 +222,9 @@ do_copy(scan *sc, const uint8_t *perm, int n)
 		bt_view		v;
 
 		hy_get(copy, perm[b->backward ? n - 1 - k : k], &v);
-		if (is_behind(&v, &sc->pos) == b->backward)
+		if (hy_is_behind(&v, &sc->pos) == b->backward)
 			continue;
-		if (is_behind(&v, b->backward ? &b->lo : &b->hi) != b->backward)
+		if (hy_is_behind(&v, b->backward ? &b->lo : &b->hi) != b->backward)
 		{
 			r = S_END;
 			break;
