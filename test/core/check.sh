@@ -15,9 +15,9 @@ one()
 	local t=${2%%:*} s=${2#*:}
 	local o=build/$1/$t.$s.tap rc scale=${TAP_SCALE:-100} less= began=$SECONDS
 
-	# a part of the work: under TSan the two longest repeat few steps often
+	# a part of the work: under TSan the three longest repeat few steps often
 	case $1:$t:$s in
-		tsan:test_compact:* | tsan:test_bt_races:*) scale=$(((scale + 3) / 4)) ;;
+		tsan:test_compact:* | tsan:test_bt_races:* | tsan:test_mvrlu:*) scale=$(((scale + 3) / 4)) ;;
 		*:hydra-*) scale=$(((scale + 4) / 5)) less="SECONDS=1" ;;
 	esac
 
