@@ -56,24 +56,33 @@ SET artidx.batched_joins = on;
 
 -- ---- taken -------------------------------------------------------------------
 
+-- many outer rows, each with a whole key of the index; rows from the table
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.k = o.k;
+-- columns that the index has: from the index only
 EXPLAIN (COSTS OFF) SELECT o.id, n.k FROM o JOIN n ON n.k = o.k;
+-- outer joins, whose other conditions belong to the join, or to its result
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o LEFT JOIN n ON n.k = o.k AND n.y < o.x;
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o LEFT JOIN n ON n.k = o.k WHERE n.y IS NULL OR n.y > 3;
+-- semi joins, of EXISTS and of IN, and anti joins: one row of a key will do
 EXPLAIN (COSTS OFF) SELECT id FROM o WHERE EXISTS (SELECT FROM n WHERE n.k = o.k);
 EXPLAIN (COSTS OFF) SELECT id FROM o WHERE k IN (SELECT k FROM n WHERE y > 20);
 EXPLAIN (COSTS OFF) SELECT id FROM o WHERE NOT EXISTS (SELECT FROM n WHERE n.k = o.k);
+-- several columns, of which some are constants
 EXPLAIN (COSTS OFF) SELECT o.id, n.t FROM o JOIN n ON n.x = o.x AND n.y = o.g;
 EXPLAIN (COSTS OFF) SELECT o.id, n.t FROM o JOIN n ON n.x = o.x AND n.y = 7;
+-- keys that an expression makes
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.t = upper(lower(o.t));
+-- one upon the other, below a LIMIT that wants many rows, below an aggregate
 EXPLAIN (COSTS OFF) SELECT o.id, n.y, m.t FROM o JOIN n ON n.k = o.k JOIN n m ON m.id = n.y;
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.id = o.id ORDER BY o.id LIMIT 2000;
 EXPLAIN (COSTS OFF) SELECT g, count(*), sum(n.y) FROM o JOIN n ON n.id = o.k GROUP BY g;
+-- the columns of a partial index, an expression's value
 CREATE INDEX n_part ON n USING art (y) WHERE x < 10;
 CREATE INDEX n_expr ON n USING art ((x + y));
 ANALYZE n;
 EXPLAIN (COSTS OFF) SELECT o.id, n.t FROM o JOIN n ON n.y = o.k AND n.x < 10;
 EXPLAIN (COSTS OFF) SELECT o.id, n.t FROM o JOIN n ON n.x + n.y = o.k;
+-- in each worker, of the rows that it has
 BEGIN;
 SET LOCAL max_parallel_workers_per_gather = 2;
 SET LOCAL parallel_setup_cost = 0;
@@ -376,6 +385,7 @@ EXECUTE generic(1, 20);
 EXECUTE generic(NULL, 20);
 EXECUTE generic(4, 4);
 BEGIN;
+SET LOCAL enable_hashjoin = on;
 DROP INDEX n_k;
 EXPLAIN (COSTS OFF) EXECUTE generic(4, 4);
 EXECUTE generic(4, 4);

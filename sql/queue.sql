@@ -129,6 +129,27 @@ ALTER TABLE t SET (parallel_workers = 2);
 VACUUM ANALYZE t;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE k > 0;
 INSERT INTO t SELECT i, look_parallel(i), 'x' FROM generate_series(1, 200) i;
+-- nor does a worker of a build, whose expression asks the table; the leader waits for workers
+CREATE TABLE b (k int, pad char(800)) WITH (fillfactor = 10, parallel_workers = 1);
+INSERT INTO b SELECT generate_series(1, 64);
+SELECT set_config('queue.leader', pg_backend_pid()::text, false) <> '' AS set;
+CREATE FUNCTION rows_so_far(k int) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+BEGIN
+	IF pg_backend_pid() = current_setting('queue.leader')::int THEN
+		PERFORM pg_sleep(0.002);
+		RETURN NULL;
+	END IF;
+	RETURN (SELECT count(*) FROM queue.t WHERE t.k > 0);
+END $$;
+CREATE FUNCTION builds(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF i = 50 THEN
+		CREATE INDEX ON b USING btree (rows_so_far(k));
+		RAISE NOTICE 'a worker saw fewer rows % times', (SELECT count(*) FROM b WHERE rows_so_far(k) < 3249);
+	END IF;
+	RETURN i;
+END $$;
+INSERT INTO t SELECT i, builds(i), 'x' FROM generate_series(1, 60) i;
 RESET parallel_leader_participation;
 RESET max_parallel_workers_per_gather;
 RESET enable_bitmapscan;
@@ -137,6 +158,28 @@ RESET min_parallel_index_scan_size;
 RESET min_parallel_table_scan_size;
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
+-- a batched join sees them, too
+CREATE TABLE o AS SELECT generate_series(1, 4000) AS k;
+ANALYZE o;
+SET artidx.batched_joins = on;
+SET enable_seqscan = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+EXPLAIN (COSTS OFF) SELECT count(t.v) FROM o JOIN t ON t.k = o.k;
+CREATE FUNCTION look_batched(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF i % 50 = 0 AND (SELECT count(t.v) FROM o JOIN t ON t.k = o.k) <> 3259 + i THEN
+		RAISE WARNING 'row %: the join gives % rows', i, (SELECT count(t.v) FROM o JOIN t ON t.k = o.k);
+	END IF;
+	RETURN i;
+END $$;
+INSERT INTO t SELECT i, look_batched(i), 'x' FROM generate_series(1, 200) i;
+RESET artidx.batched_joins;
+SET enable_seqscan = off;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
 
 -- a subtransaction that is aborted takes its own entries with it, not those around it
 TRUNCATE t;
@@ -166,6 +209,16 @@ TRUNCATE t;
 INSERT INTO t SELECT sub(i, 2), i, 'outer' FROM generate_series(1, 50) i;
 SELECT name, count(*) FROM t GROUP BY 1 ORDER BY 1;
 SELECT count(*) FROM dead();
+-- of all indexes, where nothing else waits
+TRUNCATE t;
+DO $$
+BEGIN
+	INSERT INTO t SELECT i, 1 / (20 - i), 'aborted' FROM generate_series(1, 20) i;
+EXCEPTION WHEN division_by_zero THEN
+	INSERT INTO t SELECT i, i, 'committed' FROM generate_series(1, 20) i;
+END $$;
+SELECT * FROM dead();
+TRUNCATE t;
 BEGIN;
 SAVEPOINT s;
 INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 100) i;
@@ -214,6 +267,27 @@ END $$;
 SELECT entries AS before FROM artidx_check('u_v') \gset
 INSERT INTO u SELECT i, 1 / (20 - CASE WHEN i = 4 THEN plain(i) ELSE i END) FROM generate_series(1, 20) i ON CONFLICT DO NOTHING;
 SELECT entries - :before AS entries FROM artidx_check('u_v');
+-- nor after some that failed
+CREATE FUNCTION failed(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	BEGIN
+		INSERT INTO t SELECT i, 1 / (20 - g), 'failed' FROM generate_series(1, 20) g;
+	EXCEPTION WHEN division_by_zero THEN NULL;
+	END;
+	BEGIN
+		COPY t FROM PROGRAM 'echo x,0,c' (FORMAT csv);
+	EXCEPTION WHEN invalid_text_representation THEN NULL;
+	END;
+	RETURN i;
+END $$;
+SELECT entries AS before FROM artidx_check('u_v') \gset
+INSERT INTO u SELECT i, 1 / (20 - CASE WHEN i = 4 THEN failed(i) ELSE i END) FROM generate_series(1, 20) i ON CONFLICT DO NOTHING;
+SELECT entries - :before AS entries FROM artidx_check('u_v');
+-- nor in a WITH of a statement that could let entries wait
+SELECT entries AS before FROM artidx_check('u_v') \gset
+WITH w AS (INSERT INTO u SELECT i, 1 / (20 - i) FROM generate_series(1, 20) i ON CONFLICT DO NOTHING RETURNING k)
+	INSERT INTO t SELECT k, k, 'with' FROM w;
+SELECT entries - :before AS entries FROM artidx_check('u_v');
 VACUUM u, t;
 SELECT entries - heap_tuples AS dead FROM artidx_check('u_v', true);
 SELECT * FROM dead();
@@ -225,10 +299,15 @@ BEGIN
 	NEW.v := (SELECT count(*) FROM t WHERE k > 0);
 	RETURN NEW;
 END $$;
-COPY t (k, v, name) FROM PROGRAM 'for i in 1 2 3 4 5 6 7 8 9 10; do echo "$i,0,c"; done; echo "x,0,c"' (FORMAT csv);
+-- (it stores 1,000 rows before it inserts their entries)
+COPY t FROM PROGRAM 'seq -f %g,0,c 1001; echo x,0,c' (FORMAT csv);
 SELECT * FROM dead();
-COPY t (k, v, name) FROM PROGRAM 'for i in 1 2 3 4 5 6 7 8 9 10; do echo "$i,0,c"; done' (FORMAT csv);
+TRUNCATE t;
+BEGIN;
+COPY t FROM PROGRAM 'seq -f %g,0,c 10' (FORMAT csv);
+SELECT sum(entries) FROM artidx_indexes WHERE relname = 't';
 SELECT count(*) FROM t WHERE k > 0;
+COMMIT;
 SELECT * FROM dead();
 CREATE TRIGGER seen BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION seen();
 INSERT INTO t SELECT i, 0, 'trigger' FROM generate_series(1, 40) i;
@@ -314,6 +393,22 @@ CREATE TABLE e (k int, v int, EXCLUDE USING art (k WITH =)) WITH (autovacuum_ena
 INSERT INTO e SELECT i, 1 / (20 - i) FROM generate_series(1, 20) i;
 SELECT entries FROM artidx_check('e_k_excl');
 INSERT INTO e SELECT i % 10, i FROM generate_series(1, 20) i;
+
+-- nor compared keys, long ones, and those of an index that is not valid
+CREATE TABLE w (k int, v int, name text, a int[]) WITH (autovacuum_enabled = off);
+CREATE INDEX w_k ON w USING art (k);
+CREATE INDEX w_v ON w USING art (v);
+CREATE INDEX w_name ON w USING art (name COLLATE "C");
+CREATE INDEX w_a ON w USING art (a);
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'w_v'::regclass;
+INSERT INTO w SELECT i, i, repeat('x', 600), ARRAY[1 / (20 - i)] FROM generate_series(1, 20) i;
+UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'w_v'::regclass;
+SELECT indexrelname, entries FROM artidx_indexes WHERE relname = 'w' ORDER BY 1;
+-- nor those of columns that an UPDATE does not change
+TRUNCATE w;
+INSERT INTO w SELECT i, i, 'x', ARRAY[i] FROM generate_series(1, 20) i;
+UPDATE w SET k = k + 20 / (20 - v);
+SELECT indexrelname, entries FROM artidx_indexes WHERE relname = 'w' ORDER BY 1;
 
 SET client_min_messages = warning;
 DROP SCHEMA queue CASCADE;

@@ -13,6 +13,7 @@
 #
 #	STRESS_SECONDS	length of the SQL stress of each structure (15)
 #	CORE_SECONDS	length of each threaded stress of the core (15)
+#	TAP_SCALE		per cent of the work that the core's tests do (100)
 #	CONNS			connections of test/t/005_connections.pl (500)
 #	TAP_JOBS		files of test/t at a time (2)
 #	TAP_TIMEOUT		seconds that one of them may take (900)

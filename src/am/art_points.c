@@ -116,6 +116,8 @@ art_points_search(IndexScanDesc scan, uint32 from, const uint64 **tids, uint32 *
 	b->several = false;
 	if (so->priv != NULL)
 		return 0;
+	/* rows of the statement in which this query runs */
+	art_queue_flush_of(scan->indexRelation);
 	if (from == 0)
 		place_keys(r);
 	art_scan_buffers(so, ART_MANY_TIDS, false);

@@ -13,17 +13,17 @@ shift
 one()
 {
 	local t=${2%%:*} s=${2#*:}
-	local o=build/$1/$t.$s.tap rc less= began=$SECONDS
+	local o=build/$1/$t.$s.tap rc scale=${TAP_SCALE:-100} less= began=$SECONDS
 
-	# a part of the work, unless said otherwise: under TSan the two longest repeat few steps often
+	# a part of the work: under TSan the two longest repeat few steps often
 	case $1:$t:$s in
-		tsan:test_compact:* | tsan:test_bt_races:*) less="TAP_SCALE=25" ;;
-		*:hydra-*) less="TAP_SCALE=20 SECONDS=1" ;;
+		tsan:test_compact:* | tsan:test_bt_races:*) scale=$(((scale + 3) / 4)) ;;
+		*:hydra-*) scale=$(((scale + 4) / 5)) less="SECONDS=1" ;;
 	esac
-	[ -z "${TAP_SCALE:-}" ] || less=
 
 	# shellcheck disable=SC2086
-	AX_STRUCTURE=$s env $less timeout "${TIMEOUT:-600}" ${RUN:-} "build/$1/$t" >"$o" 2>&1
+	AX_STRUCTURE=$s TAP_SCALE=$scale env $less \
+		timeout "${TIMEOUT:-600}" ${RUN:-} "build/$1/$t" >"$o" 2>&1
 	rc=$?
 	if [ $rc -eq 0 ] && grep -q '^ok' "$o"; then
 		echo "ok - core $1 $t $s $((SECONDS - began)) s ($(grep -c '^ok' "$o") tests)"
