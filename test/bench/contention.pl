@@ -86,11 +86,11 @@ sub read_cells
 	return (\%cell, \%order);
 }
 
-# nbtree, then art's, then btree's
+# nbtree, then art's, then btree's, then hydra's
 sub rank
 {
 	my ($e) = @_;
-	return ($e eq 'nbtree' ? 0 : $e =~ /^art/ ? 1 : 2) . $e;
+	return ($e eq 'nbtree' ? 0 : $e =~ /^art/ ? 1 : $e =~ /^btree/ ? 2 : 3) . $e;
 }
 
 sub geomean
@@ -200,7 +200,8 @@ sub table
 
 	print "\nThe rule: the engine with the largest geometric mean of its throughput ratios over all cells wins; of those within "
 	  . $TIE * 100 . " % of it, the one with the smallest of its p99 ratios.\n";
-	for ([ 'structure = art', '^art-' ], [ 'structure = btree', '^btree-' ], [ 'overall', '.' ])
+	for ([ 'structure = art', '^art-' ], [ 'structure = btree', '^btree-' ],
+		[ 'structure = hydra', '^hydra-' ], [ 'overall', '.' ])
 	{
 		my ($name, $pattern) = @$_;
 		my @in = grep { /$pattern/ } @engines or next;

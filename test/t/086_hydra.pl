@@ -19,7 +19,7 @@ $node->start;
 
 sub sql { return $node->safe_psql('postgres', join(' ', @_)) }
 
-my %with = map { ("h_$_" => "WITH (structure = hydra, sync = $_)") } qw(olc optiql coarse);
+my %with = map { ("h_$_" => "WITH (structure = hydra, sync = $_)") } qw(olc optiql coarse mvrlu);
 
 sql(qq{
 	CREATE EXTENSION artidx;
@@ -27,6 +27,7 @@ sql(qq{
 	CREATE UNIQUE INDEX h_olc ON h USING art (id) $with{h_olc};
 	CREATE INDEX h_optiql ON h USING art (k, id) $with{h_optiql};
 	CREATE INDEX h_coarse ON h USING art (t) $with{h_coarse};
+	CREATE INDEX h_mvrlu ON h USING art (k, t) $with{h_mvrlu};
 });
 
 my $rows = 0;
@@ -47,6 +48,8 @@ my @questions = (
 	'SELECT count(*), sum(id) FROM h WHERE k BETWEEN 0 AND 100000',
 	'SELECT count(*), min(t), max(t) FROM h WHERE t > \'\'',
 	'SELECT md5(string_agg(t, \',\')) FROM (SELECT t FROM h WHERE t > \'8\' ORDER BY t DESC LIMIT 1000) s',
+	'SELECT md5(string_agg(t, \',\')) FROM (SELECT t FROM h WHERE k > 5 ORDER BY k, t LIMIT 1000) s',
+	'SELECT count(*), sum(k), max(t) FROM (SELECT k, t FROM h WHERE k >= 0 ORDER BY k DESC, t DESC) s',
 	'SELECT k, t FROM h WHERE id = 1234');
 
 sub both_ways
@@ -114,6 +117,7 @@ is( sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'artidx hyd
 grow(5000);
 my $pid = updater('the first inserts');
 caught_up('the first inserts');
+like(sql('EXPLAIN SELECT t FROM h WHERE k > 5 ORDER BY k, t LIMIT 1000'), qr/using h_mvrlu/, 'one question is for versions');
 right('the first inserts');
 ok( $node->poll_query_until('postgres',
 		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"),
@@ -184,7 +188,7 @@ like(slurp_file("$dir/h.sql"), qr/h_optiql ON public\.h USING art \(k, id\) WITH
 sql('CREATE DATABASE copy');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$dir/h.sql", $node->connstr('copy') ], 'and restored');
 is( $node->safe_psql('copy', q{SELECT string_agg(structure || '-' || sync, ' ' ORDER BY sync) FROM artidx_indexes}),
-	'hydra-coarse hydra-olc hydra-optiql', 'as it was');
+	'hydra-coarse hydra-mvrlu hydra-olc hydra-optiql', 'as it was');
 
 # ---- a cap ----
 
@@ -214,7 +218,7 @@ sql('DELETE FROM h WHERE id % 7 = 0');
 sql('VACUUM (INDEX_CLEANUP ON) h');
 $node->wait_for_catchup($standby);
 ok( $standby->poll_query_until('postgres',
-		q{SELECT count(*) = 3 FROM artidx_indexes WHERE relname = 'h' AND state = 'ready' AND structure = 'hydra'}),
+		q{SELECT count(*) = 4 FROM artidx_indexes WHERE relname = 'h' AND state = 'ready' AND structure = 'hydra'}),
 	'a standby has the indexes');
 grow(3000);
 $node->wait_for_catchup($standby);
