@@ -476,13 +476,27 @@ put_at(rt_leaf *l, int i, const uint8_t *suffix, uint32_t len, uint8_t fp)
 		__atomic_store_n(used, *used + len, __ATOMIC_RELAXED);
 	}
 	else
-		ax_copy_in(l->body + (l->w > AX_TID_BYTES ? l->cap : 0) + (uint32_t) i * l->w,
-					suffix, len);
+		ax_copy_in(rt_fix_entries(l) + (uint32_t) i * l->w, suffix, len);
 	if (rt_leaf_has_fp(l))
 		__atomic_store_n(rt_leaf_fp(l) + i, fp, __ATOMIC_RELAXED);
 	AX_POINT("art.rowex.put");
 	/* this publishes the entry */
 	atomic_store_explicit(&l->live, ld(&l->live) | (1u << i), memory_order_release);
+}
+
+/* Write the entries of a leaf that is private still, all as long, from off on of each. */
+static inline void
+put_all(rt_leaf *l, const rt_ent *e, int n, uint32_t off)
+{
+	uint32_t	w = l->w;
+	uint8_t    *to = rt_fix_entries(l);
+
+	for (int i = 0; i < n; i++, to += w)
+		ax_copy_few(to, e[i].p + off, w);
+	if (w > AX_TID_BYTES)
+		for (int i = 0; i < n; i++)
+			l->body[i] = e[i].fp;
+	atomic_init(&l->live, rt_all_live(n));
 }
 
 /* How a leaf lies in memory. */
@@ -560,15 +574,14 @@ rt_leaf_new(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, uint32_t off,
 		memcpy(l->body + 8, e[0].p + off, e[0].len - off);
 		atomic_init(&l->live, 1);
 	}
+	else if (f.flags == 0)
+		put_all(l, e, n, off);
 	else
 	{
-		if (f.flags == RT_F_VAR)
-		{
-			/* not beyond what a copy of the entries has room for */
-			*rt_leaf_u32(l, 0) = f.total < RT_VAR_BYTES ? f.total : RT_VAR_BYTES;
-			*rt_leaf_u32(l, 1) = rt_var_slots_off(f.cap) + 4 * (uint32_t) f.cap;
-			memset(rt_var_slot(l, 0), 0, 4 * (size_t) f.cap);
-		}
+		/* not beyond what a copy of the entries has room for */
+		*rt_leaf_u32(l, 0) = f.total < RT_VAR_BYTES ? f.total : RT_VAR_BYTES;
+		*rt_leaf_u32(l, 1) = rt_var_slots_off(f.cap) + 4 * (uint32_t) f.cap;
+		memset(rt_var_slot(l, 0), 0, 4 * (size_t) f.cap);
 		for (int i = 0; i < n; i++)
 			put_at(l, i, e[i].p + off, e[i].len - off, e[i].fp);
 	}
@@ -684,6 +697,26 @@ rt_leaf_put(rt_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp, bool ap
 	return true;
 }
 
+/* The same where all are as long.  Such a leaf is smaller than buf. */
+static inline int
+fixed_ents(rt_leaf *l, uint32_t m, rt_ent *e, uint8_t *buf)
+{
+	const uint8_t *base = rt_fix_entries(l);
+	uint32_t	w = l->w;
+	int			n = 0;
+
+	for (; m; m &= m - 1, buf += w, n++)
+	{
+		int			i = __builtin_ctz(m);
+
+		ax_copy_few(buf, base + (uint32_t) i * w, w);
+		e[n].p = buf;
+		e[n].len = w;
+		e[n].fp = w > AX_TID_BYTES ? ax_load1(l->body + i) : 0;
+	}
+	return n;
+}
+
 /* Racy. */
 int
 rt_leaf_ents(rt_leaf *l, rt_ent *e, uint8_t *buf)
@@ -692,6 +725,8 @@ rt_leaf_ents(rt_leaf *l, rt_ent *e, uint8_t *buf)
 	uint32_t	used = 0;
 	int			n = 0;
 
+	if (ax_likely(l->flags == 0))
+		return fixed_ents(l, m, e, buf);
 	for (; m; m &= m - 1)
 	{
 		int			i = __builtin_ctz(m);

@@ -251,6 +251,13 @@ rt_var_slot(rt_leaf *l, int i)
 	return (rt_slot16 *) (void *) ((uint8_t *) l + rt_var_slots_off(l->cap)) + i;
 }
 
+/* Where the entries of a fixed leaf are. */
+static inline uint8_t *
+rt_fix_entries(rt_leaf *l)
+{
+	return l->body + (l->w > AX_TID_BYTES ? l->cap : 0);
+}
+
 static inline uint32_t
 rt_fix_size(int cap, int w)
 {
@@ -530,7 +537,7 @@ extern void rt_node_fill(rt_hdr *to, const rt_slot *s, int n);
 static inline const uint8_t *
 rt_leaf_fixed(rt_leaf *l)
 {
-	return l->flags != 0 ? NULL : l->body + (l->w > AX_TID_BYTES ? l->cap : 0);
+	return l->flags != 0 ? NULL : rt_fix_entries(l);
 }
 
 /* Where entry i is; bounded even when read torn. */

@@ -34,34 +34,37 @@ rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch, int held, ax_sta
 	return x;
 }
 
-/* Sort a leaf's entries, given from the leaf's depth on. */
+/*
+ * Sort entries, given from their leaf's depth on: those of a leaf and at most one more.
+ * Most are in order, those that the leaf was built of.
+ */
 void
 rt_sort_ents(rt_ent *e, int n)
 {
-	for (int i = 1; i < n; i++)
+	uint64_t	head[RT_LEAF_MAX + 1];
+
+	for (int i = 0; i < n; i++)
 	{
-		rt_ent		x = e[i];
-		uint64_t	k = ax_be8(x.p, x.len);
+		uint64_t	k = ax_be8(e[i].p, e[i].len);
+		rt_ent		x;
 		int			j = i;
 
-		while (j > 0)
+		if (i > 0 && k <= head[i - 1])
 		{
-			rt_ent    *y = &e[j - 1];
-			uint64_t	ky = ax_be8(y->p, y->len);
-
-			if (k > ky)
-				break;
-			if (k == ky)
+			x = e[i];
+			do
 			{
-				uint32_t	m = x.len < y->len ? x.len : y->len;
+				rt_ent    *y = &e[j - 1];
 
-				if (memcmp(x.p, y->p, m) > 0)
+				if (k > head[j - 1] ||
+					(k == head[j - 1] && memcmp(x.p, y->p, x.len < y->len ? x.len : y->len) > 0))
 					break;
-			}
-			e[j] = *y;
-			j--;
+				e[j] = *y;
+				head[j] = head[j - 1];
+			} while (--j > 0);
+			e[j] = x;
 		}
-		e[j] = x;
+		head[j] = k;
 	}
 }
 
