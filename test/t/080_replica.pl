@@ -414,7 +414,8 @@ $primary->safe_psql('postgres', q{
 		END IF;
 		RETURN d;
 	END $$;
-	CREATE TABLE e (id int, d int);
+	-- some pages, which one step of a build reads
+	CREATE TABLE e (id int, d int) WITH (fillfactor = 10);
 	CREATE INDEX e_d ON e USING art (touchy(d), id);
 	INSERT INTO e SELECT i, 1 FROM generate_series(1, 100) i;});
 $primary->wait_for_catchup($standby);
@@ -578,6 +579,18 @@ $primary->wait_for_catchup($standby);
 unlock($lock, 44);
 ready('the value of a row that has died meanwhile was gone', $n + 1);
 unlike(slurp_file($standby->logfile, $log), qr/missing chunk|SQLSTATE/, 'nor is that an error');
+# one that is slow holds all up, until somebody takes it out
+$lock = $standby->background_psql('postgres');
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$primary->safe_psql('postgres', q{INSERT INTO y VALUES (6, 'slow'); INSERT INTO t VALUES (72001, 7, 'held up')});
+$standby->poll_query_until('postgres', $at_row) or die 'the follower does not come to the row';
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "$on SELECT t FROM t WHERE id = 72001"), 'held up', 'a slow expression: the tables are read');
+$standby->safe_psql('postgres', q{SELECT artidx_unload('y_long')});
+$standby->safe_psql('postgres', q{SELECT pg_cancel_backend(follower_pid) FROM artidx_standby WHERE database = 'postgres'});
+becomes(q{SELECT lag_bytes = 0 FROM artidx_standby WHERE database = 'postgres'}, 'without it the follower gets on');
+is($standby->safe_psql('postgres', q{SELECT state || ' ' || reason FROM artidx_indexes WHERE indexrelname = 'y_long'}), 'absent unloaded', 'which is out');
+unlock($lock, 44);
 $primary->safe_psql('postgres', 'DROP TABLE y');
 
 is($standby->safe_psql('postgres',
