@@ -735,6 +735,10 @@ is($standby->safe_psql('postgres', "SELECT waits || ' ' || given_up FROM artidx_
 	$before, 'and wait for nothing');
 is($standby->safe_psql('postgres', q{SELECT dead_waiting >= 450 FROM artidx_standby WHERE database = 'postgres'}), 't', 'while its rows are dead');
 fails_with($standby, q{SET statement_timeout = '0.3s'; SELECT * FROM artidx_check('z_v', true)}, '57014', qr/timeout/, 'a check waits for the sweep');
+# a slice that is cancelled in its midst: the sweep begins anew
+my $since = $standby->safe_psql('postgres', q{SELECT waitstart FROM pg_locks WHERE locktype = 'advisory' AND objid = 45 AND NOT granted});
+$standby->safe_psql('postgres', q{SELECT pg_cancel_backend(follower_pid) FROM artidx_standby WHERE database = 'postgres'});
+$standby->poll_query_until('postgres', "$in_slice AND waitstart > '$since'") or die 'no slice after that';
 # rows come to such places, and must not be swept
 $standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
 $primary->safe_psql('postgres', 'INSERT INTO z SELECT i, i FROM generate_series(10001, 10300) i');
