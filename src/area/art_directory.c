@@ -202,7 +202,7 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 	pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 	e->reason = why;
 	e->altered = false;
-	e->behind = false;
+	e->behind = e->unswept = false;
 	if (why != ART_WHY_MEMORY)
 		e->sealed = false;
 	e->owner_pid = 0;
@@ -469,7 +469,7 @@ entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
 	e->resumable = false;
 	e->helpers = 0;
 	e->nredo = 0;
-	e->behind = false;
+	e->behind = e->unswept = false;
 	e->heap_spc = InvalidOid;
 	e->heap_rel = 0;
 	e->wanted = ART_WANT_NOTHING;
@@ -883,7 +883,7 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 			e->last_ms = ms;
 		}
 		e->altered = false;
-		e->behind = false;
+		e->behind = e->unswept = false;
 		e->failed_at = 0;
 		e->failed_free = 0;
 		e->sealed = false;

@@ -259,7 +259,7 @@ art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms)
 	if (e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
 	{
 		heapoid = e->heapoid;
-		e->behind = false;
+		e->behind = e->unswept = false;
 		e->owner_pid = 0;
 		e->resumable = false;
 		e->builds++;
@@ -314,7 +314,7 @@ art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason wh
  * Locks: takes the partition lock, exclusive.
  */
 bool
-art_followed_behind(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind)
+art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind, bool unswept)
 {
 	LWLock	   *lock = art_partition(loc->db, indexoid);
 	ArtEntry   *e;
@@ -324,7 +324,10 @@ art_followed_behind(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind
 	e = art_find(indexoid, loc);
 	done = e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_FOLLOWED);
 	if (done)
+	{
 		e->behind = behind;
+		e->unswept = unswept;
+	}
 	art_unlock(lock);
 	return done;
 }
@@ -470,6 +473,18 @@ art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
 	replayed = GetXLogReplayRecPtr(NULL);
 	return pg_atomic_read_u64(&f->position) >= replayed ||
 		(pg_atomic_read_u64(&f->position) + ART_FOLLOW_LAG >= replayed && !stands_still(f));
+}
+
+/*
+ * See area.h.
+ *
+ * Order: read after art_followed_ready, so after the position, which moves after the mark was set.
+ */
+bool
+art_followed_unswept(const ArtEntry *e)
+{
+	pg_read_barrier();
+	return *(volatile const bool *) &e->unswept;
 }
 
 /* ---- after recovery ---- */

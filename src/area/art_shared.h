@@ -117,6 +117,7 @@ struct ArtEntry
 	bool		unique;			/* new; or an exclusion constraint's: inserts need it */
 	bool		behind;			/* FOLLOWED; the follower, read bare: it has passed WAL
 								 * whose rows are not in the structure yet */
+	bool		unswept;		/* the same: or its sweep is due, or goes on */
 	Oid			heap_spc;		/* open, by a follower: the table's file */
 	uint32		heap_rel;
 	ArtReason	reason;			/* any, with ABSENT; read bare */
@@ -676,13 +677,14 @@ extern void art_follower_detach(ArtFollower *f);
 extern void art_follow_again(void);
 
 /*
- * BUILDING becomes FOLLOWED; any state of this generation becomes ABSENT, or is marked as
- * behind.  False when the generation is gone.
+ * BUILDING becomes FOLLOWED; any state of this generation becomes ABSENT, or is marked.
+ * False when the generation is gone.
  */
 extern bool art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms);
 extern bool art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen,
 							   ArtReason why, const char *error);
-extern bool art_followed_behind(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind);
+extern bool art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind,
+							  bool unswept);
 
 /* ---- art_groups.c ---- */
 

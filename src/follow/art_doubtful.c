@@ -103,9 +103,13 @@ art_doubtful_read_again(ArtFollowed *x)
 	if (x->building && x->next_block < x->nblocks)
 		return;
 	for (uint32 i = 0; i < x->ndoubtful; i++)
-		if (!art_touched_is_dead(&x->touched, art_tid_pack(&x->doubtful[i])))
-			art_touched_row(&x->touched, ItemPointerGetBlockNumber(&x->doubtful[i]),
-							ItemPointerGetOffsetNumber(&x->doubtful[i]));
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(&x->doubtful[i]);
+		OffsetNumber root = ItemPointerGetOffsetNumber(&x->doubtful[i]);
+
+		if (!art_touched_is_dead(&x->touched, block, root))
+			art_touched_row(&x->touched, block, root);
+	}
 	x->ndoubtful = 0;
 }
 

@@ -6,7 +6,7 @@
  * A background worker.  It goes on in batches.  The records are taken to where
  * replay has come (art_wal.c).  Then each structure is brought there (art_keepup.c).
  * Then the position moves, and scans that wait for it go on.  Between two batches it
- * builds what is new, some milliseconds at a time.
+ * builds what is new, and sweeps, some milliseconds at a time.
  *
  * Its notes of work that is not done are in its own memory.  So its structures go when it
  * goes, however that is: by its exit, or with all shared memory if it dies without one.
@@ -336,7 +336,7 @@ erred(ArtFollowed *x)
 	if (code == ERRCODE_ADMIN_SHUTDOWN || code == ERRCODE_CRASH_SHUTDOWN)
 		PG_RE_THROW();
 	HOLD_INTERRUPTS();
-	x->touched.dense = NULL;	/* of a sweep that ended here */
+	art_keepup_erred(x);
 	verdict = art_doubt(x, code, &why);
 	if (verdict == ART_VERDICT_CLOSE)
 		EmitErrorReport();
@@ -364,6 +364,7 @@ keep_up(ArtFollowed *x, bool last)
 {
 	volatile bool done = true;
 	volatile ArtVerdict verdict;
+	bool		unswept;
 
 	do
 	{
@@ -380,32 +381,38 @@ keep_up(ArtFollowed *x, bool last)
 		PG_END_TRY();
 		MemoryContextSwitchTo(loop_cxt);
 	} while (verdict == ART_VERDICT_AGAIN);
-	if (x->closed || x->building || done != x->behind)
+	unswept = x->touched.due || x->sweep != NULL;
+	if (x->closed || x->building || (done != x->behind && unswept == x->unswept))
 		return;
-	if (!art_followed_behind(x->indexoid, &x->loc, x->gen, !done))
+	if (!art_followed_mark(x->indexoid, &x->loc, x->gen, !done, unswept))
 		art_kept_close(x, ART_WHY_RESTART, NULL);
-	x->behind = !done;
-	if (done)
+	x->unswept = unswept;
+	if (done && x->behind)
 		ConditionVariableBroadcast(&art_me->moved);
+	x->behind = !done;
 }
 
 /*
- * Go on with a build; it ends when all that came meanwhile is in, too.  False: it cannot, at the moment.
+ * Go on with a build; it ends when all that came meanwhile is in, too.  Or go on with a sweep.  False: it
+ * cannot, at the moment.
  */
 static bool
-build(ArtFollowed *x)
+go_on(ArtFollowed *x)
 {
 	volatile bool worked = false;
 
 	PG_TRY();
 	{
-		worked = art_keepup_build(x);
+		worked = x->building ? art_keepup_build(x) : art_keepup_sweep(x);
 	}
 	PG_CATCH();
 	{
 		worked = erred(x) == ART_VERDICT_AGAIN;
-		x->next_block = x->step_block;	/* what it had collected is gone */
-		x->page_begun = false;
+		if (x->building)
+		{
+			x->next_block = x->step_block;	/* what it had collected is gone */
+			x->page_begun = false;
+		}
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(loop_cxt);
@@ -456,7 +463,7 @@ batch(bool last, bool *changed)
 		if (reached != position || x->building || last)
 			art_doubtful_read_again(x);
 		keep_up(x, last);
-		dead += x->touched.ndead;
+		dead += x->touched.ndead + x->touched.nsweeping;
 	}
 
 	/* all of it is in the structures, or they say that it is not */
@@ -475,12 +482,12 @@ batch(bool last, bool *changed)
 
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		if (x->closed || !x->building)
-			continue;
 		/* without the lock it is tried again after a pause */
-		if (x->next_block < x->nblocks)
-			worked |= build(x);
-		else if (x->touched.nto_read == 0 && x->touched.ndead == 0 && !x->touched.sweep_due)
+		if (x->closed)
+			continue;
+		if (x->building ? x->next_block < x->nblocks : x->touched.due || x->sweep != NULL)
+			worked |= go_on(x);
+		else if (x->building && x->touched.nto_read == 0 && art_touched_all_swept(&x->touched))
 			publish(x);
 	}
 	forget_closed();
@@ -537,7 +544,7 @@ hand_over(void)
 
 		if (x->closed)
 			continue;
-		if (x->behind || x->touched.nto_read > 0 || x->touched.ndead > 0 || x->touched.sweep_due ||
+		if (x->behind || x->touched.nto_read > 0 || !art_touched_all_swept(&x->touched) ||
 			x->ndoubtful > 0)
 		{
 			art_kept_close(x, ART_WHY_RESTART, NULL);
@@ -686,11 +693,10 @@ art_follower_main(Datum arg)
 
 	while (!t.over)
 	{
-		if (try_turn(&t))
-			continue;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ART_IDLE_MS, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 		ResetLatch(MyLatch);
+		if (!try_turn(&t))
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 ART_IDLE_MS, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 	}
 	proc_exit(0);
 }

@@ -10,7 +10,7 @@
  *
  * A page that is read is at least as new as the records that were taken.  A newer row
  * may be met early: its entry is harmless, and its own record comes later.  The
- * sweep for the place that it took comes before that, and takes the early entry away with
+ * sweep for the place that it took ends before that, and may take the early entry away with
  * the old one.  The row's record has the page read again.
  *
  * A build notes what WAL says from before it is BUILDING, and reads the pages
@@ -306,6 +306,7 @@ begin_structure(const Step *o, ArtEntry *e)
 	x->runs_code = !art_index_is_plain(o->index) || (x->kd->compared && !x->kd->images);
 	x->snapshot = x->runs_code;
 	art_touched_init(&x->touched, cxt);
+	x->sweep_cxt = AllocSetContextCreate(cxt, "artidx sweep", ALLOCSET_DEFAULT_SIZES);
 	x->building = true;
 	x->since = GetCurrentTimestamp();
 	/* after BUILDING, and after all WAL up to our position */
@@ -449,7 +450,7 @@ remove_dead(ArtFollowed *x, const ArtPass *w, uint64 *removed)
 	{
 		ax_status	s;
 
-		if (!art_touched_is_dead(&x->touched, w->tids[i]))
+		if (!art_touched_is_sweeping(&x->touched, w->tids[i]))
 			continue;
 		while ((s = art_tree_remove(x->kd, w->cx, x->tree, x->gen, w->keys.data + w->key_off[i],
 									w->key_off[i + 1] - w->key_off[i])) == AX_BUSY)
@@ -462,65 +463,106 @@ remove_dead(ArtFollowed *x, const ArtPass *w, uint64 *removed)
 	return AX_OK;
 }
 
+/* Begin a sweep, or begin it anew. */
+static void
+sweep_begin(ArtFollowed *x)
+{
+	MemoryContext old = MemoryContextSwitchTo(x->sweep_cxt);
+	ArtPass    *w;
+
+	x->sweep = NULL;
+	MemoryContextReset(x->sweep_cxt);
+	art_touched_sweep(&x->touched, x->sweep_cxt);
+	w = palloc(sizeof(ArtPass));
+	art_pass_init(w, x->kd, art_ctx(), x->kd->compared ? ART_SWEEP_COMPARED : ART_SWEEP_BATCH,
+				  64 * 1024);
+	x->sweep = w;
+	MemoryContextSwitchTo(old);
+}
+
+/* No sweep goes on any more. */
+static void
+sweep_end(ArtFollowed *x)
+{
+	x->sweep = NULL;
+	x->touched.dense = NULL;
+	MemoryContextReset(x->sweep_cxt);
+}
+
+/* A step of the index erred: a sweep that had begun begins anew. */
+void
+art_keepup_erred(ArtFollowed *x)
+{
+	if (x->sweep == NULL)
+		return;
+	sweep_end(x);
+	x->touched.due = true;
+}
+
 /*
- * Take out the entries of all dead line pointers, in one pass.  Keys that are encoded need no lock
- * on the table: the structure may go meanwhile, and says so.  Those that are
+ * Take out the entries of dead line pointers, in one pass: a slice of it, or, "whole", all that
+ * is left.  A slice is of some milliseconds, less if a scan waits.  Keys that are encoded need
+ * no lock on the table: the structure may go meanwhile, and says so.  Those that are
  * compared are so in steps, for the comparison may ask the catalog, or run anything.
- * When a step cannot be had the pass begins anew, later.
  *
  * Epoch: enters and leaves, once a batch and a removal.
  * Locks: of compared keys, as step_begin.
  */
 static Done
-sweep(ArtFollowed *x)
+sweep(ArtFollowed *x, bool whole)
 {
-	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx sweep",
-											  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(cxt);
-	bool		compared = x->kd->compared;
-	ax_status	s = AX_OK;
 	TimestampTz begin = GetCurrentTimestamp();
-	uint64		removed = 0;
+	bool		compared = x->kd->compared;
 	Done		result = DONE_ALL;
-	ArtPass		w;
-	Step		o;
+	ax_status	s = AX_OK;
+	uint64		removed = 0;
+	Step		o = {.until = begin + ART_STEP_US};
 
-	art_touched_sweep(&x->touched, cxt);
-	art_pass_init(&w, x->kd, art_ctx(), compared ? ART_SWEEP_COMPARED : ART_SWEEP_BATCH, 64 * 1024);
+	if (x->sweep == NULL || x->touched.anew)
+		sweep_begin(x);
 	if (compared)
 		result = step_begin(x, &o);
-	while (result == DONE_ALL && s == AX_OK && !w.done)
+	while (result == DONE_ALL && s == AX_OK && !x->sweep->done)
 	{
 		CHECK_FOR_INTERRUPTS();
+		s = art_pass_next(x->sweep, x->tree, x->gen);
+		if (s == AX_OK)
+			s = remove_dead(x, x->sweep, &removed);
+		if (!whole && (MyLatch->is_set || GetCurrentTimestamp() >= o.until))
+			break;
 		if (compared && (GetCurrentTimestamp() >= o.until || in_the_way(&o)))
 		{
 			step_end(&o);
 			result = step_begin(x, &o);
-			if (result != DONE_ALL)
-				break;
 		}
-		MemoryContextSwitchTo(cxt);
-		s = art_pass_next(&w, x->tree, x->gen);
-		if (s == AX_OK)
-			s = remove_dead(x, &w, &removed);
 	}
 	if (compared && result == DONE_ALL)
 		step_end(&o);
-	x->touched.dense = NULL;
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(cxt);
 	pg_atomic_fetch_add_u64(&art_me->swept, (int64) removed);
+	pg_atomic_fetch_add_u64(&art_me->swept_us, (int64) (GetCurrentTimestamp() - begin));
 	if (result != DONE_ALL)
 		return result;
-	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);
-	pg_atomic_fetch_add_u64(&art_me->swept_us, (int64) (GetCurrentTimestamp() - begin));
 	if (s != AX_OK)
 	{
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 		return DONE_CLOSED;
 	}
+	if (!x->sweep->done)
+		return DONE_SOME;
+	x->given_way = 0;
+	pg_atomic_fetch_add_u64(&art_me->sweeps, 1);
+	sweep_end(x);
 	art_touched_swept(&x->touched, art_touched_blocks(&x->touched) > ART_MOST_BLOCKS);
 	return DONE_ALL;
+}
+
+/*
+ * A slice of the sweep that is due or has begun.  False: there was no lock.
+ */
+bool
+art_keepup_sweep(ArtFollowed *x)
+{
+	return sweep(x, false) != DONE_LATER;
 }
 
 /* ---- rows ---- */
@@ -623,37 +665,39 @@ read_rows(ArtFollowed *x)
 /* ---- one index, one step ---- */
 
 /*
- * Bring the structure to where the records are that were taken.  The sweep comes before
- * the rows: one may have come to a place that had another.  True: it is there, or closed.
+ * Bring the structure to where the records are that were taken.  A sweep of a place to which a
+ * row has come ends before the rows are read.  True: it is there, or closed.
  *
  * last: recovery has ended, and all that is dead goes.
  */
 bool
 art_keepup(ArtFollowed *x, bool last)
 {
+	ArtTouched *t = &x->touched;
 	Done		r = DONE_ALL;
 
 	if (x->closed)
 		return true;
-	if (art_touched_blocks(&x->touched) > ART_MOST_BLOCKS)
-	{
-		if (!x->building && x->touched.ndead > 0)
-			x->touched.sweep_due = true;
-	}
 	if (x->building && x->next_block < x->nblocks)
 	{
-		if (art_touched_blocks(&x->touched) > 2 * ART_MOST_BLOCKS)
+		if (art_touched_blocks(t) > 2 * ART_MOST_BLOCKS)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		return x->closed;		/* until its end it only notes */
 	}
-	if (x->touched.sweep_due || ((last || x->building) && x->touched.ndead > 0))
-		r = sweep(x);
-	while (x->touched.nto_read > 0 && (r == DONE_ALL || r == DONE_SOME))
+	if ((last || x->building) && !art_touched_all_swept(t))
+		t->now = t->anew = true;
+	if (art_touched_blocks(t) > ART_MOST_BLOCKS && t->ndead > 0)
+		t->due = true;
+	if (art_touched_blocks(t) > 2 * ART_MOST_BLOCKS && t->ndead + t->nsweeping > 0)
+		t->now = true;
+	if (t->now)
+		r = sweep(x, true);
+	while (t->nto_read > 0 && (r == DONE_ALL || r == DONE_SOME))
 	{
 		CHECK_FOR_INTERRUPTS();
 		r = read_rows(x);
 	}
-	if (r == DONE_LATER && art_touched_blocks(&x->touched) > 2 * ART_MOST_BLOCKS)
+	if (r == DONE_LATER && art_touched_blocks(t) > 2 * ART_MOST_BLOCKS)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	return x->closed || r != DONE_LATER;
 }

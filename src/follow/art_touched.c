@@ -10,9 +10,14 @@
  *	  it is unused		the entry must go before a row comes here again
  *
  * VACUUM makes all the line pointers of a round dead before it frees the first.  So
- * the first record that frees one which was not swept has all of them swept,
- * and the round's other records find nothing to do.  For that the ones that
+ * the first record that frees one which was not swept begins a sweep of all of them.
+ * The round's other records find nothing to do.  For that the ones that
  * were swept are remembered until they are unused.
+ *
+ * A sweep goes on in slices beside the records that are taken.  A line pointer that dies meanwhile
+ * is for the next one, as the keys before it may hold its entry.  A row may come to one that
+ * the sweep is to free: then the sweep ends before the row is read.  If the row comes to one that died
+ * since the sweep began, it begins anew, with both.
  *
  * One that is freed and is in neither set has no entry.  It was dead when the build
  * began, and the build keeps no dead one.  Or it was of a row within its page, which no
@@ -48,9 +53,9 @@ art_touched_free(ArtTouched *t)
 	t->last = NULL;
 	t->to_read = NULL;
 	t->nto_read = t->room = 0;
-	t->ndead = 0;
-	t->sweep_due = false;
-	t->cut = InvalidBlockNumber;
+	t->ndead = t->nsweeping = 0;
+	t->due = t->now = t->anew = false;
+	t->cut = t->sweeping_cut = InvalidBlockNumber;
 	t->dense = NULL;
 }
 
@@ -110,8 +115,10 @@ art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off)
 		return;
 	b = block_of(t, block);
 	b->rows[WORD(off)] |= BIT(off);
-	if (b->dead[WORD(off)] & BIT(off))
-		t->sweep_due = true;
+	if ((b->dead[WORD(off)] & BIT(off)) || block >= t->cut)
+		t->now = t->anew = true;
+	else if ((b->sweeping[WORD(off)] & BIT(off)) || block >= t->sweeping_cut)
+		t->now = true;
 	if (b->listed)
 		return;
 	if (t->nto_read == t->room)
@@ -139,7 +146,7 @@ is_done(const ArtTouchedBlock *b)
 	uint64		any = 0;
 
 	for (int i = 0; i < ART_PAGE_WORDS; i++)
-		any |= b->rows[i] | b->dead[i] | b->swept[i];
+		any |= b->rows[i] | b->dead[i] | b->sweeping[i] | b->swept[i];
 	return any == 0;
 }
 
@@ -158,7 +165,7 @@ art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b)
 	}
 }
 
-/* The line pointer is dead by now; one that was swept and is not unused yet stays so. */
+/* The line pointer is dead by now; one that is swept and is not unused yet stays so. */
 void
 art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 {
@@ -167,7 +174,7 @@ art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 	if (off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
 		return;
 	b = block_of(t, block);
-	if (b->swept[WORD(off)] & BIT(off))
+	if ((b->swept[WORD(off)] | (b->sweeping[WORD(off)] & ~b->freed[WORD(off)])) & BIT(off))
 		return;
 	if ((b->dead[WORD(off)] & BIT(off)) == 0)
 		t->ndead++;
@@ -188,24 +195,23 @@ art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off)
 		return;
 	t->last = b;
 	b->swept[WORD(off)] &= ~BIT(off);
-	if (b->dead[WORD(off)] & BIT(off))
-	{
+	if ((b->dead[WORD(off)] | b->sweeping[WORD(off)]) & BIT(off))
 		b->freed[WORD(off)] |= BIT(off);
-		t->sweep_due = true;
-	}
+	if (b->dead[WORD(off)] & BIT(off))
+		t->due = true;
 }
 
-/* The table has so many blocks from now on. */
+/* The table has so many blocks from now on.  A scan must meet no entry behind its end. */
 void
 art_touched_cut(ArtTouched *t, BlockNumber block)
 {
 	t->cut = Min(t->cut, block);
-	t->sweep_due = true;
+	t->now = t->anew = true;
 }
 
 /*
- * A sweep begins, which asks of every entry.  Where the blocks are near to one another what is dead
- * goes into an array, in cxt, until art_touched_swept().
+ * A sweep begins, or begins anew, which asks of every entry.  It takes out all that is dead by now.  Where
+ * the blocks are near to one another that goes into an array, in cxt, until art_touched_swept().
  */
 void
 art_touched_sweep(ArtTouched *t, MemoryContext cxt)
@@ -214,6 +220,11 @@ art_touched_sweep(ArtTouched *t, MemoryContext cxt)
 	ArtTouchedBlock *b;
 	BlockNumber last = 0;
 
+	t->nsweeping += t->ndead;
+	t->ndead = 0;
+	t->due = t->anew = false;
+	t->sweeping_cut = Min(t->sweeping_cut, t->cut);
+	t->cut = InvalidBlockNumber;
 	t->dense = NULL;
 	t->first = InvalidBlockNumber;
 	if (t->blocks == NULL)
@@ -221,28 +232,31 @@ art_touched_sweep(ArtTouched *t, MemoryContext cxt)
 	hash_seq_init(&seq, t->blocks);
 	while ((b = hash_seq_search(&seq)) != NULL)
 	{
+		for (int i = 0; i < ART_PAGE_WORDS; i++)
+			b->sweeping[i] |= b->dead[i];
+		memset(b->dead, 0, sizeof(b->dead));
 		t->first = Min(t->first, b->block);
 		last = Max(last, b->block);
 	}
 	if (t->first > last || last - t->first >= ART_MOST_DENSE)
 		return;
 	t->ndense = last - t->first + 1;
-	t->dense = MemoryContextAllocHuge(cxt, t->ndense * sizeof(b->dead));
-	memset(t->dense, 0, t->ndense * sizeof(b->dead));
+	t->dense = MemoryContextAllocHuge(cxt, t->ndense * sizeof(b->sweeping));
+	memset(t->dense, 0, t->ndense * sizeof(b->sweeping));
 	hash_seq_init(&seq, t->blocks);
 	while ((b = hash_seq_search(&seq)) != NULL)
-		memcpy(t->dense + (Size) (b->block - t->first) * ART_PAGE_WORDS, b->dead, sizeof(b->dead));
+		memcpy(t->dense + (Size) (b->block - t->first) * ART_PAGE_WORDS, b->sweeping, sizeof(b->sweeping));
 }
 
-/* Must an entry of this TID be swept? */
+/* Does the sweep that has begun take out an entry of this TID? */
 bool
-art_touched_is_dead(const ArtTouched *t, uint64 tid)
+art_touched_is_sweeping(const ArtTouched *t, uint64 tid)
 {
 	BlockNumber block = (BlockNumber) (tid >> 16);
 	OffsetNumber off = (OffsetNumber) (tid & 0xFFFF);
 	ArtTouchedBlock *b;
 
-	if (block >= t->cut)
+	if (block >= t->sweeping_cut)
 		return true;
 	if (t->dense != NULL)
 		return block >= t->first && block - t->first < t->ndense &&
@@ -250,7 +264,24 @@ art_touched_is_dead(const ArtTouched *t, uint64 tid)
 			(t->dense[(Size) (block - t->first) * ART_PAGE_WORDS + WORD(off)] & BIT(off)) != 0;
 	b = find_block(t, block);
 	return b != NULL && off >= FirstOffsetNumber && off <= MaxHeapTuplesPerPage &&
-		(b->dead[WORD(off)] & BIT(off)) != 0;
+		(b->sweeping[WORD(off)] & BIT(off)) != 0;
+}
+
+/* Must an entry of this TID be swept, by this sweep or the next? */
+bool
+art_touched_is_dead(const ArtTouched *t, BlockNumber block, OffsetNumber off)
+{
+	ArtTouchedBlock *b = find_block(t, block);
+
+	return block >= Min(t->cut, t->sweeping_cut) ||
+		(b != NULL && ((b->dead[WORD(off)] | b->sweeping[WORD(off)]) & BIT(off)) != 0);
+}
+
+/* Are there no entries that must be swept? */
+bool
+art_touched_all_swept(const ArtTouched *t)
+{
+	return t->ndead == 0 && t->nsweeping == 0 && !t->due && !t->now;
 }
 
 /* Forget the blocks of which nothing is left to say. */
@@ -270,7 +301,7 @@ tidy(ArtTouched *t)
 }
 
 /*
- * A sweep has taken out the entries of all that were dead.  Those that are not unused yet are
+ * A sweep has taken out the entries of all that were dead when it began.  Those that are not unused yet are
  * remembered, unless they are too many ("forget").  An image of their page may then have
  * them swept once more, in vain.
  */
@@ -280,9 +311,10 @@ art_touched_swept(ArtTouched *t, bool forget)
 	HASH_SEQ_STATUS seq;
 	ArtTouchedBlock *b;
 
-	t->ndead = 0;
-	t->sweep_due = false;
-	t->cut = InvalidBlockNumber;
+	Assert(!t->anew);
+	t->nsweeping = 0;
+	t->due = t->now = false;
+	t->sweeping_cut = InvalidBlockNumber;
 	t->dense = NULL;
 	if (t->blocks == NULL)
 		return;
@@ -291,8 +323,10 @@ art_touched_swept(ArtTouched *t, bool forget)
 	{
 		for (int i = 0; i < ART_PAGE_WORDS; i++)
 		{
-			b->swept[i] = forget ? 0 : b->swept[i] | (b->dead[i] & ~b->freed[i]);
-			b->dead[i] = b->freed[i] = 0;
+			b->swept[i] = forget ? 0 : b->swept[i] | (b->sweeping[i] & ~b->freed[i] & ~b->dead[i]);
+			b->freed[i] &= b->dead[i];
+			b->sweeping[i] = 0;
+			t->due |= b->freed[i] != 0;
 		}
 	}
 	tidy(t);

@@ -24,8 +24,9 @@ typedef struct ArtTouchedBlock
 {
 	BlockNumber block;			/* key */
 	uint64		rows[ART_PAGE_WORDS];	/* rows came here: to be read again */
-	uint64		dead[ART_PAGE_WORDS];	/* not swept yet */
-	uint64		freed[ART_PAGE_WORDS];	/* of those: unused by now */
+	uint64		dead[ART_PAGE_WORDS];	/* for the next sweep */
+	uint64		sweeping[ART_PAGE_WORDS];	/* for the sweep that has begun */
+	uint64		freed[ART_PAGE_WORDS];	/* of both: unused by now */
 	uint64		swept[ART_PAGE_WORDS];	/* dead, no entry is left, not unused yet */
 	bool		listed;			/* among those to be read */
 } ArtTouchedBlock;
@@ -41,10 +42,14 @@ typedef struct ArtTouched
 	ArtTouchedBlock **to_read;	/* rows came to them; they stay where they are */
 	uint32		nto_read;
 	uint32		room;			/* for so many of them */
-	uint64		ndead;			/* not swept */
-	bool		sweep_due;		/* a dead line pointer was freed, or is used again */
-	BlockNumber cut;			/* entries from this block on are to be swept */
-	uint64	   *dense;			/* of a sweep: "dead" of each block from first on; NULL: none */
+	uint64		ndead;			/* line pointers for the next sweep */
+	uint64		nsweeping;		/* and for the one that has begun */
+	bool		due;			/* one of the former was freed: begin a sweep */
+	bool		now;			/* one is used again: end it before that row is read */
+	bool		anew;			/* it is of the former: begin it anew */
+	BlockNumber cut;			/* entries from this block on are for the next sweep */
+	BlockNumber sweeping_cut;	/* and for the one that has begun */
+	uint64	   *dense;			/* of that: "sweeping" of each block from first on; NULL: none */
 	BlockNumber first;
 	BlockNumber ndense;
 } ArtTouched;
@@ -59,7 +64,9 @@ extern void art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 extern void art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off);
 extern void art_touched_cut(ArtTouched *t, BlockNumber block);
 extern void art_touched_sweep(ArtTouched *t, MemoryContext cxt);
-extern bool art_touched_is_dead(const ArtTouched *t, uint64 tid);
+extern bool art_touched_is_sweeping(const ArtTouched *t, uint64 tid);
+extern bool art_touched_is_dead(const ArtTouched *t, BlockNumber block, OffsetNumber off);
+extern bool art_touched_all_swept(const ArtTouched *t);
 extern void art_touched_swept(ArtTouched *t, bool forget);
 
 /* ---- art_kept.c ---- */
@@ -86,8 +93,11 @@ typedef struct ArtFollowed
 	bool		runs_code;		/* that may be somebody's, to make keys or compare them */
 	bool		snapshot;		/* steps take one */
 	ArtTouched	touched;
+	MemoryContext sweep_cxt;	/* of the sweep that has begun */
+	struct ArtPass *sweep;		/* NULL: none has */
 	bool		closed;			/* to be forgotten */
 	bool		behind;			/* marked so */
+	bool		unswept;		/* the same */
 	bool		building;
 	BlockNumber next_block;		/* of the build */
 	BlockNumber nblocks;
@@ -129,6 +139,8 @@ extern void art_doubtful_leave_out(const ArtFollowed *x, BlockNumber block, uint
 
 extern ArtFollowed *art_keepup_begin(Oid indexoid, bool *again);
 extern bool art_keepup_build(ArtFollowed *x);
+extern bool art_keepup_sweep(ArtFollowed *x);
+extern void art_keepup_erred(ArtFollowed *x);
 extern bool art_keepup(ArtFollowed *x, bool last);
 
 /* ---- art_wal.c ---- */

@@ -358,23 +358,37 @@ art_check_line_pointer(ArtCheck *c, uint64 tid)
 /*
  * The same on a standby, where the page may be newer than the structure.  The
  * follower sweeps such an entry before it passes what makes its place another's.  So
- * the page is looked at, the follower awaited, then the entry looked for.  A place
+ * the page is looked at, the follower awaited, and its sweep, then the entry looked for.  A place
  * may be freed anew in between, but not each time.
  */
 static void
 art_check_suspect_followed(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 {
+	TimestampTz begin = GetCurrentTimestamp();
 	const char *wrong = NULL;
 
-	for (int i = 0; i < ART_CHECK_TRIES; i++)
+	for (int i = 0; i < ART_CHECK_TRIES;)
 	{
+		bool		unswept;
+
 		CHECK_FOR_INTERRUPTS();
 		wrong = art_check_line_pointer(c, tid);
 		if (wrong == NULL)
 			return;
 		art_check_ready(c);
+		unswept = art_followed_unswept(c->entry);
 		if (!art_check_contains(c, key, len))
 			return;
+		if (!unswept)
+			i++;
+		else if (TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), ART_FOLLOW_CHECK_MS))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("art index \"%s\" has entries that the follower does not sweep out",
+							RelationGetRelationName(c->index)),
+					 errhint("See the view artidx_standby.")));
+		else
+			pg_usleep(ART_CHECK_PAUSE);
 	}
 	art_check_fail(c, "an entry's row address (%u,%u) %s",
 				   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF), wrong);

@@ -414,7 +414,8 @@ $primary->safe_psql('postgres', q{
 		END IF;
 		RETURN d;
 	END $$;
-	CREATE TABLE e (id int, d int);
+	-- some pages, which one step of a build reads
+	CREATE TABLE e (id int, d int) WITH (fillfactor = 10);
 	CREATE INDEX e_d ON e USING art (touchy(d), id);
 	INSERT INTO e SELECT i, 1 FROM generate_series(1, 100) i;});
 $primary->wait_for_catchup($standby);
@@ -578,6 +579,18 @@ $primary->wait_for_catchup($standby);
 unlock($lock, 44);
 ready('the value of a row that has died meanwhile was gone', $n + 1);
 unlike(slurp_file($standby->logfile, $log), qr/missing chunk|SQLSTATE/, 'nor is that an error');
+# one that is slow holds all up, until somebody takes it out
+$lock = $standby->background_psql('postgres');
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$primary->safe_psql('postgres', q{INSERT INTO y VALUES (6, 'slow'); INSERT INTO t VALUES (72001, 7, 'held up')});
+$standby->poll_query_until('postgres', $at_row) or die 'the follower does not come to the row';
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "$on SELECT t FROM t WHERE id = 72001"), 'held up', 'a slow expression: the tables are read');
+$standby->safe_psql('postgres', q{SELECT artidx_unload('y_long')});
+$standby->safe_psql('postgres', q{SELECT pg_cancel_backend(follower_pid) FROM artidx_standby WHERE database = 'postgres'});
+becomes(q{SELECT lag_bytes = 0 FROM artidx_standby WHERE database = 'postgres'}, 'without it the follower gets on');
+is($standby->safe_psql('postgres', q{SELECT state || ' ' || reason FROM artidx_indexes WHERE indexrelname = 'y_long'}), 'absent unloaded', 'which is out');
+unlock($lock, 44);
 $primary->safe_psql('postgres', 'DROP TABLE y');
 
 is($standby->safe_psql('postgres',
@@ -659,6 +672,96 @@ is($standby->safe_psql('postgres', $built), $before, 'no index is begun again be
 $standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
 $standby->reload;
 agree('replay went first');
+
+# ---- a sweep in slices ----
+# The follower compares under a lock that somebody has.  So it stands in the midst of a slice, whose
+# step ends with the lock, and the next slice's wants it again.
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION slow_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF pg_is_in_recovery() THEN
+			PERFORM pg_advisory_xact_lock_shared(45);
+		END IF;
+		RETURN btint4cmp(a, b);
+	END $$;
+	CREATE FUNCTION slow_less(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT slow_cmp(a, b) < 0';
+	CREATE FUNCTION slow_more(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT slow_cmp(a, b) > 0';
+	CREATE OPERATOR <<| (LEFTARG = int, RIGHTARG = int, FUNCTION = slow_less);
+	CREATE OPERATOR |>> (LEFTARG = int, RIGHTARG = int, FUNCTION = slow_more);
+	CREATE OPERATOR CLASS slow_ops FOR TYPE int USING art AS
+		OPERATOR 1 <<|, OPERATOR 3 =, OPERATOR 5 |>>, FUNCTION 1 slow_cmp(int, int);
+	CREATE TABLE z (a int, v int);
+	CREATE INDEX z_v ON z USING art (v);
+	CREATE INDEX z_a ON z USING art (a slow_ops);
+	INSERT INTO z SELECT i, i FROM generate_series(1, 2000) i;});
+$primary->wait_for_catchup($standby);
+ready('an index that is slow to sweep', $n + 2);
+plans_use('z_v', 'SELECT a FROM z WHERE v = 78', 'and another of its table');
+my $in_slice = q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 45 AND NOT granted};
+my $sweep_all = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) z';
+my $sweeper = $standby->background_psql('postgres');
+
+# The follower stands in the second slice of a sweep of the first rows, and has not taken what freed the others.
+# Their entries lie before the place where the sweep is.
+sub half_swept
+{
+	my ($first, $second) = @_;
+
+	$primary->safe_psql('postgres', $_) foreach "DELETE FROM z WHERE a BETWEEN 201 AND 2000 AND $first", $sweep_all, "DELETE FROM z WHERE a <= 200 AND $second";
+	$standby->poll_query_until('postgres', $in_slice) or die 'no slice';
+	$primary->wait_for_catchup($standby);
+	# replay may wait for the snapshot of this slice, but not for that of the next one
+	$primary->safe_psql('postgres', $sweep_all);
+	$sweeper->query_safe('SELECT pg_advisory_unlock(45), pg_advisory_lock(45)');
+	$standby->poll_query_until('postgres', $in_slice) or die 'no second slice';
+	$primary->wait_for_catchup($standby);
+	return;
+}
+
+# Its position is behind the records that freed the rows.  Look-ups go on; a check waits.
+$pid = stop_follower();
+$sweeper->query_safe('SELECT pg_advisory_lock(45)');
+$primary->safe_psql('postgres', $_) foreach 'DELETE FROM z WHERE a > 200 AND a % 4 = 1', $sweep_all;
+$primary->wait_for_catchup($standby);
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+$standby->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'});
+kill 'CONT', $pid;
+$standby->poll_query_until('postgres', $in_slice) or die 'no slice';
+$before = $standby->safe_psql('postgres', "SELECT waits || ' ' || given_up FROM artidx_standby WHERE database = 'postgres'");
+plans_use('z_v', 'SELECT a FROM z WHERE v = 78', 'plans use an index whose sweep goes on');
+is($standby->safe_psql('postgres', "$on SELECT a FROM z WHERE v = 78; SELECT count(*) FROM z WHERE v = 301"),
+	"78\n0", 'look-ups go on');
+is($standby->safe_psql('postgres', "SELECT waits || ' ' || given_up FROM artidx_standby WHERE database = 'postgres'"),
+	$before, 'and wait for nothing');
+is($standby->safe_psql('postgres', q{SELECT dead_waiting >= 450 FROM artidx_standby WHERE database = 'postgres'}), 't', 'while its rows are dead');
+fails_with($standby, q{SET statement_timeout = '0.3s'; SELECT * FROM artidx_check('z_v', true)}, '57014', qr/timeout/, 'a check waits for the sweep');
+# a slice that is cancelled in its midst: the sweep begins anew
+my $since = $standby->safe_psql('postgres', q{SELECT waitstart FROM pg_locks WHERE locktype = 'advisory' AND objid = 45 AND NOT granted});
+$standby->safe_psql('postgres', q{SELECT pg_cancel_backend(follower_pid) FROM artidx_standby WHERE database = 'postgres'});
+$standby->poll_query_until('postgres', "$in_slice AND waitstart > '$since'") or die 'no slice after that';
+# rows come to such places, and must not be swept
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+$primary->safe_psql('postgres', 'INSERT INTO z SELECT i, i FROM generate_series(10001, 10300) i');
+$primary->wait_for_catchup($standby);
+$sweeper->query_safe('SELECT pg_advisory_unlock(45)');
+check_followed($standby, 'swept', qw(z_v z_a));
+# what died meanwhile is swept after that
+$sweeper->query_safe('SELECT pg_advisory_lock(45)');
+half_swept('a % 4 = 2', 'a % 2 = 0');
+$sweeper->query_safe('SELECT pg_advisory_unlock(45)');
+$primary->wait_for_catchup($standby);
+check_followed($standby, 'swept again', qw(z_v z_a));
+# rows come to the places of both sweeps
+$sweeper->query_safe('SELECT pg_advisory_lock(45)');
+half_swept('a % 4 = 3', 'a % 2 = 1');
+$primary->safe_psql('postgres', q{INSERT INTO z SELECT i, i FROM generate_series(10301, 11500) i});
+is($primary->safe_psql('postgres', q{SELECT pg_relation_size('z') / 8192}), '9', 'the places are used again');
+$primary->wait_for_catchup($standby);
+$sweeper->query_safe('SELECT pg_advisory_unlock(45)');
+check_followed($standby, 'after that', qw(z_v z_a));
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM z WHERE v > 0"), '1950', 'all rows are found');
+$sweeper->quit;
+$primary->safe_psql('postgres', 'DROP TABLE z');
 
 # ---- the setting ----
 $standby->append_conf('postgresql.conf', 'artidx.standby = off');
