@@ -718,7 +718,8 @@ sub load_lies
 		next if $line =~ /cannot reindex invalid index ".*_cc(new|old)\d*" concurrently/;
 		next if $line =~ /skipping reindex of invalid index ".*_cc(new|old)\d*"/;
 		next if $line =~ /^\s*$/ || $line =~ /^\s+(This probably|before or|Is the server)/;
-		next if $line =~ /; (perhaps the backend died while processing|SQL command send failed)/;
+		# pgbench's own threads may cut each other's lines
+		next if $line =~ /(; |error: )(perhaps the backend died while processing|SQL command send failed)/;
 		# of an error whose own line is looked at
 		next if $line =~ /^(CONTEXT|DETAIL|HINT|LINE \d+): / || $line =~ /^\s+\^$/;
 		next if $line =~ /Run was aborted; the above results are incomplete/;
