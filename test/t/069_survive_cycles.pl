@@ -394,8 +394,8 @@ while (($seen{cycles} // 0) < $cycles && !$stop)
 		/(\d+) (.*)/ and $seen{"given up $2"} += $1 foreach split /, /, $4 // '';
 	}
 	$seen{'checked in the background'} += $_ foreach $log =~ /artidx: checked (\d+) indexes/g;
-	# but that the connection is lost
-	push @lies, "$what: $_" foreach server_errors($node, $offset, qr/^57P0[123]$/);
+	# but that the connection is lost, of which either side may hear first
+	push @lies, "$what: $_" foreach server_errors($node, $offset, qr/^(57P0[123]|08\w{3})$/);
 	push @lies, "$what: $_" foreach $log =~ /.*(?:TRAP:|PANIC|outlived a crash, and differs|could not be checked).*/g;
 	phase('judgement');
 
