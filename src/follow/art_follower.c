@@ -544,7 +544,7 @@ hand_over(void)
 
 		if (x->closed)
 			continue;
-		if (x->behind || x->touched.nto_read > 0 || !art_touched_all_swept(&x->touched) ||
+		if (x->behind || x->touched.nto_read > 0 || art_touched_must_sweep(&x->touched) ||
 			x->ndoubtful > 0)
 		{
 			art_kept_close(x, ART_WHY_RESTART, NULL);

@@ -668,7 +668,8 @@ read_rows(ArtFollowed *x)
  * Bring the structure to where the records are that were taken.  A sweep of a place to which a
  * row has come ends before the rows are read.  True: it is there, or closed.
  *
- * last: recovery has ended, and all that is dead goes.
+ * last: recovery has ended.  If a line pointer is unused whose entry was not swept, all that is
+ * dead goes.  Otherwise the dead are left to the new primary's VACUUM, as on any primary.
  */
 bool
 art_keepup(ArtFollowed *x, bool last)
@@ -684,7 +685,7 @@ art_keepup(ArtFollowed *x, bool last)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		return x->closed;		/* until its end it only notes */
 	}
-	if ((last || x->building) && !art_touched_all_swept(t))
+	if (x->building ? !art_touched_all_swept(t) : last && art_touched_must_sweep(t))
 		t->now = t->anew = true;
 	if (art_touched_blocks(t) > ART_MOST_BLOCKS && t->ndead > 0)
 		t->due = true;

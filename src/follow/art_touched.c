@@ -284,6 +284,16 @@ art_touched_all_swept(const ArtTouched *t)
 	return t->ndead == 0 && t->nsweeping == 0 && !t->due && !t->now;
 }
 
+/*
+ * May an entry be there whose line pointer is unused, or lies behind the table's end?  Entries
+ * of line pointers that are only dead may stay: the next VACUUM meets them.
+ */
+bool
+art_touched_must_sweep(const ArtTouched *t)
+{
+	return t->due || t->now || t->nsweeping > 0 || t->cut != InvalidBlockNumber;
+}
+
 /* Forget the blocks of which nothing is left to say. */
 static void
 tidy(ArtTouched *t)

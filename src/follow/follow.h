@@ -67,6 +67,7 @@ extern void art_touched_sweep(ArtTouched *t, MemoryContext cxt);
 extern bool art_touched_is_sweeping(const ArtTouched *t, uint64 tid);
 extern bool art_touched_is_dead(const ArtTouched *t, BlockNumber block, OffsetNumber off);
 extern bool art_touched_all_swept(const ArtTouched *t);
+extern bool art_touched_must_sweep(const ArtTouched *t);
 extern void art_touched_swept(ArtTouched *t, bool forget);
 
 /* ---- art_kept.c ---- */

@@ -817,15 +817,20 @@ $primary->safe_psql('postgres', 'DROP TABLE m');
 $primary->safe_psql('postgres', q{
 	CREATE TABLE q (k int);
 	CREATE INDEX q_k ON q USING art (k);
-	INSERT INTO q SELECT generate_series(1, 3000);});
+	INSERT INTO q SELECT generate_series(1, 3000);
+	CREATE TABLE dead (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX dead_k ON dead USING art (k);
+	INSERT INTO dead SELECT generate_series(1, 3000);});
 $primary->wait_for_catchup($standby);
-ready('one more', $n + 1);
+ready('two more', $n + 2);
 my $builds = $standby->safe_psql('postgres',
-	"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k')");
+	"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k', 'dead_k')");
 $s = prepared();
 is($s->query_safe('EXECUTE p (80077)'), '1|recycled', 'before the promotion');
 $primary->safe_psql('postgres', 'DELETE FROM t WHERE id BETWEEN 501 AND 900');
 $primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t');
+$primary->safe_psql('postgres', $_)
+  foreach 'DELETE FROM dead WHERE k <= 2000', 'VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) dead';
 $primary->wait_for_catchup($standby);
 # the last records are left for after recovery
 $pid = stop_follower();
@@ -850,7 +855,7 @@ $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 fails_with($standby, q{INSERT INTO t VALUES (80077, 1, 'twice')}, '23505', qr/"t_id"/, 'unique from the first insert on');
 $standby->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'promoted' FROM generate_series(100001, 101000) i});
 is( $standby->safe_psql('postgres',
-		"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k') AND state = 'ready'"),
+		"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k', 'dead_k') AND state = 'ready'"),
 	$builds, 'and not one was built for the promotion');
 $standby->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 50)');
 fails_with($standby, 'INSERT INTO u VALUES (7)', '23505', qr/"u_id"/, 'the unlogged table is new');
@@ -858,6 +863,14 @@ fails_with($standby, 'INSERT INTO u VALUES (7)', '23505', qr/"u_id"/, 'the unlog
 check_exact($standby, 't', $_) foreach grep { !/^t_(seven|part)$/ } @kept;
 check_clean($standby, $_) foreach qw(t_seven t_part);
 check_exact($standby, 'q', 'q_k');
+# line pointers that were dead and not freed are those of the new primary's VACUUM
+my $entries = q{SELECT entries FROM artidx_indexes WHERE indexrelname = 'dead_k'};
+is($standby->safe_psql('postgres', $entries), '3000', 'a promotion sweeps nothing that it need not');
+check_clean($standby, 'dead_k');
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM dead WHERE k > 0"), '1000', 'none of it is found');
+$standby->safe_psql('postgres', $_)
+  foreach 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) dead', 'INSERT INTO dead SELECT generate_series(5001, 7000)';
+check_exact($standby, 'dead', 'dead_k');
 all_ready($standby, 'the others are built');
 is($s->query_safe('EXECUTE p (100500)'), '1|promoted', 'the old session goes on');
 $s->quit;
