@@ -342,6 +342,7 @@ is(join('|', server_crashes($node, $offset)), '', 'no crash but the one that was
 $node->stop;
 
 # ---- the memory full of temporary indexes ----
+# Two of them have no room, and one has, also if its keys come in any order or in several loads.
 $node = art_node('full', 'artidx.memory' => "'16MB'", 'artidx.temp_limit' => "'100%'", work_mem => "'16MB'",
 	temp_buffers => "'8MB'", log_line_prefix => $ArtTest::LOG_PREFIX);
 $offset = -s $node->logfile;
@@ -355,7 +356,7 @@ for my $f (@full)
 	$f->query_safe(q{SET client_min_messages = error;
 		CREATE TEMP TABLE f (id int, t text COLLATE "C");
 		CREATE INDEX f_t ON f USING art (t);});
-	$f->query_safe(q{INSERT INTO f SELECT i, md5(i::text) FROM generate_series(1, 200000) i});
+	$f->query_safe(q{INSERT INTO f SELECT i, md5(i::text) FROM generate_series(1, 160000) i});
 }
 cmp_ok($node->safe_psql('postgres', 'SELECT sealed FROM artidx_memory'),
 	'>', 0, 'a temporary index was sealed');
@@ -383,7 +384,7 @@ for my $try (1 .. 300)
 }
 ok($ready, 'a sealed temporary index comes back when there is room');
 is($full[1]->query_safe(q{SELECT id FROM f WHERE t = md5('77')}), 77, 'and answers');
-is($full[1]->query_safe(q{SELECT entries >= 200000 FROM artidx_check('f_t', true)}), 't', 'and is whole');
+is($full[1]->query_safe(q{SELECT entries >= 160000 FROM artidx_check('f_t', true)}), 't', 'and is whole');
 $full[1]->quit;
 
 # What the memory is too small for is tried again without delay when ALTER INDEX
