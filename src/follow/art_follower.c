@@ -48,7 +48,8 @@
 #include "follow/follow.h"
 #include "live/art_workers.h"
 
-#define ART_IDLE_MS			20	/* between two batches for which nobody waits */
+#define ART_BUSY_MS			10	/* between two batches for which nobody waits, */
+#define ART_IDLE_MS			20	/* and after one that had no record */
 #define ART_LOOK_MS			500 /* between two looks at the catalog, when it changed */
 #define ART_LOOK_AGAIN_MS	2000	/* an index could not be begun, or was closed */
 #define ART_ERRED_MS		5000	/* before one is begun again that had an error */
@@ -693,10 +694,13 @@ art_follower_main(Datum arg)
 
 	while (!t.over)
 	{
+		uint64		position = pg_atomic_read_u64(&art_me->position);
+
 		ResetLatch(MyLatch);
 		if (!try_turn(&t))
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 ART_IDLE_MS, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
+							 pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS,
+							 ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 	}
 	proc_exit(0);
 }

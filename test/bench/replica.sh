@@ -73,6 +73,7 @@ art_cluster primary \
 	"jit = off" \
 	$CONF
 sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
+sql "CREATE EXTENSION pg_prewarm" >/dev/null || art_die "no pg_prewarm"
 
 # ---- the standby ----
 
@@ -277,6 +278,17 @@ bench()
 tps()
 {
 	sed -n 's/^tps = \([0-9.]*\) .*/\1/p' "$WORK/pgbench.$1.$2.$3"
+}
+
+# Tables and indexes into the buffers: a standby has only those pages that replay or somebody read.
+warm()
+{
+	local where
+
+	for where in primary standby; do
+		on $where sql "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relname ~ '^r_'" >/dev/null ||
+			art_die "pg_prewarm failed on the $where"
+	done
 }
 
 # lookups REP: on both, in turn
@@ -507,6 +519,7 @@ done
 
 for ((rep = 1; rep <= REPS; rep++)); do
 	inserts $rep
+	warm
 	lookups $rep
 done
 load
