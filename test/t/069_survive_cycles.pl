@@ -100,6 +100,7 @@ sub schema
 			rows bigint;
 			got text;
 			want text;
+			detail text;
 		BEGIN
 			FOR r IN SELECT i.indexrelid::regclass AS index, i.indrelid::regclass AS heap,
 					coalesce(pg_get_expr(i.indpred, i.indrelid), 'true') AS pred
@@ -115,7 +116,9 @@ sub schema
 						RETURN NEXT format('%s has %s entries for %s rows', r.index, t.entries, rows);
 					END IF;
 				EXCEPTION WHEN OTHERS THEN
-					RETURN NEXT format('%s: %s', r.index, SQLERRM);
+					GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+					RETURN NEXT format('%s: %s (%s; %s)', r.index, SQLERRM, detail,
+						(SELECT s FROM artidx_indexes s WHERE indexrelid = r.index));
 				END;
 			END LOOP;
 			FOR r IN SELECT * FROM answers
