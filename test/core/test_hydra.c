@@ -483,9 +483,71 @@ test_large(void)
 	ax_tree_close(&cx, tree);
 }
 
+#define MANY 2000
+
+static ax_status said;
+
+/* Somebody's insert, of an odd key. */
+static void
+first_insert(const char *name)
+{
+	if (strcmp(name, here) != 0 || skip-- > 0)
+		return;
+	tap_point_hook = NULL;
+	met++;
+	said = change(&other, 3001, true);
+}
+
+/*
+ * A load of even keys beside the first insert.  The search layer has names of its nodes before the list
+ * is there, and a search of another list would come to them.
+ */
+static void
+test_load(const char *at, ax_structure e)
+{
+	static uint8_t bytes[MANY][LEN];
+	const uint8_t *keys[MANY];
+	const bool	before = strcmp(at, "hydra.load") == 0;
+	ax_tree_info is,
+				walk;
+	bool		fine;
+	char		msg[256] = "";
+	uint64_t	done = 0;
+	ax_status	x;
+
+	for (uint64_t i = 0; i < MANY; i++)
+	{
+		key_of(2 * i, bytes[i]);
+		keys[i] = bytes[i];
+	}
+	engine = e;
+	open_list();
+	here = at;
+	met = 0;
+	skip = before ? 0 : 25;
+	tap_point_hook = first_insert;
+	x = ax_load(&cx, tree, gen, keys, NULL, LEN, MANY, 90);
+	tap_point_hook = NULL;
+	ok(met == 1 && x == (before ? AX_EXISTS : AX_OK) && said == (before ? AX_OK : AX_BUSY),
+	   "%s, engine %d: a load beside an insert, of which the first to be there stays", at, (int) e);
+	for (uint64_t d, a; before && done < MANY; done += d)
+		if (ax_insert_sorted(&cx, tree, gen, keys + done, NULL, LEN, MANY - done, &d, &a) != AX_OK)
+			abort();
+	if (!before)
+		(void) change(&other, 3001, true);
+	ok(contains(3001) == AX_OK && contains(3000) == AX_OK, "the keys of both are there");
+	ok(tap_check(&cx, tree, gen, &walk, &fine, msg, sizeof(msg)) == AX_OK && fine &&
+	   ax_info(&cx, tree, gen, &is) == AX_OK && walk.entries == MANY + 1 && is.entries == MANY + 1,
+	   "and are counted: %llu, %llu %s", (unsigned long long) walk.entries,
+	   (unsigned long long) is.entries, msg);
+	ax_tree_close(&cx, tree);
+	engine = AX_HYDRA_OLC;
+}
+
 int
 main(void)
 {
+	static const ax_structure all[] = {AX_HYDRA_OLC, AX_HYDRA_OPTIQL, AX_HYDRA_MVRLU};
 	ax_area    *area = tap_area((size_t) 64 << 20, 4, 1 << 20);
 
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
@@ -500,5 +562,10 @@ main(void)
 	test_logged();
 	test_rising();
 	test_large();
+	for (int e = 0; e < 3; e++)
+	{
+		test_load("hydra.load", all[e]);
+		test_load("hydra.apply", all[e]);
+	}
 	return tap_done();
 }

@@ -261,8 +261,8 @@ struct ax_store
 
 	_Atomic uint64_t bc_version;	/* no page of a compared tree had a higher one and is
 									 * gone; who retires one raises it by CAS */
-	_Atomic(void *) hydra;		/* HydraList: its list (hy_node.h); a CAS from NULL,
-								 * once */
+	_Atomic(void *) hydra;		/* HydraList: its list (hy_node.h); a CAS from NULL;
+								 * or a load's mark, which it replaces by either */
 	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty; a
 										 * CAS from NULL, once */
 

@@ -218,8 +218,10 @@ hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	change		c = {.cx = cx, .s = s, .pos = {key, len, false}, .fp = hy_fp(key, len - AX_TID_BYTES)};
 	ax_status	x = hy_begin(cx, s, &c.t);
 
+	if (ax_unlikely(x != AX_OK))
+		return x;
 	/* before the change, of which it is then no part: done, or there is no memory */
-	if (x == AX_OK && ax_unlikely(hy_waiting(c.t) >= HY_MARK))
+	if (ax_unlikely(hy_waiting(c.t) >= HY_MARK))
 		x = hy_apply(cx, s, c.t, 4 * HY_MARK);
 	if (x != AX_OK && x != AX_BUSY)
 		return x;

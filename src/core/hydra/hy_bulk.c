@@ -130,7 +130,7 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
  * See ax_load.
  *
  * Epoch: inside.
- * Latches: none; the search layer is told afterwards.
+ * Latches: those of the search layer; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back.
  */
 ax_status
@@ -168,7 +168,18 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	memset(t, 0, sizeof(hy_list));
 	ax_stack_init(&t->log);
 	t->head = l.first;
-	/* the search layer first, which nobody looks at before there is a list */
+	AX_POINT("hydra.load");
+	/*
+	 * The search layer first.  Nobody may make another list meanwhile: searches of that would be led
+	 * into this one.
+	 */
+	if (!atomic_compare_exchange_strong_explicit(&s->hydra, &none, HY_LOADING,
+												 memory_order_acq_rel, memory_order_acquire))
+	{
+		ax_unalloc(cx, s, t, sizeof(hy_list));
+		free_all(&l);
+		return AX_EXISTS;
+	}
 	for (hy_node *k = hy_next(l.first); k; k = hy_next(k))
 		hy_push(t, &k->come);
 	x = AX_BUSY;
@@ -177,18 +188,12 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	if (x != AX_OK)
 	{
 		hy_forget(cx, s, l.first);
+		atomic_store_explicit(&s->hydra, NULL, memory_order_release);
 		ax_unalloc(cx, s, t, sizeof(hy_list));
 		free_all(&l);
 		return x;
 	}
-	if (!atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) t,
-												 memory_order_acq_rel, memory_order_acquire))
-	{
-		hy_forget(cx, s, l.first);
-		ax_unalloc(cx, s, t, sizeof(hy_list));
-		free_all(&l);
-		return AX_EXISTS;
-	}
+	atomic_store_explicit(&s->hydra, (void *) t, memory_order_release);
 	AX_COUNT(cx, s, leaves, (int64_t) l.nodes);
 	AX_COUNT(cx, s, entries, (int64_t) n);
 	return AX_OK;

@@ -222,8 +222,10 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	hy_list    *t;
 	ax_status	x = hy_begin(cx, s, &t);
 
+	if (ax_unlikely(x != AX_OK))
+		return x;
 	/* before the change, of which it is then no part: done, or there is no memory */
-	if (x == AX_OK && ax_unlikely(hy_waiting(t) >= HY_MARK))
+	if (ax_unlikely(hy_waiting(t) >= HY_MARK))
 		x = hy_apply(cx, s, t, 4 * HY_MARK);
 	if (x != AX_OK && x != AX_BUSY)
 		return x;

@@ -180,7 +180,8 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 }
 
 /*
- * The store's list, which is made, with one empty node, if there is none.  AX_NOMEM.
+ * The store's list, which is made, with one empty node, if there is none.  AX_NOMEM.  AX_BUSY: a
+ * load is about to make it.
  *
  * Epoch: inside.
  * Latches: none.
@@ -195,6 +196,8 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	*t = hy_list_of(s);
 	if (ax_likely(*t != NULL))
 		return AX_OK;
+	if (atomic_load_explicit(&s->hydra, memory_order_acquire) == HY_LOADING)
+		return AX_BUSY;
 	*t = ax_alloc_public(cx, s, sizeof(hy_list));
 	n = *t ? hy_make_node(cx, s, NULL, false) : NULL;
 	b = n ? hy_make_body(cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
@@ -223,7 +226,7 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	hy_drop_node(cx, s, n);
 	ax_unalloc(cx, s, *t, sizeof(hy_list));
 	*t = none;
-	return AX_OK;
+	return none != HY_LOADING ? AX_OK : AX_BUSY;
 }
 
 /* ---- the log ---- */

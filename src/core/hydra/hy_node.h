@@ -142,10 +142,15 @@ hy_next(const hy_node *n)
 	return hy_ld(&((hy_node *) (uintptr_t) n)->right);
 }
 
+/* In the list's place while a load tells the search layer of one that is not there yet. */
+#define HY_LOADING		((void *) 1)
+
 static inline hy_list *
 hy_list_of(ax_store *s)
 {
-	return (hy_list *) atomic_load_explicit(&s->hydra, memory_order_acquire);
+	void	   *t = atomic_load_explicit(&s->hydra, memory_order_acquire);
+
+	return ax_likely(t != HY_LOADING) ? (hy_list *) t : NULL;
 }
 
 static inline _Atomic uint32_t *
