@@ -721,7 +721,7 @@ sub load_lies
 		# pgbench's own threads may cut each other's lines
 		next if $line =~ /(; |error: )(perhaps the backend died while processing|SQL command send failed)/;
 		# of an error whose own line is looked at
-		next if $line =~ /^(CONTEXT|DETAIL|HINT|LINE \d+): / || $line =~ /^\s+\^$/;
+		next if $line =~ /^(CONTEXT|DETAIL|HINT|QUERY|LINE \d+): / || $line =~ /^\s+\^$/;
 		next if $line =~ /Run was aborted; the above results are incomplete/;
 		next if $line =~ /could not create connection for (client|setup)/;
 		next if $line =~ /connection to server .* failed: FATAL:  the database system is/;

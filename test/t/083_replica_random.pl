@@ -69,9 +69,11 @@ $primary->safe_psql('postgres', $_) foreach (
 	INSERT INTO s SELECT i, i % 100, 'key ' || i % 500, 0 FROM generate_series(1, 4000) i;
 	INSERT INTO p SELECT i, i % 100, 'key ' || i % 500, 0 FROM generate_series(1, 4000) i;
 	ANALYZE;
-	-- one snapshot: that of the statement which calls it
+	-- One snapshot: that of the statement which calls it.  But the second plan knows of a partition that
+	-- was attached since the first; none is detached, for the first has its lock.
 	CREATE FUNCTION differ(q text) RETURNS void LANGUAGE plpgsql STABLE AS $$
 	DECLARE
+		parts bigint := (SELECT count(*) FROM pg_partition_tree('p'));
 		a text;
 		b text;
 	BEGIN
@@ -84,7 +86,8 @@ $primary->safe_psql('postgres', $_) foreach (
 			set_config('enable_indexonlyscan', 'off', true),
 			set_config('enable_bitmapscan', 'off', true);
 		EXECUTE q INTO b;
-		IF a IS DISTINCT FROM b THEN
+		IF a IS DISTINCT FROM b AND (q NOT LIKE '% FROM p %' OR
+				parts = (SELECT count(*) FROM pg_partition_tree('p'))) THEN
 			RAISE EXCEPTION 'wrong answer: % gives % through art, and % without', q, a, b
 				USING ERRCODE = 'XXLIE';
 		END IF;
