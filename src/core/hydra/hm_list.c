@@ -134,8 +134,8 @@ hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 /* ---- finding a node ---- */
 
 /*
- * A node near the position, which may be gone, or have come later.  The search layer's readers
- * are those of ROWEX: nobody waits.
+ * A node near the position, which may be gone, or have come later.  Nobody waits: if one try of
+ * rt_floor meets a latch or a change, ROWEX's scan finds one.
  *
  * Epoch: inside.
  * Latches: none.
@@ -150,9 +150,16 @@ jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
 	ax_batch	b = {.backward = true, .max = 1, .tids = &tid, .lastkey = path,
 					 .lastkey_size = sizeof(path)};
 
+	ax_status	x;
+
 	if (pos->len == 0 && side != HY_AFTER)
 		return t->head;
 	b.hi = (ax_bound) {coded, hy_encode(pos->key, pos->len < HY_PATH ? pos->len : HY_PATH, !after, coded), after};
+	x = rt_floor(cx, s, coded, b.hi.len, after, false, &tid);
+	if (ax_likely(x == AX_OK))
+		return (hy_node *) (uintptr_t) tid;
+	if (x == AX_NOTFOUND)
+		return t->head;
 	if (ax_engine_art_rowex.scan(cx, s, &b) == AX_OK && b.n > 0)
 		return (hy_node *) (uintptr_t) tid;
 	return t->head;

@@ -67,7 +67,7 @@ jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, hy_s
 	if (len > 0 || side == HY_AFTER)
 	{
 		len = hy_encode(key, len < HY_PATH ? len : HY_PATH, !after, coded);
-		x = rt_floor(cx, s, coded, len, after, &tid);
+		x = rt_floor(cx, s, coded, len, after, true, &tid);
 		if (ax_unlikely(x == AX_STALE))
 			x = jump_latched(cx, s, coded, len, after, &tid);
 	}

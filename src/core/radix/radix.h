@@ -13,8 +13,8 @@ extern const ax_engine ax_engine_art_olc;
 extern const ax_engine ax_engine_art_rowex;
 extern const ax_engine ax_engine_art_optiql;
 
-/* The TID of an entry next to a position, for a tree under AX_SYNC_OLC's rules (rt_floor.c). */
+/* The TID of an entry next to a position, for a tree whose writers latch (rt_floor.c). */
 extern ax_status rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
-						  bool after, uint64_t *tid);
+						  bool after, bool waits, uint64_t *tid);
 
 #endif							/* AX_RADIX_H */

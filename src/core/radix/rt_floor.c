@@ -28,6 +28,7 @@ typedef struct way
 	const uint8_t *key;
 	uint32_t	len;
 	bool		after;			/* the position is behind what begins with key */
+	bool		waits;			/* for a latch; else AX_STALE */
 	bool		all;			/* all that is below here lies before it */
 	int			n;
 	place		p[DEEP];
@@ -44,6 +45,17 @@ child_in(rt_hdr *h, unsigned kind, int i)
 	return rt_child(h, kind, (uint8_t) i);
 }
 
+/* The last child in a small node's slots up to i; 0: none.  ROWEX leaves holes.  Racy. */
+static rt_ref
+child_up_to(rt_hdr *h, unsigned kind, int i)
+{
+	rt_ref		q = 0;
+
+	for (; i >= 0 && q == 0; i--)
+		q = child_in(h, kind, i);
+	return q;
+}
+
 /* The last child before the one for byte c; 0: none.  Racy. */
 static rt_ref
 child_before(rt_hdr *h, unsigned kind, uint8_t c)
@@ -53,10 +65,7 @@ child_before(rt_hdr *h, unsigned kind, uint8_t c)
 				q;
 
 	if (kind <= RT_N16)
-	{
-		at -= r != 0;
-		return at < 0 ? 0 : child_in(h, kind, at);
-	}
+		return child_up_to(h, kind, at - (r != 0));
 	for (int b = (int) c - 1; b >= 0; b--)
 		if ((q = child_in(h, kind, b)) != 0 && q != r)
 			return q;
@@ -71,7 +80,7 @@ child_last(rt_hdr *h, unsigned kind)
 	int			n = ld(&h->count);
 
 	if (kind <= RT_N16)
-		return n < 1 || n > rt_node_slots(kind) ? 0 : child_in(h, kind, n - 1);
+		return n > rt_node_slots(kind) ? 0 : child_up_to(h, kind, n - 1);
 	for (int b = 255; b >= 0; b--)
 		if ((q = child_in(h, kind, b)) != 0)
 			return q;
@@ -94,31 +103,32 @@ compare(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m)
 
 /*
  * leaf_floor() of a leaf of entries that are all as long.  *tie: there are some of which more
- * must be compared.
+ * must be compared.  deep: their columns are longer than the heads, and several may have the same.
+ * Of an entry behind the position the difference of the heads is above kh.
  */
-static inline uint64_t
-fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, bool *tie)
+__attribute__((always_inline)) static inline uint64_t
+fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, const bool deep, bool *tie)
 {
 	const uint32_t w = l->w;
 	const uint8_t *base = l->body + l->cap;
-	const uint64_t mask = cols < 8 ? ~(UINT64_MAX >> (8 * cols)) : UINT64_MAX;
-	uint64_t	best_head = 0;
-	uint64_t	best = NONE;
-	uint64_t	twice = 0;
+	const uint8_t *best = NULL;
+	const uint64_t mask = deep ? UINT64_MAX : ~(uint64_t) 0 << (64 - 8 * cols);
+	uint64_t	near = UINT64_MAX;
+	uint32_t	twice = 0;
 
 	/* no branch that hangs on which entries are before the position */
 	for (uint32_t m = rt_leaf_live(l) & rt_all_live(l->cap); m; m &= m - 1)
 	{
-		const uint64_t i = (uint64_t) __builtin_ctz(m);
-		const uint64_t h = __builtin_bswap64(ax_load8(base + i * w)) & mask;
-		const uint64_t better = (uint64_t) 0 - (uint64_t) ((h <= kh) & (h >= best_head));
+		const uint8_t *p = base + (uint64_t) __builtin_ctz(m) * w;
+		const uint64_t far = kh - (__builtin_bswap64(ax_load8(p)) & mask);
 
-		twice ^= (twice ^ (uint64_t) (h == best_head)) & better;
-		best_head ^= (best_head ^ h) & better;
-		best ^= (best ^ i) & better;
+		if (deep)
+			twice = (twice & (uint32_t) (far >= near)) | (uint32_t) (far == near);
+		best = far <= near ? p : best;
+		near = far <= near ? far : near;
 	}
-	*tie = best_head == kh || (twice && cols > 8);
-	return best != NONE ? ax_tid_at(base + best * w + w) : NONE;
+	*tie = near == 0 || (deep && twice);
+	return best && near <= kh ? ax_tid_at(best + w) : NONE;
 }
 
 /*
@@ -138,8 +148,10 @@ leaf_floor(const way *w, rt_leaf *l, uint32_t d)
 
 	if (ax_likely(l->flags == 0 && l->w >= 8))
 	{
-		bool		tie = false;
-		uint64_t	tid = fixed_floor(l, kh, l->w - AX_TID_BYTES, &tie);
+		const uint32_t cols = l->w - AX_TID_BYTES;
+		bool		tie;
+		uint64_t	tid = cols > 8 ? fixed_floor(l, kh, cols, true, &tie) :
+			fixed_floor(l, kh, cols, false, &tie);
 
 		if (ax_likely(!tie))
 			return tid;
@@ -179,6 +191,17 @@ leaf_floor(const way *w, rt_leaf *l, uint32_t d)
 }
 
 /*
+ * As ax_open.
+ *
+ * Latches: none.
+ */
+static inline ax_status
+open_word(ax_ctx *cx, const way *w, ax_guard *g, ax_word *word)
+{
+	return w->waits ? ax_open(cx, g, word, AX_READ) : ax_open(cx, g, word, AX_TRY);
+}
+
+/*
  * From a node, which "parent" is the guard of what leads to, to what hangs in it; 0: nothing.
  *
  * Latches: none.
@@ -191,7 +214,7 @@ enter(ax_ctx *cx, way *w, rt_ref *ref, uint32_t *d, ax_guard *parent)
 	uint32_t	plen,
 				m;
 	ax_guard	g;
-	ax_status	x = ax_open(cx, &g, &h->word, AX_READ);
+	ax_status	x = open_word(cx, w, &g, &h->word);
 
 	if (x != AX_OK)
 		return x;
@@ -238,7 +261,7 @@ one_way(ax_ctx *cx, ax_store *s, way *w, uint64_t *tid)
 	rt_ref		ref;
 	ax_guard	g,
 				leaf;
-	ax_status	x = ax_open(cx, &g, &s->root_word, AX_READ);
+	ax_status	x = open_word(cx, w, &g, &s->root_word);
 
 	if (x != AX_OK)
 		return x;
@@ -256,7 +279,7 @@ one_way(ax_ctx *cx, ax_store *s, way *w, uint64_t *tid)
 		else if (RT_TAG(ref) == RT_LEAF)
 		{
 			rt_prefetch_leaf(ref);
-			x = ax_open(cx, &leaf, &((rt_leaf *) RT_PTR(ref))->word, AX_READ);
+			x = open_word(cx, w, &leaf, &((rt_leaf *) RT_PTR(ref))->word);
 			if (x != AX_OK)
 				return x;
 			AX_POINT("art.floor.leaf");
@@ -296,11 +319,14 @@ one_way(ax_ctx *cx, ax_store *s, way *w, uint64_t *tid)
  * The TID of an entry next to the position: of the last one whose columns are not behind it.
  * AX_NOTFOUND: there is none.  AX_STALE: too much changes; AX_BUSY.
  *
+ * waits: else it makes one try, waits for no latch, and says AX_STALE.
+ *
  * Epoch: inside.
  * Latches: none.
  */
 ax_status
-rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, uint64_t *tid)
+rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, bool waits,
+		 uint64_t *tid)
 {
 	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
 	{
@@ -310,10 +336,11 @@ rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, 
 		w.key = key;
 		w.len = len;
 		w.after = after;
+		w.waits = waits;
 		w.all = false;
 		w.n = 0;
 		x = one_way(cx, s, &w, tid);
-		if (ax_likely(x != AX_STALE))
+		if (ax_likely(x != AX_STALE) || !waits)
 			return x;
 		ax_restarted(cx, s, tries);
 	}
