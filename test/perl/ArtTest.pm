@@ -720,6 +720,8 @@ sub load_lies
 		next if $line =~ /^\s*$/ || $line =~ /^\s+(This probably|before or|Is the server)/;
 		# pgbench's own threads may cut each other's lines
 		next if $line =~ /(; |error: )(perhaps the backend died while processing|SQL command send failed)/;
+		# it was ended between the two parts of a line
+		next if $line =~ /^pgbench: error: $/;
 		# of an error whose own line is looked at
 		next if $line =~ /^(CONTEXT|DETAIL|HINT|QUERY|LINE \d+): / || $line =~ /^\s+\^$/;
 		next if $line =~ /Run was aborted; the above results are incomplete/;
