@@ -719,7 +719,7 @@ sub load_lies
 		next if $line =~ /skipping reindex of invalid index ".*_cc(new|old)\d*"/;
 		next if $line =~ /^\s*$/ || $line =~ /^\s+(This probably|before or|Is the server)/;
 		# pgbench's own threads may cut each other's lines
-		next if $line =~ /(; |error: )(perhaps the backend died while processing|SQL command send failed)/;
+		next if $line =~ /(; |error: )(perhaps the backend died while processing|SQL command send failed)|while receiving the transaction status/;
 		# it was ended between the two parts of a line
 		next if $line =~ /^pgbench: error: $/;
 		# of an error whose own line is looked at

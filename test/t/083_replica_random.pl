@@ -294,7 +294,7 @@ sub quiet
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	load_finish($_, stop => 1) foreach @loads;
-	return is(join("\n", map { grep { !/perhaps the backend died|while receiving the transaction status|^(PL\/pgSQL |SQL statement ")/ } load_lies($_, $core) } @loads), '', $name);
+	return is(join("\n", map { grep { !/perhaps the backend died|^(PL\/pgSQL |SQL statement ")/ } load_lies($_, $core) } @loads), '', $name);
 }
 
 # What a client has asked for goes on without it, and may wait for what was prepared.
