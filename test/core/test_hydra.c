@@ -180,14 +180,23 @@ test_gone(void)
 static int	skip;
 static bool fill;
 
+/* Is that the point, after so many that are passed over?  It is met once. */
+static bool
+is_here(const char *name)
+{
+	if (strcmp(name, here) != 0 || skip-- > 0)
+		return false;
+	tap_point_hook = NULL;
+	met++;
+	return true;
+}
+
 /* The keys between come, or go, and all is settled. */
 static void
 crowd(const char *name)
 {
-	if (strcmp(name, here) != 0 || skip-- > 0)
+	if (!is_here(name))
 		return;
-	tap_point_hook = NULL;
-	met++;
 	for (uint64_t i = 0; i < 4 * STAY; i++)
 		if (i % 4)
 			(void) change(&other, i, fill);
@@ -491,11 +500,8 @@ static ax_status said;
 static void
 first_insert(const char *name)
 {
-	if (strcmp(name, here) != 0 || skip-- > 0)
-		return;
-	tap_point_hook = NULL;
-	met++;
-	said = change(&other, 3001, true);
+	if (is_here(name))
+		said = change(&other, 3001, true);
 }
 
 /*

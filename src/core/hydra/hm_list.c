@@ -14,7 +14,6 @@
  *
  * src/README.md: Versions
  */
-#include "core/radix/radix.h"
 #include "hm.h"
 
 #define STEPS	(1 << 20)		/* of a writer's walk, before it starts over */
@@ -133,36 +132,13 @@ hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 
 /* ---- finding a node ---- */
 
-/*
- * A node near the position, which may be gone, or have come later.  Nobody waits: if one try of
- * rt_floor meets a latch or a change, ROWEX's scan finds one.
- *
- * Epoch: inside.
- * Latches: none.
- */
+/* A node near the position: the head, if there is no better. */
 static hy_node *
 jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
 {
-	const bool	after = pos->len > HY_PATH || side == HY_AFTER;
-	uint8_t		coded[HY_CODED];
-	uint8_t		path[2 * HY_CODED + 16];
-	uint64_t	tid;
-	ax_batch	b = {.backward = true, .max = 1, .tids = &tid, .lastkey = path,
-					 .lastkey_size = sizeof(path)};
+	hy_node    *n;
 
-	ax_status	x;
-
-	if (pos->len == 0 && side != HY_AFTER)
-		return t->head;
-	b.hi = (ax_bound) {coded, hy_encode(pos->key, pos->len < HY_PATH ? pos->len : HY_PATH, !after, coded), after};
-	x = rt_floor(cx, s, coded, b.hi.len, after, false, &tid);
-	if (ax_likely(x == AX_OK))
-		return (hy_node *) (uintptr_t) tid;
-	if (x == AX_NOTFOUND)
-		return t->head;
-	if (ax_engine_art_rowex.scan(cx, s, &b) == AX_OK && b.n > 0)
-		return (hy_node *) (uintptr_t) tid;
-	return t->head;
+	return hy_jump(cx, s, t, pos->key, pos->len, side, &n) == AX_OK ? n : t->head;
 }
 
 /* A search passed so many nodes. */

@@ -32,49 +32,6 @@ layer_key(const hy_node *n, uint8_t *buf)
 	return len + AX_TID_BYTES;
 }
 
-/*
- * A node near the position by way of a scan, which latches when all changes all the time.
- *
- * Latches: those of a scan of the search layer; none on return.
- */
-static __attribute__((noinline, cold)) ax_status
-jump_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after,
-			 uint64_t *tid)
-{
-	uint8_t		path[2 * HY_CODED + 16];
-	ax_batch	b = {.hi = {key, len, after}, .backward = true, .max = 1, .tids = tid,
-		.lastkey = path, .lastkey_size = sizeof(path)};
-	ax_status	x = ax_engine_art_olc.scan(cx, s, &b);
-
-	return x == AX_OK && b.n == 0 ? AX_NOTFOUND : x;
-}
-
-/*
- * A node near the position, which may be obsolete.
- *
- * Epoch: inside.
- * Latches: none on return.
- */
-static ax_status
-jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, hy_side side,
-	 hy_node **n)
-{
-	const bool	after = len > HY_PATH || side == HY_AFTER;
-	uint8_t		coded[HY_CODED];
-	uint64_t	tid;
-	ax_status	x = AX_NOTFOUND;
-
-	if (len > 0 || side == HY_AFTER)
-	{
-		len = hy_encode(key, len < HY_PATH ? len : HY_PATH, !after, coded);
-		x = rt_floor(cx, s, coded, len, after, true, &tid);
-		if (ax_unlikely(x == AX_STALE))
-			x = jump_latched(cx, s, coded, len, after, &tid);
-	}
-	*n = x == AX_OK ? (hy_node *) (uintptr_t) tid : t->head;
-	return x == AX_NOTFOUND ? AX_OK : x;
-}
-
 /* A search passed so many nodes. */
 static void
 walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
@@ -133,7 +90,7 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 	hy_node    *n = from;
 	ax_status	x;
 
-	if (!n && (x = jump(cx, s, t, key, len, side, &n)) != AX_OK)
+	if (!n && (x = hy_jump(cx, s, t, key, len, side, &n)) != AX_OK)
 		return x;
 	for (int steps = 0; steps < STEPS; steps++)
 	{

@@ -80,6 +80,10 @@ extern void hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark);
 extern void hy_forget(ax_ctx *cx, ax_store *s, hy_node *first);
 extern ax_status hy_settle(ax_ctx *cx, ax_store *s, bool all);
 
+/* ---- hy_jump.c ---- */
+extern ax_status hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len,
+						 hy_side side, hy_node **n);
+
 /* ---- hy_change.c ---- */
 extern ax_status hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
