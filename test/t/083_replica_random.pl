@@ -168,7 +168,7 @@ SELECT count(*) FROM (SELECT 1 FROM s WHERE id BETWEEN :x AND :x + 5 FOR KEY SHA
 UPDATE s SET v = v + 1 WHERE id = :x + 1;
 COMMIT;
 },
-	# by one client
+	# by one client; an earlier one may have been ended anywhere
 	vacuum => q{
 VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) s;
 \sleep 50 ms
@@ -194,11 +194,13 @@ ALTER TABLE s SET TABLESPACE other;
 INSERT INTO s VALUES (:x, :k, 'moved') ON CONFLICT DO NOTHING;
 ALTER TABLE s SET TABLESPACE pg_default;
 \elif :n < 14
+DROP INDEX IF EXISTS s_new;
 CREATE INDEX s_new ON s USING art (id, k);
 \sleep 200 ms
 DROP INDEX s_new;
 \elif :n < 16
 TRUNCATE p1;
+DROP TABLE IF EXISTS p2;
 BEGIN;
 CREATE TABLE p2 (LIKE p);
 INSERT INTO p2 SELECT i, 100 + i % 50, 'key ' || i % 500, 0 FROM generate_series(1, 1000) i;
@@ -265,7 +267,7 @@ sub bench
 		  unless -e $file;
 		push @args, '-f', $file;
 	}
-	local $ENV{PGOPTIONS} = '-c jit=off';
+	local $ENV{PGOPTIONS} = '-c jit=off -c client_min_messages=warning';
 	$l{h} = IPC::Run::start(
 		[
 			'pgbench', '-n', '-c', $clients, '-j', 1, '-T', 600, '-M', 'simple',
@@ -297,6 +299,15 @@ sub quiet
 	return is(join("\n", map { grep { !/perhaps the backend died|^(PL\/pgSQL |SQL statement ")/ } load_lies($_, $core) } @loads), '', $name);
 }
 
+sub roll_back_prepared
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'")
+	  foreach split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+	return;
+}
+
 # What a client has asked for goes on without it, and may wait for what was prepared.
 sub at_rest
 {
@@ -304,8 +315,7 @@ sub at_rest
 
 	foreach (1 .. 600)
 	{
-		$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'")
-		  foreach split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+		roll_back_prepared($node);
 		return
 		  if $node->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_prepared_xacts)
 			+ count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'}) eq '1';
@@ -435,6 +445,8 @@ sleep 1;
 my $builds = 'SELECT sum(builds) FROM artidx_indexes';
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+# what the old primary had prepared would hold up the new clients
+roll_back_prepared($standby);
 my @new = write_to($standby);
 sleep $seconds;
 quiet('promoted: the readers saw no difference', @readers);
