@@ -722,8 +722,8 @@ sub load_lies
 		next if $line =~ /(; |error: )(perhaps the backend died while processing|SQL command send failed)|while receiving the transaction status/;
 		# it was ended between the two parts of a line
 		next if $line =~ /^pgbench: error: $/;
-		# of an error whose own line is looked at
-		next if $line =~ /^(CONTEXT|DETAIL|HINT|QUERY|LINE \d+): / || $line =~ /^\s+\^$/;
+		# of an error whose own line is looked at; a statement there may have several lines
+		next if $line =~ /^(CONTEXT|DETAIL|HINT|QUERY|LINE \d+): / || $line =~ /^(\s+\^$|\t)/;
 		next if $line =~ /Run was aborted; the above results are incomplete/;
 		next if $line =~ /could not create connection for (client|setup)/;
 		next if $line =~ /connection to server .* failed: FATAL:  the database system is/;
