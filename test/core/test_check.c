@@ -385,7 +385,7 @@ damage_hydra(ax_store *s)
 	bool		versions = s->sync == AX_SYNC_MVRLU;
 
 	for (int k = 0; k < 10; k++)
-		n = versions ? hm_newest(n)->next : hy_next(n);
+		n = versions ? hm_newest(n)->end.next : hy_next(n);
 	b = versions ? hm_newest(n)->body : n->body;
 	i = __builtin_ctzll(b->used);
 	if (versions)
@@ -394,7 +394,10 @@ damage_hydra(ax_store *s)
 
 		i = __builtin_ctzll(v->live);
 		DAMAGE(v, sizeof(*v), "a slot that was not given", "not given", v->live |= UINT64_C(1) << 63);
+		DAMAGE(v, sizeof(*v), "a range that ends elsewhere", "a wrong end", v->end.bound ^= 1);
 	}
+	else
+		DAMAGE(n, hy_node_size(n->alen), "a range that ends elsewhere", "a wrong end", n->bound ^= 1);
 	DAMAGE(b, b->size, "another fingerprint", "a wrong fingerprint", b->fp[i] ^= 1);
 	DAMAGE(b, b->size, "a longer prefix", "", b->plen = HY_MAX_PLEN);
 	DAMAGE(b, b->size, "more slots than there are", "", b->cap = HY_SLOTS + 1);

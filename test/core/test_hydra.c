@@ -368,7 +368,7 @@ logged(const char *name)
 	pushed++;
 	n = hy_list_of(atomic_load(&tree->store))->head;
 	while (n && !(atomic_load(&n->word) & AX_LOCKED))
-		n = engine == AX_HYDRA_MVRLU ? hm_newest(n)->next : hy_next(n);
+		n = engine == AX_HYDRA_MVRLU ? hm_newest(n)->end.next : hy_next(n);
 	bare += n == NULL;
 }
 
@@ -402,7 +402,7 @@ test_logged(void)
 			ax_compaction c = {.work = work};
 
 			second = hy_list_of(atomic_load(&tree->store))->head;
-			second = e ? hm_newest(second)->next : hy_next(second);
+			second = e ? hm_newest(second)->end.next : hy_next(second);
 			while (!c.done && ax_compact(&cx, tree, gen, &c) != AX_STALE)
 				;
 			tap_point_hook = NULL;

@@ -75,7 +75,7 @@ make(room *r, const change *c, const hm_at *at, int m)
 	if (m == 0)
 	{
 		r->left = hy_make_body(c->cx, c->s, r->e, r->n, spare(r->n), n->anchor,
-							   hy_range(n, at->v->next), false);
+							   hy_range(n, at->v->end.next), false);
 		return r->left != NULL;
 	}
 	r->v = hm_make_ver(c->cx, c->s, false);
@@ -83,7 +83,7 @@ make(room *r, const change *c, const hm_at *at, int m)
 	if (!r->node)
 		return false;
 	r->right = hy_make_body(c->cx, c->s, r->e + m, r->n - m, rising ? 2 * SLOTS - 1 : spare(r->n - m),
-							r->node->anchor, hy_range(r->node, at->v->next), false);
+							r->node->anchor, hy_range(r->node, at->v->end.next), false);
 	/* only the new key goes to the right: the body may stay */
 	plen = hy_range(n, r->node);
 	stays = rising && (plen - at->v->body->plen) * (uint32_t) m < HY_WORTH;
@@ -131,15 +131,15 @@ make_room(change *c, hm_at *at)
 	/* no latch while memory is taken: it is taken later at this version of its word */
 	ax_guard_close(c->cx, &at->g, false);
 	collect(&r, c, old);
-	if (r.n > HY_SLOTS - (dead > 0 ? CHURNED : 0) || !hy_fits(r.e, r.n, hy_range(n, old->next)))
+	if (r.n > HY_SLOTS - (dead > 0 ? CHURNED : 0) || !hy_fits(r.e, r.n, hy_range(n, old->end.next)))
 		m = hy_cut(r.e, r.n, r.mine);
 	if (!make(&r, c, at, m))
 		return forget(&r, c, AX_NOMEM);
-	*c->v = (hm_ver) {.next = m ? r.node : old->next, .body = r.left ? r.left : body,
+	*c->v = (hm_ver) {.end = m ? hy_end_at(n, r.node) : old->end, .body = r.left ? r.left : body,
 					  .live = r.left ? first_slots(m ? m : r.n) : hm_live(old)};
 	if (m)
 	{
-		*r.v = (hm_ver) {.next = old->next, .body = r.right, .live = first_slots(r.n - m)};
+		*r.v = (hm_ver) {.end = hy_end_at(r.node, old->end.next), .body = r.right, .live = first_slots(r.n - m)};
 		r.node->origin = n;
 		atomic_store_explicit(&r.node->prev, n, memory_order_relaxed);
 		hm_publish(r.node, r.v, c->v);
@@ -155,8 +155,8 @@ make_room(change *c, hm_at *at)
 		hm_led(r.v);
 		/* writers may come to it from now on */
 		AX_POINT("mvrlu.split.committed");
-		if (old->next)
-			atomic_store_explicit(&old->next->prev, r.node, memory_order_release);
+		if (old->end.next)
+			atomic_store_explicit(&old->end.next->prev, r.node, memory_order_release);
 		hy_push(c->t, &r.node->come);
 		AX_COUNT(c->cx, c->s, leaves, 1);
 	}
@@ -195,7 +195,7 @@ try_insert(change *c, bool pess)
 	if (!ax_guard_lock(c->cx, &at.g))
 		return AX_STALE;
 	/* in a slot that no version has, so readers need not know */
-	*c->v = (hm_ver) {.next = old->next, .body = old->body};
+	*c->v = (hm_ver) {.end = old->end, .body = old->body};
 	c->v->live = hm_live(old) | (hy_used(old->body) + 1);
 	hy_put(old->body, c->pos.key, c->pos.len, c->fp, c->blob);
 	hm_publish(at.n, c->v, NULL);

@@ -20,7 +20,7 @@ linked_back(hy_node *n)
 {
 	uint64_t	sample = atomic_load_explicit(&n->word, memory_order_acquire);
 	hm_ver	   *v = hm_newest(n);
-	hy_node    *back = v->body && v->next ? hy_ld(&v->next->prev) : n;
+	hy_node    *back = v->body && v->end.next ? hy_ld(&v->end.next->prev) : n;
 
 	atomic_thread_fence(memory_order_acquire);
 	return back == n || (sample & (AX_LOCKED | AX_CLOSED | AX_OBSOLETE)) != 0 ||
@@ -44,18 +44,17 @@ hm_check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c, uint64_t cloc
 	uint64_t	seen = 0;
 	int			k;
 
-	if (v->next && v->next->alen > c->size)
+	if (v->end.next && v->end.next->alen > c->size)
 	{
-		c->need_bytes = 2 * v->next->alen;
+		c->need_bytes = 2 * v->end.next->alen;
 		return AX_BUFFER;
 	}
 	if (!linked_back(n))
 		hy_complain(c, "a link back that leads elsewhere", v->body);
-	if (v->next && !hy_is_left(n, v->next->anchor, v->next->alen, HY_STRICT))
-		hy_complain(c, "anchors out of order", v->body);
+	hy_check_end(c, v->body, n, &v->end);
 	if ((live & ~hy_used(v->body)) != 0)
 		hy_complain(c, "a key in a slot that was not given", v->body);
-	if (hy_check_layout(c, v->body, live, n, v->next, false))
+	if (hy_check_layout(c, v->body, live, n, v->end.next, false))
 	{
 		k = hm_order(v, told);
 		for (int i = 0; i < k; i++)
@@ -63,10 +62,10 @@ hm_check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c, uint64_t cloc
 		/* a removal without memory may come in between */
 		if ((seen & ~live) != 0 || (hm_live(v) & ~seen) != 0)
 			hy_complain(c, "a wrong order for scans", v->body);
-		hy_check_keys(c, v->body, told, k, n, v->next);
+		hy_check_keys(c, v->body, told, k, n, v->end.next);
 		c->info.entries += (uint64_t) k;
 		c->info.leaves++;
 	}
-	hy_check_on(c, v->next);
+	hy_check_on(c, v->end.next);
 	return AX_OK;
 }

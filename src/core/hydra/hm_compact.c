@@ -26,13 +26,13 @@ replace_body(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	ax_status	x;
 
 	m.n = hm_entries(old, m.e);
-	x = hy_move_make(cx, s, &m, at->n, old->next, ax_draining(cx, s, old), 1);
+	x = hy_move_make(cx, s, &m, at->n, old->end.next, ax_draining(cx, s, old), 1);
 	if (x != AX_OK)
 		return x;
 	v = hm_make_ver(cx, s, true);
 	if (!v)
 		return hy_move_undo(cx, s, &m, AX_NOTFOUND);
-	*v = (hm_ver) {.next = old->next, .body = m.body, .live = hy_used(m.body)};
+	*v = (hm_ver) {.end = old->end, .body = m.body, .live = hy_used(m.body)};
 	AX_POINT("mvrlu.compact.before_lock");
 	if (!ax_guard_lock(cx, &at->g))
 	{
@@ -94,7 +94,7 @@ lock_both(ax_ctx *cx, ax_store *s, hy_list *t, header *h, hm_at *at)
 
 	if (hm_find(cx, s, t, hy_ld(&at->n->prev), &pos, HY_STRICT, false, &h->a) != AX_OK)
 		return AX_STALE;
-	if (h->a.v->next != at->n || !ax_guard_lock(cx, &h->a.g))
+	if (h->a.v->end.next != at->n || !ax_guard_lock(cx, &h->a.g))
 		return AX_STALE;
 	if (ax_guard_lock(cx, &at->g))
 		return AX_OK;
@@ -124,19 +124,19 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	x = lock_both(cx, s, t, &h, at);
 	if (x != AX_OK)
 		return drop_header(cx, s, &h, x);
-	*h.v = (hm_ver) {.next = at->v->next, .body = at->v->body, .live = hm_live(at->v)};
-	*h.gone = (hm_ver) {.next = h.n};
+	*h.v = (hm_ver) {.end = at->v->end, .body = at->v->body, .live = hm_live(at->v)};
+	*h.gone = (hm_ver) {.end.next = h.n};
 	h.n->origin = old;
 	atomic_store_explicit(&h.n->prev, h.a.n, memory_order_relaxed);
 	hm_publish(h.n, h.v, h.gone);
-	*h.before = (hm_ver) {.next = h.n, .body = h.a.v->body, .live = hm_live(h.a.v)};
+	*h.before = (hm_ver) {.end = hy_end_at(h.a.n, h.n), .body = h.a.v->body, .live = hm_live(h.a.v)};
 	hm_publish(h.a.n, h.before, h.gone);
 	hm_publish(old, h.gone, NULL);
 	hm_commit(t, h.gone);
 	hm_led(h.v);
 	hm_led(h.before);
-	if (h.v->next)
-		atomic_store_explicit(&h.v->next->prev, h.n, memory_order_release);
+	if (h.v->end.next)
+		atomic_store_explicit(&h.v->end.next->prev, h.n, memory_order_release);
 	hy_push(t, &old->go);
 	hy_push(t, &h.n->come);
 	ax_guard_kill(cx, &at->g);
@@ -173,7 +173,7 @@ hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	}
 	if (x != AX_NOTFOUND)
 		return x;
-	next = at.v->next;
+	next = at.v->end.next;
 	x = replace_body(cx, s, t, &at);
 	if (x != AX_OK && x != AX_NOTFOUND)
 		return x;

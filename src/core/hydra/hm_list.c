@@ -175,21 +175,21 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 		*n = jump(cx, s, t, pos, side);
 	for (;; steps++)
 	{
-		hy_node    *next;
-
+		ax_prefetch((*n)->anchor);
 		v = hm_version(t, *n, clock);
 		if (ax_unlikely(!v))
 			*n = (*n)->origin;
 		else if (ax_unlikely(!v->body))
-			*n = v->next;
-		else if (ax_unlikely((*n)->alen > 0 && !hy_is_left(*n, pos->key, pos->len, side)))
-			*n = hy_ld(&(*n)->prev);
+			*n = v->end.next;
 		else
 		{
-			next = v->next;
-			if (!next || !hy_is_left(next, pos->key, pos->len, side))
+			int			dir;
+
+			hy_ahead(v->body);
+			dir = hy_where(*n, &v->end, pos->key, pos->len, side);
+			if (ax_likely(dir == 0))
 				break;
-			*n = next;
+			*n = dir < 0 ? hy_ld(&(*n)->prev) : v->end.next;
 		}
 		AX_POINT("mvrlu.walk");
 	}
@@ -222,7 +222,7 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 		if (x == AX_STALE)
 		{
 			/* its last version says where its keys went */
-			n = hm_newest(n)->next;
+			n = hm_newest(n)->end.next;
 			continue;
 		}
 		if (x != AX_OK)
@@ -231,18 +231,18 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 		at->v = hm_newest(n);
 		if (ax_unlikely(!at->v->body))
 			;					/* just now; its latch is taken */
-		else if (ax_unlikely(n->alen > 0 && !hy_is_left(n, pos->key, pos->len, side)))
-			go = hy_ld(&n->prev);
 		else
 		{
-			go = at->v->next;
-			if (!go || !hy_is_left(go, pos->key, pos->len, side))
+			int			dir = hy_where(n, &at->v->end, pos->key, pos->len, side);
+
+			if (ax_likely(dir == 0))
 			{
 				at->n = n;
 				if (ax_unlikely(steps > 0) && !from)
 					walked(cx, s, t, steps);
 				return AX_OK;
 			}
+			go = dir < 0 ? hy_ld(&n->prev) : at->v->end.next;
 		}
 		/*
 		 * A link of a node that is in the list leads to one that was there in this epoch.  The link
@@ -320,7 +320,7 @@ hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 			}
 			return false;
 		}
-		*v = (hm_ver) {.next = hy_next(n), .body = hy_ld(&n->body)};
+		*v = (hm_ver) {.end = hy_end_of(n), .body = hy_ld(&n->body)};
 		v->live = hy_used(v->body);
 		atomic_store_explicit(&n->ver, v, memory_order_relaxed);
 	}

@@ -47,7 +47,7 @@ static ax_status
 prepare(ax_ctx *cx, ax_store *s, pair *p)
 {
 	hy_node    *a = p->a.n,
-			   *behind = p->b.v->next;
+			   *behind = p->b.v->end.next;
 	uint32_t	plen = hy_range(a, behind);
 
 	p->n = hm_entries(p->a.v, p->e);
@@ -60,8 +60,8 @@ prepare(ax_ctx *cx, ax_store *s, pair *p)
 	p->made = p->vb ? hy_make_body(cx, s, p->e, p->n, p->n < HY_POOR ? 8 : 0, a->anchor, plen, true) : NULL;
 	if (!p->made)
 		return AX_NOTFOUND;
-	*p->va = (hm_ver) {.next = behind, .body = p->made, .live = hy_used(p->made)};
-	*p->vb = (hm_ver) {.next = a};
+	*p->va = (hm_ver) {.end = hy_end_at(a, behind), .body = p->made, .live = hy_used(p->made)};
+	*p->vb = (hm_ver) {.end.next = a};
 	return AX_OK;
 }
 
@@ -81,9 +81,9 @@ hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 
 	if (x != AX_OK)
 		return x;
-	if (!p.a.v->next)
+	if (!p.a.v->end.next)
 		return AX_NOTFOUND;
-	x = look(cx, p.a.v->next, &p.b);
+	x = look(cx, p.a.v->end.next, &p.b);
 	if (x != AX_OK)
 		return x;
 	if (hm_count(p.a.v) + hm_count(p.b.v) > most)
@@ -109,8 +109,8 @@ hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 	hm_publish(p.b.n, p.vb, p.va);
 	hm_commit(t, p.va);
 	hm_led(p.vb);
-	if (p.va->next)
-		atomic_store_explicit(&p.va->next->prev, a, memory_order_release);
+	if (p.va->end.next)
+		atomic_store_explicit(&p.va->end.next->prev, a, memory_order_release);
 	hy_push(t, &p.b.n->go);
 	ax_guard_kill(cx, &p.b.g);
 	ax_guard_close(cx, &p.a.g, true);
@@ -214,7 +214,7 @@ take_out(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hm_ver *v, bt
 	*left = __builtin_popcountll(live);
 	if (v)
 	{
-		*v = (hm_ver) {.next = at.v->next, .body = at.v->body, .live = live};
+		*v = (hm_ver) {.end = at.v->end, .body = at.v->body, .live = live};
 		hm_publish(at.n, v, NULL);
 		hm_commit(t, v);
 	}
@@ -263,6 +263,6 @@ hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		tidy(cx, s, t, &pos);
 	/* of an empty list nothing is to be left */
 	if (ax_unlikely(hy_waiting(t) > 0))
-		hy_told(cx, s, t, left == 0 && hm_newest(t->head)->next == NULL ? 0 : HY_MARK);
+		hy_told(cx, s, t, left == 0 && hm_newest(t->head)->end.next == NULL ? 0 : HY_MARK);
 	return AX_OK;
 }

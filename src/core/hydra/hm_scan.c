@@ -111,26 +111,13 @@ version_tids(const hm_ver *v, const uint8_t *prefix, uint32_t len, uint64_t *tid
 
 	for (uint64_t m = hy_match(v->body, hy_fp(prefix, len)) & hm_live(v); m; m &= m - 1)
 	{
-		bt_view		key;
-		uint8_t		buf[AX_TID_BYTES];
-		uint64_t	tid;
-		int			j;
+		const uint8_t *rest = NULL;
+		uint32_t	k = 0;
+		bt_blob    *blob;
 
-		hy_get(v->body, __builtin_ctzll(m), &key);
-		if (key.an + key.rn != len + AX_TID_BYTES ||
-			memcmp(key.a, prefix, key.an < len ? key.an : len) != 0 ||
-			(key.an < len && !ax_equal(key.r, prefix + key.an, len - key.an)))
-			continue;
-		if (ax_likely(key.rn >= AX_TID_BYTES))
-			tid = ax_tid_at(key.r + key.rn);
-		else
-		{
-			bt_view_bytes(&key, len, AX_TID_BYTES, buf);
-			tid = ax_tid_at(buf + AX_TID_BYTES);
-		}
-		for (j = n++; j > 0 && tids[j - 1] > tid; j--)
-			tids[j] = tids[j - 1];
-		tids[j] = tid;
+		(void) hy_rest(v->body, NULL, __builtin_ctzll(m), &rest, &k, &blob);
+		if (hy_is_entry(v->body, rest, k, blob, prefix, len))
+			hy_take_tid(ax_tid_at(rest + k), tids, &n);
 	}
 	return n;
 }
@@ -160,7 +147,7 @@ hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 	v = hm_reach(cx, s, t, &at, &pos, HY_BEFORE, hm_now(t));
 	AX_POINT("mvrlu.lookup.found");
 	/* an anchor is a key: others that begin so may be there */
-	if (ax_unlikely(v->next && hy_is_left(v->next, prefix, len, HY_AFTER)))
+	if (ax_unlikely(hy_goes_on(&v->end, prefix, len)))
 		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
 	k = (uint32_t) version_tids(v, prefix, len, found);
 	*n = k < max ? k : max;
@@ -240,7 +227,7 @@ do_version(ax_batch *b, const hm_ver *v, const hy_node *n, bool first)
 {
 	/* a bound cuts the node in which it lies, and no other */
 	const bool	low = b->backward ? is_left(n, &b->lo) : first;
-	const bool	high = b->backward ? first : !v->next || !is_left(v->next, &b->hi);
+	const bool	high = b->backward ? first : !v->end.next || !is_left(v->end.next, &b->hi);
 	uint8_t		perm[HY_SLOTS];
 	bt_view		last = {0};
 	bool		taken = false;
@@ -300,8 +287,8 @@ hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 	v = hm_reach(cx, s, t, &n, pos, pos->after ? HY_AFTER : HY_BEFORE, clock);
 	for (bool first = true;; first = false)
 	{
-		if (!b->backward && v->next)
-			ax_prefetch(v->next);
+		if (!b->backward && v->end.next)
+			ax_prefetch(v->end.next);
 		if (!do_version(b, v, n, first))
 			break;
 		AX_POINT("mvrlu.scan.next");
@@ -313,7 +300,7 @@ hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 		}
 		else
 		{
-			n = v->next;
+			n = v->end.next;
 			v = hm_version(t, n, clock);
 		}
 	}

@@ -46,7 +46,7 @@ make(room *r, int m)
 {
 	hy_node    *n = r->at->n;
 	const hy_body *b = (const hy_body *) (const void *) r->copy;
-	uint32_t	plen = hy_range(n, r->at->next);
+	uint32_t	plen = hy_range(n, r->at->end.next);
 	bool		rising,
 				stays;
 	bt_view		anchor;
@@ -63,7 +63,7 @@ make(room *r, int m)
 	if (!r->node)
 		return false;
 	rising = r->mine == r->n - 1 && m == r->mine;
-	plen = hy_range(r->node, r->at->next);
+	plen = hy_range(r->node, r->at->end.next);
 	r->right = hy_make_body(r->cx, r->s, r->e + m, r->n - m, rising ? 3 * MORE : spare,
 							r->node->anchor, plen, false);
 	/* only the new key goes to the right: the body may stay */
@@ -136,7 +136,7 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 	else
 	{
 		collect(&r, key, len, fp, blob);
-		split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->next));
+		split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->end.next));
 		if (split)
 			m = hy_cut(r.e, r.n, r.mine);
 		if (!make(&r, m))
@@ -148,7 +148,7 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 	{
 		atomic_store_explicit(&r.node->body, r.right, memory_order_relaxed);
 		atomic_store_explicit(&r.node->prev, n, memory_order_relaxed);
-		hy_set_next(r.node, at->next);
+		hy_set_next(r.node, at->end.next);
 	}
 	AX_POINT("hydra.split.before_lock");
 	if (!ax_guard_lock(cx, &at->g))
@@ -159,8 +159,8 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 	{
 		hy_set_next(n, r.node);
 		AX_POINT("hydra.split.linked");
-		if (at->next)
-			atomic_store_explicit(&at->next->prev, r.node, memory_order_release);
+		if (at->end.next)
+			atomic_store_explicit(&at->end.next->prev, r.node, memory_order_release);
 		hy_push(t, &r.node->come);
 		AX_COUNT(cx, s, leaves, 1);
 	}

@@ -38,6 +38,18 @@ hy_complain(ax_checking *c, const char *what, const hy_body *b)
 	c->bad = true;
 }
 
+/* Where a node's range ends. */
+void
+hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *end)
+{
+	const hy_end right = hy_end_at(n, end->next);
+
+	if (end->next && !hy_is_left(n, end->next->anchor, end->next->alen, HY_STRICT))
+		hy_complain(c, "anchors out of order", b);
+	if (end->shared != right.shared || (end->next && end->bound != right.bound))
+		hy_complain(c, "a wrong end of the range", b);
+}
+
 /*
  * The keys of slots that nobody writes, in their order.
  */
@@ -154,31 +166,30 @@ check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c, bool pess)
 
 	if (x != AX_OK)
 		return x;
-	back = at.next ? hy_ld(&at.next->prev) : at.n;
+	back = at.end.next ? hy_ld(&at.end.next->prev) : at.n;
 	ok = hy_copy(at.b, &at.g, copy);
 	ax_guard_close(cx, &at.g, false);
 	if (!ok)
 		return AX_STALE;
-	if (at.next && at.next->alen > c->size)
+	if (at.end.next && at.end.next->alen > c->size)
 	{
-		c->need_bytes = 2 * at.next->alen;
+		c->need_bytes = 2 * at.end.next->alen;
 		return AX_BUFFER;
 	}
 	if (back != at.n)
 		hy_complain(c, "a link back that leads elsewhere", b);
-	if (at.next && !hy_is_left(at.n, at.next->anchor, at.next->alen, HY_STRICT))
-		hy_complain(c, "anchors out of order", b);
-	if (hy_check_layout(c, b, hy_used(b), at.n, at.next, true))
+	hy_check_end(c, b, at.n, &at.end);
+	if (hy_check_layout(c, b, hy_used(b), at.n, at.end.next, true))
 	{
 		n = hy_permutation(at.b, b, &at.g, false, perm);
 		m = hy_permutation(at.b, b, &at.g, true, told);
 		if (n != m || memcmp(perm, told, (size_t) n) != 0)
 			hy_complain(c, "a wrong order for scans", b);
-		hy_check_keys(c, b, perm, n, at.n, at.next);
+		hy_check_keys(c, b, perm, n, at.n, at.end.next);
 		c->info.entries += (uint64_t) n;
 		c->info.leaves++;
 	}
-	hy_check_on(c, at.next);
+	hy_check_on(c, at.end.next);
 	return AX_OK;
 }
 

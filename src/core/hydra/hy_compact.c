@@ -112,7 +112,7 @@ before(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *n, ax_guard *g)
 	if (hy_find(cx, s, t, hy_ld(&n->prev), n->anchor, n->alen, HY_STRICT, false, false, &at) != AX_OK)
 		return NULL;
 	*g = at.g;
-	return at.next == n ? at.n : NULL;
+	return at.end.next == n ? at.n : NULL;
 }
 
 /*
@@ -187,7 +187,7 @@ replace_body(ax_ctx *cx, ax_store *s, hy_at *at)
 	if (!hy_copy(at->b, &at->g, copy))
 		return AX_STALE;
 	m.n = hy_entries((const hy_body *) (const void *) copy, m.e);
-	x = hy_move_make(cx, s, &m, at->n, at->next, false, 0);
+	x = hy_move_make(cx, s, &m, at->n, at->end.next, false, 0);
 	if (x != AX_OK)
 		return x;
 	AX_POINT("hydra.compact.before_lock");
@@ -237,7 +237,7 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 	if (x != AX_OK && x != AX_NOTFOUND)
 		return x;
 	c->moved += x == AX_OK;
-	return hy_compact_on(c, at.next);
+	return hy_compact_on(c, at.end.next);
 }
 
 /*

@@ -43,37 +43,6 @@ walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
 }
 
 /*
- * Is the position in the node's range (0), left or right of it?  As a rule without a look at
- * the next node: what n says of its anchor is compared.  Racy.
- */
-static inline int
-where(const hy_node *n, const hy_node *next, const uint8_t *key, uint32_t len, hy_side side)
-{
-	const uint32_t m = n->alen < len ? n->alen : len;
-	uint32_t	c = 0,
-				shared;
-
-	while (c < m && n->anchor[c] == key[c])
-		c++;
-	if (c < m ? n->anchor[c] > key[c] :
-		n->alen > len ? side != HY_AFTER : n->alen > 0 && n->alen == len && side == HY_STRICT)
-		return -1;
-	shared = bt_ld(&((hy_node *) (uintptr_t) n)->shared);
-	if (ax_likely(side != HY_AFTER && shared <= len))
-	{
-		uint64_t	bound = bt_ld(&((hy_node *) (uintptr_t) n)->bound),
-					x = ax_be8(key + shared, len - shared);
-
-		/* both anchors begin so, and the key is behind the first */
-		if (c < shared)
-			return 1;
-		if (x != bound)
-			return x > bound;
-	}
-	return next && hy_is_left(next, key, len, side);
-}
-
-/*
  * The node in whose range the position lies.  from: a node near it, NULL: ask the search
  * layer.  AX_OK: *at, which holds if the guard is still valid when all is read.  AX_STALE:
  * start over.  AX_BUSY.
@@ -111,12 +80,10 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 			return x;
 		AX_POINT("hydra.node_version");
 		at->b = hy_ld(&n->body);
-		/* all lines of a usual body: one of them has the key */
-		for (int i = 0; i < 12; i++)
-			ax_prefetch((const char *) at->b + i * AX_LINE);
-		at->next = hy_next(n);
+		hy_ahead(at->b);
+		at->end = hy_end_of(n);
 		AX_POINT("hydra.link_read");
-		dir = where(n, at->next, key, len, side);
+		dir = hy_where(n, &at->end, key, len, side);
 		if (ax_likely(dir == 0))
 		{
 			at->n = n;
@@ -124,7 +91,7 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 				walked(cx, s, t, (uint32_t) steps);
 			return AX_OK;
 		}
-		go = dir < 0 ? hy_ld(&n->prev) : at->next;
+		go = dir < 0 ? hy_ld(&n->prev) : at->end.next;
 		/*
 		 * A link of a node that is in the list leads to one that was there in this epoch.  Where
 		 * the node changed, the next one may have come after there was none.

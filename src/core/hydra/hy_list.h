@@ -30,7 +30,7 @@ typedef struct hy_at
 {
 	ax_guard	g;
 	hy_node    *n;
-	hy_node    *next;
+	hy_end		end;
 	hy_body    *b;
 } hy_at;
 
@@ -48,6 +48,52 @@ hy_is_left(const hy_node *n, const uint8_t *key, uint32_t len, hy_side side)
 	if (side == HY_STRICT)
 		return false;
 	return n->alen == len || side == HY_AFTER;
+}
+
+/*
+ * Is the position in the node's range (0), left or right of it?  As a rule without a look at
+ * the next node: what is known of its anchor is compared.  Racy.
+ */
+static inline int
+hy_where(const hy_node *n, const hy_end *end, const uint8_t *key, uint32_t len, hy_side side)
+{
+	const uint32_t m = n->alen < len ? n->alen : len;
+	uint32_t	c = 0;
+
+	while (c < m && n->anchor[c] == key[c])
+		c++;
+	if (c < m ? n->anchor[c] > key[c] :
+		n->alen > len ? side != HY_AFTER : n->alen > 0 && n->alen == len && side == HY_STRICT)
+		return -1;
+	if (ax_likely(side != HY_AFTER && end->shared <= len))
+	{
+		uint64_t	x = ax_be8(key + end->shared, len - end->shared);
+
+		/* both anchors begin so, and the key is behind the first */
+		if (c < end->shared)
+			return 1;
+		if (x != end->bound)
+			return x > end->bound;
+	}
+	return end->next && hy_is_left(end->next, key, len, side);
+}
+
+/*
+ * Are there perhaps, in the nodes behind, keys that begin as a position of this one?  The next
+ * anchor then does, too.  Racy.
+ */
+static inline bool
+hy_goes_on(const hy_end *end, const uint8_t *key, uint32_t len)
+{
+	if (ax_likely(end->shared < len))
+	{
+		const uint32_t n = len - end->shared;
+		const uint64_t differs = ax_be8(key + end->shared, n) ^ end->bound;
+
+		if (ax_likely(n < 8 ? differs >> (64 - 8 * n) != 0 : differs != 0))
+			return false;
+	}
+	return end->next && hy_is_left(end->next, key, len, HY_AFTER);
 }
 
 /* Is a key behind a position? */
@@ -124,6 +170,7 @@ extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
 extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 extern void hy_complain(ax_checking *c, const char *what, const hy_body *b);
+extern void hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *end);
 extern void hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n,
 						  const hy_node *node, const hy_node *next);
 extern bool hy_check_layout(ax_checking *c, const hy_body *b, uint64_t used, const hy_node *node,

@@ -637,6 +637,19 @@ hy_range(const hy_node *lo, const hy_node *hi)
 	return n;
 }
 
+/* The end of a node's range, with another behind it, or NULL. */
+hy_end
+hy_end_at(const hy_node *n, hy_node *next)
+{
+	uint32_t	m = 0;
+
+	if (!next)
+		return (hy_end) {.shared = UINT32_MAX};
+	while (m < n->alen && m < next->alen && n->anchor[m] == next->anchor[m])
+		m++;
+	return (hy_end) {next, ax_be8(next->anchor + m, next->alen - m), m};
+}
+
 /*
  * The node behind, and what a search wants to know of its anchor.
  *
@@ -645,17 +658,11 @@ hy_range(const hy_node *lo, const hy_node *hi)
 void
 hy_set_next(hy_node *n, hy_node *next)
 {
-	uint32_t	m = 0;
+	const hy_end end = hy_end_at(n, next);
 
 	atomic_store_explicit(&n->right, next, memory_order_release);
-	if (next)
-	{
-		while (m < n->alen && m < next->alen && n->anchor[m] == next->anchor[m])
-			m++;
-		atomic_store_explicit(&n->bound, ax_be8(next->anchor + m, next->alen - m),
-							  memory_order_relaxed);
-	}
-	atomic_store_explicit(&n->shared, next ? m : UINT32_MAX, memory_order_relaxed);
+	atomic_store_explicit(&n->bound, end.bound, memory_order_relaxed);
+	atomic_store_explicit(&n->shared, end.shared, memory_order_relaxed);
 }
 
 /* Of two keys that rise, the least of what is behind the left one and begins the right one. */

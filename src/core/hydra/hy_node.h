@@ -84,8 +84,8 @@ struct hy_node
 	};
 	_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone.  Under mvrlu
 								 * of no use once it is loaded */
-	_Atomic uint64_t bound;		/* eight bytes of its anchor, from "shared" on */
-	_Atomic uint32_t shared;	/* bytes that both anchors begin with; UINT32_MAX: look there */
+	_Atomic uint64_t bound;		/* .. and what is known of it: see hy_end */
+	_Atomic uint32_t shared;
 	uint32_t	alen;			/* 0: below all keys */
 	_Atomic(hy_node *) prev;	/* NULL: the first */
 	union
@@ -97,6 +97,14 @@ struct hy_node
 	hy_log		go;
 	uint8_t		anchor[];		/* its range begins there */
 };
+
+/* Where a node's range ends: at the anchor of the next. */
+typedef struct hy_end
+{
+	hy_node    *next;			/* NULL: there is none */
+	uint64_t	bound;			/* eight bytes of its anchor, from "shared" on */
+	uint32_t	shared;			/* bytes that both anchors begin with; UINT32_MAX: no next */
+} hy_end;
 
 /* Of one store.  Made with its first node; freed with the store. */
 typedef struct hy_list
@@ -142,6 +150,15 @@ hy_next(const hy_node *n)
 	return hy_ld(&((hy_node *) (uintptr_t) n)->right);
 }
 
+/* .. and what is known of it.  Racy. */
+static inline hy_end
+hy_end_of(const hy_node *n)
+{
+	hy_node    *m = (hy_node *) (uintptr_t) n;
+
+	return (hy_end) {hy_next(n), bt_ld(&m->bound), bt_ld(&m->shared)};
+}
+
 /* In the list's place while a load tells the search layer of one that is not there yet. */
 #define HY_LOADING		((void *) 1)
 
@@ -175,6 +192,14 @@ static inline int
 hy_count(const hy_body *b)
 {
 	return __builtin_popcountll(hy_used(b));
+}
+
+/* Ask for all lines of a usual body, of which one has the key; what is behind it does no harm. */
+AX_PREFETCHES static inline void
+hy_ahead(const hy_body *b)
+{
+	for (int i = 0; i < 12; i++)
+		ax_prefetch((const char *) b + i * AX_LINE);
 }
 
 /* Fingerprint of a key without its TID. */
@@ -258,6 +283,30 @@ hy_rest(const hy_body *b, const ax_guard *g, int i, const uint8_t **rest, uint32
 	return off + *len <= b->size;
 }
 
+/*
+ * Is the key of "rest" the prefix, a position in the body's range, and a TID?  The bytes that begin all keys
+ * of the range begin the position, too, and need not be compared.  Racy.
+ */
+static inline bool
+hy_is_entry(const hy_body *b, const uint8_t *rest, uint32_t k, const bt_blob *blob,
+			const uint8_t *prefix, uint32_t len)
+{
+	const uint32_t skip = blob ? 0 : b->plen;
+
+	return skip <= len && skip + k == len + AX_TID_BYTES && ax_equal(rest, prefix + skip, len - skip);
+}
+
+/* One more of n TIDs, in their order. */
+static inline void
+hy_take_tid(uint64_t tid, uint64_t *tids, int *n)
+{
+	int			j;
+
+	for (j = (*n)++; j > 0 && tids[j - 1] > tid; j--)
+		tids[j] = tids[j - 1];
+	tids[j] = tid;
+}
+
 /* ---- hy_node.c ---- */
 
 extern int	hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t len);
@@ -286,6 +335,7 @@ extern void hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n);
 extern uint32_t hy_node_size(uint32_t alen);
 extern uint32_t hy_encode(const uint8_t *key, uint32_t len, bool whole, uint8_t *buf);
 extern uint32_t hy_range(const hy_node *lo, const hy_node *hi);
+extern hy_end hy_end_at(const hy_node *n, hy_node *next);
 extern void hy_set_next(hy_node *n, hy_node *next);
 extern void hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor);
 

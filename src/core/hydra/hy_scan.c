@@ -15,7 +15,6 @@
 #include "core/base/ax_call.h"
 
 #define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
-#define AHEAD	12				/* lines of a body, as a rule; what is behind it does no harm */
 
 /*
  * Is this very key there?  AX_OK or AX_NOTFOUND.
@@ -68,37 +67,13 @@ node_tids(const hy_body *b, const ax_guard *g, const uint8_t *prefix, uint32_t l
 	{
 		int			i = __builtin_ctzll(m);
 		const uint8_t *rest;
-		uint32_t	k,
-					skip = b->plen;
-		uint64_t	tid;
+		uint32_t	k;
 		bt_blob    *blob;
-		int			j;
 
 		if (i >= b->cap || !hy_rest(b, g, i, &rest, &k, &blob))
 			return false;
-		if (blob)
-			skip = 0;
-		/* what begins all keys of a range begins its positions, and need not be compared */
-		if (skip > len)
-			return false;
-		if (skip + k != len + AX_TID_BYTES || !ax_equal(rest, prefix + skip, len - skip))
-			continue;
-		if (k >= AX_TID_BYTES)
-			tid = ax_tid_at(rest + k);
-		else
-		{
-			/* the beginning of the TID is in the prefix */
-			uint8_t		buf[AX_TID_BYTES];
-
-			if (skip + k < AX_TID_BYTES)
-				return false;
-			memcpy(buf, hy_prefix(b) + skip - (AX_TID_BYTES - k), AX_TID_BYTES - k);
-			ax_copy_out(buf + AX_TID_BYTES - k, rest, k);
-			tid = ax_tid_at(buf + AX_TID_BYTES);
-		}
-		for (j = (*n)++; j > 0 && tids[j - 1] > tid; j--)
-			tids[j] = tids[j - 1];
-		tids[j] = tid;
+		if (hy_is_entry(b, rest, k, blob, prefix, len))
+			hy_take_tid(ax_tid_at(rest + k), tids, n);
 	}
 	return true;
 }
@@ -136,7 +111,7 @@ hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 			return x;
 		ok = node_tids(at.b, &at.g, prefix, len, found, &k);
 		/* an anchor is a key: others that begin so may be there */
-		behind = at.next && hy_is_left(at.next, prefix, len, HY_AFTER);
+		behind = hy_goes_on(&at.end, prefix, len);
 		AX_POINT("hydra.lookup.read");
 		ok = ok && ax_guard_valid(&at.g);
 		ax_guard_close(cx, &at.g, false);
@@ -330,13 +305,6 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 	return count > 0 ? count : 0;
 }
 
-AX_PREFETCHES static inline void
-look_ahead(const hy_body *b)
-{
-	for (uint32_t i = 0; i < AHEAD; i++)
-		ax_prefetch((const char *) b + i * AX_LINE);
-}
-
 /*
  * Those keys of a fixed body that lie between the position and the end, where they are: as many as
  * there is room for.  whole: all lie behind the position.  S_LOST: the node changed, and nothing
@@ -384,7 +352,7 @@ do_fixed(scan *sc, hy_body *body, const ax_guard *g, hy_node *next, bool whole)
 	AX_POINT("hydra.scan.ordered");
 	/* the next body's lines come in while this one's keys are taken */
 	if (next && ax_guard_valid(g))
-		look_ahead(hy_ld(&next->body));
+		hy_ahead(hy_ld(&next->body));
 	count = take_fixed(b, body, perm, i, by * (end - i));
 	i += by * count;
 	if (count > 0)
@@ -435,13 +403,13 @@ do_node(scan *sc)
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	AX_POINT("hydra.scan.found");
-	if (at.next)
-		ax_prefetch(at.next);
+	if (at.end.next)
+		ax_prefetch(at.end.next);
 	if (ax_likely(at.b->rest != HY_VAR && at.b->rest >= AX_TID_BYTES))
 	{
 		/* the position is where the range begins, or ends */
-		r = do_fixed(sc, at.b, &at.g, at.next, sc->near != NULL &&
-					 (b->backward ? at.next == sc->near : at.n == sc->near));
+		r = do_fixed(sc, at.b, &at.g, at.end.next, sc->near != NULL &&
+					 (b->backward ? at.end.next == sc->near : at.n == sc->near));
 		ax_guard_close(sc->cx, &at.g, false);
 	}
 	else
@@ -467,11 +435,11 @@ do_node(scan *sc)
 	}
 	else
 	{
-		if (!at.next)
+		if (!at.end.next)
 			return S_END;
-		sc->pos = (ax_bound) {at.next->anchor, at.next->alen, false};
+		sc->pos = (ax_bound) {at.end.next->anchor, at.end.next->alen, false};
 		sc->side = HY_BEFORE;
-		sc->near = at.next;
+		sc->near = at.end.next;
 	}
 	return S_GO;
 }

@@ -115,13 +115,16 @@ fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, const bool deep, bool *tie)
 	const uint64_t mask = deep ? UINT64_MAX : ~(uint64_t) 0 << (64 - 8 * cols);
 	uint64_t	near = UINT64_MAX;
 	uint32_t	twice = 0;
+	uint32_t	live = rt_leaf_live(l) & rt_all_live(l->cap);
 
 	/* no branch that hangs on which entries are before the position */
-	for (uint32_t m = rt_leaf_live(l) & rt_all_live(l->cap); m; m &= m - 1)
+	for (const uint8_t *p = base; live; live >>= 1, p += w)
 	{
-		const uint8_t *p = base + (uint64_t) __builtin_ctz(m) * w;
-		const uint64_t far = kh - (__builtin_bswap64(ax_load8(p)) & mask);
+		uint64_t	far;
 
+		if (ax_unlikely(!(live & 1)))
+			continue;
+		far = kh - (__builtin_bswap64(ax_load8(p)) & mask);
 		if (deep)
 			twice = (twice & (uint32_t) (far >= near)) | (uint32_t) (far == near);
 		best = far <= near ? p : best;
