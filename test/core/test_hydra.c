@@ -354,6 +354,50 @@ test_log(void)
 	ax_tree_close(&cx, tree);
 }
 
+/* Anchors that are longer than what a compaction could remember of a position, once. */
+static void
+test_long(void)
+{
+	static const ax_structure all[] = {AX_HYDRA_OLC, AX_HYDRA_OPTIQL, AX_HYDRA_MVRLU};
+	const uint32_t len = 5000;
+	void	   *work = malloc(AX_COMPACT_WORK);
+	uint8_t    *k = malloc(len + AX_TID_BYTES);
+
+	for (int e = 0; e < 3; e++)
+	{
+		ax_compaction c = {.work = work};
+		uint64_t	seed = 1;
+		int			calls = 0,
+					there = 0;
+
+		engine = all[e];
+		open_list();
+		for (int pass = 0; pass < 2; pass++, seed = 1)
+			for (uint64_t i = 0; i < 300; i++)
+			{
+				memset(k, 'x', len);
+				for (uint32_t j = 4500; j < len; j++)
+					k[j] = (uint8_t) ('a' + tap_rand(&seed) % 26);
+				ax_put_tid(k + len, i + 1);
+				if (pass == 0)
+					(void) ax_insert(&cx, tree, gen, k, len + AX_TID_BYTES);
+				else if (i % 3)
+					(void) ax_remove(&cx, tree, gen, k, len + AX_TID_BYTES);
+				else
+					there += ax_contains(&cx, tree, gen, k, len + AX_TID_BYTES) == AX_OK;
+			}
+		while (!c.done && calls < 1000 && ax_compact(&cx, tree, gen, &c) != AX_STALE)
+			calls++;
+		ok(c.done && there == 100 && sound(), "%s: anchors of 4,500 bytes: compaction ends after %d calls, %d keys are there",
+		   ax_structure_name(engine), calls, there);
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+	free(work);
+	free(k);
+}
+
 static int	pushed,
 			bare;
 
@@ -565,6 +609,7 @@ main(void)
 	test_stays();
 	test_beside();
 	test_log();
+	test_long();
 	test_logged();
 	test_rising();
 	test_large();

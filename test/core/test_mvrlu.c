@@ -203,6 +203,8 @@ static _Atomic bool stopped,
 			go,
 			done;
 static int	until;				/* the reader lets it go at its n-th step; -1: never */
+#define MEETS (-2)				/* .. at the first one after it met what is not committed */
+static bool compacts;			/* the writer does that, and changes no key */
 static uint64_t the_key;
 static bool put_it;
 
@@ -217,6 +219,8 @@ both(const char *name)
 		while (!atomic_load(&go))
 			sched_yield();
 	}
+	else if (strcmp(name, "mvrlu.unstamped") == 0 && until == MEETS)
+		until = 0;
 	else if (strcmp(name, "mvrlu.scan.next") == 0 && until >= 0 && until-- == 0)
 	{
 		atomic_store(&go, true);
@@ -225,11 +229,32 @@ both(const char *name)
 	}
 }
 
+/* Until it was stopped there. */
+static void
+compact(void)
+{
+	void	   *work = malloc(AX_COMPACT_WORK);
+
+	for (int pass = 0; pass < 6 && !atomic_load(&stopped); pass++)
+	{
+		ax_compaction c = {.work = work};
+
+		while (!c.done && ax_compact(&other, tree, gen, &c) != AX_STALE)
+			;
+		if (!atomic_load(&stopped))
+			(void) tap_quiesce(&other);
+	}
+	free(work);
+}
+
 static void *
 write_one(void *arg)
 {
 	writer = true;
-	(void) change(&other, the_key, put_it);
+	if (compacts)
+		compact();
+	else
+		(void) change(&other, the_key, put_it);
 	atomic_store(&done, true);
 	return NULL;
 }
@@ -341,6 +366,43 @@ test_stopped(void)
 		ok((helped > 0) == (strcmp(stop_at, "mvrlu.marked") == 0 || strcmp(stop_at, "mvrlu.drawn") == 0),
 		   "%s: helped when it is marked", stop_at);
 	}
+}
+
+/* A header moves: of 32 keys one is left, and their memory is wanted back. */
+static void
+test_moved(void)
+{
+	const uint64_t keys = 40000;
+	uint8_t		k[LEN];
+	int			wrong = 0,
+				times = 0;
+	bool		fine = true;
+
+	stop_at = "mvrlu.header.between";
+	compacts = true;
+	put_it = false;
+	the_key = MANY - 1;
+	for (int n = 1; n <= 5; n += 2)
+		for (int back = 0; back < 2; back++)
+		{
+			open_list();
+			for (uint64_t i = 0; i < 2 * keys; i++)
+			{
+				uint64_t	x = i * 7919 % keys;
+
+				key_of(x, x / 32, k);
+				if (i < keys)
+					(void) ax_insert(&other, tree, gen, k, LEN);
+				else if (x % 32)
+					(void) ax_remove(&other, tree, gen, k, LEN);
+				in[x / 32] = true;
+			}
+			(void) tap_quiesce(&other);
+			times += beside(n, MEETS, back, &wrong);
+			fine = close_list() && fine;
+		}
+	compacts = false;
+	ok(times == 6 && wrong == 0 && fine, "%s: stopped %d times, %d wrong", stop_at, times, wrong);
 }
 
 /* ---- a node that is not committed ---- */
@@ -573,6 +635,7 @@ main(void)
 	tree = ax_tree_alloc(&cx);
 	test_moment();
 	test_stopped();
+	test_moved();
 	test_uncommitted();
 	test_full();
 	test_tokens();

@@ -71,6 +71,7 @@ make(room *r, const change *c, const hm_at *at, int m)
 	const bool	rising = r->mine == r->n - 1 && m == r->mine;
 	uint32_t	plen;
 	bool		stays;
+	bt_view		anchor;
 
 	if (m == 0)
 	{
@@ -78,8 +79,9 @@ make(room *r, const change *c, const hm_at *at, int m)
 							   hy_range(n, at->v->end.next), false);
 		return r->left != NULL;
 	}
+	hy_separator(&r->e[m - 1].v, &r->e[m].v, &anchor);
 	r->v = hm_make_ver(c->cx, c->s, false);
-	r->node = r->v ? hy_make_node(c->cx, c->s, &r->e[m].v, false) : NULL;
+	r->node = r->v ? hy_make_node(c->cx, c->s, &anchor, false) : NULL;
 	if (!r->node)
 		return false;
 	r->right = hy_make_body(c->cx, c->s, r->e + m, r->n - m, rising ? 2 * SLOTS - 1 : spare(r->n - m),

@@ -128,10 +128,12 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	*h.gone = (hm_ver) {.end.next = h.n};
 	h.n->origin = old;
 	atomic_store_explicit(&h.n->prev, h.a.n, memory_order_relaxed);
+	/* the lead first: who meets the others goes by its stamp */
+	hm_publish(old, h.gone, NULL);
 	hm_publish(h.n, h.v, h.gone);
 	*h.before = (hm_ver) {.end = hy_end_at(h.a.n, h.n), .body = h.a.v->body, .live = hm_live(h.a.v)};
 	hm_publish(h.a.n, h.before, h.gone);
-	hm_publish(old, h.gone, NULL);
+	AX_POINT("mvrlu.header.between");
 	hm_commit(t, h.gone);
 	hm_led(h.v);
 	hm_led(h.before);

@@ -37,7 +37,7 @@ hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v)
 
 /*
  * Put a version in a header; nobody takes it before its commit.  lead: the version whose
- * stamp decides of several, NULL: its own.
+ * stamp decides of several, which is published already; NULL: its own.
  *
  * Latches: the caller has that of the node, or nobody else knows of it.
  */

@@ -79,13 +79,16 @@ hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n, const hy_nod
 	return AX_OK;
 }
 
-/* A node is done with: on to the one behind.  AX_NOTFOUND: there is none. */
+/*
+ * A node is done with: on to the one behind.  AX_NOTFOUND: there is none.  Or its anchor is too
+ * long to be kept: what is behind is left as it is.
+ */
 ax_status
 hy_compact_on(ax_compaction *c, const hy_node *next)
 {
-	if (!next)
+	if (!next || next->alen > AX_COMPACT_WORK)
 		return AX_NOTFOUND;
-	c->len = next->alen < HY_POS_BYTES ? next->alen : HY_POS_BYTES;
+	c->len = next->alen;
 	memcpy(c->work, next->anchor, c->len);
 	return AX_OK;
 }

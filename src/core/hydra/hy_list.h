@@ -13,7 +13,6 @@
 #define HY_POOR		16			/* a node with fewer keys is merged */
 #define HY_FULL		52			/* keys of a merged one, at most */
 #define HY_WORTH	64			/* bytes for which a body is made anew */
-#define HY_POS_BYTES 4096		/* of an anchor that a compaction remembers */
 #define HY_PATH		8000		/* bytes of an anchor that the search layer has, at most */
 #define HY_CODED	(HY_PATH / 8 * 9 + AX_TID_BYTES)	/* bytes of the longest one there */
 
