@@ -56,6 +56,9 @@ art_scan_goto_range(ArtScan *so, uint32 range)
 {
 	if (!so->cur.several)
 		return;
+	/* those of a parallel scan's share that are to be looked up again */
+	if (so->par != NULL && !so->rest)
+		so->ahead += so->cur.ranges->n - 1 - range;
 	art_scanplan_goto(&so->plan, so->cur.ranges->first_at);
 	art_scanplan_skip(&so->plan, so->cur.backward, range);
 }

@@ -310,9 +310,11 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	uint64		gen = 0;
 	ax_tree_info ti;
 	ax_status	s = AX_STALE;
+	ax_ctx	   *cx;
 
 	if (info->analyze_only || !art_preloaded())
 		return stats;
+	cx = art_ctx();
 
 	/* a good moment for what removals and contention left behind */
 	entry = art_entry_if_exists(index);
@@ -320,10 +322,10 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		entry = NULL;
 	ART_CORE_BEGIN();
 	if (entry != NULL)
-		(void) ax_settle(art_ctx(), art_entry_tree(entry), gen, false);
-	ax_flush_idle(art_ctx());
+		(void) ax_settle(cx, art_entry_tree(entry), gen, false);
+	ax_flush_idle(cx);
 	if (entry != NULL)
-		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
+		s = ax_info(cx, art_entry_tree(entry), gen, &ti);
 	ART_CORE_END();
 	art_poll();
 	if (s == AX_OK && ((stats != NULL && stats->tuples_removed > 0) ||
@@ -331,7 +333,7 @@ artvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	{
 		art_compact_index(art_entry_tree(entry), gen);
 		ART_CORE_BEGIN();
-		s = ax_info(art_ctx(), art_entry_tree(entry), gen, &ti);
+		s = ax_info(cx, art_entry_tree(entry), gen, &ti);
 		ART_CORE_END();
 	}
 

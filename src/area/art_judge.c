@@ -247,6 +247,8 @@ art_judge(void)
 
 	if (judging || !IsUnderPostmaster || MyProc == NULL)
 		return;
+	/* it may raise an ERROR, and tells whether SIGTERM must be held */
+	(void) art_ctx();
 	LWLockAcquire(art_judge_lock, LW_EXCLUSIVE);
 	if (!art_unjudged())
 	{

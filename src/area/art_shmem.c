@@ -184,12 +184,13 @@ art_sigterm_hold(void)
 }
 
 /*
- * The other end; a pending SIGTERM is delivered here.
+ * The other end; a pending SIGTERM is delivered here.  Nothing, if the process attached after the
+ * section began, and so did not hold it.
  */
 void
 art_sigterm_resume(void)
 {
-	if (--sigterm_depth == 0)
+	if (sigterm_depth > 0 && --sigterm_depth == 0)
 		sigprocmask(SIG_SETMASK, &saved_sigmask, NULL);
 }
 

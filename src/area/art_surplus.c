@@ -61,7 +61,7 @@ begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
 }
 
 /*
- * The global epoch.
+ * What is the global epoch?
  *
  * Epoch: either.
  */
@@ -69,9 +69,10 @@ static uint64
 epoch_now(void)
 {
 	ax_epoch_info e;
+	ax_ctx	   *cx = art_ctx();
 
 	ART_CORE_BEGIN();
-	ax_epochs(art_ctx(), 0, &e);
+	ax_epochs(cx, 0, &e);
 	ART_CORE_END();
 	return e.global_epoch;
 }
@@ -89,6 +90,7 @@ let_go(int wait)
 {
 	TimestampTz begun = GetCurrentTimestamp();
 	uint64		then = epoch_now() + 2;
+	ax_ctx	   *cx = art_ctx();
 	bool		gone;
 
 	for (;;)
@@ -101,7 +103,7 @@ let_go(int wait)
 		pg_usleep(1000);
 	}
 	ART_CORE_BEGIN();
-	ax_flush_idle(art_ctx());
+	ax_flush_idle(cx);
 	ART_CORE_END();
 	return gone;
 }
@@ -280,10 +282,11 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 	uint64		before;
 	uint64		bytes;
 	uint64		live;
+	ax_ctx	   *cx = art_ctx();
 	ax_status	s;
 
 	ART_CORE_BEGIN();
-	s = ax_held(art_ctx(), tree, gen, &before, &live);
+	s = ax_held(cx, tree, gen, &before, &live);
 	ART_CORE_END();
 	/* else its caller would take that again, be refused again, and come back for ever */
 	if (s != AX_OK || !ax_compact_due(before, live) || before - live < ART_CAP_SURPLUS)
@@ -293,7 +296,7 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 		CHECK_FOR_INTERRUPTS();
 	pfree(a.c.work);
 	ART_CORE_BEGIN();
-	s = ax_held(art_ctx(), tree, gen, &bytes, &live);
+	s = ax_held(cx, tree, gen, &bytes, &live);
 	ART_CORE_END();
 	return s == AX_OK && bytes < before;
 }
@@ -340,11 +343,12 @@ art_compact_background(int pause)
 	{
 		uint64		bytes;
 		uint64		live;
+		ax_ctx	   *cx = art_ctx();
 		ax_status	s;
 		int			i;
 
 		ART_CORE_BEGIN();
-		s = ax_held(art_ctx(), a.tree, a.gen, &bytes, &live);
+		s = ax_held(cx, a.tree, a.gen, &bytes, &live);
 		ART_CORE_END();
 		for (i = 0; i < ART_TRIED && tried[i].gen != a.gen; i++)
 			;
