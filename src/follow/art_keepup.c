@@ -382,6 +382,7 @@ build_pages(ArtFollowed *x, ArtEntry *e, ArtHeapReader *r, ArtRun *run, const St
 			x->page_begun = true;
 		}
 		x->at_block = x->next_block;
+		x->last_read = Max(x->last_read, x->next_block);
 		/* blocks that were cut off since had no rows */
 		if (x->next_block < size)
 			got = art_heap_roots(r, x->next_block, &x->at, build_row, run);
@@ -681,8 +682,12 @@ art_keepup(ArtFollowed *x, bool last)
 		return true;
 	if (x->building && x->next_block < x->nblocks)
 	{
+		/* not at once again: it would come no further */
 		if (art_touched_blocks(t) > 2 * ART_MOST_BLOCKS)
+		{
+			art_kept_put_off(x->indexoid, ART_FAILED_MS);
 			art_kept_close(x, ART_WHY_RESTART, NULL);
+		}
 		return x->closed;		/* until its end it only notes */
 	}
 	if (x->building ? !art_touched_all_swept(t) : last && art_touched_must_sweep(t))

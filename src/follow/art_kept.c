@@ -12,8 +12,6 @@
 
 #include "follow/follow.h"
 
-#define ART_FAILED_MS		60000	/* before an index that failed is begun again */
-
 ArtFollower *art_me = NULL;
 ArtFollowed *art_followed_list = NULL;
 

@@ -100,25 +100,35 @@ touched_table(BlockNumber *block)
 	return fork == MAIN_FORKNUM ? of_file(&file) : NULL;
 }
 
+/* Will a build read this block later?  It then finds all that was replayed, this record, too. */
+static inline bool
+comes_to_it(const ArtFollowed *x, BlockNumber block)
+{
+	return x->building && block > x->last_read && block < x->nblocks;
+}
+
 static void
 row_came(ArtFollowed *x, BlockNumber block, OffsetNumber off)
 {
 	for (; x != NULL; x = x->next_of_heap)
-		art_touched_row(&x->touched, block, off);
+		if (!comes_to_it(x, block))
+			art_touched_row(&x->touched, block, off);
 }
 
 static void
 went_dead(ArtFollowed *x, BlockNumber block, OffsetNumber off)
 {
 	for (; x != NULL; x = x->next_of_heap)
-		art_touched_dead(&x->touched, block, off);
+		if (!comes_to_it(x, block))
+			art_touched_dead(&x->touched, block, off);
 }
 
 static void
 was_freed(ArtFollowed *x, BlockNumber block, OffsetNumber off)
 {
 	for (; x != NULL; x = x->next_of_heap)
-		art_touched_freed(&x->touched, block, off);
+		if (!comes_to_it(x, block))
+			art_touched_freed(&x->touched, block, off);
 }
 
 /*

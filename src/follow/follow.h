@@ -72,6 +72,8 @@ extern void art_touched_swept(ArtTouched *t, bool forget);
 
 /* ---- art_kept.c ---- */
 
+#define ART_FAILED_MS		60000	/* before an index that failed is begun again */
+
 /*
  * An index that this follower keeps.  Nothing of it is open or locked between two
  * steps.  So the entry is found by identity, and the generation tells whether
@@ -101,6 +103,7 @@ typedef struct ArtFollowed
 	bool		unswept;		/* the same */
 	bool		building;
 	BlockNumber next_block;		/* of the build */
+	BlockNumber last_read;		/* .. the last one that it has begun, also in a step that failed */
 	BlockNumber nblocks;
 	BlockNumber step_block;		/* where its step began */
 	bool		page_begun;

@@ -909,24 +909,34 @@ look_for_databases(void)
 }
 
 /*
- * Sweep: databases that are gone here, the others by a visit.  The directory is
- * looked through only when entries came or went, and now and then.
+ * Sweep databases that are gone.  The directory is looked through only when entries came or
+ * went, and now and then.
  */
 static void
-order_sweeps(int percent)
+sweep_databases(void)
 {
 	static TimestampTz looked = 0;
 	static uint32 seen = 0;
 	TimestampTz now = GetCurrentTimestamp();
 	uint32		changed = pg_atomic_read_u32(&art_shared->entries_changed);
+
+	if (looked != 0 && changed == seen && !ms_passed(looked, now, ART_SWEEP_MS))
+		return;
+	seen = changed;
+	looked = now;
+	look_for_databases();
+}
+
+/*
+ * Sweep: databases that are gone here, the others by a visit.
+ */
+static void
+order_sweeps(int percent)
+{
+	TimestampTz now = GetCurrentTimestamp();
 	int			every = percent >= 80 ? ART_SWEEP_FULL_MS : ART_SWEEP_MS;
 
-	if (looked == 0 || changed != seen || ms_passed(looked, now, ART_SWEEP_MS))
-	{
-		seen = changed;
-		looked = now;
-		look_for_databases();
-	}
+	sweep_databases();
 	for (int i = 0; i < ndatabases; i++)
 	{
 		Database   *d = &databases[i];
@@ -1084,6 +1094,7 @@ art_launcher_main(Datum arg)
 		if (RecoveryInProgress())
 		{
 			(void) watch_memory();
+			sweep_databases();
 			follow_databases();
 		}
 		else
