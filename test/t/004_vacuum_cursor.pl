@@ -1,6 +1,7 @@
 # A cursor that idles in the middle of an index-only scan does not make VACUUM
 # wait for rows that it is not parked on, and does not return keys whose rows
-# VACUUM has removed meanwhile.
+# VACUUM has removed meanwhile.  Nor does a participant of a parallel scan, and it
+# reads all of its share.
 use strict;
 use warnings;
 
@@ -83,6 +84,48 @@ is($s->query_safe('FETCH BACKWARD 2 FROM c'), "5\n3", 'scroll: backward');
 is($s->query_safe('FETCH 3 FROM c'), "5\n7\n9", 'scroll: forward again');
 $s->query_safe('COMMIT');
 $s->quit;
+
+# A participant of a parallel scan of an array takes 32 keys at a time, and looks many
+# of them up together.  It stands still in the middle of these.  It looks the first
+# share up in two parts, and all later ones in one.  The last key of each is odd.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION stops(k int, at int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE COST 100000 AS $$
+	BEGIN
+		IF k = at THEN
+			RAISE LOG 'stands at %', k;
+			WHILE pg_stat_file('go' || k, true) IS NULL LOOP
+				PERFORM pg_sleep(0.01);
+			END LOOP;
+		END IF;
+		RETURN true;
+	END $$});
+my $keys = "k = ANY ('{" . join(',', 0 .. 4000) . "}')";
+for my $at (3, 1491)
+{
+	fresh_table();
+	$node->safe_psql('postgres', 'ALTER TABLE t SET (parallel_workers = 2)');
+	my $query = "SELECT count(*), sum(k) FROM t WHERE $keys AND stops(k, $at)";
+	my $one = "$off SET jit = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+	  . 'SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; '
+	  . 'SET max_parallel_workers_per_gather = 2; SET max_parallel_workers = 1; '
+	  . 'SET parallel_leader_participation = off;';
+	like(
+		$node->safe_psql('postgres', "$one EXPLAIN (COSTS OFF) $query") =~ s/\{.*?\}/{}/r,
+		qr/Parallel Index Only Scan using t_k/, "at $at: the plan is parallel and index-only");
+
+	my $p = $node->background_psql('postgres');
+	my $offset = -s $node->logfile;
+	$p->query_safe($one);
+	$p->query_until(qr/sent/, "\\echo sent\n$query;\n\\echo done\n");
+	$node->wait_for_log(qr/LOG:  stands at $at\n/, $offset);
+	$node->safe_psql('postgres', "SET statement_timeout = '60s'; VACUUM t");
+	append_to_file($node->data_dir . "/go$at", '');
+	my ($got) = $p->query_until(qr/done/, '') =~ /^(.*\|.*)$/m;
+	$p->quit;
+	is($got, $node->safe_psql('postgres',
+			"$off SET max_parallel_workers_per_gather = 0; SELECT count(*), sum(k) FROM t WHERE $keys"),
+		"at $at: as the serial scan");
+}
 
 # an error in the middle releases what the scan held
 fresh_table();
