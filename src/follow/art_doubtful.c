@@ -47,18 +47,6 @@ remember(ArtFollowed *x, BlockNumber block, OffsetNumber root)
 	return true;
 }
 
-/* Why an index is closed; the view must not tell what an error says of rows. */
-static const char *
-reason(int sqlstate)
-{
-	static char text[64];
-
-	snprintf(text, sizeof(text), sqlstate == ERRCODE_READ_ONLY_SQL_TRANSACTION ?
-			 "a key's function writes, SQLSTATE %s" : "SQLSTATE %s, see the server's log",
-			 unpack_sql_state(sqlstate));
-	return text;
-}
-
 /*
  * An error came in a step, whose transaction is not ended yet.  *why: of a row, and what the view
  * is to say.
@@ -76,7 +64,7 @@ art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 		return ART_VERDICT_LATER;
 	if (root == InvalidOffsetNumber)
 		return ART_VERDICT_CLOSE;
-	*why = reason(sqlstate);
+	*why = art_kept_reason(sqlstate);
 	if (sqlstate == ERRCODE_READ_ONLY_SQL_TRANSACTION)
 		return ART_VERDICT_CLOSE;
 	if (TransactionIdIsValid(x->at.inserter))

@@ -260,6 +260,46 @@ forget_gone(Listed *all, int n)
 }
 
 /*
+ * In PG_CATCH: an index could not be begun.  An error that ends the process, or says what replay wishes, is
+ * thrown on.
+ */
+static void
+not_begun(const Listed *l)
+{
+	int			code = geterrcode();
+
+	if (code == ERRCODE_ADMIN_SHUTDOWN || code == ERRCODE_CRASH_SHUTDOWN ||
+		code == ERRCODE_T_R_SERIALIZATION_FAILURE || code == ERRCODE_T_R_DEADLOCK_DETECTED)
+		PG_RE_THROW();
+	HOLD_INTERRUPTS();
+	EmitErrorReport();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	art_kept_not_begun(l->indexoid, &l->loc, code);
+}
+
+/* Begin to keep an index.  An error is of this one, and of no other.  Returns whether to try again later. */
+static bool
+begin(const Listed *l)
+{
+	volatile bool later = true;
+	bool		again;
+
+	PG_TRY();
+	{
+		later = art_keepup_begin(l->indexoid, &again) == NULL && again;
+	}
+	PG_CATCH();
+	{
+		not_begun(l);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(loop_cxt);
+	return later;
+}
+
+/*
  * Look at the catalog: begin what is new, close what is gone.  All WAL up to our
  * position was taken, so what is begun here lacks nothing from there on.  *again:
  * something could not be begun yet.  Returns how many indexes there are.
@@ -289,13 +329,9 @@ look(bool *again)
 	some_closed = false;
 	for (int i = 0; i < n; i++)
 	{
-		bool		later;
-
 		CHECK_FOR_INTERRUPTS();
-		if (all[i].permanent && !all[i].followed &&
-			art_keepup_begin(all[i].indexoid, &later) == NULL)
-			*again |= later;
-		MemoryContextSwitchTo(loop_cxt);
+		if (all[i].permanent && !all[i].followed)
+			*again |= begin(&all[i]);
 	}
 	art_wal_index(art_followed_list);
 	*again |= !forget_gone(all, n);
@@ -605,6 +641,7 @@ turn(Turns *t)
 	{
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
+		art_kept_put_off_none();
 	}
 	MemoryContextSwitchTo(loop_cxt);
 	MemoryContextReset(loop_cxt);

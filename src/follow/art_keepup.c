@@ -235,71 +235,45 @@ why_not(const Step *o, bool *again)
 }
 
 /*
- * Its entry, with what the view says while it is absent.
+ * In begin_structure: may a structure be opened for this entry?  "discard": one whose builder is gone is closed
+ * first.  In recovery nobody else does that.  We begin only what is not in our list, so a build of ours is gone, too.
  *
- * Locks: takes the partition lock, exclusive.
+ * Epoch: enters and leaves, when it closes one.
+ * Locks: partition lock held, exclusive to discard.
  */
-static void
-tell_why(ArtEntry *e, const char *why)
+static bool
+may_open(ArtEntry *e, bool discard)
 {
-	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
+	bool		left = state == ART_BUILDING && (e->owner_pid == MyProcPid || !art_owner_alive(e));
 
-	art_lock(lock, LW_EXCLUSIVE);
-	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
-		e->reason != ART_WHY_UNLOADED)
-	{
-		e->reason = ART_WHY_ERROR;
-		strlcpy(e->error, why, sizeof(e->error));
-	}
-	art_unlock(lock);
+	if ((state != ART_ABSENT && !left) || e->not_before > GetCurrentTimestamp())
+		return false;
+	if (left && discard)
+		art_entry_discard(e);
+	return e->reason != ART_WHY_UNLOADED;
 }
 
 /*
- * Open a structure for it, BUILDING from here on.  NULL: it was unloaded, failed a short time ago, there
- * is no memory, or somebody has it.  Replay does not cancel us between BUILDING and the list.
+ * Describe an index that is open, in a context below the transaction's.  This may raise an error: a
+ * comparison's library need not be there.
  *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
+ * The table has all blocks of the WAL up to our position.  Rows of other blocks come with later
+ * records, which are noted for all that is in the list.
  */
 static ArtFollowed *
-begin_structure(const Step *o, ArtEntry *e)
+describe(const Step *o, ArtEntry *e)
 {
-	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
-	MemoryContext cxt;
-	ArtOpening	opening;
-	ArtFollowed *x;
-	uint64		gen = 0;
-	bool		ok;
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx followed index",
+											  ALLOCSET_SMALL_SIZES);
+	ArtFollowed *x = MemoryContextAllocZero(cxt, sizeof(ArtFollowed));
 
-	art_opening(o->index, &opening);
-	HOLD_INTERRUPTS();
-	art_lock(lock, LW_EXCLUSIVE);
-	ok = ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
-		e->reason != ART_WHY_UNLOADED && e->not_before <= GetCurrentTimestamp() &&
-		art_entry_open(e, o->index, &opening, false, &gen) == AX_OK;
-	if (ok)
-	{
-		e->heap_spc = ART_REL_SPC(o->heap);
-		e->heap_rel = ART_REL_NUMBER(o->heap);
-		e->behind = false;
-	}
-	art_unlock(lock);
-	if (!ok)
-	{
-		RESUME_INTERRUPTS();
-		return NULL;
-	}
-
-	cxt = AllocSetContextCreate(TopMemoryContext, "artidx followed index",
-								ALLOCSET_SMALL_SIZES);
-	x = MemoryContextAllocZero(cxt, sizeof(ArtFollowed));
 	x->cxt = cxt;
 	x->indexoid = RelationGetRelid(o->index);
 	x->heapoid = RelationGetRelid(o->heap);
 	art_locator(o->index, &x->loc);
 	art_locator(o->heap, &x->heap);
 	x->tree = art_entry_tree(e);
-	x->gen = gen;
 	art_engine_of((ArtOptions *) o->index->rd_options, &x->engine);
 	x->max_memory = art_max_memory(o->index);
 	x->kd = art_keydesc_build(o->index, cxt);
@@ -309,13 +283,54 @@ begin_structure(const Step *o, ArtEntry *e)
 	x->sweep_cxt = AllocSetContextCreate(cxt, "artidx sweep", ALLOCSET_DEFAULT_SIZES);
 	x->building = true;
 	x->since = GetCurrentTimestamp();
-	/* after BUILDING, and after all WAL up to our position */
 	x->nblocks = RelationGetNumberOfBlocks(o->heap);
-	pg_atomic_write_u64(&e->blocks_total, x->nblocks);
-	x->next = art_followed_list;
-	art_followed_list = x;
-	RESUME_INTERRUPTS();
 	return x;
+}
+
+/*
+ * Open a structure for it, BUILDING from here on.  NULL: it was unloaded, failed a short time ago, there
+ * is no memory, or somebody has it.
+ *
+ * From BUILDING to the list nothing may fail, and replay does not cancel us.  All that may fail comes before.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, shared to look and exclusive to open.
+ */
+static ArtFollowed *
+begin_structure(const Step *o, ArtEntry *e)
+{
+	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	ArtOpening	opening;
+	ArtFollowed *x;
+	bool		ok;
+
+	art_lock(lock, LW_SHARED);
+	ok = may_open(e, false);
+	art_unlock(lock);
+	if (!ok)
+		return NULL;
+	art_opening(o->index, &opening);
+	x = describe(o, e);
+
+	HOLD_INTERRUPTS();
+	art_lock(lock, LW_EXCLUSIVE);
+	ok = may_open(e, true) && art_entry_open(e, o->index, &opening, false, &x->gen) == AX_OK;
+	if (ok)
+	{
+		e->heap_spc = x->heap.spc;
+		e->heap_rel = x->heap.rel;
+		e->behind = false;
+		pg_atomic_write_u64(&e->blocks_total, x->nblocks);
+	}
+	art_unlock(lock);
+	if (ok)
+	{
+		MemoryContextSetParent(x->cxt, TopMemoryContext);
+		x->next = art_followed_list;
+		art_followed_list = x;
+	}
+	RESUME_INTERRUPTS();
+	return ok ? x : NULL;
 }
 
 /*
@@ -346,7 +361,7 @@ art_keepup_begin(Oid indexoid, bool *again)
 			x = begin_structure(&o, e);
 		}
 		else if (e != NULL && !*again)
-			tell_why(e, why);
+			art_kept_tell_why(indexoid, &e->loc, why);
 		close_both(&o);
 	}
 	CommitTransactionCommand();

@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "utils/elog.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -50,6 +51,61 @@ art_kept_is_put_off(Oid indexoid)
 	PutOff	   *p = put_off == NULL ? NULL : hash_search(put_off, &indexoid, HASH_FIND, NULL);
 
 	return p != NULL && p->until > GetCurrentTimestamp();
+}
+
+/* The server's settings were read again: what was put off may be begun now. */
+void
+art_kept_put_off_none(void)
+{
+	if (put_off != NULL)
+		hash_destroy(put_off);
+	put_off = NULL;
+}
+
+/* The view's words for an error that the log has; the view must not tell what one says of rows. */
+const char *
+art_kept_reason(int sqlstate)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), sqlstate == ERRCODE_READ_ONLY_SQL_TRANSACTION ?
+			 "a key's function writes, SQLSTATE %s" : "SQLSTATE %s, see the server's log",
+			 unpack_sql_state(sqlstate));
+	return text;
+}
+
+/*
+ * The index was not begun.  Its entry, if there is one, has what the view says while it is absent.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+void
+art_kept_tell_why(Oid indexoid, const ArtLocator *loc, const char *why)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ArtEntry   *e;
+
+	art_lock(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
+		e->reason != ART_WHY_UNLOADED)
+	{
+		e->reason = ART_WHY_ERROR;
+		strlcpy(e->error, why, sizeof(e->error));
+	}
+	art_unlock(lock);
+}
+
+/*
+ * An error came when the index was to be begun.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+void
+art_kept_not_begun(Oid indexoid, const ArtLocator *loc, int sqlstate)
+{
+	art_kept_put_off(indexoid, ART_FAILED_MS);
+	art_kept_tell_why(indexoid, loc, art_kept_reason(sqlstate));
 }
 
 /*

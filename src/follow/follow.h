@@ -125,6 +125,10 @@ extern ArtFollowed *art_followed_list;
 extern void art_kept_close(ArtFollowed *x, ArtReason why, const char *error);
 extern void art_kept_put_off(Oid indexoid, int ms);
 extern bool art_kept_is_put_off(Oid indexoid);
+extern void art_kept_put_off_none(void);
+extern const char *art_kept_reason(int sqlstate);
+extern void art_kept_tell_why(Oid indexoid, const ArtLocator *loc, const char *why);
+extern void art_kept_not_begun(Oid indexoid, const ArtLocator *loc, int sqlstate);
 
 /* ---- art_doubtful.c ---- */
 

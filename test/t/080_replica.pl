@@ -6,6 +6,7 @@ use warnings;
 
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use File::Copy qw(copy);
 use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
@@ -403,6 +404,35 @@ becomes(q{SELECT state = 'absent' AND reason LIKE '%writes, SQLSTATE 25006' FROM
 	'a function that writes: absent, and the view says why');
 is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM wr WHERE id = 7'), '1', 'its table is read');
 $primary->safe_psql('postgres', 'DROP TABLE wr');
+
+# ---- a comparison whose library is not there ----
+$primary->append_conf('postgresql.conf', "dynamic_library_path = '" . $primary->basedir . ":\$libdir'");
+$primary->reload;
+copy($primary->safe_psql('postgres', q{SELECT setting || '/citext.so' FROM pg_config WHERE name = 'PKGLIBDIR'}),
+	$primary->basedir . '/primarys_citext.so') or die $!;
+$primary->poll_query_until('postgres', q{SELECT current_setting('dynamic_library_path') <> '$libdir'});
+$pid = $standby->safe_psql('postgres', q{SELECT follower_pid FROM artidx_standby WHERE database = 'postgres'});
+$primary->safe_psql('postgres', q{
+	CREATE EXTENSION citext;
+	CREATE OR REPLACE FUNCTION citext_cmp(citext, citext) RETURNS int AS 'primarys_citext'
+		LANGUAGE c STRICT IMMUTABLE PARALLEL SAFE;
+	SELECT artidx_mirror_opclass('citext_ops');
+	CREATE TABLE c (id int, n citext);
+	INSERT INTO c SELECT i, 'Name ' || i FROM generate_series(1, 100) i;
+	CREATE INDEX c_n ON c USING art (n);
+	CREATE INDEX c_id ON c USING art (id);});
+$primary->wait_for_catchup($standby);
+becomes(q{SELECT state = 'absent' AND reason LIKE 'recovery: SQLSTATE 58P01%' FROM artidx_indexes WHERE indexrelname = 'c_n'},
+	'a comparison whose library is not there: absent, and the view says why');
+ready('the others are there', $n + 1);
+is($standby->safe_psql('postgres', q{SELECT follower_pid FROM artidx_standby WHERE database = 'postgres'}), $pid,
+	'by the same follower');
+$standby->append_conf('postgresql.conf', "dynamic_library_path = '" . $primary->basedir . ":\$libdir'");
+$standby->reload;
+ready('with the library, and a reload, it comes', $n + 2);
+check_followed($standby, 'compared by that library', qw(c_n c_id));
+is($standby->safe_psql('postgres', "$on SELECT id FROM c WHERE n = 'NAME 77'"), '77', 'and finds its rows');
+$primary->safe_psql('postgres', 'DROP TABLE c; DROP EXTENSION citext CASCADE');
 
 # ---- rows whose key errs there ----
 # on the standby, and while somebody has the lock
