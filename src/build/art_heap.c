@@ -44,6 +44,7 @@ typedef struct PageRows
 	OffsetNumber off[MaxHeapTuplesPerPage];
 	OffsetNumber root[MaxHeapTuplesPerPage];
 	TransactionId inserter[MaxHeapTuplesPerPage];	/* in progress, not ours */
+	bool		dying[MaxHeapTuplesPerPage];	/* recently dead, with TOASTed values */
 	uint32		len[MaxHeapTuplesPerPage];
 	uint32		at[MaxHeapTuplesPerPage];
 	char	   *data;			/* copies of the tuples */
@@ -143,13 +144,14 @@ page_roots(Page page, OffsetNumber *roots)
  */
 static bool
 keep_for_build(ArtHeapReader *r, HeapTuple tup, Buffer buf,
-			   TransactionId *inserter)
+			   TransactionId *inserter, bool *dying)
 {
 	switch (HeapTupleSatisfiesVacuum(tup, r->oldest, buf))
 	{
 		case HEAPTUPLE_DEAD:
 			return false;
 		case HEAPTUPLE_RECENTLY_DEAD:
+			*dying = HeapTupleHasExternal(tup);
 			return !HeapTupleIsHotUpdated(tup);
 		case HEAPTUPLE_DELETE_IN_PROGRESS:
 
@@ -182,6 +184,7 @@ copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, Offs
 	ItemId		lp = PageGetItemId(page, off);
 	HeapTupleData tup;
 	TransactionId inserter = InvalidTransactionId;
+	bool		dying = false;
 	bool		keep;
 
 	if (!ItemIdIsNormal(lp))
@@ -192,7 +195,7 @@ copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, Offs
 	ItemPointerSet(&tup.t_self, blkno, off);
 
 	if (r->mode == ART_HEAP_BUILD)
-		keep = keep_for_build(r, &tup, buf, &inserter);
+		keep = keep_for_build(r, &tup, buf, &inserter, &dying);
 	else
 	{
 		/*
@@ -210,6 +213,7 @@ copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, Offs
 	rows->off[rows->n] = off;
 	rows->root[rows->n] = root;
 	rows->inserter[rows->n] = inserter;
+	rows->dying[rows->n] = dying;
 	rows->len[rows->n] = tup.t_len;
 	rows->at[rows->n] = rows->size;
 	memcpy(rows->data + rows->size, tup.t_data, tup.t_len);
@@ -236,7 +240,8 @@ read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
 	/*
 	 * Some rows were deleted before our snapshot and are seen by an older one.
 	 * They lose their TOAST as soon as that one goes and the TOAST table is
-	 * vacuumed, and must be dead to us by then.
+	 * vacuumed, and must be dead to us by then.  (In recovery they need not be:
+	 * art_doubtful.c.)
 	 */
 	if (r->mode == ART_HEAP_BUILD && OidIsValid(r->heap->rd_rel->reltoastrelid))
 		art_heap_horizon(r);
@@ -629,6 +634,7 @@ art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 			return ART_HEAP_TOASTED;
 		roots->root = root;
 		roots->inserter = r->rows->inserter[i];
+		roots->dying = r->rows->dying[i];
 		if (row_key(r, blkno, i))
 		{
 			ItemPointerSet(&tid, blkno, root);

@@ -37,7 +37,8 @@ extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
 /*
  * The same of the rows whose roots are left to do (bit i: line pointer i + 1), root by root.
  * In build mode.  Waits for nobody, and is the owner only if the caller is.  When a row raises an
- * error, "root" is its root, and "inserter" its transaction, if that was in progress.
+ * error, "root" is its root, and "inserter" its transaction, if that was in progress.  "dying": it is
+ * recently dead, and has TOASTed values.
  */
 typedef struct ArtHeapRoots
 {
@@ -46,6 +47,7 @@ typedef struct ArtHeapRoots
 	TimestampTz until;			/* stop between two roots then; 0: do not */
 	OffsetNumber root;			/* 0: at none */
 	TransactionId inserter;
+	bool		dying;
 } ArtHeapRoots;
 
 typedef enum ArtHeapGot

@@ -6,6 +6,8 @@
  * nobody, and uses no subtransaction, in which a conflict with replay would end the process.
  * So the error ends the step, and the row is found out by where the step was.
  *
+ *	  it is recently dead, and its		it is left out: nobody sees it any more
+ *	  TOASTed values are gone
  *	  its inserter is in progress		it is doubtful: left out, and read again with
  *										each batch, until its transaction has ended
  *	  else, the first time				it is read once more: it may be dead by now,
@@ -15,6 +17,14 @@
  * As a rule the primary met the same error, and such a row is aborted a moment later.  All WAL up to the
  * position was replayed before the row was read.  So if its inserter was in progress then, its commit
  * comes behind the position, and no scan that was let in sees the row.
+ *
+ * Recently dead: the transaction that deleted the row has committed, and the horizon is older.  In recovery that
+ * counts the transactions of all databases.  VACUUM on the primary counts those of its own, so values may go first.
+ * Their removal is replayed when no snapshot is left to which the transaction that deleted them runs.
+ * They were the row's own, or had passed on to its successor, so that one's end did not precede the row's.  Snapshots
+ * that are taken later see both as ended.  So nobody sees the row.
+ *
+ * It was the last of its chain, whose other members are dead, too: so the chain's root is left out.
  *
  * Replay may cancel a step, for the sake of a snapshot or a lock.  That is no error of the
  * index, which is behind until the next batch.
@@ -48,6 +58,27 @@ remember(ArtFollowed *x, BlockNumber block, OffsetNumber root)
 }
 
 /*
+ * The values of a recently dead row are gone: it is not to be read again.  A build's step reads all of
+ * its pages again, and has to know.
+ */
+static void
+leave_out(ArtFollowed *x, OffsetNumber root)
+{
+	x->at.left[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
+	if (x->at.left != x->page_left)
+		return;
+	if (x->ngone == x->room_gone)
+	{
+		x->room_gone = Max(64, 2 * x->room_gone);
+		x->gone = x->gone == NULL ?
+			MemoryContextAllocHuge(x->cxt, x->room_gone * sizeof(ItemPointerData)) :
+			repalloc_huge(x->gone, x->room_gone * sizeof(ItemPointerData));
+	}
+	ItemPointerSet(&x->gone[x->ngone], x->at_block, root);
+	x->ngone++;
+}
+
+/*
  * An error came in a step, whose transaction is not ended yet.  *why: of a row, and what the view
  * is to say.
  */
@@ -67,6 +98,11 @@ art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 	*why = art_kept_reason(sqlstate);
 	if (sqlstate == ERRCODE_READ_ONLY_SQL_TRANSACTION)
 		return ART_VERDICT_CLOSE;
+	if (sqlstate == ERRCODE_DATA_CORRUPTED && x->at.dying)
+	{
+		leave_out(x, root);
+		return ART_VERDICT_AGAIN;
+	}
 	if (TransactionIdIsValid(x->at.inserter))
 	{
 		if (!remember(x, x->at_block, root))
@@ -101,15 +137,23 @@ art_doubtful_read_again(ArtFollowed *x)
 	x->ndoubtful = 0;
 }
 
-/* The doubtful rows of a block are not among those to be read. */
+/* Take those of some rows that are of this block out of the roots to be read. */
+static void
+not_to_read(const ItemPointerData *rows, uint32 n, BlockNumber block, uint64 *roots)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		OffsetNumber root = ItemPointerGetOffsetNumber(&rows[i]);
+
+		if (ItemPointerGetBlockNumber(&rows[i]) == block)
+			roots[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
+	}
+}
+
+/* The rows of a block that are doubtful, or whose values are gone, are not among those that a build reads. */
 void
 art_doubtful_leave_out(const ArtFollowed *x, BlockNumber block, uint64 *roots)
 {
-	for (uint32 i = 0; i < x->ndoubtful; i++)
-	{
-		OffsetNumber root = ItemPointerGetOffsetNumber(&x->doubtful[i]);
-
-		if (ItemPointerGetBlockNumber(&x->doubtful[i]) == block)
-			roots[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
-	}
+	not_to_read(x->doubtful, x->ndoubtful, block, roots);
+	not_to_read(x->gone, x->ngone, block, roots);
 }

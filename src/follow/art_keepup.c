@@ -449,6 +449,7 @@ art_keepup_build(ArtFollowed *x)
 	art_heap_end(r);
 	step_end(&o);
 	x->given_way = 0;
+	x->ngone = 0;
 	if (got == ART_HEAP_TOASTED)
 		x->snapshot = true;
 	if (nomem)

@@ -116,6 +116,9 @@ typedef struct ArtFollowed
 	uint32		given_way;		/* to replay, or a cancel, without getting on */
 	ItemPointerData *doubtful;
 	uint32		ndoubtful;
+	ItemPointerData *gone;		/* rows of a build's step whose values are: left out */
+	uint32		ngone;
+	uint32		room_gone;
 	TimestampTz since;
 } ArtFollowed;
 

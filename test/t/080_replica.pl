@@ -623,6 +623,54 @@ is($standby->safe_psql('postgres', q{SELECT state || ' ' || reason FROM artidx_i
 unlock($lock, 44);
 $primary->safe_psql('postgres', 'DROP TABLE y');
 
+# The horizon of a standby counts the transactions of all databases, and VACUUM those of its own.  So the values
+# of a row are gone that is not dead to the follower yet.
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION corrupt(doc jsonb) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF pg_is_in_recovery() THEN
+			RAISE data_corrupted;
+		END IF;
+		RETURN 1;
+	END $$;
+	CREATE TABLE d (id int, doc jsonb);
+	ALTER TABLE d ALTER doc SET STORAGE EXTERNAL;
+	INSERT INTO d SELECT i, jsonb_build_object('id', i, 'x', repeat(md5(i::text), 200)) FROM generate_series(1, 100) i;
+	CREATE INDEX d_doc ON d USING art ((doc->>'id'));
+	CREATE INDEX d_bad ON d USING art (corrupt(doc));});
+$primary->wait_for_catchup($standby);
+ready('an index whose input is TOASTed', $n + 1);
+my $corrupted = q{SELECT state = 'absent' AND reason LIKE '%SQLSTATE XX001%' FROM artidx_indexes WHERE indexrelname = 'd_bad'};
+becomes($corrupted, 'a live row that is corrupted: absent, and the view says so');
+$row = $primary->background_psql('template1');
+$row->query_safe(q{BEGIN; SELECT pg_logical_emit_message(true, '', 'open')});
+my $toast = $primary->safe_psql('postgres', q{SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'd'::regclass});
+my $size = $primary->safe_psql('postgres', "SELECT pg_relation_size('$toast')");
+$primary->safe_psql('postgres', $_) foreach 'DELETE FROM d WHERE id > 50', "VACUUM $toast";
+cmp_ok($primary->safe_psql('postgres', "SELECT pg_relation_size('$toast')"), '<', $size, 'values are gone');
+$primary->wait_for_catchup($standby);
+$log = -s $standby->logfile;
+$standby->safe_psql('postgres', q{SELECT pg_terminate_backend(follower_pid) FROM artidx_standby WHERE database = 'postgres'});
+becomes($corrupted, 'built anew: it is said again');
+ready('and rows whose values are gone are left out', $n + 1);
+check_followed($standby, 'without them', 'd_doc');
+is($standby->safe_psql('postgres', "$on SELECT id FROM d WHERE doc->>'id' IN ('7', '77')"), '7', 'the others are found');
+# the same in a page that is read again
+my $of_d = $standby->safe_psql('postgres', q{SELECT builds FROM artidx_indexes WHERE indexrelname = 'd_doc'});
+$pid = stop_follower();
+$primary->safe_psql('postgres', $_)
+  foreach q{INSERT INTO d SELECT i, jsonb_build_object('id', i, 'x', repeat(md5(i::text), 200)) FROM generate_series(101, 130) i},
+  'DELETE FROM d WHERE id BETWEEN 111 AND 130', "VACUUM $toast";
+$primary->wait_for_catchup($standby);
+kill 'CONT', $pid;
+check_followed($standby, 'rows that came and went', 'd_doc');
+is($standby->safe_psql('postgres', "$on SELECT id FROM d WHERE doc->>'id' IN ('105', '115')"), '105', 'which are left out, too');
+is($standby->safe_psql('postgres', q{SELECT state || ' ' || builds FROM artidx_indexes WHERE indexrelname = 'd_doc'}),
+	"ready $of_d", 'in the same structure');
+unlike(slurp_file($standby->logfile, $log), qr/missing chunk/, 'and nothing is said of them');
+ends($row, 'COMMIT');
+$primary->safe_psql('postgres', 'DROP TABLE d');
+
 is($standby->safe_psql('postgres',
 		q{SELECT count(*) FROM artidx_indexes WHERE indexrelname = 'u_id' AND state <> 'absent'}),
 	'0', 'an unlogged table has no rows there, and its index no structure');
