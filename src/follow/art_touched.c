@@ -139,7 +139,7 @@ art_touched_to_read(const ArtTouched *t)
 	return t->nto_read == 0 ? NULL : t->to_read[t->nto_read - 1];
 }
 
-/* Is there nothing left to say of a block? */
+/* Is there nothing left to say of a block?  One that is to be read may have no rows left. */
 static bool
 is_done(const ArtTouchedBlock *b)
 {
@@ -147,7 +147,7 @@ is_done(const ArtTouchedBlock *b)
 
 	for (int i = 0; i < ART_PAGE_WORDS; i++)
 		any |= b->rows[i] | b->dead[i] | b->sweeping[i] | b->swept[i];
-	return any == 0;
+	return !b->listed && any == 0;
 }
 
 /* That block was read. */
