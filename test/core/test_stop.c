@@ -77,6 +77,7 @@ static world *w;
 static uint8_t key[ALL][KEYLEN];	/* sorted: each process's lie together */
 static ax_structure structure;
 static bool coarse,
+			hydra,
 			rowex,
 			optiql;
 static ax_ctx cx,
@@ -171,6 +172,7 @@ look(int k)
 	return r == AX_OK && n == 0 ? AX_NOTFOUND : r;
 }
 
+static bool found;				/* HydraList: the latch is no search layer's, nor one of a walk */
 static volatile sig_atomic_t armed;	/* 1 + with which latch to stop next, or 0 */
 static int	seen;				/* the order of the time */
 
@@ -286,6 +288,10 @@ stop_here(const char *name)
 {
 	int			held = ax_latches_held(&cx) - coarse;
 
+	if (strncmp(name, "hydra.leaf", 10) == 0 || strncmp(name, "mvrlu.leaf", 10) == 0)
+		found = true;
+	else if (strcmp(name, "hydra.node_read") == 0 || strcmp(name, "mvrlu.find.node_read") == 0)
+		found = false;
 	if (armed == QUEUE + 1 && held == 0 && strcmp(name, "queue.head") == 0)
 	{
 		armed = 0;
@@ -295,7 +301,7 @@ stop_here(const char *name)
 		return;
 	if (armed)
 	{
-		if (armed <= QUEUE && held == 1 && strcmp(name, "guard.release") == 0)
+		if (armed <= QUEUE && held == 1 && (found || !hydra) && strcmp(name, "guard.release") == 0)
 		{
 			armed = 0;
 			raise(SIGSTOP);
@@ -333,6 +339,7 @@ be_victim(uint64_t r, int order)
 	if (!change(k, false))
 		return false;
 	armed = where + 1;
+	found = false;
 	(void) change(k, true);
 	did = !armed;
 	armed = 0;
@@ -847,6 +854,7 @@ main(int argc, char **argv)
 	tap_deadline(120);
 	structure = tap_structure();
 	coarse = strcmp(ax_structure_sync(structure), "coarse") == 0;
+	hydra = strcmp(ax_structure_name(structure), "hydra") == 0;
 	optiql = strcmp(ax_structure_sync(structure), "optiql") == 0;
 	/* both have readers who wait for nobody */
 	rowex = strcmp(ax_structure_sync(structure), "rowex") == 0 || structure == AX_HYDRA_MVRLU;
