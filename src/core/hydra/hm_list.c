@@ -141,16 +141,6 @@ jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
 	return hy_jump(cx, s, t, pos->key, pos->len, side, &n) == AX_OK ? n : t->head;
 }
 
-/* A search passed so many nodes. */
-static void
-walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
-{
-	AX_COUNT(cx, s, walks, 1);
-	AX_COUNT(cx, s, walk_steps, steps);
-	if (steps > atomic_load_explicit(&t->longest, memory_order_relaxed))
-		atomic_store_explicit(&t->longest, steps, memory_order_relaxed);
-}
-
 /*
  * The node in whose range the position was at the moment, and its version of then.  *n: a
  * node near it, or NULL.
@@ -194,7 +184,7 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 		AX_POINT("mvrlu.walk");
 	}
 	if (ax_unlikely(steps > 0) && !near)
-		walked(cx, s, t, steps);
+		hy_walked(cx, s, t, steps);
 	return v;
 }
 
@@ -239,7 +229,7 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 			{
 				at->n = n;
 				if (ax_unlikely(steps > 0) && !from)
-					walked(cx, s, t, steps);
+					hy_walked(cx, s, t, steps);
 				return AX_OK;
 			}
 			go = dir < 0 ? hy_ld(&n->prev) : at->v->end.next;

@@ -51,3 +51,13 @@ hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, h
 	*n = x == AX_OK ? (hy_node *) (uintptr_t) tid : t->head;
 	return x == AX_NOTFOUND ? AX_OK : x;
 }
+
+/* A search passed so many nodes behind that one. */
+void
+hy_walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
+{
+	AX_COUNT(cx, s, walks, 1);
+	AX_COUNT(cx, s, walk_steps, steps);
+	if (steps > atomic_load_explicit(&t->longest, memory_order_relaxed))
+		atomic_store_explicit(&t->longest, steps, memory_order_relaxed);
+}

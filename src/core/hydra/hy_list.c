@@ -32,16 +32,6 @@ layer_key(const hy_node *n, uint8_t *buf)
 	return len + AX_TID_BYTES;
 }
 
-/* A search passed so many nodes. */
-static void
-walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
-{
-	AX_COUNT(cx, s, walks, 1);
-	AX_COUNT(cx, s, walk_steps, steps);
-	if (steps > atomic_load_explicit(&t->longest, memory_order_relaxed))
-		atomic_store_explicit(&t->longest, steps, memory_order_relaxed);
-}
-
 /*
  * The node in whose range the position lies.  from: a node near it, NULL: ask the search
  * layer.  AX_OK: *at, which holds if the guard is still valid when all is read.  AX_STALE:
@@ -88,7 +78,7 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 		{
 			at->n = n;
 			if (ax_unlikely(steps > 0) && !from)
-				walked(cx, s, t, (uint32_t) steps);
+				hy_walked(cx, s, t, (uint32_t) steps);
 			return AX_OK;
 		}
 		go = dir < 0 ? hy_ld(&n->prev) : at->end.next;

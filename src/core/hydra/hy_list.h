@@ -126,6 +126,7 @@ extern void hy_forget(ax_ctx *cx, ax_store *s, hy_node *first);
 extern ax_status hy_settle(ax_ctx *cx, ax_store *s, bool all);
 
 /* ---- hy_jump.c ---- */
+extern void hy_walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps);
 extern ax_status hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len,
 						 hy_side side, hy_node **n);
 
