@@ -358,6 +358,8 @@ ck_check(worker *w, uint64_t entries, char *why, size_t whylen)
 	return good;
 }
 
+uint32_t	ck_long_every = 61;
+
 /* Key number x of a set; some are long. */
 uint32_t
 ck_key(uint8_t *k, uint64_t x, bool longs)
@@ -365,8 +367,8 @@ ck_key(uint8_t *k, uint64_t x, bool longs)
 	uint32_t	n = 8 + x * 2654435761u % 40;
 	uint64_t	be = __builtin_bswap64(x * 0x9E3779B97F4A7C15u);
 
-	if (longs && x % 61 == 0)
-		n = 300 + (uint32_t) (x % 7) * 4000;
+	if (longs && x % ck_long_every == 0)
+		n = 300 + (ck_long_every > 1 ? (uint32_t) (x % 7) * 4000 : 0);
 	memcpy(k, &be, 8);
 	for (uint32_t i = 8; i < n; i++)
 		k[i] = (uint8_t) (x + i);

@@ -56,7 +56,10 @@ extern long ck_walk(worker *w, bool left);
 /* Is the tree sound, with so many entries? */
 extern bool ck_check(worker *w, uint64_t entries, char *why, size_t whylen);
 
-/* Key number x of a set, 14 to 53 bytes, and if "longs" every 61st up to 24 kB; its length. */
+/* Of keys that may be long one in so many is (61).  1: all, of 306 bytes. */
+extern uint32_t ck_long_every;
+
+/* Key number x of a set, 14 to 53 bytes, and if "longs" some up to 24 kB; its length. */
 extern uint32_t ck_key(uint8_t *k, uint64_t x, bool longs);
 
 #endif							/* CMPKIT_H */

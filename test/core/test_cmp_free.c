@@ -20,8 +20,7 @@
 #define SLACK	(288 * 1024)	/* a span of each class */
 #define THREADS 8
 
-static void *work,
-		   *others_work;
+static void *work, *others_work;
 
 /*
  * A pass to its end, if it has one; what it moved.  Of turns nobody has one for ever.
@@ -1258,6 +1257,9 @@ test_alone(worker *a, worker *b)
 		one_pattern(a, what % 2 ? 256 : 8192, false, what, what % 2 == 0);
 		one_pattern(a, what % 2 ? 8192 : 1024, true, what, what % 2);
 	}
+	ck_long_every = 1;			/* more than move at once, and pages that begin with others */
+	one_pattern(a, 1024, true, SECOND, false);
+	ck_long_every = 61;
 	tap_point_hook = NULL;
 	ok(roots > 0, "a root was in the way, and was moved, %d times", roots);
 	test_forged(a, b);

@@ -50,7 +50,7 @@ typedef struct work
 	int			ngone;
 	bt_blob    *gone[BLOBS + RUN];	/* to be retired, */
 	int			nblobs;
-	bt_blob    *blob[BLOBS + RUN];	/* made in their place */
+	bt_blob    *blob[BLOBS + RUN];	/* made in their place, and for what begins a page */
 } work;
 
 _Static_assert(sizeof(work) <= AX_COMPACT_WORK, "a compaction's memory is too small");
@@ -61,7 +61,8 @@ move_blob(work *w, bc_entry *e)
 {
 	bt_blob    *b;
 
-	if (!e->blob || w->nblobs == BLOBS || !ax_draining(w->cx, w->s, e->blob))
+	/* fill() adds fewer than RUN to each list */
+	if (!e->blob || w->nblobs >= BLOBS || !ax_draining(w->cx, w->s, e->blob))
 		return true;
 	b = bt_blob_new(w->cx, w->s, e->blob->bytes, e->blob->len);
 	if (!b)
