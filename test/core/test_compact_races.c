@@ -146,6 +146,82 @@ one_point(const char *point, int kind)
 	free(work);
 }
 
+/* ---- a long key comes below a small node that is to become a part of a leaf ---- */
+
+#define LONG 1200
+
+static uint8_t long_key[LONG];
+
+static void
+long_comes(const char *name)
+{
+	if (busy || strcmp(name, "art.compact.leaf_version") != 0)
+		return;
+	busy = true;
+	hits++;
+	if (ax_insert(&other, tree, gen, long_key, LONG) != AX_OK)
+		tap_diag("the long key is refused");
+}
+
+/* Key i of those whose leaves are merged, or of the small node's. */
+static uint32_t
+sparse_key(uint64_t i, bool small, uint8_t *k)
+{
+	const uint32_t len = small ? 2 : 54;
+
+	memset(k, 7, len);
+	k[0] = small ? 0x80 : (uint8_t) (i / 4);
+	k[1] = (uint8_t) (small ? i : i % 4);
+	ks_put_tid(k + len, ks_tid(i + (small ? 1000 : 1)));
+	return len + AX_TID_BYTES;
+}
+
+static void
+test_long(void)
+{
+	enum {SPARSE = 320, SMALL = 60};
+	ax_compaction c = {.work = malloc(AX_COMPACT_WORK)};
+	uint64_t	n = 1;
+	uint8_t		k[64];
+	ax_tree_info ti;
+	bool		sound;
+	char		msg[256] = "";
+
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, AX_PAGE_SIZE_MIN, &gen) != AX_OK)
+		exit(1);
+	memset(long_key, 9, LONG);
+	long_key[0] = 0x80;
+	long_key[1] = 0xF0;
+	ks_put_tid(long_key + LONG - AX_TID_BYTES, ks_tid(5000));
+	for (int small = 0; small < 2; small++)
+		for (uint64_t i = 0; i < (small ? SMALL : SPARSE); i++)
+			if (ax_insert(&cx, tree, gen, k, sparse_key(i, small, k)) != AX_OK)
+				exit(1);
+	for (int small = 0; small < 2; small++)
+		for (uint64_t i = 0; i < (small ? SMALL : SPARSE); i++)
+		{
+			if (small ? i < 20 : i % 3 == 0)
+				n++;
+			else if (ax_remove(&cx, tree, gen, k, sparse_key(i, small, k)) != AX_OK)
+				exit(1);
+		}
+	hits = 0;
+	busy = false;
+	tap_point_hook = long_comes;
+	while (!c.done)
+		if (ax_compact(&cx, tree, gen, &c) == AX_STALE)
+			exit(1);
+	tap_point_hook = NULL;
+	ok(hits == 1 && c.moved > 0, "a long key comes while its node is merged");
+	ok(ax_contains(&cx, tree, gen, long_key, LONG) == AX_OK, "it is where it was put");
+	if (tap_check(&cx, tree, gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound)
+		tap_diag("%s", msg);
+	ok(sound && ti.entries == n, "sound, %llu entries", (unsigned long long) n);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	free(c.work);
+}
+
 int
 main(void)
 {
@@ -173,6 +249,8 @@ main(void)
 			one_point(*points, kind);
 	if (coarse)
 		ok(true, "nobody comes between");
+	else if (!ax_structure_is_btree(is) && !ax_structure_is_hydra(is))
+		test_long();
 	ax_detach(&other);
 	ax_detach(&cx);
 	return tap_done();

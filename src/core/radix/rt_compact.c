@@ -432,6 +432,9 @@ take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_ref
 		return AX_STALE;
 	if (l->flags & RT_F_ONE)
 	{
+		/* it came below a small node, after that was found to have none */
+		if (an > 0)
+			return AX_STALE;
 		/* long, immutable, and by itself: from where it is */
 		w->e[w->ne++] = e[0];
 		return AX_OK;
