@@ -291,7 +291,8 @@ extern void ax_tree_release(ax_ctx *cx, ax_tree *t);
  * parts, by ax_poll, and by calls that retire objects or find no memory.
  * Neither may run concurrently with another open/close of the same handle (the
  * directory lock sees to it); both may run concurrently with everything else.
- * max_bytes 0: no cap. page_size 0: the default; a B+-tree's only.
+ * max_bytes 0: no cap. page_size 0: the default; a B+-tree's only.  AX_NOMEM; AX_BUSY when
+ * memory is on its way.
  */
 extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
 							  uint64_t max_bytes, uint32_t page_size,
@@ -418,7 +419,7 @@ extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * keys rise strictly in memcmp order.  Key i is keys[i], lens[i] bytes (lens NULL:
  * all are "len").  Published by one store.  fill: 10..100 per cent of a leaf.
  * AX_EXISTS: not for a load, since the tree is not empty or the keys are nested too
- * deeply; use ax_insert_sorted.  Then, and after AX_NOMEM, all is given back.
+ * deeply; use ax_insert_sorted.  Then, and after AX_NOMEM and AX_BUSY, all is given back.
  */
 extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						 const uint8_t *const *keys, const uint32_t *lens,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/ax_area.h"
+#include "keyset.h"
 #include "tap.h"
 
 #define BIG (1 << 20)
@@ -310,20 +311,92 @@ test_idle(void)
 	tap_point_hook = come_in;
 	ax_flush_idle(&busy);
 	ok(!tap_point_hook && waited, "who comes in meanwhile waits");
-	if (ax_body(&idle)->joined)
+	for (int joined = ax_body(&idle)->joined; joined >= 0; joined--)
 	{
+		ax_body(&idle)->joined = ax_body(&idle)->plain = joined;
 		waited = false;
 		reads = true;
 		tap_point_hook = come_in;
 		ax_flush_idle(&busy);
 		ok(!tap_point_hook && !read_waited && waited,
-		   "who comes in to read does not, until it allocates");
+		   "who comes in to read does not, until it allocates%s", joined ? "" : ", nor with no plain stores");
 		reads = false;
 	}
 	ax_flush_idle(&busy);
 	ok(atomic_load(&st->heap[ax_class_of(512)].live) == 0, "each went back once");
 	ax_tree_close(&busy, theirs);
 	ok(tap_quiesce(&busy) && used(&busy) == 0, "quiescent");
+	ax_detach(&idle);
+	ax_detach(&busy);
+	tap_unmap(a, size);
+}
+
+/*
+ * A limit is full, and what was closed goes when others have left: no call says then that there
+ * is no memory.
+ */
+static void
+test_on_its_way(void)
+{
+	enum {KEYS = 20000, LARGE = 300000};
+	static _Atomic uint64_t limit;
+	static ax_group group = {.limit = &limit};
+	static uint8_t big[LARGE];
+	ax_group   *groups[AX_GROUPS] = {&group};
+	size_t		size = (size_t) 64 << 20;
+	ax_area    *a = tap_area(size, 3, 1 << 18);
+	ax_tree    *t[3];
+	uint64_t	g[3];
+	uint8_t		(*keys)[14] = malloc(KEYS * sizeof(*keys));
+	const uint8_t **at = malloc(KEYS * sizeof(*at));
+	ax_status	r;
+
+	atomic_store(&limit, 1 << 20);
+	ax_attach(&idle, a, 0, 1, &port);
+	ax_attach(&busy, a, 1, 2, &port);
+	for (int i = 0; i < 3; i++)
+	{
+		t[i] = ax_tree_alloc(&busy);
+		ax_tree_set_groups(t[i], groups);
+		if (i < 2)
+			ax_tree_open(&busy, t[i], AX_ART_OLC, 0, 0, &g[i]);
+	}
+	for (uint64_t i = 0; i < KEYS; i++)
+	{
+		ks_put8(keys[i], i * 1000003);
+		ks_put_tid(keys[i] + 8, ks_tid(i));
+		at[i] = keys[i];
+	}
+	ks_put_tid(big + LARGE - AX_TID_BYTES, ks_tid(1));
+	for (uint64_t i = 0; (r = ax_insert(&busy, t[0], g[0], keys[i % KEYS], 14)) == AX_OK ||
+		 r == AX_EXISTS; i++)
+		ks_put8(keys[i % KEYS], i * 0x9E3779B97F4A7C15u);
+	ok(r == AX_NOMEM, "a limit is full");
+	for (uint64_t i = 0; i < KEYS; i++)
+		ks_put8(keys[i], i * 1000003);
+
+	/* somebody is inside, for long */
+	atomic_fetch_add(&a->epoch, 10);
+	atomic_store(&ax_body(&idle)->slot->epoch, atomic_load(&a->epoch));
+	ax_tree_close(&busy, t[0]);
+	ok(ax_insert(&busy, t[1], g[1], big, LARGE) == AX_BUSY, "an insert says that memory is on its way");
+	ok(ax_load(&busy, t[1], g[1], at, NULL, 14, KEYS, 100) == AX_BUSY, "so does a load");
+	atomic_store(&limit, atomic_load(&group.bytes));
+	ok(ax_tree_open(&busy, t[2], AX_ART_OLC, 0, 0, &g[2]) == AX_BUSY, "and the opening of a tree");
+	ax_body(&busy)->nomem_epoch = 1;
+	ax_body(&busy)->nomem_busy = false;
+	ok(ax_tree_open(&busy, t[2], AX_ART_OLC, 0, 0, &g[2]) == AX_BUSY, "whatever a call met that has ended");
+	atomic_store(&ax_body(&idle)->slot->epoch, 0);
+
+	/* when he has left there is some, also for a call that goes on with one that is long over */
+	ax_body(&busy)->nomem_epoch = 1;
+	ax_body(&busy)->nomem_busy = true;
+	ok(ax_tree_open(&busy, t[2], AX_ART_OLC, 0, 0, &g[2]) == AX_OK, "when he has left there is some");
+	for (int i = 1; i < 3; i++)
+		ax_tree_close(&busy, t[i]);
+	ok(tap_quiesce(&busy) && used(&busy) == 0, "quiescent");
+	free(at);
+	free(keys);
 	ax_detach(&idle);
 	ax_detach(&busy);
 	tap_unmap(a, size);
@@ -547,6 +620,7 @@ main(void)
 	test_latched();
 	test_magazines();
 	test_idle();
+	test_on_its_way();
 	test_heir(0);
 	test_heir(1);
 	test_advances();

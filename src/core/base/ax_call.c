@@ -27,12 +27,16 @@ ax_try_for_memory(ax_ctx *cx, int *tries)
 	uint64_t	freed;
 	ax_pending	left;
 	bool		pending;
+	const bool	first = *tries == 0;	/* of this call */
 
-	if (b->nomem_epoch == 0)
+	if (b->nomem_epoch == 0 || (first && !b->nomem_busy))
 		b->nomem_epoch = e;
+	b->nomem_busy = false;
+	*tries += first;
 	freed = ax_housekeep(cx, &left);
 	pending = left != AX_PENDING_NOTHING || atomic_load(&b->area->freeing) > 0;
-	if ((!freed && !pending) || e >= b->nomem_epoch + NOMEM_EPOCHS)
+	/* a call that was to go on with another one may come late, and has not tried yet */
+	if ((!freed && !pending) || (e >= b->nomem_epoch + NOMEM_EPOCHS && !(first && freed)))
 	{
 		b->nomem_epoch = 0;
 		return AX_NOMEM;
@@ -41,8 +45,11 @@ ax_try_for_memory(ax_ctx *cx, int *tries)
 	{
 		uint32_t	nobody = 0;
 
-		if ((*tries)++ == NOMEM_NAPS)
+		if ((*tries)++ > NOMEM_NAPS)
+		{
+			b->nomem_busy = true;
 			return AX_BUSY;
+		}
 		if (b->port->wait_begin)
 			b->port->wait_begin();
 		b->port->park(&nobody, 0, 1000);
@@ -65,7 +72,10 @@ ax_again(ax_ctx *cx, ax_status *r, int *tries)
 		*r = AX_NOMEM;			/* no room for retire records is one */
 	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
 	if (*r == AX_BUSY)
+	{
+		b->nomem_busy = true;
 		ax_nap(cx, 0);			/* it may have been said at once: let others go on */
+	}
 	else if (*r != AX_NOMEM)
 		b->nomem_epoch = 0;
 	if (*r != AX_NOMEM || injected || ax_hurry(b))

@@ -105,13 +105,15 @@ ax_epoch_change(ax_ctx *cx)
 	ax_ctx_body *b = ax_body(cx);
 
 	AX_ASSERT(b, ax_inside(b) && b->latches == 0);
-	if (!b->plain)
-		return;
-	b->plain = false;
-	atomic_exchange_explicit(&b->slot->epoch,
-							 atomic_load_explicit(&b->slot->epoch, memory_order_relaxed),
-							 memory_order_seq_cst);
-	ax_fence_after_rmw();
+	/* who came in to read by an exchange did not look for a claim, either */
+	if (b->plain)
+	{
+		b->plain = false;
+		atomic_exchange_explicit(&b->slot->epoch,
+								 atomic_load_explicit(&b->slot->epoch, memory_order_relaxed),
+								 memory_order_seq_cst);
+		ax_fence_after_rmw();
+	}
 	await_magazines(b);
 }
 

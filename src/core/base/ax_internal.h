@@ -111,6 +111,7 @@ typedef struct ax_ctx_body
 	int32_t		tail_countdown; /* inserts until one is looked at (ax_tail_auto.c) */
 	uint32_t	tail_turn;		/* inserts into buffers */
 	uint64_t	nomem_epoch;	/* epoch when memory first ran out; 0: has not */
+	bool		nomem_busy;		/* and the last call said AX_BUSY: the next one goes on with it */
 	uint64_t	rng;
 	ax_word    *opportunistic;	/* what this call read beside a writer, last */
 	uint64_t	opportunistic_v;	/* and its sample */

@@ -168,9 +168,12 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 
 	do
 	{
-		/* dear, so only once more */
+		/* dear, so only once more; memory is on its way */
 		if (loads++ == 2)
-			return AX_NOMEM;
+		{
+			ax_body(cx)->nomem_busy = true;
+			return AX_BUSY;
+		}
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;

@@ -130,13 +130,14 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 	ax_store   *st;
 	uint64_t	g;
 	int			tries = 0;
+	ax_status	r;
 
 	AX_ENSURE(ax_body(cx), (unsigned) s < AX_STRUCTURES && atomic_load(&t->store) == NULL);
 	e = engines[s];
 	g = atomic_fetch_add(&a->next_gen, 1);
 	while ((st = ax_store_new(cx, t, g, e, max_bytes)) == NULL)
-		if (ax_try_for_memory(cx, &tries) != AX_OK)
-			return AX_NOMEM;
+		if ((r = ax_try_for_memory(cx, &tries)) != AX_OK)
+			return r;
 	ax_body(cx)->nomem_epoch = 0;
 	st->sync = e->kind;
 	if (ax_structure_is_btree(s))
