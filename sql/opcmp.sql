@@ -304,6 +304,41 @@ SELECT same('SELECT v, id FROM {}_o WHERE v <<< 60');
 SELECT indexrelname, c.entries, c.heap_tuples FROM artidx_indexes,
 	artidx_check(indexrelid, true) c WHERE indexrelname IN ('art_ov', 'art_ou') ORDER BY 1;
 
+-- a comparison may say INT_MIN, also where a proof of uniqueness merges runs on disk
+CREATE FUNCTION min_cmp(text, text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$BEGIN RETURN CASE WHEN $1 < $2 THEN (-2147483648)::int ELSE ($1 > $2)::int END; END$$;
+CREATE OPERATOR CLASS min_ops FOR TYPE text USING art AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 min_cmp(text, text);
+CREATE TABLE m (v text);
+INSERT INTO m SELECT md5(i::text) || repeat('x', 400) FROM generate_series(1, 12000) i;
+\set VERBOSITY terse
+SET maintenance_work_mem = '1MB';
+CREATE UNIQUE INDEX m_v ON m USING art (v COLLATE "C" min_ops) WITH (max_memory = '256kB');
+DROP INDEX m_v;
+INSERT INTO m SELECT md5('7000') || repeat('x', 400);
+CREATE UNIQUE INDEX m_v ON m USING art (v COLLATE "C" min_ops) WITH (max_memory = '256kB');
+RESET maintenance_work_mem;
+\set VERBOSITY default
+
+-- nothing is kept for each entry that an operator looks at, nor for each scan of a statement
+CREATE FUNCTION contexts(named text) RETURNS int LANGUAGE sql AS
+$$SELECT count(*)::int FROM pg_backend_memory_contexts WHERE name LIKE named$$;
+CREATE FUNCTION below(text, int) RETURNS bool IMMUTABLE STRICT LANGUAGE sql SET work_mem = '4MB' AS
+$$SELECT $1 < $2::text COLLATE "C"$$;
+CREATE OPERATOR <# (procedure = below, leftarg = text, rightarg = int);
+ALTER OPERATOR FAMILY min_ops USING art ADD OPERATOR 1 <# (text, int);
+CREATE INDEX m_v ON m USING art (v COLLATE "C" min_ops);
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT v FROM m WHERE v COLLATE "C" <# 2;
+SELECT count(n) > 1 AS looked, max(n) - min(n) < 50 AS flat
+	FROM (SELECT CASE WHEN left(v, 3) IN ('010', '190') THEN contexts('%') END AS n FROM m WHERE v COLLATE "C" <# 2) x;
+RESET enable_bitmapscan;
+CREATE TABLE often (k int[], contexts int, EXCLUDE USING art (k WITH =));
+CREATE UNIQUE INDEX often_k ON often USING art (k);
+INSERT INTO often SELECT ARRAY[i], CASE WHEN i IN (10, 1000) THEN contexts('art comparison') END
+	FROM generate_series(1, 1000) i ON CONFLICT DO NOTHING;
+SELECT count(DISTINCT contexts) FROM often;
+
 -- estimates
 SELECT estimate BETWEEN 0.8 * bytes AND 1.25 * bytes AS near, indexrelname
 FROM (SELECT artidx_estimate('art_t', ARRAY['(w COLLATE "en-x-icu")']) AS estimate, bytes, indexrelname

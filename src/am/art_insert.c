@@ -41,18 +41,19 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	rc = art_relcache(index);
 	st = MemoryContextAlloc(cxt, sizeof(ArtInsertState));
 	st->kd = rc->kd;
-	art_keydesc_own(&st->kd, cxt);
 	st->entry = rc->entry;
+	/* reads catalogs: rc may be gone */
+	art_keydesc_own(&st->kd, cxt);
 	st->keylen = st->collen = 0;
-	st->limit = rc->kd.fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
-	st->ring = art_outlives(index) && !rc->kd.compared;
+	st->limit = st->kd.fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
+	st->ring = art_outlives(index) && !st->kd.compared;
 	st->waits = indexInfo != NULL && index->rd_index->indisvalid &&
-		!index->rd_index->indisexclusion && !rc->kd.compared;
+		!index->rd_index->indisexclusion && !st->kd.compared;
 	st->rows = 0;
 	st->hazard = NULL;
 	st->cxt = cxt;
-	art_buf_init(&st->key, cxt, rc->kd.fixed ?
-				 rc->kd.fixed_len + AX_TID_BYTES : 64);
+	art_buf_init(&st->key, cxt, st->kd.fixed ?
+				 st->kd.fixed_len + AX_TID_BYTES : 64);
 	if (indexInfo != NULL)
 		indexInfo->ii_AmCache = st;
 	return st;

@@ -29,8 +29,11 @@ art_relcache(Relation index)
 		rc->db == ART_REL_DB(index))
 		return rc;
 
-	/* may read catalogs, so before the chunk is hung in */
-	kd = art_keydesc_build(index, CurrentMemoryContext);
+	/*
+	 * May read catalogs, so before the chunk is hung in.  Everybody who copies it takes his own
+	 * comparison, so a query is planned where its library is missing.
+	 */
+	kd = art_keydesc_facts(index, CurrentMemoryContext);
 
 	rc = MemoryContextAlloc(index->rd_indexcxt, sizeof(ArtRelCache));
 	rc->spc = ART_REL_SPC(index);
@@ -39,7 +42,6 @@ art_relcache(Relation index)
 	rc->entry = NULL;
 	rc->mirror_as_of = 0;
 	rc->kd = *kd;
-	rc->kd.cmp = NULL;			/* everybody who copies it takes his own */
 	pfree(kd);
 
 	if (index->rd_amcache != NULL)

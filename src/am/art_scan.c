@@ -144,7 +144,9 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 	so->cur.tids_cap = ART_BATCH_POINT;
 	so->cur.pos = -1;
 	scan->opaque = so;
-	art_keydesc_own(&so->kd, so->cxt);
+	/* not in cxt, which may be a whole statement's that begins a scan for each of its rows */
+	if (unlikely(so->kd.compared))
+		art_keydesc_own(&so->kd, art_scan_own(so));
 	art_scanplan_init(&so->plan, so->cxt);
 
 	art_scan_ready(scan);

@@ -322,7 +322,10 @@ heap_order(Datum a, Datum b, void *arg)
 	SortRun    *x = &s->run[DatumGetInt32(a)];
 	SortRun    *y = &s->run[DatumGetInt32(b)];
 
-	return -order_of(s->kd, s->tids, x->key.data, x->key.len, y->key.data, y->key.len);
+	int			c = order_of(s->kd, s->tids, x->key.data, x->key.len, y->key.data, y->key.len);
+
+	INVERT_COMPARE_RESULT(c);	/* a class may say INT_MIN */
+	return c;
 }
 
 /* Rewind the runs on disk and put the first key of each into a heap. */

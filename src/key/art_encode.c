@@ -252,7 +252,7 @@ art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt)
 
 /* The rest of a description whose columns are there. */
 static void
-art_keydesc_finish(ArtKeyDesc *kd, MemoryContext cxt)
+art_keydesc_finish(ArtKeyDesc *kd)
 {
 	kd->payload = kd->nall > kd->natts;
 	kd->fixed = true;
@@ -269,7 +269,6 @@ art_keydesc_finish(ArtKeyDesc *kd, MemoryContext cxt)
 		kd->fixed = false;
 	if (!kd->fixed)
 		kd->fixed_len = 0;
-	art_keydesc_own(kd, cxt);
 }
 
 /*
@@ -294,6 +293,16 @@ art_col_images(Relation index, int col)
 /* See key.h. */
 ArtKeyDesc *
 art_keydesc_build(Relation index, MemoryContext cxt)
+{
+	ArtKeyDesc *kd = art_keydesc_facts(index, cxt);
+
+	art_keydesc_own(kd, cxt);
+	return kd;
+}
+
+/* See key.h. */
+ArtKeyDesc *
+art_keydesc_facts(Relation index, MemoryContext cxt)
 {
 	int			natts = IndexRelationGetNumberOfKeyAttributes(index);
 	ArtKeyDesc *kd = MemoryContextAllocZero(cxt, sizeof(ArtKeyDesc));
@@ -346,7 +355,7 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 		kd->cols[i].typid = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
 		art_col_set_datum(&kd->cols[i], kd->cols[i].typid, InvalidOid);
 	}
-	art_keydesc_finish(kd, cxt);
+	art_keydesc_finish(kd);
 	return kd;
 }
 
@@ -383,7 +392,8 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 			col->lossy = e->lossy;
 		}
 	}
-	art_keydesc_finish(kd, cxt);
+	art_keydesc_finish(kd);
+	art_keydesc_own(kd, cxt);
 	return kd;
 }
 

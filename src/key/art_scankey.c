@@ -922,18 +922,19 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 		}
 		for (; ik < plan->nkeys && plan->keys[ik].sk_attno == i + 1; ik++)
 		{
-			ScanKeyData k = plan->keys[ik];
+			/* itself: its function keeps what it knows in it */
+			ScanKey		k = &plan->keys[ik];
 
 			if (*p != ART_MARK_VALUE)
 				return false;
-			if (unlikely(k.sk_flags & SK_SEARCHARRAY))
+			if (unlikely(k->sk_flags & SK_SEARCHARRAY))
 			{
-				if (!art_array_any(&k, art_decode_col(col, p + 1, next)))
+				if (!art_array_any(k, art_decode_col(col, p + 1, next)))
 					return false;
 			}
-			else if (!DatumGetBool(FunctionCall2Coll(&k.sk_func, k.sk_collation,
+			else if (!DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation,
 												art_decode_col(col, p + 1, next),
-												k.sk_argument)))
+												k->sk_argument)))
 				return false;
 		}
 		p = next;

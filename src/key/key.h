@@ -185,6 +185,9 @@ art_buf_reserve(ArtBuf *buf, uint32 extra)
  */
 extern ArtKeyDesc *art_keydesc_build(Relation index, MemoryContext cxt);
 
+/* The same without what it compares with: nobody's library is asked for. */
+extern ArtKeyDesc *art_keydesc_facts(Relation index, MemoryContext cxt);
+
 /* Give a copy of a description what it needs to compare, in cxt. */
 extern void art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt);
 

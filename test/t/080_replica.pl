@@ -427,6 +427,7 @@ becomes(q{SELECT state = 'absent' AND reason LIKE 'recovery: SQLSTATE 58P01%' FR
 ready('the others are there', $n + 1);
 is($standby->safe_psql('postgres', q{SELECT follower_pid FROM artidx_standby WHERE database = 'postgres'}), $pid,
 	'by the same follower');
+is($standby->safe_psql('postgres', "$on SELECT id FROM c WHERE id = 77"), '77', 'a query of another column wants no such library');
 $standby->append_conf('postgresql.conf', "dynamic_library_path = '" . $primary->basedir . ":\$libdir'");
 $standby->reload;
 ready('with the library, and a reload, it comes', $n + 2);
