@@ -46,6 +46,8 @@ CREATE UNIQUE INDEX t_part ON t USING art (a DESC NULLS LAST, c text_pattern_ops
 CREATE INDEX t_expr ON t USING art ((a + 1), lower(c) COLLATE "POSIX") WITH (structure = btree, fillfactor = 80);
 ALTER INDEX t_expr ALTER COLUMN 1 SET STATISTICS 333;
 CREATE INDEX t_plain ON t USING art (d) INCLUDE (id);
+-- its type's collation, which is not the column's
+CREATE INDEX t_type ON t USING art (b COLLATE "default", (b || c) COLLATE "default");
 COMMENT ON INDEX t_key IS 'the key';
 COMMENT ON INDEX t_plain IS 'plain';
 ALTER TABLE t CLUSTER ON t_plain;

@@ -246,6 +246,36 @@ ALTER TABLE ONLY q ADD PRIMARY KEY (a);
 ALTER INDEX q_pkey ATTACH PARTITION q1_pkey;
 SELECT relname, amname FROM made WHERE relname ~ '^q';
 
+-- of two keys that would do, the one that core takes
+CREATE TABLE pk1 (id int PRIMARY KEY);
+CREATE UNIQUE INDEX pk1_x ON pk1 USING art (id);
+CREATE TABLE fk1 (id int REFERENCES pk1 (id));
+CREATE TABLE pk2 (a int, b int, CONSTRAINT pk2_later UNIQUE (a, b) DEFERRABLE);
+CREATE UNIQUE INDEX pk2_x ON pk2 USING art (b, a);
+CREATE TABLE fk2 (a int, b int, FOREIGN KEY (a, b) REFERENCES pk2 (a, b));
+SELECT conrelid::regclass, indrelid::regclass, indisvalid FROM pg_constraint JOIN pg_index ON indexrelid = conindid
+	WHERE contype = 'f' AND conrelid::regclass::text ~ '^fk[12]' ORDER BY 1;
+INSERT INTO fk2 VALUES (1, 1);
+-- none where it takes one of btree's
+SET artidx.constraint_am = btree;
+SET artidx.replace_btree = off;
+CREATE TABLE pk3 (id int PRIMARY KEY);
+CREATE UNIQUE INDEX pk3_x ON pk3 USING art (id);
+CREATE TABLE fk3 (id int REFERENCES pk3 (id));
+CREATE TABLE s (a int PRIMARY KEY) PARTITION BY RANGE (a);
+CREATE TABLE s1 (a int NOT NULL);
+CREATE UNIQUE INDEX s1_x ON s1 USING art (a);
+ALTER TABLE s1 ADD PRIMARY KEY (a);
+ALTER TABLE s ATTACH PARTITION s1 FOR VALUES FROM (0) TO (10);
+CREATE TABLE s2 (a int NOT NULL);
+CREATE UNIQUE INDEX s2_x ON s2 USING art (a);
+SET artidx.constraint_am = art;
+ALTER TABLE s2 ADD PRIMARY KEY (a);
+ALTER TABLE s ATTACH PARTITION s2 FOR VALUES FROM (10) TO (20);
+CREATE UNIQUE INDEX IF NOT EXISTS s_pkey ON s (a);
+SELECT relname, amname FROM made WHERE relname ~ '^(pk3|s|s[12])_(x|pkey)' ORDER BY 1;
+SET artidx.replace_btree = 'all';
+
 -- somebody else's key stays what it is
 CREATE TABLE own (id int PRIMARY KEY);
 CREATE ROLE repl_fk;

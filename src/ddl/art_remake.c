@@ -32,6 +32,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
@@ -39,6 +40,7 @@
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "parser/parse_utilcmd.h"
 #include "storage/lmgr.h"
 #include "storage/bufmgr.h"
@@ -98,6 +100,23 @@ art_opclass_name(Oid opclass)
 	return name;
 }
 
+/* The qualified name of a collation. */
+static List *
+collation_name(Oid collation)
+{
+	HeapTuple	tup = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	Form_pg_collation form;
+	List	   *name;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	form = (Form_pg_collation) GETSTRUCT(tup);
+	name = list_make2(makeString(get_namespace_name(form->collnamespace)),
+					  makeString(pstrdup(NameStr(form->collname))));
+	ReleaseSysCache(tup);
+	return name;
+}
+
 /* ---- one index ---- */
 
 /* The operator classes of its keys. */
@@ -141,11 +160,22 @@ art_remaking_statement(Relation heap, Relation index, Oid am)
 
 	foreach(lc, stmt->indexParams)
 	{
-		Oid			twin = art_same_opclass(classes->values[i++], am);
+		IndexElem  *elem = lfirst_node(IndexElem, lc);
+		Oid			twin = art_same_opclass(classes->values[i], am);
+		Oid			collation = index->rd_indcollation[i];
+		Oid			others;
 
 		if (!OidIsValid(twin))
 			return NULL;
-		lfirst_node(IndexElem, lc)->opclass = art_opclass_name(twin);
+		elem->opclass = art_opclass_name(twin);
+
+		/* core leaves out the type's own one, and would take the column's in its place */
+		others = elem->name == NULL ? exprCollation(elem->expr) :
+			TupleDescAttr(RelationGetDescr(heap),
+						  index->rd_index->indkey.values[i] - 1)->attcollation;
+		if (elem->collation == NIL && OidIsValid(collation) && collation != others)
+			elem->collation = collation_name(collation);
+		i++;
 	}
 	foreach(lc, stmt->options)
 	{
@@ -288,17 +318,23 @@ key_names(Relation index)
 	return names;
 }
 
+/* The kinds of a unique index that is to be a part of another. */
+typedef enum KeyKind
+{
+	ANY_KEY,
+	UNIQUE_KEY,					/* a constraint's */
+	PRIMARY_KEY
+} KeyKind;
+
 /*
- * The first unique index of the table, of this access method, that a
- * constraint could have.  It has these columns, in this order or any; with no
- * columns given, it is the primary key's.  Not one that is part of a
- * partitioned one.
+ * The first unique index of the table, of this access method and kind, with these
+ * columns.  Not one that is part of a partitioned one.
  *
  * Locks: takes AccessShareLock on each index and gives it back; the caller has
  * one on the table.
  */
 static Oid
-find_key(Relation heap, List *columns, bool any_order, Oid am)
+find_key(Relation heap, List *columns, KeyKind kind, Oid am)
 {
 	List	   *indexes = RelationGetIndexList(heap);
 	Oid			found = InvalidOid;
@@ -313,17 +349,11 @@ find_key(Relation heap, List *columns, bool any_order, Oid am)
 			index->rd_rel->relkind == RELKIND_INDEX &&
 			art_index_is_plain(index))
 		{
-			List	   *names = key_names(index);
-			bool		same;
+			bool		primary = index->rd_index->indisprimary;
 
-			if (columns == NIL)
-				same = index->rd_index->indisprimary;
-			else if (any_order)
-				same = list_length(names) == list_length(columns) &&
-					list_difference(columns, names) == NIL;
-			else
-				same = equal(names, columns);
-			if (same)
+			if (equal(key_names(index), columns) &&
+				(kind == ANY_KEY || (kind == PRIMARY_KEY) == primary) &&
+				(kind != UNIQUE_KEY || OidIsValid(get_index_constraint(lfirst_oid(lc)))))
 				found = lfirst_oid(lc);
 		}
 		index_close(index, AccessShareLock);
@@ -334,68 +364,114 @@ find_key(Relation heap, List *columns, bool any_order, Oid am)
 	return found;
 }
 
-/*
- * The same, but for a look only: no lock stays.
- *
- * Locks: takes AccessShareLock on the table and gives it back.
- */
-static bool
-has_key(Oid relid, List *columns, bool any_order, Oid am)
+/* The one of access method "from" that must become one of "to"; none, where one is. */
+static Oid
+key_to_remake(Relation heap, List *columns, KeyKind kind, Oid from, Oid to)
 {
-	Relation	heap = try_relation_open(relid, AccessShareLock);
-	bool		has;
-
-	if (heap == NULL)
-		return false;
-	has = OidIsValid(find_key(heap, columns, any_order, am));
-	relation_close(heap, AccessShareLock);
-	return has;
+	return OidIsValid(find_key(heap, columns, kind, to)) ? InvalidOid :
+		find_key(heap, columns, kind, from);
 }
 
 /*
- * If the table has such a key of access method "from", make it one of "to".
- * False: it has, but the table is somebody else's.
+ * The index that core takes for what a foreign key refers to (transformFkeyCheckAttrs,
+ * transformFkeyGetPrimaryKey): with no columns given, the primary key's.
+ *
+ * Locks: as find_key.
+ */
+static Oid
+referenced_key(Relation heap, List *columns, Oid *am)
+{
+	List	   *indexes = RelationGetIndexList(heap);
+	Oid			found = InvalidOid;
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
+		List	   *names = key_names(index);
+
+		if (index->rd_index->indisvalid && index->rd_index->indimmediate &&
+			(columns == NIL ? index->rd_index->indisprimary :
+			 index->rd_index->indisunique && art_index_is_plain(index) &&
+			 list_length(names) == list_length(columns) && list_difference(columns, names) == NIL))
+			found = lfirst_oid(lc);
+		*am = index->rd_rel->relam;
+		index_close(index, AccessShareLock);
+		if (OidIsValid(found))
+			break;
+	}
+	list_free(indexes);
+	return found;
+}
+
+/* A statement, in whose way an index of one access method may be. */
+typedef struct InTheWay
+{
+	List	   *columns;
+	bool		referenced;		/* by a foreign key; else it is to be a part of another */
+	KeyKind		kind;			/* of a part */
+	Oid			from;
+	Oid			to;
+} InTheWay;
+
+/* The index that is in its way, if one is. */
+static Oid
+in_the_way(Relation heap, const InTheWay *w)
+{
+	Oid			am;
+	Oid			found;
+
+	if (!w->referenced)
+		return key_to_remake(heap, w->columns, w->kind, w->from, w->to);
+	found = referenced_key(heap, w->columns, &am);
+	return OidIsValid(found) && am == w->from ? found : InvalidOid;
+}
+
+/*
+ * The indexes of the table that are in the way are made anew.  False: there is one, but
+ * the table is somebody else's, or it cannot be made anew.
  *
  * Locks: AccessExclusiveLock on the table, to the end of the transaction, if
- * there is such a key.
+ * there is one; else none.
  */
 static bool
-remake_key(Oid relid, List *columns, bool any_order, Oid from, Oid to)
+remake_key(Oid relid, const InTheWay *w)
 {
 	Relation	heap;
-	bool		owned;
+	Oid			indexoid;
+	bool		done;
 
-	if (get_rel_relkind(relid) != RELKIND_RELATION ||
-		!has_key(relid, columns, any_order, from))
+	if (get_rel_relkind(relid) != RELKIND_RELATION)
+		return true;
+	if ((heap = try_relation_open(relid, AccessShareLock)) == NULL)
+		return true;
+	indexoid = in_the_way(heap, w);
+	relation_close(heap, AccessShareLock);
+	if (!OidIsValid(indexoid))
 		return true;
 	if (!ART_OWNS_TABLE(relid))
 		return false;
-	heap = try_relation_open(relid, AccessExclusiveLock);
-	if (heap == NULL)
+	if ((heap = try_relation_open(relid, AccessExclusiveLock)) == NULL)
 		return true;
-	/* again, now that nobody changes it */
-	owned = ART_OWNS_TABLE(relid);
-	if (owned)
-	{
-		Oid			indexoid = find_key(heap, columns, any_order, from);
-
-		if (OidIsValid(indexoid))
-			(void) art_remake_index(heap, indexoid, to, true);
-	}
+	/* again, now that nobody changes it; core may then take another for a foreign key */
+	done = ART_OWNS_TABLE(relid);
+	while (done && OidIsValid(indexoid = in_the_way(heap, w)))
+		done = art_remake_index(heap, indexoid, w->to, true);
 	relation_close(heap, NoLock);
-	return owned;
+	return done;
 }
 
 /* Those of a table or of all the partitions of one. */
 static void
-remake_keys(Oid relid, List *columns, Oid from, Oid to)
+remake_keys(Oid relid, List *columns, KeyKind kind, Oid from, Oid to)
 {
+	InTheWay	w = {columns, false, kind, from, to};
 	List	   *all = get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ?
 		find_all_inheritors(relid, AccessShareLock, NULL) : list_make1_oid(relid);
 	ListCell   *lc;
 
 	foreach(lc, all)
-		(void) remake_key(lfirst_oid(lc), columns, false, from, to);
+		(void) remake_key(lfirst_oid(lc), &w);
 }
 
 /* ---- ATTACH PARTITION ---- */
@@ -445,8 +521,11 @@ fit_partition(Oid parent, RangeVar *child, Oid amoid)
 		{
 			List	   *names = key_names(index);
 
+			KeyKind		kind = index->rd_index->indisprimary ? PRIMARY_KEY :
+				OidIsValid(get_index_constraint(lfirst_oid(lc))) ? UNIQUE_KEY : ANY_KEY;
+
 			if (names != NIL)
-				remake_keys(relid, names, am == amoid ? BTREE_AM_OID : amoid, am);
+				remake_keys(relid, names, kind, am == amoid ? BTREE_AM_OID : amoid, am);
 		}
 		index_close(index, NoLock);
 	}
@@ -621,10 +700,13 @@ art_remake_for_index(IndexStmt *stmt)
 	relid = RangeVarGetRelid(stmt->relation, NoLock, true);
 	if (!OidIsValid(relid) || get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
 		return;
+	if (stmt->if_not_exists && stmt->idxname != NULL &&
+		OidIsValid(get_relname_relid(stmt->idxname, get_rel_namespace(relid))))
+		return;
 	relid = RangeVarGetRelidExtended(stmt->relation, ShareLock, 0,
 									 RangeVarCallbackOwnsRelation, NULL);
 	if (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE)
-		remake_keys(relid, columns, art ? BTREE_AM_OID : amoid,
+		remake_keys(relid, columns, ANY_KEY, art ? BTREE_AM_OID : amoid,
 					art ? amoid : BTREE_AM_OID);
 }
 
@@ -690,8 +772,9 @@ art_remake(AlterTableStmt *stmt)
 				bool		art = con->access_method != NULL &&
 					strcmp(con->access_method, ART_AM_NAME) == 0;
 
-				remake_keys(relid, con->keys, art ? BTREE_AM_OID : amoid,
-							art ? amoid : BTREE_AM_OID);
+				remake_keys(relid, con->keys,
+							con->contype == CONSTR_PRIMARY ? PRIMARY_KEY : UNIQUE_KEY,
+							art ? BTREE_AM_OID : amoid, art ? amoid : BTREE_AM_OID);
 			}
 		}
 	}
@@ -702,7 +785,11 @@ art_remake(AlterTableStmt *stmt)
 			RangeVarGetRelid(con->pktable, NoLock, true);
 
 		if (OidIsValid(pkrelid))
-			done &= remake_key(pkrelid, con->pk_attrs, true, amoid, BTREE_AM_OID);
+		{
+			InTheWay	w = {con->pk_attrs, true, ANY_KEY, amoid, BTREE_AM_OID};
+
+			done &= remake_key(pkrelid, &w);
+		}
 	}
 	return done;
 }
