@@ -16,6 +16,16 @@
 #include "area/art_shared.h"
 
 /*
+ * The lock of a place, to ask who waits for it.
+ */
+void
+art_place_tag(Relation index, ArtPlace place, LOCKTAG *tag)
+{
+	SET_LOCKTAG_TUPLE(*tag, index->rd_lockInfo.lockRelId.dbId,
+					  index->rd_lockInfo.lockRelId.relId, 0, place);
+}
+
+/*
  * Wait for the lock at most so many milliseconds, 0 being for ever; then core's
  * ERROR of lock_timeout.
  *

@@ -593,6 +593,7 @@ typedef enum ArtPlace			/* line pointer numbers of locks' tuples */
 	ART_PLACE_SCANS = 0x7FFF	/* of scans without shared memory, shared */
 } ArtPlace;
 
+extern void art_place_tag(Relation index, ArtPlace place, LOCKTAG *tag);
 extern void art_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
 extern void art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms);
 extern bool art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode);

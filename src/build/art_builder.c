@@ -73,6 +73,7 @@
 #define ART_SIGHT_US		1000000 /* or until it is so old */
 #define ART_LOOK_US			20000	/* between two looks for waiters */
 #define ART_WORK_US			10000	/* worked between two rests */
+#define ART_REST_US			10000000	/* one rest, at most */
 
 /* This process's part in one build. */
 struct ArtPart
@@ -503,16 +504,6 @@ art_part_help(ArtEntry *e)
 /* ---- who waits for what ---- */
 
 /*
- * The build lock: a tuple lock of the index, of no tuple.
- */
-void
-art_build_tag(Relation index, LOCKTAG *tag)
-{
-	SET_LOCKTAG_TUPLE(*tag, index->rd_lockInfo.lockRelId.dbId,
-					  index->rd_lockInfo.lockRelId.relId, 0, ART_PLACE_BUILD);
-}
-
-/*
  * Does anybody wait for this lock, in this mode (NoLock: in any)?
  *
  * LockHasWaiters cannot say it of a lock that was taken by the fast path: it
@@ -588,7 +579,8 @@ typedef struct Pace
 	bool		awaited;		/* somebody waited for the build */
 	int			cost;
 	TimestampTz rested;			/* it works since then */
-	LOCKTAG		build_tag;
+	LOCKTAG		build_tag;		/* whose owner is waited for, */
+	LOCKTAG		helpers_tag;	/* or who helps it */
 	LOCKTAG		heap_tag;
 	LOCKTAG		index_tag;
 	LOCKTAG		xact_tag;
@@ -611,7 +603,8 @@ pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 	p->gives_way = gives_way;
 	p->look = now;
 	p->rested = now;
-	art_build_tag(index, &p->build_tag);
+	art_place_tag(index, ART_PLACE_BUILD, &p->build_tag);
+	art_place_tag(index, ART_PLACE_HELPERS, &p->helpers_tag);
 	SET_LOCKTAG_RELATION(p->heap_tag, heap->rd_lockInfo.lockRelId.dbId,
 						 heap->rd_lockInfo.lockRelId.relId);
 	SET_LOCKTAG_RELATION(p->index_tag, index->rd_lockInfo.lockRelId.dbId,
@@ -706,7 +699,8 @@ pace_make_way(Pace *p, TimestampTz now)
 	if (!p->gives_way || now < p->look)
 		return false;
 	p->look = now + ART_LOOK_US;
-	p->awaited = art_lock_awaited(&p->build_tag, NoLock);
+	p->awaited = art_lock_awaited(&p->build_tag, NoLock) ||
+		art_lock_awaited(&p->helpers_tag, NoLock);
 	return !p->awaited &&
 		(art_lock_awaited(&p->heap_tag, AccessExclusiveLock) ||
 		 art_lock_awaited(&p->index_tag, AccessExclusiveLock) ||
@@ -742,51 +736,6 @@ static bool
 pace_hurry(const Pace *p, const ArtEntry *e)
 {
 	return p->awaited || e->wanted == ART_WANT_BUILD;
-}
-
-/*
- * artidx.build_priority: after some work, rest until it was that share of the
- * time.  Ten times a second see whether somebody waits meanwhile.
- */
-static void
-pace_rest(Pace *p, const ArtEntry *e, TimestampTz now)
-{
-	TimestampTz until;
-
-	if (now - p->rested < ART_WORK_US)
-		return;
-	while (art_build_priority < 100 && !pace_hurry(p, e))
-	{
-		until = p->rested + (now - p->rested) * 100 / art_build_priority;
-		if (GetCurrentTimestamp() >= until)
-			break;
-		pace_sleep(Min((double) (until - GetCurrentTimestamp()) / 1000, 100));
-		pace_reload();
-	}
-	p->rested = GetCurrentTimestamp();
-}
-
-/*
- * The delays of a background build that nobody waits for.  That by cost is as
- * VACUUM's, each page at the price of a miss.
- */
-static void
-pace_delay(Pace *p, const ArtEntry *e, TimestampTz now)
-{
-	double		ms;
-
-	if (!p->gives_way)
-		return;
-	pace_reload();
-	pace_rest(p, e, now);
-	if (pace_hurry(p, e) || VacuumCostDelay <= 0)
-		return;
-	p->cost += VacuumCostPageMiss;
-	if (p->cost < VacuumCostLimit)
-		return;
-	ms = VacuumCostDelay * p->cost / VacuumCostLimit;
-	p->cost = 0;
-	pace_sleep(Min(ms, VacuumCostDelay * 4));
 }
 
 /* ---- the snapshot of one participant ---- */
@@ -837,6 +786,64 @@ sight_renew(Sight *s, ArtHeapReader *reader, TimestampTz now)
 	InvalidateCatalogSnapshot();	/* it would hold the horizon as well */
 	sight_take(s);
 	art_heap_horizon(reader);
+}
+
+/* ---- rests ---- */
+
+/*
+ * artidx.build_priority: after some work, rest until it was that share of the time.
+ * Meanwhile see whether somebody waits, as between two pages.  True: make way.
+ */
+static bool
+rest(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampTz now)
+{
+	const int64 worked = now - p->rested;
+	const TimestampTz began = now;
+	bool		leave = false;
+
+	if (worked < ART_WORK_US)
+		return false;
+	while (art_build_priority < 100 && !pace_hurry(p, e) && !leave)
+	{
+		int64		left = Min(worked * (100 - art_build_priority) / art_build_priority,
+							   ART_REST_US) - (now - began);
+
+		/* now < began: somebody has set the clock */
+		if (left <= 0 || now < began)
+			break;
+		pace_sleep(Min((double) left / 1000, 100));
+		pace_reload();
+		now = GetCurrentTimestamp();
+		leave = pace_make_way(p, now);
+		sight_renew(sight, reader, now);
+	}
+	p->rested = GetCurrentTimestamp();
+	return leave;
+}
+
+/*
+ * The delays of a background build that nobody waits for.  That by cost is as
+ * VACUUM's, each page at the price of a miss.  True: make way.
+ */
+static bool
+delay(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampTz now)
+{
+	double		ms;
+
+	if (!p->gives_way)
+		return false;
+	pace_reload();
+	if (rest(p, e, sight, reader, now))
+		return true;
+	if (pace_hurry(p, e) || VacuumCostDelay <= 0)
+		return false;
+	p->cost += VacuumCostPageMiss;
+	if (p->cost < VacuumCostLimit)
+		return false;
+	ms = VacuumCostDelay * p->cost / VacuumCostLimit;
+	p->cost = 0;
+	pace_sleep(Min(ms, VacuumCostDelay * 4));
+	return false;
 }
 
 /* ---- reading ---- */
@@ -903,7 +910,7 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 											 (int64) pg_atomic_read_u64(&e->blocks_done));
 
 			now = GetCurrentTimestamp();
-			leave = pace_make_way(pace, now);
+			leave = pace_make_way(pace, now) || delay(pace, e, sight, reader, now);
 			if (leave || pace_flush_due(pace, e, art_run_pending(run), now))
 			{
 				if (!pace_flush(pace, part, run, now, blkno + 1, r.end))
@@ -911,7 +918,6 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 				if (leave)
 					return ART_PART_LEFT;
 			}
-			pace_delay(pace, e, now);
 			sight_renew(sight, reader, now);
 		}
 	}

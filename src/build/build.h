@@ -246,7 +246,6 @@ extern bool art_part_of(const ArtEntry *e);
 extern bool art_takes_part(void);	/* this process, in any build */
 extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
 extern TimestampTz art_statement_deadline(void);
-extern void art_build_tag(Relation index, LOCKTAG *tag);
 extern bool art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode);
 extern void art_own_builds_abort(SubTransactionId subid, bool all);
 extern void art_own_builds_exit(void);

@@ -355,7 +355,9 @@ fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		(gen == 0 || e->reason == ART_WHY_MEMORY))
 	{
-		e->reason = ART_WHY_MEMORY;
+		/* what was unloaded stays so */
+		if (e->reason != ART_WHY_UNLOADED)
+			e->reason = ART_WHY_MEMORY;
 		e->full = art_refused();
 		e->failed_at = GetCurrentTimestamp();
 		e->failed_room = room;
@@ -544,7 +546,7 @@ run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
 		 * A unique insert that waits for us may take more memory from others
 		 * than we: let it go on.
 		 */
-		art_build_tag(index, &tag);
+		art_place_tag(index, ART_PLACE_BUILD, &tag);
 		if (gives_way && e->unique && art_lock_awaited(&tag, NoLock))
 			end = ART_PART_LEFT;
 		else

@@ -208,6 +208,27 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 }
 
 /*
+ * The lock under which the index's entry is e.  NULL: e is another's by now, for REINDEX
+ * CONCURRENTLY drops an index that somebody may have open.
+ *
+ * Locks: takes the partition lock, exclusive, if it returns it.
+ */
+static LWLock *
+lock_entry(Relation index, const ArtEntry *e)
+{
+	ArtLocator	loc;
+	LWLock	   *lock;
+
+	art_locator(index, &loc);
+	lock = art_partition(loc.db, RelationGetRelid(index));
+	art_lock(lock, LW_EXCLUSIVE);
+	if (art_find(RelationGetRelid(index), &loc) == e)
+		return lock;
+	art_unlock(lock);
+	return NULL;
+}
+
+/*
  * Compare the index, which is open, with its entry.  committing: what this
  * transaction altered is about to be committed.
  *
@@ -241,8 +262,9 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 
 	max = art_max_memory(index);
 	art_engine_of((ArtOptions *) index->rd_options, &want);
-	lock = art_partition(e->loc.db, e->indexoid);
-	art_lock(lock, LW_EXCLUSIVE);
+	lock = lock_entry(index, e);
+	if (lock == NULL)
+		return;
 	changed &= e->changed;
 	if (changed & ART_CHANGED_ENGINE)
 	{
@@ -339,8 +361,9 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 
 	if (likely(e->compared == compared))
 		return;
-	lock = art_partition(e->loc.db, e->indexoid);
-	art_lock(lock, LW_EXCLUSIVE);
+	lock = lock_entry(index, e);
+	if (lock == NULL)
+		return;
 	if (e->compared != compared &&
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
 	{

@@ -58,15 +58,22 @@ $waiter->query_safe("SET artidx.build_wait = '10min'; SET application_name = 'wa
 $waiter->query_until(qr/begun/, "\\echo begun\nEXPLAIN SELECT * FROM p WHERE k = 5;\n");
 $node->poll_query_until('postgres', q{SELECT state = 'idle' OR wait_event_type = 'Extension'
 	FROM pg_stat_activity WHERE application_name = 'waiter' AND query LIKE 'EXPLAIN%'});
-# at one per cent nearly every look would meet a rest
-my ($looks, $rests) = (0, 0);
-while (index_state($node, 'p_k') ne 'ready')
+
+# While somebody waits for the index nearly every look would meet a rest.
+sub no_rest
 {
-	$looks++;
-	$rests++ if $node->safe_psql('postgres',
-		"SELECT $rest FROM pg_stat_activity WHERE backend_type = 'artidx builder'") eq 't';
+	my ($index, $what) = @_;
+	my ($looks, $rests) = (0, 0);
+
+	while (index_state($node, $index) ne 'ready')
+	{
+		$looks++;
+		$rests++ if $node->safe_psql('postgres',
+			"SELECT $rest FROM pg_stat_activity WHERE backend_type = 'artidx builder'") eq 't';
+	}
+	return cmp_ok($rests, '<=', 3 + $looks / 2, "$what ($rests of $looks)");
 }
-cmp_ok($rests, '<=', 3 + $looks / 2, "a builder does not rest while a query waits for it ($rests of $looks)");
+no_rest('p_k', 'a builder does not rest while a query waits for it');
 like($waiter->query_safe('SELECT 1'), qr/p_k/, 'and the query uses the index');
 $waiter->quit;
 check_exact($node, 'p', 'p_k');
@@ -91,6 +98,25 @@ ok(builders_are(q{count(*) FILTER (WHERE wait_event = 'advisory') = 3}),
 	'all workers build the only index that is asked for');
 $keeper->query_safe('SELECT pg_advisory_unlock_all()');
 all_ready($node, 'they end it');
+check_exact($node, 'w', 'w_k');
+
+# ---- somebody comes to a builder that is at rest ----
+set('artidx.build_workers', 1);
+set('artidx.build_priority', 1);
+$keeper->query_safe('SELECT pg_advisory_lock(1)');
+$node->safe_psql('postgres', 'DROP INDEX w_k; CREATE UNIQUE INDEX w_k ON w USING art (slow(k))');
+$node->safe_psql('postgres', 'ALTER INDEX w_k SET (structure = btree)');
+ok(builders_are(q{count(*) FILTER (WHERE wait_event = 'advisory') = 1}), 'a builder works, for a while');
+sleep 3;
+$keeper->query_safe('SELECT pg_advisory_unlock_all()');
+ok(builders_are($rest), 'and rests after that');
+my $writer = $node->background_psql('postgres');
+$writer->query_until(qr/begun/, "\\echo begun\nINSERT INTO w VALUES (0);\n");
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'tuple' AND NOT granted}),
+	'an insert waits for the build');
+no_rest('w_k', 'its rest ends');
+$writer->query_safe('SELECT 1');
+$writer->quit;
 check_exact($node, 'w', 'w_k');
 
 $keeper->quit;
