@@ -824,28 +824,41 @@ end_kept(const Kept *k, bool differs)
 	return e != NULL;
 }
 
+typedef enum CheckEnd
+{
+	CHECK_MORE = 0,				/* that was one piece */
+	CHECK_REFUSED,				/* not now: a lock or memory was not to be had, or it was cancelled */
+	CHECK_GONE,					/* it is not there any more, or cannot be checked */
+	CHECK_AGREES,				/* the last piece, and it is what its table says */
+	CHECK_DIFFERS
+} CheckEnd;
+
 /*
- * In PG_CATCH: the check of it ended with an error.  True: it differs from its table, and
- * the log was told.
+ * In PG_CATCH: the check of it ended with an error, which the log is told.  CHECK_REFUSED: of
+ * one that says nothing of the structure, which is checked later.
  */
-static bool
+static CheckEnd
 check_failed(const Kept *k)
 {
 	ErrorData  *error;
 	char	   *name;
 	bool		differs;
+	bool		later;
 	bool		there;
 
 	MemoryContextSwitchTo(worker_cxt);
 	HOLD_INTERRUPTS();
 	error = CopyErrorData();
 	differs = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
+	later = error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
+		error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES;
 	AbortCurrentTransaction();
 	FlushErrorState();
 	RESUME_INTERRUPTS();
 	MemoryContextSwitchTo(worker_cxt);
 
-	there = end_kept(k, differs);
+	there = later || end_kept(k, differs);
 	begin();
 	name = art_sql_name(k->indexoid);
 	if (differs && name != NULL)
@@ -858,10 +871,11 @@ check_failed(const Kept *k)
 	else if (there && name != NULL)
 		ereport(LOG,
 				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
-						name, get_database_name(MyDatabaseId), error->message)));
+						name, get_database_name(MyDatabaseId), error->message),
+				 later ? errdetail("It is checked later.") : 0));
 	commit();
 	FreeErrorData(error);
-	return differs;
+	return later ? CHECK_REFUSED : differs ? CHECK_DIFFERS : CHECK_GONE;
 }
 
 /*
@@ -894,15 +908,6 @@ rest_after(TimestampTz began, double least_ms)
 		ResetLatch(MyLatch);
 	}
 }
-
-typedef enum CheckEnd
-{
-	CHECK_MORE = 0,				/* that was one piece */
-	CHECK_REFUSED,				/* a lock was not to be had */
-	CHECK_GONE,					/* it is not there any more, or cannot be checked */
-	CHECK_AGREES,				/* the last piece, and it is what its table says */
-	CHECK_DIFFERS
-} CheckEnd;
 
 /* One piece of the check, in a transaction of its own. */
 static CheckEnd
@@ -946,9 +951,10 @@ check_one(const Kept *k)
 											  ALLOCSET_SMALL_SIZES);
 	void	   *at = NULL;
 	int			refused = 0;
+	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && end <= CHECK_REFUSED &&
+	while (art_survive_crash_check > 0 && !failed && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();
@@ -961,7 +967,8 @@ check_one(const Kept *k)
 		}
 		PG_CATCH();
 		{
-			end = check_failed(k) ? CHECK_DIFFERS : CHECK_GONE;
+			failed = true;
+			end = check_failed(k);
 		}
 		PG_END_TRY();
 		refused = end == CHECK_REFUSED ? refused + 1 : 0;
@@ -1000,7 +1007,7 @@ check_kept(void)
 					(double) (GetCurrentTimestamp() - began) / USECS_PER_SEC,
 					ends[CHECK_DIFFERS]),
 			 ends[CHECK_REFUSED] == 0 ? 0 :
-			 errdetail("%d more are locked, and are checked later.", ends[CHECK_REFUSED])));
+			 errdetail("%d more are checked later.", ends[CHECK_REFUSED])));
 	commit();
 }
 

@@ -333,6 +333,11 @@ $waited->query_safe('SELECT pg_advisory_lock(79)');
 setting(100);
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}),
 	'a worker is in the middle of a table');
+# cancelled there, after two rows
+sql(q{SELECT pg_cancel_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
+$node->wait_for_log(qr/art index "public.s_i" of database "postgres" could not be checked after a crash: canceling statement due to user request\n.*DETAIL:  It is checked later/, $offset);
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}),
+	'one that was cancelled is checked again');
 $second->query_until(qr/asked/, "\\echo asked\nBEGIN; LOCK TABLE s;\n");
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE relation = 's'::regclass AND NOT granted}),
 	'somebody wants that for himself');
@@ -341,7 +346,7 @@ $second->query_safe('SELECT pg_sleep(3)');
 $second->quit;
 my $others = $kept - 1;
 is(checked($others), "$others checked, 1 differ", 'on again: it is checked, also after a restart');
-is(sql('SELECT count(*) FROM s_note'), 12, 'one that was begun goes on behind the lock');
+is(sql('SELECT count(*) FROM s_note'), 2 + 12, 'one that was begun goes on behind the lock');
 $locker->quit;
 is(checked($kept), "$kept checked, 1 differ", 'what was locked comes last');
 all_ready($node, 'and built again');
