@@ -283,8 +283,9 @@ art_unique_try(ArtUnique *u, LWLock *stripe, ax_status *s)
 		 * A build that came after our row was stored has put our entry in, as
 		 * that of every other row in progress.  Of two such inserters of one
 		 * key each would find the other's and wait for it.  An inserter that
-		 * waits has no entry, as with nbtree.  The stripe orders the two: then
-		 * at most one of them waits.
+		 * waits has no entry of this row here, as with nbtree.  The stripe orders
+		 * the two: then at most one of them waits.  Its other entries stay, and
+		 * are a deadlock at worst (src/README.md: Residency).
 		 */
 		*s = art_tree_remove(&st->kd, u->cx, u->tree, u->gen, st->key.data, len);
 		if (*s == AX_BUSY)
