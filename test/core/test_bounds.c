@@ -403,6 +403,49 @@ test_on_its_way(void)
 }
 
 /*
+ * A B+-tree of short separators, some of which are longer: its inner pages stay few.
+ */
+static void
+test_inner(void)
+{
+	size_t		size = (size_t) 64 << 20;
+	ax_area    *a = tap_area(size, 2, 1 << 20);
+	ax_tree    *t;
+	uint64_t	gen,
+				rng = 88172645463325252u;
+	ax_tree_info ti;
+	int			refused = 0;
+
+	ax_attach(&busy, a, 0, 1, &port);
+	t = ax_tree_alloc(&busy);
+	ax_tree_open(&busy, t, AX_BTREE_OLC, 0, 1024, &gen);
+	for (uint64_t i = 0; i < 60000; i++)
+	{
+		uint8_t		k[96];
+		uint32_t	n = 4;
+		uint64_t	x = tap_rand(&rng) % 12000;
+
+		ks_put8(k, x << 32);
+		if (x % 20 == 0)
+		{
+			memset(k + n, 'p', 60);
+			n += 60;
+		}
+		ks_put8(k + n, tap_rand(&rng));
+		ks_put_tid(k + n + 8, ks_tid(i));
+		refused += ax_insert(&busy, t, gen, k, n + 8 + AX_TID_BYTES) != AX_OK;
+	}
+	ax_info(&busy, t, gen, &ti);
+	ok(refused == 0 && ti.leaves > 1000 && ti.inner_nodes * 20 < ti.leaves,
+	   "separators of two lengths: %llu inner pages above %llu leaves",
+	   (unsigned long long) ti.inner_nodes, (unsigned long long) ti.leaves);
+	ax_tree_close(&busy, t);
+	ok(tap_quiesce(&busy) && used(&busy) == 0, "quiescent");
+	ax_detach(&busy);
+	tap_unmap(a, size);
+}
+
+/*
  * A process dies outside, and the area survives: the next one in its slot has its
  * magazines, and one in another slot empties them.
  */
@@ -621,6 +664,7 @@ main(void)
 	test_magazines();
 	test_idle();
 	test_on_its_way();
+	test_inner();
 	test_heir(0);
 	test_heir(1);
 	test_advances();

@@ -154,7 +154,7 @@ fill_tree(void)
 	uint64_t	seed = 4711;
 	int			m;
 
-	open_tree(page_bytes == 256 ? 6000 : 26000);
+	open_tree(page_bytes == 256 ? 6000 : 34000);
 	m = universe / STEP;
 	for (int i = 0; i < m; i++)
 		order[i] = i * STEP;

@@ -115,7 +115,7 @@ close_page(load *l, int k)
 		bt_unalloc(l->cx, l->s, k + 1, p);
 		return false;
 	}
-	bt_build(l->cx, l->s, p, k + 1, v, n - 1, o->child, NULL, 0);
+	bt_build(l->cx, l->s, p, k + 1, v, n - 1, o->child, NULL, 0, 0);
 	o->n = 0;
 	o->bytes = 0;
 	return add_child(l, k + 1, p, o->key[0], o->len[0]);
@@ -280,7 +280,7 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 		if (v[m].blob)
 			bt_blob_free(l->cx, l->s, v[m].blob);
 	}
-	bt_build(l->cx, l->s, p, 0, v, m, NULL, l->keys[i], plen);
+	bt_build(l->cx, l->s, p, 0, v, m, NULL, l->keys[i], plen, 0);
 	*next = i + (uint64_t) m;
 	return p;
 }

@@ -349,7 +349,7 @@ make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 	p = bt_alloc(cx, s, level, true);
 	if (!p)
 		return AX_NOMEM;
-	bt_build(cx, s, p, level, w->v + at, end - at, w->child + at, prefix, plen);
+	bt_build(cx, s, p, level, w->v + at, end - at, w->child + at, prefix, plen, 0);
 	w->made[w->nmade++] = p;
 	w->at = end + (more && level);
 	return AX_OK;
@@ -414,7 +414,7 @@ make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
 	if (!bt_fits(up->size, true, w->qv, n, up->plen) || !bt_make(cx, s, ch, up->level, true))
 		return NULL;
 	p = ch->made[0].p;
-	bt_build(cx, s, p, up->level, w->qv, n, w->qc, bt_prefix(up), up->plen);
+	bt_build(cx, s, p, up->level, w->qv, n, w->qc, bt_prefix(up), up->plen, 0);
 	ch->made[0].built = true;
 	return p;
 }

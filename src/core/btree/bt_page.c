@@ -307,10 +307,12 @@ typedef struct bt_plan
 } bt_plan;
 
 /*
- * The layout for n keys; false when they do not fit.
+ * The layout for n keys; false when they do not fit.  spare: so many bytes are left for long
+ * keys to come, if one in eight of the slots is, too.
  */
 static bool
-plan_with(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, bt_plan *pl)
+plan_with(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, uint32_t spare,
+		  bt_plan *pl)
 {
 	uint32_t	avail;
 	uint32_t	len = n ? bt_len(&v[0]) : 0;
@@ -353,6 +355,8 @@ plan_with(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, bt_
 	cap &= ~1u;
 	while (cap * slot + heap > avail)
 		cap -= 2;
+	while (spare && cap * slot + heap + spare > avail && cap - 2 >= (uint32_t) n + 1 + cap / 8)
+		cap -= 2;
 	if (cap < (uint32_t) n)
 		cap = ((uint32_t) n + 1) & ~1u;
 	if (cap > BT_MAX_CAP)
@@ -366,10 +370,11 @@ plan_with(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, bt_
  * long keys, which lie elsewhere).
  */
 static bool
-plan_page(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, bt_plan *pl)
+plan_page(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, uint32_t spare,
+		  bt_plan *pl)
 {
-	return plan_with(size, inner, v, n, plen, pl) ||
-		(plen > 0 && plan_with(size, inner, v, n, 0, pl));
+	return plan_with(size, inner, v, n, plen, spare, pl) ||
+		(plen > 0 && plan_with(size, inner, v, n, 0, spare, pl));
 }
 
 /*
@@ -380,7 +385,7 @@ bt_fits(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen)
 {
 	bt_plan		pl;
 
-	return plan_page(size, inner, v, n, plen, &pl);
+	return plan_page(size, inner, v, n, plen, 0, &pl);
 }
 
 /* Put a key's bytes in, at place i of a page whose arrays have a hole there. */
@@ -457,18 +462,18 @@ bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 /*
  * Make p a page of n keys.  The prefix bytes are known to begin all of the page's
  * range; fewer of them are used if the page is small.  Inner: n + 1 children.  The
- * keys must fit (bt_fits).  Blobs are taken over.
+ * keys must fit (bt_fits).  Blobs are taken over.  spare: see plan_with.
  *
  * Arguments: all that a page is made of.
  */
 void
 bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,
-		 bt_page *const *child, const uint8_t *prefix, uint32_t plen)
+		 bt_page *const *child, const uint8_t *prefix, uint32_t plen, uint32_t spare)
 {
 	uint32_t	size = bt_page_size(s, level);
 	bt_plan		pl;
 
-	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, &pl));
+	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, spare, &pl));
 #ifdef AX_DEBUG
 	for (int i = 0; i < n; i++)
 	{

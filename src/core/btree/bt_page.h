@@ -471,7 +471,8 @@ extern bool bt_fits(uint32_t size, bool inner, const bt_view *v, int n, uint32_t
 extern bt_page *bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve);
 extern void bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p);
 extern void bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v,
-					 int n, bt_page *const *child, const uint8_t *prefix, uint32_t plen);
+					 int n, bt_page *const *child, const uint8_t *prefix, uint32_t plen,
+					 uint32_t spare);
 extern void bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p);
 extern void bt_retire(ax_ctx *cx, ax_store *s, bt_page *p);
 extern bool bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_view *right,

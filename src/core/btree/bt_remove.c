@@ -140,7 +140,7 @@ make_one(ax_ctx *cx, ax_store *s, bt_path *t, int k, pair *m)
 	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, false, buf, &plen);
 	if (!bt_fits(m->from[0]->size, level > 0, m->v, m->n, plen))
 		return false;
-	bt_build(cx, s, m->ch.made[0].p, level, m->v, m->n, m->child, prefix, plen);
+	bt_build(cx, s, m->ch.made[0].p, level, m->v, m->n, m->child, prefix, plen, 0);
 	m->ch.made[0].built = true;
 	return true;
 }

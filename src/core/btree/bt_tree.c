@@ -279,7 +279,9 @@ make_page(ax_ctx *cx, ax_store *s, room *r, int which, int from, int n, const bt
 	uint32_t	plen;
 	const uint8_t *prefix = bt_range_prefix(r->t, r->k, lo, has_lo, hi, has_hi, true, buf, &plen);
 
-	bt_build(cx, s, r->ch.made[which].p, r->level, r->v + from, n, r->child + from, prefix, plen);
+	/* slots were left, but no bytes for a long separator */
+	bt_build(cx, s, r->ch.made[which].p, r->level, r->v + from, n, r->child + from, prefix, plen,
+			 r->level > 0 && r->n < r->t->f[r->k].p->cap ? bt_max_inline(s->page_size) : 0);
 	r->ch.made[which].built = true;
 }
 
@@ -411,7 +413,7 @@ make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
 	{
 		bt_page    *pair[2] = {r->in_place ? x : r->ch.made[LEFT].p, r->ch.made[RIGHT].p};
 
-		bt_build(cx, s, r->ch.made[ABOVE_BOTH].p, r->level + 1, &r->sep, 1, pair, r->lobuf, 0);
+		bt_build(cx, s, r->ch.made[ABOVE_BOTH].p, r->level + 1, &r->sep, 1, pair, r->lobuf, 0, 0);
 		r->ch.made[ABOVE_BOTH].built = true;
 	}
 	return true;
@@ -561,7 +563,7 @@ insert_first(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t l
 	if (!bt_make(cx, s, &ch, 0, false))
 		return bt_give_up(cx, s, ch, AX_NOMEM);
 	bt_key_view(key, len, blob, &v);
-	bt_build(cx, s, ch.made[0].p, 0, &v, 1, &none, key, 0);
+	bt_build(cx, s, ch.made[0].p, 0, &v, 1, &none, key, 0, 0);
 	ch.made[0].built = true;
 	bt_plan(&ch, &t->root, NULL);
 	AX_POINT("bt.first.before_lock");
