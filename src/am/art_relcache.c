@@ -58,15 +58,15 @@ ArtEntry *
 art_relcache_entry(Relation index)
 {
 	ArtRelCache *rc = art_relcache(index);
+	const bool	compared = rc->kd.compared;
+	ArtEntry   *e = rc->entry;
 
-	if (rc->entry == NULL)
+	if (e == NULL && (e = art_entry_if_exists(index)) != NULL)
 	{
-		rc->entry = art_entry_if_exists(index);
-		if (rc->entry != NULL)
-		{
-			art_apply_options(index, rc->entry);
-			art_apply_kind(index, rc->entry, rc->kd.compared);
-		}
+		rc->entry = e;
+		/* may read catalogs: rc may be gone */
+		art_apply_options(index, e);
+		art_apply_kind(index, e, compared);
 	}
-	return rc->entry;
+	return e;
 }

@@ -226,19 +226,17 @@ art_unique_begin(ArtUnique *u, Relation index, ArtInsertState *st, ItemPointer t
 {
 	if (st->entry == NULL)
 	{
-		ArtRelCache *rc = art_relcache(index);
+		ArtEntry   *e = art_relcache(index)->entry;
 
-		if (rc->entry == NULL)
+		if (e == NULL)
 		{
-			ArtEntry   *e = art_entry(index);
-
-			/* art_entry may have accepted invalidations */
-			rc = art_relcache(index);
-			rc->entry = e;
+			e = art_entry(index);
+			/* that may have accepted invalidations, and so may what follows */
+			art_relcache(index)->entry = e;
 			art_apply_options(index, e);
-			art_apply_kind(index, e, rc->kd.compared);
+			art_apply_kind(index, e, st->kd.compared);
 		}
-		st->entry = rc->entry;
+		st->entry = e;
 	}
 	u->index = index;
 	u->heap = heap;

@@ -111,6 +111,7 @@ ART_INSIDE_END(void)
 extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
 extern void art_require_preload(Relation index);	/* ERROR 55000 with the HINT */
 extern ax_ctx *art_ctx(void);	/* attaches this process on first use */
+extern void art_ctx_xact_end(void);	/* the next transaction goes on with no call of this one */
 
 /*
  * Around every core call that can latch: an ERROR or FATAL in it becomes a

@@ -303,6 +303,14 @@ art_ctx(void)
 	return &my_ctx;
 }
 
+/* See area.h. */
+void
+art_ctx_xact_end(void)
+{
+	if (my_pid == MyProcPid)
+		ax_begin_anew(&my_ctx);
+}
+
 /*
  * The postmaster has no PGPROC and hence no slot.  It touches the area only
  * before the first process is forked and when the last has gone, so slot 0 is

@@ -696,12 +696,15 @@ pace_flush(Pace *p, ArtPart *part, ArtRun *run, TimestampTz now,
 static bool
 pace_make_way(Pace *p, TimestampTz now)
 {
+	bool		owner;			/* or who builds with it is waited for */
+
 	if (!p->gives_way || now < p->look)
 		return false;
 	p->look = now + ART_LOOK_US;
-	p->awaited = art_lock_awaited(&p->build_tag, NoLock) ||
-		art_lock_awaited(&p->helpers_tag, NoLock);
-	return !p->awaited &&
+	owner = art_lock_awaited(&p->build_tag, NoLock);
+	/* an owner that waits for us may itself be in the way */
+	p->awaited = owner || art_lock_awaited(&p->helpers_tag, NoLock);
+	return !owner &&
 		(art_lock_awaited(&p->heap_tag, AccessExclusiveLock) ||
 		 art_lock_awaited(&p->index_tag, AccessExclusiveLock) ||
 		 art_lock_awaited(&p->xact_tag, NoLock));

@@ -113,7 +113,7 @@ ax_put_tid(uint8_t *dst, uint64_t tid)
 	dst[5] = (uint8_t) tid;
 }
 
-/* ---- area (ax_area.c, ax_epoch.c, ax_latch.c, ax_system.c) ---- */
+/* ---- area (ax_area.c, ax_call.c, ax_epoch.c, ax_latch.c, ax_system.c) ---- */
 
 /*
  * Smallest area for nslots process slots, and the initialisation of one.
@@ -168,6 +168,12 @@ typedef enum ax_pending
 } ax_pending;
 
 extern ax_pending ax_poll(ax_ctx *cx);
+
+/*
+ * A call that follows one that said AX_BUSY goes on with it, and says AX_NOMEM when it has
+ * tried long enough.  Not so the next one, for nobody waited for that.
+ */
+extern void ax_begin_anew(ax_ctx *cx);
 
 /*
  * Give back the free objects this process keeps at hand, so that spans they

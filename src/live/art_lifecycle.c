@@ -249,6 +249,7 @@ run_all(void (*run) (const ArtPending *))
 static void
 art_xact_callback(XactEvent event, void *arg)
 {
+	art_ctx_xact_end();
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:

@@ -355,9 +355,7 @@ fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		(gen == 0 || e->reason == ART_WHY_MEMORY))
 	{
-		/* what was unloaded stays so */
-		if (e->reason != ART_WHY_UNLOADED)
-			e->reason = ART_WHY_MEMORY;
+		e->reason = ART_WHY_MEMORY;
 		e->full = art_refused();
 		e->failed_at = GetCurrentTimestamp();
 		e->failed_room = room;

@@ -852,6 +852,7 @@ check_failed(const Kept *k)
 	differs = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
 	later = error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
 		error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_TRANSACTION_ROLLBACK ||
 		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES;
 	AbortCurrentTransaction();
 	FlushErrorState();

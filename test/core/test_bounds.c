@@ -386,6 +386,9 @@ test_on_its_way(void)
 	ax_body(&busy)->nomem_epoch = 1;
 	ax_body(&busy)->nomem_busy = false;
 	ok(ax_tree_open(&busy, t[2], AX_ART_OLC, 0, 0, &g[2]) == AX_BUSY, "whatever a call met that has ended");
+	ax_body(&busy)->nomem_epoch = 1;
+	ax_begin_anew(&busy);
+	ok(ax_tree_open(&busy, t[2], AX_ART_OLC, 0, 0, &g[2]) == AX_BUSY, "or one that nobody has gone on with");
 	atomic_store(&ax_body(&idle)->slot->epoch, 0);
 
 	/* when he has left there is some, also for a call that goes on with one that is long over */

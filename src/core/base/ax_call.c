@@ -59,6 +59,13 @@ ax_try_for_memory(ax_ctx *cx, int *tries)
 	return AX_OK;
 }
 
+/* See ax.h. */
+void
+ax_begin_anew(ax_ctx *cx)
+{
+	ax_body(cx)->nomem_epoch = 0;
+}
+
 /* See ax_call.h. */
 bool
 ax_again(ax_ctx *cx, ax_status *r, int *tries)
