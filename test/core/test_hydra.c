@@ -536,6 +536,176 @@ test_large(void)
 	ax_tree_close(&cx, tree);
 }
 
+/* "len" times 'b', and eight letters behind a 'c', or another one. */
+static uint32_t
+nested_key(uint32_t len, char then, uint64_t rest, uint64_t tid, uint8_t *k)
+{
+	memset(k, 'b', len);
+	k[len++] = (uint8_t) then;
+	for (int i = 0; i < 8; i++)
+		k[len++] = (uint8_t) ('a' + (rest >> 4 * i) % 16);
+	ax_put_tid(k + len, tid);
+	return len + AX_TID_BYTES;
+}
+
+/*
+ * The search layer's way to a key is longer than what a search remembers of it, and nothing in the
+ * rest lies before the key.  The search must not go through the list.
+ */
+static void
+test_nested(void)
+{
+	enum {DEPTH = 60, EACH = 150, BEFORE = 6000};
+	static const ax_structure all[] = {AX_HYDRA_OLC, AX_HYDRA_OPTIQL, AX_HYDRA_MVRLU};
+
+	for (int e = 0; e < 3; e++)
+	{
+		uint8_t		k[128];
+		uint64_t	seed = 1,
+					tid = 1;
+		int			there = 0;
+		ax_tree_info was,
+					is;
+
+		engine = all[e];
+		open_list();
+		for (uint64_t i = 0; i < BEFORE; i++)
+			(void) ax_insert(&cx, tree, gen, k, nested_key(0, 'a', i, tid++, k));
+		for (uint32_t depth = 1; depth <= DEPTH; depth++)
+			for (int i = 0; i < EACH; i++)
+				(void) ax_insert(&cx, tree, gen, k, nested_key(depth, 'c', tap_rand(&seed), tid++, k));
+		for (uint64_t i = 0; i < 20; i++)
+			(void) ax_insert(&cx, tree, gen, k, nested_key(DEPTH + 1, 'a', i, tid++, k));
+		while (ax_catch_up(&cx, tree, gen) == AX_BUSY)
+			;
+		(void) ax_info(&cx, tree, gen, &was);
+		tid -= 20;
+		for (uint64_t i = 0; i < 20; i++)
+			there += ax_contains(&cx, tree, gen, k, nested_key(DEPTH + 1, 'a', i, tid++, k)) == AX_OK;
+		(void) ax_info(&cx, tree, gen, &is);
+		ok(there == 20 && is.leaves > 200 && is.walk_steps - was.walk_steps < 40,
+		   "%s: a way of many nodes: %d keys are there, %llu steps in %llu nodes", ax_structure_name(engine), there,
+		   (unsigned long long) (is.walk_steps - was.walk_steps), (unsigned long long) is.leaves);
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+}
+
+/* ---- a check beside others ---- */
+
+static int	checks,
+			wrong;
+
+/* Somebody checks all. */
+static void
+checks_all(const char *name)
+{
+	ax_tree_info is;
+	char		msg[256] = "";
+	bool		fine;
+
+	if (strcmp(name, here) != 0)
+		return;
+	tap_point_hook = NULL;
+	checks++;
+	if (tap_check(&other, tree, gen, &is, &fine, msg, sizeof(msg)) == AX_OK && !fine && wrong++ == 0)
+		tap_diag("%s", msg);
+	tap_point_hook = checks_all;
+}
+
+/* Nodes come and go, and a check finds the list so far and the search layer. */
+static void
+test_check_changes(const char *point)
+{
+	here = point;
+	engine = AX_HYDRA_MVRLU;
+	checks = wrong = 0;
+	open_list();
+	for (int pass = 0; pass < 2; pass++)
+		for (uint64_t i = 1; i <= 300; i++)
+		{
+			(void) ax_catch_up(&cx, tree, gen);
+			tap_point_hook = checks_all;
+			(void) change(&cx, i, pass == 0);
+			tap_point_hook = NULL;
+		}
+	ok(checks > 2 && wrong == 0, "%s: a check beside that, %d times, %d wrong", point, checks, wrong);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	engine = AX_HYDRA_OLC;
+}
+
+static ax_compaction packs;
+static int	leaves_seen;
+
+/* In the middle of the search layer somebody packs it. */
+static void
+packs_layer(const char *name)
+{
+	if (strcmp(name, "art.check.leaf") != 0 || leaves_seen-- != 0)
+		return;
+	tap_point_hook = NULL;
+	for (int i = 0; i < 100 && !packs.done; i++)
+		(void) ax_compact(&other, tree, gen, &packs);
+}
+
+static void
+test_check_packs(ax_structure e)
+{
+	enum {N = 60000, RUN = 57};
+	const uint64_t rounds = 6;
+	uint64_t	packed = 0,
+				bad = 0;
+	uint8_t		(*mem)[LEN] = malloc(N * sizeof(*mem));
+	const uint8_t **keys = malloc(N * sizeof(*keys));
+
+	for (uint64_t i = 0; i < N; i++)
+	{
+		key_of(i + 1, mem[i]);
+		keys[i] = mem[i];
+	}
+	engine = e;
+	for (uint64_t round = 0; round < rounds; round++)
+	{
+		ax_checking k = {.buf = malloc(4096), .size = 4096};
+
+		open_list();
+		if (ax_load(&cx, tree, gen, keys, NULL, LEN, N, 90) != AX_OK)
+			abort();
+		for (uint64_t i = 1; i <= N; i++)
+			if (i / RUN % 4)
+				(void) change(&cx, i, false);
+		while (ax_catch_up(&cx, tree, gen) == AX_BUSY)
+			;
+		(void) tap_quiesce(&cx);
+		/* the list is done with, the layer is next */
+		packs = (ax_compaction) {.work = malloc(AX_COMPACT_WORK), .level = 1};
+		leaves_seen = (int) (1 + 7 * round);
+		while (!k.done && !k.bad)
+		{
+			/* the walk's second part */
+			tap_point_hook = k.walk.n == 2 && !packs.done ? packs_layer : NULL;
+			if (ax_check(&cx, tree, gen, &k) == AX_STALE)
+				abort();
+		}
+		tap_point_hook = NULL;
+		packed += packs.moved > 0;
+		bad += k.bad;
+		if (k.bad)
+			tap_diag("%s", k.msg);
+		free(packs.work);
+		free(k.buf);
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	ok(packed > 0 && bad == 0, "%s: the search layer is packed beside a check, %llu times, %llu wrong",
+	   ax_structure_name(engine), (unsigned long long) packed, (unsigned long long) bad);
+	free(keys);
+	free(mem);
+	engine = AX_HYDRA_OLC;
+}
+
 #define MANY 2000
 
 static ax_status said;
@@ -613,6 +783,11 @@ main(void)
 	test_logged();
 	test_rising();
 	test_large();
+	test_nested();
+	test_check_changes("mvrlu.split.committed");
+	test_check_changes("hydra.push");
+	test_check_packs(AX_HYDRA_OLC);
+	test_check_packs(AX_HYDRA_MVRLU);
 	for (int e = 0; e < 3; e++)
 	{
 		test_load("hydra.load", all[e]);

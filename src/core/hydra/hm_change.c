@@ -149,6 +149,8 @@ make_room(change *c, hm_at *at)
 	AX_POINT("mvrlu.split.before_lock");
 	if (!ax_guard_lock(c->cx, &at->g))
 		return forget(&r, c, AX_STALE);
+	if (m)
+		hy_announce(c->t);
 	hm_publish(n, c->v, NULL);
 	hm_commit(c->t, c->v);
 	c->v = NULL;

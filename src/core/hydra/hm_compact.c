@@ -139,6 +139,8 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 	hm_led(h.before);
 	if (h.v->end.next)
 		atomic_store_explicit(&h.v->end.next->prev, h.n, memory_order_release);
+	hy_announce(t);
+	hy_announce(t);
 	hy_push(t, &old->go);
 	hy_push(t, &h.n->come);
 	ax_guard_kill(cx, &at->g);

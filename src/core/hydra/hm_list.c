@@ -243,7 +243,7 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 			n = go;
 		ax_guard_close(cx, &at->g, false);
 	}
-	return AX_STALE;
+	return AX_BUSY;
 }
 
 /* ---- what is in a version ---- */

@@ -104,6 +104,7 @@ hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 		hm_drop_ver(cx, s, p.vb);
 		return x;
 	}
+	hy_announce(t);
 	hm_publish(a, p.va, NULL);
 	AX_POINT("mvrlu.merge.between");
 	hm_publish(p.b.n, p.vb, p.va);

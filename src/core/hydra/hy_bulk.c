@@ -181,7 +181,10 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		return AX_EXISTS;
 	}
 	for (hy_node *k = hy_next(l.first); k; k = hy_next(k))
+	{
+		hy_announce(t);
 		hy_push(t, &k->come);
+	}
 	x = AX_BUSY;
 	for (int tries = 0; tries < 100 && x == AX_BUSY; tries++)
 		x = hy_apply(cx, s, t, UINT64_MAX);

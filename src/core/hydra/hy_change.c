@@ -161,6 +161,7 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
 		AX_POINT("hydra.split.linked");
 		if (at->end.next)
 			atomic_store_explicit(&at->end.next->prev, r.node, memory_order_release);
+		hy_announce(t);
 		hy_push(t, &r.node->come);
 		AX_COUNT(cx, s, leaves, 1);
 	}

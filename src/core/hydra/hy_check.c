@@ -18,12 +18,14 @@
 #include "hm.h"
 
 #define CALL_NODES (AX_CHECK_WORK / 4)
+#define ALL_TRIES	8
 
 /* The walk's memory between two calls is in c->walk: */
 #define PHASE(c)	((c)->walk.n)
 #define PUSHED(c)	((c)->walk.f[0].version)
 #define NODES(c)	((c)->walk.f[1].version)
 #define ENTRIES(c)	((c)->walk.f[2].version)
+#define TRIES(c)	((c)->walk.f[3].version)
 
 enum
 {
@@ -194,9 +196,11 @@ check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c, bool pess)
 }
 
 /*
- * The search layer has been counted by now: is it of the nodes of the list?
+ * The search layer has been counted by now: is it of the nodes of the list?  AX_BUSY: perhaps
+ * not, all begins anew.  A compaction that packs what the walk has seen with what it has not
+ * makes it count that twice.
  */
-static void
+static ax_status
 check_layer(hy_list *t, ax_checking *c)
 {
 	uint64_t	named = c->info.entries - ENTRIES(c);
@@ -207,10 +211,19 @@ check_layer(hy_list *t, ax_checking *c)
 		atomic_load_explicit(&t->pushed, memory_order_acquire) == PUSHED(c) &&
 		named + 1 != NODES(c) && !c->bad)
 	{
+		if (TRIES(c)++ < ALL_TRIES)
+		{
+			memset(&c->info, 0, sizeof(c->info));
+			PHASE(c) = BEGIN;
+			c->len = 0;
+			c->done = false;
+			return AX_BUSY;
+		}
 		snprintf(c->msg, sizeof(c->msg), "the search layer names %llu data nodes of %llu",
 				 (unsigned long long) named, (unsigned long long) NODES(c));
 		c->bad = true;
 	}
+	return AX_OK;
 }
 
 /*
@@ -223,7 +236,8 @@ ax_status
 hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {
 	hy_list    *t = hy_list_of(s);
-	uint64_t	clock;
+	uint64_t	clock,
+				pushed;
 	int			lost = 0;
 	ax_status	x;
 
@@ -238,8 +252,8 @@ hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 		if (s->sync != AX_SYNC_COARSE)
 			(void) hy_apply(cx, s, t, 4 * HY_MARK);
 		/* nothing is to be waiting at the beginning, or what is applied later is not new */
-		PUSHED(c) = hy_waiting(t) ? UINT64_MAX :
-			atomic_load_explicit(&t->pushed, memory_order_acquire);
+		pushed = atomic_load_explicit(&t->pushed, memory_order_acquire);
+		PUSHED(c) = atomic_load_explicit(&t->applied, memory_order_acquire) == pushed ? pushed : UINT64_MAX;
 		PHASE(c) = LIST;
 	}
 	/* versions: the nodes of a call are all of one moment */
@@ -266,6 +280,6 @@ hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 		return AX_OK;
 	x = ax_engine_art_olc.check(cx, s, c);
 	if (x == AX_OK && c->done)
-		check_layer(t, c);
+		x = check_layer(t, c);
 	return x;
 }

@@ -167,6 +167,8 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 	hy_set_next(a, n);
 	if (next)
 		atomic_store_explicit(&next->prev, n, memory_order_release);
+	hy_announce(t);
+	hy_announce(t);
 	hy_push(t, &old->go);
 	hy_push(t, &n->come);
 	ax_guard_kill(cx, &g);

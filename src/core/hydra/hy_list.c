@@ -90,7 +90,7 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 			n = go;
 		ax_guard_close(cx, &at->g, false);
 	}
-	return AX_STALE;
+	return AX_BUSY;
 }
 
 /*
@@ -146,6 +146,18 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 /* ---- the log ---- */
 
 /*
+ * A change is going to be logged.  This comes before anybody can see it: a check compares the list
+ * with the search layer only where nothing is to be logged.
+ */
+void
+hy_announce(hy_list *t)
+{
+	atomic_fetch_add_explicit(&t->pushed, 1, memory_order_relaxed);
+}
+
+/*
+ * Log a change that was announced.
+ *
  * Latches: the caller has that of the node before the one that came or goes.  With no latch the
  * node's going could be logged before its coming, and the search layer would lead to it for ever.
  */
@@ -153,7 +165,6 @@ void
 hy_push(hy_list *t, hy_log *l)
 {
 	AX_POINT("hydra.push");
-	atomic_fetch_add_explicit(&t->pushed, 1, memory_order_relaxed);
 	ax_stack_push(&t->log, &l->link);
 }
 

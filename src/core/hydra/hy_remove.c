@@ -85,6 +85,7 @@ hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 	AX_POINT("hydra.merge.unlinked");
 	if (behind)
 		atomic_store_explicit(&behind->prev, a, memory_order_release);
+	hy_announce(t);
 	hy_push(t, &b->go);
 	ax_guard_kill(cx, &gb);
 	ax_guard_close(cx, &ga, true);

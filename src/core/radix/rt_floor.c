@@ -30,6 +30,7 @@ typedef struct way
 	bool		after;			/* the position is behind what begins with key */
 	bool		waits;			/* for a latch; else AX_STALE */
 	bool		all;			/* all that is below here lies before it */
+	bool		lost;			/* the way is longer than p */
 	int			n;
 	place		p[DEEP];
 } way;
@@ -242,6 +243,7 @@ enter(ax_ctx *cx, way *w, rt_ref *ref, uint32_t *d, ax_guard *parent)
 	}
 	if (!w->all)
 	{
+		w->lost |= w->n == DEEP;
 		if (w->n == DEEP)
 			memmove(&w->p[0], &w->p[1], sizeof(place) * (size_t) --w->n);
 		w->p[w->n++] = (place) {g, h, *d};
@@ -253,7 +255,8 @@ enter(ax_ctx *cx, way *w, rt_ref *ref, uint32_t *d, ax_guard *parent)
 }
 
 /*
- * One try.  AX_OK, AX_NOTFOUND: no entry is before the position.  AX_STALE, AX_BUSY.
+ * One try.  AX_OK, AX_NOTFOUND: no entry is before the position.  AX_CHANGED: nor is one in the
+ * last nodes of a long way.  AX_STALE, AX_BUSY.
  *
  * Latches: none.
  */
@@ -308,7 +311,7 @@ one_way(ax_ctx *cx, ax_store *s, way *w, uint64_t *tid)
 			if (!ax_valid(&g, AX_READ))
 				return AX_STALE;
 			if (w->n == 0)
-				return AX_NOTFOUND;
+				return w->lost ? AX_CHANGED : AX_NOTFOUND;
 			p = &w->p[--w->n];
 			g = p->g;
 			ref = child_before(p->h, p->h->kind, w->key[p->d]);
@@ -320,7 +323,7 @@ one_way(ax_ctx *cx, ax_store *s, way *w, uint64_t *tid)
 
 /*
  * The TID of an entry next to the position: of the last one whose columns are not behind it.
- * AX_NOTFOUND: there is none.  AX_STALE: too much changes; AX_BUSY.
+ * AX_NOTFOUND: there is none.  AX_STALE: too much changes, or it is too far back; AX_BUSY.
  *
  * waits: else it makes one try, waits for no latch, and says AX_STALE.
  *
@@ -340,9 +343,11 @@ rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, 
 		w.len = len;
 		w.after = after;
 		w.waits = waits;
-		w.all = false;
+		w.all = w.lost = false;
 		w.n = 0;
 		x = one_way(cx, s, &w, tid);
+		if (ax_unlikely(x == AX_CHANGED))
+			return AX_STALE;
 		if (ax_likely(x != AX_STALE) || !waits)
 			return x;
 		ax_restarted(cx, s, tries);
