@@ -248,7 +248,7 @@ art_follow_ask(void)
  * lock is released.
  */
 bool
-art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms)
+art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms, bool behind)
 {
 	LWLock	   *lock = art_partition(loc->db, indexoid);
 	Oid			heapoid = InvalidOid;
@@ -259,7 +259,8 @@ art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms)
 	if (e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
 	{
 		heapoid = e->heapoid;
-		e->behind = e->unswept = false;
+		e->behind = behind;
+		e->unswept = false;
 		e->owner_pid = 0;
 		e->resumable = false;
 		e->builds++;

@@ -681,7 +681,8 @@ extern void art_follow_again(void);
  * BUILDING becomes FOLLOWED; any state of this generation becomes ABSENT, or is marked.
  * False when the generation is gone.
  */
-extern bool art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms);
+extern bool art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms,
+								 bool behind);
 extern bool art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen,
 							   ArtReason why, const char *error);
 extern bool art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind,

@@ -16,7 +16,8 @@
  *
  * As a rule the primary met the same error, and such a row is aborted a moment later.  All WAL up to the
  * position was replayed before the row was read.  So if its inserter was in progress then, its commit
- * comes behind the position, and no scan that was let in sees the row.
+ * comes behind the position.  But replay lets snapshots see a commit before its record counts as
+ * replayed.  So an index that has a doubtful row is behind, and no scan is let in.
  *
  * Recently dead: the transaction that deleted the row has committed, and the horizon is older.  In recovery that
  * counts the transactions of all databases.  VACUUM on the primary counts those of its own, so values may go first.

@@ -401,7 +401,8 @@ keep_up(ArtFollowed *x, bool last)
 {
 	volatile bool done = true;
 	volatile ArtVerdict verdict;
-	bool		unswept;
+	bool		behind,
+				unswept;
 
 	do
 	{
@@ -418,15 +419,16 @@ keep_up(ArtFollowed *x, bool last)
 		PG_END_TRY();
 		MemoryContextSwitchTo(loop_cxt);
 	} while (verdict == ART_VERDICT_AGAIN);
+	behind = !done || x->ndoubtful > 0;
 	unswept = x->touched.due || x->sweep != NULL;
-	if (x->closed || x->building || (done != x->behind && unswept == x->unswept))
+	if (x->closed || x->building || (behind == x->behind && unswept == x->unswept))
 		return;
-	if (!art_followed_mark(x->indexoid, &x->loc, x->gen, !done, unswept))
+	if (!art_followed_mark(x->indexoid, &x->loc, x->gen, behind, unswept))
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	x->unswept = unswept;
-	if (done && x->behind)
+	if (!behind && x->behind)
 		ConditionVariableBroadcast(&art_me->moved);
-	x->behind = !done;
+	x->behind = behind;
 }
 
 /*
@@ -468,13 +470,13 @@ publish(ArtFollowed *x)
 {
 	double		ms = (double) (GetCurrentTimestamp() - x->since) / 1000.0;
 
-	if (!art_followed_publish(x->indexoid, &x->loc, x->gen, ms))
+	x->behind = x->ndoubtful > 0;
+	if (!art_followed_publish(x->indexoid, &x->loc, x->gen, ms, x->behind))
 		x->closed = true;
 	pg_memory_barrier();
 	if (!RecoveryInProgress())
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	x->building = false;
-	x->behind = false;
 }
 
 /*

@@ -100,11 +100,14 @@ touched_table(BlockNumber *block)
 	return fork == MAIN_FORKNUM ? of_file(&file) : NULL;
 }
 
-/* Will a build read this block later?  It then finds all that was replayed, this record, too. */
+/*
+ * Will a build read this block later?  It then finds all that was replayed, this record, too.  Not
+ * where the table was cut off: the sweep takes out what the build finds there, but for rows that are noted.
+ */
 static inline bool
 comes_to_it(const ArtFollowed *x, BlockNumber block)
 {
-	return x->building && block > x->last_read && block < x->nblocks;
+	return x->building && block > x->last_read && block < x->nblocks && block < x->touched.cut;
 }
 
 static void

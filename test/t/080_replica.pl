@@ -490,6 +490,8 @@ sub ends
 
 my ($lock, $row) = doubtful_row(101);
 is($standby->safe_psql('postgres', $touchy), 'ready 1', 'a row in progress whose key errs does no harm');
+# its commit is seen before it is replayed
+unlike($standby->safe_psql('postgres', "$on EXPLAIN SELECT count(*) FROM e WHERE touchy(d) = 2"), qr/e_d/, 'but no plan has the index');
 is($standby->safe_psql('postgres', "$on SELECT count(*) FROM e WHERE touchy(d) = 2"), '1', 'nor hides another');
 ends($row, 'ROLLBACK');
 check_followed($standby, 'it was rolled back', 'e_d');
@@ -517,6 +519,39 @@ becomes(q{SELECT state = 'absent' AND reason LIKE '%SQLSTATE 22012%' FROM artidx
 is($standby->safe_psql('postgres', "$on SELECT count(*) FROM e WHERE id = 104"), '1', 'and the row is found');
 unlock($lock, 43);
 $primary->safe_psql('postgres', 'DROP TABLE e');
+
+# ---- the table is cut off, and grows again, before a build comes there ----
+$lock = $standby->background_psql('postgres');
+$lock->query_safe('SELECT pg_advisory_lock(46)');
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION halts(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF i = 300 AND pg_is_in_recovery() THEN
+			PERFORM pg_advisory_xact_lock_shared(46);
+		ELSIF i BETWEEN 301 AND 330 AND pg_is_in_recovery() THEN
+			-- steps of a row each, between which the lock is replayed
+			PERFORM pg_sleep(0.02);
+		END IF;
+		RETURN i;
+	END $$;
+	CREATE TABLE g (id int, pad text) WITH (autovacuum_enabled = off);
+	ALTER TABLE g ALTER pad SET STORAGE PLAIN;
+	INSERT INTO g SELECT i, repeat('x', 2400) FROM generate_series(1, 900) i;
+	CREATE UNIQUE INDEX g_i ON g USING art (halts(id));});
+$primary->wait_for_catchup($standby);
+ok($standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 46 AND NOT granted}),
+	'a build is in the middle');
+$primary->safe_psql('postgres', $_)
+  foreach 'DELETE FROM g WHERE id > 450', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE ON) g',
+  q{INSERT INTO g SELECT i, repeat('y', 2400) FROM generate_series(10001, 10400) i};
+is($primary->safe_psql('postgres', q{SELECT pg_relation_size('g') / 8192 > 280}), 't', 'the table is cut off, and grows again');
+unlock($lock, 46);
+$primary->wait_for_catchup($standby);
+ready('the build ends', $n + 1);
+is($standby->safe_psql('postgres', "$on SELECT count(*), sum(id) FROM g WHERE halts(id) > 0"),
+	$primary->safe_psql('postgres', 'SELECT count(*), sum(id) FROM g'), 'and has the rows that came then');
+check_followed($standby, 'after that build', 'g_i');
+$primary->safe_psql('postgres', 'DROP TABLE g');
 
 # ---- TOASTed keys ----
 $primary->safe_psql('postgres', q{
