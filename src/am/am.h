@@ -62,6 +62,7 @@ typedef struct ArtInsertState
 	ArtLimit	limit;
 	bool		ring;			/* inserts are written down (art_keep.h) */
 	bool		waits;			/* entries may be queued (art_queue.c) */
+	bool		validates;		/* CREATE INDEX CONCURRENTLY's rows, which are others' */
 	uint32		rows;			/* so many were asked to */
 	ArtHazard  *hazard;			/* NULL: never needed one */
 	MemoryContext cxt;			/* of all that, and of the slot */

@@ -49,6 +49,7 @@ art_insert_state(Relation index, IndexInfo *indexInfo)
 	st->ring = art_outlives(index) && !st->kd.compared;
 	st->waits = indexInfo != NULL && index->rd_index->indisvalid &&
 		!index->rd_index->indisexclusion && !st->kd.compared;
+	st->validates = indexInfo != NULL && indexInfo->ii_Concurrent;
 	st->rows = 0;
 	st->hazard = NULL;
 	st->cxt = cxt;

@@ -275,7 +275,7 @@ art_unique_try(ArtUnique *u, LWLock *stripe, ax_status *s)
 			art_ring_put(u->index, st->entry, u->gen, st->key.data, len);
 		*s = art_tree_insert(&st->kd, u->cx, u->tree, u->gen, st->key.data, len);
 	}
-	else if (v == ART_UNIQUE_WAIT && u->check == UNIQUE_CHECK_YES)
+	else if (v == ART_UNIQUE_WAIT && u->check == UNIQUE_CHECK_YES && !st->validates)
 	{
 		/*
 		 * A build that came after our row was stored has put our entry in, as

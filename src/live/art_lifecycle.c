@@ -478,6 +478,7 @@ table_altered(Oid tableoid)
 	ListCell   *lc;
 	ArtLocator	had;
 	ArtLocator	has;
+	int			backend;
 
 	if (!HeapTupleIsValid(before))
 		return;
@@ -489,6 +490,7 @@ table_altered(Oid tableoid)
 	if (!RelationIsValid(table))
 		return;
 	indexes = RelationGetIndexList(table);
+	backend = ART_REL_BACKEND(table);
 	RelationClose(table);
 
 	foreach(lc, indexes)
@@ -499,6 +501,7 @@ table_altered(Oid tableoid)
 
 		if (!is_ours(indexoid) || !new_locator(indexoid, &has))
 			continue;
+		has.backend = backend;	/* the catalog does not know */
 		art_pending_add(art_pending_prepare(), ART_PEND_RESET, MyDatabaseId, indexoid,
 						&has, GetCurrentSubTransactionId());
 		art_lock(lock, LW_EXCLUSIVE);

@@ -78,6 +78,14 @@ foreach my $level (qw(minimal replica))
 		ROLLBACK TO s; INSERT INTO undone VALUES (6001); COMMIT');
 	is(sql('SELECT count(*) FROM undone WHERE k = 778'), 0, "$level: the same to a savepoint");
 	exact('undone', 103, "$level: after the savepoint");
+	is(sql(q{CREATE TEMP TABLE own (k int); CREATE UNIQUE INDEX own_k ON own USING art (k);
+		INSERT INTO own SELECT generate_series(1, 10);
+		BEGIN; ALTER TABLE own SET TABLESPACE ts; INSERT INTO own VALUES (777); ROLLBACK;
+		INSERT INTO own VALUES (6000), (777);
+		BEGIN; SAVEPOINT s; ALTER TABLE own SET TABLESPACE ts; INSERT INTO own VALUES (778); ROLLBACK TO s; COMMIT;
+		INSERT INTO own VALUES (6001);
+		SELECT count(*), sum(k), count(*) FILTER (WHERE k = 778) FROM own WHERE k > 0}),
+		'13|12833|0', "$level: nor are those of a temporary table");
 
 	# ---- commit, and crash ----
 
