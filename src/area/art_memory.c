@@ -433,7 +433,8 @@ full_text(const Full *f)
 			what = psprintf(_("The art indexes of role \"%s\" take"), role ? role : "?");
 			break;
 	}
-	if (f->limit == 0 && f->bytes == 0)
+	/* the limit may be another by now */
+	if ((f->limit == 0 && f->bytes == 0) || f->limit == UINT64_MAX)
 		return psprintf(_("\"%s\" is in the way."), art_full_name(f->what));
 	return psprintf(_("%s %s, and \"%s\" lets them have %s."), what,
 					art_size(f->bytes), art_full_name(f->what), art_size(f->limit));

@@ -217,7 +217,7 @@ struct ArtEntry
 	TimestampTz failed_at;		/* last failed build, 0: none since a good one */
 	bool		told_out;		/* by a worker: the log has been told that it is left
 								 * out */
-	uint64		failed_free;	/* free bytes after it, when for memory */
+	uint64		failed_free;	/* bytes left for it after that, when for memory */
 	ArtRoomFor	failed_room;	/* and how it had asked for memory */
 
 	/* bare, in BUILDING: progress, added to by owner and helpers */

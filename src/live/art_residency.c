@@ -324,7 +324,7 @@ memory_still_full(ArtEntry *e, ArtRoomFor room)
 	(void) ax_poll(cx);
 	ax_memory(cx, &mem);
 	ART_CORE_END();
-	return mem.free_bytes <= e->failed_free;
+	return art_groups_left(e, mem.free_bytes) <= e->failed_free;
 }
 
 /*
@@ -360,7 +360,7 @@ fail_nomem(ArtEntry *e, uint64 gen, ArtRoomFor room)
 		e->failed_at = GetCurrentTimestamp();
 		e->failed_room = room;
 		/* what is free once its own memory is given back, which takes a while */
-		e->failed_free = mem.free_bytes;
+		e->failed_free = art_groups_left(e, mem.free_bytes);
 		if (have)
 		{
 			e->failed_free += mem.retired_bytes + info.bytes + info.bytes / 64;

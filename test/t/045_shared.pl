@@ -217,6 +217,15 @@ goes_on('app', 'postgres', $insert, 'another has its own');
 is($node->safe_psql('postgres', q{SELECT string_agg(state || ' ' || seals, ', ') FROM artidx_indexes}),
 	'ready 0, ready 0', 'and nothing of that gave way');
 
+# raised, it is no more in the way of an insert that it has just refused
+set('artidx.database_limit', '0B');
+$node->safe_psql('other', 'CREATE TABLE v (id int); CREATE UNIQUE INDEX v_id ON v USING art (id)');
+like((as('postgres', 'other', 'INSERT INTO v VALUES (1)'))[1], qr/53200/, 'nothing is left of a database\'s limit');
+set('artidx.database_limit', '100%');
+is((as('postgres', 'other', 'INSERT INTO v VALUES (1)'))[1], '', 'it is raised: the next insert succeeds');
+$node->safe_psql('other', 'DROP TABLE v');
+set('artidx.database_limit', '40%');
+
 # charges outlive a clean restart, as the structures do
 my $before = usage('bytes', "database = 'postgres' AND owner = 'app'");
 $node->restart;
