@@ -32,13 +32,15 @@
 #define ART_REL_SPC(rel)		((rel)->rd_locator.spcOid)
 #define ART_REL_DB(rel)			((rel)->rd_locator.dbOid)
 #define ART_REL_NUMBER(rel)		((rel)->rd_locator.relNumber)
-#define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilelocatorSubid)
+#define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilelocatorSubid != InvalidSubTransactionId ? \
+								 (rel)->rd_newRelfilelocatorSubid : (rel)->rd_firstRelfilelocatorSubid)
 #else
 #define ART_REL_LOCATOR(rel)	((rel)->rd_node)
 #define ART_REL_SPC(rel)		((rel)->rd_node.spcNode)
 #define ART_REL_DB(rel)			((rel)->rd_node.dbNode)
 #define ART_REL_NUMBER(rel)		((rel)->rd_node.relNode)
-#define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilenodeSubid)
+#define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilenodeSubid != InvalidSubTransactionId ? \
+								 (rel)->rd_newRelfilenodeSubid : (rel)->rd_firstRelfilenodeSubid)
 #endif
 
 /*

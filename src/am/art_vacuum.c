@@ -29,6 +29,7 @@
 
 typedef struct ArtVacuum
 {
+	MemoryContext cxt;			/* of all that */
 	Relation	index;
 	ArtKeyDesc *kd;
 	ax_ctx	   *cx;
@@ -161,10 +162,14 @@ art_vacuum_pass(ArtVacuum *v)
 static ArtVacuum *
 art_vacuum_begin(Relation index, ArtEntry *entry)
 {
-	ArtVacuum  *v = palloc(sizeof(ArtVacuum));
+	/* of its own: a long VACUUM makes one each round */
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "art vacuum",
+											  ALLOCSET_SMALL_SIZES);
+	ArtVacuum  *v = MemoryContextAlloc(cxt, sizeof(ArtVacuum));
 
+	v->cxt = cxt;
 	v->index = index;
-	v->kd = art_keydesc_build(index, CurrentMemoryContext);
+	v->kd = art_keydesc_build(index, cxt);
 	art_apply_kind(index, entry, v->kd->compared);
 	v->cx = art_ctx();
 	v->removed = 0;
@@ -210,7 +215,7 @@ art_vacuum_end(ArtVacuum *v, IndexBulkDeleteResult *stats, bool done, uint64 byt
 	if (stats != NULL)
 		stats->tuples_removed += v->removed;
 	art_pass_end(&v->pass);
-	pfree(v);
+	MemoryContextDelete(v->cxt);
 	return stats;
 }
 

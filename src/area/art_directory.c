@@ -541,6 +541,9 @@ art_entry_create(Relation index, bool building)
 	art_locator(index, &loc);
 	if (subid == InvalidSubTransactionId)
 		subid = index->rd_createSubid;
+	if (subid == InvalidSubTransactionId && !building && !IsParallelWorker() &&
+		art_is_uncommitted(index))
+		subid = GetCurrentSubTransactionId();
 	if (!building && subid != InvalidSubTransactionId)
 		created = art_pending_prepare();
 

@@ -424,36 +424,33 @@ art_hazards_exit(void)
 static bool
 waits_for_us(int pid)
 {
-	int			seen[64];
-	int			nseen = 0;
+	List	   *seen = list_make1_int(pid);
 	int			leader = MyProc->lockGroupLeader ? MyProc->lockGroupLeader->pid : 0;
+	bool		found = false;
 
-	seen[nseen++] = pid;
-	for (int i = 0; i < nseen; i++)
+	for (int i = 0; i < list_length(seen) && !found; i++)
 	{
-		Datum		d = DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(seen[i]));
+		Datum		d = DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(list_nth_int(seen, i)));
 		ArrayType  *a = DatumGetArrayTypeP(d);
 		Datum	   *pids;
 		int			n;
 
 		deconstruct_array(a, INT4OID, sizeof(int32), true, TYPALIGN_INT,
 						  &pids, NULL, &n);
-		for (int j = 0; j < n; j++)
+		for (int j = 0; j < n && !found; j++)
 		{
 			int			p = DatumGetInt32(pids[j]);
-			bool		known = p == 0; /* a prepared transaction */
 
-			if (p == MyProcPid || (leader != 0 && p == leader))
-				return true;
-			for (int k = 0; k < nseen && !known; k++)
-				known = seen[k] == p;
-			if (!known && nseen < (int) lengthof(seen))
-				seen[nseen++] = p;
+			found = p == MyProcPid || (leader != 0 && p == leader);
+			/* 0: a prepared transaction */
+			if (p != 0)
+				seen = list_append_unique_int(seen, p);
 		}
 		pfree(pids);
 		pfree(a);
 	}
-	return false;
+	list_free(seen);
+	return found;
 }
 
 typedef struct VacuumWait

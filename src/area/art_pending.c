@@ -7,7 +7,10 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/xact.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 #include "area/art_shared.h"
 
@@ -51,4 +54,20 @@ art_pending_altered(Oid indexoid)
 		if (p->kind == ART_PEND_ALTERED && p->indexoid == indexoid)
 			return true;
 	return false;
+}
+
+/*
+ * See art_shared.h.
+ */
+bool
+art_is_uncommitted(Relation rel)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
+	bool		mine;
+
+	if (!HeapTupleIsValid(tup))
+		return true;
+	mine = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data));
+	ReleaseSysCache(tup);
+	return mine;
 }

@@ -637,6 +637,13 @@ extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 /* Did this transaction alter the index? */
 extern bool art_pending_altered(Oid indexoid);
 
+/*
+ * Did this transaction make the index or the table, or give it its file?  Its row of
+ * pg_class tells that to parallel workers, too, and of an index that took over another's file.
+ * A row that was changed for another reason costs no more than a build.
+ */
+extern bool art_is_uncommitted(Relation rel);
+
 /* ---- saved structures (live/art_save.c, live/art_load.c) ---- */
 
 typedef enum ArtLoadState

@@ -438,24 +438,6 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 /* ---- building ---- */
 
 /*
- * Did this transaction make the index or the table, or give it its file?  Its row of
- * pg_class tells that to parallel workers, too.  A row that was changed for another reason
- * costs no more than that the structure is not kept over a crash.
- */
-static bool
-is_uncommitted(Relation rel)
-{
-	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
-	bool		mine;
-
-	if (!HeapTupleIsValid(tup))
-		return true;
-	mine = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data));
-	ReleaseSysCache(tup);
-	return mine;
-}
-
-/*
  * As the owner: read, load, wait for the helpers, publish.
  *
  * Locks: the build's place is held, exclusive.  When all is claimed it takes
@@ -492,7 +474,7 @@ build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
 		if (done)
 			(void) art_entry_publish_ready(e, gen, ART_BUILD_REBUILD,
 										   art_part_spent(part),
-										   is_uncommitted(index) || is_uncommitted(heap));
+										   art_is_uncommitted(index) || art_is_uncommitted(heap));
 		art_unlock_place(index, ART_PLACE_HELPERS, ExclusiveLock);
 		if (done)
 			break;

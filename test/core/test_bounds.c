@@ -405,6 +405,75 @@ test_on_its_way(void)
 	tap_unmap(a, size);
 }
 
+/* Key i of a group of the radix tree that begins with that byte. */
+static ax_status
+in_group(ax_ctx *by, uint8_t group, uint64_t i, bool put)
+{
+	uint8_t		k[15] = {group};
+
+	ks_put8(k + 1, i * 0x9E3779B97F4A7C15u);
+	ks_put_tid(k + 9, ks_tid(i));
+	return put ? ax_insert(by, theirs, their_gen, k, 15) : ax_remove(by, theirs, their_gen, k, 15);
+}
+
+static int	looked;
+
+/* A child comes before a node is looked at, and goes behind that. */
+static void
+child_comes(const char *name)
+{
+	if (looked == 0 && strcmp(name, "art.tidy.before_look") == 0)
+	{
+		looked = 1;
+		(void) in_group(&idle, 3, 1, true);
+	}
+	else if (looked == 1 && strcmp(name, "art.tidy.looked") == 0)
+	{
+		looked = 2;
+		(void) in_group(&idle, 3, 1, false);
+	}
+}
+
+/*
+ * A removal finds that its node has two children, and one goes: the smallest of nodes does not
+ * become smaller.
+ */
+static void
+test_smallest(void)
+{
+	static const ax_structure all[] = {AX_ART_OLC, AX_ART_ROWEX, AX_ART_OPTIQL};
+	size_t		size = (size_t) 16 << 20;
+	ax_area    *a = tap_area(size, 3, 1 << 18);
+
+	ax_attach(&idle, a, 0, 1, &port);
+	ax_attach(&busy, a, 1, 2, &port);
+	theirs = ax_tree_alloc(&busy);
+	for (int e = 0; e < 3; e++)
+	{
+		ax_tree_info ti;
+		bool		sound;
+		char		msg[256];
+
+		ax_tree_open(&busy, theirs, all[e], 0, 0, &their_gen);
+		for (uint64_t i = 0; i < 80; i++)
+			in_group(&busy, (uint8_t) (1 + i % 2), i, true);
+		for (uint64_t i = 2; i < 80; i += 2)
+			in_group(&busy, 1, i, false);
+		looked = 0;
+		tap_point_hook = child_comes;
+		in_group(&busy, 1, 0, false);
+		tap_point_hook = NULL;
+		ok(looked == 2 && tap_check(&busy, theirs, their_gen, &ti, &sound, msg, sizeof(msg)) == AX_OK &&
+		   sound && ti.entries == 40, "engine %d: a child goes while its node is looked at", (int) all[e]);
+		ax_tree_close(&busy, theirs);
+		(void) tap_quiesce(&busy);
+	}
+	ax_tree_release(&busy, theirs);
+	ax_detach(&idle);
+	ax_detach(&busy);
+	tap_unmap(a, size);
+}
+
 /*
  * A B+-tree of short separators, some of which are longer: its inner pages stay few.
  */
@@ -668,6 +737,7 @@ main(void)
 	test_idle();
 	test_on_its_way();
 	test_inner();
+	test_smallest();
 	test_heir(0);
 	test_heir(1);
 	test_advances();

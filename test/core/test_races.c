@@ -43,7 +43,7 @@ static const struct
 	{INSERT, "art.widen.before_lock"}, {INSERT, "art.prefix.before_lock"},
 	{INSERT, "art.publish.before_lock"},
 	{REMOVE, "art.hop.after_child_read"}, {REMOVE, "art.hop.after_child_version"},
-	{REMOVE, "art.remove.before_lock"}, {REMOVE, "art.tidy.before_look"},
+	{REMOVE, "art.remove.before_lock"}, {REMOVE, "art.tidy.before_look"}, {REMOVE, "art.tidy.looked"},
 	{REMOVE, "art.empty.before_lock"}, {REMOVE, "art.collapse.before_lock"},
 	{REMOVE, "art.shrink.before_lock"},
 	{CONTAINS, "art.hop.after_child_read"}, {CONTAINS, "art.hop.after_child_version"},

@@ -78,6 +78,20 @@ foreach my $level (qw(minimal replica))
 		ROLLBACK TO s; INSERT INTO undone VALUES (6001); COMMIT');
 	is(sql('SELECT count(*) FROM undone WHERE k = 778'), 0, "$level: the same to a savepoint");
 	exact('undone', 103, "$level: after the savepoint");
+	# an index's new file, which a rolled-back savepoint makes core forget; another session knows the old entry
+	sql('CREATE TABLE moved (k int); INSERT INTO moved SELECT generate_series(1, 100); CREATE INDEX moved_k ON moved USING art (k)');
+	my $reader = session('SELECT count(*) FROM moved WHERE k = 1');
+	my $writer = session('BEGIN', 'ALTER INDEX moved_k SET TABLESPACE ts', 'SAVEPOINT s', 'REINDEX INDEX moved_k',
+		'ROLLBACK TO s', q{SELECT artidx_build('moved_k')}, 'ROLLBACK', 'INSERT INTO moved VALUES (4242)');
+	is($reader->query_safe('SELECT count(*) FROM moved WHERE k = 4242'), 1,
+		"$level: a row is found after an index's new file was rolled back");
+	$_->quit foreach $reader, $writer;
+	# an index that takes over the file of another one
+	sql('CREATE TABLE taken (k varchar(10)); CREATE UNIQUE INDEX taken_k ON taken USING art (k);
+		INSERT INTO taken SELECT generate_series(1, 1000)');
+	my $had = sql('SELECT sum(indexes) FROM artidx_usage');
+	sql("BEGIN; ALTER TABLE taken ALTER k TYPE varchar(20); INSERT INTO taken VALUES ('new'); ROLLBACK") foreach 1 .. 3;
+	is(sql('SELECT sum(indexes) FROM artidx_usage'), $had, "$level: a type that was not changed after all leaves no structure");
 	is(sql(q{CREATE TEMP TABLE own (k int); CREATE UNIQUE INDEX own_k ON own USING art (k);
 		INSERT INTO own SELECT generate_series(1, 10);
 		BEGIN; ALTER TABLE own SET TABLESPACE ts; INSERT INTO own VALUES (777); ROLLBACK;

@@ -654,12 +654,10 @@ extern ax_status rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *ke
 
 /* ---- rt_tidy.c ---- */
 
-/* Too few children for its kind? */
+/* Are n children too few for its kind? */
 static inline bool
-rt_wants_tidy(rt_hdr *h)
+rt_wants_tidy(const rt_hdr *h, int n)
 {
-	int			n = rt_node_children(h);
-
 	return n <= 1 || (h->kind == RT_N256 && n <= 36) ||
 		(h->kind == RT_N48 && n <= 12) || (h->kind == RT_N16 && n <= 3);
 }

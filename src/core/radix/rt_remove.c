@@ -37,7 +37,7 @@ remove_tid(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t l
 	if (rt_begin(cx, s, c, &ch) != AX_OK)
 		return AX_STALE;
 	rt_slot_clear(s, &c->P, key);
-	*tidy = rt_wants_tidy(c->P.hdr);
+	*tidy = rt_wants_tidy(c->P.hdr, rt_node_children(c->P.hdr));
 	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
 }
@@ -109,7 +109,7 @@ remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tid
 		return x;
 	rt_slot_clear(s, &c->P, key);
 	if (c->P.hdr)
-		*tidy = rt_wants_tidy(c->P.hdr);
+		*tidy = rt_wants_tidy(c->P.hdr, rt_node_children(c->P.hdr));
 	AX_POINT("art.rowex.unlinked");
 	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;

@@ -232,8 +232,13 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 			x = drop_node(cx, s, &c, key, more);
 		else if (n == 1)
 			x = lift_child(cx, s, &c, key, fp, mode, more);
-		else if (rt_wants_tidy(c.P.hdr))
-			x = shrink_node(cx, s, &c, key);
+		else
+		{
+			/* by the number that was valid: fewer are there now, perhaps */
+			AX_POINT("art.tidy.looked");
+			if (rt_wants_tidy(c.P.hdr, n))
+				x = shrink_node(cx, s, &c, key);
+		}
 	}
 	rt_close(cx, &c, mode);
 	return x;
