@@ -242,5 +242,17 @@ ALTER TABLE art_l DROP CONSTRAINT art_l_t;
 INSERT INTO art_l VALUES (9, 'c');
 ALTER TABLE art_l ADD CONSTRAINT art_l_t UNIQUE (t) DEFERRABLE INITIALLY DEFERRED;
 RESET artidx.constraint_am;
+-- an index that the same statement makes anew, which SET EXPRESSION does from 17 on
+CREATE TABLE art_g (a int, g int GENERATED ALWAYS AS (a) STORED);
+CREATE UNIQUE INDEX art_g_i ON art_g USING art (g);
+DO $$BEGIN
+	IF current_setting('server_version_num')::int >= 170000 THEN
+		EXECUTE 'ALTER TABLE art_g ALTER g SET EXPRESSION AS (a + 1), ADD CONSTRAINT art_g_u UNIQUE USING INDEX art_g_i';
+	ELSE
+		ALTER TABLE art_g ADD CONSTRAINT art_g_u UNIQUE USING INDEX art_g_i;
+	END IF;
+END$$;
+SELECT conindid::regclass, amname FROM pg_constraint JOIN pg_class c ON c.oid = conindid JOIN pg_am a ON a.oid = relam
+	WHERE conname = 'art_g_u';
 DROP SCHEMA con CASCADE;
 RESET client_min_messages;

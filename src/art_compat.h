@@ -317,6 +317,15 @@ art_bitmaps_skip_fetch(void)
 }
 
 /*
+ * ---- from 17 on SET EXPRESSION makes a column's indexes anew, as ALTER TYPE does ----
+ */
+#if PG_VERSION_NUM >= 170000
+#define ART_REMAKES_INDEXES(subtype) ((subtype) == AT_AlterColumnType || (subtype) == AT_SetExpression)
+#else
+#define ART_REMAKES_INDEXES(subtype) ((subtype) == AT_AlterColumnType)
+#endif
+
+/*
  * ---- line pointers that a prune, or VACUUM, made dead or unused: from 17 on three kinds
  * of record with one layout.  The record's block 0 has data. ----
  */

@@ -207,7 +207,7 @@ art_attach(AlterTableStmt *stmt, const char *queryString)
 		return NULL;
 	foreach(lc, stmt->cmds)
 	{
-		if (lfirst_node(AlterTableCmd, lc)->subtype == AT_AlterColumnType)
+		if (ART_REMAKES_INDEXES(lfirst_node(AlterTableCmd, lc)->subtype))
 			alters_type = true;
 	}
 
