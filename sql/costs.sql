@@ -53,7 +53,6 @@ CREATE VIEW compared AS
 			('b, a)', 'SELECT * FROM costs.t WHERE a = 7'),
 			('b, a)', 'SELECT * FROM costs.t WHERE b = 7 ORDER BY a'),
 			('g, a)', 'SELECT * FROM costs.t WHERE a = 7'),
-			('g, a)', 'SELECT * FROM costs.t WHERE g IN (0, 1) AND a = 7'),
 			('(a + 1))', 'SELECT * FROM costs.t ORDER BY (a + 1)'),
 			('a) WHERE a < 700', 'SELECT * FROM costs.t WHERE a < 700 ORDER BY a')
 		) AS q (columns, query)

@@ -89,9 +89,6 @@ bounding_clauses(IndexPath *path)
 			if (IsA(clause, OpExpr))
 				eq_here |= get_op_opfamily_strategy(((OpExpr *) clause)->opno,
 													index->opfamily[indexcol]) == BTEqualStrategyNumber;
-			else if (IsA(clause, ScalarArrayOpExpr))
-				eq_here |= get_op_opfamily_strategy(((ScalarArrayOpExpr *) clause)->opno,
-													index->opfamily[indexcol]) == BTEqualStrategyNumber;
 			else if (IsA(clause, NullTest))
 				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
 		}
