@@ -83,7 +83,14 @@ art_same_opclass(Oid btopclass, Oid amoid)
 	return twin;
 }
 
-/* The qualified name of an operator class, as CREATE INDEX wants it. */
+/* A name with its schema, as CREATE INDEX wants it. */
+static List *
+qualified(Oid schema, const NameData *name)
+{
+	return list_make2(makeString(get_namespace_name(schema)), makeString(pstrdup(NameStr(*name))));
+}
+
+/* That of an operator class. */
 List *
 art_opclass_name(Oid opclass)
 {
@@ -94,13 +101,12 @@ art_opclass_name(Oid opclass)
 	if (!HeapTupleIsValid(tup))
 		elog(ERROR, "cache lookup failed for operator class %u", opclass);
 	form = (Form_pg_opclass) GETSTRUCT(tup);
-	name = list_make2(makeString(get_namespace_name(form->opcnamespace)),
-					  makeString(pstrdup(NameStr(form->opcname))));
+	name = qualified(form->opcnamespace, &form->opcname);
 	ReleaseSysCache(tup);
 	return name;
 }
 
-/* The qualified name of a collation. */
+/* That of a collation. */
 static List *
 collation_name(Oid collation)
 {
@@ -111,8 +117,7 @@ collation_name(Oid collation)
 	if (!HeapTupleIsValid(tup))
 		elog(ERROR, "cache lookup failed for collation %u", collation);
 	form = (Form_pg_collation) GETSTRUCT(tup);
-	name = list_make2(makeString(get_namespace_name(form->collnamespace)),
-					  makeString(pstrdup(NameStr(form->collname))));
+	name = qualified(form->collnamespace, &form->collname);
 	ReleaseSysCache(tup);
 	return name;
 }
