@@ -121,4 +121,12 @@ CREATE INDEX ON art_t USING art (k) WITH (structure = btree, page_size = 100);
 CREATE INDEX ON art_t USING art (k) WITH (structure = btree, page_size = 1000);
 CREATE INDEX ON art_t USING art (k) WITH (structure = tree);
 
+-- a long key among short ones of one length, which fill a page
+CREATE TABLE art_len (s text COLLATE "C");
+CREATE INDEX art_len_s ON art_len USING art (s) WITH (structure = btree);
+INSERT INTO art_len SELECT 'a' FROM generate_series(1, 59);
+INSERT INTO art_len SELECT 'c' FROM generate_series(1, 51);
+INSERT INTO art_len VALUES ('b' || repeat('x', 247));
+SELECT entries, heap_tuples FROM artidx_check('art_len_s', true);
+
 DROP SCHEMA bt CASCADE;

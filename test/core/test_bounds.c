@@ -517,6 +517,69 @@ test_inner(void)
 	tap_unmap(a, size);
 }
 
+/* Insert a key of len bytes, TID included: what it begins with, a number, and filling. */
+static ax_status
+put_of_length(ax_tree *t, uint64_t gen, const char *begin, unsigned number, uint32_t len)
+{
+	uint8_t		k[8192 / 4];
+	size_t		n = strlen(begin);
+
+	memset(k, 'f', sizeof(k));
+	memcpy(k, begin, n);
+	k[n] = (uint8_t) (number >> 8);
+	k[n + 1] = (uint8_t) number;
+	ks_put_tid(k + len - AX_TID_BYTES, ks_tid(number));
+	return ax_insert(&busy, t, gen, k, len);
+}
+
+/*
+ * Leaves are full of keys of one length, and a longer one comes into one, at any place.
+ * Beside it each key takes more, so a half with it may be no page.
+ */
+static void
+test_lengths(uint32_t page_size)
+{
+	static const ax_structure engines[] = {AX_BTREE_OLC, AX_BTREE_OPTIQL, AX_BTREE_COARSE};
+	static const uint32_t lens[] = {8, 9, 10, 12, 16};
+	size_t		size = (size_t) 64 << 20;
+	ax_area    *a = tap_area(size, 2, 1 << 20);
+	ax_tree    *t;
+	int			trees = 0,
+				bad = 0;
+
+	ax_attach(&busy, a, 0, 1, &port);
+	t = ax_tree_alloc(&busy);
+	for (int v = 0; v < 5 * 3 * 2; v++)
+	{
+		/* short keys with a prefix or without, and a key from the longest down to half of it */
+		const char *begin = v % 2 ? "common" : "";
+		uint32_t	longer = page_size / 4 * (4 - (uint32_t) v / 2 % 3) / 4;
+		uint32_t	len = lens[v / 6] + (uint32_t) strlen(begin);
+		unsigned	n = (page_size - 32) / lens[v / 6];
+
+		for (unsigned place = 0; place < 2 * n; place += n / 20 + 1)
+		{
+			uint64_t	gen;
+			bool		sound;
+			ax_tree_info ti;
+			char		msg[256];
+
+			ax_tree_open(&busy, t, engines[trees++ % 3], 0, page_size, &gen);
+			for (unsigned i = 0; i < 4 * n; i++)
+				bad += put_of_length(t, gen, begin, 2 * i + 2, len) != AX_OK;
+			bad += put_of_length(t, gen, begin, 2 * place + 1, longer) != AX_OK;
+			bad += tap_check(&busy, t, gen, &ti, &sound, msg, sizeof(msg)) != AX_OK || !sound ||
+				ti.entries != 4 * n + 1;
+			ax_tree_close(&busy, t);
+			(void) ax_poll(&busy);
+		}
+	}
+	ok(bad == 0, "pages of %u bytes: %d times a long key among short ones", page_size, trees);
+	ok(tap_quiesce(&busy) && used(&busy) == 0, "quiescent");
+	ax_detach(&busy);
+	tap_unmap(a, size);
+}
+
 /*
  * A process dies outside, and the area survives: the next one in its slot has its
  * magazines, and one in another slot empties them.
@@ -737,6 +800,9 @@ main(void)
 	test_idle();
 	test_on_its_way();
 	test_inner();
+	test_lengths(256);
+	test_lengths(1024);
+	test_lengths(8192);
 	test_smallest();
 	test_heir(0);
 	test_heir(1);

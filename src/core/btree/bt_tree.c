@@ -389,6 +389,31 @@ choose_cut(const room *r)
 	return r->level > 0 && m > n - 1 ? n - 1 : m;
 }
 
+/*
+ * Do both halves of a leaf fit?  Keys of one length have no slots, and beside a key of
+ * another each takes four bytes more.  So there may be no cut at which both do.  A half's
+ * prefix is the page's or longer, which saves at least what it takes.
+ */
+static bool
+halves_fit(const room *r, int m)
+{
+	const bt_page *x = r->t->f[r->k].p;
+
+	return x->tail == BT_VAR ||
+		(bt_fits(x->size, false, r->v, m, x->plen) &&
+		 bt_fits(x->size, false, r->v + m, r->n - m, x->plen));
+}
+
+/* The page is split without the new key.  It is at home in a half then, or splits that. */
+static void
+leave_out(room *r)
+{
+	memmove(&r->v[r->at], &r->v[r->at + 1], (size_t) (r->n - r->at - 1) * sizeof(bt_view));
+	r->n--;
+	r->in = NULL;
+	r->at = -1;
+}
+
 /* Make the halves, cut before m, and what is above them if that is new.  False: no memory. */
 static bool
 make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
@@ -477,8 +502,8 @@ publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
 /*
  * Make room in the page of frame k, for the key "in" at place "at" (leaf), or
  * for some separator (in NULL).  Copy it into a layout that has room, or split
- * it.  A leaf gets the key on the way.  AX_OK: the key is in.  MORE: start
- * over.  AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.
+ * it.  A leaf gets the key on the way, if there is a cut for it.  AX_OK: the
+ * key is in.  MORE: start over.  AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.
  * ABOVE: make room in the parent first, with this path; nothing was done.
  *
  * The new pages are made before anything is latched, from a copy of the page.
@@ -519,11 +544,16 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
 	if (!copied)
 	{
 		m = choose_cut(&r);
+		if (in && !halves_fit(&r, m))
+		{
+			leave_out(&r);
+			m = choose_cut(&r);
+		}
 		if (!make_halves(cx, s, &r, m))
 			return bt_give_up(cx, s, r.ch, AX_NOMEM);
 	}
 	x = publish_room(cx, s, &r, copied, m);
-	return x != AX_OK ? x : in ? AX_OK : MORE;
+	return x != AX_OK ? x : r.in ? AX_OK : MORE;
 }
 
 /*
