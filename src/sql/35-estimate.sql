@@ -10,8 +10,16 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION artidx_estimate(regclass, text[]) IS
 	'bytes of shared memory that an art index on these columns or (expressions) would take';
 
+CREATE FUNCTION artidx_estimate(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'artidx_estimate_index'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION artidx_estimate(regclass) IS
+	'bytes of shared memory that this btree index would take as an art index, or this art index if it were built now';
+
 -- Of every btree index of this database that art could take the place of and whose
--- table the caller may read.  A partial one is taken to have its share of the table.
+-- table the caller may read.
 CREATE FUNCTION artidx_estimate_database(
 	OUT indrelid regclass, OUT indexrelid regclass, OUT btree_bytes bigint,
 	OUT art_bytes bigint)
@@ -20,17 +28,11 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog
 BEGIN ATOMIC
 	SELECT t.oid::regclass, c.oid::regclass, pg_relation_size(c.oid),
-		   (artidx_estimate(t.oid::regclass,
-				ARRAY(SELECT coalesce(n.attname::text, '(' || pg_get_indexdef(c.oid, k, true) || ')')
-					  FROM generate_series(1, i.indnatts::int) k
-						LEFT JOIN pg_attribute n ON n.attrelid = t.oid AND n.attnum = i.indkey[k - 1]
-							AND n.attnum > 0
-					  ORDER BY k)) *
-			CASE WHEN i.indpred IS NOT NULL AND t.reltuples > 0 AND c.reltuples >= 0
-				 THEN least(c.reltuples / t.reltuples, 1) ELSE 1 END)::bigint
+		   artidx_estimate(c.oid::regclass)
 	FROM pg_index i
 		JOIN pg_class c ON c.oid = i.indexrelid
 		JOIN pg_class t ON t.oid = i.indrelid
+		JOIN pg_am h ON h.oid = t.relam AND h.amhandler = 'heap_tableam_handler'::regproc
 		JOIN pg_am a ON a.oid = c.relam AND a.amname = 'btree'
 	WHERE t.relkind IN ('r', 'm') AND c.relkind = 'i'
 		AND t.relpersistence <> 't' AND t.oid >= 16384

@@ -1,6 +1,7 @@
 /*
  * art_estimate.c
- *	  artidx_estimate(relation, columns): the bytes an index would take.
+ *	  artidx_estimate(relation, columns), artidx_estimate(index): the bytes an index
+ *	  would take.
  *
  * The function encodes the keys of a sample of the table's rows, and has the
  * core size the tree (src/core/face/ax_estimate.c). It takes no memory of the
@@ -23,6 +24,8 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
@@ -48,6 +51,7 @@
 #include "utils/snapmgr.h"
 
 #include "area/area.h"
+#include "build/build.h"
 
 #define ART_EST_BLOCKS	30000	/* read at most */
 #define ART_EST_ROWS	300000	/* kept of a table that has no more */
@@ -63,6 +67,7 @@ typedef struct ArtEstimate
 	Oid			types[INDEX_MAX_KEYS];
 	Oid			opclasses[INDEX_MAX_KEYS];
 	Oid			collations[INDEX_MAX_KEYS];
+	List	   *predicate;		/* of the rows that have an entry */
 
 	/* the sample: each key behind its length, a chunk of its own */
 	MemoryContext cxt;
@@ -76,6 +81,7 @@ typedef struct ArtEstimate
 } ArtEstimate;
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_estimate);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_estimate_index);
 
 /* ---- what is asked for ---- */
 
@@ -118,10 +124,10 @@ art_est_check_relation(Relation rel)
 }
 
 /*
- * ERROR unless the current user may read the columns of an expression.
+ * ERROR unless the current user may read the columns of an expression, or a list of them.
  */
 static void
-art_est_check_columns(Relation rel, Expr *expr)
+art_est_check_columns(Relation rel, Node *expr)
 {
 	Oid			relid = RelationGetRelid(rel);
 	Bitmapset  *attrs = NULL;
@@ -130,7 +136,7 @@ art_est_check_columns(Relation rel, Expr *expr)
 
 	if (acl == ACLCHECK_OK)
 		return;
-	pull_varattnos((Node *) expr, 1, &attrs);
+	pull_varattnos(expr, 1, &attrs);
 	while ((k = bms_next_member(attrs, k)) >= 0)
 	{
 		AttrNumber	attno = k + FirstLowInvalidHeapAttributeNumber;
@@ -195,6 +201,15 @@ art_est_error(void *arg)
 	}
 }
 
+static Expr *
+art_est_var(Relation rel, AttrNumber attno)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attno - 1);
+
+	return (Expr *) makeVar(1, attno, att->atttypid, att->atttypmod,
+							att->attcollation, 0);
+}
+
 /*
  * One element of columns: the name of a column, or an expression in
  * parentheses with the rules of CREATE INDEX.
@@ -208,12 +223,7 @@ art_est_column(Relation rel, const char *text)
 	Expr	   *expr;
 
 	if (attno > 0)
-	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attno - 1);
-
-		return (Expr *) makeVar(1, attno, att->atttypid, att->atttypmod,
-								att->attcollation, 0);
-	}
+		return art_est_var(rel, attno);
 	if (text[strspn(text, " \t\n\r\f\v")] != '(')
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
@@ -275,7 +285,7 @@ art_est_columns(ArtEstimate *est, ArrayType *columns)
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("columns must not contain nulls")));
 		expr = art_est_column(est->rel, TextDatumGetCString(elems[i]));
-		art_est_check_columns(est->rel, expr);
+		art_est_check_columns(est->rel, (Node *) expr);
 		type = exprType((Node *) expr);
 		est->exprs[i] = expr;
 		est->types[i] = type;
@@ -289,6 +299,32 @@ art_est_columns(ArtEstimate *est, ArrayType *columns)
 					 errhint("Use a btree index.")));
 	}
 	est->ncols = n;
+}
+
+/*
+ * The columns of an index and its predicate.  The relation cache evaluates what is
+ * constant in them, so the caller has made the table's owner the current user.
+ */
+static void
+art_est_index(ArtEstimate *est, Relation index)
+{
+	List	   *exprs = RelationGetIndexExpressions(index);
+	ListCell   *lc = list_head(exprs);
+
+	est->ncols = IndexRelationGetNumberOfAttributes(index);
+	est->predicate = RelationGetIndexPredicate(index);
+	for (int i = 0; i < est->ncols; i++)
+	{
+		AttrNumber	attno = index->rd_index->indkey.values[i];
+
+		if (attno > 0)
+			est->exprs[i] = art_est_var(est->rel, attno);
+		else
+		{
+			est->exprs[i] = lfirst(lc);
+			lc = lnext(exprs, lc);
+		}
+	}
 }
 
 /* ---- the sample ---- */
@@ -379,12 +415,14 @@ art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 	EState	   *estate = CreateExecutorState();
 	ExprContext *econtext = GetPerTupleExprContext(estate);
 	ExprState  *states[INDEX_MAX_KEYS];
+	ExprState  *predicate = ExecPrepareQual(est->predicate, estate);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	Snapshot	snapshot = RegisterSnapshot(GetActiveSnapshot());
 	TableScanDesc scan = table_beginscan_strat(rel, snapshot, 0, NULL, true, false);
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	BlockNumber read = 0;
 	bool		whole = nblocks <= ART_EST_BLOCKS;
+	uint64		seen = 0;
 	BlockSamplerData bs;
 	ArtBuf		key;
 
@@ -411,13 +449,17 @@ art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 		read++;
 		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 		{
-			uint64		i = art_est_place(est);
+			uint64		i;
 			MemoryContext old;
 			Datum		values[INDEX_MAX_KEYS];
 			bool		isnull[INDEX_MAX_KEYS];
 
-			if (est->rows % 1024 == 0)
+			if (++seen % 1024 == 0)
 				CHECK_FOR_INTERRUPTS();
+			ResetExprContext(econtext);
+			if (!ExecQual(predicate, econtext))
+				continue;
+			i = art_est_place(est);
 			if (i == ART_EST_NOWHERE)
 				continue;
 			old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
@@ -425,7 +467,6 @@ art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 				values[c] = ExecEvalExpr(states[c], econtext, &isnull[c]);
 			(void) art_encode(kd, values, isnull, &key);
 			MemoryContextSwitchTo(old);
-			ResetExprContext(econtext);
 			art_est_keep(est, i, &key, art_tid_pack(&slot->tts_tid));
 		}
 		CHECK_FOR_INTERRUPTS();
@@ -506,6 +547,27 @@ art_est_compared(const ArtEstimate *est, double rows)
 }
 
 /*
+ * The size of an index of the sample's rows.
+ */
+static uint64
+art_est_bytes(ArtEstimate *est, const ArtKeyDesc *kd)
+{
+	double		rows = art_est_sample(est, kd);
+	uint32	   *lens;
+
+	if (kd->compared)
+		return art_est_compared(est, rows);
+	qsort(est->keys, est->n, sizeof(uint8 *), art_est_cmp);
+	CHECK_FOR_INTERRUPTS();
+	lens = palloc(Max(est->n, 1) * sizeof(uint32));
+	for (uint64 i = 0; i < est->n; i++)
+		lens[i] = art_est_len(est->keys[i]);
+	return ax_estimate((const uint8_t *const *) est->keys, lens, 0, est->n, rows,
+					   ART_DEFAULT_FILLFACTOR, art_est_run(est, kd),
+					   palloc(AX_ESTIMATE_WORK));
+}
+
+/*
  * artidx_estimate(relation regclass, columns text[]).
  *
  * Locks: takes AccessShareLock on the table and gives it back.
@@ -513,34 +575,65 @@ art_est_compared(const ArtEstimate *est, double rows)
 Datum
 artidx_estimate(PG_FUNCTION_ARGS)
 {
-	ArtEstimate est;
-	ArtKeyDesc *kd;
-	double		rows;
-	uint32	   *lens;
+	ArtEstimate est = {0};
 	uint64		bytes;
 
-	memset(&est, 0, sizeof(est));
 	est.rel = table_open(PG_GETARG_OID(0), AccessShareLock);
 	art_est_check_relation(est.rel);
 	art_est_columns(&est, PG_GETARG_ARRAYTYPE_P(1));
-	kd = art_keydesc_of_types(est.ncols, est.types, est.opclasses, est.collations,
-							  CurrentMemoryContext);
-	rows = art_est_sample(&est, kd);
-	if (kd->compared)
-	{
-		bytes = art_est_compared(&est, rows);
-		table_close(est.rel, AccessShareLock);
-		PG_RETURN_INT64((int64) bytes);
-	}
-
-	qsort(est.keys, est.n, sizeof(uint8 *), art_est_cmp);
-	CHECK_FOR_INTERRUPTS();
-	lens = palloc(Max(est.n, 1) * sizeof(uint32));
-	for (uint64 i = 0; i < est.n; i++)
-		lens[i] = art_est_len(est.keys[i]);
-	bytes = ax_estimate((const uint8_t *const *) est.keys, lens, 0, est.n, rows,
-						ART_DEFAULT_FILLFACTOR, art_est_run(&est, kd),
-						palloc(AX_ESTIMATE_WORK));
+	bytes = art_est_bytes(&est, art_keydesc_of_types(est.ncols, est.types, est.opclasses,
+													 est.collations, CurrentMemoryContext));
 	table_close(est.rel, AccessShareLock);
+	PG_RETURN_INT64((int64) bytes);
+}
+
+/*
+ * artidx_estimate(index regclass): of an index of btree, if it were one of art, or of
+ * one of art, if it were built now.  NULL if it is gone.
+ *
+ * The index's expressions are the table owner's, and run as he: not as a superuser who
+ * asks for the size of everything.
+ *
+ * Locks: takes AccessShareLock on the table and the index and gives them back.
+ */
+Datum
+artidx_estimate_index(PG_FUNCTION_ARGS)
+{
+	ArtEstimate est = {0};
+	Oid			indexoid = PG_GETARG_OID(0);
+	Oid			heapoid = IndexGetRelation(indexoid, true);
+	Relation	index;
+	ArtAsOwner	save;
+	uint64		bytes;
+
+	est.rel = OidIsValid(heapoid) ? try_relation_open(heapoid, AccessShareLock) : NULL;
+	index = try_relation_open(indexoid, AccessShareLock);
+	if (index == NULL)
+	{
+		if (est.rel != NULL)
+			relation_close(est.rel, AccessShareLock);
+		PG_RETURN_NULL();
+	}
+	if (est.rel == NULL || (index->rd_rel->relam != BTREE_AM_OID &&
+							index->rd_rel->relam != get_am_oid(ART_AM_NAME, false)))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index of access method \"%s\" or \"%s\"",
+						RelationGetRelationName(index), "btree", ART_AM_NAME)));
+	art_est_check_relation(est.rel);
+
+	art_as_owner_begin(est.rel, &save);
+	art_est_index(&est, index);
+	art_as_owner_end(&save);
+	for (int i = 0; i < est.ncols; i++)
+		art_est_check_columns(est.rel, (Node *) est.exprs[i]);
+	if (est.predicate != NIL)
+		art_est_check_columns(est.rel, (Node *) est.predicate);
+
+	art_as_owner_begin(est.rel, &save);
+	bytes = art_est_bytes(&est, art_keydesc_build(index, CurrentMemoryContext));
+	art_as_owner_end(&save);
+	relation_close(index, AccessShareLock);
+	relation_close(est.rel, AccessShareLock);
 	PG_RETURN_INT64((int64) bytes);
 }

@@ -218,6 +218,17 @@ for my $call ("artidx_to_btree('alice.x_f')", "artidx_from_btree('alice.x_f')",
 	$node->safe_psql('postgres', "CALL $call");
 	as_owner("$call by a superuser");
 }
+# and so does the estimate of its size, which reads the table
+$node->safe_psql('postgres', 'CREATE INDEX b_f ON alice.x (alice.f(v)); CREATE INDEX b_p ON alice.x (u) WHERE alice.f(v) > 5');
+$node->safe_psql('postgres', 'TRUNCATE alice.rec');
+for my $call ('* FROM artidx_estimate_database()', "artidx_estimate('alice.b_f')", "artidx_estimate('alice.b_p')")
+{
+	$node->safe_psql('postgres', "SELECT $call");
+	as_owner("$call by a superuser");
+}
+$node->safe_psql('postgres', 'REVOKE ALL ON alice.x FROM PUBLIC');
+refused('bob', "SELECT artidx_estimate('alice.b_f')");
+$node->safe_psql('postgres', 'GRANT ALL ON alice.x TO PUBLIC; DROP INDEX alice.b_f, alice.b_p');
 # how large an index would be tells of what is in the table
 refused('bob', "SELECT artidx_estimate('alice.rec', '{who}')");
 refused('bob', $_) for
