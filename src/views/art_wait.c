@@ -10,6 +10,8 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
@@ -19,6 +21,7 @@
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -55,13 +58,24 @@ is_valid(Oid indexoid)
 }
 
 /*
+ * Will it be built, or on a standby be followed?
+ */
+static bool
+is_coming(ArtState state, ArtReason reason)
+{
+	if (!RecoveryInProgress() || state == ART_BUILDING)
+		return art_is_coming(state, reason);
+	return reason == ART_WHY_RESTART && art_standby && art_autobuild && art_build_workers > 0 && !art_no_worker();
+}
+
+/*
  * Count the index, and keep its name for the error, unless it is READY or not
- * valid.
+ * valid.  altered: our own transaction did that.
  *
  * Locks: takes the partition lock, shared.
  */
 static void
-look_at(Form_pg_class form, Left *left)
+look_at(Form_pg_class form, bool altered, Left *left)
 {
 	LWLock	   *lock = art_partition(MyDatabaseId, form->oid);
 	ArtLocator	loc;
@@ -84,7 +98,8 @@ look_at(Form_pg_class form, Left *left)
 		appendStringInfo(&left->names, "%s%s", left->n > 1 ? ", " : "",
 						 quote_qualified_identifier(get_namespace_name(form->relnamespace),
 													NameStr(form->relname)));
-	if (art_is_coming(state, reason))
+	/* nobody can build what our own transaction has locked */
+	if (!altered && is_coming(state, reason))
 		left->coming++;
 }
 
@@ -106,9 +121,12 @@ look(Oid amoid, Left *left)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
 
+		/* a standby has no rows of an unlogged table */
 		if (form->relkind == RELKIND_INDEX && form->relam == amoid &&
-			form->relpersistence != RELPERSISTENCE_TEMP)
-			look_at(form, left);
+			form->relpersistence != RELPERSISTENCE_TEMP &&
+			!(form->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress()))
+			look_at(form, TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data)),
+					left);
 	}
 	systable_endscan(scan);
 	table_close(pgclass, AccessShareLock);
@@ -124,6 +142,9 @@ artidx_wait(PG_FUNCTION_ARGS)
 	TimestampTz until = 0;
 	Oid			amoid = get_am_oid(ART_AM_NAME, false);
 	Left		left;
+	MemoryContext each = AllocSetContextCreate(CurrentMemoryContext, "artidx_wait",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContext old;
 
 	art_require_preload(NULL);
 	if (!PG_ARGISNULL(0))
@@ -134,7 +155,10 @@ artidx_wait(PG_FUNCTION_ARGS)
 	for (;;)
 	{
 		AcceptInvalidationMessages();
+		old = MemoryContextSwitchTo(each);
 		look(amoid, &left);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(each);
 		if (left.n == 0)
 			PG_RETURN_BOOL(true);
 		if (left.coming == 0 || (!PG_ARGISNULL(0) && GetCurrentTimestamp() >= until))

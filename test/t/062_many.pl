@@ -123,5 +123,10 @@ is($node->safe_psql('postgres', q{SELECT artidx_wait('100 ms')}), 'f', 'the time
 fails_with($node, q{SET statement_timeout = '200ms'; SELECT artidx_wait()}, '57014', qr/statement timeout/, 'interruptible');
 $keeper->quit;
 is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'then it is there');
+$node->safe_psql('postgres', q{SET allow_in_place_tablespaces = on; CREATE TABLESPACE other LOCATION ''});
+is($node->safe_psql('postgres', q{SET statement_timeout = '20s';
+	BEGIN; ALTER INDEX w_k SET TABLESPACE other; SELECT artidx_wait(); COMMIT}), 'f',
+	'but not for what this transaction has locked');
+is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'which is there after it');
 $node->stop;
 done_testing();

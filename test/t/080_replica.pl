@@ -186,6 +186,8 @@ sub stop_follower
 	die 'the follower is never idle';
 }
 
+is($standby->safe_psql('postgres', q{SELECT artidx_wait('60 s')}), 't',
+	'artidx_wait waits for the follower to begin, and not for an unlogged table');
 ready('the follower builds them beside replay', $n);
 plans_use('t_id', 'SELECT k FROM t WHERE id = 4000', 'plans use them');
 plans_use('t_k', 'SELECT count(*) FROM t WHERE k = 7', 'by bitmap, too');
