@@ -254,5 +254,26 @@ DO $$BEGIN
 END$$;
 SELECT conindid::regclass, amname FROM pg_constraint JOIN pg_class c ON c.oid = conindid JOIN pg_am a ON a.oid = relam
 	WHERE conname = 'art_g_u';
+-- a key with a parameter of art's is art, for so it comes from a dump; and it loses that with its access method
+CREATE TABLE art_p (id int PRIMARY KEY WITH (max_memory = '1GB', fillfactor = 80), a int, b int);
+ALTER TABLE art_p ADD CONSTRAINT art_p_a UNIQUE (a) WITH (structure = btree, tail_buffer = off),
+	ADD CONSTRAINT art_p_b UNIQUE (b) WITH (fillfactor = 70), ADD COLUMN c int UNIQUE WITH (sync = coarse);
+CREATE TABLE art_q () INHERITS (art_p);
+ALTER TABLE art_q ADD PRIMARY KEY (id) WITH (sync = rowex);
+INSERT INTO art_p VALUES (1, 1, 1, 1);
+CREATE VIEW art_keys AS SELECT conname, amname, reloptions FROM pg_constraint
+	JOIN pg_class c ON c.oid = conindid JOIN pg_am a ON a.oid = relam WHERE conname ~ '^art_[pq]_' ORDER BY 1;
+SELECT * FROM art_keys;
+ALTER TABLE art_p ADD UNIQUE (a, b) WITH (no_such = 1, sync = olc);
+ALTER TABLE art_p ALTER id TYPE bigint;
+SELECT * FROM art_keys;
+INSERT INTO art_p VALUES (1, 2, 2, 2);
+INSERT INTO art_p VALUES (2, 1, 2, 2);
+-- a primary key attached, and a foreign key to it in the same statement
+CREATE TABLE art_f (id int NOT NULL, p int);
+CREATE UNIQUE INDEX art_f_i ON art_f USING art (id);
+INSERT INTO art_f VALUES (1, 1);
+ALTER TABLE art_f ADD PRIMARY KEY USING INDEX art_f_i, ADD FOREIGN KEY (p) REFERENCES art_f;
+INSERT INTO art_f VALUES (2, 3);
 DROP SCHEMA con CASCADE;
 RESET client_min_messages;

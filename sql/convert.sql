@@ -293,6 +293,14 @@ CREATE UNIQUE INDEX r_a ON r USING btree (a);
 ALTER TABLE r ATTACH PARTITION r1 FOR VALUES IN (1);
 DROP TABLE r;
 
+-- an OID is that of an index; no argument, and that only, means all of them
+CREATE TABLE zero (a int PRIMARY KEY);
+CREATE INDEX zero_a ON zero USING art (a);
+CALL artidx_to_btree(0);
+CALL artidx_from_btree('-', false);
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname IN ('zero_a', 'zero_pkey') ORDER BY relname;
+DROP TABLE zero;
+
 -- the extension goes when no index needs it, and says what keeps it
 SET artidx.constraint_am = art;
 CREATE TABLE last (id int PRIMARY KEY, a int UNIQUE);

@@ -30,7 +30,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/reloptions.h"
+#include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -395,23 +395,6 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 /* ---- a partitioned index ---- */
 
 /*
- * The storage parameters of a partitioned index are there for its parts to come.
- */
-static Datum
-known_options(Datum reloptions, Oid am)
-{
-	List	   *options = untransformRelOptions(reloptions);
-	ListCell   *lc;
-
-	foreach(lc, options)
-	{
-		if (!art_option_fits(lfirst_node(DefElem, lc)->defname, am))
-			options = foreach_delete_current(options, lc);
-	}
-	return transformRelOptions((Datum) 0, options, NULL, NULL, false, false);
-}
-
-/*
  * The partitioned index, which is locked, is of the other access method from now on.
  *
  * Locks: AccessExclusiveLock on the index, to the end of the transaction;
@@ -450,7 +433,7 @@ retag(Conversion *c, Oid indexoid)
 	d = SysCacheGetAttr(RELOID, rel, Anum_pg_class_reloptions, &isnull);
 	if (!isnull)
 	{
-		d = known_options(d, c->to);
+		d = art_fitting_options(d, c->to);
 		values[Anum_pg_class_reloptions - 1] = d;
 		nulls[Anum_pg_class_reloptions - 1] = d == (Datum) 0;
 		changes[Anum_pg_class_reloptions - 1] = true;
@@ -464,12 +447,32 @@ retag(Conversion *c, Oid indexoid)
 }
 
 /*
- * Convert a partitioned index: all parts that are not yet of the other access
- * method, and then the partitioned ones.  No partition comes or goes meanwhile.
+ * Keep the relation, which is locked, from what ShareUpdateExclusiveLock keeps away, over the
+ * steps.  Returns the locks with this one.
  *
- * Locks: "lockmode" on all tables of the hierarchy, parents first.  Where
- * steps commit, ShareUpdateExclusiveLock for the session on each partitioned
- * table, so that no partition comes or goes between two steps.
+ * Locks: ShareUpdateExclusiveLock on the relation, for the session.
+ */
+static List *
+lock_for_session(List *locks, Oid relid)
+{
+	Relation	rel = relation_open(relid, NoLock);
+	LockRelId  *lock = palloc(sizeof(LockRelId));
+
+	*lock = rel->rd_lockInfo.lockRelId;
+	relation_close(rel, NoLock);
+	LockRelationIdForSession(lock, ShareUpdateExclusiveLock);
+	return lappend(locks, lock);
+}
+
+/*
+ * Convert a partitioned index: all parts that are not yet of the other access
+ * method, and then the partitioned ones.  No part comes or goes meanwhile.
+ *
+ * Locks: "lockmode" on all tables of the hierarchy, parents first, and
+ * ShareUpdateExclusiveLock on the indexes.  Where steps commit,
+ * ShareUpdateExclusiveLock for the session on each partitioned table and its
+ * index.  So no partition comes or goes between two steps, and ALTER INDEX
+ * attaches none.
  */
 static bool
 convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
@@ -489,10 +492,10 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	}
 	/* the tables, parents first as ever; then their indexes */
 	(void) find_all_inheritors(found.heapoid, lockmode, NULL);
-	foreach(lc, find_all_inheritors(rootoid, NoLock, NULL))
+	LockRelationOid(rootoid, ShareUpdateExclusiveLock);
+	foreach(lc, find_all_inheritors(rootoid, ShareUpdateExclusiveLock, NULL))
 	{
 		Oid			heapoid = IndexGetRelation(lfirst_oid(lc), false);
-		Relation	heap;
 
 		check_owner(heapoid, lfirst_oid(lc));
 		if (get_rel_relkind(lfirst_oid(lc)) != RELKIND_PARTITIONED_INDEX)
@@ -501,13 +504,8 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 			continue;
 		}
 		partitioned = lappend_oid(partitioned, lfirst_oid(lc));
-		if (!c->commits)
-			continue;
-		heap = table_open(heapoid, NoLock);
-		locks = lappend(locks, memcpy(palloc(sizeof(LockRelId)),
-									  &heap->rd_lockInfo.lockRelId, sizeof(LockRelId)));
-		table_close(heap, NoLock);
-		LockRelationIdForSession(llast(locks), ShareUpdateExclusiveLock);
+		if (c->commits)
+			locks = lock_for_session(lock_for_session(locks, heapoid), lfirst_oid(lc));
 	}
 	step_end(c);
 
@@ -678,10 +676,10 @@ convert_all(Conversion *c)
 /* ---- the procedures ---- */
 
 /*
- * Convert one index, or all of them (InvalidOid).
+ * Convert one index, or all of them (NULL).
  */
 static void
-run(FunctionCallInfo fcinfo, bool to_btree, Oid indexoid, bool concurrently)
+run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
 {
 	CallContext *call = (CallContext *) fcinfo->context;
 	ErrorContextCallback which;
@@ -712,8 +710,8 @@ run(FunctionCallInfo fcinfo, bool to_btree, Oid indexoid, bool concurrently)
 			PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
-	if (OidIsValid(indexoid))
-		(void) convert(&c, indexoid, false);
+	if (indexoid != NULL)
+		(void) convert(&c, *indexoid, false);
 	else
 		convert_all(&c);
 	if (c.commits)
@@ -724,15 +722,21 @@ run(FunctionCallInfo fcinfo, bool to_btree, Oid indexoid, bool concurrently)
 	MemoryContextDelete(c.cxt);
 }
 
+/*
+ * Convert the index that the first argument names; the second says whether concurrently.
+ */
 static void
 run_one(FunctionCallInfo fcinfo, bool to_btree)
 {
+	Oid			indexoid;
+
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("argument \"%s\" must not be null",
 						PG_ARGISNULL(0) ? "index" : "concurrently")));
-	run(fcinfo, to_btree, PG_GETARG_OID(0), PG_GETARG_BOOL(1));
+	indexoid = PG_GETARG_OID(0);
+	run(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
 }
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_to_btree);
@@ -755,7 +759,7 @@ artidx_to_btree(PG_FUNCTION_ARGS)
 Datum
 artidx_to_btree_all(PG_FUNCTION_ARGS)
 {
-	run(fcinfo, true, InvalidOid, true);
+	run(fcinfo, true, NULL, true);
 	PG_RETURN_VOID();
 }
 

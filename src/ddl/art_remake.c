@@ -24,6 +24,7 @@
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/relation.h"
+#include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
@@ -144,6 +145,23 @@ art_option_fits(const char *name, Oid am)
 {
 	return am != BTREE_AM_OID ? art_option_known(name) :
 		strcmp(name, "fillfactor") == 0 || strcmp(name, "deduplicate_items") == 0;
+}
+
+/*
+ * See ddl.h.
+ */
+Datum
+art_fitting_options(Datum reloptions, Oid am)
+{
+	List	   *options = untransformRelOptions(reloptions);
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		if (!art_option_fits(lfirst_node(DefElem, lc)->defname, am))
+			options = foreach_delete_current(options, lc);
+	}
+	return transformRelOptions((Datum) 0, options, NULL, NULL, false, false);
 }
 
 /*
@@ -715,7 +733,103 @@ art_remake_for_index(IndexStmt *stmt)
 					art ? amoid : BTREE_AM_OID);
 }
 
+/* ---- ALTER COLUMN TYPE ---- */
+
+/* Is the column one of the index's? */
+static bool
+has_column(Relation index, AttrNumber attno)
+{
+	for (int i = 0; i < index->rd_index->indnatts; i++)
+		if (index->rd_index->indkey.values[i] == attno)
+			return true;
+	return false;
+}
+
+/*
+ * Core makes the keys with the column anew, of btree, with the parameters they have.  So
+ * these lose those that btree does not know.
+ *
+ * Locks: the lock on the table and on all that inherit from it; RowExclusiveLock on
+ * pg_class while it writes.
+ */
+static void
+lose_parameters(Oid parent, const char *column, bool inh, LOCKMODE lockmode, Oid amoid)
+{
+	List	   *tables = inh ? find_all_inheritors(parent, lockmode, NULL) : list_make1_oid(parent);
+	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
+	ListCell   *lc,
+			   *i;
+
+	foreach(lc, tables)
+	{
+		Relation	heap = relation_open(lfirst_oid(lc), NoLock);
+
+		foreach(i, RelationGetIndexList(heap))
+		{
+			Relation	index = index_open(lfirst_oid(i), AccessShareLock);
+			HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(lfirst_oid(i)));
+			bool		isnull;
+			Datum		d = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
+
+			if (index->rd_rel->relam == amoid && !isnull &&
+				OidIsValid(get_index_constraint(lfirst_oid(i))) &&
+				has_column(index, get_attnum(RelationGetRelid(heap), column)))
+			{
+				Datum		values[Natts_pg_class] = {0};
+				bool		nulls[Natts_pg_class] = {0};
+				bool		changes[Natts_pg_class] = {0};
+				HeapTuple	new;
+
+				d = art_fitting_options(d, BTREE_AM_OID);
+				values[Anum_pg_class_reloptions - 1] = d;
+				nulls[Anum_pg_class_reloptions - 1] = d == (Datum) 0;
+				changes[Anum_pg_class_reloptions - 1] = true;
+				new = heap_modify_tuple(tup, RelationGetDescr(pg_class), values, nulls, changes);
+				CatalogTupleUpdate(pg_class, &new->t_self, new);
+			}
+			ReleaseSysCache(tup);
+			index_close(index, NoLock);
+		}
+		relation_close(heap, NoLock);
+	}
+	table_close(pg_class, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
 /* ---- the statement ---- */
+
+/*
+ * The columns of the table's index that the statement makes the primary key; NIL if there is
+ * none.
+ *
+ * Locks: AccessShareLock on the index, while it looks.
+ */
+static List *
+columns_attached(AlterTableStmt *stmt, Oid relid)
+{
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		Constraint *con = (Constraint *) cmd->def;
+		Oid			indexoid;
+
+		if (cmd->subtype != AT_AddConstraint || con == NULL || !IsA(con, Constraint) ||
+			con->contype != CONSTR_PRIMARY || con->indexname == NULL)
+			continue;
+		indexoid = get_relname_relid(con->indexname, get_rel_namespace(relid));
+		if (OidIsValid(indexoid) && IndexGetRelation(indexoid, true) == relid)
+		{
+			Relation	index = index_open(indexoid, AccessShareLock);
+
+			columns = key_names(index);
+			index_close(index, AccessShareLock);
+		}
+	}
+	return columns;
+}
 
 /*
  * Indexes that are in the statement's way because of their access method are
@@ -739,7 +853,7 @@ art_remake(AlterTableStmt *stmt)
 	{
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
 
-		applies |= cmd->subtype == AT_AttachPartition ||
+		applies |= cmd->subtype == AT_AttachPartition || ART_REMAKES_INDEXES(cmd->subtype) ||
 			(cmd->subtype == AT_AddConstraint && stmt->relation->inh);
 	}
 	if (!applies || !art_preloaded() || IsBinaryUpgrade)
@@ -756,7 +870,10 @@ art_remake(AlterTableStmt *stmt)
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
 		char		relkind = get_rel_relkind(relid);
 
-		if (cmd->subtype == AT_AttachPartition)
+		if (ART_REMAKES_INDEXES(cmd->subtype))
+			lose_parameters(relid, cmd->name, stmt->relation->inh,
+							AlterTableGetLockLevel(stmt->cmds), amoid);
+		else if (cmd->subtype == AT_AttachPartition)
 		{
 			RangeVar   *child = ((PartitionCmd *) cmd->def)->name;
 
@@ -793,6 +910,8 @@ art_remake(AlterTableStmt *stmt)
 		{
 			InTheWay	w = {con->pk_attrs, true, ANY_KEY, amoid, BTREE_AM_OID};
 
+			if (con->pk_attrs == NIL && pkrelid == relid)
+				w.columns = columns_attached(stmt, relid);
 			done &= remake_key(pkrelid, &w);
 		}
 	}

@@ -358,11 +358,30 @@ tell_access_method(const char *relname, bool primary)
 }
 
 /*
+ * Has a constraint a storage parameter that only art knows?  So pg_dump writes one whose
+ * index is of art, without the access method.
+ */
+static bool
+parameters_of_art(List *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		if (!art_option_fits(lfirst_node(DefElem, lc)->defname, BTREE_AM_OID))
+			return options_suit(options);
+	}
+	return false;
+}
+
+/*
  * Is what the settings say true of this kind of index?
  */
 static bool
-wanted(bool isconstraint, bool exclusion)
+wanted(bool isconstraint, bool exclusion, List *options)
 {
+	if (isconstraint && !exclusion && parameters_of_art(options))
+		return true;
 	if (!isconstraint)
 		return replace_btree != REPLACE_OFF;
 	return replace_btree == REPLACE_ALL ||
@@ -392,7 +411,7 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 
 	if (stmt->accessMethod == NULL || strcmp(stmt->accessMethod, "btree") != 0 ||
 		stmt->relation == NULL || OidIsValid(stmt->indexOid) ||
-		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL) ||
+		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL, stmt->options) ||
 		(stmt->isconstraint && art_table_of_btree != NULL &&
 		 strcmp(art_table_of_btree, stmt->relation->relname) == 0))
 		return;
@@ -469,10 +488,10 @@ makes_index(Constraint *con)
 		case CONSTR_PRIMARY:
 		case CONSTR_UNIQUE:
 			return con->indexname == NULL && con->access_method == NULL &&
-				wanted(true, false);
+				wanted(true, false, con->options);
 		case CONSTR_EXCLUSION:
 			return con->access_method != NULL &&
-				strcmp(con->access_method, "btree") == 0 && wanted(true, true);
+				strcmp(con->access_method, "btree") == 0 && wanted(true, true, con->options);
 		default:
 			return false;
 	}
@@ -664,15 +683,19 @@ replace_constraints(AlterTableStmt *stmt)
 /* ---- the statement ---- */
 
 /*
- * Could the settings concern it?  Two comparisons for whoever has not set them.
+ * Could the settings, or a constraint's parameters, want art in the statement?
  */
 bool
 art_replace_applies(Node *stmt)
 {
-	if (replace_btree == REPLACE_OFF && constraint_am == CONSTRAINT_BTREE)
-		return false;
-	return IsA(stmt, IndexStmt) || IsA(stmt, AlterTableStmt) ||
-		IsA(stmt, CreateStmt);
+	const IndexStmt *index = (const IndexStmt *) stmt;
+	List	   *columns = NIL;
+
+	if (IsA(stmt, IndexStmt))
+		return wanted(index->isconstraint, index->excludeOpNames != NIL, index->options);
+	if (IsA(stmt, AlterTableStmt))
+		return alter_table_constraints((AlterTableStmt *) stmt, &columns) != NIL;
+	return IsA(stmt, CreateStmt);
 }
 
 /*

@@ -80,6 +80,9 @@ extern Oid	art_same_opclass(Oid opclass, Oid amoid);
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);
 
+/* Those of an index that do, 0 if there is none. */
+extern Datum art_fitting_options(Datum reloptions, Oid am);
+
 /*
  * The statement that makes the index as one of another access method, without
  * its constraint.  It is in the current memory context.  NULL where that has

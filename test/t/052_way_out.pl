@@ -200,6 +200,30 @@ $node->safe_psql('postgres', q{CALL artidx_to_btree('m_id'); });
 $node->safe_psql('postgres', q{REFRESH MATERIALIZED VIEW CONCURRENTLY m});
 pass('refreshed by a btree index');
 
+# ---- an index is attached between two steps ----
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE h (a int, b int) PARTITION BY LIST (a);
+	CREATE TABLE h1 PARTITION OF h FOR VALUES IN (1);
+	CREATE TABLE h2 PARTITION OF h FOR VALUES IN (2);
+	CREATE INDEX h_b ON ONLY h USING art (b);
+	CREATE INDEX h1_b ON h1 USING art (b);
+	ALTER INDEX h_b ATTACH PARTITION h1_b;
+	CREATE INDEX h2_b ON h2 USING art (b);
+});
+my $late = 'ALTER INDEX h_b ATTACH PARTITION h2_b';
+$writer = gate('INSERT INTO h VALUES (1, 1)');
+$v = call_until_it_waits(q{CALL artidx_to_btree('h_b')});
+fails_with($node, "SET lock_timeout = '100ms'; $late", '55P03', qr/lock timeout/, 'an index is not attached meanwhile');
+$writer->query_safe('COMMIT');
+$writer->quit;
+$v->{h}->finish;
+is($v->{err}, '', 'the conversion comes to its end');
+$node->safe_psql('postgres', $late);
+is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT amname, ',') FROM pg_class c JOIN pg_am a ON a.oid = relam
+	WHERE relname IN ('h_b', 'h1_b', 'h2_b')}), 'btree', 'and all parts are of one access method');
+$node->safe_psql('postgres', 'DROP TABLE h');
+
 # ---- without the library ----
 
 $node->safe_psql('postgres', q{
