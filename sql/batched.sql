@@ -523,4 +523,11 @@ SELECT counts('SELECT id FROM o WHERE NOT EXISTS (SELECT FROM few WHERE few.k = 
 SELECT counts('SELECT id FROM o WHERE EXISTS (SELECT FROM few WHERE few.k = o.id AND few.k::text > o.t)');
 SELECT same('SELECT id FROM o WHERE NOT EXISTS (SELECT FROM few WHERE few.k = o.id AND (few.k + o.id) % 3 > 0)');
 
+-- outer rows that are locked, or that a volatile function sees, are not read before they are wanted
+SET artidx.batched_joins = on;
+EXPLAIN (COSTS OFF) SELECT n.y FROM (SELECT * FROM o OFFSET 0) s JOIN n ON n.k = s.id;
+EXPLAIN (COSTS OFF) SELECT n.y FROM (SELECT * FROM o FOR UPDATE SKIP LOCKED) s JOIN n ON n.k = s.id;
+EXPLAIN (COSTS OFF) SELECT n.y FROM (SELECT * FROM o WHERE pg_try_advisory_xact_lock(id) OFFSET 0) s JOIN n ON n.k = s.id;
+EXPLAIN (COSTS OFF) SELECT n.y FROM o JOIN n ON n.k = o.id WHERE pg_try_advisory_xact_lock(o.id);
+
 DROP SCHEMA batched CASCADE;

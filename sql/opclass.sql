@@ -91,11 +91,13 @@ CREATE INDEX art_x_j ON art_x USING art (j) WITH (structure = art);
 
 CREATE COLLATION nondet (provider = icu, locale = 'und', deterministic = false);
 CREATE INDEX art_x_t ON art_x USING art (t) WITH (structure = art);
-CREATE INDEX art_x_t ON art_x USING art (v COLLATE "und-x-icu") WITH (structure = art);
-CREATE INDEX art_x_t ON art_x USING art (v COLLATE nondet) WITH (structure = art);
-CREATE INDEX art_x_t ON art_x USING art (v COLLATE nondet text_pattern_ops);
-CREATE INDEX art_x_t ON art_x USING art (v COLLATE nondet varchar_pattern_ops);
-CREATE INDEX art_x_t ON art_x USING art ((t::name) COLLATE "und-x-icu") WITH (structure = art);
+CREATE INDEX art_x_v ON art_x USING art (v COLLATE "und-x-icu") WITH (structure = art);
+CREATE INDEX art_x_w ON art_x USING art (v COLLATE nondet) WITH (structure = art);
+CREATE INDEX art_x_u ON art_x USING art (v COLLATE nondet text_pattern_ops);
+CREATE INDEX art_x_u ON art_x USING art (v COLLATE nondet varchar_pattern_ops);
+CREATE INDEX art_x_m ON art_x USING art ((t::name) COLLATE "und-x-icu") WITH (structure = art);
+SELECT indexrelname, structure FROM artidx_indexes WHERE indexrelname ~ '^art_[ox]_' ORDER BY 1;
+DROP INDEX art_x_n, art_x_f, art_x_j, art_x_t, art_x_v, art_x_w, art_x_m;
 CREATE INDEX art_x_1 ON art_x USING art (t COLLATE "C");
 CREATE INDEX art_x_2 ON art_x USING art (t COLLATE "POSIX");
 CREATE INDEX art_x_3 ON art_x USING art (t COLLATE ucs_basic);

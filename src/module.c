@@ -40,13 +40,14 @@ _PG_init(void)
 	{
 		art_shmem_init();
 		art_before_detach(art_own_builds_exit);
-		art_saved_init();
 		art_replace_init();
 		art_plan_costs_init(art_replacing_btree);
 		art_lifecycle_init();
 		art_utility_install();
 		art_statement_install();
+		/* if there is one place for a worker only, the launcher has it */
 		art_launcher_init();
+		art_saved_init();
 		art_recheck_init();
 	}
 

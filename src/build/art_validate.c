@@ -113,9 +113,9 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 	/* what cannot be encoded is compared, in a B+-tree, unless that is refused */
 	structure = art_index_is_new(index) ? asks_for_bytes(index) : NULL;
 	if (structure != NULL && art_index_compared(index))
-		ereport(ERROR,
+		ereport(WARNING,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot create index \"%s\" with structure \"%s\"",
+				 errmsg("index \"%s\" has structure \"btree\", not \"%s\"",
 						RelationGetRelationName(index), structure),
 				 errdetail("Structure \"%s\" orders keys by their bytes, and one of the columns has an order that no bytes have.",
 						   structure),

@@ -346,8 +346,9 @@ art_apply_cap(Oid indexoid)
 }
 
 /*
- * See live.h.  Nothing is known to lead here: another operator class or
- * collation makes another file.
+ * See live.h.  A conversion makes the index of an exclusion constraint before it is
+ * the constraint's.  Nothing is known to change how keys are made: another
+ * operator class or collation makes another file.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
@@ -355,15 +356,17 @@ art_apply_cap(Oid indexoid)
 void
 art_apply_kind(Relation index, ArtEntry *e, bool compared)
 {
+	const bool	unique = index->rd_index->indisunique || index->rd_index->indisexclusion;
 	LWLock	   *lock;
 	bool		was_ready = false;
 	bool		dropped = false;
 
-	if (likely(e->compared == compared))
+	if (likely(e->compared == compared && e->unique == unique))
 		return;
 	lock = lock_entry(index, e);
 	if (lock == NULL)
 		return;
+	e->unique = unique;
 	if (e->compared != compared &&
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
 	{

@@ -34,6 +34,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -296,6 +297,48 @@ batched_path(NestPath *nest)
 	return &path->path;
 }
 
+/* Is one of the conditions volatile, of those that concern no other relations than these? */
+static bool
+some_volatile(const List *conditions, Relids relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (bms_is_subset(rinfo->required_relids, relids) &&
+			contain_volatile_functions((Node *) rinfo->clause))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Would somebody see that rows of these relations are read before they are wanted?  Rows
+ * may be locked, or a volatile function may do something.
+ */
+static bool
+reading_is_seen(PlannerInfo *root, Relids relids)
+{
+	int			relid = -1;
+
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		const RangeTblEntry *rte = planner_rt_fetch(relid, root);
+		const RelOptInfo *rel = root->simple_rel_array[relid];
+
+		if (rte->rtekind == RTE_SUBQUERY &&
+			(rte->subquery->rowMarks != NIL ||
+			 contain_volatile_functions((Node *) rte->subquery)))
+			return true;
+		if (rel != NULL && (some_volatile(rel->baserestrictinfo, relids) ||
+							some_volatile(rel->joininfo, relids)))
+			return true;
+	}
+	return false;
+}
+
 /*
  * set_join_pathlist_hook.  The cheap tests come first, for most
  * joins have few rows, or no such path.
@@ -316,7 +359,8 @@ offer_batched(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	partial = find_nested(joinrel->partial_pathlist, outerrel, innerrel);
 	if ((nested == NIL && partial == NIL) || art_costs_as_btree() ||
 		IsolationIsSerializable() ||
-		!join_will_do(root, joinrel, innerrel, jointype, extra->restrictlist))
+		!join_will_do(root, joinrel, innerrel, jointype, extra->restrictlist) ||
+		reading_is_seen(root, outerrel->relids))
 		return;
 
 	foreach(lc, nested)

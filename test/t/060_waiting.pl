@@ -248,8 +248,12 @@ like(slurp_file($node->logfile, $offset),
 $node->safe_psql('postgres', 'INSERT INTO d VALUES (5000)');
 is(index_state($node, 'd_k'), 'ready', 'a statement builds what it needs');
 
-# the launcher has a place, its workers have none
-$node->append_conf('postgresql.conf', "max_worker_processes = 2\nartidx.save_at_shutdown = off\n");
+# the launcher has a place, its workers have none, nor has the loader of what was saved
+$node->append_conf('postgresql.conf', "max_worker_processes = 2\n");
+$node->restart;
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'artidx launcher'}),
+	'1', 'of all workers it is the launcher that has the only place');
+$node->append_conf('postgresql.conf', "artidx.save_at_shutdown = off\n");
 $node->stop('immediate');
 $offset = -s $node->logfile;
 $node->start;
