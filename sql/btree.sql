@@ -129,4 +129,24 @@ INSERT INTO art_len SELECT 'c' FROM generate_series(1, 51);
 INSERT INTO art_len VALUES ('b' || repeat('x', 247));
 SELECT entries, heap_tuples FROM artidx_check('art_len_s', true);
 
+-- in a small page the long ones may all come into one half
+CREATE TABLE art_few (s text COLLATE "C");
+CREATE INDEX art_few_s ON art_few USING art (s) WITH (structure = btree, page_size = 256);
+INSERT INTO art_few VALUES (repeat('c', 19));
+INSERT INTO art_few VALUES (repeat('h', 10));
+INSERT INTO art_few VALUES ('a');
+INSERT INTO art_few VALUES (repeat('b', 23));
+INSERT INTO art_few VALUES (repeat('i', 6));
+INSERT INTO art_few VALUES (repeat('e', 55));
+INSERT INTO art_few VALUES (repeat('g', 7));
+INSERT INTO art_few VALUES (repeat('f', 5));
+INSERT INTO art_few VALUES (repeat('d', 55));
+SELECT entries, heap_tuples FROM artidx_check('art_few_s', true);
+-- the largest pages and keys, falling: the tree stays flat
+CREATE TABLE art_high (t text COLLATE "C");
+CREATE INDEX art_high_t ON art_high USING art (t) WITH (structure = btree, page_size = 16384);
+INSERT INTO art_high SELECT repeat('x', 4070) || lpad((1000 - g)::text, 8, '0') FROM generate_series(1, 600) g;
+SELECT entries, height < 8 AS flat FROM artidx_indexes WHERE indexrelname = 'art_high_t';
+SELECT entries, heap_tuples FROM artidx_check('art_high_t', true);
+
 DROP SCHEMA bt CASCADE;

@@ -696,7 +696,7 @@ extern ax_status ax_info_about(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_inf
  * value; in a compared tree, by pages that are looked at again.
  */
 #define AX_CHECK_WORK	256		/* nodes and leaves looked at by one call, about */
-#define AX_CHECK_LEVELS 24
+#define AX_CHECK_LEVELS 40
 
 /* Where a walk over a compared tree is: pages, of which only some may be left. */
 typedef struct ax_walk

@@ -25,7 +25,7 @@
 
 #include "ax.h"
 
-#define AX_CMP_LEVELS	24
+#define AX_CMP_LEVELS	40		/* with two children a page, more than memory has */
 #define AX_CMP_NOWHERE	(-1)	/* a path's n: begin again for what comes next */
 
 /* A page as it was: a private copy of its contents. */

@@ -783,6 +783,34 @@ test_turn(worker *a, worker *b)
 	ok(beside_in == was + 1, "or is given back");
 }
 
+/* Long keys that rise leave full pages behind, on all levels. */
+static void
+test_rising(worker *w)
+{
+	const unsigned n = 20000;
+	uint8_t		k[60];
+	char		why[256] = "";
+	ax_tree_info info;
+	unsigned	bad = 0;
+
+	ck_reversed = false;
+	ck_open(w, 256);
+	ck_buffers(w);
+	memset(k, 'f', sizeof(k));
+	for (unsigned i = 0; i < n; i++)
+	{
+		k[0] = (uint8_t) (i >> 16);
+		k[1] = (uint8_t) (i >> 8);
+		k[2] = (uint8_t) i;
+		bad += ck_insert(w, k, sizeof(k)) != AX_OK;
+	}
+	(void) ax_info(&w->cx, ck_tree, ck_gen, &info);
+	ok(bad == 0 && info.inner_nodes * 2 < info.leaves + 100,
+	   "long keys rise: %llu pages above %llu leaves, height %d", (unsigned long long) info.inner_nodes,
+	   (unsigned long long) info.leaves, info.height);
+	ok(ck_check(w, n, why, sizeof(why)), "sound (%s)", why);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -797,6 +825,7 @@ main(int argc, char **argv)
 	test_alone(&a, 256, true, true, n / 4);
 	test_alone(&a, 1024, true, false, n);
 	test_alone(&a, 16384, false, true, n);
+	test_rising(&a);
 	test_load(&a, 256, 100, n);
 	test_load(&a, 1024, 70, n);
 	test_oom(&a, 256);

@@ -111,11 +111,16 @@ bt_page_size(const ax_store *s, int level)
 	return size % 4096 ? size : size - AX_LINE;
 }
 
-/* Keys longer than this are blobs. */
+/*
+ * Keys longer than this are blobs, in pages of the tree's page size.  An inner page has room
+ * for four such separators, or the tree grows a level with every few splits.
+ */
 static inline uint32_t
 bt_max_inline(uint32_t size)
 {
-	return size / 4;
+	const uint32_t most = (BT_MAX_SIZE - AX_LINE - BT_HEAD - 8) / 4 - 12;
+
+	return size / 4 < most ? size / 4 : most;
 }
 
 static inline _Atomic uint64_t *

@@ -59,6 +59,7 @@ descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, b
 		bt_frame   *f = &t->f[t->n];
 		const bool	leaf = p->level == 0;
 
+		AX_ENSURE(ax_body(cx), t->n < BT_LEVELS);
 		f->p = p;
 		f->i = 0;
 		f->g.w = &p->word;
@@ -391,17 +392,17 @@ choose_cut(const room *r)
 
 /*
  * Do both halves of a leaf fit?  Keys of one length have no slots, and beside a key of
- * another each takes four bytes more.  So there may be no cut at which both do.  A half's
- * prefix is the page's or longer, which saves at least what it takes.
+ * another each takes four bytes more.  In a small page the long keys may all be in one
+ * half.  So there may be no cut at which both fit.  A half's prefix is the page's or
+ * longer, which saves at least what it takes.
  */
 static bool
 halves_fit(const room *r, int m)
 {
 	const bt_page *x = r->t->f[r->k].p;
 
-	return x->tail == BT_VAR ||
-		(bt_fits(x->size, false, r->v, m, x->plen) &&
-		 bt_fits(x->size, false, r->v + m, r->n - m, x->plen));
+	return bt_fits(x->size, false, r->v, m, x->plen) &&
+		bt_fits(x->size, false, r->v + m, r->n - m, x->plen);
 }
 
 /* The page is split without the new key.  It is at home in a half then, or splits that. */

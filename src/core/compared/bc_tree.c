@@ -473,7 +473,10 @@ typedef struct halves
 	bc_entry	sep;			/* without its child; its blob is still the leaf's */
 } halves;
 
-/* The image of a page, with entry "in" (or NULL) at place "at", cut in two. */
+/*
+ * The image of a page cut in two: with entry "in" at place "at", or, NULL, for one that is
+ * to come there.
+ */
 static void
 halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
 {
@@ -495,7 +498,7 @@ halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
 		}
 	}
 	/* rising keys leave full pages behind */
-	cut = in && at == n - 1 ? n - 1 : middle(bytes, n);
+	cut = n > 1 && at + (in ? 1 : 0) == n ? n - 1 : middle(bytes, n);
 
 	bc_clear(h->left, w->size, m->level);
 	bc_clear(h->right, w->size, m->level);
@@ -522,8 +525,8 @@ halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
 }
 
 /*
- * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL) at place
- * "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over (something may
+ * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL: one is to
+ * come) at place "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over (something may
  * have been done: if the page above had no room it was cut).  AX_NOMEM.
  *
  * Epoch: inside.
@@ -567,7 +570,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 			bc_unalloc(w->cx, w->s, r);
 			if (sepblob)
 				bt_blob_free(w->cx, w->s, sepblob);
-			x = split(w, k - 1, 0, NULL);
+			x = split(w, k - 1, w->p->f[k - 1].i + 1, NULL);
 			return x == AX_OK ? AX_CHANGED : x;
 		}
 	}

@@ -506,7 +506,8 @@ drop(ax_ctx *cx, ax_store *s, work *w, int out)
 /*
  * Put the entries of slots [from, to) of the node at depth d into leaves of byte
  * ranges, in w->out from *nout on.  A leaf has all entries of a byte value, as a
- * build's.  AX_OK, with *nout as it was if it would be no gain, or there is no memory.
+ * build's.  One leaf alone is copied: removals may have left entries of one length, of
+ * which it has more than such a leaf takes.  AX_OK, with *nout as it was if it would be no gain, or there is no memory.
  *
  * Arguments: a range of slots of a node, and the place of the answer.
  */
@@ -517,6 +518,7 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 	const int	ngone = w->ngone;
 	const int	embedded = w->embedded;
 	const int	fill = to - from > 1 ? FILL : RT_LEAF_MAX;
+	const bool	copy = to - from == 1 && !RT_IS_NODE(w->slots[from].r);
 	uint32_t	bytes = 0;
 	int			out = *nout;
 	bool		good;
@@ -539,10 +541,12 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 
 			while (k < w->ne && w->e[k].p[0] == c)
 				k++;
-			if (j > i && (k - i > fill || !rt_leaf_fits(w->e + i, (uint64_t) (k - i), 0)))
+			if (j > i && !copy &&
+				(k - i > fill || !rt_leaf_fits(w->e + i, (uint64_t) (k - i), 0)))
 				break;
 		}
-		good = out - *nout < to - from && rt_leaf_fits(w->e + i, (uint64_t) (j - i), 0) &&
+		good = out - *nout < to - from &&
+			(copy || rt_leaf_fits(w->e + i, (uint64_t) (j - i), 0)) &&
 			(r = rt_leaf_new(cx, s, w->e + i, j - i, 0, j - i, true)) != 0;
 		if (!good)
 			break;

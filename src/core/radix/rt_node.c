@@ -523,7 +523,9 @@ form_of(const rt_ent *e, int n, uint32_t off, int cap)
 			f.cap--;
 		f.size = rt_fix_size(f.cap, f.w);
 		f.total = ax_alloc_size(f.size);
-		while (f.cap < RT_LEAF_MAX && rt_fix_size(f.cap + 1, f.w) <= f.total)
+		/* no more than would fit in another one: rt_leaf_fits */
+		while (f.cap < RT_LEAF_MAX && rt_fix_size(f.cap + 1, f.w) <= f.total &&
+			   rt_fix_size(f.cap + 1, f.w) <= RT_FIX_BYTES)
 			f.cap++;
 		return f;
 	}
