@@ -135,6 +135,51 @@ SELECT same_parallel('SELECT md5(w) FROM {}_l WHERE w BETWEEN ''aaaaaaaaaaaaaaaa
 SELECT same_parallel('SELECT v, u FROM {}_l WHERE v > 10');
 SELECT same_parallel('SELECT u FROM {}_l WHERE u > ''q'' COLLATE "en-x-icu"');
 
+-- keys that are longer than what participants tell each other, and ranges that end within the part told
+CREATE TABLE art_far (t text COLLATE "C", k int) WITH (parallel_workers = 2);
+INSERT INTO art_far SELECT repeat('x', 5000) || lpad(i::text, 6, '0'), i FROM generate_series(1, 1000) i;
+INSERT INTO art_far SELECT repeat('x', 5000) || '000500', i FROM generate_series(1, 200) i;
+INSERT INTO art_far SELECT 'y', i FROM generate_series(1, 1000) i;
+CREATE INDEX art_far_t ON art_far USING art (t);
+CREATE INDEX art_far_icu ON art_far USING art (t COLLATE "en-x-icu", k);
+VACUUM ANALYZE art_far;
+SET cpu_tuple_cost = 10;
+SET random_page_cost = 0;
+CREATE FUNCTION long_parallel(cond text) RETURNS TABLE (parallel bool, answers text) LANGUAGE plpgsql AS $$
+DECLARE
+	q text;
+	line text;
+BEGIN
+	cond := 'FROM art_far WHERE ' || replace(cond, '$x', quote_literal(repeat('x', 5000)));
+	FOREACH q IN ARRAY ARRAY['SELECT count(*) || '' '' || sum(k) ' || cond,
+			'SELECT count(*) || '' falling'' FROM (SELECT k ' || cond || ' ORDER BY t DESC OFFSET 0) s'] LOOP
+		parallel := false;
+		FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || q LOOP
+			parallel := parallel OR line LIKE '%Parallel Index%';
+		END LOOP;
+		EXECUTE q INTO answers;
+		SET LOCAL max_parallel_workers_per_gather = 0;
+		SET LOCAL enable_indexscan = off;
+		SET LOCAL enable_indexonlyscan = off;
+		SET LOCAL enable_seqscan = on;
+		EXECUTE q INTO line;
+		answers := answers || ', the table: ' || line;
+		SET LOCAL max_parallel_workers_per_gather = 2;
+		SET LOCAL enable_indexscan = on;
+		SET LOCAL enable_indexonlyscan = on;
+		SET LOCAL enable_seqscan = off;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+SELECT * FROM long_parallel('t >= $x || ''000001'' AND t < $x || ''000101''');
+SELECT * FROM long_parallel('t > $x || ''000900''');
+SELECT * FROM long_parallel('t = $x || ''000500''');
+SELECT * FROM long_parallel('t = ANY (ARRAY[$x || ''000500'', $x || ''000501'', ''y''])');
+SELECT * FROM long_parallel('t COLLATE "en-x-icu" = $x || ''000500'' AND k BETWEEN 10 AND 20');
+SELECT * FROM long_parallel('t COLLATE "en-x-icu" = $x || ''000500'' AND k > 150');
+RESET cpu_tuple_cost;
+RESET random_page_cost;
+
 -- each of two workers returns a quarter of the rows, at least, if a row is some
 -- work (a few tries: who
 -- is late gets less)

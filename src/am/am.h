@@ -270,6 +270,9 @@ extern void art_store_add(ArtStore *s, const uint8 *key, uint32 keylen, uint64 t
 extern void art_store_finish(ArtStore *s);
 extern ax_status art_store_scan(ArtStore *s, ax_batch *b);
 
+/* Order of two positions. */
+extern int	art_bound_cmp(const ArtKeyDesc *kd, const ax_bound *a, const ax_bound *b);
+
 /* ---- art_private.c ---- */
 
 /*

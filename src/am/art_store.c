@@ -144,16 +144,17 @@ key_behind(const ArtStore *s, const uint8 *key, uint32 len, const ax_bound *p)
 }
 
 /*
- * Order of two positions.
+ * See am.h.
  */
-static int
-pos_compare(const ArtStore *s, const ax_bound *a, const ax_bound *b)
+int
+art_bound_cmp(const ArtKeyDesc *kd, const ax_bound *a, const ax_bound *b)
 {
+	uint32		both = Min(a->len, b->len);
 	int			c;
 
-	if (unlikely(s->kd->compared))
-		return art_position_cmp(s->kd, a->key, a->len, a->after, b->key, b->len, b->after);
-	c = memcmp(a->key, b->key, Min(a->len, b->len));
+	if (unlikely(kd->compared))
+		return art_position_cmp(kd, a->key, a->len, a->after, b->key, b->len, b->after);
+	c = both == 0 ? 0 : memcmp(a->key, b->key, both);
 	if (c != 0)
 		return c;
 	if (a->len < b->len)
@@ -851,7 +852,7 @@ block_of(ArtStore *s, const ax_bound *p)
 		Size		m = l + (h - l) / 2;
 		ax_bound	sep = {s->blocks[m].sep, s->blocks[m].seplen, false};
 
-		if (pos_compare(s, &sep, p) <= 0)
+		if (art_bound_cmp(s->kd, &sep, p) <= 0)
 			l = m;
 		else
 			h = m;
@@ -871,13 +872,13 @@ covers(ArtStore *s, const ax_bound *lo, const ax_bound *hi, bool backward, bool 
 
 	if (!backward)
 	{
-		*whole = pos_compare(s, hi, &to) <= 0;
-		return pos_compare(s, &from, lo) <= 0 &&
-			(*whole || pos_compare(s, lo, &to) < 0);
+		*whole = art_bound_cmp(s->kd, hi, &to) <= 0;
+		return art_bound_cmp(s->kd, &from, lo) <= 0 &&
+			(*whole || art_bound_cmp(s->kd, lo, &to) < 0);
 	}
-	*whole = pos_compare(s, &from, lo) <= 0;
-	return pos_compare(s, hi, &to) <= 0 &&
-		(*whole || pos_compare(s, hi, &from) > 0);
+	*whole = art_bound_cmp(s->kd, &from, lo) <= 0;
+	return art_bound_cmp(s->kd, hi, &to) <= 0 &&
+		(*whole || art_bound_cmp(s->kd, hi, &from) > 0);
 }
 
 /*
