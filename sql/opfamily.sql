@@ -109,6 +109,19 @@ INSERT INTO p SELECT row(i, i)::pair FROM generate_series(10, 1, -1) i;
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT * FROM p WHERE r <| row(3, 0)::pair ORDER BY r USING <|;
 SELECT * FROM p WHERE r <| row(3, 0)::pair ORDER BY r USING <|;
+-- dead entries that a query has met, when it ends, or its cursor at the commit
+DELETE FROM p;
+INSERT INTO p SELECT row(i, i)::pair FROM generate_series(1, 30) i;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+DELETE FROM p WHERE (r).x <= 10;
+SELECT r FROM p WHERE r |> row(0, 0)::pair ORDER BY r USING <| LIMIT 1;
+BEGIN;
+DECLARE c CURSOR FOR SELECT r FROM p WHERE r |> row(0, 0)::pair ORDER BY r USING <|;
+FETCH 1 FROM c;
+COMMIT;
+RESET enable_bitmapscan;
+RESET enable_sort;
 RESET enable_seqscan;
 DROP FUNCTION pair_cmp(pair, pair);
 DROP OPERATOR CLASS pair_x_ops USING btree;
@@ -131,6 +144,20 @@ CREATE OPERATOR CLASS pair_x_ops DEFAULT FOR TYPE pair USING btree AS
 SELECT artidx_mirror_opclass('pair_x_ops') IS NOT NULL;
 DROP TYPE pair CASCADE;
 SELECT opcname, amname FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE opcname = 'pair_x_ops';
+-- two families of one name, of which one schema can have the mirror of one only
+CREATE SCHEMA one;
+CREATE SCHEMA other;
+CREATE OPERATOR FAMILY one.ci USING btree;
+CREATE OPERATOR FAMILY other.ci USING btree;
+CREATE OPERATOR CLASS one.ci_ops FOR TYPE text USING btree FAMILY one.ci AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 bttextcmp(text, text);
+CREATE OPERATOR CLASS other.ci2_ops FOR TYPE text USING btree FAMILY other.ci AS
+	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~, FUNCTION 1 bttext_pattern_cmp(text, text);
+SELECT artidx_mirror_opclass('one.ci_ops') IS NOT NULL;
+SELECT artidx_mirror_opclass('other.ci2_ops');
+SET client_min_messages = warning;
+DROP SCHEMA one, other CASCADE;
+RESET client_min_messages;
 SET client_min_messages = warning;
 DROP SCHEMA opf CASCADE;
 RESET client_min_messages;

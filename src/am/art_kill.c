@@ -160,6 +160,15 @@ art_scan_kill(IndexScanDesc scan)
 	ArtScan    *so = (ArtScan *) scan->opaque;
 	int			nkilled;
 
+	/*
+	 * A query that has ended has no snapshot, which a comparison function may want.
+	 * Dead entries are only noted to save work.
+	 */
+	if (unlikely(so->kd.compared && !ActiveSnapshotSet()))
+	{
+		so->nkilled = 0;
+		return;
+	}
 	art_scan_kill_flushed(so);
 	nkilled = so->nkilled;
 	so->nkilled = 0;

@@ -334,6 +334,34 @@ op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 	return s;
 }
 
+/*
+ * The very entry, or else one of its TID whose key is equal.
+ */
+static ax_status
+op_find_row(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
+{
+	const uint8 *e;
+	uint32		elen;
+	ax_status	s = op_find(op, key, len, false, true, at, same);
+
+	if (s != AX_OK || *same || op->kd->images || op->p->n == 0)
+		return s;
+	s = op_find(op, key, len, false, false, at, same);
+	if (s == AX_OK && op->p->n > 0 && *at == ax_cmp_count(&op->p->f[op->p->n - 1]))
+	{
+		*at = 0;
+		do
+			s = op_beside(op, false);
+		while (s == AX_OK && ax_cmp_count(&op->p->f[op->p->n - 1]) == 0);
+	}
+	if (s != AX_OK || op->p->n == 0)
+		return s;
+	s = op_key(op, op->p->n - 1, *at, &e, &elen);
+	if (s == AX_OK)
+		*same = art_key_cmp(op->kd, e, elen, key, len, true, false) < 0;
+	return s;
+}
+
 /* ---- insert, remove, contains ---- */
 
 /*
@@ -394,8 +422,14 @@ art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	bool		same;
 	ax_status	s = op_begin(&op, kd, cx, t, gen);
 
-	if (s == AX_OK)
-		s = op_find(&op, key, len, false, true, &at, &same);
+	for (int i = 0; s == AX_OK; i++)
+	{
+		s = op_find_row(&op, key, len, &at, &same);
+		if (s != AX_CHANGED)
+			break;
+		op_lost(&op, i);
+		s = i < ART_CMP_TRIES ? AX_OK : AX_BUSY;
+	}
 	return op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
 }
 
@@ -417,27 +451,7 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		uint32		at;
 		bool		same;
 
-		s = op_find(&op, key, len, false, true, &at, &same);
-		if (s == AX_OK && !same && !kd->images && op.p->n > 0)
-		{
-			s = op_find(&op, key, len, false, false, &at, &same);
-			if (s == AX_OK && op.p->n > 0 && at == ax_cmp_count(&op.p->f[op.p->n - 1]))
-			{
-				at = 0;
-				do
-					s = op_beside(&op, false);
-				while (s == AX_OK && ax_cmp_count(&op.p->f[op.p->n - 1]) == 0);
-			}
-			if (s == AX_OK && op.p->n > 0)
-			{
-				const uint8 *e;
-				uint32		elen;
-
-				s = op_key(&op, op.p->n - 1, at, &e, &elen);
-				if (s == AX_OK)
-					same = art_key_cmp(kd, e, elen, key, len, true, false) < 0;
-			}
-		}
+		s = op_find_row(&op, key, len, &at, &same);
 		if (s == AX_OK)
 		{
 			if (!same)

@@ -34,6 +34,7 @@
 #include "utils/syscache.h"
 
 #include "area/area.h"
+#include "ddl/ddl.h"
 
 /*
  * The members of a btree family ($1) that a family of art ($2) lacks, as items
@@ -154,8 +155,22 @@ has_default(Oid am, Oid type)
 	return SPI_processed != 0;
 }
 
+/* ERROR if the family, which was there before, means something else by the type. */
+static void
+check_members(Oid family, const Original *orig, const char *name)
+{
+	if (!art_same_members(family, orig->from, orig->type))
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("operator family %s of access method \"%s\" has other operators for type %s",
+						name, ART_AM_NAME, format_type_be(orig->type)),
+				 errhint("Set \"search_path\" to another schema, in which the operator class is made.")));
+}
+
 /*
  * The oid of the new operator class.
+ *
+ * Long: the statements that make it, in their order.
  */
 Datum
 artidx_mirror_opclass(PG_FUNCTION_ARGS)
@@ -228,6 +243,7 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 	AtEOXact_GUC(true, nestlevel);
 
 	CommandCounterIncrement();
+	check_members(to, &orig, qfamily);
 	result = get_opclass_oid(am, list_make2(makeString(schema), makeString(orig.name)), false);
 	if (!creating_extension)
 	{

@@ -54,18 +54,28 @@ art_col_datum(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return PointerGetDatum(copy);
 }
 
-/* Two values of a column without an encoding, DESC applied. */
+/*
+ * Two values of a column without an encoding, DESC applied.  A value is equal to itself.
+ * The function is not asked: it may raise an error, which btree would not meet, for an
+ * entry that is looked for again.
+ */
 static int
 art_datum_cmp(const ArtKeyDesc *kd, int i, const uint8 *a, const uint8 *aend,
 			  const uint8 *b, const uint8 *bend)
 {
 	ArtCmp	   *c = kd->cmp;
 	const ArtKeyCol *col = &kd->cols[i];
-	Datum		x = art_col_ref(col, a, aend, &c->scratch[0]);
-	Datum		y = art_col_ref(col, b, bend, &c->scratch[1]);
-	MemoryContext old = MemoryContextSwitchTo(c->tmp);
-	int32		r = DatumGetInt32(FunctionCall2Coll(&c->fn[i], col->collation, x, y));
+	MemoryContext old;
+	Datum		x,
+				y;
+	int32		r;
 
+	if (aend - a == bend - b && memcmp(a, b, aend - a) == 0)
+		return 0;
+	x = art_col_ref(col, a, aend, &c->scratch[0]);
+	y = art_col_ref(col, b, bend, &c->scratch[1]);
+	old = MemoryContextSwitchTo(c->tmp);
+	r = DatumGetInt32(FunctionCall2Coll(&c->fn[i], col->collation, x, y));
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(c->tmp);
 	if (col->desc)

@@ -209,4 +209,12 @@ extern Datum art_payload_get(const ArtKeyCol *col, const uint8 *body,
 							 const uint8 *bodyend, const uint8 *payload,
 							 const uint8 *payloadend);
 
+/* ---- art_flat.c ---- */
+
+/* Is the type, which may be a domain, a composite one, or of arrays of such? */
+extern bool art_holds_rows(Oid type);
+
+/* The value, of such a type, with nothing toasted in it; in the current memory context. */
+extern Datum art_flat(Datum value, Oid type);
+
 #endif							/* ART_ENC_H */

@@ -326,6 +326,9 @@ art_keydesc_facts(Relation index, MemoryContext cxt)
 			art_col_set_datum(col, TupleDescAttr(RelationGetDescr(index), i)->atttypid,
 							  index_getprocid(index, i + 1, 1));
 			col->sort = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
+			if (index->rd_index->indkey.values[i] == 0 &&
+				art_holds_rows(TupleDescAttr(RelationGetDescr(index), i)->atttypid))
+				col->rows = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
 			kd->compared = true;
 			if (!art_col_images(index, i))
 				kd->images = false;
@@ -537,6 +540,20 @@ art_put_varlena(const ArtKeyCol *col, const struct varlena *v, ArtBuf *buf)
 	buf->len += n;
 }
 
+/* Append a value with rows in it. */
+static void
+art_put_rows(const ArtKeyCol *col, Datum value, ArtBuf *buf)
+{
+	MemoryContext tmp = AllocSetContextCreate(CurrentMemoryContext, "art flat value",
+											  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(tmp);
+	Datum		flat = art_flat(value, col->rows);
+
+	MemoryContextSwitchTo(old);
+	art_put_varlena(col, (struct varlena *) DatumGetPointer(flat), buf);
+	MemoryContextDelete(tmp);
+}
+
 /*
  * Append a string of a collation that compares bytes, and its terminator.
  */
@@ -577,6 +594,8 @@ art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 		memcpy(buf->data + buf->len, DatumGetCString(value), n);
 		buf->len += n;
 	}
+	else if (unlikely(OidIsValid(col->rows)))
+		art_put_rows(col, value, buf);
 	else
 	{
 		struct varlena *v = PG_DETOAST_DATUM_PACKED(value);

@@ -100,6 +100,7 @@ typedef struct ArtKeyCol
 	char		align;
 	Oid			cmp;			/* support function 1 */
 	Oid			sort;			/* support function 2, or invalid */
+	Oid			rows;			/* an expression's type with rows in it, or invalid: art_flat.c */
 } ArtKeyCol;
 
 /*

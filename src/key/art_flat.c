@@ -1,0 +1,99 @@
+/*
+ * art_flat.c
+ *	  Composite values, and arrays of them, with nothing compressed in them.
+ *
+ * An expression such as ROW(a, b) takes the columns as they come.  In the table
+ * they may be compressed, and in the row that is being inserted they are not
+ * yet.  Both values are equal, and their keys are to have the same bytes.  A
+ * column that is no expression has one value, which the table keeps as it was.
+ *
+ * src/README.md: Keys
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tupdesc.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+
+#include "key/key.h"
+#include "key/art_enc.h"
+
+/* See art_enc.h. */
+bool
+art_holds_rows(Oid type)
+{
+	Oid			base = getBaseType(type);
+	Oid			element = get_element_type(base);
+
+	return type_is_rowtype(base) || (OidIsValid(element) && art_holds_rows(element));
+}
+
+/* A composite value, whose fields are flat. */
+static Datum
+flat_row(Datum value)
+{
+	HeapTupleHeader row = DatumGetHeapTupleHeader(value);
+	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
+											  HeapTupleHeaderGetTypMod(row));
+	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(row), .t_data = row};
+	Datum	   *values = palloc(desc->natts * sizeof(Datum));
+	bool	   *nulls = palloc(desc->natts * sizeof(bool));
+	Datum		flat;
+
+	heap_deform_tuple(&tuple, desc, values, nulls);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!nulls[i] && !att->attisdropped && att->attlen == -1)
+			values[i] = art_flat(values[i], att->atttypid);
+	}
+	flat = heap_copy_tuple_as_datum(heap_form_tuple(desc, values, nulls), desc);
+	ReleaseTupleDesc(desc);
+	return flat;
+}
+
+/* An array, whose elements are flat. */
+static Datum
+flat_array(Datum value, Oid element)
+{
+	ArrayType  *array = DatumGetArrayTypeP(value);
+	int16		len;
+	bool		byval;
+	char		align;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+
+	get_typlenbyvalalign(element, &len, &byval, &align);
+	deconstruct_array(array, element, len, byval, align, &values, &nulls, &n);
+	if (n == 0)
+		return PointerGetDatum(array);
+	for (int i = 0; i < n; i++)
+	{
+		if (!nulls[i])
+			values[i] = art_flat(values[i], element);
+	}
+	return PointerGetDatum(construct_md_array(values, nulls, ARR_NDIM(array), ARR_DIMS(array),
+											  ARR_LBOUND(array), element, len, byval, align));
+}
+
+/* See art_enc.h. */
+Datum
+art_flat(Datum value, Oid type)
+{
+	Oid			base = getBaseType(type);
+	Oid			element;
+
+	check_stack_depth();
+	if (type_is_rowtype(base))
+		return flat_row(value);
+	element = get_element_type(base);
+	if (OidIsValid(element) && art_holds_rows(element))
+		return flat_array(value, element);
+	return PointerGetDatum(PG_DETOAST_DATUM(value));
+}
