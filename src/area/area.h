@@ -198,6 +198,14 @@ typedef struct ArtEntry ArtEntry;	/* one structure; shared, type-stable */
  */
 extern ArtEntry *art_entry_if_exists(Relation index);
 
+/*
+ * The lock under which the index's entry is e.  NULL: e is another's by now, for REINDEX
+ * CONCURRENTLY drops an index that somebody may have open.
+ *
+ * Locks: takes the partition lock, exclusive, if it returns it.
+ */
+extern LWLock *art_entry_lock(Relation index, const ArtEntry *e);
+
 extern ax_tree *art_entry_tree(ArtEntry *e);
 
 /*

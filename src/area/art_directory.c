@@ -508,6 +508,29 @@ entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
 }
 
 /*
+ * The subtransaction that gave the index its file, or altered its row; and what is to be
+ * done when that aborts.  A parallel worker cannot tell.
+ */
+static SubTransactionId
+subxact_of(Relation index, bool building, ArtPendingKind *kind)
+{
+	SubTransactionId subid = ART_REL_NEW_SUBID(index);
+
+	if (IsParallelWorker())
+		return InvalidSubTransactionId;
+	if (subid == InvalidSubTransactionId)
+		subid = index->rd_createSubid;
+	if (subid == InvalidSubTransactionId && !building && art_is_uncommitted(index))
+	{
+		subid = GetCurrentSubTransactionId();
+		/* others may use it all the time, if only its name is new */
+		if (index->rd_rel->relpersistence != RELPERSISTENCE_TEMP)
+			*kind = ART_PEND_RESET;
+	}
+	return subid;
+}
+
+/*
  * Find or make the entry of an open index.  building: the caller is ambuild,
  * which registers what its transaction's end must do by itself.  NULL when
  * there is no memory for an entry.
@@ -534,16 +557,13 @@ art_entry_create(Relation index, bool building)
 	ArtPending *created = NULL;
 	ArtLocator	others[8];
 	int			nothers = 0;
-	SubTransactionId subid = ART_REL_NEW_SUBID(index);
+	SubTransactionId subid;
+	ArtPendingKind kind = ART_PEND_CREATED;
 
 	art_require_preload(index);
 	(void) art_ctx();
 	art_locator(index, &loc);
-	if (subid == InvalidSubTransactionId)
-		subid = index->rd_createSubid;
-	if (subid == InvalidSubTransactionId && !building && !IsParallelWorker() &&
-		art_is_uncommitted(index))
-		subid = GetCurrentSubTransactionId();
+	subid = subxact_of(index, building, &kind);
 	if (!building && subid != InvalidSubTransactionId)
 		created = art_pending_prepare();
 
@@ -591,7 +611,7 @@ art_entry_create(Relation index, bool building)
 			made_temp = true;
 		if (created)
 		{
-			art_pending_add(created, ART_PEND_CREATED, loc.db, oid, &loc, subid);
+			art_pending_add(created, kind, loc.db, oid, &loc, subid);
 			created = NULL;
 		}
 	}
@@ -638,6 +658,26 @@ art_entry_if_exists(Relation index)
 	e = art_find(oid, &loc);
 	art_unlock(lock);
 	return e;
+}
+
+/*
+ * See area.h.
+ *
+ * Locks: takes the partition lock, exclusive, if it returns it.
+ */
+LWLock *
+art_entry_lock(Relation index, const ArtEntry *e)
+{
+	ArtLocator	loc;
+	LWLock	   *lock;
+
+	art_locator(index, &loc);
+	lock = art_partition(loc.db, RelationGetRelid(index));
+	art_lock(lock, LW_EXCLUSIVE);
+	if (art_find(RelationGetRelid(index), &loc) == e)
+		return lock;
+	art_unlock(lock);
+	return NULL;
 }
 
 /*

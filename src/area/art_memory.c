@@ -1059,10 +1059,11 @@ void
 art_unload(Relation index)
 {
 	ArtEntry   *e = art_entry(index);
-	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	LWLock	   *lock = art_entry_lock(index, e);
 	bool		was_ready;
 
-	art_lock(lock, LW_EXCLUSIVE);
+	if (lock == NULL)
+		return;
 	was_ready = art_entry_absent(e, ART_WHY_UNLOADED, NULL);
 	e->wanted = ART_WANT_NOTHING;
 	art_unlock(lock);
@@ -1083,8 +1084,9 @@ art_reload(Relation index)
 
 	if (e == NULL)
 		return;
-	lock = art_partition(e->loc.db, e->indexoid);
-	art_lock(lock, LW_EXCLUSIVE);
+	lock = art_entry_lock(index, e);
+	if (lock == NULL)
+		return;
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
 	{
 		if (e->reason == ART_WHY_UNLOADED)

@@ -59,29 +59,32 @@
 /*
  * See ddl.h.
  */
-Oid
-art_same_opclass(Oid btopclass, Oid amoid)
+bool
+art_same_members(Oid ours, Oid theirs, Oid type)
 {
-	Oid			twin = art_opclass_twin(btopclass, amoid);
-	Oid			type,
-				ours,
-				theirs;
-
-	if (!OidIsValid(twin))
-		return InvalidOid;
-	type = get_opclass_input_type(btopclass);
-	theirs = get_opclass_family(btopclass);
-	ours = get_opclass_family(twin);
 	if (get_opfamily_proc(ours, type, type, BTORDER_PROC) !=
 		get_opfamily_proc(theirs, type, type, BTORDER_PROC))
-		return InvalidOid;
+		return false;
 	for (int s = 1; s <= BTMaxStrategyNumber; s++)
 	{
 		if (get_opfamily_member(ours, type, type, s) !=
 			get_opfamily_member(theirs, type, type, s))
-			return InvalidOid;
+			return false;
 	}
-	return twin;
+	return true;
+}
+
+/*
+ * See ddl.h.
+ */
+Oid
+art_same_opclass(Oid btopclass, Oid amoid)
+{
+	Oid			twin = art_opclass_twin(btopclass, amoid);
+
+	return OidIsValid(twin) &&
+		art_same_members(get_opclass_family(twin), get_opclass_family(btopclass),
+						 get_opclass_input_type(btopclass)) ? twin : InvalidOid;
 }
 
 /* A name with its schema, as CREATE INDEX wants it. */

@@ -77,6 +77,9 @@ extern List *art_opclass_name(Oid opclass);
  */
 extern Oid	art_same_opclass(Oid opclass, Oid amoid);
 
+/* Have two operator families the same comparison and operators of a type? */
+extern bool art_same_members(Oid ours, Oid theirs, Oid type);
+
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);
 

@@ -561,9 +561,11 @@ try_look(bool *again)
 
 /*
  * Recovery has ended.  Take what is left, and hand the structures over.  One that is
- * not complete, or whose table is locked, goes.
+ * not complete, or whose table is locked, goes.  A prepared transaction may have given
+ * the table another file, with rows that nobody has looked at.
  *
- * Locks: takes partition locks, shared or exclusive, one after the other.
+ * Locks: tries AccessShareLock on each table, for a transaction; takes partition
+ * locks, shared or exclusive, one after the other.
  */
 static void
 hand_over(void)
@@ -583,18 +585,22 @@ hand_over(void)
 
 		if (x->closed)
 			continue;
+		StartTransactionCommand();
 		if (x->behind || x->touched.nto_read > 0 || art_touched_must_sweep(&x->touched) ||
-			x->ndoubtful > 0)
-		{
+			x->ndoubtful > 0 || !ConditionalLockRelationOid(x->heapoid, AccessShareLock) ||
+			!has_file(x->heapoid, &x->heap))
 			art_kept_close(x, ART_WHY_RESTART, NULL);
-			continue;
+		else
+		{
+			art_lock(lock, LW_SHARED);
+			e = art_find(x->indexoid, &x->loc);
+			art_unlock(lock);
+			if (e != NULL)
+				(void) art_entry_publish_ready(e, x->gen, ART_BUILD_REBUILD, 0.0, false);
 		}
-		art_lock(lock, LW_SHARED);
-		e = art_find(x->indexoid, &x->loc);
-		art_unlock(lock);
-		if (e != NULL)
-			(void) art_entry_publish_ready(e, x->gen, ART_BUILD_REBUILD, 0.0, false);
+		CommitTransactionCommand();
 	}
+	MemoryContextSwitchTo(loop_cxt);
 	handed_over = true;
 	ereport(LOG,
 			(errmsg("artidx: the indexes of a standby's database were handed over"),

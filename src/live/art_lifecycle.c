@@ -129,6 +129,8 @@ run_at_abort(const ArtPending *p)
 			break;
 		case ART_PEND_ALTERED:
 			art_index_altered(p->indexoid, NULL);
+			/* we may have told the structure its new max_memory, and others open it no more */
+			art_invalidate_heap(p->db, p->indexoid);
 			break;
 		case ART_PEND_DROP:
 		case ART_PEND_DROP_INDEX:
@@ -498,17 +500,28 @@ table_altered(Oid tableoid)
 		Oid			indexoid = lfirst_oid(lc);
 		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
 		ArtEntry   *e;
+		ArtState	state;
+		bool		was_ready = false;
 
 		if (!is_ours(indexoid) || !new_locator(indexoid, &has))
 			continue;
+		(void) art_ctx();
 		has.backend = backend;	/* the catalog does not know */
 		art_pending_add(art_pending_prepare(), ART_PEND_RESET, MyDatabaseId, indexoid,
 						&has, GetCurrentSubTransactionId());
 		art_lock(lock, LW_EXCLUSIVE);
 		e = art_find(indexoid, &has);
 		if (e != NULL)
+		{
 			e->born_lsn = InvalidXLogRecPtr;	/* run_at_commit gives it one */
+			/* the loader, which takes no lock on the table, would give it one sooner */
+			state = art_entry_state(e, NULL);
+			if (state == ART_BUILDING || state == ART_FOLLOWED)
+				was_ready = art_entry_absent(e, ART_WHY_ALTERED, NULL);
+		}
 		art_unlock(lock);
+		if (was_ready)
+			art_invalidate_heap(MyDatabaseId, tableoid);
 	}
 	list_free(indexes);
 }
@@ -565,11 +578,12 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 			  access == OAT_POST_ALTER))
 	{
 		/*
-		 * The files of a database go, or are moved, before the transaction
-		 * commits.  A new one may have an OID that was in use before.
+		 * The files of a database are moved before the transaction commits.  A new
+		 * one may have an OID that was in use before.  DROP DATABASE tells of itself
+		 * before it looks whether it may, so that waits for the commit.
 		 */
-		if (access != OAT_POST_ALTER ||
-			(objectId != MyDatabaseId && database_moves(objectId)))
+		if (access == OAT_POST_CREATE ||
+			(access == OAT_POST_ALTER && objectId != MyDatabaseId && database_moves(objectId)))
 			art_drop_database(objectId, false);
 		art_pending_add(art_pending_prepare(),
 						access == OAT_DROP ? ART_PEND_DROP_DATABASE : ART_PEND_NEW_DATABASE,

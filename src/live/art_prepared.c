@@ -4,7 +4,9 @@
  *	  whatever process, sends the sweeper to the database.
  *
  * They are kept by the hash of their name.  Everything here is guarded by the
- * chunk lock.
+ * chunk lock.  The worker of a subscription prepares and ends transactions by no
+ * statement, so nobody tells of either.  After one of these the sweeper comes
+ * again and again, as long as there are indexes in doubt.
  *
  * src/README.md: Transactions
  */
@@ -13,6 +15,8 @@
 #include "common/hashfn.h"
 
 #include "live/art_workers.h"
+
+#define ART_NAMELESS_MS	5000	/* nobody will tell that it is over */
 
 static uint64 my_gid = 0;		/* of the transaction that is being prepared */
 
@@ -46,15 +50,28 @@ void
 art_prepared_doubt(void)
 {
 	int			i;
+	bool		nameless = my_gid == 0;
 
 	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (i = 0; i < ART_NPREPARED && art_shared->prepared[i] != 0; i++)
 		;
-	if (i < ART_NPREPARED)
+	if (i < ART_NPREPARED && !nameless)
 		art_shared->prepared[i] = my_gid;
 	else
 		art_shared->prepared_lost = true;
 	art_unlock(art_chunk_lock);
+	my_gid = 0;
+	if (nameless)
+		art_ask(MyDatabaseId, ART_JOB_SWEEP, ART_NAMELESS_MS);
+}
+
+/*
+ * See art_workers.h.
+ */
+bool
+art_prepared_nameless(void)
+{
+	return art_shared->prepared_lost;
 }
 
 /*

@@ -208,27 +208,6 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 }
 
 /*
- * The lock under which the index's entry is e.  NULL: e is another's by now, for REINDEX
- * CONCURRENTLY drops an index that somebody may have open.
- *
- * Locks: takes the partition lock, exclusive, if it returns it.
- */
-static LWLock *
-lock_entry(Relation index, const ArtEntry *e)
-{
-	ArtLocator	loc;
-	LWLock	   *lock;
-
-	art_locator(index, &loc);
-	lock = art_partition(loc.db, RelationGetRelid(index));
-	art_lock(lock, LW_EXCLUSIVE);
-	if (art_find(RelationGetRelid(index), &loc) == e)
-		return lock;
-	art_unlock(lock);
-	return NULL;
-}
-
-/*
  * Compare the index, which is open, with its entry.  committing: what this
  * transaction altered is about to be committed.
  *
@@ -262,7 +241,7 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 
 	max = art_max_memory(index);
 	art_engine_of((ArtOptions *) index->rd_options, &want);
-	lock = lock_entry(index, e);
+	lock = art_entry_lock(index, e);
 	if (lock == NULL)
 		return;
 	changed &= e->changed;
@@ -363,7 +342,7 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 
 	if (likely(e->compared == compared && e->unique == unique))
 		return;
-	lock = lock_entry(index, e);
+	lock = art_entry_lock(index, e);
 	if (lock == NULL)
 		return;
 	e->unique = unique;

@@ -42,6 +42,7 @@
 #include "live/live.h"
 
 #define ART_REFUSED_MS		1000	/* a lock was not to be had */
+#define ART_DOUBT_MS		10000	/* an index is in doubt, and nobody will tell */
 #define ART_FAILED_MS		60000	/* the build erred */
 #define ART_SCOUT_AGAIN_MS	30000	/* not every entry could be made */
 #define ART_NOT_READY_MS	30000	/* CREATE INDEX CONCURRENTLY is at it, or failed */
@@ -140,7 +141,7 @@ job_done(int job)
  * ours, or not there.  As fresh as the last look at invalidations.
  */
 static bool
-catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
+catalog_locator(Oid indexoid, ArtLocator *loc)
 {
 	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
 	Form_pg_class form;
@@ -149,7 +150,8 @@ catalog_locator(Oid indexoid, Oid amoid, ArtLocator *loc)
 	if (!HeapTupleIsValid(tup))
 		return false;
 	form = (Form_pg_class) GETSTRUCT(tup);
-	ours = form->relkind == RELKIND_INDEX && form->relam == amoid;
+	/* the extension may have come a moment ago */
+	ours = form->relkind == RELKIND_INDEX && form->relam == get_am_oid(ART_AM_NAME, true);
 	art_form_locator(form, loc);
 	ReleaseSysCache(tup);
 	return ours;
@@ -412,11 +414,13 @@ scout(void)
  * entry's locator is in no relation cache entry that is used under a lock.
  * Taking the lock brings that up to date.
  *
+ * False: a transaction has the index locked.
+ *
  * Locks: tries ShareUpdateExclusiveLock on the index and gives it back; under
  * it, takes the partition lock, exclusive.
  */
-static void
-sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
+static bool
+sweep_one(Oid indexoid, const ArtLocator *loc)
 {
 	ArtLocator	now;
 	ArtEngine	want;
@@ -424,8 +428,8 @@ sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
 	ArtEntry   *e;
 
 	if (!ConditionalLockRelationOid(indexoid, ShareUpdateExclusiveLock))
-		return;
-	if (!catalog_locator(indexoid, amoid, &now) ||
+		return false;
+	if (!catalog_locator(indexoid, &now) ||
 		now.spc != loc->spc || now.rel != loc->rel)
 		art_drop_locator(indexoid, loc, true);
 	else
@@ -441,6 +445,7 @@ sweep_one(Oid indexoid, const ArtLocator *loc, Oid amoid)
 		art_index_altered(indexoid, art_catalog_engine(indexoid, &want) ? &want : NULL);
 	}
 	UnlockRelationOid(indexoid, ShareUpdateExclusiveLock);
+	return true;
 }
 
 typedef struct Swept
@@ -474,6 +479,8 @@ sweep(void)
 	int			nsuspects = 0;
 	int			n = 0;
 	int			cap = 64;
+	int			over = 0;
+	int			left = 0;
 	Oid			amoid;
 
 	pgstat_report_activity(STATE_RUNNING, "looking for art indexes that are gone");
@@ -520,12 +527,20 @@ sweep(void)
 		CHECK_FOR_INTERRUPTS();
 		nsuspects++;
 		begin();
-		sweep_one(all[i].indexoid, &all[i].loc, amoid);
+		if (sweep_one(all[i].indexoid, &all[i].loc))
+			over += all[i].doubt;
+		else
+			left += all[i].doubt;
 		commit();
 	}
 	elog(DEBUG1, "artidx: swept %d entries, looked at %d", n, nsuspects);
 	pfree(all);
 	job_done(ART_JOB_SWEEP);
+	if (left > 0 && art_prepared_nameless())
+		art_ask(MyDatabaseId, ART_JOB_SWEEP, ART_DOUBT_MS);
+	/* a file that such a transaction made has no entry yet */
+	if (over > 0 && art_prepared_nameless())
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, 0);
 }
 
 /* ---- builds ---- */

@@ -162,6 +162,9 @@ extern void art_prepared_begin(uint64 gid);
 /* It leaves something in doubt. */
 extern void art_prepared_doubt(void);
 
+/* Has there been one whose name is not known? */
+extern bool art_prepared_nameless(void);
+
 /* A transaction of this name is over: did it leave something in doubt? */
 extern bool art_prepared_over(uint64 gid);
 

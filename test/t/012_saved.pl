@@ -14,6 +14,7 @@ my $node = art_node('saved',
 	max_prepared_transactions => 5,
 	wal_level => 'replica',
 	restart_after_crash => 'on',
+	allow_in_place_tablespaces => 'on',
 	'artidx.autobuild' => 'off');
 my $dir = $node->data_dir;
 my $saved = "$dir/pg_stat/artidx.saved";
@@ -354,6 +355,29 @@ is(count_where("state = 'ready' AND last_build_source = 'load'"), $n,
 answers('after the clients');
 check_all('after the clients');
 check_exact($node, 't', 't_k');
+
+# ---- the table moves while it loads --------------------------------------------
+$node->safe_psql('postgres', q{CREATE TABLESPACE ts LOCATION ''});
+$loader = catch_loader();
+SKIP:
+{
+	skip 'the loader was always too fast', 1 unless $loader;
+
+	my $mover = $node->background_psql('postgres');
+	$mover->query_safe('BEGIN');
+	$mover->query_safe('ALTER TABLE t SET TABLESPACE ts');
+	is($mover->query_safe(q{SELECT string_agg(DISTINCT state, ',') FROM artidx_indexes WHERE indexrelname LIKE 't\_%'}),
+		'absent', 'what may be rolled back is not loaded into');
+	$mover->query_safe(q{INSERT INTO t VALUES (-7, 900, NULL, 'moved', 1)});
+	kill 'CONT', $loader;
+	$mover->query_safe('ROLLBACK');
+	$mover->quit;
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM artidx_indexes WHERE state = 'building'");
+	answers('after a table moved and was rolled back');
+	check_all('after a table moved and was rolled back');
+}
+$node->safe_psql('postgres', 'DROP TABLESPACE ts');
 
 # ---- the loader dies -----------------------------------------------------------
 $loader = catch_loader();

@@ -406,6 +406,14 @@ is( $node->safe_psql('postgres',
 		q{SELECT state, builds FROM artidx_indexes WHERE indexrelname = 'd_u'}),
 	'ready|1', 'in the same structure');
 check_exact($node, 'd', 'd_u');
+# a cap that somebody else lowered, met and rolled back
+my $other = $node->background_psql('postgres');
+$other->query_safe('INSERT INTO d VALUES (1, -1)');
+fails_with($node, q{BEGIN; ALTER INDEX d_u SET (max_memory = '1MB'); INSERT INTO d VALUES (2, -2)},
+	'53200', qr/max_memory/, 'a lower cap in its own transaction');
+$other->query_safe('INSERT INTO d VALUES (3, -3)');
+pass('is nothing to others after its rollback');
+$other->quit;
 works($node, q{CREATE INDEX e_cap ON e USING art (k) WITH (max_memory = '1MB')},
 	$unbuilt, 'CREATE INDEX beyond its cap');
 fails_with($node, 'INSERT INTO e SELECT k FROM e LIMIT 1; '

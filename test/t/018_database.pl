@@ -25,6 +25,14 @@ $node->safe_psql('tpl', 'CREATE EXTENSION artidx');
 load_schema($node, $n, 'tpl');
 # not yet ready ones are copied as well as ready ones
 all_ready($node, 'the template is ready', 'tpl');
+# a DROP that is refused drops nothing
+my $inside = $node->background_psql('tpl');
+my $builds = q{SELECT string_agg(indexrelname || ' ' || state || ' ' || builds, ', ' ORDER BY indexrelname) FROM artidx_indexes};
+my $before = $inside->query_safe($builds);
+my ($drc, $dout, $derr) = $node->psql('postgres', 'DROP DATABASE tpl');
+like($derr, qr/is being accessed by other users/, 'DROP DATABASE is refused');
+is($inside->query_safe($builds), $before, 'and its indexes are there as before');
+$inside->quit;
 my $numbers = q{SELECT string_agg(relname || ' ' || oid || ' ' || relfilenode, ', ' ORDER BY relname)
 	FROM pg_class WHERE relname LIKE 'w\_%' AND relkind = 'i'};
 my $of_template = $node->safe_psql('tpl', $numbers);
@@ -181,7 +189,7 @@ $node->safe_psql('postgres', 'DROP TABLE p');
 memory_returns($node, $used, 512 * 1024, 'nothing of all this is left in memory');
 
 is( join("\n",
-		grep { !/lock timeout/ }
+		grep { !/lock timeout|being accessed by other users/ }
 		  server_errors($node, $offset, qr/^(23505|57P0[123]|08\w{3})$/)),
 	'', 'the log has no error that was not asked for');
 is(join("\n", server_crashes($node, $offset)), '', 'and nothing crashed');

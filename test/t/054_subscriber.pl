@@ -10,7 +10,8 @@ use Test::More;
 use ArtTest;
 
 my $node = art_node('subscriber', wal_level => 'logical', max_wal_senders => 4,
-	max_replication_slots => 4, wal_retrieve_retry_interval => "'100ms'");
+	max_replication_slots => 4, wal_retrieve_retry_interval => "'100ms'",
+	max_prepared_transactions => 10);
 my $stops = int($node->safe_psql('postgres', 'SHOW server_version_num') / 10000) == 17;
 my $warning = qr/WARNING:  logical replication into table "(\w+)" stops at the first UPDATE or DELETE.*CALL artidx_to_btree\('public\.\w+'\)/s;
 my $sum = 'SELECT count(*), sum(id), sum(v) FROM r';
@@ -80,5 +81,32 @@ if ($stops)
 }
 $node->safe_psql('postgres', q{
 	ALTER SUBSCRIPTION r_sub DISABLE; ALTER SUBSCRIPTION r_sub SET (slot_name = NONE); DROP SUBSCRIPTION r_sub});
+
+# Transactions that the worker prepares, and ends, by no statement.
+$node->safe_psql('pub', q{
+	CREATE TABLE p (id int);
+	CREATE PUBLICATION p_pub FOR TABLE p;
+	SELECT pg_create_logical_replication_slot('p_slot', 'pgoutput', false, true);
+});
+$node->safe_psql('postgres', q{CREATE TABLE p (id int); CREATE INDEX p_id ON p USING art (id)});
+$node->safe_psql('postgres', "CREATE SUBSCRIPTION p_sub CONNECTION $connection PUBLICATION p_pub
+	WITH (create_slot = false, slot_name = 'p_slot', copy_data = false, two_phase = true)");
+$node->safe_psql('pub', 'INSERT INTO p SELECT generate_series(1, 100)');
+$node->poll_query_until('postgres', 'SELECT count(*) = 100 FROM p') or die 'nothing comes';
+for my $end ('ROLLBACK', 'COMMIT')
+{
+	$node->safe_psql('pub', q{BEGIN; TRUNCATE p; INSERT INTO p VALUES (1), (2); PREPARE TRANSACTION 'x'});
+	$node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_prepared_xacts WHERE database = current_database()')
+	  or die 'nothing is prepared';
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM artidx_indexes WHERE indexrelname = 'p_id' AND state = 'ready'}),
+		'0', "$end: the index is in doubt");
+	$node->safe_psql('pub', "$end PREPARED 'x'");
+	ok($node->poll_query_until('postgres', q{SELECT state = 'ready' FROM artidx_indexes WHERE indexrelname = 'p_id'}),
+		"$end: and is there when the transaction is over");
+	is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM p WHERE id > 0}),
+		$end eq 'COMMIT' ? '2' : '100', "$end: with its rows");
+}
+$node->safe_psql('postgres', q{
+	ALTER SUBSCRIPTION p_sub DISABLE; ALTER SUBSCRIPTION p_sub SET (slot_name = NONE); DROP SUBSCRIPTION p_sub});
 $node->stop;
 done_testing();

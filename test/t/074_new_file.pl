@@ -136,4 +136,37 @@ foreach my $level (qw(minimal replica))
 	$node->stop;
 }
 
+# An index without an entry is renamed, and gets one in that transaction.  Others use it, and
+# the rollback must leave it to them.
+foreach my $how ('ROLLBACK', 'ROLLBACK TO', 'PREPARE')
+{
+	$node = art_node('renamed_' . lc(substr($how, -2)), max_prepared_transactions => 5, enable_seqscan => 'off',
+		enable_bitmapscan => 'off', 'artidx.autobuild' => 'off', 'artidx.save_at_shutdown' => 'off');
+	sql(q{CREATE TABLE known (k int); INSERT INTO known SELECT generate_series(1, 100);
+		CREATE INDEX known_k ON known USING art (k);
+		CREATE TABLE fresh (k bigint, b int); INSERT INTO fresh SELECT i, i FROM generate_series(1, 50) i});
+	$node->restart;
+	my $user = session();
+	my $renamer = session('BEGIN', 'ALTER INDEX known_k RENAME TO renamed', 'SAVEPOINT s',
+		q{SELECT artidx_build('renamed')});
+	$user->query_safe('INSERT INTO known VALUES (1001)') if $how ne 'PREPARE';
+	if ($how eq 'PREPARE')
+	{
+		$renamer->query_safe(q{PREPARE TRANSACTION 'r'});
+		$renamer->query_safe(q{ROLLBACK PREPARED 'r'});
+	}
+	else
+	{
+		$renamer->query_safe($how . ($how eq 'ROLLBACK' ? '' : ' s; COMMIT'));
+	}
+	sql('ALTER INDEX IF EXISTS renamed RENAME TO known_k');
+	$renamer->query_safe('CREATE INDEX fresh_k ON fresh USING art (k)');
+	sql(q{SELECT artidx_build('known_k')});
+	$user->query_safe('INSERT INTO known VALUES (1002)');
+	exact('known', $how eq 'PREPARE' ? 101 : 102, "$how of a new name: the index");
+	exact('fresh', 50, "$how of a new name: another one");
+	eval { $_->quit } foreach $user, $renamer;
+	$node->stop;
+}
+
 done_testing();

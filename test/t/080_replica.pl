@@ -16,7 +16,8 @@ my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1, extra => [ '--no-locale', '--encoding=UTF8' ]);
 # without hints in WAL the first record of a prune after a checkpoint has an image only
 art_conf($primary, wal_log_hints => 'off', max_standby_streaming_delay => -1,
-	wal_receiver_status_interval => 1, max_prepared_transactions => 5, allow_in_place_tablespaces => 'on');
+	wal_receiver_status_interval => 1, max_prepared_transactions => 5, allow_in_place_tablespaces => 'on',
+	autovacuum => 'off');
 $primary->start;
 $primary->safe_psql('postgres', "CREATE TABLESPACE other LOCATION ''");
 $primary->safe_psql('postgres', q{
@@ -936,9 +937,15 @@ $primary->safe_psql('postgres', q{
 	INSERT INTO q SELECT generate_series(1, 3000);
 	CREATE TABLE dead (k int) WITH (autovacuum_enabled = off);
 	CREATE INDEX dead_k ON dead USING art (k);
-	INSERT INTO dead SELECT generate_series(1, 3000);});
+	INSERT INTO dead SELECT generate_series(1, 3000);
+	CREATE TABLE moved (k int);
+	CREATE INDEX moved_k ON moved USING art (k);
+	INSERT INTO moved SELECT generate_series(1, 3000);});
 $primary->wait_for_catchup($standby);
-ready('two more', $n + 2);
+ready('three more', $n + 3);
+# a file whose records the follower does not know of, and the new primary makes it the table's
+$primary->safe_psql('postgres', q{BEGIN; ALTER TABLE moved SET TABLESPACE other;
+	INSERT INTO moved VALUES (4000), (4001); PREPARE TRANSACTION 'moved'});
 my $builds = $standby->safe_psql('postgres',
 	"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k', 'dead_k')");
 $s = prepared();
@@ -973,12 +980,17 @@ $standby->safe_psql('postgres', q{INSERT INTO t SELECT i, 7, 'promoted' FROM gen
 is( $standby->safe_psql('postgres',
 		"SELECT sum(builds) FROM artidx_indexes WHERE indexrelname IN ($names, 'q_k', 'dead_k') AND state = 'ready'"),
 	$builds, 'and not one was built for the promotion');
+$standby->safe_psql('postgres', q{COMMIT PREPARED 'moved'});
+$standby->safe_psql('postgres', 'INSERT INTO moved VALUES (4002)');
+is($standby->safe_psql('postgres', "$on SELECT count(*) FROM moved WHERE k > 3000"), '3',
+	'rows of a file that came with a prepared transaction are in the index');
 $standby->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 50)');
 fails_with($standby, 'INSERT INTO u VALUES (7)', '23505', qr/"u_id"/, 'the unlogged table is new');
 # two of them are partial
 check_exact($standby, 't', $_) foreach grep { !/^t_(seven|part)$/ } @kept;
 check_clean($standby, $_) foreach qw(t_seven t_part);
 check_exact($standby, 'q', 'q_k');
+check_exact($standby, 'moved', 'moved_k');
 # line pointers that were dead and not freed are those of the new primary's VACUUM
 my $entries = q{SELECT entries FROM artidx_indexes WHERE indexrelname = 'dead_k'};
 is($standby->safe_psql('postgres', $entries), '3000', 'a promotion sweeps nothing that it need not');
