@@ -50,6 +50,8 @@
 #define KEY_BUFFER		UINT64CONST(0xA500000000000004)
 
 #define SAMPLE_KEYS		128		/* every so manieth key of a run is of the sample */
+#define SAMPLE_PARTS	128		/* and one each time that this part of maintenance_work_mem was written */
+#define SAMPLE_BYTES	((Size) 64 * 1024)	/* or so much, if that is more */
 #define WRITE_BUF		((Size) 64 * 1024)
 
 /* ---- the first phase: the table to sorted runs ---- */
@@ -73,13 +75,16 @@ write_mark(Part *p, const uint8 *key, uint32 len, uint64 nth, bool end)
 
 /*
  * ArtRun.write: a sorted run to the files.  Later runs are sampled less, so
- * that the sample grows with the number of runs by its logarithm only.
+ * that the sample grows with the number of runs by its logarithm only.  Of long
+ * keys there are more samples, since a task reads from one of them on.
  */
 static void
 write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len, uint64 n)
 {
 	Part	   *p = run->write_arg;
 	uint64		step = (uint64) SAMPLE_KEYS * (p->nruns + 1);
+	Size		most = Max(SAMPLE_BYTES, (Size) maintenance_work_mem * 1024 / SAMPLE_PARTS);
+	uint64		marked = p->off;
 
 	if (n == 0)
 		return;
@@ -97,8 +102,11 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 
 		if (i % ART_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (i % step == 0)
+		if (i % step == 0 || p->off - marked >= most)
+		{
 			write_mark(p, keys[i], l, i, false);
+			marked = p->off;
+		}
 		if (WRITE_BUF - p->fill < size)
 			write_flush(p);
 		to = p->buf + p->fill;
@@ -402,6 +410,7 @@ read_pieces(Part *p, Task *t)
 
 	for (uint32 i = 0; i < t->h.npieces; i++)
 		size += t->piece[i].end - t->piece[i].begin;
+	elog(DEBUG1, "artidx: a task of the build reads %zu bytes", size);
 	if (size > p->raw_size)
 	{
 		if (p->raw)

@@ -47,6 +47,26 @@ sql("CREATE FUNCTION unsafe(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL
 is(asked('CREATE INDEX p_unsafe ON p USING art (unsafe(k))'), 0, 'none for what is not parallel safe');
 sql('DROP INDEX p_unsafe');
 
+# ---- long keys, of which a run has few: a task reads little more than its own ----
+sql('CREATE TABLE long (t text COLLATE "C") WITH (parallel_workers = 2, autovacuum_enabled = off);',
+	'ALTER TABLE long ALTER t SET STORAGE EXTERNAL;',
+	'INSERT INTO long SELECT (SELECT string_agg(md5((i * 100 + j)::text), \'\') FROM generate_series(1, 94) j)',
+	'FROM generate_series(1, 20000) i');
+my $from = -s $node->logfile;
+sql(q{SET maintenance_work_mem = '1MB'; SET log_min_messages = debug1; CREATE INDEX long_t ON long USING art (t)});
+my @reads = slurp_file($node->logfile, $from) =~ /a task of the build reads (\d+) bytes/g;
+my ($most, $all) = (0, 0);
+foreach my $read (@reads)
+{
+	$most = $read if $read > $most;
+	$all += $read;
+}
+note("tasks: " . @reads . ", the largest reads $most bytes, all of them $all");
+cmp_ok($most, '<', 25e6, 'a task does not read most of the 60 MB');
+cmp_ok($most, '>', 0, 'but it reads some');
+check_clean($node, 'long_t');
+sql('DROP TABLE long');
+
 # how many participants read rows: each notes itself through the expression
 sql("CREATE FUNCTION slowly(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS ",
 	"'BEGIN IF \$1 % 1000 = 0 THEN PERFORM pg_sleep(0.02); END IF; RETURN \$1; END'");
