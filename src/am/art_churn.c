@@ -45,8 +45,10 @@ typedef struct ArtChurnKey
 	uint64		resume;			/* of a long chain: looked at up to here */
 } ArtChurnKey;
 
-#define ART_CHURN_KEYS 1024
-static ArtChurnKey churn_keys[ART_CHURN_KEYS];
+#define ART_CHURN_SETS	256
+#define ART_CHURN_WAYS	4
+static ArtChurnKey churn_keys[ART_CHURN_SETS][ART_CHURN_WAYS];
+static uint32 churn_next = 0;
 
 typedef struct ArtChurn
 {
@@ -64,27 +66,29 @@ typedef struct ArtChurn
 } ArtChurn;
 
 /*
- * Find the memory of a key's looks, by a hash.  Another key with the same one
- * takes the place over.
+ * Find the memory of a key's looks, by a hash.  One of four places is the key's.  Two keys
+ * that took one from each other would both begin anew each time.
  */
 static ArtChurnKey *
 churn_key(Relation index, const uint8 *key, uint32 len)
 {
 	uint64		h = RelationGetRelid(index);
+	ArtChurnKey *set;
 	ArtChurnKey *k;
 
 	for (uint32 i = 0; i < len; i++)
 		h = (h ^ key[i]) * UINT64CONST(0x100000001b3);
 	h ^= h >> 32;
 	h *= UINT64CONST(0x9e3779b97f4a7c15);
-	k = &churn_keys[(h >> 32) % ART_CHURN_KEYS];
-	if (k->tag != (uint32) h)
-	{
-		k->tag = (uint32) h;
-		k->wait = 0;
-		k->interval = ART_CHURN_SOON;
-		k->resume = 0;
-	}
+	set = churn_keys[(h >> 32) % ART_CHURN_SETS];
+	for (int i = 0; i < ART_CHURN_WAYS; i++)
+		if (set[i].tag == (uint32) h)
+			return &set[i];
+	k = &set[churn_next++ % ART_CHURN_WAYS];
+	k->tag = (uint32) h;
+	k->wait = 0;
+	k->interval = ART_CHURN_SOON;
+	k->resume = 0;
 	return k;
 }
 
