@@ -269,6 +269,18 @@ ALTER TABLE art_p ALTER id TYPE bigint;
 SELECT * FROM art_keys;
 INSERT INTO art_p VALUES (1, 2, 2, 2);
 INSERT INTO art_p VALUES (2, 1, 2, 2);
+-- an exclusion constraint names its access method, and keeps both
+CREATE TABLE art_e (a int, CONSTRAINT art_p_e EXCLUDE USING art (a WITH =) WITH (max_memory = '1GB'));
+ALTER TABLE art_e ALTER a TYPE bigint;
+SELECT * FROM art_keys WHERE conname = 'art_p_e';
+-- a key that core wants of btree, until 18, goes without them
+CREATE TABLE art_h (a int) PARTITION BY LIST (a);
+CREATE TABLE art_h1 PARTITION OF art_h FOR VALUES IN (1);
+SET client_min_messages = error;
+ALTER TABLE art_h1 ADD CONSTRAINT art_q_h PRIMARY KEY (a) WITH (max_memory = '1GB', fillfactor = 60);
+SET client_min_messages = warning;
+SELECT conname, reloptions = CASE amname WHEN 'art' THEN '{max_memory=1GB,fillfactor=60}' ELSE '{fillfactor=60}' END::text[] AS fit
+	FROM art_keys WHERE conname = 'art_q_h';
 -- a primary key attached, and a foreign key to it in the same statement
 CREATE TABLE art_f (id int NOT NULL, p int);
 CREATE UNIQUE INDEX art_f_i ON art_f USING art (id);

@@ -225,6 +225,8 @@ art_vacuum_end(ArtVacuum *v, IndexBulkDeleteResult *stats, bool done, uint64 byt
  * Epoch: enters and leaves, once a batch.
  * Locks: the caller's on the index.  Waits for a build that is under way
  * (art_wait_not_building) and for scans (art_interlock_vacuum).
+ *
+ * Long: what each state of the index wants, once a pass.
  */
 IndexBulkDeleteResult *
 artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
@@ -263,7 +265,14 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			continue;
 		}
 		if (state == ART_ABSENT)
+		{
+			/*
+			 * The state goes first, and the structure is closed after it, under the
+			 * partition lock.  A scan that reads it still would not meet our increment.
+			 */
+			(void) art_entry_if_exists(index);
 			break;
+		}
 
 		if (v == NULL)
 		{

@@ -366,6 +366,7 @@ typedef struct ArtShared
 	uint64		prepared[ART_NPREPARED];	/* hashed names of transactions that left
 											 * something in doubt; 0: free */
 	bool		prepared_lost;	/* there were more */
+	Oid			nameless;		/* a database with one whose name is not known */
 
 	/*
 	 * no lock: the launcher writes "launcher" and "no_worker", the updater its own, any

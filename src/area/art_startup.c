@@ -144,6 +144,7 @@ keep_shared(void)
 	pg_atomic_write_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 	pg_atomic_write_u64(&art_shared->load_asked, 0);
 	memset(art_shared->prepared, 0, sizeof(art_shared->prepared));
+	art_shared->nameless = InvalidOid;
 	art_shared->prepared_lost = false;	/* the judge forgets every entry in doubt */
 	ax_area_survive(art_shared->area);
 	pg_atomic_write_u32(&art_shared->unjudged, 1);

@@ -204,6 +204,7 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 		elog(ERROR, "cache lookup failed for namespace %u", linitial_oid(path));
 
 	read_original(opclass, &orig);
+	qfamily = quote_qualified_identifier(schema, orig.family);
 	nestlevel = NewGUCNestLevel();
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
 							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
@@ -214,7 +215,6 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 	orig.isdefault = orig.isdefault && !has_default(am, orig.type);
 
 	names = list_make2(makeString(schema), makeString(orig.family));
-	qfamily = quote_qualified_identifier(schema, orig.family);
 	newfamily = !OidIsValid(get_opfamily_oid(am, names, true));
 	if (newfamily)
 		mirror_run(psprintf("CREATE OPERATOR FAMILY %s USING art", qfamily));

@@ -774,7 +774,8 @@ lose_parameters(Oid parent, const char *column, bool inh, LOCKMODE lockmode, Oid
 			bool		isnull;
 			Datum		d = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
 
-			if (index->rd_rel->relam == amoid && !isnull &&
+			/* an exclusion constraint says "USING art", and stays so */
+			if (index->rd_rel->relam == amoid && !isnull && !index->rd_index->indisexclusion &&
 				OidIsValid(get_index_constraint(lfirst_oid(i))) &&
 				has_column(index, get_attnum(RelationGetRelid(heap), column)))
 			{

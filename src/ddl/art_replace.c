@@ -375,6 +375,26 @@ parameters_of_art(List *options)
 }
 
 /*
+ * A key that core wants of btree cannot keep such parameters: it would be refused, and a
+ * restored table left without it.
+ */
+static void
+leave_parameters(List **options, const char *relname)
+{
+	ListCell   *lc;
+
+	foreach(lc, *options)
+	{
+		if (!art_option_fits(lfirst_node(DefElem, lc)->defname, BTREE_AM_OID))
+			*options = foreach_delete_current(*options, lc);
+	}
+	ereport(WARNING,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("a key of table \"%s\" is of access method \"%s\", and its parameters for \"%s\" are left out",
+					relname, "btree", ART_AM_NAME)));
+}
+
+/*
  * Is what the settings say true of this kind of index?
  */
 static bool
@@ -395,6 +415,7 @@ wanted(bool isconstraint, bool exclusion, List *options)
  *
  * Locks: ShareLock on the table (CONCURRENTLY: ShareUpdateExclusiveLock), as
  * core would take it, and on its partitions.
+ * Long: all that may speak against it, before anything is changed.
  */
 static void
 replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
@@ -426,11 +447,16 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 	lockmode = stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock;
 	relid = RangeVarGetRelidExtended(stmt->relation, lockmode, 0,
 									 RangeVarCallbackOwnsRelation, NULL);
-	if (!table_takes_art(relid) ||
-		core_wants_btree(relid, stmt->unique,
+	if (!table_takes_art(relid))
+		return;
+	if (core_wants_btree(relid, stmt->unique,
 						 list_length(stmt->indexParams) +
 						 list_length(stmt->indexIncludingParams)))
+	{
+		if (stmt->isconstraint && parameters_of_art(stmt->options))
+			leave_parameters(&stmt->options, stmt->relation->relname);
 		return;
+	}
 	if (stmt->relation->inh && get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE &&
 		!partitions_take_art(relid, lockmode))
 		return;
@@ -606,9 +632,14 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 		list_length(exclusion ? con->exclusions : con->keys) +
 		list_length(con->including);
 
-	if ((con->including != NIL && !am->amcaninclude) || !options_suit(con->options) ||
-		core_wants_btree(relid, !exclusion, ncolumns))
+	if ((con->including != NIL && !am->amcaninclude) || !options_suit(con->options))
 		return;
+	if (core_wants_btree(relid, !exclusion, ncolumns))
+	{
+		if (!exclusion && parameters_of_art(con->options))
+			leave_parameters(&con->options, stmt->relation->relname);
+		return;
+	}
 
 	if (exclusion)
 	{

@@ -1033,6 +1033,7 @@ follow_databases(void)
 			report_no_worker();
 			return;
 		}
+		pg_atomic_write_u32(&art_shared->no_worker, 0);
 	}
 	/* what was asked for and came too soon */
 	if (asked && waits)

@@ -6,7 +6,7 @@
  * They are kept by the hash of their name.  Everything here is guarded by the
  * chunk lock.  The worker of a subscription prepares and ends transactions by no
  * statement, so nobody tells of either.  After one of these the sweeper comes
- * again and again, as long as there are indexes in doubt.
+ * again and again, as long as its database has indexes in doubt.
  *
  * src/README.md: Transactions
  */
@@ -55,7 +55,9 @@ art_prepared_doubt(void)
 	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	for (i = 0; i < ART_NPREPARED && art_shared->prepared[i] != 0; i++)
 		;
-	if (i < ART_NPREPARED && !nameless)
+	if (nameless)
+		art_shared->nameless = MyDatabaseId;
+	else if (i < ART_NPREPARED)
 		art_shared->prepared[i] = my_gid;
 	else
 		art_shared->prepared_lost = true;
@@ -67,11 +69,20 @@ art_prepared_doubt(void)
 
 /*
  * See art_workers.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
  */
 bool
-art_prepared_nameless(void)
+art_prepared_nameless(bool settled)
 {
-	return art_shared->prepared_lost;
+	bool		is;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	is = art_shared->nameless == MyDatabaseId;
+	if (is && settled)
+		art_shared->nameless = InvalidOid;
+	art_unlock(art_chunk_lock);
+	return is;
 }
 
 /*

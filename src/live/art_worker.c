@@ -536,11 +536,14 @@ sweep(void)
 	elog(DEBUG1, "artidx: swept %d entries, looked at %d", n, nsuspects);
 	pfree(all);
 	job_done(ART_JOB_SWEEP);
-	if (left > 0 && art_prepared_nameless())
-		art_ask(MyDatabaseId, ART_JOB_SWEEP, ART_DOUBT_MS);
-	/* a file that such a transaction made has no entry yet */
-	if (over > 0 && art_prepared_nameless())
-		art_ask(MyDatabaseId, ART_JOB_SCOUT, 0);
+	if (art_prepared_nameless(left == 0))
+	{
+		if (left > 0)
+			art_ask(MyDatabaseId, ART_JOB_SWEEP, ART_DOUBT_MS);
+		/* a file that such a transaction made has no entry yet */
+		if (over > 0)
+			art_ask(MyDatabaseId, ART_JOB_SCOUT, 0);
+	}
 }
 
 /* ---- builds ---- */

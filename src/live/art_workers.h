@@ -162,8 +162,8 @@ extern void art_prepared_begin(uint64 gid);
 /* It leaves something in doubt. */
 extern void art_prepared_doubt(void);
 
-/* Has there been one whose name is not known? */
-extern bool art_prepared_nameless(void);
+/* Has this database had one whose name is not known?  settled: nothing is in doubt. */
+extern bool art_prepared_nameless(bool settled);
 
 /* A transaction of this name is over: did it leave something in doubt? */
 extern bool art_prepared_over(uint64 gid);

@@ -314,6 +314,42 @@ some_volatile(const List *conditions, Relids relids)
 	return false;
 }
 
+/* Does a query lock rows, or change some?  A walker. */
+static bool
+locks_rows(Node *node, void *context)
+{
+	const Query *query = (const Query *) node;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, locks_rows, context);
+	return query->rowMarks != NIL || query->commandType != CMD_SELECT ||
+		query_tree_walker((Query *) node, locks_rows, context, 0);
+}
+
+/* The query of a subquery or of WITH; NULL if it is none, or is not found. */
+static Query *
+query_of(PlannerInfo *root, const RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (rte->rtekind == RTE_SUBQUERY)
+		return rte->subquery;
+	for (Index up = 0; up < rte->ctelevelsup && root != NULL; up++)
+		root = root->parent_root;
+	if (root == NULL)
+		return NULL;
+	foreach(lc, root->parse->cteList)
+	{
+		const CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
+
+		if (strcmp(cte->ctename, rte->ctename) == 0)
+			return (Query *) cte->ctequery;
+	}
+	return NULL;
+}
+
 /*
  * Would somebody see that rows of these relations are read before they are wanted?  Rows
  * may be locked, or a volatile function may do something.
@@ -328,10 +364,14 @@ reading_is_seen(PlannerInfo *root, Relids relids)
 		const RangeTblEntry *rte = planner_rt_fetch(relid, root);
 		const RelOptInfo *rel = root->simple_rel_array[relid];
 
-		if (rte->rtekind == RTE_SUBQUERY &&
-			(rte->subquery->rowMarks != NIL ||
-			 contain_volatile_functions((Node *) rte->subquery)))
-			return true;
+		if (rte->rtekind == RTE_SUBQUERY || rte->rtekind == RTE_CTE)
+		{
+			Query	   *query = query_of(root, rte);
+
+			if (query == NULL || locks_rows((Node *) query, NULL) ||
+				contain_volatile_functions((Node *) query))
+				return true;
+		}
 		if (rel != NULL && (some_volatile(rel->baserestrictinfo, relids) ||
 							some_volatile(rel->joininfo, relids)))
 			return true;
