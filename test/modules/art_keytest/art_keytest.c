@@ -28,6 +28,7 @@
 #include "../../../src/key/art_buf.c"
 #include "../../../src/key/art_compare.c"
 #include "../../../src/key/art_encode.c"
+#include "../../../src/key/art_flat.c"
 #include "../../../src/key/art_numeric.c"
 #include "../../../src/key/art_types.c"
 #include "../../../src/key/art_array.c"
