@@ -504,7 +504,8 @@ publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
  * Make room in the page of frame k, for the key "in" at place "at" (leaf), or
  * for some separator (in NULL).  Copy it into a layout that has room, or split
  * it.  A leaf gets the key on the way, if there is a cut for it.  AX_OK: the
- * key is in.  MORE: start over.  AX_STALE: something changed.  AX_NOMEM.  Nothing is held afterwards.
+ * key is in.  MORE: start over.  AX_STALE: something changed.  AX_NOMEM.
+ * Nothing is held afterwards.
  * ABOVE: make room in the parent first, with this path; nothing was done.
  *
  * The new pages are made before anything is latched, from a copy of the page.

@@ -526,8 +526,9 @@ halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
 
 /*
  * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL: one is to
- * come) at place "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over (something may
- * have been done: if the page above had no room it was cut).  AX_NOMEM.
+ * come) at place "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over
+ * (something may have been done: if the page above had no room it was cut).
+ * AX_NOMEM.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; takes pointer and page by one try

@@ -507,7 +507,8 @@ drop(ax_ctx *cx, ax_store *s, work *w, int out)
  * Put the entries of slots [from, to) of the node at depth d into leaves of byte
  * ranges, in w->out from *nout on.  A leaf has all entries of a byte value, as a
  * build's.  One leaf alone is copied: removals may have left entries of one length, of
- * which it has more than such a leaf takes.  AX_OK, with *nout as it was if it would be no gain, or there is no memory.
+ * which it has more than such a leaf takes.  AX_OK, with *nout as it was if it would be
+ * no gain, or there is no memory.
  *
  * Arguments: a range of slots of a node, and the place of the answer.
  */
