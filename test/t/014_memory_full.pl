@@ -409,7 +409,7 @@ check_exact($node, 'd', 'd_u');
 # a cap that somebody else lowered, met and rolled back
 my $other = $node->background_psql('postgres');
 $other->query_safe('INSERT INTO d VALUES (1, -1)');
-fails_with($node, q{BEGIN; ALTER INDEX d_u SET (max_memory = '1MB'); INSERT INTO d VALUES (2, -2)},
+fails_with($node, q{BEGIN; ALTER INDEX d_u SET (max_memory = '512kB'); INSERT INTO d VALUES (2, -2)},
 	'53200', qr/max_memory/, 'a lower cap in its own transaction');
 $other->query_safe('INSERT INTO d VALUES (3, -3)');
 pass('is nothing to others after its rollback');

@@ -174,8 +174,10 @@ SKIP:
 
 	my $oom = 0;
 	my @oom_odd;
-	for my $round (1 .. int($rounds / 4) + 1)
+	# until enough statements have met their limit, by chance
+	for my $round (1 .. 5 * $rounds)
 	{
+		last if $round > $rounds / 4 + 1 && $oom > $rounds / 40;
 		my $sql = $statements[ int rand @statements ] =~ s/\bc_\d/c_$round/r;
 		my $s = $node->background_psql('postgres', on_error_stop => 0);
 		my $pid = $s->query_safe('SELECT pg_backend_pid()');
