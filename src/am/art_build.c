@@ -85,8 +85,7 @@ art_build_scan(ArtBuildState *bs, Relation heap, Relation index,
 		art_proof_begin(heap, index, bs->kd) : NULL;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 ART_PHASE_HEAP_SCAN);
-	rows = table_index_build_scan(heap, index, indexInfo, true, true,
-								  art_build_callback, bs, NULL);
+	rows = art_build_heap_scan(heap, index, indexInfo, true, art_build_callback, bs, NULL);
 	if (bs->proof != NULL)
 		art_proof_end(bs->proof);
 	bs->proof = NULL;

@@ -137,6 +137,46 @@ page_roots(Page page, OffsetNumber *roots)
 }
 
 /*
+ * See build.h.
+ */
+OffsetNumber
+art_visible_roots(Page page, OffsetNumber *roots)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	bool		chains = false;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		bool		row = ItemIdIsNormal(lp);
+
+		roots[off - 1] = row ? off : InvalidOffsetNumber;
+		chains |= row && HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, lp));
+	}
+	if (!chains)
+		return InvalidOffsetNumber;
+	page_roots(page, roots);
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		if (ItemIdIsNormal(PageGetItemId(page, off)) && roots[off - 1] == InvalidOffsetNumber)
+			return off;
+	}
+	return InvalidOffsetNumber;
+}
+
+/*
+ * See build.h.
+ */
+void
+art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
+							 blkno, off, RelationGetRelationName(heap))));
+}
+
+/*
  * A build keeps everything that anybody may still see, also what is being
  * inserted or deleted.  Not the members of a HOT chain that are dead to new
  * snapshots.  Their successor has the key; or the chain is older than the
@@ -222,6 +262,30 @@ copy_row(ArtHeapReader *r, Buffer buf, BlockNumber blkno, OffsetNumber off, Offs
 	return true;
 }
 
+/* The rows of a copy of an all-visible page, with these roots: all are live. */
+static void
+copied_rows(PageRows *rows, const OffsetNumber *roots)
+{
+	Page		page = (Page) rows->data;
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		int			n = rows->n;
+
+		if (roots[off - 1] == InvalidOffsetNumber)
+			continue;
+		rows->off[n] = off;
+		rows->root[n] = roots[off - 1];
+		rows->inserter[n] = InvalidTransactionId;
+		rows->dying[n] = false;
+		rows->len[n] = ItemIdGetLength(lp);
+		rows->at[n] = ItemIdGetOffset(lp);
+		rows->n++;
+	}
+}
+
 /*
  * Copy the rows of a page out, all (NULL) or those of the chains with these roots, chain by chain.
  */
@@ -253,6 +317,16 @@ read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
 		ART_TEST_OLD_SNAPSHOT(r->snapshot, r->heap, page);
 	maxoff = PageGetMaxOffsetNumber(page);
 
+	if (r->mode == ART_HEAP_BUILD && only == NULL && PageIsAllVisible(page))
+	{
+		memcpy(r->rows->data, page, BLCKSZ);
+		UnlockReleaseBuffer(buf);
+		orphan = art_visible_roots((Page) r->rows->data, roots);
+		if (orphan != InvalidOffsetNumber)
+			art_report_orphan(r->heap, blkno, orphan);
+		copied_rows(r->rows, roots);
+		return;
+	}
 	if (only == NULL)
 	{
 		page_roots(page, roots);
@@ -281,10 +355,7 @@ read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
 	UnlockReleaseBuffer(buf);
 
 	if (orphan != InvalidOffsetNumber)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
-								 blkno, orphan, RelationGetRelationName(r->heap))));
+		art_report_orphan(r->heap, blkno, orphan);
 }
 
 /*

@@ -10,6 +10,7 @@
 #define ART_BUILD_H
 
 #include "access/htup_details.h"
+#include "access/tableam.h"
 #include "datatype/timestamp.h"
 #include "storage/lock.h"
 
@@ -64,6 +65,15 @@ extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
 extern void art_heap_end(ArtHeapReader *r);
 
 /*
+ * The root line pointers of the rows of an all-visible page, of which each is live: 0 for a line
+ * pointer without a row.  Returns the first row that has no root, or 0.
+ */
+extern OffsetNumber art_visible_roots(Page page, OffsetNumber *roots);
+
+/* Errs: a row of the table has no root. */
+extern void art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off) pg_attribute_noreturn();
+
+/*
  * Has the index neither expressions nor a predicate?  By its catalog row, since
  * RelationGetIndexPredicate() evaluates what is constant there: it would run
  * functions of the table's owner as the user of the statement.
@@ -95,6 +105,11 @@ typedef struct ArtAsOwner
  */
 extern void art_as_owner_begin(Relation heap, ArtAsOwner *save);
 extern void art_as_owner_end(const ArtAsOwner *save);
+
+/* ---- art_buildscan.c ---- */
+
+extern double art_build_heap_scan(Relation heap, Relation index, IndexInfo *info, bool progress,
+								  IndexBuildCallback callback, void *arg, TableScanDesc scan);
 
 /* ---- art_btlimit.c ---- */
 
