@@ -74,6 +74,14 @@ art_insert_plain(Relation index, ArtInsertState *st)
 		switch (art_entry_state(st->entry, &gen))
 		{
 			case ART_ABSENT:
+
+				/*
+				 * The state goes first, and the structure is closed after it, under
+				 * the partition lock.  A scan that reads it still must have locked
+				 * its pages before art_ssi_inserted() looks at them.
+				 */
+				if (IsolationIsSerializable())
+					(void) art_entry_if_exists(index);
 				return;
 			case ART_FOLLOWED:
 

@@ -302,6 +302,8 @@ art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason wh
 	{
 		heapoid = e->heapoid;
 		(void) art_entry_absent(e, why, error);
+		if (why == ART_WHY_MEMORY)
+			e->full = art_what_is_full(NULL);
 	}
 	art_unlock(lock);
 	if (OidIsValid(heapoid))

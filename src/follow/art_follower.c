@@ -342,14 +342,15 @@ look(bool *again)
 
 /*
  * In PG_CATCH: did replay cancel us, for a lock, a pin, or the snapshot of the catalog?  Then it
- * goes first.
+ * goes first.  Or did somebody cancel a step that was over by then?
  */
 static bool
 gave_way(void)
 {
 	int			code = geterrcode();
 
-	if (code != ERRCODE_T_R_SERIALIZATION_FAILURE && code != ERRCODE_T_R_DEADLOCK_DETECTED)
+	if (code != ERRCODE_T_R_SERIALIZATION_FAILURE && code != ERRCODE_T_R_DEADLOCK_DETECTED &&
+		code != ERRCODE_QUERY_CANCELED)
 		return false;
 	HOLD_INTERRUPTS();
 	AbortCurrentTransaction();
@@ -562,7 +563,8 @@ try_look(bool *again)
 /*
  * Recovery has ended.  Take what is left, and hand the structures over.  One that is
  * not complete, or whose table is locked, goes.  A prepared transaction may have given
- * the table another file, with rows that nobody has looked at.
+ * the table another file, with rows that nobody has looked at.  Options that were altered
+ * on the primary, and no row after that, were not looked at either.
  *
  * Locks: tries AccessShareLock on each table, for a transaction; takes partition
  * locks, shared or exclusive, one after the other.
@@ -592,8 +594,11 @@ hand_over(void)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		else
 		{
-			art_lock(lock, LW_SHARED);
+			art_lock(lock, LW_EXCLUSIVE);
 			e = art_find(x->indexoid, &x->loc);
+			/* the first who has the index open compares its options */
+			if (e != NULL)
+				e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 			art_unlock(lock);
 			if (e != NULL)
 				(void) art_entry_publish_ready(e, x->gen, ART_BUILD_REBUILD, 0.0, false);

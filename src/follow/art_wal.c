@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
 #include "access/heapam_xlog.h"
 #include "access/rmgr.h"
 #include "access/xact.h"
@@ -34,6 +36,13 @@
 #include "follow/follow.h"
 
 #define ART_BATCH_BYTES	(4 * 1024 * 1024)	/* of WAL, in one batch */
+
+/*
+ * Replay puts the archive's copy of a segment in the place of one that was streamed.  The
+ * segment is missing for a moment, and a process that has it open reads the old file.
+ */
+#define ART_REOPEN_TRIES	50
+#define ART_REOPEN_US		100000
 
 static MemoryContext reader_cxt = NULL; /* the reader allocates when it reads, too */
 static XLogReaderState *reader = NULL;
@@ -321,6 +330,20 @@ take_record(bool *look)
 /* ---- reading ---- */
 
 /*
+ * As wal_segment_open().
+ */
+static void
+open_segment(XLogReaderState *state, XLogSegNo segno, TimeLineID *tli)
+{
+	char		path[MAXPGPATH];
+
+	XLogFilePath(path, *tli, segno, state->segcxt.ws_segsize);
+	for (int i = 0; i < ART_REOPEN_TRIES && access(path, F_OK) != 0; i++)
+		pg_usleep(ART_REOPEN_US);
+	wal_segment_open(state, segno, tli);
+}
+
+/*
  * Begin to read behind the last record that was replayed; its end.
  */
 XLogRecPtr
@@ -334,7 +357,7 @@ art_wal_begin(void)
 	old = MemoryContextSwitchTo(reader_cxt);
 	reader = XLogReaderAllocate(wal_segment_size, NULL,
 								XL_ROUTINE(.page_read = &read_local_xlog_page_no_wait,
-										   .segment_open = &wal_segment_open,
+										   .segment_open = &open_segment,
 										   .segment_close = &wal_segment_close),
 								&private_data);
 	if (reader == NULL)
@@ -345,6 +368,36 @@ art_wal_begin(void)
 	XLogBeginRead(reader, at);
 	MemoryContextSwitchTo(old);
 	return at;
+}
+
+/*
+ * The next record, which was replayed.  After a failure it is read again, from the file
+ * that has the segment's name by then.
+ */
+static void
+read_record(void)
+{
+	char	   *error = NULL;
+
+	for (int i = 0; i < ART_REOPEN_TRIES; i++)
+	{
+		XLogRecPtr	at = reader->EndRecPtr;
+
+		private_data.end_of_wal = false;
+		if (XLogReadRecord(reader, &error) != NULL)
+			return;
+		if (i == 0)
+			ereport(DEBUG1,
+					(errmsg_internal("WAL at %X/%X is read again: %s", LSN_FORMAT_ARGS(at),
+									 error ? error : "it ends")));
+		pg_usleep(i == 0 ? 0 : ART_REOPEN_US);
+		XLogBeginRead(reader, at);
+	}
+	ereport(ERROR,
+			(errcode_for_file_access(),
+			 errmsg("could not read WAL from %X/%X: %s",
+					LSN_FORMAT_ARGS(reader->EndRecPtr),
+					error ? error : "it ends before the last record that was replayed")));
 }
 
 /*
@@ -360,15 +413,7 @@ art_wal_read(XLogRecPtr until, bool *look)
 	HOLD_INTERRUPTS();
 	while (reader->EndRecPtr < until && reader->EndRecPtr - begin < ART_BATCH_BYTES)
 	{
-		char	   *error = NULL;
-
-		private_data.end_of_wal = false;
-		if (XLogReadRecord(reader, &error) == NULL)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not read WAL from %X/%X: %s",
-							LSN_FORMAT_ARGS(reader->EndRecPtr),
-							error ? error : "it ends before the last record that was replayed")));
+		read_record();
 		take_record(look);
 	}
 	RESUME_INTERRUPTS();

@@ -469,7 +469,9 @@ index_altered(Oid indexoid)
  * From now on their structures hold what is right only if the transaction commits.  After
  * a rollback, or a crash, the old file is back.  So they are reset then.
  *
- * Locks: takes the partition lock of each index, exclusive.
+ * Locks: takes ShareUpdateExclusiveLock on each index, to the end of the transaction.  So
+ * nobody gives the index another file meanwhile, and the reset is of this one.  Takes the
+ * partition lock of each index, exclusive.
  */
 static void
 table_altered(Oid tableoid)
@@ -503,7 +505,10 @@ table_altered(Oid tableoid)
 		ArtState	state;
 		bool		was_ready = false;
 
-		if (!is_ours(indexoid) || !new_locator(indexoid, &has))
+		if (!is_ours(indexoid))
+			continue;
+		LockRelationOid(indexoid, ShareUpdateExclusiveLock);
+		if (!new_locator(indexoid, &has))
 			continue;
 		(void) art_ctx();
 		has.backend = backend;	/* the catalog does not know */

@@ -58,14 +58,17 @@ is_valid(Oid indexoid)
 }
 
 /*
- * Will it be built, or on a standby be followed?
+ * Will it be built, or on a standby be followed?  After a promotion, will it be handed over?
  */
 static bool
 is_coming(ArtState state, ArtReason reason)
 {
+	if (state == ART_FOLLOWED)
+		return true;
 	if (!RecoveryInProgress() || state == ART_BUILDING)
 		return art_is_coming(state, reason);
-	return reason == ART_WHY_RESTART && art_standby && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
+	return (reason == ART_WHY_RESTART || reason == ART_WHY_ALTERED || reason == ART_WHY_DROPPED) &&
+		art_standby && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
 /*
@@ -92,7 +95,8 @@ look_at(Form_pg_class form, bool altered, Left *left)
 		reason = e->reason;
 	}
 	art_unlock(lock);
-	if (state == ART_READY || state == ART_FOLLOWED || !is_valid(form->oid))
+	if (state == ART_READY || (state == ART_FOLLOWED && RecoveryInProgress()) ||
+		!is_valid(form->oid))
 		return;
 	if (left->n++ < 10)
 		appendStringInfo(&left->names, "%s%s", left->n > 1 ? ", " : "",

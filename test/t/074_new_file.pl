@@ -78,6 +78,13 @@ foreach my $level (qw(minimal replica))
 		ROLLBACK TO s; INSERT INTO undone VALUES (6001); COMMIT');
 	is(sql('SELECT count(*) FROM undone WHERE k = 778'), 0, "$level: the same to a savepoint");
 	exact('undone', 103, "$level: after the savepoint");
+	# the index gets no other file meanwhile, which the rollback would not reset
+	my $mover = session('BEGIN', 'ALTER TABLE undone SET TABLESPACE ts');
+	fails_with($node, "SET lock_timeout = '100ms'; ALTER INDEX undone_k SET TABLESPACE ts",
+		'55P03', qr/lock timeout/, "$level: an index does not move while its table does");
+	$mover->query_safe('INSERT INTO undone VALUES (779); ROLLBACK');
+	$mover->quit;
+	exact('undone', 103, "$level: after two moves");
 	# an index's new file, which a rolled-back savepoint makes core forget; another session knows the old entry
 	sql('CREATE TABLE moved (k int); INSERT INTO moved SELECT generate_series(1, 100); CREATE INDEX moved_k ON moved USING art (k)');
 	my $reader = session('SELECT count(*) FROM moved WHERE k = 1');

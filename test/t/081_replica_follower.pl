@@ -1,0 +1,112 @@
+# The follower of a standby goes on: when somebody cancels it between two calls, and when a
+# segment that it reads is replaced by its copy from the archive.  A failover hands over
+# what the primary altered at last.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+use ArtTest;
+
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1, has_archiving => 1);
+art_conf($primary, autovacuum => 'off', wal_receiver_status_interval => 1, wal_retrieve_retry_interval => "'100ms'");
+$primary->start;
+$primary->safe_psql('postgres', q{
+	CREATE EXTENSION artidx;
+	CREATE TABLE t (id bigint, k int);
+	CREATE UNIQUE INDEX t_id ON t USING art (id) WITH (max_memory = '256kB');
+	CREATE INDEX t_k ON t USING art (k);
+	INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i;
+});
+$primary->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'b', has_streaming => 1, has_restoring => 1);
+$standby->start;
+
+sub on_standby { return $standby->safe_psql('postgres', $_[0]); }
+
+# all of the primary's WAL was replayed, and the follower has taken it
+sub follows
+{
+	my ($name) = @_;
+	my $lsn = $primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', 'now')});
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok($standby->poll_query_until('postgres',
+			"SELECT coalesce(min(follower_lsn) >= '$lsn', false) FROM artidx_standby WHERE database = 'postgres'"), $name);
+}
+
+ok($standby->poll_query_until('postgres', "SELECT count(*) = 2 FROM artidx_indexes WHERE state = 'ready'"),
+	'both indexes are kept');
+my $follower = on_standby('SELECT follower_pid FROM artidx_standby');
+
+# ---- altered, and a row comes: they come back ----
+foreach my $structure ('btree', 'art', 'btree', 'art')
+{
+	$primary->safe_psql('postgres', "ALTER INDEX t_k SET (structure = $structure); INSERT INTO t VALUES (5000, 5000); DELETE FROM t WHERE id = 5000");
+	$primary->wait_for_catchup($standby);
+	is(on_standby("SELECT bool_and(artidx_wait('1 min')) FROM generate_series(1, 20), LATERAL (SELECT pg_sleep(0.02)) s"),
+		't', "artidx_wait waits for an index that is $structure now");
+}
+
+# ---- a cancel when the follower is in no call ----
+my $builds = on_standby('SELECT sum(builds) FROM artidx_indexes');
+foreach (1 .. 10)
+{
+	on_standby('SELECT pg_cancel_backend(follower_pid) FROM artidx_standby');
+	sleep 0.1;
+}
+$primary->safe_psql('postgres', 'INSERT INTO t VALUES (1001, 1001)');
+follows('after ten cancels the follower goes on');
+is(on_standby('SELECT follower_pid FROM artidx_standby'), $follower, 'it is the same process');
+is(on_standby('SELECT sum(builds) FROM artidx_indexes'), $builds, 'and nothing was built again');
+
+# ---- the segment that it has open comes from the archive ----
+$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
+$standby->reload;
+ok($standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver'), 'streaming has ended');
+foreach my $i (1 .. 3)
+{
+	my $segment = $primary->safe_psql('postgres', "INSERT INTO t VALUES (1001 + $i, 7); SELECT pg_walfile_name(pg_switch_wal())");
+	my $lsn = $primary->safe_psql('postgres', 'SELECT pg_current_wal_lsn()');
+
+	ok($primary->poll_query_until('postgres', "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver"), "segment $i is archived");
+	ok($standby->poll_query_until('postgres',
+			"SELECT count(*) = 1 FROM t WHERE id = 1001 + $i"), 'and replayed');
+	ok($standby->poll_query_until('postgres',
+			"SELECT follower_lsn >= pg_last_wal_replay_lsn() FROM artidx_standby WHERE database = 'postgres'"), 'and followed');
+}
+is(on_standby('SELECT follower_pid FROM artidx_standby'), $follower, 'by the same process');
+is(on_standby('SELECT sum(builds) FROM artidx_indexes'), $builds, 'and nothing was built again');
+unlike(slurp_file($standby->logfile), qr/could not read WAL/, 'it could read all of it');
+
+# ---- altered at last, no row after it, and a failover ----
+$standby->append_conf('postgresql.auto.conf', "primary_conninfo = '" . $primary->connstr . " application_name=standby'\n");
+$standby->reload;
+$primary->safe_psql('postgres', q{
+	CREATE TABLE small (k bigint);
+	INSERT INTO small SELECT hashint8extended(i, 1) FROM generate_series(1, 20000) i;
+	CREATE INDEX small_k ON small USING art (k) WITH (max_memory = '64kB')});
+follows('an index that is full');
+ok($standby->poll_query_until('postgres', "SELECT reason = 'max_memory' FROM artidx_indexes WHERE indexrelname = 'small_k'"),
+	'the standby says what is full');
+$primary->safe_psql('postgres', 'DROP TABLE small');
+$primary->safe_psql('postgres', q{ALTER INDEX t_k SET (structure = btree); ALTER INDEX t_id SET (max_memory = '64MB')});
+follows('the standby has replayed it');
+on_standby("SELECT artidx_wait('1 min')");
+$follower = on_standby('SELECT follower_pid FROM artidx_standby');
+kill 'STOP', $follower;
+$standby->promote;
+is(on_standby("SELECT artidx_wait('300ms')"), 'f', 'an index that is not handed over is waited for');
+kill 'CONT', $follower;
+is(on_standby("SELECT artidx_wait('1 min')"), 't', 'until it is');
+is($standby->psql('postgres', 'INSERT INTO t SELECT 100000 + i, i FROM generate_series(1, 50000) i'), 0,
+	'a unique index has its new max_memory');
+ok($standby->poll_query_until('postgres', "SELECT state = 'ready' AND structure = 'btree' FROM artidx_indexes WHERE indexrelname = 't_k'"),
+	'and the other its new structure');
+check_exact($standby, 't', $_) foreach 't_id', 't_k';
+is(join("\n", server_crashes($standby)), '', 'nothing crashed');
+done_testing();
