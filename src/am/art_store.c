@@ -34,6 +34,8 @@
 #define STORE_CHUNK_MIN		((Size) 1024)
 #define STORE_CHUNK_MAX		((Size) 256 * 1024)
 #define STORE_BLOCK			((Size) 32 * 1024)
+#define STORE_BLOCK_MOST	((Size) 4 * 1024 * 1024)	/* of long keys; or work_mem, if that is more */
+#define STORE_SEPARATORS	32	/* a block is so many times as long as its separator */
 
 /* An entry: its length and the bytes of its key, the TID's last. */
 typedef struct StoreEntry
@@ -687,6 +689,7 @@ write_file(ArtStore *s)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->data);
 	StoreBlock *b = NULL;
+	Size		most = STORE_BLOCK; /* bytes of the block */
 	ArtBuf		prev;
 	const uint8 *key;
 	uint32		len;
@@ -706,18 +709,20 @@ write_file(ArtStore *s)
 		CHECK_FOR_INTERRUPTS();
 		if (s->nblocks == 0 || len != prev.len || memcmp(prev.data, key, len) != 0)
 		{
-			if (b == NULL || b->bytes + need > STORE_BLOCK)
+			if (b == NULL || b->bytes + need > most)
 			{
 				if (b)
 					write_block(s, b);
 				b = new_block(s, key, len, prev.data, prev.len);
-			}
-			if (s->block_size < b->bytes + need)
-			{
-				s->block_size = Max(STORE_BLOCK, need);
-				if (s->block)
-					pfree(s->block);	/* nothing of this block is in it */
-				s->block = MemoryContextAllocHuge(s->data, s->block_size);
+				most = Min((Size) STORE_SEPARATORS * b->seplen, Max(STORE_BLOCK_MOST, s->budget));
+				most = Max(most, Max(STORE_BLOCK, need));
+				if (s->block_size < most)
+				{
+					if (s->block)
+						pfree(s->block);
+					s->block = MemoryContextAllocHuge(s->data, most);
+					s->block_size = most;
+				}
 			}
 			memset(s->block + b->bytes + need - sizeof(uint32), 0, sizeof(uint32));
 			((StoreEntry *) (s->block + b->bytes))->len = len;

@@ -86,6 +86,32 @@ my $open = $node->background_psql('postgres');
 $open->query_safe(
 	'BEGIN; INSERT INTO p SELECT i, 1, $$yy$$, 2 FROM generate_series(1, 500) i');
 
+# ---- long keys that are compared: the separators of its blocks are whole keys ----
+
+{
+	$node->safe_psql('postgres', q{
+		CREATE TABLE lng (k text[]); ALTER TABLE lng ALTER k SET STORAGE EXTERNAL;
+		INSERT INTO lng SELECT ARRAY[lpad((i * 37 % 300)::text, 100000, 'x')] FROM generate_series(1, 300) i;
+		CREATE INDEX lng_k ON lng USING art (k)});
+	my $s = $node->background_psql('postgres');
+	$s->query_safe("SET enable_seqscan = off; SET enable_bitmapscan = off; SET work_mem = '64kB'; "
+		  . 'BEGIN; DECLARE c SCROLL CURSOR FOR SELECT right(k[1], 3) FROM lng ORDER BY k');
+	my @first = ($s->query_safe('FETCH 1 FROM c'));
+	unload('lng_k');
+	push @first, split(/\n/, $s->query_safe('FETCH 20 FROM c'));
+	my $bytes = $s->query_safe(q{SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'art store entries'});
+	cmp_ok($bytes, '<', 8e6, "long keys: of 30 MB of entries $bytes bytes are in memory");
+	cmp_ok($bytes, '>', 100000, 'long keys: and some are');
+	push @first, fetch_all($s, 'FORWARD', 50);
+	my @back = fetch_all($s, 'BACKWARD', 50);
+	is(join(',', @first), join(',', split(/\n/,
+		$node->safe_psql('postgres', "$plain SELECT right(k[1], 3) FROM lng ORDER BY k"))), 'long keys: in order');
+	is(join(',', reverse @back), join(',', @first), 'long keys: and backward');
+	$s->query_safe('COMMIT');
+	$s->quit;
+	$node->safe_psql('postgres', 'DROP TABLE lng');
+}
+
 # ---- cursors that lose the structure under way ----
 
 # name, index, query, settings, scroll
