@@ -532,5 +532,18 @@ EXPLAIN (COSTS OFF) SELECT n.y FROM o JOIN n ON n.k = o.id WHERE pg_try_advisory
 EXPLAIN (COSTS OFF) WITH c AS MATERIALIZED (SELECT id FROM o) SELECT n.y FROM c JOIN n ON n.k = c.id;
 EXPLAIN (COSTS OFF) WITH c AS (SELECT id FROM o FOR UPDATE SKIP LOCKED) SELECT n.y FROM c JOIN n ON n.k = c.id;
 EXPLAIN (COSTS OFF) SELECT n.y FROM (SELECT * FROM (SELECT id FROM o FOR UPDATE) i OFFSET 0) s JOIN n ON n.k = s.id;
+-- nor of a function, of VALUES, of XMLTABLE, of TABLESAMPLE
+CREATE FUNCTION v_of(id int) RETURNS SETOF int LANGUAGE plpgsql VOLATILE ROWS 1 AS $$ BEGIN RETURN NEXT id; END $$;
+CREATE FUNCTION s_of(id int) RETURNS SETOF int LANGUAGE plpgsql STABLE ROWS 1 AS $$ BEGIN RETURN NEXT id; END $$;
+CREATE FUNCTION v_one(id int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN RETURN id; END $$;
+CREATE FUNCTION s_one(id int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN id; END $$;
+SET join_collapse_limit = 1;
+SELECT item, as_json('SELECT n.y FROM o CROSS JOIN LATERAL ' || item || ' s (v) JOIN n ON n.id = s.v')::text ~ 'Batched' AS batched
+FROM unnest(ARRAY['%s_of(o.id)', '(VALUES (%s_one(o.id)), (0))',
+		'XMLTABLE(''.'' PASSING xmlelement(name r, %s_one(o.id)) COLUMNS v int PATH ''.'')',
+		'(SELECT a FROM v TABLESAMPLE bernoulli (%s_one(o.id)))']) f,
+	unnest(ARRAY['s', 'v']) w, format(f, w) item
+ORDER BY w, item COLLATE "C";
+RESET join_collapse_limit;
 
 DROP SCHEMA batched CASCADE;

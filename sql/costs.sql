@@ -36,7 +36,7 @@ CREATE VIEW compared AS
 		art < btree AS less, skips FROM (
 		SELECT columns, query, cost('btree', columns, query) AS btree,
 			cost('art', columns, query) AS art,
-			columns = 'g, a)'
+			columns = 'g, a)' AND query !~ 'ANY'
 				AND current_setting('server_version_num')::int >= 180000 AS skips
 		FROM (VALUES
 			('a)', 'SELECT * FROM costs.t ORDER BY a'),
@@ -53,6 +53,7 @@ CREATE VIEW compared AS
 			('b, a)', 'SELECT * FROM costs.t WHERE a = 7'),
 			('b, a)', 'SELECT * FROM costs.t WHERE b = 7 ORDER BY a'),
 			('g, a)', 'SELECT * FROM costs.t WHERE a = 7'),
+			('g, a)', 'SELECT * FROM costs.t WHERE g = ANY (''{0,1}'') AND a = 7'),
 			('(a + 1))', 'SELECT * FROM costs.t ORDER BY (a + 1)'),
 			('a) WHERE a < 700', 'SELECT * FROM costs.t WHERE a < 700 ORDER BY a')
 		) AS q (columns, query)
@@ -74,5 +75,15 @@ SELECT columns, query FROM before b WHERE b.cost <> cost('btree', columns, query
 CREATE INDEX x ON t (a);
 SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'x';
 RESET artidx.replace_btree;
+DROP INDEX x;
+
+-- entries that cost nothing: a cost is a number all the same, and no larger one
+CREATE TABLE priced AS SELECT columns, query, cost('art', columns, query) FROM compared;
+SET cpu_index_tuple_cost = 0;
+SELECT count(*) FROM priced p WHERE p.cost >= cost('art', columns, query);
+SET cpu_operator_cost = 0;
+SELECT count(*) FROM priced p WHERE p.cost >= cost('art', columns, query);
+RESET cpu_index_tuple_cost;
+RESET cpu_operator_cost;
 
 DROP SCHEMA costs CASCADE;

@@ -80,6 +80,22 @@ SELECT artidx_estimate('small', '{"((SELECT 1))"}');
 SELECT off('small', '{(few::numeric)}') AS numeric, off('small', '{(serial / 10.0)}') AS numerics;
 -- keys that are compared
 SELECT artidx_estimate('small', '{(ARRAY[few])}') BETWEEN 700000 AND 1000000 AS arrays;
+-- columns that are computed when they are read, from 18 on: as CREATE INDEX
+DO $$
+DECLARE
+	col text;
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN RETURN; END IF;
+	EXECUTE 'CREATE TABLE computed (a int, b int GENERATED ALWAYS AS (a + 1) VIRTUAL)';
+	PERFORM artidx_estimate('computed', '{a}');
+	FOREACH col IN ARRAY ARRAY['b', '(b + 1)', '(b IS NULL OR true)'] LOOP
+		BEGIN
+			PERFORM artidx_estimate('computed', ARRAY[col]);
+			RAISE 'estimated: %', col;
+		EXCEPTION WHEN feature_not_supported THEN NULL;
+		END;
+	END LOOP;
+END $$;
 CREATE VIEW seen AS SELECT * FROM small;
 SELECT artidx_estimate('seen', '{few}');
 CREATE TABLE parts (a int) PARTITION BY LIST (a);

@@ -175,6 +175,11 @@ typedef slist_iter ArtBgworkerIter;
 	tuplesort_getdatum((sort), true, (val), (isnull), NULL)
 #endif
 
+/* ---- a column that is computed when it is read: from 18 on ---- */
+#if PG_VERSION_NUM < 180000
+#define ATTRIBUTE_GENERATED_VIRTUAL 'v'
+#endif
+
 /* ---- has the page lost rows of a snapshot older than the threshold? ---- */
 #if PG_VERSION_NUM >= 170000
 #define ART_TEST_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)

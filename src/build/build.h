@@ -71,7 +71,7 @@ extern void art_heap_end(ArtHeapReader *r);
 extern OffsetNumber art_visible_roots(Page page, OffsetNumber *roots);
 
 /* Errs: a row of the table has no root. */
-extern void art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off) pg_attribute_noreturn();
+extern void art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off) __attribute__((noreturn));
 
 /*
  * Has the index neither expressions nor a predicate?  By its catalog row, since

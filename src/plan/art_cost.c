@@ -54,8 +54,8 @@
 #if PG_VERSION_NUM >= 180000
 
 /*
- * The index clauses that bound the scan: those of leading columns with "=" or
- * IS NULL, and of the one column after.  From 18 on btcostestimate() thinks
+ * The index clauses that bound the scan: those of leading columns with "=",
+ * = ANY or IS NULL, and of the one column after.  From 18 on btcostestimate() thinks
  * that the others bound it too, by skipping, which an art scan does not.
  */
 static List *
@@ -85,12 +85,16 @@ bounding_clauses(IndexPath *path)
 		foreach(lc2, iclause->indexquals)
 		{
 			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
+			Oid			op = InvalidOid;
 
 			if (IsA(clause, OpExpr))
-				eq_here |= get_op_opfamily_strategy(((OpExpr *) clause)->opno,
-													index->opfamily[indexcol]) == BTEqualStrategyNumber;
+				op = ((OpExpr *) clause)->opno;
+			else if (IsA(clause, ScalarArrayOpExpr))
+				op = ((ScalarArrayOpExpr *) clause)->opno;
 			else if (IsA(clause, NullTest))
 				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
+			if (OidIsValid(op))
+				eq_here |= get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
 		}
 		result = lappend(result, iclause);
 	}
@@ -302,11 +306,13 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	/*
 	 * Tuples visited, from what is left of the total: btcostestimate() does
 	 * not tell, and charges a whole number of them at one price.  Up to 16 it
-	 * takes every array for a search of its own.
+	 * takes every array for a search of its own.  Where tuples cost nothing,
+	 * the total does not tell either.
 	 */
 	per_tuple = cpu_index_tuple_cost + cpu_operator_cost *
 		count_quals(mypath.indexclauses);
-	ntuples = (*total - *startup) / per_tuple;
+	ntuples = per_tuple > 0 ? (*total - *startup) / per_tuple :
+		*selectivity * index->rel->tuples;
 	*total -= ntuples * per_tuple;
 	ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
 	*total += ntuples * (per_tuple + compares * cpu_operator_cost);

@@ -372,6 +372,11 @@ reading_is_seen(PlannerInfo *root, Relids relids)
 				contain_volatile_functions((Node *) query))
 				return true;
 		}
+		if (contain_volatile_functions((Node *) rte->functions) ||
+			contain_volatile_functions((Node *) rte->values_lists) ||
+			contain_volatile_functions((Node *) rte->tablefunc) ||
+			contain_volatile_functions((Node *) rte->tablesample))
+			return true;
 		if (rel != NULL && (some_volatile(rel->baserestrictinfo, relids) ||
 							some_volatile(rel->joininfo, relids)))
 			return true;

@@ -19,7 +19,7 @@ COMMENT ON FUNCTION artidx_estimate(regclass) IS
 	'bytes of shared memory that this btree index would take as an art index, or this art index if it were built now';
 
 -- Of every btree index of this database that art could take the place of and whose
--- table the caller may read.
+-- table the caller may read.  An unlogged table is empty on a standby.
 CREATE FUNCTION artidx_estimate_database(
 	OUT indrelid regclass, OUT indexrelid regclass, OUT btree_bytes bigint,
 	OUT art_bytes bigint)
@@ -36,6 +36,7 @@ BEGIN ATOMIC
 		JOIN pg_am a ON a.oid = c.relam AND a.amname = 'btree'
 	WHERE t.relkind IN ('r', 'm') AND c.relkind = 'i'
 		AND t.relpersistence <> 't' AND t.oid >= 16384
+		AND NOT (t.relpersistence = 'u' AND pg_is_in_recovery())
 		AND i.indisvalid
 		AND has_table_privilege(t.oid, 'SELECT') AND NOT row_security_active(t.oid)
 		AND NOT EXISTS (

@@ -24,6 +24,7 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -113,6 +114,11 @@ art_est_check_relation(Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
+	/* an unlogged one has no file there */
+	if (!RelationIsPermanent(rel) && RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary or unlogged relations during recovery")));
 
 	/* expressions of the caller's would see rows that a policy hides */
 	if (check_enable_rls(RelationGetRelid(rel), InvalidOid, false) == RLS_ENABLED)
@@ -157,6 +163,28 @@ art_est_check_columns(Relation rel, Node *expr)
 		aclcheck_error(acl, rel->rd_rel->relkind == RELKIND_MATVIEW ?
 					   OBJECT_MATVIEW : OBJECT_TABLE,
 					   RelationGetRelationName(rel));
+}
+
+/*
+ * ERROR if an expression has virtual generated columns: as CREATE INDEX.
+ */
+static void
+art_est_check_virtual(Relation rel, const Expr *expr)
+{
+	Bitmapset  *attrs = NULL;
+	int			k = -1;
+
+	pull_varattnos((Node *) expr, 1, &attrs);
+	while ((k = bms_next_member(attrs, k)) >= 0)
+	{
+		AttrNumber	attno = k + FirstLowInvalidHeapAttributeNumber;
+
+		if (attno > 0 && TupleDescAttr(RelationGetDescr(rel), attno - 1)->attgenerated ==
+			ATTRIBUTE_GENERATED_VIRTUAL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("indexes on virtual generated columns are not supported")));
+	}
 }
 
 /*
@@ -223,7 +251,11 @@ art_est_column(Relation rel, const char *text)
 	Expr	   *expr;
 
 	if (attno > 0)
-		return art_est_var(rel, attno);
+	{
+		expr = art_est_var(rel, attno);
+		art_est_check_virtual(rel, expr);
+		return expr;
+	}
 	if (text[strspn(text, " \t\n\r\f\v")] != '(')
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
@@ -247,6 +279,7 @@ art_est_column(Relation rel, const char *text)
 	free_parsestate(pstate);
 	error_context_stack = context.previous;
 
+	art_est_check_virtual(rel, expr);
 	expr = expression_planner(expr);
 	if (contain_mutable_functions((Node *) expr))
 		ereport(ERROR,

@@ -1,6 +1,6 @@
 # The follower of a standby goes on: when somebody cancels it between two calls, and when a
-# segment that it reads is replaced by its copy from the archive.  A failover hands over
-# what the primary altered at last.
+# segment that it reads is replaced by its copy from the archive.  Estimates leave out unlogged
+# tables.  A failover hands over what the primary altered at last.
 use strict;
 use warnings;
 
@@ -20,6 +20,9 @@ $primary->safe_psql('postgres', q{
 	CREATE UNIQUE INDEX t_id ON t USING art (id) WITH (max_memory = '256kB');
 	CREATE INDEX t_k ON t USING art (k);
 	INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i;
+	CREATE UNLOGGED TABLE u (k int);
+	CREATE INDEX u_k ON u USING btree (k);
+	CREATE INDEX t_btree ON t USING btree (k);
 });
 $primary->backup('b');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
@@ -42,6 +45,17 @@ sub follows
 ok($standby->poll_query_until('postgres', "SELECT count(*) = 2 FROM artidx_indexes WHERE state = 'ready'"),
 	'both indexes are kept');
 my $follower = on_standby('SELECT follower_pid FROM artidx_standby');
+
+# ---- an unlogged table has no file on a standby ----
+is($primary->safe_psql('postgres', 'SELECT count(*) FROM artidx_estimate_database()'), 2,
+	'the primary estimates both btree indexes');
+is(on_standby('SELECT indexrelid FROM artidx_estimate_database()'), 't_btree', 'the standby leaves the unlogged one out');
+foreach my $call (q{'u_k'}, q{'u', '{k}'})
+{
+	my ($rc, undef, $err) = $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT artidx_estimate($call)");
+
+	like($err, qr/0A000: cannot access temporary or unlogged relations during recovery/, "artidx_estimate($call) says why");
+}
 
 # ---- altered, and a row comes: they come back ----
 foreach my $structure ('btree', 'art', 'btree', 'art')
