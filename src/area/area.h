@@ -83,6 +83,15 @@ extern int	art_fillfactor(Relation index);
 /* ---- art_keep.c ---- */
 
 /*
+ * A background worker may die in its SIGTERM handler (bgworker_die).  There the signal
+ * waits until a core call is over, so that a shutdown does not panic.  It also waits
+ * while the process has a lock exclusively (art_lock).
+ */
+extern bool art_hold_sigterm;	/* decided once, before the first call or lock */
+extern void art_sigterm_hold(void);
+extern void art_sigterm_resume(void);
+
+/*
  * This process is inside, and out again: in between it may change what outlives a
  * crash, and SIGQUIT waits (art_keep.c).  The word is this process's in shared memory.
  * It counts, for a core call may be made under a lock.
@@ -116,14 +125,6 @@ extern void art_ctx_xact_end(void);	/* the next transaction goes on with no call
 /*
  * Around every core call that can latch: an ERROR or FATAL in it becomes a
  * PANIC.  Between them nothing but core calls.
- */
-extern bool art_hold_sigterm;	/* decided once, when the process attaches */
-extern void art_sigterm_hold(void);
-extern void art_sigterm_resume(void);
-
-/*
- * A background worker may die in its SIGTERM handler (bgworker_die).  There
- * the signal waits until the call is over, so that a shutdown does not panic.
  */
 static inline void
 ART_CORE_BEGIN(void)

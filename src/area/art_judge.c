@@ -64,6 +64,7 @@ typedef struct Judgement
 	int			lost[NLOSSES];	/* gone is their sum */
 	int			removed;
 	bool		broken;			/* a record makes no sense */
+	bool		hydra;			/* one was kept that has a search layer */
 } Judgement;
 
 /*
@@ -112,7 +113,7 @@ keep(ArtEntry *e)
 	e->not_before = 0;
 	e->made_by = InvalidFullTransactionId;
 	e->told = false;
-	e->changed = ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
+	e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 	e->source = ART_BUILD_KEPT;
 	e->unchecked = true;
 }
@@ -160,6 +161,7 @@ remove_lost(const ArtRingRecord *rec, void *arg)
 /*
  * Judge all.  The judge's lock is held.
  *
+ * Epoch: the core is called in one critical section at a time.
  * Locks: takes the partition locks and the chunk lock, exclusive.
  */
 static void
@@ -198,6 +200,7 @@ judge(Judgement *j)
 				{
 					keep(e);
 					j->kept++;
+					j->hydra |= ax_structure_is_hydra(e->engine);
 					link = &e->next;
 					continue;
 				}
@@ -210,6 +213,16 @@ judge(Judgement *j)
 			}
 		}
 		art_unlock(lock);
+	}
+
+	/* the updater may have died when it had taken the news, and not all of the log */
+	if (j->hydra)
+	{
+		ax_ctx	   *cx = art_ctx();
+
+		ART_CORE_BEGIN();
+		ax_tell_updater(cx);
+		ART_CORE_END();
 	}
 
 	/* last, so that another process could judge once more */

@@ -33,9 +33,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/parallel.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "replication/logicalworker.h"
+#include "storage/ipc.h"
 #include "storage/proc.h"
+#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
@@ -48,6 +53,68 @@ static int	survive_crash_pause = 300;	/* seconds */
 
 ArtShared  *art_shared = NULL;
 ArtRing    *art_rings = NULL;
+
+/* ---- SIGTERM in background workers ---- */
+
+bool		art_hold_sigterm = false;
+static sigset_t saved_sigmask;
+static int	sigterm_depth = 0;
+
+/*
+ * A background worker's default handler for SIGTERM raises FATAL on the spot,
+ * also in a critical section.  Which handler is installed can be seen only up
+ * to 16; parallel and logical replication workers are known to use die().
+ */
+static bool
+sigterm_dies_at_once(void)
+{
+	if (MyBgworkerEntry == NULL || IsParallelWorker() || IsLogicalWorker())
+		return false;
+#if ART_SIGNAL_HANDLER_VISIBLE
+	{
+		struct sigaction act;
+
+		if (sigaction(SIGTERM, NULL, &act) == 0 && act.sa_handler == die)
+			return false;
+	}
+#endif
+	return true;
+}
+
+/*
+ * Keep SIGTERM pending until art_sigterm_resume.
+ */
+void
+art_sigterm_hold(void)
+{
+	sigset_t	set;
+
+	if (sigterm_depth++ > 0)
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, &saved_sigmask);
+}
+
+/*
+ * The other end; a pending SIGTERM is delivered here.
+ */
+void
+art_sigterm_resume(void)
+{
+	if (sigterm_depth > 0 && --sigterm_depth == 0)
+		sigprocmask(SIG_SETMASK, &saved_sigmask, NULL);
+}
+
+/* An error has left the sections.  An exit goes on with SIGTERM held. */
+static void
+sigterm_reset(void)
+{
+	if (sigterm_depth == 0 || proc_exit_inprogress)
+		return;
+	sigterm_depth = 0;
+	sigprocmask(SIG_SETMASK, &saved_sigmask, NULL);
+}
 
 /* ---- inside, and out ---- */
 
@@ -117,9 +184,12 @@ art_keep_attach(void)
 {
 	struct sigaction act;
 
-	if (my_pid == MyProcPid || MyProc == NULL || art_rings == NULL)
+	if (my_pid == MyProcPid || MyProc == NULL)
 		return;
 	my_pid = MyProcPid;
+	art_hold_sigterm = sigterm_dies_at_once();
+	if (art_rings == NULL)
+		return;
 	art_quit_pending = false;
 	art_inside = (volatile uint64 *) &art_rings[ART_MY_PROCNO()].word;
 
@@ -137,11 +207,13 @@ art_keep_attach(void)
 void
 art_inside_reset(void)
 {
-	if (my_pid != MyProcPid || *art_inside == 0 || CritSectionCount > 0)
+	if (my_pid != MyProcPid || CritSectionCount > 0)
 		return;
 	*art_inside = 0;
 	if (unlikely(art_quit_pending))
 		art_quit_now();
+	if (unlikely(art_hold_sigterm))
+		sigterm_reset();
 }
 
 /* ---- locks ---- */
@@ -169,6 +241,8 @@ art_lock(LWLock *lock, LWLockMode mode)
 	art_keep_attach();
 	if (unlikely(art_unjudged()))
 		judge();
+	if (mode == LW_EXCLUSIVE && unlikely(art_hold_sigterm))
+		art_sigterm_hold();
 	LWLockAcquire(lock, mode);
 	Assert(mode != LW_EXCLUSIVE || art_rings == NULL || !IsUnderPostmaster || art_inside != &nobody);
 	if (mode == LW_EXCLUSIVE)
@@ -186,8 +260,11 @@ art_unlock(LWLock *lock)
 	bool		changed = LWLockHeldByMeInMode(lock, LW_EXCLUSIVE);
 
 	LWLockRelease(lock);
-	if (changed)
-		ART_INSIDE_END();
+	if (!changed)
+		return;
+	ART_INSIDE_END();
+	if (unlikely(art_hold_sigterm))
+		art_sigterm_resume();
 }
 
 /* ---- the crash cycle ---- */

@@ -470,7 +470,7 @@ extern void art_unlock(LWLock *lock);
 /* From _PG_init: who judges. */
 extern void art_judge_by(void (*fn) (void));
 
-/* An error has released the locks, and left us inside. */
+/* An error has released the locks, and left us inside, and SIGTERM held. */
 extern void art_inside_reset(void);
 
 /* ---- art_huge.c ---- */

@@ -12,17 +12,12 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-#include "access/parallel.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
-#include "replication/logicalworker.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 
 #include "area/art_shared.h"
@@ -36,10 +31,6 @@ LWLock	   *art_chunk_lock = NULL;
 
 static ax_ctx my_ctx;
 static int	my_pid = 0;			/* process that my_ctx belongs to, 0: none */
-
-bool		art_hold_sigterm = false;
-static sigset_t saved_sigmask;
-static int	sigterm_depth = 0;
 
 #define MAX_BEFORE_DETACH	3
 
@@ -145,55 +136,6 @@ port_wake_updater(void)
 
 static ax_port port;
 
-/* ---- SIGTERM in background workers ---- */
-
-/*
- * A background worker's default handler for SIGTERM raises FATAL on the spot,
- * also in a critical section.  Which handler is installed can be seen only up
- * to 16; parallel and logical replication workers are known to use die().
- */
-static bool
-sigterm_dies_at_once(void)
-{
-	if (MyBgworkerEntry == NULL || IsParallelWorker() || IsLogicalWorker())
-		return false;
-#if ART_SIGNAL_HANDLER_VISIBLE
-	{
-		struct sigaction act;
-
-		if (sigaction(SIGTERM, NULL, &act) == 0 && act.sa_handler == die)
-			return false;
-	}
-#endif
-	return true;
-}
-
-/*
- * Keep SIGTERM pending until art_sigterm_resume.
- */
-void
-art_sigterm_hold(void)
-{
-	sigset_t	set;
-
-	if (sigterm_depth++ > 0)
-		return;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, &saved_sigmask);
-}
-
-/*
- * The other end; a pending SIGTERM is delivered here.  Nothing, if the process attached after the
- * section began, and so did not hold it.
- */
-void
-art_sigterm_resume(void)
-{
-	if (sigterm_depth > 0 && --sigterm_depth == 0)
-		sigprocmask(SIG_SETMASK, &saved_sigmask, NULL);
-}
-
 /* ---- attachment ---- */
 
 static void (*at_attach) (ax_ctx *cx) = NULL;
@@ -240,6 +182,9 @@ art_detach(int code, Datum arg)
 	if (ax_latches_held(&my_ctx) != 0)
 		abort();
 	art_inside_reset();
+	/* for good: a FATAL in here would leave the rest undone */
+	if (art_hold_sigterm)
+		art_sigterm_hold();
 
 	for (int i = nbefore_detach; i-- > 0;)
 		before_detach[i] ();
@@ -288,7 +233,6 @@ art_ctx(void)
 	port.panic = port_panic;
 	if (!art_may_discard())
 		port.discard = NULL;
-	art_hold_sigterm = sigterm_dies_at_once();
 
 	/* first, so that an attached process is always detached */
 	on_shmem_exit(art_detach, (Datum) 0);

@@ -3,7 +3,10 @@
  *	  Sorting keys by comparison, in memory or on disk.
  *
  * Keys are collected up to a memory budget, sorted, and written to a temporary
- * file as a run.  At most MAX_RUNS runs are merged at a time.
+ * file as a run, which is of level 0.  There are at most MAX_RUNS runs.  Before there
+ * is one more, those of the lowest level are merged into one of the next level.  A
+ * key is rewritten at most as often as its run's level says.  That is once up to 2080
+ * times the budget, and twice up to 45760 times.
  *
  * src/README.md: Keys that are compared
  * src/README.md: Builds
@@ -17,6 +20,7 @@
 #include "utils/sortsupport.h"
 
 #include "area/art_tree.h"
+#include "build/art_run.h"
 #include "build/build.h"
 #include "key/key.h"
 
@@ -26,6 +30,7 @@
 typedef struct SortRun
 {
 	BufFile    *file;
+	int			level;			/* no higher than that of the run before it */
 	uint64		left;			/* keys to read */
 	ArtBuf		key;			/* the one at the front */
 } SortRun;
@@ -160,6 +165,8 @@ fill_first(SortFirst *arg, ArtSortItem *items, uint64 n, bool abbreviate)
 
 		Datum		d = art_col_datum(col, key + 1, end);
 
+		if (i % ART_INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		items[i].first = d;
 		if (ssup->abbrev_converter != NULL)
 		{
@@ -170,7 +177,6 @@ fill_first(SortFirst *arg, ArtSortItem *items, uint64 n, bool abbreviate)
 		if (i == look)
 		{
 			look *= 2;
-			CHECK_FOR_INTERRUPTS();
 			if (ssup->abbrev_converter != NULL && ssup->abbrev_abort((int) Min(i, PG_INT32_MAX), ssup))
 			{
 				fill_first(arg, items, n, false);
@@ -328,15 +334,15 @@ heap_order(Datum a, Datum b, void *arg)
 	return c;
 }
 
-/* Rewind the runs on disk and put the first key of each into a heap. */
+/* Rewind the runs from this one on and put the first key of each into a heap. */
 static void
-merge_begin(ArtSort *s)
+merge_begin(ArtSort *s, int from)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->cxt);
 
 	s->heap = binaryheap_allocate(MAX_RUNS, heap_order, s);
 	MemoryContextSwitchTo(old);
-	for (int i = 0; i < s->nruns; i++)
+	for (int i = from; i < s->nruns; i++)
 	{
 		if (BufFileSeek(s->run[i].file, 0, 0, SEEK_SET) != 0)
 			ereport(ERROR,
@@ -370,28 +376,56 @@ merge_next(ArtSort *s, const uint8 **key, uint32 *len)
 	return true;
 }
 
-/* Close the runs and free the heap. */
+/* Close the runs from this one on and free the heap. */
 static void
-merge_end(ArtSort *s)
+merge_end(ArtSort *s, int from)
 {
-	for (int i = 0; i < s->nruns; i++)
+	for (int i = from; i < s->nruns; i++)
 	{
 		BufFileClose(s->run[i].file);
 		pfree(s->run[i].key.data);
 	}
-	s->nruns = 0;
+	s->nruns = from;
 	binaryheap_free(s->heap);
 	s->heap = NULL;
 }
 
 static void
-add_run(ArtSort *s, BufFile *f, uint64 n)
+add_run(ArtSort *s, BufFile *f, uint64 n, int level)
 {
 	SortRun    *r = &s->run[s->nruns++];
 
 	r->file = f;
+	r->level = level;
 	r->left = n;
 	art_buf_init(&r->key, s->cxt, 256);
+}
+
+/*
+ * Merge the last runs into one: those of the lowest level, and if that is one run, also
+ * those of the level above it.
+ */
+static void
+merge_last(ArtSort *s)
+{
+	int			level = s->run[s->nruns - 2].level;
+	int			from = s->nruns - 2;
+	BufFile    *f = run_create(s);
+	const uint8 *key;
+	uint32		len;
+	uint64		n = 0;
+
+	while (from > 0 && s->run[from - 1].level == level)
+		from--;
+	merge_begin(s, from);
+	while (merge_next(s, &key, &len))
+	{
+		CHECK_FOR_INTERRUPTS();
+		run_write(f, key, len);
+		n++;
+	}
+	merge_end(s, from);
+	add_run(s, f, n, level + 1);
 }
 
 /* Make a run of the keys that were collected. */
@@ -402,27 +436,12 @@ spill(ArtSort *s)
 	BufFile    *f;
 
 	if (s->nruns == MAX_RUNS)
-	{
-		const uint8 *key;
-		uint32		len;
-		uint64		n = 0;
-
-		f = run_create(s);
-		merge_begin(s);
-		while (merge_next(s, &key, &len))
-		{
-			CHECK_FOR_INTERRUPTS();
-			run_write(f, key, len);
-			n++;
-		}
-		merge_end(s);
-		add_run(s, f, n);
-	}
+		merge_last(s);
 	sort_pointers(s->items, s->n, &arg);
 	f = run_create(s);
 	for (uint64 i = 0; i < s->n; i++)
 		run_write(f, s->items[i], len_of(s->items[i]));
-	add_run(s, f, s->n);
+	add_run(s, f, s->n, 0);
 	drop_items(s);
 }
 
@@ -470,7 +489,7 @@ art_sort_perform(ArtSort *s)
 	{
 		if (s->n > 0)
 			spill(s);
-		merge_begin(s);
+		merge_begin(s, 0);
 	}
 	else
 		sort_pointers(s->items, s->n, &arg);
@@ -497,7 +516,7 @@ void
 art_sort_end(ArtSort *s)
 {
 	if (s->heap != NULL)
-		merge_end(s);
+		merge_end(s, 0);
 	else
 	{
 		for (int i = 0; i < s->nruns; i++)

@@ -559,10 +559,12 @@ extern bool ax_compact_due(uint64_t bytes, uint64_t live);
 
 /*
  * One process for the whole area, the updater, calls ax_catch_up for every tree.
+ * ax_tell_updater: something is logged, or may be.
  * ax_updater_begin: it begins with the first.  ax_updater_wanted: something was logged since.
  * ax_updater_sleep, true: nothing was, and the next process that logs something calls the port's
  * wake_updater, once.
  */
+extern void ax_tell_updater(ax_ctx *cx);
 extern void ax_updater_begin(ax_ctx *cx);
 extern bool ax_updater_wanted(ax_ctx *cx);
 extern bool ax_updater_sleep(ax_ctx *cx);

@@ -768,6 +768,7 @@ typedef struct job
 	uint64_t	i;
 	ax_status	r;
 	bool		b;
+	int			slot;			/* beside another job: 1 */
 	ax_ctx		cx;
 } job;
 
@@ -776,7 +777,7 @@ job_run(void *arg)
 {
 	job		   *j = arg;
 
-	ax_attach(&j->cx, area, 2, 2, &ax_port_default);
+	ax_attach(&j->cx, area, 2 + j->slot, 2, &ax_port_default);
 	may_stop = true;
 	j->fn(j, &j->cx);
 	ax_detach(&j->cx);
@@ -834,6 +835,29 @@ job_flush(job *j, ax_ctx *cx)
 {
 	for (int i = 0; i < 3; i++)
 		j->b = step(cx, j->t, true);
+}
+
+/* The main thread has put a log in front: another flushes the one behind, and inserts. */
+static void
+job_overtake(job *j, ax_ctx *cx)
+{
+	while (step(cx, j->t, true))
+		;
+	job_insert(j, cx);
+}
+
+static job *overtaker;
+
+static void
+overtake_at_renewed(const char *name)
+{
+	pthread_t	th;
+
+	if (hooked || strcmp(name, "append.renewed") != 0)
+		return;
+	hooked = true;
+	pthread_create(&th, NULL, job_run, overtaker);
+	pthread_join(th, NULL);
 }
 
 static void
@@ -988,6 +1012,33 @@ paused(void)
 	ok(j->r == AX_OK, "a new log in front of the last one, in the last moment");
 	ok(j->t->kind->finished(&main_cx, j->t) && in_tree(&main_cx, NUMBERS, 101) &&
 	   entries(&main_cx) == 2, "is flushed, too");
+
+	/* two have just put a log in front, and it is flushed before they go on */
+	fresh_tree(&main_cx);
+	memset(j, 0, sizeof(*j));
+	j->t = open_tail(&main_cx, NUMBERS, 0, 1);
+	insert(&main_cx, j->t, NUMBERS, 100);
+	while (step(&main_cx, j->t, true))
+		;
+	j->i = 104;
+	th = pause_in(j, job_insert, "append.renewed");
+	while (step(&main_cx, j->t, true))
+		;
+	overtaker = aligned_alloc(64, sizeof(job));
+	memset(overtaker, 0, sizeof(job));
+	overtaker->t = j->t;
+	overtaker->fn = job_overtake;
+	overtaker->slot = 1;
+	overtaker->i = 103;
+	hooked = false;
+	tap_point_hook = overtake_at_renewed;
+	ok(insert(&main_cx, j->t, NUMBERS, 102) == AX_OK && hooked, "a log that is flushed at once");
+	ok(overtaker->r == AX_OK, "does not make the number of logs wrong");
+	free(overtaker);
+	resume(th);
+	ok(j->r == AX_OK, "and all keys go into the buffer");
+	finish(&main_cx, j->t);
+	ok(entries(&main_cx) == 4, "and into the tree");
 	free(j);
 }
 

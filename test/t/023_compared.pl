@@ -125,6 +125,40 @@ same_answer($node,
 same_answer($node,
 	q{SELECT count(*), sum(id) FROM t WHERE w COLLATE nocase >= 'WORD 15'}, 'a range');
 
+# a private scan that spills some 640 runs, ten times as many as it merges at once
+$node->safe_psql('postgres', q{
+	CREATE TABLE big AS SELECT i AS id, repeat(md5(i::text), 20) COLLATE "en-x-icu" AS w FROM generate_series(1, 64000) i;
+	CREATE INDEX big_w ON big USING art (w);
+	ANALYZE big;
+	CREATE FUNCTION spilled(OUT n int, OUT wrong int) LANGUAGE plpgsql AS $$
+	DECLARE
+		c refcursor;
+		w text COLLATE "en-x-icu";
+		before text COLLATE "en-x-icu" := '';
+	BEGIN
+		OPEN c FOR SELECT b.w FROM big b ORDER BY b.w;
+		FETCH c INTO w;
+		PERFORM artidx_unload('big_w');
+		n := 0;
+		wrong := 0;
+		WHILE FOUND LOOP
+			n := n + 1;
+			wrong := wrong + (w < before)::int;
+			before := w;
+			FETCH c INTO w;
+		END LOOP;
+	END $$;
+});
+my $temp = q{SELECT temp_bytes FROM pg_stat_database WHERE datname = 'postgres'};
+my $temp_before = $node->safe_psql('postgres', $temp);
+is( $node->safe_psql('postgres', q{SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;
+		SET work_mem = '64kB'; SELECT * FROM spilled()}),
+	'64000|0', 'many runs: all rows, in order');
+my $times = ($node->safe_psql('postgres', $temp) - $temp_before) / $node->safe_psql('postgres', 'SELECT sum(length(w)) FROM big');
+cmp_ok($times, '>', 1, 'many runs: to disk');
+cmp_ok($times, '<', 3, 'many runs: a key is rewritten once');
+$node->safe_psql('postgres', 'DROP TABLE big');
+
 # the queries that do without, then those that use it again
 $node->restart;
 $node->poll_query_until('postgres',

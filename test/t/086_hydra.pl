@@ -145,6 +145,9 @@ kill_and_recover($node, $second);
 sql('SELECT count(*) FROM artidx_indexes');
 all_ready($node, 'after the death of the updater');
 is(sources(), 'ready kept', 'the structures were kept');
+ok( $node->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'artidx hydra updater'}),
+	'an updater comes though nothing was logged: the dead one may have left something');
 right('kept');
 $pid = updater('after the crash', $second);
 caught_up('after the crash');

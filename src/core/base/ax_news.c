@@ -9,10 +9,9 @@
  * src/README.md: HydraList
  */
 #include "ax_area.h"
-#include "ax_news.h"
 
 /*
- * Something is logged.  Cheap when the updater knows and is awake.
+ * See ax.h.  Cheap when the updater knows and is awake.
  *
  * Epoch: either.
  * Latches: none, for it may wake a process.

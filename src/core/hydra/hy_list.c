@@ -14,7 +14,6 @@
  *
  * src/README.md: HydraList
  */
-#include "core/base/ax_news.h"
 #include "core/radix/radix.h"
 #include "hm.h"
 #include "hydra.h"

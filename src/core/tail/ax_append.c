@@ -416,13 +416,18 @@ renew(ax_ctx *cx, ax_store *s, ax_tail *t, ax_log *l, const uint8_t *key, uint32
 	if (!n)
 		return false;
 	atomic_init(&n->older, l);
+	/* counted before a flusher can unlink it, which subtracts: never less than zero */
+	atomic_fetch_add_explicit(&a->logs, 1, memory_order_relaxed);
 	AX_POINT("append.renew");
 	if (!atomic_compare_exchange_strong_explicit(&a->newest, &was, (uintptr_t) n,
 												 memory_order_acq_rel,
 												 memory_order_relaxed))
+	{
+		atomic_fetch_sub_explicit(&a->logs, 1, memory_order_relaxed);
 		ax_unalloc(cx, s, n, sizeof(*n));
-	else
-		atomic_fetch_add_explicit(&a->logs, 1, memory_order_relaxed);
+		return true;
+	}
+	AX_POINT("append.renewed");
 	return true;
 }
 
