@@ -46,6 +46,13 @@ PG_CFLAGS = -std=gnu11 -fvisibility=hidden -Wextra -Wno-unused-parameter
 ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif
+# GCC for x86 clears and copies some hundred bytes by "rep stos" and "rep movs", which take longer to
+# begin than a call of memset() takes: 38 of the 175 ns of a scan's begin and end.
+STRINGOPS = -mmemset-strategy=unrolled_loop:128:noalign,libcall:-1:noalign \
+	-mmemcpy-strategy=unrolled_loop:128:noalign,libcall:-1:noalign
+ifeq ($(shell echo 'int i;' | $(CC) $(STRINGOPS) -Werror -S -o /dev/null -x c - 2>/dev/null && echo yes),yes)
+PG_CFLAGS += $(STRINGOPS)
+endif
 PG_CFLAGS += $(EXTRA_CFLAGS)
 
 # liburcu: only the lock-free stack of urcu/lfstack.h and cpu_relax; libm: the estimate
