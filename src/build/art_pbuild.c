@@ -6,17 +6,18 @@
  * run after the other (art_run.c): keys, and a sample of them with its places.
  * From the samples the leader makes tasks, ranges of keys of about the same
  * size.  A participant that takes a task merges the keys that all runs have of
- * its range, and loads them.
+ * its range, and loads them, a batch at a time.
  *
  * Before that the leader loads the sample itself.  Then a participant finds,
  * for every few thousand keys of its range, one leaf that holds nothing else.
  * In its place it puts the nodes that a load makes of them all
  * (ax_load_share), beside the others, which do the same elsewhere.  Structures
- * without such a load are loaded by the leader alone, in as few tasks as its
+ * without such a load are loaded by the leader alone, in as few batches as the
  * memory allows.
  *
- * Equal keys meet in one task or at the seam of two, and a task looks at the
- * first key behind its range.  So the unique check compares neighbours only.
+ * Equal keys meet in one batch or at the seam of two.  A batch begins with the last
+ * key of the one before, and a task looks at the first key behind its range.  So the
+ * unique check compares neighbours only.
  *
  * src/README.md: Parallel builds
  */
@@ -50,9 +51,14 @@
 #define KEY_BUFFER		UINT64CONST(0xA500000000000004)
 
 #define SAMPLE_KEYS		128		/* every so manieth key of a run is of the sample */
-#define SAMPLE_PARTS	128		/* and one each time that this part of maintenance_work_mem was written */
-#define SAMPLE_BYTES	((Size) 64 * 1024)	/* or so much, if that is more */
+#define SAMPLE_PARTS	128		/* and one each time that this part of a share was written */
+#define SAMPLE_BYTES	((Size) 8 * 1024)	/* or so much, if that is more */
+#define SAMPLE_CUT		64		/* a mark has at most this part of them of its key */
 #define WRITE_BUF		((Size) 64 * 1024)
+#define WINDOW_LEAST	((Size) 1024)
+#define WINDOW_READ		((Size) BLCKSZ) /* buffile.c reads no less */
+#define WINDOW_MOST		((Size) 64 * 1024)
+#define BATCH_MOST		((Size) 16 * 1024 * 1024)
 
 /* ---- the first phase: the table to sorted runs ---- */
 
@@ -65,25 +71,28 @@ write_flush(Part *p)
 }
 
 static void
-write_mark(Part *p, const uint8 *key, uint32 len, uint64 nth, bool end)
+write_mark(Part *p, const uint8 *key, uint32 len, uint64 nth, Size cut, bool end)
 {
-	Mark		m = {.off = p->off, .nth = nth, .len = len, .end = end};
+	Mark		m = {.off = p->off, .nth = nth, .full = len, .len = Min(len, cut), .end = end};
 
 	BufFileWrite(p->sample, &m, sizeof(m));
-	BufFileWrite(p->sample, unconstify(uint8 *, key), len);
+	BufFileWrite(p->sample, unconstify(uint8 *, key), m.len);
 }
 
 /*
  * ArtRun.write: a sorted run to the files.  Later runs are sampled less, so
  * that the sample grows with the number of runs by its logarithm only.  Of long
- * keys there are more samples, since a task reads from one of them on.
+ * keys there are more samples, since a task reads from one of them on.  Those have
+ * only the beginning of a very long one.
  */
 static void
 write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len, uint64 n)
 {
 	Part	   *p = run->write_arg;
 	uint64		step = (uint64) SAMPLE_KEYS * (p->nruns + 1);
-	Size		most = Max(SAMPLE_BYTES, (Size) maintenance_work_mem * 1024 / SAMPLE_PARTS);
+	Size		share = (Size) maintenance_work_mem * 1024 / p->sh->participants;
+	Size		most = Max(SAMPLE_BYTES, share / SAMPLE_PARTS);
+	Size		cut = Max(LONG_LEN, most / SAMPLE_CUT);
 	uint64		marked = p->off;
 
 	if (n == 0)
@@ -104,7 +113,7 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 			CHECK_FOR_INTERRUPTS();
 		if (i % step == 0 || p->off - marked >= most)
 		{
-			write_mark(p, keys[i], l, i, false);
+			write_mark(p, keys[i], l, i, cut, false);
 			marked = p->off;
 		}
 		if (WRITE_BUF - p->fill < size)
@@ -131,7 +140,7 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 		p->off += size;
 	}
 	write_flush(p);
-	write_mark(p, keys[n - 1], lens ? lens[n - 1] : len, n, true);
+	write_mark(p, keys[n - 1], lens ? lens[n - 1] : len, n, cut, true);
 	p->nruns++;
 }
 
@@ -217,6 +226,7 @@ scan_share(Part *p)
 		BufFileClose(p->sample);
 		pfree(p->buf);
 	}
+	art_run_release(p->run);
 	MemoryContextDelete(s.tmp);
 
 	SpinLockAcquire(&sh->mutex);
@@ -231,11 +241,20 @@ scan_share(Part *p)
 
 /* ---- the second phase: tasks to the tree ---- */
 
-/* Where one piece is being read. */
+/*
+ * Where one piece is being read.  A window has the bytes that come next.  It is
+ * part of Part.windows, or an allocation of its own for a record that is longer.
+ */
 typedef struct Cursor
 {
 	const uint8 *at;
-	const uint8 *end;
+	const uint8 *end;			/* of what was read */
+	uint8	   *window;
+	Size		size;
+	bool		own;
+	BufFile    *file;
+	uint64		off;			/* of what follows in the file */
+	uint64		stop;			/* of the piece's end */
 } Cursor;
 
 /* Where a task ends, and the first key found there. */
@@ -245,28 +264,133 @@ typedef struct TaskEnd
 	uint32		hi_len;
 	uint32		skip;			/* bytes that hi shares with what is before it */
 	uint64		prefix;
-	const uint8 *behind;		/* the smallest of those behind; NULL: none yet */
+	uint8	   *behind;			/* the smallest of those behind; NULL: none yet */
 	uint32		behind_len;
 } TaskEnd;
 
+/* A task while it is done. */
+typedef struct Task
+{
+	Part	   *p;
+	TaskHead	h;
+	Piece	   *piece;			/* h.npieces of them */
+	Cursor	   *cursor;			/* of each */
+	uint8	   *lo;				/* where it begins, h.lo_len bytes */
+	TaskEnd		end;
+	Merge		merge;
+	uint64		carried;		/* keys of the batch that are the one before's, 0 or 1 */
+	Size		batch;			/* bytes that a batch may take */
+	uint64		read;
+	Size		own;			/* bytes of the cursors' own windows */
+	Size		most_own;
+} Task;
+
 /*
- * The next key of a piece; NULL: none before the limit.
+ * Read on, so that the window has at least "need" bytes.  False: the piece is at its end.
+ */
+static pg_noinline bool
+cursor_fill(Task *t, Cursor *c, Size need)
+{
+	Size		left = c->end - c->at;
+	Size		more;
+
+	CHECK_FOR_INTERRUPTS();
+	if (need > c->size)
+	{
+		uint8	   *window = MemoryContextAllocHuge(CurrentMemoryContext, need);
+
+		memcpy(window, c->at, left);
+		if (c->own)
+			pfree(c->window);
+		t->own += need - (c->own ? c->size : 0);
+		t->most_own = Max(t->most_own, t->own);
+		c->window = window;
+		c->size = need;
+		c->own = true;
+	}
+	else
+		memmove(c->window, c->at, left);
+	more = Min(c->size - left, c->stop - c->off);
+	if (more > 0)
+	{
+		art_pfile_seek(t->p, c->file, c->off);
+		art_pfile_read(t->p, c->file, c->window + left, more);
+	}
+	c->off += more;
+	t->read += more;
+	c->at = c->window;
+	c->end = c->at + left + more;
+	return more > 0;
+}
+
+/* Nothing more is wanted of the piece. */
+static void
+cursor_end(Task *t, Cursor *c)
+{
+	if (c->own)
+	{
+		t->own -= c->size;
+		pfree(c->window);
+	}
+	c->own = false;
+	c->at = c->end = NULL;
+	c->off = c->stop;
+}
+
+/* A key behind the task: keep it if it is the smallest so far. */
+static void
+keep_behind(TaskEnd *l, const uint8 *key, uint32 len)
+{
+	if (l->behind != NULL && memcmp(key, l->behind, Min(len, l->behind_len)) >= 0)
+		return;
+	if (l->behind != NULL)
+		pfree(l->behind);
+	l->behind = MemoryContextAllocHuge(CurrentMemoryContext, len);
+	memcpy(l->behind, key, len);
+	l->behind_len = len;
+}
+
+/*
+ * The next key of a piece, which stays until the one after it is asked for;
+ * NULL: none before the limit.
  */
 static inline const uint8 *
-cursor_next(Cursor *c, TaskEnd *l, uint32 *len)
+cursor_next(Task *t, Cursor *c, uint32 *len)
 {
+	const TaskEnd *l = &t->end;
 	const uint8 *key;
 
-	if (c->at >= c->end)
-		return NULL;
-	*len = *c->at++;
-	if (*len == LONG_LEN)
+	for (;;)
 	{
-		memcpy(len, c->at, sizeof(*len));
-		c->at += sizeof(*len);
+		Size		have = c->end - c->at;
+		Size		need = 1;
+
+		if (have > 0)
+		{
+			*len = *c->at;
+			need += *len;
+			if (*len == LONG_LEN)
+			{
+				need = 1 + sizeof(*len);
+				if (have >= need)
+				{
+					memcpy(len, c->at + 1, sizeof(*len));
+					need += *len;
+				}
+			}
+			if (have >= need)
+			{
+				c->at += need;
+				key = c->at - *len;
+				break;
+			}
+		}
+		if (!cursor_fill(t, c, need))
+		{
+			cursor_end(t, c);
+			return NULL;
+		}
 	}
-	key = c->at;
-	c->at += *len;
 
 	/* what is behind the limit need not share the bytes that are skipped */
 	if (l->hi != NULL &&
@@ -274,13 +398,8 @@ cursor_next(Cursor *c, TaskEnd *l, uint32 *len)
 		 memcmp(key, l->hi, Min(l->skip, *len)) != 0) &&
 		memcmp(key, l->hi, Min(*len, l->hi_len)) >= 0)
 	{
-		if (l->behind == NULL ||
-			memcmp(key, l->behind, Min(*len, l->behind_len)) < 0)
-		{
-			l->behind = key;
-			l->behind_len = *len;
-		}
-		c->at = c->end;
+		keep_behind(&t->end, key, *len);
+		cursor_end(t, c);
 		return NULL;
 	}
 	return key;
@@ -308,21 +427,22 @@ given_up(Part *p)
 }
 
 /*
- * Load keys that only this task has.  False: no memory, and that is for the
- * leader to look after.
+ * Load keys that only this task has, n of p->keys from "from" on.  False: no
+ * memory, and that is for the leader to look after.
  *
  * Epoch: enters and leaves, once per call of the core; checks for interrupts
  * between two.
  */
 static bool
-load_keys(Part *p, uint32 len, uint64 n)
+load_keys(Part *p, uint32 len, uint64 from, uint64 n)
 {
 	ArtRun	   *run = p->run;
-	const uint32 *lens = len > 0 ? NULL : p->lens;
+	const uint8 **keys = p->keys + from;
+	const uint32 *lens = len > 0 ? NULL : p->lens + from;
 
 	if (p->sh->leader_loads)
 	{
-		art_run_load_keys(run, p->keys, lens, len, n);
+		art_run_load_keys(run, keys, lens, len, n);
 		return true;
 	}
 	for (uint64 i = 0; i < n;)
@@ -333,7 +453,7 @@ load_keys(Part *p, uint32 len, uint64 n)
 
 		CHECK_FOR_INTERRUPTS();
 		ART_CORE_BEGIN();
-		s = ax_load_share(run->cx, run->tree, run->gen, p->keys + i,
+		s = ax_load_share(run->cx, run->tree, run->gen, keys + i,
 						  lens ? lens + i : NULL, len, n - i, run->fill, &done, &added);
 		ART_CORE_END();
 		i += done;
@@ -360,17 +480,6 @@ load_keys(Part *p, uint32 len, uint64 n)
 	return true;
 }
 
-/* A task while it is done. */
-typedef struct Task
-{
-	TaskHead	h;
-	Piece	   *piece;			/* h.npieces of them */
-	Cursor	   *cursor;			/* of each */
-	uint8	   *lo;				/* where it begins, h.lo_len bytes */
-	TaskEnd		end;
-	Merge		merge;
-} Task;
-
 /* Reads what the leader wrote of a task, into the current memory context. */
 static void
 read_task(Part *p, uint32 number, Task *t)
@@ -384,7 +493,7 @@ read_task(Part *p, uint32 number, Task *t)
 	art_pfile_seek(p, p->tasks, place);
 	art_pfile_read(p, p->tasks, h, sizeof(*h));
 	t->piece = palloc(Max(h->npieces, 1) * sizeof(Piece));
-	t->cursor = palloc(Max(h->npieces, 1) * sizeof(Cursor));
+	t->cursor = palloc0(Max(h->npieces, 1) * sizeof(Cursor));
 	t->merge.head = palloc(Max(h->npieces, 1) * sizeof(MergeHead));
 	t->merge.skip = h->skip;
 	art_pfile_read(p, p->tasks, t->piece, h->npieces * sizeof(Piece));
@@ -401,40 +510,59 @@ read_task(Part *p, uint32 number, Task *t)
 	}
 }
 
-/* Reads the task's pieces into p->raw, and begins their merge. */
+/* Makes a part's memory, whose contents nobody needs any more, as large as that. */
 static void
-read_pieces(Part *p, Task *t)
+part_room(Part *p, uint8 **at, Size *size, Size want)
 {
-	Size		size = 0;
+	if (want <= *size)
+		return;
+	if (*at)
+		pfree(*at);
+	*at = NULL;
+	*at = MemoryContextAllocHuge(p->cxt, want);
+	*size = want;
+}
 
+/*
+ * Divides this participant's memory, and begins the merge.  All windows together
+ * take a sixteenth of it, or up to half of it where they would be smaller than what
+ * is read at once.  Of so many runs that not even the smallest windows fit, they take
+ * more.  So do records that are longer than a window: each run has one in memory.
+ */
+static void
+begin_pieces(Part *p, Task *t)
+{
+	Size		share = p->sh->leader_loads ? (Size) maintenance_work_mem * 1024 : p->run->limit;
+	Size		n = Max(t->h.npieces, 1);
+	Size		size = share / 16 / n;
+	uint64		bytes = 0;
+
+	if (size < WINDOW_READ)
+		size = Min(WINDOW_READ, Max(share / 2 / n, WINDOW_LEAST));
+	else
+		size = Min(size / WINDOW_READ * WINDOW_READ, WINDOW_MOST);
+	t->batch = share - Min(n * size, share / 2);
+	if (!p->sh->leader_loads)
+		t->batch = Min(t->batch, BATCH_MOST);
+	part_room(p, &p->windows, &p->windows_size, n * size);
 	for (uint32 i = 0; i < t->h.npieces; i++)
-		size += t->piece[i].end - t->piece[i].begin;
-	elog(DEBUG1, "artidx: a task of the build reads %zu bytes", size);
-	if (size > p->raw_size)
-	{
-		if (p->raw)
-			pfree(p->raw);
-		p->raw = NULL;
-		p->raw = MemoryContextAllocHuge(p->cxt, size + size / 8);
-		p->raw_size = size + size / 8;
-	}
-	size = 0;
+		bytes += t->piece[i].end - t->piece[i].begin;
+	part_room(p, &p->batch, &p->batch_size, Max(Min(t->batch, bytes), 1));
 	for (uint32 i = 0; i < t->h.npieces; i++)
 	{
 		const Piece *piece = &t->piece[i];
-		Cursor	   *cursor = &t->cursor[i];
-		Size		bytes = piece->end - piece->begin;
+		Cursor	   *c = &t->cursor[i];
 		const uint8 *key;
 		uint32		l;
 
-		CHECK_FOR_INTERRUPTS();
-		art_pfile_seek(p, p->files[piece->file], piece->begin);
-		art_pfile_read(p, p->files[piece->file], p->raw + size, bytes);
-		cursor->at = p->raw + size;
-		size += bytes;
-		cursor->end = p->raw + size;
+		c->window = p->windows + i * size;
+		c->size = size;
+		c->at = c->end = c->window;
+		c->file = p->files[piece->file];
+		c->off = piece->begin;
+		c->stop = piece->end;
 		do
-			key = cursor_next(cursor, &t->end, &l);
+			key = cursor_next(t, c, &l);
 		while (key != NULL && t->h.lo_len > 0 &&
 			   memcmp(key, t->lo, Min(l, t->h.lo_len)) < 0);
 		if (key != NULL)
@@ -446,7 +574,7 @@ read_pieces(Part *p, Task *t)
 static void
 more_keys(Part *p)
 {
-	p->cap = p->cap == 0 ? 65536 : p->cap * 2;
+	p->cap = p->cap == 0 ? 1024 : p->cap * 2;
 	if (p->keys == NULL)
 	{
 		p->keys = MemoryContextAllocHuge(p->cxt, p->cap * sizeof(*p->keys));
@@ -460,19 +588,19 @@ more_keys(Part *p)
 }
 
 /*
- * Merges the pieces to p->keys and p->lens.  Returns how many keys there are;
+ * Merges the pieces to p->keys and p->lens, as many keys as a batch may have.
+ * The last key of the batch before comes first.  Returns how many keys there are;
  * *len is their length, 0 when they differ in it.
  */
 static uint64
-merge_pieces(Part *p, Task *task, uint32 *len)
+merge_batch(Part *p, Task *task, uint32 *len)
 {
 	Merge		m = task->merge;
-	TaskEnd		end = task->end;
-	uint64		n = 0;
-	uint64		last_prefix = 0;
+	uint64		n = task->carried;
+	Size		used = n > 0 ? p->lens[0] : 0;
+	uint64		last_prefix = n > 0 ? art_key_head(p->keys[0], p->lens[0], m.skip) : 0;
 	bool		uniform = true;
 
-	*len = 0;
 	while (m.n > 0)
 	{
 		MergeHead	t = m.head[0];
@@ -481,29 +609,62 @@ merge_pieces(Part *p, Task *task, uint32 *len)
 
 		if (n % ART_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (n == p->cap)
-			more_keys(p);
 		/* two members of one HOT chain can come under one root */
 		if (n == 0 || t.prefix != last_prefix || p->lens[n - 1] != t.len ||
 			memcmp(p->keys[n - 1], t.key, t.len) != 0)
 		{
+			if (used + t.len + (n + 1) * ART_TASK_KEY > task->batch && n > task->carried)
+				break;
+			if (n == p->cap)
+				more_keys(p);
+			if (used + t.len > p->batch_size)
+			{
+				/* one key that is longer than any batch */
+				Assert(n == task->carried);
+				p->batch_size = used + t.len;
+				p->batch = repalloc_huge(p->batch, p->batch_size);
+				p->keys[0] = p->batch;
+			}
 			uniform &= n == 0 || t.len == p->lens[n - 1];
 			last_prefix = t.prefix;
-			p->keys[n] = t.key;
+			p->keys[n] = p->batch + used;
 			p->lens[n++] = t.len;
+			memcpy(p->batch + used, t.key, t.len);
+			used += t.len;
 		}
-		key = cursor_next(&task->cursor[t.from], &end, &l);
+		key = cursor_next(task, &task->cursor[t.from], &l);
 		merge_next(&m, key, key ? l : 0);
 	}
-	if (n > 0 && uniform)
-		*len = p->lens[0];
-	task->end = end;
+	*len = n > 0 && uniform ? p->lens[0] : 0;
+	task->merge = m;
 	return n;
 }
 
+/* The last of n keys, to be compared with what follows, is the next batch's first. */
+static void
+carry_key(Part *p, Task *t, uint64 n)
+{
+	p->lens[0] = p->lens[n - 1];
+	memmove(p->batch, p->keys[n - 1], p->lens[0]);
+	p->keys[0] = p->batch;
+	t->carried = 1;
+}
+
 /*
- * Merge what all runs have of the task's range, check it, and load it.  False:
- * see load_keys.
+ * The last key of a task against the first behind it.
+ */
+static void
+check_seam(Part *p, const Task *t, uint64 n)
+{
+	const uint8 *pair[2] = {p->keys[n - 1], t->end.behind};
+	uint32		pair_len[2] = {p->lens[n - 1], t->end.behind_len};
+
+	art_run_check_unique(p->run, pair, pair_len, 0, 2);
+}
+
+/*
+ * Merge what all runs have of the task's range, a batch at a time, check it, and load
+ * it.  False: see load_keys; the leader does all of the task again.
  */
 static bool
 do_task(Part *p, uint32 number)
@@ -512,36 +673,44 @@ do_task(Part *p, uint32 number)
 	MemoryContext cxt = AllocSetContextCreate(p->cxt, "art build task",
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
-	Task		t = {0};
-	uint64		n;
-	uint32		len;
-	bool		load;
+	Task		t = {.p = p};
+	uint64		done = 0;
 	bool		ok = true;
 
 	read_task(p, number, &t);
-	read_pieces(p, &t);
-	n = merge_pieces(p, &t, &len);
-	load = !given_up(p);
-	if (p->run->check_unique)
+	begin_pieces(p, &t);
+	while (ok && t.merge.n > 0)
 	{
-		art_run_check_unique(p->run, p->keys, len > 0 ? NULL : p->lens, len, n);
-		if (n > 0 && t.end.behind != NULL)
-		{
-			const uint8 *pair[2] = {p->keys[n - 1], t.end.behind};
-			uint32		pair_len[2] = {p->lens[n - 1], t.end.behind_len};
+		uint32		len;
+		uint64		n = merge_batch(p, &t, &len);
+		uint64		fresh = n - t.carried;
+		bool		load = !given_up(p);
 
-			art_run_check_unique(p->run, pair, pair_len, 0, 2);
+		/* what is not to be unique has nothing to be checked */
+		if (!load && !sh->unique)
+			break;
+		if (p->run->check_unique)
+		{
+			art_run_check_unique(p->run, p->keys, len > 0 ? NULL : p->lens, len, n);
+			if (t.merge.n == 0 && t.end.behind != NULL)
+				check_seam(p, &t, n);
 		}
+		if (load && fresh > 0)
+			ok = load_keys(p, len, t.carried, fresh);
+		done += fresh;
+		pg_atomic_fetch_add_u64(&sh->done, fresh);
+		if (p->leads)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
+										 pg_atomic_read_u64(&sh->done));
+		carry_key(p, &t, n);
 	}
-	if (load && n > 0)
-		ok = load_keys(p, len, n);
+	elog(DEBUG1, "artidx: a task of the build reads " UINT64_FORMAT " bytes and holds %zu",
+		 t.read, p->windows_size + t.most_own + p->batch_size +
+		 (Size) p->cap * (sizeof(*p->keys) + sizeof(*p->lens)));
+	if (!ok)
+		pg_atomic_fetch_sub_u64(&sh->done, done);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
-	if (ok)
-		n = pg_atomic_add_fetch_u64(&sh->done, n);
-	if (p->leads)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
-									 pg_atomic_read_u64(&sh->done));
 	(void) given_up(p);
 	return ok;
 }

@@ -18,6 +18,7 @@
 
 #define LONG_LEN		255		/* in the one byte of a length: four follow */
 #define NO_TASK			PG_UINT32_MAX
+#define ART_TASK_KEY	16		/* memory for a key in a task beside its bytes */
 
 typedef enum Phase
 {
@@ -95,19 +96,23 @@ typedef struct Part
 	BufFile   **files;			/* everybody's data; NULL: has none */
 	int			nfiles;
 	BufFile    *tasks;
-	uint8	   *raw;			/* what a task reads; kept for the next */
-	Size		raw_size;
-	const uint8 **keys;
+	/* of a task; kept for the next */
+	uint8	   *windows;		/* on the runs */
+	Size		windows_size;
+	uint8	   *batch;			/* keys that are merged */
+	Size		batch_size;
+	const uint8 **keys;			/* there */
 	uint32	   *lens;
 	uint64		cap;
 } Part;
 
-/* A sampled key: in a file followed by its bytes. */
+/* A sampled key: in a file followed by its first bytes, or all. */
 typedef struct Mark
 {
 	uint64		off;			/* of its record */
 	uint64		nth;			/* key of its run */
-	uint32		len;
+	uint32		full;			/* the key's bytes */
+	uint32		len;			/* those that are there */
 	bool		end;			/* no record begins here: the last key of the run,
 								 * and the run's end */
 } Mark;

@@ -15,10 +15,8 @@
 #include "build/art_run.h"
 #include "build/build.h"
 
-#define TASK_LEAST		((Size) 1024 * 1024)	/* memory of a task */
-#define TASK_MOST		((Size) 16 * 1024 * 1024)
-#define TASKS_EACH		8		/* so many a participant, or more */
-#define KEY_COST		16		/* memory for a key in a task beside its bytes */
+#define TASK_LEAST		((Size) 1024 * 1024)	/* memory of a task's keys */
+#define TASKS_EACH		8		/* so many a participant, if they can be so small */
 
 /* ---- files ---- */
 
@@ -96,12 +94,14 @@ typedef struct TaskPlan
 	Part	   *p;
 	Merge		merge;
 	int			nruns;
+	int			runs_cap;
 	struct TaskRun
 	{
 		uint32		file;
 		uint32		nmarks;		/* the one at its end not counted */
 		uint32		pos;		/* marks that have been merged */
 		uint32		seam;		/* of them, before the last seam */
+		uint32		cap;
 		Mark	   *mark;
 		const uint8 **key;
 	}		   *run;
@@ -111,7 +111,8 @@ typedef struct TaskPlan
 	uint32		last_len;
 	uint64		nmarks;			/* of all runs */
 	uint64		cost;			/* of all keys */
-	const uint8 **keys;			/* of the marks, merged */
+	uint64		steps;			/* of those between two marks, one such step of each run */
+	const uint8 **keys;			/* of the marks that have all of theirs, merged */
 	uint32	   *lens;
 	uint64		nkeys;
 
@@ -129,23 +130,104 @@ static inline uint64
 marks_cost(const struct TaskRun *r, uint32 from, uint32 to)
 {
 	return r->mark[to].off - r->mark[from].off +
-		(r->mark[to].nth - r->mark[from].nth) * KEY_COST;
+		(r->mark[to].nth - r->mark[from].nth) * ART_TASK_KEY;
+}
+
+/* Memory that a mark takes: in the plan, the tasks' sample and the allocator. */
+static inline Size
+mark_size(const Mark *m)
+{
+	return sizeof(Mark) + m->len + 2 * sizeof(uint8 *) + sizeof(uint32) + 2 * MAXIMUM_ALIGNOF;
 }
 
 /*
- * Read everybody's sample.
+ * Drop every second mark of each run, but for its first and its end.  Returns
+ * how much memory that frees.
+ */
+static Size
+plan_thin(TaskPlan *pl)
+{
+	Size		freed = 0;
+
+	for (int i = 0; i < pl->nruns; i++)
+	{
+		struct TaskRun *r = &pl->run[i];
+		uint32		kept = 0;
+
+		for (uint32 k = 0; k < r->nmarks; k++)
+		{
+			if (k % 2 == 0)
+			{
+				r->mark[kept] = r->mark[k];
+				r->key[kept++] = r->key[k];
+				continue;
+			}
+			freed += mark_size(&r->mark[k]);
+			pfree(unconstify(uint8 *, r->key[k]));
+		}
+		r->mark[kept] = r->mark[r->nmarks];
+		r->key[kept] = r->key[r->nmarks];
+		r->nmarks = kept;
+	}
+	return freed;
+}
+
+/* A new run, whose marks follow. */
+static struct TaskRun *
+plan_run(TaskPlan *pl, uint32 file)
+{
+	struct TaskRun *r;
+
+	if (pl->nruns == pl->runs_cap)
+	{
+		pl->runs_cap = pl->runs_cap == 0 ? 16 : pl->runs_cap * 2;
+		pl->run = pl->run == NULL ? palloc(pl->runs_cap * sizeof(*pl->run)) :
+			repalloc_huge(pl->run, pl->runs_cap * sizeof(*pl->run));
+	}
+	r = &pl->run[pl->nruns++];
+	memset(r, 0, sizeof(*r));
+	r->file = file;
+	return r;
+}
+
+/* One mark more of a run. */
+static void
+plan_mark(struct TaskRun *r, const Mark *m, const uint8 *key)
+{
+	if (r->cap == 0)
+	{
+		r->cap = 8;
+		r->mark = palloc(r->cap * sizeof(Mark));
+		r->key = palloc(r->cap * sizeof(uint8 *));
+	}
+	else if (r->nmarks == r->cap)
+	{
+		r->cap *= 2;
+		r->mark = repalloc_huge(r->mark, r->cap * sizeof(Mark));
+		r->key = repalloc_huge(r->key, r->cap * sizeof(uint8 *));
+	}
+	r->mark[r->nmarks] = *m;
+	r->key[r->nmarks] = key;
+	r->nmarks += !m->end;
+}
+
+/*
+ * Read everybody's sample, or as many marks as fit into maintenance_work_mem, of which
+ * nobody else holds any now.  A mark is a place for a seam, and another does as well.
  */
 static void
 plan_read(TaskPlan *pl, int participants)
 {
 	Part	   *p = pl->p;
-	int			cap = 0;
-	uint32		mcap = 0;
+	uint64		every = 1;		/* so manieth mark of a run is kept */
+	Size		held = 0;
+	Size		most = 0;
 
 	for (int i = 0; i < participants; i++)
 	{
 		BufFile    *f = art_pfile_open(p, "sample", i);
 		struct TaskRun *r = NULL;
+		uint64		nth = 0;	/* mark of the run */
 		Mark		m;
 		size_t		got;
 
@@ -154,36 +236,31 @@ plan_read(TaskPlan *pl, int participants)
 		while ((got = BufFileRead(f, &m, sizeof(m))) == sizeof(m))
 		{
 			uint8	   *key = palloc(m.len);
+			Size		freed;
 
 			CHECK_FOR_INTERRUPTS();
 			art_pfile_read(p, f, key, m.len);
 			if (r == NULL)
 			{
-				if (pl->nruns == cap)
-				{
-					cap = cap == 0 ? 16 : cap * 2;
-					pl->run = pl->run == NULL ? palloc(cap * sizeof(*pl->run)) :
-						repalloc_huge(pl->run, cap * sizeof(*pl->run));
-				}
-				r = &pl->run[pl->nruns++];
-				memset(r, 0, sizeof(*r));
-				r->file = i;
-				mcap = 64;
-				r->mark = palloc(mcap * sizeof(Mark));
-				r->key = palloc(mcap * sizeof(uint8 *));
+				r = plan_run(pl, i);
+				nth = 0;
 			}
-			if (r->nmarks == mcap)
+			if (nth++ % every != 0 && !m.end)
 			{
-				mcap *= 2;
-				r->mark = repalloc_huge(r->mark, mcap * sizeof(Mark));
-				r->key = repalloc_huge(r->key, mcap * sizeof(uint8 *));
+				pfree(key);
+				continue;
 			}
-			r->mark[r->nmarks] = m;
-			r->key[r->nmarks] = key;
-			if (m.end)
-				r = NULL;
-			else
-				r->nmarks++;
+			plan_mark(r, &m, key);
+			held += mark_size(&m);
+			most = Max(most, held);
+			if (!m.end)
+				continue;
+			r = NULL;
+			while (held > (Size) maintenance_work_mem * 1024 && (freed = plan_thin(pl)) > 0)
+			{
+				held -= freed;
+				every *= 2;
+			}
 		}
 		if (got != 0 || r != NULL)
 			ereport(ERROR,
@@ -192,6 +269,7 @@ plan_read(TaskPlan *pl, int participants)
 							RelationGetRelationName(p->index), got, sizeof(m))));
 		BufFileClose(f);
 	}
+	elog(DEBUG1, "artidx: the marks of the build take %zu bytes", most);
 }
 
 /*
@@ -209,6 +287,7 @@ plan_merge(TaskPlan *pl)
 
 		pl->nmarks += r->nmarks;
 		pl->cost += marks_cost(r, 0, r->nmarks);
+		pl->steps += marks_cost(r, 0, r->nmarks) / r->nmarks;
 		merge_add(m, r->key[0], r->mark[0].len, i);
 		if (pl->last == NULL ||
 			memcmp(pl->last, r->key[r->nmarks],
@@ -239,15 +318,21 @@ plan_task(TaskPlan *pl, BufFile *f, uint64 *off, const uint8 *hi, uint32 hi_len)
 		struct TaskRun *r = &pl->run[i];
 		Piece	   *c = &pl->piece[h.npieces];
 
-		/* from the mark at or before lo to one key behind hi */
+		/*
+		 * From a mark before lo.  One that is equal so far may be of a key
+		 * behind lo, since marks need not have all of their keys.
+		 */
 		c->file = r->file;
+		while (r->seam > 0 &&
+			   memcmp(r->key[r->seam - 1], pl->lo,
+					  Min(r->mark[r->seam - 1].len, pl->lo_len)) >= 0)
+			r->seam--;
 		c->begin = r->mark[r->seam > 0 ? r->seam - 1 : 0].off;
-		if (r->seam < r->nmarks && r->mark[r->seam].len == pl->lo_len &&
-			memcmp(r->key[r->seam], pl->lo, pl->lo_len) == 0)
-			c->begin = r->mark[r->seam].off;
+
+		/* to hi, or one key behind it, to which the last one is compared */
 		c->end = r->mark[r->pos].off;
-		if (r->pos < r->nmarks)
-			c->end += record_size(r->mark[r->pos].len);
+		if (r->pos < r->nmarks && pl->p->sh->unique)
+			c->end += record_size(r->mark[r->pos].full);
 		r->seam = r->pos;
 		if (c->end > c->begin)
 			h.npieces++;
@@ -320,7 +405,6 @@ art_pbuild_tasks(Part *p, int participants)
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	TaskPlan		pl = {.p = p};
-	Size		most = (Size) maintenance_work_mem * 1024;
 	uint64		size;
 	uint64		off = 0;
 	uint64		grown = 0;
@@ -332,20 +416,15 @@ art_pbuild_tasks(Part *p, int participants)
 
 	/*
 	 * Alone, the fewer the better, for only the first is a load.  Together, so
-	 * many that all are busy to the end.  Each is so large that most of what
-	 * it reads of a run is its own.
+	 * many that all are busy to the end.  But each reads half a step of every
+	 * run in vain, on average, and that is to be a quarter of its own at most.
 	 */
-	if (!sh->leader_loads)
-	{
-		size = pl.cost / ((uint64) participants * TASKS_EACH);
-		size = Max(size, Max(TASK_LEAST, (uint64) pl.nruns * 64 * 1024));
-		size = Min(size, TASK_MOST);
-		size = Min(size, Max(most / participants, TASK_LEAST));
-		if (pl.cost <= TASK_LEAST)
-			sh->leader_loads = true;
-	}
+	size = Max(pl.cost / ((uint64) participants * TASKS_EACH), TASK_LEAST);
+	size = Max(size, 2 * pl.steps);
+	if (pl.cost <= TASK_LEAST)
+		sh->leader_loads = true;
 	if (sh->leader_loads)
-		size = most;
+		size = PG_UINT64_MAX;
 
 	if (pl.nruns > 0)
 	{
@@ -356,15 +435,17 @@ art_pbuild_tasks(Part *p, int participants)
 			struct TaskRun *r = &pl.run[h.from];
 			uint64		k = pl.nkeys;
 
-			if (grown >= size)
+			/* marks of very long keys can be equal: such a seam parts nothing */
+			if (grown >= size &&
+				(pl.lo == NULL || memcmp(pl.lo, h.key, Min(pl.lo_len, h.len)) != 0))
 			{
 				plan_task(&pl, f, &off, h.key, h.len);
 				grown = 0;
 			}
 			grown += marks_cost(r, r->pos, r->pos + 1);
-			r->pos++;
-			if (k == 0 || pl.lens[k - 1] != h.len ||
-				memcmp(pl.keys[k - 1], h.key, h.len) != 0)
+			if (r->mark[r->pos++].full == h.len &&
+				(k == 0 || pl.lens[k - 1] != h.len ||
+				 memcmp(pl.keys[k - 1], h.key, h.len) != 0))
 			{
 				pl.keys[k] = h.key;
 				pl.lens[k] = h.len;
@@ -375,7 +456,7 @@ art_pbuild_tasks(Part *p, int participants)
 		}
 		plan_task(&pl, f, &off, NULL, 0);
 		BufFileWrite(f, pl.places, pl.ntasks * sizeof(uint64));
-		if (!sh->leader_loads)
+		if (!sh->leader_loads && pl.nkeys > 0)
 			plan_load_sample(&pl);
 	}
 	BufFileExportFileSet(f);

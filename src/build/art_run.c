@@ -786,6 +786,21 @@ art_run_flush_dead(ArtRun *run)
 }
 
 /*
+ * Nothing is added any more, and all is loaded or written: give the memory back.
+ */
+void
+art_run_release(ArtRun *run)
+{
+	if (run->items != NULL)
+		pfree(run->items);
+	if (run->nulls != NULL)
+		pfree(run->nulls);
+	run->items = NULL;
+	run->nulls = NULL;
+	run->cap = run->nulls_cap = 0;
+}
+
+/*
  * See build.h.
  */
 uint64

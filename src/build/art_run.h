@@ -137,6 +137,7 @@ extern void art_run_load_keys(ArtRun *run, const uint8 *const *keys,
 							  const uint32 *lens, uint32 len, uint64 n);
 extern bool art_run_find_room(ArtRun *run);
 extern void art_run_flush_dead(ArtRun *run);
+extern void art_run_release(ArtRun *run);
 
 /* art_pbuild.c */
 typedef struct ArtPBuilt

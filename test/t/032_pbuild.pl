@@ -11,6 +11,7 @@ use ArtTest;
 
 my $node = art_node(
 	'pbuild',
+	'artidx.memory' => "'256MB'",
 	jit => 'off',
 	restart_after_crash => 'on',
 	'artidx.build_workers' => 0,
@@ -47,25 +48,81 @@ sql("CREATE FUNCTION unsafe(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL
 is(asked('CREATE INDEX p_unsafe ON p USING art (unsafe(k))'), 0, 'none for what is not parallel safe');
 sql('DROP INDEX p_unsafe');
 
-# ---- long keys, of which a run has few: a task reads little more than its own ----
+# ---- what a build reads and holds, as its processes log it ----
+
+# Bytes: all that the tasks read, the most of one, the most that one holds, and the marks.
+sub costs
+{
+	my ($command) = @_;
+	my $from = -s $node->logfile;
+	my %cost = (tasks => 0, all => 0, most => 0, holds => 0);
+
+	sql("SET maintenance_work_mem = '1MB'; SET log_min_messages = debug1;", $command);
+	my $log = slurp_file($node->logfile, $from);
+	while ($log =~ /a task of the build reads (\d+) bytes and holds (\d+)/g)
+	{
+		$cost{tasks}++;
+		$cost{all} += $1;
+		$cost{most} = $1 if $1 > $cost{most};
+		$cost{holds} = $2 if $2 > $cost{holds};
+	}
+	($cost{marks}) = $log =~ /the marks of the build take (\d+) bytes/;
+	note("$command: " . join(', ', map { "$_ $cost{$_}" } sort keys %cost));
+	return %cost;
+}
+
+# long keys, of which a run has few: a task reads little more than its own
 sql('CREATE TABLE long (t text COLLATE "C") WITH (parallel_workers = 2, autovacuum_enabled = off);',
 	'ALTER TABLE long ALTER t SET STORAGE EXTERNAL;',
 	'INSERT INTO long SELECT (SELECT string_agg(md5((i * 100 + j)::text), \'\') FROM generate_series(1, 94) j)',
 	'FROM generate_series(1, 20000) i');
-my $from = -s $node->logfile;
-sql(q{SET maintenance_work_mem = '1MB'; SET log_min_messages = debug1; CREATE INDEX long_t ON long USING art (t)});
-my @reads = slurp_file($node->logfile, $from) =~ /a task of the build reads (\d+) bytes/g;
-my ($most, $all) = (0, 0);
-foreach my $read (@reads)
-{
-	$most = $read if $read > $most;
-	$all += $read;
-}
-note("tasks: " . @reads . ", the largest reads $most bytes, all of them $all");
-cmp_ok($most, '<', 25e6, 'a task does not read most of the 60 MB');
-cmp_ok($most, '>', 0, 'but it reads some');
+my %cost = costs('CREATE INDEX long_t ON long USING art (t)');
+cmp_ok($cost{most}, '<', 25e6, 'a task does not read most of the 60 MB');
+cmp_ok($cost{most}, '>', 0, 'but it reads some');
+cmp_ok($cost{all}, '<', 120e6, 'and all of them read less than twice as much');
 check_clean($node, 'long_t');
+
+# so long that a share of the memory holds five of them
+sql('DROP INDEX long_t; TRUNCATE long;',
+	q{INSERT INTO long SELECT (i * 7 % 2000 + 1000) || repeat('x', 70000) FROM generate_series(1, 2000) i});
+%cost = costs('CREATE UNIQUE INDEX long_u ON long USING art (t)');
+cmp_ok($cost{marks}, '<', 1.2e6, 'the marks of long keys take about maintenance_work_mem');
+cmp_ok($cost{all}, '<', 280e6, 'tasks of keys of 70 kB read less than twice the 140 MB');
+check_clean($node, 'long_u');
+sql('DROP INDEX long_u;',
+	q{TRUNCATE long; INSERT INTO long SELECT repeat('x', 70000) || (i * 7 % 500 + 1000) FROM generate_series(1, 500) i});
+costs('CREATE UNIQUE INDEX long_u ON long USING art (t)');
+is(sql("SELECT entries FROM artidx_check('long_u', true)"), 500, 'keys that differ behind what a mark has of them');
+sql('DROP INDEX long_u');
+
+# a batch has two of them, or three with the last one before: a pair of equal ones is parted
+foreach my $twice (1250 .. 1253)
+{
+	my $err;
+
+	sql("INSERT INTO long SELECT repeat('x', 70000) || $twice");
+	$node->psql('postgres', "SET maintenance_work_mem = '1MB'; CREATE UNIQUE INDEX long_u ON long USING art (t)",
+		stderr => \$err);
+	like($err, qr/could not create unique index "long_u"/, "$twice is there twice");
+	sql("DELETE FROM long WHERE ctid = (SELECT max(ctid) FROM long WHERE right(t, 4) = '$twice')");
+}
 sql('DROP TABLE long');
+
+# many runs: what all tasks read, and what one of them holds
+sql('CREATE TABLE runs (k bigint) WITH (parallel_workers = 2, autovacuum_enabled = off);',
+	'INSERT INTO runs SELECT hashint8extended(i, 9) FROM generate_series(1, 1500000) i');
+for my $with ('', ' WITH (structure = btree)')
+{
+	%cost = costs("CREATE UNIQUE INDEX runs_k ON runs USING art (k)$with");
+	cmp_ok($cost{all}, '<', 1.5e6 * 16 * 2, "of many runs tasks read less than twice the data$with");
+	cmp_ok($cost{all}, '>=', 1.5e6 * 16, "and all of it$with");
+	cmp_ok($cost{holds}, '<', 1.5 * 1024 * 1024, "and hold no more than about maintenance_work_mem$with");
+	cmp_ok($cost{marks}, '<', 1024 * 1024, "and so do the marks$with");
+	check_clean($node, 'runs_k');
+	is(sql("SELECT entries FROM artidx_check('runs_k', true)"), 1500000, "all rows are there$with");
+	sql('DROP INDEX runs_k');
+}
+sql('DROP TABLE runs');
 
 # how many participants read rows: each notes itself through the expression
 sql("CREATE FUNCTION slowly(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS ",
