@@ -50,7 +50,8 @@ endif
 # begin than a call of memset() takes: 38 of the 175 ns of a scan's begin and end.
 STRINGOPS = -mmemset-strategy=unrolled_loop:128:noalign,libcall:-1:noalign \
 	-mmemcpy-strategy=unrolled_loop:128:noalign,libcall:-1:noalign
-ifeq ($(shell echo 'int i;' | $(CC) $(STRINGOPS) -Werror -S -o /dev/null -x c - 2>/dev/null && echo yes),yes)
+BUILD_CC := $(if $(findstring command,$(origin CC)),$(CC),$(shell $(or $(PG_CONFIG),pg_config) --cc))
+ifeq ($(shell echo 'int i;' | $(BUILD_CC) $(STRINGOPS) -Werror -S -o /dev/null -x c - 2>/dev/null && echo yes),yes)
 PG_CFLAGS += $(STRINGOPS)
 endif
 PG_CFLAGS += $(EXTRA_CFLAGS)

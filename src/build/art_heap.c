@@ -320,8 +320,8 @@ read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
 	if (r->mode == ART_HEAP_BUILD && only == NULL && PageIsAllVisible(page))
 	{
 		memcpy(r->rows->data, page, BLCKSZ);
-		UnlockReleaseBuffer(buf);
 		orphan = art_visible_roots((Page) r->rows->data, roots);
+		UnlockReleaseBuffer(buf);
 		if (orphan != InvalidOffsetNumber)
 			art_report_orphan(r->heap, blkno, orphan);
 		copied_rows(r->rows, roots);

@@ -330,6 +330,18 @@ take_record(bool *look)
 /* ---- reading ---- */
 
 /*
+ * Where the record begins whose predecessor ends there: at the start of a page, behind its
+ * header.  15 wants to be told so.
+ */
+static XLogRecPtr
+record_at(XLogRecPtr end)
+{
+	if (end % XLOG_BLCKSZ != 0)
+		return end;
+	return end + (XLogSegmentOffset(end, wal_segment_size) == 0 ? SizeOfXLogLongPHD : SizeOfXLogShortPHD);
+}
+
+/*
  * As wal_segment_open().
  */
 static void
@@ -365,7 +377,7 @@ art_wal_begin(void)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("Failed while allocating a WAL reading processor.")));
-	XLogBeginRead(reader, at);
+	XLogBeginRead(reader, record_at(at));
 	MemoryContextSwitchTo(old);
 	return at;
 }
@@ -379,19 +391,21 @@ read_record(void)
 {
 	char	   *error = NULL;
 
-	for (int i = 0; i < ART_REOPEN_TRIES; i++)
+	for (int i = 0;; i++)
 	{
 		XLogRecPtr	at = reader->EndRecPtr;
 
 		private_data.end_of_wal = false;
 		if (XLogReadRecord(reader, &error) != NULL)
 			return;
+		if (i == ART_REOPEN_TRIES)
+			break;
 		if (i == 0)
 			ereport(DEBUG1,
 					(errmsg_internal("WAL at %X/%X is read again: %s", LSN_FORMAT_ARGS(at),
 									 error ? error : "it ends")));
 		pg_usleep(i == 0 ? 0 : ART_REOPEN_US);
-		XLogBeginRead(reader, at);
+		XLogBeginRead(reader, record_at(at));
 	}
 	ereport(ERROR,
 			(errcode_for_file_access(),

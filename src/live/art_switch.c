@@ -221,10 +221,9 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 	uint8		changed;
 	uint64		max;
 	ArtEngine	want;
-	bool		was_ready = false;
-	bool		dropped = false;
-	uint64		drain = 0;
-	uint64		over = 0;
+	bool		was_ready = false,
+				dropped = false;
+	uint64		drain = 0, over = 0;	/* generations */
 	LWLock	   *lock;
 
 	/* set before the lock was released that we then took */
@@ -272,7 +271,9 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 			ART_CORE_END();
 		}
 		e->over_cap = false;
-		if (max != 0 && ART_WORD_STATE(w) == ART_READY &&
+		if (ART_WORD_STATE(w) == ART_FOLLOWED)
+			changed &= ~ART_CHANGED_CAP;	/* once more when it is handed over */
+		else if (max != 0 && ART_WORD_STATE(w) == ART_READY &&
 			art_structure_bytes(e, ART_WORD_GEN(w)) > max)
 		{
 			e->over_cap = index->rd_index->indisunique;
