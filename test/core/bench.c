@@ -258,6 +258,7 @@ main(int argc, char **argv)
 	if (n % 7919 == 0)
 		n++;					/* the order of removal is a permutation */
 	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	tap_elide(&cx);
 	if (argc > 2)
 		for (int i = 2; i < argc; i++)
 			run(argv[i], n);

@@ -280,6 +280,7 @@ work(void *arg, int me)
 	if (!cx || !h)
 		abort();
 	ax_attach(cx, wd->area, me + 1, me + 1, &ax_port_default);
+	tap_elide(cx);
 	if (c->forks)
 		see_pages(cx);
 	atomic_fetch_add(&wd->ready, 1);
@@ -340,6 +341,7 @@ fill(void *arg, int me)
 	if (!cx)
 		abort();
 	ax_attach(cx, wd->area, me + 1, me + 1, &ax_port_default);
+	tap_elide(cx);
 	for (int t = 0; t < wd->trees; t++)
 		for (uint64_t i = (uint64_t) me; i < wd->keys + RANGE_KEYS; i += (uint64_t) j->workers)
 		{

@@ -60,9 +60,9 @@ extern ax_structure tap_structure(void);
 extern uint32_t tap_page_size(void);
 
 /*
- * Elision as AX_ELIDE says: nothing, rtm, software, inject or inject:SCRIPT; after
- * each ax_attach().  And whether the counters are what they must be, with nobody else
- * there; told, too.
+ * Elision as AX_ELIDE says: nothing, rtm, rtm-auto, software, inject or inject:SCRIPT;
+ * after each ax_attach().  And whether there were sections, where there must be some,
+ * and only there; told, too.
  */
 extern void tap_elide(ax_ctx *cx);
 extern bool tap_elide_counts(ax_ctx *cx, ax_tree *t, uint64_t gen);

@@ -885,6 +885,7 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 	void	   *p;
 
 	AX_ASSERT(b, ax_inside(b) && !b->plain);
+	ax_section_refuse(cx);
 	if (cls == AX_BIG)
 		return big_alloc(cx, st, size, may_reserve);
 	m = mag_of(b, st->gen, cls);
@@ -900,8 +901,9 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 }
 
 /*
- * Not in a transaction; and where sections are undone by hand, what was allocated may
- * have to be, too.
+ * Where sections are undone by hand, what was allocated may have to be, too.  The
+ * processor does that with the magazine: only what is beyond it is no part of a
+ * transaction.
  */
 static __attribute__((noinline)) void *
 alloc_apart(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
@@ -927,7 +929,7 @@ ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	int			cls = ax_class_of(size);
 	ax_magazine *m = mag_of(b, st->gen, cls);
 
-	if (ax_unlikely(b->elide.apart))
+	if (ax_unlikely(b->elide.apart & ~AX_APART_TXN))
 		return alloc_apart(cx, st, size, may_reserve);
 	if (ax_unlikely(b->fail_alloc_at) && --b->fail_alloc_at == 0)
 	{
@@ -983,7 +985,7 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	uint32_t	cap;
 
 	AX_ASSERT(b, ax_inside(b) && !b->plain);
-	if (ax_unlikely(b->elide.apart))
+	if (ax_unlikely(b->elide.apart & ~AX_APART_TXN))
 	{
 		ax_section_refuse(cx);
 		b->elide.calls->given(cx, p);

@@ -8,6 +8,9 @@
  * such a reader's.  Nobody is woken.  A waiter spins for about two microseconds,
  * then naps, longer each time.  After at most 10 ms in all the call is BUSY.
  *
+ * A process that finds it taken, or others at its line, says so.  Then calls are tried
+ * without it, where the processor has transactions (ax_elide.c).
+ *
  * A hungry reader goes in although a writer waits, but not beside other readers,
  * or these could follow one another, too.  It naps briefly, for the writers wait;
  * but only for their first naps, about a millisecond: it may not be running.
@@ -51,6 +54,14 @@ wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint32_t longest, uint64_t *d
 }
 
 /* See ax_coarse.h. */
+void
+ax_coarse_contended(ax_store *s, bool now)
+{
+	if (atomic_load_explicit(&s->contended, memory_order_relaxed) != now)
+		atomic_store_explicit(&s->contended, now, memory_order_relaxed);
+}
+
+/* See ax_coarse.h. */
 ax_status
 ax_coarse_lock_shared(ax_ctx *cx, ax_store *s)
 {
@@ -73,6 +84,9 @@ ax_coarse_lock_shared(ax_ctx *cx, ax_store *s)
 				ax_map_coarse_taken(&s->coarse, false);
 				return AX_OK;
 			}
+			else
+				ax_coarse_contended(s, true);
+		ax_coarse_contended(s, true);
 		if (hungry && !(w & HUNGRY))
 			atomic_fetch_or_explicit(&s->coarse, HUNGRY, memory_order_relaxed);
 		AX_POINT("coarse.shared_wait");
@@ -138,6 +152,7 @@ ax_coarse_lock_exclusive(ax_ctx *cx, ax_store *s)
 				ax_map_coarse_taken(&s->coarse, true);
 				return AX_OK;
 			}
+		ax_coarse_contended(s, true);
 		/* whoever gets the latch takes the mark away: others renew it */
 		if (!(w & WANTED))
 			atomic_fetch_or_explicit(&s->coarse, WANTED, memory_order_relaxed);

@@ -20,4 +20,7 @@ extern void ax_coarse_unlock(ax_ctx *cx, ax_store *s, bool write);
 extern bool ax_coarse_open(ax_store *s, bool write);
 extern bool ax_coarse_try(ax_ctx *cx, ax_store *s, bool write);
 
+/* Somebody found it taken, or finds out whether it still is so often. */
+extern void ax_coarse_contended(ax_store *s, bool now);
+
 #endif							/* AX_COARSE_H */

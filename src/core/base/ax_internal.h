@@ -251,6 +251,7 @@ struct ax_store
 	 */
 	uint8_t		loose[AX_LOOSE_CLASSES];
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
+	_Atomic bool contended;		/* a hint: it was found taken; any process's store */
 
 	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c); by
 								 * CAS, taken by a process and given up again */

@@ -19,13 +19,21 @@
  *	- AX_ELIDE_BUDGET attempts, then the latch; of them AX_ELIDE_CAPACITY that ended
  *	  by capacity, whose retry bit is not heeded; none after an abort of our own;
  *	- status 0 is a page that this process has not touched yet, as a rule: touch
- *	  what the section will, then try again;
- *	- when of AX_ELIDE_WINDOW sections 3/4 took the latch after all, no attempts for
- *	  a while (AX_ELIDE_SKIP sections, longer each time), then again.
+ *	  what the section will, then try again.
+ *
+ * And, where nobody insists (auto):
+ *
+ *	- only whole calls under a coarse latch.  Two writes of one leaf change its
+ *	  latch's version, both, so no transaction lets them go on together; it costs more
+ *	  than the latch that it spares (src/README.md has the figures);
+ *	- only since a process found that latch taken.  Every AX_ELIDE_LOOK calls one
+ *	  makes all take it again: if it is contended still, somebody finds it taken;
+ *	- when of AX_ELIDE_WINDOW sections 1/4 were aborted, not for a while
+ *	  (AX_ELIDE_SKIP sections, longer each time).
  *
  * Counted are sections that ran with elision on, and their attempts.  A section
  * that is given up since a latch's sample is old (the operation starts over) counts
- * its attempts only.
+ * its aborts only.
  *
  * src/README.md: Elision
  */
@@ -53,12 +61,11 @@ ax_site_name(ax_site site)
  */
 typedef struct site_counts
 {
-	_Alignas(AX_LINE) _Atomic uint64_t sections;
-	_Atomic uint64_t attempts, commits;
+	_Alignas(AX_LINE) _Atomic uint64_t commits;
+	_Atomic uint32_t window;	/* sections of late; those that were aborted << 16 */
+	_Atomic uint32_t skipped;	/* while switched off */
 	_Atomic uint64_t conflict, capacity, explicit_, lock_busy, nested, zero, other;
 	_Atomic uint64_t retry_hint, fallbacks;
-	_Atomic uint32_t window;	/* sections of late; those that took the latch << 16 */
-	_Atomic uint32_t skipped;	/* while switched off */
 } site_counts;
 
 /* All of a store; an object of it. */
@@ -105,13 +112,13 @@ insists(ax_elide_ctx *e, ax_store *s)
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_ON;
 }
 
-/* A section more: is it worth it? */
+/* Nobody insists, and it is a section more: is it worth it? */
 static void
-judge(ax_ctx_body *b, ax_site site, bool fell)
+judge(ax_ctx_body *b, ax_site site, bool aborted)
 {
 	ax_elide_ctx *e = &b->elide;
 	site_counts *c = counts_of(b, site);
-	uint32_t	one = fell ? 0x10001 : 1;
+	uint32_t	one = aborted ? 0x10001 : 1;
 	uint32_t	w = atomic_fetch_add_explicit(&c->window, one, memory_order_relaxed) + one;
 	uint32_t	on = 0;
 	uint32_t	level;
@@ -119,7 +126,7 @@ judge(ax_ctx_body *b, ax_site site, bool fell)
 	if ((w & 0xFFFF) < AX_ELIDE_WINDOW ||
 		!atomic_compare_exchange_strong(&c->window, &w, 0))
 		return;
-	if ((w >> 16) * 4 < (w & 0xFFFF) * 3 || insists(e, e->store))
+	if ((w >> 16) * 4 < (w & 0xFFFF))
 	{
 		atomic_store(&e->shared->site[site].level, 0);
 		return;
@@ -145,7 +152,6 @@ count(ax_ctx *cx, ax_site site, outcome how)
 	AX_ASSERT(b, t->attempts == t->commits + t->conflict + t->capacity + t->explicit_ +
 			  t->lock_busy + t->nested + t->zero + t->other);
 	AX_ASSERT(b, t->commits == (how == COMMITTED));
-	add(&c->attempts, t->attempts);
 	add(&c->commits, t->commits);
 	if (t->attempts > t->commits)
 	{
@@ -160,10 +166,10 @@ count(ax_ctx *cx, ax_site site, outcome how)
 	}
 	if (how == STARTS_OVER)
 		return;
-	add(&c->sections, 1);
 	if (how == FELL_BACK)
 		add(&c->fallbacks, 1);
-	judge(b, site, how == FELL_BACK);
+	if (!insists(&b->elide, b->elide.store))
+		judge(b, site, t->attempts != t->commits || how == FELL_BACK);
 }
 
 /* ---- before an attempt -------------------------------------------------------- */
@@ -211,10 +217,23 @@ wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 	ax_ctx_body *b = ax_body(cx);
 	ax_elide_ctx *e = &b->elide;
 	uint32_t	off;
+	bool		gate;
 
 	if (!s || ax_inner(s)->object_bytes == NULL ||
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
 		return false;
+	gate = !insists(e, s);
+	if (gate)
+	{
+		if (s->sync != AX_SYNC_COARSE ||
+			!atomic_load_explicit(&s->contended, memory_order_relaxed))
+			return false;
+		if (++e->tried >= AX_ELIDE_LOOK)
+		{
+			e->tried = 0;
+			ax_coarse_contended(s, false);
+		}
+	}
 	if (e->flushing)
 		*site = AX_SITE_TAIL_FLUSH;
 	e->shared = shared_of(cx, s);
@@ -222,7 +241,7 @@ wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 		return false;
 	e->store = s;
 	off = atomic_load_explicit(&e->shared->site[*site].off, memory_order_relaxed);
-	if (ax_unlikely(off) && !insists(e, s))
+	if (ax_unlikely(off) && gate)
 	{
 		site_counts *c = counts_of(b, *site);
 
@@ -242,27 +261,10 @@ ax_elide_instead(ax_ctx *cx, ax_store *s)
 {
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 
-	if (e->queue || ax_body(cx)->latches > 0 ||
-		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
+	if (e->queue || ax_body(cx)->latches > 0 || !ax_elide_active(cx, s))
 	{
 		e->queue = false;
 		return false;
-	}
-
-	/*
-	 * Switched off, it would never be tried again, for what is latched already is
-	 * no section: so count here.
-	 */
-	if (!insists(e, s))
-	{
-		struct ax_elide_shared *sh = atomic_load_explicit(&s->elide, memory_order_acquire);
-		ax_site		site = e->flushing ? AX_SITE_TAIL_FLUSH : AX_SITE_LEAF_INSERT;
-
-		if (sh && ax_unlikely(atomic_load_explicit(&sh->site[site].off, memory_order_relaxed)))
-		{
-			(void) wanted(cx, s, &site);
-			return false;
-		}
 	}
 	return true;
 }
@@ -586,6 +588,7 @@ wait_free(ax_ctx *cx, ax_store *s, bool write)
 {
 	for (uint32_t i = 0; !ax_coarse_open(s, write); i++)
 	{
+		ax_coarse_contended(s, true);
 		if (i >= ax_body(cx)->spins)
 			return false;
 		ax_pause();
@@ -784,8 +787,11 @@ ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option
 bool
 ax_elide_active(ax_ctx *cx, ax_store *s)
 {
-	return ax_body(cx)->elide.on && ax_inner(s)->object_bytes != NULL &&
-		atomic_load_explicit(&s->elide_option, memory_order_relaxed) != AX_ELIDE_OFF;
+	ax_elide_ctx *e = &ax_body(cx)->elide;
+
+	return e->on && ax_inner(s)->object_bytes != NULL &&
+		atomic_load_explicit(&s->elide_option, memory_order_relaxed) != AX_ELIDE_OFF &&
+		(s->sync == AX_SYNC_COARSE || insists(e, s));
 }
 
 /* Does the tree have such sections? */
@@ -809,8 +815,6 @@ sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
 	{
 		site_counts *c = &sh->count[i][site];
 
-		SUM(sections);
-		SUM(attempts);
 		SUM(commits);
 		SUM(conflict);
 		SUM(capacity);
@@ -823,15 +827,15 @@ sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
 		SUM(fallbacks);
 	}
 #undef SUM
+	o->attempts = o->commits + o->conflict + o->capacity + o->explicit_ + o->lock_busy +
+		o->nested + o->zero + o->other;
+	o->sections = o->commits + o->fallbacks;
 	o->switch_offs = atomic_load(&sh->site[site].switch_offs);
 	o->switch_ons = atomic_load(&sh->site[site].switch_ons);
 }
 
 /*
- * See ax.h.  The invariants hold of what each section adds, but it adds one
- * counter after another.  So beside others read again.  When they never pause,
- * say what the counters will come to.  Sums that stand still are told as they
- * are.
+ * See ax.h.
  *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
@@ -854,29 +858,12 @@ ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_site_info out[AX_SITES])
 	{
 		ax_site_info *o = &out[i];
 
-		for (int tries = 0; sh && tries < 20; tries++)
-		{
-			ax_site_info seen = *o;
-			uint64_t	causes;
-
-			memset(o, 0, sizeof(*o));
+		if (sh)
 			sum_site(sh, (ax_site) i, o);
-			causes = o->conflict + o->capacity + o->explicit_ + o->lock_busy +
-				o->nested + o->zero + o->other;
-			if ((o->attempts == o->commits + causes && o->sections == o->commits + o->fallbacks) ||
-				(tries > 0 && memcmp(&seen, o, sizeof(seen)) == 0))
-				break;
-			if (tries == 19)
-			{
-				o->attempts = o->commits + causes;
-				o->sections = o->commits + o->fallbacks;
-			}
-		}
 		o->mode = option == AX_ELIDE_OFF || e->setting == AX_ELIDE_OFF ? "off" :
 			!e->usable ? "no-rtm" :
-			!has_site(st, (ax_site) i) ? "off" :
-			sh && atomic_load(&sh->site[i].off) && !(option == AX_ELIDE_ON || e->setting == AX_ELIDE_ON) ?
-			"adaptive-off" : "on";
+			!has_site(st, (ax_site) i) || !ax_elide_active(cx, st) ? "off" :
+			sh && atomic_load(&sh->site[i].off) && !insists(e, st) ? "adaptive-off" : "on";
 	}
 	ax_leave(cx);
 	return AX_OK;

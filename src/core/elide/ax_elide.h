@@ -35,7 +35,7 @@ struct ax_guard;
 /* Policy: attempts of a section; of them, ended by capacity. */
 #define AX_ELIDE_BUDGET		6
 #define AX_ELIDE_CAPACITY	3
-/* Of so many sections 3/4 took the latch after all: off for a while. */
+/* Of so many sections 1/4 were aborted: off for a while. */
 #define AX_ELIDE_WINDOW		64
 /* That while, in sections of one shard; doubled each time, up to so often. */
 #define AX_ELIDE_SKIP		1024
