@@ -81,7 +81,7 @@ art_elision_init(void)
 
 	DefineCustomEnumVariable("artidx.elision",
 							 "Runs the latched sections of art indexes as hardware transactions.",
-							 "\"auto\": where they commit often enough; without effect where the "
+							 "\"auto\": calls under a contended coarse latch; without effect where the "
 							 "processor has none that work.",
 							 &art_elision,
 							 AX_ELIDE_AUTO,
