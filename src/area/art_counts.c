@@ -10,10 +10,7 @@
  * nothing is counted twice.
  *
  * The core also counts by generation and site the sections that are tried as
- * transactions.  These counts are kept in the same way.  While others use a
- * structure its counters are read one at a time.  Two sums must always hold
- * (attempts, sections), so they are made of their parts here.  Otherwise they
- * would be off for ever by what happened between two reads.
+ * transactions.  These counts are kept in the same way.
  *
  * src/README.md: Statistics
  */
@@ -108,21 +105,6 @@ present_aborts(ArtEntry *e, uint64 gen, ArtSiteCounts counts, const char **mode)
 	return true;
 }
 
-/* The two sums of their parts: see the head of this file. */
-static void
-make_sums(ArtSiteCounts counts)
-{
-	for (int s = 0; s < AX_SITES; s++)
-	{
-		uint64	   *c = counts[s];
-
-		c[SECTIONS] = c[COMMITS] + c[FALLBACKS];
-		c[ATTEMPTS] = c[COMMITS];
-		for (int i = CONFLICT; i <= OTHER; i++)
-			c[ATTEMPTS] += c[i];
-	}
-}
-
 /*
  * Most structures count nothing, for most processors cannot elide.  So the
  * memory is taken when there is something to be kept.  False: there is nothing,
@@ -186,7 +168,6 @@ aborts_keep(ArtEntry *e, uint64 gen)
 
 	if (!present_aborts(e, gen, counts, NULL) || !aborts_wanted(e, counts))
 		return;
-	make_sums(counts);
 	for (int s = 0; s < AX_SITES; s++)
 		for (int i = 0; i < ART_NABORTS; i++)
 			e->aborts->counts[s][i] += counts[s][i];
@@ -214,7 +195,6 @@ aborts_reset(ArtEntry *e)
 		(void) present_aborts(e, ART_WORD_GEN(w), counts, NULL);
 	if (!aborts_wanted(e, counts))
 		return;
-	make_sums(counts);
 	for (int s = 0; s < AX_SITES; s++)
 		for (int i = 0; i < ART_NABORTS; i++)
 			e->aborts->counts[s][i] = UINT64CONST(0) - counts[s][i];

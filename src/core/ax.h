@@ -605,8 +605,8 @@ extern ax_status ax_tail_flush(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *more)
 typedef enum ax_elide_option
 {
 	AX_ELIDE_OFF,
-	AX_ELIDE_AUTO,
-	AX_ELIDE_ON					/* never switched off for its aborts */
+	AX_ELIDE_AUTO,				/* calls under a coarse latch that is contended */
+	AX_ELIDE_ON					/* all sections, whatever becomes of them */
 } ax_elide_option;
 
 /* Runs transactions in place of the processor: tests have some (ax_elide.h). */

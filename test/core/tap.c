@@ -386,8 +386,8 @@ tap_elide_counts(ax_ctx *cx, ax_tree *t, uint64_t gen)
 	}
 	if (!e || strcmp(ax_structure_name(tap_structure()), "hydra") == 0)
 		return sections == 0;
-	/* the others may not be there */
-	return sections > 0 || strncmp(e, "inject", 6) != 0;
+	/* (real ones by auto, if processes met) */
+	return sections > 0 || !ax_body(cx)->elide.usable || strcmp(e, "rtm-auto") == 0;
 }
 
 ax_tail_option

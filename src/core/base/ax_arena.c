@@ -635,6 +635,29 @@ borrow(ax_ctx *cx, ax_store *st, int cls)
 }
 
 /*
+ * Write to each page of these objects, which are nobody's.  They may be taken in a
+ * transaction, which a page that this process has not touched yet would end.
+ */
+static __attribute__((noinline, cold, no_sanitize("address", "thread"))) void
+touch(int cls, void *const *obj, uint32_t n)
+{
+	uintptr_t	last = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		char	   *p = obj[i];
+		char	   *end = p + ax_class_size(cls);
+
+		for (; p < end; p = (char *) (((uintptr_t) p | (AX_PAGE - 1)) + 1))
+			if ((uintptr_t) p / AX_PAGE != last)
+			{
+				last = (uintptr_t) p / AX_PAGE;
+				*(volatile char *) p = 0;
+			}
+	}
+}
+
+/*
  * Up to want objects into obj[]; 0: no memory, or alloc_busy is set.
  *
  * Latches: takes the class heap's, and inside it the page pool's, for
@@ -686,6 +709,8 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 		if (n > 0)
 		{
 			count_live(b, cls, counted);
+			if (ax_unlikely(b->elide.on))
+				touch(cls, obj, n);
 			/* a magazine gives its last first: let addresses rise */
 			for (uint32_t i = 0; i < n / 2; i++)
 			{
@@ -1062,6 +1087,7 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	st->bump_end = (uint32_t) bytes;
 	atomic_init(&st->root_word, AX_WORD_INIT);
 	ax_map_unchecked(&st->height, sizeof(st->height));
+	ax_map_unchecked(&st->contended, sizeof(st->contended));
 	for (int i = 0; i <= AX_NCLASSES; i++)
 		atomic_init(&st->heap[i].latch, AX_WORD_INIT);
 	AX_POISON(st + 1, bytes - sizeof(ax_store));

@@ -250,8 +250,9 @@ struct ax_store
 	 * them lies, 0: none.  Written under the latch of the class's heap.
 	 */
 	uint8_t		loose[AX_LOOSE_CLASSES];
+	_Atomic bool contended;		/* a hint: the coarse latch was found taken; any
+								 * process's store */
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
-	_Atomic bool contended;		/* a hint: it was found taken; any process's store */
 
 	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c); by
 								 * CAS, taken by a process and given up again */

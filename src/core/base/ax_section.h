@@ -42,8 +42,11 @@ typedef struct ax_elide_tally
 	uint32_t	retry_hint;
 } ax_elide_tally;
 
-/* After so many calls a process finds out whether a coarse latch is still contended. */
-#define AX_ELIDE_LOOK 1024
+/*
+ * So many calls, of which none met another process: then one finds out whether the
+ * coarse latch is still contended.
+ */
+#define AX_ELIDE_LOOK 4096
 
 #define AX_ELIDE_RETIRED 12
 #define AX_ELIDE_DELTAS 24
@@ -66,7 +69,7 @@ typedef struct ax_elide_ctx
 	uint8_t		nretired;
 	uint8_t		setting;
 	bool		usable;			/* can it be done at all? */
-	uint16_t	tried;			/* calls, since it found that out */
+	uint16_t	tried;			/* calls that met nobody, since it found that out */
 	uint32_t	deltas;			/* which of delta[] are set */
 	const ax_section_calls *calls;	/* NULL: never set up, and nothing is apart */
 	const void *frame;			/* all that is deeper is the call's own */

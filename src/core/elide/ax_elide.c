@@ -26,8 +26,9 @@
  *	- only whole calls under a coarse latch.  Two writes of one leaf change its
  *	  latch's version, both, so no transaction lets them go on together; it costs more
  *	  than the latch that it spares (src/README.md has the figures);
- *	- only since a process found that latch taken.  Every AX_ELIDE_LOOK calls one
- *	  makes all take it again: if it is contended still, somebody finds it taken;
+ *	- only since a process found that latch taken.  A process that has met nobody in
+ *	  AX_ELIDE_LOOK calls makes all take it again: if it is contended still, somebody
+ *	  finds it taken;
  *	- when of AX_ELIDE_WINDOW sections 1/4 were aborted, not for a while
  *	  (AX_ELIDE_SKIP sections, longer each time).
  *
@@ -152,6 +153,8 @@ count(ax_ctx *cx, ax_site site, outcome how)
 	AX_ASSERT(b, t->attempts == t->commits + t->conflict + t->capacity + t->explicit_ +
 			  t->lock_busy + t->nested + t->zero + t->other);
 	AX_ASSERT(b, t->commits == (how == COMMITTED));
+	if (t->conflict + t->lock_busy > 0)
+		b->elide.tried = 0;
 	add(&c->commits, t->commits);
 	if (t->attempts > t->commits)
 	{

@@ -30,7 +30,7 @@ struct ax_guard;
 /* Codes of our own aborts. */
 #define AX_TX_BUSY		0xFFu	/* the latch is taken */
 #define AX_TX_STALE		0xFEu	/* another latch of the section is, or its sample is old */
-#define AX_TX_REFUSED	0x01u	/* wants memory, or to wait: not in a transaction */
+#define AX_TX_REFUSED	0x01u	/* wants to wait, or more memory: not in a transaction */
 
 /* Policy: attempts of a section; of them, ended by capacity. */
 #define AX_ELIDE_BUDGET		6
