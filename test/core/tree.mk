@@ -77,9 +77,10 @@ check-tree: check-prefetch
 # middle (../modules/art_elidetest).  With the processor's, where there are any.  There are many
 # such runs: each takes half of SECONDS.
 ELIDE_PHASES = 1 3 5
+HAS_RTM = $(shell grep -sow -m 1 rtm /proc/cpuinfo | head -1)
 .PHONY: check-elide
 check-elide: build/plain/test_stress build/plain/test_oom
-	@fail=0; for s in $(STRUCTURES); do for e in $(or $(ELIDE),inject software); do \
+	@fail=0; for s in $(STRUCTURES); do for e in $(or $(ELIDE),inject software $(HAS_RTM)); do \
 		for p in oom $(ELIDE_PHASES); do \
 		o=build/plain/elide.$$e.$$s.$$p.tap; \
 		case $$p in oom) t=test_oom ;; *) t=test_stress ;; esac; \
