@@ -176,37 +176,40 @@ hy_waiting(hy_list *t)
 	return atomic_load_explicit(&t->pushed, memory_order_relaxed) - applied;
 }
 
-/* The oldest change that was logged, NULL: none.  The claim is held. */
+/* The change at a place of the list, NULL: none.  Behind the last is what was logged since.  The claim is held. */
 static hy_log *
-first_of(hy_list *t)
+logged_at(hy_list *t, ax_stack_node **at)
 {
-	if (!t->todo)
+	if (!*at)
 		for (ax_stack_node *n = ax_stack_take_all(&t->log); n;)
 		{
 			ax_stack_node *next = n->next;
 
-			n->next = t->todo;
-			t->todo = n;
+			n->next = *at;
+			*at = n;
 			n = next;
 		}
-	return (hy_log *) (void *) t->todo;
+	return (hy_log *) (void *) *at;
 }
 
 /*
  * Tell the search layer of one change.  AX_OK, or what it said.
  *
- * A node that is gone again need not be told of.  When its going is told, nobody can come
- * to it any more who is not inside now.
+ * A node that is gone again is not told of: its going is in the log, behind.  When its going is
+ * told, nobody can come to it any more who is not inside now.
  */
 static ax_status
-apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
+apply_one(ax_ctx *cx, ax_store *s, hy_log *l)
 {
 	uint8_t		key[HY_CODED];
+	hy_node    *n = l->node;
 	uint32_t	len = layer_key(n, key);
 	ax_status	x;
 
-	if (!goes)
+	if (!l->goes)
 	{
+		if (l->over || (atomic_load_explicit(&n->word, memory_order_acquire) & AX_OBSOLETE))
+			return AX_OK;
 		x = ax_engine_art_olc.insert(cx, s, key, len);
 		if (x == AX_OK)
 			AX_COUNT(cx, s, entries, -1);
@@ -231,12 +234,16 @@ apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
  * Apply up to "most" of the changes logged, in their order.  AX_OK, also when somebody
  * else is at it.  AX_NOMEM, AX_BUSY: some are left.
  *
+ * A coming that finds no memory stays where it is, and the goings behind it give theirs back.
+ * Before the going of such a node its coming is taken out, without being told.
+ *
  * Epoch: inside.
  * Latches: none on entry and on return; those of the search layer.
  */
 ax_status
 hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 {
+	ax_stack_node **at = &t->todo;
 	ax_status	x = AX_OK;
 
 	if (atomic_load_explicit(&t->applying, memory_order_relaxed) ||
@@ -244,18 +251,35 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 		return AX_OK;
 	for (uint64_t i = 0; i < most; i++)
 	{
-		hy_log	   *l = first_of(t);
+		hy_log	   *l = logged_at(t, at);
 		ax_stack_node *next;
+		ax_status	y;
 
 		if (!l)
 			break;
+		if (l->goes && l->node->come.late && !l->node->come.over)
+		{
+			/* the latch word may not say so yet */
+			l->node->come.over = true;
+			at = &t->todo;
+			x = AX_OK;
+			continue;
+		}
 		AX_POINT("hydra.apply");
 		/* what is retired is not looked at again */
 		next = l->link.next;
-		x = apply_one(cx, s, l->node, l->goes);
-		if (x != AX_OK)
+		y = apply_one(cx, s, l);
+		if (y != AX_OK)
+			x = y;
+		if (y == AX_NOMEM && !l->goes)
+		{
+			l->late = true;
+			at = &l->link.next;
+			continue;
+		}
+		if (y != AX_OK)
 			break;
-		t->todo = next;
+		*at = next;
 		atomic_fetch_add_explicit(&t->applied, 1, memory_order_release);
 	}
 	atomic_store_explicit(&t->applying, 0, memory_order_release);

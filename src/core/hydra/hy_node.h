@@ -67,6 +67,8 @@ typedef struct hy_log
 	ax_stack_node link;			/* first: by who has the node's latch, then the applier */
 	hy_node    *node;
 	bool		goes;
+	bool		late;			/* of a coming, by the applier: it found no memory */
+	bool		over;			/* .. and need not be told any more */
 } hy_log;
 
 /*
