@@ -354,6 +354,67 @@ test_log(void)
 	ax_tree_close(&cx, tree);
 }
 
+/* Another process applies the log, and finds no memory for the first that comes. */
+static void
+apply_without(void)
+{
+	ax_body(&other)->fail_alloc_at = 1;
+	(void) ax_settle(&other, tree, gen, true);
+	ax_body(&other)->fail_alloc_at = 0;
+}
+
+static bool going;
+static uint64_t still_waiting;
+
+/* A node's going is logged, and the node is latched still: so its word does not say it. */
+static void
+going_logged(const char *point)
+{
+	if (strcmp(point, "hydra.push") == 0)
+		going = true;
+	else if (going && strcmp(point, "guard.release") == 0)
+	{
+		tap_point_hook = NULL;
+		met++;
+		apply_without();
+		still_waiting = hy_waiting(hy_list_of(atomic_load(&tree->store)));
+	}
+}
+
+/* A node comes, for which there is no memory; then it goes. */
+static void
+test_late(void)
+{
+	hy_list    *t;
+	uint64_t	n = 0;
+
+	open_list();
+	do
+	{
+		(void) change(&cx, n++, true);
+		t = hy_list_of(atomic_load(&tree->store));
+	} while (hy_waiting(t) == 0);
+	apply_without();
+	ok(hy_waiting(t) == 1 && t->todo && ((hy_log *) (void *) t->todo)->late, "a node comes, and there is no memory");
+	met = 0;
+	going = false;
+	still_waiting = UINT64_MAX;
+	tap_point_hook = going_logged;
+	for (uint64_t i = n; i > 5; i--)
+		(void) change(&cx, i - 1, false);
+	tap_point_hook = NULL;
+	ok(met == 1 && still_waiting == 0, "it goes, and neither waits: %d, %llu", met, (unsigned long long) still_waiting);
+	for (int i = 0; i < 10; i++)
+	{
+		(void) ax_poll(&cx);
+		(void) ax_poll(&other);
+	}
+	for (uint64_t i = 5; i < 1500; i++)
+		(void) change(&cx, i, true);
+	ok(ax_settle(&cx, tree, gen, true) == AX_OK && scan(false) == 1500 && sound(), "nothing of it is left in the log");
+	ax_tree_close(&cx, tree);
+}
+
 /* Anchors that are longer than what a compaction could remember of a position, once. */
 static void
 test_long(void)
@@ -779,6 +840,10 @@ main(void)
 	test_stays();
 	test_beside();
 	test_log();
+	test_late();
+	engine = AX_HYDRA_MVRLU;
+	test_late();
+	engine = AX_HYDRA_OLC;
 	test_long();
 	test_logged();
 	test_rising();
