@@ -47,6 +47,8 @@ hm_publish(hy_node *n, hm_ver *v, hm_ver *lead)
 	atomic_store_explicit(&v->stamp, HM_PENDING, memory_order_relaxed);
 	v->lead = lead;
 	v->older = bt_ld(&n->ver);
+	if (bt_ld(&n->soon) != v->body)
+		atomic_store_explicit(&n->soon, v->body, memory_order_relaxed);
 	atomic_store_explicit(&n->ver, v, memory_order_release);
 }
 
@@ -132,6 +134,20 @@ hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 
 /* ---- finding a node ---- */
 
+/* Ask for what a search reads of a node, of which the header is not here yet.  Racy. */
+AX_PREFETCHES static inline hy_body *
+ask_for(const hy_node *n)
+{
+	hy_node    *m = (hy_node *) (uintptr_t) n;
+	hy_body    *b;
+
+	ax_prefetch(m->anchor);
+	b = bt_ld(&m->soon);
+	ax_prefetch(bt_ld(&m->ver));
+	hy_ahead(b);
+	return b;
+}
+
 /* A node near the position: the head, if there is no better. */
 static hy_node *
 jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
@@ -159,13 +175,14 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 {
 	bool		near = *n != NULL;
 	uint32_t	steps = 0;
+	hy_body    *soon;
 	hm_ver	   *v;
 
 	if (!near)
 		*n = jump(cx, s, t, pos, side);
 	for (;; steps++)
 	{
-		ax_prefetch((*n)->anchor);
+		soon = ask_for(*n);
 		v = hm_version(t, *n, clock);
 		if (ax_unlikely(!v))
 			*n = (*n)->origin;
@@ -175,7 +192,8 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 		{
 			int			dir;
 
-			hy_ahead(v->body);
+			if (ax_unlikely(v->body != soon))
+				hy_ahead(v->body);
 			dir = hy_where(*n, &v->end, pos->key, pos->len, side);
 			if (ax_likely(dir == 0))
 				break;
@@ -208,6 +226,7 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 		ax_status	x;
 
 		AX_POINT("mvrlu.find.node_read");
+		(void) ask_for(n);
 		x = ax_guard_open(cx, &at->g, &n->word, pess);
 		if (x == AX_STALE)
 		{
@@ -312,6 +331,7 @@ hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 		}
 		*v = (hm_ver) {.end = hy_end_of(n), .body = hy_ld(&n->body)};
 		v->live = hy_used(v->body);
+		atomic_store_explicit(&n->soon, v->body, memory_order_relaxed);
 		atomic_store_explicit(&n->ver, v, memory_order_relaxed);
 	}
 	return true;

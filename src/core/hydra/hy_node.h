@@ -86,7 +86,12 @@ struct hy_node
 	};
 	_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone.  Under mvrlu
 								 * of no use once it is loaded */
-	_Atomic uint64_t bound;		/* .. and what is known of it: see hy_end */
+	union
+	{
+		_Atomic uint64_t bound;		/* .. and what is known of it: see hy_end */
+		_Atomic(hy_body *) soon;	/* under mvrlu: the newest version's body, to ask for it
+									 * before the version is here; not followed */
+	};
 	_Atomic uint32_t shared;
 	uint32_t	alen;			/* 0: below all keys */
 	_Atomic(hy_node *) prev;	/* NULL: the first */
