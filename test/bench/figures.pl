@@ -560,7 +560,7 @@ sub scale
 sub run_in_short
 {
 	my ($t) = @_;
-	my $load = ($t->{load} // 0) >= 1 ? "; the machine was not quiet (load $t->{load})" : '';
+	my $load = ($t->{load} // 0) >= 1 ? "; not quiet (load $t->{load})" : '';
 	return "$t->{date}, `$t->{command}`: " . scale($t) . "; $t->{machine}$load";
 }
 
