@@ -144,15 +144,14 @@ churn_pass(ArtChurn *c)
 }
 
 /*
- * The same.  Where the chain is longer than a batch, half a batch that waits for its WAL is
- * worth a flush; then once more.  (The page of the row that was just inserted is never
- * flushed yet.)
+ * The same.  Many that wait for their WAL are worth a flush of it; then once more.
+ * (The page of the row that was just inserted is never flushed yet.)
  */
 static void
-churn_look(ArtChurn *c, bool many)
+churn_look(ArtChurn *c)
 {
 	churn_pass(c);
-	if (many && c->waiting >= ART_EQUAL_BATCH / 2 && art_flush_to(c->lsn))
+	if (c->waiting >= ART_WORTH_FLUSH && art_flush_to(c->lsn))
 		churn_pass(c);
 }
 
@@ -278,13 +277,13 @@ art_churn(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid)
 	{
 		uint64		last = q->n > 0 ? q->tids[q->n - 1] : 0;
 
-		churn_look(&c, many);
+		churn_look(&c);
 		k->resume = q->more && !st->kd.payload ? last : 0;
 	}
 
 	/* and what is on this version's page, where those before it may have been */
 	if (many && churn_batch_from(&c, c.self & ~UINT64CONST(0xFFFF)))
-		churn_look(&c, many);
+		churn_look(&c);
 
 	churn_end(&c);
 	k->interval = c.removed > 0 ? ART_CHURN_SOON :

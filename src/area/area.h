@@ -407,11 +407,8 @@ extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
 
 /* ---- art_flush.c ---- */
 
-/*
- * Entries that wait for their rows' WAL are worth a flush when there are so many.  It takes longer
- * than the statement that meets them, and the WAL writer is mostly sooner.
- */
-#define ART_WORTH_FLUSH	64
+/* An entry that waits for its row's WAL is worth a flush when there are so many. */
+#define ART_WORTH_FLUSH	16
 
 /*
  * May structures of this index outlive a crash of the server?  Then what follows

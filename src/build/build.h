@@ -200,7 +200,7 @@ extern void art_proof_end(ArtProof *proof);
  * (art_equal.c).  It is ax_lookup where only TIDs follow the columns.  Else it
  * is a scan with keys, since an entry's payload is its own.
  */
-#define ART_EQUAL_BATCH 64
+#define ART_EQUAL_BATCH 32
 
 typedef struct ArtEqual
 {

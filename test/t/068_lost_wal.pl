@@ -228,7 +228,7 @@ is(exact('many', 'many_i', 'also beyond the ring'), 20000, 'all');
 $writer = stop_wal_writer($node);
 sql(q{CREATE PROCEDURE churn() LANGUAGE plpgsql AS $$
 	BEGIN
-		FOR i IN 1 .. 400 LOOP
+		FOR i IN 1 .. 100 LOOP
 			UPDATE uniq SET v = v + 1 WHERE id = 7;
 			COMMIT;
 		END LOOP;
@@ -236,10 +236,10 @@ sql(q{CREATE PROCEDURE churn() LANGUAGE plpgsql AS $$
 sql('CALL churn()');
 cmp_ok(entries('uniq_i'), '<', 60, 'versions of a row do not pile up under a unique index');
 cmp_ok(entries('uniq_k'), '<', 80, 'nor under another');
-sql('DELETE FROM full_page WHERE id BETWEEN 1 AND 100');
+sql('DELETE FROM full_page WHERE id BETWEEN 1 AND 40');
 $lsn = wal();
-sql('SELECT count(*) FROM full_page WHERE id <= 120') for 1 .. 3;
-is(entries('full_page_i'), 900, 'a scan that meets many dead entries flushes and removes them');
+sql('SELECT count(*) FROM full_page WHERE id <= 50') for 1 .. 3;
+is(entries('full_page_i'), 960, 'a scan that meets many dead entries flushes and removes them');
 ok(is_flushed($lsn), 'in this order');
 kill 'CONT', $writer;
 
@@ -249,12 +249,12 @@ $node->append_conf('postgresql.conf', 'artidx.survive_crash = off');
 $node->restart;
 sql("SELECT artidx_build('full_page_i')");
 $writer = stop_wal_writer($node);
-is(entries('full_page_i'), 900, 'another server');
-sql('DELETE FROM full_page WHERE id BETWEEN 501 AND 510');
+is(entries('full_page_i'), 960, 'another server');
+sql('DELETE FROM full_page WHERE id BETWEEN 101 AND 110');
 $lsn = wal();
-sql('SELECT count(*) FROM full_page WHERE id BETWEEN 490 AND 520') for 1 .. 3;
+sql('SELECT count(*) FROM full_page WHERE id BETWEEN 90 AND 120') for 1 .. 3;
 ok(!is_flushed($lsn), 'nobody flushed');
-is(entries('full_page_i'), 890, 'and the entries are gone');
+is(entries('full_page_i'), 950, 'and the entries are gone');
 kill 'CONT', $writer;
 
 $node->stop;
