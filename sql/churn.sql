@@ -35,7 +35,7 @@ CREATE VIEW kept AS
 SET synchronous_commit = off;
 SET enable_seqscan = off;
 CALL churn(10000, 2);
-SELECT index, more < 100 AS bounded FROM kept ORDER BY 1;
+SELECT index, more < 400 AS bounded FROM kept ORDER BY 1;
 
 -- all of them
 CALL churn(6000, 300);

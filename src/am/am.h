@@ -237,6 +237,52 @@ extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,
 							  Relation heap, IndexUniqueCheck check);
 
+/* ---- art_dead.c ---- */
+
+/* A bit for each structure, by generation, of which dead rows may be known. */
+extern uint64 art_dead_gens;
+
+/* See how far WAL is flushed. */
+extern void art_dead_refresh(void);
+
+/* May rows of a structure be known to be dead?  Asked once a statement or batch. */
+static inline bool
+art_dead_any(uint64 gen)
+{
+	if (likely((art_dead_gens >> (gen & 63) & 1) == 0))
+		return false;
+	art_dead_refresh();
+	return true;
+}
+
+typedef enum ArtDeath
+{
+	ART_DEATH_UNKNOWN,
+	ART_DEATH_WAIT,				/* dead to everybody, but the entry must stay */
+	ART_DEATH_GO				/* dead, and the entry may go */
+} ArtDeath;
+
+/*
+ * Ask what this process knows of the row behind a TID, which was read from a
+ * structure in that deletion generation.
+ */
+extern ArtDeath art_dead_known(uint64 gen, uint64 delgen, uint64 tid);
+
+/*
+ * The heap just said that a row is dead to everybody.  May its entry go?  If its WAL
+ * is not flushed, it may not, and that is remembered.
+ *
+ * Arguments: the index, and where the entry was read; fetch: which found the row,
+ * or NULL.
+ */
+struct IndexFetchTableData;
+extern bool art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen,
+						  uint64 delgen, uint64 tid, Relation heap,
+						  struct IndexFetchTableData *fetch);
+
+/* Flush, if entries that wait have cost as much.  No lock is held. */
+extern void art_dead_flush(void);
+
 /* ---- art_churn.c ---- */
 
 /*
@@ -245,13 +291,6 @@ extern bool art_insert_unique(Relation index, ArtInsertState *st,
  */
 extern void art_churn(Relation index, Relation heap, ArtInsertState *st,
 					  ItemPointer tid);
-
-/*
- * Dead entries of a unique key wait for WAL, so many that it is worth a flush
- * (area.h).  Flush it up to lsn, and remove them.  No lock is held.
- */
-extern void art_churn_flush(Relation index, Relation heap, ArtInsertState *st,
-							ItemPointer tid, XLogRecPtr lsn);
 
 /* ---- art_store.c ---- */
 

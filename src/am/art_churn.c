@@ -34,6 +34,7 @@
 
 #define ART_CHURN_FEW		3	/* so many entries of a key are left alone */
 #define ART_CHURN_SOON		4	/* inserts from a look that helped to the next */
+#define ART_CHURN_WAITING	16	/* the same, if dead ones wait for their WAL */
 #define ART_CHURN_RARE		256 /* the same, if it never helps */
 
 /* The memory of one key's looks; another key takes its place. */
@@ -59,7 +60,7 @@ typedef struct ArtChurn
 	uint64		self;
 	uint32		removed;
 	uint32		waiting;		/* dead entries whose rows' WAL is not flushed */
-	XLogRecPtr	lsn;			/* up to here */
+	bool		some_dead;		/* rows may be known to be dead */
 	IndexFetchTableData *fetch;
 	TupleTableSlot *slot;
 	ArtEqual	equal;
@@ -101,8 +102,6 @@ churn_pass(ArtChurn *c)
 {
 	ArtInsertState *st = c->st;
 
-	c->waiting = 0;
-	c->lsn = InvalidXLogRecPtr;
 	for (uint32 i = 0; i < c->equal.n; i++)
 	{
 		uint64		tid = c->equal.tids[i];
@@ -110,6 +109,7 @@ churn_pass(ArtChurn *c)
 		ItemPointerData htid;
 		bool		call_again = false;
 		bool		all_dead = false;
+		ArtDeath	death = ART_DEATH_UNKNOWN;
 
 		if (tid == c->self)
 			continue;
@@ -122,37 +122,23 @@ churn_pass(ArtChurn *c)
 		}
 		if (!art_hazard_publish(st->hazard, tid, c->delgen))
 			break;
-		InitDirtySnapshot(dirty);
-		art_tid_unpack(tid, &htid);
-		if (table_index_fetch_tuple(c->fetch, &htid, &dirty, c->slot,
-									&call_again, &all_dead) || !all_dead)
-			continue;
-		if (art_outlives(c->index) && !st->kd.compared)
+		if (c->some_dead)
+			death = art_dead_known(c->equal.gen, c->delgen, tid);
+		if (death == ART_DEATH_UNKNOWN)
 		{
-			XLogRecPtr	lsn = art_row_lsn(c->heap, c->fetch, &htid);
-
-			if (!art_flushed(lsn))
-			{
-				c->waiting++;
-				c->lsn = Max(c->lsn, lsn);
+			InitDirtySnapshot(dirty);
+			art_tid_unpack(tid, &htid);
+			if (table_index_fetch_tuple(c->fetch, &htid, &dirty, c->slot,
+										&call_again, &all_dead) || !all_dead)
 				continue;
-			}
+			death = art_dead_seen(c->index, &st->kd, c->equal.gen, c->delgen, tid,
+								  c->heap, c->fetch) ? ART_DEATH_GO : ART_DEATH_WAIT;
 		}
-		if (art_equal_remove(&c->equal, i) == AX_OK)
+		if (death == ART_DEATH_WAIT)
+			c->waiting++;
+		else if (art_equal_remove(&c->equal, i) == AX_OK)
 			c->removed++;
 	}
-}
-
-/*
- * The same.  Many that wait for their WAL are worth a flush of it; then once more.
- * (The page of the row that was just inserted is never flushed yet.)
- */
-static void
-churn_look(ArtChurn *c)
-{
-	churn_pass(c);
-	if (c->waiting >= ART_WORTH_FLUSH && art_flush_to(c->lsn))
-		churn_pass(c);
 }
 
 /* Nothing is looked at yet; tid: of the row that is inserted. */
@@ -165,6 +151,7 @@ churn_begin(ArtChurn *c, Relation index, Relation heap, ArtInsertState *st,
 	c->st = st;
 	c->self = art_tid_pack(tid);
 	c->removed = 0;
+	c->waiting = 0;
 	c->fetch = NULL;
 	c->delgen = art_delgen(index);
 }
@@ -181,33 +168,6 @@ churn_end(ArtChurn *c)
 		table_index_fetch_end(c->fetch);
 		ExecDropSingleTupleTableSlot(c->slot);
 	}
-}
-
-/*
- * See am.h.
- */
-void
-art_churn_flush(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid,
-				XLogRecPtr lsn)
-{
-	ArtChurn	c;
-	uint64		gen;
-	ax_status	s;
-
-	if (!art_flush_to(lsn) || art_entry_state(st->entry, &gen) != ART_READY)
-		return;
-	churn_begin(&c, index, heap, st, tid);
-	s = art_equal_first(&c.equal, &st->kd, art_ctx(), art_entry_tree(st->entry), gen,
-						st->key.data, st->collen, ART_EQUAL_BATCH);
-	while (s == AX_OK)
-	{
-		churn_pass(&c);
-		if (!c.equal.more)
-			break;
-		c.delgen = art_delgen(index);
-		s = art_equal_next(&c.equal);
-	}
-	churn_end(&c);
 }
 
 /*
@@ -253,6 +213,7 @@ art_churn(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid)
 		return;
 
 	churn_begin(&c, index, heap, st, tid);
+	c.some_dead = art_dead_any(gen);
 	q = &c.equal;
 	if (art_equal_first(q, &st->kd, art_ctx(), art_entry_tree(st->entry), gen,
 						st->key.data, st->collen, ART_EQUAL_BATCH) != AX_OK)
@@ -277,16 +238,20 @@ art_churn(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid)
 	{
 		uint64		last = q->n > 0 ? q->tids[q->n - 1] : 0;
 
-		churn_look(&c);
+		churn_pass(&c);
 		k->resume = q->more && !st->kd.payload ? last : 0;
 	}
 
 	/* and what is on this version's page, where those before it may have been */
 	if (many && churn_batch_from(&c, c.self & ~UINT64CONST(0xFFFF)))
-		churn_look(&c);
+		churn_pass(&c);
 
 	churn_end(&c);
-	k->interval = c.removed > 0 ? ART_CHURN_SOON :
-		Min(k->interval * 2, ART_CHURN_RARE);
+	art_dead_flush();
+	if (c.removed > 0)
+		k->interval = ART_CHURN_SOON;
+	else
+		k->interval = Min(k->interval * 2,
+						  c.waiting > 0 ? ART_CHURN_WAITING : ART_CHURN_RARE);
 	k->wait = k->interval;
 }

@@ -14,14 +14,10 @@
 #include "am/art_scan.h"
 #include "area/art_tree.h"
 
-/* See art_scan.h. */
-void
-art_scan_note_kill(IndexScanDesc scan)
+/* Note that an entry of the batch is to go. */
+static void
+note_at(ArtScan *so, int pos)
 {
-	ArtScan    *so = (ArtScan *) scan->opaque;
-
-	if (so->cur.pos < 0)
-		return;
 	if (so->nkilled == so->killed_cap)
 	{
 		if (so->nkilled >= ART_BATCH_MAX)
@@ -30,19 +26,48 @@ art_scan_note_kill(IndexScanDesc scan)
 		{
 			so->killed_cap = 32;
 			so->killed = MemoryContextAlloc(so->cxt,
-											so->killed_cap * sizeof(ArtKilled));
+											so->killed_cap * sizeof(uint32));
 		}
 		else
 		{
 			so->killed_cap *= 2;
-			so->killed = repalloc(so->killed, so->killed_cap * sizeof(ArtKilled));
+			so->killed = repalloc(so->killed, so->killed_cap * sizeof(uint32));
 		}
 	}
-	so->killed[so->nkilled].at = (uint32) so->cur.pos;
-	so->killed[so->nkilled].lsn = art_outlives(scan->indexRelation) && !so->kd.compared ?
-		art_row_lsn(scan->heapRelation, scan->xs_heapfetch, &scan->xs_heaptid) :
-		InvalidXLogRecPtr;
-	so->nkilled++;
+	so->killed[so->nkilled++] = (uint32) pos;
+}
+
+/* See art_scan.h. */
+void
+art_scan_note_kill(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->cur.pos < 0)
+		return;
+	if (art_dead_seen(scan->indexRelation, &so->kd, so->gen, so->cur.delgen,
+					  so->cur.tids[so->cur.pos], scan->heapRelation, scan->xs_heapfetch))
+		note_at(so, so->cur.pos);
+	else
+		art_dead_flush();
+}
+
+/* See art_scan.h. */
+bool
+art_scan_known_dead(ArtScan *so, int pos)
+{
+	switch (art_dead_known(so->gen, so->cur.delgen, so->cur.tids[pos]))
+	{
+		case ART_DEATH_UNKNOWN:
+			return false;
+		case ART_DEATH_GO:
+			note_at(so, pos);
+			break;
+		case ART_DEATH_WAIT:
+			art_dead_flush();
+			break;
+	}
+	return true;
 }
 
 /*
@@ -61,33 +86,6 @@ art_scan_kill_one(IndexScanDesc scan, uint64 tid, const uint8 *key, uint32 len)
 }
 
 /*
- * Of the dead entries noted, keep those whose rows' WAL is flushed; all, when so
- * many wait for it that it is worth a flush.
- */
-static void
-art_scan_kill_flushed(ArtScan *so)
-{
-	XLogRecPtr	lsn = InvalidXLogRecPtr;
-	int			n = 0;
-	int			waiting = 0;
-
-	for (int i = 0; i < so->nkilled; i++)
-	{
-		if (so->killed[i].lsn != InvalidXLogRecPtr && !art_flushed(so->killed[i].lsn))
-		{
-			waiting++;
-			lsn = Max(lsn, so->killed[i].lsn);
-		}
-	}
-	if (waiting == 0 || (waiting >= ART_WORTH_FLUSH && art_flush_to(lsn)))
-		return;
-	for (int i = 0; i < so->nkilled; i++)
-		if (so->killed[i].lsn == InvalidXLogRecPtr || art_flushed(so->killed[i].lsn))
-			so->killed[n++] = so->killed[i];
-	so->nkilled = n;
-}
-
-/*
  * Kill entries of a batch that has no keys: read its stretch again with keys,
  * and let the batches to come carry them.
  */
@@ -102,7 +100,7 @@ art_scan_kill_keyless(IndexScanDesc scan, int nkilled)
 	ax_status	s;
 
 	for (int i = 0; i < nkilled; i++)
-		dead[i] = so->cur.tids[so->killed[i].at];
+		dead[i] = so->cur.tids[so->killed[i]];
 	art_scan_buffers(so, so->cur.n, true);
 	art_buf_init(&last, so->cxt, so->cur.last.cap);
 	for (;;)
@@ -169,11 +167,8 @@ art_scan_kill(IndexScanDesc scan)
 		so->nkilled = 0;
 		return;
 	}
-	art_scan_kill_flushed(so);
 	nkilled = so->nkilled;
 	so->nkilled = 0;
-	if (nkilled == 0)
-		return;
 	(void) art_scan_hazard(scan);
 
 	if (so->plan.point || so->cur.have_keys)
@@ -181,9 +176,9 @@ art_scan_kill(IndexScanDesc scan)
 		for (int i = 0; i < nkilled; i++)
 		{
 			uint32		len;
-			const uint8 *key = art_scan_key(so, so->killed[i].at, &len);
+			const uint8 *key = art_scan_key(so, so->killed[i], &len);
 
-			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i].at], key, len))
+			if (!art_scan_kill_one(scan, so->cur.tids[so->killed[i]], key, len))
 				break;
 		}
 	}

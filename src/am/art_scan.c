@@ -385,6 +385,9 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	/* rows of the statement in which this query runs */
 	art_queue_flush_of(scan->indexRelation);
 
+	so->some_dead = scan->ignore_killed_tuples && so->priv == NULL &&
+		art_dead_any(so->gen);
+
 	/* a private scan locks the index before it reads the table */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
 		art_ssi_range(&so->ssi, scan, &so->kd, &so->plan, backward,
@@ -702,6 +705,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		}
 
 		so->cur.pos = next;
+		if (unlikely(so->some_dead) && art_scan_known_dead(so, next))
+			continue;
 		art_tid_unpack(tid, &scan->xs_heaptid);
 		if (scan->xs_want_itup && !art_scan_itup(scan, (uint32) next))
 			return art_scan_end(scan);

@@ -103,13 +103,6 @@ typedef enum ArtMark
 	ART_MARK_AWAY				/* in a batch kept for it */
 } ArtMark;
 
-/* A dead entry of the batch. */
-typedef struct ArtKilled
-{
-	uint32		at;				/* in the batch */
-	XLogRecPtr	lsn;			/* WAL that must be flushed first */
-} ArtKilled;
-
 typedef struct ArtScan
 {
 	/* what is scanned */
@@ -128,6 +121,7 @@ typedef struct ArtScan
 	bool		followed;		/* on a standby: the follower's structure */
 	bool		want_keys;		/* batches carry keys */
 	bool		keep_keys;		/* dead entries were met: carry keys */
+	bool		some_dead;		/* rows of the batch may be known to be dead */
 
 	/* the batch */
 	ArtBatch	cur;
@@ -152,7 +146,7 @@ typedef struct ArtScan
 	/* dead entries of the batch */
 	int			nkilled;
 	int			killed_cap;
-	ArtKilled  *killed;
+	uint32	   *killed;			/* their places in it */
 
 	ArtHazard  *hazard;
 	ArtSsi		ssi;			/* what of the range is predicate-locked */
@@ -339,6 +333,12 @@ extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);
  * that the heap was asked about last.
  */
 extern void art_scan_note_kill(IndexScanDesc scan);
+
+/*
+ * Is the row of an entry of the batch known to be dead to everybody?  If it may go,
+ * that is noted.  The entry is passed over.
+ */
+extern bool art_scan_known_dead(ArtScan *so, int pos);
 
 /*
  * Remove the dead entries noted in this batch.  The heap said that nobody

@@ -51,14 +51,30 @@ typedef struct ArtUnique
 	uint64		gen;
 	uint64		delgen;
 	uint64		self;			/* own TID */
+	bool		some_dead;		/* rows may be known to be dead */
 	IndexUniqueCheck check;
 	bool		found_self;
-	uint32		waiting;		/* dead entries whose rows' WAL is not flushed */
-	XLogRecPtr	lsn;			/* up to here */
 	TransactionId xwait;		/* for ART_UNIQUE_WAIT */
 	uint32		token;
 	ArtEqual	equal;			/* the entries of the key, whatever their payload */
 } ArtUnique;
+
+/*
+ * The verdict on a row that the dirty snapshot sees.
+ */
+static ArtVerdict
+art_unique_judge(ArtUnique *u, const SnapshotData *dirty)
+{
+	if (u->check == UNIQUE_CHECK_PARTIAL)
+		return ART_UNIQUE_MAYBE;
+
+	u->xwait = TransactionIdIsValid(dirty->xmin) ? dirty->xmin : dirty->xmax;
+	u->token = dirty->speculativeToken;
+	if (TransactionIdIsValid(u->xwait))
+		return ART_UNIQUE_WAIT;
+
+	return ART_UNIQUE_DUPLICATE;
+}
 
 /*
  * The verdict on the row behind entry i of the equal ones.  OK: nothing.
@@ -70,6 +86,7 @@ art_unique_check_tid(ArtUnique *u, uint32 i)
 	SnapshotData dirty;
 	ItemPointerData htid;
 	bool		all_dead = false;
+	ArtDeath	death = ART_DEATH_UNKNOWN;
 
 	if (tid == u->self)
 	{
@@ -86,39 +103,26 @@ art_unique_check_tid(ArtUnique *u, uint32 i)
 	if (!art_hazard_publish(u->st->hazard, tid, u->delgen))
 		return ART_UNIQUE_RETRY;
 
-	InitDirtySnapshot(dirty);
-	art_tid_unpack(tid, &htid);
-	if (!table_index_fetch_tuple_check(u->heap, &htid, &dirty, &all_dead))
+	if (unlikely(u->some_dead))
+		death = art_dead_known(u->gen, u->delgen, tid);
+	if (likely(death == ART_DEATH_UNKNOWN))
 	{
-		/*
-		 * Dead to everybody: its TID is still published, and the deletion
-		 * generation was that of the copy, so the TID is no other's yet.
-		 */
-		if (all_dead)
-		{
-			XLogRecPtr	lsn = art_outlives(u->index) && !u->equal.kd->compared ?
-				art_row_lsn(u->heap, NULL, &htid) : InvalidXLogRecPtr;
-
-			if (lsn == InvalidXLogRecPtr || art_flushed(lsn))
-				(void) art_equal_remove(&u->equal, i);
-			else
-			{
-				u->waiting++;
-				u->lsn = Max(u->lsn, lsn);
-			}
-		}
-		return ART_UNIQUE_OK;
+		InitDirtySnapshot(dirty);
+		art_tid_unpack(tid, &htid);
+		if (table_index_fetch_tuple_check(u->heap, &htid, &dirty, &all_dead))
+			return art_unique_judge(u, &dirty);
+		if (all_dead && art_dead_seen(u->index, u->equal.kd, u->gen, u->delgen, tid,
+									  u->heap, NULL))
+			death = ART_DEATH_GO;
 	}
 
-	if (u->check == UNIQUE_CHECK_PARTIAL)
-		return ART_UNIQUE_MAYBE;
-
-	u->xwait = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
-	u->token = dirty.speculativeToken;
-	if (TransactionIdIsValid(u->xwait))
-		return ART_UNIQUE_WAIT;
-
-	return ART_UNIQUE_DUPLICATE;
+	/*
+	 * Dead to everybody: its TID is still published, and the deletion generation
+	 * was that of the copy, so the TID is no other's yet.
+	 */
+	if (death == ART_DEATH_GO)
+		(void) art_equal_remove(&u->equal, i);
+	return ART_UNIQUE_OK;
 }
 
 /*
@@ -262,8 +266,6 @@ art_unique_try(ArtUnique *u, LWLock *stripe, ax_status *s)
 
 	*s = AX_OK;
 	u->found_self = false;
-	u->waiting = 0;
-	u->lsn = InvalidXLogRecPtr;
 
 	art_unique_lock(u->index, stripe);
 
@@ -409,6 +411,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 			u.gen = art_ensure_ready(index);
 		}
 		art_entry_touch(st->entry);
+		u.some_dead = art_dead_any(u.gen);
 		v = art_unique_try(&u, stripe, &s);
 		if (v == ART_UNIQUE_DUPLICATE)
 			art_unique_violation(&u, values, isnull);
@@ -423,8 +426,7 @@ art_insert_unique(Relation index, ArtInsertState *st, Datum *values,
 				 errtableconstraint(heap,
 									RelationGetRelationName(index))));
 
-	if (unlikely(u.waiting >= ART_WORTH_FLUSH) && check != UNIQUE_CHECK_EXISTING)
-		(void) art_churn_flush(index, heap, st, tid, u.lsn);
+	art_dead_flush();
 
 	return v == ART_UNIQUE_OK;
 }

@@ -407,9 +407,6 @@ extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
 
 /* ---- art_flush.c ---- */
 
-/* An entry that waits for its row's WAL is worth a flush when there are so many. */
-#define ART_WORTH_FLUSH	16
-
 /*
  * May structures of this index outlive a crash of the server?  Then what follows
  * is owed before an entry is removed.
@@ -421,10 +418,9 @@ extern XLogRecPtr art_flush_all(void);
 
 /*
  * Is WAL flushed up to there?  If so, the caller may rely on it, and this is
- * written down.  art_flush_to() flushes it; false: there is no such WAL.
+ * written down.
  */
 extern bool art_flushed(XLogRecPtr lsn);
-extern bool art_flush_to(XLogRecPtr lsn);
 
 /*
  * The heap just said that the row is dead to everybody: the LSN up to which WAL must be

@@ -63,19 +63,6 @@ art_flushed(XLogRecPtr lsn)
 }
 
 /*
- * See area.h.  An LSN that nobody has written is that of a damaged page.
- */
-bool
-art_flush_to(XLogRecPtr lsn)
-{
-	if (RecoveryInProgress() || lsn > art_insert_position())
-		return false;
-	XLogFlush(lsn);
-	art_rely(lsn);
-	return true;
-}
-
-/*
  * See area.h.  As a rule the page is the one that the last fetch left pinned.
  *
  * Locks: takes the buffer's content lock, shared, and gives it back.  Without it the two

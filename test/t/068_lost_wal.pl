@@ -223,23 +223,77 @@ is(source($_), 'ready kept', "$_ is kept again") for qw(full_page_i added_i many
 is(exact('added', 'added_i', 'rows that were flushed have their entries'), 105, 'all');
 is(exact('many', 'many_i', 'also beyond the ring'), 20000, 'all');
 
-# ---- many that wait for their WAL are worth a flush ----
+# ---- what a session knows to be dead ----
 
 $writer = stop_wal_writer($node);
+sql(q{
+	CREATE TABLE hot (id int, pad text) WITH (autovacuum_enabled = off);
+	CREATE INDEX hot_i ON hot USING art (id);
+	CREATE INDEX ON hot (pad);
+	INSERT INTO hot SELECT i, repeat('x', 100) FROM generate_series(1, 200) i});
+flush_wal();
+
+# rows of a full page die, and a scan prunes it
+my $die = q{
+	DELETE FROM hot WHERE id BETWEEN %1$d AND %2$d;
+	SELECT count(*) FROM hot WHERE id BETWEEN %1$d AND %2$d;
+	SELECT count(*) FROM hot WHERE id BETWEEN %1$d AND %2$d;};
+my $flush = q{SET synchronous_commit = on; SELECT pg_logical_emit_message(true, '', '');
+	SET synchronous_commit = off;};
+my $entries = q{SELECT 'entries ' || entries FROM artidx_indexes
+	WHERE indexrelid = 'hot_i'::regclass;};
+
+# another change follows the flush: the page's LSN is not flushed
+my $out = sql(sprintf($die, 1, 10) . "$entries $flush
+	UPDATE hot SET pad = pad || 'z' WHERE id = 12;
+	SELECT count(*) FROM hot WHERE id <= 10; $entries");
+like($out, qr/^entries 200$/m, 'ten wait for their WAL');
+like($out, qr/^entries 191$/m, 'a flush lets go what was seen dead before it, on a hot page too');
+
+# a TID that VACUUM gives to another row
+$out = sql("SELECT ctid AS was FROM hot WHERE id = 101 \\gset\n" . sprintf($die, 101, 110) . "$entries
+	VACUUM (INDEX_CLEANUP on) hot;
+	INSERT INTO hot SELECT 101, repeat('v', 100) FROM generate_series(1, 40);
+	SELECT count(*) || ' with ' || count(*) FILTER (WHERE ctid = :'was') FROM hot
+		WHERE id BETWEEN 101 AND 110");
+like($out, qr/^entries 191$/m, 'ten others wait');
+like($out, qr/^40 with 1$/m, 'a row with the TID of one that was known to be dead is found');
+
+# the same by TRUNCATE, which in such a transaction keeps the file
+$out = sql(q{
+	BEGIN;
+	CREATE TABLE again (id int);
+	CREATE UNIQUE INDEX again_i ON again USING art (id);
+	SAVEPOINT a;
+	INSERT INTO again SELECT generate_series(1, 10);
+	ROLLBACK TO a;
+	SELECT count(*) FROM again WHERE id <= 10;
+	SELECT count(*) FROM again WHERE id <= 10;
+	TRUNCATE again;
+	INSERT INTO again SELECT generate_series(1, 10);
+	SELECT count(*) || ' again' FROM again WHERE id <= 10;
+	COMMIT});
+like($out, qr/^10 again$/m, 'nor is one in a table that was truncated');
+
+# ---- many that wait for their WAL are worth a flush ----
+
 sql(q{CREATE PROCEDURE churn() LANGUAGE plpgsql AS $$
 	BEGIN
-		FOR i IN 1 .. 100 LOOP
+		FOR i IN 1 .. 1000 LOOP
 			UPDATE uniq SET v = v + 1 WHERE id = 7;
 			COMMIT;
 		END LOOP;
 	END $$});
 sql('CALL churn()');
-cmp_ok(entries('uniq_i'), '<', 60, 'versions of a row do not pile up under a unique index');
-cmp_ok(entries('uniq_k'), '<', 80, 'nor under another');
+cmp_ok(entries('uniq_i'), '<', 300, 'versions of a row do not pile up under a unique index');
+cmp_ok(entries('uniq_k'), '<', 300, 'nor under another');
 sql('DELETE FROM full_page WHERE id BETWEEN 1 AND 40');
 $lsn = wal();
-sql('SELECT count(*) FROM full_page WHERE id <= 50') for 1 .. 3;
-is(entries('full_page_i'), 960, 'a scan that meets many dead entries flushes and removes them');
+sql('SELECT count(*) FROM full_page WHERE id <= 50; ' x 3);
+ok(!is_flushed($lsn), 'three scans of forty dead entries are not worth a flush');
+is(entries('full_page_i'), 1000, 'and they stay');
+sql('SELECT count(*) FROM full_page WHERE id <= 50; ' x 300);
+is(entries('full_page_i'), 960, 'scans that meet them often flush and remove them');
 ok(is_flushed($lsn), 'in this order');
 kill 'CONT', $writer;
 
