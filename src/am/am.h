@@ -269,14 +269,13 @@ typedef enum ArtDeath
 extern ArtDeath art_dead_known(uint64 gen, uint64 delgen, uint64 tid);
 
 /*
- * The heap just said that a row is dead to everybody.  May its entry go?  If its WAL
- * is not flushed, it may not, and that is remembered.
+ * The heap just said that a row is dead to everybody.  If its WAL is not flushed, its
+ * entry must wait, and that is remembered.
  *
  * Arguments: the index, and where the entry was read; fetch: which found the row,
  * or NULL.
  */
-struct IndexFetchTableData;
-extern bool art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen,
+extern ArtDeath art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen,
 						  uint64 delgen, uint64 tid, Relation heap,
 						  struct IndexFetchTableData *fetch);
 

@@ -94,8 +94,8 @@ churn_key(Relation index, const uint8 *key, uint32 len)
 }
 
 /*
- * Ask the heap about each entry of the batch, and remove the dead ones; unless
- * a VACUUM went by, and the copy is worth nothing.
+ * Remove the entries of the batch whose rows are dead, which the heap says or is known.
+ * When a VACUUM went by, the copy is worth nothing.
  */
 static void
 churn_pass(ArtChurn *c)
@@ -132,7 +132,7 @@ churn_pass(ArtChurn *c)
 										&call_again, &all_dead) || !all_dead)
 				continue;
 			death = art_dead_seen(c->index, &st->kd, c->equal.gen, c->delgen, tid,
-								  c->heap, c->fetch) ? ART_DEATH_GO : ART_DEATH_WAIT;
+								  c->heap, c->fetch);
 		}
 		if (death == ART_DEATH_WAIT)
 			c->waiting++;

@@ -9,7 +9,9 @@
  * VACUUM increments it before it recycles any TID of the index.
  *
  * A known row is not asked for again.  Scans pass over its entry, as those of
- * nbtree pass over an entry that is marked dead.
+ * nbtree pass over an entry that is marked dead.  (Bitmap scans and batched joins
+ * ask.)  An index that moves to another tablespace has another counter of
+ * deletions, but also another structure, and so another generation.
  *
  * Entries that wait make chains long.  When the looks at them have cost as much
  * as a flush, this process flushes.  As a rule the WAL writer comes first.
@@ -22,6 +24,7 @@
 
 #include "am/am.h"
 #include "area/area.h"
+#include "area/art_keep.h"
 
 /* A row that is known to be dead; its place is by hash, and a newcomer takes it. */
 typedef struct ArtDeadRow
@@ -37,10 +40,9 @@ static ArtDeadRow dead_rows[1 << ART_DEAD_BITS];
 
 /* See am.h. */
 uint64		art_dead_gens = 0;
-static XLogRecPtr newest = InvalidXLogRecPtr;	/* of all LSNs noted */
 
-/* When so much WAL was flushed behind the last row noted, all are forgotten. */
-#define ART_DEAD_OLD	(16 * 1024 * 1024)
+/* After so many statements or batches, with none of them waiting, all are forgotten. */
+#define ART_DEAD_IDLE	1000
 
 /* So many looks at entries that wait cost as much as a flush; to ask the heap costs twenty. */
 #define ART_DEAD_LOOKS	10000
@@ -48,7 +50,9 @@ static XLogRecPtr newest = InvalidXLogRecPtr;	/* of all LSNs noted */
 
 static uint32 looks = 0;		/* since the last flush that let something go */
 static XLogRecPtr awaited = InvalidXLogRecPtr;	/* the first of them waits for this */
+static XLogRecPtr newest = InvalidXLogRecPtr;	/* of all LSNs noted */
 static XLogRecPtr flushed = InvalidXLogRecPtr;	/* up to here, at least */
+static uint32 idle = 0;
 
 static inline ArtDeadRow *
 place_of(uint64 gen, uint64 tid)
@@ -80,12 +84,13 @@ count_looks(uint32 n, XLogRecPtr lsn)
 void
 art_dead_refresh(void)
 {
-	if (RecoveryInProgress())
-		return;
-	flushed = GetFlushRecPtr(NULL);
-	if (awaited <= flushed)
-		looks = 0;
-	if (flushed > newest + ART_DEAD_OLD)
+	if (flushed < newest)
+	{
+		flushed = GetFlushRecPtr(NULL);
+		if (awaited <= flushed)
+			looks = 0;
+	}
+	else if (++idle >= ART_DEAD_IDLE)
 		art_dead_gens = 0;
 }
 
@@ -97,23 +102,24 @@ art_dead_known(uint64 gen, uint64 delgen, uint64 tid)
 
 	if (r == NULL)
 		return ART_DEATH_UNKNOWN;
-	if (r->lsn <= flushed)
-		return art_flushed(r->lsn) ? ART_DEATH_GO : ART_DEATH_WAIT;
+	if (r->lsn <= flushed && art_flushed(r->lsn))
+		return ART_DEATH_GO;
 	count_looks(1, r->lsn);
 	return ART_DEATH_WAIT;
 }
 
 /* See am.h. */
-bool
+ArtDeath
 art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 			  uint64 tid, Relation heap, struct IndexFetchTableData *fetch)
 {
 	ItemPointerData htid;
 	XLogRecPtr	lsn;
-	ArtDeadRow *r = find(gen, delgen, tid);
+	ArtDeadRow *r;
 
 	if (!art_outlives(index) || kd->compared)
-		return true;
+		return ART_DEATH_GO;
+	r = find(gen, delgen, tid);
 	if (r != NULL)
 		lsn = r->lsn;
 	else
@@ -122,7 +128,10 @@ art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 		lsn = art_row_lsn(heap, fetch, &htid);
 	}
 	if (art_flushed(lsn))
-		return true;
+		return ART_DEATH_GO;
+	/* an LSN that nobody has written is that of a damaged page */
+	if (lsn > art_insert_position())
+		return ART_DEATH_WAIT;
 	count_looks(ART_DEAD_ASKED, lsn);
 	/* the TID was that row's when the heap was asked, if it is now */
 	if (r == NULL && art_delgen(index) == delgen)
@@ -134,16 +143,21 @@ art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 		r->lsn = lsn;
 		newest = Max(newest, lsn);
 		art_dead_gens |= UINT64CONST(1) << (gen & 63);
+		idle = 0;
 	}
-	return false;
+	return ART_DEATH_WAIT;
 }
 
 /* See am.h. */
 void
 art_dead_flush(void)
 {
-	if (likely(looks < ART_DEAD_LOOKS) || RecoveryInProgress())
+	if (likely(looks < ART_DEAD_LOOKS))
 		return;
-	looks = 0;
-	flushed = art_flush_all();
+	art_dead_refresh();
+	if (looks >= ART_DEAD_LOOKS)
+	{
+		looks = 0;
+		flushed = art_flush_all();
+	}
 }

@@ -46,7 +46,8 @@ art_scan_note_kill(IndexScanDesc scan)
 	if (so->cur.pos < 0)
 		return;
 	if (art_dead_seen(scan->indexRelation, &so->kd, so->gen, so->cur.delgen,
-					  so->cur.tids[so->cur.pos], scan->heapRelation, scan->xs_heapfetch))
+					  so->cur.tids[so->cur.pos], scan->heapRelation,
+					  scan->xs_heapfetch) == ART_DEATH_GO)
 		note_at(so, so->cur.pos);
 	else
 		art_dead_flush();

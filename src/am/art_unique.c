@@ -111,9 +111,9 @@ art_unique_check_tid(ArtUnique *u, uint32 i)
 		art_tid_unpack(tid, &htid);
 		if (table_index_fetch_tuple_check(u->heap, &htid, &dirty, &all_dead))
 			return art_unique_judge(u, &dirty);
-		if (all_dead && art_dead_seen(u->index, u->equal.kd, u->gen, u->delgen, tid,
-									  u->heap, NULL))
-			death = ART_DEATH_GO;
+		if (all_dead)
+			death = art_dead_seen(u->index, u->equal.kd, u->gen, u->delgen, tid,
+								  u->heap, NULL);
 	}
 
 	/*
