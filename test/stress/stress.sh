@@ -73,6 +73,8 @@ art_cluster stress \
 	"max_connections = 100" \
 	"autovacuum_naptime = '1s'" \
 	"fsync = off" \
+	"synchronous_commit = off" \
+	"wal_writer_delay = 1s" \
 	"max_wal_size = '8GB'" \
 	"log_min_messages = warning" \
 	"deadlock_timeout = '2s'" $(art_elision_conf)
