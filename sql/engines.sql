@@ -100,4 +100,21 @@ SELECT replace(replace(replace(cmd, '$S', structure), '$Y', sync), '$O',
 FROM engines e, steps s ORDER BY e.n, s.n \gexec
 \t off
 
+-- VACUUM goes through an index in batches, with little memory in several, and asks of each
+-- batch in the order of the table
+CREATE TABLE many (k bigint, w text COLLATE "C");
+INSERT INTO many SELECT hashint8extended(i, 1), md5(i::text) FROM generate_series(1, 70000) i;
+CREATE INDEX many_k ON many USING art (k);
+CREATE INDEX many_w ON many USING art (w) WITH (structure = btree);
+SET maintenance_work_mem = '1MB';
+DELETE FROM many WHERE k % 3 = 0;
+VACUUM (INDEX_CLEANUP ON, PARALLEL 0) many;
+SELECT indexrelname, entries = (SELECT count(*) FROM many) AS right, clean(indexrelid)
+FROM artidx_indexes WHERE relid = 'many'::regclass ORDER BY 1;
+RESET maintenance_work_mem;
+DELETE FROM many WHERE k % 5 = 0;
+VACUUM (INDEX_CLEANUP ON, PARALLEL 0) many;
+SELECT indexrelname, entries = (SELECT count(*) FROM many) AS right, clean(indexrelid)
+FROM artidx_indexes WHERE relid = 'many'::regclass ORDER BY 1;
+
 DROP SCHEMA eng CASCADE;

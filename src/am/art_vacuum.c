@@ -6,8 +6,8 @@
  * dead TID may be left in any structure that lives on.  And no reader may
  * still hold a copy of one: the interlock sees to that, in every state.  The
  * callback is asked about every entry: CREATE INDEX CONCURRENTLY depends on
- * it.  Batches come in key order; inside a batch the callback is asked in
- * rough order of TIDs.
+ * it.  Batches come in key order; inside a batch the callback is asked in the
+ * order of the TIDs.
  *
  * src/README.md: VACUUM and readers
  */
@@ -16,6 +16,8 @@
 #include "access/genam.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "postmaster/autovacuum.h"
 #include "utils/memutils.h"
 
 #include "am/am.h"
@@ -23,9 +25,12 @@
 #include "area/art_tree.h"
 #include "live/live.h"
 
-#define ART_VACUUM_BATCH	32768
-#define ART_VACUUM_KEYBUF	((uint32) 512 * 1024)
-#define ART_VACUUM_BUCKETS	8192
+#define ART_VACUUM_BATCH	((uint32) 262144)	/* entries */
+#define ART_VACUUM_BYTES	64		/* of memory for each, about; longer keys make smaller batches */
+#define ART_VACUUM_TURN		((uint32) 16384)	/* entries between two delay points */
+#define ART_VACUUM_AHEAD	16		/* entries that memory is asked for ahead */
+#define ART_VACUUM_DIGIT	13		/* bits that one pass of the sort goes by */
+#define ART_VACUUM_BUCKETS	(1 << ART_VACUUM_DIGIT)
 
 typedef struct ArtVacuum
 {
@@ -40,9 +45,10 @@ typedef struct ArtVacuum
 	bool		flush;			/* before the first removal: the WAL */
 	double		left;			/* entries kept in this pass */
 	double		removed;		/* over all passes */
-	uint16		order[ART_VACUUM_BATCH];	/* entries, roughly by TID */
-	uint32		bucket[ART_VACUUM_BUCKETS + 1];
-	bool		dead[ART_VACUUM_BATCH];
+	uint64	   *order;			/* what is sorted by, and each one's entry in 32 bits */
+	uint64	   *spare;			/* .. of another pass of the sort */
+	bool	   *dead;			/* by entry */
+	uint32		bucket[ART_VACUUM_BUCKETS];
 	ArtPass		pass;
 } ArtVacuum;
 
@@ -77,26 +83,18 @@ art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
 }
 
 /*
- * Put the entries of a batch into rough order of their TIDs: one pass of a
- * counting sort by the leading bits of the block.  VACUUM's callback is a
- * binary search in a large array.  Neighbours in the table take nearly the
- * same path through it, so that it hits the cache.  In the order of the keys
- * it does not.
+ * Sort the batch's entries by the digit that begins at a bit of their order: a pass of a
+ * radix sort.
  */
 static void
-art_vacuum_order(ArtVacuum *v, uint32 n)
+sort_by_digit(ArtVacuum *v, int from)
 {
-	uint64		max = 0;
-	int			shift = 0;
+	uint64	   *swap = v->spare;
 	uint32		at = 0;
 
-	for (uint32 i = 0; i < n; i++)
-		max |= v->pass.tids[i];
-	while ((max >> shift) >= ART_VACUUM_BUCKETS)
-		shift++;
 	memset(v->bucket, 0, sizeof(v->bucket));
-	for (uint32 i = 0; i < n; i++)
-		v->bucket[v->pass.tids[i] >> shift]++;
+	for (uint32 i = 0; i < v->pass.n; i++)
+		v->bucket[v->order[i] >> from & (ART_VACUUM_BUCKETS - 1)]++;
 	for (int k = 0; k < ART_VACUUM_BUCKETS; k++)
 	{
 		uint32		c = v->bucket[k];
@@ -104,8 +102,52 @@ art_vacuum_order(ArtVacuum *v, uint32 n)
 		v->bucket[k] = at;
 		at += c;
 	}
-	for (uint32 i = 0; i < n; i++)
-		v->order[v->bucket[v->pass.tids[i] >> shift]++] = (uint16) i;
+	for (uint32 i = 0; i < v->pass.n; i++)
+		v->spare[v->bucket[v->order[i] >> from & (ART_VACUUM_BUCKETS - 1)]++] = v->order[i];
+	v->spare = v->order;
+	v->order = swap;
+}
+
+/*
+ * Put the entries of a batch into the order of their TIDs, of which the leading 26 bits count.
+ * Those of the offset are as many as some row of the batch needs.
+ *
+ * VACUUM's callback is a search in a large set.  Neighbours in the table take nearly the same
+ * path through it, which the processor then foresees and has in its caches.  In the order of the
+ * keys it does not.
+ */
+static void
+art_vacuum_order(ArtVacuum *v)
+{
+	const ArtPass *w = &v->pass;
+	uint64		blocks = 1,
+				offsets = 1;
+	int			bits,
+				drop;
+
+	for (uint32 i = 0; i < w->n; i++)
+	{
+		blocks |= w->tids[i] >> 16;
+		offsets |= w->tids[i] & 0xFFFF;
+	}
+	bits = pg_leftmost_one_pos64(offsets) + 1;
+	drop = Max(0, bits + pg_leftmost_one_pos64(blocks) + 1 - 2 * ART_VACUUM_DIGIT);
+	for (uint32 i = 0; i < w->n; i++)
+	{
+		uint64		place = w->tids[i] >> 16 << bits | (w->tids[i] & 0xFFFF);
+
+		v->order[i] = place >> drop << 32 | i;
+	}
+	sort_by_digit(v, 32);
+	sort_by_digit(v, 32 + ART_VACUUM_DIGIT);
+}
+
+/* Now and then in a batch, which can be long. */
+static inline void
+art_vacuum_turn(uint32 i)
+{
+	if (i % ART_VACUUM_TURN == ART_VACUUM_TURN - 1)
+		art_vacuum_delay_point();
 }
 
 /*
@@ -129,14 +171,17 @@ art_vacuum_pass(ArtVacuum *v)
 		if (s != AX_OK)
 			art_unexpected(v->index, s, "a scan");
 
-		art_vacuum_order(v, w->n);
+		art_vacuum_order(v);
 		for (uint32 i = 0; i < w->n; i++)
 		{
-			uint32		k = v->order[i];
+			const uint32 k = (uint32) v->order[i];
 			ItemPointerData tid;
 
+			if (i + ART_VACUUM_AHEAD < w->n)
+				__builtin_prefetch(&w->tids[(uint32) v->order[i + ART_VACUUM_AHEAD]]);
 			art_tid_unpack(w->tids[k], &tid);
 			v->dead[k] = v->callback(&tid, v->callback_state);
+			art_vacuum_turn(i);
 		}
 		for (uint32 i = 0; i < w->n; i++)
 		{
@@ -151,11 +196,22 @@ art_vacuum_pass(ArtVacuum *v)
 			else if (!art_vacuum_remove(v, w->keys.data + w->key_off[i],
 										w->key_off[i + 1] - w->key_off[i]))
 				return false;
+			art_vacuum_turn(i);
 		}
 		if (!w->done)
 			art_vacuum_delay_point();
 	}
 	return true;
+}
+
+/* Entries of a batch, for which there is memory by the settings for maintenance. */
+static uint32
+art_vacuum_batch(void)
+{
+	const int	kb = MyBackendType == B_AUTOVAC_WORKER && autovacuum_work_mem != -1 ?
+		autovacuum_work_mem : maintenance_work_mem;
+
+	return (uint32) Min(ART_VACUUM_BATCH, (int64) kb * 1024 / ART_VACUUM_BYTES);
 }
 
 /* For passes over the entries of an index, whose callback is not set yet. */
@@ -166,6 +222,7 @@ art_vacuum_begin(Relation index, ArtEntry *entry)
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "art vacuum",
 											  ALLOCSET_SMALL_SIZES);
 	ArtVacuum  *v = MemoryContextAlloc(cxt, sizeof(ArtVacuum));
+	const uint32 batch = art_vacuum_batch();
 
 	v->cxt = cxt;
 	v->index = index;
@@ -174,7 +231,10 @@ art_vacuum_begin(Relation index, ArtEntry *entry)
 	v->cx = art_ctx();
 	v->removed = 0;
 	v->flush = art_outlives(index) && !v->kd->compared;
-	art_pass_init(&v->pass, v->kd, v->cx, ART_VACUUM_BATCH, ART_VACUUM_KEYBUF);
+	v->order = MemoryContextAlloc(cxt, batch * sizeof(uint64));
+	v->spare = MemoryContextAlloc(cxt, batch * sizeof(uint64));
+	v->dead = MemoryContextAlloc(cxt, batch * sizeof(bool));
+	art_pass_init(&v->pass, v->kd, v->cx, batch, batch * ART_VACUUM_BYTES / 2);
 	return v;
 }
 
