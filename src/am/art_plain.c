@@ -55,6 +55,7 @@ art_insert_plain(Relation index, ArtInsertState *st)
 {
 	ax_ctx	   *cx;
 	ax_tree    *tree;
+	const uint8 *key = st->key.data;
 	uint32		len = st->keylen + AX_TID_BYTES;
 
 	if (st->entry == NULL)
@@ -94,8 +95,8 @@ art_insert_plain(Relation index, ArtInsertState *st)
 		}
 
 		if (st->ring)
-			art_ring_put(index, st->entry, gen, st->key.data, len);
-		s = art_tree_insert(&st->kd, cx, tree, gen, st->key.data, len);
+			art_ring_put(index, st->entry, gen, &key, &len, 1);
+		s = art_tree_insert(&st->kd, cx, tree, gen, key, len);
 
 		if (s == AX_OK || s == AX_EXISTS)
 			return;

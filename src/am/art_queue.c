@@ -108,8 +108,7 @@ flush(ArtQueue *q, Relation index)
 	const uint8 *keys[ART_QUEUE_KEYS];
 	uint32		lens[ART_QUEUE_KEYS];
 	uint32		at = 0;
-	uint32		noted = 0;
-	uint64		noted_in = 0;
+	uint64		noted_in = PG_UINT64_MAX;
 	ArtState	state;
 	uint64		gen;
 
@@ -133,10 +132,8 @@ flush(ArtQueue *q, Relation index)
 		if (ring)
 		{
 			if (noted_in != gen)
-				noted = at;
+				art_ring_put(index, e, gen, keys + at, lens + at, q->n - at);
 			noted_in = gen;
-			for (; noted < q->n; noted++)
-				art_ring_put(index, e, gen, keys[noted], lens[noted]);
 		}
 		ART_CORE_BEGIN();
 		s = ax_insert_many(cx, art_entry_tree(e), gen, keys + at, lens + at, q->n - at,

@@ -273,9 +273,11 @@ art_unique_try(ArtUnique *u, LWLock *stripe, ax_status *s)
 	if ((v == ART_UNIQUE_OK || v == ART_UNIQUE_MAYBE) &&
 		u->check != UNIQUE_CHECK_EXISTING)
 	{
+		const uint8 *key = st->key.data;
+
 		if (st->ring)
-			art_ring_put(u->index, st->entry, u->gen, st->key.data, len);
-		*s = art_tree_insert(&st->kd, u->cx, u->tree, u->gen, st->key.data, len);
+			art_ring_put(u->index, st->entry, u->gen, &key, &len, 1);
+		*s = art_tree_insert(&st->kd, u->cx, u->tree, u->gen, key, len);
 	}
 	else if (v == ART_UNIQUE_WAIT && u->check == UNIQUE_CHECK_YES && !st->validates)
 	{

@@ -124,7 +124,7 @@ keep(ArtEntry *e)
  * Epoch: enters and leaves.
  */
 static void
-remove_lost(const ArtRingRecord *rec, void *arg)
+remove_lost(const ArtRingRecord *rec, const uint8 *key, uint32 len, void *arg)
 {
 	Judgement  *j = arg;
 	ArtEntry   *e = rec->entry;
@@ -145,7 +145,7 @@ remove_lost(const ArtRingRecord *rec, void *arg)
 	for (int tries = 0; tries < 1000; tries++)
 	{
 		ART_CORE_BEGIN();
-		s = ax_remove(cx, e->tree, rec->gen, rec->key, rec->len);
+		s = ax_remove(cx, e->tree, rec->gen, key, len);
 		if (s == AX_BUSY)
 			(void) ax_poll(cx);
 		ART_CORE_END();

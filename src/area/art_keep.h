@@ -26,17 +26,17 @@
 #define ART_RING_DATA	(ART_RING_BYTES - 64)
 
 /*
- * An entry put into a structure for a row whose WAL may be lost.  The key follows, TID
- * included, as the structure has it.
+ * Entries put into a structure for rows whose WAL may be lost.  Each key, TID included, is as
+ * the structure has it, behind its length in two bytes.
  */
 typedef struct ArtRingRecord
 {
 	uint32		size;			/* bytes to the next record: MAXALIGNed */
-	uint32		len;			/* bytes of the key; 0: filler up to the ring's end */
+	uint32		n;				/* keys; 0: filler up to the ring's end */
 	ArtEntry   *entry;
 	uint64		gen;			/* of the structure; a number that never comes again */
 	XLogRecPtr	lsn;			/* end of the transaction's last record before it */
-	uint8		key[FLEXIBLE_ARRAY_MEMBER];
+	uint8		keys[FLEXIBLE_ARRAY_MEMBER];
 } ArtRingRecord;
 
 /*
@@ -79,12 +79,12 @@ extern ArtRing *art_rings;
 extern ArtRing *art_my_ring(void);
 
 /*
- * Before the entry (key, TID) is put into generation gen, of an index that outlives a
+ * Before n entries (key, TID) are put into generation gen, of an index that outlives a
  * crash (art_outlives()) and whose keys are encoded.  Never fails: without room
  * spill_lsn is raised.  Not within ART_CORE_BEGIN.
  */
 extern void art_ring_put(Relation index, ArtEntry *e, uint64 gen,
-						 const uint8 *key, uint32 len);
+						 const uint8 *const *keys, const uint32 *lens, uint32 n);
 
 /* This process treats WAL up to lsn as flushed, and it is. */
 extern void art_rely(XLogRecPtr lsn);
@@ -96,12 +96,13 @@ extern XLogRecPtr art_insert_position(void);
 extern void art_spill(ArtEntry *e, XLogRecPtr lsn);
 
 /*
- * Call fn for each record of a ring whose process is gone, oldest first.  False: the
- * ring makes no sense, and fn was called for some records only.  It never follows an
+ * Call fn for each key of a ring whose process is gone, oldest first.  False: the
+ * ring makes no sense, and fn was called for some keys only.  It never follows an
  * offset out of the ring.
  */
 extern bool art_ring_each(const ArtRing *r,
-						  void (*fn) (const ArtRingRecord *rec, void *arg),
+						  void (*fn) (const ArtRingRecord *rec, const uint8 *key, uint32 len,
+									  void *arg),
 						  void *arg);
 
 /* Forget all records; of a process that is gone, or one's own. */

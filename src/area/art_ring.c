@@ -27,8 +27,6 @@
 
 #include "area/art_keep.h"
 
-#define RING_RECORD(len)	((uint32) MAXALIGN(offsetof(ArtRingRecord, key) + (len)))
-
 /* A longer record is none: so a filler and the next record fit into a quarter. */
 #define RING_LONGEST		(ART_RING_DATA / 8)
 
@@ -129,7 +127,7 @@ drop_flushed(ArtRing *r)
 	for (ArtRingRecord *rec = record_at(r, tail); tail != r->head;
 		 tail += rec->size, rec = record_behind(r, rec))
 	{
-		if (rec->len == 0)
+		if (rec->n == 0)
 			continue;
 		if (rec->lsn > flushed)
 			break;
@@ -156,7 +154,7 @@ spill_half(ArtRing *r)
 	for (ArtRingRecord *rec = record_at(r, tail); tail < end;
 		 tail += rec->size, rec = record_behind(r, rec))
 	{
-		if (rec->len == 0)
+		if (rec->n == 0)
 			continue;
 		if (rec->entry != e && e != NULL)
 			art_spill(e, lsn);
@@ -195,7 +193,7 @@ make_room(uint32 size)
 		ArtRingRecord *filler = record_at(r, r->head);
 
 		filler->size = to_end;	/* at least eight bytes */
-		filler->len = 0;
+		filler->n = 0;
 		__atomic_store_n(&r->head, r->head + to_end, __ATOMIC_RELEASE);
 		to_end = ART_RING_DATA;
 	}
@@ -223,12 +221,13 @@ art_insert_position(void)
 }
 
 /*
- * A record where there may be no room for it, or no LSN.  In an index that is not valid
- * CREATE INDEX CONCURRENTLY inserts rows of others, of whose WAL this process knows
+ * A record where there may be no room for it, or no LSN.  In an index that is not
+ * valid CREATE INDEX CONCURRENTLY inserts rows of others, of whose WAL this process knows
  * nothing.  Nor does a process know an LSN when it has written no WAL.
  */
 static pg_noinline void
-put_slowly(Relation index, ArtEntry *e, uint64 gen, const uint8 *key, uint32 len)
+put_slowly(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys, const uint32 *lens,
+		   uint32 n, uint32 size)
 {
 	XLogRecPtr	lsn = XactLastRecEnd;
 
@@ -236,10 +235,10 @@ put_slowly(Relation index, ArtEntry *e, uint64 gen, const uint8 *key, uint32 len
 		return;
 	if (lsn == InvalidXLogRecPtr || !index->rd_index->indisvalid)
 		art_spill(e, art_insert_position());
-	else if (!make_room(RING_RECORD(len)))
+	else if (!make_room(size))
 		art_spill(e, lsn);
 	else
-		art_ring_put(index, e, gen, key, len);
+		art_ring_put(index, e, gen, keys, lens, n);
 }
 
 /* Most keys with their TIDs are as short as that, and a call would cost more. */
@@ -264,34 +263,71 @@ copy_key(uint8 *to, const uint8 *key, uint32 len)
  * See art_keep.h.
  */
 void
-art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *key, uint32 len)
+art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys,
+			 const uint32 *lens, uint32 n)
 {
 	XLogRecPtr	lsn = XactLastRecEnd;
-	uint32		size = RING_RECORD(len);
+	uint32		size = offsetof(ArtRingRecord, keys);
 	ArtRingRecord *rec = (ArtRingRecord *) next;
+	uint8	   *to;
 
+	for (uint32 i = 0; i < n; i++)
+		size += sizeof(uint16) + lens[i];
+	size = MAXALIGN(size);
 	if (unlikely(size > (uint32) (limit - next) || lsn == InvalidXLogRecPtr ||
 				 !index->rd_index->indisvalid))
 	{
-		put_slowly(index, e, gen, key, len);
+		put_slowly(index, e, gen, keys, lens, n, size);
 		return;
 	}
 	rec->size = size;
-	rec->len = len;
+	rec->n = n;
 	rec->entry = e;
 	rec->gen = gen;
 	rec->lsn = newest = lsn;
-	copy_key(rec->key, key, len);
+	to = rec->keys;
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint16		len = (uint16) lens[i];
+
+		memcpy(to, &len, sizeof(len));
+		copy_key(to + sizeof(len), keys[i], len);
+		to += sizeof(len) + len;
+	}
 	next += size;
 	__atomic_store_n(&my_ring->head, my_ring->head + size, __ATOMIC_RELEASE);
+}
+
+/* Call fn for each key of a record, as art_ring_each() does. */
+static bool
+each_key(const ArtRingRecord *rec, void (*fn) (const ArtRingRecord *rec, const uint8 *key,
+											   uint32 len, void *arg), void *arg)
+{
+	const uint8 *at = rec->keys;
+	const uint8 *end = (const uint8 *) rec + rec->size;
+
+	for (uint32 i = 0; i < rec->n; i++)
+	{
+		uint16		len;
+
+		if (end - at < (ptrdiff_t) sizeof(len))
+			return false;
+		memcpy(&len, at, sizeof(len));
+		at += sizeof(len);
+		if (end - at < len)
+			return false;
+		fn(rec, at, len, arg);
+		at += len;
+	}
+	return true;
 }
 
 /*
  * See art_keep.h.
  */
 bool
-art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, void *arg),
-			  void *arg)
+art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, const uint8 *key,
+											uint32 len, void *arg), void *arg)
 {
 	uint64		at = r->tail;
 
@@ -305,10 +341,8 @@ art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, void *arg)
 		if (rec->size == 0 || rec->size % MAXIMUM_ALIGNOF != 0 ||
 			rec->size > to_end || rec->size > r->head - at)
 			return false;
-		if (rec->len == 0 ? rec->size != to_end : rec->size != RING_RECORD(rec->len))
+		if (rec->n == 0 ? rec->size != to_end : !each_key(rec, fn, arg))
 			return false;
-		if (rec->len > 0)
-			fn(rec, arg);
 		at += rec->size;
 	}
 	return true;
