@@ -9,7 +9,7 @@
  * the WAL up to there survives.
  *
  * A bulk insert fills a ring much sooner than the WAL writer comes by.  So a process
- * wakes it when a quarter of its ring waits for it.
+ * wakes it when half of its ring waits for it.
  *
  * The ring is this process's alone, so there is nothing to wait for.  It is read
  * when the process is gone, and so everything it did has been done.  Only the order of
@@ -180,12 +180,10 @@ make_room(uint32 size)
 		return false;
 
 	drop_flushed(r);
-	if (r->head - r->tail > RING_LOOK)
-	{
+	if (r->head - r->tail > ART_RING_DATA / 2)
 		wake_wal_writer();
-		if (ART_RING_DATA - (r->head - r->tail) < RING_LOOK)
-			spill_half(r);
-	}
+	if (ART_RING_DATA - (r->head - r->tail) < RING_LOOK)
+		spill_half(r);
 
 	to_end = ART_RING_DATA - (uint32) (r->head % ART_RING_DATA);
 	if (to_end < size)
