@@ -253,6 +253,10 @@ before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
 
 	if (c || at->len <= b->plen)
 		return c < 0 || (c == 0 && at->after) ? n : 0;
+	/* of a range that goes on behind this node, all */
+	c = n ? compare(b, perm[n - 1], at) : 0;
+	if (c < 0 || (c == 0 && at->after))
+		return n;
 	while (low < n)
 	{
 		int			mid = (low + n) / 2;
@@ -305,6 +309,33 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 	return count > 0 ? count : 0;
 }
 
+/* The node's neighbour in the batch's direction; NULL: none.  Racy. */
+static inline hy_node *
+beside(const ax_batch *b, const hy_node *n)
+{
+	return b->backward ? hy_ld(&((hy_node *) (uintptr_t) n)->prev) : hy_next(n);
+}
+
+/*
+ * Ask for the next node's body, and the header behind it, while this one's keys are taken.
+ * g: this one's guard, under which its link was read.
+ */
+AX_PREFETCHES static inline void
+ask_ahead(const ax_batch *b, const ax_guard *g, const hy_node *next)
+{
+	const hy_node *on;
+
+	if (!next || !ax_guard_valid(g))
+		return;
+	hy_ahead(hy_ld(&((hy_node *) (uintptr_t) next)->body));
+	on = beside(b, next);
+	if (on)
+	{
+		ax_prefetch(on);
+		ax_prefetch(on->anchor);
+	}
+}
+
 /*
  * Those keys of a fixed body that lie between the position and the end, where they are: as many as
  * there is room for.  whole: all lie behind the position.  S_LOST: the node changed, and nothing
@@ -313,7 +344,7 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
  * Latches: none but the guard's.
  */
 static step
-do_fixed(scan *sc, hy_body *body, const ax_guard *g, hy_node *next, bool whole)
+do_fixed(scan *sc, hy_body *body, const ax_guard *g, const hy_node *next, bool whole)
 {
 	ax_batch   *b = sc->b;
 	const uint64_t version = g->v & AX_VERSION_MASK;
@@ -350,9 +381,7 @@ do_fixed(scan *sc, hy_body *body, const ax_guard *g, hy_node *next, bool whole)
 		end = before(body, perm, n, &b->hi);
 	}
 	AX_POINT("hydra.scan.ordered");
-	/* the next body's lines come in while this one's keys are taken */
-	if (next && ax_guard_valid(g))
-		hy_ahead(hy_ld(&next->body));
+	ask_ahead(b, g, next);
 	count = take_fixed(b, body, perm, i, by * (end - i));
 	i += by * count;
 	if (count > 0)
@@ -394,6 +423,7 @@ do_node(scan *sc)
 	ax_batch   *b = sc->b;
 	uint8_t		perm[HY_SLOTS];
 	hy_at		at;
+	const hy_node *next;
 	bool		ok;
 	int			n;
 	step		r;
@@ -403,18 +433,23 @@ do_node(scan *sc)
 	if (x != AX_OK)
 		return x == AX_BUSY ? S_BUSY : S_LOST;
 	AX_POINT("hydra.scan.found");
-	if (at.end.next)
-		ax_prefetch(at.end.next);
+	next = beside(b, at.n);
+	if (next)
+	{
+		ax_prefetch(next);
+		ax_prefetch(next->anchor);
+	}
 	if (ax_likely(at.b->rest != HY_VAR && at.b->rest >= AX_TID_BYTES))
 	{
 		/* the position is where the range begins, or ends */
-		r = do_fixed(sc, at.b, &at.g, at.end.next, sc->near != NULL &&
+		r = do_fixed(sc, at.b, &at.g, next, sc->near != NULL &&
 					 (b->backward ? at.end.next == sc->near : at.n == sc->near));
 		ax_guard_close(sc->cx, &at.g, false);
 	}
 	else
 	{
 		ok = hy_copy(at.b, &at.g, sc->copy);
+		ask_ahead(b, &at.g, next);
 		ax_guard_close(sc->cx, &at.g, false);
 		if (!ok)
 			return S_LOST;
