@@ -77,6 +77,20 @@ hm_count(const hm_ver *v)
 	return __builtin_popcountll(hm_live(v));
 }
 
+/* Ask for what a search reads of a node, of which the header is not here yet.  Racy. */
+AX_PREFETCHES static inline hy_body *
+hm_ask_for(const hy_node *n)
+{
+	hy_node    *m = (hy_node *) (uintptr_t) n;
+	hy_body    *b;
+
+	ax_prefetch(m->anchor);
+	b = bt_ld(&m->soon);
+	ax_prefetch(bt_ld(&m->ver));
+	hy_ahead(b);
+	return b;
+}
+
 /* ---- hm_list.c ---- */
 extern hm_ver *hm_make_ver(ax_ctx *cx, ax_store *s, bool may_reserve);
 extern void hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v);

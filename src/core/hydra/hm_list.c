@@ -134,20 +134,6 @@ hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 
 /* ---- finding a node ---- */
 
-/* Ask for what a search reads of a node, of which the header is not here yet.  Racy. */
-AX_PREFETCHES static inline hy_body *
-ask_for(const hy_node *n)
-{
-	hy_node    *m = (hy_node *) (uintptr_t) n;
-	hy_body    *b;
-
-	ax_prefetch(m->anchor);
-	b = bt_ld(&m->soon);
-	ax_prefetch(bt_ld(&m->ver));
-	hy_ahead(b);
-	return b;
-}
-
 /* A node near the position: the head, if there is no better. */
 static hy_node *
 jump(ax_ctx *cx, ax_store *s, hy_list *t, const ax_bound *pos, hy_side side)
@@ -182,7 +168,7 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 		*n = jump(cx, s, t, pos, side);
 	for (;; steps++)
 	{
-		soon = ask_for(*n);
+		soon = hm_ask_for(*n);
 		v = hm_version(t, *n, clock);
 		if (ax_unlikely(!v))
 			*n = (*n)->origin;
@@ -226,7 +212,7 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 		ax_status	x;
 
 		AX_POINT("mvrlu.find.node_read");
-		(void) ask_for(n);
+		(void) hm_ask_for(n);
 		x = ax_guard_open(cx, &at->g, &n->word, pess);
 		if (x == AX_STALE)
 		{

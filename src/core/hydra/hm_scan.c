@@ -218,12 +218,19 @@ take(ax_batch *b, const bt_view *v)
 	return true;
 }
 
+/* The node's neighbour in the batch's direction; NULL: none. */
+static inline hy_node *
+beside(const ax_batch *b, const hm_ver *v, const hy_node *n)
+{
+	return b->backward ? hy_ld(&((hy_node *) (uintptr_t) n)->prev) : v->end.next;
+}
+
 /*
- * The entries of a version that are in the batch's range.  first: the batch begins in this
- * node.  False: the batch ends here, and is exhausted or not.
+ * The entries of a version that are in the batch's range.  next: the node behind it, to ask for.
+ * first: the batch begins in this node.  False: the batch ends here, and is exhausted or not.
  */
 static bool
-do_version(ax_batch *b, const hm_ver *v, const hy_node *n, bool first)
+do_version(ax_batch *b, const hm_ver *v, const hy_node *n, const hy_node *next, bool first)
 {
 	/* a bound cuts the node in which it lies, and no other */
 	const bool	low = b->backward ? is_left(n, &b->lo) : first;
@@ -237,6 +244,9 @@ do_version(ax_batch *b, const hm_ver *v, const hy_node *n, bool first)
 
 	if (high)
 		hi = before(v->body, perm, hi, &b->hi);
+	/* what comes next comes in while these are taken */
+	if (next)
+		(void) hm_ask_for(next);
 	for (left = hi > lo ? hi - lo : 0; left > 0; left--)
 	{
 		bt_view		key;
@@ -287,9 +297,11 @@ hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 	v = hm_reach(cx, s, t, &n, pos, pos->after ? HY_AFTER : HY_BEFORE, clock);
 	for (bool first = true;; first = false)
 	{
-		if (!b->backward && v->end.next)
-			ax_prefetch(v->end.next);
-		if (!do_version(b, v, n, first))
+		const hy_node *next = beside(b, v, n);
+
+		if (next)
+			ax_prefetch(next);
+		if (!do_version(b, v, n, next, first))
 			break;
 		AX_POINT("mvrlu.scan.next");
 		if (b->backward)
