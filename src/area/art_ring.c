@@ -219,8 +219,8 @@ art_insert_position(void)
 }
 
 /*
- * A record where there may be no room for it, or no LSN.  In an index that is not
- * valid CREATE INDEX CONCURRENTLY inserts rows of others, of whose WAL this process knows
+ * A record where there may be no room for it, or no LSN.  In an index that is not valid
+ * CREATE INDEX CONCURRENTLY inserts rows of others, of whose WAL this process knows
  * nothing.  Nor does a process know an LSN when it has written no WAL.
  */
 static pg_noinline void
