@@ -12,6 +12,8 @@
 #include "area/area.h"
 #include "area/art_tree.h"
 
+#define ART_PASS_PIECE	32768	/* entries copied in one epoch */
+
 /*
  * Buffers for batches of up to max entries, in the current memory context; for
  * keybuf bytes of keys to begin with.  A pass begins by art_pass_begin.
@@ -42,16 +44,16 @@ art_pass_begin(ArtPass *w)
 }
 
 /*
- * The next batch: n entries behind "from", the last one of the batch before, if
- * that has anything.  "done": there is nothing behind it.
+ * Up to ART_PASS_PIECE entries more, behind "from", if there is room for them.
  *
  * Epoch: enters and leaves, once a try; waits between two.
- * Returns: as ax_scan, but for AX_BUSY and AX_BUFFER; after AX_STALE it can go on
- * in another structure.
  */
-ax_status
-art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen)
+static ax_status
+next_piece(ArtPass *w, ax_tree *tree, uint64 gen)
 {
+	const uint32 n0 = w->n;
+	const uint32 used = n0 > 0 ? w->key_off[n0] : 0;
+
 	if (w->last.len > 0)
 	{
 		ArtBuf		swap = w->from;
@@ -59,7 +61,6 @@ art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen)
 		w->from = w->last;
 		w->last = swap;
 	}
-	w->n = 0;
 	for (;;)
 	{
 		ax_batch	b = {0};
@@ -71,33 +72,67 @@ art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen)
 		b.lo.after = w->from.len > 0;
 		b.hi.after = true;
 		b.want_keys = true;
-		b.max = w->max;
-		b.tids = w->tids;
-		b.key_off = w->key_off;
-		b.keybuf = w->keys.data;
-		b.keybuf_size = w->keys.cap;
+		b.max = Min(w->max - n0, ART_PASS_PIECE);
+		b.tids = w->tids + n0;
+		b.key_off = w->key_off + n0;
+		b.keybuf = w->keys.data + used;
+		b.keybuf_size = w->keys.cap - used;
 		b.lastkey = w->last.data;
 		b.lastkey_size = w->last.cap;
 		s = art_tree_scan(w->kd, w->cx, tree, gen, &b);
 		if (s == AX_BUSY)
 			art_busy();
-		else if (s == AX_BUFFER)
+		else if (s == AX_BUFFER && n0 == 0)
 		{
 			w->keys.len = 0;
 			art_buf_reserve(&w->keys, b.need_bytes);
 			art_buf_reserve(&w->last, b.need_bytes);
 		}
+		else if (s == AX_BUFFER || (s == AX_OK && b.n == 0))
+		{
+			/* what is there is a batch; the next one goes on from here */
+			if (n0 > 0)
+				w->key_off[n0] = used;
+			w->done = b.exhausted && s == AX_OK;
+			return AX_OK;
+		}
 		else
 		{
 			if (s == AX_OK)
 			{
-				w->n = b.n;
+				for (uint32 i = 0; used > 0 && i <= b.n; i++)
+					b.key_off[i] += used;
+				w->n += b.n;
 				w->done = b.exhausted;
 				w->last.len = b.lastlen;
 			}
 			return s;
 		}
 	}
+}
+
+/*
+ * The next batch: n entries behind "from", the last one of the batch before, if
+ * that has anything.  "done": there is nothing behind it.  A large one is copied in
+ * pieces, lest an epoch, or a coarse latch, be held for long.
+ *
+ * Epoch: enters and leaves, once a try of each piece; waits between two.
+ * Returns: as ax_scan, but for AX_BUSY and AX_BUFFER; after AX_STALE it can go on
+ * in another structure.
+ */
+ax_status
+art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen)
+{
+	uint32		before;
+	ax_status	s;
+
+	w->n = 0;
+	do
+	{
+		before = w->n;
+		s = next_piece(w, tree, gen);
+	} while (s == AX_OK && !w->done && w->n - before == ART_PASS_PIECE && w->n < w->max);
+	return s;
 }
 
 /*

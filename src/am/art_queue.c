@@ -44,6 +44,9 @@ typedef struct ArtQueue
 	uint8		bytes[ART_QUEUE_BYTES];
 } ArtQueue;
 
+StaticAssertDecl(offsetof(ArtRingRecord, keys) + ART_QUEUE_BYTES +
+				 ART_QUEUE_KEYS * sizeof(uint16) < ART_RING_LONGEST, "a queue fits in a record of the ring");
+
 /* In TopTransactionContext; NULL: not needed so far. */
 static ArtQueue *queues[ART_QUEUES];
 

@@ -7,7 +7,7 @@
  * still hold a copy of one: the interlock sees to that, in every state.  The
  * callback is asked about every entry: CREATE INDEX CONCURRENTLY depends on
  * it.  Batches come in key order; inside a batch the callback is asked in the
- * order of the TIDs.
+ * order of the TIDs (art_vacuum_order).
  *
  * src/README.md: VACUUM and readers
  */

@@ -25,14 +25,18 @@
 #define ART_RING_BYTES	(64 * 1024)
 #define ART_RING_DATA	(ART_RING_BYTES - 64)
 
+/* A longer record is none: so a filler and the next record fit into a quarter. */
+#define ART_RING_LONGEST	(ART_RING_DATA / 8)
+
 /*
  * Entries put into a structure for rows whose WAL may be lost.  Each key, TID included, is as
- * the structure has it, behind its length in two bytes.
+ * the structure has it; all but the first are behind their length in two bytes.
  */
 typedef struct ArtRingRecord
 {
-	uint32		size;			/* bytes to the next record: MAXALIGNed */
-	uint32		n;				/* keys; 0: filler up to the ring's end */
+	uint16		size;			/* bytes to the next record: MAXALIGNed */
+	uint16		n;				/* keys; 0: filler up to the ring's end */
+	uint16		len;			/* of the first key */
 	ArtEntry   *entry;
 	uint64		gen;			/* of the structure; a number that never comes again */
 	XLogRecPtr	lsn;			/* end of the transaction's last record before it */

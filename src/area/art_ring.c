@@ -9,7 +9,7 @@
  * the WAL up to there survives.
  *
  * A bulk insert fills a ring much sooner than the WAL writer comes by.  So a process
- * wakes it when half of its ring waits for it.
+ * wakes it when about half of its ring waits for it.
  *
  * The ring is this process's alone, so there is nothing to wait for.  It is read
  * when the process is gone, and so everything it did has been done.  Only the order of
@@ -27,11 +27,11 @@
 
 #include "area/art_keep.h"
 
-/* A longer record is none: so a filler and the next record fit into a quarter. */
-#define RING_LONGEST		(ART_RING_DATA / 8)
-
 /* So many bytes of records are put down between two looks at the WAL's position. */
 #define RING_LOOK			(ART_RING_DATA / 4)
+
+/* As many wait at a look near half of the ring: two looks of equal records are a little less. */
+#define RING_WAKE			(ART_RING_DATA / 8 * 3)
 
 /* Where this process's next record goes, and the end of the free bytes there. */
 static ArtRing *my_ring = NULL;
@@ -176,11 +176,11 @@ make_room(uint32 size)
 
 	if (r == NULL)
 		my_ring = r = art_my_ring();
-	if (r == NULL || size > RING_LONGEST)
+	if (r == NULL || size > ART_RING_LONGEST)
 		return false;
 
 	drop_flushed(r);
-	if (r->head - r->tail > ART_RING_DATA / 2)
+	if (r->head - r->tail > RING_WAKE)
 		wake_wal_writer();
 	if (ART_RING_DATA - (r->head - r->tail) < RING_LOOK)
 		spill_half(r);
@@ -190,7 +190,7 @@ make_room(uint32 size)
 	{
 		ArtRingRecord *filler = record_at(r, r->head);
 
-		filler->size = to_end;	/* at least eight bytes */
+		filler->size = (uint16) to_end; /* at least eight bytes */
 		filler->n = 0;
 		__atomic_store_n(&r->head, r->head + to_end, __ATOMIC_RELEASE);
 		to_end = ART_RING_DATA;
@@ -265,11 +265,11 @@ art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys,
 			 const uint32 *lens, uint32 n)
 {
 	XLogRecPtr	lsn = XactLastRecEnd;
-	uint32		size = offsetof(ArtRingRecord, keys);
+	uint32		size = offsetof(ArtRingRecord, keys) + lens[0];
 	ArtRingRecord *rec = (ArtRingRecord *) next;
 	uint8	   *to;
 
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = 1; i < n; i++)
 		size += sizeof(uint16) + lens[i];
 	size = MAXALIGN(size);
 	if (unlikely(size > (uint32) (limit - next) || lsn == InvalidXLogRecPtr ||
@@ -278,13 +278,15 @@ art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys,
 		put_slowly(index, e, gen, keys, lens, n, size);
 		return;
 	}
-	rec->size = size;
-	rec->n = n;
+	rec->size = (uint16) size;
+	rec->n = (uint16) n;
+	rec->len = (uint16) lens[0];
 	rec->entry = e;
 	rec->gen = gen;
 	rec->lsn = newest = lsn;
-	to = rec->keys;
-	for (uint32 i = 0; i < n; i++)
+	copy_key(rec->keys, keys[0], lens[0]);
+	to = rec->keys + lens[0];
+	for (uint32 i = 1; i < n; i++)
 	{
 		uint16		len = (uint16) lens[i];
 
@@ -303,21 +305,23 @@ each_key(const ArtRingRecord *rec, void (*fn) (const ArtRingRecord *rec, const u
 {
 	const uint8 *at = rec->keys;
 	const uint8 *end = (const uint8 *) rec + rec->size;
+	uint16		len = rec->len;
 
 	for (uint32 i = 0; i < rec->n; i++)
 	{
-		uint16		len;
-
-		if (end - at < (ptrdiff_t) sizeof(len))
-			return false;
-		memcpy(&len, at, sizeof(len));
-		at += sizeof(len);
-		if (end - at < len)
+		if (i > 0)
+		{
+			if (end - at < (ptrdiff_t) sizeof(len))
+				return false;
+			memcpy(&len, at, sizeof(len));
+			at += sizeof(len);
+		}
+		if (end - at < len || len <= AX_TID_BYTES)
 			return false;
 		fn(rec, at, len, arg);
 		at += len;
 	}
-	return true;
+	return rec->size == MAXALIGN(at - (const uint8 *) rec);
 }
 
 /*

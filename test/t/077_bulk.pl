@@ -53,13 +53,13 @@ sub bulk
 	return ($s, $s->query_safe('SELECT pg_current_wal_insert_lsn()'));
 }
 
-# The WAL is written, but for its last page.  The session that asks reads no table: else
+# The WAL is written, but for its last pages.  The session that asks reads no table: else
 # it might prune one, and wake the WAL writer for that.
 sub written
 {
 	my ($s, $lsn) = @_;
 
-	return $s->query_safe("SELECT pg_current_wal_lsn() >= '$lsn'::pg_lsn - 16384::numeric") eq 't';
+	return $s->query_safe("SELECT pg_current_wal_lsn() >= '$lsn'::pg_lsn - 65536::numeric") eq 't';
 }
 
 # What the server says of the indexes after a crash.

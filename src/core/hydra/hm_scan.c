@@ -245,7 +245,7 @@ do_version(ax_batch *b, const hm_ver *v, const hy_node *n, const hy_node *next, 
 	if (high)
 		hi = before(v->body, perm, hi, &b->hi);
 	/* what comes next comes in while these are taken */
-	if (next)
+	if (next && !(b->backward ? low : high))
 		(void) hm_ask_for(next);
 	for (left = hi > lo ? hi - lo : 0; left > 0; left--)
 	{

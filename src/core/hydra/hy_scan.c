@@ -381,7 +381,8 @@ do_fixed(scan *sc, hy_body *body, const ax_guard *g, const hy_node *next, bool w
 		end = before(body, perm, n, &b->hi);
 	}
 	AX_POINT("hydra.scan.ordered");
-	ask_ahead(b, g, next);
+	if (b->backward ? end < 0 : end == n)
+		ask_ahead(b, g, next);
 	count = take_fixed(b, body, perm, i, by * (end - i));
 	i += by * count;
 	if (count > 0)
