@@ -43,6 +43,7 @@ typedef enum Loss
 	LOSS_MAKING,
 	LOSS_SPILLED,
 	LOSS_ALL,
+	LOSS_BROKEN,
 	NLOSSES
 } Loss;
 
@@ -53,7 +54,8 @@ static const char *const losses[NLOSSES] = {
 	"of transactions that had not committed",
 	"whose building is lost",
 	"with rows that are lost and were not written down",
-	"because recovery did not end where it should have"
+	"because recovery did not end where it should have",
+	"because what a process wrote down makes no sense"
 };
 
 typedef struct Judgement
@@ -179,9 +181,9 @@ judge(Judgement *j)
 	for (int i = 0; all && i < art_shared->nslots; i++)
 		all = art_rings[i].relied <= j->end;
 
-	for (int i = 0; all && i < art_shared->nslots; i++)
-		if (!art_ring_each(&art_rings[i], remove_lost, j) || j->broken)
-			all = false;
+	for (int i = 0; all && !j->broken && i < art_shared->nslots; i++)
+		j->broken |= !art_ring_each(&art_rings[i], remove_lost, j);
+	all = all && !j->broken;
 	art_hazards_survive();
 	for (int p = 0; p < ART_NPARTITIONS; p++)
 	{
@@ -207,7 +209,7 @@ judge(Judgement *j)
 				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
 				{
 					j->gone++;
-					j->lost[all ? loss_of(e, j->end) : LOSS_ALL]++;
+					j->lost[all ? loss_of(e, j->end) : j->broken ? LOSS_BROKEN : LOSS_ALL]++;
 				}
 				art_entry_forget(link);
 			}

@@ -49,10 +49,13 @@ sub right
 # Rows are inserted, and the server loses them.  Nobody has come to the memory then.
 sub lose
 {
+	my ($meanwhile) = @_;
+
 	sql('VACUUM a');
 	sql(q{SET synchronous_commit = on; SELECT pg_logical_emit_message(true, '', '')});
 	my $writer = stop_wal_writer($node);
 	sql('INSERT INTO a SELECT generate_series(1001, 1010)');
+	$meanwhile->() if $meanwhile;
 	my $log = -s $node->logfile;
 	crash_without_flush($node, $writer);
 	unlike(slurp_file($node->logfile, $log), qr/after the crash|do not survive/, 'nobody has come yet');
@@ -88,6 +91,31 @@ for my $first (
 	right($rows, $name);
 }
 is(sql('SELECT state, last_build_source, builds FROM artidx_indexes'), 'ready|kept|1', 'it was kept all the time');
+
+# ---- what a process wrote down of its rows is damaged: then nothing is kept ----
+
+# The entries of a statement but for the first three are one record, with the length of each key
+# behind the first before it.
+sub damage_length
+{
+	my ($key) = @_;
+	my $find = pack('vCQ>', 15, 1, (1 << 63) + $key);
+
+	return sql(sprintf('SELECT art_wild_write($$\\x%s$$, $$\\x%s$$, 16)',
+		unpack('H*', $find), unpack('H*', pack('v', 65000) . substr($find, 2))));
+}
+
+sql("CREATE FUNCTION art_wild_write(bytea, bytea, int) RETURNS int AS '"
+	  . build_modules('art_wildtest') . "/art_wildtest' LANGUAGE C STRICT");
+{
+	my $log = lose(sub { ok(damage_length(1007) > 0, 'the length of a key is damaged, in old records as well') });
+
+	is(sql('SELECT count(*) FROM a WHERE id BETWEEN 1001 AND 1010'), 0, 'a damaged record: no lost row is found');
+	like(slurp_file($node->logfile, $log),
+		qr/after the crash: 0 kept, 1 given up\n.* Given up: 1 because what a process wrote down makes no sense/,
+		'a damaged record: nothing is kept');
+	right($rows, 'a damaged record');
+}
 
 # ---- nobody comes before the shutdown ----
 

@@ -121,6 +121,15 @@ is(sql('SELECT entries FROM artidx_check($$t_k$$)'), 60, 'the entries of a prepa
 sql(q{COMMIT PREPARED 'p'});
 exact('a prepared transaction');
 
+# An error that is caught without a subtransaction leaves rows that live, and entries that
+# wait, with no statement to put them in.
+sql('TRUNCATE t');
+sql("CREATE FUNCTION art_wild_catch(text) RETURNS bool AS '" . build_modules('art_wildtest')
+	  . "/art_wildtest' LANGUAGE C STRICT");
+is(sql(q{SELECT art_wild_catch('INSERT INTO t SELECT i, 100 / (61 - i) FROM generate_series(1, 70) i')}),
+	't', 'the error is caught');
+exact('an error that is caught without a subtransaction');
+
 # The process ends, and with it what waits.
 for my $how (qw(cancel terminate KILL))
 {

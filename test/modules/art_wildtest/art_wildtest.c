@@ -1,15 +1,22 @@
 /*
  * art_wildtest.c
- *	  Writes to shared memory as a process does that has gone wild.
+ *	  Does as C code does that has gone wild: it knows nothing of artidx.
  *
  * art_wild_write(find, put, least): puts some bytes in the place of others of the same
  * length, wherever those are in a mapping that processes share and that has so many
- * megabytes; how often, is returned.  It knows nothing of artidx.
+ * megabytes; how often, is returned.
+ *
+ * art_wild_catch(query): runs a query that fails, and forgets its error without the
+ * subtransaction in which it should have run.  The rows that it inserted live on.
  */
 #include "postgres.h"
 
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "storage/fd.h"
+#include "utils/builtins.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
 
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
@@ -53,4 +60,41 @@ art_wild_write(PG_FUNCTION_ARGS)
 	}
 	FreeFile(maps);
 	PG_RETURN_INT32(n);
+}
+
+PG_FUNCTION_INFO_V1(art_wild_catch);
+extern PGDLLEXPORT Datum art_wild_catch(PG_FUNCTION_ARGS);
+
+Datum
+art_wild_catch(PG_FUNCTION_ARGS)
+{
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ResourceOwner own = ResourceOwnerCreate(owner, "art_wild_catch");
+	Snapshot	snapshot = GetActiveSnapshot();
+	volatile bool failed = false;
+
+	SPI_connect();
+	PG_TRY();
+	{
+		CurrentResourceOwner = own;
+		(void) SPI_execute(query, false, 0);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		while (GetActiveSnapshot() != snapshot)
+			PopActiveSnapshot();
+		failed = true;
+	}
+	PG_END_TRY();
+	CurrentResourceOwner = owner;
+	ResourceOwnerRelease(own, RESOURCE_RELEASE_BEFORE_LOCKS, !failed, false);
+	ResourceOwnerRelease(own, RESOURCE_RELEASE_LOCKS, true, false);
+	ResourceOwnerRelease(own, RESOURCE_RELEASE_AFTER_LOCKS, !failed, false);
+	ResourceOwnerDelete(own);
+	SPI_finish();
+	PG_RETURN_BOOL(failed);
 }
