@@ -117,6 +117,20 @@ ART_INSIDE_END(void)
 
 /* ---- art_shmem.c ---- */
 
+/*
+ * A load may be long.  Told to stop, it gives up soon, as if memory were full.  Set during its call
+ * of the core.
+ */
+typedef enum ArtLoadStop
+{
+	ART_STOP_NEVER,				/* no interrupt */
+	ART_STOP_DIE,				/* the end of the session */
+	ART_STOP_CANCEL				/* or of the statement */
+} ArtLoadStop;
+
+extern ArtLoadStop art_load_stop;
+extern bool art_load_told(void);
+
 extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
 extern void art_require_preload(Relation index);	/* ERROR 55000 with the HINT */
 extern ax_ctx *art_ctx(void);	/* attaches this process on first use */

@@ -14,6 +14,7 @@
 
 #include <unistd.h>
 
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -23,6 +24,7 @@
 #include "area/art_shared.h"
 
 int			art_memory_mb = 1024;
+ArtLoadStop art_load_stop = ART_STOP_NEVER;
 
 LWLockPadded *art_dir_locks = NULL;
 LWLockPadded *art_unique_locks = NULL;
@@ -112,11 +114,21 @@ port_panic(const char *what, const char *file, int line)
 	abort();
 }
 
-/* SIGQUIT waits for the end of the call (art_keep.c). */
+/*
+ * See area.h.
+ */
+bool
+art_load_told(void)
+{
+	return (art_load_stop >= ART_STOP_DIE && ProcDiePending) ||
+		(art_load_stop >= ART_STOP_CANCEL && QueryCancelPending);
+}
+
+/* SIGQUIT waits for the end of the call (art_keep.c), and interrupts do. */
 static bool
 port_hurry(void)
 {
-	return art_quit_pending;
+	return art_quit_pending || art_load_told();
 }
 
 /*

@@ -689,6 +689,35 @@ told_to_end(void)
 	return ++asked > hurry_after;
 }
 
+enum
+{
+	LOADED = 400000, LOADED_KEY = 8 + AX_TID_BYTES
+};
+
+/* Keys of a load.  The bytes are those of the first. */
+static const uint8_t **
+keys_to_load(void)
+{
+	uint8_t    *bytes = malloc((size_t) LOADED * LOADED_KEY);
+	const uint8_t **key = malloc(LOADED * sizeof(*key));
+
+	for (uint64_t i = 0; i < LOADED; i++)
+	{
+		key[i] = bytes + i * LOADED_KEY;
+		for (int k = 0; k < 8; k++)
+			bytes[i * LOADED_KEY + (uint64_t) k] = (uint8_t) (i * 3 >> (56 - 8 * k));
+		ax_put_tid(bytes + i * LOADED_KEY + 8, i + 1);
+	}
+	return key;
+}
+
+static void
+free_keys(const uint8_t **key)
+{
+	free((void *) (uintptr_t) key[0]);
+	free(key);
+}
+
 /*
  * A process that is told to end does so soon, though it loads much; and it takes
  * what is to be removed out all the same.
@@ -696,14 +725,10 @@ told_to_end(void)
 static void
 test_hurry(ax_structure engine, uint32_t page_size)
 {
-	enum
-	{
-		N = 400000, AT = 8, KEY = 8 + AX_TID_BYTES
-	};
+	const uint64_t at = 8;
 	size_t		size = (size_t) 64 << 20;
 	ax_area    *a = tap_area(size, 2, 1 << 20);
-	uint8_t    *bytes = malloc((size_t) N * KEY);
-	const uint8_t **key = malloc(N * sizeof(*key));
+	const uint8_t **key = keys_to_load();
 	static ax_ctx cx;
 	uint64_t	gen,
 				all;
@@ -711,13 +736,6 @@ test_hurry(ax_structure engine, uint32_t page_size)
 	ax_port		p = ax_port_default;
 	ax_tree_info ti;
 
-	for (uint64_t i = 0; i < N; i++)
-	{
-		key[i] = bytes + i * KEY;
-		for (int k = 0; k < 8; k++)
-			bytes[i * KEY + (uint64_t) k] = (uint8_t) (i * 3 >> (56 - 8 * k));
-		ax_put_tid(bytes + i * KEY + 8, i + 1);
-	}
 	p.hurry = told_to_end;
 	asked = 0;
 	hurry_after = UINT64_MAX;
@@ -726,26 +744,94 @@ test_hurry(ax_structure engine, uint32_t page_size)
 	ax_tree_open(&cx, t, engine, 0, page_size, &gen);
 
 	asked = 0;
-	hurry_after = AT;
-	ok(ax_load(&cx, t, gen, key, NULL, KEY, N, 90) == AX_NOMEM, "engine %d: a load is given up", (int) engine);
-	ok(asked <= AT + 8, "at once, when asked %llu times", (unsigned long long) asked);
+	hurry_after = at;
+	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_NOMEM, "engine %d: a load is given up", (int) engine);
+	ok(asked <= at + 8, "at once, when asked %llu times", (unsigned long long) asked);
 	hurry_after = UINT64_MAX;
 	asked = 0;
-	ok(ax_load(&cx, t, gen, key, NULL, KEY, N, 90) == AX_OK, "else it goes on");
+	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_OK, "else it goes on");
 	all = asked;
-	ok(all > 3 * AT, "and is asked %llu times", (unsigned long long) all);
+	ok(all > 3 * at, "and is asked %llu times", (unsigned long long) all);
 	asked = hurry_after = 0;
-	for (uint64_t i = 0; i < N; i += 7)
-		if (ax_remove(&cx, t, gen, key[i], KEY) != AX_OK)
+	for (uint64_t i = 0; i < LOADED; i += 7)
+		if (ax_remove(&cx, t, gen, key[i], LOADED_KEY) != AX_OK)
 			ok(false, "remove %llu", (unsigned long long) i);
 	hurry_after = UINT64_MAX;
-	ok(ax_info(&cx, t, gen, &ti) == AX_OK && ti.entries == N - (N + 6) / 7, "what is to go is removed in a hurry, too");
+	ok(ax_info(&cx, t, gen, &ti) == AX_OK && ti.entries == LOADED - (LOADED + 6) / 7,
+	   "what is to go is removed in a hurry, too");
 	ax_tree_close(&cx, t);
 	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
 	ax_detach(&cx);
 	tap_unmap(a, size);
-	free(bytes);
-	free(key);
+	free_keys(key);
+}
+
+/* A load breathes: how often, and at which breath another process does what. */
+static int	breaths,
+			meddle_at;
+static ax_ctx meddler;
+static ax_tree *to_close;
+static uint64_t came_back;
+
+static void
+at_breath(const char *name)
+{
+	uint64_t	before;
+
+	if (strcmp(name, "load.breath") != 0 || ++breaths != meddle_at)
+		return;
+	before = used(&meddler);
+	ax_tree_close(&meddler, to_close);
+	for (int i = 0; i < 100; i++)
+		(void) ax_poll(&meddler);
+	came_back = before - used(&meddler);
+}
+
+/* What others free while a load goes on comes back meanwhile, and the load's own store may go. */
+static void
+test_breath(ax_structure engine)
+{
+	size_t		size = (size_t) 128 << 20;
+	ax_area    *a = tap_area(size, 3, 1 << 20);
+	const uint8_t **key = keys_to_load();
+	static ax_ctx cx;
+	int			all;
+	uint64_t	gen;
+	ax_tree    *t;
+	ax_tree_info ti;
+
+	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	ax_attach(&meddler, a, 1, 2, &ax_port_default);
+	t = ax_tree_alloc(&cx);
+	ax_tree_open(&cx, t, engine, 0, 0, &gen);
+	to_close = large_tree(&meddler, 20 << 20, 1000);
+	breaths = 0;
+	meddle_at = 3;
+	tap_point_hook = at_breath;
+	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_OK, "engine %d: a load", (int) engine);
+	all = breaths;
+	ok(all >= LOADED / 16384 && came_back >= 20 << 20, "breathes %d times, and %llu MB of others come back meanwhile",
+	   all, (unsigned long long) came_back >> 20);
+	ok(ax_info(&cx, t, gen, &ti) == AX_OK && ti.entries == LOADED, "nothing is missing");
+
+	/* in the end, too, where HydraList makes its search layer */
+	for (int at = 1; at <= all; at += all - 1)
+	{
+		ax_tree_close(&cx, t);
+		ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+		ax_tree_open(&cx, t, engine, 0, 0, &gen);
+		to_close = t;
+		breaths = 0;
+		meddle_at = at;
+		ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_STALE && breaths == at,
+		   "its store is closed at breath %d", at);
+	}
+	tap_point_hook = NULL;
+	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+	ax_detach(&meddler);
+	ax_detach(&cx);
+	tap_unmap(a, size);
+	free_keys(key);
 }
 
 static ax_area *shared;
@@ -809,6 +895,9 @@ main(void)
 	test_advances();
 	test_hurry(AX_ART_OLC, 0);
 	test_hurry(AX_BTREE_OLC, 4096);
+	for (int e = 0; e < AX_STRUCTURES; e++)
+		if (e != AX_ART_COARSE && e != AX_BTREE_COARSE && e != AX_HYDRA_COARSE)
+			test_breath((ax_structure) e);
 	test_together();
 	return tap_done();
 }

@@ -92,6 +92,25 @@ ax_again(ax_ctx *cx, ax_status *r, int *tries)
 }
 
 /*
+ * See ax_call.h.
+ *
+ * Epoch: leaves and enters, by the same handle and generation.
+ */
+bool
+ax_breathe(ax_ctx *cx, ax_store *s)
+{
+	ax_tree    *t = s->tree;
+	uint64_t	gen = s->gen;
+
+	if (ax_body(cx)->latches != 0)
+		return true;
+	ax_leave(cx);
+	AX_POINT("load.breath");
+	/* a generation has one store: it is the same */
+	return ax_enter(cx, t, gen, &s) == AX_OK;
+}
+
+/*
  * The equality look-up that goes on into the TIDs: one batch; *more when that
  * was not all of it.
  *

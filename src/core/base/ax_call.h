@@ -44,6 +44,19 @@ ax_finish(ax_ctx *cx, ax_status *r, int *tries)
 	return false;
 }
 
+/* A load makes so many keys' nodes in one epoch. */
+#define AX_BREATH_KEYS	16384
+
+/*
+ * For a load, of which nobody else can see anything yet.  It leaves the epoch and enters again, so
+ * that what others retired comes back to them.  False: the store was closed, and all that the load
+ * made is gone with it.  The load touches nothing any more, and says AX_STALE.
+ *
+ * Epoch: inside on entry; on return inside, or on false outside.
+ * Latches: under one, which is the coarse one, it does nothing.
+ */
+extern bool ax_breathe(ax_ctx *cx, ax_store *s);
+
 /* For engines: a look-up by a scan, inside the epoch. */
 extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
 								 uint32_t len, uint64_t *tids, uint32_t max,

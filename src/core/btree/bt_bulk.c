@@ -5,6 +5,7 @@
  *
  * src/README.md: The B+-tree
  */
+#include "core/base/ax_call.h"
 #include "bt_tree.h"
 
 #define LEVELS 16
@@ -288,7 +289,7 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 /*
  * See bt_tree.h, ax_load.
  *
- * Epoch: inside.
+ * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back.
  */
@@ -299,6 +300,7 @@ bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	open_page	lv[LEVELS];
 	load		l = {cx, s, keys, lens, len, s->page_size, 0, lv};
 	bt_page    *root = NULL;
+	uint64_t	breath = AX_BREATH_KEYS;
 	uint64_t	w;
 	ax_status	x;
 
@@ -317,6 +319,12 @@ bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 			return AX_NOMEM;
 		}
 		i = next;
+		if (i >= breath)
+		{
+			breath = i + AX_BREATH_KEYS;
+			if (!ax_breathe(cx, s))
+				return AX_STALE;
+		}
 	}
 	for (int k = 0;; k++)
 	{

@@ -5,6 +5,7 @@
  * src/README.md: Keys that are compared
  */
 #include "core/base/ax_area.h"
+#include "core/base/ax_call.h"
 #include "bc_page.h"
 
 /* ---- load ---- */
@@ -124,7 +125,7 @@ fail:
 /*
  * See bc_page.h, ax_load.
  *
- * Epoch: inside.
+ * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back.
  */
@@ -147,8 +148,12 @@ bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	l.levels = 1;
 	x = AX_OK;
 	for (uint64_t i = 0; i < n && x == AX_OK; i++)
+	{
 		if (!add(&l, 0, keys[i], lens ? lens[i] : len, NULL))
 			x = AX_NOMEM;
+		else if ((i + 1) % AX_BREATH_KEYS == 0 && !ax_breathe(cx, s))
+			return AX_STALE;
+	}
 	root = l.page[l.levels - 1];
 	if (x == AX_OK)
 		x = ax_word_lock(cx, &s->root_word, &w);

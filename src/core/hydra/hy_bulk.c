@@ -4,6 +4,7 @@
  *
  * src/README.md: HydraList
  */
+#include "core/base/ax_call.h"
 #include "hm.h"
 
 typedef struct load
@@ -129,7 +130,7 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 /*
  * See ax_load.
  *
- * Epoch: inside.
+ * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: those of the search layer; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back.
  */
@@ -139,9 +140,10 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 {
 	load		l = {.cx = cx, .s = s, .keys = keys, .lens = lens, .len = len};
 	int			m = HY_SLOTS * fill / 100;
+	uint64_t	breath = AX_BREATH_KEYS;
 	hy_list    *t;
 	void	   *none = NULL;
-	ax_status	x;
+	ax_status	x = AX_OK;
 
 	if (hy_list_of(s))
 		return AX_EXISTS;
@@ -157,6 +159,12 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 			return AX_NOMEM;
 		}
 		i += (uint64_t) k;
+		if (i >= breath)
+		{
+			breath = i + AX_BREATH_KEYS;
+			if (!ax_breathe(cx, s))
+				return AX_STALE;
+		}
 	}
 	l.versions = s->sync == AX_SYNC_MVRLU && hm_dress(cx, s, l.first);
 	t = l.versions || s->sync != AX_SYNC_MVRLU ? ax_alloc_public(cx, s, sizeof(hy_list)) : NULL;
@@ -185,9 +193,14 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		hy_announce(t);
 		hy_push(t, &k->come);
 	}
-	x = AX_BUSY;
-	for (int tries = 0; tries < 100 && x == AX_BUSY; tries++)
-		x = hy_apply(cx, s, t, UINT64_MAX);
+	for (int tries = 0; tries < 100 && hy_waiting(t) > 0 && (x == AX_OK || x == AX_BUSY);)
+	{
+		x = hy_apply(cx, s, t, AX_BREATH_KEYS / HY_SLOTS);
+		if (x == AX_BUSY)
+			tries++;
+		else if (x == AX_OK && !ax_breathe(cx, s))
+			return AX_STALE;
+	}
 	if (x != AX_OK)
 	{
 		hy_forget(cx, s, l.first);

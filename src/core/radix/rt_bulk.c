@@ -8,6 +8,7 @@
  *
  * src/README.md: The tree
  */
+#include "core/base/ax_call.h"
 #include "rt_olc.h"
 
 /*
@@ -124,7 +125,7 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
  * for a node that tells them apart by the byte at off.  They are leaves of
  * byte ranges, and a node where one byte value does not fit in a leaf.
  * Returns how many; lo: the byte that each begins with. 0: no memory (or
- * *deep), all given back.
+ * *deep), all given back; or the store is gone.
  *
  * Arguments: a range of keys, how to build, and what came of it.
  */
@@ -184,6 +185,13 @@ rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t 
 			else
 				r = rt_build_node(cx, s, v, i, j - i, off + 1, fill, exact_caps, depth + 1, deep);
 		}
+		if (r && v->breath && j >= v->breath)
+		{
+			v->breath = j + AX_BREATH_KEYS;
+			v->gone = !ax_breathe(cx, s);
+		}
+		if (v->gone)
+			return 0;
 		if (!r)
 		{
 			for (int k = 0; k < nc; k++)
@@ -253,10 +261,9 @@ rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t coun
 }
 
 /*
- * Bulk load of a whole run into an empty tree.  One epoch from beginning to
- * end: what others retire meanwhile waits for it.
+ * Bulk load of a whole run into an empty tree.
  *
- * Epoch: inside.
+ * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back.
  */
@@ -264,7 +271,7 @@ ax_status
 rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
 		uint32_t len, uint64_t n, int fill)
 {
-	rt_view	v = {.keys = keys, .lens = lens, .len = len, .n = n};
+	rt_view	v = {.keys = keys, .lens = lens, .len = len, .n = n, .breath = AX_BREATH_KEYS};
 	bool		deep = false;
 	rt_ref		r = 0;
 	uint64_t	w;
@@ -295,7 +302,7 @@ rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	if (!r)
 		r = rt_build_node(cx, s, &v, 0, n, 0, fill, true, 0, &deep);
 	if (!r)
-		return deep ? AX_EXISTS : AX_NOMEM;
+		return v.gone ? AX_STALE : deep ? AX_EXISTS : AX_NOMEM;
 	x = ax_word_lock(cx, &s->root_word, &w);
 	if (x != AX_OK || ldref(&s->root) != 0)
 	{

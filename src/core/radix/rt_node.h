@@ -581,6 +581,8 @@ typedef struct rt_view
 								 * where one is no leaf takes others */
 	uint64_t	n;				/* of keys: how many there are */
 	uint64_t	fetched;		/* those before it are on their way to the cache */
+	uint64_t	breath;			/* of a load: where it breathes next; 0: of others */
+	bool		gone;			/* the store was closed then */
 } rt_view;
 
 /*
