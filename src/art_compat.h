@@ -106,8 +106,10 @@
 /* ---- a time limit of whole transactions: from 17 on ---- */
 #if PG_VERSION_NUM >= 170000
 #define ART_HAS_TRANSACTION_TIMEOUT 1
+#define ART_CANCEL_PENDING()	(QueryCancelPending || TransactionTimeoutPending)
 #else
 #define ART_HAS_TRANSACTION_TIMEOUT 0
+#define ART_CANCEL_PENDING()	QueryCancelPending
 #endif
 
 /*

@@ -121,7 +121,7 @@ art_build_load(ArtBuildState *bs, Relation index, IndexInfo *indexInfo, ArtEntry
 	}
 	bs->run = art_run_begin(index, bs->kd, gen, entry, indexInfo->ii_Unique, bs->heap,
 							ART_ROOM_AMBUILD);
-	bs->run->progress = true;
+	bs->run->progress = bs->run->at_once = true;
 	*rows = art_build_scan(bs, bs->heap, index, indexInfo);
 	art_run_flush(bs->run);
 	art_run_flush_dead(bs->run);

@@ -121,7 +121,7 @@ bool
 art_load_told(void)
 {
 	return (art_load_stop >= ART_STOP_DIE && ProcDiePending) ||
-		(art_load_stop >= ART_STOP_CANCEL && QueryCancelPending);
+		(art_load_stop >= ART_STOP_CANCEL && ART_CANCEL_PENDING());
 }
 
 /* SIGQUIT waits for the end of the call (art_keep.c), and interrupts do. */

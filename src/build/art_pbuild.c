@@ -766,6 +766,7 @@ part_begin(Part *p, Shared *sh, int number, Relation heap, Relation index)
 	p->run = art_run_begin(index, p->kd, sh->gen, sh->entry, sh->unique, heap,
 						   p->leads ? ART_ROOM_AMBUILD : ART_ROOM_NONE);
 	p->run->limit = (Size) maintenance_work_mem * 1024 / sh->participants;
+	p->run->at_once = true;
 	p->run->write = write_run;
 	p->run->write_arg = p;
 	p->run->dead_file = dead_file;

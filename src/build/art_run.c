@@ -437,16 +437,16 @@ art_run_load_empty(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		/* of a build that others go on with a cancel waits, lest none ever gets so far */
+		/* of other builds a cancel waits, or statements that are all cancelled would get none done */
 		art_load_stop = !INTERRUPTS_CAN_BE_PROCESSED() ? ART_STOP_NEVER :
-			run->progress ? ART_STOP_CANCEL : ART_STOP_DIE;
+			run->at_once ? ART_STOP_CANCEL : ART_STOP_DIE;
 		ART_CORE_BEGIN();
 		s = ax_load(run->cx, run->tree, run->gen, keys, lens, len, n,
 					run->fill);
-		ART_CORE_END();
 		if (s == AX_NOMEM && art_load_told())
 			s = AX_BUSY;		/* memory is not full */
 		art_load_stop = ART_STOP_NEVER;
+		ART_CORE_END();
 		if (s == AX_BUSY)
 			art_busy();
 	} while (s == AX_BUSY || (s == AX_NOMEM && art_run_find_room(run)));

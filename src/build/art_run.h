@@ -41,6 +41,7 @@ struct ArtRun
 	uint64		gen;
 	bool		check_unique;
 	bool		progress;		/* this process reports CREATE INDEX */
+	bool		at_once;		/* CREATE INDEX's: after an error nobody goes on with it */
 	bool		loaded;			/* something is in the tree already */
 	bool		stale;			/* the generation is gone: nothing matters */
 	bool		nomem;			/* no memory is to be had: nothing goes in */

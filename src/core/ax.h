@@ -83,8 +83,8 @@ typedef struct ax_port
 	void		(*wait_begin) (void);
 	void		(*wait_end) (void);
 	/*
-	 * This process is to end soon: a long call gives up as if memory were full.  May be
-	 * NULL.
+	 * This process, or what it does, is to end soon: a long call gives up as if memory were
+	 * full.  May be NULL.
 	 */
 	bool		(*hurry) (void);
 	/*
@@ -426,6 +426,7 @@ extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * all are "len").  Published by one store.  fill: 10..100 per cent of a leaf.
  * AX_EXISTS: not for a load, since the tree is not empty or the keys are nested too
  * deeply; use ax_insert_sorted.  Then, and after AX_NOMEM and AX_BUSY, all is given back.
+ * AX_STALE: the generation was closed, perhaps in the middle.
  */
 extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						 const uint8_t *const *keys, const uint32_t *lens,

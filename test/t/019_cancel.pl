@@ -164,6 +164,50 @@ sub at_rest
 $node->safe_psql('postgres', 'SELECT count(artidx_build(indexrelid)) FROM artidx_indexes');
 at_rest('cancelled');
 
+# ---- in the load of a large run ----
+# It gives up, as if memory were full, but memory is not: the old structure stays.
+my $loads = 0;
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE big (id bigint) WITH (autovacuum_enabled = off);
+	INSERT INTO big SELECT hashint8extended(i, 19) FROM generate_series(1, 600000) i;
+	CREATE INDEX big_art ON big USING art (id);
+	CREATE INDEX big_btree ON big USING art (id) WITH (structure = btree);
+	CREATE INDEX big_hydra ON big USING art (id) WITH (structure = hydra)});
+my $states = q{SELECT string_agg(concat_ws(' ', state, last_build_source, builds), ', ' ORDER BY indexrelid)
+	FROM artidx_indexes WHERE indexrelid::regclass::text LIKE 'big%'};
+my $before = $node->safe_psql('postgres', $states);
+for my $try (1 .. 30)
+{
+	my $index = (qw(big_art big_btree big_hydra))[ $try % 3 ];
+	my $workers = int($try / 3) % 2;
+	my $err = '';
+
+	local $ENV{PGAPPNAME} = 'victim';
+	my $h = IPC::Run::start(
+		[ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $node->connstr('postgres'),
+			'-c', "SET max_parallel_maintenance_workers = $workers", '-c', "REINDEX INDEX $index" ],
+		'<', \undef, '>', \my $out, '2>', \$err);
+	{
+		local $ENV{PGAPPNAME} = 'killer';
+		$node->safe_psql('postgres', q{
+			DO $$ BEGIN
+				FOR i IN 1 .. 1000000 LOOP
+					PERFORM pg_stat_clear_snapshot();
+					EXIT WHEN EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE '%: loading sorted keys');
+					EXIT WHEN i > 1000 AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'victim');
+				END LOOP; END $$;
+			SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim' AND state = 'active'});
+	}
+	$h->finish;
+	$loads++ if $err =~ /57014/;
+	last if $try >= 6 && $loads >= 4;
+}
+cmp_ok($loads, '>=', 4, "$loads REINDEX were cancelled when they loaded");
+is($node->safe_psql('postgres', $states), $before, 'what there was is there still');
+check_exact($node, 'big', $_) for qw(big_art big_btree big_hydra);
+$node->safe_psql('postgres', 'DROP TABLE big');
+
 # ---- out of memory in the backend ----
 # A limit on the address space of one running backend makes its next large
 # allocations fail at an unforeseen place.

@@ -721,7 +721,7 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 			}
 			return n;
 		}
-		if (b->alloc_busy)
+		if (b->alloc_busy || (!may_reserve && ax_hurry(b)))
 			return 0;
 		if (!make_room(cx, &deadline))
 		{

@@ -138,7 +138,7 @@ ax_body(const ax_ctx *cx)
 	return (ax_ctx_body *) (uintptr_t) cx->opaque;
 }
 
-/* Is the process to end soon (ax.h)? */
+/* Is this process to end soon, or what it does (ax.h)? */
 static inline bool
 ax_hurry(const ax_ctx_body *b)
 {

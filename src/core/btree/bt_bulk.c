@@ -291,7 +291,7 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
  *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
- * Returns: unless AX_OK, nothing was loaded and all is given back.
+ * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
 bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,

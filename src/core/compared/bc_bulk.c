@@ -127,7 +127,7 @@ fail:
  *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
- * Returns: unless AX_OK, nothing was loaded and all is given back.
+ * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
 bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,

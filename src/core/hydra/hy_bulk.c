@@ -132,7 +132,7 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
  *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: those of the search layer; none on return.
- * Returns: unless AX_OK, nothing was loaded and all is given back.
+ * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
 hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,

@@ -265,7 +265,7 @@ rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t coun
  *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
- * Returns: unless AX_OK, nothing was loaded and all is given back.
+ * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
 rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,

@@ -79,7 +79,9 @@ art_wild_catch(PG_FUNCTION_ARGS)
 	PG_TRY();
 	{
 		CurrentResourceOwner = own;
-		(void) SPI_execute(query, false, 0);
+		/* without triggers, whose queue would miss the end of the query */
+		(void) SPI_execute_snapshot(SPI_prepare(query, 0, NULL), NULL, NULL, InvalidSnapshot,
+									InvalidSnapshot, false, false, 0);
 	}
 	PG_CATCH();
 	{
