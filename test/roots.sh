@@ -262,10 +262,11 @@ art_build_server()
 			ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 | sort -V | tail -1)"
 	fi
 	cd "$src"
+	[ -f /usr/include/libxml2/libxml/parser.h ] || art_apt install libxml2-dev
 	export ASAN_OPTIONS=detect_leaks=0 ICU_CFLAGS=' ' \
-		ICU_LIBS='-licui18n -licuuc -licudata'
+		ICU_LIBS='-licui18n -licuuc -licudata' XML2_CFLAGS=-I/usr/include/libxml2 XML2_LIBS=-lxml2
 	./configure -q --prefix="$dir" --enable-cassert --enable-debug \
-		--enable-tap-tests --with-icu --without-readline --without-zlib \
+		--enable-tap-tests --with-icu --with-libxml --without-readline --without-zlib \
 		CFLAGS="$cflags"
 	make -s -j"$(nproc)"
 	make -s install
