@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/ax_area.h"
+#include "core/base/ax_call.h"
 #include "keyset.h"
 #include "tap.h"
 
@@ -811,7 +812,7 @@ test_breath(ax_structure engine)
 	tap_point_hook = at_breath;
 	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_OK, "engine %d: a load", (int) engine);
 	all = breaths;
-	ok(all >= LOADED / 16384 && came_back >= 20 << 20, "breathes %d times, and %llu MB of others come back meanwhile",
+	ok(all >= LOADED / AX_BREATH_KEYS && came_back >= 20 << 20, "breathes %d times, and %llu MB of others come back meanwhile",
 	   all, (unsigned long long) came_back >> 20);
 	ok(ax_info(&cx, t, gen, &ti) == AX_OK && ti.entries == LOADED, "nothing is missing");
 
