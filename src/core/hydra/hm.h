@@ -84,7 +84,6 @@ hm_ask_for(const hy_node *n)
 	hy_node    *m = (hy_node *) (uintptr_t) n;
 	hy_body    *b;
 
-	ax_prefetch(m->anchor);
 	b = bt_ld(&m->soon);
 	ax_prefetch(bt_ld(&m->ver));
 	hy_ahead(b);

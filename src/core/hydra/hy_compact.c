@@ -163,7 +163,6 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
 	atomic_store_explicit(&n->word, (g.v & AX_VERSION_MASK) + AX_VERSION_ONE, memory_order_relaxed);
 	hy_set_next(n, next);
 	atomic_store_explicit(&n->prev, a, memory_order_relaxed);
-	atomic_store_explicit(&old->forward, n, memory_order_release);
 	hy_set_next(a, n);
 	if (next)
 		atomic_store_explicit(&next->prev, n, memory_order_release);

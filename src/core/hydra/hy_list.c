@@ -56,13 +56,12 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 		int			dir;
 
 		AX_POINT("hydra.node_read");
-		ax_prefetch(n->anchor);
 		x = write ? ax_guard_open_target(cx, s, &at->g, &n->word, pess) :
 			ax_guard_open(cx, &at->g, &n->word, pess);
 		if (x == AX_STALE)
 		{
-			/* its keys went to the left: an anchor never moves */
-			n = hy_ld(&n->forward);
+			/* its keys went to the left, or to another header of its anchor: from there on */
+			n = hy_ld(&n->prev);
 			continue;
 		}
 		if (x != AX_OK)
@@ -161,10 +160,10 @@ hy_announce(hy_list *t)
  * node's going could be logged before its coming, and the search layer would lead to it for ever.
  */
 void
-hy_push(hy_list *t, hy_log *l)
+hy_push(hy_list *t, ax_stack_node *l)
 {
 	AX_POINT("hydra.push");
-	ax_stack_push(&t->log, &l->link);
+	ax_stack_push(&t->log, l);
 }
 
 /* How many changes the search layer does not have yet. */
@@ -177,7 +176,7 @@ hy_waiting(hy_list *t)
 }
 
 /* The change at a place of the list, NULL: none.  Behind the last is what was logged since.  The claim is held. */
-static hy_log *
+static ax_stack_node *
 logged_at(hy_list *t, ax_stack_node **at)
 {
 	if (!*at)
@@ -185,11 +184,21 @@ logged_at(hy_list *t, ax_stack_node **at)
 		{
 			ax_stack_node *next = n->next;
 
-			n->next = *at;
+			ax_stack_link(n, *at);
 			*at = n;
 			n = next;
 		}
-	return (hy_log *) (void *) *at;
+	return *at;
+}
+
+/* The node of an entry of the log, and whether it goes.  A header begins at a line. */
+static hy_node *
+logged(ax_stack_node *l, bool *goes)
+{
+	const uintptr_t off = (uintptr_t) l % AX_LINE;
+
+	*goes = off == offsetof(hy_node, go);
+	return (hy_node *) (void *) ((char *) l - off);
 }
 
 /*
@@ -199,16 +208,15 @@ logged_at(hy_list *t, ax_stack_node **at)
  * told, nobody can come to it any more who is not inside now.
  */
 static ax_status
-apply_one(ax_ctx *cx, ax_store *s, hy_log *l)
+apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
 {
 	uint8_t		key[HY_CODED];
-	hy_node    *n = l->node;
 	uint32_t	len = layer_key(n, key);
 	ax_status	x;
 
-	if (!l->goes)
+	if (!goes)
 	{
-		if (l->over || (atomic_load_explicit(&n->word, memory_order_acquire) & AX_OBSOLETE))
+		if (atomic_load_explicit(&n->word, memory_order_acquire) & AX_OBSOLETE)
 			return AX_OK;
 		x = ax_engine_art_olc.insert(cx, s, key, len);
 		if (x == AX_OK)
@@ -228,6 +236,22 @@ apply_one(ax_ctx *cx, ax_store *s, hy_log *l)
 		ax_retire(cx, s, hy_ld(&n->ver), sizeof(hm_ver));
 	ax_retire(cx, s, n, hy_node_size(n->alen));
 	return AX_OK;
+}
+
+/*
+ * A node goes of which there was no memory to tell: its coming is taken out of the list, where it
+ * is before the going.  The claim is held.
+ */
+static void
+take_out(hy_list *t, hy_node *n)
+{
+	ax_stack_node **p = &t->todo;
+
+	while (*p != &n->come)
+		p = &(*p)->next;
+	*p = n->come.next;
+	n->come.next = HY_TOLD;
+	atomic_fetch_add_explicit(&t->applied, 1, memory_order_release);
 }
 
 /*
@@ -251,34 +275,38 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 		return AX_OK;
 	for (uint64_t i = 0; i < most; i++)
 	{
-		hy_log	   *l = logged_at(t, at);
-		ax_stack_node *next;
+		ax_stack_node *l = logged_at(t, at),
+				   *next;
+		hy_node    *n;
+		bool		goes;
 		ax_status	y;
 
 		if (!l)
 			break;
-		if (l->goes && l->node->come.late && !l->node->come.over)
+		n = logged(l, &goes);
+		if (goes && n->come.next != HY_TOLD)
 		{
-			/* the latch word may not say so yet */
-			l->node->come.over = true;
+			/* its latch word may not say so yet */
+			take_out(t, n);
 			at = &t->todo;
 			x = AX_OK;
 			continue;
 		}
 		AX_POINT("hydra.apply");
 		/* what is retired is not looked at again */
-		next = l->link.next;
-		y = apply_one(cx, s, l);
+		next = l->next;
+		y = apply_one(cx, s, n, goes);
 		if (y != AX_OK)
 			x = y;
-		if (y == AX_NOMEM && !l->goes)
+		if (y == AX_NOMEM && !goes)
 		{
-			l->late = true;
-			at = &l->link.next;
+			at = &l->next;
 			continue;
 		}
 		if (y != AX_OK)
 			break;
+		if (!goes)
+			l->next = HY_TOLD;
 		*at = next;
 		atomic_fetch_add_explicit(&t->applied, 1, memory_order_release);
 	}

@@ -119,7 +119,7 @@ extern ax_status hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, con
 						 uint32_t len, hy_side side, bool pess, bool write, hy_at *at);
 extern ax_status hy_begin(ax_ctx *cx, ax_store *s, hy_list **t);
 extern void hy_announce(hy_list *t);
-extern void hy_push(hy_list *t, hy_log *l);
+extern void hy_push(hy_list *t, ax_stack_node *l);
 extern uint64_t hy_waiting(hy_list *t);
 extern ax_status hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most);
 extern void hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark);

@@ -603,8 +603,6 @@ hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve)
 	memset(n, 0, offsetof(hy_node, anchor));
 	atomic_store_explicit(&n->word, AX_WORD_INIT, memory_order_relaxed);
 	atomic_store_explicit(&n->shared, UINT32_MAX, memory_order_relaxed);
-	n->come.node = n->go.node = n;
-	n->go.goes = true;
 	n->alen = alen;
 	if (anchor)
 		bt_view_bytes(anchor, 0, alen, n->anchor);

@@ -61,20 +61,11 @@ typedef struct hy_body
 
 typedef struct hy_node hy_node;
 
-/* A node comes, or goes: the search layer is yet to learn it. */
-typedef struct hy_log
-{
-	ax_stack_node link;			/* first: by who has the node's latch, then the applier */
-	hy_node    *node;
-	bool		goes;
-	bool		late;			/* of a coming, by the applier: it found no memory */
-	bool		over;			/* .. and need not be told any more */
-} hy_log;
-
 /*
- * A header.  The latch of a node guards its "right", "bound" and "shared", and "prev" of the
- * node behind it: who has it writes all of these.  forward is written once, before the node is
- * obsolete.
+ * A header, of one line where the anchor has eight bytes or fewer.  The latch of a node guards
+ * its "right", "bound" and "shared", and "prev" of the node behind it: who has it writes all of
+ * these.  "come" and "go" are its entries in the log: written by who pushes them, under that
+ * latch, and then by the applier.
  */
 struct hy_node
 {
@@ -84,26 +75,29 @@ struct hy_node
 		_Atomic(hy_body *) body;
 		_Atomic(struct hm_ver *) ver;	/* under mvrlu: the newest version (hm.h) */
 	};
-	_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone.  Under mvrlu
-								 * of no use once it is loaded */
 	union
 	{
-		_Atomic uint64_t bound;		/* .. and what is known of it: see hy_end */
+		_Atomic(hy_node *) right;	/* the next; NULL: the last.  hy_set_next() alone */
+		hy_node    *origin;		/* under mvrlu, of one that no load made: where its keys were
+								 * before there was this one */
+	};
+	union
+	{
+		_Atomic uint64_t bound;		/* what is known of the next: see hy_end */
 		_Atomic(hy_body *) soon;	/* under mvrlu: the newest version's body, to ask for it
 									 * before the version is here; not followed */
+		ax_stack_node go;			/* of one that goes; a late reader takes it for the above */
 	};
 	_Atomic uint32_t shared;
 	uint32_t	alen;			/* 0: below all keys */
-	_Atomic(hy_node *) prev;	/* NULL: the first */
-	union
-	{
-		_Atomic(hy_node *) forward; /* where the keys of an obsolete node are, or further left */
-		hy_node    *origin;		/* under mvrlu: where they were before there was this one */
-	};
-	hy_log		come;
-	hy_log		go;
+	_Atomic(hy_node *) prev;	/* NULL: the first.  Of an obsolete node: one to the left */
+	ax_stack_node come;			/* its next is HY_TOLD when it is in the log no more */
 	uint8_t		anchor[];		/* its range begins there */
 };
+
+_Static_assert(offsetof(hy_node, anchor) + 8 == AX_LINE, "a header with a short anchor is one line");
+
+#define HY_TOLD	((ax_stack_node *) 1)
 
 /* Where a node's range ends: at the anchor of the next. */
 typedef struct hy_end

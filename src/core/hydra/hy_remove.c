@@ -79,7 +79,6 @@ hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most)
 		hy_drop_body(cx, s, made);
 		return x;
 	}
-	atomic_store_explicit(&b->forward, a, memory_order_release);
 	atomic_store_explicit(&a->body, made, memory_order_release);
 	hy_set_next(a, behind);
 	AX_POINT("hydra.merge.unlinked");

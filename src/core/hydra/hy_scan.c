@@ -330,10 +330,7 @@ ask_ahead(const ax_batch *b, const ax_guard *g, const hy_node *next)
 	hy_ahead(hy_ld(&((hy_node *) (uintptr_t) next)->body));
 	on = beside(b, next);
 	if (on)
-	{
 		ax_prefetch(on);
-		ax_prefetch(on->anchor);
-	}
 }
 
 /*
@@ -436,10 +433,7 @@ do_node(scan *sc)
 	AX_POINT("hydra.scan.found");
 	next = beside(b, at.n);
 	if (next)
-	{
 		ax_prefetch(next);
-		ax_prefetch(next->anchor);
-	}
 	if (ax_likely(at.b->rest != HY_VAR && at.b->rest >= AX_TID_BYTES))
 	{
 		/* the position is where the range begins, or ends */
