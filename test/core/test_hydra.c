@@ -415,6 +415,44 @@ test_late(void)
 	ax_tree_close(&cx, tree);
 }
 
+/* There is no memory for any coming that is told of. */
+static void
+starve(const char *point)
+{
+	if (strcmp(point, "hydra.apply") == 0)
+		ax_body(&other)->fail_alloc_at = 1;
+}
+
+/* Of more comings than are applied at once nobody can tell.  The goings behind them are told all the same. */
+static void
+test_all_late(void)
+{
+	hy_list    *t;
+	uint64_t	before;
+
+	open_list();
+	(void) change(&cx, 0, true);
+	t = hy_list_of(atomic_load(&tree->store));
+	atomic_store(&t->applying, 1);
+	for (uint64_t i = 1; i < 40000; i++)
+		(void) change(&cx, i, true);
+	before = hy_waiting(t);
+	for (uint64_t i = 40000; i > 100; i--)
+		(void) change(&cx, i - 1, false);
+	atomic_store(&t->applying, 0);
+	tap_point_hook = starve;
+	for (int i = 0; i < 20; i++)
+		(void) ax_settle(&other, tree, gen, true);
+	tap_point_hook = NULL;
+	ax_body(&other)->fail_alloc_at = 0;
+	ok(before > 500 && hy_waiting(t) < 10, "%llu nodes come without memory, and go: %llu wait",
+	   (unsigned long long) before, (unsigned long long) hy_waiting(t));
+	ok(ax_settle(&cx, tree, gen, true) == AX_OK && hy_waiting(t) == 0 && scan(false) == 100 && sound(),
+	   "with memory the others are told of");
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+}
+
 /* Anchors that are longer than what a compaction could remember of a position, once. */
 static void
 test_long(void)
@@ -841,8 +879,10 @@ main(void)
 	test_beside();
 	test_log();
 	test_late();
+	test_all_late();
 	engine = AX_HYDRA_MVRLU;
 	test_late();
+	test_all_late();
 	engine = AX_HYDRA_OLC;
 	test_long();
 	test_logged();

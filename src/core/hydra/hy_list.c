@@ -240,26 +240,30 @@ apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
 
 /*
  * A node goes of which there was no memory to tell: its coming is taken out of the list, where it
- * is before the going.  The claim is held.
+ * is before the going.  "at" is the place of that; where it is then.  The claim is held.
  */
-static void
-take_out(hy_list *t, hy_node *n)
+static ax_stack_node **
+take_out(hy_list *t, hy_node *n, ax_stack_node **at)
 {
 	ax_stack_node **p = &t->todo;
 
 	while (*p != &n->come)
 		p = &(*p)->next;
 	*p = n->come.next;
+	if (at == &n->come.next)
+		at = p;
 	n->come.next = HY_TOLD;
 	atomic_fetch_add_explicit(&t->applied, 1, memory_order_release);
+	return at;
 }
 
 /*
  * Apply up to "most" of the changes logged, in their order.  AX_OK, also when somebody
  * else is at it.  AX_NOMEM, AX_BUSY: some are left.
  *
- * A coming that finds no memory stays where it is, and the goings behind it give theirs back.
- * Before the going of such a node its coming is taken out, without being told.
+ * A coming that finds no memory stays where it is, and so do those behind it up to the next going:
+ * a going gives memory back.  Before the going of such a node its coming is taken out, without
+ * being told.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; those of the search layer.
@@ -269,17 +273,18 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 {
 	ax_stack_node **at = &t->todo;
 	ax_status	x = AX_OK;
+	uint64_t	late = 0;		/* comings before "at" */
+	bool		full = false;
 
 	if (atomic_load_explicit(&t->applying, memory_order_relaxed) ||
 		atomic_exchange_explicit(&t->applying, 1, memory_order_acquire))
 		return AX_OK;
-	for (uint64_t i = 0; i < most; i++)
+	for (uint64_t i = 0; i < most;)
 	{
 		ax_stack_node *l = logged_at(t, at),
 				   *next;
 		hy_node    *n;
 		bool		goes;
-		ax_status	y;
 
 		if (!l)
 			break;
@@ -287,31 +292,33 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 		if (goes && n->come.next != HY_TOLD)
 		{
 			/* its latch word may not say so yet */
-			take_out(t, n);
-			at = &t->todo;
-			x = AX_OK;
-			continue;
+			at = take_out(t, n, at);
+			late--;
 		}
 		AX_POINT("hydra.apply");
 		/* what is retired is not looked at again */
 		next = l->next;
-		y = apply_one(cx, s, n, goes);
-		if (y != AX_OK)
-			x = y;
-		if (y == AX_NOMEM && !goes)
+		x = full && !goes ? AX_NOMEM : apply_one(cx, s, n, goes);
+		if (x == AX_NOMEM && !goes)
 		{
+			x = AX_OK;
+			full = true;
+			late++;
 			at = &l->next;
 			continue;
 		}
-		if (y != AX_OK)
+		if (x != AX_OK)
 			break;
-		if (!goes)
+		if (goes)
+			full = false;
+		else
 			l->next = HY_TOLD;
 		*at = next;
+		i++;
 		atomic_fetch_add_explicit(&t->applied, 1, memory_order_release);
 	}
 	atomic_store_explicit(&t->applying, 0, memory_order_release);
-	return x;
+	return x == AX_OK && late > 0 ? AX_NOMEM : x;
 }
 
 /*
