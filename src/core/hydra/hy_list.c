@@ -261,9 +261,9 @@ take_out(hy_list *t, hy_node *n, ax_stack_node **at)
  * Apply up to "most" of the changes logged, in their order.  AX_OK, also when somebody
  * else is at it.  AX_NOMEM, AX_BUSY: some are left.
  *
- * A coming that finds no memory stays where it is, and so do those behind it up to the next going:
- * a going gives memory back.  Before the going of such a node its coming is taken out, without
- * being told.
+ * A coming that finds no memory stays where it is, and so do those behind it up to the next going.
+ * That gives memory back.  Before the going of such a node its coming is taken out, without being
+ * told.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; those of the search layer.
