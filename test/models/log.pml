@@ -3,16 +3,18 @@
  *	  When a data node of HydraList may be retired (hy_list.c, hy_change.c, hy_remove.c).
  *
  * A list of node 0, which stays, and up to two others, which come and go.  A writer that has the
- * latch links a node and pushes its coming, or unlinks it, points it back and pushes its going.
+ * latch links a node and pushes its coming, or unlinks it and pushes its going.  Each time it writes the
+ * link back of the node behind, before it pushes.  That of a node that goes stays as it was.
  * One latch stands for those of the nodes: of what changes at one place, one is always the
  * same.  An applier claims the log.  It takes the stack, reverses it and tells the search layer entry by entry.
  * When a going is told the node is retired.  It is reused two epochs later, as epoch.pml has it:
  * here when every reader that was inside at its retirement has left.
  *
  * A reader enters, takes any node that the search layer names, or node 0.  From an obsolete one it
- * goes back along "forward", from one in the list it goes on along "next".  Then it leaves.
+ * goes back along "prev", from one in the list it goes on along "next".  Then it leaves.
  *
- * Properties: nobody has a node in hand that is reused (assertion at USE).  An obsolete node leads on.
+ * Properties: nobody has a node in hand that is reused (assertion at USE).  An obsolete node leads to
+ * one that is not.
  * In the end the search layer names the nodes of the list and no others.
  *
  * Cures that can be taken out, each must make the check fail:
@@ -20,7 +22,7 @@
  *	 NEWEST_FIRST	the applier does not reverse what it took
  *	 TWO_APPLY		two processes apply at once
  *	 RETIRE_EARLY	a node is retired when it is unlinked, not when that was told
- *	 NO_FORWARD		a node that goes does not point back
+ *	 NO_BACK		the link back of the node behind one that goes stays as it was
  */
 #define NODES 4					/* 0: the first, never gone */
 #define NIL 255
@@ -37,7 +39,7 @@ bool told[NODES];				/* the search layer names it */
 bool retired[NODES];
 byte blocked[NODES];			/* reader that was inside when it was retired, + 1 */
 byte next[NODES];
-byte forward[NODES];
+byte prev[NODES];
 bool fresh[NODES];				/* free to be made a node */
 
 /* the log: a stack of node * 2 + goes, and what an applier took of it */
@@ -67,12 +69,13 @@ inline retire(n)
 /* n, which is behind "before", goes: its keys are there */
 inline merge()
 {
-	atomic {
-#ifndef NO_FORWARD
-		forward[n] = before;
+	atomic { next[before] = next[n]; linked[n] = false; gone[n] = true };
+#ifndef NO_BACK
+	if
+	:: next[n] != NIL -> prev[next[n]] = before
+	:: else
+	fi;
 #endif
-		next[before] = next[n]; linked[n] = false; gone[n] = true
-	};
 #ifdef RETIRE_EARLY
 	retire(n);
 #endif
@@ -104,9 +107,13 @@ proctype writer()
 			if
 			:: n != NIL ->
 				atomic {
-					fresh[n] = false; gone[n] = false; forward[n] = NIL;
+					fresh[n] = false; gone[n] = false; prev[n] = 0;
 					next[n] = next[0]; linked[n] = true; next[0] = n
 				};
+				if
+				:: next[n] != NIL -> prev[next[n]] = n
+				:: else
+				fi;
 #ifdef NO_LATCH
 				atomic { latch = false; given = true };
 #endif
@@ -209,8 +216,8 @@ proctype reader(byte p)
 	};
 	do
 	:: atomic { gone[hand[p]] ->
-			assert(forward[hand[p]] != NIL);
-			hand[p] = forward[hand[p]]
+			hand[p] = prev[hand[p]];
+			assert(!fresh[hand[p]])
 		}
 	/* the link is read under the node's version, and followed while it holds */
 	:: atomic { !gone[hand[p]] && next[hand[p]] != NIL -> hand[p] = next[hand[p]] }
@@ -246,7 +253,7 @@ end:
 
 init {
 	atomic {
-		linked[0] = true; next[0] = NIL; forward[0] = NIL;
+		linked[0] = true; next[0] = NIL; prev[0] = NIL;
 		fresh[1] = true; fresh[2] = true; fresh[3] = true;
 		next[1] = NIL; next[2] = NIL; next[3] = NIL;
 		run writer();

@@ -79,7 +79,7 @@ for m in ${*:-queue latch park epoch log mvrlu}; do
 		;;
 	log)
 		safety log "" -w24
-		without log NO_LATCH NEWEST_FIRST TWO_APPLY RETIRE_EARLY NO_FORWARD
+		without log NO_LATCH NEWEST_FIRST TWO_APPLY RETIRE_EARLY NO_BACK
 		;;
 	mvrlu)
 		safety mvrlu "" -w20

@@ -39,11 +39,15 @@ typedef struct ax_stack
 	_Atomic(ax_stack_node *) head;
 } ax_stack;
 
-/* Lead a node on to another one; the node may lie where others read something else. */
+/*
+ * Lead a node on to another one; the node may lie where others read something else.
+ *
+ * Order: who reads this there, and then looks at a latch word, sees what its writer saw of that.
+ */
 static inline void
 ax_stack_link(ax_stack_node *n, ax_stack_node *next)
 {
-	__atomic_store_n(&n->next, next, __ATOMIC_RELAXED);
+	__atomic_store_n(&n->next, next, __ATOMIC_RELEASE);
 }
 
 static inline void
@@ -92,7 +96,7 @@ typedef struct __cds_lfs_stack ax_stack;
 static inline void
 ax_stack_link(ax_stack_node *n, ax_stack_node *next)
 {
-	__atomic_store_n(&n->next, next, __ATOMIC_RELAXED);
+	__atomic_store_n(&n->next, next, __ATOMIC_RELEASE);
 }
 
 static inline void

@@ -261,9 +261,9 @@ take_out(hy_list *t, hy_node *n, ax_stack_node **at)
  * Apply up to "most" of the changes logged, in their order.  AX_OK, also when somebody
  * else is at it.  AX_NOMEM, AX_BUSY: some are left.
  *
- * A coming that finds no memory stays where it is, and so do those behind it up to the next going.
- * That gives memory back.  Before the going of such a node its coming is taken out, without being
- * told.
+ * A coming that finds no memory stays where it is.  After so many of these in a row no other is
+ * tried up to the next going, which gives memory back.  Before the going of such a node its coming
+ * is taken out, without being told.
  *
  * Epoch: inside.
  * Latches: none on entry and on return; those of the search layer.
@@ -273,8 +273,8 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 {
 	ax_stack_node **at = &t->todo;
 	ax_status	x = AX_OK;
-	uint64_t	late = 0;		/* comings before "at" */
-	bool		full = false;
+	uint64_t	late = 0,		/* comings before "at" */
+				failed = 0;		/* .. that were tried since the last going */
 
 	if (atomic_load_explicit(&t->applying, memory_order_relaxed) ||
 		atomic_exchange_explicit(&t->applying, 1, memory_order_acquire))
@@ -298,11 +298,11 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 		AX_POINT("hydra.apply");
 		/* what is retired is not looked at again */
 		next = l->next;
-		x = full && !goes ? AX_NOMEM : apply_one(cx, s, n, goes);
+		x = failed == 4 * HY_MARK && !goes ? AX_NOMEM : apply_one(cx, s, n, goes);
 		if (x == AX_NOMEM && !goes)
 		{
 			x = AX_OK;
-			full = true;
+			failed += failed < 4 * HY_MARK;
 			late++;
 			at = &l->next;
 			continue;
@@ -310,7 +310,7 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 		if (x != AX_OK)
 			break;
 		if (goes)
-			full = false;
+			failed = 0;
 		else
 			l->next = HY_TOLD;
 		*at = next;

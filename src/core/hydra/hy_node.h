@@ -64,8 +64,8 @@ typedef struct hy_node hy_node;
 /*
  * A header, of one line where the anchor has eight bytes or fewer.  The latch of a node guards
  * its "right", "bound" and "shared", and "prev" of the node behind it: who has it writes all of
- * these.  "come" and "go" are its entries in the log: written by who pushes them, under that
- * latch, and then by the applier.
+ * these.  "come" and "go" are its entries in the log.  The one who pushes them writes them, with the
+ * latch of the node before, and then the applier.
  */
 struct hy_node
 {
