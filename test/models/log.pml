@@ -14,7 +14,7 @@
  * goes back along "prev", from one in the list it goes on along "next".  Then it leaves.
  *
  * Properties: nobody has a node in hand that is reused (assertion at USE).  An obsolete node leads to
- * one that is not.
+ * one that is not reused, either.
  * In the end the search layer names the nodes of the list and no others.
  *
  * Cures that can be taken out, each must make the check fail:

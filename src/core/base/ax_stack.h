@@ -39,17 +39,6 @@ typedef struct ax_stack
 	_Atomic(ax_stack_node *) head;
 } ax_stack;
 
-/*
- * Lead a node on to another one; the node may lie where others read something else.
- *
- * Order: who reads this there, and then looks at a latch word, sees what its writer saw of that.
- */
-static inline void
-ax_stack_link(ax_stack_node *n, ax_stack_node *next)
-{
-	__atomic_store_n(&n->next, next, __ATOMIC_RELEASE);
-}
-
 static inline void
 ax_stack_init(ax_stack *s)
 {
@@ -67,7 +56,7 @@ ax_stack_push(ax_stack *s, ax_stack_node *n)
 	ax_stack_node *old = atomic_load_explicit(&s->head, memory_order_relaxed);
 
 	do
-		ax_stack_link(n, old);
+		__atomic_store_n(&n->next, old, __ATOMIC_RELEASE);
 	while (!atomic_compare_exchange_weak_explicit(&s->head, &old, n,
 												  memory_order_acq_rel,
 												  memory_order_relaxed));
@@ -91,13 +80,6 @@ ax_stack_empty(ax_stack *s)
 
 typedef struct cds_lfs_node ax_stack_node;
 typedef struct __cds_lfs_stack ax_stack;
-
-/* See above. */
-static inline void
-ax_stack_link(ax_stack_node *n, ax_stack_node *next)
-{
-	__atomic_store_n(&n->next, next, __ATOMIC_RELEASE);
-}
 
 static inline void
 ax_stack_init(ax_stack *s)
@@ -127,4 +109,16 @@ ax_stack_empty(ax_stack *s)
 }
 
 #endif
+
+/*
+ * Lead a node on to another one; the node may lie where others read something else.
+ *
+ * Order: who reads this there, and then looks at a latch word, sees what its writer saw of that.
+ */
+static inline void
+ax_stack_link(ax_stack_node *n, ax_stack_node *next)
+{
+	__atomic_store_n(&n->next, next, __ATOMIC_RELEASE);
+}
+
 #endif							/* AX_STACK_H */
