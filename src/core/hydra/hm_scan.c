@@ -18,7 +18,7 @@
  * The order lies in the body for all, with the slots that it has.  Slots are given in order
  * and never again.  So it serves a version whose slots are among them, and is replaced only by
  * one of a greater number.  No number comes twice, and who finds the same one before and
- * after has what one process wrote.  They are compared with "live" all the same.
+ * after has what one process wrote.
  */
 int
 hm_order(const hm_ver *v, uint8_t *perm)
@@ -27,7 +27,6 @@ hm_order(const hm_ver *v, uint8_t *perm)
 	const uint64_t live = hm_live(v);
 	const int	n = __builtin_popcountll(live);
 	uint64_t	of;
-	uint64_t	seen = 0;
 	hy_entry	e[HY_SLOTS];
 	int			k = 0;
 
@@ -39,27 +38,23 @@ hm_order(const hm_ver *v, uint8_t *perm)
 	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
 	if ((live & ~of) == 0)
 	{
-		uint8_t		all[HY_SLOTS];
-		int			m = __builtin_popcountll(of);
+		const int	m = __builtin_popcountll(of);
 		uint64_t	now;
 
-		ax_copy_out(all, hy_perm(b), (uint32_t) m);
-		AX_POINT("mvrlu.perm_read");
+		AX_POINT("mvrlu.perm_told");
+		ax_copy_out(perm, hy_perm(b), (uint32_t) m);
 		atomic_thread_fence(memory_order_acquire);
 #ifdef AX_TSAN
 		now = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
 #else
 		now = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
 #endif
-		for (int i = 0; i < m; i++)
-		{
-			uint64_t	bit = UINT64_C(1) << (all[i] % HY_SLOTS);
-
-			if (live & bit & ~seen)
-				perm[k++] = all[i];
-			seen |= bit;
-		}
-		if (now == of && seen == of && k == n)
+		if (now == of && live == of)
+			return n;
+		for (int i = 0; now == of && i < m; i++)
+			if (live >> perm[i] & 1)
+				perm[k++] = perm[i];
+		if (k == n)
 			return n;
 	}
 	k = 0;
@@ -166,58 +161,6 @@ is_left(const hy_node *n, const ax_bound *at)
 	return hy_is_left(n, at->key, at->len, at->after ? HY_AFTER : HY_BEFORE);
 }
 
-/* How many of n slots, in their order, lie before a position? */
-static int
-before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
-{
-	int			lo = 0;
-
-	while (lo < n)
-	{
-		int			mid = (lo + n) / 2;
-		bt_view		v;
-
-		hy_get(b, perm[mid], &v);
-		if (hy_is_behind(&v, at))
-			n = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
-}
-
-/* Take an entry, if there is room for it. */
-static bool
-take(ax_batch *b, const bt_view *v)
-{
-	const uint32_t len = v->an + v->rn;
-	const uint32_t off = b->want_keys && b->n ? b->key_off[b->n] : 0;
-
-	if (b->n == b->max)
-		return false;
-	if (2 * len > b->lastkey_size || (b->want_keys && len > b->keybuf_size - off))
-	{
-		b->need_bytes = 2 * len;
-		return false;
-	}
-	if (b->want_keys)
-	{
-		bt_view_bytes(v, 0, len, b->keybuf + off);
-		b->key_off[b->n] = off;
-		b->key_off[b->n + 1] = off + len;
-	}
-	if (ax_likely(v->rn >= AX_TID_BYTES))
-		b->tids[b->n++] = ax_tid_at(v->r + v->rn);
-	else
-	{
-		uint8_t		tid[AX_TID_BYTES];
-
-		bt_view_bytes(v, len - AX_TID_BYTES, AX_TID_BYTES, tid);
-		b->tids[b->n++] = ax_tid_at(tid + AX_TID_BYTES);
-	}
-	return true;
-}
-
 /* The node's neighbour in the batch's direction; NULL: none. */
 static inline hy_node *
 beside(const ax_batch *b, const hm_ver *v, const hy_node *n)
@@ -232,38 +175,31 @@ beside(const ax_batch *b, const hm_ver *v, const hy_node *n)
 static bool
 do_version(ax_batch *b, const hm_ver *v, const hy_node *n, const hy_node *next, bool first)
 {
-	/* a bound cuts the node in which it lies, and no other */
-	const bool	low = b->backward ? is_left(n, &b->lo) : first;
-	const bool	high = b->backward ? first : !v->end.next || !is_left(v->end.next, &b->hi);
+	const int	by = b->backward ? -1 : 1;
 	uint8_t		perm[HY_SLOTS];
-	bt_view		last = {0};
-	bool		taken = false;
-	int			hi = hm_order(v, perm);
-	int			lo = low ? before(v->body, perm, hi, &b->lo) : 0;
-	int			left;
+	bool		low,
+				high;
+	int			lo,
+				hi,
+				i,
+				taken;
 
-	if (high)
-		hi = before(v->body, perm, hi, &b->hi);
 	/* what comes next comes in while these are taken */
-	if (next && !(b->backward ? low : high))
+	if (next && hy_scan_goes_on(b, &v->end))
 		(void) hm_ask_for(next);
-	for (left = hi > lo ? hi - lo : 0; left > 0; left--)
-	{
-		bt_view		key;
-
-		hy_get(v->body, perm[b->backward ? lo + left - 1 : hi - left], &key);
-		if (!take(b, &key))
-			break;
-		last = key;
-		taken = true;
-	}
-	if (taken)
-	{
-		b->lastlen = last.an + last.rn;
-		bt_view_bytes(&last, 0, b->lastlen, b->lastkey);
-	}
-	b->exhausted = left == 0 && (b->backward ? low : high);
-	return left == 0 && !b->exhausted && b->n < b->max;
+	/* a bound cuts the node in which it lies, and no other */
+	low = b->backward ? is_left(n, &b->lo) : first;
+	high = b->backward ? first : !v->end.next || !is_left(v->end.next, &b->hi);
+	hi = hm_order(v, perm);
+	lo = low ? hy_before(v->body, perm, hi, &b->lo) : 0;
+	if (high)
+		hi = hy_before(v->body, perm, hi, &b->hi);
+	i = b->backward ? hi - 1 : lo;
+	taken = hy_take(b, v->body, perm, i, hi - lo);
+	if (taken > 0)
+		hy_take_last(b, v->body, perm[i + by * (taken - 1)]);
+	b->exhausted = taken >= hi - lo && (b->backward ? low : high);
+	return taken >= hi - lo && !b->exhausted && b->n < b->max;
 }
 
 /*

@@ -114,6 +114,17 @@ hy_is_behind(const bt_view *v, const ax_bound *at)
 	return hy_cmp_view(v, at->key, at->len) > 0;
 }
 
+/*
+ * Is it likely that a batch goes on behind a node whose body is not here yet?  Its end is compared
+ * with what is known of the next anchor.  Racy.
+ */
+static inline bool
+hy_scan_goes_on(const ax_batch *b, const hy_end *end)
+{
+	return b->max - b->n > HY_SLOTS / 4 && (b->backward || end->shared >= b->hi.len ||
+		ax_be8(b->hi.key + end->shared, b->hi.len - end->shared) >= end->bound);
+}
+
 /* ---- hy_list.c ---- */
 extern ax_status hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key,
 						 uint32_t len, hy_side side, bool pess, bool write, hy_at *at);
@@ -146,6 +157,11 @@ extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
 extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
 extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+
+/* ---- hy_batch.c: for both kinds of lists ---- */
+extern int	hy_before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at);
+extern int	hy_take(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int count);
+extern void hy_take_last(ax_batch *b, const hy_body *body, int i);
 
 /* ---- hy_compact.c: another body in a node's place, for both kinds of lists ---- */
 

@@ -306,32 +306,29 @@ hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to)
 
 /*
  * The order that somebody wrote down of this version, in which "used" were the slots.  False: none
- * did.
+ * did.  A reader who is late may have more slots than the order, and throws away what it takes.
+ * Behind the order there are other slots of this body, or zeros.
  *
  * perm_of only rises, but for the moment in which it is HY_PERM_BUSY.  So no version is
  * written twice, and who finds the same version before and after has read what one wrote.
- * The slots are compared with "used" all the same: a wrong one would be a wrong answer.
  */
 bool
 hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm)
 {
 	const int	n = __builtin_popcountll(used);
 	uint64_t	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
-	uint64_t	seen = 0;
 
 	if (of != version || n > b->cap)
 		return false;
+	AX_POINT("hydra.perm_told");
 	ax_copy_out(perm, hy_perm(b), (uint32_t) n);
-	AX_POINT("hydra.perm_read");
 	atomic_thread_fence(memory_order_acquire);
 #ifdef AX_TSAN
 	of = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
 #else
 	of = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
 #endif
-	for (int i = 0; i < n; i++)
-		seen |= UINT64_C(1) << (perm[i] & (HY_SLOTS - 1));
-	return of == version && seen == used;
+	return of == version;
 }
 
 /* Write the order of a version down, which its reader found true, if no later one is there. */
@@ -347,26 +344,6 @@ hy_tell_order(hy_body *b, uint64_t version, const uint8_t *perm, int n)
 	atomic_thread_fence(memory_order_release);
 	ax_copy_in(hy_perm(b), perm, (uint32_t) n);
 	atomic_store_explicit(&b->perm_of, version, memory_order_release);
-}
-
-/*
- * The slots of a copy in the keys' order; how many.  "b" is what was copied, at the version
- * of g; copied: look there first.  The first who scans a version writes the order down there for
- * the others.
- */
-int
-hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied, uint8_t *perm)
-{
-	const uint64_t version = g->v & AX_VERSION_MASK;
-	const uint64_t used = hy_used(copy);
-	const int	n = __builtin_popcountll(used);
-
-	if (copied && hy_told_order(b, version, used, perm))
-		return n;
-	hy_order(copy, used, perm);
-	if (copied)
-		hy_tell_order(b, version, perm, n);
-	return n;
 }
 
 /* ---- changes in place ---- */
@@ -531,7 +508,7 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 	b = ax_alloc(cx, s, p.size, may_reserve);
 	if (!b)
 		return NULL;
-	memset(b, 0, HY_LEAST);
+	memset(b, 0, p.size < HY_HEAD + 2 * HY_SLOTS ? p.size : HY_HEAD + 2 * HY_SLOTS);
 	b->rest = (uint16_t) p.rest;
 	b->plen = (uint8_t) plen;
 	b->cap = (uint8_t) p.cap;
@@ -579,6 +556,7 @@ hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from)
 	b->size = size;
 	bt_st(&b->heap, (uint16_t) (size - from->plen));
 	memcpy(b->fp, from->fp, from->cap);
+	memset(hy_perm(b), 0, cap);
 	memcpy(hy_data(b), hy_data(from), (size_t) from->cap * from->rest);
 	memcpy((uint8_t *) b + size - from->plen, hy_prefix(from), from->plen);
 	return b;

@@ -195,6 +195,13 @@ hy_count(const hy_body *b)
 	return __builtin_popcountll(hy_used(b));
 }
 
+/* A fixed body whose keys have all of their TIDs behind the prefix: read where it is. */
+static inline bool
+hy_is_fixed(const hy_body *b)
+{
+	return b->rest != HY_VAR && b->rest >= AX_TID_BYTES;
+}
+
 /* Ask for all lines of a usual body, of which one has the key; what is behind it does no harm. */
 AX_PREFETCHES static inline void
 hy_ahead(const hy_body *b)
@@ -324,8 +331,6 @@ extern bool hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to);
 extern void hy_order(const hy_body *b, uint64_t used, uint8_t *perm);
 extern bool hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm);
 extern void hy_tell_order(hy_body *b, uint64_t version, const uint8_t *perm, int n);
-extern int	hy_permutation(hy_body *b, const hy_body *copy, const ax_guard *g, bool copied,
-						   uint8_t *perm);
 extern hy_body *hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from);
 extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 							 const uint8_t *prefix, uint32_t plen, bool may_reserve);

@@ -14,8 +14,6 @@
 #include "hy_list.h"
 #include "core/base/ax_call.h"
 
-#define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
-
 /*
  * Is this very key there?  AX_OK or AX_NOTFOUND.
  *
@@ -149,165 +147,9 @@ typedef struct scan
 	ax_bound	pos;			/* start position now; its bytes: the caller's, or an anchor */
 	hy_side		side;			/* which node that is in */
 	hy_node    *near;			/* .. and one near it; NULL: not known */
-	uint32_t	room;
 	bool		pess;
 	_Alignas(8) uint8_t copy[HY_MAX_BODY];
 } scan;
-
-/* Take the entry.  S_GO, S_FULL, S_BUFFER. */
-static step
-take(scan *sc, const bt_view *v)
-{
-	ax_batch   *b = sc->b;
-	const uint32_t len = bt_len(v);
-	uint8_t		tid[AX_TID_BYTES];
-
-	if (b->n == b->max)
-		return S_FULL;
-	if (len > sc->room || (b->want_keys && len > b->keybuf_size - (b->n ? b->key_off[b->n] : 0)))
-	{
-		b->need_bytes = 2 * len;
-		return b->n ? S_FULL : S_BUFFER;
-	}
-	if (b->want_keys)
-	{
-		uint32_t	off = b->n ? b->key_off[b->n] : 0;
-
-		bt_view_bytes(v, 0, len, b->keybuf + off);
-		b->key_off[b->n] = off;
-		b->key_off[b->n + 1] = off + len;
-	}
-	bt_view_bytes(v, len - AX_TID_BYTES, AX_TID_BYTES, tid);
-	b->tids[b->n++] = ax_tid_at(tid + AX_TID_BYTES);
-	return S_GO;
-}
-
-/* The entries of the copy, in the batch's direction. */
-static step
-do_copy(scan *sc, const uint8_t *perm, int n)
-{
-	ax_batch   *b = sc->b;
-	const hy_body *copy = (const hy_body *) (const void *) sc->copy;
-	step		r = S_GO;
-	bt_view		last = {0};
-	const uint32_t n0 = b->n;
-
-	for (int k = 0; k < n && r == S_GO; k++)
-	{
-		bt_view		v;
-
-		hy_get(copy, perm[b->backward ? n - 1 - k : k], &v);
-		if (hy_is_behind(&v, &sc->pos) == b->backward)
-			continue;
-		if (hy_is_behind(&v, b->backward ? &b->lo : &b->hi) != b->backward)
-		{
-			r = S_END;
-			break;
-		}
-		r = take(sc, &v);
-		if (r == S_GO)
-			last = v;
-	}
-	if (b->n > n0)
-	{
-		/* the position may have been there, and is done with */
-		b->lastlen = bt_len(&last);
-		bt_view_bytes(&last, 0, b->lastlen, b->lastkey);
-	}
-	return r == S_GO && b->n == b->max ? S_FULL : r;
-}
-
-/*
- * How the key in slot i of a fixed body compares with the first bytes of a position, which are
- * as many at most.  Its bytes may be changing.
- */
-static inline int
-compare(const hy_body *b, int i, const ax_bound *at)
-{
-	const uint8_t *p = hy_data(b) + (uint32_t) i * b->rest;
-	const uint32_t n = at->len - b->plen < b->rest ? at->len - b->plen : b->rest;
-	const uint8_t *q = at->key + b->plen;
-	uint64_t	x = ax_be8(p, n),
-				y = ax_be8(q, n);
-
-	if (x != y)
-		return x < y ? -1 : 1;
-	for (uint32_t k = 8; k < n; k++)
-	{
-		int			c = (int) ax_load1(p + k) - (int) q[k];
-
-		if (c)
-			return c;
-	}
-	/* all of the key, and the position goes on */
-	return b->plen + b->rest < at->len ? -1 : 0;
-}
-
-/* How many of n keys, in order, lie before a position. */
-static int
-before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
-{
-	const uint32_t m = at->len < b->plen ? at->len : b->plen;
-	int			c = m ? memcmp(hy_prefix(b), at->key, m) : 0,
-				low = 0;
-
-	if (c || at->len <= b->plen)
-		return c < 0 || (c == 0 && at->after) ? n : 0;
-	/* of a range that goes on behind this node, all */
-	c = n ? compare(b, perm[n - 1], at) : 0;
-	if (c < 0 || (c == 0 && at->after))
-		return n;
-	while (low < n)
-	{
-		int			mid = (low + n) / 2;
-
-		c = compare(b, perm[mid], at);
-		if (c < 0 || (c == 0 && at->after))
-			low = mid + 1;
-		else
-			n = mid;
-	}
-	return low;
-}
-
-/*
- * Take up to "count" keys of a fixed body, in the batch's direction from place i of their order on.
- * How many there was room for.  Racy.
- */
-static inline int
-take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int count)
-{
-	const uint8_t *data = hy_data(body);
-	const uint32_t rest = body->rest,
-				plen = body->plen;
-	const int	by = b->backward ? -1 : 1;
-	uint64_t   *tids = b->tids + b->n;
-	uint32_t   *offs = b->want_keys ? b->key_off + b->n : NULL;
-	uint32_t	off = b->want_keys && b->n ? *offs : 0,
-				room = b->max - b->n;
-
-	if (b->want_keys && room > (b->keybuf_size - off) / (plen + rest))
-		room = (b->keybuf_size - off) / (plen + rest);
-	if (count > 0 && (uint32_t) count > room)
-		count = (int) room;
-	for (int k = 0; k < count; k++, i += by)
-	{
-		const uint8_t *p = data + perm[i] * rest;
-
-		/* there are eight bytes before the end, of the keys before or of the order */
-		tids[k] = __builtin_bswap64(ax_load8(p + rest - 8)) & TID_MASK;
-		if (offs)
-		{
-			memcpy(b->keybuf + off, hy_prefix(body), plen);
-			ax_copy_few(b->keybuf + off + plen, p, rest);
-			offs[k] = off;
-			off += plen + rest;
-			offs[k + 1] = off;
-		}
-	}
-	b->n += count > 0 ? (uint32_t) count : 0;
-	return count > 0 ? count : 0;
-}
 
 /* The node's neighbour in the batch's direction; NULL: none.  Racy. */
 static inline hy_node *
@@ -334,79 +176,77 @@ ask_ahead(const ax_batch *b, const ax_guard *g, const hy_node *next)
 }
 
 /*
- * Those keys of a fixed body that lie between the position and the end, where they are: as many as
- * there is room for.  whole: all lie behind the position.  S_LOST: the node changed, and nothing
- * was taken.  S_BUFFER: no room.
+ * The keys of the node that lie between the position and the end: as many as there is room for.  Of
+ * a fixed body they are taken where they are, and thrown away again if the node changed meanwhile.
  *
  * Latches: none but the guard's.
  */
 static step
-do_fixed(scan *sc, hy_body *body, const ax_guard *g, const hy_node *next, bool whole)
+do_keys(scan *sc, const hy_at *at, const hy_node *next, bool asked)
 {
 	ax_batch   *b = sc->b;
-	const uint64_t version = g->v & AX_VERSION_MASK;
-	const uint64_t used = hy_used(body);
-	const uint32_t rest = body->rest,
-				plen = body->plen,
-				len = plen + rest,
-				n0 = b->n;
+	const bool	fixed = hy_is_fixed(at->b);
+	const hy_body *body = fixed ? at->b : (const hy_body *) (const void *) sc->copy;
+	const uint64_t version = at->g.v & AX_VERSION_MASK;
+	const uint32_t n0 = b->n;
+	const int	by = b->backward ? -1 : 1;
+	/* the position is where the range begins, or ends */
+	const bool	whole = sc->near && (b->backward ? at->end.next == sc->near : at->n == sc->near);
 	uint8_t		perm[HY_SLOTS],
 				last[HY_MAX_REST];
-	const int	n = __builtin_popcountll(used),
-				by = b->backward ? -1 : 1;
-	int			i,
+	uint64_t	used;
+	bool		told;
+	int			n,
+				i,
 				end,
-				count;
-	bool		told = hy_told_order(body, version, used, perm);
+				taken;
 
-	if (len > sc->room)
-	{
-		b->need_bytes = 2 * len;
-		return b->n ? S_FULL : S_BUFFER;
-	}
+	if (!fixed && !hy_copy(at->b, &at->g, sc->copy))
+		return S_LOST;
+	used = hy_used(body);
+	n = __builtin_popcountll(used);
+	told = hy_told_order(at->b, version, used, perm);
 	if (!told)
 		hy_order(body, used, perm);
 	/* from i to end, without it, in the batch's direction */
 	if (b->backward)
 	{
-		i = (whole ? n : before(body, perm, n, &sc->pos)) - 1;
-		end = before(body, perm, n, &b->lo) - 1;
+		i = (whole ? n : hy_before(body, perm, n, &sc->pos)) - 1;
+		end = hy_before(body, perm, n, &b->lo) - 1;
 	}
 	else
 	{
-		i = whole ? 0 : before(body, perm, n, &sc->pos);
-		end = before(body, perm, n, &b->hi);
+		i = whole ? 0 : hy_before(body, perm, n, &sc->pos);
+		end = hy_before(body, perm, n, &b->hi);
 	}
 	AX_POINT("hydra.scan.ordered");
-	if (b->backward ? end < 0 : end == n)
-		ask_ahead(b, g, next);
-	count = take_fixed(b, body, perm, i, by * (end - i));
-	i += by * count;
-	if (count > 0)
-		ax_copy_out(last, hy_data(body) + perm[i - by] * rest, rest);
+	if (!asked && (b->backward ? end < 0 : end == n))
+		ask_ahead(b, &at->g, next);
+	taken = hy_take(b, body, perm, i, by * (end - i));
+	i += by * taken;
+	if (fixed && taken > 0)
+		ax_copy_out(last, hy_data(body) + perm[i - by] * body->rest, body->rest);
 	AX_POINT("hydra.copied");
-	if (!ax_guard_valid(g))
+	if (fixed && !ax_guard_valid(&at->g))
 	{
 		b->n = n0;
 		return S_LOST;
 	}
-	if (b->n > n0)
+	/* the position may have been there, and is done with */
+	if (taken > 0 && fixed)
 	{
-		/* the position may have been there, and is done with */
-		memcpy(b->lastkey, hy_prefix(body), plen);
-		memcpy(b->lastkey + plen, last, rest);
-		b->lastlen = len;
+		memcpy(b->lastkey, hy_prefix(body), body->plen);
+		memcpy(b->lastkey + body->plen, last, body->rest);
+		b->lastlen = body->plen + body->rest;
 	}
+	else if (taken > 0)
+		hy_take_last(b, body, perm[i - by]);
 	if (!told)
-		hy_tell_order(body, version, perm, n);
-	if (by * (end - i) > 0)
-	{
-		if (b->n == 0)
-			b->need_bytes = 2 * len;
-		return b->n == 0 ? S_BUFFER : S_FULL;
-	}
+		hy_tell_order(at->b, version, perm, n);
 	if (b->n == b->max)
 		return S_FULL;
+	if (by * (end - i) > 0)
+		return b->n == 0 ? S_BUFFER : S_FULL;
 	return b->backward ? (end >= 0 ? S_END : S_GO) : end < n ? S_END : S_GO;
 }
 
@@ -419,11 +259,9 @@ static step
 do_node(scan *sc)
 {
 	ax_batch   *b = sc->b;
-	uint8_t		perm[HY_SLOTS];
 	hy_at		at;
 	const hy_node *next;
-	bool		ok;
-	int			n;
+	bool		ask;
 	step		r;
 	ax_status	x = hy_find(sc->cx, sc->s, sc->t, sc->near, sc->pos.key, sc->pos.len, sc->side,
 							sc->pess, false, &at);
@@ -434,23 +272,11 @@ do_node(scan *sc)
 	next = beside(b, at.n);
 	if (next)
 		ax_prefetch(next);
-	if (ax_likely(at.b->rest != HY_VAR && at.b->rest >= AX_TID_BYTES))
-	{
-		/* the position is where the range begins, or ends */
-		r = do_fixed(sc, at.b, &at.g, next, sc->near != NULL &&
-					 (b->backward ? at.end.next == sc->near : at.n == sc->near));
-		ax_guard_close(sc->cx, &at.g, false);
-	}
-	else
-	{
-		ok = hy_copy(at.b, &at.g, sc->copy);
+	ask = hy_scan_goes_on(b, &at.end);
+	if (ask)
 		ask_ahead(b, &at.g, next);
-		ax_guard_close(sc->cx, &at.g, false);
-		if (!ok)
-			return S_LOST;
-		n = hy_permutation(at.b, (const hy_body *) (const void *) sc->copy, &at.g, true, perm);
-		r = do_copy(sc, perm, n);
-	}
+	r = do_keys(sc, &at, next, ask);
+	ax_guard_close(sc->cx, &at.g, false);
 	if (r != S_GO)
 		return r;
 	AX_POINT("hydra.scan.next");
@@ -488,7 +314,6 @@ hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 	sc.pos = b->backward ? b->hi : b->lo;
 	sc.side = sc.pos.after ? HY_AFTER : HY_BEFORE;
 	sc.near = NULL;
-	sc.room = b->lastkey_size / 2;
 	b->n = 0;
 	b->exhausted = false;
 	b->need_bytes = 0;

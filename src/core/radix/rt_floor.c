@@ -14,6 +14,7 @@
 
 #define DEEP 32					/* nodes of a way that it can go back to */
 #define NONE UINT64_MAX			/* no entry */
+#define TIED (UINT64_MAX - 1)	/* heads do not say */
 
 /* A node on the way; the position goes on in it by its byte at d. */
 typedef struct place
@@ -103,12 +104,12 @@ compare(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m)
 }
 
 /*
- * leaf_floor() of a leaf of entries that are all as long.  *tie: there are some of which more
- * must be compared.  deep: their columns are longer than the heads, and several may have the same.
+ * leaf_floor() of a leaf of entries that are all as long.  TIED: of those that have this head more must
+ * be compared.  deep: their columns are longer than the heads, and several may have the same.
  * Of an entry behind the position the difference of the heads is above kh.
  */
 __attribute__((always_inline)) static inline uint64_t
-fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, const bool deep, bool *tie)
+fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, const bool deep, uint64_t *head)
 {
 	const uint32_t w = l->w;
 	const uint8_t *base = l->body + l->cap;
@@ -131,35 +132,52 @@ fixed_floor(rt_leaf *l, uint64_t kh, uint32_t cols, const bool deep, bool *tie)
 		best = far <= near ? p : best;
 		near = far <= near ? far : near;
 	}
-	*tie = near == 0 || (deep && twice);
-	return best && near <= kh ? ax_tid_at(best + w) : NONE;
+	*head = kh - near;
+	if (!best || near > kh)
+		return NONE;
+	return near == 0 || (deep && twice) ? TIED : ax_tid_at(best + w);
+}
+
+/* The same of a leaf of entries of several lengths. */
+static uint64_t
+var_floor(rt_leaf *l, uint64_t kh, uint64_t *head)
+{
+	const uint8_t *best = NULL;
+	uint64_t	near = UINT64_MAX;
+	uint32_t	twice = 0;
+
+	for (uint32_t m = rt_leaf_live(l) & rt_all_live(l->cap); m; m &= m - 1)
+	{
+		uint32_t	n;
+		const uint8_t *p = rt_leaf_entry(l, __builtin_ctz(m), &n);
+		const uint32_t cut = n < 8 + AX_TID_BYTES ? 8 * (8 + AX_TID_BYTES - n) : 0;
+		uint64_t	far;
+
+		/* of the TID a part is in the path: another entry does, too */
+		if (ax_unlikely(n < AX_TID_BYTES))
+			continue;
+		far = kh - (cut < 64 ? ax_be8(p, n) & UINT64_MAX << cut : 0);
+		twice = (twice & (uint32_t) (far >= near)) | (uint32_t) (far == near);
+		best = far <= near ? p + n : best;
+		near = far <= near ? far : near;
+	}
+	*head = kh - near;
+	if (!best || near > kh)
+		return NONE;
+	return near == 0 || twice ? TIED : ax_tid_at(best);
 }
 
 /*
- * The TID of a leaf's last entry whose columns are not behind the position.  The entries go on at
- * depth d.  Racy.
+ * leaf_floor() of entries whose heads are not before this one: of few, as a rule.
+ *
+ * Arguments: of leaf_floor(), and what it found out.
  */
 static uint64_t
-leaf_floor(const way *w, rt_leaf *l, uint32_t d)
+slow_floor(const way *w, rt_leaf *l, const uint8_t *k, uint32_t n, uint64_t kh, uint64_t head)
 {
-	const uint8_t *k = w->all ? NULL : w->key + d,
-			   *best = NULL;
-	const uint32_t n = w->all ? 0 : w->len - d;
-	const uint64_t kh = w->all ? UINT64_MAX : (n ? ax_be8(k, n) : 0) |
-		(n < 8 && w->after ? UINT64_MAX >> (8 * n) : 0);
-	uint64_t	best_head = 0;
+	const uint8_t *best = NULL;
 	uint32_t	best_cols = 0;
 
-	if (ax_likely(l->flags == 0 && l->w >= 8))
-	{
-		const uint32_t cols = l->w - AX_TID_BYTES;
-		bool		tie;
-		uint64_t	tid = cols > 8 ? fixed_floor(l, kh, cols, true, &tie) :
-			fixed_floor(l, kh, cols, false, &tie);
-
-		if (ax_likely(!tie))
-			return tid;
-	}
 	for (uint32_t m = rt_leaf_live(l) & rt_all_live(l->cap); m; m &= m - 1)
 	{
 		uint32_t	cols;
@@ -172,7 +190,7 @@ leaf_floor(const way *w, rt_leaf *l, uint32_t d)
 		cols -= AX_TID_BYTES;
 		if (cols < 8)
 			h &= cols ? ~(UINT64_MAX >> (8 * cols)) : 0;
-		if (h < best_head)
+		if (h < head)
 			continue;
 		if (!w->all)
 		{
@@ -185,13 +203,44 @@ leaf_floor(const way *w, rt_leaf *l, uint32_t d)
 				!(w->after && cols > n && compare(p, n, k, n) == 0))
 				continue;
 		}
-		if (best && h == best_head && compare(p, cols, best, best_cols) < 0)
+		if (best && h == head && compare(p, cols, best, best_cols) < 0)
 			continue;
 		best = p;
-		best_head = h;
+		head = h;
 		best_cols = cols;
 	}
 	return best ? ax_tid_at(best + best_cols + AX_TID_BYTES) : NONE;
+}
+
+/*
+ * The TID of a leaf's last entry whose columns are not behind the position.  The entries go on at
+ * depth d.  Racy.
+ */
+static uint64_t
+leaf_floor(const way *w, rt_leaf *l, uint32_t d)
+{
+	const uint8_t *k = w->all ? NULL : w->key + d;
+	const uint32_t n = w->all ? 0 : w->len - d;
+	const uint64_t kh = w->all ? UINT64_MAX : (n ? ax_be8(k, n) : 0) |
+		(n < 8 && w->after ? UINT64_MAX >> (8 * n) : 0);
+	uint64_t	head = 0,
+				tid = TIED;
+
+	if (ax_likely(l->flags == 0 && l->w >= 8))
+	{
+		const uint32_t cols = l->w - AX_TID_BYTES;
+
+		tid = cols > 8 ? fixed_floor(l, kh, cols, true, &head) :
+			fixed_floor(l, kh, cols, false, &head);
+	}
+	else if (l->flags == RT_F_VAR)
+		tid = var_floor(l, kh, &head);
+	if (ax_unlikely(tid == TIED))
+		tid = slow_floor(w, l, k, n, kh, head);
+	/* those with this head are behind the position */
+	if (ax_unlikely(tid == NONE && head > 0 && head <= kh))
+		tid = slow_floor(w, l, k, n, kh, 0);
+	return tid;
 }
 
 /*
