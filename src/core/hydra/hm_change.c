@@ -168,6 +168,9 @@ make_room(change *c, hm_at *at)
 	ax_retire(c->cx, c->s, old, sizeof(hm_ver));
 	if (r.left)
 		ax_retire(c->cx, c->s, body, body->size);
+	/* the updater's, or the next change's */
+	if (m)
+		hy_told(c->cx, c->s, c->t, UINT64_MAX);
 	return AX_OK;
 }
 
@@ -244,12 +247,7 @@ hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	}
 	hm_drop_ver(cx, s, c.v);
 	if (x == AX_OK)
-	{
 		AX_COUNT(cx, s, entries, 1);
-		/* the updater's, or the next change's */
-		if (ax_unlikely(hy_waiting(c.t) > 0))
-			hy_told(cx, s, c.t, UINT64_MAX);
-	}
 	else if (c.blob)
 		bt_blob_free(cx, s, c.blob);
 	return x;

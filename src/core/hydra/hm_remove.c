@@ -261,9 +261,10 @@ hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		bt_blob_retire(cx, s, blob);
 	AX_COUNT(cx, s, entries, -1);
 	if (left < HY_POOR)
+	{
 		tidy(cx, s, t, &pos);
-	/* of an empty list nothing is to be left */
-	if (ax_unlikely(hy_waiting(t) > 0))
+		/* of an empty list nothing is to be left */
 		hy_told(cx, s, t, left == 0 && hm_newest(t->head)->end.next == NULL ? 0 : HY_MARK);
+	}
 	return AX_OK;
 }

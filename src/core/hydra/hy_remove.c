@@ -192,9 +192,10 @@ hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		bt_blob_retire(cx, s, v.blob);
 	AX_COUNT(cx, s, entries, -1);
 	if (left < HY_POOR)
+	{
 		tidy(cx, s, t, key, len);
-	/* of an empty list nothing is to be left */
-	if (ax_unlikely(hy_waiting(t) > 0))
+		/* of an empty list nothing is to be left */
 		hy_told(cx, s, t, left == 0 && hy_next(t->head) == NULL ? 0 : HY_MARK);
+	}
 	return AX_OK;
 }
