@@ -116,6 +116,13 @@ apply_all(void)
 
 		for (int piece = 0; s == AX_BUSY && piece < ART_PIECES; piece++)
 		{
+			/* if it ends here, the rest is another one's */
+			if (InterruptPending)
+			{
+				ART_CORE_BEGIN();
+				ax_tell_updater(cx);
+				ART_CORE_END();
+			}
 			CHECK_FOR_INTERRUPTS();
 			ART_CORE_BEGIN();
 			s = ax_catch_up(cx, behind[i].tree, behind[i].gen);
@@ -124,6 +131,13 @@ apply_all(void)
 		/* AX_STALE: it is gone, and its log with it */
 		if (s == AX_BUSY)
 			all = false;
+	}
+	/* .. or before the next try */
+	if (!all)
+	{
+		ART_CORE_BEGIN();
+		ax_tell_updater(cx);
+		ART_CORE_END();
 	}
 	return all;
 }

@@ -10,22 +10,22 @@
 #include "core/base/ax_call.h"
 #include "hy_list.h"
 
-#define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
-
 /* Does the key in slot i lie before a position? */
 static bool
 is_before(const hy_body *b, int i, const ax_bound *at)
 {
-	const uint8_t *p = hy_data(b) + (uint32_t) i * b->rest,
-			   *q = at->key + b->plen;
+	const uint8_t *q = at->key + b->plen;
 	const uint32_t n = at->len - b->plen;
-	bt_view		v;
+	const uint8_t *p;
 
 	if (b->rest == HY_VAR)
 	{
+		bt_view		v;
+
 		hy_get(b, i, &v);
 		return !hy_is_behind(&v, at);
 	}
+	p = hy_data(b) + (uint32_t) i * b->rest;
 	for (uint32_t k = 0; k < n && k < b->rest; k++)
 	{
 		int			c = (int) ax_load1(p + k) - (int) q[k];
@@ -79,8 +79,7 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 	const uint32_t rest = body->rest,
 				len = body->plen + rest;
 	const int	by = b->backward ? -1 : 1;
-	/* there are eight bytes before the end, of the keys before or of the order */
-	const uint8_t *tail = hy_data(body) + rest - 8;
+	const uint8_t *data = hy_data(body);
 	uint64_t   *tids = b->tids + b->n;
 	uint32_t	off = b->want_keys && b->n ? b->key_off[b->n] : 0,
 				room = b->max - b->n;
@@ -95,8 +94,9 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 		b->need_bytes = 2 * len;
 	}
 	perm += i;
+	/* there are eight bytes before the end, of the keys before or of the order */
 	for (int k = 0; k < count; k++)
-		tids[k] = __builtin_bswap64(ax_load8(tail + perm[k * by] * rest)) & TID_MASK;
+		tids[k] = ax_tid_of_8(data + rest + perm[k * by] * rest);
 	if (b->want_keys && count > 0)
 	{
 		uint32_t   *offs = b->key_off + b->n;
@@ -104,7 +104,7 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 		for (int k = 0; k < count; k++)
 		{
 			memcpy(b->keybuf + off, hy_prefix(body), body->plen);
-			ax_copy_few(b->keybuf + off + body->plen, tail + 8 - rest + perm[k * by] * rest, rest);
+			ax_copy_few(b->keybuf + off + body->plen, data + perm[k * by] * rest, rest);
 			offs[k] = off;
 			off += len;
 		}
@@ -116,7 +116,8 @@ take_fixed(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int cou
 
 /*
  * Take up to "count" keys, in the batch's direction from place i of their order on.  How many there
- * was room for: where one found none, "need_bytes" is what it needs.  "lastkey" is the caller's.
+ * was room for.  If they are fewer, and the batch is not full, "need_bytes" is what the next one needs.
+ * "lastkey" is the caller's.
  * Of a fixed body racy.
  */
 int

@@ -255,6 +255,7 @@ hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 {
 	hy_list    *t = hy_list_of(s);
 	int			tries = 0;
+	bool		busy = false;
 
 	if (!t)
 	{
@@ -266,16 +267,13 @@ hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 		c->started = true;
 		c->len = 0;
 	}
-	for (int nodes = 0; nodes < CALL_NODES && c->level == LIST; nodes++)
+	for (int nodes = 0; nodes < CALL_NODES && c->level == LIST && !busy; nodes++)
 	{
 		uint64_t	moved = c->moved;
 		ax_status	x = s->sync == AX_SYNC_MVRLU ? hm_compact_node(cx, s, t, c) :
 			compact_node(cx, s, t, c);
 
-		if (x == AX_BUSY)
-			return x;
-		if (x == AX_STALE && c->moved == moved && tries++ == TRIES)
-			return AX_BUSY;
+		busy = x == AX_BUSY || (x == AX_STALE && c->moved == moved && tries++ == TRIES);
 		if (x == AX_OK || c->moved > moved)
 			tries = 0;
 		if (x == AX_NOTFOUND)
@@ -286,9 +284,8 @@ hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 		}
 		ax_map_unshare_all();
 	}
-	if (hy_waiting(t))
-		hy_told(cx, s, t, 1);
-	if (c->level == LIST)
-		return AX_OK;
+	hy_told(cx, s, t, 1);
+	if (busy || c->level == LIST)
+		return busy ? AX_BUSY : AX_OK;
 	return ax_engine_art_olc.compact(cx, s, c);
 }

@@ -37,8 +37,8 @@
 
 /*
  * Its maker writes all of it before it is published.  Then used, heap, dead, fp and data
- * are written under the node's latch; perm_of and perm by those who scan, by the rules of
- * hy_permutation().  The rest is immutable.
+ * are written under the node's latch.  Those who scan write perm_of and perm, by the rules of
+ * hy_told_order(), or hm_order().  The rest is immutable.
  */
 typedef struct hy_body
 {
