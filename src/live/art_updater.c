@@ -95,6 +95,19 @@ list_behind(void)
 }
 
 /*
+ * If this process ends now, another is to go on.
+ *
+ * Epoch: enters none.
+ */
+static void
+leave_news(ax_ctx *cx)
+{
+	ART_CORE_BEGIN();
+	ax_tell_updater(cx);
+	ART_CORE_END();
+}
+
+/*
  * Takes to the search layers what is logged.  False: some is left, since there was no memory, or
  * another process is at it.
  *
@@ -116,13 +129,8 @@ apply_all(void)
 
 		for (int piece = 0; s == AX_BUSY && piece < ART_PIECES; piece++)
 		{
-			/* if it ends here, the rest is another one's */
 			if (InterruptPending)
-			{
-				ART_CORE_BEGIN();
-				ax_tell_updater(cx);
-				ART_CORE_END();
-			}
+				leave_news(cx);
 			CHECK_FOR_INTERRUPTS();
 			ART_CORE_BEGIN();
 			s = ax_catch_up(cx, behind[i].tree, behind[i].gen);
@@ -132,13 +140,8 @@ apply_all(void)
 		if (s == AX_BUSY)
 			all = false;
 	}
-	/* .. or before the next try */
 	if (!all)
-	{
-		ART_CORE_BEGIN();
-		ax_tell_updater(cx);
-		ART_CORE_END();
-	}
+		leave_news(cx);
 	return all;
 }
 

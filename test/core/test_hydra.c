@@ -153,12 +153,12 @@ test_reordered(void)
 {
 	static const ax_structure both[] = {AX_HYDRA_OLC, AX_HYDRA_MVRLU};
 
+	here = "hydra.perm_told";
 	for (int e = 0; e < 2; e++)
 	{
 		uint32_t	n;
 
 		engine = both[e];
-		here = e ? "mvrlu.perm_told" : "hydra.perm_told";
 		met = 0;
 		open_list();
 		for (uint64_t i = 2; i < 22; i++)
@@ -430,6 +430,45 @@ test_beside(void)
 	   "a key comes to the right node before the latches of a merge: it stays");
 	ax_tree_close(&cx, tree);
 	(void) tap_quiesce(&cx);
+}
+
+/* From the fourth merge on, all nodes change before it latches its own. */
+static void
+no_more(const char *name)
+{
+	if (strcmp(name, "hydra.merge.before_lock") != 0 || ++met < 4)
+		return;
+	tap_point_hook = NULL;
+	for (uint64_t i = 0; i < 4000; i += 20)
+		for (int in = 1; in >= 0; in--)
+			(void) change(&other, 4 * i + 1, in);
+	tap_point_hook = no_more;
+}
+
+/* A compaction that gives up for now: what it changed before is told. */
+static void
+test_given_up(void)
+{
+	void	   *work = malloc(AX_COMPACT_WORK);
+	ax_compaction c = {.work = work};
+	ax_status	x;
+
+	open_list();
+	for (uint64_t i = 0; i < 16000; i++)
+		(void) change(&cx, (i * 7919) % 16000, true);
+	for (uint64_t i = 0; i < 16000; i++)
+		if (i % 4 == 1 || i % 4 == 3)
+			(void) change(&cx, i, false);
+	(void) ax_settle(&cx, tree, gen, true);
+	met = 0;
+	tap_point_hook = no_more;
+	x = ax_compact(&cx, tree, gen, &c);
+	tap_point_hook = NULL;
+	ok(x == AX_BUSY && met > 4 && c.moved > 0 && hy_waiting(hy_list_of(atomic_load(&tree->store))) == 0 && sound(),
+	   "a compaction gives up after %llu changes, and the search layer has them", (unsigned long long) c.moved);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+	free(work);
 }
 
 /* Rising keys: new nodes are logged, and the log stays short. */
@@ -994,6 +1033,7 @@ main(void)
 	test_gone();
 	test_stays();
 	test_beside();
+	test_given_up();
 	test_log();
 	test_late();
 	test_all_late();

@@ -157,7 +157,7 @@ upheaval(const char *name)
 static void
 test_moment(void)
 {
-	static const char *const at[] = {"mvrlu.scan.entered", "mvrlu.node_read", "mvrlu.scan.next", "mvrlu.walk", "mvrlu.perm_told", NULL};
+	static const char *const at[] = {"mvrlu.scan.entered", "mvrlu.node_read", "mvrlu.scan.next", "mvrlu.walk", "hydra.perm_told", NULL};
 	static uint64_t tids[MANY];
 	const int	rounds = tap_scaled(24) < 8 ? 8 : (int) tap_scaled(24);
 

@@ -36,28 +36,13 @@ hm_order(const hm_ver *v, uint8_t *perm)
 		return n;
 	}
 	of = atomic_load_explicit(&b->perm_of, memory_order_acquire);
-	if ((live & ~of) == 0)
+	if ((live & ~of) == 0 && hy_told_order(b, of, of, perm))
 	{
-		const int	m = __builtin_popcountll(of);
-		uint64_t	now;
-
-		AX_POINT("mvrlu.perm_told");
-		ax_copy_out(perm, hy_perm(b), (uint32_t) m);
-		atomic_thread_fence(memory_order_acquire);
-#ifdef AX_TSAN
-		now = atomic_fetch_add_explicit(&b->perm_of, 0, memory_order_acq_rel);
-#else
-		now = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
-#endif
-		if (now == of && live == of)
-			return n;
-		for (int i = 0; now == of && i < m; i++)
+		for (int i = 0; live != of && k < n; i++)
 			if (live >> perm[i] & 1)
 				perm[k++] = perm[i];
-		if (k == n)
-			return n;
+		return n;
 	}
-	k = 0;
 	for (uint64_t m = live; m; m &= m - 1)
 	{
 		hy_get(b, __builtin_ctzll(m), &e[k].v);
@@ -66,14 +51,8 @@ hm_order(const hm_ver *v, uint8_t *perm)
 	hy_sort(e, n, b->plen);
 	for (int i = 0; i < n; i++)
 		perm[i] = e[i].fp;
-	if (of != HY_PERM_BUSY && live > of &&
-		atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
-												memory_order_acquire, memory_order_relaxed))
-	{
-		atomic_thread_fence(memory_order_release);
-		ax_copy_in(hy_perm(b), perm, (uint32_t) n);
-		atomic_store_explicit(&b->perm_of, live, memory_order_release);
-	}
+	if (live > of)
+		hy_tell_order(b, of, live, perm, n);
 	return n;
 }
 

@@ -331,13 +331,14 @@ hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm)
 	return of == version;
 }
 
-/* Write the order of a version down, which its reader found true, if no later one is there. */
+/*
+ * Write an order down, which its reader found true, in the place of that of "of", if that is still there.
+ * The caller knows that this one is later.
+ */
 void
-hy_tell_order(hy_body *b, uint64_t version, const uint8_t *perm, int n)
+hy_tell_order(hy_body *b, uint64_t of, uint64_t version, const uint8_t *perm, int n)
 {
-	uint64_t	of = atomic_load_explicit(&b->perm_of, memory_order_relaxed);
-
-	if (of == HY_PERM_BUSY || (of != 0 && (int64_t) (version - of) <= 0) ||
+	if (of == HY_PERM_BUSY ||
 		!atomic_compare_exchange_strong_explicit(&b->perm_of, &of, HY_PERM_BUSY,
 												 memory_order_acquire, memory_order_relaxed))
 		return;

@@ -330,7 +330,7 @@ extern int	hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len);
 extern bool hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to);
 extern void hy_order(const hy_body *b, uint64_t used, uint8_t *perm);
 extern bool hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm);
-extern void hy_tell_order(hy_body *b, uint64_t version, const uint8_t *perm, int n);
+extern void hy_tell_order(hy_body *b, uint64_t of, uint64_t version, const uint8_t *perm, int n);
 extern hy_body *hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from);
 extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 							 const uint8_t *prefix, uint32_t plen, bool may_reserve);

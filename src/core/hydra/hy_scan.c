@@ -194,7 +194,8 @@ do_keys(scan *sc, const hy_at *at, const hy_node *next, bool asked)
 	const bool	whole = sc->near && (b->backward ? at->end.next == sc->near : at->n == sc->near);
 	uint8_t		perm[HY_SLOTS],
 				last[HY_MAX_REST];
-	uint64_t	used;
+	uint64_t	of,
+				used;
 	bool		told;
 	int			n,
 				i,
@@ -205,7 +206,8 @@ do_keys(scan *sc, const hy_at *at, const hy_node *next, bool asked)
 		return S_LOST;
 	used = hy_used(body);
 	n = __builtin_popcountll(used);
-	told = hy_told_order(at->b, version, used, perm);
+	of = hy_ld(&at->b->perm_of);
+	told = of == version && hy_told_order(at->b, version, used, perm);
 	if (!told)
 		hy_order(body, used, perm);
 	/* from i to end, without it, in the batch's direction */
@@ -241,8 +243,8 @@ do_keys(scan *sc, const hy_at *at, const hy_node *next, bool asked)
 	}
 	else if (taken > 0)
 		hy_take_last(b, body, perm[i - by]);
-	if (!told)
-		hy_tell_order(at->b, version, perm, n);
+	if (!told && (of == 0 || (int64_t) (version - of) > 0))
+		hy_tell_order(at->b, of, version, perm, n);
 	if (b->n == b->max)
 		return S_FULL;
 	if (by * (end - i) > 0)
