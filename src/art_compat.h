@@ -10,7 +10,9 @@
 #include "postgres.h"
 
 #include "access/heapam_xlog.h"
+#include "access/htup_details.h"
 #include "access/xlogreader.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -25,6 +27,23 @@
 #if PG_VERSION_NUM < 150000
 #error "artidx needs PostgreSQL 15 or later"
 #endif
+
+/*
+ * ---- One build is for every minor release of its major version.  15.20 and 17.12 made
+ * functions of what were macros, so that a composite value is looked at before its fields
+ * are read (CVE-2026-6460).  Their headers make a library that no server before them loads.
+ * So nothing here uses heap_getattr(), and this asks the server for its look, if it has
+ * one.  test/symbols.sh finds what else needs more than the first minor release has. ----
+ */
+extern HeapTupleHeader art_core_row_header(Datum value) __asm__("DatumGetHeapTupleHeader")
+			__attribute__((weak));
+
+static inline HeapTupleHeader
+art_row_header(Datum value)
+{
+	return art_core_row_header != NULL ? art_core_row_header(value) :
+		(HeapTupleHeader) PG_DETOAST_DATUM(value);
+}
 
 /* ---- physical identity: RelFileNode became RelFileLocator in 16 ---- */
 #if PG_VERSION_NUM >= 160000

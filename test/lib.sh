@@ -75,14 +75,19 @@ art_find_pg_config()
 # The packages that complete a PostgreSQL: the headers for a server that is here,
 # else the oldest server that the machine's apt has.  A server that is here is
 # named with the version that it has, or apt would upgrade it beside its headers
-# and restart its clusters.
+# and restart its clusters.  Its headers have the same version where the archive
+# still has that, else the newest.
 art_pg_packages()
 {
-	local v
+	local v have
 
 	for v in $ART_VERSIONS; do
 		if [ -x "/usr/lib/postgresql/$v/bin/postgres" ]; then
-			echo "postgresql-server-dev-$v" $(dpkg-query -W -f '${Package}=${Version} ' \
+			have=$(dpkg-query -W -f '${Version}' "postgresql-$v" 2>/dev/null)
+			apt-cache madison "postgresql-server-dev-$v" 2>/dev/null |
+				awk -F'|' -v want="$have" '{ gsub(/ /, "", $2); found += $2 == want } END { exit !found }' &&
+				have="=$have" || have=
+			echo "postgresql-server-dev-$v$have" $(dpkg-query -W -f '${Package}=${Version} ' \
 				"postgresql-$v" "postgresql-client-$v" 2>/dev/null)
 			return
 		fi

@@ -678,9 +678,12 @@ row_is_toasted(ArtHeapReader *r, int i)
 		bool		isnull;
 		Datum		d;
 
-		if (attno <= 0 || TupleDescAttr(desc, attno - 1)->attlen != -1)
+		/* a column that the row has not is a default, which lies in no TOAST table */
+		if (attno <= 0 || attno > (int) HeapTupleHeaderGetNatts(tup.t_data) ||
+			TupleDescAttr(desc, attno - 1)->attlen != -1)
 			continue;
-		d = heap_getattr(&tup, attno, desc, &isnull);
+		/* not heap_getattr(), which calls what not every minor release has: art_compat.h */
+		d = fastgetattr(&tup, attno, desc, &isnull);
 		if (!isnull && VARATT_IS_EXTERNAL(DatumGetPointer(d)))
 			return true;
 	}

@@ -19,6 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
+#include "art_compat.h"
 #include "key/key.h"
 #include "key/art_enc.h"
 
@@ -36,7 +37,7 @@ art_holds_rows(Oid type)
 static Datum
 flat_row(Datum value)
 {
-	HeapTupleHeader row = DatumGetHeapTupleHeader(value);
+	HeapTupleHeader row = art_row_header(value);
 	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row),
 											  HeapTupleHeaderGetTypMod(row));
 	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(row), .t_data = row};
