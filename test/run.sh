@@ -3,20 +3,21 @@
 # test/run.sh [part ...]
 #	  Every test of artidx, in throwaway clusters; "make test" calls it.
 #
-# Parts: core, keys, regress, isolation, tap, stress; and, only when named, quick
-# (the short core tests of "make check"), models (spin), helgrind and count
-# (valgrind).  core:, regress:, isolation: and tap:NAME,NAME... run these tests
+# Parts: symbols, core, keys, regress, isolation, tap, stress; and, only when named,
+# quick (the short core tests of "make check"), first (regress on the first minor
+# release, FIRST_SERVER), models (spin), helgrind and count (valgrind).  core:, regress:, isolation: and tap:NAME,NAME... run these tests
 # alone: programs of test/core (plain and under ASan, then TSan), files of sql, of
 # test/isolation/specs, of test/t.
-# Each prints its counts; the last line is "N passed, N failed", and the exit
+# What is independent runs side by side.  Each part prints its counts; then come the
+# parts' times and the ten slowest tests; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
 #	STRESS_SECONDS	length of the SQL stress of each structure (15)
 #	CORE_SECONDS	length of each threaded stress of the core (15)
 #	TAP_SCALE		per cent of the work that the core's tests do (100)
 #	CONNS			connections of test/t/005_connections.pl (500)
-#	TAP_JOBS		files of test/t at a time (2)
-#	TAP_TIMEOUT		seconds that one of them may take (900)
+#	JOBS			what uses one processor: so many at a time (2), beside one that uses all
+#	TAP_TIMEOUT		seconds that a file of test/t may take (900)
 #	WERROR=1		warnings are errors
 #	KEEP=1			keep the temporary directory
 #	ELISION			artidx.elision of all servers, to run everything under it;
@@ -26,13 +27,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 PARTS=("$@")
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(core keys regress isolation tap stress)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(symbols core keys regress isolation tap stress)
 : "${STRESS_SECONDS:=15}" "${CORE_SECONDS:=15}" "${CONNS:=500}"
-: "${TAP_JOBS:=2}" "${TAP_TIMEOUT:=900}"
+: "${JOBS:=2}" "${TAP_TIMEOUT:=900}" "${FIRST_SERVER:=}"
+art_whole_numbers 1 JOBS TAP_TIMEOUT STRESS_SECONDS CORE_SECONDS CONNS
 
 for part in "${PARTS[@]}"; do
 	case $part in
-		core | keys | regress | isolation | tap | stress | quick | models | helgrind | count) ;;
+		symbols | core | keys | regress | isolation | tap | stress | quick | first | models | helgrind | count) ;;
 		core:?* | regress:?* | isolation:?* | tap:?*)
 			case $part in
 				core:*) where=test/core/%.c ;;
@@ -46,7 +48,7 @@ for part in "${PARTS[@]}"; do
 			done
 			;;
 		*)
-			art_die "no such part: $part (core, keys, regress, isolation, tap, stress, quick, models, helgrind, count; core:NAME, regress:NAME, isolation:NAME, tap:NAME)"
+			art_die "no such part: $part (symbols, core, keys, regress, isolation, tap, stress, quick, first, models, helgrind, count; core:NAME, regress:NAME, isolation:NAME, tap:NAME)"
 			;;
 	esac
 done
@@ -55,20 +57,18 @@ TOTAL_PASSED=0
 TOTAL_FAILED=0
 SUMMARY=()
 
-# tally NAME PASSED FAILED
+# tally NAME PASSED FAILED SECONDS
 tally()
 {
-	local passed=$2 failed=$3 now
+	local passed=$2 failed=$3
 
-	now=$(date +%s)
 	if [ $((passed + failed)) -eq 0 ]; then
 		echo "# $1: no test ran, which is a failure"
 		failed=1
 	fi
 	TOTAL_PASSED=$((TOTAL_PASSED + passed))
 	TOTAL_FAILED=$((TOTAL_FAILED + failed))
-	SUMMARY+=("$(printf '%-17s %5d passed %5d failed %5d s' "$1" "$passed" "$failed" $((now - part_started)))")
-	part_started=$now
+	SUMMARY+=("$(printf '%-17s %5d passed %5d failed %5d s' "$1" "$passed" "$failed" "$4")")
 	printf '## %s: %d passed, %d failed\n' "$1" "$passed" "$failed"
 }
 
@@ -78,259 +78,323 @@ count()
 	grep -E -c -- "$2" "$1"
 }
 
-# run_tap_log NAME LOG COMMAND...: a command that prints TAP lines; a failing
-# exit status that no "not ok" line explains counts as one failure
-run_tap_log()
-{
-	local name=$1 log=$2 passed failed rc
+# ---- what runs: units, each with a log ---------------------------------------------------
 
-	shift 2
-	as_user "$@" 2>&1 | tee "$log"
-	rc=${PIPESTATUS[0]}
-	# one line a test, or one a program with the number of its tests
-	passed=$(awk '/^ok( |$)/ {
-		n += match($0, /\([0-9]+ tests\)$/) ? substr($0, RSTART + 1) + 0 : 1
-	} END { print n + 0 }' "$log")
-	failed=$(count "$log" '^not ok [0-9]')
-	[ "$failed" -gt 0 ] || failed=$(count "$log" '^not ok( |$)')
-	if [ "$rc" -ne 0 ] && [ "$failed" -eq 0 ]; then
-		echo "# $name: exit status $rc"
-		failed=1
-	fi
-	tally "$name" "$passed" "$failed"
+# A unit is a part of the run that needs no other: PART NAME.  As the user of the servers.
+
+# core_make TARGET [VARIABLE=...]: in test/core
+core_make()
+{
+	as_user timeout -k 30 1800 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
+		WERROR="${WERROR:-0}" "${@:2}" "$1"
 }
 
-part_core()
+# run_core FLAVOUR: what shares the objects of one compiler's flags, one after the other.
+# The plain build has the whole length, the others look for something else.
+run_core()
 {
-	local t seconds=$CORE_SECONDS
+	local less=$(((CORE_SECONDS + 2) / 3)) rc=0
 
-	for t in check check-asan check-tsan check-tree check-elide check-tail; do
-		echo "== core: $t"
-		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
-			timeout -k 30 1200 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
-			SECONDS="$seconds" \
-			WERROR="${WERROR:-0}" "$t"
-		# the plain build has the whole length, the others look for something else
-		seconds=$(((CORE_SECONDS + 2) / 3))
-	done
+	case $1 in
+		plain)
+			core_make check SECONDS="$CORE_SECONDS" || rc=1
+			core_make check-tree SECONDS="$less" || rc=1
+			core_make check-elide SECONDS="$less" || rc=1
+			core_make check-tail SECONDS="$less" || rc=1
+			;;
+		*) core_make "check-$1" SECONDS="$less" || rc=1 ;;
+	esac
+	return $rc
 }
 
-# part_core_tests FLAVOURS NAME,NAME...: these programs, for every structure
-part_core_tests()
+# run_pg_regress ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
+run_pg_regress()
 {
-	local t
-
-	for t in $1; do
-		echo "== core: check-$t"
-		run_tap_log "core $t" "$WORK/logs/core-$t.log" \
-			timeout -k 30 1200 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
-			SECONDS="$CORE_SECONDS" WERROR="${WERROR:-0}" "check-$t" TESTS="${2//,/ }"
-	done
+	as_user timeout -k 30 900 make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "$@"
 }
 
-# part_quick: every program of the core a tenth as long, one radix tree and one
-# B+-tree, plain and under ASan
-part_quick()
-{
-	local t
-
-	for t in plain asan; do
-		echo "== quick: check-$t"
-		run_tap_log "quick $t" "$WORK/logs/quick-$t.log" env TAP_SCALE=10 \
-			timeout -k 30 600 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
-			SECONDS=1 WERROR="${WERROR:-0}" "check-$t" STRUCTURES="art-olc btree-optiql"
-	done
-}
-
-# part_tool NAME DIRECTORY TARGET: checks of the core that want tools of their own
-part_tool()
-{
-	echo "== $1"
-	run_tap_log "$1" "$WORK/logs/$1.log" \
-		timeout -k 30 1800 make -s -j2 --no-print-directory -C "$SRC/test/$2" "$3"
-}
-
-# pg_regress prints "test NAME ... ok" (15) or TAP (16 and later)
-part_pg_regress()
-{
-	local name=$1 log=$WORK/logs/$1.log rc passed failed
-
-	shift
-	echo "== $name"
-	as_user timeout -k 30 900 make -s --no-print-directory \
-		PG_CONFIG="$PG_CONFIG" installcheck "$@" 2>&1 | tee "$log"
-	rc=${PIPESTATUS[0]}
-	passed=$(count "$log" '^(test .* \.\.\. ok|ok +[0-9]+ )')
-	failed=$(count "$log" '^(test .* \.\.\. .*FAILED|not ok +[0-9]+ )')
-	if [ "$rc" -ne 0 ]; then
-		[ "$failed" -gt 0 ] || failed=1
-		[ "$rc" -ne 124 ] || echo "# $name: it took too long"
-		find "$SRC" -name regression.diffs -exec head -400 {} \; 2>/dev/null
-		find "$SRC" -path '*tmp_*' -name postmaster.log \
-			-exec grep -E 'PANIC|FATAL|TRAP|terminated by signal' {} \; |
-			tail -20
-	fi
-	tally "$name" "$passed" "$failed"
-}
-
-# brute force over the key encodings: a module of its own, a server without
-# artidx
-part_keys()
+# brute force over the key encodings: a module of its own, a server without artidx
+run_keys()
 {
 	local dir=$SRC/test/modules/art_keytest
 
-	if ! as_user make -s -C "$dir" PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" \
-		install >"$WORK/logs/keytest-build.log" 2>&1; then
-		tail -20 "$WORK/logs/keytest-build.log"
-		tally keys 0 1
-		return
-	fi
-	part_pg_regress keys -C "$dir"
+	as_user make -s -C "$dir" PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" install &&
+		run_pg_regress -C "$dir"
 }
 
-# tap_file FILE: one file of test/t in a directory and a log of its own; its
-# exit status goes to LOG.rc, its seconds to LOG.time
-tap_file()
+# The library as built here in the first minor release of this version.  Its ICU is of
+# that time, so opcmp has other answers; opclass counts what core has mended since, and
+# elision wants a module.
+run_first()
 {
-	local name log started rc
+	local first=$WORK/first names
 
-	name=$(basename "$1" .pl)
-	log=$WORK/logs/tap-$name.log
-	started=$(date +%s)
-	as_user mkdir -p "$WORK/tap/$name"
+	names=$(sed -n '/^REGRESS /,/[^\\]$/p; /^REGRESS += /p' "$SRC/Makefile" | sed 's/^REGRESS [+]*= //; s/\\$//' |
+		xargs -n1 | grep -vxE 'opcmp|opclass|elision')
+	as_user cp -a "$FIRST_SERVER" "$first" && as_user cp "$BIN/psql" "$first/bin/" &&
+		as_user cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
+		as_user cp "$SRC/artidx.control" "$SRC"/artidx--*.sql "$first/share/postgresql/extension/" || return 1
+	"$first/bin/postgres" --version
+	as_user timeout -k 30 900 "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/regress/pg_regress" \
+		--inputdir="$SRC" --outputdir="$WORK/tmp" --bindir="$first/bin" --dlpath="$first/lib/postgresql" \
+		--temp-instance="$WORK/tmp/first" --temp-config="$SRC/test/artidx.conf" --no-locale --encoding=UTF8 \
+		$names
+}
+
+# run_tap NAME: one file of test/t, whose nodes have a directory and a socket of their own
+run_tap()
+{
+	local pgxs
+
+	pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
+	as_user mkdir -p "$WORK/tap/$1"
 	# 15 goes by TESTDIR, later ones by the other two
-	as_user env TESTDIR="$WORK/tap/$name" PGPORT=65432 CONNS="$CONNS" \
-		TESTDATADIR="$WORK/tap/$name/tmp_check" \
-		TESTLOGDIR="$WORK/tap/$name/tmp_check/log" \
+	as_user env TESTDIR="$WORK/tap/$1" PGPORT=65432 CONNS="$CONNS" \
+		TESTDATADIR="$WORK/tap/$1/tmp_check" \
+		TESTLOGDIR="$WORK/tap/$1/tmp_check/log" \
 		STRESS_SECONDS="$STRESS_SECONDS" PG_TEST_PORT_DIR="$WORK/tap/portlock" \
-		PG_REGRESS="$PGXS_SRC/test/regress/pg_regress" \
+		PG_REGRESS="$pgxs/test/regress/pg_regress" \
 		timeout -k 30 "$TAP_TIMEOUT" prove -v --nocolor \
-		-I "$PGXS_SRC/test/perl" -I "$SRC/test/perl" "$1" >"$log" 2>&1 </dev/null &
-	echo $! >"$log.pid"
-	wait $!
-	rc=$?
-	rm -f "$log.pid"
-	echo $(($(date +%s) - started)) >"$log.time"
-	echo $rc >"$log.rc"
+		-I "$pgxs/test/perl" -I "$SRC/test/perl" "$SRC/test/t/$1.pl"
 }
 
-# part_tap [NAME,NAME...]: TAP_JOBS of them at a time; every node has a
-# directory and a socket of its own
-part_tap()
+run_unit()
 {
-	local f name log rc passed=0 failed=0 p n skipped files=() running=0
+	case $1 in
+		symbols)
+			bash "$SRC/test/symbols.sh" list artidx.so "$PG_CONFIG" &&
+				bash "$SRC/test/symbols.sh" selftest "$PG_CONFIG"
+			;;
+		core) run_core "$2" ;;
+		core:*) core_make "check-$2" SECONDS="$CORE_SECONDS" TESTS="$(names_of "$1")" ;;
+		# every program a tenth as long, one radix tree and one B+-tree
+		quick) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+		keys) run_keys ;;
+		regress) run_pg_regress TAP_TESTS= ISOLATION= ;;
+		regress:*) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(names_of "$1")" ;;
+		isolation) run_pg_regress TAP_TESTS= REGRESS= ;;
+		isolation:*) run_pg_regress TAP_TESTS= REGRESS= ISOLATION="$(names_of "$1")" ;;
+		tap | tap:*) run_tap "$2" ;;
+		stress)
+			as_user env BIN="$BIN" WORK="$WORK" STRESS_SECONDS="$STRESS_SECONDS" CLIENTS="${CLIENTS:-32}" \
+				bash "$SRC/test/stress/stress.sh"
+			;;
+		first) run_first ;;
+		# checks of the core that want tools of their own
+		models) as_user make -s -j2 --no-print-directory -C "$SRC/test/models" check ;;
+		helgrind) core_make check-helgrind ;;
+		count) core_make count ;;
+	esac
+}
 
-	if [ -n "${1:-}" ]; then
-		for name in ${1//,/ }; do
-			files+=("$SRC/test/t/$name.pl")
-		done
-	else
-		files=("$SRC"/test/t/*.pl)
-	fi
-	echo "== tap"
-	PGXS_SRC=$(dirname "$("$PG_CONFIG" --pgxs)")/..
-	as_user mkdir -p "$WORK/tap/portlock"
+# names_of PART:NAME,NAME...
+names_of()
+{
+	local names=${1#*:}
 
-	# from the end: those take longest
-	for ((n = ${#files[@]} - 1; n >= 0; n--)); do
-		if [ $running -ge "$TAP_JOBS" ]; then
+	echo "${names//,/ }"
+}
+
+# units PART: the names of its units
+units()
+{
+	case $1 in
+		core | core:*) echo "plain asan tsan" ;;
+		quick) echo "plain asan" ;;
+		tap:*) names_of "$1" ;;
+		# from the end: those take longest
+		tap) (cd "$SRC/test/t" && printf '%s\n' *.pl) | sort -r | sed 's/\.pl$//' | xargs ;;
+		*) echo "${1%%:*}" ;;
+	esac
+}
+
+# uses_all PART: does it keep all processors busy by itself?
+uses_all()
+{
+	case $1 in core* | quick | stress | models | helgrind | count) return 0 ;; esac
+	return 1
+}
+
+# unit PART NAME: runs it; its log, exit status and seconds are files
+unit()
+{
+	local log=$WORK/logs/${1%%:*}-$2.log began=$SECONDS
+
+	run_unit "$1" "$2" >"$log" 2>&1 </dev/null
+	echo $? >"$log.rc"
+	echo $((SECONDS - began)) >"$log.time"
+	printf '# at %5d s: %s %s, %d s\n' "$SECONDS" "${1%%:*}" "$2" $((SECONDS - began))
+}
+
+# lane N PART NAME PART NAME...: these units, N at a time
+lane()
+{
+	local n=$1 running=0
+
+	shift
+	while [ $# -gt 0 ]; do
+		if [ $running -ge "$n" ]; then
 			wait -n
 			running=$((running - 1))
 		fi
-		tap_file "${files[n]}" &
+		unit "$1" "$2" &
 		running=$((running + 1))
+		shift 2
 	done
 	wait
-
-	for f in "${files[@]}"; do
-		name=$(basename "$f" .pl)
-		log=$WORK/logs/tap-$name.log
-		rc=$(cat "$log.rc")
-		# what was skipped did not pass, and is printed
-		skipped=$(count "$log" '^ok [0-9]+ # skip')
-		p=$(($(count "$log" '^ok [0-9]') - skipped))
-		n=$(count "$log" '^not ok [0-9]')
-		if [ "$n" -eq 0 ] && { [ "$rc" -ne 0 ] || [ "$p" -eq 0 ]; }; then
-			echo "# $name: exit status $rc"
-			n=1
-		fi
-		passed=$((passed + p))
-		failed=$((failed + n))
-		printf '%-22s %4d passed %4d failed %4d s\n' "$name" "$p" "$n" \
-			"$(cat "$log.time")"
-		grep -E '^# SEED=' "$log"
-		sed -nE 's/^ok [0-9]+ (# skip.*)/\1/p' "$log"
-		[ "$n" -gt 0 ] || continue
-		grep -E "^(not ok|#   (Failed|at |  +(got|expected)|['(])|Result|Files|  (Failed|Non-zero|Parse))" \
-			"$log" | grep -v "^#   'std\|^# *'background_psql" | head -60
-		echo "# the end of the servers' logs:"
-		find "$WORK/tap/$name" -name '*.log' -path '*log*' 2>/dev/null |
-			while IFS= read -r f; do
-				echo "# --- ${f##*/}"
-				grep -E 'PANIC|TRAP|terminated by signal|not ok|Bailout' "$f" |
-					tail -5
-			done
-		tail -40 "$log"
-	done
-	tally tap "$passed" "$failed"
 }
 
-part_stress()
+# end_all PID: that process and all that it has started
+end_all()
 {
-	echo "== stress"
-	run_tap_log stress "$WORK/logs/stress.log" env BIN="$BIN" WORK="$WORK" \
-		STRESS_SECONDS="$STRESS_SECONDS" CLIENTS="${CLIENTS:-32}" \
-		bash "$SRC/test/stress/stress.sh"
+	local child
+
+	# shellcheck disable=SC2013
+	for child in $(cat "/proc/$1"/task/*/children 2>/dev/null); do
+		end_all "$child"
+	done
+	kill -TERM "$1" 2>/dev/null
 }
 
 # what still runs in the background when the script is ended early
-stop_taps()
+stop_units()
 {
-	local rc=$? f
+	local rc=$? pid
 
-	for f in "$WORK"/logs/tap-*.pid; do
-		[ -f "$f" ] && kill -TERM "$(cat "$f")" 2>/dev/null && sleep 2
+	for pid in $(jobs -p); do
+		end_all "$pid"
+		sleep 2
 	done
 	return $rc
 }
 
+# ---- what came of it ---------------------------------------------------------------------
+
+# results PART: counts and, of what failed, the reasons
+results()
+{
+	local name log rc p n passed=0 failed=0 seconds=0
+
+	echo "== ${1}"
+	for name in $(units "$1" | xargs -n1 | sort); do
+		log=$WORK/logs/${1%%:*}-$name.log
+		rc=$(cat "$log.rc")
+		case $1 in
+			tap | tap:*) results_tap "$name" ;;
+			keys | regress* | isolation* | first) results_pg_regress ;;
+			*) results_lines ;;
+		esac
+		passed=$((passed + p))
+		failed=$((failed + n))
+		seconds=$((seconds + $(cat "$log.time")))
+	done
+	tally "${1%%:*}" "$passed" "$failed" "$seconds"
+}
+
+# These set p and n, the counts, by the log and rc of results().
+
+# TAP lines; a failing exit status that no "not ok" line explains counts as one failure
+results_lines()
+{
+	# one line a test, or one a program with the number of its tests
+	p=$(awk '/^ok( |$)/ {
+		n += match($0, /\([0-9]+ tests\)$/) ? substr($0, RSTART + 1) + 0 : 1
+	} END { print n + 0 }' "$log")
+	n=$(count "$log" '^not ok [0-9]')
+	[ "$n" -gt 0 ] || n=$(count "$log" '^not ok( |$)')
+	[ "$rc" -eq 0 ] || [ "$n" -gt 0 ] || { echo "# $name: exit status $rc"; n=1; }
+	[ "$n" -eq 0 ] && return
+	grep -vE '^ok ' "$log" | tail -400
+}
+
+results_pg_regress()
+{
+	p=$(count "$log" '^(test .* \.\.\. ok|ok +[0-9]+ )')
+	n=$(count "$log" '^(test .* \.\.\. .*FAILED|not ok +[0-9]+ )')
+	[ "$rc" -ne 0 ] || return
+	[ "$n" -gt 0 ] || n=1
+	[ "$rc" -ne 124 ] || echo "# $1: it took too long"
+	tail -60 "$log"
+	find "$SRC" "$WORK/tmp" -name regression.diffs -exec head -400 {} \; 2>/dev/null
+	find "$SRC" -path '*tmp_*' -name postmaster.log \
+		-exec grep -E 'PANIC|FATAL|TRAP|terminated by signal' {} \; | tail -20
+}
+
+# results_tap NAME: of prove
+results_tap()
+{
+	local skipped f
+
+	# what was skipped did not pass, and is printed
+	skipped=$(count "$log" '^ok [0-9]+ # skip')
+	p=$(($(count "$log" '^ok [0-9]') - skipped))
+	n=$(count "$log" '^not ok [0-9]')
+	if [ "$n" -eq 0 ] && { [ "$rc" -ne 0 ] || [ "$p" -eq 0 ]; }; then
+		echo "# $1: exit status $rc"
+		n=1
+	fi
+	printf '%-22s %4d passed %4d failed %4d s\n' "$1" "$p" "$n" "$(cat "$log.time")"
+	grep -E '^# SEED=' "$log"
+	sed -nE 's/^ok [0-9]+ (# skip.*)/\1/p' "$log"
+	[ "$n" -gt 0 ] || return
+	grep -E "^(not ok|#   (Failed|at |  +(got|expected)|['(])|Result|Files|  (Failed|Non-zero|Parse))" \
+		"$log" | grep -v "^#   'std\|^# *'background_psql" | head -60
+	echo "# the end of the servers' logs:"
+	find "$WORK/tap/$1" -name '*.log' -path '*log*' 2>/dev/null |
+		while IFS= read -r f; do
+			echo "# --- ${f##*/}"
+			grep -E 'PANIC|TRAP|terminated by signal|not ok|Bailout' "$f" |
+				tail -5
+		done
+	tail -40 "$log"
+}
+
+# The tests that took longest: "SECONDS s NAME" of each program, file and script
+slowest()
+{
+	local f
+
+	cd "$WORK/logs" || return
+	{
+		sed -nE 's/^ok - (core .*) ([0-9]+) s \([0-9]+ tests\)$/\2 \1/p' core-*.log quick-*.log 2>/dev/null
+		sed -nE 's/^(test |ok +[0-9]+ +[-+] )([a-z0-9_-]+) .* ([0-9]+)([0-9]{3}) ms$/\3 regress \2/p' \
+			regress-*.log isolation-*.log keys-*.log 2>/dev/null
+		for f in tap-*.log.time stress-*.log.time; do
+			[ ! -f "$f" ] || echo "$(cat "$f") $(basename "$f" .log.time | tr - ' ')"
+		done
+	} | sort -rn | head -10 | awk '{ s = $1; $1 = ""; printf "%5d s %s\n", s, $0 }'
+	cd "$SRC" || return
+}
+
 started=$(date +%s)
-part_started=$started
 art_setup test
-trap 'stop_taps; art_cleanup' EXIT
-[ -z "${ELISION_PROVIDER:-}" ] || art_elision_module
+trap 'stop_units; art_cleanup' EXIT
+# elision.sql and the stress load it, and both at once are not to build it
+art_elision_module
 for s in $(art_elision_conf); do
 	echo "$s" | as_user tee -a "$SRC/test/artidx.conf" >/dev/null
 done
 mkdir -p "$WORK/logs"
+as_user mkdir -p "$WORK/tap/portlock"
 
+wide=()
+narrow=()
 for part in "${PARTS[@]}"; do
-	case $part in
-		core) part_core ;;
-		core:*) part_core_tests "plain asan tsan" "${part#*:}" ;;
-		quick) part_quick ;;
-		regress) part_pg_regress regress TAP_TESTS= ISOLATION= ;;
-		regress:*)
-			names=${part#*:}
-			part_pg_regress regress TAP_TESTS= ISOLATION= REGRESS="${names//,/ }"
-			;;
-		keys) part_keys ;;
-		isolation) part_pg_regress isolation TAP_TESTS= REGRESS= ;;
-		isolation:*)
-			names=${part#*:}
-			part_pg_regress isolation TAP_TESTS= REGRESS= ISOLATION="${names//,/ }"
-			;;
-		tap) part_tap ;;
-		tap:*) part_tap "${part#tap:}" ;;
-		stress) part_stress ;;
-		models) part_tool models models check ;;
-		helgrind) part_tool helgrind core check-helgrind ;;
-		count) part_tool count core count ;;
-	esac
+	for name in $(units "$part"); do
+		if uses_all "$part"; then wide+=("$part" "$name"); else narrow+=("$part" "$name"); fi
+	done
+done
+lane 1 "${wide[@]}" &
+lane "$JOBS" "${narrow[@]}" &
+wait
+for part in "${PARTS[@]}"; do
+	results "$part"
 done
 
 echo
 printf '%s\n' "${SUMMARY[@]}"
+echo "the slowest:"
+slowest
 echo "total time: $(($(date +%s) - started)) s"
 echo "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
 [ "$TOTAL_FAILED" -eq 0 ]

@@ -523,7 +523,7 @@ artidx_usage_stats(PG_FUNCTION_ARGS)
 	Usage	   *u;
 
 	art_require_preload(NULL);
-	InitMaterializedSRF(fcinfo, 0);
+	art_begin_rows(fcinfo);
 	(void) art_ctx();
 
 	memset(&ctl, 0, sizeof(ctl));

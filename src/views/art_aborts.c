@@ -116,7 +116,7 @@ artidx_abort_stats(PG_FUNCTION_ARGS)
 	const char *why_not = art_elision_why_not();
 	Aborts	   *sum = palloc0(sizeof(Aborts));
 
-	InitMaterializedSRF(fcinfo, 0);
+	art_begin_rows(fcinfo);
 	if (!PG_ARGISNULL(0) && !check_index(PG_GETARG_OID(0)))
 		return (Datum) 0;
 	if (art_preloaded())

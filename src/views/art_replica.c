@@ -37,7 +37,7 @@ artidx_standby_stats(PG_FUNCTION_ARGS)
 	int			pids[ART_NFOLLOWERS];
 	XLogRecPtr	replayed;
 
-	InitMaterializedSRF(fcinfo, 0);
+	art_begin_rows(fcinfo);
 	if (!art_preloaded())
 		return (Datum) 0;
 

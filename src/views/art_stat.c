@@ -474,7 +474,7 @@ artidx_memory_class_stats(PG_FUNCTION_ARGS)
 	int			n;
 
 	art_require_preload(NULL);
-	InitMaterializedSRF(fcinfo, 0);
+	art_begin_rows(fcinfo);
 
 	cx = art_ctx();
 	ART_CORE_BEGIN();
@@ -510,7 +510,7 @@ artidx_epoch_stats(PG_FUNCTION_ARGS)
 	int			nslots;
 
 	art_require_preload(NULL);
-	InitMaterializedSRF(fcinfo, 0);
+	art_begin_rows(fcinfo);
 
 	cx = art_ctx();
 	nslots = ax_nslots(art_shared->area);
