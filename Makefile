@@ -3,7 +3,7 @@
 #   make help                      this list
 #   make && sudo make install      build and install for the pg_config in PATH
 #   make check                     the quick tests, some three minutes
-#   make test                      every test, in throwaway clusters
+#   make test                      every test, in throwaway clusters, some 20 minutes
 #   make test PARTS=regress:unique one test; also core:NAME, isolation:NAME, tap:NAME
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
@@ -19,7 +19,7 @@
 #   make applications              the examples of doc/applications.md
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
-#   make matrix                    the tests on 16, 17, 18, and on servers that check themselves
+#   make matrix                    the tests on other versions, and on servers that check themselves
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -108,7 +108,7 @@ clean:
 check:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS=3 CLIENTS=16 \
 		ARTIDX_ENGINES='$(or $(ARTIDX_ENGINES),art-olc)' \
-		bash test/run.sh quick regress isolation stress
+		bash test/run.sh symbols quick regress isolation stress
 else
 include $(PGXS)
 
@@ -159,15 +159,15 @@ $(DATA_built): $(SQL_PARTS) Makefile
 	mv $@.tmp $@
 
 # Every part of the tests also runs alone: make test PARTS="regress tap"
-PARTS = core keys regress isolation tap stress
+PARTS = symbols core keys regress isolation tap stress
 
 # The long versions of the tests that take their length from the environment.
 SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 STRESS_FULL=300 DDL_ROUNDS=2000 \
 	PRIVATE_SECONDS=300 BUILD_ROWS=10000000 SWITCH_SECONDS=300 SCANS_SECONDS=300 \
-	TYPE_ROUNDS=10 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
+	TYPE_ROUNDS=10 TYPE_ROWS=10000 CUT_ROUNDS=48 TAP_SCALE=100 CORE_SECONDS=30 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
-SOAK_TAP = tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
+SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
 
 .PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:
@@ -238,3 +238,4 @@ format:
 
 checks:
 	bash test/checks.sh
+	PG_CONFIG='$(PG_CONFIG)' bash test/run.sh symbols

@@ -10,13 +10,15 @@
 #				pg_config of PG_CONFIGS; no test runs
 #	15 ... 19	that version: this machine's, if it has the headers, or else
 #				Debian's, in a system of its own (test/roots.sh; root, apt)
+#	first		builds against the newest minor releases of 15, 17 and 18, run on the
+#				first ones, which npm has (test/roots.sh)
 #	assert		PostgreSQL 15 from Debian's source, with assertions
 #	asan		the same, server and artidx under the address sanitizer
 #
 # A "?" behind a row says that nothing is wrong if no suite has the version; it
 # is listed as not available.  Everything else that cannot run is a failure.
 #
-#	MATRIX			the rows (builds 16? 17 18 assert asan)
+#	MATRIX			the rows (builds 16? 17 18 first assert asan)
 #	PARTS			the parts of every row; else those of default_parts()
 #	ARTIDX_CACHE	what is made once stays there (~/.cache/artidx)
 #	CONFORMANCE_SRC	a source tree of PostgreSQL 15, instead of Debian's
@@ -26,7 +28,7 @@
 . "$TREE/test/roots.sh"
 . "$TREE/test/conformance/fetch.sh"
 
-[ $# -gt 0 ] || set -- ${MATRIX:-builds 16? 17 18 assert asan}
+[ $# -gt 0 ] || set -- ${MATRIX:-builds 16? 17 18 first assert asan}
 : "${ROW_SECONDS:=5400}"
 PASSED=0
 FAILED=0
@@ -40,9 +42,9 @@ trap 'exit 143' TERM HUP
 default_parts()
 {
 	case $1 in
-		assert) echo "regress isolation keys tap:035_types stress" ;;
+		assert) echo "symbols regress isolation keys tap:035_types stress" ;;
 		asan) echo "regress isolation" ;;
-		*) echo "regress isolation keys tap" ;;
+		*) echo "symbols regress isolation keys tap" ;;
 	esac
 }
 
@@ -117,7 +119,7 @@ row_version()
 	local parts=${PARTS:-$(default_parts "$1")}
 
 	if [ -x "$here" ] && art_pg_complete "$here"; then
-		tests "$version" "this machine's" env WERROR=1 PG_CONFIG="$here" \
+		tests "$version" "this machine's" env WERROR=1 PG_CONFIG="$here" FIRST_SERVER="${FIRST:-}" \
 			bash "$TREE/test/run.sh" $parts
 		return
 	fi
@@ -128,13 +130,31 @@ row_version()
 	elif [ $rc -ne 0 ]; then
 		row "$version" "not available" 0 1 "$ART_ROOT_WHY"
 	else
+		if [ -n "${FIRST:-}" ]; then
+			rm -rf "$ART_ROOT/opt/first"
+			cp -a "$FIRST" "$ART_ROOT/opt/first"
+		fi
 		# it looks up shell variables of ours and is a function, hence the bash
 		tests "$version" "Debian $(cat "$ART_ROOT/made")" bash -c \
 			'. "$1/test/lib.sh"; . "$1/test/roots.sh"; shift; art_in_root "$@"' matrix \
-			"$TREE" "$ART_ROOT" env WERROR=1 PG_CONFIG="$ART_ROOT_PG_CONFIG" \
+			"$TREE" "$ART_ROOT" env WERROR=1 PG_CONFIG="$ART_ROOT_PG_CONFIG" FIRST_SERVER=${FIRST:+/opt/first} \
 			${STRESS_SECONDS:+STRESS_SECONDS="$STRESS_SECONDS"} \
 			bash /mnt/test/run.sh $parts
 	fi
+}
+
+# One build for all minor releases: on the first of each version.
+row_first()
+{
+	local version FIRST
+
+	for version in 15 17 18; do
+		if art_first_server "$version"; then
+			FIRST=$ART_FIRST PARTS=first row_version "$version" ''
+		else
+			row "$version" "not available" 0 1 "$ART_ROOT_WHY"
+		fi
+	done
 }
 
 # A server that checks itself.
@@ -161,9 +181,10 @@ for r in "$@"; do
 	echo "=== $r"
 	case $r in
 		builds) row_builds ;;
+		first) row_first ;;
 		1[5-9] | 1[5-9]\?) row_version "${r%\?}" "${r#1[5-9]}" ;;
 		assert | asan) row_checked "$r" ;;
-		*) art_die "no such row: $r (builds, 15 to 19, assert, asan)" ;;
+		*) art_die "no such row: $r (builds, 15 to 19, first, assert, asan)" ;;
 	esac
 done
 

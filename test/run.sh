@@ -12,9 +12,9 @@
 # parts' times and the ten slowest tests; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
-#	STRESS_SECONDS	length of the SQL stress of each structure (15)
-#	CORE_SECONDS	length of each threaded stress of the core (15)
-#	TAP_SCALE		per cent of the work that the core's tests do (100)
+#	STRESS_SECONDS	length of the SQL stress of each structure (8)
+#	CORE_SECONDS	length of each threaded stress of the core (5)
+#	TAP_SCALE		per cent of the work that the core's tests do (40)
 #	CONNS			connections of test/t/005_connections.pl (500)
 #	JOBS			what uses one processor: so many at a time (2), beside one that uses all
 #	TAP_TIMEOUT		seconds that a file of test/t may take (900)
@@ -28,7 +28,8 @@
 
 PARTS=("$@")
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(symbols core keys regress isolation tap stress)
-: "${STRESS_SECONDS:=15}" "${CORE_SECONDS:=15}" "${CONNS:=500}"
+: "${STRESS_SECONDS:=8}" "${CORE_SECONDS:=5}" "${CONNS:=500}"
+export TAP_SCALE=${TAP_SCALE:-40}
 : "${JOBS:=2}" "${TAP_TIMEOUT:=900}" "${FIRST_SERVER:=}"
 art_whole_numbers 1 JOBS TAP_TIMEOUT STRESS_SECONDS CORE_SECONDS CONNS
 
@@ -85,7 +86,7 @@ count()
 # core_make TARGET [VARIABLE=...]: in test/core
 core_make()
 {
-	as_user timeout -k 30 1800 make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
+	as_user timeout -k 30 $((2 * TAP_TIMEOUT)) make -s -k -j2 --no-print-directory -C "$SRC/test/core" \
 		WERROR="${WERROR:-0}" "${@:2}" "$1"
 }
 
@@ -131,9 +132,9 @@ run_first()
 
 	names=$(sed -n '/^REGRESS /,/[^\\]$/p; /^REGRESS += /p' "$SRC/Makefile" | sed 's/^REGRESS [+]*= //; s/\\$//' |
 		xargs -n1 | grep -vxE 'opcmp|opclass|elision')
-	as_user cp -a "$FIRST_SERVER" "$first" && as_user cp "$BIN/psql" "$first/bin/" &&
-		as_user cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
-		as_user cp "$SRC/artidx.control" "$SRC"/artidx--*.sql "$first/share/postgresql/extension/" || return 1
+	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
+		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
+		cp "$SRC/artidx.control" "$SRC"/artidx--*.sql "$first/share/postgresql/extension/" || return 1
 	"$first/bin/postgres" --version
 	as_user timeout -k 30 900 "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/regress/pg_regress" \
 		--inputdir="$SRC" --outputdir="$WORK/tmp" --bindir="$first/bin" --dlpath="$first/lib/postgresql" \

@@ -2,7 +2,7 @@
 # a unique index of which exactly one of two inserters of a key wins, readers of
 # what was just inserted, ALTER INDEX under load, what is buffered when the server
 # is shut down, crashes, or a session ends or waits in its transaction.
-# RACES: keys of the race (200000); TAIL_SECONDS: of each load.
+# RACES: keys of the race (100000); TAIL_SECONDS: of each load.
 use strict;
 use warnings;
 
@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $races = $ENV{RACES} // 200000;
+my $races = $ENV{RACES} // 100000;
 my $seconds = $ENV{TAIL_SECONDS} // 3;
 my @engines = art_engines();
 
