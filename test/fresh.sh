@@ -25,8 +25,6 @@ passed=0
 failed=0
 why=$(art_roots_possible)
 [ -z "$why" ] || art_die "$why"
-command -v debootstrap >/dev/null 2>&1 || { art_apt update; art_apt install debootstrap; }
-
 # The sources of bookworm that the machine's apt knows, security among them, or
 # else the main archive alone.
 sources()
@@ -37,6 +35,10 @@ sources()
 
 base=$ARTIDX_CACHE/bookworm
 mkdir -p "$ARTIDX_CACHE" || art_die "cannot write in $ARTIDX_CACHE"
+# one at a time: test/matrix.sh may run beside it, and use apt, too
+exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock"
+flock "$ROOT_LOCK"
+command -v debootstrap >/dev/null 2>&1 || { art_apt update; art_apt install debootstrap; }
 if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
 	art_say "a minimal Debian 12, into $base"
 	rm -rf "$base" "$base.new"
@@ -48,6 +50,7 @@ if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; 
 	touch "$base.new/made"
 	mv "$base.new" "$base"
 fi
+exec {ROOT_LOCK}>&-
 WORK=$(mktemp -d "$ARTIDX_CACHE/fresh.XXXXXX") || exit 1
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT
