@@ -41,7 +41,7 @@ flock "$ROOT_LOCK"
 command -v debootstrap >/dev/null 2>&1 || { art_apt update; art_apt install debootstrap; }
 if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
 	art_say "a minimal Debian 12, into $base"
-	rm -rf "$base" "$base.new"
+	rm -rf --one-file-system "$base" "$base.new"
 	mapfile -t lines < <(sources)
 	[ ${#lines[@]} -gt 0 ] || lines=("deb $(art_mirror) bookworm main")
 	{ art_make_system bookworm "$base.new" "${lines[@]}" &&
@@ -137,7 +137,7 @@ for m; do
 			echo "# stale: the archive has $before only, so its headers are no newer"
 		fi
 	fi
-	rm -rf "$r"
+	rm -rf --one-file-system "$r"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -108,8 +108,9 @@ art_make_system()
 	shift 2
 	# wget does not ask apt for its proxy
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
-	# the script is named, since debootstrap may be older than the suite
-	env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase --include=ca-certificates "$suite" "$r" "$(art_mirror)" \
+	# the script is named, since debootstrap may be older than the suite; what debootstrap
+	# mounts is gone with its namespace, even when it is killed
+	unshare --mount --propagation private env ${proxy:+http_proxy="$proxy"} debootstrap --variant=minbase --include=ca-certificates "$suite" "$r" "$(art_mirror)" \
 		/usr/share/debootstrap/scripts/sid || return 1
 	for f in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
 		[ ! -f "$f" ] || cp --remove-destination "$f" "$r$f" || return 1
@@ -205,10 +206,10 @@ art_root_locked()
 	fi
 	started=$(date +%s)
 	art_say "PostgreSQL $version from Debian's $suite, into $r"
-	rm -rf "$r.new" "$r"
+	rm -rf --one-file-system "$r.new" "$r"
 	if ! art_make_root "$version" "$suite" "$r.new" >"$r.log" 2>&1 </dev/null; then
 		tail -20 "$r.log" >&2
-		rm -rf "$r.new"
+		rm -rf --one-file-system "$r.new"
 		ART_ROOT_WHY="installing it failed, log: $r.log"
 		return 1
 	fi
