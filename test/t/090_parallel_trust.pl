@@ -71,7 +71,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_x ON t USING art (x) WITH (structure = hydra);
 	CREATE INDEX t_c ON t USING art (c);
 	CREATE TABLE o (id int, n int, x text);
-	INSERT INTO o SELECT i, i, repeat('o', 100) FROM generate_series(1, 12000) i;
+	INSERT INTO o SELECT i, i, repeat('o', 100) FROM generate_series(1, 12100) i;
 	CREATE INDEX o_id ON o USING art (id);
 	VACUUM (ANALYZE) t, o;
 });
@@ -162,8 +162,8 @@ lies('bitmap', 'Parallel Bitmap Heap Scan.*Bitmap Index Scan on t_d', $kinds{'eq
 	settings => 'SET enable_indexscan = off;');
 
 # the inner side of a batched join is every process's own, and so are the values it looks for
-lies("batched: $_->[0]", 'Gather.*Batched.*Inner: o_id.*Parallel Index Only Scan using t_k',
-	"SELECT count(*) FROM t JOIN o ON o.id = t.n + $_->[1] WHERE slow(t.n) AND t.k BETWEEN $_->[2] AND 11000",
+lies("batched: $_->[0]", 'Gather.*Batched.*Inner[^\n]*: o_id.*Parallel Index[\w ]* using t_k',
+	"SELECT count(*) FROM t JOIN o ON o.id = t.n + $_->[1] WHERE slow(t.n) AND t.k > $_->[2]",
 	settings => $plain . 'SET artidx.batched_joins = on;')
   for [ 'outer rows', '0', 'num(W * 100, 3000)' ], [ 'values', 'num(W, 0)', '3000' ];
 
