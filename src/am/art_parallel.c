@@ -13,14 +13,14 @@
  *
  * Each process evaluates the values of its scan keys itself.  A function that is
  * labelled STABLE PARALLEL SAFE may lie, and give each process another value.
- * So whoever begins the scan publishes what its keys are and how long its lists
- * are.  A participant whose own differ takes no part: it returns no row, and the
- * others go on.  Whoever began goes on to the end, so the rows are those of one
- * process's keys, each once: as if the function had been called once.  nbtree
- * returns some mix here: each participant tests the pages it happens to read by
- * keys of its own.  An ERROR would be new to queries that have an answer there.
- * The lists' lengths are compared themselves, since they keep a position within
- * bounds; the values are compared by their hash.
+ * So the first participant publishes what its keys are, and how long its lists
+ * are.  A participant whose own differ takes no part.  It returns no row, and
+ * the first one scans to the end.  So the rows are those of one process's keys,
+ * each once, as if the function had been called once.  nbtree returns some mix
+ * here, for each participant tests the pages that it happens to read by keys of
+ * its own.  An ERROR would be new to queries that have an answer there.  The
+ * lists' lengths are compared themselves, since they keep a position within
+ * bounds.  The values are compared by their hash.
  *
  * A participant that has to go private declares the position its own for good,
  * and returns all beyond it.  The others find that nothing is left when they
