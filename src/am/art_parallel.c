@@ -8,8 +8,19 @@
  * never holds the claim while it returns a row.  A participant waits for room
  * in its queue to the leader; if the leader waited for the claim, both would
  * wait for ever.  The position is a value, so it does not matter in which
- * structure it was found.  Ranges of arrays are told by number, since every
- * participant makes the same plan of the same keys.
+ * structure it was found.  Ranges of arrays are told by number, and a key says
+ * what lies behind it.  Both mean something only to a plan of the same keys.
+ *
+ * Each process evaluates the values of its scan keys itself.  A function that is
+ * labelled STABLE PARALLEL SAFE may lie, and give each process another value.
+ * So the first participant publishes what its keys are, and how long its lists
+ * are.  A participant whose own differ takes no part.  It returns no row, and
+ * the first one scans to the end.  So the rows are those of one process's keys,
+ * each once, as if the function had been called once.  nbtree returns some mix
+ * here, for each participant tests the pages that it happens to read by keys of
+ * its own.  An ERROR would be new to queries that have an answer there.  The
+ * lists' lengths are compared themselves, since they keep a position within
+ * bounds.  The values are compared by their hash.
  *
  * A participant that has to go private declares the position its own for good,
  * and returns all beyond it.  The others find that nothing is left when they
@@ -21,6 +32,10 @@
 #include "postgres.h"
 
 #include "access/relscan.h"
+#include "common/hashfn.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "am/am.h"
 #include "am/art_scan.h"
@@ -142,6 +157,66 @@ art_parallel_release(ArtParallel *p, bool done)
 		ConditionVariableSignal(&p->freed);
 }
 
+/* ---- whose position it is ---- */
+
+/*
+ * The scan's keys as a number.  Values that are equal but not the same bytes
+ * count as different, which costs a participant and no row.
+ */
+static uint64
+hash_keys(IndexScanDesc scan)
+{
+	uint64		h = scan->numberOfKeys;
+
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		ScanKey		k = &scan->keyData[i];
+		int16		typlen = -1;	/* an array's */
+		bool		typbyval = false;
+
+		h = hash_combine64(h, ((uint64) k->sk_flags << 32) |
+						   ((uint32) k->sk_attno << 16) | k->sk_strategy);
+		if (k->sk_flags & SK_ISNULL)
+			continue;
+		if (!(k->sk_flags & SK_SEARCHARRAY))
+			get_typlenbyval(OidIsValid(k->sk_subtype) ? k->sk_subtype :
+							scan->indexRelation->rd_opcintype[k->sk_attno - 1],
+							&typlen, &typbyval);
+		h = hash_combine64(h, datum_image_hash(k->sk_argument, typbyval, typlen));
+	}
+	return h;
+}
+
+/*
+ * Does the shared position belong to keys like ours?  Where nobody has begun,
+ * ours are published.
+ *
+ * Locks: the claim is held.
+ */
+static bool
+same_keys(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtParallel *par = so->par;
+	uint32		lens[INDEX_MAX_KEYS];
+	int			n;
+	uint64		hash;
+
+	if (so->agreed && par->kind != ART_PARALLEL_BEGIN)
+		return true;			/* neither changes before a rescan */
+	n = art_scanplan_lengths(&so->plan, lens);
+	hash = hash_keys(scan);
+	if (par->kind == ART_PARALLEL_BEGIN)
+	{
+		par->nlens = n;
+		memcpy(par->lens, lens, n * sizeof(uint32));
+		par->hash = hash;
+	}
+	so->agreed = par->nlens == n && par->hash == hash &&
+		memcmp(par->lens, lens, n * sizeof(uint32)) == 0;
+	return so->agreed;
+}
+
 /* ---- the part of a scan ---- */
 
 /*
@@ -159,7 +234,7 @@ art_scan_take_rest(ArtScan *so)
 
 /*
  * Take the shared position, to fetch from there.  Returns false when there is
- * nothing left.
+ * nothing left, or nothing for keys like ours.
  *
  * Point look-ups, when there are many, are taken several at a time, and the
  * position moved at once.
@@ -177,6 +252,11 @@ art_scan_claim(IndexScanDesc scan, bool backward)
 	so->limited = false;
 	if (!art_parallel_claim(par))
 		return false;
+	if (!same_keys(scan))
+	{
+		art_parallel_release(par, false);
+		return false;
+	}
 	so->claimed = true;
 	so->cur.from = ART_FROM_START;
 	switch (par->kind)

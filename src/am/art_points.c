@@ -7,6 +7,7 @@
  * (ax_lookup_many), and it fetches the rows of the table as it likes.  The
  * entries are those of the scan's current batch, as if they came from "= ANY".
  * So the dead ones among them are noted and removed as an index scan does it.
+ * Of a parallel plan each process does so for itself, and shares nothing of it.
  * An index-only caller publishes each TID before it looks at the visibility map.
  *
  * Not of compared indexes.  Not under SERIALIZABLE, where a search locks what it

@@ -174,7 +174,7 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	so->started = false;
 	so->mark = ART_MARK_NONE;
 	so->par = scan->parallel_scan ? art_parallel(scan) : NULL;
-	so->claimed = so->limited = so->rest = false;
+	so->agreed = so->claimed = so->limited = so->rest = false;
 	so->ahead = 0;
 
 	if (keys != NULL && scan->numberOfKeys > 0)

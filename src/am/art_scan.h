@@ -38,7 +38,9 @@ typedef enum ArtParallelKind
 /*
  * The shared state.  "claim" is read and written under the spinlock.  All
  * behind it belongs to the participant that holds the claim, which alone reads
- * and writes it.
+ * and writes it.  It believes a position of keys and lists that are its own: it
+ * compares nlens, lens and hash with them first.  A key is an entry's of this
+ * index, or the beginning of one, whoever wrote it.
  */
 typedef struct ArtParallel
 {
@@ -47,8 +49,14 @@ typedef struct ArtParallel
 	ConditionVariable freed;
 
 	ArtParallelKind kind;
+
+	/* of whoever began, unless nobody has */
+	uint64		hash;			/* of the scan keys */
+	int			nlens;
+	uint32		lens[INDEX_MAX_KEYS];	/* art_scanplan_lengths's */
+
 	uint32		keylen;
-	uint32		at[INDEX_MAX_KEYS]; /* art_scanplan_tell's */
+	uint32		at[INDEX_MAX_KEYS]; /* art_scanplan_tell's, each below its lens */
 	uint8		key[ART_PARALLEL_KEY];
 } ArtParallel;
 
@@ -137,6 +145,7 @@ typedef struct ArtScan
 
 	/* parallel scans */
 	ArtParallel *par;			/* NULL: not one */
+	bool		agreed;			/* it is one of keys like ours */
 	bool		claimed;		/* the shared position is ours to move */
 	bool		rest;			/* what is left is all ours */
 	bool		limited;		/* our part ends at limit */

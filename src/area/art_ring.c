@@ -14,7 +14,8 @@
  * The ring is this process's alone, so there is nothing to wait for.  It is read
  * when the process is gone, and so everything it did has been done.  Only the order of
  * what it did matters.  The head moves when a record is complete, the tail when
- * nobody needs a record any more.
+ * nobody needs a record any more.  The reader believes no length before it is within
+ * the record and the ring.
  *
  * src/README.md: WAL that is lost
  */

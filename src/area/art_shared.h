@@ -85,7 +85,8 @@ typedef union ArtAborts
  *
  * A process that has the index locked may read bare a member that only "new"
  * and "open" write.  Where "any" members are read bare an old value does no
- * harm: the reader looks again under the lock, or asks again next time.
+ * harm: the reader looks again under the lock, or asks again next time.  No
+ * member is a place that a user's function names.
  */
 struct ArtEntry
 {
@@ -297,7 +298,8 @@ typedef struct ArtAsk
  * The follower of a database, on a standby.  The first four are under the chunk
  * lock.  The launcher fills a free place, and from then on only its process writes
  * there and frees it.  The launcher frees it while pid is 0.  "position" is the
- * follower's alone and is read bare; so are the counts.
+ * follower's alone and is read bare; so are the counts.  They are numbers to
+ * compare, and no reader takes one for a place in memory.
  */
 typedef struct ArtFollower
 {

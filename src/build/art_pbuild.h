@@ -27,7 +27,11 @@ typedef enum Phase
 	PHASE_DEAD					/* dead rows of a unique build */
 } Phase;
 
-/* In the DSM segment of a parallel build. */
+/*
+ * In the DSM segment of a parallel build.  Participants believe it: a row's
+ * functions run in one process only, and all that is here counts the bytes made
+ * of it.
+ */
 typedef struct Shared
 {
 	/* the leader sets them before the workers come */

@@ -13,7 +13,9 @@
  * the table is read and written meanwhile.  At every moment the constraint has
  * one valid index.  Cut short between two commits, the procedure leaves an index
  * that is not valid, with "_ccnew" or "_ccold" in its name, as REINDEX CONCURRENTLY
- * does.
+ * does.  The index's own functions run meanwhile, in this session, which no lock
+ * keeps out.  Where one has dropped the index or made another of it, the new one
+ * is dropped again.
  *
  * In a transaction block, and where the caller does not want it otherwise, it
  * is done under the table's strongest lock by art_remake_index.  So it is
@@ -82,6 +84,7 @@ typedef struct Found
 	Oid			heapoid;
 	char		relkind;
 	bool		temporary;
+	bool		ispart;			/* of a partitioned index */
 	bool		lockless;		/* can be made again beside writers */
 } Found;
 
@@ -255,6 +258,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 				 errhint("Commit the transaction first.")));
 
 	found->temporary = index->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
+	found->ispart = index->rd_rel->relispartition;
 	found->lockless = !found->temporary && index->rd_index->indimmediate &&
 		!index->rd_index->indisexclusion;
 	c->name = MemoryContextStrdup(c->cxt, RelationGetRelationName(index));
@@ -265,6 +269,62 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 }
 
 /* ---- one index ---- */
+
+/*
+ * Drop an index that is not valid.  Called and done outside of a transaction.
+ *
+ * Locks: the caller has ShareUpdateExclusiveLock on the table for the session,
+ * which keeps others from dropping the index.  Waits for whoever has the table
+ * locked.
+ */
+static void
+drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
+{
+	ObjectAddress old;
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, heapoid);
+
+	/* nobody reads it any more, then nobody writes it */
+	StartTransactionCommand();
+	CHECK_FOR_INTERRUPTS();
+	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, true);
+	/* from 18 on pg_index has a TOAST table */
+	PushActiveSnapshot(GetTransactionSnapshot());
+	index_concurrently_set_dead(heapoid, indexoid);
+	step_end(c);
+
+	StartTransactionCommand();
+	CHECK_FOR_INTERRUPTS();
+	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, true);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	ObjectAddressSet(old, RelationRelationId, indexoid);
+	performDeletion(&old, DROP_RESTRICT,
+					PERFORM_DELETION_CONCURRENT_LOCK | PERFORM_DELETION_INTERNAL);
+	step_end(c);
+	c->unfinished = NULL;
+}
+
+/*
+ * ERROR: the old index is not what it was.  The new one, valid so far to this
+ * transaction alone, goes first.
+ *
+ * Locks: as drop_beside_writers().
+ */
+static void
+give_up_new(Conversion *c, Oid heapoid, Oid newoid)
+{
+	bool		there = IndexGetRelation(newoid, true) == heapoid;
+
+	if (there)
+		index_set_state_flags(newoid, INDEX_DROP_CLEAR_VALID);
+	step_end(c);
+	if (there)
+		drop_beside_writers(c, heapoid, newoid);
+	c->unfinished = NULL;
+	StartTransactionCommand();
+	art_refuse_changed(c->name);
+}
 
 /*
  * The steps of REINDEX CONCURRENTLY, but that the new index is of another access
@@ -283,13 +343,10 @@ convert_beside_writers(Conversion *c, const Found *found)
 	IndexStmt  *stmt = art_remaking_statement(heap, index, c->to);
 	LockRelId	heaplock = heap->rd_lockInfo.lockRelId;
 	LockRelId	indexlock = index->rd_lockInfo.lockRelId;
-	ObjectAddress old,
-				new;
-	LOCKTAG		tag;
+	ObjectAddress new;
 	char	   *schema = get_namespace_name(RelationGetNamespace(heap));
 	char	   *oldname;
 
-	SET_LOCKTAG_RELATION(tag, heaplock.dbId, heaplock.relId);
 	stmt->concurrent = true;
 	stmt->idxname = ChooseRelationName(RelationGetRelationName(index), NULL, "ccnew",
 									   RelationGetNamespace(heap), false);
@@ -312,6 +369,8 @@ convert_beside_writers(Conversion *c, const Found *found)
 	MemoryContextSwitchTo(c->cxt);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	CommandCounterIncrement();
+	if (!art_index_is_still(found->indexoid, found->heapoid, c->from, found->ispart))
+		give_up_new(c, found->heapoid, new.objectId);
 
 	/* the new index takes the old one's place */
 	oldname = ChooseRelationName(c->name, NULL, "ccold",
@@ -324,26 +383,7 @@ convert_beside_writers(Conversion *c, const Found *found)
 	CacheInvalidateRelcacheByRelid(found->heapoid);
 	step_end(c);
 	c->unfinished = quote_qualified_identifier(schema, oldname);
-
-	/* nobody reads the old one any more, then nobody writes it */
-	StartTransactionCommand();
-	CHECK_FOR_INTERRUPTS();
-	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, true);
-	/* from 18 on pg_index has a TOAST table */
-	PushActiveSnapshot(GetTransactionSnapshot());
-	index_concurrently_set_dead(found->heapoid, found->indexoid);
-	step_end(c);
-
-	StartTransactionCommand();
-	CHECK_FOR_INTERRUPTS();
-	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, true);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	ObjectAddressSet(old, RelationRelationId, found->indexoid);
-	performDeletion(&old, DROP_RESTRICT,
-					PERFORM_DELETION_CONCURRENT_LOCK | PERFORM_DELETION_INTERNAL);
-	step_end(c);
-	c->unfinished = NULL;
-
+	drop_beside_writers(c, found->heapoid, found->indexoid);
 	UnlockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 	UnlockRelationIdForSession(&heaplock, ShareUpdateExclusiveLock);
 }

@@ -278,6 +278,47 @@ art_remade(Relation index, Oid newoid, Oid am)
 }
 
 /*
+ * The access method of a relation by its catalog row, InvalidOid if it is
+ * gone.
+ */
+static Oid
+relation_am(Oid relid)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			am = InvalidOid;
+
+	if (HeapTupleIsValid(tup))
+	{
+		am = ((Form_pg_class) GETSTRUCT(tup))->relam;
+		ReleaseSysCache(tup);
+	}
+	return am;
+}
+
+/*
+ * See ddl.h.
+ */
+bool
+art_index_is_still(Oid indexoid, Oid heapoid, Oid am, bool ispart)
+{
+	return IndexGetRelation(indexoid, true) == heapoid &&
+		relation_am(indexoid) == am && get_rel_relispartition(indexoid) == ispart;
+}
+
+/*
+ * See ddl.h.
+ */
+void
+art_refuse_changed(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" was dropped or altered while it was rebuilt", name),
+			 errdetail("A function of the index's expressions or predicate can do that."),
+			 errhint("Functions of an index must be IMMUTABLE in fact, and change nothing.")));
+}
+
+/*
  * See ddl.h.
  *
  * Locks: AccessExclusiveLock on the index, to the end of the transaction; the
@@ -289,6 +330,8 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 	Relation	index = index_open(indexoid, AccessExclusiveLock);
 	IndexStmt  *stmt = art_remaking_statement(heap, index, am);
 	char	   *name = pstrdup(RelationGetRelationName(index));
+	Oid			from = index->rd_rel->relam;
+	bool		ispart = index->rd_rel->relispartition;
 	ObjectAddress old,
 				new;
 
@@ -311,6 +354,8 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 	new = DefineIndex(RelationGetRelid(heap), stmt, InvalidOid, InvalidOid,
 					  InvalidOid, ART_NO_TOTAL_PARTS false, false, false, false, true);
 	CommandCounterIncrement();
+	if (!art_index_is_still(indexoid, RelationGetRelid(heap), from, ispart))
+		art_refuse_changed(name);
 	index_concurrently_swap(new.objectId, indexoid,
 							ChooseRelationName(name, NULL, "old",
 											   RelationGetNamespace(heap), false));
@@ -501,24 +546,6 @@ remake_keys(Oid relid, List *columns, KeyKind kind, Oid from, Oid to)
 }
 
 /* ---- ATTACH PARTITION ---- */
-
-/*
- * The access method of a relation by its catalog row, InvalidOid if it is
- * gone.
- */
-static Oid
-relation_am(Oid relid)
-{
-	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			am = InvalidOid;
-
-	if (HeapTupleIsValid(tup))
-	{
-		am = ((Form_pg_class) GETSTRUCT(tup))->relam;
-		ReleaseSysCache(tup);
-	}
-	return am;
-}
 
 /*
  * Keys of the table, or of its partitions, that are to be parts of the parent's.

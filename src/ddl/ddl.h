@@ -106,6 +106,14 @@ extern void art_remade(Relation index, Oid newoid, Oid am);
  * empty.  False where there is no such operator class.
  */
 extern bool art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell);
+
+/*
+ * A new index was built beside this one, so functions of this one's expressions and
+ * predicate have run, in this session.  Is it still there, the table's, and of the
+ * access method?  And the ERROR where it is not.
+ */
+extern bool art_index_is_still(Oid indexoid, Oid heapoid, Oid am, bool ispart);
+extern void art_refuse_changed(const char *name);
 extern bool art_references_itself(AlterTableStmt *stmt);
 extern const char *art_self_referenced(CreateStmt *stmt);
 extern bool art_remake(AlterTableStmt *stmt);

@@ -23,6 +23,9 @@
  * began, and the build keeps no dead one.  Or it was of a row within its page, which no
  * index knows.
  *
+ * All of it is the follower's own memory.  Offsets are those of WAL that core has
+ * replayed before, so they lie within a page.
+ *
  * src/README.md: On a standby
  */
 #include "postgres.h"

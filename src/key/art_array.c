@@ -881,6 +881,19 @@ art_scanplan_tell(const ArtScanPlan *plan, uint32 *at)
 }
 
 /* See key.h. */
+int
+art_scanplan_lengths(const ArtScanPlan *plan, uint32 *lens)
+{
+	const ArtArrays *aa = plan->arrays;
+
+	if (!plan->many)
+		return 0;
+	for (int i = 0; i < aa->nwheels; i++)
+		lens[i] = aa->list[i].n;
+	return aa->nwheels;
+}
+
+/* See key.h. */
 void
 art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
 {
@@ -891,6 +904,7 @@ art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
 		return;
 	for (int i = 0; i < aa->nwheels; i++)
 	{
+		Assert(at[i] < aa->list[i].n);
 		same &= aa->list[i].at == at[i];
 		aa->list[i].at = at[i];
 	}

@@ -434,6 +434,12 @@ extern void art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n);
 extern int	art_scanplan_tell(const ArtScanPlan *plan, uint32 *at);
 extern void art_scanplan_goto(ArtScanPlan *plan, const uint32 *at);
 
+/*
+ * How many elements each of these arrays has; returns how many there are.  A plan
+ * with the same lengths can go where this one tells.
+ */
+extern int	art_scanplan_lengths(const ArtScanPlan *plan, uint32 *lens);
+
 /* How many combinations there are (at least 1; about, when there are very many). */
 extern double art_scanplan_count(const ArtScanPlan *plan);
 

@@ -17,6 +17,9 @@
  * not written.  Everything is in the byte order and alignment of the machine:
  * the file never leaves it.
  *
+ * A reader believes no byte before its checksum, and no offset or length that
+ * leads out of the file, the block or a key.
+ *
  * src/README.md: Saved files
  */
 #ifndef ART_SAVED_H

@@ -1,5 +1,5 @@
 # CALL artidx_to_btree and back: beside readers and writers, cut short at each of
-# its waits, without the library, and the way it opens: DROP EXTENSION, a dump
+# its waits, where the index's own functions drop it, without the library, and the way it opens: DROP EXTENSION, a dump
 # restored where there is no artidx.  At every moment a key has one valid index.
 use strict;
 use warnings;
@@ -223,6 +223,74 @@ $node->safe_psql('postgres', $late);
 is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT amname, ',') FROM pg_class c JOIN pg_am a ON a.oid = relam
 	WHERE relname IN ('h_b', 'h1_b', 'h2_b')}), 'btree', 'and all parts are of one access method');
 $node->safe_psql('postgres', 'DROP TABLE h');
+
+# ---- the index's own functions drop it, or make another of it ----
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE orders (command text);
+	CREATE FUNCTION obey() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+	DECLARE
+		o record;
+	BEGIN
+		FOR o IN DELETE FROM public.orders RETURNING command LOOP EXECUTE o.command; END LOOP;
+	END $$;
+	CREATE FUNCTION innocent(int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN PERFORM public.obey(); RETURN true; END $$;
+	CREATE TABLE d (a int);
+	CREATE TABLE parts (a int) PARTITION BY RANGE (a);
+	CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (100000);
+	CREATE INDEX parts_a ON ONLY parts USING art (a) WHERE innocent(a);
+	INSERT INTO d SELECT generate_series(1, 100);
+	INSERT INTO part SELECT generate_series(1, 100);
+});
+
+# The index is made anew, and a function of it obeys.  What is there afterwards.
+sub dropped_by_its_own
+{
+	my ($from, $sql, $order, $what, $left, $regex, $sqlstate) = @_;
+
+	$node->safe_psql('postgres', qq{
+		DELETE FROM orders;
+		DROP INDEX IF EXISTS d_a, part_a;
+		CREATE INDEX d_a ON d USING $from (a) WHERE innocent(a);
+		CREATE INDEX part_a ON part USING $from (a) WHERE innocent(a);
+		INSERT INTO orders VALUES ('$order')});
+	fails_with($node, $sql, $sqlstate // '55000', $regex // qr/index "\w+" was dropped or altered while it was rebuilt/, $what);
+	is($node->safe_psql('postgres', q{
+		SELECT string_agg(relname || ' ' || amname || ' ' || indisvalid, ', ' ORDER BY relname) FROM pg_index
+		JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid IN ('d'::regclass, 'part'::regclass)}),
+		$left, "$what: nothing is left of the attempt");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM d WHERE a > 50 AND innocent(a)'), '50', "$what: the table is whole");
+	return;
+}
+
+for my $from ('art', 'btree')
+{
+	my $call = $from eq 'art' ? 'artidx_to_btree' : 'artidx_from_btree';
+
+	dropped_by_its_own($from, "CALL $call('d_a')", 'DROP INDEX public.d_a',
+		"from $from, it drops itself", "part_a $from true");
+	dropped_by_its_own($from, "BEGIN; CALL $call('d_a')", 'DROP INDEX public.d_a',
+		"from $from, in a block it drops itself", "d_a $from true, part_a $from true");
+}
+dropped_by_its_own('art', q{CALL artidx_to_btree('part_a')}, 'ALTER INDEX public.parts_a ATTACH PARTITION public.part_a',
+	'it becomes a part', 'd_a art true, part_a art true');
+$node->safe_psql('postgres', 'DROP INDEX parts_a; CREATE INDEX parts_a ON ONLY parts USING art (a) WHERE innocent(a)');
+dropped_by_its_own('btree', 'ALTER INDEX parts_a ATTACH PARTITION part_a', 'DROP INDEX public.part_a',
+	'attached, it drops itself', 'd_a btree true, part_a btree true');
+
+# core keeps a table that is being read, and names what its own REINDEX would leave, too
+dropped_by_its_own('art', q{CALL artidx_to_btree('d_a')}, 'DROP TABLE public.d',
+	'it drops its table', 'd_a art true, d_a_ccnew btree false, part_a art true',
+	qr/being used by active queries.*index public\.d_a_ccnew may be left/s, '55006');
+$node->safe_psql('postgres', 'DROP INDEX d_a_ccnew; DROP INDEX part_a; DROP TABLE parts');
+
+# one of many: the others are converted all the same
+$node->safe_psql('postgres', q{UPDATE orders SET command = 'DROP INDEX public.d_a'});
+my ($rc, $out, $err) = $node->psql('postgres', 'CALL artidx_to_btree()');
+like($err, qr/WARNING:  index "d_a" was not rebuilt: index "d_a" was dropped or altered/, 'all of them: a warning');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_index WHERE indrelid = 'd'::regclass}), '0', 'all of them: nothing is left');
+$node->safe_psql('postgres', 'DROP TABLE d, orders; DROP FUNCTION innocent, obey');
 
 # ---- without the library ----
 
