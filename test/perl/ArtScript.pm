@@ -12,7 +12,7 @@ use File::Copy qw(copy);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(install_old_script script_text catalogs foreign_references overloads_sql member_calls);
+our @EXPORT = qw(install_old_script script_version script_text catalogs same_catalogs foreign_references overloads_sql member_calls);
 
 my $tree = abs_path(dirname(__FILE__) . '/../..');
 my $extensions = `pg_config --sharedir` =~ s/\s+$//r . '/extension';
@@ -28,10 +28,17 @@ sub install_old_script
 	return;
 }
 
-# The text of the installed script without comments, and without strings but those in dollars.
+# The version that CREATE EXTENSION makes.
+sub script_version
+{
+	return (slurp_file("$extensions/artidx.control") =~ /default_version = '([^']+)'/)[0];
+}
+
+# The text of its script, or of another version's, without comments, and without strings
+# but those in dollars.
 sub script_text
 {
-	my ($version) = slurp_file("$extensions/artidx.control") =~ /default_version = '([^']+)'/;
+	my $version = $_[0] // script_version();
 	my $text = slurp_file("$extensions/artidx--$version.sql");
 
 	$text =~ s{/\*.*?\*/|--[^\n]*}{}gs;
@@ -42,7 +49,7 @@ sub script_text
 # ---- what a database has ----
 
 # The members of the extension, and what belongs to them: rules, members of operator
-# families, types of rows.
+# families, types of rows; not what users made for the access method.
 my $members = q{
 	WITH RECURSIVE ext AS (SELECT oid FROM pg_catalog.pg_extension WHERE extname = 'artidx'),
 	m (classid, objid) AS (
@@ -51,7 +58,7 @@ my $members = q{
 		UNION
 		SELECT d.classid, d.objid FROM pg_catalog.pg_depend d
 			JOIN m ON d.refclassid = m.classid AND d.refobjid = m.objid
-		WHERE d.deptype IN ('i', 'a'))
+		WHERE d.deptype IN ('i', 'a') AND d.refclassid <> 'pg_catalog.pg_am'::regclass)
 };
 
 # All that a database has of the extension, one line a fact, sorted.  Privileges of
@@ -87,6 +94,17 @@ sub catalogs
 			SELECT pg_describe_object(i.classoid, i.objoid, i.objsubid) || ' at first ' || i.privtype::text || ' ' || coalesce($init, 'none')
 			FROM pg_init_privs i JOIN m ON (m.classid, m.objid) = (i.classoid, i.objoid))
 		SELECT replace(fact, E'\\n', ' ') FROM facts ORDER BY fact COLLATE "C"});
+}
+
+# The same facts in both?  Those that differ are told.
+sub same_catalogs
+{
+	my ($got, $want, $name) = @_;
+	my %got = map { $_ => 1 } split /\n/, $got;
+	my %want = map { $_ => 1 } split /\n/, $want;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is(join("\n", grep { !$want{$_} } sort keys %got), join("\n", grep { !$got{$_} } sort keys %want), $name);
 }
 
 # References of the members to what is neither a member nor of pg_catalog: one a line.
