@@ -2,10 +2,10 @@
  * art_result.c
  *	  The rows that functions of SQL give, as the database declares them.
  *
- * The functions of a database are those of the last CREATE EXTENSION or ALTER
- * EXTENSION UPDATE, and the library is the one that the server has loaded.  An older
- * declaration lacks columns at the end, and gets the others.  A newer one has columns
- * that this library does not fill.
+ * The declarations are those of the last CREATE EXTENSION or ALTER EXTENSION UPDATE.
+ * The library is the one that the server has loaded.  An older declaration lacks columns
+ * at the end, and gets the others.  A newer one has columns that this library does not
+ * fill.
  *
  * src/README.md: The SQL of the extension
  */

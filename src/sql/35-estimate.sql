@@ -19,8 +19,7 @@ COMMENT ON FUNCTION artidx_estimate(regclass) IS
 	'bytes of shared memory that this btree index would take as an art index, or this art index if it were built now';
 
 -- Of every btree index of this database that art could take the place of and whose
--- table the caller may read.  Expressions are evaluated for no one but who may act as
--- the table's owner.  An unlogged table is empty on a standby.
+-- table the caller may read.  An unlogged table is empty on a standby.
 CREATE FUNCTION artidx_estimate_database(
 	OUT indrelid regclass, OUT indexrelid regclass, OUT btree_bytes bigint,
 	OUT art_bytes bigint)
@@ -41,8 +40,6 @@ BEGIN ATOMIC
 		AND t.relpersistence <> 't' AND t.oid >= 16384::pg_catalog.oid
 		AND NOT (t.relpersistence = 'u' AND pg_catalog.pg_is_in_recovery())
 		AND i.indisvalid
-		AND (i.indexprs IS NULL AND i.indpred IS NULL OR
-			 pg_catalog.pg_has_role(t.relowner, 'USAGE'))
 		AND pg_catalog.has_table_privilege(t.oid, 'SELECT')
 		AND NOT pg_catalog.row_security_active(t.oid)
 		AND NOT EXISTS (
