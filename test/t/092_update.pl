@@ -91,8 +91,10 @@ foreach my $call (member_calls($node, 'plain', 'public.t_s', 'public.t'))
 	$node->safe_psql('plain', join('; ', @back)) if @back;
 }
 
-# more columns than the library gives
-my $more = $node->safe_psql('plain', q{
+# ---- newer declarations: a column more than the library gives ----
+
+$node->safe_psql('postgres', $of_users);
+my $more = $node->safe_psql('postgres', q{
 	SELECT format('CREATE FUNCTION public.%s(%s, OUT one_more text) RETURNS %s LANGUAGE c AS %L, %L', proname,
 		pg_get_function_arguments(oid), CASE WHEN proretset THEN 'SETOF record' ELSE 'record' END, '$libdir/artidx', prosrc)
 	FROM pg_proc WHERE pronamespace = 'ext'::regnamespace AND prorettype = 'record'::regtype AND prolang = 13
@@ -102,12 +104,12 @@ cmp_ok(scalar @more, '>=', 9, 'functions with rows');
 foreach my $create (@more)
 {
 	my ($name) = $create =~ /FUNCTION public\.(\w+)/;
-	$node->safe_psql('plain', $create);
-	my ($call) = grep { /\b$name\(/ } member_calls($node, 'plain', 'public.t_k', 'public.t');
-	my ($rc, $out, $err) = $node->psql('plain', "\\set VERBOSITY verbose\n" . ($call =~ s/\bext\.//r));
+	$node->safe_psql('postgres', $create);
+	my ($call) = grep { /\b$name\(/ } member_calls($node, 'postgres', 'public.t_k', 'public.t');
+	my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . ($call =~ s/\bext\.//r));
 	like($err, qr/ERROR:  42P13: function $name\(\) is declared with \d+ columns.*HINT:.*ALTER EXTENSION artidx UPDATE/s,
 		"$name() with more columns than the library gives");
-	$node->safe_psql('plain', "DROP FUNCTION public.$name");
+	$node->safe_psql('postgres', "DROP FUNCTION public.$name");
 }
 
 # ---- the update ----
