@@ -24,7 +24,7 @@
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
 EXTENSION = artidx
-EXTVERSION = 0.1.0
+EXTVERSION = 0.2.0
 MODULE_big = artidx
 PGFILEDESC = "artidx - main-memory radix tree indexes"
 
@@ -33,15 +33,18 @@ SOURCES = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch]))
 OBJS = $(patsubst %.c,%.o,$(filter %.c,$(SOURCES)))
 ARTIDX_HEADERS = $(filter %.h,$(SOURCES))
 
-# The install script is the concatenation of src/sql in name order.  sql/ has the
-# inputs of the regression tests and nothing else.
+# The install script is the concatenation of src/sql in name order.  From every older
+# version that has a directory src/sql/from-VERSION a script leads to this one: what is
+# in the directory, and between its files all that can be made anew of the install
+# script (src/sql/anew.awk).  sql/ has the inputs of the regression tests and nothing else.
 SQL_PARTS = $(sort $(wildcard src/sql/*.sql))
-DATA_built = $(EXTENSION)--$(EXTVERSION).sql
-DATA = $(wildcard $(EXTENSION)--*--*.sql)
+ARTIDX_SQL = $(EXTENSION)--$(EXTVERSION).sql
+ARTIDX_UPDATES = $(patsubst src/sql/from-%/,$(EXTENSION)--%--$(EXTVERSION).sql,$(sort $(dir $(wildcard src/sql/from-*/*.sql))))
+DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES)
 
 # Symbols are hidden; 15 has no marking of its own for those that are not.
 PG_CPPFLAGS = -I$(srcdir)/src \
-	'-DPGDLLEXPORT=__attribute__((visibility("default")))'
+	'-DPGDLLEXPORT=__attribute__((visibility("default")))' '-DARTIDX_VERSION="$(EXTVERSION)"'
 PG_CFLAGS = -std=gnu11 -fvisibility=hidden -Wextra -Wno-unused-parameter
 ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
@@ -151,11 +154,20 @@ endif
 help:
 	@sed -n '/^#   make/s/^#   //p; /^$$/q' $(firstword $(MAKEFILE_LIST))
 
-$(DATA_built): $(SQL_PARTS) Makefile
-	{ printf '%s\n' '/* $(DATA_built): generated from src/sql, do not edit */' '' \
-		'-- complain if script is sourced in psql, rather than via CREATE EXTENSION' \
-		'\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; \
-	  for f in $(SQL_PARTS); do echo; cat $$f; done; } > $@.tmp
+script_head = printf '%s\n' '/* $@: generated from src/sql, do not edit */' '' \
+	'-- complain if script is sourced in psql, rather than via $(1) EXTENSION' \
+	'\echo Use "$(2)" to load this file. \quit' ''
+
+$(ARTIDX_SQL): $(SQL_PARTS) Makefile
+	{ $(call script_head,CREATE,CREATE EXTENSION $(EXTENSION)); \
+	  for f in $(SQL_PARTS); do cat $$f; echo; done; } > $@.tmp
+	mv $@.tmp $@
+
+$(ARTIDX_UPDATES): $(EXTENSION)--%--$(EXTVERSION).sql: src/sql/anew.awk $(SQL_PARTS) $(wildcard src/sql/from-*/*.sql) Makefile
+	{ $(call script_head,ALTER,ALTER EXTENSION $(EXTENSION) UPDATE); \
+	  cat src/sql/from-$*/before.sql && echo && \
+	  awk -f src/sql/anew.awk $(SQL_PARTS) && \
+	  cat src/sql/from-$*/after.sql; } > $@.tmp
 	mv $@.tmp $@
 
 # Every part of the tests also runs alone: make test PARTS="regress tap"

@@ -9,6 +9,7 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 
 #include "build/build.h"
@@ -21,6 +22,16 @@
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_version);
+
+/*
+ * artidx_version(): that of the library.
+ */
+Datum
+artidx_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(ARTIDX_VERSION));
+}
 
 /*
  * Library entry.  Loaded late (no shared_preload_libraries), nothing that

@@ -41,6 +41,34 @@ if grep -n '@extschema@' src/sql/*.sql; then
 	fail "the extension is relocatable: no @extschema@; what a view names is found when it is made"
 fi
 
+# The install script runs where others may create: what it calls and reads has its schema
+# (src/README.md: The SQL of the extension).
+check_script_names()
+{
+	perl - src/sql/*.sql src/sql/from-*/*.sql <<-'PERL' || fail "names without pg_catalog in src/sql"
+		use strict; use warnings;
+		my $bad = 0;
+		my $words = join '|', qw(in exists values table as and or not from join select where on lateral if then by is operator execute);
+		foreach my $file (@ARGV)
+		{
+			open my $in, '<', $file or die "$file: $!\n";
+			local $/ = undef;
+			my $text = <$in>;
+			# comments and strings leave their lines
+			$text =~ s{(/\*.*?\*/|--[^\n]*|'[^']*')}{$1 =~ tr/\n//cdr}gse;
+			while ($text =~ /(?<![\w.])(?!(?:$words)\b|artidx_|arthandler\b)([a-z_]\w*)\s*\(|(::)\s*(?!pg_catalog\.)|\b(?:FROM|JOIN)\s+(?!pg_catalog\.|artidx_|LATERAL\b|PUBLIC\b|\()(\w+)/gi)
+			{
+				my $what = $1 // $2 // $3;
+				my $line = 1 + (() = substr($text, 0, $-[0]) =~ /\n/g);
+				print STDERR "$file:$line: $what\n";
+				$bad = 1;
+			}
+		}
+		exit $bad;
+	PERL
+}
+check_script_names
+
 # sql/ has the inputs of the regression tests: each is in REGRESS, and has its output.
 listed=" $(sed -n '/^REGRESS /,/[^\\]$/p; /^REGRESS += /p' Makefile | sed 's/^REGRESS [+]*= //; s/\\$//' | tr -s ' \t\n' ' ') "
 for f in sql/*; do

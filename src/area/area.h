@@ -16,6 +16,7 @@
 
 #include "access/genam.h"
 #include "access/xlogdefs.h"
+#include "fmgr.h"
 #include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
@@ -443,5 +444,14 @@ extern bool art_flushed(XLogRecPtr lsn);
 struct IndexFetchTableData;
 extern XLogRecPtr art_row_lsn(Relation heap, struct IndexFetchTableData *fetch,
 							  ItemPointer tid);
+
+/* ---- art_result.c ---- */
+
+/*
+ * The row, or the rows, of a function of SQL that fills this many columns.  ERROR
+ * 42P13 when the database declares it with more; fewer are fine.
+ */
+extern TupleDesc art_result_row(FunctionCallInfo fcinfo, int columns);
+extern ReturnSetInfo *art_result_rows(FunctionCallInfo fcinfo, int columns);
 
 #endif							/* ART_AREA_H */

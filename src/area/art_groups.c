@@ -516,14 +516,14 @@ add_usage(HTAB *rows, ArtEntry *e)
 Datum
 artidx_usage_stats(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *rsinfo;
 	HASHCTL		ctl;
 	HTAB	   *rows;
 	HASH_SEQ_STATUS seq;
 	Usage	   *u;
 
 	art_require_preload(NULL);
-	art_begin_rows(fcinfo);
+	rsinfo = art_result_rows(fcinfo, ART_USAGE_COLS);
 	(void) art_ctx();
 
 	memset(&ctl, 0, sizeof(ctl));

@@ -279,26 +279,31 @@ DECLARE
 	m record;
 BEGIN
 	FOR m IN
-		SELECT b.opfname, p.amprocnum,
+		SELECT an.nspname, a.opfname, p.amprocnum,
 			pg_catalog.format_type(p.amproclefttype, NULL) AS l,
 			pg_catalog.format_type(p.amprocrighttype, NULL) AS r,
-			p.amproc::pg_catalog.regprocedure::pg_catalog.text AS f
+			f.proname, pg_catalog.oidvectortypes(f.proargtypes) AS args
 		FROM pg_catalog.pg_opfamily a
 			JOIN pg_catalog.pg_am aa ON aa.oid = a.opfmethod AND aa.amname = 'art'
+			JOIN pg_catalog.pg_namespace an ON an.oid = a.opfnamespace
+			JOIN pg_catalog.pg_depend e ON e.objid = a.oid AND e.deptype = 'e'
+				AND e.classid = 'pg_catalog.pg_opfamily'::pg_catalog.regclass::pg_catalog.oid
+			JOIN pg_catalog.pg_extension x ON x.oid = e.refobjid AND x.extname = 'artidx'
 			JOIN pg_catalog.pg_opfamily b ON b.opfname = a.opfname
 			JOIN pg_catalog.pg_am ba ON ba.oid = b.opfmethod AND ba.amname = 'btree'
+			JOIN pg_catalog.pg_namespace bn ON bn.oid = b.opfnamespace AND bn.nspname = 'pg_catalog'
 			JOIN pg_catalog.pg_amproc p ON p.amprocfamily = b.oid
-		WHERE b.opfnamespace = 'pg_catalog'::pg_catalog.regnamespace
-			AND p.oid < 16384
+			JOIN pg_catalog.pg_proc f ON f.oid = p.amproc
+		WHERE p.oid < 16384::pg_catalog.oid
 			AND NOT EXISTS (SELECT FROM pg_catalog.pg_amproc q
 							WHERE q.amprocfamily = a.oid
 								AND q.amprocnum = p.amprocnum
 								AND q.amproclefttype = p.amproclefttype
 								AND q.amprocrighttype = p.amprocrighttype)
-		ORDER BY 1, 2, 3, 4
+		ORDER BY 1, 2, 3, 4, 5
 	LOOP
-		EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I USING art ADD FUNCTION %s (%s, %s) %s',
-			m.opfname, m.amprocnum, m.l, m.r, m.f);
+		EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I.%I USING art ADD FUNCTION %s (%s, %s) pg_catalog.%I(%s)',
+			m.nspname, m.opfname, m.amprocnum, m.l, m.r, m.proname, m.args);
 	END LOOP;
 END
 $$;

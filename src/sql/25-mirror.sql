@@ -9,11 +9,11 @@ CREATE FUNCTION artidx_mirror_opclass(opclass text) RETURNS oid
 COMMENT ON FUNCTION artidx_mirror_opclass(text) IS
 	'make an operator class of access method art from one of btree';
 
-SELECT artidx_mirror_opclass('pg_catalog.' || pg_catalog.quote_ident(c.opcname))
-FROM (SELECT opcname FROM pg_catalog.pg_opclass b
-	  WHERE opcmethod = (SELECT oid FROM pg_catalog.pg_am WHERE amname = 'btree')
-		AND opcnamespace = 'pg_catalog'::regnamespace
-		AND NOT EXISTS (SELECT FROM pg_catalog.pg_opclass a
-						WHERE a.opcname = b.opcname AND a.opcmethod =
-							(SELECT oid FROM pg_catalog.pg_am WHERE amname = 'art'))
-	  ORDER BY opcname) c;
+SELECT artidx_mirror_opclass(pg_catalog.format('pg_catalog.%I', c.opcname))
+FROM (SELECT b.opcname FROM pg_catalog.pg_opclass b
+		JOIN pg_catalog.pg_am bm ON bm.oid = b.opcmethod AND bm.amname = 'btree'
+		JOIN pg_catalog.pg_namespace n ON n.oid = b.opcnamespace AND n.nspname = 'pg_catalog'
+	  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_opclass a
+							JOIN pg_catalog.pg_am am ON am.oid = a.opcmethod AND am.amname = 'art'
+						WHERE a.opcname = b.opcname)
+	  ORDER BY b.opcname) c;

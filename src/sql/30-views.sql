@@ -82,7 +82,7 @@ CREATE VIEW artidx_aborts AS
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
-		LATERAL artidx_abort_stats(i.indexrelid) s
+		LATERAL artidx_abort_stats(i.indexrelid::pg_catalog.regclass) s
 	WHERE c.relkind = 'i';
 
 COMMENT ON VIEW artidx_aborts IS

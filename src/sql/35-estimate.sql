@@ -25,24 +25,29 @@ CREATE FUNCTION artidx_estimate_database(
 	OUT art_bytes bigint)
 RETURNS SETOF record
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog
+SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-	SELECT t.oid::regclass, c.oid::regclass, pg_relation_size(c.oid),
-		   artidx_estimate(c.oid::regclass)
-	FROM pg_index i
-		JOIN pg_class c ON c.oid = i.indexrelid
-		JOIN pg_class t ON t.oid = i.indrelid
-		JOIN pg_am h ON h.oid = t.relam AND h.amhandler = 'heap_tableam_handler'::regproc
-		JOIN pg_am a ON a.oid = c.relam AND a.amname = 'btree'
+	SELECT t.oid::pg_catalog.regclass, c.oid::pg_catalog.regclass,
+		   pg_catalog.pg_relation_size(c.oid::pg_catalog.regclass),
+		   artidx_estimate(c.oid::pg_catalog.regclass)
+	FROM pg_catalog.pg_index i
+		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		JOIN pg_catalog.pg_am h ON h.oid = t.relam AND h.amhandler::pg_catalog.oid =
+			'pg_catalog.heap_tableam_handler'::pg_catalog.regproc::pg_catalog.oid
+		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'btree'
 	WHERE t.relkind IN ('r', 'm') AND c.relkind = 'i'
-		AND t.relpersistence <> 't' AND t.oid >= 16384
-		AND NOT (t.relpersistence = 'u' AND pg_is_in_recovery())
+		AND t.relpersistence <> 't' AND t.oid >= 16384::pg_catalog.oid
+		AND NOT (t.relpersistence = 'u' AND pg_catalog.pg_is_in_recovery())
 		AND i.indisvalid
-		AND has_table_privilege(t.oid, 'SELECT') AND NOT row_security_active(t.oid)
+		AND pg_catalog.has_table_privilege(t.oid, 'SELECT')
+		AND NOT pg_catalog.row_security_active(t.oid)
 		AND NOT EXISTS (
-			SELECT FROM unnest(i.indclass::oid[]) k JOIN pg_opclass o ON o.oid = k
+			SELECT FROM pg_catalog.unnest(i.indclass::pg_catalog.oid[]) k
+				JOIN pg_catalog.pg_opclass o ON o.oid = k
 			WHERE NOT EXISTS (
-				SELECT FROM pg_opclass p JOIN pg_am pa ON pa.oid = p.opcmethod
+				SELECT FROM pg_catalog.pg_opclass p
+					JOIN pg_catalog.pg_am pa ON pa.oid = p.opcmethod
 				WHERE pa.amname = 'art' AND p.opcname = o.opcname
 					AND p.opcintype = o.opcintype))
 	ORDER BY 3 DESC, 2;

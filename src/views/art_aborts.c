@@ -112,11 +112,10 @@ check_index(Oid indexoid)
 Datum
 artidx_abort_stats(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *rsinfo = art_result_rows(fcinfo, ABORTS_COLS);
 	const char *why_not = art_elision_why_not();
 	Aborts	   *sum = palloc0(sizeof(Aborts));
 
-	art_begin_rows(fcinfo);
 	if (!PG_ARGISNULL(0) && !check_index(PG_GETARG_OID(0)))
 		return (Datum) 0;
 	if (art_preloaded())
@@ -166,9 +165,7 @@ artidx_hardware(PG_FUNCTION_ARGS)
 	bool		nulls[10] = {0};
 	int			c = 0;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	tupdesc = BlessTupleDesc(tupdesc);
+	tupdesc = art_result_row(fcinfo, lengthof(values));
 
 	hardware = art_hardware();
 	why_not = art_elision_why_not();

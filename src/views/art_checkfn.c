@@ -614,9 +614,7 @@ artidx_check(PG_FUNCTION_ARGS)
 
 	fctx = SRF_FIRSTCALL_INIT();
 	old = MemoryContextSwitchTo(fctx->multi_call_memory_ctx);
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	desc = BlessTupleDesc(desc);
+	desc = art_result_row(fcinfo, lengthof(values));
 	MemoryContextSwitchTo(old);
 
 	memset(&c, 0, sizeof(c));

@@ -47,9 +47,7 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 	bool		nulls[ART_CONTENTION_COLS] = {0};
 	int			c = 0;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	tupdesc = BlessTupleDesc(tupdesc);
+	tupdesc = art_result_row(fcinfo, ART_CONTENTION_COLS);
 
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(indexoid)))
 		PG_RETURN_NULL();

@@ -32,12 +32,11 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_standby_stats);
 Datum
 artidx_standby_stats(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *rsinfo = art_result_rows(fcinfo, ART_STANDBY_COLS);
 	Oid			dbs[ART_NFOLLOWERS];
 	int			pids[ART_NFOLLOWERS];
 	XLogRecPtr	replayed;
 
-	art_begin_rows(fcinfo);
 	if (!art_preloaded())
 		return (Datum) 0;
 

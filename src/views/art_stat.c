@@ -341,9 +341,7 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	IndexStats	is = {.state = ART_ABSENT, .reason = "not preloaded"};
 	StatsRow	row = {.c = 0};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	tupdesc = BlessTupleDesc(tupdesc);
+	tupdesc = art_result_row(fcinfo, ART_INDEX_STATS_COLS);
 
 	classtup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
 	if (!HeapTupleIsValid(classtup))
@@ -421,9 +419,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	int			sealed = 0;
 
 	art_require_preload(NULL);
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	tupdesc = BlessTupleDesc(tupdesc);
+	tupdesc = art_result_row(fcinfo, lengthof(values));
 
 	cx = art_ctx();
 	art_poll();
@@ -468,13 +464,13 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 Datum
 artidx_memory_class_stats(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *rsinfo;
 	ax_class_info classes[128];
 	ax_ctx	   *cx;
 	int			n;
 
 	art_require_preload(NULL);
-	art_begin_rows(fcinfo);
+	rsinfo = art_result_rows(fcinfo, 5);
 
 	cx = art_ctx();
 	ART_CORE_BEGIN();
@@ -505,12 +501,12 @@ artidx_memory_class_stats(PG_FUNCTION_ARGS)
 Datum
 artidx_epoch_stats(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *rsinfo;
 	ax_ctx	   *cx;
 	int			nslots;
 
 	art_require_preload(NULL);
-	art_begin_rows(fcinfo);
+	rsinfo = art_result_rows(fcinfo, 8);
 
 	cx = art_ctx();
 	nslots = ax_nslots(art_shared->area);

@@ -1,5 +1,6 @@
 # pg_upgrade: it stops at a key of art, and goes on when artidx_to_btree has been
-# called; other art indexes go over as they are, and the keys become art again.
+# called; other art indexes go over as they are, and the keys become art again.  An
+# extension of an older version goes over as it is, and is updated.
 use strict;
 use warnings;
 
@@ -7,6 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
+use ArtScript;
 
 my $bindir = PostgreSQL::Test::Cluster->new('bindir')->config_data('--bindir');
 plan skip_all => 'no pg_upgrade here' unless -x "$bindir/pg_upgrade";
@@ -23,6 +25,15 @@ $old->safe_psql('postgres', q{
 	CREATE INDEX t_lower ON t USING art (lower(v)) WITH (structure = btree);
 	CREATE UNIQUE INDEX t_u ON t USING art (v, id);
 });
+install_old_script('0.1.0');
+$old->safe_psql('postgres', 'CREATE DATABASE older');
+$old->safe_psql('older', q{
+	CREATE SCHEMA ext;
+	CREATE EXTENSION artidx SCHEMA ext VERSION '0.1.0';
+	CREATE TABLE t (k int);
+	INSERT INTO t SELECT generate_series(1, 1000);
+	CREATE INDEX t_k ON t USING art (k);
+	CREATE VIEW mine AS SELECT indexrelname, entries FROM ext.artidx_indexes});
 my $indexes = q{SELECT relname, amname, coalesce(contype::text, '-') FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 	JOIN pg_am a ON a.oid = relam LEFT JOIN pg_constraint ON conindid = c.oid
 	WHERE indrelid = 't'::regclass ORDER BY 1};
@@ -71,6 +82,15 @@ is($new->safe_psql('postgres', $_), '', $_) for split /\n/, $again;
 is($new->safe_psql('postgres', $indexes), $before, 'the keys are of art again');
 fails_with($new, q{INSERT INTO t VALUES (7, 'x')}, '23505', qr/"t_pkey"/, 'a key');
 check_exact($new, 't', $_) for qw(t_pkey t_v_key t_lower t_u);
+
+is($new->safe_psql('older', "SELECT extversion FROM pg_extension WHERE extname = 'artidx'"), '0.1.0', 'an older version goes over');
+$new->poll_query_until('older', 'SELECT entries = 1000 FROM mine') or die 'no index';
+is($new->safe_psql('older', 'SELECT * FROM mine'), 't_k|1000', 'with what was made of it');
+$new->safe_psql('older', 'ALTER EXTENSION artidx UPDATE');
+$new->safe_psql('postgres', 'CREATE DATABASE fresh');
+$new->safe_psql('fresh', 'CREATE SCHEMA ext; CREATE EXTENSION artidx SCHEMA ext');
+same_catalogs(catalogs($new, 'older'), catalogs($new, 'fresh'), 'ALTER EXTENSION artidx UPDATE makes it like a new one');
+is($new->safe_psql('older', 'SELECT * FROM mine'), 't_k|1000', 'and a view of it goes on');
 
 $new->stop;
 done_testing();
