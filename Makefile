@@ -70,6 +70,7 @@ REGRESS += queue
 REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
+REGRESS += composite
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

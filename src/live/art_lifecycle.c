@@ -398,24 +398,6 @@ new_locator(Oid indexoid, ArtLocator *loc)
 	return found;
 }
 
-/* See art_workers.h. */
-bool
-art_is_ours(Oid indexoid)
-{
-	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
-	bool		ours = false;
-
-	if (HeapTupleIsValid(tup))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
-
-		ours = form->relkind == RELKIND_INDEX &&
-			form->relam == get_am_oid(ART_AM_NAME, true);
-		ReleaseSysCache(tup);
-	}
-	return ours;
-}
-
 /*
  * An index was altered: its options, or its tablespace, upon which its file
  * was copied and nothing but this call tells.

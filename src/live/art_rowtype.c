@@ -48,6 +48,7 @@
 #include "catalog/pg_type.h"
 #include "catalog/storage.h"
 #include "catalog/storage_xlog.h"
+#include "commands/defrem.h"
 #include "commands/tablecmds.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -86,6 +87,24 @@ typedef struct Object
 } Object;
 
 static void follow(Holders *h, Oid class, Oid oid);
+
+/* See art_workers.h. */
+bool
+art_is_ours(Oid indexoid)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
+	bool		ours = false;
+
+	if (HeapTupleIsValid(tup))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
+
+		ours = form->relkind == RELKIND_INDEX &&
+			form->relam == get_am_oid(ART_AM_NAME, true);
+		ReleaseSysCache(tup);
+	}
+	return ours;
+}
 
 /* Was this object followed? */
 static bool

@@ -40,10 +40,10 @@ extern bool art_build_help(Relation index);
 
 extern void art_lifecycle_init(void);
 
+/* ---- art_rowtype.c ---- */
+
 /* Is it an index of our access method?  Of others nothing is to be done. */
 extern bool art_is_ours(Oid indexoid);
-
-/* ---- art_rowtype.c ---- */
 
 typedef enum ArtColumnChange
 {
