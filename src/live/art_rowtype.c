@@ -438,6 +438,7 @@ art_rowtype_before(Node *stmt)
 	change.retypes = c.retypes;
 	change.type = c.type;
 	change.order = change.bytes = c.bytes;
+	c.order = true;				/* see art_rowtype_after() */
 	if (c.rels != NIL || OidIsValid(c.type))
 		lock_indexes(indexes_of(&c));
 }
@@ -446,14 +447,21 @@ art_rowtype_before(Node *stmt)
 void
 art_rowtype_after(void)
 {
+	ArtRowChange all = change;
 	List	   *indexes;
 	ListCell   *lc;
 
 	if (change.rels == NIL && !OidIsValid(change.type))
 		return;
 	CommandCounterIncrement();
+
+	/*
+	 * A column that was added changes no order, but the order of values that have it.
+	 * Who does not know of it yet must not insert where they are.
+	 */
+	all.order = true;
+	lock_indexes(indexes_of(&all));
 	indexes = indexes_of(&change);
-	lock_indexes(indexes);
 	memset(&change, 0, sizeof(change));
 	foreach(lc, indexes)
 		give_new_file(lfirst_oid(lc));
