@@ -6,9 +6,9 @@
  * it was, but a comparison passes over the attribute from then on.  So keys are in
  * another order, and others are equal.  A whole row, or ROW(a, b)::type, that is made
  * again has other bytes after any change.  btree keeps its entries and answers wrong.
- * Here such an index gets a new file, as by REINDEX.  So what follows is what follows
- * any new file: its transaction reads the table, the commit drops the old structure,
- * a rollback leaves it, a standby hears of it, no saved file serves it.  The new
+ * Here such an index gets a new file, as by REINDEX, with all that follows from one.
+ * Its transaction reads the table.  The commit drops the old structure, a rollback
+ * leaves it.  A standby hears of it, and no saved file serves it.  The new
  * structure is built like any absent one.  That proves no uniqueness, for core takes
  * the statement although values may be equal now.
  *
@@ -17,8 +17,8 @@
  * statement is over, when the catalogs agree again.
  *
  * Nobody may scan in the old order meanwhile.  So the index is locked against everybody,
- * before the statement locks the type: a reader locks them in this order, too.  What the
- * statement reaches in another way, such as DROP TYPE ... CASCADE, is locked after it.
+ * before the statement locks the type: a reader locks them in this order, too.  DROP TYPE
+ * ... CASCADE, and other statements that do not name the type, lock the index after it.
  * That may be a deadlock, which is found.
  *
  * INCLUDE columns are in no order, and have the very bytes that the table has.  Only
@@ -70,7 +70,7 @@
 /* Of the statement that runs. */
 static ArtRowChange change;
 
-/* What leads from altered types to indexes. */
+/* The way from altered types to indexes. */
 typedef struct Holders
 {
 	HTAB	   *seen;			/* of Object: what was followed */
@@ -305,8 +305,10 @@ lock_indexes(List *indexes)
 }
 
 /*
- * Give the index, which is locked, a new file, without an entry.  The structure of another
- * session's temporary table has no file that this process could make; the commit drops it.
+ * Give the index a new file.  This process cannot make one for another session's temporary
+ * table; so the commit drops that structure.
+ *
+ * Locks: none; the caller has AccessExclusiveLock on the index.
  */
 static void
 give_new_file(Oid indexoid)
@@ -374,7 +376,7 @@ art_rowtype_end(const ArtRowChange *outer)
 	change = *outer;
 }
 
-/* What ALTER TABLE, or ALTER TYPE of a composite type, is about to change. */
+/* Columns that ALTER TABLE, or ALTER TYPE of a composite type, is about to change. */
 static ArtRowChange
 of_columns(AlterTableStmt *stmt)
 {
@@ -399,7 +401,7 @@ of_columns(AlterTableStmt *stmt)
 	return c;
 }
 
-/* What ALTER TYPE ... SET (STORAGE) is about to change; only its owner's statement counts. */
+/* The type that ALTER TYPE ... SET (STORAGE) is about to change; only a superuser may. */
 static ArtRowChange
 of_storage(AlterTypeStmt *stmt)
 {

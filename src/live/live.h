@@ -110,7 +110,7 @@ extern void art_tail_drain(ArtEntry *e, uint64 gen);
 
 /* ---- art_rowtype.c ---- */
 
-/* What a statement changes in row types, and in how values are stored. */
+/* The changes of a statement to row types, and to how values are stored. */
 typedef struct ArtRowChange
 {
 	List	   *rels;			/* relations whose columns were changed */
