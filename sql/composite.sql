@@ -192,6 +192,19 @@ ROLLBACK TO a;
 SELECT side_by_side('UPDATE {}_t SET x = x + 1 WHERE id % 3 = 0');
 COMMIT;
 SELECT * FROM look();
+-- altered twice in a transaction, with a look in between
+BEGIN;
+SELECT side_by_side('ALTER TYPE {}_outer ADD ATTRIBUTE z int');
+SELECT side_by_side('ALTER TYPE {}_outer DROP ATTRIBUTE z');
+SELECT * FROM look();
+SAVEPOINT a;
+SELECT side_by_side('ALTER TYPE {}_outer DROP ATTRIBUTE n');
+SELECT * FROM look();
+ROLLBACK TO a;
+SELECT side_by_side('ALTER TYPE {}_outer ADD ATTRIBUTE y int');
+SELECT side_by_side('ALTER TYPE {}_outer DROP ATTRIBUTE y');
+COMMIT;
+SELECT * FROM look();
 DO $$
 BEGIN
 	BEGIN

@@ -458,8 +458,8 @@ art_rowtype_after(void)
 	CommandCounterIncrement();
 
 	/*
-	 * A column that was added changes no order, but the order of values that have it.
-	 * Who does not know of it yet must not insert where they are.
+	 * A column that was added changes the order only of values that have it.  A process
+	 * that does not know of it yet must not insert where they are.
 	 */
 	all.order = true;
 	lock_indexes(indexes_of(&all));
