@@ -19,6 +19,7 @@
 #   make applications              the examples of doc/applications.md
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
+#   make minors                    one build and one data directory on two minor releases
 #   make matrix                    the tests on other versions, and on servers that check themselves
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -73,6 +74,7 @@ REGRESS += queue
 REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
+REGRESS += composite
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -177,11 +179,12 @@ PARTS = symbols core keys regress isolation tap stress
 SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 STRESS_FULL=300 DDL_ROUNDS=2000 \
 	PRIVATE_SECONDS=300 BUILD_ROWS=10000000 SWITCH_SECONDS=300 SCANS_SECONDS=300 \
-	TYPE_ROUNDS=10 TYPE_ROWS=10000 CUT_ROUNDS=48 TAP_SCALE=100 CORE_SECONDS=30 DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
+	TYPE_ROUNDS=10 TYPE_ROWS=10000 CUT_ROUNDS=48 TAP_SCALE=100 CORE_SECONDS=30 \
+	DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,026_scans_load,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
 
-.PHONY: test soak applications fresh check-rtm matrix demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix minors demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -203,6 +206,10 @@ check-rtm:
 # MATRIX, PARTS (not those of make test), ARTIDX_CACHE; see test/README.md
 matrix:
 	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/matrix.sh
+
+# One build, one data directory, the archive's oldest and newest minor release.
+minors:
+	PG_CONFIG='$(PG_CONFIG)' bash test/minors.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh

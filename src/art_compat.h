@@ -66,6 +66,7 @@ art_row_header(Datum value)
 #define ART_REL_SPC(rel)		((rel)->rd_node.spcNode)
 #define ART_REL_DB(rel)			((rel)->rd_node.dbNode)
 #define ART_REL_NUMBER(rel)		((rel)->rd_node.relNode)
+#define RelationSetNewRelfilenumber RelationSetNewRelfilenode
 #define ART_REL_NEW_SUBID(rel)	((rel)->rd_newRelfilenodeSubid != InvalidSubTransactionId ? \
 								 (rel)->rd_newRelfilenodeSubid : (rel)->rd_firstRelfilenodeSubid)
 #endif
@@ -202,6 +203,15 @@ typedef slist_iter ArtBgworkerIter;
 #else
 #define art_tuplesort_getdatum(sort, val, isnull) \
 	tuplesort_getdatum((sort), true, (val), (isnull), NULL)
+#endif
+
+/* ---- a range of two bounds: from 16 on errors can go elsewhere ---- */
+#if PG_VERSION_NUM >= 160000
+#define art_range_serialize(typcache, lower, upper, empty) \
+	range_serialize((typcache), (lower), (upper), (empty), NULL)
+#else
+#define art_range_serialize(typcache, lower, upper, empty) \
+	range_serialize((typcache), (lower), (upper), (empty))
 #endif
 
 /* ---- a column that is computed when it is read: from 18 on ---- */

@@ -612,6 +612,7 @@ typedef enum ArtPendingKind
 	ART_PEND_DROP_INDEX,		/* commit: every structure of the index goes */
 	ART_PEND_DROP_CONCURRENTLY, /* the same, at the last of several commits */
 	ART_PEND_DROP_DATABASE,		/* commit: every structure of the database */
+	ART_PEND_EMPTY,				/* commit: every structure of the index is made absent */
 	ART_PEND_MOVED,				/* commit: made absent, the entry moves with the file */
 	ART_PEND_NEW_DATABASE,		/* commit: new, moved or altered, see there */
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */

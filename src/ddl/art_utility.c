@@ -38,6 +38,7 @@
 #include "am/am.h"
 #include "ddl/ddl.h"
 #include "live/art_workers.h"
+#include "live/live.h"
 
 static ProcessUtility_hook_type prev_process_utility = NULL;
 
@@ -330,6 +331,7 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 		if (attaches)
 			second = art_attach((AlterTableStmt *) stmt, queryString);
 		change = art_family_before(stmt);
+		art_rowtype_before(stmt);
 	}
 	if (unfit || btree_only != NULL)
 		next_guarded(pstmt, queryString, readOnlyTree, context,
@@ -340,7 +342,10 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 	if (second != NULL)
 		run_second(pstmt, second, queryString);
 	if (may_change_statement())
+	{
 		art_check_subscriber(stmt);
+		art_rowtype_after();
+	}
 	if (change != NULL)
 		art_family_after(change);
 
@@ -367,6 +372,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 {
 	bool		copies = IsA(pstmt->utilityStmt, CopyStmt) &&
 		((CopyStmt *) pstmt->utilityStmt)->is_from;
+	ArtRowChange outer = art_rowtype_begin();
 	bool		was;
 
 	art_queue_flush(NoLock);
@@ -380,6 +386,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	}
 	PG_FINALLY();
 	{
+		art_rowtype_end(&outer);
 		art_queue_for(was);
 	}
 	PG_END_TRY();

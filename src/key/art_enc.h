@@ -211,7 +211,7 @@ extern Datum art_payload_get(const ArtKeyCol *col, const uint8 *body,
 
 /* ---- art_flat.c ---- */
 
-/* Is the type, which may be a domain, a composite one, or of arrays of such? */
+/* Is the type, which may be a domain, a composite one, or of arrays or ranges of such? */
 extern bool art_holds_rows(Oid type);
 
 /* The value, of such a type, with nothing toasted in it; in the current memory context. */

@@ -1,6 +1,6 @@
 /*
  * art_flat.c
- *	  Composite values, and arrays of them, with nothing compressed in them.
+ *	  Composite values, and arrays and ranges of them, with nothing compressed in them.
  *
  * An expression such as ROW(a, b) takes the columns as they come.  In the table
  * they may be compressed, and in the row that is being inserted they are not
@@ -17,6 +17,8 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/multirangetypes.h"
+#include "utils/rangetypes.h"
 #include "utils/typcache.h"
 
 #include "art_compat.h"
@@ -28,9 +30,14 @@ bool
 art_holds_rows(Oid type)
 {
 	Oid			base = getBaseType(type);
-	Oid			element = get_element_type(base);
+	Oid			part = get_element_type(base);
 
-	return type_is_rowtype(base) || (OidIsValid(element) && art_holds_rows(element));
+	check_stack_depth();
+	if (!OidIsValid(part))
+		part = get_range_subtype(base);
+	if (!OidIsValid(part))
+		part = get_multirange_range(base);
+	return type_is_rowtype(base) || (OidIsValid(part) && art_holds_rows(part));
 }
 
 /* A composite value, whose fields are flat. */
@@ -83,18 +90,55 @@ flat_array(Datum value, Oid element)
 											  ARR_LBOUND(array), element, len, byval, align));
 }
 
+/* A range, whose bounds are flat. */
+static Datum
+flat_range(Datum value, Oid type, Oid subtype)
+{
+	TypeCacheEntry *typcache = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
+	RangeBound	lower;
+	RangeBound	upper;
+	bool		empty;
+
+	range_deserialize(typcache, DatumGetRangeTypeP(value), &lower, &upper, &empty);
+	if (!empty && !lower.infinite)
+		lower.val = art_flat(lower.val, subtype);
+	if (!empty && !upper.infinite)
+		upper.val = art_flat(upper.val, subtype);
+	return RangeTypePGetDatum(art_range_serialize(typcache, &lower, &upper, empty));
+}
+
+/* A multirange, whose ranges are flat. */
+static Datum
+flat_multirange(Datum value, Oid type, Oid range)
+{
+	TypeCacheEntry *typcache = lookup_type_cache(range, TYPECACHE_RANGE_INFO);
+	RangeType **ranges;
+	int32		n;
+
+	multirange_deserialize(typcache, DatumGetMultirangeTypeP(value), &n, &ranges);
+	for (int i = 0; i < n; i++)
+		ranges[i] = DatumGetRangeTypeP(art_flat(RangeTypePGetDatum(ranges[i]), range));
+	return MultirangeTypePGetDatum(make_multirange(type, typcache, n, ranges));
+}
+
 /* See art_enc.h. */
 Datum
 art_flat(Datum value, Oid type)
 {
 	Oid			base = getBaseType(type);
-	Oid			element;
+	Oid			part;
 
 	check_stack_depth();
 	if (type_is_rowtype(base))
 		return flat_row(value);
-	element = get_element_type(base);
-	if (OidIsValid(element) && art_holds_rows(element))
-		return flat_array(value, element);
+	part = get_element_type(base);
+	if (OidIsValid(part) && art_holds_rows(part))
+		return flat_array(value, part);
+	part = get_range_subtype(base);
+	if (OidIsValid(part) && art_holds_rows(part))
+		return flat_range(value, base, part);
+	part = get_multirange_range(base);
+	if (OidIsValid(part) && art_holds_rows(part))
+		return flat_multirange(value, base, part);
 	return PointerGetDatum(PG_DETOAST_DATUM(value));
 }

@@ -35,6 +35,7 @@
 
 #include "build/build.h"
 #include "live/art_workers.h"
+#include "live/live.h"
 
 static object_access_hook_type prev_object_access_hook = NULL;
 
@@ -95,6 +96,9 @@ run_at_commit(const ArtPending *p)
 			art_ask(p->db, ART_JOB_SWEEP | ART_JOB_SCOUT, 0);
 			art_ask_databases();
 			break;
+		case ART_PEND_EMPTY:
+			art_drop_index(p->db, p->indexoid, false);
+			break;
 		case ART_PEND_MOVED:
 			art_move_locator(p->indexoid, &p->loc, &p->moved_to);
 			art_launcher_wake();
@@ -136,6 +140,7 @@ run_at_abort(const ArtPending *p)
 		case ART_PEND_DROP_INDEX:
 		case ART_PEND_DROP_CONCURRENTLY:
 		case ART_PEND_DROP_DATABASE:
+		case ART_PEND_EMPTY:
 		case ART_PEND_MOVED:
 		case ART_PEND_NEW_DATABASE:
 			break;
@@ -185,6 +190,7 @@ run_at_prepare(const ArtPending *p)
 			art_drop_locator(p->indexoid, &p->loc, false);
 			in_doubt(p, &p->loc);
 			break;
+		case ART_PEND_EMPTY:
 		case ART_PEND_DROP_INDEX:
 		case ART_PEND_DROP_CONCURRENTLY:
 			art_drop_index(p->db, p->indexoid, false);
@@ -257,6 +263,7 @@ art_xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
 			art_hazards_xact_end();
+			art_rowtype_xact_end();
 			run_all(run_at_commit);
 			art_bars_xact_end();
 			break;
@@ -266,6 +273,7 @@ art_xact_callback(XactEvent event, void *arg)
 			art_hazards_xact_end();
 			art_own_builds_abort(InvalidSubTransactionId, true);
 			art_making_abort();
+			art_rowtype_xact_end();
 			run_all(run_at_abort);
 			art_bars_xact_end();
 			break;
@@ -273,13 +281,16 @@ art_xact_callback(XactEvent event, void *arg)
 			art_hazards_xact_end();
 			if (art_pending)
 				art_prepared_doubt();
+			art_rowtype_xact_end();
 			run_all(run_at_prepare);
 			art_bars_xact_end();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
+			art_rowtype_after();
 			look_at_options();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
+			art_rowtype_after();
 			lock_altered();
 			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
@@ -388,26 +399,6 @@ new_locator(Oid indexoid, ArtLocator *loc)
 }
 
 /*
- * Is it an index of our access method?  Of others nothing is to be done.
- */
-static bool
-is_ours(Oid indexoid)
-{
-	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
-	bool		ours = false;
-
-	if (HeapTupleIsValid(tup))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tup);
-
-		ours = form->relkind == RELKIND_INDEX &&
-			form->relam == get_am_oid(ART_AM_NAME, true);
-		ReleaseSysCache(tup);
-	}
-	return ours;
-}
-
-/*
  * An index was altered: its options, or its tablespace, upon which its file
  * was copied and nothing but this call tells.
  *
@@ -438,7 +429,7 @@ index_altered(Oid indexoid)
 	art_unlock(lock);
 
 	/* without an entry this transaction may still make one */
-	if (n == 0 && !is_ours(indexoid))
+	if (n == 0 && !art_is_ours(indexoid))
 		return;
 	if (n > 0 && !new_locator(indexoid, &has))
 		return;
@@ -505,7 +496,7 @@ table_altered(Oid tableoid)
 		ArtState	state;
 		bool		was_ready = false;
 
-		if (!is_ours(indexoid))
+		if (!art_is_ours(indexoid))
 			continue;
 		LockRelationOid(indexoid, ShareUpdateExclusiveLock);
 		if (!new_locator(indexoid, &has))
@@ -532,8 +523,8 @@ table_altered(Oid tableoid)
 }
 
 /*
- * An object is dropped, an index altered, or a database created, altered or
- * dropped.
+ * An object is dropped, an index or a column altered, or a database created, altered
+ * or dropped.
  *
  * Called for every relation that goes, also by cascade.  Whether it is an art
  * index only the directory is asked then: no catalog access for a drop.
@@ -578,6 +569,10 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 		if (!((ObjectAccessPostAlter *) arg)->is_internal)
 			table_altered(objectId);
 	}
+	else if (classId == RelationRelationId && subId > 0 &&
+			 (access == OAT_POST_CREATE || access == OAT_DROP || access == OAT_POST_ALTER))
+		art_rowtype_note(objectId, access == OAT_POST_CREATE ? ART_COLUMN_ADDED :
+						 access == OAT_DROP ? ART_COLUMN_DROPPED : ART_COLUMN_ALTERED);
 	else if (classId == DatabaseRelationId &&
 			 (access == OAT_DROP || access == OAT_POST_CREATE ||
 			  access == OAT_POST_ALTER))

@@ -40,6 +40,24 @@ extern bool art_build_help(Relation index);
 
 extern void art_lifecycle_init(void);
 
+/* ---- art_rowtype.c ---- */
+
+/* Is it an index of our access method?  Of others nothing is to be done. */
+extern bool art_is_ours(Oid indexoid);
+
+typedef enum ArtColumnChange
+{
+	ART_COLUMN_ADDED,
+	ART_COLUMN_DROPPED,
+	ART_COLUMN_ALTERED			/* its type, or something else */
+} ArtColumnChange;
+
+/* A relation has such a change.  In a transaction. */
+extern void art_rowtype_note(Oid relid, ArtColumnChange what);
+
+/* Forget all that; what is left to do was done before. */
+extern void art_rowtype_xact_end(void);
+
 /* ---- art_save.c ---- */
 
 extern bool art_save_at_shutdown;

@@ -108,4 +108,30 @@ extern void art_apply_kind(Relation index, ArtEntry *e, bool compared);
  */
 extern void art_tail_drain(ArtEntry *e, uint64 gen);
 
+/* ---- art_rowtype.c ---- */
+
+/* The changes of a statement to row types, and to how values are stored. */
+typedef struct ArtRowChange
+{
+	List	   *rels;			/* relations whose columns were changed */
+	Oid			type;			/* a base type, or InvalidOid */
+	bool		order;			/* in more than by new columns */
+	bool		bytes;			/* of the base type */
+	bool		retypes;		/* a column that is altered has another type */
+} ArtRowChange;
+
+/*
+ * Around each statement, also one within another.  begin() forgets what the outer one has
+ * changed so far, and end() brings that back, also after an error.
+ */
+extern ArtRowChange art_rowtype_begin(void);
+extern void art_rowtype_end(const ArtRowChange *outer);
+
+/*
+ * The statement may change row types: lock the indexes that hold them.  It has done so:
+ * give them new files.  In a transaction that may write.
+ */
+extern void art_rowtype_before(Node *stmt);
+extern void art_rowtype_after(void);
+
 #endif							/* ART_LIVE_H */
