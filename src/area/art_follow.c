@@ -145,6 +145,7 @@ art_follower_attach(int place, Oid dboid)
 	{
 		f->pid = MyProcPid;
 		f->slot = ART_MY_PROCNO();
+		art_watched_by(&f->watch);
 		pg_atomic_write_u64(&f->position, 0);
 		pg_atomic_write_u64(&f->added, 0);
 		pg_atomic_write_u64(&f->dead, 0);
