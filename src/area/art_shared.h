@@ -649,6 +649,7 @@ extern void art_watch_anew(void);
 extern int	art_build_kb(void);
 extern TimestampTz art_error_until(const ArtEntry *e);
 extern TimestampTz art_stuck_until(const ArtEntry *e);
+extern void art_stuck_note(ArtEntry *e);
 extern void art_entry_stuck(ArtEntry *e, uint64 gen);
 
 /* ---- art_pending.c ---- */

@@ -131,8 +131,24 @@ art_stuck_until(const ArtEntry *e)
 }
 
 /*
- * BUILDING -> ABSENT, because an expression did not end.  Each time in a row the pause before
- * the next try is twice as long.
+ * An expression of the index did not end, and it is ABSENT for ART_WHY_ERROR.  Each time in a row the
+ * pause before the next try is twice as long.
+ *
+ * Locks: partition lock held, exclusive.
+ */
+void
+art_stuck_note(ArtEntry *e)
+{
+	int			first = Max(DeadlockTimeout * ART_STUCK_ROW / 1000, 1);
+
+	e->backoff_s = e->stuck && e->failed_at != 0 ? Max(e->backoff_s, first) * 2 : first;
+	e->backoff_s = Min(e->backoff_s, ART_STUCK_MAX_S);
+	e->stuck = true;
+	e->failed_at = GetCurrentTimestamp();
+}
+
+/*
+ * BUILDING -> ABSENT, because an expression did not end.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
@@ -145,13 +161,8 @@ art_entry_stuck(ArtEntry *e, uint64 gen)
 	art_lock(lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
 	{
-		int			first = Max(DeadlockTimeout * ART_STUCK_ROW / 1000, 1);
-
-		e->backoff_s = e->stuck && e->failed_at != 0 ?
-			Min(Max(e->backoff_s, first) * 2, ART_STUCK_MAX_S) : Min(first, ART_STUCK_MAX_S);
 		(void) art_entry_absent(e, ART_WHY_ERROR, ART_STUCK_TEXT);
-		e->stuck = true;
-		e->failed_at = GetCurrentTimestamp();
+		art_stuck_note(e);
 	}
 	art_unlock(lock);
 }

@@ -113,8 +113,8 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 
 /*
  * The order: structures that a statement waits for; builds before helping with
- * one.  Then those that inserts need; those that plans missed; the most and
- * the last used; the small.
+ * one; those that have not failed.  Then those that inserts need; those that plans
+ * missed; the most and the last used; the small.
  */
 static int
 work_cmp(const void *a, const void *b)
@@ -126,6 +126,8 @@ work_cmp(const void *a, const void *b)
 		return x->urgent ? -1 : 1;
 	if (x->help != y->help)
 		return x->help ? 1 : -1;
+	if (x->failed != y->failed)
+		return x->failed ? 1 : -1;
 	if (x->unique != y->unique)
 		return x->unique ? -1 : 1;
 	if (x->planned != y->planned)
@@ -194,6 +196,7 @@ art_find_work(Oid db, Oid owner, ArtWork **work)
 				w->unique = e->unique;
 				w->planned = e->wanted == ART_WANT_PLAN;
 				w->help = help;
+				w->failed = e->failed_at != 0 && e->reason == ART_WHY_ERROR;
 				w->uses = pg_atomic_read_u32(&e->uses);
 				w->used_at = pg_atomic_read_u32(&e->used_at);
 				w->size = Max(e->size_hint, e->last_bytes);

@@ -223,12 +223,15 @@ art_turns_end(const ArtWork *work, int n, const ArtWorkerSlot *slots, bool full,
 	static TimestampTz visit_since = 0;
 	TimestampTz now = GetCurrentTimestamp();
 	bool		told[ART_NWORKERS];
+	bool		queued = false;
 	int			leaving = 0;
 	int			count = note_waiting(work, n, slots);
 	HASH_SEQ_STATUS seq;
 	Waiting    *x;
 
-	pg_atomic_write_u32(&art_shared->busy, count > 0);
+	for (int i = 0; i < n && full && !queued; i++)
+		queued = work[i].ready && !work[i].taken;
+	pg_atomic_write_u32(&art_shared->busy, queued);
 	for (int i = 0; i < ART_NWORKERS; i++)
 	{
 		told[i] = slots[i].dboid != InvalidOid && slots[i].pid != 0 &&

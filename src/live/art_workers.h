@@ -100,6 +100,7 @@ typedef struct ArtWork
 	bool		urgent;			/* a statement waits */
 	bool		unique;
 	bool		planned;		/* a plan would have used it */
+	bool		failed;			/* with an error, when it was tried last */
 	bool		help;			/* another worker has it in hand */
 	bool		ready;			/* the launcher: a worker may go to the database */
 	bool		taken;			/* the launcher: a worker has it, or will take it */

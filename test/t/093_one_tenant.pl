@@ -16,7 +16,7 @@ my $node = art_node('one_tenant',
 	'artidx.survive_crash' => 'off',
 	'artidx.save_at_shutdown' => 'off',
 	'artidx.build_wait' => 'off',
-	deadlock_timeout => "'100ms'",
+	deadlock_timeout => "'50ms'",
 	log_min_messages => 'debug1',
 	max_worker_processes => 16);
 
@@ -55,13 +55,13 @@ $node->safe_psql('other', q{
 	CREATE TABLE o (k int PRIMARY KEY);
 	INSERT INTO o SELECT generate_series(1, 1000);
 	CREATE INDEX o_k ON o USING art (k);
-	CREATE UNIQUE INDEX o_u ON o USING art (k);
+	CREATE INDEX o_l ON o USING art (k);
 });
 
 # Make the tenant's schema, with one index for each of these bodies of a function.
 sub tenant
 {
-	my ($rows, %body) = @_;
+	my ($rows, $unique, %body) = @_;
 
 	$node->safe_psql('postgres', q{
 		DROP SCHEMA IF EXISTS s CASCADE;
@@ -74,9 +74,10 @@ sub tenant
 				IF session_user <> 'tenant' THEN $body{$name} END IF;
 				RETURN k;
 			END \$\$;
-			CREATE TABLE s.t_$name (k int);
-			INSERT INTO s.t_$name SELECT generate_series(1, $rows);
-			CREATE INDEX i_$name ON s.t_$name USING art (s.$name(k));},
+			CREATE TABLE s.t_$name (k int, fill text);
+			ALTER TABLE s.t_$name ALTER fill SET STORAGE PLAIN;
+			INSERT INTO s.t_$name SELECT i, repeat('x', 1800) FROM generate_series(1, $rows) i;
+			CREATE $unique INDEX i_$name ON s.t_$name USING art (s.$name(k));},
 			extra_params => [ '-U', 'tenant' ]);
 	}
 	return;
@@ -109,16 +110,95 @@ sub activity
 	return "count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'artidx builder' AND $condition";
 }
 
-# ---- one worker ----
-tenant(10, %endless);
-$node->stop('immediate');
-$node->start;
+sub crash
+{
+	$node->stop('immediate');
+	$node->start;
+	return;
+}
+
+# ---- one worker, and a tenant whose indexes come first ----
+tenant(10, 'UNIQUE', loops => $endless{loops}, catches => $endless{catches}, zero => 'NULL;');
+crash();
 my $begin = time();
-all_ready($node, 'one worker, and another database has its indexes', 'other');
-is(value('other', "SELECT artidx_wait('10s')"), 't', 'artidx_wait');
-cmp_ok(time() - $begin, '<', 20, 'soon');
-wait_for("reason = 'error: an expression did not end' FROM artidx_indexes WHERE indexrelname = 'i_$_'",
-	"$_: the view says why")
-  foreach sort keys %endless;
-is(value('postgres', "SELECT artidx_wait('10s')"), 'f', 'nobody waits for what does not come');
+is(value('other', "SELECT artidx_wait('30s')"), 't', 'artidx_wait: another database has its indexes');
+is(value('other', q{SELECT string_agg(state, ' ') FROM artidx_indexes}), 'ready ready', 'both');
+cmp_ok(time() - $begin, '<', 15, 'soon');
+is(value('postgres', q{SELECT count(*) < 2 FROM artidx_indexes WHERE reason LIKE 'error%'}), 't',
+	'and not after all of the tenant');
+like($node->safe_psql('postgres', q{SELECT string_agg(reason, ',') FROM artidx_indexes WHERE state = 'absent'}),
+	qr/no free worker/, 'others wait for a worker, says the view');
+foreach my $name (qw(catches loops))
+{
+	wait_for("reason = 'error: an expression did not end' FROM artidx_indexes WHERE indexrelname = 'i_$name'",
+		"$name: the view says why");
+}
+my ($rc, $out, $err) = $node->psql('postgres', "SELECT artidx_wait('1min')");
+is($out, 'f', 'nobody waits for what does not come');
+like($err, qr/are not in memory: s\.i_catches, s\.i_loops/, 'which the NOTICE names');
+unlike(slurp_file($node->logfile), qr/ERROR:  canceling statement/, 'a cancel is no error in the log');
+
+# ---- the pauses grow: 3 s, then 6 ----
+tenant(10, '', sleeps => $endless{sleeps});
+crash();
+my $pause = q{round(extract(epoch FROM next_try - now())) FROM artidx_indexes WHERE indexrelname = 'i_sleeps'};
+wait_for("next_try IS NOT NULL FROM artidx_indexes WHERE indexrelname = 'i_sleeps'", 'it is put off');
+cmp_ok(value('postgres', "SELECT $pause"), '<=', 3, 'for some seconds');
+wait_for("state = 'building' FROM artidx_indexes WHERE indexrelname = 'i_sleeps'", 'it is tried again');
+wait_for("next_try IS NOT NULL FROM artidx_indexes WHERE indexrelname = 'i_sleeps'", 'and put off again');
+cmp_ok(value('postgres', "SELECT $pause"), '>', 3, 'for longer');
+
+# ---- turns: an honest build that takes long ----
+# A row of 30 ms, four rows a page; each is counted.
+$node->safe_psql('postgres', q{CREATE SEQUENCE public.calls; GRANT ALL ON public.calls TO tenant});
+tenant(150, 'UNIQUE', slow => q{PERFORM pg_sleep(0.03); PERFORM nextval('public.calls');});
+crash();
+is(value('other', "SELECT artidx_wait('30s')"), 't', 'another database has its turn');
+is(state_of('i_slow', 'state, build_fraction > 0'), 'building|t', 'in the middle of a build');
+all_ready($node, 'which goes on');
+cmp_ok(value('postgres', 'SELECT last_value FROM calls'), '<', 190, 'where it was left');
+
+# ---- locks ----
+# From here an expression may take a minute.
+set('deadlock_timeout', '1s');
+set('artidx.build_workers', 2);
+foreach my $name (qw(catches loops))
+{
+	tenant(10, '', $name => $endless{$name});
+	$node->safe_psql('postgres', "ALTER INDEX s.i_$name SET (structure = btree)");
+	wait_for(activity("state = 'active' AND query LIKE 'building%'"), "$name: it is being built");
+	cmp_ok(takes('postgres', 'DROP SCHEMA s CASCADE'), '<', 15, 'DROP SCHEMA gets its locks');
+}
+
+# The build goes on after somebody had the lock, with what it had.
+$node->safe_psql('postgres', 'ALTER SEQUENCE calls RESTART');
+tenant(150, '', slow => q{PERFORM pg_sleep(CASE WHEN k = 100 THEN 5 ELSE 0.01 END); PERFORM nextval('public.calls');});
+$node->safe_psql('postgres', 'ALTER INDEX s.i_slow SET (structure = btree)');
+wait_for('last_value > 90 FROM calls', 'a build is at a slow row');
+cmp_ok(takes('postgres', 'BEGIN; LOCK TABLE s.t_slow; ROLLBACK'), '<', 6, 'LOCK TABLE');
+is(state_of('i_slow'), 'building', 'the build was left');
+all_ready($node, 'and goes on');
+cmp_ok(value('postgres', 'SELECT last_value FROM calls'), '<', 190, 'with what it had loaded');
+
+# ---- memory ----
+# Of small runs a structure is larger: builders do not take the database's setting.
+my $rebuilt = sub {
+	foreach my $structure (qw(btree art))
+	{
+		$node->safe_psql('other', "ALTER INDEX r_k SET (structure = $structure)");
+		all_ready($node, "rebuilt: $structure", 'other');
+	}
+	return state_of('r_k', 'bytes', 'other');
+};
+$node->safe_psql('other', q{
+	CREATE TABLE r (k int);
+	INSERT INTO r SELECT hashint4(i) FROM generate_series(1, 100000) i;
+	CREATE INDEX r_k ON r USING art (k)});
+my $bytes = $rebuilt->();
+$node->safe_psql('postgres', q{ALTER DATABASE other SET maintenance_work_mem = '1MB'});
+is($rebuilt->(), $bytes, 'maintenance_work_mem of a database');
+set('maintenance_work_mem', '1MB');
+cmp_ok($rebuilt->(), '>', $bytes, 'maintenance_work_mem of the server');
+
+$node->stop;
 done_testing();
