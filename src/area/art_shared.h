@@ -252,9 +252,9 @@ StaticAssertDecl(sizeof(struct ArtEntry) <= AX_PAGE / 5, "an entry is no larger 
 #define ART_WORD_GEN(w)			((w) >> 2)
 
 /*
- * What the launcher watches of a background process that evaluates expressions, and what it
- * asks of it.  Read and written bare: only the process itself writes "row", only the launcher
- * sets "end", and the process resets it.
+ * A background process that evaluates expressions, as the launcher watches it.  Read and written
+ * bare: only the process itself writes "row", only the launcher sets "end", and the process
+ * resets it.
  */
 typedef struct ArtWatch
 {

@@ -75,7 +75,7 @@ art_evaluates(void)
 }
 
 /*
- * What the launcher asks of this process.
+ * The launcher asks this of the process.
  */
 ArtEnd
 art_watch_end(void)

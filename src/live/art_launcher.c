@@ -144,8 +144,8 @@ work_cmp(const void *a, const void *b)
 }
 
 /*
- * Everything that a worker could do now in a database, for an owner (InvalidOid: in all, for
- * all), in order; an array in the current context.
+ * Everything that a worker could do now in a database (InvalidOid: in all), in
+ * order; an array in the current context.  For one owner, unless that is InvalidOid.
  *
  * Epoch: enters and leaves.
  * Locks: takes the partition locks, shared, one after the other.

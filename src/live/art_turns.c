@@ -29,7 +29,7 @@ typedef struct Tenant
 	Oid			owner;
 } Tenant;
 
-/* Who wants a slot and has none. */
+/* A tenant that wants a slot and has none. */
 typedef struct Waiting
 {
 	Tenant		tenant;
@@ -40,14 +40,15 @@ typedef struct Waiting
 static HTAB *waiting = NULL;
 static uint32 round_no = 0;
 
-/* Slots that build: of a database, and of an owner in all of them; in both: of both. */
+/* Slots that build. */
 typedef struct Share
 {
-	int			db;
-	int			owner;
-	int			both;
+	int			db;				/* in the database, for anybody */
+	int			owner;			/* for the owner, in any database */
+	int			both;			/* for the owner in the database */
 } Share;
 
+/* Counts the slots of a database and of an owner. */
 static Share
 share_of(const ArtWorkerSlot *slots, Oid db, Oid owner)
 {

@@ -3,7 +3,7 @@
  *	  The launcher watches what workers and followers evaluate.
  *
  * An index's expression may never end.  Its process then keeps a slot from
- * others, and its locks.  So the launcher cancels it as a user would, when
+ * others, and its locks.  So the launcher cancels it as a user would.  It does when
  * the expression of one row takes too long, or when somebody waits for a lock of
  * the process for deadlock_timeout.  Between two pages a builder looks for itself
  * (build/art_builder.c), and nothing but an expression is cancelled.
@@ -32,7 +32,7 @@
 #define ART_KILL_MS		5000	/* and the end of the process */
 #define ART_LOOK_MOST_MS	2000	/* a longer pause between two looks does not count */
 
-/* What was seen of a process when it was looked at last. */
+/* A process as it was when the launcher looked last. */
 typedef struct Seen
 {
 	int			pid;
@@ -71,8 +71,8 @@ keeps(const LockInstanceData *held, const LockInstanceData *wanted)
 }
 
 /*
- * What one process waits for that another one holds: *in_the_way, or *needed if it is a
- * place of the build (art_residency.c), for the build is what the waiter needs.
+ * Does one process wait for a lock of another?  Then that is *in_the_way, or *needed if the lock
+ * is a place of the build (art_residency.c).  A waiter for that needs the build.
  */
 static void
 look_at_waiter(int waiter, const Now *w, bool *in_the_way, bool *needed)
