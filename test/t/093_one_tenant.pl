@@ -16,9 +16,11 @@ my $node = art_node('one_tenant',
 	'artidx.survive_crash' => 'off',
 	'artidx.save_at_shutdown' => 'off',
 	'artidx.build_wait' => 'off',
-	deadlock_timeout => "'50ms'",
+	deadlock_timeout => "'250ms'",
 	log_min_messages => 'debug1',
-	max_worker_processes => 16);
+	max_worker_processes => 16,
+	wal_level => 'replica',
+	max_wal_senders => 4);
 
 sub set
 {
@@ -128,19 +130,20 @@ is(value('postgres', q{SELECT count(*) < 2 FROM artidx_indexes WHERE reason LIKE
 	'and not after all of the tenant');
 like($node->safe_psql('postgres', q{SELECT string_agg(reason, ',') FROM artidx_indexes WHERE state = 'absent'}),
 	qr/no free worker/, 'others wait for a worker, says the view');
+set('deadlock_timeout', '50ms');
 foreach my $name (qw(catches loops))
 {
 	wait_for("reason = 'error: an expression did not end' FROM artidx_indexes WHERE indexrelname = 'i_$name'",
 		"$name: the view says why");
 }
-my ($rc, $out, $err) = $node->psql('postgres', "SELECT artidx_wait('1min')");
-is($out, 'f', 'nobody waits for what does not come');
-like($err, qr/are not in memory: s\.i_catches, s\.i_loops/, 'which the NOTICE names');
 unlike(slurp_file($node->logfile), qr/ERROR:  canceling statement/, 'a cancel is no error in the log');
 
 # ---- the pauses grow: 3 s, then 6 ----
 tenant(10, '', sleeps => $endless{sleeps});
 crash();
+my ($rc, $out, $err) = $node->psql('postgres', "SELECT artidx_wait('1min')");
+is($out, 'f', 'nobody waits for what does not come');
+like($err, qr/is not in memory: s\.i_sleeps/, 'which the NOTICE names');
 my $pause = q{round(extract(epoch FROM next_try - now())) FROM artidx_indexes WHERE indexrelname = 'i_sleeps'};
 wait_for("next_try IS NOT NULL FROM artidx_indexes WHERE indexrelname = 'i_sleeps'", 'it is put off');
 cmp_ok(value('postgres', "SELECT $pause"), '<=', 3, 'for some seconds');
@@ -159,23 +162,20 @@ all_ready($node, 'which goes on');
 cmp_ok(value('postgres', 'SELECT last_value FROM calls'), '<', 190, 'where it was left');
 
 # ---- locks ----
-# From here an expression may take a minute.
-set('deadlock_timeout', '1s');
+# From here an expression may take half a minute.
+set('deadlock_timeout', '500ms');
 set('artidx.build_workers', 2);
-foreach my $name (qw(catches loops))
-{
-	tenant(10, '', $name => $endless{$name});
-	$node->safe_psql('postgres', "ALTER INDEX s.i_$name SET (structure = btree)");
-	wait_for(activity("state = 'active' AND query LIKE 'building%'"), "$name: it is being built");
-	cmp_ok(takes('postgres', 'DROP SCHEMA s CASCADE'), '<', 15, 'DROP SCHEMA gets its locks');
-}
+tenant(10, '', loops => $endless{loops});
+$node->safe_psql('postgres', 'ALTER INDEX s.i_loops SET (structure = btree)');
+wait_for(activity("state = 'active' AND query LIKE 'building%'"), 'an endless expression holds a lock');
+cmp_ok(takes('postgres', 'DROP SCHEMA s CASCADE'), '<', 15, 'DROP SCHEMA gets it');
 
 # The build goes on after somebody had the lock, with what it had.
 $node->safe_psql('postgres', 'ALTER SEQUENCE calls RESTART');
-tenant(150, '', slow => q{PERFORM pg_sleep(CASE WHEN k = 100 THEN 5 ELSE 0.01 END); PERFORM nextval('public.calls');});
+tenant(150, '', slow => q{PERFORM pg_sleep(CASE WHEN k = 100 THEN 3 ELSE 0.01 END); PERFORM nextval('public.calls');});
 $node->safe_psql('postgres', 'ALTER INDEX s.i_slow SET (structure = btree)');
 wait_for('last_value > 90 FROM calls', 'a build is at a slow row');
-cmp_ok(takes('postgres', 'BEGIN; LOCK TABLE s.t_slow; ROLLBACK'), '<', 6, 'LOCK TABLE');
+$node->safe_psql('postgres', 'BEGIN; LOCK TABLE s.t_slow; ROLLBACK');
 is(state_of('i_slow'), 'building', 'the build was left');
 all_ready($node, 'and goes on');
 cmp_ok(value('postgres', 'SELECT last_value FROM calls'), '<', 190, 'with what it had loaded');
@@ -200,5 +200,24 @@ is($rebuilt->(), $bytes, 'maintenance_work_mem of a database');
 set('maintenance_work_mem', '1MB');
 cmp_ok($rebuilt->(), '>', $bytes, 'maintenance_work_mem of the server');
 
+# ---- a standby: one process follows all indexes of a database ----
+tenant(10, '', catches => $endless{catches} =~ s/LOOP/WHILE pg_is_in_recovery() LOOP/r);
+$node->safe_psql('postgres', q{
+	CREATE TABLE f (k int);
+	INSERT INTO f SELECT generate_series(1, 1000);
+	CREATE INDEX f_k ON f USING art (k)});
+set('deadlock_timeout', '50ms');
+$node->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('one_tenant_standby');
+$standby->init_from_backup($node, 'b', has_streaming => 1);
+$standby->start;
+ok($standby->poll_query_until('postgres',
+	q{SELECT reason = 'recovery: an expression did not end' FROM artidx_indexes WHERE indexrelname = 'i_catches'}),
+	'a follower leaves the expression');
+ok($standby->poll_query_until('postgres',
+	q{SELECT state = 'ready' FROM artidx_indexes WHERE indexrelname = 'f_k'}),
+	'and has the other index');
+
+$standby->stop;
 $node->stop;
 done_testing();
