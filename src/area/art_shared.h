@@ -642,6 +642,7 @@ extern void art_watched_by(ArtWatch *w);
  */
 extern bool art_evaluate_begin(void);
 extern void art_evaluate_end(bool begun);
+extern void art_evaluate_row(void);
 extern void art_evaluate_reset(void);
 extern bool art_evaluates(void);
 extern ArtEnd art_watch_end(void);

@@ -59,6 +59,16 @@ art_evaluate_end(bool begun)
 }
 
 /*
+ * Another row, where core evaluates them one after the other.
+ */
+void
+art_evaluate_row(void)
+{
+	if (evaluates)
+		pg_atomic_write_u64(&watch->row, pg_atomic_read_u64(&watch->row) + 2);
+}
+
+/*
  * See art_shared.h.
  */
 void
@@ -139,10 +149,11 @@ art_stuck_until(const ArtEntry *e)
 void
 art_stuck_note(ArtEntry *e)
 {
-	int			first = Max(DeadlockTimeout * ART_STUCK_ROW / 1000, 1);
+	int			first = (int) Min(Max((int64) DeadlockTimeout * ART_STUCK_ROW / 1000, 1),
+								  ART_STUCK_MAX_S);
 
-	e->backoff_s = e->stuck && e->failed_at != 0 ? Max(e->backoff_s, first) * 2 : first;
-	e->backoff_s = Min(e->backoff_s, ART_STUCK_MAX_S);
+	e->backoff_s = e->stuck && e->failed_at != 0 ?
+		Min(Max(e->backoff_s, first) * 2, ART_STUCK_MAX_S) : first;
 	e->stuck = true;
 	e->failed_at = GetCurrentTimestamp();
 }

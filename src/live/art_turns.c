@@ -21,7 +21,7 @@
 
 #include "live/art_workers.h"
 
-#define ART_TURN	5			/* in units of deadlock_timeout */
+#define ART_TURN	10			/* in units of deadlock_timeout */
 
 typedef struct Tenant
 {
@@ -69,7 +69,7 @@ share_of(const ArtWorkerSlot *slots, Oid db, Oid owner)
 static bool
 turn_since(TimestampTz since, TimestampTz now)
 {
-	return TimestampDifferenceExceeds(since, now, ART_TURN * DeadlockTimeout);
+	return since + ART_TURN * DeadlockTimeout * INT64CONST(1000) <= now;
 }
 
 /*
@@ -231,7 +231,7 @@ art_turns_end(const ArtWork *work, int n, const ArtWorkerSlot *slots, bool full,
 	Waiting    *x;
 
 	for (int i = 0; i < n && full && !queued; i++)
-		queued = work[i].ready && !work[i].taken;
+		queued = work[i].ready && !work[i].taken && !work[i].help;
 	pg_atomic_write_u32(&art_shared->busy, queued);
 	for (int i = 0; i < ART_NWORKERS; i++)
 	{

@@ -129,6 +129,7 @@ make_way(ArtEnd end)
 static void
 between(void)
 {
+	art_watch_anew();
 	CHECK_FOR_INTERRUPTS();
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
@@ -776,6 +777,7 @@ typedef struct Kept
 	uint64		gen;
 } Kept;
 
+static const Kept *checking = NULL;	/* this process, now */
 static bool (*check_piece) (Relation index, uint64 gen, void **at, MemoryContext cxt) = NULL;
 
 /*
@@ -892,13 +894,16 @@ check_failed(const Kept *k)
 	bool		differs;
 	bool		later;
 	bool		there;
+	bool		stuck;
+	const char *says;
 
 	MemoryContextSwitchTo(worker_cxt);
 	HOLD_INTERRUPTS();
 	error = CopyErrorData();
+	stuck = error->sqlerrcode == ERRCODE_QUERY_CANCELED && art_watch_end() == ART_END_STUCK;
+	says = stuck ? ART_STUCK_TEXT : error->message;
 	differs = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
-	later = (error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
-			 art_watch_end() != ART_END_STUCK) ||
+	later = (error->sqlerrcode == ERRCODE_QUERY_CANCELED && !stuck) ||
 		error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
 		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_TRANSACTION_ROLLBACK ||
 		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES;
@@ -920,7 +925,7 @@ check_failed(const Kept *k)
 	else if (there && name != NULL)
 		ereport(LOG,
 				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
-						name, get_database_name(MyDatabaseId), error->message),
+						name, get_database_name(MyDatabaseId), says),
 				 later ? errdetail("It is checked later.") : 0));
 	commit();
 	FreeErrorData(error);
@@ -1042,7 +1047,11 @@ check_kept(void)
 	int			ends[CHECK_DIFFERS + 1] = {0};
 
 	for (int i = 0; i < n; i++)
-		ends[check_one(&all[i])]++;
+	{
+		checking = &all[i];
+		ends[check_one(checking)]++;
+	}
+	checking = NULL;
 	pfree(all);
 	if (ends[CHECK_MORE] > 0)
 		return;					/* turned off */
@@ -1066,6 +1075,9 @@ check_kept(void)
 static void
 worker_exit(int code, Datum arg)
 {
+	/* an expression that did not even end when it was cancelled */
+	if (checking != NULL && art_watch_end() == ART_END_STUCK)
+		(void) end_kept(checking, false);
 	art_worker_detach(my_slot, my_seq, worked);
 }
 
