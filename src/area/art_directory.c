@@ -481,7 +481,7 @@ entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
 	e->last_bytes = 0;
 	e->sealed_at = 0;
 	e->backoff_s = 0;
-	e->owner = InvalidOid;
+	e->owner = index->rd_rel->relowner;
 	e->persistence = index->rd_rel->relpersistence;
 	e->over_cap = false;
 	e->full = ART_FULL_AREA;
@@ -491,6 +491,7 @@ entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
 	e->made_by = InvalidFullTransactionId;
 	e->making_pid = 0;
 	e->told_out = false;
+	e->stuck = false;
 	pg_atomic_write_u32(&e->used_at, 0);
 	pg_atomic_write_u32(&e->uses, 0);
 	e->builds = 0;
@@ -933,6 +934,7 @@ art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
 		e->full = ART_FULL_AREA;
 		e->error[0] = '\0';
 		e->told_out = false;
+		e->stuck = false;
 		pg_write_barrier();
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));
 		done = true;

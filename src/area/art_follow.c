@@ -145,6 +145,7 @@ art_follower_attach(int place, Oid dboid)
 	{
 		f->pid = MyProcPid;
 		f->slot = ART_MY_PROCNO();
+		art_watched_by(&f->watch);
 		pg_atomic_write_u64(&f->position, 0);
 		pg_atomic_write_u64(&f->added, 0);
 		pg_atomic_write_u64(&f->dead, 0);
@@ -270,6 +271,7 @@ art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms,
 		e->failed_at = 0;
 		e->failed_free = 0;
 		e->sealed = false;
+		e->stuck = false;
 		e->error[0] = '\0';
 		pg_write_barrier();
 		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_FOLLOWED));
@@ -304,6 +306,8 @@ art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason wh
 		(void) art_entry_absent(e, why, error);
 		if (why == ART_WHY_MEMORY)
 			e->full = art_what_is_full(NULL);
+		if (why == ART_WHY_ERROR && art_watch_end() == ART_END_STUCK)
+			art_stuck_note(e);
 	}
 	art_unlock(lock);
 	if (OidIsValid(heapoid))

@@ -124,10 +124,10 @@ struct ArtEntry
 	ArtReason	reason;			/* any, with ABSENT; read bare */
 
 	/*
-	 * open: whose it is, for the log, for artidx_usage, and for the choice of
-	 * what is sealed.
+	 * open: whose it is, for the log, for artidx_usage, for the choice of what is
+	 * sealed, and for the workers' turns.  "owner" is new, too.
 	 */
-	Oid			owner;			/* the role; 0: none was ever opened */
+	Oid			owner;			/* the role */
 	char		persistence;	/* relpersistence */
 	bool		over_cap;		/* any, in READY; read bare: unique, and has more
 								 * than its cap (art_switch.c) */
@@ -184,7 +184,7 @@ struct ArtEntry
 	uint64		seals;
 	uint64		last_bytes;		/* when it was last READY */
 	TimestampTz sealed_at;
-	int			backoff_s;		/* before a sealed one is built again */
+	int			backoff_s;		/* before a sealed or a stuck one is built again */
 
 	/* any, in every state: whoever knows what was committed (art_switch.c) */
 	ax_tail_option tail;		/* told to the present structure */
@@ -218,6 +218,8 @@ struct ArtEntry
 	TimestampTz failed_at;		/* last failed build, 0: none since a good one */
 	bool		told_out;		/* by a worker: the log has been told that it is left
 								 * out */
+	bool		stuck;			/* an expression did not end, and "backoff_s" counts from
+								 * failed_at */
 	uint64		failed_free;	/* bytes left for it after that, when for memory */
 	ArtRoomFor	failed_room;	/* and how it had asked for memory */
 
@@ -251,6 +253,26 @@ StaticAssertDecl(sizeof(struct ArtEntry) <= AX_PAGE / 5, "an entry is no larger 
 #define ART_WORD_GEN(w)			((w) >> 2)
 
 /*
+ * A background process that evaluates expressions, as the launcher watches it.  Read and written
+ * bare: only the process itself writes "row", only the launcher sets "end", and the process
+ * resets it.
+ */
+typedef struct ArtWatch
+{
+	pg_atomic_uint64 row;		/* odd: an expression is evaluated; another number for
+								 * every row */
+	pg_atomic_uint32 end;		/* ArtEnd */
+} ArtWatch;
+
+typedef enum ArtEnd
+{
+	ART_END_NOT = 0,
+	ART_END_TURN,				/* others want the slot: leave after this page */
+	ART_END_LOCK,				/* cancelled: its lock is waited for */
+	ART_END_STUCK				/* cancelled: the expression does not end */
+} ArtEnd;
+
+/*
  * A background worker, from the moment it is asked for until it exits.  All of
  * it under the chunk lock.  The launcher fills a free slot; from then on only
  * the worker with its number writes to it, and frees it.  Two others may free
@@ -262,8 +284,10 @@ typedef struct ArtWorkerSlot
 	uint32		seq;			/* its number: one that comes late finds another */
 	int			pid;			/* 0: asked for, not started */
 	int			jobs;			/* ART_JOB_... */
+	Oid			owner;			/* of the indexes that it builds */
 	Oid			indexoid;		/* which it builds now, and no other worker */
-	TimestampTz asked;
+	TimestampTz asked;			/* its turn began */
+	ArtWatch	watch;			/* no lock */
 } ArtWorkerSlot;
 
 #define ART_JOB_SCOUT	1		/* make entries for what the catalog has */
@@ -307,6 +331,7 @@ typedef struct ArtFollower
 	int			pid;			/* 0: asked for, not started */
 	int			slot;			/* process number */
 	TimestampTz asked;
+	ArtWatch	watch;			/* no lock */
 	pg_atomic_uint64 position;	/* the WAL before it is in the structures, but of
 								 * those that are behind */
 	ConditionVariable moved;	/* position was */
@@ -371,8 +396,8 @@ typedef struct ArtShared
 	Oid			nameless;		/* a database with one whose name is not known */
 
 	/*
-	 * no lock: the launcher writes "launcher" and "no_worker", the updater its own, any
-	 * process the rest
+	 * no lock: the launcher writes its own four, the updater its own, any process the
+	 * rest
 	 */
 	pg_atomic_uint32 launcher;	/* process number + 1 of the launcher, 0: none */
 	pg_atomic_uint32 updater;	/* the same of the updater of search layers */
@@ -381,6 +406,8 @@ typedef struct ArtShared
 	pg_atomic_uint32 unsettled; /* structures made absent, begun, or missed */
 	pg_atomic_uint32 settled;	/* 1 + that, when none was to be built */
 	pg_atomic_uint32 no_worker; /* the launcher could not start the last one */
+	pg_atomic_uint32 busy;		/* the launcher: somebody waits for a free worker */
+	pg_atomic_uint32 build_kb;	/* the launcher: maintenance_work_mem of the server */
 	pg_atomic_uint64 sealing_until; /* somebody sealed, and its memory is awaited
 									 * until then (a TimestampTz) */
 	pg_atomic_uint32 ssi_held;	/* predicate locks there were, when last counted */
@@ -601,6 +628,32 @@ extern void art_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
 extern void art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms);
 extern bool art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
 extern void art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode);
+
+/* ---- art_watched.c ---- */
+
+/* An expression that takes longer than so many times deadlock_timeout does not end. */
+#define ART_STUCK_ROW	60
+#define ART_STUCK_TEXT	"an expression did not end"
+
+extern void art_watched_by(ArtWatch *w);
+
+/*
+ * Around the evaluation of one row's expressions and predicate: the launcher sees it.  One
+ * within another is part of that.  An error leaves it begun, until whoever caught the error
+ * calls art_evaluate_reset().
+ */
+extern bool art_evaluate_begin(void);
+extern void art_evaluate_end(bool begun);
+extern void art_evaluate_row(void);
+extern void art_evaluate_reset(void);
+extern bool art_evaluates(void);
+extern ArtEnd art_watch_end(void);
+extern void art_watch_anew(void);
+extern int	art_build_kb(void);
+extern TimestampTz art_error_until(const ArtEntry *e);
+extern TimestampTz art_stuck_until(const ArtEntry *e);
+extern void art_stuck_note(ArtEntry *e);
+extern void art_entry_stuck(ArtEntry *e, uint64 gen);
 
 /* ---- art_pending.c ---- */
 

@@ -106,6 +106,8 @@ make_shared(char *area)
 	pg_atomic_init_u32(&art_shared->launcher, 0);
 	pg_atomic_init_u32(&art_shared->updater, 0);
 	pg_atomic_init_u32(&art_shared->no_worker, 0);
+	pg_atomic_init_u32(&art_shared->busy, 0);
+	pg_atomic_init_u32(&art_shared->build_kb, 0);
 	pg_atomic_init_u32(&art_shared->requests, 0);
 	pg_atomic_init_u32(&art_shared->entries_changed, 0);
 	pg_atomic_init_u32(&art_shared->unsettled, 0);
@@ -137,6 +139,7 @@ keep_shared(void)
 	pg_atomic_write_u32(&art_shared->launcher, 0);
 	pg_atomic_write_u32(&art_shared->updater, 0);
 	pg_atomic_write_u32(&art_shared->no_worker, 0);
+	pg_atomic_write_u32(&art_shared->busy, 0);
 	pg_atomic_write_u32(&art_shared->settled, 0);
 	pg_atomic_write_u64(&art_shared->sealing_until, 0);
 	pg_atomic_write_u32(&art_shared->ssi_held, 0);

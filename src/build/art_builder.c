@@ -66,6 +66,8 @@
 #define ART_CLAIM_MIN		16	/* blocks */
 #define ART_CLAIM_MAX		1024
 #define ART_FLUSH_FIRST_US	50000	/* of a build in the foreground */
+#define ART_FLUSH_SLOW_US	1000000	/* in the background, of a slow expression: */
+#define ART_FLUSH_SLOW_PART 100		/* so much less time than its keys took */
 #define ART_FLUSH_LAST_US	5000	/* too late to load anything */
 #define ART_FLUSH_KEY_US	0.7 /* a first guess of what loading a key takes */
 #define ART_FLUSH_HOLD_US	250000	/* a cancel waits for a load that is shorter */
@@ -223,6 +225,8 @@ art_part_end(ArtPart *part)
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	instr_time	spent;
 
+	if (part->role == ART_PART_OWNER && art_watch_end() == ART_END_STUCK)
+		art_entry_stuck(e, part->gen);
 	if (part->role == ART_PART_AMBUILD)
 		art_entry_fail(e, part->gen, ART_WHY_ERROR, "build was aborted");
 	else
@@ -565,7 +569,9 @@ art_statement_deadline(void)
  *
  * A build in the background that nobody waits for makes way for a process that
  * waits for one of its locks.  It honours vacuum_cost_delay, and works only in
- * the share of the time that artidx.build_priority says.
+ * the share of the time that artidx.build_priority says.  It leaves when its
+ * turn is over, or is cancelled in the middle of a slow expression.  So where
+ * keys come slowly, it loads what it has every second.
  */
 typedef struct Pace
 {
@@ -575,6 +581,7 @@ typedef struct Pace
 	int64		interval;
 
 	bool		gives_way;
+	bool		evaluates;		/* the index has expressions or a predicate */
 	TimestampTz look;
 	bool		awaited;		/* somebody waited for the build */
 	int			cost;
@@ -598,9 +605,10 @@ pace_begin(Pace *p, Relation heap, Relation index, bool gives_way)
 	memset(p, 0, sizeof(*p));
 	p->early = !gives_way;
 	p->deadline = art_statement_deadline();
-	p->interval = ART_FLUSH_FIRST_US;
+	p->interval = gives_way ? ART_FLUSH_SLOW_US : ART_FLUSH_FIRST_US;
 	p->next = now + p->interval;
 	p->gives_way = gives_way;
+	p->evaluates = !art_index_is_plain(index);
 	p->look = now;
 	p->rested = now;
 	art_place_tag(index, ART_PLACE_BUILD, &p->build_tag);
@@ -644,7 +652,11 @@ pace_flush_due(const Pace *p, const ArtEntry *e, uint64 pending, TimestampTz now
 		if (left < load_us(e, pending) + load_us(e, pending) / 8 + ART_FLUSH_LAST_US / 2)
 			return true;
 	}
-	return p->early && now >= p->next;
+	if (now < p->next)
+		return false;
+	return p->early ||
+		(p->evaluates && load_us(e, pending) * ART_FLUSH_SLOW_PART <
+		 (now - p->next + ART_FLUSH_SLOW_US) * art_build_priority / 100);
 }
 
 /*
@@ -683,6 +695,8 @@ pace_flush(Pace *p, ArtPart *part, ArtRun *run, TimestampTz now,
 		p->interval *= 2;
 		p->next = then + p->interval;
 	}
+	else
+		p->next = GetCurrentTimestamp() + p->interval;
 	return !art_run_nomem(run);
 }
 
@@ -691,7 +705,7 @@ pace_flush(Pace *p, ArtPart *part, ArtRun *run, TimestampTz now,
  * while nobody waits for the build?  Every lock that its share locks on heap
  * and index are in the way of is an AccessExclusiveLock.  A command that drops
  * or makes an index concurrently, on any table of the database, waits for our
- * transaction: for its locks or its snapshot.
+ * transaction: for its locks or its snapshot.  Or is its turn over?
  */
 static bool
 pace_make_way(Pace *p, TimestampTz now)
@@ -701,6 +715,8 @@ pace_make_way(Pace *p, TimestampTz now)
 	if (!p->gives_way || now < p->look)
 		return false;
 	p->look = now + ART_LOOK_US;
+	if (art_watch_end() == ART_END_TURN)
+		return true;
 	owner = art_lock_awaited(&p->build_tag, NoLock);
 	/* an owner that waits for us may itself be in the way */
 	p->awaited = owner || art_lock_awaited(&p->helpers_tag, NoLock);

@@ -35,6 +35,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "area/art_shared.h"
 #include "build/build.h"
 
 /* one page's rows, copied out */
@@ -368,6 +369,7 @@ row_key(ArtHeapReader *r, BlockNumber blkno, int i)
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	MemoryContext old;
+	bool		begun = r->evaluates && art_evaluate_begin();
 
 	ResetExprContext(r->econtext);
 	tup.t_len = r->rows->len[i];
@@ -377,11 +379,15 @@ row_key(ArtHeapReader *r, BlockNumber blkno, int i)
 	ExecStoreHeapTuple(&tup, r->slot, false);
 
 	if (r->predicate && !ExecQual(r->predicate, r->econtext))
+	{
+		art_evaluate_end(begun);
 		return false;
+	}
 	old = MemoryContextSwitchTo(r->econtext->ecxt_per_tuple_memory);
 	FormIndexDatum(r->info, r->slot, r->estate, values, isnull);
 	(void) art_encode(r->kd, values, isnull, &r->key);
 	MemoryContextSwitchTo(old);
+	art_evaluate_end(begun);
 	return true;
 }
 
@@ -395,6 +401,7 @@ row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
 {
 	MemoryContext cxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	const bool	within = art_evaluates();
 	volatile int result = -1;
 
 	if (IsInParallelMode())
@@ -417,6 +424,8 @@ row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
 		err = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
+		if (!within)
+			art_evaluate_reset();
 		MemoryContextSwitchTo(cxt);
 		CurrentResourceOwner = owner;
 		if (err->sqlerrcode == ERRCODE_QUERY_CANCELED ||
@@ -568,6 +577,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ArtHeapReader *r = palloc0(sizeof(ArtHeapReader));
 	ArtAsOwner	save;
+	bool		begun;
 
 	r->heap = heap;
 	r->index = index;
@@ -584,6 +594,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	 * worker is a superuser.
 	 */
 	art_as_owner_begin(heap, &save);
+	begun = art_evaluate_begin();
 	r->info = BuildIndexInfo(index);
 	r->info->ii_Unique = false;
 	r->info->ii_ExclusionOps = NULL;
@@ -595,6 +606,7 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	r->econtext->ecxt_scantuple = r->slot;
 	r->predicate = ExecPrepareQual(r->info->ii_Predicate, r->estate);
+	art_evaluate_end(begun);
 	art_as_owner_end(&save);
 	art_buf_init(&r->key, cxt, 64);
 	r->rows = palloc(sizeof(PageRows));

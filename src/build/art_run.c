@@ -28,7 +28,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "area/area.h"
+#include "area/art_shared.h"
 #include "area/art_tree.h"
 #include "build/art_run.h"
 #include "build/build.h"
@@ -62,7 +62,7 @@ art_run_begin(Relation index, const ArtKeyDesc *kd, uint64 gen, ArtEntry *e,
 	run->room = room;
 	run->fill = art_fillfactor(index);
 	run->cxt = cxt;
-	run->limit = (Size) maintenance_work_mem * 1024;
+	run->limit = (Size) art_build_kb() * 1024;
 	run->min_len = PG_UINT32_MAX;
 
 	if (kd->natts == 1 && kd->fixed && kd->fixed_len <= 1 + sizeof(uint64) &&

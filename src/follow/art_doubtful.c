@@ -27,6 +27,8 @@
  *
  * It was the last of its chain, whose other members are dead, too: so the chain's root is left out.
  *
+ * The launcher cancels a step whose expression does not end, and the index goes (live/art_watch.c).
+ *
  * Replay may cancel a step, for the sake of a snapshot or a lock.  That is no error of the
  * index, which is behind until the next batch.
  *
@@ -90,6 +92,11 @@ art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 	ItemPointerData tid;
 
 	x->at.root = InvalidOffsetNumber;
+	if (sqlstate == ERRCODE_QUERY_CANCELED && art_watch_end() == ART_END_STUCK)
+	{
+		*why = ART_STUCK_TEXT;
+		return ART_VERDICT_CLOSE;
+	}
 	if ((sqlstate == ERRCODE_T_R_SERIALIZATION_FAILURE ||
 		 sqlstate == ERRCODE_T_R_DEADLOCK_DETECTED ||
 		 sqlstate == ERRCODE_QUERY_CANCELED) && x->given_way++ < ART_MOST_GIVEN_WAY)

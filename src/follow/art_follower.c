@@ -59,6 +59,7 @@ extern PGDLLEXPORT void art_follower_main(Datum arg);
 static MemoryContext loop_cxt;
 static uint32 wait_event_idle = 0;
 static bool handed_over = false;
+static ArtFollowed *in_hand = NULL;	/* in whose step this process is */
 static bool some_closed = false;	/* and may be begun again */
 static bool no_index = false;
 
@@ -356,6 +357,7 @@ gave_way(void)
 	AbortCurrentTransaction();
 	FlushErrorState();
 	RESUME_INTERRUPTS();
+	art_watch_anew();
 	MemoryContextSwitchTo(loop_cxt);
 	return true;
 }
@@ -388,6 +390,7 @@ erred(ArtFollowed *x)
 		if (why == NULL)
 			art_kept_put_off(x->indexoid, ART_ERRED_MS);
 	}
+	art_watch_anew();
 	return verdict;
 }
 
@@ -408,6 +411,7 @@ keep_up(ArtFollowed *x, bool last)
 	do
 	{
 		verdict = ART_VERDICT_CLOSE;
+		in_hand = x;
 		PG_TRY();
 		{
 			done = art_keepup(x, last);
@@ -420,6 +424,7 @@ keep_up(ArtFollowed *x, bool last)
 		PG_END_TRY();
 		MemoryContextSwitchTo(loop_cxt);
 	} while (verdict == ART_VERDICT_AGAIN);
+	in_hand = NULL;
 	behind = !done || x->ndoubtful > 0;
 	unswept = x->touched.due || x->sweep != NULL;
 	if (x->closed || x->building || (behind == x->behind && unswept == x->unswept))
@@ -441,6 +446,7 @@ go_on(ArtFollowed *x)
 {
 	volatile bool worked = false;
 
+	in_hand = x;
 	PG_TRY();
 	{
 		worked = x->building ? art_keepup_build(x) : art_keepup_sweep(x);
@@ -455,6 +461,7 @@ go_on(ArtFollowed *x)
 		}
 	}
 	PG_END_TRY();
+	in_hand = NULL;
 	MemoryContextSwitchTo(loop_cxt);
 	return worked;
 }
@@ -624,6 +631,9 @@ hand_over(void)
 static void
 follower_exit(int code, Datum arg)
 {
+	/* an expression that did not even end when it was cancelled */
+	if (in_hand != NULL && art_watch_end() == ART_END_STUCK)
+		art_kept_close(in_hand, ART_WHY_ERROR, ART_STUCK_TEXT);
 	for (ArtFollowed *x = art_followed_list; x != NULL && !handed_over; x = x->next)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	art_follower_detach(art_me);

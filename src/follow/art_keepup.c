@@ -247,7 +247,8 @@ may_open(ArtEntry *e, bool discard)
 	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 	bool		left = state == ART_BUILDING && (e->owner_pid == MyProcPid || !art_owner_alive(e));
 
-	if ((state != ART_ABSENT && !left) || e->not_before > GetCurrentTimestamp())
+	if ((state != ART_ABSENT && !left) || e->not_before > GetCurrentTimestamp() ||
+		art_stuck_until(e) > GetCurrentTimestamp())
 		return false;
 	if (left && discard)
 		art_entry_discard(e);

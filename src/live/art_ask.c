@@ -83,6 +83,12 @@ art_request_worker(ArtEntry *e)
 
 	lock = art_partition(e->loc.db, e->indexoid);
 	art_lock(lock, LW_EXCLUSIVE);
+	if (art_stuck_until(e) > GetCurrentTimestamp())
+	{
+		/* the statement's own time may go into it, no worker's */
+		art_unlock(lock);
+		return false;
+	}
 	e->wanted = ART_WANT_BUILD;
 	e->not_before = 0;
 	art_unlock(lock);

@@ -51,7 +51,6 @@
 #define ART_SWEEP_FULL_MS	30000	/* the same when memory runs short */
 #define ART_HOT_MS			(60 * 1000)
 #define ART_FADE_MS			(60 * 60 * 1000)	/* fame is halved */
-#define ART_ERROR_PAUSE_MS	60000	/* before an index that failed is tried again */
 #define ART_TELL_MS			(10 * 60 * 1000)	/* that there is no worker */
 #define ART_FOLLOW_MS		(60 * 1000) /* between two followers of a database */
 #define ART_FOLLOW_SOON_MS	5000	/* the same, when somebody asked */
@@ -84,7 +83,7 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 	*help = false;
 	if (state == ART_READY || state == ART_FOLLOWED || e->loc.backend != -1 || e->doubt)
 		return false;
-	if (e->not_before > now || (!art_autobuild && !urgent))
+	if (e->not_before > now || (!art_autobuild && !urgent) || art_stuck_until(e) > now)
 		return false;
 
 	if (state == ART_BUILDING)
@@ -109,15 +108,13 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 			ms_passed(e->failed_at, now, Max(e->backoff_s, 5) * INT64CONST(1000)) &&
 			art_groups_left(e, mem->free_bytes) >= Max(art_room_wanted(e->last_bytes, all),
 								   art_room_wanted(e->failed_free, all));
-	if (e->failed_at != 0 && e->reason == ART_WHY_ERROR)
-		return ms_passed(e->failed_at, now, ART_ERROR_PAUSE_MS);
-	return true;
+	return art_error_until(e) <= now;
 }
 
 /*
  * The order: structures that a statement waits for; builds before helping with
- * one.  Then those that inserts need; those that plans missed; the most and
- * the last used; the small.
+ * one; those that have not failed.  Then those that inserts need; those that plans
+ * missed; the most and the last used; the small.
  */
 static int
 work_cmp(const void *a, const void *b)
@@ -129,6 +126,8 @@ work_cmp(const void *a, const void *b)
 		return x->urgent ? -1 : 1;
 	if (x->help != y->help)
 		return x->help ? 1 : -1;
+	if (x->failed != y->failed)
+		return x->failed ? 1 : -1;
 	if (x->unique != y->unique)
 		return x->unique ? -1 : 1;
 	if (x->planned != y->planned)
@@ -146,13 +145,13 @@ work_cmp(const void *a, const void *b)
 
 /*
  * Everything that a worker could do now in a database (InvalidOid: in all), in
- * order; an array in the current context.
+ * order; an array in the current context.  For one owner, unless that is InvalidOid.
  *
  * Epoch: enters and leaves.
  * Locks: takes the partition locks, shared, one after the other.
  */
 int
-art_find_work(Oid db, ArtWork **work)
+art_find_work(Oid db, Oid owner, ArtWork **work)
 {
 	ax_ctx	   *cx = art_ctx();
 	TimestampTz now = GetCurrentTimestamp();
@@ -178,6 +177,7 @@ art_find_work(Oid db, ArtWork **work)
 				bool		help;
 
 				if ((OidIsValid(db) && e->loc.db != db) ||
+					(OidIsValid(owner) && e->owner != owner) ||
 					!wants_worker(e, now, &mem, &help))
 					continue;
 				if (n == cap)
@@ -190,11 +190,13 @@ art_find_work(Oid db, ArtWork **work)
 				w->db = e->loc.db;
 				w->indexoid = e->indexoid;
 				w->heapoid = e->heapoid;
+				w->owner = e->owner;
 				w->loc = e->loc;
 				w->urgent = e->wanted == ART_WANT_BUILD;
 				w->unique = e->unique;
 				w->planned = e->wanted == ART_WANT_PLAN;
 				w->help = help;
+				w->failed = e->failed_at != 0 && e->reason == ART_WHY_ERROR;
 				w->uses = pg_atomic_read_u32(&e->uses);
 				w->used_at = pg_atomic_read_u32(&e->used_at);
 				w->size = Max(e->size_hint, e->last_bytes);
@@ -236,6 +238,7 @@ typedef struct Database
 {
 	Oid			oid;
 	bool		allowed;		/* may be connected to */
+	bool		ready;			/* and a builder may go there now */
 	bool		is_template;
 	bool		listed;			/* seen in the present listing */
 	bool		has_entries;	/* when the directory was looked through last */
@@ -514,13 +517,13 @@ report_no_worker(void)
  * database is barred, or may have been dropped since they were listed.
  */
 static bool
-start_worker(Oid dboid, int jobs)
+start_worker(Oid dboid, Oid owner, int jobs)
 {
 	BackgroundWorker worker;
 	uint32		seq;
 	int			slot;
 
-	slot = art_worker_reserve(dboid, jobs, listed_drops, &seq);
+	slot = art_worker_reserve(dboid, owner, jobs, listed_drops, &seq);
 	if (slot < 0)
 		return false;
 
@@ -656,45 +659,79 @@ put_off(Oid dboid)
 	return is;
 }
 
+/* Which of the work is in a database that a builder may go to now? */
+static void
+mark_ready(ArtWork *work, int nwork)
+{
+	for (int i = 0; i < ndatabases; i++)
+	{
+		Database   *d = &databases[i];
+
+		d->ready = d->allowed && !art_worker_barred(d->oid) && !put_off(d->oid);
+	}
+	for (int i = 0; i < nwork; i++)
+	{
+		Database   *d = find_database(work[i].db);
+
+		work[i].ready = d != NULL && d->ready;
+	}
+}
+
 /*
- * Start builders for the work of one kind, as far as slots go.  A worker that
- * has nothing in hand yet will take the first work of its database.
+ * Start builders, as far as slots go.  pressing: only for what a statement waits for, or who
+ * has waited long.  False: there is no worker to be had.
  */
 static bool
-start_builders(const ArtWork *work, int nwork, bool urgent, int *used, int limit)
+start_builders(ArtWork *work, int nwork, bool pressing, int limit)
 {
 	ArtWorkerSlot slots[ART_NWORKERS];
 
-	(void) look_at_workers(slots);
-	for (int i = 0; i < nwork && *used < limit; i++)
+	while (look_at_workers(slots) < limit)
 	{
-		const ArtWork *w = &work[i];
-		Database   *d;
-		bool		taken = false;
+		int			i;
 
-		if (w->urgent != urgent)
-			continue;
-		for (int j = 0; j < ART_NWORKERS && !taken; j++)
-			taken = slots[j].dboid == w->db && slots[j].indexoid == w->indexoid &&
-				!w->help;
-		for (int j = 0; j < ART_NWORKERS && !taken; j++)
-		{
-			if (slots[j].dboid == w->db && (slots[j].jobs & ART_JOB_BUILD) &&
-				slots[j].indexoid == InvalidOid)
-			{
-				slots[j].indexoid = w->indexoid;
-				taken = true;
-			}
-		}
-		d = find_database(w->db);
-		if (taken || d == NULL || !d->allowed || art_worker_barred(w->db) ||
-			put_off(w->db))
-			continue;
-		if (!start_worker(w->db, ART_JOB_BUILD))
+		art_turns_mark(work, nwork, slots);
+		i = art_turns_next(work, nwork, slots, pressing);
+		if (i < 0)
+			break;
+		if (!start_worker(work[i].db, work[i].owner, ART_JOB_BUILD))
 			return false;
-		(*used)++;
 	}
 	return true;
+}
+
+/*
+ * Start visits, as far as slots go.  They are short, but never take all the slots.  *waits: a
+ * database that would be visited, were there a slot.  False: there is no worker to be had.
+ */
+static bool
+start_visits(int limit, Oid *waits)
+{
+	for (;;)
+	{
+		ArtWorkerSlot slots[ART_NWORKERS];
+		int			used = look_at_workers(slots);
+		int			visits = 0;
+		int			jobs = 0;
+		Database   *d = next_visit(slots, limit > 0, &jobs);
+
+		for (int i = 0; i < ART_NWORKERS; i++)
+			if (slots[i].dboid != InvalidOid && (slots[i].jobs & ART_JOB_VISIT) != 0)
+				visits++;
+		*waits = InvalidOid;
+		if (d == NULL || visits >= Max(1, limit / 2))
+			return true;
+		if (used >= Max(limit, 1))
+		{
+			*waits = d->oid;
+			return true;
+		}
+		if (!start_worker(d->oid, InvalidOid, jobs))
+			return false;
+		d->jobs &= ~jobs;
+		if (jobs & ART_JOB_SWEEP)
+			d->swept = GetCurrentTimestamp();
+	}
 }
 
 /*
@@ -726,55 +763,41 @@ start_check(void)
 		if (slots[i].dboid != InvalidOid && (slots[i].jobs & ART_JOB_CHECK) != 0)
 			return;
 	last = next->oid;
-	if (start_worker(last, ART_JOB_CHECK))
+	if (start_worker(last, InvalidOid, ART_JOB_CHECK))
 		next->jobs &= ~ART_JOB_CHECK;
 }
 
 /*
  * Start what is to be started: builds that somebody waits for, then visits,
- * then all other builds.  Visits are short, but never take all the slots.
+ * then all other builds.  A visit for which there was no slot comes first next time.
+ * Returns whether somebody waits for a slot.
  */
-static void
+static bool
 start_workers(void)
 {
+	static Oid	waits = InvalidOid;
 	ArtWorkerSlot slots[ART_NWORKERS];
 	ArtWork    *work = NULL;
 	int			nwork = 0;
 	int			limit = Min(art_build_workers, ART_NWORKERS);
-	int			used = look_at_workers(slots);
-	int			visits = 0;
-	int			visit_limit = Max(1, limit / 2);
+	int			used;
 
 	if (limit > 0)
-		nwork = art_find_work(InvalidOid, &work);
+		nwork = art_find_work(InvalidOid, InvalidOid, &work);
 	if (nwork > 0)
 		list_databases();		/* may they still be connected to? */
-	if (!start_builders(work, nwork, true, &used, limit))
-		return;
+	mark_ready(work, nwork);
+	if ((OidIsValid(waits) && !start_visits(limit, &waits)) ||
+		!start_builders(work, nwork, true, limit) ||
+		!start_visits(limit, &waits) ||
+		!start_builders(work, nwork, false, limit))
+		return false;
 
-	(void) look_at_workers(slots);
-	for (int i = 0; i < ART_NWORKERS; i++)
-		if (slots[i].dboid != InvalidOid && (slots[i].jobs & ART_JOB_VISIT) != 0)
-			visits++;
-	while (visits < visit_limit && used < Max(limit, 1))
-	{
-		int			jobs = 0;
-		Database   *d = next_visit(slots, limit > 0, &jobs);
-
-		if (d == NULL)
-			break;
-		if (!start_worker(d->oid, jobs))
-			return;
-		d->jobs &= ~jobs;
-		if (jobs & ART_JOB_SWEEP)
-			d->swept = GetCurrentTimestamp();
-		visits++;
-		used++;
-		(void) look_at_workers(slots);
-	}
-
-	if (start_builders(work, nwork, false, &used, limit) && used == 0)
+	used = look_at_workers(slots);
+	if (used == 0)
 		start_check();
+	art_turns_mark(work, nwork, slots);
+	return art_turns_end(work, nwork, slots, used >= limit, waits);
 }
 
 /*
@@ -972,6 +995,8 @@ launcher_begin(void)
 	MemoryContextSwitchTo(loop_cxt);
 	list_databases();
 
+	/* no database's setting of it reaches us */
+	pg_atomic_write_u32(&art_shared->build_kb, maintenance_work_mem);
 	before_shmem_exit(launcher_exit, (Datum) 0);
 	pg_atomic_write_u32(&art_shared->launcher, (uint32) ART_MY_PROCNO() + 1);
 }
@@ -1084,6 +1109,7 @@ art_launcher_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			pg_atomic_write_u32(&art_shared->build_kb, maintenance_work_mem);
 		}
 
 		MemoryContextSwitchTo(loop_cxt);
@@ -1097,11 +1123,12 @@ art_launcher_main(Datum arg)
 			(void) watch_memory();
 			sweep_databases();
 			follow_databases();
+			art_watch_all(false);
 		}
 		else
 		{
 			order_sweeps(watch_memory());
-			start_workers();
+			art_watch_all(start_workers());
 			settle();
 		}
 

@@ -271,6 +271,7 @@ art_xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_ABORT:
 			art_inside_reset();
 			art_hazards_xact_end();
+			art_evaluate_reset();
 			art_own_builds_abort(InvalidSubTransactionId, true);
 			art_making_abort();
 			art_rowtype_xact_end();

@@ -622,6 +622,7 @@ out_for_scans(ArtEntry *e)
 		return false;
 	return (e->sealed && !art_unseal_now(e)) || e->reason == ART_WHY_UNLOADED ||
 		memory_still_full(e, ART_ROOM_BUILD) ||
+		art_stuck_until(e) > GetCurrentTimestamp() ||
 		(e->reason == ART_WHY_ERROR && e->failed_at != 0 &&
 		 !TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(),
 									 ART_ERROR_RETRY_MS));

@@ -176,7 +176,7 @@ art_end_workers(Oid dboid)
  * Locks: takes the chunk lock, exclusive.
  */
 int
-art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
+art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq)
 {
 	int			slot = -1;
 
@@ -194,6 +194,7 @@ art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq)
 		*seq = ++art_shared->worker_seq;
 		memset(s, 0, sizeof(*s));
 		s->dboid = dboid;
+		s->owner = owner;
 		s->seq = *seq;
 		s->jobs = jobs;
 		s->asked = GetCurrentTimestamp();
@@ -243,6 +244,7 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 	if (ok)
 	{
 		s->pid = MyProcPid;
+		art_watched_by(&s->watch);
 		*copy = *s;
 	}
 	art_unlock(art_chunk_lock);

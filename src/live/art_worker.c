@@ -59,6 +59,7 @@ static uint32 wait_event_check = 0;
 
 static int	my_slot;
 static uint32 my_seq;
+static Oid	my_owner;			/* whose indexes it builds */
 static MemoryContext worker_cxt;	/* of this run */
 static bool worked = false;		/* it got as far as its work */
 
@@ -106,12 +107,29 @@ give_up(void)
 }
 
 /*
+ * In PG_CATCH: the launcher has cancelled it.  That is no error to be logged; of an index
+ * that is left out for it the log is told otherwise.
+ */
+static void
+make_way(ArtEnd end)
+{
+	HOLD_INTERRUPTS();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(worker_cxt);
+	elog(DEBUG1, "artidx: a build was cancelled: %s",
+		 end == ART_END_LOCK ? "a lock of it is waited for" : ART_STUCK_TEXT);
+}
+
+/*
  * Between two pieces of work: interrupts, statistics, a reloaded
  * configuration.
  */
 static void
 between(void)
 {
+	art_watch_anew();
 	CHECK_FOR_INTERRUPTS();
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
@@ -625,7 +643,7 @@ list_work(void)
 	MemoryContextReset(list_cxt);
 	old = MemoryContextSwitchTo(list_cxt);
 	listed_requests = pg_atomic_read_u32(&art_shared->requests);
-	listed = art_find_work(MyDatabaseId, &list);
+	listed = art_find_work(MyDatabaseId, my_owner, &list);
 	MemoryContextSwitchTo(old);
 	listed_at = GetCurrentTimestamp();
 	list_next = 0;
@@ -668,6 +686,7 @@ static void
 build_one(const ArtWork *w)
 {
 	worked = true;
+	art_watch_anew();
 	if (first_built_at == 0)
 		first_built_at = GetCurrentTimestamp();
 	begin();
@@ -679,8 +698,19 @@ build_one(const ArtWork *w)
 	}
 	PG_CATCH();
 	{
-		give_up();
-		art_not_before(w->indexoid, &w->loc, ART_FAILED_MS, true);
+		const bool	cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
+		const ArtEnd end = cancelled ? art_watch_end() : ART_END_NOT;
+
+		if (end == ART_END_LOCK || end == ART_END_STUCK)
+			make_way(end);
+		else
+			give_up();
+		art_watch_anew();
+		/* of one that is stuck the entry knows how long */
+		art_not_before(w->indexoid, &w->loc,
+					   end == ART_END_LOCK ? ART_REFUSED_MS :
+					   end == ART_END_STUCK && !w->help ? 0 : ART_FAILED_MS,
+					   end != ART_END_LOCK);
 		begin();
 		tell_left_out(w->indexoid, &w->loc);
 		commit();
@@ -747,6 +777,7 @@ typedef struct Kept
 	uint64		gen;
 } Kept;
 
+static const Kept *checking = NULL;	/* this process, now */
 static bool (*check_piece) (Relation index, uint64 gen, void **at, MemoryContext cxt) = NULL;
 
 /*
@@ -863,12 +894,16 @@ check_failed(const Kept *k)
 	bool		differs;
 	bool		later;
 	bool		there;
+	bool		stuck;
+	const char *says;
 
 	MemoryContextSwitchTo(worker_cxt);
 	HOLD_INTERRUPTS();
 	error = CopyErrorData();
+	stuck = error->sqlerrcode == ERRCODE_QUERY_CANCELED && art_watch_end() == ART_END_STUCK;
+	says = stuck ? ART_STUCK_TEXT : error->message;
 	differs = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
-	later = error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
+	later = (error->sqlerrcode == ERRCODE_QUERY_CANCELED && !stuck) ||
 		error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
 		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_TRANSACTION_ROLLBACK ||
 		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_INSUFFICIENT_RESOURCES;
@@ -890,7 +925,7 @@ check_failed(const Kept *k)
 	else if (there && name != NULL)
 		ereport(LOG,
 				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
-						name, get_database_name(MyDatabaseId), error->message),
+						name, get_database_name(MyDatabaseId), says),
 				 later ? errdetail("It is checked later.") : 0));
 	commit();
 	FreeErrorData(error);
@@ -978,6 +1013,7 @@ check_one(const Kept *k)
 	{
 		TimestampTz began = GetCurrentTimestamp();
 
+		art_watch_anew();
 		PG_TRY();
 		{
 			end = check_next(k, &at, cxt);
@@ -1011,7 +1047,11 @@ check_kept(void)
 	int			ends[CHECK_DIFFERS + 1] = {0};
 
 	for (int i = 0; i < n; i++)
-		ends[check_one(&all[i])]++;
+	{
+		checking = &all[i];
+		ends[check_one(checking)]++;
+	}
+	checking = NULL;
 	pfree(all);
 	if (ends[CHECK_MORE] > 0)
 		return;					/* turned off */
@@ -1035,6 +1075,9 @@ check_kept(void)
 static void
 worker_exit(int code, Datum arg)
 {
+	/* an expression that did not even end when it was cancelled */
+	if (checking != NULL && art_watch_end() == ART_END_STUCK)
+		(void) end_kept(checking, false);
 	art_worker_detach(my_slot, my_seq, worked);
 }
 
@@ -1061,6 +1104,7 @@ art_worker_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(me.dboid, InvalidOid, 0);
 	if (art_worker_barred(me.dboid))
 		proc_exit(0);
+	my_owner = me.owner;
 	(void) art_ctx();
 
 	worker_cxt = AllocSetContextCreate(TopMemoryContext, "artidx builder",
@@ -1077,7 +1121,7 @@ art_worker_main(Datum arg)
 		{
 			between();
 			MemoryContextReset(worker_cxt);
-		} while (art_build_workers > 0 && build_next());
+		} while (art_build_workers > 0 && art_watch_end() != ART_END_TURN && build_next());
 		(void) art_worker_claim(my_slot, NULL);
 	}
 	tell_built();

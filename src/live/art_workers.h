@@ -113,11 +113,15 @@ typedef struct ArtWork
 	Oid			db;
 	Oid			indexoid;
 	Oid			heapoid;
+	Oid			owner;			/* the role */
 	ArtLocator	loc;
 	bool		urgent;			/* a statement waits */
 	bool		unique;
 	bool		planned;		/* a plan would have used it */
+	bool		failed;			/* with an error, when it was tried last */
 	bool		help;			/* another worker has it in hand */
+	bool		ready;			/* the launcher: a worker may go to the database */
+	bool		taken;			/* the launcher: a worker has it, or will take it */
 	uint32		uses;
 	uint32		used_at;
 	uint64		size;
@@ -125,9 +129,40 @@ typedef struct ArtWork
 
 extern void art_launcher_settings(void);	/* from _PG_init */
 extern void art_launcher_init(void);	/* the same, preloading */
-extern int	art_find_work(Oid db, ArtWork **work);
+extern int	art_find_work(Oid db, Oid owner, ArtWork **work);
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);
+
+/* ---- art_turns.c ---- */
+
+/*
+ * Mark what has a worker, or will be taken by one that has nothing in hand yet.  A worker
+ * takes the first work of its database and owner.
+ */
+extern void art_turns_mark(ArtWork *work, int n, const ArtWorkerSlot *slots);
+
+/*
+ * Which of the work is to have a free slot; -1: none.  pressing: only what a statement waits
+ * for, or who has waited for a turn.
+ */
+extern int	art_turns_next(const ArtWork *work, int n, const ArtWorkerSlot *slots,
+						   bool pressing);
+
+/*
+ * All slots were given that can be given.  full: there is none left; then end the turns
+ * of workers for those that wait.  visit: a database that waits for a visit.  Returns whether
+ * somebody waits.
+ */
+extern bool art_turns_end(const ArtWork *work, int n, const ArtWorkerSlot *slots, bool full,
+						  Oid visit);
+
+/* ---- art_watch.c ---- */
+
+/*
+ * For the launcher, about every second: cancel what evaluates an expression for too long, or
+ * is in the way of others.  wanted: others wait for a slot.
+ */
+extern void art_watch_all(bool wanted);
 
 /* ---- art_patience.c ---- */
 
@@ -156,7 +191,7 @@ extern void art_updater_start(void);
 
 /* ---- art_slots.c ---- */
 
-extern int	art_worker_reserve(Oid dboid, int jobs, uint32 drops, uint32 *seq);
+extern int	art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq);
 extern void art_worker_release(int slot, uint32 seq);
 extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
 extern void art_worker_detach(int slot, uint32 seq, bool worked);

@@ -8,7 +8,7 @@ CREATE FUNCTION artidx_index_stats(
 	OUT max_memory bigint, OUT height int, OUT inner_nodes bigint,
 	OUT leaf_nodes bigint, OUT nodes jsonb, OUT builds bigint,
 	OUT last_build timestamptz, OUT last_build_source text,
-	OUT last_build_ms float8, OUT seals bigint)
+	OUT last_build_ms float8, OUT seals bigint, OUT next_try timestamptz)
 RETURNS record
 AS 'MODULE_PATHNAME', 'artidx_index_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;

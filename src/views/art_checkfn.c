@@ -42,6 +42,7 @@
 
 #include "am/am.h"
 #include "area/area.h"
+#include "area/art_shared.h"
 #include "area/art_tree.h"
 #include "build/build.h"
 #include "live/live.h"
@@ -285,6 +286,7 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	ArtCheck   *c = (ArtCheck *) arg;
 	MemoryContext old = MemoryContextSwitchTo(c->tmp);
 
+	art_evaluate_row();
 	art_check_encode(c, values, isnull, art_tid_pack(tid));
 	if (!art_check_contains(c, c->key.data, c->key.len))
 		art_check_fail(c, "the row with root (%u,%u) has no entry",
@@ -305,6 +307,7 @@ art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n)
 	IndexInfo  *info = BuildIndexInfo(c->index);
 	bool		all = n == InvalidBlockNumber;
 	TableScanDesc scan = NULL;
+	bool		begun = art_evaluate_begin();
 
 	/* some blocks: the callee makes the scan, with a snapshot that is no older */
 	if (all)
@@ -317,6 +320,7 @@ art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n)
 	/* ends the scan, too */
 	table_index_build_range_scan(c->heap, c->index, info, all, false, false,
 								 first, n, art_check_row, c, scan);
+	art_evaluate_end(begun);
 }
 
 /*
@@ -442,9 +446,11 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 		ExprContext *econtext = GetPerTupleExprContext(c->estate);
 		Datum		values[INDEX_MAX_KEYS];
 		bool		isnull[INDEX_MAX_KEYS];
+		bool		begun = art_evaluate_begin();
 
 		econtext->ecxt_scantuple = c->slot;
 		FormIndexDatum(c->info, c->slot, c->estate, values, isnull);
+		art_evaluate_end(begun);
 		art_check_encode(c, values, isnull, tid);
 		if ((c->key.len != len || memcmp(c->key.data, key, len) != 0) &&
 			(c->kd->images || !c->kd->compared ||

@@ -38,7 +38,7 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_build);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_unload);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
 
-#define ART_INDEX_STATS_COLS 20
+#define ART_INDEX_STATS_COLS 21
 
 /*
  * ERROR 42809: the relation is not an index of art, or has no entries itself.
@@ -128,6 +128,37 @@ source_text(ArtBuildSource source)
 	return NULL;
 }
 
+/*
+ * It was not built yet for this reason, or because there is no worker, or none is free.  One
+ * that has the index in hand makes it BUILDING at once.
+ */
+static const char *
+missing_worker(const ArtEntry *e, const char *reason)
+{
+	if (!art_autobuild || art_build_workers == 0)
+		return reason;
+	if (art_no_worker())
+		return "no worker";
+	return pg_atomic_read_u32(&art_shared->busy) != 0 && e->not_before <= GetCurrentTimestamp() ?
+		"no free worker" : reason;
+}
+
+/*
+ * artidx_indexes.next_try: when a worker tries again what has failed; 0: it may now, or never
+ * will by itself.
+ */
+static TimestampTz
+next_try(const ArtEntry *e, bool absent)
+{
+	TimestampTz at;
+
+	if (!absent || !art_autobuild || art_build_workers == 0 || RecoveryInProgress() ||
+		e->reason != ART_WHY_ERROR || e->failed_at == 0)
+		return 0;
+	at = Max(art_error_until(e), e->not_before);
+	return at > GetCurrentTimestamp() ? at : 0;
+}
+
 /* artidx_indexes.reason; NULL where there is a structure. */
 static const char *
 reason_text(const ArtEntry *e, bool absent)
@@ -143,7 +174,7 @@ reason_text(const ArtEntry *e, bool absent)
 	switch (e->reason)
 	{
 		case ART_WHY_RESTART:
-			return art_no_worker() ? "no worker" : "restart";
+			return missing_worker(e, "restart");
 		case ART_WHY_MEMORY:
 			return art_full_name(e->full);
 		case ART_WHY_UNLOADED:
@@ -151,9 +182,9 @@ reason_text(const ArtEntry *e, bool absent)
 		case ART_WHY_ERROR:
 			return psprintf("error: %s", e->error);
 		case ART_WHY_DROPPED:
-			return "dropped";
+			return missing_worker(e, "dropped");
 		case ART_WHY_ALTERED:
-			return "altered";
+			return missing_worker(e, "altered");
 	}
 	return NULL;
 }
@@ -190,6 +221,7 @@ typedef struct IndexStats
 	ArtEntry	copy;			/* of its entry; zeroes when there is none */
 	ArtState	state;
 	const char *reason;
+	TimestampTz next_try;		/* 0: NULL */
 	bool		have_info;
 	ax_tree_info info;
 } IndexStats;
@@ -236,6 +268,7 @@ look_at_index(IndexStats *is, Oid indexoid, uint32 relnumber)
 	if (!found)
 		is->copy.reason = ART_WHY_RESTART;
 	is->reason = reason_text(&is->copy, is->state == ART_ABSENT);
+	is->next_try = next_try(&is->copy, is->state == ART_ABSENT);
 }
 
 /* A row that is being filled, column by column. */
@@ -396,6 +429,10 @@ artidx_index_stats(PG_FUNCTION_ARGS)
 	else
 		put_nulls(&row, 3);
 	put(&row, Int64GetDatum((int64) is.copy.seals));
+	if (is.next_try != 0)
+		put(&row, TimestampTzGetDatum(is.next_try));
+	else
+		put_nulls(&row, 1);
 
 	Assert(row.c <= ART_INDEX_STATS_COLS);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, row.values, row.nulls)));
