@@ -293,7 +293,7 @@ BEGIN
 			JOIN pg_catalog.pg_am ba ON ba.oid = b.opfmethod AND ba.amname = 'btree'
 			JOIN pg_catalog.pg_namespace bn ON bn.oid = b.opfnamespace AND bn.nspname = 'pg_catalog'
 			JOIN pg_catalog.pg_amproc p ON p.amprocfamily = b.oid
-			JOIN pg_catalog.pg_proc f ON f.oid = p.amproc
+			JOIN pg_catalog.pg_proc f ON f.oid = p.amproc::pg_catalog.oid
 		WHERE p.oid < 16384::pg_catalog.oid
 			AND NOT EXISTS (SELECT FROM pg_catalog.pg_amproc q
 							WHERE q.amprocfamily = a.oid

@@ -12,7 +12,7 @@ use File::Copy qw(copy);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(install_old_script script_version script_text catalogs same_catalogs foreign_references overloads_sql member_calls);
+our @EXPORT = qw(install_old_script script_version script_text script_queries catalogs same_catalogs foreign_references overloads_sql member_calls);
 
 my $tree = abs_path(dirname(__FILE__) . '/../..');
 my $extensions = `pg_config --sharedir` =~ s/\s+$//r . '/extension';
@@ -44,6 +44,21 @@ sub script_text
 	$text =~ s{/\*.*?\*/|--[^\n]*}{}gs;
 	$text =~ s/'[^']*'/''/g;
 	return $text;
+}
+
+# The queries that the installed script and the updates to its version run and forget.
+sub script_queries
+{
+	my $version = script_version();
+	my @queries;
+
+	foreach my $file ("$extensions/artidx--$version.sql", glob("$extensions/artidx--*--$version.sql"))
+	{
+		my $text = slurp_file($file) =~ s{/\*.*?\*/|--[^\n]*}{}gsr;
+		push @queries, $text =~ /^SELECT (.*?);$/msg, $text =~ /\bFOR m IN\s+SELECT (.*?)\s+LOOP\b/sg,
+		  $text =~ /^\tIF (.*?)\s+THEN$/msg, $text =~ /^\tEXECUTE (\(.*?\));$/msg;
+	}
+	return map { "SELECT $_" } @queries;
 }
 
 # ---- what a database has ----

@@ -116,6 +116,24 @@ database_of_mallory('named');
 is($node->safe_psql('named', 'SET search_path = evil; BEGIN; SELECT pg_my_temp_schema() < 16384; SELECT count(*) FROM evil.seen; ROLLBACK'), "t\n1",
 	'an overload of mallory runs where a cast would be needed');
 quiet('named', 'CREATE EXTENSION artidx SCHEMA evil', 'CREATE EXTENSION artidx SCHEMA evil');
+
+# Queries of the scripts that are not kept: as views they show what they are bound to,
+# also where they find no row on this server.
+my $n_queries = 0;
+foreach my $query (script_queries())
+{
+	$n_queries++;
+	my $bound = $node->safe_psql('named', "BEGIN; SET search_path = evil; CREATE VIEW own.query AS $query; " . q{
+		SELECT pg_catalog.pg_describe_object(d.refclassid, d.refobjid, 0) FROM pg_catalog.pg_depend d
+			JOIN pg_catalog.pg_rewrite r ON d.objid OPERATOR(pg_catalog.=) r.oid AND r.ev_class OPERATOR(pg_catalog.=) 'own.query'::pg_catalog.regclass::pg_catalog.oid
+			WHERE d.refobjid OPERATOR(pg_catalog.<>) r.ev_class
+				AND d.refobjid NOT IN (SELECT e.objid FROM pg_catalog.pg_depend e WHERE e.deptype OPERATOR(pg_catalog.=) 'e')
+				AND pg_catalog.pg_describe_object(d.refclassid, d.refobjid, 0) OPERATOR(pg_catalog.~) 'evil|operator|function';
+		ROLLBACK});
+	is($bound, '', 'a query of the scripts is bound to pg_catalog: ' . substr($query =~ s/\s+/ /gr, 0, 60));
+}
+cmp_ok($n_queries, '>=', 6, 'queries of the scripts');
+
 ($n, $foreign) = foreign_references($node, 'named');
 is($foreign, '', 'no member refers to anything of mallory');
 use_all('named', 'evil', $_) foreach 'evil', 'evil, pg_catalog';
