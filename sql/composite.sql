@@ -294,7 +294,7 @@ SELECT side_by_side('ALTER TYPE {}_low DROP ATTRIBUTE b');
 SELECT * FROM look();
 SELECT side_by_side('INSERT INTO {}_key VALUES (1, ROW(7)::{}_low), (2, ROW(7)::{}_low)');
 
--- ---- a value in the table is compressed, and the one that is inserted is not yet ----
+-- ---- ranges of values that are compressed in the table, and not yet in the row that is inserted ----
 CREATE TYPE wide AS (t text);
 CREATE TYPE wides AS RANGE (subtype = wide);
 CREATE TABLE art_wide (id int, t text);
