@@ -55,8 +55,7 @@ sub right
 			"SELECT count(*) = 4 FROM artidx_indexes WHERE relname = 't' AND state = 'ready'"),
 		"$name: the indexes are ready");
 	same_answer($node, join('; ', @questions), "$name: by the indexes as by the table");
-	return $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't' ?
-	  check_followed($node, $name, @indexes) : check_clean($node, join("', true), artidx_check('", @indexes), $name);
+	return check_followed($node, $name, @indexes);
 }
 
 sub both_right
