@@ -6,7 +6,10 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/transam.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
@@ -19,6 +22,9 @@
 
 /* this process is a background worker of ours: it has nobody's session */
 static bool in_background = false;
+
+/* the owner for whom code has run in this background worker; or none */
+static Oid	ran_for = InvalidOid;
 
 /*
  * See eval.h.  A database's owner sets what he likes for the database.  Of that must not apply:
@@ -41,15 +47,29 @@ art_eval_in_background(void)
 
 /* ---- whose code ---- */
 
+/*
+ * Is the function code that looks names up?  Those of pg_catalog do not, and only a superuser
+ * makes one in C.
+ */
 static bool
 is_code(Oid funcid, void *context)
 {
-	return funcid >= FirstUnpinnedObjectId;
+	HeapTuple	tup;
+	Oid			language;
+
+	if (funcid < FirstUnpinnedObjectId)
+		return false;
+	tup = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tup))
+		return true;
+	language = ((Form_pg_proc) GETSTRUCT(tup))->prolang;
+	ReleaseSysCache(tup);
+	return language != INTERNALlanguageId && language != ClanguageId;
 }
 
 /*
- * Is there anything but columns, constants, and calls of pg_catalog's functions?  A domain's
- * checks are code, and no function is seen that is.  So only what is known is none.
+ * Is there anything but columns, constants, and calls of such functions?  A domain's checks are
+ * code, and no function is seen that is.  So only what is known is none.
  */
 static bool
 code_walker(Node *node, void *context)
@@ -112,6 +132,16 @@ art_runs_code(Relation index)
 		column_runs_code(index, Anum_pg_index_indpred);
 }
 
+/* Is there a comparison that is code? */
+static bool
+orders_by_code(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (is_code(index_getprocid(index, i + 1, 1), NULL))
+			return true;
+	return false;
+}
+
 /* ---- as whom ---- */
 
 static bool
@@ -134,7 +164,10 @@ may_be_owner(Relation rel)
 bool
 art_may_evaluate(Relation index)
 {
-	return art_index_is_plain(index) || may_be_owner(index) || !art_runs_code(index);
+	if (!in_background)
+		return art_index_is_plain(index) || may_be_owner(index) || !art_runs_code(index);
+	return !OidIsValid(ran_for) || ran_for == index->rd_rel->relowner ||
+		!(orders_by_code(index) || art_runs_code(index));
 }
 
 /* See eval.h. */
@@ -142,7 +175,11 @@ void
 art_must_evaluate(Relation index, const char *doing)
 {
 	if (art_may_evaluate(index))
+	{
+		if (in_background && !OidIsValid(ran_for) && (orders_by_code(index) || art_runs_code(index)))
+			ran_for = index->rd_rel->relowner;
 		return;
+	}
 	if (doing != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

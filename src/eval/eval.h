@@ -14,7 +14,9 @@
  *
  * A process becomes the owner in two cases only:
  *
- * - It is a background worker of ours.  It has no session, and no temporary objects.
+ * - It is a background worker of ours.  It has no session, and no temporary objects.  Once it has
+ *   run code for one owner it runs none for another.  A builder, or a check, then ends, and the
+ *   next one goes on.  A follower does not keep the other owner's indexes.
  * - Its current user and its session user may both act as the owner.  Whatever they have made, in
  *   this session, too, they could run as the owner anyway.
  *
@@ -28,9 +30,9 @@
  * have gained everything.  And the rows are all those of the table, also those that he may not see.
  *
  * So in such a session an index that runs code is built by a background worker, or not at all.
- * A scan that finds no structure then is an error.  Code is what pg_catalog's own functions,
- * those that initdb pins, are not.  They look up no names.  So an index on lower(name), or with
- * the predicate "deleted IS NULL", is evaluated in every session, as whoever has that.
+ * A scan that finds no structure then is an error.  Code is not: pg_catalog's own functions, those
+ * that initdb pins, and functions in C, which only a superuser makes.  So an index on lower(name), or
+ * with the predicate "deleted IS NULL", is evaluated in every session, as its current user.
  *
  * Only a superuser makes an operator class.  So its functions run as nbtree would run them: as the
  * current user of a session.  A background worker runs them as the owner, too.
@@ -59,10 +61,13 @@
  */
 extern void art_eval_in_background(void);
 
-/* Does the index run code, which is anything but pg_catalog's functions? */
+/* Do its expressions or its predicate run code? */
 extern bool art_runs_code(Relation index);
 
-/* May this process evaluate the index's expressions and its predicate? */
+/*
+ * May this process evaluate the index's expressions and its predicate?  In a background
+ * worker also: may it compare its keys?
+ */
 extern bool art_may_evaluate(Relation index);
 
 /*

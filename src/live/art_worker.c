@@ -38,6 +38,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "eval/eval.h"
 #include "live/art_workers.h"
 #include "live/live.h"
 
@@ -61,6 +62,7 @@ static int	my_slot;
 static uint32 my_seq;
 static MemoryContext worker_cxt;	/* of this run */
 static bool worked = false;		/* it got as far as its work */
+static bool not_ours = false;	/* the next index is for another process: src/eval */
 
 /* what there is to be built, in order, as it was at listed_at */
 static MemoryContext list_cxt;
@@ -579,6 +581,8 @@ build_candidate(const ArtWork *w)
 	else if (!index->rd_index->indisready || !index->rd_index->indislive ||
 			 art_never_valid(index, art_entry_if_exists(index)))
 		art_not_before(w->indexoid, &w->loc, ART_NOT_READY_MS, true);
+	else if (!art_may_evaluate(index))
+		not_ours = true;
 	else
 	{
 		snprintf(activity, sizeof(activity), "%s art index \"%s\"",
@@ -950,6 +954,11 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
 		if (loc.spc != k->loc.spc || loc.rel != k->loc.rel ||
 			!index->rd_index->indisvalid)
 			end = CHECK_GONE;
+		else if (!art_may_evaluate(index))
+		{
+			not_ours = true;
+			end = CHECK_MORE;
+		}
 		else
 			end = check_piece(index, k->gen, at, cxt) ? CHECK_AGREES : CHECK_MORE;
 		index_close(index, NoLock);
@@ -973,7 +982,7 @@ check_one(const Kept *k)
 	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && !failed && end <= CHECK_REFUSED &&
+	while (art_survive_crash_check > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();
@@ -1010,12 +1019,14 @@ check_kept(void)
 	int			n = list_kept(&all);
 	int			ends[CHECK_DIFFERS + 1] = {0};
 
-	for (int i = 0; i < n; i++)
+	not_ours = false;
+	for (int i = 0; i < n && !not_ours; i++)
 		ends[check_one(&all[i])]++;
 	pfree(all);
-	if (ends[CHECK_MORE] > 0)
+	if (ends[CHECK_MORE] > 0 && !not_ours)
 		return;					/* turned off */
-	if (ends[CHECK_REFUSED] == 0)
+	/* else the next worker goes on */
+	if (ends[CHECK_REFUSED] == 0 && !not_ours)
 		job_done(ART_JOB_CHECK);
 	if (ends[CHECK_AGREES] + ends[CHECK_DIFFERS] == 0)
 		return;
@@ -1077,7 +1088,7 @@ art_worker_main(Datum arg)
 		{
 			between();
 			MemoryContextReset(worker_cxt);
-		} while (art_build_workers > 0 && build_next());
+		} while (art_build_workers > 0 && !not_ours && build_next());
 		(void) art_worker_claim(my_slot, NULL);
 	}
 	tell_built();
