@@ -3,7 +3,7 @@
  *	  Evaluates the expressions and the predicate of an index, and calls functions of its operator
  *	  classes.  eval.h has the rule.
  *
- * src/README.md: Whose code runs
+ * src/README.md: Evaluation
  */
 #include "postgres.h"
 
@@ -13,7 +13,7 @@
 
 #include "eval/eval.h"
 
-/* What both kinds have; info is there. */
+/* The part that both kinds have in common. */
 static ArtEval *
 eval_make(IndexInfo *info)
 {

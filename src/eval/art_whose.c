@@ -2,7 +2,7 @@
  * art_whose.c
  *	  Whose code an index runs, and as whom this process may run it.  eval.h has the rule.
  *
- * src/README.md: Whose code runs
+ * src/README.md: Evaluation
  */
 #include "postgres.h"
 
@@ -27,14 +27,13 @@ static bool in_background = false;
 static Oid	ran_for = InvalidOid;
 
 /*
- * See eval.h.  A database's owner sets what he likes for the database.  Of that must not apply:
- * where names are looked up, and as whom the worker runs.  With exit_on_error it would end at
- * each error of an expression, and begin anew.
+ * See eval.h.  A database's owner sets what he likes for the database.  Three of these settings
+ * must not apply.  One says where names are looked up, one as whom the worker runs.  With
+ * exit_on_error the worker would end at each error of an expression, and begin anew.
  *
  * All else may change what an expression means (DateStyle, TimeZone, standard_conforming_strings),
- * and is the database's: CREATE INDEX had it, too.  Who may harm with those has to be a superuser
- * (session_replication_role, session_preload_libraries), or they are of no effect here
- * (local_preload_libraries, statement_timeout).
+ * and is the database's: CREATE INDEX had it, too.  Only a superuser sets session_replication_role and
+ * session_preload_libraries.  local_preload_libraries and statement_timeout have no effect here.
  */
 void
 art_eval_in_background(void)

@@ -3,9 +3,10 @@
  *	  Whatever runs code that somebody made: expressions and predicates of indexes, and the
  *	  functions of operator classes.
  *
- * The rule: no function, operator, cast or table that anybody but the owner of the table, a
- * superuser or pg_catalog made is ever run or read with more rights than its maker has.  Nothing
- * outside this room evaluates anything; test/checks.sh says so, and names the exceptions.
+ * The rule: no function, operator, cast or table is ever run or read with more rights than its
+ * maker has.  The owner of the table, a superuser and pg_catalog are the makers of which that is not
+ * asked.  Nothing outside this room evaluates anything; test/checks.sh says so, and names the
+ * exceptions.
  *
  * Expressions and predicates run as the owner of the table, in a security-restricted operation,
  * with the search_path "pg_catalog, pg_temp", on every version.  amcheck does so since 15.20, and
@@ -17,13 +18,13 @@
  * - It is a background worker of ours.  It has no session, and no temporary objects.  Once it has
  *   run code for one owner it runs none for another.  A builder, or a check, then ends, and the
  *   next one goes on.  A follower does not keep the other owner's indexes.
- * - Its current user and its session user may both act as the owner.  Whatever they have made, in
- *   this session, too, they could run as the owner anyway.
+ * - Its current user and its session user may both act as the owner.  So they could run as the
+ *   owner what they have made, in this session, too.
  *
  * In any other session the search_path does not help.  pg_temp is last in it, but a table that is
  * found nowhere else is found there.  A function may set a search_path without it, and then
  * pg_temp is first.  And PL/pgSQL keeps what it once looked up, for instance a type, for as long
- * as the session lives.  Whoever has the session has filled that cache under a path of his own.
+ * as the session lives.  The user of the session has filled that cache under a path of his own.
  *
  * Nor are they evaluated there as the user of the session, as core does for rows that he inserts.
  * He may read a table whose index he does not know of.  With a superuser its owner would
@@ -40,7 +41,7 @@
  * CREATE INDEX, REINDEX and what rewrites a table are core's, which decides as whom and with which
  * search_path they run (am/art_build.c).  So are rows that are inserted.
  *
- * src/README.md: Whose code runs
+ * src/README.md: Evaluation
  */
 #ifndef ART_EVAL_H
 #define ART_EVAL_H
@@ -71,8 +72,8 @@ extern bool art_runs_code(Relation index);
 extern bool art_may_evaluate(Relation index);
 
 /*
- * ERROR unless it may: 42501 for a function that was called to do that ("estimate"), 55000 for a
- * scan or an insert ("doing" NULL), which would want the structure instead.
+ * ERROR unless it may.  For a function that was called to do that ("estimate") it is 42501.  For a
+ * scan or a build ("doing" NULL) it is 55000.
  */
 extern void art_must_evaluate(Relation index, const char *doing);
 

@@ -643,29 +643,6 @@ out_for_scans(ArtEntry *e)
 }
 
 /*
- * The index runs code that this session may not run as the owner of the table (src/eval).  So a
- * worker has to build it.  Returns when something has changed: false if no worker can, or a build has
- * just failed.
- */
-static bool
-await_worker(const Waiting *w, Relation index, ArtEntry *e, bool owned, TimestampTz since)
-{
-	if (owned)
-	{
-		await_builder(w, index, e);
-		return true;
-	}
-	if (e->reason == ART_WHY_ERROR && e->failed_at != 0 && art_entry_state(e, NULL) == ART_ABSENT &&
-		!TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(), ART_ERROR_RETRY_MS))
-		return false;
-	if (TimestampDifferenceExceeds(since, GetCurrentTimestamp(), ART_AWAIT_WORKER_MS) ||
-		!ask_worker(index, e, true))
-		return false;
-	await_owner(w, e);
-	return true;
-}
-
-/*
  * An insert needs the structure, which no worker has built.
  */
 static void
@@ -681,6 +658,37 @@ report_unbuilt_by_worker(Relation index, ArtEntry *e)
 			 text[0] != 0 ? errdetail("The last build ended with an error: %s.", text) :
 			 errdetail("Its expressions or its predicate run functions as the owner of the table, which a session of another role does not."),
 			 errhint("Check \"artidx.build_workers\" and \"max_worker_processes\", or let the owner of the table insert a row.")));
+}
+
+/*
+ * The index runs code that this session may not run as the owner of the table (src/eval).  So a
+ * worker has to build it.  True: something has changed, look again.  False: no worker can, a build
+ * has just failed, or there is no memory.  Without memory excepted that is an ERROR for an insert.
+ */
+static bool
+await_worker(const Waiting *w, Relation index, ArtEntry *e, bool scan, TimestampTz since)
+{
+	bool		owned;
+	bool		absent = look(e, NULL, &owned) == ART_ABSENT;
+
+	if (owned)
+	{
+		await_builder(w, index, e);
+		return true;
+	}
+	if (absent && memory_still_full(e, ART_ROOM_BUILD))
+		return false;
+	if ((!absent || e->reason != ART_WHY_ERROR || e->failed_at == 0 ||
+		 TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(), ART_ERROR_RETRY_MS)) &&
+		!TimestampDifferenceExceeds(since, GetCurrentTimestamp(), ART_AWAIT_WORKER_MS) &&
+		ask_worker(index, e, true))
+	{
+		await_owner(w, e);
+		return true;
+	}
+	if (!scan)
+		report_unbuilt_by_worker(index, e);
+	return false;
 }
 
 /*
@@ -717,16 +725,10 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 		check_recursion(index, e);
 		if (scan && out_for_scans(e))
 			return false;
+		if (!may && await_worker(waiting, index, e, scan, since))
+			continue;
 		if (!may)
-		{
-			if (state == ART_ABSENT && memory_still_full(e, ART_ROOM_BUILD))
-				return false;
-			if (await_worker(waiting, index, e, owned, since))
-				continue;
-			if (scan)
-				return false;
-			report_unbuilt_by_worker(index, e);
-		}
+			return false;
 
 		/* what has just failed would fail in a worker as well: see it here */
 		if (!owned && !asked && !(state == ART_ABSENT && e->failed_at != 0))
