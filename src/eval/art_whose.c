@@ -8,6 +8,7 @@
 
 #include "access/genam.h"
 #include "access/transam.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
@@ -15,6 +16,8 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/regproc.h"
 #include "utils/syscache.h"
 
 #include "art_compat.h"
@@ -23,8 +26,20 @@
 /* this process is a background worker of ours: it has nobody's session */
 static bool in_background = false;
 
-/* the owner for whom code has run in this background worker; or none */
+/* in a background worker: the owner for whom code ran first, and for whom it runs now; or none */
 static Oid	ran_for = InvalidOid;
+static Oid	running_for = InvalidOid;
+
+/* there, for whom each function has run */
+typedef struct RanFunction
+{
+	Oid			funcid;			/* key */
+	Oid			owner;
+} RanFunction;
+
+static HTAB *ran = NULL;
+static object_access_hook_type prev_object_access = NULL;
+static void note_function(ObjectAccessType access, Oid classid, Oid objectid, int subid, void *arg);
 
 /*
  * See eval.h.  A database's owner sets what he likes for the database.  Three of these settings
@@ -38,7 +53,12 @@ static Oid	ran_for = InvalidOid;
 void
 art_eval_in_background(void)
 {
+	HASHCTL		ctl = {.keysize = sizeof(Oid), .entrysize = sizeof(RanFunction)};
+
 	in_background = true;
+	ran = hash_create("artidx functions", 64, &ctl, HASH_ELEM | HASH_BLOBS);
+	prev_object_access = object_access_hook;
+	object_access_hook = note_function;
 	SetConfigOption("search_path", "", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("exit_on_error", "off", PGC_SUSET, PGC_S_OVERRIDE);
@@ -131,14 +151,35 @@ art_runs_code(Relation index)
 		column_runs_code(index, Anum_pg_index_indpred);
 }
 
-/* Is there a comparison that is code? */
-static bool
-orders_by_code(Relation index)
+/* ---- for whom, in a background worker ---- */
+
+/*
+ * ERROR if code of this function has run for another owner: what it has looked up was perhaps for
+ * that one to choose.  A superuser has not chosen badly.
+ */
+static void
+ran_by(Oid funcid, Oid owner)
 {
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (is_code(index_getprocid(index, i + 1, 1), NULL))
-			return true;
-	return false;
+	bool		found;
+	RanFunction *f = hash_search(ran, &funcid, HASH_ENTER, &found);
+
+	if (found && f->owner != owner && !superuser_arg(f->owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("function %s has run for another owner of tables in this process",
+						format_procedure(funcid)),
+				 errdetail("It may have kept what it looked up for that one.")));
+	f->owner = owner;
+}
+
+/* Core is about to call a function. */
+static void
+note_function(ObjectAccessType access, Oid classid, Oid objectid, int subid, void *arg)
+{
+	if (prev_object_access)
+		prev_object_access(access, classid, objectid, subid, arg);
+	if (access == OAT_FUNCTION_EXECUTE && OidIsValid(running_for) && is_code(objectid, NULL))
+		ran_by(objectid, running_for);
 }
 
 /* ---- as whom ---- */
@@ -163,22 +204,44 @@ may_be_owner(Relation rel)
 bool
 art_may_evaluate(Relation index)
 {
-	if (!in_background)
-		return art_index_is_plain(index) || may_be_owner(index) || !art_runs_code(index);
-	return !OidIsValid(ran_for) || ran_for == index->rd_rel->relowner ||
-		!(orders_by_code(index) || art_runs_code(index));
+	return art_index_is_plain(index) || may_be_owner(index) || !art_runs_code(index);
+}
+
+/* See eval.h. */
+bool
+art_is_for_another(Relation index)
+{
+	return OidIsValid(ran_for) && ran_for != index->rd_rel->relowner && art_runs_code(index);
+}
+
+/*
+ * A background worker begins with an index.  Core does not say when it calls a comparison, so
+ * each is taken for called.
+ */
+static void
+begin_in_background(Relation index)
+{
+	Oid			owner = index->rd_rel->relowner;
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			order = index_getprocid(index, i + 1, 1);
+
+		if (is_code(order, NULL))
+			ran_by(order, owner);
+	}
+	if (!OidIsValid(ran_for) && art_runs_code(index))
+		ran_for = owner;
 }
 
 /* See eval.h. */
 void
 art_must_evaluate(Relation index, const char *doing)
 {
+	if (in_background)
+		begin_in_background(index);
 	if (art_may_evaluate(index))
-	{
-		if (in_background && !OidIsValid(ran_for) && (orders_by_code(index) || art_runs_code(index)))
-			ran_for = index->rd_rel->relowner;
 		return;
-	}
 	if (doing != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -201,6 +264,8 @@ art_as_owner_begin(Relation rel, ArtAsOwner *save)
 	save->is = may_be_owner(rel);
 	if (!save->is)
 		return;
+	save->running_for = running_for;
+	running_for = in_background ? rel->rd_rel->relowner : InvalidOid;
 	GetUserIdAndSecContext(&save->userid, &save->sec_context);
 	SetUserIdAndSecContext(rel->rd_rel->relowner,
 						   save->sec_context | SECURITY_RESTRICTED_OPERATION);
@@ -218,6 +283,7 @@ art_as_owner_end(const ArtAsOwner *save)
 {
 	if (!save->is)
 		return;
+	running_for = save->running_for;
 	AtEOXact_GUC(false, save->nestlevel);
 	SetUserIdAndSecContext(save->userid, save->sec_context);
 }

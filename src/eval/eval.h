@@ -15,9 +15,10 @@
  *
  * A process becomes the owner in two cases only:
  *
- * - It is a background worker of ours.  It has no session, and no temporary objects.  Once it has
- *   run code for one owner it runs none for another.  A builder, or a check, then ends, and the
- *   next one goes on.  A follower does not keep the other owner's indexes.
+ * - It is a background worker of ours.  It has no session, and no temporary objects.  A builder, or
+ *   a check, ends before it would run code for a second owner, and the next one goes on.  A follower
+ *   does not end.  A function that it has run for one owner is an error when it comes to run
+ *   for another, unless the first is a superuser.
  * - Its current user and its session user may both act as the owner.  So they could run as the
  *   owner what they have made, in this session, too.
  *
@@ -65,11 +66,11 @@ extern void art_eval_in_background(void);
 /* Do its expressions or its predicate run code? */
 extern bool art_runs_code(Relation index);
 
-/*
- * May this process evaluate the index's expressions and its predicate?  In a background
- * worker also: may it compare its keys?
- */
+/* May this process evaluate the index's expressions and its predicate? */
 extern bool art_may_evaluate(Relation index);
+
+/* In a background worker: has it run code for an owner who is not this index's? */
+extern bool art_is_for_another(Relation index);
 
 /*
  * ERROR unless it may.  For a function that was called to do that ("estimate") it is 42501.  For a
@@ -83,6 +84,7 @@ typedef struct ArtAsOwner
 	Oid			userid;
 	int			sec_context;
 	int			nestlevel;
+	Oid			running_for;
 } ArtAsOwner;
 
 /*

@@ -231,8 +231,6 @@ why_not(const Step *o, bool *again)
 	*again = false;
 	if (o->heap->rd_rel->relam != HEAP_TABLE_AM_OID || IsCatalogRelation(o->heap))
 		return "a standby does not keep such a table's indexes";
-	if (!art_may_evaluate(o->index))
-		return "the follower runs functions for another owner";
 	return NULL;
 }
 
@@ -279,7 +277,6 @@ describe(const Step *o, ArtEntry *e)
 	art_engine_of((ArtOptions *) o->index->rd_options, &x->engine);
 	x->max_memory = art_max_memory(o->index);
 	x->kd = art_keydesc_build(o->index, cxt);
-	art_must_evaluate(o->index, NULL);
 	x->runs_code = !art_index_is_plain(o->index) || (x->kd->compared && !x->kd->images);
 	x->snapshot = x->runs_code;
 	art_touched_init(&x->touched, cxt);

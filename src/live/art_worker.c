@@ -581,7 +581,7 @@ build_candidate(const ArtWork *w)
 	else if (!index->rd_index->indisready || !index->rd_index->indislive ||
 			 art_never_valid(index, art_entry_if_exists(index)))
 		art_not_before(w->indexoid, &w->loc, ART_NOT_READY_MS, true);
-	else if (!art_may_evaluate(index))
+	else if (art_is_for_another(index))
 		not_ours = true;
 	else
 	{
@@ -954,7 +954,7 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
 		if (loc.spc != k->loc.spc || loc.rel != k->loc.rel ||
 			!index->rd_index->indisvalid)
 			end = CHECK_GONE;
-		else if (!art_may_evaluate(index))
+		else if (art_is_for_another(index))
 		{
 			not_ours = true;
 			end = CHECK_MORE;
