@@ -1018,15 +1018,23 @@ check_kept(void)
 	Kept	   *all;
 	int			n = list_kept(&all);
 	int			ends[CHECK_DIFFERS + 1] = {0};
+	bool		left = false;
 
-	not_ours = false;
-	for (int i = 0; i < n && !not_ours; i++)
-		ends[check_one(&all[i])]++;
+	for (int i = 0; i < n; i++)
+	{
+		CheckEnd	end;
+
+		not_ours = false;
+		end = check_one(&all[i]);
+		if (not_ours)
+			left = true;		/* for the next worker */
+		else
+			ends[end]++;
+	}
 	pfree(all);
-	if (ends[CHECK_MORE] > 0 && !not_ours)
+	if (ends[CHECK_MORE] > 0)
 		return;					/* turned off */
-	/* else the next worker goes on */
-	if (ends[CHECK_REFUSED] == 0 && !not_ours)
+	if (ends[CHECK_REFUSED] == 0 && !left)
 		job_done(ART_JOB_CHECK);
 	if (ends[CHECK_AGREES] + ends[CHECK_DIFFERS] == 0)
 		return;
