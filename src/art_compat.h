@@ -106,13 +106,11 @@ art_row_header(Datum value)
 #define ART_OLD_SNAPSHOT_IN_USE() (old_snapshot_threshold >= 0)
 #endif
 
-/* ---- privileges on a schema: one function for all objects from 16 on ---- */
+/* ---- may a role become another by SET ROLE?  A grant need not allow it from 16 on ---- */
 #if PG_VERSION_NUM >= 160000
-#define ART_NAMESPACE_ACLCHECK(nsp, role, mode) \
-	object_aclcheck(NamespaceRelationId, (nsp), (role), (mode))
+#define ART_CAN_SET_ROLE(member, role) member_can_set_role((member), (role))
 #else
-#define ART_NAMESPACE_ACLCHECK(nsp, role, mode) \
-	pg_namespace_aclcheck((nsp), (role), (mode))
+#define ART_CAN_SET_ROLE(member, role) is_member_of_role((member), (role))
 #endif
 
 /* ---- is this very lock held by this transaction? ---- */

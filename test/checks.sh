@@ -83,6 +83,36 @@ for f in expected/*.out; do
 	[ -f "sql/${name%_[0-9]}.sql" ] || fail "$f has no sql/${name%_[0-9]}.sql"
 done
 
+# Only src/eval evaluates anything of an index (eval.h has the rule).  FILE: NAME... are exceptions,
+# each with its reason.
+check_eval()
+{
+	local names='ExecPrepareExpr|ExecInitExpr|ExecEvalExpr\w*|ExecPrepareQual|ExecQual\w*|FormIndexDatum|BuildIndexInfo|RelationGetIndexExpressions|RelationGetIndexPredicate|table_index_build_\w+|table_index_validate_scan|(Oid)?FunctionCall\w*|OidInputFunctionCall|OidOutputFunctionCall|InputFunctionCall\w*|OutputFunctionCall|ApplySort\w*Comparator|PrepareSortSupport\w*|datum_image_eq|ExecInsertIndexTuples'
+	local allowed='
+		plan/art_joinexec.c: ExecQual
+		plan/art_executor.c: BuildIndexInfo
+		build/art_btlimit.c: BuildIndexInfo FormIndexDatum
+		build/art_pbuild.c: BuildIndexInfo
+		build/art_buildscan.c: FormIndexDatum table_index_build_scan table_index_build_range_scan
+		views/art_checkfn.c: BuildIndexInfo table_index_build_range_scan'
+	# art_joinexec: the statement's own conditions, as a nested loop's
+	# art_executor: what core's executor does for a row that is inserted, as its inserter
+	# art_btlimit: of the index of a constraint, which has neither expressions nor a predicate
+	# art_pbuild, art_buildscan: CREATE INDEX, where core has made the owner the current user
+	# art_checkfn: between art_check_begin and art_check_end, as src/eval says
+	local f name
+
+	while IFS=: read -r f name; do
+		f=${f#src/}
+		grep -qE "^[[:space:]]*$f:.* $name( |\$)" <<<"$allowed" ||
+			fail "src/$f calls $name: only src/eval evaluates anything of an index"
+	done < <(find src -name '*.[ch]' ! -path 'src/core/*' ! -path 'src/eval/*' -print0 |
+		xargs -0 perl -0777 -ne 's{/\*.*?\*/}{}gs; print "$ARGV:$1\n" while /\b('"$names"')\(/g' | sort -u)
+	grep -q 'no function, operator, cast or table is ever run or read with more rights than its' src/eval/eval.h ||
+		fail "src/eval/eval.h does not begin with the rule"
+}
+check_eval
+
 # What a comment must say (test/comments.pl): each longer function what it does,
 # each that takes a lock or calls the core which (src/README.md, Contracts).
 check_comments()

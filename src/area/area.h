@@ -368,6 +368,9 @@ extern void art_compact_index(ax_tree *tree, uint64 gen);
 extern void art_unexpected(Relation index, ax_status s, const char *doing)
 			__attribute__((noreturn));
 
+/* Is this an end of the statement rather than an error of a row? */
+extern bool art_ends_statement(int sqlstate);
+
 /*
  * May the current user see what an error says of the table's rows?  Ask before
  * the rows are read.  And in a PG_CATCH: throw the error on as it is if so, or

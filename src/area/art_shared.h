@@ -881,8 +881,6 @@ extern const ax_hardware *art_hardware(void);	/* probes if nobody has */
 
 /* ---- art_report.c ---- */
 
-extern bool art_ends_statement(int sqlstate);
-
 /*
  * The name of a relation as SQL takes it from any search_path, allocated; NULL when
  * it is gone.

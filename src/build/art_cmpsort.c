@@ -156,7 +156,7 @@ fill_first(SortFirst *arg, ArtSortItem *items, uint64 n, bool abbreviate)
 	ssup->ssup_reverse = col->desc;
 	ssup->ssup_attno = 1;
 	ssup->abbreviate = abbreviate;
-	(void) OidFunctionCall1(col->sort, PointerGetDatum(ssup));
+	art_opclass_sortsupport(col->sort, ssup);
 	arg->use = ssup->comparator != NULL;
 	for (uint64 i = 0; i < n && arg->use; i++)
 	{

@@ -5,8 +5,7 @@
  *
  * Each page is read atomically, under its share lock: line pointers' roots,
  * then visibility, then copies of the rows.  Expressions are evaluated on the
- * copies, with nothing held, as the table's owner in a security-restricted
- * operation.
+ * copies, with nothing held, and as the room src/eval says.
  *
  * src/README.md: Residency
  * src/README.md: The private scan
@@ -17,19 +16,12 @@
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/index.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_namespace.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "storage/procarray.h"
-#include "utils/acl.h"
-#include "utils/builtins.h"
-#include "utils/guc.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -60,15 +52,11 @@ struct ArtHeapReader
 	ArtHeapMode mode;
 	Snapshot	snapshot;		/* MVCC mode */
 	bool		own_index;		/* this transaction made the index */
-	bool		evaluates;		/* the index has expressions or a predicate */
 	TransactionId oldest;
 	BufferAccessStrategy strategy;
 	MemoryContext cxt;
-	IndexInfo  *info;
-	EState	   *estate;
-	ExprContext *econtext;
+	ArtEval    *eval;
 	TupleTableSlot *slot;
-	ExprState  *predicate;
 	ArtBuf		key;
 	PageRows   *rows;
 };
@@ -369,22 +357,22 @@ row_key(ArtHeapReader *r, BlockNumber blkno, int i)
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	MemoryContext old;
-	bool		begun = r->evaluates && art_evaluate_begin();
+	bool		begun = r->eval->evaluates && art_evaluate_begin();
 
-	ResetExprContext(r->econtext);
+	art_eval_next(r->eval);
 	tup.t_len = r->rows->len[i];
 	tup.t_data = (HeapTupleHeader) (r->rows->data + r->rows->at[i]);
 	tup.t_tableOid = RelationGetRelid(r->heap);
 	ItemPointerSet(&tup.t_self, blkno, r->rows->root[i]);
 	ExecStoreHeapTuple(&tup, r->slot, false);
 
-	if (r->predicate && !ExecQual(r->predicate, r->econtext))
+	if (!art_eval_has(r->eval, r->slot))
 	{
 		art_evaluate_end(begun);
 		return false;
 	}
-	old = MemoryContextSwitchTo(r->econtext->ecxt_per_tuple_memory);
-	FormIndexDatum(r->info, r->slot, r->estate, values, isnull);
+	old = MemoryContextSwitchTo(art_eval_memory(r->eval));
+	art_eval_columns(r->eval, r->slot, values, isnull);
 	(void) art_encode(r->kd, values, isnull, &r->key);
 	MemoryContextSwitchTo(old);
 	art_evaluate_end(begun);
@@ -461,7 +449,7 @@ page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
 
 		if (only != InvalidOffsetNumber && r->rows->off[i] != only)
 			continue;
-		if (r->evaluates && TransactionIdIsValid(r->rows->inserter[i]))
+		if (r->eval->evaluates && TransactionIdIsValid(r->rows->inserter[i]))
 			got = row_key_of_inserter(r, blkno, i);
 		else
 			got = row_key(r, blkno, i);
@@ -484,88 +472,14 @@ page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
 	return first;
 }
 
-/* ---- as whom ---- */
-
-/*
- * See build.h.  From 17 on core has a rule for whatever runs as a table's
- * owner, and functions obey it since CREATE INDEX.  Before that a function may
- * count on a search_path.  Only a caller who cannot act as the owner anyway is
- * denied his own.  He gets the table's schema and public instead, unless he
- * may put something there.
- */
-void
-art_restrict_search_path(Relation heap, Oid caller)
-{
-#if PG_VERSION_NUM >= 170000
-	RestrictSearchPath();
-#else
-	Oid			owner = heap->rd_rel->relowner;
-	Oid			session = GetSessionUserId();
-	bool		caller_may = has_privs_of_role(caller, owner);
-	bool		session_may = has_privs_of_role(session, owner);
-	Oid			schemas[2];
-	StringInfoData path;
-
-	if (caller_may && session_may)
-		return;
-
-	schemas[0] = RelationGetNamespace(heap);
-	schemas[1] = get_namespace_oid("public", true);
-	initStringInfo(&path);
-	appendStringInfoString(&path, "pg_catalog");
-	for (int i = 0; i < 2; i++)
-	{
-		char	   *name;
-
-		if (!OidIsValid(schemas[i]) || (i > 0 && schemas[i] == schemas[0]) ||
-			(!caller_may &&
-			 ART_NAMESPACE_ACLCHECK(schemas[i], caller, ACL_CREATE) == ACLCHECK_OK) ||
-			(!session_may &&
-			 ART_NAMESPACE_ACLCHECK(schemas[i], session, ACL_CREATE) == ACLCHECK_OK))
-			continue;
-		name = get_namespace_name(schemas[i]);
-		if (name == NULL)
-			continue;
-		appendStringInfo(&path, ", %s", quote_identifier(name));
-		pfree(name);
-	}
-	appendStringInfoString(&path, ", pg_temp");
-	(void) set_config_option("search_path", path.data, PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	pfree(path.data);
-#endif
-}
-
-/*
- * See build.h.
- */
-void
-art_as_owner_begin(Relation heap, ArtAsOwner *save)
-{
-	GetUserIdAndSecContext(&save->userid, &save->sec_context);
-	SetUserIdAndSecContext(heap->rd_rel->relowner,
-						   save->sec_context | SECURITY_RESTRICTED_OPERATION);
-	save->nestlevel = NewGUCNestLevel();
-	art_restrict_search_path(heap, save->userid);
-}
-
-/*
- * See build.h.
- */
-void
-art_as_owner_end(const ArtAsOwner *save)
-{
-	AtEOXact_GUC(false, save->nestlevel);
-	SetUserIdAndSecContext(save->userid, save->sec_context);
-}
-
 /* ---- public ---- */
 
 /*
  * Begin to read.  The caller holds a lock on the heap and, in build mode, a
  * registered snapshot, which keeps TOASTed values.  MVCC mode is given the
  * snapshot.  Everything is allocated in a child of the current memory context.
- * Build mode takes its horizon here: after BUILDING was published.
+ * Build mode takes its horizon here: after BUILDING was published.  ERROR if
+ * this process may not evaluate the index.
  */
 ArtHeapReader *
 art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
@@ -576,9 +490,9 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ArtHeapReader *r = palloc0(sizeof(ArtHeapReader));
-	ArtAsOwner	save;
 	bool		begun;
 
+	art_must_evaluate(index, NULL);
 	r->heap = heap;
 	r->index = index;
 	r->kd = kd;
@@ -588,26 +502,12 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	r->own_index = index->rd_createSubid != InvalidSubTransactionId ||
 		ART_REL_NEW_SUBID(index) != InvalidSubTransactionId;
 
-	/*
-	 * As the owner here already.  The relation cache evaluates constant parts
-	 * of an expression or a predicate when it makes them, and a background
-	 * worker is a superuser.
-	 */
-	art_as_owner_begin(heap, &save);
-	begun = art_evaluate_begin();
-	r->info = BuildIndexInfo(index);
-	r->info->ii_Unique = false;
-	r->info->ii_ExclusionOps = NULL;
-	r->info->ii_Concurrent = false;
-	r->evaluates = r->info->ii_Expressions != NIL || r->info->ii_Predicate != NIL;
 	r->strategy = GetAccessStrategy(BAS_BULKREAD);
-	r->estate = CreateExecutorState();
-	r->econtext = GetPerTupleExprContext(r->estate);
-	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
-	r->econtext->ecxt_scantuple = r->slot;
-	r->predicate = ExecPrepareQual(r->info->ii_Predicate, r->estate);
+	/* the relation cache evaluates constants here */
+	begun = art_evaluate_begin();
+	r->eval = art_eval_begin(index);
 	art_evaluate_end(begun);
-	art_as_owner_end(&save);
+	r->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	art_buf_init(&r->key, cxt, 64);
 	r->rows = palloc(sizeof(PageRows));
 	r->rows->data = palloc(BLCKSZ + MaxHeapTuplesPerPage * MAXIMUM_ALIGNOF);
@@ -639,9 +539,9 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	OffsetNumber failed[MaxHeapTuplesPerPage];
 	int			nfailed = 0;
 	TransactionId inserter = InvalidTransactionId;
-	ArtAsOwner	save = {InvalidOid, 0, 0};
+	ArtAsOwner	save = {false};
 
-	if (r->evaluates)
+	if (r->eval->evaluates)
 		art_as_owner_begin(r->heap, &save);
 
 	read_page(r, blkno, NULL);
@@ -667,8 +567,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 		}
 	}
 
-	if (r->evaluates)
-		art_as_owner_end(&save);
+	art_as_owner_end(&save);
 }
 
 /*
@@ -683,9 +582,9 @@ row_is_toasted(ArtHeapReader *r, int i)
 	tup.t_len = r->rows->len[i];
 	if (!HeapTupleHasExternal(&tup))
 		return false;
-	for (int k = 0; k < r->info->ii_NumIndexAttrs; k++)
+	for (int k = 0; k < r->eval->info->ii_NumIndexAttrs; k++)
 	{
-		AttrNumber	attno = r->info->ii_IndexAttrNumbers[k];
+		AttrNumber	attno = r->eval->info->ii_IndexAttrNumbers[k];
 		TupleDesc	desc = RelationGetDescr(r->heap);
 		bool		isnull;
 		Datum		d;
@@ -777,7 +676,7 @@ void
 art_heap_end(ArtHeapReader *r)
 {
 	ExecDropSingleTupleTableSlot(r->slot);
-	FreeExecutorState(r->estate);
+	art_eval_end(r->eval);
 	FreeAccessStrategy(r->strategy);
 	MemoryContextDelete(r->cxt);
 }

@@ -706,13 +706,13 @@ art_run_load_long(ArtRun *run)
 static void
 art_run_load(ArtRun *run)
 {
-	ArtAsOwner	save = {InvalidOid, 0, 0};
+	ArtAsOwner	save = {false};
 
 	if (run->n == 0 && run->nnulls == 0)
 		return;
 
-	/* comparing may run code, and a worker is a superuser */
-	if (unlikely(run->kd->compared))
+	/* comparing may run code, and a worker is a superuser; ambuild is the owner already */
+	if (unlikely(run->kd->compared) && !InSecurityRestrictedOperation())
 		art_as_owner_begin(run->heap, &save);
 	art_run_sort(run);
 	if (run->brief)
@@ -721,8 +721,7 @@ art_run_load(ArtRun *run)
 		art_run_load_long(run);
 	run->n = 0;
 	run->nnulls = 0;
-	if (unlikely(run->kd->compared))
-		art_as_owner_end(&save);
+	art_as_owner_end(&save);
 	if (run->progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 ART_PHASE_HEAP_SCAN);

@@ -15,6 +15,7 @@
 #include "storage/lock.h"
 
 #include "area/area.h"
+#include "eval/eval.h"
 
 /* ---- art_heap.c ---- */
 
@@ -72,39 +73,6 @@ extern OffsetNumber art_visible_roots(Page page, OffsetNumber *roots);
 
 /* Errs: a row of the table has no root. */
 extern void art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off) __attribute__((noreturn));
-
-/*
- * Has the index neither expressions nor a predicate?  By its catalog row, since
- * RelationGetIndexPredicate() evaluates what is constant there: it would run
- * functions of the table's owner as the user of the statement.
- */
-static inline bool
-art_index_is_plain(Relation index)
-{
-	return heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) &&
-		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
-}
-
-/*
- * The table's owner was made the current user, for the expressions of its
- * indexes, and a new nest level of settings was opened.  No name that they
- * look up is found where the caller could have put something.
- */
-extern void art_restrict_search_path(Relation heap, Oid caller);
-
-typedef struct ArtAsOwner
-{
-	Oid			userid;
-	int			sec_context;
-	int			nestlevel;
-} ArtAsOwner;
-
-/*
- * Become the table's owner, in a security-restricted operation, and be who one was again.
- * An error ends it with the (sub)transaction.
- */
-extern void art_as_owner_begin(Relation heap, ArtAsOwner *save);
-extern void art_as_owner_end(const ArtAsOwner *save);
 
 /* ---- art_buildscan.c ---- */
 

@@ -38,6 +38,7 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
+#include "eval/eval.h"
 #include "key/art_plan.h"
 #include "key/key.h"
 
@@ -1025,8 +1026,8 @@ art_array_any(ScanKey key, Datum value)
 
 	for (int i = 0; i < any->n; i++)
 	{
-		if (DatumGetBool(FunctionCall2Coll(&key->sk_func, key->sk_collation, value,
-										   any->values[i])))
+		if (DatumGetBool(art_opclass_call(&key->sk_func, key->sk_collation, value,
+										  any->values[i])))
 			return true;
 	}
 	return false;

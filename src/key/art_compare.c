@@ -20,6 +20,7 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
+#include "eval/eval.h"
 #include "key/key.h"
 
 /*
@@ -75,7 +76,7 @@ art_datum_cmp(const ArtKeyDesc *kd, int i, const uint8 *a, const uint8 *aend,
 	x = art_col_ref(col, a, aend, &c->scratch[0]);
 	y = art_col_ref(col, b, bend, &c->scratch[1]);
 	old = MemoryContextSwitchTo(c->tmp);
-	r = DatumGetInt32(FunctionCall2Coll(&c->fn[i], col->collation, x, y));
+	r = DatumGetInt32(art_opclass_call(&c->fn[i], col->collation, x, y));
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(c->tmp);
 	if (col->desc)

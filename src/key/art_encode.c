@@ -37,6 +37,7 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
+#include "eval/eval.h"
 #include "key/art_enc.h"
 #include "key/key.h"
 
@@ -286,8 +287,7 @@ art_col_images(Relation index, int col)
 
 	return OidIsValid(proc) &&
 		index_getprocid(index, col + 1, 1) < FirstNormalObjectId &&
-		DatumGetBool(OidFunctionCall1Coll(proc, index->rd_indcollation[col],
-										  ObjectIdGetDatum(index->rd_opcintype[col])));
+		art_opclass_equalimage(proc, index->rd_indcollation[col], index->rd_opcintype[col]);
 }
 
 /* See key.h. */

@@ -36,6 +36,7 @@
 
 #include "art_compat.h"
 #include "core/ax.h"
+#include "eval/eval.h"
 #include "key/art_plan.h"
 #include "key/key.h"
 
@@ -932,9 +933,9 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 				if (!art_array_any(k, art_decode_col(col, p + 1, next)))
 					return false;
 			}
-			else if (!DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation,
-												art_decode_col(col, p + 1, next),
-												k->sk_argument)))
+			else if (!DatumGetBool(art_opclass_call(&k->sk_func, k->sk_collation,
+											   art_decode_col(col, p + 1, next),
+											   k->sk_argument)))
 				return false;
 		}
 		p = next;

@@ -873,7 +873,8 @@ watch_memory(void)
  * Settings that are meant for sessions, and would harm in the background, as
  * in autovacuum.  A build in a serializable transaction would keep others'
  * conflicts in memory for as long as it takes.  A deferrable one would wait
- * for them.  Damaged pages are not to be zeroed unasked.  Before the
+ * for them.  Damaged pages are not to be zeroed unasked.  Nor is
+ * a database's owner to decide what expressions of others run.  Before the
  * database's own settings are read.
  */
 void
@@ -886,6 +887,7 @@ art_background_settings(void)
 #endif
 	SetConfigOption("default_transaction_isolation", "read committed",
 					PGC_SUSET, PGC_S_OVERRIDE);
+	art_eval_in_background();
 }
 
 static void

@@ -47,6 +47,8 @@
 #define ART_MEMORY_RETRY_MS 10000
 /* a scan does not try again what failed */
 #define ART_ERROR_RETRY_MS	10000
+/* a statement that only a worker can help waits so long for one to begin */
+#define ART_AWAIT_WORKER_MS	60000
 /* a smaller rest of the heap is read here, and no worker asked */
 #define ART_SMALL_BLOCKS	2000
 /* VACUUM discards a build that was left after that */
@@ -237,6 +239,24 @@ look(ArtEntry *e, uint64 *gen, bool *owned)
 }
 
 /*
+ * Somebody builds it: wait for the end of that, or a moment.
+ *
+ * Locks: waits for the build's place, exclusive, and lets it go at once.
+ */
+static void
+await_builder(const Waiting *w, Relation index, ArtEntry *e)
+{
+	bool		owned;
+
+	lock_build(w, index);
+	art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
+
+	/* ambuild and the loader of saved files have no build lock */
+	if (look(e, NULL, &owned) == ART_BUILDING && owned)
+		poll_builder(w, ART_POLL_MS);
+}
+
+/*
  * See live.h.  A process that needs the structure may take over a build that
  * its owner left.  VACUUM waits a moment for that, then discards it rather
  * than build itself.
@@ -264,12 +284,7 @@ art_wait_not_building(Relation index, ArtEntry *e)
 		if (owned)
 		{
 			left_at = 0;
-			lock_build(&waiting, index);
-			art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
-
-			/* ambuild and the loader of saved files have no build lock */
-			if (look(e, NULL, &owned) == ART_BUILDING && owned)
-				poll_builder(&waiting, ART_POLL_MS);
+			await_builder(&waiting, index, e);
 			continue;
 		}
 
@@ -541,12 +556,12 @@ run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
 /*
  * Ask for a worker, if one can do it: it must see heap and index, be able to
  * lock them, and be worth it.  When one was asked for some time ago and never
- * came, there is none to be had.
+ * came, there is none to be had.  "must": nobody else can do it, so it is worth it.
  *
  * Locks: takes the partition lock, exclusive.
  */
 static bool
-ask_worker(Relation index, ArtEntry *e)
+ask_worker(Relation index, ArtEntry *e, bool must)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	Relation	heap;
@@ -580,12 +595,12 @@ ask_worker(Relation index, ArtEntry *e)
 	}
 	if (e->wanted_at == 0)
 		e->wanted_at = GetCurrentTimestamp();
-	else if (TimestampDifferenceExceeds(e->wanted_at, GetCurrentTimestamp(),
-										DeadlockTimeout))
+	else if (!must && TimestampDifferenceExceeds(e->wanted_at, GetCurrentTimestamp(),
+												 DeadlockTimeout))
 		ok = false;
 	art_unlock(lock);
 
-	return ok && left >= ART_SMALL_BLOCKS && art_request_worker(e);
+	return ok && (must || left >= ART_SMALL_BLOCKS) && art_request_worker(e);
 }
 
 /*
@@ -629,7 +644,57 @@ out_for_scans(ArtEntry *e)
 }
 
 /*
- * READY (true), or no memory (false; for a scan also what out_for_scans says).
+ * An insert needs the structure, which no worker has built.
+ */
+static void
+report_unbuilt_by_worker(Relation index, ArtEntry *e)
+{
+	char		text[sizeof(e->error)];
+
+	strlcpy(text, e->reason == ART_WHY_ERROR ? e->error : "", sizeof(text));
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("art index \"%s\" is not in memory, and no background worker has built it",
+					RelationGetRelationName(index)),
+			 text[0] != 0 ? errdetail("The last build ended with an error: %s.", text) :
+			 errdetail("Its expressions or its predicate run functions as the owner of the table, which a session of another role does not."),
+			 errhint("Check \"artidx.build_workers\" and \"max_worker_processes\", or let the owner of the table insert a row.")));
+}
+
+/*
+ * The index runs code that this session may not run as the owner of the table (src/eval).  So a
+ * worker has to build it.  True: something has changed, look again.  False: no worker can, a build
+ * has just failed, or there is no memory.  Without memory excepted that is an ERROR for an insert.
+ */
+static bool
+await_worker(const Waiting *w, Relation index, ArtEntry *e, bool scan, TimestampTz since)
+{
+	bool		owned;
+	bool		absent = look(e, NULL, &owned) == ART_ABSENT;
+
+	if (owned)
+	{
+		await_builder(w, index, e);
+		return true;
+	}
+	if (absent && memory_still_full(e, ART_ROOM_BUILD))
+		return false;
+	if ((!absent || e->reason != ART_WHY_ERROR || e->failed_at == 0 ||
+		 TimestampDifferenceExceeds(e->failed_at, GetCurrentTimestamp(), ART_ERROR_RETRY_MS)) &&
+		!TimestampDifferenceExceeds(since, GetCurrentTimestamp(), ART_AWAIT_WORKER_MS) &&
+		ask_worker(index, e, true))
+	{
+		await_owner(w, e);
+		return true;
+	}
+	if (!scan)
+		report_unbuilt_by_worker(index, e);
+	return false;
+}
+
+/*
+ * READY (true), or no memory (false; for a scan also what out_for_scans says, and an index that
+ * this session may not build).
  *
  * Locks: takes the build's place, exclusive, and has given it back when it
  * returns.  After an ERROR the end of the transaction does.
@@ -639,6 +704,8 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 {
 	ArtRoomFor	room = e->unique && !scan ? ART_ROOM_UNIQUE : ART_ROOM_BUILD;
 	bool		asked = false;
+	bool		may = art_may_evaluate(index);
+	TimestampTz since = GetCurrentTimestamp();
 
 	for (;;)
 	{
@@ -659,12 +726,16 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 		check_recursion(index, e);
 		if (scan && out_for_scans(e))
 			return false;
+		if (!may && await_worker(waiting, index, e, scan, since))
+			continue;
+		if (!may)
+			return false;
 
 		/* what has just failed would fail in a worker as well: see it here */
 		if (!owned && !asked && !(state == ART_ABSENT && e->failed_at != 0))
 		{
 			asked = true;
-			if (ask_worker(index, e))
+			if (ask_worker(index, e, false))
 			{
 				await_owner(waiting, e);
 				continue;

@@ -38,6 +38,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "eval/eval.h"
 #include "live/art_workers.h"
 #include "live/live.h"
 
@@ -62,6 +63,7 @@ static uint32 my_seq;
 static Oid	my_owner;			/* whose indexes it builds */
 static MemoryContext worker_cxt;	/* of this run */
 static bool worked = false;		/* it got as far as its work */
+static bool not_ours = false;	/* the next index is for another process: src/eval */
 
 /* what there is to be built, in order, as it was at listed_at */
 static MemoryContext list_cxt;
@@ -597,6 +599,8 @@ build_candidate(const ArtWork *w)
 	else if (!index->rd_index->indisready || !index->rd_index->indislive ||
 			 art_never_valid(index, art_entry_if_exists(index)))
 		art_not_before(w->indexoid, &w->loc, ART_NOT_READY_MS, true);
+	else if (art_is_for_another(index))
+		not_ours = true;
 	else
 	{
 		snprintf(activity, sizeof(activity), "%s art index \"%s\"",
@@ -985,6 +989,11 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
 		if (loc.spc != k->loc.spc || loc.rel != k->loc.rel ||
 			!index->rd_index->indisvalid)
 			end = CHECK_GONE;
+		else if (art_is_for_another(index))
+		{
+			not_ours = true;
+			end = CHECK_MORE;
+		}
 		else
 			end = check_piece(index, k->gen, at, cxt) ? CHECK_AGREES : CHECK_MORE;
 		index_close(index, NoLock);
@@ -1008,7 +1017,7 @@ check_one(const Kept *k)
 	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && !failed && end <= CHECK_REFUSED &&
+	while (art_survive_crash_check > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();
@@ -1045,17 +1054,25 @@ check_kept(void)
 	Kept	   *all;
 	int			n = list_kept(&all);
 	int			ends[CHECK_DIFFERS + 1] = {0};
+	bool		left = false;
 
 	for (int i = 0; i < n; i++)
 	{
+		CheckEnd	end;
+
+		not_ours = false;
 		checking = &all[i];
-		ends[check_one(checking)]++;
+		end = check_one(checking);
+		if (not_ours)
+			left = true;		/* for the next worker */
+		else
+			ends[end]++;
 	}
 	checking = NULL;
 	pfree(all);
 	if (ends[CHECK_MORE] > 0)
 		return;					/* turned off */
-	if (ends[CHECK_REFUSED] == 0)
+	if (ends[CHECK_REFUSED] == 0 && !left)
 		job_done(ART_JOB_CHECK);
 	if (ends[CHECK_AGREES] + ends[CHECK_DIFFERS] == 0)
 		return;
@@ -1121,7 +1138,7 @@ art_worker_main(Datum arg)
 		{
 			between();
 			MemoryContextReset(worker_cxt);
-		} while (art_build_workers > 0 && art_watch_end() != ART_END_TURN && build_next());
+		} while (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN && build_next());
 		(void) art_worker_claim(my_slot, NULL);
 	}
 	tell_built();

@@ -32,6 +32,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "eval/eval.h"
 #include "plan/plan.h"
 
 typedef enum ArtPlanCosts
@@ -139,8 +140,7 @@ deduplicates(Relation index)
 											 BTEQUALIMAGE_PROC);
 
 		if (!OidIsValid(proc) ||
-			!DatumGetBool(OidFunctionCall1Coll(proc, index->rd_indcollation[i],
-											   ObjectIdGetDatum(index->rd_opcintype[i]))))
+			!art_opclass_equalimage(proc, index->rd_indcollation[i], index->rd_opcintype[i]))
 			return false;
 	}
 	return true;

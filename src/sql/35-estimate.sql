@@ -18,6 +18,15 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION artidx_estimate(regclass) IS
 	'bytes of shared memory that this btree index would take as an art index, or this art index if it were built now';
 
+-- The same, and NULL with a warning where that errs: for artidx_estimate_database only.
+CREATE FUNCTION artidx_estimate_stats(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'artidx_estimate_or_null'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION artidx_estimate_stats(regclass) IS
+	'artidx_estimate of an index, for artidx_estimate_database';
+
 -- Of every btree index of this database that art could take the place of and whose
 -- table the caller may read.  An unlogged table is empty on a standby.
 CREATE FUNCTION artidx_estimate_database(
@@ -29,7 +38,7 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT t.oid::pg_catalog.regclass, c.oid::pg_catalog.regclass,
 		   pg_catalog.pg_relation_size(c.oid::pg_catalog.regclass),
-		   artidx_estimate(c.oid::pg_catalog.regclass)
+		   artidx_estimate_stats(c.oid::pg_catalog.regclass)
 	FROM pg_catalog.pg_index i
 		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid

@@ -35,9 +35,9 @@ typedef struct ArtCheck
 	uint64		gen;
 	MemoryContext tmp;
 	ArtBuf		key;
-	Oid			userid;			/* whoever checks */
-	int			sec_context;
-	int			nestlevel;
+	ArtAsOwner	save;			/* of whoever checks */
+	bool		may_see;		/* the checker: what errors say of rows */
+	bool		of_rows;		/* an error now is one of a row's expressions */
 
 	/* found */
 	ax_tree_info walk;			/* counted by the core's walk */
@@ -47,8 +47,7 @@ typedef struct ArtCheck
 	int64		rows;			/* rows we see in the heap */
 
 	/* while entries are looked up in the heap */
-	IndexInfo  *info;
-	EState	   *estate;
+	ArtEval    *eval;
 	IndexFetchTableData *fetch;
 	TupleTableSlot *slot;
 	ArtHazard  *hazard;
@@ -69,7 +68,7 @@ typedef struct ArtCheckWalk
 /* ---- art_checkfn.c ---- */
 
 /*
- * Become the table's owner, and find the structure; and the reverse.  All of these
+ * Become the table's owner (src/eval), and find the structure; and the reverse.  All of these
  * raise ERROR XX002 for a difference.  The abort of the transaction cleans up.
  */
 extern void art_check_begin(ArtCheck *c);

@@ -66,6 +66,7 @@ art_check_fail(ArtCheck *c, const char *fmt,...)
 	vsnprintf(msg, sizeof(msg), fmt, args);
 	va_end(args);
 
+	c->of_rows = false;
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("index \"%s\" is corrupted: %s",
@@ -287,6 +288,7 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContext old = MemoryContextSwitchTo(c->tmp);
 
 	art_evaluate_row();
+	c->of_rows = false;
 	art_check_encode(c, values, isnull, art_tid_pack(tid));
 	if (!art_check_contains(c, c->key.data, c->key.len))
 		art_check_fail(c, "the row with root (%u,%u) has no entry",
@@ -295,6 +297,7 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	c->rows++;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(c->tmp);
+	c->of_rows = true;
 }
 
 /*
@@ -318,9 +321,11 @@ art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n)
 	info->ii_ExclusionProcs = NULL;
 	info->ii_ExclusionStrats = NULL;
 	/* ends the scan, too */
+	c->of_rows = true;
 	table_index_build_range_scan(c->heap, c->index, info, all, false, false,
 								 first, n, art_check_row, c, scan);
 	art_evaluate_end(begun);
+	c->of_rows = false;
 }
 
 /*
@@ -443,13 +448,13 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 
 	old = MemoryContextSwitchTo(c->tmp);
 	{
-		ExprContext *econtext = GetPerTupleExprContext(c->estate);
 		Datum		values[INDEX_MAX_KEYS];
 		bool		isnull[INDEX_MAX_KEYS];
 		bool		begun = art_evaluate_begin();
 
-		econtext->ecxt_scantuple = c->slot;
-		FormIndexDatum(c->info, c->slot, c->estate, values, isnull);
+		c->of_rows = true;
+		art_eval_columns(c->eval, c->slot, values, isnull);
+		c->of_rows = false;
 		art_evaluate_end(begun);
 		art_check_encode(c, values, isnull, tid);
 		if ((c->key.len != len || memcmp(c->key.data, key, len) != 0) &&
@@ -459,7 +464,7 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 			art_check_fail(c, "an entry leads to the row (%u,%u), which has another key",
 						   (unsigned) (tid >> 16), (unsigned) (tid & 0xFFFF));
 		c->visible++;
-		ResetExprContext(econtext);
+		art_eval_next(c->eval);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(c->tmp);
@@ -472,8 +477,7 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 void
 art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
 {
-	c->info = BuildIndexInfo(c->index);
-	c->estate = CreateExecutorState();
+	c->eval = art_eval_begin(c->index);
 	c->slot = table_slot_create(c->heap, NULL);
 	c->fetch = table_index_fetch_begin(c->heap);
 
@@ -519,7 +523,7 @@ art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
 	c->hazard = NULL;
 	table_index_fetch_end(c->fetch);
 	ExecDropSingleTupleTableSlot(c->slot);
-	FreeExecutorState(c->estate);
+	art_eval_end(c->eval);
 }
 
 /*
@@ -562,18 +566,13 @@ art_check_open(Oid indexoid, Relation *heap, Relation *index)
 
 /*
  * See art_check.h.
- *
- * The index's expressions run as the table's owner, not as the superuser who checks: as
- * in a build, and in amcheck.
  */
 void
 art_check_begin(ArtCheck *c)
 {
-	GetUserIdAndSecContext(&c->userid, &c->sec_context);
-	SetUserIdAndSecContext(c->heap->rd_rel->relowner,
-						   c->sec_context | SECURITY_RESTRICTED_OPERATION);
-	c->nestlevel = NewGUCNestLevel();
-	art_restrict_search_path(c->heap, c->userid);
+	art_must_evaluate(c->index, "check");
+	c->may_see = art_may_see_rows(c->index);
+	art_as_owner_begin(c->heap, &c->save);
 
 	c->tmp = AllocSetContextCreate(CurrentMemoryContext, "artidx_check",
 								   ALLOCSET_DEFAULT_SIZES);
@@ -588,9 +587,39 @@ art_check_begin(ArtCheck *c)
 void
 art_check_end(ArtCheck *c)
 {
-	AtEOXact_GUC(false, c->nestlevel);
-	SetUserIdAndSecContext(c->userid, c->sec_context);
+	art_as_owner_end(&c->save);
 	MemoryContextDelete(c->tmp);
+}
+
+/*
+ * The walk, and with the heap both ways.  Not everybody may see what an error says of a row.
+ */
+static void
+art_check_all(ArtCheck *c, bool heapallindexed)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ArtCheckWalk walk = {0};
+	ArtPass		pass;
+
+	art_buf_init(&walk.pos, CurrentMemoryContext, 1024);
+	while (!art_check_walk(c, &walk))
+		;
+	if (!heapallindexed)
+		return;
+	PG_TRY();
+	{
+		art_check_heap(c, 0, InvalidBlockNumber);
+		art_pass_init(&pass, c->kd, c->cx, ART_CHECK_BATCH, 64 * 1024);
+		art_check_entries(c, &pass, DT_NOEND);
+	}
+	PG_CATCH();
+	{
+		art_rethrow_hidden(c->index, c->may_see || !c->of_rows, cxt);
+	}
+	PG_END_TRY();
+	/* each row that we see has one entry, and neither pass may miss it */
+	if ((int64) c->visible != c->rows)
+		art_check_fail(c, "its entries lead to another number of rows than the table has");
 }
 
 PG_FUNCTION_INFO_V1(artidx_check);
@@ -609,8 +638,6 @@ artidx_check(PG_FUNCTION_ARGS)
 	ArtCheck	c;
 	bool		heapallindexed = PG_GETARG_BOOL(1);
 	MemoryContext old;
-	ArtCheckWalk walk = {0};
-	ArtPass		pass;
 
 	if (!SRF_IS_FIRSTCALL())
 	{
@@ -643,19 +670,9 @@ artidx_check(PG_FUNCTION_ARGS)
 							RelationGetRelationName(c.index))));
 	}
 
-	art_buf_init(&walk.pos, CurrentMemoryContext, 1024);
-	while (!art_check_walk(&c, &walk))
-		;
+	art_check_all(&c, heapallindexed);
 	if (heapallindexed)
-	{
-		art_check_heap(&c, 0, InvalidBlockNumber);
-		art_pass_init(&pass, c.kd, c.cx, ART_CHECK_BATCH, 64 * 1024);
-		art_check_entries(&c, &pass, DT_NOEND);
-		/* each row that we see has one entry, and neither pass may miss it */
-		if ((int64) c.visible != c.rows)
-			art_check_fail(&c, "its entries lead to another number of rows than the table has");
 		UnregisterSnapshot(c.snapshot);
-	}
 	art_check_end(&c);
 	relation_close(c.index, AccessShareLock);
 	table_close(c.heap, AccessShareLock);

@@ -24,13 +24,13 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -47,6 +47,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/rls.h"
 #include "utils/sampling.h"
 #include "utils/snapmgr.h"
@@ -68,7 +69,7 @@ typedef struct ArtEstimate
 	Oid			types[INDEX_MAX_KEYS];
 	Oid			opclasses[INDEX_MAX_KEYS];
 	Oid			collations[INDEX_MAX_KEYS];
-	List	   *predicate;		/* of the rows that have an entry */
+	ArtEval    *eval;
 
 	/* the sample: each key behind its length, a chunk of its own */
 	MemoryContext cxt;
@@ -83,6 +84,7 @@ typedef struct ArtEstimate
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_estimate);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_estimate_index);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_estimate_or_null);
 
 /* ---- what is asked for ---- */
 
@@ -332,32 +334,33 @@ art_est_columns(ArtEstimate *est, ArrayType *columns)
 					 errhint("Use a btree index.")));
 	}
 	est->ncols = n;
+	est->eval = art_eval_begin_own(est->exprs, n);
 }
 
 /*
- * The columns of an index and its predicate.  The relation cache evaluates what is
- * constant in them, so the caller has made the table's owner the current user.
+ * The columns of an index and its predicate.  ERROR unless the current user may read what
+ * they are made of.
  */
 static void
 art_est_index(ArtEstimate *est, Relation index)
 {
-	List	   *exprs = RelationGetIndexExpressions(index);
-	ListCell   *lc = list_head(exprs);
+	const IndexInfo *info;
+	ListCell   *lc;
 
-	est->ncols = IndexRelationGetNumberOfAttributes(index);
-	est->predicate = RelationGetIndexPredicate(index);
+	est->eval = art_eval_begin(index);
+	info = est->eval->info;
+	est->ncols = info->ii_NumIndexAttrs;
 	for (int i = 0; i < est->ncols; i++)
 	{
-		AttrNumber	attno = index->rd_index->indkey.values[i];
+		AttrNumber	attno = info->ii_IndexAttrNumbers[i];
 
 		if (attno > 0)
-			est->exprs[i] = art_est_var(est->rel, attno);
-		else
-		{
-			est->exprs[i] = lfirst(lc);
-			lc = lnext(exprs, lc);
-		}
+			art_est_check_columns(est->rel, (Node *) art_est_var(est->rel, attno));
 	}
+	foreach(lc, info->ii_Expressions)
+		art_est_check_columns(est->rel, lfirst(lc));
+	if (info->ii_Predicate != NIL)
+		art_est_check_columns(est->rel, (Node *) info->ii_Predicate);
 }
 
 /* ---- the sample ---- */
@@ -445,10 +448,6 @@ static double
 art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 {
 	Relation	rel = est->rel;
-	EState	   *estate = CreateExecutorState();
-	ExprContext *econtext = GetPerTupleExprContext(estate);
-	ExprState  *states[INDEX_MAX_KEYS];
-	ExprState  *predicate = ExecPrepareQual(est->predicate, estate);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	Snapshot	snapshot = RegisterSnapshot(GetActiveSnapshot());
 	TableScanDesc scan = table_beginscan_strat(rel, snapshot, 0, NULL, true, false);
@@ -459,9 +458,6 @@ art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 	BlockSamplerData bs;
 	ArtBuf		key;
 
-	for (int i = 0; i < est->ncols; i++)
-		states[i] = ExecPrepareExpr(est->exprs[i], estate);
-	econtext->ecxt_scantuple = slot;
 	art_buf_init(&key, CurrentMemoryContext, 64);
 	sampler_random_init_state(ART_EST_SEED, &est->rng);
 	est->most = whole ? ART_EST_ROWS : ART_EST_BLOCKS;
@@ -489,15 +485,14 @@ art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 
 			if (++seen % 1024 == 0)
 				CHECK_FOR_INTERRUPTS();
-			ResetExprContext(econtext);
-			if (!ExecQual(predicate, econtext))
+			art_eval_next(est->eval);
+			if (!art_eval_has(est->eval, slot))
 				continue;
 			i = art_est_place(est);
 			if (i == ART_EST_NOWHERE)
 				continue;
-			old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-			for (int c = 0; c < est->ncols; c++)
-				values[c] = ExecEvalExpr(states[c], econtext, &isnull[c]);
+			old = MemoryContextSwitchTo(art_eval_memory(est->eval));
+			art_eval_columns(est->eval, slot, values, isnull);
 			(void) art_encode(kd, values, isnull, &key);
 			MemoryContextSwitchTo(old);
 			art_est_keep(est, i, &key, art_tid_pack(&slot->tts_tid));
@@ -508,7 +503,7 @@ art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 	table_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	ExecDropSingleTupleTableSlot(slot);
-	FreeExecutorState(estate);
+	art_eval_end(est->eval);
 	if (whole)
 		return (double) est->rows;
 	return (double) est->rows * nblocks / read;
@@ -621,23 +616,42 @@ artidx_estimate(PG_FUNCTION_ARGS)
 }
 
 /*
- * artidx_estimate(index regclass): of an index of btree, if it were one of art, or of
- * one of art, if it were built now.  NULL if it is gone.
- *
- * The index's expressions are the table owner's, and run as he: not as a superuser who
- * asks for the size of everything.
+ * The sample of an index's rows, as the table's owner if this process may be, and its size.  Not
+ * everybody may see what an error says of a row.
+ */
+static uint64
+art_est_index_bytes(ArtEstimate *est, Relation index)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	bool		may_see = art_may_see_rows(index);
+	ArtAsOwner	save;
+	uint64		bytes;
+
+	art_as_owner_begin(est->rel, &save);
+	PG_TRY();
+	{
+		bytes = art_est_bytes(est, art_keydesc_build(index, CurrentMemoryContext));
+	}
+	PG_CATCH();
+	{
+		art_rethrow_hidden(index, may_see || !save.is, cxt);
+	}
+	PG_END_TRY();
+	art_as_owner_end(&save);
+	return bytes;
+}
+
+/*
+ * The size of an index.  False if it is gone.
  *
  * Locks: takes AccessShareLock on the table and the index and gives them back.
  */
-Datum
-artidx_estimate_index(PG_FUNCTION_ARGS)
+static bool
+art_est_of_index(Oid indexoid, uint64 *bytes)
 {
 	ArtEstimate est = {0};
-	Oid			indexoid = PG_GETARG_OID(0);
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 	Relation	index;
-	ArtAsOwner	save;
-	uint64		bytes;
 
 	est.rel = OidIsValid(heapoid) ? try_relation_open(heapoid, AccessShareLock) : NULL;
 	index = try_relation_open(indexoid, AccessShareLock);
@@ -645,7 +659,7 @@ artidx_estimate_index(PG_FUNCTION_ARGS)
 	{
 		if (est.rel != NULL)
 			relation_close(est.rel, AccessShareLock);
-		PG_RETURN_NULL();
+		return false;
 	}
 	if (est.rel == NULL || (index->rd_rel->relam != BTREE_AM_OID &&
 							index->rd_rel->relam != get_am_oid(ART_AM_NAME, false)))
@@ -654,19 +668,71 @@ artidx_estimate_index(PG_FUNCTION_ARGS)
 				 errmsg("\"%s\" is not an index of access method \"%s\" or \"%s\"",
 						RelationGetRelationName(index), "btree", ART_AM_NAME)));
 	art_est_check_relation(est.rel);
-
-	art_as_owner_begin(est.rel, &save);
+	art_must_evaluate(index, "estimate");
 	art_est_index(&est, index);
-	art_as_owner_end(&save);
-	for (int i = 0; i < est.ncols; i++)
-		art_est_check_columns(est.rel, (Node *) est.exprs[i]);
-	if (est.predicate != NIL)
-		art_est_check_columns(est.rel, (Node *) est.predicate);
-
-	art_as_owner_begin(est.rel, &save);
-	bytes = art_est_bytes(&est, art_keydesc_build(index, CurrentMemoryContext));
-	art_as_owner_end(&save);
+	*bytes = art_est_index_bytes(&est, index);
 	relation_close(index, AccessShareLock);
 	relation_close(est.rel, AccessShareLock);
+	return true;
+}
+
+/*
+ * artidx_estimate(index regclass): of an index of btree, if it were one of art, or of
+ * one of art, if it were built now.  NULL if it is gone.
+ */
+Datum
+artidx_estimate_index(PG_FUNCTION_ARGS)
+{
+	uint64		bytes;
+
+	if (!art_est_of_index(PG_GETARG_OID(0), &bytes))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64((int64) bytes);
+}
+
+/*
+ * The same for artidx_estimate_database: an index that cannot be estimated is NULL, with a
+ * WARNING that says why.  One bad expression is not to keep everybody from all the others.
+ */
+Datum
+artidx_estimate_or_null(PG_FUNCTION_ARGS)
+{
+	Oid			indexoid = PG_GETARG_OID(0);
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool there = false;
+	uint64		bytes = 0;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		there = art_est_of_index(indexoid, &bytes);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *err;
+
+		MemoryContextSwitchTo(cxt);
+		err = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(cxt);
+		CurrentResourceOwner = owner;
+		if (art_ends_statement(err->sqlerrcode))
+			ReThrowError(err);
+		ereport(WARNING,
+				(errcode(err->sqlerrcode),
+				 errmsg("could not estimate index \"%s\": %s", get_rel_name(indexoid), err->message),
+				 err->detail ? errdetail_internal("%s", err->detail) : 0,
+				 err->hint ? errhint("%s", err->hint) : 0));
+		FreeErrorData(err);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(cxt);
+	CurrentResourceOwner = owner;
+	if (!there)
+		PG_RETURN_NULL();
 	PG_RETURN_INT64((int64) bytes);
 }
