@@ -80,14 +80,9 @@ ELIDE_PHASES = 1 3 5
 HAS_RTM = $(shell grep -sow -m 1 rtm /proc/cpuinfo | head -1)
 .PHONY: check-elide
 check-elide: build/plain/test_stress build/plain/test_oom
-	@fail=0; for s in $(STRUCTURES); do for e in $(or $(ELIDE),inject software $(HAS_RTM)); do \
-		for p in oom $(ELIDE_PHASES); do \
-		o=build/plain/elide.$$e.$$s.$$p.tap; \
-		case $$p in oom) t=test_oom ;; *) t=test_stress ;; esac; \
-		AX_ELIDE=$$e AX_STRUCTURE=$$s PHASE=$$p SECONDS=$$((($${SECONDS:-5} + 1) / 2)) WORKERS=$${WORKERS:-8} \
-			timeout $${TIMEOUT:-600} build/plain/$$t > $$o 2>&1; rc=$$?; \
-		if [ $$rc -eq 0 ]; then echo "ok - core elide $$e $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
-		else fail=1; ./report.sh "core elide $$e $$s $$p" $$o $$rc; fi; done; done; done; exit $$fail
+	@SECONDS_EACH=$${SECONDS:-5} WORKERS=$${WORKERS:-8} ./check.sh plain \
+		$(foreach s,$(STRUCTURES),$(foreach e,$(or $(ELIDE),inject software $(HAS_RTM)),\
+			test_oom:$s:$e:oom $(ELIDE_PHASES:%=test_stress:$s:$e:%)))
 
 # The stresses of many with a tail buffer, which is shut and opened all the time.
 .PHONY: check-tail

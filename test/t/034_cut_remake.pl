@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $rounds = $ENV{CUT_ROUNDS} // 12;
+my $rounds = $ENV{CUT_ROUNDS} // 6;
 my $rows = 5000;
 my $node = art_node(
 	'cut',

@@ -25,6 +25,8 @@
 #include "utils/snapmgr.h"
 
 /* the files under test */
+#include "../../../src/eval/art_whose.c"
+#include "../../../src/eval/art_eval.c"
 #include "../../../src/key/art_buf.c"
 #include "../../../src/key/art_compare.c"
 #include "../../../src/key/art_encode.c"
