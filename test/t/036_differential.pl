@@ -33,11 +33,11 @@ art_conf(
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 my ($types) = type_setup($node, 'postgres');
-# (its operators have names of their own, which some of the below does not know)
-# Before 15.20, 16.16, 17.12 and 18.6 btree's index-only scans by bpchar_pattern_ops give the
-# trailing spaces of another row, for entries that an insert has merged into one.
+# Before 15.20 and the releases of that day, btree's index-only scans by bpchar_pattern_ops give
+# the trailing spaces of other rows (seen on 15.18).
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my $btree_errs = $version < ({ 15 => 150020, 16 => 160016, 17 => 170012, 18 => 180006 }->{ int($version / 10000) } // 0);
+# (its operators have names of their own, which some of the below does not know)
 my @types = grep { $_->[0] !~ /^(hstore|image)$/ && !($btree_errs && $_->[0] eq 'bpcharpat') } @$types;
 $node->safe_psql('postgres', q{SELECT artidx_mirror_opclass('gen.' || opcname) FROM pg_opclass
 	WHERE opcmethod = 403 AND opcnamespace = 'gen'::regnamespace});
