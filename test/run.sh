@@ -131,7 +131,7 @@ run_first()
 {
 	local first=$WORK/first names
 
-	names=$(sed -n '/^REGRESS /,/[^\\]$/p; /^REGRESS += /p' "$SRC/Makefile" | sed 's/^REGRESS [+]*= //; s/\\$//' |
+	names=$(perl -0777 -ne 's/\\\n//g; print "$1 " while /^REGRESS \+?= (.*)$/mg' "$SRC/Makefile" |
 		xargs -n1 | grep -vxE 'opcmp|opclass|elision')
 	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
 		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
