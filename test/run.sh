@@ -12,7 +12,7 @@
 # parts' times and the ten slowest tests; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
 #
-#	STRESS_SECONDS	length of the SQL stress of each structure (5)
+#	STRESS_SECONDS	length of the SQL stress of each structure (8)
 #	CORE_SECONDS	length of each threaded stress of the core (3)
 #	TAP_SCALE		per cent of the work that the core's tests do (25)
 #	ALL_ENGINES=1	the core under ASan with every engine
@@ -29,7 +29,7 @@
 
 PARTS=("$@")
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(symbols core keys regress isolation tap stress)
-: "${STRESS_SECONDS:=5}" "${CORE_SECONDS:=3}" "${CONNS:=500}"
+: "${STRESS_SECONDS:=8}" "${CORE_SECONDS:=3}" "${CONNS:=500}"
 export TAP_SCALE=${TAP_SCALE:-25}
 : "${JOBS:=2}" "${TAP_TIMEOUT:=900}" "${FIRST_SERVER:=}"
 art_whole_numbers 1 JOBS TAP_TIMEOUT STRESS_SECONDS CORE_SECONDS CONNS
