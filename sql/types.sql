@@ -1,5 +1,5 @@
 --
--- Every type beside a btree twin: 10,000 random and awkward values, in order
+-- Every type beside a btree twin: 5,000 random and awkward values, in order
 -- both ways, ranges, equality, and what an index-only scan gives back, to the
 -- letter.
 --
@@ -91,7 +91,7 @@ BEGIN
 	-- by the column's own assignment, so that char(n) is padded
 	EXECUTE format('INSERT INTO bt_t SELECT i, CASE WHEN i %% 40 = 0 THEN NULL
 		WHEN i %% 5 = 0 THEN (%L::text[])[1 + (i / 5) %% %s]::%s ELSE %s END
-		FROM generate_series(1, 10000) i', awkward, cardinality(awkward), split_part(type, ' COLLATE', 1), made);
+		FROM generate_series(1, 5000) i', awkward, cardinality(awkward), split_part(type, ' COLLATE', 1), made);
 	CREATE TABLE art_t (LIKE bt_t);
 	INSERT INTO art_t SELECT * FROM bt_t;
 	CREATE TABLE probe AS SELECT id AS i, v FROM bt_t WHERE id % 97 = 0 OR id <= 110 AND id % 5 = 0;

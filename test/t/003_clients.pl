@@ -52,7 +52,7 @@ for my $name (sort keys %script)
 	push @args, '-f', $file;
 }
 
-my $seconds = $ENV{CLIENT_SECONDS} // 10;
+my $seconds = $ENV{CLIENT_SECONDS} // 5;
 my ($out, $err) = ('', '');
 my $rc = IPC::Run::run(
 	[

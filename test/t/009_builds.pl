@@ -350,7 +350,7 @@ is($node->safe_psql('postgres', 'INSERT INTO t VALUES (9001); SELECT 1'), '1',
 $node->safe_psql('postgres', 'DROP TABLE t');
 
 # ---- statements cancelled long before the build is done
-my $rows = $ENV{BUILD_ROWS} // 3000000;
+my $rows = $ENV{BUILD_ROWS} // 1500000;
 $node->safe_psql('postgres', qq{
 	CREATE TABLE big (id bigint);
 	INSERT INTO big SELECT hashint8extended(i, 1) FROM generate_series(1, $rows) i;

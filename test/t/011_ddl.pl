@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $rounds = $ENV{DDL_ROUNDS} || 300;
+my $rounds = $ENV{DDL_ROUNDS} || 150;
 my $seed = art_seed();
 
 my $node = art_node('ddl',

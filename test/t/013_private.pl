@@ -240,7 +240,7 @@ for my $memory (
 
 {
 	my $seed = art_seed();
-	my $until = time + ($ENV{PRIVATE_SECONDS} // 10);
+	my $until = time + ($ENV{PRIVATE_SECONDS} // 5);
 	my $rounds = 0;
 	my $wrong = '';
 

@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $seconds = $ENV{KILL_SECONDS} // 12;
+my $seconds = $ENV{KILL_SECONDS} // 8;
 my $n = 10000;
 my $node = art_node(
 	'kill',

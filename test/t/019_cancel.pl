@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $rounds = $ENV{CANCEL_ROUNDS} // 40;
+my $rounds = $ENV{CANCEL_ROUNDS} // 20;
 my $rows = 20000;
 my $node = art_node(
 	'cancel',

@@ -9,7 +9,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $seconds = $ENV{SWITCH_SECONDS} // 20;
+my $seconds = $ENV{SWITCH_SECONDS} // 10;
 my @engines = art_engines();
 my $n = 20000;
 

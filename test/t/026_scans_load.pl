@@ -10,7 +10,7 @@ use Time::HiRes qw(sleep time);
 use ArtTest;
 
 my $n = 20_000;
-my $seconds = $ENV{SCANS_SECONDS} // 12;
+my $seconds = $ENV{SCANS_SECONDS} // 8;
 my $node = art_node(
 	'scans',
 	max_connections => 60,

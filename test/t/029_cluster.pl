@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $rounds = $ENV{CLUSTER_ROUNDS} // 12;
+my $rounds = $ENV{CLUSTER_ROUNDS} // 6;
 art_seed();
 my $node = art_node('cluster',
 	max_prepared_transactions => 5,

@@ -3,7 +3,7 @@
 # may differ in is the order of rows that are equal, and which one of them
 # stands for all (1.0 or 1.00), so answers are compared by classes of equal
 # values, and what is printed by how often.
-# TYPE_ROWS (3000) rows, TYPES="numeric icu" only these, TYPE_ROUNDS (1) with
+# TYPE_ROWS (2000) rows, TYPES="numeric icu" only these, TYPE_ROUNDS (1) with
 # other values each, SEED.
 use strict;
 use warnings;
@@ -15,7 +15,7 @@ use ArtTest;
 use ArtTwin;
 use ArtTypes;
 
-my $rows = $ENV{TYPE_ROWS} // 3000;
+my $rows = $ENV{TYPE_ROWS} // 2000;
 my $rounds = $ENV{TYPE_ROUNDS} // 1;
 my $probes = 120;
 my @engines = art_engines();

@@ -4,7 +4,7 @@
 # with less and less of it, and what is left is printed as a script.
 # First undisturbed, then with too little memory, builders that are ended,
 # autovacuum, and more sessions at a time.
-# DIFF_SECONDS (20) in all, SEED; ROUND=n runs that round alone.
+# DIFF_SECONDS (12) in all, SEED; ROUND=n runs that round alone.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ use ArtTest;
 use ArtTwin;
 use ArtTypes;
 
-my $seconds = $ENV{DIFF_SECONDS} // 20;
+my $seconds = $ENV{DIFF_SECONDS} // 12;
 my $seed = art_seed();
 my @engines = art_engines();
 

@@ -2,7 +2,7 @@
 # a unique index of which exactly one of two inserters of a key wins, readers of
 # what was just inserted, ALTER INDEX under load, what is buffered when the server
 # is shut down, crashes, or a session ends or waits in its transaction.
-# RACES: keys of the race (100000); TAIL_SECONDS: of each load.
+# RACES: keys of the race (40000); TAIL_SECONDS: of each load.
 use strict;
 use warnings;
 
@@ -12,8 +12,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $races = $ENV{RACES} // 100000;
-my $seconds = $ENV{TAIL_SECONDS} // 3;
+my $races = $ENV{RACES} // 40000;
+my $seconds = $ENV{TAIL_SECONDS} // 2;
 my @engines = art_engines();
 
 art_seed();
@@ -214,7 +214,7 @@ sub race
 }
 
 race($engines[0], $races);
-race($_, $races > 20000 ? 20000 : $races) for @engines[ 1 .. $#engines ];
+race($_, $races > 10000 ? 10000 : $races) for @engines[ 1 .. $#engines ];
 
 # ---- readers of what was just inserted, VACUUM, and ALTER INDEX, under load ----
 

@@ -21,7 +21,7 @@ use ArtTest;
 
 plan skip_all => 'needs /proc' unless -r "/proc/$$/task/$$/children";
 
-my $cycles = $ENV{SURVIVE_CYCLES} || 60;
+my $cycles = $ENV{SURVIVE_CYCLES} || 30;
 my $sums = $ENV{SURVIVE_SUMS};
 my $clients = 16;
 my $renew = 50;    # cycles until all is made anew, with other structures

@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use ArtTest;
 
-my $rounds = $ENV{REPLICA_ROUNDS} // 6;
+my $rounds = $ENV{REPLICA_ROUNDS} // 3;
 my $seconds = $ENV{REPLICA_SECONDS} // 1;
 
 art_seed();
