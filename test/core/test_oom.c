@@ -301,7 +301,7 @@ full_area(keykind kind, bool capped, int moves, uint64_t seed)
 	ax_attach(&fcx, a, 0, 1, &port);
 	tap_elide(&fcx);
 	t = ax_tree_alloc(&fcx);
-	mt_universe(&m, kind, kind == KK_LONG ? 2000 : 160000, 5);
+	mt_universe(&m, kind, kind == KK_LONG ? 2000 : 80000, 5);
 	m.cx = &fcx;
 	m.t = t;
 	if (ax_tree_open(&fcx, t, tap_structure(), capped ? 2 << 20 : 0, tap_page_size(), &m.gen) != AX_OK)
