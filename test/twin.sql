@@ -63,6 +63,7 @@ BEGIN
 	RETURN r;
 END $$;
 
+-- a plan as up to 18 it is written: 19 names subplans and tells what a Result replaces
 CREATE OR REPLACE FUNCTION twin.plan(side text, q text) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -70,7 +71,8 @@ DECLARE
 	lines text[];
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || replace(q, '{}', side) LOOP
-		lines := lines || replace(line, side || '_', '{}_');
+		CONTINUE WHEN line ~ '^ *Replaces: ';
+		lines := lines || regexp_replace(replace(line, side || '_', '{}_'), '((Init|Sub)Plan) [a-z]+_', '\1 ');
 	END LOOP;
 	RETURN lines;
 END $$;

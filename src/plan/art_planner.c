@@ -34,7 +34,7 @@
 #include "live/live.h"
 #include "plan/plan.h"
 
-static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static ArtRelInfoHook prev_rel_info_hook = NULL;
 static planner_hook_type prev_planner_hook = NULL;
 
 /*
@@ -230,19 +230,18 @@ prepare_index(IndexOptInfo *info)
 }
 
 /*
- * get_relation_info_hook.  An art index is told by the address of its cost
+ * art_rel_info_hook.  An art index is told by the address of its cost
  * function, which takes no look-up; one that another extension only imagines
  * (hypothetical) is left alone.
  */
 static void
-art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
-					  RelOptInfo *rel)
+art_get_relation_info(ART_REL_INFO_PARAMETERS)
 {
 	ListCell   *lc;
 
 	/* first the others: they see the indexes as the catalogs have them */
-	if (prev_get_relation_info_hook)
-		prev_get_relation_info_hook(root, relationObjectId, inhparent, rel);
+	if (prev_rel_info_hook)
+		prev_rel_info_hook(ART_REL_INFO_ARGUMENTS);
 
 	foreach(lc, rel->indexlist)
 	{
@@ -366,8 +365,7 @@ adopt_arbiter_opclasses(Query *query)
  * planner may scribble on its input, and so may we.
  */
 static PlannedStmt *
-art_planner(Query *parse, const char *query_string, int cursorOptions,
-			ParamListInfo boundParams)
+art_planner(Query *parse, ART_PLAN_PARAMETERS)
 {
 	adopt_arbiter_opclasses(parse);
 	if (parse->hasModifyingCTE)
@@ -384,15 +382,15 @@ art_planner(Query *parse, const char *query_string, int cursorOptions,
 	}
 
 	return art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
-							  parse, query_string, cursorOptions, boundParams);
+							  parse, ART_PLAN_ARGUMENTS);
 }
 
 /* Put the hooks in; from _PG_init, in every process that loads the library. */
 void
 art_planner_install(void)
 {
-	prev_get_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = art_get_relation_info;
+	prev_rel_info_hook = art_rel_info_hook;
+	art_rel_info_hook = art_get_relation_info;
 	prev_planner_hook = planner_hook;
 	planner_hook = art_planner;
 }
