@@ -72,7 +72,7 @@ DECLARE
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || replace(q, '{}', side) LOOP
 		CONTINUE WHEN line ~ '^ *Replaces: ';
-		lines := lines || regexp_replace(replace(line, side || '_', '{}_'), '((Init|Sub)Plan) [a-z]+_', '\1 ');
+		lines := lines || regexp_replace(replace(line, side || '_', '{}_'), '((Init|Sub)Plan) [a-z]+_', '\1 ', 'g');
 	END LOOP;
 	RETURN lines;
 END $$;
