@@ -228,6 +228,21 @@ typedef dlist_iter ArtBgworkerIter;
 typedef slist_iter ArtBgworkerIter;
 #endif
 
+/* ---- a worker that DROP DATABASE and the like may end: from 19 on ---- */
+#if PG_VERSION_NUM >= 190000
+#define ART_WORKER_INTERRUPTIBLE BGWORKER_INTERRUPTIBLE
+#else
+#define ART_WORKER_INTERRUPTIBLE 0
+#endif
+
+/* ---- has an extension said how these two are to be joined?  Such advice is of 19 ---- */
+#if PG_VERSION_NUM >= 190000
+#define ART_JOIN_IS_ADVISED(root, extra) \
+	((((extra)->pgs_mask ^ (root)->glob->default_pgs_mask) & PGS_JOIN_ANY) != 0)
+#else
+#define ART_JOIN_IS_ADVISED(root, extra) false
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)

@@ -63,7 +63,8 @@ BEGIN
 	RETURN r;
 END $$;
 
--- a plan as up to 18 it is written: 19 names subplans and tells what a Result replaces
+-- a plan without what versions number and name in several ways, subplans, and what a
+-- Result replaces
 CREATE OR REPLACE FUNCTION twin.plan(side text, q text) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -72,7 +73,8 @@ DECLARE
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || replace(q, '{}', side) LOOP
 		CONTINUE WHEN line ~ '^ *Replaces: ';
-		lines := lines || regexp_replace(replace(line, side || '_', '{}_'), '((Init|Sub)Plan) [a-z]+_', '\1 ', 'g');
+		lines := lines || regexp_replace(replace(line, side || '_', '{}_'),
+			'((Init|Sub)Plan) ([a-z]+_)?[0-9]+( \(returns [^)]*\))?', '\1', 'g');
 	END LOOP;
 	RETURN lines;
 END $$;
