@@ -176,6 +176,20 @@ prepare_on_standby(Relation index, IndexOptInfo *info)
 }
 
 /*
+ * Does a foreign key look for the row that is referenced (ri_triggers.c)?  Such a
+ * query is "SELECT 1 FROM ONLY t x WHERE key = $1 FOR KEY SHARE OF x".  Its plan is
+ * kept, and run once for each row that references.
+ */
+static bool
+is_key_check(const Query *parse)
+{
+	return parse->commandType == CMD_SELECT && list_length(parse->rtable) == 1 &&
+		list_length(parse->rowMarks) == 1 && list_length(parse->targetList) == 1 &&
+		linitial_node(RowMarkClause, parse->rowMarks)->strength == LCS_FORKEYSHARE &&
+		IsA(linitial_node(TargetEntry, parse->targetList)->expr, Const);
+}
+
+/*
  * Fill in what core could not know of one art index; false to hide it.  The
  * locks that get_relation_info() took on it are held to the end of the
  * transaction.
@@ -184,7 +198,7 @@ prepare_on_standby(Relation index, IndexOptInfo *info)
  * Locks: takes none on the index, which get_relation_info() has locked.
  */
 static bool
-prepare_index(IndexOptInfo *info)
+prepare_index(const Query *parse, IndexOptInfo *info)
 {
 	Relation	index;
 	BlockNumber pages;
@@ -205,7 +219,7 @@ prepare_index(IndexOptInfo *info)
 	}
 	ready = !RELATION_IS_OTHER_TEMP(index) &&
 		art_planner_stats(index, &pages, &entries, &height);
-	if (!ready && art_ready_for_plan(index))
+	if (!ready && art_ready_for_plan(index, info->unique && is_key_check(parse)))
 		ready = art_planner_stats(index, &pages, &entries, &height);
 	if (!ready)
 	{
@@ -250,7 +264,7 @@ art_get_relation_info(ART_REL_INFO_PARAMETERS)
 		if ((void *) info->amcostestimate != (void *) artcostestimate ||
 			info->hypothetical)
 			continue;
-		if (!prepare_index(info))
+		if (!prepare_index(root->parse, info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 	}
 }
