@@ -46,7 +46,7 @@ DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES)
 # Symbols are hidden; 15 has no marking of its own for those that are not.
 PG_CPPFLAGS = -I$(srcdir)/src \
 	'-DPGDLLEXPORT=__attribute__((visibility("default")))' '-DARTIDX_VERSION="$(EXTVERSION)"'
-PG_CFLAGS = -std=gnu11 -fvisibility=hidden -Wextra -Wno-unused-parameter
+PG_CFLAGS = -fvisibility=hidden -Wextra -Wno-unused-parameter
 ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif

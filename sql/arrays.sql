@@ -95,7 +95,7 @@ DECLARE
 BEGIN
 	EXECUTE format('SELECT format(''%%s rows, %%s'', count(*), array_agg(x) = array_agg(x ORDER BY %s)
 		AND count(*) = count(DISTINCT v)) FROM (%s) x', cols, q) INTO r;
-	RETURN r || ', ' || (SELECT string_agg(regexp_replace(trim(l), '\(InitPlan \d+\)\.col1|\$\d+', '$', 'g'), '; ')
+	RETURN r || ', ' || (SELECT string_agg(regexp_replace(trim(l), '\(InitPlan\)\.col1|\$\d+', '$', 'g'), '; ')
 		FROM unnest(twin.plan('art', q)) l WHERE l ~ 'Scan|Sort|Cond');
 END $$;
 SELECT in_order('SELECT a, b, c, v FROM art_t WHERE a = ANY (''{7,3,150,1,0,15}'') AND b = ANY (''{1,2,3,4,5,9}'')', 'a DESC, b, c DESC, v');

@@ -12,6 +12,15 @@ SET enable_mergejoin = off;
 SET enable_memoize = off;
 SET enable_material = off;
 
+-- a plan, whose subplans 19 names after their kind, too
+CREATE FUNCTION plan(q text, options text, OUT plan text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+	FOR plan IN EXECUTE format('EXPLAIN (%s) %s', options, q) LOOP
+		plan := regexp_replace(plan, 'SubPlan [a-z]+_', 'SubPlan ', 'g');
+		RETURN NEXT;
+	END LOOP;
+END $$;
+
 -- keys once, never, several times, and NULL
 CREATE TABLE o (id int, k int, t text, d date, x int, g int);
 INSERT INTO o SELECT i, CASE WHEN i % 11 = 0 THEN NULL ELSE i * 7919 % 2500 END, 't' || i % 700,
@@ -99,7 +108,7 @@ ROLLBACK;
 -- few rows, or few of the result
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM (SELECT * FROM o LIMIT 20) o JOIN n ON n.k = o.k;
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.id = o.k LIMIT 10;
-EXPLAIN (COSTS OFF) SELECT s, EXISTS (SELECT FROM o JOIN n ON n.k = o.k + s WHERE n.y = 39 AND o.g = s) AS e FROM generate_series(1, 9) s;
+SELECT plan($$SELECT s, EXISTS (SELECT FROM o JOIN n ON n.k = o.k + s WHERE n.y = 39 AND o.g = s) AS e FROM generate_series(1, 9) s$$, 'COSTS OFF');
 -- rows that are locked or changed
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.k = o.k FOR UPDATE OF o;
 EXPLAIN (COSTS OFF) UPDATE o SET g = n.y FROM n WHERE n.k = o.k;
@@ -291,10 +300,10 @@ SELECT entries = heap_tuples AS clean FROM artidx_check('dead_k', true);
 -- ---- conditions of every kind ----------------------------------------------------
 
 -- subplans are shown, with the columns of both sides in their arguments
-EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o LEFT JOIN n ON n.k = o.k AND n.y > (SELECT max(z.x) FROM o z WHERE z.id = o.id);
-EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.k = (SELECT max(z.k) FROM o z WHERE z.id = o.id) + o.g;
-EXPLAIN (VERBOSE, COSTS OFF) SELECT (SELECT max(z.x) FROM o z WHERE z.id = n.id) AS m FROM o JOIN n ON n.k = o.k
-	WHERE (SELECT max(z.x) FROM o z WHERE z.id = n.id - 1) > 5;
+SELECT plan($$SELECT o.id, n.y FROM o LEFT JOIN n ON n.k = o.k AND n.y > (SELECT max(z.x) FROM o z WHERE z.id = o.id)$$, 'COSTS OFF');
+SELECT plan($$SELECT o.id, n.y FROM o JOIN n ON n.k = (SELECT max(z.k) FROM o z WHERE z.id = o.id) + o.g$$, 'COSTS OFF');
+SELECT plan($$SELECT (SELECT max(z.x) FROM o z WHERE z.id = n.id) AS m FROM o JOIN n ON n.k = o.k
+	WHERE (SELECT max(z.x) FROM o z WHERE z.id = n.id - 1) > 5$$, 'VERBOSE, COSTS OFF');
 -- few entries of a key, of which one is wanted; placeholders
 EXPLAIN (COSTS OFF) SELECT id FROM o WHERE EXISTS (SELECT FROM n WHERE n.k = o.k AND n.t <> o.t);
 EXPLAIN (COSTS OFF) SELECT o.id, s.c FROM o LEFT JOIN (SELECT k, coalesce(y, 1) AS c FROM n) s ON s.k = o.k;

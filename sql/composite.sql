@@ -107,7 +107,7 @@ SELECT side_by_side('CREATE DOMAIN {}_dom AS {}_pair');
 SELECT side_by_side('CREATE DOMAIN {}_sole AS {}_pair');
 SELECT side_by_side('CREATE TYPE {}_outer AS (p {}_pair, n int)');
 SELECT side_by_side('CREATE TYPE {}_range AS RANGE (subtype = {}_pair)');
-SELECT side_by_side('CREATE FUNCTION {}_make(int) RETURNS {}_pair LANGUAGE sql IMMUTABLE AS $f$ SELECT NULL::comp.{}_pair $f$');
+SELECT side_by_side('CREATE FUNCTION {}_make(int) RETURNS {}_pair LANGUAGE sql IMMUTABLE AS $f$ SELECT CASE WHEN $1 < 0 THEN NULL::comp.{}_pair END $f$');
 SELECT side_by_side('CREATE TABLE {}_t (id int, k {}_pair, l {}_pair[], d {}_sole, e {}_dom[], o {}_outer, r {}_range, m {}_multirange, x int, y text)');
 -- the first attribute alone is the same for many
 SELECT side_by_side($$INSERT INTO {}_t SELECT i, k, ARRAY[k, k], k, ARRAY[k::{}_dom], ROW(k, i % 3)::{}_outer,

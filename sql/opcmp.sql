@@ -100,7 +100,7 @@ BEGIN
 		'SELECT min(w COLLATE "en-x-icu"), max(w COLLATE "en-x-icu") FROM {}_t',
 		'SELECT w, k FROM {}_t ORDER BY w COLLATE "de-x-icu" DESC NULLS LAST, k',
 		'SELECT w, k FROM {}_t ORDER BY w COLLATE "de-x-icu" NULLS FIRST, k DESC',
-		'SELECT w, k FROM {}_t WHERE w COLLATE "de-x-icu" < ''c'' AND k = 7 ORDER BY w COLLATE "de-x-icu" DESC, k',
+		'SELECT w, k FROM {}_t WHERE w COLLATE "de-x-icu" < ''c'' AND k + 0 < 8 ORDER BY w COLLATE "de-x-icu" DESC, k',
 		'SELECT lower(w) FROM {}_t ORDER BY w COLLATE nocase',
 		'SELECT count(*) FROM {}_t WHERE w COLLATE nocase = (SELECT upper(w) FROM bt_t WHERE id = 1235)',
 		'SELECT id FROM {}_t WHERE w COLLATE nocase IN (SELECT lower(w) FROM bt_t WHERE id BETWEEN 100 AND 110) ORDER BY id',

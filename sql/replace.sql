@@ -41,7 +41,10 @@ SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 't'::regclass 
 
 -- errors are those of btree
 CREATE INDEX ON t (p);
+-- (19 shows the place)
+\set VERBOSITY sqlstate
 CREATE INDEX ON t (zzz);
+\set VERBOSITY default
 CREATE INDEX ON t (ctid);
 CREATE INDEX ON t (a text_ops);
 CREATE INDEX ON t (a no_such_ops);

@@ -1,6 +1,6 @@
 /*
  * art_compat.h
- *	  Every difference between PostgreSQL 15, 16, 17 and 18 that artidx meets.
+ *	  Every difference between PostgreSQL 15 to 19 that artidx meets.
  *
  * src/README.md: Rooms
  */
@@ -9,19 +9,32 @@
 
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/heapam_xlog.h"
 #include "access/htup_details.h"
 #include "access/xlogreader.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "commands/defrem.h"
+#include "executor/instrument.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/plancat.h"
 #include "storage/proc.h"
+#include "utils/date.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
+#include "nodes/miscnodes.h"
 #include "varatt.h"
 #endif
 
@@ -166,14 +179,42 @@ art_row_header(Datum value)
 /* ---- index_concurrently_swap() copies the columns' statistics targets up to 16 ---- */
 #define ART_SWAP_LEAVES_TARGETS (PG_VERSION_NUM >= 170000)
 
-/* ---- ownership of a relation: the same; and an argument more of DefineIndex ---- */
+/* ---- ownership of a relation: the same ---- */
 #if PG_VERSION_NUM >= 160000
 #define ART_OWNS_TABLE(relid) \
 	object_ownercheck(RelationRelationId, (relid), GetUserId())
-#define ART_NO_TOTAL_PARTS -1,
 #else
 #define ART_OWNS_TABLE(relid) pg_class_ownercheck((relid), GetUserId())
-#define ART_NO_TOTAL_PARTS
+#endif
+
+/*
+ * ---- make an index, without a question of rights or a NOTICE.  not_in_use: the table's
+ * other users are looked for.  16 counts a parent's partitions; 19 can point at the text of
+ * the statement. ----
+ */
+#if PG_VERSION_NUM >= 190000
+#define art_define_index(relid, stmt, not_in_use) \
+	DefineIndex(NULL, (relid), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
+				false, false, (not_in_use), false, true)
+#elif PG_VERSION_NUM >= 160000
+#define art_define_index(relid, stmt, not_in_use) \
+	DefineIndex((relid), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
+				false, false, (not_in_use), false, true)
+#else
+#define art_define_index(relid, stmt, not_in_use) \
+	DefineIndex((relid), (stmt), InvalidOid, InvalidOid, InvalidOid, \
+				false, false, (not_in_use), false, true)
+#endif
+
+/*
+ * ---- an access method's routine: up to 18 core keeps, and may free, what the handler
+ * returns; from 19 on it points at it for ever ----
+ */
+#if PG_VERSION_NUM >= 190000
+#define ART_RETURN_ROUTINE(routine) PG_RETURN_POINTER(&(routine))
+#else
+#define ART_RETURN_ROUTINE(routine) \
+	PG_RETURN_POINTER(memcpy(makeNode(IndexAmRoutine), &(routine), sizeof(routine)))
 #endif
 
 /* ---- is a static background worker of this type registered?  Postmaster only ---- */
@@ -187,12 +228,68 @@ typedef dlist_iter ArtBgworkerIter;
 typedef slist_iter ArtBgworkerIter;
 #endif
 
+/* ---- a worker that DROP DATABASE and the like may end: from 19 on ---- */
+#if PG_VERSION_NUM >= 190000
+#define ART_WORKER_INTERRUPTIBLE BGWORKER_INTERRUPTIBLE
+#else
+#define ART_WORKER_INTERRUPTIBLE 0
+#endif
+
+/* ---- has an extension said how these two are to be joined?  Such advice is of 19 ---- */
+#if PG_VERSION_NUM >= 190000
+#define ART_JOIN_IS_ADVISED(root, extra) \
+	((((extra)->pgs_mask ^ (root)->glob->default_pgs_mask) & PGS_JOIN_ANY) != 0)
+#else
+#define ART_JOIN_IS_ADVISED(root, extra) false
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)
 #else
 #define art_collate_is_c(collid) lc_collate_is_c(collid)
 #endif
+
+/*
+ * ---- the libc locale of a deterministic collation; false: it has none.  (locale_t) 0 is
+ * the database's own, as 15 to 17 keep it.  19 does not keep the provider with the locale. ----
+ */
+static inline bool
+art_libc_locale(Oid collation, locale_t *loc)
+{
+	pg_locale_t l = pg_newlocale_from_collation(collation);
+
+#if PG_VERSION_NUM >= 190000
+	char		provider;
+
+	if (collation == DEFAULT_COLLATION_OID)
+	{
+		HeapTuple	tup = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+
+		if (!HeapTupleIsValid(tup))
+			elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+		provider = ((Form_pg_database) GETSTRUCT(tup))->datlocprovider;
+		ReleaseSysCache(tup);
+	}
+	else
+	{
+		HeapTuple	tup = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+
+		if (!HeapTupleIsValid(tup))
+			elog(ERROR, "cache lookup failed for collation %u", collation);
+		provider = ((Form_pg_collation) GETSTRUCT(tup))->collprovider;
+		ReleaseSysCache(tup);
+	}
+	if (provider != COLLPROVIDER_LIBC || !l->deterministic)
+		return false;
+	*loc = l->lt;
+#else
+	if (l != NULL && (l->provider != COLLPROVIDER_LIBC || !l->deterministic))
+		return false;
+	*loc = l != NULL ? l->info.lt : (locale_t) 0;
+#endif
+	return true;
+}
 
 /* ---- a datum out of a sort, in the caller's memory ---- */
 #if PG_VERSION_NUM >= 160000
@@ -321,13 +418,101 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_EXPLAIN_HEADER "commands/explain.h"
 #endif
 
-/* ---- begin an index scan: 18 counts its searches on behalf of EXPLAIN ---- */
-#if PG_VERSION_NUM >= 180000
+/*
+ * ---- begin scans: 18 counts searches of an index on behalf of EXPLAIN; 19 takes flags,
+ * of which none is wanted here ----
+ */
+#if PG_VERSION_NUM >= 190000
+#define art_table_beginscan(rel, snapshot) table_beginscan((rel), (snapshot), 0, NULL, SO_NONE)
+#define art_table_beginscan_parallel(rel, shared) \
+	table_beginscan_parallel((rel), (shared), SO_NONE)
+#define art_table_index_fetch_begin(rel) table_index_fetch_begin((rel), SO_NONE)
+#define art_parallelscan_startblock(rel, worker, shared) \
+	table_block_parallelscan_startblock_init((rel), (worker), (shared), \
+											 InvalidBlockNumber, InvalidBlockNumber)
+#else
+#define art_table_beginscan(rel, snapshot) table_beginscan((rel), (snapshot), 0, NULL)
+#define art_table_beginscan_parallel(rel, shared) table_beginscan_parallel((rel), (shared))
+#define art_table_index_fetch_begin(rel) table_index_fetch_begin(rel)
+#define art_parallelscan_startblock(rel, worker, shared) \
+	table_block_parallelscan_startblock_init((rel), (worker), (shared))
+#endif
+#if PG_VERSION_NUM >= 190000
+#define art_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0, SO_NONE)
+#elif PG_VERSION_NUM >= 180000
 #define art_index_beginscan(heap, index, snapshot, nkeys) \
 	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0)
 #else
 #define art_index_beginscan(heap, index, snapshot, nkeys) \
 	index_beginscan((heap), (index), (snapshot), (nkeys), 0)
+#endif
+
+/*
+ * ---- the page that a fetch by an index has pinned: 19 keeps its number, too, and wants to
+ * set bits of the visibility map when it prunes ----
+ */
+#if PG_VERSION_NUM >= 190000
+#define art_fetch_set_page(fetch, buffer, block) \
+	((fetch)->xs_cbuf = (buffer), (fetch)->xs_blk = (block))
+#define art_page_prune_opt(rel, fetch) \
+	heap_page_prune_opt((rel), (fetch)->xs_cbuf, &(fetch)->xs_vmbuffer, false)
+#else
+#define art_fetch_set_page(fetch, buffer, block) \
+	((void) (block), (fetch)->xs_cbuf = (buffer))
+#define art_page_prune_opt(rel, fetch) heap_page_prune_opt((rel), (fetch)->xs_cbuf)
+#endif
+
+/* ---- what EXPLAIN counts of a plan's node ---- */
+#if PG_VERSION_NUM < 190000
+typedef Instrumentation NodeInstrumentation;
+#endif
+
+/*
+ * ---- planner hooks: 19 tells the planner's about EXPLAIN, and has in place of
+ * get_relation_info_hook one that comes a moment later ----
+ */
+#if PG_VERSION_NUM >= 190000
+#define ART_PLAN_PARAMETERS	const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams, ExplainState *es
+#define ART_PLAN_ARGUMENTS	query_string, cursorOptions, boundParams, es
+typedef build_simple_rel_hook_type ArtRelInfoHook;
+#define art_rel_info_hook	build_simple_rel_hook
+#define ART_REL_INFO_PARAMETERS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define ART_REL_INFO_ARGUMENTS	root, rel, rte
+#else
+#define ART_PLAN_PARAMETERS	const char *query_string, int cursorOptions, ParamListInfo boundParams
+#define ART_PLAN_ARGUMENTS	query_string, cursorOptions, boundParams
+typedef get_relation_info_hook_type ArtRelInfoHook;
+#define art_rel_info_hook	get_relation_info_hook
+#define ART_REL_INFO_PARAMETERS	PlannerInfo *root, Oid relationObjectId, bool inhparent, \
+	RelOptInfo *rel
+#define ART_REL_INFO_ARGUMENTS	root, relationObjectId, inhparent, rel
+#endif
+
+/*
+ * ---- a moment as another type; *overflow as btree's comparisons across types have it:
+ * 1 above all of them, -1 below.  19 tells by a soft error. ----
+ */
+#if PG_VERSION_NUM >= 190000
+#define ART_MOMENT(name, function, input) \
+static inline int64 \
+name(input moment, int *overflow) \
+{ \
+	ErrorSaveContext soft = {.type = T_ErrorSaveContext}; \
+	int64		result = function(moment, (Node *) &soft); \
+ \
+	*overflow = !soft.error_occurred ? 0 : moment > 0 ? 1 : -1; \
+	return result; \
+}
+ART_MOMENT(art_date2timestamp, date2timestamp_safe, DateADT)
+ART_MOMENT(art_date2timestamptz, date2timestamptz_safe, DateADT)
+ART_MOMENT(art_timestamp2timestamptz, timestamp2timestamptz_safe, Timestamp)
+#undef ART_MOMENT
+#else
+#define art_date2timestamp	date2timestamp_opt_overflow
+#define art_date2timestamptz date2timestamptz_opt_overflow
+#define art_timestamp2timestamptz timestamp2timestamptz_opt_overflow
 #endif
 
 /* ---- a relation's file, as WAL records name it ---- */

@@ -100,67 +100,69 @@ art_translate_cmptype(CompareType cmptype, Oid opfamily)
 Datum
 arthandler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *am = makeNode(IndexAmRoutine);
+	static const IndexAmRoutine routine = {
+		.type = T_IndexAmRoutine,
 
-	am->amstrategies = ART_NSTRATEGIES;
-	am->amsupport = ART_NSUPPORT;
-	am->amoptsprocnum = ART_OPTIONS_PROC;
-	am->amcanorder = true;
-	am->amcanorderbyop = false;
-	am->amcanbackward = true;
-	am->amcanunique = true;
-	am->amcanmulticol = true;
-	am->amoptionalkey = true;
-	am->amsearcharray = true;
-	am->amsearchnulls = true;
-	am->amstorage = false;
-	am->amclusterable = true;
-	am->ampredlocks = true;
-	am->amcanparallel = true;
-	am->amcaninclude = true;
-	am->amusemaintenanceworkmem = false;
-	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
-	am->amkeytype = InvalidOid;
+		.amstrategies = ART_NSTRATEGIES,
+		.amsupport = ART_NSUPPORT,
+		.amoptsprocnum = ART_OPTIONS_PROC,
+		.amcanorder = true,
+		.amcanorderbyop = false,
+		.amcanbackward = true,
+		.amcanunique = true,
+		.amcanmulticol = true,
+		.amoptionalkey = true,
+		.amsearcharray = true,
+		.amsearchnulls = true,
+		.amstorage = false,
+		.amclusterable = true,
+		.ampredlocks = true,
+		.amcanparallel = true,
+		.amcaninclude = true,
+		.amusemaintenanceworkmem = false,
+		.amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL,
+		.amkeytype = InvalidOid,
 
-	am->ambuild = artbuild;
-	am->ambuildempty = artbuildempty;
-	am->aminsert = artinsert;
-	am->ambulkdelete = artbulkdelete;
-	am->amvacuumcleanup = artvacuumcleanup;
-	am->amcanreturn = art_can_return;
-	am->amcostestimate = artcostestimate;
-	am->amoptions = artoptions;
-	am->amproperty = NULL;
-	am->ambuildphasename = artbuildphasename;
-	am->amvalidate = artvalidate;
-	am->amadjustmembers = artadjustmembers;
-	am->ambeginscan = artbeginscan;
-	am->amrescan = artrescan;
-	am->amgettuple = artgettuple;
-	am->amgetbitmap = artgetbitmap;
-	am->amendscan = artendscan;
-	am->ammarkpos = artmarkpos;
-	am->amrestrpos = artrestrpos;
-	am->amestimateparallelscan = artestimateparallelscan;
-	am->aminitparallelscan = artinitparallelscan;
-	am->amparallelrescan = artparallelrescan;
+		.ambuild = artbuild,
+		.ambuildempty = artbuildempty,
+		.aminsert = artinsert,
+		.ambulkdelete = artbulkdelete,
+		.amvacuumcleanup = artvacuumcleanup,
+		.amcanreturn = art_can_return,
+		.amcostestimate = artcostestimate,
+		.amoptions = artoptions,
+		.amproperty = NULL,
+		.ambuildphasename = artbuildphasename,
+		.amvalidate = artvalidate,
+		.amadjustmembers = artadjustmembers,
+		.ambeginscan = artbeginscan,
+		.amrescan = artrescan,
+		.amgettuple = artgettuple,
+		.amgetbitmap = artgetbitmap,
+		.amendscan = artendscan,
+		.ammarkpos = artmarkpos,
+		.amrestrpos = artrestrpos,
+		.amestimateparallelscan = artestimateparallelscan,
+		.aminitparallelscan = artinitparallelscan,
+		.amparallelrescan = artparallelrescan,
 
 #if PG_VERSION_NUM >= 160000
-	/* a summarizing index may be skipped by HOT updates: not this one */
-	am->amsummarizing = false;
+		/* a summarizing index may be skipped by HOT updates: not this one */
+		.amsummarizing = false,
 #endif
 #if PG_VERSION_NUM >= 170000
-	am->amcanbuildparallel = true;	/* before: art_pbuild_workers */
-	am->aminsertcleanup = NULL;
+		.amcanbuildparallel = true,	/* before: art_pbuild_workers */
+		.aminsertcleanup = NULL,
 #endif
 #if PG_VERSION_NUM >= 180000
-	am->amcanhash = false;
-	am->amconsistentequality = true;
-	am->amconsistentordering = true;
-	am->amgettreeheight = art_tree_height;
-	am->amtranslatestrategy = art_translate_strategy;
-	am->amtranslatecmptype = art_translate_cmptype;
+		.amcanhash = false,
+		.amconsistentequality = true,
+		.amconsistentordering = true,
+		.amgettreeheight = art_tree_height,
+		.amtranslatestrategy = art_translate_strategy,
+		.amtranslatecmptype = art_translate_cmptype,
 #endif
+	};
 
-	PG_RETURN_POINTER(am);
+	ART_RETURN_ROUTINE(routine);
 }

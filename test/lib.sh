@@ -48,7 +48,7 @@ art_pg_complete()
 		[ -f "$pgxs/test/perl/PostgreSQL/Test/Cluster.pm" ]
 }
 
-ART_VERSIONS="15 16 17 18"
+ART_VERSIONS="15 16 17 18 19"
 
 # The pg_config to use: PG_CONFIG if given, else the oldest complete one.
 art_find_pg_config()

@@ -18,7 +18,7 @@
 # A "?" behind a row says that nothing is wrong if no suite has the version; it
 # is listed as not available.  Everything else that cannot run is a failure.
 #
-#	MATRIX			the rows (builds 16? 17 18 first assert asan)
+#	MATRIX			the rows (builds 16? 17 18 19 first assert asan)
 #	PARTS			the parts of every row; else those of default_parts()
 #	ARTIDX_CACHE	what is made once stays there (~/.cache/artidx)
 #	CONFORMANCE_SRC	a source tree of PostgreSQL 15, instead of Debian's
@@ -28,7 +28,7 @@
 . "$TREE/test/roots.sh"
 . "$TREE/test/conformance/fetch.sh"
 
-[ $# -gt 0 ] || set -- ${MATRIX:-builds 16? 17 18 first assert asan}
+[ $# -gt 0 ] || set -- ${MATRIX:-builds 16? 17 18 19 first assert asan}
 : "${ROW_SECONDS:=5400}"
 PASSED=0
 FAILED=0

@@ -15,7 +15,7 @@
 #		A library that wants what no server has is caught by both.  One TAP line.
 #	test/symbols.sh learn LIBRARY|SYMBOL...
 #		Asks the first minor releases themselves, which npm has, and writes
-#		test/symbols.txt anew.
+#		test/symbols.txt anew.  Of a version that npm has not yet it asks Debian's.
 #
 # What a library wants weakly is NULL where the server has none: src/art_compat.h.
 #
@@ -111,9 +111,19 @@ case ${1:-} in
 			done
 		} | sort -u >"$tmp/all"
 		for v in $ART_VERSIONS; do
-			art_first_server "$v" || art_die "$ART_ROOT_WHY"
-			echo "# $v: $(cat "$ART_FIRST/version")" >>"$tmp/head"
-			offered "$ART_FIRST/bin/postgres" | comm -12 - "$tmp/all" | sed "s/\$/ $v/" >>"$tmp/have"
+			# a version that npm has not yet: Debian's
+			if grep -qw "$v:[^ ]*" <<<"$ART_FIRST_MINORS"; then
+				art_first_server "$v" || art_die "$ART_ROOT_WHY"
+				server=$ART_FIRST/bin/postgres
+				echo "# $v: $(cat "$ART_FIRST/version")" >>"$tmp/head"
+			else
+				art_root "$v" || art_die "$ART_ROOT_WHY"
+				server=$ART_ROOT/usr/lib/postgresql/$v/bin/postgres
+				sed -n "s/^#define PG_VERSION \"\(.*\)\"/# $v: \1/p" \
+					"$(art_in_root "$ART_ROOT" /usr/lib/postgresql/$v/bin/pg_config --includedir-server |
+						sed "s,^,$ART_ROOT,")/pg_config.h" >>"$tmp/head"
+			fi
+			offered "$server" | comm -12 - "$tmp/all" | sed "s/\$/ $v/" >>"$tmp/have"
 		done
 		{
 			echo "# What artidx wants of the server, and the first minor releases that have it: those"

@@ -63,6 +63,8 @@ BEGIN
 	RETURN r;
 END $$;
 
+-- a plan without what versions number and name in several ways, subplans, and what a
+-- Result replaces
 CREATE OR REPLACE FUNCTION twin.plan(side text, q text) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -70,7 +72,9 @@ DECLARE
 	lines text[];
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || replace(q, '{}', side) LOOP
-		lines := lines || replace(line, side || '_', '{}_');
+		CONTINUE WHEN line ~ '^ *Replaces: ';
+		lines := lines || regexp_replace(replace(line, side || '_', '{}_'),
+			'((Init|Sub)Plan) ([a-z]+_)?[0-9]+( \(returns [^)]*\))?', '\1', 'g');
 	END LOOP;
 	RETURN lines;
 END $$;

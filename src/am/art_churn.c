@@ -118,7 +118,7 @@ churn_pass(ArtChurn *c)
 			if (st->hazard == NULL)
 				st->hazard = art_hazard_acquire(c->index, st->cxt);
 			c->slot = table_slot_create(c->heap, NULL);
-			c->fetch = table_index_fetch_begin(c->heap);
+			c->fetch = art_table_index_fetch_begin(c->heap);
 		}
 		if (!art_hazard_publish(st->hazard, tid, c->delgen))
 			break;

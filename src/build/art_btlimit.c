@@ -129,7 +129,7 @@ art_check_rows_btree_limit(Relation heap, Relation index)
 								ALLOCSET_DEFAULT_SIZES);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	slot = table_slot_create(heap, NULL);
-	scan = table_beginscan(heap, snapshot, 0, NULL);
+	scan = art_table_beginscan(heap, snapshot);
 	old = MemoryContextSwitchTo(row);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{

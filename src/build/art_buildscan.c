@@ -185,7 +185,7 @@ art_build_heap_scan(Relation heap, Relation index, IndexInfo *info, bool progres
 
 	s.slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	if (s.shared != NULL)
-		table_block_parallelscan_startblock_init(heap, &s.worker, s.shared);
+		art_parallelscan_startblock(heap, &s.worker, s.shared);
 	if (!RelationUsesLocalBuffers(heap) && s.nblocks > (BlockNumber) NBuffers / 4)
 	{
 		s.strategy = GetAccessStrategy(BAS_BULKREAD);

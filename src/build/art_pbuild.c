@@ -214,7 +214,7 @@ scan_share(Part *p)
 	s.limit = p->kd->fixed ? ART_LIMIT_NONE : ART_LIMIT_UNKNOWN;
 	s.tmp = AllocSetContextCreate(p->cxt, "art build row", ALLOCSET_DEFAULT_SIZES);
 	art_buf_init(&s.key, p->cxt, 64);
-	scan = table_beginscan_parallel(p->heap, shared_scan(sh));
+	scan = art_table_beginscan_parallel(p->heap, shared_scan(sh));
 	heap_rows = art_build_heap_scan(p->heap, p->index, info, p->leads, scan_row, &s, scan);
 	art_run_flush(p->run);
 	if (p->data != NULL)

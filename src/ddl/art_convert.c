@@ -364,8 +364,7 @@ convert_beside_writers(Conversion *c, const Found *found)
 	 * leaves one that is not valid, as REINDEX CONCURRENTLY does.
 	 */
 	c->unfinished = quote_qualified_identifier(schema, stmt->idxname);
-	new = DefineIndex(found->heapoid, stmt, InvalidOid, InvalidOid, InvalidOid,
-					  ART_NO_TOTAL_PARTS false, false, true, false, true);
+	new = art_define_index(found->heapoid, stmt, true);
 	MemoryContextSwitchTo(c->cxt);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	CommandCounterIncrement();

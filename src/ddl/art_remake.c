@@ -351,8 +351,7 @@ art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell)
 	/* a cursor may have it open; events that wait will find the new one */
 	if (heap->rd_refcnt != 1)
 		CheckTableNotInUse(heap, "ALTER TABLE");
-	new = DefineIndex(RelationGetRelid(heap), stmt, InvalidOid, InvalidOid,
-					  InvalidOid, ART_NO_TOTAL_PARTS false, false, false, false, true);
+	new = art_define_index(RelationGetRelid(heap), stmt, false);
 	CommandCounterIncrement();
 	if (!art_index_is_still(indexoid, RelationGetRelid(heap), from, ispart))
 		art_refuse_changed(name);

@@ -120,10 +120,10 @@ art_replacing_btree(void)
  * The access method, if this database has it and may get an index of it now.
  * An extension's own indexes stay as they are.
  */
-static IndexAmRoutine *
+static const IndexAmRoutine *
 replacement(Oid *amoid)
 {
-	IndexAmRoutine *am;
+	const IndexAmRoutine *am;
 
 	if (!art_preloaded() || ART_OLD_SNAPSHOT_IN_USE() ||
 		IsBinaryUpgrade || creating_extension)
@@ -420,7 +420,7 @@ wanted(bool isconstraint, bool exclusion, List *options)
 static void
 replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 {
-	IndexAmRoutine *am;
+	const IndexAmRoutine *am;
 	IndexStmt  *analyzed = NULL;
 	LOCKMODE	lockmode;
 	Oid			amoid;
@@ -621,7 +621,7 @@ column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)
  */
 static void
 replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
-				   Oid relid, Oid amoid, IndexAmRoutine *am)
+				   Oid relid, Oid amoid, const IndexAmRoutine *am)
 {
 	List	   *names = NIL;
 	List	   *opclass;
@@ -690,7 +690,7 @@ replace_constraints(AlterTableStmt *stmt)
 {
 	List	   *columns = NIL;
 	List	   *constraints = alter_table_constraints(stmt, &columns);
-	IndexAmRoutine *am;
+	const IndexAmRoutine *am;
 	Oid			amoid;
 	Oid			relid;
 	ListCell   *lc,

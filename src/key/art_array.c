@@ -268,7 +268,7 @@ intersect(const ArtScanPlan *plan, ArtArray *a, const ArtElem *e, uint32 n)
 typedef struct Walk
 {
 	char	   *p;
-	bits8	   *nulls;
+	uint8	   *nulls;
 	int			i;
 	int			n;
 } Walk;

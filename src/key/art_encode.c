@@ -99,6 +99,9 @@ static const ArtEncoding art_encodings[] = {
 	{F_VARBITCMP, VARBITOID, ART_ENC_BIT, 0, ART_COLLATE_NONE, false},
 	{F_PG_LSN_CMP, PG_LSNOID, ART_ENC_UINT64, 8, ART_COLLATE_NONE, false},
 	{F_XID8CMP, XID8OID, ART_ENC_UINT64, 8, ART_COLLATE_NONE, false},
+#ifdef OID8OID					/* from 19 on */
+	{F_BTOID8CMP, OID8OID, ART_ENC_UINT64, 8, ART_COLLATE_NONE, false},
+#endif
 	{F_BTTIDCMP, TIDOID, ART_ENC_TID, AX_TID_BYTES, ART_COLLATE_NONE, false},
 };
 
@@ -120,19 +123,18 @@ art_collation_is_bytewise(Oid collation)
 
 #if defined(__GLIBC__)
 	{
-		pg_locale_t loc = pg_newlocale_from_collation(collation);
 		union
 		{
 			char	   *string;
 			unsigned int word;
 		}			nrules;		/* as locale(1) reads a word item */
 
-		if (loc == NULL)		/* 15 to 17: the database's, from libc */
-			nrules.string = nl_langinfo(_NL_COLLATE_NRULES);
-		else if (loc->provider == COLLPROVIDER_LIBC && loc->deterministic)
-			nrules.string = nl_langinfo_l(_NL_COLLATE_NRULES, loc->info.lt);
-		else
+		locale_t	loc;
+
+		if (!art_libc_locale(collation, &loc))
 			return false;
+		nrules.string = loc != (locale_t) 0 ? nl_langinfo_l(_NL_COLLATE_NRULES, loc) :
+			nl_langinfo(_NL_COLLATE_NRULES);
 		return nrules.word == 0;
 	}
 #else

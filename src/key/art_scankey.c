@@ -419,19 +419,19 @@ art_map_datetime(const ArtKeyCol *col, Oid type, Datum arg, ArtConst *c)
 
 	if (type == DATEOID && col->typid == TIMESTAMPOID)
 	{
-		ts = date2timestamp_opt_overflow(DatumGetDateADT(arg), &overflow);
+		ts = art_date2timestamp(DatumGetDateADT(arg), &overflow);
 		c->lo = c->hi = art_finite_ts(ts, overflow);
 		return true;
 	}
 	if (type == DATEOID && col->typid == TIMESTAMPTZOID)
 	{
-		ts = date2timestamptz_opt_overflow(DatumGetDateADT(arg), &overflow);
+		ts = art_date2timestamptz(DatumGetDateADT(arg), &overflow);
 		c->lo = c->hi = art_finite_ts(ts, overflow);
 		return true;
 	}
 	if (type == TIMESTAMPOID && col->typid == TIMESTAMPTZOID)
 	{
-		ts = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(arg), &overflow);
+		ts = art_timestamp2timestamptz(DatumGetTimestamp(arg), &overflow);
 		c->lo = c->hi = art_finite_ts(ts, overflow);
 		return true;
 	}

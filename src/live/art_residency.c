@@ -862,12 +862,12 @@ art_try_ready(Relation index, uint64 *gen)
  * See live.h.
  */
 bool
-art_ready_for_plan(Relation index)
+art_ready_for_plan(Relation index, bool key_check)
 {
 	ArtEntry   *e;
 	uint64		gen;
 
-	if (!art_preloaded() || !RelationUsesLocalBuffers(index) ||
+	if (!art_preloaded() || !(RelationUsesLocalBuffers(index) || key_check) ||
 		RELATION_IS_OTHER_TEMP(index) || IsParallelWorker() ||
 		why_not(index) != NULL)
 		return false;

@@ -29,11 +29,12 @@ extern uint64 art_ensure_ready(Relation index);
 extern bool art_try_ready(Relation index, uint64 *gen);
 
 /*
- * The same for the planner, of a temporary index: no background worker could
- * ever build it, and hidden from plans nobody else would.  False for all others,
- * and at once where a scan would not wait either.
+ * The same for the planner.  Of a temporary index: no background worker could
+ * ever build it, and hidden from plans nobody else would.  Of the key that a foreign
+ * key's checks look into (key_check): without it each reads the table.  False for all
+ * others, and at once where a scan would not wait either.
  */
-extern bool art_ready_for_plan(Relation index);
+extern bool art_ready_for_plan(Relation index, bool key_check);
 
 /* ERROR, in core's words, for a temporary index of another session. */
 extern void art_refuse_other_temp(Relation index);

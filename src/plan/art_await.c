@@ -188,8 +188,7 @@ await_missed(const Planning *p, const PlannedStmt *with, Cost saves)
  * See plan.h.
  */
 PlannedStmt *
-art_plan_patiently(planner_hook_type plan_it, Query *parse, const char *query_string,
-				   int cursorOptions, ParamListInfo boundParams)
+art_plan_patiently(planner_hook_type plan_it, Query *parse, ART_PLAN_PARAMETERS)
 {
 	Planning   *outer = planning;
 	Planning	mine = {NIL, false, CurrentMemoryContext};
@@ -198,25 +197,25 @@ art_plan_patiently(planner_hook_type plan_it, Query *parse, const char *query_st
 	Query	   *copy;
 
 	if (!may && outer == NULL)
-		return plan_it(parse, query_string, cursorOptions, boundParams);
+		return plan_it(parse, ART_PLAN_ARGUMENTS);
 	copy = may ? copyObject(parse) : NULL;
 
 	/* a query in a function that the planner calls is a statement of its own */
 	planning = may ? &mine : NULL;
 	PG_TRY();
 	{
-		plan = plan_it(parse, query_string, cursorOptions, boundParams);
+		plan = plan_it(parse, ART_PLAN_ARGUMENTS);
 		if (mine.missed != NIL)
 		{
 			PlannedStmt *with;
 			Cost		saves;
 
 			mine.as_if = true;
-			with = plan_it(copyObject(copy), query_string, cursorOptions, boundParams);
+			with = plan_it(copyObject(copy), ART_PLAN_ARGUMENTS);
 			planning = NULL;
 			saves = costs_more(plan, with);
 			if (saves > 0 && await_missed(&mine, with, saves))
-				plan = plan_it(copy, query_string, cursorOptions, boundParams);
+				plan = plan_it(copy, ART_PLAN_ARGUMENTS);
 		}
 	}
 	PG_FINALLY();

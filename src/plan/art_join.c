@@ -398,7 +398,8 @@ offer_batched(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (prev_set_join_pathlist_hook)
 		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!batched_joins || outerrel->rows < ART_BATCH_WORTH || innerrel->indexlist == NIL)
+	if (!batched_joins || outerrel->rows < ART_BATCH_WORTH || innerrel->indexlist == NIL ||
+		ART_JOIN_IS_ADVISED(root, extra))
 		return;
 	nested = find_nested(joinrel->pathlist, outerrel, innerrel);
 	partial = find_nested(joinrel->partial_pathlist, outerrel, innerrel);

@@ -622,10 +622,10 @@ pin_page(ArtBatchState *b, Buffer buffer, BlockNumber block)
 		return;
 	if (BufferIsValid(fetch->xs_cbuf))
 		ReleaseBuffer(fetch->xs_cbuf);
-	fetch->xs_cbuf = buffer;
+	art_fetch_set_page(fetch, buffer, block);
 	pgstat_count_buffer_read(b->heap);
 	pgstat_count_buffer_hit(b->heap);
-	heap_page_prune_opt(b->heap, buffer);
+	art_page_prune_opt(b->heap, fetch);
 }
 
 /*
@@ -1015,7 +1015,7 @@ explain_batched(CustomScanState *node, List *ancestors, ExplainState *es)
 	const char *index = get_rel_name(b->indexid);
 	const char *table = get_rel_name(rte->relid);
 	const char *alias = list_nth(es->rtable_names, b->scanrelid - 1);
-	const Instrumentation *counted = es->analyze ? node->ss.ps.instrument : NULL;
+	const NodeInstrumentation *counted = es->analyze ? node->ss.ps.instrument : NULL;
 	double		loops = counted != NULL ? Max(counted->nloops, 1) : 1;
 
 	ExplainPropertyText("Join Type", jointype_name(b->jointype), es);

@@ -34,7 +34,7 @@
 #include "live/live.h"
 #include "plan/plan.h"
 
-static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static ArtRelInfoHook prev_rel_info_hook = NULL;
 static planner_hook_type prev_planner_hook = NULL;
 
 /*
@@ -176,6 +176,20 @@ prepare_on_standby(Relation index, IndexOptInfo *info)
 }
 
 /*
+ * Does a foreign key look for the row that is referenced (ri_triggers.c)?  Such a
+ * query is "SELECT 1 FROM ONLY t x WHERE key = $1 FOR KEY SHARE OF x".  Its plan is
+ * kept, and run once for each row that references.
+ */
+static bool
+is_key_check(const Query *parse)
+{
+	return parse->commandType == CMD_SELECT && list_length(parse->rtable) == 1 &&
+		list_length(parse->rowMarks) == 1 && list_length(parse->targetList) == 1 &&
+		linitial_node(RowMarkClause, parse->rowMarks)->strength == LCS_FORKEYSHARE &&
+		IsA(linitial_node(TargetEntry, parse->targetList)->expr, Const);
+}
+
+/*
  * Fill in what core could not know of one art index; false to hide it.  The
  * locks that get_relation_info() took on it are held to the end of the
  * transaction.
@@ -184,7 +198,7 @@ prepare_on_standby(Relation index, IndexOptInfo *info)
  * Locks: takes none on the index, which get_relation_info() has locked.
  */
 static bool
-prepare_index(IndexOptInfo *info)
+prepare_index(const Query *parse, IndexOptInfo *info)
 {
 	Relation	index;
 	BlockNumber pages;
@@ -205,7 +219,7 @@ prepare_index(IndexOptInfo *info)
 	}
 	ready = !RELATION_IS_OTHER_TEMP(index) &&
 		art_planner_stats(index, &pages, &entries, &height);
-	if (!ready && art_ready_for_plan(index))
+	if (!ready && art_ready_for_plan(index, info->unique && is_key_check(parse)))
 		ready = art_planner_stats(index, &pages, &entries, &height);
 	if (!ready)
 	{
@@ -230,19 +244,18 @@ prepare_index(IndexOptInfo *info)
 }
 
 /*
- * get_relation_info_hook.  An art index is told by the address of its cost
+ * art_rel_info_hook.  An art index is told by the address of its cost
  * function, which takes no look-up; one that another extension only imagines
  * (hypothetical) is left alone.
  */
 static void
-art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
-					  RelOptInfo *rel)
+art_get_relation_info(ART_REL_INFO_PARAMETERS)
 {
 	ListCell   *lc;
 
 	/* first the others: they see the indexes as the catalogs have them */
-	if (prev_get_relation_info_hook)
-		prev_get_relation_info_hook(root, relationObjectId, inhparent, rel);
+	if (prev_rel_info_hook)
+		prev_rel_info_hook(ART_REL_INFO_ARGUMENTS);
 
 	foreach(lc, rel->indexlist)
 	{
@@ -251,7 +264,7 @@ art_get_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
 		if ((void *) info->amcostestimate != (void *) artcostestimate ||
 			info->hypothetical)
 			continue;
-		if (!prepare_index(info))
+		if (!prepare_index(root->parse, info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 	}
 }
@@ -366,8 +379,7 @@ adopt_arbiter_opclasses(Query *query)
  * planner may scribble on its input, and so may we.
  */
 static PlannedStmt *
-art_planner(Query *parse, const char *query_string, int cursorOptions,
-			ParamListInfo boundParams)
+art_planner(Query *parse, ART_PLAN_PARAMETERS)
 {
 	adopt_arbiter_opclasses(parse);
 	if (parse->hasModifyingCTE)
@@ -384,15 +396,15 @@ art_planner(Query *parse, const char *query_string, int cursorOptions,
 	}
 
 	return art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
-							  parse, query_string, cursorOptions, boundParams);
+							  parse, ART_PLAN_ARGUMENTS);
 }
 
 /* Put the hooks in; from _PG_init, in every process that loads the library. */
 void
 art_planner_install(void)
 {
-	prev_get_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = art_get_relation_info;
+	prev_rel_info_hook = art_rel_info_hook;
+	art_rel_info_hook = art_get_relation_info;
 	prev_planner_hook = planner_hook;
 	planner_hook = art_planner;
 }

@@ -47,8 +47,7 @@ extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
  * for an index that is being built; and wait.
  */
 extern PlannedStmt *art_plan_patiently(planner_hook_type plan_it, Query *parse,
-									   const char *query_string, int cursorOptions,
-									   ParamListInfo boundParams);
+									   ART_PLAN_PARAMETERS);
 
 /* ---- art_planner.c ---- */
 

@@ -479,7 +479,7 @@ art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
 {
 	c->eval = art_eval_begin(c->index);
 	c->slot = table_slot_create(c->heap, NULL);
-	c->fetch = table_index_fetch_begin(c->heap);
+	c->fetch = art_table_index_fetch_begin(c->heap);
 
 	do
 	{

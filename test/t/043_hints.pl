@@ -54,5 +54,23 @@ unlike($node->safe_psql('postgres', "SET art_hinttest.am = art; SET enable_seqsc
 unlike($node->safe_psql('postgres', "SET art_hinttest.am = btree; SET enable_seqscan = off; $query"), qr/t_ab/,
 	'only btree indexes');
 
+# ---- from 19 on an extension of core's says how two tables are joined ----
+
+if ($node->pg_version >= 19)
+{
+	$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE o AS SELECT i, (i * 7919) % 10000 AS k FROM generate_series(1, 3000) i;
+CREATE TABLE n AS SELECT i AS k, i AS v FROM generate_series(1, 10000) i;
+CREATE UNIQUE INDEX n_k ON n USING art (k);
+VACUUM ANALYZE o, n;
+SQL
+	my $set = "LOAD 'pg_plan_advice'; SET artidx.batched_joins = on; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+	my $join = 'EXPLAIN (COSTS OFF, PLAN_ADVICE) SELECT sum(n.v) FROM o JOIN n USING (k)';
+	like($node->safe_psql('postgres', "$set $join"), qr/Batched Nested Loop/, 'a batched join without advice');
+	my $advised = "$set SET pg_plan_advice.advice = 'JOIN_ORDER(o n) NESTED_LOOP_PLAIN(n)'; $join";
+	unlike($node->safe_psql('postgres', $advised), qr/Batched|failed/, 'advice that names a join is followed');
+	like($node->safe_psql('postgres', $advised), qr/Nested Loop\n.*Index Scan using n_k/s, 'by its plain nested loop');
+}
+
 $node->stop;
 done_testing();

@@ -269,6 +269,24 @@ $node->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $node->restart;
 all_ready($node, 'with workers all come back');
 
+# ---- the checks of a foreign key: each would read the table that is referenced ----
+my $references = $node->pg_version >= 18 ? 'REFERENCES parent (id)' : '';
+$node->safe_psql('postgres', qq{
+	CREATE TABLE parent (id int);
+	INSERT INTO parent SELECT generate_series(1, 5000);
+	CREATE UNIQUE INDEX parent_id ON parent USING art (id);
+	CREATE TABLE child (id int $references);
+});
+$node->append_conf('postgresql.conf', "artidx.autobuild = off\n");
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM parent WHERE id = 4000'), '1', 'who reads once reads the table');
+is(index_state($node, 'parent_id'), 'absent', 'and builds nothing');
+# up to 17 what a foreign key would ask
+$node->safe_psql('postgres', $references ? 'INSERT INTO child SELECT generate_series(1, 5000)' :
+	'SELECT 1 FROM ONLY parent x WHERE id = 4000 FOR KEY SHARE OF x');
+is(index_state($node, 'parent_id'), 'ready', 'a foreign key builds what it looks into');
+
 # ---- old_snapshot_threshold ----
 SKIP:
 {

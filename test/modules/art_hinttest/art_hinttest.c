@@ -17,6 +17,8 @@
 #include "optimizer/plancat.h"
 #include "utils/guc.h"
 
+#include "art_compat.h"
+
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
@@ -24,18 +26,17 @@ extern PGDLLEXPORT void _PG_init(void);
 static bool again = false;
 static char *only_am = NULL;
 
-static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static ArtRelInfoHook prev_rel_info_hook = NULL;
 static set_rel_pathlist_hook_type prev_set_rel_pathlist_hook = NULL;
 
 static void
-hint_relation_info(PlannerInfo *root, Oid relationObjectId, bool inhparent,
-				   RelOptInfo *rel)
+hint_relation_info(ART_REL_INFO_PARAMETERS)
 {
 	Oid			am;
 	ListCell   *lc;
 
-	if (prev_get_relation_info_hook)
-		prev_get_relation_info_hook(root, relationObjectId, inhparent, rel);
+	if (prev_rel_info_hook)
+		prev_rel_info_hook(ART_REL_INFO_ARGUMENTS);
 	if (only_am[0] == '\0')
 		return;
 	am = get_am_oid(only_am, false);
@@ -72,8 +73,8 @@ _PG_init(void)
 							   NULL, &only_am, "", PGC_USERSET, 0,
 							   NULL, NULL, NULL);
 
-	prev_get_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = hint_relation_info;
+	prev_rel_info_hook = art_rel_info_hook;
+	art_rel_info_hook = hint_relation_info;
 	prev_set_rel_pathlist_hook = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = hint_pathlist;
 }
