@@ -17,6 +17,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
+#include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
@@ -184,7 +185,7 @@ static bool
 is_key_check(const Query *parse)
 {
 	return parse->commandType == CMD_SELECT && list_length(parse->rtable) == 1 &&
-		list_length(parse->rowMarks) == 1 && list_length(parse->targetList) == 1 &&
+		list_length(parse->rowMarks) == 1 && ExecCleanTargetListLength(parse->targetList) == 1 &&
 		linitial_node(RowMarkClause, parse->rowMarks)->strength == LCS_FORKEYSHARE &&
 		IsA(linitial_node(TargetEntry, parse->targetList)->expr, Const);
 }
