@@ -180,9 +180,8 @@ core_refuses_collation(Oid btopclass, Oid collation)
 }
 
 /*
- * May everybody name the operator class?  Core asks for USAGE of its schema, not
- * only now, but of everybody who makes a partition, a copy (LIKE), or the index
- * again for ALTER COLUMN TYPE.
+ * May everybody name the operator class?  Core asks for USAGE of its schema now.
+ * Later it asks whoever makes a partition or a copy (LIKE), or alters the type.
  */
 static bool
 everybody_reaches(Oid opclass)

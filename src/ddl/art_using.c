@@ -6,11 +6,11 @@
  * statement alone.  A node of the statement says at which byte its name begins.
  * From there to USING or to the columns come names, blanks and comments only.
  *
- * Whoever writes USING btree has his reasons.  pg_repack and its like make an
- * index on a copy of a table, and then exchange the two files in pg_class.  Were
- * that index not what they asked for, a btree index would be left with no pages.
- * So all that is not plainly the default counts as written: another text than
- * the one that the node is of, or a name with UESCAPE.
+ * A tool has reasons to write USING btree.  pg_repack makes an index on a copy of
+ * a table, and then exchanges the two files in pg_class.  Were that index not what
+ * it asked for, a btree index would be left with no pages.  So all that is not
+ * plainly the default counts as written.  That is a text which is not the node's,
+ * or a name with UESCAPE.
  *
  * src/README.md: DDL in place of btree's
  */

@@ -130,6 +130,17 @@ is($node->safe_psql('bare', q{
 		JOIN pg_am a ON a.oid = relam WHERE indrelid = 'x'::regclass}),
 	'btree', 'a database without the extension');
 
+# which a session is told, once
+foreach my $setting ('replace_btree', 'constraint_am')
+{
+	my ($out, $err);
+
+	local $ENV{PGOPTIONS} = $setting eq 'constraint_am' ? '-c artidx.replace_btree=off' : '';
+	$node->psql('bare', 'DROP TABLE IF EXISTS w; CREATE TABLE w (a int PRIMARY KEY, b int UNIQUE)', stderr => \$err);
+	is(scalar(() = $err =~ /WARNING:  new indexes are of access method "btree", whatever "artidx.$setting" says/g), 1,
+		"$setting: a warning");
+}
+
 # with it they hold for whoever connects; an extension's own objects stay as they are
 is($node->safe_psql('postgres', q{
 	CREATE TABLE y (id int PRIMARY KEY);
