@@ -16,7 +16,7 @@
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
 #   make soak                      the stress tests, longer
 #   make fresh                     README's commands in fresh Debian systems
-#   make applications              the examples of doc/applications.md
+#   make applications              the examples of doc/applications.md, and its tools
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases

@@ -4,6 +4,14 @@
 SET client_min_messages = warning;
 DROP EXTENSION IF EXISTS artidx CASCADE;
 RESET client_min_messages;
+-- a session is told once that the settings want what is not there
+SET artidx.replace_btree = 'all';
+CREATE TABLE bare (a int);
+CREATE INDEX ON bare USING btree (a);
+CREATE INDEX bare_a ON bare (a);
+CREATE INDEX ON bare (a);
+RESET artidx.replace_btree;
+DROP TABLE bare;
 CREATE SCHEMA reloc;
 CREATE SCHEMA elsewhere;
 CREATE EXTENSION artidx SCHEMA reloc;
@@ -19,6 +27,63 @@ SET artidx.replace_btree = 'all';
 CREATE TABLE v (k int PRIMARY KEY, s varchar UNIQUE);
 RESET artidx.replace_btree;
 SELECT indexrelid::regclass AS index, state FROM reloc.artidx_indexes ORDER BY 1;
+
+-- who may not use the schema gets btree where the class would have to be named, and
+-- whatever a superuser made, he can copy, make a partition of, and give another type
+CREATE VIEW made AS
+	SELECT c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+		JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE n.nspname = 'theirs' AND c.relkind IN ('i', 'I') ORDER BY 1;
+CREATE ROLE reloc_user;
+CREATE SCHEMA theirs AUTHORIZATION reloc_user;
+SET artidx.replace_btree = 'all';
+SET ROLE reloc_user;
+SET search_path = theirs;
+CREATE TABLE plain (k int PRIMARY KEY, s text, v varchar(20));
+CREATE INDEX plain_s ON plain (s text_pattern_ops);
+CREATE INDEX plain_v ON plain (v varchar_pattern_ops, k);
+ALTER TABLE plain ADD CONSTRAINT plain_x EXCLUDE (s text_pattern_ops WITH =);
+CREATE TABLE excluded (s text, EXCLUDE (s text_pattern_ops WITH =));
+CREATE TABLE parted (k int, s text) PARTITION BY RANGE (k);
+RESET ROLE;
+CREATE INDEX plain_super ON plain (s text_pattern_ops, k);
+CREATE INDEX parted_super ON parted (s text_pattern_ops);
+CREATE INDEX parted_k ON parted (k);
+SET ROLE reloc_user;
+CREATE TABLE copied (LIKE plain INCLUDING ALL);
+CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
+ALTER TABLE parted ALTER s TYPE varchar;
+ALTER TABLE plain ALTER s TYPE varchar, ALTER k TYPE bigint;
+RESET ROLE;
+SELECT * FROM public.made;
+SET client_min_messages = warning;
+DROP OWNED BY reloc_user;
+RESET client_min_messages;
+-- with that right it is all art
+GRANT USAGE ON SCHEMA reloc TO PUBLIC;
+CREATE SCHEMA theirs AUTHORIZATION reloc_user;
+SET ROLE reloc_user;
+CREATE TABLE plain (k int PRIMARY KEY, s text, v varchar(20));
+CREATE INDEX plain_s ON plain (s text_pattern_ops);
+CREATE INDEX plain_v ON plain (v varchar_pattern_ops, k);
+ALTER TABLE plain ADD CONSTRAINT plain_x EXCLUDE (s text_pattern_ops WITH =);
+CREATE TABLE excluded (s text, EXCLUDE (s text_pattern_ops WITH =));
+CREATE TABLE parted (k int, s text) PARTITION BY RANGE (k);
+CREATE INDEX parted_s ON parted (s text_pattern_ops);
+CREATE TABLE copied (LIKE plain INCLUDING ALL);
+CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
+ALTER TABLE parted ALTER s TYPE varchar;
+ALTER TABLE plain ALTER s TYPE varchar;
+RESET ROLE;
+RESET search_path;
+SELECT * FROM made;
+REVOKE USAGE ON SCHEMA reloc FROM PUBLIC;
+DROP VIEW made;
+SET client_min_messages = warning;
+DROP OWNED BY reloc_user;
+RESET client_min_messages;
+DROP ROLE reloc_user;
+RESET artidx.replace_btree;
 
 -- views and functions only with the schema, or with it in the search path
 SELECT count(*) FROM artidx_indexes;

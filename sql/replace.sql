@@ -96,6 +96,54 @@ SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam
 DROP SCHEMA repl2 CASCADE;
 DROP TABLE t;
 
+-- USING btree written out is obeyed: tools that say it exchange the files of such indexes.
+-- Names below begin with the access method that is expected.
+CREATE TABLE t (a int, b text);
+CREATE TABLE "using" (a int);
+CREATE TABLE "T""USING (a)" (a int);
+CREATE INDEX art_1 ON t (a)\; CREATE INDEX btree_2 ON t USING btree (a)\; CREATE INDEX art_3 ON t (a);
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS btree_4 ON ONLY t USING "btree" (a);
+CREATE INDEX btree_5 ON ONLY(repl . t)USING btree(a);
+CREATE INDEX art_6 ON ONLY ( repl . t ) (a);
+CREATE INDEX art_7 ON t * (a);
+CREATE INDEX btree_8 ON T*using BTREE (a);
+CREATE INDEX art_9 ON "using" (a);
+CREATE INDEX btree_10 ON "using" USING btree (a);
+CREATE INDEX art_11 ON "T""USING (a)" (a);
+CREATE INDEX btree_12 ON repl."T""USING (a)" USING btree (a);
+CREATE INDEX art_13 ON /* USING btree /* ( */ */ t -- USING btree
+	(a) WHERE b = 'USING btree';
+CREATE INDEX btree_14 ON t/* ( */USING-- (a)
+	btree (a);
+CREATE INDEX art_15 ON U&"\0074" (a);
+CREATE INDEX btree_16 ON U&"\0074" USING btree (a);
+CREATE INDEX btree_17 ON U&"!0074" UESCAPE '!' (a); -- (in doubt it stays btree)
+DO $$ BEGIN
+	CREATE INDEX art_18 ON t (a);
+	CREATE INDEX btree_19 ON t USING btree (a);
+	EXECUTE 'CREATE INDEX btree_20 ON t USING btree (a); CREATE INDEX art_21 ON t (a)';
+	EXECUTE replace(pg_get_indexdef('btree_20'::regclass), 'btree_20', 'btree_22');
+END $$;
+CREATE FUNCTION make2() RETURNS void LANGUAGE sql AS
+	'CREATE INDEX art_23 ON repl.t (a); CREATE INDEX btree_24 ON repl.t USING btree (a)';
+SELECT make2();
+CREATE SCHEMA repl2
+	CREATE TABLE s (a int, EXCLUDE USING btree (a WITH =))
+	CREATE INDEX btree_25 ON s USING btree (a)
+	CREATE INDEX art_26 ON s (a)
+	CREATE INDEX btree_27 ON s USING btree (a);
+SELECT c.relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+	WHERE c.relname ~ '^(art|btree)_' AND amname <> split_part(c.relname, '_', 1);
+SELECT count(*) FROM pg_class WHERE relname ~ '^(art|btree)_\d+$';
+DROP SCHEMA repl2 CASCADE;
+
+-- so is a copy of an index, of either kind
+CREATE TABLE l (LIKE t INCLUDING INDEXES);
+SELECT amname, count(*) FILTER (WHERE indrelid = 't'::regclass) = count(*) FILTER (WHERE indrelid = 'l'::regclass) AS as_many
+	FROM made JOIN pg_index ON indexrelid = relname::regclass WHERE indrelid IN ('t'::regclass, 'l'::regclass)
+	GROUP BY 1 ORDER BY 1;
+DROP TABLE t, l, "using", "T""USING (a)";
+
 -- constraints stay btree with "indexes"; LIKE copies either
 CREATE TABLE t (id serial PRIMARY KEY, a int UNIQUE, b text, EXCLUDE (b WITH =));
 CREATE INDEX t_b ON t (b);
@@ -125,6 +173,25 @@ INSERT INTO t VALUES (3, 3, 'z', 3, 3, 3) ON CONFLICT (id) DO NOTHING;
 INSERT INTO t VALUES (3, 3, 'z', 3, 3, 3) ON CONFLICT (id) DO UPDATE SET b = 'zz';
 SELECT id, a, b, c, d, e FROM t ORDER BY id;
 DROP TABLE t, l;
+
+-- exclusion constraints have an access method to write
+CREATE TABLE t (a int, b int, CONSTRAINT x_art EXCLUDE (a WITH =), CONSTRAINT "exclude" EXCLUDE (b WITH =));
+ALTER TABLE t ADD CONSTRAINT x_btree EXCLUDE USING btree (a WITH =, b WITH =),
+	ADD CONSTRAINT "EXCLUDE USING btree (" EXCLUDE /* USING */ (b WITH =, a WITH =);
+ALTER TABLE t ADD EXCLUDE USING btree (b WITH =), ADD EXCLUDE (b WITH =);
+SELECT * FROM made;
+DROP TABLE t;
+-- (those of CREATE TABLE, which come by without their text, are taken together)
+CREATE TABLE t (a int PRIMARY KEY, b int, EXCLUDE (a WITH =), CONSTRAINT x EXCLUDE USING btree (b WITH =));
+SELECT * FROM made;
+-- what pg_dump writes makes them what they were
+DO $$ DECLARE def text = pg_get_constraintdef((SELECT oid FROM pg_constraint WHERE conname = 'x'));
+BEGIN
+	ALTER TABLE t DROP CONSTRAINT x;
+	EXECUTE 'ALTER TABLE ONLY repl.t ADD CONSTRAINT x ' || def;
+END $$;
+SELECT * FROM made WHERE relname = 'x';
+DROP TABLE t;
 
 -- temporary and unlogged tables, INCLUDE
 CREATE TEMP TABLE tt (id int PRIMARY KEY, a int, UNIQUE (a) INCLUDE (id)) ON COMMIT DELETE ROWS;

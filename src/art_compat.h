@@ -161,12 +161,15 @@ art_row_header(Datum value)
 #define ART_SIGNAL_HANDLER_VISIBLE 1
 #endif
 
-/* ---- ownership of a database: one function for all objects from 16 on ---- */
+/* ---- ownership and rights: one function for all objects from 16 on ---- */
 #if PG_VERSION_NUM >= 160000
 #define ART_DATABASE_OWNERCHECK(db, role) \
 	object_ownercheck(DatabaseRelationId, (db), (role))
+#define ART_NAMESPACE_ACLCHECK(nsp, role, mode) \
+	object_aclcheck(NamespaceRelationId, (nsp), (role), (mode))
 #else
 #define ART_DATABASE_OWNERCHECK(db, role) pg_database_ownercheck((db), (role))
+#define ART_NAMESPACE_ACLCHECK(nsp, role, mode) pg_namespace_aclcheck((nsp), (role), (mode))
 #endif
 
 /* ---- the index of the primary key: 18 asks whether a deferrable one is meant, too ---- */

@@ -5,7 +5,8 @@
  * The statement is changed before core sees it, and only when nothing could be
  * refused for that reason.  This file first looks up what art or core does not
  * allow, under the very lock that the command will take.  An index that is not
- * allowed stays btree without a word.
+ * allowed stays btree without a word.  So does one whose statement says USING
+ * btree, and so does the copy of a btree index (LIKE): they are what was asked for.
  *
  * CREATE INDEX, and the constraints of CREATE TABLE, come by as an IndexStmt on
  * a table that is there already.  ALTER TABLE keeps those of its constraints to
@@ -28,8 +29,10 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "commands/tablecmds.h"
@@ -38,6 +41,7 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_type.h"
 #include "parser/parse_utilcmd.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -78,8 +82,7 @@ static const struct config_enum_entry constraint_values[] = {
 static int	replace_btree = REPLACE_OFF;
 static int	constraint_am = CONSTRAINT_BTREE;
 
-/* The table that is being created, if its keys are to stay btree; or NULL. */
-const char *art_table_of_btree = NULL;
+ArtNewTable art_new_table = {NULL, NULL};
 
 /*
  * The settings; from _PG_init, preloading.
@@ -89,7 +92,7 @@ art_replace_init(void)
 {
 	DefineCustomEnumVariable("artidx.replace_btree",
 							 "Makes new btree indexes of access method art.",
-							 "\"indexes\": those of CREATE INDEX; \"all\": those of constraints too. "
+							 "\"indexes\": those of CREATE INDEX without USING; \"all\": those of constraints too. "
 							 "Indexes that art does not support stay btree. Tools that look for \"btree\" in pg_am, such as the introspection of ORMs, do not see art indexes as ordinary ones.",
 							 &replace_btree,
 							 REPLACE_OFF,
@@ -117,6 +120,29 @@ art_replacing_btree(void)
 }
 
 /*
+ * The settings want what this database has not.  DROP SCHEMA takes the extension
+ * along, and nobody is told then.  So here, once in a session.
+ */
+static void
+tell_of_no_extension(void)
+{
+	static bool told = false;
+	bool		replaces = replace_btree != REPLACE_OFF;
+
+	if (told || (!replaces && constraint_am == CONSTRAINT_BTREE))
+		return;
+	told = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("new indexes are of access method \"%s\", whatever \"%s\" says", "btree",
+					replaces ? "artidx.replace_btree" : "artidx.constraint_am"),
+			 errdetail("Database \"%s\" does not have the extension \"%s\".",
+					   get_database_name(MyDatabaseId), "artidx"),
+			 errhint("Create the extension, or reset \"%s\" for this database.",
+					 replaces ? "artidx.replace_btree" : "artidx.constraint_am")));
+}
+
+/*
  * The access method, if this database has it and may get an index of it now.
  * An extension's own indexes stay as they are.
  */
@@ -130,7 +156,10 @@ replacement(Oid *amoid)
 		return NULL;
 	*amoid = get_am_oid(ART_AM_NAME, true);
 	if (!OidIsValid(*amoid))
+	{
+		tell_of_no_extension();
 		return NULL;
+	}
 	am = GetIndexAmRoutineByAmId(*amoid, true);
 	return am != NULL && (void *) am->ambuild == (void *) artbuild ? am : NULL;
 }
@@ -148,6 +177,24 @@ core_refuses_collation(Oid btopclass, Oid collation)
 			btopclass == VARCHAR_BTREE_PATTERN_OPS_OID ||
 			btopclass == BPCHAR_BTREE_PATTERN_OPS_OID) &&
 		OidIsValid(collation) && !get_collation_isdeterministic(collation);
+}
+
+/*
+ * May everybody name the operator class?  Core asks for USAGE of its schema now.
+ * Later it asks whoever makes a partition or a copy (LIKE), or alters the type.
+ */
+static bool
+everybody_reaches(Oid opclass)
+{
+	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	bool		reaches;
+
+	if (!HeapTupleIsValid(tup))
+		return false;
+	reaches = ART_NAMESPACE_ACLCHECK(((Form_pg_opclass) GETSTRUCT(tup))->opcnamespace,
+									 ACL_ID_PUBLIC, ACL_USAGE) == ACLCHECK_OK;
+	ReleaseSysCache(tup);
+	return reaches;
 }
 
 /*
@@ -173,8 +220,11 @@ translate_opclass(Oid type, Oid collation, List *opclass, Oid amoid, List **name
 	twin = art_same_opclass(btopclass, amoid);
 	if (!OidIsValid(twin))
 		return false;
-	if (GetDefaultOpClass(type, amoid) != twin)
-		*name = art_opclass_name(twin);
+	if (GetDefaultOpClass(type, amoid) == twin)
+		return true;
+	if (!everybody_reaches(twin))
+		return false;
+	*name = art_opclass_name(twin);
 	return true;
 }
 
@@ -411,6 +461,24 @@ wanted(bool isconstraint, bool exclusion, List *options)
 /* ---- CREATE INDEX, and the constraints of CREATE TABLE ---- */
 
 /*
+ * Does the statement ask for btree, or for the very index of another table (LIKE)?
+ */
+static bool
+asks_for_btree(const IndexStmt *stmt, const char *queryString)
+{
+	const char *table = stmt->relation->relname;
+
+	/* core has analyzed none but a copy */
+	if (stmt->transformed)
+		return true;
+	if (!stmt->isconstraint)
+		return art_index_says_using(stmt, queryString);
+	return (art_new_table.keys != NULL && strcmp(art_new_table.keys, table) == 0) ||
+		(stmt->excludeOpNames != NIL && art_new_table.exclusions != NULL &&
+		 strcmp(art_new_table.exclusions, table) == 0);
+}
+
+/*
  * Make the statement one for art, if it can be.
  *
  * Locks: ShareLock on the table (CONCURRENTLY: ShareUpdateExclusiveLock), as
@@ -433,8 +501,7 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 	if (stmt->accessMethod == NULL || strcmp(stmt->accessMethod, "btree") != 0 ||
 		stmt->relation == NULL || OidIsValid(stmt->indexOid) ||
 		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL, stmt->options) ||
-		(stmt->isconstraint && art_table_of_btree != NULL &&
-		 strcmp(art_table_of_btree, stmt->relation->relname) == 0))
+		asks_for_btree(stmt, queryString))
 		return;
 	am = replacement(&amoid);
 	if (am == NULL || (stmt->indexIncludingParams != NIL && !am->amcaninclude) ||
@@ -620,8 +687,8 @@ column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)
  * the statement.
  */
 static void
-replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
-				   Oid relid, Oid amoid, const IndexAmRoutine *am)
+replace_constraint(AlterTableStmt *stmt, const char *queryString, Constraint *con,
+				   const char *column, Oid relid, Oid amoid, const IndexAmRoutine *am)
 {
 	List	   *names = NIL;
 	List	   *opclass;
@@ -632,7 +699,8 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
 		list_length(exclusion ? con->exclusions : con->keys) +
 		list_length(con->including);
 
-	if ((con->including != NIL && !am->amcaninclude) || !options_suit(con->options))
+	if ((con->including != NIL && !am->amcaninclude) || !options_suit(con->options) ||
+		(exclusion && art_exclusion_says_using(con, queryString)))
 		return;
 	if (core_wants_btree(relid, !exclusion, ncolumns))
 	{
@@ -686,7 +754,7 @@ replace_constraint(AlterTableStmt *stmt, Constraint *con, const char *column,
  * AccessShareLock on its partitions.
  */
 static void
-replace_constraints(AlterTableStmt *stmt)
+replace_constraints(AlterTableStmt *stmt, const char *queryString)
 {
 	List	   *columns = NIL;
 	List	   *constraints = alter_table_constraints(stmt, &columns);
@@ -707,7 +775,7 @@ replace_constraints(AlterTableStmt *stmt)
 		 !partitions_take_art(relid, AccessShareLock)))
 		return;
 	forboth(lc, constraints, column, columns)
-		replace_constraint(stmt, lfirst_node(Constraint, lc),
+		replace_constraint(stmt, queryString, lfirst_node(Constraint, lc),
 						   (const char *) lfirst(column), relid, amoid, am);
 }
 
@@ -738,5 +806,5 @@ art_replace(Node *stmt, const char *queryString, bool toplevel)
 	if (IsA(stmt, IndexStmt))
 		replace_index((IndexStmt *) stmt, queryString, toplevel);
 	else if (IsA(stmt, AlterTableStmt))
-		replace_constraints((AlterTableStmt *) stmt);
+		replace_constraints((AlterTableStmt *) stmt, queryString);
 }

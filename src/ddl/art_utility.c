@@ -193,13 +193,13 @@ static void
 next_guarded(PlannedStmt *pstmt, const char *queryString,
 			 bool readOnlyTree, ProcessUtilityContext context,
 			 ParamListInfo params, QueryEnvironment *queryEnv,
-			 DestReceiver *dest, QueryCompletion *qc, const char *btree_only)
+			 DestReceiver *dest, QueryCompletion *qc, ArtNewTable table)
 {
 	MemoryContext caller = CurrentMemoryContext;
-	const char *outer = art_table_of_btree;
+	ArtNewTable outer = art_new_table;
 
-	if (btree_only != NULL)
-		art_table_of_btree = btree_only;
+	if (table.keys != NULL || table.exclusions != NULL)
+		art_new_table = table;
 	PG_TRY();
 	{
 		next_process_utility(pstmt, queryString, readOnlyTree, context,
@@ -207,12 +207,12 @@ next_guarded(PlannedStmt *pstmt, const char *queryString,
 	}
 	PG_CATCH();
 	{
-		art_table_of_btree = outer;
+		art_new_table = outer;
 		art_explain(caller, pstmt->utilityStmt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	art_table_of_btree = outer;
+	art_new_table = outer;
 }
 
 /*
@@ -275,7 +275,7 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 	AlterTableStmt *second = NULL;
 	ArtFamilyChange *change = NULL;
 	bool		unfit = false;
-	const char *btree_only = NULL;
+	ArtNewTable table = {NULL, NULL};
 
 	if (IsA(stmt, TransactionStmt))
 	{
@@ -310,7 +310,9 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 
 		if (replaces && IsA(stmt, CreateStmt))
 		{
-			btree_only = art_self_referenced((CreateStmt *) stmt);
+			table.keys = art_self_referenced((CreateStmt *) stmt);
+			if (art_exclusions_say_using((CreateStmt *) stmt, queryString))
+				table.exclusions = ((CreateStmt *) stmt)->relation->relname;
 			replaces = false;
 		}
 
@@ -333,9 +335,9 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 		change = art_family_before(stmt);
 		art_rowtype_before(stmt);
 	}
-	if (unfit || btree_only != NULL)
+	if (unfit || table.keys != NULL || table.exclusions != NULL)
 		next_guarded(pstmt, queryString, readOnlyTree, context,
-					 params, queryEnv, dest, qc, btree_only);
+					 params, queryEnv, dest, qc, table);
 	else
 		next_process_utility(pstmt, queryString, readOnlyTree, context,
 							 params, queryEnv, dest, qc);

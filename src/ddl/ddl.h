@@ -25,7 +25,22 @@ extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 
 /* ERROR unless the index, of btree, could be one of art. */
 extern void art_check_replaceable(Relation heap, Relation index, Oid amoid);
-extern const char *art_table_of_btree;
+
+/* A table that is being created, by its name where such keys of it are to stay btree, or else NULL. */
+typedef struct ArtNewTable
+{
+	const char *keys;			/* all of them */
+	const char *exclusions;		/* its exclusion constraints */
+} ArtNewTable;
+
+extern ArtNewTable art_new_table;
+
+/* ---- art_using.c ---- */
+
+/* Is the access method written out in the statement's text? */
+extern bool art_index_says_using(const IndexStmt *stmt, const char *query);
+extern bool art_exclusion_says_using(const Constraint *con, const char *query);
+extern bool art_exclusions_say_using(const CreateStmt *stmt, const char *query);
 
 /* ---- art_utility.c ---- */
 

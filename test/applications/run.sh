@@ -2,7 +2,7 @@
 #
 # test/applications/run.sh [application ...]
 #	  The examples of doc/applications.md with the real libraries: django,
-#	  sqlalchemy, rails, hibernate, prisma.
+#	  sqlalchemy, rails, hibernate, prisma; and the tools of its table (tools.sh).
 #
 # Each gets a database of a throwaway cluster.  The libraries come from PyPI, npm,
 # Maven Central and Debian; an application whose tools are not on this machine is
@@ -10,9 +10,10 @@
 # line "N passed, N failed".
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+. "$TREE/test/applications/tools.sh"
 
 APPS=("$@")
-[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma)
+[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma "${TOOLS[@]}")
 passed=0
 failed=0
 
@@ -40,26 +41,29 @@ indexes()
 	sql "SELECT indexdef FROM pg_indexes WHERE tablename = '$1' AND indexname !~ 'pkey' ORDER BY 1"
 }
 
-# database NAME: a new one, which PGDATABASE then names
+# database NAME: a new one, which PGDATABASE then names.  The user has the name of the
+# extension's schema, so his tables would go there ("$user").
 database()
 {
 	export PGDATABASE=postgres
-	sql "CREATE DATABASE $1" && PGDATABASE=$1 && sql "CREATE EXTENSION artidx"
+	sql "CREATE DATABASE $1" && PGDATABASE=$1 && sql "CREATE SCHEMA artidx; GRANT USAGE ON SCHEMA artidx TO PUBLIC;
+		CREATE EXTENSION artidx SCHEMA artidx;
+		ALTER DATABASE $1 SET search_path = public"
 }
 
-# python PACKAGE...: sets VENV to an environment that has them
+# python APPLICATION PACKAGE...: sets VENV to an environment that has them
 python()
 {
-	VENV=$WORK/venv
-	[ -d "$VENV" ] || python3 -m venv "$VENV" || return 1
-	"$VENV/bin/pip" -q install "$@"
+	VENV=$WORK/venv-$1
+	python3 -m venv "$VENV" && "$VENV/bin/pip" -q install "${@:2}" || return 1
+	echo "# $("$VENV/bin/pip" list --format freeze | grep -iE '^(django|sqlalchemy|alembic|migra)==' | xargs)"
 }
 
 app_django()
 {
 	local out
 
-	python 'django>=5.2,<5.3' 'psycopg[binary]' ||
+	python django 'django>=5.2,<5.3' 'psycopg[binary]' ||
 		{ skip django "python3 -m venv and pip are needed"; return; }
 	export DJANGO_SETTINGS_MODULE=settings PYTHONPATH=$TREE/test/applications/django \
 		PYTHONDONTWRITEBYTECODE=1
@@ -80,11 +84,13 @@ app_sqlalchemy()
 {
 	local out
 
-	python sqlalchemy alembic 'psycopg[binary]' ||
+	python sqlalchemy sqlalchemy alembic 'psycopg[binary]' ||
 		{ skip sqlalchemy "python3 -m venv and pip are needed"; return; }
 	database sqlalchemy
 	out=$("$VENV/bin/python" "$TREE/test/applications/sqlalchemy/app.py" 2>&1; indexes orders)
 	has sqlalchemy "$out" "autogenerate: []"
+	has sqlalchemy "$out" "replace_btree = indexes: []"
+	has sqlalchemy "$out" "CREATE INDEX orders_created ON public.orders USING art (created)"
 	has sqlalchemy "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
 	has sqlalchemy "$out" "CREATE INDEX orders_account ON public.orders USING art (account, created) WITH (structure=btree)"
 }
@@ -137,11 +143,13 @@ app_prisma()
 	has prisma "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
 }
 
+tool_packages "${APPS[@]}"
 art_setup applications
 # Java's driver wants TCP
 port=$((40000 + RANDOM % 20000))
+mapfile -t settings < <(tool_settings)
 art_cluster applications "shared_preload_libraries = 'artidx'" "artidx.memory = '256MB'" \
-	"listen_addresses = '127.0.0.1'" "port = $port"
+	"listen_addresses = '127.0.0.1'" "port = $port" "${settings[@]}"
 export PGPORT=$port
 for app in "${APPS[@]}"; do
 	if declare -F "app_$app" >/dev/null; then

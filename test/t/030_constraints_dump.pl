@@ -1,5 +1,5 @@
 # A database with art indexes and constraints through pg_dump and back: indexes
-# as they were, PRIMARY KEY and UNIQUE as the settings of the restoring session
+# as they were under every setting, PRIMARY KEY and UNIQUE as those of the restoring session
 # say (a dump does not name their access method); and the settings in a database
 # without the extension.
 use strict;
@@ -21,6 +21,7 @@ $node->safe_psql('postgres', q{
 	RESET artidx.constraint_am;
 	CREATE INDEX t_b ON t USING art (b text_pattern_ops, c DESC NULLS LAST) WITH (fillfactor = 70, structure = btree);
 	CREATE INDEX t_e ON t USING art ((a + 1)) WHERE a > 10;
+	CREATE INDEX t_plain ON t (c, b);
 	CREATE UNIQUE INDEX t_ca ON t USING art (c, a);
 	ALTER TABLE t ADD CONSTRAINT t_ca UNIQUE USING INDEX t_ca;
 	INSERT INTO t (a, b, c) SELECT i, 'b' || i, i FROM generate_series(1, 1000) i;
@@ -54,7 +55,7 @@ my $original = methods('postgres');
 
 is($original, join("\n", 'p1_k_idx|btree|-', 'p1_v_idx|art|-', 'p2_k_idx|btree|-',
 		'p2_v_idx|art|-', 'p_k|btree|-', 'p_v|art|-', 't_a_key|art|u', 't_b|art|-',
-		't_b_excl|art|x', 't_ca|art|u', 't_e|art|-', 't_pkey|art|p'),
+		't_b_excl|art|x', 't_ca|art|u', 't_e|art|-', 't_pkey|art|p', 't_plain|btree|-'),
 	'indexes and constraints of art');
 
 $node->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/t.dump", $node->connstr('postgres') ], 'dumped');
@@ -97,10 +98,9 @@ my %keys = (t_pkey => 'btree', t_a_key => 'btree', t_ca => 'btree');
 restore('plain', '', 1, %keys);
 restore('jobs', '', 3, %keys);
 restore('keys', '-c artidx.constraint_am=art', 3);
-# a unique index of a partitioned table cannot be of art before 18
-my %parts = $node->pg_version >= 18 ? (p_k => 'art', p1_k_idx => 'art', p2_k_idx => 'art') : ();
-restore('everything', '-c artidx.replace_btree=all', 2, %parts);
-restore('indexes', '-c artidx.replace_btree=indexes', 2, %keys, %parts);
+# a dump says USING btree of a btree index
+restore('everything', '-c artidx.replace_btree=all', 2);
+restore('indexes', '-c artidx.replace_btree=indexes', 2, %keys);
 
 # what was restored dumps alike
 $node->command_ok([ 'pg_dump', '-s', '-f', "$dir/s1.sql", $node->connstr('postgres') ], 'schema dumped');
@@ -129,6 +129,17 @@ is($node->safe_psql('bare', q{
 	SELECT string_agg(DISTINCT amname, ' ') FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 		JOIN pg_am a ON a.oid = relam WHERE indrelid = 'x'::regclass}),
 	'btree', 'a database without the extension');
+
+# which a session is told, once
+foreach my $setting ('replace_btree', 'constraint_am')
+{
+	my ($out, $err);
+
+	local $ENV{PGOPTIONS} = $setting eq 'constraint_am' ? '-c artidx.replace_btree=off' : '';
+	$node->psql('bare', 'DROP TABLE IF EXISTS w; CREATE TABLE w (a int PRIMARY KEY, b int UNIQUE)', stderr => \$err);
+	is(scalar(() = $err =~ /WARNING:  new indexes are of access method "btree", whatever "artidx.$setting" says/g), 1,
+		"$setting: a warning");
+}
 
 # with it they hold for whoever connects; an extension's own objects stay as they are
 is($node->safe_psql('postgres', q{

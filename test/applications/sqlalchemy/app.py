@@ -38,6 +38,13 @@ with engine.begin() as connection:
           postgresql_using="art", postgresql_with={"structure": "btree"})
     differences = compare_metadata(context, Base.metadata)
 
+# under a setting: an index that leaves the access method open
+eager = create_engine("postgresql+psycopg://", connect_args={"options": "-c artidx.replace_btree=indexes"})
+with eager.begin() as connection:
+    Index("orders_created", Order.created).create(connection)
+    context = MigrationContext.configure(connection)
+    print("replace_btree = indexes:", compare_metadata(context, Base.metadata))
+
 print("autogenerate:", differences)
 for index in sorted(inspect(engine).get_indexes("orders"), key=lambda i: i["name"]):
     print(index["name"], index["dialect_options"])

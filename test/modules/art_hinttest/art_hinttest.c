@@ -4,8 +4,7 @@
  *
  * With art_hinttest.again it throws the paths of a table away and lets core make
  * them again, as pg_hint_plan does for a scan hint.  With art_hinttest.am it
- * leaves only indexes of that access method, told by IndexOptInfo.relam, by which
- * pg_hint_plan finds the child of an index that is named for a parent table.
+ * leaves only indexes of that access method, told by IndexOptInfo.relam.
  */
 #include "postgres.h"
 
