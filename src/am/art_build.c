@@ -25,6 +25,7 @@
 #include "area/area.h"
 #include "build/art_run.h"
 #include "build/build.h"
+#include "key/key.h"
 #include "live/live.h"
 
 #define ART_ENTRY_EXTRA		12	/* bytes an entry takes beside its key, about */
@@ -159,6 +160,15 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	instr_time	duration;
 
 	art_check_supported(heap, index, indexInfo);
+
+	/*
+	 * A new index; where nothing was preloaded, REINDEX CONCURRENTLY is not told from it.  A
+	 * partition's has its parent's classes.
+	 */
+	if (!index->rd_rel->relispartition &&
+		(index->rd_createSubid != InvalidSubTransactionId ||
+		 (indexInfo->ii_Concurrent && !art_preloaded())))
+		art_refuse_default(index);
 
 	INSTR_TIME_SET_CURRENT(start);
 	memset(&bs, 0, sizeof(bs));

@@ -7,12 +7,33 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "am/am.h"
 #include "area/area.h"
 #include "live/live.h"
+
+/* the indexes whose operator classes this session has been told of */
+static List *told = NIL;
+
+/*
+ * To a client, once for each index: a class that is not what btree would have.  Many an
+ * index of 0.1.0 has it by mistake.
+ */
+static void
+tell_of_classes(Relation index)
+{
+	MemoryContext old;
+
+	if (MyBackendType != B_BACKEND || list_member_oid(told, RelationGetRelid(index)) ||
+		index->rd_createSubid != InvalidSubTransactionId || !art_warn_of_classes(index))
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	told = lappend_oid(told, RelationGetRelid(index));
+	MemoryContextSwitchTo(old);
+}
 
 /*
  * The cached facts about an index, made if they are not there.
@@ -47,6 +68,7 @@ art_relcache(Relation index)
 	if (index->rd_amcache != NULL)
 		pfree(index->rd_amcache);
 	index->rd_amcache = rc;
+	tell_of_classes(index);
 	return rc;
 }
 

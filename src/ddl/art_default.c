@@ -1,0 +1,208 @@
+/*
+ * art_default.c
+ *	  A column gets the operator class that btree would give it.
+ *
+ * Core looks for the default operator class of the access method.  Where the type has
+ * none it takes that of a type to which it can be coerced without a change: that of text
+ * for citext, which then tells 'a' from 'A'.  So before a statement makes an index, btree's
+ * default for each of its columns gets its mirror (art_mirror.c).  It gets that even where
+ * a class is named.  So a named one is never the default of its column, and a dump, a clone
+ * for a partition and ALTER TYPE write it out.
+ *
+ * CREATE INDEX and the constraints of CREATE TABLE come by as an IndexStmt, also those of
+ * LIKE.  ALTER TABLE keeps its own to itself.  The index of a partition has the classes of
+ * its parent.  What comes another way, or is not seen here, is refused when it is built
+ * (art_refuse_default in key/art_opclass.c).  So is what is made where the library is not preloaded.
+ *
+ * src/README.md: DDL in place of btree's
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "access/relation.h"
+#include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "parser/parse_type.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "area/area.h"
+#include "ddl/ddl.h"
+#include "key/key.h"
+
+/*
+ * A column of the type may get a class by default.  One that a superuser has made for
+ * the very type stays.
+ */
+static void
+provide_default(Oid type, Oid am)
+{
+	Oid			theirs = OidIsValid(type) ? GetDefaultOpClass(type, BTREE_AM_OID) : InvalidOid;
+	Oid			ours = OidIsValid(theirs) ? GetDefaultOpClass(type, am) : InvalidOid;
+
+	if (OidIsValid(theirs) &&
+		(!OidIsValid(ours) ||
+		 OidIsValid(art_other_default(get_opclass_family(ours), get_opclass_input_type(ours), type))))
+		(void) art_mirror(theirs, am, false);
+}
+
+/* A class is named: art has it if btree has. */
+static void
+provide_named(List *name, Oid am)
+{
+	Oid			theirs;
+
+	if (name == NIL || OidIsValid(get_opclass_oid(am, name, true)))
+		return;
+	theirs = get_opclass_oid(BTREE_AM_OID, name, true);
+	if (OidIsValid(theirs))
+		(void) art_mirror(theirs, am, false);
+}
+
+/*
+ * Locks: ShareLock on the table (CONCURRENTLY: ShareUpdateExclusiveLock), as core would
+ * take it.
+ */
+static void
+provide_for_index(IndexStmt *stmt, Oid am, const char *queryString, bool toplevel)
+{
+	IndexStmt  *analyzed = NULL;
+	Oid			relid;
+
+	if (stmt->concurrent)
+		PreventInTransactionBlock(toplevel, "CREATE INDEX CONCURRENTLY");
+	relid = RangeVarGetRelidExtended(stmt->relation,
+									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock, 0,
+									 RangeVarCallbackOwnsRelation, NULL);
+	for (int i = 0; i < list_length(stmt->indexParams); i++)
+	{
+		Oid			collation;
+
+		provide_default(art_index_column_type(stmt, i, relid, queryString, &analyzed, &collation), am);
+		provide_named(list_nth_node(IndexElem, stmt->indexParams, i)->opclass, am);
+	}
+}
+
+/* ---- ALTER TABLE ---- */
+
+/*
+ * A constraint to be added, whose index is of art.  Of an expression the type is not known
+ * without the table's final shape.
+ */
+static void
+provide_for_constraint(AlterTableStmt *stmt, Constraint *con, const char *column, Oid relid, Oid am)
+{
+	ListCell   *lc;
+
+	if (con->access_method == NULL || strcmp(con->access_method, ART_AM_NAME) != 0)
+		return;
+	foreach(lc, con->exclusions)
+	{
+		IndexElem  *elem = linitial_node(IndexElem, lfirst_node(List, lc));
+
+		if (elem->name != NULL)
+			provide_default(art_column_type_after(stmt, relid, elem->name), am);
+		provide_named(elem->opclass, am);
+	}
+	foreach(lc, con->keys)
+		provide_default(art_column_type_after(stmt, relid, strVal(lfirst(lc))), am);
+	if (column != NULL)
+		provide_default(art_column_type_after(stmt, relid, column), am);
+}
+
+/*
+ * Has the table an index of art, or one that inherits its columns?
+ *
+ * Locks: AccessShareLock on the tables and the indexes, given back.
+ */
+static bool
+has_index(Oid relid, Oid am)
+{
+	bool		found = false;
+	ListCell   *lc,
+			   *i;
+
+	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
+	{
+		Relation	rel = try_relation_open(lfirst_oid(lc), AccessShareLock);
+
+		if (rel == NULL)
+			continue;
+		foreach(i, RelationGetIndexList(rel))
+		{
+			Relation	index = try_relation_open(lfirst_oid(i), AccessShareLock);
+
+			if (index == NULL)
+				continue;
+			found |= index->rd_rel->relam == am;
+			relation_close(index, AccessShareLock);
+		}
+		relation_close(rel, AccessShareLock);
+	}
+	return found;
+}
+
+/*
+ * Locks: the table's lock at the level of the ALTER, as core would take it, if a column
+ * gets another type or a constraint of art is added.
+ */
+static void
+provide_for_alter(AlterTableStmt *stmt, Oid am)
+{
+	Oid			relid = InvalidOid;
+	ListCell   *lc,
+			   *c;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+		bool		adds = cmd->subtype == AT_AddConstraint && IsA(cmd->def, Constraint);
+		bool		adds_column = cmd->subtype == AT_AddColumn && IsA(cmd->def, ColumnDef);
+		bool		retypes = cmd->subtype == AT_AlterColumnType;
+
+		if (cmd->def == NULL || !(adds || adds_column || retypes))
+			continue;
+		if (!OidIsValid(relid))
+			relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));
+		if (!OidIsValid(relid))
+			return;
+		if (adds)
+			provide_for_constraint(stmt, (Constraint *) cmd->def, NULL, relid, am);
+		else if (retypes)
+		{
+			if (has_index(relid, am))
+				provide_default(LookupTypeNameOid(NULL, ((ColumnDef *) cmd->def)->typeName, true), am);
+		}
+		else
+		{
+			foreach(c, ((ColumnDef *) cmd->def)->constraints)
+			{
+				if (IsA(lfirst(c), Constraint))
+					provide_for_constraint(stmt, lfirst_node(Constraint, c),
+										   ((ColumnDef *) cmd->def)->colname, relid, am);
+			}
+		}
+	}
+}
+
+/* See ddl.h. */
+void
+art_provide_classes(Node *stmt, const char *queryString, bool toplevel)
+{
+	const IndexStmt *index = (const IndexStmt *) stmt;
+	bool		makes = IsA(stmt, IndexStmt) && index->accessMethod != NULL &&
+		strcmp(index->accessMethod, ART_AM_NAME) == 0 && index->relation != NULL &&
+		!OidIsValid(index->indexOid);
+	Oid			am = makes || IsA(stmt, AlterTableStmt) ? get_am_oid(ART_AM_NAME, true) : InvalidOid;
+
+	if (!OidIsValid(am))
+		return;
+	if (makes)
+		provide_for_index((IndexStmt *) stmt, am, queryString, toplevel);
+	else if (((AlterTableStmt *) stmt)->objtype == OBJECT_TABLE)
+		provide_for_alter((AlterTableStmt *) stmt, am);
+}
