@@ -19,19 +19,17 @@
 static List *told = NIL;
 
 /*
- * To a client, once for each index: a class that is not what btree would have.  Many an
- * index of 0.1.0 has it by mistake.
+ * See am.h.
  */
-static void
-tell_of_classes(Relation index)
+void
+art_tell_of_classes(Relation index, bool again)
 {
 	MemoryContext old;
 
-	if (MyBackendType != B_BACKEND || list_member_oid(told, RelationGetRelid(index)) ||
-		index->rd_createSubid != InvalidSubTransactionId || !art_warn_of_classes(index))
+	if ((!again && list_member_oid(told, RelationGetRelid(index))) || !art_warn_of_classes(index))
 		return;
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	told = lappend_oid(told, RelationGetRelid(index));
+	told = list_append_unique_oid(told, RelationGetRelid(index));
 	MemoryContextSwitchTo(old);
 }
 
@@ -49,6 +47,10 @@ art_relcache(Relation index)
 		rc->spc == ART_REL_SPC(index) &&
 		rc->db == ART_REL_DB(index))
 		return rc;
+
+	/* to whoever uses an index, and not to him who makes it */
+	if (MyBackendType == B_BACKEND && index->rd_createSubid == InvalidSubTransactionId)
+		art_tell_of_classes(index, false);
 
 	/*
 	 * May read catalogs, so before the chunk is hung in.  Everybody who copies it takes his own
@@ -68,7 +70,6 @@ art_relcache(Relation index)
 	if (index->rd_amcache != NULL)
 		pfree(index->rd_amcache);
 	index->rd_amcache = rc;
-	tell_of_classes(index);
 	return rc;
 }
 

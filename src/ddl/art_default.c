@@ -90,22 +90,31 @@ provide_for_index(IndexStmt *stmt, Oid am, const char *queryString, bool topleve
 /* ---- ALTER TABLE ---- */
 
 /*
- * A constraint to be added, whose index is of art.  Of an expression the type is not known
- * without the table's final shape.
+ * A constraint to be added, whose index is of art.  The types of expressions are looked up where
+ * the table keeps its shape.
  */
 static void
-provide_for_constraint(AlterTableStmt *stmt, Constraint *con, const char *column, Oid relid, Oid am)
+provide_for_constraint(AlterTableStmt *stmt, Constraint *con, const char *column, Oid relid, Oid am,
+					   const char *queryString, bool reshapes)
 {
+	IndexStmt  *index = makeNode(IndexStmt);
+	IndexStmt  *analyzed = NULL;
+	Oid			collation;
 	ListCell   *lc;
 
 	if (con->access_method == NULL || strcmp(con->access_method, ART_AM_NAME) != 0)
 		return;
+	index->relation = stmt->relation;
 	foreach(lc, con->exclusions)
+		index->indexParams = lappend(index->indexParams, linitial(lfirst_node(List, lc)));
+	for (int i = 0; i < list_length(index->indexParams); i++)
 	{
-		IndexElem  *elem = linitial_node(IndexElem, lfirst_node(List, lc));
+		IndexElem  *elem = list_nth_node(IndexElem, index->indexParams, i);
 
 		if (elem->name != NULL)
 			provide_default(art_column_type_after(stmt, relid, elem->name), am);
+		else if (!reshapes)
+			provide_default(art_index_column_type(index, i, relid, queryString, &analyzed, &collation), am);
 		provide_named(elem->opclass, am);
 	}
 	foreach(lc, con->keys)
@@ -151,11 +160,19 @@ has_index(Oid relid, Oid am)
  * gets another type or a constraint of art is added.
  */
 static void
-provide_for_alter(AlterTableStmt *stmt, Oid am)
+provide_for_alter(AlterTableStmt *stmt, Oid am, const char *queryString)
 {
 	Oid			relid = InvalidOid;
+	bool		reshapes = false;
 	ListCell   *lc,
 			   *c;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableType cmd = lfirst_node(AlterTableCmd, lc)->subtype;
+
+		reshapes |= cmd == AT_AddColumn || cmd == AT_AlterColumnType;
+	}
 
 	foreach(lc, stmt->cmds)
 	{
@@ -171,7 +188,8 @@ provide_for_alter(AlterTableStmt *stmt, Oid am)
 		if (!OidIsValid(relid))
 			return;
 		if (adds)
-			provide_for_constraint(stmt, (Constraint *) cmd->def, NULL, relid, am);
+			provide_for_constraint(stmt, (Constraint *) cmd->def, NULL, relid, am, queryString,
+								   reshapes);
 		else if (retypes)
 		{
 			if (has_index(relid, am))
@@ -183,7 +201,8 @@ provide_for_alter(AlterTableStmt *stmt, Oid am)
 			{
 				if (IsA(lfirst(c), Constraint))
 					provide_for_constraint(stmt, lfirst_node(Constraint, c),
-										   ((ColumnDef *) cmd->def)->colname, relid, am);
+										   ((ColumnDef *) cmd->def)->colname, relid, am, queryString,
+										   reshapes);
 			}
 		}
 	}
@@ -204,5 +223,5 @@ art_provide_classes(Node *stmt, const char *queryString, bool toplevel)
 	if (makes)
 		provide_for_index((IndexStmt *) stmt, am, queryString, toplevel);
 	else if (((AlterTableStmt *) stmt)->objtype == OBJECT_TABLE)
-		provide_for_alter((AlterTableStmt *) stmt, am);
+		provide_for_alter((AlterTableStmt *) stmt, am, queryString);
 }
