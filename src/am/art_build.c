@@ -161,13 +161,8 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 
 	art_check_supported(heap, index, indexInfo);
 
-	/*
-	 * A new index; where nothing was preloaded, REINDEX CONCURRENTLY is not told from it.  A
-	 * partition's has its parent's classes.
-	 */
-	if (!index->rd_rel->relispartition &&
-		(index->rd_createSubid != InvalidSubTransactionId ||
-		 (indexInfo->ii_Concurrent && !art_preloaded())))
+	/* a new one, but that of a partition has its parent's classes; CONCURRENTLY is seen before */
+	if (index->rd_createSubid != InvalidSubTransactionId && !index->rd_rel->relispartition)
 		art_refuse_default(index);
 
 	INSTR_TIME_SET_CURRENT(start);

@@ -12,7 +12,8 @@
  * CREATE INDEX and the constraints of CREATE TABLE come by as an IndexStmt, also those of
  * LIKE.  ALTER TABLE keeps its own to itself.  The index of a partition has the classes of
  * its parent.  What comes another way, or is not seen here, is refused when it is built
- * (art_refuse_default in key/art_opclass.c).  So is what is made where the library is not preloaded.
+ * (art_refuse_default in key/art_opclass.c): of an expression that ALTER TABLE adds with its
+ * columns, or by ALTER TYPE where the library is not preloaded.
  *
  * src/README.md: DDL in place of btree's
  */

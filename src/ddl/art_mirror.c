@@ -4,10 +4,9 @@
  *	  made from btree's for art.
  *
  * The new class has the members of the old one, by nbtree's own numbers.  It
- * belongs to a family of the old family's name.  A new family gets all members of the
- * old one, for the planner wants them (art_planner.c).  One that was there gets those of
- * types that it knows.  Whether keys are encoded or compared is decided when an index is
- * created.
+ * belongs to a family of the old family's name, which gets all members of the
+ * old one, for the planner wants them (art_planner.c).  Whether keys are encoded
+ * or compared is decided when an index is created.
  *
  * artidx_mirror_opclass(opclass) makes one for a superuser, in the first schema of his
  * search_path.  CREATE INDEX needs one for whoever gives it (art_default.c).  Only a
@@ -211,19 +210,9 @@ goes_with(Oid class, Oid mirror, Oid original_class, Oid original)
 	recordDependencyOn(&myself, &referenced, DEPENDENCY_AUTO);
 }
 
-/* Has the family an order of the type? */
-static bool
-knows(Oid family, Oid type)
-{
-	return OidIsValid(get_opfamily_proc(family, type, type, BTORDER_PROC));
-}
-
-/*
- * A family of art gets what a family of btree has, of all types or of those that it knows.  An
- * in_range function's offset may be of a type that the family has not.
- */
+/* A family of art gets what it lacks of a family of btree. */
 static void
-add_members(Oid to, Oid from, bool all)
+add_members(Oid to, Oid from)
 {
 	List	   *items = NIL;
 	ListCell   *lc;
@@ -232,9 +221,7 @@ add_members(Oid to, Oid from, bool all)
 	{
 		ArtMember  *m = (ArtMember *) lfirst(lc);
 
-		if (!OidIsValid(art_member_of(to, m)) &&
-			(all || (knows(to, m->left) &&
-					 (knows(to, m->right) || (m->isfunc && m->number == BTINRANGE_PROC)))))
+		if (!OidIsValid(art_member_of(to, m)))
 			items = lappend(items, art_member_item(m, false));
 	}
 	art_alter_family(to, items, false);
@@ -312,7 +299,7 @@ make_mirror(const Original *o, Oid am)
 	}
 	(void) DefineOpClass(stmt);
 	CommandCounterIncrement();
-	add_members(to, o->from, newfamily);
+	add_members(to, o->from);
 
 	mirror = get_opclass_oid(am, o->name, false);
 	if (!creating_extension)
@@ -473,7 +460,7 @@ art_class_after(CreateOpClassStmt *stmt)
 					 !OidIsValid(getExtensionOfObject(OperatorFamilyRelationId, family)));
 	/* pg_upgrade's script has each member itself */
 	if (!IsBinaryUpgrade)
-		add_members(family, orig.from, false);
+		add_members(family, orig.from);
 }
 
 /* See ddl.h. */

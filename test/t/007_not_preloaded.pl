@@ -33,6 +33,9 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_id ON t USING art (id);
 	CREATE TABLE u (id int, v int);
 	CREATE UNIQUE INDEX u_id ON u USING art (id);
+	CREATE EXTENSION citext;
+	CREATE TABLE c (v text);
+	CREATE UNIQUE INDEX c_v ON c USING art (v);
 	INSERT INTO u SELECT i, i FROM generate_series(1, 100) i;
 	ANALYZE t; ANALYZE u;
 });
@@ -64,6 +67,11 @@ $node->safe_psql('postgres', 'REINDEX INDEX u_id; VACUUM FULL u; '
 pass('what makes the index anew');
 fails_with($node, 'ALTER TABLE u ALTER id TYPE int USING id / 10',
 	'23505', qr/could not create unique index "u_id"/, 'unless it makes duplicates');
+fails_with($node, 'ALTER TABLE c ALTER v TYPE citext',
+	'42704', qr/SELECT artidx_mirror_opclass\('public.citext_ops'\)/, 'or one that does not order as btree');
+$node->safe_psql('postgres', q{SELECT artidx_mirror_opclass('public.citext_ops'); ALTER TABLE c ALTER v TYPE citext});
+is($node->safe_psql('postgres', q{SELECT opcname FROM pg_opclass JOIN pg_index ON indclass[0] = pg_opclass.oid
+	WHERE indexrelid = 'c_v'::regclass}), 'citext_ops', 'which a superuser helps');
 fails_with($node, 'CREATE INDEX t_2 ON t USING art (id)',
 	'55000', $hint, 'CREATE INDEX on a table that has one');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '51',
