@@ -85,9 +85,8 @@ sub picture
 my %type = (
 	citext => [ 'citext', "'a'", "'A'" ],
 	isn => [ 'isbn', "'0-201-03801-3'", "'0201038013'" ],
-	ltree => [ 'ltree', "'a.b'", "'a.b'" ],
-	aint => [ 'aint', 7, 7 ],
-	zint => [ 'zint', 7, 7 ]);
+	aint => [ 'aint', "'7'", "'7'" ],
+	zint => [ 'zint', "'7'", "'7'" ]);
 
 my $n = 0;
 
@@ -153,7 +152,7 @@ $node->safe_psql($db, q{
 	SELECT artidx_mirror_opclass('zint_ops');
 	CREATE TABLE t (k zint, n int);
 	CREATE UNIQUE INDEX t_k ON t USING art (k);
-	INSERT INTO t VALUES (7, 1)});
+	INSERT INTO t VALUES ('7', 1)});
 through('artidx_mirror_opclass', 'zint', $db);
 
 # a named class, and what 0.1.0 chose, which has no default beside it
@@ -183,7 +182,7 @@ SKIP:
 	$new->init;
 	art_conf($new);
 	$node->safe_psql('postgres', "DROP DATABASE $_")
-	  for grep { $_ !~ /^d(1|4)$/ } split /\n/, $node->safe_psql('postgres', q{SELECT datname FROM pg_database WHERE datname ~ '^d\d'});
+	  for grep { $_ ne 'd1' } split /\n/, $node->safe_psql('postgres', q{SELECT datname FROM pg_database WHERE datname ~ '^d\d'});
 	$node->safe_psql('postgres', 'CREATE DATABASE all_of_them');
 	$node->safe_psql('all_of_them', "CREATE EXTENSION $_") for qw(zint artidx aint citext isn);
 	$node->safe_psql('all_of_them', q{
@@ -193,7 +192,7 @@ SKIP:
 		CREATE UNIQUE INDEX t_i ON t USING art (i);
 		CREATE UNIQUE INDEX t_z ON t USING art (z);
 		CREATE INDEX t_t ON t USING art (c text_ops);
-		INSERT INTO t VALUES (7, 'a', '0-201-03801-3', 7)});
+		INSERT INTO t VALUES ('7', 'a', '0-201-03801-3', '7')});
 	my $want = picture('all_of_them');
 	chdir PostgreSQL::Test::Utils::tempdir() or die $!;
 	$node->stop;
@@ -204,7 +203,7 @@ SKIP:
 	$node->start;
 	is(picture('all_of_them'), $want, 'with all classes and indexes');
 	$node->poll_query_until('all_of_them', q{SELECT bool_and(state = 'ready') FROM artidx_indexes}) or die 'not built';
-	fails_with_in('all_of_them', q{INSERT INTO t VALUES (8, 'A', '0-8044-2957-X', 8)}, qr/"t_c"/, 'unique as before');
+	fails_with_in('all_of_them', q{INSERT INTO t VALUES ('8', 'A', '0-8044-2957-X', '8')}, qr/"t_c"/, 'unique as before');
 	$node->safe_psql('all_of_them', "DROP TABLE t");
 	$node->safe_psql('all_of_them', "DROP EXTENSION $_") for qw(citext isn zint aint artidx);
 	pass("nothing of art's is in the way");
