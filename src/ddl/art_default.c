@@ -11,9 +11,10 @@
  *
  * CREATE INDEX and the constraints of CREATE TABLE come by as an IndexStmt, also those of
  * LIKE.  ALTER TABLE keeps its own to itself.  The index of a partition has the classes of
- * its parent.  What comes another way, or is not seen here, is refused when it is built
- * (art_refuse_default in key/art_opclass.c): of an expression that ALTER TABLE adds with its
- * columns, or by ALTER TYPE where the library is not preloaded.
+ * its parent.  What is not seen here is refused when it is built (art_refuse_default in
+ * key/art_opclass.c): an expression that ALTER TABLE adds with its columns, or ALTER TYPE where the
+ * library is not preloaded.  There ALTER TYPE may also keep an index without building it.  Its
+ * users are told, once the library is preloaded (am/art_relcache.c).
  *
  * src/README.md: DDL in place of btree's
  */
