@@ -118,6 +118,13 @@ INSERT INTO c (a) VALUES ('{A}');
 INSERT INTO c (b) VALUES (('A', 1));
 INSERT INTO c (e) VALUES ('A');
 DROP TABLE c;
+DROP OPERATOR FAMILY public.citext_ops USING art CASCADE;
+CREATE TYPE of_it AS (k int, e text);
+CREATE TABLE c OF of_it;
+CREATE UNIQUE INDEX c_e ON c USING art (e);
+ALTER TYPE of_it ALTER ATTRIBUTE e TYPE citext CASCADE;
+SELECT * FROM classes('c');
+DROP TABLE c;
 -- the type of an expression is not known before a column is there
 DROP OPERATOR FAMILY public.citext_ops USING art CASCADE;
 CREATE TABLE c (e citext);

@@ -194,7 +194,8 @@ provide_for_alter(AlterTableStmt *stmt, Oid am, const char *queryString)
 								   reshapes);
 		else if (retypes)
 		{
-			if (has_index(relid, am))
+			/* ALTER TYPE ... CASCADE reaches the tables of a row type */
+			if (stmt->objtype != OBJECT_TABLE || has_index(relid, am))
 				provide_default(LookupTypeNameOid(NULL, ((ColumnDef *) cmd->def)->typeName, true), am);
 		}
 		else
@@ -224,6 +225,6 @@ art_provide_classes(Node *stmt, const char *queryString, bool toplevel)
 		return;
 	if (makes)
 		provide_for_index((IndexStmt *) stmt, am, queryString, toplevel);
-	else if (((AlterTableStmt *) stmt)->objtype == OBJECT_TABLE)
+	else
 		provide_for_alter((AlterTableStmt *) stmt, am, queryString);
 }
