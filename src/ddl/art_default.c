@@ -3,18 +3,18 @@
  *	  A column gets the operator class that btree would give it.
  *
  * Core looks for the default operator class of the access method.  Where the type has
- * none it takes that of a type to which it can be coerced without a change: that of text
- * for citext, which then tells 'a' from 'A'.  So before a statement makes an index, btree's
+ * none it takes that of a type to which it can be coerced without a change.  For citext
+ * that is text's, which tells 'a' from 'A'.  So before a statement makes an index, btree's
  * default for each of its columns gets its mirror (art_mirror.c).  It gets that even where
  * a class is named.  So a named one is never the default of its column, and a dump, a clone
  * for a partition and ALTER TYPE write it out.
  *
  * CREATE INDEX and the constraints of CREATE TABLE come by as an IndexStmt, also those of
  * LIKE.  ALTER TABLE keeps its own to itself.  The index of a partition has the classes of
- * its parent.  What is not seen here is refused when it is built (art_refuse_default in
- * key/art_opclass.c): an expression that ALTER TABLE adds with its columns, or ALTER TYPE where the
- * library is not preloaded.  There ALTER TYPE may also keep an index without building it.  Its
- * users are told, once the library is preloaded (am/art_relcache.c).
+ * its parent.  Two cases are not seen here: an expression that ALTER TABLE adds with its columns,
+ * and ALTER TYPE where the library is not preloaded.  There ambuild refuses a wrong class
+ * (art_refuse_default in key/art_opclass.c).  Without the library ALTER TYPE may also keep an index
+ * and not build it.  Its users are told, once the library is preloaded (am/art_relcache.c).
  *
  * src/README.md: DDL in place of btree's
  */
@@ -66,6 +66,8 @@ provide_named(List *name, Oid am)
 }
 
 /*
+ * CREATE INDEX, or a constraint of CREATE TABLE.
+ *
  * Locks: ShareLock on the table (CONCURRENTLY: ShareUpdateExclusiveLock), as core would
  * take it.
  */
@@ -158,8 +160,10 @@ has_index(Oid relid, Oid am)
 }
 
 /*
- * Locks: the table's lock at the level of the ALTER, as core would take it, if a column
- * gets another type or a constraint of art is added.
+ * ALTER TABLE, or ALTER TYPE of a row type, which makes indexes anew or adds them.
+ *
+ * Locks: the table's lock at the level of the ALTER, as core would take it.  Only if a column
+ * gets another type, or columns or constraints are added.
  */
 static void
 provide_for_alter(AlterTableStmt *stmt, Oid am, const char *queryString)

@@ -15,7 +15,7 @@
  * and no code runs for it.  It is in that class's schema, where a search_path finds both or
  * none.
  *
- * The copy is to be in nobody's way: it goes with the class and the family that it
+ * The copy is to be in nobody's way.  It goes with the class and the family that it
  * was made from, and with the access method.  So what is somebody's own can be dropped as
  * if there was no copy, unless an index of ours needs it.  A dump has it as any class, and
  * one that is restored goes with its original, too.

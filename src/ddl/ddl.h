@@ -139,8 +139,8 @@ extern List *art_family_members(Oid family);
 extern Oid	art_member_of(Oid family, const ArtMember *m);
 
 /*
- * A member as ALTER OPERATOR FAMILY wants it, and that for a family of art: add
- * the items, or drop them; nothing if the family is gone.
+ * A member as ALTER OPERATOR FAMILY wants it; and that, for a family of art: it adds
+ * the items, or drops them.  It does nothing if the family is gone.
  */
 extern CreateOpClassItem *art_member_item(const ArtMember *m, bool drop);
 extern void art_alter_family(Oid family, List *items, bool drop);

@@ -472,14 +472,14 @@ extern bool art_same_members(Oid ours, Oid theirs, Oid type);
 
 /*
  * A column of the type, perhaps a domain, has an operator class of this family and input type.
- * It has that by a binary coercion (citext to text), and btree has a class that is the default for the
- * type and compares otherwise: returns that one.  Else InvalidOid.
+ * Returns the class that is btree's default, if the column has its own by a binary coercion (citext
+ * to text), and btree's compares otherwise.  Else InvalidOid.
  */
 extern Oid	art_other_default(Oid family, Oid input, Oid type);
 
 /*
  * ERROR if the new index has such a class because core knew none that fits better.
- * Whoever names one has the better one beside it (ddl/art_default.c).
+ * Where a statement names one, ddl/art_default.c has made the better one first.
  */
 extern void art_refuse_default(Relation index);
 

@@ -138,10 +138,10 @@ app_prisma()
 	has prisma "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
 }
 
-# through ORDER: the extensions of a type, made in that order, an index, a dump, and its copies
+# through ORDER EXTENSION TYPE VALUE: both extensions, an index, a dump, and its copies
 through()
 {
-	local order=$1 extension=$2 type=$3 value=$4 db=from_$extension copy what
+	local order=$1 type=$3 value=$4 db=from_$2 copy what
 	local query="SELECT pg_get_indexdef('t_k'::regclass), opcname, opcnamespace::regnamespace
 		FROM pg_opclass JOIN pg_index ON indclass[0] = pg_opclass.oid WHERE indexrelid = 't_k'::regclass"
 
