@@ -160,29 +160,30 @@ through()
 			sql) as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 -f "$WORK/tmp/dump.sql" ;;
 			c) as_user "$BIN/pg_restore" --exit-on-error -j2 -d copy "$WORK/tmp/dump.c" ;;
 		esac >/dev/null
-		echo "$order, dump.$copy: $([ "$(sql "$query")" = "$what" ] && echo the same index)"
+		echo "$order, dump.$copy: $([ -n "$what" ] && [ "$(sql "$query")" = "$what" ] && echo the same index)"
 		sql "INSERT INTO t VALUES ('$value')" 2>&1 | grep -o 'violates unique constraint "t_k"'
 	done
 }
 
 app_types()
 {
-	local version out package type value order
+	local version out extension package type value order
 
 	version=$("$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-	while read -r package type value; do
-		if ! [ -f "$("$PG_CONFIG" --sharedir)/extension/$package.control" ]; then
+	while read -r extension type value; do
+		package=postgresql-$version-${extension#pg_}
+		if ! [ -f "$("$PG_CONFIG" --sharedir)/extension/$extension.control" ]; then
 			# into the private installation, which is laid out as Debian's is
-			(cd "$WORK/tmp" && apt-get -qq download "postgresql-$version-$package" && dpkg -x "postgresql-$version-$package"_*.deb "$ROOT") \
-				>/dev/null 2>&1 || { skip "types: $package" "Debian's postgresql-$version-$package is needed"; continue; }
+			(cd "$WORK/tmp" && apt-get -qq download "$package" && dpkg -x "$package"_*.deb "$ROOT") \
+				>/dev/null 2>&1 || { skip "types: $extension" "Debian's $package is needed"; continue; }
 		fi
-		for order in "artidx $package" "$package artidx"; do
-			out=$(through "$order" "$package" "$type" "$value" 2>&1)
-			has "types: $package" "$out" "$order, dump.sql: the same index"
-			has "types: $package" "$out" "$order, dump.c: the same index"
-			has "types: $package" "$(grep -c '^violates' <<<"$out") refusals" "2 refusals"
+		for order in "artidx $extension" "$extension artidx"; do
+			out=$(through "$order" "$extension" "$type" "$value" 2>&1)
+			has "types: $extension" "$out" "$order, dump.sql: the same index"
+			has "types: $extension" "$out" "$order, dump.c: the same index"
+			has "types: $extension" "$(grep -c '^violates' <<<"$out") refusals" "2 refusals"
 		done
-		echo "# $package $(PGDATABASE=from_$package sql "SELECT extversion FROM pg_extension WHERE extname = '$package'")"
+		echo "# $extension $(PGDATABASE=from_$extension sql "SELECT extversion FROM pg_extension WHERE extname = '$extension'")"
 	done <<-END
 		citext citext a
 		isn isbn 0-201-03801-3
@@ -190,7 +191,7 @@ app_types()
 		ip4r ip4 192.0.2.1
 		semver semver 1.2.3
 		prefix prefix_range 0123
-		rational rational 1/3
+		pg_rational rational 1/3
 		numeral numeral eleven
 		pgmp mpz 12345678901234567890
 	END
