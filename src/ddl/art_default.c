@@ -106,8 +106,6 @@ provide_for_constraint(AlterTableStmt *stmt, Constraint *con, const char *column
 	Oid			collation;
 	ListCell   *lc;
 
-	if (con->access_method == NULL || strcmp(con->access_method, ART_AM_NAME) != 0)
-		return;
 	index->relation = stmt->relation;
 	foreach(lc, con->exclusions)
 		index->indexParams = lappend(index->indexParams, linitial(lfirst_node(List, lc)));
@@ -139,6 +137,8 @@ has_index(Oid relid, Oid am)
 	ListCell   *lc,
 			   *i;
 
+	if (!OidIsValid(relid))
+		return false;
 	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
 	{
 		Relation	rel = try_relation_open(lfirst_oid(lc), AccessShareLock);
@@ -159,11 +159,28 @@ has_index(Oid relid, Oid am)
 	return found;
 }
 
+/* Is it a constraint whose index is of art? */
+static bool
+makes_art(Node *con)
+{
+	return IsA(con, Constraint) && ((Constraint *) con)->access_method != NULL &&
+		strcmp(((Constraint *) con)->access_method, ART_AM_NAME) == 0;
+}
+
+/* The table, locked as the statement will lock it; InvalidOid if there is none. */
+static Oid
+lookup(AlterTableStmt *stmt, Oid *relid)
+{
+	if (!OidIsValid(*relid))
+		*relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));
+	return *relid;
+}
+
 /*
  * ALTER TABLE, or ALTER TYPE of a row type, which makes indexes anew or adds them.
  *
  * Locks: the table's lock at the level of the ALTER, as core would take it.  Only if a column
- * gets another type, or columns or constraints are added.
+ * gets another type, or a constraint of art is added.
  */
 static void
 provide_for_alter(AlterTableStmt *stmt, Oid am, const char *queryString)
@@ -183,34 +200,28 @@ provide_for_alter(AlterTableStmt *stmt, Oid am, const char *queryString)
 	foreach(lc, stmt->cmds)
 	{
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
-		bool		adds = cmd->subtype == AT_AddConstraint && IsA(cmd->def, Constraint);
-		bool		adds_column = cmd->subtype == AT_AddColumn && IsA(cmd->def, ColumnDef);
-		bool		retypes = cmd->subtype == AT_AlterColumnType;
+		ColumnDef  *def = cmd->def != NULL && IsA(cmd->def, ColumnDef) ? (ColumnDef *) cmd->def : NULL;
+		List	   *cons = NIL;
+		const char *column = NULL;
 
-		if (cmd->def == NULL || !(adds || adds_column || retypes))
-			continue;
-		if (!OidIsValid(relid))
-			relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));
-		if (!OidIsValid(relid))
-			return;
-		if (adds)
-			provide_for_constraint(stmt, (Constraint *) cmd->def, NULL, relid, am, queryString,
-								   reshapes);
-		else if (retypes)
+		if (cmd->subtype == AT_AddConstraint && cmd->def != NULL)
+			cons = list_make1(cmd->def);
+		else if (cmd->subtype == AT_AddColumn && def != NULL)
+		{
+			cons = def->constraints;
+			column = def->colname;
+		}
+		else if (cmd->subtype == AT_AlterColumnType && def != NULL)
 		{
 			/* ALTER TYPE ... CASCADE reaches the tables of a row type */
-			if (stmt->objtype != OBJECT_TABLE || has_index(relid, am))
-				provide_default(LookupTypeNameOid(NULL, ((ColumnDef *) cmd->def)->typeName, true), am);
+			if (stmt->objtype == OBJECT_TYPE || has_index(lookup(stmt, &relid), am))
+				provide_default(LookupTypeNameOid(NULL, def->typeName, true), am);
 		}
-		else
+		foreach(c, cons)
 		{
-			foreach(c, ((ColumnDef *) cmd->def)->constraints)
-			{
-				if (IsA(lfirst(c), Constraint))
-					provide_for_constraint(stmt, lfirst_node(Constraint, c),
-										   ((ColumnDef *) cmd->def)->colname, relid, am, queryString,
-										   reshapes);
-			}
+			if (makes_art(lfirst(c)) && OidIsValid(lookup(stmt, &relid)))
+				provide_for_constraint(stmt, lfirst_node(Constraint, c), column, relid, am,
+									   queryString, reshapes);
 		}
 	}
 }

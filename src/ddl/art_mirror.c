@@ -170,8 +170,10 @@ may_mirror(const Original *o, Oid am, int elevel)
 	{
 		ereport(elevel,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
-				 errmsg("operator class \"%s\" for access method \"%s\" already exists, and is not that of btree",
+				 errmsg("operator class \"%s\" for access method \"%s\" already exists",
 						NameListToString(o->name), ART_AM_NAME),
+				 OidIsValid(art_same_opclass(o->oid, am)) ? 0 :
+				 errdetail("It is not the one that btree has."),
 				 errhint("Set \"search_path\" to another schema, in which artidx_mirror_opclass makes the operator class.")));
 		return false;
 	}

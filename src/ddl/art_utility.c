@@ -325,7 +325,6 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 		}
 		if (replaces)
 			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
-		art_provide_classes(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
 		if (IsA(stmt, CreateOpClassStmt))
 			art_class_before((CreateOpClassStmt *) stmt);
 		if (IsA(stmt, AlterTableStmt))
@@ -337,6 +336,8 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 			second = art_attach((AlterTableStmt *) stmt, queryString);
 		change = art_family_before(stmt);
 		art_rowtype_before(stmt);
+		/* locks the table; what that locked comes first */
+		art_provide_classes(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
 	}
 	if (unfit || btree_only != NULL)
 		next_guarded(pstmt, queryString, readOnlyTree, context,
