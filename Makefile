@@ -75,6 +75,7 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += composite
+REGRESS += defaults
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

@@ -242,7 +242,7 @@ CREATE INDEX t_ra ON t (ra);
 CREATE INDEX t_tv ON t (tv);
 SELECT * FROM made;
 
--- a type with an operator class of its own, in btree only
+-- a type with an operator class of its own, which art gets with the index
 CREATE FUNCTION pair_cmp(pair, pair) RETURNS int IMMUTABLE STRICT LANGUAGE sql
 	AS 'SELECT pg_catalog.btint4cmp($2.x, $1.x)';
 CREATE OPERATOR CLASS pair_back_ops FOR TYPE pair USING btree AS

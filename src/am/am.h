@@ -41,6 +41,12 @@ typedef struct ArtRelCache
 
 extern ArtRelCache *art_relcache(Relation index);
 
+/*
+ * WARNING for operator classes that are not what btree would have, once for each index, or
+ * again.  Many an index of 0.1.0 has them by mistake.
+ */
+extern void art_tell_of_classes(Relation index, bool again);
+
 /* The entry, if there is one; NULL means ABSENT (or not preloaded). */
 extern ArtEntry *art_relcache_entry(Relation index);
 

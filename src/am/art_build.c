@@ -25,6 +25,7 @@
 #include "area/area.h"
 #include "build/art_run.h"
 #include "build/build.h"
+#include "key/key.h"
 #include "live/live.h"
 
 #define ART_ENTRY_EXTRA		12	/* bytes an entry takes beside its key, about */
@@ -159,6 +160,10 @@ artbuild(Relation heap, Relation index, IndexInfo *indexInfo)
 	instr_time	duration;
 
 	art_check_supported(heap, index, indexInfo);
+
+	/* a new one, but that of a partition has its parent's classes; CONCURRENTLY is seen before */
+	if (index->rd_createSubid != InvalidSubTransactionId && !index->rd_rel->relispartition)
+		art_refuse_default(index);
 
 	INSTR_TIME_SET_CURRENT(start);
 	memset(&bs, 0, sizeof(bs));

@@ -7,12 +7,31 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "am/am.h"
 #include "area/area.h"
 #include "live/live.h"
+
+/* the indexes whose operator classes this session has been told of */
+static List *told = NIL;
+
+/*
+ * See am.h.
+ */
+void
+art_tell_of_classes(Relation index, bool again)
+{
+	MemoryContext old;
+
+	if ((!again && list_member_oid(told, RelationGetRelid(index))) || !art_warn_of_classes(index))
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	told = list_append_unique_oid(told, RelationGetRelid(index));
+	MemoryContextSwitchTo(old);
+}
 
 /*
  * The cached facts about an index, made if they are not there.
@@ -28,6 +47,10 @@ art_relcache(Relation index)
 		rc->spc == ART_REL_SPC(index) &&
 		rc->db == ART_REL_DB(index))
 		return rc;
+
+	/* to whoever uses an index, and not to him who makes it */
+	if (MyBackendType == B_BACKEND && index->rd_createSubid == InvalidSubTransactionId)
+		art_tell_of_classes(index, false);
 
 	/*
 	 * May read catalogs, so before the chunk is hung in.  Everybody who copies it takes his own

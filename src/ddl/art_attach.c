@@ -31,6 +31,7 @@
 #include "area/area.h"
 #include "build/build.h"
 #include "ddl/ddl.h"
+#include "key/key.h"
 
 /* The constraint of such a command, or NULL. */
 static Constraint *
@@ -117,6 +118,7 @@ check_default_sorting(Relation index, Constraint *con, Oid relid,
 		get_atttypetypmodcoll(relid, index->rd_index->indkey.values[i],
 							  &type, &typmod, &collation);
 		if (indclass->values[i] == GetDefaultOpClass(type, index->rd_rel->relam) &&
+			!OidIsValid(art_other_default(index->rd_opfamily[i], index->rd_opcintype[i], type)) &&
 			collation == index->rd_indcollation[i] &&
 			get_attoptions(RelationGetRelid(index), i + 1) == (Datum) 0 &&
 			index->rd_indoption[i] == 0)

@@ -1,125 +1,136 @@
 /*
  * art_mirror.c
- *	  artidx_mirror_opclass(opclass): a btree operator class for art.
+ *	  Operator classes of btree and art that are one another's; mirrors, which are
+ *	  made from btree's for art.
  *
  * The new class has the members of the old one, by nbtree's own numbers.  It
- * belongs to a family of the old family's name, which gets the cross-type
- * members as soon as both their types are there.  Whether its keys are encoded
+ * belongs to a family of the old family's name, which gets all members of the
+ * old one, for the planner wants them (art_planner.c).  Whether keys are encoded
  * or compared is decided when an index is created.
  *
- * The copy is to be in nobody's way: it goes with the class and the family that it
- * was made from.  So what is somebody's own can be dropped as if there was no
- * copy, unless an index of ours needs it.  (One that a dump restored is a class
- * like any other.)
+ * artidx_mirror_opclass(opclass) makes one for a superuser, in the first schema of his
+ * search_path.  CREATE INDEX needs one for whoever gives it (art_default.c).  Only a
+ * superuser makes operator classes, so that one is made as the bootstrap superuser, as
+ * core makes array types for everybody.  It says nothing that the class of btree does not,
+ * and no code runs for it.  It is in that class's schema, where a search_path finds both or
+ * none.
+ *
+ * The copy is to be in nobody's way.  It goes with the class and the family that it
+ * was made from, and with the access method.  So what is somebody's own can be dropped as
+ * if there was no copy, unless an index of ours needs it.  A dump has it as any class, and
+ * one that is restored goes with its original, too.
  *
  * src/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 
+#include "access/amvalidate.h"
 #include "access/htup_details.h"
+#include "access/nbtree.h"
 #include "access/xact.h"
+#include "catalog/catalog.h"
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
 #include "commands/defrem.h"
+#include "commands/event_trigger.h"
 #include "commands/extension.h"
-#include "executor/spi.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_func.h"
+#include "parser/parse_oper.h"
+#include "parser/parse_type.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
 
 #include "area/area.h"
 #include "ddl/ddl.h"
-
-/*
- * The members of a btree family ($1) that a family of art ($2) lacks, as items
- * of CREATE OPERATOR CLASS. own: those of type $3 alone; else those of pairs
- * of types that the art family knows.  Both are run with nothing but
- * pg_catalog in the search path, so types are qualified where they must be.
- */
-#define MIRROR_MEMBERS \
-	"SELECT string_agg(item, ', ' ORDER BY item) FROM (" \
-	" SELECT format('OPERATOR %%s %%I.%%s (%%s, %%s)', m.amopstrategy, n.nspname," \
-	"        o.oprname, format_type(m.amoplefttype, NULL)," \
-	"        format_type(m.amoprighttype, NULL)) AS item" \
-	" FROM pg_amop m JOIN pg_operator o ON o.oid = m.amopopr" \
-	" JOIN pg_namespace n ON n.oid = o.oprnamespace" \
-	" WHERE m.amopfamily = $1 AND m.amoppurpose = 's' AND %s" \
-	" AND NOT EXISTS (SELECT FROM pg_amop a WHERE a.amopfamily = $2" \
-	"  AND a.amoplefttype = m.amoplefttype AND a.amoprighttype = m.amoprighttype" \
-	"  AND a.amopstrategy = m.amopstrategy)" \
-	" UNION ALL" \
-	" SELECT format('FUNCTION %%s (%%s, %%s) %%I.%%I(%%s)', m.amprocnum," \
-	"        format_type(m.amproclefttype, NULL), format_type(m.amprocrighttype, NULL)," \
-	"        n.nspname, p.proname, oidvectortypes(p.proargtypes))" \
-	" FROM pg_amproc m JOIN pg_proc p ON p.oid = m.amproc" \
-	" JOIN pg_namespace n ON n.oid = p.pronamespace" \
-	" WHERE m.amprocfamily = $1 AND m.amprocnum <= 6 AND %s" \
-	" AND NOT EXISTS (SELECT FROM pg_amproc a WHERE a.amprocfamily = $2" \
-	"  AND a.amproclefttype = m.amproclefttype AND a.amprocrighttype = m.amprocrighttype" \
-	"  AND a.amprocnum = m.amprocnum)) i"
-
-#define MIRROR_KNOWN(type) \
-	"EXISTS (SELECT FROM pg_amproc k WHERE k.amprocfamily = $2 AND k.amprocnum = 1" \
-	" AND k.amproclefttype = " type " AND k.amprocrighttype = " type ")"
+#include "key/key.h"
+#include "plan/plan.h"
 
 PG_FUNCTION_INFO_V1(artidx_mirror_opclass);
 PGDLLEXPORT Datum artidx_mirror_opclass(PG_FUNCTION_ARGS);
 
-static void
-mirror_run(const char *command)
+/* ---- of the same name ---- */
+
+/*
+ * See ddl.h.
+ */
+Oid
+art_same_opclass(Oid opclass, Oid amoid)
 {
-	if (SPI_execute(command, false, 0) != SPI_OK_UTILITY)
-		elog(ERROR, "could not run \"%s\"", command);
+	Oid			twin = art_opclass_twin(opclass, amoid);
+
+	return OidIsValid(twin) &&
+		art_same_members(get_opclass_family(twin), get_opclass_family(opclass),
+						 get_opclass_input_type(opclass)) ? twin : InvalidOid;
 }
 
-/* The members that the query finds, as one string, or NULL. */
-static char *
-mirror_members(const char *oprs, const char *procs, Oid from, Oid to, Oid type)
+/* A name with its schema, as commands want it. */
+static List *
+qualified(Oid schema, const char *name)
 {
-	char	   *query = psprintf(MIRROR_MEMBERS, oprs, procs);
-	Oid			types[3] = {OIDOID, OIDOID, OIDOID};
-	Datum		values[3];
+	char	   *in = get_namespace_name(schema);
 
-	values[0] = ObjectIdGetDatum(from);
-	values[1] = ObjectIdGetDatum(to);
-	values[2] = ObjectIdGetDatum(type);
-	if (SPI_execute_with_args(query, 3, types, values, NULL, false, 1) != SPI_OK_SELECT ||
-		SPI_processed != 1)
-		elog(ERROR, "could not read the members of operator family %u", from);
-	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	if (in == NULL)
+		elog(ERROR, "cache lookup failed for namespace %u", schema);
+	return list_make2(makeString(in), makeString(pstrdup(name)));
 }
 
-/* An object that is dropped takes its mirror along. */
-static void
-goes_with(Oid class, Oid mirror, Oid original)
+/* See ddl.h. */
+List *
+art_opclass_name(Oid opclass)
 {
-	ObjectAddress myself,
-				referenced;
+	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	List	   *name;
 
-	ObjectAddressSet(myself, class, mirror);
-	ObjectAddressSet(referenced, class, original);
-	recordDependencyOn(&myself, &referenced, DEPENDENCY_AUTO);
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	form = (Form_pg_opclass) GETSTRUCT(tup);
+	name = qualified(form->opcnamespace, NameStr(form->opcname));
+	ReleaseSysCache(tup);
+	return name;
 }
+
+/* ---- an original ---- */
 
 /* An operator class of btree, as its mirror is to be made. */
 typedef struct Original
 {
-	char	   *name;
-	char	   *family;
+	Oid			oid;
 	Oid			from;			/* the family */
 	Oid			type;
 	bool		isdefault;
+	List	   *name;			/* the mirror's, and that of its family, with their schema */
+	List	   *family;
 } Original;
 
-/* Reads the operator class. */
+/* That of the access method's own classes: of pg_catalog nothing is dumped. */
+static Oid
+schema_of(Oid am)
+{
+	HeapTuple	tup = SearchSysCache1(AMOID, ObjectIdGetDatum(am));
+	Oid			schema;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for access method %u", am);
+	schema = get_func_namespace(((Form_pg_am) GETSTRUCT(tup))->amhandler);
+	ReleaseSysCache(tup);
+	return schema;
+}
+
+/* Reads the operator class, whose mirror is to be in the schema, or InvalidOid: in its own. */
 static void
-read_original(Oid opclass, Original *o)
+read_original(Oid opclass, Oid schema, Oid am, Original *o)
 {
 	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	Form_pg_opclass form;
@@ -127,50 +138,226 @@ read_original(Oid opclass, Original *o)
 	if (!HeapTupleIsValid(tup))
 		elog(ERROR, "cache lookup failed for operator class %u", opclass);
 	form = (Form_pg_opclass) GETSTRUCT(tup);
-	o->name = pstrdup(NameStr(form->opcname));
+	if (!OidIsValid(schema))
+		schema = form->opcnamespace;
+	if (IsCatalogNamespace(schema))
+		schema = schema_of(am);
+	o->oid = opclass;
 	o->from = form->opcfamily;
 	o->type = form->opcintype;
 	o->isdefault = form->opcdefault;
+	o->name = qualified(schema, NameStr(form->opcname));
 	ReleaseSysCache(tup);
 
 	tup = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(o->from));
 	if (!HeapTupleIsValid(tup))
 		elog(ERROR, "cache lookup failed for operator family %u", o->from);
-	o->family = pstrdup(NameStr(((Form_pg_opfamily) GETSTRUCT(tup))->opfname));
+	o->family = qualified(schema, NameStr(((Form_pg_opfamily) GETSTRUCT(tup))->opfname));
 	ReleaseSysCache(tup);
 }
 
-/* Has the type a default operator class of the access method? */
+/*
+ * May the mirror be made?  Its name is to be free, and its family, where there is one, has
+ * nothing else in the place of a member.
+ */
 static bool
-has_default(Oid am, Oid type)
+may_mirror(const Original *o, Oid am, int elevel)
 {
-	Oid			types[2] = {OIDOID, OIDOID};
-	Datum		values[2];
+	Oid			family = get_opfamily_oid(am, o->family, true);
+	ListCell   *lc;
 
-	values[0] = ObjectIdGetDatum(am);
-	values[1] = ObjectIdGetDatum(type);
-	if (SPI_execute_with_args("SELECT FROM pg_opclass WHERE opcmethod = $1 AND opcintype = $2 AND opcdefault",
-							  2, types, values, NULL, false, 1) != SPI_OK_SELECT)
-		elog(ERROR, "could not read the operator classes of type %u", type);
-	return SPI_processed != 0;
+	if (OidIsValid(get_opclass_oid(am, o->name, true)))
+	{
+		ereport(elevel,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("operator class \"%s\" for access method \"%s\" already exists",
+						NameListToString(o->name), ART_AM_NAME),
+				 OidIsValid(art_same_opclass(o->oid, am)) ? 0 :
+				 errdetail("It is not the one that btree has."),
+				 errhint("Set \"search_path\" to another schema, in which artidx_mirror_opclass makes the operator class.")));
+		return false;
+	}
+	if (!OidIsValid(family))
+		return true;
+	foreach(lc, art_family_members(family))
+	{
+		ArtMember  *m = (ArtMember *) lfirst(lc);
+
+		if (m->left == o->type && m->right == o->type &&
+			(!m->isfunc || m->number == BTORDER_PROC) &&
+			art_member_of(o->from, m) != m->object)
+		{
+			ereport(elevel,
+					(errcode(ERRCODE_DUPLICATE_OBJECT),
+					 errmsg("operator family %s of access method \"%s\" has other operators for type %s",
+							NameListToString(o->family), ART_AM_NAME, format_type_be(o->type)),
+					 errhint("Set \"search_path\" to another schema, in which artidx_mirror_opclass makes the operator class.")));
+			return false;
+		}
+	}
+	return true;
 }
 
-/* ERROR if the family, which was there before, means something else by the type. */
+/* ---- a mirror ---- */
+
+/* An object that is dropped takes its mirror along. */
 static void
-check_members(Oid family, const Original *orig, const char *name)
+goes_with(Oid class, Oid mirror, Oid original_class, Oid original)
 {
-	if (!art_same_members(family, orig->from, orig->type))
-		ereport(ERROR,
-				(errcode(ERRCODE_DUPLICATE_OBJECT),
-				 errmsg("operator family %s of access method \"%s\" has other operators for type %s",
-						name, ART_AM_NAME, format_type_be(orig->type)),
-				 errhint("Set \"search_path\" to another schema, in which the operator class is made.")));
+	ObjectAddress myself,
+				referenced;
+
+	ObjectAddressSet(myself, class, mirror);
+	ObjectAddressSet(referenced, original_class, original);
+	recordDependencyOn(&myself, &referenced, DEPENDENCY_AUTO);
+}
+
+/* A family of art gets what it lacks of a family of btree. */
+static void
+add_members(Oid to, Oid from)
+{
+	List	   *items = NIL;
+	ListCell   *lc;
+
+	foreach(lc, art_family_members(from))
+	{
+		ArtMember  *m = (ArtMember *) lfirst(lc);
+
+		if (!OidIsValid(art_member_of(to, m)))
+			items = lappend(items, art_member_item(m, false));
+	}
+	art_alter_family(to, items, false);
+}
+
+/*
+ * The mirror depends on its original, and its family on that one's; which has been made
+ * for it, or by a statement of its own.
+ */
+static void
+go_with_original(Oid mirror, const Original *o, Oid am, bool newfamily)
+{
+	Oid			family = get_opclass_family(mirror);
+
+	goes_with(OperatorClassRelationId, mirror, OperatorClassRelationId, o->oid);
+	if (newfamily)
+	{
+		goes_with(OperatorFamilyRelationId, family, OperatorFamilyRelationId, o->from);
+		goes_with(OperatorFamilyRelationId, family, AccessMethodRelationId, am);
+	}
+}
+
+/*
+ * Makes it, as the current user, who is a superuser.
+ *
+ * Long: the commands that make it, in their order.
+ */
+static Oid
+make_mirror(const Original *o, Oid am)
+{
+	Oid			to = get_opfamily_oid(am, o->family, true);
+	bool		newfamily = !OidIsValid(to);
+	CreateOpClassStmt *stmt = makeNode(CreateOpClassStmt);
+	List	   *loose = NIL;
+	bool		owned;
+	Oid			mirror;
+	ListCell   *lc;
+
+	if (newfamily)
+	{
+		CreateOpFamilyStmt *family = makeNode(CreateOpFamilyStmt);
+
+		family->opfamilyname = o->family;
+		family->amname = pstrdup(ART_AM_NAME);
+		to = DefineOpFamily(family).objectId;
+		CommandCounterIncrement();
+	}
+
+	/* two classes of one type share its members; else those that are there are copies */
+	owned = OidIsValid(opclass_for_family_datatype(am, to, o->type));
+	foreach(lc, art_family_members(o->from))
+	{
+		ArtMember  *m = (ArtMember *) lfirst(lc);
+		bool		there = OidIsValid(art_member_of(to, m));
+
+		if (m->left != o->type || m->right != o->type || (there && owned))
+			continue;
+		if (there)
+			loose = lappend(loose, art_member_item(m, true));
+		stmt->items = lappend(stmt->items, art_member_item(m, false));
+	}
+	art_alter_family(to, loose, true);
+
+	stmt->opclassname = o->name;
+	stmt->opfamilyname = o->family;
+	stmt->amname = pstrdup(ART_AM_NAME);
+	stmt->datatype = makeTypeNameFromOid(o->type, -1);
+	/* two of one type cannot both be its default */
+	stmt->isDefault = o->isdefault;
+	if (o->isdefault)
+	{
+		Oid			other = GetDefaultOpClass(o->type, am);
+
+		stmt->isDefault = !OidIsValid(other) || get_opclass_input_type(other) != o->type;
+	}
+	(void) DefineOpClass(stmt);
+	CommandCounterIncrement();
+	add_members(to, o->from);
+
+	mirror = get_opclass_oid(am, o->name, false);
+	if (!creating_extension)
+		go_with_original(mirror, o, am, newfamily);
+	CommandCounterIncrement();
+	return mirror;
+}
+
+/* See ddl.h. */
+Oid
+art_mirror(Oid opclass, Oid amoid, bool missing_ok)
+{
+	Oid			mirror = art_same_opclass(opclass, amoid);
+	bool		was_creating = creating_extension;
+	Original	orig;
+	Oid			userid;
+	int			context;
+
+	if (OidIsValid(mirror))
+		return mirror;
+	/* nobody else makes it, or drops its original; or he just has */
+	LockDatabaseObject(OperatorClassRelationId, opclass, 0, ShareUpdateExclusiveLock);
+	if (!SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(opclass)))
+		return InvalidOid;
+	mirror = art_same_opclass(opclass, amoid);
+	if (OidIsValid(mirror))
+		return mirror;
+	read_original(opclass, InvalidOid, amoid, &orig);
+	if (!may_mirror(&orig, amoid, missing_ok ? DEBUG1 : ERROR))
+		return InvalidOid;
+
+	/* it belongs to no extension whose script makes an index, and event triggers know of the index */
+	GetUserIdAndSecContext(&userid, &context);
+	EventTriggerInhibitCommandCollection();
+	PG_TRY();
+	{
+		creating_extension = false;
+		SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID,
+							   context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+		mirror = make_mirror(&orig, amoid);
+	}
+	PG_FINALLY();
+	{
+		SetUserIdAndSecContext(userid, context);
+		creating_extension = was_creating;
+		EventTriggerUndoInhibitCommandCollection();
+	}
+	PG_END_TRY();
+	ereport(DEBUG1,
+			(errmsg_internal("operator class \"%s\" for access method \"%s\" is made from btree's",
+							 NameListToString(orig.name), ART_AM_NAME)));
+	return mirror;
 }
 
 /*
  * The oid of the new operator class.
- *
- * Long: the statements that make it, in their order.
  */
 Datum
 artidx_mirror_opclass(PG_FUNCTION_ARGS)
@@ -183,15 +370,8 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 		);
 	Oid			am = get_am_oid(ART_AM_NAME, false);
 	Oid			opclass = get_opclass_oid(BTREE_AM_OID, names, false);
-	Oid			result,
-				to;
-	bool		newfamily;
-	Original	orig;
-	char	   *schema;
-	char	   *members;
-	const char *qfamily;
 	List	   *path = fetch_search_path(false);
-	int			nestlevel;
+	Original	orig;
 
 	if (path == NIL)
 		ereport(ERROR,
@@ -199,57 +379,109 @@ artidx_mirror_opclass(PG_FUNCTION_ARGS)
 				 errmsg("no schema has been selected to create operator class \"%s\" in",
 						given),
 				 errhint("Set \"search_path\".")));
-	schema = get_namespace_name(linitial_oid(path));
-	if (schema == NULL)
-		elog(ERROR, "cache lookup failed for namespace %u", linitial_oid(path));
+	read_original(opclass, linitial_oid(path), am, &orig);
+	(void) may_mirror(&orig, am, ERROR);
+	PG_RETURN_OID(make_mirror(&orig, am));
+}
 
-	read_original(opclass, &orig);
-	qfamily = quote_qualified_identifier(schema, orig.family);
-	nestlevel = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to the server's query interface");
+/* ---- one that a statement makes ---- */
 
-	/* two of one type cannot both be its default */
-	orig.isdefault = orig.isdefault && !has_default(am, orig.type);
+/*
+ * The object and the types of an item of CREATE OPERATOR CLASS, if they are written out, as a
+ * dump has them.
+ */
+static bool
+read_item(const CreateOpClassItem *item, ArtMember *m)
+{
+	List	   *types = item->itemtype == OPCLASS_ITEM_FUNCTION ? item->class_args :
+		item->itemtype == OPCLASS_ITEM_OPERATOR && item->name->objargs != NIL ? item->name->objargs : NIL;
 
-	names = list_make2(makeString(schema), makeString(orig.family));
-	newfamily = !OidIsValid(get_opfamily_oid(am, names, true));
-	if (newfamily)
-		mirror_run(psprintf("CREATE OPERATOR FAMILY %s USING art", qfamily));
-	to = get_opfamily_oid(am, names, false);
+	if (list_length(types) != 2)
+		return false;
+	m->isfunc = item->itemtype == OPCLASS_ITEM_FUNCTION;
+	m->number = item->number;
+	m->left = LookupTypeNameOid(NULL, linitial_node(TypeName, types), true);
+	m->right = LookupTypeNameOid(NULL, lsecond_node(TypeName, types), true);
+	m->object = m->isfunc ? LookupFuncWithArgs(OBJECT_FUNCTION, item->name, true) :
+		LookupOperWithArgs(item->name, true);
+	return OidIsValid(m->left) && OidIsValid(m->right) && OidIsValid(m->object);
+}
 
-	members = mirror_members("m.amoplefttype = $3 AND m.amoprighttype = $3",
-							 "m.amproclefttype = $3 AND m.amprocrighttype = $3",
-							 orig.from, to, orig.type);
-	mirror_run(psprintf("CREATE OPERATOR CLASS %s %sFOR TYPE %s USING art FAMILY %s AS %s",
-						quote_qualified_identifier(schema, orig.name),
-						orig.isdefault ? "DEFAULT " : "",
-						format_type_extended(orig.type, -1, FORMAT_TYPE_FORCE_QUALIFY),
-						qfamily,
-						members ? members :
-						psprintf("STORAGE %s", format_type_extended(orig.type, -1, FORMAT_TYPE_FORCE_QUALIFY))));
+/* The access method, if the statement is of art and will not be refused; else InvalidOid. */
+static Oid
+class_of_art(const CreateOpClassStmt *stmt)
+{
+	return strcmp(stmt->amname, ART_AM_NAME) == 0 && superuser() ?
+		get_am_oid(ART_AM_NAME, true) : InvalidOid;
+}
 
-	/* an in_range function's offset may be of a type that the family has not */
-	members = mirror_members(MIRROR_KNOWN("m.amoplefttype") " AND " MIRROR_KNOWN("m.amoprighttype")
-							 " AND $3 <> 0",
-							 MIRROR_KNOWN("m.amproclefttype") " AND (m.amprocnum = 3 OR "
-							 MIRROR_KNOWN("m.amprocrighttype") ") AND $3 <> 0",
-							 orig.from, to, orig.type);
-	if (members)
-		mirror_run(psprintf("ALTER OPERATOR FAMILY %s USING art ADD %s", qfamily, members));
-	SPI_finish();
-	AtEOXact_GUC(true, nestlevel);
+/* See ddl.h. */
+void
+art_class_before(CreateOpClassStmt *stmt)
+{
+	Oid			am = class_of_art(stmt);
+	Oid			family = !OidIsValid(am) ? InvalidOid :
+		get_opfamily_oid(am, stmt->opfamilyname != NIL ? stmt->opfamilyname : stmt->opclassname, true);
+	Oid			type = OidIsValid(family) ? LookupTypeNameOid(NULL, stmt->datatype, true) : InvalidOid;
+	List	   *loose = NIL;
+	ListCell   *lc;
 
-	CommandCounterIncrement();
-	check_members(to, &orig, qfamily);
-	result = get_opclass_oid(am, list_make2(makeString(schema), makeString(orig.name)), false);
-	if (!creating_extension)
+	if (!OidIsValid(type) || OidIsValid(opclass_for_family_datatype(am, family, type)))
+		return;
+	foreach(lc, stmt->items)
 	{
-		goes_with(OperatorClassRelationId, result, opclass);
-		if (newfamily)
-			goes_with(OperatorFamilyRelationId, to, orig.from);
+		ArtMember	m;
+
+		if (read_item(lfirst_node(CreateOpClassItem, lc), &m) &&
+			m.left == type && m.right == type && art_member_of(family, &m) == m.object)
+			loose = lappend(loose, art_member_item(&m, true));
 	}
-	PG_RETURN_OID(result);
+	art_alter_family(family, loose, true);
+}
+
+/* See ddl.h. */
+void
+art_class_after(CreateOpClassStmt *stmt)
+{
+	Oid			am = class_of_art(stmt);
+	Oid			mirror;
+	Oid			original;
+	Oid			family;
+	Original	orig;
+
+	if (!OidIsValid(am) || creating_extension)
+		return;
+	CommandCounterIncrement();
+	mirror = get_opclass_oid(am, stmt->opclassname, true);
+	original = OidIsValid(mirror) ? art_same_opclass(mirror, BTREE_AM_OID) : InvalidOid;
+	if (!OidIsValid(original) || IsPinnedObject(OperatorClassRelationId, original))
+		return;
+	read_original(original, InvalidOid, am, &orig);
+	family = get_opclass_family(mirror);
+	go_with_original(mirror, &orig, am,
+					 !OidIsValid(getExtensionOfObject(OperatorFamilyRelationId, family)));
+	/* pg_upgrade's script has each member itself */
+	if (!IsBinaryUpgrade)
+		add_members(family, orig.from);
+}
+
+/* See ddl.h. */
+bool
+art_drops_nothing(Node *stmt)
+{
+	DropStmt   *drop = (DropStmt *) stmt;
+	ListCell   *lc;
+
+	if (!IsA(stmt, DropStmt) || !drop->missing_ok ||
+		(drop->removeType != OBJECT_OPCLASS && drop->removeType != OBJECT_OPFAMILY))
+		return false;
+	foreach(lc, drop->objects)
+	{
+		if (strcmp(strVal(linitial(lfirst_node(List, lc))), ART_AM_NAME) != 0 ||
+			OidIsValid(get_am_oid(ART_AM_NAME, true)))
+			return false;
+	}
+	ereport(NOTICE,
+			(errmsg("access method \"%s\" does not exist, skipping", ART_AM_NAME)));
+	return true;
 }

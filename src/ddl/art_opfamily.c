@@ -8,7 +8,8 @@
  * families that mirrored it until then.  A member that it adds is dropped
  * silently with its operator or function, so their owner can always drop
  * those.  DROP needs no help.  A mirror depends on what it mirrors
- * (art_mirror.c), and members that btree no longer has do no harm.
+ * (art_mirror.c), and members that btree no longer has do no harm.  pg_upgrade
+ * restores every member as it was, so it is left alone.
  *
  * src/README.md: DDL in place of btree's
  */
@@ -25,6 +26,7 @@
 #include "catalog/pg_proc.h"
 #include "commands/defrem.h"
 #include "commands/event_trigger.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
@@ -33,15 +35,6 @@
 #include "area/area.h"
 #include "ddl/ddl.h"
 
-typedef struct Member
-{
-	bool		isfunc;
-	int			number;
-	Oid			left,
-				right;
-	Oid			object;
-} Member;
-
 struct ArtFamilyChange
 {
 	Oid			family;			/* btree's */
@@ -49,11 +42,9 @@ struct ArtFamilyChange
 	List	   *mirrors;		/* families of art that had them all */
 };
 
-/*
- * The operators for searching, and the functions, that belong to the family.
- */
-static List *
-family_members(Oid family)
+/* See ddl.h. */
+List *
+art_family_members(Oid family)
 {
 	List	   *members = NIL;
 	CatCList   *list;
@@ -62,11 +53,11 @@ family_members(Oid family)
 	for (int i = 0; i < list->n_members; i++)
 	{
 		Form_pg_amop form = (Form_pg_amop) GETSTRUCT(&list->members[i]->tuple);
-		Member	   *m;
+		ArtMember	   *m;
 
 		if (form->amoppurpose != AMOP_SEARCH)
 			continue;
-		m = palloc0(sizeof(Member));
+		m = palloc0(sizeof(ArtMember));
 		m->number = form->amopstrategy;
 		m->left = form->amoplefttype;
 		m->right = form->amoprighttype;
@@ -79,7 +70,7 @@ family_members(Oid family)
 	for (int i = 0; i < list->n_members; i++)
 	{
 		Form_pg_amproc form = (Form_pg_amproc) GETSTRUCT(&list->members[i]->tuple);
-		Member	   *m = palloc0(sizeof(Member));
+		ArtMember	   *m = palloc0(sizeof(ArtMember));
 
 		m->isfunc = true;
 		m->number = form->amprocnum;
@@ -92,9 +83,9 @@ family_members(Oid family)
 	return members;
 }
 
-/* The object that the family has in the place of the member. */
-static Oid
-member_of(Oid family, const Member *m)
+/* See ddl.h. */
+Oid
+art_member_of(Oid family, const ArtMember *m)
 {
 	if (m->isfunc)
 		return get_opfamily_proc(family, m->left, m->right, m->number);
@@ -103,13 +94,13 @@ member_of(Oid family, const Member *m)
 
 /* Is this one, with the same number, types and object, in the list? */
 static bool
-is_member(List *members, const Member *m)
+is_member(List *members, const ArtMember *m)
 {
 	ListCell   *lc;
 
 	foreach(lc, members)
 	{
-		Member	   *o = (Member *) lfirst(lc);
+		ArtMember	   *o = (ArtMember *) lfirst(lc);
 
 		if (o->isfunc == m->isfunc && o->number == m->number &&
 			o->left == m->left && o->right == m->right && o->object == m->object)
@@ -126,9 +117,9 @@ mirrors(Oid ours, List *theirs)
 
 	foreach(lc, theirs)
 	{
-		Member	   *m = (Member *) lfirst(lc);
+		ArtMember	   *m = (ArtMember *) lfirst(lc);
 
-		if (!m->isfunc && member_of(ours, m) != m->object)
+		if (!m->isfunc && art_member_of(ours, m) != m->object)
 			return false;
 	}
 	return theirs != NIL;
@@ -186,15 +177,16 @@ art_family_before(Node *stmt)
 	}
 	else
 		return NULL;
-	if (strcmp(amname, "btree") != 0 || !superuser())
-		return NULL;			/* the command will say so */
+	/* pg_upgrade's script has each member itself; of others the command will say so */
+	if (IsBinaryUpgrade || strcmp(amname, "btree") != 0 || !superuser())
+		return NULL;
 	amoid = get_am_oid(ART_AM_NAME, true);
 	if (!OidIsValid(amoid))
 		return NULL;
 	family = get_opfamily_oid(BTREE_AM_OID, name, true);
 	if (!OidIsValid(family))
 		return NULL;
-	members = family_members(family);
+	members = art_family_members(family);
 	found = mirrors_of(family, members, amoid);
 	if (found == NIL)
 		return NULL;
@@ -207,9 +199,9 @@ art_family_before(Node *stmt)
 
 /* ---- afterwards ---- */
 
-/* A member as ALTER OPERATOR FAMILY wants it. */
-static CreateOpClassItem *
-member_item(const Member *m, bool drop)
+/* See ddl.h. */
+CreateOpClassItem *
+art_member_item(const ArtMember *m, bool drop)
 {
 	CreateOpClassItem *item = makeNode(CreateOpClassItem);
 	HeapTuple	tup;
@@ -254,9 +246,9 @@ member_item(const Member *m, bool drop)
 	return item;
 }
 
-/* Add members to a family of art, or drop them; nothing if it is gone. */
-static void
-alter_family(Oid family, List *items, bool drop)
+/* See ddl.h. */
+void
+art_alter_family(Oid family, List *items, bool drop)
 {
 	AlterOpFamilyStmt *stmt;
 	HeapTuple	tup;
@@ -291,7 +283,7 @@ art_family_after(ArtFamilyChange *change)
 			   *g;
 
 	CommandCounterIncrement();
-	now = family_members(change->family);
+	now = art_family_members(change->family);
 	EventTriggerInhibitCommandCollection();
 	PG_TRY();
 	{
@@ -304,20 +296,20 @@ art_family_after(ArtFamilyChange *change)
 
 			foreach(lc, change->members)
 			{
-				Member	   *m = (Member *) lfirst(lc);
+				ArtMember	   *m = (ArtMember *) lfirst(lc);
 
-				if (!is_member(now, m) && member_of(mirror, m) == m->object)
-					gone = lappend(gone, member_item(m, true));
+				if (!is_member(now, m) && art_member_of(mirror, m) == m->object)
+					gone = lappend(gone, art_member_item(m, true));
 			}
-			alter_family(mirror, gone, true);
+			art_alter_family(mirror, gone, true);
 			foreach(lc, now)
 			{
-				Member	   *m = (Member *) lfirst(lc);
+				ArtMember	   *m = (ArtMember *) lfirst(lc);
 
-				if (!is_member(change->members, m) && !OidIsValid(member_of(mirror, m)))
-					new = lappend(new, member_item(m, false));
+				if (!is_member(change->members, m) && !OidIsValid(art_member_of(mirror, m)))
+					new = lappend(new, art_member_item(m, false));
 			}
-			alter_family(mirror, new, false);
+			art_alter_family(mirror, new, false);
 		}
 	}
 	PG_FINALLY();

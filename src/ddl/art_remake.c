@@ -22,7 +22,6 @@
 #include "access/attmap.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/nbtree.h"
 #include "access/relation.h"
 #include "access/reloptions.h"
 #include "access/table.h"
@@ -54,61 +53,7 @@
 #include "ddl/ddl.h"
 #include "plan/plan.h"
 
-/* ---- operator classes ---- */
-
-/*
- * See ddl.h.
- */
-bool
-art_same_members(Oid ours, Oid theirs, Oid type)
-{
-	if (get_opfamily_proc(ours, type, type, BTORDER_PROC) !=
-		get_opfamily_proc(theirs, type, type, BTORDER_PROC))
-		return false;
-	for (int s = 1; s <= BTMaxStrategyNumber; s++)
-	{
-		if (get_opfamily_member(ours, type, type, s) !=
-			get_opfamily_member(theirs, type, type, s))
-			return false;
-	}
-	return true;
-}
-
-/*
- * See ddl.h.
- */
-Oid
-art_same_opclass(Oid btopclass, Oid amoid)
-{
-	Oid			twin = art_opclass_twin(btopclass, amoid);
-
-	return OidIsValid(twin) &&
-		art_same_members(get_opclass_family(twin), get_opclass_family(btopclass),
-						 get_opclass_input_type(btopclass)) ? twin : InvalidOid;
-}
-
-/* A name with its schema, as CREATE INDEX wants it. */
-static List *
-qualified(Oid schema, const NameData *name)
-{
-	return list_make2(makeString(get_namespace_name(schema)), makeString(pstrdup(NameStr(*name))));
-}
-
-/* That of an operator class. */
-List *
-art_opclass_name(Oid opclass)
-{
-	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Form_pg_opclass form;
-	List	   *name;
-
-	if (!HeapTupleIsValid(tup))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	form = (Form_pg_opclass) GETSTRUCT(tup);
-	name = qualified(form->opcnamespace, &form->opcname);
-	ReleaseSysCache(tup);
-	return name;
-}
+/* ---- names ---- */
 
 /* That of a collation. */
 static List *
@@ -121,7 +66,8 @@ collation_name(Oid collation)
 	if (!HeapTupleIsValid(tup))
 		elog(ERROR, "cache lookup failed for collation %u", collation);
 	form = (Form_pg_collation) GETSTRUCT(tup);
-	name = qualified(form->collnamespace, &form->collname);
+	name = list_make2(makeString(get_namespace_name(form->collnamespace)),
+					  makeString(pstrdup(NameStr(form->collname))));
 	ReleaseSysCache(tup);
 	return name;
 }
@@ -187,7 +133,8 @@ art_remaking_statement(Relation heap, Relation index, Oid am)
 	foreach(lc, stmt->indexParams)
 	{
 		IndexElem  *elem = lfirst_node(IndexElem, lc);
-		Oid			twin = art_same_opclass(classes->values[i], am);
+		Oid			twin = am != BTREE_AM_OID ? art_mirror(classes->values[i], am, true) :
+			art_same_opclass(classes->values[i], am);
 		Oid			collation = index->rd_indcollation[i];
 		Oid			others;
 

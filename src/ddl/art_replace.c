@@ -217,7 +217,7 @@ translate_opclass(Oid type, Oid collation, List *opclass, Oid amoid, List **name
 		return false;			/* core says so */
 	if (core_refuses_collation(btopclass, collation))
 		return false;
-	twin = art_same_opclass(btopclass, amoid);
+	twin = art_mirror(btopclass, amoid, true);
 	if (!OidIsValid(twin))
 		return false;
 	if (GetDefaultOpClass(type, amoid) == twin)
@@ -460,6 +460,33 @@ wanted(bool isconstraint, bool exclusion, List *options)
 
 /* ---- CREATE INDEX, and the constraints of CREATE TABLE ---- */
 
+/* See ddl.h. */
+Oid
+art_index_column_type(IndexStmt *stmt, int i, Oid relid, const char *queryString,
+					  IndexStmt **analyzed, Oid *collation)
+{
+	IndexElem  *elem = list_nth_node(IndexElem, stmt->indexParams, i);
+	Oid			type = InvalidOid;
+	Node	   *expr;
+
+	*collation = InvalidOid;
+	if (elem->name != NULL)
+	{
+		AttrNumber	att = get_attnum(relid, elem->name);
+		int32		typmod;
+
+		if (att > 0)
+			get_atttypetypmodcoll(relid, att, &type, &typmod, collation);
+		return type;
+	}
+	/* the type of an expression takes its analysis: that of a copy */
+	if (*analyzed == NULL)
+		*analyzed = transformIndexStmt(relid, copyObject(stmt), queryString);
+	expr = list_nth_node(IndexElem, (*analyzed)->indexParams, i)->expr;
+	*collation = exprCollation(expr);
+	return exprType(expr);
+}
+
 /*
  * Does the statement ask for btree, or for the very index of another table (LIKE)?
  */
@@ -532,28 +559,9 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 	{
 		IndexElem  *elem = lfirst_node(IndexElem, lc);
 		List	   *opclass;
-		Oid			type = InvalidOid;
-		Oid			collation = InvalidOid;
+		Oid			collation;
+		Oid			type = art_index_column_type(stmt, i, relid, queryString, &analyzed, &collation);
 
-		if (elem->name != NULL)
-		{
-			AttrNumber	att = get_attnum(relid, elem->name);
-			int32		typmod;
-
-			if (att > 0)
-				get_atttypetypmodcoll(relid, att, &type, &typmod, &collation);
-		}
-		else
-		{
-			Node	   *expr;
-
-			/* the type of an expression takes its analysis: that of a copy */
-			if (analyzed == NULL)
-				analyzed = transformIndexStmt(relid, copyObject(stmt), queryString);
-			expr = list_nth_node(IndexElem, analyzed->indexParams, i)->expr;
-			type = exprType(expr);
-			collation = exprCollation(expr);
-		}
 		if (elem->collation != NIL)
 			collation = get_collation_oid(elem->collation, true);
 		if (!OidIsValid(type) ||
@@ -647,11 +655,9 @@ serial_type(TypeName *name)
 	return InvalidOid;
 }
 
-/*
- * The type that the column will have when the constraint is made.
- */
-static Oid
-column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)
+/* See ddl.h. */
+Oid
+art_column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)
 {
 	AttrNumber	att;
 	ListCell   *lc;
@@ -719,7 +725,7 @@ replace_constraint(AlterTableStmt *stmt, const char *queryString, Constraint *co
 			/* of an expression the type is not known without the table's final shape */
 			if (elem->name == NULL)
 				return;
-			type = column_type_after(stmt, relid, elem->name);
+			type = art_column_type_after(stmt, relid, elem->name);
 			if (!OidIsValid(type) ||
 				!translate_opclass(type, InvalidOid, elem->opclass, amoid, &opclass))
 				return;
@@ -735,7 +741,7 @@ replace_constraint(AlterTableStmt *stmt, const char *queryString, Constraint *co
 
 		foreach(lc, keys)
 		{
-			Oid			type = column_type_after(stmt, relid, strVal(lfirst(lc)));
+			Oid			type = art_column_type_after(stmt, relid, strVal(lfirst(lc)));
 
 			/* there is no place for an operator class that is not the default */
 			if (!OidIsValid(type) ||

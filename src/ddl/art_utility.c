@@ -303,6 +303,8 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 	if (IsBinaryUpgrade && IsA(stmt, LockStmt) && IsTransactionState())
 		check_upgraded_tables((LockStmt *) stmt);
 
+	if (may_change_statement() && art_drops_nothing(stmt))
+		return;
 	if (may_change_statement())
 	{
 		bool		replaces = art_replace_applies(stmt);
@@ -325,6 +327,8 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 		}
 		if (replaces)
 			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
+		if (IsA(stmt, CreateOpClassStmt))
+			art_class_before((CreateOpClassStmt *) stmt);
 		if (IsA(stmt, AlterTableStmt))
 			unfit = !art_remake((AlterTableStmt *) stmt);
 		else if (IsA(stmt, IndexStmt))
@@ -334,6 +338,8 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 			second = art_attach((AlterTableStmt *) stmt, queryString);
 		change = art_family_before(stmt);
 		art_rowtype_before(stmt);
+		/* locks the table; what that locked comes first */
+		art_provide_classes(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
 	}
 	if (unfit || table.keys != NULL || table.exclusions != NULL)
 		next_guarded(pstmt, queryString, readOnlyTree, context,
@@ -347,6 +353,8 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 	{
 		art_check_subscriber(stmt);
 		art_rowtype_after();
+		if (IsA(stmt, CreateOpClassStmt))
+			art_class_after((CreateOpClassStmt *) stmt);
 	}
 	if (change != NULL)
 		art_family_after(change);

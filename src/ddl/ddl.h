@@ -42,6 +42,16 @@ extern bool art_index_says_using(const IndexStmt *stmt, const char *query);
 extern bool art_exclusion_says_using(const Constraint *con, const char *query);
 extern bool art_exclusions_say_using(const CreateStmt *stmt, const char *query);
 
+/*
+ * Type and collation of a column of CREATE INDEX, the i-th.  *analyzed is the statement's
+ * analysis, made when the first expression wants it.  InvalidOid where core will find none.
+ */
+extern Oid	art_index_column_type(IndexStmt *stmt, int i, Oid relid, const char *queryString,
+								  IndexStmt **analyzed, Oid *collation);
+
+/* The type that a column will have when the constraints of the statement are made. */
+extern Oid	art_column_type_after(AlterTableStmt *stmt, Oid relid, const char *column);
+
 /* ---- art_utility.c ---- */
 
 extern void art_utility_install(void);
@@ -82,18 +92,6 @@ extern bool art_table_subscribed(Oid relid);
 extern void art_explain(MemoryContext context, Node *stmt);
 
 /* ---- art_remake.c ---- */
-
-extern List *art_opclass_name(Oid opclass);
-
-/*
- * The operator class of the access method that is the same to a column as this
- * one of btree or of art.  It has the same name, input type, comparison and
- * operators.  InvalidOid if there is none.
- */
-extern Oid	art_same_opclass(Oid opclass, Oid amoid);
-
-/* Have two operator families the same comparison and operators of a type? */
-extern bool art_same_members(Oid ours, Oid theirs, Oid type);
 
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);
@@ -141,8 +139,72 @@ extern AlterTableStmt *art_attach(AlterTableStmt *stmt, const char *queryString)
 
 /* ---- art_opfamily.c ---- */
 
+/* A member of an operator family: an operator for searching, or a function. */
+typedef struct ArtMember
+{
+	bool		isfunc;
+	int			number;
+	Oid			left,
+				right;
+	Oid			object;
+} ArtMember;
+
+/* All of a family; and the object that a family has in the place of one, or InvalidOid. */
+extern List *art_family_members(Oid family);
+extern Oid	art_member_of(Oid family, const ArtMember *m);
+
+/*
+ * A member as ALTER OPERATOR FAMILY wants it; and that, for a family of art: it adds
+ * the items, or drops them.  It does nothing if the family is gone.
+ */
+extern CreateOpClassItem *art_member_item(const ArtMember *m, bool drop);
+extern void art_alter_family(Oid family, List *items, bool drop);
+
 typedef struct ArtFamilyChange ArtFamilyChange;
 extern ArtFamilyChange *art_family_before(Node *stmt);
 extern void art_family_after(ArtFamilyChange *change);
+
+/* ---- art_mirror.c ---- */
+
+extern List *art_opclass_name(Oid opclass);
+
+/*
+ * The operator class of the access method that is the same to a column as this
+ * one of btree or of art.  It has the same name, input type, comparison and
+ * operators.  InvalidOid if there is none.
+ */
+extern Oid	art_same_opclass(Oid opclass, Oid amoid);
+
+/*
+ * That of art which is the same as this one of btree; it is made where there is
+ * none, whoever the user is.  It is in the schema of its original, or in art's own
+ * if that is pg_catalog.  Where something else has its name it is InvalidOid
+ * (missing_ok), or an ERROR.
+ *
+ * Locks: on the class of btree, to the end of the transaction, if one is made.
+ */
+extern Oid	art_mirror(Oid opclass, Oid amoid, bool missing_ok);
+
+/*
+ * A statement makes an operator class of art, perhaps one that a dump has.  Before
+ * it: what was copied into its family, and the statement would add once more, is
+ * dropped.  After it: if it is a copy of one of btree, it goes with that.
+ */
+extern void art_class_before(CreateOpClassStmt *stmt);
+extern void art_class_after(CreateOpClassStmt *stmt);
+
+/*
+ * Is it DROP OPERATOR CLASS (or FAMILY) IF EXISTS of an access method that this
+ * database does not have?  Core knows no IF EXISTS of that.  Then with a NOTICE.
+ */
+extern bool art_drops_nothing(Node *stmt);
+
+/* ---- art_default.c ---- */
+
+/*
+ * A statement may make indexes of art: the operator classes that are btree's
+ * defaults for their columns are made first.
+ */
+extern void art_provide_classes(Node *stmt, const char *queryString, bool toplevel);
 
 #endif							/* ART_DDL_H */

@@ -1,6 +1,7 @@
 /*
  * art_opclass.c
- *	  What operator families and classes of the access method must look like.
+ *	  What operator families and classes of the access method must look like, and
+ *	  that a column has btree's.
  *
  * The families mirror nbtree's, so the rules are nbtree's.  There are
  * strategies 1 to 5, support functions by nbtree's numbers and signatures, and
@@ -20,6 +21,7 @@
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
@@ -290,4 +292,110 @@ artadjustmembers(Oid opfamilyoid, Oid opclassoid,
 		m->ref_is_family = !m->ref_is_hard;
 		m->refobjid = m->ref_is_hard ? opclassoid : opfamilyoid;
 	}
+}
+
+/* ---- the class of a column, and what btree's would be ---- */
+
+/* See key.h. */
+bool
+art_same_members(Oid ours, Oid theirs, Oid type)
+{
+	if (get_opfamily_proc(ours, type, type, BTORDER_PROC) !=
+		get_opfamily_proc(theirs, type, type, BTORDER_PROC))
+		return false;
+	for (int s = 1; s <= BTMaxStrategyNumber; s++)
+	{
+		if (get_opfamily_member(ours, type, type, s) !=
+			get_opfamily_member(theirs, type, type, s))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * See key.h.  PostgreSQL's own types have the classes that they have.
+ */
+Oid
+art_other_default(Oid family, Oid input, Oid type)
+{
+	Oid			default_class;
+	Oid			theirs;
+
+	if (type < FirstUnpinnedObjectId)
+		return InvalidOid;
+	type = getBaseType(type);
+	if (type < FirstUnpinnedObjectId || type == input)
+		return InvalidOid;
+	default_class = GetDefaultOpClass(type, BTREE_AM_OID);
+	if (!OidIsValid(default_class))
+		return InvalidOid;
+	theirs = get_opclass_input_type(default_class);
+	if (theirs == input &&
+		art_same_members(family, get_opclass_family(default_class), input))
+		return InvalidOid;
+	return default_class;
+}
+
+/* The name of an operator class as SQL has it. */
+static char *
+class_name(Oid opclass)
+{
+	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	char	   *name;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	form = (Form_pg_opclass) GETSTRUCT(tup);
+	name = quote_qualified_identifier(get_namespace_name(form->opcnamespace), NameStr(form->opcname));
+	ReleaseSysCache(tup);
+	return name;
+}
+
+/* See key.h. */
+void
+art_refuse_default(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+		Oid			wanted = art_other_default(index->rd_opfamily[i], index->rd_opcintype[i], type);
+		Oid			ours = OidIsValid(wanted) ? GetDefaultOpClass(type, index->rd_rel->relam) : InvalidOid;
+
+		if (OidIsValid(ours) && get_opclass_family(ours) == index->rd_opfamily[i] &&
+			get_opclass_input_type(ours) == index->rd_opcintype[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("data type %s has no default operator class for access method \"%s\" that is btree's",
+							format_type_be(type), "art"),
+					 errdetail("The one of type %s compares otherwise.", format_type_be(index->rd_opcintype[i])),
+					 errhint("A superuser makes the class by \"SELECT artidx_mirror_opclass(%s)\".",
+							 quote_literal_cstr(class_name(wanted)))));
+	}
+}
+
+/* See key.h. */
+bool
+art_warn_of_classes(Relation index)
+{
+	bool		found = false;
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+		Oid			wanted = art_other_default(index->rd_opfamily[i], index->rd_opcintype[i], att->atttypid);
+
+		if (!OidIsValid(wanted))
+			continue;
+		found = true;
+		ereport(WARNING,
+				(errcode(ERRCODE_WARNING),
+				 errmsg("art index \"%s\" compares its column \"%s\" of type %s as %s, where btree by default takes operator class %s",
+						RelationGetRelationName(index), NameStr(att->attname), format_type_be(att->atttypid),
+						format_type_be(index->rd_opcintype[i]), class_name(wanted)),
+				 errdetail("artidx before 0.2.0 did so where CREATE INDEX named no operator class."),
+				 errhint("If you did not name this one, DROP the index and CREATE it again, since REINDEX keeps the class. If you did, index the expression CAST(%s AS %s) in its place.",
+						 quote_identifier(NameStr(att->attname)), format_type_be(index->rd_opcintype[i]))));
+	}
+	return found;
 }

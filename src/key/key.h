@@ -467,4 +467,23 @@ extern bool art_soft_members;
 extern void artadjustmembers(Oid opfamilyoid, Oid opclassoid,
 							 List *operators, List *functions);
 
+/* Have two operator families the same comparison and operators of a type? */
+extern bool art_same_members(Oid ours, Oid theirs, Oid type);
+
+/*
+ * A column of the type, perhaps a domain, has an operator class of this family and input type.
+ * Returns the class that is btree's default, if the column has its own by a binary coercion (citext
+ * to text), and btree's compares otherwise.  Else InvalidOid.
+ */
+extern Oid	art_other_default(Oid family, Oid input, Oid type);
+
+/*
+ * ERROR if the new index has such a class because core knew none that fits better.
+ * Where a statement names one, ddl/art_default.c has made the better one first.
+ */
+extern void art_refuse_default(Relation index);
+
+/* WARNING for each such column of an index.  True: there was one. */
+extern bool art_warn_of_classes(Relation index);
+
 #endif							/* ART_KEY_H */

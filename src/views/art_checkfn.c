@@ -653,6 +653,7 @@ artidx_check(PG_FUNCTION_ARGS)
 	memset(&c, 0, sizeof(c));
 	art_check_open(PG_GETARG_OID(0), &c.heap, &c.index);
 	art_queue_flush_of(c.index);
+	art_tell_of_classes(c.index, true);
 	art_check_begin(&c);
 	if (heapallindexed)
 	{

@@ -3,6 +3,8 @@
 # test/applications/run.sh [application ...]
 #	  The examples of doc/applications.md with the real libraries: django,
 #	  sqlalchemy, rails, hibernate, prisma; and the tools of its table (tools.sh).
+#	  dumps: extensions that Debian has, whose types are keys, through dump and restore
+#	  in every order.
 #
 # Each gets a database of a throwaway cluster.  The libraries come from PyPI, npm,
 # Maven Central and Debian; an application whose tools are not on this machine is
@@ -13,7 +15,7 @@
 . "$TREE/test/applications/tools.sh"
 
 APPS=("$@")
-[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma "${TOOLS[@]}")
+[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma dumps "${TOOLS[@]}")
 passed=0
 failed=0
 
@@ -141,6 +143,66 @@ app_prisma()
 	has prisma "$out" "found: true"
 	has prisma "$out" "duplicate: P2002"
 	has prisma "$out" "CREATE UNIQUE INDEX orders_token ON public.orders USING art (token) WITH (sync=rowex)"
+}
+
+# through ORDER EXTENSION TYPE VALUE: both extensions, an index, a dump, and its copies
+through()
+{
+	local order=$1 type=$3 value=$4 db=from_$2 copy what
+	local query="SELECT pg_get_indexdef('t_k'::regclass), opcname, opcnamespace::regnamespace
+		FROM pg_opclass JOIN pg_index ON indclass[0] = pg_opclass.oid WHERE indexrelid = 't_k'::regclass"
+
+	export PGDATABASE=postgres
+	sql "DROP DATABASE IF EXISTS $db" && sql "CREATE DATABASE $db TEMPLATE template0" && PGDATABASE=$db
+	for what in $order; do
+		sql "CREATE EXTENSION $what"
+	done
+	sql "CREATE TABLE t (k $type); CREATE UNIQUE INDEX t_k ON t USING art (k); INSERT INTO t VALUES ('$value')"
+	as_user "$BIN/pg_dump" --clean --if-exists -f "$WORK/tmp/dump.sql" && as_user "$BIN/pg_dump" -Fc -f "$WORK/tmp/dump.c"
+	what=$(sql "$query")
+	for copy in sql c; do
+		PGDATABASE=postgres
+		sql "DROP DATABASE IF EXISTS copy" && sql "CREATE DATABASE copy TEMPLATE template0" && PGDATABASE=copy
+		case $copy in
+			sql) as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 -f "$WORK/tmp/dump.sql" ;;
+			c) as_user "$BIN/pg_restore" --exit-on-error -j2 -d copy "$WORK/tmp/dump.c" ;;
+		esac >/dev/null
+		echo "$order, dump.$copy: $([ -n "$what" ] && [ "$(sql "$query")" = "$what" ] && echo the same index)"
+		sql "INSERT INTO t VALUES ('$value')" 2>&1 | grep -o 'violates unique constraint "t_k"'
+	done
+}
+
+app_dumps()
+{
+	local version out extension package type value order
+
+	version=$("$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+	while read -r extension type value; do
+		package=postgresql-$version-${extension#pg_}
+		if ! [ -f "$("$PG_CONFIG" --sharedir)/extension/$extension.control" ]; then
+			# into the private installation, which is laid out as Debian's is
+			(cd "$WORK/tmp" && apt-get -qq download "$package" && dpkg -x "$package"_*.deb "$ROOT") \
+				>/dev/null 2>&1 || { skip "dumps: $extension" "Debian's $package is needed"; continue; }
+		fi
+		for order in "artidx $extension" "$extension artidx"; do
+			out=$(through "$order" "$extension" "$type" "$value" 2>&1)
+			has "dumps: $extension" "$out" "$order, dump.sql: the same index"
+			has "dumps: $extension" "$out" "$order, dump.c: the same index"
+			has "dumps: $extension" "$(grep -c '^violates' <<<"$out") refusals" "2 refusals"
+		done
+		echo "# $extension $(PGDATABASE=from_$extension sql "SELECT extversion FROM pg_extension WHERE extname = '$extension'")"
+	done <<-END
+		citext citext a
+		isn isbn 0-201-03801-3
+		ltree ltree a.b
+		ip4r ip4 192.0.2.1
+		semver semver 1.2.3
+		prefix prefix_range 0123
+		pg_rational rational 1/3
+		numeral numeral eleven
+		pgmp mpz 12345678901234567890
+	END
+	PGDATABASE=postgres
 }
 
 tool_packages "${APPS[@]}"

@@ -33,6 +33,10 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_id ON t USING art (id);
 	CREATE TABLE u (id int, v int);
 	CREATE UNIQUE INDEX u_id ON u USING art (id);
+	CREATE EXTENSION citext;
+	CREATE TABLE c (v text, w text);
+	CREATE UNIQUE INDEX c_v ON c USING art (v);
+	CREATE UNIQUE INDEX c_w ON c USING art (w);
 	INSERT INTO u SELECT i, i FROM generate_series(1, 100) i;
 	ANALYZE t; ANALYZE u;
 });
@@ -64,6 +68,13 @@ $node->safe_psql('postgres', 'REINDEX INDEX u_id; VACUUM FULL u; '
 pass('what makes the index anew');
 fails_with($node, 'ALTER TABLE u ALTER id TYPE int USING id / 10',
 	'23505', qr/could not create unique index "u_id"/, 'unless it makes duplicates');
+# nobody sees ALTER TYPE, but the build does, if there is one
+fails_with($node, 'ALTER TABLE c ALTER v TYPE citext USING lower(v)',
+	'42704', qr/SELECT artidx_mirror_opclass\('public.citext_ops'\)/, 'or one that does not order as btree');
+$node->safe_psql('postgres', 'ALTER TABLE c ALTER w TYPE citext');
+$node->safe_psql('postgres', q{SELECT artidx_mirror_opclass('public.citext_ops'); ALTER TABLE c ALTER v TYPE citext USING lower(v)});
+is($node->safe_psql('postgres', q{SELECT opcname FROM pg_opclass JOIN pg_index ON indclass[0] = pg_opclass.oid
+	WHERE indexrelid = 'c_v'::regclass}), 'citext_ops', 'until a superuser makes the class');
 fails_with($node, 'CREATE INDEX t_2 ON t USING art (id)',
 	'55000', $hint, 'CREATE INDEX on a table that has one');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '51',
@@ -79,6 +90,8 @@ same_answer($node, 'SELECT count(*), sum(id) FROM t WHERE id > 0', 't');
 same_answer($node, 'SELECT count(*), sum(v) FROM u WHERE id > 0', 'u');
 check_exact($node, 't', 't_id');
 check_exact($node, 'u', 'u_id');
+my (undef, undef, $told) = $node->psql('postgres', q{SELECT * FROM c WHERE w = 'a'});
+like($told, qr/WARNING:  art index "c_w" compares its column "w" of type citext as text/, 'what core kept is told of');
 
 # dropping without it
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
