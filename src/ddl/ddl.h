@@ -35,13 +35,6 @@ typedef struct ArtNewTable
 
 extern ArtNewTable art_new_table;
 
-/* ---- art_using.c ---- */
-
-/* Is the access method written out in the statement's text? */
-extern bool art_index_says_using(const IndexStmt *stmt, const char *query);
-extern bool art_exclusion_says_using(const Constraint *con, const char *query);
-extern bool art_exclusions_say_using(const CreateStmt *stmt, const char *query);
-
 /*
  * Type and collation of a column of CREATE INDEX, the i-th.  *analyzed is the statement's
  * analysis, made when the first expression wants it.  InvalidOid where core will find none.
@@ -51,6 +44,13 @@ extern Oid	art_index_column_type(IndexStmt *stmt, int i, Oid relid, const char *
 
 /* The type that a column will have when the constraints of the statement are made. */
 extern Oid	art_column_type_after(AlterTableStmt *stmt, Oid relid, const char *column);
+
+/* ---- art_using.c ---- */
+
+/* Is the access method written out in the statement's text? */
+extern bool art_index_says_using(const IndexStmt *stmt, const char *query);
+extern bool art_exclusion_says_using(const Constraint *con, const char *query);
+extern bool art_exclusions_say_using(const CreateStmt *stmt, const char *query);
 
 /* ---- art_utility.c ---- */
 
