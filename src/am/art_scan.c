@@ -170,7 +170,8 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	if (so->hazard != NULL)
 		art_hazard_clear(so->hazard);
 	/* early pruning could hide rows (art_validate.c), but not from a constraint's check */
-	if (ART_OLD_SNAPSHOT_IN_USE() && so->priv == NULL && IsMVCCSnapshot(scan->xs_snapshot))
+	if (ART_OLD_SNAPSHOT_IN_USE() && so->priv == NULL &&
+		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot))
 		art_scan_private(scan);
 	if (unlikely(so->priv != NULL))
 		art_private_search_end(so->priv);

@@ -546,8 +546,8 @@ table_altered(Oid tableoid)
 }
 
 /*
- * What a structure's bytes depend on beside the operator classes: how the values of the
- * columns are stored.
+ * A number for how the values of the columns are stored.  A structure's bytes depend on that,
+ * and on the operator classes.
  */
 static uint32
 shape_of(Relation index)

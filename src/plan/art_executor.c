@@ -157,9 +157,9 @@ preopen_target(PlanState *ps)
 }
 
 /*
- * Name of a table from which an ON CONFLICT node may route rows to others, or NULL: a
- * partitioned one, or one whose INSERT another extension has wrapped, as TimescaleDB does
- * for a hypertable.
+ * Name of a table from which an ON CONFLICT node may route rows to others, or NULL.  It is
+ * partitioned, or another extension has wrapped its INSERT, as TimescaleDB does for a
+ * hypertable.
  */
 static const char *
 routing_target(PlanState *ps, bool wrapped)
