@@ -421,6 +421,53 @@ INSERT INTO art_alt VALUES (1, 'never');
 ROLLBACK;
 SELECT twins($$INSERT INTO {}_alt VALUES (1, 'v1')$$);
 SELECT * FROM agree('alt');
+-- and its structure, which a rollback gives back
+CREATE TABLE bt_keep (k varchar(20) COLLATE "C", n int, m numeric(8, 2));
+CREATE TABLE art_keep (LIKE bt_keep);
+SELECT twins($$INSERT INTO {}_keep SELECT 'v' || i, i, i / 100.0 FROM generate_series(1, 3000) i$$);
+CREATE UNIQUE INDEX bt_keep_k ON bt_keep (k) INCLUDE (n, m);
+CREATE INDEX bt_keep_m ON bt_keep (m) INCLUDE (k);
+CREATE UNIQUE INDEX art_keep_k ON art_keep USING art (k) INCLUDE (n, m);
+CREATE INDEX art_keep_m ON art_keep USING art (m) INCLUDE (k);
+CREATE INDEX art_keep_cmp ON art_keep USING art (k COLLATE "C" DESC, m, n) WITH (structure = btree);
+CREATE INDEX art_keep_expr ON art_keep USING art ((k || 'x'));
+CREATE TABLE kept_old AS SELECT indexrelname, indexrelid, last_build FROM artidx_indexes WHERE relname = 'art_keep';
+CREATE FUNCTION kept() RETURNS TABLE (index name, new bool, state text, built bool) LANGUAGE sql AS $$
+	SELECT i.indexrelname, i.indexrelid <> o.indexrelid, i.state, i.last_build <> o.last_build
+	FROM artidx_indexes i JOIN kept_old o USING (indexrelname) WHERE i.relname = 'art_keep' ORDER BY 1
+$$;
+BEGIN;
+SELECT twins('ALTER TABLE {}_keep ALTER k TYPE varchar(40) COLLATE "C", ALTER n TYPE oid, ALTER m TYPE numeric(12, 2)');
+SELECT * FROM kept();
+SELECT by_index(same($$SELECT k, n, m FROM {}_keep WHERE k = 'v77'$$));
+SELECT by_index(same('SELECT m, k FROM {}_keep WHERE m BETWEEN 5.01 AND 5.09 ORDER BY m'));
+INSERT INTO art_keep VALUES ('w1', 1, 1), ('w2', 2, 2);
+SAVEPOINT a;
+INSERT INTO art_keep VALUES ('w1', 1, 1);
+ROLLBACK TO a;
+ALTER TABLE art_keep ALTER k TYPE text COLLATE "C";
+INSERT INTO art_keep VALUES ('w3', 3, 3);
+SELECT * FROM kept();
+ROLLBACK TO a;
+SELECT * FROM kept();
+INSERT INTO art_keep VALUES ('w3', 3, 3);
+ROLLBACK;
+SELECT * FROM kept();
+SELECT index, c.heap_tuples FROM kept(), artidx_check(index::regclass, true) c;
+INSERT INTO art_keep VALUES ('w1', 1, 1);
+-- it commits, and the indexes go on; one is altered and dropped, which is taken back
+ALTER TABLE art_keep ALTER k TYPE text COLLATE "C", ALTER m TYPE numeric;
+SELECT * FROM kept();
+BEGIN;
+ALTER TABLE art_keep ALTER k TYPE varchar COLLATE "C";
+DROP INDEX art_keep_k;
+ALTER TABLE art_keep ALTER n TYPE bigint;
+ROLLBACK;
+SELECT * FROM kept();
+INSERT INTO art_keep VALUES ('w1', 1, 1);
+SELECT index, c.heap_tuples FROM kept(), artidx_check(index::regclass, true) c;
+DROP FUNCTION kept();
+DROP TABLE bt_keep, art_keep, kept_old;
 -- with one, and of a column that is in an expression
 SELECT twins('ALTER TABLE {}_alt ALTER k TYPE bigint');
 SELECT * FROM agree('alt');

@@ -157,7 +157,7 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 
 /*
  * amrescan: one per outer row of a nested loop, so no allocation and no
- * catalog access.
+ * catalog access, but for the first time while "old_snapshot_threshold" is set.
  */
 void
 artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
@@ -169,6 +169,10 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		art_scan_kill(scan);
 	if (so->hazard != NULL)
 		art_hazard_clear(so->hazard);
+	/* early pruning could hide rows (art_validate.c), but not from a constraint's check */
+	if (ART_OLD_SNAPSHOT_IN_USE() && so->priv == NULL &&
+		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot))
+		art_scan_private(scan);
 	if (unlikely(so->priv != NULL))
 		art_private_search_end(so->priv);
 	so->started = false;

@@ -1069,6 +1069,61 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
 }
 
 /*
+ * An index has the file of one that this transaction drops (ALTER COLUMN TYPE without a
+ * rewrite), and gets its structure, too.  Or it gives both back, because the transaction
+ * is rolled back.  False: there is none that could go to another index.
+ *
+ * Nobody else has either index open: the transaction has their table locked, exclusive.
+ * The entry stays where it is, for processes that know it under its old name.  *born is
+ * the WAL position that the entry has from now on, and on return what it had.
+ *
+ * Epoch: enters and leaves, under the locks, if the structure is dropped.
+ * Locks: takes the partition locks of both, exclusive, the first in memory first.
+ */
+bool
+art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born)
+{
+	LWLock	   *one = art_partition(loc->db, from);
+	LWLock	   *other = art_partition(loc->db, to);
+	ArtEntry  **link;
+	ArtEntry   *e;
+	bool		taken = false;
+
+	art_lock(Min(one, other), LW_EXCLUSIVE);
+	if (one != other)
+		art_lock(Max(one, other), LW_EXCLUSIVE);
+
+	for (link = bucket_link(loc->db, from); *link; link = &(*link)->next)
+		if ((*link)->indexoid == from && same_locator(&(*link)->loc, loc))
+			break;
+	e = *link;
+	if (e != NULL && art_find(to, loc) == NULL)
+	{
+		XLogRecPtr	had = e->born_lsn;
+
+		/* a build that was left is of the other index */
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
+			(void) art_entry_absent(e, e->reason, NULL);
+		*link = e->next;
+		e->indexoid = to;
+		e->born_lsn = *born;
+		*born = had;
+		link = bucket_link(loc->db, to);
+		e->next = *link;
+		pg_write_barrier();
+		*link = e;
+		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
+		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
+		taken = true;
+	}
+
+	if (one != other)
+		art_unlock(Max(one, other));
+	art_unlock(Min(one, other));
+	return taken;
+}
+
+/*
  * Drop every structure of an index.
  *
  * Epoch: enters and leaves, under the lock.

@@ -96,7 +96,7 @@ struct ArtEntry
 	 */
 	ArtEntry   *next;			/* in the chain, or in the free list */
 
-	/* new; art_move_locator() changes the locator in ABSENT */
+	/* new; art_move_locator() changes the locator in ABSENT, art_take_entry() the OID */
 	ArtLocator	loc;
 	Oid			indexoid;
 	Oid			heapoid;
@@ -589,6 +589,7 @@ extern void art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why,
 extern void art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget);
 extern void art_move_locator(Oid indexoid, const ArtLocator *from,
 							 const ArtLocator *to);
+extern bool art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born);
 extern void art_drop_index(Oid db, Oid indexoid, bool forget);
 extern void art_drop_database(Oid db, bool forget);
 extern void art_drop_temp(void);
@@ -667,6 +668,7 @@ typedef enum ArtPendingKind
 	ART_PEND_DROP_DATABASE,		/* commit: every structure of the database */
 	ART_PEND_EMPTY,				/* commit: every structure of the index is made absent */
 	ART_PEND_MOVED,				/* commit: made absent, the entry moves with the file */
+	ART_PEND_TAKEN,				/* abort: the entry goes back to the index that had it */
 	ART_PEND_NEW_DATABASE,		/* commit: new, moved or altered, see there */
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
@@ -681,6 +683,9 @@ typedef struct ArtPending
 	Oid			indexoid;
 	ArtLocator	loc;
 	ArtLocator	moved_to;		/* MOVED */
+	Oid			taken_from;		/* TAKEN */
+	XLogRecPtr	born_lsn;		/* TAKEN: of the entry before */
+	uint32		shape;			/* DROP_INDEX: of its columns (art_lifecycle.c) */
 	bool		known;			/* ALTERED: what the options ask for now */
 	ArtEngine	want;
 } ArtPending;

@@ -125,7 +125,8 @@ art_check_supported(Relation heap, Relation index, struct IndexInfo *indexInfo)
 	 * Early pruning removes rows that an old snapshot still ought to see, and
 	 * tells it by the LSN of the page.  A structure in memory has no page to
 	 * tell it by: rows could go missing without the error.  An index that is
-	 * only made again is hidden from plans instead.
+	 * only made again is hidden from plans instead.  Inserts into a unique one
+	 * build it, for its check asks no snapshot.
 	 */
 	if (ART_OLD_SNAPSHOT_IN_USE() && art_index_is_new(index))
 		ereport(ERROR,

@@ -150,7 +150,8 @@ check_refresh(RefreshMatViewStmt *stmt, Oid amoid)
 
 /*
  * ERROR for a unique index of a partitioned table, which core makes with btree
- * only.
+ * only; NOTICE for one of a partition, which INSERT ... ON CONFLICT into its
+ * parent does not reach (art_executor.c).
  *
  * Locks: none.  RangeVarGetRelid() runs with NoLock, so a table dropped
  * meanwhile is core's to report.
@@ -161,9 +162,18 @@ check_unique_of_partitioned(IndexStmt *stmt)
 	Oid			relid = stmt->relation == NULL ? InvalidOid :
 		RangeVarGetRelid(stmt->relation, NoLock, true);
 
-	if (!OidIsValid(relid) || get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE ||
-		!ART_OWNS_TABLE(relid))
+	if (!OidIsValid(relid) || !ART_OWNS_TABLE(relid))
 		return;
+	if (get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+	{
+		if (get_rel_relispartition(relid))
+			ereport(NOTICE,
+					(errmsg("INSERT ... ON CONFLICT into the partitioned table will not reach partition \"%s\"",
+							stmt->relation->relname),
+					 errdetail("Before PostgreSQL 18 it routes rows only to partitions whose unique indexes are all of access method \"btree\"."),
+					 errhint("Insert into the partition itself, or leave \"USING %s\" out.", ART_AM_NAME)));
+		return;
+	}
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("unique index of partitioned table \"%s\" cannot be of access method \"%s\"",

@@ -79,11 +79,13 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 	uint64		all = mem->used_bytes + mem->free_bytes;
 	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 	bool		urgent = e->wanted == ART_WANT_BUILD;
+	/* while "old_snapshot_threshold" is set, only inserts use a structure */
+	bool		unasked = art_autobuild && !ART_OLD_SNAPSHOT_IN_USE();
 
 	*help = false;
 	if (state == ART_READY || state == ART_FOLLOWED || e->loc.backend != -1 || e->doubt)
 		return false;
-	if (e->not_before > now || (!art_autobuild && !urgent) || art_stuck_until(e) > now)
+	if (e->not_before > now || (!unasked && !urgent) || art_stuck_until(e) > now)
 		return false;
 
 	if (state == ART_BUILDING)
@@ -160,8 +162,6 @@ art_find_work(Oid db, Oid owner, ArtWork **work)
 	int			cap = 64;
 
 	*work = palloc(cap * sizeof(ArtWork));
-	if (ART_OLD_SNAPSHOT_IN_USE())
-		return 0;
 	ART_CORE_BEGIN();
 	ax_memory(cx, &mem);
 	ART_CORE_END();

@@ -26,9 +26,11 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "commands/defrem.h"
+#include "common/hashfn.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -109,11 +111,24 @@ run_at_commit(const ArtPending *p)
 			break;
 		case ART_PEND_CREATED:
 		case ART_PEND_RESET:
+		case ART_PEND_TAKEN:
 			/* a transaction without a number writes no commit */
 			if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 				art_entry_born(p->indexoid, &p->loc, XactLastCommitEnd);
 			break;
 	}
+}
+
+/*
+ * The entry is again that of the index that had it.
+ */
+static void
+give_back(const ArtPending *p)
+{
+	XLogRecPtr	born = p->born_lsn;
+
+	if (!art_take_entry(p->indexoid, p->taken_from, &p->loc, &born))
+		art_drop_locator(p->indexoid, &p->loc, true);
 }
 
 /*
@@ -130,6 +145,9 @@ run_at_abort(const ArtPending *p)
 			break;
 		case ART_PEND_RESET:
 			art_drop_locator(p->indexoid, &p->loc, false);
+			break;
+		case ART_PEND_TAKEN:
+			give_back(p);
 			break;
 		case ART_PEND_ALTERED:
 			art_index_altered(p->indexoid, NULL);
@@ -183,6 +201,10 @@ run_at_prepare(const ArtPending *p)
 	{
 		case ART_PEND_CREATED:
 			art_drop_locator(p->indexoid, &p->loc, true);
+			break;
+		case ART_PEND_TAKEN:
+			/* whose drop is pending, too, and comes later in the list */
+			give_back(p);
 			break;
 		case ART_PEND_RESET:
 		case ART_PEND_DROP:
@@ -524,14 +546,112 @@ table_altered(Oid tableoid)
 }
 
 /*
- * An object is dropped, an index or a column altered, or a database created, altered
- * or dropped.
+ * A number for how the values of the columns are stored.  A structure's bytes depend on that,
+ * and on the operator classes.
+ */
+static uint32
+shape_of(Relation index)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+	uint32		shape = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		shape = hash_combine(shape, murmurhash32((uint32) (uint16) att->attlen << 16 | (uint32) att->attbyval << 15 |
+												 (uint32) get_typstorage(att->atttypid) << 8 |
+												 (uint32) att->attalign));
+	}
+	return shape;
+}
+
+/*
+ * A relation is dropped.
  *
- * Called for every relation that goes, also by cascade.  Whether it is an art
- * index only the directory is asked then: no catalog access for a drop.
+ * Whether it is an art index only the directory is asked: no catalog access for the drop
+ * of another one.
  *
- * Locks: takes the partition lock, shared, to ask whether a dropped relation
- * has an entry.  For a database that goes or moves it takes every partition
+ * Locks: takes the partition lock, shared.
+ */
+static void
+relation_dropped(Oid relid, bool concurrently)
+{
+	bool		found = concurrently;	/* others may still make one */
+	ArtPending *p;
+	Relation	index;
+
+	if (!found)
+	{
+		LWLock	   *lock = art_partition(MyDatabaseId, relid);
+
+		art_lock(lock, LW_SHARED);
+		for (ArtEntry *e = art_chain(MyDatabaseId, relid); e && !found; e = e->next)
+			found = e->indexoid == relid && e->loc.db == MyDatabaseId;
+		art_unlock(lock);
+	}
+	if (!found)
+		return;
+	p = art_pending_prepare();
+	index = concurrently ? NULL : RelationIdGetRelation(relid);
+	if (RelationIsValid(index))
+	{
+		p->shape = shape_of(index);
+		RelationClose(index);
+	}
+	art_pending_add(p, concurrently ? ART_PEND_DROP_CONCURRENTLY : ART_PEND_DROP_INDEX,
+					MyDatabaseId, relid, NULL, GetCurrentSubTransactionId());
+}
+
+/*
+ * A relation is created.  ALTER COLUMN TYPE drops the column's indexes and creates them
+ * anew.  If it rewrites nothing, a new one gets the old one's file as it is, and gets its
+ * structure here.  Nothing else makes an index with the file of one that is being dropped.
+ */
+static void
+relation_created(Oid relid)
+{
+	Relation	rel;
+	ArtLocator	loc;
+	ArtPending *drop;
+
+	for (drop = art_pending; drop != NULL; drop = drop->next)
+		if (drop->kind == ART_PEND_DROP_INDEX && drop->db == MyDatabaseId)
+			break;
+	if (drop == NULL)
+		return;
+
+	rel = RelationIdGetRelation(relid);
+	if (!RelationIsValid(rel))
+		return;
+	if (rel->rd_rel->relkind == RELKIND_INDEX)
+	{
+		uint32		shape = shape_of(rel);
+		ArtPending *p = art_pending_prepare();
+
+		art_locator(rel, &loc);
+		for (; drop != NULL; drop = drop->next)
+		{
+			if (drop->kind != ART_PEND_DROP_INDEX || drop->db != MyDatabaseId || drop->shape != shape ||
+				!art_take_entry(drop->indexoid, relid, &loc, &p->born_lsn))
+				continue;
+			p->taken_from = drop->indexoid;
+			art_pending_add(p, ART_PEND_TAKEN, MyDatabaseId, relid, &loc,
+							GetCurrentSubTransactionId());
+			p = NULL;
+			break;
+		}
+		if (p != NULL)
+			pfree(p);
+	}
+	RelationClose(rel);
+}
+
+/*
+ * A relation is created, altered or dropped, also by cascade, a column altered, or a
+ * database created, altered or dropped.
+ *
+ * Locks: see the functions for relations.  For a database that goes or moves it takes every partition
  * lock, exclusive, in turn.
  */
 static void
@@ -542,27 +662,10 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 		prev_object_access_hook(access, classId, objectId, subId, arg);
 
 	if (classId == RelationRelationId && access == OAT_DROP && subId == 0)
-	{
-		ObjectAccessDrop *drop = (ObjectAccessDrop *) arg;
-		bool		concurrently = drop &&
-			(drop->dropflags & PERFORM_DELETION_CONCURRENTLY) != 0;
-		bool		found = concurrently;	/* others may still make one */
-
-		if (!found)
-		{
-			LWLock	   *lock = art_partition(MyDatabaseId, objectId);
-
-			art_lock(lock, LW_SHARED);
-			for (ArtEntry *e = art_chain(MyDatabaseId, objectId); e && !found; e = e->next)
-				found = e->indexoid == objectId && e->loc.db == MyDatabaseId;
-			art_unlock(lock);
-		}
-		if (found)
-			art_pending_add(art_pending_prepare(),
-							concurrently ? ART_PEND_DROP_CONCURRENTLY : ART_PEND_DROP_INDEX,
-							MyDatabaseId, objectId, NULL,
-							GetCurrentSubTransactionId());
-	}
+		relation_dropped(objectId, arg != NULL &&
+						 (((ObjectAccessDrop *) arg)->dropflags & PERFORM_DELETION_CONCURRENTLY) != 0);
+	else if (classId == RelationRelationId && access == OAT_POST_CREATE && subId == 0)
+		relation_created(objectId);
 	else if (classId == RelationRelationId && access == OAT_POST_ALTER && subId == 0)
 	{
 		index_altered(objectId);

@@ -70,8 +70,6 @@ why_not(Relation index)
 {
 	if (RecoveryInProgress())
 		return "recovery";
-	if (ART_OLD_SNAPSHOT_IN_USE())
-		return "old_snapshot_threshold";
 	if (!index->rd_index->indisready || !index->rd_index->indislive)
 		return "not ready";
 	if (IsCatalogRelationOid(index->rd_index->indrelid))
@@ -95,12 +93,6 @@ check_buildable(Relation index)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("art index \"%s\" cannot be used during recovery", name),
 				 errdetail("Art indexes are built in memory when recovery has ended.")));
-	if (strcmp(why, "old_snapshot_threshold") == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("art index \"%s\" cannot be used while \"old_snapshot_threshold\" is set",
-						name),
-				 errhint("Set \"old_snapshot_threshold\" to -1 and restart the server.")));
 	if (strcmp(why, "not ready") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

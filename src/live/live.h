@@ -15,8 +15,7 @@
 /*
  * Make the structure READY, building it here or waiting for the one who
  * does; returns its generation.  The heap must be locked by the caller in any
- * mode.  ERROR: recovery, not preloaded (55000), memory full (53200), old
- * snapshot threshold.
+ * mode.  ERROR: recovery, not preloaded (55000), memory full (53200).
  */
 extern uint64 art_ensure_ready(Relation index);
 

@@ -11,8 +11,8 @@
  * opened them yet.  So we open them when the executor starts.
  *
  * When core routes a row to a partition, it opens the partition's indexes
- * during execution, where there is no hook.  That remains an error, and we
- * only give it a better text.
+ * during execution, where there is no hook.  So does TimescaleDB with a chunk.
+ * That remains an error, and we only give it a better text.
  *
  * src/README.md: Uniqueness
  */
@@ -156,16 +156,30 @@ preopen_target(PlanState *ps)
 		open_indexes(rri);
 }
 
-/* Name of a partitioned ON CONFLICT target, or NULL. */
+/*
+ * Name of a table from which an ON CONFLICT node may route rows to others, or NULL.  It is
+ * partitioned, or another extension has wrapped its INSERT, as TimescaleDB does for a
+ * hypertable.
+ */
 static const char *
-partitioned_target(PlanState *ps)
+routing_target(PlanState *ps, bool wrapped)
 {
 	ResultRelInfo *rri = on_conflict_target(ps);
+	const char *name = NULL;
+	ListCell   *lc;
 
 	if (rri != NULL &&
-		rri->ri_RelationDesc->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		(wrapped || rri->ri_RelationDesc->rd_rel->relkind == RELKIND_PARTITIONED_TABLE))
 		return RelationGetRelationName(rri->ri_RelationDesc);
-	return NULL;
+	if (ps != NULL && IsA(ps, CustomScanState))
+	{
+		foreach(lc, ((CustomScanState *) ps)->custom_ps)
+		{
+			if (name == NULL)
+				name = routing_target((PlanState *) lfirst(lc), true);
+		}
+	}
+	return name;
 }
 
 /* ExecutorStart_hook: the main plan, and every data-modifying WITH item. */
@@ -211,14 +225,14 @@ static void
 art_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 				 bool execute_once)
 {
-	const char *target = partitioned_target(queryDesc->planstate);
+	const char *target = routing_target(queryDesc->planstate, false);
 	MemoryContext cxt = CurrentMemoryContext;
 	ListCell   *lc;
 
 	foreach(lc, queryDesc->estate->es_auxmodifytables)
 	{
 		if (target == NULL)
-			target = partitioned_target((PlanState *) lfirst(lc));
+			target = routing_target((PlanState *) lfirst(lc), false);
 	}
 
 	if (target == NULL)
@@ -244,10 +258,10 @@ art_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 		FlushErrorState();
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("ON CONFLICT on partitioned table \"%s\" cannot reach a partition that has a unique index of access method \"%s\"",
+				 errmsg("ON CONFLICT on table \"%s\" cannot reach a partition that has a unique index of access method \"%s\"",
 						target, ART_AM_NAME),
 				 errdetail("Before version 18 PostgreSQL routes such rows only to partitions whose unique indexes are all btree indexes."),
-				 errhint("Insert into the partition itself, or make its unique index a btree index.")));
+				 errhint("Insert into the partition itself, or make its unique index one of btree with \"CALL artidx_to_btree(...)\".")));
 	}
 	PG_END_TRY();
 }

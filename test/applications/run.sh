@@ -5,6 +5,8 @@
 #	  sqlalchemy, rails, hibernate, prisma; and the tools of its table (tools.sh).
 #	  dumps: extensions that Debian has, whose types are keys, through dump and restore
 #	  in every order.
+#	  types: those of Debian's extensions, and the table of doc/keys.md (TYPE_TABLE=write
+#	  makes it anew).
 #
 # Each gets a database of a throwaway cluster.  The libraries come from PyPI, npm,
 # Maven Central and Debian; an application whose tools are not on this machine is
@@ -15,7 +17,7 @@
 . "$TREE/test/applications/tools.sh"
 
 APPS=("$@")
-[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma dumps "${TOOLS[@]}")
+[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma dumps types "${TOOLS[@]}")
 passed=0
 failed=0
 
@@ -203,6 +205,48 @@ app_dumps()
 		pgmp mpz 12345678901234567890
 	END
 	PGDATABASE=postgres
+}
+
+# tap NAME [VARIABLE=...]: a file of test/t, which counts as its tests
+tap()
+{
+	local pgxs out
+
+	pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
+	as_user mkdir -p "$WORK/tap"
+	out=$(as_user env TESTDIR="$WORK/tap" TESTDATADIR="$WORK/tap" TESTLOGDIR="$WORK/tap/log" PGPORT=65432 \
+		PG_TEST_PORT_DIR="$WORK/tap" PG_REGRESS="$pgxs/test/regress/pg_regress" "${@:2}" \
+		prove -v --nocolor -I "$pgxs/test/perl" -I "$SRC/test/perl" "$SRC/test/t/$1.pl" 2>&1)
+	passed=$((passed + $(grep -c '^ok [0-9]' <<<"$out")))
+	failed=$((failed + $(grep -c '^not ok [0-9]' <<<"$out")))
+	grep -E '^(ok|not ok) [0-9]|^# SEED' <<<"$out"
+	grep -qx 'Result: PASS' <<<"$out" || { failed=$((failed + 1)); tail -40 <<<"$out" | sed 's/^/# /'; }
+}
+
+# The packages' files go into the test's own PostgreSQL, and what they need beside it.
+app_types()
+{
+	local packages=(asn1oid ip4r jsquery numeral orafce pgmp postgis-3 prefix rational semver unit)
+	local lib=$ROOT/usr/lib/$(gcc -print-multiarch) share deb
+
+	[ "$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')" = 15 ] && share=$("$PG_CONFIG" --sharedir)/extension &&
+		apt-cache show postgresql-15-semver >/dev/null 2>&1 ||
+		{ skip types "a Debian 12 with PostgreSQL 15 is needed"; return; }
+	mkdir "$WORK/debs"
+	# the third field is the version, whose colon is %3a in the file's name
+	(cd "$WORK/debs" && apt-get -qq install --print-uris --no-install-recommends "${packages[@]/#/postgresql-15-}" |
+		sed -n "s/^'[^']*' \([^_]*\)_.*/\1/p" | xargs apt-get -qq download) >"$WORK/debs.log" 2>&1
+	for deb in "$WORK"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$ROOT" || { cat "$WORK/debs.log"; skip types "apt-get download failed"; return; }
+	done
+	ln -sf postgis-3.control "$share/postgis.control"
+	sed -i "s#/usr/share/postgresql#$ROOT/usr/share/postgresql#" "$share"/unit--*.sql
+	export LD_LIBRARY_PATH=$lib:$lib/blas:$lib/lapack
+	tap 035_types TYPES="asn1oid ean13 geography geometry ip4 ip4r ip6 ip6r ipaddress iprange isbn isbn13 ismn ismn13 issn issn13
+		jsquery mpq mpz numeral nvarchar2 prefix rational roman semver unit upc varchar2 zahl"
+	tap 036_type_table TYPE_TABLE="${TYPE_TABLE:-}"
+	[ "${TYPE_TABLE:-}" != write ] || cp "$SRC/doc/keys.md" "$TREE/doc/keys.md"
+	unset LD_LIBRARY_PATH
 }
 
 tool_packages "${APPS[@]}"

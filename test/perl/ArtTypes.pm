@@ -7,7 +7,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(@TYPES type_literal type_operators type_setup);
+our @EXPORT = qw(@TYPES type_literal type_operators type_setup type_table);
 
 # What the lines below are made of.  Everything random comes from random(), so
 # setseed() repeats it.
@@ -59,7 +59,9 @@ our %NEEDS = (
 			ORDER BY collcollate ILIKE 'C%', collcollate LIMIT 1;
 		EXECUTE format('CREATE COLLATION gen.libc (provider = libc, locale = %L)', l);
 	END $$},
-	map({ ($_ => "CREATE EXTENSION $_ SCHEMA gen") } qw(citext hstore ltree cube seg)),);
+	map({ ($_ => "CREATE EXTENSION $_ SCHEMA gen") } qw(citext hstore isn ltree cube seg),
+		# of Debian's packages (make applications)
+		qw(asn1oid ip4r jsquery orafce pgmp pg_rational postgis prefix semver unit)),);
 
 my $long = 'x' x 900;
 my @text = (
@@ -146,8 +148,50 @@ our @TYPES = (
 	[ 'hstore', 'gen.hstore', '', q{gen.hstore(gen.word(3), gen.word(3))}, [ '', 'a=>1', 'a=>NULL', 'A=>1', 'a=>1,b=>2' ], 'hstore' ],
 	[ 'ltree', 'gen.ltree', '', q{concat_ws('.', 'a' || gen.upto(9), 'b' || gen.upto(9), NULLIF('c' || gen.upto(3), 'c3'))::gen.ltree}, [ '', 'a', 'A', 'a.b', 'a.b.c', 'b', 'ab' ], 'ltree' ],
 	[ 'cube', 'gen.cube', '', q{gen.cube(ARRAY[gen.upto(9), random()])}, [ '0', '(0,0)', '(1,2),(3,4)', '(1)', '(-1)' ], 'cube' ],
+	map({
+		[ $_->[0], "gen.$_->[0]", '', "($_->[1] || '?')::gen.$_->[0]", $_->[2], 'isn' ]
+	}
+		[ 'ean13', q{lpad(gen.upto(999)::text, 12, '1')}, [qw(1234567890128 123-456789012-8 9780393040029 0000000000000)] ],
+		[ 'isbn13', q{'978' || lpad(gen.upto(999)::text, 9, '0')}, [qw(9780393040029 978-0-393-04002-9 9780000000002)] ],
+		[ 'isbn', q{lpad(gen.upto(999)::text, 9, '0')}, [qw(039304002X 0-393-04002-X 080442957X 0000000000)] ],
+		[ 'ismn13', q{'9790' || lpad(gen.upto(999)::text, 8, '0')}, [qw(9790060115615 979-0-060-11561-5)] ],
+		[ 'ismn', q{'M' || lpad(gen.upto(999)::text, 8, '0')}, [qw(M060115615 M-060-11561-5)] ],
+		[ 'issn13', q{'977' || lpad(gen.upto(999)::text, 7, '0') || '00'}, [qw(9771436452008 977-1436-452-00-8)] ],
+		[ 'issn', q{lpad(gen.upto(999)::text, 7, '0')}, [qw(1436-4522 14364522)] ],
+		[ 'upc', q{lpad(gen.upto(999)::text, 11, '0')}, [qw(220356483481 000000000000)] ]),
 	[ 'seg', 'gen.seg', '', q{(gen.upto(9) || ' .. ' || 10 + gen.upto(9))::gen.seg}, [ '1', '1.0', '~1', '<1', '1..2', '1.0..2.0' ], 'seg' ],
+
+	# extensions that Debian 12 has
+	[ 'asn1oid', 'gen.asn1oid', '', q{concat_ws('.', gen.upto(2), gen.upto(39), abs(gen.whole(20)), NULLIF(gen.upto(3), 3))::gen.asn1oid}, [qw(0.0 1.3 1.3.6 1.3.6.1 1.3.6.1.4.1 1.3.10 1.3.9 2.39.4294967295)], 'asn1oid' ],
+	map({
+		[ $_->[0], "gen.$_->[0]", '', "($_->[1])::gen.$_->[0]", $_->[2], 'ip4r' ]
+	}
+		[ 'ip4', q{concat_ws('.', gen.upto(255), gen.upto(3), gen.upto(255), gen.upto(2))}, [qw(0.0.0.0 255.255.255.255 10.0.0.1 127.255.255.255 128.0.0.0)] ],
+		[ 'ip4r', q{concat('10.0.', gen.upto(3), '.', gen.upto(9), '-10.', gen.upto(2) + 1, '.0.', gen.upto(9))}, [qw(0.0.0.0/0 10.0.0.0/8 10.0.0.0/24 10.0.0.0 10.0.0.0-10.0.0.7 10.0.0.0-10.0.0.8 255.255.255.255 128.0.0.0/1)] ],
+		[ 'ip6', q{concat('2001:db8::', to_hex(gen.upto(65535)), ':', gen.upto(3))}, [qw(:: ::1 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 7fff:: 8000:: ::ffff:10.0.0.1)] ],
+		[ 'ip6r', q{concat('2001:db8::', gen.upto(9), '-2001:db8::', gen.upto(9) + 1, ':', gen.upto(9))}, [qw(::/0 ::/1 8000::/1 ::1 2001:db8::/32 2001:db8::/33 ::-::7 ::-::8)] ],
+		[ 'ipaddress', q{CASE WHEN random() < 0.5 THEN concat_ws('.', 10, 0, gen.upto(9), gen.upto(9)) ELSE '2001:db8::' || gen.upto(99) END}, [qw(0.0.0.0 255.255.255.255 :: ::1 ::ffff:10.0.0.1 10.0.0.1)] ],
+		[ 'iprange', q{CASE WHEN random() < 0.5 THEN concat('10.0.0.', gen.upto(9), '-10.0.', gen.upto(3), '.', gen.upto(9) + 9) ELSE concat('2001:db8::', to_hex(gen.upto(9) * 8), '/', 126 + gen.upto(2)) END}, [qw(- 0.0.0.0/0 ::/0 10.0.0.0/8 10.0.0.1 ::1 ::-::8 10.0.0.0-10.0.0.8)] ]),
+	[ 'jsquery', 'gen.jsquery', '', q{format('%s = %s', chr(97 + gen.upto(5)), gen.upto(40))::gen.jsquery}, [ 'a = 1', 'a = 2', 'a > 1', 'a = "x"', 'a = 1 AND b = 2', 'NOT a = 1', 'a.b = 1', '*.a = 1', '$ = 1' ], 'jsquery' ],
+	[ 'varchar2', 'oracle.varchar2(2000)', '', 'gen.word(12)::oracle.varchar2(2000)', \@text, 'orafce' ],
+	[ 'nvarchar2', 'oracle.nvarchar2(2000)', '', 'gen.word(12)::oracle.nvarchar2(2000)', \@text, 'orafce' ],
+	[ 'mpz', 'gen.mpz', '', 'gen.whole(200)::text::gen.mpz', [qw(0 1 -1 18446744073709551616 -18446744073709551616 0x10 16)], 'pgmp' ],
+	[ 'mpq', 'gen.mpq', '', q{(gen.whole(40) || '/' || 1 + gen.upto(30))::gen.mpq}, [qw(0 1 -1 1/2 2/4 -1/3 18446744073709551616/3 1/18446744073709551616)], 'pgmp' ],
+	[ 'rational', 'gen.rational', '', q{(gen.upto(40) - 20 || '/' || 1 + gen.upto(30))::gen.rational}, [qw(0/1 0/7 1/2 2/4 -1/2 -2/4 2147483647/2147483646 1/2147483647)], 'pg_rational' ],
+	[ 'geometry', 'gen.geometry', '', q{gen.ST_MakePoint(gen.upto(9), gen.upto(9))}, [ 'POINT(0 0)', 'POINT(-0 0)', 'POINT EMPTY', 'LINESTRING(0 0,1 1)', 'POLYGON((0 0,1 0,1 1,0 0))', 'SRID=4326;POINT(0 0)', 'POINT Z (0 0 1)', 'MULTIPOINT(0 0,1 1)' ], 'postgis' ],
+	[ 'geography', 'gen.geography', '', q{gen.ST_MakePoint(gen.upto(9), gen.upto(9))::gen.geography}, [ 'POINT(0 0)', 'POINT(-0 0)', 'POINT EMPTY', 'LINESTRING(0 0,1 1)', 'POINT(179 89)', 'MULTIPOINT(0 0,1 1)' ], 'postgis' ],
+	[ 'prefix', 'gen.prefix_range', '', q{(gen.upto(300))::text::gen.prefix_range}, [ '', '0', '1', '12', '123', '01', '9' ], 'prefix' ],
+	[ 'semver', 'gen.semver', '', q{concat(gen.upto(3), '.', gen.upto(9), '.', gen.upto(9), (ARRAY['', '-a', '-a.1', '-10', '+x'])[1 + gen.upto(4)])::gen.semver}, [qw(0.0.0 1.0.0 1.0.0-a 1.0.0-a.1 1.0.0-a.10 1.0.0-a.9 1.0.0+b 1.0.0+c 2147483647.0.0)], 'semver' ],
+	[ 'unit', 'gen.unit', '', q{(gen.num()::text || (ARRAY[' m', ' cm', ' km', ' ft'])[1 + gen.upto(3)])::gen.unit}, [ '0 m', '-0 m', '1 m', '100 cm', '1 km', '-1 m', '1 ft', '12 in', 'Infinity m', '-Infinity m' ], 'unit' ],
 );
+
+# Values by which a class shows that it is no order: none of <, = and > holds, or two, or a <= b <= c
+# and not a <= c.  Not for an index: btree loses rows of them.
+our %UNORDERED = (
+	cube => [ '(0)', '(0,0)', '(0,1)', '(1)', '(1,0)', '(1,1,1)', '(NaN)' ],
+	jsquery => [ 'a = 1.0' ],
+	prefix => [ '1', '[1-3]', '11', '1[1-3]' ],
+	unit => [ '1 m', 'NaN m', '2 m' ],);
 
 sub type_literal
 {
@@ -168,6 +212,74 @@ sub type_operators
 	$op{$_} = "*$_" for $t->[2] =~ /image/ ? keys %op : ();
 	$op{$_} = "#$_#" for $t->[0] eq 'hstore' ? qw(< <= >= >) : ();
 	return %op;
+}
+
+# Lines that are another one's type once more.
+my $AGAIN = qr/^(numeric2|textd|varcharpat|icu\w+|libc|d(int|num|words)|bpchar|record|inetcidr|textr)$/;
+# and of the types that the tests make, what they are
+my %KIND = (enum => 'anyenum', record => 'record', nested => 'record', image => 'record');
+
+# What doc/keys.md says of the types of these lines, as this server has them: the rows of its table, as
+# arrays of cells.  Dies where an art index gives other values than the table, or is unique otherwise than btree's.
+sub type_table
+{
+	my ($node, $db, $types) = @_;
+	my @rows;
+
+	for my $t (grep { $_->[0] !~ $AGAIN } @$types)
+	{
+		my ($name, $type, $class) = @$t;
+		my $cast = $type =~ s/ COLLATE .*//r;
+		my %op = type_operators($t);
+		my $all = sub { join(', ', map { '(' . type_literal($t, $_) . ')' } @_) };
+		my $values = q{SELECT md5(string_agg(k::text, chr(1) ORDER BY k::text COLLATE "C")) FROM};
+		my $scan = "(SELECT k FROM k ORDER BY k USING $op{'<'} OFFSET 0) s";
+		my $shown = sub { join(" || '`, `' || ", map { "quote_literal($_.k::text)" } @_) };
+		# (Not every "=" that says HASHES has a hash function.)
+		my @parts = (
+			"SET client_min_messages = warning; SET search_path = gen, public; SET enable_hashjoin = off;
+			CREATE TABLE k (i serial, k $type);
+			INSERT INTO k (k) VALUES " . $all->(@{ $t->[4] }) . ";
+			INSERT INTO k (k) SELECT ($t->[3])::$cast FROM generate_series(1, 300);
+			CREATE INDEX k_k ON k USING art (k $class);
+			CREATE TABLE b (LIKE k); CREATE UNIQUE INDEX ON b USING btree (k $class);
+			CREATE TABLE u (LIKE k); CREATE UNIQUE INDEX ON u USING art (k $class);
+			INSERT INTO b SELECT * FROM k ORDER BY i ON CONFLICT DO NOTHING;
+			INSERT INTO u SELECT * FROM k ORDER BY i ON CONFLICT DO NOTHING;
+			SELECT count(*) FROM b FULL JOIN u USING (i) WHERE b.* IS NULL OR u.* IS NULL;
+			VACUUM ANALYZE k",
+			"$values k",
+			"SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; $values $scan",
+			"EXPLAIN $values $scan; RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_sort",
+			# the class and its type, and who brought that; an array's and a row's are of any
+			q{SELECT coalesce((SELECT e.extname || ' ' || e.extversion FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+				WHERE d.classid = 'pg_type'::regclass AND d.objid = a.atttypid AND d.refclassid = 'pg_extension'::regclass), 'PostgreSQL'),
+				CASE (SELECT structure FROM artidx_indexes WHERE indexrelid = i.indexrelid) WHEN 'art' THEN 'bytes' ELSE 'compared' END,
+				CASE WHEN o.opcintype <> a.atttypid AND t.typtype <> 'p' THEN format_type(o.opcintype, NULL) END
+			FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND attname = 'k'
+				JOIN pg_opclass o ON o.oid = i.indclass[0] JOIN pg_type t ON t.oid = o.opcintype
+			WHERE indexrelid = 'k_k'::regclass},
+			'TRUNCATE k; DROP INDEX k_k; INSERT INTO k (k) VALUES ' . $all->(@{ $t->[4] }, @{ $UNORDERED{$name} // [] })
+			. '; SELECT ' . $shown->('a', 'b') . " FROM k a, k b WHERE a.k $op{'='} b.k AND a.k::text <> b.k::text ORDER BY a.i, b.i LIMIT 1",
+			'SELECT shown FROM (SELECT 1, a.i, b.i, 0, ' . $shown->('a', 'b') . " FROM k a, k b
+				WHERE (a.k $op{'<'} b.k)::int + (a.k $op{'='} b.k)::int + (a.k $op{'>'} b.k)::int <> 1
+			UNION ALL SELECT 2, a.i, b.i, c.i, " . $shown->('a', 'b', 'c') . " FROM k a, k b, k c
+				WHERE a.k $op{'<='} b.k AND b.k $op{'<='} c.k AND NOT a.k $op{'<='} c.k
+			ORDER BY 1, 2, 3, 4 LIMIT 1) v (sort, a, b, c, shown); DROP TABLE k, b, u");
+		my ($rc, $out, $err) = $node->psql($db, join('', map { "$_;\n\\echo =====\n" } @parts), on_error_stop => 1);
+		die "$name: $err" if $rc != 0;
+		my ($unlike, $read, $scanned, $plan, $facts, $alike, $unordered) = map { s/^\n|\n$//gr } split /=====/, $out;
+
+		die "$name: a unique index takes other values than btree's" if $unlike ne '0';
+		die "$name: no index-only scan: $plan" unless $plan =~ /Index Only Scan using k_k/;
+		my ($of, $keys, $coerced) = split /\|/, $facts;
+		s/\|/\\|/g for $alike, $unordered;
+		push @rows, [
+			'`' . join(' ', grep { $_ ne '' } $KIND{$name} // ($type =~ s/^(gen|oracle)\.|\(\d+\)//gr), $class) . '`',
+			$of, $keys, $read eq $scanned ? 'exact' : '**not exact**', $alike eq '' ? '' : "`$alike`",
+			join('; ', $coerced ? "the class of `$coerced`" : (), $unordered eq '' ? () : "no order: `$unordered`") ];
+	}
+	return @rows;
 }
 
 # In the database of the caller: what the lines need.  Returns those of them

@@ -96,6 +96,13 @@ my @kinds = (
 	alter_type_rewrite => q{ALTER TABLE E ALTER COLUMN i TYPE bigint; ALTER TABLE E ALTER COLUMN i TYPE int;},
 	alter_type_rollback => q{BEGIN; ALTER TABLE E ALTER COLUMN v TYPE varchar(70);
 		ALTER TABLE E ALTER COLUMN i TYPE bigint; ROLLBACK;},
+	alter_type_savepoints => q{BEGIN; ALTER TABLE E ALTER COLUMN v TYPE varchar(60); SAVEPOINT a;
+		ALTER TABLE E ALTER COLUMN v TYPE varchar(80); INSERT INTO E SELECT 5, coalesce(max(u), 0) + 1, 's' FROM E;
+		ROLLBACK TO a; SELECT count(*) FROM E WHERE v > 'a'; DROP INDEX E_v; ROLLBACK;},
+	prepare_alter_type => q{BEGIN; ALTER TABLE E ALTER COLUMN v TYPE varchar(90); PREPARE TRANSACTION 'X';
+		COMMIT PREPARED 'X'; INSERT INTO E SELECT 5, coalesce(max(u), 0) + 1, 'a' FROM E;},
+	prepare_alter_type_rollback => q{BEGIN; ALTER TABLE E ALTER COLUMN v TYPE varchar(95); PREPARE TRANSACTION 'X';
+		ROLLBACK PREPARED 'X'; INSERT INTO E SELECT 5, coalesce(max(u), 0) + 1, 'b' FROM E;},
 	move => q{ALTER INDEX E_i SET TABLESPACE place; SELECT count(*) FROM E WHERE i = 7;
 		ALTER INDEX E_i SET TABLESPACE pg_default; ALTER INDEX E_u SET TABLESPACE place;
 		ALTER INDEX E_u SET TABLESPACE pg_default;},

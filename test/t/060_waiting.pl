@@ -291,10 +291,30 @@ is(index_state($node, 'parent_id'), 'ready', 'a foreign key builds what it looks
 SKIP:
 {
 	skip 'gone in 17', 1 if $node->pg_version >= 17;
+	$node->safe_psql('postgres', q{
+		CREATE TABLE old (k int);
+		INSERT INTO old SELECT generate_series(1, 100);
+		CREATE UNIQUE INDEX old_k ON old USING art (k);
+		ALTER TABLE old ADD CONSTRAINT old_excl EXCLUDE USING art ((CASE WHEN k BETWEEN 500 AND 599 THEN k / 100 END) WITH =);
+	});
 	$node->append_conf('postgresql.conf', "old_snapshot_threshold = '1h'\n");
 	$node->restart;
 	is($node->safe_psql('postgres', q{SELECT state, reason FROM artidx_indexes WHERE indexrelname = 'd_k'}),
 		'absent|old_snapshot_threshold', 'the reason is the setting');
+
+	# no snapshot is asked by a key's check: it goes on, and nothing else does
+	$node->safe_psql('postgres', q{INSERT INTO old VALUES (201), (202) ON CONFLICT DO NOTHING; UPDATE old SET k = k + 1000 WHERE k < 10});
+	is(index_state($node, 'old_k'), 'ready', 'the first insert built the unique index');
+	fails_with($node, 'INSERT INTO old VALUES (1005)', '23505', qr/old_k/, 'which finds duplicates');
+	fails_with($node, 'INSERT INTO old VALUES (500), (550)', '23P01', qr/old_excl/, 'and so does an exclusion constraint');
+	is(index_state($node, 'old_excl'), 'ready', 'whose index is in memory, too');
+	like($node->safe_psql('postgres', 'SET enable_seqscan = off; EXPLAIN SELECT * FROM old WHERE k = 20'),
+		qr/Seq Scan/, 'no plan uses it');
+	is(index_state($node, 'w_k'), 'absent', 'other indexes are not built');
+	fails_with($node, "SET SESSION AUTHORIZATION bob; INSERT INTO w VALUES (7)", '23505', qr/w_k/,
+		'a worker builds for who may not run the index\'s functions');
+	$node->safe_psql('postgres', q{INSERT INTO old VALUES (2000)});
+	is($node->safe_psql('postgres', q{SELECT heap_tuples FROM artidx_check('old_k', true)}), '103', 'the index is right');
 }
 $node->stop;
 done_testing();

@@ -1,0 +1,65 @@
+# findings/lib.sh
+#	  A PostgreSQL of Debian's packages in a temporary directory (sourced).
+#
+#	fetch PACKAGE=VERSION...	these, and what they need that this machine has not
+#	start [SETTING=VALUE...]	a server of them, whose superuser is "me"
+#	sql TEXT...					what psql prints for each text, errors too, unaligned
+#	verdict STATUS				the last line, and the exit status
+#
+# The versions of the packages are pinned.  Root is not needed; a server that refuses root
+# runs as nobody.
+#
+set -u
+export LC_ALL=C
+PG=15.20-0+deb12u1
+
+tmp=$(mktemp -d)
+trap '[ ! -f "$tmp/data/postmaster.pid" ] || "${as[@]}" "$bin/pg_ctl" -D "$tmp/data" -m immediate stop >/dev/null; rm -rf "$tmp"' EXIT
+chmod 755 "$tmp"
+cd "$tmp" || exit 1
+root=$tmp/root
+bin=$root/usr/lib/postgresql/15/bin
+lib=$root/usr/lib/$(gcc -print-multiarch 2>/dev/null || echo x86_64-linux-gnu)
+as=(env)
+[ "$(id -u)" -ne 0 ] || as=(setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME="$tmp")
+
+fetch()
+{
+	local deb
+
+	mkdir -p debs
+	(cd debs && apt-get -qq download "postgresql-15=$PG" "postgresql-client-15=$PG" "$@" &&
+		apt-get -qq install --print-uris --no-install-recommends "${@%%=*}" |
+		sed -n "s/^'[^']*' \([^_]*\)_.*/\1/p" | xargs -r apt-get -qq download) >fetch.log 2>&1 ||
+		{ cat fetch.log; exit 1; }
+	for deb in debs/*.deb; do
+		dpkg-deb -x "$deb" "$root"
+	done
+	export LD_LIBRARY_PATH=$lib PATH=$bin:$PATH
+}
+
+start()
+{
+	[ "$(id -u)" -ne 0 ] || chown -R nobody "$tmp"
+	"${as[@]}" initdb -D data -A trust --no-locale -E UTF8 -U me >/dev/null
+	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$tmp'" "$@" |
+		"${as[@]}" tee -a data/postgresql.conf >/dev/null
+	"${as[@]}" pg_ctl -D data -w -l data/log start >/dev/null || { cat data/log; exit 1; }
+	export PGHOST=$tmp PGUSER=me PGDATABASE=postgres
+	sql 'SHOW server_version'
+}
+
+sql()
+{
+	local text
+
+	for text in "$@"; do
+		psql -X -q -A -t -c "$text" 2>&1
+	done
+}
+
+# verdict: as said, or not
+verdict()
+{
+	[ "$1" -eq 0 ] && echo "as described" || { echo "NO LONGER as described"; exit 1; }
+}
