@@ -452,8 +452,8 @@ art_wal_writer_latch(ProcNumber n)
 #endif
 
 /*
- * ---- the page that a fetch by an index has pinned: 19 keeps its number, too, and wants to
- * set bits of the visibility map when it prunes ----
+ * ---- the page that a fetch by an index has pinned.  19 keeps its number, too.  When 19
+ * prunes, it wants to set bits of the visibility map. ----
  */
 #if PG_VERSION_NUM >= 190000
 #define art_fetch_set_page(fetch, buffer, block) \
