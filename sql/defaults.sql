@@ -143,7 +143,7 @@ DROP OPERATOR FAMILY citext_ops USING art CASCADE;
 
 -- art in the place of btree
 SET artidx.replace_btree = 'all';
-CREATE TABLE r (e citext PRIMARY KEY, f citext UNIQUE DEFERRABLE, g citext, CONSTRAINT r_x EXCLUDE USING btree (g WITH =));
+CREATE TABLE r (e citext PRIMARY KEY, f citext UNIQUE DEFERRABLE, g citext, CONSTRAINT r_x EXCLUDE (g WITH =));
 CREATE INDEX r_g ON r (g);
 INSERT INTO r VALUES ('a', 'a', 'a');
 INSERT INTO r VALUES ('A', 'b', 'b');

@@ -242,13 +242,18 @@ CREATE INDEX t_ra ON t (ra);
 CREATE INDEX t_tv ON t (tv);
 SELECT * FROM made;
 
--- a type with an operator class of its own, which art gets with the index
+-- a type with an operator class of its own, which art gets with the index, if all may use its schema
 CREATE FUNCTION pair_cmp(pair, pair) RETURNS int IMMUTABLE STRICT LANGUAGE sql
 	AS 'SELECT pg_catalog.btint4cmp($2.x, $1.x)';
 CREATE OPERATOR CLASS pair_back_ops FOR TYPE pair USING btree AS
 	OPERATOR 1 > (record, record), FUNCTION 1 pair_cmp(pair, pair);
 CREATE INDEX t_back ON t (r pair_back_ops);
 SELECT * FROM made WHERE relname = 't_back';
+GRANT USAGE ON SCHEMA repl TO PUBLIC;
+DROP INDEX t_back;
+CREATE INDEX t_back ON t (r pair_back_ops);
+SELECT * FROM made WHERE relname = 't_back';
+REVOKE USAGE ON SCHEMA repl FROM PUBLIC;
 DROP TABLE t;
 DROP OPERATOR FAMILY pair_back_ops USING btree;
 DROP FUNCTION pair_cmp;
