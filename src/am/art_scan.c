@@ -157,7 +157,8 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 
 /*
  * amrescan: one per outer row of a nested loop, so no allocation and no
- * catalog access.
+ * catalog access.  The keys are looked at when the first entry is fetched, as by
+ * nbtree: some callers change their arguments until then.
  */
 void
 artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
@@ -179,8 +180,22 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	so->planned = false;
+}
+
+/*
+ * A search begins: what do the keys mean?
+ */
+static inline void
+art_scan_plan(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->planned)
+		return;
 	art_scanplan_set(&so->plan, &so->kd, scan->indexRelation, scan->keyData,
 					 scan->numberOfKeys);
+	so->planned = true;
 }
 
 /*
@@ -623,6 +638,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 	{
+		art_scan_plan(scan);
 		art_scan_count(scan);
 		/* a follower's sweep publishes nothing to those who trust a TID */
 		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
@@ -745,6 +761,7 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
+	art_scan_plan(scan);
 	art_scan_count(scan);
 	if (so->plan.impossible)
 		return 0;

@@ -34,12 +34,33 @@
 #define ART_CMP_TURNS	8
 #define ART_CMP_SORTED	256		/* keys of a sorted insert a call */
 
+#define ART_CMP_NEAR	4096	/* leaves beside a place in which an entry of its batch is looked for */
+#define ART_CMP_SPLITS	8		/* .. and in which its own entry is */
+#define ART_CMP_SKIP	16		/* at least so many are not looked for in all of the tree, after one in vain */
+
+/* Where an entry was: the pages down to its leaf, and its bytes (none: not known). */
+typedef struct ArtPlace
+{
+	uint64		gen;			/* 0: nowhere */
+	int			n;
+	void	   *page[AX_CMP_LEVELS];
+	ArtBuf		key;
+} ArtPlace;
+
 /* Buffers of one description, kept from call to call. */
 typedef struct ArtWalk
 {
 	ax_cpath	path;
 	int			images;			/* of the path that are allocated */
 	ArtBuf		lkey;			/* the long key that was looked at last */
+
+	/* of a doubtful class, see below */
+	ArtPlace	next;			/* the beginning of the batch that is copied now */
+	ArtPlace	begin;			/* the entry behind which the last batch begins, or its first leaf */
+	ArtPlace	end;			/* its last entry */
+	ArtPlace	gone;			/* where an entry was removed */
+	uint32		skip;
+	uint32		skipped;
 } ArtWalk;
 
 /* One operation. */
@@ -73,6 +94,8 @@ op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 gen)
 	{
 		c->walk = MemoryContextAllocZero(c->cxt, sizeof(ArtWalk));
 		art_buf_init(&c->walk->lkey, c->cxt, 1024);
+		c->walk->next.key.cxt = c->walk->begin.key.cxt = c->cxt;
+		c->walk->end.key.cxt = c->walk->gone.key.cxt = c->cxt;
 	}
 	op->kd = kd;
 	op->cx = cx;
@@ -334,6 +357,234 @@ op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 	return s;
 }
 
+/* ---- places of a doubtful class ---- */
+
+/*
+ * A class that is not core's may be no order (kd->doubtful): a key that is in the tree
+ * need not be found by comparing.  So what was found once is found again by its bytes,
+ * from where it was.  A scan goes on behind its last entry in that way, as nbtree does by
+ * the links of its pages.  It comes to each entry once and to an end, whatever the
+ * function says.  So does VACUUM, which finds there what it removes.
+ *
+ * The places are remembered by the addresses of their pages (ax_cmp_return).  Where that
+ * fails the key is compared, and found if the class is an order.  Then the whole tree is
+ * looked through, unless that was in vain just now: in an order the entry is gone, then.
+ */
+
+/* The path's leaf as a place; of that entry, or of none. */
+static void
+place_set(ArtPlace *place, const ArtOp *op, const uint8 *key, uint32 len)
+{
+	place->gen = op->gen;
+	place->n = op->p->n;
+	for (int i = 0; i < place->n; i++)
+		place->page[i] = op->p->f[i].page;
+	place->key.len = 0;
+	if (len > 0)
+	{
+		art_buf_reserve(&place->key, len);
+		memcpy(place->key.data, key, len);
+		place->key.len = len;
+	}
+}
+
+/* The entry of these bytes in the path's leaf. */
+static ax_status
+leaf_find(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
+{
+	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
+	const uint32 count = ax_cmp_count(leaf);
+
+	*same = false;
+	for (uint32 i = 0; i < count; i++)
+	{
+		uint32		elen;
+		const uint8 *e = ax_cmp_key(leaf, i, &elen);
+
+		if (e == NULL && len > op->p->size / 8)
+		{
+			ax_status	s = op_key(op, op->p->n - 1, i, &e, &elen);
+
+			if (s != AX_OK)
+				return s;
+		}
+		if (e != NULL && elen == len && memcmp(e + len - AX_TID_BYTES, key + len - AX_TID_BYTES, AX_TID_BYTES) == 0 &&
+			memcmp(e, key, len) == 0)
+		{
+			*at = i;
+			*same = true;
+			return AX_OK;
+		}
+	}
+	return AX_OK;
+}
+
+/*
+ * The entry in the path's leaf and those beside it, to the one behind "stop".  AX_OK
+ * without *same, AX_NOTFOUND: not in so many of them, or in none.
+ *
+ * Arguments: which leaves, and where the answer goes.
+ */
+static ax_status
+leaves_find(ArtOp *op, bool left, uint32 leaves, const void *stop, const uint8 *key, uint32 len,
+			uint32 *at, bool *same)
+{
+	for (;;)
+	{
+		ax_status	s = leaf_find(op, key, len, at, same);
+
+		if (op->p->f[op->p->n - 1].page == stop)
+			leaves = Min(leaves, 2);
+		if (s != AX_OK || *same || --leaves == 0)
+			return s;
+		CHECK_FOR_INTERRUPTS();
+		s = op_beside(op, left);
+		if (s != AX_OK)
+			return s;
+	}
+}
+
+/* Back to the leaf of a place.  AX_NOTFOUND: near it. */
+static ax_status
+op_return(ArtOp *op, const ArtPlace *place)
+{
+	ax_status	s;
+
+	if (place->gen != op->gen || place->n == 0 || place->n + 1 >= AX_CMP_LEVELS)
+		return AX_CHANGED;
+	for (int i = 0; i <= place->n; i++)
+		op_room(op, i);
+	ART_CORE_BEGIN();
+	s = ax_cmp_return(op->cx, op->tree, op->gen, op->p, place->page, place->n);
+	ART_CORE_END();
+	return s;
+}
+
+/*
+ * The entry near a place: from there that way, in so many leaves, and in the one on the
+ * other side.  Those of a page above where the place is gone.  AX_OK: as *same says; else
+ * AX_STALE.
+ *
+ * Arguments: which leaves, and where the answer goes.
+ */
+static ax_status
+op_find_near(ArtOp *op, const ArtPlace *place, bool left, uint32 leaves, const uint8 *key, uint32 len,
+			 uint32 *at, bool *same)
+{
+	const ArtPlace *end = &op->w->end;
+	const void *stop = end->gen == op->gen && end->n > 0 ? end->page[end->n - 1] : NULL;
+
+	for (int side = 0; side < 2; side++)
+	{
+		ax_status	s = op_return(op, place);
+
+		if (s == AX_OK && side == 1)
+			s = op_beside(op, !left);
+		else if (s == AX_NOTFOUND && side == 0)
+		{
+			leaves = ART_CMP_NEAR;
+			left = false;
+			s = AX_OK;
+		}
+		if (s == AX_OK)
+			s = leaves_find(op, left, side == 0 ? leaves : 1, stop, key, len, at, same);
+		if (s == AX_STALE || (s == AX_OK && *same))
+			return s;
+	}
+	*same = false;
+	return AX_OK;
+}
+
+/*
+ * The entry wherever it is in the tree.  AX_CHANGED: somebody changed it meanwhile.
+ */
+static ax_status
+op_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
+{
+	ax_status	s = op_find(op, NULL, 0, false, true, at, same);
+
+	*same = false;
+	if (s != AX_OK || op->p->n == 0)
+		return s;
+	for (;;)
+	{
+		ArtPlace	here = {0};
+
+		s = leaf_find(op, key, len, at, same);
+		if (s == AX_OK && *same)
+			return s;
+		CHECK_FOR_INTERRUPTS();
+		if (s == AX_OK)
+		{
+			place_set(&here, op, NULL, 0);
+			s = op_beside(op, false);
+		}
+		/* the page above has changed, but the leaf is there */
+		if (s == AX_CHANGED && here.n > 0 && op_return(op, &here) == AX_OK)
+			s = op_beside(op, false);
+		if (s == AX_NOTFOUND)
+			return AX_OK;
+		if (s != AX_OK)
+			return s;
+	}
+}
+
+/*
+ * The place of an entry from which a scan goes on, of a doubtful class.  As op_find: if it
+ * is not there any more, where it would be.
+ *
+ * Arguments: a position, the way of the scan, and where the answer goes.
+ */
+static ax_status
+op_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after, bool backward, uint32 *at, bool *same)
+{
+	ArtWalk    *w = op->w;
+	ax_status	s;
+
+	*at = 0;
+	*same = false;
+	if (w->end.key.len == len && memcmp(w->end.key.data, key, len) == 0)
+		s = op_find_near(op, &w->end, false, ART_CMP_SPLITS, key, len, at, same);
+	else						/* in the middle of a batch: behind its beginning */
+		s = op_find_near(op, &w->begin, backward, ART_CMP_NEAR, key, len, at, same);
+	if (s != AX_OK || *same)
+		return s;
+	s = op_find(op, key, len, after, true, at, same);
+	if (s != AX_OK || *same || op->p->n == 0)
+		return s;
+	if (w->skipped < w->skip)
+	{
+		w->skipped++;
+		return s;
+	}
+	w->skipped = 0;
+	s = op_find_anywhere(op, key, len, at, same);
+	if (s == AX_STALE)
+		return s;
+	if (s == AX_OK && *same)
+	{
+		w->skip = 0;
+		return s;
+	}
+	w->skip = w->skip == 0 ? ART_CMP_SKIP : Min(w->skip * 2, UINT32_MAX / 4);
+	return op_find(op, key, len, after, true, at, same);
+}
+
+/*
+ * An entry that is to go: near the last one that went, or in the batch that was copied
+ * last.
+ */
+static ax_status
+op_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
+{
+	ArtWalk    *w = op->w;
+	ax_status	s = op_find_near(op, &w->gone, false, ART_CMP_NEAR, key, len, at, same);
+
+	if (s == AX_OK && !*same)
+		s = op_find_near(op, &w->begin, false, ART_CMP_NEAR, key, len, at, same);
+	return s;
+}
+
 /*
  * The very entry, or else one of its TID whose key is equal.
  */
@@ -358,7 +609,8 @@ op_find_row(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 		return s;
 	s = op_key(op, op->p->n - 1, *at, &e, &elen);
 	if (s == AX_OK)
-		*same = art_key_cmp(op->kd, e, elen, key, len, true, false) < 0;
+		*same = memcmp(e + elen - AX_TID_BYTES, key + len - AX_TID_BYTES, AX_TID_BYTES) == 0 &&
+			art_key_begins(op->kd, e, elen, key, len);
 	return s;
 }
 
@@ -433,6 +685,23 @@ art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
 }
 
+/* See art_tree.h. */
+ax_status
+art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+			  const uint8 *key, uint32 len)
+{
+	ArtOp		op;
+	uint32		at;
+	bool		same = false;
+	ax_status	s = op_begin(&op, kd, cx, t, gen);
+
+	if (s == AX_OK)
+		s = op_find_anywhere(&op, key, len, &at, &same);
+	if (s == AX_CHANGED)
+		s = AX_BUSY;
+	return s == AX_OK && !same ? AX_NOTFOUND : s;
+}
+
 /*
  * See art_tree.h.  The very entry if it is there, else one whose key is equal.
  *
@@ -452,6 +721,12 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		bool		same;
 
 		s = op_find_row(&op, key, len, &at, &same);
+		if (s == AX_OK && !same && unlikely(kd->doubtful))
+		{
+			s = op_find_gone(&op, key, len, &at, &same);
+			if (s == AX_OK && same)
+				place_set(&op.w->gone, &op, NULL, 0);
+		}
 		if (s == AX_OK)
 		{
 			if (!same)
@@ -671,6 +946,7 @@ op_scan(ArtOp *op, ax_batch *b)
 {
 	const ax_bound *from = b->backward ? &b->hi : &b->lo;
 	const ax_bound *to = b->backward ? &b->lo : &b->hi;
+	const bool	again = unlikely(op->kd->doubtful) && art_key_is_entry(op->kd, from->key, from->len);
 	ArtFill		f = {.b = b};
 	ax_status	s = AX_OK;
 
@@ -688,7 +964,10 @@ op_scan(ArtOp *op, ax_batch *b)
 
 		if (tries == ART_CMP_TRIES)
 			return AX_BUSY;
-		s = op_find(op, from->key, from->len, from->after, true, &at, &same);
+		if (unlikely(again))
+			s = op_find_again(op, from->key, from->len, from->after, b->backward, &at, &same);
+		else
+			s = op_find(op, from->key, from->len, from->after, true, &at, &same);
 		if (s != AX_OK)
 			return s;
 		if (op->p->n == 0)
@@ -696,15 +975,20 @@ op_scan(ArtOp *op, ax_batch *b)
 			b->exhausted = true;
 			return AX_OK;
 		}
+		if (unlikely(op->kd->doubtful))
+			place_set(&op->w->next, op, from->key, again ? from->len : 0);
 		/* an entry that is the position lies behind it if "before", else not */
 		if (same && from->after)
 			at++;
 
 		while (s == AX_OK)
 		{
+			const uint32 before = b->n;
 			bool		last;
 
 			s = op_scan_leaf(op, &f, at, &last);
+			if (unlikely(op->kd->doubtful) && b->n > before)
+				place_set(&op->w->end, op, NULL, 0);
 			if (s != AX_OK)
 				break;
 			if (last)
@@ -740,6 +1024,26 @@ op_scan(ArtOp *op, ax_batch *b)
 	return s;
 }
 
+/* The places of a batch that was copied, of a doubtful class. */
+static void
+batch_done(ArtWalk *w, const ax_batch *b)
+{
+	ArtPlace	swap = w->begin;
+
+	w->begin = w->next;
+	w->next = swap;
+	w->gone.gen = 0;
+	if (b->n == 0)
+		return;
+	w->end.key.len = 0;
+	if (b->lastkey != NULL)
+	{
+		art_buf_reserve(&w->end.key, b->lastlen);
+		memcpy(w->end.key.data, b->lastkey, b->lastlen);
+		w->end.key.len = b->lastlen;
+	}
+}
+
 /* See art_tree.h. */
 ax_status
 art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
@@ -754,6 +1058,8 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 		b->key_off[0] = 0;
 	if (s == AX_OK)
 		s = op_scan(&op, b);
+	if (unlikely(kd->doubtful) && s == AX_OK)
+		batch_done(op.w, b);
 	return op_end(&op, s);
 }
 
