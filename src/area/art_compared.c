@@ -454,10 +454,14 @@ op_return(ArtOp *op, const ArtPlace *place)
 		return AX_CHANGED;
 	for (int i = 0; i <= place->n; i++)
 		op_room(op, i);
-	ART_CORE_BEGIN();
-	s = ax_cmp_return(op->cx, op->tree, op->gen, op->p, place->page, place->n);
-	ART_CORE_END();
-	return s;
+	for (int i = 0;; i++)
+	{
+		ART_CORE_BEGIN();
+		s = ax_cmp_return(op->cx, op->tree, op->gen, op->p, place->page, place->n);
+		ART_CORE_END();
+		if (s != AX_CHANGED || i == ART_CMP_LOSSES)
+			return s;
+	}
 }
 
 /*
@@ -510,22 +514,20 @@ op_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same
 	{
 		ArtPlace	here = {0};
 
+		place_set(&here, op, NULL, 0);
 		s = leaf_find(op, key, len, at, same);
 		if (s == AX_OK && *same)
 			return s;
 		CHECK_FOR_INTERRUPTS();
 		if (s == AX_OK)
-		{
-			place_set(&here, op, NULL, 0);
 			s = op_beside(op, false);
-		}
-		/* the page above has changed, but the leaf is there */
-		if (s == AX_CHANGED && here.n > 0 && op_return(op, &here) == AX_OK)
-			s = op_beside(op, false);
-		if (s == AX_NOTFOUND)
+		/* a page above has changed: once more from this leaf, which may have more now */
+		if (s == AX_CHANGED)
+			s = op_return(op, &here);
+		else if (s == AX_NOTFOUND)
 			return AX_OK;
 		if (s != AX_OK)
-			return s;
+			return s == AX_NOTFOUND ? AX_CHANGED : s;
 	}
 }
 
