@@ -722,13 +722,15 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		uint32		at;
 		bool		same;
 
-		s = op_find_row(&op, key, len, &at, &same);
-		if (s == AX_OK && !same && unlikely(kd->doubtful))
+		same = false;
+		if (unlikely(kd->doubtful))
 		{
 			s = op_find_gone(&op, key, len, &at, &same);
 			if (s == AX_OK && same)
 				place_set(&op.w->gone, &op, NULL, 0);
 		}
+		if (s == AX_OK && !same)
+			s = op_find_row(&op, key, len, &at, &same);
 		if (s == AX_OK)
 		{
 			if (!same)

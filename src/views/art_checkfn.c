@@ -525,7 +525,7 @@ art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
 			for (int k = 0; k < AX_TID_BYTES; k++)
 				tid = tid << 8 | key[len - AX_TID_BYTES + k];
 			/* the core's walk cannot tell the order of these */
-			if (c->kd->compared && (i > 0 || w->from.len > 0) &&
+			if (c->kd->compared && (i > 0 || (w->from.len > 0 && !w->at_from)) &&
 				art_key_cmp(c->kd, key, len, i > 0 ? w->keys.data + w->key_off[i - 1] : w->from.data,
 							i > 0 ? w->key_off[i] - w->key_off[i - 1] : w->from.len, true, true) <= 0)
 			{
