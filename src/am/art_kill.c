@@ -185,7 +185,15 @@ art_scan_kill(IndexScanDesc scan)
 		return;
 	}
 	if (unlikely(so->kd.doubtful))
+	{
 		spare_last(so);
+		/* the batch is not read again: where it ends is remembered */
+		if (!so->cur.have_keys)
+		{
+			so->keep_keys = true;
+			so->nkilled = 0;
+		}
+	}
 	nkilled = so->nkilled;
 	so->nkilled = 0;
 	if (nkilled == 0)

@@ -36,6 +36,9 @@
 
 #define ART_CMP_NEAR	4096	/* leaves beside a place in which an entry of its batch is looked for */
 #define ART_CMP_SPLITS	8		/* .. and in which its own entry is */
+#define ART_CMP_SEEN	64		/* leaves of which is remembered what a scan has copied */
+#define ART_CMP_ANCHORS 4		/* .. and which are looked at, when its last entry is gone */
+#define ART_CMP_TABLE	4096	/* places for the entries of those; a power of 2 */
 #define ART_CMP_SKIP	16		/* at least so many are not looked for in all of the tree, after one in vain */
 
 /* Where an entry was: the pages down to its leaf, and its bytes (none: not known). */
@@ -46,6 +49,17 @@ typedef struct ArtPlace
 	void	   *page[AX_CMP_LEVELS];
 	ArtBuf		key;
 } ArtPlace;
+
+/* A leaf as it was, and the entries [lo, hi) of it that a scan has got. */
+typedef struct ArtSeen
+{
+	ArtPlace	place;
+	uint64		version;
+	uint32		size;
+	uint8	   *image;			/* NULL: was not needed yet */
+	uint32		lo;
+	uint32		hi;
+} ArtSeen;
 
 /* Buffers of one description, kept from call to call. */
 typedef struct ArtWalk
@@ -59,6 +73,12 @@ typedef struct ArtWalk
 	ArtPlace	begin;			/* the entry behind which the last batch begins, or its first leaf */
 	ArtPlace	end;			/* its last entry */
 	ArtPlace	gone;			/* where an entry was removed */
+	ArtPlace	anchor;			/* one that was looked for */
+	bool		backward;		/* what was seen was, that way */
+	uint32		nseen;
+	uint32		seen_at;		/* the last of them */
+	ArtSeen		seen[ART_CMP_SEEN];
+	const uint8 **table;		/* NULL: was not needed yet */
 	uint32		skip;
 	uint32		skipped;
 } ArtWalk;
@@ -95,7 +115,7 @@ op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 gen)
 		c->walk = MemoryContextAllocZero(c->cxt, sizeof(ArtWalk));
 		art_buf_init(&c->walk->lkey, c->cxt, 1024);
 		c->walk->next.key.cxt = c->walk->begin.key.cxt = c->cxt;
-		c->walk->end.key.cxt = c->walk->gone.key.cxt = c->cxt;
+		c->walk->end.key.cxt = c->walk->gone.key.cxt = c->walk->anchor.key.cxt = c->cxt;
 	}
 	op->kd = kd;
 	op->cx = cx;
@@ -444,30 +464,27 @@ leaves_find(ArtOp *op, bool left, uint32 leaves, const void *stop, const uint8 *
 	}
 }
 
-/* Back to the leaf of a place.  AX_NOTFOUND: near it. */
+/* Back to the leaf of a place.  AX_NOTFOUND: near it, or the path is empty. */
 static ax_status
 op_return(ArtOp *op, const ArtPlace *place)
 {
 	ax_status	s;
 
+	op->p->n = 0;
 	if (place->gen != op->gen || place->n == 0 || place->n + 1 >= AX_CMP_LEVELS)
-		return AX_CHANGED;
+		return AX_NOTFOUND;
 	for (int i = 0; i <= place->n; i++)
 		op_room(op, i);
-	for (int i = 0;; i++)
-	{
-		ART_CORE_BEGIN();
-		s = ax_cmp_return(op->cx, op->tree, op->gen, op->p, place->page, place->n);
-		ART_CORE_END();
-		if (s != AX_CHANGED || i == ART_CMP_LOSSES)
-			return s;
-	}
+	ART_CORE_BEGIN();
+	s = ax_cmp_return(op->cx, op->tree, op->gen, op->p, place->page, place->n);
+	ART_CORE_END();
+	return s;
 }
 
 /*
  * The entry near a place: from there that way, in so many leaves, and in the one on the
- * other side.  Those of a page above where the place is gone.  AX_OK: as *same says; else
- * AX_STALE.
+ * other side.  Those of a page above where the place is gone.  AX_OK: as *same says.
+ * AX_CHANGED: somebody changes it now; again.
  *
  * Arguments: which leaves, and where the answer goes.
  */
@@ -478,13 +495,14 @@ op_find_near(ArtOp *op, const ArtPlace *place, bool left, uint32 leaves, const u
 	const ArtPlace *end = &op->w->end;
 	const void *stop = end->gen == op->gen && end->n > 0 ? end->page[end->n - 1] : NULL;
 
+	*same = false;
 	for (int side = 0; side < 2; side++)
 	{
 		ax_status	s = op_return(op, place);
 
 		if (s == AX_OK && side == 1)
 			s = op_beside(op, !left);
-		else if (s == AX_NOTFOUND && side == 0)
+		else if (s == AX_NOTFOUND && side == 0 && op->p->n > 0)
 		{
 			leaves = ART_CMP_NEAR;
 			left = false;
@@ -492,10 +510,9 @@ op_find_near(ArtOp *op, const ArtPlace *place, bool left, uint32 leaves, const u
 		}
 		if (s == AX_OK)
 			s = leaves_find(op, left, side == 0 ? leaves : 1, stop, key, len, at, same);
-		if (s == AX_STALE || (s == AX_OK && *same))
+		if ((s != AX_OK && s != AX_NOTFOUND) || *same)
 			return s;
 	}
-	*same = false;
 	return AX_OK;
 }
 
@@ -531,6 +548,202 @@ op_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same
 	}
 }
 
+/* What was seen before the last, or the last itself (0). */
+static inline ArtSeen *
+seen_before(ArtWalk *w, uint32 i)
+{
+	return &w->seen[(w->seen_at + ART_CMP_SEEN - i) % ART_CMP_SEEN];
+}
+
+/* Entry i of a leaf that was seen.  NULL: it is a long one, of which no bytes were kept. */
+static inline const uint8 *
+seen_key(const ArtSeen *seen, uint32 i, uint32 *len)
+{
+	ax_cnode	f = {.image = seen->image};
+
+	return ax_cmp_key(&f, i, len);
+}
+
+/* A scan has got the entries [lo, hi) of the path's leaf. */
+static void
+seen_add(ArtOp *op, uint32 lo, uint32 hi)
+{
+	ArtWalk    *w = op->w;
+	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
+	ArtSeen    *s = seen_before(w, 0);
+
+	if (w->nseen > 0 && s->place.gen == op->gen && s->version == leaf->version &&
+		s->place.page[s->place.n - 1] == leaf->page)
+	{
+		s->lo = Min(s->lo, lo);
+		s->hi = Max(s->hi, hi);
+		return;
+	}
+	w->seen_at = (w->seen_at + 1) % ART_CMP_SEEN;
+	w->nseen = Min(w->nseen + 1, ART_CMP_SEEN);
+	s = seen_before(w, 0);
+	if (s->size != op->p->size)
+	{
+		if (s->image != NULL)
+			pfree(s->image);
+		s->image = NULL;
+		s->size = 0;
+		s->image = MemoryContextAlloc(op->kd->cmp->cxt, op->p->size);
+		s->size = op->p->size;
+	}
+	memcpy(s->image, leaf->image, s->size);
+	place_set(&s->place, op, NULL, 0);
+	s->version = leaf->version;
+	s->lo = lo;
+	s->hi = hi;
+}
+
+/* Was the entry seen?  What came after it was not, then. */
+static bool
+seen_upto(ArtWalk *w, uint64 gen, const uint8 *key, uint32 len)
+{
+	for (; w->nseen > 0; w->nseen--, w->seen_at = (w->seen_at + ART_CMP_SEEN - 1) % ART_CMP_SEEN)
+	{
+		ArtSeen    *s = seen_before(w, 0);
+
+		for (uint32 i = s->lo; i < s->hi && s->place.gen == gen; i++)
+		{
+			uint32		elen;
+			const uint8 *e = seen_key(s, i, &elen);
+
+			if (e == NULL || elen != len || memcmp(e, key, len) != 0)
+				continue;
+			if (w->backward)
+				s->lo = i;
+			else
+				s->hi = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static inline uint32
+table_place(const uint8 *key, uint32 len)
+{
+	uint32		h;
+
+	memcpy(&h, key + len - sizeof(h), sizeof(h));	/* of the TID */
+	return (h * 0x9E3779B1u) >> 12 & (ART_CMP_TABLE - 1);
+}
+
+/* The place of an entry's bytes in the table, which has it or nothing there. */
+static inline const uint8 **
+table_find(ArtWalk *w, const uint8 *key, uint32 len)
+{
+	uint32		at = table_place(key, len);
+
+	/* bytes that differ behind the shorter one's end are of another length: its TID is elsewhere */
+	while (w->table[2 * at] != NULL &&
+		   (w->table[2 * at + 1] - w->table[2 * at] != len || memcmp(w->table[2 * at], key, len) != 0))
+		at = (at + 1) & (ART_CMP_TABLE - 1);
+	return &w->table[2 * at];
+}
+
+/* The entries that were seen last, as a table of their bytes. */
+static void
+table_fill(ArtOp *op)
+{
+	ArtWalk    *w = op->w;
+	const Size	size = 2 * ART_CMP_TABLE * sizeof(uint8 *);
+	uint32		n = 0;
+
+	if (w->table == NULL)
+		w->table = MemoryContextAlloc(op->kd->cmp->cxt, size);
+	memset(w->table, 0, size);
+	for (uint32 k = 0; k < Min(w->nseen, ART_CMP_ANCHORS); k++)
+	{
+		const ArtSeen *s = seen_before(w, k);
+
+		for (uint32 i = s->lo; i < s->hi && n < ART_CMP_TABLE / 2; i++)
+		{
+			uint32		len;
+			const uint8 *e = seen_key(s, i, &len);
+			const uint8 **at;
+
+			if (e == NULL)
+				continue;
+			at = table_find(w, e, len);
+			at[0] = e;
+			at[1] = e + len;
+			n++;
+		}
+	}
+}
+
+/*
+ * The last entry that a scan has got is gone.  Behind the one before it, that is there
+ * still, it goes on.  *found: the path and *at say where.
+ *
+ * A scan to the right has got what is to the left.  So the last of its entries is
+ * looked for there, and the first of a scan to the left.
+ */
+static ax_status
+op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
+{
+	ArtWalk    *w = op->w;
+	ArtSeen    *last = seen_before(w, 0);
+	ax_status	s = op_return(op, &last->place);
+	uint32		leaves = s == AX_OK ? ART_CMP_SPLITS : ART_CMP_NEAR;
+
+	*found = false;
+	if (s == AX_OK)
+	{
+		s = op_beside(op, true);	/* a merge moves what was in it to there */
+		if (s == AX_NOTFOUND)
+			s = op_return(op, &last->place);
+	}
+	if ((s != AX_OK && s != AX_NOTFOUND) || op->p->n == 0)
+		return s;
+	table_fill(op);
+	for (uint32 none = 0; leaves > 0 && none < (*found ? 2 : leaves); leaves--)
+	{
+		const ax_cnode *leaf = &op->p->f[op->p->n - 1];
+		bool		any = false;
+
+		for (uint32 i = 0; i < ax_cmp_count(leaf); i++)
+		{
+			uint32		len;
+			const uint8 *e = ax_cmp_key(leaf, i, &len);
+
+			if (e == NULL || *table_find(w, e, len) == NULL)
+				continue;
+			*found = any = true;
+			*at = backward ? i : i + 1;
+			if (backward)
+				return AX_OK;
+			place_set(&w->anchor, op, e, len);
+		}
+		none = any ? 0 : none + 1;
+		CHECK_FOR_INTERRUPTS();
+		s = op_beside(op, false);
+		if (s == AX_NOTFOUND)
+			break;
+		if (s != AX_OK)
+		{
+			*found = false;
+			return s;
+		}
+	}
+	if (*found)
+	{
+		/* back to it */
+		*found = false;
+		s = op_return(op, &w->anchor);
+		if (s == AX_OK)
+			s = leaf_find(op, w->anchor.key.data, w->anchor.key.len, at, found);
+		++*at;
+		if ((s == AX_OK && !*found) || s == AX_NOTFOUND)
+			s = AX_CHANGED;
+	}
+	return s == AX_NOTFOUND ? AX_OK : s;
+}
+
 /*
  * The place of an entry from which a scan goes on, of a doubtful class.  As op_find: if it
  * is not there any more, where it would be.
@@ -541,16 +754,32 @@ static ax_status
 op_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after, bool backward, uint32 *at, bool *same)
 {
 	ArtWalk    *w = op->w;
+	bool		seen;
 	ax_status	s;
 
 	*at = 0;
 	*same = false;
-	if (w->end.key.len == len && memcmp(w->end.key.data, key, len) == 0)
-		s = op_find_near(op, &w->end, false, ART_CMP_SPLITS, key, len, at, same);
-	else						/* in the middle of a batch: behind its beginning */
-		s = op_find_near(op, &w->begin, backward, ART_CMP_NEAR, key, len, at, same);
-	if (s != AX_OK || *same)
-		return s;
+	if (w->backward != backward)
+		w->nseen = 0;
+	seen = seen_upto(w, op->gen, key, len);
+	for (int i = 0; i < ART_CMP_TRIES; i++)
+	{
+		bool		found = false;
+
+		if (seen)
+			s = op_find_near(op, &seen_before(w, 0)->place, false, ART_CMP_SPLITS, key, len, at, same);
+		else if (w->end.key.len == len && memcmp(w->end.key.data, key, len) == 0)
+			s = op_find_near(op, &w->end, false, ART_CMP_SPLITS, key, len, at, same);
+		else					/* in the middle of a batch: behind its beginning */
+			s = op_find_near(op, &w->begin, backward, ART_CMP_NEAR, key, len, at, same);
+		if (s == AX_OK && !*same && seen)
+			s = op_find_seen(op, backward, at, &found);
+		if (*same || found || (s != AX_OK && s != AX_CHANGED))
+			return s;
+		if (s == AX_OK)
+			break;
+		op_lost(op, i);
+	}
 	s = op_find(op, key, len, after, true, at, same);
 	if (s != AX_OK || *same || op->p->n == 0)
 		return s;
@@ -584,7 +813,7 @@ op_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 
 	if (s == AX_OK && !*same)
 		s = op_find_near(op, &w->begin, false, ART_CMP_NEAR, key, len, at, same);
-	return s;
+	return s;					/* AX_CHANGED: the caller tries again */
 }
 
 /*
@@ -980,7 +1209,12 @@ op_scan(ArtOp *op, ax_batch *b)
 			return AX_OK;
 		}
 		if (unlikely(op->kd->doubtful))
+		{
 			place_set(&op->w->next, op, from->key, again ? from->len : 0);
+			if (!again)
+				op->w->nseen = 0;
+			op->w->backward = b->backward;
+		}
 		/* an entry that is the position lies behind it if "before", else not */
 		if (same && from->after)
 			at++;
@@ -992,7 +1226,12 @@ op_scan(ArtOp *op, ax_batch *b)
 
 			s = op_scan_leaf(op, &f, at, &last);
 			if (unlikely(op->kd->doubtful) && b->n > before)
+			{
+				const uint32 n = b->n - before;
+
 				place_set(&op->w->end, op, NULL, 0);
+				seen_add(op, b->backward ? at - n : at, b->backward ? at : at + n);
+			}
 			if (s != AX_OK)
 				break;
 			if (last)

@@ -416,8 +416,8 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 		p->root_version = g.v;
 		root = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
 		AX_POINT("bc.return.root_read");
-		x = root ? push(cx, p, root) : AX_CHANGED;
-		if (x == AX_OK && !ax_guard_valid(&g))
+		x = root ? push(cx, p, root) : AX_NOTFOUND;
+		if ((x == AX_OK || x == AX_NOTFOUND) && !ax_guard_valid(&g))
 			x = AX_CHANGED;
 	}
 
@@ -426,8 +426,8 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 		   (ax_cmp_is_leaf(&p->f[0]) || place_of(p, 0, pages[j]) == ax_cmp_count(&p->f[0])))
 		j++;
 	if (x == AX_OK && j == n)
-		x = AX_CHANGED;
-	if (x == AX_OK && p->f[0].page == pages[j])
+		x = AX_NOTFOUND;
+	else if (x == AX_OK && p->f[0].page == pages[j])
 		j++;
 	for (; x == AX_OK && j < n && !ax_cmp_is_leaf(&p->f[p->n - 1]); j++)
 		x = down_to(cx, p, pages[j]);
@@ -435,7 +435,7 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 		x = AX_NOTFOUND;
 
 	/* it is gone: the first leaf of the lowest page that is not */
-	if (x == AX_NOTFOUND)
+	if (x == AX_NOTFOUND && p->n > 0)
 	{
 		x = AX_OK;
 		while (x == AX_OK && !ax_cmp_is_leaf(&p->f[p->n - 1]))
