@@ -1,10 +1,10 @@
 /*
  * art_doubt.c
- *	  Whether a column's comparison function is one of core's, down to the parts of
- *	  the values.
+ *	  Whether a column's comparison function may be no order.
  *
- * Core's functions put the values into one order.  Those of extensions and of users
- * may not: a NaN in a cube is neither below, nor above, nor equal to another one.
+ * Core's functions put the values into one order, if those of their parts do.  So do
+ * some of contrib's, which were read.  Others may not: a NaN in a cube is neither
+ * below, nor above, nor equal to another one.
  *
  * src/README.md: Keys that are compared
  */
@@ -12,15 +12,58 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_range.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "key/key.h"
+
+/* The functions of contrib that are orders, and that many use. */
+static const struct
+{
+	const char *library;
+	const char *function;
+}			known[] = {
+	{"$libdir/citext", "citext_cmp"},
+	{"$libdir/citext", "citext_pattern_cmp"},
+	{"$libdir/hstore", "hstore_cmp"},
+	{"$libdir/ltree", "ltree_cmp"},
+};
+
+/* Is a function of an extension one of core's under another name, or a known one? */
+static bool
+is_known(Oid funcid, Oid type)
+{
+	HeapTuple	tup = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	Form_pg_proc proc;
+	char	   *function;
+	bool		isnull;
+	bool		found = false;
+
+	if (!HeapTupleIsValid(tup))
+		return false;
+	proc = (Form_pg_proc) GETSTRUCT(tup);
+	function = TextDatumGetCString(SysCacheGetAttr(PROCOID, tup, Anum_pg_proc_prosrc, &isnull));
+	if (proc->prolang == INTERNALlanguageId)
+		found = !art_cmp_doubtful(fmgr_internal_function(function), type);
+	else if (proc->prolang == ClanguageId)
+	{
+		Datum		probin = SysCacheGetAttr(PROCOID, tup, Anum_pg_proc_probin, &isnull);
+		char	   *library = isnull ? "" : TextDatumGetCString(probin);
+
+		for (Size i = 0; i < lengthof(known) && !found; i++)
+			found = strcmp(library, known[i].library) == 0 && strcmp(function, known[i].function) == 0;
+	}
+	ReleaseSysCache(tup);
+	return found;
+}
 
 static bool
 type_doubtful(Oid type)
@@ -80,8 +123,10 @@ art_cmp_doubtful(Oid cmp, Oid type)
 	Oid			part;
 
 	check_stack_depth();
-	if (!OidIsValid(cmp) || cmp >= FirstUnpinnedObjectId)
+	if (!OidIsValid(cmp))
 		return true;
+	if (cmp >= FirstUnpinnedObjectId)
+		return !is_known(cmp, type);
 	switch (cmp)
 	{
 		case F_BTARRAYCMP:

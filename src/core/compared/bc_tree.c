@@ -431,7 +431,7 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 		j++;
 	for (; x == AX_OK && j < n && !ax_cmp_is_leaf(&p->f[p->n - 1]); j++)
 		x = down_to(cx, p, pages[j]);
-	if (x == AX_OK && p->f[p->n - 1].page != pages[n - 1])
+	if (x == AX_OK && (p->f[p->n - 1].page != pages[n - 1] || !ax_cmp_is_leaf(&p->f[p->n - 1])))
 		x = AX_NOTFOUND;
 
 	/* it is gone: the first leaf of the lowest page that is not */
