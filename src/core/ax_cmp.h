@@ -71,8 +71,8 @@ extern ax_status ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p
 /*
  * Back to where a path led once, by the addresses of its pages from the root to the
  * leaf, whatever the order of the keys.  The path needs images for one level more.
- * AX_NOTFOUND: that leaf is gone, and the path leads to the first one below the
- * lowest page that is not (nowhere if the tree is empty).  AX_CHANGED: not now,
+ * AX_NOTFOUND: that leaf is gone.  The path leads to the first one below the lowest
+ * page that is not, or nowhere if the tree is empty.  AX_CHANGED: not now,
  * somebody changes it.  An address that was
  * given back may be another page's: look for what was there.
  */

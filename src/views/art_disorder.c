@@ -150,7 +150,7 @@ find_neighbours(ArtCheck *c, const ArtBuf *a, ArtBuf *b, ArtBuf *y)
 	return found;
 }
 
-/* What the function says of two keys' columns. */
+/* How the function compares two keys' columns. */
 static int
 says(const ArtCheck *c, const ArtBuf *a, const ArtBuf *b)
 {

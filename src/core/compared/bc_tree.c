@@ -364,9 +364,8 @@ place_of(const ax_cpath *p, int k, const void *child)
 }
 
 /*
- * From the last page of the path, which is pages[j], on to pages[j + 1]; or to its
- * right neighbour, if a split has put that page below it.  AX_NOTFOUND: below
- * neither.
+ * From the last page of the path to a child, by its address.  A split may have put the
+ * child below the page's right neighbour.  AX_NOTFOUND: below neither.
  *
  * Epoch: inside; all pages of the path were copied in it.
  */
