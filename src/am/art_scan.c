@@ -556,12 +556,29 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 /* ---- fetching ---- */
 
 /*
+ * Does the scan look for what a unique index would refuse, as ON CONFLICT does?  That is
+ * what the comparison function calls equal.  If the "=" of a doubtful class says something
+ * else, the statement would never get on: it finds nothing in its way, and is refused.
+ */
+static inline bool
+art_scan_for_unique(IndexScanDesc scan)
+{
+	const ArtScan *so = (const ArtScan *) scan->opaque;
+	const Form_pg_index form = scan->indexRelation->rd_index;
+
+	return unlikely(so->kd.doubtful) && form->indisunique && !form->indisexclusion &&
+		scan->xs_snapshot != NULL && scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY &&
+		so->plan.nprefix == so->kd.natts;
+}
+
+/*
  * Does an entry of the batch pass the residual conditions?  They may call
  * operators, which may allocate.
  */
 static bool
-art_scan_passes(ArtScan *so, uint32 i)
+art_scan_passes(IndexScanDesc scan, uint32 i)
 {
+	ArtScan    *so = (ArtScan *) scan->opaque;
 	MemoryContext old;
 	const uint8 *key;
 	uint32		len;
@@ -573,7 +590,10 @@ art_scan_passes(ArtScan *so, uint32 i)
 												ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(so->recheck_cxt);
 	key = art_scan_key(so, i, &len);
-	pass = art_scan_recheck(&so->plan, &so->kd, key, len - AX_TID_BYTES);
+	if (art_scan_for_unique(scan))
+		pass = art_key_begins(&so->kd, key, len, so->plan.lo.data, so->plan.lo_len);
+	else
+		pass = art_scan_recheck(&so->plan, &so->kd, key, len - AX_TID_BYTES);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(so->recheck_cxt);
 	return pass;
@@ -675,7 +695,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			continue;
 		}
 
-		if (so->plan.nresidual > 0 && !art_scan_passes(so, (uint32) next))
+		if (so->plan.nresidual > 0 && !art_scan_passes(scan, (uint32) next))
 		{
 			so->cur.pos = next;
 			continue;
@@ -779,7 +799,7 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 
 		for (uint32 i = 0; i < so->cur.n; i++)
 		{
-			if (so->plan.nresidual > 0 && !art_scan_passes(so, i))
+			if (so->plan.nresidual > 0 && !art_scan_passes(scan, i))
 				continue;
 			art_tid_unpack(so->cur.tids[i], &so->bitmap_tids[m++]);
 		}

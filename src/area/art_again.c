@@ -29,6 +29,17 @@
 #define ART_CMP_TABLE	4096	/* places for the entries of those; a power of 2 */
 #define ART_CMP_SKIP	16		/* at least so many are not looked for in all of the tree, after one in vain */
 
+/* See art_walk.h. */
+ArtAgain *
+art_again_make(MemoryContext cxt)
+{
+	ArtAgain   *w = MemoryContextAllocZero(cxt, sizeof(ArtAgain));
+
+	w->next.key.cxt = w->begin.key.cxt = w->end.key.cxt = cxt;
+	w->gone.key.cxt = w->anchor.key.cxt = cxt;
+	return w;
+}
+
 /* The path's leaf as a place; of that entry, or of none. */
 void
 art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len)
@@ -134,7 +145,7 @@ static ax_status
 op_find_near(ArtOp *op, const ArtSpot *place, bool left, uint32 leaves, const uint8 *key, uint32 len,
 			 uint32 *at, bool *same)
 {
-	const ArtSpot *end = &op->w->end;
+	const ArtSpot *end = &op->w->again->end;
 	const void *stop = end->gen == op->gen && end->n > 0 ? end->page[end->n - 1] : NULL;
 
 	*same = false;
@@ -192,9 +203,9 @@ art_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *sam
 
 /* The leaf that a scan copied so many before the last one. */
 static inline ArtSeen *
-seen_before(ArtWalk *w, uint32 i)
+seen_before(ArtAgain *w, uint32 i)
 {
-	return &w->seen[(w->seen_at + ART_CMP_SEEN - i) % ART_CMP_SEEN];
+	return w->seen[(w->seen_at + ART_CMP_SEEN - i) % ART_CMP_SEEN];
 }
 
 /* Entry i of a leaf that was seen.  NULL: it is a long one, of which no bytes were kept. */
@@ -210,7 +221,7 @@ seen_key(const ArtSeen *seen, uint32 i, uint32 *len)
 void
 art_spot_seen(ArtOp *op, uint32 lo, uint32 hi)
 {
-	ArtWalk    *w = op->w;
+	ArtAgain   *w = op->w->again;
 	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
 	ArtSeen    *s = seen_before(w, 0);
 
@@ -224,6 +235,8 @@ art_spot_seen(ArtOp *op, uint32 lo, uint32 hi)
 	w->seen_at = (w->seen_at + 1) % ART_CMP_SEEN;
 	w->nseen = Min(w->nseen + 1, ART_CMP_SEEN);
 	s = seen_before(w, 0);
+	if (s == NULL)
+		s = w->seen[w->seen_at] = MemoryContextAllocZero(op->kd->cmp->cxt, sizeof(ArtSeen));
 	if (s->size != op->p->size)
 	{
 		if (s->image != NULL)
@@ -242,7 +255,7 @@ art_spot_seen(ArtOp *op, uint32 lo, uint32 hi)
 
 /* Did the scan get the entry?  Then it forgets what it got behind that. */
 static bool
-seen_upto(ArtWalk *w, uint64 gen, const uint8 *key, uint32 len)
+seen_upto(ArtAgain *w, uint64 gen, const uint8 *key, uint32 len)
 {
 	for (; w->nseen > 0; w->nseen--, w->seen_at = (w->seen_at + ART_CMP_SEEN - 1) % ART_CMP_SEEN)
 	{
@@ -276,7 +289,7 @@ table_place(const uint8 *key, uint32 len)
 
 /* The place of an entry's bytes in the table, which has it or nothing there. */
 static inline const uint8 **
-table_find(ArtWalk *w, const uint8 *key, uint32 len)
+table_find(ArtAgain *w, const uint8 *key, uint32 len)
 {
 	uint32		at = table_place(key, len);
 
@@ -291,7 +304,7 @@ table_find(ArtWalk *w, const uint8 *key, uint32 len)
 static void
 table_fill(ArtOp *op)
 {
-	ArtWalk    *w = op->w;
+	ArtAgain   *w = op->w->again;
 	const Size	size = 2 * ART_CMP_TABLE * sizeof(uint8 *);
 	uint32		n = 0;
 
@@ -328,7 +341,7 @@ table_fill(ArtOp *op)
 static ax_status
 op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
 {
-	ArtWalk    *w = op->w;
+	ArtAgain   *w = op->w->again;
 	ArtSeen    *last = seen_before(w, 0);
 	ax_status	s = op_return(op, &last->place);
 	uint32		leaves = s == AX_OK ? ART_CMP_SPLITS : ART_CMP_NEAR;
@@ -395,7 +408,7 @@ op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
 ax_status
 art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after, bool backward, uint32 *at, bool *same)
 {
-	ArtWalk    *w = op->w;
+	ArtAgain   *w = op->w->again;
 	bool		seen;
 	ax_status	s;
 
@@ -450,7 +463,7 @@ art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after, bool backwar
 ax_status
 art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 {
-	ArtWalk    *w = op->w;
+	ArtAgain   *w = op->w->again;
 	ax_status	s = op_find_near(op, &w->gone, false, ART_CMP_NEAR, key, len, at, same);
 
 	if (s == AX_OK && !*same)
@@ -460,8 +473,9 @@ art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 
 /* The places of a batch that was copied, of a doubtful class. */
 void
-art_spot_done(ArtWalk *w, const ax_batch *b)
+art_spot_done(ArtWalk *walk, const ax_batch *b)
 {
+	ArtAgain   *w = walk->again;
 	ArtSpot	swap = w->begin;
 
 	w->begin = w->next;

@@ -167,7 +167,7 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		{
 			s = art_find_gone(&op, key, len, &at, &same);
 			if (s == AX_OK && same)
-				art_spot_set(&op.w->gone, &op, NULL, 0);
+				art_spot_set(&op.w->again->gone, &op, NULL, 0);
 		}
 		if (s == AX_OK && !same)
 			s = op_find_row(&op, key, len, &at, &same);
@@ -425,10 +425,10 @@ op_scan(ArtOp *op, ax_batch *b)
 		}
 		if (unlikely(op->kd->doubtful))
 		{
-			art_spot_set(&op->w->next, op, from->key, again ? from->len : 0);
+			art_spot_set(&op->w->again->next, op, from->key, again ? from->len : 0);
 			if (!again)
-				op->w->nseen = 0;
-			op->w->backward = b->backward;
+				op->w->again->nseen = 0;
+			op->w->again->backward = b->backward;
 		}
 		/* an entry that is the position lies behind it if "before", else not */
 		if (same && from->after)
@@ -444,7 +444,7 @@ op_scan(ArtOp *op, ax_batch *b)
 			{
 				const uint32 n = b->n - before;
 
-				art_spot_set(&op->w->end, op, NULL, 0);
+				art_spot_set(&op->w->again->end, op, NULL, 0);
 				art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
 			}
 			if (s != AX_OK)

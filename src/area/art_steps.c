@@ -33,8 +33,8 @@ art_op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 
 	{
 		c->walk = MemoryContextAllocZero(c->cxt, sizeof(ArtWalk));
 		art_buf_init(&c->walk->lkey, c->cxt, 1024);
-		c->walk->next.key.cxt = c->walk->begin.key.cxt = c->cxt;
-		c->walk->end.key.cxt = c->walk->gone.key.cxt = c->walk->anchor.key.cxt = c->cxt;
+		if (kd->doubtful)
+			c->walk->again = art_again_make(c->cxt);
 	}
 	op->kd = kd;
 	op->cx = cx;

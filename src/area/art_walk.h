@@ -35,26 +35,30 @@ typedef struct ArtSeen
 	uint32		hi;
 } ArtSeen;
 
+/* Of a doubtful class: where its operations were (art_again.c). */
+typedef struct ArtAgain
+{
+	ArtSpot		next;			/* the beginning of the batch that is copied now */
+	ArtSpot		begin;			/* the entry behind which the last batch begins, or its first leaf */
+	ArtSpot		end;			/* its last entry */
+	ArtSpot		gone;			/* where an entry was removed */
+	ArtSpot		anchor;			/* one that was looked for */
+	bool		backward;		/* what was seen was, that way */
+	uint32		nseen;
+	uint32		seen_at;		/* the last of them */
+	ArtSeen    *seen[ART_CMP_SEEN]; /* NULL: was not needed yet */
+	const uint8 **table;		/* NULL: was not needed yet */
+	uint32		skip;
+	uint32		skipped;
+} ArtAgain;
+
 /* Buffers of one description, kept from call to call. */
 typedef struct ArtWalk
 {
 	ax_cpath	path;
 	int			images;			/* of the path that are allocated */
 	ArtBuf		lkey;			/* the long key that was looked at last */
-
-	/* of a doubtful class, see below */
-	ArtSpot	next;			/* the beginning of the batch that is copied now */
-	ArtSpot	begin;			/* the entry behind which the last batch begins, or its first leaf */
-	ArtSpot	end;			/* its last entry */
-	ArtSpot	gone;			/* where an entry was removed */
-	ArtSpot	anchor;			/* one that was looked for */
-	bool		backward;		/* what was seen was, that way */
-	uint32		nseen;
-	uint32		seen_at;		/* the last of them */
-	ArtSeen		seen[ART_CMP_SEEN];
-	const uint8 **table;		/* NULL: was not needed yet */
-	uint32		skip;
-	uint32		skipped;
+	ArtAgain   *again;			/* of a doubtful class, else NULL */
 } ArtWalk;
 
 /* One operation. */
@@ -140,5 +144,8 @@ extern ax_status art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool af
 extern ax_status art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at,
 							   bool *same);
 extern void art_spot_done(ArtWalk *w, const ax_batch *b);
+
+/* What a walk needs for all that. */
+extern ArtAgain *art_again_make(MemoryContext cxt);
 
 #endif							/* ART_WALK_H */
