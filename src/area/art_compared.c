@@ -445,7 +445,9 @@ op_scan(ArtOp *op, ax_batch *b)
 				const uint32 n = b->n - before;
 
 				art_spot_set(&op->w->again->end, op, NULL, 0);
-				art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
+				/* nothing goes on behind the end of the range */
+				if (!last || s != AX_OK)
+					art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
 			}
 			if (s != AX_OK)
 				break;
