@@ -280,7 +280,8 @@ SELECT same('SELECT v FROM {}_o WHERE v >>= 1001 AND v <<< 500');
 SELECT same('SELECT v, id FROM {}_o WHERE v = 77 ORDER BY id');
 SELECT same('SELECT v FROM {}_o ORDER BY v USING >>>');
 
--- an error in the middle of a descent: of a scan, an insert, a unique check, VACUUM, a build
+-- an error in the middle of a descent: of a scan, an insert, a unique check, a build.
+-- The scan of a whole index, and VACUUM, compare nothing.
 SET oc.raise = on;
 SELECT count(*) FROM (SELECT v FROM art_o ORDER BY v USING <<<) x;
 SET enable_seqscan = off;

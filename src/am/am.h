@@ -227,7 +227,9 @@ typedef struct ArtPass
 	uint32	   *key_off;		/* entry i lies at [i] to [i + 1] of keys */
 	ArtBuf		keys;
 	ArtBuf		from;			/* the last entry before the batch */
+	bool		at_from;		/* .. which is the first one of it, in place of that */
 	ArtBuf		last;			/* of the batch */
+	bool		at_last;		/* .. or the first of the next one */
 	bool		done;
 } ArtPass;
 

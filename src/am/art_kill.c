@@ -152,6 +152,22 @@ art_scan_kill_keyless(IndexScanDesc scan, int nkilled)
 	pfree(last.data);
 }
 
+/* The entry behind which a scan of a doubtful class goes on stays, to be found again. */
+static void
+spare_last(ArtScan *so)
+{
+	int			n = 0;
+
+	if (so->cur.exhausted)
+		return;
+	for (int i = 0; i < so->nkilled; i++)
+	{
+		if (so->killed[i] + 1 < so->cur.n)
+			so->killed[n++] = so->killed[i];
+	}
+	so->nkilled = n;
+}
+
 /* See art_scan.h. */
 void
 art_scan_kill(IndexScanDesc scan)
@@ -168,8 +184,20 @@ art_scan_kill(IndexScanDesc scan)
 		so->nkilled = 0;
 		return;
 	}
+	if (unlikely(so->kd.doubtful))
+	{
+		spare_last(so);
+		/* the batch is not read again: where it ends is remembered */
+		if (!so->cur.have_keys)
+		{
+			so->keep_keys = true;
+			so->nkilled = 0;
+		}
+	}
 	nkilled = so->nkilled;
 	so->nkilled = 0;
+	if (nkilled == 0)
+		return;
 	(void) art_scan_hazard(scan);
 
 	if (so->plan.point || so->cur.have_keys)

@@ -3,6 +3,10 @@
  *	  All entries of a structure with their keys, in key order, a batch at a
  *	  time: for VACUUM and artidx_check.
  *
+ * Of a doubtful class the next batch goes on from an entry that is found by its bytes.
+ * VACUUM may remove each that it got.  So the last one of a batch is handed out as the
+ * first of the next.
+ *
  * src/README.md: VACUUM and readers
  * src/README.md: The check
  */
@@ -41,6 +45,7 @@ art_pass_begin(ArtPass *w)
 	w->n = 0;
 	w->done = false;
 	w->from.len = w->last.len = 0;
+	w->at_from = w->at_last = false;
 }
 
 /*
@@ -60,6 +65,7 @@ next_piece(ArtPass *w, ax_tree *tree, uint64 gen)
 
 		w->from = w->last;
 		w->last = swap;
+		w->at_from = w->at_last;
 	}
 	for (;;)
 	{
@@ -69,7 +75,7 @@ next_piece(ArtPass *w, ax_tree *tree, uint64 gen)
 		w->last.len = 0;
 		b.lo.key = w->from.data;
 		b.lo.len = w->from.len;
-		b.lo.after = w->from.len > 0;
+		b.lo.after = w->from.len > 0 && !w->at_from;
 		b.hi.after = true;
 		b.want_keys = true;
 		b.max = Min(w->max - n0, ART_PASS_PIECE);
@@ -102,9 +108,10 @@ next_piece(ArtPass *w, ax_tree *tree, uint64 gen)
 			{
 				for (uint32 i = 0; used > 0 && i <= b.n; i++)
 					b.key_off[i] += used;
-				w->n += b.n;
 				w->done = b.exhausted;
 				w->last.len = b.lastlen;
+				w->at_last = w->kd->doubtful && !w->done && b.n > 1;
+				w->n += w->at_last ? b.n - 1 : b.n;
 			}
 			return s;
 		}

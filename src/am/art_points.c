@@ -62,6 +62,7 @@ art_points_add(IndexScanDesc scan, ScanKey keys, int nkeys)
 	ArtRanges  *r = so->cur.ranges;
 
 	Assert(r->n < ART_POINTS_MAX && so->nkilled == 0);
+	so->planned = false;
 	art_scanplan_set(&so->plan, &so->kd, scan->indexRelation, keys, nkeys);
 	if (so->plan.impossible)
 		return ART_POINT_NOTHING;

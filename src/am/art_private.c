@@ -289,6 +289,9 @@ private_fill(ArtPrivate *p, const ax_batch *b)
 	p->mvcc = p->snapshot != NULL && IsMVCCSnapshot(p->snapshot);
 	if (!p->mvcc)
 		p->whole = false;
+	/* what a doubtful class leaves out, or calls the next window, may not be that */
+	if (p->kd->doubtful)
+		p->whole = true;
 	if (!p->whole)
 	{
 		/* of all the ranges that arrays make, not only the present one */
@@ -326,7 +329,7 @@ private_fill(ArtPrivate *p, const ax_batch *b)
 
 	/* how much may be spilled beside what else there is, only fd.c knows */
 	art_store_fill(p->store, &lo, &hi, b->backward ? &b->hi : &b->lo,
-				   b->backward, temp_file_limit < 0);
+				   b->backward, temp_file_limit < 0 || p->kd->doubtful);
 	private_read(p, reader, nblocks);
 	p->filled = true;
 

@@ -157,7 +157,9 @@ artbeginscan(Relation index, int nkeys, int norderbys)
 
 /*
  * amrescan: one per outer row of a nested loop, so no allocation and no
- * catalog access, but for the first time while "old_snapshot_threshold" is set.
+ * catalog access, but for the first time while "old_snapshot_threshold" is set.  The
+ * keys are looked at when the first entry is fetched, as by nbtree: some callers change
+ * their arguments until then.
  */
 void
 artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
@@ -183,8 +185,22 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	so->planned = false;
+}
+
+/*
+ * A search begins: what do the keys mean?
+ */
+static inline void
+art_scan_plan(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->planned)
+		return;
 	art_scanplan_set(&so->plan, &so->kd, scan->indexRelation, scan->keyData,
 					 scan->numberOfKeys);
+	so->planned = true;
 }
 
 /*
@@ -545,12 +561,29 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 /* ---- fetching ---- */
 
 /*
+ * Does the scan look for what a unique index would refuse, as ON CONFLICT does?  That is
+ * what the comparison function calls equal.  If the "=" of a doubtful class says something
+ * else, the statement would never get on: it finds nothing in its way, and is refused.
+ */
+static inline bool
+art_scan_for_unique(IndexScanDesc scan)
+{
+	const ArtScan *so = (const ArtScan *) scan->opaque;
+	const Form_pg_index form = scan->indexRelation->rd_index;
+
+	return unlikely(so->kd.doubtful) && form->indisunique && !form->indisexclusion &&
+		scan->xs_snapshot != NULL && scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY &&
+		so->plan.nprefix == so->kd.natts;
+}
+
+/*
  * Does an entry of the batch pass the residual conditions?  They may call
  * operators, which may allocate.
  */
 static bool
-art_scan_passes(ArtScan *so, uint32 i)
+art_scan_passes(IndexScanDesc scan, uint32 i)
 {
+	ArtScan    *so = (ArtScan *) scan->opaque;
 	MemoryContext old;
 	const uint8 *key;
 	uint32		len;
@@ -562,7 +595,10 @@ art_scan_passes(ArtScan *so, uint32 i)
 												ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(so->recheck_cxt);
 	key = art_scan_key(so, i, &len);
-	pass = art_scan_recheck(&so->plan, &so->kd, key, len - AX_TID_BYTES);
+	if (art_scan_for_unique(scan))
+		pass = art_key_begins(&so->kd, key, len, so->plan.lo.data, so->plan.lo_len);
+	else
+		pass = art_scan_recheck(&so->plan, &so->kd, key, len - AX_TID_BYTES);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(so->recheck_cxt);
 	return pass;
@@ -627,6 +663,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 	{
+		art_scan_plan(scan);
 		art_scan_count(scan);
 		/* a follower's sweep publishes nothing to those who trust a TID */
 		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
@@ -663,7 +700,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			continue;
 		}
 
-		if (so->plan.nresidual > 0 && !art_scan_passes(so, (uint32) next))
+		if (so->plan.nresidual > 0 && !art_scan_passes(scan, (uint32) next))
 		{
 			so->cur.pos = next;
 			continue;
@@ -749,6 +786,7 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
+	art_scan_plan(scan);
 	art_scan_count(scan);
 	if (so->plan.impossible)
 		return 0;
@@ -766,7 +804,7 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 
 		for (uint32 i = 0; i < so->cur.n; i++)
 		{
-			if (so->plan.nresidual > 0 && !art_scan_passes(so, i))
+			if (so->plan.nresidual > 0 && !art_scan_passes(scan, i))
 				continue;
 			art_tid_unpack(so->cur.tids[i], &so->bitmap_tids[m++]);
 		}

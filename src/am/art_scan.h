@@ -124,6 +124,7 @@ typedef struct ArtScan
 								 * yet */
 
 	/* this search */
+	bool		planned;		/* plan is what scan->keyData means */
 	bool		started;		/* the batch below is one of this search */
 	bool		guard;			/* publish TIDs */
 	bool		followed;		/* on a standby: the follower's structure */

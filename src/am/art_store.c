@@ -121,6 +121,11 @@ struct ArtStore
 	/* what it covers */
 	StorePos	from,
 				to;
+
+	/* of a doubtful class: the last entry that was read, its block and place */
+	StorePos	last;
+	Size		last_blk;
+	Size		last_at;
 };
 
 /* ---- positions and keys ---- */
@@ -283,6 +288,7 @@ art_store_create(const ArtKeyDesc *kd, MemoryContext cxt)
 	pos_init(&s->limit, own);
 	pos_init(&s->from, own);
 	pos_init(&s->to, own);
+	pos_init(&s->last, own);
 	art_store_empty(s);
 	return s;
 }
@@ -315,6 +321,7 @@ art_store_empty(ArtStore *s)
 	s->block_size = 0;
 	s->filling = s->window = s->limited = false;
 
+	pos_set(&s->last, NULL, 0, false);
 	/* nothing lies between the end and the beginning */
 	pos_set(&s->from, NULL, 0, true);
 	pos_set(&s->to, NULL, 0, false);
@@ -935,6 +942,47 @@ previous(ArtStore *s, Size *blk, Size *i, const ax_bound *lo, bool *before)
 	return e;
 }
 
+/* Is the item that entry? */
+static inline bool
+item_is(const ArtStore *s, Size i, const ax_bound *p)
+{
+	const StoreEntry *e = s->items[i].entry;
+
+	return e->len == p->len && memcmp(e->key, p->key, p->len) == 0;
+}
+
+/*
+ * Of a doubtful class: the entry from which a scan goes on, by its bytes.  It is where it
+ * was, or somewhere.  False: nowhere; or it is no entry.
+ */
+static bool
+find_again(ArtStore *s, const ax_bound *p, Size *blk, Size *at)
+{
+	if (!art_key_is_entry(s->kd, p->key, p->len))
+		return false;
+	if (s->last.buf.len > 0)
+	{
+		*blk = s->last_blk;
+		*at = s->last_at;
+		if (s->file)
+			load_block(s, *blk);
+		if (*at < s->nitems && item_is(s, *at, p))
+			return true;
+	}
+	for (*blk = 0; *blk < (s->file ? s->nblocks : 1); ++*blk)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (s->file)
+			load_block(s, *blk);
+		for (*at = 0; *at < s->nitems; ++*at)
+		{
+			if (item_is(s, *at, p))
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * A batch: in and out as ax_scan's, from what the store has.  AX_OK;
  * AX_BUFFER; AX_STALE when the store does not cover the batch's beginning, and
@@ -961,12 +1009,18 @@ art_store_scan(ArtStore *s, ax_batch *b)
 	if (b->want_keys)
 		b->key_off[0] = 0;
 
-	if (s->file)
+	if (unlikely(s->kd->doubtful) && find_again(s, b->backward ? &hi : &lo, &blk, &i))
+		i += (b->backward ? hi.after : lo.after) ? 1 : 0;
+	else
 	{
-		blk = block_of(s, b->backward ? &hi : &lo);
-		load_block(s, blk);
+		blk = 0;
+		if (s->file)
+		{
+			blk = block_of(s, b->backward ? &hi : &lo);
+			load_block(s, blk);
+		}
+		i = first_behind(s, b->backward ? &hi : &lo);
 	}
-	i = first_behind(s, b->backward ? &hi : &lo);
 
 	for (;;)
 	{
@@ -1005,5 +1059,11 @@ art_store_scan(ArtStore *s, ax_batch *b)
 
 	if (b->n == 0 && !b->exhausted)
 		return AX_STALE;		/* what comes first lies beyond */
+	if (unlikely(s->kd->doubtful) && b->n > 0)
+	{
+		pos_set(&s->last, b->lastkey, b->lastlen, false);
+		s->last_blk = blk;
+		s->last_at = b->backward ? i : i - 1;
+	}
 	return AX_OK;
 }

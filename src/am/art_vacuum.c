@@ -26,6 +26,8 @@
 #include "live/live.h"
 
 #define ART_VACUUM_BATCH	((uint32) 262144)	/* entries */
+#define ART_VACUUM_DOUBTFUL	((uint32) 1024) /* of a doubtful class: to be found again */
+#define ART_VACUUM_PASSES	16		/* .. and how often it is tried */
 #define ART_VACUUM_BYTES	64		/* of memory for each, about; longer keys make smaller batches */
 #define ART_VACUUM_TURN		((uint32) 16384)	/* entries between two delay points */
 #define ART_VACUUM_AHEAD	16		/* entries that memory is asked for ahead */
@@ -45,6 +47,7 @@ typedef struct ArtVacuum
 	bool		flush;			/* before the first removal: the WAL */
 	double		left;			/* entries kept in this pass */
 	double		removed;		/* over all passes */
+	double		missed;			/* in this pass: dead, and not found to be removed */
 	uint64	   *order;			/* what is sorted by, and each one's entry in 32 bits */
 	uint64	   *spare;			/* .. of another pass of the sort */
 	bool	   *dead;			/* by entry */
@@ -70,6 +73,7 @@ art_vacuum_remove(ArtVacuum *v, const uint8 *key, uint32 len)
 				v->removed += 1;
 				return true;
 			case AX_NOTFOUND:
+				v->missed += 1;
 				return true;	/* a scan met it first */
 			case AX_STALE:
 				return false;
@@ -159,7 +163,7 @@ art_vacuum_pass(ArtVacuum *v)
 {
 	ArtPass    *w = &v->pass;
 
-	v->left = 0;
+	v->left = v->missed = 0;
 	art_pass_begin(w);
 
 	while (!w->done)
@@ -204,13 +208,37 @@ art_vacuum_pass(ArtVacuum *v)
 	return true;
 }
 
+/*
+ * The passes that it takes.  Of a doubtful class an entry may be there still that was not
+ * found: none may be.  False: the generation is gone.
+ */
+static bool
+art_vacuum_passes(ArtVacuum *v)
+{
+	for (int i = 0; i < ART_VACUUM_PASSES; i++)
+	{
+		if (!art_vacuum_pass(v))
+			return false;
+		if (!v->kd->doubtful || v->missed == 0)
+			return true;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("could not remove entries of dead rows from index \"%s\"",
+					RelationGetRelationName(v->index)),
+			 errdetail("They are not found by the comparison function of its operator class, and others change the index."),
+			 errhint("artidx_check(index, true) tells whether the operator class is an order.")));
+}
+
 /* Entries of a batch, for which there is memory by the settings for maintenance. */
 static uint32
-art_vacuum_batch(void)
+art_vacuum_batch(const ArtKeyDesc *kd)
 {
 	const int	kb = MyBackendType == B_AUTOVAC_WORKER && autovacuum_work_mem != -1 ?
 		autovacuum_work_mem : maintenance_work_mem;
 
+	if (kd->doubtful)
+		return ART_VACUUM_DOUBTFUL;
 	return (uint32) Min(ART_VACUUM_BATCH, (int64) kb * 1024 / ART_VACUUM_BYTES);
 }
 
@@ -222,11 +250,12 @@ art_vacuum_begin(Relation index, ArtEntry *entry)
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "art vacuum",
 											  ALLOCSET_SMALL_SIZES);
 	ArtVacuum  *v = MemoryContextAlloc(cxt, sizeof(ArtVacuum));
-	const uint32 batch = art_vacuum_batch();
+	uint32		batch;
 
 	v->cxt = cxt;
 	v->index = index;
 	v->kd = art_keydesc_build(index, cxt);
+	batch = art_vacuum_batch(v->kd);
 	art_apply_kind(index, entry, v->kd->compared);
 	v->cx = art_ctx();
 	v->removed = 0;
@@ -344,7 +373,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		v->gen = gen;
 
 		ask = !art_vacuum_hides(info, entry);
-		if (!ask || art_vacuum_pass(v))
+		if (!ask || art_vacuum_passes(v))
 		{
 			ax_tree_info ti;
 			ax_status	s;

@@ -21,318 +21,11 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "utils/memutils.h"
-
 #include "area/area.h"
 #include "area/art_tree.h"
-#include "core/ax_cmp.h"
+#include "area/art_walk.h"
 
-#define ART_CMP_TRIES	32		/* then BUSY */
-#define ART_CMP_LOSSES	6		/* of a place: then to go first */
-#define ART_CMP_TURN	200		/* microseconds, doubled with each loss */
-#define ART_CMP_TURNS	8
 #define ART_CMP_SORTED	256		/* keys of a sorted insert a call */
-
-/* Buffers of one description, kept from call to call. */
-typedef struct ArtWalk
-{
-	ax_cpath	path;
-	int			images;			/* of the path that are allocated */
-	ArtBuf		lkey;			/* the long key that was looked at last */
-} ArtWalk;
-
-/* One operation. */
-typedef struct ArtOp
-{
-	const ArtKeyDesc *kd;
-	ax_ctx	   *cx;
-	ax_tree    *tree;
-	uint64		gen;
-	ArtWalk    *w;
-	ax_cpath   *p;
-	bool		turn;			/* announced: see op_lost */
-} ArtOp;
-
-/* ---- steps ---- */
-
-/*
- * Begin: buffers as large as this generation's pages.
- *
- * Epoch: enters and leaves.
- */
-static ax_status
-op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 gen)
-{
-	ArtCmp	   *c = kd->cmp;
-	uint32		size = 0;
-	ax_status	s;
-
-	Assert(c != NULL);
-	if (unlikely(c->walk == NULL))
-	{
-		c->walk = MemoryContextAllocZero(c->cxt, sizeof(ArtWalk));
-		art_buf_init(&c->walk->lkey, c->cxt, 1024);
-	}
-	op->kd = kd;
-	op->cx = cx;
-	op->tree = tree;
-	op->gen = gen;
-	op->w = c->walk;
-	op->p = &c->walk->path;
-	op->turn = false;
-
-	ART_CORE_BEGIN();
-	s = ax_cmp_size(cx, tree, gen, &size);
-	ART_CORE_END();
-	if (s == AX_OK && unlikely(op->p->size != size))
-	{
-		while (op->w->images > 0)
-			pfree(op->p->f[--op->w->images].image);
-		op->p->size = size;
-	}
-	return s;
-}
-
-/* A buffer for the page that comes next. */
-static inline void
-op_room(ArtOp *op, int n)
-{
-	if (unlikely(n == op->w->images))
-	{
-		if (n == AX_CMP_LEVELS)
-			elog(ERROR, "index tree has too many levels");
-		op->p->f[n].image = MemoryContextAlloc(op->kd->cmp->cxt, op->p->size);
-		op->w->images++;
-	}
-}
-
-/*
- * Copy the root's page to the beginning of the path.
- *
- * Epoch: enters and leaves.
- */
-static ax_status
-op_root(ArtOp *op)
-{
-	ax_status	s;
-
-	op_room(op, 0);
-	ART_CORE_BEGIN();
-	s = ax_cmp_root(op->cx, op->tree, op->gen, op->p);
-	ART_CORE_END();
-	return s;
-}
-
-/*
- * Copy the page of child i to the end of the path.
- *
- * Epoch: enters and leaves.
- */
-static ax_status
-op_down(ArtOp *op, uint32 i)
-{
-	ax_status	s;
-
-	op_room(op, op->p->n);
-	ART_CORE_BEGIN();
-	s = ax_cmp_down(op->cx, op->tree, op->gen, op->p, i);
-	ART_CORE_END();
-	return s;
-}
-
-/*
- * Replace the leaf at the end of the path by its neighbour.
- *
- * Epoch: enters and leaves.
- */
-static ax_status
-op_beside(ArtOp *op, bool left)
-{
-	ax_status	s;
-
-	/* trees have grown since: another level has its buffer when it is met */
-	ART_CORE_BEGIN();
-	s = ax_cmp_beside(op->cx, op->tree, op->gen, op->p, left);
-	ART_CORE_END();
-	return s;
-}
-
-/*
- * The key of entry i of frame k; good until the next that is long.
- *
- * Epoch: enters and leaves, for a long key only.
- */
-static ax_status
-op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
-{
-	ArtBuf	   *buf = &op->w->lkey;
-
-	*key = ax_cmp_key(&op->p->f[k], i, len);
-	if (likely(*key != NULL))
-		return AX_OK;
-	for (;;)
-	{
-		ax_status	s;
-
-		ART_CORE_BEGIN();
-		s = ax_cmp_long(op->cx, op->tree, op->gen, op->p, k, i, buf->data, buf->cap, len);
-		ART_CORE_END();
-		if (s != AX_BUFFER)
-		{
-			*key = buf->data;
-			return s;
-		}
-		buf->len = 0;
-		art_buf_reserve(buf, *len);
-	}
-}
-
-/*
- * Search entries [from, to) of the last page for a position.  *at: how many
- * entries of the page lie before it.  *same: the entry behind those is the
- * position itself.
- *
- * Arguments: a position and a range of places; a scan asks at each page.
- */
-static ax_status
-op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, bool after,
-		  bool images, uint32 *at, bool *same)
-{
-	int			k = op->p->n - 1;
-
-	*same = false;
-	while (from < to)
-	{
-		uint32		mid = from + (to - from) / 2;
-		const uint8 *e;
-		uint32		elen;
-		int			c;
-		ax_status	s = op_key(op, k, mid, &e, &elen);
-
-		if (s != AX_OK)
-			return s;
-		c = art_key_cmp(op->kd, e, elen, key, len, after, images);
-		if (c == 0)
-		{
-			*same = true;
-			from = mid;
-			break;
-		}
-		if (c < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	*at = from;
-	return AX_OK;
-}
-
-/*
- * From the last page of the path to the leaf where the position lies, and its
- * place there.
- */
-static ax_status
-op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
-		   uint32 *at, bool *same)
-{
-	ax_cpath   *p = op->p;
-	ax_status	s;
-
-	while (!ax_cmp_is_leaf(&p->f[p->n - 1]))
-	{
-		uint32		i;
-
-		/* child 0 begins below everything; one that begins with the key has it */
-		s = op_search(op, 1, ax_cmp_count(&p->f[p->n - 1]), key, len, after, images,
-					  &i, same);
-		if (s == AX_OK)
-			s = op_down(op, *same ? i : i - 1);
-		if (s != AX_OK)
-			return s;
-	}
-	return op_search(op, 0, ax_cmp_count(&p->f[p->n - 1]), key, len, after, images,
-					 at, same);
-}
-
-/*
- * The place, or the way there, was lost to somebody faster, for the nth time.
- *
- * Epoch: enters and leaves.  The turn that it asks for lets others wait, and
- * is over by itself after a while.
- */
-static void
-op_lost(ArtOp *op, int n)
-{
-	if (n < ART_CMP_LOSSES)
-		return;
-	op->turn = true;
-	ART_CORE_BEGIN();
-	ax_cmp_turn(op->cx, op->tree, op->gen,
-				ART_CMP_TURN << Min(n - ART_CMP_LOSSES, ART_CMP_TURNS));
-	ART_CORE_END();
-}
-
-/*
- * The end: a process that has announced a turn lets the others go on, unless it
- * comes back.
- *
- * Epoch: enters and leaves, if there is a turn.
- */
-static ax_status
-op_end(ArtOp *op, ax_status s)
-{
-	if (unlikely(op->turn) && s != AX_BUSY)
-	{
-		ART_CORE_BEGIN();
-		ax_cmp_turn(op->cx, op->tree, op->gen, 0);
-		ART_CORE_END();
-	}
-	return s;
-}
-
-/*
- * The position's leaf and place.  AX_OK with p->n == 0: the tree is empty.  Tries
- * again by itself when something changes, until AX_BUSY.
- */
-static ax_status
-op_find(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
-		uint32 *at, bool *same)
-{
-	ax_status	s;
-
-	*at = 0;
-	*same = false;
-	for (int i = 0; i < ART_CMP_TRIES; i++)
-	{
-		s = op_root(op);
-		if (s == AX_OK && op->p->n > 0)
-			s = op_descend(op, key, len, after, images, at, same);
-		if (s != AX_CHANGED)
-			return s;
-		op_lost(op, i);
-	}
-	return AX_BUSY;
-}
-
-/*
- * The leaf has changed since it was copied; the page above may not have: read it
- * again, and find the place in it.  AX_CHANGED: from the root, then.
- */
-static ax_status
-op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
-{
-	ax_cpath   *p = op->p;
-	ax_status	s;
-
-	if (p->n < 2)
-		return AX_CHANGED;
-	p->n--;
-	s = op_down(op, p->f[p->n - 1].i);
-	if (s == AX_OK)
-		s = op_descend(op, key, len, false, true, at, same);
-	return s;
-}
 
 /*
  * The very entry, or else one of its TID whose key is equal.
@@ -342,23 +35,24 @@ op_find_row(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 {
 	const uint8 *e;
 	uint32		elen;
-	ax_status	s = op_find(op, key, len, false, true, at, same);
+	ax_status	s = art_op_find(op, key, len, false, true, at, same);
 
 	if (s != AX_OK || *same || op->kd->images || op->p->n == 0)
 		return s;
-	s = op_find(op, key, len, false, false, at, same);
+	s = art_op_find(op, key, len, false, false, at, same);
 	if (s == AX_OK && op->p->n > 0 && *at == ax_cmp_count(&op->p->f[op->p->n - 1]))
 	{
 		*at = 0;
 		do
-			s = op_beside(op, false);
+			s = art_op_beside(op, false);
 		while (s == AX_OK && ax_cmp_count(&op->p->f[op->p->n - 1]) == 0);
 	}
 	if (s != AX_OK || op->p->n == 0)
 		return s;
-	s = op_key(op, op->p->n - 1, *at, &e, &elen);
+	s = art_op_key(op, op->p->n - 1, *at, &e, &elen);
 	if (s == AX_OK)
-		*same = art_key_cmp(op->kd, e, elen, key, len, true, false) < 0;
+		*same = memcmp(e + elen - AX_TID_BYTES, key + len - AX_TID_BYTES, AX_TID_BYTES) == 0 &&
+			art_key_begins(op->kd, e, elen, key, len);
 	return s;
 }
 
@@ -385,10 +79,10 @@ op_insert_at(ArtOp *op, uint32 at, bool *same, const uint8 *key, uint32 len)
 		ART_CORE_END();
 		if (s != AX_CHANGED)
 			return s;
-		op_lost(op, i);
-		s = op_again(op, key, len, &at, same);
+		art_op_lost(op, i);
+		s = art_op_again(op, key, len, &at, same);
 		if (s == AX_CHANGED)
-			s = op_find(op, key, len, false, true, &at, same);
+			s = art_op_find(op, key, len, false, true, &at, same);
 		if (s != AX_OK)
 			return s;
 	}
@@ -403,13 +97,13 @@ art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	ArtOp		op;
 	uint32		at;
 	bool		same;
-	ax_status	s = op_begin(&op, kd, cx, t, gen);
+	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
 
 	if (s == AX_OK)
-		s = op_find(&op, key, len, false, true, &at, &same);
+		s = art_op_find(&op, key, len, false, true, &at, &same);
 	if (s == AX_OK)
 		s = op_insert_at(&op, at, &same, key, len);
-	return op_end(&op, s == AX_OK && same ? AX_EXISTS : s);
+	return art_op_end(&op, s == AX_OK && same ? AX_EXISTS : s);
 }
 
 /* See art_tree.h. */
@@ -420,17 +114,34 @@ art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	ArtOp		op;
 	uint32		at;
 	bool		same;
-	ax_status	s = op_begin(&op, kd, cx, t, gen);
+	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
 
 	for (int i = 0; s == AX_OK; i++)
 	{
 		s = op_find_row(&op, key, len, &at, &same);
 		if (s != AX_CHANGED)
 			break;
-		op_lost(&op, i);
+		art_op_lost(&op, i);
 		s = i < ART_CMP_TRIES ? AX_OK : AX_BUSY;
 	}
-	return op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
+	return art_op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
+}
+
+/* See art_tree.h. */
+ax_status
+art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+			  const uint8 *key, uint32 len)
+{
+	ArtOp		op;
+	uint32		at;
+	bool		same = false;
+	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
+
+	if (s == AX_OK)
+		s = art_find_anywhere(&op, key, len, &at, &same);
+	if (s == AX_CHANGED)
+		s = AX_BUSY;
+	return s == AX_OK && !same ? AX_NOTFOUND : s;
 }
 
 /*
@@ -444,31 +155,39 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			   const uint8 *key, uint32 len)
 {
 	ArtOp		op;
-	ax_status	s = op_begin(&op, kd, cx, t, gen);
+	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
 
 	for (int i = 0; i < ART_CMP_TRIES && s == AX_OK; i++)
 	{
 		uint32		at;
 		bool		same;
 
-		s = op_find_row(&op, key, len, &at, &same);
+		same = false;
+		if (unlikely(kd->doubtful))
+		{
+			s = art_find_gone(&op, key, len, &at, &same);
+			if (s == AX_OK && same)
+				art_spot_set(&op.w->again->gone, &op, NULL, 0);
+		}
+		if (s == AX_OK && !same)
+			s = op_find_row(&op, key, len, &at, &same);
 		if (s == AX_OK)
 		{
 			if (!same)
-				return op_end(&op, AX_NOTFOUND);
+				return art_op_end(&op, AX_NOTFOUND);
 			ART_CORE_BEGIN();
 			s = ax_cmp_remove(cx, t, gen, op.p, at);
 			ART_CORE_END();
 			if (s == AX_OK)
-				return op_end(&op, AX_OK);
+				return art_op_end(&op, AX_OK);
 		}
 		if (s == AX_CHANGED)
 		{
-			op_lost(&op, i);
+			art_op_lost(&op, i);
 			s = AX_OK;
 		}
 	}
-	return op_end(&op, s == AX_OK ? AX_BUSY : s);
+	return art_op_end(&op, s == AX_OK ? AX_BUSY : s);
 }
 
 /*
@@ -488,7 +207,7 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	ArtOp		op;
 	uint32		at = 0;
 	bool		follow = false;
-	ax_status	s = op_begin(&op, kd, cx, t, gen);
+	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
 
 	*done = *added = 0;
 	n = Min(n, ART_CMP_SORTED);
@@ -503,7 +222,7 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			ax_cnode   *leaf = &op.p->f[op.p->n - 1];
 			uint32		count = ax_cmp_count(leaf);
 
-			s = op_search(&op, Min(at + 1, count), count, key, klen, false, true,
+			s = art_op_search(&op, Min(at + 1, count), count, key, klen, false, true,
 						  &at, &same);
 			if (s == AX_OK && !same && at == count)
 			{
@@ -515,7 +234,7 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 
 					if (op.p->f[k].i + 1 >= ax_cmp_count(&op.p->f[k]))
 						continue;
-					s = op_key(&op, k, op.p->f[k].i + 1, &e, &elen);
+					s = art_op_key(&op, k, op.p->f[k].i + 1, &e, &elen);
 					if (s == AX_OK)
 						follow = art_key_cmp(kd, e, elen, key, klen, false, true) > 0;
 					break;
@@ -528,7 +247,7 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			}
 		}
 		if (s == AX_OK && !follow)
-			s = op_find(&op, key, klen, false, true, &at, &same);
+			s = art_op_find(&op, key, klen, false, true, &at, &same);
 		if (s == AX_OK)
 		{
 			bool		was = same;
@@ -551,7 +270,7 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			}
 		}
 	}
-	return op_end(&op, *done > 0 ? AX_OK : s);
+	return art_op_end(&op, *done > 0 ? AX_OK : s);
 }
 
 /* ---- scans ---- */
@@ -630,7 +349,7 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 		int			c;
 
 		/* as a rule a leaf lies on one side of it */
-		s = op_key(op, op->p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
+		s = art_op_key(op, op->p->n - 1, b->backward ? 0 : count - 1, &e, &elen);
 		if (s == AX_OK)
 		{
 			c = art_key_cmp(kd, e, elen, to->key, to->len, to->after, true);
@@ -639,7 +358,7 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 			if (b->backward ? c < 0 : c > 0)
 			{
 				*last = true;
-				s = op_search(op, b->backward ? 0 : at, b->backward ? at : count,
+				s = art_op_search(op, b->backward ? 0 : at, b->backward ? at : count,
 							  to->key, to->len, to->after, true, &stop, &same);
 				if (s == AX_OK && same && to->after)
 					stop++;
@@ -651,7 +370,7 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 		const uint8 *e;
 		uint32		elen;
 
-		s = op_key(op, op->p->n - 1, b->backward ? at - 1 : at, &e, &elen);
+		s = art_op_key(op, op->p->n - 1, b->backward ? at - 1 : at, &e, &elen);
 		if (s == AX_OK)
 			s = fill_add(f, e, elen);
 		if (s == AX_OK)
@@ -665,12 +384,17 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 	return s;
 }
 
-/* Fill one batch from the leaves between its bounds, in its direction. */
+/*
+ * Fill one batch from the leaves between its bounds, in its direction.
+ *
+ * Long: one loop over leaves, in one that begins again where something has changed.
+ */
 static ax_status
 op_scan(ArtOp *op, ax_batch *b)
 {
 	const ax_bound *from = b->backward ? &b->hi : &b->lo;
 	const ax_bound *to = b->backward ? &b->lo : &b->hi;
+	const bool	again = unlikely(op->kd->doubtful) && art_key_is_entry(op->kd, from->key, from->len);
 	ArtFill		f = {.b = b};
 	ax_status	s = AX_OK;
 
@@ -688,7 +412,10 @@ op_scan(ArtOp *op, ax_batch *b)
 
 		if (tries == ART_CMP_TRIES)
 			return AX_BUSY;
-		s = op_find(op, from->key, from->len, from->after, true, &at, &same);
+		if (unlikely(again))
+			s = art_find_again(op, from->key, from->len, from->after, b->backward, &at, &same);
+		else
+			s = art_op_find(op, from->key, from->len, from->after, true, &at, &same);
 		if (s != AX_OK)
 			return s;
 		if (op->p->n == 0)
@@ -696,15 +423,32 @@ op_scan(ArtOp *op, ax_batch *b)
 			b->exhausted = true;
 			return AX_OK;
 		}
+		if (unlikely(op->kd->doubtful))
+		{
+			art_spot_set(&op->w->again->next, op, from->key, again ? from->len : 0);
+			if (!again)
+				op->w->again->nseen = 0;
+			op->w->again->backward = b->backward;
+		}
 		/* an entry that is the position lies behind it if "before", else not */
 		if (same && from->after)
 			at++;
 
 		while (s == AX_OK)
 		{
+			const uint32 before = b->n;
 			bool		last;
 
 			s = op_scan_leaf(op, &f, at, &last);
+			if (unlikely(op->kd->doubtful) && b->n > before)
+			{
+				const uint32 n = b->n - before;
+
+				art_spot_set(&op->w->again->end, op, NULL, 0);
+				/* nothing goes on behind the end of the range */
+				if (!last || s != AX_OK)
+					art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
+			}
 			if (s != AX_OK)
 				break;
 			if (last)
@@ -714,7 +458,7 @@ op_scan(ArtOp *op, ax_batch *b)
 			}
 			if (b->n == b->max)
 				return AX_OK;
-			s = op_beside(op, b->backward);
+			s = art_op_beside(op, b->backward);
 			at = s == AX_OK && b->backward ? ax_cmp_count(&op->p->f[op->p->n - 1]) : 0;
 		}
 
@@ -730,7 +474,7 @@ op_scan(ArtOp *op, ax_batch *b)
 					return AX_OK;
 				if (s == AX_BUSY)
 					return s;
-				op_lost(op, tries);
+				art_op_lost(op, tries);
 				s = AX_OK;
 				break;
 			default:
@@ -745,7 +489,7 @@ ax_status
 art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
 {
 	ArtOp		op;
-	ax_status	s = op_begin(&op, kd, cx, t, gen);
+	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
 
 	b->n = 0;
 	b->lastlen = 0;
@@ -754,7 +498,9 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 		b->key_off[0] = 0;
 	if (s == AX_OK)
 		s = op_scan(&op, b);
-	return op_end(&op, s);
+	if (unlikely(kd->doubtful) && s == AX_OK)
+		art_spot_done(op.w, b);
+	return art_op_end(&op, s);
 }
 
 /*

@@ -21,6 +21,10 @@ extern ax_status art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, ui
 								const uint8 *key, uint32 len);
 extern ax_status art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 								  const uint8 *key, uint32 len);
+
+/* Is the very entry there, whatever the comparison function says?  Reads the whole tree. */
+extern ax_status art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
+							   const uint8 *key, uint32 len);
 extern ax_status art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 							  ax_batch *b);
 extern ax_status art_cmp_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,

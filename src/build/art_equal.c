@@ -29,11 +29,41 @@ put_entry(ArtEqual *q, ArtBuf *buf, uint64 tid)
 	buf->len = len;
 }
 
+/* An entry is not only the columns and its TID, or may not be equal though it lies between the bounds. */
+static inline bool
+wants_keys(const ArtKeyDesc *kd)
+{
+	return kd->payload || kd->doubtful;
+}
+
+/* Leave out what is not equal. */
+static void
+keep_equal(ArtEqual *q)
+{
+	uint32		n = 0;
+	uint32		at = 0;
+
+	for (uint32 i = 0; i < q->n; i++)
+	{
+		const uint8 *key = q->keys.data + q->key_off[i];
+		uint32		len = q->key_off[i + 1] - q->key_off[i];
+
+		if (!art_key_begins(q->kd, key, len, q->cols, q->len))
+			continue;
+		memmove(q->keys.data + at, key, len);
+		q->key_off[n] = at;
+		q->tids[n++] = q->tids[i];
+		at += len;
+	}
+	q->key_off[n] = at;
+	q->n = n;
+}
+
 /* A batch by a scan, behind q->from if that has anything. */
 static ax_status
 scan_batch(ArtEqual *q)
 {
-	bool		want_keys = q->kd->payload;
+	bool		want_keys = wants_keys(q->kd);
 
 	if (q->last.data == NULL)
 		art_buf_init(&q->last, CurrentMemoryContext, 2 * q->len + 256);
@@ -70,6 +100,8 @@ scan_batch(ArtEqual *q)
 		q->n = s == AX_OK ? b.n : 0;
 		q->more = s == AX_OK && !b.exhausted && b.n > 0;
 		q->last.len = b.lastlen;
+		if (unlikely(q->kd->doubtful))
+			keep_equal(q);
 		return s;
 	}
 }
@@ -98,7 +130,7 @@ art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree,
 	memset(&q->keys, 0, sizeof(ArtBuf));
 	memset(&q->last, 0, sizeof(ArtBuf));
 	memset(&q->from, 0, sizeof(ArtBuf));
-	if (unlikely(kd->payload))
+	if (unlikely(wants_keys(kd)))
 		return scan_batch(q);
 	return art_tree_lookup(kd, cx, tree, gen, cols, len, q->tids, max, &q->n, &q->more);
 }
@@ -130,7 +162,7 @@ art_equal_remove(ArtEqual *q, uint32 i)
 	ArtBuf		entry = {0};
 	ax_status	s;
 
-	if (q->kd->payload)
+	if (wants_keys(q->kd))
 		return art_tree_remove(q->kd, q->cx, q->tree, q->gen,
 							   q->keys.data + q->key_off[i],
 							   q->key_off[i + 1] - q->key_off[i]);

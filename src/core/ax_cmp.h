@@ -69,6 +69,17 @@ extern ax_status ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, 
 extern ax_status ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left);
 
 /*
+ * Back to where a path led once, by the addresses of its pages from the root to the
+ * leaf, whatever the order of the keys.  The path needs images for one level more.
+ * AX_NOTFOUND: that leaf is gone.  The path leads to the first one below the lowest
+ * page that is not, or nowhere if the tree is empty.  AX_CHANGED: not now,
+ * somebody changes it.  An address that was
+ * given back may be another page's: look for what was there.
+ */
+extern ax_status ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p,
+							   void *const *pages, int n);
+
+/*
  * Insert so that the key is entry i of the leaf that the path ends at (or of an
  * empty tree).  AX_CHANGED: not done, start over.  AX_NOMEM, AX_BUSY, AX_STALE.
  * After AX_OK the path ends at the leaf with the key, or nowhere.

@@ -613,6 +613,12 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 		if (aa->nelems == first)
 			return false;
 		add_list(plan, key->sk_attno - 1, first);
+		if (unlikely(plan->kd->doubtful) && kc->enc == ART_ENC_DATUM)
+		{
+			k = *key;
+			k.sk_argument = (Datum) 0;	/* the list's */
+			art_add_residual_key(plan, &k);
+		}
 		return true;
 	}
 	aa->nelems = first;
@@ -977,20 +983,19 @@ art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf)
 	buf->len += e->len;
 }
 
-/* See art_plan.h. */
-bool
-art_array_member(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
+/* The element that is the column's value, marker and body; or NULL. */
+static const ArtElem *
+find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 len)
 {
 	const ArtArrays *aa = plan->arrays;
-	const ArtArray *a = list_of(plan, col);
 	const ArtElem *e = &aa->elems[a->first];
-	bool		compared = plan->kd->cols[col].enc == ART_ENC_DATUM;
+	bool		compared = plan->kd->cols[a->col].enc == ART_ENC_DATUM;
 	uint64		head;
 	uint32		lo = 0;
 	uint32		hi = a->n;
 
 	if (*p != ART_MARK_VALUE)
-		return false;
+		return NULL;
 	head = compared ? 0 : elem_head(p, len);
 	while (lo < hi)
 	{
@@ -998,7 +1003,7 @@ art_array_member(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
 		int			c;
 
 		if (compared)
-			c = art_col_position_cmp(plan->kd, col, p, len, false,
+			c = art_col_position_cmp(plan->kd, a->col, p, len, false,
 									 aa->bytes.data + e[mid].off, e[mid].len, false);
 		else if (head != e[mid].head)
 			c = head < e[mid].head ? -1 : 1;
@@ -1009,13 +1014,62 @@ art_array_member(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
 				c = (len > e[mid].len) - (len < e[mid].len);
 		}
 		if (c == 0)
-			return true;
+			return &e[mid];
 		if (c < 0)
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
-	return false;
+	return NULL;
+}
+
+/* See art_plan.h. */
+bool
+art_array_member(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
+{
+	return find_member(plan, list_of(plan, col), p, len) != NULL;
+}
+
+/* See art_plan.h. */
+bool
+art_array_stands(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
+{
+	const ArtArrays *aa = plan->arrays;
+	const ArtArray *a = list_of(plan, col);
+	const ArtElem *e = &aa->elems[a->first + a->at];
+
+	return len == e->len && memcmp(p, aa->bytes.data + e->off, len) == 0;
+}
+
+/* See art_plan.h. */
+bool
+art_array_agrees(const ArtScanPlan *plan, ScanKey key, const uint8 *p, uint32 len)
+{
+	const int	col = key->sk_attno - 1;
+	const ArtKeyCol *kc = &plan->kd->cols[col];
+	const ArtArrays *aa = plan->arrays;
+	const ArtArray *a = list_of(plan, col);
+	const uint8 *elem;
+	uint32		elen;
+
+	if (a == NULL)				/* of one element: an equality like any other */
+	{
+		elem = plan->scratch.data + plan->ranges[col].lo_off;
+		elen = plan->ranges[col].lo_len;
+	}
+	else
+	{
+		const ArtElem *e = col < plan->nprefix ? &aa->elems[a->first + a->at] :
+			find_member(plan, a, p, len);
+
+		if (e == NULL)
+			return false;
+		elem = aa->bytes.data + e->off;
+		elen = e->len;
+	}
+	return DatumGetBool(art_opclass_call(&key->sk_func, key->sk_collation,
+										 art_decode_col(kc, p + 1, p + len),
+										 art_decode_col(kc, elem + 1, elem + elen)));
 }
 
 /* See art_plan.h. */

@@ -167,6 +167,36 @@ art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 }
 
 /* See key.h. */
+bool
+art_key_begins(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
+			   const uint8 *key, uint32 klen)
+{
+	const uint8 *pe = entry;
+	const uint8 *pk = key;
+
+	for (int i = 0; i < kd->natts && pk != NULL && pk < key + klen; i++)
+	{
+		if (art_col_walk(kd, i, &pe, entry + elen - AX_TID_BYTES, &pk, key + klen) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* See key.h. */
+bool
+art_key_is_entry(const ArtKeyDesc *kd, const uint8 *key, uint32 len)
+{
+	const uint8 *p = key;
+	const uint8 *end = key + len - AX_TID_BYTES;
+
+	if (len <= AX_TID_BYTES)
+		return false;
+	for (int i = 0; i < kd->nall && p != NULL && p <= end; i++)
+		p = p < end ? art_skip_col_within(&kd->cols[i], p, end) : NULL;
+	return p == end;
+}
+
+/* See key.h. */
 int
 art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
 			  const uint8 *b, uint32 blen)

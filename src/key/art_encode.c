@@ -334,6 +334,7 @@ art_keydesc_facts(Relation index, MemoryContext cxt)
 			kd->compared = true;
 			if (!art_col_images(index, i))
 				kd->images = false;
+			kd->doubtful |= art_cmp_doubtful(col->cmp, TupleDescAttr(RelationGetDescr(index), i)->atttypid);
 		}
 		else
 		{

@@ -63,6 +63,14 @@ extern void art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf);
 extern bool art_array_member(const ArtScanPlan *plan, int col, const uint8 *p,
 							 uint32 len);
 
+/* Is it the present element of the column's array, by its bytes? */
+extern bool art_array_stands(const ArtScanPlan *plan, int col, const uint8 *p,
+							 uint32 len);
+
+/* Does the value satisfy the key, of an array, with the present element of a leading column, or with its own? */
+extern bool art_array_agrees(const ArtScanPlan *plan, ScanKey key, const uint8 *p,
+							 uint32 len);
+
 /* Of a residual key that has SK_SEARCHARRAY: does any element satisfy it? */
 extern bool art_array_any(ScanKey key, Datum value);
 

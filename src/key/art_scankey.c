@@ -639,6 +639,18 @@ art_add_residual_key(ArtScanPlan *plan, ScanKey key)
 	plan->residual_upto = Max(plan->residual_upto, key->sk_attno);
 }
 
+/* Is there such a key of a column (from 0)? */
+static bool
+art_has_residual_key(const ArtScanPlan *plan, int col)
+{
+	for (int i = 0; i < plan->nkeys; i++)
+	{
+		if (plan->keys[i].sk_attno == col + 1)
+			return true;
+	}
+	return false;
+}
+
 static void
 art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
 {
@@ -815,7 +827,7 @@ art_plan_key(ArtScanPlan *plan, Relation index, ScanKey key)
 
 		if (!art_restrict_range(plan, kc, key, r, &residual))
 			return false;
-		if (residual)
+		if (residual || (unlikely(kd->doubtful) && kc->enc == ART_ENC_DATUM))
 			art_add_residual_key(plan, key);
 	}
 	return !art_range_empty(plan, r);
@@ -857,7 +869,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 	art_scanplan_reset(plan);
 	if (nkeys == 0)
 		return;
-	if (nkeys == 1 && kd->natts == 1 && keys[0].sk_flags == 0 &&
+	if (nkeys == 1 && kd->natts == 1 && keys[0].sk_flags == 0 && !kd->doubtful &&
 		keys[0].sk_strategy == BTEqualStrategyNumber &&
 		art_scanplan_point(plan, kd, &keys[0]))
 		return;
@@ -872,10 +884,13 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 	if (plan->impossible)
 		return;
 
-	/* the rest is residual */
-	for (i = plan->nprefix + 1; i < kd->natts; i++)
+	/* the rest is residual; of a doubtful class all is, but for what its operators are asked */
+	for (i = kd->doubtful ? 0 : plan->nprefix + 1; i < kd->natts; i++)
 	{
 		const ArtColRange *r = &plan->ranges[i];
+
+		if (kd->doubtful && kd->cols[i].enc == ART_ENC_DATUM && art_has_residual_key(plan, i))
+			continue;
 
 		if (r->lo_set || r->hi_set || art_array_has(plan, i))
 		{
@@ -917,7 +932,8 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 			if (r->hi_set &&
 				art_pos_cmp(kd, i, p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
 				return false;
-			if (unlikely(art_array_has(plan, i)) && !art_array_member(plan, i, p, len))
+			if (unlikely(art_array_has(plan, i)) &&
+				!(i < plan->nprefix ? art_array_stands(plan, i, p, len) : art_array_member(plan, i, p, len)))
 				return false;
 			ir++;
 		}
@@ -928,12 +944,19 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 
 			if (*p != ART_MARK_VALUE)
 				return false;
-			if (unlikely(k->sk_flags & SK_SEARCHARRAY))
+			if (unlikely(k->sk_flags & SK_SEARCHARRAY) && k->sk_argument == (Datum) 0)
+			{
+				if (!art_array_agrees(plan, k, p, (uint32) (next - p)))
+					return false;
+			}
+			else if (unlikely(k->sk_flags & SK_SEARCHARRAY))
 			{
 				if (!art_array_any(k, art_decode_col(col, p + 1, next)))
 					return false;
 			}
 			else if (!DatumGetBool(art_opclass_call(&k->sk_func, k->sk_collation,
+											   col->enc == ART_ENC_DATUM ?
+											   art_col_datum(col, p + 1, next) :
 											   art_decode_col(col, p + 1, next),
 											   k->sk_argument)))
 				return false;

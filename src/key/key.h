@@ -129,6 +129,9 @@ typedef struct ArtKeyDesc
 	bool		compared;		/* memcmp is not the order */
 	bool		images;			/* equal keys are equal bytes, and comparing
 								 * runs no code but core's */
+	bool		doubtful;		/* compared by a function that is not core's,
+								 * which may be no order: nothing is believed
+								 * that follows from one */
 	ArtCmp	   *cmp;			/* compared, and this description's own */
 	ArtKeyCol	cols[INDEX_MAX_KEYS];
 } ArtKeyDesc;
@@ -191,6 +194,9 @@ extern ArtKeyDesc *art_keydesc_facts(Relation index, MemoryContext cxt);
 
 /* Give a copy of a description what it needs to compare, in cxt. */
 extern void art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt);
+
+/* Is a comparison function of a type, or one of its parts, not core's (art_doubt.c)? */
+extern bool art_cmp_doubtful(Oid cmp, Oid type);
 
 /* Does the index compare its keys (art_keydesc_build's compared)? */
 extern bool art_index_compared(Relation index);
@@ -271,6 +277,13 @@ extern const uint8 *art_skip_col_within(const ArtKeyCol *col, const uint8 *p,
  */
 extern int	art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 						const uint8 *key, uint32 klen, bool after, bool images);
+
+/* Do the entry's leading columns equal those of a key that ends with a column? */
+extern bool art_key_begins(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
+						   const uint8 *key, uint32 klen);
+
+/* Is it a whole entry, TID included, and not only a position? */
+extern bool art_key_is_entry(const ArtKeyDesc *kd, const uint8 *key, uint32 len);
 
 /* Two keys without TIDs. */
 extern int	art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,

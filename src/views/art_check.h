@@ -86,4 +86,12 @@ extern void art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n);
 /* Batches of entries until then, or to the end of the pass, against the heap. */
 extern void art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until);
 
+/* ---- art_disorder.c ---- */
+
+/*
+ * An entry of a compared index is not where comparing finds it.  ERROR that shows why its
+ * operator class is no order, if it is none.
+ */
+extern void art_check_disorder(ArtCheck *c, const uint8 *key, uint32 len);
+
 #endif							/* ART_CHECK_H */

@@ -278,6 +278,19 @@ art_check_contains(ArtCheck *c, const uint8 *key, uint32 len)
 }
 
 /*
+ * Of a compared index: is it there, found by comparing or not?
+ */
+static bool
+art_check_holds(ArtCheck *c, const uint8 *key, uint32 len)
+{
+	ax_status	s;
+
+	while ((s = art_cmp_holds(c->kd, c->cx, c->tree, c->gen, key, len)) == AX_BUSY)
+		art_busy();
+	return s == AX_OK;
+}
+
+/*
  * One row that our snapshot sees: its entry must be there.
  */
 static void
@@ -291,9 +304,16 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	c->of_rows = false;
 	art_check_encode(c, values, isnull, art_tid_pack(tid));
 	if (!art_check_contains(c, c->key.data, c->key.len))
-		art_check_fail(c, "the row with root (%u,%u) has no entry",
+	{
+		bool		there = c->kd->compared && art_check_holds(c, c->key.data, c->key.len);
+
+		if (there)
+			art_check_disorder(c, c->key.data, c->key.len);
+		art_check_fail(c, there ? "the entry of the row with root (%u,%u) is not found by comparing" :
+					   "the row with root (%u,%u) has no entry",
 					   ItemPointerGetBlockNumberNoCheck(tid),
 					   (unsigned) ItemPointerGetOffsetNumberNoCheck(tid));
+	}
 	c->rows++;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(c->tmp);
@@ -505,11 +525,14 @@ art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
 			for (int k = 0; k < AX_TID_BYTES; k++)
 				tid = tid << 8 | key[len - AX_TID_BYTES + k];
 			/* the core's walk cannot tell the order of these */
-			if (c->kd->compared && (i > 0 || w->from.len > 0) &&
+			if (c->kd->compared && (i > 0 || (w->from.len > 0 && !w->at_from)) &&
 				art_key_cmp(c->kd, key, len, i > 0 ? w->keys.data + w->key_off[i - 1] : w->from.data,
 							i > 0 ? w->key_off[i] - w->key_off[i - 1] : w->from.len, true, true) <= 0)
+			{
+				art_check_disorder(c, key, len);
 				art_check_fail(c, "the entry of row address (%u,%u) is out of order",
 							   (unsigned) (w->tids[i] >> 16), (unsigned) (w->tids[i] & 0xFFFF));
+			}
 			if (tid != w->tids[i])
 				art_check_fail(c, "a scan gave row address (%u,%u) for an entry of (%u,%u)",
 							   (unsigned) (w->tids[i] >> 16), (unsigned) (w->tids[i] & 0xFFFF),

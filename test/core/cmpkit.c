@@ -19,6 +19,7 @@ ax_area    *ck_area;
 ax_tree    *ck_tree;
 uint64_t	ck_gen;
 bool		ck_reversed;
+ck_lie		ck_lies;
 
 uint64_t
 ck_rnd(worker *w)
@@ -89,6 +90,15 @@ compare(worker *w, const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
 		sched_yield();
 	if (c == 0)
 		c = la < lb ? -1 : la > lb;
+	if (ck_lies != CK_ORDER && c != 0)
+	{
+		if (ck_lies == CK_BELOW)
+			return -1;
+		if (ck_lies == CK_CYCLE && (a[0] - b[0]) % 3 != 0)
+			return (a[0] - b[0] + 3 * 256) % 3 == 1 ? 1 : -1;
+		if (ck_lies == CK_RANDOM && ck_rnd(w) % 3 == 0)
+			return ck_rnd(w) % 2 ? 1 : -1;
+	}
 	return ck_reversed ? -c : c;
 }
 

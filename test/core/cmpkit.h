@@ -17,6 +17,17 @@ extern ax_tree *ck_tree;
 extern uint64_t ck_gen;
 extern bool ck_reversed;		/* the order, in place of memcmp's */
 
+/* What in place of an order says which of two keys that differ is below. */
+typedef enum ck_lie
+{
+	CK_ORDER,
+	CK_RANDOM,					/* for a third of the pairs it is chance */
+	CK_CYCLE,					/* one of three beats the next */
+	CK_BELOW					/* always the first */
+} ck_lie;
+
+extern ck_lie ck_lies;
+
 typedef struct worker
 {
 	ax_ctx		cx;

@@ -351,6 +351,101 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 	return x;
 }
 
+/* The place of a child in a page's image; its count: it is not there. */
+static uint32_t
+place_of(const ax_cpath *p, int k, const void *child)
+{
+	const uint32_t n = ax_cmp_count(&p->f[k]);
+	uint32_t	i = 0;
+
+	while (i < n && (const void *) child_of(p, k, i) != child)
+		i++;
+	return i;
+}
+
+/*
+ * From the last page of the path to a child, by its address.  A split may have put the
+ * child below the page's right neighbour.  AX_NOTFOUND: below neither.
+ *
+ * Epoch: inside; all pages of the path were copied in it.
+ */
+static ax_status
+down_to(ax_ctx *cx, ax_cpath *p, const void *child)
+{
+	const int	k = p->n - 1;
+	uint32_t	i = place_of(p, k, child);
+	ax_status	x;
+
+	if (i < ax_cmp_count(&p->f[k]))
+		return down(cx, p, k, i);
+	if (k == 0 || p->f[k - 1].i + 1 >= ax_cmp_count(&p->f[k - 1]))
+		return AX_NOTFOUND;
+	x = down(cx, p, k - 1, p->f[k - 1].i + 1);
+	if (x == AX_OK && (i = place_of(p, k, child)) < ax_cmp_count(&p->f[k]))
+		return down(cx, p, k, i);
+	if (x == AX_OK)
+		x = down(cx, p, k - 1, p->f[k - 1].i - 1);
+	return x == AX_OK ? AX_NOTFOUND : x;
+}
+
+/*
+ * See ax_cmp.h.
+ *
+ * An address is compared with those in the tree, and never followed.
+ *
+ * Epoch: enters and leaves.
+ * Latches: none on entry and on return.
+ */
+ax_status
+ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pages, int n)
+{
+	ax_store   *s;
+	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	ax_guard	g;
+	bc_page    *root;
+	int			j = 0;
+
+	if (x != AX_OK)
+		return x;
+	AX_ENSURE(ax_body(cx), p->size == bc_size(s) && n > 0 && n < AX_CMP_LEVELS);
+	p->n = 0;
+	x = ax_guard_open(cx, &g, &s->root_word, false);
+	if (x == AX_OK)
+	{
+		p->root_version = g.v;
+		root = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
+		AX_POINT("bc.return.root_read");
+		x = root ? push(cx, p, root) : AX_NOTFOUND;
+		if ((x == AX_OK || x == AX_NOTFOUND) && !ax_guard_valid(&g))
+			x = AX_CHANGED;
+	}
+
+	/* a root that was cut in two has another one above; one that had one child is gone */
+	while (x == AX_OK && j < n && p->f[0].page != pages[j] &&
+		   (ax_cmp_is_leaf(&p->f[0]) || place_of(p, 0, pages[j]) == ax_cmp_count(&p->f[0])))
+		j++;
+	if (x == AX_OK && j == n)
+		x = AX_NOTFOUND;
+	else if (x == AX_OK && p->f[0].page == pages[j])
+		j++;
+	for (; x == AX_OK && j < n && !ax_cmp_is_leaf(&p->f[p->n - 1]); j++)
+		x = down_to(cx, p, pages[j]);
+	if (x == AX_OK && (p->f[p->n - 1].page != pages[n - 1] || !ax_cmp_is_leaf(&p->f[p->n - 1])))
+		x = AX_NOTFOUND;
+
+	/* it is gone: the first leaf of the lowest page that is not */
+	if (x == AX_NOTFOUND && p->n > 0)
+	{
+		x = AX_OK;
+		while (x == AX_OK && !ax_cmp_is_leaf(&p->f[p->n - 1]))
+			x = down(cx, p, p->n - 1, 0);
+		x = x == AX_OK ? AX_NOTFOUND : x;
+	}
+	count_restart(cx, s, x);
+	ax_leave(cx);
+	return x;
+}
+
 /*
  * See ax_cmp.h.
  *
