@@ -31,17 +31,6 @@
 #define ART_CMP_TABLE	4096	/* places for the entries of those; a power of 2 */
 #define ART_CMP_SKIP	16		/* at least so many are not looked for in all of the tree, after one in vain */
 
-/* See art_walk.h. */
-ArtAgain *
-art_again_make(MemoryContext cxt)
-{
-	ArtAgain   *w = MemoryContextAllocZero(cxt, sizeof(ArtAgain));
-
-	w->next.key.cxt = w->begin.key.cxt = w->end.key.cxt = cxt;
-	w->gone.key.cxt = w->anchor.key.cxt = cxt;
-	return w;
-}
-
 /* The path's leaf as a place; of that entry, or of none. */
 void
 art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len)

@@ -18,6 +18,17 @@
 #define ART_CMP_TURN	200		/* microseconds, doubled with each loss */
 #define ART_CMP_TURNS	8
 
+/* Nothing is remembered yet. */
+static ArtAgain *
+again_make(MemoryContext cxt)
+{
+	ArtAgain   *w = MemoryContextAllocZero(cxt, sizeof(ArtAgain));
+
+	w->next.key.cxt = w->begin.key.cxt = w->end.key.cxt = cxt;
+	w->gone.key.cxt = w->anchor.key.cxt = cxt;
+	return w;
+}
+
 /*
  * Begin: buffers as large as this generation's pages.
  *
@@ -36,7 +47,7 @@ art_op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 
 		c->walk = MemoryContextAllocZero(c->cxt, sizeof(ArtWalk));
 		art_buf_init(&c->walk->lkey, c->cxt, 1024);
 		if (kd->doubtful)
-			c->walk->again = art_again_make(c->cxt);
+			c->walk->again = again_make(c->cxt);
 	}
 	op->kd = kd;
 	op->cx = cx;

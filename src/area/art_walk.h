@@ -145,7 +145,4 @@ extern ax_status art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *
 							   bool *same);
 extern void art_spot_done(ArtWalk *w, const ax_batch *b);
 
-/* What a walk needs for all that. */
-extern ArtAgain *art_again_make(MemoryContext cxt);
-
 #endif							/* ART_WALK_H */
