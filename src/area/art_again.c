@@ -13,8 +13,6 @@
  * fails the key is compared, and found if the class is an order.  Then the whole tree is
  * looked through, unless that was in vain just now: in an order the entry is gone, then.
  *
- * One thought with: art_steps.c
- *
  * src/README.md: Keys that are compared
  */
 #include "postgres.h"

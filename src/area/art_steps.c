@@ -4,8 +4,6 @@
  *
  * The core copies a page out, we compare in the copy, and name the child.
  *
- * One thought with: art_again.c
- *
  * src/README.md: Keys that are compared
  */
 #include "postgres.h"
