@@ -11,11 +11,12 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
+my $dir = build_modules('art_wildtest');
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 # ICU wants an encoding that it knows
 $primary->init(allows_streaming => 1, extra => [ '--no-locale', '--encoding=UTF8' ]);
 # without hints in WAL the first record of a prune after a checkpoint has an image only
-art_conf($primary, wal_log_hints => 'off', max_standby_streaming_delay => -1,
+art_conf($primary, shared_preload_libraries => "'artidx, $dir/art_slowcmp'", wal_log_hints => 'off', max_standby_streaming_delay => -1,
 	wal_receiver_status_interval => 1, max_prepared_transactions => 5, allow_in_place_tablespaces => 'on',
 	autovacuum => 'off');
 $primary->start;
@@ -791,16 +792,10 @@ $standby->reload;
 agree('replay went first');
 
 # ---- a sweep in slices ----
-# The follower compares under a lock that somebody has.  So it stands in the midst of a slice, whose
+# The follower compares under a lock that somebody has (art_slowcmp).  So it stands in the midst of a slice, whose
 # step ends with the lock, and the next slice's wants it again.
 $primary->safe_psql('postgres', q{
-	CREATE FUNCTION slow_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF pg_is_in_recovery() THEN
-			PERFORM pg_advisory_xact_lock_shared(45);
-		END IF;
-		RETURN btint4cmp(a, b);
-	END $$;
+	CREATE FUNCTION slow_cmp(int, int) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
 	CREATE FUNCTION slow_less(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT slow_cmp(a, b) < 0';
 	CREATE FUNCTION slow_more(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT slow_cmp(a, b) > 0';
 	CREATE OPERATOR <<| (LEFTARG = int, RIGHTARG = int, FUNCTION = slow_less);

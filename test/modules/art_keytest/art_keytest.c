@@ -29,6 +29,7 @@
 #include "../../../src/eval/art_eval.c"
 #include "../../../src/key/art_buf.c"
 #include "../../../src/key/art_compare.c"
+#include "../../../src/key/art_doubt.c"
 #include "../../../src/key/art_encode.c"
 #include "../../../src/key/art_flat.c"
 #include "../../../src/key/art_numeric.c"
