@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use ArtTest;
 
-my $rounds = $ENV{CRASH_ROUNDS} // 3;
+my $rounds = $ENV{CRASH_ROUNDS} // 5;
 my $n = 10000;
 my $big = 150000;
 my $node = art_node(

@@ -186,6 +186,7 @@ is($node->safe_psql('postgres', $page), "ready 1024 $builds", 'the same by anoth
 # what it is going to be is known before anything is built
 $node->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 $node->restart;
+$node->poll_query_until('postgres', q{SELECT state = 'ready' FROM artidx_indexes WHERE indexrelname = 't_n'});
 is( $node->safe_psql('postgres',
 		q{SELECT string_agg(indexrelname || ' ' || structure || ' ' || state, ', ' ORDER BY indexrelname)
 		FROM artidx_indexes WHERE indexrelname IN ('t_n', 't_w', 't_wd')}),
