@@ -132,8 +132,24 @@ ALTER TABLE c ADD EXCLUDE USING art ((CASE WHEN e <> '' THEN e END) WITH =);
 SELECT * FROM classes('c');
 ALTER TABLE c DROP CONSTRAINT c_case_excl;
 DROP OPERATOR FAMILY public.citext_ops USING art CASCADE;
-ALTER TABLE c ADD COLUMN f citext, ADD EXCLUDE USING art ((CASE WHEN f <> '' THEN e END) WITH =);
-ALTER TABLE c ADD COLUMN f citext, ADD EXCLUDE USING art ((CASE WHEN f <> '' THEN e END) WITH OPERATOR(pg_catalog.=));
+-- (17 qualifies names)
+CREATE FUNCTION fails(q text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	message text;
+	hint text;
+BEGIN
+	EXECUTE q;
+	RETURN 'done';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+	RETURN regexp_replace(concat_ws(E'\n', message, nullif(hint, '')), 'public\.(=|citext\y)', '\1', 'g');
+END $$;
+\pset tuples_only on
+\pset format unaligned
+SELECT fails($$ALTER TABLE c ADD COLUMN f citext, ADD EXCLUDE USING art ((CASE WHEN f <> '' THEN e END) WITH =)$$);
+SELECT fails($$ALTER TABLE c ADD COLUMN f citext, ADD EXCLUDE USING art ((CASE WHEN f <> '' THEN e END) WITH OPERATOR(pg_catalog.=))$$);
+\pset tuples_only off
+\pset format aligned
 SELECT artidx_mirror_opclass('public.citext_ops') IS NOT NULL;
 ALTER TABLE c ADD EXCLUDE USING art ((CASE WHEN e <> '' THEN e END) WITH =);
 INSERT INTO c VALUES ('a'), ('A');
@@ -204,8 +220,10 @@ DROP TABLE w, wp;
 
 -- a type of one's own: a cast that changes nothing, and its own order
 CREATE TYPE rev;
+SET client_min_messages = warning;
 CREATE FUNCTION rev_in(cstring) RETURNS rev STRICT IMMUTABLE LANGUAGE internal AS 'int4in';
 CREATE FUNCTION rev_out(rev) RETURNS cstring STRICT IMMUTABLE LANGUAGE internal AS 'int4out';
+RESET client_min_messages;
 CREATE TYPE rev (input = rev_in, output = rev_out, like = int4);
 CREATE CAST (rev AS int4) WITHOUT FUNCTION AS IMPLICIT;
 -- btree has no default of its own, and takes int4's
