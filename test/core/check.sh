@@ -6,7 +6,7 @@
 #	  also its exit status and the end of what it printed.  Exit status 1 then.
 #	  As TEST:STRUCTURE:ELIDE:PHASE every section is a transaction (tree.mk).
 #
-# Environment: RUN, what to run them under; TIMEOUT, seconds of each (600).
+# Environment: RUN, what to run them under; TIMEOUT, seconds of each (900).
 #
 flavour=$1
 shift
@@ -35,7 +35,7 @@ one()
 
 	# shellcheck disable=SC2086
 	AX_STRUCTURE=$s TAP_SCALE=$scale env "${less[@]}" \
-		timeout "${TIMEOUT:-600}" ${RUN:-} "build/$1/$t" >"$o" 2>&1
+		timeout "${TIMEOUT:-900}" ${RUN:-} "build/$1/$t" >"$o" 2>&1
 	rc=$?
 	if [ $rc -eq 0 ] && grep -q '^ok' "$o"; then
 		echo "ok - core $name $t $s${p:+ $p} $((SECONDS - began)) s ($(grep -c '^ok' "$o") tests)"
