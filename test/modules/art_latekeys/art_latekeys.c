@@ -23,6 +23,8 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "art_compat.h"
+
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(art_late_keys);
@@ -31,11 +33,7 @@ extern PGDLLEXPORT Datum art_late_keys(PG_FUNCTION_ARGS);
 static IndexScanDesc
 begin(Relation heap, Relation index)
 {
-#if PG_VERSION_NUM >= 180000
-	return index_beginscan(heap, index, GetActiveSnapshot(), NULL, 1, 0);
-#else
-	return index_beginscan(heap, index, GetActiveSnapshot(), 1, 0);
-#endif
+	return art_index_beginscan(heap, index, GetActiveSnapshot(), 1);
 }
 
 /* A bitmap has no rows to show: how many there are. */
