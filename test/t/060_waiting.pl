@@ -42,7 +42,7 @@ $builder->query_until(qr/begun/, "\\echo begun\nSELECT artidx_build('w_k');\n");
 $node->poll_query_until('postgres',
 	"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'");
 
-my $context = qr/(CONTEXT:  |\n\s+)while waiting for art index "w_k" to be built/;
+my $context = qr/(CONTEXT:  |\n\s*)while waiting for art index "w_k" to be built/;
 my $insert = 'INSERT INTO w VALUES (200)';
 fails_with($node, "SET lock_timeout = '100ms'; SET statement_timeout = '60s'; $insert",
 	'55P03', $context, 'lock_timeout');
