@@ -85,22 +85,6 @@ qualified(Oid schema, const char *name)
 	return list_make2(makeString(in), makeString(pstrdup(name)));
 }
 
-/* See ddl.h. */
-List *
-art_opclass_name(Oid opclass)
-{
-	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Form_pg_opclass form;
-	List	   *name;
-
-	if (!HeapTupleIsValid(tup))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	form = (Form_pg_opclass) GETSTRUCT(tup);
-	name = qualified(form->opcnamespace, NameStr(form->opcname));
-	ReleaseSysCache(tup);
-	return name;
-}
-
 /* ---- an original ---- */
 
 /* An operator class of btree, as its mirror is to be made. */

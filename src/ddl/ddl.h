@@ -166,8 +166,6 @@ extern void art_family_after(ArtFamilyChange *change);
 
 /* ---- art_mirror.c ---- */
 
-extern List *art_opclass_name(Oid opclass);
-
 /*
  * The operator class of the access method that is the same to a column as this
  * one of btree or of art.  It has the same name, input type, comparison and

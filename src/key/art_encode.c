@@ -167,7 +167,7 @@ art_encoding_of(Relation index, int col)
 
 /* Name of the operator class of a key column (from 0). */
 static char *
-art_opclass_name(Relation index, int col)
+column_class_name(Relation index, int col)
 {
 	bool		isnull;
 	Datum		d = SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
@@ -347,7 +347,7 @@ art_keydesc_facts(Relation index, MemoryContext cxt)
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
-								art_opclass_name(index, i))));
+								column_class_name(index, i))));
 			col->enc = e->enc;
 			col->width = e->width;
 			col->lossy = e->lossy;

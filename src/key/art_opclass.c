@@ -336,20 +336,29 @@ art_other_default(Oid family, Oid input, Oid type)
 	return default_class;
 }
 
-/* The name of an operator class as SQL has it. */
-static char *
-class_name(Oid opclass)
+/* See key.h. */
+List *
+art_opclass_name(Oid opclass)
 {
 	HeapTuple	tup = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	Form_pg_opclass form;
-	char	   *name;
+	List	   *name;
 
 	if (!HeapTupleIsValid(tup))
 		elog(ERROR, "cache lookup failed for operator class %u", opclass);
 	form = (Form_pg_opclass) GETSTRUCT(tup);
-	name = quote_qualified_identifier(get_namespace_name(form->opcnamespace), NameStr(form->opcname));
+	name = list_make2(makeString(get_namespace_name(form->opcnamespace)), makeString(pstrdup(NameStr(form->opcname))));
 	ReleaseSysCache(tup);
 	return name;
+}
+
+/* The same as SQL has it. */
+static const char *
+class_name(Oid opclass)
+{
+	List	   *name = art_opclass_name(opclass);
+
+	return quote_qualified_identifier(strVal(linitial(name)), strVal(lsecond(name)));
 }
 
 /* See key.h. */

@@ -469,6 +469,10 @@ extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
 
 /* ---- operator classes (art_opclass.c) ------------------------------------ */
+
+/* Schema and name, allocated. */
+extern List *art_opclass_name(Oid opclass);
+
 extern bool artvalidate(Oid opclassoid);
 
 /*
