@@ -238,17 +238,38 @@ tap_rand(uint64_t *s)
 	return x * UINT64_C(0x2545F4914F6CDD1D);
 }
 
+static uint64_t
+scale(void)
+{
+	const char *e = getenv("TAP_SCALE");
+
+	return e ? strtoull(e, NULL, 10) : 100;
+}
+
 uint64_t
 tap_scaled(uint64_t n)
 {
-	const char *e = getenv("TAP_SCALE");
-	uint64_t	pct = e ? strtoull(e, NULL, 10) : 100;
-
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	n /= 8;
 #endif
-	n = n * pct / 100;
+	n = n * scale() / 100;
 	return n ? n : 1;
+}
+
+bool
+tap_shortened(void)
+{
+	return scale() < 100;
+}
+
+bool
+tap_races_only(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	return tap_shortened();
+#else
+	return false;
+#endif
 }
 
 bool

@@ -43,6 +43,12 @@ extern uint64_t tap_rand(uint64_t *s);
 /* How much work: TAP_SCALE per cent of n, less under a sanitizer. */
 extern uint64_t tap_scaled(uint64_t n);
 
+/* Is it less than the whole work? */
+extern bool tap_shortened(void);
+
+/* A shortened run under TSan: what needs one thread only is left out, for it has no race to show. */
+extern bool tap_races_only(void);
+
 /* Called at every AX_POINT when set. */
 extern void (*volatile tap_point_hook) (const char *name);
 

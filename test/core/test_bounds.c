@@ -883,24 +883,27 @@ main(void)
 {
 	port = ax_port_default;
 	port.yield = count_yield;
-	test_dropped();
-	test_latched();
-	test_magazines();
-	test_idle();
-	test_on_its_way();
-	test_inner();
-	test_lengths(256);
-	test_lengths(1024);
-	test_lengths(8192);
-	test_smallest();
-	test_heir(0);
-	test_heir(1);
-	test_advances();
-	test_hurry(AX_ART_OLC, 0);
-	test_hurry(AX_BTREE_OLC, 4096);
-	for (int e = 0; e < AX_STRUCTURES; e++)
-		if (e != AX_ART_COARSE && e != AX_BTREE_COARSE && e != AX_HYDRA_COARSE)
-			test_breath((ax_structure) e);
+	if (!tap_races_only())
+	{
+		test_dropped();
+		test_latched();
+		test_magazines();
+		test_idle();
+		test_on_its_way();
+		test_inner();
+		test_lengths(256);
+		test_lengths(1024);
+		test_lengths(8192);
+		test_smallest();
+		test_heir(0);
+		test_heir(1);
+		test_advances();
+		test_hurry(AX_ART_OLC, 0);
+		test_hurry(AX_BTREE_OLC, 4096);
+		for (int e = 0; e < AX_STRUCTURES; e++)
+			if (e != AX_ART_COARSE && e != AX_BTREE_COARSE && e != AX_HYDRA_COARSE)
+				test_breath((ax_structure) e);
+	}
 	test_together();
 	return tap_done();
 }

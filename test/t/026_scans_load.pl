@@ -92,6 +92,9 @@ sub wait_for_workers
 		return 1 if nappers() >= 3;
 		sleep 0.02;
 	}
+	diag($node->safe_psql('postgres', q{
+		SELECT pid, leader_pid, backend_type, state, wait_event, left(query, 60) FROM pg_stat_activity;
+		SELECT indexrelname, state, reason FROM artidx_indexes}));
 	return 0;
 }
 
