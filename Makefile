@@ -3,7 +3,7 @@
 #   make help                      this list
 #   make && sudo make install      build and install for the pg_config in PATH
 #   make check                     the quick tests, some three minutes
-#   make test                      every test, in throwaway clusters, some half an hour
+#   make test                      every test, in throwaway clusters, some twenty minutes
 #   make test PARTS=regress:unique one test; also core:NAME, isolation:NAME, tap:NAME
 #   make demo                      art beside btree, in a throwaway cluster
 #   make bench                     the whole table, art beside nbtree and hash
