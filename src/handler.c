@@ -25,6 +25,7 @@
 #include "am/am.h"
 #include "area/area.h"
 #include "plan/plan.h"
+#include "scan/scan.h"
 
 /*
  * Strategies 1 to 5 and support functions 1 to 6 are nbtree's, in every

@@ -14,7 +14,10 @@
 
 #include "build/build.h"
 #include "ddl/ddl.h"
-#include "live/art_workers.h"
+#include "live/background.h"
+#include "saved/saved.h"
+#include "survive/survive.h"
+#include "work/work.h"
 #include "live/live.h"
 #include "plan/plan.h"
 #include "views/views.h"
@@ -50,6 +53,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		art_shmem_init();
+		art_judge_by(art_judge);
 		art_before_detach(art_own_builds_exit);
 		art_replace_init();
 		art_plan_costs_init(art_replacing_btree);

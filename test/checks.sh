@@ -89,17 +89,17 @@ check_eval()
 {
 	local names='ExecPrepareExpr|ExecInitExpr|ExecEvalExpr\w*|ExecPrepareQual|ExecQual\w*|FormIndexDatum|BuildIndexInfo|RelationGetIndexExpressions|RelationGetIndexPredicate|table_index_build_\w+|table_index_validate_scan|(Oid)?FunctionCall\w*|OidInputFunctionCall|OidOutputFunctionCall|InputFunctionCall\w*|OutputFunctionCall|ApplySort\w*Comparator|PrepareSortSupport\w*|datum_image_eq|ExecInsertIndexTuples'
 	local allowed='
-		plan/art_joinexec.c: ExecQual
-		plan/art_executor.c: BuildIndexInfo
-		build/art_btlimit.c: BuildIndexInfo FormIndexDatum
-		build/art_pbuild.c: BuildIndexInfo
-		build/art_buildscan.c: FormIndexDatum table_index_build_scan table_index_build_range_scan
-		views/art_checkfn.c: BuildIndexInfo table_index_build_range_scan'
-	# art_joinexec: the statement's own conditions, as a nested loop's
-	# art_executor: what core's executor does for a row that is inserted, as its inserter
-	# art_btlimit: of the index of a constraint, which has neither expressions nor a predicate
-	# art_pbuild, art_buildscan: CREATE INDEX, where core has made the owner the current user
-	# art_checkfn: between art_check_begin and art_check_end, as src/eval says
+		plan/join_executor.c: ExecQual
+		plan/on_conflict.c: BuildIndexInfo
+		build/btree_limit.c: BuildIndexInfo FormIndexDatum
+		build/parallel_create.c: BuildIndexInfo
+		build/table_scan.c: FormIndexDatum table_index_build_scan table_index_build_range_scan
+		views/check_function.c: BuildIndexInfo table_index_build_range_scan'
+	# join_executor: the statement's own conditions, as a nested loop's
+	# on_conflict: what core's executor does for a row that is inserted, as its inserter
+	# btree_limit: of the index of a constraint, which has neither expressions nor a predicate
+	# parallel_create, table_scan: CREATE INDEX, where core has made the owner the current user
+	# check_function: between art_check_begin and art_check_end, as src/eval says
 	local f name
 
 	while IFS=: read -r f name; do

@@ -5,7 +5,7 @@
  *
  * An index's structure is an ArtEntry here.  Rooms above ask for it, for its
  * state and its handle, and for room when memory is full.  Its members are for
- * those who include art_shared.h.
+ * those who include shared_state.h.
  *
  * src/README.md: Residency
  */
@@ -25,7 +25,7 @@
 #include "core/ax.h"
 #include "key/key.h"
 
-/* ---- art_options.c ---- */
+/* ---- options.c ---- */
 
 #define ART_AM_NAME "art"
 
@@ -81,7 +81,7 @@ extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 extern int	art_fillfactor(Relation index);
 #define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 
-/* ---- art_keep.c ---- */
+/* ---- crash_memory.c ---- */
 
 /*
  * A background worker may die in its SIGTERM handler (bgworker_die).  There the signal
@@ -94,7 +94,7 @@ extern void art_sigterm_resume(void);
 
 /*
  * This process is inside, and out again: in between it may change what outlives a
- * crash, and SIGQUIT waits (art_keep.c).  The word is this process's in shared memory.
+ * crash, and SIGQUIT waits (crash_memory.c).  The word is this process's in shared memory.
  * It counts, for a core call may be made under a lock.
  */
 extern volatile uint64 *art_inside;
@@ -116,7 +116,7 @@ ART_INSIDE_END(void)
 		art_quit_now();
 }
 
-/* ---- art_shmem.c ---- */
+/* ---- shared_memory.c ---- */
 
 /*
  * A load may be long.  Told to stop, it gives up soon, as if memory were full.  Set during its call
@@ -165,7 +165,7 @@ extern void art_busy(void);
 /* Housekeeping of the core, until nothing more can be freed at once; interruptible. */
 extern bool art_poll(void);
 
-/* ---- art_directory.c ---- */
+/* ---- directory.c ---- */
 
 typedef enum ArtState
 {
@@ -173,7 +173,7 @@ typedef enum ArtState
 	ART_BUILDING,
 	ART_READY,
 	ART_FOLLOWED				/* on a standby, and until its promotion is done:
-								 * kept by a follower (art_follow.c) */
+								 * kept by a follower (standby_readers.c) */
 } ArtState;
 
 typedef enum ArtReason			/* why absent; text in artidx_indexes.reason */
@@ -194,6 +194,16 @@ typedef enum ArtFull			/* of ART_WHY_MEMORY: what is full */
 	ART_FULL_DATABASE,
 	ART_FULL_ROLE
 } ArtFull;
+
+typedef enum ArtRoomFor
+{
+	ART_ROOM_NONE,				/* takes nothing from others: false at once */
+	ART_ROOM_INSERT,			/* a non-unique insert */
+	ART_ROOM_UNIQUE,			/* a unique insert, or a build that one waits for */
+	ART_ROOM_BUILD,				/* any other build */
+	ART_ROOM_AMBUILD			/* the same, of ambuild: what a rewritten index had
+								 * before goes first */
+} ArtRoomFor;
 
 typedef enum ArtBuildSource
 {
@@ -234,7 +244,7 @@ extern bool art_entry_native(ArtEntry *e);
 /*
  * State and generation, read from shared memory with acquire.  A full barrier
  * stands before.  So a builder that publishes BUILDING later sees what the
- * caller stored earlier (art_plain.c).
+ * caller stored earlier (insert_unchecked.c).
  */
 extern ArtState art_entry_state(ArtEntry *e, uint64 *gen);
 
@@ -260,7 +270,7 @@ extern bool art_is_art_index(Relation rel);
  */
 extern bool art_entry_over_cap(const ArtEntry *e);
 
-/* ---- art_follow.c ---- */
+/* ---- standby_readers.c ---- */
 
 extern bool art_standby;		/* the setting */
 
@@ -290,75 +300,7 @@ extern void art_followed_settle(ArtEntry *e);
 /* A plan on a standby missed an index: is there a follower for this database? */
 extern void art_follow_ask(void);
 
-/* ---- art_memory.c ---- */
-
-/*
- * The same, of CREATE UNIQUE INDEX CONCURRENTLY.  Its second phase needs the
- * structure, so it ends here, where nobody has to insert into the index yet.
- */
-extern void art_report_unbuilt(Relation index) __attribute__((noreturn));
-
-typedef enum ArtRoomFor
-{
-	ART_ROOM_NONE,				/* takes nothing from others: false at once */
-	ART_ROOM_INSERT,			/* a non-unique insert */
-	ART_ROOM_UNIQUE,			/* a unique insert, or a build that one waits for */
-	ART_ROOM_BUILD,				/* any other build */
-	ART_ROOM_AMBUILD			/* the same, of ambuild: what a rewritten index had
-								 * before goes first */
-} ArtRoomFor;
-
-/*
- * A core call on this structure said AX_NOMEM.  True: there may be room now,
- * start over from reading the state (this very index may have been sealed
- * meanwhile).  False: nothing is to be had.  The caller holds no stripe,
- * epoch or critical section; waits at most some 100 ms, interruptible.  May
- * seal another index, with a WARNING.
- */
-extern bool art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what);
-
-/*
- * Seal: READY -> ABSENT, out of plans, its memory freed; a WARNING.  Does
- * nothing when the generation is gone already.
- */
-extern void art_seal(Relation index, ArtEntry *e, uint64 gen);
-
-/* The same for a given reason. */
-extern void art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full);
-
-/*
- * The directory entry of an index's current physical identity, made if it is
- * not there.  ERROR 53200 when there is no memory even for that.  The pointer
- * is good for as long as the caller has the relation open (an entry is only
- * recycled when its index is gone).
- */
-extern ArtEntry *art_entry(Relation index);
-
-/*
- * ERROR 53200, which tells what is full: for an absent index what it was absent
- * for, else what art_make_room found last in this process.
- */
-extern void art_report_nomem(Relation index) __attribute__((noreturn));
-
-extern void art_refuse_over_cap(Relation index, ArtEntry *e);
-
-/* The limit that was full when this process last called art_make_room. */
-extern ArtFull art_refused(void);
-
-/*
- * ambuild ended without a structure for want of memory: sealed, with a
- * WARNING. e NULL: not even an entry could be had. bytes: how many it would
- * have taken, about; 0: not known.  The full limit is the one that
- * art_make_room has found.
- */
-extern void art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes);
-
-/* ---- art_surplus.c ---- */
-
-/* VACUUM's passes over a structure, which give back what it does not need. */
-extern void art_compact_index(ax_tree *tree, uint64 gen);
-
-/* ---- art_report.c ---- */
+/* ---- error_reports.c ---- */
 
 /*
  * A core call gave a status that it cannot give: the structure is not what it
@@ -381,7 +323,7 @@ extern bool art_may_see_rows(Relation index);
 extern void art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
 			__attribute__((noreturn));
 
-/* ---- art_interlock.c ---- */
+/* ---- vacuum_interlock.c ---- */
 
 typedef struct ArtHazard ArtHazard; /* a slot in shared memory */
 
@@ -423,7 +365,7 @@ extern void art_interlock_share_end(Relation index);
 /* Stripe lock of a unique check (named LWLock tranche), by hash of the key. */
 extern LWLock *art_unique_stripe(Relation index, const uint8 *key, uint32 len);
 
-/* ---- art_flush.c ---- */
+/* ---- wal_flush.c ---- */
 
 /*
  * May structures of this index outlive a crash of the server?  Then what follows
@@ -448,7 +390,7 @@ struct IndexFetchTableData;
 extern XLogRecPtr art_row_lsn(Relation heap, struct IndexFetchTableData *fetch,
 							  ItemPointer tid);
 
-/* ---- art_result.c ---- */
+/* ---- sql_results.c ---- */
 
 /*
  * The row, or the rows, of a function of SQL that fills this many columns.  ERROR

@@ -17,7 +17,7 @@
 #include "area/area.h"
 #include "eval/eval.h"
 
-/* ---- art_heap.c ---- */
+/* ---- heap_rows.c ---- */
 
 typedef enum ArtHeapMode
 {
@@ -74,12 +74,12 @@ extern OffsetNumber art_visible_roots(Page page, OffsetNumber *roots);
 /* Errs: a row of the table has no root. */
 extern void art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off) __attribute__((noreturn));
 
-/* ---- art_buildscan.c ---- */
+/* ---- table_scan.c ---- */
 
 extern double art_build_heap_scan(Relation heap, Relation index, IndexInfo *info, bool progress,
 								  IndexBuildCallback callback, void *arg, TableScanDesc scan);
 
-/* ---- art_btlimit.c ---- */
+/* ---- btree_limit.c ---- */
 
 typedef enum ArtLimit
 {
@@ -99,7 +99,7 @@ extern void art_check_btree_limit(Relation heap, Relation index, ArtLimit *limit
 /* The same of all rows of a table, with an index that is to be a constraint's. */
 extern void art_check_rows_btree_limit(Relation heap, Relation index);
 
-/* ---- art_validate.c ---- */
+/* ---- refusals.c ---- */
 
 /*
  * Is the index one that the user asks for now?  And
@@ -109,7 +109,7 @@ extern bool art_index_is_new(Relation index);
 extern void art_check_supported(Relation heap, Relation index,
 								struct IndexInfo *indexInfo);
 
-/* ---- art_run.c ---- */
+/* ---- sorted_run.c ---- */
 
 /* subphases of pg_stat_progress_create_index (1 is "initializing") */
 #define ART_PHASE_HEAP_SCAN	2	/* scanning table, sorting runs */
@@ -117,7 +117,7 @@ extern void art_check_supported(Relation heap, Relation index,
 
 /*
  * A run of encoded keys (with TIDs), sorted and loaded when full: shared by
- * CREATE INDEX and the rebuild (src/build/art_run.c).  Bounded by
+ * CREATE INDEX and the rebuild (src/build/sorted_run.c).  Bounded by
  * maintenance_work_mem.
  */
 typedef struct ArtRun ArtRun;
@@ -141,17 +141,17 @@ extern uint64 art_run_end(ArtRun *run);
 
 /*
  * ERROR 23505 of a build: two live rows have this key (without TID); unless a
- * NULL makes them differ, then it returns (art_run.c).
+ * NULL makes them differ, then it returns (sorted_run.c).
  */
 extern void art_build_duplicate(Relation heap, Relation index,
 								const ArtKeyDesc *kd, const uint8 *key,
 								uint32 keylen);
 
-/* ---- art_prove.c ---- */
+/* ---- uniqueness_proof.c ---- */
 
 /*
  * The proof that no two live rows have the same key, without a structure
- * (art_prove.c), for an ambuild that got no memory for one.  Keys go in, in
+ * (uniqueness_proof.c), for an ambuild that got no memory for one.  Keys go in, in
  * any order.  The end raises the error of a build that found a duplicate.
  */
 typedef struct ArtProof ArtProof;
@@ -161,11 +161,11 @@ extern void art_proof_add(ArtProof *proof, const uint8 *key, uint32 keylen,
 						  bool hasnull);
 extern void art_proof_end(ArtProof *proof);
 
-/* ---- art_equal.c ---- */
+/* ---- equal_entries.c ---- */
 
 /*
  * The entries whose columns are those of a key, in order, batch by batch
- * (art_equal.c).  It is ax_lookup where only TIDs follow the columns.  Else it
+ * (equal_entries.c).  It is ax_lookup where only TIDs follow the columns.  Else it
  * is a scan with keys, since an entry's payload is its own.
  */
 #define ART_EQUAL_BATCH 32
@@ -195,7 +195,7 @@ extern ax_status art_equal_next(ArtEqual *q);
 extern ax_status art_equal_remove(ArtEqual *q, uint32 i);
 extern void art_equal_end(ArtEqual *q);
 
-/* ---- art_builder.c ---- */
+/* ---- heap_build.c ---- */
 
 typedef enum ArtPartRole
 {
@@ -236,7 +236,7 @@ extern void art_own_builds_exit(void);
 extern void art_own_builds_reparent(SubTransactionId subid,
 									SubTransactionId parent);
 
-/* ---- sorting by comparison (art_cmpsort.c) ---- */
+/* ---- sorting by comparison (compared_sort.c) ---- */
 
 typedef struct ArtSort ArtSort;
 extern ArtSort *art_sort_begin(const ArtKeyDesc *kd, bool tids, Size budget,

@@ -15,7 +15,7 @@
 
 #include "build/build.h"
 
-/* ---- art_replace.c ---- */
+/* ---- replace_btree.c ---- */
 
 extern bool art_replacing_btree(void);	/* in this session */
 
@@ -45,18 +45,18 @@ extern Oid	art_index_column_type(IndexStmt *stmt, int i, Oid relid, const char *
 /* The type that a column will have when the constraints of the statement are made. */
 extern Oid	art_column_type_after(AlterTableStmt *stmt, Oid relid, const char *column);
 
-/* ---- art_using.c ---- */
+/* ---- using_clause.c ---- */
 
 /* Is the access method written out in the statement's text? */
 extern bool art_index_says_using(const IndexStmt *stmt, const char *query);
 extern bool art_exclusion_says_using(const Constraint *con, const char *query);
 extern bool art_exclusions_say_using(const CreateStmt *stmt, const char *query);
 
-/* ---- art_utility.c ---- */
+/* ---- utility_hook.c ---- */
 
 extern void art_utility_install(void);
 
-/* ---- art_hints.c ---- */
+/* ---- error_hints.c ---- */
 
 /*
  * From 18 on core asks an access method for its equality operator; before, it
@@ -91,7 +91,7 @@ extern bool art_table_subscribed(Oid relid);
  */
 extern void art_explain(MemoryContext context, Node *stmt);
 
-/* ---- art_remake.c ---- */
+/* ---- remake_as_btree.c ---- */
 
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);
@@ -132,12 +132,12 @@ extern const char *art_self_referenced(CreateStmt *stmt);
 extern bool art_remake(AlterTableStmt *stmt);
 extern void art_remake_for_index(IndexStmt *stmt);
 
-/* ---- art_attach.c ---- */
+/* ---- add_constraint.c ---- */
 
 extern bool art_attach_applies(Node *stmt);
 extern AlterTableStmt *art_attach(AlterTableStmt *stmt, const char *queryString);
 
-/* ---- art_opfamily.c ---- */
+/* ---- opfamily_copies.c ---- */
 
 /* A member of an operator family: an operator for searching, or a function. */
 typedef struct ArtMember
@@ -164,7 +164,7 @@ typedef struct ArtFamilyChange ArtFamilyChange;
 extern ArtFamilyChange *art_family_before(Node *stmt);
 extern void art_family_after(ArtFamilyChange *change);
 
-/* ---- art_mirror.c ---- */
+/* ---- mirror_opclasses.c ---- */
 
 /*
  * The operator class of the access method that is the same to a column as this
@@ -197,7 +197,7 @@ extern void art_class_after(CreateOpClassStmt *stmt);
  */
 extern bool art_drops_nothing(Node *stmt);
 
-/* ---- art_default.c ---- */
+/* ---- default_opclass.c ---- */
 
 /*
  * A statement may make indexes of art: the operator classes that are btree's

@@ -40,7 +40,7 @@
  * current user of a session.  A background worker runs them as the owner, too.
  *
  * CREATE INDEX, REINDEX and what rewrites a table are core's, which decides as whom and with which
- * search_path they run (am/art_build.c).  So are rows that are inserted.
+ * search_path they run (am/ambuild.c).  So are rows that are inserted.
  *
  * src/README.md: Evaluation
  */
@@ -55,7 +55,7 @@
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
 
-/* ---- art_whose.c ---- */
+/* ---- whose_code.c ---- */
 
 /*
  * Settings of a background worker of ours, before it is connected to a database.  From here on
@@ -106,7 +106,7 @@ art_index_is_plain(Relation index)
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
 }
 
-/* ---- art_eval.c ---- */
+/* ---- evaluate.c ---- */
 
 /*
  * The columns of an index, of one row after the other.  All but art_eval_begin() is called as the
@@ -149,7 +149,7 @@ art_eval_memory(const ArtEval *eval)
 	return eval->econtext->ecxt_per_tuple_memory;
 }
 
-/* ---- art_eval.c: functions of operator classes ---- */
+/* ---- evaluate.c: functions of operator classes ---- */
 
 /* The comparison of two values, or an operator of a scan: as nbtree, as the current user. */
 static inline Datum

@@ -12,10 +12,10 @@
 #include "datatype/timestamp.h"
 #include "utils/hsearch.h"
 
-#include "area/art_shared.h"
+#include "area/shared_state.h"
 #include "build/build.h"
 
-/* ---- art_touched.c ---- */
+/* ---- touched_rows.c ---- */
 
 #define ART_PAGE_WORDS	((MaxHeapTuplesPerPage + 63) / 64)
 
@@ -70,7 +70,7 @@ extern bool art_touched_all_swept(const ArtTouched *t);
 extern bool art_touched_must_sweep(const ArtTouched *t);
 extern void art_touched_swept(ArtTouched *t, bool forget);
 
-/* ---- art_kept.c ---- */
+/* ---- followed_indexes.c ---- */
 
 #define ART_FAILED_MS		60000	/* before an index that failed is begun again */
 
@@ -109,7 +109,7 @@ typedef struct ArtFollowed
 	bool		page_begun;
 	uint64		page_left[ART_PAGE_WORDS];	/* of next_block */
 
-	/* where a step is, and errors of rows: art_doubtful.c */
+	/* where a step is, and errors of rows: rows_in_error.c */
 	ArtHeapRoots at;
 	BlockNumber at_block;
 	ItemPointerData erred;		/* a row that did once */
@@ -133,7 +133,7 @@ extern const char *art_kept_reason(int sqlstate);
 extern void art_kept_tell_why(Oid indexoid, const ArtLocator *loc, const char *why);
 extern void art_kept_not_begun(Oid indexoid, const ArtLocator *loc, int sqlstate);
 
-/* ---- art_doubtful.c ---- */
+/* ---- rows_in_error.c ---- */
 
 typedef enum ArtVerdict
 {
@@ -146,7 +146,7 @@ extern ArtVerdict art_doubt(ArtFollowed *x, int sqlstate, const char **why);
 extern void art_doubtful_read_again(ArtFollowed *x);
 extern void art_doubtful_leave_out(const ArtFollowed *x, BlockNumber block, uint64 *roots);
 
-/* ---- art_keepup.c ---- */
+/* ---- catch_up.c ---- */
 
 extern ArtFollowed *art_keepup_begin(Oid indexoid, bool *again);
 extern bool art_keepup_build(ArtFollowed *x);
@@ -154,7 +154,7 @@ extern bool art_keepup_sweep(ArtFollowed *x);
 extern void art_keepup_erred(ArtFollowed *x);
 extern bool art_keepup(ArtFollowed *x, bool last);
 
-/* ---- art_wal.c ---- */
+/* ---- wal_reader.c ---- */
 
 extern XLogRecPtr art_wal_begin(void);
 extern XLogRecPtr art_wal_read(XLogRecPtr until, bool *look);

@@ -40,7 +40,7 @@
 #define ART_MARK_VALUE		0x01
 #define ART_MARK_NULL_LAST	0x02
 
-/* How one column's body is encoded; one row of the table in art_encode.c. */
+/* How one column's body is encoded; one row of the table in encode.c. */
 typedef enum ArtEncKind
 {
 	ART_ENC_NONE = 0,			/* not supported (yet) */
@@ -66,9 +66,9 @@ typedef enum ArtEncKind
 	ART_ENC_FLOAT4,				/* both floats as float8, so that cross-type
 								 * bounds are exact: 8 bytes; lossy */
 	ART_ENC_FLOAT8,
-	ART_ENC_INTERVAL,			/* 10 bytes, lossy (art_types.c) */
-	ART_ENC_NUMERIC,			/* lossy (art_numeric.c) */
-	ART_ENC_INET,				/* art_types.c */
+	ART_ENC_INTERVAL,			/* 10 bytes, lossy (encode_types.c) */
+	ART_ENC_NUMERIC,			/* lossy (encode_numeric.c) */
+	ART_ENC_INET,				/* encode_types.c */
 	ART_ENC_BIT,				/* bit, varbit: as bytea, then a byte */
 	ART_ENC_DATUM				/* none: the datum as it is, see below */
 } ArtEncKind;
@@ -100,7 +100,7 @@ typedef struct ArtKeyCol
 	char		align;
 	Oid			cmp;			/* support function 1 */
 	Oid			sort;			/* support function 2, or invalid */
-	Oid			rows;			/* an expression's type with rows in it, or invalid: art_flat.c */
+	Oid			rows;			/* an expression's type with rows in it, or invalid: flatten.c */
 } ArtKeyCol;
 
 /*
@@ -112,7 +112,7 @@ typedef struct ArtCmp
 	MemoryContext cxt;			/* of all this */
 	MemoryContext tmp;			/* of one comparison */
 	struct ArtBuf *scratch;		/* two: aligned copies */
-	struct ArtWalk *walk;		/* src/area/art_compared.c's */
+	struct ArtWalk *walk;		/* src/area/compared_calls.c's */
 	FmgrInfo	fn[FLEXIBLE_ARRAY_MEMBER];	/* by key column */
 } ArtCmp;
 
@@ -195,7 +195,7 @@ extern ArtKeyDesc *art_keydesc_facts(Relation index, MemoryContext cxt);
 /* Give a copy of a description what it needs to compare, in cxt. */
 extern void art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt);
 
-/* Is a comparison function of a type, or one of its parts, not core's (art_doubt.c)? */
+/* Is a comparison function of a type, or one of its parts, not core's (doubted_order.c)? */
 extern bool art_cmp_doubtful(Oid cmp, Oid type);
 
 /* Does the index compare its keys (art_keydesc_build's compared)? */
@@ -263,7 +263,7 @@ extern const uint8 *art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 extern const uint8 *art_skip_col_within(const ArtKeyCol *col, const uint8 *p,
 										const uint8 *end);
 
-/* ---- order (art_compare.c, art_encode.c) ---- */
+/* ---- order (compared_order.c, encode.c) ---- */
 
 /*
  * <0, 0, >0: a whole entry (TID included) against a position.  A position is
@@ -333,7 +333,7 @@ art_tid_unpack(uint64 t, ItemPointerData *tid)
 	ItemPointerSet(tid, (BlockNumber) (t >> 16), (OffsetNumber) (t & 0xFFFF));
 }
 
-/* ---- scan keys (art_scankey.c, art_array.c) ---- */
+/* ---- scan keys (scan_keys.c, array_keys.c) ---- */
 
 /*
  * The range that scan keys leave of one column, in its encoded form: the
@@ -392,7 +392,7 @@ typedef struct ArtScanPlan
 								 * entry between lo and hi matches */
 	int			residual_upto;	/* highest key column any residual needs */
 
-	/* art_scankey.c's own */
+	/* scan_keys.c's own */
 	const ArtKeyDesc *kd;
 	MemoryContext cxt;
 	ArtArrays  *arrays;			/* NULL: there never were any */
@@ -468,7 +468,7 @@ extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *
 extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
 
-/* ---- operator classes (art_opclass.c) ------------------------------------ */
+/* ---- operator classes (opclass_rules.c) ------------------------------------ */
 
 /* Schema and name, allocated. */
 extern List *art_opclass_name(Oid opclass);
@@ -496,7 +496,7 @@ extern Oid	art_other_default(Oid family, Oid input, Oid type);
 
 /*
  * ERROR if the new index has such a class because core knew none that fits better.
- * Where a statement names one, ddl/art_default.c has made the better one first.
+ * Where a statement names one, ddl/default_opclass.c has made the better one first.
  */
 extern void art_refuse_default(Relation index);
 

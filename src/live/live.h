@@ -10,7 +10,7 @@
 
 #include "area/area.h"
 
-/* ---- art_residency.c ---- */
+/* ---- residency.c ---- */
 
 /*
  * Make the structure READY, building it here or waiting for the one who
@@ -54,7 +54,7 @@ extern uint64 art_ambuild_begin(Relation heap, Relation index, ArtEntry **e);
 extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 							double ms);
 
-/* ---- art_ask.c ---- */
+/* ---- launcher_requests.c ---- */
 
 /*
  * Ask for a background build of this database's absent indexes (autobuild);
@@ -62,7 +62,7 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
  */
 extern void art_request_build(Oid indexoid);
 
-/* ---- art_patience.c ---- */
+/* ---- build_wait.c ---- */
 
 extern void art_patience_init(void);	/* from _PG_init */
 
@@ -85,7 +85,7 @@ extern bool art_awaitable(Relation index);
  */
 extern bool art_await_build(Relation index, double rows, Cost saves);
 
-/* ---- art_switch.c ---- */
+/* ---- switch_options.c ---- */
 
 /*
  * The options may have been altered since the structure was opened: tell it
@@ -108,7 +108,7 @@ extern void art_apply_kind(Relation index, ArtEntry *e, bool compared);
  */
 extern void art_tail_drain(ArtEntry *e, uint64 gen);
 
-/* ---- art_rowtype.c ---- */
+/* ---- row_type_change.c ---- */
 
 /* The changes of a statement to row types, and to how values are stored. */
 typedef struct ArtRowChange

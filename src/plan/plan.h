@@ -5,14 +5,14 @@
  *
  * src/README.md: The planner
  */
-#ifndef ART_PLAN_ROOM_H
-#define ART_PLAN_ROOM_H
+#ifndef ART_PLAN_H
+#define ART_PLAN_H
 
 #include "optimizer/planner.h"
 
 #include "area/area.h"
 
-/* ---- art_cost.c ---- */
+/* ---- scan_cost.c ---- */
 
 struct PlannerInfo;
 struct IndexPath;
@@ -21,7 +21,7 @@ extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 							Selectivity *selectivity, double *correlation,
 							double *pages);
 
-/* The planner's facts of a READY index (src/plan/art_cost.c). */
+/* The planner's facts of a READY index (src/plan/scan_cost.c). */
 extern bool art_planner_stats(Relation index, BlockNumber *pages,
 							  double *entries, int *height);
 
@@ -29,15 +29,15 @@ extern bool art_planner_stats(Relation index, BlockNumber *pages,
 extern int	art_tree_height(Relation index);
 #endif
 
-/* ---- art_btsize.c ---- */
+/* ---- btree_size.c ---- */
 
-/* Planning as with btree in its place (src/plan/art_btsize.c). */
+/* Planning as with btree in its place (src/plan/btree_size.c). */
 extern void art_plan_costs_init(bool (*replacing_btree) (void));
 extern bool art_costs_as_btree(void);
 extern void art_btree_size(Relation index, double entries, double rows,
 						   BlockNumber *pages, int *height);
 
-/* ---- art_await.c ---- */
+/* ---- absent_index.c ---- */
 
 struct IndexOptInfo;
 extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
@@ -49,29 +49,29 @@ extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
 extern PlannedStmt *art_plan_patiently(planner_hook_type plan_it, Query *parse,
 									   ART_PLAN_PARAMETERS);
 
-/* ---- art_planner.c ---- */
+/* ---- planner_hooks.c ---- */
 
 extern void art_planner_install(void);
 
 /* The art operator class of the same name and input type as a btree one. */
 extern Oid	art_opclass_twin(Oid btopclass, Oid artam);
 
-/* ---- art_join.c ---- */
+/* ---- join_paths.c ---- */
 
-/* Batched joins: the setting and the hook (src/plan/art_join.c). */
+/* Batched joins: the setting and the hook (src/plan/join_paths.c). */
 extern void art_batch_install(void);
 
-/* ---- art_rowcompare.c ---- */
+/* ---- row_compare.c ---- */
 
 extern void art_simplify_row_comparisons(struct PlannerInfo *root,
 										 struct IndexPath *path);
 
-/* ---- art_executor.c ---- */
+/* ---- on_conflict.c ---- */
 
 extern void art_executor_install(void);
 
-/* ---- art_statement.c ---- */
+/* ---- statement_hooks.c ---- */
 
 extern void art_statement_install(void);
 
-#endif							/* ART_PLAN_ROOM_H */
+#endif							/* ART_PLAN_H */

@@ -9,7 +9,7 @@
 
 #include "utils/rel.h"
 
-/* ---- art_stat.c ---- */
+/* ---- index_views.c ---- */
 
 /*
  * Open an index by OID, its table locked first; ERROR 42809 when it is not one
@@ -18,7 +18,7 @@
 extern Relation art_stat_open(Oid indexoid, Oid *heapoid);
 extern void art_stat_close(Relation index, Oid heapoid);
 
-/* ---- art_recheck.c ---- */
+/* ---- check_after_crash.c ---- */
 
 extern void art_recheck_init(void); /* from _PG_init, preloading */
 

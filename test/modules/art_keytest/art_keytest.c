@@ -25,17 +25,17 @@
 #include "utils/snapmgr.h"
 
 /* the files under test */
-#include "../../../src/eval/art_whose.c"
-#include "../../../src/eval/art_eval.c"
-#include "../../../src/key/art_buf.c"
-#include "../../../src/key/art_compare.c"
-#include "../../../src/key/art_doubt.c"
-#include "../../../src/key/art_encode.c"
-#include "../../../src/key/art_flat.c"
-#include "../../../src/key/art_numeric.c"
-#include "../../../src/key/art_types.c"
-#include "../../../src/key/art_array.c"
-#include "../../../src/key/art_scankey.c"
+#include "../../../src/eval/whose_code.c"
+#include "../../../src/eval/evaluate.c"
+#include "../../../src/key/buffer.c"
+#include "../../../src/key/compared_order.c"
+#include "../../../src/key/doubted_order.c"
+#include "../../../src/key/encode.c"
+#include "../../../src/key/flatten.c"
+#include "../../../src/key/encode_numeric.c"
+#include "../../../src/key/encode_types.c"
+#include "../../../src/key/array_keys.c"
+#include "../../../src/key/scan_keys.c"
 
 PG_MODULE_MAGIC;
 

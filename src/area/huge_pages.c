@@ -1,0 +1,272 @@
+/*
+ * huge_pages.c
+ *	  The memory that outlives a crash cycle: its mapping, in huge pages where they are
+ *	  to be had.
+ *
+ * The setting means what PostgreSQL's huge_pages means for its own memory, and
+ * huge_page_size is obeyed.  Where there are no huge pages the kernel is asked for
+ * transparent ones.
+ *
+ * Where the whole is reserved at the start nothing is given back.  A hole in it gives its
+ * reservation up, and another server may take the page.  A process that comes to the
+ * hole afterwards dies by SIGBUS.
+ *
+ * src/README.md: Memory that outlives a crash
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+
+#include "miscadmin.h"
+#include "storage/pg_shmem.h"
+#include "utils/guc.h"
+
+#include "area/shared_state.h"
+
+static const struct config_enum_entry huge_pages_options[] = {
+	{"off", HUGE_PAGES_OFF, false},
+	{"on", HUGE_PAGES_ON, false},
+	{"try", HUGE_PAGES_TRY, false},
+	{"true", HUGE_PAGES_ON, true},
+	{"false", HUGE_PAGES_OFF, true},
+	{"yes", HUGE_PAGES_ON, true},
+	{"no", HUGE_PAGES_OFF, true},
+	{"1", HUGE_PAGES_ON, true},
+	{"0", HUGE_PAGES_OFF, true},
+	{NULL, 0, false}
+};
+
+typedef enum ArtHuge
+{
+	ART_HUGE_OFF,
+	ART_HUGE_ON,
+	ART_HUGE_TRANSPARENT,
+	ART_HUGE_UNKNOWN
+} ArtHuge;
+
+static const struct config_enum_entry status_options[] = {
+	{"off", ART_HUGE_OFF, false},
+	{"on", ART_HUGE_ON, false},
+	{"transparent", ART_HUGE_TRANSPARENT, false},
+	{"unknown", ART_HUGE_UNKNOWN, false},
+	{NULL, 0, false}
+};
+
+static int	huge_setting = HUGE_PAGES_TRY;
+static int	huge_status = ART_HUGE_UNKNOWN;
+
+/* ---- what it is in ---- */
+
+static const char *
+status_name(ArtHuge status)
+{
+	const struct config_enum_entry *o = status_options;
+
+	while (o->val != (int) status)
+		o++;
+	return o->name;
+}
+
+/*
+ * See shared_state.h.
+ */
+const char *
+art_huge_pages(void)
+{
+	return status_name((ArtHuge) huge_status);
+}
+
+static void
+set_status(ArtHuge status)
+{
+	SetConfigOption("artidx.huge_pages_status", status_name(status),
+					PGC_INTERNAL, PGC_S_DYNAMIC_DEFAULT);
+}
+
+/*
+ * Is this address in huge pages?  PostgreSQL's setting does not say ("try"), and before
+ * 17 nothing else does; the kernel names such a mapping.
+ */
+static ArtHuge
+huge_at(const void *p)
+{
+	ArtHuge		answer = ART_HUGE_UNKNOWN;
+#ifdef __linux__
+	FILE	   *f = fopen("/proc/self/maps", "r");
+	char		line[1024];
+
+	if (f == NULL)
+		return answer;
+	while (fgets(line, sizeof(line), f))
+	{
+		unsigned long from;
+		unsigned long to;
+
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2 &&
+			(uintptr_t) p >= from && (uintptr_t) p < to)
+		{
+			answer = strstr(line, "hugepage") || strstr(line, "/hugetlb") ?
+				ART_HUGE_ON : ART_HUGE_OFF;
+			break;
+		}
+	}
+	fclose(f);
+#endif
+	return answer;
+}
+
+/*
+ * See shared_state.h.
+ */
+void
+art_huge_look(const void *p)
+{
+	set_status(huge_at(p));
+}
+
+/*
+ * See shared_state.h.
+ */
+bool
+art_may_discard(void)
+{
+	return huge_status != ART_HUGE_ON;
+}
+
+/* ---- the mapping ---- */
+
+/* MAP_FAILED, with errno. */
+static void *
+map(Size size, int flags)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+/*
+ * Ask for transparent huge pages.  True: the kernel gives such to those who ask.
+ */
+static bool
+advise_huge(void *p, Size size)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+	FILE	   *f;
+	char		line[128];
+	bool		given = false;
+
+	if (madvise(p, size, MADV_HUGEPAGE) != 0)
+		return false;
+	f = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "r");
+	if (f != NULL)
+	{
+		given = fgets(line, sizeof(line), f) != NULL &&
+			!strstr(line, "[never]") && !strstr(line, "[deny]");
+		fclose(f);
+	}
+	return given;
+#else
+	return false;
+#endif
+}
+
+/*
+ * See shared_state.h.
+ */
+void *
+art_keep_map(Size size)
+{
+	void	   *p = MAP_FAILED;
+	Size		mapped = size;
+	ArtHuge		status = ART_HUGE_OFF;
+
+	if (huge_setting != HUGE_PAGES_OFF)
+	{
+		Size		page;
+		int			flags;
+		Size		rounded;
+
+		GetHugePageSize(&page, &flags);
+		if (page == 0 && huge_setting == HUGE_PAGES_ON)
+			ereport(FATAL,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("huge pages not supported on this platform"),
+					 errhint("Set the configuration parameter \"artidx.huge_pages\" to \"try\" or \"off\".")));
+		if (page != 0)
+		{
+			rounded = add_size(size, page - 1) / page * page;
+			p = map(rounded, flags);
+			if (p != MAP_FAILED)
+			{
+				status = ART_HUGE_ON;
+				mapped = rounded;
+			}
+			else if (huge_setting == HUGE_PAGES_ON)
+				ereport(FATAL,
+						(errcode(ERRCODE_OUT_OF_MEMORY),
+						 errmsg("could not map %zu bytes of shared memory for art indexes in huge pages: %m",
+								rounded),
+						 errdetail("They are %zu huge pages of %zu kB, besides those of PostgreSQL's own memory.",
+								   rounded / page, page / 1024),
+						 errhint("Let the kernel have more huge pages, decrease the configuration parameter \"artidx.memory\", "
+								 "or set \"artidx.huge_pages\" to \"try\" or \"off\".")));
+			else
+				elog(DEBUG1, "artidx: mmap(%zu) with MAP_HUGETLB failed, huge pages disabled: %m", rounded);
+		}
+	}
+	if (p == MAP_FAILED)
+	{
+		p = map(size, 0);
+		if (p == MAP_FAILED)
+			ereport(FATAL,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("could not map %zu bytes of shared memory for art indexes: %m", size),
+					 errhint("Decrease the configuration parameter \"artidx.memory\".")));
+		if (huge_setting != HUGE_PAGES_OFF && advise_huge(p, size))
+			status = ART_HUGE_TRANSPARENT;
+	}
+#ifdef MADV_DONTDUMP
+	(void) madvise(p, mapped, MADV_DONTDUMP);
+#endif
+	set_status(status);
+	return p;
+}
+
+/*
+ * See shared_state.h.
+ */
+void
+art_keep_wipe(void *base, Size used, Size size)
+{
+#ifdef MADV_REMOVE
+	if (art_may_discard() && madvise(base, size, MADV_REMOVE) == 0)
+		return;
+#endif
+	memset(base, 0, used);
+}
+
+/* ---- settings ---- */
+
+/*
+ * From art_shmem_init.
+ */
+void
+art_huge_init(void)
+{
+	DefineCustomEnumVariable("artidx.huge_pages",
+							 "Use of huge pages for the memory of art indexes that survives a crash.",
+							 "Without artidx.survive_crash, huge_pages decides.",
+							 &huge_setting,
+							 HUGE_PAGES_TRY,
+							 huge_pages_options,
+							 PGC_POSTMASTER,
+							 0,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("artidx.huge_pages_status",
+							 "Indicates the status of huge pages for the memory of art indexes.",
+							 NULL,
+							 &huge_status,
+							 ART_HUGE_UNKNOWN,
+							 status_options,
+							 PGC_INTERNAL,
+							 GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+							 NULL, NULL, NULL);
+}

@@ -1,0 +1,549 @@
+/*
+ * standby_readers.c
+ *	  What a follower tells those who read the structures that it keeps, on a
+ *	  standby.
+ *
+ * On a standby one process a database, the follower, reads the WAL that was
+ * replayed, and keeps the structures as the table's records ask.  Such a
+ * structure is FOLLOWED.  That is no READY: only scans that come by here use it.
+ * Its position says up to where all WAL is in the structures.  A scan takes its
+ * snapshot, then reads the position of replay, then waits for the follower to come there.
+ * All that its snapshot sees was replayed before that.
+ *
+ * A structure whose table could not be locked is "behind": the follower passed
+ * records whose rows are not in it.  It is marked before the position moves.  So
+ * a scan that reads the position, and then that mark, knows.
+ *
+ * When recovery has ended the follower does its last steps, and FOLLOWED becomes
+ * READY.  Until then nobody inserts, removes, or looks under a snapshot that is
+ * not of recovery: they wait, or close the structure.
+ *
+ * src/README.md: On a standby
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "area/shared_state.h"
+
+#define ART_FOLLOW_POLL_MS	10	/* it wakes the follower again */
+#define ART_FOLLOW_LAG		(16 * 1024 * 1024)	/* bytes behind: plans go without */
+#define ART_SETTLE_MS		30000	/* the last steps after recovery */
+#define ART_FOLLOWER_START_MS 10000 /* an asked-for follower that never came */
+
+bool		art_standby = true;
+
+static uint32 wait_event_follow = 0;
+
+/* ---- places ---- */
+
+/*
+ * See shared_state.h.  Nobody else runs.
+ */
+void
+art_followers_clear(void)
+{
+	for (int i = 0; i < ART_NFOLLOWERS; i++)
+	{
+		ArtFollower *f = &art_shared->followers[i];
+
+		f->dboid = InvalidOid;
+		f->pid = 0;
+		pg_atomic_init_u64(&f->position, 0);
+		pg_atomic_init_u64(&f->added, 0);
+		pg_atomic_init_u64(&f->dead, 0);
+		pg_atomic_init_u64(&f->sweeps, 0);
+		pg_atomic_init_u64(&f->swept, 0);
+		pg_atomic_init_u64(&f->swept_us, 0);
+		pg_atomic_init_u64(&f->waits, 0);
+		pg_atomic_init_u64(&f->waited_us, 0);
+		pg_atomic_init_u64(&f->given_up, 0);
+		pg_atomic_init_u64(&f->as_of, 0);
+		pg_atomic_init_u64(&f->stood_at, 0);
+		ConditionVariableInit(&f->moved);
+	}
+	art_shared->follow_asked = false;
+}
+
+/*
+ * See shared_state.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+int
+art_follower_reserve(Oid dboid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			place = -1;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NFOLLOWERS; i++)
+	{
+		ArtFollower *f = &art_shared->followers[i];
+
+		if (f->dboid != InvalidOid && f->pid == 0 &&
+			TimestampDifferenceExceeds(f->asked, now, ART_FOLLOWER_START_MS))
+			f->dboid = InvalidOid;
+		if (f->dboid == dboid)
+		{
+			place = -1;
+			break;
+		}
+		if (f->dboid == InvalidOid && place < 0)
+			place = i;
+	}
+	if (place >= 0)
+	{
+		ArtFollower *f = &art_shared->followers[place];
+
+		f->dboid = dboid;
+		f->pid = 0;
+		f->asked = now;
+	}
+	art_unlock(art_chunk_lock);
+	return place;
+}
+
+/*
+ * The follower could not be started.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_follower_release(int place)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	if (art_shared->followers[place].pid == 0)
+		art_shared->followers[place].dboid = InvalidOid;
+	art_unlock(art_chunk_lock);
+}
+
+/*
+ * See shared_state.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+ArtFollower *
+art_follower_attach(int place, Oid dboid)
+{
+	ArtFollower *f = &art_shared->followers[place];
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	if (f->dboid != dboid || f->pid != 0)
+		f = NULL;
+	else
+	{
+		f->pid = MyProcPid;
+		f->slot = ART_MY_PROCNO();
+		art_watched_by(&f->watch);
+		pg_atomic_write_u64(&f->position, 0);
+		pg_atomic_write_u64(&f->added, 0);
+		pg_atomic_write_u64(&f->dead, 0);
+		pg_atomic_write_u64(&f->sweeps, 0);
+		pg_atomic_write_u64(&f->swept, 0);
+		pg_atomic_write_u64(&f->swept_us, 0);
+		pg_atomic_write_u64(&f->waits, 0);
+		pg_atomic_write_u64(&f->waited_us, 0);
+		pg_atomic_write_u64(&f->given_up, 0);
+		pg_atomic_write_u64(&f->as_of, (uint64) GetCurrentTimestamp());
+		pg_atomic_write_u64(&f->stood_at, 0);
+	}
+	art_unlock(art_chunk_lock);
+	return f;
+}
+
+/*
+ * It goes, and has closed its structures.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_follower_detach(ArtFollower *f)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	if (f->pid == MyProcPid)
+	{
+		f->dboid = InvalidOid;
+		f->pid = 0;
+	}
+	art_unlock(art_chunk_lock);
+	ConditionVariableBroadcast(&f->moved);
+}
+
+/*
+ * The follower of this database; NULL: none.  It may be gone a moment later: then
+ * its structures are.
+ *
+ * Locks: takes the chunk lock, shared, unless the place of last time has it still.
+ */
+static ArtFollower *
+my_follower(void)
+{
+	static int	last = 0;
+	ArtFollower *f = &art_shared->followers[last];
+
+	if (likely(f->dboid == MyDatabaseId && f->pid != 0))
+		return f;
+	f = NULL;
+	art_lock(art_chunk_lock, LW_SHARED);
+	for (int i = 0; i < ART_NFOLLOWERS && f == NULL; i++)
+		if (art_shared->followers[i].dboid == MyDatabaseId &&
+			art_shared->followers[i].pid != 0)
+		{
+			last = i;
+			f = &art_shared->followers[i];
+		}
+	art_unlock(art_chunk_lock);
+	return f;
+}
+
+/* Make it look now.  A process latch is always there. */
+static void
+wake(const ArtFollower *f)
+{
+	SetLatch(&GetPGProcByNumber(f->slot)->procLatch);
+}
+
+/*
+ * See shared_state.h.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_follow_again(void)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	art_shared->follow_asked = true;
+	art_unlock(art_chunk_lock);
+}
+
+/*
+ * See area.h.
+ *
+ * Locks: takes the chunk lock: shared to look, exclusive to ask.
+ */
+void
+art_follow_ask(void)
+{
+	if (art_standby && my_follower() == NULL && !art_shared->follow_asked)
+		art_follow_again();
+}
+
+/* ---- states ---- */
+
+/*
+ * See shared_state.h.
+ *
+ * Locks: takes the partition lock, exclusive.
+ * Order: every member is written before the word; the invalidation is sent after the
+ * lock is released.
+ */
+bool
+art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms, bool behind)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	Oid			heapoid = InvalidOid;
+	ArtEntry   *e;
+
+	art_lock(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
+	{
+		heapoid = e->heapoid;
+		e->behind = behind;
+		e->unswept = false;
+		e->owner_pid = 0;
+		e->resumable = false;
+		e->builds++;
+		e->last_build = GetCurrentTimestamp();
+		e->source = ART_BUILD_REBUILD;
+		e->last_ms = ms;
+		e->failed_at = 0;
+		e->failed_free = 0;
+		e->sealed = false;
+		e->stuck = false;
+		e->error[0] = '\0';
+		pg_write_barrier();
+		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_FOLLOWED));
+	}
+	art_unlock(lock);
+	if (OidIsValid(heapoid))
+		art_invalidate_heap(loc->db, heapoid);
+	return OidIsValid(heapoid);
+}
+
+/*
+ * See shared_state.h.
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition lock, exclusive.
+ */
+bool
+art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason why,
+				   const char *error)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	Oid			heapoid = InvalidOid;
+	ArtEntry   *e;
+
+	art_lock(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	if (e != NULL && ART_WORD_GEN(pg_atomic_read_u64(&e->word)) == gen &&
+		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT &&
+		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
+	{
+		heapoid = e->heapoid;
+		(void) art_entry_absent(e, why, error);
+		if (why == ART_WHY_MEMORY)
+			e->full = art_what_is_full(NULL);
+		if (why == ART_WHY_ERROR && art_watch_end() == ART_END_STUCK)
+			art_stuck_note(e);
+	}
+	art_unlock(lock);
+	if (OidIsValid(heapoid))
+		art_invalidate_heap(loc->db, heapoid);
+	return OidIsValid(heapoid);
+}
+
+/*
+ * See shared_state.h.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+bool
+art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind, bool unswept)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ArtEntry   *e;
+	bool		done;
+
+	art_lock(lock, LW_EXCLUSIVE);
+	e = art_find(indexoid, loc);
+	done = e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_FOLLOWED);
+	if (done)
+	{
+		e->behind = behind;
+		e->unswept = unswept;
+	}
+	art_unlock(lock);
+	return done;
+}
+
+/* ---- scans ---- */
+
+/*
+ * Was the index there, and valid, before every snapshot of this transaction?  It may lack
+ * what an older one sees: members of HOT chains that are older than the index.
+ * CREATE INDEX CONCURRENTLY waited for the primary's snapshots only.
+ */
+static bool
+old_enough(Relation index)
+{
+	return TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
+								 TransactionXmin);
+}
+
+/*
+ * Does the structure belong to the table's present file?  ALTER TABLE ... SET TABLESPACE
+ * gives it another, and leaves the index its own.
+ */
+static bool
+same_heap(Relation index, const ArtEntry *e)
+{
+	Relation	heap = RelationIdGetRelation(index->rd_index->indrelid);
+	bool		same;
+
+	if (!RelationIsValid(heap))
+		return false;
+	same = ART_REL_SPC(heap) == e->heap_spc && ART_REL_NUMBER(heap) == e->heap_rel;
+	RelationClose(heap);
+	return same;
+}
+
+/*
+ * Is all WAL before target in the structure?
+ *
+ * Order: the mark is read after the position, which moves after it was set.
+ */
+static bool
+caught_up(const ArtEntry *e, ArtFollower *f, XLogRecPtr target)
+{
+	if (pg_atomic_read_u64(&f->position) < target)
+		return false;
+	pg_read_barrier();
+	return !*(volatile const bool *) &e->behind;
+}
+
+/* Has somebody waited in vain since the follower came to its position? */
+static bool
+stands_still(ArtFollower *f)
+{
+	uint64		stood_at = pg_atomic_read_u64(&f->stood_at);
+
+	return stood_at != 0 && stood_at == pg_atomic_read_u64(&f->position);
+}
+
+/*
+ * Wait for that, for some time.  When the follower does not move at all meanwhile,
+ * nobody else waits until it does.
+ *
+ * Locks: none is held that replay could wait for but the scan's own.
+ */
+static bool
+await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+	TimestampTz until = TimestampTzPlusMilliseconds(begin, ms);
+	uint64		stood_at = pg_atomic_read_u64(&f->position);
+	bool		done = false;
+
+	if (ms <= ART_FOLLOW_SCAN_MS && stands_still(f))
+	{
+		wake(f);
+		pg_atomic_fetch_add_u64(&f->given_up, 1);
+		return false;
+	}
+	pg_atomic_fetch_add_u64(&f->waits, 1);
+	ConditionVariablePrepareToSleep(&f->moved);
+	while (!(done = caught_up(e, f, target)) &&
+		   pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->word)) == ART_WORD(gen, ART_FOLLOWED) &&
+		   f->dboid == MyDatabaseId && GetCurrentTimestamp() < until)
+	{
+		wake(f);
+		(void) ConditionVariableTimedSleep(&f->moved, ART_FOLLOW_POLL_MS,
+										   ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
+	}
+	ConditionVariableCancelSleep();
+	pg_atomic_fetch_add_u64(&f->waited_us, (int64) (GetCurrentTimestamp() - begin));
+	if (!done)
+	{
+		pg_atomic_fetch_add_u64(&f->given_up, 1);
+		if (GetCurrentTimestamp() >= until && stood_at < target &&
+			pg_atomic_read_u64(&f->position) == stood_at)
+			pg_atomic_write_u64(&f->stood_at, stood_at);
+	}
+	return done;
+}
+
+/*
+ * See area.h.
+ *
+ * Locks: takes the chunk lock, shared, once in a while.
+ * Order: the word, then the position of replay, the follower's, the mark, and the word
+ * again.  A follower that goes closes its structures before another takes its
+ * place.
+ */
+bool
+art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
+{
+	ArtFollower *f;
+	XLogRecPtr	target;
+
+	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
+		!art_standby || !old_enough(index) || !same_heap(index, e))
+		return false;
+	f = my_follower();
+	if (f == NULL)
+		return false;
+	target = GetXLogReplayRecPtr(NULL);
+	if (!caught_up(e, f, target) && !await(e, *gen, f, target, ms))
+		return false;
+	pg_memory_barrier();
+	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
+}
+
+/*
+ * See area.h.
+ */
+bool
+art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
+{
+	ArtFollower *f;
+	XLogRecPtr	replayed;
+
+	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
+		!art_standby || e->behind || !old_enough(index) || !same_heap(index, e))
+		return false;
+	f = my_follower();
+	if (f == NULL)
+		return false;
+	replayed = GetXLogReplayRecPtr(NULL);
+	return pg_atomic_read_u64(&f->position) >= replayed ||
+		(pg_atomic_read_u64(&f->position) + ART_FOLLOW_LAG >= replayed && !stands_still(f));
+}
+
+/*
+ * See area.h.
+ *
+ * Order: read after art_followed_ready, so after the position, which moves after the mark was set.
+ */
+bool
+art_followed_unswept(const ArtEntry *e)
+{
+	pg_read_barrier();
+	return *(volatile const bool *) &e->unswept;
+}
+
+/* ---- after recovery ---- */
+
+/*
+ * See area.h.  The caller has the index open and locked.
+ *
+ * Epoch: enters and leaves, under the lock, when it closes the structure.
+ * Locks: takes the partition lock, exclusive, for that.
+ */
+void
+art_followed_settle(ArtEntry *e)
+{
+	static uint64 since_word = 0;
+	static TimestampTz since = 0;
+	uint64		w = pg_atomic_read_u64(&e->word);
+	TimestampTz now = GetCurrentTimestamp();
+	ArtFollower *f;
+
+	if (ART_WORD_STATE(w) != ART_FOLLOWED)
+		return;
+	if (since_word != w || TimestampDifferenceExceeds(since, now, 10 * ART_SETTLE_MS))
+	{
+		since_word = w;
+		since = now;
+	}
+	f = my_follower();
+	if (f == NULL || TimestampDifferenceExceeds(since, now, ART_SETTLE_MS))
+	{
+		(void) art_followed_close(e->indexoid, &e->loc, ART_WORD_GEN(w),
+								  ART_WHY_RESTART, NULL);
+		return;
+	}
+	wake(f);
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2L,
+					 ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * The setting; from art_shmem_init.
+ */
+void
+art_follow_init(void)
+{
+	DefineCustomBoolVariable("artidx.standby",
+							 "Keeps art indexes in memory on a standby, and uses them there.",
+							 "A background worker a database reads the WAL that was replayed.",
+							 &art_standby,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/*
+ * launcher_requests.c
+ *	  Requests to the launcher: that it looks, that a worker builds, that a database
+ *	  is visited.
+ *
+ * A request is a word in shared memory, and the launcher is woken.  It reads the
+ * words when it looks at the directory (launcher.c), and so do the workers.
+ *
+ * src/README.md: The launcher and its workers
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/bgworker_internals.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+
+#include "area/area.h"
+#include "live/background.h"
+#include "live/live.h"
+
+#define ART_SCOUT_ASKED_MS	2000	/* by plans, for an index not known yet */
+
+bool		art_autobuild = true;
+int			art_build_workers = 2;
+
+bool		art_launcher_refused = false;
+
+/* ---- is it there, and waking it ---- */
+
+/*
+ * Does the launcher run?  It takes its word back however it ends; the cycle
+ * after a crash does so for it.
+ */
+bool
+art_launcher_lives(void)
+{
+	return art_shared != NULL && pg_atomic_read_u32(&art_shared->launcher) != 0;
+}
+
+/*
+ * Is there nobody to build in the background, though the settings ask for it?
+ */
+bool
+art_no_worker(void)
+{
+	return art_autobuild && art_build_workers > 0 &&
+		(art_launcher_refused || pg_atomic_read_u32(&art_shared->no_worker) != 0);
+}
+
+/*
+ * Make it look at the directory now.  A process latch is always there; waking
+ * the wrong process is harmless.
+ */
+void
+art_launcher_wake(void)
+{
+	uint32		w = pg_atomic_read_u32(&art_shared->launcher);
+
+	if (w != 0)
+		SetLatch(&GetPGProcByNumber((int) w - 1)->procLatch);
+}
+
+/* ---- requests ---- */
+
+/*
+ * See background.h.
+ *
+ * Locks: takes the partition lock, exclusive.
+ */
+bool
+art_request_worker(ArtEntry *e)
+{
+	LWLock	   *lock;
+
+	if (art_build_workers == 0 || !IsUnderPostmaster || RecoveryInProgress() ||
+		!art_launcher_lives())
+		return false;
+
+	lock = art_partition(e->loc.db, e->indexoid);
+	art_lock(lock, LW_EXCLUSIVE);
+	if (art_stuck_until(e) > GetCurrentTimestamp())
+	{
+		/* the statement's own time may go into it, no worker's */
+		art_unlock(lock);
+		return false;
+	}
+	e->wanted = ART_WANT_BUILD;
+	e->not_before = 0;
+	art_unlock(lock);
+	pg_atomic_fetch_add_u32(&art_shared->requests, 1);
+	art_launcher_wake();
+	return true;
+}
+
+/*
+ * Have a database visited, not before so many milliseconds from now.  When
+ * there are too many requests, this one is lost: the next visit that is due
+ * anyway does its work.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_ask(Oid dboid, int jobs, int delay_ms)
+{
+	TimestampTz at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
+	ArtAsk	   *take = NULL;
+	bool		news = false;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NASKS; i++)
+	{
+		ArtAsk	   *a = &art_shared->asks[i];
+
+		if (a->dboid == dboid)
+		{
+			take = a;
+			break;
+		}
+		if (take == NULL && a->dboid == InvalidOid)
+			take = a;
+	}
+	if (take && take->dboid == InvalidOid)
+	{
+		take->dboid = dboid;
+		take->jobs = jobs;
+		take->at = at;
+		news = true;
+	}
+	else if (take && ((take->jobs & jobs) != jobs || at < take->at))
+	{
+		take->jobs |= jobs;
+		take->at = Min(take->at, at);
+		news = true;
+	}
+	art_unlock(art_chunk_lock);
+	if (news && delay_ms == 0)
+		art_launcher_wake();
+}
+
+/*
+ * There is a new database, perhaps with indexes in it.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_ask_databases(void)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	art_shared->new_database = true;
+	art_unlock(art_chunk_lock);
+	art_launcher_wake();
+}
+
+/*
+ * A database was dropped: no worker may come to it any more.  Called while it
+ * is still barred, so none has attached.  One that was asked for and has not
+ * come finds its slot gone.  The launcher starts none from a list of databases
+ * that was made before.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_database_gone(Oid dboid)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < ART_NWORKERS; i++)
+		if (art_shared->workers[i].dboid == dboid && art_shared->workers[i].pid == 0)
+			art_shared->workers[i].dboid = InvalidOid;
+	for (int i = 0; i < ART_NASKS; i++)
+		if (art_shared->asks[i].dboid == dboid)
+			art_shared->asks[i].dboid = InvalidOid;
+	art_shared->drops++;
+	art_shared->new_database = true;
+	art_unlock(art_chunk_lock);
+	art_launcher_wake();
+}
+
+/*
+ * See live.h.  The caller has the index open or locked.
+ *
+ * Locks: takes the partition lock: shared to find the entry, exclusive to mark
+ * it as wanted.
+ */
+void
+art_request_build(Oid indexoid)
+{
+	Relation	index;
+	ArtEntry   *e;
+	bool		visible;
+
+	if (!art_preloaded() || !art_autobuild || art_build_workers == 0 ||
+		!IsUnderPostmaster || RecoveryInProgress())
+		return;
+
+	index = RelationIdGetRelation(indexoid);
+	if (!RelationIsValid(index))
+		return;
+	/* one of this transaction's making no worker can see */
+	visible = index->rd_createSubid == InvalidSubTransactionId &&
+		ART_REL_NEW_SUBID(index) == InvalidSubTransactionId &&
+		ART_REL_BACKEND(index) == -1 &&
+		index->rd_index->indisready && index->rd_index->indislive;
+	e = visible ? art_entry_if_exists(index) : NULL;
+	/* not at once: with the memory full it would be asked for in every plan */
+	if (visible && e == NULL)
+	{
+		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_ASKED_MS);
+	}
+	else if (visible && e->wanted == ART_WANT_NOTHING && !e->sealed &&
+			 e->reason != ART_WHY_UNLOADED)
+	{
+		/* looked at without the lock: at worst it is asked for again */
+		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+
+		art_lock(lock, LW_EXCLUSIVE);
+		if (e->wanted == ART_WANT_NOTHING)
+			e->wanted = ART_WANT_PLAN;
+		art_unlock(lock);
+		art_launcher_wake();
+	}
+	RelationClose(index);
+}
+
+/* ---- a place in the server ---- */
+
+/*
+ * Fill in a worker of ours: "artidx" and its name, and the function that it runs.  It has the
+ * shared memory, connects to a database, starts as soon as anybody may read, and is not
+ * restarted.  The caller changes what is otherwise.
+ */
+void
+art_define_worker(BackgroundWorker *worker, const char *name, const char *function)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION |
+		ART_WORKER_INTERRUPTIBLE;
+	worker->bgw_start_time = BgWorkerStart_ConsistentState;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker->bgw_library_name, "artidx", BGW_MAXLEN);
+	strlcpy(worker->bgw_function_name, function, BGW_MAXLEN);
+	snprintf(worker->bgw_name, BGW_MAXLEN, "artidx %s", name);
+	snprintf(worker->bgw_type, BGW_MAXLEN, "artidx %s", name);
+}
+
+/*
+ * In the postmaster, while libraries are preloaded: register a worker.  False
+ * when max_worker_processes has no place for it; core only writes a LOG line.
+ */
+bool
+art_register_worker(BackgroundWorker *worker)
+{
+	ArtBgworkerIter iter;
+
+	if (IsUnderPostmaster || !IsPostmasterEnvironment)
+		return true;
+	RegisterBackgroundWorker(worker);
+	ART_BGWORKER_FOREACH(iter)
+	{
+		if (strcmp(ART_BGWORKER(iter)->rw_worker.bgw_type, worker->bgw_type) == 0)
+			return true;
+	}
+	return false;
+}

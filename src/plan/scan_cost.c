@@ -1,0 +1,431 @@
+/*
+ * scan_cost.c
+ *	  What a scan of an art index costs.
+ *
+ * The estimate is nbtree's: the same boundary quals, the same correlation, the
+ * same tuples.  Only the price of what nbtree does on pages differs.  An art
+ * index is in memory or is not planned at all, so nothing of it is ever read
+ * from disk.  A descent is a few cache misses, where nbtree locks and searches
+ * a page a level.  So art is never dearer than nbtree, and is picked wherever
+ * nbtree would be.
+ *
+ * src/README.md: The planner
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/xlog.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/spccache.h"
+#include "access/stratnum.h"
+
+#include "am/am.h"
+#include "area/area.h"
+#include "live/live.h"
+#include "plan/plan.h"
+
+/*
+ * Charged per node of a descent and per 8 kB of the structure read, in units
+ * of cpu_operator_cost.  For a page of a descent nbtree charges 50: it is
+ * locked, pinned and searched.  A node is one or two cache misses.
+ *
+ * To read 8 kB entry by entry, in key order, takes some time.  For that time a
+ * sequential scan of a cached table is charged some three units.  An
+ * index-only scan of 700,000 random uuids (28.6 bytes an entry) took 1.35 to
+ * 1.75 times as long as the scan of their table.  Of bigints in the table's
+ * order (8.3 bytes) it took about as long.  It is never charged more than
+ * nbtree's page, random_page_cost.  Of the first 8 kB a search usually reads a
+ * small part, some cache misses.
+ */
+#define ART_NODE_COST	8.0
+#define ART_NOT_OFFERED	1.0e10	/* as core prices what is disabled, up to 17 */
+#define ART_FIRST_COST	20.0
+#define ART_PAGE_COST	1100.0
+
+/* Nodes on a path when the structure could not be asked. */
+#define ART_DEFAULT_HEIGHT	3
+
+#if PG_VERSION_NUM >= 180000
+
+/*
+ * The index clauses that bound the scan: those of leading columns with "=",
+ * = ANY or IS NULL, and of the one column after.  From 18 on btcostestimate() thinks
+ * that the others bound it too, by skipping, which an art scan does not.
+ */
+static List *
+bounding_clauses(IndexPath *path)
+{
+	IndexOptInfo *index = path->indexinfo;
+	List	   *result = NIL;
+	int			indexcol = 0;
+	bool		eq_here = false;
+	ListCell   *lc;
+
+	foreach(lc, path->indexclauses)
+	{
+		IndexClause *iclause = lfirst_node(IndexClause, lc);
+		ListCell   *lc2;
+
+		if (indexcol != iclause->indexcol)
+		{
+			if (!eq_here)
+				break;
+			eq_here = false;
+			indexcol++;
+			if (indexcol != iclause->indexcol)
+				break;
+		}
+
+		foreach(lc2, iclause->indexquals)
+		{
+			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
+			Oid			op = InvalidOid;
+
+			if (IsA(clause, OpExpr))
+				op = ((OpExpr *) clause)->opno;
+			else if (IsA(clause, ScalarArrayOpExpr))
+				op = ((ScalarArrayOpExpr *) clause)->opno;
+			else if (IsA(clause, NullTest))
+				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
+			if (OidIsValid(op))
+				eq_here |= get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
+		}
+		result = lappend(result, iclause);
+	}
+	return result;
+}
+
+/*
+ * The path's clauses after those that bound the scan only filter: they are tested
+ * on each of the ntuples entries visited.
+ */
+static void
+add_filters(PlannerInfo *root, IndexPath *path, List *bounding, double ntuples,
+			Cost *startup, Cost *total, Selectivity *selectivity)
+{
+	IndexOptInfo *index = path->indexinfo;
+	List	   *all,
+			   *rest;
+	Cost		operands;
+
+	if (list_length(bounding) == list_length(path->indexclauses))
+		return;
+	all = get_quals_from_indexclauses(path->indexclauses);
+	rest = list_copy_tail(all, list_length(get_quals_from_indexclauses(bounding)));
+	operands = index_other_operands_eval_cost(root, rest);
+
+	*startup += operands;
+	*total += operands + ntuples * cpu_operator_cost * list_length(rest);
+	*selectivity =
+		clauselist_selectivity(root, add_predicate_to_index_quals(index, all),
+							   index->rel->relid, JOIN_INNER, NULL);
+}
+
+#endif
+
+/*
+ * The cost by nbtree's prices, of an index that has nbtree's pages and height
+ * (planner_hooks.c).  From 18 on nbtree may skip, so that clauses which only
+ * filter an art scan bound its own.  Those are left out, and added as the
+ * filters they are.
+ *
+ * Arguments: those of amcostestimate.
+ */
+static void
+btree_cost(PlannerInfo *root, IndexPath *path,
+		   double loop_count, Cost *startup, Cost *total,
+		   Selectivity *selectivity, double *correlation, double *pages)
+{
+#if PG_VERSION_NUM >= 180000
+	IndexPath	bounded = *path;
+	Selectivity visited;
+	List	   *quals;
+
+	bounded.indexclauses = bounding_clauses(path);
+	btcostestimate(root, &bounded, loop_count, startup, total, selectivity,
+				   correlation, pages);
+	quals = get_quals_from_indexclauses(bounded.indexclauses);
+	visited = clauselist_selectivity(root, add_predicate_to_index_quals(path->indexinfo, quals),
+									 path->indexinfo->rel->relid, JOIN_INNER, NULL);
+	add_filters(root, path, bounded.indexclauses,
+				rint(visited * path->indexinfo->rel->tuples),
+				startup, total, selectivity);
+#else
+	btcostestimate(root, path, loop_count, startup, total, selectivity,
+				   correlation, pages);
+#endif
+}
+
+/* How many conditions the clauses are for the executor. */
+static int
+count_quals(List *indexclauses)
+{
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, indexclauses)
+		n += list_length(lfirst_node(IndexClause, lc)->indexquals);
+	return n;
+}
+
+/* Is there an array among them? */
+static bool
+any_array(List *indexclauses)
+{
+	ListCell   *lc,
+			   *lc2;
+
+	foreach(lc, indexclauses)
+	{
+		foreach(lc2, lfirst_node(IndexClause, lc)->indexquals)
+		{
+			if (IsA(lfirst_node(RestrictInfo, lc2)->clause, ScalarArrayOpExpr))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * How many searches the arrays among the bounding clauses make:
+ * btcostestimate's own count, without 17's limit, which is in pages of nbtree.
+ * *all counts those of the other clauses, too.  These only filter here, with
+ * *compares a tuple.
+ */
+static double
+count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
+{
+	IndexOptInfo *index = path->indexinfo;
+	double		n = 1;
+	int			indexcol = 0;
+	bool		eq_here = false;
+	bool		bounds = true;
+	ListCell   *lc;
+
+	*all = 1;
+	*compares = 0;
+	if (!any_array(path->indexclauses))
+		return 1;
+	foreach(lc, path->indexclauses)
+	{
+		IndexClause *iclause = lfirst_node(IndexClause, lc);
+		ListCell   *lc2;
+
+		if (bounds && indexcol != iclause->indexcol)
+		{
+			bounds = eq_here && iclause->indexcol == indexcol + 1;
+			eq_here = false;
+			indexcol++;
+		}
+
+		foreach(lc2, iclause->indexquals)
+		{
+			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
+			Oid			op = InvalidOid;
+
+			if (IsA(clause, OpExpr))
+				op = ((OpExpr *) clause)->opno;
+			else if (IsA(clause, ScalarArrayOpExpr))
+			{
+				ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;
+				double		length;
+
+				op = saop->opno;
+				length = Max(art_estimate_array_length(root, (Node *) lsecond(saop->args)), 1);
+				*all *= length;
+				if (bounds)
+					n *= length;
+				else
+					*compares += ceil(log(length) / log(2.0));
+			}
+			else if (IsA(clause, NullTest))
+				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
+			if (OidIsValid(op) && bounds)
+				eq_here |= get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
+		}
+	}
+	return n;
+}
+
+/*
+ * The cost by our own prices.  Hands btcostestimate() an index of one page and
+ * no height.  So its charge for I/O and for page searches is known; takes that
+ * off, and adds our own.  *pages is the structure's size in pages: core
+ * derives the number of parallel workers from it.
+ *
+ * Long: one sum, term by term.
+ * Arguments: those of amcostestimate.
+ */
+static void
+memory_cost(PlannerInfo *root, IndexPath *path,
+			double loop_count, Cost *startup, Cost *total,
+			Selectivity *selectivity, double *correlation, double *pages)
+{
+	IndexOptInfo *index = path->indexinfo;
+	IndexOptInfo onepage = *index;
+	IndexPath	mypath = *path;
+	double		page_cost;
+	double		descent;
+	double		searches;
+	double		all_searches;
+	double		compares;
+	double		per_tuple;
+	double		ntuples;
+	double		npages;
+
+	onepage.pages = 1;
+	onepage.tree_height = -1;
+	mypath.indexinfo = &onepage;
+
+#if PG_VERSION_NUM >= 180000
+	mypath.indexclauses = bounding_clauses(path);
+#endif
+
+	btcostestimate(root, &mypath, loop_count, startup, total, selectivity,
+				   correlation, pages);
+
+	/* one page, read once however often the scan is repeated */
+	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
+	*total -= page_cost / Max(loop_count, 1.0);
+
+	searches = count_searches(root, path, &all_searches, &compares);
+#if PG_VERSION_NUM < 170000
+	/* a binary search each; of art, the nodes of the descent below */
+	if (all_searches > 1 && index->tuples > 1)
+		*total -= (all_searches - 1) * ceil(log(index->tuples) / log(2.0)) * cpu_operator_cost;
+#else
+	all_searches = searches;
+#endif
+
+	/*
+	 * Tuples visited, from what is left of the total: btcostestimate() does
+	 * not tell, and charges a whole number of them at one price.  Up to 16 it
+	 * takes every array for a search of its own.  Where tuples cost nothing,
+	 * the total does not tell either.
+	 */
+	per_tuple = cpu_index_tuple_cost + cpu_operator_cost *
+		count_quals(mypath.indexclauses);
+	ntuples = per_tuple > 0 ? (*total - *startup) / per_tuple :
+		*selectivity * index->rel->tuples;
+	*total -= ntuples * per_tuple;
+	ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
+	*total += ntuples * (per_tuple + compares * cpu_operator_cost);
+
+#if PG_VERSION_NUM >= 180000
+	add_filters(root, path, mypath.indexclauses, ntuples,
+				startup, total, selectivity);
+#endif
+
+	/*
+	 * Correlation means to core that the rows fetched lie together in the
+	 * table.  Those that the bounding quals leave do; those that the others
+	 * leave of them are scattered among them.  For nbtree it does not matter,
+	 * since it pays for reading every page that it filters.
+	 */
+	if (ntuples > 0)
+		*correlation *= Min(1.0, *selectivity * index->rel->tuples / ntuples);
+
+	descent = ART_NODE_COST * cpu_operator_cost *
+		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
+	*startup += descent;
+	*total += descent * searches;
+
+	/* what one search reads is what core derives workers from, as nbtree's */
+	npages = 1.0;
+	*pages = 1.0;
+	if (index->pages > 1 && index->tuples > 1)
+	{
+		npages = Max(Min(ceil(ntuples * index->pages / index->tuples),
+						 (double) index->pages), 1.0);
+		*pages = ceil(npages / searches);
+	}
+	*total += ART_FIRST_COST * cpu_operator_cost +
+		(npages - 1) * Min(ART_PAGE_COST * cpu_operator_cost, page_cost);
+}
+
+/*
+ * amcostestimate.  It sees every path of an art index when that is made, hence
+ * also readies it for the executor (row_compare.c).
+ *
+ * Arguments: those of amcostestimate.
+ */
+void
+artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
+				double loop_count, Cost *startup, Cost *total,
+				Selectivity *selectivity, double *correlation, double *pages)
+{
+	if (art_costs_as_btree())
+		btree_cost(root, path, loop_count, startup, total, selectivity,
+				   correlation, pages);
+	else
+		memory_cost(root, path, loop_count, startup, total, selectivity,
+					correlation, pages);
+
+	/*
+	 * A query that needs no column at all, as count(*), is offered one nevertheless.  It
+	 * would read the table, and sort it (prepare_on_standby).
+	 */
+	if (path->path.pathtype == T_IndexOnlyScan && RecoveryInProgress())
+		*total += ART_NOT_OFFERED;
+
+	art_simplify_row_comparisons(root, path);
+}
+
+/*
+ * The planner's facts of the structure: its size in pages, its entries and its
+ * height.  False when it is not READY, or not any more.
+ *
+ * Epoch: enters and leaves.
+ */
+bool
+art_planner_stats(Relation index, BlockNumber *pages, double *entries,
+				  int *height)
+{
+	ArtEntry   *e;
+	ax_ctx	   *cx;
+	ax_tree_info info;
+	ax_status	st;
+	uint64		gen;
+
+	if (!art_preloaded())
+		return false;
+	e = art_relcache_entry(index);
+	if (e != NULL)
+		art_apply_options(index, e);
+	if (e == NULL || (art_entry_state(e, &gen) != ART_READY &&
+					  !art_followed_plannable(index, e, &gen)))
+		return false;
+
+	cx = art_ctx();
+	ART_CORE_BEGIN();
+	st = ax_info_about(cx, art_entry_tree(e), gen, &info);
+	ART_CORE_END();
+	if (st != AX_OK)
+		return false;
+
+	*pages = (BlockNumber) Min(Max(info.bytes / BLCKSZ, 1), MaxBlockNumber);
+	*entries = (double) info.entries;
+	*height = info.height > 0 ? info.height : ART_DEFAULT_HEIGHT;
+	return true;
+}
+
+#if PG_VERSION_NUM >= 180000
+
+/* amgettreeheight */
+int
+art_tree_height(Relation index)
+{
+	BlockNumber pages;
+	double		entries;
+	int			height;
+
+	return art_planner_stats(index, &pages, &entries, &height) ? height : -1;
+}
+
+#endif

@@ -1,0 +1,378 @@
+/*
+ * open_scan.h
+ *	  An open scan: for index_scan.c, which says how scans work, and those that do
+ *	  a part of it.
+ *
+ * src/README.md: Scans
+ */
+#ifndef ART_SCAN_OPEN_SCAN_H
+#define ART_SCAN_OPEN_SCAN_H
+
+#include "access/itup.h"
+#include "access/relscan.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "utils/memutils.h"
+
+#include "am/predicate_locks.h"
+#include "area/area.h"
+#include "scan/scan.h"
+
+#define ART_BATCH_FIRST		16
+#define ART_BATCH_POINT		32
+#define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
+#define ART_MANY_TIDS		512 /* of that many point look-ups, together */
+
+/*
+ * The state that the participants of a parallel scan share (parallel_scan.c).
+ */
+#define ART_PARALLEL_KEY	4096	/* longer than any key of a btree */
+
+typedef enum ArtParallelKind
+{
+	ART_PARALLEL_BEGIN,			/* nobody was here yet */
+	ART_PARALLEL_BEHIND_KEY,	/* behind the key (or all that begins so), at "at" */
+	ART_PARALLEL_BEHIND_RANGE	/* behind the range "at" */
+} ArtParallelKind;
+
+/*
+ * The shared state.  "claim" is read and written under the spinlock.  All
+ * behind it belongs to the participant that holds the claim, which alone reads
+ * and writes it.  It believes a position of keys and lists that are its own: it
+ * compares nlens, lens and hash with them first.  A key is an entry's of this
+ * index, or the beginning of one, whoever wrote it.
+ */
+typedef struct ArtParallel
+{
+	slock_t		mutex;			/* of claim */
+	int			claim;
+	ConditionVariable freed;
+
+	ArtParallelKind kind;
+
+	/* of whoever began, unless nobody has */
+	uint64		hash;			/* of the scan keys */
+	int			nlens;
+	uint32		lens[INDEX_MAX_KEYS];	/* art_scanplan_lengths's */
+
+	uint32		keylen;
+	uint32		at[INDEX_MAX_KEYS]; /* art_scanplan_tell's, each below its lens */
+	uint8		key[ART_PARALLEL_KEY];
+} ArtParallel;
+
+/* Where a batch began. */
+typedef enum ArtFrom
+{
+	ART_FROM_START,				/* the scan's own beginning */
+	ART_FROM_KEY				/* fromkey, from_after */
+} ArtFrom;
+
+/* The ranges of a batch of several, each of one key (array_points.c). */
+typedef struct ArtRanges
+{
+	uint32		n;
+	uint32		first_at[INDEX_MAX_KEYS];	/* where the plan stood at the first */
+	const uint8 *keys[ART_BATCH_MAX];	/* the plan's, or in buf */
+	uint32		lens[ART_BATCH_MAX];
+	uint16		of[ART_MANY_TIDS];	/* each entry */
+	ArtBuf		buf;
+} ArtRanges;
+
+/* Entries as they were at one moment. */
+typedef struct ArtBatch
+{
+	bool		backward;
+	bool		exhausted;		/* nothing of the range (or of our part of it, in a
+								 * parallel scan) is behind them */
+	bool		have_keys;
+	bool		from_private;
+	bool		from_after;
+	ArtFrom		from;
+	uint32		n;
+	int			pos;			/* last entry looked at; -1: none */
+	uint64		delgen;			/* deletion generation before the copy */
+	uint64	   *tids;
+	uint32		tids_cap;
+	uint32		key_off_cap;
+	uint32	   *key_off;
+	ArtBuf		keys;
+	ArtBuf		last;			/* key of the last entry, unless exhausted */
+	ArtBuf		fromkey;
+	uint64		serial;			/* of the copy, by which it is told from others */
+	bool		several;		/* it is of those ranges */
+	ArtRanges  *ranges;			/* NULL: was not needed yet */
+} ArtBatch;
+
+/* Where the marked entry is. */
+typedef enum ArtMark
+{
+	ART_MARK_NONE,
+	ART_MARK_HERE,				/* in the current batch */
+	ART_MARK_AWAY				/* in a batch kept for it */
+} ArtMark;
+
+typedef struct ArtScan
+{
+	/* what is scanned */
+	ArtPrivate *priv;			/* not NULL: this, for the rest of its life */
+	ax_ctx	   *cx;
+	ax_tree    *tree;
+	uint64		gen;
+	ArtEntry   *entry;			/* NULL: private from the beginning */
+	MemoryContext cxt;			/* of this struct and the buffers */
+	MemoryContext own;			/* child for slot and tuples, NULL: not needed
+								 * yet */
+
+	/* this search */
+	bool		planned;		/* plan is what scan->keyData means */
+	bool		started;		/* the batch below is one of this search */
+	bool		guard;			/* publish TIDs */
+	bool		followed;		/* on a standby: the follower's structure */
+	bool		want_keys;		/* batches carry keys */
+	bool		keep_keys;		/* dead entries were met: carry keys */
+	bool		some_dead;		/* rows of the batch may be known to be dead */
+
+	/* the batch */
+	ArtBatch	cur;
+	uint64		serial;			/* of the last copy */
+	uint32		size;			/* entries to ask for next */
+	uint32		together;		/* point look-ups to ask for next */
+
+	/* the mark */
+	ArtMark		mark;
+	int			mark_pos;
+	ArtBatch	marked;			/* ART_MARK_AWAY; else buffers only */
+	uint32	   *marked_at;		/* of which range */
+
+	/* parallel scans */
+	ArtParallel *par;			/* NULL: not one */
+	bool		agreed;			/* it is one of keys like ours */
+	bool		claimed;		/* the shared position is ours to move */
+	bool		rest;			/* what is left is all ours */
+	bool		limited;		/* our part ends at limit */
+	uint32		ahead;			/* ranges behind this one that are ours, too */
+	ArtBuf		limit;
+
+	/* dead entries of the batch */
+	int			nkilled;
+	int			killed_cap;
+	uint32	   *killed;			/* their places in it */
+
+	ArtHazard  *hazard;
+	ArtSsi		ssi;			/* what of the range is predicate-locked */
+
+	MemoryContext recheck_cxt;	/* what residual conditions allocate */
+
+	/* index-only scans */
+	MemoryContext itup_cxt;
+	int			itup_fast;		/* 0: not known, 1: fixed, 2: text, -1: no */
+	uint16		itup_off[INDEX_MAX_KEYS];
+	uint32		itup_size;		/* of a tuple, when that is fixed */
+	uint32		itup_cap;
+	char	   *itups;			/* tuples, with their headers */
+	uint64		itup_of;		/* the batch whose tuples they all are; 0: none's */
+
+	ArtBuf		tmpkey;			/* point searches: prefix and TID */
+	ItemPointerData *bitmap_tids;
+
+	/* all above is zeroed, what follows is not */
+	ArtScanPlan plan;
+	uint64		first_tids[ART_BATCH_POINT];
+	ArtKeyDesc	kd;				/* last: with room for its columns only */
+} ArtScan;
+
+/* ---- the scan's memory ---- */
+
+/*
+ * Room for at least "bytes" in a buffer whose content need not survive.
+ */
+static inline void
+art_scan_room(ArtScan *so, ArtBuf *buf, uint32 bytes)
+{
+	if (buf->data == NULL)
+		art_buf_init(buf, so->cxt, bytes);
+	else if (buf->cap < bytes)
+	{
+		buf->len = 0;
+		art_buf_reserve(buf, bytes);
+	}
+}
+
+/* A copy of a key as the content of a buffer. */
+static inline void
+art_scan_keep(ArtScan *so, ArtBuf *buf, const uint8 *key, uint32 len)
+{
+	art_scan_room(so, buf, len);
+	memcpy(buf->data, key, len);
+	buf->len = len;
+}
+
+/*
+ * The child context: its reset callback releases the hazard slot.
+ */
+static inline MemoryContext
+art_scan_own(ArtScan *so)
+{
+	if (so->own == NULL)
+		so->own = AllocSetContextCreate(so->cxt, "art scan",
+										ALLOCSET_SMALL_SIZES);
+	return so->own;
+}
+
+/* The slot in which TIDs are published, taken when it is first needed. */
+static inline ArtHazard *
+art_scan_hazard(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (so->hazard == NULL)
+		so->hazard = art_hazard_acquire(scan->indexRelation, art_scan_own(so));
+	return so->hazard;
+}
+
+/* ---- batch.c ---- */
+
+/* Buffers of the current batch for so many entries. */
+extern void art_scan_buffers(ArtScan *so, uint32 n, bool keys);
+
+/* The whole key of an entry of a batch with keys, or of a point search. */
+extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
+
+/*
+ * The bounds of one side of the place where the present batch began.  In the
+ * batch's direction that is the batch and all behind it.
+ */
+static inline void
+art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
+{
+	b->lo.key = so->plan.lo.data;
+	b->lo.len = so->plan.lo_len;
+	b->lo.after = so->plan.lo_after;
+	b->hi.key = so->plan.hi.data;
+	b->hi.len = so->plan.hi_len;
+	b->hi.after = so->plan.hi_after;
+	if (so->cur.from == ART_FROM_KEY)
+	{
+		ax_bound   *bound = backward ? &b->hi : &b->lo;
+
+		bound->key = so->cur.fromkey.data;
+		bound->len = so->cur.fromkey.len;
+		bound->after = so->cur.from_after;
+	}
+	if (unlikely(so->limited))
+	{
+		ax_bound   *bound = backward ? &b->lo : &b->hi;
+
+		bound->key = so->limit.data;
+		bound->len = so->limit.len;
+		bound->after = !backward;
+	}
+}
+
+/* Of a point search: the key without the TID. */
+static inline const uint8 *
+art_scan_point(const ArtScan *so, uint32 i, uint32 *len)
+{
+	const ArtRanges *r = so->cur.ranges;
+
+	if (likely(!so->cur.several))
+	{
+		*len = so->plan.lo_len;
+		return so->plan.lo.data;
+	}
+	*len = r->lens[r->of[i]];
+	return r->keys[r->of[i]];
+}
+
+/* ---- index_only_tuples.c ---- */
+
+/*
+ * Form xs_itup for an entry.  An index tuple has room for 8 kB and compresses
+ * long values, so long keys are handed out as a heap tuple.  The planner's
+ * look at the ends of an index takes index tuples only: false when it cannot
+ * have one.
+ */
+extern bool art_scan_form_itup(IndexScanDesc scan, uint32 i);
+
+/* The same, where the tuples of the batch may be there already. */
+static inline bool
+art_scan_itup(IndexScanDesc scan, uint32 i)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	if (unlikely(so->itup_of != so->cur.serial))
+		return art_scan_form_itup(scan, i);
+	scan->xs_itup = (IndexTuple) (so->itups + (Size) i * so->itup_size);
+	scan->xs_hitup = NULL;
+	return true;
+}
+
+/* ---- array_points.c ---- */
+
+/*
+ * A batch of the range where the plan stands and some behind it; the plan moves
+ * to the last one.  AX_OK without cur.several: nothing was done, do the one.
+ */
+extern ax_status art_scan_copy_many(IndexScanDesc scan, bool backward);
+
+/*
+ * The plan, which stands at the range in which the batch ends, goes to another
+ * one of it.  (A batch of one range has one, 0, and the plan stands there.)
+ */
+extern void art_scan_goto_range(ArtScan *so, uint32 range);
+
+/* A batch's ranges, allocated when first asked for. */
+extern ArtRanges *art_scan_ranges(ArtScan *so, ArtBatch *b);
+
+/* The range of an entry. */
+static inline uint32
+art_scan_range(const ArtScan *so, uint32 i)
+{
+	return so->cur.several ? so->cur.ranges->of[i] : 0;
+}
+
+extern void art_scan_ranges_free(ArtBatch *b);
+
+/* Remember in a batch where another one begins. */
+extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);
+
+/* ---- kill_entries.c ---- */
+
+/*
+ * Note that the entry handed out last is dead to everybody.  Its row is the one
+ * that the heap was asked about last.
+ */
+extern void art_scan_note_kill(IndexScanDesc scan);
+
+/*
+ * Is the row of an entry of the batch known to be dead to everybody?  If it may go,
+ * that is noted.  The entry is passed over.
+ */
+extern bool art_scan_known_dead(ArtScan *so, int pos);
+
+/*
+ * Remove the dead entries noted in this batch.  The heap said that nobody
+ * sees the row; that stays true of the TID until VACUUM recycles it, which the
+ * deletion generation would show.  It is said of the TID, so every entry with
+ * that TID may go, whatever its key.
+ */
+extern void art_scan_kill(IndexScanDesc scan);
+
+/* ---- index_scan.c ---- */
+
+/*
+ * Which structure to scan, now: builds it if need be, or the scan goes private.
+ * Notes of dead entries are forgotten then.
+ */
+extern void art_scan_ready(IndexScanDesc scan);
+
+/* ---- mark_restore.c ---- */
+extern void art_scan_leave_mark(ArtScan *so);
+
+/* ---- parallel_scan.c ---- */
+extern ArtParallel *art_parallel(IndexScanDesc scan);
+extern bool art_scan_claim(IndexScanDesc scan, bool backward);
+extern void art_scan_publish(ArtScan *so);
+extern void art_scan_take_rest(ArtScan *so);
+
+#endif							/* ART_SCAN_OPEN_SCAN_H */

@@ -1,0 +1,131 @@
+/*
+ * scan.h
+ *	  Scans of an index: the functions of the handler, the look-ups of a batched join,
+ *	  and the private scan.
+ *
+ * src/README.md: Scans
+ */
+#ifndef ART_SCAN_H
+#define ART_SCAN_H
+
+#include "access/relscan.h"
+#include "nodes/tidbitmap.h"
+
+#include "area/area.h"
+
+/* ---- index_scan.c ---- */
+
+extern IndexScanDesc artbeginscan(Relation index, int nkeys, int norderbys);
+extern void artrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					  ScanKey orderbys, int norderbys);
+extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
+extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void artendscan(IndexScanDesc scan);
+
+/* ---- join_points.c ---- */
+
+/*
+ * The searches of a batched join, many at once, each for a single key.  The
+ * scan is one of index_beginscan() that nobody rescans or reads.
+ */
+#define ART_POINTS_MAX	256		/* keys at once */
+#define ART_POINTS_TIDS 512		/* and entries */
+
+typedef enum ArtPoint
+{
+	ART_POINT_ADDED,			/* it is among those to be looked up */
+	ART_POINT_NOTHING,			/* no entry can match */
+	ART_POINT_SINGLE			/* not a single key: use an index scan */
+} ArtPoint;
+
+/* Can the scan do it at all?  If not now, it never will. */
+extern bool art_points_possible(IndexScanDesc scan);
+
+/* Forget the keys, and remove the dead entries of the last search. */
+extern void art_points_begin(IndexScanDesc scan);
+
+/* Add a key.  The values of the scan keys need not live on. */
+extern ArtPoint art_points_add(IndexScanDesc scan, ScanKey keys, int nkeys);
+
+/*
+ * Look the keys added up, beginning with that number.  Returns how many were
+ * answered; counts[i] entries are those of key from + i, in tids.  0: the first
+ * must be searched for with an index scan.  The entries of the search before
+ * are gone.
+ */
+extern uint32 art_points_search(IndexScanDesc scan, uint32 from,
+								const uint64 **tids, uint32 *counts);
+
+/*
+ * index_fetch_heap() has set kill_prior_tuple for an entry (its place in tids).
+ * Call it before the heap is asked for another row.
+ */
+extern void art_points_dead(IndexScanDesc scan, uint32 entry);
+
+/*
+ * Publish the TID of an entry to VACUUM.  True: until the next one is, or
+ * unpublish, its row is the one that the index means.  False: ask the heap.
+ */
+extern bool art_points_publish(IndexScanDesc scan, uint32 entry);
+extern void art_points_unpublish(IndexScanDesc scan);
+
+/* The key columns' values of a key looked up; allocates in the current context. */
+extern void art_points_values(IndexScanDesc scan, uint32 point, Datum *values,
+							  bool *isnull);
+
+/* ---- mark_restore.c ---- */
+
+extern void artmarkpos(IndexScanDesc scan);
+extern void artrestrpos(IndexScanDesc scan);
+
+/* ---- parallel_scan.c ---- */
+
+#if PG_VERSION_NUM >= 180000
+extern Size artestimateparallelscan(Relation index, int nkeys, int norderbys);
+#elif PG_VERSION_NUM >= 170000
+extern Size artestimateparallelscan(int nkeys, int norderbys);
+#else
+extern Size artestimateparallelscan(void);
+#endif
+extern void artinitparallelscan(void *target);
+extern void artparallelrescan(IndexScanDesc scan);
+
+/* ---- private_store.c ---- */
+
+/*
+ * Sorted entries of one process (private_store.c).  Filled in any order between
+ * fill and finish, then read as a tree is.  The scan says AX_STALE when the
+ * store does not cover the batch's beginning.
+ */
+typedef struct ArtStore ArtStore;
+extern ArtStore *art_store_create(const ArtKeyDesc *kd, MemoryContext cxt);
+extern void art_store_empty(ArtStore *s);
+extern void art_store_free(ArtStore *s);
+extern void art_store_fill(ArtStore *s, const ax_bound *lo, const ax_bound *hi,
+						   const ax_bound *start, bool backward, bool spill);
+extern void art_store_add(ArtStore *s, const uint8 *key, uint32 keylen, uint64 tid);
+extern void art_store_finish(ArtStore *s);
+extern ax_status art_store_scan(ArtStore *s, ax_batch *b);
+
+/* Order of two positions. */
+extern int	art_bound_cmp(const ArtKeyDesc *kd, const ax_bound *a, const ax_bound *b);
+
+/* ---- private_scan.c ---- */
+
+/*
+ * A scan that has no structure reads the table instead (private_scan.c).
+ * art_private_scan stands for ax_scan: AX_OK or AX_BUFFER, or an ERROR of the
+ * index's expressions.
+ */
+typedef struct ArtPrivate ArtPrivate;
+extern ArtPrivate *art_private_begin(IndexScanDesc scan, const ArtKeyDesc *kd,
+									 const ArtScanPlan *plan, MemoryContext cxt);
+extern void art_private_search_end(ArtPrivate *p);
+extern void art_private_end(ArtPrivate *p);
+extern bool art_private_guard(ArtPrivate *p);
+extern bool art_private_nothing(ArtPrivate *p);
+extern ax_status art_private_scan(ArtPrivate *p, ax_batch *b);
+extern bool art_private_still(ArtPrivate *p, uint64 delgen, const uint8 *key,
+							  uint32 len, uint64 tid);
+
+#endif							/* ART_SCAN_H */

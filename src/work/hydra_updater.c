@@ -1,0 +1,229 @@
+/*
+ * hydra_updater.c
+ *	  The updater: a background worker that tells the search layers of structure = hydra
+ *	  what was split and merged below them.
+ *
+ * There is one for the whole server, while there is something to do.  A process that
+ * changes a list of data nodes logs it in shared memory and goes on.  The updater takes the
+ * log to the search layers.  Nothing depends on it but the length of walks:
+ * a process whose log is long does the same.  So the worker may come late, end, or
+ * never find a place in the server.
+ *
+ * It sleeps while nothing is logged, and the first process that logs something wakes it.
+ * After a minute of sleep it ends, and its place is free for other workers.  Then the
+ * launcher is woken in its stead, and starts another one.  The launcher also looks by itself.
+ *
+ * It works for no database, takes no heavyweight lock and evaluates nothing.
+ *
+ * src/README.md: The launcher and its workers
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "live/background.h"
+#include "work/work.h"
+
+#define ART_REST_MS		1		/* between two passes: a wake serves all that is logged meanwhile */
+#define ART_PIECES		64		/* of an index's log, in one pass */
+#define ART_RETRY_MS	1000	/* at most, after passes that left something */
+#define ART_IDLE_MS		60000	/* of sleep, then it ends */
+#define ART_START_MS	5000	/* between two attempts to start one */
+
+extern PGDLLEXPORT void art_updater_main(Datum arg);
+
+static uint32 wait_event_updater = 0;
+
+/* Structures whose search layers may be behind. */
+typedef struct Behind
+{
+	ax_tree    *tree;
+	uint64		gen;
+} Behind;
+
+static Behind *behind = NULL;
+static int	nbehind = 0;
+static int	behind_cap = 0;
+
+/*
+ * Lists all structures of the kind, of any database; a tree's handle stays when it goes.
+ *
+ * Locks: takes the partition locks, shared, one after the other.
+ */
+static void
+list_behind(void)
+{
+	nbehind = 0;
+	for (int p = 0; p < ART_NPARTITIONS; p++)
+	{
+		int			more = 0;
+
+		/* what is too small for them all is made larger without a lock, and they are listed again */
+		art_lock(&art_dir_locks[p].lock, LW_SHARED);
+		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			{
+				uint64		w = pg_atomic_read_u64(&e->word);
+
+				if (ART_WORD_STATE(w) == ART_ABSENT || e->compared ||
+					!ax_structure_is_hydra(e->engine))
+					continue;
+				if (nbehind + more < behind_cap)
+					behind[nbehind + more] = (Behind) {.tree = e->tree, .gen = ART_WORD_GEN(w)};
+				more++;
+			}
+		art_unlock(&art_dir_locks[p].lock);
+		if (nbehind + more > behind_cap)
+		{
+			behind_cap = (nbehind + more) * 2;
+			behind = behind == NULL ?
+				MemoryContextAlloc(TopMemoryContext, behind_cap * sizeof(Behind)) :
+				repalloc(behind, behind_cap * sizeof(Behind));
+			p--;
+			continue;
+		}
+		nbehind += more;
+	}
+}
+
+/*
+ * If this process ends now, another is to go on.
+ *
+ * Epoch: enters none.
+ */
+static void
+leave_news(ax_ctx *cx)
+{
+	ART_CORE_BEGIN();
+	ax_tell_updater(cx);
+	ART_CORE_END();
+}
+
+/*
+ * Takes to the search layers what is logged.  False: some is left, since there was no memory, or
+ * another process is at it.
+ *
+ * Epoch: enters and leaves, once a piece of an index's log; checks for interrupts between two.
+ */
+static bool
+apply_all(void)
+{
+	ax_ctx	   *cx = art_ctx();
+	bool		all = true;
+
+	ART_CORE_BEGIN();
+	ax_updater_begin(cx);
+	ART_CORE_END();
+	list_behind();
+	for (int i = 0; i < nbehind; i++)
+	{
+		ax_status	s = AX_BUSY;
+
+		for (int piece = 0; s == AX_BUSY && piece < ART_PIECES; piece++)
+		{
+			if (InterruptPending)
+				leave_news(cx);
+			CHECK_FOR_INTERRUPTS();
+			ART_CORE_BEGIN();
+			s = ax_catch_up(cx, behind[i].tree, behind[i].gen);
+			ART_CORE_END();
+		}
+		/* AX_STALE: it is gone, and its log with it */
+		if (s == AX_BUSY)
+			all = false;
+	}
+	if (!all)
+		leave_news(cx);
+	return all;
+}
+
+static void
+updater_exit(int code, Datum arg)
+{
+	pg_atomic_write_u32(&art_shared->updater, 0);
+}
+
+/*
+ * Waits for a wake, or for so long.  True: somebody woke it.
+ */
+static bool
+doze(int events, long ms)
+{
+	int			rc = WaitLatch(MyLatch, events | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
+							   ART_WAIT_EVENT(wait_event_updater, "ArtidxUpdater"));
+
+	if ((rc & WL_LATCH_SET) == 0)
+		return false;
+	ResetLatch(MyLatch);
+	return true;
+}
+
+/*
+ * Main function of the updater.
+ */
+void
+art_updater_main(Datum arg)
+{
+	uint32		none = 0;
+	long		rest = ART_REST_MS;
+
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	if (!art_preloaded())
+		proc_exit(0);
+	/* to no database: so it shows in pg_stat_activity, and is in nobody's way */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	(void) art_ctx();
+	if (!pg_atomic_compare_exchange_u32(&art_shared->updater, &none,
+										(uint32) ART_MY_PROCNO() + 1))
+		proc_exit(0);			/* another one came first */
+	before_shmem_exit(updater_exit, (Datum) 0);
+
+	for (;;)
+	{
+		ax_ctx	   *cx = art_ctx();
+		bool		all;
+
+		CHECK_FOR_INTERRUPTS();
+		all = apply_all();
+		rest = all ? ART_REST_MS : Min(rest * 2, ART_RETRY_MS);
+		(void) art_poll();
+		(void) doze(0, rest);
+		if (!all || !ax_updater_sleep(cx))
+			continue;
+
+		/* a wake that comes too late for this process is lost; the launcher looks by itself, too */
+		if (!doze(WL_LATCH_SET, ART_IDLE_MS) && !ax_updater_wanted(cx))
+			proc_exit(0);
+	}
+}
+
+/* ---- in the launcher ---- */
+
+/*
+ * See work.h.
+ */
+void
+art_updater_start(void)
+{
+	static TimestampTz tried = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	BackgroundWorker worker;
+
+	if (pg_atomic_read_u32(&art_shared->updater) != 0 || !ax_updater_wanted(art_ctx()) ||
+		(tried <= now && !TimestampDifferenceExceeds(tried, now, ART_START_MS)))
+		return;
+	tried = now;
+	/* it starts on a standby, too; without a free place it is tried again */
+	art_define_worker(&worker, "hydra updater", "art_updater_main");
+	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+}

@@ -1,0 +1,103 @@
+/*
+ * work.h
+ *	  The life of structures, inside: transactions' ends, background workers and
+ *	  their launcher, what is kept over a restart.
+ *
+ * src/README.md: The launcher and its workers
+ */
+#ifndef ART_WORK_H
+#define ART_WORK_H
+
+#include "area/shared_state.h"
+
+/* ---- launcher.c ---- */
+
+extern void art_background_settings(void);
+
+/*
+ * An absent structure (or one whose build was left) that a worker could make
+ * now, or a build it could help with; kept by identity.
+ */
+typedef struct ArtWork
+{
+	Oid			db;
+	Oid			indexoid;
+	Oid			heapoid;
+	Oid			owner;			/* the role */
+	ArtLocator	loc;
+	bool		urgent;			/* a statement waits */
+	bool		unique;
+	bool		planned;		/* a plan would have used it */
+	bool		failed;			/* with an error, when it was tried last */
+	bool		help;			/* another worker has it in hand */
+	bool		ready;			/* the launcher: a worker may go to the database */
+	bool		taken;			/* the launcher: a worker has it, or will take it */
+	uint32		uses;
+	uint32		used_at;
+	uint64		size;
+} ArtWork;
+
+extern void art_launcher_settings(void);	/* from _PG_init */
+extern void art_launcher_init(void);	/* the same, preloading */
+extern int	art_find_work(Oid db, Oid owner, ArtWork **work);
+extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
+						   bool wanted_no_more);
+
+/* ---- fair_turns.c ---- */
+
+/*
+ * Mark what has a worker, or will be taken by one that has nothing in hand yet.  A worker
+ * takes the first work of its database and owner.
+ */
+extern void art_turns_mark(ArtWork *work, int n, const ArtWorkerSlot *slots);
+
+/*
+ * Which of the work is to have a free slot; -1: none.  pressing: only what a statement waits
+ * for, or who has waited for a turn.
+ */
+extern int	art_turns_next(const ArtWork *work, int n, const ArtWorkerSlot *slots,
+						   bool pressing);
+
+/*
+ * All slots were given that can be given.  full: there is none left; then end the turns
+ * of workers for those that wait.  visit: a database that waits for a visit.  Returns whether
+ * somebody waits.
+ */
+extern bool art_turns_end(const ArtWork *work, int n, const ArtWorkerSlot *slots, bool full,
+						  Oid visit);
+
+/* ---- watchdog.c ---- */
+
+/*
+ * For the launcher, about every second: cancel what evaluates an expression for too long, or
+ * is in the way of others.  wanted: others wait for a slot.
+ */
+extern void art_watch_all(bool wanted);
+
+/* ---- database_worker.c ---- */
+
+/*
+ * From _PG_init: who checks a structure that was kept over a crash, a piece at a call
+ * (check_after_crash.c says how).
+ */
+extern void art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at,
+										  MemoryContext cxt));
+
+/* ---- hydra_updater.c ---- */
+
+/*
+ * For the launcher, now and then: start the updater where search layers are behind and there
+ * is none.  Cheap when there is nothing to do.
+ */
+extern void art_updater_start(void);
+
+/* ---- worker_slots.c ---- */
+
+extern int	art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq);
+extern void art_worker_release(int slot, uint32 seq);
+extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
+extern void art_worker_detach(int slot, uint32 seq, bool worked);
+extern bool art_worker_claim(int slot, const ArtWork *w);
+extern void art_end_workers(Oid dboid);
+
+#endif							/* ART_WORK_H */

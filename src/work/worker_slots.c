@@ -1,0 +1,225 @@
+/*
+ * worker_slots.c
+ *	  The slots of our background workers: which worker is in which database, what
+ *	  it is doing.
+ *
+ * Everything here is guarded by the chunk lock.  The launcher reserves a slot
+ * (launcher.c), the worker takes it over and frees it (database_worker.c).
+ *
+ * src/README.md: The launcher and its workers
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/procarray.h"
+#include "utils/timestamp.h"
+
+#include "live/background.h"
+#include "work/work.h"
+
+#define ART_END_MS		20000	/* how long a command waits for workers */
+#define ART_AGAIN_MS	1000	/* after a bar */
+#define ART_ENDED_MS	5000	/* after a worker that did not finish */
+
+static uint32 wait_event_bar = 0;
+
+/*
+ * Is the worker that was given this number still in the slot?
+ *
+ * Locks: takes the chunk lock, shared.
+ */
+static bool
+slot_has(int slot, uint32 seq)
+{
+	bool		has;
+
+	art_lock(art_chunk_lock, LW_SHARED);
+	has = art_shared->workers[slot].dboid != InvalidOid &&
+		art_shared->workers[slot].seq == seq;
+	art_unlock(art_chunk_lock);
+	return has;
+}
+
+/*
+ * End the workers of a database, which is barred, and wait until they are
+ * gone: at most 20 s, interruptible.  One that was asked for and has not
+ * started is refused by art_worker_attach, so it need not be waited for.  A
+ * worker's slot is freed after the server has forgotten that it was connected.
+ *
+ * Locks: takes the chunk lock, shared; none while it waits.
+ */
+void
+art_end_workers(Oid dboid)
+{
+	int			slots[ART_NWORKERS];
+	uint32		seqs[ART_NWORKERS];
+	int			n = 0;
+	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ART_END_MS);
+
+	art_lock(art_chunk_lock, LW_SHARED);
+	for (int i = 0; i < ART_NWORKERS; i++)
+	{
+		ArtWorkerSlot *s = &art_shared->workers[i];
+
+		if (s->dboid == dboid && s->pid > 0 && s->pid != MyProcPid)
+		{
+			slots[n] = i;
+			seqs[n++] = s->seq;
+			kill(s->pid, SIGTERM);
+		}
+	}
+	art_unlock(art_chunk_lock);
+
+	for (int i = 0; i < n; i++)
+	{
+		while (slot_has(slots[i], seqs[i]) && GetCurrentTimestamp() < until)
+		{
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 5L, ART_WAIT_EVENT(wait_event_bar, "ArtidxWorkersEnd"));
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+	}
+}
+
+/* ---- slots of workers ---- */
+
+/*
+ * For the launcher: a free slot. -1 when there is none, the database is
+ * barred, or one was dropped since it counted so many drops.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+int
+art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq)
+{
+	int			slot = -1;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	if (!art_barred(dboid) && art_shared->drops == drops)
+	{
+		for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
+			if (art_shared->workers[i].dboid == InvalidOid)
+				slot = i;
+	}
+	if (slot >= 0)
+	{
+		ArtWorkerSlot *s = &art_shared->workers[slot];
+
+		*seq = ++art_shared->worker_seq;
+		memset(s, 0, sizeof(*s));
+		s->dboid = dboid;
+		s->owner = owner;
+		s->seq = *seq;
+		s->jobs = jobs;
+		s->asked = GetCurrentTimestamp();
+	}
+	art_unlock(art_chunk_lock);
+	return slot;
+}
+
+/*
+ * The worker could not be started.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_worker_release(int slot, uint32 seq)
+{
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	if (art_shared->workers[slot].seq == seq)
+		art_shared->workers[slot].dboid = InvalidOid;
+	art_unlock(art_chunk_lock);
+}
+
+/*
+ * In a new worker: take over the slot.  False when it is somebody else's by
+ * now or its database is barred.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+bool
+art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
+{
+	ArtWorkerSlot *s = &art_shared->workers[slot];
+	bool		ok;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	ok = s->dboid != InvalidOid && s->seq == seq && s->pid == 0;
+	if (ok && art_barred(s->dboid))
+	{
+		/* what it was to do is asked for again; a bar is short */
+		*copy = *s;
+		s->dboid = InvalidOid;
+		art_unlock(art_chunk_lock);
+		if (copy->jobs & ~ART_JOB_BUILD)
+			art_ask(copy->dboid, copy->jobs & ~ART_JOB_BUILD, ART_AGAIN_MS);
+		return false;
+	}
+	if (ok)
+	{
+		s->pid = MyProcPid;
+		art_watched_by(&s->watch);
+		*copy = *s;
+	}
+	art_unlock(art_chunk_lock);
+	return ok;
+}
+
+/*
+ * The worker exits.  Visits that it did not finish (it was ended, or failed)
+ * are asked for again.  A worker that was to build may not get that far,
+ * perhaps because nobody can connect to the database.  It puts the next one
+ * off, or one would follow the other without a pause.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+void
+art_worker_detach(int slot, uint32 seq, bool worked)
+{
+	ArtWorkerSlot *s = &art_shared->workers[slot];
+	Oid			dboid = InvalidOid;
+	int			jobs = 0;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	if (s->seq == seq && s->pid == MyProcPid)
+	{
+		dboid = s->dboid;
+		jobs = worked ? s->jobs & ~ART_JOB_BUILD : s->jobs;
+		s->dboid = InvalidOid;
+		s->indexoid = InvalidOid;
+	}
+	art_unlock(art_chunk_lock);
+	if (jobs != 0 && OidIsValid(dboid))
+		art_ask(dboid, jobs, ART_ENDED_MS);
+	art_launcher_wake();
+}
+
+/*
+ * Say that this worker builds the index now (NULL: none).  False when another
+ * does already; a help is not exclusive.
+ *
+ * Locks: takes the chunk lock, exclusive.
+ */
+bool
+art_worker_claim(int slot, const ArtWork *w)
+{
+	bool		ok = true;
+
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	for (int i = 0; w && !w->help && i < ART_NWORKERS && ok; i++)
+	{
+		ArtWorkerSlot *s = &art_shared->workers[i];
+
+		if (i != slot && s->dboid == w->db && s->indexoid == w->indexoid)
+			ok = false;
+	}
+	if (ok)
+		art_shared->workers[slot].indexoid = w ? w->indexoid : InvalidOid;
+	art_unlock(art_chunk_lock);
+	return ok;
+}
