@@ -126,13 +126,15 @@ run_keys()
 
 # The library as built here in the first minor release of this version.  Its ICU is of
 # that time, so opcmp has other answers; opclass counts what core has mended since, and
-# elision wants a module.
+# elision wants a module.  17.0's btree, to which arrays and together compare, loses and
+# repeats rows where a cursor turns in a scan of an array.
 run_first()
 {
-	local first=$WORK/first names
+	local first=$WORK/first names without='opcmp|opclass|elision'
 
+	case $("$FIRST_SERVER/bin/postgres" --version) in *' 17.0'*) without+='|arrays|together' ;; esac
 	names=$(perl -0777 -ne 's/\\\n//g; print "$1 " while /^REGRESS \+?= (.*)$/mg' "$SRC/Makefile" |
-		xargs -n1 | grep -vxE 'opcmp|opclass|elision')
+		xargs -n1 | grep -vxE "$without")
 	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
 		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
 		cp "$SRC/artidx.control" "$SRC"/artidx--*.sql "$first/share/postgresql/extension/" || return 1
@@ -140,6 +142,7 @@ run_first()
 	as_user timeout -k 30 900 "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/regress/pg_regress" \
 		--inputdir="$SRC" --outputdir="$WORK/tmp" --bindir="$first/bin" --dlpath="$first/lib/postgresql" \
 		--temp-instance="$WORK/tmp/first" --temp-config="$SRC/test/artidx.conf" --no-locale --encoding=UTF8 \
+		--dbname=contrib_regression \
 		$names
 }
 
