@@ -31,16 +31,16 @@ tool_packages()
 # it: its supervisor (2.4.2) answers no barrier of processes, and DROP DATABASE waits for that.
 pglogical_server()
 {
-	as_user sed -i '/^# pglogical$/,$d' "$DATA/postgresql.conf"
-	[ "$1" = off ] || {
-		echo "# pglogical"
-		echo "shared_preload_libraries = 'artidx, pglogical'"
+	if [ "$1" = on ]; then
 		echo "wal_level = logical"
 		echo "max_worker_processes = 30"
 		# of the newest minor releases
 		"$BIN/postgres" --describe-config | grep -q '^output_plugin_libraries' &&
 			echo "output_plugin_libraries = 'pgoutput, pglogical_output'"
-	} | as_user tee -a "$DATA/postgresql.conf" >/dev/null
+		echo "shared_preload_libraries = 'artidx, pglogical'"
+	else
+		echo "shared_preload_libraries = 'artidx'"
+	fi | as_user tee -a "$DATA/postgresql.conf" >/dev/null
 	as_user "$BIN/pg_ctl" -D "$DATA" -l "$DATA.log" -m fast -w -t 120 restart >/dev/null
 }
 

@@ -8,12 +8,17 @@
  *
  * art_wild_catch(query): runs a query that fails, and forgets its error without the
  * subtransaction in which it should have run.  The rows that it inserted live on.
+ *
+ * art_wild_hold(tranche, locks, first): holds those of the locks of a tranche, shared, from
+ * "first" on, beyond the transaction; gives back what it held before.  Returns how many of the
+ * others somebody holds exclusively.  The process is not for anything else.
  */
 #include "postgres.h"
 
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "storage/fd.h"
+#include "storage/lwlock.h"
 #include "utils/builtins.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -99,4 +104,33 @@ art_wild_catch(PG_FUNCTION_ARGS)
 	ResourceOwnerDelete(own);
 	SPI_finish();
 	PG_RETURN_BOOL(failed);
+}
+
+PG_FUNCTION_INFO_V1(art_wild_hold);
+extern PGDLLEXPORT Datum art_wild_hold(PG_FUNCTION_ARGS);
+
+Datum
+art_wild_hold(PG_FUNCTION_ARGS)
+{
+	static int	held = -1;
+	int			locks = PG_GETARG_INT32(1);
+	int			first = PG_GETARG_INT32(2);
+	LWLockPadded *tranche = GetNamedLWLockTranche(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	int			exclusive = 0;
+
+	if (first != held && held >= 0)
+		for (int i = locks - 1; i >= held; i--)
+			LWLockRelease(&tranche[i].lock);
+	if (first != held)
+		for (int i = first; i < locks; i++)
+			LWLockAcquire(&tranche[i].lock, LW_SHARED);
+	held = first;
+	for (int i = 0; i < first; i++)
+	{
+		if (LWLockConditionalAcquire(&tranche[i].lock, LW_SHARED))
+			LWLockRelease(&tranche[i].lock);
+		else
+			exclusive++;
+	}
+	PG_RETURN_INT32(exclusive);
 }
