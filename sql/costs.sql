@@ -77,6 +77,51 @@ SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'x';
 RESET artidx.replace_btree;
 DROP INDEX x;
 
+-- the pages that it is told: as many as btree has of NULLs, common values, posting
+-- lists, INCLUDE and predicates, and of both options of btree
+CREATE TABLE s (a int, h int, b int, m int, n text, g bigint, o bool);
+INSERT INTO s SELECT i, CASE WHEN i % 2 = 0 THEN i END, i % 100, CASE WHEN i % 3 > 0 THEN 7 ELSE i END,
+		CASE WHEN i % 10 = 0 THEN md5(i::text) END, CASE WHEN i % 3 = 0 THEN i END,
+		CASE WHEN i % 5 > 0 THEN i % 2 = 0 END
+	FROM generate_series(1, 20000) i;
+VACUUM ANALYZE s;
+CREATE FUNCTION pages(am text, kind text, columns text, options text) RETURNS float LANGUAGE plpgsql AS $$
+DECLARE
+	j json;
+BEGIN
+	SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_bitmapscan = off;
+	SET LOCAL enable_sort = off;
+	SET LOCAL cpu_tuple_cost = 0;
+	SET LOCAL cpu_index_tuple_cost = 0;
+	SET LOCAL cpu_operator_cost = 0;
+	SET LOCAL random_page_cost = 1;
+	EXECUTE format('CREATE %s INDEX x ON costs.s USING %s (%s) %s', kind, am, columns, options);
+	EXECUTE format('EXPLAIN (FORMAT JSON) SELECT %1$s FROM costs.s %2$s ORDER BY %1$s',
+		substring(columns from '^[^,]*'), substring(options from 'WHERE.*')) INTO j;
+	ASSERT j->0->'Plan'->>'Node Type' = 'Index Only Scan' OR columns ~ '[(]';
+	DROP INDEX x;
+	RETURN (j->0->'Plan'->>'Total Cost')::float;
+END $$;
+SET artidx.plan_costs = btree;
+SELECT c.* FROM (
+	SELECT kind, columns, options, pages('btree', kind, columns, options) AS btree,
+		pages('art', kind, columns, options) AS art
+	FROM (VALUES
+		('', 'h', ''), ('', 'n', ''), ('', 'g', ''), ('', 'm', ''), ('', 'b', ''), ('', 'o', ''),
+		('', 'h', 'WITH (deduplicate_items = off)'), ('', 'b', 'WITH (deduplicate_items = off)'),
+		('', 'h', 'WITH (fillfactor = 50)'), ('', 'm, a', 'WITH (fillfactor = 30)'),
+		('', 'h, b', ''), ('', 'b, h', ''), ('', 'h, g', ''), ('', 'm, b', ''), ('', 'n, a', ''), ('', 'b, m', ''),
+		('', 'o, m, b', ''), ('', 'g, h, n, o', ''),
+		('UNIQUE', 'h', ''), ('UNIQUE', 'n, a', ''), ('UNIQUE', 'm, a', 'INCLUDE (n)'),
+		('', 'b', 'INCLUDE (g)'), ('', 'h', 'INCLUDE (n)'), ('', 'n', 'INCLUDE (b, o)'),
+		('', 'h', 'WHERE h IS NULL'), ('', 'h', 'WHERE h IS NOT NULL'), ('', 'h', 'WHERE h > 1000'),
+		('', 'h', 'WHERE g IS NULL'), ('', 'h, g', 'WHERE g IS NOT NULL AND h > 0'),
+		('', 'm', 'WHERE a < 3000'), ('', 'b', 'WHERE a < 3000'), ('', 'o', 'WHERE NOT o')
+	) AS q (kind, columns, options)
+) AS c WHERE abs(art - btree) > greatest(1, 0.05 * btree);
+RESET artidx.plan_costs;
+
 -- entries that cost nothing: a cost is a number all the same, and no larger one
 CREATE TABLE priced AS SELECT columns, query, cost('art', columns, query) FROM compared;
 SET cpu_index_tuple_cost = 0;

@@ -95,7 +95,7 @@ BEGIN
 		'SELECT w FROM {}_t WHERE w COLLATE "en-x-icu" BETWEEN ''B'' AND ''d2'' ORDER BY w COLLATE "en-x-icu"',
 		'SELECT w FROM {}_t WHERE w COLLATE "en-x-icu" > ''e'' AND w COLLATE "en-x-icu" <= ''ä'' ORDER BY w COLLATE "en-x-icu" DESC',
 		'SELECT count(*) FROM {}_t WHERE w COLLATE "en-x-icu" = (SELECT w FROM bt_t WHERE id = 1234)',
-		'SELECT w FROM {}_t WHERE w COLLATE "en-x-icu" IS NULL',
+		'SELECT w FROM {}_t WHERE w COLLATE "en-x-icu" IS NULL ORDER BY w COLLATE "en-x-icu"',
 		'SELECT w FROM {}_t WHERE w COLLATE "en-x-icu" IS NOT NULL ORDER BY w COLLATE "en-x-icu" LIMIT 20',
 		'SELECT min(w COLLATE "en-x-icu"), max(w COLLATE "en-x-icu") FROM {}_t',
 		'SELECT w, k FROM {}_t ORDER BY w COLLATE "de-x-icu" DESC NULLS LAST, k',

@@ -38,7 +38,7 @@ typedef struct ArtOptions
 	int			tail_buffer;	/* enum: auto, on, off */
 	int			elision;		/* the same */
 	int			fillfactor;
-	bool		deduplicate_items;	/* accepted for nbtree's sake, no effect */
+	bool		deduplicate_items;	/* only for nbtree's size as the planner sees it */
 	int			max_memory_off; /* string offset; "" or unit text */
 } ArtOptions;
 
@@ -79,6 +79,9 @@ typedef struct ArtEngine
 extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 
 extern int	art_fillfactor(Relation index);
+
+/* Would a btree index with these parameters keep equal keys together (it may)? */
+extern bool art_deduplicate_items(Relation index);
 #define ART_DEFAULT_FILLFACTOR	90	/* as nbtree's leaf pages */
 
 /* ---- crash_memory.c ---- */

@@ -214,7 +214,7 @@ art_options_init(void)
 					  ART_DEFAULT_FILLFACTOR, ART_MIN_FILLFACTOR, 100,
 					  ShareUpdateExclusiveLock);
 	add_bool_reloption(our_kind, "deduplicate_items",
-					   "Accepted for btree's sake, without effect",
+					   "Accepted for btree's sake, affects only what artidx.plan_costs = btree assumes",
 					   true, ShareUpdateExclusiveLock);
 	add_string_reloption(our_kind, "max_memory",
 						 "Most memory the index may take",
@@ -449,6 +449,15 @@ art_fillfactor(Relation index)
 	if (opts == NULL || opts->fillfactor < ART_MIN_FILLFACTOR || opts->fillfactor > 100)
 		return ART_DEFAULT_FILLFACTOR;
 	return opts->fillfactor;
+}
+
+/* See area.h. */
+bool
+art_deduplicate_items(Relation index)
+{
+	ArtOptions *opts = (ArtOptions *) index->rd_options;
+
+	return opts == NULL || opts->deduplicate_items;
 }
 
 /*

@@ -833,15 +833,25 @@ art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 Datum
 art_fetch_byval(const ArtKeyCol *col, const uint8 *p)
 {
-	union
-	{
-		int16		s;
-		int32		i;
-		Datum		d;
-	}			u;
+	int16		s;
+	int32		i;
+	Datum		d;
 
-	memcpy(&u, p, col->typlen);
-	return fetch_att(&u, true, col->typlen);
+	/* lengths that the compiler knows */
+	switch (col->typlen)
+	{
+		case sizeof(char):
+			return CharGetDatum(*(const char *) p);
+		case sizeof(int16):
+			memcpy(&s, p, sizeof(s));
+			return Int16GetDatum(s);
+		case sizeof(int32):
+			memcpy(&i, p, sizeof(i));
+			return Int32GetDatum(i);
+		default:
+			memcpy(&d, p, sizeof(d));
+			return d;
+	}
 }
 
 /* A body as it is ascending: itself, or a copy in the current memory context. */

@@ -911,6 +911,8 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 	const uint8 *p = key;
 	const uint8 *end = key + keylen;
 	const uint8 *s = plan->scratch.data;
+	Datum		value = (Datum) 0;
+	int			of = -1;		/* the column whose value that is */
 	int			ir = 0;
 	int			ik = 0;
 	int			i;
@@ -948,17 +950,14 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 			{
 				if (!art_array_agrees(plan, k, p, (uint32) (next - p)))
 					return false;
+				continue;
 			}
-			else if (unlikely(k->sk_flags & SK_SEARCHARRAY))
-			{
-				if (!art_array_any(k, art_decode_col(col, p + 1, next)))
-					return false;
-			}
-			else if (!DatumGetBool(art_opclass_call(&k->sk_func, k->sk_collation,
-											   col->enc == ART_ENC_DATUM ?
-											   art_col_datum(col, p + 1, next) :
-											   art_decode_col(col, p + 1, next),
-											   k->sk_argument)))
+			if (of != i)
+				value = col->enc == ART_ENC_DATUM ? art_col_datum(col, p + 1, next) :
+					art_decode_col(col, p + 1, next);
+			of = i;
+			if (unlikely(k->sk_flags & SK_SEARCHARRAY) ? !art_array_any(k, value) :
+				!DatumGetBool(art_opclass_call(&k->sk_func, k->sk_collation, value, k->sk_argument)))
 				return false;
 		}
 		p = next;

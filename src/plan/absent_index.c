@@ -76,7 +76,7 @@ art_plan_missed(IndexOptInfo *info, Relation index)
 
 	pages = (BlockNumber) (rows / ART_PAGE_ENTRIES) + 1;
 	if (art_costs_as_btree())
-		art_btree_size(index, rows, rows, &pages, &height);
+		art_btree_size(index, info, rows, &pages, &height);
 	info->pages = pages;
 	info->tree_height = height;
 	if (info->indpred != NIL)

@@ -12,7 +12,8 @@
  *
  * nbtree's costs come from the number of its pages.  Those are counted here as
  * CREATE INDEX would fill them: leaves to the fillfactor, equal keys in posting
- * lists.  The widths of keys and the number of distinct ones are ANALYZE's.
+ * lists.  The widths of keys, the NULLs, the common values and the number of the others
+ * are ANALYZE's.
  *
  * src/README.md: The planner
  */
@@ -25,7 +26,10 @@
 #include "access/tupmacs.h"
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "storage/bufpage.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -83,20 +87,101 @@ art_costs_as_btree(void)
 		(plan_costs == PLAN_COSTS_AUTO && replacing != NULL && replacing());
 }
 
+#define ART_GROUPS	50			/* 0: one entry a key; n: up to two to the nth */
+
+/* Keys with about as many entries each. */
+typedef struct KeyGroup
+{
+	double		share;			/* of the entries */
+	double		keys;
+	double		width;			/* bytes of the columns, aligned one to the other */
+} KeyGroup;
+
 /*
- * ANALYZE's numbers for column i of the index: average width in bytes, NULLs
- * included, and how many values there are among so many rows. 0 when it knows
- * nothing.
+ * The keys of an index or of a column, by how many entries they have.  Where half of the
+ * values are NULL, one key has half of the entries, and a mean would tell nothing.
+ */
+typedef struct KeyGroups
+{
+	double		entries;
+	KeyGroup	g[2][ART_GROUPS];	/* [1]: with a NULL */
+} KeyGroups;
+
+/* So many more keys, with this share of the entries. */
+static void
+add_group(KeyGroups *to, bool null, double share, double keys, double width)
+{
+	const double entries = share * to->entries;
+	KeyGroup   *g;
+
+	if (entries <= 0)
+		return;
+	keys = Min(Max(keys, 1), entries);
+	g = &to->g[null][Min((int) ceil(log2(entries / keys)), ART_GROUPS - 1)];
+	g->width = (g->width * g->share + width * share) / (g->share + share);
+	g->share += share;
+	g->keys += keys;
+}
+
+/* How many of so many keys, of "each" entries, does a random part of the entries have? */
+static inline double
+keys_in_part(double keys, double each, double part)
+{
+	return keys * (1 - pow(1 - Min(part, 1), Max(each, 1)));
+}
+
+/* Does the index's predicate leave no row where this is so of column i? */
+static bool
+predicate_excludes(Relation index, const IndexOptInfo *info, int i, NullTestType what)
+{
+	const AttrNumber attno = info->indexkeys[i];
+	NullTest   *test;
+
+	if (info->indpred == NIL)
+		return false;
+	test = makeNode(NullTest);
+	test->nulltesttype = what;
+	test->location = -1;
+	if (attno == 0)
+	{
+		int			n = 0;
+
+		for (int k = 0; k < i; k++)
+			n += info->indexkeys[k] == 0;
+		test->arg = list_nth(info->indexprs, n);
+	}
+	else
+	{
+		Oid			type,
+					collation;
+		int32		typmod;
+
+		get_atttypetypmodcoll(index->rd_index->indrelid, attno, &type, &typmod, &collation);
+		test->arg = (Expr *) makeVar(info->rel->relid, attno, type, typmod, collation, 0);
+	}
+	return predicate_refuted_by(list_make1(test), info->indpred, false);
+}
+
+/*
+ * The values of column i of the index, by ANALYZE's numbers: NULLs, the common ones, and
+ * the others.  All differ where it knows nothing.
  */
 static void
-column_stats(Relation index, int i, double rows, double *width, double *ndistinct)
+column_groups(Relation index, const IndexOptInfo *info, int i, KeyGroups *to)
 {
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
-	AttrNumber	attno = index->rd_index->indkey.values[i];
+	const AttrNumber attno = index->rd_index->indkey.values[i];
+	const bool	is_key = i < index->rd_index->indnkeyatts;
+	const double rows = info->rel->tuples;
+	double		width = get_typavgwidth(att->atttypid, att->atttypmod);
+	double		distinct = rows;
+	double		nulls = 0;
+	double		others = 1;
+	double		part;			/* which the index has of the rows that it may have */
+	double		all;
+	AttStatsSlot common = {0};
 	HeapTuple	tup;
 
-	*width = 0;
-	*ndistinct = 0;
 	if (attno != 0)
 		tup = SearchSysCache3(STATRELATTINH,
 							  ObjectIdGetDatum(index->rd_index->indrelid),
@@ -109,16 +194,83 @@ column_stats(Relation index, int i, double rows, double *width, double *ndistinc
 	{
 		Form_pg_statistic stats = (Form_pg_statistic) GETSTRUCT(tup);
 
-		*width = stats->stawidth * (1.0 - stats->stanullfrac);
-		*ndistinct = stats->stadistinct;
-		if (*ndistinct < 0)
-			*ndistinct = Max(1.0, rint(-*ndistinct * rows));
-		if (*ndistinct > 0 && stats->stanullfrac > 0)
-			*ndistinct += 1;
+		width = stats->stawidth;
+		nulls = Min(stats->stanullfrac, 1);
+		others = 1 - nulls;
+		if (stats->stadistinct != 0)
+			distinct = stats->stadistinct < 0 ? -stats->stadistinct * rows : stats->stadistinct;
+		(void) get_attstatsslot(&common, tup, STATISTIC_KIND_MCV, InvalidOid, ATTSTATSSLOT_NUMBERS);
 		ReleaseSysCache(tup);
 	}
-	else
-		*width = get_typavgwidth(att->atttypid, att->atttypmod);
+	if (att->atttypid == NAMEOID && is_key)
+		width = ART_NAME_WIDTH; /* nbtree keeps a cstring of it */
+
+	if (nulls > 0 && predicate_excludes(index, info, i, IS_NULL))
+		nulls = 0;
+	else if (nulls > 0 && predicate_excludes(index, info, i, IS_NOT_NULL))
+		others = 0;
+	all = nulls + others > 0 ? nulls + others : 1;
+	part = to->entries / Max(all * rows, 1);
+
+	add_group(to, true, nulls / all, 1, 0);
+	for (int k = 0; k < common.nnumbers && others > 0; k++)
+	{
+		const double share = Min(common.numbers[k], others);
+
+		add_group(to, false, share / all, 1, width);
+		others -= share;
+		distinct--;
+	}
+	distinct = Max(distinct, 1);
+	add_group(to, false, others / all, keys_in_part(distinct, others * rows / distinct, part), width);
+	free_attstatsslot(&common);
+}
+
+/* Where a column begins behind so many bytes of others. */
+static double
+column_offset(Form_pg_attribute att, bool is_key, double offset, double width)
+{
+	if (att->attlen > 0 && !(att->atttypid == NAMEOID && is_key))
+		return att_align_nominal((long) offset, att->attalign);
+	/* short values of variable length are not aligned */
+	return width > VARATT_SHORT_MAX ? INTALIGN((long) offset) : offset;
+}
+
+/*
+ * One more column.  Those of the statistics are independent.  So each key has a part of
+ * each of the column's values.  An INCLUDE column makes no more keys.
+ */
+static void
+multiply_groups(KeyGroups *all, const KeyGroups *column, Form_pg_attribute att, bool is_key)
+{
+	KeyGroups	made = {.entries = all->entries};
+
+	for (int x = 0; x < 2 * ART_GROUPS; x++)
+	{
+		const KeyGroup *a = &all->g[0][0] + x;
+
+		if (a->share <= 0)
+			continue;
+		for (int y = 0; y < 2 * ART_GROUPS; y++)
+		{
+			const KeyGroup *c = &column->g[0][0] + y;
+			const bool	null = y >= ART_GROUPS;
+			double		share = a->share * c->share;
+			double		keys = a->keys;
+			double		width = a->width;
+
+			if (share <= 0)
+				continue;
+			if (x % ART_GROUPS == 0 || y % ART_GROUPS == 0)
+				keys = share * all->entries;
+			else if (is_key)
+				keys *= keys_in_part(c->keys, c->share * all->entries / c->keys, a->share / a->keys);
+			if (!null)
+				width = column_offset(att, is_key, width, c->width) + rint(c->width);
+			add_group(&made, null || x >= ART_GROUPS, share, keys, width);
+		}
+	}
+	*all = made;
 }
 
 /*
@@ -130,7 +282,8 @@ deduplicates(Relation index)
 {
 	int			nkeys = index->rd_index->indnkeyatts;
 
-	if (index->rd_index->indisunique || index->rd_index->indnatts != nkeys)
+	if (index->rd_index->indisunique || index->rd_index->indnatts != nkeys ||
+		!art_deduplicate_items(index))
 		return false;
 	for (int i = 0; i < nkeys; i++)
 	{
@@ -147,30 +300,56 @@ deduplicates(Relation index)
 }
 
 /*
+ * How many leaves' worth a group is.  A leaf is full with the item that becomes its high
+ * key, without its list; and where another one has no room.
+ */
+static double
+group_leaves(const KeyGroup *g, double entries, bool null, bool lists, double page, double spare)
+{
+	const double posting = MAXALIGN_DOWN(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData));
+	const double width = MAXALIGN((long) (g->width + MAXALIGN(sizeof(IndexTupleData) +
+																(null ? sizeof(IndexAttributeBitMapData) : 0))));
+	double		items = g->share * entries;
+	double		tids = 1;
+	double		list = 0;
+	double		size;
+
+	if (lists)
+	{
+		double		each = items / g->keys;
+		double		most = Max(2.0, floor((posting - width) / sizeof(ItemPointerData)));
+
+		items = g->keys * ceil(each / most);
+		tids = g->share * entries / items;
+	}
+	/* some have two, the others none */
+	if (tids < 2)
+		list = (tids - 1) * MAXALIGN(2 * sizeof(ItemPointerData));
+	else
+		list = MAXALIGN((long) (tids * sizeof(ItemPointerData)));
+	size = width + list + sizeof(ItemIdData);
+	return items / Max(1.0, Min(floor(page / size) - 1, floor((page - spare + list) / size)));
+}
+
+/*
  * Pages and height (0: the root is a leaf) of a btree index with so many
- * entries.  "rows": the table's, to which ANALYZE's numbers belong.
+ * entries.
  */
 void
-art_btree_size(Relation index, double entries, double rows,
+art_btree_size(Relation index, const IndexOptInfo *info, double entries,
 			   BlockNumber *pages, int *height)
 {
-	/*
-	 * How much of a page nbtree's builder fills, beside the line pointer of a
-	 * high key; and the most bytes of its posting lists.
-	 */
+	/* beside the line pointer of a high key */
 	const double page = BLCKSZ - SizeOfPageHeaderData -
 		MAXALIGN(sizeof(BTPageOpaqueData)) - sizeof(ItemIdData);
-	const double leaf = page - BLCKSZ * (100 - BTREE_DEFAULT_FILLFACTOR) / 100;
 	const double inner = page - BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
-	const double posting = MAXALIGN_DOWN((BLCKSZ * 10 / 100)) - sizeof(ItemIdData);
-	double		width = sizeof(IndexTupleData);
-	double		keywidth = width;
-	double		distinct = 1;
-	double		bytes;
-	double		tail = 0;		/* of an item, which a high key does not have */
-	double		level;
+	const double spare = BLCKSZ * (100 - art_fillfactor(index)) / 100 + sizeof(ItemIdData);
+	const bool	lists = deduplicates(index);
+	const int	nkeys = index->rd_index->indnkeyatts;
+	double		keywidth = 0;
+	double		level = 0;
 	double		total;
-	int			nkeys = index->rd_index->indnkeyatts;
+	KeyGroups	all = {.entries = entries};
 
 	*height = 0;
 	if (entries < 1)
@@ -179,46 +358,26 @@ art_btree_size(Relation index, double entries, double rows,
 		return;
 	}
 
+	add_group(&all, false, 1, 1, 0);
 	for (int i = 0; i < index->rd_index->indnatts; i++)
 	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
-		double		w,
-					n;
+		KeyGroups	column = {.entries = entries};
 
-		column_stats(index, i, rows, &w, &n);
-		if (att->atttypid == NAMEOID && i < nkeys)
-			w = ART_NAME_WIDTH; /* nbtree keeps a cstring of it */
-		/* short values of variable length are not aligned */
-		if (att->attlen > 0 && att->atttypid != NAMEOID)
-			width = att_align_nominal((long) width, att->attalign);
-		else if (w > VARATT_SHORT_MAX)
-			width = INTALIGN((long) width);
-		width += rint(w);
-		if (i < nkeys)
-		{
-			keywidth = width;
-			distinct = n > 0 ? Min(distinct * n, entries) : entries;
-		}
+		column_groups(index, info, i, &column);
+		multiply_groups(&all, &column, TupleDescAttr(RelationGetDescr(index), i), i < nkeys);
+		for (int x = 0; x < 2 * ART_GROUPS && i == nkeys - 1; x++)
+			keywidth += (&all.g[0][0] + x)->share * (&all.g[0][0] + x)->width;
 	}
-	width = MAXALIGN((long) width);
-	keywidth = MAXALIGN((long) keywidth);
+	keywidth = MAXALIGN((long) keywidth + sizeof(IndexTupleData));
 
-	bytes = width + sizeof(ItemIdData);
-	total = entries;
-	if (distinct < entries && deduplicates(index))
+	for (int x = 0; x < 2 * ART_GROUPS; x++)
 	{
-		double		equal = entries / distinct;
-		double		lists = ceil(equal / Max(2.0, floor((posting - width) / sizeof(ItemPointerData))));
-		double		tids = equal / lists;
+		const KeyGroup *g = &all.g[0][0] + x;
 
-		if (tids > 1)
-			tail = MAXALIGN((long) (tids * sizeof(ItemPointerData)));
-		bytes += tail;
-		total = distinct * lists;
+		if (g->share > 0)
+			level += group_leaves(g, entries, x >= ART_GROUPS, lists, page, spare);
 	}
-
-	/* a page is full with the item that becomes its high key, without its tail */
-	level = ceil(total / Max(1.0, floor((leaf + tail) / bytes)));
+	level = ceil(level - 1e-6);
 	total = 1 + level;
 	while (level > 1)
 	{

@@ -34,12 +34,12 @@ extern int	art_tree_height(Relation index);
 /* Planning as with btree in its place (src/plan/btree_size.c). */
 extern void art_plan_costs_init(bool (*replacing_btree) (void));
 extern bool art_costs_as_btree(void);
-extern void art_btree_size(Relation index, double entries, double rows,
+struct IndexOptInfo;
+extern void art_btree_size(Relation index, const struct IndexOptInfo *info, double entries,
 						   BlockNumber *pages, int *height);
 
 /* ---- absent_index.c ---- */
 
-struct IndexOptInfo;
 extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
 
 /*

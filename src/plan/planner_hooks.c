@@ -170,7 +170,7 @@ prepare_on_standby(Relation index, IndexOptInfo *info)
 	if (art_bitmaps_skip_fetch())
 		info->amhasgetbitmap = false;
 	if (art_costs_as_btree())
-		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
+		art_btree_size(index, info, entries, &pages, &height);
 	adopt_btree_families(index, info);
 	set_size(info, pages, entries, height);
 	return true;
@@ -232,7 +232,7 @@ prepare_index(const Query *parse, IndexOptInfo *info)
 		as_if = art_plan_missed(info, index);
 	}
 	else if (art_costs_as_btree())
-		art_btree_size(index, entries, info->rel->tuples, &pages, &height);
+		art_btree_size(index, info, entries, &pages, &height);
 	if (ready || as_if)
 		adopt_btree_families(index, info);
 	index_close(index, NoLock);

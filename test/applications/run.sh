@@ -253,9 +253,8 @@ tool_packages "${APPS[@]}"
 art_setup applications
 # Java's driver wants TCP
 port=$((40000 + RANDOM % 20000))
-mapfile -t settings < <(tool_settings)
 art_cluster applications "shared_preload_libraries = 'artidx'" "artidx.memory = '256MB'" \
-	"listen_addresses = '127.0.0.1'" "port = $port" "${settings[@]}"
+	"listen_addresses = '127.0.0.1'" "port = $port"
 export PGPORT=$port
 for app in "${APPS[@]}"; do
 	if declare -F "app_$app" >/dev/null; then

@@ -27,16 +27,21 @@ tool_packages()
 	dpkg -s "${packages[@]}" >/dev/null 2>&1 || { art_apt update; (art_apt install "${packages[@]}"); }
 }
 
-# tool_settings: what pglogical wants of the server, if it is there
-tool_settings()
+# pglogical_server on|off: a server as pglogical wants it.  Only its own part of the test has
+# it: its supervisor (2.4.2) answers no barrier of processes, and DROP DATABASE waits for that.
+pglogical_server()
 {
-	[ -f "$("$PG_CONFIG" --pkglibdir)/pglogical.so" ] || return
-	echo "shared_preload_libraries = 'artidx, pglogical'"
-	echo "wal_level = logical"
-	echo "max_worker_processes = 30"
-	# of the newest minor releases
-	"$BIN/postgres" --describe-config | grep -q '^output_plugin_libraries' &&
-		echo "output_plugin_libraries = 'pgoutput, pglogical_output'"
+	if [ "$1" = on ]; then
+		echo "wal_level = logical"
+		echo "max_worker_processes = 30"
+		# of the newest minor releases
+		"$BIN/postgres" --describe-config | grep -q '^output_plugin_libraries' &&
+			echo "output_plugin_libraries = 'pgoutput, pglogical_output'"
+		echo "shared_preload_libraries = 'artidx, pglogical'"
+	else
+		echo "shared_preload_libraries = 'artidx'"
+	fi | as_user tee -a "$DATA/postgresql.conf" >/dev/null
+	as_user "$BIN/pg_ctl" -D "$DATA" -l "$DATA.log" -m fast -w -t 120 restart >/dev/null
 }
 
 # has_extension NAME: its version, or nothing if the server does not have it
@@ -177,6 +182,7 @@ app_pglogical()
 
 	version=$(has_extension pglogical) || { skip pglogical "Debian's postgresql-15-pglogical is needed"; return; }
 	echo "# pglogical $version"
+	pglogical_server on
 	tool_database provider off
 	tool_table
 	sql "CREATE EXTENSION pglogical;
@@ -197,6 +203,8 @@ app_pglogical()
 			"$(by_setting "$setting" "t_a_key {key}, t_art art, t_btree btree, t_none btree, t_pkey {key}")"
 		has "pglogical, $setting" "$(sql "SELECT count(*) || ' ' || string_agg(b, ' ' ORDER BY id) FILTER (WHERE id IN (17, 18)) FROM t")" "5000 changed new"
 	done
+	export PGDATABASE=postgres
+	pglogical_server off
 }
 
 app_migra()

@@ -8,13 +8,22 @@
  *
  * art_wild_catch(query): runs a query that fails, and forgets its error without the
  * subtransaction in which it should have run.  The rows that it inserted live on.
+ *
+ * art_wild_hold(tranche, locks, first): holds those of the locks of a tranche, shared, from
+ * "first" on, beyond the transaction; gives back what it held before.  Returns how many of the
+ * others somebody holds exclusively.  The process is not for anything else.
+ *
+ * art_wild_full(name, n): the nth allocation in the memory contexts of this name, and in those
+ * below them, finds no memory.  Returns in how many contexts.
  */
 #include "postgres.h"
 
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "storage/fd.h"
+#include "storage/lwlock.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
@@ -99,4 +108,86 @@ art_wild_catch(PG_FUNCTION_ARGS)
 	ResourceOwnerDelete(own);
 	SPI_finish();
 	PG_RETURN_BOOL(failed);
+}
+
+PG_FUNCTION_INFO_V1(art_wild_hold);
+extern PGDLLEXPORT Datum art_wild_hold(PG_FUNCTION_ARGS);
+
+Datum
+art_wild_hold(PG_FUNCTION_ARGS)
+{
+	static int	held = -1;
+	int			locks = PG_GETARG_INT32(1);
+	int			first = PG_GETARG_INT32(2);
+	LWLockPadded *tranche = GetNamedLWLockTranche(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	int			exclusive = 0;
+
+	if (first != held && held >= 0)
+		for (int i = locks - 1; i >= held; i--)
+			LWLockRelease(&tranche[i].lock);
+	if (first != held)
+		for (int i = first; i < locks; i++)
+			LWLockAcquire(&tranche[i].lock, LW_SHARED);
+	held = first;
+	for (int i = 0; i < first; i++)
+	{
+		if (LWLockConditionalAcquire(&tranche[i].lock, LW_SHARED))
+			LWLockRelease(&tranche[i].lock);
+		else
+			exclusive++;
+	}
+	PG_RETURN_INT32(exclusive);
+}
+
+#if PG_VERSION_NUM >= 170000
+#define ALLOC_PARAMETERS	MemoryContext cxt, Size size, int flags
+#define ALLOC_ARGUMENTS		cxt, size, flags
+#else
+#define ALLOC_PARAMETERS	MemoryContext cxt, Size size
+#define ALLOC_ARGUMENTS		cxt, size
+#endif
+
+static const MemoryContextMethods *methods;	/* of all contexts that are waited for */
+static MemoryContextMethods counting;
+static int	until_full;
+
+static void *
+count_alloc(ALLOC_PARAMETERS)
+{
+	if (--until_full == 0)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory, as was asked for")));
+	return methods->alloc(ALLOC_ARGUMENTS);
+}
+
+/* In that context, if it or one above it has the name, and in those below it. */
+static int
+count_in(MemoryContext cxt, const char *name, bool inside)
+{
+	int			n = 0;
+
+	inside |= strcmp(cxt->name, name) == 0;
+	if (inside && (methods == NULL || cxt->methods == methods || cxt->methods == &counting))
+	{
+		if (methods == NULL)
+		{
+			methods = cxt->methods;
+			counting = *methods;
+			counting.alloc = count_alloc;
+		}
+		cxt->methods = &counting;
+		n++;
+	}
+	for (MemoryContext c = cxt->firstchild; c != NULL; c = c->nextchild)
+		n += count_in(c, name, inside);
+	return n;
+}
+
+PG_FUNCTION_INFO_V1(art_wild_full);
+extern PGDLLEXPORT Datum art_wild_full(PG_FUNCTION_ARGS);
+
+Datum
+art_wild_full(PG_FUNCTION_ARGS)
+{
+	until_full = PG_GETARG_INT32(1);
+	PG_RETURN_INT32(count_in(TopMemoryContext, text_to_cstring(PG_GETARG_TEXT_PP(0)), false));
 }
