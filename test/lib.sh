@@ -383,12 +383,6 @@ art_whole_numbers()
 	done
 }
 
-# art_pg_regress SECONDS ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
-art_pg_regress()
-{
-	as_user timeout -k 30 "$1" make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "${@:2}"
-}
-
 # art_tap SECONDS NAME [SETTING=VALUE...]: one file of test/t, whose nodes have a directory and a
 # socket of their own
 art_tap()

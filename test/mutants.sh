@@ -9,12 +9,14 @@
 # is "N passed, N failed"; the exit status is not zero when a mutation survived that is not
 # listed as one that does, one was killed that is, one does not compile, or a test fails without.
 #
-#	TIMEOUT		seconds that the test of a mutation may take (60)
+#	TIMEOUT		seconds that the test of a mutation may take (60); of one of the core, no more than
+#				60 of a processor's time either
 #	TAP_SCALE	per cent of the work of a test of the core (10)
 #	SECONDS_EACH	length of each threaded stress of the core (1)
 #	TRY			tests of the core, each FLAVOUR:TEST:STRUCTURE: run all of them for every
 #				mutation named instead, and print which of them notice
 #	COPY		the directory to work in, which stays; what is there already is used again
+#	WERROR=1	warnings are errors, but not those of a mutation
 #	KEEP=1		keep the temporary directory
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -85,7 +87,7 @@ core_run()
 	local run=
 
 	[ "$1" != tsan ] || ! command -v setarch >/dev/null || run="setarch -R"
-	(cd "$SRC/test/core" && ulimit -c 0 && as_user env TAP_SCALE="$TAP_SCALE" SECONDS="$SECONDS_EACH" \
+	(cd "$SRC/test/core" && ulimit -c 0 -t 60 && as_user env TAP_SCALE="$TAP_SCALE" SECONDS="$SECONDS_EACH" \
 		TIMEOUT="$TIMEOUT" RUN="$run" ./check.sh "$1" "$2")
 }
 
@@ -113,17 +115,59 @@ built()
 
 glue_make()
 {
-	as_user make -s -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" artidx.so &&
+	as_user make -s -j2 -C "$SRC" PG_CONFIG="$PG_CONFIG" WERROR=0 artidx.so &&
 		as_user cp "$SRC/artidx.so" "$("$PG_CONFIG" --pkglibdir)/"
+}
+
+# on_server PROGRAM INPUT NAME: a test of regress or isolation, on a server that is made for it
+on_server()
+{
+	local data=$WORK/data pgxs rc
+
+	pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
+	if [ ! -d "$WORK/template" ]; then
+		as_user "$BIN/initdb" -D "$WORK/template" -A trust -N --no-locale -E UTF8 >"$WORK/initdb.log" 2>&1 ||
+			art_die "initdb failed: see $WORK/initdb.log"
+		{
+			cat "$SRC/test/artidx.conf"
+			# as pg_regress sets them in an instance of its own
+			echo "unix_socket_directories = '$WORK/tmp'"
+			echo "port = 65438"
+			echo "max_prepared_transactions = 2"
+		} | as_user tee -a "$WORK/template/postgresql.conf" >/dev/null
+	fi
+	as_user cp -a "$WORK/template" "$data"
+	as_user "$BIN/pg_ctl" -D "$data" -l "$data.log" -w -t 300 start >/dev/null || { tail -20 "$data.log"; rc=1; }
+	if [ -z "${rc:-}" ]; then
+		as_user timeout -k 10 "$TIMEOUT" "$pgxs/$1" --inputdir="$SRC/$2" --outputdir="$WORK/tmp" \
+			--bindir="$BIN" --dlpath="$SRC" --host="$WORK/tmp" --port=65438 --user="$RUN_AS" \
+			--dbname=contrib_regression "$3"
+		rc=$?
+	fi
+	as_user "$BIN/pg_ctl" -D "$data" -m immediate -w stop >/dev/null 2>&1
+	[ $rc -eq 0 ] || { cat "$WORK/tmp/regression.diffs" 2>/dev/null; tail -20 "$data.log"; }
+	rm -rf "$data" "$data.log" "$WORK/tmp/regression.diffs"
+	return $rc
 }
 
 # glue_run PART:NAME
 glue_run()
 {
+	local rc pid
+
 	case $1 in
-		regress:*) art_pg_regress "$TIMEOUT" TAP_TESTS= ISOLATION= REGRESS="${1#*:}" ;;
-		isolation:*) art_pg_regress "$TIMEOUT" TAP_TESTS= REGRESS= ISOLATION="${1#*:}" ;;
-		tap:*) art_tap "$TIMEOUT" "${1#*:}" ;;
+		regress:*) on_server test/regress/pg_regress . "${1#*:}" ;;
+		isolation:*) on_server test/isolation/pg_isolation_regress test/isolation "${1#*:}" ;;
+		tap:*)
+			art_tap "$TIMEOUT" "${1#*:}"
+			rc=$?
+			# what a script that was ended has left
+			while IFS= read -r pid; do
+				as_user "$BIN/pg_ctl" -D "$(dirname "$pid")" -m immediate -w stop >/dev/null 2>&1
+			done < <(find "$WORK/tap" -name postmaster.pid)
+			rm -rf "$WORK/tap"
+			return $rc
+			;;
 	esac
 }
 
@@ -153,7 +197,8 @@ run_test()
 	rc=$?
 	took=$((SECONDS - began))
 	how=
-	if [ $rc -eq 124 ] || [ $rc -eq 137 ] || grep -qE 'it took too long|still running after' "$WORK/log"; then
+	if [ $rc -eq 124 ] || [ $rc -eq 137 ] ||
+		grep -qE 'it took too long|still running after|signal (XCPU|KILL)' "$WORK/log"; then
 		how=", by its time"
 	elif grep -qoE -m1 '(Thread|Address|UndefinedBehavior)Sanitizer' "$WORK/log"; then
 		how=", $(grep -oE -m1 '(Thread|Address|UndefinedBehavior)Sanitizer' "$WORK/log")"

@@ -109,9 +109,10 @@ run_core()
 	return $rc
 }
 
+# run_pg_regress ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
 run_pg_regress()
 {
-	art_pg_regress 900 "$@"
+	as_user timeout -k 30 900 make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "$@"
 }
 
 # brute force over the key encodings: a module of its own, a server without artidx
