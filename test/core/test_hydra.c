@@ -174,6 +174,38 @@ test_reordered(void)
 	engine = AX_HYDRA_OLC;
 }
 
+/* Another scans while the order has been written and not told. */
+static void
+scan_meanwhile(const char *name)
+{
+	if (strcmp(name, "hydra.perm_written") != 0)
+		return;
+	tap_point_hook = NULL;
+	met += scan_by(&other, false) == 20;
+}
+
+/* An order is told when it has been written, and to nobody before. */
+static void
+test_order_told(void)
+{
+	static const ax_structure both[] = {AX_HYDRA_OLC, AX_HYDRA_MVRLU};
+
+	for (int e = 0; e < 2; e++)
+	{
+		engine = both[e];
+		met = 0;
+		open_list();
+		for (uint64_t i = 20; i > 0; i--)
+			(void) change(&cx, i, true);
+		tap_point_hook = scan_meanwhile;
+		ok(scan(false) == 20 && met == 1, "%s: a scan while an order is written down", ax_structure_name(engine));
+		tap_point_hook = NULL;
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+}
+
 /*
  * Anchors of many lengths that have much in common.  While no change waits, the search layer leads to the
  * very node.
@@ -1029,6 +1061,7 @@ main(void)
 	test_few();
 	test_order();
 	test_reordered();
+	test_order_told();
 	test_floor();
 	test_gone();
 	test_stays();
