@@ -67,6 +67,8 @@ setup_core()
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	chmod 755 "$WORK"
+	exec 9>"$WORK/lock"
+	flock -n 9 || art_die "another run works in $WORK"
 	# an earlier run was ended in the middle
 	[ ! -f "$WORK/mutated" ] || put_back
 	art_copy_tree
