@@ -107,7 +107,7 @@ holder(void *arg, int i)
 	{
 		ax_word_lock(&cx, &sh->w, &v);
 		atomic_store(&sh->step, 1);
-		while (atomic_load(&sh->step) < 3)
+		while (atomic_load(&sh->step) < 4)
 			nap(1000);			/* until the others gave up */
 		ax_word_unlock(&cx, &sh->w, true);
 	}
@@ -120,10 +120,12 @@ holder(void *arg, int i)
 		while (atomic_load(&sh->step) < 1)
 			sched_yield();
 		t0 = now_ns();
-		r = i == 1 ? ax_word_wait(&cx, &sh->w, &v) : ax_word_lock(&cx, &sh->w, &v);
+		v = ax_word_read(&sh->w);
+		r = i == 1 ? ax_word_wait(&cx, &sh->w, &v) : i == 2 ? ax_word_lock(&cx, &sh->w, &v) :
+			ax_word_sample(&cx, &sh->w, &v);
 		t = now_ns() - t0;
 		atomic_fetch_add(&sh->step, 1);
-		ok(r == AX_BUSY, "%s gives up", i == 1 ? "ax_word_wait" : "ax_word_lock");
+		ok(r == AX_BUSY, "%s gives up", i == 1 ? "ax_word_wait" : i == 2 ? "ax_word_lock" : "ax_word_sample");
 		ok(t > 9000000 && t < 500000000, "after about 10 ms (%.1f ms)", (double) t / 1e6);
 		ok(ax_latches_held(&cx) == 0, "with nothing held");
 		while (ax_word_wait(&cx, &sh->w, &v) == AX_BUSY)
@@ -358,7 +360,7 @@ main(void)
 	test_words();
 
 	atomic_store(&sh->w, AX_WORD_INIT);
-	tap_threads(3, holder, NULL);
+	tap_threads(4, holder, NULL);
 
 	atomic_store(&sh->w, AX_WORD_INIT);
 	atomic_store(&sh->step, 0);
