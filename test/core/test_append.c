@@ -883,6 +883,8 @@ paused(void)
 	resume(th);
 	ok(j->r == AX_OK && in_buffer(&main_cx, j->t, NUMBERS, 100), "it goes to a new log");
 	ok(entries(&main_cx) == 100, "and not to the one that was flushed");
+	finish(&main_cx, j->t);
+	ok(entries(&main_cx) == 101, "which would never come into the tree");
 
 	/* append against append: who is second finds the first one's entry, though he looked before */
 	memset(j, 0, sizeof(*j));
