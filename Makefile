@@ -21,7 +21,7 @@
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
 #   make matrix                    the tests on other versions, and on servers that check themselves
-#   make mutants                   160 small mistakes: does the test that is named for it notice each?
+#   make mutants                   small mistakes, a hundred: does the test that each names notice?
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
