@@ -246,9 +246,10 @@ one()
 	fi
 	# shellcheck disable=SC2046
 	keep "$file" $(built "$file" "$flavour:${t%%:*}")
-	mutate apply "$name" "$SRC"
 	WARNINGS=-Wno-error
-	if ! build_for "$by" "$flavour"; then
+	if ! mutate apply "$name" "$SRC"; then
+		result failed "$name" "cannot be made"
+	elif ! build_for "$by" "$flavour"; then
 		result failed "$name" "does not compile"
 		cat "$WORK/log"
 	elif run_test "$by" "$flavour"; then
@@ -279,8 +280,7 @@ try_all()
 		[ ${#some[@]} -gt 0 ] || continue
 		# shellcheck disable=SC2046
 		keep "$file" $(built "$file" $(printf '%s\n' "${some[@]%:*}"))
-		mutate apply "$name" "$SRC"
-		if core_make CFLAGS_EXTRA=-Wno-error $(printf '%s\n' "${some[@]%:*}" | sed 's,:,/,; s,^,build/,' | sort -u) >"$WORK/log" 2>&1; then
+		if mutate apply "$name" "$SRC" && core_make CFLAGS_EXTRA=-Wno-error $(printf '%s\n' "${some[@]%:*}" | sed 's,:,/,; s,^,build/,' | sort -u) >"$WORK/log" 2>&1; then
 			for x in "${some[@]}"; do
 				if run_test "core:${x#*:}" "$f"; then
 					not+=("$x(${took}s)")
