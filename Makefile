@@ -21,6 +21,7 @@
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
 #   make matrix                    the tests on other versions, and on servers that check themselves
+#   make mutants                   small mistakes, a hundred: does the test that each names notice?
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -185,7 +186,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
 
-.PHONY: test soak applications fresh check-rtm matrix minors demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix minors mutants demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -211,6 +212,10 @@ matrix:
 # One build, one data directory, the archive's oldest and newest minor release.
 minors:
 	PG_CONFIG='$(PG_CONFIG)' bash test/minors.sh
+
+# NAMES, TIMEOUT, TAP_SCALE, TRY, COPY; see test/mutants
+mutants:
+	PG_CONFIG='$(PG_CONFIG)' bash test/mutants.sh $(NAMES)
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh

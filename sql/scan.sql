@@ -240,5 +240,16 @@ BEGIN
 END $$;
 SELECT clean('art_t_k'), clean('art_t_v');
 
+-- a condition on the second column, in a bitmap scan
+CREATE TABLE art_res (a int, b int);
+INSERT INTO art_res SELECT i, i % 10 FROM generate_series(1, 1000) i;
+CREATE INDEX art_res_ab ON art_res USING art (a, b);
+SET enable_seqscan = off;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SET enable_bitmapscan = on;
+EXPLAIN (COSTS OFF) SELECT count(*), min(b), max(b) FROM art_res WHERE a BETWEEN 100 AND 199 AND b = 3;
+SELECT count(*), min(b), max(b) FROM art_res WHERE a BETWEEN 100 AND 199 AND b = 3;
+
 SET client_min_messages = warning;
 DROP SCHEMA scan CASCADE;

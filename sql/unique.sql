@@ -244,6 +244,18 @@ INSERT INTO art_x VALUES (12);
 COMMIT;
 SELECT * FROM art_x ORDER BY k;
 
+-- more versions of a row than are looked at at once, and none of them can go yet
+CREATE TABLE art_long (k int, v int) WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX art_long_k ON art_long USING art (k);
+CREATE INDEX art_long_v ON art_long USING btree (v);
+INSERT INTO art_long VALUES (1, 0);
+BEGIN;
+DO $$ BEGIN FOR i IN 1..100 LOOP UPDATE art_long SET v = i; END LOOP; END $$;
+SAVEPOINT s;
+INSERT INTO art_long VALUES (1, -1);
+ROLLBACK TO s;
+COMMIT;
+
 -- proofs of uniqueness: the join goes away
 SELECT twins('CREATE TABLE {}_j (x int)');
 VACUUM ANALYZE art_t, bt_t;

@@ -243,6 +243,9 @@ check_reference
 check_claims
 perl test/bench/figures.pl check || fail "make figures writes the figures, nobody else does"
 
+# Each mutation's text is where its list says, and its test is there.
+perl test/mutants/mutate.pl check || fail "a mutation does not fit the tree: see test/mutants/README.md"
+
 bash test/conformance/selftest.sh || fail "test/conformance does not notice differences"
 
 [ $bad -eq 0 ] && echo "checks: clean"

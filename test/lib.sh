@@ -383,6 +383,24 @@ art_whole_numbers()
 	done
 }
 
+# art_tap SECONDS NAME [SETTING=VALUE...]: one file of test/t, whose nodes have a directory and a
+# socket of their own
+art_tap()
+{
+	local pgxs dir=$WORK/tap/$2
+
+	pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
+	as_user mkdir -p "$dir" "$WORK/tap/portlock"
+	# 15 goes by TESTDIR, later ones by the other two
+	as_user env TESTDIR="$dir" PGPORT=65432 \
+		TESTDATADIR="$dir/tmp_check" \
+		TESTLOGDIR="$dir/tmp_check/log" \
+		PG_TEST_PORT_DIR="$WORK/tap/portlock" \
+		PG_REGRESS="$pgxs/test/regress/pg_regress" "${@:3}" \
+		timeout -k 30 "$1" prove -v --nocolor \
+		-I "$pgxs/test/perl" -I "$SRC/test/perl" "$SRC/test/t/$2.pl"
+}
+
 # art_results_dir: make RESULTS, and name it in full
 art_results_dir()
 {

@@ -146,23 +146,6 @@ run_first()
 		$names
 }
 
-# run_tap NAME: one file of test/t, whose nodes have a directory and a socket of their own
-run_tap()
-{
-	local pgxs
-
-	pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
-	as_user mkdir -p "$WORK/tap/$1"
-	# 15 goes by TESTDIR, later ones by the other two
-	as_user env TESTDIR="$WORK/tap/$1" PGPORT=65432 CONNS="$CONNS" \
-		TESTDATADIR="$WORK/tap/$1/tmp_check" \
-		TESTLOGDIR="$WORK/tap/$1/tmp_check/log" \
-		STRESS_SECONDS="$STRESS_SECONDS" PG_TEST_PORT_DIR="$WORK/tap/portlock" \
-		PG_REGRESS="$pgxs/test/regress/pg_regress" \
-		timeout -k 30 "$TAP_TIMEOUT" prove -v --nocolor \
-		-I "$pgxs/test/perl" -I "$SRC/test/perl" "$SRC/test/t/$1.pl"
-}
-
 run_unit()
 {
 	case $1 in
@@ -179,7 +162,7 @@ run_unit()
 		regress:*) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(names_of "$1")" ;;
 		isolation) run_pg_regress TAP_TESTS= REGRESS= ;;
 		isolation:*) run_pg_regress TAP_TESTS= REGRESS= ISOLATION="$(names_of "$1")" ;;
-		tap | tap:*) run_tap "$2" ;;
+		tap | tap:*) art_tap "$TAP_TIMEOUT" "$2" CONNS="$CONNS" STRESS_SECONDS="$STRESS_SECONDS" ;;
 		stress)
 			as_user env BIN="$BIN" WORK="$WORK" STRESS_SECONDS="$STRESS_SECONDS" CLIENTS="${CLIENTS:-32}" \
 				bash "$SRC/test/stress/stress.sh"

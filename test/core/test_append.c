@@ -765,6 +765,7 @@ typedef struct job
 {
 	void		(*fn) (struct job *j, ax_ctx *cx);
 	ax_tail    *t;
+	shape		sh;
 	uint64_t	i;
 	ax_status	r;
 	bool		b;
@@ -827,7 +828,7 @@ resume_at_last(const char *name)
 static void
 job_insert(job *j, ax_ctx *cx)
 {
-	j->r = insert(cx, j->t, NUMBERS, j->i);
+	j->r = insert(cx, j->t, j->sh, j->i);
 }
 
 static void
@@ -882,6 +883,8 @@ paused(void)
 	resume(th);
 	ok(j->r == AX_OK && in_buffer(&main_cx, j->t, NUMBERS, 100), "it goes to a new log");
 	ok(entries(&main_cx) == 100, "and not to the one that was flushed");
+	finish(&main_cx, j->t);
+	ok(entries(&main_cx) == 101, "which would never come into the tree");
 
 	/* append against append: who is second finds the first one's entry, though he looked before */
 	memset(j, 0, sizeof(*j));
@@ -893,6 +896,18 @@ paused(void)
 	ok(j->r == AX_EXISTS && j->t->kind->live(j->t) == 1, "is there once");
 	finish(&main_cx, j->t);
 	ok(entries(&main_cx) == 101, "and comes into the tree once");
+
+	/* .. and links himself to another entry of his bucket that came meanwhile */
+	memset(j, 0, sizeof(*j));
+	j->t = open_tail(&main_cx, DUPLICATES, 0, 1);
+	j->sh = DUPLICATES;
+	j->i = 10;
+	th = pause_in(j, job_insert, "append.written");
+	ok(insert(&main_cx, j->t, DUPLICATES, 11) == AX_OK, "another entry of the same key");
+	resume(th);
+	ok(j->r == AX_OK && in_buffer(&main_cx, j->t, DUPLICATES, 10) &&
+	   in_buffer(&main_cx, j->t, DUPLICATES, 11), "both are there");
+	finish(&main_cx, j->t);
 
 	/* half sealed: some buckets take entries, some do not, and all are found */
 	memset(j, 0, sizeof(*j));

@@ -473,6 +473,37 @@ full_leaves(uint32_t len)
 	free(bytes);
 }
 
+#define LONG	3000
+
+/* A long key has an object of its own, and short ones have leaves: these go with them. */
+static void
+gone_with_keys(uint32_t len)
+{
+	uint8_t		key[LONG];
+	uint64_t	gen;
+	ax_tree_info ti;
+	bool		good = true;
+
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK)
+		die("no memory");
+	memset(key, 'k', sizeof(key));
+	for (int round = 0; round < 3; round++)
+		for (int in = 1; in >= 0; in--)
+			for (uint64_t i = 0; i < 200; i++)
+			{
+				ks_put8(key, i);
+				ks_put_tid(key + len - 6, ks_tid(i));
+				good = good && (in ? ax_insert : ax_remove) (&cx, tree, gen, key, len) == AX_OK;
+			}
+	(void) tap_quiesce(&cx);
+	ax_flush(&cx);
+	(void) ax_info(&cx, tree, gen, &ti);
+	ok(good && ti.entries == 0 && ti.live_bytes < 40000, "keys of %u bytes have gone, and %llu bytes are left",
+	   len, (unsigned long long) ti.live_bytes);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+}
+
 int
 main(void)
 {
@@ -489,6 +520,8 @@ main(void)
 	thirds("uuid");
 	for (uint32_t len = 64; len <= 72; len += 2)
 		full_leaves(len);
+	gone_with_keys(LONG);
+	gone_with_keys(16);
 	stress();
 	ax_detach(&cx);
 	return tap_done();

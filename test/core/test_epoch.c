@@ -309,6 +309,52 @@ test_windows(void)
 	}
 }
 
+/*
+ * A writer's own announcement may be one behind that of a reader who came in since.
+ * What it retires has the stamp of the epoch, or it would go while the reader holds it.
+ */
+static void
+test_older_writer(void)
+{
+	ax_ctx		a,
+				b,
+				c;
+	ax_tree    *t;
+	uint64_t	gen;
+	ax_store   *st;
+	ax_epoch_info ea,
+				eb;
+	void	   *p;
+
+	ax_attach(&a, area, 0, 100, &ax_port_default);
+	ax_attach(&b, area, 1, 101, &ax_port_default);
+	ax_attach(&c, area, 2, 102, &ax_port_default);
+	t = ax_tree_alloc(&a);
+	ax_tree_open(&a, t, AX_ART_OLC, 0, 0, &gen);
+	ok(retire_some(&c, t, gen, 1, 64), "something waits for the epoch to move");
+	ax_enter(&a, t, gen, &st);
+	p = ax_alloc(&a, st, 64, false);
+	ok(p && ax_retire_reserve(&a, 1) == AX_OK, "a writer is inside");
+	ax_poll(&c);
+	ax_enter(&b, t, gen, &st);
+	ax_epochs(&c, 0, &ea);
+	ax_epochs(&c, 1, &eb);
+	ok(eb.pinned_epoch == ea.pinned_epoch + 1, "a reader came in one epoch later");
+	ax_retire(&a, st, p, 64);
+	ax_leave(&a);
+	for (int i = 0; i < 10; i++)
+		ax_poll(&c);
+	ok(waiting(&c, 0) == 1, "what the writer retired stays while the reader is in");
+	ax_leave(&b);
+	ok(tap_quiesce(&c) && waiting(&c, 0) == 0, "and goes with it");
+	ax_tree_close(&c, t);
+	ok(tap_quiesce(&c), "quiescent");
+	ax_tree_release(&c, t);
+	ax_detach(&a);
+	ax_detach(&b);
+	ax_detach(&c);
+}
+
 /* ---- no memory for records ---- */
 
 static void
@@ -715,6 +761,7 @@ main(void)
 	test_generations();
 	test_pinned();
 	test_windows();
+	test_older_writer();
 	test_reserve();
 	test_barrier();
 	test_entries();

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/ax_area.h"
+#include "core/base/ax_coarse.h"
 #include "tap.h"
 
 static ax_area *area;
@@ -159,6 +160,54 @@ test(ax_ctx *cx, ax_structure s)
 	ax_tree_release(cx, tree);
 }
 
+/* ---- who keeps whom out ---- */
+
+static ax_ctx reader[2];
+static ax_store *store;
+static int	looks;
+static bool came_in;
+
+/* The writer waits for the first reader: the second one must not come in before it. */
+static void
+look_in(const char *name)
+{
+	if (strcmp(name, "coarse.exclusive_wait") != 0 || looks++ > 0)
+		return;
+	came_in = ax_coarse_try(&reader[1], store, false);
+	if (came_in)
+		ax_coarse_unlock_shared(&reader[1], store);
+	ax_coarse_unlock_shared(&reader[0], store);
+}
+
+static void
+test_kept_out(ax_ctx *cx)
+{
+	ax_status	x;
+
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, AX_ART_COARSE, 0, 0, &gen) != AX_OK)
+		return;
+	ax_attach(&reader[0], area, 1, 2, &ax_port_default);
+	ax_attach(&reader[1], area, 2, 3, &ax_port_default);
+	ok(ax_enter(&reader[0], tree, gen, &store) == AX_OK && ax_enter(&reader[1], tree, gen, &store) == AX_OK &&
+	   ax_enter(cx, tree, gen, &store) == AX_OK, "two readers and a writer");
+	ok(ax_coarse_lock_shared(&reader[0], store) == AX_OK, "a reader is inside");
+	tap_point_hook = look_in;
+	x = ax_coarse_lock_exclusive(cx, store);
+	tap_point_hook = NULL;
+	ok(x == AX_OK && looks > 0 && !came_in, "no other comes in before the writer that waits");
+	ok(ax_coarse_lock_shared(&reader[0], store) == AX_BUSY, "nor beside it");
+	ax_coarse_unlock_exclusive(cx, store);
+	ax_leave(cx);
+	for (int i = 0; i < 2; i++)
+	{
+		ax_leave(&reader[i]);
+		ax_detach(&reader[i]);
+	}
+	ax_tree_close(cx, tree);
+	ax_tree_release(cx, tree);
+}
+
 /* ---- naps inside an epoch ---- */
 
 static ax_ctx napper;
@@ -246,6 +295,7 @@ main(void)
 	ax_attach(&cx, area, 0, 1, &ax_port_default);
 	test(&cx, AX_ART_COARSE);
 	test(&cx, AX_BTREE_COARSE);
+	test_kept_out(&cx);
 	test_overstay(&cx);
 	ax_detach(&cx);
 	return tap_done();

@@ -174,6 +174,93 @@ test_reordered(void)
 	engine = AX_HYDRA_OLC;
 }
 
+/* The key of number 5 behind a first byte, with a TID. */
+static void
+five(uint8_t first, uint64_t tid, uint8_t *k)
+{
+	key_of(5, k);
+	k[0] = first;
+	ax_put_tid(k + 9, tid);
+}
+
+/* Half of an entry has been compared: its slot gets another one, with the same second half. */
+static void
+reuse_slot(const char *name)
+{
+	uint8_t		k[LEN];
+
+	if (strcmp(name, "equal.half") != 0)
+		return;
+	tap_point_hook = NULL;
+	five(0, 1, k);
+	met = ax_remove(&other, tree, gen, k, LEN) == AX_OK;
+	five(1, 2, k);
+	met += ax_insert(&other, tree, gen, k, LEN) == AX_OK;
+}
+
+/* A search meets an entry that becomes another one under its eyes. */
+static void
+test_torn(void)
+{
+	uint8_t		k[LEN];
+	uint64_t	tid;
+	uint32_t	n;
+	bool		more;
+
+	for (int look_up = 0; look_up < 2; look_up++)
+	{
+		ax_status	x;
+
+		met = 0;
+		open_list();
+		five(0, 1, k);
+		(void) ax_insert(&cx, tree, gen, k, LEN);
+		/* so many others that the body stays */
+		for (uint64_t i = 100; i < 130; i++)
+			(void) change(&cx, i, true);
+		five(0, 2, k);
+		tap_point_hook = reuse_slot;
+		x = look_up ? ax_lookup(&cx, tree, gen, k, 9, &tid, 1, &n, &more) : ax_contains(&cx, tree, gen, k, LEN);
+		tap_point_hook = NULL;
+		ok(met == 2 && (look_up ? x == AX_OK && n == 0 : x == AX_NOTFOUND),
+		   "%s of half of one entry and half of another", look_up ? "a look-up" : "a search");
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+}
+
+/* Another scans while the order has been written and not told. */
+static void
+scan_meanwhile(const char *name)
+{
+	if (strcmp(name, "hydra.perm_written") != 0)
+		return;
+	tap_point_hook = NULL;
+	met += scan_by(&other, false) == 20;
+}
+
+/* An order is told when it has been written, and to nobody before. */
+static void
+test_order_told(void)
+{
+	static const ax_structure both[] = {AX_HYDRA_OLC, AX_HYDRA_MVRLU};
+
+	for (int e = 0; e < 2; e++)
+	{
+		engine = both[e];
+		met = 0;
+		open_list();
+		for (uint64_t i = 20; i > 0; i--)
+			(void) change(&cx, i, true);
+		tap_point_hook = scan_meanwhile;
+		ok(scan(false) == 20 && met == 1, "%s: a scan while an order is written down", ax_structure_name(engine));
+		tap_point_hook = NULL;
+		ax_tree_close(&cx, tree);
+		(void) tap_quiesce(&cx);
+	}
+	engine = AX_HYDRA_OLC;
+}
+
 /*
  * Anchors of many lengths that have much in common.  While no change waits, the search layer leads to the
  * very node.
@@ -1029,6 +1116,8 @@ main(void)
 	test_few();
 	test_order();
 	test_reordered();
+	test_order_told();
+	test_torn();
 	test_floor();
 	test_gone();
 	test_stays();

@@ -321,6 +321,16 @@ entry_changed(ax_structure s)
 	stop("equal.half", 1, reuse_slot);
 	ok(!has(1, 0, 8, 2) && met == 1, "%s: contains finds no entry that is made of two", engine);
 	close_tree();
+
+	/* (an insert of OptiQL has the leaf) */
+	open_tree(s);
+	put(&cx, 1, 0, 8, 1);
+	put(&cx, 3, 0, 8, 3);
+	put(&cx, 4, 0, 8, 4);
+	stop("equal.half", 1, reuse_slot);
+	put(&cx, 1, 0, 8, 2);
+	ok(wrong == 0 && met == 1 + (s != AX_ART_OPTIQL), "%s: nor is it there for an insert", engine);
+	close_tree();
 	ok(wrong == 0, "%s: the tree is sound", engine);
 }
 

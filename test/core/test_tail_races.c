@@ -377,6 +377,24 @@ removal_in_flush(void)
 	ok(said == AX_OK && has(&cx, 30, 7) == AX_NOTFOUND && count_all(&cx, false) == 49,
 	   "it is removed there");
 	close_tree();
+
+	/* the tree is busy (HydraList's is not, when it has nothing) */
+	if (strcmp(ax_structure_name(tap_structure()), "hydra") != 0)
+	{
+		ax_store   *st;
+		uint64_t	v;
+
+		fresh(50);
+		ok(begin(do_take_30, "tail.remove.looked", 0), "a removal stands, its entry held");
+		ok(ax_enter(&cx, tree, gen, &st) == AX_OK && ax_word_lock(&cx, &st->root_word, &v) == AX_OK,
+		   "the tree's root is latched");
+		finish();
+		ax_word_unlock(&cx, &st->root_word, false);
+		ax_leave(&cx);
+		ok(said == AX_BUSY && has(&cx, 30, 7) == AX_OK && count_all(&cx, false) == 50,
+		   "a removal that fails leaves the entry where it was");
+		close_tree();
+	}
 }
 
 /* A window is published after its number: who puts an entry in makes it visible. */

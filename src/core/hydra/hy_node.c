@@ -344,6 +344,7 @@ hy_tell_order(hy_body *b, uint64_t of, uint64_t version, const uint8_t *perm, in
 		return;
 	atomic_thread_fence(memory_order_release);
 	ax_copy_in(hy_perm(b), perm, (uint32_t) n);
+	AX_POINT("hydra.perm_written");
 	atomic_store_explicit(&b->perm_of, version, memory_order_release);
 }
 

@@ -1,0 +1,150 @@
+#!/usr/bin/perl
+#
+# mutate.pl: reads the lists of mutations beside it (README.md has their form).
+#
+#	mutate.pl check				every text is where the list says, every test is there
+#	mutate.pl list NAME...		a line each: name, file, test, how it is built, reason why it
+#								survives; without NAME all
+#	mutate.pl apply NAME TREE	change the file of that copy of the tree
+#
+use strict;
+use warnings;
+use File::Basename;
+
+my $top = dirname($0) . '/../..';
+my @records = map { read_list($_) } sort glob dirname($0) . '/*.list';
+my %by_name = map { $_->{name} => $_ } @records;
+
+# A record begins with its name at the left edge; its fields are indented.
+sub read_list
+{
+	my ($file) = @_;
+	my @found;
+	open my $in, '<', $file or die "$file: $!\n";
+	while (<$in>)
+	{
+		chomp;
+		next if /^\s*(?:#.*)?$/;
+		if (/^(\S+)$/)
+		{
+			push @found, { name => $1, where => "$file:$.", was => [], is => [], after => [] };
+			next;
+		}
+		/^\t(file|after|was|is|breaks|by|survives)(?:[ \t]+(.*?))?\s*$/ && @found
+		  or die "$file:$.: neither a name nor a field\n";
+		my ($field, $text) = ($1, $2 // '');
+		if ($field =~ /^(?:was|is)$/)
+		{
+			push @{ $found[-1]{$field} }, $text;
+			# an "after" is the next text's
+			$found[-1]{after}[$#{ $found[-1]{was} }] //= delete $found[-1]{pending} if $field eq 'was';
+		}
+		elsif ($field eq 'after') { $found[-1]{pending} = $text }
+		else { $found[-1]{$field} = $text }
+	}
+	return @found;
+}
+
+sub lines_of
+{
+	my ($file) = @_;
+	open my $in, '<', $file or die "$file: $!\n";
+	return <$in>;
+}
+
+sub trimmed { return $_[0] =~ s/^\s+|\s+$//gr }
+
+# The one line that has this text and nothing else; with "after", the first one behind that line.
+sub place_of
+{
+	my ($r, $lines, $text, $after) = @_;
+	my @at = grep { trimmed($lines->[$_]) eq $text } 0 .. $#$lines;
+
+	if (defined $after)
+	{
+		my @from = grep { trimmed($lines->[$_]) eq $after } 0 .. $#$lines;
+		@from == 1 or die "$r->{where}: $r->{name}: $r->{file} has not one line, but " . @from . ": $after\n";
+		@at = grep { $_ > $from[0] } @at;
+		@at or die "$r->{where}: $r->{name}: $r->{file} has nowhere after \"$after\": $text\n";
+		return $at[0];
+	}
+	@at == 1 or die "$r->{where}: $r->{name}: $r->{file} has not one line, but " . @at . ": $text\n";
+	return $at[0];
+}
+
+# The lines of the mutated file.
+sub mutated
+{
+	my ($r, $tree) = @_;
+	my @lines = lines_of("$tree/$r->{file}");
+	my %new;
+
+	foreach my $i (0 .. $#{ $r->{was} })
+	{
+		my $at = place_of($r, \@lines, $r->{was}[$i], $r->{after}[$i]);
+		my ($indent) = $lines[$at] =~ /^(\s*)/;
+		$new{$at} = "$indent$r->{is}[$i]\n";
+	}
+	$lines[$_] = $new{$_} foreach keys %new;
+	return @lines;
+}
+
+sub test_is_there
+{
+	my ($by) = @_;
+	if ($by =~ m{^core:(test_\w+):([\w-]+) (?:plain|asan|tsan)$})
+	{
+		my ($test, $engine) = ($1, $2);
+		return -f "$top/test/core/$test.c" && grep { trimmed(s/#.*//r) eq $engine } "hydra-mvrlu", lines_of("$top/test/engines");
+	}
+	return -f "$top/sql/$1.sql" if $by =~ /^regress:(\w+)$/;
+	return -f "$top/test/isolation/specs/$1.spec" if $by =~ /^isolation:([\w-]+)$/;
+	return -f "$top/test/t/$1.pl" if $by =~ /^tap:(\w+)$/;
+	return 0;
+}
+
+sub check
+{
+	my ($bad, %seen) = 0;
+	foreach my $r (@records)
+	{
+		my $ok = eval {
+			die "$r->{where}: $r->{name}: a second one of this name\n" if $seen{ $r->{name} }++;
+			foreach (qw(file breaks by))
+			{
+				die "$r->{where}: $r->{name}: no \"$_\"\n" unless $r->{$_};
+			}
+			die "$r->{where}: $r->{name}: as many \"is\" as \"was\", at least one\n"
+			  unless @{ $r->{was} } && @{ $r->{was} } == @{ $r->{is} };
+			die "$r->{where}: $r->{name}: no such test: $r->{by}\n" unless test_is_there($r->{by});
+			mutated($r, $top);
+			1;
+		};
+		next if $ok;
+		print STDERR $@;
+		$bad = 1;
+	}
+	return $bad;
+}
+
+my $what = shift // '';
+if ($what eq 'check') { exit check() }
+elsif ($what eq 'list')
+{
+	foreach (@ARGV) { die "no such mutation: $_\n" unless $by_name{$_} }
+	foreach my $r (@ARGV ? @by_name{@ARGV} : @records)
+	{
+		my ($by, $flavour) = split / /, $r->{by};
+		print join("\t", $r->{name}, $r->{file}, $by, $flavour // '-', $r->{survives} // '-'), "\n";
+	}
+}
+elsif ($what eq 'apply')
+{
+	my ($name, $tree) = @ARGV;
+	my $r = $by_name{$name} or die "no such mutation: $name\n";
+	my @lines = mutated($r, $tree);
+	open my $out, '>', "$tree/$r->{file}" or die "$tree/$r->{file}: $!\n";
+	print $out @lines;
+	close $out or die "$tree/$r->{file}: $!\n";
+}
+else { die "mutate.pl check | list NAME... | apply NAME TREE\n" }
