@@ -42,7 +42,7 @@ if grep -n '@extschema@' src/sql/*.sql; then
 fi
 
 # The install script runs where others may create: what it calls and reads has its schema
-# (src/README.md: The SQL of the extension).
+# (src/views/README.md: The SQL of the extension).
 check_script_names()
 {
 	perl - src/sql/*.sql src/sql/from-*/*.sql <<-'PERL' || fail "names without pg_catalog in src/sql"
@@ -162,7 +162,7 @@ check_prose()
 # A link between documents leads to a file, and to a heading of it.
 check_links()
 {
-	perl - $DOCUMENTS test/README.md test/*/README.md src/README.md <<-'PERL' || fail "links that lead nowhere"
+	perl - $DOCUMENTS test/README.md test/*/README.md src/README.md src/*/README.md src/core/*/README.md doc/internals/*.md <<-'PERL' || fail "links that lead nowhere"
 		use strict; use warnings; use File::Basename;
 		my $bad = 0;
 		sub slurp { open my $in, '<', $_[0] or return ''; local $/ = undef; return <$in> // '' }

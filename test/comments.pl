@@ -177,7 +177,7 @@ sub check_sentences
 {
 	my ($file, $line, $text, $words) = @_;
 
-	return if $text =~ m{^Files: |^ ?src/README\.md: };	# lists, no sentences
+	return if $text =~ m{^Files: |^ ?src/(?:[\w/]+/)?README\.md: };	# lists, no sentences
 	$text =~ s/\s+/ /g;
 	$text =~ s/\b(e\.g|i\.e|vs|cf|etc|al)\./$1/g;
 	foreach my $s (split /(?<=[.?!])[)"*\]]*\s+/, $text)

@@ -16,7 +16,7 @@
  * Entries that wait make chains long.  When the looks at them have cost as much
  * as a flush, this process flushes.  As a rule the WAL writer comes first.
  *
- * src/README.md: WAL that is lost
+ * src/survive/README.md: WAL that is lost
  */
 #include "postgres.h"
 

@@ -15,7 +15,7 @@
  * The statement that may let entries wait says so (art_queue_for).  So no entry
  * does that comes from elsewhere.
  *
- * src/README.md: Queued inserts
+ * src/am/README.md: Queued inserts
  */
 #include "postgres.h"
 

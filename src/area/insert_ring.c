@@ -17,7 +17,7 @@
  * nobody needs a record any more.  The reader believes no length before it is within
  * the record and the ring.
  *
- * src/README.md: WAL that is lost
+ * src/survive/README.md: WAL that is lost
  */
 #include "postgres.h"
 

@@ -18,7 +18,7 @@
  * READY.  Until then nobody inserts, removes, or looks under a snapshot that is
  * not of recovery: they wait, or close the structure.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

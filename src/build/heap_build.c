@@ -38,7 +38,7 @@
  * Lost is what dies with the process in the middle of this: that is a crash,
  * after which there is no structure.
  *
- * src/README.md: Builds
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 

@@ -26,7 +26,7 @@
  * A partitioned index has no entries.  Its parts are made again one by one, and
  * then its row in the catalogs is changed (retag).
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

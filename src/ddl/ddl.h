@@ -3,7 +3,7 @@
  *	  Statements changed for art, or by it: art in the place of btree and back,
  *	  constraints, operator classes; what is refused, and with which hint.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #ifndef ART_DDL_H
 #define ART_DDL_H

@@ -20,7 +20,7 @@
  * if there was no copy, unless an index of ours needs it.  A dump has it as any class, and
  * one that is restored goes with its original, too.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

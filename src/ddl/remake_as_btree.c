@@ -15,7 +15,7 @@
  * Only for the owner of the table, and under the strongest lock on it.  That
  * is taken when there is such an index, before core takes its weaker one.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

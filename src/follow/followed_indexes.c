@@ -2,7 +2,7 @@
  * followed_indexes.c
  *	  The indexes that a follower keeps, and how one of them ends.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

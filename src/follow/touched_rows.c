@@ -26,7 +26,7 @@
  * All of it is the follower's own memory.  Offsets are those of WAL that core has
  * replayed before, so they lie within a page.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

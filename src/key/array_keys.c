@@ -26,7 +26,7 @@
  * The elements make the scan's bounds, and the ranges of scan keys cut the lists.
  * One thought with: scan_keys.c
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

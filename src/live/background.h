@@ -2,7 +2,7 @@
  * background.h
  *	  The life of structures, as background workers and the ends of transactions see it.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #ifndef ART_LIVE_BACKGROUND_H
 #define ART_LIVE_BACKGROUND_H

@@ -25,7 +25,7 @@
  * ALTER TYPE ... SET (STORAGE) of a base type changes their bytes, for values that are
  * not PLAIN have short headers.  It is an alteration like the others here.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

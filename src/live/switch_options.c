@@ -34,7 +34,7 @@
  * was rolled back.  Then the next process to open the index looks the options
  * up.
  *
- * src/README.md: Switching
+ * src/live/README.md: Switching
  */
 #include "postgres.h"
 

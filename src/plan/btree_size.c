@@ -14,7 +14,7 @@
  * CREATE INDEX would fill them: leaves to the fillfactor, equal keys in posting
  * lists.  The widths of keys and the number of distinct ones are ANALYZE's.
  *
- * src/README.md: The planner
+ * src/plan/README.md: The planner
  */
 #include "postgres.h"
 

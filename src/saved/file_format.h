@@ -20,7 +20,7 @@
  * A reader believes no byte before its checksum, and no offset or length that
  * leads out of the file, the block or a key.
  *
- * src/README.md: Saved files
+ * src/saved/README.md: Saved files
  */
 #ifndef ART_SAVED_FILE_FORMAT_H
 #define ART_SAVED_FILE_FORMAT_H

@@ -3,7 +3,7 @@
  *	  An open scan: for index_scan.c, which says how scans work, and those that do
  *	  a part of it.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #ifndef ART_SCAN_OPEN_SCAN_H
 #define ART_SCAN_OPEN_SCAN_H

@@ -27,7 +27,7 @@
  * come back.  One that errs while it has the claim leaves it so: its leader
  * ends the others, whose waits are interruptible.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

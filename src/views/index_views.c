@@ -3,7 +3,7 @@
  *	  The functions behind the views, artidx_index_size, artidx_build and
  *	  artidx_unload.
  *
- * src/README.md: Statistics
+ * src/views/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -8,7 +8,7 @@
  * when nothing is left.  Locks are taken conditionally: whoever holds one in
  * the way comes first, and the index is tried again later.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

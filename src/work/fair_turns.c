@@ -11,7 +11,7 @@
  *
  * All of it is the launcher's.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

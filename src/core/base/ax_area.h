@@ -4,7 +4,7 @@
  *
  *	  header | page map, 4 bytes a page | slots | first handles | pages
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef AX_AREA_H
 #define AX_AREA_H

@@ -3,7 +3,7 @@
  *	  What the core's files share: the attachment, the store of one
  *	  generation, epochs, allocation.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef AX_INTERNAL_H
 #define AX_INTERNAL_H

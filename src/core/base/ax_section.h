@@ -5,7 +5,7 @@
  *
  * Included by ax_internal.h.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #ifndef AX_SECTION_H
 #define AX_SECTION_H

@@ -12,7 +12,7 @@
  * when the page and its parent change.  The scan validates the page after it
  * has read it, and the parent before it goes on there.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_tree.h"
 #include "core/base/ax_call.h"

@@ -10,7 +10,7 @@
  * through the one or stands on the other notices.  Keys move to the right only, or
  * into a copy.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_tree.h"
 

@@ -36,7 +36,7 @@
  * that is given up since a latch's sample is old (the operation starts over) counts
  * its aborts only.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_coarse.h"

@@ -8,7 +8,7 @@
  * counters, ax_elide_rtm.c the processor's transactions.  Tests bring providers of
  * their own (test/modules/art_elidetest).
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #ifndef AX_ELIDE_H
 #define AX_ELIDE_H

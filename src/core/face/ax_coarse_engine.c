@@ -6,7 +6,7 @@
  * tree to itself, readers share it.  The structure's own code runs under the
  * latch (ax_coarse.c); nobody contends for its latches.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #include "core/base/ax_coarse.h"
 #include "core/btree/btree.h"

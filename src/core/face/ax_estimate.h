@@ -3,7 +3,7 @@
  *	  What the files of the estimate share: the sample, what is counted of it, and
  *	  the caller's memory.
  *
- * src/README.md: Estimates
+ * src/core/face/README.md: Estimates
  */
 #ifndef AX_ESTIMATE_H
 #define AX_ESTIMATE_H

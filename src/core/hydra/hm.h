@@ -12,7 +12,7 @@
  * reader reads it once, when it comes.  Of each node it takes the newest version with no
  * later stamp.  It finds all nodes as they were at that moment.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #ifndef HM_H
 #define HM_H

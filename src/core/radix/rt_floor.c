@@ -7,7 +7,7 @@
  * any descent, but not all of the way at once.  So beside writers the entry may not be the
  * nearest one any more.  It was in the tree during the call.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "radix.h"
 #include "rt_olc.h"

@@ -17,8 +17,8 @@
  * those.  It compares every entry with the last one returned, and goes on only
  * with those beyond.  That nothing is missed is argued in rt_rowex.c.
  *
- * src/README.md: The tree
- * src/README.md: ROWEX
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: ROWEX
  */
 #include "rt_olc.h"
 #include "core/base/ax_call.h"

@@ -6,7 +6,7 @@
  * Giving memory back may need some (a smaller copy), from the reserve if need
  * be, and is simply not done when there is none.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_olc.h"
 

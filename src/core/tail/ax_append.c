@@ -22,8 +22,8 @@
  * States of an entry are ax_tail.h's, but it is FULL from the beginning: what it is
  * before, nobody knows.
  *
- * src/README.md: The tail buffer
- * src/README.md: The tail buffer's kinds
+ * src/core/tail/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer's kinds
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_racy.h"

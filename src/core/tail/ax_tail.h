@@ -30,7 +30,7 @@
  * what is the same key and TID.  No entry needs a version: it is unique with
  * its TID, and never overwritten.
  *
- * src/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer
  */
 #ifndef AX_TAIL_H
 #define AX_TAIL_H

@@ -20,8 +20,8 @@
  * floor raised, under "maker".  That also guards the making of new ones: none is
  * made below the floor.
  *
- * src/README.md: The tail buffer
- * src/README.md: The tail buffer's kinds
+ * src/core/tail/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer's kinds
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_racy.h"
