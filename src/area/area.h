@@ -7,7 +7,7 @@
  * state and its handle, and for room when memory is full.  Its members are for
  * those who include shared_state.h.
  *
- * src/live/README.md: Residency
+ * src/area/README.md: The directory
  */
 #ifndef ART_AREA_H
 #define ART_AREA_H

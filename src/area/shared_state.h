@@ -4,7 +4,7 @@
  *	  calls that work on them: for this room, and for those who make a structure
  *	  live or show it (build, live, views).
  *
- * src/live/README.md: Residency
+ * src/area/README.md: The directory
  */
 #ifndef ART_AREA_SHARED_STATE_H
 #define ART_AREA_SHARED_STATE_H
