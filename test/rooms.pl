@@ -324,6 +324,13 @@ foreach my $f (grep { m{^src/.*\.[ch]$|^test/.*\.[ch]$|^test/.*\.(?:sh|pl|pm|mk|
 		for (my $i = @w; $i > 0 && !$ok; $i--) { $ok = $title{$in}{ join(' ', @w[ 0 .. $i - 1 ]) }; }
 		fail("$f names the section \"$s\" of $in, which is not there") unless $ok;
 	}
+	if ($f =~ /\.md$/)
+	{
+		while ($t =~ m{`(t/\w+)(?:\.pl)?`}g)
+		{
+			fail("$f names the test $1, which is not there") unless $is{"test/$1.pl"};
+		}
+	}
 	fail("$f names a section by number") if $f =~ m{^src/.*\.[ch]$} && $t =~ /\bARCHITECTURE\b/;
 	if ($f =~ /\.md$/)
 	{
