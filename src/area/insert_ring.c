@@ -28,7 +28,7 @@
 
 #include "area/crash_memory.h"
 
-/* So many bytes of records are put down between two looks at the WAL's position. */
+/* Bytes of records that are put down between two looks at the WAL's position. */
 #define RING_LOOK			(ART_RING_DATA / 4)
 
 /* As many wait at a look near half of the ring: two looks of equal records are a little less. */

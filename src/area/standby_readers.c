@@ -163,7 +163,7 @@ art_follower_attach(int place, Oid dboid)
 }
 
 /*
- * It goes, and has closed its structures.
+ * The follower goes, and has closed its structures.
  *
  * Locks: takes the chunk lock, exclusive.
  */

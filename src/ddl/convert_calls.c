@@ -414,7 +414,7 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 			c->name = NULL;
 			return true;
 		}
-		/* a stronger lock is not asked for by who has a weaker one */
+		/* a process that has a weaker lock asks for no stronger one */
 		step_end(c);
 		step_begin(c);
 	}

@@ -98,7 +98,7 @@ typedef struct Original
 	List	   *family;
 } Original;
 
-/* That of the access method's own classes: of pg_catalog nothing is dumped. */
+/* The schema of the access method's own classes: of pg_catalog nothing is dumped. */
 static Oid
 schema_of(Oid am)
 {

@@ -228,7 +228,7 @@ index_holds(const Holders *h, Oid tableoid, Oid indexoid)
 }
 
 /*
- * Those of the table's indexes.
+ * Add those of the table's indexes that hold the type.
  *
  * Locks: AccessShareLock on pg_index, for the scan.
  */

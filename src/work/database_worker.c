@@ -666,7 +666,7 @@ list_is_old(void)
 }
 
 /*
- * It was listed a moment ago: has somebody made it meanwhile?
+ * The work was listed a moment ago: has somebody done it meanwhile?
  *
  * Locks: takes the partition lock, shared.
  */
