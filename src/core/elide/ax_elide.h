@@ -37,7 +37,7 @@ struct ax_guard;
 #define AX_ELIDE_CAPACITY	3
 /* Of so many sections 1/4 were aborted: off for a while. */
 #define AX_ELIDE_WINDOW		64
-/* That while, in sections of one shard; doubled each time, up to so often. */
+/* How long that is, in sections of one shard; doubled each time, up to so often. */
 #define AX_ELIDE_SKIP		1024
 #define AX_ELIDE_DOUBLE		6
 

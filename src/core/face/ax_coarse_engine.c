@@ -132,7 +132,7 @@ coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 }
 
 /*
- * It looks at some leaves a call, so it can have the latch meanwhile, and
+ * The check looks at some leaves a call, so it can have the latch meanwhile, and
  * must.  For what a section changed can be undone, latch words and all, and
  * the check of a B+-tree may latch pages.  Too much for a transaction.
  */

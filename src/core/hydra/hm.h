@@ -36,7 +36,7 @@
 typedef struct hm_ver
 {
 	_Atomic uint64_t stamp;
-	struct hm_ver *older;		/* what was before; read only by who came before the stamp */
+	struct hm_ver *older;		/* what was before; for readers that came before the stamp */
 	struct hm_ver *lead;		/* PENDING: whose stamp is ours, too; NULL: our own */
 	hy_end		end;			/* without a body: where its keys are now */
 	hy_body    *body;			/* NULL: the node is gone */

@@ -451,7 +451,7 @@ rt_open_leaf(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 }
 
 /*
- * The same for who will write to it.
+ * The same for a writer of the leaf.
  *
  * Latches: as rt_open_leaf(); under OptiQL the leaf's in any mode, and shared.
  */

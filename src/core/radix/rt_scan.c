@@ -331,7 +331,7 @@ fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int
 }
 
 /*
- * Those of the leaf's entries that lie between the ends, as many as there is room
+ * Take those of the leaf's entries that lie between the ends, as many as there is room
  * for.  The last of them is at *last, *lastlen bytes of it.  cs, ce: where all of
  * the leaf lies, as cmp_path() says.  Racy: the caller validates the leaf.
  */

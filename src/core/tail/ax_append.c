@@ -103,7 +103,7 @@ typedef struct append_tail
 	/* the newest log, which takes inserts; by CAS.  | NO_MORE: the last one ever, or NULL,
 	 * and then it is the flusher's */
 	_Alignas(AX_LINE) _Atomic uintptr_t newest;
-	_Atomic uint32_t logs;		/* added to by who makes one, and by the flusher */
+	_Atomic uint32_t logs;		/* added to by makers of one, and by the flusher */
 } append_tail;
 
 static const ax_tail_kind ax_tail_append;

@@ -53,7 +53,7 @@ typedef struct ring
 	uint32_t	numlen;			/* 8 or 4 */
 	uint32_t	shift;
 	uint8_t		prefix[AX_TAIL_KEY_MAX];
-	/* written for every window, by who has "maker" */
+	/* written for every window, by the holder of "maker" */
 	_Alignas(AX_LINE) _Atomic uint64_t floor;	/* none below, ever */
 	_Atomic uint64_t head;		/* the newest */
 	_Atomic(window *) win[RING];
