@@ -248,7 +248,7 @@ est_values(est *E, double rows, est_digits *d, uint32_t most_met, double out[256
 	}
 }
 
-/* Strew n things, each on its own, over digits with these shares. */
+/* So many things, each on its own, over digits with these shares. */
 void
 est_scatter(est *E, double n, const double share[256], double out[256])
 {

@@ -93,7 +93,7 @@ hy_compact_on(ax_compaction *c, const hy_node *next)
 	return AX_OK;
 }
 
-/* The new node was published: what it replaces is retired. */
+/* It was published: what it replaces is retired. */
 void
 hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m)
 {
