@@ -575,7 +575,7 @@ typedef struct ArtPruned
 #define ART_IS_PRUNE(op) ((op) == XLOG_HEAP2_PRUNE || (op) == XLOG_HEAP2_VACUUM)
 #endif
 
-/* Those of the record, in its block's data. */
+/* The line pointers that a record of a prune names, in its block's data. */
 static inline void
 art_pruned(XLogReaderState *record, ArtPruned *p)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 #
 # test/comments.pl
-#	  What comments must say, how long a sentence may be, and where a goto may lead.
+#	  What comments must say, in which words, and where a goto may lead.
 #
 #	comments.pl functions FILE...	static functions of more than ten lines, as
 #		counted from the type to the last brace, have a sentence before them;
@@ -12,8 +12,11 @@
 #		epoch, a line "Epoch:", those that take a latch a line "Latches:"
 #	comments.pl jumps FILE...	no goto leads into a block, and no macro hides a
 #		jump; one that defines whole functions begins with "static"
-#	comments.pl sentences WORDS FILE...	no sentence has more words, and none
-#		that is no question begins with Who, What or the like
+#	comments.pl sentences FILE...	no sentence that is no question begins with Who,
+#		What or the like
+#	comments.pl pronouns FILE...	no comment before a function, a declaration or a type
+#		begins with a pronoun (It, They, That, This is ...) or with So or Then; nowhere
+#		stands "by who", "for who", "so who", "The same, of"
 #
 # Prints what is wrong, one a line; the exit status is 1 if there is anything.
 #
@@ -175,17 +178,14 @@ sub check_macros
 # A paragraph is what blank lines, list items, tables and contract lines leave.
 sub check_sentences
 {
-	my ($file, $line, $text, $words) = @_;
+	my ($file, $line, $text) = @_;
 
-	return if $text =~ m{^Files: |^ ?src/README\.md: };	# lists, no sentences
+	return if $text =~ m{^Files: |^ ?src/(?:[\w/]+/)?README\.md: };	# lists, no sentences
 	$text =~ s/\s+/ /g;
 	$text =~ s/\b(e\.g|i\.e|vs|cf|etc|al)\./$1/g;
 	foreach my $s (split /(?<=[.?!])[)"*\]]*\s+/, $text)
 	{
-		my $n = grep { /\w/ } split(/\s+/, $s);
-
 		$s =~ s/^\W+//;
-		complain($file, $line, "a sentence of $n words: $s") if $n > $words;
 		complain($file, $line, "hides who acts: $s")
 		  if $s =~ /^(?:Who|What|Whoever|Whatever|Whose)\b/ && $s !~ /\?/;
 	}
@@ -193,7 +193,7 @@ sub check_sentences
 
 sub sentences
 {
-	my ($file, $words) = @_;
+	my ($file) = @_;
 
 	open(my $h, '<', $file) or die "$file: $!";
 	my $t = do { local $/; <$h> };
@@ -211,7 +211,7 @@ sub sentences
 	{
 		my ($line, $from, $text, $fence) = ($b->[0], $b->[0], '', 0);
 		my $flush = sub {
-			check_sentences($file, $from, $text, $words) if $text =~ /\w/;
+			check_sentences($file, $from, $text) if $text =~ /\w/;
 			$text = '';
 		};
 
@@ -235,14 +235,39 @@ sub sentences
 	}
 }
 
+# A reader who has only this comment must find out who "it" is.
+my $pronoun = qr/(?:It|They|That|Those|These|So|Then)\b|This (?:is|was|has|had|does|may|can|goes|takes|makes|says)\b/;
+my $noun = qr/\b(?:by|for|of|to|from|with|than|as|[Ss]o) who\b|\bThe same, of\b/;
+
+sub pronouns
+{
+	my ($file) = @_;
+
+	open(my $h, '<', $file) or die "$file: $!";
+	my $t = do { local $/; <$h> };
+	close($h);
+	$t =~ s/^```.*?^```//gms if $file =~ /\.md$/;
+	while ($t =~ m{(?:(^)|(?<=[\s;]))/\*(.*?)\*/|\A(?!/\*)(.*)\z}gsm)
+	{
+		my ($outside, $text) = (defined $1, $2 // $3);
+		my $line = 1 + (substr($t, 0, $-[0]) =~ tr/\n//);
+
+		next if defined $3 && $file !~ /\.md$/;
+		$text =~ s/\s*\n\s*\*?\s*/ /g;
+		$text =~ s/^[\s*]+//;
+		complain($file, $line, "begins with a pronoun: " . substr($text, 0, 60)) if $outside && $text =~ /^$pronoun/;
+		complain($file, $line, "\"who\" is no noun: ... $1 ...") while $text =~ /(.{0,30}$noun.{0,20})/g;
+	}
+}
+
 my $what = shift // '';
-my $words = $what eq 'sentences' ? shift : 0;
 foreach my $file (@ARGV)
 {
 	if    ($what eq 'functions') { functions($file, \&check_function); }
 	elsif ($what eq 'contracts') { functions($file, \&check_contract); }
 	elsif ($what eq 'jumps')     { functions($file, \&check_goto); check_macros($file); }
-	elsif ($what eq 'sentences') { sentences($file, $words); }
-	else                         { die "usage: $0 functions|contracts|jumps|sentences [WORDS] FILE...\n"; }
+	elsif ($what eq 'sentences') { sentences($file); }
+	elsif ($what eq 'pronouns')  { pronouns($file); }
+	else                         { die "usage: $0 functions|contracts|jumps|sentences|pronouns FILE...\n"; }
 }
 exit $found;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 #
 # test/prose.pl FILE...
-#	  Sentences of documents that a reader would stumble over: those of more than 25
-#	  words, and those that begin with "Who" or "What" and are no question.
+#	  Sentences of documents that a reader would stumble over: those that begin with
+#	  "Who" or "What" and are no question, and those in which "who" is a noun.
 #
 # It prints each with its file and line, and fails if there is one.  A paragraph, an item
 # of a list and a cell of a table are read alone.  Blocks of code, comments and headings
@@ -11,7 +11,6 @@
 use strict;
 use warnings;
 
-my $most = 25;
 my $bad = 0;
 
 sub sentences
@@ -28,9 +27,9 @@ sub sentences
 	{
 		my @words = $sentence =~ /[\w'’\-.,]*\w[\w'’\-]*/g;
 		my $start = join ' ', grep { defined } @words[ 0 .. ($#words < 7 ? $#words : 7) ];
-		if (@words > $most)
+		if ($sentence =~ /\b(?:by|for|of|to|from|with|than|as|so) who\b|\bThe same, of\b/i)
 		{
-			print "$file:$line: " . @words . " words: $start ...\n";
+			print "$file:$line: \"who\" is a noun: $start ...\n";
 			$bad++;
 		}
 		if ($sentence =~ /^\W*(?:Who|What)(?:ever)?\b/i && $sentence !~ /\?\W*$/)

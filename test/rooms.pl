@@ -4,8 +4,8 @@
 #	  The rooms of src: what may refer to what, and signposts that lead somewhere.
 #
 #	rooms.pl check		every rule below; prints each violation
-#	rooms.pl write		puts the map of rooms and files, and each section's
-#				files, into src/README.md
+#	rooms.pl write		puts the map of rooms into src/README.md, and into each room's
+#				README.md its files, and each section's
 #	rooms.pl count		lines and references, room by room
 #
 # The rules:
@@ -17,49 +17,29 @@
 #	- inside a room no .c files name each other in a circle, unless they are one
 #	  thought: then each one's first comment names the others, in a line
 #	  "One thought with: FILE.c, ...";
-#	- a file that is named anywhere is there; so is a section of src/README.md;
+#	- a file that is named anywhere is there; so is a section of a README.md in src;
 #	- "See X.h." before a function: X.h declares it;
-#	- a file's first comment ends with the sections of src/README.md that it
-#	  belongs to, each in a line "src/README.md: TITLE";
-#	- each section of src/README.md begins with the files that cite it, and there
-#	  are some; the map there is that of the files' banners.
+#	- each room has a README.md that begins "# ROOM: what it is", and then has its
+#	  files, with the first sentence of each one's banner;
+#	- a file's first comment ends with the sections that it belongs to, each in a line
+#	  "src/ROOM/README.md: TITLE", or "src/README.md: TITLE" for the whole;
+#	- each section of these begins with the files that cite it, and there are some.
 # The order of the rooms is total, so without an upward reference there is no
 # cycle between them.
 #
 use strict;
 use warnings;
 
-# From top to bottom.
-my @rooms = (
-	[ 'top', 'the library\'s entry, and the handler of the access method' ],
-	[ 'ddl', 'statements changed for art, or by it' ],
-	[ 'views', 'functions and views of SQL' ],
-	[ 'plan', 'the planner\'s and the executor\'s hooks, costs' ],
-	[ 'follow', 'on a standby: the process that keeps its structures, by the WAL that was replayed' ],
-	[ 'scan', 'scans of an index, with a structure and without' ],
-	[ 'am', 'the access method: insert, unique, vacuum, CREATE INDEX' ],
-	[ 'work', 'the launcher and its background workers' ],
-	[ 'saved', 'what is kept over a restart: structures, and which indexes were used' ],
-	[ 'live', 'who builds a structure and when; transactions, options that are altered' ],
-	[ 'build', 'the entries of a structure from a table\'s rows' ],
-	[ 'survive', 'after a crash: which structures are kept' ],
-	[ 'limits', 'memory that is full, and what indexes hold beyond their needs' ],
-	[ 'area', 'shared memory, the directory of structures, quotas, the interlock, options' ],
-	[ 'key', 'values to bytes in their order, and back; scan keys to bounds' ],
-	[ 'eval', 'whatever runs code that somebody made: whose, and as whom' ],
-	[ 'versions', 'the differences between versions of PostgreSQL' ],
-	[ 'core', 'what the core offers: plain C11, no PostgreSQL' ],
-	[ 'core/face', 'trees, and every call to the engine of its tree' ],
-	[ 'core/compared', 'the B+-tree whose order only the caller knows' ],
-	[ 'core/hydra', 'HydraList: a list of nodes below a search layer' ],
-	[ 'core/btree', 'the B+-tree' ],
-	[ 'core/radix', 'the adaptive radix tree' ],
-	[ 'core/tail', 'the tail buffer' ],
-	[ 'core/elide', 'elision, and guards' ],
-	[ 'core/base', 'memory, epochs, latches, sections' ]);
+# From top to bottom.  What a room is says the title of its README.md; three have none.
+my %without = (
+	'top' => 'the library\'s entry, and the handler of the access method',
+	'versions' => 'the differences between versions of PostgreSQL',
+	'core' => 'what the core offers: plain C11, no PostgreSQL');
+my @rooms = qw(top ddl views plan follow scan am work saved live build survive limits area key eval
+  versions core core/face core/compared core/hydra core/btree core/radix core/tail core/elide core/base);
 # The rooms that are folders of src.
-my $glue = join '|', grep { !m{/|^top$|^versions$|^core$} } map { $_->[0] } @rooms;
-my %rank = map { $rooms[$_][0] => $_ } 0 .. $#rooms;
+my $glue = join '|', grep { !m{/} && !$without{$_} } @rooms;
+my %rank = map { $rooms[$_] => $_ } 0 .. $#rooms;
 
 my $bad = 0;
 
@@ -279,9 +259,18 @@ foreach my $h (grep { /\.h$/ } @src)
 
 # ---- signposts ----
 
-# The titles of src/README.md.
+# The design: src/README.md, and one of each room.  The titles of each.
+my %design = ('src/README.md' => read_file('src/README.md'));
+foreach my $r (grep { !$without{$_} } @rooms)
+{
+	my $f = "src/$r/README.md";
+
+	if ($is{$f}) { $design{$f} = read_file($f); }
+	else         { fail("the room $r has no README.md"); }
+}
+exit 1 if $bad;
 my %title;
-$title{$_} = 1 foreach read_file('src/README.md') =~ /^#+\s+(.*?)\s*$/mg;
+foreach my $f (keys %design) { $title{$f}{$_} = 1 foreach $design{$f} =~ /^##+\s+(.*?)\s*$/mg; }
 
 sub anchor
 {
@@ -307,7 +296,7 @@ foreach my $f (grep { m{^src/.*\.[ch]$|^test/.*\.[ch]$|^test/.*\.(?:sh|pl|pm|mk|
 	$t = join("\n", $t =~ m{/\*(.*?)\*/}gs) if $f =~ /\.[ch]$/;
 	# elsewhere no code
 	$t =~ s/^```.*?^```//gms if $f =~ /\.md$/;
-	while ($t =~ m{(?<![\w/.\$%<-])((?:[\w.-]+/)*)($ours)(?![\w.])}g)
+	while ($t =~ m{(?<![\w/.\$%<-])((?:[\w.-]+/)*)($ours)(?!\w|\.\w)}g)
 	{
 		my ($p, $b) = ($1, $2);
 
@@ -323,14 +312,24 @@ foreach my $f (grep { m{^src/.*\.[ch]$|^test/.*\.[ch]$|^test/.*\.(?:sh|pl|pm|mk|
 			  unless grep { $is{"$_$p$b"} } '', 'src/', 'src/core/', 'test/', "$dir/";
 		}
 	}
-	while ($t =~ m{(?<![\w/.])src/README\.md,\s+(?:\*\s+)?"?([A-Z][\w'+-]*(?:[ \n]+(?:\*\s+)?[\w'+-]+)*)}g)
+	while ($t =~ m{(?<![\w/.])(src/(?:[\w/]+/)?README\.md)[,:]\s+(?:\*\s+)?"?([A-Z][\w'+-]*(?:,?[ \n]+(?:\*\s+)?[\w'+-]+)*)}g)
 	{
-		(my $s = $1) =~ s/\s*\n\s*\*?\s*/ /g;
+		my ($in, $s) = ($1, $2);
+
+		next if $s =~ /^TITLE/;
+		$s =~ s/\s*\n\s*\*?\s*/ /g;
 		my @w = split / +/, $s;
 		my $ok = 0;
 
-		for (my $i = @w; $i > 0 && !$ok; $i--) { $ok = $title{ join(' ', @w[ 0 .. $i - 1 ]) }; }
-		fail("$f names the section \"$s\" of src/README.md, which is not there") unless $ok;
+		for (my $i = @w; $i > 0 && !$ok; $i--) { $ok = $title{$in}{ join(' ', @w[ 0 .. $i - 1 ]) }; }
+		fail("$f names the section \"$s\" of $in, which is not there") unless $ok;
+	}
+	if ($f =~ /\.md$/)
+	{
+		while ($t =~ m{`(t/\w+)(?:\.pl)?`}g)
+		{
+			fail("$f names the test $1, which is not there") unless $is{"test/$1.pl"};
+		}
 	}
 	fail("$f names a section by number") if $f =~ m{^src/.*\.[ch]$} && $t =~ /\bARCHITECTURE\b/;
 	if ($f =~ /\.md$/)
@@ -384,56 +383,81 @@ sub banner
 	return $what;
 }
 
+# What is said of a room in one sentence: the title of its README.md.
+sub room_is
+{
+	my ($r) = @_;
+
+	return $without{$r} if $without{$r};
+	return $1 if $design{"src/$r/README.md"} =~ /\A# \Q$r\E: (.+?)\.?\s*\n/;
+	fail("src/$r/README.md does not begin with \"# $r: what it is\"");
+	return '';
+}
+
 sub map_text
 {
 	my $out = '';
 
 	foreach my $r (@rooms)
 	{
-		my @f = grep { $room{$_} eq $r->[0] } @src;
+		my $what = room_is($r);
+		my @f = map { (m{([^/]+)$})[0] } grep { $room{$_} eq $r } @src;
 
-		next unless @f;
-		$out .= "- **" . ($r->[0] =~ /^(?:top|versions)$/ ? 'src' : "src/$r->[0]") . "**: $r->[1].\n";
-		foreach my $f (@f)
-		{
-			my ($b) = $f =~ m{([^/]+)$};
-			my $what = banner($f);
+		if ($without{$r}) { $out .= '- ' . join(', ', map { ($r eq 'core' ? '`core/' : '`') . "$_`" } @f) . ": $what.\n"; }
+		else              { $out .= "- [$r]($r/README.md): $what.\n"; }
+	}
+	return $out;
+}
 
-			fail("$f has no banner") if $what eq '';
-			$out .= "  - `$b`: $what\n";
-		}
+# The files of a room, with what their banners say.
+sub list_text
+{
+	my ($r) = @_;
+	my $out = '';
+
+	foreach my $f (grep { $room{$_} eq $r } @src)
+	{
+		my ($b) = $f =~ m{([^/]+)$};
+		my $what = banner($f);
+
+		fail("$f has no banner") if $what eq '';
+		$out .= "- `$b`: $what\n";
 	}
 	return $out;
 }
 
 # ---- sections and their files ----
 
-my @sections = read_file('src/README.md') =~ /^## (.*?)\s*$/mg;
-my %section = map { $_ => [] } @sections;
+my %section;
+foreach my $f (keys %design) { $section{$f}{$_} = [] foreach $design{$f} =~ /^## (.*?)\s*$/mg; }
 foreach my $r (@rooms)
 {
-	foreach my $f (grep { $room{$_} eq $r->[0] } @src)
+	foreach my $f (grep { $room{$_} eq $r } @src)
 	{
 		my ($head) = $text{$f} =~ m{\A(/\*.*?)\*/}s;
-		my @cited = ($head // '') =~ /^ \* src\/README\.md: (.*?)\s*$/mg;
+		my $cites = 0;
 
-		fail("$f cites no section: its first comment ends with no line \"src/README.md: TITLE\"") unless @cited;
-		foreach my $s (@cited)
+		while (($head // '') =~ /^ \* (src\/(?:[\w\/]+\/)?README\.md): (.*?)\s*$/mg)
 		{
-			if ($section{$s}) { push @{ $section{$s} }, $f; }
-			else              { fail("$f cites the section \"$s\" of src/README.md, which is not there"); }
+			my ($in, $s) = ($1, $2);
+
+			$cites++;
+			if ($section{$in}{$s}) { push @{ $section{$in}{$s} }, $f; }
+			else                   { fail("$f cites the section \"$s\" of $in, which is not there"); }
 		}
+		fail("$f cites no section: its first comment ends with no line \"src/ROOM/README.md: TITLE\"") unless $cites;
 	}
 }
 
-# "Files: `a/b.c`, `a/c.c`.", in lines of 100.
+# "Files: `b.c`, `a/c.c`.", in lines of 100; those of the README's own room by their names.
 sub files_text
 {
-	my ($s) = @_;
+	my ($in, $s) = @_;
 	my ($out, $line) = ('', 'Files:');
-	my @f = map { (my $b = $_) =~ s{^src/}{}; "`$b`" } @{ $section{$s} };
+	my ($dir) = $in =~ m{^(.*/)};
+	my @f = map { (my $b = $_) =~ s{^\Q$dir\E|^src/}{}; "`$b`" } @{ $section{$in}{$s} };
 
-	fail("the section \"$s\" of src/README.md names no file: none cites it") unless @f;
+	fail("the section \"$s\" of $in names no file: none cites it") unless @f;
 	for (my $i = 0; $i < @f; $i++)
 	{
 		my $w = $f[$i] . ($i < $#f ? ',' : '.');
@@ -444,23 +468,47 @@ sub files_text
 	return "$out$line\n";
 }
 
-my $map = map_text();
+# A README.md as it should be.
+sub written
+{
+	my ($f) = @_;
+	my $t = $design{$f};
+	my ($r) = $f =~ m{^src/(.+)/README\.md$};
+
+	if (defined $r)
+	{
+		my $list = list_text($r);
+
+		$t =~ s/\A(# [^\n]*\n)\n?(?:<!-- files -->\n.*?<!-- end of files -->\n\n?)?/$1\n<!-- files -->\n$list<!-- end of files -->\n\n/s;
+	}
+	else
+	{
+		my $map = map_text();
+
+		$t =~ s/(<!-- rooms -->\n).*?(<!-- end of rooms -->)/$1$map$2/s or fail("$f has no place for the map of rooms");
+	}
+	# what is about no file of its own needs none: the sections of src/README.md
+	$t =~ s/^(## (.*?)\s*\n\n)(?:Files:(?:.+\n)+\n|Files:\n\n)?/$1 . (!defined $r && !@{ $section{$f}{$2} } ? '' : files_text($f, $2) . "\n")/meg;
+	return $t;
+}
+
 my $what = shift // 'check';
 if ($what eq 'write')
 {
-	my $readme = read_file('src/README.md');
+	foreach my $f (keys %design)
+	{
+		my $t = written($f);
 
-	$readme =~ s/(<!-- map -->\n).*?(<!-- end of map -->)/$1$map$2/s;
-	$readme =~ s/^(## (.*?)\s*\n\n)(?:Files:(?:.+\n)+|Files:\n)?/$1 . files_text($2)/meg;
-	open(my $h, '>', 'src/README.md') or die "src/README.md: $!";
-	print $h $readme;
-	close($h) or die "src/README.md: $!";
+		open(my $h, '>', $f) or die "$f: $!";
+		print $h $t;
+		close($h) or die "$f: $!";
+	}
 }
 elsif ($what eq 'count')
 {
 	my $all = 0;
 
-	foreach my $r (map { $_->[0] } @rooms)
+	foreach my $r (@rooms)
 	{
 		my ($c, $h) = (0, 0);
 
@@ -480,17 +528,15 @@ elsif ($what eq 'count')
 }
 elsif ($what eq 'check')
 {
-	my $readme = read_file('src/README.md');
-
-	fail('the map in src/README.md is not that of the files; run "perl test/rooms.pl write"')
-	  unless $readme =~ /<!-- map -->\n(.*?)<!-- end of map -->/s && $1 eq $map;
-	foreach my $s (@sections)
+	foreach my $f (sort keys %design)
 	{
-		my ($files) = $readme =~ /^## \Q$s\E\s*\n\n(Files: (?:.+\n)+)/m;
+		fail("$f does not list its rooms or files, or a section those that cite it; run \"perl test/rooms.pl write\"")
+		  unless written($f) eq $design{$f};
+		(my $prose = $design{$f}) =~ s/<!-- files -->.*?<!-- end of files -->|^Files:(?:.+\n)+//msg;
+		my $words = () = $prose =~ /\S+/g;
+		my $most = $f eq 'src/README.md' ? 3000 : $f =~ m{^src/core/} ? 3300 : 2500;
 
-		fail("the section \"$s\" of src/README.md does not begin with the files that cite it;"
-			  . ' run "perl test/rooms.pl write"')
-		  unless ($files // '') eq files_text($s);
+		fail("$f has $words words, more than $most") if $words > $most;
 	}
 }
 else

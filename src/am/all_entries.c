@@ -7,8 +7,8 @@
  * VACUUM may remove each that it got.  So the last one of a batch is handed out as the
  * first of the next.
  *
- * src/README.md: VACUUM and readers
- * src/README.md: The check
+ * src/area/README.md: VACUUM and readers
+ * src/views/README.md: The check
  */
 #include "postgres.h"
 

@@ -2,8 +2,8 @@
  * ambuild.c
  *	  ambuild: CREATE INDEX, REINDEX, and whatever rewrites a table.
  *
- * src/README.md: Builds
- * src/README.md: Memory full
+ * src/build/README.md: Builds
+ * src/limits/README.md: Memory full
  */
 #include "postgres.h"
 

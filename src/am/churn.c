@@ -20,7 +20,7 @@
  * process remembers how long ago the last look was, and whether it helped.
  * While somebody holds an old snapshot the looks get rare.
  *
- * src/README.md: Churned versions
+ * src/am/README.md: Churned versions
  */
 #include "postgres.h"
 

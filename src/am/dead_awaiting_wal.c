@@ -16,7 +16,7 @@
  * Entries that wait make chains long.  When the looks at them have cost as much
  * as a flush, this process flushes.  As a rule the WAL writer comes first.
  *
- * src/README.md: WAL that is lost
+ * src/survive/README.md: WAL that is lost
  */
 #include "postgres.h"
 
@@ -44,7 +44,7 @@ uint64		art_dead_gens = 0;
 /* After so many statements or batches, with none of them waiting, all are forgotten. */
 #define ART_DEAD_IDLE	1000
 
-/* So many looks at entries that wait cost as much as a flush; to ask the heap costs twenty. */
+/* Looks at entries that wait: so many cost as much as a flush; to ask the heap costs twenty. */
 #define ART_DEAD_LOOKS	10000
 #define ART_DEAD_ASKED	20
 

@@ -2,13 +2,13 @@
  * insert.c
  *	  aminsert: encode, then insert unless the structure is absent.
  *
- * The order makes a later build sound (src/README.md, Residency).  The heap
+ * The order makes a later build sound (src/live/README.md, Residency).  The heap
  * tuple is there already.  The key is encoded and every refusal raised before
  * anything else.  Only then is the state read, from shared memory.  An insert
  * that reads ABSENT may leave the row to the next build, which reads the
  * heap's size after it has published BUILDING.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #include "postgres.h"
 

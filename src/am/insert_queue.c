@@ -15,7 +15,7 @@
  * The statement that may let entries wait says so (art_queue_for).  So no entry
  * does that comes from elsewhere.
  *
- * src/README.md: Queued inserts
+ * src/am/README.md: Queued inserts
  */
 #include "postgres.h"
 
@@ -33,7 +33,7 @@
 #define ART_QUEUE_LONG	512		/* a longer one does not wait */
 #define ART_QUEUE_AFTER	3		/* nor do a statement's first; most have no more */
 
-/* Those of one index, in the order in which they came. */
+/* Queued entries of one index, in the order in which they came. */
 typedef struct ArtQueue
 {
 	Oid			index;

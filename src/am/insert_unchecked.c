@@ -5,7 +5,7 @@
  * aminsert ends here where nothing is to be unique (insert.c).  So does the
  * unique check of an index that was never valid (unique.c).
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #include "postgres.h"
 

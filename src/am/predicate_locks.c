@@ -37,7 +37,7 @@
  * reads a batch, locks what the batch spans, and reads it again; the second
  * answer counts.  If that goes further than the first, once more.
  *
- * src/README.md: Serializable transactions
+ * src/am/README.md: Serializable transactions
  */
 #include "postgres.h"
 

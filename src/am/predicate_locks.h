@@ -2,7 +2,7 @@
  * predicate_locks.h
  *	  Predicate locks of serializable transactions on virtual pages.
  *
- * src/README.md: Serializable transactions
+ * src/am/README.md: Serializable transactions
  */
 #ifndef ART_AM_PREDICATE_LOCKS_H
 #define ART_AM_PREDICATE_LOCKS_H

@@ -12,7 +12,7 @@
  * deletion generation is found unchanged since before the entries were copied.
  * So VACUUM cannot recycle it while we look.
  *
- * src/README.md: Uniqueness
+ * src/am/README.md: Uniqueness
  */
 #include "postgres.h"
 
@@ -288,7 +288,7 @@ art_unique_try(ArtUnique *u, LWLock *stripe, ax_status *s)
 		 * key each would find the other's and wait for it.  An inserter that
 		 * waits has no entry of this row here, as with nbtree.  The stripe orders
 		 * the two: then at most one of them waits.  Its other entries stay, and
-		 * are a deadlock at worst (src/README.md: Residency).
+		 * are a deadlock at worst (src/live/README.md: Residency).
 		 */
 		*s = art_tree_remove(&st->kd, u->cx, u->tree, u->gen, st->key.data, len);
 		if (*s == AX_BUSY)

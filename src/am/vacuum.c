@@ -9,7 +9,7 @@
  * it.  Batches come in key order; inside a batch the callback is asked in the
  * order of the TIDs (art_vacuum_order).
  *
- * src/README.md: VACUUM and readers
+ * src/area/README.md: VACUUM and readers
  */
 #include "postgres.h"
 

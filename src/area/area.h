@@ -7,7 +7,7 @@
  * state and its handle, and for room when memory is full.  Its members are for
  * those who include shared_state.h.
  *
- * src/README.md: Residency
+ * src/area/README.md: The directory
  */
 #ifndef ART_AREA_H
 #define ART_AREA_H
@@ -287,7 +287,10 @@ extern bool art_standby;		/* the setting */
  */
 extern bool art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms);
 
-/* Then: may it have entries of line pointers that are unused by now?  The follower takes them out. */
+/*
+ * May a structure that is ready so have entries of line pointers that are unused by now?
+ * The follower takes them out.
+ */
 extern bool art_followed_unswept(const ArtEntry *e);
 
 /* The same for the planner, which does not wait: is the follower close behind? */

@@ -4,7 +4,7 @@
  *
  * The core has the pages and knows no order.  The comparison functions know
  * the order, and may allocate, raise an error, or run SQL.  So they are not
- * let into an epoch or near a latch (src/README.md, Keys that are compared).
+ * let into an epoch or near a latch (src/area/README.md, Keys that are compared).
  * A descent goes step by step: the core copies a page out, we compare in the
  * copy, and name the child.  An insert names the place, and the core does it
  * if the leaf is still the one that was copied; else it is done over.  Between
@@ -17,7 +17,7 @@
  * After a number of tries it returns BUSY; its caller looks at interrupts and
  * comes back.
  *
- * src/README.md: Keys that are compared
+ * src/area/README.md: Keys that are compared
  */
 #include "postgres.h"
 

@@ -4,7 +4,7 @@
  *
  * The core copies a page out, we compare in the copy, and name the child.
  *
- * src/README.md: Keys that are compared
+ * src/area/README.md: Keys that are compared
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *	  An operation on a tree whose keys are compared, step by step: what its files
  *	  share.
  *
- * src/README.md: Keys that are compared
+ * src/area/README.md: Keys that are compared
  */
 #ifndef ART_AREA_COMPARED_DESCENT_H
 #define ART_AREA_COMPARED_DESCENT_H

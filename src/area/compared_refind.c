@@ -13,7 +13,7 @@
  * fails the key is compared, and found if the class is an order.  Then the whole tree is
  * looked through, unless that was in vain just now: in an order the entry is gone, then.
  *
- * src/README.md: Keys that are compared
+ * src/area/README.md: Keys that are compared
  */
 #include "postgres.h"
 

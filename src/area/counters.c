@@ -12,7 +12,7 @@
  * The core also counts by generation and site the sections that are tried as
  * transactions.  These counts are kept in the same way.
  *
- * src/README.md: Statistics
+ * src/views/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -25,7 +25,7 @@
  * that differs from what the start had put there.  The rest is for the first process
  * after recovery (judge.c).
  *
- * src/README.md: Memory that outlives a crash
+ * src/survive/README.md: Memory that outlives a crash
  */
 #include "postgres.h"
 

@@ -11,7 +11,7 @@
  *
  * "The end" is where recovery ended: what lies beyond it is lost.
  *
- * src/README.md: Memory that outlives a crash
+ * src/survive/README.md: Memory that outlives a crash
  */
 #ifndef ART_AREA_CRASH_MEMORY_H
 #define ART_AREA_CRASH_MEMORY_H

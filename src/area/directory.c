@@ -11,7 +11,7 @@
  * area, are never given back to it, and are used again when their index is
  * gone.
  *
- * src/README.md: Residency
+ * src/area/README.md: The directory
  */
 #include "postgres.h"
 

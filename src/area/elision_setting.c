@@ -2,7 +2,7 @@
  * elision_setting.c
  *	  The setting of elision, and what the processor has.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *	  What is told to whom: errors about other people's rows, a structure that is
  *	  not what it should be.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #include "postgres.h"
 

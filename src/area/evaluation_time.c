@@ -7,7 +7,7 @@
  * the launcher looks whether it is the same for long (work/watchdog.c).  All
  * else that takes long does not count: locks, sorting, loading, rests.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

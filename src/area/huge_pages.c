@@ -11,7 +11,7 @@
  * reservation up, and another server may take the page.  A process that comes to the
  * hole afterwards dies by SIGBUS.
  *
- * src/README.md: Memory that outlives a crash
+ * src/survive/README.md: Memory that outlives a crash
  */
 #include "postgres.h"
 

@@ -17,7 +17,7 @@
  * nobody needs a record any more.  The reader believes no length before it is within
  * the record and the ring.
  *
- * src/README.md: WAL that is lost
+ * src/survive/README.md: WAL that is lost
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 
 #include "area/crash_memory.h"
 
-/* So many bytes of records are put down between two looks at the WAL's position. */
+/* Bytes of records that are put down between two looks at the WAL's position. */
 #define RING_LOOK			(ART_RING_DATA / 4)
 
 /* As many wait at a look near half of the ring: two looks of equal records are a little less. */

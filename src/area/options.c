@@ -8,7 +8,7 @@
  * longer takes falls back to the default.  Core sees to that for words; a
  * number comes out of the catalog whatever its bounds are now.
  *
- * src/README.md: Switching
+ * src/live/README.md: Switching
  */
 #include "postgres.h"
 

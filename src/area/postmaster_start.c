@@ -3,7 +3,7 @@
  *	  What the postmaster does before there is shared memory: the setting, how much
  *	  is asked for, and how it is divided.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "postgres.h"
 

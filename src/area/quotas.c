@@ -20,7 +20,7 @@
  * starts and when it reloads its configuration.  A lower limit takes nothing
  * away; it only stops growth.
  *
- * src/README.md: Memory full
+ * src/limits/README.md: Memory full
  */
 #include "postgres.h"
 

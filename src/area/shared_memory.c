@@ -8,7 +8,7 @@
  * PostgreSQL's main shared memory, which that cycle makes anew, zero-filled.  It is never
  * touched before it is needed.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "postgres.h"
 

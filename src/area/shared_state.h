@@ -4,7 +4,7 @@
  *	  calls that work on them: for this room, and for those who make a structure
  *	  live or show it (build, live, views).
  *
- * src/README.md: Residency
+ * src/area/README.md: The directory
  */
 #ifndef ART_AREA_SHARED_STATE_H
 #define ART_AREA_SHARED_STATE_H
@@ -570,13 +570,13 @@ extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
 								 ax_structure engine, uint32 page_size,
 								 uint64 max_bytes);
 
-/* These want the partition lock, exclusive. */
+/* The caller holds the partition lock, exclusive. */
 extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
 extern void art_entry_forget(ArtEntry **link);	/* recycles it; link: in its chain */
 extern ax_status art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o,
 								bool native, uint64 *gen);
 
-/* These take it. */
+/* Each of them takes the partition lock. */
 extern bool art_entry_publish_ready(ArtEntry *e, uint64 gen,
 									ArtBuildSource source, double ms,
 									bool uncommitted);
@@ -719,7 +719,7 @@ typedef enum ArtLoadState
 
 extern Size art_interlock_shmem_size(int nslots);
 
-/* It lies here; fresh: zero. */
+/* The interlock lies here; fresh: zero. */
 extern void art_interlock_shmem_init(char *at, int nslots, bool fresh);
 
 /* After a crash, from the judge: nobody has a slot. */
@@ -766,7 +766,7 @@ extern void art_groups_startup(void);	/* shared memory was made */
  */
 extern bool art_groups_join(ArtEntry *e, Oid owner, bool limited);
 
-/* They are nobody's: the entry is forgotten.  The same lock. */
+/* The entry is forgotten, and in no group any more.  The same lock. */
 extern void art_groups_leave(ArtEntry *e);
 
 /*

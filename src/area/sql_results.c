@@ -7,7 +7,7 @@
  * at the end, and gets the others.  A newer one has columns that this library does not
  * fill.
  *
- * src/README.md: The SQL of the extension
+ * src/views/README.md: The SQL of the extension
  */
 #include "postgres.h"
 

@@ -18,7 +18,7 @@
  * READY.  Until then nobody inserts, removes, or looks under a snapshot that is
  * not of recovery: they wait, or close the structure.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 
@@ -163,7 +163,7 @@ art_follower_attach(int place, Oid dboid)
 }
 
 /*
- * It goes, and has closed its structures.
+ * The follower goes, and has closed its structures.
  *
  * Locks: takes the chunk lock, exclusive.
  */

@@ -8,7 +8,7 @@
  * anything.  Therefore, unlike the core, they are to be called outside of a
  * critical section.
  *
- * src/README.md: Keys that are compared
+ * src/area/README.md: Keys that are compared
  */
 #ifndef ART_AREA_TREE_CALLS_H
 #define ART_AREA_TREE_CALLS_H

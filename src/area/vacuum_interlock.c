@@ -17,7 +17,7 @@
  *
  * When artidx is not preloaded a heavyweight lock takes the place of all this.
  *
- * src/README.md: VACUUM and readers
+ * src/area/README.md: VACUUM and readers
  */
 #include "postgres.h"
 

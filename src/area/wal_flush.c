@@ -13,7 +13,7 @@
  * the commit.  So the page's LSN, read after the heap was asked, tells.  It may be that of
  * a later change: then the removal comes later, too.
  *
- * src/README.md: WAL that is lost
+ * src/survive/README.md: WAL that is lost
  */
 #include "postgres.h"
 

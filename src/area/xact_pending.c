@@ -3,7 +3,7 @@
  *	  What is left to do to structures when this (sub)transaction ends: it is
  *	  written down here, and lifecycle.c does it.
  *
- * src/README.md: Transactions
+ * src/live/README.md: Transactions
  */
 #include "postgres.h"
 

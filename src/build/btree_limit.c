@@ -10,7 +10,7 @@
  * that are long are compressed before, and INCLUDE columns count.  So the tuple is
  * made as nbtree makes it (index_form_tuple) where the plain values would not fit.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

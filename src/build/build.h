@@ -3,8 +3,8 @@
  *	  Making a structure's entries of a table's rows: reading the heap, sorting,
  *	  loading, in one process or many, and what a build refuses.
  *
- * src/README.md: Residency
- * src/README.md: Builds
+ * src/live/README.md: Residency
+ * src/build/README.md: Builds
  */
 #ifndef ART_BUILD_H
 #define ART_BUILD_H

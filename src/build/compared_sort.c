@@ -8,8 +8,8 @@
  * key is rewritten at most as often as its run's level says.  That is once up to 2080
  * times the budget, and twice up to 45760 times.
  *
- * src/README.md: Keys that are compared
- * src/README.md: Builds
+ * src/area/README.md: Keys that are compared
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 

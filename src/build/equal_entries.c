@@ -5,7 +5,7 @@
  * Uniqueness is asked of these: the columns decide, whatever payload (INCLUDE
  * columns, a numeric's scale) lies between them and the TID.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

@@ -38,7 +38,7 @@
  * Lost is what dies with the process in the middle of this: that is a crash,
  * after which there is no structure.
  *
- * src/README.md: Builds
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 
@@ -760,8 +760,8 @@ pace_hurry(const Pace *p, const ArtEntry *e)
 /* ---- the snapshot of one participant ---- */
 
 /*
- * It keeps the value that a row's TOAST pointer points to, from the moment the
- * row is read until its key is made.  The functions in the index's expressions
+ * The snapshot keeps the value that a row's TOAST pointer points to, from the
+ * moment the row is read until its key is made.  The functions in the index's expressions
  * want one, too.  After that the key is a copy.  So a build in the background
  * takes a new one now and then, between two pages.  Else VACUUM could remove
  * nothing, in the whole database, that was deleted since the build began.  A

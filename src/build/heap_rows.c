@@ -7,8 +7,8 @@
  * then visibility, then copies of the rows.  Expressions are evaluated on the
  * copies, with nothing held, and as the room src/eval says.
  *
- * src/README.md: Residency
- * src/README.md: The private scan
+ * src/live/README.md: Residency
+ * src/scan/README.md: The private scan
  */
 #include "postgres.h"
 

@@ -19,7 +19,7 @@
  * key of the one before, and a task looks at the first key behind its range.  So the
  * unique check compares neighbours only.
  *
- * src/README.md: Parallel builds
+ * src/build/README.md: Parallel builds
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * parallel_create.h
  *	  What the two files of a parallel build share (parallel_create.c says how it goes).
  *
- * src/README.md: Parallel builds
+ * src/build/README.md: Parallel builds
  */
 #ifndef ART_BUILD_PARALLEL_CREATE_H
 #define ART_BUILD_PARALLEL_CREATE_H

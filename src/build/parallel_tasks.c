@@ -3,7 +3,7 @@
  *	  The temporary files of a parallel build, and the tasks into which its leader
  *	  divides the runs in them.
  *
- * src/README.md: Parallel builds
+ * src/build/README.md: Parallel builds
  */
 #include "postgres.h"
 

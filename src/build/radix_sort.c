@@ -4,7 +4,7 @@
  *
  * Keys that are compared are sorted by compared_sort.c.
  *
- * src/README.md: Builds
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 

@@ -5,7 +5,7 @@
  * The flags in handler.c make core refuse some of it.  Here is the rest: what
  * core would let through and art would not get right.
  *
- * src/README.md: Kinds of index
+ * src/live/README.md: Kinds of index
  */
 #include "postgres.h"
 

@@ -13,7 +13,7 @@
  * holds a pointer and the first 8 bytes that tell them apart.  Keys that are
  * compared have the long layout and are sorted by compared_sort.c.
  *
- * src/README.md: Builds
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 

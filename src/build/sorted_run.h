@@ -3,7 +3,7 @@
  *	  A run of encoded keys, as the files that collect, sort and load it see it
  *	  (build.h has what everybody does).
  *
- * src/README.md: Builds
+ * src/build/README.md: Builds
  */
 #ifndef ART_BUILD_SORTED_RUN_H
 #define ART_BUILD_SORTED_RUN_H

@@ -7,7 +7,7 @@
  * is read under one lock, and all its rows are live.  Tables that were vacuumed, or
  * loaded with COPY FREEZE, have hardly any other page.
  *
- * src/README.md: Builds
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 

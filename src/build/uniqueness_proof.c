@@ -8,7 +8,7 @@
  * maintenance_work_mem and beyond it in temporary files.  Equal neighbours are
  * the duplicates that the build would have found.
  *
- * src/README.md: Memory full
+ * src/limits/README.md: Memory full
  */
 #include "postgres.h"
 

@@ -12,7 +12,7 @@
  * so raw pointers are stored in it.  It is the main shared memory segment of
  * PostgreSQL, or a MAP_SHARED mapping made before fork() in the tests.
  *
- * src/README.md: Overview
+ * src/core/face/README.md: Overview
  */
 #ifndef AX_H
 #define AX_H

@@ -18,7 +18,7 @@
  *
  * Keys are opaque but for their last AX_TID_BYTES, the TID.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #ifndef AX_CMP_H
 #define AX_CMP_H

@@ -8,7 +8,7 @@
  * Core finds anything else that is wrong with the index, since it looks for
  * that before it asks for the access method.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

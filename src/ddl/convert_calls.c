@@ -26,7 +26,7 @@
  * A partitioned index has no entries.  Its parts are made again one by one, and
  * then its row in the catalogs is changed (retag).
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 
@@ -414,7 +414,7 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 			c->name = NULL;
 			return true;
 		}
-		/* a stronger lock is not asked for by who has a weaker one */
+		/* a process that has a weaker lock asks for no stronger one */
 		step_end(c);
 		step_begin(c);
 	}

@@ -3,7 +3,7 @@
  *	  Statements changed for art, or by it: art in the place of btree and back,
  *	  constraints, operator classes; what is refused, and with which hint.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #ifndef ART_DDL_H
 #define ART_DDL_H
@@ -96,7 +96,7 @@ extern void art_explain(MemoryContext context, Node *stmt);
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);
 
-/* Those of an index that do, 0 if there is none. */
+/* The storage parameters of an index that fit so, 0 if there is none. */
 extern Datum art_fitting_options(Datum reloptions, Oid am);
 
 /*
@@ -174,10 +174,10 @@ extern void art_family_after(ArtFamilyChange *change);
 extern Oid	art_same_opclass(Oid opclass, Oid amoid);
 
 /*
- * That of art which is the same as this one of btree; it is made where there is
- * none, whoever the user is.  It is in the schema of its original, or in art's own
- * if that is pg_catalog.  Where something else has its name it is InvalidOid
- * (missing_ok), or an ERROR.
+ * The operator class of art that is the same as this one of btree.  It is made
+ * where there is none, whoever the user is.  It is in the schema of its original,
+ * or in art's own if that is pg_catalog.  Where something else has its name it is
+ * InvalidOid (missing_ok), or an ERROR.
  *
  * Locks: on the class of btree, to the end of the transaction, if one is made.
  */

@@ -16,7 +16,7 @@
  * (art_refuse_default in key/opclass_rules.c).  Without the library ALTER TYPE may also keep an index
  * and not build it.  Its users are told, once the library is preloaded (am/index_facts.c).
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

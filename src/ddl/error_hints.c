@@ -7,7 +7,7 @@
  * core's.  But where the user may not give the statement at all, core says so
  * first.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

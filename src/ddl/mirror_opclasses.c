@@ -20,7 +20,7 @@
  * if there was no copy, unless an index of ours needs it.  A dump has it as any class, and
  * one that is restored goes with its original, too.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 
@@ -98,7 +98,7 @@ typedef struct Original
 	List	   *family;
 } Original;
 
-/* That of the access method's own classes: of pg_catalog nothing is dumped. */
+/* The schema of the access method's own classes: of pg_catalog nothing is dumped. */
 static Oid
 schema_of(Oid am)
 {

@@ -11,7 +11,7 @@
  * (mirror_opclasses.c), and members that btree no longer has do no harm.  pg_upgrade
  * restores every member as it was, so it is left alone.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

@@ -15,7 +15,7 @@
  * Only for the owner of the table, and under the strongest lock on it.  That
  * is taken when there is such an index, before core takes its weaker one.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 
@@ -55,7 +55,7 @@
 
 /* ---- names ---- */
 
-/* That of a collation. */
+/* The name of a collation. */
 static List *
 collation_name(Oid collation)
 {
@@ -478,7 +478,7 @@ remake_key(Oid relid, const InTheWay *w)
 	return done;
 }
 
-/* Those of a table or of all the partitions of one. */
+/* Remake the keys of a table, or of all the partitions of one. */
 static void
 remake_keys(Oid relid, List *columns, KeyKind kind, Oid from, Oid to)
 {

@@ -12,7 +12,7 @@
  * a table that is there already.  ALTER TABLE keeps those of its constraints to
  * itself, so they are found in its commands.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

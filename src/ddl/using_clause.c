@@ -12,7 +12,7 @@
  * plainly the default counts as written.  That is a text which is not the node's,
  * or a name with UESCAPE.
  *
- * src/README.md: DDL in place of btree's
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

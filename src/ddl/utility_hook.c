@@ -12,8 +12,8 @@
  * Only RENAME can run in a transaction block or a function, hence several
  * bars.
  *
- * src/README.md: The launcher and its workers
- * src/README.md: DDL in place of btree's
+ * src/work/README.md: The launcher and its workers
+ * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
 

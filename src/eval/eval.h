@@ -42,7 +42,7 @@
  * CREATE INDEX, REINDEX and what rewrites a table are core's, which decides as whom and with which
  * search_path they run (am/ambuild.c).  So are rows that are inserted.
  *
- * src/README.md: Evaluation
+ * src/eval/README.md: Evaluation
  */
 #ifndef ART_EVAL_H
 #define ART_EVAL_H

@@ -3,7 +3,7 @@
  *	  Evaluates the expressions and the predicate of an index, and calls functions of its operator
  *	  classes.  eval.h has the rule.
  *
- * src/README.md: Evaluation
+ * src/eval/README.md: Evaluation
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * whose_code.c
  *	  Whose code an index runs, and as whom this process may run it.  eval.h has the rule.
  *
- * src/README.md: Evaluation
+ * src/eval/README.md: Evaluation
  */
 #include "postgres.h"
 

@@ -22,7 +22,7 @@
  * So they do, under a snapshot, from the first key on that is TOASTed.  They end after the same
  * milliseconds, between two rows if need be, so replay does not wait for it.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

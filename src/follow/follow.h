@@ -2,7 +2,7 @@
  * follow.h
  *	  The follower of a standby: what its files share.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #ifndef ART_FOLLOW_H
 #define ART_FOLLOW_H

@@ -2,7 +2,7 @@
  * followed_indexes.c
  *	  The indexes that a follower keeps, and how one of them ends.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 
@@ -109,7 +109,7 @@ art_kept_not_begun(Oid indexoid, const ArtLocator *loc, int sqlstate)
 }
 
 /*
- * It is no longer kept.  The next look at the catalog may begin it again; not soon, if
+ * The index is no longer kept.  The next look at the catalog may begin it again; not soon, if
  * it failed.
  *
  * Epoch: enters and leaves, under the lock.

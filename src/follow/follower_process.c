@@ -16,7 +16,7 @@
  * When recovery has ended it takes what is left, up to the last record that was replayed,
  * sweeps, and hands the structures over: READY.  Then it is done.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

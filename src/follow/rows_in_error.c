@@ -32,7 +32,7 @@
  * Replay may cancel a step, for the sake of a snapshot or a lock.  That is no error of the
  * index, which is behind until the next batch.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

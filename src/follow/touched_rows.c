@@ -26,7 +26,7 @@
  * All of it is the follower's own memory.  Offsets are those of WAL that core has
  * replayed before, so they lie within a page.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 
@@ -153,7 +153,7 @@ is_done(const ArtTouchedBlock *b)
 	return !b->listed && any == 0;
 }
 
-/* That block was read. */
+/* The block was read. */
 void
 art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b)
 {
@@ -185,7 +185,7 @@ art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 	b->freed[WORD(off)] &= ~BIT(off);
 }
 
-/* It is unused. */
+/* The line pointer is unused. */
 void
 art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off)
 {

@@ -11,7 +11,7 @@
  * unused.  When it has an image of the page instead, the image tells: what is
  * neither a row nor a redirection is dead or unused there.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

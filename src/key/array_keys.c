@@ -26,7 +26,7 @@
  * The elements make the scan's bounds, and the ranges of scan keys cut the lists.
  * One thought with: scan_keys.c
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 
@@ -241,7 +241,7 @@ sort_unique(const ArtScanPlan *plan, int col, ArtElem *e, uint32 n)
 	return left;
 }
 
-/* Those of the list that are also among the n sorted elements at e. */
+/* Keep the elements of the list that are also among the n sorted elements at e. */
 static void
 intersect(const ArtScanPlan *plan, ArtArray *a, const ArtElem *e, uint32 n)
 {

@@ -2,7 +2,7 @@
  * buffer.c
  *	  A buffer that grows, and strings in it that may have zeros.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

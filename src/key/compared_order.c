@@ -10,7 +10,7 @@
  * the order of the bytes.  So each is an entry of its own and can be found
  * exactly.
  *
- * src/README.md: Keys that are compared
+ * src/key/README.md: Keys that are compared
  */
 #include "postgres.h"
 

@@ -6,7 +6,7 @@
  * some of contrib's, which were read.  Others may not: a NaN in a cube is neither
  * below, nor above, nor equal to another one.
  *
- * src/README.md: Keys that are compared
+ * src/key/README.md: Keys that are compared
  */
 #include "postgres.h"
 

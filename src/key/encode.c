@@ -8,7 +8,7 @@
  * however sound its order is.  Nor has text under a collation that is not
  * bytewise.  Such a column is kept as the datum and compared (compared_order.c).
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

@@ -7,7 +7,7 @@
  * them, is encode.c's.  Only skipping is done in the bytes as they are: "inv"
  * is 0xFF when they are inverted, else 0.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #ifndef ART_KEY_ENCODE_H
 #define ART_KEY_ENCODE_H

@@ -21,7 +21,7 @@
  * The server keeps the layout of numeric to itself, but it is that of every
  * table since 9.1 and of pg_upgrade.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

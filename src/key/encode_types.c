@@ -3,7 +3,7 @@
  *	  Types that take more than a number's bytes: inet, bit strings, intervals;
  *	  and the payload of the columns whose bodies do not say everything.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

@@ -7,7 +7,7 @@
  * yet.  Both values are equal, and their keys are to have the same bytes.  A
  * column that is no expression has one value, which the table keeps as it was.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

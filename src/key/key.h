@@ -12,7 +12,7 @@
  * then offset, big-endian) follows as a last column.  So entries are unique
  * and no key is a prefix of another.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #ifndef ART_KEY_H
 #define ART_KEY_H

@@ -7,7 +7,7 @@
  * strategies 1 to 5, support functions by nbtree's numbers and signatures, and
  * complete sets for every pair of types.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

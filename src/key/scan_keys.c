@@ -24,7 +24,7 @@
  * The bounds hold the elements that the arrays stand at.
  * One thought with: array_keys.c
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 

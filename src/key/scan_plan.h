@@ -3,7 +3,7 @@
  *	  What scan_keys.c and array_keys.c know of one another: how a scan plan is
  *	  made of scan keys.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #ifndef ART_KEY_SCAN_PLAN_H
 #define ART_KEY_SCAN_PLAN_H

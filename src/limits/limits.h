@@ -2,7 +2,7 @@
  * limits.h
  *	  Memory that is full: who gives way, and what indexes hold beyond what they need.
  *
- * src/README.md: Memory full
+ * src/limits/README.md: Memory full
  */
 #ifndef ART_LIMITS_H
 #define ART_LIMITS_H

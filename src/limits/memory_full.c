@@ -24,7 +24,7 @@
  * The session that wanted memory gets a WARNING; the server's log a line that
  * tells whose index was sealed, what it held, and for whom.
  *
- * src/README.md: Memory full
+ * src/limits/README.md: Memory full
  */
 #include "postgres.h"
 

@@ -9,7 +9,7 @@
  * database.  Nothing is held between two steps, and a structure that goes
  * meanwhile says so.
  *
- * src/README.md: Compaction
+ * src/core/base/README.md: Compaction
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * background.h
  *	  The life of structures, as background workers and the ends of transactions see it.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #ifndef ART_LIVE_BACKGROUND_H
 #define ART_LIVE_BACKGROUND_H
@@ -97,7 +97,7 @@ extern bool art_any_coming(void);
 extern uint64 art_prepared_hash(const char *gid);
 extern void art_prepared_begin(uint64 gid);
 
-/* It leaves something in doubt. */
+/* PREPARE TRANSACTION leaves something in doubt. */
 extern void art_prepared_doubt(void);
 
 /* Has this database had one whose name is not known?  settled: nothing is in doubt. */

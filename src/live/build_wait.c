@@ -16,7 +16,7 @@
  * has left.  It holds no lock that the statement would not hold anyway, and
  * begins only where the locks of this transaction let a builder in.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #include "postgres.h"
 

@@ -9,8 +9,8 @@
  * TRANSACTION, whose end is decided elsewhere, drops at once whatever is in
  * doubt.  It leaves the entry for the sweeper (database_worker.c).
  *
- * src/README.md: Transactions
- * src/README.md: Kinds of index
+ * src/live/README.md: Transactions
+ * src/live/README.md: Kinds of index
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *	  The life of a structure: who builds it and when, for what transaction it
  *	  begins and ends, what options make of it.  This is what indexes ask for.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #ifndef ART_LIVE_H
 #define ART_LIVE_H

@@ -8,7 +8,7 @@
  * statement, so nobody tells of either.  After one of these the sweeper comes
  * again and again, as long as its database has indexes in doubt.
  *
- * src/README.md: Transactions
+ * src/live/README.md: Transactions
  */
 #include "postgres.h"
 

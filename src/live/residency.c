@@ -17,8 +17,8 @@
  * The entry alone says which process is the owner: within one parallel group
  * heavyweight locks do not conflict.
  *
- * src/README.md: Residency
- * src/README.md: Builds
+ * src/live/README.md: Residency
+ * src/build/README.md: Builds
  */
 #include "postgres.h"
 

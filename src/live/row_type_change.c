@@ -25,7 +25,7 @@
  * ALTER TYPE ... SET (STORAGE) of a base type changes their bytes, for values that are
  * not PLAIN have short headers.  It is an alteration like the others here.
  *
- * src/README.md: Keys
+ * src/key/README.md: Keys
  */
 #include "postgres.h"
 
@@ -228,7 +228,7 @@ index_holds(const Holders *h, Oid tableoid, Oid indexoid)
 }
 
 /*
- * Those of the table's indexes.
+ * Add those of the table's indexes that hold the type.
  *
  * Locks: AccessShareLock on pg_index, for the scan.
  */

@@ -34,7 +34,7 @@
  * was rolled back.  Then the next process to open the index looks the options
  * up.
  *
- * src/README.md: Switching
+ * src/live/README.md: Switching
  */
 #include "postgres.h"
 
@@ -51,7 +51,7 @@
 #define ART_DRAIN_STEPS	1000	/* of some dozens of entries each */
 
 /*
- * These are the options that are asked for now.
+ * Tell the entry which options are asked for now.
  *
  * Locks: partition lock held, exclusive.
  */

@@ -13,7 +13,7 @@
  * query, made before.  It is made only while something is to be built
  * (art_may_await).  Beside a build of some seconds planning costs nothing.
  *
- * src/README.md: Residency
+ * src/live/README.md: Residency
  */
 #include "postgres.h"
 

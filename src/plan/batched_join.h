@@ -2,7 +2,7 @@
  * batched_join.h
  *	  Batched joins: what their planner and their executor share.
  *
- * src/README.md: Batched joins
+ * src/plan/README.md: Batched joins
  */
 #ifndef ART_PLAN_BATCHED_JOIN_H
 #define ART_PLAN_BATCHED_JOIN_H

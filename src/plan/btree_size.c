@@ -15,7 +15,7 @@
  * lists.  The widths of keys, the NULLs, the common values and the number of the others
  * are ANALYZE's.
  *
- * src/README.md: The planner
+ * src/plan/README.md: The planner
  */
 #include "postgres.h"
 

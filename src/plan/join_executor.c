@@ -19,13 +19,13 @@
  * and the fetch: a row that takes a place that VACUUM recycled is not visible.
  * An index-only join needs not even the row where the visibility map says that
  * all of its page is visible to all.  It publishes the TID before it asks the
- * map (src/README.md, VACUUM and readers), and asks the heap if that is refused.
+ * map (src/area/README.md, VACUUM and readers), and asks the heap if that is refused.
  *
  * A key may be no single one (a timestamptz against a date).  It is searched for
  * with an index scan of its own, as in a nested loop.  So are all keys when
  * there is no structure, and under SERIALIZABLE.
  *
- * src/README.md: Batched joins
+ * src/plan/README.md: Batched joins
  */
 #include "postgres.h"
 

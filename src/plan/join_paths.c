@@ -16,7 +16,7 @@
  * Left out: joins that EvalPlanQual may run again, parameterized joins, joins
  * of partitions, placeholders, security barriers, and inner rows as a whole.
  *
- * src/README.md: Batched joins
+ * src/plan/README.md: Batched joins
  */
 #include "postgres.h"
 

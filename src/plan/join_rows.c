@@ -9,7 +9,7 @@
  * A join reads the kept rows where they lie, by a slot that points there
  * (art_rows_show, batched_join.h).
  *
- * src/README.md: Batched joins
+ * src/plan/README.md: Batched joins
  */
 #include "postgres.h"
 

@@ -14,7 +14,7 @@
  * during execution, where there is no hook.  So does TimescaleDB with a chunk.
  * That remains an error, and we only give it a better text.
  *
- * src/README.md: Uniqueness
+ * src/am/README.md: Uniqueness
  */
 #include "postgres.h"
 

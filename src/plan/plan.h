@@ -3,7 +3,7 @@
  *	  Planning with art indexes: costs, sizes, and the hooks of the planner and
  *	  the executor.
  *
- * src/README.md: The planner
+ * src/plan/README.md: The planner
  */
 #ifndef ART_PLAN_H
 #define ART_PLAN_H

@@ -6,7 +6,7 @@
  * that is not there yet, and take its size from an empty file.  Its operator
  * families would be strangers to it.  Two hooks put that right.
  *
- * src/README.md: The planner
+ * src/plan/README.md: The planner
  */
 #include "postgres.h"
 

@@ -10,7 +10,7 @@
  * The cost function does it.  It is called for every path when that is made,
  * by core or by a module that makes core's paths again.
  *
- * src/README.md: The planner
+ * src/plan/README.md: The planner
  */
 #include "postgres.h"
 

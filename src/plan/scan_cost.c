@@ -9,7 +9,7 @@
  * a page a level.  So art is never dearer than nbtree, and is picked wherever
  * nbtree would be.
  *
- * src/README.md: The planner
+ * src/plan/README.md: The planner
  */
 #include "postgres.h"
 

@@ -5,7 +5,7 @@
  * They wait in am/insert_queue.c while the statement runs, and go in at its end,
  * before triggers that fire after it.
  *
- * src/README.md: Queued inserts
+ * src/am/README.md: Queued inserts
  */
 #include "postgres.h"
 

@@ -20,7 +20,7 @@
  * A reader believes no byte before its checksum, and no offset or length that
  * leads out of the file, the block or a key.
  *
- * src/README.md: Saved files
+ * src/saved/README.md: Saved files
  */
 #ifndef ART_SAVED_FILE_FORMAT_H
 #define ART_SAVED_FILE_FORMAT_H
@@ -39,7 +39,7 @@
 /* A block ends with the key that takes it over one of these. */
 #define ART_BLOCK_BYTES		((uint32) 256 * 1024)	/* written */
 #define ART_BLOCK_RAW		((uint32) 4 * 1024 * 1024)	/* decoded */
-/* So, with AX_KEY_MAX, none is ever longer than this, either way. */
+/* With AX_KEY_MAX no block is ever longer than this, either way. */
 #define ART_BLOCK_MAX		((uint32) 16 * 1024 * 1024)
 
 #define ART_SAVED_MAX_SECTIONS 1000000

@@ -6,7 +6,7 @@
  * save_at_shutdown.c writes the file and claims it, load_at_start.c loads it.  The postmaster
  * reads here, too: nothing raises an error.
  *
- * src/README.md: Saved files
+ * src/saved/README.md: Saved files
  */
 #include "postgres.h"
 

@@ -14,7 +14,7 @@
  * nothing.  So it is never part of a deadlock, and those who wait for it can
  * simply poll.
  *
- * src/README.md: Saved files
+ * src/saved/README.md: Saved files
  */
 #include "postgres.h"
 

@@ -50,7 +50,7 @@
  *		not, as after a crash; old_snapshot_threshold: not claimed
  *	a damaged file		checksums, and every number that leads to memory is checked
  *
- * src/README.md: Saved files
+ * src/saved/README.md: Saved files
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * saved.h
  *	  What is kept over a restart: the structures, and which indexes were used.
  *
- * src/README.md: Saved files
+ * src/saved/README.md: Saved files
  */
 #ifndef ART_SAVED_H
 #define ART_SAVED_H

@@ -14,7 +14,7 @@
  *
  * Not under SERIALIZABLE, where what is locked is what is reached.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

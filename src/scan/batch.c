@@ -2,7 +2,7 @@
  * batch.c
  *	  The current batch of a scan: its buffers, and the keys of its entries.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

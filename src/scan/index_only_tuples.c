@@ -8,7 +8,7 @@
  * until the scan's next call, so the buffer is one batch's at a time.  The
  * number of the batch's copy says whose, for a mark may bring a batch back.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

@@ -10,7 +10,7 @@
  * side of "from".  So a direction change needs no key of the current entry.
  *
  * Index-only scans and scans under a snapshot that is not MVCC publish every
- * TID before they hand it out (src/README.md, VACUUM and readers).  When a
+ * TID before they hand it out (src/area/README.md, VACUUM and readers).  When a
  * VACUUM has gone by since the batch was copied they drop it, and seek again
  * behind the last entry they looked at.
  *
@@ -27,8 +27,8 @@
  * scan goes private (private_scan.c).  Its batches come from there.  The rest
  * is the same, since a position is a value.
  *
- * src/README.md: VACUUM and readers
- * src/README.md: Scans
+ * src/area/README.md: VACUUM and readers
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

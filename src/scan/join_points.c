@@ -14,7 +14,7 @@
  * reaches, nor without a structure.  The caller does such searches one by one,
  * with an index scan.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

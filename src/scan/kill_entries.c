@@ -4,8 +4,8 @@
  *
  * They are noted while the batch is handed out, and removed when it is left.
  *
- * src/README.md: Scans
- * src/README.md: WAL that is lost
+ * src/scan/README.md: Scans
+ * src/survive/README.md: WAL that is lost
  */
 #include "postgres.h"
 

@@ -9,7 +9,7 @@
  * index-only scan the interlock with VACUUM does it, since the batch has the
  * deletion generation of its copy.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 

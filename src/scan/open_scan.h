@@ -3,7 +3,7 @@
  *	  An open scan: for index_scan.c, which says how scans work, and those that do
  *	  a part of it.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #ifndef ART_SCAN_OPEN_SCAN_H
 #define ART_SCAN_OPEN_SCAN_H
@@ -111,9 +111,14 @@ typedef enum ArtMark
 	ART_MARK_AWAY				/* in a batch kept for it */
 } ArtMark;
 
+/*
+ * An open scan.  index_scan.c sets all members when the scan, or a search of it, begins.
+ * Before each group stands which file writes the members after that.  All others only
+ * read them.
+ */
 typedef struct ArtScan
 {
-	/* what is scanned */
+	/* what is scanned: index_scan.c; "own": art_scan_own() */
 	ArtPrivate *priv;			/* not NULL: this, for the rest of its life */
 	ax_ctx	   *cx;
 	ax_tree    *tree;
@@ -123,7 +128,10 @@ typedef struct ArtScan
 	MemoryContext own;			/* child for slot and tuples, NULL: not needed
 								 * yet */
 
-	/* this search */
+	/*
+	 * this search: index_scan.c, mark_restore.c "started", kill_entries.c
+	 * "keep_keys"; in a batched join join_points.c "planned" and "guard"
+	 */
 	bool		planned;		/* plan is what scan->keyData means */
 	bool		started;		/* the batch below is one of this search */
 	bool		guard;			/* publish TIDs */
@@ -132,19 +140,24 @@ typedef struct ArtScan
 	bool		keep_keys;		/* dead entries were met: carry keys */
 	bool		some_dead;		/* rows of the batch may be known to be dead */
 
-	/* the batch */
+	/*
+	 * the batch: index_scan.c fills it, array_points.c one of several ranges,
+	 * join_points.c one of a batched join.  batch.c makes room in it,
+	 * kill_entries.c fetches its keys, mark_restore.c exchanges it, and
+	 * parallel_scan.c says where it begins, what is its limit, and "size".
+	 */
 	ArtBatch	cur;
 	uint64		serial;			/* of the last copy */
 	uint32		size;			/* entries to ask for next */
 	uint32		together;		/* point look-ups to ask for next */
 
-	/* the mark */
+	/* the mark: mark_restore.c */
 	ArtMark		mark;
 	int			mark_pos;
 	ArtBatch	marked;			/* ART_MARK_AWAY; else buffers only */
 	uint32	   *marked_at;		/* of which range */
 
-	/* parallel scans */
+	/* parallel scans: parallel_scan.c; array_points.c "ahead" */
 	ArtParallel *par;			/* NULL: not one */
 	bool		agreed;			/* it is one of keys like ours */
 	bool		claimed;		/* the shared position is ours to move */
@@ -153,17 +166,17 @@ typedef struct ArtScan
 	uint32		ahead;			/* ranges behind this one that are ours, too */
 	ArtBuf		limit;
 
-	/* dead entries of the batch */
+	/* dead entries of the batch: kill_entries.c; index_scan.c forgets them */
 	int			nkilled;
 	int			killed_cap;
 	uint32	   *killed;			/* their places in it */
 
-	ArtHazard  *hazard;
+	ArtHazard  *hazard;			/* art_scan_hazard() */
 	ArtSsi		ssi;			/* what of the range is predicate-locked */
 
 	MemoryContext recheck_cxt;	/* what residual conditions allocate */
 
-	/* index-only scans */
+	/* index-only scans: index_only_tuples.c */
 	MemoryContext itup_cxt;
 	int			itup_fast;		/* 0: not known, 1: fixed, 2: text, -1: no */
 	uint16		itup_off[INDEX_MAX_KEYS];
@@ -172,10 +185,14 @@ typedef struct ArtScan
 	char	   *itups;			/* tuples, with their headers */
 	uint64		itup_of;		/* the batch whose tuples they all are; 0: none's */
 
-	ArtBuf		tmpkey;			/* point searches: prefix and TID */
+	ArtBuf		tmpkey;			/* batch.c; point searches: prefix and TID */
 	ItemPointerData *bitmap_tids;
 
-	/* all above is zeroed, what follows is not */
+	/*
+	 * all above is zeroed, what follows is not.  The plan: index_scan.c and
+	 * join_points.c make it of scan keys; array_points.c, mark_restore.c and
+	 * parallel_scan.c move it to another of its ranges.
+	 */
 	ArtScanPlan plan;
 	uint64		first_tids[ART_BATCH_POINT];
 	ArtKeyDesc	kd;				/* last: with room for its columns only */

@@ -27,7 +27,7 @@
  * come back.  One that errs while it has the claim leaves it so: its leader
  * ends the others, whose waits are interruptible.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #include "postgres.h"
 
@@ -110,7 +110,7 @@ artparallelrescan(IndexScanDesc scan)
 }
 
 /*
- * Claim the position, waiting for who has it.  False: nothing is left.
+ * Claim the position, waiting for the one that has it.  False: nothing is left.
  *
  * Locks: takes the spinlock for a moment.  With true the claim is this
  * process's, until art_parallel_release(); it is no lock, and an ERROR leaves

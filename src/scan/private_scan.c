@@ -76,7 +76,7 @@
  *
  * Nothing is ever killed.
  *
- * src/README.md: The private scan
+ * src/scan/README.md: The private scan
  */
 #include "postgres.h"
 

@@ -16,7 +16,7 @@
  *   entries that come first behind a position, in a direction.  It covers only
  *   this window.  The caller fills it again for what comes next.
  *
- * src/README.md: The private scan
+ * src/scan/README.md: The private scan
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *	  Scans of an index: the functions of the handler, the look-ups of a batched join,
  *	  and the private scan.
  *
- * src/README.md: Scans
+ * src/scan/README.md: Scans
  */
 #ifndef ART_SCAN_H
 #define ART_SCAN_H

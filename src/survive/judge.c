@@ -15,7 +15,7 @@
  * - nothing is in the structure for a row that is lost.  The rings have such entries:
  *	 they are removed, exactly.  Where there was no room in a ring, "spill_lsn" says so.
  *
- * src/README.md: Memory that outlives a crash
+ * src/survive/README.md: Memory that outlives a crash
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * survive.h
  *	  After a crash: which structures are kept.
  *
- * src/README.md: Memory that outlives a crash
+ * src/survive/README.md: Memory that outlives a crash
  */
 #ifndef ART_SURVIVE_H
 #define ART_SURVIVE_H

@@ -3,7 +3,7 @@
  *	  The check of a structure against itself and its table: at one go, as
  *	  artidx_check (check_function.c), or piece by piece (check_after_crash.c).
  *
- * src/README.md: The check
+ * src/views/README.md: The check
  */
 #ifndef ART_VIEWS_CHECK_H
 #define ART_VIEWS_CHECK_H

@@ -16,7 +16,7 @@
  * as those had room for.  Without that it might never end, while others insert, or in a
  * structure that leads back to itself.
  *
- * src/README.md: The check
+ * src/views/README.md: The check
  */
 #include "postgres.h"
 

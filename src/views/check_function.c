@@ -17,7 +17,7 @@
  *   Meanwhile the TID is published in a hazard slot and the entry is still
  *   there: VACUUM frees a TID only after the entries are gone.
  *
- * src/README.md: The check
+ * src/views/README.md: The check
  */
 #include "postgres.h"
 

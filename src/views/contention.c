@@ -3,7 +3,7 @@
  *	  artidx_contention and artidx_reset_stats: what processes met of one another
  *	  in the structures (counted by the core, kept by counters.c).
  *
- * src/README.md: Statistics
+ * src/views/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -9,7 +9,7 @@
  * of which b is not below a and c is.  With a they are no order, unless c is below b: then
  * the function has changed its mind, or the structure is damaged.
  *
- * src/README.md: The check
+ * src/views/README.md: The check
  */
 #include "postgres.h"
 

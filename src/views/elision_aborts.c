@@ -3,7 +3,7 @@
  *	  Elision as one sees it from SQL: artidx_aborts (counted by the core, kept by
  *	  counters.c) and artidx_hardware.
  *
- * src/README.md: Statistics
+ * src/views/README.md: Statistics
  */
 #include "postgres.h"
 

@@ -15,7 +15,7 @@
  * a column that follows the order of the heap, but the estimate treats rows as
  * independent.  The seed is fixed, so the same table gives the same answer.
  *
- * src/README.md: Estimates
+ * src/views/README.md: Estimates
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *	  The functions behind the views, artidx_index_size, artidx_build and
  *	  artidx_unload.
  *
- * src/README.md: Statistics
+ * src/views/README.md: Statistics
  */
 #include "postgres.h"
 
@@ -130,8 +130,8 @@ source_text(ArtBuildSource source)
 }
 
 /*
- * It was not built yet for this reason, or because there is no worker, or none is free.  One
- * that has the index in hand makes it BUILDING at once.
+ * Why the index was not built yet: for this reason, or because there is no worker, or none is
+ * free.  A worker that has the index in hand makes it BUILDING at once.
  */
 static const char *
 missing_worker(const ArtEntry *e, const char *reason)

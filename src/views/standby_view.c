@@ -2,7 +2,7 @@
  * standby_view.c
  *	  artidx_standby: the followers of a standby, as one sees them from SQL.
  *
- * src/README.md: On a standby
+ * src/follow/README.md: On a standby
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * views.h
  *	  Functions and views of SQL: what they share.
  *
- * src/README.md: Statistics
+ * src/views/README.md: Statistics
  */
 #ifndef ART_VIEWS_H
 #define ART_VIEWS_H

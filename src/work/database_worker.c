@@ -8,7 +8,7 @@
  * when nothing is left.  Locks are taken conditionally: whoever holds one in
  * the way comes first, and the index is tried again later.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -666,7 +666,7 @@ list_is_old(void)
 }
 
 /*
- * It was listed a moment ago: has somebody made it meanwhile?
+ * The work was listed a moment ago: has somebody done it meanwhile?
  *
  * Locks: takes the partition lock, shared.
  */

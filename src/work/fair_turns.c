@@ -4,14 +4,14 @@
  *
  * A worker builds for one owner in one database.  A free slot goes to a database
  * that has fewest, there to the owner who has fewest.  So none of them gets a
- * second slot while another one wants its first.  When all slots are taken, who
+ * second slot while another one wants its first.  When all slots are taken, a tenant that
  * has none waits for a turn's length.  Then a worker is told that its turn is over:
  * one of a database that has more slots, or of another owner in the same.  It
  * leaves after the page that it reads, and a later worker goes on with the build.
  *
  * All of it is the launcher's.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -15,7 +15,7 @@
  *
  * It works for no database, takes no heavyweight lock and evaluates nothing.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

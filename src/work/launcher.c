@@ -13,7 +13,7 @@
  * Nothing here decides correctness.  When the launcher is gone for a while,
  * statements build what they need by themselves.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -12,7 +12,7 @@
  * CREATE INDEX CONCURRENTLY waits for no snapshot of such a process, and a function
  * in an expression may read the table that is indexed.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

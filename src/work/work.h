@@ -3,7 +3,7 @@
  *	  The life of structures, inside: transactions' ends, background workers and
  *	  their launcher, what is kept over a restart.
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #ifndef ART_WORK_H
 #define ART_WORK_H

@@ -6,7 +6,7 @@
  * Everything here is guarded by the chunk lock.  The launcher reserves a slot
  * (launcher.c), the worker takes it over and frees it (database_worker.c).
  *
- * src/README.md: The launcher and its workers
+ * src/work/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

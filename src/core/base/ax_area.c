@@ -2,7 +2,7 @@
  * ax_area.c
  *	  The area: its layout, and how much of its memory is in use.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "ax_area.h"
 #include "ax_latch.h"

@@ -4,7 +4,7 @@
  *
  *	  header | page map, 4 bytes a page | slots | first handles | pages
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef AX_AREA_H
 #define AX_AREA_H
@@ -87,7 +87,7 @@ typedef struct ax_record
 struct ax_limbo
 {
 	ax_stack_node node;			/* in the orphan stack: the newest chunk's; written
-								 * by who pushes it */
+								 * by its pusher */
 	ax_limbo   *next;			/* circular: the newest points to the oldest */
 	uint32_t	first;			/* records first..end-1 are waiting */
 	uint32_t	end;
@@ -123,7 +123,7 @@ struct ax_area
 	ax_slot    *slots;
 
 	/* epochs */
-	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* by who has "advancing" */
+	_Alignas(AX_LINE) _Atomic uint64_t epoch;	/* by the holder of "advancing" */
 	_Alignas(AX_LINE) _Atomic uint32_t advancing;	/* try-latch: an exchange takes it,
 													 * its holder gives it back */
 	_Atomic int slots_high;		/* slots ever used; a CAS raises it */
@@ -132,7 +132,7 @@ struct ax_area
 	_Atomic uint64_t next_gen;	/* added to */
 	_Alignas(AX_LINE) ax_stack orphans; /* retire lists of exited processes; pushed, and
 										 * taken as a whole */
-	_Atomic int64_t orphan_objs;	/* added to by who pushes and by who takes */
+	_Atomic int64_t orphan_objs;	/* added to by each push and each take */
 	_Atomic int64_t orphan_bytes;
 	ax_stack	dying;			/* stores, by dying_next; pushed, taken as a whole */
 	_Atomic int32_t ndying;		/* on that stack or in a reaper's hand; added to */

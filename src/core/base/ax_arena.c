@@ -10,8 +10,8 @@
  * Order of latches: heap, then pages.  Nothing here waits for a node's latch,
  * so a caller that holds one can wait here without a cycle.
  *
- * src/README.md: Memory and epochs
- * src/README.md: Compaction
+ * src/core/base/README.md: Memory and epochs
+ * src/core/base/README.md: Compaction
  */
 #include "ax_area.h"
 

@@ -10,7 +10,7 @@
  * so between the threads of one process.  The command for several processes came
  * with Linux 4.16.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1

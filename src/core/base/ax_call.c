@@ -3,7 +3,7 @@
  *	  What calls of the face and engines have in common: their end, when memory
  *	  may come back; a look-up by a scan.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "ax_call.h"
 

@@ -2,7 +2,7 @@
  * ax_call.h
  *	  The end of a call of the face that could change a tree.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef AX_CALL_H
 #define AX_CALL_H

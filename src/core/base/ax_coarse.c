@@ -15,7 +15,7 @@
  * or these could follow one another, too.  It naps briefly, for the writers wait;
  * but only for their first naps, about a millisecond: it may not be running.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #include "ax_coarse.h"
 

@@ -2,7 +2,7 @@
  * ax_coarse.h
  *	  The latch of a whole tree: shared by readers, or a writer's alone.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #ifndef AX_COARSE_H
 #define AX_COARSE_H

@@ -27,7 +27,7 @@
  * place.  It is taken by one exchange and put back by one CAS.  So a process can
  * reclaim for an idle one, and for one that is gone.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "ax_area.h"
 

@@ -3,7 +3,7 @@
  *	  What the core's files share: the attachment, the store of one
  *	  generation, epochs, allocation.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef AX_INTERNAL_H
 #define AX_INTERNAL_H
@@ -216,16 +216,16 @@ struct ax_store
 	const ax_engine *engine;	/* immutable; same address in all processes
 								 * forked from one postmaster */
 	_Atomic(struct ax_tail *) tail;	/* its buffers, NULL: none (ax_tail.h); written by
-									 * who has tail_changer */
+									 * the holder of tail_changer */
 	_Atomic bool tail_now;		/* the next insert is to open one; set with the
 								 * option, cleared by that insert */
 	_Atomic uint8_t tail_option;	/* ax_tree_set_tail() alone */
-	_Atomic uint32_t tail_changer;	/* claimed by who changes "tail" */
+	_Atomic uint32_t tail_changer;	/* claimed to change "tail" */
 	_Atomic uint64_t max_bytes; /* the cap, 0: none; ax_tree_set_cap() alone */
 	uint32_t	page_size;		/* immutable: of a B+-tree */
 	ax_sync		sync;			/* immutable: the engine's */
-	_Atomic uint64_t bytes;		/* pages owned, in bytes; added to by who takes or
-								 * gives pages */
+	_Atomic uint64_t bytes;		/* pages owned, in bytes; added to by all that
+								 * take or give pages */
 	_Atomic uint32_t height;	/* hint: longest path met; any writer of the tree,
 								 * the latest store wins */
 	_Atomic uint32_t bump;		/* next free byte of the bump area, from here; a CAS
@@ -233,7 +233,7 @@ struct ax_store
 	uint32_t	bump_end;		/* immutable */
 	uint32_t	pages;			/* immutable: the store's own run */
 	void	   *dying_next;		/* an ax_stack_node: link of the dying stack; written
-								 * by who pushes the closed store there */
+								 * when the closed store is pushed */
 	uint64_t	dying_epoch;	/* its closer, before the push */
 	ax_group   *groups[AX_GROUPS];	/* immutable: charged for every page, too */
 

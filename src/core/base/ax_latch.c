@@ -14,7 +14,7 @@
  * their processor's cache.  When it is back it has a credit of some time, in which
  * others nap.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #include "ax_area.h"
 

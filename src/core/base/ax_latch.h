@@ -33,7 +33,7 @@
  * Seqlock fences after Boehm, "Can seqlocks get along with programming
  * language memory models?" (2012), figure 6.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #ifndef AX_LATCH_H
 #define AX_LATCH_H

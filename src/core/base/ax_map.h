@@ -17,7 +17,7 @@
  * Under a coarse latch the words are not mapped.  There that one latch keeps
  * readers and writers apart, and the checker is told of that one.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #ifndef AX_MAP_H
 #define AX_MAP_H

@@ -6,7 +6,7 @@
  * updater says that it sleeps, and then looks for news.  All of it is sequentially consistent, so one
  * of the two sees the other.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "ax_area.h"
 

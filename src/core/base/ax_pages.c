@@ -16,7 +16,7 @@
  * therefore needs no latch. area->freeing tells allocators that the shortage
  * they see may be over in a moment.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "ax_area.h"
 

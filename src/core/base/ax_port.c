@@ -4,8 +4,8 @@
  *
  * The server's own port adds the reporting of wait events, and PANIC.
  *
- * src/README.md: Memory and epochs
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Memory and epochs
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1

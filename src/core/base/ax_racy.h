@@ -6,7 +6,7 @@
  * validates; under ThreadSanitizer they are read and written byte by byte
  * atomically.
  *
- * src/README.md: Races
+ * src/core/base/README.md: Races
  */
 #ifndef AX_RACY_H
 #define AX_RACY_H

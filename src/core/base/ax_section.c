@@ -2,7 +2,7 @@
  * ax_section.c
  *	  What is put off, or not done, in a section that can be undone (ax_elide.h).
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include "ax_internal.h"
 

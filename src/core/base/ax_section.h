@@ -5,7 +5,7 @@
  *
  * Included by ax_internal.h.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #ifndef AX_SECTION_H
 #define AX_SECTION_H
@@ -43,7 +43,7 @@ typedef struct ax_elide_tally
 } ax_elide_tally;
 
 /*
- * So many calls, of which none met another process: then one finds out whether the
+ * Calls in a row of which none met another process: then one finds out whether the
  * coarse latch is still contended.
  */
 #define AX_ELIDE_LOOK 4096

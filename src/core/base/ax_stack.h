@@ -20,7 +20,7 @@
  * TSan cannot see into the library, so builds under it, and AX_NO_URCU builds,
  * take the same two operations in C11.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #ifndef AX_STACK_H
 #define AX_STACK_H

@@ -2,7 +2,7 @@
  * ax_system.c
  *	  Memory of the area for the caller's own shared objects.
  *
- * src/README.md: Memory and epochs
+ * src/core/base/README.md: Memory and epochs
  */
 #include "ax_area.h"
 

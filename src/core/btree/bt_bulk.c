@@ -3,7 +3,7 @@
  *	  Sorted load of the B+-tree into an empty generation: bottom-up, one open
  *	  page a level, published by one store.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "core/base/ax_call.h"
 #include "bt_tree.h"

@@ -10,7 +10,7 @@
  * that existed; the counts are exact when nobody writes.  A page that changes
  * again and again is latched from the root down.
  *
- * src/README.md: The check
+ * src/views/README.md: The check
  */
 #include <stdio.h>
 

@@ -13,7 +13,7 @@
  * above, the page, and the children that go are latched, top-down, each by one
  * try, at the versions of the copies.
  *
- * src/README.md: Compaction
+ * src/core/btree/README.md: Compaction
  */
 #include "bt_tree.h"
 

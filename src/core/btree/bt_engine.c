@@ -3,7 +3,7 @@
  *	  The B+-tree as engines: the tables of what bt_tree.c and the files beside it
  *	  do.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_tree.h"
 #include "btree.h"

@@ -3,7 +3,7 @@
  *	  Pages of the B+-tree that are latched, or private: building, putting a
  *	  key in, taking one out.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_page.h"
 

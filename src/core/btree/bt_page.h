@@ -28,7 +28,7 @@
  * Everything but n, heap, dead, and the contents is immutable.  A page whose layout
  * no longer fits is copied, and the copy published in its parent.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #ifndef BT_PAGE_H
 #define BT_PAGE_H

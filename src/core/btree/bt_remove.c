@@ -8,7 +8,7 @@
  * child, go.  Merging is an economy.  When there is no memory for the new page, it
  * is left to a later removal.  The removal itself never needs memory.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_tree.h"
 

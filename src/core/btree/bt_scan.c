@@ -12,7 +12,7 @@
  * when the page and its parent change.  The scan validates the page after it
  * has read it, and the parent before it goes on there.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_tree.h"
 #include "core/base/ax_call.h"
@@ -136,7 +136,7 @@ entry_key(const bt_page *p, int i, const bt_blob *blob, uint32_t len, uint8_t *o
 }
 
 /*
- * bt_descend for who wants the leaf and nothing else: optimistic, without the
+ * bt_descend for a caller that wants the leaf and nothing else: optimistic, without the
  * path.  *leaf is NULL when the tree is empty.
  *
  * Latches: none.

@@ -10,7 +10,7 @@
  * through the one or stands on the other notices.  Keys move to the right only, or
  * into a copy.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #include "bt_tree.h"
 
@@ -617,7 +617,7 @@ typedef struct limit
 } limit;
 
 /*
- * That is up to the separator behind the lowest page on the path that has one.
+ * The limit is the separator behind the lowest page on the path that has one.
  * AX_NOTFOUND: not known, and no matter.  AX_STALE.
  */
 static ax_status
@@ -659,7 +659,7 @@ find_limit(ax_store *s, bt_path *t, limit *l)
 }
 
 /*
- * Those that follow the first into its leaf, which is latched: as many as fit.
+ * Put in the keys that follow the first into its leaf, which is latched: as many as fit.
  *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.

@@ -2,8 +2,8 @@
  * bt_tree.h
  *	  What the files of the B+-tree share: descents.
  *
- * src/README.md: The B+-tree
- * src/README.md: Races
+ * src/core/btree/README.md: The B+-tree
+ * src/core/btree/README.md: Races
  */
 #ifndef BT_TREE_H
 #define BT_TREE_H

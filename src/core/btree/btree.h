@@ -2,7 +2,7 @@
  * btree.h
  *	  What this room offers: the B+-tree, as engines.
  *
- * src/README.md: The B+-tree
+ * src/core/btree/README.md: The B+-tree
  */
 #ifndef AX_BTREE_H
 #define AX_BTREE_H

@@ -2,7 +2,7 @@
  * bc_bulk.c
  *	  The sorted load of trees whose order only the caller knows.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_call.h"

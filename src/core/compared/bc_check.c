@@ -6,8 +6,8 @@
  * Page after page (bc_walk.c), each a validated copy.  The counts are exact when nobody
  * writes.
  *
- * src/README.md: Keys that are compared
- * src/README.md: The check
+ * src/core/compared/README.md: Keys that are compared
+ * src/views/README.md: The check
  */
 #include <stdio.h>
 

@@ -16,8 +16,8 @@
  * and the children that go are latched, top-down, each by one try, at the versions of
  * the copies.  Somebody's turn (bc_tree.c) is waited for outside.
  *
- * src/README.md: Keys that are compared
- * src/README.md: Compaction
+ * src/core/compared/README.md: Keys that are compared
+ * src/core/compared/README.md: Compaction
  */
 #include "core/base/ax_area.h"
 #include "bc_page.h"

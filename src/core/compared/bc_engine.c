@@ -3,7 +3,7 @@
  *	  The B+-tree whose order only the caller knows, as an engine: the table of what
  *	  needs no order.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #include "bc_page.h"
 #include "compared.h"

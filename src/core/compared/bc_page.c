@@ -3,7 +3,7 @@
  *	  Pages of a tree whose order only the caller knows: images, and pages
  *	  that are copied out and stored.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #include "core/base/ax_area.h"
 #include "bc_page.h"

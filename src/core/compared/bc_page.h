@@ -21,7 +21,7 @@
  * address (bc_ready).  So a page in the tree that has the version of a copy is
  * the page that was copied, in the same life.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #ifndef BC_PAGE_H
 #define BC_PAGE_H

@@ -21,7 +21,7 @@
  * retired between two.  So each step goes down the path's addresses once more
  * (reach).  That costs a look at a latch word a level while nothing changed.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #include "bc_page.h"
 #include "compared.h"

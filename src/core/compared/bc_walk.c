@@ -8,7 +8,7 @@
  * the child that came last.  If the page is gone, the walk goes on nearby.  So it
  * never waits for anybody and always ends.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #include "bc_page.h"
 

@@ -3,7 +3,7 @@
  *	  What this room offers: the B+-tree whose order only the caller knows, as an
  *	  engine; its calls are in ax_cmp.h.
  *
- * src/README.md: Keys that are compared
+ * src/core/compared/README.md: Keys that are compared
  */
 #ifndef AX_COMPARED_H
 #define AX_COMPARED_H

@@ -36,7 +36,7 @@
  * that is given up since a latch's sample is old (the operation starts over) counts
  * its aborts only.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_coarse.h"
@@ -75,8 +75,8 @@ struct ax_elide_shared
 	struct
 	{
 		_Alignas(AX_LINE) _Atomic uint32_t off; /* doublings + 1; 0: it is on; by CAS */
-		_Atomic uint32_t level; /* of the next time; by who ends a window */
-		_Atomic uint64_t switch_offs;	/* added to by who changes "off", */
+		_Atomic uint32_t level; /* of the next time; by the one that ends a window */
+		_Atomic uint64_t switch_offs;	/* added to by changes of "off", */
 		_Atomic uint64_t switch_ons;	/* so is this */
 	}			site[AX_SITES];
 	site_counts count[AX_SHARDS][AX_SITES];

@@ -8,7 +8,7 @@
  * counters, ax_elide_rtm.c the processor's transactions.  Tests bring providers of
  * their own (test/modules/art_elidetest).
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #ifndef AX_ELIDE_H
 #define AX_ELIDE_H
@@ -37,7 +37,7 @@ struct ax_guard;
 #define AX_ELIDE_CAPACITY	3
 /* Of so many sections 1/4 were aborted: off for a while. */
 #define AX_ELIDE_WINDOW		64
-/* That while, in sections of one shard; doubled each time, up to so often. */
+/* How long that is, in sections of one shard; doubled each time, up to so often. */
 #define AX_ELIDE_SKIP		1024
 #define AX_ELIDE_DOUBLE		6
 

@@ -6,7 +6,7 @@
  * says that they are there, or where a caller insists.  XTEST is not used: who is
  * in a transaction knows it.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "ax_elide.h"

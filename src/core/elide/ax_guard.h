@@ -9,7 +9,8 @@
  * writers only ever try, also top-down, and let everything go when a try fails.  So
  * there is no cycle of waits.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/elide/README.md: Guards
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #ifndef AX_GUARD_H
 #define AX_GUARD_H

@@ -2,7 +2,9 @@
  * ax.c
  *	  The dispatch of every call to the engine of its tree, inside an epoch.
  *
- * src/README.md: Overview
+ * src/core/face/README.md: Overview
+ * src/core/face/README.md: The check
+ * src/core/face/README.md: Compaction
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_call.h"

@@ -6,7 +6,7 @@
  * tree to itself, readers share it.  The structure's own code runs under the
  * latch (ax_coarse.c); nobody contends for its latches.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #include "core/base/ax_coarse.h"
 #include "core/btree/btree.h"
@@ -132,7 +132,7 @@ coarse_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 }
 
 /*
- * It looks at some leaves a call, so it can have the latch meanwhile, and
+ * The check looks at some leaves a call, so it can have the latch meanwhile, and
  * must.  For what a section changed can be undone, latch words and all, and
  * the check of a B+-tree may latch pages.  Too much for a transaction.
  */

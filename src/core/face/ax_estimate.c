@@ -10,7 +10,7 @@
  * When each key of the sample stands for several, ax_estimate_model.c tells what
  * lies between them.
  *
- * src/README.md: Estimates
+ * src/core/face/README.md: Estimates
  */
 #include "ax_estimate.h"
 

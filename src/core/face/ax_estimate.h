@@ -3,7 +3,7 @@
  *	  What the files of the estimate share: the sample, what is counted of it, and
  *	  the caller's memory.
  *
- * src/README.md: Estimates
+ * src/core/face/README.md: Estimates
  */
 #ifndef AX_ESTIMATE_H
 #define AX_ESTIMATE_H
@@ -180,7 +180,7 @@ extern void est_shares(const est_digits *d, double share[256]);
 /* Rows of the values that end at this position, over their digits. */
 extern void est_values(est *E, double rows, est_digits *d, uint32_t most_met, double out[256]);
 
-/* So many things, each on its own, over digits with these shares. */
+/* Strew n things, each on its own, over digits with these shares. */
 extern void est_scatter(est *E, double n, const double share[256], double out[256]);
 
 /* The runs that the samples of a group came with. */

@@ -3,7 +3,7 @@
  *	  What a sample of keys tells of all of them, for the estimate: the digits at
  *	  a position, their shares, the rows of a value.
  *
- * src/README.md: Estimates
+ * src/core/face/README.md: Estimates
  */
 #include "ax_estimate.h"
 

@@ -25,7 +25,7 @@
  *
  * Of many modelled siblings, which are alike, some are looked at and weighted.
  *
- * src/README.md: Estimates
+ * src/core/face/README.md: Estimates
  */
 #include "ax_estimate.h"
 

@@ -3,7 +3,7 @@
  *	  Objects that are counted and not made, for the estimate: sizes of leaves and
  *	  nodes, and the bytes of the spans that they would lie in.
  *
- * src/README.md: Estimates
+ * src/core/face/README.md: Estimates
  */
 #include "ax_estimate.h"
 

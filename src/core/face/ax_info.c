@@ -2,7 +2,7 @@
  * ax_info.c
  *	  What is told of a tree: the counters of its present generation.
  *
- * src/README.md: Statistics
+ * src/core/face/README.md: Statistics
  */
 #include "core/base/ax_area.h"
 #include "core/hydra/hydra.h"

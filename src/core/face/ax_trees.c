@@ -2,8 +2,8 @@
  * ax_trees.c
  *	  Trees: their handles, the engine of each structure, opening and closing.
  *
- * src/README.md: Overview
- * src/README.md: Memory and epochs
+ * src/core/face/README.md: Overview
+ * src/core/base/README.md: Memory and epochs
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_call.h"

@@ -2,7 +2,7 @@
  * face.h
  *	  What the files of the face share: trees under one latch, as engines.
  *
- * src/README.md: Latches, restarts, waiting
+ * src/core/base/README.md: Latches, restarts, waiting
  */
 #ifndef AX_FACE_H
 #define AX_FACE_H

@@ -12,7 +12,7 @@
  * reader reads it once, when it comes.  Of each node it takes the newest version with no
  * later stamp.  It finds all nodes as they were at that moment.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #ifndef HM_H
 #define HM_H
@@ -36,7 +36,7 @@
 typedef struct hm_ver
 {
 	_Atomic uint64_t stamp;
-	struct hm_ver *older;		/* what was before; read only by who came before the stamp */
+	struct hm_ver *older;		/* what was before; for readers that came before the stamp */
 	struct hm_ver *lead;		/* PENDING: whose stamp is ours, too; NULL: our own */
 	hy_end		end;			/* without a body: where its keys are now */
 	hy_body    *body;			/* NULL: the node is gone */

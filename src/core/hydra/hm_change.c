@@ -7,7 +7,7 @@
  * So the newest version of a node that is not latched is committed.  Others can come to a new
  * node by its links only after the commit, and change it only then.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #include "hm.h"
 

@@ -4,8 +4,8 @@
  *
  * One thought with: hy_check.c
  *
- * src/README.md: Versions
- * src/README.md: The check
+ * src/core/hydra/README.md: Versions
+ * src/views/README.md: The check
  */
 #include "hm.h"
 

@@ -5,8 +5,8 @@
  *
  * One thought with: hy_compact.c
  *
- * src/README.md: Compaction
- * src/README.md: Versions
+ * src/core/hydra/README.md: Compaction
+ * src/core/hydra/README.md: Versions
  */
 #include "hm.h"
 

@@ -2,7 +2,7 @@
  * hm_engine.c
  *	  HydraList with versions as an engine.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #include "hm.h"
 #include "hydra.h"

@@ -12,7 +12,7 @@
  * A version is retired when a newer one is committed.  The epochs keep it for all who came
  * before that: they announced themselves before they read the clock.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #include "hm.h"
 

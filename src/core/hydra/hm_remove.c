@@ -7,7 +7,7 @@
  * two new versions, with one stamp.  That of the node that goes has no body, and leads to
  * where its keys are.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #include "hm.h"
 

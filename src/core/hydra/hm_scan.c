@@ -7,7 +7,7 @@
  * no latch word, and starts nothing over.  Slots of a version are never written again, so it
  * copies no body, either.
  *
- * src/README.md: Versions
+ * src/core/hydra/README.md: Versions
  */
 #include "core/base/ax_call.h"
 #include "hm.h"

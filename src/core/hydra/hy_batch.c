@@ -5,7 +5,7 @@
  * A fixed body may be changing meanwhile.  It is read within its size all the same, and its reader
  * asks its guard afterwards.  Nobody writes one of the other kind: it is a copy, or of a version.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "core/base/ax_call.h"
 #include "hy_list.h"

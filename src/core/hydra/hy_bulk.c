@@ -2,7 +2,7 @@
  * hy_bulk.c
  *	  The sorted load of HydraList: a list that nobody else sees, published by one store.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "core/base/ax_call.h"
 #include "hm.h"

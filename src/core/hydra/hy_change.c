@@ -6,7 +6,7 @@
  * behind, is under the same latch.  A change makes what it needs in private, from a copy of
  * the body.  The latch, taken at the version of the copy, then shows that it was a true one.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "hy_list.h"
 

@@ -9,8 +9,8 @@
  *
  * One thought with: hm_check.c
  *
- * src/README.md: HydraList
- * src/README.md: The check
+ * src/core/hydra/README.md: HydraList
+ * src/views/README.md: The check
  */
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
  *
  * One thought with: hm_compact.c
  *
- * src/README.md: Compaction
+ * src/core/hydra/README.md: Compaction
  */
 #include "core/radix/radix.h"
 #include "hm.h"

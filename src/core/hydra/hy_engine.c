@@ -2,7 +2,7 @@
  * hy_engine.c
  *	  HydraList as engines: the tables of what hy_list.c and the files beside it do.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "hydra.h"
 #include "hy_list.h"

@@ -2,7 +2,7 @@
  * hy_jump.c
  *	  HydraList: from a position to a node near it, by the search layer.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "core/radix/radix.h"
 #include "hy_list.h"

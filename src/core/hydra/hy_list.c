@@ -12,7 +12,7 @@
  * the pushes is that of the changes, and nobody reads a clock.  The entry lies in the node:
  * a log is never full.  A writer that finds enough of them applies them, one at a time.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "core/radix/radix.h"
 #include "hm.h"

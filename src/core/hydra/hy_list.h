@@ -2,7 +2,7 @@
  * hy_list.h
  *	  What the files of HydraList share: finding a node, and the log.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #ifndef HY_LIST_H
 #define HY_LIST_H

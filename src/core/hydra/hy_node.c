@@ -3,7 +3,7 @@
  *	  HydraList's data nodes: finding a key, putting one in, taking one out, and making
  *	  bodies and headers.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "hy_list.h"
 

@@ -15,7 +15,7 @@
  * The layout of a body is immutable.  Where it has no place for a key, another body
  * takes its place, under the node's latch, and the old one is retired.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #ifndef HY_NODE_H
 #define HY_NODE_H

@@ -6,7 +6,7 @@
  * nodes are latched, left to right, each at the version of its copy.  The right one is then
  * obsolete, and leads to the left one for as long as somebody may come to it.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "hy_list.h"
 

@@ -9,7 +9,7 @@
  * that is by then.  So it may meet splits and merges, and neither misses a key nor meets
  * one twice.  Anchors stay where they are for the epoch.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "hy_list.h"
 #include "core/base/ax_call.h"

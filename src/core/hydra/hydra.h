@@ -2,7 +2,7 @@
  * hydra.h
  *	  What this room offers: HydraList, as engines.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #ifndef AX_HYDRA_H
 #define AX_HYDRA_H

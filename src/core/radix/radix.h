@@ -2,7 +2,7 @@
  * radix.h
  *	  What this room offers: the adaptive radix tree, as engines.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #ifndef AX_RADIX_H
 #define AX_RADIX_H

@@ -6,7 +6,7 @@
  * The order of the entries is trusted; nothing is latched, since nobody else
  * sees a node before one store publishes the whole.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "core/base/ax_call.h"
 #include "rt_olc.h"

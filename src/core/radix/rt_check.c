@@ -8,7 +8,7 @@
  * which it keeps some; in a deeper tree it comes down to the others again.  So neither
  * stack nor epoch grow with the tree, and nobody waits for the walk.
  *
- * src/README.md: The check
+ * src/views/README.md: The check
  */
 #include <stdarg.h>
 #include <stdio.h>

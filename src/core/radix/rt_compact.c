@@ -18,7 +18,7 @@
  * node, and each leaf and small node that goes.  For the readers of ROWEX nothing
  * is changed in place but the parent's reference.
  *
- * src/README.md: Compaction
+ * src/core/radix/README.md: Compaction
  */
 #include "rt_olc.h"
 

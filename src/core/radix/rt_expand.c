@@ -16,7 +16,7 @@
  *	  or VACUUM joins neighbouring leaves.  It waits longer each time the key turns
  *	  out to be hot again.  Until then compaction leaves them apart.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_olc.h"
 

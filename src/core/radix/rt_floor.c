@@ -2,12 +2,12 @@
  * rt_floor.c
  *	  A descent to an entry next to a position, of which it tells the TID and nothing else.
  *
- * It is for who only wants to begin somewhere near: HydraList's search layer.  So it copies no
+ * It is for HydraList's search layer, which only wants to begin somewhere near.  So it copies no
  * key.  It compares the columns of an entry, without its TID.  Each node is validated as in
  * any descent, but not all of the way at once.  So beside writers the entry may not be the
  * nearest one any more.  It was in the tree during the call.
  *
- * src/README.md: HydraList
+ * src/core/hydra/README.md: HydraList
  */
 #include "radix.h"
 #include "rt_olc.h"

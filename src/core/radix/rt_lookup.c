@@ -3,8 +3,8 @@
  *	  Point look-ups, under optimistic latch coupling and under ROWEX, whose readers
  *	  validate nothing.
  *
- * src/README.md: The tree
- * src/README.md: ROWEX
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: ROWEX
  */
 #include "rt_olc.h"
 #include "core/base/ax_call.h"

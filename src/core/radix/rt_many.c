@@ -15,8 +15,8 @@
  * time, but no time is too long there.  A look-up that does not meet a quiet tree
  * (a latch, a change, a key that reaches into its TIDs) is done again by itself.
  *
- * src/README.md: The tree
- * src/README.md: Races
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: Races
  */
 #include "rt_olc.h"
 

@@ -9,7 +9,7 @@
  * parallel load inserts its share so, too.  There thousands of keys may belong
  * to one leaf, which was put there only to mark their place.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_olc.h"
 

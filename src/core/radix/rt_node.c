@@ -5,7 +5,7 @@
  * Everything here works on a node that is private to the caller or latched by
  * it, unless it says "racy".
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_node.h"
 

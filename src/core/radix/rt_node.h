@@ -27,8 +27,8 @@
  * and the live bitmap of a leaf.  Nothing else of a published node or entry
  * ever changes.
  *
- * src/README.md: The tree
- * src/README.md: Differences from the papers
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: Differences from the papers
  */
 #ifndef RT_NODE_H
 #define RT_NODE_H

@@ -19,8 +19,8 @@
  * The writers of ROWEX are these, too; where its readers, who validate nothing,
  * could not bear what is done in place, they copy (rt_rowex.c).
  *
- * src/README.md: The tree
- * src/README.md: Differences from the papers
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: Differences from the papers
  */
 #include "radix.h"
 #include "rt_olc.h"

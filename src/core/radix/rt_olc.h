@@ -3,8 +3,8 @@
  *	  What the files of the radix tree share, whose writers all use optimistic
  *	  latch coupling: places on a descent, publishing, prefetching.
  *
- * src/README.md: The tree
- * src/README.md: Races
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: Races
  */
 #ifndef RT_OLC_H
 #define RT_OLC_H
@@ -330,7 +330,7 @@ rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 	x = ax_open(cx, &c->P.g, &s->root_word, mode);
 	if (x != AX_OK)
 		return x;
-	/* after the sample: beside a latch it may be what is taken back (src/README.md, Elision) */
+	/* after the sample: beside a latch it may be what is taken back (core/elide/README.md) */
 	c->ref = ldref(&s->root);
 	AX_POINT("art.hop.after_child_read");
 	return !AX_WRITES(mode) || ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
@@ -451,7 +451,7 @@ rt_open_leaf(ax_ctx *cx, rt_cursor *c, const ax_mode mode)
 }
 
 /*
- * The same for who will write to it.
+ * The same for a writer of the leaf.
  *
  * Latches: as rt_open_leaf(); under OptiQL the leaf's in any mode, and shared.
  */

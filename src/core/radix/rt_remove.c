@@ -5,7 +5,7 @@
  * Removing an entry never needs memory: a slot is emptied in place.  rt_tidy.c
  * puts in order what a removal leaves behind.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_olc.h"
 

@@ -49,7 +49,7 @@
  * was removed since the scan began.  Entries that do not lie beyond the last key
  * returned are skipped.
  *
- * src/README.md: ROWEX
+ * src/core/radix/README.md: ROWEX
  */
 #include "rt_olc.h"
 #include "core/base/ax_call.h"

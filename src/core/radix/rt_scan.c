@@ -17,8 +17,8 @@
  * those.  It compares every entry with the last one returned, and goes on only
  * with those beyond.  That nothing is missed is argued in rt_rowex.c.
  *
- * src/README.md: The tree
- * src/README.md: ROWEX
+ * src/core/radix/README.md: The tree
+ * src/core/radix/README.md: ROWEX
  */
 #include "rt_olc.h"
 #include "core/base/ax_call.h"
@@ -331,7 +331,7 @@ fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int
 }
 
 /*
- * Those of the leaf's entries that lie between the ends, as many as there is room
+ * Take those of the leaf's entries that lie between the ends, as many as there is room
  * for.  The last of them is at *last, *lastlen bytes of it.  cs, ce: where all of
  * the leaf lies, as cmp_path() says.  Racy: the caller validates the leaf.
  */

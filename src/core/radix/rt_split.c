@@ -3,7 +3,7 @@
  *	  What takes the place of a leaf: cutting sorted entries into pieces, and
  *	  publishing the pieces under the parent.  And giving up a change.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_olc.h"
 

@@ -6,7 +6,7 @@
  * Giving memory back may need some (a smaller copy), from the reserve if need
  * be, and is simply not done when there is none.
  *
- * src/README.md: The tree
+ * src/core/radix/README.md: The tree
  */
 #include "rt_olc.h"
 
@@ -34,7 +34,7 @@ collapse_tid(ax_ctx *cx, ax_store *s, const rt_cursor *c, const uint8_t *key,
 	return rt_leaf_new(cx, s, &e, 1, 0, 4, true);
 }
 
-/* It is a leaf (c->N): one whose entries have the bytes from depth "from" on. */
+/* In place of a leaf (c->N): one whose entries have the bytes from depth "from" on. */
 static rt_ref
 collapse_leaf(ax_ctx *cx, ax_store *s, const rt_cursor *c, const uint8_t *key, uint8_t fp,
 			  rt_leaf *l, uint32_t from)
@@ -67,7 +67,7 @@ collapse_leaf(ax_ctx *cx, ax_store *s, const rt_cursor *c, const uint8_t *key, u
 	return rt_leaf_new(cx, s, e, n, 0, rt_leaf_stepcap(n + 1), true);
 }
 
-/* It is a node: an empty one with the prefixes of both. */
+/* In place of a node: an empty one with the prefixes of both. */
 static rt_ref
 collapse_node(ax_ctx *cx, ax_store *s, rt_hdr *h, uint8_t byte, rt_hdr *below)
 {
@@ -147,7 +147,7 @@ drop_node(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *more)
 }
 
 /*
- * It has one child: that takes its place.
+ * A node with one child: that takes its place.
  *
  * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */
@@ -182,7 +182,7 @@ lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp
 }
 
 /*
- * It has so few that a smaller one has room for them.
+ * A node has so few children that a smaller one has room for them.
  *
  * Latches: on entry those of the cursor; the caller lets go of what is left of them.
  */

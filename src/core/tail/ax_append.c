@@ -22,8 +22,8 @@
  * States of an entry are ax_tail.h's, but it is FULL from the beginning: what it is
  * before, nobody knows.
  *
- * src/README.md: The tail buffer
- * src/README.md: The tail buffer's kinds
+ * src/core/tail/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer's kinds
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_racy.h"
@@ -103,7 +103,7 @@ typedef struct append_tail
 	/* the newest log, which takes inserts; by CAS.  | NO_MORE: the last one ever, or NULL,
 	 * and then it is the flusher's */
 	_Alignas(AX_LINE) _Atomic uintptr_t newest;
-	_Atomic uint32_t logs;		/* added to by who makes one, and by the flusher */
+	_Atomic uint32_t logs;		/* added to by makers of one, and by the flusher */
 } append_tail;
 
 static const ax_tail_kind ax_tail_append;

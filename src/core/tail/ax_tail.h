@@ -30,7 +30,7 @@
  * what is the same key and TID.  No entry needs a version: it is unique with
  * its TID, and never overwritten.
  *
- * src/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer
  */
 #ifndef AX_TAIL_H
 #define AX_TAIL_H
@@ -109,7 +109,7 @@ struct ax_tail
 								 * is to ask; else no length; written with "next" */
 	uint32_t	size;			/* of the object, for ax_retire */
 	_Atomic bool closed;		/* takes nothing more; set once, by anybody */
-	_Atomic(ax_tail *) next;	/* an older one, closed; by who has tail_changer */
+	_Atomic(ax_tail *) next;	/* an older one, closed; by the holder of tail_changer */
 
 	/* who flushes, for the length of one call of the core: 0 or slot + 1 */
 	_Alignas(AX_LINE) _Atomic uint32_t flusher;
@@ -151,8 +151,8 @@ ax_tail_may_have(const ax_tail *t, const uint8_t *prefix, uint32_t len)
 extern bool ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len);
 
 /*
- * The same of it and the one behind it.  plain_len is changed with "next", by who
- * changes the chain; whoever reads the older of the two looks at more than he must.
+ * The same of it and the one behind it.  plain_len is changed with "next", by
+ * the one that changes the chain.  A reader of the older of the two looks at more than it must.
  */
 static inline bool
 ax_tail_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)

@@ -13,7 +13,7 @@
  * A buffer that most inserts go beside is closed, and another round is
  * waited for, longer each time.
  *
- * src/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer
  */
 #include "core/base/ax_area.h"
 #include "ax_tail.h"

@@ -5,7 +5,7 @@
  * A claim (who flushes) is a word that is only ever tried: whoever does not get
  * it goes on without.
  *
- * src/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_call.h"

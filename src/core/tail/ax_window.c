@@ -20,8 +20,8 @@
  * floor raised, under "maker".  That also guards the making of new ones: none is
  * made below the floor.
  *
- * src/README.md: The tail buffer
- * src/README.md: The tail buffer's kinds
+ * src/core/tail/README.md: The tail buffer
+ * src/core/tail/README.md: The tail buffer's kinds
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_racy.h"
@@ -53,7 +53,7 @@ typedef struct ring
 	uint32_t	numlen;			/* 8 or 4 */
 	uint32_t	shift;
 	uint8_t		prefix[AX_TAIL_KEY_MAX];
-	/* written for every window, by who has "maker" */
+	/* written for every window, by the holder of "maker" */
 	_Alignas(AX_LINE) _Atomic uint64_t floor;	/* none below, ever */
 	_Atomic uint64_t head;		/* the newest */
 	_Atomic(window *) win[RING];

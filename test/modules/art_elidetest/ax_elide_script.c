@@ -13,7 +13,7 @@
  * it.  Each attempt takes the next item, in one process.  When there is none left
  * every attempt commits; after "loop" the part begins again.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include <stdlib.h>
 

@@ -20,7 +20,7 @@
  *
  * A section that is too large for the copies is not aborted.
  *
- * src/README.md: Elision
+ * src/core/elide/README.md: Elision
  */
 #include "core/base/ax_area.h"
 #include "core/base/ax_coarse.h"
