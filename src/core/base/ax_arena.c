@@ -69,7 +69,6 @@ big_pages(uint32_t size)
 	return (uint32_t) (((uint64_t) size + sizeof(ax_span) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
 }
 
-/* See ax_internal.h. */
 uint32_t
 ax_alloc_size(uint32_t size)
 {
@@ -440,7 +439,6 @@ bump_take(ax_store *st, uint32_t size)
  * the free room there.  So a compaction that was given up leaves nothing behind.
  */
 
-/* See ax_internal.h. */
 void
 ax_drain_begin(ax_ctx *cx, ax_store *st)
 {
@@ -498,7 +496,6 @@ undrain(ax_store *st, ax_class_heap *h, int cls)
 	return any;
 }
 
-/* See ax_internal.h. */
 uint64_t
 ax_live_bytes(const ax_store *st)
 {
@@ -529,8 +526,6 @@ may_drain(const ax_class_heap *h, const ax_drain *d, const ax_span *sp)
 }
 
 /*
- * See ax_internal.h.
- *
  * Epoch: inside.
  * Latches: takes the class heap's, for AX_LATCH_MS at most.
  */
@@ -946,7 +941,6 @@ alloc_apart(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	return p;
 }
 
-/* See ax_internal.h. */
 void *
 ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 {
@@ -971,7 +965,6 @@ ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	return alloc_slow(cx, st, size, cls, may_reserve);
 }
 
-/* See ax_internal.h. */
 void *
 ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size)
 {
@@ -1047,7 +1040,6 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	m->obj[m->n++] = p;
 }
 
-/* See ax_internal.h. */
 void
 ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 {

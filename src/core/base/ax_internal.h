@@ -44,6 +44,10 @@
  * window.  Nothing in a build without AX_POINTS.
  */
 #ifdef AX_POINTS
+/*
+ * A process passes the pause point of this name.  Builds for tests define it: a hook
+ * may stop the process there, or do what another one would do.
+ */
 extern void ax_point(const char *name);
 #define AX_POINT(name) ax_point(name)
 #else
@@ -379,11 +383,26 @@ struct ax_slot
 };
 
 /*
- * Enter the epoch and load the tree's store; AX_STALE (epoch left) when its
- * generation is not gen.
+ * Enter the epoch and load the tree's store, for a call that may change something: an
+ * exchange, which is a full fence.  The magazines are this process's then.
+ *
+ * Epoch: outside on entry; inside on AX_OK, until ax_leave().
+ * Returns: AX_STALE (outside again) when the tree's generation is not gen.
  */
 extern ax_status ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
+
+/*
+ * As ax_enter(), for a call that only reads: a plain store where ax_barrier() works,
+ * but for the first such call after one of ax_enter().  No magazine may be used;
+ * ax_epoch_change() comes before that.
+ */
 extern ax_status ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
+
+/*
+ * Leave the epoch, by a store-release, and put the retire list back.
+ *
+ * Latches: none may be held.
+ */
 extern void ax_leave(ax_ctx *cx);
 
 /*
@@ -393,11 +412,19 @@ extern void ax_leave(ax_ctx *cx);
 extern void ax_epoch_change(ax_ctx *cx);
 
 /*
- * ax_barrier.c.  This process, and what it forks from now on, takes part; false:
- * the system has no such thing.  And: a full fence in every thread that runs now
- * of all processes that take part (one that does not run has passed one).
+ * This process, and what it forks from now on, takes part in ax_barrier().
+ *
+ * Returns: false where the system has no such thing.
  */
 extern bool ax_barrier_join(void);
+
+/*
+ * A full fence in every thread that runs now of all processes that take part.  One
+ * that does not run has passed one.  A system call of some microseconds.
+ *
+ * Returns: false if this process may not call it.
+ * Source: Desnoyers et al., TPDS 2012.
+ */
 extern bool ax_barrier(void);
 
 /*

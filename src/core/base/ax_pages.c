@@ -122,8 +122,6 @@ find_run(ax_area *a, uint32_t n, bool thorough)
 }
 
 /*
- * See ax_area.h.
- *
  * Latches: takes the page pool's, for AX_LATCH_MS at most.
  * Returns: NULL; *busy says that it was for the latch.  Also in a hurry (ax.h), unless
  * what it does must not fail: so a bulk load ends at its next span.

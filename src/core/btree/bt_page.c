@@ -67,7 +67,7 @@ move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 /* ---- search ---- */
 
 /*
- * See bt_page.h.  As a rule one entry has the head, or all of a page of
+ * As a rule one entry has the head, or all of a page of
  * duplicates.
  *
  * Arguments: a position and a range of places; in registers as far as they

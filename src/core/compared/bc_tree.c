@@ -102,8 +102,6 @@ enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -129,8 +127,6 @@ ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
 /* ---- steps ---- */
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -252,8 +248,6 @@ count_restart(ax_ctx *cx, ax_store *s, ax_status x)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -289,8 +283,6 @@ ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -311,8 +303,6 @@ ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -389,8 +379,6 @@ down_to(ax_ctx *cx, ax_cpath *p, const void *child)
 }
 
 /*
- * See ax_cmp.h.
- *
  * An address is compared with those in the tree, and never followed.
  *
  * Epoch: enters and leaves.
@@ -447,8 +435,6 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  * Arguments: an entry's place, and a buffer.
@@ -793,8 +779,6 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: waits for others' turns outside, enters and leaves.
  * Latches: none on entry and on return; takes those of the place by one try
  * each.
@@ -1006,8 +990,6 @@ merge_up(work *w, int k)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: waits for others' turns outside, enters and leaves.
  * Latches: none on entry and on return; takes those of the place by one try
  * each.

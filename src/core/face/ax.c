@@ -47,8 +47,6 @@ insert_one(ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -80,8 +78,6 @@ worth_looking_ahead(ax_store *st)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -121,8 +117,6 @@ ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -149,8 +143,6 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -183,8 +175,6 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -221,8 +211,6 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -257,8 +245,6 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -281,8 +267,6 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -303,7 +287,6 @@ ax_catch_up(ax_ctx *cx, ax_tree *t, uint64_t gen)
 	return r;
 }
 
-/* See ax.h. */
 bool
 ax_compact_due(uint64_t bytes, uint64_t live)
 {
@@ -311,8 +294,6 @@ ax_compact_due(uint64_t bytes, uint64_t live)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -331,8 +312,6 @@ ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes, uint64_t *live)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -359,8 +338,6 @@ ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -396,8 +373,6 @@ lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  * Arguments: an operation of every structure: where, the keys, and where the
@@ -418,8 +393,6 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  * Arguments: an operation of every structure: where, the keys, and where the
@@ -472,8 +445,6 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -493,8 +464,6 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */

@@ -336,7 +336,6 @@ hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark)
 		ax_tell_updater(cx);
 }
 
-/* See hydra.h. */
 void
 ax_hydra_info(ax_store *s, ax_tree_info *out)
 {
