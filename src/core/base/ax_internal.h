@@ -292,7 +292,16 @@ struct ax_tree
 /* Look-ups, or inserts, whose waits for memory overlap: so many at once. */
 #define AX_GROUP 16
 
-/* The engine of a structure and sync: one table each. */
+/*
+ * The engine of a structure and sync: one table each.  Its functions are those that
+ * ax.h has under the same name, for a store.  They start over by themselves, and
+ * return what ax.h says.  Of n keys, key i is keys[i], of lens[i] bytes (lens NULL: all
+ * are len).
+ *
+ * Epoch: inside.  A load leaves it and enters again; on AX_STALE it is outside.
+ * Latches: none on entry and on return, but that of a coarse tree.
+ * Returns: AX_OK, AX_BUSY and what is said below; unless AX_OK nothing was done.
+ */
 struct ax_engine
 {
 	const char *structure;
@@ -300,11 +309,16 @@ struct ax_engine
 	ax_sync		kind;
 	const ax_engine *inner;		/* coarse: what runs under the one latch */
 	bool		compared;		/* only the caller knows the order (ax_cmp.h) */
+	/* AX_EXISTS, AX_NOMEM */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	/* AX_NOTFOUND */
 	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	/* AX_NOTFOUND */
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	/* the TIDs of a prefix, rising; *more: there may be others */
 	ax_status	(*lookup) (ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+	/* *done of the keys were answered in full */
 	ax_status	(*lookup_many) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 								const uint32_t *lens, uint32_t len, uint32_t n,
 								uint64_t *tids, uint32_t max, uint32_t *counts,
@@ -312,17 +326,24 @@ struct ax_engine
 	/* ask for the memory that inserts of keys will want; n <= AX_GROUP; or NULL */
 	void		(*look_ahead) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 							   const uint32_t *lens, uint32_t n);
+	/* AX_BUFFER */
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
+	/* into an empty store: AX_EXISTS, AX_NOMEM, AX_STALE */
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+	/* *done of the first keys are in, *added of them were not; AX_NOMEM if none is */
 	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
+	/* as insert_sorted, but leaves that have nothing else are built as by a load */
 	ax_status	(*load_share) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
 							   uint64_t *done, uint64_t *added);	/* or NULL */
+	/* some of it; AX_BUFFER */
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_checking *c);
+	/* give back what contention took, or apply what is logged */
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
+	/* a piece of a pass */
 	ax_status	(*compact) (ax_ctx *cx, ax_store *st, ax_compaction *c);
 	/* of the object that the latch word, not the root's, is the first of */
 	uint32_t	(*object_bytes) (const ax_word *w);	/* NULL: is never elided */
