@@ -368,7 +368,7 @@ extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
  */
 extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
 
-/* The present generation, 0: closed. */
+/* The present generation, 0: closed.  Of the handle: readable outside an epoch. */
 extern uint64_t ax_tree_gen(const ax_tree *t);
 
 /*

@@ -34,7 +34,6 @@ static const uint16_t coarse[AX_NCLASSES - FINE_CLASSES] = {
 #define DRAIN_BELOW(sp) ((sp)->objs - (sp)->objs / 8)
 #define DRAIN_LOOK	64			/* spans that are made usable again at once */
 
-/* The smallest class for size; AX_BIG when it needs pages of its own. */
 int
 ax_class_of(uint32_t size)
 {
@@ -55,7 +54,6 @@ ax_class_of(uint32_t size)
 	return FINE_CLASSES + lo;
 }
 
-/* Object size of a class below AX_BIG. */
 uint32_t
 ax_class_size(int cls)
 {
@@ -284,14 +282,12 @@ all_remove(ax_class_heap *h, ax_span *sp)
 	h->objs -= sp->objs;
 }
 
-/* Objects of a class in a span of so many pages. */
 uint32_t
 ax_span_objs(uint32_t pages, int cls)
 {
 	return (uint32_t) ((pages * (uint32_t) AX_PAGE - sizeof(ax_span)) / ax_class_size(cls));
 }
 
-/* Pages of a class's nth span (from 0), where there is room. */
 uint32_t
 ax_span_pages(int cls, uint32_t nth)
 {
@@ -817,7 +813,6 @@ mag_evict(ax_ctx *cx, ax_magazine *m)
 	m->gen = 0;
 }
 
-/* All AX_MAGS of a process, which nobody else uses now; inside an epoch. */
 void
 ax_magazines_flush(ax_ctx *cx, ax_magazine *mags)
 {
@@ -1048,7 +1043,6 @@ ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 
 /* ---- stores ------------------------------------------------------------------- */
 
-/* A new store, not yet published; NULL when there is no page for it. */
 ax_store *
 ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 			 uint64_t max_bytes)

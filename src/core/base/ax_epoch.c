@@ -116,7 +116,6 @@ ax_epoch_change(ax_ctx *cx)
 	await_magazines(b);
 }
 
-/* Enter with no tree in view (reclaiming, detaching). */
 void
 ax_epoch_enter(ax_ctx *cx)
 {

@@ -300,7 +300,8 @@ struct ax_tree
  *
  * Epoch: inside.  A load leaves it and enters again; on AX_STALE it is outside.
  * Latches: none on entry and on return, but that of a coarse tree.
- * Returns: AX_OK, AX_BUSY and what is said below; unless AX_OK nothing was done.
+ * Returns: AX_OK, AX_BUSY and what is said below; unless AX_OK nothing was done, but by
+ * insert_sorted and load_share.
  */
 struct ax_engine
 {
@@ -311,7 +312,7 @@ struct ax_engine
 	bool		compared;		/* only the caller knows the order (ax_cmp.h) */
 	/* AX_EXISTS, AX_NOMEM */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
-	/* AX_NOTFOUND */
+	/* AX_NOTFOUND; AX_NOMEM is BUSY for its caller */
 	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	/* AX_NOTFOUND */
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
@@ -331,7 +332,7 @@ struct ax_engine
 	/* into an empty store: AX_EXISTS, AX_NOMEM, AX_STALE */
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
-	/* *done of the first keys are in, *added of them were not; AX_NOMEM if none is */
+	/* *done of the first keys are in, whatever it returns, *added of them are new; AX_NOMEM */
 	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);

@@ -467,7 +467,6 @@ note_wait(ax_ctx_body *b, ax_word *w)
 	}
 }
 
-/* Inside the epoch. */
 ax_status
 ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 {

@@ -271,14 +271,12 @@ bt_blob_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return b;
 }
 
-/* Give back one that nobody saw. */
 void
 bt_blob_free(ax_ctx *cx, ax_store *s, bt_blob *b)
 {
 	ax_unalloc(cx, s, b, blob_size(b->len));
 }
 
-/* One that was unlinked; a record is reserved. */
 void
 bt_blob_retire(ax_ctx *cx, ax_store *s, bt_blob *b)
 {
@@ -451,7 +449,6 @@ bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve)
 	return ax_alloc(cx, s, bt_page_size(s, level), may_reserve);
 }
 
-/* Give memory back that was not made a page. */
 void
 bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 {
@@ -516,7 +513,6 @@ uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
 		AX_COUNT(cx, s, leaves, -1);
 }
 
-/* Give back a private page; its blobs stay. */
 void
 bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
 {
@@ -524,7 +520,6 @@ bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
 	ax_unalloc(cx, s, p, p->size);
 }
 
-/* A page that was unlinked; its blobs stay; a record is reserved. */
 void
 bt_retire(ax_ctx *cx, ax_store *s, bt_page *p)
 {
@@ -676,7 +671,6 @@ bt_used(const bt_page *p)
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead);
 }
 
-/* The page that a latch word is the first of. */
 uint32_t
 bt_object_bytes(const ax_word *w)
 {

@@ -184,7 +184,6 @@ copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view
 	return 1;
 }
 
-/* Memory for a page that was, or was not yet, made one. */
 void
 bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 {
@@ -194,7 +193,6 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 		bt_unalloc(cx, s, level, p);
 }
 
-/* Memory for a page of this level; false: there is none. */
 bool
 bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve)
 {
@@ -208,7 +206,6 @@ bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve)
 	return true;
 }
 
-/* Free what was made for a change and not used. */
 void
 bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch)
 {

@@ -61,7 +61,6 @@ turn_other(ax_ctx *cx, uint64_t turn)
 	return turn != 0 && (turn & TURN_SLOT) != turn_mine(cx) && turn >> 20 > turn_now(cx);
 }
 
-/* Is it the turn of somebody else than this process, who is to change nothing now? */
 bool
 bc_others_turn(ax_ctx *cx, ax_store *s)
 {
@@ -519,7 +518,6 @@ follow(work *w, int k, const uint8_t *image)
 	f->version = (f->version & AX_VERSION_MASK) + AX_VERSION_ONE;
 }
 
-/* The root; its word is latched. */
 void
 bc_set_root(ax_store *s, bc_page *root, int level)
 {

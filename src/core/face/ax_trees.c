@@ -155,7 +155,6 @@ ax_tree_close(ax_ctx *cx, ax_tree *t)
 	ax_stack_push(&a->dying, (ax_stack_node *) (void *) &st->dying_next);
 }
 
-/* From the handle: the store itself may be read inside an epoch only. */
 uint64_t
 ax_tree_gen(const ax_tree *t)
 {

@@ -20,14 +20,12 @@
 
 /* ---- versions ---- */
 
-/* NULL: no memory. */
 hm_ver *
 hm_make_ver(ax_ctx *cx, ax_store *s, bool may_reserve)
 {
 	return ax_alloc(cx, s, sizeof(hm_ver), may_reserve);
 }
 
-/* Give back what nobody saw. */
 void
 hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v)
 {
@@ -117,7 +115,6 @@ stamp_of(hy_list *t, hm_ver *v)
 	return s;
 }
 
-/* The node's version of a moment; NULL: the node came later. */
 hm_ver *
 hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 {
@@ -253,7 +250,6 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 
 /* ---- what is in a version ---- */
 
-/* The slot of a key of the node's range; -1: it is not there. */
 int
 hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len)
 {
@@ -274,7 +270,6 @@ hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len)
 	return -1;
 }
 
-/* All entries of a version, in no order; how many. */
 int
 hm_entries(const hm_ver *v, hy_entry *e)
 {
@@ -323,7 +318,6 @@ hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 	return true;
 }
 
-/* The load comes to nothing. */
 void
 hm_undress(ax_ctx *cx, ax_store *s, hy_node *first)
 {

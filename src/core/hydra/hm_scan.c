@@ -97,8 +97,6 @@ version_tids(const hm_ver *v, const uint8_t *prefix, uint32_t len, uint64_t *tid
 }
 
 /*
- * See ax_lookup.
- *
  * Epoch: inside.
  * Latches: none.
  * Arguments: an operation of every structure: where, the keys, and where the answer goes.
@@ -182,8 +180,6 @@ do_version(ax_batch *b, const hm_ver *v, const hy_node *n, const hy_node *next, 
 }
 
 /*
- * See ax_scan.  All of the batch is of one moment.
- *
  * Epoch: inside.
  * Latches: none.
  */

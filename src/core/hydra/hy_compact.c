@@ -40,7 +40,6 @@ move_blobs(ax_ctx *cx, ax_store *s, hy_move *m)
 	return true;
 }
 
-/* Give up what was made; x is returned. */
 ax_status
 hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x)
 {
@@ -93,7 +92,6 @@ hy_compact_on(ax_compaction *c, const hy_node *next)
 	return AX_OK;
 }
 
-/* It was published: what it replaces is retired. */
 void
 hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m)
 {
@@ -245,8 +243,6 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 }
 
 /*
- * See ax_compact.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */

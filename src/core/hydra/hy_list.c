@@ -166,7 +166,6 @@ hy_push(hy_list *t, ax_stack_node *l)
 	ax_stack_push(&t->log, l);
 }
 
-/* How many changes the search layer does not have yet. */
 uint64_t
 hy_waiting(hy_list *t)
 {

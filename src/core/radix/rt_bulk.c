@@ -21,7 +21,6 @@
 /* Keys fetched into the cache ahead of the leaf that they make. */
 #define PREFETCH_KEYS 256
 
-/* Free an unpublished subtree. */
 void
 rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r)
 {

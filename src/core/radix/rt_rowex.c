@@ -109,7 +109,6 @@ rt_rowex_copy_add(rt_hdr *h, uint8_t c, rt_ref r)
 	return copied_kind(h, rt_node_children(h) + 1);
 }
 
-/* Hang r in h, which has room for it in place; lo, hi as of rt_node_add. */
 void
 rt_rowex_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref r)
 {
@@ -119,7 +118,6 @@ rt_rowex_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref r)
 		rt_node_add(h, c, lo, hi, r);
 }
 
-/* Take away what covers c; needs no memory. */
 void
 rt_rowex_clear(rt_hdr *h, uint8_t c)
 {
@@ -142,7 +140,6 @@ rt_rowex_clear(rt_hdr *h, uint8_t c)
 	}
 }
 
-/* As rt_rowex_copy_add, for the pieces in the place of the leaf that covers c. */
 unsigned
 rt_rowex_copy(rt_hdr *h, uint8_t c, const rt_piece *p, int np, rt_ref kept)
 {

@@ -165,7 +165,6 @@ ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 	return got;
 }
 
-/* ax_tail_near, where it is not plain. */
 bool
 ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)
 {
