@@ -25,7 +25,7 @@
  *
  *	- only whole calls under a coarse latch.  Two writes of one leaf change its
  *	  latch's version, both, so no transaction lets them go on together; it costs more
- *	  than the latch that it spares (src/README.md has the figures);
+ *	  than the latch that it spares (doc/internals/measured.md has the figures);
  *	- only since a process found that latch taken.  A process that has met nobody in
  *	  AX_ELIDE_LOOK calls makes all take it again: if it is contended still, somebody
  *	  finds it taken;

@@ -352,7 +352,7 @@ rt_start(ax_ctx *cx, ax_store *s, rt_cursor *c, const ax_mode mode)
 	x = ax_open(cx, &c->P.g, &s->root_word, mode);
 	if (x != AX_OK)
 		return x;
-	/* after the sample: beside a latch it may be what is taken back (src/README.md, Elision) */
+	/* after the sample: beside a latch it may be what is taken back (core/elide/README.md) */
 	c->ref = ldref(&s->root);
 	AX_POINT("art.hop.after_child_read");
 	return !AX_WRITES(mode) || ax_valid(&c->P.g, mode) ? AX_OK : AX_STALE;
