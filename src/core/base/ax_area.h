@@ -212,7 +212,8 @@ ax_fence_after_rmw(void)
 
 /*
  * Latch a word of the arena, of the page pool, of the handles or of a class heap,
- * which is never obsolete.  Tries for about "ms" milliseconds; 0: until it has it.
+ * which is never obsolete.  A failure is no reason to fail for good.  Tries for about
+ * "ms" milliseconds; 0: until it has it, for giving memory back cannot be put off.
  *
  * Latches: the word's on true.
  * Order: handles, then class heap, then page pool; node latches may be held.
@@ -332,7 +333,8 @@ extern void ax_epoch_enter(ax_ctx *cx);
 extern void ax_reclaim(ax_ctx *cx);
 
 /*
- * One bounded round of housekeeping, over the lists of all slots.
+ * One round of housekeeping over the lists of all slots; bounded, for callers are in
+ * critical sections.
  *
  * Epoch: outside; enters and leaves.
  * Latches: none held.

@@ -986,10 +986,6 @@ leaves_span(ax_ctx *cx, ax_store *st, const void *p, int cls)
 	return atomic_load_explicit(&sp->draining, memory_order_relaxed);
 }
 
-/*
- * An object nobody can see any more, of a store that is alive; inside an
- * epoch.
- */
 void
 ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 {

@@ -105,9 +105,6 @@ ax_breathe(ax_ctx *cx, ax_store *s)
 }
 
 /*
- * The equality look-up that goes on into the TIDs: one batch; *more when that
- * was not all of it.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */

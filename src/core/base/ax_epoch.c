@@ -809,10 +809,6 @@ ax_reclaim(ax_ctx *cx)
 		ax_reap(cx, NULL);
 }
 
-/*
- * One round of housekeeping, bounded, for callers are in critical sections.  Returns
- * what it freed, in records and pages.
- */
 uint64_t
 ax_housekeep(ax_ctx *cx, ax_pending *pending)
 {

@@ -539,10 +539,6 @@ ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 }
 
 /*
- * The arena's own latches: never obsolete, and a failure to get one is no
- * reason to fail for good.  Tries for about "ms" milliseconds, 0: until it has
- * it (giving memory back cannot be put off).
- *
  * Latches: the word is write-latched on true.
  */
 bool

@@ -219,8 +219,6 @@ absorb(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
 }
 
 /*
- * The counterpart: cls and objs as they were given to ax_pages_take.
- *
  * Latches: takes the page pool's, however long that takes, and lets it go
  * around the system call.
  * Long: one loop under the latch, which it lets go and takes again.

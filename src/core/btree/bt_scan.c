@@ -165,8 +165,6 @@ find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g
 }
 
 /*
- * Is this very key there?  AX_OK or AX_NOTFOUND.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */

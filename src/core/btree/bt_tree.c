@@ -18,9 +18,6 @@
 #define ABOVE AX_CHANGED		/* there is no room in the parent */
 
 /*
- * Let go of frames from "from" on; all of them and the root's word when it is
- * negative.
- *
  * Latches: gives back those of the guards, unchanged; without latches it ends
  * the samples.
  */
@@ -134,9 +131,6 @@ bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo, const bt_view
 	return p ? bt_prefix(p) : buf;
 }
 
-/*
- * Point to another page in frame k's place; what holds the pointer is latched.
- */
 void
 bt_publish(ax_store *s, bt_path *t, int k, bt_page *p)
 {
@@ -787,8 +781,6 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 }
 
 /*
- * Insert at least the first of n rising keys.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */
@@ -829,9 +821,6 @@ bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	return AX_OK;
 }
 
-/*
- * Insert one key, TID included.
- */
 ax_status
 bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {

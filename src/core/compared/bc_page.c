@@ -101,8 +101,6 @@ bc_has_child(const uint8_t *image, const bc_page *child)
 /* ---- pages ---- */
 
 /*
- * A page that nobody else sees yet; NULL: no memory.
- *
  * Epoch: inside.
  * Latches: none, as ax_alloc().
  */
@@ -167,9 +165,6 @@ bc_store(bc_page *p, const uint8_t *image, uint32_t size)
 }
 
 /*
- * Copy a page's image: AX_OK, what the page was at the version in g.  AX_STALE:
- * it changed, or is none.  AX_BUSY.
- *
  * Epoch: inside.
  * Latches: none.
  */

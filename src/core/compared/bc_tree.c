@@ -918,9 +918,6 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 }
 
 /*
- * A root with one child is not needed.  At best: a root that is latched, or has
- * changed, stays.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; takes the root's word and page by one try
  * each.

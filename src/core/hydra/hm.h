@@ -112,15 +112,16 @@ extern void hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v);
 extern void hm_publish(hy_node *n, hm_ver *v, hm_ver *lead);
 
 /*
- * All versions of a change are published: mark the lead, draw the next stamp, and put
- * it there.
+ * All versions of a change are published, and are there from one moment on: marks the
+ * lead, draws the next stamp, and puts it there.
  *
  * Latches: those of all nodes of the change are held.
  */
 extern void hm_commit(hy_list *t, hm_ver *lead);
 
 /*
- * After the commit: a version that was led gets the lead's stamp.
+ * After the commit: a version that was led gets the stamp itself, for the lead goes
+ * its own way.
  *
  * Latches: the lead's node's is held.
  */

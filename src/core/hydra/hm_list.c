@@ -34,9 +34,6 @@ hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v)
 }
 
 /*
- * Put a version in a header; nobody takes it before its commit.  lead: the version whose
- * stamp decides of several, which is published already; NULL: its own.
- *
  * Latches: the caller has that of the node, or nobody else knows of it.
  */
 void
@@ -66,8 +63,6 @@ stamp(hy_list *t, hm_ver *v)
 }
 
 /*
- * All versions of a change are published: they are there from one moment on.
- *
  * Latches: the caller has those of all nodes of the change.
  */
 void
@@ -81,9 +76,6 @@ hm_commit(hy_list *t, hm_ver *lead)
 }
 
 /*
- * After the commit: a version that was led gets the stamp itself, for the leader goes its
- * own way.
- *
  * Latches: the caller has that of the leader's node.
  */
 void
@@ -190,9 +182,6 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 }
 
 /*
- * The node in whose range the position is now, for who wants to change it.  AX_OK: *at holds
- * if the guard is still valid afterwards.  AX_STALE: start over.  AX_BUSY.
- *
  * Epoch: inside.
  * Latches: none on entry.  On AX_OK the guard of the node is open: with pess it has the latch.
  * Arguments: a position, and how to take what is there.
@@ -287,10 +276,6 @@ hm_entries(const hm_ver *v, hy_entry *e)
 
 /* ---- a load ---- */
 
-/*
- * A list that nobody else sees gets its versions, which are of before all moments.  False: no
- * memory, and it has none.
- */
 bool
 hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 {

@@ -59,8 +59,6 @@ hm_order(const hm_ver *v, uint8_t *perm)
 /* ---- look-ups ---- */
 
 /*
- * Is this very key there?  AX_OK or AX_NOTFOUND.
- *
  * Epoch: inside.
  * Latches: none.
  */

@@ -51,9 +51,6 @@ hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *e
 		hy_complain(c, "a wrong end of the range", b);
 }
 
-/*
- * The keys of slots that nobody writes, in their order.
- */
 void
 hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n, const hy_node *node,
 			  const hy_node *next)

@@ -78,10 +78,6 @@ hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n, const hy_nod
 	return AX_OK;
 }
 
-/*
- * A node is done with: on to the one behind.  AX_NOTFOUND: there is none.  Or its anchor is too
- * long to be kept: what is behind is left as it is.
- */
 ax_status
 hy_compact_on(ax_compaction *c, const hy_node *next)
 {

@@ -288,9 +288,6 @@ hy_entries(const hy_body *b, hy_entry *e)
 	return n;
 }
 
-/*
- * Copy a body, whose node g guards, to HY_MAX_BODY bytes.  False: the node changed.
- */
 bool
 hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to)
 {
@@ -484,9 +481,6 @@ hy_fits(const hy_entry *e, int n, uint32_t plen)
 }
 
 /*
- * A body of n entries, with "spare" free slots, about.  The prefix begins all keys of the
- * range.  NULL: no memory.  They must fit.  Blobs are taken over.
- *
  * Arguments: all that a body is made of.
  */
 hy_body *
@@ -530,9 +524,6 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 	return b;
 }
 
-/*
- * A copy of a fixed body that nobody writes, with more slots.  NULL: no memory.
- */
 hy_body *
 hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from)
 {
@@ -614,8 +605,6 @@ hy_end_at(const hy_node *n, hy_node *next)
 }
 
 /*
- * The node behind, and what a search wants to know of its anchor.
- *
  * Latches: the caller has n's, or nobody else sees it.
  */
 void

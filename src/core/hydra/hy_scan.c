@@ -15,8 +15,6 @@
 #include "core/base/ax_call.h"
 
 /*
- * Is this very key there?  AX_OK or AX_NOTFOUND.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes the node's.
  */

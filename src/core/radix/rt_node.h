@@ -520,7 +520,7 @@ extern void rt_node_set(rt_hdr *h, uint8_t c, rt_ref r);
 
 /*
  * Replace the leaf that covers c by r, exact at byte b.  The node is private or
- * latched; not for ROWEX, for it takes several stores.
+ * latched; under ROWEX private, for this takes several stores.
  */
 extern void rt_node_narrow(rt_hdr *h, uint8_t c, uint8_t b, rt_ref r);
 

@@ -82,10 +82,6 @@ has_fresh48(rt_hdr *h, int n)
 	return n == 0 || (n <= 48 && ld(&((rt_n48 *) h)->child[48 - n]) == 0);
 }
 
-/*
- * Of what kind must the copy of h be, into which r is to be hung where byte c
- * has no child?  0: h takes it in place.  Racy: decided for good by the latch.
- */
 unsigned
 rt_rowex_copy_add(rt_hdr *h, uint8_t c, rt_ref r)
 {
