@@ -1,7 +1,7 @@
 /*
  * ax_tail.c
  *	  The tail buffer: inserts of rising keys go here first.  What every kind of
- *	  buffer has in common in the calls of ax.c that go through it.  See ax_tail.h.
+ *	  buffer has in common in the calls of ax.c that go through it.
  *
  * Nobody waits for a buffer but ax_remove, for the few entries that are on
  * their way into the tree.  Nothing of it is held from one call to the next.
