@@ -33,6 +33,10 @@
 #endif
 #endif
 #ifdef AX_ASAN
+/*
+ * Poison what is free?  The caller clears it before the first area where processes
+ * share one.
+ */
 extern bool ax_poisoning;
 #endif
 
@@ -115,13 +119,17 @@ ax_put_tid(uint8_t *dst, uint64_t tid)
 
 /* ---- area (ax_area.c, ax_call.c, ax_epoch.c, ax_latch.c, ax_system.c) ---- */
 
-/*
- * Smallest area for nslots process slots, and the initialisation of one.
- * "base" must be AX_PAGE aligned and zero-filled; only the headers are
- * touched.  The reserve_bytes are kept for deletion, VACUUM and retire lists,
- * two pages a slot more for retire lists alone.
- */
+/* The smallest area for so many process slots, in bytes. */
 extern size_t ax_area_min_size(int nslots);
+
+/*
+ * Make an area of "size" bytes at base, which is AX_PAGE aligned and zero-filled; only
+ * the headers are touched.  The reserve_bytes are kept for deletion, VACUUM and
+ * handles; two pages a slot more for retire lists alone.  Before the processes are
+ * forked.
+ *
+ * Returns: NULL when the area is too small, or base not aligned.
+ */
 extern ax_area *ax_area_init(void *base, size_t size, int nslots,
 							 size_t reserve_bytes);
 
@@ -141,13 +149,20 @@ extern bool ax_area_intact(const ax_area *area, size_t size, int nslots);
 extern size_t ax_area_touched(const ax_area *area, size_t size, int nslots);
 
 /*
- * Attach this process (thread) in slot 0..nslots-1.  The slot must be free or
- * its owner dead.  cx is caller's private memory, one per process or thread,
- * and must outlive the attachment.  Detach gives magazines back to the depot
- * and hands the retire list over for adoption.
+ * Attach this process (thread) in slot 0..nslots-1.  The slot must be free or its
+ * owner dead.  cx is the caller's private memory, one per process or thread, and must
+ * outlive the attachment.
  */
 extern void ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid,
 					  const ax_port *port);
+
+/*
+ * Give magazines back, hand the retire list over for adoption, and free the slot.
+ * Nothing if it was done before.
+ *
+ * Epoch: left, if the process is inside.
+ * Latches: none may be held: it panics.
+ */
 extern void ax_detach(ax_ctx *cx);
 
 /* Latches this process holds now: 0 outside the core; else it must not exit. */
@@ -167,6 +182,14 @@ typedef enum ax_pending
 	AX_PENDING_MORE
 } ax_pending;
 
+/*
+ * Housekeeping outside any call: advance the epoch, reclaim own, other processes' and
+ * adopted retired objects, free closed trees that are past two epochs.  Cheap when
+ * there is nothing to do, and bounded: some milliseconds.
+ *
+ * Epoch: outside; enters and leaves.
+ * Returns: what is still pending.
+ */
 extern ax_pending ax_poll(ax_ctx *cx);
 
 /*
@@ -225,11 +248,30 @@ typedef struct ax_epoch_info
 	uint64_t	adopted_bytes;	/* ever adopted from exited processes */
 } ax_epoch_info;
 
+/*
+ * How the area's memory is used.
+ *
+ * Epoch: none is entered.
+ * Latches: takes the page pool's.
+ */
 extern void ax_memory(ax_ctx *cx, ax_memory_info *out);
 /* One row a size class, in rising order, the page runs first: AX_CLASS_ROWS. */
 #define AX_CLASS_ROWS 41
-extern int	ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max);	/* returns count */
+
+/*
+ * One row a size class, in rising order, the page runs first; at most "max" of
+ * AX_CLASS_ROWS rows.
+ *
+ * Epoch: none is entered.
+ * Latches: takes the page pool's.
+ * Returns: how many rows.
+ */
+extern int	ax_memory_classes(ax_ctx *cx, ax_class_info *out, int max);
+
+/* How many process slots the area has. */
 extern int	ax_nslots(const ax_area *area);
+
+/* The state of one process slot, as of now; taken beside its owner's work. */
 extern void ax_epochs(ax_ctx *cx, int slot, ax_epoch_info *out);
 
 /* ---- trees ------------------------------------------------------------- */
@@ -254,10 +296,16 @@ typedef enum ax_structure
 
 #define AX_STRUCTURES 12
 
-/* "art", "btree" or "hydra", and "olc", "rowex", "optiql", "coarse" or "mvrlu". */
+/* "art", "btree" or "hydra". */
 extern const char *ax_structure_name(ax_structure s);
+
+/* "olc", "rowex", "optiql", "coarse" or "mvrlu". */
 extern const char *ax_structure_sync(ax_structure s);
+
+/* Is it a B+-tree, the compared one too?  Then it has pages of page_size bytes. */
 extern bool ax_structure_is_btree(ax_structure s);
+
+/* Is it a HydraList, of any sync? */
 extern bool ax_structure_is_hydra(ax_structure s);
 
 /* Pages of a B+-tree: multiples of 64 bytes. */
@@ -284,27 +332,44 @@ typedef struct ax_group
 #define AX_GROUPS 3
 
 /*
- * A handle: type-stable, never unmapped, reusable after release.  alloc
- * returns NULL when the area is full.
+ * A handle: type-stable, never unmapped, closed.  The groups of a used one stay until
+ * ax_tree_set_groups().
+ *
+ * Epoch: outside, none is entered.
+ * Latches: takes the handles'.
+ * Returns: NULL when the area is full.
  */
 extern ax_tree *ax_tree_alloc(ax_ctx *cx);
+
+/*
+ * Give a closed handle back, for another ax_tree_alloc().
+ *
+ * Epoch: outside, none is entered.
+ * Latches: takes the handles'.
+ */
 extern void ax_tree_release(ax_ctx *cx, ax_tree *t);
 
 /*
- * Open a new, empty generation (a number never used before, never 0) on a
- * closed handle.  Close makes every later call with that generation STALE and
- * puts the structure on the dying list.  It is freed after two epochs, in
- * parts, by ax_poll, and by calls that retire objects or find no memory.
- * Neither may run concurrently with another open/close of the same handle (the
- * directory lock sees to it); both may run concurrently with everything else.
- * max_bytes 0: no cap. page_size 0: the default; a B+-tree's only.  AX_NOMEM; AX_BUSY when
- * memory is on its way.
+ * Open a new, empty generation on a closed handle: *gen, a number never used before,
+ * never 0.  max_bytes 0: no cap.  page_size 0: the default; a B+-tree's only.  Not
+ * beside another open or close of the same handle (the directory lock sees to it);
+ * beside everything else.
+ *
+ * Returns: AX_OK, AX_NOMEM; AX_BUSY when memory is on its way.
  */
 extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
 							  uint64_t max_bytes, uint32_t page_size,
 							  uint64_t *gen);
+
+/*
+ * Make every later call with the present generation STALE, and put the structure on
+ * the dying list.  It is freed after two epochs, in parts, by ax_poll(), and by calls
+ * that retire objects or find no memory.  Locking as ax_tree_open().
+ */
 extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
-extern uint64_t ax_tree_gen(const ax_tree *t);	/* 0: closed */
+
+/* The present generation, 0: closed.  Of the handle: readable outside an epoch. */
+extern uint64_t ax_tree_gen(const ax_tree *t);
 
 /*
  * Which groups the generations to come are in (NULL: none).  The handle is
@@ -329,13 +394,21 @@ extern bool ax_nomem_was_cap(const ax_ctx *cx);
 extern ax_group *ax_nomem_group(const ax_ctx *cx);
 
 /*
- * Keys.  A key is a string of len bytes whose last AX_TID_BYTES are the TID;
- * the order is memcmp's.  No key of a tree is a prefix of another (the
- * encoding before the TID is self-delimiting, the TID has fixed width).
- * len <= AX_KEY_MAX.
+ * Insert a key.  A key is a string of len bytes whose last AX_TID_BYTES are the TID;
+ * the order is memcmp's.  No key of a tree is a prefix of another (the encoding before
+ * the TID is self-delimiting, the TID has fixed width).  len <= AX_KEY_MAX.
+ *
+ * Returns: AX_OK, AX_EXISTS, AX_NOMEM, AX_BUSY, AX_STALE; unless AX_OK nothing was
+ * done.
  */
 extern ax_status ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						   const uint8_t *key, uint32_t len);
+
+/*
+ * Remove this very key.  Needs no memory.
+ *
+ * Returns: AX_OK, AX_NOTFOUND, AX_BUSY, AX_STALE.
+ */
 extern ax_status ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen,
 						   const uint8_t *key, uint32_t len);
 
@@ -390,6 +463,12 @@ typedef struct ax_batch
 	bool		exhausted;
 } ax_batch;
 
+/*
+ * Fill one batch.  Epoch and latches are the call's own; nothing is held from one
+ * batch to the next.
+ *
+ * Returns: AX_OK, AX_BUFFER, AX_BUSY, AX_STALE.
+ */
 extern ax_status ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b);
 
 /*
@@ -541,6 +620,12 @@ typedef struct ax_compaction
 	uint64_t	moved;			/* objects replaced */
 } ax_compaction;
 
+/*
+ * Make a piece of a pass.  Sets "drains" for the call: whether spans are to become
+ * empty.
+ *
+ * Returns: AX_OK, AX_BUSY, AX_STALE.
+ */
 extern ax_status ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c);
 
 /*
@@ -559,15 +644,26 @@ extern bool ax_compact_due(uint64_t bytes, uint64_t live);
 /* ---- search layers that are behind (ax_news.c) ---- */
 
 /*
- * One process for the whole area, the updater, calls ax_catch_up for every tree.
- * ax_tell_updater: something is logged, or may be.
- * ax_updater_begin: it begins with the first.  ax_updater_wanted: something was logged since.
- * ax_updater_sleep, true: nothing was, and the next process that logs something calls the port's
- * wake_updater, once.
+ * One process for the whole area, the updater, calls ax_catch_up() for every tree.
+ * This tells it that something is logged, or may be.  Wakes the updater by the port's
+ * wake_updater, if that sleeps.
+ *
+ * Latches: none held.
  */
 extern void ax_tell_updater(ax_ctx *cx);
+
+/* The updater begins with the first tree: what is logged from now on is news. */
 extern void ax_updater_begin(ax_ctx *cx);
+
+/* Was something logged since ax_updater_begin()? */
 extern bool ax_updater_wanted(ax_ctx *cx);
+
+/*
+ * The updater is about to sleep.
+ *
+ * Returns: true, nothing was logged, and the next process that logs something calls
+ * wake_updater, once; false, go on.
+ */
 extern bool ax_updater_sleep(ax_ctx *cx);
 
 /* ---- the tail buffer (ax_tail_auto.c, ax_tail_empty.c) ---- */
@@ -628,6 +724,7 @@ typedef enum ax_site
 
 #define AX_SITES 8
 
+/* A site's name, as views show it. */
 extern const char *ax_site_name(ax_site site);
 
 /*
@@ -744,16 +841,16 @@ typedef struct ax_checking
  */
 extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c);
 
-/*
- * Bytes (ax_tree_info's) that "total" keys would take, told from n of them,
- * sorted, drawn at random; keys, lens, len, fill as ax_load's. run: how many
- * keys, in the order of their TIDs, one load takes.  Those that follow go in
- * by ax_insert_sorted, so many at a time (0: all at once).  Exact when n is
- * the total and the load is one.  Needs no area; takes some tenths of a second
- * for some hundred thousand keys. work: AX_ESTIMATE_WORK bytes of the
- * caller's, aligned to eight, whatever is in them.
- */
 #define AX_ESTIMATE_WORK (640 * 1024)
+
+/*
+ * Bytes (ax_tree_info's) that "total" keys would take, told from n of them, sorted,
+ * drawn at random; keys, lens, len, fill as ax_load's.  run: how many keys, in the
+ * order of their TIDs, one load takes.  Those that follow go in by ax_insert_sorted(),
+ * so many at a time (0: all at once).  Exact when n is the total and the load is one.
+ * Needs no area; takes some tenths of a second for some hundred thousand keys.  work:
+ * AX_ESTIMATE_WORK bytes of the caller's, aligned to eight, whatever is in them.
+ */
 extern uint64_t ax_estimate(const uint8_t *const *keys, const uint32_t *lens,
 							uint32_t len, uint64_t n, double total, int fill,
 							double run, void *work);

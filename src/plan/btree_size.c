@@ -107,7 +107,7 @@ typedef struct KeyGroups
 	KeyGroup	g[2][ART_GROUPS];	/* [1]: with a NULL */
 } KeyGroups;
 
-/* So many more keys, with this share of the entries. */
+/* Adds the keys with this share of the entries. */
 static void
 add_group(KeyGroups *to, bool null, double share, double keys, double width)
 {

@@ -29,7 +29,6 @@ header_pages(uint64_t npages, int nslots, uint64_t *map_page, uint64_t *slot_pag
 	return n + 1;				/* the first page of handles */
 }
 
-/* See ax.h. */
 size_t
 ax_area_min_size(int nslots)
 {
@@ -44,7 +43,6 @@ ax_area_min_size(int nslots)
 	return (size_t) (n << AX_PAGE_SHIFT);
 }
 
-/* See ax.h. */
 ax_area *
 ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
 {
@@ -79,7 +77,6 @@ ax_area_init(void *base, size_t size, int nslots, size_t reserve_bytes)
 	return a;
 }
 
-/* See ax.h. */
 bool
 ax_area_intact(const ax_area *area, size_t size, int nslots)
 {
@@ -96,7 +93,6 @@ ax_area_intact(const ax_area *area, size_t size, int nslots)
 		(const uint8_t *) area->slots == base + (slots << AX_PAGE_SHIFT);
 }
 
-/* See ax.h. */
 size_t
 ax_area_touched(const ax_area *area, size_t size, int nslots)
 {
@@ -113,8 +109,6 @@ ax_nslots(const ax_area *area)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: none is entered.
  * Latches: takes the page pool's.
  */
@@ -164,8 +158,6 @@ ax_memory(ax_ctx *cx, ax_memory_info *out)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: none is entered.
  * Latches: takes the page pool's.
  */

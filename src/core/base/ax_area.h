@@ -209,6 +209,16 @@ ax_fence_after_rmw(void)
 #endif
 
 /* ---- ax_latch.c ---- */
+
+/*
+ * Latch a word of the arena, of the page pool, of the handles or of a class heap,
+ * which is never obsolete.  A failure is no reason to fail for good.  Tries for about
+ * "ms" milliseconds; 0: until it has it, for giving memory back cannot be put off.
+ *
+ * Latches: the word's on true.
+ * Order: handles, then class heap, then page pool; node latches may be held.
+ * Returns: false when the time is over.
+ */
 extern bool ax_latch_arena(ax_ctx *cx, ax_word *w, int ms);
 
 /* ---- ax_pages.c ---- */
@@ -225,6 +235,15 @@ extern bool ax_latch_arena(ax_ctx *cx, ax_word *w, int ms);
  */
 extern void *ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 						   bool may_reserve, bool *busy);
+
+/*
+ * Give a run back, with cls and objs as they were given to ax_pages_take.  Joins it
+ * with free neighbours, and gives what was used to the kernel when a mebibyte has come
+ * together.
+ *
+ * Latches: takes the page pool's, however long that takes; lets it go around the
+ * system call.
+ */
 extern void ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs);
 
 /* The first page of the run that p lies in; p is in use. */
@@ -238,12 +257,44 @@ ax_pages_run(ax_area *a, const void *p)
 }
 
 /* ---- ax_arena.c ---- */
-extern int	ax_class_of(uint32_t size); /* AX_BIG: pages of its own */
+
+/*
+ * The smallest class for objects of so many bytes; AX_BIG: they need pages of their
+ * own.
+ */
+extern int	ax_class_of(uint32_t size);
+
+/* The size of an object of a class below AX_BIG. */
 extern uint32_t ax_class_size(int cls);
+
+/* Pages that a class's nth span gets (from 0), where there is room. */
 extern uint32_t ax_span_pages(int cls, uint32_t nth);
+
+/* Objects of a class that a span of so many pages holds, behind its header. */
 extern uint32_t ax_span_objs(uint32_t pages, int cls);
+
+/*
+ * Free an object that nobody can see any more: into the magazine, or to its span.
+ *
+ * Epoch: inside, of a call that may change something; the store is alive.
+ * Latches: may take the class heap's, and after that the page pool's.
+ */
 extern void ax_give(ax_ctx *cx, ax_store *st, void *p, int cls);
+
+/*
+ * Give the objects of all AX_MAGS magazines back to their spans.  Objects of a
+ * generation that is gone are forgotten.
+ *
+ * Epoch: inside.  The magazines are nobody else's.
+ */
 extern void ax_magazines_flush(ax_ctx *cx, ax_magazine *mags);
+
+/*
+ * Make the store of a generation, not yet published, in pages of its own that are
+ * charged to "max_bytes" and the handle's groups.
+ *
+ * Returns: NULL when there is no page for it, or the cap or a group refuses it.
+ */
 extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							  const ax_engine *e, uint64_t max_bytes);
 
@@ -253,11 +304,42 @@ extern ax_store *ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen,
  */
 #define AX_REAP_SPANS	64
 #define AX_REAP_PAGES	1024
+
+/*
+ * Free a part of the stores that are dying and past two epochs.  A store that is not
+ * done goes back to the stack for the next process.
+ *
+ * Epoch: inside or outside.
+ * Returns: the pages freed; *more (if given): there may be more to free at once.
+ */
 extern uint64_t ax_reap(ax_ctx *cx, bool *more);
 
 /* ---- ax_epoch.c ---- */
+
+/*
+ * Enter the epoch with no tree in view, for a call that may use the magazines.
+ *
+ * Epoch: outside on entry, inside on return; ax_leave() ends it.
+ */
 extern void ax_epoch_enter(ax_ctx *cx);
+
+/*
+ * After calls that retired: move the epoch, if it can move, and reclaim more than came
+ * in.  Adopts lists of processes that exited, and frees a part of a dying store.
+ *
+ * Epoch: outside; enters and leaves.
+ * Latches: none held.
+ */
 extern void ax_reclaim(ax_ctx *cx);
+
+/*
+ * One round of housekeeping over the lists of all slots; bounded, for callers are in
+ * critical sections.
+ *
+ * Epoch: outside; enters and leaves.
+ * Latches: none held.
+ * Returns: what it freed, in records and pages; *pending: what is left (ax.h).
+ */
 extern uint64_t ax_housekeep(ax_ctx *cx, ax_pending *pending);
 
 #endif							/* AX_AREA_H */

@@ -34,7 +34,6 @@ static const uint16_t coarse[AX_NCLASSES - FINE_CLASSES] = {
 #define DRAIN_BELOW(sp) ((sp)->objs - (sp)->objs / 8)
 #define DRAIN_LOOK	64			/* spans that are made usable again at once */
 
-/* The smallest class for size; AX_BIG when it needs pages of its own. */
 int
 ax_class_of(uint32_t size)
 {
@@ -55,7 +54,6 @@ ax_class_of(uint32_t size)
 	return FINE_CLASSES + lo;
 }
 
-/* Object size of a class below AX_BIG. */
 uint32_t
 ax_class_size(int cls)
 {
@@ -69,7 +67,6 @@ big_pages(uint32_t size)
 	return (uint32_t) (((uint64_t) size + sizeof(ax_span) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
 }
 
-/* See ax_internal.h. */
 uint32_t
 ax_alloc_size(uint32_t size)
 {
@@ -285,14 +282,12 @@ all_remove(ax_class_heap *h, ax_span *sp)
 	h->objs -= sp->objs;
 }
 
-/* Objects of a class in a span of so many pages. */
 uint32_t
 ax_span_objs(uint32_t pages, int cls)
 {
 	return (uint32_t) ((pages * (uint32_t) AX_PAGE - sizeof(ax_span)) / ax_class_size(cls));
 }
 
-/* Pages of a class's nth span (from 0), where there is room. */
 uint32_t
 ax_span_pages(int cls, uint32_t nth)
 {
@@ -440,7 +435,6 @@ bump_take(ax_store *st, uint32_t size)
  * the free room there.  So a compaction that was given up leaves nothing behind.
  */
 
-/* See ax_internal.h. */
 void
 ax_drain_begin(ax_ctx *cx, ax_store *st)
 {
@@ -498,7 +492,6 @@ undrain(ax_store *st, ax_class_heap *h, int cls)
 	return any;
 }
 
-/* See ax_internal.h. */
 uint64_t
 ax_live_bytes(const ax_store *st)
 {
@@ -529,8 +522,6 @@ may_drain(const ax_class_heap *h, const ax_drain *d, const ax_span *sp)
 }
 
 /*
- * See ax_internal.h.
- *
  * Epoch: inside.
  * Latches: takes the class heap's, for AX_LATCH_MS at most.
  */
@@ -822,7 +813,6 @@ mag_evict(ax_ctx *cx, ax_magazine *m)
 	m->gen = 0;
 }
 
-/* All AX_MAGS of a process, which nobody else uses now; inside an epoch. */
 void
 ax_magazines_flush(ax_ctx *cx, ax_magazine *mags)
 {
@@ -946,7 +936,6 @@ alloc_apart(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	return p;
 }
 
-/* See ax_internal.h. */
 void *
 ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 {
@@ -971,7 +960,6 @@ ax_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	return alloc_slow(cx, st, size, cls, may_reserve);
 }
 
-/* See ax_internal.h. */
 void *
 ax_alloc_public(ax_ctx *cx, ax_store *st, uint32_t size)
 {
@@ -998,10 +986,6 @@ leaves_span(ax_ctx *cx, ax_store *st, const void *p, int cls)
 	return atomic_load_explicit(&sp->draining, memory_order_relaxed);
 }
 
-/*
- * An object nobody can see any more, of a store that is alive; inside an
- * epoch.
- */
 void
 ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 {
@@ -1047,7 +1031,6 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	m->obj[m->n++] = p;
 }
 
-/* See ax_internal.h. */
 void
 ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 {
@@ -1056,7 +1039,6 @@ ax_unalloc(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 
 /* ---- stores ------------------------------------------------------------------- */
 
-/* A new store, not yet published; NULL when there is no page for it. */
 ax_store *
 ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 			 uint64_t max_bytes)

@@ -38,14 +38,12 @@ membarrier(int command)
 #endif
 }
 
-/* See ax_internal.h. */
 bool
 ax_barrier_join(void)
 {
 	return membarrier(REGISTER_GLOBAL_EXPEDITED);
 }
 
-/* See ax_internal.h. */
 bool
 ax_barrier(void)
 {

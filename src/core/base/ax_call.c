@@ -11,8 +11,6 @@
 #define NOMEM_NAPS		10		/* of a millisecond, then AX_BUSY */
 
 /*
- * See ax_call.h.
- *
  * With more processes than processors those inside an epoch may be off the
  * processor for many milliseconds.  All that is retired meanwhile waits for them.
  * So memory has run out only when it still has after everything that was retired at
@@ -59,14 +57,12 @@ ax_try_for_memory(ax_ctx *cx, int *tries)
 	return AX_OK;
 }
 
-/* See ax.h. */
 void
 ax_begin_anew(ax_ctx *cx)
 {
 	ax_body(cx)->nomem_epoch = 0;
 }
 
-/* See ax_call.h. */
 bool
 ax_again(ax_ctx *cx, ax_status *r, int *tries)
 {
@@ -92,8 +88,6 @@ ax_again(ax_ctx *cx, ax_status *r, int *tries)
 }
 
 /*
- * See ax_call.h.
- *
  * Epoch: leaves and enters, by the same handle and generation.
  */
 bool
@@ -111,9 +105,6 @@ ax_breathe(ax_ctx *cx, ax_store *s)
 }
 
 /*
- * The equality look-up that goes on into the TIDs: one batch; *more when that
- * was not all of it.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */

@@ -13,12 +13,23 @@
 #define AX_RECLAIM_BYTES	65536
 
 /*
- * No memory: AX_OK when it is worth another try, AX_BUSY when it will be in a
- * moment, AX_NOMEM when there really is none.
+ * After a call that found no memory: housekeeping, and perhaps a nap of a millisecond.
+ * *tries: 0 at first, and of one call.
+ *
+ * Epoch: outside.
+ * Latches: none held.
+ * Returns: AX_OK when another try is worth it, AX_BUSY when it will be in a moment,
+ * AX_NOMEM when there really is no memory.
  */
 extern ax_status ax_try_for_memory(ax_ctx *cx, int *tries);
 
-/* The rare part of ax_finish. */
+/*
+ * The rare part of ax_finish(): what an answer means that was not AX_OK, and whether
+ * to try again.
+ *
+ * Epoch: outside.
+ * Returns: true to do the call again; else *r is the answer.
+ */
 extern bool ax_again(ax_ctx *cx, ax_status *r, int *tries);
 
 /*
@@ -57,7 +68,13 @@ ax_finish(ax_ctx *cx, ax_status *r, int *tries)
  */
 extern bool ax_breathe(ax_ctx *cx, ax_store *s);
 
-/* For engines: a look-up by a scan, inside the epoch. */
+/*
+ * For engines: a look-up by one batch of the inner engine's scan, for a prefix that
+ * goes on into the TIDs.
+ *
+ * Epoch: inside.
+ * Returns: as ax_lookup(); *more when that was not all of it.
+ */
 extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
 								 uint32_t len, uint64_t *tids, uint32_t max,
 								 uint32_t *n, bool *more);

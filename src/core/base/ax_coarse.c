@@ -53,7 +53,6 @@ wait_turn(ax_ctx *cx, ax_store *s, uint32_t *turn, uint32_t longest, uint64_t *d
 	return true;
 }
 
-/* See ax_coarse.h. */
 void
 ax_coarse_contended(ax_store *s, bool now)
 {
@@ -61,7 +60,6 @@ ax_coarse_contended(ax_store *s, bool now)
 		atomic_store_explicit(&s->contended, now, memory_order_relaxed);
 }
 
-/* See ax_coarse.h. */
 ax_status
 ax_coarse_lock_shared(ax_ctx *cx, ax_store *s)
 {
@@ -98,14 +96,12 @@ ax_coarse_lock_shared(ax_ctx *cx, ax_store *s)
 	}
 }
 
-/* See ax_coarse.h. */
 bool
 ax_coarse_open(ax_store *s, bool write)
 {
 	return (atomic_load_explicit(&s->coarse, memory_order_acquire) & (write ? ~WANTED : WRITER)) == 0;
 }
 
-/* See ax_coarse.h. */
 bool
 ax_coarse_try(ax_ctx *cx, ax_store *s, bool write)
 {
@@ -122,7 +118,6 @@ ax_coarse_try(ax_ctx *cx, ax_store *s, bool write)
 	return false;
 }
 
-/* See ax_coarse.h. */
 void
 ax_coarse_unlock_shared(ax_ctx *cx, ax_store *s)
 {
@@ -131,7 +126,6 @@ ax_coarse_unlock_shared(ax_ctx *cx, ax_store *s)
 	ax_body(cx)->latches--;
 }
 
-/* See ax_coarse.h. */
 ax_status
 ax_coarse_lock_exclusive(ax_ctx *cx, ax_store *s)
 {
@@ -165,7 +159,6 @@ ax_coarse_lock_exclusive(ax_ctx *cx, ax_store *s)
 	}
 }
 
-/* See ax_coarse.h. */
 void
 ax_coarse_unlock_exclusive(ax_ctx *cx, ax_store *s)
 {
@@ -176,8 +169,6 @@ ax_coarse_unlock_exclusive(ax_ctx *cx, ax_store *s)
 }
 
 /*
- * See ax_coarse.h.
- *
  * Latches: gives the coarse latch back, as it was taken.
  */
 void

@@ -98,7 +98,6 @@ await_magazines(ax_ctx_body *b)
 		b->port->yield();
 }
 
-/* See ax_internal.h. */
 void
 ax_epoch_change(ax_ctx *cx)
 {
@@ -117,7 +116,6 @@ ax_epoch_change(ax_ctx *cx)
 	await_magazines(b);
 }
 
-/* Enter with no tree in view (reclaiming, detaching). */
 void
 ax_epoch_enter(ax_ctx *cx)
 {
@@ -129,7 +127,6 @@ ax_epoch_enter(ax_ctx *cx)
 static ax_limbo *limbo_take(ax_slot *s);
 static void limbo_put(ax_slot *s, ax_limbo *l, bool newest);
 
-/* See ax_internal.h. */
 void
 ax_leave(ax_ctx *cx)
 {
@@ -177,7 +174,6 @@ enter_late(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 	return enter_store(cx, t, gen, st);
 }
 
-/* See ax_internal.h. */
 ax_status
 ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
@@ -185,7 +181,6 @@ ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 		enter_late(cx, t, gen, st);
 }
 
-/* See ax_internal.h. */
 ax_status
 ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 {
@@ -340,7 +335,6 @@ spare_pop(ax_ctx_body *b)
 	return l;
 }
 
-/* See ax_internal.h. */
 ax_status
 ax_retire_reserve(ax_ctx *cx, int n)
 {
@@ -382,7 +376,6 @@ count_own(_Atomic uint64_t *p, uint64_t d)
 						  memory_order_relaxed);
 }
 
-/* See ax_internal.h. */
 void
 ax_retire(ax_ctx *cx, ax_store *st, void *p, uint32_t size)
 {
@@ -509,7 +502,6 @@ slot_waiting(ax_slot *s)
 	return atomic_load_explicit(&s->added, memory_order_relaxed) - removed;
 }
 
-/* See ax.h. */
 void
 ax_area_survive(ax_area *area)
 {
@@ -555,7 +547,6 @@ calibrate(const ax_port *port)
 	return t < 16 ? 16 : t > 1000 ? 1000 : (uint32_t) t;
 }
 
-/* See ax.h. */
 void
 ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 {
@@ -640,8 +631,6 @@ limbo_orphan(ax_ctx *cx, ax_slot *s, ax_limbo *l)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: outside; enters and leaves.
  */
 void
@@ -684,8 +673,6 @@ take_magazines(ax_slot *s, ax_magazine *mags)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: outside; enters and leaves, once a slot.
  */
 void
@@ -710,8 +697,6 @@ ax_flush_idle(ax_ctx *cx)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: outside on return.
  * Latches: none is held; panics otherwise.
  */
@@ -824,10 +809,6 @@ ax_reclaim(ax_ctx *cx)
 		ax_reap(cx, NULL);
 }
 
-/*
- * One round of housekeeping, bounded, for callers are in critical sections.  Returns
- * what it freed, in records and pages.
- */
 uint64_t
 ax_housekeep(ax_ctx *cx, ax_pending *pending)
 {
@@ -883,7 +864,6 @@ ax_housekeep(ax_ctx *cx, ax_pending *pending)
 	return work;
 }
 
-/* See ax.h. */
 ax_pending
 ax_poll(ax_ctx *cx)
 {
@@ -893,7 +873,6 @@ ax_poll(ax_ctx *cx)
 	return pending;
 }
 
-/* See ax.h. */
 void
 ax_epochs(ax_ctx *cx, int slot, ax_epoch_info *out)
 {

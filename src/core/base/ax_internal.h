@@ -44,6 +44,10 @@
  * window.  Nothing in a build without AX_POINTS.
  */
 #ifdef AX_POINTS
+/*
+ * A process passes the pause point of this name.  Builds for tests define it: a hook
+ * may stop the process there, or do what another one would do.
+ */
 extern void ax_point(const char *name);
 #define AX_POINT(name) ax_point(name)
 #else
@@ -288,7 +292,17 @@ struct ax_tree
 /* Look-ups, or inserts, whose waits for memory overlap: so many at once. */
 #define AX_GROUP 16
 
-/* The engine of a structure and sync: one table each. */
+/*
+ * The engine of a structure and sync: one table each.  Its functions are those that
+ * ax.h has under the same name, for a store.  They start over by themselves, and
+ * return what ax.h says.  Of n keys, key i is keys[i], of lens[i] bytes (lens NULL: all
+ * are len).
+ *
+ * Epoch: inside.  A load leaves it and enters again; on AX_STALE it is outside.
+ * Latches: none on entry and on return, but that of a coarse tree.
+ * Returns: AX_OK, AX_BUSY and what is said below; unless AX_OK nothing was done, but by
+ * insert_sorted and load_share.
+ */
 struct ax_engine
 {
 	const char *structure;
@@ -296,11 +310,16 @@ struct ax_engine
 	ax_sync		kind;
 	const ax_engine *inner;		/* coarse: what runs under the one latch */
 	bool		compared;		/* only the caller knows the order (ax_cmp.h) */
+	/* AX_EXISTS, AX_NOMEM */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	/* AX_NOTFOUND; AX_NOMEM is BUSY for its caller */
 	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	/* AX_NOTFOUND */
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
+	/* the TIDs of a prefix, rising; *more: there may be others */
 	ax_status	(*lookup) (ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+	/* *done of the keys were answered in full */
 	ax_status	(*lookup_many) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 								const uint32_t *lens, uint32_t len, uint32_t n,
 								uint64_t *tids, uint32_t max, uint32_t *counts,
@@ -308,17 +327,24 @@ struct ax_engine
 	/* ask for the memory that inserts of keys will want; n <= AX_GROUP; or NULL */
 	void		(*look_ahead) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 							   const uint32_t *lens, uint32_t n);
+	/* AX_BUFFER */
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
+	/* into an empty store: AX_EXISTS, AX_NOMEM, AX_STALE */
 	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+	/* *done of the first keys are in, whatever it returns, *added of them are new; AX_NOMEM */
 	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
+	/* as insert_sorted, but leaves that have nothing else are built as by a load */
 	ax_status	(*load_share) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
 							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
 							   uint64_t *done, uint64_t *added);	/* or NULL */
+	/* some of it; AX_BUFFER */
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_checking *c);
+	/* give back what contention took, or apply what is logged */
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
+	/* a piece of a pass */
 	ax_status	(*compact) (ax_ctx *cx, ax_store *st, ax_compaction *c);
 	/* of the object that the latch word, not the root's, is the first of */
 	uint32_t	(*object_bytes) (const ax_word *w);	/* NULL: is never elided */
@@ -379,11 +405,26 @@ struct ax_slot
 };
 
 /*
- * Enter the epoch and load the tree's store; AX_STALE (epoch left) when its
- * generation is not gen.
+ * Enter the epoch and load the tree's store, for a call that may change something: an
+ * exchange, which is a full fence.  The magazines are this process's then.
+ *
+ * Epoch: outside on entry; inside on AX_OK, until ax_leave().
+ * Returns: AX_STALE (outside again) when the tree's generation is not gen.
  */
 extern ax_status ax_enter(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
+
+/*
+ * As ax_enter(), for a call that only reads: a plain store where ax_barrier() works,
+ * but for the first such call after one of ax_enter().  No magazine may be used;
+ * ax_epoch_change() comes before that.
+ */
 extern ax_status ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st);
+
+/*
+ * Leave the epoch, by a store-release, and put the retire list back.
+ *
+ * Latches: none may be held.
+ */
 extern void ax_leave(ax_ctx *cx);
 
 /*
@@ -393,11 +434,19 @@ extern void ax_leave(ax_ctx *cx);
 extern void ax_epoch_change(ax_ctx *cx);
 
 /*
- * ax_barrier.c.  This process, and what it forks from now on, takes part; false:
- * the system has no such thing.  And: a full fence in every thread that runs now
- * of all processes that take part (one that does not run has passed one).
+ * This process, and what it forks from now on, takes part in ax_barrier().
+ *
+ * Returns: false where the system has no such thing.
  */
 extern bool ax_barrier_join(void);
+
+/*
+ * A full fence in every thread that runs now of all processes that take part.  One
+ * that does not run has passed one.  A system call of some microseconds.
+ *
+ * Returns: false if this process may not call it.
+ * Source: Desnoyers et al., TPDS 2012.
+ */
 extern bool ax_barrier(void);
 
 /*

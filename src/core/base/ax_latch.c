@@ -69,7 +69,6 @@ sleep_on(ax_ctx *cx, uint32_t *word, uint32_t expected, uint32_t us)
 		port->wait_end();
 }
 
-/* See ax_internal.h. */
 void
 ax_nap(ax_ctx *cx, uint32_t turn)
 {
@@ -95,7 +94,6 @@ overstays(const ax_ctx_body *b)
 		atomic_load_explicit(&b->area->epoch, memory_order_relaxed) != pin;
 }
 
-/* See ax_internal.h. */
 void
 ax_contended(ax_ctx *cx)
 {
@@ -190,7 +188,6 @@ open:
 	return true;
 }
 
-/* See ax_latch.h. */
 ax_status
 ax_word_wait(ax_ctx *cx, ax_word *w, uint64_t *v)
 {
@@ -199,7 +196,6 @@ ax_word_wait(ax_ctx *cx, ax_word *w, uint64_t *v)
 	return wait_open(cx, w, AX_CLOSED, v, &deadline) ? AX_OK : AX_BUSY;
 }
 
-/* See ax_latch.h. */
 ax_status
 ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v)
 {
@@ -219,8 +215,6 @@ ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v)
 }
 
 /*
- * See ax_latch.h.
- *
  * Latches: the word is write-latched on AX_OK.
  * Returns: AX_STALE if it is obsolete; AX_BUSY after a wait of some 10 ms.
  */
@@ -473,7 +467,6 @@ note_wait(ax_ctx_body *b, ax_word *w)
 	}
 }
 
-/* See ax_latch.h.  Inside the epoch. */
 ax_status
 ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 {
@@ -546,10 +539,6 @@ ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 }
 
 /*
- * The arena's own latches: never obsolete, and a failure to get one is no
- * reason to fail for good.  Tries for about "ms" milliseconds, 0: until it has
- * it (giving memory back cannot be put off).
- *
  * Latches: the word is write-latched on true.
  */
 bool
@@ -567,7 +556,6 @@ ax_latch_arena(ax_ctx *cx, ax_word *w, int ms)
 
 #endif							/* AX_MAP_RWLOCKS */
 
-/* See ax.h. */
 int
 ax_latches_held(const ax_ctx *cx)
 {

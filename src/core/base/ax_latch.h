@@ -109,14 +109,23 @@ extern ax_status ax_word_sample(ax_ctx *cx, ax_word *w, uint64_t *v);
 extern ax_status ax_word_wait(ax_ctx *cx, ax_word *w, uint64_t *v);
 
 /*
- * Wait as above, then lock, LOCKED and CLOSED; first come first served is left
- * to chance.  AX_STALE when OBSOLETE.  *v: the word as it was before.
+ * Wait as ax_word_wait() until nobody holds the word, then lock, LOCKED and CLOSED;
+ * first come first served is left to chance.  *v: the word as it was before.
+ *
+ * Latches: the word's on AX_OK.
+ * Returns: AX_STALE when OBSOLETE; AX_BUSY after a wait of some 10 ms.
  */
 extern ax_status ax_word_lock(ax_ctx *cx, ax_word *w, uint64_t *v);
 
 /*
- * The same through the queue.  shared: LOCKED only; readers go on until
+ * As ax_word_lock(), through the queue.  shared: LOCKED only; readers go on until
  * ax_word_close().
+ *
+ * Epoch: inside.
+ * Latches: the word's on AX_OK.
+ * Returns: AX_STALE when OBSOLETE; AX_BUSY after some 10 ms, or when this call has
+ * napped and blocks the epoch.
+ * Source: Shi, Yan, Wang, OptiQL (SIGMOD 2024).
  */
 extern ax_status ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v);
 

@@ -28,31 +28,51 @@ struct ax_area;
 
 /* A word that admits readers, now held shared; CLOSED: none to be had in 10 ms. */
 extern uint64_t ax_word_read(ax_word *w);
+
+/* Has the version not moved since the sample?  True by itself while the share is held. */
 extern bool ax_word_valid(ax_word *w, uint64_t v);
 #define ax_word_take(cx, w, v) false	/* there is ax_word_acquire() */
+
+/* Give up the share, take both locks; false, with none, if the version moved. */
 extern bool ax_word_trylock(ax_ctx *cx, ax_word *w, uint64_t v);
+
+/* Wait for the readers to go: the second lock alone. */
 extern void ax_word_close(ax_word *w);
+
+/* Give back a latch beside which readers were admitted. */
 extern void ax_word_release(ax_ctx *cx, ax_word *w);
+
+/* Give both locks back; changed: the version moves. */
 extern void ax_word_unlock(ax_ctx *cx, ax_word *w, bool changed);
+
+/* As ax_word_unlock(), of an object that is obsolete from now on. */
 extern void ax_word_unlock_obsolete(ax_ctx *cx, ax_word *w);
 
-/* No more reads under the sample of w; under any sample. */
+/* No more reads under the sample of w: its share goes. */
 extern void ax_map_unshare(ax_word *w);
+
+/* No more reads under any sample: all shares of this thread go. */
 extern void ax_map_unshare_all(void);
 
-/* A coarse latch was taken, is about to be released. */
+/* A coarse latch was taken, by a writer or by a reader. */
 extern void ax_map_coarse_taken(void *latch, bool writer);
+
+/* A coarse latch is about to be given back. */
 extern void ax_map_coarse_given(void *latch, bool writer);
 
+/* The area begins to be used: its table of locks is made. */
 extern void ax_map_area(struct ax_area *a);
 
 /*
- * Orders that the checker cannot see.  Epochs: whoever gets memory, gets it as
- * new (an access to it that comes late still races with what the new owner
- * does).  Words that are shared by atomic operations alone, and the retire
- * lists, which are handed over by exchanges.
+ * The bytes are given to a new owner as new: an order by epochs, which the checker
+ * cannot see.  An access that comes late still races with what the new owner does.
  */
 extern void ax_map_new_memory(void *p, size_t n);
+
+/*
+ * The bytes are shared by atomic operations alone, or handed over by exchanges: they
+ * are not to be checked.
+ */
 extern void ax_map_unchecked(void *p, size_t n);
 
 #else

@@ -11,7 +11,7 @@
 #include "ax_area.h"
 
 /*
- * See ax.h.  Cheap when the updater knows and is awake.
+ * Cheap when the updater knows and is awake.
  *
  * Epoch: either.
  * Latches: none, for it may wake a process.
@@ -28,21 +28,18 @@ ax_tell_updater(ax_ctx *cx)
 		port->wake_updater();
 }
 
-/* See ax.h. */
 bool
 ax_updater_wanted(ax_ctx *cx)
 {
 	return atomic_load(&ax_area_of(cx)->news) != 0;
 }
 
-/* See ax.h. */
 void
 ax_updater_begin(ax_ctx *cx)
 {
 	(void) atomic_exchange(&ax_area_of(cx)->news, 0);
 }
 
-/* See ax.h. */
 bool
 ax_updater_sleep(ax_ctx *cx)
 {

@@ -122,8 +122,6 @@ find_run(ax_area *a, uint32_t n, bool thorough)
 }
 
 /*
- * See ax_area.h.
- *
  * Latches: takes the page pool's, for AX_LATCH_MS at most.
  * Returns: NULL; *busy says that it was for the latch.  Also in a hurry (ax.h), unless
  * what it does must not fail: so a bulk load ends at its next span.
@@ -221,8 +219,6 @@ absorb(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
 }
 
 /*
- * The counterpart: cls and objs as they were given to ax_pages_take.
- *
  * Latches: takes the page pool's, however long that takes, and lets it go
  * around the system call.
  * Long: one loop under the latch, which it lets go and takes again.

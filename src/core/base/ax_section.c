@@ -6,7 +6,6 @@
  */
 #include "ax_internal.h"
 
-/* See ax_section.h. */
 void
 ax_section_refuse(ax_ctx *cx)
 {
@@ -18,7 +17,6 @@ ax_section_refuse(ax_ctx *cx)
 	AX_ENSURE(b, false);		/* not in a transaction, after all */
 }
 
-/* See ax_internal.h. */
 void
 ax_section_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d)
 {
@@ -40,7 +38,6 @@ ax_section_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d)
 	e->calls->passed(cx);
 }
 
-/* See ax_section.h. */
 void
 ax_section_retire(ax_ctx *cx, void *p, uint32_t size)
 {

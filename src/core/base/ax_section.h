@@ -87,11 +87,23 @@ typedef struct ax_elide_ctx
 	}			retired[AX_ELIDE_RETIRED];
 } ax_elide_ctx;
 
-/* In a section that can be undone: it is, and runs latched. */
+/*
+ * The section cannot go on in a transaction: it wants to wait, or more memory.  If
+ * this process is in one that can be undone, it is undone and runs latched, and this
+ * does not return.  Else nothing.
+ */
 extern void ax_section_refuse(ax_ctx *cx) __attribute__((cold));
 
-/* Count and retire; in such a section, when it is committed. */
+/*
+ * Add d to the counter of this process's shard at "offset" of ax_shard.  In a section
+ * that can be undone, when it is committed.
+ */
 extern void ax_section_count(ax_ctx *cx, ax_store *s, size_t offset, int64_t d) __attribute__((cold));
+
+/*
+ * Retire an object when the section is committed.  A section has room for
+ * AX_ELIDE_RETIRED; with more it is refused.
+ */
 extern void ax_section_retire(ax_ctx *cx, void *p, uint32_t size) __attribute__((cold));
 
 #endif							/* AX_SECTION_H */

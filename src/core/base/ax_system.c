@@ -6,7 +6,6 @@
  */
 #include "ax_area.h"
 
-/* See ax.h. */
 void *
 ax_system_alloc(ax_ctx *cx, size_t bytes)
 {

@@ -287,8 +287,6 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 }
 
 /*
- * See bt_tree.h, ax_load.
- *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.

@@ -236,8 +236,6 @@ check_path(walk *w)
 }
 
 /*
- * See bt_tree.h, ax_check.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */

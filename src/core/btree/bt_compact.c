@@ -471,8 +471,6 @@ run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
 }
 
 /*
- * See bt_tree.h, ax_compact.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */

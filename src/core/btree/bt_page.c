@@ -67,7 +67,7 @@ move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 /* ---- search ---- */
 
 /*
- * See bt_page.h.  As a rule one entry has the head, or all of a page of
+ * As a rule one entry has the head, or all of a page of
  * duplicates.
  *
  * Arguments: a position and a range of places; in registers as far as they
@@ -134,9 +134,6 @@ bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 
 /* ---- views ---- */
 
-/*
- * Entry i of a page.  The view points into the page.
- */
 void
 bt_get(const bt_page *p, int i, bt_view *v)
 {
@@ -174,9 +171,6 @@ bt_get(const bt_page *p, int i, bt_view *v)
 	}
 }
 
-/*
- * A key that lies in one piece.
- */
 void
 bt_key_view(const uint8_t *key, uint32_t len, bt_blob *blob, bt_view *v)
 {
@@ -188,9 +182,6 @@ bt_key_view(const uint8_t *key, uint32_t len, bt_blob *blob, bt_view *v)
 	v->blob = blob;
 }
 
-/*
- * Bytes [from, from + len) of a key.
- */
 void
 bt_view_bytes(const bt_view *v, uint32_t from, uint32_t len, uint8_t *out)
 {
@@ -231,9 +222,6 @@ view_byte(const bt_view *v, uint32_t i)
 	return v->r[i - v->hn];
 }
 
-/*
- * How many bytes two keys begin with alike.
- */
 uint32_t
 bt_common(const bt_view *a, const bt_view *b)
 {
@@ -255,9 +243,6 @@ blob_size(uint32_t len)
 	return (uint32_t) offsetof(bt_blob, bytes) + len;
 }
 
-/*
- * A copy of a long key; NULL without memory.
- */
 bt_blob *
 bt_blob_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
@@ -271,14 +256,12 @@ bt_blob_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return b;
 }
 
-/* Give back one that nobody saw. */
 void
 bt_blob_free(ax_ctx *cx, ax_store *s, bt_blob *b)
 {
 	ax_unalloc(cx, s, b, blob_size(b->len));
 }
 
-/* One that was unlinked; a record is reserved. */
 void
 bt_blob_retire(ax_ctx *cx, ax_store *s, bt_blob *b)
 {
@@ -377,9 +360,6 @@ plan_page(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen, uin
 		(plen > 0 && plan_with(size, inner, v, n, 0, spare, pl));
 }
 
-/*
- * Do n keys with such a prefix fit in one page?
- */
 bool
 bt_fits(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen)
 {
@@ -442,16 +422,12 @@ fill_entry(bt_page *p, int i, const bt_view *v)
 	}
 }
 
-/*
- * Memory for a page; NULL when there is none.
- */
 bt_page *
 bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve)
 {
 	return ax_alloc(cx, s, bt_page_size(s, level), may_reserve);
 }
 
-/* Give memory back that was not made a page. */
 void
 bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 {
@@ -516,7 +492,6 @@ uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
 		AX_COUNT(cx, s, leaves, -1);
 }
 
-/* Give back a private page; its blobs stay. */
 void
 bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
 {
@@ -524,7 +499,6 @@ bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
 	ax_unalloc(cx, s, p, p->size);
 }
 
-/* A page that was unlinked; its blobs stay; a record is reserved. */
 void
 bt_retire(ax_ctx *cx, ax_store *s, bt_page *p)
 {
@@ -586,10 +560,6 @@ compact(bt_page *p)
 	bt_st(&p->dead, 0);
 }
 
-/*
- * Put a key in at place i; inner: "right" becomes the child behind it.  False
- * when the page's layout has no place for it: then it must be copied or split.
- */
 bool
 bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 {
@@ -632,9 +602,6 @@ bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 	return true;
 }
 
-/*
- * Take key i out; inner: with the child behind it.  Its blob is the caller's.
- */
 void
 bt_del(bt_page *p, int i)
 {
@@ -662,9 +629,6 @@ bt_del(bt_page *p, int i)
 	bt_st(&p->n, (uint16_t) (n - 1));
 }
 
-/*
- * Bytes of the page that its keys take, in its present layout.
- */
 uint32_t
 bt_used(const bt_page *p)
 {
@@ -676,7 +640,6 @@ bt_used(const bt_page *p)
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead);
 }
 
-/* The page that a latch word is the first of. */
 uint32_t
 bt_object_bytes(const ax_word *w)
 {

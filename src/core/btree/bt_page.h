@@ -382,11 +382,14 @@ bt_below(_Atomic uint64_t *heads, int n, uint64_t h)
 	return (int) (at - heads) + (bt_ld(at) < h);
 }
 
-/*
- * Several entries, or one that must be looked at: those from base on have the
- * head h.  As bt_find.
- */
+/* The bytes of the page whose latch word this is, for elision. */
 extern uint32_t bt_object_bytes(const ax_word *w);
+
+/*
+ * Entries from base on have the head h: bt_find() among them.
+ *
+ * Returns: as bt_find(), with *same; -1: the page changed.
+ */
 extern int bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 					   const uint8_t *k, uint32_t len, bool after, bool *same);
 
@@ -465,25 +468,96 @@ bt_child_inside(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_
 
 /* ---- bt_page.c: pages that are latched, or nobody else's yet ---- */
 
+/*
+ * Entry i of a page that is latched, private or a copy, in pieces.  A key in pieces
+ * points into the page.
+ */
 extern void bt_get(const bt_page *p, int i, bt_view *v);
+
+/* Copy bytes [from, from + len) of a key in pieces to out. */
 extern void bt_view_bytes(const bt_view *v, uint32_t from, uint32_t len, uint8_t *out);
+
+/* How many bytes two keys begin with alike. */
 extern uint32_t bt_common(const bt_view *a, const bt_view *b);
+
+/* A key of bytes, or (blob not NULL) of a long key's object, as pieces. */
 extern void bt_key_view(const uint8_t *key, uint32_t len, bt_blob *blob, bt_view *v);
+
+/*
+ * Put a key at place i of a latched or private page, in its layout; right: the child
+ * behind it (inner), or NULL.
+ *
+ * Returns: false when the layout has no room for it; the entries are as they were.
+ */
 extern bool bt_put(bt_page *p, int i, const bt_view *v, bt_page *right);
+
+/*
+ * Take entry i out of a latched or private page; of an inner one with the child behind
+ * it.  Its long key is the caller's.
+ */
 extern void bt_del(bt_page *p, int i);
+
+/* Bytes of a page that its entries take. */
 extern uint32_t bt_used(const bt_page *p);
+
+/* Do n entries fit into a page of "size" bytes, of whose range plen bytes are known? */
 extern bool bt_fits(uint32_t size, bool inner, const bt_view *v, int n, uint32_t plen);
+
+/*
+ * Memory for a page of this level, not a page yet.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is none.
+ */
 extern bt_page *bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve);
+
+/* Give such memory back, or a page that nobody saw; NULL: nothing. */
 extern void bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p);
+
+/*
+ * Make memory a page of n entries (and n + 1 children), whose range has this prefix.
+ * The layout suits them, with "spare" bytes of the heap left free.  The entries must
+ * fit (bt_fits).  Takes long keys over.  Counted.
+ */
 extern void bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v,
 					 int n, bt_page *const *child, const uint8_t *prefix, uint32_t plen,
 					 uint32_t spare);
+
+/* Give a page back that nobody saw; its long keys are not its own. */
 extern void bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p);
+
+/*
+ * Retire an obsolete page; its long keys are not retired.
+ *
+ * Epoch: inside; a record is reserved.
+ */
 extern void bt_retire(ax_ctx *cx, ax_store *s, bt_page *p);
+
+/*
+ * The shortest key that is behind "left" and not behind "right", as pieces that point
+ * to buf or to an object of its own.
+ *
+ * Returns: false when there is no memory.
+ */
 extern bool bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_view *right,
 						 uint8_t *buf, bt_view *sep);
+
+/*
+ * An object for a long key.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is no memory.
+ */
 extern bt_blob *bt_blob_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* Give back a long key that nobody saw. */
 extern void bt_blob_free(ax_ctx *cx, ax_store *s, bt_blob *b);
+
+/*
+ * Retire a long key that was unlinked.
+ *
+ * Epoch: inside; a record is reserved.
+ */
 extern void bt_blob_retire(ax_ctx *cx, ax_store *s, bt_blob *b);
 
 #endif							/* BT_PAGE_H */

@@ -210,9 +210,6 @@ merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 }
 
 /*
- * After a removal: merge what is nearly empty on the way to the key, from the
- * leaf upwards.  Gives up where it cannot have its way.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */
@@ -252,8 +249,6 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 }
 
 /*
- * Remove one key, TID included.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  * Returns: AX_BUSY or AX_NOMEM: nothing was removed.

@@ -165,8 +165,6 @@ find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g
 }
 
 /*
- * Is this very key there?  AX_OK or AX_NOTFOUND.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */
@@ -278,8 +276,6 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
 }
 
 /*
- * See bt_tree.h, ax_lookup.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes those of a path.
  * Arguments: an operation of every structure: where, the keys, and where the
@@ -411,7 +407,7 @@ go_down(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 }
 
 /*
- * See bt_tree.h.  The inserts that follow go by themselves, and rely on nothing
+ * The inserts that follow go by themselves, and rely on nothing
  * that was read here.
  *
  * Epoch: inside.
@@ -428,7 +424,7 @@ bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 }
 
 /*
- * See bt_tree.h, ax_lookup_many.  When all have got to their leaves, these are
+ * When all have got to their leaves, these are
  * read in the keys' order.  A look-up that did not get there, or whose leaf
  * changed, is done again by itself.
  *
@@ -813,7 +809,6 @@ run(scan *sc)
 	return r;
 }
 
-/* See bt_tree.h, ax_scan. */
 ax_status
 bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {

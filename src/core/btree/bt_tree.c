@@ -18,9 +18,6 @@
 #define ABOVE AX_CHANGED		/* there is no room in the parent */
 
 /*
- * Let go of frames from "from" on; all of them and the root's word when it is
- * negative.
- *
  * Latches: gives back those of the guards, unchanged; without latches it ends
  * the samples.
  */
@@ -134,9 +131,6 @@ bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo, const bt_view
 	return p ? bt_prefix(p) : buf;
 }
 
-/*
- * Point to another page in frame k's place; what holds the pointer is latched.
- */
 void
 bt_publish(ax_store *s, bt_path *t, int k, bt_page *p)
 {
@@ -184,7 +178,6 @@ copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view
 	return 1;
 }
 
-/* Memory for a page that was, or was not yet, made one. */
 void
 bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 {
@@ -194,7 +187,6 @@ bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built)
 		bt_unalloc(cx, s, level, p);
 }
 
-/* Memory for a page of this level; false: there is none. */
 bool
 bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve)
 {
@@ -208,7 +200,6 @@ bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve)
 	return true;
 }
 
-/* Free what was made for a change and not used. */
 void
 bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch)
 {
@@ -790,8 +781,6 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 }
 
 /*
- * Insert at least the first of n rising keys.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */
@@ -832,9 +821,6 @@ bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	return AX_OK;
 }
 
-/*
- * Insert one key, TID included.
- */
 ax_status
 bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {

@@ -142,7 +142,22 @@ bt_start(ax_ctx *cx, ax_store *s, ax_guard *g, bt_page **root, const ax_mode mod
 	return ax_valid(g, mode) ? AX_OK : AX_STALE;
 }
 
+/*
+ * Let go of the frames of a path from "from" on; negative: of all, and of the root's
+ * word.  Nothing was changed under them.
+ */
 extern void bt_close(ax_ctx *cx, bt_path *t, int from);
+
+/*
+ * From the root to the leaf in which the position lies, as t says: pess, all, write.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.  On AX_OK the guards of the path are open: samples, or,
+ * pessimistically, latches of the last two pages (t->all: of all).  Under OptiQL a
+ * leaf that is to be written is latched and shared.
+ * Returns: AX_OK, t->n frames (0: the tree is empty); AX_STALE: start over; AX_BUSY.
+ * Unless AX_OK nothing is held.
+ */
 extern ax_status bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key,
 							uint32_t len, bool after);
 /* ---- a change ----
@@ -199,7 +214,20 @@ bt_plan(bt_change *ch, ax_guard *g, bt_page *goes)
 	ch->at[ch->n++].goes = goes;
 }
 
+/*
+ * Free what was made for a change and not used.
+ *
+ * Latches: none is given back.
+ */
 extern void bt_forget(ax_ctx *cx, ax_store *s, bt_change *ch);
+
+/*
+ * A change does not come about: let go of its plan and of the path, then free what was
+ * made for it.
+ *
+ * Epoch: inside.
+ * Returns: x.
+ */
 extern ax_status bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
 	__attribute__((cold));
 
@@ -266,41 +294,102 @@ bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch, const bt_more *more)
 		bt_blob_retire(cx, s, more->blobs[i]);
 }
 
+/*
+ * The bytes that all keys of a range below frame k's parent begin with: those that its
+ * ends have in common, or else the page's.  within: the range lies in that of frame
+ * k's page.
+ *
+ * Returns: where they are, in buf (BT_MAX_PLEN) or in a page; *plen.
+ */
 extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo,
 									  const bt_view *hi, bool has_hi, bool within,
 									  uint8_t *buf, uint32_t *plen);
+
+/* Free memory for a page, which was (built) or was not yet made one. */
 extern void bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built);
+
+/*
+ * Memory for a page of this level, noted in the change.
+ *
+ * Epoch: inside.
+ * Returns: false when there is none.
+ */
 extern bool bt_make(ax_ctx *cx, ax_store *s, bt_change *ch, int level, bool may_reserve);
+
+/*
+ * Point to page p in frame k's place, by one store; the word that guards the pointer
+ * is latched.
+ */
 extern void bt_publish(ax_store *s, bt_path *t, int k, bt_page *p);
 
+/* The engines' insert. */
 extern ax_status bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/*
+ * The engines' insert_sorted.  Keys that follow the first into its leaf go in under
+ * one latch.
+ */
 extern ax_status bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
 
 /* ---- bt_remove.c ---- */
+
+/* The engines' remove.  Needs no memory, but a record for a long key. */
 extern ax_status bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/*
+ * After a removal: merge pages that are nearly empty on the way to the key, from the
+ * leaf upwards.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Note: no failure of anything if it cannot be done.
+ */
 extern void bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* ---- bt_compact.c ---- */
+
+/* The engines' compact. */
 extern ax_status bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 
 /* ---- bt_scan.c ---- */
+
+/* The engines' contains. */
 extern ax_status bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* The engines' lookup. */
 extern ax_status bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+
+/* The engines' lookup_many; n <= AX_GROUP. */
 extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								const uint32_t *lens, uint32_t len, uint32_t n,
 								uint64_t *tids, uint32_t max, uint32_t *counts,
 								uint32_t *done);
-/* Ask for the pages of keys that are to be inserted. */
+
+/*
+ * The engines' look_ahead: asks for the pages of keys that are to be inserted.
+ * Decides nothing.
+ */
 extern void bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						  const uint32_t *lens, uint32_t n);
+
+/* The engines' scan. */
 extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- bt_bulk.c, bt_check.c ---- */
+
+/*
+ * The engines' load.
+ *
+ * Epoch: inside; now and then another one.  On AX_STALE outside.
+ * Latches: the root's word for the publication.
+ */
 extern ax_status bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+
+/* The engines' check. */
 extern ax_status bt_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 
 #endif							/* BT_TREE_H */

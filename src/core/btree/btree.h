@@ -9,7 +9,10 @@
 
 #include "core/base/ax_internal.h"
 
+/* Optimistic latch coupling. */
 extern const ax_engine ax_engine_btree_olc;
+
+/* Leaves are latched through a queue of writers. */
 extern const ax_engine ax_engine_btree_optiql;
 
 #endif							/* AX_BTREE_H */

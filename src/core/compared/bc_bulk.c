@@ -123,8 +123,6 @@ fail:
 }
 
 /*
- * See bc_page.h, ax_load.
- *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.

@@ -73,7 +73,6 @@ check_image(walk *w, const uint8_t *image, int level)
 		complain(w, "a heap that does not add up", m);
 }
 
-/* See bc_page.h, ax_check. */
 ax_status
 bc_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {

@@ -399,8 +399,6 @@ move_root(work *w, int *objs)
 }
 
 /*
- * See bc_page.h, ax_compact.
- *
  * Long: one step of the walk, by the level of the page that it comes to.
  */
 ax_status

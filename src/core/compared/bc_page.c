@@ -10,7 +10,6 @@
 
 /* ---- images: private memory ---- */
 
-/* An image without entries. */
 void
 bc_clear(uint8_t *image, uint32_t size, int level)
 {
@@ -21,7 +20,6 @@ bc_clear(uint8_t *image, uint32_t size, int level)
 	m->heap = (uint16_t) size;
 }
 
-/* Entry i, pointing into the image. */
 void
 bc_get(const uint8_t *image, uint32_t i, bc_entry *e)
 {
@@ -43,7 +41,6 @@ bc_get(const uint8_t *image, uint32_t i, bc_entry *e)
 	}
 }
 
-/* Make it entry i.  False: there is no room. */
 bool
 bc_put(uint8_t *image, uint32_t i, const bc_entry *e)
 {
@@ -71,7 +68,6 @@ bc_put(uint8_t *image, uint32_t i, const bc_entry *e)
 	return true;
 }
 
-/* Entries [lo, hi) of one image behind those of another. */
 bool
 bc_append(uint8_t *to, const uint8_t *from, uint32_t lo, uint32_t hi)
 {
@@ -86,7 +82,6 @@ bc_append(uint8_t *to, const uint8_t *from, uint32_t lo, uint32_t hi)
 	return true;
 }
 
-/* Is it a child of the inner page that this is the image of? */
 bool
 bc_has_child(const uint8_t *image, const bc_page *child)
 {
@@ -106,8 +101,6 @@ bc_has_child(const uint8_t *image, const bc_page *child)
 /* ---- pages ---- */
 
 /*
- * A page that nobody else sees yet; NULL: no memory.
- *
  * Epoch: inside.
  * Latches: none, as ax_alloc().
  */
@@ -117,7 +110,6 @@ bc_alloc(ax_ctx *cx, ax_store *s, bool may_reserve)
 	return ax_alloc(cx, s, s->page_size, may_reserve);
 }
 
-/* Give back one that nobody saw. */
 void
 bc_unalloc(ax_ctx *cx, ax_store *s, bc_page *p)
 {
@@ -156,7 +148,6 @@ bc_ready(ax_store *s, bc_page *p)
 						  memory_order_release);
 }
 
-/* Fill one that was allocated, and let readers in. */
 void
 bc_open(ax_store *s, bc_page *p, const uint8_t *image)
 {
@@ -164,7 +155,6 @@ bc_open(ax_store *s, bc_page *p, const uint8_t *image)
 	bc_ready(s, p);
 }
 
-/* Make this the contents of a page that is latched. */
 void
 bc_store(bc_page *p, const uint8_t *image, uint32_t size)
 {
@@ -175,9 +165,6 @@ bc_store(bc_page *p, const uint8_t *image, uint32_t size)
 }
 
 /*
- * Copy a page's image: AX_OK, what the page was at the version in g.  AX_STALE:
- * it changed, or is none.  AX_BUSY.
- *
  * Epoch: inside.
  * Latches: none.
  */

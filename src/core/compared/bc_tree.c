@@ -61,7 +61,6 @@ turn_other(ax_ctx *cx, uint64_t turn)
 	return turn != 0 && (turn & TURN_SLOT) != turn_mine(cx) && turn >> 20 > turn_now(cx);
 }
 
-/* Is it the turn of somebody else than this process, who is to change nothing now? */
 bool
 bc_others_turn(ax_ctx *cx, ax_store *s)
 {
@@ -102,8 +101,6 @@ enter_in_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -129,8 +126,6 @@ ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
 /* ---- steps ---- */
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -252,8 +247,6 @@ count_restart(ax_ctx *cx, ax_store *s, ax_status x)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -289,8 +282,6 @@ ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -311,8 +302,6 @@ ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -389,8 +378,6 @@ down_to(ax_ctx *cx, ax_cpath *p, const void *child)
 }
 
 /*
- * See ax_cmp.h.
- *
  * An address is compared with those in the tree, and never followed.
  *
  * Epoch: enters and leaves.
@@ -447,8 +434,6 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  * Arguments: an entry's place, and a buffer.
@@ -533,7 +518,6 @@ follow(work *w, int k, const uint8_t *image)
 	f->version = (f->version & AX_VERSION_MASK) + AX_VERSION_ONE;
 }
 
-/* The root; its word is latched. */
 void
 bc_set_root(ax_store *s, bc_page *root, int level)
 {
@@ -793,8 +777,6 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: waits for others' turns outside, enters and leaves.
  * Latches: none on entry and on return; takes those of the place by one try
  * each.
@@ -936,9 +918,6 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 }
 
 /*
- * A root with one child is not needed.  At best: a root that is latched, or has
- * changed, stays.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; takes the root's word and page by one try
  * each.
@@ -1006,8 +985,6 @@ merge_up(work *w, int k)
 }
 
 /*
- * See ax_cmp.h.
- *
  * Epoch: waits for others' turns outside, enters and leaves.
  * Latches: none on entry and on return; takes those of the place by one try
  * each.

@@ -12,11 +12,6 @@
  */
 #include "bc_page.h"
 
-/*
- * A call begins: what has left the tree since the last one goes off the path, with
- * what was below it.  The others stay pages until the epoch ends.  image: room for
- * one.  AX_OK, AX_BUSY.
- */
 ax_status
 bc_walk_on(ax_ctx *cx, ax_store *s, ax_walk *k, uint8_t *image)
 {
@@ -40,11 +35,6 @@ bc_walk_on(ax_ctx *cx, ax_store *s, ax_walk *k, uint8_t *image)
 }
 
 /*
- * The page that comes next: the root, or the next child of the lowest page of the
- * path.  The image of that page is then there, and *above guards the pointer.
- * AX_NOTFOUND: there is none, and the path is shorter by one.  AX_STALE: something
- * changed.  AX_BUSY.
- *
  * Latches: none.
  */
 ax_status

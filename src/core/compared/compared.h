@@ -10,6 +10,10 @@
 
 #include "core/base/ax_internal.h"
 
+/*
+ * The table of what needs no order: load, compaction, check.  Its other functions
+ * panic; callers go by ax_cmp.h.
+ */
 extern const ax_engine ax_engine_btree_compared;
 
 #endif							/* AX_COMPARED_H */

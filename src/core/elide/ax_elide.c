@@ -25,7 +25,7 @@
  *
  *	- only whole calls under a coarse latch.  Two writes of one leaf change its
  *	  latch's version, both, so no transaction lets them go on together; it costs more
- *	  than the latch that it spares (src/README.md has the figures);
+ *	  than the latch that it spares (doc/internals/measured.md has the figures);
  *	- only since a process found that latch taken.  A process that has met nobody in
  *	  AX_ELIDE_LOOK calls makes all take it again: if it is contended still, somebody
  *	  finds it taken;
@@ -47,7 +47,6 @@ static const char *const site_names[AX_SITES] = {
 	"node_insert", "node_delete", "split", "tail_flush"
 };
 
-/* See ax.h. */
 const char *
 ax_site_name(ax_site site)
 {
@@ -258,7 +257,6 @@ wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 	return true;
 }
 
-/* See ax_elide.h. */
 bool
 ax_elide_instead(ax_ctx *cx, ax_store *s)
 {
@@ -279,7 +277,6 @@ by_hand(const ax_elide_ctx *e)
 	return ax_unlikely(e->by != NULL) && e->by->undoes;
 }
 
-/* See ax_elide.h. */
 __attribute__((cold)) void
 ax_elide_pass(ax_ctx *cx)
 {
@@ -297,7 +294,6 @@ pass(ax_ctx *cx)
 		ax_elide_pass(cx);
 }
 
-/* See ax_elide.h: a call begins. */
 __attribute__((cold)) void
 ax_elide_frame(ax_ctx *cx, const void *frame)
 {
@@ -459,8 +455,6 @@ join(ax_ctx *cx, ax_guard *g)
 }
 
 /*
- * See ax_elide.h.
- *
  * Latches: the guard's word is latched on true, in a section or without one.
  */
 bool
@@ -537,8 +531,6 @@ settle(ax_ctx *cx)
 }
 
 /*
- * See ax_elide.h.
- *
  * Latches: gives the guard's back; the last one ends the section.
  */
 void
@@ -641,7 +633,6 @@ begin_coarse(ax_ctx *cx, ax_store *s, ax_site site, bool write)
 	return AX_TX_STARTED;
 }
 
-/* See ax_elide.h. */
 bool
 ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const uint8_t *key,
 				uint32_t len)
@@ -680,8 +671,6 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 }
 
 /*
- * See ax_elide.h.
- *
  * Latches: gives the coarse latch back, unless it was only read.
  */
 void
@@ -739,7 +728,6 @@ static const ax_section_calls processor = {
 
 /* ---- what callers see --------------------------------------------------------------- */
 
-/* See ax.h. */
 void
 ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting, const ax_provider *by,
 			   const char *how)
@@ -759,7 +747,6 @@ ax_elide_setup(ax_ctx *cx, const ax_hardware *hw, ax_elide_option setting, const
 	e->queue = e->flushing = false;
 }
 
-/* See ax_elide.h. */
 const ax_elide_host ax_elide_offers = {
 	.ctx_bytes = sizeof(ax_ctx_body),
 	.wake = ax_word_wake,
@@ -768,8 +755,6 @@ const ax_elide_host ax_elide_offers = {
 };
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -786,7 +771,6 @@ ax_tree_set_elision(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_elide_option option
 	return AX_OK;
 }
 
-/* See ax_elide.h. */
 bool
 ax_elide_active(ax_ctx *cx, ax_store *s)
 {
@@ -838,8 +822,6 @@ sum_site(struct ax_elide_shared *sh, ax_site site, ax_site_info *o)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */

@@ -51,38 +51,85 @@ struct ax_guard;
 		if (ax_unlikely(ax_body(cx)->elide.on)) \
 			ax_elide_frame((cx), &(local)); \
 	} while (0)
+
+/*
+ * A call that may change a tree begins, inside the epoch: "frame" is the address of a
+ * variable of its own.  Forgotten when the call leaves the epoch.
+ */
 extern void ax_elide_frame(ax_ctx *cx, const void *frame);
 
 /*
- * ax_guard_lock where elision is on: latched, or in a transaction in which it is
- * as good as latched.
+ * ax_guard_lock_at() where elision is on.  Begins a section, if nothing is latched
+ * yet, or joins the one that is open.  May come back a second time, undone, with
+ * memory as it was.
+ *
+ * Latches: the guard's word on true, in a transaction or without one; on false the
+ * operation starts over.
  */
 extern bool ax_elide_lock(ax_ctx *cx, struct ax_guard *g, ax_site site);
 
-/* Let go of a guard that was locked in a section. */
+/*
+ * Let go of a guard that was locked in a section.  The last one ends the section:
+ * commits it, counts, and retires what was put off.  kill: the object is obsolete from
+ * now on.
+ *
+ * Latches: gives the guard's back.
+ */
 extern void ax_elide_close(ax_ctx *cx, struct ax_guard *g, bool changed, bool kill);
 
-/* Should a leaf that is to be written be latched by a section, not in its queue? */
+/*
+ * Should a leaf that is to be written be latched by a section, and not in its queue?
+ * Not by a process that was refused once, nor with a latch held.
+ */
 extern bool ax_elide_instead(ax_ctx *cx, ax_store *s);
 
 /*
- * A whole call under a coarse latch.  True: it runs as a section, which
- * ax_elide_coarse_end() ends; else take the latch.  frame: the caller's.
+ * A whole call under a coarse latch.  key: some key on its way, whose lines are
+ * touched after an abort of status 0, or NULL.  frame: the caller's.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.
+ * Returns: true, it runs as a section, which ax_elide_coarse_end() ends; else the
+ * caller takes the latch.
  */
 extern bool ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame,
 							const uint8_t *key, uint32_t len);
+
+/*
+ * Commit the section of a whole call, count it, and retire what was put off.
+ *
+ * Latches: gives the coarse latch back, unless a transaction only read that it was
+ * open.
+ */
 extern void ax_elide_coarse_end(ax_ctx *cx, ax_store *s);
 
-/* Are latched sections of the store tried as transactions? */
+/*
+ * Are latched sections of the store tried as transactions, by this process, its
+ * setting and the store's option?
+ */
 extern bool ax_elide_active(ax_ctx *cx, ax_store *s);
 
 /* ax_elide_rtm.c */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(AX_MAP_RWLOCKS)
 #define AX_RTM 1
 #endif
+
+/*
+ * XBEGIN.  May come back once more, with registers and memory as they were, after its
+ * caller has returned.
+ *
+ * Returns: AX_TX_STARTED, or the status of the abort.  Without RTM in the build: 0.
+ */
 extern uint32_t ax_rtm_begin(void);
+
+/* XEND: commit.  Only in a transaction. */
 extern void ax_rtm_end(void);
-extern void ax_rtm_abort(uint32_t code);	/* AX_TX_BUSY, _STALE or _REFUSED */
+
+/*
+ * XABORT with AX_TX_BUSY, AX_TX_STALE or, for any other code, AX_TX_REFUSED.  Does not
+ * return from a transaction.
+ */
+extern void ax_rtm_abort(uint32_t code);
 
 /* ---- a provider, in place of the processor ---- */
 
@@ -114,7 +161,10 @@ struct ax_provider
 	void		(*pass) (ax_ctx *cx);
 };
 
-/* Tell a provider that undoes sections: what was allocated is not to be undone. */
+/*
+ * The allocations made so far are about to be published without a section.  Tells a
+ * provider that undoes sections that they are not to be undone.
+ */
 extern void ax_elide_pass(ax_ctx *cx);
 
 /* The core's functions, for a provider that is in another library. */
@@ -126,6 +176,7 @@ typedef struct ax_elide_host
 	const char *(*site_name) (ax_site site);
 } ax_elide_host;
 
+/* The core's functions, for a provider that is in another library. */
 extern const ax_elide_host ax_elide_offers;
 
 #endif							/* AX_ELIDE_H */

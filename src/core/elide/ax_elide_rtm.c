@@ -95,7 +95,6 @@ ax_rtm_abort(uint32_t code)
 
 #endif							/* AX_RTM */
 
-/* See ax.h. */
 void
 ax_hardware_probe(ax_hardware *out)
 {
@@ -119,7 +118,6 @@ ax_hardware_probe(ax_hardware *out)
 #endif
 }
 
-/* See ax.h. */
 void
 ax_hardware_force(ax_hardware *out)
 {

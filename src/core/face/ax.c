@@ -49,8 +49,6 @@ insert_one(ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -82,8 +80,6 @@ worth_looking_ahead(ax_store *st)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -123,8 +119,6 @@ ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -151,8 +145,6 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -185,8 +177,6 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -223,8 +213,6 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -259,8 +247,6 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -283,8 +269,6 @@ ax_settle(ax_ctx *cx, ax_tree *t, uint64_t gen, bool all)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -305,7 +289,6 @@ ax_catch_up(ax_ctx *cx, ax_tree *t, uint64_t gen)
 	return r;
 }
 
-/* See ax.h. */
 bool
 ax_compact_due(uint64_t bytes, uint64_t live)
 {
@@ -313,8 +296,6 @@ ax_compact_due(uint64_t bytes, uint64_t live)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -333,8 +314,6 @@ ax_held(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t *bytes, uint64_t *live)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
@@ -361,8 +340,6 @@ ax_compact(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_compaction *c)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -398,8 +375,6 @@ lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  * Arguments: an operation of every structure: where, the keys, and where the
@@ -420,8 +395,6 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  * Arguments: an operation of every structure: where, the keys, and where the
@@ -474,8 +447,6 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -495,8 +466,6 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */

@@ -94,8 +94,6 @@ exact_node(est *E, uint64_t first, uint64_t count, uint32_t off, int depth)
 }
 
 /*
- * See ax.h.
- *
  * Arguments: a sample, what it stands for, and memory.
  */
 uint64_t

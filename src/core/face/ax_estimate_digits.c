@@ -9,7 +9,6 @@
 
 /* ---- draws ---- */
 
-/* A random number from 0 to 1 (xorshift64*). */
 double
 est_random(est *E)
 {
@@ -22,7 +21,6 @@ est_random(est *E)
 	return (double) ((x * UINT64_C(0x2545F4914F6CDD1D)) >> 11) / 9007199254740992.0;
 }
 
-/* A count whose mean is this. */
 double
 est_draw(est *E, double mean)
 {
@@ -121,7 +119,6 @@ est_alphabet(uint32_t draws, int seen, int most)
 	return lo;
 }
 
-/* Shares of the digits that end no column.  Few counts are smoothed. */
 void
 est_shares(const est_digits *d, double share[256])
 {
@@ -196,7 +193,6 @@ est_shares(const est_digits *d, double share[256])
 	}
 }
 
-/* Rows of the values that end at this position, over their digits. */
 void
 est_values(est *E, double rows, est_digits *d, uint32_t most_met, double out[256])
 {
@@ -248,7 +244,6 @@ est_values(est *E, double rows, est_digits *d, uint32_t most_met, double out[256
 	}
 }
 
-/* So many things, each on its own, over digits with these shares. */
 void
 est_scatter(est *E, double n, const double share[256], double out[256])
 {
@@ -275,7 +270,6 @@ est_scatter(est *E, double n, const double share[256], double out[256])
 	}
 }
 
-/* The runs that the samples of a group came with. */
 void
 est_runs_of(const est *E, const est_range *r, est_runs *out)
 {

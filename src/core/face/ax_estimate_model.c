@@ -564,7 +564,6 @@ est_node(est *E, const est_group *group, const est_runs *runs, double weight, in
 		est_siblings(E, &at, runs, weight, depth);
 }
 
-/* See ax_estimate.h. */
 void
 est_model(est *E, const est_range *sample, double total)
 {

@@ -106,7 +106,6 @@ lump_fixed(const est_lump *l)
 	return l->same && l->bytes <= 255.0 * l->n;
 }
 
-/* As rt_leaf_fits. */
 bool
 est_fits(const est_lump *l)
 {
@@ -119,7 +118,6 @@ est_fits(const est_lump *l)
 	return rt_var_slots_off(l->n) + 4.0 * l->n + l->bytes <= RT_VAR_BYTES;
 }
 
-/* As rt_leaf_new, with room for cap entries. */
 uint32_t
 est_leaf_size(const est_lump *l, int cap)
 {
@@ -149,7 +147,6 @@ est_leaf(est *E, const est_lump *l, int cap, double weight)
 	est_object(E, est_leaf_size(l, cap), weight);
 }
 
-/* The first key from i on with another byte at "off". */
 uint64_t
 est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 {
@@ -176,7 +173,6 @@ est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 	return hi;
 }
 
-/* First position from off on where the ends of a sorted range differ. */
 uint32_t
 est_common(const est *E, const est_range *r, uint32_t off)
 {
@@ -191,7 +187,6 @@ est_common(const est *E, const est_range *r, uint32_t off)
 	return off;
 }
 
-/* Entries that lie too deep for nodes to be looked at: leaves, half full. */
 void
 est_deep(est *E, double n, double rest, double weight)
 {

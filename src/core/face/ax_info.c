@@ -63,8 +63,6 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  */
 ax_status
@@ -82,8 +80,6 @@ ax_info(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tree_info *out)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  */
 ax_status

@@ -14,8 +14,6 @@
 #include "face.h"
 
 /*
- * See ax.h.
- *
  * Epoch: none is entered.
  * Latches: takes the handles', and inside it the page pool's.
  */
@@ -51,8 +49,6 @@ ax_tree_alloc(ax_ctx *cx)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: none is entered.
  * Latches: takes the handles'.
  */
@@ -83,21 +79,18 @@ static const ax_engine *const engines[AX_STRUCTURES] = {
 	[AX_HYDRA_MVRLU] = &ax_engine_hydra_mvrlu
 };
 
-/* See ax.h. */
 const char *
 ax_structure_name(ax_structure s)
 {
 	return engines[s]->structure;
 }
 
-/* See ax.h. */
 const char *
 ax_structure_sync(ax_structure s)
 {
 	return engines[s]->sync;
 }
 
-/* See ax.h. */
 bool
 ax_structure_is_btree(ax_structure s)
 {
@@ -105,7 +98,6 @@ ax_structure_is_btree(ax_structure s)
 		s == AX_BTREE_COMPARED;
 }
 
-/* See ax.h. */
 bool
 ax_structure_is_hydra(ax_structure s)
 {
@@ -113,14 +105,12 @@ ax_structure_is_hydra(ax_structure s)
 		s == AX_HYDRA_MVRLU;
 }
 
-/* See ax.h. */
 bool
 ax_can_load_share(ax_structure s)
 {
 	return engines[s]->load_share != NULL;
 }
 
-/* See ax.h. */
 ax_status
 ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 			 uint32_t page_size, uint64_t *gen)
@@ -148,7 +138,6 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 	return AX_OK;
 }
 
-/* See ax.h. */
 void
 ax_tree_close(ax_ctx *cx, ax_tree *t)
 {
@@ -166,7 +155,6 @@ ax_tree_close(ax_ctx *cx, ax_tree *t)
 	ax_stack_push(&a->dying, (ax_stack_node *) (void *) &st->dying_next);
 }
 
-/* From the handle: the store itself may be read inside an epoch only. */
 uint64_t
 ax_tree_gen(const ax_tree *t)
 {
@@ -174,8 +162,6 @@ ax_tree_gen(const ax_tree *t)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -192,21 +178,18 @@ ax_tree_set_cap(ax_ctx *cx, ax_tree *t, uint64_t gen, uint64_t max_bytes)
 	return AX_OK;
 }
 
-/* See ax.h. */
 bool
 ax_nomem_was_cap(const ax_ctx *cx)
 {
 	return ax_body(cx)->cap_hit;
 }
 
-/* See ax.h. */
 ax_group *
 ax_nomem_group(const ax_ctx *cx)
 {
 	return ax_body(cx)->group_hit;
 }
 
-/* See ax.h. */
 void
 ax_tree_set_groups(ax_tree *t, ax_group *const groups[AX_GROUPS])
 {

@@ -9,8 +9,13 @@
 
 #include "core/base/ax_internal.h"
 
+/* The adaptive radix tree under one latch: ax_engine_art_olc within. */
 extern const ax_engine ax_engine_art_coarse;
+
+/* The B+-tree under one latch: ax_engine_btree_olc within. */
 extern const ax_engine ax_engine_btree_coarse;
+
+/* HydraList under one latch: ax_engine_hydra_olc within. */
 extern const ax_engine ax_engine_hydra_coarse;
 
 #endif							/* AX_FACE_H */

@@ -91,35 +91,146 @@ hm_ask_for(const hy_node *n)
 }
 
 /* ---- hm_list.c ---- */
+
+/*
+ * Memory for a version, to be filled.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is none.
+ */
 extern hm_ver *hm_make_ver(ax_ctx *cx, ax_store *s, bool may_reserve);
+
+/* Give back a version that nobody saw; NULL: nothing. */
 extern void hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v);
+
+/*
+ * Put a version in a header, pending; nobody takes it before its commit.  lead: the
+ * version whose stamp decides of several, which was published before; NULL: its own.
+ *
+ * Latches: the node's is held, or nobody else knows of it.
+ */
 extern void hm_publish(hy_node *n, hm_ver *v, hm_ver *lead);
+
+/*
+ * All versions of a change are published, and are there from one moment on: marks the
+ * lead, draws the next stamp, and puts it there.
+ *
+ * Latches: those of all nodes of the change are held.
+ */
 extern void hm_commit(hy_list *t, hm_ver *lead);
+
+/*
+ * After the commit: a version that was led gets the stamp itself, for the lead goes
+ * its own way.
+ *
+ * Latches: the lead's node's is held.
+ */
 extern void hm_led(hm_ver *v);
+
+/*
+ * The node's version of a moment.  Ends a commit that it meets marked.
+ *
+ * Epoch: inside.
+ * Returns: NULL, the node came later.
+ */
 extern hm_ver *hm_version(hy_list *t, const hy_node *n, uint64_t clock);
+
+/*
+ * The node in whose range the position was at the moment, and its version of then.
+ * *n: a node near it, or NULL.
+ *
+ * Epoch: inside; the clock was read in it.
+ * Latches: none; waits for nobody.
+ */
 extern hm_ver *hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos,
 						hy_side side, uint64_t clock);
+
+/*
+ * The node in whose range the position is now, for a process that wants to change it.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.  On AX_OK the node's guard is open: with pess it has the
+ * latch.
+ * Returns: AX_OK, *at holds if the guard is still valid afterwards; AX_STALE: start
+ * over; AX_BUSY.
+ */
 extern ax_status hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 						 hy_side side, bool pess, hm_at *at);
+
+/* The slot of a key of the node's range in a version, or -1. */
 extern int	hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len);
+
+/* Copy all entries of a version to e, in no order; how many. */
 extern int	hm_entries(const hm_ver *v, hy_entry *e);
+
+/*
+ * Give the nodes of a list that nobody else sees their versions, which are of before
+ * all moments.
+ *
+ * Epoch: inside.
+ * Returns: false when there is no memory, and none has one.
+ */
 extern bool hm_dress(ax_ctx *cx, ax_store *s, hy_node *first);
+
+/* Take those versions back: the load comes to nothing. */
 extern void hm_undress(ax_ctx *cx, ax_store *s, hy_node *first);
 
 /* ---- hm_change.c, hm_remove.c, hm_compact.c ---- */
+
+/* The engine's insert. */
 extern ax_status hm_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/*
+ * The engine's remove.  Without memory for a version it takes the slot out of the
+ * newest one.
+ */
 extern ax_status hm_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/*
+ * hy_merge() with versions: two new ones, of one stamp.
+ *
+ * Epoch: inside.
+ * Latches: as hy_merge().
+ * Returns: as hy_merge().
+ */
 extern ax_status hm_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most);
+
+/*
+ * Compact the node of the position.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Returns: AX_OK, the position is the node behind; AX_NOTFOUND, that was the last;
+ * AX_STALE: once more; AX_BUSY.
+ */
 extern ax_status hm_compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c);
 
 /* ---- hm_scan.c ---- */
+
+/*
+ * Write the slots of a version in the keys' order to perm; how many.  Leaves the order
+ * in the body, for others.
+ */
 extern int	hm_order(const hm_ver *v, uint8_t *perm);
+
+/* The engine's contains, as of when it came. */
 extern ax_status hm_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* The engine's lookup, as of when it came. */
 extern ax_status hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+
+/* The engine's scan: all of a batch is of one moment. */
 extern ax_status hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- hm_check.c ---- */
+
+/*
+ * Check the node of the position, as it was at the moment.
+ *
+ * Epoch: inside; the clock was read in it.
+ * Returns: AX_OK, AX_BUFFER.
+ */
 extern ax_status hm_check_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_checking *c,
 							   uint64_t clock);
 

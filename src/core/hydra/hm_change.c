@@ -214,8 +214,6 @@ try_insert(change *c, bool pess)
 }
 
 /*
- * Insert one key, TID included.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */

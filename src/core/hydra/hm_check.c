@@ -28,8 +28,6 @@ linked_back(hy_node *n)
 }
 
 /*
- * The node of the position, as it was at the moment.  AX_BUFFER.
- *
  * Epoch: inside.
  * Latches: none.
  */

@@ -151,9 +151,6 @@ replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hm_at *at)
 }
 
 /*
- * The node of the position.  AX_OK: done with, and the position is the one behind.
- * AX_NOTFOUND: that was the last.  AX_STALE, AX_BUSY.
- *
  * Latches: none on entry and on return.
  */
 ax_status

@@ -20,14 +20,12 @@
 
 /* ---- versions ---- */
 
-/* NULL: no memory. */
 hm_ver *
 hm_make_ver(ax_ctx *cx, ax_store *s, bool may_reserve)
 {
 	return ax_alloc(cx, s, sizeof(hm_ver), may_reserve);
 }
 
-/* Give back what nobody saw. */
 void
 hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v)
 {
@@ -36,9 +34,6 @@ hm_drop_ver(ax_ctx *cx, ax_store *s, hm_ver *v)
 }
 
 /*
- * Put a version in a header; nobody takes it before its commit.  lead: the version whose
- * stamp decides of several, which is published already; NULL: its own.
- *
  * Latches: the caller has that of the node, or nobody else knows of it.
  */
 void
@@ -68,8 +63,6 @@ stamp(hy_list *t, hm_ver *v)
 }
 
 /*
- * All versions of a change are published: they are there from one moment on.
- *
  * Latches: the caller has those of all nodes of the change.
  */
 void
@@ -83,9 +76,6 @@ hm_commit(hy_list *t, hm_ver *lead)
 }
 
 /*
- * After the commit: a version that was led gets the stamp itself, for the leader goes its
- * own way.
- *
  * Latches: the caller has that of the leader's node.
  */
 void
@@ -117,7 +107,6 @@ stamp_of(hy_list *t, hm_ver *v)
 	return s;
 }
 
-/* The node's version of a moment; NULL: the node came later. */
 hm_ver *
 hm_version(hy_list *t, const hy_node *n, uint64_t clock)
 {
@@ -193,9 +182,6 @@ hm_reach(ax_ctx *cx, ax_store *s, hy_list *t, hy_node **n, const ax_bound *pos, 
 }
 
 /*
- * The node in whose range the position is now, for who wants to change it.  AX_OK: *at holds
- * if the guard is still valid afterwards.  AX_STALE: start over.  AX_BUSY.
- *
  * Epoch: inside.
  * Latches: none on entry.  On AX_OK the guard of the node is open: with pess it has the latch.
  * Arguments: a position, and how to take what is there.
@@ -253,7 +239,6 @@ hm_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const ax_bound *pos,
 
 /* ---- what is in a version ---- */
 
-/* The slot of a key of the node's range; -1: it is not there. */
 int
 hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len)
 {
@@ -274,7 +259,6 @@ hm_slot_of(const hm_ver *v, const uint8_t *key, uint32_t len)
 	return -1;
 }
 
-/* All entries of a version, in no order; how many. */
 int
 hm_entries(const hm_ver *v, hy_entry *e)
 {
@@ -292,10 +276,6 @@ hm_entries(const hm_ver *v, hy_entry *e)
 
 /* ---- a load ---- */
 
-/*
- * A list that nobody else sees gets its versions, which are of before all moments.  False: no
- * memory, and it has none.
- */
 bool
 hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 {
@@ -323,7 +303,6 @@ hm_dress(ax_ctx *cx, ax_store *s, hy_node *first)
 	return true;
 }
 
-/* The load comes to nothing. */
 void
 hm_undress(ax_ctx *cx, ax_store *s, hy_node *first)
 {

@@ -59,8 +59,6 @@ hm_order(const hm_ver *v, uint8_t *perm)
 /* ---- look-ups ---- */
 
 /*
- * Is this very key there?  AX_OK or AX_NOTFOUND.
- *
  * Epoch: inside.
  * Latches: none.
  */
@@ -97,8 +95,6 @@ version_tids(const hm_ver *v, const uint8_t *prefix, uint32_t len, uint64_t *tid
 }
 
 /*
- * See ax_lookup.
- *
  * Epoch: inside.
  * Latches: none.
  * Arguments: an operation of every structure: where, the keys, and where the answer goes.
@@ -182,8 +178,6 @@ do_version(ax_batch *b, const hm_ver *v, const hy_node *n, const hy_node *next, 
 }
 
 /*
- * See ax_scan.  All of the batch is of one moment.
- *
  * Epoch: inside.
  * Latches: none.
  */

@@ -37,7 +37,6 @@ is_before(const hy_body *b, int i, const ax_bound *at)
 	return b->rest < n || at->after;
 }
 
-/* How many of n keys, in their order, lie before a position.  Racy. */
 int
 hy_before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at)
 {
@@ -161,7 +160,6 @@ hy_take(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int count)
 	return k;
 }
 
-/* The key in slot i is the batch's last.  Of what nobody writes. */
 void
 hy_take_last(ax_batch *b, const hy_body *body, int i)
 {

@@ -128,8 +128,6 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 }
 
 /*
- * See ax_load.
- *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: those of the search layer; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.

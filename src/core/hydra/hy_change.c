@@ -210,8 +210,6 @@ try_insert(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len
 }
 
 /*
- * Insert one key, TID included.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */
@@ -246,8 +244,6 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 }
 
 /*
- * Insert n rising keys, of either engine.
- *
  * Arguments: an operation of every structure: where, the keys, and where the answer goes.
  */
 ax_status

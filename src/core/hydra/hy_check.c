@@ -40,7 +40,6 @@ hy_complain(ax_checking *c, const char *what, const hy_body *b)
 	c->bad = true;
 }
 
-/* Where a node's range ends. */
 void
 hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *end)
 {
@@ -52,9 +51,6 @@ hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *e
 		hy_complain(c, "a wrong end of the range", b);
 }
 
-/*
- * The keys of slots that nobody writes, in their order.
- */
 void
 hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n, const hy_node *node,
 			  const hy_node *next)
@@ -134,7 +130,6 @@ hy_check_layout(ax_checking *c, const hy_body *b, uint64_t used, const hy_node *
 	return !c->bad;
 }
 
-/* A node is done with: on to the next, or to the search layer. */
 void
 hy_check_on(ax_checking *c, const hy_node *next)
 {
@@ -227,8 +222,6 @@ check_layer(hy_list *t, ax_checking *c)
 }
 
 /*
- * See ax_check.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */

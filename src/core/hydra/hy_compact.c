@@ -40,7 +40,6 @@ move_blobs(ax_ctx *cx, ax_store *s, hy_move *m)
 	return true;
 }
 
-/* Give up what was made; x is returned. */
 ax_status
 hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x)
 {
@@ -79,10 +78,6 @@ hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n, const hy_nod
 	return AX_OK;
 }
 
-/*
- * A node is done with: on to the one behind.  AX_NOTFOUND: there is none.  Or its anchor is too
- * long to be kept: what is behind is left as it is.
- */
 ax_status
 hy_compact_on(ax_compaction *c, const hy_node *next)
 {
@@ -93,7 +88,6 @@ hy_compact_on(ax_compaction *c, const hy_node *next)
 	return AX_OK;
 }
 
-/* It was published: what it replaces is retired. */
 void
 hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m)
 {
@@ -245,8 +239,6 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 }
 
 /*
- * See ax_compact.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  */

@@ -52,7 +52,6 @@ hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, h
 	return x == AX_NOTFOUND ? AX_OK : x;
 }
 
-/* A search passed so many nodes behind that one. */
 void
 hy_walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps)
 {

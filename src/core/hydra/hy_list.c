@@ -32,13 +32,9 @@ layer_key(const hy_node *n, uint8_t *buf)
 }
 
 /*
- * The node in whose range the position lies.  from: a node near it, NULL: ask the search
- * layer.  AX_OK: *at, which holds if the guard is still valid when all is read.  AX_STALE:
- * start over.  AX_BUSY.
- *
  * Epoch: inside.
  * Latches: none on entry.  On AX_OK the guard of the node is open: with pess, and under
- * OptiQL for who writes, it has the latch.  Else none.
+ * OptiQL for a writer, it has the latch.  Else none.
  * Arguments: a position, and how to take what is there.
  */
 ax_status
@@ -92,9 +88,6 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 }
 
 /*
- * The store's list, which is made, with one empty node, if there is none.  AX_NOMEM.  AX_BUSY: a
- * load is about to make it.
- *
  * Epoch: inside.
  * Latches: none.
  */
@@ -143,10 +136,6 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 
 /* ---- the log ---- */
 
-/*
- * A change is going to be logged.  This comes before anybody can see it: a check compares the list
- * with the search layer only where nothing is to be logged.
- */
 void
 hy_announce(hy_list *t)
 {
@@ -154,8 +143,6 @@ hy_announce(hy_list *t)
 }
 
 /*
- * Log a change that was announced.
- *
  * Latches: the caller has that of the node before the one that came or goes.  With no latch the
  * node's going could be logged before its coming, and the search layer would lead to it for ever.
  */
@@ -166,7 +153,6 @@ hy_push(hy_list *t, ax_stack_node *l)
 	ax_stack_push(&t->log, l);
 }
 
-/* How many changes the search layer does not have yet. */
 uint64_t
 hy_waiting(hy_list *t)
 {
@@ -322,8 +308,6 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 }
 
 /*
- * Something is logged.  Where it is much it is applied; what is left is the updater's.
- *
  * Epoch: inside.
  * Latches: none on entry and on return, but the one of a coarse tree.
  */
@@ -336,7 +320,6 @@ hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark)
 		ax_tell_updater(cx);
 }
 
-/* See hydra.h. */
 void
 ax_hydra_info(ax_store *s, ax_tree_info *out)
 {
@@ -353,8 +336,6 @@ ax_hydra_info(ax_store *s, ax_tree_info *out)
 }
 
 /*
- * A load that comes to nothing: the search layer forgets what it was told.
- *
  * Latches: those of the search layer; none on return.
  */
 void

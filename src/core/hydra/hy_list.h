@@ -126,41 +126,141 @@ hy_scan_goes_on(const ax_batch *b, const hy_end *end)
 }
 
 /* ---- hy_list.c ---- */
+
+/*
+ * The node in whose range the position lies.  from: a node near it, NULL: ask the
+ * search layer.  pess, write: how to take it.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.  On AX_OK the node's guard is open: with pess, and under
+ * OptiQL for a write, it has the latch.
+ * Returns: AX_OK, *at holds if the guard is still valid when all is read; AX_STALE:
+ * start over; AX_BUSY.
+ */
 extern ax_status hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key,
 						 uint32_t len, hy_side side, bool pess, bool write, hy_at *at);
+
+/*
+ * The store's list, which is made, with one empty node, if there is none.
+ *
+ * Epoch: inside.
+ * Returns: AX_OK, AX_NOMEM; AX_BUSY: a load is about to make it.
+ */
 extern ax_status hy_begin(ax_ctx *cx, ax_store *s, hy_list **t);
+
+/* A change is going to be logged; before anybody can see it. */
 extern void hy_announce(hy_list *t);
+
+/*
+ * Log a change that was announced.
+ *
+ * Latches: that of the node before the one that comes or goes is held: a coming is
+ * then logged before its going.
+ */
 extern void hy_push(hy_list *t, ax_stack_node *l);
+
+/* How many changes the search layer does not have yet. */
 extern uint64_t hy_waiting(hy_list *t);
+
+/*
+ * Apply up to "most" of the changes logged, in their order, unless somebody else is at
+ * it.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; those of the search layer.
+ * Returns: AX_OK, AX_NOMEM, AX_BUSY: some are left.
+ */
 extern ax_status hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most);
+
+/*
+ * Something is logged.  Where at least "mark" changes wait, some are applied; the rest
+ * is the updater's.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return, but a coarse tree's.
+ */
 extern void hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark);
+
+/*
+ * A load comes to nothing: take the nodes behind "first" out of the search layer.
+ *
+ * Epoch: inside.
+ */
 extern void hy_forget(ax_ctx *cx, ax_store *s, hy_node *first);
+
+/*
+ * The engines' settle: applies a piece of the log, 256 changes.  AX_BUSY: some are
+ * left.
+ */
 extern ax_status hy_settle(ax_ctx *cx, ax_store *s, bool all);
 
 /* ---- hy_jump.c ---- */
+
+/* Count a search that passed so many nodes behind the one that the search layer told. */
 extern void hy_walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps);
+
+/*
+ * A node near the position, by the search layer; it may be obsolete, or, under mvrlu,
+ * have come later.  Waits for nobody under mvrlu.
+ *
+ * Epoch: inside.
+ * Returns: AX_OK, AX_BUSY.
+ */
 extern ax_status hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len,
 						 hy_side side, hy_node **n);
 
 /* ---- hy_change.c ---- */
+
+/* The engines' insert. */
 extern ax_status hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* The engines' insert_sorted, of mvrlu, too. */
 extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
 
 /* ---- hy_remove.c ---- */
+
+/* The engines' remove.  Needs no memory, but a record for a long key. */
 extern ax_status hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/*
+ * Node a takes in the one behind it, if both together have at most so many keys.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return; takes both nodes', left to right, by one try
+ * each.
+ * Returns: AX_OK; AX_NOTFOUND: there is none, or too many keys, or no memory;
+ * AX_STALE, AX_BUSY.
+ */
 extern ax_status hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most);
 
 /* ---- hy_scan.c ---- */
+
+/* The engines' contains. */
 extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* The engines' lookup. */
 extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+
+/* The engines' scan. */
 extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- hy_batch.c: for both kinds of lists ---- */
+
+/* How many of n keys of a body, in their order, lie before a position.  Racy. */
 extern int	hy_before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at);
+
+/*
+ * Take up to "count" keys into the batch, in its direction, from place i of their
+ * order on.  "lastkey" is the caller's.  Racy, of a fixed body.
+ *
+ * Returns: for how many there was room; if fewer, need_bytes is set.
+ */
 extern int	hy_take(ax_batch *b, const hy_body *body, const uint8_t *perm, int i, int count);
+
+/* Make the key in slot i the batch's lastkey.  The body is one that nobody writes. */
 extern void hy_take_last(ax_batch *b, const hy_body *body, int i);
 
 /* ---- hy_compact.c: another body in a node's place, for both kinds of lists ---- */
@@ -176,23 +276,69 @@ typedef struct hy_move
 	hy_body    *body;			/* NULL: none was made */
 } hy_move;
 
+/*
+ * Make m->body, of m's entries, for node n, if "must", if an object is to move, or if
+ * the old body is too large.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ * Returns: AX_OK, and there is room to retire all that goes and "more" objects;
+ * AX_NOTFOUND: it stays, or no memory; AX_BUSY.
+ */
 extern ax_status hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n,
 							  const hy_node *next, bool must, int more);
+
+/* Give up what hy_move_make() made; x is returned. */
 extern ax_status hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x);
+
+/* The new body was published: retire what it replaces. */
 extern void hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m);
+
+/*
+ * On to the node behind: its anchor is the next position.  AX_NOTFOUND: there is none,
+ * or it is too long to be kept.
+ */
 extern ax_status hy_compact_on(ax_compaction *c, const hy_node *next);
 
 /* ---- hy_bulk.c, hy_check.c, hy_compact.c ---- */
+
+/*
+ * The engines' load, of mvrlu, too.
+ *
+ * Epoch: inside; now and then another one.  On AX_STALE outside.
+ */
 extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+
+/* The engines' check, of mvrlu, too. */
 extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);
+
+/* Note what is wrong first. */
 extern void hy_complain(ax_checking *c, const char *what, const hy_body *b);
+
+/* Is the end of the node's range as the next anchor says? */
 extern void hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *end);
+
+/*
+ * Check n keys of slots that nobody writes, in their order: fingerprints, range, no
+ * key twice.
+ */
 extern void hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n,
 						  const hy_node *node, const hy_node *next);
+
+/*
+ * Check one body, and the slots "used" in it.  whole: it is a copy of one moment,
+ * whose heap adds up.
+ *
+ * Returns: false, and hy_complain() was told, when it is bad.
+ */
 extern bool hy_check_layout(ax_checking *c, const hy_body *b, uint64_t used, const hy_node *node,
 							const hy_node *next, bool whole);
+
+/* A node is done with: on to the next, or to the search layer. */
 extern void hy_check_on(ax_checking *c, const hy_node *next);
+
+/* The engines' compact, of mvrlu, too: the list, then the search layer. */
 extern ax_status hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 
 #endif							/* HY_LIST_H */

@@ -39,7 +39,6 @@ hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t le
 	return -1;
 }
 
-/* The key in slot i of a body that nobody writes. */
 void
 hy_get(const hy_body *b, int i, bt_view *v)
 {
@@ -56,7 +55,6 @@ hy_get(const hy_body *b, int i, bt_view *v)
 	*v = (bt_view) {.a = hy_prefix(b), .an = b->plen, .r = rest, .rn = n};
 }
 
-/* How a key in pieces compares with one in one. */
 int
 hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len)
 {
@@ -194,7 +192,6 @@ sort(order *o, int n, uint8_t *out)
 		out[k++] = o->ix[j++];
 }
 
-/* Sort entries, all of which begin with the same "skip" bytes. */
 void
 hy_sort(hy_entry *e, int n, uint32_t skip)
 {
@@ -244,7 +241,6 @@ hy_order(const hy_body *b, uint64_t used, uint8_t *perm)
 	sort(&o, n, perm);
 }
 
-/* Put a key in its place among n sorted entries; the place. */
 int
 hy_add(hy_entry *e, int n, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
 {
@@ -277,7 +273,6 @@ hy_cut(const hy_entry *e, int n, int mine)
 	return m < 1 ? 1 : m;
 }
 
-/* All entries of a body that nobody writes, in no order; how many. */
 int
 hy_entries(const hy_body *b, hy_entry *e)
 {
@@ -293,9 +288,6 @@ hy_entries(const hy_body *b, hy_entry *e)
 	return n;
 }
 
-/*
- * Copy a body, whose node g guards, to HY_MAX_BODY bytes.  False: the node changed.
- */
 bool
 hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to)
 {
@@ -357,7 +349,6 @@ arrays_end(uint32_t cap)
 	return HY_HEAD + 6 * cap;
 }
 
-/* Is there a place for a key of so many bytes? */
 bool
 hy_room(const hy_body *b, uint32_t len, bool blob)
 {
@@ -394,7 +385,6 @@ fill(hy_body *b, int i, const uint8_t *rest, uint32_t n, bt_blob *blob)
 	bt_st(&hy_slots(b)[i], off | (blob ? (uint32_t) HY_BLOB : n) << 16);
 }
 
-/* A key for which there is room (hy_room), in a node that is latched. */
 void
 hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
 {
@@ -406,7 +396,6 @@ hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
 	atomic_store_explicit(&b->used, used | UINT64_C(1) << i, memory_order_release);
 }
 
-/* Take slot i's key out of a node that is latched; its blob is the caller's. */
 void
 hy_del(hy_body *b, int i)
 {
@@ -484,7 +473,6 @@ plan_body(const hy_entry *e, int n, int spare, uint32_t plen, plan *p)
 	return true;
 }
 
-/* Do n keys fit into one body? */
 bool
 hy_fits(const hy_entry *e, int n, uint32_t plen)
 {
@@ -494,9 +482,6 @@ hy_fits(const hy_entry *e, int n, uint32_t plen)
 }
 
 /*
- * A body of n entries, with "spare" free slots, about.  The prefix begins all keys of the
- * range.  NULL: no memory.  They must fit.  Blobs are taken over.
- *
  * Arguments: all that a body is made of.
  */
 hy_body *
@@ -540,9 +525,6 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 	return b;
 }
 
-/*
- * A copy of a fixed body that nobody writes, with more slots.  NULL: no memory.
- */
 hy_body *
 hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from)
 {
@@ -564,14 +546,12 @@ hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from)
 	return b;
 }
 
-/* Bytes of a header. */
 uint32_t
 hy_node_size(uint32_t alen)
 {
 	return (uint32_t) offsetof(hy_node, anchor) + alen;
 }
 
-/* A header without a body; anchor: NULL is below all keys.  NULL: no memory. */
 hy_node *
 hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve)
 {
@@ -589,7 +569,6 @@ hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve)
 	return n;
 }
 
-/* Give back what nobody saw; a body's blobs stay. */
 void
 hy_drop_body(ax_ctx *cx, ax_store *s, hy_body *b)
 {
@@ -604,7 +583,6 @@ hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n)
 		ax_unalloc(cx, s, n, hy_node_size(n->alen));
 }
 
-/* How many bytes all keys from one anchor up to another begin with; hi NULL: none. */
 uint32_t
 hy_range(const hy_node *lo, const hy_node *hi)
 {
@@ -615,7 +593,6 @@ hy_range(const hy_node *lo, const hy_node *hi)
 	return n;
 }
 
-/* The end of a node's range, with another behind it, or NULL. */
 hy_end
 hy_end_at(const hy_node *n, hy_node *next)
 {
@@ -629,8 +606,6 @@ hy_end_at(const hy_node *n, hy_node *next)
 }
 
 /*
- * The node behind, and what a search wants to know of its anchor.
- *
  * Latches: the caller has n's, or nobody else sees it.
  */
 void
@@ -643,7 +618,6 @@ hy_set_next(hy_node *n, hy_node *next)
 	atomic_store_explicit(&n->shared, end.shared, memory_order_relaxed);
 }
 
-/* Of two keys that rise, the least of what is behind the left one and begins the right one. */
 void
 hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor)
 {

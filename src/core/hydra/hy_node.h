@@ -317,32 +317,150 @@ hy_take_tid(uint64_t tid, uint64_t *tids, int *n)
 
 /* ---- hy_node.c ---- */
 
+/*
+ * The slot of a key of the node's range.
+ *
+ * Returns: -1, it is not there; -2, the node changed.
+ */
 extern int	hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t len);
+
+/* The key in slot i of a body that nobody writes, in pieces that point there. */
 extern void hy_get(const hy_body *b, int i, bt_view *v);
+
+/*
+ * Is there a place for a key of so many bytes, or for the address of a long one?
+ * Racy.
+ */
 extern bool hy_room(const hy_body *b, uint32_t len, bool blob);
+
+/*
+ * Put a key for which there is room (hy_room) into the first free slot; the bitmap
+ * publishes it.
+ *
+ * Latches: the node's is held, or nobody else sees it.
+ */
 extern void hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob);
+
+/*
+ * Take slot i's key out; a long key's object is the caller's.
+ *
+ * Latches: the node's is held.
+ */
 extern void hy_del(hy_body *b, int i);
+
+/* Copy all entries of a body that nobody writes to e, in no order; how many. */
 extern int	hy_entries(const hy_body *b, hy_entry *e);
+
+/* Sort n entries, all of which begin with the same "skip" bytes. */
 extern void hy_sort(hy_entry *e, int n, uint32_t skip);
+
+/* Put a key in its place among n sorted entries; the place. */
 extern int	hy_add(hy_entry *e, int n, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob);
+
+/*
+ * Where to cut n sorted entries of which the one at "mine" is new: how many stay left.
+ * Rising keys leave the node full.
+ */
 extern int	hy_cut(const hy_entry *e, int n, int mine);
+
+/* How a key in pieces compares with one in one: below 0, 0, above 0. */
 extern int	hy_cmp_view(const bt_view *v, const uint8_t *key, uint32_t len);
+
+/*
+ * Copy a body, whose node g guards, to HY_MAX_BODY bytes.
+ *
+ * Returns: false, the node changed.
+ */
 extern bool hy_copy(const hy_body *b, const ax_guard *g, uint8_t *to);
+
+/*
+ * Write the slots "used" in the keys' order to perm.  Of a fixed body that changes
+ * meanwhile the order is any.
+ */
 extern void hy_order(const hy_body *b, uint64_t used, uint8_t *perm);
+
+/*
+ * Copy the order that somebody wrote down of this version of the node, in which the
+ * slots were "used".
+ *
+ * Returns: false, nobody did, or it is being replaced.
+ */
 extern bool hy_told_order(hy_body *b, uint64_t version, uint64_t used, uint8_t *perm);
+
+/*
+ * Write an order down in the place of that of "of", if that is still there.  The
+ * caller knows that this version is later.
+ */
 extern void hy_tell_order(hy_body *b, uint64_t of, uint64_t version, const uint8_t *perm, int n);
+
+/*
+ * A private copy of a fixed body that nobody writes, with eight slots more, 64 at
+ * most.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is no memory.
+ */
 extern hy_body *hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from);
+
+/*
+ * A private body of n entries, which must fit, with about "spare" free slots.  The
+ * prefix begins all keys of the range.  Takes long keys over.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is no memory.
+ */
 extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 							 const uint8_t *prefix, uint32_t plen, bool may_reserve);
+
+/* Do n entries fit into one body of a range of which plen bytes are known? */
 extern bool hy_fits(const hy_entry *e, int n, uint32_t plen);
+
+/*
+ * A private header without a body; anchor NULL: below all keys.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is no memory.
+ */
 extern hy_node *hy_make_node(ax_ctx *cx, ax_store *s, const bt_view *anchor, bool may_reserve);
+
+/* Give back a body that nobody saw, but not its long keys; NULL: nothing. */
 extern void hy_drop_body(ax_ctx *cx, ax_store *s, hy_body *b);
+
+/* Give back a header that nobody saw, but not its body; NULL: nothing. */
 extern void hy_drop_node(ax_ctx *cx, ax_store *s, hy_node *n);
+
+/* Bytes of a header whose anchor has so many. */
 extern uint32_t hy_node_size(uint32_t alen);
+
+/*
+ * Write bytes as the search layer has them: groups of eight, each with a ninth that
+ * tells whether more follow.  They sort as they did, and none begins another.  whole:
+ * not only the beginning of others.
+ *
+ * Returns: how many bytes were written.
+ */
 extern uint32_t hy_encode(const uint8_t *key, uint32_t len, bool whole, uint8_t *buf);
+
+/*
+ * How many bytes all keys from one anchor up to another begin with, HY_MAX_PLEN at
+ * most; hi NULL: none.
+ */
 extern uint32_t hy_range(const hy_node *lo, const hy_node *hi);
+
+/* The end of a node's range, with another node behind it, or NULL. */
 extern hy_end hy_end_at(const hy_node *n, hy_node *next);
+
+/*
+ * Link n to the node behind, and note what a search wants to know of its anchor.
+ *
+ * Latches: n's is held, or nobody else sees it.
+ */
 extern void hy_set_next(hy_node *n, hy_node *next);
+
+/*
+ * Of two keys that rise, the shortest beginning of the right one that is behind the
+ * left one.
+ */
 extern void hy_separator(const bt_view *left, const bt_view *right, bt_view *anchor);
 
 #endif							/* HY_NODE_H */

@@ -20,9 +20,6 @@ typedef struct pair
 } pair;
 
 /*
- * Node a takes in the one behind it, if both have at most so many keys.  AX_OK: it has.
- * AX_NOTFOUND: there is none, or there are too many keys, or no memory.  AX_STALE, AX_BUSY.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; takes those of both nodes by one try each.
  * Order: the node behind both is never latched, and its link back is under the right one's latch.
@@ -140,8 +137,6 @@ tidy(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len)
 }
 
 /*
- * Remove one key, TID included.
- *
  * Epoch: inside.
  * Latches: none on entry and on return.
  * Returns: AX_BUSY or AX_NOMEM: nothing was removed.

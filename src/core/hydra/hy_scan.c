@@ -15,8 +15,6 @@
 #include "core/base/ax_call.h"
 
 /*
- * Is this very key there?  AX_OK or AX_NOTFOUND.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes the node's.
  */
@@ -77,8 +75,6 @@ node_tids(const hy_body *b, const ax_guard *g, const uint8_t *prefix, uint32_t l
 }
 
 /*
- * See ax_lookup.
- *
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes the node's.
  * Arguments: an operation of every structure: where, the keys, and where the answer goes.
@@ -302,7 +298,6 @@ do_node(scan *sc)
 	return S_GO;
 }
 
-/* See ax_scan. */
 ax_status
 hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {

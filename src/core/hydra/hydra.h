@@ -9,11 +9,20 @@
 
 #include "core/base/ax_internal.h"
 
+/* Optimistic latch coupling. */
 extern const ax_engine ax_engine_hydra_olc;
+
+/* Nodes are latched through a queue of writers. */
 extern const ax_engine ax_engine_hydra_optiql;
+
+/* Readers see all as it was when they came (hm.h). */
 extern const ax_engine ax_engine_hydra_mvrlu;
 
-/* Tells of a store's list; nothing where there is none.  Inside an epoch. */
+/*
+ * Tell of a store's list: log, walks, commits.  Nothing where there is none.
+ *
+ * Epoch: inside.
+ */
 extern void ax_hydra_info(ax_store *s, ax_tree_info *out);
 
 #endif							/* AX_HYDRA_H */

@@ -9,11 +9,28 @@
 
 #include "core/base/ax_internal.h"
 
+/* Optimistic latch coupling. */
 extern const ax_engine ax_engine_art_olc;
+
+/*
+ * The same writers, which keep the rules of ROWEX; readers neither wait nor start
+ * over.
+ */
 extern const ax_engine ax_engine_art_rowex;
+
+/* Leaves are latched through a queue of writers; hot leaves are taken apart. */
 extern const ax_engine ax_engine_art_optiql;
 
-/* The TID of an entry next to a position, for a tree whose writers latch (rt_floor.c). */
+/*
+ * rt_floor.c: the TID of the last entry that is not behind a position, or of a near
+ * one beside writers.  It was in the tree during the call.  The position is before
+ * (after: behind) what begins with key; columns are compared, without TIDs.
+ *
+ * Epoch: inside.
+ * Latches: none.
+ * Returns: AX_OK; AX_NOTFOUND: there is none; AX_BUSY.  AX_STALE: too much changes, or
+ * the entry is too far back.  Or, unless "waits", one try met a latch or a change.
+ */
 extern ax_status rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
 						  bool after, bool waits, uint64_t *tid);
 

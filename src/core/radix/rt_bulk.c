@@ -21,7 +21,6 @@
 /* Keys fetched into the cache ahead of the leaf that they make. */
 #define PREFETCH_KEYS 256
 
-/* Free an unpublished subtree. */
 void
 rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r)
 {
@@ -121,12 +120,6 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 }
 
 /*
- * Make children of the sorted keys [first, end), which are equal before off,
- * for a node that tells them apart by the byte at off.  They are leaves of
- * byte ranges, and a node where one byte value does not fit in a leaf.
- * Returns how many; lo: the byte that each begins with. 0: no memory (or
- * *deep), all given back; or the store is gone.
- *
  * Arguments: a range of keys, how to build, and what came of it.
  */
 int
@@ -261,8 +254,6 @@ rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t coun
 }
 
 /*
- * Bulk load of a whole run into an empty tree.
- *
  * Epoch: inside; now and then another one (ax_breathe).  On AX_STALE outside.
  * Latches: takes the root's word for the publication; none on return.
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.

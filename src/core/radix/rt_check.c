@@ -481,7 +481,6 @@ walk_tree(walk *w)
 	return W_DONE;
 }
 
-/* See rt_olc.h, ax_check. */
 ax_status
 rt_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 {

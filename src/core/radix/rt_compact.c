@@ -702,7 +702,6 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *m
 	return AX_OK;
 }
 
-/* See rt_olc.h, ax_compact. */
 ax_status
 rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 {

@@ -330,9 +330,6 @@ rt_hot_bytes(ax_ctx *cx, ax_store *s, const uint8_t *path, uint32_t len, bool ho
 	return any;
 }
 
-/*
- * Join what was expanded and has been quiet since (all: whatever was expanded).
- */
 ax_status
 rt_settle(ax_ctx *cx, ax_store *s, bool all)
 {

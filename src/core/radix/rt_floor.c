@@ -371,11 +371,6 @@ one_way(ax_ctx *cx, ax_store *s, way *w, uint64_t *tid)
 }
 
 /*
- * The TID of an entry next to the position: of the last one whose columns are not behind it.
- * AX_NOTFOUND: there is none.  AX_STALE: too much changes, or it is too far back; AX_BUSY.
- *
- * waits: else it makes one try, waits for no latch, and says AX_STALE.
- *
  * Epoch: inside.
  * Latches: none.
  */

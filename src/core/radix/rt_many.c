@@ -227,8 +227,6 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 }
 
 /*
- * See rt_olc.h, ax_lookup_many.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */

@@ -402,8 +402,6 @@ rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 }
 
 /*
- * See rt_olc.h, ax_load_share.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */

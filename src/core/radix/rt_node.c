@@ -29,7 +29,6 @@ rt_count_node(ax_ctx *cx, ax_store *s, unsigned kind, int d)
 	}
 }
 
-/* A private, empty node; NULL when there is no memory. */
 rt_hdr *
 rt_node_new(ax_ctx *cx, ax_store *s, unsigned kind, const uint8_t *prefix,
 			uint32_t plen, bool reserve)
@@ -389,7 +388,6 @@ rt_node_slots_get(rt_hdr *h, rt_slot *out)
 	return n;
 }
 
-/* Racy. */
 int
 rt_node_children(rt_hdr *h)
 {
@@ -427,7 +425,6 @@ is_fixed(const rt_ent *e, uint64_t n, uint32_t off)
 	return e[0].len - off <= 255 && same_len(e, n);
 }
 
-/* Can these live in one leaf? */
 bool
 rt_leaf_fits(const rt_ent *e, uint64_t n, uint32_t off)
 {
@@ -445,7 +442,6 @@ rt_leaf_fits(const rt_ent *e, uint64_t n, uint32_t off)
 	return bytes <= RT_VAR_BYTES;
 }
 
-/* Capacity that a growing leaf of n entries gets. */
 int
 rt_leaf_stepcap(int n)
 {
@@ -621,7 +617,6 @@ rt_object_bytes(const ax_word *w)
 	return ld(&l->used) ? rt_leaf_size(l) : rt_node_size(h->kind, h->plen);
 }
 
-/* Racy. */
 int
 rt_leaf_find(rt_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 {
@@ -668,7 +663,6 @@ rt_leaf_find(rt_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp)
 	return -1;
 }
 
-/* Racy (a hint until the leaf is latched at the version it was read at). */
 bool
 rt_leaf_room(rt_leaf *l, uint32_t len, bool append)
 {
@@ -719,7 +713,6 @@ fixed_ents(rt_leaf *l, uint32_t m, rt_ent *e, uint8_t *buf)
 	return n;
 }
 
-/* Racy. */
 int
 rt_leaf_ents(rt_leaf *l, rt_ent *e, uint8_t *buf)
 {

@@ -482,39 +482,107 @@ typedef struct rt_ent
 	uint8_t		fp;
 } rt_ent;
 
+/*
+ * A private, empty node with this prefix, counted.  reserve: as ax_alloc()'s
+ * may_reserve.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is no memory.
+ */
 extern rt_hdr *rt_node_new(ax_ctx *cx, ax_store *s, unsigned kind,
 						   const uint8_t *prefix, uint32_t plen, bool reserve);
+
+/* Give a private node back; nothing below it. */
 extern void rt_node_unalloc(ax_ctx *cx, ax_store *s, rt_hdr *h);
+
+/*
+ * Retire an obsolete node; nothing below it.
+ *
+ * Epoch: inside; a record is reserved.
+ */
 extern void rt_node_retire(ax_ctx *cx, ax_store *s, rt_hdr *h);
+
+/* Count d nodes of this kind more. */
 extern void rt_count_node(ax_ctx *cx, ax_store *s, unsigned kind, int d);
 
-/* Add a child to a private or latched node with room.  It is exact at c, or a leaf
- * that covers [lo, hi] (Node48/256) or begins at c (Node4/16). */
+/*
+ * Add a child to a private or latched node with room.  It is exact at c, or a leaf
+ * that covers [lo, hi] (Node48/256) or begins at c (Node4/16).  In a Node48 the slot
+ * is stored before the index.
+ */
 extern void rt_node_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref child);
-/* Replace what covers c (over its whole range) by r. */
+
+/*
+ * Replace the child that covers c, over its whole range, by r.  The node is private or
+ * latched.
+ */
 extern void rt_node_set(rt_hdr *h, uint8_t c, rt_ref r);
-/* Replace the leaf that covers c by r, exact at byte b. */
+
+/*
+ * Replace the leaf that covers c by r, exact at byte b.  The node is private or
+ * latched; under ROWEX private, for this takes several stores.
+ */
 extern void rt_node_narrow(rt_hdr *h, uint8_t c, uint8_t b, rt_ref r);
-/* Remove what covers c. */
+
+/*
+ * Remove the child that covers c.  The node is private or latched; under ROWEX a
+ * latched one is a Node256.
+ */
 extern void rt_node_del(rt_hdr *h, uint8_t c);
-/* Children, the holes of a Node4/16 under ROWEX not counted. */
+
+/* How many children it has, the holes of a Node4/16 under ROWEX not counted.  Racy. */
 extern int	rt_node_children(rt_hdr *h);
-/* Range of byte values that the slot covering c has. */
+
+/*
+ * The range of byte values that the slot covering c has: *lo to *hi; c alone where
+ * that is exact or nothing.  Racy.
+ */
 extern void rt_node_range(rt_hdr *h, uint8_t c, int *lo, int *hi);
 
+/* Can n entries, from byte off on of each, live in one leaf?  One always can. */
 extern bool rt_leaf_fits(const rt_ent *e, uint64_t n, uint32_t off);
+
+/* Entries that a growing leaf of n gets room for: 4, 8, 16, 24, 32. */
 extern int	rt_leaf_stepcap(int n);
-/* A private leaf with entries e[0..n), bytes from off on; room for cap. */
+
+/*
+ * A private leaf with entries e[0..n), from byte off on of each, counted; with room
+ * for cap entries if that can be.
+ *
+ * Epoch: inside.
+ * Returns: its reference, 0 when there is no memory.
+ */
 extern rt_ref rt_leaf_new(ax_ctx *cx, ax_store *s, const rt_ent *e, int n,
 						  uint32_t off, int cap, bool reserve);
+
+/* Give a private leaf back. */
 extern void rt_leaf_unalloc(ax_ctx *cx, ax_store *s, rt_leaf *l);
+
+/*
+ * The bytes of the leaf or node whose latch word this is, for elision.  A leaf is told
+ * by "used", which is never 0 there.
+ */
 extern uint32_t rt_object_bytes(const ax_word *w);
+
+/*
+ * Retire an obsolete leaf.
+ *
+ * Epoch: inside; a record is reserved.
+ */
 extern void rt_leaf_retire(ax_ctx *cx, ax_store *s, rt_leaf *l);
-/* The slot of this very suffix, or -1. */
+
+/* The slot of this very suffix, or -1.  Racy. */
 extern int	rt_leaf_find(rt_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp);
-/* Put an entry in a latched or private leaf; false: no room in place.  append:
- * only in a slot that never had one (ROWEX). */
+
+/*
+ * Put an entry into a latched or private leaf; its bit in the live bitmap publishes
+ * it.  append: only in a slot that never had one (ROWEX).
+ *
+ * Returns: false when there is no room in place.
+ */
 extern bool rt_leaf_put(rt_leaf *l, const uint8_t *suffix, uint32_t len, uint8_t fp, bool append);
+
+/* Would rt_leaf_put() find room for an entry of len bytes?  Racy. */
 extern bool rt_leaf_room(rt_leaf *l, uint32_t len, bool append);
 /*
  * All live entries, copied to buf (RT_VAR_BYTES; a long single entry stays
@@ -530,7 +598,15 @@ typedef struct rt_slot
 	uint8_t		lo,
 				hi;
 } rt_slot;
+
+/*
+ * Copy the slots of a node in order to out[256]: range and child; no holes.  Racy.
+ *
+ * Returns: how many.
+ */
 extern int	rt_node_slots_get(rt_hdr *h, rt_slot *out);	/* out[256] */
+
+/* Add n slots to a private, empty node that has room for them. */
 extern void rt_node_fill(rt_hdr *to, const rt_slot *s, int n);
 
 /* The entries of a leaf where all have the same width, w; else NULL. */
@@ -586,16 +662,30 @@ typedef struct rt_view
 } rt_view;
 
 /*
- * Entries [i, i + n), strictly rising from off on, as a subtree.  Its top is an
- * inner node at depth off (the slot's byte is consumed).  fill: entries a leaf
- * should get.  0: no memory (nothing left behind), or *deep set.
+ * Build entries [i, i + n), strictly rising from off on, as a private subtree.  Its
+ * top is an inner node at depth off (the slot's byte is consumed).  fill: entries a
+ * leaf should get.  A load breathes within (ax_breathe).
+ *
+ * Epoch: inside, perhaps another one afterwards; outside where v->gone is set.
+ * Returns: 0 when there is no memory (nothing is left behind), when *deep is set, or
+ * when the store is gone.
  */
 extern rt_ref rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t i,
 							uint64_t n, uint32_t off, int fill, bool exact_caps,
 							int depth, bool *deep);
+
+/*
+ * The children of such a node, private: entries [first, end), equal before off, by
+ * their bytes at off.
+ *
+ * Epoch: as rt_build_node().
+ * Returns: how many; lo has the byte with which each begins; 0 as rt_build_node().
+ */
 extern int	rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first,
 							  uint64_t end, uint32_t off, int fill, bool exact_caps,
 							  int depth, bool *deep, rt_ref *child, uint8_t *lo);
+
+/* Give a private subtree back: leaf, TID or node with all below it. */
 extern void rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r);
 
 #endif							/* RT_NODE_H */

@@ -48,10 +48,32 @@ typedef struct rt_piece
 	uint8_t		lo;				/* first byte value */
 } rt_piece;
 
+/*
+ * For ROWEX: r is to be hung where byte c has no child.  Racy: the latch decides for
+ * good.
+ *
+ * Returns: the kind of the copy that takes h's place, 0: h takes it in place.
+ */
 extern unsigned rt_rowex_copy_add(rt_hdr *h, uint8_t c, rt_ref r);
+
+/* Hang r in latched h, which has room for it in place; lo, hi as of rt_node_add(). */
 extern void rt_rowex_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref r);
+
+/* Take away the child that covers c in latched h; needs no memory. */
 extern void rt_rowex_clear(rt_hdr *h, uint8_t c);
+
+/*
+ * As rt_rowex_copy_add(), for np pieces in the place of the leaf that covers c; kept:
+ * one that stays, or 0.
+ */
 extern unsigned rt_rowex_copy(rt_hdr *h, uint8_t c, const rt_piece *p, int np, rt_ref kept);
+
+/*
+ * Store the pieces in the place of the leaf that covers c, byte by byte, each store
+ * right for its byte.
+ *
+ * Latches: h's and the leaf's are held.
+ */
 extern void rt_rowex_place(rt_hdr *h, uint8_t c, const rt_piece *p, int np, rt_ref kept);
 
 /* Is slot i of Node4/16 a hole: a separator with nothing behind it?  Racy. */
@@ -534,6 +556,13 @@ rt_plan_copy(ax_ctx *cx, ax_store *s, const rt_cursor *c, rt_change *ch, unsigne
 	ch->copy = rt_made_node(ch, rt_node_new(cx, s, kind, rt_prefix(h), h->plen, reserve));
 }
 
+/*
+ * A change does not come about.  Let go of what it and the cursor latched, "held" of
+ * them from ch.gone.  Free what was made for it.
+ *
+ * Epoch: inside.
+ * Returns: x.
+ */
 extern ax_status rt_give_up(ax_ctx *cx, ax_store *s, rt_cursor *c, rt_change ch, int held,
 							ax_status x) __attribute__((cold));
 
@@ -636,18 +665,56 @@ rt_changing(const rt_cursor *c, const rt_change *ch)
 }
 
 /* ---- rt_split.c ---- */
+
+/* Sort the entries of a leaf, and at most one more, given from the leaf's depth on. */
 extern void rt_sort_ents(rt_ent *e, int n);
+
+/* Free private pieces, but not "kept". */
 extern void rt_drop_pieces(ax_ctx *cx, ax_store *s, rt_piece *p, int np, rt_ref kept);
+
+/*
+ * One piece for n sorted entries: a leaf with room for cap if all fit, else a node.
+ * byte: they hang at a slot, whose byte a node consumes; else at the root.
+ *
+ * Returns: 1, or 0 when there is no memory.
+ */
 extern int	rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte,
 						 int cap, int fill, rt_piece *p);
+
+/*
+ * Cut n sorted entries, which differ at the slot's byte, into leaves of byte ranges of
+ * about fill entries.  There is a node where one byte value alone does not fit a leaf.
+ *
+ * Returns: how many pieces, 0 when there is no memory.
+ */
 extern int	rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p);
+
+/*
+ * Put np pieces in the place of the leaf that the cursor is at, in P's node or in a
+ * copy of it.  kept: the leaf's reference when it is one of the pieces.
+ *
+ * Epoch: inside.
+ * Latches: on entry those of the cursor, the leaf's guard open; the caller lets go of
+ * the rest.
+ * Returns: AX_OK, or as rt_begin(), with the pieces freed.
+ */
 extern ax_status rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key,
 							rt_piece *p, int np, rt_ref kept);
 
 /* ---- rt_merge.c ---- */
+
+/*
+ * The engines' insert_sorted.  All keys of one leaf go in with one descent, one copy
+ * and one publication.
+ */
 extern ax_status rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								  const uint32_t *lens, uint32_t len, uint64_t n,
 								  uint64_t *done, uint64_t *added);
+
+/*
+ * The engines' load_share: as rt_insert_sorted(), but a leaf's keys are built as by a
+ * load where the leaf has nothing else.
+ */
 extern ax_status rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
 							   uint64_t *done, uint64_t *added);
@@ -662,48 +729,110 @@ rt_wants_tidy(const rt_hdr *h, int n)
 		(h->kind == RT_N48 && n <= 12) || (h->kind == RT_N16 && n <= 3);
 }
 
+/*
+ * After a removal: nodes on the key's path that are empty go, one with one child gives
+ * way to it, large ones shrink.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return.
+ * Note: no failure of anything if it cannot be done.
+ */
 extern void rt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* ---- rt_remove.c ---- */
+
+/* The engines' remove, of latch coupling and of ROWEX.  Needs no memory. */
 extern ax_status rt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* ---- rt_lookup.c ---- */
+
+/* The engines' contains, under latch coupling. */
 extern ax_status rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/*
+ * The engines' lookup, under latch coupling.  Goes over to a scan where the prefix
+ * goes on into the TIDs.
+ */
 extern ax_status rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+
+/* ROWEX's contains: waits for nobody. */
 extern ax_status rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
+
+/* ROWEX's lookup: waits for nobody. */
 extern ax_status rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
 								 uint32_t len, uint64_t *tids, uint32_t max,
 								 uint32_t *n, bool *more);
 
 /* ---- rt_many.c ---- */
+
+/* The engines' lookup_many, under latch coupling; n <= AX_GROUP. */
 extern ax_status rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 								const uint32_t *lens, uint32_t len, uint32_t n,
 								uint64_t *tids, uint32_t max, uint32_t *counts,
 								uint32_t *done);
+
+/* ROWEX's lookup_many. */
 extern ax_status rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 									  const uint32_t *lens, uint32_t len, uint32_t n,
 									  uint64_t *tids, uint32_t max, uint32_t *counts,
 									  uint32_t *done);
+
+/* The engines' look_ahead: asks for what n inserts will read.  Decides nothing. */
 extern void rt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						  const uint32_t *lens, uint32_t n);
 
 /* ---- rt_scan.c ---- */
+
+/* The engines' scan, under latch coupling. */
 extern ax_status rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
+
+/* ROWEX's scan: waits for nobody and starts nothing over. */
 extern ax_status rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
 /* ---- rt_bulk.c ---- */
+
+/*
+ * The engines' load.
+ *
+ * Epoch: inside; now and then another one.  On AX_STALE outside.
+ * Latches: the root's word for the publication.
+ */
 extern ax_status rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
 
 /* ---- rt_compact.c ---- */
+
+/* The engines' compact. */
 extern ax_status rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 
 /* ---- rt_expand.c ---- */
+
+/*
+ * After a write, with nothing held: take apart the leaf of the key, whose latch word
+ * is "word" (NULL: whichever it is).  No failure of anything if it cannot be done.
+ *
+ * Epoch: inside.
+ * Source: OptiQL (SIGMOD 2024), section 6.2.
+ */
 extern void rt_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
 					  ax_word *word);
+
+/*
+ * The bytes that lead to leaves that were expanded lately, from the node to which len
+ * bytes of path lead: hot[].
+ *
+ * Returns: false when there is none, or somebody has the ring.
+ */
 extern bool rt_hot_bytes(ax_ctx *cx, ax_store *s, const uint8_t *path, uint32_t len,
 						 bool hot[256]);
+
+/*
+ * The engines' settle under OptiQL: join what was expanded and has been quiet since
+ * (all: whatever was expanded).
+ *
+ * Returns: AX_OK, also when others were in the way.
+ */
 extern ax_status rt_settle(ax_ctx *cx, ax_store *s, bool all);
 
 /* After a write, with nothing held: was it to a leaf that this process often waits for? */
@@ -720,6 +849,8 @@ rt_heed_contention(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 }
 
 /* ---- rt_check.c ---- */
+
+/* The engines' check. */
 extern ax_status rt_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 
 #endif							/* RT_OLC_H */

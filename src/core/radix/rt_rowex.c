@@ -82,10 +82,6 @@ has_fresh48(rt_hdr *h, int n)
 	return n == 0 || (n <= 48 && ld(&((rt_n48 *) h)->child[48 - n]) == 0);
 }
 
-/*
- * Of what kind must the copy of h be, into which r is to be hung where byte c
- * has no child?  0: h takes it in place.  Racy: decided for good by the latch.
- */
 unsigned
 rt_rowex_copy_add(rt_hdr *h, uint8_t c, rt_ref r)
 {
@@ -109,7 +105,6 @@ rt_rowex_copy_add(rt_hdr *h, uint8_t c, rt_ref r)
 	return copied_kind(h, rt_node_children(h) + 1);
 }
 
-/* Hang r in h, which has room for it in place; lo, hi as of rt_node_add. */
 void
 rt_rowex_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref r)
 {
@@ -119,7 +114,6 @@ rt_rowex_add(rt_hdr *h, uint8_t c, int lo, int hi, rt_ref r)
 		rt_node_add(h, c, lo, hi, r);
 }
 
-/* Take away what covers c; needs no memory. */
 void
 rt_rowex_clear(rt_hdr *h, uint8_t c)
 {
@@ -142,7 +136,6 @@ rt_rowex_clear(rt_hdr *h, uint8_t c)
 	}
 }
 
-/* As rt_rowex_copy_add, for the pieces in the place of the leaf that covers c. */
 unsigned
 rt_rowex_copy(rt_hdr *h, uint8_t c, const rt_piece *p, int np, rt_ref kept)
 {

@@ -965,7 +965,6 @@ scan_batch(ax_ctx *cx, ax_store *s, ax_batch *b, const bool rowex)
 	}
 }
 
-/* See rt_olc.h, ax_scan. */
 ax_status
 rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {

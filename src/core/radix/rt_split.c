@@ -8,9 +8,6 @@
 #include "rt_olc.h"
 
 /*
- * The change does not come about: let go of what it latched, "held" of them from gone,
- * and free what was made for it.  Returns x.
- *
  * Epoch: inside.
  * Latches: has some of the plan's; none of the plan and of the cursor on return.
  */
@@ -98,11 +95,6 @@ rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte, int cap
 	return p->r != 0;
 }
 
-/*
- * Cut sorted entries e[0..n), which differ at the slot's byte, into leaves of
- * byte ranges of about fill entries.  There is a node where one byte value
- * alone does not fit a leaf.  Returns how many pieces; 0: no memory.
- */
 int
 rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 {

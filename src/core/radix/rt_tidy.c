@@ -244,10 +244,6 @@ tidy_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
 	return x;
 }
 
-/*
- * Give back what is empty or too big on the key's path.  No failure of anything
- * if it cannot be done.
- */
 void
 rt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {

@@ -248,7 +248,6 @@ floor8(const ax_log *l, uint32_t off)
 	return l->floor_len > off ? ax_be8(l->floor + off, l->floor_len - off) : 0;
 }
 
-/* See ax_tail.h. */
 ax_tail *
 ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len, uint32_t off)
 {

@@ -1,7 +1,7 @@
 /*
  * ax_tail.c
  *	  The tail buffer: inserts of rising keys go here first.  What every kind of
- *	  buffer has in common in the calls of ax.c that go through it.  See ax_tail.h.
+ *	  buffer has in common in the calls of ax.c that go through it.
  *
  * Nobody waits for a buffer but ax_remove, for the few entries that are on
  * their way into the tree.  Nothing of it is held from one call to the next.
@@ -28,7 +28,6 @@ key_cmp(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
 	return c ? c : alen < blen ? -1 : alen > blen;
 }
 
-/* See ax_tail.h. */
 ax_status
 ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
@@ -115,7 +114,7 @@ let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
 #define WORDS 8
 
 /*
- * See ax_tail.h.  The buffer is looked at first, and an entry there is held,
+ * The buffer is looked at first, and an entry there is held,
  * so that it does not go into the tree meanwhile.  Then the tree is told.
  * That may be BUSY, upon which nothing must have been done.  An entry that was
  * not there had been in the tree before, or nowhere.
@@ -166,7 +165,6 @@ ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 	return got;
 }
 
-/* ax_tail_near, where it is not plain. */
 bool
 ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)
 {
@@ -179,7 +177,6 @@ ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len)
 	return false;
 }
 
-/* See ax_tail.h. */
 ax_status
 ax_tail_contains(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t len)
 {
@@ -232,8 +229,6 @@ merge_tids(const uint64_t *add, uint32_t m, bool others, uint64_t *tids, uint32_
 #define TIDS 64
 
 /*
- * See ax_tail.h.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */
@@ -485,7 +480,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 }
 
 /*
- * See ax_tail.h.  Entries before the lowest floor are the tree's alone, and
+ * Entries before the lowest floor are the tree's alone, and
  * always were; beyond it the two are merged.  The floors are read before the
  * tree is: an entry that was in a buffer below a floor is in the tree by then.
  */
@@ -541,7 +536,7 @@ ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b)
 #define SEEN_NS UINT64_C(10000000)
 
 /*
- * See ax_tail.h.  Called with the tree's own counts in *out.  To count the
+ * Called with the tree's own counts in *out.  To count the
  * entries in buffers is to read every line that inserters write.  That is
  * dear, to them too, when every plan of a query does it.  So with "about" it
  * is done every 10 ms.  Meanwhile the entries that went in since then are not

@@ -148,6 +148,12 @@ ax_tail_may_have(const ax_tail *t, const uint8_t *prefix, uint32_t len)
 	return x >= atomic_load_explicit(&((ax_tail *) (uintptr_t) t)->floor8, memory_order_acquire);
 }
 
+/*
+ * ax_tail_near() where the lengths of keys differ, or there are two buffers: asks each
+ * of the chain.
+ *
+ * Epoch: inside.
+ */
 extern bool ax_tail_chain_near(const ax_tail *t, const uint8_t *prefix, uint32_t len);
 
 /*
@@ -240,19 +246,25 @@ struct ax_tail_kind
 	bool		(*finished) (ax_ctx *cx, ax_tail *t);
 };
 
-/*
- * ax_window.c: a new one for keys like this, of whose number (the last eight, or
- * four, bytes before the TID) 2^shift values share a slot.  Not published.  NULL:
- * the key has no such number, or there is no memory.
- */
 #define AX_WINDOW_SHIFT_MAX 13
+
+/*
+ * ax_window.c: a new window buffer for keys like this.  2^shift values of their number
+ * share a slot; the number is the last eight, or four, bytes before the TID.  Not
+ * published.
+ *
+ * Epoch: inside.
+ * Returns: NULL when the key has no such number, or there is no memory.
+ */
 extern ax_tail *ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len,
 							  int shift);
 
 /*
- * ax_append.c: a new one for keys from floor on that share their first "off" bytes
- * with it; behind these ax_tail_may_have finds its number.  Not published.  NULL:
- * no memory.
+ * ax_append.c: a new append buffer for keys from floor on that share their first "off"
+ * bytes with it; behind these ax_tail_may_have() finds its number.  Not published.
+ *
+ * Epoch: inside.
+ * Returns: NULL when there is no memory.
  */
 extern ax_tail *ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len,
 							  uint32_t off);
@@ -284,28 +296,89 @@ ax_bound_cmp(const ax_bound *a, const ax_bound *b)
 
 /* ---- for the dispatch, when there is a buffer: ax_tail*.c ---- */
 
+/*
+ * Insert a key into the buffer, or, if that does not take it, into the tree.  Every
+ * 16th insert of a process also moves a step.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return, nor a claim.
+ * Returns: as ax_insert(), but AX_OK also where the tree has the key.
+ */
 extern ax_status ax_tail_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key,
 								uint32_t len);
+
+/*
+ * Remove a key from the buffers and from the tree.  An entry of a buffer is held while
+ * the tree is asked.
+ *
+ * Epoch: inside.
+ * Latches: none on entry and on return, nor a claim.
+ * Returns: AX_OK, AX_NOTFOUND, or what the tree said, and then nothing was removed.
+ */
 extern ax_status ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key,
 								uint32_t len);
+
+/*
+ * Is this very key in a buffer or in the tree?  The buffers are asked first.
+ *
+ * Epoch: inside.
+ * Returns: AX_OK, AX_NOTFOUND, AX_BUSY.
+ */
 extern ax_status ax_tail_contains(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key,
 								  uint32_t len);
+
+/*
+ * ax_lookup() in the buffers and then in the tree, merged.
+ *
+ * Epoch: inside.
+ */
 extern ax_status ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix,
 								uint32_t len, uint64_t *tids, uint32_t max, uint32_t *n,
 								bool *more);
+
+/*
+ * ax_scan() of the buffers and the tree, merged.  Below the buffers' floors all is the
+ * tree's alone.
+ *
+ * Epoch: inside.
+ */
 extern ax_status ax_tail_scan(ax_ctx *cx, ax_store *s, ax_tail *t, ax_batch *b);
+
+/*
+ * Add what the buffers hold, and the counters of the tail, to *out, which has the
+ * tree's own counts.  about: the entries as of some 10 ms ago, for counting them reads
+ * every line that inserters write.
+ *
+ * Epoch: inside.
+ */
 extern void ax_tail_info(ax_ctx *cx, ax_store *s, ax_tree_info *out, bool about);
 
 /*
- * Of an insert, now and then: should there be a buffer, or should there not?  The
- * one it goes to, or NULL.
+ * Of an insert, now and then: should there be a buffer, or should there not?  Opens
+ * one, or closes one.
+ *
+ * Epoch: inside.
+ * Latches: none held; tries claims.
+ * Returns: the buffer that the insert goes to, or NULL.
  */
 extern ax_tail *ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
-/* As much of it as can be had now into the tree. */
+/*
+ * Move as much of the buffers as can be had now into the tree.  No failure of anything
+ * if it cannot be done.
+ *
+ * Epoch: inside.
+ * Latches: none held; tries claims.
+ */
 extern void ax_tail_empty(ax_ctx *cx, ax_store *s);
 
-/* An inserter's share of the emptying. */
+/*
+ * An inserter's share of the emptying: a step of the closed buffer, or of this one if
+ * something is due.
+ *
+ * Epoch: inside.
+ * Latches: none held; tries claims.
+ */
 extern void ax_tail_help(ax_ctx *cx, ax_store *s, ax_tail *t);
 
 /* A try that was nobody's request: what it met is nobody's concern. */
@@ -317,7 +390,13 @@ ax_tail_forget_failure(ax_ctx *cx)
 	b->alloc_busy = b->alloc_injected = b->limbo_short = false;
 }
 
-/* ax_settle's part: give up one that nothing has gone into of late. */
+/*
+ * ax_settle()'s part: give up a buffer that nothing has gone into, or past, since the
+ * last time (all: any).  One that the option insists on stays.
+ *
+ * Epoch: inside.
+ * Latches: none held; tries claims.
+ */
 extern void ax_tail_settle(ax_ctx *cx, ax_store *s, bool all);
 
 #endif							/* AX_TAIL_H */

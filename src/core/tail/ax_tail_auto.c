@@ -343,8 +343,6 @@ sampler_of(ax_ctx *cx, ax_store *s)
 }
 
 /*
- * See ax_tail.h.
- *
  * Epoch: inside.
  * Latches: tries the sampler's claim, and lets it go.
  */
@@ -400,8 +398,6 @@ shut(ax_store *s)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -427,8 +423,6 @@ ax_tree_set_tail(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_tail_option option)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -448,8 +442,6 @@ ax_tail_close(ax_ctx *cx, ax_tree *t, uint64_t gen, bool *had)
 }
 
 /*
- * See ax_tail.h.
- *
  * Epoch: inside.
  * Latches: tries the sampler's claim, and lets it go.
  */

@@ -12,8 +12,6 @@
 #include "ax_tail.h"
 
 /*
- * See ax_tail.h.
- *
  * Arguments: keys, their words, and how many are done.
  */
 ax_status
@@ -122,7 +120,6 @@ step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 	return r;
 }
 
-/* See ax_tail.h. */
 void
 ax_tail_help(ax_ctx *cx, ax_store *s, ax_tail *t)
 {
@@ -157,7 +154,6 @@ step_oldest(ax_ctx *cx, ax_store *s, bool *more)
 	return r;
 }
 
-/* See ax_tail.h. */
 void
 ax_tail_empty(ax_ctx *cx, ax_store *s)
 {
@@ -173,8 +169,6 @@ ax_tail_empty(ax_ctx *cx, ax_store *s)
 }
 
 /*
- * See ax.h.
- *
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.

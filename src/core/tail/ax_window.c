@@ -598,7 +598,6 @@ static const ax_tail_kind kind = {
 	.finished = window_finished
 };
 
-/* See ax_tail.h. */
 ax_tail *
 ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int shift)
 {
