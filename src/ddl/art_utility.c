@@ -39,6 +39,7 @@
 #include "ddl/ddl.h"
 #include "live/art_workers.h"
 #include "live/live.h"
+#include "plan/plan.h"
 
 static ProcessUtility_hook_type prev_process_utility = NULL;
 
@@ -386,6 +387,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	bool		was;
 
 	art_queue_flush(NoLock);
+	art_keychecks_close();
 	was = art_queue_for(copies);
 	PG_TRY();
 	{
@@ -393,6 +395,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 					dest, qc);
 		/* COPY has closed its indexes */
 		art_queue_flush(RowExclusiveLock);
+		art_keychecks_close();
 	}
 	PG_FINALLY();
 	{
