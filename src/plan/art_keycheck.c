@@ -614,16 +614,14 @@ art_keychecks_take(QueryDesc *queryDesc)
 		return;
 	foreach(lc, estate->es_opened_result_relations)
 		take_triggers(estate, lfirst(lc));
-	foreach(lc, estate->es_tuple_routing_result_relations)
-		take_triggers(estate, lfirst(lc));
 }
 
 /* See plan.h. */
 void
 art_keychecks_rest(QueryDesc *queryDesc)
 {
-	if (nopen > 0 &&
-		(ActivePortal == NULL || list_member_ptr(ActivePortal->stmts, queryDesc->plannedstmt)))
+	if (nopen > 0 && ActivePortal != NULL &&
+		list_member_ptr(ActivePortal->stmts, queryDesc->plannedstmt))
 		close_all(false);
 }
 
