@@ -414,6 +414,8 @@ open_check(KeyCheck *c)
 		CurrentResourceOwner = owner;
 		RelationDecrementReferenceCount(index);
 		MemoryContextSwitchTo(old);
+		table_index_fetch_end(scan->xs_heapfetch);
+		scan->xs_heapfetch = NULL;
 		c->scan = scan;
 		nopen++;
 		for (int i = 0; i < c->n; i++)
@@ -445,14 +447,18 @@ known_check(const KeyName *name)
 /* ---- a check ---- */
 
 /*
- * Is the row with these keys there, and is it locked now?  No: perhaps it is.
+ * Is the row with these keys there, and is it locked now?  No: perhaps it is.  No page
+ * stays pinned.
  */
 static bool
 lock_row(KeyCheck *c, const Datum *values, Snapshot snapshot)
 {
 	IndexScanDesc scan = c->scan;
+	MemoryContext old = MemoryContextSwitchTo(check_cxt);
 	bool		locked = false;
 
+	scan->xs_heapfetch = art_table_index_fetch_begin(scan->heapRelation);
+	MemoryContextSwitchTo(old);
 	for (int i = 0; i < c->n; i++)
 		c->keys[i].sk_argument = values[i];
 	scan->xs_snapshot = snapshot;
@@ -467,7 +473,8 @@ lock_row(KeyCheck *c, const Datum *values, Snapshot snapshot)
 								  TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS, &failure) == TM_Ok;
 	}
 	ExecClearTuple(c->slot);
-	table_index_fetch_reset(scan->xs_heapfetch);
+	table_index_fetch_end(scan->xs_heapfetch);
+	scan->xs_heapfetch = NULL;
 	return locked;
 }
 

@@ -48,6 +48,7 @@ sub looks_up
 {
 	my ($sql, $first, $second, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	answer('b', $sql);
 	my (undef, $err) = answer('a', $sql, with => '-c client_min_messages=debug1');
 	my @all = $err =~ /($look.*)/g;
 	my $n = grep { /for a query/ } $err =~ /($look.*)/g;
@@ -84,7 +85,7 @@ looks_up('DO $$ BEGIN FOR i IN 1..5 LOOP INSERT INTO c VALUES (4000 + i, i); END
 
 # after five rows core keeps its plan
 my $plan = 'INSERT INTO d SELECT i, i FROM generate_series(1, 6) i;';
-looks_up("$plan INSERT INTO d SELECT i, i FROM generate_series(1, 50) i", 0, 1, 'deferred');
+looks_up("$plan INSERT INTO d SELECT i, i FROM generate_series(1, 50) i", 0, 2, 'deferred, at the end of each transaction');
 looks_up("BEGIN; $plan SET CONSTRAINTS ALL IMMEDIATE; COMMIT", 0, 1, 'SET CONSTRAINTS');
 my $rows = join '', map { "$_\t$_\n" } 5001 .. 5010;
 looks_up("COPY c FROM STDIN;\n" . join('', map { "500$_\t$_\n" } 1 .. 9) . "\\.\n", 0, 1, 'COPY');
@@ -158,8 +159,8 @@ both(q{
 
 foreach my $t ([ 'int', 'bigint', 1 ], [ 'bigint', 'int', 1 ], [ 'text', 'varchar(20)', 1 ], [ 'varchar(20)', 'text', 1 ],
 	[ 'numeric', 'numeric(10,3)', 1 ], [ 'numeric', 'int', 0 ], [ 'float8', 'float4', 1 ], [ 'uuid', 'uuid', 1 ],
-	[ 'timestamptz', 'timestamptz', 1 ], [ 'date', 'timestamp', 1 ], [ 'int', 'small', 1 ], [ 'mood', 'mood', 1 ],
-	[ 'int[]', 'int[]', 1 ], [ 'bytea', 'bytea', 1 ], [ 'char(5)', 'char(5)', 1 ])
+	[ 'timestamptz', 'timestamptz', 1 ], [ 'date', 'timestamp', 1 ], [ 'int', 'small', 1 ], [ 'mood', 'mood', 0 ],
+	[ 'int[]', 'int[]', 0 ], [ 'bytea', 'bytea', 1 ], [ 'char(5)', 'char(5)', 1 ])
 {
 	my ($to, $from, $looked) = @$t;
 	my $value = $to eq 'uuid' ? 'md5(i::text)::uuid' : $to =~ /timestamp/ ? "timestamptz '2020-01-01 UTC' + i * interval '1 hour'"
@@ -293,15 +294,16 @@ both(q{
 }, 'commands');
 
 # ---- no structure ----
-foreach my $way ('INSERT INTO c SELECT i, i %% 500 + 1 FROM generate_series(%d, %d) i', 'INSERT INTO d SELECT i, i %% 500 + 1 FROM generate_series(%d, %d) i')
+foreach my $way ([ 'c', 2, 0 ], [ 'd', 0, 2 ])
 {
-	my $sql = sprintf($way, 30001, 30010) . ";SELECT artidx_unload('p_id');" . sprintf($way, 30011, 30020);
-	my ($said, $err) = answer('a', $sql);
-	unlike($err, qr/ERROR/, 'without a structure core checks');
-	is(index_state($node, 'p_id'), 'ready', 'which builds it');
-	$node->safe_psql('postgres', 'DELETE FROM a.c WHERE k > 30000');
+	my ($table, @looks) = @$way;
+	my @sql = map { "INSERT INTO $table SELECT i, i % 500 + 1 FROM generate_series(${_}1, ${_}9) i" } 3001 .. 3003;
+	looks_up("$sql[0]; SELECT artidx_unload('a.p_id'); $sql[1]; SELECT artidx_build('a.p_id'); $sql[2]", @looks,
+		"$table: core checks while there is no structure");
+	is($node->safe_psql('postgres', "SELECT count(*) FROM a.$table WHERE k BETWEEN 30000 AND 40000"), '27', 'all rows are there');
+	$node->safe_psql('postgres', "DELETE FROM a.$table WHERE k BETWEEN 30000 AND 40000");
 }
-$node->safe_psql('postgres', q{SET search_path = a;
+$node->safe_psql('postgres', q{SET search_path = a, public;
 	CREATE FUNCTION unload() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM artidx_unload('a.p_id'); RETURN NULL; END $$;
 	CREATE TRIGGER unload AFTER INSERT ON c FOR EACH ROW WHEN (NEW.k % 7 = 0) EXECUTE FUNCTION unload();
 	INSERT INTO c SELECT i, i % 500 + 1 FROM generate_series(30001, 30100) i;
@@ -366,7 +368,7 @@ one_waits('DELETE FROM p WHERE id = 703', 'INSERT INTO c VALUES (50004, 703)', '
 one_waits($child =~ s/50001, 700/50005, 704/r, 'DELETE FROM p WHERE id = 704', 'COMMIT', 'is still referenced', 'the row is locked for');
 one_waits('INSERT INTO d SELECT i, 705 FROM generate_series(1, 9) i; SET CONSTRAINTS ALL IMMEDIATE', 'DELETE FROM p WHERE id = 705', 'COMMIT',
 	'is still referenced', 'and by a query that is answered');
-one_waits('DELETE FROM p WHERE id = 706', 'INSERT INTO c VALUES (50006, 706)', 'COMMIT', 'could not serialize access due to concurrent delete',
+one_waits('DELETE FROM p WHERE id = 706', 'INSERT INTO c VALUES (50006, 706)', 'COMMIT', 'could not serialize access due to concurrent',
 	'REPEATABLE READ', 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM p');
 $node->safe_psql('postgres', 'BEGIN; UPDATE a.p SET t = t WHERE id = 707; SET search_path = a; INSERT INTO c VALUES (50007, 707); COMMIT');
 
@@ -401,7 +403,7 @@ $one->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM c WHE
 $two->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM p WHERE t = \'none\'');
 $one->query_safe('INSERT INTO c VALUES (52000, 800)');
 $two->query_safe("INSERT INTO c VALUES (52001, 800); COMMIT");
-$one->query_safe("UPDATE p SET t = 'none' WHERE id = 1");
+$one->query("UPDATE p SET t = 'none' WHERE id = 1");
 $one->query('COMMIT');
 like($one->{stderr}, qr/could not serialize access/, 'SERIALIZABLE');
 $one->{stderr} = '';
@@ -411,6 +413,7 @@ $one->query_safe(q{BEGIN; INSERT INTO c VALUES (53000, 801); INSERT INTO d VALUE
 $two->query_safe("SET lock_timeout = '100ms'");
 $two->query('DELETE FROM p WHERE id = 801');
 like($two->{stderr}, qr/lock timeout/, 'a prepared transaction keeps the row');
+$two->{stderr} = '';
 $two->query_safe(q{COMMIT PREPARED 'x'});
 $_->quit foreach $one, $two;
 
