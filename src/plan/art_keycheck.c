@@ -9,12 +9,12 @@
  * cascades have no such place, and there the executor is handed core's query.  It
  * is answered without a tree of nodes.
  *
- * Either looks the key up, locks the row, and is done.  Whatever is not so plain is left
- * to core, which begins anew: no such row, a row that somebody changes, a structure
- * that is not in memory, a null.  So core alone waits, follows updates and raises
- * errors.
+ * Either looks the key up, locks the row, and is done.  In every other case core begins
+ * anew: there is no such row, somebody changes it, or a value is null.  Or the structure
+ * is not in memory.  So core alone waits, follows updates and raises errors.
  *
- * What a check needs is opened once and kept to the end of the client's statement.
+ * A check opens the relations and the scan once, and keeps them open to the end of the
+ * client's statement.
  *
  * src/README.md: Checks of foreign keys
  */
@@ -25,6 +25,7 @@
 #if PG_VERSION_NUM >= 180000
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/table.h"
@@ -80,7 +81,7 @@ typedef struct KeyColumn
 	Oid			op;
 } KeyColumn;
 
-/* What this process knows of it. */
+/* The facts about it that this process has read. */
 typedef struct KeyCheck
 {
 	KeyName		name;			/* the hash key */
@@ -115,7 +116,7 @@ static QueryDesc *answered = NULL;
 
 /* ---- changes of catalogs ---- */
 
-/* syscache callback: it may be about any of them */
+/* syscache callback: it may be about any foreign key. */
 static void
 catalog_changed(Datum arg, int cacheid, uint32 hashvalue)
 {
@@ -127,7 +128,7 @@ catalog_changed(Datum arg, int cacheid, uint32 hashvalue)
 		c->valid = false;
 }
 
-/* relcache callback */
+/* relcache callback: it is about a relation, or about all. */
 static void
 relation_changed(Datum arg, Oid relid)
 {
@@ -168,7 +169,7 @@ index_fits(Relation heap, Relation index, int nkeys)
 	return art_is_art_index(index) && form->indrelid == RelationGetRelid(heap) &&
 		form->indisunique && form->indisvalid && form->indisready && form->indimmediate &&
 		!form->indisexclusion && form->indnkeyatts == nkeys &&
-		RelationGetIndexPredicate(index) == NIL && RelationGetIndexExpressions(index) == NIL &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		!art_index_compared(index);
 }
 
@@ -387,7 +388,7 @@ sees_all(Relation index)
 
 /*
  * Open a check, if its index is in memory.  Relations and the slot's description belong
- * to check_owner from then on.  What beginning a scan may take else does not.
+ * to check_owner from then on.  Anything else that beginning a scan takes does not.
  *
  * Locks: as read_tables().
  */
@@ -430,7 +431,7 @@ open_check(KeyCheck *c)
 	return c->scan != NULL;
 }
 
-/* What is known of a foreign key or a query; made if nothing is. */
+/* The entry of a foreign key or a query, made if there is none. */
 static KeyCheck *
 known_check(const KeyName *name)
 {
@@ -504,9 +505,9 @@ look_up(KeyCheck *c, Datum *values)
 }
 
 /*
- * Is the row's foreign key fulfilled, as far as can be told here?  As in the way of
- * core's query, what a command before has done is seen, and what others have
- * committed by now, unless the transaction has its snapshot.
+ * Is the row's foreign key fulfilled, as far as can be told here?  The look-up sees what
+ * core's query would see: all that commands before have done, and what others have
+ * committed by now.  In REPEATABLE READ it has the transaction's snapshot.
  */
 static bool
 fulfilled(TriggerData *trigger)
@@ -710,8 +711,8 @@ key_query(QueryDesc *queryDesc)
 
 /*
  * Answer the query by a look-up.  False: the executor has to.  Only core's checks
- * leave triggers to the statement around them.  Whoever has put a hook around ours would
- * look for a tree of nodes.
+ * leave triggers to the statement around them.  An extension with a hook around ours
+ * would look for a tree of nodes.
  */
 static bool
 answer_query(QueryDesc *queryDesc, int eflags)
@@ -752,7 +753,7 @@ answer_query(QueryDesc *queryDesc, int eflags)
 	return look_up(c, values);
 }
 
-/* What its answer is told with, made once. */
+/* Make the state and the row that tell an answer, once. */
 static void
 make_answer(QueryDesc *queryDesc)
 {
@@ -767,7 +768,7 @@ make_answer(QueryDesc *queryDesc)
 	ExecStoreVirtualTuple(answer);
 }
 
-/* ExecutorStart_hook */
+/* ExecutorStart_hook.  A query that we have answered never gets any further. */
 static void
 start_executor(QueryDesc *queryDesc, int eflags)
 {
@@ -787,7 +788,7 @@ start_executor(QueryDesc *queryDesc, int eflags)
 }
 
 /*
- * ExecutorRun_hook
+ * ExecutorRun_hook.  Core wants one row of its check, and looks at nothing of it.
  *
  * Arguments: those of the hook.
  */
@@ -809,7 +810,7 @@ run_executor(ART_RUN_PARAMETERS)
 		standard_ExecutorRun(ART_RUN_ARGUMENTS);
 }
 
-/* ExecutorFinish_hook */
+/* ExecutorFinish_hook: there is nothing to finish. */
 static void
 finish_executor(QueryDesc *queryDesc)
 {
@@ -821,7 +822,7 @@ finish_executor(QueryDesc *queryDesc)
 		standard_ExecutorFinish(queryDesc);
 }
 
-/* ExecutorEnd_hook */
+/* ExecutorEnd_hook.  Core's FreeQueryDesc() wants to see no state. */
 static void
 end_executor(QueryDesc *queryDesc)
 {
