@@ -40,6 +40,7 @@
 #include "live/background.h"
 #include "work/work.h"
 #include "live/live.h"
+#include "plan/plan.h"
 
 static ProcessUtility_hook_type prev_process_utility = NULL;
 
@@ -387,6 +388,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	bool		was;
 
 	art_queue_flush(NoLock);
+	art_keychecks_close();
 	was = art_queue_for(copies);
 	PG_TRY();
 	{
@@ -394,6 +396,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 					dest, qc);
 		/* COPY has closed its indexes */
 		art_queue_flush(RowExclusiveLock);
+		art_keychecks_close();
 	}
 	PG_FINALLY();
 	{

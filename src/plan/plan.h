@@ -70,6 +70,22 @@ extern void art_simplify_row_comparisons(struct PlannerInfo *root,
 
 extern void art_executor_install(void);
 
+/* ---- foreign_key_check.c ---- */
+
+struct QueryDesc;
+
+/* Before the statement's triggers fire: those that check a foreign key come here. */
+extern void art_keychecks_take(struct QueryDesc *queryDesc);
+
+/* After the triggers: at the end of the client's statement nothing stays open. */
+extern void art_keychecks_rest(struct QueryDesc *queryDesc);
+
+/* Close what checks keep open: a command may want the tables for itself. */
+extern void art_keychecks_close(void);
+
+/* Called once, when the library is preloaded. */
+extern void art_keychecks_install(void);
+
 /* ---- statement_hooks.c ---- */
 
 extern void art_statement_install(void);

@@ -33,10 +33,12 @@ next_run(ART_RUN_PARAMETERS)
 static void
 next_finish(QueryDesc *queryDesc)
 {
+	art_keychecks_take(queryDesc);
 	if (prev_executor_finish)
 		prev_executor_finish(queryDesc);
 	else
 		standard_ExecutorFinish(queryDesc);
+	art_keychecks_rest(queryDesc);
 }
 
 /* Does the node change a table?  *conflicts: it may take back rows that it has inserted. */
@@ -128,6 +130,7 @@ void
 art_statement_install(void)
 {
 	art_queue_init();
+	art_keychecks_install();
 	prev_executor_run = ExecutorRun_hook;
 	ExecutorRun_hook = art_executor_run;
 	prev_executor_finish = ExecutorFinish_hook;

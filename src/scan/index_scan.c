@@ -120,6 +120,13 @@ art_scan_ready(IndexScanDesc scan)
 	art_scan_private(scan);
 }
 
+/* See scan.h. */
+bool
+art_scan_is_private(IndexScanDesc scan)
+{
+	return ((const ArtScan *) scan->opaque)->priv != NULL;
+}
+
 /*
  * ambeginscan: often one per look-up, so nothing is made here that a look-up
  * can do without, and the scan is one chunk.  The description of the keys is

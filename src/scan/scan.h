@@ -22,6 +22,9 @@ extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
 extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void artendscan(IndexScanDesc scan);
 
+/* Does it read the table, since there was no structure?  It then does so to its end. */
+extern bool art_scan_is_private(IndexScanDesc scan);
+
 /* ---- join_points.c ---- */
 
 /*

@@ -10,7 +10,7 @@
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt insert
-#					insel clients wal bytes freed dups small restart tail
+#					insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
@@ -598,6 +598,43 @@ group_dups()
 	sql "DROP TABLE dups" >/dev/null
 }
 
+# ---- rows that reference others --------------------------------------------------------------
+# No child, and no row of the parent is locked.
+fk_fresh()
+{
+	sql "TRUNCATE fk_c" >/dev/null
+	sql "VACUUM (FREEZE) s_rnd" >/dev/null
+	sql "CHECKPOINT" >/dev/null
+}
+
+group_fk()
+{
+	local am rep ms file=$WORK/tmp/fk.copy
+
+	need_table s_rnd rnd "$SMALL"
+	sql "CREATE TABLE fk_src AS SELECT k FROM s_rnd ORDER BY hashint8extended(k, 11);
+		COPY fk_src TO '$file'" >/dev/null || art_die "rows that reference"
+	for am in $AMS; do
+		[ "$am" = hash ] && continue
+		# before 18 a foreign key references keys of btree only
+		[ "$am" = art ] && [ "$(sql "SHOW server_version_num")" -lt 180000 ] && continue
+		sql "CREATE UNIQUE INDEX s_rnd_i ON s_rnd USING $am (k);
+			CREATE TABLE fk_c (k bigint REFERENCES s_rnd (k))" >/dev/null || art_die "a foreign key"
+		# core plans its query a few times before it keeps the plan
+		for ((rep = 0; rep <= REPS; rep++)); do
+			fk_fresh
+			ms=$(timed "INSERT INTO fk_c SELECT k FROM fk_src") || art_die "INSERT"
+			[ "$rep" -eq 0 ] || record fk_insert "$am" "$rep" "$(calc "$ms * 1e6 / $SMALL")" ns
+			fk_fresh
+			ms=$(timed "COPY fk_c FROM '$file'") || art_die "COPY"
+			[ "$rep" -eq 0 ] || record fk_copy "$am" "$rep" "$(calc "$ms * 1e6 / $SMALL")" ns
+		done
+		sql "DROP TABLE fk_c; DROP INDEX s_rnd_i" >/dev/null
+	done
+	sql "DROP TABLE fk_src" >/dev/null
+	rm -f "$file"
+}
+
 # ---- a thousand tiny indexes ------------------------------------------------------------
 group_small()
 {
@@ -760,6 +797,7 @@ wants dups && group_dups
 wants insel && group_insel
 wants clients && group_clients
 wants wal && group_wal
+wants fk && group_fk
 wants small && group_small
 wants restart && group_restart
 exit 0

@@ -94,6 +94,16 @@ open_index(Oid indexoid, LOCKMODE heaplock, LOCKMODE indexlock, Relation *heap)
 	return index;
 }
 
+static TableScanDesc
+begin_table_scan(Relation heap)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan(heap, GetActiveSnapshot(), 0, NULL, SO_NONE);
+#else
+	return table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+#endif
+}
+
 /* Every key of the table in heap order; *n of them. */
 static Datum *
 read_keys(Relation heap, Relation index, uint64 *n)
@@ -107,7 +117,7 @@ read_keys(Relation heap, Relation index, uint64 *n)
 											  size * sizeof(Datum));
 
 	*n = 0;
-	scan = table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+	scan = begin_table_scan(heap);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		bool		isnull;
@@ -151,7 +161,9 @@ equality_key(Relation index, ScanKey skey)
 static IndexScanDesc
 begin_scan(Relation heap, Relation index)
 {
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+	return index_beginscan(heap, index, GetActiveSnapshot(), NULL, 1, 0, SO_NONE);
+#elif PG_VERSION_NUM >= 180000
 	return index_beginscan(heap, index, GetActiveSnapshot(), NULL, 1, 0);
 #else
 	return index_beginscan(heap, index, GetActiveSnapshot(), 1, 0);
@@ -464,7 +476,7 @@ bench_vacuum(PG_FUNCTION_ARGS)
 	dead.found = 0;
 	dead.tids = MemoryContextAllocHuge(CurrentMemoryContext,
 									   size * sizeof(ItemPointerData));
-	scan = table_beginscan(heap, GetActiveSnapshot(), 0, NULL);
+	scan = begin_table_scan(heap);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		rows++;
