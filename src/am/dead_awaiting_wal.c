@@ -11,7 +11,8 @@
  * A known row is not asked for again.  Scans pass over its entry, as those of
  * nbtree pass over an entry that is marked dead.  (Bitmap scans and batched joins
  * ask.)  An index that moves to another tablespace has another counter of
- * deletions, but also another structure, and so another generation.
+ * deletions, and keeps its structure.  art_delgen_moved() sees to it that the new
+ * counter has no value that the old one had.
  *
  * Entries that wait make chains long.  When the looks at them have cost as much
  * as a flush, this process flushes.  As a rule the WAL writer comes first.

@@ -318,6 +318,48 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
 
 /*
  * See shared_state.h.
+ *
+ * Epoch: enters and leaves.
+ * Locks: partition locks of both held, exclusive; takes the chunk lock, exclusive, if
+ * there are aborts to keep.
+ */
+void
+art_counts_exchange(ArtEntry *a, ArtEntry *b)
+{
+	ArtEntry   *const e[] = {a, b};
+	const TimestampTz reset[] = {a->stats_reset, b->stats_reset};
+	uint64		present[2][ART_NCOUNTS] = {{0}};
+	uint64		sum[2][ART_NCOUNTS] = {{0}};
+	ArtSiteCounts present_at[2] = {{{0}}};
+	ArtSiteCounts sum_at[2] = {{{0}}};
+
+	for (int k = 0; k < 2; k++)
+	{
+		uint64		w = pg_atomic_read_u64(&e[k]->word);
+
+		if (ART_WORD_STATE(w) != ART_ABSENT)
+		{
+			present_counts(e[k], ART_WORD_GEN(w), present[k], NULL);
+			(void) present_aborts(e[k], ART_WORD_GEN(w), present_at[k], NULL);
+		}
+		art_counts_add(e[k], sum[k], NULL);
+		art_aborts_add(e[k], sum_at[k], NULL);
+	}
+	for (int k = 0; k < 2; k++)
+	{
+		for (int i = 0; i < ART_NCOUNTS; i++)
+			e[k]->counts[i] = sum[1 - k][i] - present[k][i];
+		for (int s = 0; s < AX_SITES; s++)
+			for (int i = 0; i < ART_NABORTS; i++)
+				sum_at[1 - k][s][i] -= present_at[k][s][i];
+		if (aborts_wanted(e[k], sum_at[1 - k]))
+			memcpy(e[k]->aborts->counts, sum_at[1 - k], sizeof(ArtSiteCounts));
+		e[k]->stats_reset = reset[1 - k];
+	}
+}
+
+/*
+ * See shared_state.h.
  */
 void
 art_counts_add(ArtEntry *e, uint64 *counts, ArtPresent *now)

@@ -31,6 +31,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/builtins.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "area/crash_memory.h"
@@ -76,13 +77,6 @@ art_form_locator(const FormData_pg_class *form, ArtLocator *loc)
 	loc->backend = -1;
 }
 
-static inline bool
-same_locator(const ArtLocator *a, const ArtLocator *b)
-{
-	return a->rel == b->rel && a->db == b->db && a->spc == b->spc &&
-		a->backend == b->backend;
-}
-
 static inline uint32
 bucket_of(Oid db, Oid indexoid)
 {
@@ -120,7 +114,7 @@ art_find(Oid indexoid, const ArtLocator *loc)
 	ArtEntry   *e;
 
 	for (e = art_chain(loc->db, indexoid); e; e = e->next)
-		if (e->indexoid == indexoid && same_locator(&e->loc, loc))
+		if (e->indexoid == indexoid && art_same_locator(&e->loc, loc))
 			return e;
 	return NULL;
 }
@@ -263,7 +257,19 @@ void
 art_opening(Relation index, ArtOpening *o)
 {
 	char	   *schema = get_namespace_name(RelationGetNamespace(index));
+	HeapTuple	heap = SearchSysCache1(RELOID, ObjectIdGetDatum(index->rd_index->indrelid));
 
+	o->heap_spc = InvalidOid;
+	o->heap_rel = 0;
+	if (HeapTupleIsValid(heap))
+	{
+		ArtLocator	loc;
+
+		art_form_locator((Form_pg_class) GETSTRUCT(heap), &loc);
+		o->heap_spc = loc.spc;
+		o->heap_rel = loc.rel;
+		ReleaseSysCache(heap);
+	}
 	o->compared = art_index_compared(index);
 	o->owner = index->rd_rel->relowner;
 	o->limited = !superuser_arg(o->owner);
@@ -287,6 +293,8 @@ entry_identify(ArtEntry *e, const ArtOpening *o)
 	e->persistence = o->persistence;
 	e->schema = o->schema;
 	e->name = o->name;
+	e->heap_spc = o->heap_spc;
+	e->heap_rel = o->heap_rel;
 	e->over_cap = false;
 	e->unchecked = false;
 	e->born_lsn = InvalidXLogRecPtr;
@@ -448,8 +456,9 @@ art_entry_forget(ArtEntry **link)
 	art_unlock(art_chunk_lock);
 }
 
-static ArtEntry **
-bucket_link(Oid db, Oid indexoid)
+/* See shared_state.h. */
+ArtEntry  **
+art_chain_link(Oid db, Oid indexoid)
 {
 	return &art_shared->buckets[bucket_of(db, indexoid)];
 }
@@ -576,7 +585,7 @@ art_entry_create(Relation index, bool building)
 		bool		stale = subid == InvalidSubTransactionId &&
 			!IsParallelWorker() && !building;
 
-		for (link = bucket_link(loc.db, oid); *link;)
+		for (link = art_chain_link(loc.db, oid); *link;)
 		{
 			ArtEntry   *o = *link;
 
@@ -602,7 +611,7 @@ art_entry_create(Relation index, bool building)
 			return NULL;
 		}
 		entry_init(e, index, &loc);
-		link = bucket_link(loc.db, oid);
+		link = art_chain_link(loc.db, oid);
 		e->next = *link;
 		pg_write_barrier();
 		*link = e;
@@ -658,6 +667,8 @@ art_entry_if_exists(Relation index)
 	art_lock(lock, LW_SHARED);
 	e = art_find(oid, &loc);
 	art_unlock(lock);
+	if (e == NULL && art_noted_any)
+		art_note_missed(oid);
 	return e;
 }
 
@@ -1010,11 +1021,11 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 	Oid			heapoid = InvalidOid;
 
 	art_lock(lock, LW_EXCLUSIVE);
-	for (link = bucket_link(loc->db, indexoid); *link; link = &(*link)->next)
+	for (link = art_chain_link(loc->db, indexoid); *link; link = &(*link)->next)
 	{
 		ArtEntry   *e = *link;
 
-		if (e->indexoid != indexoid || !same_locator(&e->loc, loc))
+		if (e->indexoid != indexoid || !art_same_locator(&e->loc, loc))
 			continue;
 		heapoid = e->heapoid;
 		if (forget)
@@ -1026,101 +1037,6 @@ art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(loc->db, heapoid);
-}
-
-/*
- * The index's file was copied (SET TABLESPACE), nobody has it open under the
- * old locator, and the transaction commits.  The structure goes, for it lacks
- * the rows that the transaction inserted after that.  The entry, with what it
- * has counted, becomes that of the new file, unless that has one by now.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.  Both locators are of one index,
- * hence of one chain.
- */
-void
-art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to)
-{
-	LWLock	   *lock = art_partition(from->db, indexoid);
-	ArtEntry  **link;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	for (link = bucket_link(from->db, indexoid); *link; link = &(*link)->next)
-	{
-		ArtEntry   *e = *link;
-
-		if (e->indexoid != indexoid || !same_locator(&e->loc, from))
-			continue;
-		if (art_find(indexoid, to) != NULL)
-			art_entry_forget(link);
-		else
-		{
-			(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
-			e->loc = *to;
-			e->native = false;
-			e->wanted = Max(e->wanted, ART_WANT_PLAN);
-			e->not_before = 0;
-			e->failed_at = 0;
-			e->failed_free = 0;
-		}
-		break;
-	}
-	art_unlock(lock);
-}
-
-/*
- * An index has the file of one that this transaction drops (ALTER COLUMN TYPE without a
- * rewrite), and gets its structure, too.  Or it gives both back, because the transaction
- * is rolled back.  False: there is none that could go to another index.
- *
- * Nobody else has either index open: the transaction has their table locked, exclusive.
- * The entry stays where it is, for processes that know it under its old name.  *born is
- * the WAL position that the entry has from now on, and on return what it had.
- *
- * Epoch: enters and leaves, under the locks, if the structure is dropped.
- * Locks: takes the partition locks of both, exclusive, the first in memory first.
- */
-bool
-art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born)
-{
-	LWLock	   *one = art_partition(loc->db, from);
-	LWLock	   *other = art_partition(loc->db, to);
-	ArtEntry  **link;
-	ArtEntry   *e;
-	bool		taken = false;
-
-	art_lock(Min(one, other), LW_EXCLUSIVE);
-	if (one != other)
-		art_lock(Max(one, other), LW_EXCLUSIVE);
-
-	for (link = bucket_link(loc->db, from); *link; link = &(*link)->next)
-		if ((*link)->indexoid == from && same_locator(&(*link)->loc, loc))
-			break;
-	e = *link;
-	if (e != NULL && art_find(to, loc) == NULL)
-	{
-		XLogRecPtr	had = e->born_lsn;
-
-		/* a build that was left is of the other index */
-		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
-			(void) art_entry_absent(e, e->reason, NULL);
-		*link = e->next;
-		e->indexoid = to;
-		e->born_lsn = *born;
-		*born = had;
-		link = bucket_link(loc->db, to);
-		e->next = *link;
-		pg_write_barrier();
-		*link = e;
-		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
-		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
-		taken = true;
-	}
-
-	if (one != other)
-		art_unlock(Max(one, other));
-	art_unlock(Min(one, other));
-	return taken;
 }
 
 /*
@@ -1138,7 +1054,7 @@ art_drop_index(Oid db, Oid indexoid, bool forget)
 	Oid			heapoid = InvalidOid;
 
 	art_lock(lock, LW_EXCLUSIVE);
-	for (link = bucket_link(db, indexoid); *link;)
+	for (link = art_chain_link(db, indexoid); *link;)
 	{
 		ArtEntry   *e = *link;
 

@@ -42,6 +42,13 @@ typedef struct ArtLocator
 	int32		backend;		/* of a temporary relation, else -1 */
 } ArtLocator;
 
+static inline bool
+art_same_locator(const ArtLocator *a, const ArtLocator *b)
+{
+	return a->rel == b->rel && a->db == b->db && a->spc == b->spc &&
+		a->backend == b->backend;
+}
+
 typedef struct ArtBlockRange
 {
 	BlockNumber first;
@@ -96,7 +103,10 @@ struct ArtEntry
 	 */
 	ArtEntry   *next;			/* in the chain, or in the free list */
 
-	/* new; art_move_locator() changes the locator in ABSENT, art_take_entry() the OID */
+	/*
+	 * new; art_move_locator() and art_move_database() change the locator,
+	 * art_take_entry() the OIDs
+	 */
 	ArtLocator	loc;
 	Oid			indexoid;
 	Oid			heapoid;
@@ -119,8 +129,8 @@ struct ArtEntry
 	bool		behind;			/* FOLLOWED; the follower, read bare: it has passed WAL
 								 * whose rows are not in the structure yet */
 	bool		unswept;		/* the same: or its sweep is due, or goes on */
-	Oid			heap_spc;		/* open, by a follower: the table's file */
-	uint32		heap_rel;
+	Oid			heap_spc;		/* open: the table's file ... */
+	uint32		heap_rel;		/* ... 0: not known, or another since */
 	ArtReason	reason;			/* any, with ABSENT; read bare */
 
 	/*
@@ -545,6 +555,7 @@ extern void art_locator(Relation index, ArtLocator *loc);
 extern void art_form_locator(const FormData_pg_class *form, ArtLocator *loc);
 extern LWLock *art_partition(Oid db, Oid indexoid);
 extern ArtEntry *art_chain(Oid db, Oid indexoid);
+extern ArtEntry **art_chain_link(Oid db, Oid indexoid); /* what points to its first entry */
 extern ArtEntry *art_find(Oid indexoid, const ArtLocator *loc);
 extern ArtEntry *art_entry_create(Relation index, bool building);
 extern ArtEntry *art_entry_try(Relation index);
@@ -558,6 +569,8 @@ typedef struct ArtOpening
 	bool		compared;		/* art_index_compared() */
 	bool		limited;		/* artidx.role_limit applies: no superuser owns it */
 	Oid			owner;
+	Oid			heap_spc;		/* the table's file, as this transaction sees it */
+	uint32		heap_rel;
 	char		persistence;
 	NameData	schema;
 	NameData	name;
@@ -584,9 +597,6 @@ extern void art_entry_born(Oid indexoid, const ArtLocator *loc, XLogRecPtr lsn);
 extern void art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why,
 						   const char *error);
 extern void art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget);
-extern void art_move_locator(Oid indexoid, const ArtLocator *from,
-							 const ArtLocator *to);
-extern bool art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born);
 extern void art_drop_index(Oid db, Oid indexoid, bool forget);
 extern void art_drop_database(Oid db, bool forget);
 extern void art_drop_temp(void);
@@ -610,6 +620,16 @@ extern void art_making_abort(void);
  * Partition lock held, in any mode.
  */
 extern bool art_loading(const ArtEntry *e);
+
+/* ---- moved_entries.c ---- */
+
+extern bool art_move_locator(Oid indexoid, const ArtLocator *from,
+							 const ArtLocator *to, XLogRecPtr *born);
+extern void art_move_database(Oid db, Oid from, Oid to, XLogRecPtr born);
+
+/* "heapoid" and "o" are those of the index that takes it; NULL: as they were. */
+extern bool art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born,
+						   Oid heapoid, const ArtOpening *o);
 
 /* ---- place_locks.c ---- */
 
@@ -664,8 +684,12 @@ typedef enum ArtPendingKind
 	ART_PEND_DROP_CONCURRENTLY, /* the same, at the last of several commits */
 	ART_PEND_DROP_DATABASE,		/* commit: every structure of the database */
 	ART_PEND_EMPTY,				/* commit: every structure of the index is made absent */
-	ART_PEND_MOVED,				/* commit: made absent, the entry moves with the file */
+	ART_PEND_MOVED,				/* commit: made absent, the entry gets the new file */
+	ART_PEND_COPIED,			/* abort: the entry gets back the file that was copied */
 	ART_PEND_TAKEN,				/* abort: the entry goes back to the index that had it */
+	ART_PEND_SWAPPED,			/* commit, first of all: the entry goes to the index that
+								 * its file was given to */
+	ART_PEND_MOVED_DATABASE,	/* commit: another tablespace is the database's */
 	ART_PEND_NEW_DATABASE,		/* commit: new, moved or altered, see there */
 	ART_PEND_ALTERED			/* commit or abort: options may have changed */
 } ArtPendingKind;
@@ -679,9 +703,11 @@ typedef struct ArtPending
 	Oid			db;
 	Oid			indexoid;
 	ArtLocator	loc;
-	ArtLocator	moved_to;		/* MOVED */
-	Oid			taken_from;		/* TAKEN */
-	XLogRecPtr	born_lsn;		/* TAKEN: of the entry before */
+	ArtLocator	moved_to;		/* MOVED, COPIED; its tablespace: MOVED_DATABASE */
+	Oid			taken_from;		/* TAKEN, SWAPPED */
+	Oid			heapoid;		/* SWAPPED: the table of "indexoid" */
+	ArtOpening	opening;		/* SWAPPED: of "indexoid" */
+	XLogRecPtr	born_lsn;		/* TAKEN, COPIED: of the entry before */
 	uint32		shape;			/* DROP_INDEX: of its columns (lifecycle.c) */
 	bool		known;			/* ALTERED: what the options ask for now */
 	ArtEngine	want;
@@ -695,6 +721,24 @@ extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 
 /* Did this transaction alter the index? */
 extern bool art_pending_altered(Oid indexoid);
+
+/*
+ * Relations whose catalog row this transaction has changed; any of them may have another
+ * file since.  "missed": it is an index, and was looked for in the directory in vain.  So
+ * a row may be in its table that no structure has got.
+ */
+typedef struct ArtNoted
+{
+	Oid			relid;
+	bool		missed;
+} ArtNoted;
+
+extern bool art_noted_any;
+extern void art_note(Oid relid);
+extern void art_note_missed(Oid relid);
+extern bool art_was_missed(Oid relid);
+extern Oid *art_noted(int *n);	/* in the present memory context */
+extern void art_noted_xact_end(void);
 
 /*
  * Did this transaction make the index or the table, or give it its file?  Its row of
@@ -718,6 +762,9 @@ typedef enum ArtLoadState
 /* ---- vacuum_interlock.c ---- */
 
 extern Size art_interlock_shmem_size(int nslots);
+
+/* An index gets another file: no count of the new one's deletions was ever the old one's. */
+extern void art_delgen_moved(const ArtLocator *from, const ArtLocator *to);
 
 /* The interlock lies here; fresh: zero. */
 extern void art_interlock_shmem_init(char *at, int nslots, bool fresh);
@@ -804,6 +851,9 @@ extern void art_counts_keep(ArtEntry *e, uint64 gen);
 
 /* The entry is forgotten; another one of the same index goes on counting. */
 extern void art_counts_inherit(ArtEntry *heir, const ArtEntry *e);
+
+/* Two indexes have exchanged their structures; each goes on with what it has counted. */
+extern void art_counts_exchange(ArtEntry *a, ArtEntry *b);
 
 /* Count from zero; the same lock. */
 extern void art_counts_reset(ArtEntry *e, TimestampTz now);

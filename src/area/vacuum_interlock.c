@@ -156,16 +156,22 @@ art_hazards_survive(void)
  * Two indexes may share one, which costs a scan a needless second look.
  */
 static inline uint32
-gen_index_of(Relation index)
+gen_index_at(Oid spc, Oid db, uint32 rel, int backend)
 {
 	uint64		h;
 
 	/* on the way of every batch of every scan: two multiplications */
-	h = ((uint64) ART_REL_NUMBER(index) << 32 | ART_REL_DB(index)) *
-		UINT64CONST(0x9E3779B97F4A7C15);
-	h ^= (uint64) ART_REL_SPC(index) << 32 | (uint32) ART_REL_BACKEND(index);
+	h = ((uint64) rel << 32 | db) * UINT64CONST(0x9E3779B97F4A7C15);
+	h ^= (uint64) spc << 32 | (uint32) backend;
 	h *= UINT64CONST(0xC2B2AE3D27D4EB4F);
 	return (uint32) (h >> 50) & (ART_NDELGENS - 1);
+}
+
+static inline uint32
+gen_index_of(Relation index)
+{
+	return gen_index_at(ART_REL_SPC(index), ART_REL_DB(index),
+						ART_REL_NUMBER(index), ART_REL_BACKEND(index));
 }
 
 static inline uint64
@@ -184,6 +190,23 @@ art_delgen(Relation index)
 	if (art_shared == NULL)
 		return 0;
 	return __atomic_load_n(&delgens[gen_index_of(index)].value, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * See shared_state.h.  A process remembers dead rows of one structure and one generation of
+ * deletions (dead_awaiting_wal.c).  The structure stays, so the new file's generation must be none
+ * that the old one ever had.
+ */
+void
+art_delgen_moved(const ArtLocator *from, const ArtLocator *to)
+{
+	pg_atomic_uint64 *d = &delgens[gen_index_at(to->spc, to->db, to->rel, to->backend)];
+	uint64		had = pg_atomic_read_u64(&delgens[gen_index_at(from->spc, from->db, from->rel,
+															   from->backend)]);
+	uint64		has = pg_atomic_read_u64(d);
+
+	while (has <= had && !pg_atomic_compare_exchange_u64(d, &has, had + 1))
+		;
 }
 
 /* ---- slots ---- */

@@ -9,12 +9,18 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "area/shared_state.h"
 
 ArtPending *art_pending = NULL;
+
+/* See shared_state.h. */
+bool		art_noted_any = false;
+
+static HTAB *noted = NULL;		/* of ArtNoted; lives as long as the transaction */
 
 /*
  * Memory for one piece of work, before anything is done that cannot be undone.
@@ -70,4 +76,72 @@ art_is_uncommitted(Relation rel)
 	mine = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data));
 	ReleaseSysCache(tup);
 	return mine;
+}
+
+/* ---- relations whose file may be another ---- */
+
+/* See shared_state.h.  It may err for want of memory. */
+void
+art_note(Oid relid)
+{
+	ArtNoted   *r;
+	bool		found;
+
+	if (noted == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid), .entrysize = sizeof(ArtNoted),
+			.hcxt = TopTransactionContext};
+
+		noted = hash_create("artidx noted relations", 32, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	r = hash_search(noted, &relid, HASH_ENTER, &found);
+	if (!found)
+		r->missed = false;
+	art_noted_any = true;
+}
+
+/* See shared_state.h. */
+void
+art_note_missed(Oid relid)
+{
+	ArtNoted   *r = hash_search(noted, &relid, HASH_FIND, NULL);
+
+	if (r != NULL)
+		r->missed = true;
+}
+
+/* See shared_state.h. */
+bool
+art_was_missed(Oid relid)
+{
+	ArtNoted   *r = noted == NULL ? NULL : hash_search(noted, &relid, HASH_FIND, NULL);
+
+	return r != NULL && r->missed;
+}
+
+/* See shared_state.h. */
+Oid *
+art_noted(int *n)
+{
+	HASH_SEQ_STATUS seq;
+	ArtNoted   *r;
+	Oid		   *all;
+
+	*n = 0;
+	if (noted == NULL)
+		return NULL;
+	all = palloc(hash_get_num_entries(noted) * sizeof(Oid));
+	hash_seq_init(&seq, noted);
+	while ((r = hash_seq_search(&seq)) != NULL)
+		all[(*n)++] = r->relid;
+	return all;
+}
+
+/* See shared_state.h.  The memory goes with the transaction. */
+void
+art_noted_xact_end(void)
+{
+	noted = NULL;
+	art_noted_any = false;
 }

@@ -80,6 +80,12 @@ extern void art_launcher_wake(void);
  */
 extern bool art_request_worker(ArtEntry *e);
 extern void art_ask(Oid dboid, int jobs, int delay_ms);
+
+/*
+ * Have an absent index built in the background, if it is not wanted yet; one without an
+ * entry after a visit to the database.  The caller knows that workers may build.
+ */
+extern void art_request_absent(Oid indexoid, const ArtLocator *loc);
 extern void art_ask_databases(void);
 extern void art_database_gone(Oid dboid);
 
@@ -140,5 +146,21 @@ extern bool art_barred(Oid dboid);
  */
 extern void art_bar(Oid dboid);
 extern void art_bars_xact_end(void);
+
+/* ---- exchanged_files.c ---- */
+
+/* The file that the row of pg_class, as this command left it, gives to a relation. */
+extern bool art_new_locator(Oid relid, ArtLocator *loc);
+
+/*
+ * Which indexes have exchanged their files in this transaction?  It notes what the commit
+ * is to do: move structures, and have those built that get none.  Called before the end of
+ * the transaction, and before one of them is dropped.
+ */
+extern void art_swapped_look(void);
+
+/* The transaction commits: this is before all that it left to the commit.  Never errs. */
+extern void art_swapped_commit(void);
+extern void art_swapped_init(void);
 
 #endif							/* ART_LIVE_BACKGROUND_H */

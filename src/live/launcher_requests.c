@@ -181,17 +181,52 @@ art_database_gone(Oid dboid)
 }
 
 /*
+ * See background.h.
+ *
+ * Locks: takes the partition lock, shared, and exclusive to mark the entry as wanted.
+ */
+void
+art_request_absent(Oid indexoid, const ArtLocator *loc)
+{
+	LWLock	   *lock = art_partition(loc->db, indexoid);
+	ArtEntry   *e;
+	bool		none;
+	bool		mark = false;
+
+	art_lock(lock, LW_SHARED);
+	e = art_find(indexoid, loc);
+	none = e == NULL;
+	/* one that others build, or are about to, is in good hands */
+	if (e != NULL)
+		mark = e->wanted == ART_WANT_NOTHING && !e->sealed && e->reason != ART_WHY_UNLOADED;
+	art_unlock(lock);
+	if (none)
+	{
+		/* not at once: with the memory full it would be asked for in every plan */
+		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
+		art_ask(loc->db, ART_JOB_SCOUT, ART_SCOUT_ASKED_MS);
+	}
+	else if (mark)
+	{
+		art_lock(lock, LW_EXCLUSIVE);
+		e = art_find(indexoid, loc);
+		if (e != NULL && e->wanted == ART_WANT_NOTHING)
+			e->wanted = ART_WANT_PLAN;
+		art_unlock(lock);
+		art_launcher_wake();
+	}
+}
+
+/*
  * See live.h.  The caller has the index open or locked.
  *
- * Locks: takes the partition lock: shared to find the entry, exclusive to mark
- * it as wanted.
+ * Locks: as art_request_absent().
  */
 void
 art_request_build(Oid indexoid)
 {
 	Relation	index;
-	ArtEntry   *e;
-	bool		visible;
+	ArtLocator	loc;
 
 	if (!art_preloaded() || !art_autobuild || art_build_workers == 0 ||
 		!IsUnderPostmaster || RecoveryInProgress())
@@ -200,30 +235,12 @@ art_request_build(Oid indexoid)
 	index = RelationIdGetRelation(indexoid);
 	if (!RelationIsValid(index))
 		return;
+	art_locator(index, &loc);
 	/* one of this transaction's making no worker can see */
-	visible = index->rd_createSubid == InvalidSubTransactionId &&
-		ART_REL_NEW_SUBID(index) == InvalidSubTransactionId &&
-		ART_REL_BACKEND(index) == -1 &&
-		index->rd_index->indisready && index->rd_index->indislive;
-	e = visible ? art_entry_if_exists(index) : NULL;
-	/* not at once: with the memory full it would be asked for in every plan */
-	if (visible && e == NULL)
-	{
-		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
-		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_ASKED_MS);
-	}
-	else if (visible && e->wanted == ART_WANT_NOTHING && !e->sealed &&
-			 e->reason != ART_WHY_UNLOADED)
-	{
-		/* looked at without the lock: at worst it is asked for again */
-		LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
-
-		art_lock(lock, LW_EXCLUSIVE);
-		if (e->wanted == ART_WANT_NOTHING)
-			e->wanted = ART_WANT_PLAN;
-		art_unlock(lock);
-		art_launcher_wake();
-	}
+	if (index->rd_createSubid == InvalidSubTransactionId &&
+		ART_REL_NEW_SUBID(index) == InvalidSubTransactionId && loc.backend == -1 &&
+		index->rd_index->indisready && index->rd_index->indislive)
+		art_request_absent(indexoid, &loc);
 	RelationClose(index);
 }
 

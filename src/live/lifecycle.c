@@ -58,6 +58,18 @@ look_at_options(void)
 }
 
 /*
+ * The same of files.  The relation cache hears of what the last command did with the next
+ * one.
+ */
+static void
+look_at_files(void)
+{
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) && !IsInParallelMode())
+		CommandCounterIncrement();
+	art_swapped_look();
+}
+
+/*
  * Before PREPARE TRANSACTION: nobody uses, nor builds, an index whose options
  * a prepared transaction altered.  A command that locks less lets the
  * structure go on with the old ones.  After a restart of the server nothing
@@ -102,9 +114,19 @@ run_at_commit(const ArtPending *p)
 			art_drop_index(p->db, p->indexoid, false);
 			break;
 		case ART_PEND_MOVED:
-			art_move_locator(p->indexoid, &p->loc, &p->moved_to);
+			/* none: its own went to another index, and it got none for that */
+			if (!art_move_locator(p->indexoid, &p->loc, &p->moved_to, NULL))
+				art_ask(p->db, ART_JOB_SCOUT, 0);
 			art_launcher_wake();
 			break;
+		case ART_PEND_COPIED:
+			art_entry_born(p->indexoid, &p->moved_to, XactLastCommitEnd);
+			break;
+		case ART_PEND_MOVED_DATABASE:
+			art_move_database(p->db, p->loc.spc, p->moved_to.spc, XactLastCommitEnd);
+			break;
+		case ART_PEND_SWAPPED:
+			break;				/* art_swapped_commit() was first */
 		case ART_PEND_ALTERED:
 			art_index_altered(p->indexoid, p->known ? &p->want : NULL);
 			art_launcher_wake();
@@ -127,8 +149,21 @@ give_back(const ArtPending *p)
 {
 	XLogRecPtr	born = p->born_lsn;
 
-	if (!art_take_entry(p->indexoid, p->taken_from, &p->loc, &born))
+	if (!art_take_entry(p->indexoid, p->taken_from, &p->loc, &born, InvalidOid, NULL))
 		art_drop_locator(p->indexoid, &p->loc, true);
+}
+
+/*
+ * The index has again the file that was copied.  A structure that has ceased to be READY
+ * goes.
+ */
+static void
+move_back(const ArtPending *p)
+{
+	XLogRecPtr	born = p->born_lsn;
+
+	if (!art_move_locator(p->indexoid, &p->moved_to, &p->loc, &born))
+		(void) art_move_locator(p->indexoid, &p->moved_to, &p->loc, NULL);
 }
 
 /*
@@ -145,9 +180,14 @@ run_at_abort(const ArtPending *p)
 			break;
 		case ART_PEND_RESET:
 			art_drop_locator(p->indexoid, &p->loc, false);
+			if (p->loc.backend == -1)
+				art_request_absent(p->indexoid, &p->loc);
 			break;
 		case ART_PEND_TAKEN:
 			give_back(p);
+			break;
+		case ART_PEND_COPIED:
+			move_back(p);
 			break;
 		case ART_PEND_ALTERED:
 			art_index_altered(p->indexoid, NULL);
@@ -160,7 +200,9 @@ run_at_abort(const ArtPending *p)
 		case ART_PEND_DROP_DATABASE:
 		case ART_PEND_EMPTY:
 		case ART_PEND_MOVED:
+		case ART_PEND_SWAPPED:
 		case ART_PEND_NEW_DATABASE:
+		case ART_PEND_MOVED_DATABASE:
 			break;
 	}
 }
@@ -173,15 +215,15 @@ run_at_abort(const ArtPending *p)
  * Locks: takes the partition lock, exclusive.
  */
 static void
-in_doubt(const ArtPending *p, const ArtLocator *loc)
+in_doubt(Oid db, Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(p->db, p->indexoid);
+	LWLock	   *lock = art_partition(db, indexoid);
 
 	art_lock(lock, LW_EXCLUSIVE);
-	for (ArtEntry *e = art_chain(p->db, p->indexoid); e; e = e->next)
+	for (ArtEntry *e = art_chain(db, indexoid); e; e = e->next)
 	{
-		if (e->indexoid != p->indexoid || e->loc.db != p->db ||
-			(loc && e != art_find(p->indexoid, loc)))
+		if (e->indexoid != indexoid || e->loc.db != db ||
+			(loc && e != art_find(indexoid, loc)))
 			continue;
 		e->doubt = true;
 	}
@@ -206,26 +248,34 @@ run_at_prepare(const ArtPending *p)
 			/* whose drop is pending, too, and comes later in the list */
 			give_back(p);
 			break;
+		case ART_PEND_SWAPPED:
+			art_drop_locator(p->taken_from, &p->loc, false);
+			in_doubt(p->db, p->taken_from, &p->loc);
+			break;
+		case ART_PEND_COPIED:
 		case ART_PEND_RESET:
 		case ART_PEND_DROP:
 		case ART_PEND_MOVED:
+			if (p->kind == ART_PEND_COPIED)
+				move_back(p);
 			art_drop_locator(p->indexoid, &p->loc, false);
-			in_doubt(p, &p->loc);
+			in_doubt(p->db, p->indexoid, &p->loc);
 			break;
 		case ART_PEND_EMPTY:
 		case ART_PEND_DROP_INDEX:
 		case ART_PEND_DROP_CONCURRENTLY:
 			art_drop_index(p->db, p->indexoid, false);
-			in_doubt(p, NULL);
+			in_doubt(p->db, p->indexoid, NULL);
 			break;
 		case ART_PEND_ALTERED:
-			in_doubt(p, NULL);
+			in_doubt(p->db, p->indexoid, NULL);
 			break;
 		case ART_PEND_DROP_DATABASE:
 			art_drop_database(p->db, false);
 			break;
 		case ART_PEND_NEW_DATABASE:
-			break;
+		case ART_PEND_MOVED_DATABASE:
+			break;				/* no transaction block has the latter */
 	}
 }
 
@@ -286,7 +336,9 @@ art_xact_callback(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_COMMIT:
 			art_hazards_xact_end();
 			art_rowtype_xact_end();
+			art_swapped_commit();
 			run_all(run_at_commit);
+			art_noted_xact_end();
 			art_bars_xact_end();
 			break;
 		case XACT_EVENT_ABORT:
@@ -298,6 +350,7 @@ art_xact_callback(XactEvent event, void *arg)
 			art_making_abort();
 			art_rowtype_xact_end();
 			run_all(run_at_abort);
+			art_noted_xact_end();
 			art_bars_xact_end();
 			break;
 		case XACT_EVENT_PREPARE:
@@ -306,14 +359,17 @@ art_xact_callback(XactEvent event, void *arg)
 				art_prepared_doubt();
 			art_rowtype_xact_end();
 			run_all(run_at_prepare);
+			art_noted_xact_end();
 			art_bars_xact_end();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 			art_rowtype_after();
+			look_at_files();
 			look_at_options();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			art_rowtype_after();
+			look_at_files();
 			lock_altered();
 			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
@@ -366,19 +422,18 @@ art_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
  * Locks: AccessShareLock on pg_database, for the look-up.
  */
 static bool
-database_moves(Oid db)
+database_moves(Oid db, Oid *from, Oid *to)
 {
 	Relation	rel;
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tup;
-	Oid			from = InvalidOid;
-	Oid			to = InvalidOid;
 
+	*from = *to = InvalidOid;
 	tup = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(db));
 	if (HeapTupleIsValid(tup))
 	{
-		from = ((Form_pg_database) GETSTRUCT(tup))->dattablespace;
+		*from = ((Form_pg_database) GETSTRUCT(tup))->dattablespace;
 		ReleaseSysCache(tup);
 	}
 
@@ -388,50 +443,39 @@ database_moves(Oid db)
 	scan = systable_beginscan(rel, DatabaseOidIndexId, true, SnapshotSelf, 1, &key);
 	tup = systable_getnext(scan);
 	if (HeapTupleIsValid(tup))
-		to = ((Form_pg_database) GETSTRUCT(tup))->dattablespace;
+		*to = ((Form_pg_database) GETSTRUCT(tup))->dattablespace;
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
-	return from != to;
+	return *from != *to;
 }
 
-/*
- * The file that the pg_class row, as this command left it, gives to an index.
- *
- * Locks: AccessShareLock on pg_class, for the look-up.
- */
+/* The file that a relation had before this command. */
 static bool
-new_locator(Oid indexoid, ArtLocator *loc)
+old_locator(Oid relid, ArtLocator *loc)
 {
-	Relation	rel;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tup;
-	bool		found;
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 
-	rel = table_open(RelationRelationId, AccessShareLock);
-	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(indexoid));
-	scan = systable_beginscan(rel, ClassOidIndexId, true, SnapshotSelf, 1, &key);
-	tup = systable_getnext(scan);
-	found = HeapTupleIsValid(tup);
-	if (found)
-		art_form_locator((Form_pg_class) GETSTRUCT(tup), loc);
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return found;
+	if (!HeapTupleIsValid(tup))
+		return false;
+	art_form_locator((Form_pg_class) GETSTRUCT(tup), loc);
+	ReleaseSysCache(tup);
+	return true;
 }
 
 /*
  * An index was altered: its options, or its tablespace, upon which its file
- * was copied and nothing but this call tells.
+ * was copied and nothing but this call tells.  The structure of the file that was copied
+ * stays: the rows are where they were.  This transaction goes on with it.  internal: its
+ * file may be another's (exchanged_files.c).
  *
  * Locks: takes the partition lock, exclusive.
  */
 static void
-index_altered(Oid indexoid)
+index_altered(Oid indexoid, bool internal)
 {
 	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
-	ArtLocator	had[8];
+	ArtLocator	entries[8];
+	ArtLocator	had;
 	ArtLocator	has;
 	int			n = 0;
 
@@ -446,15 +490,15 @@ index_altered(Oid indexoid)
 		 * Its structure stays what it was until the commit.
 		 */
 		e->changed |= ART_CHANGED_CAP;
-		if (n < (int) lengthof(had))
-			had[n++] = e->loc;
+		if (n < (int) lengthof(entries))
+			entries[n++] = e->loc;
 	}
 	art_unlock(lock);
 
 	/* without an entry this transaction may still make one */
 	if (n == 0 && !art_is_ours(indexoid))
 		return;
-	if (n > 0 && !new_locator(indexoid, &has))
+	if (n > 0 && (!old_locator(indexoid, &had) || !art_new_locator(indexoid, &has)))
 		return;
 
 	/* what the commit will tell the structure must not err */
@@ -464,14 +508,18 @@ index_altered(Oid indexoid)
 	for (int i = 0; i < n; i++)
 	{
 		ArtPending *p;
+		ArtPendingKind kind = ART_PEND_MOVED;
 
-		if (had[i].rel == has.rel && had[i].spc == has.spc)
+		if (internal || (entries[i].rel == has.rel && entries[i].spc == has.spc))
 			continue;
 		p = art_pending_prepare();
-		p->moved_to = had[i];
+		p->moved_to = entries[i];
 		p->moved_to.rel = has.rel;
 		p->moved_to.spc = has.spc;
-		art_pending_add(p, ART_PEND_MOVED, MyDatabaseId, indexoid, &had[i],
+		if (entries[i].rel == had.rel && entries[i].spc == had.spc &&
+			art_move_locator(indexoid, &entries[i], &p->moved_to, &p->born_lsn))
+			kind = ART_PEND_COPIED;
+		art_pending_add(p, kind, MyDatabaseId, indexoid, &entries[i],
 						GetCurrentSubTransactionId());
 	}
 	art_pending_add(art_pending_prepare(), ART_PEND_ALTERED, MyDatabaseId,
@@ -490,7 +538,6 @@ index_altered(Oid indexoid)
 static void
 table_altered(Oid tableoid)
 {
-	HeapTuple	before = SearchSysCache1(RELOID, ObjectIdGetDatum(tableoid));
 	Relation	table;
 	List	   *indexes;
 	ListCell   *lc;
@@ -498,11 +545,7 @@ table_altered(Oid tableoid)
 	ArtLocator	has;
 	int			backend;
 
-	if (!HeapTupleIsValid(before))
-		return;
-	art_form_locator((Form_pg_class) GETSTRUCT(before), &had);
-	ReleaseSysCache(before);
-	if (!new_locator(tableoid, &has) || (had.rel == has.rel && had.spc == has.spc))
+	if (!old_locator(tableoid, &had) || !art_new_locator(tableoid, &has) || (had.rel == has.rel && had.spc == has.spc))
 		return;
 	table = RelationIdGetRelation(tableoid);
 	if (!RelationIsValid(table))
@@ -522,7 +565,7 @@ table_altered(Oid tableoid)
 		if (!art_is_ours(indexoid))
 			continue;
 		LockRelationOid(indexoid, ShareUpdateExclusiveLock);
-		if (!new_locator(indexoid, &has))
+		if (!art_new_locator(indexoid, &has))
 			continue;
 		(void) art_ctx();
 		has.backend = backend;	/* the catalog does not know */
@@ -533,6 +576,7 @@ table_altered(Oid tableoid)
 		if (e != NULL)
 		{
 			e->born_lsn = InvalidXLogRecPtr;	/* run_at_commit gives it one */
+			e->heap_rel = 0;
 			/* the loader, which takes no lock on the table, would give it one sooner */
 			state = art_entry_state(e, NULL);
 			if (state == ART_BUILDING || state == ART_FOLLOWED)
@@ -592,6 +636,8 @@ relation_dropped(Oid relid, bool concurrently)
 	}
 	if (!found)
 		return;
+	/* it may have given its file away, and after this nobody could tell to whom */
+	art_swapped_look();
 	p = art_pending_prepare();
 	index = concurrently ? NULL : RelationIdGetRelation(relid);
 	if (RelationIsValid(index))
@@ -633,7 +679,7 @@ relation_created(Oid relid)
 		for (; drop != NULL; drop = drop->next)
 		{
 			if (drop->kind != ART_PEND_DROP_INDEX || drop->db != MyDatabaseId || drop->shape != shape ||
-				!art_take_entry(drop->indexoid, relid, &loc, &p->born_lsn))
+				!art_take_entry(drop->indexoid, relid, &loc, &p->born_lsn, InvalidOid, NULL))
 				continue;
 			p->taken_from = drop->indexoid;
 			art_pending_add(p, ART_PEND_TAKEN, MyDatabaseId, relid, &loc,
@@ -668,9 +714,13 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 		relation_created(objectId);
 	else if (classId == RelationRelationId && access == OAT_POST_ALTER && subId == 0)
 	{
-		index_altered(objectId);
-		/* internal: a rewrite, which gives the indexes new files, too */
-		if (!((ObjectAccessPostAlter *) arg)->is_internal)
+		/* internal: an exchange of files, or a rewrite, which gives the indexes new files, too */
+		bool		internal = ((ObjectAccessPostAlter *) arg)->is_internal;
+
+		if (internal)
+			art_note(objectId);
+		index_altered(objectId, internal);
+		if (!internal)
 			table_altered(objectId);
 	}
 	else if (classId == RelationRelationId && subId > 0 &&
@@ -682,13 +732,24 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 			  access == OAT_POST_ALTER))
 	{
 		/*
-		 * The files of a database are moved before the transaction commits.  A new
-		 * one may have an OID that was in use before.  DROP DATABASE tells of itself
+		 * The files of a database are moved before the transaction commits, and are
+		 * the old ones' copies.  A new database may have an OID that was in use before.  DROP DATABASE tells of itself
 		 * before it looks whether it may, so that waits for the commit.
 		 */
-		if (access == OAT_POST_CREATE ||
-			(access == OAT_POST_ALTER && objectId != MyDatabaseId && database_moves(objectId)))
+		Oid			from;
+		Oid			to;
+
+		if (access == OAT_POST_CREATE)
 			art_drop_database(objectId, false);
+		else if (access == OAT_POST_ALTER && objectId != MyDatabaseId &&
+				 database_moves(objectId, &from, &to))
+		{
+			ArtPending *p = art_pending_prepare();
+
+			p->moved_to.spc = to;
+			art_pending_add(p, ART_PEND_MOVED_DATABASE, objectId, InvalidOid,
+							&(ArtLocator) {.spc = from}, GetCurrentSubTransactionId());
+		}
 		art_pending_add(art_pending_prepare(),
 						access == OAT_DROP ? ART_PEND_DROP_DATABASE : ART_PEND_NEW_DATABASE,
 						objectId, InvalidOid, NULL,
@@ -704,6 +765,7 @@ art_lifecycle_init(void)
 {
 	prev_object_access_hook = object_access_hook;
 	object_access_hook = art_object_access;
+	art_swapped_init();
 	RegisterXactCallback(art_xact_callback, NULL);
 	RegisterSubXactCallback(art_subxact_callback, NULL);
 }

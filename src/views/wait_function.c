@@ -73,9 +73,9 @@ is_coming(ArtState state, ArtReason reason)
 
 /*
  * Count the index, and keep its name for the error, unless it is READY or not
- * valid.  altered: our own transaction did that.
+ * valid.  altered: our own transaction did that.  One that is absent is asked for.
  *
- * Locks: takes the partition lock, shared.
+ * Locks: takes the partition lock, shared, and exclusive to ask for it.
  */
 static void
 look_at(Form_pg_class form, bool altered, Left *left)
@@ -103,8 +103,12 @@ look_at(Form_pg_class form, bool altered, Left *left)
 						 quote_qualified_identifier(get_namespace_name(form->relnamespace),
 													NameStr(form->relname)));
 	/* nobody can build what our own transaction has locked */
-	if (!altered && is_coming(state, reason))
-		left->coming++;
+	if (altered || !is_coming(state, reason))
+		return;
+	left->coming++;
+	/* after a rollback, say, nobody has asked for it */
+	if (state == ART_ABSENT && !RecoveryInProgress())
+		art_request_absent(form->oid, &loc);
 }
 
 /*

@@ -114,9 +114,30 @@ by_setting()
 	sed "s/{none}/$none/g; s/{key}/$key/g" <<<"$2"
 }
 
+# repack_writers ROUND NUMBER: sessions that insert, update and delete until there is a table "stop".
+# They rest: pg_repack ends when it has applied nearly all that they did.
+repack_writers()
+{
+	local w
+
+	for ((w = 10 * $1; w < 10 * $1 + $2; w++)); do
+		sql "DO \$\$
+			BEGIN
+				FOR k IN 1 .. 1000000 LOOP
+					INSERT INTO t VALUES ($w * 10000000 + k, $w * 10000000 + k, 'w' || k, k % 100);
+					UPDATE t SET c = c + 1, b = b || 'u' WHERE id = $w * 10000000 + k / 2;
+					DELETE FROM t WHERE id = $w * 10000000 + k / 3;
+					COMMIT;
+					PERFORM pg_sleep(0.05);
+					EXIT WHEN to_regclass('stop') IS NOT NULL;
+				END LOOP;
+			END \$\$" &
+	done
+}
+
 app_repack()
 {
-	local version setting
+	local version setting how pids round=0
 
 	version=$(has_extension pg_repack) && [ -x "$BIN/pg_repack" ] ||
 		{ skip repack "Debian's postgresql-15-repack is needed"; return; }
@@ -129,6 +150,26 @@ app_repack()
 		shows repack "$setting" \
 			"$(by_setting "$setting" "t_a_key {key}, t_art art, t_btree btree, t_none {none}, t_pkey {key}")"
 		has "repack, $setting" "$(sql "SET enable_seqscan = off; SELECT count(*) FROM t WHERE c = 7")" 50
+	done
+
+	# The structures go with the files: they are there at once, as CREATE INDEX has built them.  The
+	# commands are short, so that a worker could not have built them before they are looked at.
+	tool_database repack_writers all
+	sql "CREATE EXTENSION pg_repack" && tool_table
+	sql "CREATE INDEX t_part ON t USING art (b DESC, lower(b)) WHERE c > 10"
+	for how in "-t public.t" "-t public.t -x" "-t public.t -o c"; do
+		pids=()
+		sql "DROP TABLE IF EXISTS stop"
+		repack_writers $((++round)) 3
+		mapfile -t pids < <(jobs -p)
+		sleep 1
+		as_user "$BIN/pg_repack" -d "$PGDATABASE" $how >"$WORK/repack.log" 2>&1 || cat "$WORK/repack.log"
+		has "repack $how under writers" "$(sql "SELECT string_agg(DISTINCT state || ' ' || last_build_source, ', ')
+			FROM artidx.artidx_indexes WHERE relname = 't'")" "ready create"
+		sql "CREATE TABLE stop ()"
+		wait "${pids[@]}"
+		has "repack $how under writers" "$(sound)" sound
+		has "repack $how under writers" "$(sql "SELECT count(*) > 5000 FROM t")" t
 	done
 }
 
