@@ -61,7 +61,7 @@ foreach my $call (q{'u_k'}, q{'u', '{k}'})
 foreach my $structure ('btree', 'art', 'btree', 'art')
 {
 	$primary->safe_psql('postgres', "ALTER INDEX t_k SET (structure = $structure); INSERT INTO t VALUES (5000, 5000); DELETE FROM t WHERE id = 5000");
-	$primary->wait_for_catchup($standby);
+	all_replayed($primary, $standby);
 	is(on_standby("SELECT bool_and(artidx_wait('1 min')) FROM generate_series(1, 20), LATERAL (SELECT pg_sleep(0.02)) s"),
 		't', "artidx_wait waits for an index that is $structure now");
 }
