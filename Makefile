@@ -47,6 +47,8 @@ DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES)
 PG_CPPFLAGS = -I$(srcdir)/src \
 	'-DPGDLLEXPORT=__attribute__((visibility("default")))' '-DARTIDX_VERSION="$(EXTVERSION)"'
 PG_CFLAGS = -fvisibility=hidden -Wextra -Wno-unused-parameter
+# The headers of 15 have functions "()", which C23, the language of newer compilers, takes to have no arguments.
+PG_CFLAGS += $(if $(filter 15,$(MAJORVERSION)),-std=gnu17)
 ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif
@@ -76,6 +78,7 @@ REGRESS += runsort
 REGRESS += hydra
 REGRESS += composite
 REGRESS += defaults
+REGRESS += searches
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
