@@ -20,6 +20,7 @@
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
+#   make upgrades                  pg_upgrade, dump and restore from one major version to another
 #   make matrix                    the tests on other versions, and on servers that check themselves
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -188,7 +189,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
 
-.PHONY: test soak applications fresh check-rtm matrix minors demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix minors upgrades demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -210,6 +211,10 @@ check-rtm:
 # MATRIX, PARTS (not those of make test), ARTIDX_CACHE; see test/README.md
 matrix:
 	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/matrix.sh
+
+# VERSIONS, PAIRS, MODES, PARTS (not those of make test), ROWS; as root; see test/upgrade.sh
+upgrades:
+	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/upgrade.sh
 
 # One build, one data directory, the archive's oldest and newest minor release.
 minors:
