@@ -63,8 +63,8 @@ SELECT searches('SELECT (SELECT t.w FROM {}_t t WHERE t.k = o.k) FROM o');
 SELECT searches('SELECT w FROM {}_t WHERE k = ANY (''{1000, 15000, 8000}'')');
 SELECT searches('SELECT w FROM {}_t WHERE k IN (1000, 15000, 8000, 1000, 1000)');
 SELECT split_part(searches('SELECT k FROM {}_t WHERE v = ANY (''{3, 60}'') AND k = ANY (''{103, 15060}'')'), ',', 1);
--- none at all from 17 on, where the conditions contradict each other
-SELECT CASE WHEN s IN ('0 (Index Scan), btree 0', '1 (Index Scan), btree 1') THEN 'as btree' ELSE s END FROM unnest(ARRAY[
+-- none at all where the conditions contradict each other; before 17 btree counts some of these
+SELECT CASE WHEN s = '0 (Index Scan), btree ' || CASE WHEN current_setting('server_version_num')::int < 170000 THEN right(s, 1) ELSE '0' END THEN 'none' ELSE s END FROM unnest(ARRAY[
 	searches('SELECT w FROM {}_t WHERE k = (SELECT 1) AND k > (SELECT 1)'),
 	searches('SELECT w FROM {}_t WHERE k = (SELECT NULL::int)'),
 	searches('SELECT w FROM {}_t WHERE k = ANY ((SELECT array_remove(ARRAY[1], 1))::int[])')]) s;

@@ -393,9 +393,6 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_COUNT_SEARCH(scan)	pgstat_count_index_scan((scan)->indexRelation)
 #endif
 
-/* ---- does btree count a scan whose conditions contradict each other?  Up to 16 ---- */
-#define ART_COUNTS_IMPOSSIBLE	(PG_VERSION_NUM < 170000)
-
 /* ---- elements of an array, about ---- */
 #if PG_VERSION_NUM >= 170000
 #define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))

@@ -645,7 +645,7 @@ art_scan_count(IndexScanDesc scan)
 
 	if (likely(so->entry != NULL))
 		art_entry_touch(so->entry);
-	if (likely(so->par == NULL && (ART_COUNTS_IMPOSSIBLE || !so->plan.impossible)))
+	if (likely(so->par == NULL && !so->plan.impossible))
 		ART_COUNT_SEARCH(scan);
 }
 
