@@ -257,7 +257,8 @@ picture()
 }
 
 # forget_versions VERSION PORT: 15.20 and 17.12 keep a number with each column, and a pg_dump that does
-# not know that writes it as an option, which no server takes.  Where there is such a pg_dump, the numbers go.
+# not know that writes it as an option of a table's column, which no server takes.  Where there is such a
+# pg_dump, those of tables go.
 forget_versions()
 {
 	local v db
@@ -267,7 +268,8 @@ forget_versions()
 		echo "# pg_dump of $v would write the pg_attver of $1 as an option: they are taken out"
 		for db in $DATABASES; do
 			at "$2" $db "SET allow_system_table_mods = on;
-				UPDATE pg_attribute SET attoptions = (SELECT array_agg(o) FROM unnest(attoptions) o WHERE o !~ '^pg_attver=') WHERE attoptions::text ~ 'pg_attver='"
+				UPDATE pg_attribute SET attoptions = (SELECT array_agg(o) FROM unnest(attoptions) o WHERE o !~ '^pg_attver=') WHERE attoptions::text ~ 'pg_attver='
+					AND attrelid IN (SELECT oid FROM pg_class WHERE relkind = 'r')"
 		done
 		return
 	done
