@@ -456,7 +456,6 @@ subscriber()
 	rm -rf "$WORK/pub" "$WORK/pub.log" "$WORK/sub" "$WORK/sub.log"
 	cp -a "$WORK/src_$v" "$WORK/pub"
 	start "$v" pub 6001
-	at 6001 first "ALTER TABLE t DROP CONSTRAINT t_k8" # beside a primary key it is none of replication's
 	as_user "${BINDIR[$v]}/pg_basebackup" -h "$PGHOST" -p 6001 -U artidx -D "$WORK/sub" -R -c fast -d 'dbname=first' || art_die "no base backup"
 	start "$v" sub 6002
 	is "$(at 6002 first "SELECT artidx_wait('300s')")" t "$what: a replica has its indexes"
