@@ -20,6 +20,7 @@
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
+#   make upgrades                  pg_upgrade, dump and restore from one major version to another
 #   make matrix                    the tests on other versions, and on servers that check themselves
 #   make mutants                   small mistakes, a hundred: does the test that each names notice?
 #
@@ -48,6 +49,8 @@ DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES)
 PG_CPPFLAGS = -I$(srcdir)/src \
 	'-DPGDLLEXPORT=__attribute__((visibility("default")))' '-DARTIDX_VERSION="$(EXTVERSION)"'
 PG_CFLAGS = -fvisibility=hidden -Wextra -Wno-unused-parameter
+# The headers of 15 have functions "()", which C23, the language of newer compilers, takes to have no arguments.
+PG_CFLAGS += $(if $(filter 15,$(MAJORVERSION)),-std=gnu17)
 ifeq ($(WERROR),1)
 PG_CFLAGS += -Werror
 endif
@@ -77,6 +80,7 @@ REGRESS += runsort
 REGRESS += hydra
 REGRESS += composite
 REGRESS += defaults
+REGRESS += searches
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -186,7 +190,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
 
-.PHONY: test soak applications fresh check-rtm matrix minors mutants demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
+.PHONY: test soak applications fresh check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -208,6 +212,10 @@ check-rtm:
 # MATRIX, PARTS (not those of make test), ARTIDX_CACHE; see test/README.md
 matrix:
 	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/matrix.sh
+
+# VERSIONS, PAIRS, MODES, PARTS (not those of make test), ROWS; as root; see test/upgrade.sh
+upgrades:
+	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/upgrade.sh
 
 # One build, one data directory, the archive's oldest and newest minor release.
 minors:

@@ -20,6 +20,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "nodes/execnodes.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "storage/proc.h"
@@ -422,8 +423,9 @@ art_wal_writer_latch(ProcNumber n)
 #endif
 
 /*
- * ---- begin scans: 18 counts searches of an index on behalf of EXPLAIN; 19 takes flags,
- * of which none is wanted here ----
+ * ---- begin scans: 18 counts searches of an index on behalf of EXPLAIN; 19 takes flags.
+ * A statement's scan says whether the statement only reads the table.  If so, a fetch
+ * may set bits of the visibility map. ----
  */
 #if PG_VERSION_NUM >= 190000
 #define art_table_beginscan(rel, snapshot) table_beginscan((rel), (snapshot), 0, NULL, SO_NONE)
@@ -441,14 +443,23 @@ art_wal_writer_latch(ProcNumber n)
 	table_block_parallelscan_startblock_init((rel), (worker), (shared))
 #endif
 #if PG_VERSION_NUM >= 190000
-#define art_index_beginscan(heap, index, snapshot, nkeys) \
-	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0, SO_NONE)
+static inline uint32
+art_scan_flags(const EState *estate, Index rti)
+{
+	const PlannedStmt *stmt = estate->es_plannedstmt;
+
+	return bms_is_member(rti, stmt->resultRelationRelids) ||
+		bms_is_member(rti, stmt->rowMarkRelids) ? SO_NONE : SO_HINT_REL_READ_ONLY;
+}
+#define art_index_beginscan(heap, rti, index, estate, nkeys) \
+	index_beginscan((heap), (index), (estate)->es_snapshot, NULL, (nkeys), 0, \
+					art_scan_flags((estate), (rti)))
 #elif PG_VERSION_NUM >= 180000
-#define art_index_beginscan(heap, index, snapshot, nkeys) \
-	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0)
+#define art_index_beginscan(heap, rti, index, estate, nkeys) \
+	index_beginscan((heap), (index), (estate)->es_snapshot, NULL, (nkeys), 0)
 #else
-#define art_index_beginscan(heap, index, snapshot, nkeys) \
-	index_beginscan((heap), (index), (snapshot), (nkeys), 0)
+#define art_index_beginscan(heap, rti, index, estate, nkeys) \
+	index_beginscan((heap), (index), (estate)->es_snapshot, (nkeys), 0)
 #endif
 
 /*
@@ -459,7 +470,8 @@ art_wal_writer_latch(ProcNumber n)
 #define art_fetch_set_page(fetch, buffer, block) \
 	((fetch)->xs_cbuf = (buffer), (fetch)->xs_blk = (block))
 #define art_page_prune_opt(rel, fetch) \
-	heap_page_prune_opt((rel), (fetch)->xs_cbuf, &(fetch)->xs_vmbuffer, false)
+	heap_page_prune_opt((rel), (fetch)->xs_cbuf, &(fetch)->xs_vmbuffer, \
+						((fetch)->xs_base.flags & SO_HINT_REL_READ_ONLY) != 0)
 #else
 #define art_fetch_set_page(fetch, buffer, block) \
 	((void) (block), (fetch)->xs_cbuf = (buffer))

@@ -13,7 +13,7 @@
 #	ROOT_SUITES			the suites that are asked for a version, in this order
 
 : "${ARTIDX_CACHE:=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/artidx}"
-: "${ROOT_SUITES:=trixie forky sid experimental}" "${ROOT_DAYS:=30}"
+: "${ROOT_SUITES:=bookworm trixie forky sid experimental}" "${ROOT_DAYS:=30}"
 
 # art_roots_possible: nothing, or in one line why no such system can be made
 art_roots_possible()
@@ -131,43 +131,53 @@ art_make_system()
 	art_in_root "$r" apt-get -q update
 }
 
-# art_make_root VERSION SUITE DIR: a system with its PostgreSQL and all that the
-# tests need.  The output is the log.
+# art_make_root DIR VERSION:SUITE...: a system with these versions of PostgreSQL, the newest
+# last, and all that the tests need.  The output is the log.
 art_make_root()
 {
-	local version=$1 suite=$2 base=$2 r=$3 mirror
+	local r=$1 mirror base suite version v sources=()
 
+	shift
 	mirror=$(art_mirror)
+	base=${*: -1}
+	base=${base#*:}
 	# experimental is no system of its own
-	[ "$suite" != experimental ] || base=sid
-	art_make_system "$base" "$r" "deb $mirror $base main" \
-		"$([ "$suite" = "$base" ] || echo "deb $mirror $suite main")" || return 1
-	printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' \
-		"$version" "$suite" >"$r/etc/apt/preferences.d/artidx"
+	[ "$base" != experimental ] || base=sid
+	for suite in "$base" "${@#*:}"; do
+		[[ " ${sources[*]} " == *" $suite main"* ]] || sources+=("deb $mirror $suite main")
+	done
+	art_make_system "$base" "$r" "${sources[@]}" || return 1
+	for v in "$@"; do
+		printf 'Package: src:postgresql-%s\nPin: release a=%s\nPin-Priority: 990\n\n' "${v%:*}" "${v#*:}"
+	done >"$r/etc/apt/preferences.d/artidx"
+	printf 'Package: src:postgresql-common\nPin: release a=%s\nPin-Priority: 990\n' "${v#*:}" >>"$r/etc/apt/preferences.d/artidx"
 	mkdir -p "$r/etc/postgresql-common"
 	echo "create_main_cluster = false" >"$r/etc/postgresql-common/createcluster.conf"
 	# The headers are unpacked rather than installed: the package wants a
 	# whole clang, for the bitcode that artidx does not make.
 	art_in_root "$r" sh -ec '
+		packages=
+		for version; do packages="$packages postgresql-$version"; done
 		apt-get -q -y -o Dpkg::Options::=--force-confold install \
-			postgresql-'"$version"' make gcc libc6-dev libicu-dev liburcu-dev \
+			$packages make gcc libc6-dev libicu-dev liburcu-dev \
 			libipc-run-perl perl util-linux xz-utils
 		cd /var/tmp
-		apt-get -q download postgresql-server-dev-'"$version"'
-		dpkg-deb -x postgresql-server-dev-'"$version"'_*.deb /
-		rm postgresql-server-dev-*
-		apt-get clean
-		test -f "$(/usr/lib/postgresql/'"$version"'/bin/pg_config --includedir-server)/postgres.h"
-		test -f "$(/usr/lib/postgresql/'"$version"'/bin/pg_config --pgxs)"'
+		for version; do
+			apt-get -q download postgresql-server-dev-$version
+			dpkg-deb -x postgresql-server-dev-${version}_*.deb /
+			rm postgresql-server-dev-*
+			test -f "$(/usr/lib/postgresql/$version/bin/pg_config --includedir-server)/postgres.h"
+			test -f "$(/usr/lib/postgresql/$version/bin/pg_config --pgxs)"
+		done
+		apt-get clean' root "${@%:*}"
 }
 
-# art_root VERSION: sets ART_ROOT to a system with that PostgreSQL, made now or
-# before, and ART_ROOT_PG_CONFIG to its pg_config in there.  Returns 1 when
-# there is none, with the reason in ART_ROOT_WHY; 2 when no suite has the
-# version.
+# art_root VERSION...: sets ART_ROOT to a system with that PostgreSQL, or these, the newest
+# last, made now or before, and ART_ROOT_PG_CONFIG to the pg_config of the last in there.
+# Returns 1 when there is none, with the reason in ART_ROOT_WHY; 2 when no suite has a version.
 art_root()
 {
-	local version=$1 rc
+	local rc
 
 	ART_ROOT=
 	ART_ROOT_WHY=$(art_roots_possible)
@@ -176,7 +186,7 @@ art_root()
 	# one at a time: several runs may share the cache
 	exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock"
 	flock "$ROOT_LOCK"
-	art_root_locked "$version"
+	art_root_locked "$@"
 	rc=$?
 	exec {ROOT_LOCK}>&-
 	return $rc
@@ -184,9 +194,10 @@ art_root()
 
 art_root_locked()
 {
-	local version=$1 r=$ARTIDX_CACHE/postgresql-$1 suite started
+	local names="$*" r suite started version versions=()
 
-	ART_ROOT_PG_CONFIG=/usr/lib/postgresql/$version/bin/pg_config
+	r=$ARTIDX_CACHE/postgresql-${names// /-}
+	ART_ROOT_PG_CONFIG=/usr/lib/postgresql/${*: -1}/bin/pg_config
 	if [ -f "$r/made" ] && [ -z "$(find "$r/made" -mtime +"$ROOT_DAYS")" ]; then
 		ART_ROOT=$r
 		return 0
@@ -196,24 +207,27 @@ art_root_locked()
 		(art_apt install debootstrap) ||
 			{ ART_ROOT_WHY="debootstrap cannot be installed"; return 1; }
 	}
-	suite=$(art_suite "$version")
-	if [ -z "$suite" ]; then
-		ART_ROOT_WHY="no suite of Debian's has it ($ROOT_SUITES)"
-		# a mirror that answers nothing is not one that lacks the version
-		grep -q '^\(Get\|Hit\)' "$ARTIDX_CACHE/apt/log" && return 2
-		ART_ROOT_WHY="the mirror does not answer"
-		return 1
-	fi
+	for version in "$@"; do
+		suite=$(art_suite "$version")
+		if [ -z "$suite" ]; then
+			ART_ROOT_WHY="no suite of Debian's has $version ($ROOT_SUITES)"
+			# a mirror that answers nothing is not one that lacks the version
+			grep -q '^\(Get\|Hit\)' "$ARTIDX_CACHE/apt/log" && return 2
+			ART_ROOT_WHY="the mirror does not answer"
+			return 1
+		fi
+		versions+=("$version:$suite")
+	done
 	started=$(date +%s)
-	art_say "PostgreSQL $version from Debian's $suite, into $r"
+	art_say "PostgreSQL ${versions[*]} from Debian, into $r"
 	rm -rf --one-file-system "$r.new" "$r"
-	if ! art_make_root "$version" "$suite" "$r.new" >"$r.log" 2>&1 </dev/null; then
+	if ! art_make_root "$r.new" "${versions[@]}" >"$r.log" 2>&1 </dev/null; then
 		tail -20 "$r.log" >&2
 		rm -rf --one-file-system "$r.new"
 		ART_ROOT_WHY="installing it failed, log: $r.log"
 		return 1
 	fi
-	echo "$suite" >"$r.new/made"
+	echo "${versions[*]#*:}" >"$r.new/made"
 	mv "$r.new" "$r"
 	art_say "made in $(($(date +%s) - started)) s"
 	ART_ROOT=$r

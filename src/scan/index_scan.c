@@ -644,8 +644,8 @@ art_scan_end(IndexScanDesc scan)
 }
 
 /*
- * A search begins: count it, for the statistics and for those who decide which
- * structure is worth its memory.
+ * A scan begins: count its search, for the statistics and for those who decide which
+ * structure is worth its memory.  A parallel scan counts where it takes a range.
  */
 static inline void
 art_scan_count(IndexScanDesc scan)
@@ -654,7 +654,8 @@ art_scan_count(IndexScanDesc scan)
 
 	if (likely(so->entry != NULL))
 		art_entry_touch(so->entry);
-	ART_COUNT_SEARCH(scan);
+	if (likely(so->par == NULL && !so->plan.impossible))
+		ART_COUNT_SEARCH(scan);
 }
 
 /*

@@ -33,6 +33,7 @@
 
 #include "access/relscan.h"
 #include "common/hashfn.h"
+#include "pgstat.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -279,6 +280,9 @@ art_scan_claim(IndexScanDesc scan, bool backward)
 			break;
 	}
 
+	/* the range is searched here for the first time */
+	if (more && so->cur.from == ART_FROM_START)
+		ART_COUNT_SEARCH(scan);
 	if (!more || so->priv != NULL)
 		art_scan_take_rest(so);
 	else if (so->plan.many && so->plan.point && so->cur.from == ART_FROM_START)

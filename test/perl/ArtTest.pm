@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact check_followed
   request_and_wait fails_with times_out index_state plan_uses
-  art_seed art_engines art_engine_options comes_back kill_and_recover all_ready
+  art_seed art_engines art_engine_options comes_back all_replayed kill_and_recover all_ready
   stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
   build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
@@ -118,6 +118,17 @@ sub check_clean
 		"SELECT count(*) FROM artidx_check('$index', true)");
 
 	return is("$rc|$out|$err", '0|1|', $name // "artidx_check of $index");
+}
+
+# The standbys have replayed all that this server has written.  VACUUM leaves its last records in the
+# WAL's buffers, behind what wait_for_catchup() takes for the end; a commit brings them out.
+sub all_replayed
+{
+	my ($node, @standbys) = @_;
+
+	$node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', 'flush')});
+	$node->wait_for_catchup($_) foreach @standbys;
+	return;
 }
 
 # The same on a standby, of several.  The follower may have closed one just now, whose file

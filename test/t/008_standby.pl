@@ -45,7 +45,7 @@ $primary->safe_psql('postgres', q{
 	TRUNCATE later;
 	INSERT INTO later SELECT generate_series(1, 70);
 });
-$primary->wait_for_catchup($standby);
+all_replayed($primary, $standby);
 
 for my $query (
 	'SELECT k FROM t WHERE id = 4000',

@@ -244,7 +244,7 @@ for my $memory (
 	my $rounds = 0;
 	my $wrong = '';
 
-	while (time < $until && $wrong eq '')
+	while (($rounds < 4 || time < $until) && $wrong eq '')
 	{
 		my $lo = int(rand(6000));
 		my $hi = $lo + int(rand(2) ? rand(200) : rand(6000));

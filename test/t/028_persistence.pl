@@ -150,7 +150,7 @@ $node->safe_psql('postgres', q{
 	INSERT INTO u SELECT i, i % 50, 't' || i FROM generate_series(501, 600) i;
 	CREATE INDEX u_later ON u USING art (k DESC);
 	INSERT INTO logged SELECT i, i % 50 FROM generate_series(1, 3000) i;});
-$node->wait_for_catchup($standby);
+all_replayed($node, $standby);
 fails_with($standby, 'SELECT count(*) FROM u WHERE id = 5', '0A000',
 	qr/cannot access temporary or unlogged relations during recovery/,
 	'standby: core\'s refusal');

@@ -61,7 +61,7 @@ foreach my $call (q{'u_k'}, q{'u', '{k}'})
 foreach my $structure ('btree', 'art', 'btree', 'art')
 {
 	$primary->safe_psql('postgres', "ALTER INDEX t_k SET (structure = $structure); INSERT INTO t VALUES (5000, 5000); DELETE FROM t WHERE id = 5000");
-	$primary->wait_for_catchup($standby);
+	all_replayed($primary, $standby);
 	is(on_standby("SELECT bool_and(artidx_wait('1 min')) FROM generate_series(1, 20), LATERAL (SELECT pg_sleep(0.02)) s"),
 		't', "artidx_wait waits for an index that is $structure now");
 }
@@ -109,13 +109,28 @@ ok($standby->poll_query_until('postgres', "SELECT reason = 'max_memory' FROM art
 	'the standby says what is full');
 $primary->safe_psql('postgres', 'DROP TABLE small');
 $primary->safe_psql('postgres', q{ALTER INDEX t_k SET (structure = btree); ALTER INDEX t_id SET (max_memory = '64MB')});
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION held(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF pg_is_in_recovery() THEN
+			PERFORM pg_advisory_xact_lock_shared(44);
+		END IF;
+		RETURN k;
+	END $$;
+	CREATE TABLE h (k int);
+	CREATE INDEX h_k ON h USING art (held(k))});
 follows('the standby has replayed it');
 on_standby("SELECT artidx_wait('1 min')");
-$follower = on_standby('SELECT follower_pid FROM artidx_standby');
-kill 'STOP', $follower;
+# the follower waits at a row; from 19 on a promotion would wait for a process that is stopped
+my $lock = $standby->background_psql('postgres');
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$primary->safe_psql('postgres', 'INSERT INTO h VALUES (1)');
+$standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 44 AND NOT granted})
+  or die 'the follower does not come to the row';
 $standby->promote;
 is(on_standby("SELECT artidx_wait('300ms')"), 'f', 'an index that is not handed over is waited for');
-kill 'CONT', $follower;
+$lock->query_safe('SELECT pg_advisory_unlock(44)');
+$lock->quit;
 is(on_standby("SELECT artidx_wait('1 min')"), 't', 'until it is');
 is($standby->psql('postgres', 'INSERT INTO t SELECT 100000 + i, i FROM generate_series(1, 50000) i'), 0,
 	'a unique index has its new max_memory');

@@ -426,7 +426,7 @@ is(join("\n", server_errors($cascade, 0, qr/^(57P0[123]|08\w{3}|42P01|XX000|4000
 # ---- at rest ----
 quiet('the primary saw no error', @writers);
 at_rest($primary);
-$primary->wait_for_catchup($standby);
+all_replayed($primary, $standby);
 $standby->wait_for_catchup($cascade, 'replay', $primary->lsn('flush'));
 cmp_ok($cascade->safe_psql('postgres', 'SELECT sum(idx_scan) FROM pg_stat_user_indexes'),
 	'>', 0, 'the questions were put to art');
@@ -459,7 +459,7 @@ at_rest($standby);
 all_ready($standby, 'promoted: all ready');
 check_exact($standby, 's', $_) foreach grep { /^s_/ && $_ ne 's_part' } @kept;
 check_clean($standby, 's_part');
-$standby->wait_for_catchup($cascade);
+all_replayed($standby, $cascade);
 kept($cascade, 'the standby of the promoted one goes on');
 checked($cascade, 'the standby of the promoted one');
 same_everywhere('promoted', $standby, $cascade);
@@ -485,7 +485,7 @@ sleep $seconds;
 quiet('rewound: as the tables say', @readers);
 quiet('rewound: the writers saw no error', @new);
 at_rest($standby);
-$standby->wait_for_catchup($_) foreach $primary, $cascade;
+all_replayed($standby, $primary, $cascade);
 kept($_, 'rewound: all kept: ' . $_->name) foreach $primary, $cascade;
 checked($_, 'rewound: ' . $_->name) foreach $primary, $cascade;
 same_everywhere('rewound', $standby, $primary, $cascade);

@@ -219,12 +219,12 @@ $standby->start;
 grow(3000);
 sql('DELETE FROM h WHERE id % 7 = 0');
 sql('VACUUM (INDEX_CLEANUP ON) h');
-$node->wait_for_catchup($standby);
+all_replayed($node, $standby);
 ok( $standby->poll_query_until('postgres',
 		q{SELECT count(*) = 4 FROM artidx_indexes WHERE relname = 'h' AND state = 'ready' AND structure = 'hydra'}),
 	'a standby has the indexes');
 grow(3000);
-$node->wait_for_catchup($standby);
+all_replayed($node, $standby);
 both_ways($standby, 'the standby');
 check_followed($standby, 'the standby', sort keys %with);
 ok( $standby->poll_query_until('postgres',

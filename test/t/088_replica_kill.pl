@@ -355,7 +355,7 @@ while (($seen{kills} // 0) < $kills && !$stop)
 }
 load_finish($_, stop => 1) foreach @writers;
 is(join("\n", @lies, map { load_lies($_) } @writers), '', 'no client saw an error or a wrong answer');
-$primary->wait_for_catchup($standby);
+all_replayed($primary, $standby);
 is(differences(), '', 'at the end');
 is($standby->safe_psql('postgres', 'SELECT concat(count(*), sum(id), sum(k), sum(v), md5(string_agg(t, \'\' ORDER BY id))) FROM s'),
 	$primary->safe_psql('postgres', 'SELECT concat(count(*), sum(id), sum(k), sum(v), md5(string_agg(t, \'\' ORDER BY id))) FROM s'),

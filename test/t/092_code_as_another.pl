@@ -377,7 +377,7 @@ ok($standby->poll_query_until($db, q{SELECT count(*) FILTER (WHERE indexrelname 
 	or diag($standby->safe_psql($db, 'SELECT indexrelid, state, reason FROM public.artidx_indexes'));
 does('mallory', 'DROP INDEX public.a_hers');
 does('alice', 'INSERT INTO alice.x VALUES (1, -50008)', 'pg_catalog');
-$node->wait_for_catchup($standby);
+all_replayed($node, $standby);
 # another follower, and all is well
 $standby->restart;
 ok($standby->poll_query_until($db,

@@ -64,7 +64,7 @@ sub both_right
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	right($primary, $name);
-	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+	all_replayed($primary, $standby);
 	right($standby, "$name, standby");
 	return;
 }
