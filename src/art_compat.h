@@ -451,15 +451,17 @@ art_scan_flags(const EState *estate, Index rti)
 	return bms_is_member(rti, stmt->resultRelationRelids) ||
 		bms_is_member(rti, stmt->rowMarkRelids) ? SO_NONE : SO_HINT_REL_READ_ONLY;
 }
-#define art_index_beginscan(heap, rti, index, estate, nkeys) \
-	index_beginscan((heap), (index), (estate)->es_snapshot, NULL, (nkeys), 0, \
-					art_scan_flags((estate), (rti)))
-#elif PG_VERSION_NUM >= 180000
-#define art_index_beginscan(heap, rti, index, estate, nkeys) \
-	index_beginscan((heap), (index), (estate)->es_snapshot, NULL, (nkeys), 0)
+#define art_index_beginscan(heap, index, snapshot, nkeys, flags) \
+	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0, (flags))
 #else
-#define art_index_beginscan(heap, rti, index, estate, nkeys) \
-	index_beginscan((heap), (index), (estate)->es_snapshot, (nkeys), 0)
+#define art_scan_flags(estate, rti) 0
+#if PG_VERSION_NUM >= 180000
+#define art_index_beginscan(heap, index, snapshot, nkeys, flags) \
+	index_beginscan((heap), (index), (snapshot), NULL, (nkeys), 0)
+#else
+#define art_index_beginscan(heap, index, snapshot, nkeys, flags) \
+	index_beginscan((heap), (index), (snapshot), (nkeys), 0)
+#endif
 #endif
 
 /*

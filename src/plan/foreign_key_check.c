@@ -405,7 +405,7 @@ open_check(KeyCheck *c)
 	{
 		ResourceOwner owner = CurrentResourceOwner;
 		MemoryContext old = MemoryContextSwitchTo(check_cxt);
-		IndexScanDesc scan = art_index_beginscan(heap, index, GetActiveSnapshot(), c->n);
+		IndexScanDesc scan = art_index_beginscan(heap, index, GetActiveSnapshot(), c->n, 0);
 
 		if (check_owner == NULL)
 			check_owner = ResourceOwnerCreate(NULL, "art open foreign keys");

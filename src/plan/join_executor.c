@@ -445,8 +445,8 @@ next_batch(ArtBatchState *b)
 
 	if (b->scan == NULL)
 	{
-		b->scan = art_index_beginscan(b->heap, b->scanrelid, b->index,
-									  b->css.ss.ps.state, b->nkeys);
+		b->scan = art_index_beginscan(b->heap, b->index, b->css.ss.ps.state->es_snapshot, b->nkeys,
+									  art_scan_flags(b->css.ss.ps.state, b->scanrelid));
 		art_rows_reset(&b->kept);
 	}
 	art_points_begin(b->scan);
@@ -861,8 +861,8 @@ next_row(ArtBatchState *b)
 	{
 		if (b->single == NULL)
 		{
-			b->single = art_index_beginscan(b->heap, b->scanrelid, b->index,
-											b->css.ss.ps.state, b->nkeys);
+			b->single = art_index_beginscan(b->heap, b->index, b->css.ss.ps.state->es_snapshot, b->nkeys,
+											art_scan_flags(b->css.ss.ps.state, b->scanrelid));
 			b->single->xs_want_itup = b->index_only;
 		}
 		b->alone -= b->alone > 0;
