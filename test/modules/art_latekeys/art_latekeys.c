@@ -33,7 +33,7 @@ extern PGDLLEXPORT Datum art_late_keys(PG_FUNCTION_ARGS);
 static IndexScanDesc
 begin(Relation heap, Relation index)
 {
-	return art_index_beginscan(heap, index, GetActiveSnapshot(), 1);
+	return art_index_beginscan(heap, index, GetActiveSnapshot(), 1, 0);
 }
 
 /* A bitmap has no rows to show: how many there are. */
