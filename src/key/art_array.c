@@ -24,7 +24,7 @@
  * somebody added to the family); its operator then decides.
  *
  * The elements make the scan's bounds, and the ranges of scan keys cut the lists.
- * One thought with: art_scankey.c
+ * One thought with: art_scankey.c, art_rowkey.c
  *
  * src/README.md: Scans
  */

@@ -366,11 +366,14 @@ typedef struct ArtColRange
  * column behind the first gap is tested by its encoded bytes (ranges); only
  * keys without an exact encoding call their operator (keys).
  *
+ * A comparison of rows ("(a, b) > (x, y)") makes an end of more than one column.
+ *
  * Arrays ("= ANY") of leading columns make several such ranges, one for each
  * combination of their elements.  They lie in the index's order and apart from
  * one another. lo and hi are those of one of them, see art_scanplan_first().
  */
 typedef struct ArtArrays ArtArrays;
+typedef struct ArtRowKeys ArtRowKeys;
 
 #define ART_PLAN_ROOM	40		/* a uuid and two numbers, with markers */
 
@@ -396,10 +399,12 @@ typedef struct ArtScanPlan
 	const ArtKeyDesc *kd;
 	MemoryContext cxt;
 	ArtArrays  *arrays;			/* NULL: there never were any */
+	ArtRowKeys    *rows;			/* comparisons of rows; the same */
 	ArtBuf		scratch;
 	int			nprefix;		/* leading columns that are equal to something */
 	int			nranges;		/* columns whose range is residual, rising */
 	int			nkeys;			/* keys to test with their operators */
+	int			nrows;			/* comparisons of rows to test */
 	int			keys_cap;
 	ScanKeyData *keys;			/* copies, by rising column; NULL: never any */
 
