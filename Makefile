@@ -74,6 +74,7 @@ REGRESS += queue
 REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
+REGRESS += rows
 REGRESS += composite
 REGRESS += defaults
 REGRESS_OPTS = --temp-instance=./tmp_regress \

@@ -14,7 +14,8 @@
  * their columns are the next ones, and lie in the same direction.
  *
  * What the scan's range does not say is tested on the entries.  That are the
- * members which do not lengthen an end, and NULLs that lie within it.
+ * members which do not lengthen an end.  And a NULL may lie within it, behind
+ * the values of the members before: there the entry's bytes are the end's.
  *
  * The columns' ranges and the rows narrow one another.
  * One thought with: art_scankey.c, art_array.c
@@ -44,6 +45,7 @@ typedef struct Member
 	bool		after;
 	uint32		off;
 	uint32		len;
+	uint32		at;				/* where the end that it lengthens has it */
 	FmgrInfo	cmp;			/* stays from one set of keys to the next */
 } Member;
 
@@ -51,7 +53,8 @@ typedef struct Row
 {
 	bool		greater;		/* > or >= */
 	bool		strict;			/* > or < */
-	bool		done;			/* the scan's range says it all */
+	bool		done;			/* the scan's range says it all ... */
+	bool		nulls;			/* ... but for NULLs in it */
 	int			first;			/* members that have something left to say */
 	int			end;
 	int			upto;			/* those that lengthen an end of the range */
@@ -91,7 +94,7 @@ new_row(ArtScanPlan *plan)
 		rows->rows = repalloc(rows->rows, rows->cap * sizeof(Row));
 	}
 	row = &rows->rows[rows->n++];
-	row->done = false;
+	row->done = row->nulls = false;
 	row->first = row->end = row->upto = rows->nmembers;
 	return row;
 }
@@ -256,7 +259,8 @@ compare(const ArtScanPlan *plan, Member *m, const uint8 *p, uint32 len)
 											  art_col_datum(kc, p + 1, p + len) :
 											  art_decode_col(kc, p + 1, p + len),
 											  m->key.sk_argument));
-	c = art_col_position_cmp(plan->kd, m->col, p, len, false,
+	/* of what decides, the position lies on one side of the same bytes */
+	c = art_col_position_cmp(plan->kd, m->col, p, len, m->decides && !m->after,
 							 plan->scratch.data + m->off, m->len, m->after);
 	return kc->desc ? (c < 0) - (c > 0) : c;
 }
@@ -352,7 +356,8 @@ lengthens(const ArtScanPlan *plan, Row *row, bool low)
 		nulls |= kd->cols[next->col].nulls_first != low;
 	}
 	row->upto = i;
-	row->done = i == row->end && !nulls;
+	row->done = i == row->end && !(nulls && kd->compared);
+	row->nulls = row->done && nulls;
 	return true;
 }
 
@@ -386,7 +391,12 @@ art_rowkeys_lengthen(const ArtScanPlan *plan, ArtBuf *buf, bool low, bool after)
 		return after;
 	row = &rows->rows[which];
 	for (int i = row->first + 1; i < row->upto; i++)
-		art_plan_append(buf, plan->scratch.data + rows->members[i].off, rows->members[i].len);
+	{
+		Member	   *m = &rows->members[i];
+
+		m->at = buf->len;
+		art_plan_append(buf, plan->scratch.data + m->off, m->len);
+	}
 	if (row->upto < row->end)
 		return after;
 	last = &rows->members[row->end - 1];
@@ -406,6 +416,7 @@ art_rowkeys_left(ArtScanPlan *plan)
 	{
 		const Row  *row = &rows->rows[i];
 
+		plan->nnulls += row->nulls;
 		if (row->done)
 			continue;
 		n++;
@@ -413,6 +424,36 @@ art_rowkeys_left(ArtScanPlan *plan)
 			plan->residual_upto = Max(plan->residual_upto, rows->members[j].col + 1);
 	}
 	return n;
+}
+
+/* See key.h. */
+bool
+art_scan_null(const ArtScanPlan *plan, const uint8 *key, uint32 len)
+{
+	const ArtRowKeys *rows = plan->rows;
+
+	for (int end = 0; end < 2; end++)
+	{
+		const int	which = end == 0 ? rows->low : rows->high;
+		const uint8 *bound = end == 0 ? plan->lo.data : plan->hi.data;
+		const uint32 blen = end == 0 ? plan->lo_len : plan->hi_len;
+		const Row  *row = which < 0 ? NULL : &rows->rows[which];
+		uint32		same = 0;
+
+		if (row == NULL || !row->nulls)
+			continue;
+		for (int i = row->first + 1; i < row->end; i++)
+		{
+			const uint32 at = rows->members[i].at;
+
+			if (at >= len || at > blen || memcmp(key + same, bound + same, at - same) != 0)
+				break;
+			if (key[at] != ART_MARK_VALUE)
+				return true;
+			same = at;
+		}
+	}
+	return false;
 }
 
 /* See art_plan.h. */

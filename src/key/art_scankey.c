@@ -701,7 +701,7 @@ art_scanplan_reset(ArtScanPlan *plan)
 	plan->nprefix = 0;
 	plan->nranges = 0;
 	plan->nkeys = 0;
-	plan->nrows = 0;
+	plan->nrows = plan->nnulls = 0;
 	if (unlikely(plan->arrays != NULL))
 		art_arrays_reset(plan);
 	if (unlikely(plan->rows != NULL))
@@ -923,7 +923,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 	}
 	if (unlikely(plan->rows != NULL))
 		plan->nrows = art_rowkeys_left(plan);
-	plan->nresidual = plan->nranges + plan->nkeys + plan->nrows;
+	plan->nresidual = plan->nranges + plan->nkeys + plan->nrows + plan->nnulls;
 	plan->point = (plan->nprefix == kd->natts && plan->nresidual == 0 && kd->images &&
 				   !kd->payload);
 }

@@ -391,8 +391,8 @@ typedef struct ArtScanPlan
 				hi_len;
 	ArtBuf		lo,
 				hi;
-	int			nresidual;		/* conditions for art_scan_recheck; 0: every
-								 * entry between lo and hi matches */
+	int			nresidual;		/* conditions for art_scan_recheck, and nnulls;
+								 * 0: every entry between lo and hi matches */
 	int			residual_upto;	/* highest key column any residual needs */
 
 	/* art_scankey.c's own */
@@ -405,6 +405,7 @@ typedef struct ArtScanPlan
 	int			nranges;		/* columns whose range is residual, rising */
 	int			nkeys;			/* keys to test with their operators */
 	int			nrows;			/* comparisons of rows to test */
+	int			nnulls;			/* of those that need not be, but for art_scan_null() */
 	int			keys_cap;
 	ScanKeyData *keys;			/* copies, by rising column; NULL: never any */
 
@@ -472,6 +473,12 @@ extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *
  */
 extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
+
+/*
+ * Has an entry between lo and hi a NULL where a comparison of rows is decided?  That needs
+ * a look only where plan->nnulls is not 0, and runs nothing.
+ */
+extern bool art_scan_null(const ArtScanPlan *plan, const uint8 *key, uint32 len);
 
 /* ---- operator classes (art_opclass.c) ------------------------------------ */
 
