@@ -7,14 +7,14 @@
  * NULL value ends the row: what is before must differ.  So does a value that
  * nothing in its column can equal.
  *
- * What follows for the first member's column restricts that like any key.  If
+ * The first member, as >= or <=, restricts its column like any key.  If
  * the column turns out to be equal to one value, that member has nothing left
  * to say, and the next one is the first.  Where the first member's value is an
  * end of the scan's range, the next ones lengthen that end.  They do as long as
  * their columns are the next ones, and lie in the same direction.
  *
- * What the scan's range does not say is tested on the entries.  That are the
- * members which do not lengthen an end.  And a NULL may lie within it, behind
+ * The scan tests on the entries what its range does not say: the members which
+ * do not lengthen an end.  And a NULL may lie within it, behind
  * the values of the members before: there the entry's bytes are the end's.
  *
  * The columns' ranges and the rows narrow one another.

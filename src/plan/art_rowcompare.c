@@ -9,9 +9,9 @@
  * member in its place, with an operator of the index's family.  A function that
  * no operator has marks it (art_compat.h); only the access method meets that.
  *
- * Only the conditions that the executor makes keys of are so.  What it tests
- * rows with, and what EXPLAIN prints, is the comparison.  But of an index-only
- * scan EXPLAIN prints the former.  Where it may come, the plan states point to
+ * Only the conditions that the executor makes keys of are so.  It tests rows
+ * with the comparison, and EXPLAIN prints that.  But of an index-only scan
+ * EXPLAIN prints the former.  Where it may come, the plan states point to
  * a copy of the plan in which that is the comparison.  Nothing but EXPLAIN reads
  * it there, and Gather, which sends what is below it to its workers.  These
  * take it apart again.
@@ -99,7 +99,11 @@ append_members(List *quals, const RowCompareExpr *row)
 	return quals;
 }
 
-/* Are these conditions of an art index, with a comparison of rows among them? */
+/*
+ * Are these conditions of an art index, with a comparison of rows among them?
+ *
+ * Locks: takes AccessShareLock on the index and gives it back.
+ */
 static bool
 to_take_apart(List *quals, Oid indexid)
 {
@@ -114,6 +118,7 @@ to_take_apart(List *quals, Oid indexid)
 	return ours;
 }
 
+/* The conditions with members in place of comparisons of rows. */
 static List *
 take_apart(List *quals)
 {
@@ -172,6 +177,7 @@ art_rowcmp_take_apart(PlannedStmt *stmt)
 
 /* ---- showing ---- */
 
+/* A node of the copy: enter it, and let an index-only scan have what it tests rows with. */
 static void
 show_node(Plan *plan, void *arg)
 {
@@ -195,6 +201,7 @@ count_node(Plan *plan, void *arg)
 	*n = Max(*n, plan->plan_node_id + 1);
 }
 
+/* A walker: let the state point to the node of the copy. */
 static bool
 point_to_shown(PlanState *ps, void *arg)
 {
