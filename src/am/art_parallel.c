@@ -159,6 +159,7 @@ art_parallel_release(ArtParallel *p, bool done)
 
 /* ---- whose position it is ---- */
 
+/* One key as a number. */
 static uint64
 hash_key(Relation index, ScanKey k)
 {

@@ -74,6 +74,7 @@ struct ArtRowKeys
 
 /* ---- taking keys apart ---- */
 
+/* One more row, which has no members yet. */
 static Row *
 new_row(ArtScanPlan *plan)
 {
@@ -99,6 +100,7 @@ new_row(ArtScanPlan *plan)
 	return row;
 }
 
+/* One more member; what was found for another at its place is still there. */
 static Member *
 new_member(ArtRowKeys *rows)
 {

@@ -333,7 +333,7 @@ art_tid_unpack(uint64 t, ItemPointerData *tid)
 	ItemPointerSet(tid, (BlockNumber) (t >> 16), (OffsetNumber) (t & 0xFFFF));
 }
 
-/* ---- scan keys (art_scankey.c, art_array.c) ---- */
+/* ---- scan keys (art_scankey.c, art_array.c, art_rowkey.c) ---- */
 
 /*
  * The range that scan keys leave of one column, in its encoded form: the

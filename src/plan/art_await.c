@@ -89,6 +89,7 @@ art_plan_missed(IndexOptInfo *info, Relation index)
 
 static void walk_list(List *plans, void (*visit) (Plan *plan, void *arg), void *arg);
 
+/* Call for the node, then for those below it. */
 static void
 walk(Plan *plan, void (*visit) (Plan *plan, void *arg), void *arg)
 {

@@ -53,6 +53,7 @@ typedef struct Shown
 
 /* ---- taking apart ---- */
 
+/* Does one of the conditions compare rows? */
 static bool
 has_row(List *quals)
 {

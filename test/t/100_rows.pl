@@ -76,7 +76,7 @@ ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activi
 $one->query_safe('COMMIT');
 $one->quit;
 $other->quit;
-is($node->safe_psql('postgres', 'SELECT sum(v), max(v), count(*) FROM e WHERE v > 0'), '1055|1005|11', 'and goes on with the new row');
+is($node->safe_psql('postgres', 'SELECT sum(v), max(v), count(*) FROM e WHERE v > 0'), '1065|1005|11', 'and goes on with the new row');
 
 # ---- auto_explain ----
 
