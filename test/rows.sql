@@ -1,6 +1,7 @@
 -- Included by regress "rows" and by a soak: random comparisons of rows, each answered by an
 -- index and by a sequential scan of the same snapshot.  rows.run(n, seed) says how many, and
 -- shows those whose answers differ.
+SET datestyle = ISO;
 CREATE SCHEMA rows;
 CREATE TABLE rows.made (id int, a int, b bigint, c smallint, d date, z timestamptz, f float4,
 	t text COLLATE "C", u text COLLATE "POSIX", n numeric, e name, v varchar(20)[], w timestamp);
@@ -127,7 +128,7 @@ $$;
 
 -- n random comparisons: how many, by how many plans of each kind, and what differed
 CREATE FUNCTION rows.run(n int, seed float8, OUT queries int, OUT by_rows int, OUT answers bigint, OUT different int)
-	LANGUAGE plpgsql AS $$
+	LANGUAGE plpgsql SET timezone = 'Europe/Berlin' AS $$
 DECLARE
 	k rows.kinds;
 	q text;
