@@ -64,6 +64,14 @@ SELECT count(id) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1);
 SET max_parallel_workers_per_gather = 0;
 SELECT count(id) FROM made WHERE (a, b) > (2, 10) AND (a, b) < (6, 1);
 
+-- the first member is equal to something, the next has a list
+SET enable_bitmapscan = off;
+SELECT plan('SELECT count(*), sum(b) FROM t1 WHERE a = 5 AND b = ANY (''{3,11,14,17}'') AND (a, b) > (5, 12)');
+SELECT count(*), sum(b) FROM t1 WHERE a = 5 AND b = ANY ('{3,11,14,17}') AND (a, b) > (5, 12);
+SELECT count(*), sum(b) FROM made WHERE a = 5 AND b = ANY ('{3,11,14,17}') AND (a, b) > (5, 12);
+SELECT count(*), sum(b) FROM t1 WHERE a = 5 AND b = ANY ('{3,11,14,17}') AND (a, b, c) > (5, 14, 2);
+SELECT count(*), sum(b) FROM made WHERE a = 5 AND b = ANY ('{3,11,14,17}') AND (a, b, c) > (5, 14, 2);
+
 -- a plan that is kept, with NULLs among its parameters
 SET plan_cache_mode = force_generic_plan;
 PREPARE p(int, bigint, int) AS SELECT count(*), count(b), min(b) FROM t1 WHERE a = $3 AND (a, b) > ($1, $2);

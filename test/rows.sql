@@ -34,14 +34,17 @@ INSERT INTO rows.kinds VALUES
 	(13, '{e,n,t}', '{"","",""}', ''),
 	(14, '{a,c,b,n}', '{"","","",""}', ''),
 	(15, '{w,a,d}', '{"","",DESC}', ''),
-	(16, '{n,e,w}', '{DESC,"",""}', '');
+	(16, '{n,e,w}', '{DESC,"",""}', ''),
+	(17, '{c,d}', '{"",""}', ''),
+	(18, '{c,d,b}', '{DESC,DESC,""}', 'WITH (structure = hydra)'),
+	(19, '{c,d}', '{"",DESC}', 'WITH (structure = btree)');
 -- what may be compared with a column
 CREATE TABLE rows.types (col text PRIMARY KEY, types text[], vals text[]);
 INSERT INTO rows.types VALUES
 	('a', '{int,int,bigint,smallint}', '{0,1,2,3,4,5,6,7,8,-1,9}'),
 	('b', '{bigint,int,smallint}', '{0,1,2,3,5,8,11,14,17,18,19,-3}'),
 	('c', '{smallint,int,bigint}', '{0,1,2,3,4,5}'),
-	('d', '{date,date,timestamp,timestamptz}', '{2024-03-30,2024-03-31,2024-04-01,2024-04-02,2024-03-31 02:30,infinity,-infinity}'),
+	('d', '{date,date,timestamp,timestamptz}', '{2024-03-30,2024-03-31,2024-04-01,2024-04-02,2024-03-31 02:30,2024-04-01 12:00,2024-03-31 18:00,infinity,-infinity}'),
 	('z', '{timestamptz,timestamptz,timestamp,date}', '{2024-03-30,2024-03-31,2024-04-01,2024-03-31 02:30,2024-03-31 04:00+00,2024-03-30 22:00+00,infinity}'),
 	('w', '{timestamp,timestamp,timestamptz,date}', '{2024-03-30,2024-03-31,2024-04-01,2024-03-31 02:30,2024-03-31 06:00,2024-03-30 18:00,infinity}'),
 	('f', '{float4,float8}', '{0,0.25,0.5,0.75,1,1.25,0.3,-1,NaN}'),
@@ -89,7 +92,7 @@ BEGIN
 			END || ' AND ';
 		cond := coalesce(cond, format('%s = %s AND ', cols[1], rows.val(cols[1])));
 	END IF;
-	IF random() < 0.05 THEN
+	IF random() < 0.15 THEN
 		from_col := 1;
 	END IF;
 	FOR i IN from_col .. least(from_col + 1 + (random() * 2)::int, cardinality(cols)) LOOP
@@ -112,6 +115,9 @@ BEGIN
 	IF random() < 0.15 THEN
 		cond := cond || format(' AND %s %s %s', m, rows.one('{>,<=,=,>=}'::text[]), rows.val(m))
 			FROM (SELECT rows.one(cols) m) x;
+	ELSIF random() < 0.1 THEN
+		cond := cond || coalesce((SELECT format(' AND %s = ANY (ARRAY[%L, %L, %L]::%s[])', col, rows.one(vals), rows.one(vals), rows.one(vals), types[1])
+			FROM rows.types WHERE col = cols[2] AND col <> 'v'), '');
 	ELSIF random() < 0.05 THEN
 		cond := cond || ' AND ' || rows.one(cols) || rows.one('{" IS NULL"," IS NOT NULL"}'::text[]);
 	END IF;
