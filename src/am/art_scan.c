@@ -589,6 +589,8 @@ art_scan_passes(IndexScanDesc scan, uint32 i)
 	uint32		len;
 	bool		pass;
 
+	if (so->plan.nnulls > 0 && so->plan.nresidual == so->plan.nnulls && art_scan_no_null(so))
+		return true;
 	key = art_scan_key(so, i, &len);
 	if (so->plan.nnulls > 0)
 	{
