@@ -937,6 +937,8 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 	const uint8 *end = key + keylen;
 	const uint8 *s = plan->scratch.data;
 	const uint8 *at[INDEX_MAX_KEYS + 1];
+	Datum		value = (Datum) 0;
+	int			of = -1;		/* the column whose value that is */
 	int			ir = 0;
 	int			ik = 0;
 	int			i;
