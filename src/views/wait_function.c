@@ -12,16 +12,20 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -72,6 +76,23 @@ is_coming(ArtState state, ArtReason reason)
 }
 
 /*
+ * Has our own transaction locked the table of the index against everybody who might build?
+ */
+static bool
+table_is_ours(Oid indexoid)
+{
+	Oid			heapoid = IndexGetRelation(indexoid, true);
+	Relation	heap = OidIsValid(heapoid) ? RelationIdGetRelation(heapoid) : NULL;
+	bool		ours;
+
+	if (heap == NULL)
+		return false;
+	ours = CheckRelationLockedByMe(heap, AccessExclusiveLock, true);
+	RelationClose(heap);
+	return ours;
+}
+
+/*
  * Count the index, and keep its name for the error, unless it is READY or not
  * valid.  altered: our own transaction did that.  One that is absent is asked for.
  *
@@ -102,8 +123,8 @@ look_at(Form_pg_class form, bool altered, Left *left)
 		appendStringInfo(&left->names, "%s%s", left->n > 1 ? ", " : "",
 						 quote_qualified_identifier(get_namespace_name(form->relnamespace),
 													NameStr(form->relname)));
-	/* nobody can build what our own transaction has locked */
-	if (altered || !is_coming(state, reason))
+	/* nobody can build what our own transaction has made or locked */
+	if (altered || !is_coming(state, reason) || table_is_ours(form->oid))
 		return;
 	left->coming++;
 	/* after a rollback, say, nobody has asked for it */

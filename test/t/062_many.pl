@@ -126,9 +126,18 @@ is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'then it is there'
 $node->safe_psql('postgres', q{SET allow_in_place_tablespaces = on; CREATE TABLESPACE other LOCATION ''});
 is($node->safe_psql('postgres', q{SET statement_timeout = '20s';
 	BEGIN; ALTER INDEX w_k SET TABLESPACE other; SELECT artidx_wait(); COMMIT}), 't', 'a file that moves takes it along');
-is($node->safe_psql('postgres', q{SET statement_timeout = '20s';
-	BEGIN; LOCK TABLE w; DO $$ BEGIN PERFORM artidx_unload('w_k'); END $$; SELECT artidx_wait(); COMMIT}), 'f',
-	'but not for what this transaction has locked');
+# absent after a crash, and locked before a worker may build it
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 0');
+$node->stop('immediate');
+$node->start;
+my $locker = $node->background_psql('postgres');
+$locker->query_safe("SET client_min_messages = error; SET statement_timeout = '20s'; BEGIN; LOCK TABLE w");
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 2');
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('artidx.build_workers') = '2'}) or die;
+is($locker->query('SELECT artidx_wait()'), 'f', 'but not for what this transaction has locked');
+$locker->query_safe('COMMIT');
+$locker->quit;
 is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'which is there after it');
 $node->stop;
 done_testing();
