@@ -348,6 +348,7 @@ art_scan_range(const ArtScan *so, uint32 i)
 	return so->cur.several ? so->cur.ranges->of[i] : 0;
 }
 
+/* Free the ranges of a batch's entries, if it has any. */
 extern void art_scan_ranges_free(ArtBatch *b);
 
 /* Remember in a batch where another one begins. */
