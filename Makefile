@@ -78,6 +78,7 @@ REGRESS += queue
 REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
+REGRESS += rows
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches
@@ -186,9 +187,9 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 CLUSTER_ROUNDS=60 SERIALIZABLE_SECONDS=60 STRESS_FULL=300 DDL_ROUNDS=2000 \
 	PRIVATE_SECONDS=300 BUILD_ROWS=10000000 SWITCH_SECONDS=300 SCANS_SECONDS=300 \
 	TYPE_ROUNDS=10 TYPE_ROWS=10000 CUT_ROUNDS=48 TAP_SCALE=100 CORE_SECONDS=30 ALL_ENGINES=1 \
-	DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
+	DIFF_SECONDS=1800 ROWS_QUERIES=20000 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
-SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill
+SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill,107_rows
 
 .PHONY: test soak applications fresh check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage replica conformance format checks
 test:

@@ -12,6 +12,7 @@
 #include "access/heapam.h"
 #include "access/heapam_xlog.h"
 #include "access/htup_details.h"
+#include "access/skey.h"
 #include "access/xlogreader.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
@@ -25,6 +26,7 @@
 #include "optimizer/plancat.h"
 #include "storage/proc.h"
 #include "utils/date.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
@@ -58,6 +60,46 @@ art_row_header(Datum value)
 {
 	return art_core_row_header != NULL ? art_core_row_header(value) :
 		(HeapTupleHeader) PG_DETOAST_DATUM(value);
+}
+
+/*
+ * ---- comparisons of rows as scan keys.  From 18 on the executor makes them for every access
+ * method that orders.  Before, it does for btree only.  There plan/row_compare.c takes a
+ * comparison apart into its members, and these functions mark them: no operator has them,
+ * for they return numbers. ----
+ */
+#if PG_VERSION_NUM < 180000
+#define ART_MARKS_ROWS
+#define ART_ROW_FIRST	F_BTRECORDCMP
+#define ART_ROW_NEXT	F_BTRECORDIMAGECMP
+#define ART_ROW_KEYS(n) Max((n), 1)
+#else
+#define ART_ROW_KEYS(n) 1
+#endif
+
+/*
+ * How many members has the comparison of rows that begins with this key, the first of nkeys?
+ * 0: it is an ordinary key.  ART_ROW_KEYS() tells how many keys that was.
+ */
+static inline int
+art_row_members(ScanKey key, int nkeys, ScanKey *members)
+{
+	int			n = 1;
+
+#ifdef ART_MARKS_ROWS
+	if (likely(key->sk_func.fn_oid != ART_ROW_FIRST))
+		return 0;
+	*members = key;
+	while (n < nkeys && key[n].sk_func.fn_oid == ART_ROW_NEXT)
+		n++;
+#else
+	if (likely((key->sk_flags & SK_ROW_HEADER) == 0))
+		return 0;
+	*members = (ScanKey) DatumGetPointer(key->sk_argument);
+	while (((*members)[n - 1].sk_flags & SK_ROW_END) == 0)
+		n++;
+#endif
+	return n;
 }
 
 /* ---- a function that returns a set at once: 15.0 has the name that 15.1 replaced ---- */

@@ -183,6 +183,17 @@ names_of()
 	echo "${names//,/ }"
 }
 
+# too_new: files of test/t with a line "# Needs: VERSION" of a later version than this
+too_new()
+{
+	local version
+
+	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+	echo none
+	grep -H '^# Needs: ' "$SRC"/test/t/*.pl | sed -E 's/.*\/(.*)\.pl:# Needs: ([0-9]+)$/\1 \2/' |
+		awk -v v="$version" '$2 > v { print $1 }'
+}
+
 # units PART: the names of its units
 units()
 {
@@ -191,7 +202,7 @@ units()
 		quick) echo "plain asan" ;;
 		tap:*) names_of "$1" ;;
 		# from the end: those take longest
-		tap) (cd "$SRC/test/t" && printf '%s\n' *.pl) | sort -r | sed 's/\.pl$//' | xargs ;;
+		tap) (cd "$SRC/test/t" && printf '%s\n' *.pl) | sort -r | sed 's/\.pl$//' | grep -vxF "$(too_new)" | xargs ;;
 		*) echo "${1%%:*}" ;;
 	esac
 }
@@ -378,6 +389,7 @@ wait
 for part in "${PARTS[@]}"; do
 	results "$part"
 done
+[[ " ${PARTS[*]} " != *' tap '* ]] || too_new | sed -n 's/^\(.*_.*\)$/# of a later PostgreSQL, and not run: \1/p'
 
 echo
 printf '%s\n' "${SUMMARY[@]}"

@@ -24,7 +24,7 @@
  * somebody added to the family); its operator then decides.
  *
  * The elements make the scan's bounds, and the ranges of scan keys cut the lists.
- * One thought with: scan_keys.c
+ * One thought with: scan_keys.c, row_keys.c
  *
  * src/scan/README.md: Scans
  */

@@ -333,7 +333,7 @@ art_tid_unpack(uint64 t, ItemPointerData *tid)
 	ItemPointerSet(tid, (BlockNumber) (t >> 16), (OffsetNumber) (t & 0xFFFF));
 }
 
-/* ---- scan keys (scan_keys.c, array_keys.c) ---- */
+/* ---- scan keys (scan_keys.c, array_keys.c, row_keys.c) ---- */
 
 /*
  * The range that scan keys leave of one column, in its encoded form: the
@@ -366,11 +366,14 @@ typedef struct ArtColRange
  * column behind the first gap is tested by its encoded bytes (ranges); only
  * keys without an exact encoding call their operator (keys).
  *
+ * A comparison of rows ("(a, b) > (x, y)") makes an end of more than one column.
+ *
  * Arrays ("= ANY") of leading columns make several such ranges, one for each
  * combination of their elements.  They lie in the index's order and apart from
  * one another. lo and hi are those of one of them, see art_scanplan_first().
  */
 typedef struct ArtArrays ArtArrays;
+typedef struct ArtRowKeys ArtRowKeys;
 
 #define ART_PLAN_ROOM	40		/* a uuid and two numbers, with markers */
 
@@ -388,18 +391,21 @@ typedef struct ArtScanPlan
 				hi_len;
 	ArtBuf		lo,
 				hi;
-	int			nresidual;		/* conditions for art_scan_recheck; 0: every
-								 * entry between lo and hi matches */
+	int			nresidual;		/* conditions for art_scan_recheck, and nnulls;
+								 * 0: every entry between lo and hi matches */
 	int			residual_upto;	/* highest key column any residual needs */
 
 	/* scan_keys.c's own */
 	const ArtKeyDesc *kd;
 	MemoryContext cxt;
 	ArtArrays  *arrays;			/* NULL: there never were any */
+	ArtRowKeys    *rows;			/* comparisons of rows; the same */
 	ArtBuf		scratch;
 	int			nprefix;		/* leading columns that are equal to something */
 	int			nranges;		/* columns whose range is residual, rising */
 	int			nkeys;			/* keys to test with their operators */
+	int			nrows;			/* comparisons of rows to test */
+	int			nnulls;			/* of those that need not be, but for art_scan_null() */
 	int			keys_cap;
 	ScanKeyData *keys;			/* copies, by rising column; NULL: never any */
 
@@ -467,6 +473,12 @@ extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *
  */
 extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
+
+/*
+ * Has an entry between lo and hi a NULL where a comparison of rows is decided?  That needs
+ * a look only where plan->nnulls is not 0, and runs nothing.
+ */
+extern bool art_scan_null(const ArtScanPlan *plan, const uint8 *key, uint32 len);
 
 /* ---- operator classes (opclass_rules.c) ------------------------------------ */
 

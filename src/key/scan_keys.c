@@ -8,7 +8,7 @@
  * have no cases of their own.  The leading columns that are left with a single
  * value, and the range of the first that is not, make the range of the scan.
  * The ranges of the columns behind are tested on the encoded entries.  Arrays
- * are array_keys.c's.
+ * are array_keys.c's, comparisons of rows row_keys.c's.
  *
  * In a compared index the order of those positions is the comparison
  * function's (compared_order.c).
@@ -21,8 +21,8 @@
  * one inexact case.  There the operator converts each of the column's values,
  * and that conversion is not monotonic where clocks are turned back.
  *
- * The bounds hold the elements that the arrays stand at.
- * One thought with: array_keys.c
+ * The bounds hold the elements that the arrays stand at, and values of compared rows.
+ * One thought with: array_keys.c, row_keys.c
  *
  * src/key/README.md: Keys
  */
@@ -127,7 +127,7 @@ art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after
 }
 
 /* No value of the column can lie between the ends. */
-static bool
+bool
 art_range_empty(const ArtScanPlan *plan, const ArtColRange *r)
 {
 	const uint8 *s = plan->scratch.data;
@@ -651,7 +651,8 @@ art_has_residual_key(const ArtScanPlan *plan, int col)
 	return false;
 }
 
-static void
+/* See scan_plan.h. */
+void
 art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
 {
 	art_buf_reserve(buf, n);
@@ -675,6 +676,7 @@ void
 art_scanplan_free(ArtScanPlan *plan)
 {
 	art_arrays_free(plan);
+	art_rowkeys_free(plan);
 	art_buf_free(&plan->lo);
 	art_buf_free(&plan->hi);
 	art_buf_free(&plan->scratch);
@@ -699,8 +701,11 @@ art_scanplan_reset(ArtScanPlan *plan)
 	plan->nprefix = 0;
 	plan->nranges = 0;
 	plan->nkeys = 0;
+	plan->nrows = plan->nnulls = 0;
 	if (unlikely(plan->arrays != NULL))
 		art_arrays_reset(plan);
+	if (unlikely(plan->rows != NULL))
+		art_rowkeys_reset(plan);
 }
 
 /*
@@ -780,6 +785,11 @@ art_plan_bounds(ArtScanPlan *plan)
 			art_plan_append(&plan->hi, plan->scratch.data + r->hi_off, r->hi_len);
 			plan->hi_after = r->hi_after;
 		}
+		if (unlikely(plan->rows != NULL))
+		{
+			plan->lo_after = art_rowkeys_lengthen(plan, &plan->lo, true, plan->lo_after);
+			plan->hi_after = art_rowkeys_lengthen(plan, &plan->hi, false, plan->hi_after);
+		}
 	}
 	/* no entry is longer: the same position (see art_put_const) */
 	if (!kd->compared)
@@ -846,6 +856,8 @@ art_plan_range(ArtScanPlan *plan)
 
 	if (unlikely(plan->arrays != NULL) && !art_arrays_settle(plan))
 		return false;
+	if (unlikely(plan->rows != NULL) && !art_rowkeys_settle(plan))
+		return false;
 	for (col = 0; col < kd->natts; col++)
 	{
 		if (!art_range_is_equal(plan, &plan->ranges[col]) &&
@@ -853,6 +865,8 @@ art_plan_range(ArtScanPlan *plan)
 			break;
 	}
 	plan->nprefix = col;
+	if (unlikely(plan->rows != NULL))
+		art_rowkeys_begin(plan);
 	if (unlikely(plan->arrays != NULL))
 		return art_arrays_begin(plan, col);
 	return art_plan_bounds(plan);
@@ -876,8 +890,17 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 
 	for (i = 0; i < kd->natts; i++)
 		plan->ranges[i].lo_set = plan->ranges[i].hi_set = false;
-	for (i = 0; i < nkeys && !plan->impossible; i++)
-		plan->impossible = !art_plan_key(plan, index, &keys[i]);
+	for (i = 0; i < nkeys && !plan->impossible;)
+	{
+		ScanKey		members;
+		int			n = art_row_members(&keys[i], nkeys - i, &members);
+
+		if (unlikely(n > 0))
+			plan->impossible = !art_row_key(plan, index, members, n);
+		else
+			plan->impossible = !art_plan_key(plan, index, &keys[i]);
+		i += ART_ROW_KEYS(n);
+	}
 	if (plan->impossible)
 		return;
 	plan->impossible = !art_plan_range(plan);
@@ -898,7 +921,9 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 			plan->residual_upto = Max(plan->residual_upto, i + 1);
 		}
 	}
-	plan->nresidual = plan->nranges + plan->nkeys;
+	if (unlikely(plan->rows != NULL))
+		plan->nrows = art_rowkeys_left(plan);
+	plan->nresidual = plan->nranges + plan->nkeys + plan->nrows + plan->nnulls;
 	plan->point = (plan->nprefix == kd->natts && plan->nresidual == 0 && kd->images &&
 				   !kd->payload);
 }
@@ -911,6 +936,7 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 	const uint8 *p = key;
 	const uint8 *end = key + keylen;
 	const uint8 *s = plan->scratch.data;
+	const uint8 *at[INDEX_MAX_KEYS + 1];
 	Datum		value = (Datum) 0;
 	int			of = -1;		/* the column whose value that is */
 	int			ir = 0;
@@ -921,6 +947,8 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 	{
 		const ArtKeyCol *col = &kd->cols[i];
 		const uint8 *next = art_skip_col(kd, col, p, end);
+
+		at[i] = p;
 
 		if (ir < plan->nranges && plan->range_col[ir] == i)
 		{
@@ -962,5 +990,6 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 		}
 		p = next;
 	}
-	return true;
+	at[i] = p;
+	return plan->nrows == 0 || art_rowkeys_pass(plan, at);
 }

@@ -1,7 +1,7 @@
 /*
  * scan_plan.h
- *	  What scan_keys.c and array_keys.c know of one another: how a scan plan is
- *	  made of scan keys.
+ *	  What scan_keys.c, array_keys.c and row_keys.c know of one another: how a
+ *	  scan plan is made of scan keys.
  *
  * src/key/README.md: Keys
  */
@@ -18,6 +18,8 @@ extern void art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 l
 extern void art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len,
 					   bool after);
 extern bool art_range_is_equal(const ArtScanPlan *plan, const ArtColRange *r);
+extern bool art_range_empty(const ArtScanPlan *plan, const ArtColRange *r);
+extern void art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n);
 extern bool art_restrict_range(ArtScanPlan *plan, const ArtKeyCol *col, ScanKey key,
 							   ArtColRange *r, bool *residual);
 extern void art_add_residual_key(ArtScanPlan *plan, ScanKey key);
@@ -73,5 +75,29 @@ extern bool art_array_agrees(const ArtScanPlan *plan, ScanKey key, const uint8 *
 
 /* Of a residual key that has SK_SEARCHARRAY: does any element satisfy it? */
 extern bool art_array_any(ScanKey key, Datum value);
+
+/* ---- row_keys.c ---- */
+
+/* A comparison of rows: restricts the first one's column.  False: nothing can match. */
+extern bool art_row_key(ArtScanPlan *plan, Relation index, ScanKey members, int n);
+
+/* All keys were seen: members whose column is one value are done with.  False: nothing can match. */
+extern bool art_rowkeys_settle(ArtScanPlan *plan);
+
+/* The leading equalities are known: which rows lengthen the ends of the range? */
+extern void art_rowkeys_begin(ArtScanPlan *plan);
+
+/* Append the further members to that end of the scan's range; returns its "after". */
+extern bool art_rowkeys_lengthen(const ArtScanPlan *plan, ArtBuf *buf, bool low, bool after);
+
+/* How many rows are to be tested on the entries, of which the range does not say all? */
+extern int	art_rowkeys_left(ArtScanPlan *plan);
+
+/* Does an entry pass them?  "at" has where its columns begin, and where the last ends. */
+extern bool art_rowkeys_pass(const ArtScanPlan *plan, const uint8 *const *at);
+
+/* Before the first key of a set. */
+extern void art_rowkeys_reset(ArtScanPlan *plan);
+extern void art_rowkeys_free(ArtScanPlan *plan);
 
 #endif							/* ART_KEY_SCAN_PLAN_H */

@@ -87,15 +87,66 @@ art_plan_missed(IndexOptInfo *info, Relation index)
 
 /* ---- which indexes does a plan use? ---- */
 
-static void plan_list(List *plans, List **indexes);
+static void walk_list(List *plans, void (*visit) (Plan *plan, void *arg), void *arg);
 
-/* Append the indexes of a plan tree, as OIDs. */
+/* Call for the node, then for those below it. */
 static void
-plan_indexes(Plan *plan, List **indexes)
+walk(Plan *plan, void (*visit) (Plan *plan, void *arg), void *arg)
 {
 	if (plan == NULL)
 		return;
 	check_stack_depth();
+	visit(plan, arg);
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			walk_list(((Append *) plan)->appendplans, visit, arg);
+			break;
+		case T_MergeAppend:
+			walk_list(((MergeAppend *) plan)->mergeplans, visit, arg);
+			break;
+		case T_BitmapAnd:
+			walk_list(((BitmapAnd *) plan)->bitmapplans, visit, arg);
+			break;
+		case T_BitmapOr:
+			walk_list(((BitmapOr *) plan)->bitmapplans, visit, arg);
+			break;
+		case T_SubqueryScan:
+			walk(((SubqueryScan *) plan)->subplan, visit, arg);
+			break;
+		case T_CustomScan:
+			walk_list(((CustomScan *) plan)->custom_plans, visit, arg);
+			break;
+		default:
+			break;
+	}
+	walk(plan->lefttree, visit, arg);
+	walk(plan->righttree, visit, arg);
+}
+
+static void
+walk_list(List *plans, void (*visit) (Plan *plan, void *arg), void *arg)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		walk((Plan *) lfirst(lc), visit, arg);
+}
+
+/* See plan.h. */
+void
+art_plan_walk(const PlannedStmt *stmt, void (*visit) (Plan *plan, void *arg), void *arg)
+{
+	walk(stmt->planTree, visit, arg);
+	walk_list(stmt->subplans, visit, arg);
+}
+
+/* Append the index of a node to a list of OIDs. */
+static void
+add_index(Plan *plan, void *arg)
+{
+	List	  **indexes = arg;
+
 	switch (nodeTag(plan))
 	{
 		case T_IndexScan:
@@ -107,38 +158,9 @@ plan_indexes(Plan *plan, List **indexes)
 		case T_BitmapIndexScan:
 			*indexes = lappend_oid(*indexes, ((BitmapIndexScan *) plan)->indexid);
 			break;
-		case T_Append:
-			plan_list(((Append *) plan)->appendplans, indexes);
-			break;
-		case T_MergeAppend:
-			plan_list(((MergeAppend *) plan)->mergeplans, indexes);
-			break;
-		case T_BitmapAnd:
-			plan_list(((BitmapAnd *) plan)->bitmapplans, indexes);
-			break;
-		case T_BitmapOr:
-			plan_list(((BitmapOr *) plan)->bitmapplans, indexes);
-			break;
-		case T_SubqueryScan:
-			plan_indexes(((SubqueryScan *) plan)->subplan, indexes);
-			break;
-		case T_CustomScan:
-			plan_list(((CustomScan *) plan)->custom_plans, indexes);
-			break;
 		default:
 			break;
 	}
-	plan_indexes(plan->lefttree, indexes);
-	plan_indexes(plan->righttree, indexes);
-}
-
-static void
-plan_list(List *plans, List **indexes)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		plan_indexes((Plan *) lfirst(lc), indexes);
 }
 
 /* ---- planning ---- */
@@ -168,8 +190,7 @@ await_missed(const Planning *p, const PlannedStmt *with, Cost saves)
 	bool		came = false;
 	ListCell   *lc;
 
-	plan_indexes(with->planTree, &used);
-	plan_list(with->subplans, &used);
+	art_plan_walk(with, add_index, &used);
 	foreach(lc, p->missed)
 	{
 		const Missed *m = (const Missed *) lfirst(lc);

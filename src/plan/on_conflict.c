@@ -1,6 +1,6 @@
 /*
  * on_conflict.c
- *	  INSERT ... ON CONFLICT on tables with a unique art index, before 18.
+ *	  Before 18: INSERT ... ON CONFLICT on tables with a unique art index, and comparisons of rows.
  *
  * For ON CONFLICT the executor looks up the equality operators of every unique
  * index of the table, whether it is the arbiter or not.  Up to 17 it raises an
@@ -29,6 +29,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "art_compat.h"
 #include "area/area.h"
 #include "plan/plan.h"
 
@@ -182,7 +183,10 @@ routing_target(PlanState *ps, bool wrapped)
 	return name;
 }
 
-/* ExecutorStart_hook: the main plan, and every data-modifying WITH item. */
+/*
+ * ExecutorStart_hook: the main plan, and every data-modifying WITH item.  And what EXPLAIN
+ * prints of comparisons of rows.
+ */
 static void
 art_executor_start(QueryDesc *queryDesc, int eflags)
 {
@@ -190,19 +194,21 @@ art_executor_start(QueryDesc *queryDesc, int eflags)
 	MemoryContext old;
 	ListCell   *lc;
 
+	art_rowcmp_start(queryDesc->plannedstmt);
 	if (prev_executor_start)
 		prev_executor_start(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
 
-	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
-		return;
-
 	estate = queryDesc->estate;
 	old = MemoryContextSwitchTo(estate->es_query_cxt);
-	preopen_target(queryDesc->planstate);
-	foreach(lc, estate->es_auxmodifytables)
-		preopen_target((PlanState *) lfirst(lc));
+	art_rowcmp_show(queryDesc, eflags);
+	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY))
+	{
+		preopen_target(queryDesc->planstate);
+		foreach(lc, estate->es_auxmodifytables)
+			preopen_target((PlanState *) lfirst(lc));
+	}
 	MemoryContextSwitchTo(old);
 }
 

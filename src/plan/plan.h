@@ -49,6 +49,10 @@ extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
 extern PlannedStmt *art_plan_patiently(planner_hook_type plan_it, Query *parse,
 									   ART_PLAN_PARAMETERS);
 
+/* Call for each node of a plan, those of subplans too. */
+extern void art_plan_walk(const PlannedStmt *stmt, void (*visit) (struct Plan *plan, void *arg),
+						  void *arg);
+
 /* ---- planner_hooks.c ---- */
 
 extern void art_planner_install(void);
@@ -63,8 +67,22 @@ extern void art_batch_install(void);
 
 /* ---- row_compare.c ---- */
 
-extern void art_simplify_row_comparisons(struct PlannerInfo *root,
-										 struct IndexPath *path);
+#ifdef ART_MARKS_ROWS
+
+/* A path was made: does it compare rows? */
+extern void art_rowcmp_met(const struct IndexPath *path);
+
+/* A plan was made: what the executor makes no keys of becomes what it does. */
+extern void art_rowcmp_take_apart(PlannedStmt *stmt);
+
+/* Before the executor starts: the same of a plan that a worker got. */
+extern void art_rowcmp_start(PlannedStmt *stmt);
+
+/* After it has: what EXPLAIN is to print.  In the query's memory context. */
+struct QueryDesc;
+extern void art_rowcmp_show(struct QueryDesc *queryDesc, int eflags);
+
+#endif
 
 /* ---- on_conflict.c ---- */
 

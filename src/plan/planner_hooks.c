@@ -126,7 +126,8 @@ adopt_btree_families(Relation index, IndexOptInfo *info)
 	 * With them it is for the planner's purposes one of btree.  It asks for
 	 * that word before it looks at an end of the index, to estimate values
 	 * beyond the histogram.  It asks before it matches a comparison of rows,
-	 * too (row_compare.c).
+	 * too.  Such a condition is like any other to us (row_keys.c), but before 18
+	 * not to the executor (row_compare.c).
 	 */
 	if (info->canreturn[0])
 		info->relam = BTREE_AM_OID;
@@ -382,6 +383,8 @@ adopt_arbiter_opclasses(Query *query)
 static PlannedStmt *
 art_planner(Query *parse, ART_PLAN_PARAMETERS)
 {
+	PlannedStmt *plan;
+
 	adopt_arbiter_opclasses(parse);
 	if (parse->hasModifyingCTE)
 	{
@@ -396,8 +399,12 @@ art_planner(Query *parse, ART_PLAN_PARAMETERS)
 		}
 	}
 
-	return art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
+	plan = art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
 							  parse, ART_PLAN_ARGUMENTS);
+#ifdef ART_MARKS_ROWS
+	art_rowcmp_take_apart(plan);
+#endif
+	return plan;
 }
 
 /* Put the hooks in; from _PG_init, in every process that loads the library. */

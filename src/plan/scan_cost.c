@@ -25,6 +25,7 @@
 #include "utils/spccache.h"
 #include "access/stratnum.h"
 
+#include "art_compat.h"
 #include "am/am.h"
 #include "area/area.h"
 #include "live/live.h"
@@ -350,8 +351,8 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 }
 
 /*
- * amcostestimate.  It sees every path of an art index when that is made, hence
- * also readies it for the executor (row_compare.c).
+ * amcostestimate.  It sees every path of an art index when that is made, so it
+ * also notes those that compare rows (row_compare.c).
  *
  * Arguments: those of amcostestimate.
  */
@@ -374,7 +375,9 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 	if (path->path.pathtype == T_IndexOnlyScan && RecoveryInProgress())
 		*total += ART_NOT_OFFERED;
 
-	art_simplify_row_comparisons(root, path);
+#ifdef ART_MARKS_ROWS
+	art_rowcmp_met(path);
+#endif
 }
 
 /*

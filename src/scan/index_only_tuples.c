@@ -124,10 +124,7 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 	if (so->itup_fast == 0)
 		itup_prepare(scan);
 
-	/* a NULL makes a key shorter, so this says that the batch has none */
-	if (so->itup_fast == 1 && !so->plan.point &&
-		so->cur.key_off[so->cur.n] - so->cur.key_off[0] ==
-		so->cur.n * (so->kd.fixed_len + AX_TID_BYTES))
+	if (so->itup_fast == 1 && !so->plan.point && art_scan_no_null(so))
 	{
 		itup_fill(scan, so->cur.keys.data + so->cur.key_off[0],
 				  so->kd.fixed_len + AX_TID_BYTES, so->cur.tids, so->cur.n);

@@ -597,12 +597,21 @@ art_scan_passes(IndexScanDesc scan, uint32 i)
 	uint32		len;
 	bool		pass;
 
+	if (so->plan.nnulls > 0 && so->plan.nresidual == so->plan.nnulls && art_scan_no_null(so))
+		return true;
+	key = art_scan_key(so, i, &len);
+	if (so->plan.nnulls > 0)
+	{
+		if (art_scan_null(&so->plan, key, len - AX_TID_BYTES))
+			return false;
+		if (so->plan.nresidual == so->plan.nnulls)
+			return true;
+	}
 	if (so->recheck_cxt == NULL)
 		so->recheck_cxt = AllocSetContextCreate(art_scan_own(so),
 												"art recheck",
 												ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(so->recheck_cxt);
-	key = art_scan_key(so, i, &len);
 	if (art_scan_for_unique(scan))
 		pass = art_key_begins(&so->kd, key, len, so->plan.lo.data, so->plan.lo_len);
 	else

@@ -286,6 +286,17 @@ art_scan_bounds(ArtScan *so, bool backward, ax_batch *b)
 	}
 }
 
+/*
+ * Have the keys of the batch no NULL, as their length tells?  A NULL makes a key of a
+ * fixed width shorter.
+ */
+static inline bool
+art_scan_no_null(const ArtScan *so)
+{
+	return so->kd.fixed && so->cur.key_off[so->cur.n] - so->cur.key_off[0] ==
+		so->cur.n * (so->kd.fixed_len + AX_TID_BYTES);
+}
+
 /* Of a point search: the key without the TID. */
 static inline const uint8 *
 art_scan_point(const ArtScan *so, uint32 i, uint32 *len)

@@ -159,6 +159,23 @@ art_parallel_release(ArtParallel *p, bool done)
 
 /* ---- whose position it is ---- */
 
+/* One key as a number. */
+static uint64
+hash_key(Relation index, ScanKey k)
+{
+	uint64		h = ((uint64) k->sk_flags << 32) | ((uint32) k->sk_attno << 16) | k->sk_strategy;
+	int16		typlen = -1;	/* an array's */
+	bool		typbyval = false;
+
+	if (k->sk_flags & SK_ISNULL)
+		return h;
+	if (!(k->sk_flags & SK_SEARCHARRAY))
+		get_typlenbyval(OidIsValid(k->sk_subtype) ? k->sk_subtype :
+						index->rd_opcintype[k->sk_attno - 1],
+						&typlen, &typbyval);
+	return hash_combine64(h, datum_image_hash(k->sk_argument, typbyval, typlen));
+}
+
 /*
  * The scan's keys as a number.  Values that are equal but not the same bytes
  * count as different, which costs a participant and no row.
@@ -168,21 +185,14 @@ hash_keys(IndexScanDesc scan)
 {
 	uint64		h = scan->numberOfKeys;
 
-	for (int i = 0; i < scan->numberOfKeys; i++)
+	for (int i = 0; i < scan->numberOfKeys;)
 	{
-		ScanKey		k = &scan->keyData[i];
-		int16		typlen = -1;	/* an array's */
-		bool		typbyval = false;
+		ScanKey		keys = &scan->keyData[i];
+		int			n = art_row_members(keys, scan->numberOfKeys - i, &keys);
 
-		h = hash_combine64(h, ((uint64) k->sk_flags << 32) |
-						   ((uint32) k->sk_attno << 16) | k->sk_strategy);
-		if (k->sk_flags & SK_ISNULL)
-			continue;
-		if (!(k->sk_flags & SK_SEARCHARRAY))
-			get_typlenbyval(OidIsValid(k->sk_subtype) ? k->sk_subtype :
-							scan->indexRelation->rd_opcintype[k->sk_attno - 1],
-							&typlen, &typbyval);
-		h = hash_combine64(h, datum_image_hash(k->sk_argument, typbyval, typlen));
+		for (int j = 0; j < Max(n, 1); j++)
+			h = hash_combine64(h, hash_key(scan->indexRelation, &keys[j]));
+		i += ART_ROW_KEYS(n);
 	}
 	return h;
 }

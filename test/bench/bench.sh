@@ -9,7 +9,7 @@
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
-#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt insert
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page insert
 #					insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
@@ -327,6 +327,38 @@ group_tenth()
 		sql "DROP INDEX s_rnd_i" >/dev/null
 	done
 	sql "DROP TABLE IF EXISTS bounds" >/dev/null 2>&1
+}
+
+# ---- pages by key: a comparison of rows --------------------------------------------
+# group_page: nanoseconds a statement, in a PL/pgSQL loop with a cached plan
+group_page()
+{
+	local am rep
+
+	sql "CREATE TABLE paged AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "VACUUM (FREEZE, ANALYZE) paged" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX paged_i ON paged USING $am (a, b)" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			record page "$am" "$rep" "$(PGOPTIONS="-c enable_seqscan=off -c plan_cache_mode=force_generic_plan" sql "
+				CREATE OR REPLACE FUNCTION pages() RETURNS numeric LANGUAGE plpgsql AS \$\$
+				DECLARE r bigint; t timestamptz := clock_timestamp(); took numeric; n int := $((SMALL / 50));
+				BEGIN
+					FOR i IN 1..n LOOP
+						SELECT count(*) INTO r FROM (SELECT a, b FROM paged
+							WHERE (a, b) > (i % 99, $SMALL - $SMALL / 10) ORDER BY a, b LIMIT 20) s;
+						IF r <> 20 THEN RAISE '% rows, not 20', r; END IF;
+					END LOOP;
+					took := extract(epoch FROM clock_timestamp() - t);
+					IF pg_stat_get_xact_numscans('paged_i'::regclass) <> n THEN RAISE 'not by the index'; END IF;
+					RETURN round(took * 1e9 / n, 1);
+				END \$\$;
+				SELECT pages()")" ns
+		done
+		sql "DROP INDEX paged_i" >/dev/null
+	done
+	sql "DROP TABLE paged" >/dev/null
 }
 
 # ---- index_insert alone --------------------------------------------------------
@@ -788,6 +820,7 @@ if wants build; then
 	group_big b_text text
 fi
 wants lookup1 stmt && group_tenth
+wants page && group_page
 wants insert && group_insert
 wants tail && group_tail
 wants bytes && group_bytes

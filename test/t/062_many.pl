@@ -125,7 +125,9 @@ $keeper->quit;
 is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'then it is there');
 $node->safe_psql('postgres', q{SET allow_in_place_tablespaces = on; CREATE TABLESPACE other LOCATION ''});
 is($node->safe_psql('postgres', q{SET statement_timeout = '20s';
-	BEGIN; ALTER INDEX w_k SET TABLESPACE other; SELECT artidx_wait(); COMMIT}), 'f',
+	BEGIN; ALTER INDEX w_k SET TABLESPACE other; SELECT artidx_wait(); COMMIT}), 't', 'a file that moves takes it along');
+is($node->safe_psql('postgres', q{SET statement_timeout = '20s';
+	BEGIN; LOCK TABLE w; DO $$ BEGIN PERFORM artidx_unload('w_k'); END $$; SELECT artidx_wait(); COMMIT}), 'f',
 	'but not for what this transaction has locked');
 is($node->safe_psql('postgres', 'SELECT artidx_wait()'), 't', 'which is there after it');
 $node->stop;

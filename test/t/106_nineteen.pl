@@ -1,5 +1,6 @@
 # What 19 offers: WAIT FOR LSN on a replica with art look-ups behind it, and reads that set bits
 # of the visibility map.
+# Needs: 19
 use strict;
 use warnings;
 
@@ -12,11 +13,6 @@ my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
 art_conf($primary, hot_standby_feedback => 'off');
 $primary->start;
-if ($primary->safe_psql('postgres', 'SHOW server_version_num') < 190000)
-{
-	$primary->stop;
-	plan skip_all => 'of PostgreSQL 19';
-}
 
 # ---- reads that set bits of the visibility map, as by btree ----
 $primary->safe_psql('postgres', 'CREATE EXTENSION artidx; CREATE EXTENSION pg_visibility');
