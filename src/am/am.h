@@ -216,8 +216,7 @@ extern void art_pass_end(ArtPass *w);
 /*
  * Put in the entry st->key, and look for other rows of its key.  Waits, with no lock held,
  * for a transaction that decides about one.  False: a potential conflict, of
- * UNIQUE_CHECK_PARTIAL.  ERROR 23505 for a duplicate.  After nbtree's _bt_check_unique()
- * (nbtinsert.c).
+ * UNIQUE_CHECK_PARTIAL.  ERROR 23505 for a duplicate.  After nbtree's _bt_check_unique().
  */
 extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,

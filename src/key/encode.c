@@ -398,7 +398,7 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 	return kd;
 }
 
-/* What an encoding loses is payload, INCLUDE columns are, too. */
+/* An encoding's loss is payload, INCLUDE columns are, too. */
 bool
 art_can_return(Relation index, int attno)
 {
