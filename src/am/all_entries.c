@@ -112,6 +112,8 @@ next_piece(ArtPass *w, ax_tree *tree, uint64 gen)
 }
 
 /*
+ * A large batch is copied in pieces, lest an epoch, or a coarse latch, be held for long.
+ *
  * Epoch: enters and leaves, once a try of each piece; waits between two.
  * Returns: as ax_scan, but for AX_BUSY and AX_BUFFER; after AX_STALE it can go on
  * in another structure.

@@ -186,10 +186,9 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 }
 
 /*
- * A key that lies in the leaf where the last one went in
- * needs no descent.  The path goes on with that leaf.  Its end, as the pages
- * above gave it, is as good as it was, since only a change of the leaf narrows
- * it.
+ * A key that lies in the leaf where the last one went in needs no descent.
+ * The path goes on with that leaf.  Its end, as the pages above gave it, is as
+ * good as it was, since only a change of the leaf narrows it.
  *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.

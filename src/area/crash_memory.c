@@ -173,8 +173,8 @@ art_quit_now(void)
 }
 
 /*
- * PostgreSQL has set its own handler of SIGQUIT by now: that was done
- * before this process had a slot.
+ * PostgreSQL has set its own handler of SIGQUIT by now: that was done before
+ * this process had a slot.
  */
 void
 art_keep_attach(void)
@@ -221,8 +221,8 @@ art_judge_by(void (*fn) (void))
 }
 
 /*
- * Every process comes to the directory through this function.  So
- * one that has only attached need not judge.
+ * Every process comes to the directory through this function.  So one that has
+ * only attached need not judge.
  *
  * Locks: takes the lock, and leaves it held.
  */

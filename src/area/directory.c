@@ -816,6 +816,8 @@ art_making_begin(ArtEntry *e)
 }
 
 /*
+ * One REINDEX CONCURRENTLY may have begun any number of indexes.
+ *
  * Locks: takes the partition locks, exclusive, one after the other.
  */
 void

@@ -188,9 +188,9 @@ art_delgen(Relation index)
 }
 
 /*
- * A process remembers dead rows of one structure and one generation of
- * deletions (dead_awaiting_wal.c).  The structure stays, so the new file's generation must be none
- * that the old one ever had.
+ * A process remembers dead rows of one structure and one generation of deletions
+ * (dead_awaiting_wal.c).  The structure stays, so the new file's generation must be
+ * none that the old one ever had.
  */
 void
 art_delgen_moved(const ArtLocator *from, const ArtLocator *to)

@@ -32,8 +32,8 @@ typedef void (*ArtHeapRow) (void *arg, const uint8 *key, uint32 keylen, uint64 t
 /*
  * Begin to read.  The caller holds a lock on the table and, in build mode, a registered
  * snapshot, which keeps TOASTed values.  MVCC mode is given the snapshot.  Build mode
- * takes its horizon here, after BUILDING was published.  ERROR if this process may not
- * evaluate the index.
+ * takes its horizon here, after BUILDING was published.  Allocates in a child of the
+ * current memory context.  ERROR if this process may not evaluate the index.
  */
 extern ArtHeapReader *art_heap_begin(Relation heap, Relation index,
 									 const ArtKeyDesc *kd, ArtHeapMode mode,

@@ -29,7 +29,8 @@ eval_make(IndexInfo *info)
 
 /*
  * As the owner here already.  The relation cache evaluates constant parts of an
- * expression or a predicate when it makes them, and a background worker is a superuser.
+ * expression or a predicate when it makes them, and a background worker is a
+ * superuser.
  */
 ArtEval *
 art_eval_begin(Relation index)

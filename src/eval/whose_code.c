@@ -43,8 +43,9 @@ static void note_function(ObjectAccessType access, Oid classid, Oid objectid, in
 
 /*
  * A database's owner sets what he likes for the database.  Three of these settings
- * must not apply.  One says where names are looked up, one as whom the worker runs.  With
- * exit_on_error the worker would end at each error of an expression, and begin anew.
+ * must not apply.  One says where names are looked up, one as whom the worker runs.
+ * With exit_on_error the worker would end at each error of an expression, and begin
+ * anew.
  *
  * All else may change what an expression means (DateStyle, TimeZone, standard_conforming_strings),
  * and is the database's: CREATE INDEX had it, too.  Only a superuser sets session_replication_role and

@@ -670,6 +670,7 @@ read_rows(ArtFollowed *x)
 
 /* ---- one index, one step ---- */
 
+/* A sweep of a place to which a row has come ends before the rows are read. */
 bool
 art_keepup(ArtFollowed *x, bool last)
 {

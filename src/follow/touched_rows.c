@@ -200,6 +200,7 @@ art_touched_cut(ArtTouched *t, BlockNumber block)
 	t->now = t->anew = true;
 }
 
+/* Where the blocks are near to one another their bits go into an array. */
 void
 art_touched_sweep(ArtTouched *t, MemoryContext cxt)
 {

@@ -211,8 +211,7 @@ art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
 }
 
 /*
- * Either may end earlier than the other; as far as both go they
- * are compared.
+ * Either may end earlier than the other; as far as both go they are compared.
  */
 int
 art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,

@@ -398,7 +398,7 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 	return kd;
 }
 
-/* An encoding's loss is payload, INCLUDE columns are, too. */
+/* The payload has what an encoding loses, and the INCLUDE columns. */
 bool
 art_can_return(Relation index, int attno)
 {

@@ -151,8 +151,8 @@ art_any_coming(void)
 }
 
 /*
- * A builder waits for no other build: an expression of an index
- * may query any table.
+ * A builder waits for no other build: an expression of an index may query any
+ * table.
  */
 bool
 art_may_await(void)

@@ -250,9 +250,9 @@ await_builder(const Waiting *w, Relation index, ArtEntry *e)
 }
 
 /*
- * A process that needs the structure may take over a build that
- * its owner left.  VACUUM waits a moment for that, then discards it rather
- * than build itself.
+ * A process that needs the structure may take over a build that its owner
+ * left.  VACUUM waits a moment for that, then discards it rather than build
+ * itself.
  *
  * Locks: waits for the build's place, exclusive, and lets it go at once; takes
  * the partition lock, shared to look and exclusive to discard.
@@ -1016,8 +1016,8 @@ art_build_help(Relation index)
 /* ---- the frame of ambuild ---- */
 
 /*
- * Not preloaded, an index that was there before may be
- * rewritten, and stays absent; a new one is refused.
+ * Not preloaded, an index that was there before may be rewritten, and stays
+ * absent; a new one is refused.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, shared to look round and exclusive to open.

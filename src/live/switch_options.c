@@ -317,8 +317,8 @@ art_apply_cap(Oid indexoid)
 }
 
 /*
- * A conversion makes the index of an exclusion constraint before it is
- * the constraint's.  Nothing is known to change how keys are made: another
+ * A conversion makes the index of an exclusion constraint before it is the
+ * constraint's.  Nothing is known to change how keys are made: another
  * operator class or collation makes another file.
  *
  * Epoch: enters and leaves, under the lock.

@@ -320,8 +320,7 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 }
 
 /*
- * Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees
- * it.
+ * Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees it.
  */
 void
 art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n)
