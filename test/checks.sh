@@ -131,6 +131,9 @@ check_comments()
 		fail "sentences that hide who acts"
 	perl test/comments.pl pronouns "${all[@]}" "${design[@]}" ||
 		fail "comments that a reader has to read twice"
+	mapfile -t all < <(find src -name '*.h' | sort)
+	perl test/comments.pl headers "${all[@]}" ||
+		fail "declarations without a contract"
 }
 check_comments
 

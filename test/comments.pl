@@ -17,6 +17,8 @@
 #	comments.pl pronouns FILE...	no comment before a function, a declaration or a type
 #		begins with a pronoun (It, They, That, This is ...) or with So or Then; nowhere
 #		stands "by who", "for who", "so who", "The same, of"
+#	comments.pl headers FILE...	every extern has a comment on its line, or above it in
+#		its block, which blank lines and titles of sections end
 #
 # Prints what is wrong, one a line; the exit status is 1 if there is anything.
 #
@@ -260,6 +262,32 @@ sub pronouns
 	}
 }
 
+# A comment counts for all of its block, but not one of a member within a type.
+sub headers
+{
+	my ($file) = @_;
+
+	open(my $h, '<', $file) or die "$file: $!";
+	my $t = do { local $/; <$h> };
+	close($h);
+	my ($said, $line) = (0, 1);
+
+	while ($t =~ m{\G(?:(/\*.*?\*/)|(extern\b[^;]*;[^\n]*)|(\{[^\}]*\})|(\n[ \t]*(?=\n))|[^\n]|\n)}gs)
+	{
+		my ($comment, $extern, $body, $blank, $all) = ($1, $2, $3, $4, $&);
+		my $starts = $-[0] == 0 || substr($t, $-[0] - 1, 1) eq "\n";
+
+		if    (defined $comment) { $said = $comment !~ m{^/\* ---- } if $starts; }
+		elsif (defined $blank)   { $said = 0; }
+		elsif (defined $extern && $starts && !$said && $extern !~ m{/\*})
+		{
+			$extern =~ s/\s+/ /g;
+			complain($file, $line, "no comment of: $extern");
+		}
+		$line += $all =~ tr/\n//;
+	}
+}
+
 my $what = shift // '';
 foreach my $file (@ARGV)
 {
@@ -268,6 +296,7 @@ foreach my $file (@ARGV)
 	elsif ($what eq 'jumps')     { functions($file, \&check_goto); check_macros($file); }
 	elsif ($what eq 'sentences') { sentences($file); }
 	elsif ($what eq 'pronouns')  { pronouns($file); }
-	else                         { die "usage: $0 functions|contracts|jumps|sentences|pronouns FILE...\n"; }
+	elsif ($what eq 'headers')   { headers($file); }
+	else                         { die "usage: $0 functions|contracts|jumps|sentences|pronouns|headers FILE...\n"; }
 }
 exit $found;

@@ -18,7 +18,6 @@
 #	  thought: then each one's first comment names the others, in a line
 #	  "One thought with: FILE.c, ...";
 #	- a file that is named anywhere is there; so is a section of a README.md in src;
-#	- "See X.h." before a function: X.h declares it;
 #	- each room has a README.md that begins "# ROOM: what it is", and then has its
 #	  files, with the first sentence of each one's banner;
 #	- a file's first comment ends with the sections that it belongs to, each in a line
@@ -348,18 +347,6 @@ foreach my $f (grep { m{^src/.*\.[ch]$|^test/.*\.[ch]$|^test/.*\.(?:sh|pl|pm|mk|
 			my %a = map { anchor($_) => 1 } read_file($path) =~ /^#+\s+(.*?)\s*$/mg;
 			fail("$f links to $to#$frag, which is not there") unless $a{$frag};
 		}
-	}
-}
-
-# "See X.h." before a function.
-foreach my $f (grep { /\.c$/ } @src)
-{
-	while ($text{$f} =~ m{/\*\s*(?:\*\s*)?See (\w+\.h)\b(?:(?!\*/).)*?\*/\s*\n(?:[\w* ]|__attribute__\(\(\w+\)\))+?\n(\w+)\(}gs)
-	{
-		my ($h, $n) = ($1, $2);
-
-		fail("$f: $n() says \"See $h\", which does not declare it")
-		  unless grep { $code{$_} =~ /\b\Q$n\E\s*\(/ } grep { m{/$h$} } @src;
 	}
 }
 

@@ -18,10 +18,6 @@
 
 #define ART_PASS_PIECE	32768	/* entries copied in one epoch */
 
-/*
- * Buffers for batches of up to max entries, in the current memory context; for
- * keybuf bytes of keys to begin with.  A pass begins by art_pass_begin.
- */
 void
 art_pass_init(ArtPass *w, const ArtKeyDesc *kd, ax_ctx *cx, uint32 max, uint32 keybuf)
 {
@@ -36,9 +32,6 @@ art_pass_init(ArtPass *w, const ArtKeyDesc *kd, ax_ctx *cx, uint32 max, uint32 k
 	art_pass_begin(w);
 }
 
-/*
- * From the first entry on.
- */
 void
 art_pass_begin(ArtPass *w)
 {
@@ -119,9 +112,7 @@ next_piece(ArtPass *w, ax_tree *tree, uint64 gen)
 }
 
 /*
- * The next batch: n entries behind "from", the last one of the batch before, if
- * that has anything.  "done": there is nothing behind it.  A large one is copied in
- * pieces, lest an epoch, or a coarse latch, be held for long.
+ * A large batch is copied in pieces, lest an epoch, or a coarse latch, be held for long.
  *
  * Epoch: enters and leaves, once a try of each piece; waits between two.
  * Returns: as ax_scan, but for AX_BUSY and AX_BUFFER; after AX_STALE it can go on
@@ -142,9 +133,6 @@ art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen)
 	return s;
 }
 
-/*
- * Free the buffers.
- */
 void
 art_pass_end(ArtPass *w)
 {

@@ -14,10 +14,22 @@
 
 /* ---- ambuild.c ---- */
 
+/*
+ * ambuild: read the table, sort, load.  Nobody else writes the table, or the index takes
+ * no rows yet (CONCURRENTLY).  Want of memory is no ERROR: the index ends valid, sealed
+ * and absent.  ERROR: what art_check_supported() refuses, a duplicate (23505), what an
+ * expression raises.
+ */
 extern IndexBuildResult *artbuild(Relation heap, Relation index,
 								  struct IndexInfo *indexInfo);
+
+/* ambuildempty: sync the empty init fork that core has made of an unlogged index. */
 extern void artbuildempty(Relation index);
 
+/*
+ * ambuildphasename: the names of our phases in pg_stat_progress_create_index.  NULL: there
+ * is no such phase.
+ */
 extern char *artbuildphasename(int64 phasenum);
 
 /* ---- index_facts.c ---- */
@@ -39,6 +51,10 @@ typedef struct ArtRelCache
 	ArtKeyDesc	kd;
 } ArtRelCache;
 
+/*
+ * The cached facts about an index, made if they are not there.  May read catalogs, so it
+ * is called outside of epochs and locks.  Good until the next access to a catalog.
+ */
 extern ArtRelCache *art_relcache(Relation index);
 
 /*
@@ -52,6 +68,11 @@ extern ArtEntry *art_relcache_entry(Relation index);
 
 /* ---- insert.c ---- */
 
+/*
+ * aminsert.  Returns what it has to: true if a unique check found no conflict; false also
+ * where none was asked for.  ERROR: a duplicate (23505), a row too long for a constraint
+ * (54000), and, of a unique index, no memory (53200).
+ */
 extern bool artinsert(Relation index, Datum *values, bool *isnull,
 					  ItemPointer heap_tid, Relation heap,
 					  IndexUniqueCheck checkUnique, bool indexUnchanged,
@@ -91,6 +112,10 @@ extern void art_insert_retry(Relation index, ArtEntry *e, uint64 gen, ax_status 
 
 /* ---- insert_queue.c ---- */
 
+/*
+ * Register the ends of transactions with the queues.  Called once, when the library is
+ * preloaded.
+ */
 extern void art_queue_init(void);
 
 /*
@@ -131,10 +156,20 @@ art_queue_flush_of(Relation index)
 
 /* ---- vacuum.c ---- */
 
+/*
+ * ambulkdelete: remove the entries whose TIDs the callback names, and count the rest.
+ * Waits for a build that goes on, and at its end for the scans that show such a TID
+ * (art_interlock_vacuum).
+ */
 extern IndexBulkDeleteResult *artbulkdelete(IndexVacuumInfo *info,
 											IndexBulkDeleteResult *stats,
 											IndexBulkDeleteCallback callback,
 											void *callback_state);
+
+/*
+ * amvacuumcleanup: the sizes for pg_class, and a compaction where one is due.  NULL: there
+ * is no structure, and ambulkdelete gave no numbers.
+ */
 extern IndexBulkDeleteResult *artvacuumcleanup(IndexVacuumInfo *info,
 											   IndexBulkDeleteResult *stats);
 
@@ -156,14 +191,33 @@ typedef struct ArtPass
 	bool		done;
 } ArtPass;
 
+/*
+ * Buffers for batches of up to max entries, in the current memory context; for keybuf
+ * bytes of keys to begin with.  The pass begins at the first entry.
+ */
 extern void art_pass_init(ArtPass *w, const ArtKeyDesc *kd, ax_ctx *cx, uint32 max,
 						  uint32 keybuf);
+
+/* Go back to before the first entry.  The buffers stay. */
 extern void art_pass_begin(ArtPass *w);
+
+/*
+ * Copy the next batch: n entries behind the last one of the batch before.  "done": nothing
+ * is behind it.  Waits by itself where the core says AX_BUSY.  Returns ax_scan's other
+ * statuses, but for AX_BUFFER; after AX_STALE it can go on in another structure.
+ */
 extern ax_status art_pass_next(ArtPass *w, ax_tree *tree, uint64 gen);
+
+/* Free the buffers. */
 extern void art_pass_end(ArtPass *w);
 
 /* ---- unique.c ---- */
 
+/*
+ * Put in the entry st->key, and look for other rows of its key.  Waits, with no lock held,
+ * for a transaction that decides about one.  False: a potential conflict, of
+ * UNIQUE_CHECK_PARTIAL.  ERROR 23505 for a duplicate.  After nbtree's _bt_check_unique().
+ */
 extern bool art_insert_unique(Relation index, ArtInsertState *st,
 							  Datum *values, bool *isnull, ItemPointer tid,
 							  Relation heap, IndexUniqueCheck check);

@@ -232,9 +232,6 @@ artbuildempty(Relation index)
 	smgrimmedsync(RelationGetSmgr(index), INIT_FORKNUM);
 }
 
-/*
- * Names of our phases in pg_stat_progress_create_index.
- */
 char *
 artbuildphasename(int64 phasenum)
 {

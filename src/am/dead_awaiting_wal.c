@@ -39,7 +39,6 @@ typedef struct ArtDeadRow
 #define ART_DEAD_BITS	12
 static ArtDeadRow dead_rows[1 << ART_DEAD_BITS];
 
-/* See am.h. */
 uint64		art_dead_gens = 0;
 
 /* After so many statements or batches, with none of them waiting, all are forgotten. */
@@ -81,7 +80,6 @@ count_looks(uint32 n, XLogRecPtr lsn)
 	looks += n;
 }
 
-/* See am.h. */
 void
 art_dead_refresh(void)
 {
@@ -95,7 +93,6 @@ art_dead_refresh(void)
 		art_dead_gens = 0;
 }
 
-/* See am.h. */
 ArtDeath
 art_dead_known(uint64 gen, uint64 delgen, uint64 tid)
 {
@@ -109,7 +106,6 @@ art_dead_known(uint64 gen, uint64 delgen, uint64 tid)
 	return ART_DEATH_WAIT;
 }
 
-/* See am.h. */
 ArtDeath
 art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 			  uint64 tid, Relation heap, struct IndexFetchTableData *fetch)
@@ -149,7 +145,6 @@ art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 	return ART_DEATH_WAIT;
 }
 
-/* See am.h. */
 void
 art_dead_flush(void)
 {

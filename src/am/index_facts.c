@@ -18,9 +18,6 @@
 /* the indexes whose operator classes this session has been told of */
 static List *told = NIL;
 
-/*
- * See am.h.
- */
 void
 art_tell_of_classes(Relation index, bool again)
 {
@@ -33,9 +30,6 @@ art_tell_of_classes(Relation index, bool again)
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * The cached facts about an index, made if they are not there.
- */
 ArtRelCache *
 art_relcache(Relation index)
 {

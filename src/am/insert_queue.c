@@ -51,12 +51,8 @@ static ArtQueue *queues[ART_QUEUES];
 
 static bool queueing = false;
 
-/* See am.h. */
 uint32		art_queued = 0;
 
-/*
- * See am.h.
- */
 bool
 art_queue_for(bool may)
 {
@@ -150,8 +146,6 @@ flush(ArtQueue *q, Relation index)
 }
 
 /*
- * See am.h.
- *
  * Locks: the index is open, for this statement inserts into it.
  */
 bool
@@ -177,8 +171,6 @@ art_queue_put(Relation index, ArtInsertState *st)
 }
 
 /*
- * See am.h.
- *
  * Locks: takes lockmode on each index, which is RowExclusiveLock where the statement
  * has given its own back.
  */
@@ -199,8 +191,6 @@ art_queue_flush_all(LOCKMODE lockmode)
 }
 
 /*
- * See am.h.
- *
  * Locks: the index is open, for it is about to be read.
  */
 void
@@ -256,7 +246,6 @@ at_xact(XactEvent event, void *arg)
 	}
 }
 
-/* Called once, when the library is preloaded. */
 void
 art_queue_init(void)
 {

@@ -16,7 +16,6 @@
 #include "build/build.h"
 #include "limits/limits.h"
 
-/* See am.h. */
 void
 art_insert_retry(Relation index, ArtEntry *e, uint64 gen, ax_status s)
 {
@@ -49,7 +48,6 @@ art_insert_retry(Relation index, ArtEntry *e, uint64 gen, ax_status s)
 	}
 }
 
-/* See am.h. */
 void
 art_insert_plain(Relation index, ArtInsertState *st)
 {

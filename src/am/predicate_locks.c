@@ -710,7 +710,6 @@ art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 	s->known = true;
 }
 
-/* The end of the scan. */
 void
 art_ssi_end(ArtSsi *s)
 {

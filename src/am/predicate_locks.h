@@ -49,6 +49,7 @@ extern bool art_ssi_batch(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
 						  const ArtScanPlan *plan, bool backward, bool exhausted,
 						  const uint8 *end, uint32 endlen);
 
+/* The end of the scan: free what it keeps.  The locks stay until the transaction ends. */
 extern void art_ssi_end(ArtSsi *s);
 
 /*

@@ -48,8 +48,15 @@ typedef struct ArtOptions
  */
 extern void art_options_init(void);
 
+/*
+ * amoptions: the ArtOptions of a reloptions array, palloc'd.  validate: ERROR for a name
+ * that there is not, for a wrong value, and for options that do not go together.
+ */
 extern bytea *artoptions(Datum reloptions, bool validate);
+
+/* Is there a storage parameter of the name? */
 extern bool art_option_known(const char *name);
+
 extern uint64 art_max_memory(Relation index);	/* bytes, 0: no cap */
 
 /* Which engine the options ask for (NULL: the defaults), and its page size. */
@@ -78,6 +85,7 @@ typedef struct ArtEngine
 /* The engine that options (NULL: the defaults) ask for. */
 extern void art_engine_of(const ArtOptions *opts, ArtEngine *want);
 
+/* How full, in per cent, a build leaves the leaves. */
 extern int	art_fillfactor(Relation index);
 
 /* Would a btree index with these parameters keep equal keys together (it may)? */
@@ -132,7 +140,13 @@ typedef enum ArtLoadStop
 	ART_STOP_CANCEL				/* or of the statement */
 } ArtLoadStop;
 
+/* Which interrupts end this process's call of the core before it is done. */
 extern ArtLoadStop art_load_stop;
+
+/*
+ * Is there an interrupt now that art_load_stop names?  Raises nothing, so it may be called
+ * in a critical section.
+ */
 extern bool art_load_told(void);
 
 extern bool art_preloaded(void);	/* in shared_preload_libraries, area there */
@@ -235,6 +249,10 @@ extern ArtEntry *art_entry_if_exists(Relation index);
  */
 extern LWLock *art_entry_lock(Relation index, const ArtEntry *e);
 
+/*
+ * The core's handle.  Never NULL, and the same for as long as the entry is this index's.
+ * No lock is needed.
+ */
 extern ax_tree *art_entry_tree(ArtEntry *e);
 
 /*

@@ -89,7 +89,6 @@ op_insert_at(ArtOp *op, uint32 at, bool *same, const uint8 *key, uint32 len)
 	return AX_BUSY;
 }
 
-/* See tree_calls.h. */
 ax_status
 art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			   const uint8 *key, uint32 len)
@@ -106,7 +105,6 @@ art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return art_op_end(&op, s == AX_OK && same ? AX_EXISTS : s);
 }
 
-/* See tree_calls.h. */
 ax_status
 art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 				 const uint8 *key, uint32 len)
@@ -127,7 +125,6 @@ art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 	return art_op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
 }
 
-/* See tree_calls.h. */
 ax_status
 art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			  const uint8 *key, uint32 len)
@@ -145,8 +142,6 @@ art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 }
 
 /*
- * See tree_calls.h.  The very entry if it is there, else one whose key is equal.
- *
  * Epoch: enters and leaves, once a page; compares between two.
  * Returns: AX_BUSY if others were faster every time; nothing was removed.
  */
@@ -191,10 +186,9 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 }
 
 /*
- * See tree_calls.h.  A key that lies in the leaf where the last one went in
- * needs no descent.  The path goes on with that leaf.  Its end, as the pages
- * above gave it, is as good as it was, since only a change of the leaf narrows
- * it.
+ * A key that lies in the leaf where the last one went in needs no descent.
+ * The path goes on with that leaf.  Its end, as the pages above gave it, is as
+ * good as it was, since only a change of the leaf narrows it.
  *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
@@ -484,7 +478,6 @@ op_scan(ArtOp *op, ax_batch *b)
 	return s;
 }
 
-/* See tree_calls.h. */
 ax_status
 art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch *b)
 {
@@ -504,8 +497,6 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 }
 
 /*
- * See tree_calls.h.
- *
  * Arguments: an operation of every structure: where, the keys, and where the
  * answer goes.
  */

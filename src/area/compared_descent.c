@@ -28,8 +28,6 @@ again_make(MemoryContext cxt)
 }
 
 /*
- * Begin: buffers as large as this generation's pages.
- *
  * Epoch: enters and leaves.
  */
 ax_status
@@ -68,8 +66,6 @@ art_op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 
 }
 
 /*
- * Copy the root's page to the beginning of the path.
- *
  * Epoch: enters and leaves.
  */
 ax_status
@@ -85,8 +81,6 @@ art_op_root(ArtOp *op)
 }
 
 /*
- * Copy the page of child i to the end of the path.
- *
  * Epoch: enters and leaves.
  */
 ax_status
@@ -102,8 +96,6 @@ art_op_down(ArtOp *op, uint32 i)
 }
 
 /*
- * Replace the leaf at the end of the path by its neighbour.
- *
  * Epoch: enters and leaves.
  */
 ax_status
@@ -119,10 +111,6 @@ art_op_beside(ArtOp *op, bool left)
 }
 
 /*
- * Search entries [from, to) of the last page for a position.  *at: how many
- * entries of the page lie before it.  *same: the entry behind those is the
- * position itself.
- *
  * Arguments: a position and a range of places; a scan asks at each page.
  */
 ax_status
@@ -158,10 +146,6 @@ art_op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, b
 	return AX_OK;
 }
 
-/*
- * From the last page of the path to the leaf where the position lies, and its
- * place there.
- */
 ax_status
 art_op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 		   uint32 *at, bool *same)
@@ -186,8 +170,6 @@ art_op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 }
 
 /*
- * The place, or the way there, was lost to somebody faster, for the nth time.
- *
  * Epoch: enters and leaves.  The turn that it asks for lets others wait, and
  * is over by itself after a while.
  */
@@ -204,9 +186,6 @@ art_op_lost(ArtOp *op, int n)
 }
 
 /*
- * The end: a process that has announced a turn lets the others go on, unless it
- * comes back.
- *
  * Epoch: enters and leaves, if there is a turn.
  */
 ax_status
@@ -221,10 +200,6 @@ art_op_end(ArtOp *op, ax_status s)
 	return s;
 }
 
-/*
- * The position's leaf and place.  AX_OK with p->n == 0: the tree is empty.  Tries
- * again by itself when something changes, until AX_BUSY.
- */
 ax_status
 art_op_find(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 		uint32 *at, bool *same)
@@ -245,10 +220,6 @@ art_op_find(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 	return AX_BUSY;
 }
 
-/*
- * The leaf has changed since it was copied; the page above may not have: read it
- * again, and find the place in it.  AX_CHANGED: from the root, then.
- */
 ax_status
 art_op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 {

@@ -75,19 +75,68 @@ typedef struct ArtOp
 
 /* ---- compared_descent.c ---- */
 
+/*
+ * Begin an operation on the structure of that generation, with buffers as large as its
+ * pages.  AX_STALE: the generation is gone.  art_op_end() ends it.  None of these calls is
+ * made in a critical section: they allocate, and compare.
+ */
 extern ax_status art_op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree,
 							  uint64 gen);
+
+/* Copy the root's page to the beginning of the path.  An empty tree leaves the path empty. */
 extern ax_status art_op_root(ArtOp *op);
+
+/*
+ * Copy the page of child i of the last page to the end of the path.  AX_CHANGED: the last
+ * page has changed since it was copied.
+ */
 extern ax_status art_op_down(ArtOp *op, uint32 i);
+
+/*
+ * Replace the leaf at the end of the path by its left or right neighbour.  AX_NOTFOUND:
+ * there is none.  AX_CHANGED: a page of the path has changed.
+ */
 extern ax_status art_op_beside(ArtOp *op, bool left);
+
+/*
+ * Search entries [from, to) of the path's last page for a position: before the key, or
+ * behind all that begin with it ("after").  *at: how many entries of the page lie before
+ * it.  *same: the entry behind those is the position itself.
+ */
 extern ax_status art_op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key,
 							   uint32 len, bool after, bool images, uint32 *at, bool *same);
+
+/*
+ * Go from the last page of the path down to the leaf where the position lies.  *at and
+ * *same as of art_op_search().  AX_CHANGED: begin again at the root.
+ */
 extern ax_status art_op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after,
 								bool images, uint32 *at, bool *same);
+
+/*
+ * The place, or the way there, was lost to a faster process, for the nth time.  From some
+ * number on others are asked to wait for this one, for a while.
+ */
 extern void art_op_lost(ArtOp *op, int n);
+
+/*
+ * The end of an operation whose status is s, which it returns.  Others no longer wait for
+ * this process, unless s is AX_BUSY: then the caller comes back.
+ */
 extern ax_status art_op_end(ArtOp *op, ax_status s);
+
+/*
+ * Find the position's leaf and its place there, from the root.  AX_OK with an empty path:
+ * the tree is empty.  Begins again by itself when pages change; AX_BUSY: they changed too
+ * often.
+ */
 extern ax_status art_op_find(ArtOp *op, const uint8 *key, uint32 len, bool after,
 							 bool images, uint32 *at, bool *same);
+
+/*
+ * The leaf has changed since it was copied, and the page above perhaps not: copy the leaf
+ * again, and find the place in it.  AX_CHANGED: the caller begins at the root.
+ */
 extern ax_status art_op_again(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same);
 
 /* A buffer for the page that comes next. */
@@ -135,14 +184,35 @@ art_op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
 
 /* ---- compared_refind.c: of a doubtful class ---- */
 
+/* Remember the path's leaf as a place, of that entry.  len 0: of none. */
 extern void art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len);
+
+/* A scan has got the entries [lo, hi) of the path's leaf: keep a copy of the leaf. */
 extern void art_spot_seen(ArtOp *op, uint32 lo, uint32 hi);
+
+/*
+ * Find the very entry wherever it is, leaf by leaf through the whole tree.  Checks for
+ * interrupts between two.  *same false: it is not there.  AX_CHANGED: the tree has changed
+ * meanwhile, and the caller begins again.
+ */
 extern ax_status art_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at,
 								   bool *same);
+
+/*
+ * Find the place of an entry from which a scan goes on that way.  As art_op_find(): if it
+ * is not there any more, where it would be.
+ */
 extern ax_status art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after,
 								bool backward, uint32 *at, bool *same);
+
+/*
+ * Find an entry that is to go, near the last one that went, or in the batch that was
+ * copied last.  *same false: not found there.  AX_CHANGED: the caller tries again.
+ */
 extern ax_status art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at,
 							   bool *same);
+
+/* A batch was copied: its beginning and its end are the places where later calls look first. */
 extern void art_spot_done(ArtWalk *w, const ax_batch *b);
 
 #endif							/* ART_AREA_COMPARED_DESCENT_H */

@@ -29,7 +29,6 @@
 #define ART_CMP_TABLE	4096	/* places for the entries of those; a power of 2 */
 #define ART_CMP_SKIP	16		/* at least so many are not looked for in all of the tree, after one in vain */
 
-/* The path's leaf as a place; of that entry, or of none. */
 void
 art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len)
 {
@@ -158,9 +157,6 @@ op_find_near(ArtOp *op, const ArtSpot *place, bool left, uint32 leaves, const ui
 	return AX_OK;
 }
 
-/*
- * The entry wherever it is in the tree.  AX_CHANGED: somebody changed it meanwhile.
- */
 ax_status
 art_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 {
@@ -206,7 +202,6 @@ seen_key(const ArtSeen *seen, uint32 i, uint32 *len)
 	return ax_cmp_key(&f, i, len);
 }
 
-/* A scan has got the entries [lo, hi) of the path's leaf. */
 void
 art_spot_seen(ArtOp *op, uint32 lo, uint32 hi)
 {
@@ -389,9 +384,6 @@ op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
 }
 
 /*
- * The place of an entry from which a scan goes on, of a doubtful class.  As art_op_find: if it
- * is not there any more, where it would be.
- *
  * Arguments: a position, the way of the scan, and where the answer goes.
  */
 ax_status
@@ -445,10 +437,6 @@ art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after, bool backwar
 	return art_op_find(op, key, len, after, true, at, same);
 }
 
-/*
- * An entry that is to go: near the last one that went, or in the batch that was copied
- * last.
- */
 ax_status
 art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 {
@@ -460,7 +448,6 @@ art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 	return s;					/* AX_CHANGED: the caller tries again */
 }
 
-/* The places of a batch that was copied, of a doubtful class. */
 void
 art_spot_done(ArtWalk *walk, const ax_batch *b)
 {

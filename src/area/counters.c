@@ -144,8 +144,6 @@ aborts_wanted(ArtEntry *e, ArtSiteCounts counts)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 void
@@ -200,9 +198,6 @@ aborts_reset(ArtEntry *e)
 			e->aborts->counts[s][i] = UINT64CONST(0) - counts[s][i];
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_aborts_add(ArtEntry *e, ArtSiteCounts sum, const char **mode)
 {
@@ -284,8 +279,6 @@ present_counts(ArtEntry *e, uint64 gen, uint64 *counts, ArtPresent *now)
 }
 
 /*
- * See shared_state.h.
- *
  * Epoch: enters and leaves.
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, if
  * there are aborts to keep.
@@ -302,8 +295,6 @@ art_counts_keep(ArtEntry *e, uint64 gen)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, if
  * there are aborts to keep.
  */
@@ -317,8 +308,6 @@ art_counts_inherit(ArtEntry *heir, const ArtEntry *e)
 }
 
 /*
- * See shared_state.h.
- *
  * Epoch: enters and leaves.
  * Locks: partition locks of both held, exclusive; takes the chunk lock, exclusive, if
  * there are aborts to keep.
@@ -358,9 +347,6 @@ art_counts_exchange(ArtEntry *a, ArtEntry *b)
 	}
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_counts_add(ArtEntry *e, uint64 *counts, ArtPresent *now)
 {
@@ -373,9 +359,6 @@ art_counts_add(ArtEntry *e, uint64 *counts, ArtPresent *now)
 		counts[i] += present[i] + e->counts[i];
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_counts_reset(ArtEntry *e, TimestampTz now)
 {

@@ -162,9 +162,6 @@ quit_handler(int signo, siginfo_t *info, void *context)
 		quit(signo, info, context);
 }
 
-/*
- * See area.h.
- */
 void
 art_quit_now(void)
 {
@@ -176,8 +173,8 @@ art_quit_now(void)
 }
 
 /*
- * See shared_state.h.  PostgreSQL has set its own handler of SIGQUIT by now: that was done
- * before this process had a slot.
+ * PostgreSQL has set its own handler of SIGQUIT by now: that was done before
+ * this process had a slot.
  */
 void
 art_keep_attach(void)
@@ -201,9 +198,6 @@ art_keep_attach(void)
 	(void) sigaction(SIGQUIT, &act, NULL);
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_inside_reset(void)
 {
@@ -220,9 +214,6 @@ art_inside_reset(void)
 
 static void (*judge) (void) = NULL;
 
-/*
- * See shared_state.h.
- */
 void
 art_judge_by(void (*fn) (void))
 {
@@ -230,8 +221,8 @@ art_judge_by(void (*fn) (void))
 }
 
 /*
- * See shared_state.h.  Every process comes to the directory through this function.  So
- * one that has only attached need not judge.
+ * Every process comes to the directory through this function.  So one that has
+ * only attached need not judge.
  *
  * Locks: takes the lock, and leaves it held.
  */
@@ -250,8 +241,6 @@ art_lock(LWLock *lock, LWLockMode mode)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: gives the lock back.
  */
 void
@@ -278,7 +267,7 @@ file_exists(const char *path)
 }
 
 /*
- * See shared_state.h.  Runs in the postmaster, which no error may leave.
+ * Runs in the postmaster, which no error may leave.
  *
  * A recovery that ends elsewhere than at the end of the WAL would lose what was flushed:
  * hence the signal files and the backup's label.

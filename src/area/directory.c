@@ -43,9 +43,6 @@
 /* this process made entries of temporary relations */
 static bool made_temp = false;
 
-/*
- * The physical identity of an open relation.
- */
 void
 art_locator(Relation index, ArtLocator *loc)
 {
@@ -65,9 +62,6 @@ art_is_art_index(Relation rel)
 		rel->rd_indam->amoptions == artoptions;
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_form_locator(const FormData_pg_class *form, ArtLocator *loc)
 {
@@ -212,8 +206,6 @@ art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
 /* ---- what a structure is told ---- */
 
 /*
- * See shared_state.h.
- *
  * Epoch: enters and leaves.
  * Locks: partition lock held, exclusive.
  */
@@ -230,9 +222,6 @@ art_tell(ArtEntry *e, uint64 gen)
 	ART_CORE_END();
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_tell_options(ArtEntry *e, uint64 gen, Relation index)
 {
@@ -250,9 +239,6 @@ art_tell_options(ArtEntry *e, uint64 gen, Relation index)
 
 /* ---- opening ---- */
 
-/*
- * See shared_state.h.
- */
 void
 art_opening(Relation index, ArtOpening *o)
 {
@@ -422,8 +408,6 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
 }
 
 /*
- * See shared_state.h.
- *
  * Epoch: enters and leaves, if the structure was not ABSENT.
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
@@ -456,7 +440,6 @@ art_entry_forget(ArtEntry **link)
 	art_unlock(art_chunk_lock);
 }
 
-/* See shared_state.h. */
 ArtEntry  **
 art_chain_link(Oid db, Oid indexoid)
 {
@@ -673,8 +656,6 @@ art_entry_if_exists(Relation index)
 }
 
 /*
- * See area.h.
- *
  * Locks: takes the partition lock, exclusive, if it returns it.
  */
 LWLock *
@@ -692,28 +673,18 @@ art_entry_lock(Relation index, const ArtEntry *e)
 	return NULL;
 }
 
-/*
- * The core's handle; never NULL, the same as long as the entry is this
- * index's.
- */
 ax_tree *
 art_entry_tree(ArtEntry *e)
 {
 	return e->tree;
 }
 
-/*
- * See area.h.
- */
 bool
 art_entry_over_cap(const ArtEntry *e)
 {
 	return e->over_cap;
 }
 
-/*
- * See area.h.
- */
 bool
 art_entry_native(ArtEntry *e)
 {
@@ -766,8 +737,6 @@ process_lives(int slot, int pid)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: partition lock held, in any mode.
  */
 bool
@@ -847,8 +816,7 @@ art_making_begin(ArtEntry *e)
 }
 
 /*
- * A transaction of this process is aborted, and with it the command: it makes
- * nothing any more.  One REINDEX CONCURRENTLY may have begun any number of indexes.
+ * One REINDEX CONCURRENTLY may have begun any number of indexes.
  *
  * Locks: takes the partition locks, exclusive, one after the other.
  */
@@ -869,9 +837,6 @@ art_making_abort(void)
 	making = false;
 }
 
-/*
- * See area.h.
- */
 bool
 art_never_valid(Relation index, ArtEntry *e)
 {

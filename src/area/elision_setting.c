@@ -91,19 +91,12 @@ art_elision_init(void)
 							 NULL, assign_elision, NULL);
 }
 
-/*
- * This process was just attached.
- */
 void
 art_elision_attached(ax_ctx *cx)
 {
 	ax_elide_setup(cx, &hardware, (ax_elide_option) art_elision, provider, how);
 }
 
-/*
- * Why this process elides nothing, whatever an index's option says; NULL when
- * it does.
- */
 const char *
 art_elision_why_not(void)
 {
@@ -122,16 +115,12 @@ art_elision_why_not(void)
 	return NULL;
 }
 
-/* See shared_state.h. */
 const char *
 art_elision_by(void)
 {
 	return provider == NULL ? NULL : provider->name;
 }
 
-/*
- * See shared_state.h.
- */
 const ax_hardware *
 art_hardware(void)
 {

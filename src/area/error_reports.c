@@ -17,9 +17,6 @@
 
 /* ---- names ---- */
 
-/*
- * See shared_state.h.
- */
 char *
 art_sql_name(Oid relid)
 {
@@ -44,9 +41,9 @@ art_ends_statement(int sqlstate)
 }
 
 /*
- * See area.h.  Row-level security decides, as core lets it for the key in a
- * unique violation.  An expression may say more than the row.  So the user
- * must be able to act as the table's owner, as whom it is evaluated.
+ * Row-level security decides, as core lets it for the key in a unique
+ * violation.  An expression may say more than the row.  So the user must be
+ * able to act as the table's owner, as whom it is evaluated.
  */
 bool
 art_may_see_rows(Relation index)
@@ -57,9 +54,6 @@ art_may_see_rows(Relation index)
 		check_enable_rls(index->rd_index->indrelid, user, true) != RLS_ENABLED;
 }
 
-/*
- * See area.h.
- */
 void
 art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
 {
@@ -88,8 +82,8 @@ art_rethrow_hidden(Relation index, bool may_see, MemoryContext cxt)
 /* ---- what cannot happen ---- */
 
 /*
- * See area.h.  The structure is in doubt, and nothing else: it is derived from
- * the table.  A background build waits a minute, in case the next one is like it.
+ * The structure is in doubt, and nothing else: it is derived from the table.  A
+ * background build waits a minute, in case the next one is like it.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.

@@ -23,9 +23,6 @@
 static ArtWatch *watch = NULL;	/* NULL: nobody watches this process */
 static bool evaluates = false;
 
-/*
- * From now on this process is watched, by way of its place in shared memory.
- */
 void
 art_watched_by(ArtWatch *w)
 {
@@ -33,9 +30,6 @@ art_watched_by(ArtWatch *w)
 	pg_atomic_write_u32(&w->end, ART_END_NOT);
 }
 
-/*
- * See shared_state.h.
- */
 bool
 art_evaluate_begin(void)
 {
@@ -46,9 +40,6 @@ art_evaluate_begin(void)
 	return true;
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_evaluate_end(bool begun)
 {
@@ -68,9 +59,6 @@ art_evaluate_row(void)
 		pg_atomic_write_u64(&watch->row, pg_atomic_read_u64(&watch->row) + 2);
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_evaluate_reset(void)
 {

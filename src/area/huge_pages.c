@@ -67,9 +67,6 @@ status_name(ArtHuge status)
 	return o->name;
 }
 
-/*
- * See shared_state.h.
- */
 const char *
 art_huge_pages(void)
 {
@@ -115,18 +112,12 @@ huge_at(const void *p)
 	return answer;
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_huge_look(const void *p)
 {
 	set_status(huge_at(p));
 }
 
-/*
- * See shared_state.h.
- */
 bool
 art_may_discard(void)
 {
@@ -168,9 +159,6 @@ advise_huge(void *p, Size size)
 #endif
 }
 
-/*
- * See shared_state.h.
- */
 void *
 art_keep_map(Size size)
 {
@@ -230,9 +218,6 @@ art_keep_map(Size size)
 	return p;
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_keep_wipe(void *base, Size used, Size size)
 {

@@ -50,9 +50,6 @@ wake_wal_writer(void)
 		SetLatch(latch);
 }
 
-/*
- * See crash_memory.h.
- */
 ArtRing *
 art_my_ring(void)
 {
@@ -62,9 +59,6 @@ art_my_ring(void)
 	return &art_rings[ART_MY_PROCNO()];
 }
 
-/*
- * See crash_memory.h.
- */
 void
 art_rely(XLogRecPtr lsn)
 {
@@ -76,9 +70,6 @@ art_rely(XLogRecPtr lsn)
 		__atomic_store_n(&r->relied, lsn, __ATOMIC_RELEASE);
 }
 
-/*
- * See crash_memory.h.
- */
 void
 art_spill(ArtEntry *e, XLogRecPtr lsn)
 {
@@ -204,7 +195,7 @@ make_room(uint32 size)
 }
 
 /*
- * See crash_memory.h.  At the beginning of a page of WAL the server gives the position behind the
+ * At the beginning of a page of WAL the server gives the position behind the
  * page's header, which nobody has written yet.  XLogFlush() refuses that.
  */
 XLogRecPtr
@@ -258,9 +249,6 @@ copy_key(uint8 *to, const uint8 *key, uint32 len)
 	memcpy(to + len - sizeof(last), &last, sizeof(last));
 }
 
-/*
- * See crash_memory.h.
- */
 void
 art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys,
 			 const uint32 *lens, uint32 n)
@@ -325,9 +313,6 @@ each_key(const ArtRingRecord *rec, void (*fn) (const ArtRingRecord *rec, const u
 	return rec->size == MAXALIGN(at - (const uint8 *) rec);
 }
 
-/*
- * See crash_memory.h.
- */
 bool
 art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, const uint8 *key,
 											uint32 len, void *arg), void *arg)
@@ -351,9 +336,6 @@ art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, const uint
 	return true;
 }
 
-/*
- * See crash_memory.h.
- */
 void
 art_ring_clear(ArtRing *r)
 {

@@ -73,9 +73,6 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to, XLo
 }
 
 /*
- * The files of a database are in another tablespace, "to", and that is committed.  Nobody is
- * connected to it.  Those that were in "from" were all moved, tables and indexes.
- *
  * Locks: takes the partition locks, exclusive, one after the other.
  */
 void

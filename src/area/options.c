@@ -173,9 +173,6 @@ validate_max_memory(const char *value)
 /* what our parameters are registered under */
 static relopt_kind our_kind;
 
-/*
- * See area.h.
- */
 void
 art_options_init(void)
 {
@@ -222,7 +219,6 @@ art_options_init(void)
 						 AccessExclusiveLock);
 }
 
-/* Is there a storage parameter of the name? */
 bool
 art_option_known(const char *name)
 {
@@ -339,7 +335,6 @@ check_together(Datum reloptions, const ArtOptions *opts)
 						   AX_PAGE_SIZE_MIN, AX_PAGE_SIZE_MAX)));
 }
 
-/* amoptions: the ArtOptions of a reloptions array. */
 bytea *
 artoptions(Datum reloptions, bool validate)
 {
@@ -355,9 +350,6 @@ artoptions(Datum reloptions, bool validate)
 	return opts;
 }
 
-/*
- * See area.h.
- */
 ax_structure
 art_engine(const ArtOptions *opts, uint32 *page_size)
 {
@@ -374,9 +366,6 @@ art_engine(const ArtOptions *opts, uint32 *page_size)
 	return (ax_structure) engine;
 }
 
-/*
- * See area.h.
- */
 ax_tail_option
 art_tail_option(const ArtOptions *opts)
 {
@@ -391,9 +380,6 @@ art_tail_option(const ArtOptions *opts)
 	}
 }
 
-/*
- * See area.h.
- */
 ax_elide_option
 art_elide_option(const ArtOptions *opts)
 {
@@ -408,18 +394,12 @@ art_elide_option(const ArtOptions *opts)
 	}
 }
 
-/*
- * See area.h.
- */
 const char *
 art_tail_name(ax_tail_option option)
 {
 	return option == AX_TAIL_ON ? "on" : option == AX_TAIL_OFF ? "off" : "auto";
 }
 
-/*
- * See area.h.
- */
 const char *
 art_elide_name(ax_elide_option option)
 {
@@ -440,7 +420,6 @@ art_max_memory(Relation index)
 	return (uint64) bytes;
 }
 
-/* How full, in per cent, a build leaves the leaves. */
 int
 art_fillfactor(Relation index)
 {
@@ -451,7 +430,6 @@ art_fillfactor(Relation index)
 	return opts->fillfactor;
 }
 
-/* See area.h. */
 bool
 art_deduplicate_items(Relation index)
 {
@@ -460,9 +438,6 @@ art_deduplicate_items(Relation index)
 	return opts == NULL || opts->deduplicate_items;
 }
 
-/*
- * See area.h.
- */
 void
 art_engine_of(const ArtOptions *opts, ArtEngine *want)
 {

@@ -15,9 +15,6 @@
 
 #include "area/shared_state.h"
 
-/*
- * The lock of a place, to ask who waits for it.
- */
 void
 art_place_tag(Relation index, ArtPlace place, LOCKTAG *tag)
 {
@@ -78,8 +75,6 @@ art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode)
 }
 
 /*
- * Let go.
- *
  * Locks: gives the place back.
  */
 void

@@ -258,8 +258,6 @@ set_groups(ArtEntry *e, ArtGroup *const *groups)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  * Returns: false if a group could not be made; then the entry is in the groups
  * that it was in.
@@ -290,8 +288,6 @@ art_groups_join(ArtEntry *e, Oid owner, bool limited)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 void
@@ -304,9 +300,6 @@ art_groups_leave(ArtEntry *e)
 	art_unlock(art_chunk_lock);
 }
 
-/*
- * See shared_state.h.
- */
 ArtFull
 art_what_is_full(ArtGroup **group)
 {
@@ -320,9 +313,6 @@ art_what_is_full(ArtGroup **group)
 	return g ? g->kind : ART_FULL_AREA;
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_group_use(const ArtGroup *g, uint64 *bytes, uint64 *limit)
 {
@@ -348,9 +338,6 @@ next_group(const ArtEntry *e, int *i, uint64 *bytes, uint64 *limit)
 	return false;
 }
 
-/*
- * See shared_state.h.
- */
 uint64
 art_groups_left(const ArtEntry *e, uint64 left)
 {
@@ -362,9 +349,6 @@ art_groups_left(const ArtEntry *e, uint64 left)
 	return left;
 }
 
-/*
- * See shared_state.h.
- */
 bool
 art_in_group(const ArtEntry *e, const ArtGroup *g)
 {
@@ -389,7 +373,6 @@ free_memory(void)
 	return mem.free_bytes;
 }
 
-/* See shared_state.h. */
 uint64
 art_left_to(const ArtGroup *group)
 {
@@ -404,8 +387,6 @@ art_left_to(const ArtGroup *group)
 }
 
 /*
- * See shared_state.h.
- *
  * Epoch: enters and leaves.
  */
 uint64
@@ -421,9 +402,6 @@ art_structure_bytes(ArtEntry *e, uint64 gen)
 	return st == AX_OK ? info.bytes : 0;
 }
 
-/*
- * See shared_state.h.
- */
 const char *
 art_full_name(ArtFull full)
 {

@@ -40,7 +40,6 @@ static uint32 wait_event_latch = 0;
 
 /* ---- sizes ---- */
 
-/* See shared_state.h. */
 int
 art_process_slots(void)
 {
@@ -114,9 +113,6 @@ port_panic(const char *what, const char *file, int line)
 	abort();
 }
 
-/*
- * See area.h.
- */
 bool
 art_load_told(void)
 {
@@ -154,18 +150,12 @@ static void (*at_attach) (ax_ctx *cx) = NULL;
 static void (*before_detach[MAX_BEFORE_DETACH]) (void);
 static int	nbefore_detach = 0;
 
-/*
- * See shared_state.h.
- */
 void
 art_at_attach(void (*fn) (ax_ctx *cx))
 {
 	at_attach = fn;
 }
 
-/*
- * See shared_state.h.
- */
 void
 art_before_detach(void (*fn) (void))
 {
@@ -259,7 +249,6 @@ art_ctx(void)
 	return &my_ctx;
 }
 
-/* See area.h. */
 void
 art_ctx_xact_end(void)
 {
@@ -321,9 +310,6 @@ art_system_alloc(size_t bytes)
 	return p;
 }
 
-/*
- * See shared_state.h.
- */
 bool
 art_in_area(const void *p, size_t bytes)
 {

@@ -440,9 +440,20 @@ typedef struct ArtShared
 
 /* ---- shared_memory.c ---- */
 
+/* The partition locks of the directory, ART_NPARTITIONS of them. */
 extern LWLockPadded *art_dir_locks;
+
+/*
+ * The stripes of unique checks, art_unique_mask + 1 of them, a power of two.
+ * art_unique_stripe() chooses.
+ */
 extern LWLockPadded *art_unique_locks;
 extern uint32 art_unique_mask;
+
+/*
+ * The chunk lock: of the free lists, the groups, the workers' slots and what else
+ * ArtShared names.
+ */
 extern LWLock *art_chunk_lock;
 
 extern int	art_memory_mb;		/* artidx.memory */
@@ -483,8 +494,14 @@ art_unjudged(void)
 	return pg_atomic_read_u32(&art_shared->unjudged) != 0;
 }
 
-extern bool art_survive_crash;	/* the settings */
+extern bool art_survive_crash;	/* artidx.survive_crash */
+
+/*
+ * artidx.survive_crash_check: the share of the time, in per cent, that the check after a
+ * crash works.
+ */
 extern int	art_survive_crash_check;
+
 extern void art_keep_init(void);	/* from art_shmem_init */
 
 /*
@@ -545,6 +562,7 @@ extern LWLock *art_judge_lock;	/* of the one who judges */
 
 /* ---- directory.c ---- */
 
+/* The physical identity of an open relation. */
 extern void art_locator(Relation index, ArtLocator *loc);
 
 /*
@@ -576,8 +594,17 @@ typedef struct ArtOpening
 	NameData	name;
 } ArtOpening;
 
+/*
+ * Read those facts of an index from the catalogs.  The caller holds a lock on the index,
+ * and no lock of the directory.
+ */
 extern void art_opening(Relation index, ArtOpening *o);
 
+/*
+ * For the postmaster while it starts: make an entry of an index that is not open.  Its
+ * structure is empty and BUILDING, and the loader of saved files owns it.  NULL: the area
+ * is full, or the index has an entry.  Takes the partition lock, and the chunk lock in it.
+ */
 extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
 								 const ArtOpening *o,
 								 ax_structure engine, uint32 page_size,
@@ -612,6 +639,10 @@ extern void art_tell(ArtEntry *e, uint64 gen);
  */
 extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
 
+/*
+ * A transaction of this process is aborted, and with it the command: it makes no index any
+ * more.  Takes the partition locks, one after the other; the caller holds none.
+ */
 extern void art_making_abort(void);
 
 /*
@@ -623,8 +654,20 @@ extern bool art_loading(const ArtEntry *e);
 
 /* ---- moved_entries.c ---- */
 
+/*
+ * The index has another file: its entry becomes that of the new file, unless that has one.
+ * Nobody else has the index open.  born: the file is a copy, and a READY structure stays.
+ * *born is the WAL position that it gets, and on return the one that it had.  NULL: the
+ * structure goes.  False: nothing was moved.  Takes the partition lock.
+ */
 extern bool art_move_locator(Oid indexoid, const ArtLocator *from,
 							 const ArtLocator *to, XLogRecPtr *born);
+
+/*
+ * The files of a database were moved from one tablespace to another, and that is
+ * committed: structures stay.  Nobody is connected to it.  born: the WAL position that
+ * they get.  Takes the partition locks, one after the other.
+ */
 extern void art_move_database(Oid db, Oid from, Oid to, XLogRecPtr born);
 
 /* "heapoid" and "o" are those of the index that takes it; NULL: as they were. */
@@ -641,10 +684,25 @@ typedef enum ArtPlace			/* line pointer numbers of locks' tuples */
 	ART_PLACE_SCANS = 0x7FFF	/* of scans without shared memory, shared */
 } ArtPlace;
 
+/* The tag of a place's lock, with which to ask which processes wait for it. */
 extern void art_place_tag(Relation index, ArtPlace place, LOCKTAG *tag);
+
+/*
+ * Take the lock of a place, and wait for it without an end: lock_timeout does not count.
+ * It stays until art_unlock_place() or the end of the transaction.
+ */
 extern void art_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
+
+/*
+ * As art_lock_place(), but wait at most so many milliseconds (0: without an end).  ERROR
+ * 55P03, that of lock_timeout, when they are over.
+ */
 extern void art_lock_place_for(Relation index, ArtPlace place, LOCKMODE mode, int ms);
+
+/* Take the lock of a place if it is free.  False: it is not, and is not taken. */
 extern bool art_try_lock_place(Relation index, ArtPlace place, LOCKMODE mode);
+
+/* Give back the lock of a place, taken in that mode. */
 extern void art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode);
 
 /* ---- evaluation_time.c ---- */
@@ -653,6 +711,7 @@ extern void art_unlock_place(Relation index, ArtPlace place, LOCKMODE mode);
 #define ART_STUCK_ROW	60
 #define ART_STUCK_TEXT	"an expression did not end"
 
+/* The launcher watches this process from now on, by way of that place in shared memory. */
 extern void art_watched_by(ArtWatch *w);
 
 /*
@@ -715,6 +774,11 @@ typedef struct ArtPending
 
 extern ArtPending *art_pending;	/* newest first */
 extern ArtPending *art_pending_prepare(void);	/* may err; then nothing does */
+
+/*
+ * Register a piece of work that art_pending_prepare() has made room for.  loc NULL: the
+ * kind needs none.  Never errs.
+ */
 extern void art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db,
 							Oid indexoid, const ArtLocator *loc,
 							SubTransactionId subid);
@@ -733,11 +797,21 @@ typedef struct ArtNoted
 	bool		missed;
 } ArtNoted;
 
+/* Has this transaction noted a relation? */
 extern bool art_noted_any;
+
+/* Note a relation.  May err for want of memory. */
 extern void art_note(Oid relid);
+
+/* Mark a noted index as missed.  One that is not noted stays so.  Never errs. */
 extern void art_note_missed(Oid relid);
+
+/* Is the index noted, and missed? */
 extern bool art_was_missed(Oid relid);
+
 extern Oid *art_noted(int *n);	/* in the present memory context */
+
+/* Forget all notes; their memory goes with the transaction. */
 extern void art_noted_xact_end(void);
 
 /*
@@ -761,6 +835,10 @@ typedef enum ArtLoadState
 
 /* ---- vacuum_interlock.c ---- */
 
+/*
+ * Bytes of shared memory for deletion generations, and for so many processes' overflow
+ * marks.
+ */
 extern Size art_interlock_shmem_size(int nslots);
 
 /* An index gets another file: no count of the new one's deletions was ever the old one's. */
@@ -828,6 +906,7 @@ extern void art_group_use(const ArtGroup *g, uint64 *bytes, uint64 *limit);
 /* The least of what is left to the entry's groups, and of "left". */
 extern uint64 art_groups_left(const ArtEntry *e, uint64 left);
 
+/* Is the entry in that group? */
 extern bool art_in_group(const ArtEntry *e, const ArtGroup *g);
 
 /* Bytes left: to the group if its limit is what is full, or in the area. */
@@ -889,8 +968,16 @@ extern void art_aborts_forget(ArtEntry *e);
 
 extern int	art_elision;		/* the setting */
 extern void art_elision_init(void); /* from _PG_init */
+
+/*
+ * This process was just attached: tell the core what it may elide with.  In the critical
+ * section of the attachment.
+ */
 extern void art_elision_attached(ax_ctx *cx);
+
+/* Why this process elides nothing, whatever an index's option says.  NULL: it does. */
 extern const char *art_elision_why_not(void);
+
 extern const char *art_elision_by(void);	/* a test's provider; NULL: the processor */
 extern const ax_hardware *art_hardware(void);	/* probes if nobody has */
 

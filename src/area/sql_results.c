@@ -29,9 +29,6 @@ check_columns(FunctionCallInfo fcinfo, TupleDesc desc, int columns)
 				 errhint("Restart the server if a newer artidx was installed, and run \"ALTER EXTENSION artidx UPDATE\".")));
 }
 
-/*
- * See area.h.
- */
 TupleDesc
 art_result_row(FunctionCallInfo fcinfo, int columns)
 {
@@ -43,9 +40,6 @@ art_result_row(FunctionCallInfo fcinfo, int columns)
 	return BlessTupleDesc(desc);
 }
 
-/*
- * See area.h.
- */
 ReturnSetInfo *
 art_result_rows(FunctionCallInfo fcinfo, int columns)
 {

@@ -48,7 +48,7 @@ static uint32 wait_event_follow = 0;
 /* ---- places ---- */
 
 /*
- * See shared_state.h.  Nobody else runs.
+ * Nobody else runs.
  */
 void
 art_followers_clear(void)
@@ -76,8 +76,6 @@ art_followers_clear(void)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 int
@@ -129,8 +127,6 @@ art_follower_release(int place)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 ArtFollower *
@@ -215,8 +211,6 @@ wake(const ArtFollower *f)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 void
@@ -228,8 +222,6 @@ art_follow_again(void)
 }
 
 /*
- * See area.h.
- *
  * Locks: takes the chunk lock: shared to look, exclusive to ask.
  */
 void
@@ -242,8 +234,6 @@ art_follow_ask(void)
 /* ---- states ---- */
 
 /*
- * See shared_state.h.
- *
  * Locks: takes the partition lock, exclusive.
  * Order: every member is written before the word; the invalidation is sent after the
  * lock is released.
@@ -283,8 +273,6 @@ art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms,
 }
 
 /*
- * See shared_state.h.
- *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
  */
@@ -316,8 +304,6 @@ art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason wh
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: takes the partition lock, exclusive.
  */
 bool
@@ -436,8 +422,6 @@ await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
 }
 
 /*
- * See area.h.
- *
  * Locks: takes the chunk lock, shared, once in a while.
  * Order: the word, then the position of replay, the follower's, the mark, and the word
  * again.  A follower that goes closes its structures before another takes its
@@ -462,9 +446,6 @@ art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
 }
 
-/*
- * See area.h.
- */
 bool
 art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
 {
@@ -483,8 +464,6 @@ art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
 }
 
 /*
- * See area.h.
- *
  * Order: read after art_followed_ready, so after the position, which moves after the mark was set.
  */
 bool
@@ -497,7 +476,7 @@ art_followed_unswept(const ArtEntry *e)
 /* ---- after recovery ---- */
 
 /*
- * See area.h.  The caller has the index open and locked.
+ * The caller has the index open and locked.
  *
  * Epoch: enters and leaves, under the lock, when it closes the structure.
  * Locks: takes the partition lock, exclusive, for that.

@@ -15,10 +15,25 @@
 
 #include "area/area.h"
 
+/*
+ * Insert an entry into a compared tree.  AX_EXISTS: it was there.  AX_BUSY, AX_STALE,
+ * AX_NOMEM: nothing was changed.
+ */
 extern ax_status art_cmp_insert(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 								const uint8 *key, uint32 len);
+
+/*
+ * Remove from a compared tree the very entry if it is there, else one of that TID whose
+ * key is equal.  AX_NOTFOUND: there is neither.  AX_BUSY: others were faster every time,
+ * and nothing was removed.
+ */
 extern ax_status art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 								const uint8 *key, uint32 len);
+
+/*
+ * Is there in a compared tree an entry of that TID whose key is equal?  AX_OK or
+ * AX_NOTFOUND; AX_BUSY or AX_STALE: not known.
+ */
 extern ax_status art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 								  const uint8 *key, uint32 len);
 

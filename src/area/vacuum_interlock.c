@@ -101,9 +101,6 @@ static uint32 wait_event_vacuum = 0;
 
 /* ---- shared memory ---- */
 
-/*
- * Bytes for deletion generations and overflow marks.
- */
 Size
 art_interlock_shmem_size(int nslots)
 {
@@ -113,7 +110,7 @@ art_interlock_shmem_size(int nslots)
 }
 
 /*
- * See shared_state.h.  From the shmem_startup hook, also of the crash cycle: no process has
+ * From the shmem_startup hook, also of the crash cycle: no process has
  * published anything.
  */
 void
@@ -128,8 +125,6 @@ art_interlock_shmem_init(char *at, int nslots, bool fresh)
 }
 
 /*
- * See shared_state.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 void
@@ -193,9 +188,9 @@ art_delgen(Relation index)
 }
 
 /*
- * See shared_state.h.  A process remembers dead rows of one structure and one generation of
- * deletions (dead_awaiting_wal.c).  The structure stays, so the new file's generation must be none
- * that the old one ever had.
+ * A process remembers dead rows of one structure and one generation of deletions
+ * (dead_awaiting_wal.c).  The structure stays, so the new file's generation must be
+ * none that the old one ever had.
  */
 void
 art_delgen_moved(const ArtLocator *from, const ArtLocator *to)
@@ -290,7 +285,7 @@ hazard_reset_callback(void *arg)
 }
 
 /*
- * See area.h.  The handle is allocated in cxt, whose reset releases it.
+ * The handle is allocated in cxt, whose reset releases it.
  */
 ArtHazard *
 art_hazard_acquire(Relation index, MemoryContext cxt)
@@ -561,8 +556,6 @@ vacuum_not_preloaded(Relation index)
 }
 
 /*
- * See area.h.
- *
  * Locks: takes the scans' place, shared, and leaves it held.
  */
 void
@@ -572,8 +565,6 @@ art_interlock_share(Relation index)
 }
 
 /*
- * See area.h.
- *
  * Locks: gives back the scans' place.
  */
 void

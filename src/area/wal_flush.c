@@ -24,9 +24,6 @@
 #include "area/area.h"
 #include "area/crash_memory.h"
 
-/*
- * See area.h.
- */
 bool
 art_outlives(Relation index)
 {
@@ -34,9 +31,6 @@ art_outlives(Relation index)
 		index->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
 }
 
-/*
- * See area.h.
- */
 XLogRecPtr
 art_flush_all(void)
 {
@@ -50,9 +44,6 @@ art_flush_all(void)
 	return pos;
 }
 
-/*
- * See area.h.
- */
 bool
 art_flushed(XLogRecPtr lsn)
 {
@@ -63,7 +54,7 @@ art_flushed(XLogRecPtr lsn)
 }
 
 /*
- * See area.h.  As a rule the page is the one that the last fetch left pinned.
+ * As a rule the page is the one that the last fetch left pinned.
  *
  * Locks: takes the buffer's content lock, shared, and gives it back.  Without it the two
  * halves of the LSN could be of two, as BufferGetLSNAtomic() permits.

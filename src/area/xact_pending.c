@@ -17,7 +17,6 @@
 
 ArtPending *art_pending = NULL;
 
-/* See shared_state.h. */
 bool		art_noted_any = false;
 
 static HTAB *noted = NULL;		/* of ArtNoted; lives as long as the transaction */
@@ -33,9 +32,6 @@ art_pending_prepare(void)
 	return MemoryContextAllocZero(TopMemoryContext, sizeof(ArtPending));
 }
 
-/*
- * Register it; cannot fail.
- */
 void
 art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db, Oid indexoid,
 				const ArtLocator *loc, SubTransactionId subid)
@@ -50,9 +46,6 @@ art_pending_add(ArtPending *p, ArtPendingKind kind, Oid db, Oid indexoid,
 	art_pending = p;
 }
 
-/*
- * See shared_state.h.
- */
 bool
 art_pending_altered(Oid indexoid)
 {
@@ -62,9 +55,6 @@ art_pending_altered(Oid indexoid)
 	return false;
 }
 
-/*
- * See shared_state.h.
- */
 bool
 art_is_uncommitted(Relation rel)
 {
@@ -80,7 +70,6 @@ art_is_uncommitted(Relation rel)
 
 /* ---- relations whose file may be another ---- */
 
-/* See shared_state.h.  It may err for want of memory. */
 void
 art_note(Oid relid)
 {
@@ -101,7 +90,6 @@ art_note(Oid relid)
 	art_noted_any = true;
 }
 
-/* See shared_state.h. */
 void
 art_note_missed(Oid relid)
 {
@@ -111,7 +99,6 @@ art_note_missed(Oid relid)
 		r->missed = true;
 }
 
-/* See shared_state.h. */
 bool
 art_was_missed(Oid relid)
 {
@@ -120,7 +107,6 @@ art_was_missed(Oid relid)
 	return r != NULL && r->missed;
 }
 
-/* See shared_state.h. */
 Oid *
 art_noted(int *n)
 {
@@ -138,7 +124,6 @@ art_noted(int *n)
 	return all;
 }
 
-/* See shared_state.h.  The memory goes with the transaction. */
 void
 art_noted_xact_end(void)
 {

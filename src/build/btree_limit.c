@@ -70,7 +70,6 @@ may_be_long(TupleDesc desc, const Datum *values, const bool *isnull)
 	return size > BTREE_LIMIT;
 }
 
-/* See build.h. */
 void
 art_check_btree_limit(Relation heap, Relation index, ArtLimit *limit,
 					  Datum *values, bool *isnull, ItemPointer tid)
@@ -107,7 +106,6 @@ art_check_btree_limit(Relation heap, Relation index, ArtLimit *limit,
 			 errtableconstraint(heap, RelationGetRelationName(index))));
 }
 
-/* See build.h. */
 void
 art_check_rows_btree_limit(Relation heap, Relation index)
 {

@@ -29,10 +29,28 @@ typedef enum ArtHeapMode
 typedef struct ArtHeapReader ArtHeapReader;
 typedef void (*ArtHeapRow) (void *arg, const uint8 *key, uint32 keylen, uint64 tid);
 
+/*
+ * Begin to read.  The caller holds a lock on the table and, in build mode, a registered
+ * snapshot, which keeps TOASTed values.  MVCC mode is given the snapshot.  Build mode
+ * takes its horizon here, after BUILDING was published.  Allocates in a child of the
+ * current memory context.  ERROR if this process may not evaluate the index.
+ */
 extern ArtHeapReader *art_heap_begin(Relation heap, Relation index,
 									 const ArtKeyDesc *kd, ArtHeapMode mode,
 									 Snapshot snapshot);
+
+/*
+ * In build mode: take the horizon anew, under the snapshot that the caller has registered
+ * now.
+ */
 extern void art_heap_horizon(ArtHeapReader *r);
+
+/*
+ * Call fn for every row of one page: its key without TID, which is good during the call
+ * only, and the TID of its root.  In build mode one (key, TID) can come more than once.
+ * May raise whatever the index's expressions raise.  Waits for the inserter of a row whose
+ * expression errs.
+ */
 extern void art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn,
 						  void *arg);
 
@@ -59,10 +77,21 @@ typedef enum ArtHeapGot
 	ART_HEAP_TOASTED			/* a snapshot is needed for the next */
 } ArtHeapGot;
 
+/*
+ * Call fn for the rows of one page that "roots" leaves to do, see there.  The result says
+ * why it returns before all are done.
+ */
 extern ArtHeapGot art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 								 ArtHeapRow fn, void *arg);
+
+/*
+ * Does the page of this TID, read now, still give this key (without TID) for it?  Errs and
+ * waits as art_heap_page().
+ */
 extern bool art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key,
 						   uint32 keylen);
+
+/* The end; frees everything. */
 extern void art_heap_end(ArtHeapReader *r);
 
 /*
@@ -76,6 +105,11 @@ extern void art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off
 
 /* ---- table_scan.c ---- */
 
+/*
+ * Hand every row of the table, or of this process's share of it, to the callback, as
+ * core's table_index_build_scan() does.  The arguments, the locks and the result are those
+ * of that function.
+ */
 extern double art_build_heap_scan(Relation heap, Relation index, IndexInfo *info, bool progress,
 								  IndexBuildCallback callback, void *arg, TableScanDesc scan);
 
@@ -188,11 +222,22 @@ typedef struct ArtEqual
 	ArtBuf		from;
 } ArtEqual;
 
+/*
+ * Begin: the first batch, of up to max (at most ART_EQUAL_BATCH), of the entries with
+ * these columns, which must stay where they are.  Statuses are ax_scan's, but for
+ * AX_BUFFER.  Buffers are allocated in the current memory context when they are needed.
+ */
 extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx,
 								 ax_tree *tree, uint64 gen, const uint8 *cols,
 								 uint32 len, uint32 max);
+
+/* The next batch, when there is more. */
 extern ax_status art_equal_next(ArtEqual *q);
+
+/* Remove entry i of the batch.  Statuses are those of art_tree_remove(). */
 extern ax_status art_equal_remove(ArtEqual *q, uint32 i);
+
+/* The end; frees the buffers. */
 extern void art_equal_end(ArtEqual *q);
 
 /* ---- heap_build.c ---- */
@@ -214,36 +259,117 @@ typedef enum ArtPartEnd
 
 typedef struct ArtPart ArtPart;
 
+/*
+ * artidx.build_priority: the share of the time, in per cent, that a build in the
+ * background works.
+ */
 extern int	art_build_priority;
+
+/*
+ * Call art_part_end() for this process's part in that build, if it has one.  For the frame
+ * of ambuild.
+ */
 extern void art_own_build_end(ArtEntry *e, uint64 gen);
+
 extern void art_part_room(void);	/* ERROR when another one cannot be had */
+
+/*
+ * Remember that this process takes part, so that an abort or exit gives back what it has.
+ * The caller has done the shared side, and has called art_part_room() before: then it
+ * never fails.
+ */
 extern ArtPart *art_part_begin(ArtEntry *e, uint64 gen, ArtPartRole role);
+
+/*
+ * Join as a helper.  The caller holds the helpers' place, shared.  NULL: there is no build
+ * with an owner, or nothing is left to claim.  Takes the partition lock.  ERROR as
+ * art_part_room().
+ */
 extern ArtPart *art_part_help(ArtEntry *e);
+
+/*
+ * For the owner, which holds the build's place: it has read the table's size after
+ * BUILDING was published.  From here on the build can be shared, and left.  Takes the
+ * partition lock.
+ */
 extern void art_part_blocks(ArtPart *part, BlockNumber nblocks);
+
+/*
+ * Take part until nothing is left to claim, with all that this needs: memory, a snapshot,
+ * a run.  gives_way: in the background, where it rests, and leaves when others wait.  Errs
+ * for what the index's expressions raise, and when cancelled.  The caller then calls
+ * art_part_end().
+ */
 extern ArtPartEnd art_part_work(ArtPart *part, Relation heap, Relation index,
 								ArtRoomFor room, bool gives_way);
+
+/*
+ * For the owner, which holds both places, exclusive: is every block in the structure?
+ * Takes the partition lock.
+ */
 extern bool art_part_done(ArtPart *part);
+
+/* Milliseconds that owners have spent on the build, this one until now. */
 extern double art_part_spent(const ArtPart *part);
+
+/*
+ * Leave the build.  If it is not over, the blocks that were claimed and not loaded are
+ * given back.  A build of ambuild fails then.  Takes the partition lock.
+ */
 extern void art_part_end(ArtPart *part);
+
+/*
+ * Does this process take part in building this structure now?  An expression of the index
+ * then uses the index itself.
+ */
 extern bool art_part_of(const ArtEntry *e);
+
 extern bool art_takes_part(void);	/* this process, in any build */
 extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
+
+/* When the statement or the transaction is going to be cancelled.  0: never. */
 extern TimestampTz art_statement_deadline(void);
+
+/*
+ * Does any process wait for this lock, in this mode (NoLock: in any)?  Takes one partition
+ * lock of core's lock manager.
+ */
 extern bool art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode);
+
+/*
+ * Leave the builds that an aborted subtransaction, or with "all" any one, left in the
+ * middle.  A structure of ambuild goes.
+ */
 extern void art_own_builds_abort(SubTransactionId subid, bool all);
+
+/* Leave all builds, when this process exits. */
 extern void art_own_builds_exit(void);
 
+/* A subtransaction was committed into its parent: its builds are the parent's. */
 extern void art_own_builds_reparent(SubTransactionId subid,
 									SubTransactionId parent);
 
 /* ---- sorting by comparison (compared_sort.c) ---- */
 
 typedef struct ArtSort ArtSort;
+
+/*
+ * Begin.  tids: the keys have their TIDs, which are the last column then.  All is
+ * allocated in a child of cxt.  More than "budget" bytes of keys go to temporary files.
+ */
 extern ArtSort *art_sort_begin(const ArtKeyDesc *kd, bool tids, Size budget,
 							   MemoryContext cxt);
+
+/* Add a key; it is copied.  May compare, so it raises what the comparison function does. */
 extern void art_sort_add(ArtSort *s, const uint8 *key, uint32 len);
+
+/* All were added: sort them. */
 extern void art_sort_perform(ArtSort *s);
+
+/* The next key in order, good until the next call.  False: there is none. */
 extern bool art_sort_next(ArtSort *s, const uint8 **key, uint32 *len);
+
+/* The end; frees everything, files too. */
 extern void art_sort_end(ArtSort *s);
 
 /* A key, with its length in the 4 bytes before it, and what it is compared by. */

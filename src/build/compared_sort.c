@@ -186,7 +186,6 @@ fill_first(SortFirst *arg, ArtSortItem *items, uint64 n, bool abbreviate)
 	}
 }
 
-/* See build.h. */
 void
 art_sort_items(const ArtKeyDesc *kd, ArtSortItem *items, uint64 n)
 {
@@ -246,10 +245,6 @@ art_sort_items(const ArtKeyDesc *kd, ArtSortItem *items, uint64 n)
 		sort_by_first(items, n, &arg);
 }
 
-/*
- * Begin.  tids: the keys have their TIDs, which are the last column then.  All
- * is allocated in a child of cxt.
- */
 ArtSort *
 art_sort_begin(const ArtKeyDesc *kd, bool tids, Size budget, MemoryContext cxt)
 {
@@ -447,9 +442,6 @@ spill(ArtSort *s)
 
 /* ---- the rest ---- */
 
-/*
- * Add a key; it is copied.
- */
 void
 art_sort_add(ArtSort *s, const uint8 *key, uint32 len)
 {
@@ -479,7 +471,6 @@ art_sort_add(ArtSort *s, const uint8 *key, uint32 len)
 		spill(s);
 }
 
-/* All were added. */
 void
 art_sort_perform(ArtSort *s)
 {
@@ -496,9 +487,6 @@ art_sort_perform(ArtSort *s)
 	s->next = 0;
 }
 
-/*
- * The next key in order, good until the next call.  False: there is none.
- */
 bool
 art_sort_next(ArtSort *s, const uint8 **key, uint32 *len)
 {
@@ -511,7 +499,6 @@ art_sort_next(ArtSort *s, const uint8 **key, uint32 *len)
 	return true;
 }
 
-/* Free everything. */
 void
 art_sort_end(ArtSort *s)
 {

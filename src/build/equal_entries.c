@@ -107,11 +107,6 @@ scan_batch(ArtEqual *q)
 }
 
 /*
- * Begin: the first batch, of up to max (no more than ART_EQUAL_BATCH), of the
- * entries with these columns, which must stay where they are.  Statuses as
- * ax_scan's, but for AX_BUFFER.  Buffers are allocated, when they are needed, in
- * the current memory context.
- *
  * Arguments: an index and its structure, a key, and how much is wanted.
  */
 ax_status
@@ -135,9 +130,6 @@ art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree,
 	return art_tree_lookup(kd, cx, tree, gen, cols, len, q->tids, max, &q->n, &q->more);
 }
 
-/*
- * The next batch, when there is more: a long chain of versions.
- */
 ax_status
 art_equal_next(ArtEqual *q)
 {
@@ -153,9 +145,6 @@ art_equal_next(ArtEqual *q)
 	return scan_batch(q);
 }
 
-/*
- * Remove entry i of the batch.
- */
 ax_status
 art_equal_remove(ArtEqual *q, uint32 i)
 {
@@ -172,9 +161,6 @@ art_equal_remove(ArtEqual *q, uint32 i)
 	return s;
 }
 
-/*
- * The end; frees the buffers.
- */
 void
 art_equal_end(ArtEqual *q)
 {

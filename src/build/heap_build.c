@@ -116,11 +116,6 @@ art_part_room(void)
 			 errmsg("too many nested art index builds")));
 }
 
-/*
- * Remember that this process takes part, so that an abort or exit in the
- * middle gives back what it has.  The shared side is done already, by the
- * caller.  Never fails after art_part_room.
- */
 ArtPart *
 art_part_begin(ArtEntry *e, uint64 gen, ArtPartRole role)
 {
@@ -142,10 +137,6 @@ art_part_begin(ArtEntry *e, uint64 gen, ArtPartRole role)
 	return p;
 }
 
-/*
- * Does this process take part in building this structure now?  Then an
- * expression of the index uses the index itself.
- */
 bool
 art_part_of(const ArtEntry *e)
 {
@@ -213,9 +204,6 @@ art_entry_discard(ArtEntry *e)
 }
 
 /*
- * Leave the build.  If it is not over, what was claimed and not loaded is
- * given back.
- *
  * Locks: takes the partition lock, exclusive.
  */
 void
@@ -264,9 +252,6 @@ art_part_end(ArtPart *part)
 	part->entry = NULL;
 }
 
-/*
- * The same by entry and generation, for the frame of ambuild.
- */
 void
 art_own_build_end(ArtEntry *e, uint64 gen)
 {
@@ -278,10 +263,6 @@ art_own_build_end(ArtEntry *e, uint64 gen)
 		}
 }
 
-/*
- * Leave the builds that an aborted (sub)transaction left in the middle.  A
- * structure of ambuild goes.
- */
 void
 art_own_builds_abort(SubTransactionId subid, bool all)
 {
@@ -295,18 +276,12 @@ art_own_builds_abort(SubTransactionId subid, bool all)
 	}
 }
 
-/*
- * The same for this process's exit.
- */
 void
 art_own_builds_exit(void)
 {
 	art_own_builds_abort(InvalidSubTransactionId, true);
 }
 
-/*
- * A subtransaction committed into its parent.
- */
 void
 art_own_builds_reparent(SubTransactionId subid, SubTransactionId parent)
 {
@@ -315,9 +290,6 @@ art_own_builds_reparent(SubTransactionId subid, SubTransactionId parent)
 			p->subid = parent;
 }
 
-/*
- * Time in ms that owners have spent on the build, this one until now.
- */
 double
 art_part_spent(const ArtPart *part)
 {
@@ -435,9 +407,6 @@ loaded(ArtPart *part, BlockNumber next, BlockNumber end)
 }
 
 /*
- * For the owner, which keeps helpers out meanwhile: is every block in the
- * structure?
- *
  * Locks: the build's place and the helpers' are held, both exclusive; takes
  * the partition lock, shared.
  */
@@ -456,9 +425,6 @@ art_part_done(ArtPart *part)
 }
 
 /*
- * The owner has read the heap's size, after BUILDING was published: the build
- * can be shared and left from here on.
- *
  * Locks: the build's place is held, exclusive; takes the partition lock,
  * exclusive.
  */
@@ -481,9 +447,6 @@ art_part_blocks(ArtPart *part, BlockNumber nblocks)
 }
 
 /*
- * Join as a helper; NULL when there is no build with an owner, or nothing left
- * to claim in it.  The caller holds the helpers' lock, shared.
- *
  * Locks: the helpers' place is held, shared; takes the partition lock,
  * exclusive.
  */
@@ -536,9 +499,6 @@ art_lock_awaited(const LOCKTAG *tag, LOCKMODE mode)
 	return found;
 }
 
-/*
- * When the statement (or transaction) is going to be cancelled; 0: never.
- */
 TimestampTz
 art_statement_deadline(void)
 {
@@ -942,12 +902,6 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 	}
 }
 
-/*
- * Take part in a build until nothing is left to claim, with all that this
- * needs: memory, a snapshot, a run. gives_way: in the background, see Pace.
- * Errs for what the index's expressions raise and when cancelled; the caller
- * then calls art_part_end.
- */
 ArtPartEnd
 art_part_work(ArtPart *part, Relation heap, Relation index, ArtRoomFor room,
 			  bool gives_way)

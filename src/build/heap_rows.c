@@ -125,9 +125,6 @@ page_roots(Page page, OffsetNumber *roots)
 	}
 }
 
-/*
- * See build.h.
- */
 OffsetNumber
 art_visible_roots(Page page, OffsetNumber *roots)
 {
@@ -153,9 +150,6 @@ art_visible_roots(Page page, OffsetNumber *roots)
 	return InvalidOffsetNumber;
 }
 
-/*
- * See build.h.
- */
 void
 art_report_orphan(Relation heap, BlockNumber blkno, OffsetNumber off)
 {
@@ -474,13 +468,6 @@ page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
 
 /* ---- public ---- */
 
-/*
- * Begin to read.  The caller holds a lock on the heap and, in build mode, a
- * registered snapshot, which keeps TOASTed values.  MVCC mode is given the
- * snapshot.  Everything is allocated in a child of the current memory context.
- * Build mode takes its horizon here: after BUILDING was published.  ERROR if
- * this process may not evaluate the index.
- */
 ArtHeapReader *
 art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 			   ArtHeapMode mode, Snapshot snapshot)
@@ -517,22 +504,12 @@ art_heap_begin(Relation heap, Relation index, const ArtKeyDesc *kd,
 	return r;
 }
 
-/*
- * In build mode: take the horizon anew, under the snapshot that the caller has
- * registered now.
- */
 void
 art_heap_horizon(ArtHeapReader *r)
 {
 	r->oldest = GetOldestNonRemovableTransactionId(r->heap);
 }
 
-/*
- * Call fn for every row of one page: its key (without TID; good during the
- * call only) and the TID of its root.  In build mode one (key, TID) can come
- * more than once.  May raise whatever the index's expressions raise; waits
- * for the inserter of a row whose expression errs.
- */
 void
 art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 {
@@ -601,9 +578,6 @@ row_is_toasted(ArtHeapReader *r, int i)
 	return false;
 }
 
-/*
- * See build.h.
- */
 ArtHeapGot
 art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 			   ArtHeapRow fn, void *arg)
@@ -652,10 +626,6 @@ still_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 		s->found = true;
 }
 
-/*
- * Does the page of this TID, read now, still give this key (without TID) for
- * it?
- */
 bool
 art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key, uint32 keylen)
 {
@@ -669,9 +639,6 @@ art_heap_still(ArtHeapReader *r, uint64 tid, const uint8 *key, uint32 keylen)
 	return s.found;
 }
 
-/*
- * The end; frees everything.
- */
 void
 art_heap_end(ArtHeapReader *r)
 {

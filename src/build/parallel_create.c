@@ -844,8 +844,6 @@ set_phase(Shared *sh, Phase phase)
 }
 
 /*
- * Main function of a worker.
- *
  * Locks: takes the leader's locks on table and index again, as a member of its
  * lock group, and gives them back.
  */
@@ -1101,10 +1099,6 @@ team_result(Team *t, Part *p, IndexInfo *info, ArtPBuilt *out)
 }
 
 /*
- * Build with so many workers.  False: none can be had, nothing was done.  The
- * caller's transaction drops the structure when this raises; workers that still
- * load then find its generation gone.
- *
  * Locks: the caller has table and index locked.
  */
 bool

@@ -272,9 +272,6 @@ art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid, bool alive
 
 /* ---- uniqueness ---- */
 
-/*
- * See build.h.
- */
 void
 art_build_duplicate(Relation heap, Relation index, const ArtKeyDesc *kd,
 					const uint8 *key, uint32 keylen)
@@ -771,9 +768,6 @@ art_run_load_dead(ArtRun *run)
 	run->ndead = 0;
 }
 
-/*
- * See build.h.
- */
 void
 art_run_flush(ArtRun *run)
 {
@@ -806,18 +800,12 @@ art_run_release(ArtRun *run)
 	run->cap = run->nulls_cap = 0;
 }
 
-/*
- * See build.h.
- */
 uint64
 art_run_pending(const ArtRun *run)
 {
 	return run->n + run->nnulls;
 }
 
-/*
- * See build.h.
- */
 bool
 art_run_nomem(const ArtRun *run)
 {

@@ -150,9 +150,21 @@ typedef struct ArtPBuilt
 	bool		nomem;			/* all is checked, but not all is in the tree */
 } ArtPBuilt;
 
+/* How many workers a parallel build should ask for.  0: the leader builds alone. */
 extern int	art_pbuild_workers(Relation heap, Relation index, const IndexInfo *info);
+
+/*
+ * Build with so many workers.  The caller has table and index locked.  False: none can be
+ * had, and nothing was done.  The caller's transaction drops the structure when this
+ * raises.  Workers that still load then find its generation gone.
+ */
 extern bool art_pbuild(Relation heap, Relation index, IndexInfo *info, ArtEntry *e,
 					   uint64 gen, int workers, ArtPBuilt *out);
+
+/*
+ * The main function of a worker, which core calls by its name.  Takes the leader's locks
+ * on table and index again, as a member of its lock group.
+ */
 extern PGDLLEXPORT void art_pbuild_main(dsm_segment *seg, shm_toc *toc);
 
 #endif							/* ART_BUILD_SORTED_RUN_H */

@@ -159,10 +159,6 @@ scan_pages(BuildScan *s, bool progress)
 	return rows;
 }
 
-/*
- * As table_index_build_scan(), whose arguments these are: every row of the table, or of
- * this process' share of it, is handed to the callback.
- */
 double
 art_build_heap_scan(Relation heap, Relation index, IndexInfo *info, bool progress,
 					IndexBuildCallback callback, void *arg, TableScanDesc scan)

@@ -43,9 +43,6 @@ attached_constraint(AlterTableCmd *cmd)
 	return NULL;
 }
 
-/*
- * Is there such a command in the statement?
- */
 bool
 art_attach_applies(Node *stmt)
 {

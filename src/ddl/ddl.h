@@ -20,7 +20,11 @@
 extern bool art_replacing_btree(void);	/* in this session */
 
 extern void art_replace_init(void); /* from _PG_init, preloading */
+
+/* Could the settings, or a constraint's parameters, want art in the statement? */
 extern bool art_replace_applies(Node *stmt);
+
+/* Change the statement, a copy of which is the caller's, as the settings say. */
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 
 /* ERROR unless the index, of btree, could be one of art. */
@@ -33,6 +37,7 @@ typedef struct ArtNewTable
 	const char *exclusions;		/* its exclusion constraints */
 } ArtNewTable;
 
+/* The table that this process's CREATE TABLE is making, if any. */
 extern ArtNewTable art_new_table;
 
 /*
@@ -54,6 +59,7 @@ extern bool art_exclusions_say_using(const CreateStmt *stmt, const char *query);
 
 /* ---- utility_hook.c ---- */
 
+/* Put in the hook of utility statements.  Called once, when the library is preloaded. */
 extern void art_utility_install(void);
 
 /* ---- error_hints.c ---- */
@@ -134,7 +140,18 @@ extern void art_remake_for_index(IndexStmt *stmt);
 
 /* ---- add_constraint.c ---- */
 
+/*
+ * Does the statement make a constraint of an index that is there (ADD CONSTRAINT ...
+ * USING INDEX)?
+ */
 extern bool art_attach_applies(Node *stmt);
+
+/*
+ * Replace such commands for art indexes in the statement, a copy of which is the caller's.
+ * Keeps the table's lock at the level of the ALTER.  A statement that alters a type loses
+ * them instead, and what is returned has them.  The caller calls this for that one when
+ * the first is done.  Else NULL.
+ */
 extern AlterTableStmt *art_attach(AlterTableStmt *stmt, const char *queryString);
 
 /* ---- opfamily_copies.c ---- */
@@ -161,7 +178,17 @@ extern CreateOpClassItem *art_member_item(const ArtMember *m, bool drop);
 extern void art_alter_family(Oid family, List *items, bool drop);
 
 typedef struct ArtFamilyChange ArtFamilyChange;
+
+/*
+ * Before a statement that may change an operator family of btree: what it may change, for
+ * art_family_after().  NULL: nothing that has a copy.
+ */
 extern ArtFamilyChange *art_family_before(Node *stmt);
+
+/*
+ * After that statement: change the family's copies in the same way.  Event triggers are
+ * not told, since they know of the user's command.
+ */
 extern void art_family_after(ArtFamilyChange *change);
 
 /* ---- mirror_opclasses.c ---- */

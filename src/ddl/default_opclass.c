@@ -226,7 +226,6 @@ provide_for_alter(AlterTableStmt *stmt, Oid am, const char *queryString)
 	}
 }
 
-/* See ddl.h. */
 void
 art_provide_classes(Node *stmt, const char *queryString, bool toplevel)
 {

@@ -183,9 +183,6 @@ check_unique_of_partitioned(IndexStmt *stmt)
 					 ART_AM_NAME)));
 }
 
-/*
- * See ddl.h.
- */
 bool
 art_check_statement(Node *stmt)
 {
@@ -211,9 +208,6 @@ art_check_statement(Node *stmt)
 	return drop;
 }
 
-/*
- * See ddl.h.
- */
 void
 art_explain(MemoryContext context, Node *stmt)
 {
@@ -308,8 +302,6 @@ warn_of_identity(Oid relid, Oid amoid)
 }
 
 /*
- * See ddl.h.
- *
  * Locks: AccessShareLock on pg_subscription_rel, for the scan; on all tables
  * in question to the end of the transaction.
  */

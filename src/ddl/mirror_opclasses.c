@@ -61,9 +61,6 @@ PGDLLEXPORT Datum artidx_mirror_opclass(PG_FUNCTION_ARGS);
 
 /* ---- of the same name ---- */
 
-/*
- * See ddl.h.
- */
 Oid
 art_same_opclass(Oid opclass, Oid amoid)
 {
@@ -294,7 +291,6 @@ make_mirror(const Original *o, Oid am)
 	return mirror;
 }
 
-/* See ddl.h. */
 Oid
 art_mirror(Oid opclass, Oid amoid, bool missing_ok)
 {
@@ -399,7 +395,6 @@ class_of_art(const CreateOpClassStmt *stmt)
 		get_am_oid(ART_AM_NAME, true) : InvalidOid;
 }
 
-/* See ddl.h. */
 void
 art_class_before(CreateOpClassStmt *stmt)
 {
@@ -423,7 +418,6 @@ art_class_before(CreateOpClassStmt *stmt)
 	art_alter_family(family, loose, true);
 }
 
-/* See ddl.h. */
 void
 art_class_after(CreateOpClassStmt *stmt)
 {
@@ -449,7 +443,6 @@ art_class_after(CreateOpClassStmt *stmt)
 		add_members(family, orig.from);
 }
 
-/* See ddl.h. */
 bool
 art_drops_nothing(Node *stmt)
 {

@@ -42,7 +42,6 @@ struct ArtFamilyChange
 	List	   *mirrors;		/* families of art that had them all */
 };
 
-/* See ddl.h. */
 List *
 art_family_members(Oid family)
 {
@@ -83,7 +82,6 @@ art_family_members(Oid family)
 	return members;
 }
 
-/* See ddl.h. */
 Oid
 art_member_of(Oid family, const ArtMember *m)
 {
@@ -149,9 +147,6 @@ mirrors_of(Oid family, List *members, Oid amoid)
 	return found;
 }
 
-/*
- * Before the statement: what it may change, or NULL.
- */
 ArtFamilyChange *
 art_family_before(Node *stmt)
 {
@@ -199,7 +194,6 @@ art_family_before(Node *stmt)
 
 /* ---- afterwards ---- */
 
-/* See ddl.h. */
 CreateOpClassItem *
 art_member_item(const ArtMember *m, bool drop)
 {
@@ -246,7 +240,6 @@ art_member_item(const ArtMember *m, bool drop)
 	return item;
 }
 
-/* See ddl.h. */
 void
 art_alter_family(Oid family, List *items, bool drop)
 {
@@ -271,10 +264,6 @@ art_alter_family(Oid family, List *items, bool drop)
 	CommandCounterIncrement();
 }
 
-/*
- * After it: the same for the mirrors.  Event triggers are not told, they know
- * of the user's command.
- */
 void
 art_family_after(ArtFamilyChange *change)
 {

@@ -86,9 +86,6 @@ index_classes(Relation index)
 	return (oidvector *) DatumGetPointer(d);
 }
 
-/*
- * See ddl.h.
- */
 bool
 art_option_fits(const char *name, Oid am)
 {
@@ -96,9 +93,6 @@ art_option_fits(const char *name, Oid am)
 		strcmp(name, "fillfactor") == 0 || strcmp(name, "deduplicate_items") == 0;
 }
 
-/*
- * See ddl.h.
- */
 Datum
 art_fitting_options(Datum reloptions, Oid am)
 {
@@ -113,9 +107,6 @@ art_fitting_options(Datum reloptions, Oid am)
 	return transformRelOptions((Datum) 0, options, NULL, NULL, false, false);
 }
 
-/*
- * See ddl.h.
- */
 IndexStmt *
 art_remaking_statement(Relation heap, Relation index, Oid am)
 {
@@ -201,9 +192,6 @@ copy_targets(Relation index, Oid newoid)
 	table_close(pg_attribute, RowExclusiveLock);
 }
 
-/*
- * See ddl.h.
- */
 void
 art_remade(Relation index, Oid newoid, Oid am)
 {
@@ -242,9 +230,6 @@ relation_am(Oid relid)
 	return am;
 }
 
-/*
- * See ddl.h.
- */
 bool
 art_index_is_still(Oid indexoid, Oid heapoid, Oid am, bool ispart)
 {
@@ -252,9 +237,6 @@ art_index_is_still(Oid indexoid, Oid heapoid, Oid am, bool ispart)
 		relation_am(indexoid) == am && get_rel_relispartition(indexoid) == ispart;
 }
 
-/*
- * See ddl.h.
- */
 void
 art_refuse_changed(const char *name)
 {
@@ -266,8 +248,6 @@ art_refuse_changed(const char *name)
 }
 
 /*
- * See ddl.h.
- *
  * Locks: AccessExclusiveLock on the index, to the end of the transaction; the
  * caller has it on the table.
  */

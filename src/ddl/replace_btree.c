@@ -363,9 +363,6 @@ options_suit(List *options)
 	return true;
 }
 
-/*
- * See ddl.h.
- */
 void
 art_check_replaceable(Relation heap, Relation index, Oid amoid)
 {
@@ -460,7 +457,6 @@ wanted(bool isconstraint, bool exclusion, List *options)
 
 /* ---- CREATE INDEX, and the constraints of CREATE TABLE ---- */
 
-/* See ddl.h. */
 Oid
 art_index_column_type(IndexStmt *stmt, int i, Oid relid, const char *queryString,
 					  IndexStmt **analyzed, Oid *collation)
@@ -655,7 +651,6 @@ serial_type(TypeName *name)
 	return InvalidOid;
 }
 
-/* See ddl.h. */
 Oid
 art_column_type_after(AlterTableStmt *stmt, Oid relid, const char *column)
 {
@@ -787,9 +782,6 @@ replace_constraints(AlterTableStmt *stmt, const char *queryString)
 
 /* ---- the statement ---- */
 
-/*
- * Could the settings, or a constraint's parameters, want art in the statement?
- */
 bool
 art_replace_applies(Node *stmt)
 {
@@ -803,9 +795,6 @@ art_replace_applies(Node *stmt)
 	return IsA(stmt, CreateStmt);
 }
 
-/*
- * Change the statement, which is ours to change, as the settings say.
- */
 void
 art_replace(Node *stmt, const char *queryString, bool toplevel)
 {

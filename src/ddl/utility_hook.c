@@ -406,9 +406,6 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	PG_END_TRY();
 }
 
-/*
- * Called once, when the library is preloaded.
- */
 void
 art_utility_install(void)
 {

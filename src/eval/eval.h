@@ -121,6 +121,10 @@ typedef struct ArtEval
 	bool		evaluates;		/* there are expressions, or a predicate */
 } ArtEval;
 
+/*
+ * Begin with an index, which is open.  Becomes the owner by itself.  In the current memory
+ * context.  May raise what a constant part of an expression raises.
+ */
 extern ArtEval *art_eval_begin(Relation index);
 
 /*

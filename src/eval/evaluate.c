@@ -28,8 +28,9 @@ eval_make(IndexInfo *info)
 }
 
 /*
- * See eval.h.  As the owner here already.  The relation cache evaluates constant parts of an
- * expression or a predicate when it makes them, and a background worker is a superuser.
+ * As the owner here already.  The relation cache evaluates constant parts of an
+ * expression or a predicate when it makes them, and a background worker is a
+ * superuser.
  */
 ArtEval *
 art_eval_begin(Relation index)
@@ -50,7 +51,6 @@ art_eval_begin(Relation index)
 	return eval;
 }
 
-/* See eval.h. */
 ArtEval *
 art_eval_begin_own(Expr **exprs, int n)
 {
@@ -68,7 +68,6 @@ art_eval_begin_own(Expr **exprs, int n)
 	return eval_make(info);
 }
 
-/* See eval.h. */
 void
 art_eval_end(ArtEval *eval)
 {
@@ -76,7 +75,6 @@ art_eval_end(ArtEval *eval)
 	pfree(eval);
 }
 
-/* See eval.h. */
 bool
 art_eval_has(ArtEval *eval, TupleTableSlot *slot)
 {
@@ -84,7 +82,6 @@ art_eval_has(ArtEval *eval, TupleTableSlot *slot)
 	return eval->predicate == NULL || ExecQual(eval->predicate, eval->econtext);
 }
 
-/* See eval.h. */
 void
 art_eval_columns(ArtEval *eval, TupleTableSlot *slot, Datum *values, bool *isnull)
 {
@@ -92,14 +89,12 @@ art_eval_columns(ArtEval *eval, TupleTableSlot *slot, Datum *values, bool *isnul
 	FormIndexDatum(eval->info, slot, eval->estate, values, isnull);
 }
 
-/* See eval.h. */
 bool
 art_opclass_equalimage(RegProcedure proc, Oid collation, Oid type)
 {
 	return DatumGetBool(OidFunctionCall1Coll(proc, collation, ObjectIdGetDatum(type)));
 }
 
-/* See eval.h. */
 void
 art_opclass_sortsupport(RegProcedure proc, SortSupport ssup)
 {

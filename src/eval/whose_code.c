@@ -42,9 +42,10 @@ static object_access_hook_type prev_object_access = NULL;
 static void note_function(ObjectAccessType access, Oid classid, Oid objectid, int subid, void *arg);
 
 /*
- * See eval.h.  A database's owner sets what he likes for the database.  Three of these settings
- * must not apply.  One says where names are looked up, one as whom the worker runs.  With
- * exit_on_error the worker would end at each error of an expression, and begin anew.
+ * A database's owner sets what he likes for the database.  Three of these settings
+ * must not apply.  One says where names are looked up, one as whom the worker runs.
+ * With exit_on_error the worker would end at each error of an expression, and begin
+ * anew.
  *
  * All else may change what an expression means (DateStyle, TimeZone, standard_conforming_strings),
  * and is the database's: CREATE INDEX had it, too.  Only a superuser sets session_replication_role and
@@ -143,7 +144,6 @@ column_runs_code(Relation index, AttrNumber attno)
 	return runs;
 }
 
-/* See eval.h. */
 bool
 art_runs_code(Relation index)
 {
@@ -200,14 +200,12 @@ may_be_owner(Relation rel)
 		(may_act(GetUserId(), owner) && may_act(GetSessionUserId(), owner));
 }
 
-/* See eval.h. */
 bool
 art_may_evaluate(Relation index)
 {
 	return art_index_is_plain(index) || may_be_owner(index) || !art_runs_code(index);
 }
 
-/* See eval.h. */
 bool
 art_is_for_another(Relation index)
 {
@@ -234,7 +232,6 @@ begin_in_background(Relation index)
 		ran_for = owner;
 }
 
-/* See eval.h. */
 void
 art_must_evaluate(Relation index, const char *doing)
 {
@@ -255,9 +252,6 @@ art_must_evaluate(Relation index, const char *doing)
 			 errhint("See \"reason\" in the view artidx_indexes. A query that is planned now does without the index.")));
 }
 
-/*
- * See eval.h.
- */
 void
 art_as_owner_begin(Relation rel, ArtAsOwner *save)
 {
@@ -275,9 +269,6 @@ art_as_owner_begin(Relation rel, ArtAsOwner *save)
 							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/*
- * See eval.h.
- */
 void
 art_as_owner_end(const ArtAsOwner *save)
 {

@@ -334,10 +334,6 @@ begin_structure(const Step *o, ArtEntry *e)
 	return ok ? x : NULL;
 }
 
-/*
- * Begin to keep an index, if it is one that can be kept.  NULL: no; *again: perhaps later.
- * In a transaction of its own.
- */
 ArtFollowed *
 art_keepup_begin(Oid indexoid, bool *again)
 {
@@ -413,10 +409,6 @@ build_pages(ArtFollowed *x, ArtEntry *e, ArtHeapReader *r, ArtRun *run, const St
 	return got;
 }
 
-/*
- * Read some more of the table's pages.  The rows that it has collected are loaded before
- * the lock is given back.  False: there was no lock.
- */
 bool
 art_keepup_build(ArtFollowed *x)
 {
@@ -507,7 +499,6 @@ sweep_end(ArtFollowed *x)
 	MemoryContextReset(x->sweep_cxt);
 }
 
-/* A step of the index erred: a sweep that had begun begins anew. */
 void
 art_keepup_erred(ArtFollowed *x)
 {
@@ -574,9 +565,6 @@ sweep(ArtFollowed *x, bool whole)
 	return DONE_ALL;
 }
 
-/*
- * A slice of the sweep that is due or has begun.  False: there was no lock.
- */
 bool
 art_keepup_sweep(ArtFollowed *x)
 {
@@ -682,13 +670,7 @@ read_rows(ArtFollowed *x)
 
 /* ---- one index, one step ---- */
 
-/*
- * Bring the structure to where the records are that were taken.  A sweep of a place to which a
- * row has come ends before the rows are read.  True: it is there, or closed.
- *
- * last: recovery has ended.  If a line pointer is unused whose entry was not swept, all that is
- * dead goes.  Otherwise the dead are left to the new primary's VACUUM, as on any primary.
- */
+/* A sweep of a place to which a row has come ends before the rows are read. */
 bool
 art_keepup(ArtFollowed *x, bool last)
 {

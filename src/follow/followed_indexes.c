@@ -24,7 +24,6 @@ typedef struct PutOff
 
 static HTAB *put_off = NULL;
 
-/* Do not begin this index before so many milliseconds from now. */
 void
 art_kept_put_off(Oid indexoid, int ms)
 {
@@ -44,7 +43,6 @@ art_kept_put_off(Oid indexoid, int ms)
 	p->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
 }
 
-/* May it not be begun now? */
 bool
 art_kept_is_put_off(Oid indexoid)
 {
@@ -53,7 +51,6 @@ art_kept_is_put_off(Oid indexoid)
 	return p != NULL && p->until > GetCurrentTimestamp();
 }
 
-/* The server's settings were read again: what was put off may be begun now. */
 void
 art_kept_put_off_none(void)
 {
@@ -62,7 +59,6 @@ art_kept_put_off_none(void)
 	put_off = NULL;
 }
 
-/* The view's words for an error that the log has; the view must not tell what one says of rows. */
 const char *
 art_kept_reason(int sqlstate)
 {
@@ -75,8 +71,6 @@ art_kept_reason(int sqlstate)
 }
 
 /*
- * The index was not begun.  Its entry, if there is one, has what the view says while it is absent.
- *
  * Locks: takes the partition lock, exclusive.
  */
 void
@@ -97,8 +91,6 @@ art_kept_tell_why(Oid indexoid, const ArtLocator *loc, const char *why)
 }
 
 /*
- * An error came when the index was to be begun.
- *
  * Locks: takes the partition lock, exclusive.
  */
 void
@@ -109,9 +101,6 @@ art_kept_not_begun(Oid indexoid, const ArtLocator *loc, int sqlstate)
 }
 
 /*
- * The index is no longer kept.  The next look at the catalog may begin it again; not soon, if
- * it failed.
- *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive.
  */

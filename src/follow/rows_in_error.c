@@ -81,10 +81,6 @@ leave_out(ArtFollowed *x, OffsetNumber root)
 	x->ngone++;
 }
 
-/*
- * An error came in a step, whose transaction is not ended yet.  *why: of a row, and what the view
- * is to say.
- */
 ArtVerdict
 art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 {
@@ -125,10 +121,6 @@ art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 	return ART_VERDICT_AGAIN;
 }
 
-/*
- * Read the doubtful rows again with this batch.  A place that records said to be dead since has
- * none.  A build does it at its end.
- */
 void
 art_doubtful_read_again(ArtFollowed *x)
 {
@@ -158,7 +150,6 @@ not_to_read(const ItemPointerData *rows, uint32 n, BlockNumber block, uint64 *ro
 	}
 }
 
-/* The rows of a block that are doubtful, or whose values are gone, are not among those that a build reads. */
 void
 art_doubtful_leave_out(const ArtFollowed *x, BlockNumber block, uint64 *roots)
 {

@@ -39,7 +39,6 @@
 #define WORD(off)	(((off) - 1) / 64)
 #define BIT(off)	(UINT64CONST(1) << (((off) - 1) % 64))
 
-/* Nothing is known yet; blocks are kept in a child of cxt. */
 void
 art_touched_init(ArtTouched *t, MemoryContext cxt)
 {
@@ -47,7 +46,6 @@ art_touched_init(ArtTouched *t, MemoryContext cxt)
 	art_touched_free(t);
 }
 
-/* All is forgotten. */
 void
 art_touched_free(ArtTouched *t)
 {
@@ -62,7 +60,6 @@ art_touched_free(ArtTouched *t)
 	t->dense = NULL;
 }
 
-/* How many blocks something is known of. */
 uint64
 art_touched_blocks(const ArtTouched *t)
 {
@@ -105,10 +102,6 @@ block_of(ArtTouched *t, BlockNumber block)
 	return b;
 }
 
-/*
- * A row came to this place: an entry is made of it.  If the place has one that was not
- * swept, that must be swept first.
- */
 void
 art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off)
 {
@@ -135,7 +128,6 @@ art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off)
 	b->listed = true;
 }
 
-/* A block to which rows came; NULL: there is none.  It stays until it was read. */
 ArtTouchedBlock *
 art_touched_to_read(const ArtTouched *t)
 {
@@ -153,7 +145,6 @@ is_done(const ArtTouchedBlock *b)
 	return !b->listed && any == 0;
 }
 
-/* The block was read. */
 void
 art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b)
 {
@@ -168,7 +159,6 @@ art_touched_was_read(ArtTouched *t, ArtTouchedBlock *b)
 	}
 }
 
-/* The line pointer is dead by now; one that is swept and is not unused yet stays so. */
 void
 art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 {
@@ -185,7 +175,6 @@ art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 	b->freed[WORD(off)] &= ~BIT(off);
 }
 
-/* The line pointer is unused. */
 void
 art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off)
 {
@@ -204,7 +193,6 @@ art_touched_freed(ArtTouched *t, BlockNumber block, OffsetNumber off)
 		t->due = true;
 }
 
-/* The table has so many blocks from now on.  A scan must meet no entry behind its end. */
 void
 art_touched_cut(ArtTouched *t, BlockNumber block)
 {
@@ -212,10 +200,7 @@ art_touched_cut(ArtTouched *t, BlockNumber block)
 	t->now = t->anew = true;
 }
 
-/*
- * A sweep begins, or begins anew, which asks of every entry.  It takes out all that is dead by now.  Where
- * the blocks are near to one another that goes into an array, in cxt, until art_touched_swept().
- */
+/* Where the blocks are near to one another their bits go into an array. */
 void
 art_touched_sweep(ArtTouched *t, MemoryContext cxt)
 {
@@ -251,7 +236,6 @@ art_touched_sweep(ArtTouched *t, MemoryContext cxt)
 		memcpy(t->dense + (Size) (b->block - t->first) * ART_PAGE_WORDS, b->sweeping, sizeof(b->sweeping));
 }
 
-/* Does the sweep that has begun take out an entry of this TID? */
 bool
 art_touched_is_sweeping(const ArtTouched *t, uint64 tid)
 {
@@ -270,7 +254,6 @@ art_touched_is_sweeping(const ArtTouched *t, uint64 tid)
 		(b->sweeping[WORD(off)] & BIT(off)) != 0;
 }
 
-/* Must an entry of this TID be swept, by this sweep or the next? */
 bool
 art_touched_is_dead(const ArtTouched *t, BlockNumber block, OffsetNumber off)
 {
@@ -280,17 +263,12 @@ art_touched_is_dead(const ArtTouched *t, BlockNumber block, OffsetNumber off)
 		(b != NULL && ((b->dead[WORD(off)] | b->sweeping[WORD(off)]) & BIT(off)) != 0);
 }
 
-/* Are there no entries that must be swept? */
 bool
 art_touched_all_swept(const ArtTouched *t)
 {
 	return t->ndead == 0 && t->nsweeping == 0 && !t->due && !t->now;
 }
 
-/*
- * May an entry be there whose line pointer is unused, or lies behind the table's end?  Entries
- * of line pointers that are only dead may stay: the next VACUUM meets them.
- */
 bool
 art_touched_must_sweep(const ArtTouched *t)
 {
@@ -313,11 +291,6 @@ tidy(ArtTouched *t)
 		art_touched_free(t);
 }
 
-/*
- * A sweep has taken out the entries of all that were dead when it began.  Those that are not unused yet are
- * remembered, unless they are too many ("forget").  An image of their page may then have
- * them swept once more, in vain.
- */
 void
 art_touched_swept(ArtTouched *t, bool forget)
 {

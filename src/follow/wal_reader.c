@@ -58,9 +58,6 @@ typedef struct HeapFile
 
 static HTAB *files = NULL;
 
-/*
- * The indexes that are kept have changed: find them by their tables' files from now on.
- */
 void
 art_wal_index(ArtFollowed *list)
 {
@@ -355,9 +352,6 @@ open_segment(XLogReaderState *state, XLogSegNo segno, TimeLineID *tli)
 	wal_segment_open(state, segno, tli);
 }
 
-/*
- * Begin to read behind the last record that was replayed; its end.
- */
 XLogRecPtr
 art_wal_begin(void)
 {
@@ -414,10 +408,6 @@ read_record(void)
 					error ? error : "it ends before the last record that was replayed")));
 }
 
-/*
- * Take what was replayed up to "until", or a part of it.  Returns where it ends.  ERROR
- * when the WAL cannot be read, any more.  Nobody cancels it in the middle of a record.
- */
 XLogRecPtr
 art_wal_read(XLogRecPtr until, bool *look)
 {

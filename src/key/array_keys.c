@@ -574,7 +574,6 @@ add_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
 	return true;
 }
 
-/* See scan_plan.h. */
 bool
 art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 {
@@ -673,7 +672,7 @@ cut_list(const ArtScanPlan *plan, ArtArray *a, const ArtColRange *r)
 }
 
 /*
- * See scan_plan.h.  A list of one is an equality like any other.
+ * A list of one is an equality like any other.
  */
 bool
 art_arrays_settle(ArtScanPlan *plan)
@@ -708,7 +707,6 @@ art_arrays_settle(ArtScanPlan *plan)
 	return true;
 }
 
-/* See scan_plan.h. */
 void
 art_arrays_reset(ArtScanPlan *plan)
 {
@@ -721,7 +719,6 @@ art_arrays_reset(ArtScanPlan *plan)
 	aa->used_cxt = false;
 }
 
-/* See scan_plan.h. */
 void
 art_arrays_free(ArtScanPlan *plan)
 {
@@ -751,7 +748,6 @@ to_end(ArtScanPlan *plan, bool last)
 	return art_plan_bounds(plan);
 }
 
-/* See scan_plan.h. */
 bool
 art_arrays_begin(ArtScanPlan *plan, int upto)
 {
@@ -777,14 +773,12 @@ art_arrays_begin(ArtScanPlan *plan, int upto)
 	return true;
 }
 
-/* See key.h. */
 bool
 art_scanplan_first(ArtScanPlan *plan, bool backward)
 {
 	return to_end(plan, backward) || art_scanplan_next(plan, backward);
 }
 
-/* See key.h. */
 bool
 art_scanplan_next(ArtScanPlan *plan, bool backward)
 {
@@ -816,7 +810,6 @@ one_list(const ArtScanPlan *plan)
 	return plan->arrays->nwheels == 1 && plan->kd->natts == 1;
 }
 
-/* See key.h. */
 uint32
 art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n, ArtBuf *buf,
 					const uint8 **keys, uint32 *lens)
@@ -858,7 +851,6 @@ art_scanplan_points(ArtScanPlan *plan, bool backward, uint32 n, ArtBuf *buf,
 	return m;
 }
 
-/* See key.h. */
 void
 art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n)
 {
@@ -874,7 +866,6 @@ art_scanplan_skip(ArtScanPlan *plan, bool backward, uint32 n)
 		(void) art_scanplan_next(plan, backward);
 }
 
-/* See key.h. */
 int
 art_scanplan_tell(const ArtScanPlan *plan, uint32 *at)
 {
@@ -887,7 +878,6 @@ art_scanplan_tell(const ArtScanPlan *plan, uint32 *at)
 	return aa->nwheels;
 }
 
-/* See key.h. */
 int
 art_scanplan_lengths(const ArtScanPlan *plan, uint32 *lens)
 {
@@ -900,7 +890,6 @@ art_scanplan_lengths(const ArtScanPlan *plan, uint32 *lens)
 	return aa->nwheels;
 }
 
-/* See key.h. */
 void
 art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
 {
@@ -919,7 +908,6 @@ art_scanplan_goto(ArtScanPlan *plan, const uint32 *at)
 		(void) art_plan_bounds(plan);
 }
 
-/* See key.h. */
 double
 art_scanplan_count(const ArtScanPlan *plan)
 {
@@ -933,7 +921,6 @@ art_scanplan_count(const ArtScanPlan *plan)
 	return n;
 }
 
-/* See key.h. */
 void
 art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi)
 {
@@ -963,14 +950,12 @@ list_of(const ArtScanPlan *plan, int col)
 	return NULL;
 }
 
-/* See scan_plan.h. */
 bool
 art_array_of(const ArtScanPlan *plan, int col)
 {
 	return list_of(plan, col) != NULL;
 }
 
-/* See scan_plan.h. */
 void
 art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf)
 {
@@ -1023,14 +1008,12 @@ find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 l
 	return NULL;
 }
 
-/* See scan_plan.h. */
 bool
 art_array_member(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
 {
 	return find_member(plan, list_of(plan, col), p, len) != NULL;
 }
 
-/* See scan_plan.h. */
 bool
 art_array_stands(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
 {
@@ -1041,7 +1024,6 @@ art_array_stands(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len)
 	return len == e->len && memcmp(p, aa->bytes.data + e->off, len) == 0;
 }
 
-/* See scan_plan.h. */
 bool
 art_array_agrees(const ArtScanPlan *plan, ScanKey key, const uint8 *p, uint32 len)
 {
@@ -1072,7 +1054,6 @@ art_array_agrees(const ArtScanPlan *plan, ScanKey key, const uint8 *p, uint32 le
 										 art_decode_col(kc, elem + 1, elem + elen)));
 }
 
-/* See scan_plan.h. */
 bool
 art_array_any(ScanKey key, Datum value)
 {

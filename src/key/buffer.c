@@ -13,7 +13,6 @@
 
 #define ART_BUF_FIRST	128		/* where the first allocation was put off */
 
-/* A buffer of cap bytes in cxt. */
 void
 art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap)
 {
@@ -24,7 +23,6 @@ art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap)
 	buf->lent = false;
 }
 
-/* See key.h. */
 void
 art_buf_grow(ArtBuf *buf, uint64 need)
 {
@@ -52,7 +50,6 @@ art_buf_grow(ArtBuf *buf, uint64 need)
 
 /* ---- strings ---- */
 
-/* See encode.h. */
 void
 art_put_escaped(ArtBuf *buf, const char *s, uint32 n, bool desc)
 {
@@ -74,7 +71,6 @@ art_put_escaped(ArtBuf *buf, const char *s, uint32 n, bool desc)
 	}
 }
 
-/* See encode.h. */
 const uint8 *
 art_skip_escaped(const uint8 *p, const uint8 *end, uint8 inv)
 {
@@ -89,7 +85,6 @@ art_skip_escaped(const uint8 *p, const uint8 *end, uint8 inv)
 	}
 }
 
-/* See encode.h. */
 uint32
 art_get_escaped(const uint8 *p, const uint8 *end, uint8 inv, char *dst)
 {

@@ -40,7 +40,6 @@ art_col_ref(const ArtKeyCol *col, const uint8 *p, const uint8 *end, ArtBuf *scra
 	return PointerGetDatum(scratch->data);
 }
 
-/* See key.h. */
 Datum
 art_col_datum(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
@@ -133,7 +132,6 @@ art_col_walk(const ArtKeyDesc *kd, int i, const uint8 **a, const uint8 *aend,
 	return c;
 }
 
-/* See key.h. */
 int
 art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 			const uint8 *key, uint32 klen, bool after, bool images)
@@ -166,7 +164,6 @@ art_key_cmp(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 	return c != 0 ? c : (elen > klen) - (elen < klen);
 }
 
-/* See key.h. */
 bool
 art_key_begins(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 			   const uint8 *key, uint32 klen)
@@ -182,7 +179,6 @@ art_key_begins(const ArtKeyDesc *kd, const uint8 *entry, uint32 elen,
 	return true;
 }
 
-/* See key.h. */
 bool
 art_key_is_entry(const ArtKeyDesc *kd, const uint8 *key, uint32 len)
 {
@@ -196,7 +192,6 @@ art_key_is_entry(const ArtKeyDesc *kd, const uint8 *key, uint32 len)
 	return p == end;
 }
 
-/* See key.h. */
 int
 art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
 			  const uint8 *b, uint32 blen)
@@ -216,8 +211,7 @@ art_key_order(const ArtKeyDesc *kd, const uint8 *a, uint32 alen,
 }
 
 /*
- * See key.h.  Either may end earlier than the other; as far as both go they
- * are compared.
+ * Either may end earlier than the other; as far as both go they are compared.
  */
 int
 art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
@@ -276,8 +270,6 @@ art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 }
 
 /*
- * See key.h.
- *
  * Arguments: two positions, of three parts each.
  */
 int

@@ -115,7 +115,6 @@ range_doubtful(Oid type)
 	return doubtful;
 }
 
-/* See key.h. */
 bool
 art_cmp_doubtful(Oid cmp, Oid type)
 {

@@ -200,7 +200,6 @@ art_encoding_for(Relation index, int col)
 	return e;
 }
 
-/* See key.h. */
 bool
 art_index_compared(Relation index)
 {
@@ -228,7 +227,6 @@ art_col_set_datum(ArtKeyCol *col, Oid type, Oid cmp)
 	col->width = col->typlen > 0 ? (uint16) col->typlen : 0;
 }
 
-/* See key.h. */
 void
 art_keydesc_own(ArtKeyDesc *kd, MemoryContext cxt)
 {
@@ -292,7 +290,6 @@ art_col_images(Relation index, int col)
 		art_opclass_equalimage(proc, index->rd_indcollation[col], index->rd_opcintype[col]);
 }
 
-/* See key.h. */
 ArtKeyDesc *
 art_keydesc_build(Relation index, MemoryContext cxt)
 {
@@ -302,7 +299,6 @@ art_keydesc_build(Relation index, MemoryContext cxt)
 	return kd;
 }
 
-/* See key.h. */
 ArtKeyDesc *
 art_keydesc_facts(Relation index, MemoryContext cxt)
 {
@@ -365,7 +361,6 @@ art_keydesc_facts(Relation index, MemoryContext cxt)
 	return kd;
 }
 
-/* See key.h. */
 ArtKeyDesc *
 art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 					 const Oid *collations, MemoryContext cxt)
@@ -403,7 +398,7 @@ art_keydesc_of_types(int natts, const Oid *types, const Oid *opclasses,
 	return kd;
 }
 
-/* See key.h: what an encoding loses is payload, INCLUDE columns are, too. */
+/* The payload has what an encoding loses, and the INCLUDE columns. */
 bool
 art_can_return(Relation index, int attno)
 {
@@ -573,7 +568,6 @@ art_put_text(const ArtKeyCol *col, const char *s, uint32 n, ArtBuf *buf)
 	buf->data[buf->len++] = col->desc ? 0xFF : 0x00;
 }
 
-/* See key.h. */
 void
 art_encode_col(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 {
@@ -677,7 +671,6 @@ art_encode_payload(const ArtKeyDesc *kd, const Datum *values, const bool *isnull
 		art_too_long(kd, buf->len);
 }
 
-/* See key.h. */
 bool
 art_encode(const ArtKeyDesc *kd, const Datum *values, const bool *isnull,
 		   ArtBuf *buf)
@@ -807,7 +800,6 @@ art_skip_body(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	}
 }
 
-/* See key.h. */
 const uint8 *
 art_skip_col_within(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
@@ -818,7 +810,6 @@ art_skip_col_within(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return art_skip_body(col, p, end);
 }
 
-/* See key.h. */
 const uint8 *
 art_skip_col(const ArtKeyDesc *kd, const ArtKeyCol *col,
 			 const uint8 *p, const uint8 *end)
@@ -1038,7 +1029,6 @@ art_decode_payload(const ArtKeyDesc *kd, const uint8 *const *at,
 		} \
 	} while (0)
 
-/* See key.h. */
 bool
 art_decode_run(const ArtKeyCol *col, const uint8 *p, Size stride, uint32 n,
 			   char *to, Size step)
@@ -1073,7 +1063,6 @@ art_decode_run(const ArtKeyCol *col, const uint8 *p, Size stride, uint32 n,
 	}
 }
 
-/* See key.h. */
 void
 art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,
 		   Datum *values, bool *isnull)
@@ -1100,7 +1089,6 @@ art_decode(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen, int upto,
 		art_decode_payload(kd, at, end, upto, values, isnull);
 }
 
-/* See key.h. */
 uint32
 art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key, uint32 keylen,
 				   int upto)

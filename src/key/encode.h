@@ -179,21 +179,50 @@ extern const uint8 *art_skip_escaped(const uint8 *p, const uint8 *end, uint8 inv
 extern uint32 art_get_escaped(const uint8 *p, const uint8 *end, uint8 inv, char *dst);
 
 /* ---- numeric (encode_numeric.c) ---- */
+
+/*
+ * Append a numeric, ascending.  Numbers that are equal have the same bytes, whatever their
+ * scale.
+ */
 extern void art_numeric_put(const struct varlena *v, ArtBuf *buf);
+
+/*
+ * Behind such a number, whose bytes are inverted if inv is 0xFF.  NULL if it does not end
+ * before "end".
+ */
 extern const uint8 *art_numeric_skip(const uint8 *p, const uint8 *end, uint8 inv);
+
+/* The number at p, ascending, with that display scale; palloc'd. */
 extern Datum art_numeric_get(const uint8 *p, const uint8 *end, uint32 dscale);
+
+/* The display scale of a numeric, which its bytes in a key do not have. */
 extern uint32 art_numeric_dscale(const struct varlena *v);
 
 /* ---- the rest (encode_types.c) ---- */
+
+/*
+ * An inet or cidr, ascending: append its bytes; find where they end (NULL if not before
+ * "end"), inverted if inv is 0xFF; make the value of them, palloc'd.  Nothing is lost.
+ */
 extern void art_inet_put(const struct varlena *v, ArtBuf *buf);
 extern const uint8 *art_inet_skip(const uint8 *p, const uint8 *end, uint8 inv);
 extern Datum art_inet_get(const uint8 *p, const uint8 *end);
 
+/*
+ * A bit string, ascending: append its bytes; find where they end (NULL if not before
+ * "end"), inverted if inv is 0xFF; make the value of them, palloc'd.  Nothing is lost.
+ */
 extern void art_bit_put(const struct varlena *v, ArtBuf *buf);
 extern const uint8 *art_bit_skip(const uint8 *p, const uint8 *end, uint8 inv);
 extern Datum art_bit_get(const uint8 *p, const uint8 *end);
 
 #define ART_INTERVAL_BODY	10
+
+/*
+ * An interval as ART_INTERVAL_BODY bytes, in the order of its whole length; and an
+ * interval that is equal to it, palloc'd.  The same bytes mean equal intervals, and not
+ * the same one.
+ */
 extern void art_interval_put(Datum value, uint8 *p);
 extern Datum art_interval_get(const uint8 *p);
 

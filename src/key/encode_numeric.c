@@ -128,7 +128,6 @@ take_apart(const struct varlena *v, Parts *n)
 		n->ndigits--;
 }
 
-/* See encode.h. */
 void
 art_numeric_put(const struct varlena *v, ArtBuf *buf)
 {
@@ -171,7 +170,6 @@ art_numeric_put(const struct varlena *v, ArtBuf *buf)
 	}
 }
 
-/* See encode.h. */
 const uint8 *
 art_numeric_skip(const uint8 *p, const uint8 *end, uint8 inv)
 {
@@ -197,7 +195,7 @@ art_numeric_skip(const uint8 *p, const uint8 *end, uint8 inv)
 	return NULL;
 }
 
-/* See encode.h: the datum that the server itself would have made. */
+/* The datum that the server itself would have made. */
 Datum
 art_numeric_get(const uint8 *p, const uint8 *end, uint32 dscale)
 {
@@ -260,7 +258,6 @@ art_numeric_get(const uint8 *p, const uint8 *end, uint32 dscale)
 	return PointerGetDatum(v);
 }
 
-/* See encode.h. */
 uint32
 art_numeric_dscale(const struct varlena *v)
 {

@@ -32,7 +32,6 @@ inet_bytes(uint8 family)
 	return family == PGSQL_AF_INET ? 4 : 16;
 }
 
-/* See encode.h. */
 void
 art_inet_put(const struct varlena *v, ArtBuf *buf)
 {
@@ -58,7 +57,6 @@ art_inet_put(const struct varlena *v, ArtBuf *buf)
 		art_put_bytes(buf, a->ipaddr, n);
 }
 
-/* See encode.h. */
 const uint8 *
 art_inet_skip(const uint8 *p, const uint8 *end, uint8 inv)
 {
@@ -79,7 +77,6 @@ art_inet_skip(const uint8 *p, const uint8 *end, uint8 inv)
 	return p;
 }
 
-/* See encode.h. */
 Datum
 art_inet_get(const uint8 *p, const uint8 *end)
 {
@@ -102,7 +99,6 @@ art_inet_get(const uint8 *p, const uint8 *end)
  * are the same, the longer string is the larger one.
  */
 
-/* See encode.h. */
 void
 art_bit_put(const struct varlena *v, ArtBuf *buf)
 {
@@ -115,7 +111,6 @@ art_bit_put(const struct varlena *v, ArtBuf *buf)
 	art_put_byte(buf, n == 0 ? 0 : (uint8) (bits - (int64) (n - 1) * BITS_PER_BYTE));
 }
 
-/* See encode.h. */
 const uint8 *
 art_bit_skip(const uint8 *p, const uint8 *end, uint8 inv)
 {
@@ -123,7 +118,6 @@ art_bit_skip(const uint8 *p, const uint8 *end, uint8 inv)
 	return p != NULL && p < end ? p + 1 : NULL;
 }
 
-/* See encode.h. */
 Datum
 art_bit_get(const uint8 *p, const uint8 *end)
 {
@@ -156,7 +150,6 @@ get40(const uint8 *p)
 	return (int64) ((uint64) *p << 32 | art_load32(p + 1));
 }
 
-/* See encode.h. */
 void
 art_interval_put(Datum value, uint8 *p)
 {
@@ -226,7 +219,6 @@ span_form(const uint8 *p, SpanForm form, Interval *i)
 	return true;
 }
 
-/* See encode.h: one that is equal. */
 Datum
 art_interval_get(const uint8 *p)
 {
@@ -262,8 +254,6 @@ blanks_of(const struct varlena *v)
 }
 
 /*
- * See encode.h.
- *
  *	  float4, float8   0, or 1 and the bytes: a negative zero, an unusual NaN
  *	  numeric          the display scale
  *	  bpchar           how many trailing blanks
@@ -338,7 +328,6 @@ art_payload_put(const ArtKeyCol *col, Datum value, ArtBuf *buf)
 	}
 }
 
-/* See encode.h. */
 const uint8 *
 art_payload_skip(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 {
@@ -363,7 +352,6 @@ art_payload_skip(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 	return n <= (uint32) (end - p) ? p + n : NULL;
 }
 
-/* See encode.h. */
 Datum
 art_payload_get(const ArtKeyCol *col, const uint8 *body, const uint8 *bodyend,
 				const uint8 *payload, const uint8 *payloadend)

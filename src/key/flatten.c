@@ -25,7 +25,6 @@
 #include "key/key.h"
 #include "key/encode.h"
 
-/* See encode.h. */
 bool
 art_holds_rows(Oid type)
 {
@@ -121,7 +120,6 @@ flat_multirange(Datum value, Oid type, Oid range)
 	return MultirangeTypePGetDatum(make_multirange(type, typcache, n, ranges));
 }
 
-/* See encode.h. */
 Datum
 art_flat(Datum value, Oid type)
 {

@@ -149,6 +149,7 @@ typedef struct ArtBuf
 	bool		lent;			/* data is the caller's, not to be freed */
 } ArtBuf;
 
+/* A buffer of cap bytes, allocated in cxt. */
 extern void art_buf_init(ArtBuf *buf, MemoryContext cxt, uint32 cap);
 
 /* The same in cap bytes of the caller's, until they no longer suffice. */
@@ -485,6 +486,10 @@ extern bool art_scan_null(const ArtScanPlan *plan, const uint8 *key, uint32 len)
 /* Schema and name, allocated. */
 extern List *art_opclass_name(Oid opclass);
 
+/*
+ * amvalidate: complain, with INFO, about all that is wrong with a class and its family.
+ * False if there was anything.
+ */
 extern bool artvalidate(Oid opclassoid);
 
 /*

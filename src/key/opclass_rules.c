@@ -203,7 +203,6 @@ art_validate_groups(CatCList *oprs, CatCList *procs, const char *family,
 	return result;
 }
 
-/* amvalidate: complain about all that is wrong with a class and its family. */
 bool
 artvalidate(Oid opclassoid)
 {
@@ -240,7 +239,6 @@ artvalidate(Oid opclassoid)
 	return result;
 }
 
-/* See key.h. */
 bool		art_soft_members = false;
 
 /*
@@ -296,7 +294,6 @@ artadjustmembers(Oid opfamilyoid, Oid opclassoid,
 
 /* ---- the class of a column, and what btree's would be ---- */
 
-/* See key.h. */
 bool
 art_same_members(Oid ours, Oid theirs, Oid type)
 {
@@ -313,7 +310,7 @@ art_same_members(Oid ours, Oid theirs, Oid type)
 }
 
 /*
- * See key.h.  PostgreSQL's own types have the classes that they have.
+ * PostgreSQL's own types have the classes that they have.
  */
 Oid
 art_other_default(Oid family, Oid input, Oid type)
@@ -336,7 +333,6 @@ art_other_default(Oid family, Oid input, Oid type)
 	return default_class;
 }
 
-/* See key.h. */
 List *
 art_opclass_name(Oid opclass)
 {
@@ -361,7 +357,6 @@ class_name(Oid opclass)
 	return quote_qualified_identifier(strVal(linitial(name)), strVal(lsecond(name)));
 }
 
-/* See key.h. */
 void
 art_refuse_default(Relation index)
 {
@@ -383,7 +378,6 @@ art_refuse_default(Relation index)
 	}
 }
 
-/* See key.h. */
 bool
 art_warn_of_classes(Relation index)
 {

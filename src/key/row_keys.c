@@ -188,7 +188,6 @@ restrict_first(ArtScanPlan *plan, Row *row)
 	return !art_range_empty(plan, r);
 }
 
-/* See scan_plan.h. */
 bool
 art_row_key(ArtScanPlan *plan, Relation index, ScanKey members, int n)
 {
@@ -227,14 +226,12 @@ art_row_key(ArtScanPlan *plan, Relation index, ScanKey members, int n)
 	return row->first < row->end && restrict_first(plan, row);
 }
 
-/* See scan_plan.h. */
 void
 art_rowkeys_reset(ArtScanPlan *plan)
 {
 	plan->rows->n = plan->rows->nmembers = 0;
 }
 
-/* See scan_plan.h. */
 void
 art_rowkeys_free(ArtScanPlan *plan)
 {
@@ -303,7 +300,6 @@ settle_row(ArtScanPlan *plan, Row *row, bool *moved)
 	return true;
 }
 
-/* See scan_plan.h. */
 bool
 art_rowkeys_settle(ArtScanPlan *plan)
 {
@@ -363,7 +359,6 @@ lengthens(const ArtScanPlan *plan, Row *row, bool low)
 	return true;
 }
 
-/* See scan_plan.h. */
 void
 art_rowkeys_begin(ArtScanPlan *plan)
 {
@@ -380,7 +375,6 @@ art_rowkeys_begin(ArtScanPlan *plan)
 	}
 }
 
-/* See scan_plan.h. */
 bool
 art_rowkeys_lengthen(const ArtScanPlan *plan, ArtBuf *buf, bool low, bool after)
 {
@@ -407,7 +401,6 @@ art_rowkeys_lengthen(const ArtScanPlan *plan, ArtBuf *buf, bool low, bool after)
 
 /* ---- what it does not say ---- */
 
-/* See scan_plan.h. */
 int
 art_rowkeys_left(ArtScanPlan *plan)
 {
@@ -428,7 +421,6 @@ art_rowkeys_left(ArtScanPlan *plan)
 	return n;
 }
 
-/* See key.h. */
 bool
 art_scan_null(const ArtScanPlan *plan, const uint8 *key, uint32 len)
 {
@@ -458,7 +450,6 @@ art_scan_null(const ArtScanPlan *plan, const uint8 *key, uint32 len)
 	return false;
 }
 
-/* See scan_plan.h. */
 bool
 art_rowkeys_pass(const ArtScanPlan *plan, const uint8 *const *at)
 {

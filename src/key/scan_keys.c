@@ -469,7 +469,6 @@ art_map_datetime(const ArtKeyCol *col, Oid type, Datum arg, ArtConst *c)
 	return false;
 }
 
-/* See scan_plan.h. */
 int
 art_equal_candidates(const ArtKeyCol *col, Oid type, Datum arg, Datum *values)
 {
@@ -651,7 +650,6 @@ art_has_residual_key(const ArtScanPlan *plan, int col)
 	return false;
 }
 
-/* See scan_plan.h. */
 void
 art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
 {
@@ -660,7 +658,6 @@ art_plan_append(ArtBuf *buf, const uint8 *src, uint32 n)
 	buf->len += n;
 }
 
-/* See key.h. */
 void
 art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 {
@@ -671,7 +668,6 @@ art_scanplan_init(ArtScanPlan *plan, MemoryContext cxt)
 	plan->scratch.cxt = cxt;
 }
 
-/* See key.h. */
 void
 art_scanplan_free(ArtScanPlan *plan)
 {
@@ -742,7 +738,6 @@ art_scanplan_point(ArtScanPlan *plan, const ArtKeyDesc *kd, ScanKey key)
 	return true;
 }
 
-/* See scan_plan.h. */
 bool
 art_plan_bounds(ArtScanPlan *plan)
 {
@@ -872,7 +867,6 @@ art_plan_range(ArtScanPlan *plan)
 	return art_plan_bounds(plan);
 }
 
-/* See key.h. */
 void
 art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 				 ScanKey keys, int nkeys)
@@ -928,7 +922,6 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 				   !kd->payload);
 }
 
-/* See key.h. */
 bool
 art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 				 const uint8 *key, uint32 keylen)

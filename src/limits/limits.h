@@ -49,6 +49,10 @@ extern void art_report_nomem(Relation index) __attribute__((noreturn));
  */
 extern void art_report_unbuilt(Relation index) __attribute__((noreturn));
 
+/*
+ * ERROR 53200 if the unique index holds more than its max_memory, so that it takes no row.
+ * Takes the partition lock.
+ */
 extern void art_refuse_over_cap(Relation index, ArtEntry *e);
 
 /* The limit that was full when this process last called art_make_room. */
@@ -98,8 +102,24 @@ struct ArtGroup;
 /* VACUUM's passes over a structure, which give back what it does not need. */
 extern void art_compact_index(ax_tree *tree, uint64 gen);
 
+/*
+ * A process is about to be refused memory.  There were "before" bytes of it, or of the
+ * group's if its limit is what is full.  Compact, for at most so many milliseconds, what
+ * holds most beyond what it needs.  True: there is more now.  Checks for interrupts.
+ */
 extern bool art_compact_for_room(const struct ArtGroup *group, uint64 before, int ms);
+
+/*
+ * An index is at its own cap: compact it, for at most so many milliseconds.  True: it
+ * holds less than before.  Checks for interrupts.
+ */
 extern bool art_compact_for_cap(ax_tree *tree, uint64 gen, int ms);
+
+/*
+ * For the launcher: some of the compaction of what holds more than half as much again as
+ * its objects take.  Returns for how many milliseconds the launcher can sleep, at most
+ * "pause".
+ */
 extern int	art_compact_background(int pause);
 
 #endif							/* ART_LIMITS_H */

@@ -360,9 +360,6 @@ seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 
 /* ---- telling ---- */
 
-/*
- * See limits.h.
- */
 char *
 art_size(uint64 bytes)
 {
@@ -549,9 +546,6 @@ report_victim(const Victim *v, uint64 bytes, Relation index, const Full *f)
 			 say_what_is_full("It took", bytes, f)));
 }
 
-/*
- * See limits.h.
- */
 void
 art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full)
 {
@@ -576,18 +570,12 @@ art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full)
 			 say_what_is_full("It took", bytes, &f)));
 }
 
-/*
- * See limits.h.
- */
 void
 art_seal(Relation index, ArtEntry *e, uint64 gen)
 {
 	art_seal_for(index, e, gen, refused);
 }
 
-/*
- * See limits.h.
- */
 void
 art_report_nomem(Relation index)
 {
@@ -618,7 +606,6 @@ art_report_nomem(Relation index)
 			 hint_what_is_full(&f, true)));
 }
 
-/* See limits.h. */
 ArtEntry *
 art_entry(Relation index)
 {
@@ -632,9 +619,6 @@ art_entry(Relation index)
 	return e;
 }
 
-/*
- * See limits.h.
- */
 void
 art_report_unbuilt(Relation index)
 {
@@ -650,8 +634,6 @@ art_report_unbuilt(Relation index)
 }
 
 /*
- * See limits.h.
- *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive; the ERROR comes after it was
  * released.
@@ -681,9 +663,6 @@ art_refuse_over_cap(Relation index, ArtEntry *e)
 	art_report_nomem(index);
 }
 
-/*
- * See limits.h.
- */
 ArtFull
 art_refused(void)
 {
@@ -888,8 +867,6 @@ seal_another(Relation index, const Wants *wants)
 }
 
 /*
- * See limits.h.
- *
  * Each "true" follows a seal, a drop, or memory that came free.  So when a
  * caller finds the memory taken by others and comes back, somebody has got on.
  */
@@ -962,8 +939,6 @@ art_make_room(Relation index, ArtEntry *e, uint64 gen, ArtRoomFor what)
 }
 
 /*
- * See limits.h.
- *
  * Locks: takes the partition lock, exclusive.
  */
 void
@@ -994,9 +969,6 @@ art_ambuild_unbuilt(Relation index, ArtEntry *e, uint64 bytes)
 
 /* ---- by hand, and the cap ---- */
 
-/*
- * See limits.h.
- */
 uint64
 art_room_wanted(uint64 bytes, uint64 all_bytes)
 {
@@ -1007,9 +979,6 @@ art_room_wanted(uint64 bytes, uint64 all_bytes)
 	return bytes + more;
 }
 
-/*
- * See limits.h.
- */
 bool
 art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 {
@@ -1030,8 +999,6 @@ art_room_again(const ArtEntry *e, uint64 free_bytes, uint64 all_bytes)
 }
 
 /*
- * See limits.h.
- *
  * Epoch: enters and leaves.
  */
 bool

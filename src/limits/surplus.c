@@ -231,12 +231,6 @@ find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tre
 	return most > 0;
 }
 
-/*
- * Somebody is about to be refused memory.  There were "before" bytes of it (of
- * the group's, if its limit is what is full).  Compact, for at most so many
- * milliseconds, what holds most beyond what it needs.  True: there is more
- * now.
- */
 bool
 art_compact_for_room(const ArtGroup *group, uint64 before, int ms)
 {
@@ -271,8 +265,6 @@ art_compact_for_room(const ArtGroup *group, uint64 before, int ms)
 }
 
 /*
- * An index at its own cap: compact it.  True: it holds less than before.
- *
  * Epoch: enters and leaves, once a step; checks for interrupts between two.
  */
 bool
@@ -303,9 +295,6 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 }
 
 /*
- * The launcher's: some of the compaction of what holds more than half as much
- * again as its objects take.  Returns for how long it can sleep at most, ms.
- *
  * Epoch: enters and leaves, once a step; checks for interrupts between two.
  */
 int

@@ -37,6 +37,10 @@ extern bool art_build_help(Relation index);
 
 /* ---- lifecycle.c ---- */
 
+/*
+ * Put in the hooks, and register the ends of transactions.  Called once, when the library
+ * is preloaded.
+ */
 extern void art_lifecycle_init(void);
 
 /* ---- row_type_change.c ---- */
@@ -59,18 +63,38 @@ extern void art_rowtype_xact_end(void);
 
 /* ---- launcher_requests.c ---- */
 
+/* artidx.autobuild: are absent structures built in the background? */
 extern bool art_autobuild;
+
+/* artidx.build_workers: how many background workers build.  0: none. */
 extern int	art_build_workers;
 
 /* There is no place for it in the server: set before all processes are forked. */
 extern bool art_launcher_refused;
 
+/* Does the launcher run? */
 extern bool art_launcher_lives(void);
+
+/* Is there no process to build in the background, though the settings ask for it? */
 extern bool art_no_worker(void);
+
 struct BackgroundWorker;
+
+/*
+ * Fill in a worker of ours: "artidx" and its name, and the function that it runs.  The
+ * worker has the shared memory, connects to a database, starts as soon as anybody may
+ * read, and is not restarted.  The caller changes what is otherwise.
+ */
 extern void art_define_worker(struct BackgroundWorker *worker, const char *name,
 							  const char *function);
+
+/*
+ * In the postmaster, while libraries are preloaded: register a worker.  False when
+ * max_worker_processes has no place for it; core only writes a LOG line.
+ */
 extern bool art_register_worker(struct BackgroundWorker *worker);
+
+/* Make the launcher look at the directory now.  Does nothing if there is none. */
 extern void art_launcher_wake(void);
 
 /*

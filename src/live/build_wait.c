@@ -115,9 +115,6 @@ art_patience_init(void)
 
 /* ---- is there something to wait for? ---- */
 
-/*
- * See background.h.
- */
 bool
 art_is_coming(ArtState state, ArtReason reason)
 {
@@ -130,8 +127,6 @@ art_is_coming(ArtState state, ArtReason reason)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes the partition locks, shared, one after the other.
  */
 bool
@@ -156,8 +151,8 @@ art_any_coming(void)
 }
 
 /*
- * See live.h.  A builder waits for no other build: an expression of an index
- * may query any table.
+ * A builder waits for no other build: an expression of an index may query any
+ * table.
  */
 bool
 art_may_await(void)
@@ -239,9 +234,6 @@ look(ArtEntry *e, Look *l)
 	art_unlock(lock);
 }
 
-/*
- * See live.h.
- */
 bool
 art_awaitable(Relation index)
 {
@@ -380,9 +372,6 @@ await(ArtEntry *e, double rows, double saves_us)
 	}
 }
 
-/*
- * See live.h.
- */
 bool
 art_await_build(Relation index, double rows, Cost saves)
 {

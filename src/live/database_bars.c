@@ -17,8 +17,6 @@ static int	my_bars[ART_NBARS];
 static int	nmy_bars = 0;
 
 /*
- * See background.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 void
@@ -43,8 +41,6 @@ art_bar(Oid dboid)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 void

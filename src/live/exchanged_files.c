@@ -68,8 +68,6 @@ look_up(Oid relid, ArtLocator *loc, bool *mine)
 }
 
 /*
- * See background.h.
- *
  * Locks: AccessShareLock on pg_class, for the look-up.
  */
 bool
@@ -326,8 +324,6 @@ look_again(void)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes partition locks, shared, one after the other; of indexes that have
  * exchanged files, see give_to_owner().
  */
@@ -384,8 +380,6 @@ art_swapped_look(void)
 }
 
 /*
- * See background.h.
- *
  * Epoch: enters and leaves, under the locks.
  * Locks: takes the partition locks of two indexes, exclusive.
  */
@@ -402,7 +396,6 @@ art_swapped_commit(void)
 	}
 }
 
-/* See background.h. */
 void
 art_swapped_init(void)
 {

@@ -42,9 +42,6 @@ art_launcher_lives(void)
 	return art_shared != NULL && pg_atomic_read_u32(&art_shared->launcher) != 0;
 }
 
-/*
- * Is there nobody to build in the background, though the settings ask for it?
- */
 bool
 art_no_worker(void)
 {
@@ -68,8 +65,6 @@ art_launcher_wake(void)
 /* ---- requests ---- */
 
 /*
- * See background.h.
- *
  * Locks: takes the partition lock, exclusive.
  */
 bool
@@ -181,8 +176,6 @@ art_database_gone(Oid dboid)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes the partition lock, shared, and exclusive to mark the entry as wanted.
  */
 void
@@ -218,7 +211,7 @@ art_request_absent(Oid indexoid, const ArtLocator *loc)
 }
 
 /*
- * See live.h.  The caller has the index open or locked.
+ * The caller has the index open or locked.
  *
  * Locks: as art_request_absent().
  */
@@ -246,11 +239,6 @@ art_request_build(Oid indexoid)
 
 /* ---- a place in the server ---- */
 
-/*
- * Fill in a worker of ours: "artidx" and its name, and the function that it runs.  It has the
- * shared memory, connects to a database, starts as soon as anybody may read, and is not
- * restarted.  The caller changes what is otherwise.
- */
 void
 art_define_worker(BackgroundWorker *worker, const char *name, const char *function)
 {
@@ -265,10 +253,6 @@ art_define_worker(BackgroundWorker *worker, const char *name, const char *functi
 	snprintf(worker->bgw_type, BGW_MAXLEN, "artidx %s", name);
 }
 
-/*
- * In the postmaster, while libraries are preloaded: register a worker.  False
- * when max_worker_processes has no place for it; core only writes a LOG line.
- */
 bool
 art_register_worker(BackgroundWorker *worker)
 {

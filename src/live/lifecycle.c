@@ -757,9 +757,6 @@ art_object_access(ObjectAccessType access, Oid classId, Oid objectId,
 	}
 }
 
-/*
- * Install the hooks; called once, when the library is preloaded.
- */
 void
 art_lifecycle_init(void)
 {

@@ -20,9 +20,6 @@
 
 static uint64 my_gid = 0;		/* of the transaction that is being prepared */
 
-/*
- * See background.h.
- */
 uint64
 art_prepared_hash(const char *gid)
 {
@@ -32,9 +29,6 @@ art_prepared_hash(const char *gid)
 	return h == 0 ? 1 : h;
 }
 
-/*
- * See background.h.
- */
 void
 art_prepared_begin(uint64 gid)
 {
@@ -42,8 +36,6 @@ art_prepared_begin(uint64 gid)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 void
@@ -68,8 +60,6 @@ art_prepared_doubt(void)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 bool
@@ -86,8 +76,6 @@ art_prepared_nameless(bool settled)
 }
 
 /*
- * See background.h.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 bool

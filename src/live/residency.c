@@ -250,9 +250,9 @@ await_builder(const Waiting *w, Relation index, ArtEntry *e)
 }
 
 /*
- * See live.h.  A process that needs the structure may take over a build that
- * its owner left.  VACUUM waits a moment for that, then discards it rather
- * than build itself.
+ * A process that needs the structure may take over a build that its owner
+ * left.  VACUUM waits a moment for that, then discards it rather than build
+ * itself.
  *
  * Locks: waits for the build's place, exclusive, and lets it go at once; takes
  * the partition lock, shared to look and exclusive to discard.
@@ -782,9 +782,6 @@ make_ready(Relation index, ArtEntry *e, bool scan, uint64 *gen)
 	return result;
 }
 
-/*
- * See live.h.
- */
 uint64
 art_ensure_ready(Relation index)
 {
@@ -830,9 +827,6 @@ rather_without(Relation index, ArtEntry *e)
 		look(e, NULL, &owned) == ART_BUILDING && owned;
 }
 
-/*
- * See live.h.
- */
 bool
 art_try_ready(Relation index, uint64 *gen)
 {
@@ -851,9 +845,6 @@ art_try_ready(Relation index, uint64 *gen)
 	return e != NULL && !rather_without(index, e) && make_ready(index, e, true, gen);
 }
 
-/*
- * See live.h.
- */
 bool
 art_ready_for_plan(Relation index, bool key_check)
 {
@@ -873,9 +864,6 @@ art_ready_for_plan(Relation index, bool key_check)
 	return make_ready(index, e, true, &gen);
 }
 
-/*
- * See live.h.
- */
 void
 art_refuse_other_temp(Relation index)
 {
@@ -948,9 +936,6 @@ build_in_worker(Relation index)
 	return result;
 }
 
-/*
- * See background.h.
- */
 ArtBuildResult
 art_build_in_worker(Relation index)
 {
@@ -1009,9 +994,6 @@ build_help(Relation index)
 	return done;
 }
 
-/*
- * See background.h.
- */
 bool
 art_build_help(Relation index)
 {
@@ -1034,8 +1016,8 @@ art_build_help(Relation index)
 /* ---- the frame of ambuild ---- */
 
 /*
- * See live.h.  Not preloaded, an index that was there before may be
- * rewritten, and stays absent; a new one is refused.
+ * Not preloaded, an index that was there before may be rewritten, and stays
+ * absent; a new one is refused.
  *
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, shared to look round and exclusive to open.
@@ -1113,9 +1095,6 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	return gen;
 }
 
-/*
- * See live.h.
- */
 void
 art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok, double ms)
 {

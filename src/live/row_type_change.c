@@ -88,7 +88,6 @@ typedef struct Object
 
 static void follow(Holders *h, Oid class, Oid oid);
 
-/* See background.h. */
 bool
 art_is_ours(Oid indexoid)
 {
@@ -344,7 +343,6 @@ give_new_file(Oid indexoid)
 
 /* ---- a statement ---- */
 
-/* See background.h. */
 void
 art_rowtype_note(Oid relid, ArtColumnChange what)
 {
@@ -359,7 +357,6 @@ art_rowtype_note(Oid relid, ArtColumnChange what)
 	change.order |= what != ART_COLUMN_ADDED;
 }
 
-/* See live.h. */
 ArtRowChange
 art_rowtype_begin(void)
 {
@@ -369,7 +366,6 @@ art_rowtype_begin(void)
 	return outer;
 }
 
-/* See live.h. */
 void
 art_rowtype_end(const ArtRowChange *outer)
 {
@@ -425,7 +421,6 @@ of_storage(AlterTypeStmt *stmt)
 	return c;
 }
 
-/* See live.h. */
 void
 art_rowtype_before(Node *stmt)
 {
@@ -445,7 +440,6 @@ art_rowtype_before(Node *stmt)
 		lock_indexes(indexes_of(&c));
 }
 
-/* See live.h. */
 void
 art_rowtype_after(void)
 {
@@ -469,7 +463,6 @@ art_rowtype_after(void)
 		give_new_file(lfirst_oid(lc));
 }
 
-/* See background.h. */
 void
 art_rowtype_xact_end(void)
 {

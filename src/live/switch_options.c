@@ -71,9 +71,6 @@ tell_other(ArtEntry *e, const ArtEngine *want)
 		e->changed |= ART_CHANGED_DRAIN;
 }
 
-/*
- * See background.h.
- */
 bool
 art_catalog_engine(Oid indexoid, ArtEngine *want)
 {
@@ -141,8 +138,6 @@ drop_other(ArtEntry *e, const ArtEngine *want)
 }
 
 /*
- * See background.h.
- *
  * max_memory is not read here.  The next process to open the index tells the
  * structure (art_apply_options).  It has the new value in the relation cache,
  * for the command holds the index locked until others can see the new catalog
@@ -297,9 +292,6 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 		art_seal_for(index, e, over, ART_FULL_CAP);
 }
 
-/*
- * See live.h.
- */
 void
 art_apply_options(Relation index, ArtEntry *e)
 {
@@ -307,8 +299,6 @@ art_apply_options(Relation index, ArtEntry *e)
 }
 
 /*
- * See background.h.
- *
  * Locks: AccessShareLock on the index, to the end of the transaction.
  */
 void
@@ -327,8 +317,8 @@ art_apply_cap(Oid indexoid)
 }
 
 /*
- * See live.h.  A conversion makes the index of an exclusion constraint before it is
- * the constraint's.  Nothing is known to change how keys are made: another
+ * A conversion makes the index of an exclusion constraint before it is the
+ * constraint's.  Nothing is known to change how keys are made: another
  * operator class or collation makes another file.
  *
  * Epoch: enters and leaves, under the lock.
@@ -370,8 +360,6 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 }
 
 /*
- * See live.h.
- *
  * Epoch: enters and leaves, once a step.
  * Locks: none.
  */

@@ -47,11 +47,6 @@ typedef struct Planning
 
 static Planning *planning = NULL;	/* NULL: nobody wants to know what is missed */
 
-/*
- * The planner is about to hide an index that is not READY.  True: it shall not,
- * and has been told of it what may be guessed.  "hypothetical" keeps core from
- * looking into the index for its ends.
- */
 bool
 art_plan_missed(IndexOptInfo *info, Relation index)
 {
@@ -133,7 +128,6 @@ walk_list(List *plans, void (*visit) (Plan *plan, void *arg), void *arg)
 		walk((Plan *) lfirst(lc), visit, arg);
 }
 
-/* See plan.h. */
 void
 art_plan_walk(const PlannedStmt *stmt, void (*visit) (Plan *plan, void *arg), void *arg)
 {
@@ -205,9 +199,6 @@ await_missed(const Planning *p, const PlannedStmt *with, Cost saves)
 	return came;
 }
 
-/*
- * See plan.h.
- */
 PlannedStmt *
 art_plan_patiently(planner_hook_type plan_it, Query *parse, ART_PLAN_PARAMETERS)
 {

@@ -114,6 +114,8 @@ art_rows_show(const ArtRows *r, uint32 row, TupleTableSlot *slot)
 }
 
 /* ---- join_executor.c ---- */
+
+/* The custom scan of a batched join, as core knows it by its name. */
 extern const CustomScanMethods art_batch_scan_methods;
 
 #endif							/* ART_PLAN_BATCHED_JOIN_H */

@@ -351,7 +351,6 @@ close_all(bool aborted)
 	MemoryContextReset(check_cxt);
 }
 
-/* See plan.h. */
 void
 art_keychecks_close(void)
 {
@@ -612,7 +611,6 @@ take_triggers(EState *estate, ResultRelInfo *rri)
 	}
 }
 
-/* See plan.h. */
 void
 art_keychecks_take(QueryDesc *queryDesc)
 {
@@ -625,7 +623,6 @@ art_keychecks_take(QueryDesc *queryDesc)
 		take_triggers(estate, lfirst(lc));
 }
 
-/* See plan.h. */
 void
 art_keychecks_rest(QueryDesc *queryDesc)
 {
@@ -839,7 +836,6 @@ end_executor(QueryDesc *queryDesc)
 		standard_ExecutorEnd(queryDesc);
 }
 
-/* See plan.h. */
 void
 art_keychecks_install(void)
 {

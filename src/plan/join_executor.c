@@ -1079,7 +1079,6 @@ create_batched(CustomScan *cscan)
 	return (Node *) b;
 }
 
-/* See batched_join.h. */
 const CustomScanMethods art_batch_scan_methods = {
 	.CustomName = ART_BATCH_NAME,
 	.CreateCustomScanState = create_batched,

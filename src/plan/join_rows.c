@@ -23,7 +23,6 @@
 #define ART_ROWS_ROOM	((Size) 8 * 1024)	/* at first */
 #define ART_ROWS_MOST	((Size) 16 * 1024 * 1024)
 
-/* See batched_join.h. */
 void
 art_rows_init(ArtRows *r, TupleDesc desc, const AttrNumber *from, uint32 max)
 {
@@ -46,7 +45,6 @@ art_rows_init(ArtRows *r, TupleDesc desc, const AttrNumber *from, uint32 max)
 	}
 }
 
-/* See batched_join.h. */
 void
 art_rows_reset(ArtRows *r)
 {
@@ -113,7 +111,6 @@ copy_value(ArtRows *r, Datum value, int16 len)
 	return PointerGetDatum(to);
 }
 
-/* See batched_join.h. */
 bool
 art_rows_keep(ArtRows *r, TupleTableSlot *slot, bool must)
 {

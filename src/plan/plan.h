@@ -16,6 +16,11 @@
 
 struct PlannerInfo;
 struct IndexPath;
+
+/*
+ * amcostestimate, whose arguments and results these are.  Also notes paths that compare
+ * rows (art_rowcmp_met).
+ */
 extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 							double loop_count, Cost *startup, Cost *total,
 							Selectivity *selectivity, double *correlation,
@@ -25,6 +30,7 @@ extern void artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 extern bool art_planner_stats(Relation index, BlockNumber *pages,
 							  double *entries, int *height);
 
+/* amgettreeheight.  -1: the planner's facts are not to be had. */
 #if PG_VERSION_NUM >= 180000
 extern int	art_tree_height(Relation index);
 #endif
@@ -40,6 +46,11 @@ extern void art_btree_size(Relation index, const struct IndexOptInfo *info, doub
 
 /* ---- absent_index.c ---- */
 
+/*
+ * The planner is about to hide an index that is not READY.  True: it shall not, and *info
+ * has what may be guessed of the index.  Then "hypothetical" keeps core from looking into
+ * the index for its ends.
+ */
 extern bool art_plan_missed(struct IndexOptInfo *info, Relation index);
 
 /*
@@ -55,6 +66,7 @@ extern void art_plan_walk(const PlannedStmt *stmt, void (*visit) (struct Plan *p
 
 /* ---- planner_hooks.c ---- */
 
+/* Put the planner's hooks in; from _PG_init, in every process that loads the library. */
 extern void art_planner_install(void);
 
 /* The art operator class of the same name and input type as a btree one. */
@@ -86,6 +98,10 @@ extern void art_rowcmp_show(struct QueryDesc *queryDesc, int eflags);
 
 /* ---- on_conflict.c ---- */
 
+/*
+ * Put the executor's hooks in; from _PG_init, in every process that loads the library.
+ * From 18 on there is nothing to do.
+ */
 extern void art_executor_install(void);
 
 /* ---- foreign_key_check.c ---- */
@@ -106,6 +122,7 @@ extern void art_keychecks_install(void);
 
 /* ---- statement_hooks.c ---- */
 
+/* Put in the hooks of a statement's end.  Called once, when the library is preloaded. */
 extern void art_statement_install(void);
 
 #endif							/* ART_PLAN_H */

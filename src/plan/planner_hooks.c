@@ -300,7 +300,6 @@ unique_index_exists(List *indexoids, Oid family, Oid am)
 	return false;
 }
 
-/* See plan.h. */
 Oid
 art_opclass_twin(Oid btopclass, Oid artam)
 {
@@ -407,7 +406,6 @@ art_planner(Query *parse, ART_PLAN_PARAMETERS)
 	return plan;
 }
 
-/* Put the hooks in; from _PG_init, in every process that loads the library. */
 void
 art_planner_install(void)
 {

@@ -67,7 +67,6 @@ has_row(List *quals)
 	return false;
 }
 
-/* See plan.h. */
 void
 art_rowcmp_met(const struct IndexPath *path)
 {
@@ -168,7 +167,6 @@ take_node_apart(Plan *plan, void *arg)
 	rows_hidden |= IsA(plan, IndexOnlyScan);
 }
 
-/* See plan.h. */
 void
 art_rowcmp_take_apart(PlannedStmt *stmt)
 {
@@ -230,7 +228,6 @@ may_be_printed(const QueryDesc *queryDesc, int eflags)
 	return logged != NULL && strcmp(logged, "-1") != 0;
 }
 
-/* See plan.h. */
 void
 art_rowcmp_start(PlannedStmt *stmt)
 {
@@ -238,7 +235,6 @@ art_rowcmp_start(PlannedStmt *stmt)
 		art_plan_walk(stmt, take_node_apart, NULL);
 }
 
-/* See plan.h. */
 void
 art_rowcmp_show(QueryDesc *queryDesc, int eflags)
 {

@@ -420,7 +420,6 @@ art_planner_stats(Relation index, BlockNumber *pages, double *entries,
 
 #if PG_VERSION_NUM >= 180000
 
-/* amgettreeheight */
 int
 art_tree_height(Relation index)
 {

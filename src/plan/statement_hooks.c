@@ -125,7 +125,6 @@ art_executor_finish(QueryDesc *queryDesc)
 	PG_END_TRY();
 }
 
-/* Called once, when the library is preloaded. */
 void
 art_statement_install(void)
 {

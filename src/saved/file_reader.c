@@ -39,9 +39,6 @@ art_saved_pread(int fd, void *buf, uint64 len, uint64 off)
 	return true;
 }
 
-/*
- * See file_format.h.
- */
 int
 art_saved_open(const char *path, ArtSavedHeader *h, ArtSavedSection **table,
 			   const char **why)

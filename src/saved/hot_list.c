@@ -45,9 +45,6 @@ records_crc(const ArtHot *hot, int n)
 	return crc;
 }
 
-/*
- * Order of the records: by database and index.
- */
 int
 art_hot_cmp(const void *a, const void *b)
 {
@@ -61,11 +58,6 @@ art_hot_cmp(const void *a, const void *b)
 	return 0;
 }
 
-/*
- * Read the file into an array allocated in the current context, sorted; returns
- * the number of records.  Nothing that can be wrong with it is worth more than
- * a line in the log.
- */
 int
 art_hot_read(ArtHot **hot)
 {
@@ -122,11 +114,6 @@ art_hot_read(ArtHot **hot)
 	return n;
 }
 
-/*
- * Replace the file.  False, with a message of that level, when it could not
- * be written; the old one is still there then.  The records' padding must be
- * zeroed.
- */
 bool
 art_hot_write(const ArtHot *hot, int n, int elevel)
 {
@@ -158,10 +145,6 @@ art_hot_write(const ArtHot *hot, int n, int elevel)
 	return durable_rename(ART_HOT_TMP, ART_HOT_FILE, elevel) == 0;
 }
 
-/*
- * The record of an index in a sorted array, or NULL.  One whose file is
- * another by now (it was rebuilt since) still tells how it was used.
- */
 const ArtHot *
 art_hot_find(const ArtHot *hot, int n, Oid indexoid, const ArtLocator *loc)
 {

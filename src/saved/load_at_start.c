@@ -70,9 +70,6 @@ discard_loading(void)
 	pg_atomic_write_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 }
 
-/*
- * See saved.h.
- */
 void
 art_load_expire(void)
 {

@@ -27,7 +27,6 @@
 #include "core/ax.h"
 #include "key/key.h"
 
-/* See open_scan.h. */
 ArtRanges *
 art_scan_ranges(ArtScan *so, ArtBatch *b)
 {
@@ -39,7 +38,6 @@ art_scan_ranges(ArtScan *so, ArtBatch *b)
 	return b->ranges;
 }
 
-/* See open_scan.h. */
 void
 art_scan_ranges_free(ArtBatch *b)
 {
@@ -50,7 +48,6 @@ art_scan_ranges_free(ArtBatch *b)
 	pfree(b->ranges);
 }
 
-/* See open_scan.h. */
 void
 art_scan_goto_range(ArtScan *so, uint32 range)
 {
@@ -63,7 +60,6 @@ art_scan_goto_range(ArtScan *so, uint32 range)
 	art_scanplan_skip(&so->plan, so->cur.backward, range);
 }
 
-/* See open_scan.h. */
 void
 art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from)
 {
@@ -96,7 +92,6 @@ reverse(uint64 *tids, uint32 n)
 	}
 }
 
-/* See open_scan.h. */
 ax_status
 art_scan_copy_many(IndexScanDesc scan, bool backward)
 {

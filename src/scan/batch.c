@@ -10,7 +10,6 @@
 
 #define ART_KEYBUF_MAX		((uint32) 64 * 1024)
 
-/* See open_scan.h. */
 void
 art_scan_buffers(ArtScan *so, uint32 n, bool keys)
 {
@@ -38,7 +37,6 @@ art_scan_buffers(ArtScan *so, uint32 n, bool keys)
 	}
 }
 
-/* See open_scan.h. */
 const uint8 *
 art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 {

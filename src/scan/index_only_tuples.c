@@ -109,8 +109,6 @@ itup_fill(IndexScanDesc scan, const uint8 *keys, Size stride, const uint64 *tids
 }
 
 /*
- * See open_scan.h.
- *
  * Long: the same tuple, in three ways, the fastest first.
  */
 bool

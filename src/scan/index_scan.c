@@ -120,7 +120,6 @@ art_scan_ready(IndexScanDesc scan)
 	art_scan_private(scan);
 }
 
-/* See scan.h. */
 bool
 art_scan_is_private(IndexScanDesc scan)
 {

@@ -30,7 +30,6 @@
 #include "key/key.h"
 #include "scan/scan.h"
 
-/* See scan.h. */
 bool
 art_points_possible(IndexScanDesc scan)
 {
@@ -40,7 +39,6 @@ art_points_possible(IndexScanDesc scan)
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
 }
 
-/* See scan.h. */
 void
 art_points_begin(IndexScanDesc scan)
 {
@@ -55,7 +53,6 @@ art_points_begin(IndexScanDesc scan)
 	so->cur.several = false;
 }
 
-/* See scan.h. */
 ArtPoint
 art_points_add(IndexScanDesc scan, ScanKey keys, int nkeys)
 {
@@ -102,8 +99,6 @@ count_searches(IndexScanDesc scan, uint32 n, uint32 ntids)
 }
 
 /*
- * See scan.h.
- *
  * Epoch: enters and leaves (art_tree_lookup_many).
  */
 uint32
@@ -167,7 +162,6 @@ art_points_search(IndexScanDesc scan, uint32 from, const uint64 **tids, uint32 *
 	return done;
 }
 
-/* See scan.h. */
 void
 art_points_dead(IndexScanDesc scan, uint32 entry)
 {
@@ -180,7 +174,6 @@ art_points_dead(IndexScanDesc scan, uint32 entry)
 	art_scan_note_kill(scan);
 }
 
-/* See scan.h. */
 bool
 art_points_publish(IndexScanDesc scan, uint32 entry)
 {
@@ -190,7 +183,6 @@ art_points_publish(IndexScanDesc scan, uint32 entry)
 							  so->cur.delgen);
 }
 
-/* See scan.h. */
 void
 art_points_unpublish(IndexScanDesc scan)
 {
@@ -200,7 +192,6 @@ art_points_unpublish(IndexScanDesc scan)
 		art_hazard_clear(so->hazard);
 }
 
-/* See scan.h. */
 void
 art_points_values(IndexScanDesc scan, uint32 point, Datum *values, bool *isnull)
 {

@@ -38,7 +38,6 @@ note_at(ArtScan *so, int pos)
 	so->killed[so->nkilled++] = (uint32) pos;
 }
 
-/* See open_scan.h. */
 void
 art_scan_note_kill(IndexScanDesc scan)
 {
@@ -54,7 +53,6 @@ art_scan_note_kill(IndexScanDesc scan)
 		art_dead_flush();
 }
 
-/* See open_scan.h. */
 bool
 art_scan_known_dead(ArtScan *so, int pos)
 {
@@ -169,7 +167,6 @@ spare_last(ArtScan *so)
 	so->nkilled = n;
 }
 
-/* See open_scan.h. */
 void
 art_scan_kill(IndexScanDesc scan)
 {

@@ -19,10 +19,6 @@
 #include "area/area.h"
 #include "scan/scan.h"
 
-/*
- * The current batch is about to go, and the mark is in it: keep it.  The
- * current batch is then empty, between where the marked one began and ended.
- */
 void
 art_scan_leave_mark(ArtScan *so)
 {

@@ -359,6 +359,7 @@ art_scan_range(const ArtScan *so, uint32 i)
 	return so->cur.several ? so->cur.ranges->of[i] : 0;
 }
 
+/* Free the ranges of a batch's entries, if it has any. */
 extern void art_scan_ranges_free(ArtBatch *b);
 
 /* Remember in a batch where another one begins. */
@@ -395,12 +396,35 @@ extern void art_scan_kill(IndexScanDesc scan);
 extern void art_scan_ready(IndexScanDesc scan);
 
 /* ---- mark_restore.c ---- */
+
+/*
+ * The current batch is about to go, and the mark is in it: keep it.  The
+ * current batch is then empty, between where the marked one began and ended.
+ */
 extern void art_scan_leave_mark(ArtScan *so);
 
 /* ---- parallel_scan.c ---- */
+
+/* The shared part of a scan that has one. */
 extern ArtParallel *art_parallel(IndexScanDesc scan);
+
+/*
+ * Take the shared position, to fetch from there; waits while another process has it.
+ * False: nothing is left, or nothing for keys like ours.  On return the claim is held
+ * if so->claimed is set.
+ */
 extern bool art_scan_claim(IndexScanDesc scan, bool backward);
+
+/*
+ * A batch was fetched: the shared position is behind it, and the claim, which is held,
+ * is given up.
+ */
 extern void art_scan_publish(ArtScan *so);
+
+/*
+ * No other process is to find anything: what is left, if anything, is ours.  The claim,
+ * which is held, is given up for good.
+ */
 extern void art_scan_take_rest(ArtScan *so);
 
 #endif							/* ART_SCAN_OPEN_SCAN_H */

@@ -86,7 +86,6 @@ artinitparallelscan(void *target)
 	p->keylen = 0;
 }
 
-/* The shared part of a scan that has one. */
 ArtParallel *
 art_parallel(IndexScanDesc scan)
 {

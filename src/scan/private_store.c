@@ -150,9 +150,6 @@ key_behind(const ArtStore *s, const uint8 *key, uint32 len, const ax_bound *p)
 	return !p->after && len >= p->len;
 }
 
-/*
- * See scan.h.
- */
 int
 art_bound_cmp(const ArtKeyDesc *kd, const ax_bound *a, const ax_bound *b)
 {

@@ -15,11 +15,29 @@
 
 /* ---- index_scan.c ---- */
 
+/* ambeginscan.  The description of the keys is copied into the scan. */
 extern IndexScanDesc artbeginscan(Relation index, int nkeys, int norderbys);
+
+/*
+ * amrescan.  The keys are looked at when the first entry is fetched, since some callers
+ * change their arguments until then.  Removes what the last search found dead.
+ */
 extern void artrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 					  ScanKey orderbys, int norderbys);
+
+/*
+ * amgettuple: the next entry that way.  False: there is none.  Between two calls nothing
+ * of the structure is held.  ERROR: what an expression or a comparison raises.
+ */
 extern bool artgettuple(IndexScanDesc scan, ScanDirection dir);
+
+/*
+ * amgetbitmap: the TIDs of all entries into the bitmap, whose heap is visited under an
+ * MVCC snapshot.  Returns how many.
+ */
 extern int64 artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+
+/* amendscan: remove what was found dead, and free everything. */
 extern void artendscan(IndexScanDesc scan);
 
 /* Does it read the table, since there was no structure?  It then does so to its end. */
@@ -78,11 +96,15 @@ extern void art_points_values(IndexScanDesc scan, uint32 point, Datum *values,
 
 /* ---- mark_restore.c ---- */
 
+/* ammarkpos: mark the present entry. */
 extern void artmarkpos(IndexScanDesc scan);
+
+/* amrestrpos: the next entry is the one behind the mark, that way. */
 extern void artrestrpos(IndexScanDesc scan);
 
 /* ---- parallel_scan.c ---- */
 
+/* amestimateparallelscan: bytes of shared memory for a parallel scan. */
 #if PG_VERSION_NUM >= 180000
 extern Size artestimateparallelscan(Relation index, int nkeys, int norderbys);
 #elif PG_VERSION_NUM >= 170000
@@ -90,7 +112,14 @@ extern Size artestimateparallelscan(int nkeys, int norderbys);
 #else
 extern Size artestimateparallelscan(void);
 #endif
+
+/* aminitparallelscan: the leader makes that memory ready. */
 extern void artinitparallelscan(void *target);
+
+/*
+ * amparallelrescan: the leader, before the workers of another round are started.  Takes
+ * the spinlock.
+ */
 extern void artparallelrescan(IndexScanDesc scan);
 
 /* ---- private_store.c ---- */

@@ -250,8 +250,6 @@ report(const Judgement *j)
 }
 
 /*
- * See survive.h.
- *
  * Locks: takes the judge's lock, exclusive; others wait for it here.
  */
 void

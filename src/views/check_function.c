@@ -160,8 +160,6 @@ art_check_info(ArtCheck *c, ax_tree_info *info)
 }
 
 /*
- * See check.h.
- *
  * The number of entries must be the counters'.  Beside writers it can only be compared
  * when the counters stood still meanwhile.  Even then once is not enough to be certain.
  * A writer that has put its entry in may wait for a processor, and count it then.  A
@@ -322,8 +320,7 @@ art_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 }
 
 /*
- * See check.h.  Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees
- * it.
+ * Heap to index: as the first scan of CREATE INDEX CONCURRENTLY sees it.
  */
 void
 art_check_heap(ArtCheck *c, BlockNumber first, BlockNumber n)
@@ -493,7 +490,7 @@ art_check_entry(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid)
 }
 
 /*
- * See check.h.  Index to heap: entries in key order, against what our snapshot sees.
+ * Index to heap: entries in key order, against what our snapshot sees.
  */
 void
 art_check_entries(ArtCheck *c, ArtPass *w, TimestampTz until)
@@ -588,9 +585,6 @@ art_check_open(Oid indexoid, Relation *heap, Relation *index)
 						RelationGetRelationName(*index))));
 }
 
-/*
- * See check.h.
- */
 void
 art_check_begin(ArtCheck *c)
 {
@@ -605,9 +599,6 @@ art_check_begin(ArtCheck *c)
 	art_check_ready(c);
 }
 
-/*
- * See check.h.
- */
 void
 art_check_end(ArtCheck *c)
 {

@@ -237,7 +237,6 @@ try_pair(ArtCheck *c, const ArtBuf *a, const ArtBuf *b)
 						   shown(c, a), sign(again), shown(c, b)));
 }
 
-/* See check.h. */
 void
 art_check_disorder(ArtCheck *c, const uint8 *key, uint32 len)
 {

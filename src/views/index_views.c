@@ -57,8 +57,6 @@ refuse_other_am(Relation rel)
 }
 
 /*
- * See views.h.
- *
  * Locks: takes AccessShareLock on table and index, and leaves both held.
  */
 Relation

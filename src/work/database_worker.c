@@ -787,9 +787,6 @@ typedef struct Kept
 static const Kept *checking = NULL;	/* this process, now */
 static bool (*check_piece) (Relation index, uint64 gen, void **at, MemoryContext cxt) = NULL;
 
-/*
- * See work.h.
- */
 void
 art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at, MemoryContext cxt))
 {

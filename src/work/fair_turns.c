@@ -72,9 +72,6 @@ turn_since(TimestampTz since, TimestampTz now)
 	return since + ART_TURN * DeadlockTimeout * INT64CONST(1000) <= now;
 }
 
-/*
- * See work.h.
- */
 void
 art_turns_mark(ArtWork *work, int n, const ArtWorkerSlot *slots)
 {
@@ -97,9 +94,6 @@ art_turns_mark(ArtWork *work, int n, const ArtWorkerSlot *slots)
 	}
 }
 
-/*
- * See work.h.
- */
 int
 art_turns_next(const ArtWork *work, int n, const ArtWorkerSlot *slots, bool pressing)
 {
@@ -214,8 +208,6 @@ note_waiting(const ArtWork *work, int n, const ArtWorkerSlot *slots)
 }
 
 /*
- * See work.h.
- *
  * Locks: takes the chunk lock, shared.
  */
 bool

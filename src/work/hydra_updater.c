@@ -209,9 +209,6 @@ art_updater_main(Datum arg)
 
 /* ---- in the launcher ---- */
 
-/*
- * See work.h.
- */
 void
 art_updater_start(void)
 {

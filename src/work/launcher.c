@@ -148,9 +148,6 @@ work_cmp(const void *a, const void *b)
 }
 
 /*
- * Everything that a worker could do now in a database (InvalidOid: in all), in
- * order; an array in the current context.  For one owner, unless that is InvalidOid.
- *
  * Epoch: enters and leaves.
  * Locks: takes the partition locks, shared, one after the other.
  */
@@ -211,9 +208,6 @@ art_find_work(Oid db, Oid owner, ArtWork **work)
 }
 
 /*
- * Workers leave the structure alone for a while; wanted_no_more: nobody waits
- * for it any longer, either.
- *
  * Locks: takes the partition lock, exclusive.
  */
 void

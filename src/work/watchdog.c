@@ -251,8 +251,6 @@ compare(int i, const Now *w, bool wanted, int elapsed)
 }
 
 /*
- * See work.h.
- *
  * Locks: takes the chunk lock, shared, and of core's what in_the_way() says.
  */
 void

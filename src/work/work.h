@@ -12,6 +12,10 @@
 
 /* ---- launcher.c ---- */
 
+/*
+ * Override the settings that are meant for sessions, and would harm in the background.  In
+ * a worker, before the database's own settings are read.
+ */
 extern void art_background_settings(void);
 
 /*
@@ -39,7 +43,18 @@ typedef struct ArtWork
 
 extern void art_launcher_settings(void);	/* from _PG_init */
 extern void art_launcher_init(void);	/* the same, preloading */
+
+/*
+ * Everything that a worker could do now in a database (InvalidOid: in all), in order: an
+ * array in the current context.  For one owner, unless that is InvalidOid.  Returns how
+ * many there are.  Takes the partition locks, one after the other.
+ */
 extern int	art_find_work(Oid db, Oid owner, ArtWork **work);
+
+/*
+ * Workers leave the structure alone for so many milliseconds.  wanted_no_more: nobody
+ * waits for it any longer, either.  Takes the partition lock.
+ */
 extern void art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 						   bool wanted_no_more);
 
@@ -93,11 +108,39 @@ extern void art_updater_start(void);
 
 /* ---- worker_slots.c ---- */
 
+/*
+ * For the launcher: take a free slot, and *seq is its worker's number.  -1: there is none,
+ * the database is barred, or one was dropped since the launcher counted so many drops.
+ * Takes the chunk lock.
+ */
 extern int	art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq);
+
+/* The worker could not be started: free its slot.  Takes the chunk lock. */
 extern void art_worker_release(int slot, uint32 seq);
+
+/*
+ * In a new worker: take over the slot, and copy it.  False when it is another worker's by
+ * now, or its database is barred; what it was to do is then asked for again.  Takes the
+ * chunk lock.
+ */
 extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
+
+/*
+ * The worker exits: free its slot.  worked: it came to build.  Visits that it did not
+ * finish are asked for again.  Takes the chunk lock.
+ */
 extern void art_worker_detach(int slot, uint32 seq, bool worked);
+
+/*
+ * Say that this worker builds the index now (NULL: none).  False when another worker does
+ * already; a help is not exclusive.  Takes the chunk lock.
+ */
 extern bool art_worker_claim(int slot, const ArtWork *w);
+
+/*
+ * End the workers of a database, which is barred, and wait until they are gone: at most 20
+ * s, interruptible.  Takes the chunk lock; the caller holds no lock of the directory.
+ */
 extern void art_end_workers(Oid dboid);
 
 #endif							/* ART_WORK_H */

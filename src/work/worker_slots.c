@@ -89,9 +89,6 @@ art_end_workers(Oid dboid)
 /* ---- slots of workers ---- */
 
 /*
- * For the launcher: a free slot. -1 when there is none, the database is
- * barred, or one was dropped since it counted so many drops.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 int
@@ -123,8 +120,6 @@ art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq)
 }
 
 /*
- * The worker could not be started.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 void
@@ -137,9 +132,6 @@ art_worker_release(int slot, uint32 seq)
 }
 
 /*
- * In a new worker: take over the slot.  False when it is somebody else's by
- * now or its database is barred.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 bool
@@ -200,9 +192,6 @@ art_worker_detach(int slot, uint32 seq, bool worked)
 }
 
 /*
- * Say that this worker builds the index now (NULL: none).  False when another
- * does already; a help is not exclusive.
- *
  * Locks: takes the chunk lock, exclusive.
  */
 bool
