@@ -4,12 +4,12 @@
 \set outer :DBNAME
 CREATE DATABASE art_advise;
 \c art_advise
-CREATE SCHEMA artidx;
-CREATE EXTENSION artidx SCHEMA artidx;
+CREATE SCHEMA ext;
+CREATE EXTENSION artidx SCHEMA ext;
 SET client_min_messages = warning;
 
 -- where other extensions are not there, nothing is missing but their columns
-SELECT count(*) FROM artidx.artidx_advise();
+SELECT count(*) FROM ext.artidx_advise();
 
 -- indexes that are used, too large, and hardly used; all kinds of keys
 CREATE TABLE used (id bigint PRIMARY KEY, u uuid, c text COLLATE "en-x-icu", b text COLLATE "C", low int);
@@ -23,7 +23,13 @@ VACUUM ANALYZE used;
 CREATE TABLE unused (id bigint PRIMARY KEY);
 SELECT pg_stat_force_next_flush();
 SELECT indexrelid, verdict, reason, command, keys, kept, entries, scans, written, hot, page_images
-	FROM artidx.artidx_advise();
+	FROM ext.artidx_advise() ORDER BY indexrelid::text;
+-- the best come first
+SELECT bool_and(score <= before) AS falling FROM (
+	SELECT score, lag(score) OVER (PARTITION BY verdict ORDER BY n) AS before
+	FROM ext.artidx_advise() WITH ORDINALITY a (indrelid, indexrelid, verdict, score, share, reason, command, keys, kept, entries,
+		index_bytes, table_bytes, of_buffers, art_bytes, of_memory, scans, tuples, written, hot, page_images, lookup_ms, join_ms,
+		range_ms, insert_ms, wal_bytes, rebuild_ms, n)) a;
 -- and looked up, with which nothing but the scans changes
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -37,18 +43,18 @@ BEGIN
 END $$;
 SELECT pg_stat_force_next_flush();
 SELECT indexrelid, scans, tuples, lookup_ms > 1 AS lookups, join_ms, range_ms, score > lookup_ms AS more
-	FROM artidx.artidx_advise() WHERE indexrelid = 'used_pkey'::regclass;
+	FROM ext.artidx_advise() WHERE indexrelid = 'used_pkey'::regclass;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 -- the arithmetic is near to what the sample says
-SELECT a.indexrelid, a.art_bytes BETWEEN e.art_bytes * 0.6 AND e.art_bytes * 1.7 AS near
-	FROM artidx.artidx_advise() a JOIN artidx.artidx_estimate_database() e USING (indexrelid)
+SELECT a.indexrelid, a.art_bytes BETWEEN e.art_bytes * 0.5 AND e.art_bytes * 2 AS near
+	FROM ext.artidx_advise() a JOIN ext.artidx_estimate_database() e USING (indexrelid)
 	WHERE a.entries > 1000 ORDER BY 1;
 -- updates
 UPDATE used SET low = low WHERE id <= 5000;
 SELECT pg_stat_force_next_flush();
 SELECT hot >= 0 AND hot <= 1 AS share, insert_ms > 0 AS inserts, wal_bytes > 0 AS wal, rebuild_ms > 0 AS rebuild
-	FROM artidx.artidx_advise() WHERE indexrelid = 'used_u'::regclass;
+	FROM ext.artidx_advise() WHERE indexrelid = 'used_u'::regclass;
 
 -- what cannot be, on which versions
 CREATE TABLE ref (id int PRIMARY KEY, d int UNIQUE DEFERRABLE, EXCLUDE USING btree (d WITH =));
@@ -83,11 +89,12 @@ CREATE INDEX back_a ON back (a back_ops);
 CREATE OPERATOR CLASS forth_ops FOR TYPE int USING btree AS
 	OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 back_cmp(int, int);
 CREATE INDEX back_b ON back (b forth_ops);
+SELECT pg_stat_force_next_flush();
 VACUUM ANALYZE parts;
-SELECT indexrelid, verdict, keys, kept, entries FROM artidx.artidx_advise()
+SELECT indexrelid, verdict, keys, kept, entries FROM ext.artidx_advise()
 	WHERE reason IS NULL AND indrelid::text IN ('unlogged', 'back', 'others') ORDER BY indexrelid::text;
 -- until 18
-SELECT indexrelid, verdict, reason, entries FROM artidx.artidx_advise()
+SELECT indexrelid, verdict, reason, entries FROM ext.artidx_advise()
 	WHERE current_setting('server_version_num')::int < 180000 AND indexrelid::text IN ('ref_pkey', 'parts_pkey', 'mat_id', 'part1_own')
 	UNION ALL VALUES
 		('ref_pkey'::regclass, 'not possible', 'A foreign key references it, which until PostgreSQL 18 takes btree.', 0),
@@ -95,7 +102,7 @@ SELECT indexrelid, verdict, reason, entries FROM artidx.artidx_advise()
 		('mat_id', 'little used', 'REFRESH MATERIALIZED VIEW CONCURRENTLY wants a unique index of btree.', 0),
 		('part1_own', 'convert', 'INSERT with ON CONFLICT into the partitioned table does not reach this partition then.', 10000)
 	EXCEPT SELECT NULL, NULL, NULL, NULL ORDER BY 1;
-SELECT indexrelid, verdict, reason FROM artidx.artidx_advise()
+SELECT indexrelid, verdict, reason FROM ext.artidx_advise()
 	WHERE indexrelid::text IN ('back_a', 'bad_a', 'ref_d_key', 'ref_d_excl', 'temporary_pkey', 'parts_b') ORDER BY indexrelid::text;
 
 -- artidx_from_btree() refuses what has no command, for the same reason, and nothing else
@@ -104,7 +111,7 @@ DECLARE
 	why text;
 BEGIN
 	BEGIN
-		EXECUTE coalesce(command, format('CALL artidx.artidx_from_btree(%L)', index));
+		EXECUTE coalesce(command, format('CALL ext.artidx_from_btree(%L)', index));
 		RAISE 'done' USING ERRCODE = 'AR001';
 	EXCEPTION
 		WHEN SQLSTATE 'AR001' THEN RETURN 'done';
@@ -114,14 +121,14 @@ BEGIN
 	END;
 END $$;
 SELECT count(*) > 15 AS many, count(*) FILTER (WHERE command IS NULL) > 0 AS some
-	FROM artidx.artidx_advise();
-SELECT indexrelid, reason, said FROM artidx.artidx_advise() a, LATERAL said(command, indexrelid) said
+	FROM ext.artidx_advise();
+SELECT indexrelid, reason, said FROM ext.artidx_advise() a, LATERAL said(command, indexrelid) said
 	WHERE (said = 'done') <> (command IS NOT NULL)
 		OR (command IS NULL AND said <> reason AND said !~ 'has an operator class that access method "art" does not have');
 
 -- it takes no lock that a reader of catalogs has not, and keeps none of the tables
 BEGIN;
-SELECT count(*) > 0 AS told FROM artidx.artidx_advise();
+SELECT count(*) > 0 AS told FROM ext.artidx_advise();
 SELECT DISTINCT mode FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation';
 SELECT relation::regclass FROM pg_locks WHERE pid = pg_backend_pid() AND relation >= 16384 AND relation::regclass::text !~ 'artidx|pg_';
 COMMIT;
@@ -129,20 +136,20 @@ COMMIT;
 -- who sees what
 CREATE ROLE advise_plain;
 CREATE ROLE advise_monitor IN ROLE pg_monitor;
-GRANT USAGE ON SCHEMA artidx TO advise_plain, advise_monitor;
+GRANT USAGE ON SCHEMA ext TO advise_plain, advise_monitor;
 GRANT SELECT (id) ON unused TO advise_plain;
 SET ROLE advise_plain;
-SELECT indexrelid, verdict FROM artidx.artidx_advise();
+SELECT indexrelid, verdict FROM ext.artidx_advise();
 SET ROLE advise_monitor;
-SELECT count(*) > 15 AS all FROM artidx.artidx_advise();
+SELECT count(*) > 15 AS all FROM ext.artidx_advise();
 RESET ROLE;
-REVOKE ALL ON SCHEMA artidx FROM advise_plain, advise_monitor;
+REVOKE ALL ON SCHEMA ext FROM advise_plain, advise_monitor;
 REVOKE ALL (id) ON unused FROM advise_plain;
 DROP ROLE advise_plain, advise_monitor;
 
 -- an index that does not fit
 UPDATE pg_class SET reltuples = 1e9, relpages = 2 WHERE oid = 'used_u'::regclass;
-SELECT indexrelid, verdict, reason, command FROM artidx.artidx_advise() WHERE indexrelid = 'used_u'::regclass;
+SELECT indexrelid, verdict, reason, command FROM ext.artidx_advise() WHERE indexrelid = 'used_u'::regclass;
 
 \c :outer
 DROP DATABASE art_advise;

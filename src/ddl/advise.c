@@ -60,6 +60,7 @@ enum
 	ADVISE_KEYS,
 	ADVISE_COMPARED,
 	ADVISE_KEY_BYTES,
+	ADVISE_FIRST_BYTES,
 	ADVISE_KEY_VALUES,
 	ADVISE_CORRELATION,
 	ADVISE_ENTRIES,
@@ -74,13 +75,14 @@ enum
 /* What ANALYZE knows of the keys. */
 typedef struct KeyFacts
 {
-	double		bytes;			/* of a key, on the average */
+	double		bytes;			/* of a key, on the average, with INCLUDE columns */
+	double		first;			/* ... of its first column */
 	double		values;			/* different ones; 0: unknown */
 	double		correlation;	/* of the first column with the heap's order, 0 to 1 */
 } KeyFacts;
 
 /*
- * The facts of one column are added.  An expression's are those of the index.
+ * The facts of one column, perhaps an INCLUDE column, are added.  An expression's are those of the index.
  *
  * Long: what is known and what is not, of three numbers.
  */
@@ -105,10 +107,10 @@ add_column(Relation heap, Relation index, const ArtKeyDesc *kd, int i, double ro
 
 		if (bytes == 0)
 			bytes = stats->stawidth;
-		if (values > 0 && facts->values > 0)
-			facts->values *= values;
-		else if (i == 0)
+		if (i == 0)
 			facts->values = values;
+		else if (i < kd->natts)
+			facts->values *= values;
 		if (i == 0 && get_attstatsslot(&slot, tup, STATISTIC_KIND_CORRELATION, InvalidOid,
 									   ATTSTATSSLOT_NUMBERS))
 		{
@@ -118,11 +120,14 @@ add_column(Relation heap, Relation index, const ArtKeyDesc *kd, int i, double ro
 		}
 		ReleaseSysCache(tup);
 	}
-	else
+	else if (i < kd->natts)
 		facts->values = 0;
 	if (bytes == 0)
 		bytes = get_typavgwidth(att->atttypid, att->atttypmod);
-	facts->bytes += bytes;
+	/* a mark stands before each column */
+	facts->bytes += bytes + 1;
+	if (i == 0)
+		facts->first = facts->bytes;
 }
 
 /*
@@ -276,7 +281,7 @@ artidx_advise_stats(PG_FUNCTION_ARGS)
 		KeyFacts	facts = {0};
 		double		rows = heap->rd_rel->reltuples > 0 ? heap->rd_rel->reltuples : 0;
 
-		for (int i = 0; i < kd->natts; i++)
+		for (int i = 0; i < kd->nall; i++)
 			add_column(heap, index, kd, i, rows, &facts);
 		memset(nulls, false, sizeof(nulls));
 		nulls[ADVISE_OBSTACLE] = why == NULL;
@@ -288,6 +293,7 @@ artidx_advise_stats(PG_FUNCTION_ARGS)
 		values[ADVISE_KEYS] = CStringGetTextDatum(key_types(index, kd));
 		values[ADVISE_COMPARED] = BoolGetDatum(kd->compared);
 		values[ADVISE_KEY_BYTES] = Float8GetDatum(facts.bytes);
+		values[ADVISE_FIRST_BYTES] = Float8GetDatum(facts.first);
 		values[ADVISE_KEY_VALUES] = Float8GetDatum(facts.values);
 		values[ADVISE_CORRELATION] = Float8GetDatum(facts.correlation);
 		values[ADVISE_ENTRIES] = Float8GetDatum(entries_of(index, facts.bytes, bytes));

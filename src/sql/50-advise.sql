@@ -8,8 +8,8 @@
 CREATE FUNCTION artidx_advise_stats(
 	index oid,
 	OUT obstacle text, OUT remark text, OUT keys text, OUT compared boolean,
-	OUT key_bytes float8, OUT key_values float8, OUT correlation float8,
-	OUT entries float8, OUT index_bytes bigint, OUT table_bytes bigint)
+	OUT key_bytes float8, OUT first_bytes float8, OUT key_values float8,
+	OUT correlation float8, OUT entries float8, OUT index_bytes bigint, OUT table_bytes bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'artidx_advise_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
@@ -114,12 +114,15 @@ BEGIN ATOMIC
 			   CASE WHEN f.key_values > 10::pg_catalog.float8
 					THEN 0.155::pg_catalog.float8 * pg_catalog.log(f.key_values) - 0.085::pg_catalog.float8
 					ELSE 0.07::pg_catalog.float8 END AS gain,
+			   -- comparing short keys is what takes the time, with art, too
+			   CASE WHEN f.compared AND f.key_bytes < 100::pg_catalog.float8
+					THEN f.key_bytes / 100::pg_catalog.float8 ELSE 1::pg_catalog.float8 END AS longer,
 			   -- pages that random keys come to
 			   CASE WHEN f.key_values < f.index_bytes::pg_catalog.float8 / 8192::pg_catalog.float8 THEN f.key_values
 					ELSE f.index_bytes::pg_catalog.float8 / 8192::pg_catalog.float8 END * f.random AS pages
 		FROM (
 			SELECT p.root, p.part, p.tab, p.kind, s.obstacle, s.remark, s.keys, s.compared,
-				   s.key_bytes, s.index_bytes, s.table_bytes, s.entries, j.joined,
+				   s.key_bytes, s.first_bytes, s.index_bytes, s.table_bytes, s.entries, j.joined,
 				   CASE WHEN s.key_values > 0::pg_catalog.float8 AND s.key_values < s.entries
 						THEN s.key_values ELSE s.entries END AS key_values,
 				   1::pg_catalog.float8 - s.correlation AS random,
@@ -142,15 +145,15 @@ BEGIN ATOMIC
 				LATERAL artidx_advise_stats(p.part) s) f),
 	artidx_expected AS (
 		SELECT f.*,
-			   f.scans * (1::pg_catalog.float8 - f.joined) * f.gain * 2299::pg_catalog.float8 AS lookup_ns,
-			   f.scans * f.joined * f.gain
+			   f.scans * (1::pg_catalog.float8 - f.joined) * f.gain * f.longer * 2299::pg_catalog.float8 AS lookup_ns,
+			   f.scans * f.joined * f.gain * f.longer
 			   * CASE WHEN f.compared THEN 2299::pg_catalog.float8 ELSE 3469::pg_catalog.float8 END AS join_ns,
 			   -- what follows the first row of a scan, with the row of the table and without
 			   CASE WHEN f.compared OR f.tuples <= f.scans THEN 0::pg_catalog.float8
 					ELSE (f.tuples - f.scans) *
 						(35.1::pg_catalog.float8 - 78.3::pg_catalog.float8 * f.random * f.fetched / f.tuples) END AS range_ns,
-			   f.written * f.gain *
-			   (811::pg_catalog.float8 + 2834::pg_catalog.float8 * f.random) AS insert_ns,
+			   f.written * f.gain * (811::pg_catalog.float8 + 2834::pg_catalog.float8 * f.random)
+			   * CASE WHEN f.compared THEN 0.7::pg_catalog.float8 ELSE 1::pg_catalog.float8 END AS insert_ns,
 			   CASE WHEN f.kind <> 'p' THEN 0::pg_catalog.float8
 					WHEN v.images AND f.pages > 0::pg_catalog.float8
 					-- each of those pages once between two checkpoints
@@ -161,8 +164,10 @@ BEGIN ATOMIC
 					ELSE 97::pg_catalog.float8 * f.written
 					END AS wal,
 			   CASE WHEN f.compared THEN f.entries * (f.key_bytes + 10::pg_catalog.float8) / 0.85::pg_catalog.float8
-					ELSE f.entries * 6.4::pg_catalog.float8 + f.key_values * (f.key_bytes + 6.8::pg_catalog.float8)
-						* (0.14::pg_catalog.float8 + 0.86::pg_catalog.float8 * f.random) END
+					-- keys in the order of the table share most of their first column's bytes
+					ELSE f.entries * 6.4::pg_catalog.float8 + f.key_values * (f.key_bytes - f.first_bytes
+						+ (f.first_bytes + 5.8::pg_catalog.float8)
+						* (0.14::pg_catalog.float8 + 0.86::pg_catalog.float8 * f.random)) END
 			   + 4096::pg_catalog.float8 AS art,
 			   f.entries * (126::pg_catalog.float8 + f.random * 44::pg_catalog.float8
 				+ CASE WHEN f.key_bytes > 8::pg_catalog.float8 THEN 90::pg_catalog.float8 ELSE 0::pg_catalog.float8 END) AS rebuild_ns
