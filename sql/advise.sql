@@ -12,13 +12,13 @@ SET client_min_messages = warning;
 SELECT count(*) FROM ext.artidx_advise();
 
 -- indexes that are used, too large, and hardly used; all kinds of keys
-CREATE TABLE used (id bigint PRIMARY KEY, u uuid, c text COLLATE "en-x-icu", b text COLLATE "C", low int);
+CREATE TABLE used (id bigint PRIMARY KEY, u uuid, c int[], b text COLLATE "C", low int);
 CREATE INDEX used_u ON used (u);
 CREATE INDEX used_c ON used (c);
 CREATE INDEX used_b ON used (b, low DESC) INCLUDE (id);
 CREATE INDEX used_part ON used (low) WHERE id % 100 = 0;
 CREATE INDEX used_expr ON used ((id + low), lower(b));
-INSERT INTO used SELECT i, md5(i::text)::uuid, 'c' || i, 'b' || i, i % 10 FROM generate_series(1, 20000) i;
+INSERT INTO used SELECT i, md5(i::text)::uuid, ARRAY[i], 'b' || i, i % 10 FROM generate_series(1, 20000) i;
 VACUUM ANALYZE used;
 CREATE TABLE unused (id bigint PRIMARY KEY);
 SELECT pg_stat_force_next_flush();
@@ -140,7 +140,10 @@ GRANT USAGE ON SCHEMA ext TO advise_plain, advise_monitor;
 GRANT SELECT (id) ON unused TO advise_plain;
 SET ROLE advise_plain;
 SELECT indexrelid, verdict FROM ext.artidx_advise();
+-- what ANALYZE found in others' tables is not told
+SELECT keys, key_values, correlation FROM ext.artidx_advise_stats((SELECT oid FROM pg_class WHERE relname = 'used_pkey'));
 SET ROLE advise_monitor;
+SELECT keys, key_values, correlation FROM ext.artidx_advise_stats((SELECT oid FROM pg_class WHERE relname = 'used_pkey'));
 SELECT count(*) > 15 AS all FROM ext.artidx_advise();
 RESET ROLE;
 REVOKE ALL ON SCHEMA ext FROM advise_plain, advise_monitor;

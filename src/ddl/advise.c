@@ -1,11 +1,10 @@
 /*
  * advise.c
- *	  What artidx_advise() asks of one btree index and SQL does not tell: what forbids
- *	  art, how it would keep the keys, what ANALYZE knows of them, sizes.
+ *	  For artidx_advise(): all that SQL does not tell of a btree index, of the server, and
+ *	  of other extensions.
  *
- * What forbids it is what artidx_from_btree() refuses, by the same functions.  Nothing
- * is read but catalogs, and nothing is waited for: an index that somebody has locked
- * is told as such.
+ * The obstacles are those that artidx_from_btree() refuses, by the same functions.  This file
+ * reads catalogs only, and waits for nothing: it tells that somebody has locked an index.
  *
  * src/README.md: Advice
  */
@@ -21,6 +20,7 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
@@ -34,11 +34,13 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
+#include "utils/rls.h"
 #include "utils/syscache.h"
 
 #include "area/area.h"
@@ -72,7 +74,7 @@ enum
 /* So much of the last WAL is looked through for full-page images. */
 #define ADVISE_WAL_BYTES	((XLogRecPtr) 4 * 1024 * 1024)
 
-/* What ANALYZE knows of the keys. */
+/* The keys, as ANALYZE knows them. */
 typedef struct KeyFacts
 {
 	double		bytes;			/* of a key, on the average, with INCLUDE columns */
@@ -80,6 +82,21 @@ typedef struct KeyFacts
 	double		values;			/* different ones; 0: unknown */
 	double		correlation;	/* of the first column with the heap's order, 0 to 1 */
 } KeyFacts;
+
+/*
+ * May the current user know what ANALYZE found in a column?  0: an expression.  As in
+ * pg_stats; and whoever may read all statistics, for no value is among these.
+ */
+static bool
+may_know(Oid relid, AttrNumber attno)
+{
+	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
+		return true;
+	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		(attno > 0 && pg_attribute_aclcheck(relid, attno, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
+}
 
 /*
  * The facts of one column, perhaps an INCLUDE column, are added.  An expression's are those of the index.
@@ -92,9 +109,9 @@ add_column(Relation heap, Relation index, const ArtKeyDesc *kd, int i, double ro
 {
 	AttrNumber	attno = index->rd_index->indkey.values[i];
 	Oid			relid = attno != 0 ? RelationGetRelid(heap) : RelationGetRelid(index);
-	HeapTuple	tup = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(relid),
-									  Int16GetDatum(attno != 0 ? attno : i + 1),
-									  BoolGetDatum(false));
+	HeapTuple	tup = !may_know(RelationGetRelid(heap), attno) ? NULL :
+		SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(relid),
+						Int16GetDatum(attno != 0 ? attno : i + 1), BoolGetDatum(false));
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
 	double		bytes = kd->cols[i].width;
 	AttStatsSlot slot;
@@ -176,7 +193,7 @@ entries_of(Relation index, double key_bytes, int64 bytes)
 }
 
 /*
- * What forbids art: a sentence, or NULL.
+ * The reason why the index cannot be of art: a sentence, or NULL.
  */
 static const char *
 obstacle(Relation heap, Relation index, Oid amoid)
@@ -194,7 +211,7 @@ obstacle(Relation heap, Relation index, Oid amoid)
 }
 
 /*
- * What one should know before: sentences, or NULL.
+ * Sentences that one should read before a conversion, or NULL.
  */
 static const char *
 remark(Relation heap, Relation index)
@@ -313,7 +330,7 @@ artidx_advise_stats(PG_FUNCTION_ARGS)
 /* ---- of the server, and of other extensions ---- */
 
 /*
- * artidx_advise_checkpoint_stats()
+ * artidx_advise_checkpoint_stats(): how many there were since the statistics began.
  */
 Datum
 artidx_advise_checkpoint_stats(PG_FUNCTION_ARGS)

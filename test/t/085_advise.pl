@@ -69,9 +69,11 @@ join_it();
 my ($verdict, $reason, $scans, $lookup, $join, $images) = split /\|/, advice();
 is("$verdict $reason $scans $join", 'convert  2000 true', 'with pg_stat_statements the scans of one statement are a join');
 cmp_ok($images, '>=', 1, "and pg_walinspect tells page images: $images");
+is((split /\|/, advice('watcher'))[4], 'false', 'whoever may not use its schema is not told');
+$node->safe_psql('postgres', 'GRANT USAGE ON SCHEMA "Else where" TO watcher');
 is((split /\|/, advice('watcher'))[4], 'true', 'a member of pg_monitor is told of the join');
 is((split /\|/, advice('watcher'))[5], 'unknown', 'but not of the images, for which pg_walinspect wants more');
-$node->safe_psql('postgres', 'GRANT pg_read_server_files TO watcher; GRANT USAGE ON SCHEMA "Else where" TO watcher');
+$node->safe_psql('postgres', 'GRANT pg_read_server_files TO watcher');
 is((split /\|/, advice('watcher'))[5], $images, 'with that, of those, too');
 
 # ---- nothing is waited for ----
