@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -204,8 +206,8 @@ obstacle(Relation heap, Relation index, Oid amoid)
 	for (int i = 0; why == NULL && i < classes->dim1; i++)
 	{
 		if (!art_could_mirror(classes->values[i], amoid))
-			why = psprintf("Operator class %s has no like of access method \"%s\", whose name for it is taken; artidx_mirror_opclass makes one in another schema.",
-						   NameListToQuotedString(art_opclass_name(classes->values[i])), ART_AM_NAME);
+			why = psprintf("Access method \"%s\" has something else by the name of operator class %s. CREATE INDEX may name one that artidx_mirror_opclass makes in another schema.",
+						   ART_AM_NAME, NameListToQuotedString(art_opclass_name(classes->values[i])));
 	}
 	return why;
 }
