@@ -667,4 +667,13 @@ art_pruned(XLogReaderState *record, ArtPruned *p)
 #endif
 }
 
+/* 17 gave the counters of checkpoints other names. */
+#if PG_VERSION_NUM >= 170000
+#define ART_CHECKPOINTS_TIMED(stats)		((stats)->num_timed)
+#define ART_CHECKPOINTS_REQUESTED(stats)	((stats)->num_requested)
+#else
+#define ART_CHECKPOINTS_TIMED(stats)		((stats)->timed_checkpoints)
+#define ART_CHECKPOINTS_REQUESTED(stats)	((stats)->requested_checkpoints)
+#endif
+
 #endif							/* ART_COMPAT_H */

@@ -83,7 +83,6 @@ typedef struct Found
 	Oid			indexoid;
 	Oid			heapoid;
 	char		relkind;
-	bool		temporary;
 	bool		ispart;			/* of a partitioned index */
 	bool		lockless;		/* can be made again beside writers */
 } Found;
@@ -171,6 +170,14 @@ check_owner(Oid heapoid, Oid indexoid)
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(indexoid));
 }
 
+/* See ddl.h. */
+bool
+art_converts_beside_writers(Relation index)
+{
+	return index->rd_rel->relpersistence != RELPERSISTENCE_TEMP &&
+		index->rd_index->indimmediate && !index->rd_index->indisexclusion;
+}
+
 /*
  * Find the index and lock its table, which may be another's by then.  False, with
  * no lock, if it has gone or is not of the access method any more, and that is not
@@ -239,7 +246,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 	if (c->to != BTREE_AM_OID)
 	{
 		art_require_preload(index);
-		art_check_replaceable(heap, index, c->to);
+		art_check_replaceable(heap, index);
 	}
 	if (art_remaking_statement(heap, index, c->to) == NULL)
 		ereport(ERROR,
@@ -257,10 +264,8 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 						RelationGetRelationName(index)),
 				 errhint("Commit the transaction first.")));
 
-	found->temporary = index->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
 	found->ispart = index->rd_rel->relispartition;
-	found->lockless = !found->temporary && index->rd_index->indimmediate &&
-		!index->rd_index->indisexclusion;
+	found->lockless = art_converts_beside_writers(index);
 	c->name = MemoryContextStrdup(c->cxt, RelationGetRelationName(index));
 	c->sql_name = MemoryContextStrdup(c->cxt, art_sql_name(indexoid));
 	index_close(index, NoLock);

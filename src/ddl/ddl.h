@@ -27,8 +27,12 @@ extern bool art_replace_applies(Node *stmt);
 /* Change the statement, a copy of which is the caller's, as the settings say. */
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 
-/* ERROR unless the index, of btree, could be one of art. */
-extern void art_check_replaceable(Relation heap, Relation index, Oid amoid);
+/*
+ * Why the index, of btree, cannot be one of art: a sentence, or NULL.  "lockmode" is what
+ * partitions are locked with, perhaps NoLock.  And the ERROR for it.
+ */
+extern const char *art_why_not(Relation heap, Relation index, LOCKMODE lockmode);
+extern void art_check_replaceable(Relation heap, Relation index);
 
 /* A table that is being created, by its name where such keys of it are to stay btree, or else NULL. */
 typedef struct ArtNewTable
@@ -97,7 +101,15 @@ extern bool art_table_subscribed(Oid relid);
  */
 extern void art_explain(MemoryContext context, Node *stmt);
 
+/* ---- convert_calls.c ---- */
+
+/* Can the index be made again while its table is written? */
+extern bool art_converts_beside_writers(Relation index);
+
 /* ---- remake_as_btree.c ---- */
+
+/* The operator classes of the open index's key columns. */
+extern oidvector *art_index_classes(Relation index);
 
 /* Does art, or btree, have such a storage parameter, and mean the same by it? */
 extern bool art_option_fits(const char *name, Oid am);
@@ -209,6 +221,9 @@ extern Oid	art_same_opclass(Oid opclass, Oid amoid);
  * Locks: on the class of btree, to the end of the transaction, if one is made.
  */
 extern Oid	art_mirror(Oid opclass, Oid amoid, bool missing_ok);
+
+/* Is it there, or could it be made?  Makes nothing. */
+extern bool art_could_mirror(Oid opclass, Oid amoid);
 
 /*
  * A statement makes an operator class of art, perhaps one that a dump has.  Before

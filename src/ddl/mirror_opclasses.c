@@ -291,6 +291,19 @@ make_mirror(const Original *o, Oid am)
 	return mirror;
 }
 
+bool
+art_could_mirror(Oid opclass, Oid amoid)
+{
+	Original	orig;
+
+	if (OidIsValid(art_same_opclass(opclass, amoid)))
+		return true;
+	if (!SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(opclass)))
+		return false;
+	read_original(opclass, InvalidOid, amoid, &orig);
+	return may_mirror(&orig, amoid, DEBUG1);
+}
+
 Oid
 art_mirror(Oid opclass, Oid amoid, bool missing_ok)
 {

@@ -74,9 +74,9 @@ collation_name(Oid collation)
 
 /* ---- one index ---- */
 
-/* The operator classes of its keys. */
-static oidvector *
-index_classes(Relation index)
+/* See ddl.h. */
+oidvector *
+art_index_classes(Relation index)
 {
 	bool		isnull;
 	Datum		d = SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
@@ -110,7 +110,7 @@ art_fitting_options(Datum reloptions, Oid am)
 IndexStmt *
 art_remaking_statement(Relation heap, Relation index, Oid am)
 {
-	oidvector  *classes = index_classes(index);
+	oidvector  *classes = art_index_classes(index);
 	AttrMap    *map = make_attrmap(RelationGetDescr(heap)->natts);
 	IndexStmt  *stmt;
 	ListCell   *lc;
@@ -195,7 +195,7 @@ copy_targets(Relation index, Oid newoid)
 void
 art_remade(Relation index, Oid newoid, Oid am)
 {
-	oidvector  *classes = index_classes(index);
+	oidvector  *classes = art_index_classes(index);
 
 	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
 	{

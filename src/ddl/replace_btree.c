@@ -363,26 +363,33 @@ options_suit(List *options)
 	return true;
 }
 
-void
-art_check_replaceable(Relation heap, Relation index, Oid amoid)
+const char *
+art_why_not(Relation heap, Relation index, LOCKMODE lockmode)
 {
 	Oid			relid = RelationGetRelid(heap);
-	const char *why = NULL;
 
 	if (!table_takes_art(relid) ||
 		(heap->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
-		 !partitions_take_art(relid, AccessShareLock)))
-		why = "The table, or a partition of it, is not one that art indexes.";
-	else if (ART_OLD_SNAPSHOT_IN_USE())
-		why = "\"old_snapshot_threshold\" is set.";
-	else if (!CORE_KNOWS_EQUALITY && get_index_ref_constraints(RelationGetRelid(index)) != NIL)
-		why = "A foreign key references it, which until PostgreSQL 18 takes btree.";
-	else if (!CORE_KNOWS_EQUALITY && index->rd_index->indisunique &&
-			 heap->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		why = "It is a unique index of a partitioned table, which until PostgreSQL 18 is of btree.";
-	else if (SUBSCRIBER_WANTS_BTREE && art_table_subscribed(relid) &&
-			 (index->rd_index->indisprimary || index->rd_index->indisreplident))
-		why = "A subscription writes the table, and by this index finds its rows, which on PostgreSQL 17 takes btree.";
+		 !partitions_take_art(relid, lockmode)))
+		return "The table, or a partition of it, is not one that art indexes.";
+	if (ART_OLD_SNAPSHOT_IN_USE())
+		return "\"old_snapshot_threshold\" is set.";
+	if (!CORE_KNOWS_EQUALITY && get_index_ref_constraints(RelationGetRelid(index)) != NIL)
+		return "A foreign key references it, which until PostgreSQL 18 takes btree.";
+	if (!CORE_KNOWS_EQUALITY && index->rd_index->indisunique &&
+		heap->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return "It is a unique index of a partitioned table, which until PostgreSQL 18 is of btree.";
+	if (SUBSCRIBER_WANTS_BTREE && art_table_subscribed(relid) &&
+		(index->rd_index->indisprimary || index->rd_index->indisreplident))
+		return "A subscription writes the table, and by this index finds its rows, which on PostgreSQL 17 takes btree.";
+	return NULL;
+}
+
+void
+art_check_replaceable(Relation heap, Relation index)
+{
+	const char *why = art_why_not(heap, index, AccessShareLock);
+
 	if (why != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
