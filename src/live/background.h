@@ -94,7 +94,10 @@ extern void art_define_worker(struct BackgroundWorker *worker, const char *name,
  */
 extern bool art_register_worker(struct BackgroundWorker *worker);
 
-/* Make the launcher look at the directory now.  Does nothing if there is none. */
+/*
+ * Make the launcher look at the directory now.  Does nothing if there is none.  The library
+ * is preloaded.
+ */
 extern void art_launcher_wake(void);
 
 /*

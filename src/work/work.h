@@ -120,7 +120,7 @@ extern void art_worker_release(int slot, uint32 seq);
 
 /*
  * In a new worker: take over the slot, and copy it.  False when it is another worker's by
- * now, or its database is barred; what it was to do is then asked for again.  Takes the
+ * now, or its database is barred; visits to a barred one are asked for again.  Takes the
  * chunk lock.
  */
 extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
