@@ -82,8 +82,16 @@ $node->stop;
 	my $conf = `bash -c '. "$lib"; art_elision_conf'`;
 	my $other = PostgreSQL::Test::Cluster->new('other');
 	$other->init;
-	$other->append_conf('postgresql.conf', "shared_preload_libraries = 'artidx'\n$conf");
+	$other->append_conf('postgresql.conf', "shared_preload_libraries = 'artidx'\n");
 	$other->start;
+	my %documented = slurp_file(dirname(__FILE__) . '/../../doc/options.md') =~ /^\| `(artidx\.\w+)` \| (\S*) ?\|/mg;
+	delete $documented{'artidx.huge_pages_status'};	# a state
+	my %default = map { split /=/ } split /\n/,
+	  $other->safe_psql('postgres', "SELECT name || '=' || current_setting(name) FROM pg_settings WHERE name LIKE 'artidx.%' AND context <> 'internal'");
+	is_deeply(\%default, \%documented, 'the defaults are those of doc/options.md');
+
+	$other->append_conf('postgresql.conf', $conf);
+	$other->restart;
 	is($other->safe_psql('postgres', $show), 'off|software', 'and those of the others');
 	$other->stop;
 }
