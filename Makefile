@@ -17,6 +17,9 @@
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
 #   make soak                      the stress tests, longer
 #   make fresh                     README's commands in fresh Debian systems
+#   make deb                       Debian packages, into build-deb (OUT=directory)
+#   make dist                      the archive for PGXN, into build-dist (OUT=directory)
+#   make packages                  those built, installed, upgraded and removed in fresh Debian systems
 #   make applications              the examples of doc/applications.md, and its tools
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
@@ -193,7 +196,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill,107_rows
 
-.PHONY: test soak applications fresh check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -208,6 +211,17 @@ applications:
 # PARTS (not those of make test), SCALE, ARTIDX_CACHE; as root
 fresh:
 	PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/fresh.sh
+
+# OUT, VERSIONS, DEB_VERSION, LINTIAN; see packaging/deb.sh
+deb:
+	bash packaging/deb.sh
+
+dist:
+	bash packaging/dist.sh
+
+# SUITES (bookworm), OUT, ARTIDX_CACHE; as root
+packages:
+	bash test/packages.sh $(SUITES)
 
 check-rtm:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh

@@ -25,32 +25,8 @@ passed=0
 failed=0
 why=$(art_roots_possible)
 [ -z "$why" ] || art_die "$why"
-# The sources of bookworm that the machine's apt knows, security among them, or
-# else the main archive alone.
-sources()
-{
-	apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-		grep -E ' bookworm(-security|-updates)? main$' | sort -u
-}
-
-base=$ARTIDX_CACHE/bookworm
-mkdir -p "$ARTIDX_CACHE" || art_die "cannot write in $ARTIDX_CACHE"
-# one at a time: test/matrix.sh may run beside it, and use apt, too
-exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock"
-flock "$ROOT_LOCK"
-command -v debootstrap >/dev/null 2>&1 || { art_apt update; art_apt install debootstrap; }
-if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
-	art_say "a minimal Debian 12, into $base"
-	rm -rf --one-file-system "$base" "$base.new"
-	mapfile -t lines < <(sources)
-	[ ${#lines[@]} -gt 0 ] || lines=("deb $(art_mirror) bookworm main")
-	{ art_make_system bookworm "$base.new" "${lines[@]}" &&
-		art_in_root "$base.new" apt-get -q -y install make; } >"$base.log" 2>&1 </dev/null ||
-		{ tail -20 "$base.log" >&2; art_die "could not make it, log: $base.log"; }
-	touch "$base.new/made"
-	mv "$base.new" "$base"
-fi
-exec {ROOT_LOCK}>&-
+art_base bookworm || art_die "$ART_ROOT_WHY"
+base=$ART_ROOT
 WORK=$(mktemp -d "$ARTIDX_CACHE/fresh.XXXXXX") || exit 1
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT

@@ -131,6 +131,49 @@ art_make_system()
 	art_in_root "$r" apt-get -q update
 }
 
+# The sources of a suite that the machine's apt knows, security among them, or else the
+# main archive alone.
+art_suite_sources()
+{
+	{
+		apt-get indextargets --format 'deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+			grep -E " $1(-security|-updates)? main\$" || echo "deb $(art_mirror) $1 main"
+	} | sort -u
+}
+
+# art_base SUITE: sets ART_ROOT to a minimal system of that suite with make, to be copied.
+# Returns 1 when there is none, with the reason in ART_ROOT_WHY.
+art_base()
+{
+	local suite=$1 base=$ARTIDX_CACHE/$1 lines rc=0
+
+	ART_ROOT=
+	ART_ROOT_WHY=$(art_roots_possible)
+	[ -z "$ART_ROOT_WHY" ] || return 1
+	mkdir -p "$ARTIDX_CACHE" || { ART_ROOT_WHY="cannot write in $ARTIDX_CACHE"; return 1; }
+	# one at a time: several runs may share the cache, and use apt, too
+	exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock"
+	flock "$ROOT_LOCK"
+	command -v debootstrap >/dev/null 2>&1 || { art_apt update; art_apt install debootstrap; }
+	if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
+		art_say "a minimal Debian ($suite), into $base"
+		rm -rf --one-file-system "$base" "$base.new"
+		mapfile -t lines < <(art_suite_sources "$suite")
+		if { art_make_system "$suite" "$base.new" "${lines[@]}" &&
+			art_in_root "$base.new" apt-get -q -y install make; } >"$base.log" 2>&1 </dev/null; then
+			touch "$base.new/made"
+			mv "$base.new" "$base"
+		else
+			rc=1
+			tail -20 "$base.log" >&2
+			ART_ROOT_WHY="could not make it, log: $base.log"
+		fi
+	fi
+	exec {ROOT_LOCK}>&-
+	ART_ROOT=$base
+	return $rc
+}
+
 # art_make_root DIR VERSION:SUITE...: a system with these versions of PostgreSQL, the newest
 # last, and all that the tests need.  The output is the log.
 art_make_root()
