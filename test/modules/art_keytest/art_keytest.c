@@ -35,6 +35,7 @@
 #include "../../../src/key/encode_numeric.c"
 #include "../../../src/key/encode_types.c"
 #include "../../../src/key/array_keys.c"
+#include "../../../src/key/row_keys.c"
 #include "../../../src/key/scan_keys.c"
 
 PG_MODULE_MAGIC;
