@@ -17,7 +17,7 @@
 #include "live/background.h"
 #include "saved/saved.h"
 #include "survive/survive.h"
-#include "work/work.h"
+#include "workers/workers.h"
 #include "live/live.h"
 #include "plan/plan.h"
 #include "views/views.h"

@@ -338,6 +338,13 @@ extern void art_unexpected(Relation index, ax_status s, const char *doing)
 extern bool art_ends_statement(int sqlstate);
 
 /*
+ * In PG_CATCH: a part of the statement, which ran in a subtransaction of its own, has failed.
+ * Rolls the subtransaction back, and returns to the memory context and the resource owner of
+ * before.  Raises the error again if it ends the statement; else returns it, allocated there.
+ */
+extern struct ErrorData *art_error_of_part(MemoryContext cxt, ResourceOwner owner);
+
+/*
  * May the current user see what an error says of the table's rows?  Ask before
  * the rows are read.  And in a PG_CATCH: throw the error on as it is if so, or
  * if it is no row's.  Else log it, and throw one of its SQLSTATE without its

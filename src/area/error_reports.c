@@ -7,9 +7,11 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/resowner.h"
 #include "utils/rls.h"
 #include "utils/timestamp.h"
 
@@ -38,6 +40,22 @@ art_ends_statement(int sqlstate)
 		ERRCODE_TO_CATEGORY(sqlstate) == ERRCODE_TRANSACTION_ROLLBACK ||
 		sqlstate == MAKE_SQLSTATE('2', '5', 'P', '0', '4') ||	/* transaction_timeout */
 		sqlstate == ERRCODE_LOCK_NOT_AVAILABLE;
+}
+
+ErrorData *
+art_error_of_part(MemoryContext cxt, ResourceOwner owner)
+{
+	ErrorData  *err;
+
+	MemoryContextSwitchTo(cxt);
+	err = CopyErrorData();
+	FlushErrorState();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(cxt);
+	CurrentResourceOwner = owner;
+	if (art_ends_statement(err->sqlerrcode))
+		ReThrowError(err);
+	return err;
 }
 
 /*

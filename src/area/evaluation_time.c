@@ -4,10 +4,10 @@
  *
  * An expression of an index may never end, and whoever waits for a lock, or for
  * a worker, would wait with it.  So the process says when it evaluates one, and
- * the launcher looks whether it is the same for long (work/watchdog.c).  All
+ * the launcher looks whether it is the same for long (workers/watchdog.c).  All
  * else that takes long does not count: locks, sorting, loading, rests.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -392,16 +392,8 @@ ask_extension(FunctionCallInfo fcinfo, const char *extension, const char *query)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *err;
+		ErrorData  *err = art_error_of_part(cxt, owner);
 
-		MemoryContextSwitchTo(cxt);
-		err = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-		if (art_ends_statement(err->sqlerrcode))
-			ReThrowError(err);
 		FreeErrorData(err);
 	}
 	PG_END_TRY();

@@ -12,7 +12,7 @@
  * Only RENAME can run in a transaction block or a function, hence several
  * bars.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  * src/ddl/README.md: DDL in place of btree's
  */
 #include "postgres.h"
@@ -38,7 +38,7 @@
 #include "am/am.h"
 #include "ddl/ddl.h"
 #include "live/background.h"
-#include "work/work.h"
+#include "workers/workers.h"
 #include "live/live.h"
 #include "plan/plan.h"
 

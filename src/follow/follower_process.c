@@ -47,7 +47,7 @@
 
 #include "follow/follow.h"
 #include "live/background.h"
-#include "work/work.h"
+#include "workers/workers.h"
 
 #define ART_BUSY_MS			10	/* between two batches for which nobody waits, */
 #define ART_IDLE_MS			20	/* and after one that had no record */

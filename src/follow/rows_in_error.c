@@ -27,7 +27,7 @@
  *
  * It was the last of its chain, whose other members are dead, too: so the chain's root is left out.
  *
- * The launcher cancels a step whose expression does not end, and the index goes (work/watchdog.c).
+ * The launcher cancels a step whose expression does not end, and the index goes (workers/watchdog.c).
  *
  * Replay may cancel a step, for the sake of a snapshot or a lock.  That is no error of the
  * index, which is behind until the next batch.

@@ -4,7 +4,7 @@
  *
  * Everything here is guarded by the chunk lock.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

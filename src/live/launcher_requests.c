@@ -6,7 +6,7 @@
  * A request is a word in shared memory, and the launcher is woken.  It reads the
  * words when it looks at the directory (launcher.c), and so do the workers.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -7,7 +7,7 @@
  * and nothing else.  So a file that is missing, damaged or from another server
  * does no harm.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

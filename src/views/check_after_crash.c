@@ -28,7 +28,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/am.h"
-#include "work/work.h"
+#include "workers/workers.h"
 #include "views/check.h"
 #include "views/views.h"
 

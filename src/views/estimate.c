@@ -712,16 +712,8 @@ artidx_estimate_or_null(PG_FUNCTION_ARGS)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *err;
+		ErrorData  *err = art_error_of_part(cxt, owner);
 
-		MemoryContextSwitchTo(cxt);
-		err = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(cxt);
-		CurrentResourceOwner = owner;
-		if (art_ends_statement(err->sqlerrcode))
-			ReThrowError(err);
 		ereport(WARNING,
 				(errcode(err->sqlerrcode),
 				 errmsg("could not estimate index \"%s\": %s", get_rel_name(indexoid), err->message),

@@ -3,7 +3,7 @@
  *	  artidx_wait: for clients that would rather not begin before the indexes are
  *	  in memory.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 

@@ -12,7 +12,7 @@
  * CREATE INDEX CONCURRENTLY waits for no snapshot of such a process, and a function
  * in an expression may read the table that is indexed.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 
-#include "work/work.h"
+#include "workers/workers.h"
 
 /* in units of deadlock_timeout; a row's without others that wait is ART_STUCK_ROW */
 #define ART_STUCK_WANTED	10		/* a row's, while others wait for the process */

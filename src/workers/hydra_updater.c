@@ -15,7 +15,7 @@
  *
  * It works for no database, takes no heavyweight lock and evaluates nothing.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -31,7 +31,7 @@
 #include "utils/wait_event.h"
 
 #include "live/background.h"
-#include "work/work.h"
+#include "workers/workers.h"
 
 #define ART_REST_MS		1		/* between two passes: a wake serves all that is logged meanwhile */
 #define ART_PIECES		64		/* of an index's log, in one pass */

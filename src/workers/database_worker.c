@@ -8,7 +8,7 @@
  * when nothing is left.  Locks are taken conditionally: whoever holds one in
  * the way comes first, and the index is tried again later.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -42,7 +42,7 @@
 #include "limits/limits.h"
 #include "live/background.h"
 #include "saved/saved.h"
-#include "work/work.h"
+#include "workers/workers.h"
 #include "live/live.h"
 
 #define ART_REFUSED_MS		1000	/* a lock was not to be had */

@@ -13,7 +13,7 @@
  * Nothing here decides correctness.  When the launcher is gone for a while,
  * statements build what they need by themselves.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -45,7 +45,7 @@
 #include "limits/limits.h"
 #include "live/background.h"
 #include "saved/saved.h"
-#include "work/work.h"
+#include "workers/workers.h"
 
 #define ART_LOOP_MS			1000
 #define ART_WORKER_START_MS	10000	/* an asked-for worker that never came */

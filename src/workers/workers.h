@@ -1,12 +1,12 @@
 /*
- * work.h
+ * workers.h
  *	  The life of structures, inside: transactions' ends, background workers and
  *	  their launcher, what is kept over a restart.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
-#ifndef ART_WORK_H
-#define ART_WORK_H
+#ifndef ART_WORKERS_H
+#define ART_WORKERS_H
 
 #include "area/shared_state.h"
 
@@ -143,4 +143,4 @@ extern bool art_worker_claim(int slot, const ArtWork *w);
  */
 extern void art_end_workers(Oid dboid);
 
-#endif							/* ART_WORK_H */
+#endif							/* ART_WORKERS_H */

@@ -6,7 +6,7 @@
  * Everything here is guarded by the chunk lock.  The launcher reserves a slot
  * (launcher.c), the worker takes it over and frees it (database_worker.c).
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -19,7 +19,7 @@
 #include "utils/timestamp.h"
 
 #include "live/background.h"
-#include "work/work.h"
+#include "workers/workers.h"
 
 #define ART_END_MS		20000	/* how long a command waits for workers */
 #define ART_AGAIN_MS	1000	/* after a bar */

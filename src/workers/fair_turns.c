@@ -11,7 +11,7 @@
  *
  * All of it is the launcher's.
  *
- * src/work/README.md: The launcher and its workers
+ * src/workers/README.md: The launcher and its workers
  */
 #include "postgres.h"
 
@@ -19,7 +19,7 @@
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
-#include "work/work.h"
+#include "workers/workers.h"
 
 #define ART_TURN	10			/* in units of deadlock_timeout */
 
