@@ -358,13 +358,26 @@ $node->safe_psql('postgres', qq{
 	VACUUM ANALYZE big;
 });
 
-# Inserts one after the other, each given 200 ms, until one succeeds.  Each goes on
-# with what the one before has built, or none would ever succeed.
+# Inserts one after the other, each given a sixth of what one process needs for the
+# whole build, until one succeeds.  Each goes on with what the one before has built,
+# or none would ever succeed.
 my $key = 0;
+my $sixth = sixth_of_a_build();
+
+sub sixth_of_a_build
+{
+	workers(0);
+	unload('big_id');
+	my $began = time;
+	$node->safe_psql('postgres', "SELECT artidx_build('big_id')");
+	my $ms = int((time - $began) * 1000 / 6);
+	note("a sixth of a build: $ms ms");
+	return $ms > 10 ? $ms : 10;
+}
 
 sub insert_until_it_works
 {
-	my $script = "SET statement_timeout = '200ms';\n";
+	my $script = "SET statement_timeout = '${sixth}ms';\n";
 	my $cancelled;
 
 	for (1 .. 5000)
