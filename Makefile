@@ -87,6 +87,7 @@ REGRESS += composite
 REGRESS += defaults
 REGRESS += searches
 REGRESS += advise
+REGRESS += trial
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \

@@ -275,16 +275,11 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 
 /* ---- one index ---- */
 
-/*
- * Drop an index that is not valid.  Called and done outside of a transaction.
- *
- * Locks: the caller has ShareUpdateExclusiveLock on the table for the session,
- * which keeps others from dropping the index.  Waits for whoever has the table
- * locked.
- */
-static void
-drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
+/* See ddl.h. */
+void
+art_drop_beside_writers(Oid heapoid, Oid indexoid)
 {
+	MemoryContext cxt = CurrentMemoryContext;
 	ObjectAddress old;
 	LOCKTAG		tag;
 
@@ -297,7 +292,8 @@ drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
 	/* from 18 on pg_index has a TOAST table */
 	PushActiveSnapshot(GetTransactionSnapshot());
 	index_concurrently_set_dead(heapoid, indexoid);
-	step_end(c);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
 
 	StartTransactionCommand();
 	CHECK_FOR_INTERRUPTS();
@@ -306,15 +302,16 @@ drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
 	ObjectAddressSet(old, RelationRelationId, indexoid);
 	performDeletion(&old, DROP_RESTRICT,
 					PERFORM_DELETION_CONCURRENT_LOCK | PERFORM_DELETION_INTERNAL);
-	step_end(c);
-	c->unfinished = NULL;
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
 }
 
 /*
  * ERROR: the old index is not what it was.  The new one, valid so far to this
  * transaction alone, goes first.
  *
- * Locks: as drop_beside_writers().
+ * Locks: as art_drop_beside_writers().
  */
 static void
 give_up_new(Conversion *c, Oid heapoid, Oid newoid)
@@ -325,7 +322,7 @@ give_up_new(Conversion *c, Oid heapoid, Oid newoid)
 		index_set_state_flags(newoid, INDEX_DROP_CLEAR_VALID);
 	step_end(c);
 	if (there)
-		drop_beside_writers(c, heapoid, newoid);
+		art_drop_beside_writers(heapoid, newoid);
 	c->unfinished = NULL;
 	StartTransactionCommand();
 	art_refuse_changed(c->name);
@@ -387,7 +384,8 @@ convert_beside_writers(Conversion *c, const Found *found)
 	CacheInvalidateRelcacheByRelid(found->heapoid);
 	step_end(c);
 	c->unfinished = quote_qualified_identifier(schema, oldname);
-	drop_beside_writers(c, found->heapoid, found->indexoid);
+	art_drop_beside_writers(found->heapoid, found->indexoid);
+	c->unfinished = NULL;
 	UnlockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 	UnlockRelationIdForSession(&heaplock, ShareUpdateExclusiveLock);
 }
@@ -719,13 +717,23 @@ convert_all(Conversion *c)
 
 /* ---- the procedures ---- */
 
+/* See ddl.h. */
+bool
+art_call_commits(FunctionCallInfo fcinfo)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+
+	/* a procedure of another language would not bear a commit of this kind */
+	return call != NULL && IsA(call, CallContext) && !call->atomic &&
+		!SPI_inside_nonatomic_context() && !(MyXactFlags & XACT_FLAGS_PIPELINING);
+}
+
 /*
  * Convert one index, or all of them (NULL).
  */
 static void
 run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
 {
-	CallContext *call = (CallContext *) fcinfo->context;
 	ErrorContextCallback which;
 	Conversion	c = {0};
 	Oid			amoid;
@@ -737,9 +745,7 @@ run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrent
 	c.from = to_btree ? amoid : BTREE_AM_OID;
 	c.to = to_btree ? BTREE_AM_OID : amoid;
 
-	/* a procedure of another language would not bear a commit of this kind */
-	c.commits = call != NULL && IsA(call, CallContext) && !call->atomic &&
-		!SPI_inside_nonatomic_context() && !(MyXactFlags & XACT_FLAGS_PIPELINING);
+	c.commits = art_call_commits(fcinfo);
 	c.concurrently = c.commits && concurrently;
 	c.cxt = AllocSetContextCreate(c.commits ? PortalContext : CurrentMemoryContext,
 								  "artidx conversion", ALLOCSET_SMALL_SIZES);

@@ -49,6 +49,7 @@
 #define ART_DOUBT_MS		10000	/* an index is in doubt, and nobody will tell */
 #define ART_FAILED_MS		60000	/* the build erred */
 #define ART_SCOUT_AGAIN_MS	30000	/* not every entry could be made */
+#define ART_TIDY_AGAIN_MS	60000	/* what a trial has left could not be dropped */
 #define ART_NOT_READY_MS	30000	/* CREATE INDEX CONCURRENTLY is at it, or failed */
 #define ART_NOT_BUILT_MS	5000	/* no memory, or replaced meanwhile */
 #define ART_LIST_MS			1000	/* a list of work is used for so long */
@@ -1087,6 +1088,38 @@ check_kept(void)
 	commit();
 }
 
+/* ---- what trials have left ---- */
+
+static bool (*drop_leftovers) (void) = NULL;
+
+void
+art_leftovers_by(bool (*fn) (void))
+{
+	drop_leftovers = fn;
+}
+
+/*
+ * Drop what a trial has left.  An error is logged, and another visit does it.
+ */
+static void
+tidy(void)
+{
+	volatile bool done = false;
+
+	between();
+	PG_TRY();
+	{
+		done = drop_leftovers();
+	}
+	PG_CATCH();
+	{
+		give_up();
+	}
+	PG_END_TRY();
+	if (!done)
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_TIDY_AGAIN_MS);
+}
+
 /* ---- main ---- */
 
 static void
@@ -1142,6 +1175,8 @@ art_worker_main(Datum arg)
 		(void) art_worker_claim(my_slot, NULL);
 	}
 	tell_built();
+	if ((me.jobs & ART_JOB_SCOUT) && !RecoveryInProgress())
+		tidy();
 	if (me.jobs & ART_JOB_CHECK)
 		check_kept();
 	worked = true;
