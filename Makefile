@@ -12,6 +12,7 @@
 #   make footprint                 cache lines of every transaction of elision
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
+#   make trial                     what others notice of artidx_trial()
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
@@ -197,7 +198,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill,107_rows
 
-.PHONY: test soak applications fresh deb dist packages check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -279,6 +280,10 @@ outage:
 # ROWS, OPS, REPS, RESULTS; see test/README.md
 advise:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/advise.sh
+
+# SCALE, CLIENTS, RATE, SECONDS of each trial, REPS, RESULTS; see test/README.md
+trial:
+	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/trial.sh
 
 # ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
 replica:

@@ -32,7 +32,6 @@
 #include "miscadmin.h"
 #include "nodes/params.h"
 #include "nodes/plannodes.h"
-#include "portability/instr_time.h"
 #include "tcop/dest.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -114,6 +113,9 @@ answer_startup(DestReceiver *self, int operation, TupleDesc typeinfo)
 	a->byval = TupleDescAttr(typeinfo, 0)->attbyval;
 }
 
+/*
+ * A row of an answer.
+ */
 static bool
 answer_row(TupleTableSlot *slot, DestReceiver *self)
 {
@@ -367,8 +369,7 @@ answer_piece(ArtTrial *t, Reading *r, SPIPlanPtr plan, int first, int keys, Answ
 	SPIExecuteOptions options = {0};
 	ParamListInfo params = makeParamList(r->nargs);
 	int			times = r->kind == JOIN ? 1 : keys;
-	instr_time	began;
-	instr_time	ended;
+	double		began;
 
 	memset(answer, 0, sizeof(*answer));
 	answer->pub.receiveSlot = answer_row;
@@ -387,7 +388,7 @@ answer_piece(ArtTrial *t, Reading *r, SPIPlanPtr plan, int first, int keys, Answ
 	options.dest = &answer->pub;
 	if (r->kind == JOIN)
 		set_parameters(t, r, params, first, keys);
-	INSTR_TIME_SET_CURRENT(began);
+	began = art_trial_ns();
 	for (int k = 0; k < times; k++)
 	{
 		if (r->kind != JOIN)
@@ -395,9 +396,7 @@ answer_piece(ArtTrial *t, Reading *r, SPIPlanPtr plan, int first, int keys, Answ
 		if (SPI_execute_plan_extended(plan, &options) < 0)
 			elog(ERROR, "SPI_execute_plan_extended: %s", r->sql);
 	}
-	INSTR_TIME_SET_CURRENT(ended);
-	INSTR_TIME_SUBTRACT(ended, began);
-	return INSTR_TIME_GET_DOUBLE(ended) * 1e9 / keys;
+	return (art_trial_ns() - began) / keys;
 }
 
 /*

@@ -56,7 +56,7 @@ typedef struct ArtTrial
 	bool		differ;			/* the two have answered differently */
 } ArtTrial;
 
-/* ---- trial_call.c ---- */
+/* ---- rounds.c ---- */
 
 /* Add a row to the result. */
 extern void art_trial_row(ArtTrial *t, const char *measure, const char *unit, double btree,
@@ -71,6 +71,9 @@ extern void art_trial_row(ArtTrial *t, const char *measure, const char *unit, do
  */
 extern void art_trial_try(ArtTrial *t, Relation *heap, Relation *index);
 extern void art_trial_undo(ArtTrial *t, Relation heap, Relation index);
+
+/* The nanoseconds that this process has worked.  Other processes hardly add to them. */
+extern double art_trial_ns(void);
 
 /* After some milliseconds of work: rest so long that others hardly notice. */
 extern void art_trial_rest(double worked_ms);

@@ -3,11 +3,6 @@
  *	  CALL artidx_trial(index, seconds): its steps, its transactions, and what is left of it
  *	  when it does not come to its end.
  *
- * Whatever is measured is done in a transaction that does nothing in the end.  In it the
- * twin is valid, and no transaction of it takes longer than some tenths of a second.  So
- * VACUUM is not kept waiting, and nobody who wants the table for himself waits for the whole
- * trial.  After each piece of work the trial rests three times as long.
- *
  * An error or a cancel comes here, and the twin is dropped before the error goes on.  A
  * process that is terminated asks the launcher for a worker that drops it.  After a crash
  * the launcher sends a worker to each database anyway.  The next trial drops what is left, too.
@@ -33,18 +28,14 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
-#include "utils/wait_event.h"
 
 #include "area/shared_state.h"
 #include "ddl/ddl.h"
@@ -59,84 +50,8 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_trial);
 /* Of the seconds, what goes to inserts; the rest to look-ups and the like. */
 #define TRIAL_INSERTS	0.3
 
-#define TRIAL_REST		3		/* times the work */
-
 /* This process has a twin somewhere, or may have one. */
 static bool trying = false;
-
-/* ---- what both kinds of measuring share ---- */
-
-void
-art_trial_row(ArtTrial *t, const char *measure, const char *unit, double btree, double art,
-			  int64 calls, const char *remark)
-{
-	MemoryContext old = MemoryContextSwitchTo(t->cxt);
-	ArtTrialRow *row = palloc(sizeof(ArtTrialRow));
-
-	row->measure = measure;
-	row->unit = unit;
-	row->btree = btree;
-	row->art = art;
-	row->calls = calls;
-	row->remark = remark == NULL ? NULL : pstrdup(remark);
-	t->rows = lappend(t->rows, row);
-	MemoryContextSwitchTo(old);
-}
-
-/*
- * A setting, until the subtransaction ends.
- */
-static void
-set_here(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-							 false);
-}
-
-void
-art_trial_try(ArtTrial *t, Relation *heap, Relation *index)
-{
-	StartTransactionCommand();
-	/* nobody waits for the end of a transaction that changes nothing */
-	(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_LOCAL, true, 0, false);
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(CurTransactionContext);
-	(void) NewGUCNestLevel();
-	set_here("track_counts", "off");
-	if (GetConfigOption("pg_stat_statements.track", true, false) != NULL)
-		set_here("pg_stat_statements.track", "none");
-	PushActiveSnapshot(GetTransactionSnapshot());
-	*heap = try_relation_open(t->heapoid, AccessShareLock);
-	*index = *heap == NULL ? NULL : try_relation_open(t->indexoid, AccessShareLock);
-	if (*index == NULL || (*index)->rd_rel->relam != BTREE_AM_OID ||
-		(*index)->rd_index->indrelid != t->heapoid || !(*index)->rd_index->indisvalid)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" was dropped or altered while it was tried", t->name)));
-}
-
-void
-art_trial_undo(ArtTrial *t, Relation heap, Relation index)
-{
-	relation_close(index, NoLock);
-	relation_close(heap, NoLock);
-	RollbackAndReleaseCurrentSubTransaction();
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(t->cxt);
-}
-
-void
-art_trial_rest(double worked_ms)
-{
-	int			ms = (int) Min(1000.0, ceil(worked_ms * TRIAL_REST));
-
-	CHECK_FOR_INTERRUPTS();
-	if (ms > 0)
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-}
 
 /* ---- may it be tried? ---- */
 
@@ -227,7 +142,8 @@ check_index(ArtTrial *t)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot try index \"%s\" of a temporary table", t->name),
-				 errhint("\"CALL artidx_from_btree(...)\" in a transaction block can be rolled back.")));
+				 errhint("\"CALL artidx_from_btree(%s)\" in a transaction block can be rolled back.",
+						 quote_literal_cstr(t->name))));
 	if (!index->rd_index->indisvalid)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -8,7 +8,7 @@
  * it, and it is not in a dump.  It is not unique, whatever its original is, so that it
  * refuses no row of anybody.
  *
- * What a trial could not drop, since its process was killed, is known by its comment.
+ * A trial whose process was killed leaves its twin.  The next one knows it by its comment.
  *
  * src/trial/README.md: The twin
  */
@@ -78,6 +78,9 @@ art_trial_unlock(void)
 
 /* ---- building ---- */
 
+/*
+ * Locks: ShareUpdateExclusiveLock on table and index for the session, given back at the end.
+ */
 void
 art_twin_build(ArtTrial *t)
 {

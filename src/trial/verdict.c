@@ -35,7 +35,7 @@
 /* From this gain on, a conversion is worth its while. */
 #define WORTH_IT	1.05
 
-/* What the statistics say of the index's use, by artidx_advise(). */
+/* The use of the index since the statistics began, as artidx_advise() reports it. */
 typedef struct Use
 {
 	double		look_ups;
@@ -79,6 +79,8 @@ string(const char *value, char *isnull)
 
 /*
  * Insert the rows, as the owner of the table.
+ *
+ * Locks: RowExclusiveLock on the table, to the end of the transaction.
  */
 static void
 store(ArtTrial *t)
@@ -173,6 +175,9 @@ ask_use(ArtTrial *t, Use *use)
 
 /* ---- the verdict ---- */
 
+/*
+ * The row of a measure, if it has both figures.
+ */
 static const ArtTrialRow *
 find_row(ArtTrial *t, const char *measure)
 {
@@ -182,14 +187,14 @@ find_row(ArtTrial *t, const char *measure)
 	{
 		const ArtTrialRow *r = (const ArtTrialRow *) lfirst(lc);
 
-		if (strcmp(r->measure, measure) == 0 && r->btree > 0 && r->art > 0)
+		if (strcmp(r->measure, measure) == 0 && r->btree >= 0 && r->art >= 0)
 			return r;
 	}
 	return NULL;
 }
 
 /*
- * What so many of a measure take with each index is added to ms[].
+ * Add to ms[] the time that so many of a measure take with each index.
  */
 static void
 add_time(ArtTrial *t, const char *measure, double times, double ns_each, double ms[2])
@@ -203,8 +208,8 @@ add_time(ArtTrial *t, const char *measure, double times, double ns_each, double 
 }
 
 /*
- * What the use that was would have taken.  A statement's own costs are in the look-ups, and are
- * the same to both.  Without use: one of each.
+ * The milliseconds that each index would have taken for the use so far.  A statement's own costs are in
+ * the look-ups, and are the same to both.  Without use: one of each.
  */
 static void
 weigh(ArtTrial *t, const Use *use, double ms[2])
