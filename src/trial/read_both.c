@@ -54,7 +54,7 @@
 
 #define RANGE_ROWS		100
 #define FIRST_ROWS		10
-#define PIECE_MS		2.0		/* a piece grows until it takes that long */
+#define PIECE_MS		1.0		/* a piece grows until it takes that long */
 #define MAX_ROUNDS		5000	/* whose times are kept */
 
 typedef enum Kind

@@ -5,7 +5,7 @@
  * Each transaction has a subtransaction that is rolled back.  In that the twin is valid.  No
  * transaction takes longer than some tenths of a second.  So VACUUM does not wait for the
  * trial, and others who want the table for themselves wait for a moment only.  After each piece
- * of work the trial rests three times as long.
+ * of work the trial rests nine times as long.
  *
  * src/trial/README.md: A trial
  */
@@ -26,7 +26,7 @@
 
 #include "trial/trial.h"
 
-#define TRIAL_REST		3		/* times the work */
+#define TRIAL_REST		9		/* times the work */
 
 void
 art_trial_row(ArtTrial *t, const char *measure, const char *unit, double btree, double art,

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include <math.h>
+#include <sched.h>
 
 #include "access/genam.h"
 #include "access/relation.h"
@@ -52,6 +53,18 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_trial);
 
 /* This process has a twin somewhere, or may have one. */
 static bool trying = false;
+
+/*
+ * Does this process, when it wakes, leave the processor to whoever has it?  The system calls that a
+ * batch.  It costs the trial some time, and helps those whose statements are short.
+ */
+static void
+others_first(bool yes)
+{
+	const struct sched_param param = {0};
+
+	(void) sched_setscheduler(0, yes ? SCHED_BATCH : SCHED_OTHER, &param);
+}
 
 /* ---- may it be tried? ---- */
 
@@ -248,6 +261,7 @@ clean_up_and_rethrow(ArtTrial *t)
 							   t->name);
 	}
 	PG_END_TRY();
+	others_first(false);
 	art_trial_unlock();
 	StartTransactionCommand();
 	ReThrowError(edata);
@@ -308,7 +322,9 @@ artidx_trial(PG_FUNCTION_ARGS)
 		CommitTransactionCommand();
 		MemoryContextSwitchTo(cxt);
 		trying = true;
+		others_first(true);
 		run(&t);
+		others_first(false);
 		trying = false;
 		art_trial_unlock();
 		StartTransactionCommand();
