@@ -277,7 +277,7 @@ sysbench:
 outage:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/outage.sh
 
-# ROWS, OPS, REPS, RESULTS; see test/README.md
+# ROWS, OPS, REPS, TRIAL, RESULTS; see test/README.md
 advise:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/advise.sh
 

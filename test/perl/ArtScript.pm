@@ -243,7 +243,7 @@ sub member_calls
 					WHEN 'text'::regtype THEN format('%L::pg_catalog.text', 'pg_catalog.int8_ops')
 					WHEN 'text[]'::regtype THEN format('%L::pg_catalog.text[]', '{k}')
 					WHEN 'boolean'::regtype THEN 'false'
-					WHEN 'float8'::regtype THEN '1'
+					WHEN 'float8'::regtype THEN '1::pg_catalog.float8'
 					WHEN 'interval'::regtype THEN format('%L::pg_catalog.interval', '10s')
 					ELSE t::regtype::text END, ', ' ORDER BY n)
 				FROM unnest(proargtypes) WITH ORDINALITY a (t, n)), '') || ')'
