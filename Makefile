@@ -83,6 +83,7 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += rows
+REGRESS += loose
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches

@@ -50,15 +50,6 @@
 #include "live/live.h"
 #include "scan/scan.h"
 
-/* Which batch to fetch. */
-typedef enum ArtFetch
-{
-	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
-	ART_FETCH_NEXT,				/* behind the last entry of the batch */
-	ART_FETCH_TURN,				/* the other side of where the batch began */
-	ART_FETCH_SEEK				/* fromkey is set by the caller */
-} ArtFetch;
-
 /*
  * Whom the TIDs of this scan must be published to: who trusts them.
  */
@@ -496,11 +487,7 @@ art_scan_onward(IndexScanDesc scan, bool backward)
 	return true;
 }
 
-/*
- * Fetch a batch into so, in the direction given.  Returns false when there is
- * nothing more that way.
- */
-static bool
+bool
 art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;

@@ -9,8 +9,8 @@
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
-#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page insert
-#					insel clients wal bytes freed dups small restart tail fk
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page distinct
+#					insert insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
@@ -359,6 +359,34 @@ group_page()
 		sql "DROP INDEX paged_i" >/dev/null
 	done
 	sql "DROP TABLE paged" >/dev/null
+}
+
+# ---- one row of each group ----------------------------------------------------------
+# group_distinct: milliseconds of statements over 100 groups of a tenth of the rows, by the best plan
+# that is there
+group_distinct()
+{
+	local am rep i ms
+	local names=(distinct distinct_last distinct_minmax distinct_count)
+	local queries=("SELECT DISTINCT a FROM grouped"
+		"SELECT DISTINCT ON (a) a, b, c FROM grouped ORDER BY a, b DESC"
+		"SELECT a, min(b), max(b) FROM grouped GROUP BY a"
+		"SELECT a, count(DISTINCT b) FROM grouped WHERE a < 10 GROUP BY a")
+
+	sql "CREATE TABLE grouped AS SELECT (i % 100)::int AS a, i / 1000 AS b, i AS c FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX grouped_i ON grouped USING $am (a, b)" >/dev/null
+		sql "VACUUM (FREEZE, ANALYZE) grouped" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			for i in "${!names[@]}"; do
+				ms=$(timed "SELECT count(*) FROM (${queries[i]}) s") || art_die "${names[i]}"
+				record "${names[i]}" "$am" "$rep" "$ms" ms
+			done
+		done
+		sql "DROP INDEX grouped_i" >/dev/null
+	done
+	sql "DROP TABLE grouped" >/dev/null
 }
 
 # ---- index_insert alone --------------------------------------------------------
@@ -821,6 +849,7 @@ if wants build; then
 fi
 wants lookup1 stmt && group_tenth
 wants page && group_page
+wants distinct && group_distinct
 wants insert && group_insert
 wants tail && group_tail
 wants bytes && group_bytes
