@@ -293,3 +293,7 @@ format:
 checks:
 	bash test/checks.sh
 	PG_CONFIG='$(PG_CONFIG)' bash test/run.sh symbols
+
+sizes:
+	@perl test/sizes.pl rooms
+	@perl test/sizes.pl repeats
