@@ -200,7 +200,7 @@ too_new()
 longest_first()
 {
 	(cd "$SRC/test/t" && printf '%s\n' *.pl) | sed 's/\.pl$//' |
-		awk 'NR == FNR { took[$2] = $1; next } { print ($1 in took ? took[$1] : 999), $1 }' \
+		awk 'FILENAME != "-" { took[$2] = $1; next } { print ($1 in took ? took[$1] : 999), $1 }' \
 			"$SRC/test/t/seconds" - | sort -k1,1nr -k2 | cut -d' ' -f2
 }
 
