@@ -12,12 +12,13 @@
 #	SCALE=10		per cent of the benchmarks' scale factor 1
 #	REPS=3			runs of each, of which the median counts
 #	SETS="tpch tpcds job"
+#	PAGE_COST=1.1	random_page_cost; 1.1 is what servers have whose data is in memory
 #	LIMIT_S=60		a query that takes longer is named, and not compared
 #	RESULTS=dir		default: bench-results/plans-<date> in the tree
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${SCALE:=10}" "${REPS:=3}" "${SETS:=tpch tpcds job}" "${LIMIT_S:=60}"
+: "${SCALE:=10}" "${REPS:=3}" "${PAGE_COST:=1.1}" "${SETS:=tpch tpcds job}" "${LIMIT_S:=60}"
 : "${RESULTS:=$TREE/bench-results/plans-$(date +%Y%m%d-%H%M%S)}"
 art_whole_numbers 1 SCALE REPS LIMIT_S
 art_results_dir
@@ -33,6 +34,7 @@ art_cluster plans \
 	"work_mem = '64MB'" \
 	"fsync = off" \
 	"autovacuum = off" \
+	"random_page_cost = $PAGE_COST" \
 	"max_wal_size = '20GB'" \
 	"max_parallel_workers_per_gather = 0" \
 	"jit = off"
