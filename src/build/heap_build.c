@@ -188,22 +188,6 @@ give_back(ArtEntry *e, ArtBlockRange r)
 }
 
 /*
- * Discard a structure that is BUILDING.  Nothing failed, so the reason why it
- * was absent before stays.
- *
- * Epoch: enters and leaves.
- * Locks: partition lock held, exclusive.
- */
-void
-art_entry_discard(ArtEntry *e)
-{
-	char		error[sizeof(e->error)];
-
-	strlcpy(error, e->error, sizeof(error));
-	(void) art_entry_absent(e, e->reason, error);
-}
-
-/*
  * Locks: takes the partition lock, exclusive.
  */
 void

@@ -101,15 +101,14 @@ table_is_ours(Oid indexoid)
 static void
 look_at(Form_pg_class form, bool altered, Left *left)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, form->oid);
+	LWLock	   *lock;
 	ArtLocator	loc;
 	ArtState	state = ART_ABSENT;
 	ArtReason	reason = ART_WHY_RESTART;
 	ArtEntry   *e;
 
 	art_form_locator(form, &loc);
-	art_lock(lock, LW_SHARED);
-	e = art_find(form->oid, &loc);
+	e = art_find_locked(form->oid, &loc, LW_SHARED, &lock);
 	if (e != NULL)
 	{
 		state = art_entry_state(e, NULL);
