@@ -285,6 +285,30 @@ stands_still(ArtFollower *f)
 	return stood_at != 0 && stood_at == pg_atomic_read_u64(&f->position);
 }
 
+/* What a scan waits for. */
+typedef struct Target
+{
+	ArtEntry   *e;
+	uint64		gen;
+	ArtFollower *f;
+	XLogRecPtr	lsn;
+	bool		reached;		/* the follower has come there */
+} Target;
+
+/* Is the wait over: did the follower come there, or is it gone?  If not it is woken. */
+static bool
+is_over(void *arg)
+{
+	Target	   *t = arg;
+
+	t->reached = caught_up(t->e, t->f, t->lsn);
+	if (t->reached || t->f->dboid != MyDatabaseId ||
+		pg_atomic_read_u64(&t->e->word) != ART_WORD(t->gen, ART_FOLLOWED))
+		return true;
+	wake(t->f);
+	return false;
+}
+
 /*
  * Wait for that, for some time.  When the follower does not move at all meanwhile,
  * nobody else waits until it does.
@@ -292,12 +316,11 @@ stands_still(ArtFollower *f)
  * Locks: none is held that replay could wait for but the scan's own.
  */
 static bool
-await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
+await(Target *t, int ms)
 {
+	ArtFollower *f = t->f;
 	TimestampTz begin = GetCurrentTimestamp();
-	TimestampTz until = TimestampTzPlusMilliseconds(begin, ms);
 	uint64		stood_at = pg_atomic_read_u64(&f->position);
-	bool		done = false;
 
 	if (ms <= ART_FOLLOW_SCAN_MS && stands_still(f))
 	{
@@ -306,25 +329,14 @@ await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
 		return false;
 	}
 	pg_atomic_fetch_add_u64(&f->waits, 1);
-	ConditionVariablePrepareToSleep(&f->moved);
-	while (!(done = caught_up(e, f, target)) &&
-		   pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->word)) == ART_WORD(gen, ART_FOLLOWED) &&
-		   f->dboid == MyDatabaseId && GetCurrentTimestamp() < until)
-	{
-		wake(f);
-		(void) ConditionVariableTimedSleep(&f->moved, ART_FOLLOW_POLL_MS,
-										   ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-	}
-	ConditionVariableCancelSleep();
+	if (!art_wait_for(is_over, t, TimestampTzPlusMilliseconds(begin, ms), ART_FOLLOW_POLL_MS,
+					  &f->moved, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower")) &&
+		stood_at < t->lsn && pg_atomic_read_u64(&f->position) == stood_at)
+		pg_atomic_write_u64(&f->stood_at, stood_at);
 	pg_atomic_fetch_add_u64(&f->waited_us, (int64) (GetCurrentTimestamp() - begin));
-	if (!done)
-	{
+	if (!t->reached)
 		pg_atomic_fetch_add_u64(&f->given_up, 1);
-		if (GetCurrentTimestamp() >= until && stood_at < target &&
-			pg_atomic_read_u64(&f->position) == stood_at)
-			pg_atomic_write_u64(&f->stood_at, stood_at);
-	}
-	return done;
+	return t->reached;
 }
 
 /*
@@ -336,17 +348,17 @@ await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
 bool
 art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 {
-	ArtFollower *f;
-	XLogRecPtr	target;
+	Target		t = {.e = e};
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
 		!art_standby || !old_enough(index) || !same_heap(index, e))
 		return false;
-	f = my_follower();
-	if (f == NULL)
+	t.f = my_follower();
+	if (t.f == NULL)
 		return false;
-	target = GetXLogReplayRecPtr(NULL);
-	if (!caught_up(e, f, target) && !await(e, *gen, f, target, ms))
+	t.gen = *gen;
+	t.lsn = GetXLogReplayRecPtr(NULL);
+	if (!caught_up(e, t.f, t.lsn) && !await(&t, ms))
 		return false;
 	pg_memory_barrier();
 	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
@@ -411,10 +423,7 @@ art_followed_settle(ArtEntry *e)
 		return;
 	}
 	wake(f);
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2L,
-					 ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze(2, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
 }
 
 /*

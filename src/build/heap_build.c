@@ -685,10 +685,7 @@ pace_reload(void)
 static void
 pace_sleep(double ms)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 (long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze((long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
 }
 
 /*

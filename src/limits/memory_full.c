@@ -258,10 +258,22 @@ seal_under_way(TimestampTz now)
 static void
 nap(void)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze(ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
+}
+
+/* What was left to a group, and to all (NULL), when a wait for more began. */
+typedef struct Left
+{
+	const ArtGroup *group;
+	uint64		before;
+} Left;
+
+static bool
+more_is_left(void *arg)
+{
+	const Left *l = arg;
+
+	return art_left_to(l->group) > l->before;
 }
 
 /*
@@ -271,16 +283,10 @@ nap(void)
 static bool
 wait_for_memory(const ArtGroup *group, uint64 before)
 {
-	TimestampTz until = GetCurrentTimestamp() + ART_ROOM_MS * 1000;
+	Left		l = {group, before};
 
-	for (;;)
-	{
-		if (art_left_to(group) > before)
-			return true;
-		if (GetCurrentTimestamp() >= until)
-			return false;
-		nap();
-	}
+	return art_wait_for(more_is_left, &l, GetCurrentTimestamp() + ART_ROOM_MS * 1000,
+						ART_NAP_MS, NULL, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
 }
 
 /* ---- sealing ---- */

@@ -101,7 +101,7 @@ let_go(int wait)
 		gone = art_poll() || gone;
 		if (gone || TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), wait))
 			break;
-		pg_usleep(1000);
+		pg_usleep(1000);		/* no art_doze: the launcher is to see that its latch is set */
 	}
 	ART_CORE_BEGIN();
 	ax_flush_idle(cx);

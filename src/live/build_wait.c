@@ -360,11 +360,7 @@ await(ArtEntry *e, double rows, double saves_us)
 		/* right after a crash the launcher may not be there yet */
 		if (!asked)
 			asked = art_request_worker(e);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ART_AWAIT_POLL_MS,
-						 ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		(void) art_doze(ART_AWAIT_POLL_MS, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
 	}
 }
 

@@ -206,10 +206,7 @@ static void
 poll_builder(const Waiting *w, long ms)
 {
 	(void) waiting_left(w);
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 ms, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze(ms, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
 }
 
 /*

@@ -191,10 +191,7 @@ artidx_wait(PG_FUNCTION_ARGS)
 			PG_RETURN_BOOL(true);
 		if (left.coming == 0 || (!PG_ARGISNULL(0) && GetCurrentTimestamp() >= until))
 			break;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ART_WAIT_MS, ART_WAIT_EVENT(wait_event_ready, "ArtidxWait"));
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		(void) art_doze(ART_WAIT_MS, ART_WAIT_EVENT(wait_event_ready, "ArtidxWait"));
 	}
 	ereport(NOTICE,
 			(errmsg_plural("%d art index is not in memory: %s",

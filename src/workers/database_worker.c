@@ -860,10 +860,7 @@ rest_after(TimestampTz began, double least_ms)
 		ms -= (double) (GetCurrentTimestamp() - ended) / 1000;
 		if (ms <= 0)
 			return;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ms + 1,
-						 ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
-		ResetLatch(MyLatch);
+		(void) art_doze((long) ms + 1, ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
 	}
 }
 
