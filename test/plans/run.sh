@@ -13,12 +13,12 @@
 #	REPS=3			runs of each, of which the median counts
 #	SETS="tpch tpcds job"
 #	PAGE_COST=1.1	random_page_cost; 1.1 is what servers have whose data is in memory
-#	LIMIT_S=60		a query that takes longer is named, and not compared
+#	LIMIT_S=15		a query that takes longer is named, and not compared
 #	RESULTS=dir		default: bench-results/plans-<date> in the tree
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${SCALE:=10}" "${REPS:=3}" "${PAGE_COST:=1.1}" "${SETS:=tpch tpcds job}" "${LIMIT_S:=60}"
+: "${SCALE:=10}" "${REPS:=3}" "${PAGE_COST:=1.1}" "${SETS:=tpch tpcds job}" "${LIMIT_S:=15}"
 : "${RESULTS:=$TREE/bench-results/plans-$(date +%Y%m%d-%H%M%S)}"
 art_whole_numbers 1 SCALE REPS LIMIT_S
 art_results_dir
