@@ -404,7 +404,8 @@ misses(int how)
 static void
 test_stays(void)
 {
-	static const char *const at[] = {"hydra.node_read", "hydra.node_version", "hydra.link_read", "hydra.copied", "hydra.scan.next", NULL};
+	static const char *const at[] = {"hydra.node_read", "hydra.node_version", "hydra.end_read", "hydra.link_read", "hydra.copied",
+	"hydra.scan.next", NULL};
 
 	for (const char *const *p = at; *p; p++)
 	{

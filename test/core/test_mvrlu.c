@@ -514,6 +514,31 @@ test_full(void)
 	ok(close_list(), "all is sound");
 }
 
+/* All keys come and go, again and again: what they took is given back, and so are all versions. */
+static void
+test_given_back(void)
+{
+	uint64_t	first = 0;
+	ax_tree_info ti;
+
+	open_list();
+	for (int round = 0; round < 16; round++)
+	{
+		for (int in = 1; in >= 0; in--)
+			for (uint64_t i = 0; i < MANY; i++)
+				(void) change(&other, i, in);
+		(void) ax_settle(&other, tree, gen, true);
+		(void) tap_quiesce(&other);
+		info(&ti);
+		if (round == 0)
+			first = ti.live_bytes;
+	}
+	/* one version of each node that went would be some fifty kilobytes */
+	ok(ti.live_bytes < first + 16384, "an empty list has %llu bytes, and after sixteen times as many changes %llu",
+	   (unsigned long long) first, (unsigned long long) ti.live_bytes);
+	ok(close_list(), "all is sound");
+}
+
 /* ---- tokens: readers count them under many writers ---- */
 
 #define WRITERS 16
@@ -638,6 +663,7 @@ main(void)
 	test_moved();
 	test_uncommitted();
 	test_full();
+	test_given_back();
 	test_tokens();
 	return tap_done();
 }

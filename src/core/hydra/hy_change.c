@@ -158,7 +158,8 @@ forget(room *r, change *c, ax_guard *g, ax_status x)
 	hy_drop_body(c->h.cx, c->h.s, r->left);
 	hy_drop_body(c->h.cx, c->h.s, r->right);
 	hy_drop_node(c->h.cx, c->h.s, r->node);
-	hy_edit_drop(&c->h, &c->e, c->h.versions);
+	/* one stays, for the next try */
+	hy_edit_drop(&c->h, &c->e, 1);
 	return x;
 }
 
@@ -182,7 +183,7 @@ make_room(change *c, hy_at *at)
 
 	r.c = c;
 	r.n = n;
-	r.is = *at->is;
+	r.is = (hy_view) {.end = at->is->end, .body = old, .live = hy_live(at->is)};
 	r.left = r.right = NULL;
 	r.node = NULL;
 	/* no latch while memory is taken: it is taken later at this version of its word */

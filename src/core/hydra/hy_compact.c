@@ -182,7 +182,7 @@ replace_node(const hy_call *h, hy_at *at)
 		hy_edit_drop(h, &e, 0);
 		return x;
 	}
-	is = *at->is;
+	is = (hy_view) {.end = at->is->end, .body = at->is->body, .live = hy_live(at->is)};
 	gone = (hy_view) {.end.next = n};
 	before = (hy_view) {.end = hy_end_at(a.n, n), .body = a.is->body, .live = hy_live(a.is)};
 	if (h->versions)

@@ -167,8 +167,12 @@ static inline hy_end
 hy_end_of(const hy_node *n)
 {
 	hy_node    *m = (hy_node *) (uintptr_t) n;
+	hy_end		end = {.next = hy_next(n)};
 
-	return (hy_end) {hy_next(n), bt_ld(&m->bound), bt_ld(&m->shared)};
+	AX_POINT("hydra.end_read");
+	end.bound = bt_ld(&m->bound);
+	end.shared = bt_ld(&m->shared);
+	return end;
 }
 
 /* In the list's place while a load tells the search layer of one that is not there yet. */
