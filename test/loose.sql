@@ -1,4 +1,4 @@
--- Included by regress "loose" and by t/108_loose, behind rows.sql, whose tables it asks: random
+-- Included by regress "loose" and by t/loose, behind rows.sql, whose tables it asks: random
 -- statements that want one row of each group, each answered by a loose scan where there is one,
 -- and by a sequential scan of the same snapshot.  loose.run(n, seed) says how many, and shows
 -- those whose answers differ.

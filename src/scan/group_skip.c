@@ -17,6 +17,7 @@
 
 #include "access/relscan.h"
 #include "access/xact.h"
+#include "executor/instrument.h"
 #include "pgstat.h"
 
 #include "am/am.h"
@@ -69,6 +70,9 @@ find_group(IndexScanDesc scan, int ncolumns, const uint8 **key, uint32 *len)
 		return false;
 	if (so->nkilled > 0)
 		art_scan_kill(scan);
+	/* the entries ahead are not those that will be wanted: a row that had to be read says nothing */
+	so->read_ahead.distance = 0;
+	so->read_ahead.reads = ART_READS();
 	if (!so->plan.point && !so->cur.have_keys)
 		fetch_keys(scan);
 	*key = so->plan.point ? art_scan_point(so, (uint32) so->cur.pos, len) :
