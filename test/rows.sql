@@ -132,8 +132,8 @@ CREATE FUNCTION rows.scans(how text) RETURNS void LANGUAGE sql AS $$
 		set_config('enable_sort', CASE WHEN how = 'seq' THEN 'on' ELSE 'off' END, true)
 $$;
 
--- n random comparisons: how many, by how many plans of each kind, and what differed
-CREATE FUNCTION rows.run(n int, seed float8, OUT queries int, OUT by_rows int, OUT answers bigint, OUT different int)
+-- n random conditions: how many, how many plans were of the kind, and what differed
+CREATE FUNCTION rows.run(n int, seed float8, kind text DEFAULT 'Index Cond: .*ROW\(', OUT queries int, OUT by_rows int, OUT answers bigint, OUT different int)
 	LANGUAGE plpgsql SET timezone = 'Europe/Berlin' AS $$
 DECLARE
 	k rows.kinds;
@@ -177,7 +177,7 @@ BEGIN
 		PERFORM rows.scans('seq');
 		EXECUTE q INTO y;
 		queries := queries + 1;
-		by_rows := by_rows + (plan ~ 'Index Cond: .*ROW\(')::int;
+		by_rows := by_rows + (plan ~ kind)::int;
 		answers := answers + coalesce(cardinality(y), 0);
 		IF x IS DISTINCT FROM y THEN
 			different := different + 1;
