@@ -86,6 +86,7 @@ REGRESS += rows
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches
+REGRESS += skip
 REGRESS += advise
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8

@@ -185,3 +185,30 @@ BEGIN
 		END IF;
 	END LOOP;
 END $$;
+
+-- a scan that loses its structure after n rows: does it go on with the right ones?
+CREATE FUNCTION rows.private(q text, ind text, n int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	b text[];
+	a text[] := '{}';
+	c refcursor := 'c';
+	x text;
+BEGIN
+	PERFORM rows.scans('seq');
+	EXECUTE 'SELECT array_agg(x::text) FROM (' || q || ') x' INTO b;
+	PERFORM rows.scans('index');
+	OPEN c FOR EXECUTE 'SELECT x::text FROM (' || q || ') x';
+	FOR i IN 1 .. n LOOP
+		FETCH c INTO x;
+		a := a || x;
+	END LOOP;
+	PERFORM artidx_unload(ind::regclass);
+	LOOP
+		FETCH c INTO x;
+		EXIT WHEN NOT FOUND;
+		a := a || x;
+	END LOOP;
+	CLOSE c;
+	RETURN format('%s rows, %s, %s', cardinality(a), (SELECT state FROM artidx_indexes WHERE indexrelname = ind),
+				  CASE WHEN a = b THEN 'the same' ELSE 'DIFFERENT' END);
+END $$;

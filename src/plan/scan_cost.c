@@ -136,39 +136,6 @@ add_filters(PlannerInfo *root, IndexPath *path, List *bounding, double ntuples,
 
 #endif
 
-/*
- * The cost by nbtree's prices, of an index that has nbtree's pages and height
- * (planner_hooks.c).  From 18 on nbtree may skip, so that clauses which only
- * filter an art scan bound its own.  Those are left out, and added as the
- * filters they are.
- *
- * Arguments: those of amcostestimate.
- */
-static void
-btree_cost(PlannerInfo *root, IndexPath *path,
-		   double loop_count, Cost *startup, Cost *total,
-		   Selectivity *selectivity, double *correlation, double *pages)
-{
-#if PG_VERSION_NUM >= 180000
-	IndexPath	bounded = *path;
-	Selectivity visited;
-	List	   *quals;
-
-	bounded.indexclauses = bounding_clauses(path);
-	btcostestimate(root, &bounded, loop_count, startup, total, selectivity,
-				   correlation, pages);
-	quals = get_quals_from_indexclauses(bounded.indexclauses);
-	visited = clauselist_selectivity(root, add_predicate_to_index_quals(path->indexinfo, quals),
-									 path->indexinfo->rel->relid, JOIN_INNER, NULL);
-	add_filters(root, path, bounded.indexclauses,
-				rint(visited * path->indexinfo->rel->tuples),
-				startup, total, selectivity);
-#else
-	btcostestimate(root, path, loop_count, startup, total, selectivity,
-				   correlation, pages);
-#endif
-}
-
 /* How many conditions the clauses are for the executor. */
 static int
 count_quals(List *indexclauses)
@@ -468,9 +435,9 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 				double loop_count, Cost *startup, Cost *total,
 				Selectivity *selectivity, double *correlation, double *pages)
 {
-	if (art_costs_as_btree())
-		btree_cost(root, path, loop_count, startup, total, selectivity,
-				   correlation, pages);
+	if (art_costs_as_btree())	/* of an index that has nbtree's pages and height (planner_hooks.c) */
+		btcostestimate(root, path, loop_count, startup, total, selectivity,
+					   correlation, pages);
 	else
 		memory_cost(root, path, loop_count, startup, total, selectivity,
 					correlation, pages);

@@ -9,8 +9,8 @@
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
-#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page insert
-#					insel clients wal bytes freed dups small restart tail fk
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip
+#					insert insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
@@ -359,6 +359,41 @@ group_page()
 		sql "DROP INDEX paged_i" >/dev/null
 	done
 	sql "DROP TABLE paged" >/dev/null
+}
+
+# ---- conditions on a later column ------------------------------------------------
+# group_skip: nanoseconds a statement, in a PL/pgSQL loop with a cached plan
+group_skip()
+{
+	local am rep kind cond
+
+	sql "CREATE TABLE skipped AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "VACUUM (FREEZE, ANALYZE) skipped" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX skipped_i ON skipped USING $am (a, b)" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			for kind in skip skip_range; do
+				[ "$kind" = skip ] && cond="b = n" || cond="a > 80 AND b BETWEEN n AND n + 99"
+				record "$kind" "$am" "$rep" "$(PGOPTIONS="-c enable_seqscan=off -c plan_cache_mode=force_generic_plan" sql "
+					CREATE OR REPLACE FUNCTION skips() RETURNS numeric LANGUAGE plpgsql AS \$\$
+					DECLARE r bigint; n bigint; t timestamptz := clock_timestamp(); loops int := 30; took numeric;
+					BEGIN
+						FOR i IN 1..loops LOOP
+							n := i * ($SMALL / 32) / 100 * 100;
+							SELECT count(*) INTO r FROM skipped WHERE $cond;
+							IF r NOT IN (1, 19) THEN RAISE '% rows', r; END IF;
+						END LOOP;
+						took := extract(epoch FROM clock_timestamp() - t);
+						IF pg_stat_get_xact_numscans('skipped_i'::regclass) < loops THEN RAISE 'not by the index'; END IF;
+						RETURN round(took * 1e9 / loops, 1);
+					END \$\$;
+					SELECT skips()")" ns
+			done
+		done
+		sql "DROP INDEX skipped_i" >/dev/null
+	done
+	sql "DROP TABLE skipped" >/dev/null
 }
 
 # ---- index_insert alone --------------------------------------------------------
@@ -821,6 +856,7 @@ if wants build; then
 fi
 wants lookup1 stmt && group_tenth
 wants page && group_page
+wants skip && group_skip
 wants insert && group_insert
 wants tail && group_tail
 wants bytes && group_bytes

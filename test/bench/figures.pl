@@ -128,6 +128,8 @@ my @goals = map { [ split /\|/ ] } (
 	'count_all|index-only count of a whole table, a key|ratio|0.7',
 	'range|range of 1,000 rows, heap fetch, a row|ratio|0.85',
 	'page|(a, b) > (x, y) ORDER BY a, b LIMIT 20|ratio|0.7',
+	'skip|b = x, 100 values of a before it|ratio|0.02',
+	'skip_range|a > x, 19 values, and a range of b|ratio|0.1',
 	'vacuum|VACUUM of one in ten, index part|ratio|0.45',
 	'vacuum_wal|VACUUM of one in ten, WAL of the index|zero',
 	'small|smallest index, one of 1,000|abs|16',
