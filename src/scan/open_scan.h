@@ -108,6 +108,7 @@ typedef struct ArtSkips
 {
 	bool		far;			/* they are many: a search for what is behind them */
 	uint32		size;			/* entries to ask for there; 0: not known yet */
+	uint32		probes;			/* searches for one entry, of another value of a skipped column */
 	ArtBuf		to;				/* the position found last */
 	bool		after;
 

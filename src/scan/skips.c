@@ -33,10 +33,12 @@
  * With fewer than SKIP_NEAR between two positions, to find them costs more than to test.
  * doc/internals/measured.md has the figures.
  */
-#define SKIP_FAR		32
+#define SKIP_FAR		40
 #define SKIP_NEAR		8
-#define SKIP_ENOUGH		12		/* of a batch of ART_BATCH_FIRST */
-#define SKIP_SIZE_MAX	64
+#define SKIP_ENOUGH		24		/* of the first of these batches: */
+#define SKIP_SIZE		32
+#define SKIP_SIZE_MAX	128
+#define SKIP_PROBES		8		/* of so many batches of one entry one is larger, or none would tell */
 
 /*
  * Does an entry of the batch lie at or beyond the position, in the batch's direction?
@@ -167,7 +169,7 @@ judge(ArtScan *so)
 	else if (sk->far)
 		sk->size = Min(sk->size * 2, SKIP_SIZE_MAX);	/* so few do not tell */
 	if (!sk->far)
-		sk->size = ART_BATCH_FIRST;
+		sk->size = SKIP_SIZE;
 }
 
 /* Is the position at or beyond the end of the plan's range? */
@@ -207,7 +209,7 @@ art_scan_skip(IndexScanDesc scan, bool backward)
 	if (so->priv != NULL)
 		return true;
 	if (sk->size == 0)
-		sk->size = ART_BATCH_FIRST;
+		sk->size = SKIP_SIZE;
 	judge(so);
 
 	old = MemoryContextSwitchTo(art_scan_recheck_cxt(so));
@@ -227,7 +229,7 @@ art_scan_skip(IndexScanDesc scan, bool backward)
 	sk->to = swap;
 	if (sk->far)
 	{
-		so->size = skip == ART_SKIP_TO ? sk->size : 1;
+		so->size = skip == ART_SKIP_TO || ++sk->probes % SKIP_PROBES == 0 ? sk->size : 1;
 		ART_COUNT_SEARCH(scan);
 	}
 	return true;
