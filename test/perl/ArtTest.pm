@@ -277,7 +277,7 @@ sub rows_beside_churn
 			RAISE NOTICE 'rounds: %', n;
 		END $$});
 	my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL rows.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
-	my $vacuum = IPC::Run::start([ 'psql', '-XAtq', (map { ('-c', "VACUUM rows.t$_") } 1 .. 16, 1 .. 16),
+	my $vacuum = IPC::Run::start([ 'psql', '-XAtq', (map { ('-c', "VACUUM rows.t$_") } (1 .. 16) x (2 + $queries / 100)),
 		'-d', $node->connstr('postgres') ], '2>', \$vacuum_err);
 	for (my $left = $queries; $left > 0; $left -= 100)
 	{
