@@ -1025,6 +1025,9 @@ find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 l
 	return found ? &plan->arrays->elems[a->first + i] : NULL;
 }
 
+/*
+ * Arguments: a value and an element, of two parts each.
+ */
 bool
 art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
 				 bool backward, bool beyond, const uint8 **elem, uint32 *elen, bool *same)

@@ -476,6 +476,13 @@ extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *
 extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
 
+typedef enum ArtSkip
+{
+	ART_SKIP_NONE,				/* the key itself passes these columns */
+	ART_SKIP_TO,				/* there the value of a column is one that passes */
+	ART_SKIP_BEHIND				/* there begins the next value of a column that was skipped */
+} ArtSkip;
+
 /*
  * Of a plan with "skips", and a key of its range without the TID (perhaps only the
  * beginning of one): if the columns behind the first gap say that no entry beyond the
@@ -484,13 +491,6 @@ extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
  *
  * Runs comparison functions, where columns are compared, in the current memory context.
  */
-typedef enum ArtSkip
-{
-	ART_SKIP_NONE,				/* the key itself passes these columns */
-	ART_SKIP_TO,				/* there the value of a column is one that passes */
-	ART_SKIP_BEHIND				/* there begins the next value of a column that was skipped */
-} ArtSkip;
-
 extern ArtSkip art_skip_target(const ArtScanPlan *plan, const uint8 *key, uint32 len,
 							   bool backward, ArtBuf *to, bool *after);
 

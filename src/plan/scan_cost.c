@@ -74,8 +74,8 @@ is_equality(IndexOptInfo *index, int indexcol, Expr *clause)
 /*
  * The index clauses that bound the scan: those of leading columns with "=",
  * = ANY or IS NULL, and of the one column after.  From 18 on btcostestimate() thinks
- * that the others bound it too, by skipping as nbtree does.  What art skips is told
- * by expect_skips().
+ * that the others bound it too, by skipping as nbtree does.  expect_skips() says what
+ * art skips.
  */
 static List *
 bounding_clauses(IndexPath *path)

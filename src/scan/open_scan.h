@@ -103,7 +103,7 @@ typedef struct ArtBatch
 	ArtRanges  *ranges;			/* NULL: was not needed yet */
 } ArtBatch;
 
-/* What a scan knows of the entries that it can pass over (skips.c). */
+/* The entries that a scan can pass over (skips.c). */
 typedef struct ArtSkips
 {
 	bool		far;			/* they are many: a search for what is behind them */
@@ -255,7 +255,7 @@ art_scan_own(ArtScan *so)
 	return so->own;
 }
 
-/* What residual conditions and comparisons allocate goes here; whoever runs them resets it. */
+/* Residual conditions and comparisons allocate here; their caller resets it. */
 static inline MemoryContext
 art_scan_recheck_cxt(ArtScan *so)
 {

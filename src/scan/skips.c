@@ -7,7 +7,7 @@
  * match (art_skip_target).  That costs no more than to go on behind the entry.
  * Within a batch the entries before that position are passed over untested.
  *
- * What is decided here is how many entries a batch asks for.  Where the values
+ * The rest is how many entries a batch asks for.  Where the values
  * of the skipped columns have few entries each, whole batches are read and
  * tested, as ever.  Where they have many, most of a batch would be copied in
  * vain.  Then the scan is "far": it asks for one entry where the next value of
