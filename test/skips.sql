@@ -1,4 +1,4 @@
--- Included after rows.sql by regress "skip" and by t/113_skips: its random queries get conditions that
+-- Included after rows.sql by regress "skip" and by t/skips: its random queries get conditions that
 -- leave leading columns of the index open, so that scans skip.
 CREATE OR REPLACE FUNCTION rows.cond(cols text[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
