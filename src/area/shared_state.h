@@ -497,10 +497,11 @@ art_unjudged(void)
 extern bool art_survive_crash;	/* artidx.survive_crash */
 
 /*
- * artidx.survive_crash_check: the share of the time, in per cent, that the check after a
- * crash works.
+ * Seconds after a crash in which another one gives up what was kept.  Nothing else keeps a
+ * damaged structure from crashing the server again and again.  Exported for
+ * test/modules/art_insidetest, whose servers crash more often.
  */
-extern int	art_survive_crash_check;
+extern PGDLLEXPORT int art_crash_pause;
 
 extern void art_keep_init(void);	/* from art_shmem_init */
 
@@ -531,8 +532,6 @@ extern void art_inside_reset(void);
 
 /* ---- huge_pages.c ---- */
 
-extern void art_huge_init(void);	/* from art_shmem_init */
-
 /*
  * Memory for all processes that outlives a crash, zero; FATAL when there is none.  The
  * postmaster calls it once, when it starts.
@@ -548,11 +547,16 @@ extern void art_keep_wipe(void *base, Size used, Size size);
 /* Our memory is part of PostgreSQL's, and this address in it: is it in huge pages? */
 extern void art_huge_look(const void *p);
 
-/* The value of artidx.huge_pages_status. */
+/* artidx_hardware().huge_pages. */
 extern const char *art_huge_pages(void);
 
 /* May pages be given back to the kernel? */
 extern bool art_may_discard(void);
+
+/* ---- removed_settings.c ---- */
+
+/* From _PG_init, preloading: what PostgreSQL says of a setting that is gone gets a hint. */
+extern void art_removed_settings_init(void);
 
 /* ---- postmaster_start.c ---- */
 
@@ -854,7 +858,6 @@ extern void art_hazards_exit(void);
 
 /* ---- standby_readers.c ---- */
 
-extern void art_follow_init(void);	/* from art_shmem_init */
 extern void art_followers_clear(void);	/* shared memory was made, or kept over a crash */
 
 /* For the launcher: a place for a follower of the database; -1: none, or it has one. */

@@ -41,8 +41,6 @@
 #define ART_SETTLE_MS		30000	/* the last steps after recovery */
 #define ART_FOLLOWER_START_MS 10000 /* an asked-for follower that never came */
 
-bool		art_standby = true;
-
 static uint32 wait_event_follow = 0;
 
 /* ---- places ---- */
@@ -227,7 +225,7 @@ art_follow_again(void)
 void
 art_follow_ask(void)
 {
-	if (art_standby && my_follower() == NULL && !art_shared->follow_asked)
+	if (art_build_workers > 0 && my_follower() == NULL && !art_shared->follow_asked)
 		art_follow_again();
 }
 
@@ -434,7 +432,7 @@ art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 	XLogRecPtr	target;
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
-		!art_standby || !old_enough(index) || !same_heap(index, e))
+		art_build_workers == 0 || !old_enough(index) || !same_heap(index, e))
 		return false;
 	f = my_follower();
 	if (f == NULL)
@@ -453,7 +451,7 @@ art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
 	XLogRecPtr	replayed;
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
-		!art_standby || e->behind || !old_enough(index) || !same_heap(index, e))
+		art_build_workers == 0 || e->behind || !old_enough(index) || !same_heap(index, e))
 		return false;
 	f = my_follower();
 	if (f == NULL)
@@ -509,20 +507,4 @@ art_followed_settle(ArtEntry *e)
 					 ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
-}
-
-/*
- * The setting; from art_shmem_init.
- */
-void
-art_follow_init(void)
-{
-	DefineCustomBoolVariable("artidx.standby",
-							 "Keeps art indexes in memory on a standby, and uses them there.",
-							 "A background worker a database reads the WAL that was replayed.",
-							 &art_standby,
-							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
 }

@@ -638,7 +638,7 @@ follower_exit(int code, Datum arg)
 	for (ArtFollowed *x = art_followed_list; x != NULL && !handed_over; x = x->next)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
 	art_follower_detach(art_me);
-	if (!handed_over && !no_index && art_standby)
+	if (!handed_over && !no_index && art_build_workers > 0)
 		art_follow_again();
 	art_launcher_wake();
 }
@@ -669,9 +669,9 @@ turn(Turns *t)
 	}
 	MemoryContextSwitchTo(loop_cxt);
 	MemoryContextReset(loop_cxt);
-	if (!art_standby || !recovery)
+	if (art_build_workers == 0 || !recovery)
 	{
-		if (art_standby)
+		if (art_build_workers > 0)
 			hand_over();
 		t->over = true;
 		return true;

@@ -63,12 +63,6 @@ extern void art_rowtype_xact_end(void);
 
 /* ---- launcher_requests.c ---- */
 
-/* artidx.autobuild: are absent structures built in the background? */
-extern bool art_autobuild;
-
-/* artidx.build_workers: how many background workers build.  0: none. */
-extern int	art_build_workers;
-
 /* There is no place for it in the server: set before all processes are forked. */
 extern bool art_launcher_refused;
 

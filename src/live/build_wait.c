@@ -122,7 +122,7 @@ art_is_coming(ArtState state, ArtReason reason)
 		return true;
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_DROPPED ||
 			reason == ART_WHY_ALTERED) &&
-		art_autobuild && art_build_workers > 0 && !art_no_worker() &&
+		art_build_workers > 0 && !art_no_worker() &&
 		!RecoveryInProgress() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 

@@ -25,9 +25,6 @@
 
 #define ART_SCOUT_ASKED_MS	2000	/* by plans, for an index not known yet */
 
-bool		art_autobuild = true;
-int			art_build_workers = 2;
-
 bool		art_launcher_refused = false;
 
 /* ---- is it there, and waking it ---- */
@@ -45,7 +42,7 @@ art_launcher_lives(void)
 bool
 art_no_worker(void)
 {
-	return art_autobuild && art_build_workers > 0 &&
+	return art_build_workers > 0 &&
 		(art_launcher_refused || pg_atomic_read_u32(&art_shared->no_worker) != 0);
 }
 
@@ -221,7 +218,7 @@ art_request_build(Oid indexoid)
 	Relation	index;
 	ArtLocator	loc;
 
-	if (!art_preloaded() || !art_autobuild || art_build_workers == 0 ||
+	if (!art_preloaded() || art_build_workers == 0 ||
 		!IsUnderPostmaster || RecoveryInProgress())
 		return;
 

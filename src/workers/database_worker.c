@@ -38,6 +38,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "build/build.h"
 #include "eval/eval.h"
 #include "limits/limits.h"
 #include "live/background.h"
@@ -937,9 +938,9 @@ check_failed(const Kept *k)
 }
 
 /*
- * Sleep, so that the piece that began then was the share of the time that
- * artidx.survive_crash_check allows.  A wake-up does not make it shorter, but a change
- * of that setting does.
+ * Sleep, so that the piece that began then was a quarter of the time that
+ * artidx.build_priority allows.  A wake-up does not make it shorter, but a change of that
+ * setting does.
  */
 static void
 rest_after(TimestampTz began, double least_ms)
@@ -953,9 +954,9 @@ rest_after(TimestampTz began, double least_ms)
 		double		ms;
 
 		between();
-		share = art_survive_crash_check;
-		if (share == 0)
+		if (art_build_workers == 0)
 			return;
+		share = Max(art_build_priority / 4, 1);
 		ms = Min(Max(worked_ms * (100 - share) / share, least_ms), ART_CHECK_REST_MS);
 		ms -= (double) (GetCurrentTimestamp() - ended) / 1000;
 		if (ms <= 0)
@@ -1017,7 +1018,7 @@ check_one(const Kept *k)
 	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
+	while (art_build_workers > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();

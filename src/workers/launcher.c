@@ -82,7 +82,7 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 	bool		urgent = e->wanted == ART_WANT_BUILD;
 	/* while "old_snapshot_threshold" is set, only inserts use a structure */
-	bool		unasked = art_autobuild && !ART_OLD_SNAPSHOT_IN_USE();
+	bool		unasked = !ART_OLD_SNAPSHOT_IN_USE();
 
 	*help = false;
 	if (state == ART_READY || state == ART_FOLLOWED || e->loc.backend != -1 || e->doubt)
@@ -613,7 +613,7 @@ static Database *
 next_visit(const ArtWorkerSlot *slots, bool builds, int *jobs)
 {
 	Database   *best = NULL;
-	int			mask = ART_JOB_SWEEP | (builds && art_autobuild ? ART_JOB_SCOUT : 0);
+	int			mask = ART_JOB_SWEEP | (builds ? ART_JOB_SCOUT : 0);
 
 	for (int i = 0; i < ndatabases; i++)
 	{
@@ -742,7 +742,7 @@ start_check(void)
 	ArtWorkerSlot slots[ART_NWORKERS];
 	Database   *next = NULL;
 
-	if (art_survive_crash_check == 0)
+	if (art_build_workers == 0)
 		return;
 	for (int i = 0; i < ndatabases; i++)
 	{
@@ -811,7 +811,7 @@ settle(void)
 	if (pg_atomic_read_u32(&art_shared->settled) == seen + 1)
 		return;
 	pg_memory_barrier();
-	for (int i = 0; i < ndatabases && art_autobuild && art_build_workers > 0; i++)
+	for (int i = 0; i < ndatabases && art_build_workers > 0; i++)
 		if (databases[i].allowed &&
 			((databases[i].jobs & ART_JOB_SCOUT) || visit_runs(databases[i].oid, ART_JOB_SCOUT)))
 			return;
@@ -1017,7 +1017,7 @@ follow_databases(void)
 	asked = art_shared->follow_asked;
 	art_shared->follow_asked = false;
 	art_unlock(art_chunk_lock);
-	if (!art_standby || ART_OLD_SNAPSHOT_IN_USE())
+	if (art_build_workers == 0 || ART_OLD_SNAPSHOT_IN_USE())
 	{
 		/* switched on again, they come at once */
 		for (int i = 0; i < ndatabases; i++)
@@ -1157,20 +1157,10 @@ art_launcher_main(Datum arg)
 void
 art_launcher_settings(void)
 {
-	DefineCustomBoolVariable("artidx.autobuild",
-							 "Builds absent art indexes in the background.",
-							 "When off, only structures that a statement waits for are built by "
-							 "background workers.",
-							 &art_autobuild,
-							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
-
 	DefineCustomIntVariable("artidx.build_workers",
 							"Sets the number of background workers that build art indexes.",
 							"They build indexes that are absent after a restart, the most used first. "
-							"At 0 nothing is built in the background.",
+							"At 0 nothing is built or checked in the background, and a standby keeps no art indexes.",
 							&art_build_workers,
 							2, 0, ART_NWORKERS,
 							PGC_SIGHUP,

@@ -1,4 +1,4 @@
-# With artidx.standby = off a standby never uses art indexes and never errs; after
+# With artidx.build_workers = 0 a standby never uses art indexes and never errs; after
 # promotion they are built from its heap.
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ my $backup = 'b';
 $primary->backup($backup);
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, $backup, has_streaming => 1);
-$standby->append_conf('postgresql.conf', 'artidx.standby = off');
+$standby->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 $standby->start;
 
 # changes after the backup, of every kind that touches an index

@@ -15,7 +15,7 @@ my $node = PostgreSQL::Test::Cluster->new('script');
 $node->init;
 art_conf($node, jit => 'off', max_locks_per_transaction => 1000);
 $node->start;
-$node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE SCHEMA ext; CREATE EXTENSION artidx SCHEMA ext');
+$node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE SCHEMA ext; CREATE EXTENSION artidx SCHEMA ext; CREATE EXTENSION artidx_debug SCHEMA ext');
 
 # ---- the catalogs ----
 
