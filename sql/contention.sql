@@ -72,6 +72,6 @@ SELECT artidx_reset_stats('art_k');
 RESET ROLE;
 
 SET client_min_messages = warning;
-DROP EXTENSION artidx_debug;
 DROP SCHEMA cont CASCADE;
+DROP EXTENSION artidx_debug;
 DROP ROLE regress_artidx_user, regress_artidx_monitor;

@@ -231,5 +231,5 @@ RESET art_elidetest.script;
 ALTER SYSTEM RESET artidx.elision;
 SELECT pg_reload_conf();
 DROP ROLE regress_artidx_user, regress_artidx_monitor;
-DROP EXTENSION artidx_debug;
 DROP SCHEMA elide CASCADE;
+DROP EXTENSION artidx_debug;

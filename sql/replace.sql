@@ -57,7 +57,7 @@ CREATE INDEX ON t (a);
 ROLLBACK;
 CREATE ROLE repl_nobody;
 SET ROLE repl_nobody;
-SET artidx.replace_btree = off;
+SET artidx.replace_btree = indexes;
 CREATE INDEX ON repl.t (a);
 RESET ROLE;
 GRANT USAGE ON SCHEMA repl TO repl_nobody;

@@ -78,6 +78,8 @@ is($s->query_safe('EXECUTE p (4000)'), '0', 'and right after promotion');
 fails_with($standby, 'INSERT INTO t VALUES (4000, 1)',
 	'23505', qr/"t_id"/, 'unique from the first insert on');
 $standby->safe_psql('postgres', 'INSERT INTO t VALUES (1000000, 3)');
+$standby->append_conf('postgresql.conf', 'artidx.build_workers = 2');
+$standby->reload;
 request_and_wait($standby, 't_k', 'SELECT id FROM t WHERE k = 3');
 request_and_wait($standby, 't_kid',
 	'SELECT id FROM t WHERE k = 3 AND id = 53');

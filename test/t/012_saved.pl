@@ -549,8 +549,6 @@ between('pg_resetwal', sub {
 }, log => qr/has run since/);
 
 between('archive recovery', sub {
-	# a follower may build, before the recovery is over
-	$node->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 	$node->append_conf('postgresql.conf', "restore_command = 'false'");
 	$node->append_conf('recovery.signal', '');
 	$node->start;

@@ -85,6 +85,9 @@ $node->safe_psql('postgres', q{
 	SELECT artidx_unload('r_t');
 });
 # bob's session does not evaluate alice's code: a worker does, and errs
+$node->append_conf('postgresql.conf', "artidx.build_workers = 2\n");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('artidx.build_workers') = '2'}) or die;
 my $secret = qr/secret of alice|detail of/;
 my $offset = -s $node->logfile;
 for my $sql (q{INSERT INTO r VALUES (2, 'mine')},
@@ -103,6 +106,9 @@ like(slurp_file($node->logfile, $offset),
 fails_with($node, q{SELECT artidx_build('r_t')}, '22023',
 	qr/bad value secret of alice/, 'its owner sees it');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres RESET my.bad');
+$node->append_conf('postgresql.conf', "artidx.build_workers = 0\n");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT current_setting('artidx.build_workers') = '0'}) or die;
 
 # a scan that reads the table in place of the structure: the plan was made before
 my $bob = $node->background_psql('postgres', on_error_stop => 0);
@@ -296,7 +302,7 @@ SKIP:
 		CREATE UNIQUE INDEX old_k ON old USING art (k);
 		ALTER TABLE old ADD CONSTRAINT old_excl EXCLUDE USING art ((CASE WHEN k BETWEEN 500 AND 599 THEN k / 100 END) WITH =);
 	});
-	$node->append_conf('postgresql.conf', "old_snapshot_threshold = '1h'\n");
+	$node->append_conf('postgresql.conf', "old_snapshot_threshold = '1h'\nartidx.build_workers = 2\n");
 	$node->restart;
 	is($node->safe_psql('postgres', q{SELECT state, reason FROM artidx_indexes WHERE indexrelname = 'd_k'}),
 		'absent|old_snapshot_threshold', 'the reason is the setting');

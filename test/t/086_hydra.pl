@@ -23,6 +23,7 @@ my %with = map { ("h_$_" => "WITH (structure = hydra, sync = $_)") } qw(olc opti
 
 sql(qq{
 	CREATE EXTENSION artidx;
+	CREATE EXTENSION artidx_debug;
 	CREATE TABLE h (id bigint, k int, t text COLLATE "C");
 	CREATE UNIQUE INDEX h_olc ON h USING art (id) $with{h_olc};
 	CREATE INDEX h_optiql ON h USING art (k, id) $with{h_optiql};
