@@ -261,7 +261,7 @@ nap(void)
 	(void) art_doze(ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
 }
 
-/* What was left to a group, and to all (NULL), when a wait for more began. */
+/* The memory left to a group (NULL: to all) when a wait for more began. */
 typedef struct Left
 {
 	const ArtGroup *group;

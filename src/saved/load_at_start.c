@@ -497,11 +497,7 @@ art_loader_main(Datum arg)
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(start);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
-		proc_exit(0);
+	art_worker_begin();
 	art_shared->load_slot = ART_MY_PROCNO();
 	art_shared->load_pid = MyProcPid;
 	pg_write_barrier();
