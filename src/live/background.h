@@ -143,7 +143,7 @@ extern bool art_worker_between(void);
  * and it ends.
  */
 extern void art_worker_loop(long (*turn) (void), MemoryContext cxt,
-							uint32 wait_event) pg_attribute_noreturn();
+							uint32 wait_event) __attribute__((noreturn));
 
 /* ---- build_wait.c ---- */
 
