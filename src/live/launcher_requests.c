@@ -13,8 +13,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
-#include "postmaster/bgworker_internals.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
@@ -231,36 +229,4 @@ art_request_build(Oid indexoid)
 		index->rd_index->indisready && index->rd_index->indislive)
 		art_request_absent(indexoid, &loc);
 	RelationClose(index);
-}
-
-/* ---- a place in the server ---- */
-
-void
-art_define_worker(BackgroundWorker *worker, const char *name, const char *function)
-{
-	memset(worker, 0, sizeof(*worker));
-	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION |
-		ART_WORKER_INTERRUPTIBLE;
-	worker->bgw_start_time = BgWorkerStart_ConsistentState;
-	worker->bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker->bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker->bgw_function_name, function, BGW_MAXLEN);
-	snprintf(worker->bgw_name, BGW_MAXLEN, "artidx %s", name);
-	snprintf(worker->bgw_type, BGW_MAXLEN, "artidx %s", name);
-}
-
-bool
-art_register_worker(BackgroundWorker *worker)
-{
-	ArtBgworkerIter iter;
-
-	if (IsUnderPostmaster || !IsPostmasterEnvironment)
-		return true;
-	RegisterBackgroundWorker(worker);
-	ART_BGWORKER_FOREACH(iter)
-	{
-		if (strcmp(ART_BGWORKER(iter)->rw_worker.bgw_type, worker->bgw_type) == 0)
-			return true;
-	}
-	return false;
 }

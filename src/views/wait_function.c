@@ -18,7 +18,6 @@
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
