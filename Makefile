@@ -12,6 +12,8 @@
 #   make footprint                 cache lines of every transaction of elision
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
+#   make cold                      index scans of a table that is not in memory
+#   make plans                     TPC-H's, TPC-DS's and other queries with batched joins and without
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
@@ -20,6 +22,7 @@
 #   make deb                       Debian packages, into build-deb (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
+#   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
@@ -201,7 +204,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -227,6 +230,9 @@ dist:
 # SUITES (bookworm), OUT, ARTIDX_CACHE; as root
 packages:
 	bash test/packages.sh $(SUITES)
+
+docker:
+	bash test/docker.sh
 
 check-rtm:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh
@@ -298,3 +304,13 @@ format:
 checks:
 	bash test/checks.sh
 	PG_CONFIG='$(PG_CONFIG)' bash test/run.sh symbols
+
+cold:
+	PG_CONFIG='$(PG_CONFIG)' bash test/bench/cold.sh
+
+plans:
+	PG_CONFIG='$(PG_CONFIG)' bash test/plans/run.sh
+
+sizes:
+	@perl test/sizes.pl rooms
+	@perl test/sizes.pl repeats

@@ -34,6 +34,7 @@
 
 #include "access/relscan.h"
 #include "access/xact.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -691,6 +692,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			return false;
 		so->guard = art_scan_guard(scan);
 		so->nkilled = 0;
+		so->read_ahead.reads = ART_READS();
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
 		so->started = true;
@@ -769,6 +771,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		art_tid_unpack(tid, &scan->xs_heaptid);
 		if (scan->xs_want_itup && !art_scan_itup(scan, (uint32) next))
 			return art_scan_end(scan);
+		if (unlikely(so->read_ahead.reads != ART_READS() || so->read_ahead.distance > 0))
+			art_scan_read_ahead(scan);
 		return true;
 	}
 }

@@ -103,6 +103,21 @@ typedef struct ArtBatch
 	ArtRanges  *ranges;			/* NULL: was not needed yet */
 } ArtBatch;
 
+/* How far ahead of a scan the table's blocks are asked for. */
+typedef struct ArtReadAhead
+{
+	int64		reads;			/* ART_READS() when it was last looked at */
+	int			distance;		/* entries; 0 or less: none */
+	int			most;			/* effective_io_concurrency, once blocks is set */
+	int			asked;			/* the last entry of the batch that was asked for */
+	BlockNumber last;			/* its block */
+	BlockNumber blocks;			/* of the table; 0: not known yet, or none */
+	uint64		of;				/* the batch */
+} ArtReadAhead;
+
+/* Blocks that this process has read so far, for any node of any query. */
+#define ART_READS()		(pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read)
+
 /* Where the marked entry is. */
 typedef enum ArtMark
 {
@@ -171,6 +186,8 @@ typedef struct ArtScan
 	int			killed_cap;
 	uint32	   *killed;			/* their places in it */
 
+	ArtReadAhead read_ahead;	/* read_ahead.c */
+
 	ArtHazard  *hazard;			/* art_scan_hazard() */
 	ArtSsi		ssi;			/* what of the range is predicate-locked */
 
@@ -197,6 +214,13 @@ typedef struct ArtScan
 	uint64		first_tids[ART_BATCH_POINT];
 	ArtKeyDesc	kd;				/* last: with room for its columns only */
 } ArtScan;
+
+/*
+ * Ask for the table's blocks of the entries behind the one at hand, so far as seems worth it.
+ * The scan is not index-only, or nothing happens.  Called when ART_READS() has changed since,
+ * or the distance is not 0.  Errors: those of PrefetchBuffer().
+ */
+extern void art_scan_read_ahead(IndexScanDesc scan);
 
 /* ---- the scan's memory ---- */
 
