@@ -49,7 +49,6 @@ esac
 art_cluster bench \
 	"shared_preload_libraries = '$PRELOAD'" \
 	"artidx.memory = '$MEMORY'" \
-	"artidx.huge_pages = '$HUGE_PAGES'" \
 	"huge_pages = '$HUGE_PAGES'" \
 	"shared_buffers = '$BUFFERS'" \
 	"fsync = off" \
@@ -65,7 +64,7 @@ art_cluster bench \
 	"max_locks_per_transaction = 256"
 
 sql "CREATE EXTENSION art_bench" >/dev/null || art_die "no art_bench"
-[ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx" >/dev/null ||
+[ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx; CREATE EXTENSION artidx_debug" >/dev/null ||
 	art_die "no artidx"
 
 art_results "$TSV" "make bench$([ "$ONLY" = all ] || echo " ONLY=$ONLY")" \
@@ -466,7 +465,7 @@ group_tail()
 					[ "$(sql "SELECT entries FROM artidx_indexes WHERE indexrelname = 's_i'")" = \
 						$((2 * SMALL)) ] || art_die "entries are missing"
 					echo "# $(sql "SELECT 'tail_mode ' || tail_mode || ', buffered ' || tail_inserts || ', beside ' || tail_bypassed
-						FROM artidx_contention WHERE indexrelname = 's_i'")" >&2
+						FROM artidx_contention_details WHERE indexrelname = 's_i'")" >&2
 				fi
 				sql "DROP INDEX s_i" >/dev/null
 			done

@@ -482,7 +482,7 @@ sub replica_rows
 		return $value;
 	};
 	$line->('WAL beyond that without an index', 'bytes', (map { $farthest->($_, qw(wal_one wal_all)) } qw(btree art)), 'none', sub { $_[0] == 0 });
-	$line->('and beyond that with artidx.standby = off', 'bytes', undef, $farthest->(art => qw(wal_followed_one wal_followed_all)), 'none', sub { $_[0] == 0 });
+	$line->('and beyond that with artidx.build_workers = 0', 'bytes', undef, $farthest->(art => qw(wal_followed_one wal_followed_all)), 'none', sub { $_[0] == 0 });
 	my $entries = $m->('sweep_entries', 'art');
 	$line->(sprintf('sweep of %.1f million entries', ($entries // 0) / 1e6), 'ms', undef, $m->('sweep', 'art'),
 		$most->(sprintf '%.0f', ($entries // 0) / 1e4)) ;
