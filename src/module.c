@@ -64,6 +64,7 @@ _PG_init(void)
 		art_launcher_init();
 		art_saved_init();
 		art_recheck_init();
+		art_removed_settings_init();
 	}
 
 	art_options_init();

@@ -247,6 +247,8 @@ artendscan(IndexScanDesc scan)
 		pfree(so->limit.data);
 	if (so->tmpkey.data != NULL)
 		pfree(so->tmpkey.data);
+	if (so->skips.to.data != NULL)
+		pfree(so->skips.to.data);
 	if (so->killed != NULL)
 		pfree(so->killed);
 	if (so->bitmap_tids != NULL)
@@ -529,6 +531,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 				so->cur.from = ART_FROM_KEY;
 				so->cur.from_after = !backward;
 				so->size = Min(so->size * 4, ART_BATCH_MAX);
+				here = !so->plan.skips || art_scan_skip(scan, backward);
 			}
 			break;
 		case ART_FETCH_TURN:
@@ -595,11 +598,7 @@ art_scan_passes(IndexScanDesc scan, uint32 i)
 		if (so->plan.nresidual == so->plan.nnulls)
 			return true;
 	}
-	if (so->recheck_cxt == NULL)
-		so->recheck_cxt = AllocSetContextCreate(art_scan_own(so),
-												"art recheck",
-												ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(so->recheck_cxt);
+	old = MemoryContextSwitchTo(art_scan_recheck_cxt(so));
 	if (art_scan_for_unique(scan))
 		pass = art_key_begins(&so->kd, key, len, so->plan.lo.data, so->plan.lo_len);
 	else
@@ -710,6 +709,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		if (so->plan.nresidual > 0 && !art_scan_passes(scan, (uint32) next))
 		{
 			so->cur.pos = next;
+			if (so->plan.skips && backward == so->cur.backward)
+				so->cur.pos = (int) art_scan_pass_over(so, (uint32) next);
 			continue;
 		}
 
@@ -814,7 +815,11 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		for (uint32 i = 0; i < so->cur.n; i++)
 		{
 			if (so->plan.nresidual > 0 && !art_scan_passes(scan, i))
+			{
+				if (so->plan.skips)
+					i = art_scan_pass_over(so, i);
 				continue;
+			}
 			art_tid_unpack(so->cur.tids[i], &so->bitmap_tids[m++]);
 		}
 		if (m > 0)

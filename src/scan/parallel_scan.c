@@ -286,6 +286,12 @@ art_scan_claim(IndexScanDesc scan, bool backward)
 			so->cur.from = ART_FROM_KEY;
 			so->cur.from_after = !backward;
 			so->size = Min(so->size * 4, ART_BATCH_MAX);
+			if (so->plan.skips && !art_scan_skip(scan, backward))
+			{
+				so->cur.from = ART_FROM_START;
+				so->size = ART_BATCH_FIRST;
+				more = so->plan.many && art_scanplan_next(&so->plan, backward);
+			}
 			break;
 	}
 
