@@ -1,5 +1,5 @@
 --
--- CALL artidx_trial: what it refuses, and that nothing is left.  t/112_trial measures.
+-- CALL artidx_trial: what it refuses, and that nothing is left.  t/trial measures.
 --
 \set outer :DBNAME
 CREATE DATABASE art_trial;

@@ -66,6 +66,7 @@ _PG_init(void)
 		art_saved_init();
 		art_recheck_init();
 		art_leftovers_by(art_trial_leftovers);
+		art_removed_settings_init();
 	}
 
 	art_options_init();
@@ -73,6 +74,7 @@ _PG_init(void)
 	art_planner_install();
 	art_executor_install();
 	art_batch_install();
+	art_loose_install();
 
 	/*
 	 * After every definition: it removes what the configuration file sets and

@@ -83,6 +83,11 @@ extern Oid	art_opclass_twin(Oid btopclass, Oid artam);
 /* Batched joins: the setting and the hook (src/plan/join_paths.c). */
 extern void art_batch_install(void);
 
+/* ---- loose_paths.c ---- */
+
+/* Loose scans: the hook (src/plan/loose_paths.c); from _PG_init. */
+extern void art_loose_install(void);
+
 /* ---- row_compare.c ---- */
 
 #ifdef ART_MARKS_ROWS
