@@ -71,6 +71,7 @@ _PG_init(void)
 	art_planner_install();
 	art_executor_install();
 	art_batch_install();
+	art_agg_install();
 
 	/*
 	 * After every definition: it removes what the configuration file sets and

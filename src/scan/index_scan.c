@@ -50,15 +50,6 @@
 #include "live/live.h"
 #include "scan/scan.h"
 
-/* Which batch to fetch. */
-typedef enum ArtFetch
-{
-	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
-	ART_FETCH_NEXT,				/* behind the last entry of the batch */
-	ART_FETCH_TURN,				/* the other side of where the batch began */
-	ART_FETCH_SEEK				/* fromkey is set by the caller */
-} ArtFetch;
-
 /*
  * Whom the TIDs of this scan must be published to: who trusts them.
  */
@@ -497,10 +488,9 @@ art_scan_onward(IndexScanDesc scan, bool backward)
 }
 
 /*
- * Fetch a batch into so, in the direction given.  Returns false when there is
- * nothing more that way.
+ * Nothing of the structure is held on return.
  */
-static bool
+bool
 art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -584,11 +574,7 @@ art_scan_for_unique(IndexScanDesc scan)
 		so->plan.nprefix == so->kd.natts;
 }
 
-/*
- * Does an entry of the batch pass the residual conditions?  They may call
- * operators, which may allocate.
- */
-static bool
+bool
 art_scan_passes(IndexScanDesc scan, uint32 i)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -666,6 +652,20 @@ art_scan_count(IndexScanDesc scan)
 		ART_COUNT_SEARCH(scan);
 }
 
+bool
+art_scan_search(IndexScanDesc scan, bool trusts)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	art_scan_plan(scan);
+	art_scan_count(scan);
+	/* a follower's sweep publishes nothing to those who trust a TID */
+	if (unlikely(so->followed) && so->priv == NULL && trusts)
+		art_scan_private(scan);
+	so->nkilled = 0;
+	return !so->plan.impossible && (so->priv == NULL || !art_private_nothing(so->priv));
+}
+
 /*
  * amgettuple
  *
@@ -681,16 +681,9 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 	{
-		art_scan_plan(scan);
-		art_scan_count(scan);
-		/* a follower's sweep publishes nothing to those who trust a TID */
-		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
-			art_scan_private(scan);
-		if (so->plan.impossible ||
-			(so->priv != NULL && art_private_nothing(so->priv)))
+		if (!art_scan_search(scan, art_scan_guard(scan)))
 			return false;
 		so->guard = art_scan_guard(scan);
-		so->nkilled = 0;
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
 		so->started = true;
@@ -804,12 +797,9 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
-	art_scan_plan(scan);
-	art_scan_count(scan);
-	if (so->plan.impossible)
+	if (!art_scan_search(scan, false))
 		return 0;
 	so->guard = false;
-	so->nkilled = 0;
 	if (so->bitmap_tids == NULL)
 		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_MANY_TIDS *
 											 sizeof(ItemPointerData));

@@ -1,0 +1,520 @@
+/*
+ * aggregate_paths.c
+ *	  Aggregates from an index alone: where the planner may take one, and its price.
+ *
+ * count, sum and the like of an index's columns need no row that the visibility map
+ * answers for.  An index-only scan forms a tuple of each entry all the same, and hands
+ * it through the executor to the aggregate.  Our node takes the place of both
+ * (aggregate_executor.c).
+ *
+ * Core matches the conditions: it makes index-only paths of each art index of the table,
+ * for us only.  Where the index decides the conditions in full, we offer one node in the
+ * place of the path and the aggregate above it.
+ *
+ * Left out: more than one table, GROUPING SETS, FILTER, DISTINCT and ORDER BY within an
+ * aggregate, expressions, security barriers, and what groups by other columns than those
+ * that the index has first.
+ *
+ * src/plan/README.md: Aggregates from an index
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "access/xlog.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "am/am.h"
+#include "art_compat.h"
+#include "plan/index_aggregate.h"
+#include "plan/plan.h"
+
+/* With fewer rows there is little to gain, and planning takes its time. */
+#define ART_AGG_WORTH		100.0
+
+/*
+ * What an entry costs beside what an index-only scan and the aggregate above it cost: a
+ * tenth.  A row that is fetched costs as much as in such a scan.
+ */
+#define ART_AGG_SHARE		0.10
+
+static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
+
+/* What is asked of the index, while it is found out whether it can tell. */
+typedef struct ArtAsked
+{
+	List	   *results;		/* Aggref or Var, each once */
+	List	   *kinds;			/* ArtAggKind of each */
+	List	   *columns;		/* and its column of the index */
+	int			prefix;			/* ArtAggNumber's */
+} ArtAsked;
+
+/* ---- what is asked ---- */
+
+/*
+ * Aggregates and columns of the query's results and of HAVING, each once.  Returns false when
+ * there is anything else.
+ */
+static bool
+collect_results(ArtAsked *asked, const RelOptInfo *grouped, const GroupPathExtraData *extra)
+{
+	List	   *found;
+	ListCell   *lc;
+
+	found = pull_var_clause((Node *) list_make2(grouped->reltarget->exprs, extra->havingQual),
+							PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_WINDOWFUNCS |
+							PVC_INCLUDE_PLACEHOLDERS);
+	asked->results = NIL;
+	foreach(lc, found)
+	{
+		Node	   *node = lfirst(lc);
+
+		if (IsA(node, Aggref))
+		{
+			const Aggref *agg = (const Aggref *) node;
+
+			if (agg->aggkind != AGGKIND_NORMAL || agg->aggorder != NIL || agg->aggfilter != NULL ||
+				agg->aggdistinct != NIL || agg->aggvariadic || agg->agglevelsup != 0 ||
+				list_length(agg->args) > 1 || agg->aggfnoid >= FirstUnpinnedObjectId)
+				return false;
+		}
+		else if (!IsA(node, Var))
+			return false;
+		asked->results = list_append_unique(asked->results, node);
+	}
+	return true;
+}
+
+/* The column of the index, from 0, that a column of the table is; -1: none. */
+static int
+column_of(const IndexOptInfo *index, const Node *node)
+{
+	while (node != NULL && IsA(node, RelabelType))
+		node = (const Node *) ((const RelabelType *) node)->arg;
+	if (node == NULL || !IsA(node, Var) || ((const Var *) node)->varno != (int) index->rel->relid)
+		return -1;
+	for (int i = 0; i < index->nkeycolumns; i++)
+	{
+		if (index->indexkeys[i] != 0 && index->indexkeys[i] == ((const Var *) node)->varattno)
+			return i;
+	}
+	return -1;
+}
+
+/* The operator whose first value in order is what the aggregate gives, if there is one. */
+static Oid
+sort_operator(Oid aggregate)
+{
+	HeapTuple	tup = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
+	Oid			op;
+
+	if (!HeapTupleIsValid(tup))
+		return InvalidOid;
+	op = ((Form_pg_aggregate) GETSTRUCT(tup))->aggsortop;
+	ReleaseSysCache(tup);
+	return op;
+}
+
+/*
+ * What kind of aggregate is it, and of which column of the index?  False: none that the
+ * index can tell.
+ */
+static bool
+classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
+		 ArtAggKind *kind, int *column)
+{
+	const Node *arg = agg->args == NIL ? NULL :
+		(const Node *) linitial_node(TargetEntry, agg->args)->expr;
+	ArtEncKind	enc;
+	Oid			sortop;
+
+	*column = -1;
+	*kind = ART_AGG_ROWS;
+	if (agg->aggfnoid == F_COUNT_ ||
+		(agg->aggfnoid == F_COUNT_ANY && IsA(arg, Const) && !((const Const *) arg)->constisnull))
+		return true;
+	*column = arg != NULL ? column_of(index, arg) : -1;
+	if (*column < 0)
+		return false;
+
+	enc = kd->cols[*column].enc;
+	switch (agg->aggfnoid)
+	{
+		case F_COUNT_ANY:
+			*kind = ART_AGG_COUNT;
+			return true;
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+			*kind = ART_AGG_SUM;
+			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4;
+		case F_SUM_INT8:
+			*kind = ART_AGG_SUM_BIG;
+			return enc == ART_ENC_INT8;
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+			*kind = ART_AGG_AVG;
+			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4 || enc == ART_ENC_INT8;
+		default:
+			break;
+	}
+
+	/* the first or the last in order: bool_and and bool_or, too */
+	sortop = sort_operator(agg->aggfnoid);
+	if (!OidIsValid(sortop) || kd->cols[*column].lossy ||
+		agg->inputcollid != index->indexcollations[*column])
+		return false;
+	switch (get_op_opfamily_strategy(sortop, index->opfamily[*column]))
+	{
+		case BTLessStrategyNumber:
+			*kind = ART_AGG_MIN;
+			return true;
+		case BTGreaterStrategyNumber:
+			*kind = ART_AGG_MAX;
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Is the column one value, by a condition of the index? */
+static bool
+is_one_value(const IndexPath *ipath, int column)
+{
+	ListCell   *lc,
+			   *lc2;
+
+	foreach(lc, ipath->indexclauses)
+	{
+		const IndexClause *ic = lfirst_node(IndexClause, lc);
+
+		if (ic->indexcol != column)
+			continue;
+		foreach(lc2, ic->indexquals)
+		{
+			const OpExpr *op = (const OpExpr *) lfirst_node(RestrictInfo, lc2)->clause;
+
+			if (IsA(op, OpExpr) &&
+				get_op_opfamily_strategy(op->opno, ipath->indexinfo->opfamily[column]) ==
+				BTEqualStrategyNumber)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Are the entries of a group one behind the other, in the order of this path?  The
+ * columns of GROUP BY come first in the index, in any order, with others among them that
+ * are one value.  Sets the prefix.
+ */
+static bool
+groups_lie_together(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData *extra,
+					ArtAsked *asked)
+{
+	const IndexOptInfo *index = ipath->indexinfo;
+	Bitmapset  *grouped = NULL;
+	int			left = 0;
+	ListCell   *lc;
+
+	asked->prefix = -1;
+	if (root->parse->groupClause == NIL)
+		return true;
+	foreach(lc, root->parse->groupClause)
+	{
+		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		const Node *expr = get_sortgroupclause_expr((SortGroupClause *) clause, extra->targetList);
+		int			column = IsA(expr, Var) ? column_of(index, expr) : -1;
+
+		if (column < 0 || exprCollation(expr) != index->indexcollations[column] ||
+			get_op_opfamily_strategy(clause->eqop, index->opfamily[column]) !=
+			BTEqualStrategyNumber)
+			return false;
+		if (!bms_is_member(column, grouped))
+			left++;
+		grouped = bms_add_member(grouped, column);
+	}
+	for (int i = 0; i < index->nkeycolumns && left > 0; i++)
+	{
+		if (bms_is_member(i, grouped))
+			left--;
+		else if (!is_one_value(ipath, i))
+			return false;
+		asked->prefix = i + 1;
+	}
+	return left == 0;
+}
+
+/*
+ * Can the index tell all results?  Groups of which only the ends are asked for are left
+ * to those who go from group to group.
+ *
+ * Locks: takes none on the index, which get_relation_info() has locked.
+ */
+static bool
+index_tells(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData *extra,
+			ArtAsked *asked)
+{
+	const IndexOptInfo *index = ipath->indexinfo;
+	Relation	rel;
+	const ArtKeyDesc *kd;
+	bool		tells;
+	bool		adds = false;
+	ListCell   *lc;
+
+	if (!groups_lie_together(root, ipath, extra, asked))
+		return false;
+	rel = index_open(index->indexoid, NoLock);
+	kd = &art_relcache(rel)->kd;
+	tells = !kd->compared;
+	asked->kinds = asked->columns = NIL;
+	foreach(lc, asked->results)
+	{
+		const Node *node = lfirst(lc);
+		ArtAggKind	kind = ART_AGG_GROUP;
+		int			column;
+
+		if (!tells)
+			break;
+		if (IsA(node, Aggref))
+			tells = classify((const Aggref *) node, index, kd, &kind, &column);
+		else
+		{
+			column = column_of(index, node);
+			tells = column >= 0 && column < asked->prefix;
+		}
+		adds |= kind != ART_AGG_GROUP && kind != ART_AGG_MIN && kind != ART_AGG_MAX;
+		asked->kinds = lappend_int(asked->kinds, (int) kind);
+		asked->columns = lappend_int(asked->columns, column);
+	}
+	index_close(rel, NoLock);
+	return tells && (adds || asked->prefix < 0);
+}
+
+/* ---- paths ---- */
+
+/*
+ * Index-only paths of one index for the table's conditions, as core makes them.  They are
+ * no paths of the table: it keeps those that it has chosen.
+ */
+static List *
+index_only_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
+{
+	RelOptInfo *scratch = palloc(sizeof(RelOptInfo));
+	IndexOptInfo *alone = palloc(sizeof(IndexOptInfo));
+
+	*scratch = *rel;
+	*alone = *index;
+	alone->amhasgetbitmap = false;
+	alone->amcanparallel = false;
+	scratch->indexlist = list_make1(alone);
+	scratch->pathlist = scratch->partial_pathlist = NIL;
+	create_index_paths(root, scratch);
+	return scratch->pathlist;
+}
+
+/* Does the index decide all conditions of the table, exactly? */
+static bool
+decides_all(const IndexPath *ipath)
+{
+	ListCell   *lc;
+
+	foreach(lc, ipath->indexinfo->indrestrictinfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->pseudoconstant || !is_redundant_with_indexclauses(rinfo, ipath->indexclauses))
+			return false;
+	}
+	foreach(lc, ipath->indexclauses)
+	{
+		if (lfirst_node(IndexClause, lc)->lossy)
+			return false;
+	}
+	return true;
+}
+
+static Plan *plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+					   List *tlist, List *clauses, List *custom_plans);
+
+static const CustomPathMethods path_methods = {
+	.CustomName = ART_AGG_NAME,
+	.PlanCustomPath = plan_path,
+};
+
+/*
+ * The costs of the index-only path, with what is saved.
+ *
+ * What such a path costs beside its entries is for reading the table.
+ */
+static void
+set_costs(Path *path, const IndexPath *ipath, const ArtAsked *asked)
+{
+	double		rows = ipath->path.rows;
+	Cost		entries = ipath->indextotalcost - ipath->path.startup_cost + rows * cpu_tuple_cost;
+	Cost		heap = ipath->path.total_cost - ipath->path.startup_cost - entries;
+	double		fetched = rows * (1 - ipath->indexinfo->rel->allvisfrac);
+
+	entries += rows * cpu_operator_cost * list_length(asked->results);
+	path->total_cost = ipath->path.startup_cost + Max(heap, 0) +
+		Max(entries, 0) * ART_AGG_SHARE + fetched * cpu_tuple_cost + path->rows * cpu_tuple_cost;
+	path->startup_cost = asked->prefix < 0 ? path->total_cost : ipath->path.startup_cost;
+}
+
+/* The node in the place of the path and of the aggregate above it. */
+static Path *
+aggregate_path(PlannerInfo *root, const IndexPath *ipath, RelOptInfo *grouped,
+			   const GroupPathExtraData *extra, const ArtAsked *asked)
+{
+	CustomPath *path = makeNode(CustomPath);
+
+	path->path = ipath->path;
+	path->path.type = T_CustomPath;
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = grouped;
+	path->path.pathtarget = grouped->reltarget;
+	path->path.parallel_safe = grouped->consider_parallel && ipath->path.parallel_safe;
+	path->path.rows = asked->prefix < 0 ? 1 : linitial_node(Path, grouped->pathlist)->rows;
+	path->path.pathkeys = asked->prefix < 0 ? NIL :
+		list_truncate(list_copy(ipath->path.pathkeys), list_length(root->parse->groupClause));
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_private =
+		list_make5((void *) ipath, asked->results, asked->kinds, asked->columns,
+				   list_make2_int(ScanDirectionIsBackward(ipath->indexscandir), asked->prefix));
+	path->custom_private = lappend(path->custom_private, extra->havingQual);
+	path->methods = &path_methods;
+	set_costs(&path->path, ipath, asked);
+	return &path->path;
+}
+
+/*
+ * Might the query be answered so, whatever its indexes are?  The cheap tests come first.
+ */
+static bool
+query_will_do(PlannerInfo *root, const RelOptInfo *input)
+{
+	const Query *parse = root->parse;
+	const RangeTblEntry *rte;
+
+	if (!parse->hasAggs || parse->groupingSets != NIL || input->indexlist == NIL ||
+		input->rows < ART_AGG_WORTH || !IS_SIMPLE_REL(input) || input->rtekind != RTE_RELATION)
+		return false;
+	rte = planner_rt_fetch(input->relid, root);
+	return !rte->inh && rte->tablesample == NULL && root->rowMarks == NIL &&
+		root->qual_security_level == 0 && root->placeholder_list == NIL &&
+		!art_costs_as_btree() && !RecoveryInProgress();
+}
+
+/* create_upper_paths_hook */
+static void
+offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
+				RelOptInfo *grouped, void *extra)
+{
+	ArtAsked	asked;
+	ListCell   *lc,
+			   *lc2;
+
+	if (prev_create_upper_paths_hook)
+		prev_create_upper_paths_hook(root, stage, input, grouped, extra);
+	if (stage != UPPERREL_GROUP_AGG || extra == NULL || grouped->pathlist == NIL ||
+		!query_will_do(root, input) || !collect_results(&asked, grouped, extra))
+		return;
+
+	foreach(lc, input->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+
+		if ((void *) index->amcostestimate != (void *) artcostestimate || index->hypothetical)
+			continue;
+		foreach(lc2, index_only_paths(root, input, index))
+		{
+			IndexPath  *ipath = lfirst(lc2);
+
+			if (IsA(ipath, IndexPath) && ipath->path.pathtype == T_IndexOnlyScan &&
+				ipath->path.param_info == NULL && ipath->indexorderbys == NIL &&
+				decides_all(ipath) && index_tells(root, ipath, extra, &asked))
+				add_path(grouped, aggregate_path(root, ipath, grouped, extra, &asked));
+		}
+	}
+}
+
+/* ---- plans ---- */
+
+/* Add an entry to the scan tuple. */
+static List *
+add_entry(List *tlist, Node *node)
+{
+	return lappend(tlist, makeTargetEntry((Expr *) copyObject(node), list_length(tlist) + 1,
+										  NULL, false));
+}
+
+/*
+ * PlanCustomPath: the conditions, and the scan tuple.
+ */
+static Plan *
+plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+		  List *tlist, List *clauses, List *custom_plans)
+{
+	const IndexPath *ipath = linitial_node(IndexPath, best_path->custom_private);
+	List	   *results = list_nth(best_path->custom_private, 1);
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *quals = NIL;
+	List	   *columns = NIL;
+	ListCell   *lc,
+			   *lc2;
+
+	foreach(lc, ipath->indexclauses)
+	{
+		const IndexClause *ic = lfirst_node(IndexClause, lc);
+
+		foreach(lc2, ic->indexquals)
+		{
+			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
+
+			quals = lappend(quals, clause);
+			columns = IsA(clause, RowCompareExpr) ?
+				list_concat(columns, list_copy(ic->indexcols)) :
+				lappend_int(columns, ic->indexcol);
+		}
+	}
+
+	foreach(lc, results)
+		cscan->custom_scan_tlist = add_entry(cscan->custom_scan_tlist, lfirst(lc));
+	foreach(lc, pull_var_clause((Node *) quals, 0))
+		cscan->custom_scan_tlist = add_entry(cscan->custom_scan_tlist, lfirst(lc));
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = (List *) list_nth(best_path->custom_private, 5);
+	cscan->scan.scanrelid = ipath->indexinfo->rel->relid;
+	cscan->flags = best_path->flags;
+	cscan->custom_exprs = quals;
+	cscan->custom_private = list_make5(list_nth(best_path->custom_private, 4),
+									   list_make1_oid(ipath->indexinfo->indexoid),
+									   list_nth(best_path->custom_private, 2),
+									   list_nth(best_path->custom_private, 3),
+									   columns);
+	cscan->methods = &art_agg_scan_methods;
+	return &cscan->scan.plan;
+}
+
+void
+art_agg_install(void)
+{
+	RegisterCustomScanMethods(&art_agg_scan_methods);
+	prev_create_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = offer_aggregate;
+}
