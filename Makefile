@@ -20,6 +20,7 @@
 #   make deb                       Debian packages, into build-deb (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
+#   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
@@ -194,9 +195,9 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	TYPE_ROUNDS=10 TYPE_ROWS=10000 CUT_ROUNDS=48 TAP_SCALE=100 CORE_SECONDS=30 ALL_ENGINES=1 \
 	DIFF_SECONDS=1800 ROWS_QUERIES=20000 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
-SOAK_TAP = core tap:003_clients,005_connections,009_builds,011_ddl,013_private,014_memory_full,015_crash_loop,016_kill,017_promote,018_database,019_cancel,021_switch,023_compared,024_payload,026_scans_load,029_cluster,033_serializable,034_cut_remake,035_types,036_differential,040_tail_buffer,069_survive_cycles,076_crash_memory,083_replica_random,088_replica_kill,107_rows
+SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -222,6 +223,9 @@ dist:
 # SUITES (bookworm), OUT, ARTIDX_CACHE; as root
 packages:
 	bash test/packages.sh $(SUITES)
+
+docker:
+	bash test/docker.sh
 
 check-rtm:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh
@@ -293,3 +297,7 @@ format:
 checks:
 	bash test/checks.sh
 	PG_CONFIG='$(PG_CONFIG)' bash test/run.sh symbols
+
+sizes:
+	@perl test/sizes.pl rooms
+	@perl test/sizes.pl repeats
