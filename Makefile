@@ -84,6 +84,7 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += rows
+REGRESS += aggregates
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches

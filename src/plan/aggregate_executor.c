@@ -752,7 +752,8 @@ explain_aggregate(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (a->backward || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Scan Direction", a->backward ? "Backward" : "Forward", es);
 	explain_groups(a, cscan, context, es);
-	art_explain_quals("Index Cond", (Node *) cscan->custom_exprs, context, -1, es);
+	art_explain_quals("Index Cond", (Node *) cscan->custom_exprs, context, es->verbose,
+					  -1, es);
 	if (counted != NULL)
 		ExplainPropertyFloat("Heap Fetches", NULL, counted->ntuples2, 0, es);
 }

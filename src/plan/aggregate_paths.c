@@ -52,6 +52,9 @@
  */
 #define ART_AGG_SHARE		0.10
 
+/* This process has planned such a node. */
+static bool planned = false;
+
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
 /* What is asked of the index, while it is found out whether it can tell. */
@@ -508,7 +511,25 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 									   list_nth(best_path->custom_private, 3),
 									   columns);
 	cscan->methods = &art_agg_scan_methods;
+	planned = true;
 	return &cscan->scan.plan;
+}
+
+/* A node of a plan: it reads the table that it scans. */
+static void
+name_table(Plan *plan, void *arg)
+{
+	CustomScan *cscan = (CustomScan *) plan;
+
+	if (IsA(plan, CustomScan) && cscan->methods == &art_agg_scan_methods)
+		cscan->custom_relids = bms_make_singleton((int) cscan->scan.scanrelid);
+}
+
+void
+art_agg_planned(PlannedStmt *stmt)
+{
+	if (planned)
+		art_plan_walk(stmt, name_table, NULL);
 }
 
 void

@@ -15,14 +15,14 @@
 #include "plan/custom_scans.h"
 
 void
-art_explain_quals(const char *label, Node *quals, List *context, double removed,
-				  ExplainState *es)
+art_explain_quals(const char *label, Node *quals, List *context, bool prefix,
+				  double removed, ExplainState *es)
 {
 	if (quals == NULL)
 		return;
 	ExplainPropertyText(label,
 						deparse_expression((Node *) make_ands_explicit((List *) quals),
-										   context, true, false), es);
+										   context, prefix, false), es);
 	if (removed > 0 || (removed == 0 && es->format != EXPLAIN_FORMAT_TEXT))
 		ExplainPropertyFloat(psprintf("Rows Removed by %s", label), NULL, removed, 0, es);
 }

@@ -12,9 +12,9 @@
 
 /*
  * EXPLAIN: conditions as core shows them, and how many rows of a loop did not pass.  A
- * negative number: that is not shown.
+ * negative number: that is not shown.  "prefix": columns with the names of their tables.
  */
-extern void art_explain_quals(const char *label, Node *quals, List *context, double removed,
-							  ExplainState *es);
+extern void art_explain_quals(const char *label, Node *quals, List *context, bool prefix,
+							  double removed, ExplainState *es);
 
 #endif							/* ART_PLAN_CUSTOM_SCANS_H */

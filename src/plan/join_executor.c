@@ -1018,10 +1018,10 @@ explain_batched(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Alias", alias, es);
 		ExplainPropertyBool("Index Only", b->index_only, es);
 	}
-	art_explain_quals("Index Cond", expressions(cscan, ART_BATCH_INDEX_QUALS), context, -1, es);
-	art_explain_quals("Join Filter", expressions(cscan, ART_BATCH_JOIN_QUALS), context,
+	art_explain_quals("Index Cond", expressions(cscan, ART_BATCH_INDEX_QUALS), context, true, -1, es);
+	art_explain_quals("Join Filter", expressions(cscan, ART_BATCH_JOIN_QUALS), context, true,
 				  counted != NULL ? counted->nfiltered1 / loops : -1, es);
-	art_explain_quals("Filter", expressions(cscan, ART_BATCH_FILTERS), context,
+	art_explain_quals("Filter", expressions(cscan, ART_BATCH_FILTERS), context, true,
 				  counted != NULL ? counted->nfiltered2 / loops : -1, es);
 	if (counted == NULL)
 		return;

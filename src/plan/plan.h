@@ -82,6 +82,12 @@ extern void art_batch_install(void);
 /* Aggregates from an index alone: the hook.  From _PG_init. */
 extern void art_agg_install(void);
 
+/*
+ * A plan was made: its nodes say which table they read, for EXPLAIN.  Core takes the
+ * relations of a path for that, and those above an aggregate have none.
+ */
+extern void art_agg_planned(PlannedStmt *stmt);
+
 /* ---- row_compare.c ---- */
 
 #ifdef ART_MARKS_ROWS
