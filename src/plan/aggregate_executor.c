@@ -20,6 +20,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "access/visibilitymap.h"
+#include "access/xact.h"
 #include "art_compat.h"
 #include "catalog/pg_type.h"
 #include "commands/explain.h"
@@ -59,16 +60,6 @@ typedef struct ArtAgg
 	ArtBuf		best;			/* the body that is the lowest or the highest */
 } ArtAgg;
 
-/* What the map said of a block, while a batch is judged. */
-#define ART_AGG_BLOCKS	256
-
-typedef struct ArtKnownBlock
-{
-	uint32		batch;
-	BlockNumber block;
-	bool		visible;
-} ArtKnownBlock;
-
 typedef struct ArtAggState
 {
 	CustomScanState css;
@@ -92,7 +83,9 @@ typedef struct ArtAggState
 	IndexScanDesc scan;			/* NULL: not begun */
 	const ArtKeyDesc *kd;		/* the scan's */
 	TupleTableSlot *fetch_slot;
-	Buffer		vmbuf;
+	Buffer		vmbuf;			/* of the visibility map */
+	BlockNumber map_page;		/* its number; InvalidBlockNumber: none is pinned */
+	const volatile uint8 *map;	/* its bits */
 
 	/* the batch */
 	bool		searching;		/* a search has begun */
@@ -101,9 +94,7 @@ typedef struct ArtAggState
 	bool		all_seen;		/* the rows of all of them are */
 	bool		done;			/* there is no batch any more */
 	bool		given;			/* and the last row was handed out */
-	uint32		batch;			/* its number, for the blocks */
 	bool		seen[ART_ENTRIES_MAX];
-	ArtKnownBlock blocks[ART_AGG_BLOCKS];
 
 	/* the group */
 	bool		in_group;
@@ -215,7 +206,6 @@ rescan_aggregate(CustomScanState *node)
 
 	a->done = a->given = a->in_group = a->searching = false;
 	a->e.n = a->at = 0;
-	a->batch = 0;
 }
 
 /* What the keys' description says of an aggregate's column. */
@@ -256,27 +246,62 @@ begin_search(ArtAggState *a)
 		ExecIndexEvalRuntimeKeys(a->key_econtext, a->runtime, a->nruntime);
 	}
 	index_rescan(a->scan, a->keys, a->nkeys, NULL, 0);
-	memset(a->blocks, 0, sizeof(a->blocks));
 	a->searching = true;
 }
 
 /* ---- which rows the snapshot sees ---- */
 
-/* What does the visibility map say of a block?  Asked once a batch. */
-static bool
+/* A page of the visibility map has two bits for each of so many blocks (visibilitymap.c). */
+#define ART_MAP_BYTES	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData))
+#define ART_MAP_BLOCKS	(ART_MAP_BYTES * BITS_PER_BYTE / BITS_PER_HEAPBLOCK)
+
+/*
+ * What does the visibility map say of a block?  Its page stays pinned, and is read without
+ * a lock, as core reads it.
+ */
+static inline bool
 block_visible(ArtAggState *a, BlockNumber block)
 {
-	ArtKnownBlock *known = &a->blocks[block % ART_AGG_BLOCKS];
+	uint32		bit = block % ART_MAP_BLOCKS * BITS_PER_HEAPBLOCK;
 
-	if (known->batch != a->batch || known->block != block)
+	if (unlikely(block / ART_MAP_BLOCKS != a->map_page))
 	{
-		known->batch = a->batch;
-		known->block = block;
-		known->visible = VM_ALL_VISIBLE(a->heap, block, &a->vmbuf);
-		if (known->visible)
-			PredicateLockPage(a->heap, block, a->css.ss.ps.state->es_snapshot);
+		(void) visibilitymap_get_status(a->heap, block, &a->vmbuf);
+		a->map_page = a->vmbuf != InvalidBuffer ? block / ART_MAP_BLOCKS : InvalidBlockNumber;
+		a->map = a->vmbuf != InvalidBuffer ?
+			(const volatile uint8 *) PageGetContents(BufferGetPage(a->vmbuf)) : NULL;
+		if (a->map == NULL)
+			return false;
 	}
-	return known->visible;
+	return (a->map[bit / BITS_PER_BYTE] >> bit % BITS_PER_BYTE) & VISIBILITYMAP_ALL_VISIBLE;
+}
+
+/*
+ * Which rows of the batch are visible to all, by the map?  Sets a->seen, and returns how many.
+ */
+static uint32
+ask_map(ArtAggState *a)
+{
+	const bool	locks = IsolationIsSerializable();
+	BlockNumber before = InvalidBlockNumber;
+	uint32		nseen = 0;
+
+	for (uint32 i = 0; i < a->e.n; i++)
+	{
+		BlockNumber block = (BlockNumber) (a->e.tids[i] >> 16);
+		bool		visible = block_visible(a, block);
+
+		if (unlikely(a->e.tested) && !art_entries_pass(a->scan, i))
+			visible = false;
+		if (unlikely(locks) && visible && block != before)
+		{
+			PredicateLockPage(a->heap, block, a->css.ss.ps.state->es_snapshot);
+			before = block;
+		}
+		a->seen[i] = visible;
+		nseen += visible;
+	}
+	return nseen;
 }
 
 /* Fetch the row of an entry: does the snapshot see it? */
@@ -297,17 +322,33 @@ fetch_row(ArtAggState *a, uint32 i)
 }
 
 /*
+ * Fetch the rows of the batch that are not known to be visible.  Returns how many the
+ * snapshot sees.
+ */
+static uint32
+fetch_others(ArtAggState *a)
+{
+	uint32		nseen = 0;
+
+	for (uint32 i = 0; i < a->e.n; i++)
+	{
+		if (a->seen[i] || (a->e.tested && !art_entries_pass(a->scan, i)))
+			continue;
+		a->seen[i] = fetch_row(a, i);
+		nseen += a->seen[i];
+	}
+	ExecClearTuple(a->fetch_slot);
+	return nseen;
+}
+
+/*
  * The next batch, and which of its rows the snapshot sees.  Returns false when there is
  * none.
  */
 static bool
 next_batch(ArtAggState *a)
 {
-	uint16		unknown[ART_ENTRIES_MAX];
-	uint32		nunknown = 0;
 	uint32		nseen = 0;
-	BlockNumber before = InvalidBlockNumber;
-	bool		visible = false;
 
 	CHECK_FOR_INTERRUPTS();
 	a->at = 0;
@@ -316,50 +357,23 @@ next_batch(ArtAggState *a)
 		a->e.n = 0;
 		return false;
 	}
-	a->batch++;
-	for (uint32 i = 0; i < a->e.n; i++)
+	if (a->e.certain)
 	{
-		BlockNumber block = (BlockNumber) (a->e.tids[i] >> 16);
-
-		a->seen[i] = false;
-		if (a->e.tested && !art_entries_pass(a->scan, i))
-			continue;
-		if (!a->e.certain && block != before)
-		{
-			visible = block_visible(a, block);
-			before = block;
-		}
-		if (a->e.certain || visible)
-		{
-			a->seen[i] = true;
-			nseen++;
-		}
-		else
-			unknown[nunknown++] = (uint16) i;
-	}
-
-	/* a VACUUM went by: what the map says may be about other rows */
-	if (!a->e.certain && nseen > 0 && !art_entries_current(a->scan))
-	{
-		nseen = 0;
-		nunknown = 0;
 		for (uint32 i = 0; i < a->e.n; i++)
-		{
-			a->seen[i] = false;
-			if (!a->e.tested || art_entries_pass(a->scan, i))
-				unknown[nunknown++] = (uint16) i;
-		}
+			nseen += a->seen[i] = !a->e.tested || art_entries_pass(a->scan, i);
 	}
-	for (uint32 i = 0; i < nunknown; i++)
+	else
 	{
-		if (fetch_row(a, unknown[i]))
+		nseen = ask_map(a);
+		/* a VACUUM went by: what the map says may be about other rows */
+		if (nseen > 0 && !art_entries_current(a->scan))
 		{
-			a->seen[unknown[i]] = true;
-			nseen++;
+			memset(a->seen, false, a->e.n * sizeof(bool));
+			nseen = 0;
 		}
+		if (nseen < a->e.n)
+			nseen += fetch_others(a);
 	}
-	if (nunknown > 0)
-		ExecClearTuple(a->fetch_slot);
 	a->all_seen = nseen == a->e.n;
 	return true;
 }
@@ -790,6 +804,7 @@ create_aggregate(CustomScan *cscan)
 		a->any_column |= a->aggs[i].column >= 0;
 	}
 	a->vmbuf = InvalidBuffer;
+	a->map_page = InvalidBlockNumber;
 	return (Node *) a;
 }
 
