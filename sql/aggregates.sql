@@ -139,6 +139,13 @@ VACUUM ANALYZE huge;
 SELECT how('SELECT k, count(*), sum(v), avg(v), min(v), max(v) FROM huge GROUP BY k');
 SELECT k, count(*), sum(v), avg(v) FROM huge GROUP BY k ORDER BY k;
 
+-- groups that end with a batch of the scan
+CREATE TABLE edges AS SELECT g AS k, i AS v FROM (VALUES (1, 16), (2, 64), (3, 256), (4, 200), (5, 56), (6, 256), (7, 1)) x(g, n), generate_series(1, n) i;
+CREATE INDEX edges_kv ON edges USING art (k, v);
+VACUUM ANALYZE edges;
+SELECT how('SELECT k, count(*), sum(v) FROM edges GROUP BY k');
+SELECT k, count(*), sum(v), max(v) FROM edges GROUP BY k ORDER BY k;
+
 -- of a whole table, the smaller index
 CREATE INDEX huge_v ON huge USING art (v) INCLUDE (k);
 CREATE INDEX huge_k ON huge USING art (k);
@@ -196,6 +203,32 @@ DROP INDEX m_abc;
 EXECUTE p(5);
 EXPLAIN (COSTS OFF) EXECUTE p(5);
 RESET plan_cache_mode;
+
+-- parallel: partial aggregates, finished above Gather
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_index_scan_size = 0;
+SET min_parallel_table_scan_size = 0;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+CREATE TABLE par (k int, a int, b bigint) WITH (parallel_workers = 2);
+INSERT INTO par SELECT i % 30, CASE WHEN i % 30 > 3 THEN i END, i FROM generate_series(1, 30000) i;
+CREATE INDEX par_kab ON par USING art (k, a, b);
+ANALYZE par;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(k), avg(a), max(b) FROM par WHERE k > 2;
+SELECT how('SELECT count(*), sum(k), avg(a), max(b), count(a) FROM par WHERE k > 2');
+EXPLAIN (COSTS OFF) SELECT k, count(*), avg(a) FROM par WHERE k < 25 GROUP BY k HAVING min(b) > 3;
+SELECT how('SELECT k, count(*), sum(a), avg(a), min(b), max(b) FROM par WHERE k < 25 GROUP BY k HAVING min(b) > 3');
+SELECT how('SELECT x, (SELECT count(*) FROM par WHERE k > x) FROM generate_series(1, 3) x');
+-- the sums of bigint are one process's
+SELECT how('SELECT sum(b), avg(b) FROM par WHERE k > 2');
+-- random ones
+SELECT queries, taken > queries / 3, different FROM aggs.run(150, 0.25);
+RESET max_parallel_workers_per_gather;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+SET max_parallel_workers_per_gather = 0;
 
 -- policies of rows, security barriers, rows that are locked
 CREATE ROLE aggs_reader;

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/parallel.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "access/visibilitymap.h"
@@ -33,6 +34,7 @@
 #include "parser/parsetree.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -80,6 +82,7 @@ typedef struct ArtAggState
 	IndexRuntimeKeyInfo *runtime;
 	int			nruntime;
 	ExprContext *key_econtext;
+	void	   *shared;			/* NULL, or a parallel scan's */
 	IndexScanDesc scan;			/* NULL: not begun */
 	const ArtKeyDesc *kd;		/* the scan's */
 	TupleTableSlot *fetch_slot;
@@ -245,6 +248,8 @@ begin_search(ArtAggState *a)
 		ResetExprContext(a->key_econtext);
 		ExecIndexEvalRuntimeKeys(a->key_econtext, a->runtime, a->nruntime);
 	}
+	if (a->shared != NULL)
+		art_entries_attach(a->scan, a->shared);
 	index_rescan(a->scan, a->keys, a->nkeys, NULL, 0);
 	a->searching = true;
 }
@@ -624,6 +629,13 @@ result_of(const ArtAggState *a, const ArtAgg *agg, bool *isnull)
 		return Int64GetDatum((int64) a->rows);
 	if (agg->kind == ART_AGG_COUNT)
 		return Int64GetDatum((int64) agg->n);
+	if (agg->kind == ART_AGG_AVG_STATE)
+	{
+		Datum		state[2] = {Int64GetDatum((int64) agg->n), Int64GetDatum((int64) agg->sum)};
+
+		return PointerGetDatum(construct_array(state, 2, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+											   TYPALIGN_DOUBLE));
+	}
 	*isnull = agg->n == 0;
 	if (*isnull)
 		return (Datum) 0;
@@ -733,6 +745,37 @@ exec_aggregate(CustomScanState *node)
 	}
 }
 
+/* ---- parallel plans ---- */
+
+/* EstimateDSMCustomScan */
+static Size
+estimate_shared(CustomScanState *node, ParallelContext *pcxt)
+{
+	return art_entries_shared_size();
+}
+
+/* InitializeDSMCustomScan */
+static void
+initialize_shared(CustomScanState *node, ParallelContext *pcxt, void *shared)
+{
+	art_entries_share(shared);
+	((ArtAggState *) node)->shared = shared;
+}
+
+/* ReInitializeDSMCustomScan */
+static void
+renew_shared(CustomScanState *node, ParallelContext *pcxt, void *shared)
+{
+	art_entries_share(shared);
+}
+
+/* InitializeWorkerCustomScan */
+static void
+attach_worker(CustomScanState *node, shm_toc *toc, void *shared)
+{
+	((ArtAggState *) node)->shared = shared;
+}
+
 /* ---- EXPLAIN ---- */
 
 /* The columns of GROUP BY, as core prints them of an Agg. */
@@ -778,6 +821,10 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_aggregate,
 	.EndCustomScan = end_aggregate,
 	.ReScanCustomScan = rescan_aggregate,
+	.EstimateDSMCustomScan = estimate_shared,
+	.InitializeDSMCustomScan = initialize_shared,
+	.ReInitializeDSMCustomScan = renew_shared,
+	.InitializeWorkerCustomScan = attach_worker,
 	.ExplainCustomScan = explain_aggregate,
 };
 

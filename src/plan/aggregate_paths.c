@@ -73,12 +73,12 @@ typedef struct ArtAsked
  * there is anything else.
  */
 static bool
-collect_results(ArtAsked *asked, const RelOptInfo *grouped, const GroupPathExtraData *extra)
+collect_results(ArtAsked *asked, const RelOptInfo *grouped, Node *having)
 {
 	List	   *found;
 	ListCell   *lc;
 
-	found = pull_var_clause((Node *) list_make2(grouped->reltarget->exprs, extra->havingQual),
+	found = pull_var_clause((Node *) list_make2(grouped->reltarget->exprs, having),
 							PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_WINDOWFUNCS |
 							PVC_INCLUDE_PLACEHOLDERS);
 	asked->results = NIL;
@@ -134,7 +134,7 @@ sort_operator(Oid aggregate)
 
 /*
  * What kind of aggregate is it, and of which column of the index?  False: none that the
- * index can tell.
+ * index can tell.  The state that is passed through Gather for an int8 is core's own.
  */
 static bool
 classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
@@ -142,6 +142,7 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
 {
 	const Node *arg = agg->args == NIL ? NULL :
 		(const Node *) linitial_node(TargetEntry, agg->args)->expr;
+	const bool	partial = DO_AGGSPLIT_SKIPFINAL(agg->aggsplit);
 	ArtEncKind	enc;
 	Oid			sortop;
 
@@ -166,12 +167,14 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
 			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4;
 		case F_SUM_INT8:
 			*kind = ART_AGG_SUM_BIG;
-			return enc == ART_ENC_INT8;
+			return enc == ART_ENC_INT8 && !partial;
 		case F_AVG_INT2:
 		case F_AVG_INT4:
+			*kind = partial ? ART_AGG_AVG_STATE : ART_AGG_AVG;
+			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4;
 		case F_AVG_INT8:
 			*kind = ART_AGG_AVG;
-			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4 || enc == ART_ENC_INT8;
+			return enc == ART_ENC_INT8 && !partial;
 		default:
 			break;
 	}
@@ -311,11 +314,11 @@ index_tells(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData 
 /* ---- paths ---- */
 
 /*
- * Index-only paths of one index for the table's conditions, as core makes them.  They are
- * no paths of the table: it keeps those that it has chosen.
+ * Paths of one index for the table's conditions, as core makes them, partial ones too if
+ * "parallel".  They are on a copy of the table, which keeps those that it has chosen.
  */
-static List *
-index_only_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
+static RelOptInfo *
+paths_of_index(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, bool parallel)
 {
 	RelOptInfo *scratch = palloc(sizeof(RelOptInfo));
 	IndexOptInfo *alone = palloc(sizeof(IndexOptInfo));
@@ -323,19 +326,23 @@ index_only_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 	*scratch = *rel;
 	*alone = *index;
 	alone->amhasgetbitmap = false;
-	alone->amcanparallel = false;
+	alone->amcanparallel &= parallel;
 	scratch->indexlist = list_make1(alone);
 	scratch->pathlist = scratch->partial_pathlist = NIL;
 	create_index_paths(root, scratch);
-	return scratch->pathlist;
+	return scratch;
 }
 
-/* Does the index decide all conditions of the table, exactly? */
+/* Does the path read the index alone, which decides all conditions of the table exactly? */
 static bool
-decides_all(const IndexPath *ipath)
+path_will_do(const Path *path)
 {
+	const IndexPath *ipath = (const IndexPath *) path;
 	ListCell   *lc;
 
+	if (!IsA(path, IndexPath) || path->pathtype != T_IndexOnlyScan || path->param_info != NULL ||
+		ipath->indexorderbys != NIL)
+		return false;
 	foreach(lc, ipath->indexinfo->indrestrictinfo)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -378,10 +385,10 @@ set_costs(Path *path, const IndexPath *ipath, const ArtAsked *asked)
 	path->startup_cost = asked->prefix < 0 ? path->total_cost : ipath->path.startup_cost;
 }
 
-/* The node in the place of the path and of the aggregate above it. */
+/* The node in the place of the path and of the aggregate, full or partial, above it. */
 static Path *
-aggregate_path(PlannerInfo *root, const IndexPath *ipath, RelOptInfo *grouped,
-			   const GroupPathExtraData *extra, const ArtAsked *asked)
+aggregate_path(PlannerInfo *root, const IndexPath *ipath, RelOptInfo *grouped, double groups,
+			   Node *having, const ArtAsked *asked)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -391,14 +398,14 @@ aggregate_path(PlannerInfo *root, const IndexPath *ipath, RelOptInfo *grouped,
 	path->path.parent = grouped;
 	path->path.pathtarget = grouped->reltarget;
 	path->path.parallel_safe = grouped->consider_parallel && ipath->path.parallel_safe;
-	path->path.rows = asked->prefix < 0 ? 1 : linitial_node(Path, grouped->pathlist)->rows;
+	path->path.rows = groups;
 	path->path.pathkeys = asked->prefix < 0 ? NIL :
 		list_truncate(list_copy(ipath->path.pathkeys), list_length(root->parse->groupClause));
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_private =
 		list_make5((void *) ipath, asked->results, asked->kinds, asked->columns,
 				   list_make2_int(ScanDirectionIsBackward(ipath->indexscandir), asked->prefix));
-	path->custom_private = lappend(path->custom_private, extra->havingQual);
+	path->custom_private = lappend(path->custom_private, having);
 	path->methods = &path_methods;
 	set_costs(&path->path, ipath, asked);
 	return &path->path;
@@ -422,36 +429,95 @@ query_will_do(PlannerInfo *root, const RelOptInfo *input)
 		!art_costs_as_btree() && !RecoveryInProgress();
 }
 
+/* What core aggregates partially, if it does. */
+static RelOptInfo *
+partial_rel(PlannerInfo *root, const RelOptInfo *grouped, const GroupPathExtraData *extra)
+{
+	ListCell   *lc;
+
+	if (!grouped->consider_parallel || (extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0 ||
+		(root->parse->groupClause != NIL && (extra->flags & GROUPING_CAN_USE_HASH) == 0))
+		return NULL;
+	foreach(lc, root->upper_rels[UPPERREL_PARTIAL_GROUP_AGG])
+	{
+		RelOptInfo *rel = lfirst_node(RelOptInfo, lc);
+
+		if (bms_equal(rel->relids, grouped->relids) && rel->reltarget->exprs != NIL)
+			return rel;
+	}
+	return NULL;
+}
+
+/* Partial aggregates, gathered, and finished above that. */
+static Path *
+gathered_path(PlannerInfo *root, const IndexPath *ipath, RelOptInfo *partial, RelOptInfo *grouped,
+			  const GroupPathExtraData *extra, const ArtAsked *asked)
+{
+	double		groups = linitial_node(Path, grouped->pathlist)->rows;
+	Path	   *path = aggregate_path(root, ipath, partial, groups, NULL, asked);
+	double		rows;
+
+	path->pathkeys = NIL;
+	rows = groups * path->parallel_workers;
+	path = (Path *) create_gather_path(root, partial, path, partial->reltarget, NULL, &rows);
+	return (Path *) create_agg_path(root, grouped, path, grouped->reltarget,
+									asked->prefix < 0 ? AGG_PLAIN : AGG_HASHED,
+									AGGSPLIT_FINAL_DESERIAL, ART_GROUP_CLAUSE(root),
+									(List *) extra->havingQual, &extra->agg_final_costs, groups);
+}
+
+/* Offer what an index can do. */
+static void
+offer_index(PlannerInfo *root, const RelOptInfo *paths, RelOptInfo *grouped, RelOptInfo *partial,
+			const GroupPathExtraData *extra)
+{
+	ArtAsked	asked;
+	ListCell   *lc;
+
+	foreach(lc, paths->pathlist)
+	{
+		const IndexPath *ipath = lfirst(lc);
+
+		if (path_will_do(&ipath->path) && collect_results(&asked, grouped, extra->havingQual) &&
+			index_tells(root, ipath, extra, &asked))
+			add_path(grouped, aggregate_path(root, ipath, grouped,
+											 asked.prefix < 0 ? 1 : linitial_node(Path, grouped->pathlist)->rows,
+											 extra->havingQual, &asked));
+	}
+	foreach(lc, paths->partial_pathlist)
+	{
+		const IndexPath *ipath = lfirst(lc);
+
+		if (path_will_do(&ipath->path) && collect_results(&asked, partial, NULL) &&
+			index_tells(root, ipath, extra, &asked))
+			add_path(grouped, gathered_path(root, ipath, partial, grouped, extra, &asked));
+	}
+}
+
 /* create_upper_paths_hook */
 static void
 offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
 				RelOptInfo *grouped, void *extra)
 {
 	ArtAsked	asked;
-	ListCell   *lc,
-			   *lc2;
+	RelOptInfo *partial;
+	ListCell   *lc;
 
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input, grouped, extra);
 	if (stage != UPPERREL_GROUP_AGG || extra == NULL || grouped->pathlist == NIL ||
-		!query_will_do(root, input) || !collect_results(&asked, grouped, extra))
+		!query_will_do(root, input) ||
+		!collect_results(&asked, grouped, ((GroupPathExtraData *) extra)->havingQual))
 		return;
 
+	partial = partial_rel(root, grouped, extra);
 	foreach(lc, input->indexlist)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if ((void *) index->amcostestimate != (void *) artcostestimate || index->hypothetical)
-			continue;
-		foreach(lc2, index_only_paths(root, input, index))
-		{
-			IndexPath  *ipath = lfirst(lc2);
-
-			if (IsA(ipath, IndexPath) && ipath->path.pathtype == T_IndexOnlyScan &&
-				ipath->path.param_info == NULL && ipath->indexorderbys == NIL &&
-				decides_all(ipath) && index_tells(root, ipath, extra, &asked))
-				add_path(grouped, aggregate_path(root, ipath, grouped, extra, &asked));
-		}
+		if ((void *) index->amcostestimate == (void *) artcostestimate && !index->hypothetical)
+			offer_index(root, paths_of_index(root, input, index, partial != NULL), grouped, partial,
+						extra);
 	}
 }
 

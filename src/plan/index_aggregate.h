@@ -23,6 +23,7 @@ typedef enum ArtAggKind
 	ART_AGG_SUM,				/* of int2, int4: an int8 */
 	ART_AGG_SUM_BIG,			/* of int8: a numeric */
 	ART_AGG_AVG,				/* of all three: a numeric */
+	ART_AGG_AVG_STATE,			/* of int2, int4, below Gather: an array of count and sum */
 	ART_AGG_MIN,
 	ART_AGG_MAX
 } ArtAggKind;

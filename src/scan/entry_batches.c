@@ -22,6 +22,34 @@
 #include "area/area.h"
 #include "scan/scan.h"
 
+/*
+ * The shared memory is that of core's parallel index scans, without a snapshot: each process
+ * has its statement's.
+ */
+#define ART_SHARED_HEAD MAXALIGN(offsetof(ParallelIndexScanDescData, ps_snapshot_data))
+
+Size
+art_entries_shared_size(void)
+{
+	return ART_SHARED_HEAD + sizeof(ArtParallel);
+}
+
+/*
+ * Locks: initializes the spinlock (artinitparallelscan).
+ */
+void
+art_entries_share(void *shared)
+{
+	((ParallelIndexScanDesc) shared)->ART_PS_OFFSET = ART_SHARED_HEAD;
+	artinitparallelscan((char *) shared + ART_SHARED_HEAD);
+}
+
+void
+art_entries_attach(IndexScanDesc scan, void *shared)
+{
+	scan->parallel_scan = (ParallelIndexScanDesc) shared;
+}
+
 const ArtKeyDesc *
 art_entries_desc(IndexScanDesc scan)
 {

@@ -114,6 +114,14 @@ typedef struct ArtEntries
 
 #define ART_ENTRIES_MAX 512		/* of a batch */
 
+/*
+ * Several processes share a search: each entry goes to one of them.  The leader makes the
+ * memory ready before each round.  Each process attaches its scan before index_rescan().
+ */
+extern Size art_entries_shared_size(void);
+extern void art_entries_share(void *shared);
+extern void art_entries_attach(IndexScanDesc scan, void *shared);
+
 /* The scan's own description of keys. */
 extern const ArtKeyDesc *art_entries_desc(IndexScanDesc scan);
 
