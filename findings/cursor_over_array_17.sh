@@ -6,11 +6,12 @@
 # The guess, before it was run: FETCH ALL, three rows back, FETCH ALL gives the last two rows
 # again and ends there, on each release: a plain btree index of integers errs on none.
 #
-# What happens: 17 was the first with nbtree's new scans of arrays.  On 17.0 the index-only scan of six keys in six leaves goes on behind its last
-# row when it turns at its end: it begins anew at the second key.  The cursor returns five rows
-# more than there are.  17.10 gives each row once.  A
-# server of 17.0 can be met: a base image or an air-gapped installation.  A test that compares
-# another index with btree as its peer fails there for no fault of its own.
+# What happens: 17 was the first with nbtree's new scans of arrays.  On 17.0 the index-only
+# scan of six keys in six leaves goes on behind its last row when it turns at its end: it
+# begins anew at the second key.  The cursor returns five rows more than there are.  17.10
+# gives each row once.  A server of 17.0 can be met: a base image or an air-gapped
+# installation.  A test that compares another index with btree as its peer fails there for no
+# fault of its own.
 # Seen on 2026-11-29 with the packages named below.
 #
 # Needs apt and npm; fetches into a temporary directory, and leaves nothing.

@@ -16,6 +16,7 @@ SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET max_parallel_workers_per_gather = 2;
+SET artidx.batched_joins = off;
 
 SELECT twins('CREATE TABLE {}_t (k int, v int, g int, w text, n numeric) WITH (parallel_workers = 2)');
 SELECT twins($$INSERT INTO {}_t SELECT CASE WHEN i % 10 < 3 THEN 5 ELSE i % 3000 END, i, i % 1000, md5(i::text), (i % 700)::numeric / 3

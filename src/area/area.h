@@ -18,6 +18,7 @@
 #include "access/xlogdefs.h"
 #include "fmgr.h"
 #include "nodes/execnodes.h"
+#include "storage/condition_variable.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
@@ -181,6 +182,27 @@ extern void art_busy(void);
 
 /* Housekeeping of the core, until nothing more can be freed at once; interruptible. */
 extern bool art_poll(void);
+
+/* ---- waiting.c ---- */
+
+/*
+ * The one rule of a wait that is no lock wait: the caller holds no lock that a process could
+ * wait for that it waits for, and no latch; interrupts are taken, so an ERROR may leave; the
+ * end of the postmaster ends this process; and the wait sees to it itself that the process that
+ * it waits for lives.
+ *
+ * Sleep for at most so many milliseconds, or until the latch of this process is set, which is reset.
+ * Returns whether it was set.
+ */
+extern bool art_doze(long ms, uint32 wait_event);
+
+/*
+ * Wait until done(arg), and look about every ms milliseconds, more often at first.  A
+ * condition variable (not NULL) that is signalled makes it look at once; with one, ms -1 means
+ * that it looks at no other time.  False: "until" has come before that (0: it never does).
+ */
+extern bool art_wait_for(bool (*done) (void *arg), void *arg, TimestampTz until, long ms,
+						 ConditionVariable *cv, uint32 wait_event);
 
 /* ---- directory.c ---- */
 

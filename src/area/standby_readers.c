@@ -231,100 +231,6 @@ art_follow_ask(void)
 		art_follow_again();
 }
 
-/* ---- states ---- */
-
-/*
- * Locks: takes the partition lock, exclusive.
- * Order: every member is written before the word; the invalidation is sent after the
- * lock is released.
- */
-bool
-art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms, bool behind)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	Oid			heapoid = InvalidOid;
-	ArtEntry   *e;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	if (e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
-	{
-		heapoid = e->heapoid;
-		e->behind = behind;
-		e->unswept = false;
-		e->owner_pid = 0;
-		e->resumable = false;
-		e->builds++;
-		e->last_build = GetCurrentTimestamp();
-		e->source = ART_BUILD_REBUILD;
-		e->last_ms = ms;
-		e->failed_at = 0;
-		e->failed_free = 0;
-		e->sealed = false;
-		e->stuck = false;
-		e->error[0] = '\0';
-		pg_write_barrier();
-		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_FOLLOWED));
-	}
-	art_unlock(lock);
-	if (OidIsValid(heapoid))
-		art_invalidate_heap(loc->db, heapoid);
-	return OidIsValid(heapoid);
-}
-
-/*
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
- */
-bool
-art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason why,
-				   const char *error)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	Oid			heapoid = InvalidOid;
-	ArtEntry   *e;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	if (e != NULL && ART_WORD_GEN(pg_atomic_read_u64(&e->word)) == gen &&
-		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT &&
-		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
-	{
-		heapoid = e->heapoid;
-		(void) art_entry_absent(e, why, error);
-		if (why == ART_WHY_MEMORY)
-			e->full = art_what_is_full(NULL);
-		if (why == ART_WHY_ERROR && art_watch_end() == ART_END_STUCK)
-			art_stuck_note(e);
-	}
-	art_unlock(lock);
-	if (OidIsValid(heapoid))
-		art_invalidate_heap(loc->db, heapoid);
-	return OidIsValid(heapoid);
-}
-
-/*
- * Locks: takes the partition lock, exclusive.
- */
-bool
-art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind, bool unswept)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
-	bool		done;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	done = e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_FOLLOWED);
-	if (done)
-	{
-		e->behind = behind;
-		e->unswept = unswept;
-	}
-	art_unlock(lock);
-	return done;
-}
-
 /* ---- scans ---- */
 
 /*
@@ -379,6 +285,30 @@ stands_still(ArtFollower *f)
 	return stood_at != 0 && stood_at == pg_atomic_read_u64(&f->position);
 }
 
+/* What a scan waits for. */
+typedef struct Target
+{
+	ArtEntry   *e;
+	uint64		gen;
+	ArtFollower *f;
+	XLogRecPtr	lsn;
+	bool		reached;		/* the follower has come there */
+} Target;
+
+/* Is the wait over: did the follower come there, or is it gone?  If not it is woken. */
+static bool
+is_over(void *arg)
+{
+	Target	   *t = arg;
+
+	t->reached = caught_up(t->e, t->f, t->lsn);
+	if (t->reached || t->f->dboid != MyDatabaseId ||
+		pg_atomic_read_u64(&t->e->word) != ART_WORD(t->gen, ART_FOLLOWED))
+		return true;
+	wake(t->f);
+	return false;
+}
+
 /*
  * Wait for that, for some time.  When the follower does not move at all meanwhile,
  * nobody else waits until it does.
@@ -386,12 +316,11 @@ stands_still(ArtFollower *f)
  * Locks: none is held that replay could wait for but the scan's own.
  */
 static bool
-await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
+await(Target *t, int ms)
 {
+	ArtFollower *f = t->f;
 	TimestampTz begin = GetCurrentTimestamp();
-	TimestampTz until = TimestampTzPlusMilliseconds(begin, ms);
 	uint64		stood_at = pg_atomic_read_u64(&f->position);
-	bool		done = false;
 
 	if (ms <= ART_FOLLOW_SCAN_MS && stands_still(f))
 	{
@@ -400,25 +329,14 @@ await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
 		return false;
 	}
 	pg_atomic_fetch_add_u64(&f->waits, 1);
-	ConditionVariablePrepareToSleep(&f->moved);
-	while (!(done = caught_up(e, f, target)) &&
-		   pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->word)) == ART_WORD(gen, ART_FOLLOWED) &&
-		   f->dboid == MyDatabaseId && GetCurrentTimestamp() < until)
-	{
-		wake(f);
-		(void) ConditionVariableTimedSleep(&f->moved, ART_FOLLOW_POLL_MS,
-										   ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-	}
-	ConditionVariableCancelSleep();
+	if (!art_wait_for(is_over, t, TimestampTzPlusMilliseconds(begin, ms), ART_FOLLOW_POLL_MS,
+					  &f->moved, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower")) &&
+		stood_at < t->lsn && pg_atomic_read_u64(&f->position) == stood_at)
+		pg_atomic_write_u64(&f->stood_at, stood_at);
 	pg_atomic_fetch_add_u64(&f->waited_us, (int64) (GetCurrentTimestamp() - begin));
-	if (!done)
-	{
+	if (!t->reached)
 		pg_atomic_fetch_add_u64(&f->given_up, 1);
-		if (GetCurrentTimestamp() >= until && stood_at < target &&
-			pg_atomic_read_u64(&f->position) == stood_at)
-			pg_atomic_write_u64(&f->stood_at, stood_at);
-	}
-	return done;
+	return t->reached;
 }
 
 /*
@@ -430,17 +348,17 @@ await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
 bool
 art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 {
-	ArtFollower *f;
-	XLogRecPtr	target;
+	Target		t = {.e = e};
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
 		!art_standby || !old_enough(index) || !same_heap(index, e))
 		return false;
-	f = my_follower();
-	if (f == NULL)
+	t.f = my_follower();
+	if (t.f == NULL)
 		return false;
-	target = GetXLogReplayRecPtr(NULL);
-	if (!caught_up(e, f, target) && !await(e, *gen, f, target, ms))
+	t.gen = *gen;
+	t.lsn = GetXLogReplayRecPtr(NULL);
+	if (!caught_up(e, t.f, t.lsn) && !await(&t, ms))
 		return false;
 	pg_memory_barrier();
 	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
@@ -505,10 +423,7 @@ art_followed_settle(ArtEntry *e)
 		return;
 	}
 	wake(f);
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2L,
-					 ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze(2, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
 }
 
 /*

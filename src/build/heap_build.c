@@ -188,22 +188,6 @@ give_back(ArtEntry *e, ArtBlockRange r)
 }
 
 /*
- * Discard a structure that is BUILDING.  Nothing failed, so the reason why it
- * was absent before stays.
- *
- * Epoch: enters and leaves.
- * Locks: partition lock held, exclusive.
- */
-void
-art_entry_discard(ArtEntry *e)
-{
-	char		error[sizeof(e->error)];
-
-	strlcpy(error, e->error, sizeof(error));
-	(void) art_entry_absent(e, e->reason, error);
-}
-
-/*
  * Locks: takes the partition lock, exclusive.
  */
 void
@@ -701,10 +685,7 @@ pace_reload(void)
 static void
 pace_sleep(double ms)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 (long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze((long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
 }
 
 /*

@@ -225,36 +225,17 @@ forget_one(Oid indexoid, const ArtLocator *loc)
 static bool
 forget_gone(Listed *all, int n)
 {
-	Listed	   *gone = NULL;
-	int			ngone = 0;
-	int			cap = 0;
+	ArtListed  *here;
+	int			nhere = art_list_entries(MyDatabaseId, art_is_shared, NULL, &here);
 	bool		done = true;
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (int i = 0; i < nhere; i++)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (e->loc.db != MyDatabaseId || e->loc.backend != -1 ||
-					find(all, n, e->indexoid, &e->loc) != NULL)
-					continue;
-				if (ngone == cap)
-				{
-					cap = Max(64, 2 * cap);
-					gone = gone == NULL ? palloc(cap * sizeof(Listed)) :
-						repalloc(gone, cap * sizeof(Listed));
-				}
-				gone[ngone].indexoid = e->indexoid;
-				gone[ngone++].loc = e->loc;
-			}
-		art_unlock(&art_dir_locks[p].lock);
-	}
-	for (int i = 0; i < ngone; i++)
-	{
+		if (find(all, n, here[i].indexoid, &here[i].loc) != NULL)
+			continue;
 		CHECK_FOR_INTERRUPTS();
 		StartTransactionCommand();
-		done &= forget_one(gone[i].indexoid, &gone[i].loc);
+		done &= forget_one(here[i].indexoid, &here[i].loc);
 		CommitTransactionCommand();
 		MemoryContextSwitchTo(loop_cxt);
 	}
@@ -590,7 +571,7 @@ hand_over(void)
 		CHECK_FOR_INTERRUPTS();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		LWLock	   *lock = art_partition(x->loc.db, x->indexoid);
+		LWLock	   *lock;
 		ArtEntry   *e;
 
 		if (x->closed)
@@ -602,8 +583,7 @@ hand_over(void)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		else
 		{
-			art_lock(lock, LW_EXCLUSIVE);
-			e = art_find(x->indexoid, &x->loc);
+			e = art_find_locked(x->indexoid, &x->loc, LW_EXCLUSIVE, &lock);
 			/* the first who has the index open compares its options */
 			if (e != NULL)
 				e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;

@@ -181,17 +181,14 @@ art_database_gone(Oid dboid)
 void
 art_request_absent(Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
-	bool		none;
-	bool		mark = false;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_SHARED, &lock);
+	bool		none = e == NULL;
 
-	art_lock(lock, LW_SHARED);
-	e = art_find(indexoid, loc);
-	none = e == NULL;
 	/* one that others build, or are about to, is in good hands */
-	if (e != NULL)
-		mark = e->wanted == ART_WANT_NOTHING && !e->sealed && e->reason != ART_WHY_UNLOADED;
+	bool		mark = e != NULL && e->wanted == ART_WANT_NOTHING && !e->sealed &&
+		e->reason != ART_WHY_UNLOADED;
+
 	art_unlock(lock);
 	if (none)
 	{
@@ -201,8 +198,7 @@ art_request_absent(Oid indexoid, const ArtLocator *loc)
 	}
 	else if (mark)
 	{
-		art_lock(lock, LW_EXCLUSIVE);
-		e = art_find(indexoid, loc);
+		e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 		if (e != NULL && e->wanted == ART_WANT_NOTHING)
 			e->wanted = ART_WANT_PLAN;
 		art_unlock(lock);

@@ -235,24 +235,19 @@ typedef struct IndexStats
 static void
 look_at_index(IndexStats *is, Oid indexoid, uint32 relnumber)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, indexoid);
 	ax_ctx	   *cx = art_ctx();
 	ArtEntry   *found;
 	uint64		gen = 0;
 
-	art_lock(lock, LW_SHARED);
-	for (found = art_chain(MyDatabaseId, indexoid); found; found = found->next)
-	{
-		if (found->indexoid == indexoid && found->loc.db == MyDatabaseId &&
-			found->loc.rel == relnumber)
-			break;
-	}
+	while ((found = art_walk_next(&w)) != NULL && found->loc.rel != relnumber)
+		 /* go on */ ;
 	if (found)
 	{
 		is->copy = *found;
 		is->state = art_entry_state(found, &gen);
 	}
-	art_unlock(lock);
+	art_walk_end(&w);
 
 	/* a handle is type-stable, and the generation tells whose it is */
 	if (found && is->state != ART_ABSENT)
@@ -451,6 +446,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	ax_ctx	   *cx;
 	Datum		values[10];
 	bool		nulls[10] = {0};
+	ArtWalk		w;
 	int			indexes = 0;
 	int			sealed = 0;
 
@@ -463,20 +459,13 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	ax_memory(cx, &mem);
 	ART_CORE_END();
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	w = art_walk(LW_SHARED, InvalidOid, InvalidOid);
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
-					indexes++;
-				else if (e->sealed || e->reason == ART_WHY_MEMORY)
-					sealed++;
-			}
-		}
-		art_unlock(&art_dir_locks[p].lock);
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
+			indexes++;
+		else if (e->sealed || e->reason == ART_WHY_MEMORY)
+			sealed++;
 	}
 
 	values[0] = Int64GetDatum((int64) mem.area_bytes);

@@ -43,56 +43,12 @@ extern PGDLLEXPORT void art_updater_main(Datum arg);
 
 static uint32 wait_event_updater = 0;
 
-/* Structures whose search layers may be behind. */
-typedef struct Behind
+/* Has the entry a search layer, which may be behind? */
+static bool
+may_be_behind(ArtEntry *e, const void *arg)
 {
-	ax_tree    *tree;
-	uint64		gen;
-} Behind;
-
-static Behind *behind = NULL;
-static int	nbehind = 0;
-static int	behind_cap = 0;
-
-/*
- * Lists all structures of the kind, of any database; a tree's handle stays when it goes.
- *
- * Locks: takes the partition locks, shared, one after the other.
- */
-static void
-list_behind(void)
-{
-	nbehind = 0;
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		int			more = 0;
-
-		/* what is too small for them all is made larger without a lock, and they are listed again */
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-
-				if (ART_WORD_STATE(w) == ART_ABSENT || e->compared ||
-					!ax_structure_is_hydra(e->engine))
-					continue;
-				if (nbehind + more < behind_cap)
-					behind[nbehind + more] = (Behind) {.tree = e->tree, .gen = ART_WORD_GEN(w)};
-				more++;
-			}
-		art_unlock(&art_dir_locks[p].lock);
-		if (nbehind + more > behind_cap)
-		{
-			behind_cap = (nbehind + more) * 2;
-			behind = behind == NULL ?
-				MemoryContextAlloc(TopMemoryContext, behind_cap * sizeof(Behind)) :
-				repalloc(behind, behind_cap * sizeof(Behind));
-			p--;
-			continue;
-		}
-		nbehind += more;
-	}
+	return ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT && !e->compared &&
+		ax_structure_is_hydra(e->engine);
 }
 
 /*
@@ -113,18 +69,21 @@ leave_news(ax_ctx *cx)
  * another process is at it.
  *
  * Epoch: enters and leaves, once a piece of an index's log; checks for interrupts between two.
+ * Locks: takes the partition locks, shared, one after the other, to list the indexes.
  */
 static bool
 apply_all(void)
 {
 	ax_ctx	   *cx = art_ctx();
+	ArtListed  *list;
+	int			n;
 	bool		all = true;
 
 	ART_CORE_BEGIN();
 	ax_updater_begin(cx);
 	ART_CORE_END();
-	list_behind();
-	for (int i = 0; i < nbehind; i++)
+	n = art_list_entries(InvalidOid, may_be_behind, NULL, &list);
+	for (int i = 0; i < n; i++)
 	{
 		ax_status	s = AX_BUSY;
 
@@ -134,13 +93,14 @@ apply_all(void)
 				leave_news(cx);
 			CHECK_FOR_INTERRUPTS();
 			ART_CORE_BEGIN();
-			s = ax_catch_up(cx, behind[i].tree, behind[i].gen);
+			s = ax_catch_up(cx, list[i].tree, list[i].gen);
 			ART_CORE_END();
 		}
 		/* AX_STALE: it is gone, and its log with it */
 		if (s == AX_BUSY)
 			all = false;
 	}
+	pfree(list);
 	if (!all)
 		leave_news(cx);
 	return all;

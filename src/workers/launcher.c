@@ -155,6 +155,7 @@ int
 art_find_work(Oid db, Oid owner, ArtWork **work)
 {
 	ax_ctx	   *cx = art_ctx();
+	ArtWalk		walk = art_walk(LW_SHARED, db, InvalidOid);
 	TimestampTz now = GetCurrentTimestamp();
 	ax_memory_info mem;
 	int			n = 0;
@@ -165,43 +166,33 @@ art_find_work(Oid db, Oid owner, ArtWork **work)
 	ax_memory(cx, &mem);
 	ART_CORE_END();
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&walk)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				ArtWork    *w;
-				bool		help;
+		ArtWork    *w;
+		bool		help;
 
-				if ((OidIsValid(db) && e->loc.db != db) ||
-					(OidIsValid(owner) && e->owner != owner) ||
-					!wants_worker(e, now, &mem, &help))
-					continue;
-				if (n == cap)
-				{
-					cap *= 2;
-					*work = repalloc(*work, cap * sizeof(ArtWork));
-				}
-				w = &(*work)[n++];
-				memset(w, 0, sizeof(*w));
-				w->db = e->loc.db;
-				w->indexoid = e->indexoid;
-				w->heapoid = e->heapoid;
-				w->owner = e->owner;
-				w->loc = e->loc;
-				w->urgent = e->wanted == ART_WANT_BUILD;
-				w->unique = e->unique;
-				w->planned = e->wanted == ART_WANT_PLAN;
-				w->help = help;
-				w->failed = e->failed_at != 0 && e->reason == ART_WHY_ERROR;
-				w->uses = pg_atomic_read_u32(&e->uses);
-				w->used_at = pg_atomic_read_u32(&e->used_at);
-				w->size = Max(e->size_hint, e->last_bytes);
-			}
+		if ((OidIsValid(owner) && e->owner != owner) || !wants_worker(e, now, &mem, &help))
+			continue;
+		if (n == cap)
+		{
+			cap *= 2;
+			*work = repalloc(*work, cap * sizeof(ArtWork));
 		}
-		art_unlock(&art_dir_locks[p].lock);
+		w = &(*work)[n++];
+		memset(w, 0, sizeof(*w));
+		w->db = e->loc.db;
+		w->indexoid = e->indexoid;
+		w->heapoid = e->heapoid;
+		w->owner = e->owner;
+		w->loc = e->loc;
+		w->urgent = e->wanted == ART_WANT_BUILD;
+		w->unique = e->unique;
+		w->planned = e->wanted == ART_WANT_PLAN;
+		w->help = help;
+		w->failed = e->failed_at != 0 && e->reason == ART_WHY_ERROR;
+		w->uses = pg_atomic_read_u32(&e->uses);
+		w->used_at = pg_atomic_read_u32(&e->used_at);
+		w->size = Max(e->size_hint, e->last_bytes);
 	}
 	qsort(*work, n, sizeof(ArtWork), work_cmp);
 	return n;
@@ -214,11 +205,9 @@ void
 art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 			   bool wanted_no_more)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
 	if (e)
 	{
 		e->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
@@ -374,6 +363,7 @@ survey(Survey *s, bool fade)
 {
 	int			hot_cap = 64;
 	int			dbs_cap = 16;
+	ArtWalk		w = art_walk(LW_SHARED, InvalidOid, InvalidOid);
 	HASHCTL		ctl = {0};
 	HTAB	   *dbs;
 
@@ -384,47 +374,39 @@ survey(Survey *s, bool fade)
 	ctl.hcxt = CurrentMemoryContext;
 	dbs = hash_create("artidx databases", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		uint32		uses;
+		bool		found;
+
+		(void) hash_search(dbs, &e->loc.db, HASH_ENTER, &found);
+		if (!found)
 		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			if (s->ndbs == dbs_cap)
 			{
-				uint32		uses;
-				bool		found;
-
-				(void) hash_search(dbs, &e->loc.db, HASH_ENTER, &found);
-				if (!found)
-				{
-					if (s->ndbs == dbs_cap)
-					{
-						dbs_cap *= 2;
-						s->dbs = repalloc(s->dbs, dbs_cap * sizeof(Oid));
-					}
-					s->dbs[s->ndbs++] = e->loc.db;
-				}
-
-				uses = pg_atomic_read_u32(&e->uses);
-				if (fade && uses > 0)
-					pg_atomic_fetch_sub_u32(&e->uses, uses - uses / 2);
-				if (uses == 0 || e->loc.backend != -1)
-					continue;
-				if (s->nhot == hot_cap)
-				{
-					s->hot = repalloc(s->hot, 2 * hot_cap * sizeof(ArtHot));
-					memset(s->hot + hot_cap, 0, hot_cap * sizeof(ArtHot));
-					hot_cap *= 2;
-				}
-				s->hot[s->nhot].indexoid = e->indexoid;
-				s->hot[s->nhot].loc = e->loc;
-				s->hot[s->nhot].uses = uses;
-				s->hot[s->nhot].used_at = pg_atomic_read_u32(&e->used_at);
-				s->hot[s->nhot].bytes = Max(e->last_bytes, e->size_hint);
-				s->nhot++;
+				dbs_cap *= 2;
+				s->dbs = repalloc(s->dbs, dbs_cap * sizeof(Oid));
 			}
+			s->dbs[s->ndbs++] = e->loc.db;
 		}
-		art_unlock(&art_dir_locks[p].lock);
+
+		uses = pg_atomic_read_u32(&e->uses);
+		if (fade && uses > 0)
+			pg_atomic_fetch_sub_u32(&e->uses, uses - uses / 2);
+		if (uses == 0 || e->loc.backend != -1)
+			continue;
+		if (s->nhot == hot_cap)
+		{
+			s->hot = repalloc(s->hot, 2 * hot_cap * sizeof(ArtHot));
+			memset(s->hot + hot_cap, 0, hot_cap * sizeof(ArtHot));
+			hot_cap *= 2;
+		}
+		s->hot[s->nhot].indexoid = e->indexoid;
+		s->hot[s->nhot].loc = e->loc;
+		s->hot[s->nhot].uses = uses;
+		s->hot[s->nhot].used_at = pg_atomic_read_u32(&e->used_at);
+		s->hot[s->nhot].bytes = Max(e->last_bytes, e->size_hint);
+		s->nhot++;
 	}
 }
 

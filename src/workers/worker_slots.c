@@ -27,36 +27,42 @@
 
 static uint32 wait_event_bar = 0;
 
+/* A worker, by its slot and number. */
+typedef struct Ending
+{
+	int			slot;
+	uint32		seq;
+} Ending;
+
 /*
- * Is the worker that was given this number still in the slot?
+ * Has the worker left its slot?
  *
  * Locks: takes the chunk lock, shared.
  */
 static bool
-slot_has(int slot, uint32 seq)
+has_ended(void *arg)
 {
+	const Ending *x = arg;
+	const ArtWorkerSlot *s = &art_shared->workers[x->slot];
 	bool		has;
 
 	art_lock(art_chunk_lock, LW_SHARED);
-	has = art_shared->workers[slot].dboid != InvalidOid &&
-		art_shared->workers[slot].seq == seq;
+	has = s->dboid == InvalidOid || s->seq != x->seq;
 	art_unlock(art_chunk_lock);
 	return has;
 }
 
 /*
- * End the workers of a database, which is barred, and wait until they are
- * gone: at most 20 s, interruptible.  One that was asked for and has not
- * started is refused by art_worker_attach, so it need not be waited for.  A
- * worker's slot is freed after the server has forgotten that it was connected.
+ * One that was asked for and has not started is refused by art_worker_attach, so it need not
+ * be waited for.  A worker's slot is freed after the server has forgotten that it was
+ * connected.
  *
  * Locks: takes the chunk lock, shared; none while it waits.
  */
 void
 art_end_workers(Oid dboid)
 {
-	int			slots[ART_NWORKERS];
-	uint32		seqs[ART_NWORKERS];
+	Ending		all[ART_NWORKERS];
 	int			n = 0;
 	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ART_END_MS);
 
@@ -67,23 +73,15 @@ art_end_workers(Oid dboid)
 
 		if (s->dboid == dboid && s->pid > 0 && s->pid != MyProcPid)
 		{
-			slots[n] = i;
-			seqs[n++] = s->seq;
+			all[n++] = (Ending) {i, s->seq};
 			kill(s->pid, SIGTERM);
 		}
 	}
 	art_unlock(art_chunk_lock);
 
 	for (int i = 0; i < n; i++)
-	{
-		while (slot_has(slots[i], seqs[i]) && GetCurrentTimestamp() < until)
-		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 5L, ART_WAIT_EVENT(wait_event_bar, "ArtidxWorkersEnd"));
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
-	}
+		(void) art_wait_for(has_ended, &all[i], until, 5, NULL,
+							ART_WAIT_EVENT(wait_event_bar, "ArtidxWorkersEnd"));
 }
 
 /* ---- slots of workers ---- */
