@@ -442,6 +442,19 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_COUNT_SEARCH(scan)	pgstat_count_index_scan((scan)->indexRelation)
 #endif
 
+/* ---- where they are counted for EXPLAIN ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_SHOWS_SEARCHES true
+#define art_count_searches(scan, where) ((scan)->instrument = (where))
+#else
+#define ART_SHOWS_SEARCHES false
+#define art_count_searches(scan, where) ((void) (where))
+typedef struct IndexScanInstrumentation
+{
+	uint64		nsearches;
+} IndexScanInstrumentation;
+#endif
+
 /* ---- elements of an array, about ---- */
 #if PG_VERSION_NUM >= 170000
 #define art_estimate_array_length(root, expr) estimate_array_length((root), (expr))

@@ -84,6 +84,7 @@ typedef struct ArtAggState
 	ExprContext *key_econtext;
 	void	   *shared;			/* NULL, or a parallel scan's */
 	IndexScanDesc scan;			/* NULL: not begun */
+	IndexScanInstrumentation searches;	/* for EXPLAIN */
 	const ArtKeyDesc *kd;		/* the scan's */
 	TupleTableSlot *fetch_slot;
 	Buffer		vmbuf;			/* of the visibility map */
@@ -236,6 +237,7 @@ begin_search(ArtAggState *a)
 	{
 		a->scan = art_index_beginscan(a->heap, a->index, estate->es_snapshot, a->nkeys,
 									  art_scan_flags(estate, ((Scan *) a->css.ss.ps.plan)->scanrelid));
+		art_count_searches(a->scan, &a->searches);
 		a->kd = art_entries_desc(a->scan);
 		for (int i = 0; i < a->naggs; i++)
 		{
@@ -813,6 +815,8 @@ explain_aggregate(CustomScanState *node, List *ancestors, ExplainState *es)
 					  -1, es);
 	if (counted != NULL)
 		ExplainPropertyFloat("Heap Fetches", NULL, counted->ntuples2, 0, es);
+	if (counted != NULL && ART_SHOWS_SEARCHES)
+		ExplainPropertyUInteger("Index Searches", NULL, a->searches.nsearches, es);
 }
 
 static const CustomExecMethods exec_methods = {
