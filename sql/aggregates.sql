@@ -139,6 +139,16 @@ VACUUM ANALYZE huge;
 SELECT how('SELECT k, count(*), sum(v), avg(v), min(v), max(v) FROM huge GROUP BY k');
 SELECT k, count(*), sum(v), avg(v) FROM huge GROUP BY k ORDER BY k;
 
+-- a constant of another type that several values equal: their groups are not neighbours
+SET timezone = 'Europe/Berlin';
+CREATE TABLE clock AS SELECT timestamp '2026-03-29 02:30' + i % 2 * interval '1 hour' AS at, i / 2 AS v FROM generate_series(1, 1000) i;
+CREATE INDEX clock_at ON clock USING art (at, v);
+ANALYZE clock;
+SELECT how('SELECT v, count(*) FROM clock WHERE at = timestamptz ''2026-03-29 03:30'' GROUP BY v HAVING count(*) > 1');
+SELECT how('SELECT v, count(*) FROM clock WHERE at = timestamp ''2026-03-29 03:30'' GROUP BY v');
+SELECT how('SELECT generate_series(1, count(*) / 100) FROM clock');
+RESET timezone;
+
 -- groups that end with a batch of the scan
 CREATE TABLE edges AS SELECT g AS k, i AS v FROM (VALUES (1, 16), (2, 64), (3, 256), (4, 200), (5, 56), (6, 256), (7, 1)) x(g, n), generate_series(1, n) i;
 CREATE INDEX edges_kv ON edges USING art (k, v);

@@ -212,7 +212,7 @@ rescan_aggregate(CustomScanState *node)
 	a->e.n = a->at = 0;
 }
 
-/* What the keys' description says of an aggregate's column. */
+/* Set what depends on the index's column: where it lies in a key, and its order. */
 static void
 prepare_aggregate(ArtAggState *a, ArtAgg *agg)
 {
@@ -258,7 +258,7 @@ begin_search(ArtAggState *a)
 
 /* ---- which rows the snapshot sees ---- */
 
-/* A page of the visibility map has two bits for each of so many blocks (visibilitymap.c). */
+/* A page of the visibility map has two bits for each of so many blocks, in PostgreSQL's format. */
 #define ART_MAP_BYTES	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData))
 #define ART_MAP_BLOCKS	(ART_MAP_BYTES * BITS_PER_BYTE / BITS_PER_HEAPBLOCK)
 
@@ -719,7 +719,7 @@ next_group(ArtAggState *a)
 	return true;
 }
 
-/* ExecCustomScan */
+/* ExecCustomScan: the next group that passes HAVING, projected. */
 static TupleTableSlot *
 exec_aggregate(CustomScanState *node)
 {

@@ -47,8 +47,8 @@
 #define ART_AGG_WORTH		100.0
 
 /*
- * What an entry costs beside what an index-only scan and the aggregate above it cost: a
- * tenth.  A row that is fetched costs as much as in such a scan.
+ * The price of an entry, as a part of its price in an index-only scan and the aggregate above
+ * that.  A row that is fetched costs as much as in such a scan.
  */
 #define ART_AGG_SHARE		0.10
 
@@ -57,7 +57,7 @@ static bool planned = false;
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
-/* What is asked of the index, while it is found out whether it can tell. */
+/* The results that are asked of an index, and how it has them. */
 typedef struct ArtAsked
 {
 	List	   *results;		/* Aggref or Var, each once */
@@ -65,6 +65,14 @@ typedef struct ArtAsked
 	List	   *columns;		/* and its column of the index */
 	int			prefix;			/* ArtAggNumber's */
 } ArtAsked;
+
+/* What must be known of the keys.  Their description may go at any catalog access. */
+typedef struct ArtAggKeys
+{
+	bool		compared;
+	ArtEncKind	enc[INDEX_MAX_KEYS];
+	bool		lossy[INDEX_MAX_KEYS];
+} ArtAggKeys;
 
 /* ---- what is asked ---- */
 
@@ -137,7 +145,7 @@ sort_operator(Oid aggregate)
  * index can tell.  The state that is passed through Gather for an int8 is core's own.
  */
 static bool
-classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
+classify(const Aggref *agg, const IndexOptInfo *index, const ArtAggKeys *keys,
 		 ArtAggKind *kind, int *column)
 {
 	const Node *arg = agg->args == NIL ? NULL :
@@ -155,7 +163,7 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
 	if (*column < 0)
 		return false;
 
-	enc = kd->cols[*column].enc;
+	enc = keys->enc[*column];
 	switch (agg->aggfnoid)
 	{
 		case F_COUNT_ANY:
@@ -181,7 +189,7 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
 
 	/* the first or the last in order: bool_and and bool_or, too */
 	sortop = sort_operator(agg->aggfnoid);
-	if (!OidIsValid(sortop) || kd->cols[*column].lossy ||
+	if (!OidIsValid(sortop) || keys->lossy[*column] ||
 		agg->inputcollid != index->indexcollations[*column])
 		return false;
 	switch (get_op_opfamily_strategy(sortop, index->opfamily[*column]))
@@ -197,7 +205,10 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtKeyDesc *kd,
 	}
 }
 
-/* Is the column one value, by a condition of the index? */
+/*
+ * Is the column one value, by a condition of the index?  Of another type a constant may equal
+ * several: two timestamps without time zone are one moment, where a clock is put forward.
+ */
 static bool
 is_one_value(const IndexPath *ipath, int column)
 {
@@ -213,8 +224,13 @@ is_one_value(const IndexPath *ipath, int column)
 		foreach(lc2, ic->indexquals)
 		{
 			const OpExpr *op = (const OpExpr *) lfirst_node(RestrictInfo, lc2)->clause;
+			Oid			left,
+						right;
 
-			if (IsA(op, OpExpr) &&
+			if (!IsA(op, OpExpr))
+				continue;
+			op_input_types(op->opno, &left, &right);
+			if (left == right &&
 				get_op_opfamily_strategy(op->opno, ipath->indexinfo->opfamily[column]) ==
 				BTEqualStrategyNumber)
 				return true;
@@ -266,27 +282,43 @@ groups_lie_together(PlannerInfo *root, const IndexPath *ipath, const GroupPathEx
 }
 
 /*
- * Can the index tell all results?  Groups of which only the ends are asked for are left
- * to those who go from group to group.
+ * Get what must be known of an index's keys.
  *
  * Locks: takes none on the index, which get_relation_info() has locked.
+ */
+static void
+get_keys(Oid indexid, ArtAggKeys *keys)
+{
+	Relation	rel = index_open(indexid, NoLock);
+	const ArtKeyDesc *kd = &art_relcache(rel)->kd;
+
+	keys->compared = kd->compared;
+	for (int i = 0; i < kd->natts; i++)
+	{
+		keys->enc[i] = kd->cols[i].enc;
+		keys->lossy[i] = kd->cols[i].lossy;
+	}
+	index_close(rel, NoLock);
+}
+
+/*
+ * Can the index tell all results?  Groups of which only the ends are asked for are left
+ * to scans that go from group to group.
  */
 static bool
 index_tells(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData *extra,
 			ArtAsked *asked)
 {
 	const IndexOptInfo *index = ipath->indexinfo;
-	Relation	rel;
-	const ArtKeyDesc *kd;
+	ArtAggKeys	keys;
 	bool		tells;
 	bool		adds = false;
 	ListCell   *lc;
 
 	if (!groups_lie_together(root, ipath, extra, asked))
 		return false;
-	rel = index_open(index->indexoid, NoLock);
-	kd = &art_relcache(rel)->kd;
-	tells = !kd->compared;
+	get_keys(index->indexoid, &keys);
+	tells = !keys.compared;
 	asked->kinds = asked->columns = NIL;
 	foreach(lc, asked->results)
 	{
@@ -297,7 +329,7 @@ index_tells(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData 
 		if (!tells)
 			break;
 		if (IsA(node, Aggref))
-			tells = classify((const Aggref *) node, index, kd, &kind, &column);
+			tells = classify((const Aggref *) node, index, &keys, &kind, &column);
 		else
 		{
 			column = column_of(index, node);
@@ -307,7 +339,6 @@ index_tells(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData 
 		asked->kinds = lappend_int(asked->kinds, (int) kind);
 		asked->columns = lappend_int(asked->columns, column);
 	}
-	index_close(rel, NoLock);
 	return tells && (adds || asked->prefix < 0);
 }
 
@@ -369,7 +400,7 @@ static const CustomPathMethods path_methods = {
 /*
  * The costs of the index-only path, with what is saved.
  *
- * What such a path costs beside its entries is for reading the table.
+ * The rest of such a path's costs, beside its entries, is for reading the table.
  */
 static void
 set_costs(Path *path, const IndexPath *ipath, const ArtAsked *asked)
@@ -429,7 +460,7 @@ query_will_do(PlannerInfo *root, const RelOptInfo *input)
 		!art_costs_as_btree() && !RecoveryInProgress();
 }
 
-/* What core aggregates partially, if it does. */
+/* The relation of core's partial aggregates, if there is one. */
 static RelOptInfo *
 partial_rel(PlannerInfo *root, const RelOptInfo *grouped, const GroupPathExtraData *extra)
 {
@@ -494,7 +525,7 @@ offer_index(PlannerInfo *root, const RelOptInfo *paths, RelOptInfo *grouped, Rel
 	}
 }
 
-/* create_upper_paths_hook */
+/* create_upper_paths_hook: offer each art index of the table that can do it. */
 static void
 offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
 				RelOptInfo *grouped, void *extra)

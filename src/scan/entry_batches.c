@@ -1,7 +1,7 @@
 /*
  * entry_batches.c
- *	  The entries of a search, a batch at a time, for who counts them and wants no
- *	  tuples (plan/aggregate_executor.c).
+ *	  The entries of a search, a batch at a time, for a caller that counts them and
+ *	  wants no tuples (plan/aggregate_executor.c).
  *
  * The caller asks the visibility map about the pages of a batch first, and then
  * whether the deletion generation is still that of the batch.  If so, no VACUUM had
