@@ -143,7 +143,7 @@ SELECT k, count(*), sum(v), avg(v) FROM huge GROUP BY k ORDER BY k;
 SET timezone = 'Europe/Berlin';
 CREATE TABLE clock AS SELECT timestamp '2026-03-29 02:30' + i % 2 * interval '1 hour' AS at, i / 2 AS v FROM generate_series(1, 1000) i;
 CREATE INDEX clock_at ON clock USING art (at, v);
-ANALYZE clock;
+VACUUM ANALYZE clock;
 SELECT how('SELECT v, count(*) FROM clock WHERE at = timestamptz ''2026-03-29 03:30'' GROUP BY v HAVING count(*) > 1');
 SELECT how('SELECT v, count(*) FROM clock WHERE at = timestamp ''2026-03-29 03:30'' GROUP BY v');
 SELECT how('SELECT generate_series(1, count(*) / 100) FROM clock');
