@@ -8,7 +8,7 @@
 #define ART_PLAN_CUSTOM_SCANS_H
 
 #include "commands/explain.h"
-#include "nodes/pg_list.h"
+#include "nodes/extensible.h"
 
 /*
  * EXPLAIN: conditions as core shows them, and how many rows of a loop did not pass.  A
