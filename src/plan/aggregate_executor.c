@@ -445,6 +445,28 @@ look_at(ArtAggState *a, ArtAgg *agg, uint32 i)
 	return true;
 }
 
+/* The entry of a run with the lowest or highest eight bytes; all have them. */
+static uint32
+best_of_run(const ArtAggState *a, const ArtAgg *agg, uint32 from, uint32 to)
+{
+	const uint8 *p = a->e.keys + (Size) from * a->e.stride + agg->offset;
+	const uint64 turn = agg->low ? 0 : PG_UINT64_MAX;
+	uint64		least = PG_UINT64_MAX;
+	uint32		best = from;
+
+	for (uint32 i = from; i < to; i++, p += a->e.stride)
+	{
+		uint64		v = art_load64(p) ^ turn;
+
+		if (v < least)
+		{
+			least = v;
+			best = i;
+		}
+	}
+	return best;
+}
+
 /*
  * The lowest or highest value of a run.  In the column's order it is the first one that
  * counts, or the last.
@@ -454,7 +476,10 @@ add_extreme(ArtAggState *a, ArtAgg *agg, uint32 from, uint32 to)
 {
 	bool		first = agg->low != a->backward;
 
-	if (!agg->ordered)
+	if (!agg->ordered && a->e.keys != NULL && a->all_seen &&
+		a->kd->cols[agg->column].width == sizeof(uint64))
+		(void) look_at(a, agg, best_of_run(a, agg, from, to));
+	else if (!agg->ordered)
 	{
 		for (uint32 i = from; i < to; i++)
 			(void) look_at(a, agg, i);
