@@ -132,8 +132,11 @@ extern const ArtKeyDesc *art_entries_desc(IndexScanDesc scan);
  */
 extern bool art_entries_next(IndexScanDesc scan, bool backward, bool keys, ArtEntries *e);
 
-/* Does the entry match the scan keys, and is its row not known to be dead to everybody? */
-extern bool art_entries_pass(IndexScanDesc scan, uint32 i);
+/*
+ * Does the entry match the scan keys, and is its row not known to be dead to everybody?  If
+ * not, *last becomes the last one of those behind it, perhaps itself, that do not either.
+ */
+extern bool art_entries_pass(IndexScanDesc scan, uint32 i, uint32 *last);
 
 /* The key of an entry, without its TID. */
 extern const uint8 *art_entries_key(IndexScanDesc scan, uint32 i, uint32 *len);
@@ -149,6 +152,29 @@ extern bool art_entries_current(IndexScanDesc scan);
  * asked for another row.
  */
 extern void art_entries_dead(IndexScanDesc scan, uint32 i);
+
+/* ---- group_skip.c ---- */
+
+/*
+ * Loose scans.  A group is the entries with the same first columns, and the group meant
+ * is that of the entry which amgettuple gave last, whose row is visible.  "backward" is
+ * the way of the scan.
+ */
+
+/*
+ * The next entry that way is the first one behind the group.  It may be another one of
+ * the group all the same.  The index tuple of the last entry is no longer good.
+ */
+extern void art_scan_skip_group(IndexScanDesc scan, int ncolumns, bool backward);
+
+/*
+ * The next entry the other way is the last one of the group.  False: nothing was done.
+ * Not for ranges of arrays within a group.
+ */
+extern bool art_scan_group_end(IndexScanDesc scan, int ncolumns, bool backward);
+
+/* Has the entry itself a NULL in this column, from 0?  False where the group cannot be told. */
+extern bool art_scan_is_null(IndexScanDesc scan, int column);
 
 /* ---- mark_restore.c ---- */
 
