@@ -557,7 +557,7 @@ is_of_group(const ArtAggState *a, uint32 i)
 	return len >= a->group_len && memcmp(key, a->group.data, a->group_len) == 0;
 }
 
-/* The entries of the batch that are of the group, from a->at on, end here. */
+/* The entries of the batch that are of the group, from a->at on, end here; there may be none. */
 static uint32
 end_of_run(const ArtAggState *a)
 {
@@ -566,7 +566,7 @@ end_of_run(const ArtAggState *a)
 
 	if (a->prefix < 0 || is_of_group(a, hi - 1))
 		return hi;
-	/* lo is not behind the run, hi - 1 is */
+	/* the end is lo, or behind it, and not behind hi */
 	hi--;
 	while (lo < hi)
 	{
@@ -730,8 +730,6 @@ next_group(ArtAggState *a)
 		}
 		else if (!next_batch(a))
 			a->done = ends = true;
-		else
-			ends = a->in_group && a->prefix >= 0 && !is_of_group(a, 0);
 		if (!ends || !a->in_group || a->prefix < 0)
 			continue;
 		a->in_group = false;
