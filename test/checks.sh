@@ -144,6 +144,8 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx.control)
+[ "$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx_debug.control)" = "$version" ] ||
+	fail "artidx.control and artidx_debug.control name different versions"
 grep -q "\"version\": \"$version\"" META.json ||
 	fail "META.json and artidx.control name different versions"
 grep -q "^EXTVERSION = $version\$" Makefile ||
@@ -205,7 +207,7 @@ check_reference()
 {
 	local name
 
-	for name in $(sed -nE 's/^CREATE (FUNCTION|PROCEDURE|VIEW) (artidx_[a-z_]+).*/\2/p' src/sql/*.sql | sort -u); do
+	for name in $(sed -nE 's/^CREATE (FUNCTION|PROCEDURE|VIEW) (artidx_[a-z_]+).*/\2/p' src/sql/*.sql src/sql/debug/*.sql | sort -u); do
 		# what only a view calls
 		case $name in artidx_abort_stats) ;; *_stats) [ "$name" = artidx_reset_stats ] || continue ;; esac
 		grep -q "^| \`\(CALL \)\?$name[\`(]\|^| \`artidx_aborts\`.*\`$name(" doc/views.md || fail "doc/views.md has no line for $name"

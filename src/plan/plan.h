@@ -88,6 +88,11 @@ extern void art_agg_install(void);
  */
 extern void art_agg_planned(PlannedStmt *stmt);
 
+/* ---- loose_paths.c ---- */
+
+/* Loose scans: the hook (src/plan/loose_paths.c); from _PG_init. */
+extern void art_loose_install(void);
+
 /* ---- row_compare.c ---- */
 
 #ifdef ART_MARKS_ROWS

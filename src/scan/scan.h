@@ -150,6 +150,29 @@ extern bool art_entries_current(IndexScanDesc scan);
  */
 extern void art_entries_dead(IndexScanDesc scan, uint32 i);
 
+/* ---- group_skip.c ---- */
+
+/*
+ * Loose scans.  A group is the entries with the same first columns, and the group meant
+ * is that of the entry which amgettuple gave last, whose row is visible.  "backward" is
+ * the way of the scan.
+ */
+
+/*
+ * The next entry that way is the first one behind the group.  It may be another one of
+ * the group all the same.  The index tuple of the last entry is no longer good.
+ */
+extern void art_scan_skip_group(IndexScanDesc scan, int ncolumns, bool backward);
+
+/*
+ * The next entry the other way is the last one of the group.  False: nothing was done.
+ * Not for ranges of arrays within a group.
+ */
+extern bool art_scan_group_end(IndexScanDesc scan, int ncolumns, bool backward);
+
+/* Has the entry itself a NULL in this column, from 0?  False where the group cannot be told. */
+extern bool art_scan_is_null(IndexScanDesc scan, int column);
+
 /* ---- mark_restore.c ---- */
 
 /* ammarkpos: mark the present entry. */

@@ -26,3 +26,4 @@ const ax_engine ax_engine_hydra_##name = { \
 
 ENGINE(olc, "olc", AX_SYNC_OLC);
 ENGINE(optiql, "optiql", AX_SYNC_OPTIQL);
+ENGINE(mvrlu, "mvrlu", AX_SYNC_MVRLU);
