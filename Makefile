@@ -87,6 +87,7 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += rows
+REGRESS += aggregates
 REGRESS += loose
 REGRESS += composite
 REGRESS += defaults

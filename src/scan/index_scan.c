@@ -575,11 +575,7 @@ art_scan_for_unique(IndexScanDesc scan)
 		so->plan.nprefix == so->kd.natts;
 }
 
-/*
- * Does an entry of the batch pass the residual conditions?  They may call
- * operators, which may allocate.
- */
-static bool
+bool
 art_scan_passes(IndexScanDesc scan, uint32 i)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -653,6 +649,20 @@ art_scan_count(IndexScanDesc scan)
 		ART_COUNT_SEARCH(scan);
 }
 
+bool
+art_scan_search(IndexScanDesc scan, bool trusts)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	art_scan_plan(scan);
+	art_scan_count(scan);
+	/* a follower's sweep publishes nothing to those who trust a TID */
+	if (unlikely(so->followed) && so->priv == NULL && trusts)
+		art_scan_private(scan);
+	so->nkilled = 0;
+	return !so->plan.impossible && (so->priv == NULL || !art_private_nothing(so->priv));
+}
+
 /*
  * amgettuple
  *
@@ -668,16 +678,9 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 	{
-		art_scan_plan(scan);
-		art_scan_count(scan);
-		/* a follower's sweep publishes nothing to those who trust a TID */
-		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
-			art_scan_private(scan);
-		if (so->plan.impossible ||
-			(so->priv != NULL && art_private_nothing(so->priv)))
+		if (!art_scan_search(scan, art_scan_guard(scan)))
 			return false;
 		so->guard = art_scan_guard(scan);
-		so->nkilled = 0;
 		so->read_ahead.reads = ART_READS();
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
@@ -796,12 +799,9 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
-	art_scan_plan(scan);
-	art_scan_count(scan);
-	if (so->plan.impossible)
+	if (!art_scan_search(scan, false))
 		return 0;
 	so->guard = false;
-	so->nkilled = 0;
 	if (so->bitmap_tids == NULL)
 		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_MANY_TIDS *
 											 sizeof(ItemPointerData));
