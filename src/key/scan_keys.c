@@ -70,30 +70,6 @@ typedef struct ArtConst
 
 /* ---- positions ---------------------------------------------------------- */
 
-/*
- * <0, 0, >0: order of two positions within a column (ax_bound's meaning).
- *
- * Arguments: two positions, of three parts each.
- */
-static inline int
-art_pos_cmp(const ArtKeyDesc *kd, int col,
-			const uint8 *a, uint32 alen, bool aafter,
-			const uint8 *b, uint32 blen, bool bafter)
-{
-	int			c;
-
-	if (unlikely(kd->compared))
-		return art_col_position_cmp(kd, col, a, alen, aafter, b, blen, bafter);
-	c = memcmp(a, b, Min(alen, blen));
-	if (c != 0)
-		return c;
-	if (alen == blen)
-		return (int) aafter - (int) bafter;
-	if (alen < blen)
-		return aafter ? 1 : -1;
-	return bafter ? -1 : 1;
-}
-
 /* Raise a column's lower end to the position, if that is higher. */
 void
 art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
@@ -687,6 +663,7 @@ art_scanplan_reset(ArtScanPlan *plan)
 	plan->impossible = false;
 	plan->many = false;
 	plan->point = false;
+	plan->skips = false;
 	plan->lo_after = false;
 	plan->hi_after = true;
 	plan->lo_len = plan->hi_len = 0;
@@ -915,6 +892,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 			plan->residual_upto = Max(plan->residual_upto, i + 1);
 		}
 	}
+	plan->skips = plan->nranges > 0 && !kd->doubtful;
 	if (unlikely(plan->rows != NULL))
 		plan->nrows = art_rowkeys_left(plan);
 	plan->nresidual = plan->nranges + plan->nkeys + plan->nrows + plan->nnulls;

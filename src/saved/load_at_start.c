@@ -29,7 +29,6 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/ps_status.h"
 #include "utils/timestamp.h"
@@ -497,11 +496,7 @@ art_loader_main(Datum arg)
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(start);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
-		proc_exit(0);
+	art_worker_begin();
 	art_shared->load_slot = ART_MY_PROCNO();
 	art_shared->load_pid = MyProcPid;
 	pg_write_barrier();

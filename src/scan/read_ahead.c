@@ -12,7 +12,8 @@
  * effective_io_concurrency of the table's tablespace.  Each block that was there takes
  * one off.  A LIMIT of few rows wants few blocks in vain.
  *
- * Index-only scans ask for nothing: most of their rows need no table.  A bitmap scan
+ * Index-only scans ask for nothing: most of their rows need no table.  Nor does a scan whose
+ * skips are far (skips.c): most entries of its batches do not match.  A bitmap scan
  * and a batched join have ways of their own.
  *
  * src/scan/README.md: Reading ahead
@@ -69,7 +70,7 @@ art_scan_read_ahead(IndexScanDesc scan)
 	int			farther = 0;
 
 	ra->reads = ART_READS();
-	if (scan->xs_want_itup || scan->heapRelation == NULL)
+	if (scan->xs_want_itup || scan->heapRelation == NULL || (so->plan.skips && so->skips.far))
 		return;
 	if (blocks_of_table(scan) == 0 || ra->most <= 0)
 		return;
