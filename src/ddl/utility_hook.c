@@ -136,23 +136,26 @@ lonely_database(Node *stmt)
 	return ART_DATABASE_OWNERCHECK(dboid, GetUserId()) ? dboid : InvalidOid;
 }
 
-/*
- * The next ProcessUtility hook, or core's own function.
- *
- * Arguments: those of the hook.
- */
-static void
-next_process_utility(PlannedStmt *pstmt, const char *queryString,
-					 bool readOnlyTree, ProcessUtilityContext context,
-					 ParamListInfo params, QueryEnvironment *queryEnv,
-					 DestReceiver *dest, QueryCompletion *qc)
+/* The arguments of the hook. */
+typedef struct Utility
 {
-	if (prev_process_utility)
-		prev_process_utility(pstmt, queryString, readOnlyTree, context, params,
-							 queryEnv, dest, qc);
-	else
-		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
-								params, queryEnv, dest, qc);
+	PlannedStmt *pstmt;
+	const char *queryString;
+	bool		readOnlyTree;
+	ProcessUtilityContext context;
+	ParamListInfo params;
+	QueryEnvironment *queryEnv;
+	DestReceiver *dest;
+	QueryCompletion *qc;
+} Utility;
+
+/* The next ProcessUtility hook, or core's own function. */
+static void
+next_process_utility(const Utility *u)
+{
+	(prev_process_utility ? prev_process_utility : standard_ProcessUtility)
+		(u->pstmt, u->queryString, u->readOnlyTree, u->context, u->params, u->queryEnv,
+		 u->dest, u->qc);
 }
 
 /* ---- the hook ---- */
@@ -173,6 +176,10 @@ static void
 run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 {
 	PlannedStmt *wrapper = makeNode(PlannedStmt);
+	Utility		u = {
+		.pstmt = wrapper,.queryString = queryString,
+		.context = PROCESS_UTILITY_SUBCOMMAND,.dest = None_Receiver
+	};
 
 	CommandCounterIncrement();
 	(void) art_attach(stmt, queryString);
@@ -181,21 +188,15 @@ run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
 	wrapper->utilityStmt = (Node *) stmt;
 	wrapper->stmt_location = first->stmt_location;
 	wrapper->stmt_len = first->stmt_len;
-	next_process_utility(wrapper, queryString, false, PROCESS_UTILITY_SUBCOMMAND,
-						 NULL, NULL, None_Receiver, NULL);
+	next_process_utility(&u);
 }
 
 /*
  * Run the statement.  The keys of a table that it creates may have to be of
  * btree.  Or core will probably refuse it in words that do not tell why.
- *
- * Arguments: those of the hook, and one.
  */
 static void
-next_guarded(PlannedStmt *pstmt, const char *queryString,
-			 bool readOnlyTree, ProcessUtilityContext context,
-			 ParamListInfo params, QueryEnvironment *queryEnv,
-			 DestReceiver *dest, QueryCompletion *qc, ArtNewTable table)
+next_guarded(const Utility *u, ArtNewTable table)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	ArtNewTable outer = art_new_table;
@@ -204,13 +205,12 @@ next_guarded(PlannedStmt *pstmt, const char *queryString,
 		art_new_table = table;
 	PG_TRY();
 	{
-		next_process_utility(pstmt, queryString, readOnlyTree, context,
-							 params, queryEnv, dest, qc);
+		next_process_utility(u);
 	}
 	PG_CATCH();
 	{
 		art_new_table = outer;
-		art_explain(caller, pstmt->utilityStmt);
+		art_explain(caller, u->pstmt->utilityStmt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -262,14 +262,13 @@ check_upgraded_tables(LockStmt *stmt)
  *
  * Long: one statement, from before it runs to after it, in the order that
  * matters.
- * Arguments: those of the hook.
  */
 static void
-run_utility(PlannedStmt *pstmt, const char *queryString,
-			bool readOnlyTree, ProcessUtilityContext context,
-			ParamListInfo params, QueryEnvironment *queryEnv,
-			DestReceiver *dest, QueryCompletion *qc)
+run_utility(Utility *u)
 {
+	PlannedStmt *pstmt = u->pstmt;
+	const char *queryString = u->queryString;
+	ProcessUtilityContext context = u->context;
 	Node	   *stmt = pstmt->utilityStmt;
 	bool		finishes = false;
 	uint64		gid = 0;
@@ -321,11 +320,11 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 		}
 
 		/* a tree that a cached plan owns is not ours to change */
-		if ((replaces || attaches) && readOnlyTree)
+		if ((replaces || attaches) && u->readOnlyTree)
 		{
-			pstmt = copyObject(pstmt);
+			pstmt = u->pstmt = copyObject(pstmt);
 			stmt = pstmt->utilityStmt;
-			readOnlyTree = false;
+			u->readOnlyTree = false;
 		}
 		if (replaces)
 			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
@@ -344,11 +343,9 @@ run_utility(PlannedStmt *pstmt, const char *queryString,
 		art_provide_classes(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
 	}
 	if (unfit || table.keys != NULL || table.exclusions != NULL)
-		next_guarded(pstmt, queryString, readOnlyTree, context,
-					 params, queryEnv, dest, qc, table);
+		next_guarded(u, table);
 	else
-		next_process_utility(pstmt, queryString, readOnlyTree, context,
-							 params, queryEnv, dest, qc);
+		next_process_utility(u);
 	if (second != NULL)
 		run_second(pstmt, second, queryString);
 	if (may_change_statement())
@@ -382,6 +379,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 					ParamListInfo params, QueryEnvironment *queryEnv,
 					DestReceiver *dest, QueryCompletion *qc)
 {
+	Utility		u = {pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc};
 	bool		copies = IsA(pstmt->utilityStmt, CopyStmt) &&
 		((CopyStmt *) pstmt->utilityStmt)->is_from;
 	ArtRowChange outer = art_rowtype_begin();
@@ -392,8 +390,7 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 	was = art_queue_for(copies);
 	PG_TRY();
 	{
-		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
-					dest, qc);
+		run_utility(&u);
 		/* COPY has closed its indexes */
 		art_queue_flush(RowExclusiveLock);
 		art_keychecks_close();

@@ -70,28 +70,22 @@ typedef struct ArtConst
 
 /* ---- positions ---------------------------------------------------------- */
 
-/*
- * <0, 0, >0: order of two positions within a column (ax_bound's meaning).
- *
- * Arguments: two positions, of three parts each.
- */
+/* <0, 0, >0: order of two positions within a column. */
 static inline int
-art_pos_cmp(const ArtKeyDesc *kd, int col,
-			const uint8 *a, uint32 alen, bool aafter,
-			const uint8 *b, uint32 blen, bool bafter)
+art_pos_cmp(const ArtKeyDesc *kd, int col, const ax_bound *a, const ax_bound *b)
 {
 	int			c;
 
 	if (unlikely(kd->compared))
-		return art_col_position_cmp(kd, col, a, alen, aafter, b, blen, bafter);
-	c = memcmp(a, b, Min(alen, blen));
+		return art_col_position_cmp(kd, col, a, b);
+	c = memcmp(a->key, b->key, Min(a->len, b->len));
 	if (c != 0)
 		return c;
-	if (alen == blen)
-		return (int) aafter - (int) bafter;
-	if (alen < blen)
-		return aafter ? 1 : -1;
-	return bafter ? -1 : 1;
+	if (a->len == b->len)
+		return (int) a->after - (int) b->after;
+	if (a->len < b->len)
+		return a->after ? 1 : -1;
+	return b->after ? -1 : 1;
 }
 
 /* Raise a column's lower end to the position, if that is higher. */
@@ -102,7 +96,8 @@ art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool aft
 	int			col = (int) (r - plan->ranges);
 
 	if (r->lo_set &&
-		art_pos_cmp(plan->kd, col, s + r->lo_off, r->lo_len, r->lo_after, s + off, len, after) >= 0)
+		art_pos_cmp(plan->kd, col, &(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after},
+					&(ax_bound) {s + off, len, after}) >= 0)
 		return;
 	r->lo_set = true;
 	r->lo_off = off;
@@ -118,7 +113,8 @@ art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after
 	int			col = (int) (r - plan->ranges);
 
 	if (r->hi_set &&
-		art_pos_cmp(plan->kd, col, s + r->hi_off, r->hi_len, r->hi_after, s + off, len, after) <= 0)
+		art_pos_cmp(plan->kd, col, &(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after},
+					&(ax_bound) {s + off, len, after}) <= 0)
 		return;
 	r->hi_set = true;
 	r->hi_off = off;
@@ -133,9 +129,8 @@ art_range_empty(const ArtScanPlan *plan, const ArtColRange *r)
 	const uint8 *s = plan->scratch.data;
 
 	return r->lo_set && r->hi_set &&
-		art_pos_cmp(plan->kd, (int) (r - plan->ranges),
-					s + r->lo_off, r->lo_len, r->lo_after,
-					s + r->hi_off, r->hi_len, r->hi_after) >= 0;
+		art_pos_cmp(plan->kd, (int) (r - plan->ranges), &(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after},
+					&(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after}) >= 0;
 }
 
 /* The range is one value, or NULL. */
@@ -950,10 +945,12 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 
 			/* the column's bytes are one position: before or after is the same */
 			if (r->lo_set &&
-				art_pos_cmp(kd, i, p, len, true, s + r->lo_off, r->lo_len, r->lo_after) <= 0)
+				art_pos_cmp(kd, i, &(ax_bound) {p, len, true},
+							&(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after}) <= 0)
 				return false;
 			if (r->hi_set &&
-				art_pos_cmp(kd, i, p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
+				art_pos_cmp(kd, i, &(ax_bound) {p, len, false},
+							&(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after}) >= 0)
 				return false;
 			if (unlikely(art_array_has(plan, i)) &&
 				!(i < plan->nprefix ? art_array_stands(plan, i, p, len) : art_array_member(plan, i, p, len)))

@@ -218,7 +218,7 @@ extern ax_status hm_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
 
 /* The engine's lookup, as of when it came. */
 extern ax_status hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+						   ax_found *f);
 
 /* The engine's scan: all of a batch is of one moment. */
 extern ax_status hm_scan(ax_ctx *cx, ax_store *s, ax_batch *b);

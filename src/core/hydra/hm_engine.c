@@ -11,6 +11,8 @@ const ax_engine ax_engine_hydra_mvrlu = {
 	.structure = "hydra",
 	.sync = "mvrlu",
 	.kind = AX_SYNC_MVRLU,
+	.logs = true,
+	.open = rt_open_rowex,		/* readers search the layer below without latches */
 	.insert = hm_insert,
 	.remove = hm_remove,
 	.contains = hm_contains,
@@ -20,5 +22,6 @@ const ax_engine ax_engine_hydra_mvrlu = {
 	.insert_sorted = hy_insert_sorted,
 	.compact = hy_compact,
 	.check = hy_check,
-	.settle = hy_settle
+	.settle = hy_settle,
+	.info = hy_info
 };

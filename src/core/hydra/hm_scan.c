@@ -97,11 +97,9 @@ version_tids(const hm_ver *v, const uint8_t *prefix, uint32_t len, uint64_t *tid
 /*
  * Epoch: inside.
  * Latches: none.
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
  */
 ax_status
-hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
-		  uint32_t max, uint32_t *n, bool *more)
+hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
 	hy_list    *t = hy_list_of(s);
 	const ax_bound pos = {prefix, len, false};
@@ -110,20 +108,20 @@ hm_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 	hm_ver	   *v;
 	uint32_t	k;
 
-	*n = 0;
-	*more = false;
+	f->n = 0;
+	f->more = false;
 	if (!t)
 		return AX_OK;
 	v = hm_reach(cx, s, t, &at, &pos, HY_BEFORE, hm_now(t));
 	AX_POINT("mvrlu.lookup.found");
 	/* an anchor is a key: others that begin so may be there */
 	if (ax_unlikely(hy_goes_on(&v->end, prefix, len)))
-		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+		return ax_lookup_scan(cx, s, prefix, len, f);
 	k = (uint32_t) version_tids(v, prefix, len, found);
-	*n = k < max ? k : max;
-	*more = k > max;
-	for (uint32_t i = 0; i < *n; i++)
-		tids[i] = found[i];
+	f->n = k < f->max ? k : f->max;
+	f->more = k > f->max;
+	for (uint32_t i = 0; i < f->n; i++)
+		f->tids[i] = found[i];
 	return AX_OK;
 }
 

@@ -254,7 +254,7 @@ hy_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 	for (int work = 0; work < CALL_NODES && PHASE(c) == LIST && !c->bad; work++)
 	{
 		x = s->sync == AX_SYNC_MVRLU ? hm_check_node(cx, s, t, c, clock) :
-			check_node(cx, s, t, c, lost >= AX_MAX_RESTARTS);
+			check_node(cx, s, t, c, ax_pessimistic(lost));
 		if (x == AX_BUSY || x == AX_BUFFER)
 			return x;
 		if (x == AX_STALE)

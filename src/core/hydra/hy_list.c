@@ -101,7 +101,7 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	*t = hy_list_of(s);
 	if (ax_likely(*t != NULL))
 		return AX_OK;
-	if (atomic_load_explicit(&s->hydra, memory_order_acquire) == HY_LOADING)
+	if (atomic_load_explicit(&hy_own_of(s)->list, memory_order_acquire) == HY_LOADING)
 		return AX_BUSY;
 	*t = ax_alloc_public(cx, s, sizeof(hy_list));
 	n = *t ? hy_make_node(cx, s, NULL, false) : NULL;
@@ -119,7 +119,7 @@ hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
 	memset(*t, 0, sizeof(hy_list));
 	ax_stack_init(&(*t)->log);
 	(*t)->head = n;
-	if (atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) *t,
+	if (atomic_compare_exchange_strong_explicit(&hy_own_of(s)->list, &none, (void *) *t,
 												memory_order_acq_rel, memory_order_acquire))
 	{
 		AX_COUNT(cx, s, leaves, 1);
@@ -321,7 +321,7 @@ hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark)
 }
 
 void
-ax_hydra_info(ax_store *s, ax_tree_info *out)
+hy_info(ax_store *s, ax_tree_info *out)
 {
 	hy_list    *t = hy_list_of(s);
 

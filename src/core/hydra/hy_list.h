@@ -194,6 +194,13 @@ extern void hy_forget(ax_ctx *cx, ax_store *s, hy_node *first);
  */
 extern ax_status hy_settle(ax_ctx *cx, ax_store *s, bool all);
 
+/*
+ * The engines' info: log, walks, commits.
+ *
+ * Epoch: inside.
+ */
+extern void hy_info(ax_store *s, ax_tree_info *out);
+
 /* ---- hy_jump.c ---- */
 
 /* Count a search that passed so many nodes behind the one that the search layer told. */
@@ -215,8 +222,7 @@ extern ax_status hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key
 extern ax_status hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* The engines' insert_sorted, of mvrlu, too. */
-extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								  const uint32_t *lens, uint32_t len, uint64_t n,
+extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys,
 								  uint64_t *done, uint64_t *added);
 
 /* ---- hy_remove.c ---- */
@@ -242,7 +248,7 @@ extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
 
 /* The engines' lookup. */
 extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+						   ax_found *f);
 
 /* The engines' scan. */
 extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
@@ -307,8 +313,7 @@ extern ax_status hy_compact_on(ax_compaction *c, const hy_node *next);
  *
  * Epoch: inside; now and then another one.  On AX_STALE outside.
  */
-extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill);
 
 /* The engines' check, of mvrlu, too. */
 extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);
