@@ -324,7 +324,6 @@ extern void art_part_end(ArtPart *part);
 extern bool art_part_of(const ArtEntry *e);
 
 extern bool art_takes_part(void);	/* this process, in any build */
-extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
 
 /* When the statement or the transaction is going to be cancelled.  0: never. */
 extern TimestampTz art_statement_deadline(void);

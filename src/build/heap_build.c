@@ -49,7 +49,6 @@
 #include "portability/instr_time.h"
 #include "postmaster/interrupt.h"
 #include "storage/bufmgr.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/backend_status.h"
@@ -185,22 +184,6 @@ give_back(ArtEntry *e, ArtBlockRange r)
 		return false;
 	e->redo[e->nredo++] = r;
 	return true;
-}
-
-/*
- * Discard a structure that is BUILDING.  Nothing failed, so the reason why it
- * was absent before stays.
- *
- * Epoch: enters and leaves.
- * Locks: partition lock held, exclusive.
- */
-void
-art_entry_discard(ArtEntry *e)
-{
-	char		error[sizeof(e->error)];
-
-	strlcpy(error, e->error, sizeof(error));
-	(void) art_entry_absent(e, e->reason, error);
 }
 
 /*
@@ -701,10 +684,7 @@ pace_reload(void)
 static void
 pace_sleep(double ms)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 (long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze((long) Max(ms, 1), ART_WAIT_EVENT(wait_event_delay, "ArtidxBuildDelay"));
 }
 
 /*

@@ -179,56 +179,37 @@ art_converts_beside_writers(Relation index)
 }
 
 /*
- * Find the index and lock its table, which may be another's by then.  False, with
- * no lock, if it has gone or is not of the access method any more, and that is not
- * to be an error.  ERROR for all that cannot be, before anything is done.
+ * Lock the table of an index, which may be another's by then.  False, with no lock
+ * and no table in "found", if the index has gone.
  *
- * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
- * leaves both to the end of the transaction.  With false the table's lock is
- * given back.
- * Long: a list of what stands against a conversion, and what each is told.
+ * Locks: takes "lockmode" on the table, and leaves it to the end of the transaction.
  */
 static bool
-look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
-	 Found *found)
+lock_table_of(Oid indexoid, LOCKMODE lockmode, Found *found)
 {
-	Relation	heap;
-	Relation	index;
-
 	found->indexoid = indexoid;
 	found->relkind = get_rel_relkind(indexoid);
 	found->heapoid = found->relkind == RELKIND_INDEX ||
 		found->relkind == RELKIND_PARTITIONED_INDEX ?
 		IndexGetRelation(indexoid, true) : InvalidOid;
-	if (OidIsValid(found->heapoid))
+	if (!OidIsValid(found->heapoid))
+		return false;
+	check_owner(found->heapoid, indexoid);
+	LockRelationOid(found->heapoid, lockmode);
+	if (IndexGetRelation(indexoid, true) == found->heapoid)
 	{
 		check_owner(found->heapoid, indexoid);
-		LockRelationOid(found->heapoid, lockmode);
-		if (IndexGetRelation(indexoid, true) == found->heapoid)
-			check_owner(found->heapoid, indexoid);
-		else
-		{
-			UnlockRelationOid(found->heapoid, lockmode);
-			found->heapoid = InvalidOid;
-		}
+		return true;
 	}
-	if (!OidIsValid(found->heapoid))
-	{
-		if (!missing_ok)
-			refuse_kind(c, indexoid);
-		return false;
-	}
-	heap = table_open(found->heapoid, NoLock);
-	index = index_open(indexoid, AccessShareLock);
-	if (index->rd_rel->relam != c->from)
-	{
-		index_close(index, AccessShareLock);
-		table_close(heap, NoLock);
-		if (!missing_ok)
-			refuse_kind(c, indexoid);
-		UnlockRelationOid(found->heapoid, lockmode);
-		return false;
-	}
+	UnlockRelationOid(found->heapoid, lockmode);
+	found->heapoid = InvalidOid;
+	return false;
+}
+
+/* ERROR for all that stands against a conversion of the index, before anything is done. */
+static void
+check_convertible(Conversion *c, Relation heap, Relation index, bool part)
+{
 	if (index->rd_rel->relispartition && !part)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -236,7 +217,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 						RelationGetRelationName(index)),
 				 errdetail("All parts of a partitioned index have its access method."),
 				 errhint("\"CALL %s(%s)\" converts all of it.", procedure(c),
-						 quote_literal_cstr(art_sql_name(llast_oid(get_partition_ancestors(indexoid)))))));
+						 quote_literal_cstr(art_sql_name(llast_oid(get_partition_ancestors(RelationGetRelid(index))))))));
 	art_refuse_other_temp(index);
 	if (IsCatalogRelation(heap))
 		ereport(ERROR,
@@ -256,14 +237,49 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 						c->to == BTREE_AM_OID ? "btree" : ART_AM_NAME)));
 
 	/* what is being made in this transaction, its relation cache does not let go of */
-	if (found->relkind == RELKIND_PARTITIONED_INDEX &&
+	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		index->rd_createSubid != InvalidSubTransactionId)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("partitioned index \"%s\" was created in this transaction",
 						RelationGetRelationName(index)),
 				 errhint("Commit the transaction first.")));
+}
 
+/*
+ * Find the index and lock its table.  False, with no lock, if it has gone or is not
+ * of the access method any more, and that is not to be an error.  ERROR for all that
+ * cannot be, before anything is done.
+ *
+ * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
+ * leaves both to the end of the transaction.  With false the table's lock is
+ * given back.
+ */
+static bool
+find_to_convert(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
+				Found *found)
+{
+	Relation	heap;
+	Relation	index;
+
+	if (!lock_table_of(indexoid, lockmode, found))
+	{
+		if (!missing_ok)
+			refuse_kind(c, indexoid);
+		return false;
+	}
+	heap = table_open(found->heapoid, NoLock);
+	index = index_open(indexoid, AccessShareLock);
+	if (index->rd_rel->relam != c->from)
+	{
+		index_close(index, AccessShareLock);
+		table_close(heap, NoLock);
+		if (!missing_ok)
+			refuse_kind(c, indexoid);
+		UnlockRelationOid(found->heapoid, lockmode);
+		return false;
+	}
+	check_convertible(c, heap, index, part);
 	found->ispart = index->rd_rel->relispartition;
 	found->lockless = art_converts_beside_writers(index);
 	c->name = MemoryContextStrdup(c->cxt, RelationGetRelationName(index));
@@ -396,7 +412,7 @@ convert_beside_writers(Conversion *c, const Found *found)
  * Convert an index that is not partitioned.  Called and done outside of a
  * transaction when it commits, else inside of one.  False: there was nothing to do.
  *
- * Locks: as look() takes them, released by the commit that ends the step.
+ * Locks: as find_to_convert() takes them, released by the commit that ends the step.
  */
 static bool
 convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
@@ -408,7 +424,7 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 	c->name = NULL;
 	if (c->concurrently)
 	{
-		if (!look(c, indexoid, ShareUpdateExclusiveLock, missing_ok, part, &found))
+		if (!find_to_convert(c, indexoid, ShareUpdateExclusiveLock, missing_ok, part, &found))
 		{
 			step_end(c);
 			return false;
@@ -423,7 +439,7 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 		step_end(c);
 		step_begin(c);
 	}
-	if (!look(c, indexoid, AccessExclusiveLock, missing_ok, part, &found))
+	if (!find_to_convert(c, indexoid, AccessExclusiveLock, missing_ok, part, &found))
 	{
 		step_end(c);
 		return false;
@@ -529,7 +545,7 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	LOCKMODE	lockmode = c->concurrently ? ShareUpdateExclusiveLock : AccessExclusiveLock;
 
 	step_begin(c);
-	if (!look(c, rootoid, lockmode, missing_ok, false, &found))
+	if (!find_to_convert(c, rootoid, lockmode, missing_ok, false, &found))
 	{
 		step_end(c);
 		return false;
@@ -559,7 +575,7 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	step_begin(c);
 	foreach(lc, partitioned)
 	{
-		if (look(c, lfirst_oid(lc), ShareUpdateExclusiveLock, true, true, &found))
+		if (find_to_convert(c, lfirst_oid(lc), ShareUpdateExclusiveLock, true, true, &found))
 			retag(c, lfirst_oid(lc));
 	}
 	step_end(c);

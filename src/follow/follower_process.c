@@ -33,12 +33,9 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -57,6 +54,8 @@
 
 extern PGDLLEXPORT void art_follower_main(Datum arg);
 
+static int	my_slot;
+static uint32 my_seq;
 static MemoryContext loop_cxt;
 static uint32 wait_event_idle = 0;
 static bool handed_over = false;
@@ -225,36 +224,17 @@ forget_one(Oid indexoid, const ArtLocator *loc)
 static bool
 forget_gone(Listed *all, int n)
 {
-	Listed	   *gone = NULL;
-	int			ngone = 0;
-	int			cap = 0;
+	ArtListed  *here;
+	int			nhere = art_list_entries(MyDatabaseId, art_is_shared, NULL, &here);
 	bool		done = true;
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (int i = 0; i < nhere; i++)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (e->loc.db != MyDatabaseId || e->loc.backend != -1 ||
-					find(all, n, e->indexoid, &e->loc) != NULL)
-					continue;
-				if (ngone == cap)
-				{
-					cap = Max(64, 2 * cap);
-					gone = gone == NULL ? palloc(cap * sizeof(Listed)) :
-						repalloc(gone, cap * sizeof(Listed));
-				}
-				gone[ngone].indexoid = e->indexoid;
-				gone[ngone++].loc = e->loc;
-			}
-		art_unlock(&art_dir_locks[p].lock);
-	}
-	for (int i = 0; i < ngone; i++)
-	{
+		if (find(all, n, here[i].indexoid, &here[i].loc) != NULL)
+			continue;
 		CHECK_FOR_INTERRUPTS();
 		StartTransactionCommand();
-		done &= forget_one(gone[i].indexoid, &gone[i].loc);
+		done &= forget_one(here[i].indexoid, &here[i].loc);
 		CommitTransactionCommand();
 		MemoryContextSwitchTo(loop_cxt);
 	}
@@ -590,7 +570,7 @@ hand_over(void)
 		CHECK_FOR_INTERRUPTS();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		LWLock	   *lock = art_partition(x->loc.db, x->indexoid);
+		LWLock	   *lock;
 		ArtEntry   *e;
 
 		if (x->closed)
@@ -602,8 +582,7 @@ hand_over(void)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		else
 		{
-			art_lock(lock, LW_EXCLUSIVE);
-			e = art_find(x->indexoid, &x->loc);
+			e = art_find_locked(x->indexoid, &x->loc, LW_EXCLUSIVE, &lock);
 			/* the first who has the index open compares its options */
 			if (e != NULL)
 				e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
@@ -637,8 +616,9 @@ follower_exit(int code, Datum arg)
 		art_kept_close(in_hand, ART_WHY_ERROR, ART_STUCK_TEXT);
 	for (ArtFollowed *x = art_followed_list; x != NULL && !handed_over; x = x->next)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
-	art_follower_detach(art_me);
-	if (!handed_over && !no_index && art_standby)
+	art_worker_detach(my_slot, my_seq, true);
+	ConditionVariableBroadcast(&art_me->moved);
+	if (!handed_over && !no_index && art_build_workers > 0)
 		art_follow_again();
 	art_launcher_wake();
 }
@@ -652,6 +632,8 @@ typedef struct Turns
 	bool		over;			/* this process has no more to do */
 } Turns;
 
+static Turns turns;
+
 /* One turn of the loop.  Returns whether there is more to do at once. */
 static bool
 turn(Turns *t)
@@ -660,18 +642,11 @@ turn(Turns *t)
 	TimestampTz now;
 	bool		worked;
 
-	CHECK_FOR_INTERRUPTS();
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
+	if (art_worker_between())
 		art_kept_put_off_none();
-	}
-	MemoryContextSwitchTo(loop_cxt);
-	MemoryContextReset(loop_cxt);
-	if (!art_standby || !recovery)
+	if (art_build_workers == 0 || !recovery)
 	{
-		if (art_standby)
+		if (art_build_workers > 0)
 			hand_over();
 		t->over = true;
 		return true;
@@ -691,17 +666,18 @@ turn(Turns *t)
 }
 
 /*
- * The same.  Replay's wish may be heard only when the transaction in its way has
- * ended: so anywhere.
+ * The same, and for how long to sleep then.  Replay's wish may be heard only when the
+ * transaction in its way has ended: so anywhere.
  */
-static bool
-try_turn(Turns *t)
+static long
+try_turn(void)
 {
+	const uint64 position = pg_atomic_read_u64(&art_me->position);
 	volatile bool worked = false;
 
 	PG_TRY();
 	{
-		worked = turn(t);
+		worked = turn(&turns);
 	}
 	PG_CATCH();
 	{
@@ -709,7 +685,11 @@ try_turn(Turns *t)
 			PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return worked;
+	if (turns.over)
+		return -1;
+	if (worked)
+		return 0;
+	return pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS;
 }
 
 /*
@@ -718,25 +698,17 @@ try_turn(Turns *t)
 void
 art_follower_main(Datum arg)
 {
-	Turns		t = {0};
-	Oid			dboid;
-	int			place = DatumGetInt32(arg);
+	ArtWorkerSlot me;
 	int			n;
 
-	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(dboid));
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
+	art_worker_begin();
+	if (!art_worker_attach(arg, &me))
 		proc_exit(0);
-	art_me = art_follower_attach(place, dboid);
-	if (art_me == NULL)
-		proc_exit(0);
+	my_slot = DatumGetInt32(arg);
+	my_seq = me.seq;
+	art_me = art_follower_begin(my_slot);
 	before_shmem_exit(follower_exit, (Datum) 0);
-	art_background_settings();
-	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
-	(void) art_ctx();
+	art_worker_connect(me.dboid);
 	loop_cxt = AllocSetContextCreate(TopMemoryContext, "artidx follower",
 									 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(loop_cxt);
@@ -744,24 +716,13 @@ art_follower_main(Datum arg)
 	if (!RecoveryInProgress())
 		proc_exit(0);
 	pg_atomic_write_u64(&art_me->position, art_wal_begin());
-	while ((n = try_look(&t.again)) < 0)
+	while ((n = try_look(&turns.again)) < 0)
 		CHECK_FOR_INTERRUPTS();
 	if (n == 0)
 	{
 		no_index = true;
 		proc_exit(0);
 	}
-	t.looked = GetCurrentTimestamp();
-
-	while (!t.over)
-	{
-		uint64		position = pg_atomic_read_u64(&art_me->position);
-
-		ResetLatch(MyLatch);
-		if (!try_turn(&t))
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS,
-							 ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
-	}
-	proc_exit(0);
+	turns.looked = GetCurrentTimestamp();
+	art_worker_loop(try_turn, loop_cxt, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 }

@@ -348,7 +348,7 @@ open_segment(XLogReaderState *state, XLogSegNo segno, TimeLineID *tli)
 
 	XLogFilePath(path, *tli, segno, state->segcxt.ws_segsize);
 	for (int i = 0; i < ART_REOPEN_TRIES && access(path, F_OK) != 0; i++)
-		pg_usleep(ART_REOPEN_US);
+		pg_usleep(ART_REOPEN_US);	/* no art_doze: interrupts are held */
 	wal_segment_open(state, segno, tli);
 }
 

@@ -968,9 +968,12 @@ art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf)
 	buf->len += e->len;
 }
 
-/* The element that is the column's value, marker and body; or NULL. */
-static const ArtElem *
-find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 len)
+/*
+ * The place of the first element that is not less than the column's value, marker and
+ * body; *found: it is the value.
+ */
+static uint32
+find_place(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 len, bool *found)
 {
 	const ArtArrays *aa = plan->arrays;
 	const ArtElem *e = &aa->elems[a->first];
@@ -979,8 +982,9 @@ find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 l
 	uint32		lo = 0;
 	uint32		hi = a->n;
 
+	*found = false;
 	if (*p != ART_MARK_VALUE)
-		return NULL;
+		return *p < ART_MARK_VALUE ? 0 : a->n;
 	head = compared ? 0 : elem_head(p, len);
 	while (lo < hi)
 	{
@@ -999,13 +1003,54 @@ find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 l
 				c = (len > e[mid].len) - (len < e[mid].len);
 		}
 		if (c == 0)
-			return &e[mid];
+		{
+			*found = true;
+			return mid;
+		}
 		if (c < 0)
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
-	return NULL;
+	return lo;
+}
+
+/* The element that is the column's value; or NULL. */
+static const ArtElem *
+find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 len)
+{
+	bool		found;
+	uint32		i = find_place(plan, a, p, len, &found);
+
+	return found ? &plan->arrays->elems[a->first + i] : NULL;
+}
+
+/*
+ * Arguments: a value and an element, of two parts each.
+ */
+bool
+art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
+				 bool backward, bool beyond, const uint8 **elem, uint32 *elen, bool *same)
+{
+	const ArtArrays *aa = plan->arrays;
+	const ArtArray *a = list_of(plan, col);
+	bool		found = false;
+	int64		i = backward ? (int64) a->n - 1 : 0;
+
+	if (p != NULL)
+	{
+		i = find_place(plan, a, p, len, &found);
+		if (backward && !found)
+			i--;				/* the one below */
+		if (found && beyond)
+			i += backward ? -1 : 1;
+	}
+	if (i < 0 || i >= a->n)
+		return false;
+	*same = found && !beyond;
+	*elem = aa->bytes.data + aa->elems[a->first + i].off;
+	*elen = aa->elems[a->first + i].len;
+	return true;
 }
 
 bool

@@ -101,7 +101,7 @@ let_go(int wait)
 		gone = art_poll() || gone;
 		if (gone || TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), wait))
 			break;
-		pg_usleep(1000);
+		pg_usleep(1000);		/* no art_doze: the launcher is to see that its latch is set */
 	}
 	ART_CORE_BEGIN();
 	ax_flush_idle(cx);
@@ -199,34 +199,29 @@ static bool
 find_surplus(int times, const ArtGroup *group, const Tried *tried, ax_tree **tree, uint64 *gen)
 {
 	ax_ctx	   *cx = art_ctx();
+	ArtWalk		walk = art_walk(LW_SHARED, InvalidOid, InvalidOid);
 	uint64		most = 0;
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&walk)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-				uint64		bytes;
-				uint64		live;
-				ax_status	s;
+		uint64		w = pg_atomic_read_u64(&e->word);
+		uint64		bytes;
+		uint64		live;
+		ax_status	s;
 
-				if ((ART_WORD_STATE(w) != ART_READY && ART_WORD_STATE(w) != ART_FOLLOWED) ||
-					(group != NULL && !art_in_group(e, group)))
-					continue;
-				ART_CORE_BEGIN();
-				s = ax_held(cx, e->tree, ART_WORD_GEN(w), &bytes, &live);
-				ART_CORE_END();
-				if (s != AX_OK || !ax_compact_due(bytes, live) ||
-					bytes < live / 100 * times || bytes - live <= Max(most, ART_SURPLUS) ||
-					is_tried(tried, ART_WORD_GEN(w), bytes - live))
-					continue;
-				most = bytes - live;
-				*tree = e->tree;
-				*gen = ART_WORD_GEN(w);
-			}
-		art_unlock(&art_dir_locks[p].lock);
+		if ((ART_WORD_STATE(w) != ART_READY && ART_WORD_STATE(w) != ART_FOLLOWED) ||
+			(group != NULL && !art_in_group(e, group)))
+			continue;
+		ART_CORE_BEGIN();
+		s = ax_held(cx, e->tree, ART_WORD_GEN(w), &bytes, &live);
+		ART_CORE_END();
+		if (s != AX_OK || !ax_compact_due(bytes, live) ||
+			bytes < live / 100 * times || bytes - live <= Max(most, ART_SURPLUS) ||
+			is_tried(tried, ART_WORD_GEN(w), bytes - live))
+			continue;
+		most = bytes - live;
+		*tree = e->tree;
+		*gen = ART_WORD_GEN(w);
 	}
 	return most > 0;
 }

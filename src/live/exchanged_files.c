@@ -195,14 +195,13 @@ typedef struct Orphan
 static Orphan *
 add_entries(Oid relid, Orphan *all, int *n)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, relid);
+	ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, relid);
 	Orphan		found[8];
 	int			nfound = 0;
 
-	art_lock(lock, LW_SHARED);
-	for (ArtEntry *e = art_chain(MyDatabaseId, relid); e && nfound < (int) lengthof(found); e = e->next)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		if (e->indexoid != relid || e->loc.db != MyDatabaseId || e->loc.backend != -1)
+		if (e->loc.backend != -1 || nfound == (int) lengthof(found))
 			continue;
 		found[nfound++] = (Orphan) {
 			.indexoid = relid, .loc = e->loc,
@@ -210,7 +209,6 @@ add_entries(Oid relid, Orphan *all, int *n)
 			.heap_spc = e->heap_spc, .heap_rel = e->heap_rel
 		};
 	}
-	art_unlock(lock);
 	if (nfound == 0)
 		return all;
 	all = all == NULL ? palloc(nfound * sizeof(Orphan)) :
@@ -228,11 +226,9 @@ add_entries(Oid relid, Orphan *all, int *n)
 static bool
 has_entry(Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	bool		has;
+	LWLock	   *lock;
+	bool		has = art_find_locked(indexoid, loc, LW_SHARED, &lock) != NULL;
 
-	art_lock(lock, LW_SHARED);
-	has = art_find(indexoid, loc) != NULL;
 	art_unlock(lock);
 	return has;
 }

@@ -32,7 +32,6 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
@@ -206,10 +205,7 @@ static void
 poll_builder(const Waiting *w, long ms)
 {
 	(void) waiting_left(w);
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 ms, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze(ms, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
 }
 
 /*
@@ -417,10 +413,7 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 		result = TAKE_OTHER;
 	else if (ART_WORD_STATE(w) == ART_BUILDING && e->resumable)
 	{
-		e->owner_slot = ART_MY_PROCNO();
-		e->owner_pid = MyProcPid;
-		e->owner_build = pg_atomic_add_fetch_u64(&art_shared->build_number, 1);
-		e->wanted_at = 0;
+		art_entry_own(e);
 	}
 	else
 	{
@@ -1033,8 +1026,9 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 	ArtLocator	others[8];
 	ArtPending *p;
 	LWLock	   *lock;
+	ArtWalk		w;
 	int			nothers = 0;
-	bool		existed;
+	bool		existed = false;
 	uint64		gen = 0;
 
 	*e = NULL;
@@ -1052,17 +1046,14 @@ art_ambuild_begin(Relation heap, Relation index, ArtEntry **e)
 
 	/* first what must be undone, then the deed */
 	p = art_pending_prepare();
-	art_lock(lock, LW_SHARED);
-	existed = art_find(oid, &loc) != NULL;
-	for (ArtEntry *o = art_chain(loc.db, oid); o; o = o->next)
+	w = art_walk(LW_SHARED, loc.db, oid);
+	for (ArtEntry *o; (o = art_walk_next(&w)) != NULL;)
 	{
-		if (o->indexoid == oid && o->loc.db == loc.db &&
-			(o->loc.rel != loc.rel || o->loc.spc != loc.spc ||
-			 o->loc.backend != loc.backend) &&
-			nothers < (int) lengthof(others))
+		if (art_same_locator(&o->loc, &loc))
+			existed = true;
+		else if (nothers < (int) lengthof(others))
 			others[nothers++] = o->loc;
 	}
-	art_unlock(lock);
 	art_pending_add(p, existed ? ART_PEND_RESET : ART_PEND_CREATED, loc.db, oid,
 					&loc, subid);
 	for (int i = 0; i < nothers; i++)

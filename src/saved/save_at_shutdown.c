@@ -699,9 +699,8 @@ claim(void)
 			.persistence = (char) s->persistence,
 			.schema = s->schema, .name = s->name
 		};
-		ArtEntry   *e = art_entry_claim(s->indexoid, &s->loc, &opening,
-									  (ax_structure) s->engine,
-									  s->page_size, s->max_bytes);
+		ArtEngine	engine = {.structure = (ax_structure) s->engine, .page_size = s->page_size};
+		ArtEntry   *e = art_entry_claim(s->indexoid, &s->loc, &opening, &engine, s->max_bytes);
 
 		if (e == NULL)
 			continue;			/* no room: absent */

@@ -25,10 +25,8 @@
 #include "commands/defrem.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
-#include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -38,6 +36,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "build/build.h"
 #include "eval/eval.h"
 #include "limits/limits.h"
 #include "live/background.h"
@@ -64,6 +63,7 @@ static uint32 wait_event_check = 0;
 static int	my_slot;
 static uint32 my_seq;
 static Oid	my_owner;			/* whose indexes it builds */
+static int	my_jobs;			/* not done yet */
 static MemoryContext worker_cxt;	/* of this run */
 static bool worked = false;		/* it got as far as its work */
 static bool not_ours = false;	/* the next index is for another process: src/eval */
@@ -135,14 +135,9 @@ static void
 between(void)
 {
 	art_watch_anew();
-	CHECK_FOR_INTERRUPTS();
+	(void) art_worker_between();
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
 }
 
 /*
@@ -222,16 +217,14 @@ open_candidate(Oid indexoid, bool *gone)
 static void
 tell_left_out(Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 	bool		tell = false;
 	bool		memory = false;
 	bool		unique = false;
 	char		error[160];
 	char	   *name;
-	ArtEntry   *e;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
 	if (e && !e->told_out &&
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		(e->reason == ART_WHY_MEMORY || e->reason == ART_WHY_ERROR))
@@ -314,11 +307,9 @@ list_indexes(Oid amoid, Seen **out)
 static void
 seed_entry(const Seen *s, const ArtHot *hot)
 {
-	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(s->indexoid, &s->loc, LW_EXCLUSIVE, &lock);
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(s->indexoid, &s->loc);
 	if (e && e->size_hint == 0)
 	{
 		e->size_hint = 1 + (uint64) (Max(s->rows, 0.0) * ART_KEY_BYTES);
@@ -342,13 +333,10 @@ seed_entry(const Seen *s, const ArtHot *hot)
 static bool
 has_entry(const Seen *s)
 {
-	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
-	ArtEntry   *e;
-	bool		has;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(s->indexoid, &s->loc, LW_SHARED, &lock);
+	bool		has = e != NULL && (e->changed & ART_CHANGED_ENGINE) == 0;
 
-	art_lock(lock, LW_SHARED);
-	e = art_find(s->indexoid, &s->loc);
-	has = e != NULL && (e->changed & ART_CHANGED_ENGINE) == 0;
 	art_unlock(lock);
 	return has;
 }
@@ -457,9 +445,7 @@ sweep_one(Oid indexoid, const ArtLocator *loc)
 		art_drop_locator(indexoid, loc, true);
 	else
 	{
-		lock = art_partition(loc->db, indexoid);
-		art_lock(lock, LW_EXCLUSIVE);
-		e = art_find(indexoid, loc);
+		e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 		if (e)
 			e->doubt = false;
 		art_unlock(lock);
@@ -470,13 +456,6 @@ sweep_one(Oid indexoid, const ArtLocator *loc)
 	UnlockRelationOid(indexoid, ShareUpdateExclusiveLock);
 	return true;
 }
-
-typedef struct Swept
-{
-	Oid			indexoid;
-	ArtLocator	loc;
-	bool		doubt;
-} Swept;
 
 static int
 seen_cmp(const void *a, const void *b)
@@ -496,38 +475,17 @@ seen_cmp(const void *a, const void *b)
 static void
 sweep(void)
 {
-	Swept	   *all = palloc(64 * sizeof(Swept));
+	ArtListed  *all;
 	Seen	   *seen = NULL;
 	int			nseen = 0;
 	int			nsuspects = 0;
-	int			n = 0;
-	int			cap = 64;
+	int			n;
 	int			over = 0;
 	int			left = 0;
 	Oid			amoid;
 
 	pgstat_report_activity(STATE_RUNNING, "looking for art indexes that are gone");
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (e->loc.db != MyDatabaseId || e->loc.backend != -1)
-					continue;
-				if (n == cap)
-				{
-					cap *= 2;
-					all = repalloc(all, cap * sizeof(Swept));
-				}
-				all[n].indexoid = e->indexoid;
-				all[n].loc = e->loc;
-				all[n++].doubt = e->doubt;
-			}
-		}
-		art_unlock(&art_dir_locks[p].lock);
-	}
+	n = art_list_entries(MyDatabaseId, art_is_shared, NULL, &all);
 
 	begin();
 	amoid = get_am_oid(ART_AM_NAME, true);
@@ -673,14 +631,11 @@ list_is_old(void)
 static bool
 still_wanted(const ArtWork *w)
 {
-	LWLock	   *lock = art_partition(w->loc.db, w->indexoid);
-	ArtEntry   *e;
-	bool		wanted;
-
-	art_lock(lock, LW_SHARED);
-	e = art_find(w->indexoid, &w->loc);
-	wanted = e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY &&
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(w->indexoid, &w->loc, LW_SHARED, &lock);
+	bool		wanted = e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY &&
 		e->not_before <= GetCurrentTimestamp();
+
 	art_unlock(lock);
 	return wanted;
 }
@@ -772,19 +727,12 @@ tell_built(void)
 					nleft_out),
 			 errdetail_internal("The directory was looked through %d times.", nwalks)));
 	commit();
+	nbuilt = nleft_out = 0;
 }
 
 /* ---- checks ---- */
 
-/* A structure that was kept over a crash. */
-typedef struct Kept
-{
-	Oid			indexoid;
-	ArtLocator	loc;
-	uint64		gen;
-} Kept;
-
-static const Kept *checking = NULL;	/* this process, now */
+static const ArtListed *checking = NULL;	/* this process, now */
 static bool (*check_piece) (Relation index, uint64 gen, void **at, MemoryContext cxt) = NULL;
 
 void
@@ -793,57 +741,11 @@ art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at, MemoryConte
 	check_piece = fn;
 }
 
-/*
- * Its entry, if that is still the structure that was kept, and it was not checked.
- *
- * Locks: partition lock held, in any mode.
- */
-static ArtEntry *
-find_kept(const Kept *k)
+/* Was the structure kept over a crash, and not checked yet? */
+static bool
+is_unchecked(ArtEntry *e, const void *arg)
 {
-	ArtEntry   *e = art_find(k->indexoid, &k->loc);
-
-	return e != NULL && e->unchecked &&
-		pg_atomic_read_u64(&e->word) == ART_WORD(k->gen, ART_READY) ? e : NULL;
-}
-
-/*
- * List those of the database that were not checked yet.
- *
- * Locks: takes the partition locks, shared, one after the other.
- */
-static int
-list_kept(Kept **out)
-{
-	int			n = 0;
-	int			cap = 64;
-
-	*out = palloc(cap * sizeof(Kept));
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-
-				if (e->loc.db != MyDatabaseId || !e->unchecked ||
-					ART_WORD_STATE(w) != ART_READY)
-					continue;
-				if (n == cap)
-				{
-					cap *= 2;
-					*out = repalloc(*out, cap * sizeof(Kept));
-				}
-				(*out)[n].indexoid = e->indexoid;
-				(*out)[n].loc = e->loc;
-				(*out)[n++].gen = ART_WORD_GEN(w);
-			}
-		}
-		art_unlock(&art_dir_locks[p].lock);
-	}
-	return n;
+	return e->unchecked && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY;
 }
 
 /*
@@ -853,28 +755,22 @@ list_kept(Kept **out)
  * Locks: takes the partition lock, exclusive.
  */
 static bool
-end_kept(const Kept *k, bool differs)
+end_kept(const ArtListed *k, bool differs)
 {
-	LWLock	   *lock = art_partition(k->loc.db, k->indexoid);
-	Oid			heapoid = InvalidOid;
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(k->indexoid, &k->loc, LW_EXCLUSIVE, &lock);
+	bool		there = e != NULL && e->unchecked &&
+		pg_atomic_read_u64(&e->word) == ART_WORD(k->gen, ART_READY);
+	Oid			heapoid = there ? e->heapoid : InvalidOid;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = find_kept(k);
-	if (e)
-	{
-		heapoid = e->heapoid;
+	if (there)
 		e->unchecked = false;
-		if (differs)
-			(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
-	}
-	art_unlock(lock);
-	if (e && differs)
-	{
-		art_invalidate_heap(k->loc.db, heapoid);
+	if (there && differs)
+		(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
+	art_unlock_changed(lock, there && differs, k->loc.db, heapoid);
+	if (there && differs)
 		art_launcher_wake();
-	}
-	return e != NULL;
+	return there;
 }
 
 typedef enum CheckEnd
@@ -891,7 +787,7 @@ typedef enum CheckEnd
  * one that says nothing of the structure, which is checked later.
  */
 static CheckEnd
-check_failed(const Kept *k)
+check_failed(const ArtListed *k)
 {
 	ErrorData  *error;
 	char	   *name;
@@ -937,9 +833,9 @@ check_failed(const Kept *k)
 }
 
 /*
- * Sleep, so that the piece that began then was the share of the time that
- * artidx.survive_crash_check allows.  A wake-up does not make it shorter, but a change
- * of that setting does.
+ * Sleep, so that the piece that began then was a quarter of the time that
+ * artidx.build_priority allows.  A wake-up does not make it shorter, but a change of that
+ * setting does.
  */
 static void
 rest_after(TimestampTz began, double least_ms)
@@ -953,23 +849,20 @@ rest_after(TimestampTz began, double least_ms)
 		double		ms;
 
 		between();
-		share = art_survive_crash_check;
-		if (share == 0)
+		if (art_build_workers == 0)
 			return;
+		share = Max(art_build_priority / 4, 1);
 		ms = Min(Max(worked_ms * (100 - share) / share, least_ms), ART_CHECK_REST_MS);
 		ms -= (double) (GetCurrentTimestamp() - ended) / 1000;
 		if (ms <= 0)
 			return;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ms + 1,
-						 ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
-		ResetLatch(MyLatch);
+		(void) art_doze((long) ms + 1, ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
 	}
 }
 
 /* One piece of the check, in a transaction of its own. */
 static CheckEnd
-check_next(const Kept *k, void **at, MemoryContext cxt)
+check_next(const ArtListed *k, void **at, MemoryContext cxt)
 {
 	bool		gone;
 	CheckEnd	end;
@@ -1008,7 +901,7 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
  * it would begin anew.
  */
 static CheckEnd
-check_one(const Kept *k)
+check_one(const ArtListed *k)
 {
 	MemoryContext cxt = AllocSetContextCreate(worker_cxt, "artidx check",
 											  ALLOCSET_SMALL_SIZES);
@@ -1017,7 +910,7 @@ check_one(const Kept *k)
 	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
+	while (art_build_workers > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();
@@ -1046,13 +939,15 @@ check_one(const Kept *k)
  * Check what was kept over a crash, until that is turned off.  The directory says which
  * structures are left.  We ask for a check of those when we exit.  So a worker goes on with
  * them where another one was ended.
+ *
+ * Locks: takes the partition locks, shared, one after the other, to list them.
  */
 static void
 check_kept(void)
 {
 	TimestampTz began = GetCurrentTimestamp();
-	Kept	   *all;
-	int			n = list_kept(&all);
+	ArtListed  *all;
+	int			n = art_list_entries(MyDatabaseId, is_unchecked, NULL, &all);
 	int			ends[CHECK_DIFFERS + 1] = {0};
 	bool		left = false;
 
@@ -1098,6 +993,40 @@ worker_exit(int code, Datum arg)
 	art_worker_detach(my_slot, my_seq, worked);
 }
 
+/* One turn: a visit, the build of one index, or all checks.  Builds end where there is none left. */
+static long
+worker_turn(void)
+{
+	int			job = my_jobs & -my_jobs;	/* the lowest: in this order */
+
+	between();
+	switch (job)
+	{
+		case ART_JOB_SCOUT:
+			scout();
+			break;
+		case ART_JOB_SWEEP:
+			sweep();
+			break;
+		case ART_JOB_BUILD:
+			if (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN &&
+				build_next())
+				return 0;
+			(void) art_worker_claim(my_slot, NULL);
+			break;
+		case ART_JOB_CHECK:
+			tell_built();
+			check_kept();
+			break;
+		default:
+			tell_built();
+			worked = true;
+			return -1;
+	}
+	my_jobs &= ~job;
+	return 0;
+}
+
 /*
  * Main function of the worker.
  */
@@ -1106,44 +1035,18 @@ art_worker_main(Datum arg)
 {
 	ArtWorkerSlot me;
 
-	my_slot = DatumGetInt32(arg);
-	memcpy(&my_seq, MyBgworkerEntry->bgw_extra, sizeof(my_seq));
-
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded() || !art_worker_attach(my_slot, my_seq, &me))
+	art_worker_begin();
+	if (!art_worker_attach(arg, &me))
 		proc_exit(0);
+	my_slot = DatumGetInt32(arg);
+	my_seq = me.seq;
 	on_shmem_exit(worker_exit, (Datum) 0);
-
-	art_background_settings();
-	BackgroundWorkerInitializeConnectionByOid(me.dboid, InvalidOid, 0);
+	art_worker_connect(me.dboid);
 	if (art_worker_barred(me.dboid))
 		proc_exit(0);
 	my_owner = me.owner;
-	(void) art_ctx();
-
+	my_jobs = me.jobs;
 	worker_cxt = AllocSetContextCreate(TopMemoryContext, "artidx builder",
 									   ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(worker_cxt);
-
-	if (me.jobs & ART_JOB_SWEEP)
-		sweep();
-	if (me.jobs & ART_JOB_SCOUT)
-		scout();
-	if (me.jobs & ART_JOB_BUILD)
-	{
-		do
-		{
-			between();
-			MemoryContextReset(worker_cxt);
-		} while (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN && build_next());
-		(void) art_worker_claim(my_slot, NULL);
-	}
-	tell_built();
-	if (me.jobs & ART_JOB_CHECK)
-		check_kept();
-	worked = true;
-	proc_exit(0);
+	art_worker_loop(worker_turn, worker_cxt, 0);
 }

@@ -12,6 +12,7 @@ use ArtTest;
 my $module = build_modules('art_elidetest') . '/art_elidetest';
 my $node = art_node('elision', shared_preload_libraries => "'artidx, $module'", jit => 'off',
 	'artidx.elision' => 'auto', 'art_elidetest.provider' => 'rtm');
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 my $rtm = $node->safe_psql('postgres', 'SELECT rtm_usable FROM artidx_hardware()') eq 't';
 
 sub sql

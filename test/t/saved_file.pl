@@ -15,7 +15,7 @@ my $node = art_node('saved',
 	wal_level => 'replica',
 	restart_after_crash => 'on',
 	allow_in_place_tablespaces => 'on',
-	'artidx.autobuild' => 'off');
+	'artidx.build_workers' => 0);
 my $dir = $node->data_dir;
 my $saved = "$dir/pg_stat/artidx.saved";
 my $loading = "$dir/pg_stat/artidx.loading";
@@ -549,8 +549,6 @@ between('pg_resetwal', sub {
 }, log => qr/has run since/);
 
 between('archive recovery', sub {
-	# a follower may build, before the recovery is over
-	$node->append_conf('postgresql.conf', 'artidx.standby = off');
 	$node->append_conf('postgresql.conf', "restore_command = 'false'");
 	$node->append_conf('recovery.signal', '');
 	$node->start;

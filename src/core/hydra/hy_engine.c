@@ -27,3 +27,4 @@
 
 const ax_engine ax_engine_hydra_olc = ENGINE("olc", AX_SYNC_OLC);
 const ax_engine ax_engine_hydra_optiql = ENGINE("optiql", AX_SYNC_OPTIQL);
+const ax_engine ax_engine_hydra_mvrlu = ENGINE("mvrlu", AX_SYNC_MVRLU);
