@@ -33,7 +33,7 @@
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
-EXTENSION = artidx
+EXTENSION = artidx artidx_debug
 EXTVERSION = 0.2.0
 MODULE_big = artidx
 PGFILEDESC = "artidx - main-memory radix tree indexes"
@@ -48,9 +48,10 @@ ARTIDX_HEADERS = $(filter %.h,$(SOURCES))
 # in the directory, and between its files all that can be made anew of the install
 # script (src/sql/anew.awk).  sql/ has the inputs of the regression tests and nothing else.
 SQL_PARTS = $(sort $(wildcard src/sql/*.sql))
-ARTIDX_SQL = $(EXTENSION)--$(EXTVERSION).sql
-ARTIDX_UPDATES = $(patsubst src/sql/from-%/,$(EXTENSION)--%--$(EXTVERSION).sql,$(sort $(dir $(wildcard src/sql/from-*/*.sql))))
-DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES)
+ARTIDX_SQL = artidx--$(EXTVERSION).sql
+ARTIDX_UPDATES = $(patsubst src/sql/from-%/,artidx--%--$(EXTVERSION).sql,$(sort $(dir $(wildcard src/sql/from-*/*.sql))))
+ARTIDX_DEBUG_SQL = artidx_debug--$(EXTVERSION).sql
+DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES) $(ARTIDX_DEBUG_SQL)
 
 # Symbols are hidden; 15 has no marking of its own for those that are not.
 PG_CPPFLAGS = -I$(srcdir)/src \
@@ -86,6 +87,8 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += rows
+REGRESS += aggregates
+REGRESS += loose
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches
@@ -138,7 +141,7 @@ include $(PGXS)
 $(OBJS): $(ARTIDX_HEADERS) Makefile
 
 # Not by DOCS, which would put README.md beside those of all other extensions.
-DOCUMENTS = $(DESTDIR)$(docdir)/$(EXTENSION)
+DOCUMENTS = $(DESTDIR)$(docdir)/artidx
 DOCS_TOP = README.md CHANGELOG.md LICENSE
 DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml))
 DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
@@ -177,12 +180,16 @@ script_head = printf '%s\n' '/* $@: generated from src/sql, do not edit */' '' \
 	'\echo Use "$(2)" to load this file. \quit' ''
 
 $(ARTIDX_SQL): $(SQL_PARTS) Makefile
-	{ $(call script_head,CREATE,CREATE EXTENSION $(EXTENSION)); \
+	{ $(call script_head,CREATE,CREATE EXTENSION artidx); \
 	  for f in $(SQL_PARTS); do cat $$f; echo; done; } > $@.tmp
 	mv $@.tmp $@
 
-$(ARTIDX_UPDATES): $(EXTENSION)--%--$(EXTVERSION).sql: src/sql/anew.awk $(SQL_PARTS) $(wildcard src/sql/from-*/*.sql) Makefile
-	{ $(call script_head,ALTER,ALTER EXTENSION $(EXTENSION) UPDATE); \
+$(ARTIDX_DEBUG_SQL): src/sql/debug/views.sql Makefile
+	{ $(call script_head,CREATE,CREATE EXTENSION artidx_debug); cat $<; } > $@.tmp
+	mv $@.tmp $@
+
+$(ARTIDX_UPDATES): artidx--%--$(EXTVERSION).sql: src/sql/anew.awk $(SQL_PARTS) $(wildcard src/sql/from-*/*.sql) Makefile
+	{ $(call script_head,ALTER,ALTER EXTENSION artidx UPDATE); \
 	  cat src/sql/from-$*/before.sql && echo && \
 	  awk -f src/sql/anew.awk $(SQL_PARTS) && \
 	  cat src/sql/from-$*/after.sql; } > $@.tmp

@@ -64,6 +64,7 @@ _PG_init(void)
 		art_launcher_init();
 		art_saved_init();
 		art_recheck_init();
+		art_removed_settings_init();
 	}
 
 	art_options_init();
@@ -71,6 +72,8 @@ _PG_init(void)
 	art_planner_install();
 	art_executor_install();
 	art_batch_install();
+	art_agg_install();
+	art_loose_install();
 
 	/*
 	 * After every definition: it removes what the configuration file sets and

@@ -274,9 +274,7 @@ art_shmem_init(void)
 							GUC_UNIT_MB,
 							NULL, NULL, NULL);
 	art_keep_init();
-	art_huge_init();
 	art_groups_init();
-	art_follow_init();
 	art_at_attach(art_elision_attached);
 	art_before_detach(art_hazards_exit);
 	art_before_detach(art_drop_temp);

@@ -49,7 +49,6 @@
 #include "portability/instr_time.h"
 #include "postmaster/interrupt.h"
 #include "storage/bufmgr.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/backend_status.h"

@@ -17,14 +17,15 @@
 
 /* ---- replace_btree.c ---- */
 
-extern bool art_replacing_btree(void);	/* in this session */
+/* Does CREATE INDEX without USING make art indexes in this session? */
+extern bool art_replacing_btree(void);
 
 extern void art_replace_init(void); /* from _PG_init, preloading */
 
-/* Could the settings, or a constraint's parameters, want art in the statement? */
+/* Could the setting, or a constraint's parameters, want art in the statement? */
 extern bool art_replace_applies(Node *stmt);
 
-/* Change the statement, a copy of which is the caller's, as the settings say. */
+/* Change the statement, a copy of which is the caller's, as the setting says. */
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 
 /*

@@ -33,12 +33,9 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -57,6 +54,8 @@
 
 extern PGDLLEXPORT void art_follower_main(Datum arg);
 
+static int	my_slot;
+static uint32 my_seq;
 static MemoryContext loop_cxt;
 static uint32 wait_event_idle = 0;
 static bool handed_over = false;
@@ -617,8 +616,9 @@ follower_exit(int code, Datum arg)
 		art_kept_close(in_hand, ART_WHY_ERROR, ART_STUCK_TEXT);
 	for (ArtFollowed *x = art_followed_list; x != NULL && !handed_over; x = x->next)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
-	art_follower_detach(art_me);
-	if (!handed_over && !no_index && art_standby)
+	art_worker_detach(my_slot, my_seq, true);
+	ConditionVariableBroadcast(&art_me->moved);
+	if (!handed_over && !no_index && art_build_workers > 0)
 		art_follow_again();
 	art_launcher_wake();
 }
@@ -632,6 +632,8 @@ typedef struct Turns
 	bool		over;			/* this process has no more to do */
 } Turns;
 
+static Turns turns;
+
 /* One turn of the loop.  Returns whether there is more to do at once. */
 static bool
 turn(Turns *t)
@@ -640,18 +642,11 @@ turn(Turns *t)
 	TimestampTz now;
 	bool		worked;
 
-	CHECK_FOR_INTERRUPTS();
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
+	if (art_worker_between())
 		art_kept_put_off_none();
-	}
-	MemoryContextSwitchTo(loop_cxt);
-	MemoryContextReset(loop_cxt);
-	if (!art_standby || !recovery)
+	if (art_build_workers == 0 || !recovery)
 	{
-		if (art_standby)
+		if (art_build_workers > 0)
 			hand_over();
 		t->over = true;
 		return true;
@@ -671,17 +666,18 @@ turn(Turns *t)
 }
 
 /*
- * The same.  Replay's wish may be heard only when the transaction in its way has
- * ended: so anywhere.
+ * The same, and for how long to sleep then.  Replay's wish may be heard only when the
+ * transaction in its way has ended: so anywhere.
  */
-static bool
-try_turn(Turns *t)
+static long
+try_turn(void)
 {
+	const uint64 position = pg_atomic_read_u64(&art_me->position);
 	volatile bool worked = false;
 
 	PG_TRY();
 	{
-		worked = turn(t);
+		worked = turn(&turns);
 	}
 	PG_CATCH();
 	{
@@ -689,7 +685,11 @@ try_turn(Turns *t)
 			PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return worked;
+	if (turns.over)
+		return -1;
+	if (worked)
+		return 0;
+	return pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS;
 }
 
 /*
@@ -698,25 +698,17 @@ try_turn(Turns *t)
 void
 art_follower_main(Datum arg)
 {
-	Turns		t = {0};
-	Oid			dboid;
-	int			place = DatumGetInt32(arg);
+	ArtWorkerSlot me;
 	int			n;
 
-	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(dboid));
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
+	art_worker_begin();
+	if (!art_worker_attach(arg, &me))
 		proc_exit(0);
-	art_me = art_follower_attach(place, dboid);
-	if (art_me == NULL)
-		proc_exit(0);
+	my_slot = DatumGetInt32(arg);
+	my_seq = me.seq;
+	art_me = art_follower_begin(my_slot);
 	before_shmem_exit(follower_exit, (Datum) 0);
-	art_background_settings();
-	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
-	(void) art_ctx();
+	art_worker_connect(me.dboid);
 	loop_cxt = AllocSetContextCreate(TopMemoryContext, "artidx follower",
 									 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(loop_cxt);
@@ -724,24 +716,13 @@ art_follower_main(Datum arg)
 	if (!RecoveryInProgress())
 		proc_exit(0);
 	pg_atomic_write_u64(&art_me->position, art_wal_begin());
-	while ((n = try_look(&t.again)) < 0)
+	while ((n = try_look(&turns.again)) < 0)
 		CHECK_FOR_INTERRUPTS();
 	if (n == 0)
 	{
 		no_index = true;
 		proc_exit(0);
 	}
-	t.looked = GetCurrentTimestamp();
-
-	while (!t.over)
-	{
-		uint64		position = pg_atomic_read_u64(&art_me->position);
-
-		ResetLatch(MyLatch);
-		if (!try_turn(&t))
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS,
-							 ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
-	}
-	proc_exit(0);
+	turns.looked = GetCurrentTimestamp();
+	art_worker_loop(try_turn, loop_cxt, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 }

@@ -33,7 +33,6 @@
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
@@ -261,7 +260,7 @@ nap(void)
 	(void) art_doze(ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
 }
 
-/* What was left to a group, and to all (NULL), when a wait for more began. */
+/* The memory left to a group (NULL: to all) when a wait for more began. */
 typedef struct Left
 {
 	const ArtGroup *group;

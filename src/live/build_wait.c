@@ -27,7 +27,6 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -122,7 +121,7 @@ art_is_coming(ArtState state, ArtReason reason)
 		return true;
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_DROPPED ||
 			reason == ART_WHY_ALTERED) &&
-		art_autobuild && art_build_workers > 0 && !art_no_worker() &&
+		art_build_workers > 0 && !art_no_worker() &&
 		!RecoveryInProgress() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 

@@ -18,7 +18,6 @@
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -72,7 +71,7 @@ is_coming(ArtState state, ArtReason reason)
 	if (!RecoveryInProgress() || state == ART_BUILDING)
 		return art_is_coming(state, reason);
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_ALTERED || reason == ART_WHY_DROPPED) &&
-		art_standby && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
+		art_build_workers > 0 && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
 /*

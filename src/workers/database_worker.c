@@ -25,10 +25,8 @@
 #include "commands/defrem.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
-#include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -38,6 +36,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "build/build.h"
 #include "eval/eval.h"
 #include "limits/limits.h"
 #include "live/background.h"
@@ -64,6 +63,7 @@ static uint32 wait_event_check = 0;
 static int	my_slot;
 static uint32 my_seq;
 static Oid	my_owner;			/* whose indexes it builds */
+static int	my_jobs;			/* not done yet */
 static MemoryContext worker_cxt;	/* of this run */
 static bool worked = false;		/* it got as far as its work */
 static bool not_ours = false;	/* the next index is for another process: src/eval */
@@ -135,14 +135,9 @@ static void
 between(void)
 {
 	art_watch_anew();
-	CHECK_FOR_INTERRUPTS();
+	(void) art_worker_between();
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
 }
 
 /*
@@ -732,6 +727,7 @@ tell_built(void)
 					nleft_out),
 			 errdetail_internal("The directory was looked through %d times.", nwalks)));
 	commit();
+	nbuilt = nleft_out = 0;
 }
 
 /* ---- checks ---- */
@@ -837,9 +833,9 @@ check_failed(const ArtListed *k)
 }
 
 /*
- * Sleep, so that the piece that began then was the share of the time that
- * artidx.survive_crash_check allows.  A wake-up does not make it shorter, but a change
- * of that setting does.
+ * Sleep, so that the piece that began then was a quarter of the time that
+ * artidx.build_priority allows.  A wake-up does not make it shorter, but a change of that
+ * setting does.
  */
 static void
 rest_after(TimestampTz began, double least_ms)
@@ -853,9 +849,9 @@ rest_after(TimestampTz began, double least_ms)
 		double		ms;
 
 		between();
-		share = art_survive_crash_check;
-		if (share == 0)
+		if (art_build_workers == 0)
 			return;
+		share = Max(art_build_priority / 4, 1);
 		ms = Min(Max(worked_ms * (100 - share) / share, least_ms), ART_CHECK_REST_MS);
 		ms -= (double) (GetCurrentTimestamp() - ended) / 1000;
 		if (ms <= 0)
@@ -914,7 +910,7 @@ check_one(const ArtListed *k)
 	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
+	while (art_build_workers > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();
@@ -997,6 +993,40 @@ worker_exit(int code, Datum arg)
 	art_worker_detach(my_slot, my_seq, worked);
 }
 
+/* One turn: a visit, the build of one index, or all checks.  Builds end where there is none left. */
+static long
+worker_turn(void)
+{
+	int			job = my_jobs & -my_jobs;	/* the lowest: in this order */
+
+	between();
+	switch (job)
+	{
+		case ART_JOB_SCOUT:
+			scout();
+			break;
+		case ART_JOB_SWEEP:
+			sweep();
+			break;
+		case ART_JOB_BUILD:
+			if (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN &&
+				build_next())
+				return 0;
+			(void) art_worker_claim(my_slot, NULL);
+			break;
+		case ART_JOB_CHECK:
+			tell_built();
+			check_kept();
+			break;
+		default:
+			tell_built();
+			worked = true;
+			return -1;
+	}
+	my_jobs &= ~job;
+	return 0;
+}
+
 /*
  * Main function of the worker.
  */
@@ -1005,44 +1035,18 @@ art_worker_main(Datum arg)
 {
 	ArtWorkerSlot me;
 
-	my_slot = DatumGetInt32(arg);
-	memcpy(&my_seq, MyBgworkerEntry->bgw_extra, sizeof(my_seq));
-
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded() || !art_worker_attach(my_slot, my_seq, &me))
+	art_worker_begin();
+	if (!art_worker_attach(arg, &me))
 		proc_exit(0);
+	my_slot = DatumGetInt32(arg);
+	my_seq = me.seq;
 	on_shmem_exit(worker_exit, (Datum) 0);
-
-	art_background_settings();
-	BackgroundWorkerInitializeConnectionByOid(me.dboid, InvalidOid, 0);
+	art_worker_connect(me.dboid);
 	if (art_worker_barred(me.dboid))
 		proc_exit(0);
 	my_owner = me.owner;
-	(void) art_ctx();
-
+	my_jobs = me.jobs;
 	worker_cxt = AllocSetContextCreate(TopMemoryContext, "artidx builder",
 									   ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(worker_cxt);
-
-	if (me.jobs & ART_JOB_SWEEP)
-		sweep();
-	if (me.jobs & ART_JOB_SCOUT)
-		scout();
-	if (me.jobs & ART_JOB_BUILD)
-	{
-		do
-		{
-			between();
-			MemoryContextReset(worker_cxt);
-		} while (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN && build_next());
-		(void) art_worker_claim(my_slot, NULL);
-	}
-	tell_built();
-	if (me.jobs & ART_JOB_CHECK)
-		check_kept();
-	worked = true;
-	proc_exit(0);
+	art_worker_loop(worker_turn, worker_cxt, 0);
 }

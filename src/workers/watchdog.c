@@ -44,12 +44,13 @@ typedef struct Seen
 	int			cancels;
 } Seen;
 
-static Seen seen[ART_NWORKERS + ART_NFOLLOWERS];
+static Seen seen[ART_NWORKERS];
 
-/* One look: workers first, then followers. */
+/* One look. */
 typedef struct Now
 {
 	int			pid;			/* 0: there is none */
+	bool		follows;
 	Oid			dboid;
 	Oid			indexoid;		/* which a worker builds */
 	uint64		row;
@@ -133,33 +134,20 @@ in_the_way(const Now *w)
 /* ---- what becomes of it ---- */
 
 /*
- * Look at the place of this number, and return it.
+ * Look at the slot of this number, and return its watch.
  *
  * Locks: chunk lock held, in any mode.
  */
 static ArtWatch *
 look(int i, Now *w)
 {
-	ArtWatch   *watch;
+	ArtWorkerSlot *s = &art_shared->workers[i];
+	ArtWatch   *watch = &s->watch;
 
-	if (i < ART_NWORKERS)
-	{
-		ArtWorkerSlot *s = &art_shared->workers[i];
-
-		watch = &s->watch;
-		w->pid = s->dboid == InvalidOid ? 0 : s->pid;
-		w->dboid = s->dboid;
-		w->indexoid = s->indexoid;
-	}
-	else
-	{
-		ArtFollower *f = &art_shared->followers[i - ART_NWORKERS];
-
-		watch = &f->watch;
-		w->pid = f->dboid == InvalidOid ? 0 : f->pid;
-		w->dboid = f->dboid;
-		w->indexoid = InvalidOid;
-	}
+	w->pid = s->dboid == InvalidOid ? 0 : s->pid;
+	w->follows = (s->jobs & ART_JOB_FOLLOW) != 0;
+	w->dboid = s->dboid;
+	w->indexoid = s->indexoid;
 	w->row = pg_atomic_read_u64(&watch->row);
 	w->told = (ArtEnd) pg_atomic_read_u32(&watch->end);
 	return watch;
@@ -168,7 +156,7 @@ look(int i, Now *w)
 /*
  * Cancel what it evaluates, or end it.
  *
- * Locks: takes the chunk lock, shared: the process frees its place under it.
+ * Locks: takes the chunk lock, shared: the process frees its slot under it.
  */
 static void
 stop(int i, ArtEnd end, int sig)
@@ -260,7 +248,7 @@ art_watch_all(bool wanted)
 	TimestampTz now = GetCurrentTimestamp();
 	int			elapsed = looked == 0 ? 0 :
 		(int) Min(TimestampDifferenceMilliseconds(looked, now), ART_LOOK_MOST_MS);
-	Now			all[ART_NWORKERS + ART_NFOLLOWERS];
+	Now			all[ART_NWORKERS];
 
 	looked = now;
 	art_lock(art_chunk_lock, LW_SHARED);
@@ -272,6 +260,6 @@ art_watch_all(bool wanted)
 		if (all[i].pid == 0)
 			seen[i].pid = 0;
 		else
-			compare(i, &all[i], wanted || i >= ART_NWORKERS, elapsed);
+			compare(i, &all[i], wanted || all[i].follows, elapsed);
 	}
 }
