@@ -88,6 +88,7 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += rows
+REGRESS += aggregates
 REGRESS += loose
 REGRESS += composite
 REGRESS += defaults

@@ -317,6 +317,13 @@ typedef slist_iter ArtBgworkerIter;
 	create_upper_unique_path((root), (rel), (path), (columns), (groups))
 #endif
 
+/* ---- a path's order: does it go down? ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_cmptype == COMPARE_GT)
+#else
+#define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_strategy == BTGreaterStrategyNumber)
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)
@@ -451,6 +458,13 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_RUN_ARGUMENTS	queryDesc, direction, count, execute_once
 #endif
 
+/* ---- GROUP BY as it is planned: a copy of the query's from 16 on ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_GROUP_CLAUSE(root)	((root)->processed_groupClause)
+#else
+#define ART_GROUP_CLAUSE(root)	((root)->parse->groupClause)
+#endif
+
 /* ---- one search of an index, for pg_stat_user_indexes and, from 18 on, EXPLAIN ---- */
 #if PG_VERSION_NUM >= 180000
 #define ART_COUNT_SEARCH(scan) \
@@ -461,6 +475,19 @@ art_wal_writer_latch(ProcNumber n)
 	} while (0)
 #else
 #define ART_COUNT_SEARCH(scan)	pgstat_count_index_scan((scan)->indexRelation)
+#endif
+
+/* ---- where they are counted for EXPLAIN ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_SHOWS_SEARCHES true
+#define art_count_searches(scan, where) ((scan)->instrument = (where))
+#else
+#define ART_SHOWS_SEARCHES false
+#define art_count_searches(scan, where) ((void) (where))
+typedef struct IndexScanInstrumentation
+{
+	uint64		nsearches;
+} IndexScanInstrumentation;
 #endif
 
 /* ---- elements of an array, about ---- */

@@ -74,6 +74,7 @@ _PG_init(void)
 	art_planner_install();
 	art_executor_install();
 	art_batch_install();
+	art_agg_install();
 	art_loose_install();
 
 	/*

@@ -90,12 +90,13 @@ check_eval()
 	local names='ExecPrepareExpr|ExecInitExpr|ExecEvalExpr\w*|ExecPrepareQual|ExecQual\w*|FormIndexDatum|BuildIndexInfo|RelationGetIndexExpressions|RelationGetIndexPredicate|table_index_build_\w+|table_index_validate_scan|(Oid)?FunctionCall\w*|OidInputFunctionCall|OidOutputFunctionCall|InputFunctionCall\w*|OutputFunctionCall|ApplySort\w*Comparator|PrepareSortSupport\w*|datum_image_eq|ExecInsertIndexTuples'
 	local allowed='
 		plan/join_executor.c: ExecQual
+		plan/aggregate_executor.c: ExecQual
 		plan/on_conflict.c: BuildIndexInfo
 		build/btree_limit.c: BuildIndexInfo FormIndexDatum
 		build/parallel_create.c: BuildIndexInfo
 		build/table_scan.c: FormIndexDatum table_index_build_scan table_index_build_range_scan
 		views/check_function.c: BuildIndexInfo table_index_build_range_scan'
-	# join_executor: the statement's own conditions, as a nested loop's
+	# join_executor, aggregate_executor: the statement's own conditions, as a nested loop's and HAVING
 	# on_conflict: what core's executor does for a row that is inserted, as its inserter
 	# btree_limit: of the index of a constraint, which has neither expressions nor a predicate
 	# parallel_create, table_scan: CREATE INDEX, where core has made the owner the current user

@@ -418,6 +418,7 @@ art_planner(Query *parse, ART_PLAN_PARAMETERS)
 
 	plan = art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
 							  parse, ART_PLAN_ARGUMENTS);
+	art_agg_planned(plan);
 #ifdef ART_MARKS_ROWS
 	art_rowcmp_take_apart(plan);
 #endif

@@ -466,6 +466,18 @@ extern void art_scan_kill(IndexScanDesc scan);
  */
 extern void art_scan_ready(IndexScanDesc scan);
 
+/*
+ * A search begins, and is counted: the keys are looked at.  "trusts": a TID will be
+ * believed without a look at its row.  False: there is nothing to be found.
+ */
+extern bool art_scan_search(IndexScanDesc scan, bool trusts);
+
+/*
+ * Does an entry of the batch pass the residual conditions, of which there are some?  They
+ * may call operators, which may allocate.
+ */
+extern bool art_scan_passes(IndexScanDesc scan, uint32 i);
+
 /* Which batch to fetch. */
 typedef enum ArtFetch
 {

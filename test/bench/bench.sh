@@ -10,7 +10,7 @@
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip distinct
-#					insert insel clients wal bytes freed dups small restart tail fk
+#					aggregates insert insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
@@ -358,6 +358,33 @@ group_page()
 		sql "DROP INDEX paged_i" >/dev/null
 	done
 	sql "DROP TABLE paged" >/dev/null
+}
+
+# ---- aggregates of an index's columns ----------------------------------------------
+# group_aggregates: milliseconds a statement of a table that is visible to all, whose
+# entries lie far apart in it
+group_aggregates()
+{
+	local am rep m
+	local -A statements=(
+		[agg_count]="SELECT count(*) FROM agg WHERE a BETWEEN 10 AND 60"
+		[agg_sum]="SELECT count(*), sum(b), avg(a), max(b) FROM agg WHERE a BETWEEN 10 AND 60"
+		[agg_group]="SELECT a, count(*), min(b), max(b) FROM agg GROUP BY a")
+
+	sql "CREATE TABLE agg AS SELECT (hashint8extended(i, 7) & 1023)::int % 100 AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "VACUUM (FREEZE, ANALYZE) agg" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX agg_i ON agg USING $am (a, b)" >/dev/null
+		for m in agg_count agg_sum agg_group; do
+			for ((rep = 0; rep <= REPS; rep++)); do
+				set -- "$(SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off" timed "${statements[$m]}")"
+				[ "$rep" -eq 0 ] || record "$m" "$am" "$rep" "$1" ms
+			done
+		done
+		sql "DROP INDEX agg_i" >/dev/null
+	done
+	sql "DROP TABLE agg" >/dev/null
 }
 
 # ---- one row of each group ----------------------------------------------------------
@@ -883,6 +910,7 @@ if wants build; then
 fi
 wants lookup1 stmt && group_tenth
 wants page && group_page
+wants aggregates && group_aggregates
 wants distinct && group_distinct
 wants skip && group_skip
 wants insert && group_insert
