@@ -177,8 +177,8 @@ find_path(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bt_path *t,
  *
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */
-static inline ax_status
-contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool pess)
+__attribute__((always_inline)) static inline ax_status
+contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const bool pess)
 {
 	bt_path		t;
 	ax_guard	lone;
@@ -209,6 +209,12 @@ contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool pess)
 	return x;
 }
 
+static __attribute__((noinline, cold)) ax_status
+contains_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	return contains(cx, s, key, len, true);
+}
+
 ax_status
 bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
@@ -216,7 +222,8 @@ bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	ax_status	x;
 
 	do
-		x = contains(cx, s, key, len, ax_pessimistic(tries));
+		x = ax_pessimistic(tries) ? contains_latched(cx, s, key, len) :
+			contains(cx, s, key, len, false);
 	while (ax_start_over(cx, s, x, &tries));
 	return x;
 }
@@ -289,9 +296,9 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
  *
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */
-static inline ax_status
-look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f, bool pess,
-		bool path)
+__attribute__((always_inline)) static inline ax_status
+look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f,
+		const bool path, bool pess)
 {
 	bt_path		t;
 	ax_guard	lone;
@@ -328,6 +335,13 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *
 	return x;
 }
 
+static __attribute__((noinline)) ax_status
+look_up_path(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f,
+			 bool pess)
+{
+	return look_up(cx, s, prefix, len, f, true, pess);
+}
+
 ax_status
 bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
@@ -337,7 +351,9 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found
 
 	do
 	{
-		x = look_up(cx, s, prefix, len, f, ax_pessimistic(tries), path || ax_pessimistic(tries));
+		x = ax_unlikely(path) || ax_pessimistic(tries) ?
+			look_up_path(cx, s, prefix, len, f, ax_pessimistic(tries)) :
+			look_up(cx, s, prefix, len, f, false, false);
 		path = path || x == LEAF_END;
 	} while (x == LEAF_END || ax_start_over(cx, s, x, &tries));
 
