@@ -1,5 +1,5 @@
 -- CREATE INDEX and REINDEX by several processes.  Workers are forced upon small
--- tables by parallel_workers; that they come is seen in test/t/032_pbuild.pl.
+-- tables by parallel_workers; that they come is seen in test/t/parallel_create.pl.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS artidx;
 RESET client_min_messages;

@@ -13,14 +13,14 @@
 #	user		everything, and an ordinary user who runs the commands
 #	nothing		nothing else, and an ordinary user, who is told what to install
 #
-#	PARTS		of make test ("symbols core:test_arena regress:basic,unique isolation:write-skew tap:001_restart")
+#	PARTS		of make test ("symbols core:test_arena regress:basic,unique isolation:write-skew tap:restart")
 #	SCALE		rows of make demo (20000)
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$TREE/test/roots.sh"
 
 [ $# -gt 0 ] || set -- bare server older stale user nothing
-: "${PARTS:=symbols core:test_arena regress:basic,unique isolation:write-skew tap:001_restart}" "${SCALE:=20000}"
+: "${PARTS:=symbols core:test_arena regress:basic,unique isolation:write-skew tap:restart}" "${SCALE:=20000}"
 passed=0
 failed=0
 why=$(art_roots_possible)

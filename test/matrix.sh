@@ -42,7 +42,7 @@ trap 'exit 143' TERM HUP
 default_parts()
 {
 	case $1 in
-		assert) echo "symbols regress isolation keys tap:035_types stress" ;;
+		assert) echo "symbols regress isolation keys tap:all_types stress" ;;
 		asan) echo "regress isolation" ;;
 		*) echo "symbols regress isolation keys tap" ;;
 	esac

@@ -16,7 +16,7 @@
 #	CORE_SECONDS	length of each threaded stress of the core (3)
 #	TAP_SCALE		per cent of the work that the core's tests do (25)
 #	ALL_ENGINES=1	the core under ASan with every engine
-#	CONNS			connections of test/t/005_connections.pl (500)
+#	CONNS			connections of test/t/connections.pl (500)
 #	JOBS			what uses one processor: so many at a time (2), beside one that uses all
 #	TAP_TIMEOUT		seconds that a file of test/t may take (900)
 #	WERROR=1		warnings are errors

@@ -242,9 +242,9 @@ app_types()
 	ln -sf postgis-3.control "$share/postgis.control"
 	sed -i "s#/usr/share/postgresql#$ROOT/usr/share/postgresql#" "$share"/unit--*.sql
 	export LD_LIBRARY_PATH=$lib:$lib/blas:$lib/lapack
-	tap 035_types TYPES="asn1oid ean13 geography geometry ip4 ip4r ip6 ip6r ipaddress iprange isbn isbn13 ismn ismn13 issn issn13
+	tap all_types TYPES="asn1oid ean13 geography geometry ip4 ip4r ip6 ip6r ipaddress iprange isbn isbn13 ismn ismn13 issn issn13
 		jsquery mpq mpz numeral nvarchar2 prefix rational roman semver unit upc varchar2 zahl"
-	tap 036_type_table TYPE_TABLE="${TYPE_TABLE:-}"
+	tap type_table TYPE_TABLE="${TYPE_TABLE:-}"
 	[ "${TYPE_TABLE:-}" != write ] || cp "$SRC/doc/keys.md" "$TREE/doc/keys.md"
 	unset LD_LIBRARY_PATH
 }

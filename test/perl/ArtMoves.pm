@@ -1,4 +1,4 @@
-# Tables whose files are moved, copied and exchanged: what 104_moves.pl and 105_moves_crash.pl
+# Tables whose files are moved, copied and exchanged: what moved_files.pl and moved_files_crash.pl
 # share.  m is the table, and c its copy.
 package ArtMoves;
 

@@ -27,7 +27,7 @@ ok(plan_uses($node, 't_id', $point), 'planned before the restart');
 my $before = $node->safe_psql('postgres', "$point; $group; $sum");
 
 # a build that nobody asked for must not run: look before any query does; and
-# after a clean shutdown it would be there again at once (012_saved)
+# after a clean shutdown it would be there again at once (saved_file)
 $node->append_conf('postgresql.conf', 'artidx.autobuild = off');
 $node->stop('immediate');
 $node->start;
