@@ -186,3 +186,5 @@ MOVE 10 FROM c;
 FETCH ALL FROM c;
 COMMIT;
 
+SET client_min_messages = error;
+DROP SCHEMA rows CASCADE;

@@ -310,6 +310,13 @@ typedef slist_iter ArtBgworkerIter;
 	create_upper_unique_path((root), (rel), (path), (columns), (groups))
 #endif
 
+/* ---- a path's order: does it go down? ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_cmptype == COMPARE_GT)
+#else
+#define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_strategy == BTGreaterStrategyNumber)
+#endif
+
 /* ---- does core treat the collation's order as memcmp's? ---- */
 #if PG_VERSION_NUM >= 180000
 #define art_collate_is_c(collid) (pg_newlocale_from_collation(collid)->collate_is_c)

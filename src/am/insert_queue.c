@@ -134,8 +134,8 @@ flush(ArtQueue *q, Relation index)
 			noted_in = gen;
 		}
 		ART_CORE_BEGIN();
-		s = ax_insert_many(cx, art_entry_tree(e), gen, keys + at, lens + at, q->n - at,
-						   &done);
+		s = ax_insert_many(cx, art_entry_tree(e), gen,
+						   &(ax_keys) {keys + at, lens + at, 0, q->n - at}, &done);
 		ART_CORE_END();
 		at += done;
 		if (s != AX_OK)

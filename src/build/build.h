@@ -227,9 +227,8 @@ typedef struct ArtEqual
  * these columns, which must stay where they are.  Statuses are ax_scan's, but for
  * AX_BUFFER.  Buffers are allocated in the current memory context when they are needed.
  */
-extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx,
-								 ax_tree *tree, uint64 gen, const uint8 *cols,
-								 uint32 len, uint32 max);
+extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_tree *tree,
+								 uint64 gen, const uint8 *cols, uint32 len, uint32 max);
 
 /* The next batch, when there is more. */
 extern ax_status art_equal_next(ArtEqual *q);

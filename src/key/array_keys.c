@@ -202,8 +202,8 @@ elem_order(const ElemOrder *o, const ArtElem *a, const ArtElem *b)
 {
 	if (o->kd->cols[o->col].enc != ART_ENC_DATUM)
 		return elem_cmp(a, b, o->bytes);
-	return art_col_position_cmp(o->kd, o->col, o->bytes + a->off, a->len, false,
-								o->bytes + b->off, b->len, false);
+	return art_col_position_cmp(o->kd, o->col, &(ax_bound) {o->bytes + a->off, a->len, false},
+								&(ax_bound) {o->bytes + b->off, b->len, false});
 }
 
 static int
@@ -654,8 +654,8 @@ cut_list(const ArtScanPlan *plan, ArtArray *a, const ArtColRange *r)
 	{
 		const ArtElem *e = &aa->elems[a->first];
 
-		if (art_col_position_cmp(plan->kd, a->col, aa->bytes.data + e->off, e->len, true,
-								 s + r->lo_off, r->lo_len, r->lo_after) > 0)
+		if (art_col_position_cmp(plan->kd, a->col, &(ax_bound) {aa->bytes.data + e->off, e->len, true},
+								 &(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after}) > 0)
 			break;
 		a->first++;
 		a->n--;
@@ -664,8 +664,8 @@ cut_list(const ArtScanPlan *plan, ArtArray *a, const ArtColRange *r)
 	{
 		const ArtElem *e = &aa->elems[a->first + a->n - 1];
 
-		if (art_col_position_cmp(plan->kd, a->col, aa->bytes.data + e->off, e->len, false,
-								 s + r->hi_off, r->hi_len, r->hi_after) < 0)
+		if (art_col_position_cmp(plan->kd, a->col, &(ax_bound) {aa->bytes.data + e->off, e->len, false},
+								 &(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after}) < 0)
 			break;
 		a->n--;
 	}
@@ -992,8 +992,8 @@ find_place(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 le
 		int			c;
 
 		if (compared)
-			c = art_col_position_cmp(plan->kd, a->col, p, len, false,
-									 aa->bytes.data + e[mid].off, e[mid].len, false);
+			c = art_col_position_cmp(plan->kd, a->col, &(ax_bound) {p, len, false},
+									 &(ax_bound) {aa->bytes.data + e[mid].off, e[mid].len, false});
 		else if (head != e[mid].head)
 			c = head < e[mid].head ? -1 : 1;
 		else

@@ -264,7 +264,7 @@ sorted_the_other_way(const IndexPath *scan, int columns, List *pathkeys, int fro
 	for (int i = from; i < list_length(pathkeys); i++)
 	{
 		const PathKey *pk = list_nth_node(PathKey, pathkeys, i);
-		const bool	desc = pk->pk_strategy == BTGreaterStrategyNumber;
+		const bool	desc = ART_PATHKEY_DESC(pk);
 
 		if (columns == index->nkeycolumns || !column_is(index, columns, pk) ||
 			(index->reverse_sort[columns] != backward) == desc ||

@@ -590,8 +590,8 @@ art_est_bytes(ArtEstimate *est, const ArtKeyDesc *kd)
 	lens = palloc(Max(est->n, 1) * sizeof(uint32));
 	for (uint64 i = 0; i < est->n; i++)
 		lens[i] = art_est_len(est->keys[i]);
-	return ax_estimate((const uint8_t *const *) est->keys, lens, 0, est->n, rows,
-					   ART_DEFAULT_FILLFACTOR, art_est_run(est, kd),
+	return ax_estimate(&(ax_keys) {(const uint8_t *const *) est->keys, lens, 0, est->n},
+					   rows, ART_DEFAULT_FILLFACTOR, art_est_run(est, kd),
 					   palloc(AX_ESTIMATE_WORK));
 }
 

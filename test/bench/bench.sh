@@ -9,8 +9,8 @@
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
-#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip distinct aggregates
-#					insert insel clients wal bytes freed dups small restart tail fk
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip distinct
+#					aggregates insert insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md

@@ -254,7 +254,7 @@ bt_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 	{
 		ax_status	x;
 
-		w.t.pess = lost > AX_MAX_RESTARTS;
+		w.t.pess = ax_pessimistic(lost - 1);
 		x = bt_descend(cx, s, &w.t, c->buf, c->len, false);
 		if (x == AX_OK)
 		{

@@ -311,13 +311,11 @@ make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 	const int	j = w->nmade,
 				at = w->at;
 	const bool	more = j + 1 < m;
-	const bool	has_lo = j > 0 || w->first > 0,
-				has_hi = more || w->first + w->r <= bt_count(up);
 	uint8_t		buf[BT_MAX_PLEN];
-	const uint8_t *prefix;
-	uint32_t	plen;
-	bt_view		lo,
-				hi;
+	bt_contents of = {.level = level,.v = w->v + at,.child = w->child + at};
+	bt_view		ends[2];
+	const bt_view *lo = NULL,
+			   *hi = NULL;
 	bt_page    *p;
 	int			end = at;
 
@@ -327,9 +325,12 @@ make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 	if (end == at || (more && end >= w->n - (level > 0)))
 		return AX_NOTFOUND;
 	if (j > 0)
-		lo = w->sep[w->nsep - 1];
-	else if (has_lo)
-		bt_get(up, w->first - 1, &lo);
+		lo = &w->sep[w->nsep - 1];
+	else if (w->first > 0)
+	{
+		bt_get(up, w->first - 1, &ends[0]);
+		lo = &ends[0];
+	}
 	if (more)
 	{
 		bt_view    *sep = &w->sep[w->nsep];
@@ -338,18 +339,22 @@ make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 			*sep = w->v[end];
 		else if (!bt_separator(cx, s, &w->v[end - 1], &w->v[end], w->sepbuf[w->nsep], sep))
 			return AX_NOMEM;
-		hi = *sep;
+		hi = sep;
 		w->nsep++;
 	}
-	else if (has_hi)
-		bt_get(up, w->first + w->r - 1, &hi);
-	prefix = bt_range_prefix(t, k + 1, &lo, has_lo, &hi, has_hi, false, buf, &plen);
-	if (!bt_fits(bt_page_size(s, level), level > 0, w->v + at, end - at, plen))
+	else if (w->first + w->r <= bt_count(up))
+	{
+		bt_get(up, w->first + w->r - 1, &ends[1]);
+		hi = &ends[1];
+	}
+	of.n = end - at;
+	of.prefix = bt_range_prefix(t, k + 1, lo, hi, false, buf, &of.plen);
+	if (!bt_fits(bt_page_size(s, level), level > 0, of.v, of.n, of.plen))
 		return AX_NOTFOUND;
 	p = bt_alloc(cx, s, level, true);
 	if (!p)
 		return AX_NOMEM;
-	bt_build(cx, s, p, level, w->v + at, end - at, w->child + at, prefix, plen, 0);
+	bt_build(cx, s, p, &of);
 	w->made[w->nmade++] = p;
 	w->at = end + (more && level);
 	return AX_OK;
@@ -391,6 +396,7 @@ static bt_page *
 make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
 {
 	const bt_page *up = page_of(w);
+	bt_contents of = {up->level, 0, w->qv, w->qc, bt_prefix(up), up->plen, 0};
 	int			n = 0,
 				nc = 0;
 	bt_page    *p;
@@ -414,7 +420,8 @@ make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
 	if (!bt_fits(up->size, true, w->qv, n, up->plen) || !bt_make(cx, s, ch, up->level, true))
 		return NULL;
 	p = ch->made[0].p;
-	bt_build(cx, s, p, up->level, w->qv, n, w->qc, bt_prefix(up), up->plen, 0);
+	of.n = n;
+	bt_build(cx, s, p, &of);
 	ch->made[0].built = true;
 	return p;
 }

@@ -66,18 +66,14 @@ move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 
 /* ---- search ---- */
 
-/*
- * As a rule one entry has the head, or all of a page of
- * duplicates.
- *
- * Arguments: a position and a range of places; in registers as far as they
- * go.
- */
+/* As a rule one entry has the head, or all of a page of duplicates. */
 int
-bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
-			const uint8_t *k, uint32_t len, bool after, bool *same)
+bt_find_tie(const bt_page *p, const ax_guard *g, int base, uint64_t h, const uint8_t *k,
+			uint32_t len, bool after)
 {
 	_Atomic uint64_t *heads = bt_heads(p);
+	const int	n = bt_count(p);
+	bool		same = false;
 	int			end = base + 1;
 	int			left;
 
@@ -103,10 +99,7 @@ bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 		int			b = bt_same(p, g, base, k, len);
 
 		if (b)
-		{
-			*same = b > 0;
-			return b < 0 ? -1 : base;
-		}
+			return b < 0 ? -1 : 2 * base + 1;
 	}
 	left = end;
 	while (base < left)
@@ -127,9 +120,9 @@ bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 
 		if (b < 0)
 			return -1;
-		*same = b;
+		same = b;
 	}
-	return base;
+	return 2 * base + same;
 }
 
 /* ---- views ---- */
@@ -435,21 +428,16 @@ bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 		ax_unalloc(cx, s, p, bt_page_size(s, level));
 }
 
-/*
- * Make p a page of n keys.  The prefix bytes are known to begin all of the page's
- * range; fewer of them are used if the page is small.  Inner: n + 1 children.  The
- * keys must fit (bt_fits).  Blobs are taken over.  spare: see plan_with.
- *
- * Arguments: all that a page is made of.
- */
 void
-bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,
-		 bt_page *const *child, const uint8_t *prefix, uint32_t plen, uint32_t spare)
+bt_build(ax_ctx *cx, ax_store *s, bt_page *p, const bt_contents *of)
 {
+	const int	level = of->level;
+	const int	n = of->n;
+	const bt_view *v = of->v;
 	uint32_t	size = bt_page_size(s, level);
 	bt_plan		pl;
 
-	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, spare, &pl));
+	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, of->plen, of->spare, &pl));
 #ifdef AX_DEBUG
 	for (int i = 0; i < n; i++)
 	{
@@ -457,7 +445,7 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 
 		AX_ENSURE(ax_body(cx), bt_len(&v[i]) >= pl.plen);
 		bt_view_bytes(&v[i], 0, pl.plen, begins);
-		AX_ENSURE(ax_body(cx), pl.plen == 0 || memcmp(begins, prefix, pl.plen) == 0);
+		AX_ENSURE(ax_body(cx), pl.plen == 0 || memcmp(begins, of->prefix, pl.plen) == 0);
 	}
 #endif
 	atomic_store_explicit(&p->word, AX_WORD_INIT, memory_order_relaxed);
@@ -470,13 +458,13 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 	bt_st(&p->heap, (uint16_t) (size - pl.plen));
 	bt_st(&p->dead, 0);
 	if (pl.plen)
-		memcpy((uint8_t *) p + size - pl.plen, prefix, pl.plen);
+		memcpy((uint8_t *) p + size - pl.plen, of->prefix, pl.plen);
 	for (int i = 0; i < n; i++)
 		fill_entry(p, i, &v[i]);
 	if (level)
 	{
 		for (int i = 0; i <= n; i++)
-			bt_st(&bt_children(p)[i], (uint64_t) (uintptr_t) child[i]);
+			bt_st(&bt_children(p)[i], (uint64_t) (uintptr_t) of->child[i]);
 		AX_COUNT(cx, s, n4, 1);
 	}
 	else

@@ -64,16 +64,16 @@ turn_other(ax_ctx *cx, uint64_t turn)
 bool
 bc_others_turn(ax_ctx *cx, ax_store *s)
 {
-	return turn_other(cx, atomic_load_explicit(&s->turn, memory_order_relaxed));
+	return turn_other(cx, atomic_load_explicit(&bc_own_of(s)->turn, memory_order_relaxed));
 }
 
 static void
 turn_back(ax_ctx *cx, ax_store *s)
 {
-	uint64_t	turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+	uint64_t	turn = atomic_load_explicit(&bc_own_of(s)->turn, memory_order_relaxed);
 
 	if (ax_unlikely((turn & TURN_SLOT) == turn_mine(cx)))
-		(void) atomic_compare_exchange_strong_explicit(&s->turn, &turn, 0, memory_order_relaxed,
+		(void) atomic_compare_exchange_strong_explicit(&bc_own_of(s)->turn, &turn, 0, memory_order_relaxed,
 													   memory_order_relaxed);
 }
 
@@ -112,12 +112,12 @@ ax_cmp_turn(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t us)
 
 	if (ax_enter(cx, t, gen, &s) != AX_OK)
 		return;
-	turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+	turn = atomic_load_explicit(&bc_own_of(s)->turn, memory_order_relaxed);
 	if (us == 0)
 		turn_back(cx, s);
 	else if (!turn_other(cx, turn))
 		/* lost to somebody who says the same: he goes first */
-		(void) atomic_compare_exchange_strong_explicit(&s->turn, &turn,
+		(void) atomic_compare_exchange_strong_explicit(&bc_own_of(s)->turn, &turn,
 													   ((turn_now(cx) + us / 16 + 1) << 20) | turn_mine(cx),
 													   memory_order_relaxed, memory_order_relaxed);
 	ax_leave(cx);
@@ -436,11 +436,10 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 /*
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
- * Arguments: an entry's place, and a buffer.
  */
 ax_status
 ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint32_t i,
-			uint8_t *buf, uint32_t size, uint32_t *len)
+			ax_clong *out)
 {
 	ax_store   *s;
 	ax_status	x = ax_enter_read(cx, t, gen, &s);
@@ -460,11 +459,11 @@ ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint
 		x = AX_CHANGED;
 	if (x == AX_OK)
 	{
-		*len = e.blob->len;
-		if (e.blob->len > size)
+		out->len = e.blob->len;
+		if (e.blob->len > out->size)
 			x = AX_BUFFER;
 		else
-			memcpy(buf, e.blob->bytes, e.blob->len);
+			memcpy(out->buf, e.blob->bytes, e.blob->len);
 	}
 	count_restart(cx, s, x);
 	ax_leave(cx);

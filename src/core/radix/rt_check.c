@@ -83,7 +83,7 @@ open_guard(walk *w, ax_guard *g, ax_word *word, const ax_guard *above, uint32_t 
 	ax_status	x;
 
 	AX_POINT("art.check.child");
-	x = ax_guard_open(w->cx, g, word, w->lost > AX_MAX_RESTARTS);
+	x = ax_guard_open(w->cx, g, word, ax_pessimistic(w->lost - 1));
 	if (x == AX_BUSY)
 		return W_BUSY;
 	if (x == AX_OK)

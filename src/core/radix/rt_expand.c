@@ -210,12 +210,10 @@ join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 	ax_status	x = AX_OK;
 	int			tries = 0;
 
-	for (int i = 0; i < 256 && tries < AX_MAX_RESTARTS; i++)
+	for (int i = 0; i < 256 && !ax_pessimistic(tries); i++)
 	{
 		x = join_some(cx, s, key, len);
-		if (x == AX_STALE)
-			ax_restarted(cx, s, tries++);
-		else if (x != AX_OK)
+		if (!ax_start_over(cx, s, x, &tries) && x != AX_OK)
 			break;
 	}
 	/* a node that was left with one child goes */
@@ -234,7 +232,7 @@ join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 static rt_hot *
 hot_try(ax_ctx *cx, ax_store *s)
 {
-	rt_hot    *hot = (rt_hot *) (uintptr_t) atomic_load_explicit(&s->hot, memory_order_acquire);
+	rt_hot    *hot = (rt_hot *) (uintptr_t) atomic_load_explicit(&rt_own_of(s)->hot, memory_order_acquire);
 
 	if (hot && ax_word_trylock(cx, &hot->latch, ax_word_read(&hot->latch)))
 		return hot;
@@ -253,7 +251,7 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 	rt_hot_key *k = NULL;
 	bool		whole = len <= HOT_KEY_BYTES;
 
-	if (!atomic_load_explicit(&s->hot, memory_order_acquire))
+	if (!atomic_load_explicit(&rt_own_of(s)->hot, memory_order_acquire))
 	{
 		uint64_t	none = 0;
 
@@ -262,7 +260,7 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 			return;				/* it stays expanded */
 		memset(hot, 0, sizeof(*hot));
 		atomic_init(&hot->latch, AX_WORD_INIT);
-		if (!atomic_compare_exchange_strong(&s->hot, &none, (uint64_t) (uintptr_t) hot))
+		if (!atomic_compare_exchange_strong(&rt_own_of(s)->hot, &none, (uint64_t) (uintptr_t) hot))
 			ax_unalloc(cx, s, hot, sizeof(rt_hot));
 	}
 	hot = hot_try(cx, s);
@@ -409,11 +407,10 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 		np = rt_cut(cx, s, e, n, 1, p);
 	else
 	{
-		rt_view	v = {.e = e};
-		bool		deep = false;
+		rt_build	b = {.cx = cx,.s = s,.e = e,.fill = 1};
 
 		p[0].lo = e[0].p[0];
-		p[0].r = rt_build_node(cx, s, &v, 0, (uint64_t) n, c.P.hdr ? 1 : 0, 1, false, 0, &deep);
+		p[0].r = rt_build_node(&b, 0, (uint64_t) n, c.P.hdr ? 1 : 0, 0);
 		np = p[0].r != 0;
 	}
 	if (np == 0)
@@ -433,12 +430,12 @@ rt_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *wo
 {
 	ax_status	x = AX_STALE;
 	uint32_t	depth = 0;
+	int			tries = 0;
 
-	for (int tries = 0; x == AX_STALE && tries < AX_MAX_RESTARTS; tries++)
+	while (x == AX_STALE && !ax_pessimistic(tries))
 	{
 		x = expand(cx, s, key, len, word, &depth);
-		if (x == AX_STALE)
-			ax_restarted(cx, s, tries);
+		(void) ax_start_over(cx, s, x, &tries);
 	}
 	if (x != AX_OK)
 		return;

@@ -378,7 +378,9 @@ ax_status
 rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, bool waits,
 		 uint64_t *tid)
 {
-	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
+	int			tries = 0;
+
+	while (!ax_pessimistic(tries))
 	{
 		way			w;
 		ax_status	x;
@@ -392,9 +394,8 @@ rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, 
 		x = one_way(cx, s, &w, tid);
 		if (ax_unlikely(x == AX_CHANGED))
 			return AX_STALE;
-		if (ax_likely(x != AX_STALE) || !waits)
+		if (!waits || !ax_start_over(cx, s, x, &tries))
 			return x;
-		ax_restarted(cx, s, tries);
 	}
 	return AX_STALE;
 }

@@ -1049,7 +1049,7 @@ move(ax_ctx *cx, ax_store *s, ax_log *l)
 		where[n++] = i;
 	}
 	if (n)
-		r = ax_tail_drain(cx, s, keys, lens, 0, words, n, &done);
+		r = ax_tail_drain(cx, s, &(ax_keys) {keys, lens, 0, n}, words, &done);
 	else
 		r = i == l->next && i < l->n ? AX_BUSY : AX_OK;
 	l->next = done < n ? where[done] : i;

@@ -192,49 +192,45 @@ ax_tail_contains(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32
  * look-up found.
  */
 static void
-merge_tids(const uint64_t *add, uint32_t m, bool others, uint64_t *tids, uint32_t max,
-		   uint32_t *n, bool *more)
+merge_tids(const uint64_t *add, uint32_t m, bool others, ax_found *f)
 {
+	uint64_t   *tids = f->tids;
 	uint32_t	at = 0;			/* both are sorted: it only rises */
 
-	if (*more && *n == 0)
+	if (f->more && f->n == 0)
 		return;					/* nothing is known of where these go */
 	for (uint32_t i = 0; i < m; i++)
 	{
-		if (*more && add[i] > tids[*n - 1])
+		if (f->more && add[i] > tids[f->n - 1])
 			break;
-		while (at < *n && tids[at] < add[i])
+		while (at < f->n && tids[at] < add[i])
 			at++;
-		if (at < *n && tids[at] == add[i])
+		if (at < f->n && tids[at] == add[i])
 			continue;
-		if (*n == max)
+		if (f->n == f->max)
 		{
-			*more = true;
-			if (at == *n)
+			f->more = true;
+			if (at == f->n)
 				break;
-			(*n)--;
+			f->n--;
 		}
-		memmove(&tids[at + 1], &tids[at], (*n - at) * sizeof(*tids));
+		memmove(&tids[at + 1], &tids[at], (f->n - at) * sizeof(*tids));
 		tids[at] = add[i];
-		(*n)++;
+		f->n++;
 	}
 	if (others)
 	{
-		*more = true;
-		while (*n > 0 && (m == 0 || tids[*n - 1] > add[m - 1]))
-			(*n)--;
+		f->more = true;
+		while (f->n > 0 && (m == 0 || tids[f->n - 1] > add[m - 1]))
+			f->n--;
 	}
 }
 
 #define TIDS 64
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
 ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix, uint32_t len,
-			   uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+			   ax_found *f)
 {
 	uint64_t	found[CHAIN][TIDS];
 	uint32_t	m[CHAIN] = {0};
@@ -244,13 +240,13 @@ ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix, uint3
 
 	for (; t && c < CHAIN; t = atomic_load_explicit(&t->next, memory_order_acquire), c++)
 		if (ax_tail_may_have(t, prefix, len))
-			m[c] = t->kind->lookup(t, prefix, len, found[c], max < TIDS ? max : TIDS, &others[c]);
+			m[c] = t->kind->lookup(t, prefix, len, found[c], f->max < TIDS ? f->max : TIDS, &others[c]);
 	AX_POINT("tail.looked");
-	r = s->engine->lookup(cx, s, prefix, len, tids, max, n, more);
+	r = s->engine->lookup(cx, s, prefix, len, f);
 	if (r == AX_OK)
 		for (int i = 0; i < c; i++)
 			if (m[i] || others[i])
-				merge_tids(found[i], m[i], others[i], tids, max, n, more);
+				merge_tids(found[i], m[i], others[i], f);
 	return r;
 }
 

@@ -525,7 +525,7 @@ window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 			at[n++] = i;
 		}
 		if (n)
-			st = ax_tail_drain(cx, s, keys, NULL, r->keylen, words, n, &done);
+			st = ax_tail_drain(cx, s, &(ax_keys) {keys, NULL, r->keylen, n}, words, &done);
 		else if (i < SLOTS && i == w->next)
 			st = AX_BUSY;
 		w->next = done < n ? at[done] : i;
