@@ -48,6 +48,9 @@
 #include "plan/plan.h"
 #include "scan/scan.h"
 
+/* An entry's row has to be fetched, to know (ArtAggState.seen). */
+#define ART_AGG_ASK		2
+
 /* A result: what was counted for the group so far. */
 typedef struct ArtAgg
 {
@@ -98,7 +101,7 @@ typedef struct ArtAggState
 	bool		all_seen;		/* the rows of all of them are */
 	bool		done;			/* there is no batch any more */
 	bool		given;			/* and the last row was handed out */
-	bool		seen[ART_ENTRIES_MAX];
+	uint8		seen[ART_ENTRIES_MAX];	/* 1: the snapshot sees its row, 0: it is not counted, or */
 
 	/* the group */
 	bool		in_group;
@@ -284,7 +287,8 @@ block_visible(ArtAggState *a, BlockNumber block)
 }
 
 /*
- * Which rows of the batch are visible to all, by the map?  Sets a->seen, and returns how many.
+ * Which entries of the batch match, and which of their rows are visible to all, by the map?
+ * Sets a->seen, and returns how many are.  The rows of others have to be fetched.
  */
 static uint32
 ask_map(ArtAggState *a)
@@ -296,16 +300,22 @@ ask_map(ArtAggState *a)
 	for (uint32 i = 0; i < a->e.n; i++)
 	{
 		BlockNumber block = (BlockNumber) (a->e.tids[i] >> 16);
-		bool		visible = block_visible(a, block);
+		bool		visible;
+		uint32		last;
 
-		if (unlikely(a->e.tested) && !art_entries_pass(a->scan, i))
-			visible = false;
-		if (unlikely(locks) && visible && block != before)
+		if (unlikely(a->e.tested) && !art_entries_pass(a->scan, i, &last))
+		{
+			memset(a->seen + i, 0, last - i + 1);
+			i = last;
+			continue;
+		}
+		visible = a->e.certain || block_visible(a, block);
+		if (unlikely(locks) && visible && block != before && !a->e.certain)
 		{
 			PredicateLockPage(a->heap, block, a->css.ss.ps.state->es_snapshot);
 			before = block;
 		}
-		a->seen[i] = visible;
+		a->seen[i] = visible ? 1 : ART_AGG_ASK;
 		nseen += visible;
 	}
 	return nseen;
@@ -339,10 +349,8 @@ fetch_others(ArtAggState *a)
 
 	for (uint32 i = 0; i < a->e.n; i++)
 	{
-		if (a->seen[i] || (a->e.tested && !art_entries_pass(a->scan, i)))
-			continue;
-		a->seen[i] = fetch_row(a, i);
-		nseen += a->seen[i];
+		if (a->seen[i] == ART_AGG_ASK)
+			nseen += a->seen[i] = fetch_row(a, i);
 	}
 	ExecClearTuple(a->fetch_slot);
 	return nseen;
@@ -355,7 +363,7 @@ fetch_others(ArtAggState *a)
 static bool
 next_batch(ArtAggState *a)
 {
-	uint32		nseen = 0;
+	uint32		nseen;
 
 	CHECK_FOR_INTERRUPTS();
 	a->at = 0;
@@ -364,23 +372,17 @@ next_batch(ArtAggState *a)
 		a->e.n = 0;
 		return false;
 	}
-	if (a->e.certain)
+	nseen = ask_map(a);
+
+	/* a VACUUM went by: what the map says may be about other rows */
+	if (nseen > 0 && !a->e.certain && !art_entries_current(a->scan))
 	{
 		for (uint32 i = 0; i < a->e.n; i++)
-			nseen += a->seen[i] = !a->e.tested || art_entries_pass(a->scan, i);
+			a->seen[i] = a->seen[i] != 0 ? ART_AGG_ASK : 0;
+		nseen = 0;
 	}
-	else
-	{
-		nseen = ask_map(a);
-		/* a VACUUM went by: what the map says may be about other rows */
-		if (nseen > 0 && !art_entries_current(a->scan))
-		{
-			memset(a->seen, false, a->e.n * sizeof(bool));
-			nseen = 0;
-		}
-		if (nseen < a->e.n)
-			nseen += fetch_others(a);
-	}
+	if (nseen < a->e.n)
+		nseen += fetch_others(a);
 	a->all_seen = nseen == a->e.n;
 	return true;
 }
@@ -445,6 +447,28 @@ look_at(ArtAggState *a, ArtAgg *agg, uint32 i)
 	return true;
 }
 
+/* The entry of a run with the lowest or highest eight bytes; all have them. */
+static uint32
+best_of_run(const ArtAggState *a, const ArtAgg *agg, uint32 from, uint32 to)
+{
+	const uint8 *p = a->e.keys + (Size) from * a->e.stride + agg->offset;
+	const uint64 turn = agg->low ? 0 : PG_UINT64_MAX;
+	uint64		least = PG_UINT64_MAX;
+	uint32		best = from;
+
+	for (uint32 i = from; i < to; i++, p += a->e.stride)
+	{
+		uint64		v = art_load64(p) ^ turn;
+
+		if (v < least)
+		{
+			least = v;
+			best = i;
+		}
+	}
+	return best;
+}
+
 /*
  * The lowest or highest value of a run.  In the column's order it is the first one that
  * counts, or the last.
@@ -454,7 +478,10 @@ add_extreme(ArtAggState *a, ArtAgg *agg, uint32 from, uint32 to)
 {
 	bool		first = agg->low != a->backward;
 
-	if (!agg->ordered)
+	if (!agg->ordered && a->e.keys != NULL && a->all_seen &&
+		a->kd->cols[agg->column].width == sizeof(uint64))
+		(void) look_at(a, agg, best_of_run(a, agg, from, to));
+	else if (!agg->ordered)
 	{
 		for (uint32 i = from; i < to; i++)
 			(void) look_at(a, agg, i);
@@ -530,7 +557,7 @@ is_of_group(const ArtAggState *a, uint32 i)
 	return len >= a->group_len && memcmp(key, a->group.data, a->group_len) == 0;
 }
 
-/* The entries of the batch that are of the group, from a->at on, end here. */
+/* The entries of the batch that are of the group, from a->at on, end here; there may be none. */
 static uint32
 end_of_run(const ArtAggState *a)
 {
@@ -539,7 +566,7 @@ end_of_run(const ArtAggState *a)
 
 	if (a->prefix < 0 || is_of_group(a, hi - 1))
 		return hi;
-	/* lo is not behind the run, hi - 1 is */
+	/* the end is lo, or behind it, and not behind hi */
 	hi--;
 	while (lo < hi)
 	{
@@ -703,8 +730,6 @@ next_group(ArtAggState *a)
 		}
 		else if (!next_batch(a))
 			a->done = ends = true;
-		else
-			ends = a->in_group && a->prefix >= 0 && !is_of_group(a, 0);
 		if (!ends || !a->in_group || a->prefix < 0)
 			continue;
 		a->in_group = false;

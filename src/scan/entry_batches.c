@@ -93,12 +93,17 @@ art_entries_next(IndexScanDesc scan, bool backward, bool keys, ArtEntries *e)
 }
 
 bool
-art_entries_pass(IndexScanDesc scan, uint32 i)
+art_entries_pass(IndexScanDesc scan, uint32 i, uint32 *last)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 
+	*last = i;
 	if (so->plan.nresidual > 0 && !art_scan_passes(scan, i))
+	{
+		if (so->plan.skips)
+			*last = art_scan_pass_over(so, i);
 		return false;
+	}
 	return !so->some_dead || !art_scan_known_dead(so, (int) i);
 }
 

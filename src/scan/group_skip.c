@@ -219,7 +219,7 @@ art_scan_group_end(IndexScanDesc scan, int ncolumns, bool backward)
 
 	/* what is read on the way back has to be locked, as if it had been read on the way there */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
-		(void) art_ssi_batch(&so->ssi, scan, &so->kd, &so->plan, backward, !goes_on, group, len);
+		(void) art_ssi_batch(&so->ssi, scan, &so->plan, backward, !goes_on, group, len);
 	if (!goes_on)
 		behind = backward ?
 			(ax_bound) {so->plan.lo.data, so->plan.lo_len, so->plan.lo_after} :

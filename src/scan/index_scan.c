@@ -294,8 +294,8 @@ static inline ax_status
 art_scan_copy_point(IndexScanDesc scan, bool backward, bool *done)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
+	ax_found	f;
 	ax_status	s;
-	bool		more;
 
 	*done = false;
 	if (so->plan.many)
@@ -307,15 +307,16 @@ art_scan_copy_point(IndexScanDesc scan, bool backward, bool *done)
 		if (s != AX_OK)
 			return s;
 	}
+	f = (ax_found) {.tids = so->cur.tids, .max = ART_BATCH_POINT};
 	s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
-						so->plan.lo_len, so->cur.tids, ART_BATCH_POINT,
-						&so->cur.n, &more);
+						so->plan.lo_len, &f);
 	if (s != AX_OK)
 		return s;
+	so->cur.n = f.n;
 	so->cur.have_keys = false;
 	so->cur.from_private = false;
 	so->cur.exhausted = true;
-	if (!more)
+	if (!f.more)
 	{
 		if (backward && so->cur.n > 1)
 			art_scan_reverse(so);
@@ -379,7 +380,7 @@ art_scan_copy_ordered(IndexScanDesc scan, bool backward, uint32 *need)
 		const ArtBuf *end = so->limited && b.exhausted ?
 			&so->limit : &so->cur.last;
 
-		if (!art_ssi_batch(&so->ssi, scan, &so->kd, &so->plan, backward,
+		if (!art_ssi_batch(&so->ssi, scan, &so->plan, backward,
 						   b.exhausted && !so->limited, end->data,
 						   end->len > AX_TID_BYTES ?
 						   end->len - AX_TID_BYTES : 0))
@@ -412,7 +413,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 
 	/* a private scan locks the index before it reads the table */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
-		art_ssi_range(&so->ssi, scan, &so->kd, &so->plan, backward,
+		art_ssi_range(&so->ssi, scan, &so->plan, backward,
 					  so->cur.from == ART_FROM_START, so->bitmap_tids != NULL,
 					  so->cxt);
 

@@ -132,8 +132,11 @@ extern const ArtKeyDesc *art_entries_desc(IndexScanDesc scan);
  */
 extern bool art_entries_next(IndexScanDesc scan, bool backward, bool keys, ArtEntries *e);
 
-/* Does the entry match the scan keys, and is its row not known to be dead to everybody? */
-extern bool art_entries_pass(IndexScanDesc scan, uint32 i);
+/*
+ * Does the entry match the scan keys, and is its row not known to be dead to everybody?  If
+ * not, *last becomes the last one of those behind it, perhaps itself, that do not either.
+ */
+extern bool art_entries_pass(IndexScanDesc scan, uint32 i, uint32 *last);
 
 /* The key of an entry, without its TID. */
 extern const uint8 *art_entries_key(IndexScanDesc scan, uint32 i, uint32 *len);

@@ -172,7 +172,7 @@ while ($yml =~ /- name: (artidx_\w+)\n(.*?)query: \|\n((?: {10}[^\n]*\n)+)/sg)
 	is("$rc|$err", '0|', "$name: has every label and value");
 	isnt($out, '', "$name: and rows");
 }
-is($queries, 4, 'all queries of doc/sql_exporter.yml');
+is($queries, 3, 'all queries of doc/sql_exporter.yml');
 
 # ---- a restart ----
 

@@ -130,6 +130,8 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 			return r;
 	ax_body(cx)->nomem_epoch = 0;
 	st->sync = e->kind;
+	if (e->open)
+		e->open(st);
 	if (ax_structure_is_btree(s))
 		st->page_size = page_size ? page_size : AX_PAGE_SIZE_DEFAULT;
 	atomic_store(&t->gen, g);
