@@ -27,8 +27,8 @@ SELECT format('CREATE INDEX %1$s_%2$s ON %1$s_t USING %3$s (%4$s) %5$s', side, n
 VACUUM ANALYZE bt_t, art_t;
 
 -- the same workers as btree
-EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM bt_t WHERE v BETWEEN 1000 AND 27000;
-EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM art_t WHERE v BETWEEN 1000 AND 27000;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(v), stddev(v) FROM bt_t WHERE v BETWEEN 1000 AND 27000;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(v), stddev(v) FROM art_t WHERE v BETWEEN 1000 AND 27000;
 
 -- the plan and the answer of both sides, and what it would be in series
 CREATE FUNCTION same_parallel(q text) RETURNS text LANGUAGE plpgsql AS $$

@@ -58,7 +58,7 @@ SET parallel_leader_participation = off;
 SET enable_bitmapscan = off;
 SELECT plan('SELECT a FROM t1 WHERE (a, b) > (2, 10)');
 SELECT plan('SELECT a FROM t1 WHERE (a, b) > (2, 10)', ', ANALYZE, TIMING OFF, SUMMARY OFF');
-SELECT plan('SELECT count(a) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1)', ', ANALYZE, TIMING OFF, SUMMARY OFF');
+SELECT plan('SELECT stddev(a) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1)', ', ANALYZE, TIMING OFF, SUMMARY OFF');
 SELECT count(*) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1);
 SELECT count(id) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1);
 SET max_parallel_workers_per_gather = 0;

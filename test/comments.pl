@@ -7,6 +7,7 @@
 #		counted from the type to the last brace, have a sentence before them;
 #		functions of more than 80 lines have in it a line "Long:" that says why,
 #		those of more than seven arguments a line "Arguments:"
+#	comments.pl arguments FILE...	no rule, a list: functions of more than seven arguments
 #	comments.pl contracts FILE...	functions that take or give back a lock have
 #		a line "Locks:", those that call the core, or within it enter or leave an
 #		epoch, a line "Epoch:", those that take a latch a line "Latches:"
@@ -122,6 +123,15 @@ sub check_function
 	my $n = arguments($signature);
 	complain($file, $line, "$name() has $n arguments and no line \"Arguments:\" that says why")
 	  if $n > 7 && ($comment // '') !~ m{^(?:/|\s)\*\s+Arguments: \w}m;
+}
+
+# Names a function of more than seven arguments, and says how many it has.
+sub list_arguments
+{
+	my ($file, $line, $name, $signature) = @_;
+	my $n = arguments($signature);
+
+	print "$file:$line: $name $n\n" if $n > 7;
 }
 
 sub check_contract
@@ -295,11 +305,12 @@ my $what = shift // '';
 foreach my $file (@ARGV)
 {
 	if    ($what eq 'functions') { functions($file, \&check_function); }
+	elsif ($what eq 'arguments') { functions($file, \&list_arguments); }
 	elsif ($what eq 'contracts') { functions($file, \&check_contract); }
 	elsif ($what eq 'jumps')     { functions($file, \&check_goto); check_macros($file); }
 	elsif ($what eq 'sentences') { sentences($file); }
 	elsif ($what eq 'pronouns')  { pronouns($file); }
 	elsif ($what eq 'headers')   { headers($file); }
-	else                         { die "usage: $0 functions|contracts|jumps|sentences|pronouns|headers FILE...\n"; }
+	else                         { die "usage: $0 functions|arguments|contracts|jumps|sentences|pronouns|headers FILE...\n"; }
 }
 exit $found;

@@ -11,6 +11,8 @@
 # The rules:
 #	- a file includes headers of its own room and of rooms below;
 #	- a file names no function or variable that a room above defines;
+#	- the layers below the structures, core/base, core/elide and core/tail, have no name
+#	  of one, not even for a member of a type; how an engine latches (AX_SYNC_.., AX_ROWEX) is none;
 #	- a header declares what its own room defines, in the section that names the
 #	  file, if its sections do;
 #	- no .c file declares what another one defines;
@@ -34,7 +36,7 @@ my %without = (
 	'top' => 'the library\'s entry, and the handler of the access method',
 	'versions' => 'the differences between versions of PostgreSQL',
 	'core' => 'what the core offers: plain C11, no PostgreSQL');
-my @rooms = qw(top ddl views plan follow scan am workers saved live build survive limits area key eval
+my @rooms = qw(top trial ddl views plan follow scan am workers saved live build survive limits area key eval
   versions core core/face core/compared core/hydra core/btree core/radix core/tail core/elide core/base);
 # The rooms that are folders of src.
 my $glue = join '|', grep { !m{/} && !$without{$_} } @rooms;
@@ -188,6 +190,16 @@ foreach my $f (@src)
 			fail("$f declares $1, which $def{$1} defines") if defined $def{$1} && $def{$1} ne $f;
 		}
 	}
+}
+
+# ---- data, too ----
+
+my $structure = qr/\b(?:(?:rt|bt|bc|hy|hm)_\w+|(?!AX_SYNC_|AX_ROWEX\b)\w*(?:radix|btree|hydra|rowex|mvrlu)\w*)/i;
+foreach my $f (grep { $room{$_} =~ m{^core/(?:base|elide|tail)$} } @src)
+{
+	my %said;
+
+	while ($code{$f} =~ /($structure)/g) { fail("$f names $1, which a structure owns") unless $said{$1}++; }
 }
 
 # ---- circles inside a room ----

@@ -138,7 +138,7 @@ run_first()
 		xargs -n1 | grep -vxE "$without")
 	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
 		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
-		cp "$SRC/artidx.control" "$SRC"/artidx--*.sql "$first/share/postgresql/extension/" || return 1
+		cp "$SRC"/artidx*.control "$SRC"/artidx*--*.sql "$first/share/postgresql/extension/" || return 1
 	"$first/bin/postgres" --version
 	as_user timeout -k 30 900 "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/regress/pg_regress" \
 		--inputdir="$SRC" --outputdir="$WORK/tmp" --bindir="$first/bin" --dlpath="$first/lib/postgresql" \

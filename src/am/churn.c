@@ -215,7 +215,7 @@ art_churn(Relation index, Relation heap, ArtInsertState *st, ItemPointer tid)
 	churn_begin(&c, index, heap, st, tid);
 	c.some_dead = art_dead_any(gen);
 	q = &c.equal;
-	if (art_equal_first(q, &st->kd, art_ctx(), art_entry_tree(st->entry), gen,
+	if (art_equal_first(q, &st->kd, art_entry_tree(st->entry), gen,
 						st->key.data, st->collen, ART_EQUAL_BATCH) != AX_OK)
 	{
 		art_equal_end(q);

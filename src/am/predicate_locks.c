@@ -641,14 +641,12 @@ ssi_same_range(const ArtSsi *s, const ArtScanPlan *plan)
  * of an array's.  Or a mark or another participant of a parallel scan has led
  * to it.  Unless it is known to be locked from its beginning, it is locked
  * from there.
- *
- * Arguments: what a scan knows of its range, for a call in each batch.
  */
 void
-art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
-			  const ArtScanPlan *plan, bool backward, bool begin, bool whole,
-			  MemoryContext cxt)
+art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtScanPlan *plan, bool backward,
+			  bool begin, bool whole, MemoryContext cxt)
 {
+	const ArtKeyDesc *kd = plan->kd;
 	SsiRoom		room;
 
 	/*
@@ -772,16 +770,11 @@ ssi_beyond(const ArtSsi *s, SsiEnd *e)
 	return true;
 }
 
-/*
- * A batch was read.
- *
- * Arguments: what a scan knows of its batch, for a call in each.
- */
 bool
-art_ssi_batch(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
-			  const ArtScanPlan *plan, bool backward, bool exhausted,
-			  const uint8 *endkey, uint32 endlen)
+art_ssi_batch(ArtSsi *s, IndexScanDesc scan, const ArtScanPlan *plan, bool backward,
+			  bool exhausted, const uint8 *endkey, uint32 endlen)
 {
+	const ArtKeyDesc *kd = plan->kd;
 	SsiEnd		lo,
 				hi,
 				end,

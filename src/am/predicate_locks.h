@@ -37,17 +37,15 @@ typedef struct ArtSsi
  * beginning that way or from further on.  "whole": it will read all of it.  To
  * be called before each batch.
  */
-extern void art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
-						  const ArtScanPlan *plan, bool backward, bool begin,
-						  bool whole, MemoryContext cxt);
+extern void art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtScanPlan *plan,
+						  bool backward, bool begin, bool whole, MemoryContext cxt);
 
 /*
  * A batch was read, up to the key "end" (no TID), or all that is left that way.
  * True: that was locked before.  False: it is now; read again.
  */
-extern bool art_ssi_batch(ArtSsi *s, IndexScanDesc scan, const ArtKeyDesc *kd,
-						  const ArtScanPlan *plan, bool backward, bool exhausted,
-						  const uint8 *end, uint32 endlen);
+extern bool art_ssi_batch(ArtSsi *s, IndexScanDesc scan, const ArtScanPlan *plan,
+						  bool backward, bool exhausted, const uint8 *end, uint32 endlen);
 
 /* The end of the scan: free what it keeps.  The locks stay until the transaction ends. */
 extern void art_ssi_end(ArtSsi *s);

@@ -140,7 +140,7 @@ art_unique_check(ArtUnique *u)
 	/* before the entries are copied: any removal after that changes it */
 	u->delgen = art_delgen(u->index);
 
-	s = art_equal_first(q, &st->kd, u->cx, u->tree, u->gen, st->key.data, st->collen,
+	s = art_equal_first(q, &st->kd, u->tree, u->gen, st->key.data, st->collen,
 						ART_EQUAL_BATCH);
 
 	for (;;)

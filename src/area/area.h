@@ -313,9 +313,15 @@ extern bool art_is_art_index(Relation rel);
  */
 extern bool art_entry_over_cap(const ArtEntry *e);
 
-/* ---- standby_readers.c ---- */
+/* ---- shared_memory.c ---- */
 
-extern bool art_standby;		/* the setting */
+/*
+ * artidx.build_workers: how many background workers build.  0: nothing is built in the
+ * background, nothing is checked after a crash, and a standby keeps no indexes.
+ */
+extern int	art_build_workers;
+
+/* ---- standby_readers.c ---- */
 
 #define ART_FOLLOW_SCAN_MS	500 /* a scan waits so long, then reads the table */
 #define ART_FOLLOW_CHECK_MS 60000	/* artidx_check has no other way */
@@ -351,9 +357,10 @@ extern void art_follow_ask(void);
 /*
  * A core call gave a status that it cannot give: the structure is not what it
  * should be.  Drops it, so that it is built again from the table; ERROR XX002.
- * doing: "an insert".  Not within ART_CORE_BEGIN and ART_CORE_END.
+ * doing: "an insert".  Not within ART_CORE_BEGIN and ART_CORE_END.  Exported for
+ * test/modules/art_insidetest.
  */
-extern void art_unexpected(Relation index, ax_status s, const char *doing)
+extern PGDLLEXPORT void art_unexpected(Relation index, ax_status s, const char *doing)
 			__attribute__((noreturn));
 
 /* Is this an end of the statement rather than an error of a row? */

@@ -189,26 +189,22 @@ art_cmp_remove(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
  * A key that lies in the leaf where the last one went in needs no descent.
  * The path goes on with that leaf.  Its end, as the pages above gave it, is as
  * good as it was, since only a change of the leaf narrows it.
- *
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
 art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
-					  const uint8 *const *keys, const uint32 *lens, uint32 len,
-					  uint64 n, uint64 *done, uint64 *added)
+					  const ax_keys *keys, uint64 *done, uint64 *added)
 {
+	const uint64 n = Min(keys->n, ART_CMP_SORTED);
 	ArtOp		op;
 	uint32		at = 0;
 	bool		follow = false;
 	ax_status	s = art_op_begin(&op, kd, cx, t, gen);
 
 	*done = *added = 0;
-	n = Min(n, ART_CMP_SORTED);
 	while (s == AX_OK && *done < n)
 	{
-		const uint8 *key = keys[*done];
-		uint32		klen = lens ? lens[*done] : len;
+		const uint8 *key = keys->p[*done];
+		uint32		klen = ax_key_len(keys, *done);
 		bool		same = false;
 
 		if (follow)
@@ -216,8 +212,8 @@ art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 			ax_cnode   *leaf = &op.p->f[op.p->n - 1];
 			uint32		count = ax_cmp_count(leaf);
 
-			s = art_op_search(&op, Min(at + 1, count), count, key, klen, false, true,
-						  &at, &same);
+			s = art_op_search(&op, Min(at + 1, count), count,
+							  &(ax_bound) {key, klen, false}, true, &at, &same);
 			if (s == AX_OK && !same && at == count)
 			{
 				/* at its end, or beyond? */
@@ -353,7 +349,7 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 			{
 				*last = true;
 				s = art_op_search(op, b->backward ? 0 : at, b->backward ? at : count,
-							  to->key, to->len, to->after, true, &stop, &same);
+							  to, true, &stop, &same);
 				if (s == AX_OK && same && to->after)
 					stop++;
 			}
@@ -496,23 +492,18 @@ art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch 
 	return art_op_end(&op, s);
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
 art_cmp_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
-			   const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
-			   uint32 *n, bool *more)
+			   const uint8 *prefix, uint32 len, ax_found *f)
 {
-	ax_batch	b = {.max = max, .tids = tids};
+	ax_batch	b = {.max = f->max, .tids = f->tids};
 	ax_status	s;
 
 	b.lo.key = b.hi.key = prefix;
 	b.lo.len = b.hi.len = len;
 	b.hi.after = true;
 	s = art_cmp_scan(kd, cx, t, gen, &b);
-	*n = b.n;
-	*more = !b.exhausted;
+	f->n = b.n;
+	f->more = !b.exhausted;
 	return s;
 }

@@ -110,12 +110,9 @@ art_op_beside(ArtOp *op, bool left)
 	return s;
 }
 
-/*
- * Arguments: a position and a range of places; a scan asks at each page.
- */
 ax_status
-art_op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, bool after,
-		  bool images, uint32 *at, bool *same)
+art_op_search(ArtOp *op, uint32 from, uint32 to, const ax_bound *pos, bool images, uint32 *at,
+			  bool *same)
 {
 	int			k = op->p->n - 1;
 
@@ -130,7 +127,7 @@ art_op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key, uint32 len, b
 
 		if (s != AX_OK)
 			return s;
-		c = art_key_cmp(op->kd, e, elen, key, len, after, images);
+		c = art_key_cmp(op->kd, e, elen, pos->key, pos->len, pos->after, images);
 		if (c == 0)
 		{
 			*same = true;
@@ -150,6 +147,7 @@ ax_status
 art_op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 		   uint32 *at, bool *same)
 {
+	const ax_bound pos = {key, len, after};
 	ax_cpath   *p = op->p;
 	ax_status	s;
 
@@ -158,15 +156,13 @@ art_op_descend(ArtOp *op, const uint8 *key, uint32 len, bool after, bool images,
 		uint32		i;
 
 		/* child 0 begins below everything; one that begins with the key has it */
-		s = art_op_search(op, 1, ax_cmp_count(&p->f[p->n - 1]), key, len, after, images,
-					  &i, same);
+		s = art_op_search(op, 1, ax_cmp_count(&p->f[p->n - 1]), &pos, images, &i, same);
 		if (s == AX_OK)
 			s = art_op_down(op, *same ? i : i - 1);
 		if (s != AX_OK)
 			return s;
 	}
-	return art_op_search(op, 0, ax_cmp_count(&p->f[p->n - 1]), key, len, after, images,
-					 at, same);
+	return art_op_search(op, 0, ax_cmp_count(&p->f[p->n - 1]), &pos, images, at, same);
 }
 
 /*

@@ -99,12 +99,11 @@ extern ax_status art_op_down(ArtOp *op, uint32 i);
 extern ax_status art_op_beside(ArtOp *op, bool left);
 
 /*
- * Search entries [from, to) of the path's last page for a position: before the key, or
- * behind all that begin with it ("after").  *at: how many entries of the page lie before
- * it.  *same: the entry behind those is the position itself.
+ * Search entries [from, to) of the path's last page for a position.  *at: how many entries
+ * of the page lie before it.  *same: the entry behind those is the position itself.
  */
-extern ax_status art_op_search(ArtOp *op, uint32 from, uint32 to, const uint8 *key,
-							   uint32 len, bool after, bool images, uint32 *at, bool *same);
+extern ax_status art_op_search(ArtOp *op, uint32 from, uint32 to, const ax_bound *pos,
+							   bool images, uint32 *at, bool *same);
 
 /*
  * Go from the last page of the path down to the leaf where the position lies.  *at and
@@ -167,18 +166,20 @@ art_op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
 		return AX_OK;
 	for (;;)
 	{
+		ax_clong	to = {.buf = buf->data, .size = buf->cap};
 		ax_status	s;
 
 		ART_CORE_BEGIN();
-		s = ax_cmp_long(op->cx, op->tree, op->gen, op->p, k, i, buf->data, buf->cap, len);
+		s = ax_cmp_long(op->cx, op->tree, op->gen, op->p, k, i, &to);
 		ART_CORE_END();
 		if (s != AX_BUFFER)
 		{
 			*key = buf->data;
+			*len = to.len;
 			return s;
 		}
 		buf->len = 0;
-		art_buf_reserve(buf, *len);
+		art_buf_reserve(buf, to.len);
 	}
 }
 

@@ -77,15 +77,16 @@ leaf_find(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 }
 
 /*
- * The entry in the path's leaf and those beside it, to the one behind "stop".  AX_OK
- * without *same, AX_NOTFOUND: not in so many of them, or in none.
- *
- * Arguments: which leaves, and where the answer goes.
+ * The entry in the path's leaf and those beside it, to the one behind the batch's end.
+ * AX_OK without *same, AX_NOTFOUND: not in so many of them, or in none.
  */
 static ax_status
-leaves_find(ArtOp *op, bool left, uint32 leaves, const void *stop, const uint8 *key, uint32 len,
-			uint32 *at, bool *same)
+leaves_find(ArtOp *op, bool left, uint32 leaves, const uint8 *key, uint32 len, uint32 *at,
+			bool *same)
 {
+	const ArtSpot *end = &op->w->again->end;
+	const void *stop = end->gen == op->gen && end->n > 0 ? end->page[end->n - 1] : NULL;
+
 	for (;;)
 	{
 		ax_status	s = leaf_find(op, key, len, at, same);
@@ -123,18 +124,15 @@ op_return(ArtOp *op, const ArtSpot *place)
 }
 
 /*
- * The entry near a place: from there that way, in so many leaves, and in the one on the
- * other side.  Those of a page above where the place is gone.  AX_OK: as *same says.
- * AX_CHANGED: somebody changes it now; again.
- *
- * Arguments: which leaves, and where the answer goes.
+ * The entry near a place: from there to the right, negative: to the left, in so many
+ * leaves, and in the one on the other side.  Those of a page above where the place is
+ * gone.  AX_OK: as *same says.  AX_CHANGED: somebody changes it now; again.
  */
 static ax_status
-op_find_near(ArtOp *op, const ArtSpot *place, bool left, uint32 leaves, const uint8 *key, uint32 len,
+op_find_near(ArtOp *op, const ArtSpot *place, int leaves, const uint8 *key, uint32 len,
 			 uint32 *at, bool *same)
 {
-	const ArtSpot *end = &op->w->again->end;
-	const void *stop = end->gen == op->gen && end->n > 0 ? end->page[end->n - 1] : NULL;
+	bool		left = leaves < 0;
 
 	*same = false;
 	for (int side = 0; side < 2; side++)
@@ -150,7 +148,7 @@ op_find_near(ArtOp *op, const ArtSpot *place, bool left, uint32 leaves, const ui
 			s = AX_OK;
 		}
 		if (s == AX_OK)
-			s = leaves_find(op, left, side == 0 ? leaves : 1, stop, key, len, at, same);
+			s = leaves_find(op, left, side == 0 ? (uint32) abs(leaves) : 1, key, len, at, same);
 		if ((s != AX_OK && s != AX_NOTFOUND) || *same)
 			return s;
 	}
@@ -403,11 +401,12 @@ art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after, bool backwar
 		bool		found = false;
 
 		if (seen)
-			s = op_find_near(op, &seen_before(w, 0)->place, false, ART_CMP_SPLITS, key, len, at, same);
+			s = op_find_near(op, &seen_before(w, 0)->place, ART_CMP_SPLITS, key, len, at, same);
 		else if (w->end.key.len == len && memcmp(w->end.key.data, key, len) == 0)
-			s = op_find_near(op, &w->end, false, ART_CMP_SPLITS, key, len, at, same);
+			s = op_find_near(op, &w->end, ART_CMP_SPLITS, key, len, at, same);
 		else					/* in the middle of a batch: behind its beginning */
-			s = op_find_near(op, &w->begin, backward, ART_CMP_NEAR, key, len, at, same);
+			s = op_find_near(op, &w->begin, backward ? -ART_CMP_NEAR : ART_CMP_NEAR, key, len, at,
+							 same);
 		if (s == AX_OK && !*same && seen)
 			s = op_find_seen(op, backward, at, &found);
 		if (*same || found || (s != AX_OK && s != AX_CHANGED))
@@ -441,10 +440,10 @@ ax_status
 art_find_gone(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *same)
 {
 	ArtAgain   *w = op->w->again;
-	ax_status	s = op_find_near(op, &w->gone, false, ART_CMP_NEAR, key, len, at, same);
+	ax_status	s = op_find_near(op, &w->gone, ART_CMP_NEAR, key, len, at, same);
 
 	if (s == AX_OK && !*same)
-		s = op_find_near(op, &w->begin, false, ART_CMP_NEAR, key, len, at, same);
+		s = op_find_near(op, &w->begin, ART_CMP_NEAR, key, len, at, same);
 	return s;					/* AX_CHANGED: the caller tries again */
 }
 

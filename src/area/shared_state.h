@@ -25,9 +25,9 @@
 #define ART_NPARTITIONS 64		/* directory locks, a power of two */
 #define ART_NBUCKETS	8192	/* hash chains, a power of two */
 #define ART_NDELGENS	16384	/* deletion generations, a power of two */
-#define ART_NWORKERS	64		/* background workers at one time, all databases */
+#define ART_NWORKERS	128		/* background workers at one time, all databases */
+#define ART_NBUILDERS	64		/* artidx.build_workers at most */
 #define ART_NBARS		16		/* databases barred to them */
-#define ART_NFOLLOWERS	64		/* databases followed on a standby */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
 #define ART_NCOUNTS		14		/* of artidx_contention, see counters.c */
@@ -294,6 +294,7 @@ typedef struct ArtWorkerSlot
 	Oid			dboid;			/* InvalidOid: free */
 	uint32		seq;			/* its number: one that comes late finds another */
 	int			pid;			/* 0: asked for, not started */
+	int			procno;			/* with pid: its process number */
 	int			jobs;			/* ART_JOB_... */
 	Oid			owner;			/* of the indexes that it builds */
 	Oid			indexoid;		/* which it builds now, and no other worker */
@@ -301,11 +302,14 @@ typedef struct ArtWorkerSlot
 	ArtWatch	watch;			/* no lock */
 } ArtWorkerSlot;
 
-#define ART_JOB_SCOUT	1		/* make entries for what the catalog has */
-#define ART_JOB_SWEEP	2		/* forget entries that the catalog has not */
+/* Jobs of a worker, which does them in this order. */
+#define ART_JOB_SWEEP	1		/* forget entries that the catalog has not */
+#define ART_JOB_SCOUT	2		/* make entries for what the catalog has */
 #define ART_JOB_BUILD	4		/* build, or help, until nothing is left */
 #define ART_JOB_CHECK	8		/* check what was kept over a crash; long */
+#define ART_JOB_FOLLOW	16		/* on a standby, keep the structures by the WAL; for long */
 #define ART_JOB_VISIT	(ART_JOB_SCOUT | ART_JOB_SWEEP) /* short */
+#define ART_JOB_ORDERS	(ART_JOB_VISIT | ART_JOB_CHECK) /* asked for again if not done */
 
 /*
  * A command works on the whole database: our workers stay out of it.  Under the
@@ -330,19 +334,12 @@ typedef struct ArtAsk
 } ArtAsk;
 
 /*
- * The follower of a database, on a standby.  The first four are under the chunk
- * lock.  The launcher fills a free place, and from then on only its process writes
- * there and frees it.  The launcher frees it while pid is 0.  "position" is the
- * follower's alone and is read bare; so are the counts.  They are numbers to
+ * The follower of a database tells this, on a standby; its slot has the same number.
+ * "position" is the follower's alone and is read bare; so are the counts.  They are numbers to
  * compare, and no reader takes one for a place in memory.
  */
 typedef struct ArtFollower
 {
-	Oid			dboid;			/* InvalidOid: free */
-	int			pid;			/* 0: asked for, not started */
-	int			slot;			/* process number */
-	TimestampTz asked;
-	ArtWatch	watch;			/* no lock */
 	pg_atomic_uint64 position;	/* the WAL before it is in the structures, but of
 								 * those that are behind */
 	ConditionVariable moved;	/* position was */
@@ -399,7 +396,7 @@ typedef struct ArtShared
 	bool		new_database;	/* the launcher should list them again */
 	uint32		drops;			/* databases dropped; the launcher's list is no
 								 * older when it starts a worker */
-	ArtFollower followers[ART_NFOLLOWERS];
+	ArtFollower followers[ART_NWORKERS];	/* no lock, see there */
 	bool		follow_asked;	/* the launcher should see whether one is missing */
 	uint64		prepared[ART_NPREPARED];	/* hashed names of transactions that left
 											 * something in doubt; 0: free */
@@ -498,10 +495,11 @@ art_unjudged(void)
 extern bool art_survive_crash;	/* artidx.survive_crash */
 
 /*
- * artidx.survive_crash_check: the share of the time, in per cent, that the check after a
- * crash works.
+ * Seconds after a crash in which another one gives up what was kept.  Nothing else keeps a
+ * damaged structure from crashing the server again and again.  Exported for
+ * test/modules/art_insidetest, whose servers crash more often.
  */
-extern int	art_survive_crash_check;
+extern PGDLLEXPORT int art_crash_pause;
 
 extern void art_keep_init(void);	/* from art_shmem_init */
 
@@ -532,8 +530,6 @@ extern void art_inside_reset(void);
 
 /* ---- huge_pages.c ---- */
 
-extern void art_huge_init(void);	/* from art_shmem_init */
-
 /*
  * Memory for all processes that outlives a crash, zero; FATAL when there is none.  The
  * postmaster calls it once, when it starts.
@@ -549,11 +545,16 @@ extern void art_keep_wipe(void *base, Size used, Size size);
 /* Our memory is part of PostgreSQL's, and this address in it: is it in huge pages? */
 extern void art_huge_look(const void *p);
 
-/* The value of artidx.huge_pages_status. */
+/* artidx_hardware().huge_pages. */
 extern const char *art_huge_pages(void);
 
 /* May pages be given back to the kernel? */
 extern bool art_may_discard(void);
+
+/* ---- removed_settings.c ---- */
+
+/* From _PG_init, preloading: what PostgreSQL says of a setting that is gone gets a hint. */
+extern void art_removed_settings_init(void);
 
 /* ---- postmaster_start.c ---- */
 
@@ -1009,16 +1010,10 @@ extern void art_hazards_exit(void);
 
 /* ---- standby_readers.c ---- */
 
-extern void art_follow_init(void);	/* from art_shmem_init */
 extern void art_followers_clear(void);	/* shared memory was made, or kept over a crash */
 
-/* For the launcher: a place for a follower of the database; -1: none, or it has one. */
-extern int	art_follower_reserve(Oid dboid);
-extern void art_follower_release(int place);
-
-/* For the follower: take the place over; NULL: it is somebody else's by now. */
-extern ArtFollower *art_follower_attach(int place, Oid dboid);
-extern void art_follower_detach(ArtFollower *f);
+/* For the follower, whose slot that is: nothing is counted, and no WAL taken, yet. */
+extern ArtFollower *art_follower_begin(int slot);
 
 /* Have the launcher start a follower where one is missing. */
 extern void art_follow_again(void);

@@ -39,13 +39,27 @@
 #define ART_FOLLOW_POLL_MS	10	/* it wakes the follower again */
 #define ART_FOLLOW_LAG		(16 * 1024 * 1024)	/* bytes behind: plans go without */
 #define ART_SETTLE_MS		30000	/* the last steps after recovery */
-#define ART_FOLLOWER_START_MS 10000 /* an asked-for follower that never came */
-
-bool		art_standby = true;
 
 static uint32 wait_event_follow = 0;
 
 /* ---- places ---- */
+
+/* Nothing is counted, and no WAL was taken, of a follower that begins. */
+static void
+reset_follower(ArtFollower *f)
+{
+	pg_atomic_init_u64(&f->position, 0);
+	pg_atomic_init_u64(&f->added, 0);
+	pg_atomic_init_u64(&f->dead, 0);
+	pg_atomic_init_u64(&f->sweeps, 0);
+	pg_atomic_init_u64(&f->swept, 0);
+	pg_atomic_init_u64(&f->swept_us, 0);
+	pg_atomic_init_u64(&f->waits, 0);
+	pg_atomic_init_u64(&f->waited_us, 0);
+	pg_atomic_init_u64(&f->given_up, 0);
+	pg_atomic_init_u64(&f->as_of, (uint64) GetCurrentTimestamp());
+	pg_atomic_init_u64(&f->stood_at, 0);
+}
 
 /*
  * Nobody else runs.
@@ -53,148 +67,51 @@ static uint32 wait_event_follow = 0;
 void
 art_followers_clear(void)
 {
-	for (int i = 0; i < ART_NFOLLOWERS; i++)
+	for (int i = 0; i < ART_NWORKERS; i++)
 	{
-		ArtFollower *f = &art_shared->followers[i];
-
-		f->dboid = InvalidOid;
-		f->pid = 0;
-		pg_atomic_init_u64(&f->position, 0);
-		pg_atomic_init_u64(&f->added, 0);
-		pg_atomic_init_u64(&f->dead, 0);
-		pg_atomic_init_u64(&f->sweeps, 0);
-		pg_atomic_init_u64(&f->swept, 0);
-		pg_atomic_init_u64(&f->swept_us, 0);
-		pg_atomic_init_u64(&f->waits, 0);
-		pg_atomic_init_u64(&f->waited_us, 0);
-		pg_atomic_init_u64(&f->given_up, 0);
-		pg_atomic_init_u64(&f->as_of, 0);
-		pg_atomic_init_u64(&f->stood_at, 0);
-		ConditionVariableInit(&f->moved);
+		reset_follower(&art_shared->followers[i]);
+		ConditionVariableInit(&art_shared->followers[i].moved);
 	}
 	art_shared->follow_asked = false;
 }
 
-/*
- * Locks: takes the chunk lock, exclusive.
- */
-int
-art_follower_reserve(Oid dboid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	int			place = -1;
-
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < ART_NFOLLOWERS; i++)
-	{
-		ArtFollower *f = &art_shared->followers[i];
-
-		if (f->dboid != InvalidOid && f->pid == 0 &&
-			TimestampDifferenceExceeds(f->asked, now, ART_FOLLOWER_START_MS))
-			f->dboid = InvalidOid;
-		if (f->dboid == dboid)
-		{
-			place = -1;
-			break;
-		}
-		if (f->dboid == InvalidOid && place < 0)
-			place = i;
-	}
-	if (place >= 0)
-	{
-		ArtFollower *f = &art_shared->followers[place];
-
-		f->dboid = dboid;
-		f->pid = 0;
-		f->asked = now;
-	}
-	art_unlock(art_chunk_lock);
-	return place;
-}
-
-/*
- * The follower could not be started.
- *
- * Locks: takes the chunk lock, exclusive.
- */
-void
-art_follower_release(int place)
-{
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (art_shared->followers[place].pid == 0)
-		art_shared->followers[place].dboid = InvalidOid;
-	art_unlock(art_chunk_lock);
-}
-
-/*
- * Locks: takes the chunk lock, exclusive.
- */
 ArtFollower *
-art_follower_attach(int place, Oid dboid)
+art_follower_begin(int slot)
 {
-	ArtFollower *f = &art_shared->followers[place];
-
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (f->dboid != dboid || f->pid != 0)
-		f = NULL;
-	else
-	{
-		f->pid = MyProcPid;
-		f->slot = ART_MY_PROCNO();
-		art_watched_by(&f->watch);
-		pg_atomic_write_u64(&f->position, 0);
-		pg_atomic_write_u64(&f->added, 0);
-		pg_atomic_write_u64(&f->dead, 0);
-		pg_atomic_write_u64(&f->sweeps, 0);
-		pg_atomic_write_u64(&f->swept, 0);
-		pg_atomic_write_u64(&f->swept_us, 0);
-		pg_atomic_write_u64(&f->waits, 0);
-		pg_atomic_write_u64(&f->waited_us, 0);
-		pg_atomic_write_u64(&f->given_up, 0);
-		pg_atomic_write_u64(&f->as_of, (uint64) GetCurrentTimestamp());
-		pg_atomic_write_u64(&f->stood_at, 0);
-	}
-	art_unlock(art_chunk_lock);
-	return f;
+	reset_follower(&art_shared->followers[slot]);
+	return &art_shared->followers[slot];
 }
 
-/*
- * The follower goes, and has closed its structures.
- *
- * Locks: takes the chunk lock, exclusive.
- */
-void
-art_follower_detach(ArtFollower *f)
+/* Is that the slot of this database's follower, which runs? */
+static bool
+is_mine(const ArtWorkerSlot *s)
 {
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (f->pid == MyProcPid)
-	{
-		f->dboid = InvalidOid;
-		f->pid = 0;
-	}
-	art_unlock(art_chunk_lock);
-	ConditionVariableBroadcast(&f->moved);
+	return s->dboid == MyDatabaseId && s->pid != 0 && (s->jobs & ART_JOB_FOLLOW) != 0;
+}
+
+static const ArtWorkerSlot *
+slot_of(const ArtFollower *f)
+{
+	return &art_shared->workers[f - art_shared->followers];
 }
 
 /*
  * The follower of this database; NULL: none.  It may be gone a moment later: then
  * its structures are.
  *
- * Locks: takes the chunk lock, shared, unless the place of last time has it still.
+ * Locks: takes the chunk lock, shared, unless the slot of last time has it still.
  */
 static ArtFollower *
 my_follower(void)
 {
 	static int	last = 0;
-	ArtFollower *f = &art_shared->followers[last];
+	ArtFollower *f = NULL;
 
-	if (likely(f->dboid == MyDatabaseId && f->pid != 0))
-		return f;
-	f = NULL;
+	if (likely(is_mine(&art_shared->workers[last])))
+		return &art_shared->followers[last];
 	art_lock(art_chunk_lock, LW_SHARED);
-	for (int i = 0; i < ART_NFOLLOWERS && f == NULL; i++)
-		if (art_shared->followers[i].dboid == MyDatabaseId &&
-			art_shared->followers[i].pid != 0)
+	for (int i = 0; i < ART_NWORKERS && f == NULL; i++)
+		if (is_mine(&art_shared->workers[i]))
 		{
 			last = i;
 			f = &art_shared->followers[i];
@@ -205,9 +122,9 @@ my_follower(void)
 
 /* Make it look now.  A process latch is always there. */
 static void
-wake(const ArtFollower *f)
+wake_follower(const ArtFollower *f)
 {
-	SetLatch(&GetPGProcByNumber(f->slot)->procLatch);
+	SetLatch(&GetPGProcByNumber(slot_of(f)->procno)->procLatch);
 }
 
 /*
@@ -227,7 +144,7 @@ art_follow_again(void)
 void
 art_follow_ask(void)
 {
-	if (art_standby && my_follower() == NULL && !art_shared->follow_asked)
+	if (art_build_workers > 0 && my_follower() == NULL && !art_shared->follow_asked)
 		art_follow_again();
 }
 
@@ -285,7 +202,7 @@ stands_still(ArtFollower *f)
 	return stood_at != 0 && stood_at == pg_atomic_read_u64(&f->position);
 }
 
-/* What a scan waits for. */
+/* A scan waits for this. */
 typedef struct Target
 {
 	ArtEntry   *e;
@@ -302,10 +219,10 @@ is_over(void *arg)
 	Target	   *t = arg;
 
 	t->reached = caught_up(t->e, t->f, t->lsn);
-	if (t->reached || t->f->dboid != MyDatabaseId ||
+	if (t->reached || !is_mine(slot_of(t->f)) ||
 		pg_atomic_read_u64(&t->e->word) != ART_WORD(t->gen, ART_FOLLOWED))
 		return true;
-	wake(t->f);
+	wake_follower(t->f);
 	return false;
 }
 
@@ -316,7 +233,7 @@ is_over(void *arg)
  * Locks: none is held that replay could wait for but the scan's own.
  */
 static bool
-await(Target *t, int ms)
+await_follower(Target *t, int ms)
 {
 	ArtFollower *f = t->f;
 	TimestampTz begin = GetCurrentTimestamp();
@@ -324,7 +241,7 @@ await(Target *t, int ms)
 
 	if (ms <= ART_FOLLOW_SCAN_MS && stands_still(f))
 	{
-		wake(f);
+		wake_follower(f);
 		pg_atomic_fetch_add_u64(&f->given_up, 1);
 		return false;
 	}
@@ -351,14 +268,14 @@ art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 	Target		t = {.e = e};
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
-		!art_standby || !old_enough(index) || !same_heap(index, e))
+		art_build_workers == 0 || !old_enough(index) || !same_heap(index, e))
 		return false;
 	t.f = my_follower();
 	if (t.f == NULL)
 		return false;
 	t.gen = *gen;
 	t.lsn = GetXLogReplayRecPtr(NULL);
-	if (!caught_up(e, t.f, t.lsn) && !await(&t, ms))
+	if (!caught_up(e, t.f, t.lsn) && !await_follower(&t, ms))
 		return false;
 	pg_memory_barrier();
 	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
@@ -371,7 +288,7 @@ art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
 	XLogRecPtr	replayed;
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
-		!art_standby || e->behind || !old_enough(index) || !same_heap(index, e))
+		art_build_workers == 0 || e->behind || !old_enough(index) || !same_heap(index, e))
 		return false;
 	f = my_follower();
 	if (f == NULL)
@@ -422,22 +339,6 @@ art_followed_settle(ArtEntry *e)
 								  ART_WHY_RESTART, NULL);
 		return;
 	}
-	wake(f);
+	wake_follower(f);
 	(void) art_doze(2, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-}
-
-/*
- * The setting; from art_shmem_init.
- */
-void
-art_follow_init(void)
-{
-	DefineCustomBoolVariable("artidx.standby",
-							 "Keeps art indexes in memory on a standby, and uses them there.",
-							 "A background worker a database reads the WAL that was replayed.",
-							 &art_standby,
-							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
 }

@@ -40,15 +40,19 @@ extern ax_status art_cmp_contains(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, 
 /* Is the very entry there, whatever the comparison function says?  Reads the whole tree. */
 extern ax_status art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 							   const uint8 *key, uint32 len);
+
+/* ax_scan() of a compared tree. */
 extern ax_status art_cmp_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 							  ax_batch *b);
+
+/* ax_lookup() of a compared tree. */
 extern ax_status art_cmp_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
-								const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
-								uint32 *n, bool *more);
+								const uint8 *prefix, uint32 len, ax_found *f);
+
+/* ax_insert_sorted() of a compared tree. */
 extern ax_status art_cmp_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t,
-									   uint64 gen, const uint8 *const *keys,
-									   const uint32 *lens, uint32 len, uint64 n,
-									   uint64 *done, uint64 *added);
+									   uint64 gen, const ax_keys *keys, uint64 *done,
+									   uint64 *added);
 
 /*
  * Insert an entry.  AX_EXISTS: it was there.
@@ -131,20 +135,17 @@ art_tree_scan(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen, ax_batch
  * The TIDs behind the columns in "prefix": see ax_lookup() in core/ax.h.
  *
  * Epoch: enters and leaves.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 static inline ax_status
 art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
-				const uint8 *prefix, uint32 len, uint64 *tids, uint32 max,
-				uint32 *n, bool *more)
+				const uint8 *prefix, uint32 len, ax_found *f)
 {
 	ax_status	s;
 
 	if (unlikely(kd->compared))
-		return art_cmp_lookup(kd, cx, t, gen, prefix, len, tids, max, n, more);
+		return art_cmp_lookup(kd, cx, t, gen, prefix, len, f);
 	ART_CORE_BEGIN();
-	s = ax_lookup(cx, t, gen, prefix, len, tids, max, n, more);
+	s = ax_lookup(cx, t, gen, prefix, len, f);
 	ART_CORE_END();
 	return s;
 }
@@ -153,18 +154,15 @@ art_tree_lookup(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
  * Not of a compared tree.
  *
  * Epoch: enters and leaves.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 static inline ax_status
-art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *keys,
-					 const uint32 *lens, uint32 n, uint64 *tids, uint32 max,
+art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const ax_keys *keys, ax_found *f,
 					 uint32 *counts, uint32 *done)
 {
 	ax_status	s;
 
 	ART_CORE_BEGIN();
-	s = ax_lookup_many(cx, t, gen, keys, lens, 0, n, tids, max, counts, done);
+	s = ax_lookup_many(cx, t, gen, keys, f, counts, done);
 	ART_CORE_END();
 	return s;
 }
@@ -175,20 +173,17 @@ art_tree_lookup_many(ax_ctx *cx, ax_tree *t, uint64 gen, const uint8 *const *key
  * Epoch: enters and leaves.
  * Returns: with AX_BUSY, AX_STALE or AX_NOMEM, too, the first *done keys are
  * in.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 static inline ax_status
 art_tree_insert_sorted(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
-					   const uint8 *const *keys, const uint32 *lens, uint32 len,
-					   uint64 n, uint64 *done, uint64 *added)
+					   const ax_keys *keys, uint64 *done, uint64 *added)
 {
 	ax_status	s;
 
 	if (unlikely(kd->compared))
-		return art_cmp_insert_sorted(kd, cx, t, gen, keys, lens, len, n, done, added);
+		return art_cmp_insert_sorted(kd, cx, t, gen, keys, done, added);
 	ART_CORE_BEGIN();
-	s = ax_insert_sorted(cx, t, gen, keys, lens, len, n, done, added);
+	s = ax_insert_sorted(cx, t, gen, keys, done, added);
 	ART_CORE_END();
 	return s;
 }

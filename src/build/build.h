@@ -227,9 +227,8 @@ typedef struct ArtEqual
  * these columns, which must stay where they are.  Statuses are ax_scan's, but for
  * AX_BUFFER.  Buffers are allocated in the current memory context when they are needed.
  */
-extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx,
-								 ax_tree *tree, uint64 gen, const uint8 *cols,
-								 uint32 len, uint32 max);
+extern ax_status art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_tree *tree,
+								 uint64 gen, const uint8 *cols, uint32 len, uint32 max);
 
 /* The next batch, when there is more. */
 extern ax_status art_equal_next(ArtEqual *q);
@@ -380,5 +379,15 @@ typedef struct ArtSortItem
 
 /* Sort keys (with TIDs) in memory; "first" need not be set. */
 extern void art_sort_items(const ArtKeyDesc *kd, ArtSortItem *items, uint64 n);
+
+/* ---- row_sample.c ---- */
+
+/*
+ * Call "row" for each row of a sample of the table's blocks, of which there are nblocks: of
+ * at most so many, in their order, by the seed; of all blocks, if there are no more.  A row
+ * is one that the active snapshot sees.  Returns how many blocks were read.
+ */
+extern BlockNumber art_sample_blocks(Relation rel, BlockNumber nblocks, BlockNumber most, uint32 seed,
+									 void (*row) (TupleTableSlot *slot, void *arg), void *arg);
 
 #endif							/* ART_BUILD_H */

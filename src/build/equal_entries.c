@@ -106,15 +106,15 @@ scan_batch(ArtEqual *q)
 	}
 }
 
-/*
- * Arguments: an index and its structure, a key, and how much is wanted.
- */
 ax_status
-art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree,
-				uint64 gen, const uint8 *cols, uint32 len, uint32 max)
+art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_tree *tree, uint64 gen,
+				const uint8 *cols, uint32 len, uint32 max)
 {
+	ax_found	f = {.tids = q->tids, .max = max};
+	ax_status	s;
+
 	q->kd = kd;
-	q->cx = cx;
+	q->cx = art_ctx();
 	q->tree = tree;
 	q->gen = gen;
 	q->cols = cols;
@@ -127,7 +127,10 @@ art_equal_first(ArtEqual *q, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree,
 	memset(&q->from, 0, sizeof(ArtBuf));
 	if (unlikely(wants_keys(kd)))
 		return scan_batch(q);
-	return art_tree_lookup(kd, cx, tree, gen, cols, len, q->tids, max, &q->n, &q->more);
+	s = art_tree_lookup(kd, q->cx, tree, gen, cols, len, &f);
+	q->n = f.n;
+	q->more = f.more;
+	return s;
 }
 
 ax_status

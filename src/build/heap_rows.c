@@ -273,7 +273,7 @@ copied_rows(PageRows *rows, const OffsetNumber *roots)
  * Copy the rows of a page out, all (NULL) or those of the chains with these roots, chain by chain.
  */
 static void
-read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
+read_heap_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
 {
 	OffsetNumber roots[MaxHeapTuplesPerPage];
 	Buffer		buf;
@@ -421,21 +421,20 @@ row_key_of_inserter(ArtHeapReader *r, BlockNumber blkno, int i)
 	return result;
 }
 
-/*
- * The rows of a page that was read, "only" one line pointer of it or all.
- * Returns the line pointer of the first row whose expression raised an error
- * while its inserter was in progress, and that transaction in *inserter.  The
- * rows behind it are done.
- *
- * Arguments: a page, and two answers, of rows and of failures.
- */
-static OffsetNumber
-page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
-		  TransactionId *inserter, ArtHeapRow fn, void *arg,
-		  OffsetNumber *failed, int *nfailed)
+/* Rows whose expression raised an error while their inserters were in progress. */
+typedef struct FailedRows
 {
-	OffsetNumber first = InvalidOffsetNumber;
+	int			n;
+	OffsetNumber off[MaxHeapTuplesPerPage];
+	TransactionId inserter;		/* of the first */
+} FailedRows;
 
+/* The rows of a page that was read, "only" one line pointer of it or all. */
+static void
+page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only, ArtHeapRow fn, void *arg,
+		  FailedRows *failed)
+{
+	failed->n = 0;
 	for (int i = 0; i < r->rows->n; i++)
 	{
 		ItemPointerData root;
@@ -454,16 +453,11 @@ page_rows(ArtHeapReader *r, BlockNumber blkno, OffsetNumber only,
 		}
 		else if (got < 0)
 		{
-			if (first == InvalidOffsetNumber)
-			{
-				first = r->rows->off[i];
-				*inserter = r->rows->inserter[i];
-			}
-			if (failed)
-				failed[(*nfailed)++] = r->rows->off[i];
+			if (failed->n == 0)
+				failed->inserter = r->rows->inserter[i];
+			failed->off[failed->n++] = r->rows->off[i];
 		}
 	}
-	return first;
 }
 
 /* ---- public ---- */
@@ -513,34 +507,32 @@ art_heap_horizon(ArtHeapReader *r)
 void
 art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 {
-	OffsetNumber failed[MaxHeapTuplesPerPage];
-	int			nfailed = 0;
-	TransactionId inserter = InvalidTransactionId;
+	FailedRows	failed;
 	ArtAsOwner	save = {false};
 
 	if (r->eval->evaluates)
 		art_as_owner_begin(r->heap, &save);
 
-	read_page(r, blkno, NULL);
-	(void) page_rows(r, blkno, InvalidOffsetNumber, &inserter, fn, arg,
-					 failed, &nfailed);
+	read_heap_page(r, blkno, NULL);
+	page_rows(r, blkno, InvalidOffsetNumber, fn, arg, &failed);
 
 	/*
 	 * Each of these once its inserter has ended: gone, if that aborted, and
 	 * an error of the index, if it did not.
 	 */
-	for (int i = 0; i < nfailed; i++)
+	for (int i = 0; i < failed.n; i++)
 	{
 		for (;;)
 		{
+			FailedRows	again;
 			ItemPointerData tid;
 
-			read_page(r, blkno, NULL);
-			if (page_rows(r, blkno, failed[i], &inserter, fn, arg, NULL, NULL) ==
-				InvalidOffsetNumber)
+			read_heap_page(r, blkno, NULL);
+			page_rows(r, blkno, failed.off[i], fn, arg, &again);
+			if (again.n == 0)
 				break;
-			ItemPointerSet(&tid, blkno, failed[i]);
-			XactLockTableWait(inserter, r->heap, &tid, XLTW_None);
+			ItemPointerSet(&tid, blkno, failed.off[i]);
+			XactLockTableWait(again.inserter, r->heap, &tid, XLTW_None);
 		}
 	}
 
@@ -583,7 +575,7 @@ art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 			   ArtHeapRow fn, void *arg)
 {
 	Assert(r->mode == ART_HEAP_BUILD);
-	read_page(r, blkno, roots->left);
+	read_heap_page(r, blkno, roots->left);
 	for (int i = 0; i < r->rows->n; i++)
 	{
 		OffsetNumber root = r->rows->root[i];

@@ -86,7 +86,7 @@ write_mark(Part *p, const uint8 *key, uint32 len, uint64 nth, Size cut, bool end
  * only the beginning of a very long one.
  */
 static void
-write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len, uint64 n)
+write_run(ArtRun *run, const ax_keys *keys)
 {
 	Part	   *p = run->write_arg;
 	uint64		step = (uint64) SAMPLE_KEYS * (p->nruns + 1);
@@ -95,7 +95,7 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 	Size		cut = Max(LONG_LEN, most / SAMPLE_CUT);
 	uint64		marked = p->off;
 
-	if (n == 0)
+	if (keys->n == 0)
 		return;
 	if (p->data == NULL)
 	{
@@ -103,9 +103,10 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 		p->sample = art_pfile_create(p, "sample", p->number);
 		p->buf = MemoryContextAlloc(p->cxt, WRITE_BUF);
 	}
-	for (uint64 i = 0; i < n; i++)
+	for (uint64 i = 0; i < keys->n; i++)
 	{
-		uint32		l = lens ? lens[i] : len;
+		const uint8 *key = keys->p[i];
+		uint32		l = ax_key_len(keys, i);
 		Size		size = record_size(l);
 		uint8	   *to;
 
@@ -113,7 +114,7 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 			CHECK_FOR_INTERRUPTS();
 		if (i % step == 0 || p->off - marked >= most)
 		{
-			write_mark(p, keys[i], l, i, cut, false);
+			write_mark(p, key, l, i, cut, false);
 			marked = p->off;
 		}
 		if (WRITE_BUF - p->fill < size)
@@ -128,19 +129,19 @@ write_run(ArtRun *run, const uint8 *const *keys, const uint32 *lens, uint32 len,
 			{
 				BufFileWrite(p->data, p->buf, 1);
 				BufFileWrite(p->data, &l, sizeof(l));
-				BufFileWrite(p->data, unconstify(uint8 *, keys[i]), l);
+				BufFileWrite(p->data, unconstify(uint8 *, key), l);
 				p->off += size;
 				continue;
 			}
 			memcpy(to, &l, sizeof(l));
 			to += sizeof(l);
 		}
-		memcpy(to, keys[i], l);
+		memcpy(to, key, l);
 		p->fill += size;
 		p->off += size;
 	}
 	write_flush(p);
-	write_mark(p, keys[n - 1], lens ? lens[n - 1] : len, n, cut, true);
+	write_mark(p, keys->p[keys->n - 1], ax_key_len(keys, keys->n - 1), keys->n, cut, true);
 	p->nruns++;
 }
 
@@ -434,18 +435,17 @@ given_up(Part *p)
  * between two.
  */
 static bool
-load_keys(Part *p, uint32 len, uint64 from, uint64 n)
+load_task_keys(Part *p, uint32 len, uint64 from, uint64 n)
 {
 	ArtRun	   *run = p->run;
-	const uint8 **keys = p->keys + from;
-	const uint32 *lens = len > 0 ? NULL : p->lens + from;
+	ax_keys		keys = {p->keys + from, len > 0 ? NULL : p->lens + from, len, n};
 
 	if (p->sh->leader_loads)
 	{
-		art_run_load_keys(run, keys, lens, len, n);
+		art_run_load_keys(run, &keys);
 		return true;
 	}
-	for (uint64 i = 0; i < n;)
+	while (keys.n > 0)
 	{
 		ax_status	s;
 		uint64		done,
@@ -453,10 +453,9 @@ load_keys(Part *p, uint32 len, uint64 from, uint64 n)
 
 		CHECK_FOR_INTERRUPTS();
 		ART_CORE_BEGIN();
-		s = ax_load_share(run->cx, run->tree, run->gen, keys + i,
-						  lens ? lens + i : NULL, len, n - i, run->fill, &done, &added);
+		s = ax_load_share(run->cx, run->tree, run->gen, &keys, run->fill, &done, &added);
 		ART_CORE_END();
-		i += done;
+		keys = ax_keys_from(&keys, done, keys.n - done);
 		switch (s)
 		{
 			case AX_OK:
@@ -659,7 +658,7 @@ check_seam(Part *p, const Task *t, uint64 n)
 	const uint8 *pair[2] = {p->keys[n - 1], t->end.behind};
 	uint32		pair_len[2] = {p->lens[n - 1], t->end.behind_len};
 
-	art_run_check_unique(p->run, pair, pair_len, 0, 2);
+	art_run_check_unique(p->run, &(ax_keys) {pair, pair_len, 0, 2});
 }
 
 /*
@@ -691,12 +690,12 @@ do_task(Part *p, uint32 number)
 			break;
 		if (p->run->check_unique)
 		{
-			art_run_check_unique(p->run, p->keys, len > 0 ? NULL : p->lens, len, n);
+			art_run_check_unique(p->run, &(ax_keys) {p->keys, len > 0 ? NULL : p->lens, len, n});
 			if (t.merge.n == 0 && t.end.behind != NULL)
 				check_seam(p, &t, n);
 		}
 		if (load && fresh > 0)
-			ok = load_keys(p, len, t.carried, fresh);
+			ok = load_task_keys(p, len, t.carried, fresh);
 		done += fresh;
 		pg_atomic_fetch_add_u64(&sh->done, fresh);
 		if (p->leads)

@@ -368,13 +368,14 @@ plan_load_sample(TaskPlan *pl)
 {
 	Part	   *p = pl->p;
 	ArtRun	   *run = p->run;
+	ax_keys		keys = {pl->keys, pl->lens, 0, pl->nkeys};
 	ax_status	s;
 
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		ART_CORE_BEGIN();
-		s = ax_load(run->cx, run->tree, run->gen, pl->keys, pl->lens, 0, pl->nkeys, 0);
+		s = ax_load(run->cx, run->tree, run->gen, &keys, 0);
 		ART_CORE_END();
 		if (s == AX_BUSY)
 			art_busy();

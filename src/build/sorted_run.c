@@ -307,25 +307,26 @@ art_build_duplicate(Relation heap, Relation index, const ArtKeyDesc *kd,
  * The sorted run against itself.
  */
 void
-art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
-					 uint32 len, uint64 n)
+art_run_check_unique(ArtRun *run, const ax_keys *keys)
 {
 	MemoryContext tmp = AllocSetContextCreate(CurrentMemoryContext,
 											  "art unique check",
 											  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(tmp);
 
-	for (uint64 i = 1; i < n; i++)
+	for (uint64 i = 1; i < keys->n; i++)
 	{
-		uint32		l = lens ? lens[i] : len;
-		uint32		before = lens ? lens[i - 1] : len;
+		const uint8 *key = keys->p[i];
+		const uint8 *last = keys->p[i - 1];
+		uint32		l = ax_key_len(keys, i);
+		uint32		before = ax_key_len(keys, i - 1);
 
 		if (i % ART_INTERRUPT_EVERY == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (unlikely(run->kd->compared))
 		{
-			if (art_key_order(run->kd, keys[i - 1], before - AX_TID_BYTES,
-							  keys[i], l - AX_TID_BYTES) != 0)
+			if (art_key_order(run->kd, last, before - AX_TID_BYTES,
+							  key, l - AX_TID_BYTES) != 0)
 				continue;
 		}
 		else
@@ -334,15 +335,14 @@ art_run_check_unique(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 
 			/* no key's columns are the beginning of another's */
 			if (run->kd->payload)
-				cols = art_key_prefix_len(run->kd, keys[i], cols, run->kd->natts);
-			else if (lens != NULL && lens[i - 1] != l)
+				cols = art_key_prefix_len(run->kd, key, cols, run->kd->natts);
+			else if (before != l)
 				continue;
-			if ((lens != NULL && lens[i - 1] < cols) ||
-				memcmp(keys[i - 1], keys[i], cols) != 0)
+			if (before < cols || memcmp(last, key, cols) != 0)
 				continue;
 		}
 		/* equal keys need not be the same: name the earlier row's, as nbtree may */
-		art_build_duplicate(run->heap, run->index, run->kd, keys[i - 1],
+		art_build_duplicate(run->heap, run->index, run->kd, last,
 							before - AX_TID_BYTES);
 		MemoryContextReset(tmp);
 	}
@@ -361,7 +361,7 @@ art_run_check_tree(ArtRun *run, const uint8 *key, uint32 keylen)
 
 	for (;;)
 	{
-		s = art_equal_first(&q, run->kd, run->cx, run->tree, run->gen, key,
+		s = art_equal_first(&q, run->kd, run->tree, run->gen, key,
 							art_cols_len(run->kd, key, keylen), 1);
 		art_equal_end(&q);
 		if (s != AX_BUSY)
@@ -427,8 +427,7 @@ art_run_insert(ArtRun *run, const uint8 *key, uint32 len)
  * Epoch: enters and leaves, once a try.
  */
 static bool
-art_run_load_empty(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
-				   uint32 len, uint64 n)
+art_run_load_empty(ArtRun *run, const ax_keys *keys)
 {
 	ax_status	s;
 
@@ -439,8 +438,7 @@ art_run_load_empty(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 		art_load_stop = !INTERRUPTS_CAN_BE_PROCESSED() ? ART_STOP_NEVER :
 			run->at_once ? ART_STOP_CANCEL : ART_STOP_DIE;
 		ART_CORE_BEGIN();
-		s = ax_load(run->cx, run->tree, run->gen, keys, lens, len, n,
-					run->fill);
+		s = ax_load(run->cx, run->tree, run->gen, keys, run->fill);
 		if (s == AX_NOMEM && art_load_told())
 			s = AX_BUSY;		/* memory is not full */
 		art_load_stop = ART_STOP_NEVER;
@@ -453,7 +451,7 @@ art_run_load_empty(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
 	switch (s)
 	{
 		case AX_OK:
-			run->entries += n;
+			run->entries += keys->n;
 			if (run->progress)
 				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
 											 run->entries);
@@ -479,41 +477,41 @@ art_run_load_empty(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
  * between two.
  */
 void
-art_run_load_keys(ArtRun *run, const uint8 *const *keys, const uint32 *lens,
-				  uint32 len, uint64 n)
+art_run_load_keys(ArtRun *run, const ax_keys *keys)
 {
 	check_stack_depth();		/* the core takes up to 400 kB */
 	if (run->write != NULL)
 	{
-		run->write(run, keys, lens, len, n);
+		run->write(run, keys);
 		return;
 	}
 	if (run->progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 ART_PHASE_LOAD);
 	if (run->check_unique)
-		art_run_check_unique(run, keys, lens, len, n);
+		art_run_check_unique(run, keys);
 
-	if (!run->loaded && art_run_load_empty(run, keys, lens, len, n))
+	if (!run->loaded && art_run_load_empty(run, keys))
 		return;
 
 	if (run->check_unique && !run->distinct)
-		for (uint64 i = 0; i < n && !run->stale; i++)
+		for (uint64 i = 0; i < keys->n && !run->stale; i++)
 		{
 			if (i % ART_INTERRUPT_EVERY == 0)
 				CHECK_FOR_INTERRUPTS();
-			art_run_check_tree(run, keys[i], (lens ? lens[i] : len) - AX_TID_BYTES);
+			art_run_check_tree(run, keys->p[i], ax_key_len(keys, i) - AX_TID_BYTES);
 		}
 
-	for (uint64 i = 0; i < n && !run->stale && !run->nomem;)
+	for (uint64 i = 0; i < keys->n && !run->stale && !run->nomem;)
 	{
+		ax_keys		rest = ax_keys_from(keys, i, keys->n - i);
 		ax_status	s;
 		uint64		done,
 					added;
 
 		CHECK_FOR_INTERRUPTS();
-		s = art_tree_insert_sorted(run->kd, run->cx, run->tree, run->gen, keys + i,
-								   lens ? lens + i : NULL, len, n - i, &done, &added);
+		s = art_tree_insert_sorted(run->kd, run->cx, run->tree, run->gen, &rest, &done,
+								   &added);
 		i += done;
 		run->entries += added;
 		if (run->progress)
@@ -631,7 +629,7 @@ art_run_load_brief(ArtRun *run)
 	if (run->nnulls > 0 && !nulls_first)
 		m = art_run_brief_nulls(run, p, keys, lens, m);
 
-	art_run_load_keys(run, keys, lens, klen, m);
+	art_run_load_keys(run, &(ax_keys) {keys, lens, klen, m});
 
 	pfree(bytes);
 	if (lens)
@@ -684,7 +682,7 @@ art_run_load_long(ArtRun *run)
 		m++;
 	}
 
-	art_run_load_keys(run, keys, lens, run->max_len, m);
+	art_run_load_keys(run, &(ax_keys) {keys, lens, run->max_len, m});
 
 	if (lens != NULL)
 		pfree(lens);

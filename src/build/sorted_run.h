@@ -84,8 +84,7 @@ struct ArtRun
 	 * A parallel build's, in its first phase: where a sorted run goes instead
 	 * of the tree (parallel_create.c).
 	 */
-	void		(*write) (struct ArtRun *run, const uint8 *const *keys,
-						  const uint32 *lens, uint32 len, uint64 n);
+	void		(*write) (struct ArtRun *run, const ax_keys *keys);
 	void	   *write_arg;
 	BufFile    *(*dead_file) (struct ArtRun *run);	/* and its dead rows, for another
 													 * to load if need be */
@@ -132,10 +131,8 @@ art_long_len(uint64 rest)
 extern void art_run_sort(ArtRun *run);
 
 /* sorted_run.c */
-extern void art_run_check_unique(ArtRun *run, const uint8 *const *keys,
-								 const uint32 *lens, uint32 len, uint64 n);
-extern void art_run_load_keys(ArtRun *run, const uint8 *const *keys,
-							  const uint32 *lens, uint32 len, uint64 n);
+extern void art_run_check_unique(ArtRun *run, const ax_keys *keys);
+extern void art_run_load_keys(ArtRun *run, const ax_keys *keys);
 extern bool art_run_find_room(ArtRun *run);
 extern void art_run_flush_dead(ArtRun *run);
 extern void art_run_release(ArtRun *run);

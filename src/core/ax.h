@@ -368,9 +368,6 @@ extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
  */
 extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
 
-/* The present generation, 0: closed.  Of the handle: readable outside an epoch. */
-extern uint64_t ax_tree_gen(const ax_tree *t);
-
 /*
  * Which groups the generations to come are in (NULL: none).  The handle is
  * closed, and nobody else opens it.
@@ -392,6 +389,37 @@ extern bool ax_nomem_was_cap(const ax_ctx *cx);
 
 /* The same: which group's limit it was, NULL: none. */
 extern ax_group *ax_nomem_group(const ax_ctx *cx);
+
+/* Keys of one request. */
+typedef struct ax_keys
+{
+	const uint8_t *const *p;	/* key i is p[i] */
+	const uint32_t *lens;		/* of lens[i] bytes; NULL: all are len */
+	uint32_t	len;
+	uint64_t	n;
+} ax_keys;
+
+static inline uint32_t
+ax_key_len(const ax_keys *k, uint64_t i)
+{
+	return k->lens ? k->lens[i] : k->len;
+}
+
+/* A part of the keys: n of them, from number i on. */
+static inline ax_keys
+ax_keys_from(const ax_keys *k, uint64_t i, uint64_t n)
+{
+	return (ax_keys) {k->p + i, k->lens ? k->lens + i : NULL, k->len, n};
+}
+
+/* The answer of a look-up. */
+typedef struct ax_found
+{
+	uint64_t   *tids;			/* the caller's, room for max */
+	uint32_t	max;
+	uint32_t	n;				/* out: so many TIDs are there */
+	bool		more;			/* out: there may be others */
+} ax_found;
 
 /*
  * Insert a key.  A key is a string of len bytes whose last AX_TID_BYTES are the TID;
@@ -473,64 +501,61 @@ extern ax_status ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b);
 
 /*
  * Point look-up: all TIDs whose key is prefix + TID, in TID order, prefix
- * being a whole encoded key without its TID.  Stores up to max and sets *n;
- * *more says that there may be others beyond (then use ax_scan; *n can be 0).  The fast path
- * of equality scans and of the unique check.
+ * being a whole encoded key without its TID.  The fast path of equality scans and of
+ * the unique check.  When f->more says that there may be others, use ax_scan; f->n
+ * can be 0 then.
+ *
+ * Returns: AX_OK, AX_BUSY, AX_STALE.
  */
 extern ax_status ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen,
-						   const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+						   const uint8_t *prefix, uint32_t len, ax_found *f);
 
 /*
- * The same for n keys (given as ax_load's, in any order), whose waits for
- * memory go on at the same time.  Returns the TIDs of key 0, then those of key
- * 1, up to max in all; counts[i] of them are key i's.  *done keys were
- * answered in full: all, or those before one for whose TIDs there was no room.
- * It may only have seemed so.  When that is the first, use ax_lookup for it,
- * and ax_scan.  AX_BUSY: none was.  Rising keys share what they have in
- * common.
+ * Look several prefixes up, in any order, whose waits for memory go on at the same
+ * time.  Rising ones share what they have in common.  The TIDs of key 0 come first,
+ * then those of key 1, up to f->max in all; counts[i] of them are key i's.  *done keys
+ * were answered in full: all, or those before one for whose TIDs there was no room.
+ * It may only have seemed so.  When that is the first, use ax_lookup for it, and
+ * ax_scan.  f->more is not set.
+ *
+ * Returns: AX_OK; AX_BUSY: no key was answered; AX_STALE.
  */
 extern ax_status ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
-								const uint8_t *const *keys, const uint32_t *lens,
-								uint32_t len, uint32_t n, uint64_t *tids, uint32_t max,
-								uint32_t *counts, uint32_t *done);
+								const ax_keys *keys, ax_found *f, uint32_t *counts,
+								uint32_t *done);
 
 /* Is this very (key, TID) there?  AX_OK or AX_NOTFOUND. */
 extern ax_status ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen,
 							 const uint8_t *key, uint32_t len);
 
 /*
- * Sorted bulk load into an EMPTY generation that nobody else writes yet.  The n
- * keys rise strictly in memcmp order.  Key i is keys[i], lens[i] bytes (lens NULL:
- * all are "len").  Published by one store.  fill: 10..100 per cent of a leaf.
+ * Sorted bulk load into an EMPTY generation that nobody else writes yet.  The keys
+ * rise strictly in memcmp order.  Published by one store.  fill: 10..100 per cent of a
+ * leaf.
  * AX_EXISTS: not for a load, since the tree is not empty or the keys are nested too
  * deeply; use ax_insert_sorted.  Then, and after AX_NOMEM and AX_BUSY, all is given back.
  * AX_STALE: the generation was closed, perhaps in the middle.
  */
-extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen,
-						 const uint8_t *const *keys, const uint32_t *lens,
-						 uint32_t len, uint64_t n, int fill);
+extern ax_status ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys,
+						 int fill);
 
 /*
- * Insert n keys in strictly rising order (arguments as ax_load's), whatever is
- * there already and whoever else writes.  Those that go to the same leaf are
+ * Insert keys in strictly rising order, whatever is there already and whoever else
+ * writes.  Those that go to the same leaf are
  * merged into it at once.  *done says how many are in the tree now; *added of them
  * were not before.  A call does up to some hundreds, so that the caller can look at
- * interrupts.  AX_OK with *done < n means call again with the rest.
+ * interrupts.  AX_OK with *done < keys->n means call again with the rest.
  */
 extern ax_status ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen,
-								  const uint8_t *const *keys, const uint32_t *lens,
-								  uint32_t len, uint64_t n, uint64_t *done,
-								  uint64_t *added);
+								  const ax_keys *keys, uint64_t *done, uint64_t *added);
 
 /*
- * Insert n keys, up to some hundred, in the order given, wherever they lie.  Their
+ * Insert keys, up to some hundred, in the order given, wherever they lie.  Their
  * waits for memory go on at the same time.  *done of them are in the
  * tree, also when not all are: AX_BUSY, AX_NOMEM, AX_STALE are those of the next.
  */
 extern ax_status ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
-								const uint8_t *const *keys, const uint32_t *lens,
-								uint32_t n, uint32_t *done);
+								const ax_keys *keys, uint32_t *done);
 
 /*
  * A load by several processes.  First one of them does ax_load of a sample of
@@ -542,8 +567,7 @@ extern ax_status ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen,
  * some thousand keys a call, or as many as go to one leaf of the sample.
  */
 extern ax_status ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen,
-							   const uint8_t *const *keys, const uint32_t *lens,
-							   uint32_t len, uint64_t n, int fill, uint64_t *done,
+							   const ax_keys *keys, int fill, uint64_t *done,
 							   uint64_t *added);
 
 /* Has the structure such a load?  It is for nothing else. */
@@ -744,13 +768,6 @@ typedef struct ax_hardware
 extern void ax_hardware_probe(ax_hardware *out);
 
 /*
- * The same, whatever CPUID says, and usable whatever became of it: for emulators
- * that have the instructions and abort every transaction.  Elsewhere it may raise
- * SIGILL.
- */
-extern void ax_hardware_force(ax_hardware *out);
-
-/*
  * How this process elides from now on.  by: NULL is the processor; how: words for
  * a provider.  Outside any call.
  */
@@ -844,16 +861,15 @@ extern ax_status ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c);
 #define AX_ESTIMATE_WORK (640 * 1024)
 
 /*
- * Bytes (ax_tree_info's) that "total" keys would take, told from n of them, sorted,
- * drawn at random; keys, lens, len, fill as ax_load's.  run: how many keys, in the
+ * Bytes (ax_tree_info's) that "total" keys would take, told from some of them, sorted,
+ * drawn at random; fill as ax_load's.  run: how many keys, in the
  * order of their TIDs, one load takes.  Those that follow go in by ax_insert_sorted(),
- * so many at a time (0: all at once).  Exact when n is the total and the load is one.
+ * so many at a time (0: all at once).  Exact when all are given and the load is one.
  * Needs no area; takes some tenths of a second for some hundred thousand keys.  work:
  * AX_ESTIMATE_WORK bytes of the caller's, aligned to eight, whatever is in them.
  */
-extern uint64_t ax_estimate(const uint8_t *const *keys, const uint32_t *lens,
-							uint32_t len, uint64_t n, double total, int fill,
-							double run, void *work);
+extern uint64_t ax_estimate(const ax_keys *sample, double total, int fill, double run,
+							void *work);
 
 /*
  * The private memory of an attachment: declared here because callers embed

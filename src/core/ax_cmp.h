@@ -143,11 +143,19 @@ ax_cmp_key(const ax_cnode *f, uint32_t i, uint32_t *len)
 	return *len == AX_CMP_LONG ? NULL : f->image + (slot & 0xFFFF);
 }
 
+/* Where a long key is copied to. */
+typedef struct ax_clong
+{
+	uint8_t    *buf;			/* the caller's, of "size" bytes */
+	uint32_t	size;
+	uint32_t	len;			/* out: the key's */
+} ax_clong;
+
 /*
- * A long key, copied into buf.  AX_BUFFER: it has *len bytes, more than
- * "size".  AX_CHANGED: the page (frame k) is another now.
+ * A copy of the long key of entry i of frame k.  AX_BUFFER: it has more than out->size
+ * bytes, and out->len says how many.  AX_CHANGED: the page is another now.
  */
 extern ax_status ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k,
-							 uint32_t i, uint8_t *buf, uint32_t size, uint32_t *len);
+							 uint32_t i, ax_clong *out);
 
 #endif							/* AX_CMP_H */

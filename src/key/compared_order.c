@@ -236,20 +236,20 @@ art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 			na = aend;
 		if (nb == NULL)
 			nb = bend;
-		c = art_col_position_cmp(kd, i, pa, (uint32) (na - pa), aafter,
-								 pb, (uint32) (nb - pb), bafter);
+		c = art_col_position_cmp(kd, i, &(ax_bound) {pa, (uint32) (na - pa), aafter},
+								 &(ax_bound) {pb, (uint32) (nb - pb), bafter});
 		if (na == aend && nb == bend)
 			return c;
 		if (na == aend || nb == bend)
 		{
 			/* equal so far?  then the shorter one decides */
-			if (art_col_position_cmp(kd, i, pa, (uint32) (na - pa), false,
-									 pb, (uint32) (nb - pb), false) != 0)
+			if (art_col_position_cmp(kd, i, &(ax_bound) {pa, (uint32) (na - pa), false},
+									 &(ax_bound) {pb, (uint32) (nb - pb), false}) != 0)
 				return c;
 			return na == aend ? (aafter ? 1 : -1) : (bafter ? -1 : 1);
 		}
-		c = art_col_position_cmp(kd, i, pa, (uint32) (na - pa), false,
-								 pb, (uint32) (nb - pb), false);
+		c = art_col_position_cmp(kd, i, &(ax_bound) {pa, (uint32) (na - pa), false},
+								 &(ax_bound) {pb, (uint32) (nb - pb), false});
 		if (c != 0)
 			return c;
 		pa = na;
@@ -269,32 +269,28 @@ art_position_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 	return c != 0 ? c : (int) aafter - (int) bafter;
 }
 
-/*
- * Arguments: two positions, of three parts each.
- */
 int
-art_col_position_cmp(const ArtKeyDesc *kd, int col,
-					 const uint8 *a, uint32 alen, bool aafter,
-					 const uint8 *b, uint32 blen, bool bafter)
+art_col_position_cmp(const ArtKeyDesc *kd, int col, const ax_bound *a, const ax_bound *b)
 {
+	uint32		alen = a->len;
 	int			c;
 
 	if (kd->cols[col].enc != ART_ENC_DATUM)
-		c = memcmp(a, b, Min(alen, blen));
-	else if (*a != *b)
-		return *a < *b ? -1 : 1;
-	else if (alen > 1 && blen > 1)
+		c = memcmp(a->key, b->key, Min(alen, b->len));
+	else if (*a->key != *b->key)
+		return *a->key < *b->key ? -1 : 1;
+	else if (alen > 1 && b->len > 1)
 	{
-		c = art_datum_cmp(kd, col, a + 1, a + alen, b + 1, b + blen);
-		alen = blen;			/* whatever the bytes */
+		c = art_datum_cmp(kd, col, a->key + 1, a->key + alen, b->key + 1, b->key + b->len);
+		alen = b->len;			/* whatever the bytes */
 	}
 	else
 		c = 0;
 	if (c != 0)
 		return c;
-	if (alen == blen)
-		return (int) aafter - (int) bafter;
-	if (alen < blen)
-		return aafter ? 1 : -1;
-	return bafter ? -1 : 1;
+	if (alen == b->len)
+		return (int) a->after - (int) b->after;
+	if (alen < b->len)
+		return a->after ? 1 : -1;
+	return b->after ? -1 : 1;
 }

@@ -302,9 +302,8 @@ extern int	art_position_cmp(const ArtKeyDesc *kd,
 extern Datum art_col_datum(const ArtKeyCol *col, const uint8 *p, const uint8 *end);
 
 /* Two positions within a column (from 0): marker and perhaps a body. */
-extern int	art_col_position_cmp(const ArtKeyDesc *kd, int col,
-								 const uint8 *a, uint32 alen, bool aafter,
-								 const uint8 *b, uint32 blen, bool bafter);
+extern int	art_col_position_cmp(const ArtKeyDesc *kd, int col, const ax_bound *a,
+								 const ax_bound *b);
 
 /* Length of the first "upto" columns of an encoded key. */
 extern uint32 art_key_prefix_len(const ArtKeyDesc *kd, const uint8 *key,

@@ -247,7 +247,7 @@ art_rowkeys_free(ArtScanPlan *plan)
 
 /* A value of the column, marker and body, against the member's: in the type's order. */
 static int
-compare(const ArtScanPlan *plan, Member *m, const uint8 *p, uint32 len)
+compare_member(const ArtScanPlan *plan, Member *m, const uint8 *p, uint32 len)
 {
 	const ArtKeyCol *kc = &plan->kd->cols[m->col];
 	int			c;
@@ -259,8 +259,8 @@ compare(const ArtScanPlan *plan, Member *m, const uint8 *p, uint32 len)
 											  art_decode_col(kc, p + 1, p + len),
 											  m->key.sk_argument));
 	/* of what decides, the position lies on one side of the same bytes */
-	c = art_col_position_cmp(plan->kd, m->col, p, len, m->decides && !m->after,
-							 plan->scratch.data + m->off, m->len, m->after);
+	c = art_col_position_cmp(plan->kd, m->col, &(ax_bound) {p, len, m->decides && !m->after},
+							 &(ax_bound) {plan->scratch.data + m->off, m->len, m->after});
 	return kc->desc ? (c < 0) - (c > 0) : c;
 }
 
@@ -280,7 +280,7 @@ settle_row(ArtScanPlan *plan, Row *row, bool *moved)
 
 		if (!m->exact || art_array_has(plan, m->col) || !art_range_is_equal(plan, r))
 			return true;
-		c = compare(plan, m, plan->scratch.data + r->lo_off, r->lo_len);
+		c = compare_member(plan, m, plan->scratch.data + r->lo_off, r->lo_len);
 		if (c != 0)
 		{
 			row->done = true;
@@ -337,13 +337,13 @@ lengthens(const ArtScanPlan *plan, Row *row, bool low)
 	const Member *m = &plan->rows->members[row->first];
 	const ArtColRange *r = &plan->ranges[m->col];
 	const uint8 *s = plan->scratch.data;
+	const ax_bound end = low ? (ax_bound) {s + r->lo_off, r->lo_len, r->lo_after} :
+		(ax_bound) {s + r->hi_off, r->hi_len, !r->hi_after};
 	bool		nulls = false;
 	int			i;
 
 	if (row->done || !m->exact || m->col != plan->nprefix || is_low(plan, row, m) != low ||
-		art_col_position_cmp(kd, m->col, s + m->off, m->len, false,
-							 s + (low ? r->lo_off : r->hi_off), low ? r->lo_len : r->hi_len,
-							 low ? r->lo_after : !r->hi_after) != 0)
+		art_col_position_cmp(kd, m->col, &(ax_bound) {s + m->off, m->len, false}, &end) != 0)
 		return false;
 	for (i = row->first + 1; i < row->end; i++)
 	{
@@ -469,7 +469,7 @@ art_rowkeys_pass(const ArtScanPlan *plan, const uint8 *const *at)
 
 			if (*p != ART_MARK_VALUE)
 				return false;
-			c = compare(plan, m, p, (uint32) (at[m->col + 1] - p));
+			c = compare_member(plan, m, p, (uint32) (at[m->col + 1] - p));
 		}
 		if (c == 0 ? row->strict : (c > 0) != row->greater)
 			return false;

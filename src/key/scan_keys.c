@@ -78,7 +78,8 @@ art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool aft
 	int			col = (int) (r - plan->ranges);
 
 	if (r->lo_set &&
-		art_pos_cmp(plan->kd, col, s + r->lo_off, r->lo_len, r->lo_after, s + off, len, after) >= 0)
+		art_pos_cmp(plan->kd, col, &(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after},
+					&(ax_bound) {s + off, len, after}) >= 0)
 		return;
 	r->lo_set = true;
 	r->lo_off = off;
@@ -94,7 +95,8 @@ art_cut_hi(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after
 	int			col = (int) (r - plan->ranges);
 
 	if (r->hi_set &&
-		art_pos_cmp(plan->kd, col, s + r->hi_off, r->hi_len, r->hi_after, s + off, len, after) <= 0)
+		art_pos_cmp(plan->kd, col, &(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after},
+					&(ax_bound) {s + off, len, after}) <= 0)
 		return;
 	r->hi_set = true;
 	r->hi_off = off;
@@ -109,9 +111,8 @@ art_range_empty(const ArtScanPlan *plan, const ArtColRange *r)
 	const uint8 *s = plan->scratch.data;
 
 	return r->lo_set && r->hi_set &&
-		art_pos_cmp(plan->kd, (int) (r - plan->ranges),
-					s + r->lo_off, r->lo_len, r->lo_after,
-					s + r->hi_off, r->hi_len, r->hi_after) >= 0;
+		art_pos_cmp(plan->kd, (int) (r - plan->ranges), &(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after},
+					&(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after}) >= 0;
 }
 
 /* The range is one value, or NULL. */
@@ -928,10 +929,12 @@ art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 
 			/* the column's bytes are one position: before or after is the same */
 			if (r->lo_set &&
-				art_pos_cmp(kd, i, p, len, true, s + r->lo_off, r->lo_len, r->lo_after) <= 0)
+				art_pos_cmp(kd, i, &(ax_bound) {p, len, true},
+							&(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after}) <= 0)
 				return false;
 			if (r->hi_set &&
-				art_pos_cmp(kd, i, p, len, false, s + r->hi_off, r->hi_len, r->hi_after) >= 0)
+				art_pos_cmp(kd, i, &(ax_bound) {p, len, false},
+							&(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after}) >= 0)
 				return false;
 			if (unlikely(art_array_has(plan, i)) &&
 				!(i < plan->nprefix ? art_array_stands(plan, i, p, len) : art_array_member(plan, i, p, len)))

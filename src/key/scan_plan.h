@@ -12,28 +12,22 @@
 
 /* ---- scan_keys.c ---- */
 
-/*
- * <0, 0, >0: order of two positions within a column (ax_bound's meaning).
- *
- * Arguments: two positions, of three parts each.
- */
+/* <0, 0, >0: order of two positions within a column. */
 static inline int
-art_pos_cmp(const ArtKeyDesc *kd, int col,
-			const uint8 *a, uint32 alen, bool aafter,
-			const uint8 *b, uint32 blen, bool bafter)
+art_pos_cmp(const ArtKeyDesc *kd, int col, const ax_bound *a, const ax_bound *b)
 {
 	int			c;
 
 	if (unlikely(kd->compared))
-		return art_col_position_cmp(kd, col, a, alen, aafter, b, blen, bafter);
-	c = memcmp(a, b, Min(alen, blen));
+		return art_col_position_cmp(kd, col, a, b);
+	c = memcmp(a->key, b->key, Min(a->len, b->len));
 	if (c != 0)
 		return c;
-	if (alen == blen)
-		return (int) aafter - (int) bafter;
-	if (alen < blen)
-		return aafter ? 1 : -1;
-	return bafter ? -1 : 1;
+	if (a->len == b->len)
+		return (int) a->after - (int) b->after;
+	if (a->len < b->len)
+		return a->after ? 1 : -1;
+	return b->after ? -1 : 1;
 }
 
 /* Raise a column's lower end to a position in the scratch buffer, or cut the upper. */

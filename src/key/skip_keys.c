@@ -41,12 +41,13 @@ past_end(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len, bool afte
 {
 	const ArtColRange *r = &plan->ranges[col];
 	const uint8 *s = plan->scratch.data;
+	const ax_bound at = {p, len, after};
 
 	if (low)
-		return r->lo_set && art_pos_cmp(plan->kd, col, p, len, after,
-										s + r->lo_off, r->lo_len, r->lo_after) <= 0;
-	return r->hi_set && art_pos_cmp(plan->kd, col, p, len, after,
-									s + r->hi_off, r->hi_len, r->hi_after) >= 0;
+		return r->lo_set &&
+			art_pos_cmp(plan->kd, col, &at, &(ax_bound) {s + r->lo_off, r->lo_len, r->lo_after}) <= 0;
+	return r->hi_set &&
+		art_pos_cmp(plan->kd, col, &at, &(ax_bound) {s + r->hi_off, r->hi_len, r->hi_after}) >= 0;
 }
 
 /* The place of a value of a column that only filters. */

@@ -27,7 +27,6 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -122,7 +121,7 @@ art_is_coming(ArtState state, ArtReason reason)
 		return true;
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_DROPPED ||
 			reason == ART_WHY_ALTERED) &&
-		art_autobuild && art_build_workers > 0 && !art_no_worker() &&
+		art_build_workers > 0 && !art_no_worker() &&
 		!RecoveryInProgress() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
@@ -209,7 +208,7 @@ typedef struct Look
  * Locks: takes the partition lock, shared.
  */
 static void
-look(ArtEntry *e, Look *l)
+look_at_entry(ArtEntry *e, Look *l)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
@@ -241,7 +240,7 @@ art_awaitable(Relation index)
 	e = art_entry_if_exists(index);
 	if (e == NULL)
 		return art_is_coming(ART_ABSENT, ART_WHY_RESTART);
-	look(e, &l);
+	look_at_entry(e, &l);
 	return l.state == ART_READY || l.coming;
 }
 
@@ -324,7 +323,7 @@ patience_ends(TimestampTz begin, double saves_us)
  * Locks: takes the partition lock, shared, and exclusive to ask for a worker.
  */
 static bool
-await(ArtEntry *e, double rows, double saves_us)
+await_entry(ArtEntry *e, double rows, double saves_us)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	TimestampTz until = patience_ends(begin, saves_us);
@@ -338,7 +337,7 @@ await(ArtEntry *e, double rows, double saves_us)
 		TimestampTz now = GetCurrentTimestamp();
 		Look		l;
 
-		look(e, &l);
+		look_at_entry(e, &l);
 		if (l.state == ART_READY)
 			return true;
 		if (!l.coming || now >= until)
@@ -381,7 +380,7 @@ art_await_build(Relation index, double rows, Cost saves)
 	callback.arg = RelationGetRelationName(index);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	ready = await(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
+	ready = await_entry(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
 	error_context_stack = callback.previous;
 	return ready;
 }

@@ -13,8 +13,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
-#include "postmaster/bgworker_internals.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
@@ -24,9 +22,6 @@
 #include "live/live.h"
 
 #define ART_SCOUT_ASKED_MS	2000	/* by plans, for an index not known yet */
-
-bool		art_autobuild = true;
-int			art_build_workers = 2;
 
 bool		art_launcher_refused = false;
 
@@ -45,7 +40,7 @@ art_launcher_lives(void)
 bool
 art_no_worker(void)
 {
-	return art_autobuild && art_build_workers > 0 &&
+	return art_build_workers > 0 &&
 		(art_launcher_refused || pg_atomic_read_u32(&art_shared->no_worker) != 0);
 }
 
@@ -217,7 +212,7 @@ art_request_build(Oid indexoid)
 	Relation	index;
 	ArtLocator	loc;
 
-	if (!art_preloaded() || !art_autobuild || art_build_workers == 0 ||
+	if (!art_preloaded() || art_build_workers == 0 ||
 		!IsUnderPostmaster || RecoveryInProgress())
 		return;
 
@@ -231,36 +226,4 @@ art_request_build(Oid indexoid)
 		index->rd_index->indisready && index->rd_index->indislive)
 		art_request_absent(indexoid, &loc);
 	RelationClose(index);
-}
-
-/* ---- a place in the server ---- */
-
-void
-art_define_worker(BackgroundWorker *worker, const char *name, const char *function)
-{
-	memset(worker, 0, sizeof(*worker));
-	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION |
-		ART_WORKER_INTERRUPTIBLE;
-	worker->bgw_start_time = BgWorkerStart_ConsistentState;
-	worker->bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker->bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker->bgw_function_name, function, BGW_MAXLEN);
-	snprintf(worker->bgw_name, BGW_MAXLEN, "artidx %s", name);
-	snprintf(worker->bgw_type, BGW_MAXLEN, "artidx %s", name);
-}
-
-bool
-art_register_worker(BackgroundWorker *worker)
-{
-	ArtBgworkerIter iter;
-
-	if (IsUnderPostmaster || !IsPostmasterEnvironment)
-		return true;
-	RegisterBackgroundWorker(worker);
-	ART_BGWORKER_FOREACH(iter)
-	{
-		if (strcmp(ART_BGWORKER(iter)->rw_worker.bgw_type, worker->bgw_type) == 0)
-			return true;
-	}
-	return false;
 }

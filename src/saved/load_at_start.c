@@ -29,7 +29,6 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/ps_status.h"
 #include "utils/timestamp.h"
@@ -240,6 +239,13 @@ batch_len(Batch *t, uint32 len)
 		t->lens[t->n] = len;
 }
 
+/* The length of the batch's last key. */
+static inline uint32
+last_len(const Batch *t)
+{
+	return t->lens ? t->lens[t->n - 1] : t->len;
+}
+
 /*
  * The keys of the block into the batch.  False when they are not what the
  * writer can have written: rising, none a prefix of the next.  The core trusts
@@ -255,7 +261,7 @@ decode_block(Loader *l)
 	uint8	   *out = batch_room(t, b->nkeys, b->raw);
 	uint8	   *out_end = out + b->raw;
 	const uint8 *prev = t->n > 0 ? t->keys[t->n - 1] : l->last;
-	uint32		prev_len = t->n > 0 ? (t->lens ? t->lens[t->n - 1] : t->len) : l->last_len;
+	uint32		prev_len = t->n > 0 ? last_len(t) : l->last_len;
 	uint32		len = 0;
 
 	for (uint32 i = 0; i < b->nkeys; i++)
@@ -311,6 +317,7 @@ push_batch(Loader *l)
 	Batch	   *t = &l->batch;
 	ax_ctx	   *cx = art_ctx();
 	ax_tree    *tree = art_entry_tree(l->e);
+	ax_keys		keys = {t->keys, t->lens, t->len, t->n};
 	ax_status	s = AX_EXISTS;
 	uint64		i = 0;
 
@@ -322,7 +329,7 @@ push_batch(Loader *l)
 		{
 			CHECK_FOR_INTERRUPTS();
 			ART_CORE_BEGIN();
-			s = ax_load(cx, tree, l->gen, t->keys, t->lens, t->len, t->n, l->fill);
+			s = ax_load(cx, tree, l->gen, &keys, l->fill);
 			ART_CORE_END();
 		} while (s == AX_BUSY);
 		l->begun = true;
@@ -333,14 +340,13 @@ push_batch(Loader *l)
 		/* beside those who insert, or behind what is there */
 		for (i = 0, s = AX_OK; i < t->n;)
 		{
+			ax_keys		rest = ax_keys_from(&keys, i, keys.n - i);
 			uint64		done,
 						added;
 
 			CHECK_FOR_INTERRUPTS();
 			ART_CORE_BEGIN();
-			s = ax_insert_sorted(cx, tree, l->gen, t->keys + i,
-								 t->lens ? t->lens + i : NULL, t->len, t->n - i,
-								 &done, &added);
+			s = ax_insert_sorted(cx, tree, l->gen, &rest, &done, &added);
 			ART_CORE_END();
 			i += done;
 			if (s == AX_BUSY)
@@ -356,7 +362,7 @@ push_batch(Loader *l)
 	pg_atomic_write_u64(&l->e->blocks_done, l->done);
 
 	/* the last key, to which the next one is compared */
-	l->last_len = t->lens ? t->lens[t->n - 1] : t->len;
+	l->last_len = last_len(t);
 	if (l->last)
 		pfree(l->last);
 	l->last = MemoryContextAlloc(l->cxt, l->last_len);
@@ -374,7 +380,7 @@ push_batch(Loader *l)
  * Fill the structure.  AX_NOTFOUND: the file is damaged.
  */
 static ax_status
-load_keys(Loader *l, const ArtSavedSection *s, uint32 section)
+load_section_keys(Loader *l, const ArtSavedSection *s, uint32 section)
 {
 	uint64		off = s->off;
 	ax_status	st;
@@ -434,7 +440,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 		.cxt = AllocSetContextCreate(l->cxt, "artidx loader batch",
 									 ALLOCSET_DEFAULT_SIZES)
 	};
-	st = load_keys(l, s, section);
+	st = load_section_keys(l, s, section);
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 
@@ -497,11 +503,7 @@ art_loader_main(Datum arg)
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(start);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
-		proc_exit(0);
+	art_worker_begin();
 	art_shared->load_slot = ART_MY_PROCNO();
 	art_shared->load_pid = MyProcPid;
 	pg_write_barrier();

@@ -117,8 +117,8 @@ art_scan_copy_many(IndexScanDesc scan, bool backward)
 	art_scan_room(so, &r->buf, 64);
 	(void) art_scanplan_tell(&so->plan, r->first_at);
 	m = art_scanplan_points(&so->plan, backward, n, &r->buf, r->keys, r->lens);
-	s = art_tree_lookup_many(so->cx, so->tree, so->gen, r->keys, r->lens, m, b->tids,
-							 ART_MANY_TIDS, counts, &done);
+	s = art_tree_lookup_many(so->cx, so->tree, so->gen, &(ax_keys) {r->keys, r->lens, 0, m},
+							 &(ax_found) {.tids = b->tids, .max = ART_MANY_TIDS}, counts, &done);
 	if (done == 0)
 	{
 		so->together = 1;

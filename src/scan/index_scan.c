@@ -51,15 +51,6 @@
 #include "live/live.h"
 #include "scan/scan.h"
 
-/* Which batch to fetch. */
-typedef enum ArtFetch
-{
-	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
-	ART_FETCH_NEXT,				/* behind the last entry of the batch */
-	ART_FETCH_TURN,				/* the other side of where the batch began */
-	ART_FETCH_SEEK				/* fromkey is set by the caller */
-} ArtFetch;
-
 /*
  * Whom the TIDs of this scan must be published to: who trusts them.
  */
@@ -303,8 +294,8 @@ static inline ax_status
 art_scan_copy_point(IndexScanDesc scan, bool backward, bool *done)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
+	ax_found	f;
 	ax_status	s;
-	bool		more;
 
 	*done = false;
 	if (so->plan.many)
@@ -316,15 +307,16 @@ art_scan_copy_point(IndexScanDesc scan, bool backward, bool *done)
 		if (s != AX_OK)
 			return s;
 	}
+	f = (ax_found) {.tids = so->cur.tids, .max = ART_BATCH_POINT};
 	s = art_tree_lookup(&so->kd, so->cx, so->tree, so->gen, so->plan.lo.data,
-						so->plan.lo_len, so->cur.tids, ART_BATCH_POINT,
-						&so->cur.n, &more);
+						so->plan.lo_len, &f);
 	if (s != AX_OK)
 		return s;
+	so->cur.n = f.n;
 	so->cur.have_keys = false;
 	so->cur.from_private = false;
 	so->cur.exhausted = true;
-	if (!more)
+	if (!f.more)
 	{
 		if (backward && so->cur.n > 1)
 			art_scan_reverse(so);
@@ -388,7 +380,7 @@ art_scan_copy_ordered(IndexScanDesc scan, bool backward, uint32 *need)
 		const ArtBuf *end = so->limited && b.exhausted ?
 			&so->limit : &so->cur.last;
 
-		if (!art_ssi_batch(&so->ssi, scan, &so->kd, &so->plan, backward,
+		if (!art_ssi_batch(&so->ssi, scan, &so->plan, backward,
 						   b.exhausted && !so->limited, end->data,
 						   end->len > AX_TID_BYTES ?
 						   end->len - AX_TID_BYTES : 0))
@@ -421,7 +413,7 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 
 	/* a private scan locks the index before it reads the table */
 	if (unlikely(IsolationIsSerializable()) && so->priv == NULL)
-		art_ssi_range(&so->ssi, scan, &so->kd, &so->plan, backward,
+		art_ssi_range(&so->ssi, scan, &so->plan, backward,
 					  so->cur.from == ART_FROM_START, so->bitmap_tids != NULL,
 					  so->cxt);
 
@@ -499,11 +491,7 @@ art_scan_onward(IndexScanDesc scan, bool backward)
 	return true;
 }
 
-/*
- * Fetch a batch into so, in the direction given.  Returns false when there is
- * nothing more that way.
- */
-static bool
+bool
 art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -588,11 +576,7 @@ art_scan_for_unique(IndexScanDesc scan)
 		so->plan.nprefix == so->kd.natts;
 }
 
-/*
- * Does an entry of the batch pass the residual conditions?  They may call
- * operators, which may allocate.
- */
-static bool
+bool
 art_scan_passes(IndexScanDesc scan, uint32 i)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -666,6 +650,20 @@ art_scan_count(IndexScanDesc scan)
 		ART_COUNT_SEARCH(scan);
 }
 
+bool
+art_scan_search(IndexScanDesc scan, bool trusts)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	art_scan_plan(scan);
+	art_scan_count(scan);
+	/* a follower's sweep publishes nothing to those who trust a TID */
+	if (unlikely(so->followed) && so->priv == NULL && trusts)
+		art_scan_private(scan);
+	so->nkilled = 0;
+	return !so->plan.impossible && (so->priv == NULL || !art_private_nothing(so->priv));
+}
+
 /*
  * amgettuple
  *
@@ -681,16 +679,9 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 	{
-		art_scan_plan(scan);
-		art_scan_count(scan);
-		/* a follower's sweep publishes nothing to those who trust a TID */
-		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
-			art_scan_private(scan);
-		if (so->plan.impossible ||
-			(so->priv != NULL && art_private_nothing(so->priv)))
+		if (!art_scan_search(scan, art_scan_guard(scan)))
 			return false;
 		so->guard = art_scan_guard(scan);
-		so->nkilled = 0;
 		so->read_ahead.reads = ART_READS();
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
@@ -809,12 +800,9 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
-	art_scan_plan(scan);
-	art_scan_count(scan);
-	if (so->plan.impossible)
+	if (!art_scan_search(scan, false))
 		return 0;
 	so->guard = false;
-	so->nkilled = 0;
 	if (so->bitmap_tids == NULL)
 		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_MANY_TIDS *
 											 sizeof(ItemPointerData));

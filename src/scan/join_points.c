@@ -88,7 +88,7 @@ place_keys(ArtRanges *r)
 
 /* Count searches as if each had been a scan's. */
 static void
-count_searches(IndexScanDesc scan, uint32 n, uint32 ntids)
+count_points(IndexScanDesc scan, uint32 n, uint32 ntids)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 
@@ -126,9 +126,9 @@ art_points_search(IndexScanDesc scan, uint32 from, const uint64 **tids, uint32 *
 
 		/* before the copy: any removal after that changes it */
 		b->delgen = art_delgen(scan->indexRelation);
-		s = art_tree_lookup_many(so->cx, so->tree, so->gen, r->keys + from,
-								 r->lens + from, r->n - from, b->tids,
-								 ART_MANY_TIDS, counts, &done);
+		s = art_tree_lookup_many(so->cx, so->tree, so->gen,
+								 &(ax_keys) {r->keys + from, r->lens + from, 0, r->n - from},
+								 &(ax_found) {.tids = b->tids, .max = ART_MANY_TIDS}, counts, &done);
 		if (s == AX_BUSY)
 			art_busy();
 		else if (s == AX_STALE)
@@ -157,7 +157,7 @@ art_points_search(IndexScanDesc scan, uint32 from, const uint64 **tids, uint32 *
 	b->exhausted = true;
 	so->plan.point = true;
 	so->guard = false;
-	count_searches(scan, done, b->n);
+	count_points(scan, done, b->n);
 	*tids = b->tids;
 	return done;
 }

@@ -305,6 +305,9 @@ art_scan_hazard(IndexScanDesc scan)
 /* Buffers of the current batch for so many entries. */
 extern void art_scan_buffers(ArtScan *so, uint32 n, bool keys);
 
+/* Does the range at hand go on behind this position, that way? */
+extern bool art_scan_goes_on(const ArtScan *so, const ax_bound *at, bool backward);
+
 /* The whole key of an entry of a batch with keys, or of a point search. */
 extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
 
@@ -462,6 +465,33 @@ extern void art_scan_kill(IndexScanDesc scan);
  * Notes of dead entries are forgotten then.
  */
 extern void art_scan_ready(IndexScanDesc scan);
+
+/*
+ * A search begins, and is counted: the keys are looked at.  "trusts": a TID will be
+ * believed without a look at its row.  False: there is nothing to be found.
+ */
+extern bool art_scan_search(IndexScanDesc scan, bool trusts);
+
+/*
+ * Does an entry of the batch pass the residual conditions, of which there are some?  They
+ * may call operators, which may allocate.
+ */
+extern bool art_scan_passes(IndexScanDesc scan, uint32 i);
+
+/* Which batch to fetch. */
+typedef enum ArtFetch
+{
+	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
+	ART_FETCH_NEXT,				/* behind the last entry of the batch */
+	ART_FETCH_TURN,				/* the other side of where the batch began */
+	ART_FETCH_SEEK				/* from where "from" and "fromkey" say, as the caller has set them */
+} ArtFetch;
+
+/*
+ * Fetch a batch, in the direction given, and remove dead entries of the one before.
+ * False: there is nothing more that way.  The batch is then empty.
+ */
+extern bool art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward);
 
 /* ---- mark_restore.c ---- */
 

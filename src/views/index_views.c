@@ -37,7 +37,6 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_epoch_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_index_size);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_build);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_unload);
-PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
 
 #define ART_INDEX_STATS_COLS 21
 
@@ -134,7 +133,7 @@ source_text(ArtBuildSource source)
 static const char *
 missing_worker(const ArtEntry *e, const char *reason)
 {
-	if (!art_autobuild || art_build_workers == 0)
+	if (art_build_workers == 0)
 		return reason;
 	if (art_no_worker())
 		return "no worker";
@@ -151,7 +150,7 @@ next_try(const ArtEntry *e, bool absent)
 {
 	TimestampTz at;
 
-	if (!absent || !art_autobuild || art_build_workers == 0 || RecoveryInProgress() ||
+	if (!absent || art_build_workers == 0 || RecoveryInProgress() ||
 		e->reason != ART_WHY_ERROR || e->failed_at == 0)
 		return 0;
 	at = Max(art_error_until(e), e->not_before);
@@ -602,7 +601,7 @@ artidx_index_size(PG_FUNCTION_ARGS)
 }
 
 static void
-build(Relation index)
+build_now(Relation index)
 {
 	art_reload(index);
 	(void) art_ensure_ready(index);
@@ -662,7 +661,7 @@ act_on_parts(Oid indexoid, void (*act) (Relation index))
 Datum
 artidx_build(PG_FUNCTION_ARGS)
 {
-	act_on_parts(PG_GETARG_OID(0), build);
+	act_on_parts(PG_GETARG_OID(0), build_now);
 	PG_RETURN_VOID();
 }
 
@@ -673,25 +672,5 @@ Datum
 artidx_unload(PG_FUNCTION_ARGS)
 {
 	act_on_parts(PG_GETARG_OID(0), art_unload);
-	PG_RETURN_VOID();
-}
-
-/*
- * artidx_test_unexpected(regclass): the end of a core call with such a status.
- * For tests, which declare it themselves; the extension does not.
- */
-Datum
-artidx_test_unexpected(PG_FUNCTION_ARGS)
-{
-	Oid			heapoid;
-	Relation	index;
-
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to damage an art index")));
-	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-	art_require_preload(index);
-	art_unexpected(index, AX_CHANGED, "a test");
 	PG_RETURN_VOID();
 }

@@ -18,7 +18,6 @@
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -72,7 +71,7 @@ is_coming(ArtState state, ArtReason reason)
 	if (!RecoveryInProgress() || state == ART_BUILDING)
 		return art_is_coming(state, reason);
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_ALTERED || reason == ART_WHY_DROPPED) &&
-		art_standby && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
+		art_build_workers > 0 && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
 /*
@@ -137,7 +136,7 @@ look_at(Form_pg_class form, bool altered, Left *left)
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static void
-look(Oid amoid, Left *left)
+look_at_catalog_left(Oid amoid, Left *left)
 {
 	Relation	pgclass = table_open(RelationRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(pgclass, InvalidOid, false, NULL, 0, NULL);
@@ -184,7 +183,7 @@ artidx_wait(PG_FUNCTION_ARGS)
 	{
 		AcceptInvalidationMessages();
 		old = MemoryContextSwitchTo(each);
-		look(amoid, &left);
+		look_at_catalog_left(amoid, &left);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(each);
 		if (left.n == 0)

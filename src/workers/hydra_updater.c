@@ -22,10 +22,8 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -100,7 +98,6 @@ apply_all(void)
 		if (s == AX_BUSY)
 			all = false;
 	}
-	pfree(list);
 	if (!all)
 		leave_news(cx);
 	return all;
@@ -113,18 +110,32 @@ updater_exit(int code, Datum arg)
 }
 
 /*
- * Waits for a wake, or for so long.  True: somebody woke it.
+ * One turn: a pass over all logs, and a rest; or a sleep that a process ends which logs
+ * something.
  */
-static bool
-doze(int events, long ms)
+static long
+updater_turn(void)
 {
-	int			rc = WaitLatch(MyLatch, events | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
-							   ART_WAIT_EVENT(wait_event_updater, "ArtidxUpdater"));
+	static long rest = ART_REST_MS;
+	static bool all = false;	/* the pass before left nothing */
+	static TimestampTz slept = 0;	/* since then */
+	ax_ctx	   *cx = art_ctx();
 
-	if ((rc & WL_LATCH_SET) == 0)
-		return false;
-	ResetLatch(MyLatch);
-	return true;
+	(void) art_worker_between();
+	if (all && slept == 0 && ax_updater_sleep(cx))
+	{
+		slept = GetCurrentTimestamp();
+		return ART_IDLE_MS;
+	}
+	/* a wake that comes too late for this process is lost; the launcher looks by itself, too */
+	if (slept != 0 && TimestampDifferenceExceeds(slept, GetCurrentTimestamp(), ART_IDLE_MS) &&
+		!ax_updater_wanted(cx))
+		return -1;
+	slept = 0;
+	all = apply_all();
+	rest = all ? ART_REST_MS : Min(rest * 2, ART_RETRY_MS);
+	(void) art_poll();
+	return rest;
 }
 
 /*
@@ -134,37 +145,17 @@ void
 art_updater_main(Datum arg)
 {
 	uint32		none = 0;
-	long		rest = ART_REST_MS;
 
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	if (!art_preloaded())
-		proc_exit(0);
+	art_worker_begin();
 	/* to no database: so it shows in pg_stat_activity, and is in nobody's way */
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	(void) art_ctx();
+	art_worker_connect(InvalidOid);
 	if (!pg_atomic_compare_exchange_u32(&art_shared->updater, &none,
 										(uint32) ART_MY_PROCNO() + 1))
 		proc_exit(0);			/* another one came first */
 	before_shmem_exit(updater_exit, (Datum) 0);
-
-	for (;;)
-	{
-		ax_ctx	   *cx = art_ctx();
-		bool		all;
-
-		CHECK_FOR_INTERRUPTS();
-		all = apply_all();
-		rest = all ? ART_REST_MS : Min(rest * 2, ART_RETRY_MS);
-		(void) art_poll();
-		(void) doze(0, rest);
-		if (!all || !ax_updater_sleep(cx))
-			continue;
-
-		/* a wake that comes too late for this process is lost; the launcher looks by itself, too */
-		if (!doze(WL_LATCH_SET, ART_IDLE_MS) && !ax_updater_wanted(cx))
-			proc_exit(0);
-	}
+	art_worker_loop(updater_turn, AllocSetContextCreate(TopMemoryContext, "artidx updater",
+														ALLOCSET_DEFAULT_SIZES),
+					ART_WAIT_EVENT(wait_event_updater, "ArtidxUpdater"));
 }
 
 /* ---- in the launcher ---- */

@@ -14,6 +14,7 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "postmaster/bgworker.h"
 #include "storage/latch.h"
 #include "storage/procarray.h"
 #include "utils/timestamp.h"
@@ -95,12 +96,11 @@ art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq)
 	int			slot = -1;
 
 	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (!art_barred(dboid) && art_shared->drops == drops)
-	{
-		for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
-			if (art_shared->workers[i].dboid == InvalidOid)
-				slot = i;
-	}
+	for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
+		if (art_shared->workers[i].dboid == InvalidOid)
+			slot = i;
+	if (art_barred(dboid) || art_shared->drops != drops)
+		slot = -1;
 	if (slot >= 0)
 	{
 		ArtWorkerSlot *s = &art_shared->workers[slot];
@@ -133,11 +133,13 @@ art_worker_release(int slot, uint32 seq)
  * Locks: takes the chunk lock, exclusive.
  */
 bool
-art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
+art_worker_attach(Datum arg, ArtWorkerSlot *copy)
 {
-	ArtWorkerSlot *s = &art_shared->workers[slot];
+	ArtWorkerSlot *s = &art_shared->workers[DatumGetInt32(arg)];
+	uint32		seq;
 	bool		ok;
 
+	memcpy(&seq, MyBgworkerEntry->bgw_extra, sizeof(seq));
 	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	ok = s->dboid != InvalidOid && s->seq == seq && s->pid == 0;
 	if (ok && art_barred(s->dboid))
@@ -146,13 +148,14 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 		*copy = *s;
 		s->dboid = InvalidOid;
 		art_unlock(art_chunk_lock);
-		if (copy->jobs & ~ART_JOB_BUILD)
-			art_ask(copy->dboid, copy->jobs & ~ART_JOB_BUILD, ART_AGAIN_MS);
+		if (copy->jobs & ART_JOB_ORDERS)
+			art_ask(copy->dboid, copy->jobs & ART_JOB_ORDERS, ART_AGAIN_MS);
 		return false;
 	}
 	if (ok)
 	{
 		s->pid = MyProcPid;
+		s->procno = ART_MY_PROCNO();
 		art_watched_by(&s->watch);
 		*copy = *s;
 	}
@@ -179,7 +182,7 @@ art_worker_detach(int slot, uint32 seq, bool worked)
 	if (s->seq == seq && s->pid == MyProcPid)
 	{
 		dboid = s->dboid;
-		jobs = worked ? s->jobs & ~ART_JOB_BUILD : s->jobs;
+		jobs = s->jobs & (worked ? ART_JOB_ORDERS : ART_JOB_ORDERS | ART_JOB_BUILD);
 		s->dboid = InvalidOid;
 		s->indexoid = InvalidOid;
 	}

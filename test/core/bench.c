@@ -66,7 +66,7 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 	static uint64_t many[16 * MANY];
 	uint64_t	tids[16];
 	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 16};
 	uint64_t	ops = ks->n < 2000000 ? ks->n : 2000000;
 	uint64_t	t0,
 				found = 0,
@@ -82,8 +82,8 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 	{
 		const uint8_t *k = ks_key(ks, order[i]);
 
-		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
-		found += n;
+		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, &f), AX_OK, "lookup");
+		found += f.n;
 	}
 	report(ks, "look-up independent", per(t0, ops), "ns");
 	t0 = mr_now();
@@ -94,8 +94,8 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 
 		for (int j = 0; j < MANY; j++)
 			k[j] = ks_key(ks, order[i + (uint64_t) j]);
-		mr_need(ax_lookup_many(&cx, t, gen, k, NULL, ks->len - 6, MANY, many, 16 * MANY,
-							   counts, &n), AX_OK, "look-up of many");
+		mr_need(ax_lookup_many(&cx, t, gen,
+				&(ax_keys) {k, NULL, ks->len - 6, MANY}, &(ax_found) {.tids = many, .max = 16 * MANY}, counts, &n), AX_OK, "look-up of many");
 		found -= n == MANY ? 0 : ops;
 	}
 	report(ks, "look-up of many", per(t0, ops), "ns");
@@ -104,8 +104,8 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks)
 	{
 		const uint8_t *k = ks_key(ks, r);
 
-		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "lookup");
-		r = (ks_row(n ? tids[0] : 0) + order[i]) % ks->n;
+		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, &f), AX_OK, "lookup");
+		r = (ks_row(f.n ? tids[0] : 0) + order[i]) % ks->n;
 	}
 	report(ks, "look-up dependent", per(t0, ops), "ns");
 	t0 = mr_now();
@@ -195,7 +195,7 @@ run(const char *name, uint64_t n)
 
 	mr_need(ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen), AX_OK, "open");
 	t0 = mr_now();
-	mr_need(ax_load(&cx, t, gen, ks.sorted, NULL, ks.len, n, 90), AX_OK, "load");
+	mr_need(ax_load(&cx, t, gen, &(ax_keys) {ks.sorted, NULL, ks.len, n}, 90), AX_OK, "load");
 	report(&ks, "load", per(t0, n), "ns");
 	sizes(t, gen, &ks, "load");
 	lookups(t, gen, &ks);
@@ -224,7 +224,7 @@ run(const char *name, uint64_t n)
 			k[j] = ks_key(&ks, i + j);
 			lens[j] = ks.len;
 		}
-		mr_need(ax_insert_many(&cx, t, gen, k, lens, some, &done), AX_OK, "insert of many");
+		mr_need(ax_insert_many(&cx, t, gen, &(ax_keys) {k, lens, 0, some}, &done), AX_OK, "insert of many");
 	}
 	report(&ks, "insert of many", per(t0, n), "ns");
 	sizes(t, gen, &ks, "insert");

@@ -91,8 +91,7 @@ static inline __attribute__((always_inline)) double
 lookups(ax_tree *t, uint64_t gen, const keyset *ks, const asking *q, bool dependent)
 {
 	uint64_t	tids[16];
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 16};
 	uint64_t	shift = 0,
 				t0 = mr_now();
 
@@ -102,11 +101,11 @@ lookups(ax_tree *t, uint64_t gen, const keyset *ks, const asking *q, bool depend
 		uint32_t	at = 0;
 		uint64_t	wrong;
 
-		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, tids, 16, &n, &more), AX_OK, "look-up");
+		mr_need(ax_lookup(&cx, t, gen, k, ks->len - 6, &f), AX_OK, "look-up");
 		/* texts may be there twice */
-		while (at + 1 < n && tids[at] != q->tids[i])
+		while (at + 1 < f.n && tids[at] != q->tids[i])
 			at++;
-		wrong = shift = n ? tids[at] ^ q->tids[i] : 1;
+		wrong = shift = f.n ? tids[at] ^ q->tids[i] : 1;
 		/* the compiler must not learn from the test below that shift is 0 */
 		__asm__ volatile("" : "+r"(shift));
 		if (wrong)

@@ -135,15 +135,14 @@ tree_lookup(ax_ctx *cx, uint64_t i)
 {
 	uint8_t		k[15];
 	uint64_t	tid;
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = &tid, .max = 1};
 	ax_status	r;
 
 	tree_key(k, i);
 	do
-		r = ax_lookup(cx, tree, gen, k, 9, &tid, 1, &n, &more);
+		r = ax_lookup(cx, tree, gen, k, 9, &f);
 	while (r == AX_BUSY);
-	if (r != AX_OK || n != 1 || tid != ks_tid(i))
+	if (r != AX_OK || f.n != 1 || tid != ks_tid(i))
 		mr_die("look-up: status %d, key %llu is not found", (int) r, (unsigned long long) i);
 }
 

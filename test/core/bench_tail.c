@@ -269,8 +269,8 @@ combine(ax_ctx *cx, int me, const uint8_t *k, uint32_t len)
 		{
 			uint64_t	some,
 						added;
-			ax_status	r = ax_insert_sorted(cx, wd->tree, wd->gen, key + done, lens + done, 0,
-											 (uint64_t) (n - done), &some, &added);
+			ax_status	r = ax_insert_sorted(cx, wd->tree, wd->gen,
+					&(ax_keys) {key + done, lens + done, 0, (uint64_t) (n - done)}, &some, &added);
 
 			if (r != AX_BUSY)
 				mr_need(r, AX_OK, "insert_sorted");
@@ -625,13 +625,12 @@ latest(ax_structure s, keys kind, way how)
 		{
 			uint64_t	x = tap_rand(&rng) >> 32;
 			uint64_t	tids[64];
-			uint32_t	got;
-			bool		more;
+			ax_found	f = {.tids = tids, .max = 64};
 
 			x = x * LATEST >> 32;
-			mr_need(ax_lookup(&main_cx, wd->tree, wd->gen, k[x], len[x] - 6, tids, 64, &got, &more),
+			mr_need(ax_lookup(&main_cx, wd->tree, wd->gen, k[x], len[x] - 6, &f),
 					AX_OK, "look-up");
-			if (got == 0 && !more)
+			if (f.n == 0 && !f.more)
 				mr_die("%s, %s: a key just inserted is not found", keys_name[kind], way_name[how]);
 		}
 		ticks += mr_ticks() - t0;

@@ -55,9 +55,8 @@ main(int argc, char **argv)
 	uint64_t	seed = 88172645463325252u,
 				gen,
 				tids[100];
-	uint32_t	got;
-	bool		more,
-				good = true;
+	ax_found	f = {.tids = tids, .max = 100};
+	bool		good = true;
 	ax_tree    *t;
 	uint8_t		last[256];
 
@@ -77,7 +76,7 @@ main(int argc, char **argv)
 	END("contains", n);
 	BEGIN();
 	for (uint64_t i = 0; i < n; i++)
-		good &= ax_lookup(&cx, t, gen, ks_key(&ks, i * 7919 % n), ks.len - AX_TID_BYTES, tids, 100, &got, &more) == AX_OK;
+		good &= ax_lookup(&cx, t, gen, ks_key(&ks, i * 7919 % n), ks.len - AX_TID_BYTES, &f) == AX_OK;
 	END("lookup", n);
 	BEGIN();
 	for (uint64_t i = 0; i < n / 20; i++)

@@ -199,8 +199,7 @@ do_work(const char *file)
 	head	   *h;
 	job		   *jobs;
 	uint64_t	tids[100];
-	uint32_t	got;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 100};
 	uint8_t		last[512];
 	ax_hardware hw = {.rtm_usable = true};
 	ax_batch	b = {.max = 100, .tids = tids, .lastkey = last, .lastkey_size = sizeof(last)};
@@ -226,7 +225,7 @@ do_work(const char *file)
 				r = ax_remove(&cx, h->tree, h->gen, key, h->len);
 				break;
 			case LOOKUP:
-				r = ax_lookup(&cx, h->tree, h->gen, key, h->len - AX_TID_BYTES, tids, 100, &got, &more);
+				r = ax_lookup(&cx, h->tree, h->gen, key, h->len - AX_TID_BYTES, &f);
 				break;
 			case CONTAINS:
 				r = ax_contains(&cx, h->tree, h->gen, key, h->len);
@@ -243,8 +242,8 @@ do_work(const char *file)
 		must(r == AX_OK, "a wrong result");
 	}
 	do
-		must(ax_tail_flush(&cx, h->tree, h->gen, &more) == AX_OK, "flush");
-	while (more);
+		must(ax_tail_flush(&cx, h->tree, h->gen, &f.more) == AX_OK, "flush");
+	while (f.more);
 	ax_detach(&cx);
 }
 

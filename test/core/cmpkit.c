@@ -111,7 +111,8 @@ compare_entry(worker *w, int k, uint32_t i, const uint8_t *key, uint32_t len, bo
 
 	if (!e)
 	{
-		ax_status	x = ax_cmp_long(&w->cx, ck_tree, ck_gen, &w->p, k, i, w->buf, KEYBUF, &el);
+		ax_clong	to = {.buf = w->buf, .size = KEYBUF};
+		ax_status	x = ax_cmp_long(&w->cx, ck_tree, ck_gen, &w->p, k, i, &to);
 
 		if (x != AX_OK)
 		{
@@ -119,6 +120,7 @@ compare_entry(worker *w, int k, uint32_t i, const uint8_t *key, uint32_t len, bo
 			return 0;
 		}
 		e = w->buf;
+		el = to.len;
 	}
 	return compare(w, e, el, key, len);
 }
@@ -318,13 +320,16 @@ ck_walk(worker *w, bool left)
 
 			if (!e)
 			{
-				x = ax_cmp_long(&w->cx, ck_tree, ck_gen, &w->p, w->p.n - 1, i, w->buf, KEYBUF, &len);
+				ax_clong	to = {.buf = w->buf, .size = KEYBUF};
+
+				x = ax_cmp_long(&w->cx, ck_tree, ck_gen, &w->p, w->p.n - 1, i, &to);
 				if (x != AX_OK)
 				{
 					again = true;
 					break;
 				}
 				e = w->buf;
+				len = to.len;
 			}
 			if (lastlen)
 			{

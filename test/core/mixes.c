@@ -136,21 +136,20 @@ lookup(ax_ctx *cx, int tree, uint64_t i)
 {
 	uint8_t		k[TEXT_LEN];
 	uint64_t	tids[16];
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 16};
 	ax_status	r;
 
 	make_key(k, i, ks_tid(i));
 	do
-		r = ax_lookup(cx, wd->tree[tree], wd->gen[tree], k, wd->len - 6, tids, 16, &n, &more);
+		r = ax_lookup(cx, wd->tree[tree], wd->gen[tree], k, wd->len - 6, &f);
 	while (r == AX_BUSY);
 	mr_need(r, AX_OK, "look-up");
 	/* its number was taken, and it may not be there yet */
-	if (n == 0 && !more && i >= wd->begun)
+	if (f.n == 0 && !f.more && i >= wd->begun)
 		return;
 	/* the worker's TIDs are larger: it comes first */
-	if (n ? tids[0] != ks_tid(i)
-		: !more || ax_contains(cx, wd->tree[tree], wd->gen[tree], k, wd->len) != AX_OK)
+	if (f.n ? tids[0] != ks_tid(i)
+		: !f.more || ax_contains(cx, wd->tree[tree], wd->gen[tree], k, wd->len) != AX_OK)
 		mr_die("look-up: key %llu is not found", (unsigned long long) i);
 }
 

@@ -375,8 +375,8 @@ mt_insert_sorted(model *m, uint64_t i, uint64_t n, int p)
 		uint64_t	done,
 					added,
 					fresh = 0;
-		ax_status	r = ax_insert_sorted(m->cx, m->t, m->gen, k + at, same ? NULL : len + at, len[0],
-										 got - at, &done, &added);
+		ax_status	r = ax_insert_sorted(m->cx, m->t, m->gen,
+				&(ax_keys) {k + at, same ? NULL : len + at, len[0], got - at}, &done, &added);
 
 		if ((r != AX_OK && r != AX_BUSY) || done > got - at || (r == AX_OK && done == 0) || tries++ > 10000)
 			mt_die(m, "sorted insertion: status %d, %llu of %llu done", (int) r,
@@ -451,7 +451,8 @@ mt_company(ax_ctx *cx, ax_tree *t, uint64_t gen, const mkey *key, uint64_t n, ui
 	}
 	*got = 0;
 	*more = true;
-	x = ax_lookup_many(cx, t, gen, p, len, 0, k, room, size, counts, &done);
+	x = ax_lookup_many(cx, t, gen,
+			&(ax_keys) {p, len, 0, k}, &(ax_found) {.tids = room, .max = size}, counts, &done);
 	if (x != AX_OK)
 		return x;
 	for (uint32_t j = 0; j < done; j++)
@@ -477,31 +478,29 @@ mt_lookup(model *m, uint64_t i)
 {
 	uint64_t	tids[64];
 	uint32_t	max = (uint32_t) (tap_rand(&m->seed) % 65),
-				n = 0,
 				k = 0;
-	bool		more = false;
+	ax_found	f = {.tids = tids, .max = max};
 	uint64_t	first = i;
-	ax_status	r = ax_lookup(m->cx, m->t, m->gen, m->key[i].p, m->key[i].len - 6,
-							  tids, max, &n, &more);
+	ax_status	r = ax_lookup(m->cx, m->t, m->gen, m->key[i].p, m->key[i].len - 6, &f);
 
 	if (r != AX_OK)
 		mt_die(m, "lookup of key %llu: status %d", (unsigned long long) i, (int) r);
-	if (n > max)
-		mt_die(m, "lookup of key %llu: %u of at most %u", (unsigned long long) i, n, max);
+	if (f.n > max)
+		mt_die(m, "lookup of key %llu: %u of at most %u", (unsigned long long) i, f.n, max);
 	while (first > 0 && same_columns(&m->key[first - 1], &m->key[i]))
 		first--;
 	for (; first < m->n && same_columns(&m->key[first], &m->key[i]); first++)
 	{
 		if (!m->in[first])
 			continue;
-		if (k < n && tids[k] != tid_of(&m->key[first]))
+		if (k < f.n && tids[k] != tid_of(&m->key[first]))
 			mt_die(m, "lookup of key %llu: TID %llx at %u, not %llx", (unsigned long long) i,
 				   (unsigned long long) tids[k], k, (unsigned long long) tid_of(&m->key[first]));
 		k++;
 	}
-	if (more ? n > k : n != k)
+	if (f.more ? f.n > k : f.n != k)
 		mt_die(m, "lookup of key %llu: %u TIDs%s of %u, room for %u", (unsigned long long) i,
-			   n, more ? " and more" : "", k, max);
+			   f.n, f.more ? " and more" : "", k, max);
 	if (tap_rand(&m->seed) % 4 == 0)
 	{
 		uint64_t	there[64];
@@ -511,15 +510,15 @@ mt_lookup(model *m, uint64_t i)
 		r = mt_company(m->cx, m->t, m->gen, m->key, m->n, i, tap_rand(&m->seed), there, max, &got, &beyond);
 		if (r != AX_OK)
 			mt_die(m, "lookup of key %llu in company: status %d", (unsigned long long) i, (int) r);
-		if (!beyond && (more ? got != k : got != n))
-			mt_die(m, "lookup of key %llu in company: %u TIDs, alone %u of %u", (unsigned long long) i, got, n, k);
-		if (got > 0 && n > 0 && memcmp(there, tids, (got < n ? got : n) * sizeof(*there)) != 0)
+		if (!beyond && (f.more ? got != k : got != f.n))
+			mt_die(m, "lookup of key %llu in company: %u TIDs, alone %u of %u", (unsigned long long) i, got, f.n, k);
+		if (got > 0 && f.n > 0 && memcmp(there, tids, (got < f.n ? got : f.n) * sizeof(*there)) != 0)
 			mt_die(m, "lookup of key %llu in company: other TIDs than alone", (unsigned long long) i);
 	}
 	/* what fits in one go is to be there in one go, but for very long keys */
-	if (more && k < max && m->key[i].len < 900 && !pessimistic)
+	if (f.more && k < max && m->key[i].len < 900 && !pessimistic)
 		mt_die(m, "lookup of key %llu: gave up at %u TIDs of %u, room for %u", (unsigned long long) i,
-			   n, k, max);
+			   f.n, k, max);
 }
 
 /* -1: before the position, 1: behind it. */
@@ -777,7 +776,7 @@ ax_status
 mt_load_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *k,
 			   const uint32_t *lens, uint32_t len, uint64_t n, int fill)
 {
-	ax_status	r = ax_load(cx, t, gen, k, lens, len, n, fill);
+	ax_status	r = ax_load(cx, t, gen, &(ax_keys) {k, lens, len, n}, fill);
 	uint64_t	at = 0;
 
 	if (r != AX_EXISTS)
@@ -787,7 +786,8 @@ mt_load_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *k,
 		uint64_t	done,
 					added;
 
-		r = ax_insert_sorted(cx, t, gen, k + at, lens ? lens + at : NULL, len, n - at, &done, &added);
+		r = ax_insert_sorted(cx, t, gen,
+				&(ax_keys) {k + at, lens ? lens + at : NULL, len, n - at}, &done, &added);
 		at += done;
 	}
 	return r;
@@ -815,7 +815,7 @@ mt_load(model *m, int p, int fill)
 	r = mt_load_sorted(m->cx, m->t, m->gen, k, same && n ? NULL : len, n ? len[0] : 0, n, fill);
 	if (r != AX_OK)
 		mt_die(m, "load of %llu keys: status %d", (unsigned long long) n, (int) r);
-	if (n && (r = ax_load(m->cx, m->t, m->gen, k, len, 0, n, fill)) != AX_EXISTS)
+	if (n && (r = ax_load(m->cx, m->t, m->gen, &(ax_keys) {k, len, 0, n}, fill)) != AX_EXISTS)
 		mt_die(m, "load into a tree that is not empty: status %d", (int) r);
 	free(k);
 	free(len);
@@ -856,7 +856,7 @@ mt_load_shares(model *m, int p, int fill, uint64_t step, int parts)
 			n++;
 		}
 	m->count = n;
-	r = ax_load(m->cx, m->t, m->gen, sk, slen, 0, sn, 0);
+	r = ax_load(m->cx, m->t, m->gen, &(ax_keys) {sk, slen, 0, sn}, 0);
 	/* EXISTS: too nested, and there is nothing yet */
 	if (r != AX_OK && r != AX_EXISTS)
 		mt_die(m, "load of a sample of %llu keys: status %d", (unsigned long long) sn, (int) r);
@@ -872,8 +872,8 @@ mt_load_shares(model *m, int p, int fill, uint64_t step, int parts)
 
 			if (at[i] == end)
 				continue;
-			r = ax_load_share(m->cx, m->t, m->gen, k + at[i], same ? NULL : len + at[i],
-							  len[0], end - at[i], fill, &done, &added);
+			r = ax_load_share(m->cx, m->t, m->gen,
+					&(ax_keys) {k + at[i], same ? NULL : len + at[i], len[0], end - at[i]}, fill, &done, &added);
 			if ((r != AX_OK && r != AX_BUSY) || done > end - at[i] || added > done ||
 				(r == AX_OK && done == 0))
 				mt_die(m, "load of a share: status %d, %llu of %llu done", (int) r,
@@ -914,7 +914,8 @@ mt_insert_many(model *m, uint64_t i, uint32_t n)
 	for (int tries = 0; at < n; tries++)
 	{
 		uint32_t	done;
-		ax_status	r = ax_insert_many(m->cx, m->t, m->gen, k + at, len + at, n - at, &done);
+		ax_status	r = ax_insert_many(m->cx, m->t, m->gen,
+				&(ax_keys) {k + at, len + at, 0, n - at}, &done);
 
 		if ((r != AX_OK && r != AX_BUSY) || done > n - at || (r == AX_OK && done < n - at) || tries > 10000)
 			mt_die(m, "insertion of many: status %d, %u of %u done", (int) r, done, n - at);

@@ -381,7 +381,7 @@ test_on_its_way(void)
 	atomic_store(&ax_body(&idle)->slot->epoch, atomic_load(&a->epoch));
 	ax_tree_close(&busy, t[0]);
 	ok(ax_insert(&busy, t[1], g[1], big, LARGE) == AX_BUSY, "an insert says that memory is on its way");
-	ok(ax_load(&busy, t[1], g[1], at, NULL, 14, KEYS, 100) == AX_BUSY, "so does a load");
+	ok(ax_load(&busy, t[1], g[1], &(ax_keys) {at, NULL, 14, KEYS}, 100) == AX_BUSY, "so does a load");
 	atomic_store(&limit, atomic_load(&group.bytes));
 	ok(ax_tree_open(&busy, t[2], AX_ART_OLC, 0, 0, &g[2]) == AX_BUSY, "and the opening of a tree");
 	ax_body(&busy)->nomem_epoch = 1;
@@ -637,7 +637,7 @@ epochs_of(ax_area *a, ax_ctx *cx, ax_tree *t, uint32_t size, int rounds, uint64_
 	{
 		ax_store   *st;
 
-		ax_enter(cx, t, ax_tree_gen(t), &st);
+		ax_enter(cx, t, atomic_load(&t->gen), &st);
 		for (int k = 0; k < 64; k++)
 		{
 			(void) ax_retire_reserve(cx, 1);
@@ -746,11 +746,11 @@ test_hurry(ax_structure engine, uint32_t page_size)
 
 	asked = 0;
 	hurry_after = at;
-	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_NOMEM, "engine %d: a load is given up", (int) engine);
+	ok(ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90) == AX_NOMEM, "engine %d: a load is given up", (int) engine);
 	ok(asked <= at + 8, "at once, when asked %llu times", (unsigned long long) asked);
 	hurry_after = UINT64_MAX;
 	asked = 0;
-	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_OK, "else it goes on");
+	ok(ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90) == AX_OK, "else it goes on");
 	all = asked;
 	ok(all > 3 * at, "and is asked %llu times", (unsigned long long) all);
 	asked = hurry_after = 0;
@@ -810,7 +810,7 @@ test_breath(ax_structure engine)
 	breaths = 0;
 	meddle_at = 3;
 	tap_point_hook = at_breath;
-	ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_OK, "engine %d: a load", (int) engine);
+	ok(ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90) == AX_OK, "engine %d: a load", (int) engine);
 	all = breaths;
 	ok(all >= LOADED / AX_BREATH_KEYS && came_back >= 20 << 20, "breathes %d times, and %llu MB of others come back meanwhile",
 	   all, (unsigned long long) came_back >> 20);
@@ -826,7 +826,7 @@ test_breath(ax_structure engine)
 		to_close = t;
 		breaths = 0;
 		meddle_at = at;
-		ok(ax_load(&cx, t, gen, key, NULL, LOADED_KEY, LOADED, 90) == AX_STALE && breaths == at,
+		ok(ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90) == AX_STALE && breaths == at,
 		   "its store is closed at breath %d", at);
 	}
 	tap_point_hook = NULL;

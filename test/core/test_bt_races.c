@@ -196,7 +196,7 @@ page_of(int i, int level)
 	bt_page    *p = root_page();
 
 	while (p && p->level > level)
-		p = bt_ref(&bt_children(p)[bt_child_index(p, NULL, k, len, false)]);
+		p = bt_ref(&bt_children(p)[bt_child_inside(p, NULL, k, len, false)]);
 	return p;
 }
 
@@ -413,7 +413,7 @@ victim(void *arg)
 	{
 		uint8_t		k[MAX_LEN];
 		uint32_t	len;
-		bool		more;
+		ax_found	f = {.tids = &v.tid, .max = 1};
 
 		while (sem_wait(&go))
 			;
@@ -432,7 +432,8 @@ victim(void *arg)
 				v.status = ax_contains(&v.cx, tree, gen, k, len);
 				break;
 			case LOOKUP:
-				v.status = ax_lookup(&v.cx, tree, gen, k, len - 6, &v.tid, 1, &v.n, &more);
+				v.status = ax_lookup(&v.cx, tree, gen, k, len - 6, &f);
+				v.n = f.n;
 				if (v.status == AX_OK && v.n == 0)
 					v.status = AX_NOTFOUND;
 				break;
@@ -443,7 +444,8 @@ victim(void *arg)
 					uint32_t	n,
 								done;
 
-					v.status = ax_lookup_many(&v.cx, tree, gen, &one, NULL, len - 6, 1, &v.tid, 1, &n, &done);
+					v.status = ax_lookup_many(&v.cx, tree, gen,
+							&(ax_keys) {&one, NULL, len - 6, 1}, &(ax_found) {.tids = &v.tid, .max = 1}, &n, &done);
 					if (v.status == AX_OK && (done != 1 || n == 0))
 						v.status = done == 1 ? AX_NOTFOUND : AX_BUFFER;
 					break;

@@ -114,14 +114,16 @@ test_load(worker *w, uint32_t page_size, int fill, uint64_t n)
 		/* the inverse of the multiplier gives the number back */
 		lens[i] = ck_key(k, __builtin_bswap64(be) * 0xF1DE83E19937733Du, true);
 	}
-	ok(ax_load(&w->cx, ck_tree, ck_gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_OK &&
+	ok(ax_load(&w->cx, ck_tree, ck_gen,
+			&(ax_keys) {(const uint8_t *const *) keys, lens, 0, n}, fill) == AX_OK &&
 	   ck_check(w, n, why, sizeof(why)), "load into pages of %u, %d %% full (%s)", page_size, fill, why);
 	ok(ck_walk(w, false) == (long) n && ck_walk(w, true) == (long) n, "in order, both ways");
 	for (uint64_t i = 0; i < n; i++)
 		if (ck_contains(w, keys[i], lens[i]) != AX_OK)
 			bad++;
 	ok(bad == 0, "every key found");
-	ok(ax_load(&w->cx, ck_tree, ck_gen, (const uint8_t *const *) keys, lens, 0, n, fill) == AX_EXISTS,
+	ok(ax_load(&w->cx, ck_tree, ck_gen,
+			&(ax_keys) {(const uint8_t *const *) keys, lens, 0, n}, fill) == AX_EXISTS,
 	   "not into what is not empty");
 	for (uint64_t i = 0; i < n; i++)
 		free(keys[i]);
@@ -196,7 +198,7 @@ test_oom(worker *w, uint32_t page_size)
 		ax_status	s;
 
 		ax_body(&w->cx)->fail_alloc_at = n;
-		s = ax_load(&w->cx, ck_tree, ck_gen, keys, lens, 0, 200, 100);
+		s = ax_load(&w->cx, ck_tree, ck_gen, &(ax_keys) {keys, lens, 0, 200}, 100);
 		ax_body(&w->cx)->fail_alloc_at = 0;
 		if (s == AX_OK)
 			break;
@@ -364,9 +366,10 @@ static void
 test_long(worker *a, worker *b)
 {
 	uint8_t    *k = malloc(KEYBUF);
+	ax_clong	got = {.buf = a->buf, .size = KEYBUF},
+				few = {.buf = a->buf, .size = 100};
 	uint32_t	len,
-				at,
-				got;
+				at;
 	int			wrong_long = 0;
 
 	ck_reversed = false;
@@ -381,15 +384,15 @@ test_long(worker *a, worker *b)
 		(void) ck_insert(b, k, len);
 		if (ck_find(a, k, len, &at) != AX_OK)
 			abort();
-		x = ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got);
-		if (x != AX_OK || got != len || memcmp(a->buf, k, len) != 0 ||
-			ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, a->buf, 100, &got) != AX_BUFFER)
+		x = ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, &got);
+		if (x != AX_OK || got.len != len || memcmp(a->buf, k, len) != 0 ||
+			ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, &few) != AX_BUFFER || few.len != len)
 			wrong_long++;
 		(void) ck_remove(b, k, len);
 		(void) tap_quiesce(&b->cx);
 		len = ck_key(k, 61 * (r + 7), true);
 		(void) ck_insert(b, k, len);
-		if (ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, a->buf, KEYBUF, &got) != AX_CHANGED)
+		if (ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, a->p.n - 1, at, &got) != AX_CHANGED)
 			wrong_long++;
 		(void) ck_remove(b, k, len);
 	}

@@ -129,7 +129,7 @@ fresh_bytes(worker *w, uint64_t n, const uint8_t *in, bool longs, uint32_t page_
 	ax_tree_info ti;
 
 	if (ax_tree_open(&w->cx, t, AX_BTREE_COMPARED, 0, page_size, &gen) != AX_OK ||
-		ax_load(&w->cx, t, gen, (const uint8_t *const *) keys, lens, 0, m, 90) != AX_OK)
+		ax_load(&w->cx, t, gen, &(ax_keys) {(const uint8_t *const *) keys, lens, 0, m}, 90) != AX_OK)
 		abort();
 	(void) ax_info(&w->cx, t, gen, &ti);
 	ax_tree_close(&w->cx, t);
@@ -203,7 +203,8 @@ one_pattern(worker *w, uint32_t page_size, bool longs, int what, bool loaded)
 	(void) sorted_keys(n, NULL, longs, &keys, &lens);
 	if (loaded)
 	{
-		if (ax_load(&w->cx, ck_tree, ck_gen, (const uint8_t *const *) keys, lens, 0, n, 90) != AX_OK)
+		if (ax_load(&w->cx, ck_tree, ck_gen,
+				&(ax_keys) {(const uint8_t *const *) keys, lens, 0, n}, 90) != AX_OK)
 			abort();
 	}
 	else
@@ -334,8 +335,7 @@ test_forged(worker *a, worker *b)
 		for (int round = 0; round < 80 && met < 4; round++)
 		{
 			uint32_t	len,
-						at,
-						got;
+						at;
 			const void *page;
 			uint64_t	word;
 			int			frame;
@@ -379,7 +379,7 @@ test_forged(worker *a, worker *b)
 					x = ax_cmp_beside(&a->cx, ck_tree, ck_gen, &a->p, a->p.f[frame].i > 0);
 					break;
 				default:
-					x = ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, frame, at, a->buf, KEYBUF, &got);
+					x = ax_cmp_long(&a->cx, ck_tree, ck_gen, &a->p, frame, at, &(ax_clong) {.buf = a->buf, .size = KEYBUF});
 			}
 			wrong += x != AX_CHANGED;
 			wrong += !unforge(b, page, word);

@@ -74,7 +74,7 @@ fresh_bytes(const uint8_t **keys, uint32_t len, uint64_t n, uint64_t *leaves)
 	uint64_t	gen;
 
 	if (!t || ax_tree_open(&cx, t, tap_structure(), 0, tap_page_size(), &gen) != AX_OK ||
-		ax_load(&cx, t, gen, keys, NULL, len, n, 90) != AX_OK)
+		ax_load(&cx, t, gen, &(ax_keys) {keys, NULL, len, n}, 90) != AX_OK)
 		die("no memory for a fresh tree");
 	*leaves = leaves_of(t, gen);
 	(void) ax_info(&cx, t, gen, &ti);
@@ -186,7 +186,7 @@ one_pattern(const char *kind, int what, bool loaded, uint64_t seed)
 	}
 	else if (loaded)
 	{
-		if (ax_load(&cx, tree, gen, ks.sorted, NULL, ks.len, n, 90) != AX_OK)
+		if (ax_load(&cx, tree, gen, &(ax_keys) {ks.sorted, NULL, ks.len, n}, 90) != AX_OK)
 			die("no load");
 	}
 	else
@@ -242,7 +242,7 @@ thirds(const char *kind)
 	ks_make(&ks, kind, N, &seed);
 	ks_sort(&ks);
 	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK ||
-		ax_load(&cx, tree, gen, ks.sorted, NULL, ks.len, N, 90) != AX_OK)
+		ax_load(&cx, tree, gen, &(ax_keys) {ks.sorted, NULL, ks.len, N}, 90) != AX_OK)
 		die("no tree");
 	for (int i = 0; i < N; i++)
 	{

@@ -583,7 +583,7 @@ test_latched_first(void)
 		key_of(350001 + 3 * i, k[1]);
 		next_beside = 200002 + 3 * i;
 		restarts_before = restarts();
-		if (ax_insert_sorted(&cx, tree, gen, keys, lens, 0, 2, &done, &added) != AX_OK || added != 2)
+		if (ax_insert_sorted(&cx, tree, gen, &(ax_keys) {keys, lens, 0, 2}, &done, &added) != AX_OK || added != 2)
 			ok(false, "%s: both keys are in", name());
 	}
 	tap_point_hook = NULL;

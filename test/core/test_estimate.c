@@ -78,7 +78,8 @@ real_bytes_runs(const mkey *key, uint64_t n, uint64_t run)
 			uint64_t	done,
 						added;
 
-			x = ax_insert_sorted(&cx, tree, gen, keys + at, lens + at, 0, m - at, &done, &added);
+			x = ax_insert_sorted(&cx, tree, gen,
+					&(ax_keys) {keys + at, lens + at, 0, m - at}, &done, &added);
 			at += done;
 			if (x == AX_BUSY)
 				x = AX_OK;
@@ -130,7 +131,7 @@ test_exact(void)
 					lens[i] = m.key[i].len;
 				}
 				want = real_bytes(keys, lens, m.n, fills[f]);
-				got = ax_estimate(keys, lens, 0, m.n, (double) m.n, fills[f], 0, work);
+				got = ax_estimate(&(ax_keys) {keys, lens, 0, m.n}, (double) m.n, fills[f], 0, work);
 				if (got != want)
 				{
 					all = false;
@@ -144,7 +145,7 @@ test_exact(void)
 			}
 		ok(all, "%s: the whole, to the byte", keykind_name[kind]);
 	}
-	ok(ax_estimate(NULL, NULL, 0, 0, 0, 90, 0, work) == 4096, "no keys: one page");
+	ok(ax_estimate(&(ax_keys) {NULL, NULL, 0, 0}, 0, 90, 0, work) == 4096, "no keys: one page");
 }
 
 /* ---- samples -------------------------------------------------------------- */
@@ -311,7 +312,7 @@ test_samples(void)
 					keys[m] = s.key[i].p;
 					lens[m++] = s.key[i].len;
 				}
-			got = (double) ax_estimate(keys, lens, 0, m, (double) n, 90, 0, work);
+			got = (double) ax_estimate(&(ax_keys) {keys, lens, 0, m}, (double) n, 90, 0, work);
 			tap_diag("%s, 1 of %d: %.2f of %.2f bytes a key, %+.1f %%", set_name[which], part[p],
 					 got / (double) n, real / (double) n, 100 * (got / real - 1));
 			/* one span more or less is luck, and of a small tree much */
@@ -333,7 +334,7 @@ test_samples(void)
 				}
 			if (m < 3000)
 				continue;
-			got = (double) ax_estimate(keys, lens, 0, m, (double) n, 90, run, work);
+			got = (double) ax_estimate(&(ax_keys) {keys, lens, 0, m}, (double) n, 90, run, work);
 			tap_diag("%s, %d loads: %.2f of %.2f bytes a key, %+.1f %%", set_name[which], runs,
 					 got / (double) n, real / (double) n, 100 * (got / real - 1));
 			/* what lies free in spans cannot be told as well, least when they are few */

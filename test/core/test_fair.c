@@ -93,9 +93,8 @@ crowd(void *arg, int i)
 	uint64_t	n = 0;
 	uint8_t		key[14];
 	uint64_t	end = ax_port_default.now_ns() + 1000000000;
-	bool		more;
 	uint64_t	tid;
-	uint32_t	got;
+	ax_found	f = {.tids = &tid, .max = 1};
 
 	ax_attach(&cx, area, i + 1, i + 2, &ax_port_default);
 	make_key(100 + (uint64_t) i, key);
@@ -104,7 +103,7 @@ crowd(void *arg, int i)
 			while ((n % 2 ? ax_remove : ax_insert) (&cx, tree, gen, key, 14) == AX_BUSY)
 				;
 		else
-			while (ax_lookup(&cx, tree, gen, key, 8, &tid, 1, &got, &more) == AX_BUSY)
+			while (ax_lookup(&cx, tree, gen, key, 8, &f) == AX_BUSY)
 				;
 	atomic_store(&done[i], n);
 	ax_detach(&cx);
@@ -115,8 +114,7 @@ test(ax_ctx *cx, ax_structure s)
 {
 	uint8_t		key[14];
 	uint64_t	tid;
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = &tid, .max = 1};
 	pthread_t	th;
 	ax_status	x = AX_BUSY;
 	uint64_t	least[2] = {UINT64_MAX, UINT64_MAX};
@@ -140,14 +138,14 @@ test(ax_ctx *cx, ax_structure s)
 	make_key(3, key);
 	/* on a busy machine its time may be over before it has looked often enough */
 	for (int i = 0; i < 20; i++)
-		if ((x = ax_lookup(cx, tree, gen, key, 8, &tid, 1, &n, &more)) != AX_BUSY)
+		if ((x = ax_lookup(cx, tree, gen, key, 8, &f)) != AX_BUSY)
 			break;
 	me = NOBODY;
 	over = true;
 	sem_post(&go);
 	pthread_join(th, NULL);
 	tap_point_hook = NULL;
-	ok(x == AX_OK && n == 1 && yields > 0,
+	ok(x == AX_OK && f.n == 1 && yields > 0,
 	   "%s: a reader has its turn after %d others' (status %d, %d let it go first)", ax_structure_name(s), waits, (int) x, yields);
 
 	tap_threads(8, crowd, NULL);

@@ -93,12 +93,11 @@ main(void)
 		static const ax_structure engines[] = {AX_ART_OLC, AX_ART_ROWEX, AX_ART_OPTIQL};
 		int			byte = x % 6 * 51;
 		ax_tree_info ti;
-		bool		good = false,
-					more;
+		bool		good = false;
 		char		msg[200] = "";
 		uint8_t		k[KEY_LEN];
 		uint64_t	tids[4];
-		uint32_t	n;
+		ax_found	f = {.tids = tids, .max = 4};
 
 		ok(ax_tree_open(&cx, tree, engines[x / 6], 0, 0, &gen) == AX_OK, "open art-%s",
 		   ax_structure_sync(engines[x / 6]));
@@ -114,7 +113,7 @@ main(void)
 		tap_threads(2, run, &byte);
 		ok(victim_status == AX_OK, "byte %d: the stopped insert succeeds", byte);
 		make_key(k, byte, 0);
-		ok(ax_lookup(&cx, tree, gen, k, KEY_LEN - 6, tids, 4, &n, &more) == AX_OK && n == 2 &&
+		ok(ax_lookup(&cx, tree, gen, k, KEY_LEN - 6, &f) == AX_OK && f.n == 2 &&
 		   tids[0] == 1000 && tids[1] == 2000, "byte %d: both are there", byte);
 		ok(tap_check(&cx, tree, gen, &ti, &good, msg, sizeof(msg)) == AX_OK && good &&
 		   ti.entries == 255 * 300 + 2, "byte %d: check %s", byte, msg);

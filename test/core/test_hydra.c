@@ -204,8 +204,7 @@ test_torn(void)
 {
 	uint8_t		k[LEN];
 	uint64_t	tid;
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = &tid, .max = 1};
 
 	for (int look_up = 0; look_up < 2; look_up++)
 	{
@@ -220,9 +219,9 @@ test_torn(void)
 			(void) change(&cx, i, true);
 		five(0, 2, k);
 		tap_point_hook = reuse_slot;
-		x = look_up ? ax_lookup(&cx, tree, gen, k, 9, &tid, 1, &n, &more) : ax_contains(&cx, tree, gen, k, LEN);
+		x = look_up ? ax_lookup(&cx, tree, gen, k, 9, &f) : ax_contains(&cx, tree, gen, k, LEN);
 		tap_point_hook = NULL;
-		ok(met == 2 && (look_up ? x == AX_OK && n == 0 : x == AX_NOTFOUND),
+		ok(met == 2 && (look_up ? x == AX_OK && f.n == 0 : x == AX_NOTFOUND),
 		   "%s of half of one entry and half of another", look_up ? "a look-up" : "a search");
 		ax_tree_close(&cx, tree);
 		(void) tap_quiesce(&cx);
@@ -1012,7 +1011,7 @@ test_check_packs(ax_structure e)
 		ax_checking k = {.buf = malloc(4096), .size = 4096};
 
 		open_list();
-		if (ax_load(&cx, tree, gen, keys, NULL, LEN, N, 90) != AX_OK)
+		if (ax_load(&cx, tree, gen, &(ax_keys) {keys, NULL, LEN, N}, 90) != AX_OK)
 			abort();
 		for (uint64_t i = 1; i <= N; i++)
 			if (i / RUN % 4)
@@ -1087,12 +1086,13 @@ test_load(const char *at, ax_structure e)
 	met = 0;
 	skip = before ? 0 : 25;
 	tap_point_hook = first_insert;
-	x = ax_load(&cx, tree, gen, keys, NULL, LEN, MANY, 90);
+	x = ax_load(&cx, tree, gen, &(ax_keys) {keys, NULL, LEN, MANY}, 90);
 	tap_point_hook = NULL;
 	ok(met == 1 && x == (before ? AX_EXISTS : AX_OK) && said == (before ? AX_OK : AX_BUSY),
 	   "%s, engine %d: a load beside an insert, of which the first to be there stays", at, (int) e);
 	for (uint64_t d, a; before && done < MANY; done += d)
-		if (ax_insert_sorted(&cx, tree, gen, keys + done, NULL, LEN, MANY - done, &d, &a) != AX_OK)
+		if (ax_insert_sorted(&cx, tree, gen,
+				&(ax_keys) {keys + done, NULL, LEN, MANY - done}, &d, &a) != AX_OK)
 			abort();
 	if (!before)
 		(void) change(&other, 3001, true);

@@ -109,14 +109,14 @@ one(ax_structure s, uint64_t random)
 	char		msg[200] = "";
 
 	/* those that are not nested */
-	r = ax_load(&cx, tree, gen, k, len, 0, random, 90);
+	r = ax_load(&cx, tree, gen, &(ax_keys) {k, len, 0, random}, 90);
 	plain = info(gen).bytes;
 	ok(r == AX_OK, "%s: a load of %llu keys, %llu kB", sync, (unsigned long long) random,
 	   (unsigned long long) plain / 1024);
 	ax_tree_close(&cx, tree);
 
 	gen = open_tree(s);
-	r = ax_load(&cx, tree, gen, k, len, 0, nkeys, 90);
+	r = ax_load(&cx, tree, gen, &(ax_keys) {k, len, 0, nkeys}, 90);
 	ok(r == AX_EXISTS && is_empty(gen), "%s: with %d nested ones it is none, and nothing is left", sync, NESTED);
 	r = mt_load_sorted(&cx, tree, gen, k, len, 0, nkeys, 90);
 	merged = info(gen).bytes;
@@ -138,7 +138,7 @@ one(ax_structure s, uint64_t random)
 
 		gen = open_tree(s);
 		ax_body(&cx)->fail_alloc_at = n;
-		r = ax_load(&cx, tree, gen, k, len, 0, nkeys, 90);
+		r = ax_load(&cx, tree, gen, &(ax_keys) {k, len, 0, nkeys}, 90);
 		reached = ax_body(&cx)->fail_alloc_at == 0;
 		ax_body(&cx)->fail_alloc_at = 0;
 		if (r != (reached ? AX_NOMEM : AX_EXISTS) || !is_empty(gen))

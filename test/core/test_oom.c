@@ -84,7 +84,8 @@ many_failing(model *m)
 		for (uint64_t at = 0; at < m->n; at += done)
 		{
 			uint32_t	some = m->n - at < 60 ? (uint32_t) (m->n - at) : 60;
-			ax_status	r = ax_insert_many(&cx, tree, m->gen, k + at, len + at, some, &done);
+			ax_status	r = ax_insert_many(&cx, tree, m->gen,
+					&(ax_keys) {k + at, len + at, 0, some}, &done);
 
 			if ((r != AX_OK && r != AX_NOMEM) || (r == AX_NOMEM && ax_body(&cx)->fail_alloc_at != 0) ||
 				(r == AX_OK ? done != some : done >= some))
@@ -139,7 +140,7 @@ shares_failing(model *m, bool with)
 		ax_status	r;
 
 		mt_open(m, &cx, tree);
-		if (ax_load(&cx, tree, m->gen, k + m->n, len + m->n, 0, with ? sample : 0, 0) != AX_OK)
+		if (ax_load(&cx, tree, m->gen, &(ax_keys) {k + m->n, len + m->n, 0, with ? sample : 0}, 0) != AX_OK)
 			mt_die(m, "load of a sample");
 		for (uint64_t i = 0; i < m->n; i++)
 			m->in[i] = with && i % 100 == 50;
@@ -147,7 +148,8 @@ shares_failing(model *m, bool with)
 		ax_body(&cx)->fail_alloc_at = n;
 		for (uint64_t at = 0; at < m->n; at += done)
 		{
-			r = ax_load_share(&cx, tree, m->gen, k + at, len + at, 0, m->n - at, 90, &done, &added);
+			r = ax_load_share(&cx, tree, m->gen,
+					&(ax_keys) {k + at, len + at, 0, m->n - at}, 90, &done, &added);
 			if ((r != AX_OK && r != AX_NOMEM) || (r == AX_NOMEM && ax_body(&cx)->fail_alloc_at != 0))
 				mt_die(m, "share of a load with allocation %llu failing: status %d",
 					   (unsigned long long) n, (int) r);
@@ -226,7 +228,7 @@ one_kind(keykind kind)
 		}
 		mt_open(&m, &cx, tree);
 		ax_body(&cx)->fail_alloc_at = n;
-		r = ax_load(&cx, tree, m.gen, k, len, 0, m.n, 90);
+		r = ax_load(&cx, tree, m.gen, &(ax_keys) {k, len, 0, m.n}, 90);
 		free(k);
 		free(len);
 		if (ax_body(&cx)->fail_alloc_at == 0)

@@ -140,15 +140,22 @@ victim_op(void)
 			v.status = ax_contains(&v.cx, v.m->t, v.m->gen, k->p, k->len);
 			break;
 		case LOOKUP:
-			v.status = ax_lookup(&v.cx, v.m->t, v.m->gen, k->p, k->len - 6, v.tids, v.max, &v.n, &v.more);
-			break;
+			{
+				ax_found	f = {.tids = v.tids, .max = v.max};
+
+				v.status = ax_lookup(&v.cx, v.m->t, v.m->gen, k->p, k->len - 6, &f);
+				v.n = f.n;
+				v.more = f.more;
+				break;
+			}
 		case MANY:
 			for (v.nmany = 0; v.nmany < v.company && v.key + v.nmany < v.m->n; v.nmany++)
 			{
 				v.many[v.nmany] = k[v.nmany].p;
 				v.lens[v.nmany] = k[v.nmany].len - 6;
 			}
-			v.status = ax_lookup_many(&v.cx, v.m->t, v.m->gen, v.many, v.lens, 0, v.nmany, v.tids, MAX_KEYS, v.counts, &v.n);
+			v.status = ax_lookup_many(&v.cx, v.m->t, v.m->gen,
+					&(ax_keys) {v.many, v.lens, 0, v.nmany}, &(ax_found) {.tids = v.tids, .max = MAX_KEYS}, v.counts, &v.n);
 			break;
 		default:
 			memset(&v.b, 0, sizeof(v.b));

@@ -150,14 +150,21 @@ victim_op(void)
 			v.status = ax_contains(&other.cx, tree, gen, k->p, k->len);
 			break;
 		case LOOKUP:
-			v.status = ax_lookup(&other.cx, tree, gen, k->p, k->len - 6, other.tids, 100, &v.n, &v.more);
-			break;
+			{
+				ax_found	f = {.tids = other.tids, .max = 100};
+
+				v.status = ax_lookup(&other.cx, tree, gen, k->p, k->len - 6, &f);
+				v.n = f.n;
+				v.more = f.more;
+				break;
+			}
 		case MANY:
 			{
 				/* one: its points are met as often as alone */
 				uint32_t	done;
 
-				v.status = ax_lookup_many(&other.cx, tree, gen, &k->p, NULL, k->len - 6, 1, other.tids, 100, &v.n, &done);
+				v.status = ax_lookup_many(&other.cx, tree, gen,
+						&(ax_keys) {&k->p, NULL, k->len - 6, 1}, &(ax_found) {.tids = other.tids, .max = 100}, &v.n, &done);
 				v.more = done == 0;
 				break;
 			}
@@ -394,9 +401,8 @@ read_all(const mkey *key, const state *s, uint64_t n, bool wide)
 	for (uint64_t i = 0; i < n; i++)
 	{
 		ax_status	x = ax_contains(&me.cx, tree, gen, key[i].p, key[i].len);
-		uint32_t	got;
-		bool		there = false,
-					more;
+		ax_found	f = {.tids = me.tids, .max = MAX_KEYS};
+		bool		there = false;
 
 		if (x != AX_OK && x != AX_NOTFOUND)
 			wrong("contains: status %d", (int) x);
@@ -404,14 +410,14 @@ read_all(const mkey *key, const state *s, uint64_t n, bool wide)
 			wrong("contains %s key %llu", x == AX_OK ? "finds" : "misses", (unsigned long long) i);
 		if (!wide && i % 4)
 			continue;
-		x = ax_lookup(&me.cx, tree, gen, key[i].p, key[i].len - 6, me.tids, MAX_KEYS, &got, &more);
-		for (uint32_t k = 0; x == AX_OK && k < got; k++)
+		x = ax_lookup(&me.cx, tree, gen, key[i].p, key[i].len - 6, &f);
+		for (uint32_t k = 0; x == AX_OK && k < f.n; k++)
 		{
 			there |= me.tids[k] == tid_of(&key[i]);
 			if (k && me.tids[k] <= me.tids[k - 1])
 				wrong("lookup of key %llu: out of order", (unsigned long long) i);
 		}
-		if (x != AX_OK || (there ? s[i] == OUT : s[i] == IN && !more))
+		if (x != AX_OK || (there ? s[i] == OUT : s[i] == IN && !f.more))
 			wrong("lookup of key %llu: status %d, it %s", (unsigned long long) i, (int) x, there ? "finds" : "misses");
 	}
 	for (int back = 0; back < 2; back++)
@@ -483,7 +489,7 @@ loaded(int b0, int step, int n, int j0, int j1)
 			len[c++] = uni[x].len;
 		}
 	open_tree();
-	if (ax_load(&me.cx, tree, gen, k, len, 0, c, 100) != AX_OK)
+	if (ax_load(&me.cx, tree, gen, &(ax_keys) {k, len, 0, c}, 100) != AX_OK)
 		abort();
 }
 
@@ -1093,12 +1099,11 @@ read_process(const model *m)
 		for (int i = 0; i < 300; i++)
 		{
 			const mkey *k = &m->key[tap_rand(&rng) % ((m->n + 2) / 3) * 3];
-			uint32_t	n;
-			bool		more;
+			ax_found	f = {.tids = me.tids, .max = MAX_KEYS};
 
 			if (ax_contains(&me.cx, tree, gen, k->p, k->len) != AX_OK)
 				wrong("contains misses a key");
-			if (ax_lookup(&me.cx, tree, gen, k->p, k->len - 6, me.tids, MAX_KEYS, &n, &more) != AX_OK || n == 0)
+			if (ax_lookup(&me.cx, tree, gen, k->p, k->len - 6, &f) != AX_OK || f.n == 0)
 				wrong("lookup misses a key");
 			atomic_fetch_add(&sh->looks, 1);
 		}

@@ -73,7 +73,8 @@ put_run(ax_ctx *cx, uint64_t from, uint64_t n, uint64_t step)
 	{
 		uint64_t	done,
 					added;
-		ax_status	r = ax_insert_sorted(cx, tree, gen, p + at, NULL, KEY_LEN, n - at, &done, &added);
+		ax_status	r = ax_insert_sorted(cx, tree, gen,
+				&(ax_keys) {p + at, NULL, KEY_LEN, n - at}, &done, &added);
 
 		if (r != AX_OK && r != AX_BUSY)
 			abort();

@@ -224,9 +224,8 @@ children_moved(ax_structure s)
 	const uint8_t *many[3] = {k[0], k[1], k[2]};
 	uint64_t	tids[8];
 	uint32_t	counts[3],
-				n = 0,
 				answered = 0;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 8};
 
 	met = wrong = 0;
 	for (int way = 0; way < 3; way++)
@@ -240,10 +239,11 @@ children_moved(ax_structure s)
 		if (way == 0)
 			ok(ax_contains(&cx, tree, gen, k[0], 14) == AX_OK, "%s: contains finds a child that moves", engine);
 		else if (way == 1)
-			ok(ax_lookup(&cx, tree, gen, k[0], 8, tids, 8, &n, &more) == AX_OK && n == 1,
+			ok(ax_lookup(&cx, tree, gen, k[0], 8, &f) == AX_OK && f.n == 1,
 			   "%s: so does a look-up", engine);
 		else
-			ok(ax_lookup_many(&cx, tree, gen, many, NULL, 8, 3, tids, 8, counts, &answered) == AX_OK &&
+			ok(ax_lookup_many(&cx, tree, gen,
+					&(ax_keys) {many, NULL, 8, 3}, &(ax_found) {.tids = tids, .max = 8}, counts, &answered) == AX_OK &&
 			   answered == 3 && counts[0] == 1 && counts[1] == 1 && counts[2] == 1,
 			   "%s: and one of many", engine);
 		close_tree();
@@ -273,7 +273,7 @@ rows_changed(ax_structure s)
 	uint32_t	counts[1],
 				n,
 				answered;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 8};
 
 	met = wrong = 0;
 	for (int way = 0; way < 4; way++)
@@ -283,13 +283,16 @@ rows_changed(ax_structure s)
 		put(&cx, 1, 0, 8, 2);
 		put(&cx, 3, 0, 8, 3);
 		make(k, 1, 0, 8, 0);
-		n = 0;
 		stop("art.lookup.matched", 1 + way % 2, reuse_slots);
 		if (way < 2)
-			wrong += ax_lookup(&cx, tree, gen, k, 8, tids, 8, &n, &more) != AX_OK;
+		{
+			wrong += ax_lookup(&cx, tree, gen, k, 8, &f) != AX_OK;
+			n = f.n;
+		}
 		else
 		{
-			wrong += ax_lookup_many(&cx, tree, gen, many, NULL, 8, 1, tids, 8, counts, &answered) != AX_OK ||
+			wrong += ax_lookup_many(&cx, tree, gen,
+					&(ax_keys) {many, NULL, 8, 1}, &(ax_found) {.tids = tids, .max = 8}, counts, &answered) != AX_OK ||
 				answered != 1;
 			n = counts[0];
 		}

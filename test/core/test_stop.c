@@ -161,15 +161,14 @@ look(int k)
 {
 	ax_status	r = counted(ax_contains(&cx, w->tree, w->gen, key[k], KEYLEN), k);
 	uint64_t	tids[4];
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 4};
 
 	if (r == AX_BUSY || tap_rand(&rng) % 2)
 		return r;
-	r = counted(ax_lookup(&cx, w->tree, w->gen, key[k], KEYLEN - 6, tids, 4, &n, &more), k);
-	if (r == AX_OK && (n > 1 || more || (n == 1 && tids[0] != tid_of(k))))
-		die("look-up finds something else", k, (int) n);
-	return r == AX_OK && n == 0 ? AX_NOTFOUND : r;
+	r = counted(ax_lookup(&cx, w->tree, w->gen, key[k], KEYLEN - 6, &f), k);
+	if (r == AX_OK && (f.n > 1 || f.more || (f.n == 1 && tids[0] != tid_of(k))))
+		die("look-up finds something else", k, (int) f.n);
+	return r == AX_OK && f.n == 0 ? AX_NOTFOUND : r;
 }
 
 static bool found;				/* HydraList: the latch is no search layer's, nor one of a walk */
@@ -802,8 +801,7 @@ forced_restarts(void)
 					b;
 		uint64_t	tids[4];
 		uint8_t		last[4 * KEYLEN];
-		uint32_t	n = 0;
-		bool		more;
+		ax_found	f = {.tids = tids, .max = 4};
 		ax_batch	batch = {.backward = i == 3, .max = 4, .tids = tids, .lastkey = last,
 			.lastkey_size = sizeof(last), .lo = {key[k], KEYLEN, false}, .hi = {key[k], KEYLEN, true}};
 		ax_status	r = AX_STALE;
@@ -815,7 +813,7 @@ forced_restarts(void)
 		if (i == 0)
 			r = ax_contains(&cx, w->tree, w->gen, key[k], KEYLEN);
 		else if (i == 1)
-			r = ax_lookup(&cx, w->tree, w->gen, key[k], KEYLEN - 6, tids, 4, &n, &more);
+			r = ax_lookup(&cx, w->tree, w->gen, key[k], KEYLEN - 6, &f);
 		else if (i < 4)
 			r = ax_scan(&cx, w->tree, w->gen, &batch);
 		else if (i == 4)
@@ -824,7 +822,7 @@ forced_restarts(void)
 			r = ax_insert(&cx, w->tree, w->gen, key[k], KEYLEN);
 		tap_point_hook = NULL;
 		(void) ax_info(&cx, w->tree, w->gen, &b);
-		right = r == AX_OK && (i != 1 || (n == 1 && tids[0] == tid_of(k))) &&
+		right = r == AX_OK && (i != 1 || (f.n == 1 && tids[0] == tid_of(k))) &&
 			(i < 2 || i > 3 || (batch.n == 1 && tids[0] == tid_of(k)));
 		m = moved - m;
 		if (rowex && (i < 4 || structure == AX_HYDRA_MVRLU))	/* whose writers go by that, too */

@@ -200,9 +200,12 @@ change_sorted(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t stretch)
 		uint32_t	some;
 		bool		many = !w->shares && (i & 1);
 		ax_status	r = w->shares ?
-			ax_load_share(cx, w->tree, w->gen, k + at, len + at, 0, n - at, 90, &done, &added) :
-			many ? ax_insert_many(cx, w->tree, w->gen, k + at, len + at, (uint32_t) (n - at), &some) :
-			ax_insert_sorted(cx, w->tree, w->gen, k + at, len + at, 0, n - at, &done, &added);
+			ax_load_share(cx, w->tree, w->gen,
+					&(ax_keys) {k + at, len + at, 0, n - at}, 90, &done, &added) :
+			many ? ax_insert_many(cx, w->tree, w->gen,
+					&(ax_keys) {k + at, len + at, 0, (uint32_t) (n - at)}, &some) :
+			ax_insert_sorted(cx, w->tree, w->gen,
+					&(ax_keys) {k + at, len + at, 0, n - at}, &done, &added);
 
 		if (many)
 			done = some;
@@ -246,6 +249,7 @@ look(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t company)
 	uint64_t	tids[40];
 	uint32_t	n;
 	bool		more;
+	ax_found	f = {.tids = tids, .max = 40};
 	ax_status	r;
 	int			e = expected(w, me, i);
 
@@ -255,11 +259,11 @@ look(world *w, ax_ctx *cx, int me, uint64_t i, uint64_t company)
 	if ((r != AX_OK && r != AX_NOTFOUND) || (e >= 0 && (r == AX_OK) != (e == 1)))
 		fail(w, me, "contains", i, (int) r);
 	do
-		r = ax_lookup(cx, w->tree, w->gen, k->p, k->len - 6, tids, 40, &n, &more);
+		r = ax_lookup(cx, w->tree, w->gen, k->p, k->len - 6, &f);
 	while (r == AX_BUSY);
 	if (r != AX_OK)
 		fail(w, me, "lookup", i, (int) r);
-	tids_right(w, me, i, tids, n, more);
+	tids_right(w, me, i, tids, f.n, f.more);
 	do
 		r = mt_company(cx, w->tree, w->gen, w->m.key, w->m.n, i, company, tids, 40, &n, &more);
 	while (r == AX_BUSY);
@@ -536,7 +540,7 @@ load_sample(world *w)
 			len[n++] = w->m.key[i].len;
 			atomic_store(&w->ks[i].in, 1);
 		}
-	if (ax_load(&main_cx, w->tree, w->gen, k, len, 0, n, 0) != AX_OK)
+	if (ax_load(&main_cx, w->tree, w->gen, &(ax_keys) {k, len, 0, n}, 0) != AX_OK)
 		abort();
 	free(k);
 	free(len);

@@ -72,13 +72,12 @@ count_of(ax_ctx *c, uint64_t x)
 {
 	uint8_t		k[LEN];
 	uint64_t	tids[8];
-	uint32_t	n;
-	bool		more;
+	ax_found	f = {.tids = tids, .max = 8};
 
 	make_key(k, BASE + x, 0);
-	if (ax_lookup(c, tree, gen, k, LEN - 6, tids, 8, &n, &more) != AX_OK || more)
+	if (ax_lookup(c, tree, gen, k, LEN - 6, &f) != AX_OK || f.more)
 		return -1;
-	return (int) n;
+	return (int) f.n;
 }
 
 /* How many entries in all, one way or the other; -1: out of order. */

@@ -18,7 +18,7 @@ our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact check_fol
   request_and_wait fails_with times_out index_state plan_uses
   art_seed art_engines art_engine_options comes_back all_replayed kill_and_recover all_ready
   stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
-  rows_beside_churn build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
+  rows_beside_churn build_modules crash_often in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
 sub art_conf
@@ -58,6 +58,13 @@ sub art_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 	return $node;
+}
+
+# Settings for a node whose indexes outlive also a crash that comes soon after another one.
+sub crash_often
+{
+	return (shared_preload_libraries => "'artidx, " . build_modules('art_insidetest') . "/art_insidetest'",
+		'art_insidetest.crash_pause' => 0);
 }
 
 # SQL for a function NAME(k int), to index, that does something where a background

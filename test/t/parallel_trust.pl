@@ -12,7 +12,7 @@ use ArtTest;
 my $node = PostgreSQL::Test::Cluster->new('trust');
 $node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
 art_conf($node, restart_after_crash => 'on', jit => 'off', log_line_prefix => $ArtTest::LOG_PREFIX,
-	max_worker_processes => 24, max_parallel_workers => 16, 'artidx.autobuild' => 'off');
+	max_worker_processes => 24, max_parallel_workers => 16, 'artidx.build_workers' => 0);
 $node->start;
 my $offset = -s $node->logfile;
 

@@ -104,16 +104,11 @@ ax_breathe(ax_ctx *cx, ax_store *s)
 	return ax_enter(cx, t, gen, &s) == AX_OK;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
 	uint8_t		buf[2048];
-	ax_batch	b = {.max = max, .tids = tids, .lastkey = buf, .lastkey_size = sizeof(buf)};
+	ax_batch	b = {.max = f->max, .tids = f->tids, .lastkey = buf, .lastkey_size = sizeof(buf)};
 	ax_status	x;
 
 	b.lo.key = b.hi.key = prefix;
@@ -123,7 +118,7 @@ ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 	x = ax_inner(s)->scan(cx, s, &b);
 	if (x == AX_BUFFER)
 		x = AX_OK;				/* a long key: the caller's scan has the buffer */
-	*n = b.n;
-	*more = !b.exhausted;
+	f->n = b.n;
+	f->more = !b.exhausted;
 	return x;
 }

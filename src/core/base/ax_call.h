@@ -73,10 +73,9 @@ extern bool ax_breathe(ax_ctx *cx, ax_store *s);
  * goes on into the TIDs.
  *
  * Epoch: inside.
- * Returns: as ax_lookup(); *more when that was not all of it.
+ * Returns: as ax_lookup(); f->more when that was not all of it.
  */
 extern ax_status ax_lookup_scan(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
-								 uint32_t len, uint64_t *tids, uint32_t max,
-								 uint32_t *n, bool *more);
+								uint32_t len, ax_found *f);
 
 #endif							/* AX_CALL_H */

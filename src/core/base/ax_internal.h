@@ -181,6 +181,7 @@ typedef struct ax_class_heap
 	_Atomic uint32_t live;		/* of these, given out; of page runs: pages */
 } ax_class_heap;
 
+#define AX_OWN 24				/* bytes of a store that are its structure's */
 #define AX_LOOSE_CLASSES 16		/* those that the bump area has objects of */
 
 #define AX_SHARDS 8
@@ -224,6 +225,9 @@ struct ax_store
 	_Atomic bool tail_now;		/* the next insert is to open one; set with the
 								 * option, cleared by that insert */
 	_Atomic uint8_t tail_option;	/* ax_tree_set_tail() alone */
+	_Atomic uint8_t elide_option;	/* ax_elide_option; ax_tree_set_elision() alone */
+	_Atomic bool contended;		/* a hint: the coarse latch was found taken; any
+								 * process's store */
 	_Atomic uint32_t tail_changer;	/* claimed to change "tail" */
 	_Atomic uint64_t max_bytes; /* the cap, 0: none; ax_tree_set_cap() alone */
 	uint32_t	page_size;		/* immutable: of a B+-tree */
@@ -244,32 +248,27 @@ struct ax_store
 	/* the root is a one-slot node of its own: a latch word and a child */
 	_Alignas(AX_LINE) ax_word root_word;
 	_Atomic uint64_t root;		/* child reference; under root_word */
-	_Atomic uint64_t hot;		/* ART under OptiQL: what was expanded (rt_expand.c);
-								 * a CAS from 0, once */
+
+	/*
+	 * The structure's: a type in its header says what lies here, and who writes it.
+	 * Zero at first; engine->open may write it before the handle shows the store.
+	 */
+	_Alignas(8) unsigned char own[AX_OWN];
 	_Atomic(struct ax_elide_shared *) elide;	/* NULL until elided (ax_elide.c); a CAS
 												 * from NULL, once */
-	_Atomic uint8_t elide_option;	/* ax_elide_option; ax_tree_set_elision() alone */
 	/*
 	 * Free objects of the bump area: the line of the store in which the first of
 	 * them lies, 0: none.  Written under the latch of the class's heap.
 	 */
 	uint8_t		loose[AX_LOOSE_CLASSES];
-	_Atomic bool contended;		/* a hint: the coarse latch was found taken; any
-								 * process's store */
 	_Alignas(AX_LINE) _Atomic uint64_t coarse;	/* the one latch (ax_coarse.c) */
 
-	_Atomic uint64_t turn;		/* who goes first in a compared tree (bc_tree.c); by
-								 * CAS, taken by a process and given up again */
 	_Atomic(struct ax_sampler *) tail_sampler;	/* what "auto" saw (ax_tail_auto.c); a CAS
 												 * from NULL, once */
 	_Atomic uint64_t tail_seen; /* tail_inserts when they were last counted, */
 	_Atomic uint64_t tail_seen_ns;	/* at that time; 0: never.  Written by
 									 * ax_tail_info(); the latest store wins */
 
-	_Atomic uint64_t bc_version;	/* no page of a compared tree had a higher one and is
-									 * gone; who retires one raises it by CAS */
-	_Atomic(void *) hydra;		/* HydraList: its list (hy_node.h); a CAS from NULL;
-								 * or a load's mark, which it replaces by either */
 	_Atomic(struct ax_drain *) drain;	/* by class: spans that are to become empty; a
 										 * CAS from NULL, once */
 
@@ -295,8 +294,7 @@ struct ax_tree
 /*
  * The engine of a structure and sync: one table each.  Its functions are those that
  * ax.h has under the same name, for a store.  They start over by themselves, and
- * return what ax.h says.  Of n keys, key i is keys[i], of lens[i] bytes (lens NULL: all
- * are len).
+ * return what ax.h says.
  *
  * Epoch: inside.  A load leaves it and enters again; on AX_STALE it is outside.
  * Latches: none on entry and on return, but that of a coarse tree.
@@ -310,35 +308,33 @@ struct ax_engine
 	ax_sync		kind;
 	const ax_engine *inner;		/* coarse: what runs under the one latch */
 	bool		compared;		/* only the caller knows the order (ax_cmp.h) */
+	bool		logs;			/* settle applies a log on which searches do not depend,
+								 * and does nothing else */
+	/* a store is new: write what is its own; or NULL */
+	void		(*open) (ax_store *st);
 	/* AX_EXISTS, AX_NOMEM */
 	ax_status	(*insert) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	/* AX_NOTFOUND; AX_NOMEM is BUSY for its caller */
 	ax_status	(*remove) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
 	/* AX_NOTFOUND */
 	ax_status	(*contains) (ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len);
-	/* the TIDs of a prefix, rising; *more: there may be others */
+	/* the TIDs of a prefix, rising */
 	ax_status	(*lookup) (ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
-	/* *done of the keys were answered in full */
-	ax_status	(*lookup_many) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
-								const uint32_t *lens, uint32_t len, uint32_t n,
-								uint64_t *tids, uint32_t max, uint32_t *counts,
-								uint32_t *done);	/* n <= AX_GROUP; or NULL */
-	/* ask for the memory that inserts of keys will want; n <= AX_GROUP; or NULL */
-	void		(*look_ahead) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
-							   const uint32_t *lens, uint32_t n);
+						   ax_found *f);
+	/* *done of the keys, AX_GROUP at most, were answered in full */
+	ax_status	(*lookup_many) (ax_ctx *cx, ax_store *st, const ax_keys *keys, ax_found *f,
+								uint32_t *counts, uint32_t *done);	/* or NULL */
+	/* ask for the memory that inserts of keys, AX_GROUP at most, will want; or NULL */
+	void		(*look_ahead) (ax_ctx *cx, ax_store *st, const ax_keys *keys);
 	/* AX_BUFFER */
 	ax_status	(*scan) (ax_ctx *cx, ax_store *st, ax_batch *b);
 	/* into an empty store: AX_EXISTS, AX_NOMEM, AX_STALE */
-	ax_status	(*load) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
-						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+	ax_status	(*load) (ax_ctx *cx, ax_store *st, const ax_keys *keys, int fill);
 	/* *done of the first keys are in, whatever it returns, *added of them are new; AX_NOMEM */
-	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
-								  const uint32_t *lens, uint32_t len, uint64_t n,
+	ax_status	(*insert_sorted) (ax_ctx *cx, ax_store *st, const ax_keys *keys,
 								  uint64_t *done, uint64_t *added);
 	/* as insert_sorted, but leaves that have nothing else are built as by a load */
-	ax_status	(*load_share) (ax_ctx *cx, ax_store *st, const uint8_t *const *keys,
-							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
+	ax_status	(*load_share) (ax_ctx *cx, ax_store *st, const ax_keys *keys, int fill,
 							   uint64_t *done, uint64_t *added);	/* or NULL */
 	/* some of it; AX_BUFFER */
 	ax_status	(*check) (ax_ctx *cx, ax_store *st, ax_checking *c);
@@ -346,6 +342,8 @@ struct ax_engine
 	ax_status	(*settle) (ax_ctx *cx, ax_store *st, bool all);	/* or NULL */
 	/* a piece of a pass */
 	ax_status	(*compact) (ax_ctx *cx, ax_store *st, ax_compaction *c);
+	/* add its own counters to those that all have; or NULL */
+	void		(*info) (ax_store *st, ax_tree_info *out);
 	/* of the object that the latch word, not the root's, is the first of */
 	uint32_t	(*object_bytes) (const ax_word *w);	/* NULL: is never elided */
 };

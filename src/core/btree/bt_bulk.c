@@ -25,27 +25,19 @@ typedef struct load
 {
 	ax_ctx	   *cx;
 	ax_store   *s;
-	const uint8_t *const *keys;
-	const uint32_t *lens;
-	uint32_t	len;
+	const ax_keys *keys;
 	uint32_t	size;
 	int			levels;
 	open_page  *lv;				/* lv[0]: the parents of leaves */
 } load;
 
-static inline uint32_t
-key_len(const load *l, uint64_t i)
-{
-	return l->lens ? l->lens[i] : l->len;
-}
-
 /* How many bytes keys i - 1 and i begin with alike, and one more. */
 static uint32_t
 sep_len(const load *l, uint64_t i)
 {
-	const uint8_t *a = l->keys[i - 1];
-	const uint8_t *b = l->keys[i];
-	uint32_t	n = key_len(l, i);
+	const uint8_t *a = l->keys->p[i - 1];
+	const uint8_t *b = l->keys->p[i];
+	uint32_t	n = ax_key_len(l->keys, i);
 	uint32_t	k = 0;
 
 	while (k < n && a[k] == b[k])
@@ -55,7 +47,7 @@ sep_len(const load *l, uint64_t i)
 
 /* Free what hangs below a page that nobody saw, and its blobs. */
 static void
-free_tree(load *l, bt_page *p)
+free_below(load *l, bt_page *p)
 {
 	for (int i = 0; i < bt_count(p); i++)
 	{
@@ -67,16 +59,16 @@ free_tree(load *l, bt_page *p)
 	}
 	if (p->level)
 		for (int i = 0; i <= bt_count(p); i++)
-			free_tree(l, bt_ref(&bt_children(p)[i]));
+			free_below(l, bt_ref(&bt_children(p)[i]));
 	bt_unbuild(l->cx, l->s, p);
 }
 
 static void
-free_all(load *l)
+free_load(load *l)
 {
 	for (int k = 0; k < l->levels; k++)
 		for (int i = 0; i < l->lv[k].n; i++)
-			free_tree(l, l->lv[k].child[i]);
+			free_below(l, l->lv[k].child[i]);
 }
 
 static bool add_child(load *l, int k, bt_page *p, uint64_t key, uint32_t len);
@@ -102,11 +94,11 @@ close_page(load *l, int k)
 
 		if (o->len[made] > bt_max_inline(l->size))
 		{
-			b = bt_blob_new(l->cx, l->s, l->keys[o->key[made]], o->len[made]);
+			b = bt_blob_new(l->cx, l->s, l->keys->p[o->key[made]], o->len[made]);
 			if (!b)
 				break;
 		}
-		bt_key_view(l->keys[o->key[made]], o->len[made], b, &v[made - 1]);
+		bt_key_view(l->keys->p[o->key[made]], o->len[made], b, &v[made - 1]);
 	}
 	if (made < n)
 	{
@@ -116,7 +108,7 @@ close_page(load *l, int k)
 		bt_unalloc(l->cx, l->s, k + 1, p);
 		return false;
 	}
-	bt_build(l->cx, l->s, p, k + 1, v, n - 1, o->child, NULL, 0, 0);
+	bt_build(l->cx, l->s, p, &(bt_contents) {.level = k + 1,.n = n - 1,.v = v,.child = o->child});
 	o->n = 0;
 	o->bytes = 0;
 	return add_child(l, k + 1, p, o->key[0], o->len[0]);
@@ -167,13 +159,14 @@ leaf_need(int m, int blobs, int64_t bytes, bool uniform, uint32_t plen)
 }
 
 /*
- * How many of keys [i, n) a leaf takes that is to be so full, and *plen, the length of
+ * How many keys from i on a leaf takes that is to be so full, and *plen, the length of
  * its prefix.  The bytes that a range has in common, and so how many keys fit, depend on
  * where it ends.  The largest end that will do is taken.
  */
 static int
-leaf_end(const load *l, uint64_t i, uint64_t n, int fill, uint32_t *plen)
+leaf_end(const load *l, uint64_t i, int fill, uint32_t *plen)
 {
+	const uint64_t n = l->keys->n;
 	const uint32_t most = bt_max_inline(l->size);
 	const int64_t room = (int64_t) (bt_page_size(l->s, 0) - BT_HEAD) * fill / 100;
 	const uint32_t eighth = bt_page_size(l->s, 0) / 8;
@@ -189,14 +182,14 @@ leaf_end(const load *l, uint64_t i, uint64_t n, int fill, uint32_t *plen)
 	for (int k = 1; k <= BT_MAX_CAP && i + (uint64_t) k <= n; k++)
 	{
 		uint64_t	x = i + (uint64_t) k;	/* the first key behind them */
-		uint32_t	len = key_len(l, x - 1);
+		uint32_t	len = ax_key_len(l->keys, x - 1);
 		uint32_t	pk = 0;
 
 		if (len > most)
 			blobs++;
 		else
 			bytes += len;
-		if (len != key_len(l, i) || len > most || len < 8)
+		if (len != ax_key_len(l->keys, i) || len > most || len < 8)
 			uniform = false;
 		if (common > len - AX_TID_BYTES)
 			common = len - AX_TID_BYTES;
@@ -238,18 +231,18 @@ view_keys(load *l, uint64_t i, int m, bt_view *v)
 	for (int made = 0; made < m; made++)
 	{
 		uint64_t	x = i + (uint64_t) made;
-		uint32_t	len = key_len(l, x);
+		uint32_t	len = ax_key_len(l->keys, x);
 		bt_blob    *b = NULL;
 
 		if (len > bt_max_inline(l->size) &&
-			(b = bt_blob_new(l->cx, l->s, l->keys[x], len)) == NULL)
+			(b = bt_blob_new(l->cx, l->s, l->keys->p[x], len)) == NULL)
 		{
 			while (made-- > 0)
 				if (v[made].blob)
 					bt_blob_free(l->cx, l->s, v[made].blob);
 			return false;
 		}
-		bt_key_view(l->keys[x], len, b, &v[made]);
+		bt_key_view(l->keys->p[x], len, b, &v[made]);
 	}
 	return true;
 }
@@ -258,7 +251,7 @@ view_keys(load *l, uint64_t i, int m, bt_view *v)
  * A leaf of keys [i, *next): as many as fit and fill allows.  NULL: no memory.
  */
 static bt_page *
-make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
+make_leaf(load *l, uint64_t i, int fill, uint64_t *next)
 {
 	bt_view		v[BT_MAX_CAP + 2];
 	bt_page    *p = bt_alloc(l->cx, l->s, 0, false);
@@ -267,7 +260,7 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 
 	if (!p)
 		return NULL;
-	m = leaf_end(l, i, n, fill, &plen);
+	m = leaf_end(l, i, fill, &plen);
 	if (!view_keys(l, i, m, v))
 	{
 		bt_unalloc(l->cx, l->s, 0, p);
@@ -281,7 +274,7 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
 		if (v[m].blob)
 			bt_blob_free(l->cx, l->s, v[m].blob);
 	}
-	bt_build(l->cx, l->s, p, 0, v, m, NULL, l->keys[i], plen, 0);
+	bt_build(l->cx, l->s, p, &(bt_contents) {.n = m,.v = v,.prefix = l->keys->p[i],.plen = plen});
 	*next = i + (uint64_t) m;
 	return p;
 }
@@ -292,11 +285,10 @@ make_leaf(load *l, uint64_t i, uint64_t n, int fill, uint64_t *next)
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
-bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		uint32_t len, uint64_t n, int fill)
+bt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 {
 	open_page	lv[LEVELS];
-	load		l = {cx, s, keys, lens, len, s->page_size, 0, lv};
+	load		l = {cx, s, keys, s->page_size, 0, lv};
 	bt_page    *root = NULL;
 	uint64_t	breath = AX_BREATH_KEYS;
 	uint64_t	w;
@@ -304,16 +296,16 @@ bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 
 	if (bt_ref(&s->root) != NULL)
 		return AX_EXISTS;
-	if (n == 0)
+	if (keys->n == 0)
 		return AX_OK;
-	for (uint64_t i = 0; i < n;)
+	for (uint64_t i = 0; i < keys->n;)
 	{
 		uint64_t	next;
-		bt_page    *p = make_leaf(&l, i, n, fill, &next);
+		bt_page    *p = make_leaf(&l, i, fill, &next);
 
 		if (!p || !add_child(&l, 0, p, i, i ? sep_len(&l, i) : 0))
 		{
-			free_all(&l);
+			free_load(&l);
 			return AX_NOMEM;
 		}
 		i = next;
@@ -333,7 +325,7 @@ bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		}
 		if (!close_page(&l, k))
 		{
-			free_all(&l);
+			free_load(&l);
 			return AX_NOMEM;
 		}
 	}
@@ -345,12 +337,12 @@ bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	}
 	if (x != AX_OK)
 	{
-		free_tree(&l, root);
+		free_below(&l, root);
 		return x;
 	}
 	atomic_store_explicit(&s->root, (uint64_t) (uintptr_t) root, memory_order_release);
 	atomic_store_explicit(&s->height, (uint32_t) root->level + 1, memory_order_relaxed);
 	ax_word_unlock(cx, &s->root_word, true);
-	AX_COUNT(cx, s, entries, (int64_t) n);
+	AX_COUNT(cx, s, entries, (int64_t) keys->n);
 	return AX_OK;
 }

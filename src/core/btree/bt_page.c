@@ -9,7 +9,7 @@
 
 /* Is the page a fixed leaf? */
 static inline bool
-fixed(const bt_page *p)
+is_fixed_leaf(const bt_page *p)
 {
 	return p->tail != BT_VAR;
 }
@@ -66,18 +66,14 @@ move4(_Atomic uint32_t *dst, _Atomic uint32_t *src, uint32_t n)
 
 /* ---- search ---- */
 
-/*
- * As a rule one entry has the head, or all of a page of
- * duplicates.
- *
- * Arguments: a position and a range of places; in registers as far as they
- * go.
- */
+/* As a rule one entry has the head, or all of a page of duplicates. */
 int
-bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
-			const uint8_t *k, uint32_t len, bool after, bool *same)
+bt_find_tie(const bt_page *p, const ax_guard *g, int base, uint64_t h, const uint8_t *k,
+			uint32_t len, bool after)
 {
 	_Atomic uint64_t *heads = bt_heads(p);
+	const int	n = bt_count(p);
+	bool		same = false;
 	int			end = base + 1;
 	int			left;
 
@@ -103,10 +99,7 @@ bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 		int			b = bt_same(p, g, base, k, len);
 
 		if (b)
-		{
-			*same = b > 0;
-			return b < 0 ? -1 : base;
-		}
+			return b < 0 ? -1 : 2 * base + 1;
 	}
 	left = end;
 	while (base < left)
@@ -127,9 +120,9 @@ bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
 
 		if (b < 0)
 			return -1;
-		*same = b;
+		same = b;
 	}
-	return base;
+	return 2 * base + same;
 }
 
 /* ---- views ---- */
@@ -143,7 +136,7 @@ bt_get(const bt_page *p, int i, bt_view *v)
 	v->head = bt_ld(&bt_heads(p)[i]);
 	v->rn = 0;
 	v->r = NULL;
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		v->hn = 8;
 		v->rn = p->tail;
@@ -381,7 +374,7 @@ fill_entry(bt_page *p, int i, const bt_view *v)
 	else
 		bt_view_bytes(v, p->plen, hn, head);
 	bt_st(&bt_heads(p)[i], ax_be8(head, 8));
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		uint8_t    *t = bt_tails(p) + (uint32_t) i * p->tail;
 
@@ -435,21 +428,16 @@ bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p)
 		ax_unalloc(cx, s, p, bt_page_size(s, level));
 }
 
-/*
- * Make p a page of n keys.  The prefix bytes are known to begin all of the page's
- * range; fewer of them are used if the page is small.  Inner: n + 1 children.  The
- * keys must fit (bt_fits).  Blobs are taken over.  spare: see plan_with.
- *
- * Arguments: all that a page is made of.
- */
 void
-bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n,
-		 bt_page *const *child, const uint8_t *prefix, uint32_t plen, uint32_t spare)
+bt_build(ax_ctx *cx, ax_store *s, bt_page *p, const bt_contents *of)
 {
+	const int	level = of->level;
+	const int	n = of->n;
+	const bt_view *v = of->v;
 	uint32_t	size = bt_page_size(s, level);
 	bt_plan		pl;
 
-	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, plen, spare, &pl));
+	AX_ENSURE(ax_body(cx), plan_page(size, level > 0, v, n, of->plen, of->spare, &pl));
 #ifdef AX_DEBUG
 	for (int i = 0; i < n; i++)
 	{
@@ -457,7 +445,7 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 
 		AX_ENSURE(ax_body(cx), bt_len(&v[i]) >= pl.plen);
 		bt_view_bytes(&v[i], 0, pl.plen, begins);
-		AX_ENSURE(ax_body(cx), pl.plen == 0 || memcmp(begins, prefix, pl.plen) == 0);
+		AX_ENSURE(ax_body(cx), pl.plen == 0 || memcmp(begins, of->prefix, pl.plen) == 0);
 	}
 #endif
 	atomic_store_explicit(&p->word, AX_WORD_INIT, memory_order_relaxed);
@@ -470,13 +458,13 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 	bt_st(&p->heap, (uint16_t) (size - pl.plen));
 	bt_st(&p->dead, 0);
 	if (pl.plen)
-		memcpy((uint8_t *) p + size - pl.plen, prefix, pl.plen);
+		memcpy((uint8_t *) p + size - pl.plen, of->prefix, pl.plen);
 	for (int i = 0; i < n; i++)
 		fill_entry(p, i, &v[i]);
 	if (level)
 	{
 		for (int i = 0; i <= n; i++)
-			bt_st(&bt_children(p)[i], (uint64_t) (uintptr_t) child[i]);
+			bt_st(&bt_children(p)[i], (uint64_t) (uintptr_t) of->child[i]);
 		AX_COUNT(cx, s, n4, 1);
 	}
 	else
@@ -484,7 +472,7 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v, int n
 }
 
 static void
-uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
+uncount_page(ax_ctx *cx, ax_store *s, const bt_page *p)
 {
 	if (p->level)
 		AX_COUNT(cx, s, n4, -1);
@@ -495,14 +483,14 @@ uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
 void
 bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
 {
-	uncount(cx, s, p);
+	uncount_page(cx, s, p);
 	ax_unalloc(cx, s, p, p->size);
 }
 
 void
 bt_retire(ax_ctx *cx, ax_store *s, bt_page *p)
 {
-	uncount(cx, s, p);
+	uncount_page(cx, s, p);
 	ax_retire(cx, s, p, p->size);
 }
 
@@ -537,7 +525,7 @@ bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_view *right,
 
 /* Rewrite the heap without what nothing refers to. */
 static void
-compact(bt_page *p)
+compact_heap(bt_page *p)
 {
 	uint8_t		copy[65536];
 	uint32_t	lo = bt_ld(&p->heap);
@@ -568,7 +556,7 @@ bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 
 	if (n >= p->cap)
 		return false;
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		uint8_t    *t = bt_tails(p);
 
@@ -586,7 +574,7 @@ bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 		{
 			if (need > space + bt_ld(&p->dead))
 				return false;
-			compact(p);
+			compact_heap(p);
 		}
 		move4(&bt_slots(p)[i + 1], &bt_slots(p)[i], (uint32_t) (n - i));
 		if (p->level)
@@ -608,7 +596,7 @@ bt_del(bt_page *p, int i)
 	int			n = bt_count(p);
 	uint32_t	rest = (uint32_t) (n - i - 1);
 
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		uint8_t    *t = bt_tails(p);
 
@@ -634,7 +622,7 @@ bt_used(const bt_page *p)
 {
 	uint32_t	n = (uint32_t) bt_count(p);
 
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 		return n * (8u + p->tail);
 	return n * (p->level ? 20 : 12) + (p->size - p->plen - bt_ld(&((bt_page *) (uintptr_t) p)->heap)) -
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead);

@@ -386,12 +386,13 @@ bt_below(_Atomic uint64_t *heads, int n, uint64_t h)
 extern uint32_t bt_object_bytes(const ax_word *w);
 
 /*
- * Entries from base on have the head h: bt_find() among them.
+ * Entries from base on have the position's head, h: bt_find() among them.
  *
- * Returns: as bt_find(), with *same; -1: the page changed.
+ * Returns: twice the place, and one more if the entry there is k itself; -1: the page
+ * changed.
  */
-extern int bt_find_tie(const bt_page *p, const ax_guard *g, int base, int n, uint64_t h,
-					   const uint8_t *k, uint32_t len, bool after, bool *same);
+extern int	bt_find_tie(const bt_page *p, const ax_guard *g, int base, uint64_t h,
+						const uint8_t *k, uint32_t len, bool after);
 
 /*
  * How many entries lie before the position (k, len, after), given behind the
@@ -410,7 +411,9 @@ bt_find(const bt_page *p, const ax_guard *g, const uint8_t *k, uint32_t len,
 	*same = false;
 	if (base == n || bt_ld(&heads[base]) != h)
 		return base;
-	return bt_find_tie(p, g, base, n, h, k, len, after, same);
+	base = bt_find_tie(p, g, base, h, k, len, after);
+	*same = base & 1;
+	return base >> 1;
 }
 
 /* The same for a position that may not share the page's prefix. */
@@ -435,22 +438,10 @@ bt_find_bound(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t 
 }
 
 /*
- * The child in which the entries next to the position are: those behind it
- * begin there.  A separator equal to the position belongs to the right.
- */
-static inline int
-bt_child_index(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,
-			   bool after)
-{
-	bool		same;
-	int			i = bt_find_bound(p, g, key, len, after, &same);
-
-	return i < 0 ? i : i + same;
-}
-
-/*
- * The same for a position in the page's range, as in a descent.  It begins with the
- * page's prefix, so the line where that lies is left alone.
+ * The child in which the entries next to the position are: those behind it begin there.  A
+ * separator equal to the position belongs to the right.  The position is in the page's
+ * range, as in a descent.  It begins with the page's prefix, so the line where that lies is
+ * left alone.
  */
 static inline int
 bt_child_inside(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,
@@ -514,14 +505,21 @@ extern bt_page *bt_alloc(ax_ctx *cx, ax_store *s, int level, bool may_reserve);
 /* Give such memory back, or a page that nobody saw; NULL: nothing. */
 extern void bt_unalloc(ax_ctx *cx, ax_store *s, int level, bt_page *p);
 
-/*
- * Make memory a page of n entries (and n + 1 children), whose range has this prefix.
- * The layout suits them, with "spare" bytes of the heap left free.  The entries must
- * fit (bt_fits).  Takes long keys over.  Counted.
- */
-extern void bt_build(ax_ctx *cx, ax_store *s, bt_page *p, int level, const bt_view *v,
-					 int n, bt_page *const *child, const uint8_t *prefix, uint32_t plen,
-					 uint32_t spare);
+/* The making of a page. */
+typedef struct bt_contents
+{
+	int			level;
+	int			n;				/* entries that fit (bt_fits) */
+	const bt_view *v;
+	bt_page    *const *child;	/* n + 1; of a leaf NULL */
+	const uint8_t *prefix;		/* all of its range begins with these plen bytes; in a
+								 * small page fewer are used */
+	uint32_t	plen;
+	uint32_t	spare;			/* bytes of the heap that are to be left free */
+} bt_contents;
+
+/* Make memory a page, in the layout that suits its entries.  Takes long keys over.  Counted. */
+extern void bt_build(ax_ctx *cx, ax_store *s, bt_page *p, const bt_contents *of);
 
 /* Give a page back that nobody saw; its long keys are not its own. */
 extern void bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p);

@@ -14,7 +14,7 @@
 
 /* Is a page so empty that it should be merged? */
 static inline bool
-underfull(const bt_page *p)
+page_underfull(const bt_page *p)
 {
 	return bt_used(p) < (p->size - BT_HEAD) / 4;
 }
@@ -124,23 +124,22 @@ static bool
 make_one(ax_ctx *cx, ax_store *s, bt_path *t, int k, pair *m)
 {
 	const bt_page *up = m->from[2];
-	int			level = m->from[0]->level;
+	bt_contents of = {.level = m->from[0]->level,.n = m->n,.v = m->v,.child = m->child};
 	bt_view		lo,
 				hi;
 	bool		has_lo = m->left > 0,
 				has_hi = m->left + 1 < bt_count(up);
 	uint8_t		buf[BT_MAX_PLEN];
-	const uint8_t *prefix;
-	uint32_t	plen;
 
 	if (has_lo)
 		bt_get(up, m->left - 1, &lo);
 	if (has_hi)
 		bt_get(up, m->left + 1, &hi);
-	prefix = bt_range_prefix(t, k, &lo, has_lo, &hi, has_hi, false, buf, &plen);
-	if (!bt_fits(m->from[0]->size, level > 0, m->v, m->n, plen))
+	of.prefix = bt_range_prefix(t, k, has_lo ? &lo : NULL, has_hi ? &hi : NULL, false, buf,
+								&of.plen);
+	if (!bt_fits(m->from[0]->size, of.level > 0, of.v, of.n, of.plen))
 		return false;
-	bt_build(cx, s, m->ch.made[0].p, level, m->v, m->n, m->child, prefix, plen, 0);
+	bt_build(cx, s, m->ch.made[0].p, &of);
 	m->ch.made[0].built = true;
 	return true;
 }
@@ -157,7 +156,7 @@ make_one(ax_ctx *cx, ax_store *s, bt_path *t, int k, pair *m)
  * Latches: takes the parent, then both pages, by one try each; none on return.
  */
 static ax_status
-merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
+merge_page(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 {
 	bt_frame   *f = &t->f[k],
 			   *up = &t->f[k - 1];
@@ -229,7 +228,7 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			return;
 		for (int k = t.n - 1; k >= 0; k--)
 		{
-			if (!underfull(t.f[k].p))
+			if (!page_underfull(t.f[k].p))
 			{
 				if (!ax_guard_valid(&t.f[k].g))
 				{
@@ -238,7 +237,7 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				}
 				continue;
 			}
-			x = k == 0 ? drop_root(cx, s, &t) : merge(cx, s, &t, k);
+			x = k == 0 ? drop_root(cx, s, &t) : merge_page(cx, s, &t, k);
 			if (x != AX_NOTFOUND)
 				break;
 		}
@@ -249,20 +248,60 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 }
 
 /*
- * Epoch: inside.
+ * One try to remove a key; *empty: the leaf is nearly so.
+ *
  * Latches: none on entry and on return.
+ */
+static inline ax_status
+remove_key(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, bool *empty)
+{
+	bt_change	ch = {.site = AX_SITE_LEAF_DELETE, .t = t};
+	bt_frame   *f;
+	bt_view		v;
+	bool		same;
+	int			i;
+	ax_status	x = bt_descend(cx, s, t, key, len, false);
+
+	if (x != AX_OK)
+		return x;
+	if (t->n == 0)
+	{
+		/* the root's word was validated after its pointer was read */
+		bt_close(cx, t, -1);
+		return AX_NOTFOUND;
+	}
+	f = &t->f[t->n - 1];
+	i = bt_find(f->p, &f->g, key + f->p->plen, len - f->p->plen, false, &same);
+	AX_POINT("bt.remove.leaf_read");
+	if (i < 0 || !same)
+	{
+		x = i >= 0 && ax_guard_valid(&f->g) ? AX_NOTFOUND : AX_STALE;
+		bt_close(cx, t, -1);
+		return x;
+	}
+	bt_plan(&ch, &f->g, NULL);
+	x = bt_begin(cx, s, &ch, NULL);
+	if (x != AX_OK)
+		return x;
+	bt_get(f->p, i, &v);
+	bt_del(f->p, i);
+	*empty = page_underfull(f->p);
+	ch.goes_blob = v.blob;
+	bt_finish(cx, s, &ch, NULL);
+	bt_close(cx, t, -1);
+	return AX_OK;
+}
+
+/*
+ * Epoch: inside.
  * Returns: AX_BUSY or AX_NOMEM: nothing was removed.
  */
 ax_status
 bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	bt_path		t;
-	bt_change	ch = {.site = AX_SITE_LEAF_DELETE, .t = &t};
-	bt_frame   *f;
-	bt_view		v;
-	bool		same;
-	bool		empty;
-	int			i;
+	bool		empty = false;
+	int			tries = 0;
 	ax_status	x = AX_OK;
 
 	/* a long key has an object of its own, which goes with it */
@@ -272,44 +311,13 @@ bt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		return x;
 	t.all = false;
 	t.write = true;
-	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	do
 	{
-		t.pess = tries >= AX_MAX_RESTARTS;
-		x = bt_descend(cx, s, &t, key, len, false);
-		if (x == AX_STALE)
-			continue;
-		if (x != AX_OK)
-			return x;
-		if (t.n == 0)
-		{
-			/* the root's word was validated after its pointer was read */
-			bt_close(cx, &t, -1);
-			return AX_NOTFOUND;
-		}
-		f = &t.f[t.n - 1];
-		i = bt_find(f->p, &f->g, key + f->p->plen, len - f->p->plen, false, &same);
-		AX_POINT("bt.remove.leaf_read");
-		if (i < 0 || !same)
-		{
-			bool		ok = i >= 0 && ax_guard_valid(&f->g);
-
-			bt_close(cx, &t, -1);
-			if (ok)
-				return AX_NOTFOUND;
-			continue;
-		}
-		ch.n = 0;
-		bt_plan(&ch, &f->g, NULL);
-		if (bt_begin(cx, s, &ch, NULL) == AX_OK)
-			break;
-	}
-
-	bt_get(f->p, i, &v);
-	bt_del(f->p, i);
-	empty = underfull(f->p);
-	ch.goes_blob = v.blob;
-	bt_finish(cx, s, &ch, NULL);
-	bt_close(cx, &t, -1);
+		t.pess = ax_pessimistic(tries);
+		x = remove_key(cx, s, &t, key, len, &empty);
+	} while (ax_start_over(cx, s, x, &tries));
+	if (x != AX_OK)
+		return x;
 	AX_COUNT(cx, s, entries, -1);
 	if (empty)
 		bt_tidy(cx, s, key, len);

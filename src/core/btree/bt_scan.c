@@ -16,19 +16,10 @@
  */
 #include "bt_tree.h"
 #include "core/base/ax_call.h"
+#include "core/elide/ax_batch.h"
 
 #define TID_MASK UINT64_C(0xFFFFFFFFFFFF)
 #define AHEAD 4					/* leaves that a scan asks for at once, at most */
-
-typedef enum step
-{
-	S_GO = 0,
-	S_END,						/* exhausted */
-	S_FULL,						/* the batch is full, or ends early */
-	S_LOST,						/* something changed */
-	S_BUSY,
-	S_BUFFER
-} step;
 
 /*
  * The last six bytes of an entry that is not in a fixed leaf.  False: the page
@@ -80,7 +71,7 @@ entry_tid_var(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 
 /* The same of any. */
 static inline bool
-entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+leaf_entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 {
 	if (ax_likely(p->tail != BT_VAR))
 	{
@@ -151,12 +142,11 @@ find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g
 	while (x == AX_OK && p)
 	{
 		ax_guard	up = *g;
-		int			i;
 
 		x = bt_enter(cx, &up, g, p, AX_READ);
 		if (x != AX_OK || p->level == 0)
 			break;
-		p = bt_step(s, p, g, key, len, false, &i, AX_READ);
+		p = bt_step(s, p, g, bt_child_inside(p, g, key, len, false), AX_READ);
 		if (ax_unlikely(!p))
 			return AX_STALE;
 	}
@@ -165,51 +155,70 @@ find_leaf(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_guard *g
 }
 
 /*
- * Epoch: inside.
+ * The same with its path; pess: with latches.
+ *
+ * Latches: none on entry; on AX_OK those of bt_descend().
+ */
+static __attribute__((noinline)) ax_status
+find_path(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bt_path *t, bool pess,
+		  bt_page **leaf)
+{
+	ax_status	x;
+
+	t->pess = pess;
+	t->all = t->write = false;
+	x = bt_descend(cx, s, t, key, len, false);
+	*leaf = x == AX_OK && t->n > 0 ? t->f[t->n - 1].p : NULL;
+	return x;
+}
+
+/*
+ * One try to find a key.
+ *
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */
+static inline ax_status
+contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool pess)
+{
+	bt_path		t;
+	ax_guard	lone;
+	ax_guard   *g = &lone;
+	bt_page    *p;
+	bool		same;
+	ax_status	x = ax_likely(!pess) ? find_leaf(cx, s, key, len, g, &p) :
+		find_path(cx, s, key, len, &t, true, &p);
+
+	if (x != AX_OK)
+		return x;
+	x = AX_NOTFOUND;
+	if (p)
+	{
+		bool		ok;
+
+		if (ax_unlikely(pess))
+			g = &t.f[t.n - 1].g;
+		ok = bt_find(p, g, key + p->plen, len - p->plen, false, &same) >= 0;
+		AX_POINT("bt.contains.leaf_read");
+		if (!ok || !ax_guard_valid(g))
+			x = AX_STALE;
+		else if (same)
+			x = AX_OK;
+	}
+	if (ax_unlikely(pess))
+		bt_close(cx, &t, -1);
+	return x;
+}
+
 ax_status
 bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	for (int tries = 0;; ax_restarted(cx, s, tries++))
-	{
-		bool		same = false,
-					ok = true;
-		bool		pess = tries >= AX_MAX_RESTARTS;
-		bt_path		t;
-		ax_guard	og;
-		ax_guard   *g = &og;
-		bt_page    *p = NULL;
-		ax_status	x;
+	int			tries = 0;
+	ax_status	x;
 
-		if (ax_likely(!pess))
-			x = find_leaf(cx, s, key, len, g, &p);
-		else
-		{
-			t.pess = true;
-			t.all = t.write = false;
-			x = bt_descend(cx, s, &t, key, len, false);
-			if (x == AX_OK && t.n > 0)
-			{
-				g = &t.f[t.n - 1].g;
-				p = t.f[t.n - 1].p;
-			}
-		}
-		if (x == AX_STALE)
-			continue;
-		if (x != AX_OK)
-			return x;
-		if (p)
-		{
-			ok = bt_find(p, g, key + p->plen, len - p->plen, false, &same) >= 0;
-			AX_POINT("bt.contains.leaf_read");
-			ok = ok && ax_guard_valid(g);
-		}
-		if (pess)
-			bt_close(cx, &t, -1);
-		if (ok)
-			return same ? AX_OK : AX_NOTFOUND;
-	}
+	do
+		x = contains(cx, s, key, len, ax_pessimistic(tries));
+	while (ax_start_over(cx, s, x, &tries));
+	return x;
 }
 
 /*
@@ -238,12 +247,10 @@ more_behind(bt_path *t, const uint8_t *prefix, uint32_t len)
 /*
  * The TIDs of those entries of a leaf that are the prefix and a TID.  *last:
  * they reach to its end, and there may be others behind.  False: the page changed.
- *
- * Arguments: inline; a place, a prefix, and where the answer goes.
  */
 static inline bool
-leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t len,
-		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more, bool *last)
+leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t len, ax_found *f,
+		  bool *last)
 {
 	const uint8_t *k = prefix + p->plen;
 	uint32_t	klen = len - p->plen;
@@ -264,119 +271,103 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
 			ok = b >= 0;
 			break;
 		}
-		if (*n == max)
+		if (f->n == f->max)
 		{
-			*more = true;
+			f->more = true;
 			break;
 		}
-		ok = entry_tid(p, g, i, &tids[(*n)++]);
+		ok = leaf_entry_tid(p, g, i, &f->tids[f->n++]);
 	}
 	*last = i >= count;
 	return ok;
 }
 
+#define LEAF_END AX_CHANGED		/* the leaf's end was reached: look at the path, too */
+
 /*
- * Epoch: inside.
+ * One try of a look-up; path: with the leaf's path, as it is with latches.
+ *
  * Latches: none on entry and on return; pessimistically takes those of a path.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
-ax_status
-bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+static inline ax_status
+look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f, bool pess,
+		bool path)
 {
-	bool		end = false;	/* the leaf's end was reached: look at the path, too */
+	bt_path		t;
+	ax_guard	lone;
+	ax_guard   *g = &lone;
+	bt_page    *p;
+	ax_status	x;
 
-	for (int tries = 0;;)
+	f->n = 0;
+	f->more = false;
+	x = ax_likely(!path) ? find_leaf(cx, s, prefix, len, g, &p) :
+		find_path(cx, s, prefix, len, &t, pess, &p);
+	if (ax_unlikely(x != AX_OK))
+		return x;
+	if (p)
 	{
-		bool		ok = true;
-		bool		pess = tries >= AX_MAX_RESTARTS;
-		bt_path		t;
-		ax_guard	og;
-		ax_guard   *g = &og;
-		bt_page    *p = NULL;
-		ax_status	x;
+		bool		last;
+		bool		ok;
 
-		*n = 0;
-		*more = false;
-		if (ax_likely(!pess && !end))
-			x = find_leaf(cx, s, prefix, len, g, &p);
-		else
+		if (ax_unlikely(path))
+			g = &t.f[t.n - 1].g;
+		ok = leaf_tids(p, g, prefix, len, f, &last);
+		AX_POINT("bt.lookup.leaf_read");
+		if (ok && last)
 		{
-			t.pess = pess;
-			t.all = t.write = false;
-			x = bt_descend(cx, s, &t, prefix, len, false);
-			if (x == AX_OK && t.n > 0)
-			{
-				g = &t.f[t.n - 1].g;
-				p = t.f[t.n - 1].p;
-			}
+			if (!path)
+				return LEAF_END;
+			f->more = more_behind(&t, prefix, len);
 		}
-		if (ax_unlikely(x == AX_STALE))
-		{
-			ax_restarted(cx, s, tries++);
-			continue;
-		}
-		if (x != AX_OK)
-			return x;
-		if (p)
-		{
-			bool		last;
-
-			ok = leaf_tids(p, g, prefix, len, tids, max, n, more, &last);
-			AX_POINT("bt.lookup.leaf_read");
-			if (ok && last)
-			{
-				if (!pess && !end)
-				{
-					end = true;
-					continue;
-				}
-				*more = more_behind(&t, prefix, len);
-			}
-			ok = ok && ax_guard_valid(g);
-		}
-		if (ax_unlikely(pess))
-			bt_close(cx, &t, -1);
-		if (ax_likely(ok))
-			break;
-		ax_restarted(cx, s, tries++);
+		if (!ok || !ax_guard_valid(g))
+			x = AX_STALE;
 	}
-
-	/* on into the next leaves */
-	if (*more && *n < max)
-		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
-	return AX_OK;
+	if (ax_unlikely(pess))
+		bt_close(cx, &t, -1);
+	return x;
 }
 
-/* One of several ways down. */
-typedef struct lane
+ax_status
+bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
-	bt_page    *p;				/* NULL at the end: by itself */
-	ax_guard	g;				/* of what p was read from; at the end, of p */
-} lane;
+	int			tries = 0;
+	bool		path = false;
+	ax_status	x;
+
+	do
+	{
+		x = look_up(cx, s, prefix, len, f, ax_pessimistic(tries), path || ax_pessimistic(tries));
+		path = path || x == LEAF_END;
+	} while (x == LEAF_END || ax_start_over(cx, s, x, &tries));
+
+	/* on into the next leaves */
+	if (x == AX_OK && f->more && f->n < f->max)
+		return ax_lookup_scan(cx, s, prefix, len, f);
+	return x;
+}
 
 /*
- * From the root to the leaves of n keys.  Each takes a step and asks for the page
- * that comes next, and while that comes in the others take theirs.  One that
- * meets anything but a quiet tree ends there.
+ * From the root to the leaves of keys.  Each takes a step and asks for the page
+ * that comes next, and while that comes in the others take theirs.  On the way a lane
+ * has the guard of what its page was read from, at the end that of the leaf.  One that
+ * meets anything but a quiet tree ends there, with no page.
  *
  * Epoch: inside.
  * Latches: none.
  */
 static void
-go_down(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		uint32_t len, uint32_t n, lane *lanes)
+go_down(ax_ctx *cx, ax_store *s, const ax_keys *keys, bt_frame *lanes)
 {
-	uint32_t	going = (1u << n) - 1;
+	uint32_t	going = (1u << keys->n) - 1;
 	ax_guard	g = {0};
 	bt_page    *root;
 
-	if (AX_MAX_RESTARTS == 0 || bt_start(cx, s, &g, &root, AX_TRY) != AX_OK)
+	if (ax_pessimistic(0) || bt_start(cx, s, &g, &root, AX_TRY) != AX_OK)
 		root = NULL;
 	if (!root)
 		going = 0;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < keys->n; i++)
 	{
 		lanes[i].p = root;
 		lanes[i].g = g;
@@ -385,22 +376,22 @@ go_down(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		for (uint32_t left = going; left; left &= left - 1)
 		{
 			uint32_t	i = (uint32_t) __builtin_ctz(left);
-			bt_page    *p = lanes[i].p;
+			bt_frame   *f = &lanes[i];
 			bt_page    *next = NULL;
-			ax_guard	up = lanes[i].g;
-			int			at;
+			ax_guard	up = f->g;
 
-			if (bt_enter(cx, &up, &lanes[i].g, p, AX_TRY) == AX_OK)
+			if (bt_enter(cx, &up, &f->g, f->p, AX_TRY) == AX_OK)
 			{
-				if (p->level == 0)
+				if (f->p->level == 0)
 				{
 					going &= ~(1u << i);
 					continue;
 				}
-				next = bt_step(s, p, &lanes[i].g, keys[i], lens ? lens[i] : len, false, &at,
+				next = bt_step(s, f->p, &f->g,
+							   bt_child_inside(f->p, &f->g, keys->p[i], ax_key_len(keys, i), false),
 							   AX_TRY);
 			}
-			lanes[i].p = next;
+			f->p = next;
 			if (ax_unlikely(next == NULL))
 				going &= ~(1u << i);
 		}
@@ -414,12 +405,11 @@ go_down(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
  * Latches: none.
  */
 void
-bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			  uint32_t n)
+bt_look_ahead(ax_ctx *cx, ax_store *s, const ax_keys *keys)
 {
-	lane		lanes[AX_GROUP];
+	bt_frame	lanes[AX_GROUP];
 
-	go_down(cx, s, keys, lens, 0, n, lanes);
+	go_down(cx, s, keys, lanes);
 	ax_map_unshare_all();
 }
 
@@ -430,44 +420,40 @@ bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
  *
  * Epoch: inside.
  * Latches: none on entry and on return; a look-up that is done again takes its own.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
-bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
-			   uint32_t max, uint32_t *counts, uint32_t *done)
+bt_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f, uint32_t *counts,
+			   uint32_t *done)
 {
-	lane		lanes[AX_GROUP];
-	uint32_t	ntids = 0;
+	bt_frame	lanes[AX_GROUP];
 
+	f->n = 0;
 	*done = 0;
-	go_down(cx, s, keys, lens, len, n, lanes);
-	for (uint32_t i = 0; i < n; i++)
+	go_down(cx, s, keys, lanes);
+	for (uint32_t i = 0; i < keys->n; i++)
 	{
-		bt_page    *p = lanes[i].p;
-		uint32_t	k = 0;
-		bool		more = false;
+		const bt_frame *leaf = &lanes[i];
+		const uint8_t *key = keys->p[i];
+		uint32_t	len = ax_key_len(keys, i);
+		ax_found	one = {.tids = f->tids + f->n, .max = f->max - f->n};
 		bool		last = true;
 
-		if (ax_likely(p != NULL && ax_guard_valid(&lanes[i].g)))
+		if (ax_likely(leaf->p != NULL && ax_guard_valid(&leaf->g)))
 		{
-			if (!leaf_tids(p, &lanes[i].g, keys[i], lens ? lens[i] : len, tids + ntids,
-						   max - ntids, &k, &more, &last))
+			if (!leaf_tids(leaf->p, &leaf->g, key, len, &one, &last))
 				last = true;
 			AX_POINT("bt.lookup.leaf_read");
 		}
-		if (ax_unlikely(last || !ax_guard_valid(&lanes[i].g)))
+		if (ax_unlikely(last || !ax_guard_valid(&leaf->g)))
 		{
-			ax_status	x = bt_lookup(cx, s, keys[i], lens ? lens[i] : len, tids + ntids,
-									  max - ntids, &k, &more);
+			ax_status	x = bt_lookup(cx, s, key, len, &one);
 
 			if (x != AX_OK)
 				return x;
 		}
-		if (more)
+		if (one.more)
 			break;
-		ntids += counts[i] = k;
+		f->n += counts[i] = one.n;
 		++*done;
 	}
 	ax_map_unshare_all();
@@ -567,7 +553,7 @@ find_entries(const scan *sc, const bt_page *p, const ax_guard *g, int n, int *fr
  * Of entries [from, to) those that there is room for, in the batch's direction.
  * *last: the last one's place.  Racy: the caller validates.
  */
-static inline step
+static inline ax_step
 take_entries(scan *sc, const bt_page *p, const ax_guard *g, int from, int to, int *last)
 {
 	ax_batch   *b = sc->b;
@@ -579,20 +565,20 @@ take_entries(scan *sc, const bt_page *p, const ax_guard *g, int from, int to, in
 		uint64_t	tid;
 
 		if (b->n == b->max)
-			return S_FULL;
-		if (!entry_tid(p, g, i, &tid))
-			return S_LOST;
+			return AX_SCAN_FULL;
+		if (!leaf_entry_tid(p, g, i, &tid))
+			return AX_SCAN_LOST;
 		if (b->want_keys)
 		{
 			bt_blob    *blob;
 			uint32_t	len = entry_len(p, g, i, &blob);
 
 			if (len == 0)
-				return S_LOST;
+				return AX_SCAN_LOST;
 			if (len > b->keybuf_size - off || len > sc->room)
 			{
 				b->need_bytes = 2 * len;
-				return b->n ? S_FULL : S_BUFFER;
+				return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 			}
 			entry_key(p, i, blob, len, b->keybuf + off);
 			b->key_off[b->n] = off;
@@ -602,31 +588,31 @@ take_entries(scan *sc, const bt_page *p, const ax_guard *g, int from, int to, in
 		b->tids[b->n++] = tid;
 		*last = i;
 	}
-	return S_GO;
+	return AX_SCAN_GO;
 }
 
 /* The last entry's key, to tmp, where there is room.  Racy, too. */
-static inline step
+static inline ax_step
 take_last(scan *sc, const bt_page *p, const ax_guard *g, int last, uint32_t *len)
 {
 	bt_blob    *blob;
 
 	*len = entry_len(p, g, last, &blob);
 	if (*len == 0)
-		return S_LOST;
+		return AX_SCAN_LOST;
 	if (*len > sc->room)
 	{
 		sc->b->need_bytes = 2 * *len;
-		return S_BUFFER;
+		return AX_SCAN_BUFFER;
 	}
 	entry_key(p, last, blob, *len, sc->tmp);
-	return S_GO;
+	return AX_SCAN_GO;
 }
 
 /*
  * The leaf on top of the path.
  */
-static step
+static ax_step
 do_leaf(scan *sc)
 {
 	ax_batch   *b = sc->b;
@@ -639,25 +625,25 @@ do_leaf(scan *sc)
 				to,
 				last = -1;
 	uint32_t	lastlen = 0;
-	step		r,
-				kept = S_GO;
+	ax_step		r,
+				kept = AX_SCAN_GO;
 
 	if (!find_entries(sc, p, &f->g, n, &from, &to))
-		return S_LOST;
+		return AX_SCAN_LOST;
 	AX_POINT("bt.scan.leaf_found");
 	r = take_entries(sc, p, &f->g, from, to, &last);
-	if (r != S_LOST && last >= 0)
+	if (r != AX_SCAN_LOST && last >= 0)
 		kept = take_last(sc, p, &f->g, last, &lastlen);
 	AX_POINT("bt.scan.leaf_read");
-	if (r == S_LOST || kept == S_LOST || !ax_guard_valid(&f->g))
-		r = kept = S_LOST;
-	if (kept != S_GO)
+	if (r == AX_SCAN_LOST || kept == AX_SCAN_LOST || !ax_guard_valid(&f->g))
+		r = kept = AX_SCAN_LOST;
+	if (kept != AX_SCAN_GO)
 	{
 		/* what was taken from this leaf may be anything, or cannot be gone on from */
 		b->n = n0;
 		if (b->want_keys && n0)
 			b->key_off[n0] = off0;
-		return kept == S_BUFFER && n0 > 0 ? S_FULL : kept;
+		return kept == AX_SCAN_BUFFER && n0 > 0 ? AX_SCAN_FULL : kept;
 	}
 	if (last >= 0)
 	{
@@ -665,10 +651,10 @@ do_leaf(scan *sc)
 		b->lastlen = lastlen;
 	}
 	sc->inside = true;
-	if (r == S_GO && (b->backward ? from > 0 : to < n))
-		r = S_END;
-	if (r == S_GO && b->n == b->max)
-		r = S_FULL;
+	if (r == AX_SCAN_GO && (b->backward ? from > 0 : to < n))
+		r = AX_SCAN_END;
+	if (r == AX_SCAN_GO && b->n == b->max)
+		r = AX_SCAN_FULL;
 	return r;
 }
 
@@ -676,7 +662,7 @@ do_leaf(scan *sc)
  * How many leaves ahead of the one being read are asked for.
  */
 static inline int
-distance(const scan *sc)
+leaves_ahead(const scan *sc)
 {
 	uint64_t	bytes = (uint64_t) (sc->b->max - sc->b->n) * 20;
 	uint64_t	d = (bytes + sc->s->page_size / 2) / sc->s->page_size;
@@ -708,9 +694,9 @@ look_ahead(const scan *sc, const bt_frame *f, int from, int to)
  *
  * Epoch: inside.
  * Latches: none; pessimistically those of the path, and of the new leaf on
- * S_GO.
+ * AX_SCAN_GO.
  */
-static step
+static ax_step
 next_leaf(scan *sc)
 {
 	bt_path    *t = &sc->t;
@@ -732,7 +718,7 @@ next_leaf(scan *sc)
 		{
 			/* a place in a page that changed means nothing */
 			if (!ax_guard_valid(&f->g))
-				return S_LOST;
+				return AX_SCAN_LOST;
 			if (back ? f->i == 0 : f->i >= n)
 			{
 				ax_guard_close(sc->cx, &f->g, false);
@@ -748,10 +734,10 @@ next_leaf(scan *sc)
 		p = bt_ref(&bt_children(f->p)[f->i]);
 		AX_POINT("bt.scan.advance");
 		if (!ax_guard_valid(&f->g))
-			return S_LOST;
+			return AX_SCAN_LOST;
 		if (f->p->level == 1)
 		{
-			int			d = distance(sc);
+			int			d = leaves_ahead(sc);
 
 			/* a page above that is new has asked for none yet */
 			look_ahead(sc, f, fresh ? 0 : d, d);
@@ -761,16 +747,16 @@ next_leaf(scan *sc)
 		AX_POINT("bt.scan.child_read");
 		x = ax_guard_open(sc->cx, &t->f[t->n].g, &p->word, t->pess);
 		if (x != AX_OK)
-			return x == AX_BUSY ? S_BUSY : S_LOST;
+			return x == AX_BUSY ? AX_SCAN_BUSY : AX_SCAN_LOST;
 		t->f[t->n].p = p;
 		t->f[t->n].i = 0;
 		t->n++;
 		if (!ax_guard_valid(&f->g))
-			return S_LOST;
+			return AX_SCAN_LOST;
 		if (p->level == 0)
-			return S_GO;
+			return AX_SCAN_GO;
 	}
-	return S_END;
+	return AX_SCAN_END;
 }
 
 /*
@@ -778,33 +764,36 @@ next_leaf(scan *sc)
  *
  * Latches: none on entry and on return; pessimistically takes those of the path.
  */
-static step
-run(scan *sc)
+static ax_step
+pass(void *scanning, bool pess)
 {
+	scan	   *sc = scanning;
 	const bool	back = sc->b->backward;
 	ax_status	x;
-	step		r;
+	ax_step		r;
+
+	sc->t.pess = pess;
 
 	/* an empty range at one end of all keys */
 	if (sc->pos.len == 0 && sc->pos.after != back)
-		return S_END;
+		return AX_SCAN_END;
 	sc->inside = false;
 	x = bt_descend(sc->cx, sc->s, &sc->t, sc->pos.key, sc->pos.len, sc->pos.after);
 	if (x != AX_OK)
-		return x == AX_BUSY ? S_BUSY : S_LOST;
+		return x == AX_BUSY ? AX_SCAN_BUSY : AX_SCAN_LOST;
 	if (sc->t.n == 0)
 	{
 		bt_close(sc->cx, &sc->t, -1);
-		return S_END;
+		return AX_SCAN_END;
 	}
 	if (sc->t.n > 1)
-		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, distance(sc));
+		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, leaves_ahead(sc));
 	do
 	{
 		r = do_leaf(sc);
-		if (r == S_GO)
+		if (r == AX_SCAN_GO)
 			r = next_leaf(sc);
-	} while (r == S_GO);
+	} while (r == AX_SCAN_GO);
 	bt_close(sc->cx, &sc->t, -1);
 	return r;
 }
@@ -813,41 +802,13 @@ ax_status
 bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
 	scan		sc;
-	int			tries = 0;
 
 	sc.cx = cx;
 	sc.s = s;
 	sc.b = b;
-	sc.pos = b->backward ? b->hi : b->lo;
-	sc.end = b->backward ? &b->lo : &b->hi;
 	sc.room = b->lastkey_size / 2;
 	sc.tmp = b->lastkey + sc.room;
 	sc.t.all = true;
-	b->n = 0;
-	b->exhausted = false;
-	b->need_bytes = 0;
-	b->lastlen = 0;
-	if (b->max == 0)
-		return AX_OK;
-	for (;;)
-	{
-		sc.t.write = false;
-		sc.t.pess = tries >= AX_MAX_RESTARTS;
-		switch (run(&sc))
-		{
-			case S_END:
-				b->exhausted = true;
-				return AX_OK;
-			case S_FULL:
-				return AX_OK;
-			case S_BUFFER:
-				return AX_BUFFER;
-			case S_BUSY:
-				return b->n ? AX_OK : AX_BUSY;
-			default:
-				if (b->n)
-					return AX_OK;
-				ax_restarted(cx, s, tries++);
-		}
-	}
+	sc.t.write = false;
+	return ax_batch_begin(b, &sc.pos, &sc.end) ? ax_batch_fill(cx, s, b, pass, &sc) : AX_OK;
 }

@@ -70,7 +70,8 @@ descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len, b
 			ax_guard_close(cx, bt_above(t, t->n - 2), false);
 		if (leaf)
 			return AX_OK;
-		p = bt_step(s, p, &f->g, key, len, after, &f->i, mode);
+		f->i = bt_child_inside(p, &f->g, key, len, after);
+		p = bt_step(s, p, &f->g, f->i, mode);
 		if (ax_unlikely(!p))
 		{
 			x = AX_STALE;
@@ -101,21 +102,17 @@ bt_descend(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
 }
 
 /*
- * The bytes that all keys of a range below frame k's parent begin with.  Its
- * ends have them in common; where an end is not known, all keys of the parent
- * begin with them. within: the range lies in that of frame k's page, whose
- * prefix is as good.  Points to buf (BT_MAX_PLEN) or into a page.
- *
- * Arguments: two ends, each of which may be none, and the answer.
+ * The ends of a range have its prefix in common.  Where an end is not known, all keys of
+ * the parent begin with it; "within" frame k's page, its prefix is as good.
  */
 const uint8_t *
-bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo, const bt_view *hi,
-				bool has_hi, bool within, uint8_t *buf, uint32_t *plen)
+bt_range_prefix(bt_path *t, int k, const bt_view *lo, const bt_view *hi, bool within,
+				uint8_t *buf, uint32_t *plen)
 {
 	const bt_page *p = within ? t->f[k].p : k > 0 ? t->f[k - 1].p : NULL;
 
 	*plen = p ? p->plen : 0;
-	if (has_lo && has_hi)
+	if (lo && hi)
 	{
 		uint32_t	n = bt_common(lo, hi);
 
@@ -142,11 +139,10 @@ bt_publish(ax_store *s, bt_path *t, int k, bt_page *p)
 /* ---- splitting ---- */
 
 /*
- * The first BT_MAX_PLEN bytes of separator i of a page that may be changing:
- * 1; -1: it did change.  A key that does not come from a blob is as good as
- * the guard.
+ * The first BT_MAX_PLEN bytes of separator i of a page that may be changing.  False:
+ * it did change.  A key that does not come from a blob is as good as the guard.
  */
-static int
+static bool
 copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view *v)
 {
 	uint32_t	slot = bt_ld(&bt_slots(p)[i]);
@@ -160,7 +156,7 @@ copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view
 		bt_blob    *b = bt_blob_of(p, g, slot);
 
 		if (!b)
-			return -1;
+			return false;
 		n = b->len < BT_MAX_PLEN ? b->len : BT_MAX_PLEN;
 		memcpy(buf, b->bytes, n);
 	}
@@ -175,7 +171,7 @@ copy_separator(const bt_page *p, const ax_guard *g, int i, uint8_t *buf, bt_view
 		n += len;
 	}
 	bt_key_view(buf, n, NULL, v);
-	return 1;
+	return true;
 }
 
 void
@@ -232,6 +228,8 @@ bt_give_up(ax_ctx *cx, ax_store *s, bt_change ch, ax_status x)
  */
 typedef struct room
 {
+	ax_ctx	   *cx;
+	ax_store   *s;
 	bt_change	ch;				/* made: left, right, and above these two a root */
 	bt_path    *t;
 	int			k;				/* the page's frame */
@@ -239,11 +237,10 @@ typedef struct room
 	int			at;				/* its place */
 	int			level;
 	bool		in_place;		/* the page stays, as the left half */
-	bool		has_lo,
-				has_hi;
-	bt_view		lo,				/* the ends of its range, as the page above has them */
-				hi,
-				sep;			/* between the halves */
+	const bt_view *lo,			/* the ends of its range, as the page above has them; */
+			   *hi;				/* NULL: not known, or none */
+	bt_view		ends[2];
+	bt_view		sep;			/* between the halves */
 	int			n;
 	bt_view		v[BT_MAX_CAP + 2];
 	bt_page    *child[BT_MAX_CAP + 2];
@@ -258,28 +255,24 @@ enum
 	LEFT, RIGHT, ABOVE_BOTH
 };
 
-/*
- * Make page "which" of n entries from "from" on, of the range between lo and hi.
- *
- * Arguments: a page, its entries, and two ends, each of which may be none.
- */
+/* Make page "which" of n entries from "from" on, of the range between lo and hi. */
 static void
-make_page(ax_ctx *cx, ax_store *s, room *r, int which, int from, int n, const bt_view *lo,
-		  bool has_lo, const bt_view *hi, bool has_hi)
+make_split_page(room *r, int which, int from, int n, const bt_view *lo, const bt_view *hi)
 {
 	uint8_t		buf[BT_MAX_PLEN];
-	uint32_t	plen;
-	const uint8_t *prefix = bt_range_prefix(r->t, r->k, lo, has_lo, hi, has_hi, true, buf, &plen);
+	bt_contents of = {.level = r->level,.n = n,.v = r->v + from,.child = r->child + from};
 
+	of.prefix = bt_range_prefix(r->t, r->k, lo, hi, true, buf, &of.plen);
 	/* slots were left, but no bytes for a long separator */
-	bt_build(cx, s, r->ch.made[which].p, r->level, r->v + from, n, r->child + from, prefix, plen,
-			 r->level > 0 && r->n < r->t->f[r->k].p->cap ? bt_max_inline(s->page_size) : 0);
+	if (r->level > 0 && r->n < r->t->f[r->k].p->cap)
+		of.spare = bt_max_inline(r->s->page_size);
+	bt_build(r->cx, r->s, r->ch.made[which].p, &of);
 	r->ch.made[which].built = true;
 }
 
 /* Reads the page and its range into r, with the new key.  False: the page changed. */
 static bool
-read_page(ax_store *s, room *r)
+read_split_page(room *r)
 {
 	bt_frame   *f = &r->t->f[r->k];
 	const bt_page *from = f->p;
@@ -287,7 +280,7 @@ read_page(ax_store *s, room *r)
 				m = 0;
 
 	/* under a coarse latch, nobody changes it */
-	if (!f->g.held && s->sync != AX_SYNC_COARSE)
+	if (!f->g.held && r->s->sync != AX_SYNC_COARSE)
 	{
 		/* (the guard may have been latched, and closed for the memory's sake) */
 		if (!ax_guard_valid(&f->g))
@@ -296,15 +289,15 @@ read_page(ax_store *s, room *r)
 		from = (const bt_page *) (const void *) r->copy;
 	}
 	AX_POINT("bt.split.copied");
-	r->has_lo = r->has_hi = false;
+	r->lo = r->hi = NULL;
 	if (r->k > 0)
 	{
 		bt_frame   *up = &r->t->f[r->k - 1];
 
-		if (up->i > 0)
-			r->has_lo = copy_separator(up->p, &up->g, up->i - 1, r->lobuf, &r->lo) > 0;
-		if (up->i < bt_count(up->p))
-			r->has_hi = copy_separator(up->p, &up->g, up->i, r->hibuf, &r->hi) > 0;
+		if (up->i > 0 && copy_separator(up->p, &up->g, up->i - 1, r->lobuf, &r->ends[0]))
+			r->lo = &r->ends[0];
+		if (up->i < bt_count(up->p) && copy_separator(up->p, &up->g, up->i, r->hibuf, &r->ends[1]))
+			r->hi = &r->ends[1];
 	}
 	if (!ax_guard_valid(&f->g) || !ax_guard_valid(bt_above(r->t, r->k)))
 		return false;
@@ -329,17 +322,19 @@ read_page(ax_store *s, room *r)
  * any separator afterwards.  Then LEFT has it.
  */
 static bool
-lay_out_anew(ax_ctx *cx, ax_store *s, room *r)
+lay_out_anew(room *r)
 {
+	ax_ctx	   *cx = r->cx;
+	ax_store   *s = r->s;
 	bt_page    *a = r->ch.made[LEFT].p;
 	const uint32_t size = r->t->f[r->k].p->size;
 	uint8_t		buf[BT_MAX_PLEN];
 	uint32_t	plen;
 
-	(void) bt_range_prefix(r->t, r->k, &r->lo, r->has_lo, &r->hi, r->has_hi, true, buf, &plen);
+	(void) bt_range_prefix(r->t, r->k, r->lo, r->hi, true, buf, &plen);
 	if (!bt_fits(size, r->level > 0, r->v, r->n, plen))
 		return false;
-	make_page(cx, s, r, LEFT, 0, r->n, &r->lo, r->has_lo, &r->hi, r->has_hi);
+	make_split_page(r, LEFT, 0, r->n, r->lo, r->hi);
 	if (r->n + 1 + a->cap / 8 <= a->cap &&
 		(a->tail != BT_VAR || bt_ld(&a->heap) - bt_arrays_end(a) >=
 		 (r->level > 0 ? bt_max_inline(s->page_size) : size / 8)))
@@ -398,7 +393,7 @@ halves_fit(const room *r, int m)
 
 /* The page is split without the new key.  It is at home in a half then, or splits that. */
 static void
-leave_out(room *r)
+split_without_key(room *r)
 {
 	memmove(&r->v[r->at], &r->v[r->at + 1], (size_t) (r->n - r->at - 1) * sizeof(bt_view));
 	r->n--;
@@ -408,7 +403,7 @@ leave_out(room *r)
 
 /* Make the halves, cut before m, and what is above them if that is new.  False: no memory. */
 static bool
-make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
+make_halves(room *r, int m)
 {
 	bt_page    *x = r->t->f[r->k].p;
 	int			right = m;
@@ -418,19 +413,20 @@ make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
 		r->sep = r->v[m];		/* goes up */
 		right++;
 	}
-	else if (!bt_separator(cx, s, &r->v[m - 1], &r->v[m], r->sepbuf, &r->sep))
+	else if (!bt_separator(r->cx, r->s, &r->v[m - 1], &r->v[m], r->sepbuf, &r->sep))
 		return false;
 	else
 		r->ch.made_blob = r->sep.blob;
 	r->in_place = r->level == 0 && r->at >= m && (x->tail != BT_VAR || m == r->n - 1);
-	make_page(cx, s, r, RIGHT, right, r->n - right, &r->sep, true, &r->hi, r->has_hi);
+	make_split_page(r, RIGHT, right, r->n - right, &r->sep, r->hi);
 	if (!r->in_place)
-		make_page(cx, s, r, LEFT, 0, m, &r->lo, r->has_lo, &r->sep, true);
+		make_split_page(r, LEFT, 0, m, r->lo, &r->sep);
 	if (r->k == 0)
 	{
 		bt_page    *pair[2] = {r->in_place ? x : r->ch.made[LEFT].p, r->ch.made[RIGHT].p};
 
-		bt_build(cx, s, r->ch.made[ABOVE_BOTH].p, r->level + 1, &r->sep, 1, pair, r->lobuf, 0, 0);
+		bt_build(r->cx, r->s, r->ch.made[ABOVE_BOTH].p,
+				 &(bt_contents) {.level = r->level + 1,.n = 1,.v = &r->sep,.child = pair});
 		r->ch.made[ABOVE_BOTH].built = true;
 	}
 	return true;
@@ -443,8 +439,10 @@ make_halves(ax_ctx *cx, ax_store *s, room *r, int m)
  * Latches: on entry those of the path; none on return but with ABOVE.
  */
 static ax_status
-publish_room(ax_ctx *cx, ax_store *s, room *r, bool copied, int m)
+publish_room(room *r, bool copied, int m)
 {
+	ax_ctx	   *cx = r->cx;
+	ax_store   *s = r->s;
 	bt_path    *t = r->t;
 	bt_frame   *f = &t->f[r->k];
 	bt_page    *a = r->ch.made[LEFT].p,
@@ -521,6 +519,8 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
 		t->all = true;
 		return MORE;
 	}
+	r.cx = cx;
+	r.s = s;
 	r.ch = (bt_change) {.site = AX_SITE_SPLIT, .t = t};
 	r.t = t;
 	r.k = k;
@@ -531,21 +531,21 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
 	if (!bt_make(cx, s, &r.ch, r.level, false) || !bt_make(cx, s, &r.ch, r.level, false) ||
 		(k == 0 && !bt_make(cx, s, &r.ch, r.level + 1, false)))
 		return bt_give_up(cx, s, r.ch, AX_NOMEM);
-	if (!read_page(s, &r))
+	if (!read_split_page(&r))
 		return bt_give_up(cx, s, r.ch, AX_STALE);
-	copied = lay_out_anew(cx, s, &r);
+	copied = lay_out_anew(&r);
 	if (!copied)
 	{
 		m = choose_cut(&r);
 		if (in && !halves_fit(&r, m))
 		{
-			leave_out(&r);
+			split_without_key(&r);
 			m = choose_cut(&r);
 		}
-		if (!make_halves(cx, s, &r, m))
+		if (!make_halves(&r, m))
 			return bt_give_up(cx, s, r.ch, AX_NOMEM);
 	}
-	x = publish_room(cx, s, &r, copied, m);
+	x = publish_room(&r, copied, m);
 	return x != AX_OK ? x : r.in ? AX_OK : MORE;
 }
 
@@ -554,7 +554,7 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
  * has some.  A loop: make_room_at() takes a hundred kilobytes of stack.
  */
 static ax_status
-make_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
+make_leaf_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
 {
 	int			k = t->n - 1;
 	ax_status	x = make_room_at(cx, s, t, k, in, at);
@@ -575,7 +575,6 @@ static ax_status
 insert_first(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len)
 {
 	bt_change	ch = {.site = AX_SITE_NODE_INSERT, .t = t};
-	bt_page    *none = NULL;
 	bt_blob    *blob = NULL;
 	bt_view		v;
 	ax_status	x;
@@ -586,7 +585,7 @@ insert_first(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t l
 	if (!bt_make(cx, s, &ch, 0, false))
 		return bt_give_up(cx, s, ch, AX_NOMEM);
 	bt_key_view(key, len, blob, &v);
-	bt_build(cx, s, ch.made[0].p, 0, &v, 1, &none, key, 0, 0);
+	bt_build(cx, s, ch.made[0].p, &(bt_contents) {.n = 1,.v = &v});
 	ch.made[0].built = true;
 	bt_plan(&ch, &t->root, NULL);
 	AX_POINT("bt.first.before_lock");
@@ -649,20 +648,15 @@ find_limit(ax_store *s, bt_path *t, limit *l)
 	return AX_OK;
 }
 
-/*
- * Put in the keys that follow the first into its leaf, which is latched: as many as fit.
- *
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
+/* Put in the keys that follow the first into its leaf, which is latched: as many as fit. */
 static void
-insert_more(ax_store *s, bt_page *p, const limit *l, const uint8_t *const *keys,
-			const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+insert_more(ax_store *s, bt_page *p, const limit *l, const ax_keys *keys, uint64_t *done,
+			uint64_t *added)
 {
-	while (*done < n)
+	while (*done < keys->n)
 	{
-		const uint8_t *k = keys[*done];
-		uint32_t	kl = lens ? lens[*done] : len;
+		const uint8_t *k = keys->p[*done];
+		uint32_t	kl = ax_key_len(keys, *done);
 		bool		same;
 		bt_view		v;
 		int			i;
@@ -690,22 +684,20 @@ insert_more(ax_store *s, bt_page *p, const limit *l, const uint8_t *const *keys,
 }
 
 /*
- * One try with keys[0..n), rising, of which the first decides on the leaf:
- * as many go in as belong there and fit.
+ * One try with rising keys, of which the first decides on the leaf: as many go in as
+ * belong there and fit.
  *
  * Latches: none on entry and on return.
  * Long: plan, begin, store and finish of one change.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 static ax_status
-try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
-		   const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+try_insert_keys(ax_ctx *cx, ax_store *s, bt_path *t, const ax_keys *keys, uint64_t *done,
+				uint64_t *added)
 {
-	const uint8_t *key = keys[0];
-	uint32_t	klen = lens ? lens[0] : len;
+	const uint8_t *key = keys->p[0];
+	uint32_t	klen = ax_key_len(keys, 0);
 	bt_change	ch = {.site = AX_SITE_LEAF_INSERT, .t = t};
-	bool		one = n == 1;
+	bool		one = keys->n == 1;
 	bt_frame   *f;
 	bt_view		v;
 	bool		same;
@@ -765,7 +757,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 		/* unchanged: the version is still that of the path */
 		if (!t->pess)
 			ax_guard_close(cx, &f->g, false);
-		x = make_room(cx, s, t, &v, i);
+		x = make_leaf_room(cx, s, t, &v, i);
 		if (x == AX_OK)
 			*done = *added = 1;
 		else
@@ -774,19 +766,14 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *const *keys,
 	}
 	*done = *added = 1;
 	if (!one)
-		insert_more(s, f->p, &l, keys, lens, len, n, done, added);
+		insert_more(s, f->p, &l, keys, done, added);
 	bt_finish(cx, s, &ch, NULL);
 	bt_close(cx, t, -1);
 	return AX_OK;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-				 const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done,
+bt_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys, uint64_t *done,
 				 uint64_t *added)
 {
 	bt_path		t;
@@ -795,22 +782,22 @@ bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
 	*done = *added = 0;
 	t.all = false;
 	t.write = true;
-	while (*done < n)
+	while (*done < keys->n)
 	{
+		ax_keys		rest = ax_keys_from(keys, *done, keys->n - *done);
 		uint64_t	some = 0,
 					fresh = 0;
 		ax_status	x;
 
-		t.pess = tries >= AX_MAX_RESTARTS;
-		x = try_insert(cx, s, &t, keys + *done, lens ? lens + *done : NULL, len,
-					   n - *done, &some, &fresh);
+		t.pess = ax_pessimistic(tries);
+		x = try_insert_keys(cx, s, &t, &rest, &some, &fresh);
 		*done += some;
 		*added += fresh;
 		if (fresh)
 			AX_COUNT(cx, s, entries, (int64_t) fresh);
-		if (x == AX_STALE)
-			ax_restarted(cx, s, tries++);
-		else if (x == AX_OK)
+		if (ax_start_over(cx, s, x, &tries))
+			continue;
+		if (x == AX_OK)
 		{
 			tries = 0;
 			t.all = false;
@@ -826,7 +813,7 @@ bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	uint64_t	done,
 				added;
-	ax_status	x = bt_insert_sorted(cx, s, &key, NULL, len, 1, &done, &added);
+	ax_status	x = bt_insert_sorted(cx, s, &(ax_keys) {&key, NULL, len, 1}, &done, &added);
 
 	if (x == AX_OK)
 		return added ? AX_OK : AX_EXISTS;

@@ -105,21 +105,17 @@ bt_enter_target(ax_ctx *cx, ax_store *s, const ax_guard *from, ax_guard *g, bt_p
 }
 
 /*
- * .. and from an inner page, p, to the address of the child, *i, in which the position
- * lies, which is asked for.  NULL: p changed.
- *
- * Arguments: always inline; the mode is known to the compiler.
+ * .. and from an inner page, p, to the address of child i, as bt_child_inside() said,
+ * which is asked for.  NULL: p changed.
  */
 __attribute__((always_inline)) static inline bt_page *
-bt_step(ax_store *s, bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,
-		bool after, int *i, const ax_mode mode)
+bt_step(ax_store *s, bt_page *p, const ax_guard *g, int i, const ax_mode mode)
 {
 	bt_page    *child;
 
-	*i = bt_child_inside(p, g, key, len, after);
-	if (ax_unlikely(*i < 0))
+	if (ax_unlikely(i < 0))
 		return NULL;
-	child = bt_ref(&bt_children(p)[*i]);
+	child = bt_ref(&bt_children(p)[i]);
 	bt_prefetch(child, bt_page_size(s, p->level - 1));
 	AX_POINT("bt.slot_read");
 	return ax_valid(g, mode) ? child : NULL;
@@ -296,14 +292,14 @@ bt_finish(ax_ctx *cx, ax_store *s, bt_change *ch, const bt_more *more)
 
 /*
  * The bytes that all keys of a range below frame k's parent begin with: those that its
- * ends have in common, or else the page's.  within: the range lies in that of frame
- * k's page.
+ * ends have in common, or else the page's.  lo, hi: the ends; NULL: not known, or none.
+ * within: the range lies in that of frame k's page.
  *
  * Returns: where they are, in buf (BT_MAX_PLEN) or in a page; *plen.
  */
-extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo, bool has_lo,
-									  const bt_view *hi, bool has_hi, bool within,
-									  uint8_t *buf, uint32_t *plen);
+extern const uint8_t *bt_range_prefix(bt_path *t, int k, const bt_view *lo,
+									  const bt_view *hi, bool within, uint8_t *buf,
+									  uint32_t *plen);
 
 /* Free memory for a page, which was (built) or was not yet made one. */
 extern void bt_drop(ax_ctx *cx, ax_store *s, int level, bt_page *p, bool built);
@@ -329,8 +325,7 @@ extern ax_status bt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t
  * The engines' insert_sorted.  Keys that follow the first into its leaf go in under
  * one latch.
  */
-extern ax_status bt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								  const uint32_t *lens, uint32_t len, uint64_t n,
+extern ax_status bt_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys,
 								  uint64_t *done, uint64_t *added);
 
 /* ---- bt_remove.c ---- */
@@ -360,20 +355,17 @@ extern ax_status bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
 
 /* The engines' lookup. */
 extern ax_status bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+						   ax_found *f);
 
-/* The engines' lookup_many; n <= AX_GROUP. */
-extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								const uint32_t *lens, uint32_t len, uint32_t n,
-								uint64_t *tids, uint32_t max, uint32_t *counts,
-								uint32_t *done);
+/* The engines' lookup_many. */
+extern ax_status bt_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f,
+								uint32_t *counts, uint32_t *done);
 
 /*
  * The engines' look_ahead: asks for the pages of keys that are to be inserted.
  * Decides nothing.
  */
-extern void bt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						  const uint32_t *lens, uint32_t n);
+extern void bt_look_ahead(ax_ctx *cx, ax_store *s, const ax_keys *keys);
 
 /* The engines' scan. */
 extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
@@ -386,8 +378,7 @@ extern ax_status bt_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
  * Epoch: inside; now and then another one.  On AX_STALE outside.
  * Latches: the root's word for the publication.
  */
-extern ax_status bt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status bt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill);
 
 /* The engines' check. */
 extern ax_status bt_check(ax_ctx *cx, ax_store *s, ax_checking *c);

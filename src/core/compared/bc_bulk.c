@@ -43,7 +43,7 @@ new_page(load *l, int level)
 
 /* All below a page that nobody has seen, and itself. */
 static void
-free_tree(load *l, bc_page *p)
+free_unseen(load *l, bc_page *p)
 {
 	ax_image   *m = bc_img(p->image);
 
@@ -55,7 +55,7 @@ free_tree(load *l, bc_page *p)
 		if (e.blob)
 			bt_blob_free(l->cx, l->s, e.blob);
 		if (m->level)
-			free_tree(l, e.child);
+			free_unseen(l, e.child);
 	}
 	if (m->level)
 		AX_COUNT(l->cx, l->s, n4, -1);
@@ -110,7 +110,7 @@ add(load *l, int level, const uint8_t *key, uint32_t len, bc_page *child)
 	{
 		if (level)
 			bc_img(p->image)->n = 0;	/* the child is the caller's still */
-		free_tree(l, p);
+		free_unseen(l, p);
 		return false;
 	}
 	l->page[level] = p;
@@ -128,8 +128,7 @@ fail:
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
-bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		uint32_t len, uint64_t n, int fill)
+bc_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 {
 	load		l = {.cx = cx, .s = s, .size = bc_size(s)};
 	bc_page    *root;
@@ -138,16 +137,16 @@ bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 
 	if (atomic_load_explicit(&s->root, memory_order_acquire))
 		return AX_EXISTS;
-	if (n == 0)
+	if (keys->n == 0)
 		return AX_OK;
 	l.keep = (l.size - BC_IMAGE) * (uint32_t) (100 - fill) / 100;
 	if ((l.page[0] = new_page(&l, 0)) == NULL)
 		return AX_NOMEM;
 	l.levels = 1;
 	x = AX_OK;
-	for (uint64_t i = 0; i < n && x == AX_OK; i++)
+	for (uint64_t i = 0; i < keys->n && x == AX_OK; i++)
 	{
-		if (!add(&l, 0, keys[i], lens ? lens[i] : len, NULL))
+		if (!add(&l, 0, keys->p[i], ax_key_len(keys, i), NULL))
 			x = AX_NOMEM;
 		else if ((i + 1) % AX_BREATH_KEYS == 0 && !ax_breathe(cx, s))
 			return AX_STALE;
@@ -162,13 +161,13 @@ bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	}
 	if (x != AX_OK)
 	{
-		free_tree(&l, root);
+		free_unseen(&l, root);
 		return x;
 	}
 
 	atomic_store_explicit(&s->root, (uint64_t) (uintptr_t) root, memory_order_release);
 	atomic_store_explicit(&s->height, (uint32_t) l.levels, memory_order_relaxed);
 	ax_word_unlock(cx, &s->root_word, true);
-	AX_COUNT(cx, s, entries, (int64_t) n);
+	AX_COUNT(cx, s, entries, (int64_t) keys->n);
 	return AX_OK;
 }

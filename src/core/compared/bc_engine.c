@@ -19,13 +19,8 @@ no_change(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return AX_STALE;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 static ax_status
-no_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
-		  uint32_t max, uint32_t *n, bool *more)
+no_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
 	return no_change(cx, s, prefix, len);
 }
@@ -36,15 +31,11 @@ no_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 	return no_change(cx, s, NULL, 0);
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 static ax_status
-no_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+no_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys, uint64_t *done,
+				 uint64_t *added)
 {
-	return no_change(cx, s, keys[0], len);
+	return no_change(cx, s, NULL, 0);
 }
 
 const ax_engine ax_engine_btree_compared = {

@@ -127,9 +127,9 @@ void
 bc_retire(ax_ctx *cx, ax_store *s, bc_page *p)
 {
 	uint64_t	v = ax_word_read(&p->word) & AX_VERSION_MASK;
-	uint64_t	high = atomic_load_explicit(&s->bc_version, memory_order_relaxed);
+	uint64_t	high = atomic_load_explicit(&bc_own_of(s)->version, memory_order_relaxed);
 
-	while (high < v && !atomic_compare_exchange_weak_explicit(&s->bc_version, &high, v,
+	while (high < v && !atomic_compare_exchange_weak_explicit(&bc_own_of(s)->version, &high, v,
 															  memory_order_relaxed,
 															  memory_order_relaxed))
 		;
@@ -144,7 +144,7 @@ void
 bc_ready(ax_store *s, bc_page *p)
 {
 	atomic_store_explicit(&p->word,
-						  atomic_load_explicit(&s->bc_version, memory_order_relaxed) + AX_VERSION_ONE,
+						  atomic_load_explicit(&bc_own_of(s)->version, memory_order_relaxed) + AX_VERSION_ONE,
 						  memory_order_release);
 }
 

@@ -36,6 +36,23 @@ typedef struct bc_page
 	uint8_t		image[];		/* its maker, then who has "word" latched */
 } bc_page;
 
+/* Such a tree keeps this in its store (ax_store.own). */
+typedef struct bc_own
+{
+	_Atomic uint64_t turn;		/* who goes first (bc_tree.c); by CAS, taken by a process
+								 * and given up again */
+	_Atomic uint64_t version;	/* no page had a higher one and is gone; who retires one
+								 * raises it by CAS */
+} bc_own;
+
+_Static_assert(sizeof(bc_own) <= AX_OWN, "a store has room for it");
+
+static inline bc_own *
+bc_own_of(ax_store *s)
+{
+	return (bc_own *) (void *) s->own;
+}
+
 #define BC_HEAD		((uint32_t) offsetof(bc_page, image))
 #define BC_IMAGE	((uint32_t) offsetof(ax_image, slot))
 #define BC_MAX		(AX_PAGE_SIZE_MAX - BC_HEAD)
@@ -200,8 +217,7 @@ extern ax_status bc_walk_next(ax_ctx *cx, ax_store *s, ax_walk *k, uint8_t *imag
  *
  * Epoch: inside; now and then another one.  On AX_STALE outside.
  */
-extern ax_status bc_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status bc_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill);
 
 /* The engine's compact.  Gives way to a turn. */
 extern ax_status bc_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);

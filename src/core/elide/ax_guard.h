@@ -290,4 +290,32 @@ ax_restarted(ax_ctx *cx, ax_store *s, int tries)
 			ax_pause();
 }
 
+/*
+ * Every operation tries until nothing changes meanwhile:
+ *
+ *	do
+ *		x = one_try(.., ax_pessimistic(tries));
+ *	while (ax_start_over(cx, s, x, &tries));
+ *
+ * After so many tries that were lost, is the next one with latches?
+ */
+static inline bool
+ax_pessimistic(int tries)
+{
+	return ax_unlikely(tries >= AX_MAX_RESTARTS);
+}
+
+/*
+ * A try ended with x.  True: something changed meanwhile, AX_STALE; make another one,
+ * before which the others get a little time.
+ */
+static inline bool
+ax_start_over(ax_ctx *cx, ax_store *s, ax_status x, int *tries)
+{
+	if (ax_likely(x != AX_STALE))
+		return false;
+	ax_restarted(cx, s, (*tries)++);
+	return true;
+}
+
 #endif							/* AX_GUARD_H */

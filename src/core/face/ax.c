@@ -25,7 +25,7 @@
 
 /* The store's buffer, looked at before the tree (see ax_tail.h). */
 static inline ax_tail *
-tail_of(ax_store *st)
+tree_tail(ax_store *st)
 {
 	return atomic_load_explicit(&st->tail, memory_order_acquire);
 }
@@ -39,7 +39,7 @@ tail_of(ax_store *st)
 static inline ax_status
 insert_one(ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len)
 {
-	ax_tail    *tail = tail_of(st);
+	ax_tail    *tail = tree_tail(st);
 
 	if (ax_unlikely(--ax_body(cx)->tail_countdown < 0 ||
 					(!tail && atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
@@ -71,11 +71,18 @@ ax_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 	return r;
 }
 
+/* The next keys whose waits for memory overlap. */
+static inline ax_keys
+group_from(const ax_keys *keys, uint64_t i)
+{
+	return ax_keys_from(keys, i, keys->n - i < AX_GROUP ? keys->n - i : AX_GROUP);
+}
+
 /* Would the inserts of keys that lie anywhere wait for the tree's memory? */
 static inline bool
 worth_looking_ahead(ax_store *st)
 {
-	return st->engine->look_ahead != NULL && tail_of(st) == NULL &&
+	return st->engine->look_ahead != NULL && tree_tail(st) == NULL &&
 		atomic_load_explicit(&st->bytes, memory_order_relaxed) >= AHEAD_BYTES;
 }
 
@@ -83,12 +90,9 @@ worth_looking_ahead(ax_store *st)
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
-ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
-			   const uint32_t *lens, uint32_t n, uint32_t *done)
+ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys, uint32_t *done)
 {
 	ax_store   *st;
 	ax_status	r;
@@ -101,15 +105,17 @@ ax_insert_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		if (r != AX_OK)
 			return r;
 		AX_ELIDE_FRAME(cx, st);
-		for (uint32_t ahead = *done; r == AX_OK && *done < n;)
+		for (uint32_t left = 0; r == AX_OK && *done < keys->n; left--)
 		{
-			if (*done == ahead)
+			if (left == 0)
 			{
-				ahead = n - *done < AX_GROUP ? n : *done + AX_GROUP;
+				ax_keys		next = group_from(keys, *done);
+
 				if (worth_looking_ahead(st))
-					st->engine->look_ahead(cx, st, keys + *done, lens + *done, ahead - *done);
+					st->engine->look_ahead(cx, st, &next);
+				left = (uint32_t) next.n;
 			}
-			r = insert_one(cx, st, keys[*done], lens[*done]);
+			r = insert_one(cx, st, keys->p[*done], ax_key_len(keys, *done));
 			if (r == AX_EXISTS)
 				r = AX_OK;
 			*done += r == AX_OK;
@@ -137,7 +143,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		if (r != AX_OK)
 			return r;
 		AX_ELIDE_FRAME(cx, st);
-		tail = tail_of(st);
+		tail = tree_tail(st);
 		r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_remove(cx, st, tail, key, len) :
 			st->engine->remove(cx, st, key, len);
 	} while (ax_finish(cx, &r, &tries));
@@ -148,12 +154,9 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
-ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
-		const uint32_t *lens, uint32_t len, uint64_t n, int fill)
+ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys, int fill)
 {
 	ax_store   *st;
 	ax_status	r;
@@ -171,7 +174,7 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		r = ax_enter(cx, t, gen, &st);
 		if (r != AX_OK)
 			return r;
-		r = st->engine->load(cx, st, keys, lens, len, n, fill);
+		r = st->engine->load(cx, st, keys, fill);
 	} while (ax_finish(cx, &r, &tries));
 	return r;
 }
@@ -180,23 +183,20 @@ ax_load(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
-ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
-				 const uint32_t *lens, uint32_t len, uint64_t n, uint64_t *done,
+ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys, uint64_t *done,
 				 uint64_t *added)
 {
+	const uint64_t n = keys->n < SORTED_KEYS ? keys->n : SORTED_KEYS;
 	ax_store   *st;
 	ax_status	r;
 	int			tries = 0;
 
 	*done = *added = 0;
-	if (n > SORTED_KEYS)
-		n = SORTED_KEYS;
 	do
 	{
+		ax_keys		rest = ax_keys_from(keys, *done, n - *done);
 		uint64_t	some = 0,
 					fresh = 0;
 
@@ -204,8 +204,7 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
 		if (r != AX_OK)
 			return r;
 		AX_ELIDE_FRAME(cx, st);
-		r = st->engine->insert_sorted(cx, st, keys + *done, lens ? lens + *done : NULL,
-									  len, n - *done, &some, &fresh);
+		r = st->engine->insert_sorted(cx, st, &rest, &some, &fresh);
 		*done += some;
 		*added += fresh;
 	} while (ax_finish(cx, &r, &tries));
@@ -216,13 +215,10 @@ ax_insert_sorted(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *key
  * Epoch: enters and leaves, once a try; housekeeping comes after it
  * (ax_finish).
  * Latches: none on entry and on return.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
-ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
-			  const uint32_t *lens, uint32_t len, uint64_t n, int fill, uint64_t *done,
-			  uint64_t *added)
+ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys, int fill,
+			  uint64_t *done, uint64_t *added)
 {
 	ax_store   *st;
 	ax_status	r;
@@ -231,6 +227,7 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 	*done = *added = 0;
 	do
 	{
+		ax_keys		rest = ax_keys_from(keys, *done, keys->n - *done);
 		uint64_t	some = 0,
 					fresh = 0;
 
@@ -238,8 +235,7 @@ ax_load_share(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
 		if (r != AX_OK)
 			return r;
 		AX_ELIDE_FRAME(cx, st);
-		r = st->engine->load_share(cx, st, keys + *done, lens ? lens + *done : NULL,
-								   len, n - *done, fill, &some, &fresh);
+		r = st->engine->load_share(cx, st, &rest, fill, &some, &fresh);
 		*done += some;
 		*added += fresh;
 	} while (ax_finish(cx, &r, &tries));
@@ -281,8 +277,7 @@ ax_catch_up(ax_ctx *cx, ax_tree *t, uint64_t gen)
 
 	if (r != AX_OK)
 		return r;
-	/* the engine of a list has this for it, and nothing else */
-	if (atomic_load_explicit(&st->hydra, memory_order_acquire))
+	if (st->engine->logs)
 		r = st->engine->settle(cx, st, true);
 	if (ax_finish(cx, &r, &tries) || r == AX_NOMEM)
 		r = AX_BUSY;
@@ -352,44 +347,37 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 
 	if (r != AX_OK)
 		return r;
-	tail = tail_of(st);
+	tail = tree_tail(st);
 	r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_contains(cx, st, tail, key, len) :
 		st->engine->contains(cx, st, key, len);
 	ax_leave(cx);
 	return r;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 static inline ax_status
-lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, uint64_t *tids,
-		   uint32_t max, uint32_t *n, bool *more)
+lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
-	ax_tail    *tail = tail_of(st);
+	ax_tail    *tail = tree_tail(st);
 
 	return ax_unlikely(tail && ax_tail_near(tail, prefix, len)) ?
-		ax_tail_lookup(cx, st, tail, prefix, len, tids, max, n, more) :
-		st->engine->lookup(cx, st, prefix, len, tids, max, n, more);
+		ax_tail_lookup(cx, st, tail, prefix, len, f) :
+		st->engine->lookup(cx, st, prefix, len, f);
 }
 
 /*
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
 ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t len,
-		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+		  ax_found *f)
 {
 	ax_store   *st;
 	ax_status	r = ax_enter_read(cx, t, gen, &st);
 
 	if (r != AX_OK)
 		return r;
-	r = lookup_one(cx, st, prefix, len, tids, max, n, more);
+	r = lookup_one(cx, st, prefix, len, f);
 	ax_leave(cx);
 	return r;
 }
@@ -397,48 +385,43 @@ ax_lookup(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *prefix, uint32_t 
 /*
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 ax_status
-ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *const *keys,
-			   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
-			   uint32_t max, uint32_t *counts, uint32_t *done)
+ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys, ax_found *f,
+			   uint32_t *counts, uint32_t *done)
 {
 	ax_store   *st;
 	ax_status	r = ax_enter_read(cx, t, gen, &st);
-	uint32_t	k = 0,
-				ntids = 0;
+	uint32_t	k = 0;
 
 	*done = 0;
+	f->n = 0;
 	if (r != AX_OK)
 		return r;
-	while (k < n)
+	while (k < keys->n)
 	{
-		uint32_t	m = n - k < AX_GROUP ? n - k : AX_GROUP;
+		ax_keys		group = group_from(keys, k);
+		ax_found	part = {.tids = f->tids + f->n, .max = f->max - f->n};
 		uint32_t	some = 0;
-		ax_tail    *tail = tail_of(st);	/* before the tree */
+		ax_tail    *tail = tree_tail(st);	/* before the tree */
 
 		/* as far as the buffer has none of them */
 		if (ax_unlikely(tail != NULL))
-			for (uint32_t i = 0; i < m; i++)
-				if (ax_tail_near(tail, keys[k + i], lens ? lens[k + i] : len))
-					m = i;
-		if (ax_likely(m > 0) && ax_likely(st->engine->lookup_many != NULL))
-			r = st->engine->lookup_many(cx, st, keys + k, lens ? lens + k : NULL, len, m,
-										tids + ntids, max - ntids, counts + k, &some);
+			for (uint32_t i = 0; i < group.n; i++)
+				if (ax_tail_near(tail, group.p[i], ax_key_len(&group, i)))
+					group.n = i;
+		if (ax_likely(group.n > 0) && ax_likely(st->engine->lookup_many != NULL))
+			r = st->engine->lookup_many(cx, st, &group, &part, counts + k, &some);
 		else
 		{
-			bool		more;
-
-			r = lookup_one(cx, st, keys[k], lens ? lens[k] : len, tids + ntids,
-						   max - ntids, &counts[k], &more);
-			m = 1;
-			some = r == AX_OK && !more;
+			r = lookup_one(cx, st, group.p[0], ax_key_len(&group, 0), &part);
+			counts[k] = part.n;
+			group.n = 1;
+			some = r == AX_OK && !part.more;
 		}
 		for (uint32_t i = 0; i < some; i++)
-			ntids += counts[k++];
-		if (r != AX_OK || some < m)
+			f->n += counts[k++];
+		if (r != AX_OK || some < group.n)
 			break;
 	}
 	ax_leave(cx);
@@ -459,7 +442,7 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 
 	if (r != AX_OK)
 		return r;
-	tail = tail_of(st);
+	tail = tree_tail(st);
 	r = tail ? ax_tail_scan(cx, st, tail, b) : st->engine->scan(cx, st, b);
 	ax_leave(cx);
 	return r;
@@ -500,7 +483,7 @@ ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c)
 	if (r == AX_OK && c->done)
 	{
 		c->info.inner_nodes = c->info.n4 + c->info.n16 + c->info.n48 + c->info.n256;
-		if (tail_of(st))
+		if (tree_tail(st))
 			ax_tail_info(cx, st, &c->info, false);
 	}
 	ax_leave(cx);

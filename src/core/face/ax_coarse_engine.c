@@ -41,9 +41,9 @@
 		} \
 	} while (0)
 
-#define COARSE(name, PARAMETERS, ARGUMENTS, LATCHED, write, key, len) \
+#define COARSE(coarse, elided, name, PARAMETERS, ARGUMENTS, LATCHED, write, key, len) \
 static __attribute__((noinline)) ax_status \
-elided_##name PARAMETERS \
+elided PARAMETERS \
 { \
 	ax_status	r; \
 \
@@ -58,26 +58,30 @@ elided_##name PARAMETERS \
 } \
 \
 static ax_status \
-coarse_##name PARAMETERS \
+coarse PARAMETERS \
 { \
 	ax_status	r; \
 \
 	if (ax_unlikely(ax_body(cx)->elide.on)) \
-		return elided_##name ARGUMENTS; \
+		return elided ARGUMENTS; \
 	LATCHED(name ARGUMENTS); \
 	return r; \
 }
 
-COARSE(insert, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+COARSE(coarse_insert, elided_insert, insert,
+	   (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
 	   (cx, s, key, len), EXCLUSIVE, true, key, len)
-COARSE(remove, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+COARSE(coarse_remove, elided_remove, remove,
+	   (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
 	   (cx, s, key, len), EXCLUSIVE, true, key, len)
-COARSE(contains, (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
+COARSE(coarse_contains, elided_contains, contains,
+	   (ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len),
 	   (cx, s, key, len), SHARED, false, key, len)
-COARSE(lookup, (ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-				uint64_t *tids, uint32_t max, uint32_t *n, bool *more),
-	   (cx, s, prefix, len, tids, max, n, more), SHARED, false, NULL, 0)
-COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, NULL, 0)
+COARSE(coarse_lookup, elided_lookup, lookup,
+	   (ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f),
+	   (cx, s, prefix, len, f), SHARED, false, NULL, 0)
+COARSE(coarse_scan, elided_scan, scan,
+	   (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, NULL, 0)
 /*
  * The answers of a section by hand that was undone are not put back, and BUSY
  * says nothing.
@@ -88,37 +92,28 @@ COARSE(scan, (ax_ctx *cx, ax_store *s, ax_batch *b), (cx, s, b), SHARED, false, 
 		EXCLUSIVE(call); \
 	} while (0)
 
-COARSE(insert_sorted, (ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-					   const uint32_t *lens, uint32_t len, uint64_t n,
-					   uint64_t *done, uint64_t *added),
-	   (cx, s, keys, lens, len, n, done, added), EXCLUSIVE_SORTED, true, keys[0],
-	   lens ? lens[0] : len)
+COARSE(coarse_insert_sorted, elided_insert_sorted, insert_sorted,
+	   (ax_ctx *cx, ax_store *s, const ax_keys *keys, uint64_t *done, uint64_t *added),
+	   (cx, s, keys, done, added), EXCLUSIVE_SORTED, true, keys->p[0], ax_key_len(keys, 0))
 
-/*
- * Too many lines for a transaction.
- *
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
+/* Too many lines for a transaction. */
 static ax_status
-coarse_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-				   const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
-				   uint32_t max, uint32_t *counts, uint32_t *done)
+coarse_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f,
+				   uint32_t *counts, uint32_t *done)
 {
 	ax_status	r;
 
-	SHARED(lookup_many(cx, s, keys, lens, len, n, tids, max, counts, done));
+	SHARED(lookup_many(cx, s, keys, f, counts, done));
 	return r;
 }
 
 /* A whole load is too much for a transaction. */
 static ax_status
-coarse_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			uint32_t len, uint64_t n, int fill)
+coarse_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 {
 	ax_status	r;
 
-	EXCLUSIVE(load(cx, s, keys, lens, len, n, fill));
+	EXCLUSIVE(load(cx, s, keys, fill));
 	return r;
 }
 
@@ -155,12 +150,11 @@ coarse_settle(ax_ctx *cx, ax_store *s, bool all)
 	return r;
 }
 
-#define ENGINE(name, of, ...) \
-const ax_engine ax_engine_##name##_coarse = { \
+#define ENGINE(of, within, ...) { \
 	.structure = of, \
 	.sync = "coarse", \
 	.kind = AX_SYNC_COARSE, \
-	.inner = &ax_engine_##name##_olc, \
+	.inner = &within, \
 	.insert = coarse_insert, \
 	.remove = coarse_remove, \
 	.contains = coarse_contains, \
@@ -173,6 +167,9 @@ const ax_engine ax_engine_##name##_coarse = { \
 	__VA_ARGS__ \
 }
 
-ENGINE(art, "art", .lookup_many = coarse_lookup_many);
-ENGINE(btree, "btree", .lookup_many = coarse_lookup_many);
-ENGINE(hydra, "hydra", .settle = coarse_settle);
+const ax_engine ax_engine_art_coarse =
+	ENGINE("art", ax_engine_art_olc, .lookup_many = coarse_lookup_many);
+const ax_engine ax_engine_btree_coarse =
+	ENGINE("btree", ax_engine_btree_olc, .lookup_many = coarse_lookup_many);
+const ax_engine ax_engine_hydra_coarse =
+	ENGINE("hydra", ax_engine_hydra_olc, .settle = coarse_settle, .logs = true);

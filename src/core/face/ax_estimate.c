@@ -93,22 +93,17 @@ exact_node(est *E, uint64_t first, uint64_t count, uint32_t off, int depth)
 	est_inner(E, nc, dd - off, 1);
 }
 
-/*
- * Arguments: a sample, what it stands for, and memory.
- */
 uint64_t
-ax_estimate(const uint8_t *const *keys, const uint32_t *lens, uint32_t len,
-			uint64_t n, double total, int fill, double run, void *work)
+ax_estimate(const ax_keys *sample, double total, int fill, double run, void *work)
 {
+	const uint64_t n = sample->n;
 	uint32_t	pages = (uint32_t) ((sizeof(ax_store) + AX_PAGE - 1) >> AX_PAGE_SHIFT);
 	double		store = (double) pages * AX_PAGE;
 	est		   *E = &((est_work *) work)->e;
 
 	if (n == 0)
 		return (uint64_t) store;
-	*E = (est) {.keys = keys,.lens = lens,.len = len,.work = work};
-	E->fill = fill * RT_LEAF_MAX / 100;
-	E->fill = E->fill < 1 ? 1 : E->fill > RT_LEAF_MAX ? RT_LEAF_MAX : E->fill;
+	*E = (est) {.keys = *sample,.fill = rt_leaf_fill(fill),.work = work};
 	E->rng = UINT64_C(0x9E3779B97F4A7C15);
 	E->bump = (uint32_t) sizeof(ax_store);
 	E->bump_end = pages * AX_PAGE;
@@ -120,7 +115,7 @@ ax_estimate(const uint8_t *const *keys, const uint32_t *lens, uint32_t len,
 
 		for (uint64_t i = 0; i < n; i++)
 		{
-			uint64_t	b = (ax_tid_at(keys[i] + est_len(E, i)) >> 16) + 1;
+			uint64_t	b = (ax_tid_at(sample->p[i] + est_len(E, i)) >> 16) + 1;
 
 			blocks = b > blocks ? b : blocks;
 		}

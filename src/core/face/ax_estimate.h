@@ -29,9 +29,7 @@
 
 typedef struct est
 {
-	const uint8_t *const *keys;
-	const uint32_t *lens;
-	uint32_t	len;
+	ax_keys		keys;
 	int			fill;			/* entries a leaf should get */
 	double		scale;			/* keys that one of the sample stands for */
 	int			runs;			/* sorted loads, and how many heap blocks go */
@@ -133,7 +131,7 @@ typedef struct est_lump
 static inline uint32_t
 est_len(const est *E, uint64_t i)
 {
-	return E->lens ? E->lens[i] : E->len;
+	return ax_key_len(&E->keys, i);
 }
 
 /* ---- ax_estimate_objects.c: sizes of what is counted and not made ---- */

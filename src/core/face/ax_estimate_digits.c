@@ -74,7 +74,7 @@ est_look(const est *E, const est_range *r, uint32_t p, bool tid, bool all, bool 
 			len0 = len;
 		else if (len != len0)
 			d->same = false;
-		c = E->keys[i][at];
+		c = E->keys.p[i][at];
 		d->n++;
 		d->seen += d->cnt[c] == 0;
 		if (!tid && at + 1 + AX_TID_BYTES == len)
@@ -85,7 +85,7 @@ est_look(const est *E, const est_range *r, uint32_t p, bool tid, bool all, bool 
 			continue;
 		}
 		if (distinct && last != UINT64_MAX && est_len(E, last) == len &&
-			memcmp(E->keys[last], E->keys[i], len - AX_TID_BYTES) == 0)
+			memcmp(E->keys.p[last], E->keys.p[i], len - AX_TID_BYTES) == 0)
 			continue;
 		last = i;
 		d->cnt[c]++;
@@ -279,7 +279,7 @@ est_runs_of(const est *E, const est_range *r, est_runs *out)
 	memset(out, 0, sizeof(*out));
 	for (uint64_t i = r->first; i < r->first + r->n; i += step, n++)
 	{
-		uint64_t	block = ax_tid_at(E->keys[i] + est_len(E, i)) >> 16;
+		uint64_t	block = ax_tid_at(E->keys.p[i] + est_len(E, i)) >> 16;
 		int			k = (int) ((double) block / E->run_blocks);
 
 		out->share[k < E->runs ? k : E->runs - 1]++;
@@ -306,7 +306,7 @@ est_light(est *E, uint64_t n)
 		uint64_t	j = i + 1;
 
 		while (j < n && est_len(E, j) - AX_TID_BYTES == len &&
-			   memcmp(E->keys[i], E->keys[j], len) == 0)
+			   memcmp(E->keys.p[i], E->keys.p[j], len) == 0)
 			j++;
 		if (j - i <= EST_LIGHT)
 		{
@@ -317,7 +317,7 @@ est_light(est *E, uint64_t n)
 			{
 				uint32_t	c = 0;
 
-				while (c < AX_TID_BYTES - 1 && E->keys[k - 1][len + c] == E->keys[k][len + c])
+				while (c < AX_TID_BYTES - 1 && E->keys.p[k - 1][len + c] == E->keys.p[k][len + c])
 					c++;
 				E->tid_common[c]++;
 				pairs++;

@@ -471,10 +471,10 @@ est_samples(const est *E, const est_place *at, int c, uint64_t *from)
 
 	if (at->g.own.n < EST_FEW)
 		return sub;
-	while (*from < end && E->keys[*from][pos] < c)
+	while (*from < end && E->keys.p[*from][pos] < c)
 		*from = est_group_end(E, *from, end, pos);
 	sub.first = *from;
-	if (*from < end && E->keys[*from][pos] == c)
+	if (*from < end && E->keys.p[*from][pos] == c)
 		sub.n = est_group_end(E, *from, end, pos) - *from;
 	return sub;
 }

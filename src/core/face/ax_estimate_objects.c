@@ -150,12 +150,12 @@ est_leaf(est *E, const est_lump *l, int cap, double weight)
 uint64_t
 est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 {
-	uint8_t		c = E->keys[i][off];
+	uint8_t		c = E->keys.p[i][off];
 	uint64_t	step = 1,
 				lo = i,
 				hi;
 
-	while (lo + step < n && E->keys[lo + step][off] == c)
+	while (lo + step < n && E->keys.p[lo + step][off] == c)
 	{
 		lo += step;
 		step *= 2;
@@ -165,7 +165,7 @@ est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 	{
 		uint64_t	mid = lo + (hi - lo) / 2;
 
-		if (E->keys[mid][off] == c)
+		if (E->keys.p[mid][off] == c)
 			lo = mid;
 		else
 			hi = mid;
@@ -176,8 +176,8 @@ est_group_end(const est *E, uint64_t i, uint64_t n, uint32_t off)
 uint32_t
 est_common(const est *E, const est_range *r, uint32_t off)
 {
-	const uint8_t *a = E->keys[r->first],
-			   *z = E->keys[r->first + r->n - 1];
+	const uint8_t *a = E->keys.p[r->first],
+			   *z = E->keys.p[r->first + r->n - 1];
 	uint32_t	alen = est_len(E, r->first),
 				zlen = est_len(E, r->first + r->n - 1);
 	uint32_t	max = alen < zlen ? alen : zlen;

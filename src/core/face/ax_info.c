@@ -5,7 +5,6 @@
  * src/core/face/README.md: Statistics
  */
 #include "core/base/ax_area.h"
-#include "core/hydra/hydra.h"
 #include "core/tail/ax_tail.h"
 
 /* The counters of a store, summed over its shards; inside an epoch. */
@@ -58,7 +57,8 @@ store_info(ax_ctx *cx, ax_store *st, ax_tree_info *out)
 	out->leaves = (uint64_t) sum[5];
 	out->embedded = (uint64_t) sum[6];
 	out->inner_nodes = out->n4 + out->n16 + out->n48 + out->n256;
-	ax_hydra_info(st, out);
+	if (ax_inner(st)->info)
+		ax_inner(st)->info(st, out);
 	ax_tail_info(cx, st, out, false);
 }
 

@@ -130,6 +130,8 @@ ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s, uint64_t max_bytes,
 			return r;
 	ax_body(cx)->nomem_epoch = 0;
 	st->sync = e->kind;
+	if (e->open)
+		e->open(st);
 	if (ax_structure_is_btree(s))
 		st->page_size = page_size ? page_size : AX_PAGE_SIZE_DEFAULT;
 	atomic_store(&t->gen, g);
@@ -153,12 +155,6 @@ ax_tree_close(ax_ctx *cx, ax_tree *t)
 	st->dying_epoch = atomic_load(&a->epoch);
 	atomic_fetch_add(&a->ndying, 1);
 	ax_stack_push(&a->dying, (ax_stack_node *) (void *) &st->dying_next);
-}
-
-uint64_t
-ax_tree_gen(const ax_tree *t)
-{
-	return atomic_load_explicit(&((ax_tree *) (uintptr_t) t)->gen, memory_order_acquire);
 }
 
 /*

@@ -10,19 +10,11 @@
 typedef struct load
 {
 	hy_call		h;
-	const uint8_t *const *keys;
-	const uint32_t *lens;
-	uint32_t	len;
+	const ax_keys *keys;
 	hy_node    *first;
 	hy_node    *last;
 	uint64_t	nodes;
 } load;
-
-static inline uint32_t
-key_len(const load *l, uint64_t i)
-{
-	return l->lens ? l->lens[i] : l->len;
-}
 
 /* The long keys of entries. */
 static void
@@ -56,8 +48,9 @@ free_all(load *l)
  * A node of up to m keys from number i on; how many, 0: no memory.
  */
 static int
-add_node(load *l, uint64_t i, uint64_t n, int m)
+add_node(load *l, uint64_t i, int m)
 {
+	const uint64_t n = l->keys->n;
 	hy_entry	e[HY_SLOTS];
 	bt_view		anchor;
 	hy_node    *node;
@@ -65,13 +58,13 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 	uint32_t	plen;
 	int			k;
 
-	bt_key_view(l->keys[i], key_len(l, i), NULL, &anchor);
+	bt_key_view(l->keys->p[i], ax_key_len(l->keys, i), NULL, &anchor);
 	if (i > 0)
 	{
 		bt_view		left,
 					right = anchor;
 
-		bt_key_view(l->keys[i - 1], key_len(l, i - 1), NULL, &left);
+		bt_key_view(l->keys->p[i - 1], ax_key_len(l->keys, i - 1), NULL, &left);
 		hy_separator(&left, &right, &anchor);
 	}
 	node = hy_make_node(l->h.cx, l->h.s, i ? &anchor : NULL, false);
@@ -81,8 +74,8 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 		m = (int) (n - i);
 	for (k = 0; k < m; k++)
 	{
-		const uint8_t *key = l->keys[i + (uint64_t) k];
-		uint32_t	len = key_len(l, i + (uint64_t) k);
+		const uint8_t *key = l->keys->p[i + (uint64_t) k];
+		uint32_t	len = ax_key_len(l->keys, i + (uint64_t) k);
 		bt_blob    *blob = NULL;
 
 		if (len > HY_LONG && (blob = bt_blob_new(l->h.cx, l->h.s, key, len)) == NULL)
@@ -99,12 +92,12 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
 	{
 		bt_view		next;
 
-		bt_key_view(l->keys[i + (uint64_t) m], key_len(l, i + (uint64_t) m), NULL, &next);
+		bt_key_view(l->keys->p[i + (uint64_t) m], ax_key_len(l->keys, i + (uint64_t) m), NULL, &next);
 		plen = bt_common(&anchor, &next);
 		if (plen > HY_MAX_PLEN)
 			plen = HY_MAX_PLEN;
 	}
-	b = m ? hy_make_body(l->h.cx, l->h.s, e, m, 0, l->keys[i], plen, false) : NULL;
+	b = m ? hy_make_body(l->h.cx, l->h.s, e, m, 0, l->keys->p[i], plen, false) : NULL;
 	if (!b)
 	{
 		free_blobs(l, e, k);
@@ -129,10 +122,9 @@ add_node(load *l, uint64_t i, uint64_t n, int m)
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
-hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		uint32_t len, uint64_t n, int fill)
+hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 {
-	load		l = {.keys = keys, .lens = lens, .len = len};
+	load		l = {.keys = keys};
 	int			m = HY_SLOTS * fill / 100;
 	uint64_t	breath = AX_BREATH_KEYS;
 	hy_list    *t;
@@ -141,11 +133,11 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 
 	if (hy_enter(&l.h, cx, s))
 		return AX_EXISTS;
-	if (n == 0)
+	if (keys->n == 0)
 		return AX_OK;
-	for (uint64_t i = 0; i < n;)
+	for (uint64_t i = 0; i < keys->n;)
 	{
-		int			k = add_node(&l, i, n, m < 1 ? 1 : m);
+		int			k = add_node(&l, i, m < 1 ? 1 : m);
 
 		if (k == 0)
 		{
@@ -171,7 +163,7 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	 * The search layer first.  Nobody may make another list meanwhile: searches of that would be led
 	 * into this one.
 	 */
-	if (!atomic_compare_exchange_strong_explicit(&s->hydra, &none, HY_LOADING,
+	if (!atomic_compare_exchange_strong_explicit(&hy_own_of(s)->list, &none, HY_LOADING,
 												 memory_order_acq_rel, memory_order_acquire))
 	{
 		hy_drop_list(&l.h, t);
@@ -194,13 +186,13 @@ hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 	if (x != AX_OK)
 	{
 		hy_forget(&l.h, l.first);
-		atomic_store_explicit(&s->hydra, NULL, memory_order_release);
+		atomic_store_explicit(&hy_own_of(s)->list, NULL, memory_order_release);
 		hy_drop_list(&l.h, t);
 		free_all(&l);
 		return x;
 	}
-	atomic_store_explicit(&s->hydra, (void *) t, memory_order_release);
+	atomic_store_explicit(&hy_own_of(s)->list, (void *) t, memory_order_release);
 	AX_COUNT(cx, s, leaves, (int64_t) l.nodes);
-	AX_COUNT(cx, s, entries, (int64_t) n);
+	AX_COUNT(cx, s, entries, (int64_t) keys->n);
 	return AX_OK;
 }

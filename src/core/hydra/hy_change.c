@@ -321,17 +321,14 @@ hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return x;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
- */
 ax_status
-hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-				 uint32_t len, uint64_t n, uint64_t *done, uint64_t *added)
+hy_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys, uint64_t *done,
+				 uint64_t *added)
 {
 	*done = *added = 0;
-	while (*done < n)
+	while (*done < keys->n)
 	{
-		ax_status	x = ax_inner(s)->insert(cx, s, keys[*done], lens ? lens[*done] : len);
+		ax_status	x = ax_inner(s)->insert(cx, s, keys->p[*done], ax_key_len(keys, *done));
 
 		if (x != AX_OK && x != AX_EXISTS)
 			return *done ? AX_OK : x;

@@ -8,6 +8,7 @@
  * only when nothing was logged from the beginning to the end.
  *
  * src/core/hydra/README.md: HydraList
+ * src/core/hydra/README.md: Views
  * src/views/README.md: The check
  */
 #include <stdio.h>

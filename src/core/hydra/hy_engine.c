@@ -7,11 +7,11 @@
 #include "hydra.h"
 #include "hy_list.h"
 
-#define ENGINE(name, sync_name, how) \
-const ax_engine ax_engine_hydra_##name = { \
+#define ENGINE(sync_name, how, ...) { \
 	.structure = "hydra", \
 	.sync = sync_name, \
 	.kind = how, \
+	.logs = true, \
 	.insert = hy_insert, \
 	.remove = hy_remove, \
 	.contains = hy_contains, \
@@ -21,9 +21,12 @@ const ax_engine ax_engine_hydra_##name = { \
 	.insert_sorted = hy_insert_sorted, \
 	.compact = hy_compact, \
 	.check = hy_check, \
-	.settle = hy_settle \
+	.settle = hy_settle, \
+	.info = hy_info, \
+	__VA_ARGS__ \
 }
 
-ENGINE(olc, "olc", AX_SYNC_OLC);
-ENGINE(optiql, "optiql", AX_SYNC_OPTIQL);
-ENGINE(mvrlu, "mvrlu", AX_SYNC_MVRLU);
+const ax_engine ax_engine_hydra_olc = ENGINE("olc", AX_SYNC_OLC,);
+const ax_engine ax_engine_hydra_optiql = ENGINE("optiql", AX_SYNC_OPTIQL,);
+/* readers search the layer below without latches */
+const ax_engine ax_engine_hydra_mvrlu = ENGINE("mvrlu", AX_SYNC_MVRLU, .open = rt_open_rowex);

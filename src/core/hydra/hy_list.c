@@ -137,7 +137,7 @@ hy_begin(hy_call *h)
 	hy_node    *n;
 	hy_body    *b;
 
-	if (atomic_load_explicit(&s->hydra, memory_order_acquire) == HY_LOADING)
+	if (atomic_load_explicit(&hy_own_of(s)->list, memory_order_acquire) == HY_LOADING)
 		return AX_BUSY;
 	n = hy_make_node(h->cx, s, NULL, false);
 	b = n ? hy_make_body(h->cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
@@ -146,7 +146,7 @@ hy_begin(hy_call *h)
 		atomic_store_explicit(&n->body, b, memory_order_relaxed);
 		h->t = hy_make_list(h, n);
 	}
-	if (h->t && atomic_compare_exchange_strong_explicit(&s->hydra, &none, (void *) h->t,
+	if (h->t && atomic_compare_exchange_strong_explicit(&hy_own_of(s)->list, &none, (void *) h->t,
 														memory_order_acq_rel, memory_order_acquire))
 	{
 		AX_COUNT(h->cx, s, leaves, 1);
@@ -348,7 +348,7 @@ hy_told(const hy_call *h, uint64_t mark)
 }
 
 void
-ax_hydra_info(ax_store *s, ax_tree_info *out)
+hy_info(ax_store *s, ax_tree_info *out)
 {
 	hy_list    *t = hy_list_of(s);
 

@@ -244,6 +244,13 @@ extern void hy_forget(const hy_call *h, hy_node *first);
  */
 extern ax_status hy_settle(ax_ctx *cx, ax_store *s, bool all);
 
+/*
+ * The engines' info: log, walks, commits.
+ *
+ * Epoch: inside.
+ */
+extern void hy_info(ax_store *s, ax_tree_info *out);
+
 /* ---- hy_jump.c ---- */
 
 /* Count a search that passed so many nodes behind the one that the search layer told. */
@@ -264,8 +271,7 @@ extern ax_status hy_jump(const hy_call *h, const ax_bound *pos, hy_side side, hy
 extern ax_status hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* The engines' insert_sorted. */
-extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								  const uint32_t *lens, uint32_t len, uint64_t n,
+extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys,
 								  uint64_t *done, uint64_t *added);
 
 /* ---- hy_remove.c ---- */
@@ -291,7 +297,7 @@ extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
 
 /* The engines' lookup. */
 extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+						   ax_found *f);
 
 /* The engines' scan.  With versions all of a batch is of one moment. */
 extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
@@ -319,8 +325,7 @@ extern void hy_take_last(ax_batch *b, const hy_body *body, int i);
  *
  * Epoch: inside; now and then another one.  On AX_STALE outside.
  */
-extern ax_status hy_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill);
 
 /* The engines' check. */
 extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);

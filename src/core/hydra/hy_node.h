@@ -26,6 +26,7 @@
 
 #include "core/base/ax_stack.h"
 #include "core/btree/bt_page.h"
+#include "core/radix/radix.h"
 
 #define HY_SLOTS	64			/* keys of a node, at most */
 #define HY_VAR		0xFFFF		/* rest: keys of several lengths */
@@ -178,10 +179,26 @@ hy_end_of(const hy_node *n)
 /* In the list's place while a load tells the search layer of one that is not there yet. */
 #define HY_LOADING		((void *) 1)
 
+/* HydraList keeps this in its store (ax_store.own). */
+typedef struct hy_own
+{
+	rt_own		search;			/* the search layer's, which is a radix tree */
+	_Atomic(void *) list;		/* a CAS from NULL; or a load's mark, which the load
+								 * replaces by either */
+} hy_own;
+
+_Static_assert(sizeof(hy_own) <= AX_OWN, "a store has room for it");
+
+static inline hy_own *
+hy_own_of(ax_store *s)
+{
+	return (hy_own *) (void *) s->own;
+}
+
 static inline hy_list *
 hy_list_of(ax_store *s)
 {
-	void	   *t = atomic_load_explicit(&s->hydra, memory_order_acquire);
+	void	   *t = atomic_load_explicit(&hy_own_of(s)->list, memory_order_acquire);
 
 	return ax_likely(t != HY_LOADING) ? (hy_list *) t : NULL;
 }

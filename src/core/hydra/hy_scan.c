@@ -77,11 +77,9 @@ node_tids(const hy_view *is, const ax_guard *g, const uint8_t *prefix, uint32_t 
 /*
  * Epoch: inside.
  * Latches: none on entry and on return; pessimistically takes the node's.
- * Arguments: an operation of every structure: where, the keys, and where the answer goes.
  */
 ax_status
-hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
-		  uint32_t max, uint32_t *n, bool *more)
+hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
 	const ax_bound pos = {prefix, len, false};
 	hy_call		h;
@@ -89,8 +87,8 @@ hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 	bool		behind = false;
 	int			k = 0;
 
-	*n = 0;
-	*more = false;
+	f->n = 0;
+	f->more = false;
 	if (!hy_enter(&h, cx, s))
 		return AX_OK;
 	for (int tries = 0;; ax_restarted(cx, s, tries++))
@@ -111,13 +109,13 @@ hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t
 		if (ok)
 			break;
 	}
-	*n = (uint32_t) k < max ? (uint32_t) k : max;
-	*more = behind || (uint32_t) k > max;
-	for (uint32_t i = 0; i < *n; i++)
-		tids[i] = found[i];
+	f->n = (uint32_t) k < f->max ? (uint32_t) k : f->max;
+	f->more = behind || (uint32_t) k > f->max;
+	for (uint32_t i = 0; i < f->n; i++)
+		f->tids[i] = found[i];
 	/* on into the next nodes */
-	if (behind && *n < max)
-		return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	if (behind && f->n < f->max)
+		return ax_lookup_scan(cx, s, prefix, len, f);
 	return AX_OK;
 }
 

@@ -18,11 +18,4 @@ extern const ax_engine ax_engine_hydra_optiql;
 /* Readers see all as it was when they came (hm_version.h). */
 extern const ax_engine ax_engine_hydra_mvrlu;
 
-/*
- * Tell of a store's list: log, walks, commits.  Nothing where there is none.
- *
- * Epoch: inside.
- */
-extern void ax_hydra_info(ax_store *s, ax_tree_info *out);
-
 #endif							/* AX_HYDRA_H */

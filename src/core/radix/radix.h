@@ -9,6 +9,22 @@
 
 #include "core/base/ax_internal.h"
 
+/* A radix tree keeps this in its store (ax_store.own), also as a part of another structure. */
+typedef struct rt_own
+{
+	_Atomic uint64_t hot;		/* under OptiQL: what was expanded (rt_expand.c); a CAS
+								 * from 0, once */
+	bool		rowex;			/* rt_open_rowex() alone */
+} rt_own;
+
+_Static_assert(sizeof(rt_own) <= AX_OWN, "a store has room for it");
+
+/*
+ * The engines' open where some readers validate nothing: the writers of this tree keep
+ * the rules of ROWEX (rt_rowex.c).
+ */
+extern void rt_open_rowex(ax_store *s);
+
 /* Optimistic latch coupling. */
 extern const ax_engine ax_engine_art_olc;
 

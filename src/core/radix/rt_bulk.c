@@ -51,29 +51,29 @@ rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r)
 }
 
 static inline const uint8_t *
-view_key(const rt_view *v, uint64_t i)
+entry_key(const rt_build *b, uint64_t i)
 {
-	return v->e ? v->e[i].p : v->keys[i];
+	return b->e ? b->e[i].p : b->keys.p[i];
 }
 
 static inline uint32_t
-view_len(const rt_view *v, uint64_t i)
+entry_len(const rt_build *b, uint64_t i)
 {
-	return v->e ? v->e[i].len : v->lens ? v->lens[i] : v->len;
+	return b->e ? b->e[i].len : ax_key_len(&b->keys, i);
 }
 
 /* Get n entries from number i on, of either kind of input. */
 static inline void
-view_get(const rt_view *v, uint64_t i, int n, rt_ent *out)
+get_entries(const rt_build *b, uint64_t i, int n, rt_ent *out)
 {
 	for (int k = 0; k < n; k++, i++)
 	{
-		if (v->e)
-			out[k] = v->e[i];
+		if (b->e)
+			out[k] = b->e[i];
 		else
 		{
-			out[k].p = v->keys[i];
-			out[k].len = view_len(v, i);
+			out[k].p = b->keys.p[i];
+			out[k].len = ax_key_len(&b->keys, i);
 			out[k].fp = rt_fp(out[k].p, out[k].len - AX_TID_BYTES);
 		}
 	}
@@ -81,27 +81,28 @@ view_get(const rt_view *v, uint64_t i, int n, rt_ent *out)
 
 /* Sorted keys lie anywhere in memory, and are read in order: fetch some from i on. */
 static inline void
-view_fetch(rt_view *v, uint64_t i)
+fetch_keys(rt_build *b, uint64_t i)
 {
-	uint64_t	end = i + PREFETCH_KEYS < v->n ? i + PREFETCH_KEYS : v->n;
+	const ax_keys *k = &b->keys;
+	uint64_t	end = i + PREFETCH_KEYS < k->n ? i + PREFETCH_KEYS : k->n;
 
-	for (; v->fetched < end; v->fetched++)
+	for (; b->fetched < end; b->fetched++)
 	{
-		ax_prefetch(v->keys[v->fetched]);
-		ax_prefetch(v->keys[v->fetched] + view_len(v, v->fetched) - 1);
+		ax_prefetch(k->p[b->fetched]);
+		ax_prefetch(k->p[b->fetched] + ax_key_len(k, b->fetched) - 1);
 	}
 }
 
 /* First entry in [i, n) whose byte at off differs from c. */
 static uint64_t
-group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
+group_end(const rt_build *b, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 {
 	uint64_t	step = 1,
 				lo = i,
 				hi;
 
 	/* gallop, then bisect: groups are one entry or millions */
-	while (lo + step < n && view_key(v, lo + step)[off] == c)
+	while (lo + step < n && entry_key(b, lo + step)[off] == c)
 	{
 		lo += step;
 		step *= 2;
@@ -111,7 +112,7 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 	{
 		uint64_t	mid = lo + (hi - lo) / 2;
 
-		if (view_key(v, mid)[off] == c)
+		if (entry_key(b, mid)[off] == c)
 			lo = mid;
 		else
 			hi = mid;
@@ -119,14 +120,12 @@ group_end(const rt_view *v, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 	return hi;
 }
 
-/*
- * Arguments: a range of keys, how to build, and what came of it.
- */
 int
-rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t end,
-				  uint32_t off, int fill, bool exact_caps, int depth, bool *deep,
-				  rt_ref *child, uint8_t *lo)
+rt_build_children(rt_build *b, uint64_t first, uint64_t end, uint32_t off, int depth,
+				  rt_children *out)
 {
+	ax_ctx	   *cx = b->cx;
+	ax_store   *s = b->s;
 	rt_ent		e[RT_LEAF_MAX];
 	int			nc = 0;
 
@@ -136,13 +135,13 @@ rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t 
 		uint64_t	j;
 		rt_ref		r;
 
-		view_fetch(v, i);
-		c = view_key(v, i)[off];
-		j = group_end(v, i, end, off, c);
+		fetch_keys(b, i);
+		c = entry_key(b, i)[off];
+		j = group_end(b, i, end, off, c);
 
-		if (j - i == 1 && view_len(v, i) - (off + 1) == AX_TID_BYTES && !v->sample)
+		if (j - i == 1 && entry_len(b, i) - (off + 1) == AX_TID_BYTES && !b->sample)
 		{
-			r = RT_EMBED_REF(ax_tid_at(view_key(v, i) + view_len(v, i)));
+			r = RT_EMBED_REF(ax_tid_at(entry_key(b, i) + entry_len(b, i)));
 			AX_COUNT(cx, s, embedded, 1);
 		}
 		else
@@ -153,19 +152,19 @@ rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t 
 			{
 				/* take in the groups that follow while they fit too */
 				n = (int) (j - i);
-				view_get(v, i, n, e);
+				get_entries(b, i, n, e);
 				if (!rt_leaf_fits(e, (uint64_t) n, off))
 					n = 0;
-				while (n && j < end && n < fill)
+				while (n && j < end && n < b->fill)
 				{
 					uint64_t	k;
 
-					if (view_len(v, j) - (off + 1) == AX_TID_BYTES && !v->sample)
+					if (entry_len(b, j) - (off + 1) == AX_TID_BYTES && !b->sample)
 						break;
-					k = group_end(v, j, end, off, view_key(v, j)[off]);
-					if (k - i > (uint64_t) fill)
+					k = group_end(b, j, end, off, entry_key(b, j)[off]);
+					if (k - i > (uint64_t) b->fill)
 						break;
-					view_get(v, j, (int) (k - j), e + n);
+					get_entries(b, j, (int) (k - j), e + n);
 					if (!rt_leaf_fits(e, k - i, off))
 						break;
 					n = (int) (k - i);
@@ -173,65 +172,61 @@ rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t 
 				}
 			}
 			if (n)
-				r = rt_leaf_new(cx, s, e, n, off,
-								exact_caps ? n : rt_leaf_stepcap(n + 1), false);
+				r = rt_leaf_new(cx, s, e, n, off, b->load ? n : rt_leaf_stepcap(n + 1), false);
 			else
-				r = rt_build_node(cx, s, v, i, j - i, off + 1, fill, exact_caps, depth + 1, deep);
+				r = rt_build_node(b, i, j - i, off + 1, depth + 1);
 		}
-		if (r && v->breath && j >= v->breath)
+		if (r && b->breath && j >= b->breath)
 		{
-			v->breath = j + AX_BREATH_KEYS;
-			v->gone = !ax_breathe(cx, s);
+			b->breath = j + AX_BREATH_KEYS;
+			b->gone = !ax_breathe(cx, s);
 		}
-		if (v->gone)
+		if (b->gone)
 			return 0;
 		if (!r)
 		{
 			for (int k = 0; k < nc; k++)
-				rt_free_private(cx, s, child[k]);
+				rt_free_private(cx, s, out->r[k]);
 			return 0;
 		}
-		child[nc] = r;
-		lo[nc++] = c;
+		out->r[nc] = r;
+		out->lo[nc++] = c;
 		i = j;
 	}
 	return nc;
 }
 
-/*
- * Arguments: a range of keys, how to build, and what came of it.
- */
 rt_ref
-rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t count,
-			  uint32_t off, int fill, bool exact_caps, int depth, bool *deep)
+rt_build_node(rt_build *b, uint64_t first, uint64_t n, uint32_t off, int depth)
 {
-	const uint64_t end = first + count;
-	const uint8_t *a = view_key(v, first),
-			   *z = view_key(v, end - 1);
+	ax_ctx	   *cx = b->cx;
+	ax_store   *s = b->s;
+	const uint64_t end = first + n;
+	const uint8_t *a = entry_key(b, first),
+			   *z = entry_key(b, end - 1);
 	uint32_t	dd = off;
-	uint32_t	alen = view_len(v, first),
-				zlen = view_len(v, end - 1);
+	uint32_t	alen = entry_len(b, first),
+				zlen = entry_len(b, end - 1);
 	uint32_t	max = alen < zlen ? alen : zlen;
-	rt_ref		child[256];
-	uint8_t		lo[256];
+	rt_children below;
 	int			nc;
 	unsigned	kind;
 	rt_hdr    *h;
 
 	if (depth > RT_BUILD_DEPTH)
 	{
-		*deep = true;
+		b->deep = true;
 		return 0;
 	}
-	if (exact_caps && (uint32_t) depth + 1 > ld(&s->height))
-		st(&s->height, (uint32_t) depth + 1);	/* of a load: depth is the tree's */
+	if (b->load && (uint32_t) depth + 1 > ld(&s->height))
+		st(&s->height, (uint32_t) depth + 1);
 	while (dd + 8 <= max && memcmp(a + dd, z + dd, 8) == 0)
 		dd += 8;
 	while (dd < max && a[dd] == z[dd])
 		dd++;
 	AX_ENSURE(ax_body(cx), dd < max);	/* prefix-free and rising */
 
-	nc = rt_build_children(cx, s, v, first, end, dd, fill, exact_caps, depth, deep, child, lo);
+	nc = rt_build_children(b, first, end, dd, depth, &below);
 	if (nc == 0)
 		return 0;
 	kind = nc <= 4 ? RT_N4 : nc <= 16 ? RT_N16 : nc <= 48 ? RT_N48 : RT_N256;
@@ -239,16 +234,17 @@ rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t coun
 	if (!h)
 	{
 		for (int i = 0; i < nc; i++)
-			rt_free_private(cx, s, child[i]);
+			rt_free_private(cx, s, below.r[i]);
 		return 0;
 	}
 	for (int i = 0; i < nc; i++)
 	{
-		int			hi = lo[i];
+		const uint8_t lo = below.lo[i];
+		int			hi = lo;
 
-		if (RT_TAG(child[i]) == RT_LEAF)
-			hi = i + 1 < nc ? lo[i + 1] - 1 : 255;
-		rt_node_add(h, lo[i], lo[i], hi, child[i]);
+		if (RT_TAG(below.r[i]) == RT_LEAF)
+			hi = i + 1 < nc ? below.lo[i + 1] - 1 : 255;
+		rt_node_add(h, lo, lo, hi, below.r[i]);
 	}
 	return rt_node_ref(h);
 }
@@ -259,11 +255,13 @@ rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first, uint64_t coun
  * Returns: unless AX_OK, nothing was loaded and all is given back, or gone with the store.
  */
 ax_status
-rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		uint32_t len, uint64_t n, int fill)
+rt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 {
-	rt_view	v = {.keys = keys, .lens = lens, .len = len, .n = n, .breath = AX_BREATH_KEYS};
-	bool		deep = false;
+	const uint64_t n = keys->n;
+	rt_build	b = {
+		.cx = cx,.s = s,.keys = *keys,.fill = rt_leaf_fill(fill),.load = true,
+		.sample = fill == 0,.breath = AX_BREATH_KEYS
+	};
 	rt_ref		r = 0;
 	uint64_t	w;
 	ax_status	x;
@@ -272,17 +270,13 @@ rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		return AX_EXISTS;
 	if (n == 0)
 		return AX_OK;
-	v.sample = fill == 0;
-	fill = v.sample ? RT_LEAF_MAX : fill * RT_LEAF_MAX / 100;
-	if (fill < 1)
-		fill = 1;
-	if (fill > RT_LEAF_MAX)
-		fill = RT_LEAF_MAX;
+	if (b.sample)
+		b.fill = RT_LEAF_MAX;
 	if (n <= RT_LEAF_MAX)
 	{
 		rt_ent		e[RT_LEAF_MAX];
 
-		view_get(&v, 0, (int) n, e);
+		get_entries(&b, 0, (int) n, e);
 		if (rt_leaf_fits(e, n, 0))
 		{
 			r = rt_leaf_new(cx, s, e, (int) n, 0, (int) n, false);
@@ -291,9 +285,9 @@ rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *len
 		}
 	}
 	if (!r)
-		r = rt_build_node(cx, s, &v, 0, n, 0, fill, true, 0, &deep);
+		r = rt_build_node(&b, 0, n, 0, 0);
 	if (!r)
-		return v.gone ? AX_STALE : deep ? AX_EXISTS : AX_NOMEM;
+		return b.gone ? AX_STALE : b.deep ? AX_EXISTS : AX_NOMEM;
 	x = ax_word_lock(cx, &s->root_word, &w);
 	if (x != AX_OK || ldref(&s->root) != 0)
 	{

@@ -49,9 +49,12 @@ typedef struct unit
 typedef struct work
 {
 	uint8_t		pos[PATH_BYTES];	/* the last node done */
-	uint8_t		path[PATH_BYTES];	/* to the node at hand */
+	uint8_t		path[PATH_BYTES];	/* to the node at hand, */
+	uint32_t	d;				/* which has that depth */
 	rt_slot	slots[256];
-	rt_slot	out[256];
+	int			ns;
+	rt_slot	out[256];			/* what it is to have */
+	int			nout;
 	rt_slot	sub[256];
 	unit		unit[256];
 	rt_gone		gone[MOST];
@@ -351,15 +354,14 @@ gains(uint32_t bytes, uint32_t takes)
 /* ---- fewer leaves of many ---- */
 
 /*
- * One entry more: its bytes are those of a and of b, from depth d on.  hash: it has
- * none yet.  False: there is no room.
- *
- * Arguments: two parts of a key, and what is known of it.
+ * One entry more: its bytes are those of a and of b, from the node's depth on.  hash: it
+ * has none yet.  False: there is no room.
  */
 static bool
-add(work *w, uint32_t d, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn,
-	bool hash, uint8_t fp)
+add(work *w, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn, bool hash,
+	uint8_t fp)
 {
+	const uint32_t d = w->d;
 	uint32_t	len = an + bn;
 	rt_ent    *e = &w->e[w->ne];
 
@@ -411,7 +413,7 @@ goes(work *w, rt_ref r)
  * Latches: none.
  */
 static ax_status
-take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_ref ref)
+take_leaf(ax_ctx *cx, work *w, const uint8_t *a, uint32_t an, rt_ref ref)
 {
 	rt_ent		e[RT_LEAF_MAX];
 	rt_leaf    *l = RT_PTR(ref);
@@ -440,7 +442,7 @@ take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_ref
 		return AX_OK;
 	}
 	for (int i = 0; i < n; i++)
-		if (!add(w, d, a, an, e[i].p, e[i].len, hash, e[i].fp))
+		if (!add(w, a, an, e[i].p, e[i].len, hash, e[i].fp))
 			return AX_NOTFOUND;
 	rt_sort_ents(w->e + first, w->ne - first);
 	return n > 0 ? AX_OK : AX_STALE;
@@ -452,7 +454,7 @@ take_leaf(ax_ctx *cx, work *w, uint32_t d, const uint8_t *a, uint32_t an, rt_ref
  * Latches: none.
  */
 static ax_status
-take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_ref ref)
+take_node(ax_ctx *cx, work *w, uint8_t c, rt_ref ref)
 {
 	uint8_t		a[LEAF_BYTES];
 	rt_hdr	   *h = RT_PTR(ref);
@@ -483,12 +485,12 @@ take_node(ax_ctx *cx, work *w, uint32_t d, uint8_t c, rt_ref ref)
 
 			b[0] = one.lo;
 			ax_put_tid(b + 1, RT_EMBED_TID(one.r));
-			if (!add(w, d, a, an, b, sizeof(b), true, 0))
+			if (!add(w, a, an, b, sizeof(b), true, 0))
 				return AX_NOTFOUND;
 			w->embedded++;
 			continue;
 		}
-		r = take_leaf(cx, w, d, a, an, one.r);
+		r = take_leaf(cx, w, a, an, one.r);
 		if (r != AX_OK)
 			return r;
 	}
@@ -504,24 +506,21 @@ drop(ax_ctx *cx, ax_store *s, work *w, int out)
 }
 
 /*
- * Put the entries of slots [from, to) of the node at depth d into leaves of byte
- * ranges, in w->out from *nout on.  A leaf has all entries of a byte value, as a
+ * Put the entries of slots [from, to) of the node into leaves of byte ranges, behind
+ * what is in w->out.  A leaf has all entries of a byte value, as a
  * build's.  One leaf alone is copied: removals may have left entries of one length, of
- * which it has more than such a leaf takes.  AX_OK, with *nout as it was if it would be
+ * which it has more than such a leaf takes.  AX_OK, with w->nout as it was if it would be
  * no gain, or there is no memory.
- *
- * Arguments: a range of slots of a node, and the place of the answer.
  */
 static ax_status
-repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const unit *all,
-	   int *nout)
+repack(ax_ctx *cx, ax_store *s, work *w, int from, int to, const unit *all)
 {
 	const int	ngone = w->ngone;
 	const int	embedded = w->embedded;
 	const int	fill = to - from > 1 ? FILL : RT_LEAF_MAX;
 	const bool	copy = to - from == 1 && !RT_IS_NODE(w->slots[from].r);
 	uint32_t	bytes = 0;
-	int			out = *nout;
+	int			out = w->nout;
 	bool		good;
 	ax_status	x = AX_OK;
 
@@ -529,8 +528,8 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 	w->used = 0;
 	for (int i = from; i < to && x == AX_OK; i++)
 		x = RT_IS_NODE(w->slots[i].r) ?
-			take_node(cx, w, d, w->slots[i].lo, w->slots[i].r) :
-			take_leaf(cx, w, d, NULL, 0, w->slots[i].r);
+			take_node(cx, w, w->slots[i].lo, w->slots[i].r) :
+			take_leaf(cx, w, NULL, 0, w->slots[i].r);
 	good = x == AX_OK && w->ne > 0;
 	for (int i = 0, j = 0; i < w->ne && good; i = j)
 	{
@@ -546,7 +545,7 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 				(k - i > fill || !rt_leaf_fits(w->e + i, (uint64_t) (k - i), 0)))
 				break;
 		}
-		good = out - *nout < to - from &&
+		good = out - w->nout < to - from &&
 			(copy || rt_leaf_fits(w->e + i, (uint64_t) (j - i), 0)) &&
 			(r = rt_leaf_new(cx, s, w->e + i, j - i, 0, j - i, true)) != 0;
 		if (!good)
@@ -561,10 +560,10 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 		out++;
 	}
 	if (good && (all->must || gains(bytes, all->takes)))
-		*nout = out;
+		w->nout = out;
 	else
 	{
-		drop(cx, s, w, *nout);
+		drop(cx, s, w, w->nout);
 		w->ngone = ngone;
 		w->embedded = embedded;
 	}
@@ -574,17 +573,17 @@ repack(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int from, int to, const uni
 /* ---- one node ---- */
 
 /*
- * Look at each slot of the node at depth d, for w->unit.  Returns as look_at_node().
+ * Look at each slot of the node, for w->unit.  Returns as look_at_node().
  *
  * Latches: none.
  */
 static ax_status
-look(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
+look_at_child(ax_ctx *cx, ax_store *s, work *w)
 {
 	ax_status	x = AX_OK;
 
-	mark_apart(cx, s, w, d, ns);
-	for (int i = 0; i < ns && x == AX_OK; i++)
+	mark_apart(cx, s, w, w->d, w->ns);
+	for (int i = 0; i < w->ns && x == AX_OK; i++)
 	{
 		rt_ref		ref = w->slots[i].r;
 
@@ -600,20 +599,18 @@ look(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns)
 }
 
 /*
- * Pack slot *i, and some of those behind it, into w->out from *nout on.  *i is then the
+ * Pack slot *i, and some of those behind it, behind what is in w->out.  *i is then the
  * slot behind them.  Of the slots before *seen many neighbours would gain too little.
  * Returns as repack().
  *
  * Latches: none.
- * Arguments: a place among the slots, which it moves on.
  */
 static ax_status
-pack_some(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns, int *i, int *seen, int *nout,
-		  bool *more)
+pack_some(ax_ctx *cx, ax_store *s, work *w, int *i, int *seen, bool *more)
 {
 	const int	from = *i;
 	const unit *u = &w->unit[from];
-	const int	before = *nout;
+	const int	before = w->nout;
 	ax_status	x = AX_OK;
 
 	/* many neighbours; where they would gain little, so many as make one leaf */
@@ -621,10 +618,10 @@ pack_some(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns, int *i, int *see
 	{
 		unit		all;
 
-		*i = neighbours(w, from, ns, one, &all, more);
+		*i = neighbours(w, from, w->ns, one, &all, more);
 		if (*i > from + 1 && (one || gains(packed(&all), all.takes)))
-			x = repack(cx, s, w, d, from, *i, &all, nout);
-		if (x != AX_OK || *nout > before)
+			x = repack(cx, s, w, from, *i, &all);
+		if (x != AX_OK || w->nout > before)
 			return x;
 		if (one)
 			break;
@@ -636,10 +633,10 @@ pack_some(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns, int *i, int *see
 		if (w->ngone + u->objs > MOST)
 			*more = w->ngone > 0;
 		else
-			x = repack(cx, s, w, d, from, *i, u, nout);
+			x = repack(cx, s, w, from, *i, u);
 	}
-	if (x == AX_OK && *nout == before)
-		w->out[(*nout)++] = w->slots[from];
+	if (x == AX_OK && w->nout == before)
+		w->out[w->nout++] = w->slots[from];
 	return x;
 }
 
@@ -650,40 +647,40 @@ pack_some(ax_ctx *cx, ax_store *s, work *w, uint32_t d, int ns, int *i, int *see
  * Latches: none on entry and on return; takes G, P and what goes, by one try each.
  */
 static ax_status
-compact_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *more)
+pack_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *more)
 {
 	rt_change	ch = {.site = AX_SITES, .replace = true, .gone = w->gone};
 	rt_hdr	   *old = at->P.hdr,
 			   *h;
 	unsigned	kind;
-	int			ns = rt_node_slots_get(old, w->slots),
-				nout = 0,
-				seen = 0;
+	int			seen = 0;
 	bool		moves;
 	ax_status	x;
 
 	*objs = 0;
 	*more = false;
-	w->ngone = w->nfresh = w->embedded = 0;
+	w->ns = rt_node_slots_get(old, w->slots);
+	w->d = at->P.d;
+	w->nout = w->ngone = w->nfresh = w->embedded = 0;
 	if (!ax_guard_valid(&at->P.g))
 		return AX_STALE;
 	moves = ax_draining(cx, s, old);
-	x = look(cx, s, w, at->P.d, ns);
-	for (int i = 0; i < ns && x == AX_OK;)
-		x = pack_some(cx, s, w, at->P.d, ns, &i, &seen, &nout, more);
+	x = look_at_child(cx, s, w);
+	for (int i = 0; i < w->ns && x == AX_OK;)
+		x = pack_some(cx, s, w, &i, &seen, more);
 	/* the samples that the plan rests on */
 	if (x == AX_OK && (!ax_guard_valid(&at->P.g) || !ax_guard_valid(&at->G.g)))
 		x = AX_STALE;
 	if (x == AX_OK)
 	{
-		kind = nout <= 4 ? RT_N4 : nout <= 16 ? RT_N16 :
-			nout <= (rt_rowex(s) ? 44 : 48) ? RT_N48 : RT_N256;
+		kind = w->nout <= 4 ? RT_N4 : w->nout <= 16 ? RT_N16 :
+			w->nout <= (rt_rowex(s) ? 44 : 48) ? RT_N48 : RT_N256;
 		if (w->nfresh == 0 && kind >= old->kind && !moves)
 			return AX_OK;
 		h = rt_made_node(&ch, rt_node_new(cx, s, kind, rt_prefix(old), old->plen, true));
 		if (h)
 		{
-			rt_node_fill(h, w->out, nout);
+			rt_node_fill(h, w->out, w->nout);
 			ch.put = rt_node_ref(h);
 		}
 		ch.ngone = w->ngone;
@@ -724,7 +721,7 @@ rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 			break;
 		}
 		if (found)
-			x = compact_node(cx, s, w, &at, &did, &more);
+			x = pack_node(cx, s, w, &at, &did, &more);
 		if (x == AX_BUSY || (!found && tries == TRIES))
 			return AX_BUSY;
 		objs += did;

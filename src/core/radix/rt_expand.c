@@ -52,7 +52,7 @@ typedef struct rt_hot
  * Latches: none.
  */
 static ax_status
-find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
+find_expansion(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
 {
 	ax_status	x = rt_descend(cx, s, c, key, len, AX_OPTIMISTIC);
 
@@ -142,7 +142,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	rt_hdr    *h;
 	unsigned	kind;
 	int			ns;
-	ax_status	x = find(cx, s, &c, key, len);
+	ax_status	x = find_expansion(cx, s, &c, key, len);
 
 	if (x != AX_OK)
 		return x;
@@ -205,17 +205,15 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
  * more to be joined.
  */
 static bool
-join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
+join_leaves(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 {
 	ax_status	x = AX_OK;
 	int			tries = 0;
 
-	for (int i = 0; i < 256 && tries < AX_MAX_RESTARTS; i++)
+	for (int i = 0; i < 256 && !ax_pessimistic(tries); i++)
 	{
 		x = join_some(cx, s, key, len);
-		if (x == AX_STALE)
-			ax_restarted(cx, s, tries++);
-		else if (x != AX_OK)
+		if (!ax_start_over(cx, s, x, &tries) && x != AX_OK)
 			break;
 	}
 	/* a node that was left with one child goes */
@@ -234,7 +232,7 @@ join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 static rt_hot *
 hot_try(ax_ctx *cx, ax_store *s)
 {
-	rt_hot    *hot = (rt_hot *) (uintptr_t) atomic_load_explicit(&s->hot, memory_order_acquire);
+	rt_hot    *hot = (rt_hot *) (uintptr_t) atomic_load_explicit(&rt_own_of(s)->hot, memory_order_acquire);
 
 	if (hot && ax_word_trylock(cx, &hot->latch, ax_word_read(&hot->latch)))
 		return hot;
@@ -246,14 +244,14 @@ hot_try(ax_ctx *cx, ax_store *s)
  * An expansion that has no place any more is joined at once.
  */
 static void
-remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
+remember_expansion(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
 {
 	rt_hot    *hot;
 	rt_hot_key out = {.at = 0};
 	rt_hot_key *k = NULL;
 	bool		whole = len <= HOT_KEY_BYTES;
 
-	if (!atomic_load_explicit(&s->hot, memory_order_acquire))
+	if (!atomic_load_explicit(&rt_own_of(s)->hot, memory_order_acquire))
 	{
 		uint64_t	none = 0;
 
@@ -262,7 +260,7 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 			return;				/* it stays expanded */
 		memset(hot, 0, sizeof(*hot));
 		atomic_init(&hot->latch, AX_WORD_INIT);
-		if (!atomic_compare_exchange_strong(&s->hot, &none, (uint64_t) (uintptr_t) hot))
+		if (!atomic_compare_exchange_strong(&rt_own_of(s)->hot, &none, (uint64_t) (uintptr_t) hot))
 			ax_unalloc(cx, s, hot, sizeof(rt_hot));
 	}
 	hot = hot_try(cx, s);
@@ -295,7 +293,7 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 	k->at = ax_body(cx)->port->now_ns();
 	ax_word_unlock(cx, &hot->latch, true);
 	if (out.at)
-		(void) join(cx, s, out.key, out.len, out.whole);
+		(void) join_leaves(cx, s, out.key, out.len, out.whole);
 }
 
 /* Was it expanded so lately that it is to stay so? */
@@ -346,7 +344,7 @@ rt_settle(ax_ctx *cx, ax_store *s, bool all)
 		if (cold)
 			hot->k[i].at = 0;
 		ax_word_unlock(cx, &hot->latch, cold);
-		if (cold && !join(cx, s, k.key, k.len, k.whole) && (hot = hot_try(cx, s)) != NULL)
+		if (cold && !join_leaves(cx, s, k.key, k.len, k.whole) && (hot = hot_try(cx, s)) != NULL)
 		{
 			/* the next time, unless its place is another's now */
 			rt_hot_key *o = &hot->k[i];
@@ -379,7 +377,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 	uint32_t	d;
 	int			n,
 				np;
-	ax_status	x = find(cx, s, &c, key, len);
+	ax_status	x = find_expansion(cx, s, &c, key, len);
 	if (x != AX_OK)
 		return x;
 	if (RT_TAG(c.ref) != RT_LEAF)
@@ -409,11 +407,10 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 		np = rt_cut(cx, s, e, n, 1, p);
 	else
 	{
-		rt_view	v = {.e = e};
-		bool		deep = false;
+		rt_build	b = {.cx = cx,.s = s,.e = e,.fill = 1};
 
 		p[0].lo = e[0].p[0];
-		p[0].r = rt_build_node(cx, s, &v, 0, (uint64_t) n, c.P.hdr ? 1 : 0, 1, false, 0, &deep);
+		p[0].r = rt_build_node(&b, 0, (uint64_t) n, c.P.hdr ? 1 : 0, 0);
 		np = p[0].r != 0;
 	}
 	if (np == 0)
@@ -433,16 +430,16 @@ rt_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *wo
 {
 	ax_status	x = AX_STALE;
 	uint32_t	depth = 0;
+	int			tries = 0;
 
-	for (int tries = 0; x == AX_STALE && tries < AX_MAX_RESTARTS; tries++)
+	while (x == AX_STALE && !ax_pessimistic(tries))
 	{
 		x = expand(cx, s, key, len, word, &depth);
-		if (x == AX_STALE)
-			ax_restarted(cx, s, tries);
+		(void) ax_start_over(cx, s, x, &tries);
 	}
 	if (x != AX_OK)
 		return;
 	AX_COUNT(cx, s, expansions, 1);
-	remember(cx, s, key, len, depth);
+	remember_expansion(cx, s, key, len, depth);
 	(void) rt_settle(cx, s, false);
 }

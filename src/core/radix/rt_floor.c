@@ -91,7 +91,7 @@ child_last(rt_hdr *h, unsigned kind)
 
 /* How n bytes compare with m, of which the first eight are the same.  Racy. */
 static int
-compare(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m)
+compare_entry(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m)
 {
 	for (uint32_t i = 8; i < n && i < m; i++)
 	{
@@ -199,11 +199,11 @@ slow_floor(const way *w, rt_leaf *l, const uint8_t *k, uint32_t n, uint64_t kh, 
 			if (h > kh)
 				continue;
 			/* the position is behind all that begins so, or before all that is longer */
-			if (h == kh && (c = compare(p, cols, k, n)) > 0 &&
-				!(w->after && cols > n && compare(p, n, k, n) == 0))
+			if (h == kh && (c = compare_entry(p, cols, k, n)) > 0 &&
+				!(w->after && cols > n && compare_entry(p, n, k, n) == 0))
 				continue;
 		}
-		if (best && h == head && compare(p, cols, best, best_cols) < 0)
+		if (best && h == head && compare_entry(p, cols, best, best_cols) < 0)
 			continue;
 		best = p;
 		head = h;
@@ -378,7 +378,9 @@ ax_status
 rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, bool waits,
 		 uint64_t *tid)
 {
-	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
+	int			tries = 0;
+
+	while (!ax_pessimistic(tries))
 	{
 		way			w;
 		ax_status	x;
@@ -392,9 +394,8 @@ rt_floor(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool after, 
 		x = one_way(cx, s, &w, tid);
 		if (ax_unlikely(x == AX_CHANGED))
 			return AX_STALE;
-		if (ax_likely(x != AX_STALE) || !waits)
+		if (!waits || !ax_start_over(cx, s, x, &tries))
 			return x;
-		ax_restarted(cx, s, tries);
 	}
 	return AX_STALE;
 }

@@ -54,15 +54,14 @@ contains_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 ax_status
 rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	for (int tries = 0;; tries++)
-	{
-		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
-			contains(cx, s, key, len, AX_READ) : contains_latched(cx, s, key, len);
+	int			tries = 0;
+	ax_status	x;
 
-		if (ax_likely(x != AX_STALE))
-			return x;
-		ax_restarted(cx, s, tries);
-	}
+	do
+		x = ax_pessimistic(tries) ? contains_latched(cx, s, key, len) :
+			contains(cx, s, key, len, AX_READ);
+	while (ax_start_over(cx, s, x, &tries));
+	return x;
 }
 
 ax_status
@@ -77,12 +76,10 @@ rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
  * Where it goes on into the TIDs (RT_ENDS), an ordered scan of the subtree does it.
  *
  * Latches: none.
- * Arguments: always inline; an operation of every structure: where, the keys,
- * and where the answer goes.
  */
 __attribute__((always_inline)) static inline ax_status
-look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *tids,
-		uint32_t max, uint32_t *n, bool *more, const ax_mode mode)
+look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f,
+		const ax_mode mode)
 {
 	rt_cursor	c;
 	ax_status	x = rt_descend(cx, s, &c, prefix, len, mode);
@@ -95,14 +92,14 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *
 		x = rt_open_leaf(cx, &c, mode);
 		if (ax_unlikely(x != AX_OK))
 			return x;
-		k = rt_leaf_tids(RT_PTR(c.ref), prefix + c.d, len - c.d, rt_fp(prefix, len), tids, max);
+		k = rt_leaf_tids(RT_PTR(c.ref), prefix + c.d, len - c.d, rt_fp(prefix, len), f->tids, f->max);
 		AX_POINT("art.lookup.leaf_read");
 		if (!ax_valid(&c.N, mode))
 			return AX_STALE;
-		if (k > max)
+		if (k > f->max)
 			return RT_ENDS;	/* which are the first needs order */
-		rt_sort_tids(tids, k);
-		*n = k;
+		rt_sort_tids(f->tids, k);
+		f->n = k;
 		return AX_OK;
 	}
 	if (x != AX_OK)
@@ -114,49 +111,39 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, uint64_t *
 		return AX_OK;
 	if (ax_unlikely(c.d != len))
 		return RT_ENDS;
-	if (max == 0)
-		*more = true;
+	if (f->max == 0)
+		f->more = true;
 	else
-		tids[(*n)++] = RT_EMBED_TID(c.ref);
+		f->tids[f->n++] = RT_EMBED_TID(c.ref);
 	return AX_OK;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-		  uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
-	*n = 0;
-	*more = false;
-	for (int tries = 0; tries < AX_MAX_RESTARTS; tries++)
+	int			tries = 0;
+
+	f->n = 0;
+	f->more = false;
+	while (!ax_pessimistic(tries))
 	{
-		ax_status	x = look_up(cx, s, prefix, len, tids, max, n, more, AX_READ);
+		ax_status	x = look_up(cx, s, prefix, len, f, AX_READ);
 
 		if (ax_unlikely(x == RT_ENDS))
 			break;
-		if (ax_likely(x != AX_STALE))
+		if (!ax_start_over(cx, s, x, &tries))
 			return x;
-		ax_restarted(cx, s, tries);
 	}
-	return ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	return ax_lookup_scan(cx, s, prefix, len, f);
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-				uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
 	ax_status	x;
 
-	*n = 0;
-	*more = false;
-	x = look_up(cx, s, prefix, len, tids, max, n, more, AX_ROWEX);
-	return ax_likely(x != RT_ENDS) ? x :
-		ax_lookup_scan(cx, s, prefix, len, tids, max, n, more);
+	f->n = 0;
+	f->more = false;
+	x = look_up(cx, s, prefix, len, f, AX_ROWEX);
+	return ax_likely(x != RT_ENDS) ? x : ax_lookup_scan(cx, s, prefix, len, f);
 }

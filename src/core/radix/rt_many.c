@@ -118,39 +118,37 @@ step_near(lane *a, const uint8_t *key, uint32_t len, const ax_mode mode)
  * Latches: none.
  */
 static inline bool
-read_leaf(const lane *a, const uint8_t *key, uint32_t len, uint64_t *tids, uint32_t max,
-		  uint32_t *n, const ax_mode mode)
+read_leaf(const lane *a, const uint8_t *key, uint32_t len, ax_found *f, const ax_mode mode)
 {
 	rt_cursor	c = cursor_of(a);
 
 	if (rt_open_leaf(NULL, &c, mode) != AX_OK)
 		return false;
-	*n = rt_leaf_tids(RT_PTR(c.ref), key + c.d, len - c.d, rt_fp(key, len), tids, max);
+	f->n = rt_leaf_tids(RT_PTR(c.ref), key + c.d, len - c.d, rt_fp(key, len), f->tids, f->max);
 	AX_POINT("art.lookup.leaf_read");
-	if (!ax_valid(&c.N, mode) || *n > max)
+	if (!ax_valid(&c.N, mode) || f->n > f->max)
 		return false;
-	rt_sort_tids(tids, *n);
+	rt_sort_tids(f->tids, f->n);
 	return true;
 }
 
 /* Every lane at the root, whose lines are asked for.  Returns those that are nodes'. */
 static inline uint32_t
-begin(ax_store *s, lane *lanes, const uint8_t *const *keys, const uint32_t *lens,
-	  uint32_t len, uint32_t n, const bool rowex)
+begin_lookup(ax_store *s, lane *lanes, const ax_keys *keys, const bool rowex)
 {
 	uint32_t	going = 0;
 	uint64_t	v = rowex ? 0 : ax_word_read(&s->root_word);
 	/* nothing is read beside a latch, not even to be thrown away (helgrind sees it) */
-	const bool	quiet = rowex || (ax_likely(!(v & AX_FLAGS)) && AX_MAX_RESTARTS > 0);
+	const bool	quiet = rowex || (ax_likely(!(v & AX_FLAGS)) && !ax_pessimistic(0));
 	rt_ref		root = quiet ? ldref(&s->root) : 0;
 	state		first = RT_IS_NODE(root) ? S_DOWN : RT_TAG(root) == RT_LEAF ? S_LEAF : S_ALONE;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < keys->n; i++)
 	{
 		lanes[i] = (lane) {root, &s->root_word, v, 0, first};
 		if (first == S_DOWN)
 		{
-			rt_prefetch_node(root, keys[i], lens ? lens[i] : len, 0);
+			rt_prefetch_node(root, keys->p[i], ax_key_len(keys, i), 0);
 			going |= 1u << i;
 		}
 	}
@@ -158,100 +156,82 @@ begin(ax_store *s, lane *lanes, const uint8_t *const *keys, const uint32_t *lens
 }
 
 /*
- * Look n keys up together: each step is made for all of them before the next,
+ * Look keys up together: each step is made for all of them before the next,
  * so that their memory is waited for together.  A look-up that meets a latch
  * or a change is done alone at the end.
  *
  * Latches: none; "rowex" is known at compile time, and there nothing is
  * validated.
  * Returns: *done keys were answered; the rest had no room or no time.
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
  */
 static inline ax_status
-look_up(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-		uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
-		uint32_t *done, const ax_mode mode)
+lookup_alone(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f, uint32_t *counts,
+			 uint32_t *done, const ax_mode mode)
 {
 	const bool	rowex = mode == AX_ROWEX;
 	lane		lanes[AX_GROUP];
-	uint32_t	going = begin(s, lanes, keys, lens, len, n, rowex);
-	uint32_t	ntids = 0;
+	uint32_t	going = begin_lookup(s, lanes, keys, rowex);
 
+	f->n = 0;
 	*done = 0;
 	while (going)
 		for (uint32_t left = going; left; left &= left - 1)
 		{
 			uint32_t	i = (uint32_t) __builtin_ctz(left);
 
-			uint32_t	l = lens ? lens[i] : len;
-
 			lanes[i].what = (lanes[i].what == S_DOWN ? step_down : step_near)
-				(&lanes[i], keys[i], l, mode);
+				(&lanes[i], keys->p[i], ax_key_len(keys, i), mode);
 			if (lanes[i].what > S_NEAR)
 				going &= ~(1u << i);
 		}
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < keys->n; i++)
 	{
 		lane	   *a = &lanes[i];
-		uint32_t	l = lens ? lens[i] : len;
-		uint64_t   *out = tids + ntids;
-		uint32_t	room = max - ntids;
-		uint32_t	k = 0;
-		bool		more = false;
+		const uint8_t *key = keys->p[i];
+		uint32_t	len = ax_key_len(keys, i);
+		ax_found	one = {.tids = f->tids + f->n, .max = f->max - f->n};
 
-		if (a->what == S_LEAF && !read_leaf(a, keys[i], l, out, room, &k, mode))
+		if (a->what == S_LEAF && !read_leaf(a, key, len, &one, mode))
 			a->what = S_ALONE;
 		if (a->what == S_EMBED)
 		{
-			if (room == 0)
+			if (one.max == 0)
 				break;
-			out[k++] = RT_EMBED_TID(a->ref);
+			one.tids[one.n++] = RT_EMBED_TID(a->ref);
 		}
 		if (ax_unlikely(a->what == S_ALONE))
 		{
-			ax_status	x = (rowex ? rt_rowex_lookup : rt_lookup) (cx, s, keys[i], l, out,
-																   room, &k, &more);
+			ax_status	x = (rowex ? rt_rowex_lookup : rt_lookup) (cx, s, key, len, &one);
 
 			if (x != AX_OK)
 				return x;
-			if (more)
+			if (one.more)
 				break;
 		}
-		ntids += counts[i] = k;
+		f->n += counts[i] = one.n;
 		++*done;
 	}
 	ax_map_unshare_all();
 	return AX_OK;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			   uint32_t len, uint32_t n, uint64_t *tids, uint32_t max, uint32_t *counts,
+rt_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f, uint32_t *counts,
 			   uint32_t *done)
 {
-	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, AX_TRY);
+	return lookup_alone(cx, s, keys, f, counts, done, AX_TRY);
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-					 const uint32_t *lens, uint32_t len, uint32_t n, uint64_t *tids,
-					 uint32_t max, uint32_t *counts, uint32_t *done)
+rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f,
+					 uint32_t *counts, uint32_t *done)
 {
-	return look_up(cx, s, keys, lens, len, n, tids, max, counts, done, AX_ROWEX);
+	return lookup_alone(cx, s, keys, f, counts, done, AX_ROWEX);
 }
 
 /*
- * Before n inserts, each of which then finds its path and its leaf at hand.  They
+ * Before inserts, each of which then finds its path and its leaf at hand.  They
  * go by themselves and rely on nothing that was read here.  So under ROWEX, too,
  * the way down is that of a writer, and one that is not quiet is left.
  *
@@ -259,17 +239,16 @@ rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
  * Latches: none.
  */
 void
-rt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			  uint32_t n)
+rt_look_ahead(ax_ctx *cx, ax_store *s, const ax_keys *keys)
 {
 	lane		lanes[AX_GROUP];
-	uint32_t	going = begin(s, lanes, keys, lens, 0, n, false);
+	uint32_t	going = begin_lookup(s, lanes, keys, false);
 
 	while (going)
 		for (uint32_t left = going; left; left &= left - 1)
 		{
 			uint32_t	i = (uint32_t) __builtin_ctz(left);
-			state		next = step_down(&lanes[i], keys[i], lens[i], AX_TRY);
+			state		next = step_down(&lanes[i], keys->p[i], ax_key_len(keys, i), AX_TRY);
 
 			if (next == S_NEAR)
 				rt_prefetch_leaf(lanes[i].ref);

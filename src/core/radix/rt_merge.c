@@ -16,33 +16,18 @@
 #define MERGE_KEYS 96			/* new keys a leaf takes in one go */
 #define SHARE_KEYS 2048			/* a share's call ends behind so many */
 
-/* Rising keys. */
-typedef struct sorted
-{
-	const uint8_t *const *keys;
-	const uint32_t *lens;		/* NULL: all are len */
-	uint32_t	len;
-	uint64_t	n;
-} sorted;
-
-static inline uint32_t
-len_of(const sorted *in, uint64_t i)
-{
-	return in->lens ? in->lens[i] : in->len;
-}
-
 /* Does key i begin with the first one's d bytes, and go on in lo..hi? */
 static inline bool
-belongs(const sorted *in, uint64_t i, uint32_t d, int lo, int hi)
+belongs(const ax_keys *in, uint64_t i, uint32_t d, int lo, int hi)
 {
-	const uint8_t *k = in->keys[i];
+	const uint8_t *k = in->p[i];
 
-	return len_of(in, i) > d && memcmp(k, in->keys[0], d) == 0 && k[d] >= lo && k[d] <= hi;
+	return ax_key_len(in, i) > d && memcmp(k, in->p[0], d) == 0 && k[d] >= lo && k[d] <= hi;
 }
 
 /* How many keys do. */
 static uint64_t
-keys_of_slot(const sorted *in, uint32_t d, int lo, int hi)
+keys_of_slot(const ax_keys *in, uint32_t d, int lo, int hi)
 {
 	uint64_t	step = 1,
 				a = 0,			/* the last one known to */
@@ -70,7 +55,7 @@ keys_of_slot(const sorted *in, uint32_t d, int lo, int hi)
  * Are all n entries, as they are from depth d on, among the first m keys?
  */
 static bool
-all_among(const rt_ent *have, int n, const sorted *in, uint64_t m, uint32_t d)
+all_among(const rt_ent *have, int n, const ax_keys *in, uint64_t m, uint32_t d)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -81,8 +66,8 @@ all_among(const rt_ent *have, int n, const sorted *in, uint64_t m, uint32_t d)
 		while (a < z && !found)
 		{
 			uint64_t	mid = a + (z - a) / 2;
-			uint32_t	l = len_of(in, mid) - d;
-			int			c = memcmp(in->keys[mid] + d, have[i].p, l < have[i].len ? l : have[i].len);
+			uint32_t	l = ax_key_len(in, mid) - d;
+			int			c = memcmp(in->p[mid] + d, have[i].p, l < have[i].len ? l : have[i].len);
 
 			found = c == 0;
 			if (c < 0)
@@ -98,30 +83,26 @@ all_among(const rt_ent *have, int n, const sorted *in, uint64_t m, uint32_t d)
 
 /*
  * The first m keys, all of the cursor's slot, built as a load builds them, in place of
- * a leaf whose entries they include.  Returns how many pieces; 0: no memory, or *deep.
- *
- * Arguments: keys, a place, how to build, and what came of it.
+ * a leaf whose entries they include.  Returns how many pieces; 0: no memory, or b->deep.
  */
 static int
-share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cursor *c,
-			 int fill, bool *deep, rt_piece *p)
+share_pieces(rt_build *b, const rt_cursor *c, rt_piece *p)
 {
-	rt_view	v = {.keys = in->keys, .lens = in->lens, .len = in->len, .n = m};
-	rt_ref		child[256];
-	uint8_t		lo[256];
+	const uint64_t m = b->keys.n;
+	rt_children below;
 	int			np;
 
 	if (!c->P.hdr)
 	{
 		p->lo = 0;
-		p->r = rt_build_node(cx, s, &v, 0, m, 0, fill, true, 0, deep);
+		p->r = rt_build_node(b, 0, m, 0, 0);
 		return p->r != 0;
 	}
-	np = rt_build_children(cx, s, &v, 0, m, c->d, fill, true, (int) c->level - 1, deep, child, lo);
+	np = rt_build_children(b, 0, m, c->d, (int) c->level - 1, &below);
 	for (int i = 0; i < np; i++)
 	{
-		p[i].lo = lo[i];
-		p[i].r = child[i];
+		p[i].lo = below.lo[i];
+		p[i].r = below.r[i];
 	}
 	return np;
 }
@@ -134,9 +115,9 @@ share_pieces(ax_ctx *cx, ax_store *s, const sorted *in, uint64_t m, const rt_cur
  * Latches: none on entry and on return; takes P's, and G's for a copy.
  */
 static ax_status
-embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *done)
+embed_run(ax_ctx *cx, ax_store *s, const ax_keys *in, rt_cursor *c, uint64_t *done)
 {
-	const uint8_t *const *keys = in->keys;
+	const uint8_t *const *keys = in->p;
 	const uint8_t *key = keys[0];
 	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
 	rt_hdr    *h = c->P.hdr;
@@ -149,7 +130,7 @@ embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *don
 
 	for (m = 1; (uint64_t) m < in->n && m < 256; m++)
 	{
-		if (len_of(in, (uint64_t) m) != d + 1 + AX_TID_BYTES ||
+		if (ax_key_len(in, (uint64_t) m) != d + 1 + AX_TID_BYTES ||
 			keys[m][d] == keys[m - 1][d] || memcmp(keys[m], key, d) != 0 ||
 			rt_find(h, h->kind, keys[m][d], &at) != 0)
 			break;
@@ -186,7 +167,7 @@ embed_run(ax_ctx *cx, ax_store *s, const sorted *in, rt_cursor *c, uint64_t *don
  * already is not there twice.  Returns how many; *added: of these keys.
  */
 static int
-merge_entries(const rt_ent *have, int old, const sorted *in, int m, uint32_t d, rt_ent *e,
+merge_entries(const rt_ent *have, int old, const ax_keys *in, int m, uint32_t d, rt_ent *e,
 			  uint64_t *added)
 {
 	int			k = 0;
@@ -199,14 +180,14 @@ merge_entries(const rt_ent *have, int old, const sorted *in, int m, uint32_t d, 
 
 		if (j < m)
 		{
-			rest = in->keys[j] + d;
-			len = len_of(in, (uint64_t) j) - d;
+			rest = in->p[j] + d;
+			len = ax_key_len(in, (uint64_t) j) - d;
 		}
 		if (i < old && j < m)
 			cmp = memcmp(have[i].p, rest, have[i].len < len ? have[i].len : len);
 		if (cmp > 0)
 		{
-			e[k++] = (rt_ent) {rest, len, rt_fp(in->keys[j], d + len - AX_TID_BYTES)};
+			e[k++] = (rt_ent) {rest, len, rt_fp(in->p[j], d + len - AX_TID_BYTES)};
 			++*added;
 			j++;
 		}
@@ -226,7 +207,8 @@ pieces_of(ax_ctx *cx, ax_store *s, const rt_cursor *c, const rt_ent *e, int n, r
 
 	if (c->P.hdr && e[0].p[0] != e[n - 1].p[0] && !rt_leaf_fits(e, (uint64_t) n, 0))
 		return rt_cut(cx, s, e, n, (n + leaves - 1) / leaves + 2, p);
-	return rt_one_piece(cx, s, e, n, c->P.hdr != NULL, rt_leaf_stepcap(n), RT_LEAF_MAX - 3, p);
+	return rt_one_piece(&(rt_build) {.cx = cx,.s = s,.e = e,.fill = RT_LEAF_MAX - 3}, n,
+						c->P.hdr != NULL, rt_leaf_stepcap(n), p);
 }
 
 /*
@@ -240,9 +222,10 @@ pieces_of(ax_ctx *cx, ax_store *s, const rt_cursor *c, const rt_ent *e, int n, r
  * Latches: none on entry and on return.
  */
 static ax_status
-merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, uint64_t *added)
+merge_pass(ax_ctx *cx, ax_store *s, const ax_keys *in, int fill, uint64_t *done, uint64_t *added)
 {
-	const uint8_t *key = in->keys[0];
+	const uint8_t *key = in->p[0];
+	rt_build	b = {.cx = cx,.s = s,.fill = fill,.load = true};
 	rt_cursor	c;
 	int			lo = 0,
 				hi = 255,
@@ -251,7 +234,6 @@ merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 				np = 0;
 	uint64_t	all = 0,		/* of a share: keys that are the leaf's */
 				fresh = 0;
-	bool		deep = false;
 	ax_status	x;
 	uint8_t		buf[RT_VAR_BYTES];
 	rt_ent		have[RT_LEAF_MAX];
@@ -259,10 +241,10 @@ merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 	rt_piece	p[256];
 
 	*done = *added = 0;
-	x = rt_descend(cx, s, &c, key, len_of(in, 0), AX_OPTIMISTIC);
+	x = rt_descend(cx, s, &c, key, ax_key_len(in, 0), AX_OPTIMISTIC);
 	if (x != AX_OK)
 		return x == RT_PARTS ? AX_OK : x;
-	if (c.ref == 0 && c.P.hdr && len_of(in, 0) == c.P.d + 1 + AX_TID_BYTES)
+	if (c.ref == 0 && c.P.hdr && ax_key_len(in, 0) == c.P.d + 1 + AX_TID_BYTES)
 	{
 		x = embed_run(cx, s, in, &c, done);
 		*added = *done;
@@ -296,10 +278,11 @@ merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 		return AX_STALE;
 	if (all > 0 && all_among(have, old, in, all, c.d))
 	{
-		np = share_pieces(cx, s, in, all, &c, fill, &deep, p);
+		b.keys = ax_keys_from(in, 0, all);
+		np = share_pieces(&b, &c, p);
 		fresh = all - (uint64_t) old;
 	}
-	if (np == 0 && (fresh == 0 || deep))
+	if (np == 0 && (fresh == 0 || b.deep))
 	{
 		all = (uint64_t) m;
 		fresh = 0;
@@ -322,9 +305,8 @@ merge_pass(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
  * somewhere behind SHARE_KEYS.
  */
 static ax_status
-merge_keys(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, uint64_t *added)
+merge_keys(ax_ctx *cx, ax_store *s, const ax_keys *in, int fill, uint64_t *done, uint64_t *added)
 {
-	const uint8_t *const *keys = in->keys;
 	const uint64_t n = in->n;
 	uint64_t	ahead = 0;
 	uint64_t	stop = fill && n > SHARE_KEYS ? SHARE_KEYS : n;
@@ -333,34 +315,30 @@ merge_keys(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 	*done = *added = 0;
 	for (int tries = 0; *done < stop;)
 	{
-		sorted		rest = {keys + *done, in->lens ? in->lens + *done : NULL, in->len, n - *done};
+		ax_keys		rest = ax_keys_from(in, *done, n - *done);
 		uint64_t	one;
 		uint64_t	new;
-		bool		again = false;
+		bool		again;
 		ax_status	x;
 
 		/* sorted keys lie anywhere in memory */
 		if (ahead < *done)
 			ahead = *done;
 		for (; ahead < n && ahead < *done + 2 * MERGE_KEYS; ahead++)
-			ax_prefetch(keys[ahead]);
+			ax_prefetch(in->p[ahead]);
 		x = merge_pass(cx, s, &rest, fill, &one, &new);
-		if (x == AX_STALE)
+		again = x == AX_STALE;
+		if (again && !ax_pessimistic(tries))
 		{
-			again = true;
-			x = AX_OK;
+			(void) ax_start_over(cx, s, x, &tries);
+			continue;
 		}
-		if (x != AX_OK)
+		if (x != AX_OK && !again)
 		{
 			/* it is in, and counted, though those that follow are not */
 			if (inserted == *done)
 				(*done)++;
 			return x;
-		}
-		if (again && tries < AX_MAX_RESTARTS)
-		{
-			ax_restarted(cx, s, tries++);
-			continue;
 		}
 		tries = 0;
 		if (one > 0)
@@ -372,7 +350,7 @@ merge_keys(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 		}
 		if (inserted != *done)
 		{
-			x = ax_inner(s)->insert(cx, s, keys[*done], len_of(&rest, 0));
+			x = ax_inner(s)->insert(cx, s, rest.p[0], ax_key_len(&rest, 0));
 			if (x != AX_OK && x != AX_EXISTS)
 				return x;
 			*added += x == AX_OK;
@@ -387,34 +365,16 @@ merge_keys(ax_ctx *cx, ax_store *s, const sorted *in, int fill, uint64_t *done, 
 	return AX_OK;
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-				 const uint32_t *lens, uint32_t len, uint64_t n,
-				 uint64_t *done, uint64_t *added)
+rt_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys, uint64_t *done,
+				 uint64_t *added)
 {
-	sorted		in = {keys, lens, len, n};
-
-	return merge_keys(cx, s, &in, 0, done, added);
+	return merge_keys(cx, s, keys, 0, done, added);
 }
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
-rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			  uint32_t len, uint64_t n, int fill, uint64_t *done, uint64_t *added)
+rt_load_share(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill, uint64_t *done,
+			  uint64_t *added)
 {
-	sorted		in = {keys, lens, len, n};
-
-	fill = fill * RT_LEAF_MAX / 100;
-	if (fill < 1)
-		fill = 1;
-	if (fill > RT_LEAF_MAX)
-		fill = RT_LEAF_MAX;
-	return merge_keys(cx, s, &in, fill, done, added);
+	return merge_keys(cx, s, keys, rt_leaf_fill(fill), done, added);
 }

@@ -542,6 +542,15 @@ extern void rt_node_range(rt_hdr *h, uint8_t c, int *lo, int *hi);
 /* Can n entries, from byte off on of each, live in one leaf?  One always can. */
 extern bool rt_leaf_fits(const rt_ent *e, uint64_t n, uint32_t off);
 
+/* How many entries a leaf should get that is to be so full, in per cent. */
+static inline int
+rt_leaf_fill(int percent)
+{
+	int			n = percent * RT_LEAF_MAX / 100;
+
+	return n < 1 ? 1 : n > RT_LEAF_MAX ? RT_LEAF_MAX : n;
+}
+
 /* Entries that a growing leaf of n gets room for: 4, 8, 16, 24, 32. */
 extern int	rt_leaf_stepcap(int n);
 
@@ -644,46 +653,53 @@ rt_leaf_entry(rt_leaf *l, int i, uint32_t *len)
 }
 
 /*
- * Sorted input of a build: an array of entries, or of whole keys (then the
- * hashes are computed on the way).
+ * A build: of an array of entries, or of whole keys (then the hashes are computed on
+ * the way); sorted.
  */
-typedef struct rt_view
+typedef struct rt_build
 {
+	ax_ctx	   *cx;
+	ax_store   *s;
 	const rt_ent *e;			/* or: */
-	const uint8_t *const *keys;
-	const uint32_t *lens;		/* NULL: all are len */
-	uint32_t	len;
+	ax_keys		keys;
+	int			fill;			/* entries a leaf should get */
+	bool		load;			/* or a share of one: leaves have no room for more, and
+								 * depths are the tree's */
 	bool		sample;			/* of keys that are to come: no embedded TIDs, for
 								 * where one is no leaf takes others */
-	uint64_t	n;				/* of keys: how many there are */
-	uint64_t	fetched;		/* those before it are on their way to the cache */
+	uint64_t	fetched;		/* keys before it are on their way to the cache */
 	uint64_t	breath;			/* of a load: where it breathes next; 0: of others */
-	bool		gone;			/* the store was closed then */
-} rt_view;
+	bool		deep;			/* out: they are nested too deeply */
+	bool		gone;			/* out: the store was closed, at a breath */
+} rt_build;
 
 /*
- * Build entries [i, i + n), strictly rising from off on, as a private subtree.  Its
- * top is an inner node at depth off (the slot's byte is consumed).  fill: entries a
- * leaf should get.  A load breathes within (ax_breathe).
+ * Build entries [first, first + n), strictly rising from off on, as a private subtree.
+ * Its top is an inner node at depth off (the slot's byte is consumed), the depth-th on
+ * its path.  A load breathes within (ax_breathe).
  *
- * Epoch: inside, perhaps another one afterwards; outside where v->gone is set.
- * Returns: 0 when there is no memory (nothing is left behind), when *deep is set, or
+ * Epoch: inside, perhaps another one afterwards; outside where b->gone is set.
+ * Returns: 0 when there is no memory (nothing is left behind), when b->deep is set, or
  * when the store is gone.
  */
-extern rt_ref rt_build_node(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t i,
-							uint64_t n, uint32_t off, int fill, bool exact_caps,
-							int depth, bool *deep);
+extern rt_ref rt_build_node(rt_build *b, uint64_t first, uint64_t n, uint32_t off, int depth);
+
+/* The children of a node, and the byte with which each begins. */
+typedef struct rt_children
+{
+	rt_ref		r[256];
+	uint8_t		lo[256];
+} rt_children;
 
 /*
  * The children of such a node, private: entries [first, end), equal before off, by
  * their bytes at off.
  *
  * Epoch: as rt_build_node().
- * Returns: how many; lo has the byte with which each begins; 0 as rt_build_node().
+ * Returns: how many; 0 as rt_build_node().
  */
-extern int	rt_build_children(ax_ctx *cx, ax_store *s, rt_view *v, uint64_t first,
-							  uint64_t end, uint32_t off, int fill, bool exact_caps,
-							  int depth, bool *deep, rt_ref *child, uint8_t *lo);
+extern int	rt_build_children(rt_build *b, uint64_t first, uint64_t end, uint32_t off,
+							  int depth, rt_children *out);
 
 /* Give a private subtree back: leaf, TID or node with all below it. */
 extern void rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r);

@@ -22,7 +22,6 @@
  * src/core/radix/README.md: The tree
  * src/core/radix/README.md: Differences from the papers
  */
-#include "radix.h"
 #include "rt_olc.h"
 
 /*
@@ -75,27 +74,23 @@ choose_split(const rt_ent *e, int n, uint32_t d, int me, int *k, uint8_t *sb)
 
 /*
  * Cut the entries of a full leaf and a new one (e[me]), sorted, which differ
- * at the slot's byte: two halves as a rule.  *kept is the old leaf's reference
- * when it stays as one of the two pieces.  0: no memory.
- *
- * Arguments: a leaf and its new entry, and what becomes of them.
+ * at the slot's byte: two halves as a rule.  The old leaf may stay, as the first.  0: no
+ * memory.
  */
 static int
-cut_leaf(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int me, rt_ref old,
-		 rt_piece *p, rt_ref *kept)
+cut_leaf(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int me, rt_ref old, rt_piece *p)
 {
 	int			k;
 	uint8_t		sb;
 
 	choose_split(e, n, 0, me, &k, &sb);
-	*kept = 0;
 	p[0].lo = e[0].p[0];
 	p[1].lo = sb;
 	p[0].r = p[1].r = 0;
 	if (k == n - 1 && me == n - 1)
 	{
 		/* the new entry alone beside the old leaf */
-		p[0].r = *kept = old;
+		p[0].r = old;
 		p[1].r = rt_leaf_new(cx, s, e + me, 1, 0, 4, false);
 		return p[1].r ? 2 : 0;
 	}
@@ -142,15 +137,20 @@ leaf_overflow(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_
 		;
 
 	if (c->P.hdr && e[0].p[0] != e[n - 1].p[0] && !rt_leaf_fits(e, (uint64_t) n, 0))
-		np = cut_leaf(cx, s, e, n, me, c->ref, p, &kept);
+	{
+		np = cut_leaf(cx, s, e, n, me, c->ref, p);
+		if (np > 0 && p[0].r == c->ref)
+			kept = c->ref;
+	}
 	else
 	{
 		/* slots that are used up though free tell of removals: more will come */
 		bool		worn = rt_rowex(s) && ld(&l->used) >= n;
+		rt_build	b = {.cx = cx,.s = s,.e = e};
 
 		/* keys that come in order leave full leaves behind */
-		np = rt_one_piece(cx, s, e, n, c->P.hdr != NULL, rt_leaf_stepcap(worn ? n + 4 : n),
-						  me == n - 1 ? RT_LEAF_MAX : 17, p);
+		b.fill = me == n - 1 ? RT_LEAF_MAX : 17;
+		np = rt_one_piece(&b, n, c->P.hdr != NULL, rt_leaf_stepcap(worn ? n + 4 : n), p);
 	}
 	if (np == 0)
 		return AX_NOMEM;
@@ -173,7 +173,7 @@ leaf_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, u
  * else a leaf.  0: no memory.
  */
 static rt_ref
-child_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, uint8_t fp)
+reference_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, uint8_t fp)
 {
 	if (len - (d + 1) == AX_TID_BYTES)
 		return RT_EMBED_REF(ax_tid_at(key + len));
@@ -181,7 +181,7 @@ child_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, 
 }
 
 static inline uint8_t
-separator(rt_hdr *h, int i)
+leaf_separator(rt_hdr *h, int i)
 {
 	return h->kind == RT_N4 ? rt_n4_sep((rt_n4 *) h, i) : rt_n16_sep((rt_n16 *) h, i);
 }
@@ -246,7 +246,7 @@ widen_sorted(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 	if (x != AX_OK)
 		return x;
 	/* (where it is in the copy, which has no holes, another place) */
-	rt_node_del(rt_changing(c, &ch), separator(h, at));
+	rt_node_del(rt_changing(c, &ch), leaf_separator(h, at));
 	rt_node_add(rt_changing(c, &ch), byte, 0, 0, beside);
 	rt_finish(cx, s, c, key, &ch);
 	return GREW;
@@ -307,16 +307,18 @@ widen_indexed(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int *lo
 }
 
 /*
- * Hang r at the key's byte in P's node, lo to hi if it is a leaf.  kind: of the copy that
- * takes the node's place, 0: none; compiled for both.
+ * Hang a child at the key's byte in P's node, over all of its range if it is a leaf.
+ * kind: of the copy that takes the node's place, 0: none; compiled for both.
  *
  * Latches: on entry those of the cursor; the caller lets go of what is left of them.
- * Arguments: always inline; the kind is known to the compiler.
  */
 __attribute__((always_inline)) static inline ax_status
-hang_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, int lo, int hi,
-		   rt_ref r, const unsigned kind)
+hang_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, const rt_slot *child,
+		   const unsigned kind)
 {
+	const rt_ref r = child->r;
+	const int	lo = child->lo,
+				hi = child->hi;
 	rt_change	ch = {.site = AX_SITE_NODE_INSERT, .node = true};
 	uint8_t		byte = key[c->P.d];
 	ax_status	x;
@@ -355,6 +357,7 @@ insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 				hi = byte;
 	unsigned	kind;
 	rt_ref		r;
+	rt_slot		child;
 	ax_status	x;
 
 	if (len - (c->P.d + 1) != AX_TID_BYTES)
@@ -364,11 +367,12 @@ insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 		if (x != AX_NOTFOUND)
 			return x;
 	}
-	r = child_of(cx, s, key, len, c->P.d, fp);
+	r = reference_child(cx, s, key, len, c->P.d, fp);
 	AX_POINT("art.child.before_room");
 	kind = kind_for_child(s, h, byte, r);
-	return ax_unlikely(kind) ? hang_child(cx, s, c, key, lo, hi, r, kind) :
-		hang_child(cx, s, c, key, lo, hi, r, 0);
+	child = (rt_slot) {r, (uint8_t) lo, (uint8_t) hi};
+	return ax_unlikely(kind) ? hang_child(cx, s, c, key, &child, kind) :
+		hang_child(cx, s, c, key, &child, 0);
 }
 
 /*
@@ -390,7 +394,7 @@ split_prefix(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 	rt_hdr    *top = rt_made_node(&ch, rt_node_new(cx, s, RT_N4, prefix, m, false));
 	rt_hdr    *rest = rt_made_node(&ch, rt_node_new(cx, s, h->kind, prefix + m + 1,
 													   h->plen - m - 1, false));
-	rt_ref		r = rt_made(&ch, child_of(cx, s, key, len, c->d + m, fp));
+	rt_ref		r = rt_made(&ch, reference_child(cx, s, key, len, c->d + m, fp));
 	ax_status	x;
 
 	ch.embedded = RT_TAG(r) == RT_EMBED;
@@ -558,11 +562,9 @@ insert_again(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t 
 {
 	do
 	{
-		if (x == AX_STALE)
-			ax_restarted(cx, s, (*tries)++);
-		else
+		if (!ax_start_over(cx, s, x, tries))
 			ax_map_unshare_all();
-		if (*tries < AX_MAX_RESTARTS)
+		if (!ax_pessimistic(*tries))
 			return AX_STALE;
 		x = insert_latched(cx, s, key, len, fp);
 	} while (x == AX_STALE || x == GREW);
@@ -579,8 +581,8 @@ rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 
 	do
 	{
-		x = AX_MAX_RESTARTS > 0 ? insert_pass(cx, s, key, len, fp, AX_OPTIMISTIC) :
-			insert_latched(cx, s, key, len, fp);
+		x = ax_pessimistic(0) ? insert_latched(cx, s, key, len, fp) :
+			insert_pass(cx, s, key, len, fp, AX_OPTIMISTIC);
 		if (ax_unlikely(x == AX_STALE || x == GREW))
 			x = insert_again(cx, s, key, len, fp, x, &tries);
 	} while (ax_unlikely(x == AX_STALE));
@@ -590,60 +592,27 @@ rt_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	return x;
 }
 
-const ax_engine ax_engine_art_olc = {
-	.structure = "art",
-	.sync = "olc",
-	.kind = AX_SYNC_OLC,
-	.insert = rt_insert,
-	.remove = rt_remove,
-	.contains = rt_contains,
-	.lookup = rt_lookup,
-	.lookup_many = rt_lookup_many,
-	.look_ahead = rt_look_ahead,
-	.scan = rt_scan,
-	.load = rt_load,
-	.insert_sorted = rt_insert_sorted,
-	.load_share = rt_load_share,
-	.compact = rt_compact,
-	.check = rt_check,
-	.object_bytes = rt_object_bytes,
-};
+#define ENGINE(sync_name, how, ...) { \
+	.structure = "art", \
+	.sync = sync_name, \
+	.kind = how, \
+	.insert = rt_insert, \
+	.remove = rt_remove, \
+	.look_ahead = rt_look_ahead, \
+	.load = rt_load, \
+	.insert_sorted = rt_insert_sorted, \
+	.load_share = rt_load_share, \
+	.compact = rt_compact, \
+	.check = rt_check, \
+	.object_bytes = rt_object_bytes, \
+	__VA_ARGS__ \
+}
 
-const ax_engine ax_engine_art_rowex = {
-	.structure = "art",
-	.sync = "rowex",
-	.kind = AX_SYNC_ROWEX,
-	.insert = rt_insert,
-	.remove = rt_remove,
-	.contains = rt_rowex_contains,
-	.lookup = rt_rowex_lookup,
-	.lookup_many = rt_rowex_lookup_many,
-	.look_ahead = rt_look_ahead,
-	.scan = rt_rowex_scan,
-	.load = rt_load,
-	.insert_sorted = rt_insert_sorted,
-	.load_share = rt_load_share,
-	.compact = rt_compact,
-	.check = rt_check,
-	.object_bytes = rt_object_bytes,
-};
+/* The readers under latch coupling. */
+#define READERS .contains = rt_contains, .lookup = rt_lookup, .lookup_many = rt_lookup_many, .scan = rt_scan
 
-const ax_engine ax_engine_art_optiql = {
-	.structure = "art",
-	.sync = "optiql",
-	.kind = AX_SYNC_OPTIQL,
-	.insert = rt_insert,
-	.remove = rt_remove,
-	.contains = rt_contains,
-	.lookup = rt_lookup,
-	.lookup_many = rt_lookup_many,
-	.look_ahead = rt_look_ahead,
-	.scan = rt_scan,
-	.load = rt_load,
-	.insert_sorted = rt_insert_sorted,
-	.load_share = rt_load_share,
-	.compact = rt_compact,
-	.check = rt_check,
-	.object_bytes = rt_object_bytes,
-	.settle = rt_settle,
-};
+const ax_engine ax_engine_art_olc = ENGINE("olc", AX_SYNC_OLC, READERS);
+const ax_engine ax_engine_art_optiql = ENGINE("optiql", AX_SYNC_OPTIQL, READERS, .settle = rt_settle);
+const ax_engine ax_engine_art_rowex =
+	ENGINE("rowex", AX_SYNC_ROWEX, .open = rt_open_rowex, .contains = rt_rowex_contains,
+		   .lookup = rt_rowex_lookup, .lookup_many = rt_rowex_lookup_many, .scan = rt_rowex_scan);

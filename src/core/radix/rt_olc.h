@@ -9,6 +9,7 @@
 #ifndef RT_OLC_H
 #define RT_OLC_H
 
+#include "radix.h"
 #include "rt_node.h"
 #include "core/elide/ax_guard.h"
 
@@ -31,14 +32,17 @@ rt_slot_set(ax_store *s, rt_at *p, const uint8_t *key, rt_ref r)
 		rt_node_set(p->hdr, key[p->d], r);
 }
 
-/*
- * The rules that the readers of ROWEX impose on a writer: see rt_rowex.c.  A search layer
- * below a list with versions has such readers, too.
- */
+static inline rt_own *
+rt_own_of(const ax_store *s)
+{
+	return (rt_own *) (uintptr_t) s->own;
+}
+
+/* Do writers keep the rules that the readers of ROWEX impose: see rt_rowex.c? */
 static inline bool
 rt_rowex(const ax_store *s)
 {
-	return s->sync == AX_SYNC_ROWEX || s->sync == AX_SYNC_MVRLU;
+	return rt_own_of(s)->rowex;
 }
 
 /* The pieces that take the place of a leaf under its parent. */
@@ -673,13 +677,12 @@ extern void rt_sort_ents(rt_ent *e, int n);
 extern void rt_drop_pieces(ax_ctx *cx, ax_store *s, rt_piece *p, int np, rt_ref kept);
 
 /*
- * One piece for n sorted entries: a leaf with room for cap if all fit, else a node.
+ * One piece for all n entries b->e: a leaf with room for cap if all fit, else a node.
  * byte: they hang at a slot, whose byte a node consumes; else at the root.
  *
  * Returns: 1, or 0 when there is no memory.
  */
-extern int	rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte,
-						 int cap, int fill, rt_piece *p);
+extern int	rt_one_piece(rt_build *b, int n, bool byte, int cap, rt_piece *p);
 
 /*
  * Cut n sorted entries, which differ at the slot's byte, into leaves of byte ranges of
@@ -707,16 +710,14 @@ extern ax_status rt_publish(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t
  * The engines' insert_sorted.  All keys of one leaf go in with one descent, one copy
  * and one publication.
  */
-extern ax_status rt_insert_sorted(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								  const uint32_t *lens, uint32_t len, uint64_t n,
+extern ax_status rt_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys,
 								  uint64_t *done, uint64_t *added);
 
 /*
  * The engines' load_share: as rt_insert_sorted(), but a leaf's keys are built as by a
  * load where the leaf has nothing else.
  */
-extern ax_status rt_load_share(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-							   const uint32_t *lens, uint32_t len, uint64_t n, int fill,
+extern ax_status rt_load_share(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill,
 							   uint64_t *done, uint64_t *added);
 
 /* ---- rt_tidy.c ---- */
@@ -754,33 +755,27 @@ extern ax_status rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
  * goes on into the TIDs.
  */
 extern ax_status rt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
-						   uint64_t *tids, uint32_t max, uint32_t *n, bool *more);
+						   ax_found *f);
 
 /* ROWEX's contains: waits for nobody. */
 extern ax_status rt_rowex_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /* ROWEX's lookup: waits for nobody. */
 extern ax_status rt_rowex_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix,
-								 uint32_t len, uint64_t *tids, uint32_t max,
-								 uint32_t *n, bool *more);
+								 uint32_t len, ax_found *f);
 
 /* ---- rt_many.c ---- */
 
-/* The engines' lookup_many, under latch coupling; n <= AX_GROUP. */
-extern ax_status rt_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-								const uint32_t *lens, uint32_t len, uint32_t n,
-								uint64_t *tids, uint32_t max, uint32_t *counts,
-								uint32_t *done);
+/* The engines' lookup_many, under latch coupling. */
+extern ax_status rt_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f,
+								uint32_t *counts, uint32_t *done);
 
 /* ROWEX's lookup_many. */
-extern ax_status rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-									  const uint32_t *lens, uint32_t len, uint32_t n,
-									  uint64_t *tids, uint32_t max, uint32_t *counts,
-									  uint32_t *done);
+extern ax_status rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys,
+									  ax_found *f, uint32_t *counts, uint32_t *done);
 
-/* The engines' look_ahead: asks for what n inserts will read.  Decides nothing. */
-extern void rt_look_ahead(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						  const uint32_t *lens, uint32_t n);
+/* The engines' look_ahead: asks for what inserts will read.  Decides nothing. */
+extern void rt_look_ahead(ax_ctx *cx, ax_store *s, const ax_keys *keys);
 
 /* ---- rt_scan.c ---- */
 
@@ -798,8 +793,7 @@ extern ax_status rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
  * Epoch: inside; now and then another one.  On AX_STALE outside.
  * Latches: the root's word for the publication.
  */
-extern ax_status rt_load(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-						 const uint32_t *lens, uint32_t len, uint64_t n, int fill);
+extern ax_status rt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill);
 
 /* ---- rt_compact.c ---- */
 

@@ -119,12 +119,12 @@ remove_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, bool *tid
  * The key's leaf is there.  *tidy: it went, and the node above lost a child.
  *
  * Latches: on entry those of the cursor; the caller lets go of what is left of them.
- * Arguments: always inline; the mode is known to the compiler.
  */
 __attribute__((always_inline)) static inline ax_status
 remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len,
-				 uint8_t fp, bool *tidy, const ax_mode mode)
+				 bool *tidy, const ax_mode mode)
 {
+	const uint8_t fp = rt_fp(key, len - AX_TID_BYTES);
 	rt_leaf   *l = RT_PTR(c->ref);
 	int			i,
 				left;
@@ -153,44 +153,38 @@ remove_from_leaf(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint
  * Latches: none on entry and on return.
  */
 __attribute__((always_inline)) static inline ax_status
-remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			bool *tidy, const ax_mode mode)
+remove_pass(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool *tidy,
+			const ax_mode mode)
 {
 	rt_cursor	c;
 	ax_status	x = rt_descend(cx, s, &c, key, len, mode);
 
 	if (x == AX_OK)
-		x = RT_TAG(c.ref) == RT_LEAF ? remove_from_leaf(cx, s, &c, key, len, fp, tidy, mode) :
+		x = RT_TAG(c.ref) == RT_LEAF ? remove_from_leaf(cx, s, &c, key, len, tidy, mode) :
 			remove_tid(cx, s, &c, key, len, tidy);
 	rt_close(cx, &c, mode);
 	return x;
 }
 
 static __attribute__((noinline, cold)) ax_status
-remove_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint8_t fp,
-			   bool *tidy)
+remove_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool *tidy)
 {
-	return remove_pass(cx, s, key, len, fp, tidy, AX_PESSIMISTIC);
+	return remove_pass(cx, s, key, len, tidy, AX_PESSIMISTIC);
 }
 
 ax_status
 rt_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	uint8_t		fp = rt_fp(key, len - AX_TID_BYTES);
 	bool		tidy = false;
+	int			tries = 0;
+	ax_status	x;
 
-	for (int tries = 0;; tries++)
-	{
-		ax_status	x = ax_likely(tries < AX_MAX_RESTARTS) ?
-			remove_pass(cx, s, key, len, fp, &tidy, AX_OPTIMISTIC) :
-			remove_latched(cx, s, key, len, fp, &tidy);
-
-		if (x == AX_OK)
-			break;
-		if (x != AX_STALE)
-			return x;
-		ax_restarted(cx, s, tries);
-	}
+	do
+		x = ax_pessimistic(tries) ? remove_latched(cx, s, key, len, &tidy) :
+			remove_pass(cx, s, key, len, &tidy, AX_OPTIMISTIC);
+	while (ax_start_over(cx, s, x, &tries));
+	if (x != AX_OK)
+		return x;
 	AX_COUNT(cx, s, entries, -1);
 	/* the entry is gone: whatever happens from here on is no failure */
 	if (tidy)

@@ -54,6 +54,12 @@
 #include "rt_olc.h"
 #include "core/base/ax_call.h"
 
+void
+rt_open_rowex(ax_store *s)
+{
+	rt_own_of(s)->rowex = true;
+}
+
 /* ---- writers: a latched node that readers may be in ------------------------ */
 
 /*

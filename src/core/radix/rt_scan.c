@@ -22,6 +22,7 @@
  */
 #include "rt_olc.h"
 #include "core/base/ax_call.h"
+#include "core/elide/ax_batch.h"
 
 #define FRAMES 32
 
@@ -49,18 +50,6 @@ typedef struct scan
 	int			sp;
 	frame		stack[FRAMES];
 } scan;
-
-typedef enum step
-{
-	S_GO = AX_OK,				/* go on */
-	S_BUSY = AX_BUSY,
-	S_LOST = AX_STALE,			/* something changed: start over or end early */
-	S_BUFFER = AX_BUFFER,
-	S_END = 100,				/* exhausted */
-	S_FULL,						/* the batch is full, or ends early */
-	S_SKIP,						/* nothing here: advance in the parent */
-	S_SEEK						/* progress was made: descend again, from sc->pos */
-} step;
 
 /*
  * Where keys that begin with path[0..d) lie: -1 before the position, 1
@@ -118,7 +107,7 @@ passed_start(scan *sc, const ax_mode mode)
 
 /* Room for a key of n bytes? */
 static inline bool
-need(scan *sc, uint32_t n)
+need_frame(scan *sc, uint32_t n)
 {
 	if (ax_likely(n <= sc->room))
 		return true;
@@ -151,13 +140,13 @@ emit(scan *sc, uint32_t d, const uint8_t *p, uint32_t len, uint64_t tid)
 }
 
 /* No room for a key in keybuf: the batch ends, or the buffer is too small. */
-static inline step
+static inline ax_step
 no_room(scan *sc, uint32_t len)
 {
 	if (sc->b->n > 0)
-		return S_FULL;
+		return AX_SCAN_FULL;
 	sc->b->need_bytes = 2 * len;
-	return S_BUFFER;
+	return AX_SCAN_BUFFER;
 }
 
 /* How many more entries fit, if their keys have len bytes each. */
@@ -233,17 +222,31 @@ leaf_order(rt_leaf *l, uint8_t *id)
 	return n;
 }
 
+/* A leaf at hand. */
+typedef struct leaf
+{
+	uint32_t	d;				/* its depth */
+	int			cs,				/* where all of it lies, as cmp_path() says, from the */
+				ce;				/* start, and from the end */
+	const uint8_t *base;		/* where its entries have w bytes each: these */
+	uint32_t	w;
+	const uint8_t *last;		/* the last entry that was taken, of lastlen bytes; */
+	uint32_t	lastlen;		/* NULL: none */
+} leaf;
+
 /*
- * Emit n entries of w bytes: those of id[], one every "by".  There is room for them.
- * mid: w is 8 to 16, as it is in most leaves, and known to the compiler.
- *
- * Arguments: always inline; entries of a leaf.
+ * Emit n entries of lf->w bytes: id[0] and those behind it in the batch's direction.
+ * There is room for them.  mid: w is 8 to 16, as it is in most leaves, and known to the
+ * compiler.
  */
 __attribute__((always_inline)) static inline void
-emit_fixed(scan *sc, uint32_t d, const uint8_t *base, uint32_t w, const uint8_t *id, int by,
-		   uint32_t n, const bool mid)
+emit_fixed(scan *sc, const leaf *lf, const uint8_t *id, uint32_t n, const bool mid)
 {
 	ax_batch   *b = sc->b;
+	const int	by = b->backward ? -1 : 1;
+	const uint8_t *base = lf->base;
+	const uint32_t d = lf->d;
+	const uint32_t w = lf->w;
 	uint64_t   *tid = b->tids + b->n;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -276,16 +279,16 @@ emit_fixed(scan *sc, uint32_t d, const uint8_t *base, uint32_t w, const uint8_t 
 }
 
 /*
- * leaf_entries() where they have w bytes each, their TIDs among these.  The ends are
+ * leaf_entries() where they have lf->w bytes each, their TIDs among these.  The ends are
  * looked for first, so that between them is nothing to compare.
- *
- * Arguments: always inline; those of leaf_entries, and what it knows of the leaf.
  */
-__attribute__((always_inline)) static inline step
-fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int ce,
-			  const uint8_t *id, int n, const uint8_t **last, uint32_t *lastlen)
+__attribute__((always_inline)) static inline ax_step
+fixed_entries(scan *sc, leaf *lf, const uint8_t *id, int n)
 {
 	ax_batch   *b = sc->b;
+	const uint8_t *base = lf->base;
+	const uint32_t d = lf->d;
+	const uint32_t w = lf->w;
 	const bool	back = b->backward;
 	const int	by = back ? -1 : 1;
 	const uint8_t *first = back ? id + n - 1 : id;
@@ -293,7 +296,7 @@ fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int
 				room;
 	bool		ended = false;
 
-	if (cs == 0)
+	if (lf->cs == 0)
 		for (; found > 0; found--, first += by)
 		{
 			int			c = cmp_entry(base + *first * w, w, d, &sc->pos);
@@ -301,7 +304,7 @@ fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int
 			if (!(back ? c > 0 : c < 0))
 				break;
 		}
-	if (ce == 0)
+	if (lf->ce == 0)
 		for (; found > 0; found--)
 		{
 			int			c = cmp_entry(base + first[(int) (found - 1) * by] * w, w, d, sc->end);
@@ -311,42 +314,46 @@ fixed_entries(scan *sc, const uint8_t *base, uint32_t w, uint32_t d, int cs, int
 			ended = true;
 		}
 	if (found == 0)
-		return ended ? S_END : S_GO;
+		return ended ? AX_SCAN_END : AX_SCAN_GO;
 	if (b->n == b->max)
-		return S_FULL;
-	if (!need(sc, d + w))
-		return b->n ? S_FULL : S_BUFFER;
+		return AX_SCAN_FULL;
+	if (!need_frame(sc, d + w))
+		return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 	room = room_for(sc, d + w);
 	if (room == 0)
 		return no_room(sc, d + w);
 	if (room > found)
 		room = found;
-	*last = base + first[(int) (room - 1) * by] * w;
-	*lastlen = w;
+	lf->last = base + first[(int) (room - 1) * by] * w;
+	lf->lastlen = w;
 	if (w >= 8 && w <= 16)
-		emit_fixed(sc, d, base, w, first, by, room, true);
+		emit_fixed(sc, lf, first, room, true);
 	else
-		emit_fixed(sc, d, base, w, first, by, room, false);
-	return room < found ? S_FULL : ended ? S_END : S_GO;
+		emit_fixed(sc, lf, first, room, false);
+	return room < found ? AX_SCAN_FULL : ended ? AX_SCAN_END : AX_SCAN_GO;
 }
 
 /*
  * Take those of the leaf's entries that lie between the ends, as many as there is room
- * for.  The last of them is at *last, *lastlen bytes of it.  cs, ce: where all of
- * the leaf lies, as cmp_path() says.  Racy: the caller validates the leaf.
+ * for.  Racy: the caller validates the leaf.
  */
-__attribute__((always_inline)) static inline step
-leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **last,
-			 uint32_t *lastlen)
+__attribute__((always_inline)) static inline ax_step
+leaf_entries(scan *sc, rt_leaf *l, leaf *lf)
 {
 	ax_batch   *b = sc->b;
+	const uint32_t d = lf->d;
+	int			cs = lf->cs;
 	const bool	back = b->backward;
 	uint8_t		id[RT_LEAF_MAX];
 	const int	n = leaf_order(l, id);
 
 	AX_POINT("art.scan.leaf_ordered");
 	if (ax_likely(l->flags == 0 && l->w >= AX_TID_BYTES))
-		return fixed_entries(sc, rt_leaf_fixed(l), l->w, d, cs, ce, id, n, last, lastlen);
+	{
+		lf->base = rt_leaf_fixed(l);
+		lf->w = l->w;
+		return fixed_entries(sc, lf, id, n);
+	}
 	for (int i = 0; i < n; i++)
 	{
 		uint32_t	len;
@@ -361,17 +368,17 @@ leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **l
 				continue;
 			cs = 1;				/* all that follow are on this side */
 		}
-		if (ce == 0)
+		if (lf->ce == 0)
 		{
 			int			c = cmp_entry(p, len, d, sc->end);
 
 			if (back ? c < 0 : c > 0)
-				return S_END;
+				return AX_SCAN_END;
 		}
 		if (b->n == b->max)
-			return S_FULL;
-		if (!need(sc, d + len))
-			return b->n ? S_FULL : S_BUFFER;
+			return AX_SCAN_FULL;
+		if (!need_frame(sc, d + len))
+			return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 		if (ax_likely(len >= AX_TID_BYTES))
 			tid = ax_tid_at(p + len);
 		else
@@ -382,10 +389,10 @@ leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **l
 		}
 		if (!emit(sc, d, p, len, tid))
 			return no_room(sc, d + len);
-		*last = p;
-		*lastlen = len;
+		lf->last = p;
+		lf->lastlen = len;
 	}
-	return S_GO;
+	return AX_SCAN_GO;
 }
 
 /*
@@ -393,7 +400,7 @@ leaf_entries(scan *sc, rt_leaf *l, uint32_t d, int cs, int ce, const uint8_t **l
  *
  * Latches: pessimistically has the parent's, and takes the leaf's meanwhile.
  */
-__attribute__((always_inline)) static inline step
+__attribute__((always_inline)) static inline ax_step
 do_leaf(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, const ax_mode mode)
 {
 	ax_batch   *b = sc->b;
@@ -401,30 +408,29 @@ do_leaf(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, const ax_mode 
 	const bool	back = b->backward;
 	ax_guard	g;
 	uint32_t	n0 = b->n,
-				end_off = b->want_keys && b->n ? b->key_off[b->n] : 0,
-				lastlen = 0;
-	const uint8_t *last = NULL; /* the last entry returned */
-	const int	cs = cmp_path(sc->path, d, &sc->pos);
-	const int	ce = cmp_path(sc->path, d, sc->end);
+				end_off = b->want_keys && b->n ? b->key_off[b->n] : 0;
+	leaf		lf = {
+		.d = d,.cs = cmp_path(sc->path, d, &sc->pos),.ce = cmp_path(sc->path, d, sc->end)
+	};
 	bool		ok;
-	step		r;
+	ax_step		r;
 
-	if (back ? ce < 0 : ce > 0)
-		return S_END;
-	if (back ? cs > 0 : cs < 0)
-		return S_SKIP;
-	r = (step) ax_open(sc->cx, &g, &l->word, mode);
-	if (r != S_GO)
+	if (back ? lf.ce < 0 : lf.ce > 0)
+		return AX_SCAN_END;
+	if (back ? lf.cs > 0 : lf.cs < 0)
+		return AX_SCAN_SKIP;
+	r = (ax_step) ax_open(sc->cx, &g, &l->word, mode);
+	if (r != AX_SCAN_GO)
 		return r;
 	AX_POINT("art.scan.leaf_version");
 	if (!ax_valid(parent, mode))
 	{
 		ax_close(sc->cx, &g, mode);
-		return S_LOST;
+		return AX_SCAN_LOST;
 	}
-	r = leaf_entries(sc, l, d, cs, ce, &last, &lastlen);
-	if (last)
-		ax_copy_out(sc->path + d, last, lastlen);
+	r = leaf_entries(sc, l, &lf);
+	if (lf.last)
+		ax_copy_out(sc->path + d, lf.last, lf.lastlen);
 	AX_POINT("art.scan.leaf_read");
 	ok = ax_valid(&g, mode);
 	ax_close(sc->cx, &g, mode);
@@ -433,21 +439,21 @@ do_leaf(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, const ax_mode 
 		b->n = n0;
 		if (b->want_keys && n0)
 			b->key_off[n0] = end_off;
-		return S_LOST;
+		return AX_SCAN_LOST;
 	}
-	if (last)
+	if (lf.last)
 	{
-		b->lastlen = d + lastlen;
+		b->lastlen = d + lf.lastlen;
 		memcpy(b->lastkey, sc->path, b->lastlen);
 		passed_start(sc, mode);
 	}
-	if (r == S_GO)
-		r = b->n == b->max || (mode == AX_PESSIMISTIC && b->n) ? S_FULL : S_SKIP;
+	if (r == AX_SCAN_GO)
+		r = b->n == b->max || (mode == AX_PESSIMISTIC && b->n) ? AX_SCAN_FULL : AX_SCAN_SKIP;
 	return r;
 }
 
 /* Emit an embedded TID, if it lies between the ends. */
-__attribute__((always_inline)) static inline step
+__attribute__((always_inline)) static inline ax_step
 do_embed(scan *sc, frame *f, uint8_t byte, const ax_mode mode)
 {
 	ax_batch   *b = sc->b;
@@ -456,8 +462,8 @@ do_embed(scan *sc, frame *f, uint8_t byte, const ax_mode mode)
 	uint32_t	len = f->d + 1 + AX_TID_BYTES;
 	uint8_t    *p = sc->path + f->d;
 
-	if (!need(sc, len))
-		return b->n ? S_FULL : S_BUFFER;
+	if (!need_frame(sc, len))
+		return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 	p[0] = byte;
 	ax_put_tid(p + 1, tid);
 	if (mode == AX_ROWEX || f->at_start)
@@ -465,26 +471,26 @@ do_embed(scan *sc, frame *f, uint8_t byte, const ax_mode mode)
 		int			c = cmp_path(sc->path, len, &sc->pos);
 
 		if (back ? c > 0 : c < 0)
-			return S_SKIP;
+			return AX_SCAN_SKIP;
 	}
 	if (f->at_end)
 	{
 		int			c = cmp_path(sc->path, len, sc->end);
 
 		if (back ? c < 0 : c > 0)
-			return S_END;
+			return AX_SCAN_END;
 	}
 	if (b->n == b->max)
-		return S_FULL;
+		return AX_SCAN_FULL;
 	AX_POINT("art.scan.embedded");
 	if (!ax_valid(&f->g, mode))
-		return S_LOST;
+		return AX_SCAN_LOST;
 	if (!emit(sc, f->d, p, 1 + AX_TID_BYTES, tid))
 		return no_room(sc, len);
 	memcpy(b->lastkey, sc->path, len);
 	b->lastlen = len;
 	passed_start(sc, mode);
-	return b->n == b->max ? S_FULL : S_SKIP;
+	return b->n == b->max ? AX_SCAN_FULL : AX_SCAN_SKIP;
 }
 
 /* Child and byte at the frame's place; Node4/16: by slot. */
@@ -532,7 +538,7 @@ before_end(const scan *sc, const frame *f, uint8_t byte)
  * Something was returned before, so they are behind the start.  Their keys are written
  * behind the batch's, and become its with b->n.
  */
-__attribute__((always_inline)) static inline step
+__attribute__((always_inline)) static inline ax_step
 do_embeds(scan *sc, frame *f, const ax_mode mode)
 {
 	ax_batch   *b = sc->b;
@@ -546,8 +552,8 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 	int			stop = 256;
 	rt_ref		last = 0;
 
-	if (!need(sc, len) || max == n)
-		return S_FULL;
+	if (!need_frame(sc, len) || max == n)
+		return AX_SCAN_FULL;
 	if (kind <= RT_N16)
 	{
 		stop = ld(&f->h->count);
@@ -581,17 +587,17 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 	}
 	AX_POINT("art.scan.embedded");
 	if (last == 0 || !ax_valid(&f->g, mode))
-		return S_LOST;
+		return AX_SCAN_LOST;
 	b->n = n;
 	f->ref = last;
 	ax_put_tid(p + 1, RT_EMBED_TID(last));
 	memcpy(b->lastkey, sc->path, len);
 	b->lastlen = len;
-	return n == b->max ? S_FULL : S_SKIP;
+	return n == b->max ? AX_SCAN_FULL : AX_SCAN_SKIP;
 }
 
 /*
- * settle() in a Node48 or Node256, of which the compiler knows.
+ * settle_frame() in a Node48 or Node256, of which the compiler knows.
  *
  * Arguments: always inline; those of settle, and the kind.
  */
@@ -635,7 +641,7 @@ settle_indexed(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte, const unsig
  * another than "not"; false when there is none.
  */
 static bool
-settle(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte)
+settle_frame(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte)
 {
 	const int	by = sc->b->backward ? -1 : 1;
 	unsigned	kind = f->h->kind;
@@ -685,14 +691,14 @@ first_child(scan *sc, frame *f, bool *bound, uint8_t *byte)
 	int			at;
 
 	if (!*bound)
-		return settle(sc, f, !back ? 0 : h->kind <= RT_N16 ? (int) ld(&h->count) - 1 : 255,
-					  0, byte);
+		return settle_frame(sc, f, !back ? 0 : h->kind <= RT_N16 ? (int) ld(&h->count) - 1 : 255,
+							0, byte);
 	c = sc->pos.key[f->d];
 	if (h->kind > RT_N16)
 		at = c;
 	else if (rt_find(h, h->kind, c, &at) == 0 && !back)
 		at++;
-	if (!settle(sc, f, at, 0, byte))
+	if (!settle_frame(sc, f, at, 0, byte))
 		return false;
 
 	/*
@@ -730,13 +736,13 @@ new_frame(scan *sc, const ax_mode mode)
 
 /*
  * Enter the node ref at depth d; parent: as of a leaf; bound: the start position may
- * lie below.  S_GO: a new frame is on the stack, on its first child of interest.
+ * lie below.  AX_SCAN_GO: a new frame is on the stack, on its first child of interest.
  *
  * Epoch: inside.
  * Latches: pessimistically has the parent's; then, with a new frame, that one's, and
  * of the parents the root's at most.
  */
-__attribute__((always_inline)) static inline step
+__attribute__((always_inline)) static inline ax_step
 push_node(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, bool *bound,
 		  uint8_t *byte, const ax_mode mode)
 {
@@ -747,21 +753,21 @@ push_node(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, bool *bound,
 	uint32_t	plen;
 	int			c = 1;
 	bool		found;
-	step		r = (step) ax_open(sc->cx, &g, &h->word, mode);
+	ax_step		r = (ax_step) ax_open(sc->cx, &g, &h->word, mode);
 
-	if (r != S_GO)
+	if (r != AX_SCAN_GO)
 		return r;
 	AX_POINT("art.scan.node_version");
 	if (!ax_valid(parent, mode))
 	{
 		ax_close(sc->cx, &g, mode);
-		return S_LOST;
+		return AX_SCAN_LOST;
 	}
 	plen = h->plen;
-	if (!need(sc, d + plen + 1))
+	if (!need_frame(sc, d + plen + 1))
 	{
 		ax_close(sc->cx, &g, mode);
-		return sc->b->n ? S_FULL : S_BUFFER;
+		return sc->b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 	}
 	if (plen)
 		memcpy(sc->path + d, rt_prefix(h), plen);
@@ -773,7 +779,7 @@ push_node(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, bool *bound,
 		{
 			/* nothing of it: the caller goes on in the parent, still there */
 			ax_close(sc->cx, &g, mode);
-			return S_SKIP;
+			return AX_SCAN_SKIP;
 		}
 	}
 
@@ -786,27 +792,27 @@ push_node(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, bool *bound,
 	f->at_start = *bound = *bound && c == 0;
 	c = cmp_path(sc->path, d, sc->end);
 	if (back ? c < 0 : c > 0)
-		return S_END;
+		return AX_SCAN_END;
 	f->at_end = c == 0;
 	found = first_child(sc, f, bound, byte);
 	if (!ax_valid(&f->g, mode))
-		return S_LOST;
+		return AX_SCAN_LOST;
 	if (!found)
 		f->cur = back ? -1 : 256;	/* all of it is on the other side */
-	return found ? S_GO : S_SKIP;
+	return found ? AX_SCAN_GO : AX_SCAN_SKIP;
 }
 
 /*
- * On to the next child: of the top frame, or of one below it.  S_GO: that is on top.
+ * On to the next child: of the top frame, or of one below it.  AX_SCAN_GO: that is on top.
  */
-__attribute__((always_inline)) static inline step
+__attribute__((always_inline)) static inline ax_step
 advance(scan *sc, uint8_t *byte, const ax_mode mode)
 {
 	ax_batch   *b = sc->b;
 	frame	   *f;
 
 	if (sc->sp == 0)
-		return S_END;			/* the root is a leaf, or wholly on the other side */
+		return AX_SCAN_END;			/* the root is a leaf, or wholly on the other side */
 	for (;; sc->sp--)
 	{
 		bool		found;
@@ -814,25 +820,25 @@ advance(scan *sc, uint8_t *byte, const ax_mode mode)
 		f = &sc->stack[sc->sp - 1];
 		AX_POINT("art.scan.advance");
 		if (!ax_valid(&f->g, mode))
-			return S_LOST;
-		found = settle(sc, f, f->cur + (b->backward ? -1 : 1), f->ref, byte);
+			return AX_SCAN_LOST;
+		found = settle_frame(sc, f, f->cur + (b->backward ? -1 : 1), f->ref, byte);
 		if (!ax_valid(&f->g, mode))
-			return S_LOST;
+			return AX_SCAN_LOST;
 		if (found)
-			return S_GO;
+			return AX_SCAN_GO;
 		if (sc->sp == 1)
 			break;
 	}
 	if (!sc->cut)
-		return S_END;
+		return AX_SCAN_END;
 	/* all that begins with the path to this node is done */
 	if (b->n > 0)
-		return S_FULL;
+		return AX_SCAN_FULL;
 	memcpy(b->lastkey, sc->path, f->d);
 	sc->pos.key = b->lastkey;
 	sc->pos.len = f->d;
 	sc->pos.after = !b->backward;
-	return S_SEEK;
+	return AX_SCAN_SEEK;
 }
 
 /*
@@ -842,7 +848,7 @@ advance(scan *sc, uint8_t *byte, const ax_mode mode)
  * Latches: none on entry; pessimistically that of the only frame on return, if there
  * is one.
  */
-__attribute__((always_inline)) static inline step
+__attribute__((always_inline)) static inline ax_step
 run(scan *sc, const ax_mode mode)
 {
 	ax_batch   *b = sc->b;
@@ -852,21 +858,21 @@ run(scan *sc, const ax_mode mode)
 	uint32_t	d = 0;
 	uint8_t		byte = 0;
 	bool		bound = sc->pos.len > 0;
-	step		r;
+	ax_step		r;
 	frame	   *f = NULL;
 
 	sc->sp = 0;
 	sc->cut = false;
 	if (!bound && sc->pos.after != b->backward)
-		return S_END;
-	r = (step) ax_open(sc->cx, &root, &sc->s->root_word, mode);
-	if (r != S_GO)
+		return AX_SCAN_END;
+	r = (ax_step) ax_open(sc->cx, &root, &sc->s->root_word, mode);
+	if (r != AX_SCAN_GO)
 		return r;
 	ref = ldref(&sc->s->root);
 	AX_POINT("art.scan.root");
 	if (ref == 0)
 	{
-		r = ax_valid(&root, mode) ? S_END : S_LOST;
+		r = ax_valid(&root, mode) ? AX_SCAN_END : AX_SCAN_LOST;
 		ax_close(sc->cx, &root, mode);
 		return r;
 	}
@@ -882,10 +888,10 @@ run(scan *sc, const ax_mode mode)
 			r = do_embed(sc, f, byte, mode);
 		if (parent == &root)
 			ax_close(sc->cx, &root, mode);
-		bound = bound && r == S_GO;
-		if (r == S_SKIP)
+		bound = bound && r == AX_SCAN_GO;
+		if (r == AX_SCAN_SKIP)
 			r = advance(sc, &byte, mode);
-		if (r != S_GO)
+		if (r != AX_SCAN_GO)
 			return r;
 		f = &sc->stack[sc->sp - 1];
 		parent = &f->g;
@@ -902,10 +908,10 @@ run(scan *sc, const ax_mode mode)
  * Epoch: inside.
  * Latches: none on entry and on return.
  */
-static __attribute__((noinline, cold)) step
+static __attribute__((noinline, cold)) ax_step
 run_latched(scan *sc)
 {
-	step		r = run(sc, AX_PESSIMISTIC);
+	ax_step		r = run(sc, AX_PESSIMISTIC);
 
 	if (sc->sp)
 		ax_close(sc->cx, &sc->stack[sc->sp - 1].g, AX_PESSIMISTIC);
@@ -913,66 +919,47 @@ run_latched(scan *sc)
 }
 
 /*
- * Fill a batch: start over by value as often as it takes, and with latches
- * after AX_MAX_RESTARTS tries.
+ * As ax_batch_fill() wants it: under latch coupling, and under ROWEX.
  *
  * Epoch: inside.
  * Latches: none on entry and on return.
- * Returns: AX_OK with what there is; AX_BUSY only if nothing was copied;
- * AX_BUFFER if not even one entry fits.
  */
-__attribute__((always_inline)) static inline ax_status
-scan_batch(ax_ctx *cx, ax_store *s, ax_batch *b, const bool rowex)
+__attribute__((always_inline)) static inline ax_step
+pass(void *sc, bool pess)
 {
-	scan		sc;
-	int			tries = 0;
+	return pess ? run_latched(sc) : run(sc, AX_READ);
+}
 
-	sc.cx = cx;
-	sc.s = s;
-	sc.b = b;
-	sc.pos = b->backward ? b->hi : b->lo;
-	sc.end = b->backward ? &b->lo : &b->hi;
-	sc.room = b->lastkey_size / 2;
-	sc.path = b->lastkey + sc.room;
-	b->n = 0;
-	b->exhausted = false;
-	b->need_bytes = 0;
-	b->lastlen = 0;
-	if (b->max == 0)
-		return AX_OK;
-	for (;;)
-	{
-		switch (rowex ? run(&sc, AX_ROWEX) :
-				ax_likely(tries < AX_MAX_RESTARTS) ? run(&sc, AX_READ) : run_latched(&sc))
-		{
-			case S_END:
-				b->exhausted = true;
-				return AX_OK;
-			case S_FULL:
-				return AX_OK;
-			case S_BUFFER:
-				return AX_BUFFER;
-			case S_BUSY:
-				return b->n ? AX_OK : AX_BUSY;
-			case S_SEEK:
-				continue;
-			default:			/* never ROWEX */
-				if (b->n)
-					return AX_OK;
-				ax_restarted(cx, s, tries++);
-				continue;
-		}
-	}
+__attribute__((always_inline)) static inline ax_step
+pass_rowex(void *sc, bool pess)
+{
+	return run(sc, AX_ROWEX);
+}
+
+/* Before the first pass.  False: nothing is wanted. */
+static inline bool
+begin(scan *sc, ax_ctx *cx, ax_store *s, ax_batch *b)
+{
+	sc->cx = cx;
+	sc->s = s;
+	sc->b = b;
+	sc->room = b->lastkey_size / 2;
+	sc->path = b->lastkey + sc->room;
+	return ax_batch_begin(b, &sc->pos, &sc->end);
 }
 
 ax_status
 rt_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
-	return scan_batch(cx, s, b, false);
+	scan		sc;
+
+	return begin(&sc, cx, s, b) ? ax_batch_fill(cx, s, b, pass, &sc) : AX_OK;
 }
 
 ax_status
 rt_rowex_scan(ax_ctx *cx, ax_store *s, ax_batch *b)
 {
-	return scan_batch(cx, s, b, true);
+	scan		sc;
+
+	return begin(&sc, cx, s, b) ? ax_batch_fill(cx, s, b, pass_rowex, &sc) : AX_OK;
 }

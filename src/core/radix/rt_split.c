@@ -77,29 +77,22 @@ rt_drop_pieces(ax_ctx *cx, ax_store *s, rt_piece *p, int np, rt_ref kept)
  * One thing in the leaf's place: a leaf with room for cap if all fit, else a
  * node.  It is a node when all share the slot's byte, or hang at the root,
  * where no byte is consumed.  Returns 1, or 0: no memory.
- *
- * Arguments: entries, and how to build.
  */
 int
-rt_one_piece(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, bool byte, int cap,
-			 int fill, rt_piece *p)
+rt_one_piece(rt_build *b, int n, bool byte, int cap, rt_piece *p)
 {
-	rt_view	v = {.e = e};
-	bool		deep = false;
-
-	p->lo = e[0].p[0];
-	if (rt_leaf_fits(e, (uint64_t) n, 0))
-		p->r = rt_leaf_new(cx, s, e, n, 0, cap, false);
+	p->lo = b->e[0].p[0];
+	if (rt_leaf_fits(b->e, (uint64_t) n, 0))
+		p->r = rt_leaf_new(b->cx, b->s, b->e, n, 0, cap, false);
 	else
-		p->r = rt_build_node(cx, s, &v, 0, (uint64_t) n, byte, fill, false, 0, &deep);
+		p->r = rt_build_node(b, 0, (uint64_t) n, byte, 0);
 	return p->r != 0;
 }
 
 int
 rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 {
-	rt_view	v = {.e = e};
-	bool		deep = false;
+	rt_build	b = {.cx = cx,.s = s,.e = e,.fill = fill};
 	int			np = 0;
 
 	for (int i = 0; i < n;)
@@ -118,7 +111,7 @@ rt_cut(ax_ctx *cx, ax_store *s, const rt_ent *e, int n, int fill, rt_piece *p)
 		p[np].lo = e[i].p[0];
 		p[np].r = rt_leaf_fits(e + i, (uint64_t) (j - i), 0) ?
 			rt_leaf_new(cx, s, e + i, j - i, 0, rt_leaf_stepcap(j - i), false) :
-			rt_build_node(cx, s, &v, (uint64_t) i, (uint64_t) (j - i), 1, fill, false, 0, &deep);
+			rt_build_node(&b, (uint64_t) i, (uint64_t) (j - i), 1, 0);
 		if (!p[np].r)
 		{
 			rt_drop_pieces(cx, s, p, np, 0);

@@ -93,37 +93,44 @@ collapse_node(ax_ctx *cx, ax_store *s, rt_hdr *h, uint8_t byte, rt_hdr *below)
 }
 
 /*
- * P's node has one child left, in bytes of its own: what its parent G can hold in
- * its place.  0: leave it as it is, or *x.  *child: what goes with the node, its guard,
- * c->N, open unless it is a TID.
+ * P's node has one child left, in bytes of its own: ch->put is what its parent G can hold
+ * in its place, 0: leave it as it is.  The child goes with the node, its guard, c->N, open
+ * unless it is a TID.
  *
  * Latches: on entry those of the cursor; pessimistically the child's, too, on
  * return.
- * Arguments: a place, the mode, and two answers.
  */
-static rt_ref
+static ax_status
 collapse(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp,
-		 const ax_mode mode, rt_ref *child, ax_status *x)
+		 const ax_mode mode, rt_change *ch)
 {
 	rt_slot	only[256];
 	uint32_t	from = c->G.hdr ? c->G.d : 0;
+	rt_ref		child;
 	rt_hdr    *h;
+	ax_status	x;
 
-	*x = AX_OK;
 	if (rt_node_slots_get(c->P.hdr, only) != 1 || !ax_guard_valid(&c->P.g))
-		return 0;
-	*child = only[0].r;
-	h = RT_PTR(*child);
-	if (RT_TAG(*child) == RT_EMBED)
-		return collapse_tid(cx, s, c, key, only, from);
-	if (RT_IS_NODE(*child) && h->kind > RT_N16)
-		return 0;
+		return AX_OK;
+	child = only[0].r;
+	h = RT_PTR(child);
+	if (RT_TAG(child) == RT_EMBED)
+	{
+		ch->embedded = -1;
+		ch->put = collapse_tid(cx, s, c, key, only, from);
+		return AX_OK;
+	}
+	if (RT_IS_NODE(child) && h->kind > RT_N16)
+		return AX_OK;
 	/* the latch word is the first of either */
-	*x = ax_open(cx, &c->N, &h->word, mode);
-	if (*x != AX_OK)
-		return 0;
-	return RT_IS_NODE(*child) ? collapse_node(cx, s, c->P.hdr, only[0].lo, h) :
-		collapse_leaf(cx, s, c, key, fp, RT_PTR(*child), from);
+	x = ax_open(cx, &c->N, &h->word, mode);
+	if (x != AX_OK)
+		return x;
+	ch->below = true;
+	ch->goes = child;
+	ch->put = RT_IS_NODE(child) ? collapse_node(cx, s, c->P.hdr, only[0].lo, h) :
+		collapse_leaf(cx, s, c, key, fp, RT_PTR(child), from);
+	return AX_OK;
 }
 
 /*
@@ -156,26 +163,17 @@ lift_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint8_t fp
 		   const ax_mode mode, bool *more)
 {
 	rt_change	ch = {.site = AX_SITE_NODE_DELETE, .replace = true};
-	ax_status	x;
-	rt_ref		child;
+	ax_status	x = collapse(cx, s, c, key, fp, mode, &ch);
 
-	ch.put = collapse(cx, s, c, key, fp, mode, &child, &x);
 	if (!ch.put)
 		return x;
 	(void) rt_made(&ch, ch.put);
-	if (RT_TAG(child) == RT_EMBED)
-		ch.embedded = -1;
-	else
-	{
-		ch.below = true;
-		ch.goes = child;
-	}
 	AX_POINT("art.collapse.before_lock");
 	x = rt_begin(cx, s, c, &ch);
 	if (x != AX_OK)
 		return x;
 	if (RT_IS_NODE(ch.put))
-		rt_fill_copy(RT_PTR(ch.put), RT_PTR(child));
+		rt_fill_copy(RT_PTR(ch.put), RT_PTR(ch.goes));
 	*more = c->G.hdr != NULL && rt_node_children(c->G.hdr) == 1;
 	rt_finish(cx, s, c, key, &ch);
 	return AX_OK;
@@ -249,18 +247,16 @@ rt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	uint8_t		fp = rt_fp(key, len - AX_TID_BYTES);
 	bool		more = true;
+	int			tries = 0;
 
-	for (int tries = 0; more; tries++)
+	while (more)
 	{
-		ax_status	x = tries < AX_MAX_RESTARTS ?
-			tidy_pass(cx, s, key, len, fp, &more, AX_OPTIMISTIC) :
-			tidy_pass(cx, s, key, len, fp, &more, AX_PESSIMISTIC);
+		ax_status	x = ax_pessimistic(tries) ?
+			tidy_pass(cx, s, key, len, fp, &more, AX_PESSIMISTIC) :
+			tidy_pass(cx, s, key, len, fp, &more, AX_OPTIMISTIC);
 
-		if (x == AX_STALE)
-		{
+		if (ax_start_over(cx, s, x, &tries))
 			more = true;
-			ax_restarted(cx, s, tries);
-		}
 		else if (x != AX_OK)
 			break;
 	}

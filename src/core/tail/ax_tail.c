@@ -102,7 +102,7 @@ hold(ax_ctx *cx, ax_tail_word *word)
 }
 
 static void
-let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
+let_tail_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
 {
 	uint64_t	v = atomic_load_explicit(word, memory_order_relaxed);
 
@@ -154,7 +154,7 @@ ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 		if (r != AX_BUSY)
 			r = s->engine->remove(cx, s, key, len);
 		for (int i = 0; i < n; i++)
-			let_go(cx, word[i], r == AX_OK || r == AX_NOTFOUND ? AX_T_REMOVED : AX_T_FULL);
+			let_tail_go(cx, word[i], r == AX_OK || r == AX_NOTFOUND ? AX_T_REMOVED : AX_T_FULL);
 		if (r != AX_OK && r != AX_NOTFOUND)
 			return r;
 		if (n)
@@ -192,49 +192,45 @@ ax_tail_contains(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32
  * look-up found.
  */
 static void
-merge_tids(const uint64_t *add, uint32_t m, bool others, uint64_t *tids, uint32_t max,
-		   uint32_t *n, bool *more)
+merge_tids(const uint64_t *add, uint32_t m, bool others, ax_found *f)
 {
+	uint64_t   *tids = f->tids;
 	uint32_t	at = 0;			/* both are sorted: it only rises */
 
-	if (*more && *n == 0)
+	if (f->more && f->n == 0)
 		return;					/* nothing is known of where these go */
 	for (uint32_t i = 0; i < m; i++)
 	{
-		if (*more && add[i] > tids[*n - 1])
+		if (f->more && add[i] > tids[f->n - 1])
 			break;
-		while (at < *n && tids[at] < add[i])
+		while (at < f->n && tids[at] < add[i])
 			at++;
-		if (at < *n && tids[at] == add[i])
+		if (at < f->n && tids[at] == add[i])
 			continue;
-		if (*n == max)
+		if (f->n == f->max)
 		{
-			*more = true;
-			if (at == *n)
+			f->more = true;
+			if (at == f->n)
 				break;
-			(*n)--;
+			f->n--;
 		}
-		memmove(&tids[at + 1], &tids[at], (*n - at) * sizeof(*tids));
+		memmove(&tids[at + 1], &tids[at], (f->n - at) * sizeof(*tids));
 		tids[at] = add[i];
-		(*n)++;
+		f->n++;
 	}
 	if (others)
 	{
-		*more = true;
-		while (*n > 0 && (m == 0 || tids[*n - 1] > add[m - 1]))
-			(*n)--;
+		f->more = true;
+		while (f->n > 0 && (m == 0 || tids[f->n - 1] > add[m - 1]))
+			f->n--;
 	}
 }
 
 #define TIDS 64
 
-/*
- * Arguments: an operation of every structure: where, the keys, and where the
- * answer goes.
- */
 ax_status
 ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix, uint32_t len,
-			   uint64_t *tids, uint32_t max, uint32_t *n, bool *more)
+			   ax_found *f)
 {
 	uint64_t	found[CHAIN][TIDS];
 	uint32_t	m[CHAIN] = {0};
@@ -244,13 +240,13 @@ ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix, uint3
 
 	for (; t && c < CHAIN; t = atomic_load_explicit(&t->next, memory_order_acquire), c++)
 		if (ax_tail_may_have(t, prefix, len))
-			m[c] = t->kind->lookup(t, prefix, len, found[c], max < TIDS ? max : TIDS, &others[c]);
+			m[c] = t->kind->lookup(t, prefix, len, found[c], f->max < TIDS ? f->max : TIDS, &others[c]);
 	AX_POINT("tail.looked");
-	r = s->engine->lookup(cx, s, prefix, len, tids, max, n, more);
+	r = s->engine->lookup(cx, s, prefix, len, f);
 	if (r == AX_OK)
 		for (int i = 0; i < c; i++)
 			if (m[i] || others[i])
-				merge_tids(found[i], m[i], others[i], tids, max, n, more);
+				merge_tids(found[i], m[i], others[i], f);
 	return r;
 }
 
@@ -276,7 +272,7 @@ typedef struct source
 
 /* Make the source's next entry the one at hand. */
 static void
-look(source *so)
+look_at_tail(source *so)
 {
 	if (so->i == so->n)
 		return;
@@ -421,7 +417,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 		x->n = x->t->kind->collect(x->t, lo, hi, b->backward, x->items, max, &x->more);
 		if (x->n == 0)
 			continue;
-		look(x);
+		look_at_tail(x);
 		ns++;
 	}
 	AX_POINT("tail.looked");
@@ -457,7 +453,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 	so[ns].i = 0;
 	so[ns].n = tree.n;
 	so[ns].more = !tree.exhausted;
-	look(&so[ns]);
+	look_at_tail(&so[ns]);
 	ns++;
 
 	while ((k = earliest(so, ns, b->backward, &end)) >= 0)
@@ -472,7 +468,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 				key_cmp(so[i].key, so[i].len, b->lastkey, b->lastlen) == 0)
 			{
 				so[i].i++;
-				look(&so[i]);
+				look_at_tail(&so[i]);
 			}
 	}
 	b->exhausted = end;

@@ -270,13 +270,12 @@ extern ax_tail *ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uin
 							  uint32_t off);
 
 /*
- * For kind->flush: put n keys, strictly rising, whose words this caller made
+ * For kind->flush: put keys, strictly rising, whose words this caller made
  * FLUSHING, into the tree.  Then make those that are in FLUSHED and the others FULL
- * again.  lens NULL: all are "len".  *done: how many of the first are in.
+ * again.  *done: how many of the first are in.
  */
-extern ax_status ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys,
-							   const uint32_t *lens, uint32_t len,
-							   ax_tail_word *const *words, uint32_t n, uint32_t *done);
+extern ax_status ax_tail_drain(ax_ctx *cx, ax_store *s, const ax_keys *keys,
+							   ax_tail_word *const *words, uint32_t *done);
 
 /* The order of two positions. */
 static inline int
@@ -333,8 +332,7 @@ extern ax_status ax_tail_contains(ax_ctx *cx, ax_store *s, ax_tail *t, const uin
  * Epoch: inside.
  */
 extern ax_status ax_tail_lookup(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *prefix,
-								uint32_t len, uint64_t *tids, uint32_t max, uint32_t *n,
-								bool *more);
+								uint32_t len, ax_found *f);
 
 /*
  * ax_scan() of the buffers and the tree, merged.  Below the buffers' floors all is the

@@ -58,7 +58,7 @@ higher(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
 }
 
 static void
-remember(uint8_t *to, uint32_t *tolen, const uint8_t *key, uint32_t len)
+remember_key(uint8_t *to, uint32_t *tolen, const uint8_t *key, uint32_t len)
 {
 	*tolen = len < SEEN ? len : SEEN;
 	memcpy(to, key, *tolen);
@@ -84,18 +84,25 @@ be_number(const uint8_t *p, uint32_t n)
 	return x;
 }
 
+/* The nature of the keys just below one, that one among them. */
+typedef struct likes
+{
+	int			shift;			/* of a window for them */
+	bool		few;			/* there are too few to tell */
+	uint32_t	off;			/* so many of their first bytes are the same, behind which
+								 * there is nothing but a number; or 0 */
+	uint32_t	floorlen;		/* the lowest of them */
+	uint8_t		floor[AX_TAIL_KEY_MAX];
+} likes;
+
 /*
- * A window for keys like those just below this one, this one among them: *shift.
- * False: they are no such numbers, too far apart, or too many of them alike.  *few:
- * there are too few to tell.  floor: the lowest of them; *off: how many of their first
- * bytes are the same, behind which there is nothing but a number; or 0.
+ * Does a window do for keys like this one?  False: they are no such numbers, too far
+ * apart, or too many of them alike.
  *
  * Long: one look at some keys, and the reasons against a window.
- * Arguments: a key, and four answers.
  */
 static bool
-fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shift, bool *few,
-			uint8_t *floor, uint32_t *floorlen, uint32_t *off)
+fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, likes *like)
 {
 	uint64_t	tids[NEAR];
 	uint32_t	key_off[NEAR + 1];
@@ -117,10 +124,11 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 				mid,
 				sum = 0;
 
-	*few = true;
-	*off = 0;
-	*floorlen = len;
-	memcpy(floor, key, len);
+	like->shift = 0;
+	like->few = true;
+	like->off = 0;
+	like->floorlen = len;
+	memcpy(like->floor, key, len);
 	if (n < 4)
 		return false;
 	prev = be_number(key + plen, numlen);
@@ -145,34 +153,34 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int *shif
 	}
 	if (b.n > 0 && key_off[b.n] - key_off[b.n - 1] <= AX_TAIL_KEY_MAX)
 	{
-		*floorlen = key_off[b.n] - key_off[b.n - 1];
-		memcpy(floor, keybuf + key_off[b.n - 1], *floorlen);
+		like->floorlen = key_off[b.n] - key_off[b.n - 1];
+		memcpy(like->floor, keybuf + key_off[b.n - 1], like->floorlen);
 		if (got == b.n && numlen == 8)
-			*off = plen;
+			like->off = plen;
 	}
 	if (got < 8)
 	{
-		*few = b.n < 8;
+		like->few = b.n < 8;
 		return false;
 	}
-	*few = false;
+	like->few = false;
 	if (got < b.n * 3 / 4)
 		return false;
 	low = gap[got / 8];
 	mid = gap[got / 2];
 	if (low == 0)
 		return false;			/* several entries of a number */
-	*shift = 63 - __builtin_clzll(low);
-	if (*shift > AX_WINDOW_SHIFT_MAX)
-		*shift = AX_WINDOW_SHIFT_MAX;
+	like->shift = 63 - __builtin_clzll(low);
+	if (like->shift > AX_WINDOW_SHIFT_MAX)
+		like->shift = AX_WINDOW_SHIFT_MAX;
 
 	/*
 	 * Nor are they dense when there is much room between some: digits, of which ten
 	 * follow each other and 246 do not.  One may be far away.
 	 */
 	for (uint32_t i = 0; i < got - 1; i++)
-		sum += gap[i] >> *shift;
-	return mid >> *shift <= DENSE && sum <= (uint64_t) DENSE * got;
+		sum += gap[i] >> like->shift;
+	return mid >> like->shift <= DENSE && sum <= (uint64_t) DENSE * got;
 }
 
 /*
@@ -202,11 +210,7 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 {
 	ax_tail    *t = NULL,
 			   *old;
-	uint8_t		floor[AX_TAIL_KEY_MAX];
-	uint32_t	floorlen,
-				off;
-	int			shift = 0;
-	bool		few;
+	likes		like;
 
 	if (len > AX_TAIL_KEY_MAX || !has_room(s) || !ax_tail_claim(cx, &s->tail_changer))
 		return;
@@ -214,11 +218,11 @@ open_for(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whateve
 	if (!old || (atomic_load_explicit(&old->closed, memory_order_relaxed) &&
 				 !atomic_load_explicit(&old->next, memory_order_relaxed)))
 	{
-		if (fits_window(cx, s, key, len, &shift, &few, floor, &floorlen, &off) ||
-			(whatever && few && len - AX_TID_BYTES <= 9))
-			t = ax_window_new(cx, s, key, len, shift);
-		else if (whatever || !few)
-			t = ax_append_new(cx, s, floor, floorlen, off);
+		if (fits_window(cx, s, key, len, &like) ||
+			(whatever && like.few && len - AX_TID_BYTES <= 9))
+			t = ax_window_new(cx, s, key, len, like.shift);
+		else if (whatever || !like.few)
+			t = ax_append_new(cx, s, like.floor, like.floorlen, like.off);
 		if (t)
 		{
 			ax_tail_set_next(t, old);
@@ -252,7 +256,7 @@ sums(ax_store *s, uint64_t *in, uint64_t *beside)
 
 /* Is the open one worth having? */
 static void
-judge(ax_store *s, ax_sampler *p)
+judge_keys(ax_store *s, ax_sampler *p)
 {
 	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
 	uint64_t	in,
@@ -299,7 +303,7 @@ rising(ax_ctx *cx, ax_sampler *p, const uint8_t *key, uint32_t len)
 	if (higher(key, len, p->top, p->toplen))
 	{
 		p->rises++;
-		remember(p->top, &p->toplen, key, len);
+		remember_key(p->top, &p->toplen, key, len);
 	}
 	if (p->n < ROUND)
 		return false;
@@ -371,7 +375,7 @@ ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			(p = sampler_of(cx, s)) != NULL && ax_tail_claim(cx, &p->claim))
 		{
 			if (has_open(s))
-				judge(s, p);
+				judge_keys(s, p);
 			else if (rising(cx, p, key, len))
 			{
 				open_for(cx, s, key, len, option == AX_TAIL_ON);

@@ -11,13 +11,11 @@
 #include "core/base/ax_call.h"
 #include "ax_tail.h"
 
-/*
- * Arguments: keys, their words, and how many are done.
- */
 ax_status
-ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_t *lens,
-			  uint32_t len, ax_tail_word *const *words, uint32_t n, uint32_t *done)
+ax_tail_drain(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_tail_word *const *words,
+			  uint32_t *done)
 {
+	const uint32_t n = (uint32_t) keys->n;
 	ax_ctx_body *b = ax_body(cx);
 	uint64_t	t0 = b->port->now_ns();
 	ax_status	r = AX_OK;
@@ -28,11 +26,11 @@ ax_tail_drain(ax_ctx *cx, ax_store *s, const uint8_t *const *keys, const uint32_
 	AX_POINT("tail.flushing");
 	while (in < n && r == AX_OK)
 	{
+		ax_keys		next = ax_keys_from(keys, in, n - in < most ? n - in : most);
 		uint64_t	some = 0,
 					fresh = 0;
 
-		r = s->engine->insert_sorted(cx, s, keys + in, lens ? lens + in : NULL, len,
-									 n - in < most ? n - in : most, &some, &fresh);
+		r = s->engine->insert_sorted(cx, s, &next, &some, &fresh);
 		AX_POINT("tail.flushed");
 		if (r == AX_OK && some == 0)
 			r = AX_BUSY;
@@ -103,7 +101,7 @@ unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
  * Latches: tries the buffer's claim, and lets it go.
  */
 static ax_status
-step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
+empty_step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 {
 	ax_status	r;
 
@@ -133,7 +131,7 @@ ax_tail_help(ax_ctx *cx, ax_store *s, ax_tail *t)
 		return;
 	if (atomic_load_explicit(&t->flusher, memory_order_relaxed) != 0)
 		return;
-	if (step(cx, s, t, old || closed, &more) != AX_OK)
+	if (empty_step(cx, s, t, old || closed, &more) != AX_OK)
 		ax_tail_forget_failure(cx);
 }
 
@@ -148,7 +146,7 @@ step_oldest(ax_ctx *cx, ax_store *s, bool *more)
 	*more = false;
 	if (!t)
 		return AX_OK;
-	r = step(cx, s, old ? old : t, true, more);
+	r = empty_step(cx, s, old ? old : t, true, more);
 	if (old)
 		*more = true;
 	return r;
