@@ -12,6 +12,7 @@
 #   make footprint                 cache lines of every transaction of elision
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
+#   make trial                     what others notice of artidx_trial()
 #   make cold                      index scans of a table that is not in memory
 #   make plans                     TPC-H's, TPC-DS's and other queries with batched joins and without
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
@@ -94,6 +95,7 @@ REGRESS += defaults
 REGRESS += searches
 REGRESS += skip
 REGRESS += advise
+REGRESS += trial
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -207,7 +209,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -289,9 +291,13 @@ sysbench:
 outage:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/outage.sh
 
-# ROWS, OPS, REPS, RESULTS; see test/README.md
+# ROWS, OPS, REPS, TRIAL, RESULTS; see test/README.md
 advise:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/advise.sh
+
+# SCALE, CLIENTS, RATE, SECONDS of each trial, REPS, RESULTS; see test/README.md
+trial:
+	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/trial.sh
 
 # ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
 replica:

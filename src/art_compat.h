@@ -222,6 +222,13 @@ art_row_members(ScanKey key, int nkeys, ScanKey *members)
 #define ART_PRIMARY_KEY_INDEX(rel) RelationGetPrimaryKeyIndex(rel)
 #endif
 
+/* ---- make_new_heap()'s header ---- */
+#if PG_VERSION_NUM >= 190000
+#include "commands/repack.h"
+#else
+#include "commands/cluster.h"
+#endif
+
 /* ---- index_concurrently_swap() copies the columns' statistics targets up to 16 ---- */
 #define ART_SWAP_LEAVES_TARGETS (PG_VERSION_NUM >= 170000)
 

@@ -17,6 +17,7 @@
 #include "live/background.h"
 #include "saved/saved.h"
 #include "survive/survive.h"
+#include "trial/trial.h"
 #include "workers/workers.h"
 #include "live/live.h"
 #include "plan/plan.h"
@@ -64,6 +65,7 @@ _PG_init(void)
 		art_launcher_init();
 		art_saved_init();
 		art_recheck_init();
+		art_leftovers_by(art_trial_leftovers);
 		art_removed_settings_init();
 	}
 

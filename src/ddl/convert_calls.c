@@ -90,7 +90,7 @@ typedef struct Found
 /* ---- transactions ---- */
 
 static void
-step_begin(Conversion *c)
+conversion_step_begin(Conversion *c)
 {
 	if (c->commits)
 		StartTransactionCommand();
@@ -103,7 +103,7 @@ step_begin(Conversion *c)
  * A step is done: commit it, or (in a caller's transaction) make it visible.
  */
 static void
-step_end(Conversion *c)
+conversion_step_end(Conversion *c)
 {
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
@@ -291,16 +291,11 @@ find_to_convert(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok,
 
 /* ---- one index ---- */
 
-/*
- * Drop an index that is not valid.  Called and done outside of a transaction.
- *
- * Locks: the caller has ShareUpdateExclusiveLock on the table for the session,
- * which keeps others from dropping the index.  Waits for whoever has the table
- * locked.
- */
-static void
-drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
+/* See ddl.h. */
+void
+art_drop_beside_writers(Oid heapoid, Oid indexoid)
 {
+	MemoryContext cxt = CurrentMemoryContext;
 	ObjectAddress old;
 	LOCKTAG		tag;
 
@@ -313,7 +308,8 @@ drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
 	/* from 18 on pg_index has a TOAST table */
 	PushActiveSnapshot(GetTransactionSnapshot());
 	index_concurrently_set_dead(heapoid, indexoid);
-	step_end(c);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
 
 	StartTransactionCommand();
 	CHECK_FOR_INTERRUPTS();
@@ -322,15 +318,16 @@ drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
 	ObjectAddressSet(old, RelationRelationId, indexoid);
 	performDeletion(&old, DROP_RESTRICT,
 					PERFORM_DELETION_CONCURRENT_LOCK | PERFORM_DELETION_INTERNAL);
-	step_end(c);
-	c->unfinished = NULL;
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
 }
 
 /*
  * ERROR: the old index is not what it was.  The new one, valid so far to this
  * transaction alone, goes first.
  *
- * Locks: as drop_beside_writers().
+ * Locks: as art_drop_beside_writers().
  */
 static void
 give_up_new(Conversion *c, Oid heapoid, Oid newoid)
@@ -339,9 +336,9 @@ give_up_new(Conversion *c, Oid heapoid, Oid newoid)
 
 	if (there)
 		index_set_state_flags(newoid, INDEX_DROP_CLEAR_VALID);
-	step_end(c);
+	conversion_step_end(c);
 	if (there)
-		drop_beside_writers(c, heapoid, newoid);
+		art_drop_beside_writers(heapoid, newoid);
 	c->unfinished = NULL;
 	StartTransactionCommand();
 	art_refuse_changed(c->name);
@@ -401,9 +398,10 @@ convert_beside_writers(Conversion *c, const Found *found)
 	art_remade(index, new.objectId, c->to);
 	index_close(index, NoLock);
 	CacheInvalidateRelcacheByRelid(found->heapoid);
-	step_end(c);
+	conversion_step_end(c);
 	c->unfinished = quote_qualified_identifier(schema, oldname);
-	drop_beside_writers(c, found->heapoid, found->indexoid);
+	art_drop_beside_writers(found->heapoid, found->indexoid);
+	c->unfinished = NULL;
 	UnlockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 	UnlockRelationIdForSession(&heaplock, ShareUpdateExclusiveLock);
 }
@@ -420,13 +418,13 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 	Found		found;
 	Relation	heap;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	c->name = NULL;
 	if (c->concurrently)
 	{
 		if (!find_to_convert(c, indexoid, ShareUpdateExclusiveLock, missing_ok, part, &found))
 		{
-			step_end(c);
+			conversion_step_end(c);
 			return false;
 		}
 		if (found.lockless)
@@ -436,18 +434,18 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 			return true;
 		}
 		/* a process that has a weaker lock asks for no stronger one */
-		step_end(c);
-		step_begin(c);
+		conversion_step_end(c);
+		conversion_step_begin(c);
 	}
 	if (!find_to_convert(c, indexoid, AccessExclusiveLock, missing_ok, part, &found))
 	{
-		step_end(c);
+		conversion_step_end(c);
 		return false;
 	}
 	heap = table_open(found.heapoid, NoLock);
 	(void) art_remake_index(heap, indexoid, c->to, false);
 	table_close(heap, NoLock);
-	step_end(c);
+	conversion_step_end(c);
 	c->name = NULL;
 	return true;
 }
@@ -544,10 +542,10 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	ListCell   *lc;
 	LOCKMODE	lockmode = c->concurrently ? ShareUpdateExclusiveLock : AccessExclusiveLock;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	if (!find_to_convert(c, rootoid, lockmode, missing_ok, false, &found))
 	{
-		step_end(c);
+		conversion_step_end(c);
 		return false;
 	}
 	/* the tables, parents first as ever; then their indexes */
@@ -567,18 +565,18 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 		if (c->commits)
 			locks = lock_for_session(lock_for_session(locks, heapoid), lfirst_oid(lc));
 	}
-	step_end(c);
+	conversion_step_end(c);
 
 	foreach(lc, plain)
 		(void) convert_plain(c, lfirst_oid(lc), true, true);
 
-	step_begin(c);
+	conversion_step_begin(c);
 	foreach(lc, partitioned)
 	{
 		if (find_to_convert(c, lfirst_oid(lc), ShareUpdateExclusiveLock, true, true, &found))
 			retag(c, lfirst_oid(lc));
 	}
-	step_end(c);
+	conversion_step_end(c);
 	c->name = NULL;
 	foreach(lc, locks)
 		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
@@ -709,9 +707,9 @@ convert_all(Conversion *c)
 	ListCell   *lc;
 	int			others;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	all = all_indexes(c, &others);
-	step_end(c);
+	conversion_step_end(c);
 	foreach(lc, all)
 	{
 		char	   *name;
@@ -735,13 +733,23 @@ convert_all(Conversion *c)
 
 /* ---- the procedures ---- */
 
+/* See ddl.h. */
+bool
+art_call_commits(FunctionCallInfo fcinfo)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+
+	/* a procedure of another language would not bear a commit of this kind */
+	return call != NULL && IsA(call, CallContext) && !call->atomic &&
+		!SPI_inside_nonatomic_context() && !(MyXactFlags & XACT_FLAGS_PIPELINING);
+}
+
 /*
  * Convert one index, or all of them (NULL).
  */
 static void
-run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
+run_conversion(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
 {
-	CallContext *call = (CallContext *) fcinfo->context;
 	ErrorContextCallback which;
 	Conversion	c = {0};
 	Oid			amoid;
@@ -753,9 +761,7 @@ run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrent
 	c.from = to_btree ? amoid : BTREE_AM_OID;
 	c.to = to_btree ? BTREE_AM_OID : amoid;
 
-	/* a procedure of another language would not bear a commit of this kind */
-	c.commits = call != NULL && IsA(call, CallContext) && !call->atomic &&
-		!SPI_inside_nonatomic_context() && !(MyXactFlags & XACT_FLAGS_PIPELINING);
+	c.commits = art_call_commits(fcinfo);
 	c.concurrently = c.commits && concurrently;
 	c.cxt = AllocSetContextCreate(c.commits ? PortalContext : CurrentMemoryContext,
 								  "artidx conversion", ALLOCSET_SMALL_SIZES);
@@ -796,7 +802,7 @@ run_one(FunctionCallInfo fcinfo, bool to_btree)
 				 errmsg("argument \"%s\" must not be null",
 						PG_ARGISNULL(0) ? "index" : "concurrently")));
 	indexoid = PG_GETARG_OID(0);
-	run(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
+	run_conversion(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
 }
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_to_btree);
@@ -819,7 +825,7 @@ artidx_to_btree(PG_FUNCTION_ARGS)
 Datum
 artidx_to_btree_all(PG_FUNCTION_ARGS)
 {
-	run(fcinfo, true, NULL, true);
+	run_conversion(fcinfo, true, NULL, true);
 	PG_RETURN_VOID();
 }
 

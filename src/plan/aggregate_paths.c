@@ -66,7 +66,7 @@ typedef struct ArtAsked
 	int			prefix;			/* ArtAggNumber's */
 } ArtAsked;
 
-/* The values of keys that must be known.  Their description may go at any catalog access. */
+/* The facts of an index's keys that decide.  Their description may go at any catalog access. */
 typedef struct ArtAggKeys
 {
 	bool		compared;

@@ -66,6 +66,12 @@ extern void art_plan_walk(const PlannedStmt *stmt, void (*visit) (struct Plan *p
 
 /* ---- planner_hooks.c ---- */
 
+/*
+ * From here on this process plans with no other index of the table than this one; of all
+ * tables as ever: InvalidOid.
+ */
+extern void art_plan_only(Oid heapoid, Oid indexoid);
+
 /* Put the planner's hooks in; from _PG_init, in every process that loads the library. */
 extern void art_planner_install(void);
 

@@ -60,15 +60,6 @@ typedef struct ArtParallel
 	uint8		key[ART_PARALLEL_KEY];
 } ArtParallel;
 
-/* Which batch to fetch. */
-typedef enum ArtFetch
-{
-	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
-	ART_FETCH_NEXT,				/* behind the last entry of the batch */
-	ART_FETCH_TURN,				/* the other side of where the batch began */
-	ART_FETCH_SEEK				/* from where "from" and "fromkey" say, as the caller has set them */
-} ArtFetch;
-
 /* Where a batch began. */
 typedef enum ArtFrom
 {
@@ -486,6 +477,15 @@ extern bool art_scan_search(IndexScanDesc scan, bool trusts);
  * may call operators, which may allocate.
  */
 extern bool art_scan_passes(IndexScanDesc scan, uint32 i);
+
+/* Which batch to fetch. */
+typedef enum ArtFetch
+{
+	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
+	ART_FETCH_NEXT,				/* behind the last entry of the batch */
+	ART_FETCH_TURN,				/* the other side of where the batch began */
+	ART_FETCH_SEEK				/* from where "from" and "fromkey" say, as the caller has set them */
+} ArtFetch;
 
 /*
  * Fetch a batch, in the direction given, and remove dead entries of the one before.

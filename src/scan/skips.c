@@ -29,16 +29,31 @@
 #include "scan/scan.h"
 
 /*
- * To search is worth it from so many entries on, that would else be copied and tested.
- * With fewer than SKIP_NEAR between two positions, to find them costs more than to test.
- * doc/internals/measured.md has the figures.
+ * Where to search for a position, or to find it in a batch, costs as much as to copy and test
+ * what is before it (doc/internals/measured.md).  Keys that are compared are dear to search
+ * for, and no dearer to test.
  */
-#define SKIP_FAR		40
-#define SKIP_NEAR		8
-#define SKIP_ENOUGH		24		/* of the first of these batches: */
-#define SKIP_SIZE		32
-#define SKIP_SIZE_MAX	128
+typedef struct SkipLimits
+{
+	uint32		far;			/* entries that are worth a search */
+	uint32		near;			/* fewer are not worth a look in the batch */
+	uint32		size;			/* of a far scan's batch that begins where entries can match */
+	uint32		size_max;		/* of one that is to tell more */
+	uint32		enough;			/* entries passed over at its end tell that it is far */
+} SkipLimits;
+
+static const SkipLimits limits[] = {
+	{40, 8, 32, 128, 24},		/* bytes */
+	{160, 64, 128, 256, 96}		/* compared */
+};
+
 #define SKIP_PROBES		8		/* of so many batches of one entry one is larger, or none would tell */
+
+static inline const SkipLimits *
+limits_of(const ArtScan *so)
+{
+	return &limits[so->kd.compared ? 1 : 0];
+}
 
 /*
  * Does an entry of the batch lie at or beyond the position, in the batch's direction?
@@ -133,7 +148,7 @@ pass_over(ArtScan *so, uint32 i)
 	else
 		sk->beyond = true;
 	sk->passed += last - i;
-	sk->near = !sk->beyond && last - i < SKIP_NEAR;
+	sk->near = !sk->beyond && last - i < limits_of(so)->near;
 	return last;
 }
 
@@ -159,17 +174,18 @@ static void
 judge(ArtScan *so)
 {
 	ArtSkips   *sk = &so->skips;
+	const SkipLimits *lim = limits_of(so);
 
 	if (sk->of != so->cur.serial || sk->tried == 0)
 		return;
 	if (sk->tried > 1 || !sk->beyond)
-		sk->far = sk->passed >= sk->tried * SKIP_FAR;
-	else if (sk->passed >= SKIP_ENOUGH)
+		sk->far = sk->passed >= sk->tried * lim->far;
+	else if (sk->passed >= lim->enough)
 		sk->far = true;
 	else if (sk->far)
-		sk->size = Min(sk->size * 2, SKIP_SIZE_MAX);	/* so few do not tell */
+		sk->size = Min(sk->size * 2, lim->size_max);	/* so few do not tell */
 	if (!sk->far)
-		sk->size = SKIP_SIZE;
+		sk->size = lim->size;
 }
 
 /* Is the position at or beyond the end of the plan's range? */
@@ -209,7 +225,7 @@ art_scan_skip(IndexScanDesc scan, bool backward)
 	if (so->priv != NULL)
 		return true;
 	if (sk->size == 0)
-		sk->size = SKIP_SIZE;
+		sk->size = limits_of(so)->size;
 	judge(so);
 
 	old = MemoryContextSwitchTo(art_scan_recheck_cxt(so));

@@ -92,6 +92,12 @@ extern void art_watch_all(bool wanted);
 extern void art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at,
 										  MemoryContext cxt));
 
+/*
+ * From _PG_init: who drops what a trial has left in this database when its process ended.
+ * Called outside of a transaction.  False: something is left, to be tried again later.
+ */
+extern void art_leftovers_by(bool (*fn) (void));
+
 /* ---- hydra_updater.c ---- */
 
 /*

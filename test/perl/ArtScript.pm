@@ -109,7 +109,7 @@ sub catalogs
 			UNION ALL
 			SELECT pg_describe_object(i.classoid, i.objoid, i.objsubid) || ' at first ' || i.privtype::text || ' ' || coalesce($init, 'none')
 			FROM pg_init_privs i JOIN m ON (m.classid, m.objid) = (i.classoid, i.objoid))
-		SELECT replace(fact, E'\\n', ' ') FROM facts ORDER BY fact COLLATE "C"});
+		SELECT regexp_replace(replace(fact, E'\\n', ' '), 'pg_toast_[0-9]+', 'pg_toast_N', 'g') FROM facts ORDER BY fact COLLATE "C"});
 }
 
 # The same facts in both?  Those that differ are told.
@@ -244,6 +244,7 @@ sub member_calls
 					WHEN 'text'::regtype THEN format('%L::pg_catalog.text', 'pg_catalog.int8_ops')
 					WHEN 'text[]'::regtype THEN format('%L::pg_catalog.text[]', '{k}')
 					WHEN 'boolean'::regtype THEN 'false'
+					WHEN 'float8'::regtype THEN '1::pg_catalog.float8'
 					WHEN 'interval'::regtype THEN format('%L::pg_catalog.interval', '10s')
 					ELSE t::regtype::text END, ', ' ORDER BY n)
 				FROM unnest(proargtypes) WITH ORDINALITY a (t, n)), '') || ')'

@@ -90,6 +90,7 @@ sub use_all
 		CREATE INDEX t_k ON own.t USING art (k);
 		CREATE UNIQUE INDEX t_s ON own.t USING art (s);
 		CREATE INDEX t_b ON own.t USING btree (b);
+		CREATE INDEX t_tried ON own.t USING btree (b, k);
 		INSERT INTO own.t VALUES (4, 4, 'd')", "with search_path = $path: art indexes");
 	my @views = split /\n/, $node->safe_psql($db,
 		"SELECT oid::regclass FROM pg_class WHERE relkind = 'v' AND relnamespace = '$schema'::regnamespace AND relname ~ '^artidx'");
@@ -104,6 +105,7 @@ sub use_all
 		# a class beside the extension's own is made elsewhere
 		my $where = $call =~ /mirror/ ? 'own, evil' : $path;
 		$call =~ s/t_k/t_b/ if $call =~ /from_btree/;
+		$call =~ s/t_k/t_tried/ if $call =~ /artidx_trial/;
 		quiet($db, "SET search_path = $where; $call", "with search_path = $where: $call");
 		quiet($db, "CALL $schema.artidx_from_btree('own.t_k'::pg_catalog.regclass, false)", 'and back') if $call =~ /to_btree\('/;
 	}

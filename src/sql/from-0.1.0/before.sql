@@ -44,3 +44,19 @@ END
 $$;
 
 DROP FUNCTION artidx_index_stats(pg_catalog.oid);
+
+-- What 0.1.0 has not.
+CREATE TABLE artidx_trials (
+	started timestamptz,
+	line int,
+	table_name text,
+	index_name text,
+	measure text,
+	unit text,
+	btree numeric,
+	art numeric,
+	gain numeric,
+	calls bigint,
+	remark text);
+
+GRANT SELECT ON artidx_trials TO PUBLIC;
