@@ -12,6 +12,9 @@
 #   make footprint                 cache lines of every transaction of elision
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
+#   make trial                     what others notice of artidx_trial()
+#   make cold                      index scans of a table that is not in memory
+#   make plans                     TPC-H's, TPC-DS's and other queries with batched joins and without
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
@@ -20,6 +23,7 @@
 #   make deb                       Debian packages, into build-deb (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
+#   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
@@ -30,7 +34,7 @@
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
-EXTENSION = artidx
+EXTENSION = artidx artidx_debug
 EXTVERSION = 0.2.0
 MODULE_big = artidx
 PGFILEDESC = "artidx - main-memory radix tree indexes"
@@ -45,9 +49,10 @@ ARTIDX_HEADERS = $(filter %.h,$(SOURCES))
 # in the directory, and between its files all that can be made anew of the install
 # script (src/sql/anew.awk).  sql/ has the inputs of the regression tests and nothing else.
 SQL_PARTS = $(sort $(wildcard src/sql/*.sql))
-ARTIDX_SQL = $(EXTENSION)--$(EXTVERSION).sql
-ARTIDX_UPDATES = $(patsubst src/sql/from-%/,$(EXTENSION)--%--$(EXTVERSION).sql,$(sort $(dir $(wildcard src/sql/from-*/*.sql))))
-DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES)
+ARTIDX_SQL = artidx--$(EXTVERSION).sql
+ARTIDX_UPDATES = $(patsubst src/sql/from-%/,artidx--%--$(EXTVERSION).sql,$(sort $(dir $(wildcard src/sql/from-*/*.sql))))
+ARTIDX_DEBUG_SQL = artidx_debug--$(EXTVERSION).sql
+DATA_built = $(ARTIDX_SQL) $(ARTIDX_UPDATES) $(ARTIDX_DEBUG_SQL)
 
 # Symbols are hidden; 15 has no marking of its own for those that are not.
 PG_CPPFLAGS = -I$(srcdir)/src \
@@ -83,10 +88,14 @@ REGRESS += batched
 REGRESS += runsort
 REGRESS += hydra
 REGRESS += rows
+REGRESS += aggregates
+REGRESS += loose
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches
+REGRESS += skip
 REGRESS += advise
+REGRESS += trial
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(srcdir)/test/artidx.conf --no-locale --encoding=UTF8
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort \
@@ -134,7 +143,7 @@ include $(PGXS)
 $(OBJS): $(ARTIDX_HEADERS) Makefile
 
 # Not by DOCS, which would put README.md beside those of all other extensions.
-DOCUMENTS = $(DESTDIR)$(docdir)/$(EXTENSION)
+DOCUMENTS = $(DESTDIR)$(docdir)/artidx
 DOCS_TOP = README.md CHANGELOG.md LICENSE
 DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml))
 DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
@@ -173,12 +182,16 @@ script_head = printf '%s\n' '/* $@: generated from src/sql, do not edit */' '' \
 	'\echo Use "$(2)" to load this file. \quit' ''
 
 $(ARTIDX_SQL): $(SQL_PARTS) Makefile
-	{ $(call script_head,CREATE,CREATE EXTENSION $(EXTENSION)); \
+	{ $(call script_head,CREATE,CREATE EXTENSION artidx); \
 	  for f in $(SQL_PARTS); do cat $$f; echo; done; } > $@.tmp
 	mv $@.tmp $@
 
-$(ARTIDX_UPDATES): $(EXTENSION)--%--$(EXTVERSION).sql: src/sql/anew.awk $(SQL_PARTS) $(wildcard src/sql/from-*/*.sql) Makefile
-	{ $(call script_head,ALTER,ALTER EXTENSION $(EXTENSION) UPDATE); \
+$(ARTIDX_DEBUG_SQL): src/sql/debug/views.sql Makefile
+	{ $(call script_head,CREATE,CREATE EXTENSION artidx_debug); cat $<; } > $@.tmp
+	mv $@.tmp $@
+
+$(ARTIDX_UPDATES): artidx--%--$(EXTVERSION).sql: src/sql/anew.awk $(SQL_PARTS) $(wildcard src/sql/from-*/*.sql) Makefile
+	{ $(call script_head,ALTER,ALTER EXTENSION artidx UPDATE); \
 	  cat src/sql/from-$*/before.sql && echo && \
 	  awk -f src/sql/anew.awk $(SQL_PARTS) && \
 	  cat src/sql/from-$*/after.sql; } > $@.tmp
@@ -196,7 +209,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -222,6 +235,9 @@ dist:
 # SUITES (bookworm), OUT, ARTIDX_CACHE; as root
 packages:
 	bash test/packages.sh $(SUITES)
+
+docker:
+	bash test/docker.sh
 
 check-rtm:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/rtm.sh
@@ -275,9 +291,13 @@ sysbench:
 outage:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/outage.sh
 
-# ROWS, OPS, REPS, RESULTS; see test/README.md
+# ROWS, OPS, REPS, TRIAL, RESULTS; see test/README.md
 advise:
 	PG_CONFIG='$(PG_CONFIG)' bash test/bench/advise.sh
+
+# SCALE, CLIENTS, RATE, SECONDS of each trial, REPS, RESULTS; see test/README.md
+trial:
+	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/trial.sh
 
 # ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
 replica:
@@ -293,3 +313,13 @@ format:
 checks:
 	bash test/checks.sh
 	PG_CONFIG='$(PG_CONFIG)' bash test/run.sh symbols
+
+cold:
+	PG_CONFIG='$(PG_CONFIG)' bash test/bench/cold.sh
+
+plans:
+	PG_CONFIG='$(PG_CONFIG)' bash test/plans/run.sh
+
+sizes:
+	@perl test/sizes.pl rooms
+	@perl test/sizes.pl repeats

@@ -57,7 +57,7 @@ BEGIN
 END
 $$;
 
--- only where somebody asks for it
+-- unless somebody asks for none
 SHOW artidx.batched_joins;
 SET artidx.batched_joins = off;
 EXPLAIN (COSTS OFF) SELECT o.id, n.y FROM o JOIN n ON n.k = o.k;

@@ -6,7 +6,7 @@ SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS artidx;
 RESET client_min_messages;
 \set VERBOSITY terse
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 
 -- the same rows into art and btree: random letters, which do not compress, and
 -- spaces, which do, of every storage
@@ -14,9 +14,9 @@ CREATE FUNCTION letters(n int, storage "char") RETURNS text LANGUAGE sql AS $$
 	SELECT CASE WHEN storage = 'c' THEN repeat('x', n) ELSE
 		left((SELECT string_agg(md5(i::text || n), '' ORDER BY i) FROM generate_series(1, 1 + n / 32) i), n) END $$;
 CREATE TABLE bla (v text UNIQUE, w bytea, i int, UNIQUE (i, w) INCLUDE (v));
-SET artidx.constraint_am = btree;
+SET artidx.replace_btree = off;
 CREATE TABLE blb (v text UNIQUE, w bytea, i int, UNIQUE (i, w) INCLUDE (v));
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname ~ '^bl[ab]_' ORDER BY 1;
 -- does the table take it, with which SQLSTATE if not
 CREATE FUNCTION takes(tab text, val text, byt text, i int) RETURNS text LANGUAGE plpgsql AS $$
@@ -64,7 +64,7 @@ ALTER TABLE blc ADD PRIMARY KEY USING INDEX blc_k;
 INSERT INTO blc VALUES (letters(100000, 'r'), 1);
 CALL artidx_to_btree('blc_k');
 -- a parallel build of a constraint's index
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 CREATE TABLE bld (k text);
 INSERT INTO bld SELECT i FROM generate_series(1, 1000) i;
 INSERT INTO bld VALUES (letters(5000, 'r'));

@@ -72,12 +72,12 @@ CREATE TABLE bt_d (k int CONSTRAINT bt_d_k UNIQUE DEFERRABLE INITIALLY DEFERRED,
 CREATE TABLE bt_n (a int, b int, c int, CONSTRAINT bt_n_abc UNIQUE NULLS NOT DISTINCT (a, b, c) DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE bt_m (a int, b int, c int, CONSTRAINT bt_m_abc UNIQUE (a, b, c) DEFERRABLE INITIALLY DEFERRED);
 SET client_min_messages = warning;
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 CREATE TABLE art_i (k int CONSTRAINT art_i_k UNIQUE DEFERRABLE INITIALLY IMMEDIATE, t text);
 CREATE TABLE art_d (k int CONSTRAINT art_d_k UNIQUE DEFERRABLE INITIALLY DEFERRED, t text);
 CREATE TABLE art_n (a int, b int, c int, CONSTRAINT art_n_abc UNIQUE NULLS NOT DISTINCT (a, b, c) DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE art_m (a int, b int, c int, CONSTRAINT art_m_abc UNIQUE (a, b, c) DEFERRABLE INITIALLY DEFERRED);
-RESET artidx.constraint_am;
+RESET artidx.replace_btree;
 RESET client_min_messages;
 SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = relam
 	WHERE relname ~ '^art_' AND relnamespace = 'con'::regnamespace AND relkind = 'i' ORDER BY 1;
@@ -180,9 +180,9 @@ SELECT clean('art_n_abc'), clean('art_m_abc');
 CREATE TYPE record_t AS (x numeric, y text);
 CREATE TABLE bt_c (k numeric CONSTRAINT bt_c_k UNIQUE DEFERRABLE INITIALLY DEFERRED, r record_t CONSTRAINT bt_c_r UNIQUE DEFERRABLE);
 SET client_min_messages = warning;
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 CREATE TABLE art_c (k numeric CONSTRAINT art_c_k UNIQUE DEFERRABLE INITIALLY DEFERRED, r record_t CONSTRAINT art_c_r UNIQUE DEFERRABLE);
-RESET artidx.constraint_am;
+RESET artidx.replace_btree;
 RESET client_min_messages;
 SELECT twins('INSERT INTO {}_c SELECT i, row(i, ''y'')::record_t FROM generate_series(1, 20) i; SET CONSTRAINTS {}_c_k, {}_c_r IMMEDIATE');
 SELECT twins('INSERT INTO {}_c VALUES (1.00, row(0, ''y'')); SET CONSTRAINTS {}_c_k, {}_c_r IMMEDIATE');
@@ -234,14 +234,14 @@ COPY art_l FROM stdin;
 \.
 VACUUM FULL art_l;
 INSERT INTO art_l VALUES (2, 'e');
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 SET client_min_messages = warning;
 ALTER TABLE art_l ADD CONSTRAINT art_l_t UNIQUE (t);
 INSERT INTO art_l VALUES (9, 'c');
 ALTER TABLE art_l DROP CONSTRAINT art_l_t;
 INSERT INTO art_l VALUES (9, 'c');
 ALTER TABLE art_l ADD CONSTRAINT art_l_t UNIQUE (t) DEFERRABLE INITIALLY DEFERRED;
-RESET artidx.constraint_am;
+RESET artidx.replace_btree;
 -- an index that the same statement makes anew, which SET EXPRESSION does from 17 on
 CREATE TABLE art_g (a int, g int GENERATED ALWAYS AS (a) STORED);
 CREATE UNIQUE INDEX art_g_i ON art_g USING art (g);

@@ -1,5 +1,5 @@
 --
--- artidx_contention: one row an index, absent ones too; reset; who may look.
+-- artidx_contention and artidx_contention_details: one row an index, absent ones too; reset; who may look.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
@@ -9,9 +9,12 @@
 
 CREATE SCHEMA cont;
 SET search_path = cont, public;
+CREATE EXTENSION artidx_debug SCHEMA public;
 
 SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ', ' ORDER BY attnum)
 FROM pg_attribute WHERE attrelid = 'artidx_contention'::regclass AND attnum > 0;
+SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ', ' ORDER BY attnum)
+FROM pg_attribute WHERE attrelid = 'artidx_contention_details'::regclass AND attnum > 0;
 
 CREATE TABLE art_t AS SELECT i AS k FROM generate_series(1, 1000) i;
 CREATE UNIQUE INDEX art_k ON art_t USING art (k);
@@ -22,7 +25,7 @@ CREATE VIEW seen AS
 		AND opportunistic_failed >= 0 AND expansions >= 0 AS counted,
 		tail_mode, tail_inserts, tail_bypassed, tail_flushes, tail_flushed, tail_flush_ms,
 		stats_reset IS NOT NULL AS reset
-	FROM artidx_contention WHERE schemaname = 'cont' AND relname = 'art_t'
+	FROM artidx_contention_details WHERE schemaname = 'cont' AND relname = 'art_t'
 		AND relid = 'art_t'::regclass AND indexrelid = indexrelname::regclass;
 SELECT * FROM seen ORDER BY 1;
 SELECT artidx_reset_stats('art_k');
@@ -56,12 +59,19 @@ CREATE ROLE regress_artidx_monitor IN ROLE pg_monitor;
 GRANT USAGE ON SCHEMA cont TO regress_artidx_user, regress_artidx_monitor;
 SET ROLE regress_artidx_user;
 SELECT count(*) FROM artidx_contention;
+SELECT count(*) FROM artidx_contention_details;
+SELECT count(*) FROM artidx_memory_classes;
+SELECT count(*) FROM artidx_epochs;
 SELECT artidx_reset_stats();
 SET ROLE regress_artidx_monitor;
 SELECT count(*) FROM artidx_contention WHERE schemaname = 'cont';
+SELECT count(*) FROM artidx_contention_details WHERE schemaname = 'cont';
+SELECT count(*) > 0 FROM artidx_memory_classes;
+SELECT count(*) > 0 FROM artidx_epochs;
 SELECT artidx_reset_stats('art_k');
 RESET ROLE;
 
 SET client_min_messages = warning;
 DROP SCHEMA cont CASCADE;
+DROP EXTENSION artidx_debug;
 DROP ROLE regress_artidx_user, regress_artidx_monitor;

@@ -34,7 +34,7 @@ CREATE VIEW depends AS
 	ORDER BY 1;
 
 -- every kind of key and index, with everything that can be said of one
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 SET client_min_messages = warning;
 CREATE TABLE t (id bigint CONSTRAINT t_key PRIMARY KEY, a int, b text COLLATE "C", c text, d numeric,
 	EXCLUDE USING art (d WITH =, a WITH =));
@@ -282,7 +282,7 @@ SELECT count(*) FROM pg_index WHERE indrelid = 'q1'::regclass;
 INSERT INTO q VALUES (1, 1);
 INSERT INTO q VALUES (1, 1);
 DROP TABLE q;
-RESET artidx.replace_btree;
+SET artidx.replace_btree = constraints;
 
 -- what the hint says can be run, whatever the index is called
 CREATE TABLE r (a int) PARTITION BY LIST (a);
@@ -302,7 +302,7 @@ SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname IN ('z
 DROP TABLE zero;
 
 -- the extension goes when no index needs it, and says what keeps it
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 CREATE TABLE last (id int PRIMARY KEY, a int UNIQUE);
 INSERT INTO last VALUES (1, 1);
 DROP MATERIALIZED VIEW m;

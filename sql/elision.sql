@@ -5,6 +5,7 @@
 CREATE SCHEMA elide;
 SET search_path = elide, public;
 SET client_min_messages = warning;
+CREATE EXTENSION artidx_debug SCHEMA public;
 -- sections of a script, and such as are undone by hand
 \getenv tree PG_ABS_SRCDIR
 \set module :tree '/test/modules/art_elidetest/art_elidetest'
@@ -231,3 +232,4 @@ ALTER SYSTEM RESET artidx.elision;
 SELECT pg_reload_conf();
 DROP ROLE regress_artidx_user, regress_artidx_monitor;
 DROP SCHEMA elide CASCADE;
+DROP EXTENSION artidx_debug;

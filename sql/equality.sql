@@ -57,10 +57,10 @@ SELECT same('SELECT * FROM {}_p ORDER BY a') !~ 'DIFFERENT' AS same, count(*), m
 SELECT indexrelid::regclass, clean(indexrelid) FROM artidx_indexes JOIN pg_class ON oid = indexrelid WHERE relnamespace = 'equality'::regnamespace ORDER BY indexrelid::regclass::text;
 
 -- a key with WITHOUT OVERLAPS is core's, of GiST, whatever the settings say
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 CREATE TABLE o (id int4range, d tstzrange, PRIMARY KEY (id, d WITHOUT OVERLAPS));
 SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'o_pkey';
-RESET artidx.constraint_am;
+RESET artidx.replace_btree;
 
 SET client_min_messages = warning;
 DROP SCHEMA equality CASCADE;

@@ -10,6 +10,7 @@
 
 CREATE SCHEMA hyd;
 SET search_path = hyd, public;
+CREATE EXTENSION artidx_debug;
 
 -- what is not for it
 CREATE TABLE art_r (k int, w text);
@@ -111,7 +112,7 @@ INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[
 	'SELECT caught_up()',
 	$$SELECT bool_and(search_applied > 0) AS applied,
 		bool_and(walk_steps >= walks) AS walked, bool_and(longest_walk <= walk_steps) AS longest
-		FROM artidx_contention WHERE relid = 'art_t'::regclass AND indexrelname = 'art_n'$$,
+		FROM artidx_contention_details WHERE relid = 'art_t'::regclass AND indexrelname = 'art_n'$$,
 	-- merges
 	$$SELECT twins('DELETE FROM {}_t WHERE id % 30 <> 3')$$,
 	'VACUUM bt_t, art_t',
@@ -134,4 +135,5 @@ SELECT replace(cmd, '$Y', sync)
 FROM unnest(ARRAY['olc', 'optiql', 'coarse', 'mvrlu']) WITH ORDINALITY y (sync, o), steps s ORDER BY o, s.n \gexec
 \t off
 
+DROP EXTENSION artidx_debug;
 DROP SCHEMA hyd CASCADE;

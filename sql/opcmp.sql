@@ -297,7 +297,9 @@ SET oc.raise = on;
 VACUUM art_o;
 RESET oc.raise;
 -- nothing is left held, and all goes on
+CREATE EXTENSION artidx_debug;
 SELECT count(*) AS inside FROM artidx_epochs WHERE pinned_epoch IS NOT NULL;
+DROP EXTENSION artidx_debug;
 INSERT INTO art_o VALUES (5, 3001);
 INSERT INTO bt_o VALUES (5, 3001);
 INSERT INTO art_o VALUES (5, 3001);

@@ -38,9 +38,9 @@ CREATE FUNCTION beside(family text) RETURNS TABLE (what text, btree bool, art bo
 
 CREATE TABLE t (k int PRIMARY KEY, a int);
 SET client_min_messages = warning;
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 CREATE TABLE r (k int PRIMARY KEY, b text);
-RESET artidx.constraint_am;
+RESET artidx.replace_btree;
 RESET client_min_messages;
 -- parity of the planner, told by join removal
 EXPLAIN (COSTS OFF) SELECT t.a FROM t LEFT JOIN r ON t.a = r.k;

@@ -16,6 +16,7 @@ SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET max_parallel_workers_per_gather = 2;
+SET artidx.batched_joins = off;
 
 SELECT twins('CREATE TABLE {}_t (k int, v int, g int, w text, n numeric) WITH (parallel_workers = 2)');
 SELECT twins($$INSERT INTO {}_t SELECT CASE WHEN i % 10 < 3 THEN 5 ELSE i % 3000 END, i, i % 1000, md5(i::text), (i % 700)::numeric / 3
@@ -26,8 +27,8 @@ SELECT format('CREATE INDEX %1$s_%2$s ON %1$s_t USING %3$s (%4$s) %5$s', side, n
 VACUUM ANALYZE bt_t, art_t;
 
 -- the same workers as btree
-EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM bt_t WHERE v BETWEEN 1000 AND 27000;
-EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM art_t WHERE v BETWEEN 1000 AND 27000;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(v), stddev(v) FROM bt_t WHERE v BETWEEN 1000 AND 27000;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(v), stddev(v) FROM art_t WHERE v BETWEEN 1000 AND 27000;
 
 -- the plan and the answer of both sides, and what it would be in series
 CREATE FUNCTION same_parallel(q text) RETURNS text LANGUAGE plpgsql AS $$

@@ -86,7 +86,7 @@ SELECT twin.plans('SELECT d, k FROM {}_t ORDER BY d NULLS FIRST, k DESC LIMIT 5'
 SELECT twin.plans('SELECT DISTINCT g FROM {}_t WHERE k < 100');
 SELECT twin.plans('SELECT DISTINCT ON (g) g, k FROM {}_t ORDER BY g, k LIMIT 3');
 SELECT twin.plans('SELECT count(DISTINCT s) FROM {}_t');
-SELECT twin.plans('SELECT g, count(*) FROM {}_t GROUP BY g ORDER BY g LIMIT 2');
+SELECT twin.plans('SELECT g, stddev(g) FROM {}_t GROUP BY g ORDER BY g LIMIT 2');
 SELECT twin.plans('SELECT k, row_number() OVER (ORDER BY k) FROM {}_t LIMIT 3');
 SELECT twin.plans('SELECT k FROM {}_t UNION ALL SELECT k FROM {}_u ORDER BY k LIMIT 4');
 
@@ -125,7 +125,7 @@ SELECT twin.plans('SELECT g, k FROM {}_t WHERE (98, 9000) >= (g, k) ORDER BY g D
 SELECT twin.plans('SELECT g, k FROM {}_t WHERE (g, n, k) < (2, 5, 1) AND k > 50 ORDER BY g, k LIMIT 3');
 SELECT twin.plans('SELECT g FROM {}_t WHERE g = 7 OR (g, k) < (1, 300)');
 SELECT twin.plans('SELECT u.k, t.k FROM {}_u u, LATERAL (SELECT * FROM {}_t t WHERE (t.g, t.k) > (u.v, u.k) ORDER BY t.g, t.k LIMIT 1) t WHERE u.v < 5');
-SELECT twin.plans('SELECT min(k) FROM {}_t WHERE (g, k) >= (98, 9000)');
+SELECT twin.plans('SELECT min(k + 0) FROM {}_t WHERE (g, k) >= (98, 9000)');
 
 -- joins: merged from both sides, inner ones known to be unique, removed ones
 SET enable_hashjoin = off;

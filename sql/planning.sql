@@ -42,15 +42,15 @@ CREATE UNIQUE INDEX wide_id ON wide USING art (id);
 VACUUM ANALYZE narrow, wide;
 SET artidx.plan_costs = memory;
 SELECT q AS query, chosen(q) FROM (VALUES
-	('SELECT count(id) FROM narrow'),
-	('SELECT count(id) FROM wide'),
-	('SELECT count(id) FROM narrow WHERE id < ''20000000-0000-0000-0000-000000000000'''),
+	('SELECT array_agg(id) FROM narrow'),
+	('SELECT array_agg(id) FROM wide'),
+	('SELECT array_agg(id) FROM narrow WHERE id < ''20000000-0000-0000-0000-000000000000'''),
 	('SELECT d FROM narrow WHERE id = ''c4ca4238-a0b9-2382-0dcc-509a6f75849b'''),
 	('SELECT id FROM narrow ORDER BY id LIMIT 10'),
 	('SELECT id FROM narrow ORDER BY id')) AS v (q);
 -- where nbtree is charged next to nothing for a page, so is art
 SET random_page_cost = 0.1;
-SELECT chosen('SELECT count(id) FROM narrow');
+SELECT chosen('SELECT array_agg(id) FROM narrow');
 RESET random_page_cost;
 RESET artidx.plan_costs;
 

@@ -1,5 +1,5 @@
 --
--- artidx.replace_btree and artidx.constraint_am: what becomes art, what stays
+-- artidx.replace_btree: what becomes art, what stays
 -- btree.
 --
 SET client_min_messages = warning;
@@ -57,7 +57,7 @@ CREATE INDEX ON t (a);
 ROLLBACK;
 CREATE ROLE repl_nobody;
 SET ROLE repl_nobody;
-SET artidx.replace_btree = off;
+SET artidx.replace_btree = indexes;
 CREATE INDEX ON repl.t (a);
 RESET ROLE;
 GRANT USAGE ON SCHEMA repl TO repl_nobody;
@@ -258,9 +258,8 @@ DROP TABLE t;
 DROP OPERATOR FAMILY pair_back_ops USING btree;
 DROP FUNCTION pair_cmp;
 
--- constraint_am: for everybody, and with a word of warning
-SET artidx.replace_btree = off;
-SET artidx.constraint_am = art;
+-- constraints only
+SET artidx.replace_btree = constraints;
 \set VERBOSITY terse
 CREATE TABLE t (id int PRIMARY KEY, a int UNIQUE, b text, EXCLUDE (b WITH =));
 CREATE INDEX t_b ON t (b);
@@ -332,7 +331,6 @@ SELECT conrelid::regclass, indrelid::regclass, indisvalid FROM pg_constraint JOI
 	WHERE contype = 'f' AND conrelid::regclass::text ~ '^fk[12]' ORDER BY 1;
 INSERT INTO fk2 VALUES (1, 1);
 -- none where it takes one of btree's
-SET artidx.constraint_am = btree;
 SET artidx.replace_btree = off;
 CREATE TABLE pk3 (id int PRIMARY KEY);
 CREATE UNIQUE INDEX pk3_x ON pk3 USING art (id);
@@ -344,7 +342,7 @@ ALTER TABLE s1 ADD PRIMARY KEY (a);
 ALTER TABLE s ATTACH PARTITION s1 FOR VALUES FROM (0) TO (10);
 CREATE TABLE s2 (a int NOT NULL);
 CREATE UNIQUE INDEX s2_x ON s2 USING art (a);
-SET artidx.constraint_am = art;
+SET artidx.replace_btree = constraints;
 ALTER TABLE s2 ADD PRIMARY KEY (a);
 ALTER TABLE s ATTACH PARTITION s2 FOR VALUES FROM (10) TO (20);
 CREATE UNIQUE INDEX IF NOT EXISTS s_pkey ON s (a);
@@ -364,7 +362,6 @@ RESET ROLE;
 SELECT amname FROM made WHERE relname = 'own_pkey';
 DROP OWNED BY repl_fk;
 DROP ROLE repl_fk;
-RESET artidx.constraint_am;
 RESET artidx.replace_btree;
 SET client_min_messages = warning;
 DROP SCHEMA repl CASCADE;

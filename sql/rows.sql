@@ -58,7 +58,7 @@ SET parallel_leader_participation = off;
 SET enable_bitmapscan = off;
 SELECT plan('SELECT a FROM t1 WHERE (a, b) > (2, 10)');
 SELECT plan('SELECT a FROM t1 WHERE (a, b) > (2, 10)', ', ANALYZE, TIMING OFF, SUMMARY OFF');
-SELECT plan('SELECT count(a) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1)', ', ANALYZE, TIMING OFF, SUMMARY OFF');
+SELECT plan('SELECT stddev(a) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1)', ', ANALYZE, TIMING OFF, SUMMARY OFF');
 SELECT count(*) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1);
 SELECT count(id) FROM t1 WHERE (a, b) > (2, 10) AND (a, b) < (6, 1);
 SET max_parallel_workers_per_gather = 0;
@@ -98,31 +98,6 @@ FETCH BACKWARD 2 FROM c;
 COMMIT;
 
 -- a scan that loses its structure goes on in the table, as does one that never had it
-CREATE FUNCTION private(q text, ind text, n int) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	b text[];
-	a text[] := '{}';
-	c refcursor := 'c';
-	x text;
-BEGIN
-	PERFORM scans('seq');
-	EXECUTE 'SELECT array_agg(x::text) FROM (' || q || ') x' INTO b;
-	PERFORM scans('index');
-	OPEN c FOR EXECUTE 'SELECT x::text FROM (' || q || ') x';
-	FOR i IN 1 .. n LOOP
-		FETCH c INTO x;
-		a := a || x;
-	END LOOP;
-	PERFORM artidx_unload(ind::regclass);
-	LOOP
-		FETCH c INTO x;
-		EXIT WHEN NOT FOUND;
-		a := a || x;
-	END LOOP;
-	CLOSE c;
-	RETURN format('%s rows, %s, %s', cardinality(a), (SELECT state FROM artidx_indexes WHERE indexrelname = ind),
-				  CASE WHEN a = b THEN 'the same' ELSE 'DIFFERENT' END);
-END $$;
 SELECT private('SELECT a, b, c FROM t1 WHERE (a, b) > (3, 5) ORDER BY a, b, c', 't1_i', 20);
 SELECT artidx_build('t1_i');
 SELECT private('SELECT a, b, c FROM t1 WHERE (a, b) <= (3, 5) ORDER BY a DESC, b DESC, c DESC', 't1_i', 1);

@@ -92,7 +92,7 @@ BEGIN
 	RETURN concat_ws(', ', CASE WHEN plan::text ~ '"Gather' THEN 'parallel' END,
 		CASE WHEN current_setting('server_version_num')::int < 180000 OR shown(plan) = n THEN 'as many' ELSE shown(plan)::text END);
 END $$;
-SELECT shown_parallel('SELECT sum(k) FROM art_t WHERE k BETWEEN 50 AND 19000', 1);
+SELECT shown_parallel('SELECT stddev(k) FROM art_t WHERE k BETWEEN 50 AND 19000', 1);
 DROP INDEX art_t_k;
 SELECT shown_parallel('SELECT count(w) FROM art_t WHERE v = ANY (ARRAY(SELECT generate_series(1, 60))) AND k > 5', 60);
 CREATE INDEX art_t_k ON art_t USING art (k);

@@ -1,5 +1,5 @@
 --
--- The tail buffer: which keys get one and of what kind (artidx_contention), by
+-- The tail buffer: which keys get one and of what kind (artidx_contention_details), by
 -- tail_buffer = auto, which is the same in every structure, so in two of them;
 -- and the same answers as core's btree while it is full, in all (test/engines).
 --
@@ -12,6 +12,7 @@
 
 CREATE SCHEMA tail;
 SET search_path = tail, public;
+CREATE EXTENSION artidx_debug;
 
 \set ECHO none
 SELECT row_number() OVER () AS n, split_part(l, '-', 1) AS structure, split_part(l, '-', 2) AS sync
@@ -51,7 +52,7 @@ CREATE FUNCTION modes() RETURNS TABLE (key text, tail_mode text, taken text) LAN
 	SELECT substr(c.indexrelname, 5), c.tail_mode,
 		CASE WHEN c.tail_inserts > 0.1 * x.entries AND c.tail_bypassed < 0.5 * c.tail_inserts THEN 'taken'
 			WHEN c.tail_inserts > 0.02 * x.entries THEN 'some' ELSE 'next to none' END
-	FROM artidx_contention c JOIN artidx_indexes x USING (indexrelid)
+	FROM artidx_contention_details c JOIN artidx_indexes x USING (indexrelid)
 	WHERE c.relid = 'art_t'::regclass
 	ORDER BY c.indexrelid
 $$;
@@ -185,4 +186,5 @@ INSERT INTO art_s SELECT generate_series(1, 60);
 CREATE INDEX art_k2 ON art_s USING art (k);
 SELECT indexrelname, tail_mode, tail_inserts FROM artidx_contention WHERE relname = 'art_s' ORDER BY 1;
 
+DROP EXTENSION artidx_debug;
 DROP SCHEMA tail CASCADE;

@@ -222,6 +222,13 @@ art_row_members(ScanKey key, int nkeys, ScanKey *members)
 #define ART_PRIMARY_KEY_INDEX(rel) RelationGetPrimaryKeyIndex(rel)
 #endif
 
+/* ---- make_new_heap()'s header ---- */
+#if PG_VERSION_NUM >= 190000
+#include "commands/repack.h"
+#else
+#include "commands/cluster.h"
+#endif
+
 /* ---- index_concurrently_swap() copies the columns' statistics targets up to 16 ---- */
 #define ART_SWAP_LEAVES_TARGETS (PG_VERSION_NUM >= 170000)
 
@@ -287,6 +294,34 @@ typedef slist_iter ArtBgworkerIter;
 	((((extra)->pgs_mask ^ (root)->glob->default_pgs_mask) & PGS_JOIN_ANY) != 0)
 #else
 #define ART_JOIN_IS_ADVISED(root, extra) false
+#endif
+
+/*
+ * ---- the clauses of DISTINCT and GROUP BY, from 16 on without what is redundant; the order
+ * of groups, without that of aggregates; the path that drops equal neighbours ----
+ */
+#if PG_VERSION_NUM >= 160000
+#define ART_DISTINCT_CLAUSE(root) ((root)->processed_distinctClause)
+#define ART_GROUP_CLAUSE(root) ((root)->processed_groupClause)
+#define ART_GROUP_PATHKEYS(root) list_copy_head((root)->group_pathkeys, (root)->num_groupby_pathkeys)
+#else
+#define ART_DISTINCT_CLAUSE(root) ((root)->parse->distinctClause)
+#define ART_GROUP_CLAUSE(root) ((root)->parse->groupClause)
+#define ART_GROUP_PATHKEYS(root) ((root)->group_pathkeys)
+#endif
+#if PG_VERSION_NUM >= 190000
+#define art_unique_path(root, rel, path, columns, groups) \
+	create_unique_path((root), (rel), (path), (columns), (groups))
+#else
+#define art_unique_path(root, rel, path, columns, groups) \
+	create_upper_unique_path((root), (rel), (path), (columns), (groups))
+#endif
+
+/* ---- a path's order: does it go down? ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_cmptype == COMPARE_GT)
+#else
+#define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_strategy == BTGreaterStrategyNumber)
 #endif
 
 /* ---- does core treat the collation's order as memcmp's? ---- */
@@ -423,6 +458,13 @@ art_wal_writer_latch(ProcNumber n)
 #define ART_RUN_ARGUMENTS	queryDesc, direction, count, execute_once
 #endif
 
+/* ---- GROUP BY as it is planned: a copy of the query's from 16 on ---- */
+#if PG_VERSION_NUM >= 160000
+#define ART_GROUP_CLAUSE(root)	((root)->processed_groupClause)
+#else
+#define ART_GROUP_CLAUSE(root)	((root)->parse->groupClause)
+#endif
+
 /* ---- one search of an index, for pg_stat_user_indexes and, from 18 on, EXPLAIN ---- */
 #if PG_VERSION_NUM >= 180000
 #define ART_COUNT_SEARCH(scan) \
@@ -433,6 +475,19 @@ art_wal_writer_latch(ProcNumber n)
 	} while (0)
 #else
 #define ART_COUNT_SEARCH(scan)	pgstat_count_index_scan((scan)->indexRelation)
+#endif
+
+/* ---- where they are counted for EXPLAIN ---- */
+#if PG_VERSION_NUM >= 180000
+#define ART_SHOWS_SEARCHES true
+#define art_count_searches(scan, where) ((scan)->instrument = (where))
+#else
+#define ART_SHOWS_SEARCHES false
+#define art_count_searches(scan, where) ((void) (where))
+typedef struct IndexScanInstrumentation
+{
+	uint64		nsearches;
+} IndexScanInstrumentation;
 #endif
 
 /* ---- elements of an array, about ---- */

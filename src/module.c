@@ -17,6 +17,7 @@
 #include "live/background.h"
 #include "saved/saved.h"
 #include "survive/survive.h"
+#include "trial/trial.h"
 #include "workers/workers.h"
 #include "live/live.h"
 #include "plan/plan.h"
@@ -64,6 +65,8 @@ _PG_init(void)
 		art_launcher_init();
 		art_saved_init();
 		art_recheck_init();
+		art_leftovers_by(art_trial_leftovers);
+		art_removed_settings_init();
 	}
 
 	art_options_init();
@@ -71,6 +74,8 @@ _PG_init(void)
 	art_planner_install();
 	art_executor_install();
 	art_batch_install();
+	art_agg_install();
+	art_loose_install();
 
 	/*
 	 * After every definition: it removes what the configuration file sets and

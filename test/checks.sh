@@ -90,12 +90,13 @@ check_eval()
 	local names='ExecPrepareExpr|ExecInitExpr|ExecEvalExpr\w*|ExecPrepareQual|ExecQual\w*|FormIndexDatum|BuildIndexInfo|RelationGetIndexExpressions|RelationGetIndexPredicate|table_index_build_\w+|table_index_validate_scan|(Oid)?FunctionCall\w*|OidInputFunctionCall|OidOutputFunctionCall|InputFunctionCall\w*|OutputFunctionCall|ApplySort\w*Comparator|PrepareSortSupport\w*|datum_image_eq|ExecInsertIndexTuples'
 	local allowed='
 		plan/join_executor.c: ExecQual
+		plan/aggregate_executor.c: ExecQual
 		plan/on_conflict.c: BuildIndexInfo
 		build/btree_limit.c: BuildIndexInfo FormIndexDatum
 		build/parallel_create.c: BuildIndexInfo
 		build/table_scan.c: FormIndexDatum table_index_build_scan table_index_build_range_scan
 		views/check_function.c: BuildIndexInfo table_index_build_range_scan'
-	# join_executor: the statement's own conditions, as a nested loop's
+	# join_executor, aggregate_executor: the statement's own conditions, as a nested loop's and HAVING
 	# on_conflict: what core's executor does for a row that is inserted, as its inserter
 	# btree_limit: of the index of a constraint, which has neither expressions nor a predicate
 	# parallel_create, table_scan: CREATE INDEX, where core has made the owner the current user
@@ -143,6 +144,8 @@ if command -v python3 >/dev/null 2>&1; then
 fi
 
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx.control)
+[ "$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx_debug.control)" = "$version" ] ||
+	fail "artidx.control and artidx_debug.control name different versions"
 grep -q "\"version\": \"$version\"" META.json ||
 	fail "META.json and artidx.control name different versions"
 grep -q "^EXTVERSION = $version\$" Makefile ||
@@ -204,7 +207,7 @@ check_reference()
 {
 	local name
 
-	for name in $(sed -nE 's/^CREATE (FUNCTION|PROCEDURE|VIEW) (artidx_[a-z_]+).*/\2/p' src/sql/*.sql | sort -u); do
+	for name in $(sed -nE 's/^CREATE (FUNCTION|PROCEDURE|VIEW) (artidx_[a-z_]+).*/\2/p' src/sql/*.sql src/sql/debug/*.sql | sort -u); do
 		# what only a view calls
 		case $name in artidx_abort_stats) ;; *_stats) [ "$name" = artidx_reset_stats ] || continue ;; esac
 		grep -q "^| \`\(CALL \)\?$name[\`(]\|^| \`artidx_aborts\`.*\`$name(" doc/views.md || fail "doc/views.md has no line for $name"

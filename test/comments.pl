@@ -35,7 +35,10 @@ my $lock = join('|',
 	'(?:Unl|L)ockTuple',
 	'(?:try_)?(?:table|relation)_open',
 	'index_open',
-	'art_(?:un)?lock',
+	'art_(?:un)?lock(?:_changed)?',
+	'art_find_locked',
+	'art_walk_(?:next|end)',
+	'art_list_entries',
 	'art_(?:try_|un)?lock_place\w*');
 # of the core, and its descents, which latch under pessimism
 my $latch = join('|',

@@ -256,7 +256,7 @@ art_copy_tree()
 	mkdir -p "$SRC"
 	tar -C "$TREE" --exclude=./.git --exclude='*.o' --exclude='*.so' \
 		--exclude='*.bc' --exclude='*.a' \
-		--exclude='./artidx--*.sql' --exclude=./tmp_regress \
+		--exclude='./artidx*--*.sql' --exclude=./tmp_regress \
 		--exclude=./tmp_isolation --exclude=./tmp_check --exclude=./results \
 		--exclude=./output_iso --exclude=./bench-results --exclude=./build-deb --exclude=./build-dist \
 		--exclude='./test/core/build*' -cf - . | tar -C "$SRC" -xf - ||

@@ -63,7 +63,7 @@ setup_core()
 	SRC=$WORK/src
 	mkdir -p "$WORK/tmp" "$SRC" || art_die "cannot write to $WORK"
 	WORK=$(cd "$WORK" && pwd)
-	trap '[ -n "$COPY" ] || art_cleanup' EXIT
+	[ -n "$COPY" ] || trap art_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	chmod 755 "$WORK"

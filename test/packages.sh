@@ -78,7 +78,7 @@ older()
 	rm -rf "$dir"
 	dpkg-deb -R "$1" "$dir" || return 1
 	ext=$(echo "$dir"/usr/share/postgresql/*/extension)
-	rm "$ext"/artidx--*.sql
+	rm "$ext"/artidx*--*.sql "$ext/artidx_debug.control"
 	cp "$TREE/test/old/artidx--0.1.0.sql" "$ext/"
 	sed -i "s/^default_version = .*/default_version = '0.1.0'/" "$ext/artidx.control"
 	sed -i 's/^Version: .*/Version: 0.1.0-1/' "$dir/DEBIAN/control"

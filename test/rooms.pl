@@ -36,7 +36,7 @@ my %without = (
 	'top' => 'the library\'s entry, and the handler of the access method',
 	'versions' => 'the differences between versions of PostgreSQL',
 	'core' => 'what the core offers: plain C11, no PostgreSQL');
-my @rooms = qw(top ddl views plan follow scan am workers saved live build survive limits area key eval
+my @rooms = qw(top trial ddl views plan follow scan am workers saved live build survive limits area key eval
   versions core core/face core/compared core/hydra core/btree core/radix core/tail core/elide core/base);
 # The rooms that are folders of src.
 my $glue = join '|', grep { !m{/} && !$without{$_} } @rooms;

@@ -132,8 +132,8 @@ CREATE FUNCTION rows.scans(how text) RETURNS void LANGUAGE sql AS $$
 		set_config('enable_sort', CASE WHEN how = 'seq' THEN 'on' ELSE 'off' END, true)
 $$;
 
--- n random comparisons: how many, by how many plans of each kind, and what differed
-CREATE FUNCTION rows.run(n int, seed float8, OUT queries int, OUT by_rows int, OUT answers bigint, OUT different int)
+-- n random conditions: how many, how many plans were of the kind, and what differed
+CREATE FUNCTION rows.run(n int, seed float8, kind text DEFAULT 'Index Cond: .*ROW\(', OUT queries int, OUT by_rows int, OUT answers bigint, OUT different int)
 	LANGUAGE plpgsql SET timezone = 'Europe/Berlin' AS $$
 DECLARE
 	k rows.kinds;
@@ -177,11 +177,38 @@ BEGIN
 		PERFORM rows.scans('seq');
 		EXECUTE q INTO y;
 		queries := queries + 1;
-		by_rows := by_rows + (plan ~ 'Index Cond: .*ROW\(')::int;
+		by_rows := by_rows + (plan ~ kind)::int;
 		answers := answers + coalesce(cardinality(y), 0);
 		IF x IS DISTINCT FROM y THEN
 			different := different + 1;
 			RAISE WARNING E'different: %\n% rows by the index, % without\n%', q, cardinality(x), cardinality(y), plan;
 		END IF;
 	END LOOP;
+END $$;
+
+-- a scan that loses its structure after n rows: does it go on with the right ones?
+CREATE FUNCTION rows.private(q text, ind text, n int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	b text[];
+	a text[] := '{}';
+	c refcursor := 'c';
+	x text;
+BEGIN
+	PERFORM rows.scans('seq');
+	EXECUTE 'SELECT array_agg(x::text) FROM (' || q || ') x' INTO b;
+	PERFORM rows.scans('index');
+	OPEN c FOR EXECUTE 'SELECT x::text FROM (' || q || ') x';
+	FOR i IN 1 .. n LOOP
+		FETCH c INTO x;
+		a := a || x;
+	END LOOP;
+	PERFORM artidx_unload(ind::regclass);
+	LOOP
+		FETCH c INTO x;
+		EXIT WHEN NOT FOUND;
+		a := a || x;
+	END LOOP;
+	CLOSE c;
+	RETURN format('%s rows, %s, %s', cardinality(a), (SELECT state FROM artidx_indexes WHERE indexrelname = ind),
+				  CASE WHEN a = b THEN 'the same' ELSE 'DIFFERENT' END);
 END $$;

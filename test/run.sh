@@ -5,9 +5,9 @@
 #
 # Parts: symbols, core, keys, regress, isolation, tap, stress; and, only when named,
 # quick (the short core tests of "make check"), first (regress on the first minor
-# release, FIRST_SERVER), models (spin), helgrind and count (valgrind).  core:, regress:, isolation: and tap:NAME,NAME... run these tests
-# alone: programs of test/core (plain and under ASan, then TSan), files of sql, of
-# test/isolation/specs, of test/t.
+# release, FIRST_SERVER), models (spin), helgrind and count (valgrind).  core:, regress:,
+# isolation: and tap:NAME,NAME... run these tests alone: programs of test/core (plain and
+# under ASan, then TSan), files of sql, of test/isolation/specs, of test/t.
 # What is independent runs side by side.  Each part prints its counts; then come the
 # parts' times and the ten slowest tests; the last line is "N passed, N failed", and the exit
 # status is not zero when anything failed, or when a part ran no test at all.
@@ -20,6 +20,7 @@
 #	JOBS			what uses one processor: so many at a time (2), beside one that uses all
 #	TAP_TIMEOUT		seconds that a file of test/t may take (900)
 #	WERROR=1		warnings are errors
+#	TIMES			of a whole run: write what each file of test/t took to this file (test/t/seconds)
 #	KEEP=1			keep the temporary directory
 #	ELISION			artidx.elision of all servers, to run everything under it;
 #	ELISION_PROVIDER	and art_elidetest.provider (test/modules/art_elidetest)
@@ -29,7 +30,7 @@
 
 PARTS=("$@")
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(symbols core keys regress isolation tap stress)
-: "${STRESS_SECONDS:=8}" "${CORE_SECONDS:=3}" "${CONNS:=500}"
+: "${TIMES:=}" "${STRESS_SECONDS:=8}" "${CORE_SECONDS:=3}" "${CONNS:=500}"
 export TAP_SCALE=${TAP_SCALE:-25}
 : "${JOBS:=2}" "${TAP_TIMEOUT:=900}" "${FIRST_SERVER:=}"
 art_whole_numbers 1 JOBS TAP_TIMEOUT STRESS_SECONDS CORE_SECONDS CONNS
@@ -137,7 +138,7 @@ run_first()
 		xargs -n1 | grep -vxE "$without")
 	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
 		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
-		cp "$SRC/artidx.control" "$SRC"/artidx--*.sql "$first/share/postgresql/extension/" || return 1
+		cp "$SRC"/artidx*.control "$SRC"/artidx*--*.sql "$first/share/postgresql/extension/" || return 1
 	"$first/bin/postgres" --version
 	as_user timeout -k 30 900 "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/regress/pg_regress" \
 		--inputdir="$SRC" --outputdir="$WORK/tmp" --bindir="$first/bin" --dlpath="$first/lib/postgresql" \
@@ -194,6 +195,24 @@ too_new()
 		awk -v v="$version" '$2 > v { print $1 }'
 }
 
+# longest_first: the files of test/t, by what each took in the run that wrote test/t/seconds
+# (SECONDS NAME); one that is not in it may be long
+longest_first()
+{
+	(cd "$SRC/test/t" && printf '%s\n' *.pl) | sed 's/\.pl$//' |
+		awk 'FILENAME != "-" { took[$2] = $1; next } { print ($1 in took ? took[$1] : 999), $1 }' \
+			"$SRC/test/t/seconds" - | sort -k1,1nr -k2 | cut -d' ' -f2
+}
+
+# write_seconds FILE: what longest_first reads
+write_seconds()
+{
+	(cd "$WORK/logs" && for f in tap-*.log.time; do
+		f=${f#tap-}
+		echo "$(cat "tap-$f") ${f%.log.time}"
+	done) | sort -k1,1nr -k2 >"$1"
+}
+
 # units PART: the names of its units
 units()
 {
@@ -201,8 +220,7 @@ units()
 		core | core:*) echo "plain asan tsan" ;;
 		quick) echo "plain asan" ;;
 		tap:*) names_of "$1" ;;
-		# from the end: those take longest
-		tap) (cd "$SRC/test/t" && printf '%s\n' *.pl) | sort -r | sed 's/\.pl$//' | grep -vxF "$(too_new)" | xargs ;;
+		tap) longest_first | grep -vxF "$(too_new)" | xargs ;;
 		*) echo "${1%%:*}" ;;
 	esac
 }
@@ -389,7 +407,8 @@ wait
 for part in "${PARTS[@]}"; do
 	results "$part"
 done
-[[ " ${PARTS[*]} " != *' tap '* ]] || too_new | sed -n 's/^\(.*_.*\)$/# of a later PostgreSQL, and not run: \1/p'
+[[ " ${PARTS[*]} " != *' tap '* ]] || too_new | sed -n '/^none$/d; s/^/# of a later PostgreSQL, and not run: /p'
+[ -z "$TIMES" ] || write_seconds "$TIMES"
 
 echo
 printf '%s\n' "${SUMMARY[@]}"

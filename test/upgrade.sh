@@ -176,7 +176,7 @@ schema()
 	done
 	for db in first last; do
 		at "$1" $db "
-			SET artidx.constraint_am = art;
+			SET artidx.replace_btree = constraints;
 			ALTER TABLE t ADD PRIMARY KEY (id);
 			ALTER TABLE t ADD UNIQUE (k7) DEFERRABLE;
 			ALTER TABLE t ADD CONSTRAINT t_k8 EXCLUDE USING art (k8 WITH =);
@@ -411,7 +411,7 @@ dump()
 	start "$n" into 6002
 	for db in $DATABASES; do
 		PGPORT=6001 as_user "${BINDIR[$n]}/pg_dump" -U artidx -C -Fd -j2 "${options[@]}" -f "$WORK/tmp/dump.$db" $db &&
-			PGPORT=6002 PGOPTIONS='-c artidx.constraint_am=art' as_user "${BINDIR[$n]}/pg_restore" -U artidx -C -j2 --exit-on-error -d postgres "$WORK/tmp/dump.$db"
+			PGPORT=6002 PGOPTIONS='-c artidx.replace_btree=constraints' as_user "${BINDIR[$n]}/pg_restore" -U artidx -C -j2 --exit-on-error -d postgres "$WORK/tmp/dump.$db"
 		is $? 0 "$what, $db: restored"
 		is "$(picture 6002 $db)" "$(cat "$WORK/picture_$o.$db")" "$what, $db: the same keys, indexes and classes"
 		if [ "$n" -ge 18 ]; then
@@ -422,7 +422,7 @@ dump()
 	for db in $DATABASES; do
 		at 6002 postgres "DROP DATABASE $db"
 		PGPORT=6001 as_user "${BINDIR[$n]}/pg_dump" -U artidx -C "${options[@]}" -f "$WORK/tmp/dump.sql" $db &&
-			PGPORT=6002 PGDATABASE=postgres PGOPTIONS='-c artidx.constraint_am=art' as_user "$PSQL" -X -q -o /dev/null -v ON_ERROR_STOP=1 -f "$WORK/tmp/dump.sql"
+			PGPORT=6002 PGDATABASE=postgres PGOPTIONS='-c artidx.replace_btree=constraints' as_user "$PSQL" -X -q -o /dev/null -v ON_ERROR_STOP=1 -f "$WORK/tmp/dump.sql"
 		is $? 0 "$what, $db: a script restored"
 		is "$(picture 6002 $db)" "$(cat "$WORK/picture_$o.$db")" "$what, $db: the same by a script"
 	done

@@ -310,13 +310,28 @@ art_vacuum_end(ArtVacuum *v, IndexBulkDeleteResult *stats, bool done, uint64 byt
 }
 
 /*
+ * The structure's memory; 0 if it has gone.
+ *
+ * Epoch: enters and leaves.
+ */
+static uint64
+tree_bytes(ArtVacuum *v)
+{
+	ax_tree_info ti;
+	ax_status	s;
+
+	ART_CORE_BEGIN();
+	s = ax_info(v->cx, v->tree, v->gen, &ti);
+	ART_CORE_END();
+	return s == AX_OK ? ti.bytes : 0;
+}
+
+/*
  * ambulkdelete
  *
  * Epoch: enters and leaves, once a batch.
  * Locks: the caller's on the index.  Waits for a build that is under way
  * (art_wait_not_building) and for scans (art_interlock_vacuum).
- *
- * Long: what each state of the index wants, once a pass.
  */
 IndexBulkDeleteResult *
 artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
@@ -376,14 +391,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		ask = !art_vacuum_hides(info, entry);
 		if (!ask || art_vacuum_passes(v))
 		{
-			ax_tree_info ti;
-			ax_status	s;
-
-			ART_CORE_BEGIN();
-			s = ax_info(v->cx, v->tree, v->gen, &ti);
-			ART_CORE_END();
-			if (s == AX_OK)
-				bytes = ti.bytes;
+			bytes = tree_bytes(v);
 			done = ask;
 			break;
 		}

@@ -18,6 +18,7 @@
 #include "access/xlogdefs.h"
 #include "fmgr.h"
 #include "nodes/execnodes.h"
+#include "storage/condition_variable.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
@@ -182,6 +183,27 @@ extern void art_busy(void);
 /* Housekeeping of the core, until nothing more can be freed at once; interruptible. */
 extern bool art_poll(void);
 
+/* ---- waiting.c ---- */
+
+/*
+ * The one rule of a wait that is no lock wait: the caller holds no lock that a process could
+ * wait for that it waits for, and no latch; interrupts are taken, so an ERROR may leave; the
+ * end of the postmaster ends this process; and the wait sees to it itself that the process that
+ * it waits for lives.
+ *
+ * Sleep for at most so many milliseconds, or until the latch of this process is set, which is reset.
+ * Returns whether it was set.
+ */
+extern bool art_doze(long ms, uint32 wait_event);
+
+/*
+ * Wait until done(arg), and look about every ms milliseconds, more often at first.  A
+ * condition variable (not NULL) that is signalled makes it look at once; with one, ms -1 means
+ * that it looks at no other time.  False: "until" has come before that (0: it never does).
+ */
+extern bool art_wait_for(bool (*done) (void *arg), void *arg, TimestampTz until, long ms,
+						 ConditionVariable *cv, uint32 wait_event);
+
 /* ---- directory.c ---- */
 
 typedef enum ArtState
@@ -291,9 +313,15 @@ extern bool art_is_art_index(Relation rel);
  */
 extern bool art_entry_over_cap(const ArtEntry *e);
 
-/* ---- standby_readers.c ---- */
+/* ---- shared_memory.c ---- */
 
-extern bool art_standby;		/* the setting */
+/*
+ * artidx.build_workers: how many background workers build.  0: nothing is built in the
+ * background, nothing is checked after a crash, and a standby keeps no indexes.
+ */
+extern int	art_build_workers;
+
+/* ---- standby_readers.c ---- */
 
 #define ART_FOLLOW_SCAN_MS	500 /* a scan waits so long, then reads the table */
 #define ART_FOLLOW_CHECK_MS 60000	/* artidx_check has no other way */
@@ -329,9 +357,10 @@ extern void art_follow_ask(void);
 /*
  * A core call gave a status that it cannot give: the structure is not what it
  * should be.  Drops it, so that it is built again from the table; ERROR XX002.
- * doing: "an insert".  Not within ART_CORE_BEGIN and ART_CORE_END.
+ * doing: "an insert".  Not within ART_CORE_BEGIN and ART_CORE_END.  Exported for
+ * test/modules/art_insidetest.
  */
-extern void art_unexpected(Relation index, ax_status s, const char *doing)
+extern PGDLLEXPORT void art_unexpected(Relation index, ax_status s, const char *doing)
 			__attribute__((noreturn));
 
 /* Is this an end of the statement rather than an error of a row? */

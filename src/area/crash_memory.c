@@ -46,10 +46,8 @@
 
 #include "area/crash_memory.h"
 
-/* settings */
-bool		art_survive_crash = true;
-int			art_survive_crash_check = 25;	/* per cent of the time */
-static int	survive_crash_pause = 300;	/* seconds */
+bool		art_survive_crash = true;	/* the setting */
+int			art_crash_pause = 300;
 
 ArtShared  *art_shared = NULL;
 ArtRing    *art_rings = NULL;
@@ -127,7 +125,7 @@ static struct sigaction prev_quit;
 
 /* Do as SIGQUIT would have done. */
 static void
-quit(int signo, siginfo_t *info, void *context)
+quit_at_signal(int signo, siginfo_t *info, void *context)
 {
 	if (prev_quit.sa_flags & SA_SIGINFO)
 		prev_quit.sa_sigaction(signo, info, context);
@@ -159,7 +157,7 @@ quit_handler(int signo, siginfo_t *info, void *context)
 		*art_inside != 0)
 		art_quit_pending = true;
 	else
-		quit(signo, info, context);
+		quit_at_signal(signo, info, context);
 }
 
 void
@@ -285,8 +283,7 @@ art_keep_refusal(int nslots)
 	for (int i = 0; i < nslots; i++)
 		if (art_rings[i].word != 0)
 			return "a process died while it used them";
-	if (before != 0 && survive_crash_pause > 0 &&
-		now < before + survive_crash_pause * USECS_PER_SEC)
+	if (before != 0 && now < before + art_crash_pause * USECS_PER_SEC)
 		return "the server crashed a short time before";
 	if (file_exists(RECOVERY_SIGNAL_FILE) || file_exists(STANDBY_SIGNAL_FILE))
 		return "the server starts as a standby, or with a recovery from an archive";
@@ -311,21 +308,4 @@ art_keep_init(void)
 							 PGC_POSTMASTER,
 							 0,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("artidx.survive_crash_pause",
-							"Sets the time after a crash in which another one gives art indexes up.",
-							"At 0 they are kept however soon the next crash comes.",
-							&survive_crash_pause,
-							300, 0, INT_MAX / 1000,
-							PGC_SIGHUP,
-							GUC_UNIT_S,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("artidx.survive_crash_check",
-							"Sets the share of the time that the check after a crash works, in per cent.",
-							"It compares the art indexes that were kept with their tables, in the background. "
-							"At 0 they are not checked.",
-							&art_survive_crash_check,
-							25, 0, 100,
-							PGC_SIGHUP,
-							0,
-							NULL, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /*
  * directory.c
- *	  The directory: which structure belongs to which physical index, and in
- *	  what state it is.
+ *	  The directory: which structure belongs to which physical index.
  *
- *	  ABSENT --build--> BUILDING --> READY, and from any state back to ABSENT.
- *
- * State and generation are one atomic word.  It changes only under the
- * partition lock of its chain, exclusive, and that lock also serializes open
- * and close of the core's handle.  Entries are type-stable: they come from the
- * area, are never given back to it, and are used again when their index is
- * gone.
+ * Entries are type-stable: they come from the area, are never given back to it, and are used
+ * again when their index is gone.
  *
  * src/area/README.md: The directory
  */
@@ -71,46 +65,29 @@ art_form_locator(const FormData_pg_class *form, ArtLocator *loc)
 	loc->backend = -1;
 }
 
-static inline uint32
-bucket_of(Oid db, Oid indexoid)
+void
+art_opening(Relation index, ArtOpening *o)
 {
-	return hash_combine(murmurhash32(db), murmurhash32(indexoid)) & (ART_NBUCKETS - 1);
-}
+	char	   *schema = get_namespace_name(RelationGetNamespace(index));
+	HeapTuple	heap = SearchSysCache1(RELOID, ObjectIdGetDatum(index->rd_index->indrelid));
 
-/*
- * The lock of the chain in which every structure of this index is.
- */
-LWLock *
-art_partition(Oid db, Oid indexoid)
-{
-	return &art_dir_locks[bucket_of(db, indexoid) & (ART_NPARTITIONS - 1)].lock;
-}
+	o->heap_spc = InvalidOid;
+	o->heap_rel = 0;
+	if (HeapTupleIsValid(heap))
+	{
+		ArtLocator	loc;
 
-/*
- * First entry of the chain; the caller skips entries of other indexes.
- *
- * Locks: partition lock held, in any mode.
- */
-ArtEntry *
-art_chain(Oid db, Oid indexoid)
-{
-	return art_shared->buckets[bucket_of(db, indexoid)];
-}
-
-/*
- * The entry with this OID and locator, or NULL.
- *
- * Locks: partition lock held, in any mode.
- */
-ArtEntry *
-art_find(Oid indexoid, const ArtLocator *loc)
-{
-	ArtEntry   *e;
-
-	for (e = art_chain(loc->db, indexoid); e; e = e->next)
-		if (e->indexoid == indexoid && art_same_locator(&e->loc, loc))
-			return e;
-	return NULL;
+		art_form_locator((Form_pg_class) GETSTRUCT(heap), &loc);
+		o->heap_spc = loc.spc;
+		o->heap_rel = loc.rel;
+		ReleaseSysCache(heap);
+	}
+	o->compared = art_index_compared(index);
+	o->owner = index->rd_rel->relowner;
+	o->limited = !superuser_arg(o->owner);
+	o->persistence = index->rd_rel->relpersistence;
+	namestrcpy(&o->schema, schema ? schema : "");
+	namestrcpy(&o->name, RelationGetRelationName(index));
 }
 
 /* ---- making and forgetting entries ---- */
@@ -163,184 +140,17 @@ entry_alloc(void)
 }
 
 /*
- * Close the structure and make the state ABSENT.  Returns whether it was READY
- * (then plans may depend on it: the caller sends the invalidation after it
- * released the lock).
- *
- * Epoch: enters and leaves.
- * Locks: partition lock held, exclusive; takes the chunk lock, exclusive, when
- * counted aborts are to be kept.
- * Order: the state is ABSENT before the core closes the generation.
- */
-bool
-art_entry_absent(ArtEntry *e, ArtReason why, const char *error)
-{
-	uint64		w = pg_atomic_read_u64(&e->word);
-
-	if (ART_WORD_STATE(w) != ART_ABSENT)
-	{
-		ax_ctx	   *cx = art_ctx();
-
-		art_counts_keep(e, ART_WORD_GEN(w));
-		pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
-		ART_CORE_BEGIN();
-		ax_tree_close(cx, e->tree);
-		ART_CORE_END();
-	}
-	pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
-	e->reason = why;
-	e->altered = false;
-	e->behind = e->unswept = false;
-	if (why != ART_WHY_MEMORY)
-		e->sealed = false;
-	e->owner_pid = 0;
-	e->resumable = false;
-	e->loading = false;
-	if (error)
-		strlcpy(e->error, error, sizeof(e->error));
-	else
-		e->error[0] = '\0';
-	return ART_WORD_STATE(w) == ART_READY || ART_WORD_STATE(w) == ART_FOLLOWED;
-}
-
-/* ---- what a structure is told ---- */
-
-/*
- * Epoch: enters and leaves.
- * Locks: partition lock held, exclusive.
- */
-void
-art_tell(ArtEntry *e, uint64 gen)
-{
-	ax_ctx	   *cx = art_ctx();
-
-	ART_CORE_BEGIN();
-	/* compared keys have none, whatever is asked for */
-	if (!e->compared)
-		(void) ax_tree_set_tail(cx, e->tree, gen, e->tail);
-	(void) ax_tree_set_elision(cx, e->tree, gen, e->elide);
-	ART_CORE_END();
-}
-
-void
-art_tell_options(ArtEntry *e, uint64 gen, Relation index)
-{
-	if (!e->told)
-	{
-		ArtEngine	want;
-
-		art_engine_of(index ? (ArtOptions *) index->rd_options : NULL, &want);
-		e->tail = want.tail;
-		e->elide = want.elide;
-	}
-	e->changed &= ~ART_CHANGED_DRAIN;
-	art_tell(e, gen);
-}
-
-/* ---- opening ---- */
-
-void
-art_opening(Relation index, ArtOpening *o)
-{
-	char	   *schema = get_namespace_name(RelationGetNamespace(index));
-	HeapTuple	heap = SearchSysCache1(RELOID, ObjectIdGetDatum(index->rd_index->indrelid));
-
-	o->heap_spc = InvalidOid;
-	o->heap_rel = 0;
-	if (HeapTupleIsValid(heap))
-	{
-		ArtLocator	loc;
-
-		art_form_locator((Form_pg_class) GETSTRUCT(heap), &loc);
-		o->heap_spc = loc.spc;
-		o->heap_rel = loc.rel;
-		ReleaseSysCache(heap);
-	}
-	o->compared = art_index_compared(index);
-	o->owner = index->rd_rel->relowner;
-	o->limited = !superuser_arg(o->owner);
-	o->persistence = index->rd_rel->relpersistence;
-	namestrcpy(&o->schema, schema ? schema : "");
-	namestrcpy(&o->name, RelationGetRelationName(index));
-}
-
-/*
- * The entry gets to know its index; false when the area is full.
+ * Put an entry, in no chain now, among those that are free.
  *
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
-static bool
-entry_identify(ArtEntry *e, const ArtOpening *o)
+static void
+entry_free(ArtEntry *e)
 {
-	if (!art_groups_join(e, o->owner, o->limited))
-		return false;
-	e->compared = o->compared;
-	e->owner = o->owner;
-	e->persistence = o->persistence;
-	e->schema = o->schema;
-	e->name = o->name;
-	e->heap_spc = o->heap_spc;
-	e->heap_rel = o->heap_rel;
-	e->over_cap = false;
-	e->unchecked = false;
-	e->born_lsn = InvalidXLogRecPtr;
-	pg_atomic_write_u64(&e->spill_lsn, InvalidXLogRecPtr);
-	return true;
-}
-
-/*
- * Open a new generation in state BUILDING, owned by this process.  The state
- * is ABSENT.
- *
- * Epoch: enters and leaves.
- * Locks: partition lock held, exclusive; takes the chunk lock, exclusive
- * (entry_identify).
- * Order: the word is written last, behind a write barrier.  The full barrier
- * after it comes before the heap is read, so the build finds every row whose
- * inserter saw ABSENT.
- * Returns: if not AX_OK, the state is ABSENT as before.
- */
-ax_status
-art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, uint64 *gen)
-{
-	ax_ctx	   *cx = art_ctx();
-	uint64		max = art_max_memory(index);
-	uint32		page_size;
-	ax_structure engine = art_engine((ArtOptions *) index->rd_options, &page_size);
-	ax_status	st;
-
-	if (!entry_identify(e, o))
-		return AX_NOMEM;
-	ART_CORE_BEGIN();
-	st = ax_tree_open(cx, e->tree, o->compared ? AX_BTREE_COMPARED : engine, max, page_size, gen);
-	ART_CORE_END();
-	if (st != AX_OK)
-		return st;
-
-	e->engine = engine;
-	e->page_size = page_size;
-	art_tell_options(e, *gen, index);
-	e->native = native;
-	e->loading = false;
-	e->fill = art_fillfactor(index);
-	e->owner_slot = ART_MY_PROCNO();
-	e->owner_pid = MyProcPid;
-	e->owner_build = pg_atomic_add_fetch_u64(&art_shared->build_number, 1);
-	e->resumable = false;
-	e->helpers = 0;
-	e->nredo = 0;
-	e->spent_ms = 0;
-	e->load_key_us = 0;
-	e->wanted_at = 0;
-	pg_atomic_write_u64(&e->blocks_done, 0);
-	pg_atomic_write_u64(&e->blocks_total, 0);
-	pg_write_barrier();
-	pg_atomic_write_u64(&e->word, ART_WORD(*gen, ART_BUILDING));
-	pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
-
-	/* an inserter that stored its row before it saw ABSENT is seen by us */
-	pg_memory_barrier();
-	return AX_OK;
+	art_lock(art_chunk_lock, LW_EXCLUSIVE);
+	e->next = art_shared->free_entries;
+	art_shared->free_entries = e;
+	art_unlock(art_chunk_lock);
 }
 
 /*
@@ -356,52 +166,26 @@ art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o, bool native, ui
  */
 ArtEntry *
 art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
-				ax_structure engine, uint32 page_size, uint64 max_bytes)
+				const ArtEngine *want, uint64 max_bytes)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ax_ctx	   *cx = art_ctx();
-	ArtEntry   *e = NULL;
-	ax_status	st;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 	uint64		gen;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	if (art_find(indexoid, loc) == NULL)
-		e = entry_alloc();
+	e = e == NULL ? entry_alloc() : NULL;
 	if (e != NULL)
 	{
 		e->loc = *loc;
-		st = entry_identify(e, o) ? AX_OK : AX_NOMEM;
-		if (st == AX_OK)
-		{
-			ART_CORE_BEGIN();
-			st = ax_tree_open(cx, e->tree, engine, max_bytes, page_size, &gen);
-			ART_CORE_END();
-		}
-		if (st != AX_OK)
+		e->indexoid = indexoid;
+		e->loading = true;
+		if (art_entry_open_as(e, NULL, o, want, max_bytes, &gen) == AX_OK)
+			art_chain_add(e);
+		else
 		{
 			art_groups_leave(e);
-			art_lock(art_chunk_lock, LW_EXCLUSIVE);
-			e->next = art_shared->free_entries;
-			art_shared->free_entries = e;
-			art_unlock(art_chunk_lock);
+			entry_free(e);
 			e = NULL;
 		}
-	}
-	if (e != NULL)
-	{
-		ArtEntry  **link = &art_shared->buckets[bucket_of(loc->db, indexoid)];
-
-		e->indexoid = indexoid;
-		e->engine = engine;
-		e->page_size = page_size;
-		art_tell_options(e, gen, NULL);
-		e->reason = ART_WHY_RESTART;
-		e->loading = true;
-		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_BUILDING));
-		e->next = *link;
-		pg_write_barrier();
-		*link = e;
-		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
 	}
 	art_unlock(lock);
 	return e;
@@ -412,13 +196,10 @@ art_entry_claim(Oid indexoid, const ArtLocator *loc, const ArtOpening *o,
  * Locks: partition lock held, exclusive; takes the chunk lock, exclusive.
  */
 void
-art_entry_forget(ArtEntry **link)
+art_entry_forget(ArtEntry *e)
 {
-	ArtEntry   *e = *link;
-
 	(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
-	*link = e->next;
-	pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
+	art_chain_remove(e);
 
 	/* the old structure of an index that was rewritten, or the new one */
 	for (ArtEntry *o = art_chain(e->loc.db, e->indexoid); o != NULL; o = o->next)
@@ -433,70 +214,23 @@ art_entry_forget(ArtEntry **link)
 	art_groups_leave(e);
 	e->indexoid = InvalidOid;
 	memset(&e->loc, 0, sizeof(e->loc));
-
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	e->next = art_shared->free_entries;
-	art_shared->free_entries = e;
-	art_unlock(art_chunk_lock);
+	entry_free(e);
 }
 
-ArtEntry  **
-art_chain_link(Oid db, Oid indexoid)
-{
-	return &art_shared->buckets[bucket_of(db, indexoid)];
-}
-
-/* A new entry: the index as it is now, and nothing known of it. */
+/*
+ * A new entry: the index as it is now, and nothing known of it.  The handle stays, and so does
+ * all before it.
+ */
 static void
 entry_init(ArtEntry *e, Relation index, const ArtLocator *loc)
 {
+	memset(&e->tree + 1, 0, sizeof(*e) - offsetof(ArtEntry, tree) - sizeof(e->tree));
 	e->loc = *loc;
 	e->indexoid = RelationGetRelid(index);
 	e->heapoid = index->rd_index->indrelid;
-	e->native = false;
-	e->compared = false;
 	e->unique = index->rd_index->indisunique || index->rd_index->indisexclusion;
-	e->reason = ART_WHY_RESTART;
-	e->owner_pid = 0;
-	e->resumable = false;
-	e->helpers = 0;
-	e->nredo = 0;
-	e->behind = e->unswept = false;
-	e->heap_spc = InvalidOid;
-	e->heap_rel = 0;
-	e->wanted = ART_WANT_NOTHING;
-	e->not_before = 0;
-	e->size_hint = 0;
-	e->doubt = false;
-	e->sealed = false;
-	e->seals = 0;
-	e->last_bytes = 0;
-	e->sealed_at = 0;
-	e->backoff_s = 0;
 	e->owner = index->rd_rel->relowner;
 	e->persistence = index->rd_rel->relpersistence;
-	e->over_cap = false;
-	e->full = ART_FULL_AREA;
-	e->told = false;
-	e->changed = 0;
-	e->altered = false;
-	e->made_by = InvalidFullTransactionId;
-	e->making_pid = 0;
-	e->told_out = false;
-	e->stuck = false;
-	pg_atomic_write_u32(&e->used_at, 0);
-	pg_atomic_write_u32(&e->uses, 0);
-	e->builds = 0;
-	e->last_build = 0;
-	e->source = ART_BUILD_CREATE;
-	e->last_ms = 0;
-	e->failed_at = 0;
-	e->failed_free = 0;
-	e->failed_room = ART_ROOM_NONE;
-	e->wanted_at = 0;
-	e->error[0] = '\0';
-	memset(e->counts, 0, sizeof(e->counts));
-	e->stats_reset = 0;
 	pg_atomic_write_u64(&e->word, ART_WORD(0, ART_ABSENT));
 }
 
@@ -537,7 +271,6 @@ subxact_of(Relation index, bool building, ArtPendingKind *kind)
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition lock, exclusive, and in it the chunk lock,
  * exclusive.
- * Order: an entry is complete before the chain points to it.
  */
 ArtEntry *
 art_entry_create(Relation index, bool building)
@@ -546,7 +279,6 @@ art_entry_create(Relation index, bool building)
 	Oid			oid = RelationGetRelid(index);
 	LWLock	   *lock;
 	ArtEntry   *e;
-	ArtEntry  **link;
 	ArtPending *created = NULL;
 	ArtLocator	others[8];
 	int			nothers = 0;
@@ -560,29 +292,21 @@ art_entry_create(Relation index, bool building)
 	if (!building && subid != InvalidSubTransactionId)
 		created = art_pending_prepare();
 
-	lock = art_partition(loc.db, oid);
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(oid, &loc);
+	e = art_find_locked(oid, &loc, LW_EXCLUSIVE, &lock);
 	if (e == NULL)
 	{
 		bool		stale = subid == InvalidSubTransactionId &&
 			!IsParallelWorker() && !building;
 
-		for (link = art_chain_link(loc.db, oid); *link;)
+		for (ArtEntry *o = art_chain(loc.db, oid), *next; o; o = next)
 		{
-			ArtEntry   *o = *link;
-
-			if (o->indexoid == oid && o->loc.db == loc.db)
-			{
-				if (stale)
-				{
-					art_entry_forget(link);
-					continue;
-				}
-				if (!building && created && nothers < (int) lengthof(others))
-					others[nothers++] = o->loc;
-			}
-			link = &o->next;
+			next = o->next;
+			if (o->indexoid != oid || o->loc.db != loc.db)
+				continue;
+			if (stale)
+				art_entry_forget(o);
+			else if (!building && created && nothers < (int) lengthof(others))
+				others[nothers++] = o->loc;
 		}
 
 		e = entry_alloc();
@@ -594,11 +318,7 @@ art_entry_create(Relation index, bool building)
 			return NULL;
 		}
 		entry_init(e, index, &loc);
-		link = art_chain_link(loc.db, oid);
-		e->next = *link;
-		pg_write_barrier();
-		*link = e;
-		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
+		art_chain_add(e);
 		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 		if (loc.backend != -1)
 			made_temp = true;
@@ -646,9 +366,7 @@ art_entry_if_exists(Relation index)
 	if (art_shared == NULL)
 		return NULL;
 	art_locator(index, &loc);
-	lock = art_partition(loc.db, oid);
-	art_lock(lock, LW_SHARED);
-	e = art_find(oid, &loc);
+	e = art_find_locked(oid, &loc, LW_SHARED, &lock);
 	art_unlock(lock);
 	if (e == NULL && art_noted_any)
 		art_note_missed(oid);
@@ -665,9 +383,7 @@ art_entry_lock(Relation index, const ArtEntry *e)
 	LWLock	   *lock;
 
 	art_locator(index, &loc);
-	lock = art_partition(loc.db, RelationGetRelid(index));
-	art_lock(lock, LW_EXCLUSIVE);
-	if (art_find(RelationGetRelid(index), &loc) == e)
+	if (art_find_locked(RelationGetRelid(index), &loc, LW_EXCLUSIVE, &lock) == e)
 		return lock;
 	art_unlock(lock);
 	return NULL;
@@ -823,17 +539,13 @@ art_making_begin(ArtEntry *e)
 void
 art_making_abort(void)
 {
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, InvalidOid, InvalidOid);
+
 	if (!making)
 		return;
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_EXCLUSIVE);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-				if (e->making_pid == MyProcPid)
-					e->making_pid = 0;
-		art_unlock(&art_dir_locks[p].lock);
-	}
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+		if (e->making_pid == MyProcPid)
+			e->making_pid = 0;
 	making = false;
 }
 
@@ -852,248 +564,67 @@ art_never_valid(Relation index, ArtEntry *e)
 	return !index->rd_index->indisvalid;
 }
 
-/* ---- ends of a build ---- */
-
-/*
- * BUILDING -> READY, when the structure is still the one that was built.  So is
- * FOLLOWED -> READY, when the promotion of a standby is done.
- *
- * A structure may outlive a crash (crash_memory.h), and then it must be right for the
- * table as it is after that.  The build left out rows that were dead, and put in rows
- * of others who may not come to insert them.  So the WAL there is up to now must
- * survive.  Of committed DDL it is flushed here.  Of this transaction's own
- * ("uncommitted") its commit will tell (art_entry_born), which comes after all of it.
- *
- * Locks: takes the partition lock, exclusive.
- * Order: every member is written before the word says READY; the invalidation
- * is sent after the lock is released.
- * Returns: false if the generation is gone; then nothing was changed.
- */
-bool
-art_entry_publish_ready(ArtEntry *e, uint64 gen, ArtBuildSource source,
-						double ms, bool uncommitted)
-{
-	Oid			db = e->loc.db;
-	Oid			heapoid = e->heapoid;
-	LWLock	   *lock = art_partition(db, e->indexoid);
-	bool		done = false;
-	XLogRecPtr	born = InvalidXLogRecPtr;
-
-	if (art_rings != NULL && !uncommitted &&
-		e->persistence == RELPERSISTENCE_PERMANENT)
-		born = art_flush_all();
-
-	if (art_shared->timeline == 0 && !RecoveryInProgress())
-		art_shared->timeline = GetWALInsertionTimeLine();
-	art_lock(lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING) ||
-		pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_FOLLOWED))
-	{
-		e->born_lsn = born;
-		e->owner_pid = 0;
-		e->resumable = false;
-		e->wanted = ART_WANT_NOTHING;
-		e->wanted_at = 0;
-		e->loading = false;
-		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_BUILDING)
-		{
-			e->builds++;
-			e->last_build = GetCurrentTimestamp();
-			e->source = source == ART_BUILD_REBUILD && e->altered ? ART_BUILD_ALTER : source;
-			e->last_ms = ms;
-		}
-		e->altered = false;
-		e->behind = e->unswept = false;
-		e->failed_at = 0;
-		e->failed_free = 0;
-		e->sealed = false;
-		e->full = ART_FULL_AREA;
-		e->error[0] = '\0';
-		e->told_out = false;
-		e->stuck = false;
-		pg_write_barrier();
-		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_READY));
-		done = true;
-	}
-	art_unlock(lock);
-
-	/* after the new state is stored: who plans from here on sees READY */
-	if (done)
-		art_invalidate_heap(db, heapoid);
-	return done;
-}
-
-/*
- * The transaction that made the structure has committed, and its commit ends at lsn.
- *
- * Locks: takes the partition lock, exclusive.
- */
-void
-art_entry_born(Oid indexoid, const ArtLocator *loc, XLogRecPtr lsn)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	if (e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
-		e->born_lsn = lsn;
-	art_unlock(lock);
-}
-
-/*
- * BUILDING -> ABSENT, when the structure is still the one that failed.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
- */
-void
-art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why, const char *error)
-{
-	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
-	ax_memory_info mem;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
-	{
-		ax_ctx	   *cx = art_ctx();
-
-		(void) art_entry_absent(e, why, error);
-		ART_CORE_BEGIN();
-		ax_memory(cx, &mem);
-		ART_CORE_END();
-		e->failed_at = GetCurrentTimestamp();
-		e->failed_free = mem.free_bytes;
-	}
-	art_unlock(lock);
-}
-
 /* ---- ends of an index ---- */
 
 /*
- * Drop one structure.  forget: its entry too, which is right only when no
- * process can have the index open; else it stays, ABSENT.
+ * Drop the structures of a database, of one index (InvalidOid: of all), of one file (NULL: of
+ * any).  forget: their entries too, which is right only when no process can have the index
+ * open; else they stay, ABSENT.
  *
  * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
+ * Locks: takes the partition lock, exclusive, or all of them, one after the other.
  */
-void
-art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
+static void
+drop_where(Oid db, Oid indexoid, const ArtLocator *loc, bool forget)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry  **link;
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, db, indexoid);
 	bool		was_ready = false;
 	Oid			heapoid = InvalidOid;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	for (link = art_chain_link(loc->db, indexoid); *link; link = &(*link)->next)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		ArtEntry   *e = *link;
-
-		if (e->indexoid != indexoid || !art_same_locator(&e->loc, loc))
+		if (loc != NULL && !art_same_locator(&e->loc, loc))
 			continue;
 		heapoid = e->heapoid;
 		if (forget)
-			art_entry_forget(link);
+			art_entry_forget(e);
 		else
-			was_ready = art_entry_absent(e, ART_WHY_DROPPED, NULL);
-		break;
-	}
-	art_unlock(lock);
-	if (was_ready)
-		art_invalidate_heap(loc->db, heapoid);
-}
-
-/*
- * Drop every structure of an index.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
- */
-void
-art_drop_index(Oid db, Oid indexoid, bool forget)
-{
-	LWLock	   *lock = art_partition(db, indexoid);
-	ArtEntry  **link;
-	bool		was_ready = false;
-	Oid			heapoid = InvalidOid;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	for (link = art_chain_link(db, indexoid); *link;)
-	{
-		ArtEntry   *e = *link;
-
-		if (e->indexoid != indexoid || e->loc.db != db)
-			link = &e->next;
-		else if (forget)
-			art_entry_forget(link);
-		else
-		{
-			heapoid = e->heapoid;
 			was_ready |= art_entry_absent(e, ART_WHY_DROPPED, NULL);
-			link = &e->next;
-		}
 	}
-	art_unlock(lock);
-	if (was_ready)
+	/* nobody has plans of a database that is gone */
+	if (was_ready && OidIsValid(indexoid))
 		art_invalidate_heap(db, heapoid);
 }
 
-/*
- * Drop what a test accepts, in every chain.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition locks, exclusive, one after the other.
- */
-static void
-drop_where(Oid db, int backend, bool forget)
+void
+art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget)
 {
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
-
-		art_lock(lock, LW_EXCLUSIVE);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			ArtEntry  **link = &art_shared->buckets[b];
-
-			while (*link)
-			{
-				ArtEntry   *e = *link;
-
-				if (e->loc.db != db || (backend != -1 && e->loc.backend != backend))
-					link = &e->next;
-				else if (forget)
-					art_entry_forget(link);
-				else
-				{
-					(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
-					link = &e->next;
-				}
-			}
-		}
-		art_unlock(lock);
-	}
+	drop_where(loc->db, indexoid, loc, forget);
 }
 
-/*
- * Drop every structure of a database.
- *
- * Locks: takes the partition locks, exclusive, one after the other.
- */
+void
+art_drop_index(Oid db, Oid indexoid, bool forget)
+{
+	drop_where(db, indexoid, NULL, forget);
+}
+
 void
 art_drop_database(Oid db, bool forget)
 {
-	drop_where(db, -1, forget);
+	drop_where(db, InvalidOid, NULL, forget);
 }
 
 /*
  * This process exits: drop the structures of its temporary relations that are
  * left (normally none is: the relations were dropped before).
+ *
+ * Epoch: enters and leaves, under the lock.
+ * Locks: takes the partition locks, exclusive, one after the other.
  */
 void
 art_drop_temp(void)
 {
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, MyDatabaseId, InvalidOid);
 	int			backend;
 
 	if (!made_temp)
@@ -1104,23 +635,10 @@ art_drop_temp(void)
 #else
 	backend = (int) MyBackendId;
 #endif
-	if (backend != -1)
-		drop_where(MyDatabaseId, backend, true);
+	if (backend == -1)
+		return;
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+		if (e->loc.backend == backend)
+			art_entry_forget(e);
 }
 
-/*
- * Invalidate plans and relcache entries of a heap in every process, now.
- * (CacheInvalidateRelcache() sends its messages at commit only, and not at all
- * when the transaction aborts.)
- */
-void
-art_invalidate_heap(Oid db, Oid heapoid)
-{
-	SharedInvalidationMessage msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.rc.id = SHAREDINVALRELCACHE_ID;
-	msg.rc.dbId = db;
-	msg.rc.relId = heapoid;
-	SendSharedInvalidMessages(&msg, 1);
-}

@@ -116,17 +116,13 @@ art_unexpected(Relation index, ax_status s, const char *doing)
 	bool		was_ready = false;
 
 	art_locator(index, &loc);
-	lock = art_partition(loc.db, RelationGetRelid(index));
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(RelationGetRelid(index), &loc);
+	e = art_find_locked(RelationGetRelid(index), &loc, LW_EXCLUSIVE, &lock);
 	if (e != NULL)
 	{
 		was_ready = art_entry_absent(e, ART_WHY_ERROR, "its structure was damaged");
 		e->failed_at = GetCurrentTimestamp();
 	}
-	art_unlock(lock);
-	if (was_ready)
-		art_invalidate_heap(loc.db, index->rd_index->indrelid);
+	art_unlock_changed(lock, was_ready, loc.db, index->rd_index->indrelid);
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("art index \"%s\" is damaged: %s ended with unexpected status %d",

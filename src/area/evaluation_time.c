@@ -145,23 +145,3 @@ art_stuck_note(ArtEntry *e)
 	e->stuck = true;
 	e->failed_at = GetCurrentTimestamp();
 }
-
-/*
- * BUILDING -> ABSENT, because an expression did not end.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
- */
-void
-art_entry_stuck(ArtEntry *e, uint64 gen)
-{
-	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
-
-	art_lock(lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
-	{
-		(void) art_entry_absent(e, ART_WHY_ERROR, ART_STUCK_TEXT);
-		art_stuck_note(e);
-	}
-	art_unlock(lock);
-}

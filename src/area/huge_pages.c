@@ -3,8 +3,7 @@
  *	  The memory that outlives a crash cycle: its mapping, in huge pages where they are
  *	  to be had.
  *
- * The setting means what PostgreSQL's huge_pages means for its own memory, and
- * huge_page_size is obeyed.  Where there are no huge pages the kernel is asked for
+ * PostgreSQL's huge_pages and huge_page_size hold for this memory, too.  Where there are no huge pages the kernel is asked for
  * transparent ones.
  *
  * Where the whole is reserved at the start nothing is given back.  A hole in it gives its
@@ -23,19 +22,6 @@
 
 #include "area/shared_state.h"
 
-static const struct config_enum_entry huge_pages_options[] = {
-	{"off", HUGE_PAGES_OFF, false},
-	{"on", HUGE_PAGES_ON, false},
-	{"try", HUGE_PAGES_TRY, false},
-	{"true", HUGE_PAGES_ON, true},
-	{"false", HUGE_PAGES_OFF, true},
-	{"yes", HUGE_PAGES_ON, true},
-	{"no", HUGE_PAGES_OFF, true},
-	{"1", HUGE_PAGES_ON, true},
-	{"0", HUGE_PAGES_OFF, true},
-	{NULL, 0, false}
-};
-
 typedef enum ArtHuge
 {
 	ART_HUGE_OFF,
@@ -44,40 +30,21 @@ typedef enum ArtHuge
 	ART_HUGE_UNKNOWN
 } ArtHuge;
 
-static const struct config_enum_entry status_options[] = {
-	{"off", ART_HUGE_OFF, false},
-	{"on", ART_HUGE_ON, false},
-	{"transparent", ART_HUGE_TRANSPARENT, false},
-	{"unknown", ART_HUGE_UNKNOWN, false},
-	{NULL, 0, false}
+static const char *const status_names[] = {
+	[ART_HUGE_OFF] = "off",
+	[ART_HUGE_ON] = "on",
+	[ART_HUGE_TRANSPARENT] = "transparent",
+	[ART_HUGE_UNKNOWN] = "unknown",
 };
 
-static int	huge_setting = HUGE_PAGES_TRY;
-static int	huge_status = ART_HUGE_UNKNOWN;
+static ArtHuge huge_status = ART_HUGE_UNKNOWN;
 
 /* ---- what it is in ---- */
-
-static const char *
-status_name(ArtHuge status)
-{
-	const struct config_enum_entry *o = status_options;
-
-	while (o->val != (int) status)
-		o++;
-	return o->name;
-}
 
 const char *
 art_huge_pages(void)
 {
-	return status_name((ArtHuge) huge_status);
-}
-
-static void
-set_status(ArtHuge status)
-{
-	SetConfigOption("artidx.huge_pages_status", status_name(status),
-					PGC_INTERNAL, PGC_S_DYNAMIC_DEFAULT);
+	return status_names[huge_status];
 }
 
 /*
@@ -115,7 +82,7 @@ huge_at(const void *p)
 void
 art_huge_look(const void *p)
 {
-	set_status(huge_at(p));
+	huge_status = huge_at(p);
 }
 
 bool
@@ -128,7 +95,7 @@ art_may_discard(void)
 
 /* MAP_FAILED, with errno. */
 static void *
-map(Size size, int flags)
+map_pages(Size size, int flags)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags, -1, 0);
 }
@@ -166,28 +133,28 @@ art_keep_map(Size size)
 	Size		mapped = size;
 	ArtHuge		status = ART_HUGE_OFF;
 
-	if (huge_setting != HUGE_PAGES_OFF)
+	if (huge_pages != HUGE_PAGES_OFF)
 	{
 		Size		page;
 		int			flags;
 		Size		rounded;
 
 		GetHugePageSize(&page, &flags);
-		if (page == 0 && huge_setting == HUGE_PAGES_ON)
+		if (page == 0 && huge_pages == HUGE_PAGES_ON)
 			ereport(FATAL,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("huge pages not supported on this platform"),
-					 errhint("Set the configuration parameter \"artidx.huge_pages\" to \"try\" or \"off\".")));
+					 errhint("Set the configuration parameter \"huge_pages\" to \"try\" or \"off\".")));
 		if (page != 0)
 		{
 			rounded = add_size(size, page - 1) / page * page;
-			p = map(rounded, flags);
+			p = map_pages(rounded, flags);
 			if (p != MAP_FAILED)
 			{
 				status = ART_HUGE_ON;
 				mapped = rounded;
 			}
-			else if (huge_setting == HUGE_PAGES_ON)
+			else if (huge_pages == HUGE_PAGES_ON)
 				ereport(FATAL,
 						(errcode(ERRCODE_OUT_OF_MEMORY),
 						 errmsg("could not map %zu bytes of shared memory for art indexes in huge pages: %m",
@@ -195,26 +162,26 @@ art_keep_map(Size size)
 						 errdetail("They are %zu huge pages of %zu kB, besides those of PostgreSQL's own memory.",
 								   rounded / page, page / 1024),
 						 errhint("Let the kernel have more huge pages, decrease the configuration parameter \"artidx.memory\", "
-								 "or set \"artidx.huge_pages\" to \"try\" or \"off\".")));
+								 "or set \"huge_pages\" to \"try\" or \"off\".")));
 			else
 				elog(DEBUG1, "artidx: mmap(%zu) with MAP_HUGETLB failed, huge pages disabled: %m", rounded);
 		}
 	}
 	if (p == MAP_FAILED)
 	{
-		p = map(size, 0);
+		p = map_pages(size, 0);
 		if (p == MAP_FAILED)
 			ereport(FATAL,
 					(errcode(ERRCODE_OUT_OF_MEMORY),
 					 errmsg("could not map %zu bytes of shared memory for art indexes: %m", size),
 					 errhint("Decrease the configuration parameter \"artidx.memory\".")));
-		if (huge_setting != HUGE_PAGES_OFF && advise_huge(p, size))
+		if (huge_pages != HUGE_PAGES_OFF && advise_huge(p, size))
 			status = ART_HUGE_TRANSPARENT;
 	}
 #ifdef MADV_DONTDUMP
 	(void) madvise(p, mapped, MADV_DONTDUMP);
 #endif
-	set_status(status);
+	huge_status = status;
 	return p;
 }
 
@@ -226,32 +193,4 @@ art_keep_wipe(void *base, Size used, Size size)
 		return;
 #endif
 	memset(base, 0, used);
-}
-
-/* ---- settings ---- */
-
-/*
- * From art_shmem_init.
- */
-void
-art_huge_init(void)
-{
-	DefineCustomEnumVariable("artidx.huge_pages",
-							 "Use of huge pages for the memory of art indexes that survives a crash.",
-							 "Without artidx.survive_crash, huge_pages decides.",
-							 &huge_setting,
-							 HUGE_PAGES_TRY,
-							 huge_pages_options,
-							 PGC_POSTMASTER,
-							 0,
-							 NULL, NULL, NULL);
-	DefineCustomEnumVariable("artidx.huge_pages_status",
-							 "Indicates the status of huge pages for the memory of art indexes.",
-							 NULL,
-							 &huge_status,
-							 ART_HUGE_UNKNOWN,
-							 status_options,
-							 PGC_INTERNAL,
-							 GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							 NULL, NULL, NULL);
 }

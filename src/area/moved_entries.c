@@ -28,46 +28,39 @@
 bool
 art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to, XLogRecPtr *born)
 {
-	LWLock	   *lock = art_partition(from->db, indexoid);
-	ArtEntry  **link;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, from, LW_EXCLUSIVE, &lock);
+	bool		has = art_find(indexoid, to) != NULL;
 	bool		done = false;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	for (link = art_chain_link(from->db, indexoid); *link; link = &(*link)->next)
+	if (e == NULL)
+		done = born == NULL && has;
+	else if (born != NULL)
 	{
-		ArtEntry   *e = *link;
-
-		if (e->indexoid != indexoid || !art_same_locator(&e->loc, from))
-			continue;
-		if (born != NULL)
+		done = !has && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY;
+		if (done)
 		{
 			XLogRecPtr	had = e->born_lsn;
 
-			if (art_find(indexoid, to) != NULL ||
-				ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
-				break;
 			e->born_lsn = *born;
 			*born = had;
 			art_delgen_moved(from, to);
 			e->loc = *to;
 		}
-		else if (art_find(indexoid, to) != NULL)
-			art_entry_forget(link);
-		else
-		{
-			(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
-			e->loc = *to;
-			e->native = false;
-			e->wanted = Max(e->wanted, ART_WANT_PLAN);
-			e->not_before = 0;
-			e->failed_at = 0;
-			e->failed_free = 0;
-		}
-		done = true;
-		break;
 	}
-	if (born == NULL)
-		done = art_find(indexoid, to) != NULL;
+	else if (has)
+	{
+		art_entry_forget(e);
+		done = true;
+	}
+	else
+	{
+		(void) art_entry_absent(e, ART_WHY_DROPPED, NULL);
+		e->loc = *to;
+		e->native = false;
+		art_entry_again(e);
+		done = true;
+	}
 	art_unlock(lock);
 	return done;
 }
@@ -78,26 +71,20 @@ art_move_locator(Oid indexoid, const ArtLocator *from, const ArtLocator *to, XLo
 void
 art_move_database(Oid db, Oid from, Oid to, XLogRecPtr born)
 {
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_EXCLUSIVE);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				ArtLocator	had = e->loc;
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, db, InvalidOid);
 
-				if (had.db != db)
-					continue;
-				if (e->heap_spc == from)
-					e->heap_spc = to;
-				if (had.spc == from)
-				{
-					e->loc.spc = to;
-					art_delgen_moved(&had, &e->loc);
-					e->born_lsn = born;
-				}
-			}
-		art_unlock(&art_dir_locks[p].lock);
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+	{
+		ArtLocator	had = e->loc;
+
+		if (e->heap_spc == from)
+			e->heap_spc = to;
+		if (had.spc == from)
+		{
+			e->loc.spc = to;
+			art_delgen_moved(&had, &e->loc);
+			e->born_lsn = born;
+		}
 	}
 }
 
@@ -137,10 +124,7 @@ change_hands(ArtEntry *e, Oid to, Oid heapoid, const ArtOpening *o)
 	e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
 	e->making_pid = 0;
 	if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT)
-	{
-		e->wanted = Max(e->wanted, ART_WANT_PLAN);
-		e->not_before = 0;
-	}
+		art_entry_again(e);
 }
 
 /*
@@ -163,7 +147,6 @@ art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born,
 {
 	LWLock	   *one = art_partition(loc->db, from);
 	LWLock	   *other = art_partition(loc->db, to);
-	ArtEntry  **link;
 	ArtEntry   *e;
 	bool		taken = false;
 
@@ -171,10 +154,7 @@ art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born,
 	if (one != other)
 		art_lock(Max(one, other), LW_EXCLUSIVE);
 
-	for (link = art_chain_link(loc->db, from); *link; link = &(*link)->next)
-		if ((*link)->indexoid == from && art_same_locator(&(*link)->loc, loc))
-			break;
-	e = *link;
+	e = art_find(from, loc);
 	if (e != NULL && art_find(to, loc) == NULL)
 	{
 		XLogRecPtr	had = e->born_lsn;
@@ -182,17 +162,13 @@ art_take_entry(Oid from, Oid to, const ArtLocator *loc, XLogRecPtr *born,
 		/* a build that was left is of the other index */
 		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
 			(void) art_entry_absent(e, e->reason, NULL);
-		*link = e->next;
+		art_chain_remove(e);
 		if (o != NULL)
 			change_hands(e, to, heapoid, o);
 		e->indexoid = to;
 		e->born_lsn = *born;
 		*born = had;
-		link = art_chain_link(loc->db, to);
-		e->next = *link;
-		pg_write_barrier();
-		*link = e;
-		pg_atomic_fetch_add_u32(&art_shared->entries_changed, 1);
+		art_chain_add(e);
 		pg_atomic_fetch_add_u32(&art_shared->unsettled, 1);
 		taken = true;
 	}

@@ -496,6 +496,7 @@ artidx_usage_stats(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo;
 	HASHCTL		ctl;
+	ArtWalk		w;
 	HTAB	   *rows;
 	HASH_SEQ_STATUS seq;
 	Usage	   *u;
@@ -509,14 +510,9 @@ artidx_usage_stats(PG_FUNCTION_ARGS)
 	ctl.entrysize = sizeof(Usage);
 	ctl.hcxt = CurrentMemoryContext;
 	rows = hash_create("artidx usage", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-				add_usage(rows, e);
-		art_unlock(&art_dir_locks[p].lock);
-	}
+	w = art_walk(LW_SHARED, InvalidOid, InvalidOid);
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+		add_usage(rows, e);
 
 	hash_seq_init(&seq, rows);
 	while ((u = hash_seq_search(&seq)) != NULL)

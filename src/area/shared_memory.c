@@ -24,6 +24,7 @@
 #include "area/shared_state.h"
 
 int			art_memory_mb = 1024;
+int			art_build_workers = 2;		/* the setting, of the launcher */
 ArtLoadStop art_load_stop = ART_STOP_NEVER;
 
 LWLockPadded *art_dir_locks = NULL;

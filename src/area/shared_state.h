@@ -15,6 +15,7 @@
 #include "access/xact.h"
 #include "access/xlogdefs.h"
 #include "catalog/pg_index.h"
+#include "common/hashfn.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/condition_variable.h"
@@ -24,9 +25,9 @@
 #define ART_NPARTITIONS 64		/* directory locks, a power of two */
 #define ART_NBUCKETS	8192	/* hash chains, a power of two */
 #define ART_NDELGENS	16384	/* deletion generations, a power of two */
-#define ART_NWORKERS	64		/* background workers at one time, all databases */
+#define ART_NWORKERS	128		/* background workers at one time, all databases */
+#define ART_NBUILDERS	64		/* artidx.build_workers at most */
 #define ART_NBARS		16		/* databases barred to them */
-#define ART_NFOLLOWERS	64		/* databases followed on a standby */
 #define ART_NASKS		64		/* databases that want a visit */
 #define ART_NPREPARED	128		/* prepared transactions with DDL, at one time */
 #define ART_NCOUNTS		14		/* of artidx_contention, see counters.c */
@@ -293,6 +294,7 @@ typedef struct ArtWorkerSlot
 	Oid			dboid;			/* InvalidOid: free */
 	uint32		seq;			/* its number: one that comes late finds another */
 	int			pid;			/* 0: asked for, not started */
+	int			procno;			/* with pid: its process number */
 	int			jobs;			/* ART_JOB_... */
 	Oid			owner;			/* of the indexes that it builds */
 	Oid			indexoid;		/* which it builds now, and no other worker */
@@ -300,11 +302,14 @@ typedef struct ArtWorkerSlot
 	ArtWatch	watch;			/* no lock */
 } ArtWorkerSlot;
 
-#define ART_JOB_SCOUT	1		/* make entries for what the catalog has */
-#define ART_JOB_SWEEP	2		/* forget entries that the catalog has not */
+/* Jobs of a worker, which does them in this order. */
+#define ART_JOB_SWEEP	1		/* forget entries that the catalog has not */
+#define ART_JOB_SCOUT	2		/* make entries for what the catalog has */
 #define ART_JOB_BUILD	4		/* build, or help, until nothing is left */
 #define ART_JOB_CHECK	8		/* check what was kept over a crash; long */
+#define ART_JOB_FOLLOW	16		/* on a standby, keep the structures by the WAL; for long */
 #define ART_JOB_VISIT	(ART_JOB_SCOUT | ART_JOB_SWEEP) /* short */
+#define ART_JOB_ORDERS	(ART_JOB_VISIT | ART_JOB_CHECK) /* asked for again if not done */
 
 /*
  * A command works on the whole database: our workers stay out of it.  Under the
@@ -329,19 +334,12 @@ typedef struct ArtAsk
 } ArtAsk;
 
 /*
- * The follower of a database, on a standby.  The first four are under the chunk
- * lock.  The launcher fills a free place, and from then on only its process writes
- * there and frees it.  The launcher frees it while pid is 0.  "position" is the
- * follower's alone and is read bare; so are the counts.  They are numbers to
+ * The follower of a database tells this, on a standby; its slot has the same number.
+ * "position" is the follower's alone and is read bare; so are the counts.  They are numbers to
  * compare, and no reader takes one for a place in memory.
  */
 typedef struct ArtFollower
 {
-	Oid			dboid;			/* InvalidOid: free */
-	int			pid;			/* 0: asked for, not started */
-	int			slot;			/* process number */
-	TimestampTz asked;
-	ArtWatch	watch;			/* no lock */
 	pg_atomic_uint64 position;	/* the WAL before it is in the structures, but of
 								 * those that are behind */
 	ConditionVariable moved;	/* position was */
@@ -398,7 +396,7 @@ typedef struct ArtShared
 	bool		new_database;	/* the launcher should list them again */
 	uint32		drops;			/* databases dropped; the launcher's list is no
 								 * older when it starts a worker */
-	ArtFollower followers[ART_NFOLLOWERS];
+	ArtFollower followers[ART_NWORKERS];	/* no lock, see there */
 	bool		follow_asked;	/* the launcher should see whether one is missing */
 	uint64		prepared[ART_NPREPARED];	/* hashed names of transactions that left
 											 * something in doubt; 0: free */
@@ -497,10 +495,11 @@ art_unjudged(void)
 extern bool art_survive_crash;	/* artidx.survive_crash */
 
 /*
- * artidx.survive_crash_check: the share of the time, in per cent, that the check after a
- * crash works.
+ * Seconds after a crash in which another one gives up what was kept.  Nothing else keeps a
+ * damaged structure from crashing the server again and again.  Exported for
+ * test/modules/art_insidetest, whose servers crash more often.
  */
-extern int	art_survive_crash_check;
+extern PGDLLEXPORT int art_crash_pause;
 
 extern void art_keep_init(void);	/* from art_shmem_init */
 
@@ -531,8 +530,6 @@ extern void art_inside_reset(void);
 
 /* ---- huge_pages.c ---- */
 
-extern void art_huge_init(void);	/* from art_shmem_init */
-
 /*
  * Memory for all processes that outlives a crash, zero; FATAL when there is none.  The
  * postmaster calls it once, when it starts.
@@ -548,11 +545,16 @@ extern void art_keep_wipe(void *base, Size used, Size size);
 /* Our memory is part of PostgreSQL's, and this address in it: is it in huge pages? */
 extern void art_huge_look(const void *p);
 
-/* The value of artidx.huge_pages_status. */
+/* artidx_hardware().huge_pages. */
 extern const char *art_huge_pages(void);
 
 /* May pages be given back to the kernel? */
 extern bool art_may_discard(void);
+
+/* ---- removed_settings.c ---- */
+
+/* From _PG_init, preloading: what PostgreSQL says of a setting that is gone gets a hint. */
+extern void art_removed_settings_init(void);
 
 /* ---- postmaster_start.c ---- */
 
@@ -560,23 +562,99 @@ extern void art_shmem_init(void);	/* from _PG_init, preloading */
 
 extern LWLock *art_judge_lock;	/* of the one who judges */
 
-/* ---- directory.c ---- */
+/* ---- chains.c ---- */
 
-/* The physical identity of an open relation. */
-extern void art_locator(Relation index, ArtLocator *loc);
+/* The number of an index's chain. */
+static inline int
+art_bucket(Oid db, Oid indexoid)
+{
+	return hash_combine(murmurhash32(db), murmurhash32(indexoid)) & (ART_NBUCKETS - 1);
+}
+
+extern LWLock *art_partition(Oid db, Oid indexoid); /* the lock of that chain */
+extern ArtEntry *art_chain(Oid db, Oid indexoid);	/* its first entry, of any index */
+
+/* Put an entry, complete and named, into its chain, and take it out.  The lock, exclusive. */
+extern void art_chain_add(ArtEntry *e);
+extern void art_chain_remove(ArtEntry *e);
+
+/* The entry with this OID and locator, or NULL.  The caller holds the lock, in any mode. */
+extern ArtEntry *art_find(Oid indexoid, const ArtLocator *loc);
 
 /*
- * The physical identity of a permanent or unlogged index of this database, by
- * its row of pg_class.  By such a row of a temporary one it is that, too, but
- * for "backend".
+ * art_find(), and *lock is the partition lock, which is taken in that mode and is held on
+ * return, also if there is no such entry (NULL).  The caller holds no lock of the directory.
  */
-extern void art_form_locator(const FormData_pg_class *form, ArtLocator *loc);
-extern LWLock *art_partition(Oid db, Oid indexoid);
-extern ArtEntry *art_chain(Oid db, Oid indexoid);
-extern ArtEntry **art_chain_link(Oid db, Oid indexoid); /* what points to its first entry */
-extern ArtEntry *art_find(Oid indexoid, const ArtLocator *loc);
-extern ArtEntry *art_entry_create(Relation index, bool building);
-extern ArtEntry *art_entry_try(Relation index);
+extern ArtEntry *art_find_locked(Oid indexoid, const ArtLocator *loc, LWLockMode mode,
+								 LWLock **lock);
+
+/*
+ * art_unlock() of a partition lock.  plans: a structure is gone on which plans of the table may
+ * depend, so those are made anew.  They are told after the lock is released: whoever plans
+ * from then on reads the new state.
+ */
+extern void art_unlock_changed(LWLock *lock, bool plans, Oid db, Oid heapoid);
+
+/* Invalidate plans and relcache entries of a heap in every process, now. */
+extern void art_invalidate_heap(Oid db, Oid heapoid);
+
+/*
+ * A walk of the directory.  It comes to every entry once.  One that is made or goes meanwhile
+ * it may miss.
+ *
+ *		ArtWalk		w = art_walk(LW_SHARED, db, InvalidOid);
+ *
+ *		for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+ *			...
+ *
+ * In the loop's body the lock of the entry's partition is held, in the mode of the walk, and no
+ * other: the walk takes them one after the other.  So the body takes no partition lock, and
+ * the caller holds none.  The body may forget the entry.  A loop that is left
+ * before art_walk_next() has returned NULL calls art_walk_end().
+ */
+typedef struct ArtWalk
+{
+	LWLockMode	mode;
+	Oid			db;				/* only of this database; InvalidOid: of all */
+	Oid			indexoid;		/* only of this index of "db"; InvalidOid: of all */
+	int			bucket;			/* of the chain */
+	bool		over;
+	LWLock	   *lock;			/* NULL: none is held */
+	ArtEntry  **link;			/* what points to the entry; NULL: the chain is new */
+	ArtEntry   *e;
+} ArtWalk;
+
+/* Begin a walk.  It takes no lock yet. */
+extern ArtWalk art_walk(LWLockMode mode, Oid db, Oid indexoid);
+
+/* The next entry; NULL: there is no more, and no lock is held. */
+extern ArtEntry *art_walk_next(ArtWalk *w);
+
+/* No lock is held any more.  The walk is over. */
+extern void art_walk_end(ArtWalk *w);
+
+/* A copy of an entry, for when no lock is held. */
+typedef struct ArtListed
+{
+	Oid			indexoid;
+	ArtLocator	loc;
+	bool		doubt;
+	ax_tree    *tree;			/* a handle stays one; whose it is the generation tells */
+	uint64		gen;			/* 0: ABSENT */
+} ArtListed;
+
+/*
+ * List the entries of a database (InvalidOid: of all) that are wanted: an array in the current
+ * context.  Returns how many they are.  ERROR 53200 holds no lock.  Takes the partition locks,
+ * shared, one after the other; "wanted" is called under them.
+ */
+extern int	art_list_entries(Oid db, bool (*wanted) (ArtEntry *e, const void *arg),
+							 const void *arg, ArtListed **list);
+
+/* For art_list_entries(): is it an index that is not temporary? */
+extern bool art_is_shared(ArtEntry *e, const void *arg);
+
+/* ---- entry_states.c ---- */
 
 /*
  * The facts that an entry needs of its index when a structure is opened and
@@ -595,40 +673,30 @@ typedef struct ArtOpening
 } ArtOpening;
 
 /*
- * Read those facts of an index from the catalogs.  The caller holds a lock on the index,
- * and no lock of the directory.
+ * Read and written under the partition lock, exclusive, which the caller holds, but for those
+ * that say that they take it.
+ *
+ * Close the structure and make the state ABSENT, from any state.  error: in its own words;
+ * NULL: none.  Returns whether plans may depend on it: then the caller sends the invalidation after it
+ * has released the lock (art_unlock_changed).
  */
-extern void art_opening(Relation index, ArtOpening *o);
+extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
 
 /*
- * For the postmaster while it starts: make an entry of an index that is not open.  Its
- * structure is empty and BUILDING, and the loader of saved files owns it.  NULL: the area
- * is full, or the index has an entry.  Takes the partition lock, and the chunk lock in it.
+ * Discard a structure that is BUILDING.  Nothing failed, so the reason why it was absent
+ * before stays.
  */
-extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
-								 const ArtOpening *o,
-								 ax_structure engine, uint32 page_size,
-								 uint64 max_bytes);
+extern void art_entry_discard(ArtEntry *e);
 
-/* The caller holds the partition lock, exclusive. */
-extern bool art_entry_absent(ArtEntry *e, ArtReason why, const char *error);
-extern void art_entry_forget(ArtEntry **link);	/* recycles it; link: in its chain */
-extern ax_status art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o,
-								bool native, uint64 *gen);
+/* An entry that is ABSENT, or will be, is to be built: what kept workers from it counts no more. */
+extern void art_entry_again(ArtEntry *e);
 
-/* Each of them takes the partition lock. */
-extern bool art_entry_publish_ready(ArtEntry *e, uint64 gen,
-									ArtBuildSource source, double ms,
-									bool uncommitted);
-extern void art_entry_born(Oid indexoid, const ArtLocator *loc, XLogRecPtr lsn);
+/* BUILDING -> ABSENT, when the structure is still the one that failed.  Takes the lock. */
 extern void art_entry_fail(ArtEntry *e, uint64 gen, ArtReason why,
 						   const char *error);
-extern void art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget);
-extern void art_drop_index(Oid db, Oid indexoid, bool forget);
-extern void art_drop_database(Oid db, bool forget);
-extern void art_drop_temp(void);
-extern void art_invalidate_heap(Oid db, Oid heapoid);
-extern bool art_owner_alive(const ArtEntry *e);
+
+/* BUILDING -> ABSENT, because an expression did not end.  Takes the lock. */
+extern void art_entry_stuck(ArtEntry *e, uint64 gen);
 
 /* Tell the structure what the entry says; partition lock held, exclusive. */
 extern void art_tell(ArtEntry *e, uint64 gen);
@@ -638,6 +706,95 @@ extern void art_tell(ArtEntry *e, uint64 gen);
  * (NULL: not known yet), ask for.  Partition lock held, exclusive.
  */
 extern void art_tell_options(ArtEntry *e, uint64 gen, Relation index);
+
+/*
+ * Open a new generation in state BUILDING, owned by this process.  The state is ABSENT.  If
+ * it does not return AX_OK, it is so still.
+ */
+extern ax_status art_entry_open(ArtEntry *e, Relation index, const ArtOpening *o,
+								bool native, uint64 *gen);
+
+/*
+ * Open one of that engine and cap.  index NULL: it is not open, and the loader of saved files
+ * owns the structure.
+ */
+extern ax_status art_entry_open_as(ArtEntry *e, Relation index, const ArtOpening *o,
+								   const ArtEngine *want, uint64 max_bytes, uint64 *gen);
+
+/* This process owns the build from now on. */
+extern void art_entry_own(ArtEntry *e);
+
+/*
+ * BUILDING -> READY, when the structure is still the one that was built.  So is
+ * FOLLOWED -> READY, when the promotion of a standby is done.  Plans of the table are made
+ * anew.  False if the generation is gone; then nothing was changed.  Takes the lock.
+ */
+extern bool art_entry_publish_ready(ArtEntry *e, uint64 gen,
+									ArtBuildSource source, double ms,
+									bool uncommitted);
+
+/*
+ * The transaction that made the structure has committed, and its commit ends at lsn.  Takes
+ * the lock.
+ */
+extern void art_entry_born(Oid indexoid, const ArtLocator *loc, XLogRecPtr lsn);
+
+/*
+ * BUILDING becomes FOLLOWED; any state of this generation becomes ABSENT, or is marked.
+ * False when the generation is gone.  Each takes the lock.
+ */
+extern bool art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms,
+								 bool behind);
+extern bool art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen,
+							   ArtReason why, const char *error);
+extern bool art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind,
+							  bool unswept);
+
+/*
+ * A READY structure is kept over a crash: what a dead process said of it goes.  The options
+ * may have been altered by a transaction whose process died before it could tell us, so the
+ * next to open the index compares.
+ */
+extern void art_entry_keep(ArtEntry *e);
+
+/* ---- directory.c ---- */
+
+/*
+ * Read those facts of an index from the catalogs.  The caller holds a lock on the index,
+ * and no lock of the directory.
+ */
+extern void art_opening(Relation index, ArtOpening *o);
+
+/* The physical identity of an open relation. */
+extern void art_locator(Relation index, ArtLocator *loc);
+
+/*
+ * The physical identity of a permanent or unlogged index of this database, by
+ * its row of pg_class.  By such a row of a temporary one it is that, too, but
+ * for "backend".
+ */
+extern void art_form_locator(const FormData_pg_class *form, ArtLocator *loc);
+extern ArtEntry *art_entry_create(Relation index, bool building);
+extern ArtEntry *art_entry_try(Relation index);
+
+/*
+ * For the postmaster while it starts: make an entry of an index that is not open.  Its
+ * structure is empty and BUILDING, and the loader of saved files owns it.  NULL: the area
+ * is full, or the index has an entry.  Takes the partition lock, and the chunk lock in it.
+ */
+extern ArtEntry *art_entry_claim(Oid indexoid, const ArtLocator *loc,
+								 const ArtOpening *o, const ArtEngine *want,
+								 uint64 max_bytes);
+
+/* The caller holds the partition lock, exclusive. */
+extern void art_entry_forget(ArtEntry *e);	/* takes it out of its chain, and recycles it */
+
+/* Each of them takes the partition lock. */
+extern void art_drop_locator(Oid indexoid, const ArtLocator *loc, bool forget);
+extern void art_drop_index(Oid db, Oid indexoid, bool forget);
+extern void art_drop_database(Oid db, bool forget);
+extern void art_drop_temp(void);
+extern bool art_owner_alive(const ArtEntry *e);
 
 /*
  * A transaction of this process is aborted, and with it the command: it makes no index any
@@ -730,7 +887,6 @@ extern int	art_build_kb(void);
 extern TimestampTz art_error_until(const ArtEntry *e);
 extern TimestampTz art_stuck_until(const ArtEntry *e);
 extern void art_stuck_note(ArtEntry *e);
-extern void art_entry_stuck(ArtEntry *e, uint64 gen);
 
 /* ---- xact_pending.c ---- */
 
@@ -854,30 +1010,13 @@ extern void art_hazards_exit(void);
 
 /* ---- standby_readers.c ---- */
 
-extern void art_follow_init(void);	/* from art_shmem_init */
 extern void art_followers_clear(void);	/* shared memory was made, or kept over a crash */
 
-/* For the launcher: a place for a follower of the database; -1: none, or it has one. */
-extern int	art_follower_reserve(Oid dboid);
-extern void art_follower_release(int place);
-
-/* For the follower: take the place over; NULL: it is somebody else's by now. */
-extern ArtFollower *art_follower_attach(int place, Oid dboid);
-extern void art_follower_detach(ArtFollower *f);
+/* For the follower, whose slot that is: nothing is counted, and no WAL taken, yet. */
+extern ArtFollower *art_follower_begin(int slot);
 
 /* Have the launcher start a follower where one is missing. */
 extern void art_follow_again(void);
-
-/*
- * BUILDING becomes FOLLOWED; any state of this generation becomes ABSENT, or is marked.
- * False when the generation is gone.
- */
-extern bool art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms,
-								 bool behind);
-extern bool art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen,
-							   ArtReason why, const char *error);
-extern bool art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind,
-							  bool unswept);
 
 /* ---- quotas.c ---- */
 

@@ -39,13 +39,27 @@
 #define ART_FOLLOW_POLL_MS	10	/* it wakes the follower again */
 #define ART_FOLLOW_LAG		(16 * 1024 * 1024)	/* bytes behind: plans go without */
 #define ART_SETTLE_MS		30000	/* the last steps after recovery */
-#define ART_FOLLOWER_START_MS 10000 /* an asked-for follower that never came */
-
-bool		art_standby = true;
 
 static uint32 wait_event_follow = 0;
 
 /* ---- places ---- */
+
+/* Nothing is counted, and no WAL was taken, of a follower that begins. */
+static void
+reset_follower(ArtFollower *f)
+{
+	pg_atomic_init_u64(&f->position, 0);
+	pg_atomic_init_u64(&f->added, 0);
+	pg_atomic_init_u64(&f->dead, 0);
+	pg_atomic_init_u64(&f->sweeps, 0);
+	pg_atomic_init_u64(&f->swept, 0);
+	pg_atomic_init_u64(&f->swept_us, 0);
+	pg_atomic_init_u64(&f->waits, 0);
+	pg_atomic_init_u64(&f->waited_us, 0);
+	pg_atomic_init_u64(&f->given_up, 0);
+	pg_atomic_init_u64(&f->as_of, (uint64) GetCurrentTimestamp());
+	pg_atomic_init_u64(&f->stood_at, 0);
+}
 
 /*
  * Nobody else runs.
@@ -53,148 +67,51 @@ static uint32 wait_event_follow = 0;
 void
 art_followers_clear(void)
 {
-	for (int i = 0; i < ART_NFOLLOWERS; i++)
+	for (int i = 0; i < ART_NWORKERS; i++)
 	{
-		ArtFollower *f = &art_shared->followers[i];
-
-		f->dboid = InvalidOid;
-		f->pid = 0;
-		pg_atomic_init_u64(&f->position, 0);
-		pg_atomic_init_u64(&f->added, 0);
-		pg_atomic_init_u64(&f->dead, 0);
-		pg_atomic_init_u64(&f->sweeps, 0);
-		pg_atomic_init_u64(&f->swept, 0);
-		pg_atomic_init_u64(&f->swept_us, 0);
-		pg_atomic_init_u64(&f->waits, 0);
-		pg_atomic_init_u64(&f->waited_us, 0);
-		pg_atomic_init_u64(&f->given_up, 0);
-		pg_atomic_init_u64(&f->as_of, 0);
-		pg_atomic_init_u64(&f->stood_at, 0);
-		ConditionVariableInit(&f->moved);
+		reset_follower(&art_shared->followers[i]);
+		ConditionVariableInit(&art_shared->followers[i].moved);
 	}
 	art_shared->follow_asked = false;
 }
 
-/*
- * Locks: takes the chunk lock, exclusive.
- */
-int
-art_follower_reserve(Oid dboid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	int			place = -1;
-
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < ART_NFOLLOWERS; i++)
-	{
-		ArtFollower *f = &art_shared->followers[i];
-
-		if (f->dboid != InvalidOid && f->pid == 0 &&
-			TimestampDifferenceExceeds(f->asked, now, ART_FOLLOWER_START_MS))
-			f->dboid = InvalidOid;
-		if (f->dboid == dboid)
-		{
-			place = -1;
-			break;
-		}
-		if (f->dboid == InvalidOid && place < 0)
-			place = i;
-	}
-	if (place >= 0)
-	{
-		ArtFollower *f = &art_shared->followers[place];
-
-		f->dboid = dboid;
-		f->pid = 0;
-		f->asked = now;
-	}
-	art_unlock(art_chunk_lock);
-	return place;
-}
-
-/*
- * The follower could not be started.
- *
- * Locks: takes the chunk lock, exclusive.
- */
-void
-art_follower_release(int place)
-{
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (art_shared->followers[place].pid == 0)
-		art_shared->followers[place].dboid = InvalidOid;
-	art_unlock(art_chunk_lock);
-}
-
-/*
- * Locks: takes the chunk lock, exclusive.
- */
 ArtFollower *
-art_follower_attach(int place, Oid dboid)
+art_follower_begin(int slot)
 {
-	ArtFollower *f = &art_shared->followers[place];
-
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (f->dboid != dboid || f->pid != 0)
-		f = NULL;
-	else
-	{
-		f->pid = MyProcPid;
-		f->slot = ART_MY_PROCNO();
-		art_watched_by(&f->watch);
-		pg_atomic_write_u64(&f->position, 0);
-		pg_atomic_write_u64(&f->added, 0);
-		pg_atomic_write_u64(&f->dead, 0);
-		pg_atomic_write_u64(&f->sweeps, 0);
-		pg_atomic_write_u64(&f->swept, 0);
-		pg_atomic_write_u64(&f->swept_us, 0);
-		pg_atomic_write_u64(&f->waits, 0);
-		pg_atomic_write_u64(&f->waited_us, 0);
-		pg_atomic_write_u64(&f->given_up, 0);
-		pg_atomic_write_u64(&f->as_of, (uint64) GetCurrentTimestamp());
-		pg_atomic_write_u64(&f->stood_at, 0);
-	}
-	art_unlock(art_chunk_lock);
-	return f;
+	reset_follower(&art_shared->followers[slot]);
+	return &art_shared->followers[slot];
 }
 
-/*
- * The follower goes, and has closed its structures.
- *
- * Locks: takes the chunk lock, exclusive.
- */
-void
-art_follower_detach(ArtFollower *f)
+/* Is that the slot of this database's follower, which runs? */
+static bool
+is_mine(const ArtWorkerSlot *s)
 {
-	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (f->pid == MyProcPid)
-	{
-		f->dboid = InvalidOid;
-		f->pid = 0;
-	}
-	art_unlock(art_chunk_lock);
-	ConditionVariableBroadcast(&f->moved);
+	return s->dboid == MyDatabaseId && s->pid != 0 && (s->jobs & ART_JOB_FOLLOW) != 0;
+}
+
+static const ArtWorkerSlot *
+slot_of(const ArtFollower *f)
+{
+	return &art_shared->workers[f - art_shared->followers];
 }
 
 /*
  * The follower of this database; NULL: none.  It may be gone a moment later: then
  * its structures are.
  *
- * Locks: takes the chunk lock, shared, unless the place of last time has it still.
+ * Locks: takes the chunk lock, shared, unless the slot of last time has it still.
  */
 static ArtFollower *
 my_follower(void)
 {
 	static int	last = 0;
-	ArtFollower *f = &art_shared->followers[last];
+	ArtFollower *f = NULL;
 
-	if (likely(f->dboid == MyDatabaseId && f->pid != 0))
-		return f;
-	f = NULL;
+	if (likely(is_mine(&art_shared->workers[last])))
+		return &art_shared->followers[last];
 	art_lock(art_chunk_lock, LW_SHARED);
-	for (int i = 0; i < ART_NFOLLOWERS && f == NULL; i++)
-		if (art_shared->followers[i].dboid == MyDatabaseId &&
-			art_shared->followers[i].pid != 0)
+	for (int i = 0; i < ART_NWORKERS && f == NULL; i++)
+		if (is_mine(&art_shared->workers[i]))
 		{
 			last = i;
 			f = &art_shared->followers[i];
@@ -205,9 +122,9 @@ my_follower(void)
 
 /* Make it look now.  A process latch is always there. */
 static void
-wake(const ArtFollower *f)
+wake_follower(const ArtFollower *f)
 {
-	SetLatch(&GetPGProcByNumber(f->slot)->procLatch);
+	SetLatch(&GetPGProcByNumber(slot_of(f)->procno)->procLatch);
 }
 
 /*
@@ -227,102 +144,8 @@ art_follow_again(void)
 void
 art_follow_ask(void)
 {
-	if (art_standby && my_follower() == NULL && !art_shared->follow_asked)
+	if (art_build_workers > 0 && my_follower() == NULL && !art_shared->follow_asked)
 		art_follow_again();
-}
-
-/* ---- states ---- */
-
-/*
- * Locks: takes the partition lock, exclusive.
- * Order: every member is written before the word; the invalidation is sent after the
- * lock is released.
- */
-bool
-art_followed_publish(Oid indexoid, const ArtLocator *loc, uint64 gen, double ms, bool behind)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	Oid			heapoid = InvalidOid;
-	ArtEntry   *e;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	if (e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_BUILDING))
-	{
-		heapoid = e->heapoid;
-		e->behind = behind;
-		e->unswept = false;
-		e->owner_pid = 0;
-		e->resumable = false;
-		e->builds++;
-		e->last_build = GetCurrentTimestamp();
-		e->source = ART_BUILD_REBUILD;
-		e->last_ms = ms;
-		e->failed_at = 0;
-		e->failed_free = 0;
-		e->sealed = false;
-		e->stuck = false;
-		e->error[0] = '\0';
-		pg_write_barrier();
-		pg_atomic_write_u64(&e->word, ART_WORD(gen, ART_FOLLOWED));
-	}
-	art_unlock(lock);
-	if (OidIsValid(heapoid))
-		art_invalidate_heap(loc->db, heapoid);
-	return OidIsValid(heapoid);
-}
-
-/*
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, exclusive.
- */
-bool
-art_followed_close(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtReason why,
-				   const char *error)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	Oid			heapoid = InvalidOid;
-	ArtEntry   *e;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	if (e != NULL && ART_WORD_GEN(pg_atomic_read_u64(&e->word)) == gen &&
-		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT &&
-		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY)
-	{
-		heapoid = e->heapoid;
-		(void) art_entry_absent(e, why, error);
-		if (why == ART_WHY_MEMORY)
-			e->full = art_what_is_full(NULL);
-		if (why == ART_WHY_ERROR && art_watch_end() == ART_END_STUCK)
-			art_stuck_note(e);
-	}
-	art_unlock(lock);
-	if (OidIsValid(heapoid))
-		art_invalidate_heap(loc->db, heapoid);
-	return OidIsValid(heapoid);
-}
-
-/*
- * Locks: takes the partition lock, exclusive.
- */
-bool
-art_followed_mark(Oid indexoid, const ArtLocator *loc, uint64 gen, bool behind, bool unswept)
-{
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
-	bool		done;
-
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
-	done = e != NULL && pg_atomic_read_u64(&e->word) == ART_WORD(gen, ART_FOLLOWED);
-	if (done)
-	{
-		e->behind = behind;
-		e->unswept = unswept;
-	}
-	art_unlock(lock);
-	return done;
 }
 
 /* ---- scans ---- */
@@ -379,6 +202,30 @@ stands_still(ArtFollower *f)
 	return stood_at != 0 && stood_at == pg_atomic_read_u64(&f->position);
 }
 
+/* A scan waits for this. */
+typedef struct Target
+{
+	ArtEntry   *e;
+	uint64		gen;
+	ArtFollower *f;
+	XLogRecPtr	lsn;
+	bool		reached;		/* the follower has come there */
+} Target;
+
+/* Is the wait over: did the follower come there, or is it gone?  If not it is woken. */
+static bool
+is_over(void *arg)
+{
+	Target	   *t = arg;
+
+	t->reached = caught_up(t->e, t->f, t->lsn);
+	if (t->reached || !is_mine(slot_of(t->f)) ||
+		pg_atomic_read_u64(&t->e->word) != ART_WORD(t->gen, ART_FOLLOWED))
+		return true;
+	wake_follower(t->f);
+	return false;
+}
+
 /*
  * Wait for that, for some time.  When the follower does not move at all meanwhile,
  * nobody else waits until it does.
@@ -386,39 +233,27 @@ stands_still(ArtFollower *f)
  * Locks: none is held that replay could wait for but the scan's own.
  */
 static bool
-await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
+await_follower(Target *t, int ms)
 {
+	ArtFollower *f = t->f;
 	TimestampTz begin = GetCurrentTimestamp();
-	TimestampTz until = TimestampTzPlusMilliseconds(begin, ms);
 	uint64		stood_at = pg_atomic_read_u64(&f->position);
-	bool		done = false;
 
 	if (ms <= ART_FOLLOW_SCAN_MS && stands_still(f))
 	{
-		wake(f);
+		wake_follower(f);
 		pg_atomic_fetch_add_u64(&f->given_up, 1);
 		return false;
 	}
 	pg_atomic_fetch_add_u64(&f->waits, 1);
-	ConditionVariablePrepareToSleep(&f->moved);
-	while (!(done = caught_up(e, f, target)) &&
-		   pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &e->word)) == ART_WORD(gen, ART_FOLLOWED) &&
-		   f->dboid == MyDatabaseId && GetCurrentTimestamp() < until)
-	{
-		wake(f);
-		(void) ConditionVariableTimedSleep(&f->moved, ART_FOLLOW_POLL_MS,
-										   ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-	}
-	ConditionVariableCancelSleep();
+	if (!art_wait_for(is_over, t, TimestampTzPlusMilliseconds(begin, ms), ART_FOLLOW_POLL_MS,
+					  &f->moved, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower")) &&
+		stood_at < t->lsn && pg_atomic_read_u64(&f->position) == stood_at)
+		pg_atomic_write_u64(&f->stood_at, stood_at);
 	pg_atomic_fetch_add_u64(&f->waited_us, (int64) (GetCurrentTimestamp() - begin));
-	if (!done)
-	{
+	if (!t->reached)
 		pg_atomic_fetch_add_u64(&f->given_up, 1);
-		if (GetCurrentTimestamp() >= until && stood_at < target &&
-			pg_atomic_read_u64(&f->position) == stood_at)
-			pg_atomic_write_u64(&f->stood_at, stood_at);
-	}
-	return done;
+	return t->reached;
 }
 
 /*
@@ -430,17 +265,17 @@ await(const ArtEntry *e, uint64 gen, ArtFollower *f, XLogRecPtr target, int ms)
 bool
 art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 {
-	ArtFollower *f;
-	XLogRecPtr	target;
+	Target		t = {.e = e};
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
-		!art_standby || !old_enough(index) || !same_heap(index, e))
+		art_build_workers == 0 || !old_enough(index) || !same_heap(index, e))
 		return false;
-	f = my_follower();
-	if (f == NULL)
+	t.f = my_follower();
+	if (t.f == NULL)
 		return false;
-	target = GetXLogReplayRecPtr(NULL);
-	if (!caught_up(e, f, target) && !await(e, *gen, f, target, ms))
+	t.gen = *gen;
+	t.lsn = GetXLogReplayRecPtr(NULL);
+	if (!caught_up(e, t.f, t.lsn) && !await_follower(&t, ms))
 		return false;
 	pg_memory_barrier();
 	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
@@ -453,7 +288,7 @@ art_followed_plannable(Relation index, ArtEntry *e, uint64 *gen)
 	XLogRecPtr	replayed;
 
 	if (art_entry_state(e, gen) != ART_FOLLOWED || !RecoveryInProgress() ||
-		!art_standby || e->behind || !old_enough(index) || !same_heap(index, e))
+		art_build_workers == 0 || e->behind || !old_enough(index) || !same_heap(index, e))
 		return false;
 	f = my_follower();
 	if (f == NULL)
@@ -504,25 +339,6 @@ art_followed_settle(ArtEntry *e)
 								  ART_WHY_RESTART, NULL);
 		return;
 	}
-	wake(f);
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2L,
-					 ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-}
-
-/*
- * The setting; from art_shmem_init.
- */
-void
-art_follow_init(void)
-{
-	DefineCustomBoolVariable("artidx.standby",
-							 "Keeps art indexes in memory on a standby, and uses them there.",
-							 "A background worker a database reads the WAL that was replayed.",
-							 &art_standby,
-							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
+	wake_follower(f);
+	(void) art_doze(2, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
 }

@@ -25,7 +25,6 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/array.h"
@@ -506,32 +505,49 @@ slot_blocks(const VacuumWait *w, ArtHazardSlot *s)
 	return w->callback(&ip, w->callback_state) ? tid : 0;
 }
 
-/* One pause of a wait, with everything that belongs to it. */
-static void
-wait_a_little(const VacuumWait *w, int pid, TimestampTz start, bool *checked,
-			  int *ms)
+/* Must VACUUM wait for a process that has no slot for its TID? */
+static bool
+overflow_blocks(const VacuumWait *w, ArtOverflow *o)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 *ms, ART_WAIT_EVENT(wait_event_vacuum, "ArtidxVacuum"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-	if (*ms < 10)
-		(*ms)++;
+	uint64		who = __atomic_load_n(&o->who, __ATOMIC_ACQUIRE);
+
+	return (who == w->who || who == ART_ALL) && o->pid != MyProcPid;
+}
+
+/* A wait for one slot, pause by pause. */
+typedef struct Pauses
+{
+	TimestampTz start;			/* 0: none yet; or when it was checked last */
+	bool		checked;		/* for a deadlock */
+	int			ms;
+} Pauses;
+
+/*
+ * One pause.  No art_wait_for: what is waited for is a slot, whose process may be
+ * another one by the next look, and a deadlock is looked for meanwhile.
+ */
+static void
+wait_a_little(const VacuumWait *w, int pid, Pauses *p)
+{
+	if (p->start == 0)
+		p->start = GetCurrentTimestamp();
+	p->ms = Min(p->ms + 1, 10);
+	(void) art_doze(p->ms, ART_WAIT_EVENT(wait_event_vacuum, "ArtidxVacuum"));
 
 	/* after deadlock_timeout, and then about every second */
-	if (TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
-								   *checked ? 1000 : DeadlockTimeout))
-	{
-		*checked = true;
-		if (waits_for_us(pid))
-			ereport(ERROR,
-					(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
-					 errmsg("deadlock detected"),
-					 errdetail("Process %d waits for process %d to leave a row of index \"%s\" that it is removing; process %d waits for process %d.",
-							   MyProcPid, pid,
-							   RelationGetRelationName(w->index),
-							   pid, MyProcPid)));
-	}
+	if (!TimestampDifferenceExceeds(p->start, GetCurrentTimestamp(),
+									p->checked ? 1000 : DeadlockTimeout))
+		return;
+	p->checked = true;
+	p->start = GetCurrentTimestamp();
+	if (waits_for_us(pid))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+				 errmsg("deadlock detected"),
+				 errdetail("Process %d waits for process %d to leave a row of index \"%s\" that it is removing; process %d waits for process %d.",
+						   MyProcPid, pid,
+						   RelationGetRelationName(w->index),
+						   pid, MyProcPid)));
 }
 
 /* ---- not preloaded ---- */
@@ -602,44 +618,22 @@ art_interlock_vacuum(Relation index, IndexBulkDeleteCallback callback,
 		for (int i = 0; i < ART_HAZARDS_PER_CHUNK; i++)
 		{
 			ArtHazardSlot *s = &c->slot[i];
-			TimestampTz start = 0;
-			bool		checked = false;
-			int			ms = 1;
+			Pauses		p = {0};
 			uint64		tid = slot_blocks(&w, s);
 
 			/* gone is gone: what is published later is of a later batch */
 			while (tid != 0 && slot_blocks(&w, s) == tid)
-			{
-				if (start == 0)
-					start = GetCurrentTimestamp();
-				wait_a_little(&w, s->pid, start, &checked, &ms);
-				if (checked && TimestampDifferenceExceeds(start, GetCurrentTimestamp(), 1000))
-					start = GetCurrentTimestamp();
-			}
+				wait_a_little(&w, s->pid, &p);
 		}
 	}
 
 	for (int i = 0; i < art_shared->nslots; i++)
 	{
 		ArtOverflow *o = &overflows[i];
-		TimestampTz start = 0;
-		bool		checked = false;
-		int			ms = 1;
+		Pauses		p = {0};
 
-		for (;;)
-		{
-			uint64		who = __atomic_load_n(&o->who, __ATOMIC_ACQUIRE);
-
-			if (who != w.who && who != ART_ALL)
-				break;
-			if (o->pid == MyProcPid)
-				break;
-			if (start == 0)
-				start = GetCurrentTimestamp();
-			wait_a_little(&w, o->pid, start, &checked, &ms);
-			if (checked && TimestampDifferenceExceeds(start, GetCurrentTimestamp(), 1000))
-				start = GetCurrentTimestamp();
-		}
+		while (overflow_blocks(&w, o))
+			wait_a_little(&w, o->pid, &p);
 	}
 }
 

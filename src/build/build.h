@@ -324,7 +324,6 @@ extern void art_part_end(ArtPart *part);
 extern bool art_part_of(const ArtEntry *e);
 
 extern bool art_takes_part(void);	/* this process, in any build */
-extern void art_entry_discard(ArtEntry *e); /* partition lock, exclusive */
 
 /* When the statement or the transaction is going to be cancelled.  0: never. */
 extern TimestampTz art_statement_deadline(void);
@@ -380,5 +379,15 @@ typedef struct ArtSortItem
 
 /* Sort keys (with TIDs) in memory; "first" need not be set. */
 extern void art_sort_items(const ArtKeyDesc *kd, ArtSortItem *items, uint64 n);
+
+/* ---- row_sample.c ---- */
+
+/*
+ * Call "row" for each row of a sample of the table's blocks, of which there are nblocks: of
+ * at most so many, in their order, by the seed; of all blocks, if there are no more.  A row
+ * is one that the active snapshot sees.  Returns how many blocks were read.
+ */
+extern BlockNumber art_sample_blocks(Relation rel, BlockNumber nblocks, BlockNumber most, uint32 seed,
+									 void (*row) (TupleTableSlot *slot, void *arg), void *arg);
 
 #endif							/* ART_BUILD_H */

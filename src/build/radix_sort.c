@@ -66,59 +66,33 @@ art_item_digit(const ArtItem *it, int depth)
 	return (uint8) (it->rest >> (40 - 8 * (depth - 8)));
 }
 
-/*
- * In-place radix sort by the most significant digit ("American flag"), with
- * the swaps of Skarupke's ska_sort.
- *
- * Long: one sort, whose counts are its local variables.
- */
+/* Sort by insertion, which is the quickest way for a few items. */
 static void
-art_items_sort(ArtRun *run, ArtItem *items, uint64 n, int depth)
+insertion_sort(ArtRun *run, ArtItem *items, uint64 n)
 {
-	int			last = run->brief ? 8 + AX_TID_BYTES : 8;
-	uint64		count[256];
+	for (uint64 i = 1; i < n; i++)
+	{
+		ArtItem		it = items[i];
+		uint64		j = i;
+
+		while (j > 0 && art_item_cmp(run, &it, &items[j - 1]) < 0)
+		{
+			items[j] = items[j - 1];
+			j--;
+		}
+		items[j] = it;
+	}
+}
+
+/* Move each item to its digit's place, of the size that "count" says. */
+static void
+swap_to_places(ArtItem *items, const uint64 *count, int depth)
+{
 	uint64		next[256];
 	uint64		end[256];
 	uint8		open[256];		/* digits whose place is not full yet */
 	int			nopen = 0;
 	uint64		at = 0;
-
-again:
-	if (n < ART_RADIX_MIN)
-	{
-		for (uint64 i = 1; i < n; i++)
-		{
-			ArtItem		it = items[i];
-			uint64		j = i;
-
-			while (j > 0 && art_item_cmp(run, &it, &items[j - 1]) < 0)
-			{
-				items[j] = items[j - 1];
-				j--;
-			}
-			items[j] = it;
-		}
-		return;
-	}
-	if (depth >= last)
-	{
-		/* equal so far; short: equal altogether */
-		if (!run->brief)
-		{
-			CHECK_FOR_INTERRUPTS();
-			qsort_arg(items, n, sizeof(ArtItem), art_item_qsort_cmp, run);
-		}
-		return;
-	}
-
-	memset(count, 0, sizeof(count));
-	for (uint64 i = 0; i < n; i++)
-		count[art_item_digit(&items[i], depth)]++;
-	if (count[art_item_digit(&items[0], depth)] == n)
-	{
-		depth++;				/* nothing to tell apart here */
-		goto again;
-	}
 
 	for (int d = 0; d < 256; d++)
 	{
@@ -155,15 +129,52 @@ again:
 		}
 		nopen = left;
 	}
+}
+
+/*
+ * In-place radix sort by the most significant digit ("American flag"), with
+ * the swaps of Skarupke's ska_sort.
+ */
+static void
+art_items_sort(ArtRun *run, ArtItem *items, uint64 n, int depth)
+{
+	int			last = run->brief ? 8 + AX_TID_BYTES : 8;
+	uint64		count[256];
+
+	for (;; depth++)
+	{
+		if (n < ART_RADIX_MIN)
+		{
+			insertion_sort(run, items, n);
+			return;
+		}
+		if (depth >= last)
+		{
+			/* equal so far; short: equal altogether */
+			if (!run->brief)
+			{
+				CHECK_FOR_INTERRUPTS();
+				qsort_arg(items, n, sizeof(ArtItem), art_item_qsort_cmp, run);
+			}
+			return;
+		}
+
+		memset(count, 0, sizeof(count));
+		for (uint64 i = 0; i < n; i++)
+			count[art_item_digit(&items[i], depth)]++;
+		if (count[art_item_digit(&items[0], depth)] < n)
+			break;
+		/* nothing to tell apart here */
+	}
+	swap_to_places(items, count, depth);
 
 	if (n > 65536)
 		CHECK_FOR_INTERRUPTS();
-	at = 0;
 	for (int d = 0; d < 256; d++)
 	{
 		if (count[d] > 1)
-			art_items_sort(run, items + at, count[d], depth + 1);
-		at += count[d];
+			art_items_sort(run, items, count[d], depth + 1);
+		items += count[d];
 	}
 }
 

@@ -368,9 +368,6 @@ extern ax_status ax_tree_open(ax_ctx *cx, ax_tree *t, ax_structure s,
  */
 extern void ax_tree_close(ax_ctx *cx, ax_tree *t);
 
-/* The present generation, 0: closed.  Of the handle: readable outside an epoch. */
-extern uint64_t ax_tree_gen(const ax_tree *t);
-
 /*
  * Which groups the generations to come are in (NULL: none).  The handle is
  * closed, and nobody else opens it.
@@ -769,13 +766,6 @@ typedef struct ax_hardware
 
 /* Tries some transactions; once, before the processes are forked. */
 extern void ax_hardware_probe(ax_hardware *out);
-
-/*
- * The same, whatever CPUID says, and usable whatever became of it: for emulators
- * that have the instructions and abort every transaction.  Elsewhere it may raise
- * SIGILL.
- */
-extern void ax_hardware_force(ax_hardware *out);
 
 /*
  * How this process elides from now on.  by: NULL is the processor; how: words for

@@ -90,7 +90,7 @@ typedef struct Found
 /* ---- transactions ---- */
 
 static void
-step_begin(Conversion *c)
+conversion_step_begin(Conversion *c)
 {
 	if (c->commits)
 		StartTransactionCommand();
@@ -103,7 +103,7 @@ step_begin(Conversion *c)
  * A step is done: commit it, or (in a caller's transaction) make it visible.
  */
 static void
-step_end(Conversion *c)
+conversion_step_end(Conversion *c)
 {
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
@@ -179,56 +179,37 @@ art_converts_beside_writers(Relation index)
 }
 
 /*
- * Find the index and lock its table, which may be another's by then.  False, with
- * no lock, if it has gone or is not of the access method any more, and that is not
- * to be an error.  ERROR for all that cannot be, before anything is done.
+ * Lock the table of an index, which may be another's by then.  False, with no lock
+ * and no table in "found", if the index has gone.
  *
- * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
- * leaves both to the end of the transaction.  With false the table's lock is
- * given back.
- * Long: a list of what stands against a conversion, and what each is told.
+ * Locks: takes "lockmode" on the table, and leaves it to the end of the transaction.
  */
 static bool
-look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
-	 Found *found)
+lock_table_of(Oid indexoid, LOCKMODE lockmode, Found *found)
 {
-	Relation	heap;
-	Relation	index;
-
 	found->indexoid = indexoid;
 	found->relkind = get_rel_relkind(indexoid);
 	found->heapoid = found->relkind == RELKIND_INDEX ||
 		found->relkind == RELKIND_PARTITIONED_INDEX ?
 		IndexGetRelation(indexoid, true) : InvalidOid;
-	if (OidIsValid(found->heapoid))
+	if (!OidIsValid(found->heapoid))
+		return false;
+	check_owner(found->heapoid, indexoid);
+	LockRelationOid(found->heapoid, lockmode);
+	if (IndexGetRelation(indexoid, true) == found->heapoid)
 	{
 		check_owner(found->heapoid, indexoid);
-		LockRelationOid(found->heapoid, lockmode);
-		if (IndexGetRelation(indexoid, true) == found->heapoid)
-			check_owner(found->heapoid, indexoid);
-		else
-		{
-			UnlockRelationOid(found->heapoid, lockmode);
-			found->heapoid = InvalidOid;
-		}
+		return true;
 	}
-	if (!OidIsValid(found->heapoid))
-	{
-		if (!missing_ok)
-			refuse_kind(c, indexoid);
-		return false;
-	}
-	heap = table_open(found->heapoid, NoLock);
-	index = index_open(indexoid, AccessShareLock);
-	if (index->rd_rel->relam != c->from)
-	{
-		index_close(index, AccessShareLock);
-		table_close(heap, NoLock);
-		if (!missing_ok)
-			refuse_kind(c, indexoid);
-		UnlockRelationOid(found->heapoid, lockmode);
-		return false;
-	}
+	UnlockRelationOid(found->heapoid, lockmode);
+	found->heapoid = InvalidOid;
+	return false;
+}
+
+/* ERROR for all that stands against a conversion of the index, before anything is done. */
+static void
+check_convertible(Conversion *c, Relation heap, Relation index, bool part)
+{
 	if (index->rd_rel->relispartition && !part)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -236,7 +217,7 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 						RelationGetRelationName(index)),
 				 errdetail("All parts of a partitioned index have its access method."),
 				 errhint("\"CALL %s(%s)\" converts all of it.", procedure(c),
-						 quote_literal_cstr(art_sql_name(llast_oid(get_partition_ancestors(indexoid)))))));
+						 quote_literal_cstr(art_sql_name(llast_oid(get_partition_ancestors(RelationGetRelid(index))))))));
 	art_refuse_other_temp(index);
 	if (IsCatalogRelation(heap))
 		ereport(ERROR,
@@ -256,14 +237,49 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 						c->to == BTREE_AM_OID ? "btree" : ART_AM_NAME)));
 
 	/* what is being made in this transaction, its relation cache does not let go of */
-	if (found->relkind == RELKIND_PARTITIONED_INDEX &&
+	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		index->rd_createSubid != InvalidSubTransactionId)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("partitioned index \"%s\" was created in this transaction",
 						RelationGetRelationName(index)),
 				 errhint("Commit the transaction first.")));
+}
 
+/*
+ * Find the index and lock its table.  False, with no lock, if it has gone or is not
+ * of the access method any more, and that is not to be an error.  ERROR for all that
+ * cannot be, before anything is done.
+ *
+ * Locks: takes "lockmode" on the table and AccessShareLock on the index, and
+ * leaves both to the end of the transaction.  With false the table's lock is
+ * given back.
+ */
+static bool
+find_to_convert(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
+				Found *found)
+{
+	Relation	heap;
+	Relation	index;
+
+	if (!lock_table_of(indexoid, lockmode, found))
+	{
+		if (!missing_ok)
+			refuse_kind(c, indexoid);
+		return false;
+	}
+	heap = table_open(found->heapoid, NoLock);
+	index = index_open(indexoid, AccessShareLock);
+	if (index->rd_rel->relam != c->from)
+	{
+		index_close(index, AccessShareLock);
+		table_close(heap, NoLock);
+		if (!missing_ok)
+			refuse_kind(c, indexoid);
+		UnlockRelationOid(found->heapoid, lockmode);
+		return false;
+	}
+	check_convertible(c, heap, index, part);
 	found->ispart = index->rd_rel->relispartition;
 	found->lockless = art_converts_beside_writers(index);
 	c->name = MemoryContextStrdup(c->cxt, RelationGetRelationName(index));
@@ -275,16 +291,11 @@ look(Conversion *c, Oid indexoid, LOCKMODE lockmode, bool missing_ok, bool part,
 
 /* ---- one index ---- */
 
-/*
- * Drop an index that is not valid.  Called and done outside of a transaction.
- *
- * Locks: the caller has ShareUpdateExclusiveLock on the table for the session,
- * which keeps others from dropping the index.  Waits for whoever has the table
- * locked.
- */
-static void
-drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
+/* See ddl.h. */
+void
+art_drop_beside_writers(Oid heapoid, Oid indexoid)
 {
+	MemoryContext cxt = CurrentMemoryContext;
 	ObjectAddress old;
 	LOCKTAG		tag;
 
@@ -297,7 +308,8 @@ drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
 	/* from 18 on pg_index has a TOAST table */
 	PushActiveSnapshot(GetTransactionSnapshot());
 	index_concurrently_set_dead(heapoid, indexoid);
-	step_end(c);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
 
 	StartTransactionCommand();
 	CHECK_FOR_INTERRUPTS();
@@ -306,15 +318,16 @@ drop_beside_writers(Conversion *c, Oid heapoid, Oid indexoid)
 	ObjectAddressSet(old, RelationRelationId, indexoid);
 	performDeletion(&old, DROP_RESTRICT,
 					PERFORM_DELETION_CONCURRENT_LOCK | PERFORM_DELETION_INTERNAL);
-	step_end(c);
-	c->unfinished = NULL;
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(cxt);
 }
 
 /*
  * ERROR: the old index is not what it was.  The new one, valid so far to this
  * transaction alone, goes first.
  *
- * Locks: as drop_beside_writers().
+ * Locks: as art_drop_beside_writers().
  */
 static void
 give_up_new(Conversion *c, Oid heapoid, Oid newoid)
@@ -323,9 +336,9 @@ give_up_new(Conversion *c, Oid heapoid, Oid newoid)
 
 	if (there)
 		index_set_state_flags(newoid, INDEX_DROP_CLEAR_VALID);
-	step_end(c);
+	conversion_step_end(c);
 	if (there)
-		drop_beside_writers(c, heapoid, newoid);
+		art_drop_beside_writers(heapoid, newoid);
 	c->unfinished = NULL;
 	StartTransactionCommand();
 	art_refuse_changed(c->name);
@@ -385,9 +398,10 @@ convert_beside_writers(Conversion *c, const Found *found)
 	art_remade(index, new.objectId, c->to);
 	index_close(index, NoLock);
 	CacheInvalidateRelcacheByRelid(found->heapoid);
-	step_end(c);
+	conversion_step_end(c);
 	c->unfinished = quote_qualified_identifier(schema, oldname);
-	drop_beside_writers(c, found->heapoid, found->indexoid);
+	art_drop_beside_writers(found->heapoid, found->indexoid);
+	c->unfinished = NULL;
 	UnlockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 	UnlockRelationIdForSession(&heaplock, ShareUpdateExclusiveLock);
 }
@@ -396,7 +410,7 @@ convert_beside_writers(Conversion *c, const Found *found)
  * Convert an index that is not partitioned.  Called and done outside of a
  * transaction when it commits, else inside of one.  False: there was nothing to do.
  *
- * Locks: as look() takes them, released by the commit that ends the step.
+ * Locks: as find_to_convert() takes them, released by the commit that ends the step.
  */
 static bool
 convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
@@ -404,13 +418,13 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 	Found		found;
 	Relation	heap;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	c->name = NULL;
 	if (c->concurrently)
 	{
-		if (!look(c, indexoid, ShareUpdateExclusiveLock, missing_ok, part, &found))
+		if (!find_to_convert(c, indexoid, ShareUpdateExclusiveLock, missing_ok, part, &found))
 		{
-			step_end(c);
+			conversion_step_end(c);
 			return false;
 		}
 		if (found.lockless)
@@ -420,18 +434,18 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 			return true;
 		}
 		/* a process that has a weaker lock asks for no stronger one */
-		step_end(c);
-		step_begin(c);
+		conversion_step_end(c);
+		conversion_step_begin(c);
 	}
-	if (!look(c, indexoid, AccessExclusiveLock, missing_ok, part, &found))
+	if (!find_to_convert(c, indexoid, AccessExclusiveLock, missing_ok, part, &found))
 	{
-		step_end(c);
+		conversion_step_end(c);
 		return false;
 	}
 	heap = table_open(found.heapoid, NoLock);
 	(void) art_remake_index(heap, indexoid, c->to, false);
 	table_close(heap, NoLock);
-	step_end(c);
+	conversion_step_end(c);
 	c->name = NULL;
 	return true;
 }
@@ -528,10 +542,10 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	ListCell   *lc;
 	LOCKMODE	lockmode = c->concurrently ? ShareUpdateExclusiveLock : AccessExclusiveLock;
 
-	step_begin(c);
-	if (!look(c, rootoid, lockmode, missing_ok, false, &found))
+	conversion_step_begin(c);
+	if (!find_to_convert(c, rootoid, lockmode, missing_ok, false, &found))
 	{
-		step_end(c);
+		conversion_step_end(c);
 		return false;
 	}
 	/* the tables, parents first as ever; then their indexes */
@@ -551,18 +565,18 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 		if (c->commits)
 			locks = lock_for_session(lock_for_session(locks, heapoid), lfirst_oid(lc));
 	}
-	step_end(c);
+	conversion_step_end(c);
 
 	foreach(lc, plain)
 		(void) convert_plain(c, lfirst_oid(lc), true, true);
 
-	step_begin(c);
+	conversion_step_begin(c);
 	foreach(lc, partitioned)
 	{
-		if (look(c, lfirst_oid(lc), ShareUpdateExclusiveLock, true, true, &found))
+		if (find_to_convert(c, lfirst_oid(lc), ShareUpdateExclusiveLock, true, true, &found))
 			retag(c, lfirst_oid(lc));
 	}
-	step_end(c);
+	conversion_step_end(c);
 	c->name = NULL;
 	foreach(lc, locks)
 		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
@@ -693,9 +707,9 @@ convert_all(Conversion *c)
 	ListCell   *lc;
 	int			others;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	all = all_indexes(c, &others);
-	step_end(c);
+	conversion_step_end(c);
 	foreach(lc, all)
 	{
 		char	   *name;
@@ -719,13 +733,23 @@ convert_all(Conversion *c)
 
 /* ---- the procedures ---- */
 
+/* See ddl.h. */
+bool
+art_call_commits(FunctionCallInfo fcinfo)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+
+	/* a procedure of another language would not bear a commit of this kind */
+	return call != NULL && IsA(call, CallContext) && !call->atomic &&
+		!SPI_inside_nonatomic_context() && !(MyXactFlags & XACT_FLAGS_PIPELINING);
+}
+
 /*
  * Convert one index, or all of them (NULL).
  */
 static void
-run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
+run_conversion(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
 {
-	CallContext *call = (CallContext *) fcinfo->context;
 	ErrorContextCallback which;
 	Conversion	c = {0};
 	Oid			amoid;
@@ -737,9 +761,7 @@ run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrent
 	c.from = to_btree ? amoid : BTREE_AM_OID;
 	c.to = to_btree ? BTREE_AM_OID : amoid;
 
-	/* a procedure of another language would not bear a commit of this kind */
-	c.commits = call != NULL && IsA(call, CallContext) && !call->atomic &&
-		!SPI_inside_nonatomic_context() && !(MyXactFlags & XACT_FLAGS_PIPELINING);
+	c.commits = art_call_commits(fcinfo);
 	c.concurrently = c.commits && concurrently;
 	c.cxt = AllocSetContextCreate(c.commits ? PortalContext : CurrentMemoryContext,
 								  "artidx conversion", ALLOCSET_SMALL_SIZES);
@@ -780,7 +802,7 @@ run_one(FunctionCallInfo fcinfo, bool to_btree)
 				 errmsg("argument \"%s\" must not be null",
 						PG_ARGISNULL(0) ? "index" : "concurrently")));
 	indexoid = PG_GETARG_OID(0);
-	run(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
+	run_conversion(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
 }
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_to_btree);
@@ -803,7 +825,7 @@ artidx_to_btree(PG_FUNCTION_ARGS)
 Datum
 artidx_to_btree_all(PG_FUNCTION_ARGS)
 {
-	run(fcinfo, true, NULL, true);
+	run_conversion(fcinfo, true, NULL, true);
 	PG_RETURN_VOID();
 }
 

@@ -10,6 +10,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_index.h"
+#include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "utils/rel.h"
 
@@ -17,14 +18,15 @@
 
 /* ---- replace_btree.c ---- */
 
-extern bool art_replacing_btree(void);	/* in this session */
+/* Does CREATE INDEX without USING make art indexes in this session? */
+extern bool art_replacing_btree(void);
 
 extern void art_replace_init(void); /* from _PG_init, preloading */
 
-/* Could the settings, or a constraint's parameters, want art in the statement? */
+/* Could the setting, or a constraint's parameters, want art in the statement? */
 extern bool art_replace_applies(Node *stmt);
 
-/* Change the statement, a copy of which is the caller's, as the settings say. */
+/* Change the statement, a copy of which is the caller's, as the setting says. */
 extern void art_replace(Node *stmt, const char *queryString, bool toplevel);
 
 /*
@@ -105,6 +107,18 @@ extern void art_explain(MemoryContext context, Node *stmt);
 
 /* Can the index be made again while its table is written? */
 extern bool art_converts_beside_writers(Relation index);
+
+/*
+ * Drop an index that is not valid, in transactions of its own.
+ *
+ * Locks: the caller is outside of any transaction.  It has ShareUpdateExclusiveLock on the
+ * table for the session, which keeps others from dropping the index.  Waits for whoever has
+ * the table locked.
+ */
+extern void art_drop_beside_writers(Oid heapoid, Oid indexoid);
+
+/* Was the procedure called in such a way that it may end the transaction? */
+extern bool art_call_commits(FunctionCallInfo fcinfo);
 
 /* ---- remake_as_btree.c ---- */
 

@@ -224,7 +224,9 @@ art_explain(MemoryContext context, Node *stmt)
 	}
 	else if (edata->sqlerrcode == ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST &&
 			 drops_extension(stmt))
-		hint = pstrdup("\"CALL artidx_to_btree()\" makes them indexes of access method \"btree\", after which they do not depend on the extension. DROP ... CASCADE drops them, PRIMARY KEY and UNIQUE constraints too.");
+		hint = psprintf("\"CALL artidx_to_btree()\" makes them indexes of access method \"btree\", after which they do not depend on the extension. DROP ... CASCADE drops them, PRIMARY KEY and UNIQUE constraints too.%s",
+						edata->detail != NULL && strstr(edata->detail, "artidx_debug") ?
+						" Extension \"artidx_debug\" goes by DROP EXTENSION or CASCADE." : "");
 	if (hint != NULL)
 	{
 		FlushErrorState();

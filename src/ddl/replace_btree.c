@@ -1,6 +1,6 @@
 /*
  * replace_btree.c
- *	  artidx.replace_btree and artidx.constraint_am: art where btree is meant.
+ *	  artidx.replace_btree: art where btree is meant.
  *
  * The statement is changed before core sees it, and only when nothing could be
  * refused for that reason.  This file first looks up what art or core does not
@@ -56,90 +56,68 @@
 typedef enum ReplaceMode
 {
 	REPLACE_OFF,
+	REPLACE_CONSTRAINTS,		/* PRIMARY KEY and UNIQUE */
 	REPLACE_INDEXES,
 	REPLACE_ALL
 } ReplaceMode;
 
-typedef enum ConstraintAm
-{
-	CONSTRAINT_BTREE,
-	CONSTRAINT_ART
-} ConstraintAm;
-
 static const struct config_enum_entry replace_values[] = {
 	{"off", REPLACE_OFF, false},
+	{"constraints", REPLACE_CONSTRAINTS, false},
 	{"indexes", REPLACE_INDEXES, false},
 	{"all", REPLACE_ALL, false},
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry constraint_values[] = {
-	{"btree", CONSTRAINT_BTREE, false},
-	{"art", CONSTRAINT_ART, false},
-	{NULL, 0, false}
-};
-
 static int	replace_btree = REPLACE_OFF;
-static int	constraint_am = CONSTRAINT_BTREE;
 
 ArtNewTable art_new_table = {NULL, NULL};
 
 /*
- * The settings; from _PG_init, preloading.
+ * The setting; from _PG_init, preloading.
  */
 void
 art_replace_init(void)
 {
 	DefineCustomEnumVariable("artidx.replace_btree",
 							 "Makes new btree indexes of access method art.",
-							 "\"indexes\": those of CREATE INDEX without USING; \"all\": those of constraints too. "
+							 "\"constraints\": those of PRIMARY KEY and UNIQUE; \"indexes\": those of CREATE INDEX without USING; \"all\": both, and EXCLUDE. "
 							 "Indexes that art does not support stay btree. Tools that look for \"btree\" in pg_am, such as the introspection of ORMs, do not see art indexes as ordinary ones.",
 							 &replace_btree,
 							 REPLACE_OFF,
 							 replace_values,
-							 PGC_SUSET,
-							 0,
-							 NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("artidx.constraint_am",
-							 "Sets the access method of new PRIMARY KEY and UNIQUE constraints.",
-							 "Indexes that art does not support stay btree.",
-							 &constraint_am,
-							 CONSTRAINT_BTREE,
-							 constraint_values,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
 }
 
-/* Is art put in the place of btree in this session? */
+/* Does CREATE INDEX put art in the place of btree in this session? */
 bool
 art_replacing_btree(void)
 {
-	return replace_btree != REPLACE_OFF;
+	return replace_btree >= REPLACE_INDEXES;
 }
 
 /*
- * The settings want what this database has not.  DROP SCHEMA takes the extension
+ * The setting wants what this database has not.  DROP SCHEMA takes the extension
  * along, and nobody is told then.  So here, once in a session.
  */
 static void
 tell_of_no_extension(void)
 {
 	static bool told = false;
-	bool		replaces = replace_btree != REPLACE_OFF;
 
-	if (told || (!replaces && constraint_am == CONSTRAINT_BTREE))
+	if (told || replace_btree == REPLACE_OFF)
 		return;
 	told = true;
 	ereport(WARNING,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("new indexes are of access method \"%s\", whatever \"%s\" says", "btree",
-					replaces ? "artidx.replace_btree" : "artidx.constraint_am"),
+					"artidx.replace_btree"),
 			 errdetail("Database \"%s\" does not have the extension \"%s\".",
 					   get_database_name(MyDatabaseId), "artidx"),
 			 errhint("Create the extension, or reset \"%s\" for this database.",
-					 replaces ? "artidx.replace_btree" : "artidx.constraint_am")));
+					 "artidx.replace_btree")));
 }
 
 /*
@@ -449,17 +427,17 @@ leave_parameters(List **options, const char *relname)
 }
 
 /*
- * Is what the settings say true of this kind of index?
+ * Is what the setting says true of this kind of index?
  */
 static bool
-wanted(bool isconstraint, bool exclusion, List *options)
+replacement_wanted(bool isconstraint, bool exclusion, List *options)
 {
 	if (isconstraint && !exclusion && parameters_of_art(options))
 		return true;
 	if (!isconstraint)
-		return replace_btree != REPLACE_OFF;
+		return replace_btree >= REPLACE_INDEXES;
 	return replace_btree == REPLACE_ALL ||
-		(constraint_am == CONSTRAINT_ART && !exclusion);
+		(replace_btree == REPLACE_CONSTRAINTS && !exclusion);
 }
 
 /* ---- CREATE INDEX, and the constraints of CREATE TABLE ---- */
@@ -530,7 +508,7 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 
 	if (stmt->accessMethod == NULL || strcmp(stmt->accessMethod, "btree") != 0 ||
 		stmt->relation == NULL || OidIsValid(stmt->indexOid) ||
-		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL, stmt->options) ||
+		!replacement_wanted(stmt->isconstraint, stmt->excludeOpNames != NIL, stmt->options) ||
 		asks_for_btree(stmt, queryString))
 		return;
 	am = replacement(&amoid);
@@ -592,10 +570,10 @@ makes_index(Constraint *con)
 		case CONSTR_PRIMARY:
 		case CONSTR_UNIQUE:
 			return con->indexname == NULL && con->access_method == NULL &&
-				wanted(true, false, con->options);
+				replacement_wanted(true, false, con->options);
 		case CONSTR_EXCLUSION:
 			return con->access_method != NULL &&
-				strcmp(con->access_method, "btree") == 0 && wanted(true, true, con->options);
+				strcmp(con->access_method, "btree") == 0 && replacement_wanted(true, true, con->options);
 		default:
 			return false;
 	}
@@ -796,7 +774,7 @@ art_replace_applies(Node *stmt)
 	List	   *columns = NIL;
 
 	if (IsA(stmt, IndexStmt))
-		return wanted(index->isconstraint, index->excludeOpNames != NIL, index->options);
+		return replacement_wanted(index->isconstraint, index->excludeOpNames != NIL, index->options);
 	if (IsA(stmt, AlterTableStmt))
 		return alter_table_constraints((AlterTableStmt *) stmt, &columns) != NIL;
 	return IsA(stmt, CreateStmt);

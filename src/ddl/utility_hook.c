@@ -136,26 +136,30 @@ lonely_database(Node *stmt)
 	return ART_DATABASE_OWNERCHECK(dboid, GetUserId()) ? dboid : InvalidOid;
 }
 
-/* The arguments of the hook. */
-typedef struct Utility
+/* A call of the hook, and what is to be done after its statement. */
+typedef struct UtilityCall
 {
 	PlannedStmt *pstmt;
-	const char *queryString;
-	bool		readOnlyTree;
+	const char *query;
+	bool		readonly;		/* a cached plan owns the tree */
 	ProcessUtilityContext context;
 	ParamListInfo params;
-	QueryEnvironment *queryEnv;
+	QueryEnvironment *env;
 	DestReceiver *dest;
 	QueryCompletion *qc;
-} Utility;
+
+	bool		unfit;			/* core will probably refuse it in words that do not tell why */
+	ArtNewTable table;			/* whose keys have to be of btree */
+	AlterTableStmt *second;		/* the part that waits for the rest */
+	ArtFamilyChange *change;
+} UtilityCall;
 
 /* The next ProcessUtility hook, or core's own function. */
 static void
-next_process_utility(const Utility *u)
+next_process_utility(const UtilityCall *c)
 {
 	(prev_process_utility ? prev_process_utility : standard_ProcessUtility)
-		(u->pstmt, u->queryString, u->readOnlyTree, u->context, u->params, u->queryEnv,
-		 u->dest, u->qc);
+		(c->pstmt, c->query, c->readonly, c->context, c->params, c->env, c->dest, c->qc);
 }
 
 /* ---- the hook ---- */
@@ -171,46 +175,48 @@ may_change_statement(void)
 		!RecoveryInProgress() && !IsInParallelMode();
 }
 
-/* Part of a statement that had to wait for the rest of it. */
+/* Run the part of a statement that had to wait for the rest of it. */
 static void
-run_second(PlannedStmt *first, AlterTableStmt *stmt, const char *queryString)
+run_second(const UtilityCall *first)
 {
 	PlannedStmt *wrapper = makeNode(PlannedStmt);
-	Utility		u = {
-		.pstmt = wrapper,.queryString = queryString,
-		.context = PROCESS_UTILITY_SUBCOMMAND,.dest = None_Receiver
+	UtilityCall c = {
+		.pstmt = wrapper,
+		.query = first->query,
+		.context = PROCESS_UTILITY_SUBCOMMAND,
+		.dest = None_Receiver
 	};
 
 	CommandCounterIncrement();
-	(void) art_attach(stmt, queryString);
+	(void) art_attach(first->second, first->query);
 	wrapper->commandType = CMD_UTILITY;
 	wrapper->canSetTag = false;
-	wrapper->utilityStmt = (Node *) stmt;
-	wrapper->stmt_location = first->stmt_location;
-	wrapper->stmt_len = first->stmt_len;
-	next_process_utility(&u);
+	wrapper->utilityStmt = (Node *) first->second;
+	wrapper->stmt_location = first->pstmt->stmt_location;
+	wrapper->stmt_len = first->pstmt->stmt_len;
+	next_process_utility(&c);
 }
 
 /*
  * Run the statement.  The keys of a table that it creates may have to be of
- * btree.  Or core will probably refuse it in words that do not tell why.
+ * btree.  Core's error about an unfit statement gets our words.
  */
 static void
-next_guarded(const Utility *u, ArtNewTable table)
+next_guarded(const UtilityCall *c)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	ArtNewTable outer = art_new_table;
 
-	if (table.keys != NULL || table.exclusions != NULL)
-		art_new_table = table;
+	if (c->table.keys != NULL || c->table.exclusions != NULL)
+		art_new_table = c->table;
 	PG_TRY();
 	{
-		next_process_utility(u);
+		next_process_utility(c);
 	}
 	PG_CATCH();
 	{
 		art_new_table = outer;
-		art_explain(caller, u->pstmt->utilityStmt);
+		art_explain(caller, c->pstmt->utilityStmt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -257,97 +263,76 @@ check_upgraded_tables(LockStmt *stmt)
 	}
 }
 
-/*
- * Runs a statement, and what the indexes need before and after it.
- *
- * Long: one statement, from before it runs to after it, in the order that
- * matters.
- */
+/* Nobody but the statement's process may be in its database: our workers leave it. */
 static void
-run_utility(Utility *u)
+leave_database(const UtilityCall *c, Node *stmt)
 {
-	PlannedStmt *pstmt = u->pstmt;
-	const char *queryString = u->queryString;
-	ProcessUtilityContext context = u->context;
-	Node	   *stmt = pstmt->utilityStmt;
-	bool		finishes = false;
-	uint64		gid = 0;
 	Oid			lonely = InvalidOid;
-	AlterTableStmt *second = NULL;
-	ArtFamilyChange *change = NULL;
-	bool		unfit = false;
-	ArtNewTable table = {NULL, NULL};
 
-	if (IsA(stmt, TransactionStmt))
-	{
-		TransactionStmt *t = (TransactionStmt *) stmt;
-
-		if (t->kind == TRANS_STMT_PREPARE)
-			art_prepared_begin(art_prepared_hash(t->gid));
-		finishes = t->kind == TRANS_STMT_COMMIT_PREPARED ||
-			t->kind == TRANS_STMT_ROLLBACK_PREPARED;
-		if (finishes)
-			gid = art_prepared_hash(t->gid);
-	}
-
-	if (IsUnderPostmaster && !finishes && IsTransactionState() &&
+	if (IsUnderPostmaster && IsTransactionState() &&
 		(IsA(stmt, RenameStmt) ||
-		 (context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock())))
+		 (c->context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock())))
 		lonely = lonely_database(stmt);
-
 	if (OidIsValid(lonely))
 	{
 		art_bar(lonely);
 		art_end_workers(lonely);
 	}
+}
 
-	if (IsBinaryUpgrade && IsA(stmt, LockStmt) && IsTransactionState())
-		check_upgraded_tables((LockStmt *) stmt);
+/*
+ * Change the statement for art, and do what has to precede it.
+ *
+ * Locks: may take those of the statement on its table, to the end of the transaction.
+ */
+static void
+before_statement(UtilityCall *c)
+{
+	Node	   *stmt = c->pstmt->utilityStmt;
+	bool		toplevel = c->context == PROCESS_UTILITY_TOPLEVEL;
+	bool		replaces = art_replace_applies(stmt);
+	bool		attaches = art_attach_applies(stmt);
 
-	if (may_change_statement() && art_drops_nothing(stmt))
-		return;
-	if (may_change_statement())
+	if (replaces && IsA(stmt, CreateStmt))
 	{
-		bool		replaces = art_replace_applies(stmt);
-		bool		attaches = art_attach_applies(stmt);
-
-		if (replaces && IsA(stmt, CreateStmt))
-		{
-			table.keys = art_self_referenced((CreateStmt *) stmt);
-			if (art_exclusions_say_using((CreateStmt *) stmt, queryString))
-				table.exclusions = ((CreateStmt *) stmt)->relation->relname;
-			replaces = false;
-		}
-
-		/* a tree that a cached plan owns is not ours to change */
-		if ((replaces || attaches) && u->readOnlyTree)
-		{
-			pstmt = u->pstmt = copyObject(pstmt);
-			stmt = pstmt->utilityStmt;
-			u->readOnlyTree = false;
-		}
-		if (replaces)
-			art_replace(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
-		if (IsA(stmt, CreateOpClassStmt))
-			art_class_before((CreateOpClassStmt *) stmt);
-		if (IsA(stmt, AlterTableStmt))
-			unfit = !art_remake((AlterTableStmt *) stmt);
-		else if (IsA(stmt, IndexStmt))
-			art_remake_for_index((IndexStmt *) stmt);
-		unfit |= art_check_statement(stmt);
-		if (attaches)
-			second = art_attach((AlterTableStmt *) stmt, queryString);
-		change = art_family_before(stmt);
-		art_rowtype_before(stmt);
-		/* locks the table; what that locked comes first */
-		art_provide_classes(stmt, queryString, context == PROCESS_UTILITY_TOPLEVEL);
+		c->table.keys = art_self_referenced((CreateStmt *) stmt);
+		if (art_exclusions_say_using((CreateStmt *) stmt, c->query))
+			c->table.exclusions = ((CreateStmt *) stmt)->relation->relname;
+		replaces = false;
 	}
-	if (unfit || table.keys != NULL || table.exclusions != NULL)
-		next_guarded(u, table);
-	else
-		next_process_utility(u);
-	if (second != NULL)
-		run_second(pstmt, second, queryString);
+
+	/* a tree that a cached plan owns is not ours to change */
+	if ((replaces || attaches) && c->readonly)
+	{
+		c->pstmt = copyObject(c->pstmt);
+		stmt = c->pstmt->utilityStmt;
+		c->readonly = false;
+	}
+	if (replaces)
+		art_replace(stmt, c->query, toplevel);
+	if (IsA(stmt, CreateOpClassStmt))
+		art_class_before((CreateOpClassStmt *) stmt);
+	if (IsA(stmt, AlterTableStmt))
+		c->unfit = !art_remake((AlterTableStmt *) stmt);
+	else if (IsA(stmt, IndexStmt))
+		art_remake_for_index((IndexStmt *) stmt);
+	c->unfit |= art_check_statement(stmt);
+	if (attaches)
+		c->second = art_attach((AlterTableStmt *) stmt, c->query);
+	c->change = art_family_before(stmt);
+	art_rowtype_before(stmt);
+	/* locks the table; what that locked comes first */
+	art_provide_classes(stmt, c->query, toplevel);
+}
+
+/* Finish what before_statement() began. */
+static void
+after_statement(const UtilityCall *c)
+{
+	Node	   *stmt = c->pstmt->utilityStmt;
+
+	if (c->second != NULL)
+		run_second(c);
 	if (may_change_statement())
 	{
 		art_check_subscriber(stmt);
@@ -355,8 +340,38 @@ run_utility(Utility *u)
 		if (IsA(stmt, CreateOpClassStmt))
 			art_class_after((CreateOpClassStmt *) stmt);
 	}
-	if (change != NULL)
-		art_family_after(change);
+	if (c->change != NULL)
+		art_family_after(c->change);
+}
+
+/* Runs a statement, and what the indexes need before and after it. */
+static void
+run_utility(UtilityCall *c)
+{
+	Node	   *stmt = c->pstmt->utilityStmt;
+	TransactionStmt *t = IsA(stmt, TransactionStmt) ? (TransactionStmt *) stmt : NULL;
+	bool		finishes = t != NULL && (t->kind == TRANS_STMT_COMMIT_PREPARED ||
+										 t->kind == TRANS_STMT_ROLLBACK_PREPARED);
+	uint64		gid = finishes ? art_prepared_hash(t->gid) : 0;
+
+	if (t != NULL && t->kind == TRANS_STMT_PREPARE)
+		art_prepared_begin(art_prepared_hash(t->gid));
+	leave_database(c, stmt);
+
+	if (IsBinaryUpgrade && IsA(stmt, LockStmt) && IsTransactionState())
+		check_upgraded_tables((LockStmt *) stmt);
+
+	if (may_change_statement())
+	{
+		if (art_drops_nothing(stmt))
+			return;
+		before_statement(c);
+	}
+	if (c->unfit || c->table.keys != NULL || c->table.exclusions != NULL)
+		next_guarded(c);
+	else
+		next_process_utility(c);
+	after_statement(c);
 
 	/*
 	 * The end of the prepared transaction decides now what it dropped or made,
@@ -379,18 +394,27 @@ art_process_utility(PlannedStmt *pstmt, const char *queryString,
 					ParamListInfo params, QueryEnvironment *queryEnv,
 					DestReceiver *dest, QueryCompletion *qc)
 {
-	Utility		u = {pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc};
 	bool		copies = IsA(pstmt->utilityStmt, CopyStmt) &&
 		((CopyStmt *) pstmt->utilityStmt)->is_from;
 	ArtRowChange outer = art_rowtype_begin();
 	bool		was;
+	UtilityCall c = {
+		.pstmt = pstmt,
+		.query = queryString,
+		.readonly = readOnlyTree,
+		.context = context,
+		.params = params,
+		.env = queryEnv,
+		.dest = dest,
+		.qc = qc
+	};
 
 	art_queue_flush(NoLock);
 	art_keychecks_close();
 	was = art_queue_for(copies);
 	PG_TRY();
 	{
-		run_utility(&u);
+		run_utility(&c);
 		/* COPY has closed its indexes */
 		art_queue_flush(RowExclusiveLock);
 		art_keychecks_close();

@@ -167,7 +167,7 @@ typedef struct ArtFollowed
 	TimestampTz since;
 } ArtFollowed;
 
-extern ArtFollower *art_me;		/* this process's place */
+extern ArtFollower *art_me;		/* this process's */
 
 /* The indexes that this process keeps. */
 extern ArtFollowed *art_followed_list;

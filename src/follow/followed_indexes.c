@@ -76,11 +76,9 @@ art_kept_reason(int sqlstate)
 void
 art_kept_tell_why(Oid indexoid, const ArtLocator *loc, const char *why)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
 	if (e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		e->reason != ART_WHY_UNLOADED)
 	{

@@ -33,12 +33,9 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -57,6 +54,8 @@
 
 extern PGDLLEXPORT void art_follower_main(Datum arg);
 
+static int	my_slot;
+static uint32 my_seq;
 static MemoryContext loop_cxt;
 static uint32 wait_event_idle = 0;
 static bool handed_over = false;
@@ -113,7 +112,7 @@ listed_cmp(const void *a, const void *b)
 
 /* The one with this file; NULL: it is gone, or has another by now. */
 static Listed *
-find(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
+find_listed(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
 {
 	Listed		key = {.indexoid = indexoid};
 	Listed	   *l = n == 0 ? NULL : bsearch(&key, all, n, sizeof(Listed), listed_cmp);
@@ -127,7 +126,7 @@ find(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static int
-list_indexes(Listed **all)
+list_followable(Listed **all)
 {
 	Relation	pgclass;
 	SysScanDesc scan;
@@ -225,36 +224,17 @@ forget_one(Oid indexoid, const ArtLocator *loc)
 static bool
 forget_gone(Listed *all, int n)
 {
-	Listed	   *gone = NULL;
-	int			ngone = 0;
-	int			cap = 0;
+	ArtListed  *here;
+	int			nhere = art_list_entries(MyDatabaseId, art_is_shared, NULL, &here);
 	bool		done = true;
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (int i = 0; i < nhere; i++)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (e->loc.db != MyDatabaseId || e->loc.backend != -1 ||
-					find(all, n, e->indexoid, &e->loc) != NULL)
-					continue;
-				if (ngone == cap)
-				{
-					cap = Max(64, 2 * cap);
-					gone = gone == NULL ? palloc(cap * sizeof(Listed)) :
-						repalloc(gone, cap * sizeof(Listed));
-				}
-				gone[ngone].indexoid = e->indexoid;
-				gone[ngone++].loc = e->loc;
-			}
-		art_unlock(&art_dir_locks[p].lock);
-	}
-	for (int i = 0; i < ngone; i++)
-	{
+		if (find_listed(all, n, here[i].indexoid, &here[i].loc) != NULL)
+			continue;
 		CHECK_FOR_INTERRUPTS();
 		StartTransactionCommand();
-		done &= forget_one(gone[i].indexoid, &gone[i].loc);
+		done &= forget_one(here[i].indexoid, &here[i].loc);
 		CommitTransactionCommand();
 		MemoryContextSwitchTo(loop_cxt);
 	}
@@ -283,7 +263,7 @@ not_begun(const Listed *l)
 
 /* Begin to keep an index.  An error is of this one, and of no other.  Returns whether to try again later. */
 static bool
-begin(const Listed *l)
+begin_index(const Listed *l)
 {
 	volatile bool later = true;
 	bool		again;
@@ -307,16 +287,16 @@ begin(const Listed *l)
  * something could not be begun yet.  Returns how many indexes there are.
  */
 static int
-look(bool *again)
+look_at_catalog(bool *again)
 {
 	Listed	   *all;
-	int			n = list_indexes(&all);
+	int			n = list_followable(&all);
 
 	*again = false;
 	StartTransactionCommand();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		Listed	   *l = find(all, n, x->indexoid, &x->loc);
+		Listed	   *l = find_listed(all, n, x->indexoid, &x->loc);
 
 		if (l == NULL)
 			art_kept_close(x, ART_WHY_DROPPED, NULL);
@@ -333,7 +313,7 @@ look(bool *again)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (all[i].permanent && !all[i].followed)
-			*again |= begin(&all[i]);
+			*again |= begin_index(&all[i]);
 	}
 	art_wal_index(art_followed_list);
 	*again |= !forget_gone(all, n);
@@ -368,7 +348,7 @@ gave_way(void)
  * ends the process is thrown on.
  */
 static ArtVerdict
-erred(ArtFollowed *x)
+index_erred(ArtFollowed *x)
 {
 	int			code = geterrcode();
 	const char *why = NULL;
@@ -419,7 +399,7 @@ keep_up(ArtFollowed *x, bool last)
 		}
 		PG_CATCH();
 		{
-			verdict = erred(x);
+			verdict = index_erred(x);
 			done = verdict != ART_VERDICT_LATER;
 		}
 		PG_END_TRY();
@@ -454,7 +434,7 @@ go_on(ArtFollowed *x)
 	}
 	PG_CATCH();
 	{
-		worked = erred(x) == ART_VERDICT_AGAIN;
+		worked = index_erred(x) == ART_VERDICT_AGAIN;
 		if (x->building)
 		{
 			x->next_block = x->step_block;	/* what it had collected is gone */
@@ -475,7 +455,7 @@ go_on(ArtFollowed *x)
  * taken its entry out.  So the structure goes.  If not, inserts find FOLLOWED, and wait.
  */
 static void
-publish(ArtFollowed *x)
+publish_index(ArtFollowed *x)
 {
 	double		ms = (double) (GetCurrentTimestamp() - x->since) / 1000.0;
 
@@ -494,7 +474,7 @@ publish(ArtFollowed *x)
  * pause, or when a scan asks for it: a few records cost as much as hundreds.
  */
 static bool
-batch(bool last, bool *changed)
+apply_batch(bool last, bool *changed)
 {
 	XLogRecPtr	position = (XLogRecPtr) pg_atomic_read_u64(&art_me->position);
 	TimestampTz begin = GetCurrentTimestamp();
@@ -536,7 +516,7 @@ batch(bool last, bool *changed)
 		if (x->building ? x->next_block < x->nblocks : x->touched.due || x->sweep != NULL)
 			worked |= go_on(x);
 		else if (x->building && x->touched.nto_read == 0 && art_touched_all_swept(&x->touched))
-			publish(x);
+			publish_index(x);
 	}
 	forget_closed();
 	return worked;
@@ -553,7 +533,7 @@ try_look(bool *again)
 
 	PG_TRY();
 	{
-		n = look(again);
+		n = look_at_catalog(again);
 	}
 	PG_CATCH();
 	{
@@ -586,11 +566,11 @@ hand_over(void)
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 		if (x->building)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
-	while (batch(true, &changed))
+	while (apply_batch(true, &changed))
 		CHECK_FOR_INTERRUPTS();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		LWLock	   *lock = art_partition(x->loc.db, x->indexoid);
+		LWLock	   *lock;
 		ArtEntry   *e;
 
 		if (x->closed)
@@ -602,8 +582,7 @@ hand_over(void)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
 		else
 		{
-			art_lock(lock, LW_EXCLUSIVE);
-			e = art_find(x->indexoid, &x->loc);
+			e = art_find_locked(x->indexoid, &x->loc, LW_EXCLUSIVE, &lock);
 			/* the first who has the index open compares its options */
 			if (e != NULL)
 				e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
@@ -637,8 +616,9 @@ follower_exit(int code, Datum arg)
 		art_kept_close(in_hand, ART_WHY_ERROR, ART_STUCK_TEXT);
 	for (ArtFollowed *x = art_followed_list; x != NULL && !handed_over; x = x->next)
 		art_kept_close(x, ART_WHY_RESTART, NULL);
-	art_follower_detach(art_me);
-	if (!handed_over && !no_index && art_standby)
+	art_worker_detach(my_slot, my_seq, true);
+	ConditionVariableBroadcast(&art_me->moved);
+	if (!handed_over && !no_index && art_build_workers > 0)
 		art_follow_again();
 	art_launcher_wake();
 }
@@ -652,31 +632,26 @@ typedef struct Turns
 	bool		over;			/* this process has no more to do */
 } Turns;
 
+static Turns turns;
+
 /* One turn of the loop.  Returns whether there is more to do at once. */
 static bool
-turn(Turns *t)
+loop_turn(Turns *t)
 {
 	bool		recovery = RecoveryInProgress();
 	TimestampTz now;
 	bool		worked;
 
-	CHECK_FOR_INTERRUPTS();
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
+	if (art_worker_between())
 		art_kept_put_off_none();
-	}
-	MemoryContextSwitchTo(loop_cxt);
-	MemoryContextReset(loop_cxt);
-	if (!art_standby || !recovery)
+	if (art_build_workers == 0 || !recovery)
 	{
-		if (art_standby)
+		if (art_build_workers > 0)
 			hand_over();
 		t->over = true;
 		return true;
 	}
-	worked = batch(false, &t->changed);
+	worked = apply_batch(false, &t->changed);
 	now = GetCurrentTimestamp();
 	if ((t->changed && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_MS)) ||
 		((t->again || some_closed) && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_AGAIN_MS)))
@@ -691,17 +666,18 @@ turn(Turns *t)
 }
 
 /*
- * The same.  Replay's wish may be heard only when the transaction in its way has
- * ended: so anywhere.
+ * The same, and for how long to sleep then.  Replay's wish may be heard only when the
+ * transaction in its way has ended: so anywhere.
  */
-static bool
-try_turn(Turns *t)
+static long
+try_turn(void)
 {
+	const uint64 position = pg_atomic_read_u64(&art_me->position);
 	volatile bool worked = false;
 
 	PG_TRY();
 	{
-		worked = turn(t);
+		worked = loop_turn(&turns);
 	}
 	PG_CATCH();
 	{
@@ -709,7 +685,11 @@ try_turn(Turns *t)
 			PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return worked;
+	if (turns.over)
+		return -1;
+	if (worked)
+		return 0;
+	return pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS;
 }
 
 /*
@@ -718,25 +698,17 @@ try_turn(Turns *t)
 void
 art_follower_main(Datum arg)
 {
-	Turns		t = {0};
-	Oid			dboid;
-	int			place = DatumGetInt32(arg);
+	ArtWorkerSlot me;
 	int			n;
 
-	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(dboid));
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
+	art_worker_begin();
+	if (!art_worker_attach(arg, &me))
 		proc_exit(0);
-	art_me = art_follower_attach(place, dboid);
-	if (art_me == NULL)
-		proc_exit(0);
+	my_slot = DatumGetInt32(arg);
+	my_seq = me.seq;
+	art_me = art_follower_begin(my_slot);
 	before_shmem_exit(follower_exit, (Datum) 0);
-	art_background_settings();
-	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid, 0);
-	(void) art_ctx();
+	art_worker_connect(me.dboid);
 	loop_cxt = AllocSetContextCreate(TopMemoryContext, "artidx follower",
 									 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(loop_cxt);
@@ -744,24 +716,13 @@ art_follower_main(Datum arg)
 	if (!RecoveryInProgress())
 		proc_exit(0);
 	pg_atomic_write_u64(&art_me->position, art_wal_begin());
-	while ((n = try_look(&t.again)) < 0)
+	while ((n = try_look(&turns.again)) < 0)
 		CHECK_FOR_INTERRUPTS();
 	if (n == 0)
 	{
 		no_index = true;
 		proc_exit(0);
 	}
-	t.looked = GetCurrentTimestamp();
-
-	while (!t.over)
-	{
-		uint64		position = pg_atomic_read_u64(&art_me->position);
-
-		ResetLatch(MyLatch);
-		if (!try_turn(&t))
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 pg_atomic_read_u64(&art_me->position) != position ? ART_BUSY_MS : ART_IDLE_MS,
-							 ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
-	}
-	proc_exit(0);
+	turns.looked = GetCurrentTimestamp();
+	art_worker_loop(try_turn, loop_cxt, ART_WAIT_EVENT(wait_event_idle, "ArtidxFollowerIdle"));
 }

@@ -331,7 +331,7 @@ take_record(bool *look)
  * header.  15 wants to be told so.
  */
 static XLogRecPtr
-record_at(XLogRecPtr end)
+record_after(XLogRecPtr end)
 {
 	if (end % XLOG_BLCKSZ != 0)
 		return end;
@@ -348,7 +348,7 @@ open_segment(XLogReaderState *state, XLogSegNo segno, TimeLineID *tli)
 
 	XLogFilePath(path, *tli, segno, state->segcxt.ws_segsize);
 	for (int i = 0; i < ART_REOPEN_TRIES && access(path, F_OK) != 0; i++)
-		pg_usleep(ART_REOPEN_US);
+		pg_usleep(ART_REOPEN_US);	/* no art_doze: interrupts are held */
 	wal_segment_open(state, segno, tli);
 }
 
@@ -371,7 +371,7 @@ art_wal_begin(void)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("Failed while allocating a WAL reading processor.")));
-	XLogBeginRead(reader, record_at(at));
+	XLogBeginRead(reader, record_after(at));
 	MemoryContextSwitchTo(old);
 	return at;
 }
@@ -399,7 +399,7 @@ read_record(void)
 					(errmsg_internal("WAL at %X/%X is read again: %s", LSN_FORMAT_ARGS(at),
 									 error ? error : "it ends")));
 		pg_usleep(i == 0 ? 0 : ART_REOPEN_US);
-		XLogBeginRead(reader, record_at(at));
+		XLogBeginRead(reader, record_after(at));
 	}
 	ereport(ERROR,
 			(errcode_for_file_access(),

@@ -333,7 +333,7 @@ art_tid_unpack(uint64 t, ItemPointerData *tid)
 	ItemPointerSet(tid, (BlockNumber) (t >> 16), (OffsetNumber) (t & 0xFFFF));
 }
 
-/* ---- scan keys (scan_keys.c, array_keys.c, row_keys.c) ---- */
+/* ---- scan keys (scan_keys.c, array_keys.c, row_keys.c, skip_keys.c) ---- */
 
 /*
  * The range that scan keys leave of one column, in its encoded form: the
@@ -385,6 +385,7 @@ typedef struct ArtScanPlan
 								 * the same (after), no residual, no
 								 * payload. ax_lookup(lo) will do, and lo
 								 * has the bytes of all that match */
+	bool		skips;			/* art_skip_target() may know of something */
 	bool		lo_after,
 				hi_after;
 	uint32		lo_len,
@@ -473,6 +474,24 @@ extern void art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *
  */
 extern bool art_scan_recheck(const ArtScanPlan *plan, const ArtKeyDesc *kd,
 							 const uint8 *key, uint32 keylen);
+
+typedef enum ArtSkip
+{
+	ART_SKIP_NONE,				/* the key itself passes these columns */
+	ART_SKIP_TO,				/* there the value of a column is one that passes */
+	ART_SKIP_BEHIND				/* there begins the next value of a column that was skipped */
+} ArtSkip;
+
+/*
+ * Of a plan with "skips", and a key of its range without the TID (perhaps only the
+ * beginning of one): if the columns behind the first gap say that no entry beyond the
+ * key matches before some position, that way, then *to and *after become that position, as
+ * ax_bound's.  It lies beyond the key, and perhaps beyond the plan's range.
+ *
+ * Runs comparison functions, where columns are compared, in the current memory context.
+ */
+extern ArtSkip art_skip_target(const ArtScanPlan *plan, const uint8 *key, uint32 len,
+							   bool backward, ArtBuf *to, bool *after);
 
 /*
  * Has an entry between lo and hi a NULL where a comparison of rows is decided?  That needs

@@ -70,24 +70,6 @@ typedef struct ArtConst
 
 /* ---- positions ---------------------------------------------------------- */
 
-/* <0, 0, >0: order of two positions within a column. */
-static inline int
-art_pos_cmp(const ArtKeyDesc *kd, int col, const ax_bound *a, const ax_bound *b)
-{
-	int			c;
-
-	if (unlikely(kd->compared))
-		return art_col_position_cmp(kd, col, a, b);
-	c = memcmp(a->key, b->key, Min(a->len, b->len));
-	if (c != 0)
-		return c;
-	if (a->len == b->len)
-		return (int) a->after - (int) b->after;
-	if (a->len < b->len)
-		return a->after ? 1 : -1;
-	return b->after ? -1 : 1;
-}
-
 /* Raise a column's lower end to the position, if that is higher. */
 void
 art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len, bool after)
@@ -682,6 +664,7 @@ art_scanplan_reset(ArtScanPlan *plan)
 	plan->impossible = false;
 	plan->many = false;
 	plan->point = false;
+	plan->skips = false;
 	plan->lo_after = false;
 	plan->hi_after = true;
 	plan->lo_len = plan->hi_len = 0;
@@ -910,6 +893,7 @@ art_scanplan_set(ArtScanPlan *plan, const ArtKeyDesc *kd, Relation index,
 			plan->residual_upto = Max(plan->residual_upto, i + 1);
 		}
 	}
+	plan->skips = plan->nranges > 0 && !kd->doubtful;
 	if (unlikely(plan->rows != NULL))
 		plan->nrows = art_rowkeys_left(plan);
 	plan->nresidual = plan->nranges + plan->nkeys + plan->nrows + plan->nnulls;

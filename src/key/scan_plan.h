@@ -12,6 +12,24 @@
 
 /* ---- scan_keys.c ---- */
 
+/* <0, 0, >0: order of two positions within a column. */
+static inline int
+art_pos_cmp(const ArtKeyDesc *kd, int col, const ax_bound *a, const ax_bound *b)
+{
+	int			c;
+
+	if (unlikely(kd->compared))
+		return art_col_position_cmp(kd, col, a, b);
+	c = memcmp(a->key, b->key, Min(a->len, b->len));
+	if (c != 0)
+		return c;
+	if (a->len == b->len)
+		return (int) a->after - (int) b->after;
+	if (a->len < b->len)
+		return a->after ? 1 : -1;
+	return b->after ? -1 : 1;
+}
+
 /* Raise a column's lower end to a position in the scratch buffer, or cut the upper. */
 extern void art_raise_lo(ArtScanPlan *plan, ArtColRange *r, uint32 off, uint32 len,
 						 bool after);
@@ -60,6 +78,16 @@ extern bool art_arrays_begin(ArtScanPlan *plan, int upto);
 
 /* Append the present element of the column's array, marker and body. */
 extern void art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf);
+
+/*
+ * The element that is the column's value p, or follows it that way; with "beyond" it only
+ * follows; p NULL: the first.  *same: it is the value.  False: there is none.
+ *
+ * Arguments: the value and the element, of two parts each.
+ */
+extern bool art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
+							 bool backward, bool beyond, const uint8 **elem, uint32 *elen,
+							 bool *same);
 
 /* Is a column's value, marker and body, an element of the column's array? */
 extern bool art_array_member(const ArtScanPlan *plan, int col, const uint8 *p,

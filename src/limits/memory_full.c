@@ -33,7 +33,6 @@
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
@@ -50,7 +49,6 @@
 #define ART_NAP_MS		2
 #define ART_VICTIM_MIN	((uint64) 64 * 1024)	/* less is not worth a seal */
 #define ART_PLENTY		((uint64) 1024 * 1024)
-#define ART_BUFFERS		256		/* tail buffers of a partition, given up at a time */
 #define ART_BUFFER_STEPS 1000	/* of emptying one of them; and that meet others */
 #define ART_BUFFER_TRIES 100
 #define ART_BACKOFF_MAX 600
@@ -187,48 +185,39 @@ look_whose(const ArtEntry *e, Whose *whose)
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition locks, shared, one after the other.
  * Returns: false if there is none.  The victim may be gone by the time it is
- * sealed, so seal() asks for its generation again.
+ * sealed, so seal_structure() asks for its generation again.
  */
 static bool
 find_victim(const Wants *wants, Victim *v)
 {
 	uint32		now = (uint32) (GetCurrentTimestamp() / USECS_PER_SEC);
+	ArtWalk		walk = art_walk(LW_SHARED, InvalidOid, InvalidOid);
 
 	memset(v, 0, sizeof(*v));
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&walk)) != NULL;)
 	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
+		uint64		w = pg_atomic_read_u64(&e->word);
+		uint64		bytes;
+		int			rank;
 
-		art_lock(lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-				uint64		bytes;
-				int			rank;
-
-				if (e == wants->e || ART_WORD_STATE(w) != ART_READY ||
-					(wants->group != NULL && !art_in_group(e, wants->group)))
-					continue;
-				rank = victim_rank(e, wants, now);
-				if (rank == 0 || (v->rank != 0 && rank > v->rank))
-					continue;
-				bytes = art_structure_bytes(e, ART_WORD_GEN(w));
-				if (bytes < ART_VICTIM_MIN ||
-					(rank == v->rank && bytes <= v->bytes))
-					continue;
-				if (still_made(e))
-					continue;
-				look_whose(e, &v->whose);
-				v->indexoid = e->indexoid;
-				v->loc = e->loc;
-				v->gen = ART_WORD_GEN(w);
-				v->rank = rank;
-				v->bytes = bytes;
-			}
-		}
-		art_unlock(lock);
+		if (e == wants->e || ART_WORD_STATE(w) != ART_READY ||
+			(wants->group != NULL && !art_in_group(e, wants->group)))
+			continue;
+		rank = victim_rank(e, wants, now);
+		if (rank == 0 || (v->rank != 0 && rank > v->rank))
+			continue;
+		bytes = art_structure_bytes(e, ART_WORD_GEN(w));
+		if (bytes < ART_VICTIM_MIN ||
+			(rank == v->rank && bytes <= v->bytes))
+			continue;
+		if (still_made(e))
+			continue;
+		look_whose(e, &v->whose);
+		v->indexoid = e->indexoid;
+		v->loc = e->loc;
+		v->gen = ART_WORD_GEN(w);
+		v->rank = rank;
+		v->bytes = bytes;
 	}
 	return v->rank != 0;
 }
@@ -268,10 +257,22 @@ seal_under_way(TimestampTz now)
 static void
 nap(void)
 {
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) art_doze(ART_NAP_MS, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
+}
+
+/* The memory left to a group (NULL: to all) when a wait for more began. */
+typedef struct Left
+{
+	const ArtGroup *group;
+	uint64		before;
+} Left;
+
+static bool
+more_is_left(void *arg)
+{
+	const Left *l = arg;
+
+	return art_left_to(l->group) > l->before;
 }
 
 /*
@@ -281,16 +282,10 @@ nap(void)
 static bool
 wait_for_memory(const ArtGroup *group, uint64 before)
 {
-	TimestampTz until = GetCurrentTimestamp() + ART_ROOM_MS * 1000;
+	Left		l = {group, before};
 
-	for (;;)
-	{
-		if (art_left_to(group) > before)
-			return true;
-		if (GetCurrentTimestamp() >= until)
-			return false;
-		nap();
-	}
+	return art_wait_for(more_is_left, &l, GetCurrentTimestamp() + ART_ROOM_MS * 1000,
+						ART_NAP_MS, NULL, ART_WAIT_EVENT(wait_event_room, "ArtidxMemory"));
 }
 
 /* ---- sealing ---- */
@@ -328,16 +323,14 @@ mark_sealed(ArtEntry *e, uint64 bytes, ArtFull full)
  * Locks: takes the partition lock, exclusive.
  */
 static uint64
-seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
+seal_structure(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 	uint64		bytes = 0;
 	Oid			heapoid = InvalidOid;
 	bool		was_ready = false;
-	ArtEntry   *e;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
 	if (e != NULL)
 	{
 		uint64		w = pg_atomic_read_u64(&e->word);
@@ -350,11 +343,7 @@ seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 			mark_sealed(e, bytes, full);
 		}
 	}
-	art_unlock(lock);
-
-	/* after the state is stored: who plans from here on does without it */
-	if (was_ready)
-		art_invalidate_heap(loc->db, heapoid);
+	art_unlock_changed(lock, was_ready, loc->db, heapoid);
 	return bytes;
 }
 
@@ -558,7 +547,7 @@ art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full)
 		(void) claim_seal(GetCurrentTimestamp());
 	look_at_full(full, e, index, &f);
 	art_locator(index, &loc);
-	bytes = seal(RelationGetRelid(index), &loc, gen, full);
+	bytes = seal_structure(RelationGetRelid(index), &loc, gen, full);
 	if (bytes == 0)
 		return;
 	whose_index(index, &whose);
@@ -683,28 +672,23 @@ art_refused(void)
 static bool
 drop_old(Relation index)
 {
-	Oid			oid = RelationGetRelid(index);
 	ArtLocator	loc;
-	LWLock	   *lock;
+	ArtWalk		w;
 	bool		dropped = false;
 	bool		was_ready = false;
 
 	if (!CheckRelationLockedByMe(index, AccessExclusiveLock, true))
 		return false;
 	art_locator(index, &loc);
-	lock = art_partition(loc.db, oid);
-	art_lock(lock, LW_EXCLUSIVE);
-	for (ArtEntry *o = art_chain(loc.db, oid); o; o = o->next)
+	w = art_walk(LW_EXCLUSIVE, loc.db, RelationGetRelid(index));
+	for (ArtEntry *o; (o = art_walk_next(&w)) != NULL;)
 	{
-		if (o->indexoid != oid || o->loc.db != loc.db ||
-			(o->loc.rel == loc.rel && o->loc.spc == loc.spc &&
-			 o->loc.backend == loc.backend) ||
+		if (art_same_locator(&o->loc, &loc) ||
 			ART_WORD_STATE(pg_atomic_read_u64(&o->word)) == ART_ABSENT)
 			continue;
 		was_ready |= art_entry_absent(o, ART_WHY_MEMORY, NULL);
 		dropped = true;
 	}
-	art_unlock(lock);
 	if (was_ready)
 		art_invalidate_heap(loc.db, index->rd_index->indrelid);
 	return dropped;
@@ -749,9 +733,17 @@ give_up_buffer(ax_tree *tree, uint64 gen)
 	return moved;
 }
 
+/* Can the entry, of this group (NULL: of any), have a tail buffer? */
+static bool
+may_have_buffer(ArtEntry *e, const void *group)
+{
+	return ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT &&
+		e->tail != AX_TAIL_OFF && (group == NULL || art_in_group(e, group));
+}
+
 /*
- * The same for all indexes, or those of a group.  The directory's locks are not
- * held meanwhile: a tree handle stays one, and a generation that is gone says so.
+ * Give up the buffers of all indexes, or those of a group.  The directory's locks are not
+ * held meanwhile.
  *
  * Epoch: enters and leaves, outside of the locks.
  * Locks: takes the partition locks, shared, one after the other.
@@ -759,31 +751,13 @@ give_up_buffer(ax_tree *tree, uint64 gen)
 static bool
 give_up_buffers(const ArtGroup *group)
 {
+	ArtListed  *list;
+	int			n = art_list_entries(InvalidOid, may_have_buffer, group, &list);
 	bool		moved = false;
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
-		ax_tree    *trees[ART_BUFFERS];
-		uint64		gens[ART_BUFFERS];
-		int			n = 0;
-
-		art_lock(lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e && n < ART_BUFFERS; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-
-				if (ART_WORD_STATE(w) == ART_ABSENT || e->tail == AX_TAIL_OFF ||
-					(group != NULL && !art_in_group(e, group)))
-					continue;
-				trees[n] = e->tree;
-				gens[n++] = ART_WORD_GEN(w);
-			}
-		art_unlock(lock);
-		for (int i = 0; i < n; i++)
-			moved |= give_up_buffer(trees[i], gens[i]);
-	}
+	for (int i = 0; i < n; i++)
+		moved |= give_up_buffer(list[i].tree, list[i].gen);
+	pfree(list);
 	return moved;
 }
 
@@ -854,7 +828,7 @@ seal_another(Relation index, const Wants *wants)
 		uint64		bytes;
 
 		look_at_full(refused, wants->e, index, &f);
-		bytes = seal(v.indexoid, &v.loc, v.gen, refused);
+		bytes = seal_structure(v.indexoid, &v.loc, v.gen, refused);
 		if (bytes == 0)
 			continue;			/* it went by itself, or changed: look again */
 		report_victim(&v, bytes, index, &f);
@@ -1034,9 +1008,7 @@ art_unload(Relation index)
 		return;
 	was_ready = art_entry_absent(e, ART_WHY_UNLOADED, NULL);
 	e->wanted = ART_WANT_NOTHING;
-	art_unlock(lock);
-	if (was_ready)
-		art_invalidate_heap(e->loc.db, e->heapoid);
+	art_unlock_changed(lock, was_ready, e->loc.db, e->heapoid);
 }
 
 /*
@@ -1062,9 +1034,7 @@ art_reload(Relation index)
 		if (e->full == ART_FULL_CAP)
 			e->full = ART_FULL_AREA;
 		e->backoff_s = 0;
-		e->not_before = 0;
-		e->failed_at = 0;
-		e->failed_free = 0;
+		art_entry_again(e);
 	}
 	art_unlock(lock);
 }

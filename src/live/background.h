@@ -63,12 +63,6 @@ extern void art_rowtype_xact_end(void);
 
 /* ---- launcher_requests.c ---- */
 
-/* artidx.autobuild: are absent structures built in the background? */
-extern bool art_autobuild;
-
-/* artidx.build_workers: how many background workers build.  0: none. */
-extern int	art_build_workers;
-
 /* There is no place for it in the server: set before all processes are forked. */
 extern bool art_launcher_refused;
 
@@ -77,22 +71,6 @@ extern bool art_launcher_lives(void);
 
 /* Is there no process to build in the background, though the settings ask for it? */
 extern bool art_no_worker(void);
-
-struct BackgroundWorker;
-
-/*
- * Fill in a worker of ours: "artidx" and its name, and the function that it runs.  The
- * worker has the shared memory, connects to a database, starts as soon as anybody may
- * read, and is not restarted.  The caller changes what is otherwise.
- */
-extern void art_define_worker(struct BackgroundWorker *worker, const char *name,
-							  const char *function);
-
-/*
- * In the postmaster, while libraries are preloaded: register a worker.  False when
- * max_worker_processes has no place for it; core only writes a LOG line.
- */
-extern bool art_register_worker(struct BackgroundWorker *worker);
 
 /*
  * Make the launcher look at the directory now.  Does nothing if there is none.  The library
@@ -115,6 +93,51 @@ extern void art_ask(Oid dboid, int jobs, int delay_ms);
 extern void art_request_absent(Oid indexoid, const ArtLocator *loc);
 extern void art_ask_databases(void);
 extern void art_database_gone(Oid dboid);
+
+/* ---- worker_process.c ---- */
+
+struct BackgroundWorker;
+
+/*
+ * Fill in a worker of ours: "artidx" and its name, and the function that it runs.  The
+ * worker has the shared memory, connects to a database, starts as soon as anybody may
+ * read, and is not restarted.  The caller changes what is otherwise.
+ */
+extern void art_define_worker(struct BackgroundWorker *worker, const char *name,
+							  const char *function);
+
+/*
+ * In the postmaster, while libraries are preloaded: register a worker.  False when
+ * max_worker_processes has no place for it; core only writes a LOG line.
+ */
+extern bool art_register_worker(struct BackgroundWorker *worker);
+
+/*
+ * A worker's process begins: SIGTERM ends it where interrupts are checked, and SIGHUP has the
+ * settings read again.  Without our shared memory it ends.
+ */
+extern void art_worker_begin(void);
+
+/*
+ * Connect to a database (InvalidOid: to none), and to the area.  Settings that are meant for
+ * sessions, and would harm in the background, are overridden before.
+ */
+extern void art_worker_connect(Oid dboid);
+
+/*
+ * Between two pieces of work: interrupts are checked, and the settings are read again if
+ * somebody asked for that (true).
+ */
+extern bool art_worker_between(void);
+
+/*
+ * The main loop.  turn() does a piece of the work, in that memory context, which is empty each
+ * time.  It returns for how many milliseconds the process sleeps then, 0: not at all.  Its
+ * latch wakes it, also if it was set during the turn.  Less than 0: its work is done,
+ * and it ends.
+ */
+extern void art_worker_loop(long (*turn) (void), MemoryContext cxt,
+							uint32 wait_event) __attribute__((noreturn));
 
 /* ---- build_wait.c ---- */
 

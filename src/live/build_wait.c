@@ -27,7 +27,6 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -122,7 +121,7 @@ art_is_coming(ArtState state, ArtReason reason)
 		return true;
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_DROPPED ||
 			reason == ART_WHY_ALTERED) &&
-		art_autobuild && art_build_workers > 0 && !art_no_worker() &&
+		art_build_workers > 0 && !art_no_worker() &&
 		!RecoveryInProgress() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
@@ -132,21 +131,17 @@ art_is_coming(ArtState state, ArtReason reason)
 bool
 art_any_coming(void)
 {
+	ArtWalk		w = art_walk(LW_SHARED, InvalidOid, InvalidOid);
 	bool		any = false;
 
-	for (int p = 0; p < ART_NPARTITIONS && !any; p++)
+	for (ArtEntry *e; !any && (e = art_walk_next(&w)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS && !any; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e && !any; e = e->next)
-			{
-				ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
+		ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 
-				any = state != ART_READY && state != ART_FOLLOWED &&
-					art_is_coming(state, e->reason);
-			}
-		art_unlock(&art_dir_locks[p].lock);
+		any = state != ART_READY && state != ART_FOLLOWED &&
+			art_is_coming(state, e->reason);
 	}
+	art_walk_end(&w);
 	return any;
 }
 
@@ -213,7 +208,7 @@ typedef struct Look
  * Locks: takes the partition lock, shared.
  */
 static void
-look(ArtEntry *e, Look *l)
+look_at_entry(ArtEntry *e, Look *l)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
@@ -245,7 +240,7 @@ art_awaitable(Relation index)
 	e = art_entry_if_exists(index);
 	if (e == NULL)
 		return art_is_coming(ART_ABSENT, ART_WHY_RESTART);
-	look(e, &l);
+	look_at_entry(e, &l);
 	return l.state == ART_READY || l.coming;
 }
 
@@ -328,7 +323,7 @@ patience_ends(TimestampTz begin, double saves_us)
  * Locks: takes the partition lock, shared, and exclusive to ask for a worker.
  */
 static bool
-await(ArtEntry *e, double rows, double saves_us)
+await_entry(ArtEntry *e, double rows, double saves_us)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	TimestampTz until = patience_ends(begin, saves_us);
@@ -342,7 +337,7 @@ await(ArtEntry *e, double rows, double saves_us)
 		TimestampTz now = GetCurrentTimestamp();
 		Look		l;
 
-		look(e, &l);
+		look_at_entry(e, &l);
 		if (l.state == ART_READY)
 			return true;
 		if (!l.coming || now >= until)
@@ -364,11 +359,7 @@ await(ArtEntry *e, double rows, double saves_us)
 		/* right after a crash the launcher may not be there yet */
 		if (!asked)
 			asked = art_request_worker(e);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ART_AWAIT_POLL_MS,
-						 ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		(void) art_doze(ART_AWAIT_POLL_MS, ART_WAIT_EVENT(wait_event_build, "ArtidxBuild"));
 	}
 }
 
@@ -389,7 +380,7 @@ art_await_build(Relation index, double rows, Cost saves)
 	callback.arg = RelationGetRelationName(index);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	ready = await(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
+	ready = await_entry(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
 	error_context_stack = callback.previous;
 	return ready;
 }

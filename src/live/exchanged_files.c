@@ -43,7 +43,7 @@
  * Locks: AccessShareLock on pg_class, for the look-up.
  */
 static bool
-look_up(Oid relid, ArtLocator *loc, bool *mine)
+look_up_class(Oid relid, ArtLocator *loc, bool *mine)
 {
 	Relation	rel;
 	ScanKeyData key;
@@ -75,7 +75,7 @@ art_new_locator(Oid relid, ArtLocator *loc)
 {
 	bool		mine;
 
-	return look_up(relid, loc, &mine);
+	return look_up_class(relid, loc, &mine);
 }
 
 /*
@@ -87,7 +87,7 @@ my_locator(Oid relid, ArtLocator *loc)
 {
 	bool		mine;
 
-	return look_up(relid, loc, &mine) && mine;
+	return look_up_class(relid, loc, &mine) && mine;
 }
 
 static inline bool
@@ -195,14 +195,13 @@ typedef struct Orphan
 static Orphan *
 add_entries(Oid relid, Orphan *all, int *n)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, relid);
+	ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, relid);
 	Orphan		found[8];
 	int			nfound = 0;
 
-	art_lock(lock, LW_SHARED);
-	for (ArtEntry *e = art_chain(MyDatabaseId, relid); e && nfound < (int) lengthof(found); e = e->next)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		if (e->indexoid != relid || e->loc.db != MyDatabaseId || e->loc.backend != -1)
+		if (e->loc.backend != -1 || nfound == (int) lengthof(found))
 			continue;
 		found[nfound++] = (Orphan) {
 			.indexoid = relid, .loc = e->loc,
@@ -210,7 +209,6 @@ add_entries(Oid relid, Orphan *all, int *n)
 			.heap_spc = e->heap_spc, .heap_rel = e->heap_rel
 		};
 	}
-	art_unlock(lock);
 	if (nfound == 0)
 		return all;
 	all = all == NULL ? palloc(nfound * sizeof(Orphan)) :
@@ -226,13 +224,11 @@ add_entries(Oid relid, Orphan *all, int *n)
  * Locks: takes the partition lock, shared.
  */
 static bool
-has_entry(Oid indexoid, const ArtLocator *loc)
+file_has_entry(Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	bool		has;
+	LWLock	   *lock;
+	bool		has = art_find_locked(indexoid, loc, LW_SHARED, &lock) != NULL;
 
-	art_lock(lock, LW_SHARED);
-	has = art_find(indexoid, loc) != NULL;
 	art_unlock(lock);
 	return has;
 }
@@ -242,7 +238,7 @@ has_entry(Oid indexoid, const ArtLocator *loc)
  * Then all is filled in that the commit needs.
  */
 static bool
-fits(const Orphan *o, Oid to, ArtPending *p)
+structure_fits(const Orphan *o, Oid to, ArtPending *p)
 {
 	Relation	from_rel = RelationIdGetRelation(o->indexoid);
 	Relation	to_rel = RelationIdGetRelation(to);
@@ -287,12 +283,12 @@ give_to_owner(const Orphan *o, const Oid *noted, const ArtLocator *has, int n)
 		for (p = art_pending; p; p = p->next)
 			if (p->kind == ART_PEND_SWAPPED && p->indexoid == to && same_file(&p->loc, &o->loc))
 				return;
-		if (!o->ready || o->heap_rel == 0 || art_was_missed(to) || has_entry(to, &o->loc) ||
+		if (!o->ready || o->heap_rel == 0 || art_was_missed(to) || file_has_entry(to, &o->loc) ||
 			!ConditionalLockRelationOid(o->indexoid, AccessExclusiveLock) ||
 			!ConditionalLockRelationOid(to, AccessExclusiveLock))
 			return;
 		p = art_pending_prepare();
-		if (fits(o, to, p))
+		if (structure_fits(o, to, p))
 			art_pending_add(p, ART_PEND_SWAPPED, MyDatabaseId, to, &o->loc,
 							GetCurrentSubTransactionId());
 		else

@@ -13,8 +13,6 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
-#include "postmaster/bgworker_internals.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
@@ -24,9 +22,6 @@
 #include "live/live.h"
 
 #define ART_SCOUT_ASKED_MS	2000	/* by plans, for an index not known yet */
-
-bool		art_autobuild = true;
-int			art_build_workers = 2;
 
 bool		art_launcher_refused = false;
 
@@ -45,7 +40,7 @@ art_launcher_lives(void)
 bool
 art_no_worker(void)
 {
-	return art_autobuild && art_build_workers > 0 &&
+	return art_build_workers > 0 &&
 		(art_launcher_refused || pg_atomic_read_u32(&art_shared->no_worker) != 0);
 }
 
@@ -181,17 +176,14 @@ art_database_gone(Oid dboid)
 void
 art_request_absent(Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
-	bool		none;
-	bool		mark = false;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_SHARED, &lock);
+	bool		none = e == NULL;
 
-	art_lock(lock, LW_SHARED);
-	e = art_find(indexoid, loc);
-	none = e == NULL;
 	/* one that others build, or are about to, is in good hands */
-	if (e != NULL)
-		mark = e->wanted == ART_WANT_NOTHING && !e->sealed && e->reason != ART_WHY_UNLOADED;
+	bool		mark = e != NULL && e->wanted == ART_WANT_NOTHING && !e->sealed &&
+		e->reason != ART_WHY_UNLOADED;
+
 	art_unlock(lock);
 	if (none)
 	{
@@ -201,8 +193,7 @@ art_request_absent(Oid indexoid, const ArtLocator *loc)
 	}
 	else if (mark)
 	{
-		art_lock(lock, LW_EXCLUSIVE);
-		e = art_find(indexoid, loc);
+		e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 		if (e != NULL && e->wanted == ART_WANT_NOTHING)
 			e->wanted = ART_WANT_PLAN;
 		art_unlock(lock);
@@ -221,7 +212,7 @@ art_request_build(Oid indexoid)
 	Relation	index;
 	ArtLocator	loc;
 
-	if (!art_preloaded() || !art_autobuild || art_build_workers == 0 ||
+	if (!art_preloaded() || art_build_workers == 0 ||
 		!IsUnderPostmaster || RecoveryInProgress())
 		return;
 
@@ -235,36 +226,4 @@ art_request_build(Oid indexoid)
 		index->rd_index->indisready && index->rd_index->indislive)
 		art_request_absent(indexoid, &loc);
 	RelationClose(index);
-}
-
-/* ---- a place in the server ---- */
-
-void
-art_define_worker(BackgroundWorker *worker, const char *name, const char *function)
-{
-	memset(worker, 0, sizeof(*worker));
-	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION |
-		ART_WORKER_INTERRUPTIBLE;
-	worker->bgw_start_time = BgWorkerStart_ConsistentState;
-	worker->bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker->bgw_library_name, "artidx", BGW_MAXLEN);
-	strlcpy(worker->bgw_function_name, function, BGW_MAXLEN);
-	snprintf(worker->bgw_name, BGW_MAXLEN, "artidx %s", name);
-	snprintf(worker->bgw_type, BGW_MAXLEN, "artidx %s", name);
-}
-
-bool
-art_register_worker(BackgroundWorker *worker)
-{
-	ArtBgworkerIter iter;
-
-	if (IsUnderPostmaster || !IsPostmasterEnvironment)
-		return true;
-	RegisterBackgroundWorker(worker);
-	ART_BGWORKER_FOREACH(iter)
-	{
-		if (strcmp(ART_BGWORKER(iter)->rw_worker.bgw_type, worker->bgw_type) == 0)
-			return true;
-	}
-	return false;
 }

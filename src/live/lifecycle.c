@@ -145,7 +145,7 @@ run_at_commit(const ArtPending *p)
  * The entry is again that of the index that had it.
  */
 static void
-give_back(const ArtPending *p)
+give_entry_back(const ArtPending *p)
 {
 	XLogRecPtr	born = p->born_lsn;
 
@@ -184,7 +184,7 @@ run_at_abort(const ArtPending *p)
 				art_request_absent(p->indexoid, &p->loc);
 			break;
 		case ART_PEND_TAKEN:
-			give_back(p);
+			give_entry_back(p);
 			break;
 		case ART_PEND_COPIED:
 			move_back(p);
@@ -217,17 +217,11 @@ run_at_abort(const ArtPending *p)
 static void
 in_doubt(Oid db, Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(db, indexoid);
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, db, indexoid);
 
-	art_lock(lock, LW_EXCLUSIVE);
-	for (ArtEntry *e = art_chain(db, indexoid); e; e = e->next)
-	{
-		if (e->indexoid != indexoid || e->loc.db != db ||
-			(loc && e != art_find(indexoid, loc)))
-			continue;
-		e->doubt = true;
-	}
-	art_unlock(lock);
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+		if (loc == NULL || art_same_locator(&e->loc, loc))
+			e->doubt = true;
 }
 
 /*
@@ -246,7 +240,7 @@ run_at_prepare(const ArtPending *p)
 			break;
 		case ART_PEND_TAKEN:
 			/* whose drop is pending, too, and comes later in the list */
-			give_back(p);
+			give_entry_back(p);
 			break;
 		case ART_PEND_SWAPPED:
 			art_drop_locator(p->taken_from, &p->loc, false);
@@ -473,18 +467,14 @@ old_locator(Oid relid, ArtLocator *loc)
 static void
 index_altered(Oid indexoid, bool internal)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, MyDatabaseId, indexoid);
 	ArtLocator	entries[8];
 	ArtLocator	had;
 	ArtLocator	has;
 	int			n = 0;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
-			continue;
-
 		/*
 		 * This very transaction, too, may insert under its new max_memory.
 		 * Its structure stays what it was until the commit.
@@ -493,7 +483,6 @@ index_altered(Oid indexoid, bool internal)
 		if (n < (int) lengthof(entries))
 			entries[n++] = e->loc;
 	}
-	art_unlock(lock);
 
 	/* without an entry this transaction may still make one */
 	if (n == 0 && !art_is_ours(indexoid))
@@ -557,7 +546,7 @@ table_altered(Oid tableoid)
 	foreach(lc, indexes)
 	{
 		Oid			indexoid = lfirst_oid(lc);
-		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+		LWLock	   *lock;
 		ArtEntry   *e;
 		ArtState	state;
 		bool		was_ready = false;
@@ -571,8 +560,7 @@ table_altered(Oid tableoid)
 		has.backend = backend;	/* the catalog does not know */
 		art_pending_add(art_pending_prepare(), ART_PEND_RESET, MyDatabaseId, indexoid,
 						&has, GetCurrentSubTransactionId());
-		art_lock(lock, LW_EXCLUSIVE);
-		e = art_find(indexoid, &has);
+		e = art_find_locked(indexoid, &has, LW_EXCLUSIVE, &lock);
 		if (e != NULL)
 		{
 			e->born_lsn = InvalidXLogRecPtr;	/* run_at_commit gives it one */
@@ -582,9 +570,7 @@ table_altered(Oid tableoid)
 			if (state == ART_BUILDING || state == ART_FOLLOWED)
 				was_ready = art_entry_absent(e, ART_WHY_ALTERED, NULL);
 		}
-		art_unlock(lock);
-		if (was_ready)
-			art_invalidate_heap(MyDatabaseId, tableoid);
+		art_unlock_changed(lock, was_ready, MyDatabaseId, tableoid);
 	}
 	list_free(indexes);
 }
@@ -627,12 +613,10 @@ relation_dropped(Oid relid, bool concurrently)
 
 	if (!found)
 	{
-		LWLock	   *lock = art_partition(MyDatabaseId, relid);
+		ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, relid);
 
-		art_lock(lock, LW_SHARED);
-		for (ArtEntry *e = art_chain(MyDatabaseId, relid); e && !found; e = e->next)
-			found = e->indexoid == relid && e->loc.db == MyDatabaseId;
-		art_unlock(lock);
+		found = art_walk_next(&w) != NULL;
+		art_walk_end(&w);
 	}
 	if (!found)
 		return;

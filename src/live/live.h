@@ -57,7 +57,7 @@ extern void art_ambuild_end(Relation index, ArtEntry *e, uint64 gen, bool ok,
 /* ---- launcher_requests.c ---- */
 
 /*
- * Ask for a background build of this database's absent indexes (autobuild);
+ * Ask for a background build of this database's absent indexes;
  * never waits, never errs.  For the planner, when it hides an index.
  */
 extern void art_request_build(Oid indexoid);

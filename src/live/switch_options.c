@@ -130,10 +130,7 @@ drop_other(ArtEntry *e, const ArtEngine *want)
 		return false;
 	was_ready = art_entry_absent(e, ART_WHY_ALTERED, NULL);
 	e->altered = true;
-	e->wanted = Max(e->wanted, ART_WANT_PLAN);
-	e->not_before = 0;
-	e->failed_at = 0;
-	e->failed_free = 0;
+	art_entry_again(e);
 	return was_ready;
 }
 
@@ -149,16 +146,13 @@ drop_other(ArtEntry *e, const ArtEngine *want)
 void
 art_index_altered(Oid indexoid, const ArtEngine *want)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, MyDatabaseId, indexoid);
 	bool		wake = false;
 	bool		was_ready = false;
 	Oid			heapoid = InvalidOid;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
-			continue;
 		e->changed |= ART_CHANGED_CAP;
 		if (want == NULL)
 			e->changed |= ART_CHANGED_ENGINE | (e->told ? 0 : ART_CHANGED_TAIL);
@@ -187,14 +181,10 @@ art_index_altered(Oid indexoid, const ArtEngine *want)
 			}
 			e->full = ART_FULL_AREA;
 			e->backoff_s = 0;
-			e->not_before = 0;
-			e->failed_at = 0;
-			e->failed_free = 0;
-			e->wanted = Max(e->wanted, ART_WANT_PLAN);
+			art_entry_again(e);
 			wake = true;
 		}
 	}
-	art_unlock(lock);
 
 	/* after the state is stored: who plans from here on does without it */
 	if (was_ready)
@@ -277,10 +267,7 @@ apply_options(Relation index, ArtEntry *e, bool committing)
 		}
 	}
 	e->changed &= ~changed;
-	art_unlock(lock);
-
-	if (was_ready)
-		art_invalidate_heap(e->loc.db, e->heapoid);
+	art_unlock_changed(lock, was_ready, e->loc.db, e->heapoid);
 	if (dropped)
 		art_launcher_wake();
 	if (drain != 0)
@@ -342,13 +329,10 @@ art_apply_kind(Relation index, ArtEntry *e, bool compared)
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
 	{
 		was_ready = art_entry_absent(e, ART_WHY_ALTERED, NULL);
-		e->wanted = Max(e->wanted, ART_WANT_PLAN);
-		e->not_before = 0;
+		art_entry_again(e);
 		dropped = true;
 	}
-	art_unlock(lock);
-	if (was_ready)
-		art_invalidate_heap(e->loc.db, e->heapoid);
+	art_unlock_changed(lock, was_ready, e->loc.db, e->heapoid);
 	if (dropped)
 	{
 		art_launcher_wake();

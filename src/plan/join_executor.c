@@ -59,6 +59,7 @@
 #include "utils/spccache.h"
 
 #include "plan/batched_join.h"
+#include "plan/custom_scans.h"
 #include "scan/scan.h"
 
 #define ART_BATCH_FIRST_ROWS 2	/* of the first batch */
@@ -988,22 +989,6 @@ jointype_name(JoinType jointype)
 	}
 }
 
-/*
- * Conditions as core shows them, and how many rows of a loop did not pass.
- */
-static void
-explain_quals(const char *label, Node *quals, List *context, double removed,
-			  ExplainState *es)
-{
-	if (quals == NULL)
-		return;
-	ExplainPropertyText(label,
-						deparse_expression((Node *) make_ands_explicit((List *) quals),
-										   context, true, false), es);
-	if (removed > 0 || (removed == 0 && es->format != EXPLAIN_FORMAT_TEXT))
-		ExplainPropertyFloat(psprintf("Rows Removed by %s", label), NULL, removed, 0, es);
-}
-
 /* ExplainCustomScan: the join, its conditions, and what was counted. */
 static void
 explain_batched(CustomScanState *node, List *ancestors, ExplainState *es)
@@ -1033,10 +1018,10 @@ explain_batched(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Alias", alias, es);
 		ExplainPropertyBool("Index Only", b->index_only, es);
 	}
-	explain_quals("Index Cond", expressions(cscan, ART_BATCH_INDEX_QUALS), context, -1, es);
-	explain_quals("Join Filter", expressions(cscan, ART_BATCH_JOIN_QUALS), context,
+	art_explain_quals("Index Cond", expressions(cscan, ART_BATCH_INDEX_QUALS), context, true, -1, es);
+	art_explain_quals("Join Filter", expressions(cscan, ART_BATCH_JOIN_QUALS), context, true,
 				  counted != NULL ? counted->nfiltered1 / loops : -1, es);
-	explain_quals("Filter", expressions(cscan, ART_BATCH_FILTERS), context,
+	art_explain_quals("Filter", expressions(cscan, ART_BATCH_FILTERS), context, true,
 				  counted != NULL ? counted->nfiltered2 / loops : -1, es);
 	if (counted == NULL)
 		return;

@@ -11,7 +11,7 @@
  * less.  Conditions and row counts are those of the nested loop.  Where core has
  * none, nothing is done.
  *
- * Nobody gets one without asking (artidx.batched_joins).
+ * artidx.batched_joins = off has the planner do without.
  *
  * Left out: joins that EvalPlanQual may run again, parameterized joins, joins
  * of partitions, placeholders, security barriers, and inner rows as a whole.
@@ -70,7 +70,7 @@
 /* The price of a row's part in a batch, in units of cpu_operator_cost. */
 #define ART_BATCH_ROW_COST	2.0
 
-static bool batched_joins = false;
+static bool batched_joins = true;
 static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 
 /* ---- paths ---- */
@@ -647,7 +647,7 @@ art_batch_install(void)
 							 "Lets the planner use nested loops that look many keys up at once in an art index.",
 							 NULL,
 							 &batched_joins,
-							 false,
+							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);

@@ -66,6 +66,12 @@ extern void art_plan_walk(const PlannedStmt *stmt, void (*visit) (struct Plan *p
 
 /* ---- planner_hooks.c ---- */
 
+/*
+ * From here on this process plans with no other index of the table than this one; of all
+ * tables as ever: InvalidOid.
+ */
+extern void art_plan_only(Oid heapoid, Oid indexoid);
+
 /* Put the planner's hooks in; from _PG_init, in every process that loads the library. */
 extern void art_planner_install(void);
 
@@ -77,9 +83,28 @@ extern Oid	art_opclass_twin(Oid btopclass, Oid artam);
 /* Batched joins: the setting and the hook (src/plan/join_paths.c). */
 extern void art_batch_install(void);
 
+/* ---- aggregate_paths.c ---- */
+
+/* Aggregates from an index alone: the hook.  From _PG_init. */
+extern void art_agg_install(void);
+
+/*
+ * A plan was made: its nodes say which table they read, for EXPLAIN.  Core takes the
+ * relations of a path for that, and those above an aggregate have none.
+ */
+extern void art_agg_planned(PlannedStmt *stmt);
+
+/* ---- loose_paths.c ---- */
+
+/* Loose scans: the hook (src/plan/loose_paths.c); from _PG_init. */
+extern void art_loose_install(void);
+
 /* ---- row_compare.c ---- */
 
 #ifdef ART_MARKS_ROWS
+
+/* The conditions of an index with a condition for each member of a comparison of rows. */
+extern List *art_rowcmp_apart(List *quals);
 
 /* A path was made: does it compare rows? */
 extern void art_rowcmp_met(const struct IndexPath *path);
@@ -94,6 +119,8 @@ extern void art_rowcmp_start(PlannedStmt *stmt);
 struct QueryDesc;
 extern void art_rowcmp_show(struct QueryDesc *queryDesc, int eflags);
 
+#else
+#define art_rowcmp_apart(quals) (quals)
 #endif
 
 /* ---- on_conflict.c ---- */

@@ -12,6 +12,7 @@
 
 #include "access/genam.h"
 #include "access/xlog.h"
+#include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_index.h"
@@ -37,6 +38,10 @@
 
 static ArtRelInfoHook prev_rel_info_hook = NULL;
 static planner_hook_type prev_planner_hook = NULL;
+
+/* art_plan_only() */
+static Oid	only_heap = InvalidOid;
+static Oid	only_index = InvalidOid;
 
 /*
  * Changes to pg_amop that this process heard of.  Anybody may add a member to a
@@ -263,12 +268,25 @@ art_get_relation_info(ART_REL_INFO_PARAMETERS)
 	{
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, lc);
 
+		if (OidIsValid(only_heap) && info->indexoid != only_index &&
+			IndexGetRelation(info->indexoid, true) == only_heap)
+		{
+			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
+			continue;
+		}
 		if ((void *) info->amcostestimate != (void *) artcostestimate ||
 			info->hypothetical)
 			continue;
 		if (!prepare_index(root->parse, info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 	}
+}
+
+void
+art_plan_only(Oid heapoid, Oid indexoid)
+{
+	only_heap = heapoid;
+	only_index = indexoid;
 }
 
 /*
@@ -400,6 +418,7 @@ art_planner(Query *parse, ART_PLAN_PARAMETERS)
 
 	plan = art_plan_patiently(prev_planner_hook ? prev_planner_hook : standard_planner,
 							  parse, ART_PLAN_ARGUMENTS);
+	art_agg_planned(plan);
 #ifdef ART_MARKS_ROWS
 	art_rowcmp_take_apart(plan);
 #endif

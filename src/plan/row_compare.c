@@ -118,9 +118,8 @@ to_take_apart(List *quals, Oid indexid)
 	return ours;
 }
 
-/* The conditions with members in place of comparisons of rows. */
-static List *
-take_apart(List *quals)
+List *
+art_rowcmp_apart(List *quals)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -163,7 +162,7 @@ take_node_apart(Plan *plan, void *arg)
 		return;
 	if (!to_take_apart(*quals, indexid))
 		return;
-	*quals = take_apart(*quals);
+	*quals = art_rowcmp_apart(*quals);
 	rows_hidden |= IsA(plan, IndexOnlyScan);
 }
 

@@ -52,12 +52,30 @@
 /* Nodes on a path when the structure could not be asked. */
 #define ART_DEFAULT_HEIGHT	3
 
+/* Does the condition leave single values of the index's column: "=", = ANY, IS NULL? */
+static bool
+is_equality(IndexOptInfo *index, int indexcol, Expr *clause)
+{
+	Oid			op;
+
+	if (IsA(clause, NullTest))
+		return ((NullTest *) clause)->nulltesttype == IS_NULL;
+	if (IsA(clause, OpExpr))
+		op = ((OpExpr *) clause)->opno;
+	else if (IsA(clause, ScalarArrayOpExpr))
+		op = ((ScalarArrayOpExpr *) clause)->opno;
+	else
+		return false;
+	return get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
+}
+
 #if PG_VERSION_NUM >= 180000
 
 /*
  * The index clauses that bound the scan: those of leading columns with "=",
  * = ANY or IS NULL, and of the one column after.  From 18 on btcostestimate() thinks
- * that the others bound it too, by skipping, which an art scan does not.
+ * that the others bound it too, by skipping as nbtree does.  expect_skips() says what
+ * art skips.
  */
 static List *
 bounding_clauses(IndexPath *path)
@@ -84,19 +102,7 @@ bounding_clauses(IndexPath *path)
 		}
 
 		foreach(lc2, iclause->indexquals)
-		{
-			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
-			Oid			op = InvalidOid;
-
-			if (IsA(clause, OpExpr))
-				op = ((OpExpr *) clause)->opno;
-			else if (IsA(clause, ScalarArrayOpExpr))
-				op = ((ScalarArrayOpExpr *) clause)->opno;
-			else if (IsA(clause, NullTest))
-				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
-			if (OidIsValid(op))
-				eq_here |= get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
-		}
+			eq_here |= is_equality(index, indexcol, lfirst_node(RestrictInfo, lc2)->clause);
 		result = lappend(result, iclause);
 	}
 	return result;
@@ -130,39 +136,6 @@ add_filters(PlannerInfo *root, IndexPath *path, List *bounding, double ntuples,
 
 #endif
 
-/*
- * The cost by nbtree's prices, of an index that has nbtree's pages and height
- * (planner_hooks.c).  From 18 on nbtree may skip, so that clauses which only
- * filter an art scan bound its own.  Those are left out, and added as the
- * filters they are.
- *
- * Arguments: those of amcostestimate.
- */
-static void
-btree_cost(PlannerInfo *root, IndexPath *path,
-		   double loop_count, Cost *startup, Cost *total,
-		   Selectivity *selectivity, double *correlation, double *pages)
-{
-#if PG_VERSION_NUM >= 180000
-	IndexPath	bounded = *path;
-	Selectivity visited;
-	List	   *quals;
-
-	bounded.indexclauses = bounding_clauses(path);
-	btcostestimate(root, &bounded, loop_count, startup, total, selectivity,
-				   correlation, pages);
-	quals = get_quals_from_indexclauses(bounded.indexclauses);
-	visited = clauselist_selectivity(root, add_predicate_to_index_quals(path->indexinfo, quals),
-									 path->indexinfo->rel->relid, JOIN_INNER, NULL);
-	add_filters(root, path, bounded.indexclauses,
-				rint(visited * path->indexinfo->rel->tuples),
-				startup, total, selectivity);
-#else
-	btcostestimate(root, path, loop_count, startup, total, selectivity,
-				   correlation, pages);
-#endif
-}
-
 /* How many conditions the clauses are for the executor. */
 static int
 count_quals(List *indexclauses)
@@ -193,6 +166,15 @@ any_array(List *indexclauses)
 	return false;
 }
 
+/* How many elements has the array of a condition?  1 without one. */
+static double
+elements(PlannerInfo *root, Expr *clause)
+{
+	if (!IsA(clause, ScalarArrayOpExpr))
+		return 1;
+	return Max(art_estimate_array_length(root, (Node *) lsecond(((ScalarArrayOpExpr *) clause)->args)), 1);
+}
+
 /*
  * How many searches the arrays among the bounding clauses make:
  * btcostestimate's own count, without 17's limit, which is in pages of nbtree.
@@ -200,7 +182,7 @@ any_array(List *indexclauses)
  * *compares a tuple.
  */
 static double
-count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
+estimate_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
 {
 	IndexOptInfo *index = path->indexinfo;
 	double		n = 1;
@@ -228,30 +210,119 @@ count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares
 		foreach(lc2, iclause->indexquals)
 		{
 			Expr	   *clause = lfirst_node(RestrictInfo, lc2)->clause;
-			Oid			op = InvalidOid;
+			double		length = elements(root, clause);
 
-			if (IsA(clause, OpExpr))
-				op = ((OpExpr *) clause)->opno;
-			else if (IsA(clause, ScalarArrayOpExpr))
+			*all *= length;
+			if (bounds)
 			{
-				ScalarArrayOpExpr *saop = (ScalarArrayOpExpr *) clause;
-				double		length;
-
-				op = saop->opno;
-				length = Max(art_estimate_array_length(root, (Node *) lsecond(saop->args)), 1);
-				*all *= length;
-				if (bounds)
-					n *= length;
-				else
-					*compares += ceil(log(length) / log(2.0));
+				n *= length;
+				eq_here |= is_equality(index, indexcol, clause);
 			}
-			else if (IsA(clause, NullTest))
-				eq_here |= ((NullTest *) clause)->nulltesttype == IS_NULL;
-			if (OidIsValid(op) && bounds)
-				eq_here |= get_op_opfamily_strategy(op, index->opfamily[indexcol]) == BTEqualStrategyNumber;
+			else
+				*compares += ceil(log(length) / log(2.0));
 		}
 	}
 	return n;
+}
+
+/* How many values a column of the index has; 0: nobody knows. */
+static double
+distinct_values(PlannerInfo *root, IndexOptInfo *index, int indexcol)
+{
+	VariableStatData column;
+	bool		guessed;
+	double		n;
+
+	examine_variable(root, (Node *) list_nth_node(TargetEntry, index->indextlist, indexcol)->expr,
+					 0, &column);
+	n = get_variable_numdistinct(&column, &guessed);
+	ReleaseVariableStats(column);
+	return guessed ? 0 : n;
+}
+
+/* The conditions on a column; *equal: they leave single values of it, *length of them. */
+static List *
+column_quals(PlannerInfo *root, IndexPath *path, int indexcol, bool *equal, double *length)
+{
+	List	   *quals = NIL;
+	ListCell   *lc,
+			   *lc2;
+
+	*equal = false;
+	*length = 1;
+	foreach(lc, path->indexclauses)
+	{
+		IndexClause *iclause = lfirst_node(IndexClause, lc);
+
+		if (iclause->indexcol != indexcol)
+			continue;
+		foreach(lc2, iclause->indexquals)
+		{
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
+
+			*equal |= is_equality(path->indexinfo, indexcol, rinfo->clause);
+			*length *= elements(root, rinfo->clause);
+			quals = lappend(quals, rinfo);
+		}
+	}
+	return quals;
+}
+
+/*
+ * A column that is not left with single values opens a gap.  By the conditions on the
+ * columns behind it the scan skips (scan/skips.c): two searches for each combination of
+ * values of the columns in the gap.  If that is less work than to test all *ntuples, then
+ * *ntuples becomes what is still met, and *searches what is searched.  Where the
+ * statistics do not know how many values there are, no skip is expected.
+ */
+static void
+expect_skips(PlannerInfo *root, IndexPath *path, Cost descent, double *ntuples,
+			 double *searches)
+{
+	IndexOptInfo *index = path->indexinfo;
+	Cost		per_tuple = cpu_index_tuple_cost + cpu_operator_cost * count_quals(path->indexclauses);
+	Cost		best = *ntuples * per_tuple + *searches * descent;
+	double		bounds = *searches;
+	double		groups = *searches;
+	double		most = *ntuples;
+	List	   *quals = NIL;
+	bool		gap = false;
+
+	for (int col = 0; col < index->nkeycolumns && groups < most; col++)
+	{
+		bool		equal;
+		double		length;
+		List	   *these = column_quals(root, path, col, &equal, &length);
+
+		quals = list_concat(quals, these);
+		if (gap && these != NIL)
+		{
+			Selectivity s = clauselist_selectivity(root, add_predicate_to_index_quals(index, quals),
+												   index->rel->relid, JOIN_INNER, NULL);
+			double		n = bounds + 2 * groups * length;
+			double		met = rint(s * index->rel->tuples) + n;
+
+			if (n * descent + met * per_tuple < best)
+			{
+				best = n * descent + met * per_tuple;
+				*ntuples = met;
+				*searches = n;
+			}
+		}
+		if (equal)
+			groups *= gap ? length : 1;
+		else
+		{
+			double		values = distinct_values(root, index, col);
+
+			if (values <= 0)
+				return;
+			if (these != NIL)
+				values *= clauselist_selectivity(root, these, index->rel->relid, JOIN_INNER, NULL);
+			groups *= Max(ceil(values), 1);
+			gap = true;
+		}
+	}
 }
 
 /*
@@ -278,6 +349,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	double		compares;
 	double		per_tuple;
 	double		ntuples;
+	double		visited;
 	double		npages;
 
 	onepage.pages = 1;
@@ -295,7 +367,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
 	*total -= page_cost / Max(loop_count, 1.0);
 
-	searches = count_searches(root, path, &all_searches, &compares);
+	searches = estimate_searches(root, path, &all_searches, &compares);
 #if PG_VERSION_NUM < 170000
 	/* a binary search each; of art, the nodes of the descent below */
 	if (all_searches > 1 && index->tuples > 1)
@@ -315,11 +387,14 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	ntuples = per_tuple > 0 ? (*total - *startup) / per_tuple :
 		*selectivity * index->rel->tuples;
 	*total -= ntuples * per_tuple;
-	ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
-	*total += ntuples * (per_tuple + compares * cpu_operator_cost);
+	visited = ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
+	descent = ART_NODE_COST * cpu_operator_cost *
+		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
+	expect_skips(root, path, descent, &visited, &searches);
+	*total += visited * (per_tuple + compares * cpu_operator_cost);
 
 #if PG_VERSION_NUM >= 180000
-	add_filters(root, path, mypath.indexclauses, ntuples,
+	add_filters(root, path, mypath.indexclauses, visited,
 				startup, total, selectivity);
 #endif
 
@@ -327,13 +402,12 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	 * Correlation means to core that the rows fetched lie together in the
 	 * table.  Those that the bounding quals leave do; those that the others
 	 * leave of them are scattered among them.  For nbtree it does not matter,
-	 * since it pays for reading every page that it filters.
+	 * since it pays for reading every page that it filters.  (Skips do not change where
+	 * the rows are.)
 	 */
 	if (ntuples > 0)
 		*correlation *= Min(1.0, *selectivity * index->rel->tuples / ntuples);
 
-	descent = ART_NODE_COST * cpu_operator_cost *
-		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
 	*startup += descent;
 	*total += descent * searches;
 
@@ -342,7 +416,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	*pages = 1.0;
 	if (index->pages > 1 && index->tuples > 1)
 	{
-		npages = Max(Min(ceil(ntuples * index->pages / index->tuples),
+		npages = Max(Min(ceil(visited * index->pages / index->tuples),
 						 (double) index->pages), 1.0);
 		*pages = ceil(npages / searches);
 	}
@@ -361,9 +435,9 @@ artcostestimate(struct PlannerInfo *root, struct IndexPath *path,
 				double loop_count, Cost *startup, Cost *total,
 				Selectivity *selectivity, double *correlation, double *pages)
 {
-	if (art_costs_as_btree())
-		btree_cost(root, path, loop_count, startup, total, selectivity,
-				   correlation, pages);
+	if (art_costs_as_btree())	/* of an index that has nbtree's pages and height (planner_hooks.c) */
+		btcostestimate(root, path, loop_count, startup, total, selectivity,
+					   correlation, pages);
 	else
 		memory_cost(root, path, loop_count, startup, total, selectivity,
 					correlation, pages);

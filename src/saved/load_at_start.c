@@ -29,7 +29,6 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/ps_status.h"
 #include "utils/timestamp.h"
@@ -55,18 +54,12 @@ bool		art_load_registered = false;	/* the server has a place for it */
 static void
 discard_loading(void)
 {
-	(void) unlink(ART_LOADING_FILE);
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, InvalidOid, InvalidOid);
 
-		art_lock(lock, LW_EXCLUSIVE);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-				if (e->loading)
-					(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
-		art_unlock(lock);
-	}
+	(void) unlink(ART_LOADING_FILE);
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+		if (e->loading)
+			(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
 	pg_atomic_write_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 }
 
@@ -387,7 +380,7 @@ push_batch(Loader *l)
  * Fill the structure.  AX_NOTFOUND: the file is damaged.
  */
 static ax_status
-load_keys(Loader *l, const ArtSavedSection *s, uint32 section)
+load_section_keys(Loader *l, const ArtSavedSection *s, uint32 section)
 {
 	uint64		off = s->off;
 	ax_status	st;
@@ -418,14 +411,13 @@ load_keys(Loader *l, const ArtSavedSection *s, uint32 section)
 static void
 load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 {
-	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
+	LWLock	   *lock;
 	instr_time	start;
 	instr_time	duration;
 	ax_status	st;
 
 	INSTR_TIME_SET_CURRENT(start);
-	art_lock(lock, LW_SHARED);
-	l->e = art_find(s->indexoid, &s->loc);
+	l->e = art_find_locked(s->indexoid, &s->loc, LW_SHARED, &lock);
 	if (l->e != NULL)
 	{
 		uint64		w = pg_atomic_read_u64(&l->e->word);
@@ -448,7 +440,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 		.cxt = AllocSetContextCreate(l->cxt, "artidx loader batch",
 									 ALLOCSET_DEFAULT_SIZES)
 	};
-	st = load_keys(l, s, section);
+	st = load_section_keys(l, s, section);
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 
@@ -511,11 +503,7 @@ art_loader_main(Datum arg)
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(start);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
-		proc_exit(0);
+	art_worker_begin();
 	art_shared->load_slot = ART_MY_PROCNO();
 	art_shared->load_pid = MyProcPid;
 	pg_write_barrier();

@@ -37,6 +37,17 @@ art_scan_buffers(ArtScan *so, uint32 n, bool keys)
 	}
 }
 
+bool
+art_scan_goes_on(const ArtScan *so, const ax_bound *at, bool backward)
+{
+	ax_bound	far = backward ?
+		(ax_bound) {so->plan.lo.data, so->plan.lo_len, so->plan.lo_after} :
+		(ax_bound) {so->plan.hi.data, so->plan.hi_len, so->plan.hi_after};
+	int			c = art_bound_cmp(&so->kd, at, &far);
+
+	return backward ? c > 0 : c < 0;
+}
+
 const uint8 *
 art_scan_key(ArtScan *so, uint32 i, uint32 *len)
 {

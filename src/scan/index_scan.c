@@ -34,6 +34,7 @@
 
 #include "access/relscan.h"
 #include "access/xact.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -49,15 +50,6 @@
 #include "area/tree_calls.h"
 #include "live/live.h"
 #include "scan/scan.h"
-
-/* Which batch to fetch. */
-typedef enum ArtFetch
-{
-	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
-	ART_FETCH_NEXT,				/* behind the last entry of the batch */
-	ART_FETCH_TURN,				/* the other side of where the batch began */
-	ART_FETCH_SEEK				/* fromkey is set by the caller */
-} ArtFetch;
 
 /*
  * Whom the TIDs of this scan must be published to: who trusts them.
@@ -255,6 +247,8 @@ artendscan(IndexScanDesc scan)
 		pfree(so->limit.data);
 	if (so->tmpkey.data != NULL)
 		pfree(so->tmpkey.data);
+	if (so->skips.to.data != NULL)
+		pfree(so->skips.to.data);
 	if (so->killed != NULL)
 		pfree(so->killed);
 	if (so->bitmap_tids != NULL)
@@ -497,11 +491,7 @@ art_scan_onward(IndexScanDesc scan, bool backward)
 	return true;
 }
 
-/*
- * Fetch a batch into so, in the direction given.  Returns false when there is
- * nothing more that way.
- */
-static bool
+bool
 art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -542,6 +532,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 				so->cur.from = ART_FROM_KEY;
 				so->cur.from_after = !backward;
 				so->size = Min(so->size * 4, ART_BATCH_MAX);
+				here = !so->plan.skips || art_scan_skip(scan, backward);
 			}
 			break;
 		case ART_FETCH_TURN:
@@ -585,11 +576,7 @@ art_scan_for_unique(IndexScanDesc scan)
 		so->plan.nprefix == so->kd.natts;
 }
 
-/*
- * Does an entry of the batch pass the residual conditions?  They may call
- * operators, which may allocate.
- */
-static bool
+bool
 art_scan_passes(IndexScanDesc scan, uint32 i)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
@@ -608,11 +595,7 @@ art_scan_passes(IndexScanDesc scan, uint32 i)
 		if (so->plan.nresidual == so->plan.nnulls)
 			return true;
 	}
-	if (so->recheck_cxt == NULL)
-		so->recheck_cxt = AllocSetContextCreate(art_scan_own(so),
-												"art recheck",
-												ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(so->recheck_cxt);
+	old = MemoryContextSwitchTo(art_scan_recheck_cxt(so));
 	if (art_scan_for_unique(scan))
 		pass = art_key_begins(&so->kd, key, len, so->plan.lo.data, so->plan.lo_len);
 	else
@@ -667,6 +650,20 @@ art_scan_count(IndexScanDesc scan)
 		ART_COUNT_SEARCH(scan);
 }
 
+bool
+art_scan_search(IndexScanDesc scan, bool trusts)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	art_scan_plan(scan);
+	art_scan_count(scan);
+	/* a follower's sweep publishes nothing to those who trust a TID */
+	if (unlikely(so->followed) && so->priv == NULL && trusts)
+		art_scan_private(scan);
+	so->nkilled = 0;
+	return !so->plan.impossible && (so->priv == NULL || !art_private_nothing(so->priv));
+}
+
 /*
  * amgettuple
  *
@@ -682,16 +679,10 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	if (!so->started)
 	{
-		art_scan_plan(scan);
-		art_scan_count(scan);
-		/* a follower's sweep publishes nothing to those who trust a TID */
-		if (unlikely(so->followed) && so->priv == NULL && art_scan_guard(scan))
-			art_scan_private(scan);
-		if (so->plan.impossible ||
-			(so->priv != NULL && art_private_nothing(so->priv)))
+		if (!art_scan_search(scan, art_scan_guard(scan)))
 			return false;
 		so->guard = art_scan_guard(scan);
-		so->nkilled = 0;
+		so->read_ahead.reads = ART_READS();
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
 		so->started = true;
@@ -722,6 +713,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		if (so->plan.nresidual > 0 && !art_scan_passes(scan, (uint32) next))
 		{
 			so->cur.pos = next;
+			if (so->plan.skips && backward == so->cur.backward)
+				so->cur.pos = (int) art_scan_pass_over(so, (uint32) next);
 			continue;
 		}
 
@@ -770,6 +763,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		art_tid_unpack(tid, &scan->xs_heaptid);
 		if (scan->xs_want_itup && !art_scan_itup(scan, (uint32) next))
 			return art_scan_end(scan);
+		if (unlikely(so->read_ahead.reads != ART_READS() || so->read_ahead.distance > 0))
+			art_scan_read_ahead(scan);
 		return true;
 	}
 }
@@ -805,12 +800,9 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	bool		recheck = bitmap_needs_recheck();
 	int64		ntids = 0;
 
-	art_scan_plan(scan);
-	art_scan_count(scan);
-	if (so->plan.impossible)
+	if (!art_scan_search(scan, false))
 		return 0;
 	so->guard = false;
-	so->nkilled = 0;
 	if (so->bitmap_tids == NULL)
 		so->bitmap_tids = MemoryContextAlloc(so->cxt, ART_MANY_TIDS *
 											 sizeof(ItemPointerData));
@@ -824,7 +816,11 @@ artgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		for (uint32 i = 0; i < so->cur.n; i++)
 		{
 			if (so->plan.nresidual > 0 && !art_scan_passes(scan, i))
+			{
+				if (so->plan.skips)
+					i = art_scan_pass_over(so, i);
 				continue;
+			}
 			art_tid_unpack(so->cur.tids[i], &so->bitmap_tids[m++]);
 		}
 		if (m > 0)

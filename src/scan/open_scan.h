@@ -103,6 +103,38 @@ typedef struct ArtBatch
 	ArtRanges  *ranges;			/* NULL: was not needed yet */
 } ArtBatch;
 
+/* The entries that a scan can pass over (skips.c). */
+typedef struct ArtSkips
+{
+	bool		far;			/* they are many: a search for what is behind them */
+	uint32		size;			/* entries to ask for there; 0: not known yet */
+	uint32		probes;			/* searches for one entry, of another value of a skipped column */
+	ArtBuf		to;				/* the position found last */
+	bool		after;
+
+	/* of one batch: */
+	uint64		of;				/* its serial */
+	bool		near;			/* no more looking for positions in it */
+	bool		beyond;			/* the last position is not in it */
+	uint32		tried;			/* positions looked for, by its entries but the last */
+	uint32		passed;			/* entries passed over */
+} ArtSkips;
+
+/* How far ahead of a scan the table's blocks are asked for. */
+typedef struct ArtReadAhead
+{
+	int64		reads;			/* ART_READS() when it was last looked at */
+	int			distance;		/* entries; 0 or less: none */
+	int			most;			/* effective_io_concurrency, once blocks is set */
+	int			asked;			/* the last entry of the batch that was asked for */
+	BlockNumber last;			/* its block */
+	BlockNumber blocks;			/* of the table; 0: not known yet, or none */
+	uint64		of;				/* the batch */
+} ArtReadAhead;
+
+/* Blocks that this process has read so far, for any node of any query. */
+#define ART_READS()		(pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read)
+
 /* Where the marked entry is. */
 typedef enum ArtMark
 {
@@ -143,8 +175,8 @@ typedef struct ArtScan
 	/*
 	 * the batch: index_scan.c fills it, array_points.c one of several ranges,
 	 * join_points.c one of a batched join.  batch.c makes room in it,
-	 * kill_entries.c fetches its keys, mark_restore.c exchanges it, and
-	 * parallel_scan.c says where it begins, what is its limit, and "size".
+	 * kill_entries.c fetches its keys, mark_restore.c exchanges it.  parallel_scan.c
+	 * and skips.c say where it begins, and "size"; parallel_scan.c what is its limit.
 	 */
 	ArtBatch	cur;
 	uint64		serial;			/* of the last copy */
@@ -166,15 +198,19 @@ typedef struct ArtScan
 	uint32		ahead;			/* ranges behind this one that are ours, too */
 	ArtBuf		limit;
 
+	ArtSkips	skips;			/* skips.c */
+
 	/* dead entries of the batch: kill_entries.c; index_scan.c forgets them */
 	int			nkilled;
 	int			killed_cap;
 	uint32	   *killed;			/* their places in it */
 
+	ArtReadAhead read_ahead;	/* read_ahead.c */
+
 	ArtHazard  *hazard;			/* art_scan_hazard() */
 	ArtSsi		ssi;			/* what of the range is predicate-locked */
 
-	MemoryContext recheck_cxt;	/* what residual conditions allocate */
+	MemoryContext recheck_cxt;	/* art_scan_recheck_cxt() */
 
 	/* index-only scans: index_only_tuples.c */
 	MemoryContext itup_cxt;
@@ -197,6 +233,13 @@ typedef struct ArtScan
 	uint64		first_tids[ART_BATCH_POINT];
 	ArtKeyDesc	kd;				/* last: with room for its columns only */
 } ArtScan;
+
+/*
+ * Ask for the table's blocks of the entries behind the one at hand, so far as seems worth it.
+ * The scan is not index-only, or nothing happens.  Called when ART_READS() has changed since,
+ * or the distance is not 0.  Errors: those of PrefetchBuffer().
+ */
+extern void art_scan_read_ahead(IndexScanDesc scan);
 
 /* ---- the scan's memory ---- */
 
@@ -236,6 +279,16 @@ art_scan_own(ArtScan *so)
 	return so->own;
 }
 
+/* Residual conditions and comparisons allocate here; their caller resets it. */
+static inline MemoryContext
+art_scan_recheck_cxt(ArtScan *so)
+{
+	if (so->recheck_cxt == NULL)
+		so->recheck_cxt = AllocSetContextCreate(art_scan_own(so), "art recheck",
+												ALLOCSET_SMALL_SIZES);
+	return so->recheck_cxt;
+}
+
 /* The slot in which TIDs are published, taken when it is first needed. */
 static inline ArtHazard *
 art_scan_hazard(IndexScanDesc scan)
@@ -251,6 +304,9 @@ art_scan_hazard(IndexScanDesc scan)
 
 /* Buffers of the current batch for so many entries. */
 extern void art_scan_buffers(ArtScan *so, uint32 n, bool keys);
+
+/* Does the range at hand go on behind this position, that way? */
+extern bool art_scan_goes_on(const ArtScan *so, const ax_bound *at, bool backward);
 
 /* The whole key of an entry of a batch with keys, or of a point search. */
 extern const uint8 *art_scan_key(ArtScan *so, uint32 i, uint32 *len);
@@ -365,6 +421,21 @@ extern void art_scan_ranges_free(ArtBatch *b);
 /* Remember in a batch where another one begins. */
 extern void art_scan_keep_first(ArtScan *so, ArtBatch *b, const ArtBatch *from);
 
+/* ---- skips.c ---- */
+
+/*
+ * Of a plan with "skips": entry i of the batch does not match.  Returns the last of those
+ * from it on, in the batch's direction, that cannot match either.
+ */
+extern uint32 art_scan_pass_over(ArtScan *so, uint32 i);
+
+/*
+ * Of a plan with "skips": a batch is to begin behind the key in so->cur.fromkey, that way.
+ * Puts the beginning, and so->size, where the next entry can match.  False: nothing
+ * of the range can.
+ */
+extern bool art_scan_skip(IndexScanDesc scan, bool backward);
+
 /* ---- kill_entries.c ---- */
 
 /*
@@ -394,6 +465,33 @@ extern void art_scan_kill(IndexScanDesc scan);
  * Notes of dead entries are forgotten then.
  */
 extern void art_scan_ready(IndexScanDesc scan);
+
+/*
+ * A search begins, and is counted: the keys are looked at.  "trusts": a TID will be
+ * believed without a look at its row.  False: there is nothing to be found.
+ */
+extern bool art_scan_search(IndexScanDesc scan, bool trusts);
+
+/*
+ * Does an entry of the batch pass the residual conditions, of which there are some?  They
+ * may call operators, which may allocate.
+ */
+extern bool art_scan_passes(IndexScanDesc scan, uint32 i);
+
+/* Which batch to fetch. */
+typedef enum ArtFetch
+{
+	ART_FETCH_FIRST,			/* from the beginning of the scan's range */
+	ART_FETCH_NEXT,				/* behind the last entry of the batch */
+	ART_FETCH_TURN,				/* the other side of where the batch began */
+	ART_FETCH_SEEK				/* from where "from" and "fromkey" say, as the caller has set them */
+} ArtFetch;
+
+/*
+ * Fetch a batch, in the direction given, and remove dead entries of the one before.
+ * False: there is nothing more that way.  The batch is then empty.
+ */
+extern bool art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward);
 
 /* ---- mark_restore.c ---- */
 

@@ -286,6 +286,12 @@ art_scan_claim(IndexScanDesc scan, bool backward)
 			so->cur.from = ART_FROM_KEY;
 			so->cur.from_after = !backward;
 			so->size = Min(so->size * 4, ART_BATCH_MAX);
+			if (so->plan.skips && !art_scan_skip(scan, backward))
+			{
+				so->cur.from = ART_FROM_START;
+				so->size = ART_BATCH_FIRST;
+				more = so->plan.many && art_scanplan_next(&so->plan, backward);
+			}
 			break;
 	}
 
@@ -314,22 +320,6 @@ art_scan_claim(IndexScanDesc scan, bool backward)
 		}
 	}
 	return more;
-}
-
-/*
- * Does the range go on behind all keys that begin with these bytes of the batch's last?
- */
-static bool
-range_goes_on(ArtScan *so, uint32 len)
-{
-	const bool	backward = so->cur.backward;
-	ax_bound	limit = {so->cur.last.data, len, !backward};
-	ax_bound	far = backward ?
-		(ax_bound) {so->plan.lo.data, so->plan.lo_len, so->plan.lo_after} :
-		(ax_bound) {so->plan.hi.data, so->plan.hi_len, so->plan.hi_after};
-	int			c = art_bound_cmp(&so->kd, &limit, &far);
-
-	return backward ? c > 0 : c < 0;
 }
 
 /*
@@ -384,7 +374,9 @@ art_scan_publish(ArtScan *so)
 		par->kind = ART_PARALLEL_BEHIND_KEY;
 		par->keylen = len;
 		memcpy(par->key, so->cur.last.data, len);
-		so->limited = len == so->cur.last.len || range_goes_on(so, len);
+		so->limited = len == so->cur.last.len ||
+			art_scan_goes_on(so, &(ax_bound) {so->cur.last.data, len, !so->cur.backward},
+							 so->cur.backward);
 		if (so->limited)
 			art_scan_keep(so, &so->limit, so->cur.last.data, len);
 		so->cur.exhausted = len == so->cur.last.len;

@@ -94,6 +94,88 @@ extern void art_points_unpublish(IndexScanDesc scan);
 extern void art_points_values(IndexScanDesc scan, uint32 point, Datum *values,
 							  bool *isnull);
 
+/* ---- entry_batches.c ---- */
+
+/*
+ * The entries of a search, a batch at a time, under an MVCC snapshot.  The scan is one of
+ * index_beginscan() or index_beginscan_parallel() whose tuples nobody reads; a search
+ * begins with index_rescan().
+ */
+typedef struct ArtEntries
+{
+	uint32		n;
+	const uint64 *tids;			/* art_tid_unpack() */
+	bool		certain;		/* the snapshot sees the row of each */
+	bool		tested;			/* ask art_entries_pass() about each */
+	const uint8 *keys;			/* NULL, or all have a value in each column and lie one
+								 * behind the other, so far apart: */
+	uint32		stride;
+} ArtEntries;
+
+#define ART_ENTRIES_MAX 512		/* of a batch */
+
+/*
+ * Several processes share a search: each entry goes to one of them.  The leader makes the
+ * memory ready before each round.  Each process attaches its scan before index_rescan().
+ */
+extern Size art_entries_shared_size(void);
+extern void art_entries_share(void *shared);
+extern void art_entries_attach(IndexScanDesc scan, void *shared);
+
+/* The scan's own description of keys. */
+extern const ArtKeyDesc *art_entries_desc(IndexScanDesc scan);
+
+/*
+ * The next batch of a search, that way.  "keys": they will be asked for.  False: there is
+ * none.  Nothing of the structure is held on return.  ERROR: what an expression or a
+ * comparison raises.
+ */
+extern bool art_entries_next(IndexScanDesc scan, bool backward, bool keys, ArtEntries *e);
+
+/*
+ * Does the entry match the scan keys, and is its row not known to be dead to everybody?  If
+ * not, *last becomes the last one of those behind it, perhaps itself, that do not either.
+ */
+extern bool art_entries_pass(IndexScanDesc scan, uint32 i, uint32 *last);
+
+/* The key of an entry, without its TID. */
+extern const uint8 *art_entries_key(IndexScanDesc scan, uint32 i, uint32 *len);
+
+/*
+ * The caller has read the visibility map for TIDs of the batch.  True: what the map said
+ * of a page holds for the rows that the entries meant.  False: ask the heap.
+ */
+extern bool art_entries_current(IndexScanDesc scan);
+
+/*
+ * index_fetch_heap() has set kill_prior_tuple for an entry.  Call it before the heap is
+ * asked for another row.
+ */
+extern void art_entries_dead(IndexScanDesc scan, uint32 i);
+
+/* ---- group_skip.c ---- */
+
+/*
+ * Loose scans.  A group is the entries with the same first columns, and the group meant
+ * is that of the entry which amgettuple gave last, whose row is visible.  "backward" is
+ * the way of the scan.
+ */
+
+/*
+ * The next entry that way is the first one behind the group.  It may be another one of
+ * the group all the same.  The index tuple of the last entry is no longer good.
+ */
+extern void art_scan_skip_group(IndexScanDesc scan, int ncolumns, bool backward);
+
+/*
+ * The next entry the other way is the last one of the group.  False: nothing was done.
+ * Not for ranges of arrays within a group.
+ */
+extern bool art_scan_group_end(IndexScanDesc scan, int ncolumns, bool backward);
+
+/* Has the entry itself a NULL in this column, from 0?  False where the group cannot be told. */
+extern bool art_scan_is_null(IndexScanDesc scan, int column);
+
 /* ---- mark_restore.c ---- */
 
 /* ammarkpos: mark the present entry. */

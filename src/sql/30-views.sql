@@ -47,7 +47,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 CREATE VIEW artidx_contention AS
 	SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname,
-		   t.relname, c.relname AS indexrelname, s.*
+		   t.relname, c.relname AS indexrelname, s.restarts, s.pessimistic,
+		   s.latch_waits, s.parks, s.tail_mode, s.tail_inserts, s.search_lag,
+		   s.stats_reset
 	FROM pg_catalog.pg_index i
 		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -57,48 +59,7 @@ CREATE VIEW artidx_contention AS
 	WHERE c.relkind = 'i' AND s.restarts IS NOT NULL;
 
 COMMENT ON VIEW artidx_contention IS
-	'what processes met of one another in every art index of this database';
-
-CREATE FUNCTION artidx_abort_stats(
-	index regclass DEFAULT NULL,
-	OUT site text, OUT mode text, OUT sections bigint, OUT attempts bigint,
-	OUT commits bigint, OUT conflict bigint, OUT capacity bigint,
-	OUT explicit bigint, OUT lock_busy bigint, OUT nested bigint,
-	OUT zero bigint, OUT other bigint, OUT retry_hint bigint,
-	OUT fallbacks bigint, OUT switch_offs bigint, OUT switch_ons bigint,
-	OUT stats_reset timestamptz)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'artidx_abort_stats'
-LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL SAFE ROWS 8;
-
-COMMENT ON FUNCTION artidx_abort_stats(regclass) IS
-	'how elided sections of an art index fared, or of all of this database together';
-
-CREATE VIEW artidx_aborts AS
-	SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname,
-		   t.relname, c.relname AS indexrelname, s.*
-	FROM pg_catalog.pg_index i
-		JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
-		JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
-		JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
-		JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'art',
-		LATERAL artidx_abort_stats(i.indexrelid::pg_catalog.regclass) s
-	WHERE c.relkind = 'i';
-
-COMMENT ON VIEW artidx_aborts IS
-	'how the elided sections of every art index of this database fared, by site';
-
-CREATE FUNCTION artidx_hardware(
-	OUT rtm_cpuid boolean, OUT rtm_always_abort boolean,
-	OUT rtm_usable boolean, OUT probe_attempts int, OUT probe_commits int,
-	OUT elision text, OUT reason text, OUT cpus int, OUT simd text,
-	OUT huge_pages text)
-RETURNS record
-AS 'MODULE_PATHNAME', 'artidx_hardware'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
-
-COMMENT ON FUNCTION artidx_hardware() IS
-	'what art indexes have to work with on this machine, and why nothing is elided';
+	'how often processes met in every art index of this database';
 
 CREATE FUNCTION artidx_memory_stats(
 	OUT area_bytes bigint, OUT used_bytes bigint, OUT free_bytes bigint,
@@ -128,36 +89,6 @@ CREATE VIEW artidx_usage AS
 
 COMMENT ON VIEW artidx_usage IS
 	'what the art indexes of all databases take, by database, owner and kind';
-
-CREATE FUNCTION artidx_memory_class_stats(
-	OUT size_class int, OUT spans bigint, OUT bytes bigint, OUT live bigint,
-	OUT free bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'artidx_memory_class_stats'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
-
-CREATE VIEW artidx_memory_classes AS
-	SELECT * FROM artidx_memory_class_stats();
-
-COMMENT ON VIEW artidx_memory_classes IS
-	'the same memory by size of object';
-
-CREATE FUNCTION artidx_epoch_stats(
-	OUT slot int, OUT pid int, OUT pinned_epoch bigint, OUT lag bigint,
-	OUT global_epoch bigint, OUT retired_objects bigint,
-	OUT retired_bytes bigint, OUT adopted_bytes bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'artidx_epoch_stats'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
-
-CREATE VIEW artidx_epochs AS
-	SELECT e.slot, e.pid, a.backend_type, e.pinned_epoch, e.lag,
-		   e.global_epoch, e.retired_objects, e.retired_bytes, e.adopted_bytes
-	FROM artidx_epoch_stats() e
-		LEFT JOIN pg_catalog.pg_stat_get_activity(NULL) a ON a.pid = e.pid;
-
-COMMENT ON VIEW artidx_epochs IS
-	'every process that is attached to the memory of the art indexes';
 
 CREATE FUNCTION artidx_index_size(index regclass)
 RETURNS bigint
@@ -197,18 +128,14 @@ AS 'MODULE_PATHNAME', 'artidx_reset_stats'
 LANGUAGE C CALLED ON NULL INPUT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION artidx_reset_stats(regclass) IS
-	'set the counters of artidx_contention and artidx_aborts to zero, of one index or of all of this database';
+	'set the counters of artidx_contention, and of views of artidx_debug, to zero, of one index or of all of this database';
 
-REVOKE ALL ON artidx_indexes, artidx_contention, artidx_aborts,
-	artidx_memory, artidx_usage, artidx_memory_classes, artidx_epochs FROM PUBLIC;
-GRANT SELECT ON artidx_indexes, artidx_contention, artidx_aborts,
-	artidx_memory, artidx_usage, artidx_memory_classes, artidx_epochs TO pg_monitor;
+REVOKE ALL ON artidx_indexes, artidx_contention, artidx_memory, artidx_usage FROM PUBLIC;
+GRANT SELECT ON artidx_indexes, artidx_contention, artidx_memory, artidx_usage TO pg_monitor;
 
 REVOKE ALL ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
-	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_usage_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
-	FROM PUBLIC;
+	artidx_memory_stats(), artidx_usage_stats() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION artidx_index_stats(oid), artidx_contention_stats(oid),
-	artidx_abort_stats(regclass), artidx_memory_stats(), artidx_usage_stats(), artidx_memory_class_stats(), artidx_epoch_stats()
-	TO pg_monitor;
+	artidx_memory_stats(), artidx_usage_stats() TO pg_monitor;
 REVOKE ALL ON FUNCTION artidx_build(regclass), artidx_unload(regclass),
 	artidx_reset_stats(regclass) FROM PUBLIC;

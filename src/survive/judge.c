@@ -97,29 +97,6 @@ keepable(const ArtEntry *e, XLogRecPtr end)
 }
 
 /*
- * Forget what a dead process said of the entry.  The options may have been altered by a
- * transaction whose process died before it could tell us: the next to open the index
- * compares.
- */
-static void
-keep(ArtEntry *e)
-{
-	e->owner_pid = 0;
-	e->resumable = false;
-	e->helpers = 0;
-	e->nredo = 0;
-	e->making_pid = 0;
-	e->wanted = ART_WANT_NOTHING;
-	e->wanted_at = 0;
-	e->not_before = 0;
-	e->made_by = InvalidFullTransactionId;
-	e->told = false;
-	e->changed |= ART_CHANGED_CAP | ART_CHANGED_ENGINE | ART_CHANGED_TAIL;
-	e->source = ART_BUILD_KEPT;
-	e->unchecked = true;
-}
-
-/*
  * An entry for a row that is lost: it goes.
  *
  * Epoch: enters and leaves.
@@ -166,8 +143,9 @@ remove_lost(const ArtRingRecord *rec, const uint8 *key, uint32 len, void *arg)
  * Locks: takes the partition locks and the chunk lock, exclusive.
  */
 static void
-judge(Judgement *j)
+judge_all(Judgement *j)
 {
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, InvalidOid, InvalidOid);
 	TimeLineID	tli = 0;
 	bool		all = !RecoveryInProgress();
 
@@ -184,36 +162,21 @@ judge(Judgement *j)
 		j->broken |= !art_ring_each(&art_rings[i], remove_lost, j);
 	all = all && !j->broken;
 	art_hazards_survive();
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
-
-		art_lock(lock, LW_EXCLUSIVE);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		if (all && keepable(e, j->end))
 		{
-			ArtEntry  **link = &art_shared->buckets[b];
-
-			while (*link != NULL)
-			{
-				ArtEntry   *e = *link;
-
-				if (all && keepable(e, j->end))
-				{
-					keep(e);
-					j->kept++;
-					j->hydra |= ax_structure_is_hydra(e->engine);
-					link = &e->next;
-					continue;
-				}
-				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
-				{
-					j->gone++;
-					j->lost[all ? loss_of(e, j->end) : j->broken ? LOSS_BROKEN : LOSS_ALL]++;
-				}
-				art_entry_forget(link);
-			}
+			art_entry_keep(e);
+			j->kept++;
+			j->hydra |= ax_structure_is_hydra(e->engine);
+			continue;
 		}
-		art_unlock(lock);
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY)
+		{
+			j->gone++;
+			j->lost[all ? loss_of(e, j->end) : j->broken ? LOSS_BROKEN : LOSS_ALL]++;
+		}
+		art_entry_forget(e);
 	}
 
 	/* the updater may have died when it had taken the news, and not all of the log */
@@ -233,7 +196,7 @@ judge(Judgement *j)
 
 /* The judgement in the server's log. */
 static void
-report(const Judgement *j)
+report_judgement(const Judgement *j)
 {
 	StringInfoData why;
 
@@ -272,7 +235,7 @@ art_judge(void)
 		art_sigterm_hold();
 	PG_TRY();
 	{
-		judge(&j);
+		judge_all(&j);
 	}
 	PG_FINALLY();
 	{
@@ -286,5 +249,5 @@ art_judge(void)
 	pg_atomic_write_u32(&art_shared->unjudged, 0);
 	LWLockRelease(art_judge_lock);
 
-	report(&j);
+	report_judgement(&j);
 }

@@ -52,6 +52,8 @@
 #define ART_CHECK_TRIES		8
 #define ART_CHECK_PAUSE		10000L	/* us, before the second try; doubled each time */
 
+static uint32 wait_event_check = 0;
+
 static void art_check_fail(ArtCheck *c, const char *fmt,...) pg_attribute_printf(2, 3) __attribute__((noreturn));
 
 /*
@@ -231,6 +233,7 @@ art_check_walk(ArtCheck *c, ArtCheckWalk *w)
 	w->first_diff = diff;
 	if (++w->tries == ART_CHECK_TRIES)
 		art_check_fail(c, "the walk and the counters disagree");
+	/* no art_doze: a latch that is set would make it too short */
 	pg_usleep(ART_CHECK_PAUSE << (w->tries - 1));
 	return false;
 }
@@ -407,7 +410,7 @@ art_check_suspect_followed(ArtCheck *c, const uint8 *key, uint32 len, uint64 tid
 			return;
 		/* for as long as that takes: a cancel ends the check */
 		if (unswept)
-			pg_usleep(ART_CHECK_PAUSE);
+			(void) art_doze(ART_CHECK_PAUSE / 1000, ART_WAIT_EVENT(wait_event_check, "ArtidxCheck"));
 		else
 			i++;
 	}

@@ -55,18 +55,14 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 
 	if (art_preloaded())
 	{
-		LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+		ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, indexoid);
 
 		(void) art_ctx();
-		art_lock(lock, LW_SHARED);
-		for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
+		for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 		{
-			if (e->indexoid != indexoid || e->loc.db != MyDatabaseId)
-				continue;
 			art_counts_add(e, counts, &present);
 			stats_reset = Max(stats_reset, e->stats_reset);
 		}
-		art_unlock(lock);
 	}
 
 	for (int i = 0; i < ART_NCOUNTS; i++)
@@ -94,51 +90,43 @@ artidx_contention_stats(PG_FUNCTION_ARGS)
 }
 
 /*
+ * Count from zero: one index of this database (InvalidOid: all).  One that this transaction
+ * rewrote has two entries, and one will inherit.
+ *
+ * Locks: takes the partition lock, exclusive, or all of them, one after the other.
+ */
+static void
+reset_counts(Oid indexoid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	ArtWalk		w = art_walk(LW_EXCLUSIVE, MyDatabaseId, indexoid);
+
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
+		art_counts_reset(e, now);
+}
+
+/*
  * artidx_reset_stats(regclass): of one index, or (NULL) of all of this
  * database.
  *
- * Locks: takes the partition lock, exclusive: that of the index, or of each
- * partition in turn.  AccessShareLock on table and index (art_stat_open) while
- * it resets one index.
+ * Locks: AccessShareLock on table and index (art_stat_open) while it resets one index.
  */
 Datum
 artidx_reset_stats(PG_FUNCTION_ARGS)
 {
-	TimestampTz now = GetCurrentTimestamp();
-
 	art_require_preload(NULL);
 	(void) art_ctx();
-	if (!PG_ARGISNULL(0))
+	if (PG_ARGISNULL(0))
+		reset_counts(InvalidOid);
+	else
 	{
 		Oid			heapoid;
 		Relation	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-		ArtEntry   *e;
-		LWLock	   *lock;
 
 		art_refuse_other_temp(index);
-		e = art_entry(index);
-		lock = art_partition(e->loc.db, e->indexoid);
-
-		/* one that this transaction rewrote has two, and one will inherit */
-		art_lock(lock, LW_EXCLUSIVE);
-		for (ArtEntry *o = art_chain(e->loc.db, e->indexoid); o; o = o->next)
-			if (o->indexoid == e->indexoid && o->loc.db == e->loc.db)
-				art_counts_reset(o, now);
-		art_unlock(lock);
+		(void) art_entry(index);
+		reset_counts(RelationGetRelid(index));
 		art_stat_close(index, heapoid);
-		PG_RETURN_VOID();
-	}
-
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
-
-		art_lock(lock, LW_EXCLUSIVE);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-				if (e->loc.db == MyDatabaseId)
-					art_counts_reset(e, now);
-		art_unlock(lock);
 	}
 	PG_RETURN_VOID();
 }

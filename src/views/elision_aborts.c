@@ -34,55 +34,20 @@ typedef struct Aborts
 } Aborts;
 
 /*
- * Add the entry's counts to the sum.
- *
- * Epoch: enters and leaves.
- * Locks: partition lock held, in any mode.
- */
-static void
-add_entry(Aborts *sum, ArtEntry *e)
-{
-	art_aborts_add(e, sum->counts, sum->mode);
-	sum->stats_reset = Max(sum->stats_reset, e->stats_reset);
-}
-
-/*
- * Add the counts of one index of this database.
+ * Add the counts of one index of this database (InvalidOid: of all).
  *
  * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition lock, shared.
+ * Locks: takes the partition lock, shared, or all of them, one after the other.
  */
 static void
-add_index(Aborts *sum, Oid indexoid)
+add_counts(Aborts *sum, Oid indexoid)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, indexoid);
 
-	art_lock(lock, LW_SHARED);
-	for (ArtEntry *e = art_chain(MyDatabaseId, indexoid); e; e = e->next)
-		if (e->indexoid == indexoid && e->loc.db == MyDatabaseId)
-			add_entry(sum, e);
-	art_unlock(lock);
-}
-
-/*
- * Add the counts of all indexes of this database.
- *
- * Epoch: enters and leaves, under the lock.
- * Locks: takes the partition locks, shared, one after the other.
- */
-static void
-add_all(Aborts *sum)
-{
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		LWLock	   *lock = &art_dir_locks[p].lock;
-
-		art_lock(lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-				if (e->loc.db == MyDatabaseId)
-					add_entry(sum, e);
-		art_unlock(lock);
+		art_aborts_add(e, sum->counts, sum->mode);
+		sum->stats_reset = Max(sum->stats_reset, e->stats_reset);
 	}
 }
 
@@ -121,10 +86,7 @@ artidx_abort_stats(PG_FUNCTION_ARGS)
 	if (art_preloaded())
 	{
 		(void) art_ctx();
-		if (PG_ARGISNULL(0))
-			add_all(sum);
-		else
-			add_index(sum, PG_GETARG_OID(0));
+		add_counts(sum, PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0));
 	}
 
 	for (int s = 0; s < AX_SITES; s++)

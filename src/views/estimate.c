@@ -54,6 +54,7 @@
 
 #include "area/area.h"
 #include "build/build.h"
+#include "views/views.h"
 
 #define ART_EST_BLOCKS	30000	/* read at most */
 #define ART_EST_ROWS	300000	/* kept of a table that has no more */
@@ -440,6 +441,38 @@ art_est_keep(ArtEstimate *est, uint64 i, const ArtBuf *key, uint64 tid)
 		art_est_thin(est, est->n / 2);
 }
 
+/* A sample is being drawn. */
+typedef struct Drawing
+{
+	ArtEstimate *est;
+	const ArtKeyDesc *kd;
+	ArtBuf		key;
+} Drawing;
+
+/* A row of the sample's blocks. */
+static void
+art_est_row(TupleTableSlot *slot, void *arg)
+{
+	Drawing    *d = (Drawing *) arg;
+	ArtEstimate *est = d->est;
+	uint64		i;
+	MemoryContext old;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	art_eval_next(est->eval);
+	if (!art_eval_has(est->eval, slot))
+		return;
+	i = art_est_place(est);
+	if (i == ART_EST_NOWHERE)
+		return;
+	old = MemoryContextSwitchTo(art_eval_memory(est->eval));
+	art_eval_columns(est->eval, slot, values, isnull);
+	(void) art_encode(d->kd, values, isnull, &d->key);
+	MemoryContextSwitchTo(old);
+	art_est_keep(est, i, &d->key, art_tid_pack(&slot->tts_tid));
+}
+
 /*
  * Read the sample's blocks.  Returns the rows that the table has, exactly or
  * by the rows of the blocks read.
@@ -447,62 +480,18 @@ art_est_keep(ArtEstimate *est, uint64 i, const ArtBuf *key, uint64 tid)
 static double
 art_est_sample(ArtEstimate *est, const ArtKeyDesc *kd)
 {
-	Relation	rel = est->rel;
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	Snapshot	snapshot = RegisterSnapshot(GetActiveSnapshot());
-	TableScanDesc scan = table_beginscan_strat(rel, snapshot, 0, NULL, true, false);
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-	BlockNumber read = 0;
+	Drawing		d = {.est = est, .kd = kd};
+	BlockNumber nblocks = RelationGetNumberOfBlocks(est->rel);
 	bool		whole = nblocks <= ART_EST_BLOCKS;
-	uint64		seen = 0;
-	BlockSamplerData bs;
-	ArtBuf		key;
+	BlockNumber read;
 
-	art_buf_init(&key, CurrentMemoryContext, 64);
+	art_buf_init(&d.key, CurrentMemoryContext, 64);
 	sampler_random_init_state(ART_EST_SEED, &est->rng);
 	est->most = whole ? ART_EST_ROWS : ART_EST_BLOCKS;
 	est->keys = palloc(est->most * sizeof(uint8 *));
 	est->budget = (Size) maintenance_work_mem * 1024;
 	est->cxt = CurrentMemoryContext;
-	if (!whole)
-		(void) BlockSampler_Init(&bs, nblocks, ART_EST_BLOCKS, ART_EST_SEED);
-
-	while (whole ? read == 0 : BlockSampler_HasMore(&bs))
-	{
-		if (!whole)
-		{
-			if (read > 0)
-				table_rescan(scan, NULL);
-			heap_setscanlimits(scan, BlockSampler_Next(&bs), 1);
-		}
-		read++;
-		while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
-		{
-			uint64		i;
-			MemoryContext old;
-			Datum		values[INDEX_MAX_KEYS];
-			bool		isnull[INDEX_MAX_KEYS];
-
-			if (++seen % 1024 == 0)
-				CHECK_FOR_INTERRUPTS();
-			art_eval_next(est->eval);
-			if (!art_eval_has(est->eval, slot))
-				continue;
-			i = art_est_place(est);
-			if (i == ART_EST_NOWHERE)
-				continue;
-			old = MemoryContextSwitchTo(art_eval_memory(est->eval));
-			art_eval_columns(est->eval, slot, values, isnull);
-			(void) art_encode(kd, values, isnull, &key);
-			MemoryContextSwitchTo(old);
-			art_est_keep(est, i, &key, art_tid_pack(&slot->tts_tid));
-		}
-		CHECK_FOR_INTERRUPTS();
-	}
-
-	table_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	ExecDropSingleTupleTableSlot(slot);
+	read = art_sample_blocks(est->rel, nblocks, ART_EST_BLOCKS, ART_EST_SEED, art_est_row, &d);
 	art_eval_end(est->eval);
 	if (whole)
 		return (double) est->rows;

@@ -37,7 +37,6 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_epoch_stats);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_index_size);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_build);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_unload);
-PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_test_unexpected);
 
 #define ART_INDEX_STATS_COLS 21
 
@@ -134,7 +133,7 @@ source_text(ArtBuildSource source)
 static const char *
 missing_worker(const ArtEntry *e, const char *reason)
 {
-	if (!art_autobuild || art_build_workers == 0)
+	if (art_build_workers == 0)
 		return reason;
 	if (art_no_worker())
 		return "no worker";
@@ -151,7 +150,7 @@ next_try(const ArtEntry *e, bool absent)
 {
 	TimestampTz at;
 
-	if (!absent || !art_autobuild || art_build_workers == 0 || RecoveryInProgress() ||
+	if (!absent || art_build_workers == 0 || RecoveryInProgress() ||
 		e->reason != ART_WHY_ERROR || e->failed_at == 0)
 		return 0;
 	at = Max(art_error_until(e), e->not_before);
@@ -235,24 +234,19 @@ typedef struct IndexStats
 static void
 look_at_index(IndexStats *is, Oid indexoid, uint32 relnumber)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, indexoid);
+	ArtWalk		w = art_walk(LW_SHARED, MyDatabaseId, indexoid);
 	ax_ctx	   *cx = art_ctx();
 	ArtEntry   *found;
 	uint64		gen = 0;
 
-	art_lock(lock, LW_SHARED);
-	for (found = art_chain(MyDatabaseId, indexoid); found; found = found->next)
-	{
-		if (found->indexoid == indexoid && found->loc.db == MyDatabaseId &&
-			found->loc.rel == relnumber)
-			break;
-	}
+	while ((found = art_walk_next(&w)) != NULL && found->loc.rel != relnumber)
+		 /* go on */ ;
 	if (found)
 	{
 		is->copy = *found;
 		is->state = art_entry_state(found, &gen);
 	}
-	art_unlock(lock);
+	art_walk_end(&w);
 
 	/* a handle is type-stable, and the generation tells whose it is */
 	if (found && is->state != ART_ABSENT)
@@ -451,6 +445,7 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	ax_ctx	   *cx;
 	Datum		values[10];
 	bool		nulls[10] = {0};
+	ArtWalk		w;
 	int			indexes = 0;
 	int			sealed = 0;
 
@@ -463,20 +458,13 @@ artidx_memory_stats(PG_FUNCTION_ARGS)
 	ax_memory(cx, &mem);
 	ART_CORE_END();
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	w = art_walk(LW_SHARED, InvalidOid, InvalidOid);
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
-					indexes++;
-				else if (e->sealed || e->reason == ART_WHY_MEMORY)
-					sealed++;
-			}
-		}
-		art_unlock(&art_dir_locks[p].lock);
+		if (ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT)
+			indexes++;
+		else if (e->sealed || e->reason == ART_WHY_MEMORY)
+			sealed++;
 	}
 
 	values[0] = Int64GetDatum((int64) mem.area_bytes);
@@ -613,7 +601,7 @@ artidx_index_size(PG_FUNCTION_ARGS)
 }
 
 static void
-build(Relation index)
+build_now(Relation index)
 {
 	art_reload(index);
 	(void) art_ensure_ready(index);
@@ -673,7 +661,7 @@ act_on_parts(Oid indexoid, void (*act) (Relation index))
 Datum
 artidx_build(PG_FUNCTION_ARGS)
 {
-	act_on_parts(PG_GETARG_OID(0), build);
+	act_on_parts(PG_GETARG_OID(0), build_now);
 	PG_RETURN_VOID();
 }
 
@@ -684,25 +672,5 @@ Datum
 artidx_unload(PG_FUNCTION_ARGS)
 {
 	act_on_parts(PG_GETARG_OID(0), art_unload);
-	PG_RETURN_VOID();
-}
-
-/*
- * artidx_test_unexpected(regclass): the end of a core call with such a status.
- * For tests, which declare it themselves; the extension does not.
- */
-Datum
-artidx_test_unexpected(PG_FUNCTION_ARGS)
-{
-	Oid			heapoid;
-	Relation	index;
-
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to damage an art index")));
-	index = art_stat_open(PG_GETARG_OID(0), &heapoid);
-	art_require_preload(index);
-	art_unexpected(index, AX_CHANGED, "a test");
 	PG_RETURN_VOID();
 }

@@ -33,22 +33,24 @@ Datum
 artidx_standby_stats(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = art_result_rows(fcinfo, ART_STANDBY_COLS);
-	Oid			dbs[ART_NFOLLOWERS];
-	int			pids[ART_NFOLLOWERS];
+	Oid			dbs[ART_NWORKERS];
+	int			pids[ART_NWORKERS];
 	XLogRecPtr	replayed;
 
 	if (!art_preloaded())
 		return (Datum) 0;
 
 	art_lock(art_chunk_lock, LW_SHARED);
-	for (int i = 0; i < ART_NFOLLOWERS; i++)
+	for (int i = 0; i < ART_NWORKERS; i++)
 	{
-		dbs[i] = art_shared->followers[i].dboid;
-		pids[i] = art_shared->followers[i].pid;
+		const ArtWorkerSlot *slot = &art_shared->workers[i];
+
+		dbs[i] = (slot->jobs & ART_JOB_FOLLOW) != 0 ? slot->dboid : InvalidOid;
+		pids[i] = slot->pid;
 	}
 	art_unlock(art_chunk_lock);
 
-	for (int i = 0; i < ART_NFOLLOWERS; i++)
+	for (int i = 0; i < ART_NWORKERS; i++)
 	{
 		ArtFollower *f = &art_shared->followers[i];
 		Datum		values[ART_STANDBY_COLS];

@@ -7,6 +7,7 @@
 #ifndef ART_VIEWS_H
 #define ART_VIEWS_H
 
+#include "fmgr.h"
 #include "utils/rel.h"
 
 /* ---- index_views.c ---- */
@@ -17,6 +18,14 @@
  */
 extern Relation art_stat_open(Oid indexoid, Oid *heapoid);
 extern void art_stat_close(Relation index, Oid heapoid);
+
+/* artidx_index_size(regclass), as SQL calls it. */
+extern PGDLLEXPORT Datum artidx_index_size(PG_FUNCTION_ARGS);
+
+/* ---- estimate.c ---- */
+
+/* artidx_estimate(regclass), as SQL calls it. */
+extern PGDLLEXPORT Datum artidx_estimate_index(PG_FUNCTION_ARGS);
 
 /* ---- check_after_crash.c ---- */
 

@@ -18,7 +18,6 @@
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -72,7 +71,7 @@ is_coming(ArtState state, ArtReason reason)
 	if (!RecoveryInProgress() || state == ART_BUILDING)
 		return art_is_coming(state, reason);
 	return (reason == ART_WHY_RESTART || reason == ART_WHY_ALTERED || reason == ART_WHY_DROPPED) &&
-		art_standby && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
+		art_build_workers > 0 && !art_no_worker() && !ART_OLD_SNAPSHOT_IN_USE();
 }
 
 /*
@@ -101,15 +100,14 @@ table_is_ours(Oid indexoid)
 static void
 look_at(Form_pg_class form, bool altered, Left *left)
 {
-	LWLock	   *lock = art_partition(MyDatabaseId, form->oid);
+	LWLock	   *lock;
 	ArtLocator	loc;
 	ArtState	state = ART_ABSENT;
 	ArtReason	reason = ART_WHY_RESTART;
 	ArtEntry   *e;
 
 	art_form_locator(form, &loc);
-	art_lock(lock, LW_SHARED);
-	e = art_find(form->oid, &loc);
+	e = art_find_locked(form->oid, &loc, LW_SHARED, &lock);
 	if (e != NULL)
 	{
 		state = art_entry_state(e, NULL);
@@ -138,7 +136,7 @@ look_at(Form_pg_class form, bool altered, Left *left)
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static void
-look(Oid amoid, Left *left)
+look_at_catalog_left(Oid amoid, Left *left)
 {
 	Relation	pgclass = table_open(RelationRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(pgclass, InvalidOid, false, NULL, 0, NULL);
@@ -185,17 +183,14 @@ artidx_wait(PG_FUNCTION_ARGS)
 	{
 		AcceptInvalidationMessages();
 		old = MemoryContextSwitchTo(each);
-		look(amoid, &left);
+		look_at_catalog_left(amoid, &left);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(each);
 		if (left.n == 0)
 			PG_RETURN_BOOL(true);
 		if (left.coming == 0 || (!PG_ARGISNULL(0) && GetCurrentTimestamp() >= until))
 			break;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ART_WAIT_MS, ART_WAIT_EVENT(wait_event_ready, "ArtidxWait"));
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		(void) art_doze(ART_WAIT_MS, ART_WAIT_EVENT(wait_event_ready, "ArtidxWait"));
 	}
 	ereport(NOTICE,
 			(errmsg_plural("%d art index is not in memory: %s",

@@ -25,10 +25,8 @@
 #include "commands/defrem.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
-#include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -38,6 +36,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "build/build.h"
 #include "eval/eval.h"
 #include "limits/limits.h"
 #include "live/background.h"
@@ -49,6 +48,7 @@
 #define ART_DOUBT_MS		10000	/* an index is in doubt, and nobody will tell */
 #define ART_FAILED_MS		60000	/* the build erred */
 #define ART_SCOUT_AGAIN_MS	30000	/* not every entry could be made */
+#define ART_TIDY_AGAIN_MS	60000	/* what a trial has left could not be dropped */
 #define ART_NOT_READY_MS	30000	/* CREATE INDEX CONCURRENTLY is at it, or failed */
 #define ART_NOT_BUILT_MS	5000	/* no memory, or replaced meanwhile */
 #define ART_LIST_MS			1000	/* a list of work is used for so long */
@@ -64,7 +64,9 @@ static uint32 wait_event_check = 0;
 static int	my_slot;
 static uint32 my_seq;
 static Oid	my_owner;			/* whose indexes it builds */
+static int	my_jobs;			/* not done yet */
 static MemoryContext worker_cxt;	/* of this run */
+static bool scouted = false;	/* in this visit */
 static bool worked = false;		/* it got as far as its work */
 static bool not_ours = false;	/* the next index is for another process: src/eval */
 
@@ -83,7 +85,7 @@ static int	nleft_out = 0;
 static TimestampTz first_built_at = 0;
 
 static void
-begin(void)
+begin_work(void)
 {
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
@@ -91,7 +93,7 @@ begin(void)
 }
 
 static void
-commit(void)
+commit_work(void)
 {
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
@@ -132,17 +134,12 @@ make_way(ArtEnd end)
  * configuration.
  */
 static void
-between(void)
+between_pieces(void)
 {
 	art_watch_anew();
-	CHECK_FOR_INTERRUPTS();
+	(void) art_worker_between();
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
 }
 
 /*
@@ -222,16 +219,14 @@ open_candidate(Oid indexoid, bool *gone)
 static void
 tell_left_out(Oid indexoid, const ArtLocator *loc)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 	bool		tell = false;
 	bool		memory = false;
 	bool		unique = false;
 	char		error[160];
 	char	   *name;
-	ArtEntry   *e;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
 	if (e && !e->told_out &&
 		ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_ABSENT &&
 		(e->reason == ART_WHY_MEMORY || e->reason == ART_WHY_ERROR))
@@ -271,7 +266,7 @@ typedef struct Seen
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static int
-list_indexes(Oid amoid, Seen **out)
+list_resident(Oid amoid, Seen **out)
 {
 	Relation	pgclass;
 	SysScanDesc scan;
@@ -314,11 +309,9 @@ list_indexes(Oid amoid, Seen **out)
 static void
 seed_entry(const Seen *s, const ArtHot *hot)
 {
-	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(s->indexoid, &s->loc, LW_EXCLUSIVE, &lock);
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(s->indexoid, &s->loc);
 	if (e && e->size_hint == 0)
 	{
 		e->size_hint = 1 + (uint64) (Max(s->rows, 0.0) * ART_KEY_BYTES);
@@ -340,15 +333,12 @@ seed_entry(const Seen *s, const ArtHot *hot)
  * Locks: takes the partition lock, shared.
  */
 static bool
-has_entry(const Seen *s)
+seen_has_entry(const Seen *s)
 {
-	LWLock	   *lock = art_partition(s->loc.db, s->indexoid);
-	ArtEntry   *e;
-	bool		has;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(s->indexoid, &s->loc, LW_SHARED, &lock);
+	bool		has = e != NULL && (e->changed & ART_CHANGED_ENGINE) == 0;
 
-	art_lock(lock, LW_SHARED);
-	e = art_find(s->indexoid, &s->loc);
-	has = e != NULL && (e->changed & ART_CHANGED_ENGINE) == 0;
 	art_unlock(lock);
 	return has;
 }
@@ -362,7 +352,7 @@ make_entry(Oid indexoid)
 {
 	volatile bool made = false;
 
-	begin();
+	begin_work();
 	PG_TRY();
 	{
 		bool		gone;
@@ -374,7 +364,7 @@ make_entry(Oid indexoid)
 			index_close(index, NoLock);
 		}
 		made = index != NULL || gone;
-		commit();
+		commit_work();
 	}
 	PG_CATCH();
 	{
@@ -389,7 +379,7 @@ make_entry(Oid indexoid)
  * them.
  */
 static void
-scout(void)
+scout_indexes(void)
 {
 	Seen	   *seen = NULL;
 	ArtHot	   *hot;
@@ -399,25 +389,25 @@ scout(void)
 	Oid			amoid;
 
 	pgstat_report_activity(STATE_RUNNING, "looking for absent art indexes");
-	begin();
+	begin_work();
 	amoid = get_am_oid(ART_AM_NAME, true);
 	if (OidIsValid(amoid))
-		n = list_indexes(amoid, &seen);
-	commit();
+		n = list_resident(amoid, &seen);
+	commit_work();
 
 	for (int i = 0; i < n; i++)
 	{
 		Seen	   *s = &seen[i];
 
 		CHECK_FOR_INTERRUPTS();
-		if (!has_entry(s))
+		if (!seen_has_entry(s))
 			refused |= !make_entry(s->indexoid);
 		seed_entry(s, art_hot_find(hot, nhot, s->indexoid, &s->loc));
 	}
-	begin();
+	begin_work();
 	for (int i = 0; i < n; i++)
 		tell_left_out(seen[i].indexoid, &seen[i].loc);
-	commit();
+	commit_work();
 	job_done(ART_JOB_SCOUT);
 	if (refused)
 		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_AGAIN_MS);
@@ -457,9 +447,7 @@ sweep_one(Oid indexoid, const ArtLocator *loc)
 		art_drop_locator(indexoid, loc, true);
 	else
 	{
-		lock = art_partition(loc->db, indexoid);
-		art_lock(lock, LW_EXCLUSIVE);
-		e = art_find(indexoid, loc);
+		e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 		if (e)
 			e->doubt = false;
 		art_unlock(lock);
@@ -470,13 +458,6 @@ sweep_one(Oid indexoid, const ArtLocator *loc)
 	UnlockRelationOid(indexoid, ShareUpdateExclusiveLock);
 	return true;
 }
-
-typedef struct Swept
-{
-	Oid			indexoid;
-	ArtLocator	loc;
-	bool		doubt;
-} Swept;
 
 static int
 seen_cmp(const void *a, const void *b)
@@ -494,46 +475,25 @@ seen_cmp(const void *a, const void *b)
  * Locks: takes the partition locks, shared, one after the other.
  */
 static void
-sweep(void)
+sweep_entries(void)
 {
-	Swept	   *all = palloc(64 * sizeof(Swept));
+	ArtListed  *all;
 	Seen	   *seen = NULL;
 	int			nseen = 0;
 	int			nsuspects = 0;
-	int			n = 0;
-	int			cap = 64;
+	int			n;
 	int			over = 0;
 	int			left = 0;
 	Oid			amoid;
 
 	pgstat_report_activity(STATE_RUNNING, "looking for art indexes that are gone");
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				if (e->loc.db != MyDatabaseId || e->loc.backend != -1)
-					continue;
-				if (n == cap)
-				{
-					cap *= 2;
-					all = repalloc(all, cap * sizeof(Swept));
-				}
-				all[n].indexoid = e->indexoid;
-				all[n].loc = e->loc;
-				all[n++].doubt = e->doubt;
-			}
-		}
-		art_unlock(&art_dir_locks[p].lock);
-	}
+	n = art_list_entries(MyDatabaseId, art_is_shared, NULL, &all);
 
-	begin();
+	begin_work();
 	amoid = get_am_oid(ART_AM_NAME, true);
 	if (OidIsValid(amoid))
-		nseen = list_indexes(amoid, &seen);
-	commit();
+		nseen = list_resident(amoid, &seen);
+	commit_work();
 	if (nseen > 1)
 		qsort(seen, nseen, sizeof(Seen), seen_cmp);
 
@@ -549,12 +509,12 @@ sweep(void)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		nsuspects++;
-		begin();
+		begin_work();
 		if (sweep_one(all[i].indexoid, &all[i].loc))
 			over += all[i].doubt;
 		else
 			left += all[i].doubt;
-		commit();
+		commit_work();
 	}
 	elog(DEBUG1, "artidx: swept %d entries, looked at %d", n, nsuspects);
 	pfree(all);
@@ -673,14 +633,11 @@ list_is_old(void)
 static bool
 still_wanted(const ArtWork *w)
 {
-	LWLock	   *lock = art_partition(w->loc.db, w->indexoid);
-	ArtEntry   *e;
-	bool		wanted;
-
-	art_lock(lock, LW_SHARED);
-	e = art_find(w->indexoid, &w->loc);
-	wanted = e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY &&
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(w->indexoid, &w->loc, LW_SHARED, &lock);
+	bool		wanted = e != NULL && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_READY &&
 		e->not_before <= GetCurrentTimestamp();
+
 	art_unlock(lock);
 	return wanted;
 }
@@ -696,12 +653,12 @@ build_one(const ArtWork *w)
 	art_watch_anew();
 	if (first_built_at == 0)
 		first_built_at = GetCurrentTimestamp();
-	begin();
+	begin_work();
 	PopActiveSnapshot();		/* a build takes its own, and renews it */
 	PG_TRY();
 	{
 		build_candidate(w);
-		commit();
+		commit_work();
 	}
 	PG_CATCH();
 	{
@@ -718,9 +675,9 @@ build_one(const ArtWork *w)
 					   end == ART_END_LOCK ? ART_REFUSED_MS :
 					   end == ART_END_STUCK && !w->help ? 0 : ART_FAILED_MS,
 					   end != ART_END_LOCK);
-		begin();
+		begin_work();
 		tell_left_out(w->indexoid, &w->loc);
-		commit();
+		commit_work();
 	}
 	PG_END_TRY();
 }
@@ -763,7 +720,7 @@ tell_built(void)
 {
 	if (nbuilt == 0 && nleft_out == 0)
 		return;
-	begin();
+	begin_work();
 	ereport(LOG,
 			(errmsg("artidx: built %d indexes of database \"%s\" in %.1f s, %d are left out",
 					nbuilt, get_database_name(MyDatabaseId),
@@ -771,20 +728,13 @@ tell_built(void)
 					(double) (GetCurrentTimestamp() - first_built_at) / USECS_PER_SEC,
 					nleft_out),
 			 errdetail_internal("The directory was looked through %d times.", nwalks)));
-	commit();
+	commit_work();
+	nbuilt = nleft_out = 0;
 }
 
 /* ---- checks ---- */
 
-/* A structure that was kept over a crash. */
-typedef struct Kept
-{
-	Oid			indexoid;
-	ArtLocator	loc;
-	uint64		gen;
-} Kept;
-
-static const Kept *checking = NULL;	/* this process, now */
+static const ArtListed *checking = NULL;	/* this process, now */
 static bool (*check_piece) (Relation index, uint64 gen, void **at, MemoryContext cxt) = NULL;
 
 void
@@ -793,57 +743,11 @@ art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at, MemoryConte
 	check_piece = fn;
 }
 
-/*
- * Its entry, if that is still the structure that was kept, and it was not checked.
- *
- * Locks: partition lock held, in any mode.
- */
-static ArtEntry *
-find_kept(const Kept *k)
+/* Was the structure kept over a crash, and not checked yet? */
+static bool
+is_unchecked(ArtEntry *e, const void *arg)
 {
-	ArtEntry   *e = art_find(k->indexoid, &k->loc);
-
-	return e != NULL && e->unchecked &&
-		pg_atomic_read_u64(&e->word) == ART_WORD(k->gen, ART_READY) ? e : NULL;
-}
-
-/*
- * List those of the database that were not checked yet.
- *
- * Locks: takes the partition locks, shared, one after the other.
- */
-static int
-list_kept(Kept **out)
-{
-	int			n = 0;
-	int			cap = 64;
-
-	*out = palloc(cap * sizeof(Kept));
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-
-				if (e->loc.db != MyDatabaseId || !e->unchecked ||
-					ART_WORD_STATE(w) != ART_READY)
-					continue;
-				if (n == cap)
-				{
-					cap *= 2;
-					*out = repalloc(*out, cap * sizeof(Kept));
-				}
-				(*out)[n].indexoid = e->indexoid;
-				(*out)[n].loc = e->loc;
-				(*out)[n++].gen = ART_WORD_GEN(w);
-			}
-		}
-		art_unlock(&art_dir_locks[p].lock);
-	}
-	return n;
+	return e->unchecked && ART_WORD_STATE(pg_atomic_read_u64(&e->word)) == ART_READY;
 }
 
 /*
@@ -853,28 +757,22 @@ list_kept(Kept **out)
  * Locks: takes the partition lock, exclusive.
  */
 static bool
-end_kept(const Kept *k, bool differs)
+end_kept(const ArtListed *k, bool differs)
 {
-	LWLock	   *lock = art_partition(k->loc.db, k->indexoid);
-	Oid			heapoid = InvalidOid;
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(k->indexoid, &k->loc, LW_EXCLUSIVE, &lock);
+	bool		there = e != NULL && e->unchecked &&
+		pg_atomic_read_u64(&e->word) == ART_WORD(k->gen, ART_READY);
+	Oid			heapoid = there ? e->heapoid : InvalidOid;
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = find_kept(k);
-	if (e)
-	{
-		heapoid = e->heapoid;
+	if (there)
 		e->unchecked = false;
-		if (differs)
-			(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
-	}
-	art_unlock(lock);
-	if (e && differs)
-	{
-		art_invalidate_heap(k->loc.db, heapoid);
+	if (there && differs)
+		(void) art_entry_absent(e, ART_WHY_RESTART, NULL);
+	art_unlock_changed(lock, there && differs, k->loc.db, heapoid);
+	if (there && differs)
 		art_launcher_wake();
-	}
-	return e != NULL;
+	return there;
 }
 
 typedef enum CheckEnd
@@ -891,7 +789,7 @@ typedef enum CheckEnd
  * one that says nothing of the structure, which is checked later.
  */
 static CheckEnd
-check_failed(const Kept *k)
+check_failed(const ArtListed *k)
 {
 	ErrorData  *error;
 	char	   *name;
@@ -917,7 +815,7 @@ check_failed(const Kept *k)
 	MemoryContextSwitchTo(worker_cxt);
 
 	there = later || end_kept(k, differs);
-	begin();
+	begin_work();
 	name = art_sql_name(k->indexoid);
 	if (differs && name != NULL)
 		ereport(WARNING,
@@ -931,15 +829,15 @@ check_failed(const Kept *k)
 				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
 						name, get_database_name(MyDatabaseId), says),
 				 later ? errdetail("It is checked later.") : 0));
-	commit();
+	commit_work();
 	FreeErrorData(error);
 	return later ? CHECK_REFUSED : differs ? CHECK_DIFFERS : CHECK_GONE;
 }
 
 /*
- * Sleep, so that the piece that began then was the share of the time that
- * artidx.survive_crash_check allows.  A wake-up does not make it shorter, but a change
- * of that setting does.
+ * Sleep, so that the piece that began then was a quarter of the time that
+ * artidx.build_priority allows.  A wake-up does not make it shorter, but a change of that
+ * setting does.
  */
 static void
 rest_after(TimestampTz began, double least_ms)
@@ -952,24 +850,21 @@ rest_after(TimestampTz began, double least_ms)
 		int			share;
 		double		ms;
 
-		between();
-		share = art_survive_crash_check;
-		if (share == 0)
+		between_pieces();
+		if (art_build_workers == 0)
 			return;
+		share = Max(art_build_priority / 4, 1);
 		ms = Min(Max(worked_ms * (100 - share) / share, least_ms), ART_CHECK_REST_MS);
 		ms -= (double) (GetCurrentTimestamp() - ended) / 1000;
 		if (ms <= 0)
 			return;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ms + 1,
-						 ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
-		ResetLatch(MyLatch);
+		(void) art_doze((long) ms + 1, ART_WAIT_EVENT(wait_event_check, "ArtidxCheckDelay"));
 	}
 }
 
 /* One piece of the check, in a transaction of its own. */
 static CheckEnd
-check_next(const Kept *k, void **at, MemoryContext cxt)
+check_next(const ArtListed *k, void **at, MemoryContext cxt)
 {
 	bool		gone;
 	CheckEnd	end;
@@ -977,7 +872,7 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
 	ArtLocator	loc;
 	char		activity[64 + NAMEDATALEN];
 
-	begin();
+	begin_work();
 	index = open_candidate(k->indexoid, &gone);
 	end = gone ? CHECK_GONE : CHECK_REFUSED;
 	if (index)
@@ -998,7 +893,7 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
 			end = check_piece(index, k->gen, at, cxt) ? CHECK_AGREES : CHECK_MORE;
 		index_close(index, NoLock);
 	}
-	commit();
+	commit_work();
 	return end;
 }
 
@@ -1008,7 +903,7 @@ check_next(const Kept *k, void **at, MemoryContext cxt)
  * it would begin anew.
  */
 static CheckEnd
-check_one(const Kept *k)
+check_one(const ArtListed *k)
 {
 	MemoryContext cxt = AllocSetContextCreate(worker_cxt, "artidx check",
 											  ALLOCSET_SMALL_SIZES);
@@ -1017,7 +912,7 @@ check_one(const Kept *k)
 	volatile bool failed = false;
 	volatile CheckEnd end = CHECK_MORE;
 
-	while (art_survive_crash_check > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
+	while (art_build_workers > 0 && !failed && !not_ours && end <= CHECK_REFUSED &&
 		   refused < (at == NULL ? ART_CHECK_REFUSED : ART_CHECK_PATIENT))
 	{
 		TimestampTz began = GetCurrentTimestamp();
@@ -1046,13 +941,15 @@ check_one(const Kept *k)
  * Check what was kept over a crash, until that is turned off.  The directory says which
  * structures are left.  We ask for a check of those when we exit.  So a worker goes on with
  * them where another one was ended.
+ *
+ * Locks: takes the partition locks, shared, one after the other, to list them.
  */
 static void
 check_kept(void)
 {
 	TimestampTz began = GetCurrentTimestamp();
-	Kept	   *all;
-	int			n = list_kept(&all);
+	ArtListed  *all;
+	int			n = art_list_entries(MyDatabaseId, is_unchecked, NULL, &all);
 	int			ends[CHECK_DIFFERS + 1] = {0};
 	bool		left = false;
 
@@ -1076,7 +973,7 @@ check_kept(void)
 		job_done(ART_JOB_CHECK);
 	if (ends[CHECK_AGREES] + ends[CHECK_DIFFERS] == 0)
 		return;
-	begin();
+	begin_work();
 	ereport(LOG,
 			(errmsg("artidx: checked %d indexes of database \"%s\" that outlived a crash in %.1f s, %d differ from their tables",
 					ends[CHECK_AGREES] + ends[CHECK_DIFFERS], get_database_name(MyDatabaseId),
@@ -1084,7 +981,39 @@ check_kept(void)
 					ends[CHECK_DIFFERS]),
 			 ends[CHECK_REFUSED] == 0 ? 0 :
 			 errdetail("%d more are checked later.", ends[CHECK_REFUSED])));
-	commit();
+	commit_work();
+}
+
+/* ---- what trials have left ---- */
+
+static bool (*drop_leftovers) (void) = NULL;
+
+void
+art_leftovers_by(bool (*fn) (void))
+{
+	drop_leftovers = fn;
+}
+
+/*
+ * Drop what a trial has left.  An error is logged, and another visit does it.
+ */
+static void
+tidy(void)
+{
+	volatile bool done = false;
+
+	between_pieces();
+	PG_TRY();
+	{
+		done = drop_leftovers();
+	}
+	PG_CATCH();
+	{
+		give_up();
+	}
+	PG_END_TRY();
+	if (!done)
+		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_TIDY_AGAIN_MS);
 }
 
 /* ---- main ---- */
@@ -1098,6 +1027,43 @@ worker_exit(int code, Datum arg)
 	art_worker_detach(my_slot, my_seq, worked);
 }
 
+/* One turn: a visit, the build of one index, or all checks.  Builds end where there is none left. */
+static long
+worker_turn(void)
+{
+	int			job = my_jobs & -my_jobs;	/* the lowest: in this order */
+
+	between_pieces();
+	switch (job)
+	{
+		case ART_JOB_SCOUT:
+			scout_indexes();
+			scouted = true;
+			break;
+		case ART_JOB_SWEEP:
+			sweep_entries();
+			break;
+		case ART_JOB_BUILD:
+			if (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN &&
+				build_next())
+				return 0;
+			(void) art_worker_claim(my_slot, NULL);
+			break;
+		case ART_JOB_CHECK:
+			tell_built();
+			check_kept();
+			break;
+		default:
+			tell_built();
+			if (scouted && !RecoveryInProgress())
+				tidy();
+			worked = true;
+			return -1;
+	}
+	my_jobs &= ~job;
+	return 0;
+}
+
 /*
  * Main function of the worker.
  */
@@ -1106,44 +1072,18 @@ art_worker_main(Datum arg)
 {
 	ArtWorkerSlot me;
 
-	my_slot = DatumGetInt32(arg);
-	memcpy(&my_seq, MyBgworkerEntry->bgw_extra, sizeof(my_seq));
-
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded() || !art_worker_attach(my_slot, my_seq, &me))
+	art_worker_begin();
+	if (!art_worker_attach(arg, &me))
 		proc_exit(0);
+	my_slot = DatumGetInt32(arg);
+	my_seq = me.seq;
 	on_shmem_exit(worker_exit, (Datum) 0);
-
-	art_background_settings();
-	BackgroundWorkerInitializeConnectionByOid(me.dboid, InvalidOid, 0);
+	art_worker_connect(me.dboid);
 	if (art_worker_barred(me.dboid))
 		proc_exit(0);
 	my_owner = me.owner;
-	(void) art_ctx();
-
+	my_jobs = me.jobs;
 	worker_cxt = AllocSetContextCreate(TopMemoryContext, "artidx builder",
 									   ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(worker_cxt);
-
-	if (me.jobs & ART_JOB_SWEEP)
-		sweep();
-	if (me.jobs & ART_JOB_SCOUT)
-		scout();
-	if (me.jobs & ART_JOB_BUILD)
-	{
-		do
-		{
-			between();
-			MemoryContextReset(worker_cxt);
-		} while (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN && build_next());
-		(void) art_worker_claim(my_slot, NULL);
-	}
-	tell_built();
-	if (me.jobs & ART_JOB_CHECK)
-		check_kept();
-	worked = true;
-	proc_exit(0);
+	art_worker_loop(worker_turn, worker_cxt, 0);
 }

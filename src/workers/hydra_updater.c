@@ -22,10 +22,8 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -43,56 +41,12 @@ extern PGDLLEXPORT void art_updater_main(Datum arg);
 
 static uint32 wait_event_updater = 0;
 
-/* Structures whose search layers may be behind. */
-typedef struct Behind
+/* Has the entry a search layer, which may be behind? */
+static bool
+may_be_behind(ArtEntry *e, const void *arg)
 {
-	ax_tree    *tree;
-	uint64		gen;
-} Behind;
-
-static Behind *behind = NULL;
-static int	nbehind = 0;
-static int	behind_cap = 0;
-
-/*
- * Lists all structures of the kind, of any database; a tree's handle stays when it goes.
- *
- * Locks: takes the partition locks, shared, one after the other.
- */
-static void
-list_behind(void)
-{
-	nbehind = 0;
-	for (int p = 0; p < ART_NPARTITIONS; p++)
-	{
-		int			more = 0;
-
-		/* what is too small for them all is made larger without a lock, and they are listed again */
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				uint64		w = pg_atomic_read_u64(&e->word);
-
-				if (ART_WORD_STATE(w) == ART_ABSENT || e->compared ||
-					!ax_structure_is_hydra(e->engine))
-					continue;
-				if (nbehind + more < behind_cap)
-					behind[nbehind + more] = (Behind) {.tree = e->tree, .gen = ART_WORD_GEN(w)};
-				more++;
-			}
-		art_unlock(&art_dir_locks[p].lock);
-		if (nbehind + more > behind_cap)
-		{
-			behind_cap = (nbehind + more) * 2;
-			behind = behind == NULL ?
-				MemoryContextAlloc(TopMemoryContext, behind_cap * sizeof(Behind)) :
-				repalloc(behind, behind_cap * sizeof(Behind));
-			p--;
-			continue;
-		}
-		nbehind += more;
-	}
+	return ART_WORD_STATE(pg_atomic_read_u64(&e->word)) != ART_ABSENT && !e->compared &&
+		ax_structure_is_hydra(e->engine);
 }
 
 /*
@@ -113,18 +67,21 @@ leave_news(ax_ctx *cx)
  * another process is at it.
  *
  * Epoch: enters and leaves, once a piece of an index's log; checks for interrupts between two.
+ * Locks: takes the partition locks, shared, one after the other, to list the indexes.
  */
 static bool
 apply_all(void)
 {
 	ax_ctx	   *cx = art_ctx();
+	ArtListed  *list;
+	int			n;
 	bool		all = true;
 
 	ART_CORE_BEGIN();
 	ax_updater_begin(cx);
 	ART_CORE_END();
-	list_behind();
-	for (int i = 0; i < nbehind; i++)
+	n = art_list_entries(InvalidOid, may_be_behind, NULL, &list);
+	for (int i = 0; i < n; i++)
 	{
 		ax_status	s = AX_BUSY;
 
@@ -134,7 +91,7 @@ apply_all(void)
 				leave_news(cx);
 			CHECK_FOR_INTERRUPTS();
 			ART_CORE_BEGIN();
-			s = ax_catch_up(cx, behind[i].tree, behind[i].gen);
+			s = ax_catch_up(cx, list[i].tree, list[i].gen);
 			ART_CORE_END();
 		}
 		/* AX_STALE: it is gone, and its log with it */
@@ -153,18 +110,32 @@ updater_exit(int code, Datum arg)
 }
 
 /*
- * Waits for a wake, or for so long.  True: somebody woke it.
+ * One turn: a pass over all logs, and a rest; or a sleep that a process ends which logs
+ * something.
  */
-static bool
-doze(int events, long ms)
+static long
+updater_turn(void)
 {
-	int			rc = WaitLatch(MyLatch, events | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
-							   ART_WAIT_EVENT(wait_event_updater, "ArtidxUpdater"));
+	static long rest = ART_REST_MS;
+	static bool all = false;	/* the pass before left nothing */
+	static TimestampTz slept = 0;	/* since then */
+	ax_ctx	   *cx = art_ctx();
 
-	if ((rc & WL_LATCH_SET) == 0)
-		return false;
-	ResetLatch(MyLatch);
-	return true;
+	(void) art_worker_between();
+	if (all && slept == 0 && ax_updater_sleep(cx))
+	{
+		slept = GetCurrentTimestamp();
+		return ART_IDLE_MS;
+	}
+	/* a wake that comes too late for this process is lost; the launcher looks by itself, too */
+	if (slept != 0 && TimestampDifferenceExceeds(slept, GetCurrentTimestamp(), ART_IDLE_MS) &&
+		!ax_updater_wanted(cx))
+		return -1;
+	slept = 0;
+	all = apply_all();
+	rest = all ? ART_REST_MS : Min(rest * 2, ART_RETRY_MS);
+	(void) art_poll();
+	return rest;
 }
 
 /*
@@ -174,37 +145,17 @@ void
 art_updater_main(Datum arg)
 {
 	uint32		none = 0;
-	long		rest = ART_REST_MS;
 
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	if (!art_preloaded())
-		proc_exit(0);
+	art_worker_begin();
 	/* to no database: so it shows in pg_stat_activity, and is in nobody's way */
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	(void) art_ctx();
+	art_worker_connect(InvalidOid);
 	if (!pg_atomic_compare_exchange_u32(&art_shared->updater, &none,
 										(uint32) ART_MY_PROCNO() + 1))
 		proc_exit(0);			/* another one came first */
 	before_shmem_exit(updater_exit, (Datum) 0);
-
-	for (;;)
-	{
-		ax_ctx	   *cx = art_ctx();
-		bool		all;
-
-		CHECK_FOR_INTERRUPTS();
-		all = apply_all();
-		rest = all ? ART_REST_MS : Min(rest * 2, ART_RETRY_MS);
-		(void) art_poll();
-		(void) doze(0, rest);
-		if (!all || !ax_updater_sleep(cx))
-			continue;
-
-		/* a wake that comes too late for this process is lost; the launcher looks by itself, too */
-		if (!doze(WL_LATCH_SET, ART_IDLE_MS) && !ax_updater_wanted(cx))
-			proc_exit(0);
-	}
+	art_worker_loop(updater_turn, AllocSetContextCreate(TopMemoryContext, "artidx updater",
+														ALLOCSET_DEFAULT_SIZES),
+					ART_WAIT_EVENT(wait_event_updater, "ArtidxUpdater"));
 }
 
 /* ---- in the launcher ---- */

@@ -29,12 +29,9 @@
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -82,7 +79,7 @@ wants_worker(ArtEntry *e, TimestampTz now, const ax_memory_info *mem, bool *help
 	ArtState	state = ART_WORD_STATE(pg_atomic_read_u64(&e->word));
 	bool		urgent = e->wanted == ART_WANT_BUILD;
 	/* while "old_snapshot_threshold" is set, only inserts use a structure */
-	bool		unasked = art_autobuild && !ART_OLD_SNAPSHOT_IN_USE();
+	bool		unasked = !ART_OLD_SNAPSHOT_IN_USE();
 
 	*help = false;
 	if (state == ART_READY || state == ART_FOLLOWED || e->loc.backend != -1 || e->doubt)
@@ -155,6 +152,7 @@ int
 art_find_work(Oid db, Oid owner, ArtWork **work)
 {
 	ax_ctx	   *cx = art_ctx();
+	ArtWalk		walk = art_walk(LW_SHARED, db, InvalidOid);
 	TimestampTz now = GetCurrentTimestamp();
 	ax_memory_info mem;
 	int			n = 0;
@@ -165,43 +163,33 @@ art_find_work(Oid db, Oid owner, ArtWork **work)
 	ax_memory(cx, &mem);
 	ART_CORE_END();
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&walk)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
-		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
-			{
-				ArtWork    *w;
-				bool		help;
+		ArtWork    *w;
+		bool		help;
 
-				if ((OidIsValid(db) && e->loc.db != db) ||
-					(OidIsValid(owner) && e->owner != owner) ||
-					!wants_worker(e, now, &mem, &help))
-					continue;
-				if (n == cap)
-				{
-					cap *= 2;
-					*work = repalloc(*work, cap * sizeof(ArtWork));
-				}
-				w = &(*work)[n++];
-				memset(w, 0, sizeof(*w));
-				w->db = e->loc.db;
-				w->indexoid = e->indexoid;
-				w->heapoid = e->heapoid;
-				w->owner = e->owner;
-				w->loc = e->loc;
-				w->urgent = e->wanted == ART_WANT_BUILD;
-				w->unique = e->unique;
-				w->planned = e->wanted == ART_WANT_PLAN;
-				w->help = help;
-				w->failed = e->failed_at != 0 && e->reason == ART_WHY_ERROR;
-				w->uses = pg_atomic_read_u32(&e->uses);
-				w->used_at = pg_atomic_read_u32(&e->used_at);
-				w->size = Max(e->size_hint, e->last_bytes);
-			}
+		if ((OidIsValid(owner) && e->owner != owner) || !wants_worker(e, now, &mem, &help))
+			continue;
+		if (n == cap)
+		{
+			cap *= 2;
+			*work = repalloc(*work, cap * sizeof(ArtWork));
 		}
-		art_unlock(&art_dir_locks[p].lock);
+		w = &(*work)[n++];
+		memset(w, 0, sizeof(*w));
+		w->db = e->loc.db;
+		w->indexoid = e->indexoid;
+		w->heapoid = e->heapoid;
+		w->owner = e->owner;
+		w->loc = e->loc;
+		w->urgent = e->wanted == ART_WANT_BUILD;
+		w->unique = e->unique;
+		w->planned = e->wanted == ART_WANT_PLAN;
+		w->help = help;
+		w->failed = e->failed_at != 0 && e->reason == ART_WHY_ERROR;
+		w->uses = pg_atomic_read_u32(&e->uses);
+		w->used_at = pg_atomic_read_u32(&e->used_at);
+		w->size = Max(e->size_hint, e->last_bytes);
 	}
 	qsort(*work, n, sizeof(ArtWork), work_cmp);
 	return n;
@@ -214,11 +202,9 @@ void
 art_not_before(Oid indexoid, const ArtLocator *loc, int delay_ms,
 			   bool wanted_no_more)
 {
-	LWLock	   *lock = art_partition(loc->db, indexoid);
-	ArtEntry   *e;
+	LWLock	   *lock;
+	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
 
-	art_lock(lock, LW_EXCLUSIVE);
-	e = art_find(indexoid, loc);
 	if (e)
 	{
 		e->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay_ms);
@@ -370,10 +356,11 @@ typedef struct Survey
  * atomic and may be halved under a shared lock.
  */
 static void
-survey(Survey *s, bool fade)
+survey_directory(Survey *s, bool fade)
 {
 	int			hot_cap = 64;
 	int			dbs_cap = 16;
+	ArtWalk		w = art_walk(LW_SHARED, InvalidOid, InvalidOid);
 	HASHCTL		ctl = {0};
 	HTAB	   *dbs;
 
@@ -384,47 +371,39 @@ survey(Survey *s, bool fade)
 	ctl.hcxt = CurrentMemoryContext;
 	dbs = hash_create("artidx databases", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
-	for (int p = 0; p < ART_NPARTITIONS; p++)
+	for (ArtEntry *e; (e = art_walk_next(&w)) != NULL;)
 	{
-		art_lock(&art_dir_locks[p].lock, LW_SHARED);
-		for (int b = p; b < ART_NBUCKETS; b += ART_NPARTITIONS)
+		uint32		uses;
+		bool		found;
+
+		(void) hash_search(dbs, &e->loc.db, HASH_ENTER, &found);
+		if (!found)
 		{
-			for (ArtEntry *e = art_shared->buckets[b]; e; e = e->next)
+			if (s->ndbs == dbs_cap)
 			{
-				uint32		uses;
-				bool		found;
-
-				(void) hash_search(dbs, &e->loc.db, HASH_ENTER, &found);
-				if (!found)
-				{
-					if (s->ndbs == dbs_cap)
-					{
-						dbs_cap *= 2;
-						s->dbs = repalloc(s->dbs, dbs_cap * sizeof(Oid));
-					}
-					s->dbs[s->ndbs++] = e->loc.db;
-				}
-
-				uses = pg_atomic_read_u32(&e->uses);
-				if (fade && uses > 0)
-					pg_atomic_fetch_sub_u32(&e->uses, uses - uses / 2);
-				if (uses == 0 || e->loc.backend != -1)
-					continue;
-				if (s->nhot == hot_cap)
-				{
-					s->hot = repalloc(s->hot, 2 * hot_cap * sizeof(ArtHot));
-					memset(s->hot + hot_cap, 0, hot_cap * sizeof(ArtHot));
-					hot_cap *= 2;
-				}
-				s->hot[s->nhot].indexoid = e->indexoid;
-				s->hot[s->nhot].loc = e->loc;
-				s->hot[s->nhot].uses = uses;
-				s->hot[s->nhot].used_at = pg_atomic_read_u32(&e->used_at);
-				s->hot[s->nhot].bytes = Max(e->last_bytes, e->size_hint);
-				s->nhot++;
+				dbs_cap *= 2;
+				s->dbs = repalloc(s->dbs, dbs_cap * sizeof(Oid));
 			}
+			s->dbs[s->ndbs++] = e->loc.db;
 		}
-		art_unlock(&art_dir_locks[p].lock);
+
+		uses = pg_atomic_read_u32(&e->uses);
+		if (fade && uses > 0)
+			pg_atomic_fetch_sub_u32(&e->uses, uses - uses / 2);
+		if (uses == 0 || e->loc.backend != -1)
+			continue;
+		if (s->nhot == hot_cap)
+		{
+			s->hot = repalloc(s->hot, 2 * hot_cap * sizeof(ArtHot));
+			memset(s->hot + hot_cap, 0, hot_cap * sizeof(ArtHot));
+			hot_cap *= 2;
+		}
+		s->hot[s->nhot].indexoid = e->indexoid;
+		s->hot[s->nhot].loc = e->loc;
+		s->hot[s->nhot].uses = uses;
+		s->hot[s->nhot].used_at = pg_atomic_read_u32(&e->used_at);
+		s->hot[s->nhot].bytes = Max(e->last_bytes, e->size_hint);
+		s->nhot++;
 	}
 }
 
@@ -463,7 +442,7 @@ write_hot(void)
 	int			n;
 	pg_crc32c	crc;
 
-	survey(&s, false);
+	survey_directory(&s, false);
 	all = palloc0((s.nhot + nold_hot + 1) * sizeof(ArtHot));
 	memcpy(all, s.hot, s.nhot * sizeof(ArtHot));
 	n = s.nhot;
@@ -523,8 +502,13 @@ start_worker(Oid dboid, Oid owner, int jobs)
 	if (slot < 0)
 		return false;
 
-	art_define_worker(&worker, "builder", "art_worker_main");
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	if (jobs & ART_JOB_FOLLOW)
+		art_define_worker(&worker, "follower", "art_follower_main");
+	else
+	{
+		art_define_worker(&worker, "builder", "art_worker_main");
+		worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	}
 	worker.bgw_main_arg = Int32GetDatum(slot);
 	memcpy(worker.bgw_extra, &seq, sizeof(seq));
 	worker.bgw_notify_pid = MyProcPid;	/* its end wakes us */
@@ -541,8 +525,7 @@ start_worker(Oid dboid, Oid owner, int jobs)
 }
 
 /*
- * Copy the slots, freeing those whose worker never came; returns how many are
- * in use, one that checks apart.
+ * Copy the slots, freeing those whose worker never came; returns how many build or visit.
  *
  * Locks: takes the chunk lock, exclusive.
  */
@@ -563,11 +546,11 @@ look_at_workers(ArtWorkerSlot *copy)
 			Database   *d = find_database(s->dboid);
 
 			if (d)
-				d->jobs |= s->jobs & ~ART_JOB_BUILD;
+				d->jobs |= s->jobs & ART_JOB_ORDERS;
 			s->dboid = InvalidOid;
 		}
 		copy[i] = *s;
-		if (s->dboid != InvalidOid && (s->jobs & ART_JOB_CHECK) == 0)
+		if (s->dboid != InvalidOid && (s->jobs & (ART_JOB_CHECK | ART_JOB_FOLLOW)) == 0)
 			used++;
 	}
 	art_unlock(art_chunk_lock);
@@ -613,7 +596,7 @@ static Database *
 next_visit(const ArtWorkerSlot *slots, bool builds, int *jobs)
 {
 	Database   *best = NULL;
-	int			mask = ART_JOB_SWEEP | (builds && art_autobuild ? ART_JOB_SCOUT : 0);
+	int			mask = ART_JOB_SWEEP | (builds ? ART_JOB_SCOUT : 0);
 
 	for (int i = 0; i < ndatabases; i++)
 	{
@@ -742,7 +725,7 @@ start_check(void)
 	ArtWorkerSlot slots[ART_NWORKERS];
 	Database   *next = NULL;
 
-	if (art_survive_crash_check == 0)
+	if (art_build_workers == 0)
 		return;
 	for (int i = 0; i < ndatabases; i++)
 	{
@@ -775,7 +758,7 @@ start_workers(void)
 	ArtWorkerSlot slots[ART_NWORKERS];
 	ArtWork    *work = NULL;
 	int			nwork = 0;
-	int			limit = Min(art_build_workers, ART_NWORKERS);
+	int			limit = Min(art_build_workers, ART_NBUILDERS);
 	int			used;
 
 	if (limit > 0)
@@ -804,14 +787,14 @@ start_workers(void)
  * a structure absent, or begins one, adds to it afterwards.
  */
 static void
-settle(void)
+settle_indexes(void)
 {
 	uint32		seen = pg_atomic_read_u32(&art_shared->unsettled);
 
 	if (pg_atomic_read_u32(&art_shared->settled) == seen + 1)
 		return;
 	pg_memory_barrier();
-	for (int i = 0; i < ndatabases && art_autobuild && art_build_workers > 0; i++)
+	for (int i = 0; i < ndatabases && art_build_workers > 0; i++)
 		if (databases[i].allowed &&
 			((databases[i].jobs & ART_JOB_SCOUT) || visit_runs(databases[i].oid, ART_JOB_SCOUT)))
 			return;
@@ -865,27 +848,6 @@ watch_memory(void)
 
 /* ---- main ---- */
 
-/*
- * Settings that are meant for sessions, and would harm in the background, as
- * in autovacuum.  A build in a serializable transaction would keep others'
- * conflicts in memory for as long as it takes.  A deferrable one would wait
- * for them.  Damaged pages are not to be zeroed unasked.  Nor is
- * a database's owner to decide what expressions of others run.  Before the
- * database's own settings are read.
- */
-void
-art_background_settings(void)
-{
-	SetConfigOption("zero_damaged_pages", "false", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-#if ART_HAS_TRANSACTION_TIMEOUT
-	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-#endif
-	SetConfigOption("default_transaction_isolation", "read committed",
-					PGC_SUSET, PGC_S_OVERRIDE);
-	art_eval_in_background();
-}
-
 static void
 launcher_exit(int code, Datum arg)
 {
@@ -908,7 +870,7 @@ look_for_databases(void)
 	bool		listed = false;
 
 	/* first who has entries, then who is there: so a new one is not taken for gone */
-	survey(&s, false);
+	survey_directory(&s, false);
 	for (int i = 0; i < ndatabases; i++)
 		databases[i].has_entries = false;
 	for (int i = 0; i < s.ndbs; i++)
@@ -974,16 +936,8 @@ order_sweeps(int percent)
 static void
 launcher_begin(void)
 {
-	pqsignal(SIGTERM, die);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	BackgroundWorkerUnblockSignals();
-
-	if (!art_preloaded())
-		proc_exit(0);
-	art_background_settings();
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	(void) art_ctx();
-
+	art_worker_begin();
+	art_worker_connect(InvalidOid);
 	launcher_cxt = AllocSetContextCreate(TopMemoryContext, "artidx launcher",
 										 ALLOCSET_DEFAULT_SIZES);
 	loop_cxt = AllocSetContextCreate(launcher_cxt, "artidx launcher loop",
@@ -1009,6 +963,7 @@ static void
 follow_databases(void)
 {
 	static TimestampTz listed = 0;
+	ArtWorkerSlot slots[ART_NWORKERS];
 	TimestampTz now = GetCurrentTimestamp();
 	bool		asked;
 	bool		waits = false;
@@ -1017,13 +972,14 @@ follow_databases(void)
 	asked = art_shared->follow_asked;
 	art_shared->follow_asked = false;
 	art_unlock(art_chunk_lock);
-	if (!art_standby || ART_OLD_SNAPSHOT_IN_USE())
+	if (art_build_workers == 0 || ART_OLD_SNAPSHOT_IN_USE())
 	{
 		/* switched on again, they come at once */
 		for (int i = 0; i < ndatabases; i++)
 			databases[i].followed = 0;
 		return;
 	}
+	(void) look_at_workers(slots);
 	if (asked || listed == 0 || ms_passed(listed, now, ART_FOLLOW_SOON_MS))
 	{
 		list_databases();
@@ -1032,8 +988,6 @@ follow_databases(void)
 	for (int i = 0; i < ndatabases; i++)
 	{
 		Database   *d = &databases[i];
-		BackgroundWorker worker;
-		int			place;
 
 		if (!d->allowed)
 			continue;
@@ -1043,20 +997,11 @@ follow_databases(void)
 			waits |= !ms_passed(d->followed, now, ART_FOLLOW_SOON_MS);
 			continue;
 		}
-		place = art_follower_reserve(d->oid);
-		if (place < 0)
+		if (visit_runs(d->oid, ART_JOB_FOLLOW))
 			continue;
-		art_define_worker(&worker, "follower", "art_follower_main");
-		worker.bgw_main_arg = Int32GetDatum(place);
-		memcpy(worker.bgw_extra, &d->oid, sizeof(d->oid));
 		d->followed = now;
-		if (!RegisterDynamicBackgroundWorker(&worker, NULL))
-		{
-			art_follower_release(place);
-			report_no_worker();
+		if (!start_worker(d->oid, InvalidOid, ART_JOB_FOLLOW))
 			return;
-		}
-		pg_atomic_write_u32(&art_shared->no_worker, 0);
 	}
 	/* what was asked for and came too soon */
 	if (asked && waits)
@@ -1078,8 +1023,59 @@ note_asks(void)
 		Database   *d = find_database(dbs[i]);
 
 		if (d)
-			d->jobs |= jobs[i] & ~ART_JOB_BUILD;
+			d->jobs |= jobs[i] & ART_JOB_ORDERS;
 	}
+}
+
+/* One turn of the launcher.  Returns for how long it sleeps then. */
+static long
+launcher_turn(void)
+{
+	static TimestampTz hot_at = 0;
+	static TimestampTz fade_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (hot_at == 0)
+		hot_at = fade_at = now;
+
+	/* not 0, which would be the end of it for good */
+	if (ProcDiePending)
+		proc_exit(1);
+	if (art_worker_between())
+		pg_atomic_write_u32(&art_shared->build_kb, maintenance_work_mem);
+
+	note_asks();
+	art_load_expire();
+	art_updater_start();
+	if (RecoveryInProgress())
+	{
+		(void) watch_memory();
+		sweep_databases();
+		follow_databases();
+		art_watch_all(false);
+	}
+	else
+	{
+		order_sweeps(watch_memory());
+		art_watch_all(start_workers());
+		settle_indexes();
+	}
+
+	if (ms_passed(fade_at, now, ART_FADE_MS))
+	{
+		Survey		s;
+
+		survey_directory(&s, true);
+		fade_at = now;
+	}
+	if (ms_passed(hot_at, now, ART_HOT_MS))
+	{
+		write_hot();
+		list_databases();
+		hot_at = now;
+	}
+	pgstat_report_stat(true);
+	return art_compact_background(ART_LOOP_MS);
 }
 
 /*
@@ -1088,67 +1084,9 @@ note_asks(void)
 void
 art_launcher_main(Datum arg)
 {
-	TimestampTz hot_at;
-	TimestampTz fade_at;
-	int			pause = ART_LOOP_MS;
-
 	launcher_begin();
-	hot_at = fade_at = GetCurrentTimestamp();
-
-	for (;;)
-	{
-		TimestampTz now = GetCurrentTimestamp();
-
-		/* not 0, which would be the end of it for good */
-		if (ProcDiePending)
-			proc_exit(1);
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-			pg_atomic_write_u32(&art_shared->build_kb, maintenance_work_mem);
-		}
-
-		MemoryContextSwitchTo(loop_cxt);
-		MemoryContextReset(loop_cxt);
-
-		note_asks();
-		art_load_expire();
-		art_updater_start();
-		if (RecoveryInProgress())
-		{
-			(void) watch_memory();
-			sweep_databases();
-			follow_databases();
-			art_watch_all(false);
-		}
-		else
-		{
-			order_sweeps(watch_memory());
-			art_watch_all(start_workers());
-			settle();
-		}
-
-		if (ms_passed(fade_at, now, ART_FADE_MS))
-		{
-			Survey		s;
-
-			survey(&s, true);
-			fade_at = now;
-		}
-		if (ms_passed(hot_at, now, ART_HOT_MS))
-		{
-			write_hot();
-			list_databases();
-			hot_at = now;
-		}
-		pgstat_report_stat(true);
-
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 art_compact_background(pause), ART_WAIT_EVENT(wait_event_launcher, "ArtidxLauncher"));
-		ResetLatch(MyLatch);
-	}
+	art_worker_loop(launcher_turn, loop_cxt,
+					ART_WAIT_EVENT(wait_event_launcher, "ArtidxLauncher"));
 }
 
 /*
@@ -1157,22 +1095,12 @@ art_launcher_main(Datum arg)
 void
 art_launcher_settings(void)
 {
-	DefineCustomBoolVariable("artidx.autobuild",
-							 "Builds absent art indexes in the background.",
-							 "When off, only structures that a statement waits for are built by "
-							 "background workers.",
-							 &art_autobuild,
-							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
-
 	DefineCustomIntVariable("artidx.build_workers",
 							"Sets the number of background workers that build art indexes.",
 							"They build indexes that are absent after a restart, the most used first. "
-							"At 0 nothing is built in the background.",
+							"At 0 nothing is built or checked in the background, and a standby keeps no art indexes.",
 							&art_build_workers,
-							2, 0, ART_NWORKERS,
+							2, 0, ART_NBUILDERS,
 							PGC_SIGHUP,
 							0,
 							NULL, NULL, NULL);

@@ -14,6 +14,7 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "postmaster/bgworker.h"
 #include "storage/latch.h"
 #include "storage/procarray.h"
 #include "utils/timestamp.h"
@@ -27,36 +28,42 @@
 
 static uint32 wait_event_bar = 0;
 
+/* A worker, by its slot and number. */
+typedef struct Ending
+{
+	int			slot;
+	uint32		seq;
+} Ending;
+
 /*
- * Is the worker that was given this number still in the slot?
+ * Has the worker left its slot?
  *
  * Locks: takes the chunk lock, shared.
  */
 static bool
-slot_has(int slot, uint32 seq)
+has_ended(void *arg)
 {
+	const Ending *x = arg;
+	const ArtWorkerSlot *s = &art_shared->workers[x->slot];
 	bool		has;
 
 	art_lock(art_chunk_lock, LW_SHARED);
-	has = art_shared->workers[slot].dboid != InvalidOid &&
-		art_shared->workers[slot].seq == seq;
+	has = s->dboid == InvalidOid || s->seq != x->seq;
 	art_unlock(art_chunk_lock);
 	return has;
 }
 
 /*
- * End the workers of a database, which is barred, and wait until they are
- * gone: at most 20 s, interruptible.  One that was asked for and has not
- * started is refused by art_worker_attach, so it need not be waited for.  A
- * worker's slot is freed after the server has forgotten that it was connected.
+ * One that was asked for and has not started is refused by art_worker_attach, so it need not
+ * be waited for.  A worker's slot is freed after the server has forgotten that it was
+ * connected.
  *
  * Locks: takes the chunk lock, shared; none while it waits.
  */
 void
 art_end_workers(Oid dboid)
 {
-	int			slots[ART_NWORKERS];
-	uint32		seqs[ART_NWORKERS];
+	Ending		all[ART_NWORKERS];
 	int			n = 0;
 	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ART_END_MS);
 
@@ -67,23 +74,15 @@ art_end_workers(Oid dboid)
 
 		if (s->dboid == dboid && s->pid > 0 && s->pid != MyProcPid)
 		{
-			slots[n] = i;
-			seqs[n++] = s->seq;
+			all[n++] = (Ending) {i, s->seq};
 			kill(s->pid, SIGTERM);
 		}
 	}
 	art_unlock(art_chunk_lock);
 
 	for (int i = 0; i < n; i++)
-	{
-		while (slot_has(slots[i], seqs[i]) && GetCurrentTimestamp() < until)
-		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 5L, ART_WAIT_EVENT(wait_event_bar, "ArtidxWorkersEnd"));
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
-		}
-	}
+		(void) art_wait_for(has_ended, &all[i], until, 5, NULL,
+							ART_WAIT_EVENT(wait_event_bar, "ArtidxWorkersEnd"));
 }
 
 /* ---- slots of workers ---- */
@@ -97,12 +96,11 @@ art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint32 *seq)
 	int			slot = -1;
 
 	art_lock(art_chunk_lock, LW_EXCLUSIVE);
-	if (!art_barred(dboid) && art_shared->drops == drops)
-	{
-		for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
-			if (art_shared->workers[i].dboid == InvalidOid)
-				slot = i;
-	}
+	for (int i = 0; i < ART_NWORKERS && slot < 0; i++)
+		if (art_shared->workers[i].dboid == InvalidOid)
+			slot = i;
+	if (art_barred(dboid) || art_shared->drops != drops)
+		slot = -1;
 	if (slot >= 0)
 	{
 		ArtWorkerSlot *s = &art_shared->workers[slot];
@@ -135,11 +133,13 @@ art_worker_release(int slot, uint32 seq)
  * Locks: takes the chunk lock, exclusive.
  */
 bool
-art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
+art_worker_attach(Datum arg, ArtWorkerSlot *copy)
 {
-	ArtWorkerSlot *s = &art_shared->workers[slot];
+	ArtWorkerSlot *s = &art_shared->workers[DatumGetInt32(arg)];
+	uint32		seq;
 	bool		ok;
 
+	memcpy(&seq, MyBgworkerEntry->bgw_extra, sizeof(seq));
 	art_lock(art_chunk_lock, LW_EXCLUSIVE);
 	ok = s->dboid != InvalidOid && s->seq == seq && s->pid == 0;
 	if (ok && art_barred(s->dboid))
@@ -148,13 +148,14 @@ art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy)
 		*copy = *s;
 		s->dboid = InvalidOid;
 		art_unlock(art_chunk_lock);
-		if (copy->jobs & ~ART_JOB_BUILD)
-			art_ask(copy->dboid, copy->jobs & ~ART_JOB_BUILD, ART_AGAIN_MS);
+		if (copy->jobs & ART_JOB_ORDERS)
+			art_ask(copy->dboid, copy->jobs & ART_JOB_ORDERS, ART_AGAIN_MS);
 		return false;
 	}
 	if (ok)
 	{
 		s->pid = MyProcPid;
+		s->procno = ART_MY_PROCNO();
 		art_watched_by(&s->watch);
 		*copy = *s;
 	}
@@ -181,7 +182,7 @@ art_worker_detach(int slot, uint32 seq, bool worked)
 	if (s->seq == seq && s->pid == MyProcPid)
 	{
 		dboid = s->dboid;
-		jobs = worked ? s->jobs & ~ART_JOB_BUILD : s->jobs;
+		jobs = s->jobs & (worked ? ART_JOB_ORDERS : ART_JOB_ORDERS | ART_JOB_BUILD);
 		s->dboid = InvalidOid;
 		s->indexoid = InvalidOid;
 	}

@@ -13,12 +13,6 @@
 /* ---- launcher.c ---- */
 
 /*
- * Override the settings that are meant for sessions, and would harm in the background.  In
- * a worker, before the database's own settings are read.
- */
-extern void art_background_settings(void);
-
-/*
  * An absent structure (or one whose build was left) that a worker could make
  * now, or a build it could help with; kept by identity.
  */
@@ -98,6 +92,12 @@ extern void art_watch_all(bool wanted);
 extern void art_check_kept_by(bool (*fn) (Relation index, uint64 gen, void **at,
 										  MemoryContext cxt));
 
+/*
+ * From _PG_init: who drops what a trial has left in this database when its process ended.
+ * Called outside of a transaction.  False: something is left, to be tried again later.
+ */
+extern void art_leftovers_by(bool (*fn) (void));
+
 /* ---- hydra_updater.c ---- */
 
 /*
@@ -119,11 +119,11 @@ extern int	art_worker_reserve(Oid dboid, Oid owner, int jobs, uint32 drops, uint
 extern void art_worker_release(int slot, uint32 seq);
 
 /*
- * In a new worker: take over the slot, and copy it.  False when it is another worker's by
- * now, or its database is barred; visits to a barred one are asked for again.  Takes the
- * chunk lock.
+ * In a new worker, whose main function has that argument: take over the slot of that number, and copy
+ * it.  False when it is another worker's by now, or its database is barred; visits to a barred
+ * one are asked for again.  Takes the chunk lock.
  */
-extern bool art_worker_attach(int slot, uint32 seq, ArtWorkerSlot *copy);
+extern bool art_worker_attach(Datum arg, ArtWorkerSlot *copy);
 
 /*
  * The worker exits: free its slot.  worked: it came to build.  Visits that it did not

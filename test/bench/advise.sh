@@ -4,22 +4,23 @@
 #	  What artidx_advise() expects, beside what it comes to: "make advise" calls it.
 #
 # Ten small workloads, each with a table and a btree index of its own, are run, and
-# artidx_advise() is asked for its scores.  Then the same tables are made again with art
+# artidx_advise() is asked for its scores, and artidx_trial() tries each.  Then the same tables are made again with art
 # indexes, and the same is run.  What is saved is processor time of the backend, so what
-# else the machine does hardly counts, and WAL.  Prints both, and the rank correlation
-# (Spearman's) between the score and the time that was saved.
+# else the machine does hardly counts, and WAL.  Prints all, and the rank correlations
+# (Spearman's) between the score, the trial's verdict and the time that was saved.
 #
 #	ROWS=200000		of each table
 #	OPS=20000		what a workload does, look-ups or rows
 #	REPS=3			runs of each, of which the median counts
+#	TRIAL=4			seconds of each trial
 #	RESULTS=dir		default: bench-results/advise-<date> in the tree
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${ROWS:=200000}" "${OPS:=20000}" "${REPS:=3}"
+: "${ROWS:=200000}" "${OPS:=20000}" "${REPS:=3}" "${TRIAL:=4}"
 : "${RESULTS:=$TREE/bench-results/advise-$(date +%Y%m%d-%H%M%S)}"
 art_whole_numbers 1000 ROWS OPS
-art_whole_numbers 1 REPS
+art_whole_numbers 1 REPS TRIAL
 art_results_dir
 
 art_setup advise
@@ -40,7 +41,7 @@ art_cluster advise \
 	"jit = off"
 sql "CREATE EXTENSION artidx; CREATE EXTENSION pg_stat_statements;
 	CREATE TABLE result (am text, workload text, rep int, ns float8, wal float8);
-	CREATE TABLE advice (workload text, score float8, wal float8);
+	CREATE TABLE advice (workload text, score float8, wal float8, tried float8);
 	CREATE FUNCTION cpu() RETURNS bigint LANGUAGE sql VOLATILE
 		RETURN split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)::bigint;
 	CREATE FUNCTION wide(i bigint) RETURNS text LANGUAGE sql IMMUTABLE RETURN md5(i::text) || md5((-i)::text) || md5((7 * i)::text);
@@ -117,24 +118,30 @@ for rep in $(seq "$REPS"); do
 		for w in $workloads; do
 			run_one "$w" $am "$rep"
 		done
-		[ $am$rep != btree1 ] ||
-			sql "INSERT INTO advice SELECT indrelid::text, score, wal_bytes FROM artidx_advise() WHERE indrelid::text = ANY (string_to_array('$workloads', ' '))" >/dev/null
+		[ $am$rep = btree1 ] || continue
+		sql "INSERT INTO advice SELECT indrelid::text, score, wal_bytes FROM artidx_advise() WHERE indrelid::text = ANY (string_to_array('$workloads', ' '))" >/dev/null
+		for w in $workloads; do
+			sql "CALL artidx_trial('${w}_k', $TRIAL)" >/dev/null || art_die "no trial of $w"
+		done
+		sql "UPDATE advice SET tried = btree - art FROM artidx_trials WHERE measure = 'verdict' AND index_name = 'public.' || workload || '_k'" >/dev/null
 	done
 done
 [ "$(sql "SELECT count(*) FROM advice")" = 10 ] || art_die "not all indexes have advice"
 sql "CREATE VIEW saved AS
-	SELECT a.workload, a.score, a.wal, (b.ns - r.ns) / 1e6 AS ms, b.ns / 1e6 AS btree_ms, r.ns / 1e6 AS art_ms, b.wal - r.wal AS bytes
+	SELECT a.workload, a.score, a.wal, a.tried, (b.ns - r.ns) / 1e6 AS ms, b.ns / 1e6 AS btree_ms, r.ns / 1e6 AS art_ms, b.wal - r.wal AS bytes
 	FROM advice a, LATERAL (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ns) AS ns, percentile_cont(0.5) WITHIN GROUP (ORDER BY wal) AS wal
 			FROM result WHERE workload = a.workload AND am = 'btree') b,
 		LATERAL (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ns) AS ns, percentile_cont(0.5) WITHIN GROUP (ORDER BY wal) AS wal
 			FROM result WHERE workload = a.workload AND am = 'art') r" >/dev/null
 {
 	echo "$ROWS rows, $OPS operations, $REPS runs; $(sql "SHOW server_version")"
-	as_user "$BIN/psql" -X -q --pset footer=off -c "SELECT workload, round(score::numeric, 1) AS score,
+	as_user "$BIN/psql" -X -q --pset footer=off -c "SELECT workload, round(score::numeric, 1) AS score, round(tried::numeric, 1) AS trial,
 		round(ms::numeric, 1) AS saved_ms, round(btree_ms::numeric, 1) AS btree_ms, round(art_ms::numeric, 1) AS art_ms,
 		round(wal / 1024) AS expected_wal_kb, round(bytes / 1024) AS saved_wal_kb FROM saved ORDER BY score DESC"
 	sql "SELECT 'rank correlation, score and time saved: ' || round(corr(s, m)::numeric, 2) || E'\n' ||
+			'rank correlation, trial and time saved: ' || round(corr(t, m)::numeric, 2) || E'\n' ||
+			'rank correlation, score and trial: ' || round(corr(s, t)::numeric, 2) || E'\n' ||
 			'rank correlation, WAL expected and saved: ' || round(corr(w, b)::numeric, 2)
-		FROM (SELECT rank() OVER (ORDER BY score) AS s, rank() OVER (ORDER BY ms) AS m,
+		FROM (SELECT rank() OVER (ORDER BY score) AS s, rank() OVER (ORDER BY ms) AS m, rank() OVER (ORDER BY tried) AS t,
 				rank() OVER (ORDER BY wal) AS w, rank() OVER (ORDER BY round(bytes / 1024)) AS b FROM saved) r"
 } | tee "$RESULTS/advise.txt"

@@ -9,8 +9,8 @@
 #
 #	ROWS=10000000	rows of the big tables; everything else scales along
 #	REPS=5			repetitions, of which the median counts
-#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page insert
-#					insel clients wal bytes freed dups small restart tail fk
+#	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip distinct
+#					aggregates insert insel clients wal bytes freed dups small restart tail fk
 #	AMS="btree hash art"	access methods
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
@@ -49,7 +49,6 @@ esac
 art_cluster bench \
 	"shared_preload_libraries = '$PRELOAD'" \
 	"artidx.memory = '$MEMORY'" \
-	"artidx.huge_pages = '$HUGE_PAGES'" \
 	"huge_pages = '$HUGE_PAGES'" \
 	"shared_buffers = '$BUFFERS'" \
 	"fsync = off" \
@@ -65,7 +64,7 @@ art_cluster bench \
 	"max_locks_per_transaction = 256"
 
 sql "CREATE EXTENSION art_bench" >/dev/null || art_die "no art_bench"
-[ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx" >/dev/null ||
+[ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx; CREATE EXTENSION artidx_debug" >/dev/null ||
 	art_die "no artidx"
 
 art_results "$TSV" "make bench$([ "$ONLY" = all ] || echo " ONLY=$ONLY")" \
@@ -361,6 +360,97 @@ group_page()
 	sql "DROP TABLE paged" >/dev/null
 }
 
+# ---- aggregates of an index's columns ----------------------------------------------
+# group_aggregates: milliseconds a statement of a table that is visible to all, whose
+# entries lie far apart in it
+group_aggregates()
+{
+	local am rep m
+	local -A statements=(
+		[agg_count]="SELECT count(*) FROM agg WHERE a BETWEEN 10 AND 60"
+		[agg_sum]="SELECT count(*), sum(b), avg(a), max(b) FROM agg WHERE a BETWEEN 10 AND 60"
+		[agg_group]="SELECT a, count(*), min(b), max(b) FROM agg GROUP BY a")
+
+	sql "CREATE TABLE agg AS SELECT (hashint8extended(i, 7) & 1023)::int % 100 AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "VACUUM (FREEZE, ANALYZE) agg" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX agg_i ON agg USING $am (a, b)" >/dev/null
+		for m in agg_count agg_sum agg_group; do
+			for ((rep = 0; rep <= REPS; rep++)); do
+				set -- "$(SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off" timed "${statements[$m]}")"
+				[ "$rep" -eq 0 ] || record "$m" "$am" "$rep" "$1" ms
+			done
+		done
+		sql "DROP INDEX agg_i" >/dev/null
+	done
+	sql "DROP TABLE agg" >/dev/null
+}
+
+# ---- one row of each group ----------------------------------------------------------
+# group_distinct: milliseconds of statements over 100 groups of a tenth of the rows, by the best plan
+# that is there
+group_distinct()
+{
+	local am rep i ms
+	local names=(distinct distinct_last distinct_minmax distinct_count)
+	local queries=("SELECT DISTINCT a FROM grouped"
+		"SELECT DISTINCT ON (a) a, b, c FROM grouped ORDER BY a, b DESC"
+		"SELECT a, min(b), max(b) FROM grouped GROUP BY a"
+		"SELECT a, count(DISTINCT b) FROM grouped WHERE a < 10 GROUP BY a")
+
+	sql "CREATE TABLE grouped AS SELECT (i % 100)::int AS a, i / 1000 AS b, i AS c FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "CREATE STATISTICS grouped_ab (ndistinct) ON a, b FROM grouped" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX grouped_i ON grouped USING $am (a, b)" >/dev/null
+		sql "VACUUM (FREEZE, ANALYZE) grouped" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			for i in "${!names[@]}"; do
+				ms=$(timed "SELECT max(s::text) FROM (${queries[i]}) s") || art_die "${names[i]}"
+				record "${names[i]}" "$am" "$rep" "$ms" ms
+			done
+		done
+		sql "DROP INDEX grouped_i" >/dev/null
+	done
+	sql "DROP TABLE grouped" >/dev/null
+}
+
+# ---- conditions on a later column ------------------------------------------------
+# group_skip: nanoseconds a statement, in a PL/pgSQL loop with a cached plan
+group_skip()
+{
+	local am rep kind cond
+
+	sql "CREATE TABLE skipped AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "VACUUM (FREEZE, ANALYZE) skipped" >/dev/null
+	for am in $AMS; do
+		[ "$am" != hash ] || continue
+		sql "CREATE INDEX skipped_i ON skipped USING $am (a, b)" >/dev/null
+		for ((rep = 1; rep <= REPS; rep++)); do
+			for kind in skip skip_range; do
+				[ "$kind" = skip ] && cond="b = n" || cond="a > 80 AND b BETWEEN n AND n + 99"
+				record "$kind" "$am" "$rep" "$(PGOPTIONS="-c enable_seqscan=off -c plan_cache_mode=force_generic_plan" sql "
+					CREATE OR REPLACE FUNCTION skips() RETURNS numeric LANGUAGE plpgsql AS \$\$
+					DECLARE r bigint; n bigint; t timestamptz := clock_timestamp(); loops int := 30; took numeric;
+					BEGIN
+						FOR i IN 1..loops LOOP
+							n := i * ($SMALL / 32) / 100 * 100;
+							SELECT count(*) INTO r FROM skipped WHERE $cond;
+							IF r NOT IN (1, 19) THEN RAISE '% rows', r; END IF;
+						END LOOP;
+						took := extract(epoch FROM clock_timestamp() - t);
+						IF pg_stat_get_xact_numscans('skipped_i'::regclass) < loops THEN RAISE 'not by the index'; END IF;
+						RETURN round(took * 1e9 / loops, 1);
+					END \$\$;
+					SELECT skips()")" ns
+			done
+		done
+		sql "DROP INDEX skipped_i" >/dev/null
+	done
+	sql "DROP TABLE skipped" >/dev/null
+}
+
 # ---- index_insert alone --------------------------------------------------------
 group_insert()
 {
@@ -431,7 +521,7 @@ group_tail()
 					[ "$(sql "SELECT entries FROM artidx_indexes WHERE indexrelname = 's_i'")" = \
 						$((2 * SMALL)) ] || art_die "entries are missing"
 					echo "# $(sql "SELECT 'tail_mode ' || tail_mode || ', buffered ' || tail_inserts || ', beside ' || tail_bypassed
-						FROM artidx_contention WHERE indexrelname = 's_i'")" >&2
+						FROM artidx_contention_details WHERE indexrelname = 's_i'")" >&2
 				fi
 				sql "DROP INDEX s_i" >/dev/null
 			done
@@ -821,6 +911,9 @@ if wants build; then
 fi
 wants lookup1 stmt && group_tenth
 wants page && group_page
+wants aggregates && group_aggregates
+wants distinct && group_distinct
+wants skip && group_skip
 wants insert && group_insert
 wants tail && group_tail
 wants bytes && group_bytes

@@ -128,6 +128,15 @@ my @goals = map { [ split /\|/ ] } (
 	'count_all|index-only count of a whole table, a key|ratio|0.7',
 	'range|range of 1,000 rows, heap fetch, a row|ratio|0.85',
 	'page|(a, b) > (x, y) ORDER BY a, b LIMIT 20|ratio|0.7',
+	'agg_count|count(*) of a range, half a table|ratio|0.10',
+	'agg_sum|count(*), sum, avg and max of it|ratio|0.2',
+	'agg_group|count(*), min, max of 100 groups|ratio|0.15',
+	'distinct|SELECT DISTINCT a, of 100 values|ratio|0.01',
+	'distinct_last|DISTINCT ON (a) ORDER BY a, b DESC|ratio|0.01',
+	'distinct_minmax|GROUP BY a with min(b) and max(b)|ratio|0.01',
+	'distinct_count|GROUP BY a with count(DISTINCT b)|none',
+	'skip|b = x, 100 values of a before it|ratio|0.02',
+	'skip_range|a > x, 19 values, and a range of b|ratio|0.1',
 	'vacuum|VACUUM of one in ten, index part|ratio|0.45',
 	'vacuum_wal|VACUUM of one in ten, WAL of the index|zero',
 	'small|smallest index, one of 1,000|abs|16',
@@ -480,7 +489,7 @@ sub replica_rows
 		return $value;
 	};
 	$line->('WAL beyond that without an index', 'bytes', (map { $farthest->($_, qw(wal_one wal_all)) } qw(btree art)), 'none', sub { $_[0] == 0 });
-	$line->('and beyond that with artidx.standby = off', 'bytes', undef, $farthest->(art => qw(wal_followed_one wal_followed_all)), 'none', sub { $_[0] == 0 });
+	$line->('and beyond that with artidx.build_workers = 0', 'bytes', undef, $farthest->(art => qw(wal_followed_one wal_followed_all)), 'none', sub { $_[0] == 0 });
 	my $entries = $m->('sweep_entries', 'art');
 	$line->(sprintf('sweep of %.1f million entries', ($entries // 0) / 1e6), 'ms', undef, $m->('sweep', 'art'),
 		$most->(sprintf '%.0f', ($entries // 0) / 1e4)) ;

@@ -11,7 +11,7 @@
 # outage.csv, a plot into outage.svg and a table into table.txt, in RESULTS.
 #
 # With art that is done with indexes that are kept, and with indexes that the crash gives
-# up.  For the latter artidx.survive_crash_pause stands in for a process killed in the
+# up.  For the latter art_insidetest.crash_pause (test/modules) stands in for a process killed in the
 # middle of a change, which has the same effect.  Before that, such a crash without
 # clients shows how long the builds take alone.
 #
@@ -38,9 +38,11 @@ CSV=$RESULTS/outage.csv
 REPORT=$TREE/test/bench/outage.pl
 
 art_setup outage
+as_user make -s -C test/modules/art_insidetest PG_CONFIG="$PG_CONFIG" all >>"$WORK/build.log" 2>&1 ||
+	{ tail -30 "$WORK/build.log" >&2; art_die "art_insidetest does not build"; }
 # shellcheck disable=SC2086
 art_cluster outage \
-	"shared_preload_libraries = 'artidx'" \
+	"shared_preload_libraries = 'artidx, $SRC/test/modules/art_insidetest/art_insidetest'" \
 	"artidx.memory = '$((ROWS / 2500 + 256))MB'" \
 	"artidx.save_at_shutdown = off" \
 	"artidx.build_workers = $WORKERS" \
@@ -133,7 +135,7 @@ alone()
 	sleep 0.1
 	until_answers
 	sql "SELECT artidx_wait()" >/dev/null
-	setting artidx.survive_crash_pause 1h
+	setting art_insidetest.crash_pause 1h
 	kill_one
 	sleep 0.1
 	until_answers
@@ -187,10 +189,10 @@ for am in $AMS; do
 	fi
 	alone >"$RESULTS/alone.txt"
 	came_through given
-	setting artidx.survive_crash_pause 0
+	setting art_insidetest.crash_pause 0
 	run "art, kept"
 	came_through kept
-	setting artidx.survive_crash_pause 1h
+	setting art_insidetest.crash_pause 1h
 	for wait in $WAITS; do
 		setting artidx.build_wait "$wait"
 		sql "SELECT artidx_wait()" >/dev/null

@@ -92,7 +92,7 @@ standby()
 		{ tail -20 "$WORK/standby.log" >&2; art_die "the standby does not $1"; }
 }
 
-# make_standby on|off: a new one; artidx.standby
+# make_standby WORKERS: a new one; artidx.build_workers
 make_standby()
 {
 	if [ -d "$WORK/standby" ]; then
@@ -101,7 +101,7 @@ make_standby()
 	fi
 	as_user "$BIN/pg_basebackup" -D "$WORK/standby" -X stream -R -c fast >/dev/null 2>"$WORK/backup.err" ||
 		{ cat "$WORK/backup.err" >&2; art_die "no standby"; }
-	printf '%s\n' "port = 65440" "artidx.standby = $1" | as_user tee -a "$WORK/standby/postgresql.conf" >/dev/null
+	printf '%s\n' "port = 65440" "artidx.build_workers = $1" | as_user tee -a "$WORK/standby/postgresql.conf" >/dev/null
 	standby start
 }
 
@@ -496,7 +496,7 @@ art_say "$ROWS rows"
 for am in none btree art; do make_table $am; done
 # else the first who read the catalogs would prune them
 sql "VACUUM" >/dev/null
-make_standby off
+make_standby 0
 
 # What the primary writes while no standby keeps its indexes.
 caught_up
@@ -506,7 +506,7 @@ for kind in one all; do
 	declare "off_$kind=$BYTES"
 	n=$((n + 1))
 done
-on standby sql "ALTER SYSTEM SET artidx.standby = on" >/dev/null
+on standby sql "ALTER SYSTEM SET artidx.build_workers = 2" >/dev/null
 on standby sql "SELECT pg_reload_conf()" >/dev/null
 until_true standby "$READY"
 caught_up
@@ -527,7 +527,7 @@ for ((rep = 1; rep <= REPS; rep++)); do loaded $rep; done
 sweep
 for ((rep = 1; rep <= REPS; rep++)); do
 	if [ $rep -gt 1 ]; then
-		make_standby on
+		make_standby 2
 		until_true standby "$READY"
 		caught_up
 	fi

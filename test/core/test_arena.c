@@ -280,7 +280,7 @@ test_small_trees(void)
 
 	/* objects of the bump area are reused within their class */
 	t[0] = t[0];
-	gen = ax_tree_gen(t[0]);
+	gen = atomic_load(&t[0]->gen);
 	for (int i = 0; i < 1000; i++)
 	{
 		void	   *p;
@@ -456,7 +456,7 @@ test_cap(void)
 	ax_attach(&cx, area, 0, 1, &port);
 	t = ax_tree_alloc(&cx);
 	ok(ax_tree_open(&cx, t, AX_ART_OLC, 100, 0, &gen) == AX_NOMEM, "a cap below one page");
-	ok(ax_tree_gen(t) == 0, "leaves the handle closed");
+	ok(atomic_load(&t->gen) == 0, "leaves the handle closed");
 	ok(ax_nomem_was_cap(&cx), "and it was the cap that refused");
 	ok(ax_tree_open(&cx, t, AX_ART_OLC, 300000, 0, &gen) == AX_OK, "a cap of 300000");
 	ax_enter(&cx, t, gen, &st);
@@ -839,7 +839,7 @@ churn(void *arg, int who)
 		int			box = (int) (tap_rand(&rng) % 256);
 		uint64_t   *p;
 
-		if (ax_enter(&cx, cw->shared, ax_tree_gen(cw->shared), &st) != AX_OK)
+		if (ax_enter(&cx, cw->shared, atomic_load(&cw->shared->gen), &st) != AX_OK)
 		{
 			atomic_fetch_add(&cw->bad, 1);
 			break;

@@ -637,7 +637,7 @@ epochs_of(ax_area *a, ax_ctx *cx, ax_tree *t, uint32_t size, int rounds, uint64_
 	{
 		ax_store   *st;
 
-		ax_enter(cx, t, ax_tree_gen(t), &st);
+		ax_enter(cx, t, atomic_load(&t->gen), &st);
 		for (int k = 0; k < 64; k++)
 		{
 			(void) ax_retire_reserve(cx, 1);

@@ -196,7 +196,7 @@ page_of(int i, int level)
 	bt_page    *p = root_page();
 
 	while (p && p->level > level)
-		p = bt_ref(&bt_children(p)[bt_child_index(p, NULL, k, len, false)]);
+		p = bt_ref(&bt_children(p)[bt_child_inside(p, NULL, k, len, false)]);
 	return p;
 }
 

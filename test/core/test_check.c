@@ -13,7 +13,7 @@
 #include "core/radix/rt_olc.h"
 #include "core/base/ax_area.h"
 #include "core/btree/bt_tree.h"
-#include "core/hydra/hm.h"
+#include "core/hydra/hm_version.h"
 #include "keyset.h"
 #include "tap.h"
 
@@ -385,16 +385,16 @@ damage_hydra(ax_store *s)
 	bool		versions = s->sync == AX_SYNC_MVRLU;
 
 	for (int k = 0; k < 10; k++)
-		n = versions ? hm_newest(n)->end.next : hy_next(n);
-	b = versions ? hm_newest(n)->body : n->body;
+		n = versions ? hm_newest(n)->is.end.next : hy_next(n);
+	b = versions ? hm_newest(n)->is.body : n->body;
 	i = __builtin_ctzll(b->used);
 	if (versions)
 	{
 		hm_ver	   *v = hm_newest(n);
 
-		i = __builtin_ctzll(v->live);
-		DAMAGE(v, sizeof(*v), "a slot that was not given", "not given", v->live |= UINT64_C(1) << 63);
-		DAMAGE(v, sizeof(*v), "a range that ends elsewhere", "a wrong end", v->end.bound ^= 1);
+		i = __builtin_ctzll(v->is.live);
+		DAMAGE(v, sizeof(*v), "a slot that was not given", "not given", v->is.live |= UINT64_C(1) << 63);
+		DAMAGE(v, sizeof(*v), "a range that ends elsewhere", "a wrong end", v->is.end.bound ^= 1);
 	}
 	else
 		DAMAGE(n, hy_node_size(n->alen), "a range that ends elsewhere", "a wrong end", n->bound ^= 1);

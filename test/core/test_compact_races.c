@@ -232,10 +232,8 @@ main(void)
 		"bt.compact.copied", "bt.compact.child_copied", "bt.compact.before_lock", NULL
 	};
 	static const char *const hy[] = {"hydra.compact.before_lock", "hydra.merge.before_lock", NULL};
-	static const char *const hm[] = {"mvrlu.compact.before_lock", "mvrlu.merge.before_lock", NULL};
 	const ax_structure is = tap_structure();
-	const char *const *points = is == AX_HYDRA_MVRLU ? hm : ax_structure_is_hydra(is) ? hy :
-		ax_structure_is_btree(is) ? bt : art;
+	const char *const *points = ax_structure_is_hydra(is) ? hy : ax_structure_is_btree(is) ? bt : art;
 	ax_area    *area = tap_area((size_t) 64 << 20, 4, 1 << 20);
 	bool		coarse = is == AX_ART_COARSE || is == AX_BTREE_COARSE || is == AX_HYDRA_COARSE;
 

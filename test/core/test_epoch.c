@@ -67,15 +67,15 @@ test_generations(void)
 	ax_attach(&cx, area, 0, 100, &ax_port_default);
 	ax_memory(&cx, &m0);
 	t = ax_tree_alloc(&cx);
-	ok(t != NULL && ax_tree_gen(t) == 0, "a fresh handle is closed");
+	ok(t != NULL && atomic_load(&t->gen) == 0, "a fresh handle is closed");
 	ok(ax_enter(&cx, t, 1, &st) == AX_STALE, "and stale for everybody");
 	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &g1) == AX_OK && g1 != 0, "open");
-	ok(ax_tree_gen(t) == g1, "the handle says its generation");
+	ok(atomic_load(&t->gen) == g1, "the handle says its generation");
 	ok(ax_enter(&cx, t, g1, &st) == AX_OK && st->gen == g1, "enter");
 	ax_leave(&cx);
 	ok(ax_enter(&cx, t, g1 + 1, &st) == AX_STALE, "another generation is stale");
 	ax_tree_close(&cx, t);
-	ok(ax_tree_gen(t) == 0, "closed");
+	ok(atomic_load(&t->gen) == 0, "closed");
 	ok(ax_enter(&cx, t, g1, &st) == AX_STALE, "the old generation is stale");
 	ok(ax_tree_open(&cx, t, AX_ART_OLC, 0, 0, &g2) == AX_OK && g2 != g1,
 	   "opened again: a generation never used before");
@@ -608,7 +608,7 @@ torture(void *arg, int who)
 		int			ti = (int) (tap_rand(&rng) % TREES);
 		int			ci = (int) (tap_rand(&rng) % CELLS);
 		ax_tree    *t = wd->tree[ti];
-		uint64_t	gen = ax_tree_gen(t);
+		uint64_t	gen = atomic_load(&t->gen);
 		ax_store   *st;
 		uint64_t	what = tap_rand(&rng) % 100;
 

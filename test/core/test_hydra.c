@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hydra/hm.h"
+#include "core/hydra/hm_version.h"
 #include "tap.h"
 
 #define LEN 15
@@ -403,7 +403,8 @@ misses(int how)
 static void
 test_stays(void)
 {
-	static const char *const at[] = {"hydra.node_read", "hydra.node_version", "hydra.link_read", "hydra.copied", "hydra.scan.next", NULL};
+	static const char *const at[] = {"hydra.node_read", "hydra.node_version", "hydra.end_read", "hydra.link_read", "hydra.copied",
+	"hydra.scan.next", NULL};
 
 	for (const char *const *p = at; *p; p++)
 	{
@@ -751,7 +752,7 @@ logged(const char *name)
 	pushed++;
 	n = hy_list_of(atomic_load(&tree->store))->head;
 	while (n && !(atomic_load(&n->word) & AX_LOCKED))
-		n = engine == AX_HYDRA_MVRLU ? hm_newest(n)->end.next : hy_next(n);
+		n = engine == AX_HYDRA_MVRLU ? hm_newest(n)->is.end.next : hy_next(n);
 	bare += n == NULL;
 }
 
@@ -785,7 +786,7 @@ test_logged(void)
 			ax_compaction c = {.work = work};
 
 			second = hy_list_of(atomic_load(&tree->store))->head;
-			second = e ? hm_newest(second)->end.next : hy_next(second);
+			second = e ? hm_newest(second)->is.end.next : hy_next(second);
 			while (!c.done && ax_compact(&cx, tree, gen, &c) != AX_STALE)
 				;
 			tap_point_hook = NULL;
@@ -1135,7 +1136,7 @@ main(void)
 	test_rising();
 	test_large();
 	test_nested();
-	test_check_changes("mvrlu.split.committed");
+	test_check_changes("hydra.split.committed");
 	test_check_changes("hydra.push");
 	test_check_packs(AX_HYDRA_OLC);
 	test_check_packs(AX_HYDRA_MVRLU);

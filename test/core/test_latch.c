@@ -317,7 +317,7 @@ stats(void *arg, int i)
 		for (int n = 0; n < 10000; n++)
 		{
 			nap(1000);
-			if (ax_info(&look, t, ax_tree_gen(t), &info) == AX_OK && info.parks > 0)
+			if (ax_info(&look, t, atomic_load(&t->gen), &info) == AX_OK && info.parks > 0)
 				break;
 		}
 		ax_detach(&look);
@@ -330,14 +330,14 @@ stats(void *arg, int i)
 
 		while (atomic_load(&sh->step) < 1)
 			sched_yield();
-		ok(ax_enter(&cx, t, ax_tree_gen(t), &st) == AX_OK, "inside");
+		ok(ax_enter(&cx, t, atomic_load(&t->gen), &st) == AX_OK, "inside");
 		atomic_store(&sh->step, 2);
 		do
 			r = ax_word_wait(&cx, &sh->w, &v);
 		while (r == AX_BUSY);
 		ok(r == AX_OK, "waited");
 		ax_leave(&cx);
-		ax_info(&cx, t, ax_tree_gen(t), &info);
+		ax_info(&cx, t, atomic_load(&t->gen), &info);
 		ok(info.latch_waits >= 1, "the wait is counted");
 		ok(info.parks >= 1, "so is the sleep");
 	}

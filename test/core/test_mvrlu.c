@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hydra/hm.h"
+#include "core/hydra/hm_version.h"
 #include "tap.h"
 
 #define LEN 15
@@ -157,7 +157,7 @@ upheaval(const char *name)
 static void
 test_moment(void)
 {
-	static const char *const at[] = {"mvrlu.scan.entered", "mvrlu.node_read", "mvrlu.scan.next", "mvrlu.walk", "hydra.perm_told", NULL};
+	static const char *const at[] = {"hydra.scan.entered", "mvrlu.node_read", "hydra.scan.next", "mvrlu.walk", "hydra.perm_told", NULL};
 	static uint64_t tids[MANY];
 	const int	rounds = tap_scaled(24) < 8 ? 8 : (int) tap_scaled(24);
 
@@ -179,7 +179,7 @@ test_moment(void)
 				(void) change(&other, tap_rand(&seed) % MANY, true);
 			(void) scan(round & 1, tids);
 			memcpy(were, in, sizeof(in));
-			skip = strcmp(here, "mvrlu.scan.entered") == 0 ? 0 : round * 3 / 2;
+			skip = strcmp(here, "hydra.scan.entered") == 0 ? 0 : round * 3 / 2;
 			met = 0;
 			tap_point_hook = upheaval;
 			n = scan(round & 1, tids);
@@ -221,7 +221,7 @@ both(const char *name)
 	}
 	else if (strcmp(name, "mvrlu.unstamped") == 0 && until == MEETS)
 		until = 0;
-	else if (strcmp(name, "mvrlu.scan.next") == 0 && until >= 0 && until-- == 0)
+	else if (strcmp(name, "hydra.scan.next") == 0 && until >= 0 && until-- == 0)
 	{
 		atomic_store(&go, true);
 		while (!atomic_load(&done))
@@ -332,7 +332,7 @@ static void
 test_stopped(void)
 {
 	static const char *const at[] = {"mvrlu.published", "mvrlu.marked", "mvrlu.drawn", "mvrlu.committed",
-	"mvrlu.split.committed", "mvrlu.merge.between", NULL};
+	"hydra.split.committed", "hydra.merge.between", NULL};
 	ax_tree_info ti;
 
 	for (const char *const *p = at; *p; p++)
@@ -378,7 +378,7 @@ test_moved(void)
 				times = 0;
 	bool		fine = true;
 
-	stop_at = "mvrlu.header.between";
+	stop_at = "hydra.header.between";
 	compacts = true;
 	put_it = false;
 	the_key = MANY - 1;
@@ -423,7 +423,7 @@ late(const char *name)
 		while (!atomic_load(&go))
 			sched_yield();
 	}
-	else if (!writer && strcmp(name, "mvrlu.find.node_version") == 0 && !began)
+	else if (!writer && strcmp(name, "hydra.node_version") == 0 && !began)
 	{
 		began = true;
 		if (pthread_create(&splitter, NULL, write_one, NULL) != 0)
@@ -469,7 +469,7 @@ fill(const char *name)
 	ax_tree_info a,
 				b;
 
-	if (strcmp(name, "mvrlu.scan.entered") != 0)
+	if (strcmp(name, "hydra.scan.entered") != 0)
 		return;
 	tap_point_hook = NULL;
 	info(&a);
@@ -511,6 +511,31 @@ test_full(void)
 	ok(ti.versions_passed >= turns - 2, "the reader passed %llu of them", (unsigned long long) ti.versions_passed);
 	ok(tap_quiesce(&cx) && change(&other, 7, true) != AX_NOMEM && change(&other, 8, false) == AX_OK &&
 	   change(&other, 8, true) == AX_OK, "it leaves, and there is room");
+	ok(close_list(), "all is sound");
+}
+
+/* All keys come and go, again and again: what they took is given back, and so are all versions. */
+static void
+test_given_back(void)
+{
+	uint64_t	first = 0;
+	ax_tree_info ti;
+
+	open_list();
+	for (int round = 0; round < 16; round++)
+	{
+		for (int in = 1; in >= 0; in--)
+			for (uint64_t i = 0; i < MANY; i++)
+				(void) change(&other, i, in);
+		(void) ax_settle(&other, tree, gen, true);
+		(void) tap_quiesce(&other);
+		info(&ti);
+		if (round == 0)
+			first = ti.live_bytes;
+	}
+	/* one version of each node that went would be some fifty kilobytes */
+	ok(ti.live_bytes < first + 16384, "an empty list has %llu bytes, and after sixteen times as many changes %llu",
+	   (unsigned long long) first, (unsigned long long) ti.live_bytes);
 	ok(close_list(), "all is sound");
 }
 
@@ -638,6 +663,7 @@ main(void)
 	test_moved();
 	test_uncommitted();
 	test_full();
+	test_given_back();
 	test_tokens();
 	return tap_done();
 }

@@ -287,9 +287,9 @@ stop_here(const char *name)
 {
 	int			held = ax_latches_held(&cx) - coarse;
 
-	if (strncmp(name, "hydra.leaf", 10) == 0 || strncmp(name, "mvrlu.leaf", 10) == 0)
+	if (strncmp(name, "hydra.leaf", 10) == 0)
 		found = true;
-	else if (strcmp(name, "hydra.node_read") == 0 || strcmp(name, "mvrlu.find.node_read") == 0)
+	else if (strcmp(name, "hydra.node_read") == 0)
 		found = false;
 	if (armed == QUEUE + 1 && held == 0 && strcmp(name, "queue.head") == 0)
 	{

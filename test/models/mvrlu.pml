@@ -1,6 +1,6 @@
 /*
  * mvrlu.pml
- *	  Commits of versions, and readers of a moment (core/hydra/hm_list.c).
+ *	  Commits of versions, and readers of a moment (core/hydra/hm_version.c).
  *
  * Two nodes, A and B, each a chain of versions.  A writer, which has both latches, makes a
  * version of each: publishes both as pending, marks the stamp of A's, which leads, draws

@@ -12,6 +12,8 @@
 #	<!-- example: run COMMANDS -->		beforehand, what is not worth showing (SQL)
 #	<!-- example: restart -->		the server, with the settings there are; or "crash"
 #	<!-- example: database NAME -->		go on in a new one, that has not the extension
+#	<!-- example: connect NAME -->		go on in one that is there
+#	<!-- example: shell -->			a block of language "sh" is run, and has to end well
 #
 # What the document leaves out is not compared: the number of rows, command tags where it
 # has none, LINE of an error, a result without a value.  A size with its unit
@@ -56,7 +58,7 @@ sub document_blocks
 			$block = { line => $n, language => $1, text => '', directives => [@directives] };
 			@directives = ();
 		}
-		elsif ($line =~ /^\s*<!-- example: (not run|varies|wait|run|restart|crash|database)\b,?\s*(.*?)\s*-->\s*$/)
+		elsif ($line =~ /^\s*<!-- example: (not run|varies|wait|run|restart|crash|database|connect|shell)\b,?\s*(.*?)\s*-->\s*$/)
 		{
 			push @directives, [ $1, $2 ];
 		}

@@ -34,13 +34,14 @@ sub script_version
 	return (slurp_file("$extensions/artidx.control") =~ /default_version = '([^']+)'/)[0];
 }
 
-# The text of its script, or of another version's, without comments, and without strings
+# The text of its script and that of artidx_debug, or of another version's, without comments, and without strings
 # but those in dollars.
 sub script_text
 {
 	my $version = $_[0] // script_version();
 	my $text = slurp_file("$extensions/artidx--$version.sql");
 
+	$text .= slurp_file("$extensions/artidx_debug--$version.sql") if $version eq script_version();
 	$text =~ s{/\*.*?\*/|--[^\n]*}{}gs;
 	$text =~ s/'[^']*'/''/g;
 	return $text;
@@ -63,10 +64,10 @@ sub script_queries
 
 # ---- what a database has ----
 
-# The members of the extension, and what belongs to them: rules, members of operator
+# The members of the extension and of artidx_debug, and what belongs to them: rules, members of operator
 # families, types of rows; not what users made for the access method.
 my $members = q{
-	WITH RECURSIVE ext AS (SELECT oid FROM pg_catalog.pg_extension WHERE extname = 'artidx'),
+	WITH RECURSIVE ext AS (SELECT oid FROM pg_catalog.pg_extension WHERE extname IN ('artidx', 'artidx_debug')),
 	m (classid, objid) AS (
 		SELECT d.classid, d.objid FROM pg_catalog.pg_depend d, ext
 		WHERE d.deptype = 'e' AND d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = ext.oid
@@ -87,7 +88,7 @@ sub catalogs
 	return $node->safe_psql($db, qq{
 		SET search_path = pg_catalog;
 		$members, facts (fact) AS (
-			SELECT 'version ' || extversion FROM pg_extension WHERE extname = 'artidx'
+			SELECT 'version ' || extname || ' ' || extversion FROM pg_extension JOIN ext USING (oid)
 			UNION ALL
 			SELECT 'member ' || pg_describe_object(classid, objid, 0) || ', ' ||
 				coalesce(obj_description(objid, (SELECT relname FROM pg_class c WHERE c.oid = classid)), 'no comment') FROM m
@@ -108,7 +109,7 @@ sub catalogs
 			UNION ALL
 			SELECT pg_describe_object(i.classoid, i.objoid, i.objsubid) || ' at first ' || i.privtype::text || ' ' || coalesce($init, 'none')
 			FROM pg_init_privs i JOIN m ON (m.classid, m.objid) = (i.classoid, i.objoid))
-		SELECT replace(fact, E'\\n', ' ') FROM facts ORDER BY fact COLLATE "C"});
+		SELECT regexp_replace(replace(fact, E'\\n', ' '), 'pg_toast_[0-9]+', 'pg_toast_N', 'g') FROM facts ORDER BY fact COLLATE "C"});
 }
 
 # The same facts in both?  Those that differ are told.
@@ -135,7 +136,7 @@ sub foreign_references
 		$from AND NOT EXISTS (SELECT FROM m o WHERE (o.classid, o.objid) = (d.refclassid, d.refobjid))
 			AND (pg_identify_object(d.refclassid, d.refobjid, d.refobjsubid)).schema IS DISTINCT FROM 'pg_catalog'
 			AND NOT (d.refclassid = 'pg_namespace'::regclass AND
-				d.refobjid = (SELECT extnamespace FROM pg_extension WHERE extname = 'artidx'))
+				d.refobjid IN (SELECT extnamespace FROM pg_extension JOIN ext USING (oid)))
 		ORDER BY 1});
 	return ($n, $foreign);
 }
@@ -243,6 +244,7 @@ sub member_calls
 					WHEN 'text'::regtype THEN format('%L::pg_catalog.text', 'pg_catalog.int8_ops')
 					WHEN 'text[]'::regtype THEN format('%L::pg_catalog.text[]', '{k}')
 					WHEN 'boolean'::regtype THEN 'false'
+					WHEN 'float8'::regtype THEN '1::pg_catalog.float8'
 					WHEN 'interval'::regtype THEN format('%L::pg_catalog.interval', '10s')
 					ELSE t::regtype::text END, ', ' ORDER BY n)
 				FROM unnest(proargtypes) WITH ORDINALITY a (t, n)), '') || ')'

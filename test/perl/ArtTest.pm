@@ -18,7 +18,7 @@ our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact check_fol
   request_and_wait fails_with times_out index_state plan_uses
   art_seed art_engines art_engine_options comes_back all_replayed kill_and_recover all_ready
   stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
-  build_modules in_builder load_schema load_start load_running load_finish load_lies load_verify);
+  rows_beside_churn build_modules crash_often in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
 sub art_conf
@@ -58,6 +58,13 @@ sub art_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 	return $node;
+}
+
+# Settings for a node whose indexes outlive also a crash that comes soon after another one.
+sub crash_often
+{
+	return (shared_preload_libraries => "'artidx, " . build_modules('art_insidetest') . "/art_insidetest'",
+		'art_insidetest.crash_pause' => 0);
 }
 
 # SQL for a function NAME(k int), to index, that does something where a background
@@ -250,6 +257,50 @@ sub art_seed
 	srand($seed);
 	diag("SEED=$seed");
 	return $seed;
+}
+
+# rows_beside_churn NODE, N, SEED, PART, KIND: N random queries of test/rows.sql, by index and by
+# sequential scan of one snapshot, while rows change and VACUUM runs.  More than PART of their plans
+# are of the KIND (rows.run's own).
+sub rows_beside_churn
+{
+	my ($node, $queries, $seed, $part, $kind) = @_;
+	my ($churn_err, $vacuum_err) = ('', '');
+	my $args = defined $kind ? ", '$kind'" : '';
+
+	$node->safe_psql('postgres', q{
+		CREATE TABLE rows.done (yes bool);
+		CREATE PROCEDURE rows.churn() LANGUAGE plpgsql AS $$
+		DECLARE
+			n bigint := 0;
+		BEGIN
+			WHILE NOT EXISTS (SELECT FROM rows.done) LOOP
+				EXECUTE format('UPDATE rows.t%s SET a = nullif((random() * 9)::int, 9), b = nullif((random() * 19)::int, 19),
+					c = nullif((random() * 5)::int, 5), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 5',
+					1 + n % 16, (random() * 3000)::int);
+				n := n + 1;
+				COMMIT;
+			END LOOP;
+			RAISE NOTICE 'rounds: %', n;
+		END $$});
+	my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL rows.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
+	my $vacuum = IPC::Run::start([ 'psql', '-XAtq', (map { ('-c', "VACUUM rows.t$_") } (1 .. 16) x (2 + $queries / 100)),
+		'-d', $node->connstr('postgres') ], '2>', \$vacuum_err);
+	for (my $left = $queries; $left > 0; $left -= 100)
+	{
+		my $n = $left < 100 ? $left : 100;
+		my $s = ($seed % 1999 + $left) / 2000;
+		my $got = $node->safe_psql('postgres',
+			"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT queries, by_rows > $part * queries, answers > queries, different FROM rows.run($n, $s - floor($s)$args);");
+
+		is($got, "$n|t|t|0", "$n queries, SEED=$seed, $left left");
+	}
+	$node->safe_psql('postgres', 'INSERT INTO rows.done VALUES (true)');
+	ok($churn->finish, 'rows changed meanwhile') or diag($churn_err);
+	cmp_ok(($churn_err =~ /rounds: (\d+)/)[0] // 0, '>', 10, 'many of them');
+	ok($vacuum->finish, 'VACUUM ran') or diag($vacuum_err);
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM artidx_indexes WHERE schemaname = 'rows' AND state <> 'ready'}), 0,
+		'every index is in memory');
 }
 
 # Every structure with every way of synchronizing it, as "art-olc": those of

@@ -79,7 +79,7 @@ art_cluster stress \
 	"log_min_messages = warning" \
 	"deadlock_timeout = '2s'" $(art_elision_conf)
 
-sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
+sql "CREATE EXTENSION artidx; CREATE EXTENSION artidx_debug" >/dev/null || art_die "no artidx"
 as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=1 >/dev/null <<'SQL' || art_die "set-up"
 -- one with unique indexes, one without, one whose keys rise, one whose rows are replaced
 CREATE TABLE su (id bigint, k int, t text COLLATE "C");

@@ -214,7 +214,7 @@ $node->start;
 like($node->safe_psql('postgres', $explain), $index, 'the first statement after a crash waits');
 
 # ---- nobody builds ----
-$node->append_conf('postgresql.conf', 'artidx.autobuild = off');
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 $node->stop('immediate');
 $node->start;
 like($node->safe_psql('postgres', "SET artidx.build_wait = '10min'; $explain"), $table,

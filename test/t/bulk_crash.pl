@@ -23,9 +23,8 @@ my $node = art_node(
 	wal_writer_delay => '10s',
 	wal_level => 'minimal',
 	max_wal_senders => 0,
-	'artidx.autobuild' => 'off',
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	'artidx.build_workers' => 0,
+	crash_often());
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 

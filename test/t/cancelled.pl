@@ -19,6 +19,7 @@ my $node = art_node(
 	jit => 'off',
 	'artidx.memory' => "'256MB'",
 	'artidx.build_workers' => 1);
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 my $offset = -s $node->logfile;
 my $used = $node->safe_psql('postgres', 'SELECT used_bytes FROM artidx_memory');
 

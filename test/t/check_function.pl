@@ -10,6 +10,7 @@ use Time::HiRes qw(time);
 use ArtTest;
 
 my $node = art_node('check', 'artidx.memory' => "'256MB'");
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE big (a bigint);

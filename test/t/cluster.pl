@@ -111,7 +111,7 @@ for my $round (1 .. $rounds)
 
 	if ($prepare eq 'RESTART')
 	{
-		$node->append_conf('postgresql.conf', "artidx.autobuild = off\nartidx.save_at_shutdown = off");
+		$node->append_conf('postgresql.conf', "artidx.build_workers = 0\nartidx.save_at_shutdown = off");
 		$node->restart;
 		$prepare = 'SELECT 1';
 	}
@@ -166,7 +166,7 @@ is($node->safe_psql('postgres', placed('art', 'k')),
 # A scan that loses its structure in the middle goes on behind the same row:
 # one session clusters again and again while another takes the structure away.
 # (CLUSTER has the index locked, so the taking is done by memory pressure.)
-$node->append_conf('postgresql.conf', "artidx.memory = '16MB'\nartidx.autobuild = on");
+$node->append_conf('postgresql.conf', "artidx.memory = '16MB'\nartidx.build_workers = 2");
 $node->restart;
 my $seal = $node->background_psql('postgres', on_error_stop => 0);
 $seal->query_safe(q{SET client_min_messages = error;
@@ -193,7 +193,7 @@ like(slurp_file($node->logfile, $offset),
 # not preloaded: a private scan as well
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\nartidx.memory = '16MB'");
 $node->adjust_conf('postgresql.conf', 'artidx.memory', undef);
-$node->adjust_conf('postgresql.conf', 'artidx.autobuild', undef);
+$node->adjust_conf('postgresql.conf', 'artidx.build_workers', undef);
 $node->adjust_conf('postgresql.conf', 'artidx.save_at_shutdown', undef);
 $node->restart;
 my $before = $node->safe_psql('postgres', rows('art'));

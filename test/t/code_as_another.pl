@@ -19,7 +19,7 @@ art_conf($node, jit => 'off', restart_after_crash => 'on', max_worker_processes 
 	enable_seqscan => 'off', enable_bitmapscan => 'off',
 	# one process after the other, which would build for all of them
 	'artidx.build_workers' => 1,
-	'artidx.survive_crash_pause' => 0, log_line_prefix => $ArtTest::LOG_PREFIX);
+	crash_often(), log_line_prefix => $ArtTest::LOG_PREFIX);
 $node->start;
 
 my $db = 'shop';
@@ -290,14 +290,12 @@ cmp_ok(does('alice', 'SELECT alice.size()', 'pg_catalog'), '>', 0, 'but in her o
 nobody('SECURITY DEFINER, her own', evaluated => 'alice');
 
 # A build that her insert needs is a worker's.
-setting('artidx.autobuild', 'off');
-$node->stop('immediate');
-$node->start;
 $at = -s $node->logfile;
 foreach (@owners)
 {
 	my ($schema, $owner) = @$_;
 
+	super("SELECT artidx_unload('$schema.x_u'), artidx_unload('$schema.x_f')");
 	does('mallory', "$setup INSERT INTO $schema.x VALUES (-50001, -50001)");
 	is(super("SELECT state FROM artidx_indexes WHERE indexrelid = '$schema.x_u'::regclass"), 'ready',
 		"her insert had $schema.x_u built");
@@ -320,7 +318,6 @@ nobody('no worker', evaluated => '');
 does('alice', 'INSERT INTO alice.x VALUES (-50007, -50007)', 'pg_catalog');
 nobody('an insert by alice', evaluated => 'alice');
 setting('artidx.build_workers', 1);
-setting('artidx.autobuild', 'on');
 all_there('workers again');
 $at = -s $node->logfile;
 

@@ -10,6 +10,7 @@ use ArtTest;
 my $conns = $ENV{CONNS} // 500;
 my $clients = 8;
 my $node = art_node('connections');
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (id bigint, k int);

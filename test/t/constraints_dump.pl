@@ -15,10 +15,10 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 
 $node->safe_psql('postgres', q{
 	SET client_min_messages = warning;
-	SET artidx.constraint_am = art;
+	SET artidx.replace_btree = constraints;
 	CREATE TABLE t (id serial PRIMARY KEY, a int UNIQUE DEFERRABLE INITIALLY DEFERRED,
 		b text, c numeric, EXCLUDE USING art (b WITH =));
-	RESET artidx.constraint_am;
+	RESET artidx.replace_btree;
 	CREATE INDEX t_b ON t USING art (b text_pattern_ops, c DESC NULLS LAST) WITH (fillfactor = 70, structure = btree);
 	CREATE INDEX t_e ON t USING art ((a + 1)) WHERE a > 10;
 	CREATE INDEX t_plain ON t (c, b);
@@ -97,7 +97,7 @@ sub restore
 my %keys = (t_pkey => 'btree', t_a_key => 'btree', t_ca => 'btree');
 restore('plain', '', 1, %keys);
 restore('jobs', '', 3, %keys);
-restore('keys', '-c artidx.constraint_am=art', 3);
+restore('keys', '-c artidx.replace_btree=constraints', 3);
 # a dump says USING btree of a btree index
 restore('everything', '-c artidx.replace_btree=all', 2);
 restore('indexes', '-c artidx.replace_btree=indexes', 2, %keys);
@@ -117,7 +117,7 @@ is($node->safe_psql('keys', q{SELECT count(*) FROM pg_opclass WHERE opcname = 'p
 
 # without the extension the settings mean nothing
 $node->safe_psql('postgres', 'CREATE DATABASE bare TEMPLATE template0');
-$node->append_conf('postgresql.conf', "artidx.replace_btree = 'all'\nartidx.constraint_am = art\n");
+$node->append_conf('postgresql.conf', "artidx.replace_btree = 'all'\n");
 $node->reload;
 is($node->safe_psql('bare', q{
 	CREATE TABLE x (id int PRIMARY KEY, a int UNIQUE);
@@ -131,14 +131,14 @@ is($node->safe_psql('bare', q{
 	'btree', 'a database without the extension');
 
 # which a session is told, once
-foreach my $setting ('replace_btree', 'constraint_am')
+foreach my $value ('all', 'constraints')
 {
 	my ($out, $err);
 
-	local $ENV{PGOPTIONS} = $setting eq 'constraint_am' ? '-c artidx.replace_btree=off' : '';
+	local $ENV{PGOPTIONS} = "-c artidx.replace_btree=$value";
 	$node->psql('bare', 'DROP TABLE IF EXISTS w; CREATE TABLE w (a int PRIMARY KEY, b int UNIQUE)', stderr => \$err);
-	is(scalar(() = $err =~ /WARNING:  new indexes are of access method "btree", whatever "artidx.$setting" says/g), 1,
-		"$setting: a warning");
+	is(scalar(() = $err =~ /WARNING:  new indexes are of access method "btree", whatever "artidx.replace_btree" says/g), 1,
+		"$value: a warning");
 }
 
 # with it they hold for whoever connects; an extension's own objects stay as they are

@@ -15,6 +15,7 @@ my $node = art_node(
 	jit => 'off',
 	deadlock_timeout => "'60s'",
 	'artidx.build_workers' => 1);
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 my @counters = qw(restarts pessimistic latch_waits parks handovers abandoned
   opportunistic_reads opportunistic_failed expansions);
 my $sum = join(' + ', @counters);
@@ -28,7 +29,7 @@ sub sql
 
 sub count_of
 {
-	return sql("SELECT $sum FROM artidx_contention WHERE indexrelname = 'c_k'");
+	return sql("SELECT $sum FROM artidx_contention_details WHERE indexrelname = 'c_k'");
 }
 
 my $file = $node->basedir . '/tail.sql';
@@ -63,7 +64,7 @@ for my $e (@engines)
 		'CREATE SEQUENCE cs CACHE 200;',
 		'CREATE INDEX c_k ON c USING art (k) WITH (', art_engine_options($e), ')');
 	my $most = load($e);
-	is(sql("SELECT count(*) FROM artidx_contention WHERE indexrelname = 'c_k' AND "
+	is(sql("SELECT count(*) FROM artidx_contention_details WHERE indexrelname = 'c_k' AND "
 			  . join(' AND ', map { "$_ >= 0" } @counters) . " AND stats_reset IS NULL"),
 		1, "$e: one row");
 
@@ -91,7 +92,7 @@ for my $e (@engines)
 	sql("SELECT artidx_build('c_k')");
 	sql("SELECT artidx_reset_stats('c_k')");
 	is(count_of(), 0, "$e: reset");
-	is(sql("SELECT stats_reset > now() - interval '1 minute' FROM artidx_contention WHERE indexrelname = 'c_k'"),
+	is(sql("SELECT stats_reset > now() - interval '1 minute' FROM artidx_contention_details WHERE indexrelname = 'c_k'"),
 		't', "$e: says when");
 }
 

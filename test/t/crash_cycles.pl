@@ -33,7 +33,7 @@ my $node = art_node(
 	max_prepared_transactions => 40,
 	log_line_prefix => $ArtTest::LOG_PREFIX,
 	'artidx.memory' => "'256MB'",
-	'artidx.survive_crash_pause' => 0,
+	crash_often(),
 	'artidx.build_workers' => 2);
 my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 my $stop = 0;
@@ -321,7 +321,7 @@ while (($seen{cycles} // 0) < $cycles && !$stop)
 	truncate $node->logfile, 0 if -s $node->logfile > 100e6;
 	$offset = -s $node->logfile;
 	phase();
-	set(%set, 'artidx.survive_crash_check' => 100);
+	set(%set, 'artidx.build_workers' => 2);
 	my @loads = (
 		# a thread waits for a lock while it prepares, and another client of its may hold that
 		load_start($node, n => $n, clients => $clients, threads => $clients,
@@ -357,7 +357,7 @@ while (($seen{cycles} // 0) < $cycles && !$stop)
 			$seen{$signal}++;
 		}
 		# those that die need not read it
-		set(%set, 'artidx.survive_crash_check' => 0);
+		set(%set, 'artidx.build_workers' => 0);
 		# a worker may have ended just then
 	} until (logged(qr/all server processes terminated; reinitializing/, 10));
 	phase('end of all');

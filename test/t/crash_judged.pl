@@ -26,8 +26,7 @@ my $node = art_node(
 	enable_bitmapscan => 'off',
 	max_worker_processes => 0,
 	max_parallel_workers => 0,
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	crash_often());
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 

@@ -20,10 +20,10 @@ my $node = art_node(
 	restart_after_crash => 'on',
 	autovacuum => 'off',
 	'artidx.memory' => "'64MB'",
-	'artidx.autobuild' => 'off',
+	'artidx.build_workers' => 0,
 	# its snapshot would keep what others have deleted
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	crash_often());
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 

@@ -21,8 +21,8 @@ my $node = art_node(
 	wal_writer_delay => '10s',
 	checkpoint_timeout => '1h',
 	bgwriter_lru_maxpages => 0,
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	crash_often());
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 my $indexes = join('', map {
 		my $with = art_engine_options($_);
@@ -345,13 +345,13 @@ given_up(qr/a process died while it used them/, 'that gives all up');
 right('killed inside the directory');
 
 # ---- the pause ----
-sql(q{ALTER SYSTEM SET artidx.survive_crash_pause = '1h'});
+sql(q{ALTER SYSTEM SET art_insidetest.crash_pause = '1h'});
 sql('SELECT pg_reload_conf()');
 $w = victim();
 crash($w->{pid});
 $w->{h}->finish;
 given_up(qr/the server crashed a short time before/, 'a second crash within the pause');
-sql(q{ALTER SYSTEM SET artidx.survive_crash_pause = 0});
+sql(q{ALTER SYSTEM SET art_insidetest.crash_pause = 0});
 sql('SELECT pg_reload_conf()');
 right('after a second crash');
 

@@ -49,7 +49,7 @@ $node->safe_psql('postgres', qq{
 # access method that is without and with the statement.
 my %kind = (
 	key => {
-		make => 'SET artidx.constraint_am = art; ALTER TABLE pk ADD CONSTRAINT the_key PRIMARY KEY (id); '
+		make => 'SET artidx.replace_btree = constraints; ALTER TABLE pk ADD CONSTRAINT the_key PRIMARY KEY (id); '
 		  . q{COMMENT ON INDEX the_key IS 'mine'},
 		do => 'ALTER TABLE fk ADD CONSTRAINT fk_pk FOREIGN KEY (id) REFERENCES pk (id)',
 		undo => 'ALTER TABLE fk DROP CONSTRAINT IF EXISTS fk_pk; ALTER TABLE pk DROP CONSTRAINT the_key',
@@ -57,7 +57,7 @@ my %kind = (
 		table => 'pk', index => 'the_key', before => 'art', after => 'btree'
 	},
 	part => {
-		make => 'SET artidx.constraint_am = art; ALTER TABLE part ADD CONSTRAINT the_part PRIMARY KEY (id); '
+		make => 'SET artidx.replace_btree = constraints; ALTER TABLE part ADD CONSTRAINT the_part PRIMARY KEY (id); '
 		  . q{COMMENT ON INDEX the_part IS 'mine'},
 		do => 'ALTER TABLE root ATTACH PARTITION part FOR VALUES FROM (0) TO (1000000)',
 		undo => q{DO $$ BEGIN IF (SELECT relispartition FROM pg_class WHERE oid = 'part'::regclass) THEN

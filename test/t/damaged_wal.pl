@@ -28,10 +28,9 @@ my $node = art_node(
 	autovacuum => 'off',
 	enable_seqscan => 'off',
 	enable_bitmapscan => 'off',
-	'artidx.autobuild' => 'off',
+	'artidx.build_workers' => 0,
 	# VACUUM would pass over what it reads just then
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	crash_often());
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 

@@ -90,6 +90,18 @@ sub run_steps
 	return;
 }
 
+# Run a block of language "sh", with the server's programs in the path.
+sub run_shell
+{
+	my ($node, $database, $name, $commands) = @_;
+	my $log = '';
+
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => $database);
+	my $ok = IPC::Run::run([ 'bash', '-e', '-c', $commands ], '>', \$log, '2>&1', IPC::Run::timeout(600));
+	ok($ok, "$name: the commands end well") or diag($log);
+	return;
+}
+
 sub run_document
 {
 	my ($file) = @_;
@@ -101,7 +113,8 @@ sub run_document
 	my $database = 'postgres';
 	my (@steps, $examples);
 
-	$node->init;
+	# as servers are by default, and not without WAL
+	$node->init(allows_streaming => 1);
 	art_conf($node, 'artidx.memory' => "'256MB'", jit => 'off');
 	$node->start;
 	foreach my $block (@blocks)
@@ -131,6 +144,14 @@ DO \$wait\$ BEGIN
 	RAISE 'waited in vain';
 END \$wait\$;
 SQL
+			}
+			elsif ($word eq 'shell' || $word eq 'connect')
+			{
+				run_steps($node, $database, $document, @steps);
+				@steps = ();
+				$database = $rest if $word eq 'connect';
+				run_shell($node, $database, "$document:$block->{line}", $block->{text}) if $word eq 'shell';
+				$examples++;
 			}
 			elsif ($word eq 'run') { push @steps, { line => $block->{line}, sql => "$rest\n" }; }
 			else

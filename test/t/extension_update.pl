@@ -21,13 +21,18 @@ $node->safe_psql('postgres', q{
 	CREATE ROLE mallory LOGIN;
 	CREATE ROLE user_of_views LOGIN;
 	CREATE SCHEMA ext;
-	CREATE EXTENSION artidx SCHEMA ext});
+	CREATE EXTENSION artidx SCHEMA ext;
+	CREATE EXTENSION artidx_debug SCHEMA ext});
 my $fresh = catalogs($node, 'postgres');
 cmp_ok(scalar(split /\n/, $fresh), '>', 1000, 'facts of a database that was made by this version');
 is($node->safe_psql('postgres', 'SELECT ext.artidx_version()'), $version, 'the library tells its version');
 
 # Tables with art indexes, and views, a function and privileges on what the extension has.
-my @views = qw(indexes contention aborts memory usage memory_classes epochs standby);
+# Those that artidx_debug has now, or which have columns that only artidx_debug has, come last.
+my @moved = qw(contention aborts memory_classes epochs);
+my @views = (qw(indexes memory usage standby), @moved);
+sub of_views { return join('', map { "CREATE VIEW of_$_ AS SELECT * FROM ext.artidx_$_; GRANT SELECT ON ext.artidx_$_ TO user_of_views;\n" } @_); }
+sub not_moved { return @views[0 .. $#views - @moved]; }
 my $of_users = q{
 	CREATE TABLE t (k int PRIMARY KEY, s text COLLATE "C", n numeric);
 	INSERT INTO t SELECT i, 'text ' || i, i FROM generate_series(1, 1000) i;
@@ -38,7 +43,7 @@ my $of_users = q{
 		BEGIN ATOMIC SELECT sum(art_bytes) FROM ext.artidx_estimate_database(); END;
 	GRANT USAGE ON SCHEMA ext TO user_of_views;
 	GRANT EXECUTE ON FUNCTION ext.artidx_memory_stats(), ext.artidx_check(regclass, boolean) TO user_of_views;
-	} . join('', map { "CREATE VIEW of_$_ AS SELECT * FROM ext.artidx_$_; GRANT SELECT ON ext.artidx_$_ TO user_of_views;\n" } @views);
+	};
 
 sub old_database
 {
@@ -48,20 +53,36 @@ sub old_database
 	$node->safe_psql($db, 'CREATE SCHEMA ext');
 	$node->safe_psql($db, $first) if $first;
 	$node->safe_psql($db, "CREATE EXTENSION artidx SCHEMA ext VERSION '0.1.0'");
-	$node->safe_psql($db, $of_users);
+	$node->safe_psql($db, $of_users . of_views(@views));
+	return;
+}
+
+# ALTER EXTENSION UPDATE, without what depends on what moves, and that made anew afterwards.
+sub updated
+{
+	my ($db, $path) = @_;
+	my $drop = join('', map { "DROP VIEW IF EXISTS of_$_; " } @moved);
+	my ($rc, $out, $err) = $node->psql($db, "SET client_min_messages = warning; $drop SET search_path = $path; ALTER EXTENSION artidx UPDATE; CREATE EXTENSION artidx_debug SCHEMA ext");
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is("$rc$err", '0', "$db: ALTER EXTENSION artidx UPDATE");
+	same_catalogs(catalogs($node, $db), $fresh, "$db: what the extensions have is as this version makes it");
+	$node->safe_psql($db, 'GRANT SELECT ON ext.artidx_contention TO user_of_views; ' . of_views(@moved) =~ s/artidx_contention/artidx_contention_details/gr);
 	return;
 }
 
 # What users made of the extension is there, and says something.
 sub of_users_works
 {
-	my ($db, $what) = @_;
-	my $rows = $node->safe_psql($db, join(' UNION ALL ', map { "SELECT '$_', count(*) FROM of_$_" } @views));
+	my ($db, $what, @which) = @_;
+	@which = @views if !@which;
+	my $rows = $node->safe_psql($db, join(' UNION ALL ', map { "SELECT '$_', count(*) FROM of_$_" } @which));
 	my $names = $node->safe_psql($db, 'SELECT string_agg(indexrelname, $$ $$ ORDER BY indexrelname) FROM of_indexes');
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is(scalar(() = $rows =~ /\|/g), scalar @views, "$what: users' views");
-	like($rows, qr/^indexes\|2\ncontention\|2\naborts\|[1-9].*^memory\|1\nusage\|[1-9]/ms, "$what: have rows");
+	is(scalar(() = $rows =~ /\|/g), scalar @which, "$what: users' views");
+	like($rows, qr/^indexes\|2\nmemory\|1\nusage\|[1-9]/, "$what: have rows");
+	like($rows, qr/^contention\|2\naborts\|[1-9]/m, "$what: the others, too") if @which == @views;
 	is($names, 't_k t_s', "$what: of the indexes");
 	cmp_ok($node->safe_psql($db, 'SELECT estimates()'), '>', 0, "$what: a user's function");
 	is($node->safe_psql($db, "SET search_path = public, ext; SELECT entries FROM artidx_check('t_k', true) UNION ALL SELECT entries FROM artidx_check('t_s', true)"),
@@ -114,21 +135,28 @@ foreach my $create (@more)
 
 # ---- the update ----
 
-my ($rc, $out, $err) = $node->psql('plain', 'ALTER EXTENSION artidx UPDATE');
-is("$rc$err", '0', 'ALTER EXTENSION artidx UPDATE');
-same_catalogs(catalogs($node, 'plain'), $fresh, 'what the extension has is as this version makes it');
+my ($rc, $out, $err);
+foreach my $view (@moved)
+{
+	($rc, $out, $err) = $node->psql('plain', 'ALTER EXTENSION artidx UPDATE');
+	like($err, qr/ERROR:  cannot update extension "artidx" because other objects depend on what it gives up: VIEW artidx_$view\n.*DETAIL:  view public\.of_$view depends on view (?:ext\.)?artidx_$view\n.*HINT:  Drop these objects and update\. Extension "artidx_debug" has/s,
+		"a view of artidx_$view stops the update, and is named");
+	$node->safe_psql('plain', "DROP VIEW of_$view");
+}
+updated('plain', 'public');
 of_users_works('plain', 'after the update');
 is($node->safe_psql('plain', "SELECT count(*) FROM pg_init_privs WHERE initprivs::text ~ 'user_of_views'"), '0',
 	'a dump has the privileges that users gave');
 
 # A name that somebody took first is not taken over.
 old_database('taken');
+$node->safe_psql('taken', 'DROP VIEW ' . join(', ', map { "of_$_" } @moved));
 $node->safe_psql('taken', q{GRANT CREATE ON SCHEMA ext TO mallory; SET ROLE mallory;
 	CREATE FUNCTION ext.artidx_version() RETURNS text LANGUAGE sql AS $$ SELECT 'mine' $$});
 ($rc, $out, $err) = $node->psql('taken', 'ALTER EXTENSION artidx UPDATE');
 like($err, qr/function artidx_version\(\) is not a member of extension "artidx"/, 'a function of somebody else stops the update');
 is($node->safe_psql('taken', "SELECT extversion FROM pg_extension WHERE extname = 'artidx'"), '0.1.0', 'which did nothing');
-of_users_works('taken', 'after that');
+of_users_works('taken', 'after that', not_moved());
 
 # ---- an old database in which mallory came first ----
 
@@ -166,25 +194,18 @@ is($node->safe_psql('hijacked', $seen), join("\n", 'artidx_abort_stats(oid)', 'o
 my ($n, $foreign) = foreign_references($node, 'hijacked');
 like($foreign, qr/pg_relation_size\(oid\).*artidx_abort_stats\(oid\)/s, 'the extension refers to them');
 $node->safe_psql('hijacked', 'TRUNCATE ext.seen');
-($rc, $out, $err) = $node->psql('hijacked', 'SET search_path = ext; ALTER EXTENSION artidx UPDATE');
-is("$rc$err", '0', 'ALTER EXTENSION artidx UPDATE beside them');
+updated('hijacked', 'ext');
 of_users_works('hijacked', 'after the update');
 is($node->safe_psql('hijacked', 'SELECT count(*) FROM ext.seen'), '0', 'none of them ran');
 ($n, $foreign) = foreign_references($node, 'hijacked');
 is($foreign, '', 'the extension refers to nothing of others');
-same_catalogs(catalogs($node, 'hijacked'), $fresh, 'what it has is as this version makes it');
 isnt($node->safe_psql('hijacked', 'SELECT min(site) FROM of_aborts'), 'mine', "a user's view has the rows of the new one");
 
 # With other columns than ours, or so that classes are not there.
 old_database('columns', $hijack =~ s/OUT site text/OUT place text/r =~ s/AND \$1 = \$2::oid/AND false/r =~ s/AND \$1 < \$2::oid/AND false/r);
-($rc, $out, $err) = $node->psql('columns', 'ALTER EXTENSION artidx UPDATE');
-like($err, qr/cannot drop view artidx_aborts because other objects depend on it.*view public\.of_aborts depends/s,
-	'a view of what never was a view of ours stops the update, and is named');
-$node->safe_psql('columns', 'DROP VIEW of_aborts; TRUNCATE ext.seen');
-($rc, $out, $err) = $node->psql('columns', 'ALTER EXTENSION artidx UPDATE');
-is("$rc$err", '0', 'without that it goes on');
+$node->safe_psql('columns', 'TRUNCATE ext.seen');
+updated('columns', 'ext');
 is($node->safe_psql('columns', 'SELECT count(*) FROM ext.seen'), '0', 'none of the functions ran');
-same_catalogs(catalogs($node, 'columns'), $fresh, 'what the extension has is as this version makes it');
 
 # Beside overloads of everything.
 my @given = split /\n/, $node->safe_psql('postgres', q{
@@ -194,19 +215,30 @@ $node->safe_psql('postgres', "CREATE DATABASE beside");
 $node->safe_psql('beside', "CREATE SCHEMA ext AUTHORIZATION mallory; CREATE EXTENSION artidx SCHEMA ext VERSION '0.1.0'");
 $node->safe_psql('beside', 'BEGIN; CREATE TABLE ext.seen (who name, what text); GRANT INSERT ON ext.seen TO PUBLIC; ' .
 	overloads_sql('ext', script_text('0.1.0'), \@given) . 'COMMIT', extra_params => [ '-U', 'mallory' ]);
-($rc, $out, $err) = $node->psql('beside', 'ALTER EXTENSION artidx UPDATE');
+($rc, $out, $err) = $node->psql('beside', 'ALTER EXTENSION artidx UPDATE; CREATE EXTENSION artidx_debug SCHEMA ext');
 is("$rc$err" . $node->safe_psql('beside', 'SELECT who, what FROM ext.seen LIMIT 9'), '0', 'ALTER EXTENSION artidx UPDATE beside overloads of everything');
 same_catalogs(catalogs($node, 'beside'), $fresh, 'what the extension has is as this version makes it');
 
-# ---- a dump of an old database ----
+# ---- a dump, of an old database and of one that was updated ----
 
-my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+sub dumped
+{
+	my ($db, $what, @which) = @_;
+	my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+
+	$node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr($db) ], "pg_dump of $what");
+	$node->safe_psql('postgres', "CREATE DATABASE restored_$db");
+	$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr("restored_$db") ], 'its restore');
+	$node->safe_psql("restored_$db", 'CREATE EXTENSION artidx_debug SCHEMA ext') if @which < @views;
+	same_catalogs(catalogs($node, "restored_$db"), $fresh, 'is of this version');
+	$node->safe_psql("restored_$db", 'GRANT SELECT ON ' . join(', ', map { "ext.artidx_$_" } @moved, 'contention_details') . ' TO user_of_views') if @which < @views;
+	of_users_works("restored_$db", 'restored', @which);
+	return;
+}
 old_database('dumped');
-$node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('dumped') ], 'pg_dump of an old database');
-$node->safe_psql('postgres', 'CREATE DATABASE restored');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'its restore');
-same_catalogs(catalogs($node, 'restored'), $fresh, 'is of this version');
-of_users_works('restored', 'restored');
+$node->safe_psql('dumped', join('', map { "DROP VIEW of_$_; REVOKE SELECT ON ext.artidx_$_ FROM user_of_views;" } @moved));
+dumped('dumped', 'an old database', not_moved());
+dumped('plain', 'one that was updated', @views);
 
 is(join("\n", server_crashes($node, 0)), '', 'nothing crashed');
 $node->stop;

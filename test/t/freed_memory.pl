@@ -9,6 +9,7 @@ use Test::More;
 use ArtTest;
 
 my $node = art_node('freed', 'artidx.memory' => "'64MB'");
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 sub bytes_of
 {

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $node = art_node('gone', 'artidx.autobuild' => 'off', jit => 'off');
+my $node = art_node('gone', 'artidx.build_workers' => 0, jit => 'off');
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 

@@ -1,4 +1,4 @@
-# artidx.huge_pages: a server that finds too few does without, or does not start; where
+# huge_pages, and the memory of art indexes: a server that finds too few does without, or does not start; where
 # there are enough, indexes lie in them, survive a crash, and give no page back.  The last
 # needs HUGE free huge pages, of which root sets up some by vm.nr_hugepages.
 use strict;
@@ -15,11 +15,10 @@ use constant HUGE => 60;
 
 my $node = art_node(
 	'huge',
-	huge_pages => 'off',
 	restart_after_crash => 'on',
 	max_connections => 20,
-	'artidx.memory' => "'64MB'",
-	'artidx.survive_crash_pause' => "'1h'");
+	'artidx.memory' => "'64MB'");
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 sub sql { return $node->safe_psql('postgres', $_[0]) }
 
@@ -62,36 +61,31 @@ sub huge_left
 	return ($free // 0) - ($promised // 0);
 }
 
-my $status = sql('SHOW artidx.huge_pages_status');
-is(sql('SHOW artidx.huge_pages'), 'try', 'the default is try');
+my $status = sql('SELECT huge_pages FROM artidx_hardware()');
 like($status, qr/^(on|off|transparent)$/, 'and the server says what it has got');
-is(sql('SELECT huge_pages FROM artidx_hardware()'), $status, 'artidx_hardware() says the same');
-my (undef, undef, $err) = $node->psql('postgres', 'SET artidx.huge_pages_status = on');
-like($err, qr/cannot be changed/, 'nobody sets it');
 
-# ---- too few: more than any machine has ----
 $node->stop;
-my $log = start_with("artidx.huge_pages = on\nartidx.memory = '16TB'\n");
-like($log, qr/FATAL:  could not map \d+ bytes of shared memory for art indexes in huge pages: /,
-	'on: the server does not start without them');
-like($log, qr/DETAIL:  They are \d+ huge pages of \d+ kB/, 'and says how many it needs');
-like($log, qr/HINT:  .*"artidx\.memory".*"artidx\.huge_pages"/, 'and what to do');
-
-is(start_with("artidx.huge_pages = off\nartidx.memory = '64MB'\n"), '', 'off: it starts');
-is(sql('SHOW artidx.huge_pages_status'), 'off', 'and has none');
+is(start_with("huge_pages = off\nartidx.memory = '64MB'\n"), '', 'off: it starts');
+is(sql('SELECT huge_pages FROM artidx_hardware()'), 'off', 'and has none');
 $node->stop;
-is(start_with("artidx.huge_pages = on\nartidx.survive_crash = off\n"), '',
-	"without artidx.survive_crash PostgreSQL's huge_pages decides");
-is(sql('SHOW artidx.huge_pages_status'), 'off', 'and that is off');
+is(start_with("artidx.survive_crash = off\n"), '', 'off, without artidx.survive_crash: it starts');
+is(sql('SELECT huge_pages FROM artidx_hardware()'), 'off', 'and has none');
 $node->stop;
 
 # ---- enough ----
 SKIP:
 {
-	skip 'needs ' . HUGE . ' free huge pages', 8 if huge_left() < HUGE;
+	skip 'needs ' . HUGE . ' free huge pages', 11 if huge_left() < HUGE;
 
-	is(start_with("artidx.huge_pages = on\nartidx.survive_crash = on\n"), '', 'enough: it starts with them');
-	is(sql('SHOW artidx.huge_pages_status'), 'on', 'and has them');
+	# enough for PostgreSQL's own memory, and for artidx.memory more than any machine has
+	my $log = start_with("huge_pages = on\nshared_buffers = '128kB'\nartidx.survive_crash = on\nartidx.memory = '16TB'\n");
+	like($log, qr/FATAL:  could not map \d+ bytes of shared memory for art indexes in huge pages: /,
+		'on: the server does not start without them');
+	like($log, qr/DETAIL:  They are \d+ huge pages of \d+ kB/, 'and says how many it needs');
+	like($log, qr/HINT:  .*"artidx\.memory".*"huge_pages"/, 'and what to do');
+
+	is(start_with("artidx.memory = '64MB'\n"), '', 'enough: it starts with them');
+	is(sql('SELECT huge_pages FROM artidx_hardware()'), 'on', 'and has them');
 	my $left = huge_left();
 	sql(q{CREATE TABLE t AS SELECT i FROM generate_series(1, 300000) i;
 		CREATE INDEX t_i ON t USING art (i);

@@ -14,7 +14,7 @@ use ArtTest;
 my $node = PostgreSQL::Test::Cluster->new('hydra');
 $node->init(allows_streaming => 1);
 art_conf($node, restart_after_crash => 'on', wal_receiver_status_interval => 1,
-	'artidx.survive_crash_check' => 0, 'artidx.survive_crash_pause' => 0);
+	crash_often());
 $node->start;
 
 sub sql { return $node->safe_psql('postgres', join(' ', @_)) }
@@ -23,6 +23,7 @@ my %with = map { ("h_$_" => "WITH (structure = hydra, sync = $_)") } qw(olc opti
 
 sql(qq{
 	CREATE EXTENSION artidx;
+	CREATE EXTENSION artidx_debug;
 	CREATE TABLE h (id bigint, k int, t text COLLATE "C");
 	CREATE UNIQUE INDEX h_olc ON h USING art (id) $with{h_olc};
 	CREATE INDEX h_optiql ON h USING art (k, id) $with{h_optiql};
@@ -244,7 +245,7 @@ sql('SELECT artidx_build(indexrelid) FROM artidx_indexes');
 grow(5000);
 is( sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'artidx hydra updater'}),
 	0, 'no place for an updater');
-is( sql(q{SELECT bool_and(search_applied > 0 AND search_lag < 50) FROM artidx_contention WHERE indexrelname = 'h_coarse'}),
+is( sql(q{SELECT bool_and(search_applied > 0 AND search_lag < 50) FROM artidx_contention_details WHERE indexrelname = 'h_coarse'}),
 	't', 'writers do without');
 right('without a place for it');
 

@@ -24,6 +24,7 @@ my $node = art_node(
 	log_line_prefix => $ArtTest::LOG_PREFIX,
 	'artidx.memory' => "'256MB'",
 	'artidx.build_workers' => 2);
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 art_seed();
 load_schema($node, $n);

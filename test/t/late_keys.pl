@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $node = art_node('latekeys', 'artidx.autobuild' => 'off');
+my $node = art_node('latekeys', 'artidx.build_workers' => 0);
 my $dir = build_modules('art_latekeys');
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }

@@ -24,10 +24,9 @@ my $node = art_node(
 	restart_after_crash => 'on',
 	enable_seqscan => 'off',
 	enable_bitmapscan => 'off',
-	'artidx.autobuild' => 'off',
+	'artidx.build_workers' => 0,
 	# its snapshot would keep what others have deleted
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	crash_often());
 my $writer;
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }

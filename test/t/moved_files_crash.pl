@@ -20,8 +20,7 @@ my $node = moves_node(
 	wal_buffers => "'16MB'",
 	checkpoint_timeout => "'1h'",
 	max_wal_size => "'10GB'",
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	crash_often());
 my @tablespace = map { "ALTER INDEX m_$_ SET TABLESPACE ts" } qw(id v t);
 my $s = $node->background_psql('postgres');
 

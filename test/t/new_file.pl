@@ -54,9 +54,8 @@ foreach my $level (qw(minimal replica))
 		allow_in_place_tablespaces => 'on',
 		enable_seqscan => 'off',
 		enable_bitmapscan => 'off',
-		'artidx.autobuild' => 'off',
-		'artidx.survive_crash_check' => 0,
-		'artidx.survive_crash_pause' => 0);
+		'artidx.build_workers' => 0,
+		crash_often());
 	sql("CREATE TABLESPACE ts LOCATION ''");
 	foreach my $t (qw(undone kept inserted built killed))
 	{
@@ -148,7 +147,7 @@ foreach my $level (qw(minimal replica))
 foreach my $how ('ROLLBACK', 'ROLLBACK TO', 'PREPARE')
 {
 	$node = art_node('renamed_' . lc(substr($how, -2)), max_prepared_transactions => 5, enable_seqscan => 'off',
-		enable_bitmapscan => 'off', 'artidx.autobuild' => 'off', 'artidx.save_at_shutdown' => 'off');
+		enable_bitmapscan => 'off', 'artidx.build_workers' => 0, 'artidx.save_at_shutdown' => 'off');
 	sql(q{CREATE TABLE known (k int); INSERT INTO known SELECT generate_series(1, 100);
 		CREATE INDEX known_k ON known USING art (k);
 		CREATE TABLE fresh (k bigint, b int); INSERT INTO fresh SELECT i, i FROM generate_series(1, 50) i});

@@ -17,7 +17,7 @@ my $seconds = $ENV{ORDER_SECONDS} // 4;
 my $node = PostgreSQL::Test::Cluster->new('order');
 $node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
 art_conf($node, jit => 'off', max_worker_processes => 24, log_line_prefix => $ArtTest::LOG_PREFIX,
-	statement_timeout => '120s', 'own.rate' => 0, 'artidx.autobuild' => 'off');
+	statement_timeout => '120s', 'own.rate' => 0, 'artidx.build_workers' => 0);
 $node->start;
 
 # as few plans as there are ways to read an index

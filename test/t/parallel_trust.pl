@@ -12,7 +12,7 @@ use ArtTest;
 my $node = PostgreSQL::Test::Cluster->new('trust');
 $node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
 art_conf($node, restart_after_crash => 'on', jit => 'off', log_line_prefix => $ArtTest::LOG_PREFIX,
-	max_worker_processes => 24, max_parallel_workers => 16, 'artidx.autobuild' => 'off');
+	max_worker_processes => 24, max_parallel_workers => 16, 'artidx.build_workers' => 0);
 $node->start;
 my $offset = -s $node->logfile;
 
@@ -21,7 +21,9 @@ $node->safe_psql('postgres', q{
 	-- the liar: 0 in the session's own process, 1 to 3 in its workers
 	CREATE FUNCTION who() RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 	BEGIN
-		IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'parallel worker' THEN
+		-- a worker has the settings of its session.  pg_stat_activity would call it none until the
+		-- postmaster has written its process ID down, and the liar would lie to itself
+		IF pg_backend_pid()::text <> current_setting('lie.session', true) THEN
 			RETURN 1 + pg_backend_pid() % 3;
 		END IF;
 		RETURN 0;
@@ -113,7 +115,8 @@ sub lies
 {
 	my ($what, $type, $query, %more) = @_;
 	my $quiet = $query =~ s/slow\(.*?\)|unloaded\(\)/true/gr;
-	my $script = join("\n", "SET statement_timeout = '1min';", $alone,
+	my $script = join("\n", "SET statement_timeout = '1min';",
+		q{SELECT set_config('lie.session', pg_backend_pid()::text, false) \g /dev/null}, $alone,
 		(map { my $w = $_; $quiet =~ s/\bW\b/$w/gr . ';' } 0 .. 3),
 		$parallel, $more{settings} // $plain,
 		'PREPARE lie AS ' . $query =~ s/\bW\b/who()/gr . ';',

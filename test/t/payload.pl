@@ -10,7 +10,7 @@ use Test::More;
 use ArtTest;
 
 my $seconds = $ENV{CLIENT_SECONDS} || 5;
-my $node = art_node('payload', 'artidx.autobuild' => 'off', max_connections => 40);
+my $node = art_node('payload', 'artidx.build_workers' => 0, max_connections => 40);
 my $alone = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; ';
 
 $node->safe_psql('postgres', q{

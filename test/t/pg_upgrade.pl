@@ -19,7 +19,7 @@ my $new = PostgreSQL::Test::Cluster->new('new');
 $new->init;
 art_conf($new);
 $old->safe_psql('postgres', q{
-	SET artidx.constraint_am = art;
+	SET artidx.replace_btree = constraints;
 	CREATE TABLE t (id int PRIMARY KEY, v text UNIQUE DEFERRABLE);
 	INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 2000) i;
 	CREATE INDEX t_lower ON t USING art (lower(v)) WITH (structure = btree);

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $node = art_node('full', 'artidx.memory' => "'64MB'", 'artidx.autobuild' => 'off', restart_after_crash => 'off');
+my $node = art_node('full', 'artidx.memory' => "'64MB'", 'artidx.build_workers' => 0, restart_after_crash => 'off');
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 

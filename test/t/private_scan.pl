@@ -9,7 +9,7 @@ use Test::More;
 use Time::HiRes qw(time sleep);
 use ArtTest;
 
-my $node = art_node('private', 'artidx.autobuild' => 'off', max_connections => 30,
+my $node = art_node('private', 'artidx.build_workers' => 0, max_connections => 30,
 	wal_level => 'logical', max_wal_senders => 4, max_replication_slots => 4);
 
 my $plain = 'SET enable_indexscan = off; SET enable_indexonlyscan = off; '
@@ -512,7 +512,7 @@ $node->safe_psql('postgres', q{
 	INSERT INTO x SELECT i, 0 FROM generate_series(1, 500) i;
 });
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
-$node->adjust_conf('postgresql.conf', 'artidx.autobuild', undef);
+$node->adjust_conf('postgresql.conf', 'artidx.build_workers', undef);
 $node->restart;
 
 replicates(2, 'not preloaded: logical replication applies updates and deletes');

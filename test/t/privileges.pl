@@ -13,7 +13,7 @@ use ArtTest;
 my $node = art_node(
 	'privileges',
 	jit => 'off',
-	'artidx.autobuild' => 'off',
+	'artidx.build_workers' => 0,
 	log_line_prefix => $ArtTest::LOG_PREFIX);
 
 $node->safe_psql('postgres', q{
@@ -99,9 +99,11 @@ is($node->safe_psql('postgres', "SELECT state FROM artidx_indexes WHERE indexrel
 	'ready', 'the insert built the unique index');
 as_owner('INSERT by a superuser');
 
-# and so does one of bob
-$node->stop('immediate');
-$node->start;
+# and so does one of bob, by a worker
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 2');
+$node->restart;
+all_ready($node, 'the indexes are there');
+$node->safe_psql('postgres', q{TRUNCATE alice.rec; SELECT artidx_unload('alice.x_u')});
 $node->safe_psql('postgres', 'INSERT INTO alice.x VALUES (1002, 1002)', extra_params => [ '-U', 'bob' ]);
 as_owner('INSERT by somebody else');
 
@@ -125,8 +127,7 @@ my $names = q{
 		RETURN pg_catalog.abs(v);
 	END $$};
 $node->safe_psql('postgres', $names);
-$node->stop('immediate');
-$node->start;
+$node->safe_psql('postgres', q{SELECT artidx_unload('path_u')});
 $node->safe_psql('postgres',
 	'SET search_path = bob, pg_catalog, public; INSERT INTO path_t VALUES (1002)',
 	extra_params => [ '-U', 'bob' ]);
@@ -136,7 +137,6 @@ is( $node->safe_psql('postgres', q{
 	'ready|f', 'an insert of bob built an index with names of the owner only');
 
 # in the background nobody asks
-$node->append_conf('postgresql.conf', 'artidx.autobuild = on');
 $node->stop('immediate');
 $node->start;
 all_ready($node, 'built in the background');

@@ -876,11 +876,11 @@ $sweeper->quit;
 $primary->safe_psql('postgres', 'DROP TABLE z');
 
 # ---- the setting ----
-$standby->append_conf('postgresql.conf', 'artidx.standby = off');
+$standby->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 $standby->reload;
-ready('artidx.standby = off: none', 0);
+ready('artidx.build_workers = 0: none', 0);
 both_ways('off');
-$standby->append_conf('postgresql.conf', 'artidx.standby = on');
+$standby->append_conf('postgresql.conf', 'artidx.build_workers = 2');
 $standby->reload;
 ready('and on: all come back', $n);
 agree('on again');

@@ -28,7 +28,7 @@ my $before = $node->safe_psql('postgres', "$point; $group; $sum");
 
 # a build that nobody asked for must not run: look before any query does; and
 # after a clean shutdown it would be there again at once (saved_file)
-$node->append_conf('postgresql.conf', 'artidx.autobuild = off');
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 $node->stop('immediate');
 $node->start;
 
@@ -47,7 +47,7 @@ $node->safe_psql('postgres', q{
 	VACUUM t;
 });
 
-$node->append_conf('postgresql.conf', 'artidx.autobuild = on');
+$node->append_conf('postgresql.conf', 'artidx.build_workers = 2');
 $node->reload;
 request_and_wait($node, 't_id', $point);
 request_and_wait($node, 't_k', $group);

@@ -19,40 +19,7 @@ $node->psql('postgres', '\i ' . dirname(__FILE__) . '/../rows.sql', on_error_die
 
 # ---- beside writers and VACUUM, each pair of answers from one snapshot ----
 
-$node->safe_psql('postgres', q{
-	CREATE TABLE rows.done (yes bool);
-	CREATE PROCEDURE rows.churn() LANGUAGE plpgsql AS $$
-	DECLARE
-		n bigint := 0;
-	BEGIN
-		WHILE NOT EXISTS (SELECT FROM rows.done) LOOP
-			EXECUTE format('UPDATE rows.t%s SET a = nullif((random() * 9)::int, 9), b = nullif((random() * 19)::int, 19),
-				c = nullif((random() * 5)::int, 5), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 5',
-				1 + n % 16, (random() * 3000)::int);
-			n := n + 1;
-			COMMIT;
-		END LOOP;
-		RAISE NOTICE 'rounds: %', n;
-	END $$});
-my ($churn_err, $vacuum_err) = ('', '');
-my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL rows.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
-my $vacuum = IPC::Run::start([ 'psql', '-XAtq', (map { ('-c', "VACUUM rows.t$_") } 1 .. 16, 1 .. 16),
-	'-d', $node->connstr('postgres') ], '2>', \$vacuum_err);
-for (my $left = $queries; $left > 0; $left -= 100)
-{
-	my $n = $left < 100 ? $left : 100;
-	my $err = '';
-	my $s = ($seed % 1999 + $left) / 2000;
-	my $got = $node->safe_psql('postgres',
-		"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT queries, by_rows > 0.9 * queries, answers > queries, different FROM rows.run($n, $s - floor($s));");
-	is($got, "$n|t|t|0", "$n comparisons, SEED=$seed, $left left");
-}
-$node->safe_psql('postgres', 'INSERT INTO rows.done VALUES (true)');
-ok($churn->finish, 'rows changed meanwhile') or diag($churn_err);
-cmp_ok(($churn_err =~ /rounds: (\d+)/)[0] // 0, '>', 10, 'many of them');
-ok($vacuum->finish, 'VACUUM ran') or diag($vacuum_err);
-is($node->safe_psql('postgres', q{SELECT count(*) FROM artidx_indexes WHERE schemaname = 'rows' AND state <> 'ready'}), 0,
-	'every index is in memory');
+rows_beside_churn($node, $queries, $seed, 0.9);
 
 # ---- a plan that is begun anew for a row which another has changed (EvalPlanQual) ----
 

@@ -1,4 +1,4 @@
-# With artidx.standby = off a standby never uses art indexes and never errs; after
+# With artidx.build_workers = 0 a standby never uses art indexes and never errs; after
 # promotion they are built from its heap.
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ my $backup = 'b';
 $primary->backup($backup);
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, $backup, has_streaming => 1);
-$standby->append_conf('postgresql.conf', 'artidx.standby = off');
+$standby->append_conf('postgresql.conf', 'artidx.build_workers = 0');
 $standby->start;
 
 # changes after the backup, of every kind that touches an index
@@ -78,6 +78,8 @@ is($s->query_safe('EXECUTE p (4000)'), '0', 'and right after promotion');
 fails_with($standby, 'INSERT INTO t VALUES (4000, 1)',
 	'23505', qr/"t_id"/, 'unique from the first insert on');
 $standby->safe_psql('postgres', 'INSERT INTO t VALUES (1000000, 3)');
+$standby->append_conf('postgresql.conf', 'artidx.build_workers = 2');
+$standby->reload;
 request_and_wait($standby, 't_k', 'SELECT id FROM t WHERE k = 3');
 request_and_wait($standby, 't_kid',
 	'SELECT id FROM t WHERE k = 3 AND id = 53');

@@ -26,7 +26,7 @@ $node->safe_psql('pub', q{
 });
 $node->safe_psql('pub', "SELECT pg_create_logical_replication_slot('r_slot', 'pgoutput')");
 $node->safe_psql('postgres', q{
-	SET artidx.constraint_am = art;
+	SET artidx.replace_btree = constraints;
 	CREATE TABLE r (id int PRIMARY KEY, v int);
 	CREATE TABLE s (id int, v int);
 	INSERT INTO r SELECT i, 0 FROM generate_series(1, 1000) i;
@@ -69,7 +69,7 @@ if ($stops)
 ok($node->poll_query_until('postgres', $sum, $node->safe_psql('pub', $sum)), 'updates and deletes are applied');
 
 # keys that come later
-my ($rc, $out, $err) = $node->psql('postgres', 'SET artidx.constraint_am = art; ALTER TABLE s ADD PRIMARY KEY (id)');
+my ($rc, $out, $err) = $node->psql('postgres', 'SET artidx.replace_btree = constraints; ALTER TABLE s ADD PRIMARY KEY (id)');
 is($err, '', 'a new primary key, as the setting says');
 is(am_of('s_pkey'), $stops ? 'btree' : 'art', 'is of what the subscriber can use');
 if ($stops)

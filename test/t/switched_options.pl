@@ -133,7 +133,7 @@ for my $end ('ROLLBACK', 'COMMIT')
 # ---- an index that the directory does not know yet ----
 
 $node->append_conf('postgresql.conf',
-	"artidx.autobuild = off\n");
+	"artidx.build_workers = 0\n");
 $node->stop('immediate');
 $node->start;
 $node->psql('postgres', q{BEGIN; ALTER INDEX t_k SET (sync = coarse);
@@ -141,7 +141,7 @@ $node->psql('postgres', q{BEGIN; ALTER INDEX t_k SET (sync = coarse);
 sql("SELECT artidx_build('t_k')");
 like(made('t_k'), qr/^btree-olc 1024\|/, 'built in a transaction that was rolled back: by the old options');
 $node->append_conf('postgresql.conf',
-	"artidx.autobuild = on\n");
+	"artidx.build_workers = 2\n");
 $node->reload;
 
 # ---- a crash right after it ----

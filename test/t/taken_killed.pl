@@ -17,9 +17,8 @@ my $node = art_node(
 	'taken',
 	restart_after_crash => 'on',
 	'artidx.memory' => "'64MB'",
-	'artidx.autobuild' => 'off',
-	'artidx.survive_crash_check' => 0,
-	'artidx.survive_crash_pause' => 0);
+	'artidx.build_workers' => 0,
+	crash_often());
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 

@@ -15,7 +15,7 @@ my $later = $node->safe_psql('postgres', 'SHOW server_version_num') >= 180000;
 
 $node->safe_psql('postgres', q{
 	SET client_min_messages = warning;
-	SET artidx.constraint_am = art;
+	SET artidx.replace_btree = constraints;
 	CREATE TABLE t (id int CONSTRAINT the_key PRIMARY KEY, v int);
 	COMMENT ON INDEX the_key IS 'mine';
 	INSERT INTO t SELECT i, i FROM generate_series(1, 2000) i;
@@ -295,7 +295,7 @@ $node->safe_psql('postgres', 'DROP TABLE d, orders; DROP FUNCTION innocent, obey
 # ---- without the library ----
 
 $node->safe_psql('postgres', q{
-	SET artidx.constraint_am = art;
+	SET artidx.replace_btree = constraints;
 	SET client_min_messages = warning;
 	CREATE TABLE u (id int PRIMARY KEY, a int UNIQUE, b int, EXCLUDE USING art (b WITH =));
 	INSERT INTO u SELECT i, i, i FROM generate_series(1, 1000) i;

@@ -1,6 +1,7 @@
 -- The demo in small: what btree answers, art answers.  Any difference is an error.
 CREATE SCHEMA artidx;
 CREATE EXTENSION artidx SCHEMA artidx;
+CREATE EXTENSION artidx_debug SCHEMA artidx;
 SET search_path = public, artidx;
 
 CREATE TABLE b (id uuid, n int, t text COLLATE "C");
@@ -36,6 +37,7 @@ INSERT INTO answers
 \timing off
 
 TABLE answers;
+SELECT cpus, simd, huge_pages FROM artidx_hardware();
 DO $$
 DECLARE
 	used text;

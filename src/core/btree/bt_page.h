@@ -438,22 +438,10 @@ bt_find_bound(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t 
 }
 
 /*
- * The child in which the entries next to the position are: those behind it
- * begin there.  A separator equal to the position belongs to the right.
- */
-static inline int
-bt_child_index(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,
-			   bool after)
-{
-	bool		same;
-	int			i = bt_find_bound(p, g, key, len, after, &same);
-
-	return i < 0 ? i : i + same;
-}
-
-/*
- * The same for a position in the page's range, as in a descent.  It begins with the
- * page's prefix, so the line where that lies is left alone.
+ * The child in which the entries next to the position are: those behind it begin there.  A
+ * separator equal to the position belongs to the right.  The position is in the page's
+ * range, as in a descent.  It begins with the page's prefix, so the line where that lies is
+ * left alone.
  */
 static inline int
 bt_child_inside(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t len,

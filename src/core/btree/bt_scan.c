@@ -71,7 +71,7 @@ entry_tid_var(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 
 /* The same of any. */
 static inline bool
-entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+leaf_entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 {
 	if (ax_likely(p->tail != BT_VAR))
 	{
@@ -283,7 +283,7 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
 			f->more = true;
 			break;
 		}
-		ok = entry_tid(p, g, i, &f->tids[f->n++]);
+		ok = leaf_entry_tid(p, g, i, &f->tids[f->n++]);
 	}
 	*last = i >= count;
 	return ok;
@@ -582,7 +582,7 @@ take_entries(scan *sc, const bt_page *p, const ax_guard *g, int from, int to, in
 
 		if (b->n == b->max)
 			return AX_SCAN_FULL;
-		if (!entry_tid(p, g, i, &tid))
+		if (!leaf_entry_tid(p, g, i, &tid))
 			return AX_SCAN_LOST;
 		if (b->want_keys)
 		{
@@ -678,7 +678,7 @@ do_leaf(scan *sc)
  * How many leaves ahead of the one being read are asked for.
  */
 static inline int
-distance(const scan *sc)
+leaves_ahead(const scan *sc)
 {
 	uint64_t	bytes = (uint64_t) (sc->b->max - sc->b->n) * 20;
 	uint64_t	d = (bytes + sc->s->page_size / 2) / sc->s->page_size;
@@ -753,7 +753,7 @@ next_leaf(scan *sc)
 			return AX_SCAN_LOST;
 		if (f->p->level == 1)
 		{
-			int			d = distance(sc);
+			int			d = leaves_ahead(sc);
 
 			/* a page above that is new has asked for none yet */
 			look_ahead(sc, f, fresh ? 0 : d, d);
@@ -803,7 +803,7 @@ pass(void *scanning, bool pess)
 		return AX_SCAN_END;
 	}
 	if (sc->t.n > 1)
-		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, distance(sc));
+		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, leaves_ahead(sc));
 	do
 	{
 		r = do_leaf(sc);

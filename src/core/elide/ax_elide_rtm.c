@@ -117,14 +117,3 @@ ax_hardware_probe(ax_hardware *out)
 	out->rtm_usable = out->probe_commits == PROBES_GOOD;
 #endif
 }
-
-void
-ax_hardware_force(ax_hardware *out)
-{
-	ax_hardware_probe(out);
-#ifdef AX_RTM
-	if (out->probe_attempts == 0)
-		try_transactions(out);
-	out->rtm_usable = true;
-#endif
-}

@@ -157,12 +157,6 @@ ax_tree_close(ax_ctx *cx, ax_tree *t)
 	ax_stack_push(&a->dying, (ax_stack_node *) (void *) &st->dying_next);
 }
 
-uint64_t
-ax_tree_gen(const ax_tree *t)
-{
-	return atomic_load_explicit(&((ax_tree *) (uintptr_t) t)->gen, memory_order_acquire);
-}
-
 /*
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.

@@ -5,17 +5,15 @@
  * src/core/hydra/README.md: HydraList
  */
 #include "core/base/ax_call.h"
-#include "hm.h"
+#include "hy_list.h"
 
 typedef struct load
 {
-	ax_ctx	   *cx;
-	ax_store   *s;
+	hy_call		h;
 	const ax_keys *keys;
 	hy_node    *first;
 	hy_node    *last;
 	uint64_t	nodes;
-	bool		versions;		/* the nodes have theirs */
 } load;
 
 /* The long keys of entries. */
@@ -24,7 +22,7 @@ free_blobs(load *l, hy_entry *e, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (e[i].v.blob)
-			bt_blob_free(l->cx, l->s, e[i].v.blob);
+			bt_blob_free(l->h.cx, l->h.s, e[i].v.blob);
 }
 
 /* A load comes to nothing: all that it made is given back. */
@@ -34,17 +32,15 @@ free_all(load *l)
 	hy_entry	e[HY_SLOTS];
 	hy_node    *next;
 
-	if (l->versions)
-		hm_undress(l->cx, l->s, l->first);
 	for (hy_node *n = l->first; n; n = next)
 	{
 		hy_body    *b = hy_ld(&n->body);
 
 		next = hy_next(n);
 		if (b)
-			free_blobs(l, e, hy_entries(b, e));
-		hy_drop_body(l->cx, l->s, b);
-		hy_drop_node(l->cx, l->s, n);
+			free_blobs(l, e, hy_entries(b, hy_used(b), e));
+		hy_drop_body(l->h.cx, l->h.s, b);
+		hy_drop_node(l->h.cx, l->h.s, n);
 	}
 }
 
@@ -71,7 +67,7 @@ add_node(load *l, uint64_t i, int m)
 		bt_key_view(l->keys->p[i - 1], ax_key_len(l->keys, i - 1), NULL, &left);
 		hy_separator(&left, &right, &anchor);
 	}
-	node = hy_make_node(l->cx, l->s, i ? &anchor : NULL, false);
+	node = hy_make_node(l->h.cx, l->h.s, i ? &anchor : NULL, false);
 	if (!node)
 		return 0;
 	if ((uint64_t) m > n - i)
@@ -82,7 +78,7 @@ add_node(load *l, uint64_t i, int m)
 		uint32_t	len = ax_key_len(l->keys, i + (uint64_t) k);
 		bt_blob    *blob = NULL;
 
-		if (len > HY_LONG && (blob = bt_blob_new(l->cx, l->s, key, len)) == NULL)
+		if (len > HY_LONG && (blob = bt_blob_new(l->h.cx, l->h.s, key, len)) == NULL)
 			break;
 		bt_key_view(key, len, blob, &e[k].v);
 		e[k].fp = hy_fp(key, len - AX_TID_BYTES);
@@ -101,11 +97,11 @@ add_node(load *l, uint64_t i, int m)
 		if (plen > HY_MAX_PLEN)
 			plen = HY_MAX_PLEN;
 	}
-	b = m ? hy_make_body(l->cx, l->s, e, m, 0, l->keys->p[i], plen, false) : NULL;
+	b = m ? hy_make_body(l->h.cx, l->h.s, e, m, 0, l->keys->p[i], plen, false) : NULL;
 	if (!b)
 	{
 		free_blobs(l, e, k);
-		hy_drop_node(l->cx, l->s, node);
+		hy_drop_node(l->h.cx, l->h.s, node);
 		return 0;
 	}
 	free_blobs(l, e + m, k - m);
@@ -128,14 +124,14 @@ add_node(load *l, uint64_t i, int m)
 ax_status
 hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 {
-	load		l = {.cx = cx, .s = s, .keys = keys};
+	load		l = {.keys = keys};
 	int			m = HY_SLOTS * fill / 100;
 	uint64_t	breath = AX_BREATH_KEYS;
 	hy_list    *t;
 	void	   *none = NULL;
 	ax_status	x = AX_OK;
 
-	if (hy_list_of(s))
+	if (hy_enter(&l.h, cx, s))
 		return AX_EXISTS;
 	if (keys->n == 0)
 		return AX_OK;
@@ -156,16 +152,12 @@ hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 				return AX_STALE;
 		}
 	}
-	l.versions = s->sync == AX_SYNC_MVRLU && hm_dress(cx, s, l.first);
-	t = l.versions || s->sync != AX_SYNC_MVRLU ? ax_alloc_public(cx, s, sizeof(hy_list)) : NULL;
+	t = l.h.t = hy_make_list(&l.h, l.first);
 	if (!t)
 	{
 		free_all(&l);
 		return AX_NOMEM;
 	}
-	memset(t, 0, sizeof(hy_list));
-	ax_stack_init(&t->log);
-	t->head = l.first;
 	AX_POINT("hydra.load");
 	/*
 	 * The search layer first.  Nobody may make another list meanwhile: searches of that would be led
@@ -174,7 +166,7 @@ hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 	if (!atomic_compare_exchange_strong_explicit(&hy_own_of(s)->list, &none, HY_LOADING,
 												 memory_order_acq_rel, memory_order_acquire))
 	{
-		ax_unalloc(cx, s, t, sizeof(hy_list));
+		hy_drop_list(&l.h, t);
 		free_all(&l);
 		return AX_EXISTS;
 	}
@@ -185,7 +177,7 @@ hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 	}
 	for (int tries = 0; tries < 100 && hy_waiting(t) > 0 && (x == AX_OK || x == AX_BUSY);)
 	{
-		x = hy_apply(cx, s, t, AX_BREATH_KEYS / HY_SLOTS);
+		x = hy_apply(&l.h, AX_BREATH_KEYS / HY_SLOTS);
 		if (x == AX_BUSY)
 			tries++;
 		else if (x == AX_OK && !ax_breathe(cx, s))
@@ -193,9 +185,9 @@ hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 	}
 	if (x != AX_OK)
 	{
-		hy_forget(cx, s, l.first);
+		hy_forget(&l.h, l.first);
 		atomic_store_explicit(&hy_own_of(s)->list, NULL, memory_order_release);
-		ax_unalloc(cx, s, t, sizeof(hy_list));
+		hy_drop_list(&l.h, t);
 		free_all(&l);
 		return x;
 	}

@@ -3,20 +3,37 @@
  *	  HydraList: insertion, and splits.
  *
  * An insert latches its node only, and so does a split.  For the link back, of the node
- * behind, is under the same latch.  A change makes what it needs in private, from a copy of
- * the body.  The latch, taken at the version of the copy, then shows that it was a true one.
+ * behind, is under the same latch.  A change makes what it needs in private, of what it
+ * saw.  The latch, taken at the version of its word under which it looked, then shows that
+ * this was true.
+ *
+ * With versions it publishes and commits before it gives the latch back.  So the newest
+ * version of a node that is not latched is committed.  Others can come to a new node by its
+ * links only after the commit, and change it only then.
  *
  * src/core/hydra/README.md: HydraList
+ * src/core/hydra/README.md: Views
  */
-#include "hy_list.h"
+#include "hy_view.h"
 
-/* A node on its way to more room.  About forty kilobytes. */
+/* An insert, and what it may need. */
+typedef struct change
+{
+	hy_call		h;
+	ax_bound	pos;
+	uint8_t		fp;
+	bt_blob    *blob;
+	hy_edit		e;
+} change;
+
+/* A node on its way to more room.  About thirty kilobytes. */
 typedef struct room
 {
-	ax_ctx	   *cx;
-	ax_store   *s;
-	hy_at	   *at;
-	int			n;
+	const change *c;
+	hy_node    *n;				/* it, */
+	hy_view		is;				/* .. what it was, */
+	const hy_body *b;			/* .. and its keys, which nobody writes */
+	int			count;
 	int			mine;			/* the place of the new key */
 	hy_entry	e[HY_SLOTS + 1];
 	hy_body    *left;			/* NULL: the body stays */
@@ -25,17 +42,35 @@ typedef struct room
 	_Alignas(8) uint8_t copy[HY_MAX_BODY];
 } room;
 
-#define MORE	8				/* slots, about, that a fixed body grows by */
+#define MORE	8				/* slots, about, that a body grows by, at least */
+#define CHURNED	4				/* slots that a body with dead ones is to have left, or it is split */
+#define SLOTS	16				/* with versions a new body has a multiple of that */
 
-/* The entries of the copy and the new one, sorted. */
+/* The entries and the new one, sorted. */
 static void
-collect(room *r, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
+collect(room *r)
 {
-	const hy_body *b = (const hy_body *) (const void *) r->copy;
+	const change *c = r->c;
 
-	r->n = hy_entries(b, r->e);
-	hy_sort(r->e, r->n, b->plen);
-	r->mine = hy_add(r->e, r->n++, key, len, fp, blob);
+	r->count = hy_entries(r->b, hy_live(&r->is), r->e);
+	hy_sort(r->e, r->count, r->b->plen);
+	r->mine = hy_add(r->e, r->count++, c->pos.key, c->pos.len, c->fp, c->blob);
+}
+
+/*
+ * Free slots of a new body of n keys.  A fixed one grows by a copy, which is little work.  With
+ * versions a slot is given once, so there are half as many as keys, about.  These bodies have
+ * few sizes, so one that is given up leaves room for another.
+ */
+static inline int
+spare(const room *r, int n)
+{
+	int			cap;
+
+	if (!r->c->h.versions)
+		return r->b->rest != HY_VAR || r->count / 2 < MORE ? MORE : r->count / 2;
+	cap = (n + (n / 2 > MORE ? n / 2 : MORE) + SLOTS - 1) / SLOTS * SLOTS;
+	return (cap < HY_SLOTS ? cap : HY_SLOTS) - n;
 }
 
 /*
@@ -44,43 +79,71 @@ collect(room *r, const uint8_t *key, uint32_t len, uint8_t fp, bt_blob *blob)
 static bool
 make(room *r, int m)
 {
-	hy_node    *n = r->at->n;
-	const hy_body *b = (const hy_body *) (const void *) r->copy;
-	uint32_t	plen = hy_range(n, r->at->end.next);
-	bool		rising,
-				stays;
+	const hy_call *h = &r->c->h;
+	const bool	rising = r->mine == r->count - 1 && m == r->mine;
+	hy_node    *n = r->n;
+	uint32_t	plen = hy_range(n, r->is.end.next);
+	bool		stays;
 	bt_view		anchor;
-	/* a fixed one grows by a copy, which is little work */
-	const int	spare = b->rest != HY_VAR || r->n / 2 < MORE ? MORE : r->n / 2;
 
 	if (m == 0)
 	{
-		r->left = hy_make_body(r->cx, r->s, r->e, r->n, spare, n->anchor, plen, false);
+		r->left = hy_make_body(h->cx, h->s, r->e, r->count, spare(r, r->count), n->anchor, plen, false);
 		return r->left != NULL;
 	}
 	hy_separator(&r->e[m - 1].v, &r->e[m].v, &anchor);
-	r->node = hy_make_node(r->cx, r->s, &anchor, false);
+	r->node = hy_make_node(h->cx, h->s, &anchor, false);
 	if (!r->node)
 		return false;
-	rising = r->mine == r->n - 1 && m == r->mine;
-	plen = hy_range(r->node, r->at->end.next);
-	r->right = hy_make_body(r->cx, r->s, r->e + m, r->n - m, rising ? 3 * MORE : spare,
+	plen = hy_range(r->node, r->is.end.next);
+	r->right = hy_make_body(h->cx, h->s, r->e + m, r->count - m,
+							!rising ? spare(r, r->count - m) : h->versions ? 2 * SLOTS - 1 : 3 * MORE,
 							r->node->anchor, plen, false);
 	/* only the new key goes to the right: the body may stay */
 	plen = hy_range(n, r->node);
-	stays = rising && (plen - b->plen) * (uint32_t) m < HY_WORTH;
+	stays = rising && (plen - r->b->plen) * (uint32_t) m < HY_WORTH;
 	if (r->right && !stays)
-		r->left = hy_make_body(r->cx, r->s, r->e, m, rising ? 0 : spare, n->anchor, plen, false);
+		r->left = hy_make_body(h->cx, h->s, r->e, m, rising ? 0 : spare(r, m), n->anchor, plen, false);
 	return r->right && (r->left || stays);
 }
 
 /* The usual way to more room: all slots as they are, and more of them. */
 static inline bool
-may_grow(const room *r, uint32_t len, const bt_blob *blob)
+may_grow(const room *r)
 {
-	const hy_body *b = (const hy_body *) (const void *) r->copy;
+	return !r->c->h.versions && r->b->rest != HY_VAR && r->b->cap < HY_SLOTS && !r->c->blob &&
+		r->c->pos.len == (uint32_t) r->b->plen + r->b->rest;
+}
 
-	return b->rest != HY_VAR && b->cap < HY_SLOTS && !blob && len == (uint32_t) b->plen + b->rest;
+/*
+ * Make a larger body with the key, or two; *m: where the keys are cut, 0: nowhere.  AX_NOMEM, AX_BUSY.
+ *
+ * Returns: on AX_OK there is room to retire what the change replaces.
+ */
+static ax_status
+prepare(room *r, change *c, int *m)
+{
+	const hy_call *h = &c->h;
+
+	*m = 0;
+	if (may_grow(r))
+	{
+		r->left = hy_grow(h->cx, h->s, r->b);
+		if (!r->left)
+			return AX_NOMEM;
+		hy_put(r->left, c->pos.key, c->pos.len, c->fp, NULL);
+	}
+	else
+	{
+		const bool	dead = hy_used(r->b) != hy_live(&r->is);
+
+		collect(r);
+		if (r->count > HY_SLOTS - (dead ? CHURNED : 0) || !hy_fits(r->e, r->count, hy_range(r->n, r->is.end.next)))
+			*m = hy_cut(r->e, r->count, r->mine);
+		if ((*m && !hy_edit_make(h, &c->e, 2, false)) || !make(r, *m))
+			return AX_NOMEM;
+	}
+	return hy_reserve(h, 1, 1);
 }
 
 /*
@@ -89,12 +152,14 @@ may_grow(const room *r, uint32_t len, const bt_blob *blob)
  * Latches: gives back the guard's, if it has one.
  */
 static ax_status
-forget(room *r, ax_status x)
+forget(room *r, change *c, ax_guard *g, ax_status x)
 {
-	ax_guard_close(r->cx, &r->at->g, false);
-	hy_drop_body(r->cx, r->s, r->left);
-	hy_drop_body(r->cx, r->s, r->right);
-	hy_drop_node(r->cx, r->s, r->node);
+	ax_guard_close(c->h.cx, g, false);
+	hy_drop_body(c->h.cx, c->h.s, r->left);
+	hy_drop_body(c->h.cx, c->h.s, r->right);
+	hy_drop_node(c->h.cx, c->h.s, r->node);
+	/* one stays, for the next try */
+	hy_edit_drop(&c->h, &c->e, 1);
 	return x;
 }
 
@@ -103,74 +168,67 @@ forget(room *r, ax_status x)
  * goes in on the way.  AX_OK: it is in.  AX_STALE: the node changed.  AX_NOMEM, AX_BUSY.
  *
  * Latches: on entry that of the guard, if it has one; none on return.
- * Arguments: a place, a key, and what was made of it.
  */
 static __attribute__((noinline)) ax_status
-make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, uint32_t len,
-		  uint8_t fp, bt_blob *blob)
+make_room(change *c, hy_at *at)
 {
+	const hy_call *h = &c->h;
+	hy_node    *n = at->n,
+			   *behind = at->is->end.next;
+	hy_body    *old = at->is->body;
+	hy_view		left;
 	room		r;
-	hy_node    *n = at->n;
-	hy_body    *old = at->b;
-	bool		split;
-	int			m = 0;
+	int			m;
+	ax_status	x;
 
-	r.cx = cx;
-	r.s = s;
-	r.at = at;
+	r.c = c;
+	r.n = n;
+	r.is = (hy_view) {.end = at->is->end, .body = old, .live = hy_live(at->is)};
 	r.left = r.right = NULL;
 	r.node = NULL;
-
-	/* no latch while memory is taken: the version is still that under which all was read */
-	ax_guard_close(cx, &at->g, false);
-	if (!ax_guard_valid(&at->g) || !hy_copy(old, &at->g, r.copy))
+	/* no latch while memory is taken: it is taken later at this version of its word */
+	ax_guard_close(h->cx, &at->g, false);
+	r.b = hy_still(h, at, r.copy);
+	if (!r.b)
 		return AX_STALE;
-	split = false;
-	if (may_grow(&r, len, blob))
+	x = prepare(&r, c, &m);
+	if (x != AX_OK)
+		return forget(&r, c, &at->g, x);
+	left = (hy_view) {.end = r.is.end, .body = r.left ? r.left : old,
+		.live = r.left ? hy_used(r.left) : hy_live(&r.is)};
+	if (m)
 	{
-		r.left = hy_grow(cx, s, (const hy_body *) (const void *) r.copy);
-		if (!r.left)
-			return forget(&r, AX_NOMEM);
-		hy_put(r.left, key, len, fp, NULL);
-	}
-	else
-	{
-		collect(&r, key, len, fp, blob);
-		split = r.n > HY_SLOTS || !hy_fits(r.e, r.n, hy_range(n, at->end.next));
-		if (split)
-			m = hy_cut(r.e, r.n, r.mine);
-		if (!make(&r, m))
-			return forget(&r, AX_NOMEM);
-	}
-	if (ax_retire_reserve(cx, 1) != AX_OK)
-		return forget(&r, AX_BUSY);
-	if (split)
-	{
-		atomic_store_explicit(&r.node->body, r.right, memory_order_relaxed);
+		const hy_view right = {.end = hy_end_at(r.node, behind), .body = r.right, .live = hy_used(r.right)};
+
+		left.end = hy_end_at(n, r.node);
+		if (h->versions)
+			r.node->origin = n;
 		atomic_store_explicit(&r.node->prev, n, memory_order_relaxed);
-		hy_set_next(r.node, at->end.next);
+		hy_publish(h, &c->e, 1, r.node, &right);
 	}
 	AX_POINT("hydra.split.before_lock");
-	if (!ax_guard_lock(cx, &at->g))
-		return forget(&r, AX_STALE);
-	if (r.left)
-		atomic_store_explicit(&n->body, r.left, memory_order_release);
-	if (split)
+	if (!ax_guard_lock(h->cx, &at->g))
+		return forget(&r, c, &at->g, AX_STALE);
+	if (m)
+		hy_announce(h->t);
+	hy_publish(h, &c->e, 0, n, &left);
+	hy_commit(h, &c->e);
+	if (m)
 	{
-		hy_set_next(n, r.node);
-		AX_POINT("hydra.split.linked");
-		if (at->end.next)
-			atomic_store_explicit(&at->end.next->prev, r.node, memory_order_release);
-		hy_announce(t);
-		hy_push(t, &r.node->come);
-		AX_COUNT(cx, s, leaves, 1);
+		/* writers may come to it from now on */
+		AX_POINT("hydra.split.committed");
+		if (behind)
+			atomic_store_explicit(&behind->prev, r.node, memory_order_release);
+		hy_push(h->t, &r.node->come);
+		AX_COUNT(h->cx, h->s, leaves, 1);
 	}
-	ax_guard_close(cx, &at->g, true);
+	ax_guard_close(h->cx, &at->g, true);
+	hy_edit_done(h, &c->e);
 	if (r.left)
-		ax_retire(cx, s, old, old->size);
+		ax_retire(h->cx, h->s, old, old->size);
 	/* the updater's, or the next change's */
-	if (split)
-		hy_told(cx, s, t, UINT64_MAX);
+	if (m)
+		hy_told(h, UINT64_MAX);
 	return AX_OK;
 }
 
@@ -179,33 +237,45 @@ make_room(ax_ctx *cx, ax_store *s, hy_list *t, hy_at *at, const uint8_t *key, ui
  *
  * Epoch: inside.
  * Latches: none on entry and on return.
- * Arguments: a key, what was made of it, and how to take the node.
  */
 static ax_status
-try_insert(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len, uint8_t fp,
-		   bt_blob *blob, bool pess)
+try_insert(change *c, int tries)
 {
+	const hy_call *h = &c->h;
 	hy_at		at;
+	hy_body    *b;
 	int			i;
-	ax_status	x = hy_find(cx, s, t, NULL, key, len, HY_BEFORE, pess, true, &at);
+	ax_status	x = hy_find(h, NULL, &c->pos, HY_BEFORE, hy_way(tries) | HY_TO_WRITE, &at);
 
 	if (x != AX_OK)
 		return x;
-	i = hy_find_key(at.b, &at.g, key, len);
+	b = at.is->body;
+	i = hy_find_key(at.is, hy_guard(h, &at), c->pos.key, c->pos.len);
 	AX_POINT("hydra.leaf_read");
 	if (i != -1)
 	{
 		x = i >= 0 && ax_guard_valid(&at.g) ? AX_EXISTS : AX_STALE;
-		ax_guard_close(cx, &at.g, false);
+		ax_guard_close(h->cx, &at.g, false);
 		return x;
 	}
-	if (!hy_room(at.b, len, blob != NULL))
-		return make_room(cx, s, t, &at, key, len, fp, blob);
+	if (!hy_room(b, c->pos.len, c->blob != NULL))
+		return make_room(c, &at);
 	AX_POINT("hydra.leaf_before_lock");
-	if (!ax_guard_lock(cx, &at.g))
+	if (!ax_guard_lock(h->cx, &at.g))
 		return AX_STALE;
-	hy_put(at.b, key, len, fp, blob);
-	ax_guard_close(cx, &at.g, true);
+	if (h->versions)
+	{
+		/* in a slot that no version has, so readers need not know */
+		const hy_view is = {.end = at.is->end, .body = b, .live = hy_live(at.is) | (hy_used(b) + 1)};
+
+		hy_put(b, c->pos.key, c->pos.len, c->fp, c->blob);
+		hy_publish(h, &c->e, 0, at.n, &is);
+		hy_commit(h, &c->e);
+	}
+	else
+		hy_put(b, c->pos.key, c->pos.len, c->fp, c->blob);
+	ax_guard_close(h->cx, &at.g, true);
+	hy_edit_done(h, &c->e);
 	return AX_OK;
 }
 
@@ -216,30 +286,38 @@ try_insert(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len
 ax_status
 hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
-	const uint8_t fp = hy_fp(key, len - AX_TID_BYTES);
-	bt_blob    *blob = NULL;
-	hy_list    *t;
-	ax_status	x = hy_begin(cx, s, &t);
+	change		c;
+	ax_status	x = AX_OK;
 
+	if (ax_unlikely(!hy_enter(&c.h, cx, s)))
+		x = hy_begin(&c.h);
 	if (ax_unlikely(x != AX_OK))
 		return x;
 	/* before the change, of which it is then no part: done, or there is no memory */
-	if (ax_unlikely(hy_waiting(t) >= HY_MARK))
-		x = hy_apply(cx, s, t, 4 * HY_MARK);
-	if (x != AX_OK && x != AX_BUSY)
+	if (ax_unlikely(hy_waiting(c.h.t) >= HY_MARK))
+		x = hy_apply(&c.h, 4 * HY_MARK);
+	if (x == AX_OK || x == AX_BUSY)
+		x = hy_reserve(&c.h, 0, 1);
+	if (x != AX_OK)
 		return x;
-	if (len > HY_LONG && (blob = bt_blob_new(cx, s, key, len)) == NULL)
+	c.pos = (ax_bound) {key, len, false};
+	c.fp = hy_fp(key, len - AX_TID_BYTES);
+	c.blob = NULL;
+	c.e.n = 0;
+	if (len > HY_LONG && (c.blob = bt_blob_new(cx, s, key, len)) == NULL)
 		return AX_NOMEM;
-	for (int tries = 0;; ax_restarted(cx, s, tries++))
+	x = hy_edit_make(&c.h, &c.e, 1, false) ? AX_STALE : AX_NOMEM;
+	for (int tries = 0; x == AX_STALE; tries++)
 	{
-		x = try_insert(cx, s, t, key, len, fp, blob, tries >= AX_MAX_RESTARTS);
-		if (ax_likely(x != AX_STALE))
-			break;
+		if (tries)
+			ax_restarted(cx, s, tries - 1);
+		x = try_insert(&c, tries);
 	}
+	hy_edit_drop(&c.h, &c.e, 0);
 	if (x == AX_OK)
 		AX_COUNT(cx, s, entries, 1);
-	else if (blob)
-		bt_blob_free(cx, s, blob);
+	else if (c.blob)
+		bt_blob_free(cx, s, c.blob);
 	return x;
 }
 

@@ -4,12 +4,11 @@
  *	  are larger than they need be are made anew, and objects in spans that are to become
  *	  empty are copied.  Then the same for the search layer.
  *
- * One thought with: hm_compact.c
- *
  * src/core/hydra/README.md: Compaction
+ * src/core/hydra/README.md: Views
  */
 #include "core/radix/radix.h"
-#include "hm.h"
+#include "hy_view.h"
 
 #define CALL_NODES	64
 #define TRIES		8
@@ -19,97 +18,132 @@ enum
 	LIST, LAYER					/* c->level */
 };
 
+/* ---- another body ---- */
+
+/* A body on its way to another one.  About thirty kilobytes. */
+typedef struct move
+{
+	hy_body    *old;
+	hy_body    *body;			/* NULL: none was made */
+	hy_edit		e;
+	int			n;
+	hy_entry	entries[HY_SLOTS];	/* what the old body has; in order, once there is another */
+	int			nblobs;
+	bt_blob    *goes[HY_SLOTS];
+	bt_blob    *moved[HY_SLOTS];
+	_Alignas(8) uint8_t copy[HY_MAX_BODY];
+} move;
+
 /* Long keys that are to move go elsewhere.  False: no memory. */
 static bool
-move_blobs(ax_ctx *cx, ax_store *s, hy_move *m)
+move_blobs(const hy_call *h, move *m)
 {
 	for (int i = 0; i < m->n; i++)
 	{
-		bt_blob    *old = m->e[i].v.blob,
-				   *b;
+		bt_view    *v = &m->entries[i].v;
+		bt_blob    *b;
 
-		if (!old || !ax_draining(cx, s, old))
+		if (!v->blob || !ax_draining(h->cx, h->s, v->blob))
 			continue;
-		b = bt_blob_new(cx, s, old->bytes, old->len);
+		b = bt_blob_new(h->cx, h->s, v->blob->bytes, v->blob->len);
 		if (!b)
 			return false;
-		m->goes[m->nblobs] = old;
+		m->goes[m->nblobs] = v->blob;
 		m->moved[m->nblobs++] = b;
-		bt_key_view(NULL, b->len, b, &m->e[i].v);
+		bt_key_view(NULL, b->len, b, v);
 	}
 	return true;
 }
 
-ax_status
-hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x)
+/* Give up what was made; x is returned. */
+static ax_status
+move_undo(const hy_call *h, move *m, ax_status x)
 {
 	while (m->nblobs > 0)
-		bt_blob_free(cx, s, m->moved[--m->nblobs]);
-	hy_drop_body(cx, s, m->body);
-	m->body = NULL;
+		bt_blob_free(h->cx, h->s, m->moved[--m->nblobs]);
+	hy_drop_body(h->cx, h->s, m->body);
+	hy_edit_drop(h, &m->e, 0);
 	return x;
 }
 
-/*
- * Make m->body, of the entries, for node n.  That is done if "must", if an object is to move, or
- * if the old body is too large.  AX_NOTFOUND: it stays, or there is no memory.  AX_BUSY.
- *
- * Latches: none.
- * Returns: on AX_OK there is room to retire the old body, the keys and so many objects more.
- */
-ax_status
-hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n, const hy_node *next,
-			 bool must, int more)
+/* Is an object of the node to move, or is the body too large? */
+static bool
+is_to_move(const hy_call *h, const move *m, const hy_at *at)
 {
-	uint32_t	plen = hy_range(n, next);
-
-	must = must || ax_draining(cx, s, m->old) || m->n + 16 <= m->old->cap;
-	for (int i = 0; i < m->n && !must; i++)
-		must = m->e[i].v.blob && ax_draining(cx, s, m->e[i].v.blob);
-	if (!must || !hy_fits(m->e, m->n, plen))
-		return AX_NOTFOUND;
-	hy_sort(m->e, m->n, plen);
-	if (move_blobs(cx, s, m))
-		m->body = hy_make_body(cx, s, m->e, m->n, m->n ? 0 : 8, n->anchor, plen, true);
-	if (!m->body)
-		return hy_move_undo(cx, s, m, AX_NOTFOUND);
-	if (ax_retire_reserve(cx, 1 + m->nblobs + more) != AX_OK)
-		return hy_move_undo(cx, s, m, AX_BUSY);
-	return AX_OK;
-}
-
-ax_status
-hy_compact_on(ax_compaction *c, const hy_node *next)
-{
-	if (!next || next->alen > AX_COMPACT_WORK)
-		return AX_NOTFOUND;
-	c->len = next->alen;
-	memcpy(c->work, next->anchor, c->len);
-	return AX_OK;
-}
-
-void
-hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m)
-{
-	ax_retire(cx, s, m->old, m->old->size);
-	for (int i = 0; i < m->nblobs; i++)
-		bt_blob_retire(cx, s, m->goes[i]);
+	if (m->n + 16 <= m->old->cap || ax_draining(h->cx, h->s, m->old) ||
+		(h->versions && ax_draining(h->cx, h->s, at->is)))
+		return true;
+	for (int i = 0; i < m->n; i++)
+		if (m->entries[i].v.blob && ax_draining(h->cx, h->s, m->entries[i].v.blob))
+			return true;
+	return false;
 }
 
 /*
- * The node before "n", as it was a moment ago: its guard.  NULL: something changed.
+ * Another body in a node's place, if this one, a version or a key is to move, or it is too large.
+ * AX_OK: there is; AX_NOTFOUND: it stays, or there is no memory.  AX_STALE, AX_BUSY.
  *
- * Latches: none.
+ * Latches: none on entry and on return; takes the node's by one try.
  */
-static hy_node *
-before(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *n, ax_guard *g)
+static __attribute__((noinline)) ax_status
+replace_body(const hy_call *h, hy_at *at)
 {
-	hy_at		at;
+	const hy_node *n = at->n;
+	const uint32_t plen = hy_range(n, at->is->end.next);
+	const hy_body *b;
+	hy_view		is;
+	move		m;
 
-	if (hy_find(cx, s, t, hy_ld(&n->prev), n->anchor, n->alen, HY_STRICT, false, false, &at) != AX_OK)
-		return NULL;
-	*g = at.g;
-	return at.end.next == n ? at.n : NULL;
+	m.old = at->is->body;
+	m.body = NULL;
+	m.e.n = m.nblobs = 0;
+	b = hy_still(h, at, m.copy);
+	if (!b)
+		return AX_STALE;
+	m.n = hy_entries(b, hy_live(at->is), m.entries);
+	if (!is_to_move(h, &m, at) || !hy_fits(m.entries, m.n, plen))
+		return AX_NOTFOUND;
+	hy_sort(m.entries, m.n, plen);
+	if (move_blobs(h, &m) && hy_edit_make(h, &m.e, 1, true))
+		m.body = hy_make_body(h->cx, h->s, m.entries, m.n, m.n ? 0 : 8, n->anchor, plen, true);
+	if (!m.body)
+		return move_undo(h, &m, AX_NOTFOUND);
+	if (hy_reserve(h, 1 + m.nblobs, 1) != AX_OK)
+		return move_undo(h, &m, AX_BUSY);
+	is = (hy_view) {.end = at->is->end, .body = m.body, .live = hy_used(m.body)};
+	AX_POINT("hydra.compact.before_lock");
+	if (!ax_guard_lock(h->cx, &at->g))
+		return move_undo(h, &m, AX_STALE);
+	hy_publish(h, &m.e, 0, at->n, &is);
+	hy_commit(h, &m.e);
+	ax_guard_close(h->cx, &at->g, true);
+	hy_edit_done(h, &m.e);
+	ax_retire(h->cx, h->s, m.old, m.old->size);
+	for (int i = 0; i < m.nblobs; i++)
+		bt_blob_retire(h->cx, h->s, m.goes[i]);
+	return AX_OK;
+}
+
+/* ---- another header ---- */
+
+/*
+ * Latch the node before, and the node.  AX_STALE: something changed.
+ *
+ * Latches: both are taken on AX_OK, by one try each; none else.
+ */
+static ax_status
+lock_both(const hy_call *h, hy_at *a, hy_at *at)
+{
+	const ax_bound pos = {at->n->anchor, at->n->alen, false};
+
+	if (hy_find(h, hy_ld(&at->n->prev), &pos, HY_STRICT, 0, a) != AX_OK)
+		return AX_STALE;
+	if (a->is->end.next != at->n || !ax_guard_lock(h->cx, &a->g))
+		return AX_STALE;
+	if (ax_guard_lock(h->cx, &at->g))
+		return AX_OK;
+	ax_guard_close(h->cx, &a->g, false);
+	return AX_STALE;
 }
 
 /*
@@ -119,123 +153,100 @@ before(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *n, ax_guard *g)
  * The first stays where it is: a search by the list's head looks at no latch.  As a rule it is in
  * the store's first pages, which are not emptied.
  *
+ * Epoch: inside.
  * Latches: none on entry and on return; takes those of the node before and of the node by
  * one try each.
  */
 static ax_status
-replace_node(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *old)
+replace_node(const hy_call *h, hy_at *at)
 {
-	ax_guard	ga,
-				g;
-	hy_node    *a,
-			   *n,
-			   *next;
-	bt_view		v;
-	ax_status	x;
+	hy_edit		e = {.n = 0};
+	hy_at		a;
+	hy_node    *old = at->n,
+			   *n;
+	hy_view		before,
+				is;
+	hy_view		gone;
+	bt_view		anchor;
+	ax_status	x = AX_NOTFOUND;
 
-	bt_key_view(old->anchor, old->alen, NULL, &v);
-	n = hy_make_node(cx, s, &v, true);
-	if (!n)
-		return AX_NOTFOUND;
-	a = before(cx, s, t, old, &ga);
-	x = a ? ax_guard_open(cx, &g, &old->word, false) : AX_STALE;
-	if (x == AX_OK && !ax_guard_lock(cx, &ga))
-		x = AX_STALE;
-	if (x == AX_OK && !ax_guard_lock(cx, &g))
-	{
-		ax_guard_close(cx, &ga, false);
-		x = AX_STALE;
-	}
+	bt_key_view(old->anchor, old->alen, NULL, &anchor);
+	n = hy_make_node(h->cx, h->s, &anchor, true);
+	if (n && hy_edit_make(h, &e, 3, true))
+		x = hy_reserve(h, 0, 2);
+	if (x == AX_OK)
+		x = lock_both(h, &a, at);
 	if (x != AX_OK)
 	{
-		hy_drop_node(cx, s, n);
+		hy_drop_node(h->cx, h->s, n);
+		hy_edit_drop(h, &e, 0);
 		return x;
 	}
-	next = hy_next(old);
-	atomic_store_explicit(&n->body, hy_ld(&old->body), memory_order_relaxed);
-	/* versions go on: the body says of which its order for scans is */
-	atomic_store_explicit(&n->word, (g.v & AX_VERSION_MASK) + AX_VERSION_ONE, memory_order_relaxed);
-	hy_set_next(n, next);
-	atomic_store_explicit(&n->prev, a, memory_order_relaxed);
-	hy_set_next(a, n);
-	if (next)
-		atomic_store_explicit(&next->prev, n, memory_order_release);
-	hy_announce(t);
-	hy_announce(t);
-	hy_push(t, &old->go);
-	hy_push(t, &n->come);
-	ax_guard_kill(cx, &g);
-	ax_guard_close(cx, &ga, true);
+	is = (hy_view) {.end = at->is->end, .body = at->is->body, .live = hy_live(at->is)};
+	gone = (hy_view) {.end.next = n};
+	before = (hy_view) {.end = hy_end_at(a.n, n), .body = a.is->body, .live = hy_live(a.is)};
+	if (h->versions)
+		n->origin = old;
+	/* versions of its word go on: without others the body says of which its order for scans is */
+	atomic_store_explicit(&n->word, (at->g.v & AX_VERSION_MASK) + AX_VERSION_ONE, memory_order_relaxed);
+	atomic_store_explicit(&n->prev, a.n, memory_order_relaxed);
+	hy_announce(h->t);
+	hy_announce(h->t);
+	hy_publish(h, &e, 0, old, &gone);
+	hy_publish(h, &e, 1, n, &is);
+	hy_publish(h, &e, 2, a.n, &before);
+	AX_POINT("hydra.header.between");
+	hy_commit(h, &e);
+	if (is.end.next)
+		atomic_store_explicit(&is.end.next->prev, n, memory_order_release);
+	hy_push(h->t, &old->go);
+	hy_push(h->t, &n->come);
+	ax_guard_kill(h->cx, &at->g);
+	ax_guard_close(h->cx, &a.g, true);
+	hy_edit_done(h, &e);
 	return AX_OK;
 }
 
-/*
- * Another body in a node's place, if this one is to move or too large.  AX_OK: there is;
- * AX_NOTFOUND: it stays.  AX_STALE, AX_BUSY.
- *
- * Latches: none on entry and on return; takes the node's by one try.
- */
-static __attribute__((noinline)) ax_status
-replace_body(ax_ctx *cx, ax_store *s, hy_at *at)
-{
-	hy_move		m = {.old = at->b};
-	_Alignas(8) uint8_t copy[HY_MAX_BODY];
-	ax_status	x;
-
-	if (!hy_copy(at->b, &at->g, copy))
-		return AX_STALE;
-	m.n = hy_entries((const hy_body *) (const void *) copy, m.e);
-	x = hy_move_make(cx, s, &m, at->n, at->end.next, false, 0);
-	if (x != AX_OK)
-		return x;
-	AX_POINT("hydra.compact.before_lock");
-	if (!ax_guard_lock(cx, &at->g))
-		return hy_move_undo(cx, s, &m, AX_STALE);
-	atomic_store_explicit(&at->n->body, m.body, memory_order_release);
-	ax_guard_close(cx, &at->g, true);
-	hy_move_done(cx, s, &m);
-	return AX_OK;
-}
+/* ---- all nodes ---- */
 
 /*
  * The node of the position.  AX_OK: done with, and the position is the one behind.
- * AX_NOTFOUND: that was the last.  AX_STALE, AX_BUSY.
+ * AX_NOTFOUND: that was the last, or its anchor is too long to be kept.  AX_STALE: once
+ * more.  AX_BUSY.
  *
  * Latches: none on entry and on return.
  */
 static ax_status
-compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
+compact_node(const hy_call *h, ax_compaction *c)
 {
+	const ax_bound pos = {c->work, c->len, false};
 	hy_at		at;
-	ax_status	x = hy_find(cx, s, t, NULL, c->work, c->len, HY_BEFORE, false, false, &at);
+	hy_node    *next;
+	ax_status	x = hy_find(h, NULL, &pos, HY_BEFORE, 0, &at);
 
 	if (x != AX_OK)
 		return x;
+	next = at.is->end.next;
 	/* the nodes behind, as long as there is room for their keys */
-	x = hy_merge(cx, s, t, at.n, HY_FULL);
+	x = hy_merge(h, at.n, HY_FULL);
+	if (x == AX_NOTFOUND && at.n->alen > 0 && ax_draining(h->cx, h->s, at.n))
+		x = replace_node(h, &at);
 	if (x == AX_OK)
 	{
 		c->moved++;
 		return AX_STALE;
 	}
-	if (x == AX_BUSY)
+	if (x != AX_NOTFOUND)
 		return x;
-	if (at.n->alen > 0 && ax_draining(cx, s, at.n))
-	{
-		x = replace_node(cx, s, t, at.n);
-		if (x == AX_OK)
-		{
-			c->moved++;
-			return AX_STALE;
-		}
-		if (x != AX_NOTFOUND)
-			return x;
-	}
-	x = replace_body(cx, s, &at);
+	x = replace_body(h, &at);
 	if (x != AX_OK && x != AX_NOTFOUND)
 		return x;
 	c->moved += x == AX_OK;
-	return hy_compact_on(c, at.end.next);
+	if (!next || next->alen > AX_COMPACT_WORK)
+		return AX_NOTFOUND;
+	c->len = next->alen;
+	memcpy(c->work, next->anchor, c->len);
+	return AX_OK;
 }
 
 /*
@@ -245,11 +256,11 @@ compact_node(ax_ctx *cx, ax_store *s, hy_list *t, ax_compaction *c)
 ax_status
 hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 {
-	hy_list    *t = hy_list_of(s);
+	hy_call		h;
 	int			tries = 0;
 	bool		busy = false;
 
-	if (!t)
+	if (!hy_enter(&h, cx, s))
 	{
 		c->done = true;
 		return AX_OK;
@@ -262,8 +273,7 @@ hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 	for (int nodes = 0; nodes < CALL_NODES && c->level == LIST && !busy; nodes++)
 	{
 		uint64_t	moved = c->moved;
-		ax_status	x = s->sync == AX_SYNC_MVRLU ? hm_compact_node(cx, s, t, c) :
-			compact_node(cx, s, t, c);
+		ax_status	x = compact_node(&h, c);
 
 		busy = x == AX_BUSY || (x == AX_STALE && c->moved == moved && tries++ == TRIES);
 		if (x == AX_OK || c->moved > moved)
@@ -276,7 +286,7 @@ hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 		}
 		ax_map_unshare_all();
 	}
-	hy_told(cx, s, t, 1);
+	hy_told(&h, 1);
 	if (busy || c->level == LIST)
 		return busy ? AX_BUSY : AX_OK;
 	return ax_engine_art_olc.compact(cx, s, c);

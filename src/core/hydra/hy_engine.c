@@ -7,7 +7,7 @@
 #include "hydra.h"
 #include "hy_list.h"
 
-#define ENGINE(sync_name, how) { \
+#define ENGINE(sync_name, how, ...) { \
 	.structure = "hydra", \
 	.sync = sync_name, \
 	.kind = how, \
@@ -22,8 +22,11 @@
 	.compact = hy_compact, \
 	.check = hy_check, \
 	.settle = hy_settle, \
-	.info = hy_info \
+	.info = hy_info, \
+	__VA_ARGS__ \
 }
 
-const ax_engine ax_engine_hydra_olc = ENGINE("olc", AX_SYNC_OLC);
-const ax_engine ax_engine_hydra_optiql = ENGINE("optiql", AX_SYNC_OPTIQL);
+const ax_engine ax_engine_hydra_olc = ENGINE("olc", AX_SYNC_OLC,);
+const ax_engine ax_engine_hydra_optiql = ENGINE("optiql", AX_SYNC_OPTIQL,);
+/* readers search the layer below without latches */
+const ax_engine ax_engine_hydra_mvrlu = ENGINE("mvrlu", AX_SYNC_MVRLU, .open = rt_open_rowex);

@@ -15,7 +15,7 @@
  * src/core/hydra/README.md: HydraList
  */
 #include "core/radix/radix.h"
-#include "hm.h"
+#include "hy_view.h"
 #include "hydra.h"
 
 #define STEPS	(1 << 20)		/* of a walk, before it starts over */
@@ -32,28 +32,35 @@ layer_key(const hy_node *n, uint8_t *buf)
 }
 
 /*
- * Epoch: inside.
- * Latches: none on entry.  On AX_OK the guard of the node is open: with pess, and under
- * OptiQL for a writer, it has the latch.  Else none.
- * Arguments: a position, and how to take what is there.
+ * hy_find(), compiled for lists with versions and without.
+ *
+ * Latches: as hy_find().
  */
-ax_status
-hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, uint32_t len,
-		hy_side side, bool pess, bool write, hy_at *at)
+static AX_PREFETCHES inline ax_status
+find(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, int way, hy_at *at,
+	 const bool versions)
 {
-	hy_node    *n = from;
+	hy_node    *n = from,
+			   *near;
 	ax_status	x;
 
-	if (!n && (x = hy_jump(cx, s, t, key, len, side, &n)) != AX_OK)
-		return x;
-	for (int steps = 0; steps < STEPS; steps++)
+	if (!n)
 	{
-		hy_node    *go;
+		x = hy_jump(h, pos, side, &near);
+		if (x != AX_OK)
+			return x;
+		n = near;
+	}
+	for (uint32_t steps = 0; steps < STEPS; steps++)
+	{
+		hy_node    *go = n;
 		int			dir;
 
 		AX_POINT("hydra.node_read");
-		x = write ? ax_guard_open_target(cx, s, &at->g, &n->word, pess) :
-			ax_guard_open(cx, &at->g, &n->word, pess);
+		if (versions)
+			(void) hm_ask_for(n);
+		x = way & HY_TO_WRITE ? ax_guard_open_target(h->cx, h->s, &at->g, &n->word, way & HY_LATCHED) :
+			ax_guard_open(h->cx, &at->g, &n->word, way & HY_LATCHED);
 		if (x == AX_STALE)
 		{
 			/* its keys went to the left, or to another header of its anchor: from there on */
@@ -63,75 +70,94 @@ hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key, 
 		if (x != AX_OK)
 			return x;
 		AX_POINT("hydra.node_version");
-		at->b = hy_ld(&n->body);
-		hy_ahead(at->b);
-		at->end = hy_end_of(n);
+		hy_see(versions, n, true, at);
 		AX_POINT("hydra.link_read");
-		dir = hy_where(n, &at->end, key, len, side);
-		if (ax_likely(dir == 0))
+		/* a version without a body came just now, and its maker has the latch */
+		if (ax_likely(!versions || at->is->body))
 		{
-			at->n = n;
-			if (ax_unlikely(steps > 0) && !from)
-				hy_walked(cx, s, t, (uint32_t) steps);
-			return AX_OK;
+			dir = hy_where(n, &at->is->end, pos->key, pos->len, side);
+			if (ax_likely(dir == 0))
+			{
+				if (ax_unlikely(steps > 0) && !from)
+					hy_walked(h, steps);
+				return AX_OK;
+			}
+			go = dir < 0 ? hy_ld(&n->prev) : at->is->end.next;
 		}
-		go = dir < 0 ? hy_ld(&n->prev) : at->end.next;
 		/*
 		 * A link of a node that is in the list leads to one that was there in this epoch.  Where
-		 * the node changed, the next one may have come after there was none.
+		 * the node changed, the next one may have come after there was none.  And the link of a
+		 * version that is latched may lead to a node that is not committed.  A change there would
+		 * have the earlier stamp, and a reader that came between would not find it.
 		 */
 		if (ax_guard_valid(&at->g))
 			n = go;
-		ax_guard_close(cx, &at->g, false);
+		ax_guard_close(h->cx, &at->g, false);
 	}
 	return AX_BUSY;
 }
 
-/*
- * Epoch: inside.
- * Latches: none.
- */
 ax_status
-hy_begin(ax_ctx *cx, ax_store *s, hy_list **t)
+hy_find(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, int way, hy_at *at)
 {
+	return h->versions ? find(h, from, pos, side, way, at, true) : find(h, from, pos, side, way, at, false);
+}
+
+hy_list *
+hy_make_list(const hy_call *h, hy_node *first)
+{
+	hy_list    *t = ax_alloc_public(h->cx, h->s, sizeof(hy_list));
+
+	if (t && h->versions && !hm_dress(h, first))
+	{
+		ax_unalloc(h->cx, h->s, t, sizeof(hy_list));
+		t = NULL;
+	}
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof(hy_list));
+	ax_stack_init(&t->log);
+	t->head = first;
+	return t;
+}
+
+void
+hy_drop_list(const hy_call *h, hy_list *t)
+{
+	if (h->versions)
+		hm_undress(h, t->head, NULL);
+	ax_unalloc(h->cx, h->s, t, sizeof(hy_list));
+}
+
+ax_status
+hy_begin(hy_call *h)
+{
+	ax_store   *s = h->s;
 	void	   *none = NULL;
 	hy_node    *n;
 	hy_body    *b;
 
-	*t = hy_list_of(s);
-	if (ax_likely(*t != NULL))
-		return AX_OK;
 	if (atomic_load_explicit(&hy_own_of(s)->list, memory_order_acquire) == HY_LOADING)
 		return AX_BUSY;
-	*t = ax_alloc_public(cx, s, sizeof(hy_list));
-	n = *t ? hy_make_node(cx, s, NULL, false) : NULL;
-	b = n ? hy_make_body(cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
+	n = hy_make_node(h->cx, s, NULL, false);
+	b = n ? hy_make_body(h->cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
 	if (b)
+	{
 		atomic_store_explicit(&n->body, b, memory_order_relaxed);
-	if (!b || (s->sync == AX_SYNC_MVRLU && !hm_dress(cx, s, n)))
-	{
-		hy_drop_body(cx, s, b);
-		hy_drop_node(cx, s, n);
-		if (*t)
-			ax_unalloc(cx, s, *t, sizeof(hy_list));
-		return AX_NOMEM;
+		h->t = hy_make_list(h, n);
 	}
-	memset(*t, 0, sizeof(hy_list));
-	ax_stack_init(&(*t)->log);
-	(*t)->head = n;
-	if (atomic_compare_exchange_strong_explicit(&hy_own_of(s)->list, &none, (void *) *t,
-												memory_order_acq_rel, memory_order_acquire))
+	if (h->t && atomic_compare_exchange_strong_explicit(&hy_own_of(s)->list, &none, (void *) h->t,
+														memory_order_acq_rel, memory_order_acquire))
 	{
-		AX_COUNT(cx, s, leaves, 1);
+		AX_COUNT(h->cx, s, leaves, 1);
 		return AX_OK;
 	}
-	if (s->sync == AX_SYNC_MVRLU)
-		hm_undress(cx, s, n);
-	hy_drop_body(cx, s, b);
-	hy_drop_node(cx, s, n);
-	ax_unalloc(cx, s, *t, sizeof(hy_list));
-	*t = none;
-	return none != HY_LOADING ? AX_OK : AX_BUSY;
+	if (h->t)
+		hy_drop_list(h, h->t);
+	hy_drop_body(h->cx, s, b);
+	hy_drop_node(h->cx, s, n);
+	h->t = none;
+	return !none ? AX_NOMEM : none != HY_LOADING ? AX_OK : AX_BUSY;
 }
 
 /* ---- the log ---- */
@@ -255,8 +281,9 @@ take_out(hy_list *t, hy_node *n, ax_stack_node **at)
  * Latches: none on entry and on return; those of the search layer.
  */
 ax_status
-hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
+hy_apply(const hy_call *h, uint64_t most)
 {
+	hy_list    *t = h->t;
 	ax_stack_node **at = &t->todo;
 	ax_status	x = AX_OK;
 	uint64_t	late = 0,		/* comings before "at" */
@@ -284,7 +311,7 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
 		AX_POINT("hydra.apply");
 		/* what is retired is not looked at again */
 		next = l->next;
-		x = failed == 4 * HY_MARK && !goes ? AX_NOMEM : apply_one(cx, s, n, goes);
+		x = failed == 4 * HY_MARK && !goes ? AX_NOMEM : apply_one(h->cx, h->s, n, goes);
 		if (x == AX_NOMEM && !goes)
 		{
 			x = AX_OK;
@@ -312,12 +339,12 @@ hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most)
  * Latches: none on entry and on return, but the one of a coarse tree.
  */
 void
-hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark)
+hy_told(const hy_call *h, uint64_t mark)
 {
-	if (hy_waiting(t) >= mark)
-		(void) hy_apply(cx, s, t, 4 * HY_MARK);
-	if (hy_waiting(t) > 0)
-		ax_tell_updater(cx);
+	if (hy_waiting(h->t) >= mark)
+		(void) hy_apply(h, 4 * HY_MARK);
+	if (hy_waiting(h->t) > 0)
+		ax_tell_updater(h->cx);
 }
 
 void
@@ -339,7 +366,7 @@ hy_info(ax_store *s, ax_tree_info *out)
  * Latches: those of the search layer; none on return.
  */
 void
-hy_forget(ax_ctx *cx, ax_store *s, hy_node *first)
+hy_forget(const hy_call *h, hy_node *first)
 {
 	for (hy_node *n = hy_next(first); n; n = hy_next(n))
 	{
@@ -348,13 +375,13 @@ hy_forget(ax_ctx *cx, ax_store *s, hy_node *first)
 		ax_status	x = AX_BUSY;
 
 		for (int tries = 0; tries < 100 && x == AX_BUSY; tries++)
-			x = ax_engine_art_olc.remove(cx, s, key, len);
+			x = ax_engine_art_olc.remove(h->cx, h->s, key, len);
 		if (x == AX_OK)
-			AX_COUNT(cx, s, entries, 1);
+			AX_COUNT(h->cx, h->s, entries, 1);
 		else if (x != AX_NOTFOUND)
 		{
 			/* rather lost until the store is closed than leading to what is freed */
-			atomic_store_explicit(&s->root, 0, memory_order_release);
+			atomic_store_explicit(&h->s->root, 0, memory_order_release);
 			return;
 		}
 	}
@@ -367,8 +394,11 @@ hy_forget(ax_ctx *cx, ax_store *s, hy_node *first)
 ax_status
 hy_settle(ax_ctx *cx, ax_store *s, bool all)
 {
-	hy_list    *t = hy_list_of(s);
-	ax_status	x = t ? hy_apply(cx, s, t, PIECE) : AX_OK;
+	hy_call		h;
+	ax_status	x;
 
-	return x == AX_NOMEM || (t && x == AX_OK && hy_waiting(t) > 0) ? AX_BUSY : x;
+	if (!hy_enter(&h, cx, s))
+		return AX_OK;
+	x = hy_apply(&h, PIECE);
+	return x == AX_NOMEM || (x == AX_OK && hy_waiting(h.t) > 0) ? AX_BUSY : x;
 }

@@ -24,13 +24,52 @@ typedef enum hy_side
 	HY_STRICT					/* before them */
 } hy_side;
 
-/* A node, what it is guarded by, and what was read under that guard. */
+/* How a search takes the node that it finds. */
+#define HY_LATCHED	1			/* latched, and the nodes on the way, too; else sampled */
+#define HY_TO_WRITE	2			/* to change it: under OptiQL latched in the queue */
+
+/* The way of the n-th try. */
+static inline int
+hy_way(int tries)
+{
+	return ax_unlikely(tries >= AX_MAX_RESTARTS) ? HY_LATCHED : 0;
+}
+
+/* A call of the engine. */
+typedef struct hy_call
+{
+	ax_ctx	   *cx;
+	ax_store   *s;
+	hy_list    *t;				/* NULL: there is none yet */
+	bool		versions;		/* of sync = mvrlu */
+	uint64_t	clock;			/* versions: the moment that it sees, if it only reads */
+} hy_call;
+
+/*
+ * Begin a call.  Of one that reads this is the moment.
+ *
+ * Epoch: inside, and nothing else was read in it.
+ * Returns: false, there is no list.
+ */
+static inline bool
+hy_enter(hy_call *h, ax_ctx *cx, ax_store *s)
+{
+	h->cx = cx;
+	h->s = s;
+	h->t = hy_list_of(s);
+	h->versions = s->sync == AX_SYNC_MVRLU;
+	if (h->versions && h->t)
+		h->clock = atomic_load_explicit(&h->t->clock, memory_order_acquire);
+	return h->t != NULL;
+}
+
+/* A node that a call has found. */
 typedef struct hy_at
 {
-	ax_guard	g;
+	ax_guard	g;				/* of nothing where versions are read */
 	hy_node    *n;
-	hy_end		end;
-	hy_body    *b;
+	const hy_view *is;			/* what it is; a version's, or: */
+	hy_view		seen;			/* .. what was read under the guard, and holds if that does */
 } hy_at;
 
 /* Does the node's range begin before the position? */
@@ -53,7 +92,7 @@ hy_is_left(const hy_node *n, const uint8_t *key, uint32_t len, hy_side side)
  * Is the position in the node's range (0), left or right of it?  As a rule without a look at
  * the next node: what is known of its anchor is compared.  Racy.
  */
-static inline int
+__attribute__((always_inline)) static inline int
 hy_where(const hy_node *n, const hy_end *end, const uint8_t *key, uint32_t len, hy_side side)
 {
 	const uint32_t m = n->alen < len ? n->alen : len;
@@ -128,25 +167,36 @@ hy_scan_goes_on(const ax_batch *b, const hy_end *end)
 /* ---- hy_list.c ---- */
 
 /*
- * The node in whose range the position lies.  from: a node near it, NULL: ask the
- * search layer.  pess, write: how to take it.
+ * A private list of nodes that nobody else sees.  With versions these get theirs.
  *
  * Epoch: inside.
- * Latches: none on entry.  On AX_OK the node's guard is open: with pess, and under
- * OptiQL for a write, it has the latch.
- * Returns: AX_OK, *at holds if the guard is still valid when all is read; AX_STALE:
- * start over; AX_BUSY.
+ * Returns: NULL when there is no memory, and the nodes are as they were.
  */
-extern ax_status hy_find(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *from, const uint8_t *key,
-						 uint32_t len, hy_side side, bool pess, bool write, hy_at *at);
+extern hy_list *hy_make_list(const hy_call *h, hy_node *first);
+
+/* Give back a private list, but not its nodes, which lose their versions. */
+extern void hy_drop_list(const hy_call *h, hy_list *t);
 
 /*
- * The store's list, which is made, with one empty node, if there is none.
+ * A call has found no list: make one, of one empty node, if there is still none.
  *
  * Epoch: inside.
  * Returns: AX_OK, AX_NOMEM; AX_BUSY: a load is about to make it.
  */
-extern ax_status hy_begin(ax_ctx *cx, ax_store *s, hy_list **t);
+extern ax_status hy_begin(hy_call *h);
+
+/*
+ * The node in whose range the position lies now.  from: a node near it, NULL: ask the
+ * search layer.  way: HY_LATCHED, HY_TO_WRITE.
+ *
+ * Epoch: inside.
+ * Latches: none on entry.  On AX_OK the node's guard is open: if HY_LATCHED, and under
+ * OptiQL HY_TO_WRITE, it has the latch.
+ * Returns: AX_OK, *at holds if the guard is still valid when all is read; AX_STALE:
+ * start over; AX_BUSY.
+ */
+extern ax_status hy_find(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side,
+						 int way, hy_at *at);
 
 /* A change is going to be logged; before anybody can see it. */
 extern void hy_announce(hy_list *t);
@@ -170,7 +220,7 @@ extern uint64_t hy_waiting(hy_list *t);
  * Latches: none on entry and on return; those of the search layer.
  * Returns: AX_OK, AX_NOMEM, AX_BUSY: some are left.
  */
-extern ax_status hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most);
+extern ax_status hy_apply(const hy_call *h, uint64_t most);
 
 /*
  * Something is logged.  Where at least "mark" changes wait, some are applied; the rest
@@ -179,14 +229,14 @@ extern ax_status hy_apply(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t most);
  * Epoch: inside.
  * Latches: none on entry and on return, but a coarse tree's.
  */
-extern void hy_told(ax_ctx *cx, ax_store *s, hy_list *t, uint64_t mark);
+extern void hy_told(const hy_call *h, uint64_t mark);
 
 /*
  * A load comes to nothing: take the nodes behind "first" out of the search layer.
  *
  * Epoch: inside.
  */
-extern void hy_forget(ax_ctx *cx, ax_store *s, hy_node *first);
+extern void hy_forget(const hy_call *h, hy_node *first);
 
 /*
  * The engines' settle: applies a piece of the log, 256 changes.  AX_BUSY: some are
@@ -204,30 +254,29 @@ extern void hy_info(ax_store *s, ax_tree_info *out);
 /* ---- hy_jump.c ---- */
 
 /* Count a search that passed so many nodes behind the one that the search layer told. */
-extern void hy_walked(ax_ctx *cx, ax_store *s, hy_list *t, uint32_t steps);
+extern void hy_walked(const hy_call *h, uint32_t steps);
 
 /*
- * A node near the position, by the search layer; it may be obsolete, or, under mvrlu,
- * have come later.  Waits for nobody under mvrlu.
+ * A node near the position, by the search layer; it may be obsolete, or, with versions,
+ * have come later.  A call with versions waits for nobody.
  *
  * Epoch: inside.
- * Returns: AX_OK, AX_BUSY.
+ * Returns: AX_OK; without versions AX_BUSY.
  */
-extern ax_status hy_jump(ax_ctx *cx, ax_store *s, hy_list *t, const uint8_t *key, uint32_t len,
-						 hy_side side, hy_node **n);
+extern ax_status hy_jump(const hy_call *h, const ax_bound *pos, hy_side side, hy_node **n);
 
 /* ---- hy_change.c ---- */
 
 /* The engines' insert. */
 extern ax_status hy_insert(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
-/* The engines' insert_sorted, of mvrlu, too. */
+/* The engines' insert_sorted. */
 extern ax_status hy_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys,
 								  uint64_t *done, uint64_t *added);
 
 /* ---- hy_remove.c ---- */
 
-/* The engines' remove.  Needs no memory, but a record for a long key. */
+/* The engines' remove.  Needs no memory, but records of what it retires. */
 extern ax_status hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len);
 
 /*
@@ -239,7 +288,7 @@ extern ax_status hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t
  * Returns: AX_OK; AX_NOTFOUND: there is none, or too many keys, or no memory;
  * AX_STALE, AX_BUSY.
  */
-extern ax_status hy_merge(ax_ctx *cx, ax_store *s, hy_list *t, hy_node *a, int most);
+extern ax_status hy_merge(const hy_call *h, hy_node *a, int most);
 
 /* ---- hy_scan.c ---- */
 
@@ -250,10 +299,10 @@ extern ax_status hy_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32
 extern ax_status hy_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len,
 						   ax_found *f);
 
-/* The engines' scan. */
+/* The engines' scan.  With versions all of a batch is of one moment. */
 extern ax_status hy_scan(ax_ctx *cx, ax_store *s, ax_batch *b);
 
-/* ---- hy_batch.c: for both kinds of lists ---- */
+/* ---- hy_batch.c ---- */
 
 /* How many of n keys of a body, in their order, lie before a position.  Racy. */
 extern int	hy_before(const hy_body *b, const uint8_t *perm, int n, const ax_bound *at);
@@ -269,81 +318,19 @@ extern int	hy_take(ax_batch *b, const hy_body *body, const uint8_t *perm, int i,
 /* Make the key in slot i the batch's lastkey.  The body is one that nobody writes. */
 extern void hy_take_last(ax_batch *b, const hy_body *body, int i);
 
-/* ---- hy_compact.c: another body in a node's place, for both kinds of lists ---- */
-
-typedef struct hy_move
-{
-	hy_body    *old;
-	int			n;
-	hy_entry	e[HY_SLOTS];	/* what the old body has; in order, once there is another */
-	int			nblobs;
-	bt_blob    *goes[HY_SLOTS];
-	bt_blob    *moved[HY_SLOTS];
-	hy_body    *body;			/* NULL: none was made */
-} hy_move;
-
-/*
- * Make m->body, of m's entries, for node n, if "must", if an object is to move, or if
- * the old body is too large.
- *
- * Epoch: inside.
- * Latches: none.
- * Returns: AX_OK, and there is room to retire all that goes and "more" objects;
- * AX_NOTFOUND: it stays, or no memory; AX_BUSY.
- */
-extern ax_status hy_move_make(ax_ctx *cx, ax_store *s, hy_move *m, const hy_node *n,
-							  const hy_node *next, bool must, int more);
-
-/* Give up what hy_move_make() made; x is returned. */
-extern ax_status hy_move_undo(ax_ctx *cx, ax_store *s, hy_move *m, ax_status x);
-
-/* The new body was published: retire what it replaces. */
-extern void hy_move_done(ax_ctx *cx, ax_store *s, hy_move *m);
-
-/*
- * On to the node behind: its anchor is the next position.  AX_NOTFOUND: there is none,
- * or it is too long to be kept.
- */
-extern ax_status hy_compact_on(ax_compaction *c, const hy_node *next);
-
 /* ---- hy_bulk.c, hy_check.c, hy_compact.c ---- */
 
 /*
- * The engines' load, of mvrlu, too.
+ * The engines' load.
  *
  * Epoch: inside; now and then another one.  On AX_STALE outside.
  */
 extern ax_status hy_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill);
 
-/* The engines' check, of mvrlu, too. */
+/* The engines' check. */
 extern ax_status hy_check(ax_ctx *cx, ax_store *s, ax_checking *c);
 
-/* Note what is wrong first. */
-extern void hy_complain(ax_checking *c, const char *what, const hy_body *b);
-
-/* Is the end of the node's range as the next anchor says? */
-extern void hy_check_end(ax_checking *c, const hy_body *b, const hy_node *n, const hy_end *end);
-
-/*
- * Check n keys of slots that nobody writes, in their order: fingerprints, range, no
- * key twice.
- */
-extern void hy_check_keys(ax_checking *c, const hy_body *b, const uint8_t *perm, int n,
-						  const hy_node *node, const hy_node *next);
-
-/*
- * Check one body, and the slots "used" in it.  whole: it is a copy of one moment,
- * whose heap adds up.
- *
- * Returns: false, and hy_complain() was told, when it is bad.
- */
-extern bool hy_check_layout(ax_checking *c, const hy_body *b, uint64_t used, const hy_node *node,
-							const hy_node *next, bool whole);
-
-/* A node is done with: on to the next, or to the search layer. */
-extern void hy_check_on(ax_checking *c, const hy_node *next);
-
-/* The engines' compact, of mvrlu, too: the list, then the search layer. */
+/* The engines' compact: the list, then the search layer. */
 extern ax_status hy_compact(ax_ctx *cx, ax_store *s, ax_compaction *c);
 
 #endif							/* HY_LIST_H */

@@ -17,9 +17,10 @@
  * A key of the range begins with its prefix, so that need not be compared.
  */
 int
-hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t len)
+hy_find_key(const hy_view *is, const ax_guard *g, const uint8_t *key, uint32_t len)
 {
-	uint64_t	m = hy_match(b, hy_fp(key, len - AX_TID_BYTES)) & hy_used(b);
+	const hy_body *b = is->body;
+	uint64_t	m = hy_match(b, hy_fp(key, len - AX_TID_BYTES)) & hy_live(is);
 
 	if (ax_unlikely(len < b->plen))
 		return -2;
@@ -274,16 +275,16 @@ hy_cut(const hy_entry *e, int n, int mine)
 }
 
 int
-hy_entries(const hy_body *b, hy_entry *e)
+hy_entries(const hy_body *b, uint64_t live, hy_entry *e)
 {
 	int			n = 0;
 
-	for (uint64_t m = hy_used(b); m; m &= m - 1)
+	for (uint64_t m = live; m; m &= m - 1)
 	{
 		int			i = __builtin_ctzll(m);
 
 		hy_get(b, i, &e[n].v);
-		e[n++].fp = b->fp[i];
+		e[n++].fp = ax_load1(&b->fp[i]);
 	}
 	return n;
 }
@@ -605,17 +606,20 @@ hy_end_at(const hy_node *n, hy_node *next)
 	return (hy_end) {next, ax_be8(next->anchor + m, next->alen - m), m};
 }
 
-/*
- * Latches: the caller has n's, or nobody else sees it.
- */
+void
+hy_set_end(hy_node *n, const hy_end *end)
+{
+	atomic_store_explicit(&n->right, end->next, memory_order_release);
+	atomic_store_explicit(&n->bound, end->bound, memory_order_relaxed);
+	atomic_store_explicit(&n->shared, end->shared, memory_order_relaxed);
+}
+
 void
 hy_set_next(hy_node *n, hy_node *next)
 {
 	const hy_end end = hy_end_at(n, next);
 
-	atomic_store_explicit(&n->right, next, memory_order_release);
-	atomic_store_explicit(&n->bound, end.bound, memory_order_relaxed);
-	atomic_store_explicit(&n->shared, end.shared, memory_order_relaxed);
+	hy_set_end(n, &end);
 }
 
 void

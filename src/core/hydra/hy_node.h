@@ -39,7 +39,7 @@
 /*
  * Its maker writes all of it before it is published.  Then used, heap, dead, fp and data
  * are written under the node's latch.  Those who scan write perm_of and perm, by the rules of
- * hy_told_order(), or hm_order().  The rest is immutable.
+ * hy_told_order().  The rest is immutable.
  */
 typedef struct hy_body
 {
@@ -74,7 +74,7 @@ struct hy_node
 	union
 	{
 		_Atomic(hy_body *) body;
-		_Atomic(struct hm_ver *) ver;	/* under mvrlu: the newest version (hm.h) */
+		_Atomic(struct hm_ver *) ver;	/* under mvrlu: the newest version (hm_version.h) */
 	};
 	union
 	{
@@ -107,6 +107,17 @@ typedef struct hy_end
 	uint64_t	bound;			/* eight bytes of its anchor, from "shared" on */
 	uint32_t	shared;			/* bytes that both anchors begin with; UINT32_MAX: no next */
 } hy_end;
+
+/*
+ * A view of a node: which slots of which body have keys, and where its range ends.  Each version
+ * has one.  Without versions a reader makes one, under the node's guard.
+ */
+typedef struct hy_view
+{
+	hy_end		end;			/* without a body: where the node's keys are now */
+	hy_body    *body;			/* NULL: the node is gone */
+	_Atomic uint64_t live;		/* slots with a key */
+} hy_view;
 
 /* Of one store.  Made with its first node; freed with the store. */
 typedef struct hy_list
@@ -157,8 +168,12 @@ static inline hy_end
 hy_end_of(const hy_node *n)
 {
 	hy_node    *m = (hy_node *) (uintptr_t) n;
+	hy_end		end = {.next = hy_next(n)};
 
-	return (hy_end) {hy_next(n), bt_ld(&m->bound), bt_ld(&m->shared)};
+	AX_POINT("hydra.end_read");
+	end.bound = bt_ld(&m->bound);
+	end.shared = bt_ld(&m->shared);
+	return end;
 }
 
 /* In the list's place while a load tells the search layer of one that is not there yet. */
@@ -206,10 +221,17 @@ hy_used(const hy_body *b)
 	return atomic_load_explicit(&((hy_body *) (uintptr_t) b)->used, memory_order_acquire);
 }
 
-static inline int
-hy_count(const hy_body *b)
+/* The slots with a key.  Another call may find fewer: what has to agree goes by one. */
+static inline uint64_t
+hy_live(const hy_view *is)
 {
-	return __builtin_popcountll(hy_used(b));
+	return atomic_load_explicit(&((hy_view *) (uintptr_t) is)->live, memory_order_relaxed);
+}
+
+static inline int
+hy_count(const hy_view *is)
+{
+	return __builtin_popcountll(hy_live(is));
 }
 
 /* A fixed body whose keys have all of their TIDs behind the prefix: read where it is. */
@@ -335,11 +357,12 @@ hy_take_tid(uint64_t tid, uint64_t *tids, int *n)
 /* ---- hy_node.c ---- */
 
 /*
- * The slot of a key of the node's range.
+ * The slot of a key of the node's range, among those that are live.  g: NULL when
+ * nobody writes these.
  *
  * Returns: -1, it is not there; -2, the node changed.
  */
-extern int	hy_find_key(const hy_body *b, const ax_guard *g, const uint8_t *key, uint32_t len);
+extern int	hy_find_key(const hy_view *is, const ax_guard *g, const uint8_t *key, uint32_t len);
 
 /* The key in slot i of a body that nobody writes, in pieces that point there. */
 extern void hy_get(const hy_body *b, int i, bt_view *v);
@@ -365,8 +388,8 @@ extern void hy_put(hy_body *b, const uint8_t *key, uint32_t len, uint8_t fp, bt_
  */
 extern void hy_del(hy_body *b, int i);
 
-/* Copy all entries of a body that nobody writes to e, in no order; how many. */
-extern int	hy_entries(const hy_body *b, hy_entry *e);
+/* Copy the entries in a body's live slots, which nobody writes, to e, in no order; how many. */
+extern int	hy_entries(const hy_body *b, uint64_t live, hy_entry *e);
 
 /* Sort n entries, all of which begin with the same "skip" bytes. */
 extern void hy_sort(hy_entry *e, int n, uint32_t skip);
@@ -466,6 +489,13 @@ extern uint32_t hy_range(const hy_node *lo, const hy_node *hi);
 
 /* The end of a node's range, with another node behind it, or NULL. */
 extern hy_end hy_end_at(const hy_node *n, hy_node *next);
+
+/*
+ * Without versions: n's range ends there.
+ *
+ * Latches: n's is held, or nobody else sees it.
+ */
+extern void hy_set_end(hy_node *n, const hy_end *end);
 
 /*
  * Link n to the node behind, and note what a search wants to know of its anchor.

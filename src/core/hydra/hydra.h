@@ -15,7 +15,7 @@ extern const ax_engine ax_engine_hydra_olc;
 /* Nodes are latched through a queue of writers. */
 extern const ax_engine ax_engine_hydra_optiql;
 
-/* Readers see all as it was when they came (hm.h). */
+/* Readers see all as it was when they came (hm_version.h). */
 extern const ax_engine ax_engine_hydra_mvrlu;
 
 #endif							/* AX_HYDRA_H */

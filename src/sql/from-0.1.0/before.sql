@@ -4,24 +4,26 @@
  * still.  So all of them are made anew below.  Here goes what cannot be replaced.
  */
 
--- artidx_aborts had its columns from such a function.  With other columns than those of
--- ours it cannot be replaced, and a view that somebody made of it would be wrong.
+-- What artidx_debug has from this version on, and artidx_contention, which has fewer columns.
 DO $$
+DECLARE
+	gone pg_catalog.text;
+	dependents pg_catalog.text;
 BEGIN
-	IF NOT EXISTS (
-		SELECT FROM pg_catalog.pg_proc f
-		WHERE f.oid = 'artidx_abort_stats(pg_catalog.regclass)'::pg_catalog.regprocedure::pg_catalog.oid
-			AND (SELECT pg_catalog.array_agg(a.attname::pg_catalog.text ORDER BY a.attnum)
-				 FROM pg_catalog.pg_attribute a
-				 WHERE a.attrelid = 'artidx_aborts'::pg_catalog.regclass::pg_catalog.oid
-					AND a.attnum > 5::pg_catalog.int2) OPERATOR(pg_catalog.=) f.proargnames[2:]
-			AND (SELECT pg_catalog.array_agg(a.atttypid ORDER BY a.attnum)
-				 FROM pg_catalog.pg_attribute a
-				 WHERE a.attrelid = 'artidx_aborts'::pg_catalog.regclass::pg_catalog.oid
-					AND a.attnum > 5::pg_catalog.int2) OPERATOR(pg_catalog.=) f.proallargtypes[2:])
-	THEN
-		DROP VIEW artidx_aborts;
-	END IF;
+	FOREACH gone IN ARRAY ARRAY['VIEW artidx_contention', 'VIEW artidx_aborts',
+		'FUNCTION artidx_abort_stats(pg_catalog.regclass)', 'FUNCTION artidx_hardware()',
+		'VIEW artidx_memory_classes', 'FUNCTION artidx_memory_class_stats()',
+		'VIEW artidx_epochs', 'FUNCTION artidx_epoch_stats()']
+	LOOP
+		EXECUTE pg_catalog.format('DROP %s', gone);
+	END LOOP;
+EXCEPTION WHEN dependent_objects_still_exist THEN
+	GET STACKED DIAGNOSTICS dependents = PG_EXCEPTION_DETAIL;
+	RAISE EXCEPTION USING
+		ERRCODE = 'dependent_objects_still_exist',
+		MESSAGE = pg_catalog.format('cannot update extension "artidx" because other objects depend on what it gives up: %s', gone),
+		DETAIL = dependents,
+		HINT = 'Drop these objects and update. Extension "artidx_debug" has the view or function then; of artidx_contention all columns, as artidx_contention_details.';
 END
 $$;
 
@@ -42,3 +44,19 @@ END
 $$;
 
 DROP FUNCTION artidx_index_stats(pg_catalog.oid);
+
+-- What 0.1.0 has not.
+CREATE TABLE artidx_trials (
+	started timestamptz,
+	line int,
+	table_name text,
+	index_name text,
+	measure text,
+	unit text,
+	btree numeric,
+	art numeric,
+	gain numeric,
+	calls bigint,
+	remark text);
+
+GRANT SELECT ON artidx_trials TO PUBLIC;

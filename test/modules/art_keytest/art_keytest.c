@@ -357,7 +357,7 @@ key_pos_cmp(const ArtKeyDesc *kd, const uint8 *a, uint32 alen, bool aafter,
 {
 	if (kd->compared)
 		return art_position_cmp(kd, a, alen, aafter, b, blen, bafter);
-	return art_pos_cmp(kd, 0, a, alen, aafter, b, blen, bafter);
+	return art_pos_cmp(kd, 0, &(ax_bound) {a, alen, aafter}, &(ax_bound) {b, blen, bafter});
 }
 
 /* Is the entry within the range that the plan stands at? */

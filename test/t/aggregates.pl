@@ -1,0 +1,106 @@
+# Aggregates from an index alone: random ones beside a sequential scan of the same snapshot, while
+# rows change and VACUUM runs; without a structure; on a replica; a cancel.
+# AGG_QUERIES (400), SEED.
+use strict;
+use warnings;
+
+use File::Basename qw(dirname);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use ArtTest;
+
+my $seed = art_seed();
+my $queries = $ENV{AGG_QUERIES} // 400;
+my $node = art_node('aggregates', jit => 'off');
+my $at_once = 20;
+
+$node->psql('postgres', '\i ' . dirname(__FILE__) . '/../aggregates.sql', on_error_die => 1);
+
+# ---- beside writers and VACUUM, each pair of answers from one snapshot ----
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE aggs.done (yes bool);
+	CREATE PROCEDURE aggs.churn() LANGUAGE plpgsql AS $$
+	DECLARE
+		n bigint := 0;
+		t text;
+		at int;
+	BEGIN
+		WHILE NOT EXISTS (SELECT FROM aggs.done) LOOP
+			t := 'aggs.t' || 1 + n % 13;
+			at := (random() * 4000)::int;
+			EXECUTE format('UPDATE %s SET a = nullif((random() * 9)::int, 9), c = (random() * 300)::int, d = random() < 0.5,
+				t = chr(97 + (random() * 3)::int), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 3', t, at);
+			EXECUTE format('DELETE FROM %s WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
+			COMMIT;
+			EXECUTE format('INSERT INTO %s SELECT * FROM aggs.made WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
+			IF n % 5 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
+			EXECUTE format('INSERT INTO %s SELECT * FROM aggs.made WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
+			n := n + 1;
+			COMMIT;
+		END LOOP;
+		RAISE NOTICE 'rounds: %', n;
+	END $$});
+my ($churn_err, $vacuum_err) = ('', '');
+my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL aggs.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
+my $vacuum = IPC::Run::start([ 'sh', '-c', 'n=0; while [ "$(psql -XAtc "SELECT count(*) FROM aggs.done" -d "$0")" = 0 ]; do '
+	. 'psql -XAtq -d "$0" ' . join(' ', map { "-c 'VACUUM aggs.t$_'" } 1 .. 13) . ' || exit 1; n=$((n + 1)); done; echo "vacuums: $n" >&2',
+	$node->connstr('postgres') ], '2>', \$vacuum_err);
+my ($asked, $taken, $different) = (0, 0, 0);
+for (my $left = $queries; $left > 0; $left -= $at_once)
+{
+	my $n = $left < $at_once ? $left : $at_once;
+	my $s = (($seed % 1999) * 7919 + $left) % 20000 / 20000;
+	my ($q, $t, $d) = split /\|/, $node->safe_psql('postgres',
+		"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT queries, taken, different FROM aggs.run($n, $s);");
+	$asked += $q;
+	$taken += $t;
+	$different += $d;
+}
+is($asked, $queries, "$queries random aggregates, SEED=$seed");
+cmp_ok($taken, '>', $queries / 3, "$taken of them from an index alone");
+is($different, 0, 'each is what a sequential scan of the same snapshot says');
+$node->safe_psql('postgres', 'INSERT INTO aggs.done VALUES (true)');
+ok($churn->finish, 'rows changed meanwhile') or diag($churn_err);
+cmp_ok(($churn_err =~ /rounds: (\d+)/)[0] // 0, '>', 10, 'many of them');
+ok($vacuum->finish, 'VACUUM ran') or diag($vacuum_err);
+cmp_ok(($vacuum_err =~ /vacuums: (\d+)/)[0] // 0, '>', 0, 'again and again');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM artidx_indexes WHERE schemaname = 'aggs' AND state <> 'ready'}), 0,
+	'every index is in memory');
+
+# ---- without a structure: a plan that was made with one goes on ----
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE u (k int, v int);
+	INSERT INTO u SELECT i % 100, i FROM generate_series(1, 100000) i;
+	CREATE INDEX u_kv ON u USING art (k, v);
+	VACUUM ANALYZE u});
+my $s = $node->background_psql('postgres');
+$s->query_safe(q{BEGIN; DECLARE c CURSOR FOR SELECT k, count(*), sum(v) FROM u GROUP BY k});
+like($node->safe_psql('postgres', 'EXPLAIN SELECT k, count(*), sum(v) FROM u GROUP BY k'), qr/Index Aggregate/, 'groups from the index');
+is($s->query_safe('FETCH 3 FROM c'), "0|1000|50050000\n1|1000|49951000\n2|1000|49952000", 'the first ones');
+$node->safe_psql('postgres', q{SELECT artidx_unload('u_kv')});
+is($s->query_safe('FETCH 2 FROM c'), "3|1000|49953000\n4|1000|49954000", 'the next ones, unloaded in the middle');
+$s->query_safe('MOVE 94 FROM c');
+is($s->query_safe('FETCH ALL FROM c'), '99|1000|50049000', 'and the last');
+$s->query_safe('COMMIT');
+$s->quit;
+is($node->safe_psql('postgres', q{
+	SET plan_cache_mode = force_generic_plan;
+	SELECT artidx_build('u_kv') \g /dev/null
+	PREPARE p AS SELECT count(*), sum(v) FROM u WHERE k >= $1;
+	EXECUTE p(50) \g /dev/null
+	ALTER INDEX u_kv SET (max_memory = '64kB');
+	SELECT artidx_unload('u_kv') \g /dev/null
+	EXECUTE p(50)}), '50000|2501225000', 'and where it may not be in memory');
+
+# ---- cancel ----
+
+$node->safe_psql('postgres', q{ALTER INDEX u_kv RESET (max_memory); SELECT artidx_build('u_kv')});
+my ($rc, $out, $err) = $node->psql('postgres', q{SET statement_timeout = '50ms';
+	SELECT (SELECT sum(c) FROM (SELECT k, count(*) + g AS c FROM u WHERE v > g GROUP BY k) x) FROM generate_series(1, 100000) g});
+like($err, qr/canceling statement due to statement timeout/, 'a timeout ends it');
+
+$node->stop;
+done_testing();
