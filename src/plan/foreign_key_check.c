@@ -848,12 +848,12 @@ art_keychecks_install(void)
 	for (int i = 0; i < (int) lengthof(caches); i++)
 		CacheRegisterSyscacheCallback(caches[i], catalog_changed, (Datum) 0);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-	RegisterXactCallback(at_xact, NULL);
-	RegisterSubXactCallback(at_subxact, NULL);
+	RegisterXactCallback(keychecks_at_xact, NULL);
+	RegisterSubXactCallback(keychecks_at_subxact, NULL);
 	prev_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_executor;
 	prev_executor_run = ExecutorRun_hook;
-	ExecutorRun_hook = run_executor;
+	ExecutorRun_hook = keycheck_executor_run;
 	prev_executor_finish = ExecutorFinish_hook;
 	ExecutorFinish_hook = finish_executor;
 	prev_executor_end = ExecutorEnd_hook;
