@@ -24,7 +24,8 @@
 #	  files, with the first sentence of each one's banner;
 #	- a file's first comment ends with the sections that it belongs to, each in a line
 #	  "src/ROOM/README.md: TITLE", or "src/README.md: TITLE" for the whole;
-#	- each section of these begins with the files that cite it, and there are some.
+#	- each section of these begins with the files that cite it, and there are some;
+#	- a room's README.md has at most 2,500 words, and src/README.md 3,000.
 # The order of the rooms is total, so without an upward reference there is no
 # cycle between them.
 #
@@ -491,6 +492,20 @@ sub written
 	return $t;
 }
 
+# A room is read in one sitting.  The lists that "write" makes do not count.
+sub check_length
+{
+	my ($f) = @_;
+	my $prose = $design{$f};
+	my $most = $f eq 'src/README.md' ? 3000 : 2500;
+
+	$prose =~ s/<!-- files -->.*?<!-- end of files -->//s;
+	$prose =~ s/^Files:(?:.+\n)+//mg;
+	my $words = () = $prose =~ /\S+/g;
+
+	fail("$f has $words words, more than $most") if $words > $most;
+}
+
 my $what = shift // 'check';
 if ($what eq 'write')
 {
@@ -531,11 +546,7 @@ elsif ($what eq 'check')
 	{
 		fail("$f does not list its rooms or files, or a section those that cite it; run \"perl test/rooms.pl write\"")
 		  unless written($f) eq $design{$f};
-		(my $prose = $design{$f}) =~ s/<!-- files -->.*?<!-- end of files -->|^Files:(?:.+\n)+//msg;
-		my $words = () = $prose =~ /\S+/g;
-		my $most = $f eq 'src/README.md' ? 3000 : 2500;
-
-		fail("$f has $words words, more than $most") if $words > $most;
+		check_length($f);
 	}
 }
 else
