@@ -55,7 +55,7 @@ static XLogRecPtr flushed = InvalidXLogRecPtr;	/* up to here, at least */
 static uint32 idle = 0;
 
 static inline ArtDeadRow *
-place_of(uint64 gen, uint64 tid)
+row_place(uint64 gen, uint64 tid)
 {
 	uint64		h = (tid ^ gen << 48) * UINT64CONST(0x9E3779B97F4A7C15);
 
@@ -66,7 +66,7 @@ place_of(uint64 gen, uint64 tid)
 static inline ArtDeadRow *
 find(uint64 gen, uint64 delgen, uint64 tid)
 {
-	ArtDeadRow *r = place_of(gen, tid);
+	ArtDeadRow *r = row_place(gen, tid);
 
 	return r->tid == tid && r->gen == gen && r->delgen == delgen ? r : NULL;
 }
@@ -133,7 +133,7 @@ art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 	/* the TID was that row's when the heap was asked, if it is now */
 	if (r == NULL && art_delgen(index) == delgen)
 	{
-		r = place_of(gen, tid);
+		r = row_place(gen, tid);
 		r->tid = tid;
 		r->gen = gen;
 		r->delgen = delgen;

@@ -98,7 +98,7 @@ queue_of(Oid index)
  * Epoch: enters and leaves, once a try; waits between two.
  */
 static void
-flush(ArtQueue *q, Relation index)
+flush_index(ArtQueue *q, Relation index)
 {
 	ArtEntry   *e = art_relcache_entry(index);
 	bool		ring = art_outlives(index);
@@ -161,7 +161,7 @@ art_queue_put(Relation index, ArtInsertState *st)
 	if (q == NULL)
 		return false;
 	if (q->n == ART_QUEUE_KEYS || q->off[q->n] + len > ART_QUEUE_BYTES)
-		flush(q, index);
+		flush_index(q, index);
 	memcpy(q->bytes + q->off[q->n], st->key.data, len);
 	q->subid[q->n] = GetCurrentSubTransactionId();
 	q->n++;
@@ -185,7 +185,7 @@ art_queue_flush_all(LOCKMODE lockmode)
 		if (q == NULL || q->n == 0)
 			continue;
 		index = index_open(q->index, lockmode);
-		flush(q, index);
+		flush_index(q, index);
 		index_close(index, lockmode);
 	}
 }
@@ -198,7 +198,7 @@ art_queue_flush_one(Relation index)
 {
 	for (int i = 0; i < ART_QUEUES && queues[i] != NULL; i++)
 		if (queues[i]->n > 0 && queues[i]->index == RelationGetRelid(index))
-			flush(queues[i], index);
+			flush_index(queues[i], index);
 }
 
 /* ---- the ends of transactions ---- */
@@ -209,7 +209,7 @@ art_queue_flush_one(Relation index)
  * one have greater numbers, and no entry of an older one came after theirs.
  */
 static void
-at_subxact(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
+queue_at_subxact(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
 {
 	if (event != SUBXACT_EVENT_ABORT_SUB)
 		return;
@@ -226,7 +226,7 @@ at_subxact(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, 
  * error somebody caught who has no subtransaction may have left something.
  */
 static void
-at_xact(XactEvent event, void *arg)
+queue_at_xact(XactEvent event, void *arg)
 {
 	switch (event)
 	{
@@ -249,6 +249,6 @@ at_xact(XactEvent event, void *arg)
 void
 art_queue_init(void)
 {
-	RegisterXactCallback(at_xact, NULL);
-	RegisterSubXactCallback(at_subxact, NULL);
+	RegisterXactCallback(queue_at_xact, NULL);
+	RegisterSubXactCallback(queue_at_subxact, NULL);
 }

@@ -125,7 +125,7 @@ static struct sigaction prev_quit;
 
 /* Do as SIGQUIT would have done. */
 static void
-quit(int signo, siginfo_t *info, void *context)
+quit_at_signal(int signo, siginfo_t *info, void *context)
 {
 	if (prev_quit.sa_flags & SA_SIGINFO)
 		prev_quit.sa_sigaction(signo, info, context);
@@ -157,7 +157,7 @@ quit_handler(int signo, siginfo_t *info, void *context)
 		*art_inside != 0)
 		art_quit_pending = true;
 	else
-		quit(signo, info, context);
+		quit_at_signal(signo, info, context);
 }
 
 void

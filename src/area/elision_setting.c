@@ -38,7 +38,7 @@ static bool probed = false;
  * Tell the core.  Never inside a core call, since no setting changes there.
  */
 static void
-apply(int setting)
+apply_setting(int setting)
 {
 	if (art_attached())
 		ax_elide_setup(art_ctx(), &hardware, (ax_elide_option) setting, provider, how);
@@ -49,7 +49,7 @@ static void
 assign_elision(int newval, void *extra)
 {
 	if (newval != art_elision)
-		apply(newval);
+		apply_setting(newval);
 }
 
 /*
@@ -62,7 +62,7 @@ artidx_elision_provide(const ax_provider *by, const char *words)
 {
 	provider = by;
 	how = words;
-	apply(art_elision);
+	apply_setting(art_elision);
 	return &ax_elide_offers;
 }
 

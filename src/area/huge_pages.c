@@ -95,7 +95,7 @@ art_may_discard(void)
 
 /* MAP_FAILED, with errno. */
 static void *
-map(Size size, int flags)
+map_pages(Size size, int flags)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags, -1, 0);
 }
@@ -148,7 +148,7 @@ art_keep_map(Size size)
 		if (page != 0)
 		{
 			rounded = add_size(size, page - 1) / page * page;
-			p = map(rounded, flags);
+			p = map_pages(rounded, flags);
 			if (p != MAP_FAILED)
 			{
 				status = ART_HUGE_ON;
@@ -169,7 +169,7 @@ art_keep_map(Size size)
 	}
 	if (p == MAP_FAILED)
 	{
-		p = map(size, 0);
+		p = map_pages(size, 0);
 		if (p == MAP_FAILED)
 			ereport(FATAL,
 					(errcode(ERRCODE_OUT_OF_MEMORY),

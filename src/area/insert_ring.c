@@ -84,7 +84,7 @@ art_spill(ArtEntry *e, XLogRecPtr lsn)
 
 /* The record at a position. */
 static ArtRingRecord *
-record_at(const ArtRing *r, uint64 at)
+ring_record(const ArtRing *r, uint64 at)
 {
 	return (ArtRingRecord *) (r->data + at % ART_RING_DATA);
 }
@@ -116,7 +116,7 @@ drop_flushed(ArtRing *r)
 		relied = Max(relied, newest);
 		tail = r->head;
 	}
-	for (ArtRingRecord *rec = record_at(r, tail); tail != r->head;
+	for (ArtRingRecord *rec = ring_record(r, tail); tail != r->head;
 		 tail += rec->size, rec = record_behind(r, rec))
 	{
 		if (rec->n == 0)
@@ -143,7 +143,7 @@ spill_half(ArtRing *r)
 	ArtEntry   *e = NULL;
 	XLogRecPtr	lsn = InvalidXLogRecPtr;
 
-	for (ArtRingRecord *rec = record_at(r, tail); tail < end;
+	for (ArtRingRecord *rec = ring_record(r, tail); tail < end;
 		 tail += rec->size, rec = record_behind(r, rec))
 	{
 		if (rec->n == 0)
@@ -160,7 +160,7 @@ spill_half(ArtRing *r)
 
 /* Find room for a record, and for more behind it.  False: it is too long. */
 static bool
-make_room(uint32 size)
+make_record_room(uint32 size)
 {
 	ArtRing    *r = my_ring;
 	uint64		left;
@@ -180,7 +180,7 @@ make_room(uint32 size)
 	to_end = ART_RING_DATA - (uint32) (r->head % ART_RING_DATA);
 	if (to_end < size)
 	{
-		ArtRingRecord *filler = record_at(r, r->head);
+		ArtRingRecord *filler = ring_record(r, r->head);
 
 		filler->size = (uint16) to_end; /* at least eight bytes */
 		filler->n = 0;
@@ -225,7 +225,7 @@ put_slowly(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys, co
 		return;
 	if (lsn == InvalidXLogRecPtr || !index->rd_index->indisvalid)
 		art_spill(e, art_insert_position());
-	else if (!make_room(size))
+	else if (!make_record_room(size))
 		art_spill(e, lsn);
 	else
 		art_ring_put(index, e, gen, keys, lens, n);
@@ -323,7 +323,7 @@ art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, const uint
 		return false;
 	while (at != r->head)
 	{
-		const ArtRingRecord *rec = record_at(r, at);
+		const ArtRingRecord *rec = ring_record(r, at);
 		uint32		to_end = ART_RING_DATA - (uint32) (at % ART_RING_DATA);
 
 		if (rec->size == 0 || rec->size % MAXIMUM_ALIGNOF != 0 ||

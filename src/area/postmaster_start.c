@@ -68,7 +68,7 @@ lay_out(ArtLayout *l, bool rings)
  * Does our memory outlive a crash?  Where processes do not inherit it, it cannot.
  */
 static bool
-survives(void)
+memory_survives(void)
 {
 #ifdef EXEC_BACKEND
 	return false;
@@ -89,7 +89,7 @@ art_shmem_request(void)
 		prev_shmem_request_hook();
 
 	lay_out(&l, false);
-	if (!survives())
+	if (!memory_survives())
 		RequestAddinShmemSpace(add_size(l.all, AX_PAGE));
 	RequestNamedLWLockTranche("artidx directory", ART_NPARTITIONS);
 	RequestNamedLWLockTranche("artidx unique", unique_stripes());
@@ -101,7 +101,7 @@ art_shmem_request(void)
  * Everything is zero: make it what it is at first.
  */
 static void
-make_shared(char *area)
+make_area(char *area)
 {
 	pg_atomic_init_u32(&art_shared->unjudged, 0);
 	pg_atomic_init_u64(&art_shared->build_number, 0);
@@ -159,7 +159,7 @@ keep_shared(void)
  * Is the memory's head what we made?  A process that crashed may have written over it.
  */
 static bool
-intact(const char *base, const ArtLayout *l)
+head_intact(const char *base, const ArtLayout *l)
 {
 	const ArtShared *shared = (const ArtShared *) base;
 
@@ -200,8 +200,8 @@ art_shmem_startup(void)
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 
-	lay_out(&l, survives());
-	if (!survives())
+	lay_out(&l, memory_survives());
+	if (!memory_survives())
 	{
 		base = ShmemInitStruct("artidx", add_size(l.all, AX_PAGE), &found);
 		base = (char *) TYPEALIGN(AX_PAGE, base);
@@ -217,7 +217,7 @@ art_shmem_startup(void)
 		const char *refusal = art_keep_refusal(art_process_slots());
 
 		base = mapping;
-		if (refusal == NULL && !intact(base, &l))
+		if (refusal == NULL && !head_intact(base, &l))
 			refusal = "their memory is damaged";
 		found = refusal == NULL;
 		if (!found)
@@ -234,17 +234,17 @@ art_shmem_startup(void)
 	}
 
 	art_shared = (ArtShared *) base;
-	if (survives())
+	if (memory_survives())
 		art_rings = (ArtRing *) (base + l.rings);
 	art_interlock_shmem_init(base + l.interlock, art_process_slots(), !found);
 	if (!found)
 	{
-		if (!survives())
+		if (!memory_survives())
 			memset(art_shared, 0, sizeof(ArtShared));
-		make_shared(base + l.area);
+		make_area(base + l.area);
 		art_groups_startup();
 	}
-	else if (survives())
+	else if (memory_survives())
 	{
 		keep_shared();
 		art_groups_startup();

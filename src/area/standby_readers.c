@@ -122,7 +122,7 @@ my_follower(void)
 
 /* Make it look now.  A process latch is always there. */
 static void
-wake(const ArtFollower *f)
+wake_follower(const ArtFollower *f)
 {
 	SetLatch(&GetPGProcByNumber(slot_of(f)->procno)->procLatch);
 }
@@ -222,7 +222,7 @@ is_over(void *arg)
 	if (t->reached || !is_mine(slot_of(t->f)) ||
 		pg_atomic_read_u64(&t->e->word) != ART_WORD(t->gen, ART_FOLLOWED))
 		return true;
-	wake(t->f);
+	wake_follower(t->f);
 	return false;
 }
 
@@ -233,7 +233,7 @@ is_over(void *arg)
  * Locks: none is held that replay could wait for but the scan's own.
  */
 static bool
-await(Target *t, int ms)
+await_follower(Target *t, int ms)
 {
 	ArtFollower *f = t->f;
 	TimestampTz begin = GetCurrentTimestamp();
@@ -241,7 +241,7 @@ await(Target *t, int ms)
 
 	if (ms <= ART_FOLLOW_SCAN_MS && stands_still(f))
 	{
-		wake(f);
+		wake_follower(f);
 		pg_atomic_fetch_add_u64(&f->given_up, 1);
 		return false;
 	}
@@ -275,7 +275,7 @@ art_followed_ready(Relation index, ArtEntry *e, uint64 *gen, int ms)
 		return false;
 	t.gen = *gen;
 	t.lsn = GetXLogReplayRecPtr(NULL);
-	if (!caught_up(e, t.f, t.lsn) && !await(&t, ms))
+	if (!caught_up(e, t.f, t.lsn) && !await_follower(&t, ms))
 		return false;
 	pg_memory_barrier();
 	return pg_atomic_read_u64(&e->word) == ART_WORD(*gen, ART_FOLLOWED);
@@ -339,6 +339,6 @@ art_followed_settle(ArtEntry *e)
 								  ART_WHY_RESTART, NULL);
 		return;
 	}
-	wake(f);
+	wake_follower(f);
 	(void) art_doze(2, ART_WAIT_EVENT(wait_event_follow, "ArtidxFollower"));
 }

@@ -58,7 +58,7 @@ struct ArtSort
 };
 
 static inline uint32
-len_of(const uint8 *key)
+item_len(const uint8 *key)
 {
 	uint32		len;
 
@@ -67,8 +67,8 @@ len_of(const uint8 *key)
 }
 
 static inline int
-order_of(const ArtKeyDesc *kd, bool tids, const uint8 *a, uint32 alen,
-		 const uint8 *b, uint32 blen)
+order_keys(const ArtKeyDesc *kd, bool tids, const uint8 *a, uint32 alen,
+		   const uint8 *b, uint32 blen)
 {
 	if (tids)
 		return art_key_cmp(kd, a, alen, b, blen, false, true);
@@ -84,7 +84,7 @@ typedef struct SortArg
 static inline int
 item_order(const uint8 *a, const uint8 *b, const SortArg *arg)
 {
-	return order_of(arg->kd, arg->tids, a, len_of(a), b, len_of(b));
+	return order_keys(arg->kd, arg->tids, a, item_len(a), b, item_len(b));
 }
 
 typedef const uint8 *SortKey;
@@ -126,7 +126,7 @@ first_order(const ArtSortItem *a, const ArtSortItem *b, SortFirst *arg)
 			return c;
 		}
 	}
-	return order_of(arg->kd, true, a->key, len_of(a->key), b->key, len_of(b->key));
+	return order_keys(arg->kd, true, a->key, item_len(a->key), b->key, item_len(b->key));
 }
 
 #define ST_SORT sort_by_first
@@ -161,7 +161,7 @@ fill_first(SortFirst *arg, ArtSortItem *items, uint64 n, bool abbreviate)
 	for (uint64 i = 0; i < n && arg->use; i++)
 	{
 		const uint8 *key = items[i].key;
-		const uint8 *end = art_skip_col(arg->kd, col, key, key + len_of(key));
+		const uint8 *end = art_skip_col(arg->kd, col, key, key + item_len(key));
 
 		Datum		d = art_col_datum(col, key + 1, end);
 
@@ -323,7 +323,7 @@ heap_order(Datum a, Datum b, void *arg)
 	SortRun    *x = &s->run[DatumGetInt32(a)];
 	SortRun    *y = &s->run[DatumGetInt32(b)];
 
-	int			c = order_of(s->kd, s->tids, x->key.data, x->key.len, y->key.data, y->key.len);
+	int			c = order_keys(s->kd, s->tids, x->key.data, x->key.len, y->key.data, y->key.len);
 
 	INVERT_COMPARE_RESULT(c);	/* a class may say INT_MIN */
 	return c;
@@ -425,7 +425,7 @@ merge_last(ArtSort *s)
 
 /* Make a run of the keys that were collected. */
 static void
-spill(ArtSort *s)
+spill_run(ArtSort *s)
 {
 	SortArg		arg = {s->kd, s->tids};
 	BufFile    *f;
@@ -435,7 +435,7 @@ spill(ArtSort *s)
 	sort_pointers(s->items, s->n, &arg);
 	f = run_create(s);
 	for (uint64 i = 0; i < s->n; i++)
-		run_write(f, s->items[i], len_of(s->items[i]));
+		run_write(f, s->items[i], item_len(s->items[i]));
 	add_run(s, f, s->n, 0);
 	drop_items(s);
 }
@@ -468,7 +468,7 @@ art_sort_add(ArtSort *s, const uint8 *key, uint32 len)
 	s->chunk_left -= need;
 	s->bytes += need + sizeof(uint8 *);
 	if (s->bytes >= s->budget)
-		spill(s);
+		spill_run(s);
 }
 
 void
@@ -479,7 +479,7 @@ art_sort_perform(ArtSort *s)
 	if (s->nruns > 0)
 	{
 		if (s->n > 0)
-			spill(s);
+			spill_run(s);
 		merge_begin(s, 0);
 	}
 	else
@@ -495,7 +495,7 @@ art_sort_next(ArtSort *s, const uint8 **key, uint32 *len)
 	if (s->next == s->n)
 		return false;
 	*key = s->items[s->next++];
-	*len = len_of(*key);
+	*len = item_len(*key);
 	return true;
 }
 

@@ -160,7 +160,7 @@ art_takes_part(void)
  * Locks: partition lock held, exclusive.
  */
 static bool
-give_back(ArtEntry *e, ArtBlockRange r)
+give_back_range(ArtEntry *e, ArtBlockRange r)
 {
 	if (r.end == e->next_block)
 	{
@@ -211,7 +211,7 @@ art_part_end(ArtPart *part)
 			bool		kept = true;
 
 			for (int i = 0; i < part->nranges && kept; i++)
-				kept = give_back(e, part->ranges[i]);
+				kept = give_back_range(e, part->ranges[i]);
 			pg_atomic_fetch_sub_u64(&e->blocks_done, (int64) part->read);
 			if (part->role == ART_PART_HELPER)
 				e->helpers--;
@@ -317,7 +317,7 @@ blocks_left(const ArtEntry *e)
  * process's to work on.
  */
 static Claim
-claim(ArtPart *part, ArtBlockRange *r)
+claim_range(ArtPart *part, ArtBlockRange *r)
 {
 	ArtEntry   *e = part->entry;
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
@@ -377,7 +377,7 @@ claim(ArtPart *part, ArtBlockRange *r)
  * at "end", this process still has the rest.
  */
 static void
-loaded(ArtPart *part, BlockNumber next, BlockNumber end)
+range_loaded(ArtPart *part, BlockNumber next, BlockNumber end)
 {
 	part->nranges = 0;
 	part->read = 0;
@@ -624,7 +624,7 @@ pace_flush(Pace *p, ArtPart *part, ArtRun *run, TimestampTz now,
 		HOLD_CANCEL_INTERRUPTS();	/* an ERROR resets it */
 	art_run_flush(run);
 	if (!art_run_nomem(run))
-		loaded(part, next, end);
+		range_loaded(part, next, end);
 	if (hold)
 		RESUME_CANCEL_INTERRUPTS();
 
@@ -754,7 +754,7 @@ sight_renew(Sight *s, ArtHeapReader *reader, TimestampTz now)
  * Meanwhile see whether somebody waits, as between two pages.  True: make way.
  */
 static bool
-rest(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampTz now)
+rest_share(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampTz now)
 {
 	const int64 worked = now - p->rested;
 	const TimestampTz began = now;
@@ -785,14 +785,14 @@ rest(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampT
  * VACUUM's, each page at the price of a miss.  True: make way.
  */
 static bool
-delay(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampTz now)
+delay_page(Pace *p, const ArtEntry *e, Sight *sight, ArtHeapReader *reader, TimestampTz now)
 {
 	double		ms;
 
 	if (!p->gives_way)
 		return false;
 	pace_reload();
-	if (rest(p, e, sight, reader, now))
+	if (rest_share(p, e, sight, reader, now))
 		return true;
 	if (pace_hurry(p, e) || VacuumCostDelay <= 0)
 		return false;
@@ -817,8 +817,8 @@ build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
  * Claim, read, load, until nothing is left to claim.
  */
 static ArtPartEnd
-work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
-	 Pace *pace, Sight *sight, bool progress)
+build_claimed(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
+			  Pace *pace, Sight *sight, bool progress)
 {
 	ArtEntry   *e = part->entry;
 	BlockNumber size = RelationGetNumberOfBlocks(heap);
@@ -834,7 +834,7 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 				return ART_PART_NOMEM;
 		}
 
-		c = claim(part, &r);
+		c = claim_range(part, &r);
 		if (c != CLAIM_RANGE)
 		{
 			if (c == CLAIM_GONE)
@@ -861,7 +861,7 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 			 * page is in, and perhaps some of it.
 			 */
 			if (art_run_pending(run) < before)
-				loaded(part, blkno, r.end);
+				range_loaded(part, blkno, r.end);
 			part->read++;
 			pg_atomic_fetch_add_u64(&e->blocks_done, 1);
 			if (progress && blkno % 64 == 0)
@@ -869,7 +869,7 @@ work(ArtPart *part, Relation heap, ArtHeapReader *reader, ArtRun *run,
 											 (int64) pg_atomic_read_u64(&e->blocks_done));
 
 			now = GetCurrentTimestamp();
-			leave = pace_make_way(pace, now) || delay(pace, e, sight, reader, now);
+			leave = pace_make_way(pace, now) || delay_page(pace, e, sight, reader, now);
 			if (leave || pace_flush_due(pace, e, art_run_pending(run), now))
 			{
 				if (!pace_flush(pace, part, run, now, blkno + 1, r.end))
@@ -923,7 +923,7 @@ art_part_work(ArtPart *part, Relation heap, Relation index, ArtRoomFor room,
 	run = art_run_begin(index, kd, part->gen, e, false, heap, room);
 	pace_begin(&pace, heap, index, gives_way);
 
-	end = work(part, heap, reader, run, &pace, &sight, progress);
+	end = build_claimed(part, heap, reader, run, &pace, &sight, progress);
 
 	(void) art_run_end(run);	/* nothing is pending, or nobody wants it */
 	art_heap_end(reader);

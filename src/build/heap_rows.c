@@ -273,7 +273,7 @@ copied_rows(PageRows *rows, const OffsetNumber *roots)
  * Copy the rows of a page out, all (NULL) or those of the chains with these roots, chain by chain.
  */
 static void
-read_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
+read_heap_page(ArtHeapReader *r, BlockNumber blkno, const uint64 *only)
 {
 	OffsetNumber roots[MaxHeapTuplesPerPage];
 	Buffer		buf;
@@ -513,7 +513,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 	if (r->eval->evaluates)
 		art_as_owner_begin(r->heap, &save);
 
-	read_page(r, blkno, NULL);
+	read_heap_page(r, blkno, NULL);
 	page_rows(r, blkno, InvalidOffsetNumber, fn, arg, &failed);
 
 	/*
@@ -527,7 +527,7 @@ art_heap_page(ArtHeapReader *r, BlockNumber blkno, ArtHeapRow fn, void *arg)
 			FailedRows	again;
 			ItemPointerData tid;
 
-			read_page(r, blkno, NULL);
+			read_heap_page(r, blkno, NULL);
 			page_rows(r, blkno, failed.off[i], fn, arg, &again);
 			if (again.n == 0)
 				break;
@@ -575,7 +575,7 @@ art_heap_roots(ArtHeapReader *r, BlockNumber blkno, ArtHeapRoots *roots,
 			   ArtHeapRow fn, void *arg)
 {
 	Assert(r->mode == ART_HEAP_BUILD);
-	read_page(r, blkno, roots->left);
+	read_heap_page(r, blkno, roots->left);
 	for (int i = 0; i < r->rows->n; i++)
 	{
 		OffsetNumber root = r->rows->root[i];

@@ -435,7 +435,7 @@ given_up(Part *p)
  * between two.
  */
 static bool
-load_keys(Part *p, uint32 len, uint64 from, uint64 n)
+load_task_keys(Part *p, uint32 len, uint64 from, uint64 n)
 {
 	ArtRun	   *run = p->run;
 	ax_keys		keys = {p->keys + from, len > 0 ? NULL : p->lens + from, len, n};
@@ -695,7 +695,7 @@ do_task(Part *p, uint32 number)
 				check_seam(p, &t, n);
 		}
 		if (load && fresh > 0)
-			ok = load_keys(p, len, t.carried, fresh);
+			ok = load_task_keys(p, len, t.carried, fresh);
 		done += fresh;
 		pg_atomic_fetch_add_u64(&sh->done, fresh);
 		if (p->leads)

@@ -244,7 +244,7 @@ remark(Relation heap, Relation index)
  * Locks: takes AccessShareLock on both where it returns true.
  */
 static bool
-open_both(Oid indexoid, Relation *heap, Relation *index, bool *locked)
+open_table_and_index(Oid indexoid, Relation *heap, Relation *index, bool *locked)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 
@@ -291,7 +291,7 @@ artidx_advise_stats(PG_FUNCTION_ARGS)
 	bool		locked;
 
 	memset(nulls, true, sizeof(nulls));
-	if (open_both(indexoid, &heap, &index, &locked))
+	if (open_table_and_index(indexoid, &heap, &index, &locked))
 	{
 		ArtKeyDesc *kd = art_keydesc_facts(index, CurrentMemoryContext);
 		const char *why = obstacle(heap, index, get_am_oid(ART_AM_NAME, false));

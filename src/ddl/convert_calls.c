@@ -90,7 +90,7 @@ typedef struct Found
 /* ---- transactions ---- */
 
 static void
-step_begin(Conversion *c)
+conversion_step_begin(Conversion *c)
 {
 	if (c->commits)
 		StartTransactionCommand();
@@ -103,7 +103,7 @@ step_begin(Conversion *c)
  * A step is done: commit it, or (in a caller's transaction) make it visible.
  */
 static void
-step_end(Conversion *c)
+conversion_step_end(Conversion *c)
 {
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
@@ -336,7 +336,7 @@ give_up_new(Conversion *c, Oid heapoid, Oid newoid)
 
 	if (there)
 		index_set_state_flags(newoid, INDEX_DROP_CLEAR_VALID);
-	step_end(c);
+	conversion_step_end(c);
 	if (there)
 		art_drop_beside_writers(heapoid, newoid);
 	c->unfinished = NULL;
@@ -398,7 +398,7 @@ convert_beside_writers(Conversion *c, const Found *found)
 	art_remade(index, new.objectId, c->to);
 	index_close(index, NoLock);
 	CacheInvalidateRelcacheByRelid(found->heapoid);
-	step_end(c);
+	conversion_step_end(c);
 	c->unfinished = quote_qualified_identifier(schema, oldname);
 	art_drop_beside_writers(found->heapoid, found->indexoid);
 	c->unfinished = NULL;
@@ -418,13 +418,13 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 	Found		found;
 	Relation	heap;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	c->name = NULL;
 	if (c->concurrently)
 	{
 		if (!find_to_convert(c, indexoid, ShareUpdateExclusiveLock, missing_ok, part, &found))
 		{
-			step_end(c);
+			conversion_step_end(c);
 			return false;
 		}
 		if (found.lockless)
@@ -434,18 +434,18 @@ convert_plain(Conversion *c, Oid indexoid, bool missing_ok, bool part)
 			return true;
 		}
 		/* a process that has a weaker lock asks for no stronger one */
-		step_end(c);
-		step_begin(c);
+		conversion_step_end(c);
+		conversion_step_begin(c);
 	}
 	if (!find_to_convert(c, indexoid, AccessExclusiveLock, missing_ok, part, &found))
 	{
-		step_end(c);
+		conversion_step_end(c);
 		return false;
 	}
 	heap = table_open(found.heapoid, NoLock);
 	(void) art_remake_index(heap, indexoid, c->to, false);
 	table_close(heap, NoLock);
-	step_end(c);
+	conversion_step_end(c);
 	c->name = NULL;
 	return true;
 }
@@ -542,10 +542,10 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 	ListCell   *lc;
 	LOCKMODE	lockmode = c->concurrently ? ShareUpdateExclusiveLock : AccessExclusiveLock;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	if (!find_to_convert(c, rootoid, lockmode, missing_ok, false, &found))
 	{
-		step_end(c);
+		conversion_step_end(c);
 		return false;
 	}
 	/* the tables, parents first as ever; then their indexes */
@@ -565,18 +565,18 @@ convert_partitioned(Conversion *c, Oid rootoid, bool missing_ok)
 		if (c->commits)
 			locks = lock_for_session(lock_for_session(locks, heapoid), lfirst_oid(lc));
 	}
-	step_end(c);
+	conversion_step_end(c);
 
 	foreach(lc, plain)
 		(void) convert_plain(c, lfirst_oid(lc), true, true);
 
-	step_begin(c);
+	conversion_step_begin(c);
 	foreach(lc, partitioned)
 	{
 		if (find_to_convert(c, lfirst_oid(lc), ShareUpdateExclusiveLock, true, true, &found))
 			retag(c, lfirst_oid(lc));
 	}
-	step_end(c);
+	conversion_step_end(c);
 	c->name = NULL;
 	foreach(lc, locks)
 		UnlockRelationIdForSession(lfirst(lc), ShareUpdateExclusiveLock);
@@ -707,9 +707,9 @@ convert_all(Conversion *c)
 	ListCell   *lc;
 	int			others;
 
-	step_begin(c);
+	conversion_step_begin(c);
 	all = all_indexes(c, &others);
-	step_end(c);
+	conversion_step_end(c);
 	foreach(lc, all)
 	{
 		char	   *name;
@@ -748,7 +748,7 @@ art_call_commits(FunctionCallInfo fcinfo)
  * Convert one index, or all of them (NULL).
  */
 static void
-run(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
+run_conversion(FunctionCallInfo fcinfo, bool to_btree, const Oid *indexoid, bool concurrently)
 {
 	ErrorContextCallback which;
 	Conversion	c = {0};
@@ -802,7 +802,7 @@ run_one(FunctionCallInfo fcinfo, bool to_btree)
 				 errmsg("argument \"%s\" must not be null",
 						PG_ARGISNULL(0) ? "index" : "concurrently")));
 	indexoid = PG_GETARG_OID(0);
-	run(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
+	run_conversion(fcinfo, to_btree, &indexoid, PG_GETARG_BOOL(1));
 }
 
 PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_to_btree);
@@ -825,7 +825,7 @@ artidx_to_btree(PG_FUNCTION_ARGS)
 Datum
 artidx_to_btree_all(PG_FUNCTION_ARGS)
 {
-	run(fcinfo, true, NULL, true);
+	run_conversion(fcinfo, true, NULL, true);
 	PG_RETURN_VOID();
 }
 

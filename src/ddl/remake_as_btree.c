@@ -413,7 +413,7 @@ typedef struct InTheWay
 
 /* The index that is in its way, if one is. */
 static Oid
-in_the_way(Relation heap, const InTheWay *w)
+remake_in_the_way(Relation heap, const InTheWay *w)
 {
 	Oid			am;
 	Oid			found;
@@ -442,7 +442,7 @@ remake_key(Oid relid, const InTheWay *w)
 		return true;
 	if ((heap = try_relation_open(relid, AccessShareLock)) == NULL)
 		return true;
-	indexoid = in_the_way(heap, w);
+	indexoid = remake_in_the_way(heap, w);
 	relation_close(heap, AccessShareLock);
 	if (!OidIsValid(indexoid))
 		return true;
@@ -452,7 +452,7 @@ remake_key(Oid relid, const InTheWay *w)
 		return true;
 	/* again, now that nobody changes it; core may then take another for a foreign key */
 	done = ART_OWNS_TABLE(relid);
-	while (done && OidIsValid(indexoid = in_the_way(heap, w)))
+	while (done && OidIsValid(indexoid = remake_in_the_way(heap, w)))
 		done = art_remake_index(heap, indexoid, w->to, true);
 	relation_close(heap, NoLock);
 	return done;

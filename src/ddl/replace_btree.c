@@ -430,7 +430,7 @@ leave_parameters(List **options, const char *relname)
  * Is what the setting says true of this kind of index?
  */
 static bool
-wanted(bool isconstraint, bool exclusion, List *options)
+replacement_wanted(bool isconstraint, bool exclusion, List *options)
 {
 	if (isconstraint && !exclusion && parameters_of_art(options))
 		return true;
@@ -508,7 +508,7 @@ replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)
 
 	if (stmt->accessMethod == NULL || strcmp(stmt->accessMethod, "btree") != 0 ||
 		stmt->relation == NULL || OidIsValid(stmt->indexOid) ||
-		!wanted(stmt->isconstraint, stmt->excludeOpNames != NIL, stmt->options) ||
+		!replacement_wanted(stmt->isconstraint, stmt->excludeOpNames != NIL, stmt->options) ||
 		asks_for_btree(stmt, queryString))
 		return;
 	am = replacement(&amoid);
@@ -570,10 +570,10 @@ makes_index(Constraint *con)
 		case CONSTR_PRIMARY:
 		case CONSTR_UNIQUE:
 			return con->indexname == NULL && con->access_method == NULL &&
-				wanted(true, false, con->options);
+				replacement_wanted(true, false, con->options);
 		case CONSTR_EXCLUSION:
 			return con->access_method != NULL &&
-				strcmp(con->access_method, "btree") == 0 && wanted(true, true, con->options);
+				strcmp(con->access_method, "btree") == 0 && replacement_wanted(true, true, con->options);
 		default:
 			return false;
 	}
@@ -774,7 +774,7 @@ art_replace_applies(Node *stmt)
 	List	   *columns = NIL;
 
 	if (IsA(stmt, IndexStmt))
-		return wanted(index->isconstraint, index->excludeOpNames != NIL, index->options);
+		return replacement_wanted(index->isconstraint, index->excludeOpNames != NIL, index->options);
 	if (IsA(stmt, AlterTableStmt))
 		return alter_table_constraints((AlterTableStmt *) stmt, &columns) != NIL;
 	return IsA(stmt, CreateStmt);

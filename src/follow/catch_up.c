@@ -83,7 +83,7 @@ begin_transaction(void)
  * stay to the end of the transaction.
  */
 static bool
-open_both(Oid heapoid, Oid indexoid, Step *o, bool *gone)
+open_followed(Oid heapoid, Oid indexoid, Step *o, bool *gone)
 {
 	*gone = false;
 	if (!ConditionalLockRelationOid(heapoid, AccessShareLock))
@@ -116,7 +116,7 @@ close_both(Step *o)
 
 /* Does somebody, replay above all, wait for a lock that ours are in the way of? */
 static bool
-in_the_way(const Step *o)
+catch_up_in_the_way(const Step *o)
 {
 	LOCKTAG		tag;
 
@@ -173,12 +173,12 @@ typedef enum Done
  * them back.
  */
 static Done
-step_begin(ArtFollowed *x, Step *o)
+catch_up_step_begin(ArtFollowed *x, Step *o)
 {
 	bool		gone;
 
 	begin_transaction();
-	if (!open_both(x->heapoid, x->indexoid, o, &gone))
+	if (!open_followed(x->heapoid, x->indexoid, o, &gone))
 	{
 		if (gone)
 			art_kept_close(x, ART_WHY_DROPPED, NULL);
@@ -206,7 +206,7 @@ step_begin(ArtFollowed *x, Step *o)
 
 /* The end of a step, and of its transaction. */
 static void
-step_end(Step *o)
+catch_up_step_end(Step *o)
 {
 	if (o->snapshot)
 		PopActiveSnapshot();
@@ -222,7 +222,7 @@ step_end(Step *o)
  * Why the follower does not keep such an index; NULL: it does.  *again: it may later.
  */
 static const char *
-why_not(const Step *o, bool *again)
+why_not_followed(const Step *o, bool *again)
 {
 	*again = true;
 	if (!o->index->rd_index->indisvalid || !o->index->rd_index->indisready ||
@@ -347,9 +347,9 @@ art_keepup_begin(Oid indexoid, bool *again)
 		return NULL;
 	begin_transaction();
 	heapoid = IndexGetRelation(indexoid, true);
-	if (OidIsValid(heapoid) && open_both(heapoid, indexoid, &o, &gone))
+	if (OidIsValid(heapoid) && open_followed(heapoid, indexoid, &o, &gone))
 	{
-		const char *why = why_not(&o, again);
+		const char *why = why_not_followed(&o, again);
 		ArtEntry   *e = art_entry_try(o.index);
 
 		if (why == NULL && e != NULL)
@@ -368,7 +368,7 @@ art_keepup_begin(Oid indexoid, bool *again)
 /* ---- building ---- */
 
 static void
-build_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
+catch_up_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 {
 	art_run_add((ArtRun *) arg, key, keylen, tid, true);
 }
@@ -397,13 +397,13 @@ build_pages(ArtFollowed *x, ArtEntry *e, ArtHeapReader *r, ArtRun *run, const St
 		x->last_read = Max(x->last_read, x->next_block);
 		/* blocks that were cut off since had no rows */
 		if (x->next_block < size)
-			got = art_heap_roots(r, x->next_block, &x->at, build_row, run);
+			got = art_heap_roots(r, x->next_block, &x->at, catch_up_row, run);
 		if (got != ART_HEAP_ALL)
 			break;
 		x->page_begun = false;
 		x->next_block++;
 		pg_atomic_write_u64(&e->blocks_done, x->next_block);
-		if (x->next_block % 8 == 0 && (GetCurrentTimestamp() >= o->until || in_the_way(o)))
+		if (x->next_block % 8 == 0 && (GetCurrentTimestamp() >= o->until || catch_up_in_the_way(o)))
 			break;
 	}
 	return got;
@@ -420,13 +420,13 @@ art_keepup_build(ArtFollowed *x)
 	Step		o;
 	bool		nomem;
 
-	if (step_begin(x, &o) != DONE_ALL)
+	if (catch_up_step_begin(x, &o) != DONE_ALL)
 		return false;
 	e = art_entry_if_exists(o.index);
 	if (e == NULL)
 	{
 		art_kept_close(x, ART_WHY_DROPPED, NULL);
-		step_end(&o);
+		catch_up_step_end(&o);
 		return true;
 	}
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx build on a standby",
@@ -440,7 +440,7 @@ art_keepup_build(ArtFollowed *x)
 	nomem = art_run_nomem(run);
 	(void) pg_atomic_fetch_add_u64(&art_me->added, (int64) art_run_end(run));
 	art_heap_end(r);
-	step_end(&o);
+	catch_up_step_end(&o);
 	x->given_way = 0;
 	x->ngone = 0;
 	if (got == ART_HEAP_TOASTED)
@@ -518,7 +518,7 @@ art_keepup_erred(ArtFollowed *x)
  * Locks: of compared keys, as step_begin.
  */
 static Done
-sweep(ArtFollowed *x, bool whole)
+sweep_dead(ArtFollowed *x, bool whole)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	bool		compared = x->kd->compared;
@@ -530,7 +530,7 @@ sweep(ArtFollowed *x, bool whole)
 	if (x->sweep == NULL || x->touched.anew)
 		sweep_begin(x);
 	if (compared)
-		result = step_begin(x, &o);
+		result = catch_up_step_begin(x, &o);
 	while (result == DONE_ALL && s == AX_OK && !x->sweep->done)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -539,14 +539,14 @@ sweep(ArtFollowed *x, bool whole)
 			s = remove_dead(x, x->sweep, &removed);
 		if (!whole && (MyLatch->is_set || GetCurrentTimestamp() >= o.until))
 			break;
-		if (compared && (GetCurrentTimestamp() >= o.until || in_the_way(&o)))
+		if (compared && (GetCurrentTimestamp() >= o.until || catch_up_in_the_way(&o)))
 		{
-			step_end(&o);
-			result = step_begin(x, &o);
+			catch_up_step_end(&o);
+			result = catch_up_step_begin(x, &o);
 		}
 	}
 	if (compared && result == DONE_ALL)
-		step_end(&o);
+		catch_up_step_end(&o);
 	pg_atomic_fetch_add_u64(&art_me->swept, (int64) removed);
 	pg_atomic_fetch_add_u64(&art_me->swept_us, (int64) (GetCurrentTimestamp() - begin));
 	if (result != DONE_ALL)
@@ -568,7 +568,7 @@ sweep(ArtFollowed *x, bool whole)
 bool
 art_keepup_sweep(ArtFollowed *x)
 {
-	return sweep(x, false) != DONE_LATER;
+	return sweep_dead(x, false) != DONE_LATER;
 }
 
 /* ---- rows ---- */
@@ -622,7 +622,7 @@ read_rows(ArtFollowed *x)
 	Step		o;
 	BlockNumber size;
 	ArtHeapGot	got = ART_HEAP_ALL;
-	Done		result = step_begin(x, &o);
+	Done		result = catch_up_step_begin(x, &o);
 	int			n = 0;
 
 	if (result != DONE_ALL)
@@ -650,14 +650,14 @@ read_rows(ArtFollowed *x)
 		x->given_way = 0;
 		if (++n % 8 == 0)
 		{
-			if (in_the_way(&o))
+			if (catch_up_in_the_way(&o))
 				result = DONE_LATER;
 			else if (GetCurrentTimestamp() >= o.until)
 				result = DONE_SOME;
 		}
 	}
 	art_heap_end(r);
-	step_end(&o);
+	catch_up_step_end(&o);
 	pg_atomic_fetch_add_u64(&art_me->added, (int64) a.added);
 	if (a.s == AX_NOMEM)
 		art_kept_close(x, ART_WHY_MEMORY, NULL);
@@ -696,7 +696,7 @@ art_keepup(ArtFollowed *x, bool last)
 	if (art_touched_blocks(t) > 2 * ART_MOST_BLOCKS && t->ndead + t->nsweeping > 0)
 		t->now = true;
 	if (t->now)
-		r = sweep(x, true);
+		r = sweep_dead(x, true);
 	while (t->nto_read > 0 && (r == DONE_ALL || r == DONE_SOME))
 	{
 		CHECK_FOR_INTERRUPTS();

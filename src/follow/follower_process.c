@@ -112,7 +112,7 @@ listed_cmp(const void *a, const void *b)
 
 /* The one with this file; NULL: it is gone, or has another by now. */
 static Listed *
-find(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
+find_listed(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
 {
 	Listed		key = {.indexoid = indexoid};
 	Listed	   *l = n == 0 ? NULL : bsearch(&key, all, n, sizeof(Listed), listed_cmp);
@@ -126,7 +126,7 @@ find(Listed *all, int n, Oid indexoid, const ArtLocator *loc)
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static int
-list_indexes(Listed **all)
+list_followable(Listed **all)
 {
 	Relation	pgclass;
 	SysScanDesc scan;
@@ -230,7 +230,7 @@ forget_gone(Listed *all, int n)
 
 	for (int i = 0; i < nhere; i++)
 	{
-		if (find(all, n, here[i].indexoid, &here[i].loc) != NULL)
+		if (find_listed(all, n, here[i].indexoid, &here[i].loc) != NULL)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		StartTransactionCommand();
@@ -263,7 +263,7 @@ not_begun(const Listed *l)
 
 /* Begin to keep an index.  An error is of this one, and of no other.  Returns whether to try again later. */
 static bool
-begin(const Listed *l)
+begin_index(const Listed *l)
 {
 	volatile bool later = true;
 	bool		again;
@@ -287,16 +287,16 @@ begin(const Listed *l)
  * something could not be begun yet.  Returns how many indexes there are.
  */
 static int
-look(bool *again)
+look_at_catalog(bool *again)
 {
 	Listed	   *all;
-	int			n = list_indexes(&all);
+	int			n = list_followable(&all);
 
 	*again = false;
 	StartTransactionCommand();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
-		Listed	   *l = find(all, n, x->indexoid, &x->loc);
+		Listed	   *l = find_listed(all, n, x->indexoid, &x->loc);
 
 		if (l == NULL)
 			art_kept_close(x, ART_WHY_DROPPED, NULL);
@@ -313,7 +313,7 @@ look(bool *again)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (all[i].permanent && !all[i].followed)
-			*again |= begin(&all[i]);
+			*again |= begin_index(&all[i]);
 	}
 	art_wal_index(art_followed_list);
 	*again |= !forget_gone(all, n);
@@ -348,7 +348,7 @@ gave_way(void)
  * ends the process is thrown on.
  */
 static ArtVerdict
-erred(ArtFollowed *x)
+index_erred(ArtFollowed *x)
 {
 	int			code = geterrcode();
 	const char *why = NULL;
@@ -399,7 +399,7 @@ keep_up(ArtFollowed *x, bool last)
 		}
 		PG_CATCH();
 		{
-			verdict = erred(x);
+			verdict = index_erred(x);
 			done = verdict != ART_VERDICT_LATER;
 		}
 		PG_END_TRY();
@@ -434,7 +434,7 @@ go_on(ArtFollowed *x)
 	}
 	PG_CATCH();
 	{
-		worked = erred(x) == ART_VERDICT_AGAIN;
+		worked = index_erred(x) == ART_VERDICT_AGAIN;
 		if (x->building)
 		{
 			x->next_block = x->step_block;	/* what it had collected is gone */
@@ -455,7 +455,7 @@ go_on(ArtFollowed *x)
  * taken its entry out.  So the structure goes.  If not, inserts find FOLLOWED, and wait.
  */
 static void
-publish(ArtFollowed *x)
+publish_index(ArtFollowed *x)
 {
 	double		ms = (double) (GetCurrentTimestamp() - x->since) / 1000.0;
 
@@ -474,7 +474,7 @@ publish(ArtFollowed *x)
  * pause, or when a scan asks for it: a few records cost as much as hundreds.
  */
 static bool
-batch(bool last, bool *changed)
+apply_batch(bool last, bool *changed)
 {
 	XLogRecPtr	position = (XLogRecPtr) pg_atomic_read_u64(&art_me->position);
 	TimestampTz begin = GetCurrentTimestamp();
@@ -516,7 +516,7 @@ batch(bool last, bool *changed)
 		if (x->building ? x->next_block < x->nblocks : x->touched.due || x->sweep != NULL)
 			worked |= go_on(x);
 		else if (x->building && x->touched.nto_read == 0 && art_touched_all_swept(&x->touched))
-			publish(x);
+			publish_index(x);
 	}
 	forget_closed();
 	return worked;
@@ -533,7 +533,7 @@ try_look(bool *again)
 
 	PG_TRY();
 	{
-		n = look(again);
+		n = look_at_catalog(again);
 	}
 	PG_CATCH();
 	{
@@ -566,7 +566,7 @@ hand_over(void)
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 		if (x->building)
 			art_kept_close(x, ART_WHY_RESTART, NULL);
-	while (batch(true, &changed))
+	while (apply_batch(true, &changed))
 		CHECK_FOR_INTERRUPTS();
 	for (ArtFollowed *x = art_followed_list; x != NULL; x = x->next)
 	{
@@ -636,7 +636,7 @@ static Turns turns;
 
 /* One turn of the loop.  Returns whether there is more to do at once. */
 static bool
-turn(Turns *t)
+loop_turn(Turns *t)
 {
 	bool		recovery = RecoveryInProgress();
 	TimestampTz now;
@@ -651,7 +651,7 @@ turn(Turns *t)
 		t->over = true;
 		return true;
 	}
-	worked = batch(false, &t->changed);
+	worked = apply_batch(false, &t->changed);
 	now = GetCurrentTimestamp();
 	if ((t->changed && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_MS)) ||
 		((t->again || some_closed) && TimestampDifferenceExceeds(t->looked, now, ART_LOOK_AGAIN_MS)))
@@ -677,7 +677,7 @@ try_turn(void)
 
 	PG_TRY();
 	{
-		worked = turn(&turns);
+		worked = loop_turn(&turns);
 	}
 	PG_CATCH();
 	{

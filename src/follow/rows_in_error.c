@@ -48,7 +48,7 @@
 
 /* Remember a row.  False: they are too many. */
 static bool
-remember(ArtFollowed *x, BlockNumber block, OffsetNumber root)
+remember_row(ArtFollowed *x, BlockNumber block, OffsetNumber root)
 {
 	if (x->ndoubtful == ART_MOST_DOUBTFUL)
 		return false;
@@ -65,7 +65,7 @@ remember(ArtFollowed *x, BlockNumber block, OffsetNumber root)
  * its pages again, and has to know.
  */
 static void
-leave_out(ArtFollowed *x, OffsetNumber root)
+leave_row_out(ArtFollowed *x, OffsetNumber root)
 {
 	x->at.left[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
 	if (x->at.left != x->page_left)
@@ -104,12 +104,12 @@ art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 		return ART_VERDICT_CLOSE;
 	if (sqlstate == ERRCODE_DATA_CORRUPTED && x->at.dying)
 	{
-		leave_out(x, root);
+		leave_row_out(x, root);
 		return ART_VERDICT_AGAIN;
 	}
 	if (TransactionIdIsValid(x->at.inserter))
 	{
-		if (!remember(x, x->at_block, root))
+		if (!remember_row(x, x->at_block, root))
 			return ART_VERDICT_CLOSE;
 		x->at.left[(root - 1) / 64] &= ~(UINT64CONST(1) << ((root - 1) % 64));
 		return ART_VERDICT_AGAIN;

@@ -77,7 +77,7 @@ find_block(const ArtTouched *t, BlockNumber block)
 
 /* The place for a block, in which is nothing at first. */
 static ArtTouchedBlock *
-block_of(ArtTouched *t, BlockNumber block)
+touched_block(ArtTouched *t, BlockNumber block)
 {
 	ArtTouchedBlock *b;
 	bool		found;
@@ -109,7 +109,7 @@ art_touched_row(ArtTouched *t, BlockNumber block, OffsetNumber off)
 
 	if (off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
 		return;
-	b = block_of(t, block);
+	b = touched_block(t, block);
 	b->rows[WORD(off)] |= BIT(off);
 	if ((b->dead[WORD(off)] & BIT(off)) || block >= t->cut)
 		t->now = t->anew = true;
@@ -166,7 +166,7 @@ art_touched_dead(ArtTouched *t, BlockNumber block, OffsetNumber off)
 
 	if (off < FirstOffsetNumber || off > MaxHeapTuplesPerPage)
 		return;
-	b = block_of(t, block);
+	b = touched_block(t, block);
 	if ((b->swept[WORD(off)] | (b->sweeping[WORD(off)] & ~b->freed[WORD(off)])) & BIT(off))
 		return;
 	if ((b->dead[WORD(off)] & BIT(off)) == 0)
@@ -277,7 +277,7 @@ art_touched_must_sweep(const ArtTouched *t)
 
 /* Forget the blocks of which nothing is left to say. */
 static void
-tidy(ArtTouched *t)
+tidy_blocks(ArtTouched *t)
 {
 	HASH_SEQ_STATUS seq;
 	ArtTouchedBlock *b;
@@ -315,5 +315,5 @@ art_touched_swept(ArtTouched *t, bool forget)
 			t->due |= b->freed[i] != 0;
 		}
 	}
-	tidy(t);
+	tidy_blocks(t);
 }

@@ -331,7 +331,7 @@ take_record(bool *look)
  * header.  15 wants to be told so.
  */
 static XLogRecPtr
-record_at(XLogRecPtr end)
+record_after(XLogRecPtr end)
 {
 	if (end % XLOG_BLCKSZ != 0)
 		return end;
@@ -371,7 +371,7 @@ art_wal_begin(void)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("Failed while allocating a WAL reading processor.")));
-	XLogBeginRead(reader, record_at(at));
+	XLogBeginRead(reader, record_after(at));
 	MemoryContextSwitchTo(old);
 	return at;
 }
@@ -399,7 +399,7 @@ read_record(void)
 					(errmsg_internal("WAL at %X/%X is read again: %s", LSN_FORMAT_ARGS(at),
 									 error ? error : "it ends")));
 		pg_usleep(i == 0 ? 0 : ART_REOPEN_US);
-		XLogBeginRead(reader, record_at(at));
+		XLogBeginRead(reader, record_after(at));
 	}
 	ereport(ERROR,
 			(errcode_for_file_access(),

@@ -213,7 +213,7 @@ elem_order_arg(const void *a, const void *b, void *arg)
 }
 
 static ElemOrder
-order_of(const ArtScanPlan *plan, int col)
+column_order(const ArtScanPlan *plan, int col)
 {
 	ElemOrder	o = {plan->kd, col, plan->arrays->bytes.data};
 
@@ -224,7 +224,7 @@ order_of(const ArtScanPlan *plan, int col)
 static uint32
 sort_unique(const ArtScanPlan *plan, int col, ArtElem *e, uint32 n)
 {
-	ElemOrder	o = order_of(plan, col);
+	ElemOrder	o = column_order(plan, col);
 	uint32		left = 1;
 
 	if (plan->kd->cols[col].enc == ART_ENC_DATUM)
@@ -245,7 +245,7 @@ sort_unique(const ArtScanPlan *plan, int col, ArtElem *e, uint32 n)
 static void
 intersect(const ArtScanPlan *plan, ArtArray *a, const ArtElem *e, uint32 n)
 {
-	ElemOrder	o = order_of(plan, a->col);
+	ElemOrder	o = column_order(plan, a->col);
 	ArtElem    *mine = &plan->arrays->elems[a->first];
 	uint32		left = 0;
 
@@ -274,7 +274,7 @@ typedef struct Walk
 } Walk;
 
 static void
-walk_begin(Walk *w, ArrayType *arr)
+array_walk_begin(Walk *w, ArrayType *arr)
 {
 	w->p = (char *) arr + (ARR_HASNULL(arr) ? (size_t) arr->dataoffset :
 						   ARR_OVERHEAD_NONULLS(ARR_NDIM(arr)));
@@ -285,7 +285,7 @@ walk_begin(Walk *w, ArrayType *arr)
 
 /* The next element that is not NULL. */
 static bool
-walk_next(Walk *w, const ArtArrays *aa, Datum *value)
+array_walk_next(Walk *w, const ArtArrays *aa, Datum *value)
 {
 	while (w->i < w->n)
 	{
@@ -371,8 +371,8 @@ add_same(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
 		type = kc->typid;
 	if (ints ? !(type == INT2OID || type == INT4OID || type == INT8OID) : type != kc->typid)
 		return false;
-	walk_begin(&w, arr);
-	while (walk_next(&w, aa, &value))
+	array_walk_begin(&w, arr);
+	while (array_walk_next(&w, aa, &value))
 	{
 		uint32		off = aa->bytes.len;
 		ArtElem    *e = new_elem(aa);
@@ -443,12 +443,12 @@ add_any(ArtScanPlan *plan, ScanKey key, ArrayType *arr)
 	ArtAny	   *values;
 	Walk		w;
 
-	walk_begin(&w, arr);
+	array_walk_begin(&w, arr);
 	values = MemoryContextAllocHuge(aa->cxt, offsetof(ArtAny, values) +
 									w.n * sizeof(Datum));
 	aa->used_cxt = true;
 	values->n = 0;
-	while (walk_next(&w, aa, &values->values[values->n]))
+	while (array_walk_next(&w, aa, &values->values[values->n]))
 		values->n++;
 	k.sk_argument = PointerGetDatum(values);
 	art_add_residual_key(plan, &k);
@@ -472,8 +472,8 @@ array_range(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
 
 	k.sk_flags &= ~SK_SEARCHARRAY;
 	memset(&all, 0, sizeof(all));
-	walk_begin(&w, arr);
-	while (walk_next(&w, aa, &k.sk_argument))
+	array_walk_begin(&w, arr);
+	while (array_walk_next(&w, aa, &k.sk_argument))
 	{
 		uint32		mark = plan->scratch.len;
 		ArtColRange one;
@@ -622,8 +622,8 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	}
 	aa->nelems = first;
 	aa->bytes.len = mark_bytes;
-	walk_begin(&w, arr);
-	while (single && walk_next(&w, aa, &k.sk_argument))
+	array_walk_begin(&w, arr);
+	while (single && array_walk_next(&w, aa, &k.sk_argument))
 	{
 		single = add_values(plan, kc, &k, &inexact);
 		plan->scratch.len = mark;

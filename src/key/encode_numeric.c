@@ -81,7 +81,7 @@ typedef struct Parts
  * end.
  */
 static void
-take_apart(const struct varlena *v, Parts *n)
+read_header(const struct varlena *v, Parts *n)
 {
 	const char *p = VARDATA_ANY(v);
 	uint32		len = VARSIZE_ANY_EXHDR(v);
@@ -135,7 +135,7 @@ art_numeric_put(const struct varlena *v, ArtBuf *buf)
 	uint8	   *p;
 	uint8	   *start;
 
-	take_apart(v, &n);
+	read_header(v, &n);
 	if (n.special != 0 || n.ndigits == 0)
 	{
 		art_put_byte(buf, n.special == 0 ? HEAD_ZERO :
@@ -263,6 +263,6 @@ art_numeric_dscale(const struct varlena *v)
 {
 	Parts		n;
 
-	take_apart(v, &n);
+	read_header(v, &n);
 	return n.dscale;
 }

@@ -350,7 +350,7 @@ art_opclass_name(Oid opclass)
 
 /* The same as SQL has it. */
 static const char *
-class_name(Oid opclass)
+class_sql_name(Oid opclass)
 {
 	List	   *name = art_opclass_name(opclass);
 
@@ -374,7 +374,7 @@ art_refuse_default(Relation index)
 							format_type_be(type), "art"),
 					 errdetail("The one of type %s compares otherwise.", format_type_be(index->rd_opcintype[i])),
 					 errhint("A superuser makes the class by \"SELECT artidx_mirror_opclass(%s)\".",
-							 quote_literal_cstr(class_name(wanted)))));
+							 quote_literal_cstr(class_sql_name(wanted)))));
 	}
 }
 
@@ -395,7 +395,7 @@ art_warn_of_classes(Relation index)
 				(errcode(ERRCODE_WARNING),
 				 errmsg("art index \"%s\" compares its column \"%s\" of type %s as %s, where btree by default takes operator class %s",
 						RelationGetRelationName(index), NameStr(att->attname), format_type_be(att->atttypid),
-						format_type_be(index->rd_opcintype[i]), class_name(wanted)),
+						format_type_be(index->rd_opcintype[i]), class_sql_name(wanted)),
 				 errdetail("artidx before 0.2.0 did so where CREATE INDEX named no operator class."),
 				 errhint("If you did not name this one, DROP the index and CREATE it again, since REINDEX keeps the class. If you did, index the expression CAST(%s AS %s) in its place.",
 						 quote_identifier(NameStr(att->attname)), format_type_be(index->rd_opcintype[i]))));

@@ -247,7 +247,7 @@ art_rowkeys_free(ArtScanPlan *plan)
 
 /* A value of the column, marker and body, against the member's: in the type's order. */
 static int
-compare(const ArtScanPlan *plan, Member *m, const uint8 *p, uint32 len)
+compare_member(const ArtScanPlan *plan, Member *m, const uint8 *p, uint32 len)
 {
 	const ArtKeyCol *kc = &plan->kd->cols[m->col];
 	int			c;
@@ -280,7 +280,7 @@ settle_row(ArtScanPlan *plan, Row *row, bool *moved)
 
 		if (!m->exact || art_array_has(plan, m->col) || !art_range_is_equal(plan, r))
 			return true;
-		c = compare(plan, m, plan->scratch.data + r->lo_off, r->lo_len);
+		c = compare_member(plan, m, plan->scratch.data + r->lo_off, r->lo_len);
 		if (c != 0)
 		{
 			row->done = true;
@@ -469,7 +469,7 @@ art_rowkeys_pass(const ArtScanPlan *plan, const uint8 *const *at)
 
 			if (*p != ART_MARK_VALUE)
 				return false;
-			c = compare(plan, m, p, (uint32) (at[m->col + 1] - p));
+			c = compare_member(plan, m, p, (uint32) (at[m->col + 1] - p));
 		}
 		if (c == 0 ? row->strict : (c > 0) != row->greater)
 			return false;

@@ -185,7 +185,7 @@ look_whose(const ArtEntry *e, Whose *whose)
  * Epoch: enters and leaves, under the lock.
  * Locks: takes the partition locks, shared, one after the other.
  * Returns: false if there is none.  The victim may be gone by the time it is
- * sealed, so seal() asks for its generation again.
+ * sealed, so seal_structure() asks for its generation again.
  */
 static bool
 find_victim(const Wants *wants, Victim *v)
@@ -323,7 +323,7 @@ mark_sealed(ArtEntry *e, uint64 bytes, ArtFull full)
  * Locks: takes the partition lock, exclusive.
  */
 static uint64
-seal(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
+seal_structure(Oid indexoid, const ArtLocator *loc, uint64 gen, ArtFull full)
 {
 	LWLock	   *lock;
 	ArtEntry   *e = art_find_locked(indexoid, loc, LW_EXCLUSIVE, &lock);
@@ -547,7 +547,7 @@ art_seal_for(Relation index, ArtEntry *e, uint64 gen, ArtFull full)
 		(void) claim_seal(GetCurrentTimestamp());
 	look_at_full(full, e, index, &f);
 	art_locator(index, &loc);
-	bytes = seal(RelationGetRelid(index), &loc, gen, full);
+	bytes = seal_structure(RelationGetRelid(index), &loc, gen, full);
 	if (bytes == 0)
 		return;
 	whose_index(index, &whose);
@@ -828,7 +828,7 @@ seal_another(Relation index, const Wants *wants)
 		uint64		bytes;
 
 		look_at_full(refused, wants->e, index, &f);
-		bytes = seal(v.indexoid, &v.loc, v.gen, refused);
+		bytes = seal_structure(v.indexoid, &v.loc, v.gen, refused);
 		if (bytes == 0)
 			continue;			/* it went by itself, or changed: look again */
 		report_victim(&v, bytes, index, &f);

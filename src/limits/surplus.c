@@ -53,7 +53,7 @@ typedef struct Tried
 /* ---- one structure ---- */
 
 static void
-begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
+compacting_begin(Compacting *a, void *work, ax_tree *tree, uint64 gen)
 {
 	memset(a, 0, sizeof(*a));
 	a->tree = tree;
@@ -87,7 +87,7 @@ epoch_now(void)
  * Epoch: enters and leaves.
  */
 static bool
-let_go(int wait)
+let_retired_go(int wait)
 {
 	TimestampTz begun = GetCurrentTimestamp();
 	uint64		then = epoch_now() + 2;
@@ -117,7 +117,7 @@ let_go(int wait)
  * Epoch: enters and leaves.
  */
 static bool
-step(Compacting *a, int wait)
+compacting_step(Compacting *a, int wait)
 {
 	ax_ctx	   *cx = art_ctx();
 	uint64		bytes;
@@ -141,7 +141,7 @@ step(Compacting *a, int wait)
 		return true;
 
 	/* what was moved leaves its spans when no reader can be there */
-	gone = let_go(wait);
+	gone = let_retired_go(wait);
 	ART_CORE_BEGIN();
 	s = ax_held(cx, a->tree, a->gen, &bytes, &live);
 	ART_CORE_END();
@@ -168,8 +168,8 @@ art_compact_index(ax_tree *tree, uint64 gen)
 	void	   *work = palloc(AX_COMPACT_WORK);
 	Compacting	a;
 
-	begin(&a, work, tree, gen);
-	while (step(&a, ART_WAIT_MS))
+	compacting_begin(&a, work, tree, gen);
+	while (compacting_step(&a, ART_WAIT_MS))
 		art_vacuum_delay_point();
 	pfree(work);
 }
@@ -242,14 +242,14 @@ art_compact_for_room(const ArtGroup *group, uint64 before, int ms)
 		!find_surplus(100, group, NULL, &tree, &gen))
 		return false;
 	work = palloc(AX_COMPACT_WORK);
-	begin(&a, work, tree, gen);
+	compacting_begin(&a, work, tree, gen);
 	for (int n = 1; more && !any && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms); n++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		more = step(&a, ART_SLICE_MS);
+		more = compacting_step(&a, ART_SLICE_MS);
 		if (!more || n % ART_STEPS == 0)
 		{
-			let_go(0);
+			let_retired_go(0);
 			any = art_left_to(group) > before;
 		}
 	}
@@ -279,8 +279,8 @@ art_compact_for_cap(ax_tree *tree, uint64 gen, int ms)
 	/* else its caller would take that again, be refused again, and come back for ever */
 	if (s != AX_OK || !ax_compact_due(before, live) || before - live < ART_CAP_SURPLUS)
 		return false;
-	begin(&a, palloc(AX_COMPACT_WORK), tree, gen);
-	while (step(&a, ART_SLICE_MS) && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms))
+	compacting_begin(&a, palloc(AX_COMPACT_WORK), tree, gen);
+	while (compacting_step(&a, ART_SLICE_MS) && !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), ms))
 		CHECK_FOR_INTERRUPTS();
 	pfree(a.c.work);
 	ART_CORE_BEGIN();
@@ -314,9 +314,9 @@ art_compact_background(int pause)
 			return pause;
 		if (work == NULL)
 			work = MemoryContextAlloc(TopMemoryContext, AX_COMPACT_WORK);
-		begin(&a, work, tree, gen);
+		compacting_begin(&a, work, tree, gen);
 	}
-	while (step(&a, ART_SLICE_MS))
+	while (compacting_step(&a, ART_SLICE_MS))
 	{
 		CHECK_FOR_INTERRUPTS();
 		now = GetCurrentTimestamp();

@@ -208,7 +208,7 @@ typedef struct Look
  * Locks: takes the partition lock, shared.
  */
 static void
-look(ArtEntry *e, Look *l)
+look_at_entry(ArtEntry *e, Look *l)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 
@@ -240,7 +240,7 @@ art_awaitable(Relation index)
 	e = art_entry_if_exists(index);
 	if (e == NULL)
 		return art_is_coming(ART_ABSENT, ART_WHY_RESTART);
-	look(e, &l);
+	look_at_entry(e, &l);
 	return l.state == ART_READY || l.coming;
 }
 
@@ -323,7 +323,7 @@ patience_ends(TimestampTz begin, double saves_us)
  * Locks: takes the partition lock, shared, and exclusive to ask for a worker.
  */
 static bool
-await(ArtEntry *e, double rows, double saves_us)
+await_entry(ArtEntry *e, double rows, double saves_us)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	TimestampTz until = patience_ends(begin, saves_us);
@@ -337,7 +337,7 @@ await(ArtEntry *e, double rows, double saves_us)
 		TimestampTz now = GetCurrentTimestamp();
 		Look		l;
 
-		look(e, &l);
+		look_at_entry(e, &l);
 		if (l.state == ART_READY)
 			return true;
 		if (!l.coming || now >= until)
@@ -380,7 +380,7 @@ art_await_build(Relation index, double rows, Cost saves)
 	callback.arg = RelationGetRelationName(index);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	ready = await(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
+	ready = await_entry(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
 	error_context_stack = callback.previous;
 	return ready;
 }

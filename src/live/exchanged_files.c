@@ -43,7 +43,7 @@
  * Locks: AccessShareLock on pg_class, for the look-up.
  */
 static bool
-look_up(Oid relid, ArtLocator *loc, bool *mine)
+look_up_class(Oid relid, ArtLocator *loc, bool *mine)
 {
 	Relation	rel;
 	ScanKeyData key;
@@ -75,7 +75,7 @@ art_new_locator(Oid relid, ArtLocator *loc)
 {
 	bool		mine;
 
-	return look_up(relid, loc, &mine);
+	return look_up_class(relid, loc, &mine);
 }
 
 /*
@@ -87,7 +87,7 @@ my_locator(Oid relid, ArtLocator *loc)
 {
 	bool		mine;
 
-	return look_up(relid, loc, &mine) && mine;
+	return look_up_class(relid, loc, &mine) && mine;
 }
 
 static inline bool
@@ -224,7 +224,7 @@ add_entries(Oid relid, Orphan *all, int *n)
  * Locks: takes the partition lock, shared.
  */
 static bool
-has_entry(Oid indexoid, const ArtLocator *loc)
+file_has_entry(Oid indexoid, const ArtLocator *loc)
 {
 	LWLock	   *lock;
 	bool		has = art_find_locked(indexoid, loc, LW_SHARED, &lock) != NULL;
@@ -238,7 +238,7 @@ has_entry(Oid indexoid, const ArtLocator *loc)
  * Then all is filled in that the commit needs.
  */
 static bool
-fits(const Orphan *o, Oid to, ArtPending *p)
+structure_fits(const Orphan *o, Oid to, ArtPending *p)
 {
 	Relation	from_rel = RelationIdGetRelation(o->indexoid);
 	Relation	to_rel = RelationIdGetRelation(to);
@@ -283,12 +283,12 @@ give_to_owner(const Orphan *o, const Oid *noted, const ArtLocator *has, int n)
 		for (p = art_pending; p; p = p->next)
 			if (p->kind == ART_PEND_SWAPPED && p->indexoid == to && same_file(&p->loc, &o->loc))
 				return;
-		if (!o->ready || o->heap_rel == 0 || art_was_missed(to) || has_entry(to, &o->loc) ||
+		if (!o->ready || o->heap_rel == 0 || art_was_missed(to) || file_has_entry(to, &o->loc) ||
 			!ConditionalLockRelationOid(o->indexoid, AccessExclusiveLock) ||
 			!ConditionalLockRelationOid(to, AccessExclusiveLock))
 			return;
 		p = art_pending_prepare();
-		if (fits(o, to, p))
+		if (structure_fits(o, to, p))
 			art_pending_add(p, ART_PEND_SWAPPED, MyDatabaseId, to, &o->loc,
 							GetCurrentSubTransactionId());
 		else

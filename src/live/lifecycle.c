@@ -145,7 +145,7 @@ run_at_commit(const ArtPending *p)
  * The entry is again that of the index that had it.
  */
 static void
-give_back(const ArtPending *p)
+give_entry_back(const ArtPending *p)
 {
 	XLogRecPtr	born = p->born_lsn;
 
@@ -184,7 +184,7 @@ run_at_abort(const ArtPending *p)
 				art_request_absent(p->indexoid, &p->loc);
 			break;
 		case ART_PEND_TAKEN:
-			give_back(p);
+			give_entry_back(p);
 			break;
 		case ART_PEND_COPIED:
 			move_back(p);
@@ -240,7 +240,7 @@ run_at_prepare(const ArtPending *p)
 			break;
 		case ART_PEND_TAKEN:
 			/* whose drop is pending, too, and comes later in the list */
-			give_back(p);
+			give_entry_back(p);
 			break;
 		case ART_PEND_SWAPPED:
 			art_drop_locator(p->taken_from, &p->loc, false);

@@ -66,7 +66,7 @@ static bool in_worker = false;
  * Why a lazy build may not be made; NULL: it may.
  */
 static const char *
-why_not(Relation index)
+why_not_lazily(Relation index)
 {
 	if (RecoveryInProgress())
 		return "recovery";
@@ -85,7 +85,7 @@ check_buildable(Relation index)
 	const char *why;
 
 	art_require_preload(index);
-	why = why_not(index);
+	why = why_not_lazily(index);
 	if (why == NULL)
 		return;
 	if (strcmp(why, "recovery") == 0)
@@ -215,7 +215,7 @@ poll_builder(const Waiting *w, long ms)
  * Locks: takes the partition lock, shared.
  */
 static ArtState
-look(ArtEntry *e, uint64 *gen, bool *owned)
+look_at_owner(ArtEntry *e, uint64 *gen, bool *owned)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	ArtState	state;
@@ -241,7 +241,7 @@ await_builder(const Waiting *w, Relation index, ArtEntry *e)
 	art_unlock_place(index, ART_PLACE_BUILD, ExclusiveLock);
 
 	/* ambuild and the loader of saved files have no build lock */
-	if (look(e, NULL, &owned) == ART_BUILDING && owned)
+	if (look_at_owner(e, NULL, &owned) == ART_BUILDING && owned)
 		poll_builder(w, ART_POLL_MS);
 }
 
@@ -267,7 +267,7 @@ art_wait_not_building(Relation index, ArtEntry *e)
 		bool		owned;
 		TimestampTz now;
 
-		if (look(e, &gen, &owned) != ART_BUILDING)
+		if (look_at_owner(e, &gen, &owned) != ART_BUILDING)
 			break;
 		check_recursion(index, e);
 		if (owned)
@@ -392,7 +392,7 @@ typedef enum Take
  * Returns: only with TAKE_MINE is *part set, and the build this process's.
  */
 static Take
-take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
+take_build(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
 	bool		full = memory_still_full(e, room);
@@ -445,8 +445,8 @@ take(Relation index, ArtEntry *e, ArtRoomFor room, uint64 *gen, ArtPart **part)
  * the helpers' place, exclusive, which waits for them, and gives it back.
  */
 static ArtPartEnd
-build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
-	  bool gives_way)
+build_as_owner(Relation index, ArtEntry *e, uint64 gen, ArtPart *part, ArtRoomFor room,
+			   bool gives_way)
 {
 	/* the caller holds a lock on it */
 	Relation	heap = table_open(index->rd_index->indrelid, NoLock);
@@ -500,7 +500,7 @@ run_build(Relation index, ArtEntry *e, uint64 gen, ArtPart *part,
 
 	PG_TRY();
 	{
-		end = build(index, e, gen, part, room, gives_way);
+		end = build_as_owner(index, e, gen, part, room, gives_way);
 	}
 	PG_CATCH();
 	{
@@ -608,7 +608,7 @@ await_owner(const Waiting *w, ArtEntry *e)
 		until = Min(until, now + Max(deadline - now, 0) / 4);
 	if (w->until != 0)
 		until = Min(until, now + Max(w->until - now, 0) / 4);
-	while (look(e, NULL, &owned) != ART_READY && !owned &&
+	while (look_at_owner(e, NULL, &owned) != ART_READY && !owned &&
 		   e->failed_at == failed_at && GetCurrentTimestamp() < until)
 		poll_builder(w, ART_POLL_MS);
 }
@@ -656,7 +656,7 @@ static bool
 await_worker(const Waiting *w, Relation index, ArtEntry *e, bool scan, TimestampTz since)
 {
 	bool		owned;
-	bool		absent = look(e, NULL, &owned) == ART_ABSENT;
+	bool		absent = look_at_owner(e, NULL, &owned) == ART_ABSENT;
 
 	if (owned)
 	{
@@ -701,7 +701,7 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 		bool		owned;
 		Take		t;
 
-		state = look(e, gen, &owned);
+		state = look_at_owner(e, gen, &owned);
 		if (state == ART_READY)
 			return true;
 		if (state == ART_FOLLOWED)
@@ -729,7 +729,7 @@ wait_or_build(Relation index, ArtEntry *e, bool scan, Waiting *waiting, uint64 *
 		}
 
 		lock_build(waiting, index);
-		t = take(index, e, room, gen, &part);
+		t = take_build(index, e, room, gen, &part);
 		switch (t)
 		{
 			case TAKE_MINE:
@@ -811,13 +811,13 @@ rather_without(Relation index, ArtEntry *e)
 	double		allvisfrac;
 	bool		owned;
 
-	if (e->unique || IsParallelWorker() || look(e, NULL, &owned) != ART_BUILDING || !owned || art_part_of(e))
+	if (e->unique || IsParallelWorker() || look_at_owner(e, NULL, &owned) != ART_BUILDING || !owned || art_part_of(e))
 		return false;
 	heap = table_open(index->rd_index->indrelid, NoLock);
 	table_relation_estimate_size(heap, NULL, &pages, &rows, &allvisfrac);
 	table_close(heap, NoLock);
 	return !art_await_build(index, rows, pages * seq_page_cost + rows * cpu_tuple_cost) &&
-		look(e, NULL, &owned) == ART_BUILDING && owned;
+		look_at_owner(e, NULL, &owned) == ART_BUILDING && owned;
 }
 
 bool
@@ -832,7 +832,7 @@ art_try_ready(Relation index, uint64 *gen)
 		art_apply_options(index, e);
 	if (e && art_entry_state(e, gen) == ART_READY)
 		return true;
-	if (why_not(index) != NULL)
+	if (why_not_lazily(index) != NULL)
 		return false;
 	e = art_entry_try(index);
 	return e != NULL && !rather_without(index, e) && make_ready(index, e, true, gen);
@@ -846,7 +846,7 @@ art_ready_for_plan(Relation index, bool key_check)
 
 	if (!art_preloaded() || !(RelationUsesLocalBuffers(index) || key_check) ||
 		RELATION_IS_OTHER_TEMP(index) || IsParallelWorker() ||
-		why_not(index) != NULL)
+		why_not_lazily(index) != NULL)
 		return false;
 	e = art_entry_try(index);
 	if (e == NULL)
@@ -883,7 +883,7 @@ build_in_worker(Relation index)
 	uint64		gen;
 	ArtBuildResult result = ART_BUILT_STALE;
 
-	if (!art_preloaded() || why_not(index) != NULL)
+	if (!art_preloaded() || why_not_lazily(index) != NULL)
 		return ART_BUILT_STALE;
 	e = art_entry_try(index);
 	if (e == NULL)
@@ -895,7 +895,7 @@ build_in_worker(Relation index)
 	if (!art_try_lock_place(index, ART_PLACE_BUILD, ExclusiveLock))
 		return ART_BUILT_BUSY;
 
-	switch (take(index, e, ART_ROOM_BUILD, &gen, &part))
+	switch (take_build(index, e, ART_ROOM_BUILD, &gen, &part))
 	{
 		case TAKE_MINE:
 			switch (run_build(index, e, gen, part, ART_ROOM_BUILD, true))
@@ -962,7 +962,7 @@ build_help(Relation index)
 	Relation	heap;
 	volatile bool done = false;
 
-	if (!art_preloaded() || why_not(index) != NULL)
+	if (!art_preloaded() || why_not_lazily(index) != NULL)
 		return false;
 	e = art_entry_if_exists(index);
 	if (e == NULL || art_entry_state(e, NULL) != ART_BUILDING || art_part_of(e) ||

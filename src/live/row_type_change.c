@@ -86,7 +86,7 @@ typedef struct Object
 	Oid			oid;
 } Object;
 
-static void follow(Holders *h, Oid class, Oid oid);
+static void follow_type(Holders *h, Oid class, Oid oid);
 
 bool
 art_is_ours(Oid indexoid)
@@ -128,7 +128,7 @@ follow_relation(Holders *h, Oid relid)
 	h->tables = lappend_oid(h->tables, relid);
 	type = get_rel_type_id(relid);
 	if (OidIsValid(type))
-		follow(h, TypeRelationId, type);
+		follow_type(h, TypeRelationId, type);
 }
 
 /*
@@ -138,7 +138,7 @@ follow_relation(Holders *h, Oid relid)
  * Locks: AccessShareLock on pg_depend, for the scan.
  */
 static void
-follow(Holders *h, Oid class, Oid oid)
+follow_type(Holders *h, Oid class, Oid oid)
 {
 	Object		key = {class, oid};
 	Relation	rel;
@@ -163,7 +163,7 @@ follow(Holders *h, Oid class, Oid oid)
 
 		if (dep->classid == TypeRelationId || dep->classid == ProcedureRelationId ||
 			dep->classid == OperatorRelationId)
-			follow(h, dep->classid, dep->objid);
+			follow_type(h, dep->classid, dep->objid);
 		else if (dep->classid != RelationRelationId)
 			continue;
 		else if (get_rel_relkind(dep->objid) == RELKIND_INDEX)
@@ -266,7 +266,7 @@ indexes_of(const ArtRowChange *c)
 	foreach(lc, c->rels)
 		follow_relation(&h, lfirst_oid(lc));
 	if (OidIsValid(c->type))
-		follow(&h, TypeRelationId, c->type);
+		follow_type(&h, TypeRelationId, c->type);
 	foreach(lc, h.tables)
 		add_indexes(&h, lfirst_oid(lc));
 	list_sort(h.indexes, list_oid_cmp);

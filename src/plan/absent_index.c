@@ -137,7 +137,7 @@ art_plan_walk(const PlannedStmt *stmt, void (*visit) (Plan *plan, void *arg), vo
 
 /* Append the index of a node to a list of OIDs. */
 static void
-add_index(Plan *plan, void *arg)
+append_index(Plan *plan, void *arg)
 {
 	List	  **indexes = arg;
 
@@ -184,7 +184,7 @@ await_missed(const Planning *p, const PlannedStmt *with, Cost saves)
 	bool		came = false;
 	ListCell   *lc;
 
-	art_plan_walk(with, add_index, &used);
+	art_plan_walk(with, append_index, &used);
 	foreach(lc, p->missed)
 	{
 		const Missed *m = (const Missed *) lfirst(lc);

@@ -359,7 +359,7 @@ art_keychecks_close(void)
 
 /* The transaction ends.  The checks of deferred constraints come before that. */
 static void
-at_xact(XactEvent event, void *arg)
+keychecks_at_xact(XactEvent event, void *arg)
 {
 	answered = NULL;
 	close_all(event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE);
@@ -367,8 +367,8 @@ at_xact(XactEvent event, void *arg)
 
 /* The locks under an open check may be those of the subtransaction. */
 static void
-at_subxact(SubXactEvent event, SubTransactionId mySubid, SubTransactionId parentSubid,
-		   void *arg)
+keychecks_at_subxact(SubXactEvent event, SubTransactionId mySubid, SubTransactionId parentSubid,
+					 void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 	{
@@ -488,7 +488,7 @@ may_check(void)
 
 /* Look a key up, under the active snapshot, as the current user. */
 static bool
-look_up(KeyCheck *c, Datum *values)
+look_up_key(KeyCheck *c, Datum *values)
 {
 	bool		found;
 
@@ -546,7 +546,7 @@ fulfilled(TriggerData *trigger)
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(c->owner, context | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_NOFORCE_RLS);
-	found = c->valid && look_up(c, values);
+	found = c->valid && look_up_key(c, values);
 	SetUserIdAndSecContext(user, context);
 	PopActiveSnapshot();
 	return found;
@@ -748,7 +748,7 @@ answer_query(QueryDesc *queryDesc, int eflags)
 		return false;
 	for (int i = 0; i < c->n; i++)
 		values[i] = queryDesc->params->params[columns[i].from - 1].value;
-	return look_up(c, values);
+	return look_up_key(c, values);
 }
 
 /* Make the state and the row that tell an answer, once. */
@@ -791,7 +791,7 @@ start_executor(QueryDesc *queryDesc, int eflags)
  * Arguments: those of the hook.
  */
 static void
-run_executor(ART_RUN_PARAMETERS)
+keycheck_executor_run(ART_RUN_PARAMETERS)
 {
 	if (queryDesc == answered)
 	{
@@ -848,12 +848,12 @@ art_keychecks_install(void)
 	for (int i = 0; i < (int) lengthof(caches); i++)
 		CacheRegisterSyscacheCallback(caches[i], catalog_changed, (Datum) 0);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-	RegisterXactCallback(at_xact, NULL);
-	RegisterSubXactCallback(at_subxact, NULL);
+	RegisterXactCallback(keychecks_at_xact, NULL);
+	RegisterSubXactCallback(keychecks_at_subxact, NULL);
 	prev_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_executor;
 	prev_executor_run = ExecutorRun_hook;
-	ExecutorRun_hook = run_executor;
+	ExecutorRun_hook = keycheck_executor_run;
 	prev_executor_finish = ExecutorFinish_hook;
 	ExecutorFinish_hook = finish_executor;
 	prev_executor_end = ExecutorEnd_hook;

@@ -71,7 +71,7 @@ art_rows_reset(ArtRows *r)
 
 /* Room for a value, aligned as any may have to be. */
 static inline char *
-take_room(ArtRows *r, Size size)
+take_value_room(ArtRows *r, Size size)
 {
 	Size		at = r->used;
 
@@ -100,13 +100,13 @@ copy_value(ArtRows *r, Datum value, int16 len)
 		ExpandedObjectHeader *eoh = DatumGetEOHP(value);
 
 		size = EOH_get_flat_size(eoh);
-		to = take_room(r, size);
+		to = take_value_room(r, size);
 		EOH_flatten_into(eoh, to, size);
 		return PointerGetDatum(to);
 	}
 	else
 		size = VARSIZE_ANY(from);
-	to = take_room(r, size);
+	to = take_value_room(r, size);
 	memcpy(to, from, size);
 	return PointerGetDatum(to);
 }

@@ -50,7 +50,7 @@
 #define ART_LOOSE_WORTH		3.0
 
 /* The price of a search, in units of cpu_operator_cost, beside that of a row. */
-#define ART_LOOSE_SEARCH	60.0
+#define ART_LOOSE_SEARCH	16.0
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 

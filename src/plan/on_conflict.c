@@ -213,8 +213,8 @@ art_executor_start(QueryDesc *queryDesc, int eflags)
 }
 
 static void
-run_executor(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
-			 bool execute_once)
+next_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
+				  bool execute_once)
 {
 	if (prev_executor_run)
 		prev_executor_run(queryDesc, direction, count, execute_once);
@@ -228,8 +228,8 @@ run_executor(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
  * have no such index.
  */
 static void
-art_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
-				 bool execute_once)
+conflict_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
+					  bool execute_once)
 {
 	const char *target = routing_target(queryDesc->planstate, false);
 	MemoryContext cxt = CurrentMemoryContext;
@@ -243,14 +243,14 @@ art_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count,
 
 	if (target == NULL)
 	{
-		run_executor(queryDesc, direction, count, execute_once);
+		next_executor_run(queryDesc, direction, count, execute_once);
 		return;
 	}
 
 	target = pstrdup(target);
 	PG_TRY();
 	{
-		run_executor(queryDesc, direction, count, execute_once);
+		next_executor_run(queryDesc, direction, count, execute_once);
 	}
 	PG_CATCH();
 	{
@@ -279,7 +279,7 @@ art_executor_install(void)
 	prev_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = art_executor_start;
 	prev_executor_run = ExecutorRun_hook;
-	ExecutorRun_hook = art_executor_run;
+	ExecutorRun_hook = conflict_executor_run;
 }
 
 #else

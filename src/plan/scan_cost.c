@@ -182,7 +182,7 @@ elements(PlannerInfo *root, Expr *clause)
  * *compares a tuple.
  */
 static double
-count_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
+estimate_searches(PlannerInfo *root, IndexPath *path, double *all, double *compares)
 {
 	IndexOptInfo *index = path->indexinfo;
 	double		n = 1;
@@ -367,7 +367,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
 	*total -= page_cost / Max(loop_count, 1.0);
 
-	searches = count_searches(root, path, &all_searches, &compares);
+	searches = estimate_searches(root, path, &all_searches, &compares);
 #if PG_VERSION_NUM < 170000
 	/* a binary search each; of art, the nodes of the descent below */
 	if (all_searches > 1 && index->tuples > 1)

@@ -380,7 +380,7 @@ push_batch(Loader *l)
  * Fill the structure.  AX_NOTFOUND: the file is damaged.
  */
 static ax_status
-load_keys(Loader *l, const ArtSavedSection *s, uint32 section)
+load_section_keys(Loader *l, const ArtSavedSection *s, uint32 section)
 {
 	uint64		off = s->off;
 	ax_status	st;
@@ -440,7 +440,7 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 		.cxt = AllocSetContextCreate(l->cxt, "artidx loader batch",
 									 ALLOCSET_DEFAULT_SIZES)
 	};
-	st = load_keys(l, s, section);
+	st = load_section_keys(l, s, section);
 	INSTR_TIME_SET_CURRENT(duration);
 	INSTR_TIME_SUBTRACT(duration, start);
 

@@ -216,7 +216,7 @@ put_varint(uint8 *p, uint32 v)
  * why.
  */
 static bool
-write_block(Writer *w)
+write_saved_block(Writer *w)
 {
 	ArtSavedBlock *b = w->block;
 	uint64		len = sizeof(*b) + b->bytes;
@@ -253,7 +253,7 @@ write_key(Writer *w, const uint8 *key, uint32 len)
 
 	if (b->bytes >= ART_BLOCK_BYTES || b->raw + len > ART_BLOCK_RAW)
 	{
-		if (!write_block(w))
+		if (!write_saved_block(w))
 			return false;
 		b = w->block;
 	}
@@ -376,7 +376,7 @@ write_keys(Writer *w, ArtEntry *e, uint64 gen, uint32 section, uint64 *entries)
 				return false;
 		*entries += b.n;
 		if (b.exhausted)
-			return write_block(w);
+			return write_saved_block(w);
 		b.lo.key = b.lastkey;
 		b.lo.len = b.lastlen;
 		b.lo.after = true;
@@ -621,7 +621,7 @@ saved_shutdown(int code, Datum arg)
  * in *why if not, NULL when there is no file.
  */
 static bool
-claimable(ArtSavedHeader *h, ArtSavedSection **table, const char **why)
+file_claimable(ArtSavedHeader *h, ArtSavedSection **table, const char **why)
 {
 	ControlFileData cf;
 	ArtSavedHeader want;
@@ -664,14 +664,14 @@ claimable(ArtSavedHeader *h, ArtSavedSection **table, const char **why)
  * be unlinked.
  */
 static bool
-claim(void)
+claim_file(void)
 {
 	ArtSavedHeader h;
 	ArtSavedSection *table = NULL;
 	const char *why;
 	int			n = 0;
 
-	if (!claimable(&h, &table, &why))
+	if (!file_claimable(&h, &table, &why))
 	{
 		if (why)
 			ereport(LOG,
@@ -753,7 +753,7 @@ saved_startup(void)
 	(void) unlink(ART_LOADING_FILE);
 	(void) unlink(ART_SAVED_TMP);
 	if (first && IsPostmasterEnvironment && !IsBinaryUpgrade)
-		claimed = claim();
+		claimed = claim_file();
 	first = false;
 	if (!claimed)
 		(void) unlink(ART_SAVED_FILE);

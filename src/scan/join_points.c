@@ -88,7 +88,7 @@ place_keys(ArtRanges *r)
 
 /* Count searches as if each had been a scan's. */
 static void
-count_searches(IndexScanDesc scan, uint32 n, uint32 ntids)
+count_points(IndexScanDesc scan, uint32 n, uint32 ntids)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 
@@ -157,7 +157,7 @@ art_points_search(IndexScanDesc scan, uint32 from, const uint64 **tids, uint32 *
 	b->exhausted = true;
 	so->plan.point = true;
 	so->guard = false;
-	count_searches(scan, done, b->n);
+	count_points(scan, done, b->n);
 	*tids = b->tids;
 	return done;
 }

@@ -213,7 +213,7 @@ pos_set(StorePos *p, const uint8 *key, uint32 len, bool after)
 }
 
 static inline uint64
-entry_tid(const StoreEntry *e)
+store_entry_tid(const StoreEntry *e)
 {
 	const uint8 *t = e->key + e->len - AX_TID_BYTES;
 	uint64		tid = 0;
@@ -624,7 +624,7 @@ skip:
 
 /* Write the block that was collected in s->block. */
 static void
-write_block(ArtStore *s, StoreBlock *b)
+write_store_block(ArtStore *s, StoreBlock *b)
 {
 	BufFileTell(s->file, &b->fileno, &b->offset);
 	BufFileWrite(s->file, s->block, b->bytes);
@@ -716,7 +716,7 @@ write_file(ArtStore *s)
 			if (b == NULL || b->bytes + need > most)
 			{
 				if (b)
-					write_block(s, b);
+					write_store_block(s, b);
 				b = new_block(s, key, len, prev.data, prev.len);
 				most = Min((Size) STORE_SEPARATORS * b->seplen, Max(STORE_BLOCK_MOST, s->budget));
 				most = Max(most, Max(STORE_BLOCK, need));
@@ -743,7 +743,7 @@ write_file(ArtStore *s)
 			pfree(d);
 	}
 	if (b)
-		write_block(s, b);
+		write_store_block(s, b);
 	if (s->csort)
 		art_sort_end(s->csort);
 	else
@@ -851,7 +851,7 @@ first_behind(ArtStore *s, const ax_bound *p)
  * separator is not behind it.
  */
 static Size
-block_of(ArtStore *s, const ax_bound *p)
+block_before(ArtStore *s, const ax_bound *p)
 {
 	Size		l = 0;
 	Size		h = s->nblocks;
@@ -874,7 +874,7 @@ block_of(ArtStore *s, const ax_bound *p)
  * begins?  *whole: all of it.
  */
 static bool
-covers(ArtStore *s, const ax_bound *lo, const ax_bound *hi, bool backward, bool *whole)
+store_covers(ArtStore *s, const ax_bound *lo, const ax_bound *hi, bool backward, bool *whole)
 {
 	ax_bound	from = pos_bound(&s->from);
 	ax_bound	to = pos_bound(&s->to);
@@ -895,7 +895,7 @@ covers(ArtStore *s, const ax_bound *lo, const ax_bound *hi, bool backward, bool 
  * or, *behind, what comes next lies behind hi.
  */
 static inline StoreEntry *
-next(ArtStore *s, Size *blk, Size *i, const ax_bound *hi, bool *behind)
+next_entry(ArtStore *s, Size *blk, Size *i, const ax_bound *hi, bool *behind)
 {
 	Size		nblocks = s->file ? s->nblocks : 1;
 	StoreEntry *e;
@@ -920,7 +920,7 @@ next(ArtStore *s, Size *blk, Size *i, const ax_bound *hi, bool *behind)
  * more, or, *before, what comes next does not lie behind lo.
  */
 static inline StoreEntry *
-previous(ArtStore *s, Size *blk, Size *i, const ax_bound *lo, bool *before)
+previous_entry(ArtStore *s, Size *blk, Size *i, const ax_bound *lo, bool *before)
 {
 	StoreEntry *e;
 
@@ -997,7 +997,7 @@ art_store_scan(ArtStore *s, ax_batch *b)
 
 	Assert(!s->filling);
 
-	if (!covers(s, &lo, &hi, b->backward, &whole))
+	if (!store_covers(s, &lo, &hi, b->backward, &whole))
 		return AX_STALE;
 
 	b->n = 0;
@@ -1013,7 +1013,7 @@ art_store_scan(ArtStore *s, ax_batch *b)
 		blk = 0;
 		if (s->file)
 		{
-			blk = block_of(s, b->backward ? &hi : &lo);
+			blk = block_before(s, b->backward ? &hi : &lo);
 			load_block(s, blk);
 		}
 		i = first_behind(s, b->backward ? &hi : &lo);
@@ -1025,8 +1025,8 @@ art_store_scan(ArtStore *s, ax_batch *b)
 
 		if (b->n == b->max)
 			break;
-		e = b->backward ? previous(s, &blk, &i, &lo, &b->exhausted) :
-			next(s, &blk, &i, &hi, &b->exhausted);
+		e = b->backward ? previous_entry(s, &blk, &i, &lo, &b->exhausted) :
+			next_entry(s, &blk, &i, &hi, &b->exhausted);
 		if (e == NULL)
 		{
 			b->exhausted |= whole;
@@ -1051,7 +1051,7 @@ art_store_scan(ArtStore *s, ax_batch *b)
 		/* another block may take this one's place before the end */
 		memcpy(b->lastkey, e->key, e->len);
 		b->lastlen = e->len;
-		b->tids[b->n++] = entry_tid(e);
+		b->tids[b->n++] = store_entry_tid(e);
 	}
 
 	if (b->n == 0 && !b->exhausted)

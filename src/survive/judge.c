@@ -143,7 +143,7 @@ remove_lost(const ArtRingRecord *rec, const uint8 *key, uint32 len, void *arg)
  * Locks: takes the partition locks and the chunk lock, exclusive.
  */
 static void
-judge(Judgement *j)
+judge_all(Judgement *j)
 {
 	ArtWalk		w = art_walk(LW_EXCLUSIVE, InvalidOid, InvalidOid);
 	TimeLineID	tli = 0;
@@ -196,7 +196,7 @@ judge(Judgement *j)
 
 /* The judgement in the server's log. */
 static void
-report(const Judgement *j)
+report_judgement(const Judgement *j)
 {
 	StringInfoData why;
 
@@ -235,7 +235,7 @@ art_judge(void)
 		art_sigterm_hold();
 	PG_TRY();
 	{
-		judge(&j);
+		judge_all(&j);
 	}
 	PG_FINALLY();
 	{
@@ -249,5 +249,5 @@ art_judge(void)
 	pg_atomic_write_u32(&art_shared->unjudged, 0);
 	LWLockRelease(art_judge_lock);
 
-	report(&j);
+	report_judgement(&j);
 }

@@ -38,7 +38,7 @@ typedef struct Walk
 } Walk;
 
 static void
-walk_begin(Walk *w, ArtCheck *c)
+check_walk_begin(Walk *w, ArtCheck *c)
 {
 	w->c = c;
 	art_pass_init(&w->pass, c->kd, c->cx, ART_DISORDER_BATCH, 16 * 1024);
@@ -47,7 +47,7 @@ walk_begin(Walk *w, ArtCheck *c)
 
 /* The next entry, in place until the one after it.  False: there is none. */
 static bool
-walk_next(Walk *w, const uint8 **key, uint32 *len)
+check_walk_next(Walk *w, const uint8 **key, uint32 *len)
 {
 	ArtPass    *p = &w->pass;
 
@@ -72,7 +72,7 @@ walk_next(Walk *w, const uint8 **key, uint32 *len)
 }
 
 static void
-keep(ArtBuf *buf, const uint8 *key, uint32 len)
+keep_key(ArtBuf *buf, const uint8 *key, uint32 len)
 {
 	if (buf->data == NULL)
 		art_buf_init(buf, CurrentMemoryContext, len);
@@ -103,9 +103,9 @@ find_first(ArtCheck *c, const uint8 *key, uint32 len, ArtBuf *a)
 	bool		found = false;
 	ArtBuf		given = {0};
 
-	keep(&given, key, len);
-	walk_begin(&w, c);
-	while (!found && walk_next(&w, &e, &elen))
+	keep_key(&given, key, len);
+	check_walk_begin(&w, c);
+	while (!found && check_walk_next(&w, &e, &elen))
 	{
 		if (!behind && elen == len && memcmp(e, key, len) == 0)
 			behind = true;
@@ -114,9 +114,9 @@ find_first(ArtCheck *c, const uint8 *key, uint32 len, ArtBuf *a)
 		{
 			found = true;
 			if (behind)
-				keep(a, key, len);
+				keep_key(a, key, len);
 			else
-				keep(a, e, elen);
+				keep_key(a, e, elen);
 		}
 	}
 	art_pass_end(&w.pass);
@@ -133,18 +133,18 @@ find_neighbours(ArtCheck *c, const ArtBuf *a, ArtBuf *b, ArtBuf *y)
 	bool		behind = false;
 	bool		found = false;
 
-	walk_begin(&w, c);
-	while (!found && walk_next(&w, &e, &elen))
+	check_walk_begin(&w, c);
+	while (!found && check_walk_next(&w, &e, &elen))
 	{
 		if (!behind)
 			behind = elen == a->len && memcmp(e, a->data, elen) == 0;
 		else if (above(c, a, e, elen))
 		{
-			keep(y, e, elen);
+			keep_key(y, e, elen);
 			found = true;
 		}
 		if (behind && !found)
-			keep(b, e, elen);
+			keep_key(b, e, elen);
 	}
 	art_pass_end(&w.pass);
 	return found;
@@ -174,7 +174,7 @@ shown(const ArtCheck *c, const ArtBuf *a)
 
 /* The operator class of the first column that a function compares, a doubtful one if there is one. */
 static const char *
-class_name(const ArtCheck *c)
+checked_class_name(const ArtCheck *c)
 {
 	int			col = -1;
 	oidvector  *classes;
@@ -209,12 +209,12 @@ sign(int r)
 
 /* Not everybody may see the values: art_rethrow_hidden. */
 static void
-report(ArtCheck *c, const char *detail)
+report_disorder(ArtCheck *c, const char *detail)
 {
 	c->of_rows = true;
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("operator class \"%s\" of index \"%s\" is not an order", class_name(c),
+			 errmsg("operator class \"%s\" of index \"%s\" is not an order", checked_class_name(c),
 					RelationGetRelationName(c->index)),
 			 errdetail("Its comparison function says: %s.", detail),
 			 errhint("Queries by the index can miss rows, and REINDEX does not help. Mend the function, or take away the values."),
@@ -230,11 +230,11 @@ try_pair(ArtCheck *c, const ArtBuf *a, const ArtBuf *b)
 	int			again = says(c, a, b);
 
 	if (back != -r)
-		report(c, psprintf("%s %s %s, and %s %s %s", shown(c, a), sign(r), shown(c, b),
-						   shown(c, b), sign(back), shown(c, a)));
+		report_disorder(c, psprintf("%s %s %s, and %s %s %s", shown(c, a), sign(r), shown(c, b),
+									shown(c, b), sign(back), shown(c, a)));
 	if (again != r)
-		report(c, psprintf("%s %s %s, and then %s %s %s", shown(c, a), sign(r), shown(c, b),
-						   shown(c, a), sign(again), shown(c, b)));
+		report_disorder(c, psprintf("%s %s %s, and then %s %s %s", shown(c, a), sign(r), shown(c, b),
+									shown(c, a), sign(again), shown(c, b)));
 }
 
 void
@@ -256,6 +256,6 @@ art_check_disorder(ArtCheck *c, const uint8 *key, uint32 len)
 	by = says(c, &b, &y);
 	ay = says(c, &a, &y);
 	if (ab <= 0 && by <= 0 && (ay > 0 || (ay == 0 && ab + by < 0)))
-		report(c, psprintf("%s %s %s %s %s, but %s %s %s", shown(c, &a), sign(ab), shown(c, &b),
-						   sign(by), shown(c, &y), shown(c, &a), sign(ay), shown(c, &y)));
+		report_disorder(c, psprintf("%s %s %s %s %s, but %s %s %s", shown(c, &a), sign(ab), shown(c, &b),
+									sign(by), shown(c, &y), shown(c, &a), sign(ay), shown(c, &y)));
 }

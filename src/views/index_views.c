@@ -601,7 +601,7 @@ artidx_index_size(PG_FUNCTION_ARGS)
 }
 
 static void
-build(Relation index)
+build_now(Relation index)
 {
 	art_reload(index);
 	(void) art_ensure_ready(index);
@@ -661,7 +661,7 @@ act_on_parts(Oid indexoid, void (*act) (Relation index))
 Datum
 artidx_build(PG_FUNCTION_ARGS)
 {
-	act_on_parts(PG_GETARG_OID(0), build);
+	act_on_parts(PG_GETARG_OID(0), build_now);
 	PG_RETURN_VOID();
 }
 

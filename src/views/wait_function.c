@@ -136,7 +136,7 @@ look_at(Form_pg_class form, bool altered, Left *left)
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static void
-look(Oid amoid, Left *left)
+look_at_catalog_left(Oid amoid, Left *left)
 {
 	Relation	pgclass = table_open(RelationRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(pgclass, InvalidOid, false, NULL, 0, NULL);
@@ -183,7 +183,7 @@ artidx_wait(PG_FUNCTION_ARGS)
 	{
 		AcceptInvalidationMessages();
 		old = MemoryContextSwitchTo(each);
-		look(amoid, &left);
+		look_at_catalog_left(amoid, &left);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(each);
 		if (left.n == 0)

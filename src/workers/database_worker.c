@@ -85,7 +85,7 @@ static int	nleft_out = 0;
 static TimestampTz first_built_at = 0;
 
 static void
-begin(void)
+begin_work(void)
 {
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
@@ -93,7 +93,7 @@ begin(void)
 }
 
 static void
-commit(void)
+commit_work(void)
 {
 	if (ActiveSnapshotSet())
 		PopActiveSnapshot();
@@ -134,7 +134,7 @@ make_way(ArtEnd end)
  * configuration.
  */
 static void
-between(void)
+between_pieces(void)
 {
 	art_watch_anew();
 	(void) art_worker_between();
@@ -266,7 +266,7 @@ typedef struct Seen
  * Locks: AccessShareLock on pg_class, for the scan.
  */
 static int
-list_indexes(Oid amoid, Seen **out)
+list_resident(Oid amoid, Seen **out)
 {
 	Relation	pgclass;
 	SysScanDesc scan;
@@ -333,7 +333,7 @@ seed_entry(const Seen *s, const ArtHot *hot)
  * Locks: takes the partition lock, shared.
  */
 static bool
-has_entry(const Seen *s)
+seen_has_entry(const Seen *s)
 {
 	LWLock	   *lock;
 	ArtEntry   *e = art_find_locked(s->indexoid, &s->loc, LW_SHARED, &lock);
@@ -352,7 +352,7 @@ make_entry(Oid indexoid)
 {
 	volatile bool made = false;
 
-	begin();
+	begin_work();
 	PG_TRY();
 	{
 		bool		gone;
@@ -364,7 +364,7 @@ make_entry(Oid indexoid)
 			index_close(index, NoLock);
 		}
 		made = index != NULL || gone;
-		commit();
+		commit_work();
 	}
 	PG_CATCH();
 	{
@@ -379,7 +379,7 @@ make_entry(Oid indexoid)
  * them.
  */
 static void
-scout(void)
+scout_indexes(void)
 {
 	Seen	   *seen = NULL;
 	ArtHot	   *hot;
@@ -389,25 +389,25 @@ scout(void)
 	Oid			amoid;
 
 	pgstat_report_activity(STATE_RUNNING, "looking for absent art indexes");
-	begin();
+	begin_work();
 	amoid = get_am_oid(ART_AM_NAME, true);
 	if (OidIsValid(amoid))
-		n = list_indexes(amoid, &seen);
-	commit();
+		n = list_resident(amoid, &seen);
+	commit_work();
 
 	for (int i = 0; i < n; i++)
 	{
 		Seen	   *s = &seen[i];
 
 		CHECK_FOR_INTERRUPTS();
-		if (!has_entry(s))
+		if (!seen_has_entry(s))
 			refused |= !make_entry(s->indexoid);
 		seed_entry(s, art_hot_find(hot, nhot, s->indexoid, &s->loc));
 	}
-	begin();
+	begin_work();
 	for (int i = 0; i < n; i++)
 		tell_left_out(seen[i].indexoid, &seen[i].loc);
-	commit();
+	commit_work();
 	job_done(ART_JOB_SCOUT);
 	if (refused)
 		art_ask(MyDatabaseId, ART_JOB_SCOUT, ART_SCOUT_AGAIN_MS);
@@ -475,7 +475,7 @@ seen_cmp(const void *a, const void *b)
  * Locks: takes the partition locks, shared, one after the other.
  */
 static void
-sweep(void)
+sweep_entries(void)
 {
 	ArtListed  *all;
 	Seen	   *seen = NULL;
@@ -489,11 +489,11 @@ sweep(void)
 	pgstat_report_activity(STATE_RUNNING, "looking for art indexes that are gone");
 	n = art_list_entries(MyDatabaseId, art_is_shared, NULL, &all);
 
-	begin();
+	begin_work();
 	amoid = get_am_oid(ART_AM_NAME, true);
 	if (OidIsValid(amoid))
-		nseen = list_indexes(amoid, &seen);
-	commit();
+		nseen = list_resident(amoid, &seen);
+	commit_work();
 	if (nseen > 1)
 		qsort(seen, nseen, sizeof(Seen), seen_cmp);
 
@@ -509,12 +509,12 @@ sweep(void)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		nsuspects++;
-		begin();
+		begin_work();
 		if (sweep_one(all[i].indexoid, &all[i].loc))
 			over += all[i].doubt;
 		else
 			left += all[i].doubt;
-		commit();
+		commit_work();
 	}
 	elog(DEBUG1, "artidx: swept %d entries, looked at %d", n, nsuspects);
 	pfree(all);
@@ -653,12 +653,12 @@ build_one(const ArtWork *w)
 	art_watch_anew();
 	if (first_built_at == 0)
 		first_built_at = GetCurrentTimestamp();
-	begin();
+	begin_work();
 	PopActiveSnapshot();		/* a build takes its own, and renews it */
 	PG_TRY();
 	{
 		build_candidate(w);
-		commit();
+		commit_work();
 	}
 	PG_CATCH();
 	{
@@ -675,9 +675,9 @@ build_one(const ArtWork *w)
 					   end == ART_END_LOCK ? ART_REFUSED_MS :
 					   end == ART_END_STUCK && !w->help ? 0 : ART_FAILED_MS,
 					   end != ART_END_LOCK);
-		begin();
+		begin_work();
 		tell_left_out(w->indexoid, &w->loc);
-		commit();
+		commit_work();
 	}
 	PG_END_TRY();
 }
@@ -720,7 +720,7 @@ tell_built(void)
 {
 	if (nbuilt == 0 && nleft_out == 0)
 		return;
-	begin();
+	begin_work();
 	ereport(LOG,
 			(errmsg("artidx: built %d indexes of database \"%s\" in %.1f s, %d are left out",
 					nbuilt, get_database_name(MyDatabaseId),
@@ -728,7 +728,7 @@ tell_built(void)
 					(double) (GetCurrentTimestamp() - first_built_at) / USECS_PER_SEC,
 					nleft_out),
 			 errdetail_internal("The directory was looked through %d times.", nwalks)));
-	commit();
+	commit_work();
 	nbuilt = nleft_out = 0;
 }
 
@@ -815,7 +815,7 @@ check_failed(const ArtListed *k)
 	MemoryContextSwitchTo(worker_cxt);
 
 	there = later || end_kept(k, differs);
-	begin();
+	begin_work();
 	name = art_sql_name(k->indexoid);
 	if (differs && name != NULL)
 		ereport(WARNING,
@@ -829,7 +829,7 @@ check_failed(const ArtListed *k)
 				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
 						name, get_database_name(MyDatabaseId), says),
 				 later ? errdetail("It is checked later.") : 0));
-	commit();
+	commit_work();
 	FreeErrorData(error);
 	return later ? CHECK_REFUSED : differs ? CHECK_DIFFERS : CHECK_GONE;
 }
@@ -850,7 +850,7 @@ rest_after(TimestampTz began, double least_ms)
 		int			share;
 		double		ms;
 
-		between();
+		between_pieces();
 		if (art_build_workers == 0)
 			return;
 		share = Max(art_build_priority / 4, 1);
@@ -872,7 +872,7 @@ check_next(const ArtListed *k, void **at, MemoryContext cxt)
 	ArtLocator	loc;
 	char		activity[64 + NAMEDATALEN];
 
-	begin();
+	begin_work();
 	index = open_candidate(k->indexoid, &gone);
 	end = gone ? CHECK_GONE : CHECK_REFUSED;
 	if (index)
@@ -893,7 +893,7 @@ check_next(const ArtListed *k, void **at, MemoryContext cxt)
 			end = check_piece(index, k->gen, at, cxt) ? CHECK_AGREES : CHECK_MORE;
 		index_close(index, NoLock);
 	}
-	commit();
+	commit_work();
 	return end;
 }
 
@@ -973,7 +973,7 @@ check_kept(void)
 		job_done(ART_JOB_CHECK);
 	if (ends[CHECK_AGREES] + ends[CHECK_DIFFERS] == 0)
 		return;
-	begin();
+	begin_work();
 	ereport(LOG,
 			(errmsg("artidx: checked %d indexes of database \"%s\" that outlived a crash in %.1f s, %d differ from their tables",
 					ends[CHECK_AGREES] + ends[CHECK_DIFFERS], get_database_name(MyDatabaseId),
@@ -981,7 +981,7 @@ check_kept(void)
 					ends[CHECK_DIFFERS]),
 			 ends[CHECK_REFUSED] == 0 ? 0 :
 			 errdetail("%d more are checked later.", ends[CHECK_REFUSED])));
-	commit();
+	commit_work();
 }
 
 /* ---- what trials have left ---- */
@@ -1002,7 +1002,7 @@ tidy(void)
 {
 	volatile bool done = false;
 
-	between();
+	between_pieces();
 	PG_TRY();
 	{
 		done = drop_leftovers();
@@ -1033,15 +1033,15 @@ worker_turn(void)
 {
 	int			job = my_jobs & -my_jobs;	/* the lowest: in this order */
 
-	between();
+	between_pieces();
 	switch (job)
 	{
 		case ART_JOB_SCOUT:
-			scout();
+			scout_indexes();
 			scouted = true;
 			break;
 		case ART_JOB_SWEEP:
-			sweep();
+			sweep_entries();
 			break;
 		case ART_JOB_BUILD:
 			if (art_build_workers > 0 && !not_ours && art_watch_end() != ART_END_TURN &&

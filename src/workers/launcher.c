@@ -356,7 +356,7 @@ typedef struct Survey
  * atomic and may be halved under a shared lock.
  */
 static void
-survey(Survey *s, bool fade)
+survey_directory(Survey *s, bool fade)
 {
 	int			hot_cap = 64;
 	int			dbs_cap = 16;
@@ -442,7 +442,7 @@ write_hot(void)
 	int			n;
 	pg_crc32c	crc;
 
-	survey(&s, false);
+	survey_directory(&s, false);
 	all = palloc0((s.nhot + nold_hot + 1) * sizeof(ArtHot));
 	memcpy(all, s.hot, s.nhot * sizeof(ArtHot));
 	n = s.nhot;
@@ -787,7 +787,7 @@ start_workers(void)
  * a structure absent, or begins one, adds to it afterwards.
  */
 static void
-settle(void)
+settle_indexes(void)
 {
 	uint32		seen = pg_atomic_read_u32(&art_shared->unsettled);
 
@@ -870,7 +870,7 @@ look_for_databases(void)
 	bool		listed = false;
 
 	/* first who has entries, then who is there: so a new one is not taken for gone */
-	survey(&s, false);
+	survey_directory(&s, false);
 	for (int i = 0; i < ndatabases; i++)
 		databases[i].has_entries = false;
 	for (int i = 0; i < s.ndbs; i++)
@@ -1058,14 +1058,14 @@ launcher_turn(void)
 	{
 		order_sweeps(watch_memory());
 		art_watch_all(start_workers());
-		settle();
+		settle_indexes();
 	}
 
 	if (ms_passed(fade_at, now, ART_FADE_MS))
 	{
 		Survey		s;
 
-		survey(&s, true);
+		survey_directory(&s, true);
 		fade_at = now;
 	}
 	if (ms_passed(hot_at, now, ART_HOT_MS))

@@ -109,7 +109,7 @@ look_at_waiter(int waiter, const Now *w, bool *in_the_way, bool *needed)
  * Locks: takes all of core's lock partitions, shared, once for each process that waits.
  */
 static bool
-in_the_way(const Now *w)
+process_in_the_way(const Now *w)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		is = false;
@@ -139,7 +139,7 @@ in_the_way(const Now *w)
  * Locks: chunk lock held, in any mode.
  */
 static ArtWatch *
-look(int i, Now *w)
+look_at_place(int i, Now *w)
 {
 	ArtWorkerSlot *s = &art_shared->workers[i];
 	ArtWatch   *watch = &s->watch;
@@ -159,13 +159,13 @@ look(int i, Now *w)
  * Locks: takes the chunk lock, shared: the process frees its slot under it.
  */
 static void
-stop(int i, ArtEnd end, int sig)
+stop_process(int i, ArtEnd end, int sig)
 {
 	ArtWatch   *watch;
 	Now			w;
 
 	art_lock(art_chunk_lock, LW_SHARED);
-	watch = look(i, &w);
+	watch = look_at_place(i, &w);
 	if (w.pid == seen[i].pid && w.row == seen[i].row)
 	{
 		pg_atomic_write_u32(&watch->end, end);
@@ -186,11 +186,11 @@ insist(int i, int elapsed)
 
 	s->end_ms += elapsed;
 	if (s->end_ms >= ART_KILL_MS)
-		stop(i, ART_END_STUCK, SIGTERM);
+		stop_process(i, ART_END_STUCK, SIGTERM);
 	else if (s->end_ms >= ART_AGAIN_MS * s->cancels)
 	{
 		s->cancels++;
-		stop(i, s->end, SIGINT);
+		stop_process(i, s->end, SIGINT);
 	}
 }
 
@@ -198,7 +198,7 @@ insist(int i, int elapsed)
  * Compare one process with what was seen of it.  wanted: others wait until it is done.
  */
 static void
-compare(int i, const Now *w, bool wanted, int elapsed)
+compare_process(int i, const Now *w, bool wanted, int elapsed)
 {
 	Seen	   *s = &seen[i];
 	const bool	same = s->pid == w->pid && s->row == w->row;
@@ -229,17 +229,17 @@ compare(int i, const Now *w, bool wanted, int elapsed)
 	}
 	if (s->row_ms >= limit || s->over_ms >= (double) DeadlockTimeout * ART_STUCK_PAGE)
 		s->end = ART_END_STUCK;
-	else if (in_the_way(w))
+	else if (process_in_the_way(w))
 		s->end = ART_END_LOCK;
 	else
 		return;
 	s->end_ms = 0;
 	s->cancels = 1;
-	stop(i, s->end, SIGINT);
+	stop_process(i, s->end, SIGINT);
 }
 
 /*
- * Locks: takes the chunk lock, shared, and of core's what in_the_way() says.
+ * Locks: takes the chunk lock, shared, and of core's what process_in_the_way() says.
  */
 void
 art_watch_all(bool wanted)
@@ -253,13 +253,13 @@ art_watch_all(bool wanted)
 	looked = now;
 	art_lock(art_chunk_lock, LW_SHARED);
 	for (int i = 0; i < (int) lengthof(all); i++)
-		(void) look(i, &all[i]);
+		(void) look_at_place(i, &all[i]);
 	art_unlock(art_chunk_lock);
 	for (int i = 0; i < (int) lengthof(all); i++)
 	{
 		if (all[i].pid == 0)
 			seen[i].pid = 0;
 		else
-			compare(i, &all[i], wanted || all[i].follows, elapsed);
+			compare_process(i, &all[i], wanted || all[i].follows, elapsed);
 	}
 }

@@ -400,13 +400,14 @@ group_distinct()
 		"SELECT a, count(DISTINCT b) FROM grouped WHERE a < 10 GROUP BY a")
 
 	sql "CREATE TABLE grouped AS SELECT (i % 100)::int AS a, i / 1000 AS b, i AS c FROM generate_series(1, $SMALL::bigint) i" >/dev/null
+	sql "CREATE STATISTICS grouped_ab (ndistinct) ON a, b FROM grouped" >/dev/null
 	for am in $AMS; do
 		[ "$am" != hash ] || continue
 		sql "CREATE INDEX grouped_i ON grouped USING $am (a, b)" >/dev/null
 		sql "VACUUM (FREEZE, ANALYZE) grouped" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
 			for i in "${!names[@]}"; do
-				ms=$(timed "SELECT count(*) FROM (${queries[i]}) s") || art_die "${names[i]}"
+				ms=$(timed "SELECT max(s::text) FROM (${queries[i]}) s") || art_die "${names[i]}"
 				record "${names[i]}" "$am" "$rep" "$ms" ms
 			done
 		done

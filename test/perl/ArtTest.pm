@@ -68,7 +68,8 @@ sub crash_often
 }
 
 # SQL for a function NAME(k int), to index, that does something where a background
-# builder calls it, and gives k back.
+# builder calls it, and gives k back.  A background process has no client_port.  Its
+# backend_type is unknown until the postmaster has written its process ID down.
 sub in_builder
 {
 	my ($name, $what) = @_;
@@ -76,7 +77,7 @@ sub in_builder
 	return qq{
 		CREATE FUNCTION $name(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$
 		BEGIN
-			IF (SELECT backend_type FROM pg_stat_get_activity(pg_backend_pid())) = 'artidx builder' THEN
+			IF (SELECT client_port IS NULL FROM pg_stat_get_activity(pg_backend_pid())) THEN
 				$what
 			END IF;
 			RETURN k;

@@ -154,7 +154,7 @@ sql(q{CREATE TABLE s (id int, pad text) WITH (autovacuum_enabled = off);
 		mode text := (SELECT mode FROM public.s_mode);
 	BEGIN
 		IF mode IS NULL OR mode <> 'grow' AND i > 6 OR current_setting('s.inside', true) = 'yes' OR
-			(SELECT backend_type FROM pg_stat_activity WHERE pid = pg_backend_pid()) <> 'artidx builder' THEN
+			(SELECT client_port IS NOT NULL FROM pg_stat_get_activity(pg_backend_pid())) THEN
 			RETURN;
 		END IF;
 		IF mode = 'grow' THEN

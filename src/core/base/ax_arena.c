@@ -146,8 +146,8 @@ count_bytes(_Atomic uint64_t *counter, uint64_t bytes, uint64_t max)
  * because of bytes that this call does not get.
  */
 static bool
-charge(ax_ctx *cx, _Atomic uint64_t *own, uint64_t max, ax_group *const *groups,
-	   uint64_t bytes, bool may_exceed)
+charge_bytes(ax_ctx *cx, _Atomic uint64_t *own, uint64_t max, ax_group *const *groups,
+			 uint64_t bytes, bool may_exceed)
 {
 	_Atomic uint64_t *counter[AX_GROUPS + 1] = {own};
 	uint64_t	most[AX_GROUPS + 1] = {max && !may_exceed ? max : UINT64_MAX};
@@ -304,8 +304,8 @@ span_pages(ax_ctx *cx, ax_store *st, uint32_t pages, int cls, uint32_t objs, boo
 	uint64_t	bytes = (uint64_t) pages << AX_PAGE_SHIFT;
 	ax_span    *sp;
 
-	if (!charge(cx, &st->bytes, atomic_load_explicit(&st->max_bytes, memory_order_relaxed),
-				st->groups, bytes, may_reserve || ax_body(cx)->over_cap))
+	if (!charge_bytes(cx, &st->bytes, atomic_load_explicit(&st->max_bytes, memory_order_relaxed),
+					  st->groups, bytes, may_reserve || ax_body(cx)->over_cap))
 		return NULL;
 	sp = ax_pages_take(cx, pages, cls, objs, may_reserve, &ax_body(cx)->alloc_busy);
 	if (!sp)
@@ -454,7 +454,7 @@ ax_drain_begin(ax_ctx *cx, ax_store *st)
 
 /* Out of its class's list, the mark away; the heap's latch held. */
 static void
-drained(ax_store *st, ax_span *sp)
+unlink_drained(ax_store *st, ax_span *sp)
 {
 	ax_drain   *d = &atomic_load_explicit(&st->drain, memory_order_acquire)[sp->cls];
 
@@ -473,7 +473,7 @@ drained(ax_store *st, ax_span *sp)
  * held; false: there is none with a free object.
  */
 static bool
-undrain(ax_store *st, ax_class_heap *h, int cls)
+undrain_spans(ax_store *st, ax_class_heap *h, int cls)
 {
 	ax_drain   *d = atomic_load_explicit(&st->drain, memory_order_acquire);
 	bool		any = false;
@@ -482,7 +482,7 @@ undrain(ax_store *st, ax_class_heap *h, int cls)
 	{
 		ax_span    *sp = d[cls].first;
 
-		drained(st, sp);
+		unlink_drained(st, sp);
 		if (atomic_load_explicit(&sp->live, memory_order_relaxed) < sp->objs)
 		{
 			partial_push(h, sp);
@@ -571,7 +571,7 @@ ax_draining(ax_ctx *cx, ax_store *st, const void *p)
  * ax_try_for_memory() does the same outside.
  */
 static bool
-make_room(ax_ctx *cx, uint64_t *deadline)
+await_pages(ax_ctx *cx, uint64_t *deadline)
 {
 	ax_area    *a = ax_area_of(cx);
 	const ax_port *port = ax_body(cx)->port;
@@ -604,7 +604,7 @@ make_room(ax_ctx *cx, uint64_t *deadline)
  * AX_LATCH_MS at most each.
  */
 static void *
-borrow(ax_ctx *cx, ax_store *st, int cls)
+borrow_object(ax_ctx *cx, ax_store *st, int cls)
 {
 	for (int k = cls + 1; k < AX_NCLASSES; k++)
 	{
@@ -613,7 +613,7 @@ borrow(ax_ctx *cx, ax_store *st, int cls)
 
 		if (!ax_latch_arena(cx, &h->latch, AX_LATCH_MS))
 			continue;
-		if (h->partial || undrain(st, h, k))
+		if (h->partial || undrain_spans(st, h, k))
 			p = span_take(h, h->partial);
 		ax_word_unlock(cx, &h->latch, false);
 		if (p)
@@ -630,7 +630,7 @@ borrow(ax_ctx *cx, ax_store *st, int cls)
  * transaction, which a page that this process has not touched yet would end.
  */
 static __attribute__((noinline, cold, no_sanitize("address", "thread"))) void
-touch(int cls, void *const *obj, uint32_t n)
+touch_objects(int cls, void *const *obj, uint32_t n)
 {
 	uintptr_t	last = 0;
 
@@ -656,7 +656,7 @@ touch(int cls, void *const *obj, uint32_t n)
  * Returns: 0 with alloc_busy set if a latch was not to be had in time.
  */
 static uint32_t
-refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_reserve)
+refill_magazine(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_reserve)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_class_heap *h = &st->heap[cls];
@@ -693,7 +693,7 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 				n = 1;
 				break;
 			}
-			else if (!span_new(cx, st, cls, may_reserve) && !undrain(st, h, cls))
+			else if (!span_new(cx, st, cls, may_reserve) && !undrain_spans(st, h, cls))
 				break;
 		}
 		ax_word_unlock(cx, &h->latch, false);
@@ -701,7 +701,7 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 		{
 			count_live(b, cls, counted);
 			if (ax_unlikely(b->elide.on))
-				touch(cls, obj, n);
+				touch_objects(cls, obj, n);
 			/* a magazine gives its last first: let addresses rise */
 			for (uint32_t i = 0; i < n / 2; i++)
 			{
@@ -714,9 +714,9 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
 		}
 		if (b->alloc_busy || (!may_reserve && ax_hurry(b)))
 			return 0;
-		if (!make_room(cx, &deadline))
+		if (!await_pages(cx, &deadline))
 		{
-			obj[0] = borrow(cx, st, cls);
+			obj[0] = borrow_object(cx, st, cls);
 			return obj[0] != NULL;
 		}
 	}
@@ -729,7 +729,7 @@ refill(ax_ctx *cx, ax_store *st, int cls, void **obj, uint32_t want, bool may_re
  * after it.
  */
 static void
-flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
+flush_objects(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_class_heap *h = &st->heap[cls];
@@ -772,7 +772,7 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 			if (sp->partial)
 				partial_remove(h, sp);
 			else
-				drained(st, sp);
+				unlink_drained(st, sp);
 			all_remove(h, sp);
 			sp->next = empty;
 			empty = sp;
@@ -791,7 +791,7 @@ flush(ax_ctx *cx, ax_store *st, int cls, void *const *obj, uint32_t n)
 	{
 		void	   *p = borrowed[i];
 
-		flush(cx, st, ((ax_span *) ax_pages_run(b->area, p))->cls, &p, 1);
+		flush_objects(cx, st, ((ax_span *) ax_pages_run(b->area, p))->cls, &p, 1);
 	}
 }
 
@@ -807,7 +807,7 @@ mag_evict(ax_ctx *cx, ax_magazine *m)
 		ax_store   *st = store_alive(m->tree, m->gen);
 
 		if (st)
-			flush(cx, st, (int) m->cls, m->obj, m->n);
+			flush_objects(cx, st, (int) m->cls, m->obj, m->n);
 	}
 	m->n = 0;
 	m->gen = 0;
@@ -855,7 +855,7 @@ big_alloc(ax_ctx *cx, ax_store *st, uint32_t size, bool may_reserve)
 	if (size > AX_MAP_LEN)		/* far beyond the longest key */
 		return NULL;
 	while ((sp = span_pages(cx, st, big_pages(size), AX_BIG, 1, may_reserve)) == NULL)
-		if (b->alloc_busy || !make_room(cx, &deadline))
+		if (b->alloc_busy || !await_pages(cx, &deadline))
 			return NULL;
 	sp->live = sp->bump = 1;
 	ax_latch_arena(cx, &h->latch, 0);
@@ -907,7 +907,7 @@ alloc_slow(ax_ctx *cx, ax_store *st, uint32_t size, int cls, bool may_reserve)
 	if (m->gen != st->gen || m->cls != (uint32_t) cls)
 		mag_claim(cx, m, st, cls);
 	cap = mag_cap(cls);
-	m->n = refill(cx, st, cls, m->obj, cap < 2 ? 1 : cap / 2, may_reserve);
+	m->n = refill_magazine(cx, st, cls, m->obj, cap < 2 ? 1 : cap / 2, may_reserve);
 	if (m->n == 0)
 		return NULL;
 	p = m->obj[--m->n];
@@ -1016,7 +1016,7 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 	cap = mag_cap(cls);
 	if (ax_unlikely(cap == 0 || leaves_span(cx, st, p, cls)))
 	{
-		flush(cx, st, cls, &p, 1);
+		flush_objects(cx, st, cls, &p, 1);
 		return;
 	}
 	if (m->n >= cap)
@@ -1024,7 +1024,7 @@ ax_give(ax_ctx *cx, ax_store *st, void *p, int cls)
 		/* the oldest half: the rest is warm in this processor's cache */
 		uint32_t	old = (cap + 1) / 2;
 
-		flush(cx, st, cls, m->obj, old);
+		flush_objects(cx, st, cls, m->obj, old);
 		m->n -= old;
 		memmove(m->obj, m->obj + old, m->n * sizeof(m->obj[0]));
 	}
@@ -1048,7 +1048,7 @@ ax_store_new(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_engine *e,
 	_Atomic uint64_t own = 0;
 	ax_store   *st;
 
-	if (!charge(cx, &own, max_bytes, t->groups, bytes, false))
+	if (!charge_bytes(cx, &own, max_bytes, t->groups, bytes, false))
 		return NULL;
 	st = ax_pages_take(cx, pages, AX_BIG, 1, false, NULL);
 	if (!st)
@@ -1086,7 +1086,7 @@ typedef struct budget
 } budget;
 
 static inline bool
-spent(const budget *b)
+budget_spent(const budget *b)
 {
 	return b->spans <= 0 || b->pages <= 0;
 }
@@ -1116,7 +1116,7 @@ store_free(ax_ctx *cx, ax_store *st, budget *left, uint64_t *freed)
 		ax_class_heap *h = &st->heap[cls];
 		int64_t		live = 0;
 
-		while (h->all && !spent(left))
+		while (h->all && !budget_spent(left))
 		{
 			ax_span    *sp = h->all;
 
@@ -1129,7 +1129,7 @@ store_free(ax_ctx *cx, ax_store *st, budget *left, uint64_t *freed)
 			count_live(ax_body(cx), cls, -live);
 		all = h->all == NULL;
 	}
-	all = all && !spent(left);
+	all = all && !budget_spent(left);
 	if (all)
 	{
 		pages += st->pages;
@@ -1168,7 +1168,7 @@ ax_reap(ax_ctx *cx, bool *more)
 		ax_store   *st = (ax_store *) (void *) ((char *) n - offsetof(ax_store, dying_next));
 		ax_stack_node *next = n->next;
 
-		if (!spent(&left) && st->dying_epoch + 2 <= atomic_load(&a->epoch) &&
+		if (!budget_spent(&left) && st->dying_epoch + 2 <= atomic_load(&a->epoch) &&
 			store_free(cx, st, &left, &freed))
 			atomic_fetch_sub(&a->ndying, 1);
 		else
@@ -1177,6 +1177,6 @@ ax_reap(ax_ctx *cx, bool *more)
 	}
 	atomic_fetch_sub(&a->freeing, 1);
 	if (more)
-		*more = spent(&left);
+		*more = budget_spent(&left);
 	return freed;
 }

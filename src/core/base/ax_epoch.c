@@ -43,7 +43,7 @@
  * path, where each store ahead of an exchange would have to drain first.
  */
 static inline void
-announce(ax_ctx_body *b, bool plain)
+announce_epoch(ax_ctx_body *b, bool plain)
 {
 	ax_area    *a = b->area;
 	uint64_t	e = atomic_load_explicit(&a->epoch, memory_order_acquire);
@@ -86,7 +86,7 @@ static inline bool
 announce_change(ax_ctx_body *b)
 {
 	b->plain = false;
-	announce(b, false);
+	announce_epoch(b, false);
 	return ax_likely(!atomic_load_explicit(&b->slot->emptied, memory_order_acquire));
 }
 
@@ -187,10 +187,10 @@ ax_enter_read(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **st)
 	ax_ctx_body *b = ax_body(cx);
 
 	if (ax_likely(b->plain))
-		announce(b, true);
+		announce_epoch(b, true);
 	else
 	{
-		announce(b, false);
+		announce_epoch(b, false);
 		b->plain = b->joined;
 	}
 	return enter_store(cx, t, gen, st);
@@ -533,7 +533,7 @@ limbo_sum(const ax_limbo *list, uint64_t *objs, uint64_t *bytes)
 
 /* Pauses that take about two microseconds: 40 to 140 cycles each, by model. */
 static uint32_t
-calibrate(const ax_port *port)
+calibrate_pause(const ax_port *port)
 {
 	uint64_t	t0 = port->now_ns();
 	uint64_t	t;
@@ -563,7 +563,7 @@ ax_attach(ax_ctx *cx, ax_area *area, int slot, int pid, const ax_port *port)
 	b->port = port;
 	b->shard = (uint8_t) (slot % AX_SHARDS);
 	b->shard_at = (uint32_t) (offsetof(ax_store, shards) + b->shard * sizeof(ax_shard));
-	b->spins = calibrate(port);
+	b->spins = calibrate_pause(port);
 	b->rng = ((uint64_t) slot + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	AX_ENSURE(b, area->magic == AX_AREA_MAGIC && slot >= 0 && slot < area->nslots);
 	b->joined = area->barrier && ax_barrier_join();
@@ -734,7 +734,7 @@ ax_detach(ax_ctx *cx)
 
 /* Retire lists of exited processes into our own. */
 static void
-adopt(ax_ctx *cx)
+adopt_lists(ax_ctx *cx)
 {
 	ax_area    *a = ax_area_of(cx);
 	ax_slot    *s = ax_body(cx)->slot;
@@ -804,7 +804,7 @@ ax_reclaim(ax_ctx *cx)
 		ax_pages_give(cx, spare_pop(b), 1, AX_CHUNK, 0);
 
 	/* whoever comes by takes up what others left */
-	adopt(cx);
+	adopt_lists(cx);
 	if (atomic_load_explicit(&b->area->ndying, memory_order_relaxed) > 0)
 		ax_reap(cx, NULL);
 }
@@ -821,7 +821,7 @@ ax_housekeep(ax_ctx *cx, ax_pending *pending)
 	uint64_t	records = 0;
 
 	AX_ENSURE(b, !ax_inside(b));
-	adopt(cx);
+	adopt_lists(cx);
 	for (int i = 0; i < high; i++)
 	{
 		ax_slot    *s = &a->slots[i];
@@ -834,7 +834,7 @@ ax_housekeep(ax_ctx *cx, ax_pending *pending)
 			if (l)
 			{
 				limbo_orphan(cx, s, l);
-				adopt(cx);
+				adopt_lists(cx);
 			}
 		}
 		else if (slot_waiting(s))

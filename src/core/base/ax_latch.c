@@ -86,7 +86,7 @@ ax_nap(ax_ctx *cx, uint32_t turn)
  * too, but in a row of them each came later.)
  */
 static bool
-overstays(const ax_ctx_body *b)
+call_overstays(const ax_ctx_body *b)
 {
 	uint64_t	pin = atomic_load_explicit(&b->slot->epoch, memory_order_relaxed);
 
@@ -110,7 +110,7 @@ ax_contended(ax_ctx *cx)
 		b->naps = 0;
 	/* with a latch held (what is above, the pessimistic way): others wait for us */
 	if (now - b->contended_at < AX_HOT_NS && now >= b->credit_until && b->latches == 0 &&
-		!overstays(b))
+		!call_overstays(b))
 	{
 		ax_nap(cx, b->naps / 2);
 		if (b->naps < 10)
@@ -266,7 +266,7 @@ qnode(ax_ctx *cx, uint32_t id)
 }
 
 static inline uint32_t
-tail_of(uint64_t word)
+queue_tail(uint64_t word)
 {
 	return (uint32_t) ((word & AX_TAIL_MASK) >> AX_TAIL_SHIFT);
 }
@@ -299,7 +299,7 @@ pass_on(ax_ctx *cx, ax_word *w, uint32_t id)
 		{
 			uint64_t	cur = ax_word_read(w);
 
-			while (tail_of(cur) == id)
+			while (queue_tail(cur) == id)
 				if (atomic_compare_exchange_weak_explicit(w, &cur, cur & ~AX_TAIL_MASK,
 														  memory_order_acq_rel,
 														  memory_order_acquire))
@@ -366,7 +366,7 @@ queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 													(cur & ~AX_TAIL_MASK) | ((uint64_t) id << AX_TAIL_SHIFT),
 													memory_order_acq_rel, memory_order_acquire));
 	AX_POINT("queue.swapped");
-	pred = tail_of(cur);
+	pred = queue_tail(cur);
 	if (pred)
 	{
 		ax_qnode   *p = qnode(cx, pred);
@@ -407,7 +407,7 @@ queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 		}
 		if (!(cur & AX_LOCKED))
 		{
-			bool		last = tail_of(cur) == id;
+			bool		last = queue_tail(cur) == id;
 
 			if (!atomic_compare_exchange_strong_explicit(w, &cur,
 														 (last ? cur & ~AX_TAIL_MASK : cur) | bits,
@@ -530,7 +530,7 @@ ax_word_acquire(ax_ctx *cx, ax_word *w, bool shared, uint64_t *v)
 			return AX_BUSY;
 		if (cur & AX_LOCKED)
 		{
-			if (b->latches == 0 && overstays(b))
+			if (b->latches == 0 && call_overstays(b))
 				return AX_BUSY;
 			ax_nap(cx, naps++);
 			cur = ax_word_read(w);

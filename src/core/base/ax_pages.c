@@ -53,7 +53,7 @@ run_at(ax_area *a, uint64_t pg)
 }
 
 static inline uint64_t
-page_of(ax_area *a, const void *p)
+page_number(ax_area *a, const void *p)
 {
 	return (uint64_t) ((const char *) p - a->base) >> AX_PAGE_SHIFT;
 }
@@ -158,7 +158,7 @@ ax_pages_take(ax_ctx *cx, uint32_t pages, int cls, uint32_t objs,
 	{
 		uint64_t	len = r->pages;
 
-		pg = page_of(a, r);
+		pg = page_number(a, r);
 		run_remove(a, r);
 		if (len > pages)
 		{
@@ -204,7 +204,7 @@ out:
 
 /* Take a free neighbour out of its list to join it; returns its length. */
 static uint64_t
-absorb(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
+absorb_neighbour(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t *hi)
 {
 	run_remove(a, r);
 	if (r->dirty)
@@ -227,7 +227,7 @@ void
 ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 {
 	ax_area    *a = ax_area_of(cx);
-	uint64_t	pg = page_of(a, run);
+	uint64_t	pg = page_number(a, run);
 	uint64_t	len = pages;
 	uint64_t	dirty = pages;
 	uint64_t	lo = pg;		/* the dirty ones lie between these */
@@ -257,13 +257,13 @@ ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 		if ((m & AX_MAP_FREE) && len + (m & AX_MAP_LEN) <= AX_MAP_LEN)
 		{
 			pg -= m & AX_MAP_LEN;
-			len += absorb(a, run_at(a, pg), &dirty, &lo, &hi);
+			len += absorb_neighbour(a, run_at(a, pg), &dirty, &lo, &hi);
 		}
 		if (pg + len < a->brk)
 		{
 			m = map_get(a, pg + len);
 			if ((m & AX_MAP_FREE) && len + (m & AX_MAP_LEN) <= AX_MAP_LEN)
-				len += absorb(a, run_at(a, pg + len), &dirty, &lo, &hi);
+				len += absorb_neighbour(a, run_at(a, pg + len), &dirty, &lo, &hi);
 		}
 		top = pg + len == a->brk;
 		if (top && a->top_dirty)

@@ -47,7 +47,7 @@ sep_len(const load *l, uint64_t i)
 
 /* Free what hangs below a page that nobody saw, and its blobs. */
 static void
-free_tree(load *l, bt_page *p)
+free_below(load *l, bt_page *p)
 {
 	for (int i = 0; i < bt_count(p); i++)
 	{
@@ -59,16 +59,16 @@ free_tree(load *l, bt_page *p)
 	}
 	if (p->level)
 		for (int i = 0; i <= bt_count(p); i++)
-			free_tree(l, bt_ref(&bt_children(p)[i]));
+			free_below(l, bt_ref(&bt_children(p)[i]));
 	bt_unbuild(l->cx, l->s, p);
 }
 
 static void
-free_all(load *l)
+free_load(load *l)
 {
 	for (int k = 0; k < l->levels; k++)
 		for (int i = 0; i < l->lv[k].n; i++)
-			free_tree(l, l->lv[k].child[i]);
+			free_below(l, l->lv[k].child[i]);
 }
 
 static bool add_child(load *l, int k, bt_page *p, uint64_t key, uint32_t len);
@@ -305,7 +305,7 @@ bt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 
 		if (!p || !add_child(&l, 0, p, i, i ? sep_len(&l, i) : 0))
 		{
-			free_all(&l);
+			free_load(&l);
 			return AX_NOMEM;
 		}
 		i = next;
@@ -325,7 +325,7 @@ bt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 		}
 		if (!close_page(&l, k))
 		{
-			free_all(&l);
+			free_load(&l);
 			return AX_NOMEM;
 		}
 	}
@@ -337,7 +337,7 @@ bt_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 	}
 	if (x != AX_OK)
 	{
-		free_tree(&l, root);
+		free_below(&l, root);
 		return x;
 	}
 	atomic_store_explicit(&s->root, (uint64_t) (uintptr_t) root, memory_order_release);

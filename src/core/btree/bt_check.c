@@ -29,7 +29,7 @@ typedef struct walk
 } walk;
 
 static bool
-complain(walk *w, const char *what, const bt_page *p)
+complain_of_page(walk *w, const char *what, const bt_page *p)
 {
 	if (!w->c->bad)
 		snprintf(w->c->msg, sizeof(w->c->msg), "%s in a page of level %d with %d keys", what,
@@ -68,9 +68,9 @@ check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
 
 	if (p->size != bt_page_size(w->s, p->level) || p->size < BT_HEAD + (uint32_t) p->plen ||
 		bt_arrays_end(p) > p->size - p->plen)
-		return complain(w, "impossible layout", p);
+		return complain_of_page(w, "impossible layout", p);
 	if (bt_ld(&((bt_page *) (uintptr_t) p)->n) > p->cap)
-		return complain(w, "too many keys", p);
+		return complain_of_page(w, "too many keys", p);
 	for (int i = 0; i < n; i++)
 	{
 		uint32_t	len;
@@ -82,32 +82,32 @@ check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
 
 			if (bytes && ((slot & 0xFFFF) < bt_ld(&((bt_page *) (uintptr_t) p)->heap) ||
 						  (slot & 0xFFFF) + bytes > p->size - p->plen))
-				return complain(w, "a key outside of the heap", p);
+				return complain_of_page(w, "a key outside of the heap", p);
 			heap += bytes;
 		}
 		bt_get(p, i, &v);
 		len = bt_len(&v);
 		if (p->level == 0 && len < AX_TID_BYTES)
-			return complain(w, "a key without a TID", p);
+			return complain_of_page(w, "a key without a TID", p);
 		if (v.blob)
 		{
 			if (memcmp(v.a, bt_prefix(p), p->plen) != 0)
-				return complain(w, "a long key without the prefix", p);
+				return complain_of_page(w, "a long key without the prefix", p);
 			if (bt_ld(&bt_heads(p)[i]) != bt_head_of(v.a + p->plen, len - p->plen, false))
-				return complain(w, "a wrong head", p);
+				return complain_of_page(w, "a wrong head", p);
 		}
 		if (i > 0 && cmp_views(&before, &v) >= 0)
-			return complain(w, "keys out of order", p);
+			return complain_of_page(w, "keys out of order", p);
 		if (lo && cmp_views(lo, &v) > 0)
-			return complain(w, "a key below the page's range", p);
+			return complain_of_page(w, "a key below the page's range", p);
 		if (hi && cmp_views(&v, hi) >= 0)
-			return complain(w, "a key beyond the page's range", p);
+			return complain_of_page(w, "a key beyond the page's range", p);
 		before = v;
 	}
 	if (p->tail == BT_VAR &&
 		bt_ld(&((bt_page *) (uintptr_t) p)->heap) + heap +
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead) != p->size - p->plen)
-		return complain(w, "a heap that does not add up", p);
+		return complain_of_page(w, "a heap that does not add up", p);
 	return true;
 }
 
@@ -116,7 +116,7 @@ check_page(walk *w, const bt_page *p, const bt_view *lo, const bt_view *hi)
  * page changed.
  */
 static bool
-separator(const bt_frame *f, int i, uint8_t *buf, bt_view *v)
+frame_separator(const bt_frame *f, int i, uint8_t *buf, bt_view *v)
 {
 	const bt_page *p = f->p;
 	uint32_t	slot = bt_ld(&bt_slots(p)[i]);
@@ -149,7 +149,7 @@ separator(const bt_frame *f, int i, uint8_t *buf, bt_view *v)
  * *has_hi: there are any.  False: something changed.
  */
 static bool
-range(walk *w, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi)
+frame_range(walk *w, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi)
 {
 	*has_lo = *has_hi = false;
 	for (int j = k - 1; j >= 0 && !(*has_lo && *has_hi); j--)
@@ -158,13 +158,13 @@ range(walk *w, int k, bt_view *lo, bool *has_lo, bt_view *hi, bool *has_hi)
 
 		if (!*has_lo && f->i > 0)
 		{
-			if (!separator(f, f->i - 1, w->lo, lo))
+			if (!frame_separator(f, f->i - 1, w->lo, lo))
 				return false;
 			*has_lo = true;
 		}
 		if (!*has_hi && f->i < bt_count(f->p))
 		{
-			if (!separator(f, f->i, w->hi, hi))
+			if (!frame_separator(f, f->i, w->hi, hi))
 				return false;
 			*has_hi = true;
 		}
@@ -197,7 +197,7 @@ check_path(walk *w)
 		uint32_t	size = bt_page_size(w->s, t->n - 1 - k);
 
 		AX_POINT("bt.check.range");
-		if (!range(w, k, &lo, &has_lo, &hi, &has_hi))
+		if (!frame_range(w, k, &lo, &has_lo, &hi, &has_hi))
 			return AX_STALE;
 		AX_POINT("bt.check.page");
 		ax_copy_out(w->copy, (const uint8_t *) p, size / 2);
@@ -213,7 +213,7 @@ check_path(walk *w)
 		}
 		p = (const bt_page *) (const void *) w->copy;
 		if (p->level != t->n - 1 - k)
-			complain(w, "a wrong level", p);
+			complain_of_page(w, "a wrong level", p);
 		else
 			check_page(w, p, has_lo ? &lo : NULL, has_hi ? &hi : NULL);
 	}

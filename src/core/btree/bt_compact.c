@@ -76,14 +76,14 @@ work_of(const ax_compaction *c)
 
 /* The page above the run, as it was copied. */
 static inline const bt_page *
-page_of(const work *w)
+run_parent(const work *w)
 {
 	return (const bt_page *) (const void *) w->page;
 }
 
 /* Bytes that an entry takes, about, in a page with such a prefix. */
 static inline uint32_t
-weight(const bt_view *v, uint32_t plen)
+entry_bytes(const bt_view *v, uint32_t plen)
 {
 	uint32_t	len = bt_len(v);
 
@@ -95,7 +95,7 @@ weight(const bt_view *v, uint32_t plen)
  * have in common is stored once.  "used" if they are of several lengths.
  */
 static uint64_t
-need(const bt_view *v, int n, uint32_t size, uint64_t used)
+entries_bytes(const bt_view *v, int n, uint32_t size, uint64_t used)
 {
 	uint32_t	len = bt_len(&v[0]);
 	uint32_t	plen = bt_common(&v[0], &v[n - 1]);
@@ -119,7 +119,7 @@ need(const bt_view *v, int n, uint32_t size, uint64_t used)
 static ax_status
 find_next(work *w, const bt_path *t, int k, int last)
 {
-	const bt_page *p = page_of(w);
+	const bt_page *p = run_parent(w);
 
 	w->known = true;
 	w->last = false;
@@ -154,7 +154,7 @@ find_next(work *w, const bt_path *t, int k, int last)
 
 /* Note where the pass goes on: behind this page, or on the next level. */
 static void
-advance(work *w, ax_compaction *c)
+advance_pass(work *w, ax_compaction *c)
 {
 	if (w->last)
 	{
@@ -200,7 +200,7 @@ read_child(ax_ctx *cx, ax_store *s, work *w, const ax_guard *above, bt_page *p)
 	{
 		bt_view		between;
 
-		bt_get(page_of(w), w->first + w->r - 1, &between);
+		bt_get(run_parent(w), w->first + w->r - 1, &between);
 		if (have->level)
 			w->v[w->n++] = between;
 		else if (between.blob)
@@ -224,7 +224,7 @@ read_child(ax_ctx *cx, ax_store *s, work *w, const ax_guard *above, bt_page *p)
 static ax_status
 read_run(ax_ctx *cx, ax_store *s, work *w, const bt_path *t, int k, int most)
 {
-	const bt_page *up = page_of(w);
+	const bt_page *up = run_parent(w);
 	const ax_guard *above = &t->f[k].g;
 	ax_status	x = AX_OK;
 
@@ -256,7 +256,7 @@ pages_needed(ax_ctx *cx, ax_store *s, work *w, int level)
 		w->must = w->v[i].blob && ax_draining(cx, s, w->v[i].blob);
 	/* neighbours may begin with more in common than their layouts use */
 	if (w->n > 0 && level == 0)
-		w->used = need(w->v, w->n, size, w->used);
+		w->used = entries_bytes(w->v, w->n, size, w->used);
 	m = (int) ((w->used + room - 1) / room);
 	if (m < 1)
 		m = 1;
@@ -269,7 +269,7 @@ pages_needed(ax_ctx *cx, ax_store *s, work *w, int level)
 
 /* Long keys that are to move go elsewhere, so many as there is room for.  False: no memory. */
 static bool
-move_blobs(ax_ctx *cx, ax_store *s, work *w)
+move_run_blobs(ax_ctx *cx, ax_store *s, work *w)
 {
 	for (int i = 0; i < w->n && w->nmoved < BLOBS; i++)
 	{
@@ -304,9 +304,9 @@ drop_pages(ax_ctx *cx, ax_store *s, work *w, int level)
  * AX_NOTFOUND: they do not fit.  AX_NOMEM.
  */
 static ax_status
-make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
+make_run_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 {
-	const bt_page *up = page_of(w);
+	const bt_page *up = run_parent(w);
 	const int	level = up->level - 1;
 	const int	j = w->nmade,
 				at = w->at;
@@ -320,7 +320,7 @@ make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 	int			end = at;
 
 	while (end < w->n && (!more || w->sum * (uint64_t) m < w->total * (uint64_t) (j + 1)))
-		w->sum += weight(&w->v[end++], up->plen);
+		w->sum += entry_bytes(&w->v[end++], up->plen);
 	/* each has something, and an inner one's end goes up */
 	if (end == at || (more && end >= w->n - (level > 0)))
 		return AX_NOTFOUND;
@@ -367,11 +367,11 @@ make_page(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 static bool
 make_pages(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 {
-	const bt_page *up = page_of(w);
+	const bt_page *up = run_parent(w);
 
 	w->total = 0;
 	for (int i = 0; i < w->n; i++)
-		w->total += weight(&w->v[i], up->plen);
+		w->total += entry_bytes(&w->v[i], up->plen);
 	/* where lengths differ much, what is moved may take a page more */
 	for (; m < w->r || (w->must && m <= w->r + 1); m++)
 	{
@@ -380,7 +380,7 @@ make_pages(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 		w->at = 0;
 		w->sum = 0;
 		while (x == AX_OK && w->nmade < m)
-			x = make_page(cx, s, w, t, k, m);
+			x = make_run_page(cx, s, w, t, k, m);
 		if (x == AX_OK)
 			return true;
 		drop_pages(cx, s, w, up->level - 1);
@@ -395,7 +395,7 @@ make_pages(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int m)
 static bt_page *
 make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
 {
-	const bt_page *up = page_of(w);
+	const bt_page *up = run_parent(w);
 	bt_contents of = {up->level, 0, w->qv, w->qc, bt_prefix(up), up->plen, 0};
 	int			n = 0,
 				nc = 0;
@@ -437,7 +437,7 @@ make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
  * Long: one run of pages, whose guards and copies are its local variables.
  */
 static ax_status
-run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
+compact_run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
 {
 	const int	level = t->f[k].p->level - 1;
 	bt_change	ch = {.site = AX_SITES, .t = t};
@@ -451,7 +451,7 @@ run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)
 		x = find_next(w, t, k, w->first + w->r - 1);
 	if (x != AX_OK || (m = pages_needed(cx, s, w, level)) == 0)
 		return x;
-	if (move_blobs(cx, s, w) && make_pages(cx, s, w, t, k, m))
+	if (move_run_blobs(cx, s, w) && make_pages(cx, s, w, t, k, m))
 		p = make_above(cx, s, w, &ch);
 	if (p)
 	{
@@ -513,7 +513,7 @@ bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 				c->done = true;
 				break;
 			}
-			x = run(cx, s, w, &t, k, most, &did);
+			x = compact_run(cx, s, w, &t, k, most, &did);
 			bt_close(cx, &t, -1);
 			objs += did;
 			c->moved += (uint64_t) did;
@@ -537,7 +537,7 @@ bt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 			most = RUN;
 			if (did)
 				bt_tidy(cx, s, w->pos, c->len);
-			advance(w, c);
+			advance_pass(w, c);
 		}
 		ax_map_unshare_all();
 	}

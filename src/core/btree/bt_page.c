@@ -9,7 +9,7 @@
 
 /* Is the page a fixed leaf? */
 static inline bool
-fixed(const bt_page *p)
+is_fixed_leaf(const bt_page *p)
 {
 	return p->tail != BT_VAR;
 }
@@ -136,7 +136,7 @@ bt_get(const bt_page *p, int i, bt_view *v)
 	v->head = bt_ld(&bt_heads(p)[i]);
 	v->rn = 0;
 	v->r = NULL;
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		v->hn = 8;
 		v->rn = p->tail;
@@ -374,7 +374,7 @@ fill_entry(bt_page *p, int i, const bt_view *v)
 	else
 		bt_view_bytes(v, p->plen, hn, head);
 	bt_st(&bt_heads(p)[i], ax_be8(head, 8));
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		uint8_t    *t = bt_tails(p) + (uint32_t) i * p->tail;
 
@@ -472,7 +472,7 @@ bt_build(ax_ctx *cx, ax_store *s, bt_page *p, const bt_contents *of)
 }
 
 static void
-uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
+uncount_page(ax_ctx *cx, ax_store *s, const bt_page *p)
 {
 	if (p->level)
 		AX_COUNT(cx, s, n4, -1);
@@ -483,14 +483,14 @@ uncount(ax_ctx *cx, ax_store *s, const bt_page *p)
 void
 bt_unbuild(ax_ctx *cx, ax_store *s, bt_page *p)
 {
-	uncount(cx, s, p);
+	uncount_page(cx, s, p);
 	ax_unalloc(cx, s, p, p->size);
 }
 
 void
 bt_retire(ax_ctx *cx, ax_store *s, bt_page *p)
 {
-	uncount(cx, s, p);
+	uncount_page(cx, s, p);
 	ax_retire(cx, s, p, p->size);
 }
 
@@ -525,7 +525,7 @@ bt_separator(ax_ctx *cx, ax_store *s, const bt_view *left, const bt_view *right,
 
 /* Rewrite the heap without what nothing refers to. */
 static void
-compact(bt_page *p)
+compact_heap(bt_page *p)
 {
 	uint8_t		copy[65536];
 	uint32_t	lo = bt_ld(&p->heap);
@@ -556,7 +556,7 @@ bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 
 	if (n >= p->cap)
 		return false;
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		uint8_t    *t = bt_tails(p);
 
@@ -574,7 +574,7 @@ bt_put(bt_page *p, int i, const bt_view *v, bt_page *right)
 		{
 			if (need > space + bt_ld(&p->dead))
 				return false;
-			compact(p);
+			compact_heap(p);
 		}
 		move4(&bt_slots(p)[i + 1], &bt_slots(p)[i], (uint32_t) (n - i));
 		if (p->level)
@@ -596,7 +596,7 @@ bt_del(bt_page *p, int i)
 	int			n = bt_count(p);
 	uint32_t	rest = (uint32_t) (n - i - 1);
 
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 	{
 		uint8_t    *t = bt_tails(p);
 
@@ -622,7 +622,7 @@ bt_used(const bt_page *p)
 {
 	uint32_t	n = (uint32_t) bt_count(p);
 
-	if (fixed(p))
+	if (is_fixed_leaf(p))
 		return n * (8u + p->tail);
 	return n * (p->level ? 20 : 12) + (p->size - p->plen - bt_ld(&((bt_page *) (uintptr_t) p)->heap)) -
 		bt_ld(&((bt_page *) (uintptr_t) p)->dead);

@@ -14,7 +14,7 @@
 
 /* Is a page so empty that it should be merged? */
 static inline bool
-underfull(const bt_page *p)
+page_underfull(const bt_page *p)
 {
 	return bt_used(p) < (p->size - BT_HEAD) / 4;
 }
@@ -156,7 +156,7 @@ make_one(ax_ctx *cx, ax_store *s, bt_path *t, int k, pair *m)
  * Latches: takes the parent, then both pages, by one try each; none on return.
  */
 static ax_status
-merge(ax_ctx *cx, ax_store *s, bt_path *t, int k)
+merge_page(ax_ctx *cx, ax_store *s, bt_path *t, int k)
 {
 	bt_frame   *f = &t->f[k],
 			   *up = &t->f[k - 1];
@@ -228,7 +228,7 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			return;
 		for (int k = t.n - 1; k >= 0; k--)
 		{
-			if (!underfull(t.f[k].p))
+			if (!page_underfull(t.f[k].p))
 			{
 				if (!ax_guard_valid(&t.f[k].g))
 				{
@@ -237,7 +237,7 @@ bt_tidy(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 				}
 				continue;
 			}
-			x = k == 0 ? drop_root(cx, s, &t) : merge(cx, s, &t, k);
+			x = k == 0 ? drop_root(cx, s, &t) : merge_page(cx, s, &t, k);
 			if (x != AX_NOTFOUND)
 				break;
 		}
@@ -285,7 +285,7 @@ remove_key(ax_ctx *cx, ax_store *s, bt_path *t, const uint8_t *key, uint32_t len
 		return x;
 	bt_get(f->p, i, &v);
 	bt_del(f->p, i);
-	*empty = underfull(f->p);
+	*empty = page_underfull(f->p);
 	ch.goes_blob = v.blob;
 	bt_finish(cx, s, &ch, NULL);
 	bt_close(cx, t, -1);

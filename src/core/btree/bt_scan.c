@@ -71,7 +71,7 @@ entry_tid_var(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 
 /* The same of any. */
 static inline bool
-entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
+leaf_entry_tid(const bt_page *p, const ax_guard *g, int i, uint64_t *tid)
 {
 	if (ax_likely(p->tail != BT_VAR))
 	{
@@ -177,8 +177,8 @@ find_path(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bt_path *t,
  *
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */
-static inline ax_status
-contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool pess)
+__attribute__((always_inline)) static inline ax_status
+contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const bool pess)
 {
 	bt_path		t;
 	ax_guard	lone;
@@ -209,6 +209,12 @@ contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool pess)
 	return x;
 }
 
+static __attribute__((noinline, cold)) ax_status
+contains_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+{
+	return contains(cx, s, key, len, true);
+}
+
 ax_status
 bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
@@ -216,7 +222,8 @@ bt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	ax_status	x;
 
 	do
-		x = contains(cx, s, key, len, ax_pessimistic(tries));
+		x = ax_pessimistic(tries) ? contains_latched(cx, s, key, len) :
+			contains(cx, s, key, len, false);
 	while (ax_start_over(cx, s, x, &tries));
 	return x;
 }
@@ -276,7 +283,7 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
 			f->more = true;
 			break;
 		}
-		ok = entry_tid(p, g, i, &f->tids[f->n++]);
+		ok = leaf_entry_tid(p, g, i, &f->tids[f->n++]);
 	}
 	*last = i >= count;
 	return ok;
@@ -289,9 +296,9 @@ leaf_tids(const bt_page *p, const ax_guard *g, const uint8_t *prefix, uint32_t l
  *
  * Latches: none on entry and on return; pessimistically takes those of a path.
  */
-static inline ax_status
-look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f, bool pess,
-		bool path)
+__attribute__((always_inline)) static inline ax_status
+look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f,
+		const bool path, bool pess)
 {
 	bt_path		t;
 	ax_guard	lone;
@@ -328,6 +335,13 @@ look_up(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *
 	return x;
 }
 
+static __attribute__((noinline)) ax_status
+look_up_path(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f,
+			 bool pess)
+{
+	return look_up(cx, s, prefix, len, f, true, pess);
+}
+
 ax_status
 bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
@@ -337,7 +351,9 @@ bt_lookup(ax_ctx *cx, ax_store *s, const uint8_t *prefix, uint32_t len, ax_found
 
 	do
 	{
-		x = look_up(cx, s, prefix, len, f, ax_pessimistic(tries), path || ax_pessimistic(tries));
+		x = ax_unlikely(path) || ax_pessimistic(tries) ?
+			look_up_path(cx, s, prefix, len, f, ax_pessimistic(tries)) :
+			look_up(cx, s, prefix, len, f, false, false);
 		path = path || x == LEAF_END;
 	} while (x == LEAF_END || ax_start_over(cx, s, x, &tries));
 
@@ -566,7 +582,7 @@ take_entries(scan *sc, const bt_page *p, const ax_guard *g, int from, int to, in
 
 		if (b->n == b->max)
 			return AX_SCAN_FULL;
-		if (!entry_tid(p, g, i, &tid))
+		if (!leaf_entry_tid(p, g, i, &tid))
 			return AX_SCAN_LOST;
 		if (b->want_keys)
 		{
@@ -662,7 +678,7 @@ do_leaf(scan *sc)
  * How many leaves ahead of the one being read are asked for.
  */
 static inline int
-distance(const scan *sc)
+leaves_ahead(const scan *sc)
 {
 	uint64_t	bytes = (uint64_t) (sc->b->max - sc->b->n) * 20;
 	uint64_t	d = (bytes + sc->s->page_size / 2) / sc->s->page_size;
@@ -737,7 +753,7 @@ next_leaf(scan *sc)
 			return AX_SCAN_LOST;
 		if (f->p->level == 1)
 		{
-			int			d = distance(sc);
+			int			d = leaves_ahead(sc);
 
 			/* a page above that is new has asked for none yet */
 			look_ahead(sc, f, fresh ? 0 : d, d);
@@ -787,7 +803,7 @@ pass(void *scanning, bool pess)
 		return AX_SCAN_END;
 	}
 	if (sc->t.n > 1)
-		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, distance(sc));
+		look_ahead(sc, &sc->t.f[sc->t.n - 2], 1, leaves_ahead(sc));
 	do
 	{
 		r = do_leaf(sc);

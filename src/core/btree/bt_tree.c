@@ -257,7 +257,7 @@ enum
 
 /* Make page "which" of n entries from "from" on, of the range between lo and hi. */
 static void
-make_page(room *r, int which, int from, int n, const bt_view *lo, const bt_view *hi)
+make_split_page(room *r, int which, int from, int n, const bt_view *lo, const bt_view *hi)
 {
 	uint8_t		buf[BT_MAX_PLEN];
 	bt_contents of = {.level = r->level,.n = n,.v = r->v + from,.child = r->child + from};
@@ -272,7 +272,7 @@ make_page(room *r, int which, int from, int n, const bt_view *lo, const bt_view 
 
 /* Reads the page and its range into r, with the new key.  False: the page changed. */
 static bool
-read_page(room *r)
+read_split_page(room *r)
 {
 	bt_frame   *f = &r->t->f[r->k];
 	const bt_page *from = f->p;
@@ -334,7 +334,7 @@ lay_out_anew(room *r)
 	(void) bt_range_prefix(r->t, r->k, r->lo, r->hi, true, buf, &plen);
 	if (!bt_fits(size, r->level > 0, r->v, r->n, plen))
 		return false;
-	make_page(r, LEFT, 0, r->n, r->lo, r->hi);
+	make_split_page(r, LEFT, 0, r->n, r->lo, r->hi);
 	if (r->n + 1 + a->cap / 8 <= a->cap &&
 		(a->tail != BT_VAR || bt_ld(&a->heap) - bt_arrays_end(a) >=
 		 (r->level > 0 ? bt_max_inline(s->page_size) : size / 8)))
@@ -393,7 +393,7 @@ halves_fit(const room *r, int m)
 
 /* The page is split without the new key.  It is at home in a half then, or splits that. */
 static void
-leave_out(room *r)
+split_without_key(room *r)
 {
 	memmove(&r->v[r->at], &r->v[r->at + 1], (size_t) (r->n - r->at - 1) * sizeof(bt_view));
 	r->n--;
@@ -418,9 +418,9 @@ make_halves(room *r, int m)
 	else
 		r->ch.made_blob = r->sep.blob;
 	r->in_place = r->level == 0 && r->at >= m && (x->tail != BT_VAR || m == r->n - 1);
-	make_page(r, RIGHT, right, r->n - right, &r->sep, r->hi);
+	make_split_page(r, RIGHT, right, r->n - right, &r->sep, r->hi);
 	if (!r->in_place)
-		make_page(r, LEFT, 0, m, r->lo, &r->sep);
+		make_split_page(r, LEFT, 0, m, r->lo, &r->sep);
 	if (r->k == 0)
 	{
 		bt_page    *pair[2] = {r->in_place ? x : r->ch.made[LEFT].p, r->ch.made[RIGHT].p};
@@ -531,7 +531,7 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
 	if (!bt_make(cx, s, &r.ch, r.level, false) || !bt_make(cx, s, &r.ch, r.level, false) ||
 		(k == 0 && !bt_make(cx, s, &r.ch, r.level + 1, false)))
 		return bt_give_up(cx, s, r.ch, AX_NOMEM);
-	if (!read_page(&r))
+	if (!read_split_page(&r))
 		return bt_give_up(cx, s, r.ch, AX_STALE);
 	copied = lay_out_anew(&r);
 	if (!copied)
@@ -539,7 +539,7 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
 		m = choose_cut(&r);
 		if (in && !halves_fit(&r, m))
 		{
-			leave_out(&r);
+			split_without_key(&r);
 			m = choose_cut(&r);
 		}
 		if (!make_halves(&r, m))
@@ -554,7 +554,7 @@ make_room_at(ax_ctx *cx, ax_store *s, bt_path *t, int k, const bt_view *in, int 
  * has some.  A loop: make_room_at() takes a hundred kilobytes of stack.
  */
 static ax_status
-make_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
+make_leaf_room(ax_ctx *cx, ax_store *s, bt_path *t, const bt_view *in, int at)
 {
 	int			k = t->n - 1;
 	ax_status	x = make_room_at(cx, s, t, k, in, at);
@@ -691,8 +691,8 @@ insert_more(ax_store *s, bt_page *p, const limit *l, const ax_keys *keys, uint64
  * Long: plan, begin, store and finish of one change.
  */
 static ax_status
-try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const ax_keys *keys, uint64_t *done,
-		   uint64_t *added)
+try_insert_keys(ax_ctx *cx, ax_store *s, bt_path *t, const ax_keys *keys, uint64_t *done,
+				uint64_t *added)
 {
 	const uint8_t *key = keys->p[0];
 	uint32_t	klen = ax_key_len(keys, 0);
@@ -757,7 +757,7 @@ try_insert(ax_ctx *cx, ax_store *s, bt_path *t, const ax_keys *keys, uint64_t *d
 		/* unchanged: the version is still that of the path */
 		if (!t->pess)
 			ax_guard_close(cx, &f->g, false);
-		x = make_room(cx, s, t, &v, i);
+		x = make_leaf_room(cx, s, t, &v, i);
 		if (x == AX_OK)
 			*done = *added = 1;
 		else
@@ -790,7 +790,7 @@ bt_insert_sorted(ax_ctx *cx, ax_store *s, const ax_keys *keys, uint64_t *done,
 		ax_status	x;
 
 		t.pess = ax_pessimistic(tries);
-		x = try_insert(cx, s, &t, &rest, &some, &fresh);
+		x = try_insert_keys(cx, s, &t, &rest, &some, &fresh);
 		*done += some;
 		*added += fresh;
 		if (fresh)

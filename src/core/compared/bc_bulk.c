@@ -43,7 +43,7 @@ new_page(load *l, int level)
 
 /* All below a page that nobody has seen, and itself. */
 static void
-free_tree(load *l, bc_page *p)
+free_unseen(load *l, bc_page *p)
 {
 	ax_image   *m = bc_img(p->image);
 
@@ -55,7 +55,7 @@ free_tree(load *l, bc_page *p)
 		if (e.blob)
 			bt_blob_free(l->cx, l->s, e.blob);
 		if (m->level)
-			free_tree(l, e.child);
+			free_unseen(l, e.child);
 	}
 	if (m->level)
 		AX_COUNT(l->cx, l->s, n4, -1);
@@ -110,7 +110,7 @@ add(load *l, int level, const uint8_t *key, uint32_t len, bc_page *child)
 	{
 		if (level)
 			bc_img(p->image)->n = 0;	/* the child is the caller's still */
-		free_tree(l, p);
+		free_unseen(l, p);
 		return false;
 	}
 	l->page[level] = p;
@@ -161,7 +161,7 @@ bc_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 	}
 	if (x != AX_OK)
 	{
-		free_tree(&l, root);
+		free_unseen(&l, root);
 		return x;
 	}
 

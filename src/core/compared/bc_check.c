@@ -25,7 +25,7 @@ typedef struct walk
 _Static_assert(AX_CHECK_LEVELS >= AX_CMP_LEVELS, "a place for every page of a path");
 
 static void
-complain(walk *w, const char *what, const ax_image *m)
+complain_of_image(walk *w, const char *what, const ax_image *m)
 {
 	if (!w->c->bad)
 		snprintf(w->c->msg, sizeof(w->c->msg), "%s in a page of level %d with %d entries", what,
@@ -41,11 +41,11 @@ check_image(walk *w, const uint8_t *image, int level)
 	uint32_t	bytes = 0;
 
 	if (m->level != level)
-		complain(w, "a wrong level", m);
+		complain_of_image(w, "a wrong level", m);
 	else if (BC_IMAGE + 4u * m->n > m->heap || m->heap > w->size)
-		complain(w, "impossible layout", m);
+		complain_of_image(w, "impossible layout", m);
 	else if (level && m->n == 0)
-		complain(w, "no child", m);
+		complain_of_image(w, "no child", m);
 	for (uint32_t i = 0; i < m->n && !w->c->bad; i++)
 	{
 		uint32_t	off = m->slot[i] & 0xFFFF;
@@ -55,22 +55,22 @@ check_image(walk *w, const uint8_t *image, int level)
 
 		if (off < m->heap + (level ? 8u : 0) || off + stored > w->size)
 		{
-			complain(w, "a key outside of the heap", m);
+			complain_of_image(w, "a key outside of the heap", m);
 			break;
 		}
 		bytes += stored + (level ? 8 : 0);
 		bc_get(image, i, &e);
 		if (level && !e.child)
-			complain(w, "a missing child", m);
+			complain_of_image(w, "a missing child", m);
 		else if (level && i == 0 && len != 0)
-			complain(w, "a key before the first child", m);
+			complain_of_image(w, "a key before the first child", m);
 		else if ((!level || i > 0) && len < AX_TID_BYTES)
-			complain(w, "a key without a TID", m);
+			complain_of_image(w, "a key without a TID", m);
 		else if (len != AX_CMP_LONG && len > bc_max_inline(w->s))
-			complain(w, "a key too long to be in place", m);
+			complain_of_image(w, "a key too long to be in place", m);
 	}
 	if (!w->c->bad && m->heap + bytes != w->size)
-		complain(w, "a heap that does not add up", m);
+		complain_of_image(w, "a heap that does not add up", m);
 }
 
 ax_status
@@ -126,7 +126,7 @@ bc_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 		c->info.n4++;
 		if (k->n == AX_CHECK_LEVELS)
 		{
-			complain(&w, "too many levels above", bc_img(image));
+			complain_of_image(&w, "too many levels above", bc_img(image));
 			break;
 		}
 		k->f[k->n].page = page;

@@ -61,7 +61,7 @@ move_blob(work *w, bc_entry *e)
 {
 	bt_blob    *b;
 
-	/* fill() adds fewer than RUN to each list */
+	/* fill_pages() adds fewer than RUN to each list */
 	if (!e->blob || w->nblobs >= BLOBS || !ax_draining(w->cx, w->s, e->blob))
 		return true;
 	b = bt_blob_new(w->cx, w->s, e->blob->bytes, e->blob->len);
@@ -90,7 +90,7 @@ must_move(work *w, const bc_page *p, const uint8_t *image)
 }
 
 static void
-undo(work *w, int made)
+undo_pages(work *w, int made)
 {
 	while (made > 0)
 		bc_unalloc(w->cx, w->s, w->new[--made]);
@@ -105,7 +105,7 @@ undo(work *w, int made)
  * Returns how many pages, whose images are in w->made; 0: more, or no memory.
  */
 static int
-fill(work *w, uint32_t first, int from, int r, uint32_t room, int most)
+fill_pages(work *w, uint32_t first, int from, int r, uint32_t room, int most)
 {
 	const int	level = bc_img(w->copy[from])->level;
 	int			m = 0;
@@ -171,7 +171,7 @@ pages(work *w, int m)
 	for (int i = 0; i < m; i++)
 		if ((w->new[i] = bc_alloc(w->cx, w->s, true)) == NULL)
 		{
-			undo(w, i);
+			undo_pages(w, i);
 			return false;
 		}
 	return true;
@@ -182,7 +182,7 @@ pages(work *w, int m)
  * are reserved.
  */
 static void
-retire(work *w, int from, int r)
+retire_pages(work *w, int from, int r)
 {
 	for (int i = 0; i < r; i++)
 		bc_retire(w->cx, w->s, w->old[from + i]);
@@ -199,7 +199,7 @@ retire(work *w, int from, int r)
  * each.
  */
 static ax_status
-replace(work *w, ax_guard *up, uint32_t first, int from, int r, int m)
+replace_children(work *w, ax_guard *up, uint32_t first, int from, int r, int m)
 {
 	const ax_image *was = (const ax_image *) (const void *) w->up;
 	const int	level = was->level - 1;
@@ -225,7 +225,7 @@ replace(work *w, ax_guard *up, uint32_t first, int from, int r, int m)
 	/* new keys may be longer than those that went */
 	if (!fits || !bc_append(w->above, w->up, lo + (uint32_t) r, was->n))
 	{
-		undo(w, m);
+		undo_pages(w, m);
 		return AX_NOMEM;
 	}
 	x = ax_retire_reserve(w->cx, r + w->ngone);
@@ -246,7 +246,7 @@ replace(work *w, ax_guard *up, uint32_t first, int from, int r, int m)
 		while (held > 0)
 			ax_guard_close(w->cx, &w->g[from + --held], false);
 		ax_guard_close(w->cx, up, false);
-		undo(w, m);
+		undo_pages(w, m);
 		return x;
 	}
 	for (int i = 0; i < m; i++)
@@ -255,7 +255,7 @@ replace(work *w, ax_guard *up, uint32_t first, int from, int r, int m)
 	for (int i = 0; i < r; i++)
 		ax_guard_kill(w->cx, &w->g[from + i]);
 	ax_guard_close(w->cx, up, true);
-	retire(w, from, r);
+	retire_pages(w, from, r);
 	if (level)
 		AX_COUNT(w->cx, w->s, n4, m - r);
 	else
@@ -268,7 +268,7 @@ replace(work *w, ax_guard *up, uint32_t first, int from, int r, int m)
  * walk is.  *objs: pages replaced.
  */
 static ax_status
-run(work *w, ax_guard *up, int *objs)
+pack_children(work *w, ax_guard *up, int *objs)
 {
 	const uint32_t first = w->walk.f[w->walk.n - 1].i;
 	const uint32_t count = bc_img(w->up)->n;
@@ -306,21 +306,21 @@ run(work *w, ax_guard *up, int *objs)
 	x = AX_NOMEM;
 	if (r > 1 && (used + room - 1) / room < (uint32_t) r)
 	{
-		m = fill(w, first, 0, r, room, r - 1);
+		m = fill_pages(w, first, 0, r, room, r - 1);
 		if (m == 0)
-			undo(w, 0);
+			undo_pages(w, 0);
 		else
-			x = replace(w, up, first, 0, r, m);
+			x = replace_children(w, up, first, 0, r, m);
 	}
 	if (x == AX_NOMEM && move >= 0)
 	{
 		from = move;
 		r = 1;
-		m = fill(w, first, from, 1, w->size, 1);
+		m = fill_pages(w, first, from, 1, w->size, 1);
 		if (m == 0)
-			undo(w, 0);
+			undo_pages(w, 0);
 		else
-			x = replace(w, up, first, from, 1, 1);
+			x = replace_children(w, up, first, from, 1, 1);
 	}
 	if (x == AX_OK)
 	{
@@ -370,9 +370,9 @@ move_root(work *w, int *objs)
 	if (x != AX_OK || !must_move(w, page, w->copy[0]))
 		return x;
 	w->old[0] = page;
-	m = fill(w, 0, 0, 1, w->size, 1);
+	m = fill_pages(w, 0, 0, 1, w->size, 1);
 	if (m == 0)
-		undo(w, 0);
+		undo_pages(w, 0);
 	if (m == 0 || !pages(w, 1))
 		return AX_OK;
 	x = ax_retire_reserve(w->cx, 1 + w->ngone);
@@ -386,14 +386,14 @@ move_root(work *w, int *objs)
 	if (x != AX_OK)
 	{
 		ax_guard_close(w->cx, &root, false);
-		undo(w, 1);
+		undo_pages(w, 1);
 		return x;
 	}
 	bc_open(w->s, w->new[0], w->made[0]);
 	bc_set_root(w->s, w->new[0], bc_img(w->made[0])->level);
 	ax_guard_kill(w->cx, &w->g[0]);
 	ax_guard_close(w->cx, &root, true);
-	retire(w, 0, 1);
+	retire_pages(w, 0, 1);
 	*objs = 1;
 	return AX_OK;
 }
@@ -466,7 +466,7 @@ bc_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 		}
 		else if (x == AX_OK)
 		{
-			x = run(w, &above, &did);
+			x = pack_children(w, &above, &did);
 			if (x == AX_STALE && ++w->tries == TRIES)
 			{
 				/* somebody works here all the time: left to the next pass */

@@ -144,7 +144,7 @@ ax_cmp_size(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t *size)
 
 /* One page more on the path; what points to it is validated by the caller. */
 static ax_status
-push(ax_ctx *cx, ax_cpath *p, bc_page *page)
+push_page(ax_ctx *cx, ax_cpath *p, bc_page *page)
 {
 	ax_cnode   *f = &p->f[p->n];
 	ax_guard	g;
@@ -164,13 +164,13 @@ push(ax_ctx *cx, ax_cpath *p, bc_page *page)
 
 /* Is what was remembered of frame k still so? */
 static bool
-holds(const ax_cpath *p, int k)
+frame_holds(const ax_cpath *p, int k)
 {
 	return ax_word_valid(&((bc_page *) p->f[k].page)->word, p->f[k].version);
 }
 
 static bc_page *
-child_of(const ax_cpath *p, int k, uint32_t i)
+image_child(const ax_cpath *p, int k, uint32_t i)
 {
 	bc_entry	e;
 
@@ -180,7 +180,7 @@ child_of(const ax_cpath *p, int k, uint32_t i)
 
 /* The page of frame j, which is in the tree, has changed: is frame j + 1's still below it? */
 static __attribute__((noinline)) ax_status
-below(ax_ctx *cx, const ax_cpath *p, int j)
+still_below(ax_ctx *cx, const ax_cpath *p, int j)
 {
 	_Alignas(8) uint8_t image[BC_MAX];
 	ax_guard	g;
@@ -200,7 +200,7 @@ below(ax_ctx *cx, const ax_cpath *p, int j)
  * ours, so it stays a page, if an obsolete one, until we leave.
  */
 static ax_status
-reach(ax_ctx *cx, ax_store *s, const ax_cpath *p, int k)
+path_in_tree(ax_ctx *cx, ax_store *s, const ax_cpath *p, int k)
 {
 	ax_status	x = AX_OK;
 
@@ -208,8 +208,8 @@ reach(ax_ctx *cx, ax_store *s, const ax_cpath *p, int k)
 		atomic_load_explicit(&s->root, memory_order_acquire) != (uint64_t) (uintptr_t) p->f[0].page)
 		return AX_CHANGED;
 	for (int j = 0; j < k && x == AX_OK; j++)
-		if (!holds(p, j))
-			x = below(cx, p, j);
+		if (!frame_holds(p, j))
+			x = still_below(cx, p, j);
 	AX_POINT("bc.reached");
 	return x;
 }
@@ -220,18 +220,18 @@ reach(ax_ctx *cx, ax_store *s, const ax_cpath *p, int k)
  * only if the page still is when the child has been copied.
  */
 static ax_status
-down(ax_ctx *cx, ax_cpath *p, int k, uint32_t i)
+push_child(ax_ctx *cx, ax_cpath *p, int k, uint32_t i)
 {
 	ax_status	x;
 
 	p->n = k + 1;
 	p->f[k].i = i;
-	if (!holds(p, k))
+	if (!frame_holds(p, k))
 		return AX_CHANGED;
-	x = push(cx, p, child_of(p, k, i));
+	x = push_page(cx, p, image_child(p, k, i));
 	if (x != AX_OK)
 		return x;
-	if (!holds(p, k))
+	if (!frame_holds(p, k))
 	{
 		p->n = k + 1;
 		return AX_CHANGED;
@@ -272,7 +272,7 @@ ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 		root = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
 		AX_POINT("bc.root_read");
 		if (root)
-			x = push(cx, p, root);
+			x = push_page(cx, p, root);
 		if (x == AX_OK && !ax_guard_valid(&g))
 			x = AX_CHANGED;
 		count_restart(cx, s, x);
@@ -293,9 +293,9 @@ ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 
 	if (x != AX_OK)
 		return x;
-	x = reach(cx, s, p, p->n - 1);
+	x = path_in_tree(cx, s, p, p->n - 1);
 	if (x == AX_OK)
-		x = down(cx, p, p->n - 1, i);
+		x = push_child(cx, p, p->n - 1, i);
 	count_restart(cx, s, x);
 	ax_leave(cx);
 	return x;
@@ -329,12 +329,12 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 		x = AX_NOTFOUND;
 	else
 	{
-		x = reach(cx, s, p, k);
+		x = path_in_tree(cx, s, p, k);
 		if (x == AX_OK)
-			x = down(cx, p, k, left ? p->f[k].i - 1 : p->f[k].i + 1);
+			x = push_child(cx, p, k, left ? p->f[k].i - 1 : p->f[k].i + 1);
 	}
 	while (x == AX_OK && !ax_cmp_is_leaf(&p->f[p->n - 1]))
-		x = down(cx, p, p->n - 1, left ? ax_cmp_count(&p->f[p->n - 1]) - 1 : 0);
+		x = push_child(cx, p, p->n - 1, left ? ax_cmp_count(&p->f[p->n - 1]) - 1 : 0);
 	count_restart(cx, s, x);
 	ax_leave(cx);
 	return x;
@@ -342,12 +342,12 @@ ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 
 /* The place of a child in a page's image; its count: it is not there. */
 static uint32_t
-place_of(const ax_cpath *p, int k, const void *child)
+child_place(const ax_cpath *p, int k, const void *child)
 {
 	const uint32_t n = ax_cmp_count(&p->f[k]);
 	uint32_t	i = 0;
 
-	while (i < n && (const void *) child_of(p, k, i) != child)
+	while (i < n && (const void *) image_child(p, k, i) != child)
 		i++;
 	return i;
 }
@@ -362,18 +362,18 @@ static ax_status
 down_to(ax_ctx *cx, ax_cpath *p, const void *child)
 {
 	const int	k = p->n - 1;
-	uint32_t	i = place_of(p, k, child);
+	uint32_t	i = child_place(p, k, child);
 	ax_status	x;
 
 	if (i < ax_cmp_count(&p->f[k]))
-		return down(cx, p, k, i);
+		return push_child(cx, p, k, i);
 	if (k == 0 || p->f[k - 1].i + 1 >= ax_cmp_count(&p->f[k - 1]))
 		return AX_NOTFOUND;
-	x = down(cx, p, k - 1, p->f[k - 1].i + 1);
-	if (x == AX_OK && (i = place_of(p, k, child)) < ax_cmp_count(&p->f[k]))
-		return down(cx, p, k, i);
+	x = push_child(cx, p, k - 1, p->f[k - 1].i + 1);
+	if (x == AX_OK && (i = child_place(p, k, child)) < ax_cmp_count(&p->f[k]))
+		return push_child(cx, p, k, i);
 	if (x == AX_OK)
-		x = down(cx, p, k - 1, p->f[k - 1].i - 1);
+		x = push_child(cx, p, k - 1, p->f[k - 1].i - 1);
 	return x == AX_OK ? AX_NOTFOUND : x;
 }
 
@@ -402,14 +402,14 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 		p->root_version = g.v;
 		root = (bc_page *) (uintptr_t) atomic_load_explicit(&s->root, memory_order_acquire);
 		AX_POINT("bc.return.root_read");
-		x = root ? push(cx, p, root) : AX_NOTFOUND;
+		x = root ? push_page(cx, p, root) : AX_NOTFOUND;
 		if ((x == AX_OK || x == AX_NOTFOUND) && !ax_guard_valid(&g))
 			x = AX_CHANGED;
 	}
 
 	/* a root that was cut in two has another one above; one that had one child is gone */
 	while (x == AX_OK && j < n && p->f[0].page != pages[j] &&
-		   (ax_cmp_is_leaf(&p->f[0]) || place_of(p, 0, pages[j]) == ax_cmp_count(&p->f[0])))
+		   (ax_cmp_is_leaf(&p->f[0]) || child_place(p, 0, pages[j]) == ax_cmp_count(&p->f[0])))
 		j++;
 	if (x == AX_OK && j == n)
 		x = AX_NOTFOUND;
@@ -425,7 +425,7 @@ ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pa
 	{
 		x = AX_OK;
 		while (x == AX_OK && !ax_cmp_is_leaf(&p->f[p->n - 1]))
-			x = down(cx, p, p->n - 1, 0);
+			x = push_child(cx, p, p->n - 1, 0);
 		x = x == AX_OK ? AX_NOTFOUND : x;
 	}
 	count_restart(cx, s, x);
@@ -454,8 +454,8 @@ ax_cmp_long(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_cpath *p, int k, uint
 	 * As long as the page is of that version the entry is there.  A process that
 	 * takes it away from here on retires the key in an epoch not before ours.
 	 */
-	x = reach(cx, s, p, k);
-	if (x == AX_OK && !holds(p, k))
+	x = path_in_tree(cx, s, p, k);
+	if (x == AX_OK && !frame_holds(p, k))
 		x = AX_CHANGED;
 	if (x == AX_OK)
 	{
@@ -509,7 +509,7 @@ lock_above(work *w, int k)
  * path goes on, with the version that the latch left.
  */
 static void
-follow(work *w, int k, const uint8_t *image)
+path_goes_on(work *w, int k, const uint8_t *image)
 {
 	ax_cnode   *f = &w->p->f[k];
 
@@ -529,7 +529,7 @@ bc_set_root(ax_store *s, bc_page *root, int level)
  * It is the number of those to the left, 1 to n - 1.
  */
 static uint32_t
-middle(const uint32_t *bytes, uint32_t n)
+middle_entry(const uint32_t *bytes, uint32_t n)
 {
 	uint32_t	total = 0,
 				sum = 0,
@@ -556,7 +556,7 @@ typedef struct halves
  * to come there.
  */
 static void
-halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
+halve_image(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
 {
 	const ax_image *m = (const ax_image *) (const void *) image;
 	uint32_t	n = m->n + (in ? 1 : 0);
@@ -576,7 +576,7 @@ halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
 		}
 	}
 	/* rising keys leave full pages behind */
-	cut = n > 1 && at + (in ? 1 : 0) == n ? n - 1 : middle(bytes, n);
+	cut = n > 1 && at + (in ? 1 : 0) == n ? n - 1 : middle_entry(bytes, n);
 
 	bc_clear(h->left, w->size, m->level);
 	bc_clear(h->right, w->size, m->level);
@@ -615,7 +615,7 @@ halve(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halves *h)
  * Long: two latches, and one way out for all that was taken.
  */
 static ax_status
-split(work *w, int k, uint32_t at, const bc_entry *in)
+split_page(work *w, int k, uint32_t at, const bc_entry *in)
 {
 	ax_cnode   *f = &w->p->f[k];
 	bc_page    *page = f->page;
@@ -628,7 +628,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 	ax_word    *up;
 	ax_status	x = AX_NOMEM;
 
-	halve(w, f->image, at, in, &h);
+	halve_image(w, f->image, at, in, &h);
 	if (!h.inner && h.sep.blob)
 	{
 		/* the leaf's own may go before the separator does */
@@ -649,7 +649,7 @@ split(work *w, int k, uint32_t at, const bc_entry *in)
 			bc_unalloc(w->cx, w->s, r);
 			if (sepblob)
 				bt_blob_free(w->cx, w->s, sepblob);
-			x = split(w, k - 1, w->p->f[k - 1].i + 1, NULL);
+			x = split_page(w, k - 1, w->p->f[k - 1].i + 1, NULL);
 			return x == AX_OK ? AX_CHANGED : x;
 		}
 	}
@@ -710,7 +710,7 @@ fail:
  * changed.
  */
 static ax_status
-insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
+insert_entry(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 {
 	ax_cpath   *p = w->p;
 	_Alignas(8) uint8_t image[BC_MAX];
@@ -758,13 +758,13 @@ insert(work *w, uint32_t at, const uint8_t *key, uint32_t len)
 			{
 				bc_store(page, image, w->size);
 				ax_word_unlock(w->cx, &page->word, true);
-				follow(w, p->n - 1, image);
+				path_goes_on(w, p->n - 1, image);
 				x = AX_OK;
 			}
 		}
 		/* the copy's long keys are followed only if the leaf was of its version in this epoch */
-		else if (holds(p, p->n - 1))
-			x = split(w, p->n - 1, at, &e);
+		else if (frame_holds(p, p->n - 1))
+			x = split_page(w, p->n - 1, at, &e);
 		else
 			x = AX_CHANGED;
 	}
@@ -797,9 +797,9 @@ ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
 			return x;
 		AX_ENSURE(ax_body(cx), p->n == 0 || ax_cmp_is_leaf(&p->f[p->n - 1]));
 		w.size = bc_size(w.s);
-		x = reach(cx, w.s, p, p->n - 1);
+		x = path_in_tree(cx, w.s, p, p->n - 1);
 		if (x == AX_OK)
-			x = insert(&w, i, key, len);
+			x = insert_entry(&w, i, key, len);
 		if (x == AX_OK)
 			turn_back(cx, w.s);
 		count_restart(cx, w.s, x);
@@ -811,7 +811,7 @@ ax_cmp_insert(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i,
 
 /* An image without entry i. */
 static void
-without(const uint8_t *from, uint32_t i, uint8_t *to, uint32_t size)
+image_without(const uint8_t *from, uint32_t i, uint8_t *to, uint32_t size)
 {
 	const ax_image *m = (const ax_image *) (const void *) from;
 
@@ -840,7 +840,7 @@ is_poor(const uint8_t *image, uint32_t size)
  * one try each.
  */
 static bool
-merge(work *w, int k, uint32_t i, uint8_t *above)
+merge_children(work *w, int k, uint32_t i, uint8_t *above)
 {
 	ax_cnode   *f = &w->p->f[k];
 	bc_page    *up = f->page;
@@ -855,7 +855,7 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 				empty;
 
 	/* the neighbours' addresses are of the epoch in which the page above was copied */
-	if (!holds(w->p, k))
+	if (!frame_holds(w->p, k))
 		return false;
 	bc_get(f->image, i, &sep);
 	pa = sep.child;
@@ -883,7 +883,7 @@ merge(work *w, int k, uint32_t i, uint8_t *above)
 	if (!bc_append(left, right, inner ? 1 : 0, bc_img(right)->n) ||
 		(!empty && bc_room(bc_img(left)) < w->size / 8))
 		return false;
-	without(f->image, i + 1, above, w->size);
+	image_without(f->image, i + 1, above, w->size);
 	if (ax_retire_reserve(w->cx, 2) != AX_OK)
 		return false;
 
@@ -974,8 +974,8 @@ merge_up(work *w, int k)
 	{
 		ax_cnode   *f = &w->p->f[k - 1];
 
-		if (!(f->i + 1 < ax_cmp_count(f) && merge(w, k - 1, f->i, above)) &&
-			!(f->i > 0 && merge(w, k - 1, f->i - 1, above)))
+		if (!(f->i + 1 < ax_cmp_count(f) && merge_children(w, k - 1, f->i, above)) &&
+			!(f->i > 0 && merge_children(w, k - 1, f->i - 1, above)))
 			return;
 		if (!is_poor(above, w->size))
 			return;
@@ -1009,8 +1009,8 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 		AX_ENSURE(ax_body(cx), p->n > 0 && ax_cmp_is_leaf(f) && i < ax_cmp_count(f));
 		w.size = bc_size(w.s);
 		bc_get(f->image, i, &e);
-		without(f->image, i, image, w.size);
-		x = reach(cx, w.s, p, p->n - 1);
+		image_without(f->image, i, image, w.size);
+		x = path_in_tree(cx, w.s, p, p->n - 1);
 		if (x == AX_OK)
 			x = ax_retire_reserve(cx, 1);
 		if (x == AX_OK)
@@ -1030,7 +1030,7 @@ ax_cmp_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 					p->n = AX_CMP_NOWHERE;
 				}
 				else
-					follow(&w, p->n - 1, image);
+					path_goes_on(&w, p->n - 1, image);
 				turn_back(cx, w.s);
 				x = AX_OK;
 			}

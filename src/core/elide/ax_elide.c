@@ -90,7 +90,7 @@ counts_of(ax_ctx_body *b, ax_site site)
 }
 
 static inline void
-add(_Atomic uint64_t *p, uint64_t d)
+add_count(_Atomic uint64_t *p, uint64_t d)
 {
 	if (d)
 		atomic_fetch_add_explicit(p, d, memory_order_relaxed);
@@ -106,7 +106,7 @@ typedef enum outcome
 
 /* Setting or option say: whatever becomes of it. */
 static inline bool
-insists(ax_elide_ctx *e, ax_store *s)
+elision_insisted(ax_elide_ctx *e, ax_store *s)
 {
 	return e->setting == AX_ELIDE_ON ||
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_ON;
@@ -114,7 +114,7 @@ insists(ax_elide_ctx *e, ax_store *s)
 
 /* Nobody insists, and it is a section more: is it worth it? */
 static void
-judge(ax_ctx_body *b, ax_site site, bool aborted)
+judge_site(ax_ctx_body *b, ax_site site, bool aborted)
 {
 	ax_elide_ctx *e = &b->elide;
 	site_counts *c = counts_of(b, site);
@@ -136,14 +136,14 @@ judge(ax_ctx_body *b, ax_site site, bool aborted)
 		atomic_store(&e->shared->count[i][site].skipped, 0);
 	if (!atomic_compare_exchange_strong(&e->shared->site[site].off, &on, level + 1))
 		return;
-	add(&e->shared->site[site].switch_offs, 1);
+	add_count(&e->shared->site[site].switch_offs, 1);
 	if (level < AX_ELIDE_DOUBLE)
 		atomic_store(&e->shared->site[site].level, level + 1);
 }
 
 /* The section is over: count it all. */
 static void
-count(ax_ctx *cx, ax_site site, outcome how)
+count_section(ax_ctx *cx, ax_site site, outcome how)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_elide_tally *t = &b->elide.tally;
@@ -154,31 +154,31 @@ count(ax_ctx *cx, ax_site site, outcome how)
 	AX_ASSERT(b, t->commits == (how == COMMITTED));
 	if (t->conflict + t->lock_busy > 0)
 		b->elide.tried = 0;
-	add(&c->commits, t->commits);
+	add_count(&c->commits, t->commits);
 	if (t->attempts > t->commits)
 	{
-		add(&c->conflict, t->conflict);
-		add(&c->capacity, t->capacity);
-		add(&c->explicit_, t->explicit_);
-		add(&c->lock_busy, t->lock_busy);
-		add(&c->nested, t->nested);
-		add(&c->zero, t->zero);
-		add(&c->other, t->other);
-		add(&c->retry_hint, t->retry_hint);
+		add_count(&c->conflict, t->conflict);
+		add_count(&c->capacity, t->capacity);
+		add_count(&c->explicit_, t->explicit_);
+		add_count(&c->lock_busy, t->lock_busy);
+		add_count(&c->nested, t->nested);
+		add_count(&c->zero, t->zero);
+		add_count(&c->other, t->other);
+		add_count(&c->retry_hint, t->retry_hint);
 	}
 	if (how == STARTS_OVER)
 		return;
 	if (how == FELL_BACK)
-		add(&c->fallbacks, 1);
-	if (!insists(&b->elide, b->elide.store))
-		judge(b, site, t->attempts != t->commits || how == FELL_BACK);
+		add_count(&c->fallbacks, 1);
+	if (!elision_insisted(&b->elide, b->elide.store))
+		judge_site(b, site, t->attempts != t->commits || how == FELL_BACK);
 }
 
 /* ---- before an attempt -------------------------------------------------------- */
 
 /* Make the store's counters, or find that others have.  NULL: no memory. */
 static __attribute__((noinline, cold)) struct ax_elide_shared *
-make_shared(ax_ctx *cx, ax_store *s)
+make_counters(ax_ctx *cx, ax_store *s)
 {
 	ax_ctx_body *b = ax_body(cx);
 	struct ax_elide_shared *sh;
@@ -209,12 +209,12 @@ shared_of(ax_ctx *cx, ax_store *s)
 {
 	struct ax_elide_shared *sh = atomic_load_explicit(&s->elide, memory_order_acquire);
 
-	return ax_likely(sh != NULL) ? sh : make_shared(cx, s);
+	return ax_likely(sh != NULL) ? sh : make_counters(cx, s);
 }
 
 /* Is a section to be tried at this site?  Nothing is latched. */
 static bool
-wanted(ax_ctx *cx, ax_store *s, ax_site *site)
+section_wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_elide_ctx *e = &b->elide;
@@ -224,7 +224,7 @@ wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 	if (!s || ax_inner(s)->object_bytes == NULL ||
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) == AX_ELIDE_OFF)
 		return false;
-	gate = !insists(e, s);
+	gate = !elision_insisted(e, s);
 	if (gate)
 	{
 		if (s->sync != AX_SYNC_COARSE ||
@@ -250,7 +250,7 @@ wanted(ax_ctx *cx, ax_store *s, ax_site *site)
 		if (atomic_fetch_add_explicit(&c->skipped, 1, memory_order_relaxed) + 1 >=
 			(uint32_t) AX_ELIDE_SKIP << (off - 1) &&
 			atomic_compare_exchange_strong(&e->shared->site[*site].off, &off, 0))
-			add(&e->shared->site[*site].switch_ons, 1);
+			add_count(&e->shared->site[*site].switch_ons, 1);
 		return false;
 	}
 	memset(&e->tally, 0, sizeof(e->tally));
@@ -305,7 +305,7 @@ ax_elide_frame(ax_ctx *cx, const void *frame)
 
 /* Count an abort by its status. */
 static void
-classify(ax_elide_tally *t, uint32_t status)
+count_abort(ax_elide_tally *t, uint32_t status)
 {
 	if (status & AX_TX_RETRY)
 		t->retry_hint++;
@@ -327,7 +327,7 @@ classify(ax_elide_tally *t, uint32_t status)
 
 /* Is another attempt worth it?  After a conflict, pause before it. */
 static bool
-again(ax_ctx *cx)
+worth_another(ax_ctx *cx)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_elide_tally *t = &b->elide.tally;
@@ -351,7 +351,7 @@ again(ax_ctx *cx)
  * is read, and the word is written, with what it is.
  */
 static void
-touch(ax_store *s, ax_word *w)
+touch_section(ax_store *s, ax_word *w)
 {
 #ifdef AX_RTM
 	uint32_t	n = w == &s->root_word ? (uint32_t) sizeof(*w) : ax_inner(s)->object_bytes(w);
@@ -376,7 +376,7 @@ opened(ax_elide_ctx *e, ax_site site)
 
 /* The guard is latched, and part of the section. */
 static inline void
-joined(ax_elide_ctx *e, ax_guard *g)
+latch_joined(ax_elide_ctx *e, ax_guard *g)
 {
 	g->held = true;
 	g->how = AX_G_ELIDED;
@@ -389,7 +389,7 @@ joined(ax_elide_ctx *e, ax_guard *g)
  * Latches: the guard's word is latched on AX_TX_STARTED, within the section.
  */
 static uint32_t
-begin(ax_ctx *cx, ax_guard *g, ax_site site)
+begin_section(ax_ctx *cx, ax_guard *g, ax_site site)
 {
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 	uint32_t	status;
@@ -402,7 +402,7 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
 		if (!ax_word_trylock(cx, g->w, g->v))
 			ax_rtm_abort(AX_TX_BUSY);
 		opened(e, site);
-		joined(e, g);
+		latch_joined(e, g);
 		e->apart |= AX_APART_TXN;
 		return status;
 	}
@@ -412,7 +412,7 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
 	if (!ax_word_trylock(cx, g->w, g->v))
 		return AX_TX_EXPLICIT | AX_TX_BUSY << 24;
 	opened(e, site);
-	joined(e, g);
+	latch_joined(e, g);
 	if (e->by->undoes)
 	{
 		e->apart |= AX_APART_TXN;
@@ -428,7 +428,7 @@ begin(ax_ctx *cx, ax_guard *g, ax_site site)
  * it is not to be had: the operation starts over.
  */
 static bool
-join(ax_ctx *cx, ax_guard *g)
+join_latch(ax_ctx *cx, ax_guard *g)
 {
 	ax_elide_ctx *e = &ax_body(cx)->elide;
 
@@ -448,7 +448,7 @@ join(ax_ctx *cx, ax_guard *g)
 		g->held = true;
 		return true;
 	}
-	joined(e, g);
+	latch_joined(e, g);
 	if (by_hand(e))
 		e->by->locked(cx, g);
 	return true;
@@ -464,9 +464,9 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 	ax_elide_ctx *e = &b->elide;
 
 	if (e->open)
-		return join(cx, g);
+		return join_latch(cx, g);
 	/* part of what is latched already is no section */
-	if (b->latches > 0 || !wanted(cx, b->cur, &site))
+	if (b->latches > 0 || !section_wanted(cx, b->cur, &site))
 	{
 		pass(cx);				/* what is about to be published is not undone */
 		g->held = ax_word_trylock(cx, g->w, g->v);
@@ -478,11 +478,11 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 		uint64_t	now;
 
 		e->tally.attempts++;
-		status = begin(cx, g, site);
+		status = begin_section(cx, g, site);
 		if (status == AX_TX_STARTED)
 			return true;
 		AX_POINT("elide.aborted");
-		classify(&e->tally, status);
+		count_abort(&e->tally, status);
 
 		/*
 		 * The lemming effect: whoever tries again while the latch is held is sent
@@ -493,26 +493,26 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 		if ((now & (AX_LOCKED | AX_OBSOLETE)) || ((now ^ g->v) & AX_VERSION_MASK) ||
 			((status & AX_TX_EXPLICIT) && AX_TX_CODE(status) == AX_TX_STALE))
 			break;
-		if (!again(cx))
+		if (!worth_another(cx))
 		{
 			g->held = ax_word_trylock(cx, g->w, g->v);
 			if (!g->held)
 				break;
 			pass(cx);
-			count(cx, site, FELL_BACK);
+			count_section(cx, site, FELL_BACK);
 			return true;
 		}
 		if (status == 0)
-			touch(e->store, g->w);
+			touch_section(e->store, g->w);
 	}
 	e->queue = true;
-	count(cx, site, STARTS_OVER);
+	count_section(cx, site, STARTS_OVER);
 	return false;
 }
 
 /* Do the work that was put off, now that it is committed. */
 static void
-settle(ax_ctx *cx)
+settle_section(ax_ctx *cx)
 {
 	ax_ctx_body *b = ax_body(cx);
 	ax_elide_ctx *e = &b->elide;
@@ -566,13 +566,13 @@ ax_elide_close(ax_ctx *cx, ax_guard *g, bool changed, bool kill)
 		/* as the processor would: the word that was to be read is another's */
 		e->tally.lock_busy++;
 		e->queue = true;
-		count(cx, site, STARTS_OVER);
+		count_section(cx, site, STARTS_OVER);
 		return;
 	}
-	settle(cx);
+	settle_section(cx);
 	e->tally.commits++;
 	e->queue = false;
-	count(cx, site, COMMITTED);
+	count_section(cx, site, COMMITTED);
 }
 
 /* ---- a whole call ---------------------------------------------------------------- */
@@ -641,7 +641,7 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 	ax_elide_ctx *e = &b->elide;
 	ax_site		site = write ? AX_SITE_COARSE_WRITE : AX_SITE_COARSE_READ;
 
-	if (b->latches > 0 || !wanted(cx, s, &site))
+	if (b->latches > 0 || !section_wanted(cx, s, &site))
 		return false;
 	/* inside there must be room: for what is put off, and for what is asked for */
 	if (write && ax_retire_reserve(cx, AX_ELIDE_RETIRED + 4) != AX_OK)
@@ -659,14 +659,14 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 		if (status == AX_TX_STARTED)
 			return true;
 		AX_POINT("elide.aborted");
-		classify(&e->tally, status);
-		if (!again(cx))
+		count_abort(&e->tally, status);
+		if (!worth_another(cx))
 			break;
 		/* the way there, read as without any latch; its answer does not matter */
 		if (status == 0 && key)
 			(void) s->engine->inner->contains(cx, s, key, len);
 	}
-	count(cx, site, FELL_BACK);
+	count_section(cx, site, FELL_BACK);
 	return false;
 }
 
@@ -688,16 +688,16 @@ ax_elide_coarse_end(ax_ctx *cx, ax_store *s)
 	else
 		ax_coarse_unlock(cx, s, e->write);
 	e->open = 0;
-	settle(cx);
+	settle_section(cx);
 	e->tally.commits++;
-	count(cx, site, COMMITTED);
+	count_section(cx, site, COMMITTED);
 }
 
 /* ---- what a section does not do --------------------------------------------------- */
 
 /* The processor undoes it. */
 static void
-undo(ax_ctx *cx)
+undo_section(ax_ctx *cx)
 {
 	ax_rtm_abort(AX_TX_REFUSED);
 }
@@ -719,7 +719,7 @@ nothing_given(ax_ctx *cx, void *p)
 
 /* Of the processor's transactions, of which nothing need be followed. */
 static const ax_section_calls processor = {
-	.undo = undo,
+	.undo = undo_section,
 	.passed = nothing,
 	.alloced = nothing_alloced,
 	.given = nothing_given,
@@ -778,7 +778,7 @@ ax_elide_active(ax_ctx *cx, ax_store *s)
 
 	return e->on && ax_inner(s)->object_bytes != NULL &&
 		atomic_load_explicit(&s->elide_option, memory_order_relaxed) != AX_ELIDE_OFF &&
-		(s->sync == AX_SYNC_COARSE || insists(e, s));
+		(s->sync == AX_SYNC_COARSE || elision_insisted(e, s));
 }
 
 /* Does the tree have such sections? */
@@ -848,7 +848,7 @@ ax_aborts(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_site_info out[AX_SITES])
 		o->mode = option == AX_ELIDE_OFF || e->setting == AX_ELIDE_OFF ? "off" :
 			!e->usable ? "no-rtm" :
 			!has_site(st, (ax_site) i) || !ax_elide_active(cx, st) ? "off" :
-			sh && atomic_load(&sh->site[i].off) && !insists(e, st) ? "adaptive-off" : "on";
+			sh && atomic_load(&sh->site[i].off) && !elision_insisted(e, st) ? "adaptive-off" : "on";
 	}
 	ax_leave(cx);
 	return AX_OK;

@@ -25,7 +25,7 @@
 
 /* The store's buffer, looked at before the tree (see ax_tail.h). */
 static inline ax_tail *
-tail_of(ax_store *st)
+tree_tail(ax_store *st)
 {
 	return atomic_load_explicit(&st->tail, memory_order_acquire);
 }
@@ -39,7 +39,7 @@ tail_of(ax_store *st)
 static inline ax_status
 insert_one(ax_ctx *cx, ax_store *st, const uint8_t *key, uint32_t len)
 {
-	ax_tail    *tail = tail_of(st);
+	ax_tail    *tail = tree_tail(st);
 
 	if (ax_unlikely(--ax_body(cx)->tail_countdown < 0 ||
 					(!tail && atomic_load_explicit(&st->tail_now, memory_order_relaxed))))
@@ -82,7 +82,7 @@ group_from(const ax_keys *keys, uint64_t i)
 static inline bool
 worth_looking_ahead(ax_store *st)
 {
-	return st->engine->look_ahead != NULL && tail_of(st) == NULL &&
+	return st->engine->look_ahead != NULL && tree_tail(st) == NULL &&
 		atomic_load_explicit(&st->bytes, memory_order_relaxed) >= AHEAD_BYTES;
 }
 
@@ -143,7 +143,7 @@ ax_remove(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t len
 		if (r != AX_OK)
 			return r;
 		AX_ELIDE_FRAME(cx, st);
-		tail = tail_of(st);
+		tail = tree_tail(st);
 		r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_remove(cx, st, tail, key, len) :
 			st->engine->remove(cx, st, key, len);
 	} while (ax_finish(cx, &r, &tries));
@@ -347,7 +347,7 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 
 	if (r != AX_OK)
 		return r;
-	tail = tail_of(st);
+	tail = tree_tail(st);
 	r = tail && ax_tail_near(tail, key, len - AX_TID_BYTES) ? ax_tail_contains(cx, st, tail, key, len) :
 		st->engine->contains(cx, st, key, len);
 	ax_leave(cx);
@@ -357,7 +357,7 @@ ax_contains(ax_ctx *cx, ax_tree *t, uint64_t gen, const uint8_t *key, uint32_t l
 static inline ax_status
 lookup_one(ax_ctx *cx, ax_store *st, const uint8_t *prefix, uint32_t len, ax_found *f)
 {
-	ax_tail    *tail = tail_of(st);
+	ax_tail    *tail = tree_tail(st);
 
 	return ax_unlikely(tail && ax_tail_near(tail, prefix, len)) ?
 		ax_tail_lookup(cx, st, tail, prefix, len, f) :
@@ -403,7 +403,7 @@ ax_lookup_many(ax_ctx *cx, ax_tree *t, uint64_t gen, const ax_keys *keys, ax_fou
 		ax_keys		group = group_from(keys, k);
 		ax_found	part = {.tids = f->tids + f->n, .max = f->max - f->n};
 		uint32_t	some = 0;
-		ax_tail    *tail = tail_of(st);	/* before the tree */
+		ax_tail    *tail = tree_tail(st);	/* before the tree */
 
 		/* as far as the buffer has none of them */
 		if (ax_unlikely(tail != NULL))
@@ -442,7 +442,7 @@ ax_scan(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_batch *b)
 
 	if (r != AX_OK)
 		return r;
-	tail = tail_of(st);
+	tail = tree_tail(st);
 	r = tail ? ax_tail_scan(cx, st, tail, b) : st->engine->scan(cx, st, b);
 	ax_leave(cx);
 	return r;
@@ -483,7 +483,7 @@ ax_check(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_checking *c)
 	if (r == AX_OK && c->done)
 	{
 		c->info.inner_nodes = c->info.n4 + c->info.n16 + c->info.n48 + c->info.n256;
-		if (tail_of(st))
+		if (tree_tail(st))
 			ax_tail_info(cx, st, &c->info, false);
 	}
 	ax_leave(cx);

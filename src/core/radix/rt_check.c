@@ -48,7 +48,7 @@ typedef enum turn
 
 /* Keep the first violation: only that is told. */
 static void __attribute__((format(printf, 2, 3)))
-complain(walk *w, const char *fmt,...)
+complain_of_node(walk *w, const char *fmt,...)
 {
 	va_list		ap;
 
@@ -95,7 +95,7 @@ open_guard(walk *w, ax_guard *g, ax_word *word, const ax_guard *above, uint32_t 
 	}
 	/* no writer was at it when it was sampled, nor since */
 	if (above && !(above->v & AX_LOCKED) && ax_guard_valid(above))
-		complain(w, "node at depth %u: child at byte %d is obsolete", d, c);
+		complain_of_node(w, "node at depth %u: child at byte %d is obsolete", d, c);
 	return W_DOWN;
 }
 
@@ -211,18 +211,18 @@ walk_leaf(walk *w, rt_ref ref, uint32_t d, int lo, int hi, const ax_guard *above
 		return W_DOWN;
 
 	if (bad)
-		complain(w, "leaf at depth %u: %s", d, bad);
+		complain_of_node(w, "leaf at depth %u: %s", d, bad);
 	if (live & ~rt_all_live(l->cap))
-		complain(w, "leaf at depth %u: live bitmap %08x beyond capacity %d", d, live, l->cap);
+		complain_of_node(w, "leaf at depth %u: live bitmap %08x beyond capacity %d", d, live, l->cap);
 	if (n == 0)
-		complain(w, "empty leaf at depth %u", d);
+		complain_of_node(w, "empty leaf at depth %u", d);
 	for (int i = 0; i < n; i++)
 	{
 		int			j = i;
 
 		if (lo >= 0 && (e[i].p[0] < lo || e[i].p[0] > hi))
-			complain(w, "leaf at depth %u: entry's byte %d outside of its range %d..%d",
-					 d, e[i].p[0], lo, hi);
+			complain_of_node(w, "leaf at depth %u: entry's byte %d outside of its range %d..%d",
+							 d, e[i].p[0], lo, hi);
 		if (d + e[i].len > AX_TID_BYTES && rt_leaf_has_fp(l))
 		{
 			/* (the position has a byte there, which leads to this leaf, as this does) */
@@ -230,7 +230,7 @@ walk_leaf(walk *w, rt_ref ref, uint32_t d, int lo, int hi, const ax_guard *above
 				return W_BUFFER;
 			memcpy(c->buf + d, e[i].p, e[i].len);
 			if (rt_fp(c->buf, d + e[i].len - AX_TID_BYTES) != e[i].fp)
-				complain(w, "leaf at depth %u: wrong hash of an entry", d);
+				complain_of_node(w, "leaf at depth %u: wrong hash of an entry", d);
 		}
 		for (; j > 0 && cmp_ents(&e[order[j - 1]], &e[i]) > 0; j--)
 			order[j] = order[j - 1];
@@ -239,7 +239,7 @@ walk_leaf(walk *w, rt_ref ref, uint32_t d, int lo, int hi, const ax_guard *above
 	/* whoever begins another has one that it begins next to it */
 	for (int i = 1; i < n; i++)
 		if (cmp_ents(&e[order[i - 1]], &e[order[i]]) == 0)
-			complain(w, "leaf at depth %u: an entry is the same as, or a prefix of, another", d);
+			complain_of_node(w, "leaf at depth %u: an entry is the same as, or a prefix of, another", d);
 	c->info.leaves++;
 	c->info.entries += (uint64_t) n;
 	w->work++;
@@ -249,22 +249,22 @@ walk_leaf(walk *w, rt_ref ref, uint32_t d, int lo, int hi, const ax_guard *above
 
 /* Check a node as a whole, its slots and count just read. */
 static void
-check_node(walk *w, rt_hdr *h, uint32_t d, int ns, int count, int holes, const char *bad)
+check_inner(walk *w, rt_hdr *h, uint32_t d, int ns, int count, int holes, const char *bad)
 {
 	const rt_slot *slots = w->slots;
 
 	if (bad)
-		complain(w, "node at depth %u: %s", d, bad);
+		complain_of_node(w, "node at depth %u: %s", d, bad);
 	if (ns + holes != count)
-		complain(w, "node at depth %u: %d children found, %d counted, %d of them holes",
-				 d, ns, count, holes);
+		complain_of_node(w, "node at depth %u: %d children found, %d counted, %d of them holes",
+						 d, ns, count, holes);
 	for (int i = 1; i < ns; i++)
 		if (slots[i].lo <= slots[i - 1].hi)
-			complain(w, "node at depth %u: separators %d and %d out of order",
-					 d, slots[i - 1].lo, slots[i].lo);
+			complain_of_node(w, "node at depth %u: separators %d and %d out of order",
+							 d, slots[i - 1].lo, slots[i].lo);
 	for (int i = 0; i < ns; i++)
 		if (slots[i].r == 0)
-			complain(w, "node at depth %u: empty slot %d counted", d, i);
+			complain_of_node(w, "node at depth %u: empty slot %d counted", d, i);
 	switch (h->kind)
 	{
 		case RT_N4:
@@ -315,7 +315,7 @@ walk_slots(walk *w, bool fresh, rt_ref *below)
 		return W_DOWN;
 	if (fresh)
 	{
-		check_node(w, f->h, d, ns, count, holes, bad);
+		check_inner(w, f->h, d, ns, count, holes, bad);
 		c->buf[d] = 0;
 		c->len = d + 1;
 	}
@@ -388,10 +388,10 @@ check_ref(walk *w, rt_ref ref, uint32_t d)
 	const rt_hdr *h = RT_PTR(ref);
 
 	if (RT_PLEN(ref) != (h->plen > 255 ? 255 : h->plen) || RT_TAG(ref) != h->kind)
-		complain(w, "reference and header of a node at depth %u differ", d);
+		complain_of_node(w, "reference and header of a node at depth %u differ", d);
 	if (d + h->plen < AX_KEY_MAX)
 		return true;
-	complain(w, "a node deeper than the longest key");
+	complain_of_node(w, "a node deeper than the longest key");
 	return false;
 }
 

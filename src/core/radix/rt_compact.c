@@ -578,7 +578,7 @@ repack(ax_ctx *cx, ax_store *s, work *w, int from, int to, const unit *all)
  * Latches: none.
  */
 static ax_status
-look(ax_ctx *cx, ax_store *s, work *w)
+look_at_child(ax_ctx *cx, ax_store *s, work *w)
 {
 	ax_status	x = AX_OK;
 
@@ -647,7 +647,7 @@ pack_some(ax_ctx *cx, ax_store *s, work *w, int *i, int *seen, bool *more)
  * Latches: none on entry and on return; takes G, P and what goes, by one try each.
  */
 static ax_status
-compact_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *more)
+pack_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *more)
 {
 	rt_change	ch = {.site = AX_SITES, .replace = true, .gone = w->gone};
 	rt_hdr	   *old = at->P.hdr,
@@ -665,7 +665,7 @@ compact_node(ax_ctx *cx, ax_store *s, work *w, rt_cursor *at, int *objs, bool *m
 	if (!ax_guard_valid(&at->P.g))
 		return AX_STALE;
 	moves = ax_draining(cx, s, old);
-	x = look(cx, s, w);
+	x = look_at_child(cx, s, w);
 	for (int i = 0; i < w->ns && x == AX_OK;)
 		x = pack_some(cx, s, w, &i, &seen, more);
 	/* the samples that the plan rests on */
@@ -721,7 +721,7 @@ rt_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 			break;
 		}
 		if (found)
-			x = compact_node(cx, s, w, &at, &did, &more);
+			x = pack_node(cx, s, w, &at, &did, &more);
 		if (x == AX_BUSY || (!found && tries == TRIES))
 			return AX_BUSY;
 		objs += did;

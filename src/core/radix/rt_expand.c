@@ -52,7 +52,7 @@ typedef struct rt_hot
  * Latches: none.
  */
 static ax_status
-find(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
+find_expansion(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t len)
 {
 	ax_status	x = rt_descend(cx, s, c, key, len, AX_OPTIMISTIC);
 
@@ -142,7 +142,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	rt_hdr    *h;
 	unsigned	kind;
 	int			ns;
-	ax_status	x = find(cx, s, &c, key, len);
+	ax_status	x = find_expansion(cx, s, &c, key, len);
 
 	if (x != AX_OK)
 		return x;
@@ -205,7 +205,7 @@ join_some(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
  * more to be joined.
  */
 static bool
-join(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
+join_leaves(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, bool whole)
 {
 	ax_status	x = AX_OK;
 	int			tries = 0;
@@ -244,7 +244,7 @@ hot_try(ax_ctx *cx, ax_store *s)
  * An expansion that has no place any more is joined at once.
  */
 static void
-remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
+remember_expansion(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t depth)
 {
 	rt_hot    *hot;
 	rt_hot_key out = {.at = 0};
@@ -293,7 +293,7 @@ remember(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t dep
 	k->at = ax_body(cx)->port->now_ns();
 	ax_word_unlock(cx, &hot->latch, true);
 	if (out.at)
-		(void) join(cx, s, out.key, out.len, out.whole);
+		(void) join_leaves(cx, s, out.key, out.len, out.whole);
 }
 
 /* Was it expanded so lately that it is to stay so? */
@@ -344,7 +344,7 @@ rt_settle(ax_ctx *cx, ax_store *s, bool all)
 		if (cold)
 			hot->k[i].at = 0;
 		ax_word_unlock(cx, &hot->latch, cold);
-		if (cold && !join(cx, s, k.key, k.len, k.whole) && (hot = hot_try(cx, s)) != NULL)
+		if (cold && !join_leaves(cx, s, k.key, k.len, k.whole) && (hot = hot_try(cx, s)) != NULL)
 		{
 			/* the next time, unless its place is another's now */
 			rt_hot_key *o = &hot->k[i];
@@ -377,7 +377,7 @@ expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *word,
 	uint32_t	d;
 	int			n,
 				np;
-	ax_status	x = find(cx, s, &c, key, len);
+	ax_status	x = find_expansion(cx, s, &c, key, len);
 	if (x != AX_OK)
 		return x;
 	if (RT_TAG(c.ref) != RT_LEAF)
@@ -440,6 +440,6 @@ rt_expand(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, ax_word *wo
 	if (x != AX_OK)
 		return;
 	AX_COUNT(cx, s, expansions, 1);
-	remember(cx, s, key, len, depth);
+	remember_expansion(cx, s, key, len, depth);
 	(void) rt_settle(cx, s, false);
 }

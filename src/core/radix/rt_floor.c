@@ -91,7 +91,7 @@ child_last(rt_hdr *h, unsigned kind)
 
 /* How n bytes compare with m, of which the first eight are the same.  Racy. */
 static int
-compare(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m)
+compare_entry(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m)
 {
 	for (uint32_t i = 8; i < n && i < m; i++)
 	{
@@ -199,11 +199,11 @@ slow_floor(const way *w, rt_leaf *l, const uint8_t *k, uint32_t n, uint64_t kh, 
 			if (h > kh)
 				continue;
 			/* the position is behind all that begins so, or before all that is longer */
-			if (h == kh && (c = compare(p, cols, k, n)) > 0 &&
-				!(w->after && cols > n && compare(p, n, k, n) == 0))
+			if (h == kh && (c = compare_entry(p, cols, k, n)) > 0 &&
+				!(w->after && cols > n && compare_entry(p, n, k, n) == 0))
 				continue;
 		}
-		if (best && h == head && compare(p, cols, best, best_cols) < 0)
+		if (best && h == head && compare_entry(p, cols, best, best_cols) < 0)
 			continue;
 		best = p;
 		head = h;

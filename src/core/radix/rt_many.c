@@ -134,7 +134,7 @@ read_leaf(const lane *a, const uint8_t *key, uint32_t len, ax_found *f, const ax
 
 /* Every lane at the root, whose lines are asked for.  Returns those that are nodes'. */
 static inline uint32_t
-begin(ax_store *s, lane *lanes, const ax_keys *keys, const bool rowex)
+begin_lookup(ax_store *s, lane *lanes, const ax_keys *keys, const bool rowex)
 {
 	uint32_t	going = 0;
 	uint64_t	v = rowex ? 0 : ax_word_read(&s->root_word);
@@ -165,12 +165,12 @@ begin(ax_store *s, lane *lanes, const ax_keys *keys, const bool rowex)
  * Returns: *done keys were answered; the rest had no room or no time.
  */
 static inline ax_status
-look_up(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f, uint32_t *counts,
-		uint32_t *done, const ax_mode mode)
+lookup_alone(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f, uint32_t *counts,
+			 uint32_t *done, const ax_mode mode)
 {
 	const bool	rowex = mode == AX_ROWEX;
 	lane		lanes[AX_GROUP];
-	uint32_t	going = begin(s, lanes, keys, rowex);
+	uint32_t	going = begin_lookup(s, lanes, keys, rowex);
 
 	f->n = 0;
 	*done = 0;
@@ -220,14 +220,14 @@ ax_status
 rt_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f, uint32_t *counts,
 			   uint32_t *done)
 {
-	return look_up(cx, s, keys, f, counts, done, AX_TRY);
+	return lookup_alone(cx, s, keys, f, counts, done, AX_TRY);
 }
 
 ax_status
 rt_rowex_lookup_many(ax_ctx *cx, ax_store *s, const ax_keys *keys, ax_found *f,
 					 uint32_t *counts, uint32_t *done)
 {
-	return look_up(cx, s, keys, f, counts, done, AX_ROWEX);
+	return lookup_alone(cx, s, keys, f, counts, done, AX_ROWEX);
 }
 
 /*
@@ -242,7 +242,7 @@ void
 rt_look_ahead(ax_ctx *cx, ax_store *s, const ax_keys *keys)
 {
 	lane		lanes[AX_GROUP];
-	uint32_t	going = begin(s, lanes, keys, false);
+	uint32_t	going = begin_lookup(s, lanes, keys, false);
 
 	while (going)
 		for (uint32_t left = going; left; left &= left - 1)

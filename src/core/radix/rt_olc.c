@@ -173,7 +173,7 @@ leaf_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, u
  * else a leaf.  0: no memory.
  */
 static rt_ref
-child_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, uint8_t fp)
+reference_child(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, uint8_t fp)
 {
 	if (len - (d + 1) == AX_TID_BYTES)
 		return RT_EMBED_REF(ax_tid_at(key + len));
@@ -181,7 +181,7 @@ child_of(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, uint32_t d, 
 }
 
 static inline uint8_t
-separator(rt_hdr *h, int i)
+leaf_separator(rt_hdr *h, int i)
 {
 	return h->kind == RT_N4 ? rt_n4_sep((rt_n4 *) h, i) : rt_n16_sep((rt_n16 *) h, i);
 }
@@ -246,7 +246,7 @@ widen_sorted(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 	if (x != AX_OK)
 		return x;
 	/* (where it is in the copy, which has no holes, another place) */
-	rt_node_del(rt_changing(c, &ch), separator(h, at));
+	rt_node_del(rt_changing(c, &ch), leaf_separator(h, at));
 	rt_node_add(rt_changing(c, &ch), byte, 0, 0, beside);
 	rt_finish(cx, s, c, key, &ch);
 	return GREW;
@@ -367,7 +367,7 @@ insert_child(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 		if (x != AX_NOTFOUND)
 			return x;
 	}
-	r = child_of(cx, s, key, len, c->P.d, fp);
+	r = reference_child(cx, s, key, len, c->P.d, fp);
 	AX_POINT("art.child.before_room");
 	kind = kind_for_child(s, h, byte, r);
 	child = (rt_slot) {r, (uint8_t) lo, (uint8_t) hi};
@@ -394,7 +394,7 @@ split_prefix(ax_ctx *cx, ax_store *s, rt_cursor *c, const uint8_t *key, uint32_t
 	rt_hdr    *top = rt_made_node(&ch, rt_node_new(cx, s, RT_N4, prefix, m, false));
 	rt_hdr    *rest = rt_made_node(&ch, rt_node_new(cx, s, h->kind, prefix + m + 1,
 													   h->plen - m - 1, false));
-	rt_ref		r = rt_made(&ch, child_of(cx, s, key, len, c->d + m, fp));
+	rt_ref		r = rt_made(&ch, reference_child(cx, s, key, len, c->d + m, fp));
 	ax_status	x;
 
 	ch.embedded = RT_TAG(r) == RT_EMBED;

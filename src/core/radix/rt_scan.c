@@ -107,7 +107,7 @@ passed_start(scan *sc, const ax_mode mode)
 
 /* Room for a key of n bytes? */
 static inline bool
-need(scan *sc, uint32_t n)
+need_frame(scan *sc, uint32_t n)
 {
 	if (ax_likely(n <= sc->room))
 		return true;
@@ -317,7 +317,7 @@ fixed_entries(scan *sc, leaf *lf, const uint8_t *id, int n)
 		return ended ? AX_SCAN_END : AX_SCAN_GO;
 	if (b->n == b->max)
 		return AX_SCAN_FULL;
-	if (!need(sc, d + w))
+	if (!need_frame(sc, d + w))
 		return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 	room = room_for(sc, d + w);
 	if (room == 0)
@@ -377,7 +377,7 @@ leaf_entries(scan *sc, rt_leaf *l, leaf *lf)
 		}
 		if (b->n == b->max)
 			return AX_SCAN_FULL;
-		if (!need(sc, d + len))
+		if (!need_frame(sc, d + len))
 			return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 		if (ax_likely(len >= AX_TID_BYTES))
 			tid = ax_tid_at(p + len);
@@ -462,7 +462,7 @@ do_embed(scan *sc, frame *f, uint8_t byte, const ax_mode mode)
 	uint32_t	len = f->d + 1 + AX_TID_BYTES;
 	uint8_t    *p = sc->path + f->d;
 
-	if (!need(sc, len))
+	if (!need_frame(sc, len))
 		return b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
 	p[0] = byte;
 	ax_put_tid(p + 1, tid);
@@ -552,7 +552,7 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 	int			stop = 256;
 	rt_ref		last = 0;
 
-	if (!need(sc, len) || max == n)
+	if (!need_frame(sc, len) || max == n)
 		return AX_SCAN_FULL;
 	if (kind <= RT_N16)
 	{
@@ -597,7 +597,7 @@ do_embeds(scan *sc, frame *f, const ax_mode mode)
 }
 
 /*
- * settle() in a Node48 or Node256, of which the compiler knows.
+ * settle_frame() in a Node48 or Node256, of which the compiler knows.
  *
  * Arguments: always inline; those of settle, and the kind.
  */
@@ -641,7 +641,7 @@ settle_indexed(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte, const unsig
  * another than "not"; false when there is none.
  */
 static bool
-settle(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte)
+settle_frame(scan *sc, frame *f, int i, rt_ref not, uint8_t *byte)
 {
 	const int	by = sc->b->backward ? -1 : 1;
 	unsigned	kind = f->h->kind;
@@ -691,14 +691,14 @@ first_child(scan *sc, frame *f, bool *bound, uint8_t *byte)
 	int			at;
 
 	if (!*bound)
-		return settle(sc, f, !back ? 0 : h->kind <= RT_N16 ? (int) ld(&h->count) - 1 : 255,
-					  0, byte);
+		return settle_frame(sc, f, !back ? 0 : h->kind <= RT_N16 ? (int) ld(&h->count) - 1 : 255,
+							0, byte);
 	c = sc->pos.key[f->d];
 	if (h->kind > RT_N16)
 		at = c;
 	else if (rt_find(h, h->kind, c, &at) == 0 && !back)
 		at++;
-	if (!settle(sc, f, at, 0, byte))
+	if (!settle_frame(sc, f, at, 0, byte))
 		return false;
 
 	/*
@@ -764,7 +764,7 @@ push_node(scan *sc, rt_ref ref, uint32_t d, const ax_guard *parent, bool *bound,
 		return AX_SCAN_LOST;
 	}
 	plen = h->plen;
-	if (!need(sc, d + plen + 1))
+	if (!need_frame(sc, d + plen + 1))
 	{
 		ax_close(sc->cx, &g, mode);
 		return sc->b->n ? AX_SCAN_FULL : AX_SCAN_BUFFER;
@@ -821,7 +821,7 @@ advance(scan *sc, uint8_t *byte, const ax_mode mode)
 		AX_POINT("art.scan.advance");
 		if (!ax_valid(&f->g, mode))
 			return AX_SCAN_LOST;
-		found = settle(sc, f, f->cur + (b->backward ? -1 : 1), f->ref, byte);
+		found = settle_frame(sc, f, f->cur + (b->backward ? -1 : 1), f->ref, byte);
 		if (!ax_valid(&f->g, mode))
 			return AX_SCAN_LOST;
 		if (found)

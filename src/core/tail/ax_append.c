@@ -284,7 +284,7 @@ ax_append_new(ax_ctx *cx, ax_store *s, const uint8_t *floor, uint32_t len, uint3
  * given back: it goes with the log.
  */
 static uint32_t
-take_room(ax_ctx *cx, ax_log *l, uint32_t bytes)
+take_tail_room(ax_ctx *cx, ax_log *l, uint32_t bytes)
 {
 	_Atomic uint32_t *w = &l->stripe[(uint32_t) ax_body(cx)->slotno % STRIPES].at;
 	uint32_t	cur = atomic_load_explicit(w, memory_order_relaxed),
@@ -322,7 +322,7 @@ take_room(ax_ctx *cx, ax_log *l, uint32_t bytes)
  * after so many *steps.
  */
 static inline entry *
-find(ax_log *l, uint32_t place, uint32_t end, const uint8_t *key, uint32_t len, uint32_t *steps)
+find_window(ax_log *l, uint32_t place, uint32_t end, const uint8_t *key, uint32_t len, uint32_t *steps)
 {
 	for (; place != end && *steps > 0; (*steps)--)
 	{
@@ -350,12 +350,12 @@ insert_into(ax_ctx *cx, ax_log *l, uint64_t h, const uint8_t *key, uint32_t len,
 
 	if (v & HEAD_SEALED)
 		return AX_STALE;
-	if (find(l, first_of(l, v, h), 0, key, len, steps))
+	if (find_window(l, first_of(l, v, h), 0, key, len, steps))
 		return AX_EXISTS;
 	if (*steps == 0)
 		return AX_CHANGED;
-	place = take_room(cx, l, len + sizeof(entry) < ENTRY_MIN ? ENTRY_MIN
-					  : ((uint32_t) sizeof(entry) + len + UNIT - 1) / UNIT * UNIT);
+	place = take_tail_room(cx, l, len + sizeof(entry) < ENTRY_MIN ? ENTRY_MIN
+						   : ((uint32_t) sizeof(entry) + len + UNIT - 1) / UNIT * UNIT);
 	if (!place)
 		return AX_NOMEM;
 	e = at(l, place);
@@ -370,7 +370,7 @@ insert_into(ax_ctx *cx, ax_log *l, uint64_t h, const uint8_t *key, uint32_t len,
 			return AX_OK;
 		if (v & HEAD_SEALED)
 			return AX_STALE;
-		if (find(l, v & HEAD_PLACE, seen, key, len, steps))
+		if (find_window(l, v & HEAD_PLACE, seen, key, len, steps))
 			return AX_EXISTS;
 		if (*steps == 0)
 			return AX_CHANGED;
@@ -464,7 +464,7 @@ append_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 		 * is in both, as it could be in the tree.
 		 */
 		for (ax_log *o = older_of(l); o; o = older_of(o))
-			if (find(o, first_of(o, head(o, h), h), 0, key, len, &steps))
+			if (find_window(o, first_of(o, head(o, h), h), 0, key, len, &steps))
 				return AX_EXISTS;
 		r = steps ? insert_into(cx, l, h, key, len, &steps) : AX_CHANGED;
 		if (r == AX_OK || r == AX_EXISTS || r == AX_CHANGED)
@@ -494,7 +494,7 @@ append_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 		/* one of a log has no other like it in that log */
 		if (last && (char *) last > (char *) l && (char *) last < (char *) (l + 1))
 			last = NULL;
-		else if (!last && (e = find(l, first_of(l, head(l, h), h), 0, key, len, &steps)) != NULL)
+		else if (!last && (e = find_window(l, first_of(l, head(l, h), h), 0, key, len, &steps)) != NULL)
 			return &e->word;
 	}
 	/* the log of the last one may have been unlinked, and then all behind it, too */
@@ -889,7 +889,7 @@ append_live(ax_tail *t)
 
 /* Nothing is linked from here on. */
 static void
-seal(ax_log *l)
+seal_tail(ax_log *l)
 {
 	for (uint32_t i = 0; i < HEADS; i++)
 	{
@@ -922,8 +922,8 @@ item_less(ax_log *l, uint64_t x, uint64_t y, uint32_t skip)
 
 /* Merge two sorted runs of places. */
 static inline void
-merge(ax_log *l, const uint64_t *x, uint32_t nx, const uint64_t *y, uint32_t ny,
-	  uint64_t *out, uint32_t skip)
+merge_sorted(ax_log *l, const uint64_t *x, uint32_t nx, const uint64_t *y, uint32_t ny,
+			 uint64_t *out, uint32_t skip)
 {
 	while (nx && ny)
 		if (item_less(l, *y, *x, skip))
@@ -942,7 +942,7 @@ merge(ax_log *l, const uint64_t *x, uint32_t nx, const uint64_t *y, uint32_t ny,
 
 /* The order of what is linked. */
 static void
-sort(ax_log *l)
+sort_keys(ax_log *l)
 {
 	uint64_t	linked[(sizeof(l->bytes) / UNIT + 63) / 64] = {0};
 	uint64_t	one[ENTRIES_MAX],
@@ -1001,7 +1001,7 @@ sort(ax_log *l)
 						to = r + 1 < runs ? run[r + 2] : mid;
 
 			run[out++] = (uint16_t) from;
-			merge(l, v + from, mid - from, v + mid, to - mid, w + from, skip);
+			merge_sorted(l, v + from, mid - from, v + mid, to - mid, w + from, skip);
 		}
 		runs = out;
 		v = w;
@@ -1122,10 +1122,10 @@ append_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 	switch (phase_of(l))
 	{
 		case OPEN:
-			seal(l);
+			seal_tail(l);
 			break;
 		case SEALED:
-			sort(l);
+			sort_keys(l);
 			break;
 		case SORTED:
 			r = move(cx, s, l);

@@ -102,7 +102,7 @@ hold(ax_ctx *cx, ax_tail_word *word)
 }
 
 static void
-let_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
+let_tail_go(ax_ctx *cx, ax_tail_word *word, uint64_t state)
 {
 	uint64_t	v = atomic_load_explicit(word, memory_order_relaxed);
 
@@ -154,7 +154,7 @@ ax_tail_remove(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t
 		if (r != AX_BUSY)
 			r = s->engine->remove(cx, s, key, len);
 		for (int i = 0; i < n; i++)
-			let_go(cx, word[i], r == AX_OK || r == AX_NOTFOUND ? AX_T_REMOVED : AX_T_FULL);
+			let_tail_go(cx, word[i], r == AX_OK || r == AX_NOTFOUND ? AX_T_REMOVED : AX_T_FULL);
 		if (r != AX_OK && r != AX_NOTFOUND)
 			return r;
 		if (n)
@@ -272,7 +272,7 @@ typedef struct source
 
 /* Make the source's next entry the one at hand. */
 static void
-look(source *so)
+look_at_tail(source *so)
 {
 	if (so->i == so->n)
 		return;
@@ -417,7 +417,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 		x->n = x->t->kind->collect(x->t, lo, hi, b->backward, x->items, max, &x->more);
 		if (x->n == 0)
 			continue;
-		look(x);
+		look_at_tail(x);
 		ns++;
 	}
 	AX_POINT("tail.looked");
@@ -453,7 +453,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 	so[ns].i = 0;
 	so[ns].n = tree.n;
 	so[ns].more = !tree.exhausted;
-	look(&so[ns]);
+	look_at_tail(&so[ns]);
 	ns++;
 
 	while ((k = earliest(so, ns, b->backward, &end)) >= 0)
@@ -468,7 +468,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 				key_cmp(so[i].key, so[i].len, b->lastkey, b->lastlen) == 0)
 			{
 				so[i].i++;
-				look(&so[i]);
+				look_at_tail(&so[i]);
 			}
 	}
 	b->exhausted = end;

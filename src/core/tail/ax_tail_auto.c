@@ -58,7 +58,7 @@ higher(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
 }
 
 static void
-remember(uint8_t *to, uint32_t *tolen, const uint8_t *key, uint32_t len)
+remember_key(uint8_t *to, uint32_t *tolen, const uint8_t *key, uint32_t len)
 {
 	*tolen = len < SEEN ? len : SEEN;
 	memcpy(to, key, *tolen);
@@ -256,7 +256,7 @@ sums(ax_store *s, uint64_t *in, uint64_t *beside)
 
 /* Is the open one worth having? */
 static void
-judge(ax_store *s, ax_sampler *p)
+judge_keys(ax_store *s, ax_sampler *p)
 {
 	ax_tail    *t = atomic_load_explicit(&s->tail, memory_order_acquire);
 	uint64_t	in,
@@ -303,7 +303,7 @@ rising(ax_ctx *cx, ax_sampler *p, const uint8_t *key, uint32_t len)
 	if (higher(key, len, p->top, p->toplen))
 	{
 		p->rises++;
-		remember(p->top, &p->toplen, key, len);
+		remember_key(p->top, &p->toplen, key, len);
 	}
 	if (p->n < ROUND)
 		return false;
@@ -375,7 +375,7 @@ ax_tail_sample(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 			(p = sampler_of(cx, s)) != NULL && ax_tail_claim(cx, &p->claim))
 		{
 			if (has_open(s))
-				judge(s, p);
+				judge_keys(s, p);
 			else if (rising(cx, p, key, len))
 			{
 				open_for(cx, s, key, len, option == AX_TAIL_ON);

@@ -101,7 +101,7 @@ unlink_finished(ax_ctx *cx, ax_store *s, ax_tail *t)
  * Latches: tries the buffer's claim, and lets it go.
  */
 static ax_status
-step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
+empty_step(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 {
 	ax_status	r;
 
@@ -131,7 +131,7 @@ ax_tail_help(ax_ctx *cx, ax_store *s, ax_tail *t)
 		return;
 	if (atomic_load_explicit(&t->flusher, memory_order_relaxed) != 0)
 		return;
-	if (step(cx, s, t, old || closed, &more) != AX_OK)
+	if (empty_step(cx, s, t, old || closed, &more) != AX_OK)
 		ax_tail_forget_failure(cx);
 }
 
@@ -146,7 +146,7 @@ step_oldest(ax_ctx *cx, ax_store *s, bool *more)
 	*more = false;
 	if (!t)
 		return AX_OK;
-	r = step(cx, s, old ? old : t, true, more);
+	r = empty_step(cx, s, old ? old : t, true, more);
 	if (old)
 		*more = true;
 	return r;

@@ -127,7 +127,7 @@ entry(const ring *r, uint64_t x, uint64_t tid)
  * Order: the newest number is stored before the window is published.
  */
 static __attribute__((noinline)) window *
-make(ax_ctx *cx, ax_store *s, ring *r, uint64_t no)
+make_window(ax_ctx *cx, ax_store *s, ring *r, uint64_t no)
 {
 	window	   *w;
 	uint64_t	floor,
@@ -187,7 +187,7 @@ window_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 	x = number(r, key + r->plen);
 	no = x >> (r->shift + BITS);
 	w = window_of(r, no);
-	if (ax_unlikely(!w) && (w = make(cx, s, r, no)) == NULL)
+	if (ax_unlikely(!w) && (w = make_window(cx, s, r, no)) == NULL)
 		return AX_CHANGED;
 	i = (uint32_t) (x >> r->shift) & (SLOTS - 1);
 	v = entry(r, x, ax_tid_at(key + len));
@@ -197,7 +197,7 @@ window_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 	/* in good time, or all who come meanwhile go to the tree */
 	if (ax_unlikely(i >= SLOTS / 2) && !window_of(r, no + 1) &&
 		no == atomic_load_explicit(&r->head, memory_order_relaxed))
-		(void) make(cx, s, r, no + 1);
+		(void) make_window(cx, s, r, no + 1);
 	return AX_OK;
 }
 
