@@ -205,7 +205,7 @@ my @functions = split /\n/, $node->safe_psql('postgres', q{
 # what tells the version, sizes, advice (sql/advise.sql), what the hardware can, what waits, what the system calls
 # itself, and the
 # procedures, which ask for the owner of the table (sql/convert.sql)
-my @open = grep { !/^(arthandler|art_?handler|artidx_(version|index_size|estimate|estimate_database|estimate_stats|advise|advise(?:_\w+)?_stats|hardware|mirror_opclass|wait|to_btree|from_btree)\(|art\w*(cmp|opt|support|equalimage|skip)\w*\()/ } @functions;
+my @open = grep { !/^(arthandler|art_?handler|artidx_(version|index_size|estimate|estimate_database|estimate_stats|advise|advise(?:_\w+)?_stats|hardware|mirror_opclass|wait|to_btree|from_btree|trial)\(|art\w*(cmp|opt|support|equalimage|skip)\w*\()/ } @functions;
 is(join(' ', @open), '', 'everything else is revoked from public');
 refused('bob', "CALL artidx_to_btree('alice.x_f')");
 refused('bob', "CALL artidx_to_btree('alice.x_f', false)");
