@@ -46,7 +46,7 @@ is_building(ArtEntry *e, const void *arg)
 }
 
 /*
- * What the entry says of its build.  False: that is over.
+ * Copy the state of the build from the entry.  False: the build is over.
  *
  * Locks: takes the partition lock, shared.
  */
@@ -119,6 +119,7 @@ oid_or_null(Oid oid, bool *isnull)
 	return ObjectIdGetDatum(oid);
 }
 
+/* Add the row of one build to the result. */
 static void
 put_progress(ReturnSetInfo *rsinfo, const Progress *p)
 {
