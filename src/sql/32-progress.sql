@@ -20,7 +20,8 @@ CREATE VIEW artidx_progress AS
 	FROM artidx_progress_stats() s
 		LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
 		LEFT JOIN pg_catalog.pg_stat_progress_create_index p
-			ON p.pid = s.pid AND p.index_relid = s.index_relid AND p.datid = s.datid;
+			ON p.pid = s.pid AND p.datid = s.datid AND p.relid = s.relid
+				AND (p.index_relid = s.index_relid OR p.index_relid = 0::pg_catalog.oid);
 
 COMMENT ON VIEW artidx_progress IS
 	'each art index of any database that is being built or loaded now, and how far that is';

@@ -108,7 +108,7 @@ phase_text(const Progress *p)
 		return "waiting for a worker";
 	if (p->total == 0)
 		return "initializing";
-	return p->done < p->total ? "scanning table, sorting runs" : "loading sorted keys";
+	return p->done < p->total ? "scanning table" : "loading sorted keys";
 }
 
 /* An OID, or NULL for none. */

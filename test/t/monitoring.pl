@@ -138,7 +138,7 @@ $node->reload;
 $node->poll_query_until('postgres', "SELECT current_setting('artidx.build_priority') = '1'");
 sql('ALTER INDEX p_k SET (structure = btree)');
 my $row = q{p.command = 'build' AND p.datname = 'postgres' AND p.datid = a.datid AND a.backend_type = 'artidx builder'
-	AND p.relid::int8 = %d AND p.index_relid::int8 = %d AND p.phase = 'scanning table, sorting runs' AND p.helpers = 0
+	AND p.relid::int8 = %d AND p.index_relid::int8 = %d AND p.phase = 'scanning table' AND p.helpers = 0
 	AND p.blocks_done > 0 AND p.blocks_done < p.blocks_total AND p.blocks_total = %d AND p.tuples_total IS NULL};
 my $of_p = sprintf($row, split(/\|/, sql(q{SELECT 'p'::regclass::oid, 'p_k'::regclass::oid, pg_relation_size('p') / 8192})));
 becomes($node, "SELECT count(*) = 1 FROM artidx_progress p JOIN pg_stat_activity a USING (pid) WHERE $of_p",
@@ -171,7 +171,7 @@ my $creates = $node->background_psql('postgres');
 my $pid = $creates->query_safe('SELECT pg_backend_pid()');
 $creates->query_until(qr/begun/, "\\echo begun\nCREATE INDEX s_k ON s USING art (slow(k));\n");
 becomes($node, qq{SELECT count(*) = 1 FROM artidx_progress WHERE pid = $pid AND command = 'build'
-	AND phase = 'scanning table, sorting runs' AND blocks_done BETWEEN 1 AND blocks_total AND relid = 's'::regclass},
+	AND phase = 'scanning table' AND blocks_done BETWEEN 1 AND blocks_total AND relid = 's'::regclass},
 	'CREATE INDEX');
 sql("SELECT pg_cancel_backend($pid)");
 becomes($node, 'SELECT count(*) = 0 FROM artidx_progress', 'which is cancelled');
