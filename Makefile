@@ -145,7 +145,7 @@ $(OBJS): $(ARTIDX_HEADERS) Makefile
 # Not by DOCS, which would put README.md beside those of all other extensions.
 DOCUMENTS = $(DESTDIR)$(docdir)/artidx
 DOCS_TOP = README.md CHANGELOG.md LICENSE
-DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml))
+DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml $(srcdir)/doc/*.json))
 DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
 .PHONY: install-documents uninstall-documents not-root
 install: install-documents

@@ -48,7 +48,7 @@ check_script_names()
 	perl - src/sql/*.sql src/sql/from-*/*.sql <<-'PERL' || fail "names without pg_catalog in src/sql"
 		use strict; use warnings;
 		my $bad = 0;
-		my $words = join '|', qw(in exists values table as and or not from join select where on lateral if then else by is operator execute materialized);
+		my $words = join '|', qw(in exists values table as and or not from join select where on lateral if then else by is operator execute materialized coalesce nullif greatest);
 		foreach my $file (@ARGV)
 		{
 			open my $in, '<', $file or die "$file: $!\n";

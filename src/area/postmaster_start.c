@@ -119,6 +119,8 @@ make_area(char *area)
 	pg_atomic_init_u32(&art_shared->ssi_taken, 0);
 	pg_atomic_init_u32(&art_shared->load_state, ART_LOAD_NOTHING);
 	pg_atomic_init_u64(&art_shared->load_asked, 0);
+	pg_atomic_init_u64(&art_shared->checked_sound, 0);
+	pg_atomic_init_u64(&art_shared->checked_different, 0);
 	art_followers_clear();
 	art_shared->nslots = art_process_slots();
 	art_shared->area = ax_area_init(area, art_area_bytes(), art_process_slots(),
@@ -224,7 +226,8 @@ art_shmem_startup(void)
 		{
 			/* a replica has none */
 			ereport(directory_is_empty(base) ? DEBUG1 : LOG,
-					(errmsg("art indexes do not survive the crash: %s", refusal),
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("art indexes do not survive the crash: %s", refusal),
 					 errdetail("They are built again from their tables.")));
 			art_keep_wipe(base,
 						  l.area + ax_area_touched((ax_area *) (base + l.area), art_area_bytes(),

@@ -434,6 +434,10 @@ typedef struct ArtShared
 
 	/* partition locks: that of bucket b is number b % ART_NPARTITIONS */
 	ArtEntry   *buckets[ART_NBUCKETS];
+
+	/* no lock: checks of what outlived a crash, since this memory was made */
+	pg_atomic_uint64 checked_sound;
+	pg_atomic_uint64 checked_different;
 } ArtShared;
 
 /* ---- shared_memory.c ---- */

@@ -501,7 +501,8 @@ log_seal(const Whose *sealed, uint64 bytes, Relation index, const Full *f)
 	if (index != NULL)
 		whose_index(index, &wants);
 	ereport(LOG_SERVER_ONLY,
-			(errmsg("artidx: sealed %s, which held %s, %s",
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("artidx: sealed %s, which held %s, %s",
 					whose_text(sealed), art_size(bytes),
 					index == NULL ? "because it found no memory" :
 					psprintf("for %s", whose_text(&wants))),

@@ -465,14 +465,16 @@ load_section(Loader *l, const ArtSavedSection *s, uint32 section)
 		case AX_NOMEM:
 			art_entry_fail(l->e, l->gen, ART_WHY_MEMORY, "out of memory");
 			ereport(LOG,
-					(errmsg("artidx: no memory to load index %u of database %u",
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("artidx: no memory to load index %u of database %u",
 							s->indexoid, s->loc.db)));
 			art_ask(s->loc.db, ART_JOB_SCOUT, 0);	/* who knows its name tells it */
 			break;
 		default:
 			art_entry_fail(l->e, l->gen, ART_WHY_RESTART, NULL);
 			ereport(LOG,
-					(errmsg("artidx: saved index %u of database %u is damaged and will be rebuilt",
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("artidx: saved index %u of database %u is damaged and will be rebuilt",
 							s->indexoid, s->loc.db)));
 	}
 }
@@ -529,7 +531,8 @@ art_loader_main(Datum arg)
 		GetWALInsertionTimeLine() != h.timeline)
 	{
 		ereport(LOG,
-				(errmsg("artidx: file \"%s\" cannot be read and is not used",
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("artidx: file \"%s\" cannot be read and is not used",
 						ART_LOADING_FILE)));
 		proc_exit(0);
 	}

@@ -589,7 +589,8 @@ save_all(const ControlFileData *cf)
 						INSTR_TIME_GET_MILLISEC(now))));
 	if (failed)
 		ereport(LOG,
-				(errmsg("artidx: could not save all indexes to file \"%s\": %s",
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("artidx: could not save all indexes to file \"%s\": %s",
 						ART_SAVED_FILE, failed)));
 	/* the process exits: what was allocated goes with it */
 }
@@ -675,7 +676,8 @@ claim_file(void)
 	{
 		if (why)
 			ereport(LOG,
-					(errmsg("artidx: file \"%s\" is not used: %s",
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("artidx: file \"%s\" is not used: %s",
 							ART_SAVED_FILE, why)));
 		free(table);
 		return false;

@@ -826,7 +826,8 @@ check_failed(const ArtListed *k)
 				 errhint("What crashed may have written to memory that is not its own. A restart of the server makes all of it new.")));
 	else if (there && name != NULL)
 		ereport(LOG,
-				(errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
+				(errcode(error->sqlerrcode),
+				 errmsg("art index \"%s\" of database \"%s\" could not be checked after a crash: %s",
 						name, get_database_name(MyDatabaseId), says),
 				 later ? errdetail("It is checked later.") : 0));
 	commit_work();
@@ -960,6 +961,9 @@ check_kept(void)
 		not_ours = false;
 		checking = &all[i];
 		end = check_one(checking);
+		if (end == CHECK_AGREES || end == CHECK_DIFFERS)
+			pg_atomic_fetch_add_u64(end == CHECK_AGREES ? &art_shared->checked_sound :
+									&art_shared->checked_different, 1);
 		if (not_ours)
 			left = true;		/* for the next worker */
 		else

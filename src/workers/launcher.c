@@ -830,7 +830,8 @@ watch_memory(void)
 			mark = marks[i];
 	if (mark > warned_percent)
 		ereport(LOG,
-				(errmsg("%d per cent of the shared memory for art indexes is in use",
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("%d per cent of the shared memory for art indexes is in use",
 						percent),
 				 errdetail("Of %llu bytes %llu are in use and %llu are free.",
 						   (unsigned long long) mem.area_bytes,

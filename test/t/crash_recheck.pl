@@ -223,6 +223,7 @@ for my $i (0 .. $#names)
 
 	cmp_ok(crash(wild_key($engines[$i], $ids[$i], $ids[$i] + 1)), '>', 0, "$engines[$i]: a process writes wildly");
 	is(checked($kept), "$kept checked, 1 differ", "$engines[$i]: the check finds that");
+	cmp_ok(sql(q{SELECT different FROM artidx_crash_checks WHERE waiting = 0 AND sound > 0}), ">", 0, "$engines[$i]: artidx_crash_checks counts it");
 	like(slurp_file($node->logfile, $offset),
 		qr/WARNING:  art index "public.$name" of database "postgres" has outlived a crash, and differs from its table/,
 		"$engines[$i]: and says where");

@@ -1,9 +1,8 @@
 # Elision as the settings say, in one session and in all, alone and beside others,
-# with counters that are zero after a restart; and the queries of doc/sql_exporter.yml.
+# with counters that are zero after a restart.
 use strict;
 use warnings;
 
-use File::Basename qw(dirname);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -150,29 +149,6 @@ is(sql('SELECT sum(commits) > 0 AND sum(fallbacks) > 0 AND sum(conflict) > 0 AND
 sql('SELECT artidx_reset_stats()');
 sql('VACUUM t');
 check_clean($node, $_) for qw(t_k t_coarse);
-
-# ---- what a monitor asks ----
-
-my $yml = slurp_file(dirname($0) . '/../../doc/sql_exporter.yml');
-my $queries = 0;
-sql('CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor');
-while ($yml =~ /- name: (artidx_\w+)\n(.*?)query: \|\n((?: {10}[^\n]*\n)+)/sg)
-{
-	my ($name, $head, $query) = ($1, $2, $3);
-	my @columns;
-
-	$queries++;
-	for my $what (qw(labels values))
-	{
-		push @columns, split(/,\s*/, $1) if $head =~ /$what: \[(.*?)\]/s;
-	}
-	my ($rc, $out, $err) = $node->psql('postgres',
-		'SELECT ' . join(', ', map { s/\s//gr } @columns) . " FROM ($query) q",
-		extra_params => [ '-U', 'monitor' ]);
-	is("$rc|$err", '0|', "$name: has every label and value");
-	isnt($out, '', "$name: and rows");
-}
-is($queries, 3, 'all queries of doc/sql_exporter.yml');
 
 # ---- a restart ----
 

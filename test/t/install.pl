@@ -14,7 +14,7 @@ my $make = "make -s --no-print-directory -C '$top'";
 
 my $said = `$make install DESTDIR='$to' 2>&1`;
 is($?, 0, 'make install') or diag($said);
-my @sources = map { s{^\Q$top\E/}{}r } "$top/README.md", "$top/CHANGELOG.md", "$top/LICENSE", glob("$top/doc/*.md $top/doc/*.yml $top/doc/figures/*.svg");
+my @sources = map { s{^\Q$top\E/}{}r } "$top/README.md", "$top/CHANGELOG.md", "$top/LICENSE", glob("$top/doc/*.md $top/doc/*.yml $top/doc/*.json $top/doc/figures/*.svg");
 foreach my $file (@sources)
 {
 	is(-s "$docs/$file", -s "$top/$file", "$file is installed");
