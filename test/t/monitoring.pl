@@ -12,7 +12,11 @@ use Test::More;
 use ArtTest;
 
 my $doc = dirname($0) . '/../../doc';
-my $node = art_node('monitoring', 'artidx.build_workers' => 1, 'artidx.build_wait' => 'off', wal_level => 'replica');
+my $node = PostgreSQL::Test::Cluster->new('monitoring');
+$node->init(allows_streaming => 1);
+art_conf($node, 'artidx.build_workers' => 1, 'artidx.build_wait' => 'off');
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION artidx');
 
 sub sql { return $node->safe_psql('postgres', join(' ', @_)); }
 
