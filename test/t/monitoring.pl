@@ -200,7 +200,7 @@ sql('DROP INDEX s_k2');
 sql('INSERT INTO p SELECT i FROM generate_series(400001, 1500000) i');
 # it may be over before anybody looks
 my $seen = '';
-for (1 .. 30)
+for (1 .. 60)
 {
 	last if $seen ne '';
 	$node->restart;
