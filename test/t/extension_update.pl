@@ -88,7 +88,8 @@ sub of_users_works
 	is($node->safe_psql($db, "SET search_path = public, ext; SELECT entries FROM artidx_check('t_k', true) UNION ALL SELECT entries FROM artidx_check('t_s', true)"),
 		"1000\n1000", "$what: indexes are right");
 	is($node->safe_psql($db, "SELECT relname FROM pg_class WHERE relnamespace = 'ext'::regnamespace AND relkind = 'v'
-			AND NOT has_table_privilege('user_of_views', oid, 'SELECT')"), '', "$what: users' privileges on views");
+			AND NOT has_table_privilege('user_of_views', oid, 'SELECT')
+			AND relname NOT IN ('artidx_progress', 'artidx_crash_checks')"), '', "$what: users' privileges on views that 0.1.0 had");
 	is($node->safe_psql($db, 'SELECT count(*) > 0 FROM ext.artidx_memory', extra_params => [ '-U', 'user_of_views' ]), 't',
 		"$what: and on a function");
 	return;
