@@ -1025,12 +1025,9 @@ find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 l
 	return found ? &plan->arrays->elems[a->first + i] : NULL;
 }
 
-/*
- * Arguments: a value and an element, of two parts each.
- */
 bool
 art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
-				 bool backward, bool beyond, const uint8 **elem, uint32 *elen, bool *same)
+				 bool backward, bool beyond, ArtElement *elem)
 {
 	const ArtArrays *aa = plan->arrays;
 	const ArtArray *a = list_of(plan, col);
@@ -1047,9 +1044,9 @@ art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
 	}
 	if (i < 0 || i >= a->n)
 		return false;
-	*same = found && !beyond;
-	*elem = aa->bytes.data + aa->elems[a->first + i].off;
-	*elen = aa->elems[a->first + i].len;
+	elem->same = found && !beyond;
+	elem->bytes = aa->bytes.data + aa->elems[a->first + i].off;
+	elem->len = aa->elems[a->first + i].len;
 	return true;
 }
 

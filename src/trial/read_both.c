@@ -239,7 +239,6 @@ append_list(StringInfo sql, int n, const char *what)
 
 /*
  * Make one statement.  As the owner of the table, under whose search_path all is written out.
- * Long: five statements.
  */
 static void
 make_statement(ArtTrial *t, Relation index, Kind kind, Reading *r)

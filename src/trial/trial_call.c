@@ -122,7 +122,6 @@ check_memory(ArtTrial *t)
  * ERROR for all that cannot be tried, before anything is done.
  *
  * Locks: AccessShareLock on table and index, to the end of the transaction.
- * Long: a list of what stands against a trial, and what each is told.
  */
 static void
 check_index(ArtTrial *t)

@@ -88,7 +88,8 @@ make(room *r, int m)
 
 	if (m == 0)
 	{
-		r->left = hy_make_body(h->cx, h->s, r->e, r->count, spare(r, r->count), n->anchor, plen, false);
+		r->left = hy_make_body(h->cx, h->s,
+							   &(hy_content) {r->e, r->count, spare(r, r->count), n->anchor, plen}, false);
 		return r->left != NULL;
 	}
 	hy_separator(&r->e[m - 1].v, &r->e[m].v, &anchor);
@@ -96,14 +97,16 @@ make(room *r, int m)
 	if (!r->node)
 		return false;
 	plen = hy_range(r->node, r->is.end.next);
-	r->right = hy_make_body(h->cx, h->s, r->e + m, r->count - m,
-							!rising ? spare(r, r->count - m) : h->versions ? 2 * SLOTS - 1 : 3 * MORE,
-							r->node->anchor, plen, false);
+	r->right = hy_make_body(h->cx, h->s,
+							&(hy_content) {r->e + m, r->count - m,
+										   !rising ? spare(r, r->count - m) : h->versions ? 2 * SLOTS - 1 : 3 * MORE,
+										   r->node->anchor, plen}, false);
 	/* only the new key goes to the right: the body may stay */
 	plen = hy_range(n, r->node);
 	stays = rising && (plen - r->b->plen) * (uint32_t) m < HY_WORTH;
 	if (r->right && !stays)
-		r->left = hy_make_body(h->cx, h->s, r->e, m, rising ? 0 : spare(r, m), n->anchor, plen, false);
+		r->left = hy_make_body(h->cx, h->s,
+							   &(hy_content) {r->e, m, rising ? 0 : spare(r, m), n->anchor, plen}, false);
 	return r->right && (r->left || stays);
 }
 

@@ -140,7 +140,7 @@ hy_begin(hy_call *h)
 	if (atomic_load_explicit(&hy_own_of(s)->list, memory_order_acquire) == HY_LOADING)
 		return AX_BUSY;
 	n = hy_make_node(h->cx, s, NULL, false);
-	b = n ? hy_make_body(h->cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
+	b = n ? hy_make_body(h->cx, s, &(hy_content) {.spare = 8}, false) : NULL;
 	if (b)
 	{
 		atomic_store_explicit(&n->body, b, memory_order_relaxed);

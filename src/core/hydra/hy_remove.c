@@ -61,7 +61,8 @@ prepare(const hy_call *h, pair *p)
 		return AX_NOTFOUND;
 	hy_sort(p->entries, p->n, plen);
 	if (hy_edit_make(h, &p->e, 2, true))
-		p->made = hy_make_body(h->cx, h->s, p->entries, p->n, p->n < HY_POOR ? 8 : 0, p->a.n->anchor, plen, true);
+		p->made = hy_make_body(h->cx, h->s,
+							   &(hy_content) {p->entries, p->n, p->n < HY_POOR ? 8 : 0, p->a.n->anchor, plen}, true);
 	return p->made ? hy_reserve(h, 2, 2) : AX_NOTFOUND;
 }
 

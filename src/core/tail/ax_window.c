@@ -466,6 +466,54 @@ oldest(ring *r, uint64_t no, uint64_t head)
 	return NULL;
 }
 
+/* The entries that one step moves: their keys, words, and places in the window. */
+typedef struct step
+{
+	uint8_t		buf[AX_TAIL_STEP][AX_TAIL_KEY_MAX];
+	const uint8_t *keys[AX_TAIL_STEP];
+	ax_tail_word *words[AX_TAIL_STEP];
+	uint32_t	at[AX_TAIL_STEP];
+	uint32_t	n;
+} step;
+
+/*
+ * Claim the next full slots of the window for a step, and seal the empty ones between them.  The
+ * place of the first slot that was not looked at, or that has to be looked at again.
+ *
+ * Latches: the flusher's claim is held.
+ */
+static uint32_t
+take_step(ring *r, window *w, step *p)
+{
+	uint32_t	i;
+
+	p->n = 0;
+	for (i = w->next; i < SLOTS && p->n < AX_TAIL_STEP; i++)
+	{
+		ax_tail_word *word = &w->slot[place(i)];
+		uint64_t	v = atomic_load_explicit(word, memory_order_acquire);
+
+		if (v == AX_T_EMPTY)
+		{
+			AX_POINT("window.seal");
+			if (atomic_compare_exchange_strong(word, &v, AX_T_SEALED))
+				continue;
+		}
+		if ((v & AX_T_STATE) == AX_T_FULL)
+			(void) atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_FLUSHING);
+		if ((v & AX_T_STATE) == AX_T_CANCELLING)
+			break;				/* it may stay after all */
+		if ((v & AX_T_STATE) != AX_T_FULL)
+			continue;			/* removed */
+		p->keys[p->n] = p->buf[p->n];
+		(void) key_of(r, w->no << (r->shift + BITS) | (uint64_t) i << r->shift |
+					  (v & LOW_BITS) >> LOW_SHIFT, v >> TID_SHIFT, p->buf[p->n]);
+		p->words[p->n] = word;
+		p->at[p->n++] = i;
+	}
+	return i;
+}
+
 /*
  * Move a step of the oldest window into the tree; when it is empty, unlink it
  * and raise the floor.
@@ -473,21 +521,13 @@ oldest(ring *r, uint64_t no, uint64_t head)
  * Latches: the flusher's claim is held; takes the maker's for a moment.
  * Returns: AX_BUSY or AX_NOMEM: the entries that were not moved are FULL
  * again.
- * Long: one order of steps, each after what the one before has left.
  */
 static ax_status
 window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 {
 	ring	   *r = (ring *) t;
-	uint8_t		buf[AX_TAIL_STEP][AX_TAIL_KEY_MAX];
-	const uint8_t *keys[AX_TAIL_STEP];
-	ax_tail_word *words[AX_TAIL_STEP];
-	uint32_t	at[AX_TAIL_STEP];
 	uint64_t	head = atomic_load_explicit(&r->head, memory_order_acquire);
 	uint64_t	least;			/* windows below it are to go */
-	uint32_t	n = 0,
-				done = 0,
-				i;
 	window	   *w,
 			   *next;
 	ax_status	st = AX_OK;
@@ -501,34 +541,15 @@ window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 
 	if (w)
 	{
-		for (i = w->next; i < SLOTS && n < AX_TAIL_STEP; i++)
-		{
-			ax_tail_word *word = &w->slot[place(i)];
-			uint64_t	v = atomic_load_explicit(word, memory_order_acquire);
+		step		p;
+		uint32_t	done = 0;
+		uint32_t	i = take_step(r, w, &p);
 
-			if (v == AX_T_EMPTY)
-			{
-				AX_POINT("window.seal");
-				if (atomic_compare_exchange_strong(word, &v, AX_T_SEALED))
-					continue;
-			}
-			if ((v & AX_T_STATE) == AX_T_FULL)
-				(void) atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_FLUSHING);
-			if ((v & AX_T_STATE) == AX_T_CANCELLING)
-				break;			/* it may stay after all */
-			if ((v & AX_T_STATE) != AX_T_FULL)
-				continue;		/* removed */
-			keys[n] = buf[n];
-			(void) key_of(r, w->no << (r->shift + BITS) | (uint64_t) i << r->shift |
-						  (v & LOW_BITS) >> LOW_SHIFT, v >> TID_SHIFT, buf[n]);
-			words[n] = word;
-			at[n++] = i;
-		}
-		if (n)
-			st = ax_tail_drain(cx, s, &(ax_keys) {keys, NULL, r->keylen, n}, words, &done);
+		if (p.n)
+			st = ax_tail_drain(cx, s, &(ax_keys) {p.keys, NULL, r->keylen, p.n}, p.words, &done);
 		else if (i < SLOTS && i == w->next)
 			st = AX_BUSY;
-		w->next = done < n ? at[done] : i;
+		w->next = done < p.n ? p.at[done] : i;
 		*more = true;
 		if (st != AX_OK || w->next < SLOTS)
 			return st;
