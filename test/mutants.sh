@@ -149,7 +149,8 @@ on_server()
 	as_user cp -a "$WORK/template" "$data"
 	as_user "$BIN/pg_ctl" -D "$data" -l "$data.log" -w -t 300 start >/dev/null || { tail -20 "$data.log"; rc=1; }
 	if [ -z "${rc:-}" ]; then
-		as_user timeout -k 10 "$TIMEOUT" "$pgxs/$1" --inputdir="$SRC/$2" --outputdir="$WORK/tmp" \
+		# a step that waits where none should ends after some seconds
+		as_user env PGISOLATIONTIMEOUT=15 timeout -k 10 "$TIMEOUT" "$pgxs/$1" --inputdir="$SRC/$2" --outputdir="$WORK/tmp" \
 			--bindir="$BIN" --dlpath="$SRC" --host="$WORK/tmp" --port=65438 --user="$RUN_AS" \
 			--dbname=contrib_regression "$3"
 		rc=$?
