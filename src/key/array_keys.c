@@ -536,7 +536,7 @@ array_range(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
  * sets *inexact when only the operator can tell which.
  */
 static bool
-add_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
+add_exact_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
 {
 	ArtArrays  *aa = plan->arrays;
 	ArtColRange *r = &plan->ranges[k->sk_attno - 1];
@@ -625,7 +625,7 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	array_walk_begin(&w, arr);
 	while (single && array_walk_next(&w, aa, &k.sk_argument))
 	{
-		single = add_values(plan, kc, &k, &inexact);
+		single = add_exact_values(plan, kc, &k, &inexact);
 		plan->scratch.len = mark;
 	}
 	*r = mine;

@@ -124,7 +124,7 @@ may_grow(const room *r)
  * Returns: on AX_OK there is room to retire what the change replaces.
  */
 static ax_status
-prepare(room *r, change *c, int *m)
+prepare_room(room *r, change *c, int *m)
 {
 	const hy_call *h = &c->h;
 
@@ -194,7 +194,7 @@ make_room(change *c, hy_at *at)
 	r.b = hy_still(h, at, r.copy);
 	if (!r.b)
 		return AX_STALE;
-	x = prepare(&r, c, &m);
+	x = prepare_room(&r, c, &m);
 	if (x != AX_OK)
 		return forget(&r, c, &at->g, x);
 	left = (hy_view) {.end = r.is.end, .body = r.left ? r.left : old,

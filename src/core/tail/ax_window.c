@@ -71,7 +71,7 @@ place(uint32_t i)
 
 /* The number of a key: its eight or four bytes before the TID. */
 static inline uint64_t
-number(const ring *r, const uint8_t *p)
+key_number(const ring *r, const uint8_t *p)
 {
 	uint64_t	x;
 
@@ -105,7 +105,7 @@ window_of(ring *r, uint64_t no)
 
 /* The slot of this number, if there is such a window now. */
 static inline ax_tail_word *
-slot_of(ring *r, uint64_t x)
+slot_numbered(ring *r, uint64_t x)
 {
 	window	   *w = window_of(r, x >> (r->shift + BITS));
 
@@ -184,7 +184,7 @@ window_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 
 	if (len != r->keylen || !same_prefix(r, key))
 		return AX_CHANGED;
-	x = number(r, key + r->plen);
+	x = key_number(r, key + r->plen);
 	no = x >> (r->shift + BITS);
 	w = window_of(r, no);
 	if (ax_unlikely(!w) && (w = make_window(cx, s, r, no)) == NULL)
@@ -212,8 +212,8 @@ window_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 
 	if (last || len != r->keylen || !same_prefix(r, key))
 		return NULL;
-	x = number(r, key + r->plen);
-	word = slot_of(r, x);
+	x = key_number(r, key + r->plen);
+	word = slot_numbered(r, x);
 	if (!word)
 		return NULL;
 	v = atomic_load_explicit(word, memory_order_acquire);
@@ -234,8 +234,8 @@ window_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids, u
 	*more = false;
 	if (len != r->keylen - AX_TID_BYTES || !same_prefix(r, prefix))
 		return 0;
-	x = number(r, prefix + r->plen);
-	word = slot_of(r, x);
+	x = key_number(r, prefix + r->plen);
+	word = slot_numbered(r, x);
 	if (!word)
 		return 0;
 	v = atomic_load_explicit(word, memory_order_acquire);
@@ -637,7 +637,7 @@ ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int shi
 	r->plen = n - r->numlen;
 	r->shift = (uint32_t) shift;
 	memcpy(r->prefix, key, r->plen);
-	no = number(r, key + r->plen) >> (shift + BITS);
+	no = key_number(r, key + r->plen) >> (shift + BITS);
 	atomic_init(&r->head, no);
 	/* those that are late by a little shall find a place */
 	no = no > AHEAD ? no - AHEAD : 0;
