@@ -22,6 +22,7 @@ fsync = off
 jit = off
 autovacuum_naptime = 2
 checkpoint_timeout = 30
+checkpoint_completion_target = 0.1
 wal_keep_size = '256MB'
 wal_log_hints = on
 max_standby_streaming_delay = '2s'
@@ -32,6 +33,8 @@ tcp_keepalives_idle = 2
 tcp_keepalives_interval = 1
 tcp_keepalives_count = 3
 restart_after_crash = on
+log_error_verbosity = terse
+log_min_error_statement = panic
 log_line_prefix = '%m [%p] %e %b '
 primary_conninfo = 'host={peer} port={peer_port} user=faults application_name=standby connect_timeout=3'
 synchronous_standby_names = '{sync}'
@@ -222,7 +225,7 @@ class Cluster:
         """The target becomes a standby, by a base backup."""
         shutil.rmtree(target.data, ignore_errors=True)
         args = ["-D", target.data, "-h", target.peer_address(), "-p", str(source.port), "-U", "faults",
-                "-c", "fast", "-N", "-X", "stream"]
+                "-c", "fast", "-N", "-X", "stream", "-s", "1"]
         if self.small:
             # the place in the file system of the source, by what it says of itself
             space = source.value("SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = 'small'")

@@ -11,6 +11,7 @@ from .cluster import Broken
 
 CLIENT = r"^postgres: faults postgres .*\("
 WORKER = r"^postgres: artidx "
+STRUCTURES = ("art", "btree", "hydra")
 ALL = {}
 
 
@@ -50,6 +51,12 @@ def until(seconds):
 @nemesis("none")
 def nothing(run, rng, seconds):
     time.sleep(seconds)
+
+
+def give_work(run, rng, node):
+    """The builders make indexes of another structure."""
+    for index in rng.choice(run.workloads).indexes:
+        node.sql(f"ALTER INDEX {index} SET (structure = {rng.choice(STRUCTURES)}, sync = auto)")
 
 
 # ---- processes that die ----
@@ -94,8 +101,7 @@ def kill_worker(run, rng, seconds):
     """One of artidx's own processes: launcher, builder."""
     node = run.cluster.primary
     if rng.random() < 0.5:
-        # give the builders something to do
-        node.sql("SELECT artidx_unload(indexrelid) FROM artidx_indexes")
+        give_work(run, rng, node)
     kill_one(run, rng, node, WORKER, seconds / 2)
 
 
@@ -153,7 +159,7 @@ def stop_backends(run, rng, seconds):
 
 @nemesis("stop-workers")
 def stop_workers(run, rng, seconds):
-    run.cluster.primary.sql("SELECT artidx_unload(indexrelid) FROM artidx_indexes")
+    give_work(run, rng, run.cluster.primary)
     for _ in until(seconds):
         stop_some(run, rng, run.cluster.primary, WORKER, 3, rng.uniform(0.1, seconds / 2))
 
@@ -329,7 +335,7 @@ def ddl(run, rng, seconds):
         workload = rng.choice(run.workloads)
         index = rng.choice(workload.indexes)
         definition = node.value("SELECT pg_get_indexdef(%s::regclass)", [index])
-        what = rng.choice(("reindex", "concurrently", "concurrently", "another", "again", "structure", "table"))
+        what = rng.choice(("reindex", "concurrently", "concurrently", "another", "again", "structure", "table", "unload"))
         steps = {
             "reindex": [f"REINDEX INDEX {index}"],
             "concurrently": [f"REINDEX INDEX CONCURRENTLY {index}"],
@@ -339,7 +345,8 @@ def ddl(run, rng, seconds):
                 f"DROP INDEX CONCURRENTLY {index}", f"ALTER INDEX other RENAME TO {index}",
             ],
             "again": ["BEGIN", f"DROP INDEX {index}", definition, rng.choice(("COMMIT", "COMMIT", "ROLLBACK"))],
-            "structure": [f"ALTER INDEX {index} SET (structure = {rng.choice(('art', 'btree', 'hydra'))}, sync = auto)"],
+            "structure": [f"ALTER INDEX {index} SET (structure = {rng.choice(STRUCTURES)}, sync = auto)"],
+            "unload": [f"SELECT artidx_unload('{index}')", "SELECT pg_sleep(0.1)", f"SELECT artidx_build('{index}')"],
             "table": [f"VACUUM FULL {node.value('SELECT indrelid::regclass::text FROM pg_index WHERE indexrelid = %s::regclass', [index])}"],
         }[what]
         try:
