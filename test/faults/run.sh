@@ -10,7 +10,7 @@
 #
 #	FAULT_SECONDS=60	length
 #	SEED=number			decides which faults come when; printed
-#	WORKLOADS="bank fork set append claim agg"
+#	WORKLOADS="bank fork set append claim agg skew"
 #	NEMESES=			names in client/nemeses.py; all of them
 #	MEMORY=24MB			artidx.memory of each server
 #	PLANTS=1			instead: plants wrong answers, and counts those that are noticed
@@ -99,6 +99,13 @@ options=()
 PYTHONPATH=$TREE/test/faults PYTHONDONTWRITEBYTECODE=1 "${ENTER[@]}" "$WORK/venv/bin/python" -m client \
 	--work "$WORK" --bin "$BIN" --user "$RUN_AS" --results "$RESULTS" --port $((40000 + RANDOM % 20000)) \
 	--engines "$(art_engines) hydra-mvrlu" --memory "$MEMORY" --namespaces "$NAMESPACES" --addresses "$ADDRESSES" \
-	--faketime "$(faketime)" \
-	--more-conf "$(art_elision_conf)" --seconds "$FAULT_SECONDS" --seed "$SEED" --workloads "$WORKLOADS" --nemeses "$NEMESES" \
-	"${options[@]}"
+	--faketime "$(faketime)" --more-conf "$(art_elision_conf)" --tsv "$WORK/faults.tsv" \
+	--seconds "$FAULT_SECONDS" --seed "$SEED" --workloads "$WORKLOADS" --nemeses "$NEMESES" "${options[@]}"
+rc=$?
+if [ -f "$WORK/faults.tsv" ] && [ -z "$MUTANT" ] && declare -F art_evidence >/dev/null; then
+	mapfile -t values < <(tr '\t' '\n' <"$WORK/faults.tsv")
+	art_evidence faults "make faults SECONDS=$FAULT_SECONDS" \
+		"What clients were told stays so, and indexes answer as tables, on a primary and a standby, through faults." \
+		"${values[@]}"
+fi
+exit $rc

@@ -19,8 +19,9 @@ from .cluster import Broken
 from .fork import Fork
 from .run import Run, evidence, report
 from .sets import Sets
+from .skew import Skew
 
-WORKLOADS = {workload.name: workload for workload in (Bank, Fork, Sets, Append, Claim, Aggregates)}
+WORKLOADS = {workload.name: workload for workload in (Bank, Fork, Sets, Append, Claim, Aggregates, Skew)}
 
 
 def chosen(parser, what, wanted, all_of_them):

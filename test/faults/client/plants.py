@@ -9,10 +9,9 @@ def selftest(run, seconds=10):
     """Returns how many plants were noticed, and how many not."""
     noticed = missed = 0
     engine = run.engine()
-    # by pairs, for the wrong state of one must be gone before the next one
     for workload in list(run.workloads):
         for name in workload.plants():
-            again(run, workload, engine)
+            again(run, engine)
             time.sleep(2)
             run.calm()
             if run.differences:
@@ -45,17 +44,17 @@ def current(run, workload):
     return next(w for w in run.workloads if w.name == workload.name)
 
 
-def again(run, workload, engine):
-    """The workload begins anew, with other tables and an oracle that knows nothing."""
+def again(run, engine):
+    """All begin anew, with other tables and oracles that know nothing."""
     run.pause()
     run.differences.clear()
-    old = current(run, workload)
-    new = type(old)(run)
-    run.workloads[run.workloads.index(old)] = new
-    for statement in new.drop() + new.schema(engine) + ["ANALYZE"]:
-        run.cluster.primary.sql(statement)
+    for at, old in enumerate(run.workloads):
+        new = run.workloads[at] = type(old)(run)
+        for statement in new.drop() + new.schema(engine):
+            run.cluster.primary.sql(statement)
+        for worker in run.workers:
+            if worker.workload is old:
+                worker.workload = new
+    run.cluster.primary.sql("ANALYZE")
     run.cluster.caught_up()
-    for worker in run.workers:
-        if worker.workload is old:
-            worker.workload = new
     run.resume()

@@ -1,6 +1,7 @@
 """Rows that come and go: what was acknowledged is so, and every way to read says the same."""
 
 import itertools
+import time
 
 from .facts import GONE, MAYBE, THERE, Facts
 from .session import FAILED, LEVELS, OK, REPEATABLE_READ, SERIALIZABLE
@@ -119,16 +120,27 @@ class Sets(Workload):
                 facts.forget(5000)
 
     def plants(self):
+        def some_key(facts):
+            """One that is there, as soon as there is one; nobody may then change it."""
+            for _ in range(100):
+                keys = facts.take(1, THERE)
+                if keys:
+                    return keys[0]
+                time.sleep(0.1)
+            return self.differ("no row is there to plant a difference in")
+
         def forget(session):
             """The oracle loses a row that was acknowledged."""
-            facts = self.facts["wild"]
-            with facts.lock:
-                key = next(k for k, (state, _) in facts.keys.items() if state == THERE)
-                facts.keys[key] = (GONE, facts.time)
+            self.facts["wild"].put([some_key(self.facts["wild"])], GONE)
+
+        def lose(session):
+            """The server does."""
+            key = some_key(self.facts["rise"])
+            session.execute("DELETE FROM set_rise WHERE id = %s", [key])
+            self.facts["rise"].put([key], THERE)
 
         return {
             "an acknowledged row that the oracle forgets": forget,
-            "a row that nobody deleted goes": lambda session: session.execute(
-                "DELETE FROM set_rise WHERE id = (SELECT max(id) FROM set_rise)"),
+            "a row that nobody deleted goes": lose,
             "an index without new entries": self.lying_index("set_wild_h"),
         }
