@@ -17,6 +17,7 @@ port = {port}
 unix_socket_directories = '{sockets}'
 hba_file = '{hba}'
 max_connections = 80
+max_prepared_transactions = 40
 shared_buffers = '32MB'
 fsync = off
 jit = off
@@ -275,6 +276,11 @@ class Cluster:
             if time.monotonic() > end:
                 raise Broken(f"the standby does not get to {target}")
             time.sleep(0.05)
+
+    def end_prepared(self):
+        """What a client has prepared, and could not commit."""
+        for (name,) in self.primary.sql("SELECT gid FROM pg_prepared_xacts"):
+            self.primary.sql(f"COMMIT PREPARED '{name}'")
 
     def at_rest(self, timeout=60):
         """Waits until no statement of a client is left anywhere, which could still commit."""

@@ -1,9 +1,13 @@
 """The faults.  Each is a function of the run, its random numbers and its length in seconds, and
 returns when what it broke is in order again, but for what the servers mend by themselves."""
 
+import copy
 import os
+import random
 import signal
+import threading
 import time
+import types
 
 import psycopg
 
@@ -334,7 +338,7 @@ def ddl(run, rng, seconds):
     for _ in until(seconds):
         workload = rng.choice(run.workloads)
         index = rng.choice(workload.indexes)
-        definition = node.value("SELECT pg_get_indexdef(%s::regclass)", [index])
+        definition = run.definitions[index]
         what = rng.choice(("reindex", "concurrently", "concurrently", "another", "again", "structure", "table", "unload"))
         steps = {
             "reindex": [f"REINDEX INDEX {index}"],
@@ -350,23 +354,27 @@ def ddl(run, rng, seconds):
             "table": [f"VACUUM FULL {node.value('SELECT indrelid::regclass::text FROM pg_index WHERE indexrelid = %s::regclass', [index])}"],
         }[what]
         try:
+            node.sql("SET lock_timeout = '5s'")
             for step in steps:
                 node.sql(step)
             run.fault_happened()
-        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
             run.say(f"{what} of {index}: {error}")
-            node.disconnect()
-            mend(node, index, definition)
+            mend(run, node)
+    node.disconnect()
 
 
-def mend(node, index, definition):
-    """An index that DDL left invalid, or under another name."""
-    node.sql("DROP INDEX IF EXISTS other")
-    node.sql(definition.replace(f"INDEX {index} ", f"INDEX IF NOT EXISTS {index} "))
-    if not node.value("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", [index]):
-        node.sql(f"REINDEX INDEX {index}")
+def mend(run, node):
+    """Indexes that DDL left invalid, under another name, or not at all."""
+    node.disconnect()
+    for (name,) in node.sql("SELECT gid FROM pg_prepared_xacts"):
+        node.sql(f"COMMIT PREPARED '{name}'")
     for (left,) in node.sql("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"):
         node.sql(f"DROP INDEX IF EXISTS {left}")
+    # "other" may be the only one that keeps keys unique
+    for index, definition in run.definitions.items():
+        node.sql(definition.replace(f"INDEX {index} ", f"INDEX IF NOT EXISTS {index} "))
+    node.sql("DROP INDEX IF EXISTS other")
 
 
 @nemesis("vacuum")
@@ -385,6 +393,40 @@ def vacuum_killed(run, rng, seconds):
     node = run.cluster.primary
     vacuum(run, rng, seconds / 3)
     kill_one(run, rng, node, rng.choice((CLIENT, r"vacuum|VACUUM|autovacuum")), seconds / 3)
+
+
+@nemesis("two-at-once", expected=ALL["ddl"][1] + ALL["memory-full"][1])
+def two_at_once(run, rng, seconds):
+    """DDL, VACUUM or a full memory, and in the middle a process dies or stands still, or a failover."""
+    beside = rng.choice((ddl, vacuum, memory_full))
+    fault = rng.choice((kill_backend, kill_worker, kill_postmaster, restart_immediate, restart_fast,
+                        failover, stop_backends, stop_workers))
+    numbers = random.Random(rng.random())
+    node = copy.copy(run.cluster.primary)
+    node.conn = None
+    # what the other thread has: its own connection
+    other = types.SimpleNamespace(
+        cluster=types.SimpleNamespace(primary=node), workloads=run.workloads, definitions=run.definitions,
+        fault_happened=lambda: None, say=run.say,
+    )
+
+    def work():
+        try:
+            beside(other, numbers, seconds * 2)
+        except psycopg.Error:
+            pass        # its server is gone
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    time.sleep(rng.uniform(0, seconds))
+    fault(run, rng, seconds / 2)
+    thread.join(120)
+    if thread.is_alive():
+        raise Broken(f"{beside.__name__} beside {fault.__name__} does not end")
+    node.disconnect()
+    run.cluster.whole()
+    run.cluster.primary.sql("DROP TABLE IF EXISTS filler")
+    mend(run, run.cluster.primary)
 
 
 def available(env):

@@ -78,6 +78,7 @@ class Run:
         self.now = "start"
         self.workloads = [workload(self) for workload in workloads]
         self.workers = []
+        self.definitions = {}       # of indexes, as they were made
 
     # ---- what happened ----
 
@@ -125,6 +126,10 @@ class Run:
     def begin(self):
         engine = self.engine()
         self.cluster.make([statement for workload in self.workloads for statement in workload.schema(engine)])
+        self.definitions = {
+            index: self.cluster.primary.value("SELECT pg_get_indexdef(%s::regclass)", [index])
+            for workload in self.workloads for index in workload.indexes
+        }
         self.pause_flag(False)
         for workload in self.workloads:
             for role, number in CLIENTS.items():
@@ -147,6 +152,7 @@ class Run:
             if not worker.resting.wait(max(0.1, end - time.monotonic())):
                 raise Broken(f"client {worker.name} gets no answer")
         self.cluster.at_rest()
+        self.cluster.end_prepared()
 
     def resume(self):
         for worker in self.workers:
@@ -156,8 +162,11 @@ class Run:
     # ---- the comparison at rest ----
 
     def calm(self):
-        """Everything is compared on both servers, and artidx checks its indexes."""
+        """Everything is compared on both servers, and artidx checks its indexes.  Returns for how
+        long the clients were waited for."""
+        began = time.monotonic()
         self.pause()
+        rest = time.monotonic() - began
         self.count_scans()
         for role in "primary", "standby":
             if role == "standby":
@@ -175,6 +184,7 @@ class Run:
             workload.tidy(session)
         session.close()
         self.resume()
+        return rest
 
     def check(self, role):
         node = self.cluster.primary if role == "primary" else self.cluster.standby
@@ -217,12 +227,13 @@ class Run:
             function(self, numbers, numbers.uniform(1, 4))
             broken = time.monotonic() - began
             self.cluster.whole()
+            whole = time.monotonic() - began
             time.sleep(numbers.uniform(0.2, 1))
-            self.calm()
+            rest = self.calm()
             self.expected = EXPECTED
             done += 1
             self.say(f"cycle {done}: {self.now}, {self.faults[self.now] - before} faults in {broken:.1f} s,"
-                     f" compared after {time.monotonic() - began:.1f} s; {self.rows} rows so far")
+                     f" whole after {whole:.1f} s, at rest {rest:.1f} s later, compared after {time.monotonic() - began:.1f} s; {self.rows} rows so far")
         return done
 
     def finish(self):
@@ -276,9 +287,9 @@ def report(run, cycles, seconds):
     table = collections.defaultdict(collections.Counter)
     for (workload, operation, outcome), number in run.outcomes.items():
         table[workload, operation][outcome] += number
-    print(f"{'workload':10} {'operation':14} {'ok':>9} {'taken':>7} {'refused':>8} {'unknown':>8}")
+    print(f"{'workload':10} {'operation':21} {'ok':>9} {'taken':>7} {'refused':>8} {'unknown':>8}")
     for (workload, operation), outcomes in sorted(table.items()):
-        print(f"{workload:10} {operation:14} {outcomes['ok']:9} {outcomes['taken']:7} {outcomes['failed']:8} {outcomes['unknown']:8}")
+        print(f"{workload:10} {operation:21} {outcomes['ok']:9} {outcomes['taken']:7} {outcomes['failed']:8} {outcomes['unknown']:8}")
     print("refused by: " + ", ".join(f"{code} {n}" for code, n in run.refusals.most_common()))
     for label, value in evidence(run, cycles, seconds):
         print(f"{label}\t{value}")

@@ -82,10 +82,11 @@ class Session:
             WAYS[name],
         )
 
-    def tx(self, level, body, *settings, also=()):
+    def tx(self, level, body, *settings, also=(), prepare=None):
         """Runs body(self) in a transaction.  Returns (OK, its value), (FAILED, SQLSTATE) when the
         transaction was not committed, or (UNKNOWN, SQLSTATE) when nobody has said.  An SQLSTATE
-        that neither a fault explains nor "also" names is a difference."""
+        that neither a fault explains nor "also" names is a difference.  With the name "prepare" it
+        is committed in two phases."""
         committing = False
         try:
             self.ensure()
@@ -95,8 +96,11 @@ class Session:
             value = body(self)
             self.notices.clear()
             committing = True
-            status = self.execute("COMMIT").statusmessage
-            if status != "COMMIT":
+            if prepare:
+                self.execute(f"PREPARE TRANSACTION '{prepare}'")
+                committing = "prepared"
+                self.execute(f"COMMIT PREPARED '{prepare}'")
+            elif self.execute("COMMIT").statusmessage != "COMMIT":
                 return FAILED, "rolled back"
             # "canceling wait for synchronous replication": it is committed here only
             return (UNKNOWN, "01000") if self.notices else (OK, value)
@@ -118,6 +122,6 @@ class Session:
                 self.close()
         if not (code.startswith(self.run.expected + also) or VANISHED in str(error)):
             raise Difference(f"an error that no fault explains: {code} {error}")
-        if committing and code[:2] in ("08", "57", "58", "XX"):
+        if committing == "prepared" or committing and code[:2] in ("08", "57", "58", "XX"):
             return UNKNOWN, code
         return FAILED, code

@@ -20,6 +20,7 @@ class Sets(Workload):
     def __init__(self, run):
         super().__init__(run)
         self.facts = {"rise": Facts(), "wild": Facts()}
+        self.prepared = itertools.count()
         self.next = {name: itertools.count(1) for name in self.facts}
 
     def schema(self, engine):
@@ -57,7 +58,7 @@ class Sets(Workload):
                 f"INSERT INTO set_{name} SELECT i, i %% 97, %s FROM unnest(%s::bigint[]) i", (pad, keys)
             )
 
-        self.did(session, rng.choice(LEVELS), insert, "insert", facts, keys, THERE)
+        self.did(session, rng, insert, "insert", facts, keys, THERE)
 
     def delete(self, session, rng, name, size):
         facts = self.facts[name]
@@ -69,12 +70,13 @@ class Sets(Workload):
             if gone != len(keys):
                 self.differ(f"a DELETE of {len(keys)} rows of set_{name} found {gone}")
 
-        self.did(session, rng.choice(LEVELS), delete, "delete", facts, keys, GONE)
+        self.did(session, rng, delete, "delete", facts, keys, GONE)
 
-    def did(self, session, level, body, what, facts, keys, wanted):
+    def did(self, session, rng, body, what, facts, keys, wanted):
         """A transaction of one statement, which does all of it or nothing."""
-        outcome, value = session.tx(level, body)
-        self.run.count(self.name, what, outcome, value)
+        prepare = f"set {next(self.prepared)}" if rng.random() < 0.1 else None
+        outcome, value = session.tx(rng.choice(LEVELS), body, prepare=prepare)
+        self.run.count(self.name, what + " in two phases" if prepare else what, outcome, value)
         if outcome == OK:
             facts.put(keys, wanted)
         elif outcome == FAILED:
