@@ -18,7 +18,7 @@
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
-#   make soak                      the stress tests, longer
+#   make soak                      the stress tests, longer, and two hours (HOURS) of faults
 #   make fresh                     README's commands in fresh Debian systems
 #   make deb                       Debian packages, into build-deb (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
@@ -30,6 +30,7 @@
 #   make minors                    one build and one data directory on two minor releases
 #   make upgrades                  pg_upgrade, dump and restore from one major version to another
 #   make matrix                    the tests on other versions, and on servers that check themselves
+#   make faults                    right answers while processes die, networks are cut, servers fail over
 #   make mutants                   small mistakes, a hundred: does the test that each names notice?
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
@@ -209,7 +210,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -219,6 +220,7 @@ soak:
 		PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
 	$(MAKE) --no-print-directory applications fresh
+	$(MAKE) --no-print-directory faults SECONDS=$$(($(or $(HOURS),2) * 3600))
 
 applications:
 	PG_CONFIG='$(PG_CONFIG)' bash test/applications/run.sh
@@ -259,6 +261,10 @@ minors:
 # NAMES, TIMEOUT, TAP_SCALE, TRY, COPY, RESULTS, EVIDENCE; see test/mutants
 mutants:
 	PG_CONFIG='$(PG_CONFIG)' bash test/mutants.sh $(NAMES)
+
+# SECONDS, SEED, WORKLOADS, NEMESES, MEMORY, PLANTS=1, MUTANT, RESULTS; best as root; see test/faults
+faults:
+	PG_CONFIG='$(PG_CONFIG)' FAULT_SECONDS='$(or $(SECONDS),60)' bash test/faults/run.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh
