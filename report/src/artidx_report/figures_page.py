@@ -227,7 +227,8 @@ def sections(folder: Path) -> list[Section]:
     out: list[Section] = []
     for results, plot, table in drawings(folder):
         head = results.head
-        lead = [f"{key}: {head[key]}" for key in ("command", "date", "scale", "machine", "server", "conditions", "load") if head.get(key)]
+        lead = [f"{head.get('command', results.path.name)}: {results.run}", " on ".join(head[k] for k in ("server", "machine") if head.get(k)),
+                head.get("conditions", ""), f"Not quiet: the load was {head['load']} when it began." if float(head.get("load") or 0) >= 1 else ""]
         out.append(Section(plot.name, plot.title, nav=TITLES[results.kind] if plot.name != "rises" else "Rising keys",
-                           plot=plot, tables=[table], facts=lead))
+                           plot=plot, tables=[table], facts=[fact for fact in lead if fact]))
     return out

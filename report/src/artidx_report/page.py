@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from .plots import NARROW, PALETTE, WIDE, Plot
+from .plots import NARROW, PALETTE, WIDE, Plot, clean
 
 
 @dataclass
@@ -81,6 +81,7 @@ def sign(word: str) -> str:
 
 def render(page: Page) -> str:
     environment = Environment(loader=PackageLoader("artidx_report", "."), autoescape=True, undefined=StrictUndefined,
+                              finalize=lambda x: clean(x) if type(x) is str else x,
                               trim_blocks=True, lstrip_blocks=True)
     colours = {i: "".join(f"--{name}: {pair[i]}; " for name, pair in PALETTE.items()) for i in (0, 1)}
     return environment.get_template("page.html").render(

@@ -88,8 +88,8 @@ class Plot:
         w, h = (f"{inches * 72:g}" for inches in figure.get_size_inches())
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-            f' width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label={quoteattr(self.title)}>\n'
-            f"<title>{escape(self.title)}</title>\n<desc>{escape(self.description)}</desc>\n" + body.lstrip()
+            f' width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label={quoteattr(clean(self.title))}>\n'
+            f"<title>{escape(clean(self.title))}</title>\n<desc>{escape(clean(self.description))}</desc>\n" + body.lstrip()
         )
 
     def inline(self, width: int) -> str:
@@ -137,8 +137,8 @@ def _pattern(found: re.Match) -> str:
 
 
 def clean(text: str) -> str:
-    """Without characters that XML has not; they come in names, too."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """Without characters that XML has not; they come in names, too.  Lines stay lines."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def text_width(text: str, size: float = SIZE) -> float:
@@ -147,7 +147,7 @@ def text_width(text: str, size: float = SIZE) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    text = clean(text)
+    text = clean(text).replace("\n", " ")
     if text_width(text) <= width:
         return text
     # the beginning and the end: names often differ in their ends
