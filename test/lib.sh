@@ -423,14 +423,31 @@ art_results()
 	END
 }
 
+# art_draw FOLDER: the plots of the results in it, as SVG files beside them, where
+# artidx-report is installed
+art_draw()
+{
+	if command -v artidx-report >/dev/null 2>&1; then
+		artidx-report figures "$1" --svg "$1"
+	else
+		art_say "for plots: pip install ./report, then artidx-report figures $1"
+	fi
+}
+
 # art_figures FILE NAME: with FIGURES=1 the results become doc/figures/NAME.tsv, and
-# the documents are written anew
+# the documents and plots are made anew.  The plots come last: their program may be missing.
 art_figures()
 {
+	local doc=$TREE/doc/figures
+
 	[ "${FIGURES:-0}" = 1 ] || return 0
-	mkdir -p "$TREE/doc/figures"
-	cp "$1" "$TREE/doc/figures/$2.tsv" && perl "$TREE/test/bench/figures.pl" write &&
-		art_say "written: doc/figures.md from doc/figures/$2.tsv"
+	mkdir -p "$doc"
+	cp "$1" "$doc/$2.tsv" && perl "$TREE/test/bench/figures.pl" write &&
+		art_say "written: doc/figures.md from doc/figures/$2.tsv" || return 1
+	command -v artidx-report >/dev/null 2>&1 ||
+		{ python3 -m venv "$WORK/report" && "$WORK/report/bin/pip" -q install "$TREE/report" &&
+			PATH=$WORK/report/bin:$PATH; } || return 1
+	art_draw "$doc"
 }
 
 # What doc/evidence.md says of a run (test/evidence.pl has the form): its commit is that of its begin.
