@@ -241,8 +241,16 @@ SELECT how('SELECT count(*), sum(k), avg(a), max(b), count(a) FROM par WHERE k >
 EXPLAIN (COSTS OFF) SELECT k, count(*), avg(a) FROM par WHERE k < 25 GROUP BY k HAVING min(b) > 3;
 SELECT how('SELECT k, count(*), sum(a), avg(a), min(b), max(b) FROM par WHERE k < 25 GROUP BY k HAVING min(b) > 3');
 SELECT how('SELECT x, (SELECT count(*) FROM par WHERE k > x) FROM generate_series(1, 3) x');
--- the sums of bigint are one process's
+-- the sums of bigint pass through Gather as core's states do
+EXPLAIN (COSTS OFF) SELECT sum(b), avg(b) FROM par WHERE k > 2;
 SELECT how('SELECT sum(b), avg(b) FROM par WHERE k > 2');
+SELECT how('SELECT k, sum(b), avg(b), count(*) FROM par WHERE k < 25 GROUP BY k');
+ALTER TABLE huge SET (parallel_workers = 2);
+EXPLAIN (COSTS OFF) SELECT k, sum(v), avg(v) FROM huge GROUP BY k;
+SELECT how('SELECT k, sum(v), avg(v), count(*) FROM huge GROUP BY k');
+SELECT how('SELECT sum(v), avg(v) FROM huge WHERE k < 2');
+SELECT how('SELECT sum(v), avg(v) FROM huge WHERE v < 0');
+ALTER TABLE huge RESET (parallel_workers);
 -- random ones
 SELECT queries, taken > queries / 3, different FROM aggs.run(150, 0.25);
 RESET max_parallel_workers_per_gather;

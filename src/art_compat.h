@@ -317,6 +317,13 @@ typedef slist_iter ArtBgworkerIter;
 	create_upper_unique_path((root), (rel), (path), (columns), (groups))
 #endif
 
+/* ---- the path that core has made of an inner side without its duplicates: up to 18 ---- */
+#if PG_VERSION_NUM >= 190000
+#define ART_UNIQUE_INNER(rel) ((Path *) NULL)
+#else
+#define ART_UNIQUE_INNER(rel) ((rel)->cheapest_unique_path)
+#endif
+
 /* ---- a path's order: does it go down? ---- */
 #if PG_VERSION_NUM >= 180000
 #define ART_PATHKEY_DESC(pathkey) ((pathkey)->pk_cmptype == COMPARE_GT)

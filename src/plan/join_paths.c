@@ -13,8 +13,9 @@
  *
  * artidx.batched_joins = off has the planner do without.
  *
- * Left out: joins that EvalPlanQual may run again, parameterized joins, joins
- * of partitions, placeholders, security barriers, and inner rows as a whole.
+ * Left out: joins that EvalPlanQual may run again, parameterized joins, joins of
+ * partitions, placeholders, policies that do not let conditions come in any order, and
+ * inner rows as a whole.
  *
  * src/plan/README.md: Batched joins
  */
@@ -76,6 +77,29 @@ static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 /* ---- paths ---- */
 
 /*
+ * Conditions of the join and of the inner table are tested in the order of their price.  May
+ * they be?  Not if one that could tell of a row comes before one that hides it.
+ */
+static bool
+order_is_free(const RelOptInfo *innerrel, const List *restrictlist)
+{
+	List	   *all = list_concat_copy(innerrel->baserestrictinfo, restrictlist);
+	Index		least = UINT_MAX;
+	ListCell   *lc;
+
+	foreach(lc, all)
+		least = Min(least, lfirst_node(RestrictInfo, lc)->security_level);
+	foreach(lc, all)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->security_level > least && !rinfo->leakproof)
+			return false;
+	}
+	return true;
+}
+
+/*
  * May this join be a batched one, whatever its paths are?
  */
 static bool
@@ -96,7 +120,8 @@ join_will_do(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *inn
 	if (root->rowMarks != NIL ||
 		(root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT))
 		return false;
-	if (root->placeholder_list != NIL || root->qual_security_level > 0 ||
+	if (root->placeholder_list != NIL ||
+		(root->qual_security_level > 0 && !order_is_free(innerrel, restrictlist)) ||
 		!bms_is_empty(joinrel->lateral_relids) || !bms_is_empty(innerrel->lateral_relids))
 		return false;
 
