@@ -33,9 +33,11 @@ contrib_module()
 	sql "DROP DATABASE IF EXISTS contrib_regression" && sql "CREATE DATABASE contrib_regression"
 	# its exit status is about expected/, which is not what is asked here
 	[ "$1" != pg_stat_statements ] || sql "ALTER DATABASE contrib_regression SET compute_query_id = on"
-	(cd "$dir" && limited "$PGXS_TEST/$2" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+	cd "$dir" || return
+	limited "$PGXS_TEST/$2" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 		--bindir="$BIN" --inputdir="$dir" --outputdir="$dir/out" --dlpath="$WORK/modules" \
-		--dbname=contrib_regression --use-existing "${@:3}") >"$OUT/$1.log" 2>&1
+		--dbname=contrib_regression --use-existing "${@:3}" >"$OUT/$1.log" 2>&1
+	cd "$SRC" || return
 	sed -nE "s/^(test|    ) +([^ ]+) +\.\.\. ok .*/ok $1.\2 \2/p; s/^(test|    ) +([^ ]+) +\.\.\. FAILED.*/failed $1.\2 \2/p" \
 		"$OUT/$1.log" >>"$OUT/outcomes"
 	for name in "${@:3}"; do

@@ -16,7 +16,7 @@
 #	SUITES="contrib django"	which; default all
 #	OTHERS_CACHE=dir		keeps what was fetched
 #	CONFORMANCE_SRC=dir, CONFORMANCE_CACHE=dir	PostgreSQL's source, as make conformance
-#	DUCKDB_SRC=dir			a checkout of DuckDB
+#	DUCKDB_SRC=dir, PGTAP_SRC=dir, PARTMAN_SRC=dir	git repositories, instead of cloning them
 #	MINUTES=60				how long sqlsmith goes on
 #	LIMIT_MINUTES=120		what each of a suite's two runs may take
 #	RESULTS=dir				default: bench-results/others-<date> in the tree
@@ -84,6 +84,34 @@ deb_source()
 	archive=$(ls "$dir/$1"_*.orig.tar.* | grep -v '\.asc$' | sort -V | tail -1)
 	VERSION=$(basename "$archive" | sed 's/^[^_]*_//; s/\.orig\.tar.*//')
 	tar -C "$WORK/$1" --strip-components=1 -xf "$archive"
+}
+
+# checkout NAME TAG REPOSITORY DIR...: directories of a public git repository, in WORK/NAME.  It
+# is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
+checkout()
+{
+	local given=${1^^}_SRC dir
+
+	dir=${!given:-$FETCHED/$1.git}
+	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
+	mkdir -p "$WORK/$1"
+	git -c safe.directory='*' -C "$dir" archive "$2" "${@:4}" | tar -C "$WORK/$1" -xf - && chmod -R a+rX "$WORK/$1"
+}
+
+# tap_files DATABASE DIR PATTERN...: psql runs each of them; a group is a file of pgTAP's tests
+tap_files()
+{
+	local file group
+
+	cd "$2" || return 1
+	# shellcheck disable=SC2048
+	for file in ${*:3}; do
+		group=$(basename "$file" .sql)
+		PGDATABASE=$1 limited "$BIN/psql" -X -q -A -t -f "$file" >"$OUT/results/$group.out" 2>&1
+		sed -nE "s/^ok ([0-9]+).*/ok $group \1/p; s/^not ok ([0-9]+).*/failed $group \1/p; s/.*(ERROR|FATAL): .*/failed $group error/p" \
+			"$OUT/results/$group.out" >>"$OUT/outcomes"
+	done
+	cd "$SRC" || return 1
 }
 
 # venv NAME [PIP'S ARGUMENTS]...: an environment of Python in VENV

@@ -21,9 +21,11 @@ sqlsmith_database()
 {
 	cp -r "$PGSRC/src/test/regress" "$WORK/regress" && art_leave_out_using "$WORK/regress"
 	as_user mkdir -p "$OUT/regress"
-	(cd "$OUT/regress" && limited "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+	cd "$OUT/regress" || return 1
+	limited "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 		--bindir="$BIN" --inputdir="$WORK/regress" --outputdir="$OUT/regress" --dlpath="$WORK/modules" \
-		--load-extension=artidx --max-concurrent-tests=20 --schedule="$WORK/regress/parallel_schedule") >"$OUT/regress.log" 2>&1
+		--load-extension=artidx --max-concurrent-tests=20 --schedule="$WORK/regress/parallel_schedule" >"$OUT/regress.log" 2>&1
+	cd "$SRC" || return 1
 	# what never ends, or differs from session to session
 	PGDATABASE=regression sql "ALTER EXTENSION artidx SET SCHEMA public; ANALYZE;
 		CREATE ROLE smith LOGIN; GRANT pg_read_all_data, pg_write_all_data TO smith" || return 1
