@@ -26,6 +26,7 @@
 #   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
 #   make conformance               PostgreSQL's own tests, with art where they say btree
+#   make others                    other people's test suites with every index art, and with btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
 #   make upgrades                  pg_upgrade, dump and restore from one major version to another
@@ -210,7 +211,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -314,6 +315,10 @@ replica:
 # SUITES, SETTINGS, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
 conformance:
 	PG_CONFIG='$(PG_CONFIG)' bash test/conformance/run.sh
+
+# SUITES, MINUTES, LIMIT_MINUTES, OTHERS_CACHE, RESULTS; see test/others
+others:
+	PG_CONFIG='$(PG_CONFIG)' bash test/others/run.sh
 
 format:
 	clang-format -i $(filter-out $(DATA_built),$(OBJS:.o=.c)) $(ARTIDX_HEADERS)

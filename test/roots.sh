@@ -315,7 +315,7 @@ art_build_server()
 	else
 		command -v bzip2 >/dev/null 2>&1 || art_apt install bzip2
 		ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 >/dev/null 2>&1 ||
-			art_fetch_source "$ARTIDX_CACHE/source"
+			art_fetch_source "$ARTIDX_CACHE/source" postgresql-15
 		tar -C "$src" --strip-components=1 -xf "$(
 			ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 | sort -V | tail -1)"
 	fi

@@ -44,25 +44,6 @@ done
 RESULTS=${RESULTS:+$(mkdir -p "$RESULTS" && cd "$RESULTS" && pwd)}
 FAILED=0
 
-# The modules that the tests load, from their own source.
-build_modules()
-{
-	local dir=$WORK/modules
-
-	mkdir -p "$dir"
-	cp "$PGSRC/src/test/regress/regress.c" "$PGSRC/contrib/spi/autoinc.c" \
-		"$PGSRC/contrib/spi/refint.c" "$dir/" || art_die "no regress.c in $PGSRC"
-	cat >"$dir/Makefile" <<-'EOF'
-		MODULES = regress autoinc refint
-		override with_llvm = no
-		PGXS := $(shell $(PG_CONFIG) --pgxs)
-		include $(PGXS)
-	EOF
-	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$dir"
-	as_user make -s -C "$dir" PG_CONFIG="$PG_CONFIG" >"$WORK/modules.log" 2>&1 ||
-		{ cat "$WORK/modules.log" >&2; art_die "the tests' modules do not build"; }
-}
-
 # Copies of a suite's tests, whose indexes leave the access method to the setting.
 leave_out_using()
 {
@@ -70,10 +51,7 @@ leave_out_using()
 
 	mkdir -p "$WORK/tests"
 	cp -r "$PGSRC/src/test/$1" "$dir" || art_die "no src/test/$1 in $PGSRC"
-	find "$dir" \( -name '*.sql' -o -name '*.spec' \) -exec perl -0pi -e '
-		s/(\bCREATE\s+(?:UNIQUE\s+)?INDEX\b[^;(]*?)\s+USING\s+btree\b/$1/gi;
-		s/(\bEXCLUDE)\s+USING\s+btree\b/$1/gi' {} +
-	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$WORK/tests"
+	art_leave_out_using "$dir"
 }
 
 # What pg_regress gives the servers that it starts itself.
@@ -169,8 +147,8 @@ case $("$PG_CONFIG" --version) in
 	*) art_die "what is explained is explained for PostgreSQL 15: give PG_CONFIG" ;;
 esac
 PGXS_TEST=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
-art_pg_source
-build_modules
+art_pg_source || exit 1
+art_pg_modules
 as_user mkdir -p "$WORK/out"
 mkdir -p "${RESULTS:-$WORK}/diffs"
 
