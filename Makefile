@@ -13,6 +13,7 @@
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
 #   make trial                     what others notice of artidx_trial()
+#   make unused                    what a server pays that preloads artidx and has no art index
 #   make cold                      index scans of a table that is not in memory
 #   make plans                     TPC-H's, TPC-DS's and other queries with batched joins and without
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
@@ -209,7 +210,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial unused replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -298,6 +299,10 @@ advise:
 # SCALE, CLIENTS, RATE, SECONDS of each trial, REPS, RESULTS; see test/README.md
 trial:
 	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/trial.sh
+
+# SCALE, CLIENTS, SECONDS of a run, REPS, RESULTS; see test/README.md
+unused:
+	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/unused.sh
 
 # ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
 replica:
