@@ -22,6 +22,7 @@
 #   make soak                      the stress tests, longer
 #   make fresh                     README's commands in fresh Debian systems
 #   make deb                       Debian packages, into build-deb (OUT=directory)
+#   make rpm                       an RPM, into build-rpm (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
 #   make docker                    each step of the Dockerfile in such a system, and its server
@@ -210,7 +211,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial unused replica conformance format checks
+.PHONY: test soak applications fresh deb rpm dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial unused replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -229,6 +230,9 @@ fresh:
 # OUT, VERSIONS, DEB_VERSION, LINTIAN; see packaging/deb.sh
 deb:
 	bash packaging/deb.sh
+
+rpm:
+	PG_CONFIG='$(PG_CONFIG)' bash packaging/rpm.sh
 
 dist:
 	bash packaging/dist.sh

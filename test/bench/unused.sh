@@ -31,7 +31,8 @@ server()
 		"checkpoint_timeout = '1d'" "${@:3}"
 	PGPORT=$2
 	as_user "$BIN/pgbench" -i -q -s "$SCALE" >"$RESULTS/$name.log" 2>&1 || art_die "no tables: $(tail -3 "$RESULTS/$name.log")"
-	sql "CREATE EXTENSION pg_prewarm; VACUUM FREEZE; SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')" >/dev/null
+	sql "VACUUM FREEZE"
+	sql "CREATE EXTENSION pg_prewarm; SELECT pg_prewarm('pgbench_accounts'), pg_prewarm('pgbench_accounts_pkey')" >/dev/null
 }
 
 # ticks NAME: the processor time of the backends that have ended, in ticks
