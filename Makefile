@@ -13,6 +13,7 @@
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
 #   make trial                     what others notice of artidx_trial()
+#   make unused                    what a server pays that preloads artidx and has no art index
 #   make cold                      index scans of a table that is not in memory
 #   make plans                     TPC-H's, TPC-DS's and other queries with batched joins and without
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
@@ -21,6 +22,7 @@
 #   make soak                      the stress tests, longer, and two hours (HOURS) of faults
 #   make fresh                     README's commands in fresh Debian systems
 #   make deb                       Debian packages, into build-deb (OUT=directory)
+#   make rpm                       an RPM, into build-rpm (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
 #   make docker                    each step of the Dockerfile in such a system, and its server
@@ -211,7 +213,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -233,6 +235,9 @@ fresh:
 # OUT, VERSIONS, DEB_VERSION, LINTIAN; see packaging/deb.sh
 deb:
 	bash packaging/deb.sh
+
+rpm:
+	PG_CONFIG='$(PG_CONFIG)' bash packaging/rpm.sh
 
 dist:
 	bash packaging/dist.sh
@@ -307,6 +312,10 @@ advise:
 # SCALE, CLIENTS, RATE, SECONDS of each trial, REPS, RESULTS; see test/README.md
 trial:
 	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/trial.sh
+
+# SCALE, CLIENTS, SECONDS of a run, REPS, RESULTS; see test/README.md
+unused:
+	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/unused.sh
 
 # ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
 replica:
