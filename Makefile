@@ -215,7 +215,9 @@ test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
-	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
+	EVIDENCE_NAME=soak EVIDENCE_RUN='make soak' \
+		EVIDENCE_SHOWS='The long versions of the tests that take their length from the environment, and the stress for $(or $(SECONDS),300) seconds an engine.' \
+		PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
 	$(MAKE) --no-print-directory applications fresh
 
@@ -255,7 +257,7 @@ upgrades:
 minors:
 	PG_CONFIG='$(PG_CONFIG)' bash test/minors.sh
 
-# NAMES, TIMEOUT, TAP_SCALE, TRY, COPY; see test/mutants
+# NAMES, TIMEOUT, TAP_SCALE, TRY, COPY, RESULTS, EVIDENCE; see test/mutants
 mutants:
 	PG_CONFIG='$(PG_CONFIG)' bash test/mutants.sh $(NAMES)
 

@@ -397,6 +397,21 @@ slowest()
 	cd "$SRC" || return
 }
 
+# What doc/evidence.md says of the run: the parts' counts, and the seeds of random tests.
+evidence()
+{
+	local seeds rows=() line
+
+	for line in "${SUMMARY[@]}"; do
+		rows+=("${line%% *}" "$(sed -E 's/^[^ ]+ +//; s/ +/ /g; s/ ([0-9]+ failed)/, \1/; s/ ([0-9]+ s)$/, \1/' <<<"$line")")
+	done
+	seeds=$(cd "$WORK/logs" && grep -oE '^# SEED=[0-9]+' tap-*.log stress-*.log 2>/dev/null |
+		sed -E 's/^[a-z]+-(.*)\.log:# SEED=/\1 /' | sort -u | paste -sd, | sed 's/,/, /g')
+	art_evidence "${EVIDENCE_NAME:-test}" "${EVIDENCE_RUN:-make test PARTS=\"${PARTS[*]}\"}" \
+		"${EVIDENCE_SHOWS:-Tests of the parts named, in throwaway clusters.}" \
+		"${rows[@]}" "seeds" "${seeds:-none}" "in all" "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
+}
+
 started=$(date +%s)
 art_setup test
 trap 'stop_units; art_cleanup' EXIT
@@ -430,4 +445,5 @@ echo "the slowest:"
 slowest
 echo "total time: $(($(date +%s) - started)) s"
 echo "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
+evidence
 [ "$TOTAL_FAILED" -eq 0 ]

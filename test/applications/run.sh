@@ -39,6 +39,12 @@ skip()
 	echo "# SKIP $1: $2"
 }
 
+# told LOG: the versions and seeds that an application printed, and what it skipped
+told()
+{
+	grep -E '^# (SKIP .*:|[A-Za-z_]+(==| |=)[0-9])' "$1" | sed 's/^#/;/' | tr -d '\n'
+}
+
 # indexes TABLE: its indexes as pg_indexes says, but for the primary key
 indexes()
 {
@@ -256,12 +262,20 @@ port=$((40000 + RANDOM % 20000))
 art_cluster applications "shared_preload_libraries = 'artidx'" "artidx.memory = '256MB'" \
 	"listen_addresses = '127.0.0.1'" "port = $port"
 export PGPORT=$port
+rows=()
 for app in "${APPS[@]}"; do
+	before=$passed
+	before_failed=$failed
 	if declare -F "app_$app" >/dev/null; then
-		"app_$app"
+		"app_$app" > >(tee "$WORK/app.log")
+		wait $!
+		rows+=("$app" "$((passed - before)) passed, $((failed - before_failed)) failed$(told "$WORK/app.log")")
 	else
 		art_die "no such application: $app"
 	fi
 done
 echo "$passed passed, $failed failed"
+art_evidence applications "make applications" \
+	"Frameworks and tools of others used art indexes, and each line that they had to print was compared." \
+	"${rows[@]}" "in all" "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
