@@ -105,9 +105,17 @@ run_core()
 			core_make check-elide SECONDS="$less" || rc=1
 			core_make check-tail SECONDS="$less" || rc=1
 			;;
+		fuzz) run_fuzz || rc=1 ;;
 		*) core_make "check-$1" SECONDS="$less" || rc=1 ;;
 	esac
 	return $rc
+}
+
+# run_fuzz: the corpora of the fuzz targets and some mutations, by objects of the core's unit asan
+run_fuzz()
+{
+	as_user timeout -k 30 $((2 * TAP_TIMEOUT)) make -s -k -j2 --no-print-directory -C "$SRC/test/fuzz" \
+		PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" replay
 }
 
 # run_pg_regress ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
@@ -157,7 +165,12 @@ run_unit()
 		core) run_core "$2" ;;
 		core:*) core_make "check-$2" SECONDS="$CORE_SECONDS" TESTS="$(names_of "$1")" ;;
 		# every program a tenth as long, one radix tree and one B+-tree
-		quick) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+		quick)
+			case $2 in
+				fuzz) run_fuzz ;;
+				*) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+			esac
+			;;
 		keys) run_keys ;;
 		regress) run_pg_regress TAP_TESTS= ISOLATION= ;;
 		regress:*) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(names_of "$1")" ;;
@@ -217,8 +230,9 @@ write_seconds()
 units()
 {
 	case $1 in
-		core | core:*) echo "plain asan tsan" ;;
-		quick) echo "plain asan" ;;
+		core) echo "plain asan tsan fuzz" ;;
+		core:*) echo "plain asan tsan" ;;
+		quick) echo "plain asan fuzz" ;;
 		tap:*) names_of "$1" ;;
 		tap) longest_first | grep -vxF "$(too_new)" | xargs ;;
 		*) echo "${1%%:*}" ;;
