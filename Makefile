@@ -36,6 +36,7 @@
 #   make faults                    right answers while processes die, networks are cut, servers fail over
 #   make mutants                   small mistakes, a hundred: does the test that each names notice?
 #   make fuzz SECONDS=30           what reads bytes, and every engine, by libFuzzer (NAMES="saved ring")
+#   make schedules                 threads of the core under schedules drawn at random (SECONDS=, PLANTED=1)
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -214,7 +215,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz schedules
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -275,6 +276,9 @@ faults:
 # SECONDS each, NAMES; wants clang; see test/fuzz
 fuzz:
 	$(MAKE) --no-print-directory -C test/fuzz PG_CONFIG='$(PG_CONFIG)' fuzz
+# SECONDS of all engines together, ENGINES, FROM, SCENE; PLANTED=1, NAMES; see test/schedules.sh
+schedules:
+	RUN_SECONDS='$(or $(SECONDS),300)' bash test/schedules.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh
