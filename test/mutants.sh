@@ -101,12 +101,25 @@ core_run()
 		TIMEOUT="$TIMEOUT" RUN="$run" ./check.sh "$1" "$2")
 }
 
+# fuzz_make TARGET [VARIABLE=...]: a program of test/fuzz, by gcc
+fuzz_make()
+{
+	as_user make -s -j2 --no-print-directory -C "$SRC/test/fuzz" PG_CONFIG="$PG_CONFIG" "$@"
+}
+
 # built FILE FLAVOUR:TEST...: what is built of it
 built()
 {
 	local file=$1 t
 
 	shift
+	case $1 in
+		*:fuzz)
+			(cd "$SRC" && ls test/fuzz/build/gcc/server/*.o $(find test/fuzz/build/gcc -maxdepth 1 -type f -perm -100))
+			case $file in src/core/*) (cd "$SRC" && ls test/core/build/asan/*.o) ;; esac
+			return
+			;;
+	esac
 	case $file in
 		src/core/*.c)
 			for t in "$@"; do
@@ -192,6 +205,7 @@ build_for()
 	case $1 in
 		# an unused variable is no reason not to compile
 		core:*) core_make CFLAGS_EXTRA="$WARNINGS" "build/$2/${t%%:*}" ;;
+		fuzz:*) fuzz_make "build/gcc/${1#fuzz:}" ;;
 		*) glue_make ;;
 	esac >"$WORK/log" 2>&1
 }
@@ -203,6 +217,7 @@ run_test()
 
 	case $1 in
 		core:*) core_run "$2" "${1#core:}" ;;
+		fuzz:*) as_user env TIMEOUT="$TIMEOUT" "$SRC/test/fuzz/run.sh" replay "${1#fuzz:}" ;;
 		*) glue_run "$1" ;;
 	esac >"$WORK/log" 2>&1 </dev/null
 	rc=$?

@@ -104,6 +104,7 @@ sub test_is_there
 		my ($test, $engine) = ($1, $2);
 		return -f "$top/test/core/$test.c" && grep { trimmed(s/#.*//r) eq $engine } "hydra-mvrlu", "btree-compared", lines_of("$top/test/engines");
 	}
+	return -f "$top/test/fuzz/$1.c" && -f "$top/test/fuzz/corpus/$1" if $by =~ /^fuzz:(\w+)$/;
 	return -f "$top/sql/$1.sql" if $by =~ /^regress:(\w+)$/;
 	return -f "$top/test/isolation/specs/$1.spec" if $by =~ /^isolation:([\w-]+)$/;
 	return -f "$top/test/t/$1.pl" if $by =~ /^tap:(\w+)$/;
