@@ -105,9 +105,17 @@ run_core()
 			core_make check-elide SECONDS="$less" || rc=1
 			core_make check-tail SECONDS="$less" || rc=1
 			;;
+		fuzz) run_fuzz || rc=1 ;;
 		*) core_make "check-$1" SECONDS="$less" || rc=1 ;;
 	esac
 	return $rc
+}
+
+# run_fuzz: the corpora of the fuzz targets and some mutations, by objects of the core's unit asan
+run_fuzz()
+{
+	as_user timeout -k 30 $((2 * TAP_TIMEOUT)) make -s -k -j2 --no-print-directory -C "$SRC/test/fuzz" \
+		PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" replay
 }
 
 # run_pg_regress ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
@@ -157,7 +165,12 @@ run_unit()
 		core) run_core "$2" ;;
 		core:*) core_make "check-$2" SECONDS="$CORE_SECONDS" TESTS="$(names_of "$1")" ;;
 		# every program a tenth as long, one radix tree and one B+-tree
-		quick) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+		quick)
+			case $2 in
+				fuzz) run_fuzz ;;
+				*) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+			esac
+			;;
 		keys) run_keys ;;
 		regress) run_pg_regress TAP_TESTS= ISOLATION= ;;
 		regress:*) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(names_of "$1")" ;;
@@ -217,8 +230,9 @@ write_seconds()
 units()
 {
 	case $1 in
-		core | core:*) echo "plain asan tsan" ;;
-		quick) echo "plain asan" ;;
+		core) echo "plain asan tsan fuzz" ;;
+		core:*) echo "plain asan tsan" ;;
+		quick) echo "plain asan fuzz" ;;
 		tap:*) names_of "$1" ;;
 		tap) longest_first | grep -vxF "$(too_new)" | xargs ;;
 		*) echo "${1%%:*}" ;;
@@ -383,6 +397,21 @@ slowest()
 	cd "$SRC" || return
 }
 
+# What doc/evidence.md says of the run: the parts' counts, and the seeds of random tests.
+evidence()
+{
+	local seeds rows=() line
+
+	for line in "${SUMMARY[@]}"; do
+		rows+=("${line%% *}" "$(sed -E 's/^[^ ]+ +//; s/ +/ /g; s/ ([0-9]+ failed)/, \1/; s/ ([0-9]+ s)$/, \1/' <<<"$line")")
+	done
+	seeds=$(cd "$WORK/logs" && grep -oE '^# SEED=[0-9]+' tap-*.log stress-*.log 2>/dev/null |
+		sed -E 's/^[a-z]+-(.*)\.log:# SEED=/\1 /' | sort -u | paste -sd, | sed 's/,/, /g')
+	art_evidence "${EVIDENCE_NAME:-test}" "${EVIDENCE_RUN:-make test PARTS=\"${PARTS[*]}\"}" \
+		"${EVIDENCE_SHOWS:-Tests of the parts named, in throwaway clusters.}" \
+		"${rows[@]}" "seeds" "${seeds:-none}" "in all" "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
+}
+
 started=$(date +%s)
 art_setup test
 trap 'stop_units; art_cleanup' EXIT
@@ -416,4 +445,5 @@ echo "the slowest:"
 slowest
 echo "total time: $(($(date +%s) - started)) s"
 echo "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
+evidence
 [ "$TOTAL_FAILED" -eq 0 ]

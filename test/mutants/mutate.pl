@@ -6,9 +6,15 @@
 #	mutate.pl list NAME...		a line each: name, file, test, how it is built, reason why it
 #								survives; without NAME all
 #	mutate.pl apply NAME TREE	change the file of that copy of the tree
+#	mutate.pl head FILE			the lines of standard input are the head of a file of results,
+#								which keeps its rows
+#	mutate.pl record FILE NAME VERDICT SECONDS TEST COMMIT DATE SERVER NOTE
+#								the row of that mutation, in the order of the lists; rows of
+#								mutations that the lists do not have any more go
 #
 use strict;
 use warnings;
+use Fcntl qw(:flock);
 use File::Basename;
 
 my $top = dirname($0) . '/../..';
@@ -127,6 +133,36 @@ sub check
 	return $bad;
 }
 
+# ---- results -----------------------------------------------------------------------
+
+my @columns = qw(name verdict seconds test commit date server note);
+
+# The head of a file of results, and its rows by name.  Until this program ends, no other one
+# changes results.
+sub read_results
+{
+	my ($file) = @_;
+	my ($head, %rows) = '';
+	open our $lock, '<', $0 or die "$0: $!\n";
+	flock $lock, LOCK_EX;
+	open my $in, '<', $file or return ('', {});
+	while (<$in>)
+	{
+		if (/^#/) { $head .= $_ }
+		elsif (/^(\S+)\t/ && $1 ne 'name') { $rows{$1} = $_ }
+	}
+	return ($head, \%rows);
+}
+
+sub write_results
+{
+	my ($file, $head, $rows) = @_;
+	open my $out, '>', "$file.new" or die "$file.new: $!\n";
+	print $out $head, join("\t", @columns), "\n", map { $rows->{ $_->{name} } // () } @records;
+	close $out or die "$file.new: $!\n";
+	rename "$file.new", $file or die "$file: $!\n";
+}
+
 my $what = shift // '';
 if ($what eq 'check') { exit check() }
 elsif ($what eq 'list')
@@ -147,4 +183,16 @@ elsif ($what eq 'apply')
 	print $out @lines;
 	close $out or die "$tree/$r->{file}: $!\n";
 }
-else { die "mutate.pl check | list NAME... | apply NAME TREE\n" }
+elsif ($what eq 'head')
+{
+	my ($head, $rows) = read_results($ARGV[0]);
+	write_results($ARGV[0], join('', <STDIN>), $rows);
+}
+elsif ($what eq 'record')
+{
+	my $file = shift;
+	my ($head, $rows) = read_results($file);
+	$rows->{ $ARGV[0] } = join("\t", @ARGV) . "\n";
+	write_results($file, $head, $rows);
+}
+else { die "mutate.pl check | list NAME... | apply NAME TREE | head FILE | record FILE NAME ...\n" }
