@@ -277,7 +277,7 @@ def evidence(run, cycles, seconds):
     for (_, _, outcome), number in run.outcomes.items():
         outcomes[outcome] += number
     yield "seed", run.seed
-    yield "seconds", round(seconds)
+    yield "seconds of load and faults", round(seconds)
     yield "cycles", cycles
     for name, number in sorted(run.faults.items()):
         yield f"faults, {name}", number
