@@ -225,6 +225,7 @@ soak:
 		PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
 	$(MAKE) --no-print-directory applications fresh
+	$(MAKE) --no-print-directory faults PLANTS=1
 	$(MAKE) --no-print-directory faults SECONDS=$$(($(or $(HOURS),2) * 3600))
 
 applications:

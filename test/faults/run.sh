@@ -102,10 +102,15 @@ PYTHONPATH=$TREE/test/faults PYTHONDONTWRITEBYTECODE=1 "${ENTER[@]}" "$WORK/venv
 	--faketime "$(faketime)" --more-conf "$(art_elision_conf)" --tsv "$WORK/faults.tsv" \
 	--seconds "$FAULT_SECONDS" --seed "$SEED" --workloads "$WORKLOADS" --nemeses "$NEMESES" "${options[@]}"
 rc=$?
-if [ -f "$WORK/faults.tsv" ] && [ -z "$MUTANT" ] && declare -F art_evidence >/dev/null; then
+if [ -f "$WORK/faults.tsv" ] && [ -z "$MUTANT" ]; then
 	mapfile -t values < <(tr '\t' '\n' <"$WORK/faults.tsv")
-	art_evidence faults "make faults SECONDS=$FAULT_SECONDS" \
-		"What clients were told stays so, and indexes answer as tables, on a primary and a standby, through faults." \
-		"${values[@]}"
+	if [ "$PLANTS" = 0 ]; then
+		art_evidence faults "make faults SECONDS=$FAULT_SECONDS" \
+			"What clients were told stays so, and indexes answer as tables, on a primary and its standby, through faults." \
+			"${values[@]}"
+	else
+		art_evidence faults-plants "make faults PLANTS=1" \
+			"The checker of make faults notices each wrong answer that is planted." "${values[@]}"
+	fi
 fi
 exit $rc

@@ -67,16 +67,23 @@ def arguments():
     return args
 
 
+def write_tsv(name, pairs):
+    if name:
+        with open(name, "w") as out:
+            for label, value in pairs:
+                print(label, value, sep="\t", file=out)
+
+
 def main():
     args = arguments()
     print(f"# SEED={args.seed} WORKLOADS=\"{' '.join(args.workloads)}\" NEMESES=\"{' '.join(args.nemeses)}\"", flush=True)
     run = Run(args.env, args.seed, [WORKLOADS[name] for name in args.workloads])
     began = time.monotonic()
-    cycles, noticed, missed, broken = 0, 0, 0, False
+    cycles, noticed, missed, results, broken = 0, 0, 0, [], False
     try:
         run.begin()
         if args.plants:
-            noticed, missed = plants.selftest(run)
+            noticed, missed, results = plants.selftest(run)
         else:
             cycles = run.cycles(args.seconds, args.nemeses)
     except (Broken, psycopg.Error):
@@ -84,18 +91,15 @@ def main():
         run.differs("the run", traceback.format_exc())
     run.finish()
     if args.plants:
+        write_tsv(args.tsv, results)
         # the logs tell of what was planted, too
         print(f"{noticed} passed, {missed + broken} failed")
         return 1 if missed or broken or not noticed else 0
-    unused = [i for w in run.workloads for i in w.indexes if args.seconds >= 30 and not run.scans[i]]
-    if unused:
-        run.differs("the run", f"nobody has scanned {' '.join(unused)}")
+    if args.seconds >= 60 and not broken and run.unused():
+        run.differs("the run", f"nobody has scanned {', '.join(run.unused())}")
     seconds = time.monotonic() - began
     report(run, cycles, seconds)
-    if args.tsv:
-        with open(args.tsv, "w") as out:
-            for label, value in evidence(run, cycles, seconds):
-                print(label, value, sep="\t", file=out)
+    write_tsv(args.tsv, evidence(run, cycles, seconds))
     if run.differences:
         run.keep()
     return 1 if run.differences or not cycles else 0

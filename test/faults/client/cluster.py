@@ -277,10 +277,13 @@ class Cluster:
                 raise Broken(f"the standby does not get to {target}")
             time.sleep(0.05)
 
-    def end_prepared(self):
+    def end_prepared(self, node, age="0 s"):
         """What a client has prepared, and could not commit."""
-        for (name,) in self.primary.sql("SELECT gid FROM pg_prepared_xacts"):
-            self.primary.sql(f"COMMIT PREPARED '{name}'")
+        for (name,) in node.sql("SELECT gid FROM pg_prepared_xacts WHERE prepared <= now() - %s::interval", [age]):
+            try:
+                node.sql(f"COMMIT PREPARED '{name}'")
+            except (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.UndefinedObject):
+                pass        # its client does so just now
 
     def at_rest(self, timeout=60):
         """Waits until no statement of a client is left anywhere, which could still commit."""

@@ -339,6 +339,7 @@ def ddl(run, rng, seconds):
         workload = rng.choice(run.workloads)
         index = rng.choice(workload.indexes)
         definition = run.definitions[index]
+        table = node.value("SELECT indrelid::regclass::text FROM pg_index WHERE indexrelid = %s::regclass", [index])
         what = rng.choice(("reindex", "concurrently", "concurrently", "another", "again", "structure", "table", "unload"))
         steps = {
             "reindex": [f"REINDEX INDEX {index}"],
@@ -351,7 +352,7 @@ def ddl(run, rng, seconds):
             "again": ["BEGIN", f"DROP INDEX {index}", definition, rng.choice(("COMMIT", "COMMIT", "ROLLBACK"))],
             "structure": [f"ALTER INDEX {index} SET (structure = {rng.choice(STRUCTURES)}, sync = auto)"],
             "unload": [f"SELECT artidx_unload('{index}')", "SELECT pg_sleep(0.1)", f"SELECT artidx_build('{index}')"],
-            "table": [f"VACUUM FULL {node.value('SELECT indrelid::regclass::text FROM pg_index WHERE indexrelid = %s::regclass', [index])}"],
+            "table": [f"VACUUM FULL {table}"],
         }[what]
         try:
             node.sql("SET lock_timeout = '5s'")
@@ -367,8 +368,7 @@ def ddl(run, rng, seconds):
 def mend(run, node):
     """Indexes that DDL left invalid, under another name, or not at all."""
     node.disconnect()
-    for (name,) in node.sql("SELECT gid FROM pg_prepared_xacts"):
-        node.sql(f"COMMIT PREPARED '{name}'")
+    run.cluster.end_prepared(node, "1 s")
     for (left,) in node.sql("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"):
         node.sql(f"DROP INDEX IF EXISTS {left}")
     # "other" may be the only one that keeps keys unique
@@ -406,7 +406,8 @@ def two_at_once(run, rng, seconds):
     node.conn = None
     # what the other thread has: its own connection
     other = types.SimpleNamespace(
-        cluster=types.SimpleNamespace(primary=node), workloads=run.workloads, definitions=run.definitions,
+        cluster=types.SimpleNamespace(primary=node, end_prepared=run.cluster.end_prepared),
+        workloads=run.workloads, definitions=run.definitions,
         fault_happened=lambda: None, say=run.say,
     )
 

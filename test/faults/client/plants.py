@@ -6,8 +6,9 @@ from .session import Session
 
 
 def selftest(run, seconds=10):
-    """Returns how many plants were noticed, and how many not."""
+    """Returns how many plants were noticed, how many not, and what became of each."""
     noticed = missed = 0
+    results = []
     engine = run.engine()
     for workload in list(run.workloads):
         for name in workload.plants():
@@ -16,7 +17,7 @@ def selftest(run, seconds=10):
             run.calm()
             if run.differences:
                 run.say(f"before {name} was planted there was a difference")
-                return noticed, missed + 1
+                return noticed, missed + 1, results
             run.now = f"plant: {name}"
             session = Session(run, "primary", "plant")
             session.ensure()
@@ -32,12 +33,14 @@ def selftest(run, seconds=10):
                 run.calm()
             if any(workload.name in f"{where} {what}" for where, what in run.differences):
                 noticed += 1
-                print(f"ok - {workload.name}: {name}, noticed by {by}", flush=True)
+                result = f"noticed by {by}"
             else:
                 missed += 1
-                print(f"not ok - {workload.name}: {name}", flush=True)
+                result = "NOT NOTICED"
+            print(f"{'ok' if result != 'NOT NOTICED' else 'not ok'} - {workload.name}: {name}, {result}", flush=True)
+            results.append((f"{workload.name}: {name}", result))
             run.differences.clear()
-    return noticed, missed
+    return noticed, missed, results
 
 
 def current(run, workload):

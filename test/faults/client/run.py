@@ -68,7 +68,7 @@ class Run:
         self.refusals = collections.Counter()   # SQLSTATE
         self.faults = collections.Counter()     # name -> how often
         self.rows = 0
-        self.scans = collections.Counter()      # index -> scans
+        self.scans = collections.Counter()      # (role, index) -> scans
         self.checked = 0
         self.differences = []
         self.history = collections.deque(maxlen=50000)
@@ -152,7 +152,7 @@ class Run:
             if not worker.resting.wait(max(0.1, end - time.monotonic())):
                 raise Broken(f"client {worker.name} gets no answer")
         self.cluster.at_rest()
-        self.cluster.end_prepared()
+        self.cluster.end_prepared(self.cluster.primary)
 
     def resume(self):
         for worker in self.workers:
@@ -201,9 +201,14 @@ class Run:
 
     def count_scans(self):
         """Each crash forgets them, so they are asked for in each cycle."""
-        for node in self.cluster.nodes:
+        for role, node in ("primary", self.cluster.primary), ("standby", self.cluster.standby):
             for index, scans in node.sql("SELECT indexrelname, idx_scan FROM pg_stat_user_indexes"):
-                self.scans[index] += scans
+                self.scans[role, index] += scans
+
+    def unused(self):
+        """Indexes that nobody has scanned, on either server: their answers say nothing of artidx."""
+        return [f"{index} ({role})" for w in self.workloads for index in w.indexes for role in ("primary", "standby")
+                if not self.scans[role, index]]
 
     # ---- cycles ----
 
@@ -233,7 +238,8 @@ class Run:
             self.expected = EXPECTED
             done += 1
             self.say(f"cycle {done}: {self.now}, {self.faults[self.now] - before} faults in {broken:.1f} s,"
-                     f" whole after {whole:.1f} s, at rest {rest:.1f} s later, compared after {time.monotonic() - began:.1f} s; {self.rows} rows so far")
+                     f" whole after {whole:.1f} s, at rest {rest:.1f} s later, compared after"
+                     f" {time.monotonic() - began:.1f} s; {self.rows} rows so far")
         return done
 
     def finish(self):
@@ -271,7 +277,7 @@ def evidence(run, cycles, seconds):
     for (_, _, outcome), number in run.outcomes.items():
         outcomes[outcome] += number
     yield "seed", run.seed
-    yield "seconds", round(seconds)
+    yield "seconds of load and faults", round(seconds)
     yield "cycles", cycles
     for name, number in sorted(run.faults.items()):
         yield f"faults, {name}", number
@@ -287,9 +293,10 @@ def report(run, cycles, seconds):
     table = collections.defaultdict(collections.Counter)
     for (workload, operation, outcome), number in run.outcomes.items():
         table[workload, operation][outcome] += number
-    print(f"{'workload':10} {'operation':21} {'ok':>9} {'taken':>7} {'refused':>8} {'unknown':>8}")
+    print(f"{'workload':10} {'operation':21} {'ok':>9} {'taken':>7} {'failed':>8} {'unknown':>8}")
     for (workload, operation), outcomes in sorted(table.items()):
-        print(f"{workload:10} {operation:21} {outcomes['ok']:9} {outcomes['taken']:7} {outcomes['failed']:8} {outcomes['unknown']:8}")
+        print(f"{workload:10} {operation:21} {outcomes['ok']:9} {outcomes['taken']:7} {outcomes['failed']:8}"
+              f" {outcomes['unknown']:8}")
     print("refused by: " + ", ".join(f"{code} {n}" for code, n in run.refusals.most_common()))
     for label, value in evidence(run, cycles, seconds):
         print(f"{label}\t{value}")

@@ -97,7 +97,8 @@ class Sets(Workload):
         """The keys of a snapshot, read in order, by a sequential scan, by the other index, and one by one."""
         table = f"set_{name}"
         rows = self.alike(session, f"SELECT id, h FROM {table} WHERE id >= 0 ORDER BY id")
-        self.alike(session, f"SELECT h, count(*), sum(id) FROM {table} WHERE h BETWEEN 10 AND 60 GROUP BY h ORDER BY h", None, ("only", "bitmap", "seq"))
+        by_h = f"SELECT h, count(*), sum(id) FROM {table} WHERE h BETWEEN 10 AND 60 GROUP BY h ORDER BY h"
+        self.alike(session, by_h, None, ("only", "bitmap", "seq"))
         keys = [key for key, _ in rows]
         if any(a >= b for a, b in zip(keys, keys[1:])):
             self.differ(f"{table} is not in order, or has a key twice: {keys}")

@@ -4,6 +4,7 @@ from .session import LEVELS, READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE
 from .workload import Workload
 
 GROUPS = 12
+BY_G, BY_WHO = (f"SELECT g, who FROM skew WHERE {column} >= 0 ORDER BY g, who" for column in ("g", "who"))
 
 
 class Skew(Workload):
@@ -43,7 +44,7 @@ class Skew(Workload):
 
     def read(self, session, rng):
         level = rng.choice(LEVELS)
-        query = rng.choice(("SELECT g, who FROM skew WHERE g >= 0 ORDER BY g, who", "SELECT g, who FROM skew WHERE who >= 0 ORDER BY g, who"))
+        query = rng.choice((BY_G, BY_WHO))
         ways = ("index", "seq") if level != READ_COMMITTED else ("index",)
         rows = self.one_snapshot(session, level, lambda session: self.alike(session, query, None, ways))
         if rows is not None:
@@ -55,7 +56,7 @@ class Skew(Workload):
                 self.differ(f"two serializable transactions found no row, and each put one in: {a} {b}")
 
     def calm(self, session):
-        self.once(self.calmly(session, lambda session: self.alike(session, "SELECT g, who FROM skew WHERE g >= 0 ORDER BY g, who")))
+        self.once(self.calmly(session, lambda session: self.alike(session, BY_G)))
 
     def plants(self):
         def weaker(session):
