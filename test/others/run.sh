@@ -46,15 +46,24 @@ wrong()
 	WRONG=1
 }
 
-# limited COMMAND...: by the servers' user, and no longer than a run may take
+# in_time STATUS: and return it
+in_time()
+{
+	[ "$1" -ne 124 ] && [ "$1" -ne 137 ] || wrong "its time of $LIMIT_MINUTES minutes was over"
+	return "$1"
+}
+
+# limited COMMAND...: no longer than a run may take; limited_user: as the servers' user
 limited()
 {
-	local rc
+	timeout -k 30 "$((DEADLINE > SECONDS ? DEADLINE - SECONDS : 1))" "$@"
+	in_time $?
+}
 
+limited_user()
+{
 	as_user timeout -k 30 "$((DEADLINE > SECONDS ? DEADLINE - SECONDS : 1))" "$@"
-	rc=$?
-	[ $rc -ne 124 ] && [ $rc -ne 137 ] || wrong "its time of $LIMIT_MINUTES minutes was over"
-	return $rc
+	in_time $?
 }
 
 # debs PACKAGE...: Debian's packages into the private installation, and those that they need
@@ -90,12 +99,15 @@ deb_source()
 # is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
 checkout()
 {
-	local given=${1^^}_SRC dir
+	local given=${1^^}_SRC dir sub
 
 	dir=${!given:-$FETCHED/$1.git}
 	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
 	mkdir -p "$WORK/$1"
-	git -c safe.directory='*' -C "$dir" archive "$2" "${@:4}" | tar -C "$WORK/$1" -xf - && chmod -R a+rX "$WORK/$1"
+	for sub in "${@:4}"; do
+		git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || return 1
+	done
+	chmod -R a+rX "$WORK/$1"
 }
 
 # tap_files DATABASE DIR PATTERN...: psql runs each of them; a group is a file of pgTAP's tests
@@ -114,7 +126,8 @@ tap_files()
 	cd "$SRC" || return 1
 }
 
-# venv NAME [PIP'S ARGUMENTS]...: an environment of Python in VENV
+# venv NAME [PIP'S ARGUMENTS]...: an environment of Python in VENV.  Its programs run as the user
+# of this script, who can read the Python that it is made of.
 venv()
 {
 	VENV=$WORK/venv-$1

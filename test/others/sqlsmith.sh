@@ -22,7 +22,7 @@ sqlsmith_database()
 	cp -r "$PGSRC/src/test/regress" "$WORK/regress" && art_leave_out_using "$WORK/regress"
 	as_user mkdir -p "$OUT/regress"
 	cd "$OUT/regress" || return 1
-	limited "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+	limited_user "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 		--bindir="$BIN" --inputdir="$WORK/regress" --outputdir="$OUT/regress" --dlpath="$WORK/modules" \
 		--load-extension=artidx --max-concurrent-tests=20 --schedule="$WORK/regress/parallel_schedule" >"$OUT/regress.log" 2>&1
 	cd "$SRC" || return 1
