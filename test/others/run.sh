@@ -131,7 +131,8 @@ tap_files()
 venv()
 {
 	VENV=$WORK/venv-$1
-	python3 -m venv "$VENV" && "$VENV/bin/pip" -q --disable-pip-version-check install "${@:2}"
+	[ -d "$VENV" ] || python3 -m venv --without-pip "$VENV" || return 1
+	python3 -m pip -q --disable-pip-version-check --python "$VENV/bin/python" install "${@:2}"
 }
 
 # sdist NAME==VERSION SHA256: PyPI's source archive, unpacked in WORK/NAME
@@ -142,8 +143,8 @@ sdist()
 	mkdir -p "$FETCHED/$name" "$WORK/$name"
 	archive=$(ls "$FETCHED/$name"/*-"${1#*==}".tar.gz 2>/dev/null)
 	if [ -z "$archive" ]; then
-		"$VENV/bin/pip" -q --disable-pip-version-check download --no-deps --no-binary :all: \
-			--no-build-isolation -d "$FETCHED/$name" "$1" || return 1
+		python3 -m pip -q --disable-pip-version-check download --no-deps --no-binary "$name" -d "$FETCHED/$name" "$1" ||
+			return 1
 		archive=$(ls "$FETCHED/$name"/*-"${1#*==}".tar.gz)
 	fi
 	sha256sum -c --quiet <<<"$2  $archive" || return 1
@@ -165,8 +166,9 @@ suite_cluster()
 	export PGHOST=$WORK/tmp
 	art_cluster "$suite-$which" "fsync = off" "log_line_prefix = '%m %b[%p] %q%a '" \
 		"shared_preload_libraries = '$libraries'" "$@"
-	[ "$which" = btree ] || PGDATABASE=template1 sql "CREATE SCHEMA artidx; GRANT USAGE ON SCHEMA artidx TO PUBLIC;
-		CREATE EXTENSION artidx SCHEMA artidx"
+	# in a schema that is not the user's own by its name
+	[ "$which" = btree ] || PGDATABASE=template1 sql "CREATE SCHEMA art_here; GRANT USAGE ON SCHEMA art_here TO PUBLIC;
+		CREATE EXTENSION artidx SCHEMA art_here"
 }
 
 # suite_cluster_stop WHICH: and look whether a process of it crashed
@@ -185,7 +187,7 @@ check_indexes()
 
 	n=$(PGDATABASE=$1 sql "SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 		WHERE amname = 'art' AND relkind = 'i'") || { wrong "no database $1"; return; }
-	faults=$(PGDATABASE=$1 PGOPTIONS="-c search_path=artidx,public" as_user "$BIN/psql" -X -q -A -t \
+	faults=$(PGDATABASE=$1 PGOPTIONS="-c search_path=art_here,public" as_user "$BIN/psql" -X -q -A -t \
 		-f "$TREE/test/conformance/check.sql" 2>&1)
 	INDEXES=$((INDEXES + n))
 	[ -z "$faults" ] || wrong "artidx_check in $1: $faults"

@@ -13,7 +13,7 @@ sqlsmith_fetch()
 	art_pg_modules
 	VERSION=$(dpkg-query -W -f '${Version}' sqlsmith 2>/dev/null)
 	: "${VERSION:=$(apt-cache policy sqlsmith | sed -n 's/ *Candidate: //p')}"
-	venv sqlsmith 'psycopg[binary]==3.2.13'
+	venv tools 'psycopg[binary]==3.2.13'
 }
 
 # sqlsmith_database: PostgreSQL's regression database, in three copies
