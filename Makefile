@@ -25,6 +25,7 @@
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
 #   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
+#   make report-test               artidx-report with servers and a browser
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
@@ -146,7 +147,7 @@ $(OBJS): $(ARTIDX_HEADERS) Makefile
 DOCUMENTS = $(DESTDIR)$(docdir)/artidx
 DOCS_TOP = README.md CHANGELOG.md LICENSE
 DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml $(srcdir)/doc/*.json))
-DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
+DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg $(srcdir)/doc/figures/*.png))
 .PHONY: install-documents uninstall-documents not-root
 install: install-documents
 install-documents:
@@ -209,17 +210,21 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
+.PHONY: test soak applications report-test fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
-	$(MAKE) --no-print-directory applications fresh
+	$(MAKE) --no-print-directory applications report-test fresh
 
 applications:
 	PG_CONFIG='$(PG_CONFIG)' bash test/applications/run.sh
+
+# ARGUMENTS of pytest, SHOTS; see report/tests/run.sh
+report-test:
+	PG_CONFIG='$(PG_CONFIG)' bash report/tests/run.sh $(ARGUMENTS)
 
 # PARTS (not those of make test), SCALE, ARTIDX_CACHE; as root
 fresh:
