@@ -297,7 +297,10 @@ def times(rows: Sequence[tuple[str, str, float]], better: str = "art is better",
             middle = y + (row - 10 if above else row / 2)
             good = ratio >= 1
             if above:
-                sheet.text(14, y + 15, shorten(label, width - 20))
+                # over the lines of the scale
+                words = shorten(label, width - 20)
+                sheet.bar(12, y + 11, text_width(words) + 4, 14, PAPER, "")
+                sheet.text(14, y + 15, words)
             else:
                 sheet.text(left - 10, middle + 4.5, shorten(label, label_room - 8), "right")
             sheet.line([x(1), x(ratio)], [middle] * 2, BLUE if good else ORANGE, 2.4, "-" if good else (0, (2, 1)))
