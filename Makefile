@@ -225,7 +225,6 @@ soak:
 		EVIDENCE_SHOWS='The long versions of the tests that take their length from the environment, and the stress for $(or $(SECONDS),300) seconds an engine.' \
 		PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
-	$(MAKE) --no-print-directory applications fresh
 	$(MAKE) --no-print-directory faults PLANTS=1
 	$(MAKE) --no-print-directory faults SECONDS=$$(($(or $(HOURS),2) * 3600))
 	$(MAKE) --no-print-directory applications report-test fresh
@@ -280,9 +279,11 @@ mutants:
 # SECONDS, SEED, WORKLOADS, NEMESES, MEMORY, PLANTS=1, MUTANT, RESULTS; best as root; see test/faults
 faults:
 	PG_CONFIG='$(PG_CONFIG)' FAULT_SECONDS='$(or $(SECONDS),60)' bash test/faults/run.sh
+
 # SECONDS each, NAMES; wants clang; see test/fuzz
 fuzz:
 	$(MAKE) --no-print-directory -C test/fuzz PG_CONFIG='$(PG_CONFIG)' fuzz
+
 # SECONDS of all engines together, ENGINES, FROM, SCENE; PLANTED=1, NAMES; see test/schedules.sh
 schedules:
 	RUN_SECONDS='$(or $(SECONDS),300)' bash test/schedules.sh

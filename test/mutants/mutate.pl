@@ -206,5 +206,4 @@ elsif ($what eq 'record')
 	$rows->{ $ARGV[0] } = join("\t", @ARGV) . "\n";
 	write_results($file, $head, $rows);
 }
-else { die "mutate.pl check | list NAME... | apply NAME TREE | head FILE | record FILE NAME ...\n" }
-else { die "mutate.pl check | list NAME... | schedules NAME... | apply NAME TREE\n" }
+else { die "mutate.pl check | list NAME... | schedules NAME... | apply NAME TREE | head FILE | record FILE NAME ...\n" }
