@@ -27,6 +27,7 @@
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
 #   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
+#   make report-test               artidx-report with servers and a browser
 #   make conformance               PostgreSQL's own tests, with art where they say btree
 #   make others                    other people's test suites with every index art, and with btree
 #   make check-rtm                 every test with real transactions, where there are any
@@ -36,6 +37,7 @@
 #   make faults                    right answers while processes die, networks are cut, servers fail over
 #   make mutants                   small mistakes, a hundred: does the test that each names notice?
 #   make fuzz SECONDS=30           what reads bytes, and every engine, by libFuzzer (NAMES="saved ring")
+#   make schedules                 threads of the core under schedules drawn at random (SECONDS=, PLANTED=1)
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -151,7 +153,7 @@ $(OBJS): $(ARTIDX_HEADERS) Makefile
 DOCUMENTS = $(DESTDIR)$(docdir)/artidx
 DOCS_TOP = README.md CHANGELOG.md LICENSE
 DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml $(srcdir)/doc/*.json))
-DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
+DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg $(srcdir)/doc/figures/*.png))
 .PHONY: install-documents uninstall-documents not-root
 install: install-documents
 install-documents:
@@ -214,7 +216,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz schedules report-test
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -223,12 +225,16 @@ soak:
 		EVIDENCE_SHOWS='The long versions of the tests that take their length from the environment, and the stress for $(or $(SECONDS),300) seconds an engine.' \
 		PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
-	$(MAKE) --no-print-directory applications fresh
 	$(MAKE) --no-print-directory faults PLANTS=1
 	$(MAKE) --no-print-directory faults SECONDS=$$(($(or $(HOURS),2) * 3600))
+	$(MAKE) --no-print-directory applications report-test fresh
 
 applications:
 	PG_CONFIG='$(PG_CONFIG)' bash test/applications/run.sh
+
+# ARGUMENTS of pytest, SHOTS; see report/tests/run.sh
+report-test:
+	PG_CONFIG='$(PG_CONFIG)' bash report/tests/run.sh $(ARGUMENTS)
 
 # PARTS (not those of make test), SCALE, ARTIDX_CACHE; as root
 fresh:
@@ -273,9 +279,14 @@ mutants:
 # SECONDS, SEED, WORKLOADS, NEMESES, MEMORY, PLANTS=1, MUTANT, RESULTS; best as root; see test/faults
 faults:
 	PG_CONFIG='$(PG_CONFIG)' FAULT_SECONDS='$(or $(SECONDS),60)' bash test/faults/run.sh
+
 # SECONDS each, NAMES; wants clang; see test/fuzz
 fuzz:
 	$(MAKE) --no-print-directory -C test/fuzz PG_CONFIG='$(PG_CONFIG)' fuzz
+
+# SECONDS of all engines together, ENGINES, FROM, SCENE; PLANTED=1, NAMES; see test/schedules.sh
+schedules:
+	RUN_SECONDS='$(or $(SECONDS),300)' bash test/schedules.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh

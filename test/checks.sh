@@ -148,6 +148,8 @@ version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx.control)
 	fail "artidx.control and artidx_debug.control name different versions"
 grep -q "\"version\": \"$version\"" META.json ||
 	fail "META.json and artidx.control name different versions"
+grep -q "^version = \"$version\"\$" report/pyproject.toml ||
+	fail "report/pyproject.toml and artidx.control name different versions"
 grep -q "^EXTVERSION = $version\$" Makefile ||
 	fail "Makefile and artidx.control name different versions"
 

@@ -288,7 +288,8 @@ art_copy_root()
 		art_die "the copy of PostgreSQL in $ROOT is not complete"
 }
 
-# art_setup NAME: all of the above, then build and install into ROOT
+# art_setup NAME: all of the above, then build and install into ROOT.  With ART_WORK the directory
+# is that one, which stays, and what is there already is used again.
 art_setup()
 {
 	local pgc jobs
@@ -296,8 +297,8 @@ art_setup()
 	art_need_packages
 	pgc=$(art_find_pg_config) || art_die "no PostgreSQL with PGXS found"
 	art_choose_user
-	WORK=$(mktemp -d "${TMPDIR:-/tmp}/artidx-$1.XXXXXX") ||
-		art_die "no temporary directory"
+	WORK=${ART_WORK:-$(mktemp -d "${TMPDIR:-/tmp}/artidx-$1.XXXXXX")} || art_die "no temporary directory"
+	[ -z "${ART_WORK:-}" ] || KEEP=1
 	BIN=$("$pgc" --bindir)
 	trap art_cleanup EXIT
 	trap 'exit 130' INT

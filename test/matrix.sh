@@ -126,6 +126,7 @@ row_version()
 	art_root "$version"
 	rc=$?
 	if [ $rc -eq 2 ] && art_wheel_server "$version"; then
+		parts=${PARTS:-symbols regress isolation}
 		tests "$version" "PyPI's, without ICU" env WERROR=1 PG_CONFIG="$ART_WHEEL/pgsql/bin/pg_config" \
 			bash "$TREE/test/run.sh" $parts
 	elif [ $rc -eq 2 ] && [ "$optional" = '?' ]; then

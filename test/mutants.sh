@@ -24,6 +24,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 : "${TIMEOUT:=60}" "${TAP_SCALE:=10}" "${SECONDS_EACH:=1}" "${TRY:=}" "${COPY:=}" "${RESULTS:=}"
+[ -z "$COPY" ] || COPY=$(realpath -m "$COPY")
 [ "${EVIDENCE:-0}" != 1 ] || RESULTS=$TREE/doc/evidence/mutants.tsv
 if [ -n "$RESULTS" ]; then
 	RESULTS=$(realpath -m "$RESULTS")
@@ -62,23 +63,27 @@ put_back()
 	rm -f "$WORK/mutated"
 }
 
+# claim_copy DIR: nobody else works there, and what an earlier run left that was ended in the middle is put back
+claim_copy()
+{
+	WORK=$1
+	SRC=$WORK/src
+	mkdir -p "$WORK/tmp" "$SRC" || art_die "cannot write to $WORK"
+	exec 9>"$WORK/lock"
+	flock -n 9 || art_die "another run works in $WORK"
+	[ ! -f "$WORK/mutated" ] || put_back
+}
+
 # setup_core: no PostgreSQL is wanted
 setup_core()
 {
 	art_choose_user
 	BIN=/usr/bin
-	WORK=${COPY:-$(mktemp -d "${TMPDIR:-/tmp}/artidx-mutants.XXXXXX")} || art_die "no temporary directory"
-	SRC=$WORK/src
-	mkdir -p "$WORK/tmp" "$SRC" || art_die "cannot write to $WORK"
-	WORK=$(cd "$WORK" && pwd)
+	claim_copy "${COPY:-$(mktemp -d "${TMPDIR:-/tmp}/artidx-mutants.XXXXXX")}"
 	[ -n "$COPY" ] || trap art_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	chmod 755 "$WORK"
-	exec 9>"$WORK/lock"
-	flock -n 9 || art_die "another run works in $WORK"
-	# an earlier run was ended in the middle
-	[ ! -f "$WORK/mutated" ] || put_back
 	art_copy_tree
 	[ "$(id -u)" -ne 0 ] || chown -R "$RUN_AS" "$WORK"
 }
@@ -101,12 +106,25 @@ core_run()
 		TIMEOUT="$TIMEOUT" RUN="$run" ./check.sh "$1" "$2")
 }
 
+# fuzz_make TARGET [VARIABLE=...]: a program of test/fuzz, by gcc
+fuzz_make()
+{
+	as_user make -s -j2 --no-print-directory -C "$SRC/test/fuzz" PG_CONFIG="$PG_CONFIG" "$@"
+}
+
 # built FILE FLAVOUR:TEST...: what is built of it
 built()
 {
 	local file=$1 t
 
 	shift
+	case $1 in
+		*:fuzz)
+			(cd "$SRC" && ls test/fuzz/build/gcc/server/*.o $(find test/fuzz/build/gcc -maxdepth 1 -type f -perm -100))
+			case $file in src/core/*) (cd "$SRC" && ls test/core/build/asan/*.o) ;; esac
+			return
+			;;
+	esac
 	case $file in
 		src/core/*.c)
 			for t in "$@"; do
@@ -192,6 +210,7 @@ build_for()
 	case $1 in
 		# an unused variable is no reason not to compile
 		core:*) core_make CFLAGS_EXTRA="$WARNINGS" "build/$2/${t%%:*}" ;;
+		fuzz:*) fuzz_make "build/gcc/${1#fuzz:}" ;;
 		*) glue_make ;;
 	esac >"$WORK/log" 2>&1
 }
@@ -203,6 +222,7 @@ run_test()
 
 	case $1 in
 		core:*) core_run "$2" "${1#core:}" ;;
+		fuzz:*) as_user env TIMEOUT="$TIMEOUT" "$SRC/test/fuzz/run.sh" replay "${1#fuzz:}" ;;
 		*) glue_run "$1" ;;
 	esac >"$WORK/log" 2>&1 </dev/null
 	rc=$?
@@ -318,7 +338,12 @@ try_all()
 
 mutate check || art_die "the list of mutations does not fit the tree (test/mutants/README.md)"
 list=$(mutate list "$@") || exit 1
-if cut -f3 <<<"$list" | grep -qv '^core:'; then art_setup mutants; else setup_core; fi
+if cut -f3 <<<"$list" | grep -qv '^core:'; then
+	[ -z "$COPY" ] || claim_copy "$COPY"
+	ART_WORK=$COPY art_setup mutants
+else
+	setup_core
+fi
 [ -z "$RESULTS" ] ||
 	art_evidence_head "make mutants" "Each of these small mistakes was made in a copy of the source, and the one test that must notice was run." |
 	mutate head "$RESULTS" || exit 1

@@ -142,10 +142,11 @@ art_suite_sources()
 }
 
 # art_base SUITE: sets ART_ROOT to a minimal system of that suite with make, to be copied.
-# Returns 1 when there is none, with the reason in ART_ROOT_WHY.
+# "experimental" is a sid that takes PostgreSQL from there.  Returns 1 when there is none, with the
+# reason in ART_ROOT_WHY.
 art_base()
 {
-	local suite=$1 base=$ARTIDX_CACHE/$1 lines rc=0
+	local suite=$1 base=$ARTIDX_CACHE/$1 lines of=${1/experimental/sid} rc=0
 
 	ART_ROOT=
 	ART_ROOT_WHY=$(art_roots_possible)
@@ -158,8 +159,9 @@ art_base()
 	if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
 		art_say "a minimal Debian ($suite), into $base"
 		rm -rf --one-file-system "$base" "$base.new"
-		mapfile -t lines < <(art_suite_sources "$suite")
-		if { art_make_system "$suite" "$base.new" "${lines[@]}" &&
+		mapfile -t lines < <(for s in "$suite" "$of"; do art_suite_sources "$s"; done | sort -u)
+		if { art_make_system "$of" "$base.new" "${lines[@]}" &&
+			printf 'Package: src:postgresql-1?\nPin: release a=%s\nPin-Priority: 990\n' "$suite" >"$base.new/etc/apt/preferences.d/artidx" &&
 			art_in_root "$base.new" apt-get -q -y install make; } >"$base.log" 2>&1 </dev/null; then
 			touch "$base.new/made"
 			mv "$base.new" "$base"

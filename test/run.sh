@@ -124,6 +124,38 @@ run_pg_regress()
 	as_user timeout -k 30 900 make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "$@"
 }
 
+# regress_names: the files of sql, one a line
+regress_names()
+{
+	perl -0777 -ne 's/\\\n//g; print "$1 " while /^REGRESS \+?= (.*)$/mg' "$SRC/Makefile" | xargs -n1
+}
+
+# lacking FILE...: those, by their names, that want what this PostgreSQL was built without: ICU,
+# libxml, an extension of contrib.  That is none with Debian's.
+lacking()
+{
+	local header extensions
+
+	header=$("$PG_CONFIG" --includedir-server)/pg_config.h
+	extensions=$("$PG_CONFIG" --sharedir)/extension
+	{
+		grep -q '^#define USE_ICU ' "$header" || grep -lE 'x-icu|provider = icu' "$@"
+		grep -q '^#define USE_LIBXML ' "$header" || grep -l XMLTABLE "$@"
+		[ -f "$extensions/citext.control" ] || grep -l 'EXTENSION citext' "$@"
+	} | sed -E 's/.*\/(.*)\.[a-z]*$/\1/' | sort -u
+}
+
+# but_lacking NAMES FILE...: the first without the others that lacking() tells; says so
+but_lacking()
+{
+	local names=$1 out
+
+	shift
+	out=$(lacking "$@")
+	[ -z "$out" ] || art_say "left out, since this PostgreSQL has no ICU, libxml or contrib:" $out
+	grep -vxF "${out:-none}" <<<"$names" | xargs
+}
+
 # brute force over the key encodings: a module of its own, a server without artidx
 run_keys()
 {
@@ -142,8 +174,7 @@ run_first()
 	local first=$WORK/first names without='opcmp|opclass|elision'
 
 	case $("$FIRST_SERVER/bin/postgres" --version) in *' 17.0'*) without+='|arrays|together' ;; esac
-	names=$(perl -0777 -ne 's/\\\n//g; print "$1 " while /^REGRESS \+?= (.*)$/mg' "$SRC/Makefile" |
-		xargs -n1 | grep -vxE "$without")
+	names=$(regress_names | grep -vxE "$without")
 	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
 		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
 		cp "$SRC"/artidx*.control "$SRC"/artidx*--*.sql "$first/share/postgresql/extension/" || return 1
@@ -172,9 +203,13 @@ run_unit()
 			esac
 			;;
 		keys) run_keys ;;
-		regress) run_pg_regress TAP_TESTS= ISOLATION= ;;
+		regress) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(but_lacking "$(regress_names)" "$SRC"/sql/*.sql)" ;;
 		regress:*) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(names_of "$1")" ;;
-		isolation) run_pg_regress TAP_TESTS= REGRESS= ;;
+		isolation)
+			specs=("$SRC"/test/isolation/specs/*.spec)
+			run_pg_regress TAP_TESTS= REGRESS= \
+				ISOLATION="$(but_lacking "$(printf '%s\n' "${specs[@]}" | sed -E 's/.*\/(.*)\.spec/\1/')" "${specs[@]}")"
+			;;
 		isolation:*) run_pg_regress TAP_TESTS= REGRESS= ISOLATION="$(names_of "$1")" ;;
 		tap | tap:*) art_tap "$TAP_TIMEOUT" "$2" CONNS="$CONNS" STRESS_SECONDS="$STRESS_SECONDS" ;;
 		stress)

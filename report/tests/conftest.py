@@ -44,6 +44,8 @@ class Database:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
             connection.execute(f"CREATE DATABASE {name}")
+            # the user has the name of the extension's schema, where his tables would go ("$user")
+            connection.execute(f"ALTER DATABASE {name} SET search_path = public")
 
     def sql(self, *statements: str) -> list:
         rows = []

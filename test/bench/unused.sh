@@ -4,15 +4,16 @@
 #	  What does artidx cost a server that preloads it and has no art index?  "make unused" calls it.
 #
 # Two servers with the same tables, one with artidx preloaded and one without, run pgbench -S in
-# turn: without, with, with, without, and so on.  Of each pair of neighbours comes a ratio of
-# transactions a second, and one of the server's processor time a transaction, which what else the
-# machine does changes less.  A third server is as the first: its ratios say what a ratio of 1
-# looks like here.  Prints the medians, and the quartiles.
+# turn, forwards and backwards.  Of each turn comes a ratio of transactions a second, and one of
+# the server's processor time a transaction, which what else the machine does changes less.  A
+# third server is as the first: its ratios say what a ratio of 1 looks like here.  Prints the
+# medians, and the quartiles.  Then the instructions of a statement, by valgrind if that is here,
+# which nothing else changes.
 #
 #	SCALE=10			of pgbench
 #	CLIENTS="1 8"		of pgbench, one after the other
 #	SECONDS_EACH=5		of a run
-#	REPS=10				pairs
+#	REPS=10				turns
 #	RESULTS=dir			default: bench-results/unused-<date> in the tree
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
@@ -60,6 +61,25 @@ run_one()
 		END { printf "%.1f %.3f\n", tps, ticks * 1e6 / hz / n }' <<<"$out"
 }
 
+# instructions NAME KIND: of one statement of pgbench -S, in a server of a single user that is stopped.
+# Of two lengths, so that the beginning and the end do not count.
+instructions()
+{
+	local n count counts=()
+
+	for n in 500 1500; do
+		count=$(perl -e '
+			srand 1;
+			print "PREPARE p (int) AS SELECT abalance FROM pgbench_accounts WHERE aid = \$1;\n";
+			printf $ARGV[2] eq "prepared" ? "EXECUTE p (%d);\n" : "SELECT abalance FROM pgbench_accounts WHERE aid = %d;\n",
+				1 + rand $ARGV[1] foreach 1 .. $ARGV[0]' "$n" $((SCALE * 100000)) "$2" |
+			as_user valgrind --tool=callgrind --callgrind-out-file=/dev/null "$BIN/postgres" --single -D "$WORK/$1" postgres 2>&1 >/dev/null |
+			sed -n 's/^==[0-9]*== Collected : //p')
+		counts+=("$count")
+	done
+	echo $(((counts[1] - counts[0]) / 1000))
+}
+
 art_setup unused
 server without 65439
 server with 65440 "shared_preload_libraries = 'artidx'" "artidx.memory = '128MB'"
@@ -75,7 +95,7 @@ for clients in $CLIENTS; do
 	done
 done >"$RESULTS/runs.txt" || art_die "pgbench failed"
 {
-	echo "pgbench -S, scale $SCALE, $REPS pairs of $SECONDS_EACH s; load before $LOAD_BEFORE, at the end $(cut -d' ' -f1 /proc/loadavg); $(PGPORT=65439 sql 'SHOW server_version')"
+	echo "pgbench -S, scale $SCALE, $REPS turns of $SECONDS_EACH s; load before $LOAD_BEFORE, at the end $(cut -d' ' -f1 /proc/loadavg); $(PGPORT=65439 sql 'SHOW server_version')"
 	perl -e '
 		my %run;
 		while (<>) { my ($c, $rep, $name, @at) = split; $run{$c}{$rep}{$name} = \@at; }
@@ -92,4 +112,15 @@ done >"$RESULTS/runs.txt" || art_die "pgbench failed"
 				}
 			}
 		}' "$RESULTS/runs.txt"
+	if command -v valgrind >/dev/null 2>&1; then
+		for name in without with again; do
+			DATA=$WORK/$name art_cluster_stop
+		done
+		for kind in simple prepared; do
+			echo "instructions of a statement, $kind: $(for name in without with; do echo "$(instructions $name $kind) $name"; done | xargs |
+				awk '{ printf "%d %s, %d %s, ratio %.4f", $1, $2, $3, $4, $1 / $3 }')"
+		done
+	else
+		echo "instructions are not counted: there is no valgrind"
+	fi
 } | tee "$RESULTS/unused.txt"

@@ -30,6 +30,7 @@
 #define STACK_BYTES ((size_t) 512 << 10)
 #define STEP_NS		20
 #define MOST_STEPS	2000000		/* of one schedule: more is a hang */
+#define PATIENCE	200000		/* then one that stopped is waited for, and goes on */
 #define TRACE		4096
 
 typedef enum fiber_state
@@ -82,7 +83,8 @@ static int64_t lowest;			/* rank */
 static uint64_t at_change[9];	/* steps or pause points, rising */
 static int	next_change;
 static uint64_t passed;			/* pause points */
-static int	stopped;
+static int	stopped;			/* the thread that did; -1: none */
+static uint64_t stopped_at;
 static uint64_t switches;
 static uint64_t began_switches; /* at the schedule's begin */
 static change trace[TRACE];
@@ -241,12 +243,17 @@ go_to(int to, const char *func, int line)
 	jump(&fibers[from].at, to);
 }
 
-/* Those who sleep wake when their time has come; how many can go on, but for the caller? */
+/*
+ * Those who sleep wake when their time has come; how many can go on, but for the caller?
+ * Memory is given back however long that takes, so others may wait for one that stopped.
+ */
 static int
 wake(void)
 {
 	int			n = 0;
 
+	if (stopped >= 0 && fibers[stopped].state == STOPPED && sched_steps() - began > stopped_at + PATIENCE)
+		fibers[stopped].state = READY;
 	for (int i = 0; i < plan->threads; i++)
 	{
 		if (fibers[i].state == ASLEEP && fibers[i].until <= now_ns())
@@ -324,6 +331,7 @@ stop_here(const char *func, int line)
 	fibers[running].state = STOPPED;
 	flush(&fibers[running]);
 	stopped = running;
+	stopped_at = sched_steps() - began;
 	give_way(func, line);
 }
 

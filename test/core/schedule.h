@@ -8,7 +8,7 @@
  * waits come to their ends without anybody's waiting.  All that happens hangs on the
  * plan's seed alone.
  *
- * What it does not show: memory is sequentially consistent, but for the announcements of
+ * Memory is sequentially consistent, but for the announcements of
  * epochs, which are seen late as in x86's memory model.
  *
  * Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of

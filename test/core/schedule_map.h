@@ -8,7 +8,8 @@
  * for the flavour is built as for ThreadSanitizer, which reads them one by one
  * (core/base/ax_racy.h).  What is free is told to it as to AddressSanitizer, so an
  * operation on an object that was given back ends the schedule.  A pause is a wait for
- * others.  membarrier() is one step.
+ * others.  membarrier() is one step.  Others may also come before and after a copy of more
+ * than two words: much that is handed over is copied plainly.
  *
  * A process announces its epoch by a plain store, which its processor may keep to itself
  * for a while.  It does here, too: see sched_store().
@@ -20,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <urcu/arch.h>
 
 /* The area of the threads lies here, always: what hangs on an address repeats, too. */
@@ -176,6 +178,25 @@ sched_is_lazy(const volatile void *at, size_t size)
 
 #define __atomic_load_n(p, mo)	(SCHED_POINT(p), __atomic_load_n((p), (mo)))
 #define __atomic_store_n(p, v, mo) (SCHED_STRONG(p), __atomic_store_n((p), (v), (mo)))
+
+/* Bytes are copied: a step, if they are many. */
+static inline void
+sched_copy(size_t n, const char *func, int line)
+{
+	sched_left -= n > 16;
+	if (__builtin_expect(sched_left < 0, 0))
+		sched_decide(func, line);
+}
+
+#define SCHED_COPY(f, to, from, n) __extension__ ({ \
+	const size_t sched_n_ = (n); \
+	sched_copy(sched_n_, __func__, __LINE__); \
+	f((to), (from), sched_n_); \
+	sched_copy(sched_n_, __func__, __LINE__); })
+
+#define memcpy(to, from, n)		SCHED_COPY(memcpy, to, from, n)
+#define memmove(to, from, n)	SCHED_COPY(memmove, to, from, n)
+#define memset(to, c, n)		SCHED_COPY(memset, to, c, n)
 
 #undef caa_cpu_relax
 #define caa_cpu_relax()	sched_pause()

@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "ax_elide_test.h"
 #include "cmpkit.h"
@@ -38,9 +38,11 @@
 #define KEY_BYTES	700
 #define OPS			8			/* of a thread, at most */
 #define TWICE		100			/* seeds that are run a second time */
+#define WATCH		120			/* seconds: an endless loop without a step is ended */
 
 typedef enum scene_kind
 {
+	PAIRS,						/* one changes a node that is full or poor, one looks there */
 	POINTS,						/* single keys, side by side */
 	SCANS,						/* and scans of them, both ways */
 	SPLITS,						/* many keys: nodes come and go */
@@ -52,7 +54,7 @@ typedef enum scene_kind
 } scene_kind;
 
 static const char *const scene_name[SCENES] =
-{"points", "scans", "splits", "memory", "tail", "elided", "closed"};
+{"pairs", "points", "scans", "splits", "memory", "tail", "elided", "closed"};
 
 typedef enum op_kind
 {
@@ -63,10 +65,11 @@ typedef enum op_kind
 
 /* Of a hundred operations of a scene so many are of each kind, in the order above. */
 static const uint8_t weight[SCENES][OP_KINDS] = {
+	[PAIRS] = {15, 15, 20, 15, 10, 25},
 	[POINTS] = {32, 32, 20, 10, 6},
 	[SCANS] = {28, 26, 2, 6, 3, 35},
 	[SPLITS] = {17, 13, 7, 5, 3, 15, 17, 5, 13, 0, 0, 0, 0, 0, 3, 1, 1},
-	[MEMORY] = {18, 22, 8, 5, 2, 6, 3, 0, 7, 0, 12, 3, 3, 3, 6, 1, 1},
+	[MEMORY] = {16, 18, 10, 6, 2, 6, 2, 0, 5, 0, 16, 3, 6, 3, 6, 1, 1},
 	[TAIL] = {8, 15, 8, 8, 3, 13, 0, 2, 2, 24, 2, 0, 0, 0, 0, 0, 0, 10, 4, 1},
 	[ELIDED] = {28, 28, 8, 6, 3, 12, 6, 0, 8, 0, 1},
 	[CLOSED] = {24, 22, 6, 4, 2, 12, 5, 2, 6, 0, 10, 2, 2, 0, 3}
@@ -105,11 +108,13 @@ static worker thread[SLOTS_USED];
 static bool attached[SLOTS_USED];
 static uint8_t key[H_KEYS][KEY_BYTES];
 static uint64_t rng;
+static int	only_scene = -1;
 static bool dead;				/* the crash has come */
 static bool whole;				/* nobody stopped inside a call */
 
 /* of all schedules */
 static uint64_t schedules[SCENES],
+			schedule_steps,
 			stops,
 			crashes,
 			calls,
@@ -140,7 +145,7 @@ say(void)
 		   s.plan.stop_at ? ", one stops" : "", s.crash ? ", all die" : "");
 	printf("# again: AX_STRUCTURE=%s-%s SEED=%llu%s%s test/core/build/sched/test_schedules\n",
 		   ax_structure_name(structure), ax_structure_sync(structure), (unsigned long long) s.seed,
-		   getenv("SCENE") ? " SCENE=" : "", getenv("SCENE") ? scene_name[s.kind] : "");
+		   only_scene >= 0 ? " SCENE=" : "", only_scene >= 0 ? scene_name[only_scene] : "");
 	printf("# calls%s, from..to in the order of events:\n", failed_key >= 0 ? " about this key" : "");
 	h_print(failed_key);
 }
@@ -165,6 +170,7 @@ catch_signals(void)
 	sigaction(SIGABRT, &a, NULL);
 	sigaction(SIGILL, &a, NULL);
 	sigaction(SIGFPE, &a, NULL);
+	sigaction(SIGALRM, &a, NULL);
 }
 
 /* ---- the keys: their order is that of their numbers ---- */
@@ -544,7 +550,8 @@ run_op(int t, const op *o)
 				change(t, o->key + i, false);
 			break;
 		case POLL:
-			(void) ax_poll(&w->cx);
+			for (uint32_t i = 0; i <= o->draw % 3; i++)
+				(void) ax_poll(&w->cx);
 			break;
 		case GIVE:
 			ax_flush(&w->cx);
@@ -663,6 +670,9 @@ make_ops(void)
 			if (i >= s.nops[t])
 				o->kind = OP_KINDS;
 		}
+	/* the other one's are as drawn */
+	for (int i = 0; i < s.nops[0] && s.kind == PAIRS; i++)
+		s.ops[0][i].kind = compared_kind((op_kind[]) {INSERT, INSERT, REMOVE, SORTED, CLEAR, COMPACT, SETTLE, CATCH_UP}[draw(8)]);
 	if (s.kind == CLOSED)
 		s.ops[0][s.nops[0] - 1].kind = CLOSE;
 }
@@ -675,20 +685,20 @@ make_plan(void)
 	int			nops = 0;
 
 	*p = (sched_plan) {.seed = tap_rand(&rng), .run = run_thread};
-	p->threads = 2 + (int) draw(2) + (draw(6) == 0);
+	p->threads = s.kind == PAIRS ? 2 : 2 + (int) draw(2) + (draw(6) == 0);
 	p->kind = (sched_kind) draw(3);
 	p->mean = means[draw(7)];
 	p->changes = 1 + (int) draw(4);
 	for (int t = 0; t < p->threads; t++)
-		nops += s.nops[t] = 1 + (int) draw(p->threads > 2 ? 4 : OPS - 1);
-	p->length = (uint32_t) nops * (p->kind == SCHED_MARKED ? 12 : 150);
+		nops += s.nops[t] = 1 + (int) draw(s.kind == PAIRS ? 2 : p->threads > 2 ? 4 : OPS - 1);
+	p->length = (uint32_t) nops * (p->kind == SCHED_MARKED ? 12 : 60 + 4 * s.len);
 	p->length = 1 + p->length / (1 + (uint32_t) draw(3));
 	if (s.kind != CLOSED && draw(8) == 0)
 	{
 		/* those that compare start over for ever */
 		if (!compared && draw(4))
 		{
-			p->stop_at = 1 + (uint32_t) draw((uint32_t) nops * 150);
+			p->stop_at = 1 + (uint32_t) draw((uint32_t) nops * (60 + 4 * s.len));
 			p->goes_on = draw(2);
 		}
 		else
@@ -696,11 +706,18 @@ make_plan(void)
 	}
 }
 
+/* A scene that the engine has not. */
+static bool
+cannot_have(scene_kind k)
+{
+	return (k == ELIDED && (hydra || compared)) || (k == TAIL && compared);
+}
+
 static void
 make_scene(uint64_t seed)
 {
 	static const int sizes[] = {3, 8, 24, 40, 70, 130, 190};
-	const char *only = getenv("SCENE");
+	static const int full[] = {4, 17, 33, 34, 35, 49, 50, 66, 67, 68};
 
 	memset(&s, 0, sizeof(s));
 	s.seed = seed;
@@ -709,13 +726,15 @@ make_scene(uint64_t seed)
 		(void) draw(2);
 	do
 	{
-		s.kind = (scene_kind) draw(SCENES);
-		if ((s.kind == ELIDED && (hydra || compared)) || (s.kind == TAIL && compared))
+		s.kind = (scene_kind) (draw(4) ? draw(SCENES) : PAIRS);
+		if (cannot_have(s.kind))
 			s.kind = POINTS;
-	} while (only && strcmp(only, scene_name[s.kind]) != 0);
+	} while (only_scene >= 0 && (int) s.kind != only_scene);
 	s.keys = sizes[draw(s.kind == SPLITS ? 7 : 5)];
 	if (s.kind == SPLITS && s.keys < 24)
 		s.keys = 60;
+	if (s.kind == PAIRS)
+		s.keys = full[draw(10)];
 	make_keys();
 	make_plan();
 	make_ops();
@@ -730,7 +749,7 @@ fill(void)
 	const uint8_t *p[H_KEYS];
 	ax_keys		keys = {.p = p, .len = s.len};
 	uint64_t	present[H_WORDS] = {0};
-	uint64_t	percent = (uint64_t[]) {0, 30, 70, 95, 100}[draw(5)];
+	uint64_t	percent = s.kind == PAIRS ? 97 : (uint64_t[]) {0, 30, 70, 95, 100}[draw(5)];
 	worker	   *w = &thread[MAIN_SLOT];
 	bool		load = !compared && draw(2);
 
@@ -743,7 +762,7 @@ fill(void)
 						  ax_insert(&w->cx, tree, gen, key[i], s.len)) != AX_OK)
 				bad("an insert into a tree of one thread fails");
 		}
-	if (load && keys.n > 0 && ax_load(&w->cx, tree, gen, &keys, 10 + (int) draw(91)) != AX_OK)
+	if (load && keys.n > 0 && ax_load(&w->cx, tree, gen, &keys, s.kind == PAIRS ? 100 : 10 + (int) draw(91)) != AX_OK)
 		bad("a load fails");
 	h_start(s.keys, present);
 }
@@ -824,6 +843,10 @@ give_all_back(void)
 	ax_pending	pending = AX_PENDING_MORE;
 
 	for (int i = 0; i < SCHED_THREADS; i++)
+		for (int k = 0; k < AX_QNODES; k++)
+			if (area->slots[i].queue[k].state != AX_Q_FREE)
+				bad("a node of slot %d is still in a queue", i);
+	for (int i = 0; i < SCHED_THREADS; i++)
 		detach(i);
 	ax_tree_close(cx, tree);
 	for (int i = 0; i < 200 && pending != AX_PENDING_NOTHING; i++)
@@ -861,6 +884,8 @@ run_seed(uint64_t seed)
 				steps,
 				sum;
 
+	if (seed % 64 == 0)
+		alarm(WATCH);
 	make_scene(seed);
 	begin();
 	steps = sched_steps();
@@ -868,7 +893,7 @@ run_seed(uint64_t seed)
 	stops += s.plan.stop_at != 0;
 	if (s.crash)
 		survive();
-	steps = sched_steps() - steps;
+	schedule_steps = steps = sched_steps() - steps;
 	if (s.kind != CLOSED)
 		look_at_all();
 	if (!h_explained(&failed_key, &from, &to))
@@ -882,6 +907,21 @@ run_seed(uint64_t seed)
 			forget(i);
 	schedules[s.kind]++;
 	return sum;
+}
+
+/* Which scene is to be tried alone; -1: all. */
+static int
+scene_asked_for(void)
+{
+	const char *name = getenv("SCENE");
+
+	if (!name || !*name)
+		return -1;
+	for (int i = 0; i < SCENES; i++)
+		if (strcmp(name, scene_name[i]) == 0 && !cannot_have((scene_kind) i))
+			return i;
+	fprintf(stderr, "SCENE=%s: this engine has no such scene\n", name);
+	exit(2);
 }
 
 static uint64_t
@@ -917,7 +957,7 @@ main(void)
 				n = 0,
 				from = number("FROM", t0 / 1000 % 1000000000 * 1000),
 				count = number("COUNT", 0),
-				ns = number("SECONDS", 2) * UINT64_C(1000000000) * tap_scaled(100) / 100;
+				ns = number("SECONDS", 2) * UINT64_C(1000000000);
 
 	compared = getenv("AX_STRUCTURE") && strcmp(getenv("AX_STRUCTURE"), "btree-compared") == 0;
 	structure = compared ? AX_BTREE_COMPARED : tap_structure();
@@ -926,9 +966,10 @@ main(void)
 	coarse = strcmp(ax_structure_sync(structure), "coarse") == 0;
 	sched_verbose = getenv("VERBOSE") != NULL;
 	sched_on_failure = say;
+	only_scene = scene_asked_for();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	catch_signals();
-	if (getenv("SEED"))
+	if (number("SEED", 0))
 	{
 		(void) run_seed(number("SEED", 0));
 		h_print(-1);
@@ -936,10 +977,11 @@ main(void)
 		return tap_done();
 	}
 	run_twice(from);
-	while (count ? n < count : now_ns() - t0 < ns)
+	t0 = now_ns();
+	while (count ? n < count : n == 0 || now_ns() - t0 < ns)
 	{
 		(void) run_seed(from + n++);
-		steps += sched_steps();
+		steps += schedule_steps;
 	}
 	ok(n > 0, "%llu schedules, seeds %llu to %llu: every answer is explained", (unsigned long long) n,
 	   (unsigned long long) from, (unsigned long long) (from + n - 1));
@@ -947,9 +989,8 @@ main(void)
 		tap_diag("%s: %llu schedules", scene_name[i], (unsigned long long) schedules[i]);
 	tap_diag("%llu with one that stops, %llu where all die; %llu calls, %llu of them BUSY", (unsigned long long) stops,
 			 (unsigned long long) crashes, (unsigned long long) calls, (unsigned long long) busy);
-	tap_diag("%llu changes of threads, %.0f schedules a second; %llu histories of one moment not judged",
-			 (unsigned long long) sched_switches(), (double) n * 1e9 / (double) (now_ns() - t0),
+	tap_diag("%llu steps, %llu changes of threads, %.0f schedules a second; %llu histories of one moment not judged",
+			 (unsigned long long) steps, (unsigned long long) sched_switches(), (double) n * 1e9 / (double) (now_ns() - t0),
 			 (unsigned long long) h_unjudged);
-	(void) steps;
 	return tap_done();
 }

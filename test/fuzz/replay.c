@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -27,7 +28,7 @@
 
 #define LONGEST		4096
 #define MADE_UP		600			/* bytes of an input that is no mutation */
-#define SECONDS		20			/* that one input may take */
+#define SECONDS		20			/* of the processor's time, that one input may take */
 
 typedef struct input
 {
@@ -66,13 +67,22 @@ tell_input(void)
 static void
 on_signal(int sig)
 {
-	if (sig == SIGALRM)
+	if (sig == SIGVTALRM)
 		fprintf(stderr, "an input takes more than %d s\n", SECONDS);
 	tell_input();
 	signal(sig, SIG_DFL);
-	if (sig == SIGALRM)
+	if (sig == SIGVTALRM)
 		_exit(3);
 	raise(sig);
+}
+
+/* 0: none. */
+static void
+set_timer(int seconds)
+{
+	struct itimerval t = {.it_value.tv_sec = seconds};
+
+	(void) setitimer(ITIMER_VIRTUAL, &t, NULL);
 }
 
 /* A copy of exactly its length, so that nobody reads on behind it. */
@@ -83,9 +93,9 @@ run(const uint8_t *p, size_t len)
 
 	memcpy(copy, p, len);
 	now = (input) {copy, len};
-	alarm(SECONDS);
+	set_timer(SECONDS);
 	(void) LLVMFuzzerTestOneInput(copy, len);
-	alarm(0);
+	set_timer(0);
 	free(copy);
 }
 
@@ -308,7 +318,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGABRT, on_signal);
-	signal(SIGALRM, on_signal);
+	signal(SIGVTALRM, on_signal);
 #ifdef __SANITIZE_ADDRESS__
 	__sanitizer_set_death_callback(tell_input);
 #endif

@@ -3,7 +3,7 @@
 # run.sh replay|fuzz NAME...
 #	  Runs fuzz targets that are built: one line each.  Exit status 1 at a finding.
 #
-#	MUTATIONS		replay: how many of each corpus (3000)
+#	MUTATIONS		replay: how many of each corpus (3000; of the trees' a sixth)
 #	SECONDS_EACH	fuzz: how long each (30)
 #	KEEP			fuzz: a directory for the inputs that reach more than the corpus does
 #
@@ -17,9 +17,10 @@ export UBSAN_OPTIONS=print_stacktrace=1:$UBSAN_OPTIONS
 # replay NAME
 replay()
 {
-	local began=$SECONDS log=build/gcc/$1.log rc
+	local began=$SECONDS log=build/gcc/$1.log n=${MUTATIONS:-3000} rc
 
-	timeout "${TIMEOUT:-300}" "build/gcc/$1" "corpus/$1" "${MUTATIONS:-3000}" >"$log" 2>&1
+	case $1 in operations | compared) n=$((n / 6)) ;; esac
+	timeout "${TIMEOUT:-900}" "build/gcc/$1" "corpus/$1" "$n" >"$log" 2>&1
 	rc=$?
 	if [ $rc -eq 0 ] && grep -q '^ok' "$log"; then
 		sed -n "s/^ok - fuzz \(.*\) (\([0-9]*\) tests)/ok - fuzz \1 $((SECONDS - began)) s (\2 tests)/p" "$log"
@@ -39,7 +40,7 @@ fuzz()
 	mkdir "$dir/seeds" "$dir/new"
 	"build/gcc/$1" -x "corpus/$1" "$dir/seeds" >/dev/null || return 1
 	mkdir -p build/findings
-	"build/clang/$1" -max_total_time="${SECONDS_EACH:-30}" -max_len=2048 -timeout=20 -rss_limit_mb=3000 \
+	"build/clang/$1" -max_total_time="${SECONDS_EACH:-30}" -max_len=2048 -timeout=200 -rss_limit_mb=3000 \
 		-print_final_stats=1 -artifact_prefix="$PWD/build/findings/$1-" ${FUZZ_OPTIONS:-} \
 		"$dir/new" "$dir/seeds" >"$log" 2>&1
 	rc=$?

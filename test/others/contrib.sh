@@ -34,7 +34,7 @@ contrib_module()
 	# its exit status is about expected/, which is not what is asked here
 	[ "$1" != pg_stat_statements ] || sql "ALTER DATABASE contrib_regression SET compute_query_id = on"
 	cd "$dir" || return
-	limited "$PGXS_TEST/$2" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+	limited_user "$PGXS_TEST/$2" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 		--bindir="$BIN" --inputdir="$dir" --outputdir="$dir/out" --dlpath="$WORK/modules" \
 		--dbname=contrib_regression --use-existing "${@:3}" >"$OUT/$1.log" 2>&1
 	cd "$SRC" || return

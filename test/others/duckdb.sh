@@ -8,7 +8,7 @@ duckdb_fetch()
 {
 	VERSION=v1.5.5
 	checkout duckdb "$VERSION" duckdb/duckdb test/sql/index test/sql/constraints test/sql/upsert &&
-		venv duckdb 'psycopg[binary]==3.2.13' && cp "$OTHERS/logic.py" "$WORK/logic.py" && chmod -R a+rX "$WORK/duckdb" "$VENV"
+		venv tools 'psycopg[binary]==3.2.13' && cp "$OTHERS/logic.py" "$WORK/logic.py" && chmod -R a+rX "$WORK/duckdb" "$VENV"
 }
 
 duckdb_run()

@@ -73,6 +73,8 @@ class Run:
         names = words[2:]
         # "query TYPES [sort] [label]": a label is a session too, unless it is for hashes
         name = next((w for w in names if w.startswith("con")), "")
+        # "USING ART" is DuckDB's own
+        sql = re.sub(r"\bUSING\s+art\b", "", sql, flags=re.I)
         got = self.session(name).exec_(sql.encode())
         state = (got.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         rows = [[self.text(got.get_value(r, c)) for c in range(got.nfields)] for r in range(got.ntuples)]

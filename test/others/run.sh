@@ -46,15 +46,24 @@ wrong()
 	WRONG=1
 }
 
-# limited COMMAND...: by the servers' user, and no longer than a run may take
+# in_time STATUS: and return it
+in_time()
+{
+	[ "$1" -ne 124 ] && [ "$1" -ne 137 ] || wrong "its time of $LIMIT_MINUTES minutes was over"
+	return "$1"
+}
+
+# limited COMMAND...: no longer than a run may take; limited_user: as the servers' user
 limited()
 {
-	local rc
+	timeout -k 30 "$((DEADLINE > SECONDS ? DEADLINE - SECONDS : 1))" "$@"
+	in_time $?
+}
 
+limited_user()
+{
 	as_user timeout -k 30 "$((DEADLINE > SECONDS ? DEADLINE - SECONDS : 1))" "$@"
-	rc=$?
-	[ $rc -ne 124 ] && [ $rc -ne 137 ] || wrong "its time of $LIMIT_MINUTES minutes was over"
-	return $rc
+	in_time $?
 }
 
 # debs PACKAGE...: Debian's packages into the private installation, and those that they need
@@ -90,12 +99,15 @@ deb_source()
 # is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
 checkout()
 {
-	local given=${1^^}_SRC dir
+	local given=${1^^}_SRC dir sub
 
 	dir=${!given:-$FETCHED/$1.git}
 	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
 	mkdir -p "$WORK/$1"
-	git -c safe.directory='*' -C "$dir" archive "$2" "${@:4}" | tar -C "$WORK/$1" -xf - && chmod -R a+rX "$WORK/$1"
+	for sub in "${@:4}"; do
+		git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || return 1
+	done
+	chmod -R a+rX "$WORK/$1"
 }
 
 # tap_files DATABASE DIR PATTERN...: psql runs each of them; a group is a file of pgTAP's tests
@@ -114,11 +126,13 @@ tap_files()
 	cd "$SRC" || return 1
 }
 
-# venv NAME [PIP'S ARGUMENTS]...: an environment of Python in VENV
+# venv NAME [PIP'S ARGUMENTS]...: an environment of Python in VENV.  Its programs run as the user
+# of this script, who can read the Python that it is made of.
 venv()
 {
 	VENV=$WORK/venv-$1
-	python3 -m venv "$VENV" && "$VENV/bin/pip" -q --disable-pip-version-check install "${@:2}"
+	[ -d "$VENV" ] || python3 -m venv --without-pip "$VENV" || return 1
+	python3 -m pip -q --disable-pip-version-check --python "$VENV/bin/python" install "${@:2}"
 }
 
 # sdist NAME==VERSION SHA256: PyPI's source archive, unpacked in WORK/NAME
@@ -129,8 +143,8 @@ sdist()
 	mkdir -p "$FETCHED/$name" "$WORK/$name"
 	archive=$(ls "$FETCHED/$name"/*-"${1#*==}".tar.gz 2>/dev/null)
 	if [ -z "$archive" ]; then
-		"$VENV/bin/pip" -q --disable-pip-version-check download --no-deps --no-binary :all: \
-			--no-build-isolation -d "$FETCHED/$name" "$1" || return 1
+		python3 -m pip -q --disable-pip-version-check download --no-deps --no-binary "$name" -d "$FETCHED/$name" "$1" ||
+			return 1
 		archive=$(ls "$FETCHED/$name"/*-"${1#*==}".tar.gz)
 	fi
 	sha256sum -c --quiet <<<"$2  $archive" || return 1
@@ -152,8 +166,9 @@ suite_cluster()
 	export PGHOST=$WORK/tmp
 	art_cluster "$suite-$which" "fsync = off" "log_line_prefix = '%m %b[%p] %q%a '" \
 		"shared_preload_libraries = '$libraries'" "$@"
-	[ "$which" = btree ] || PGDATABASE=template1 sql "CREATE SCHEMA artidx; GRANT USAGE ON SCHEMA artidx TO PUBLIC;
-		CREATE EXTENSION artidx SCHEMA artidx"
+	# in a schema that is not the user's own by its name
+	[ "$which" = btree ] || PGDATABASE=template1 sql "CREATE SCHEMA art_here; GRANT USAGE ON SCHEMA art_here TO PUBLIC;
+		CREATE EXTENSION artidx SCHEMA art_here"
 }
 
 # suite_cluster_stop WHICH: and look whether a process of it crashed
@@ -172,7 +187,7 @@ check_indexes()
 
 	n=$(PGDATABASE=$1 sql "SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 		WHERE amname = 'art' AND relkind = 'i'") || { wrong "no database $1"; return; }
-	faults=$(PGDATABASE=$1 PGOPTIONS="-c search_path=artidx,public" as_user "$BIN/psql" -X -q -A -t \
+	faults=$(PGDATABASE=$1 PGOPTIONS="-c search_path=art_here,public" as_user "$BIN/psql" -X -q -A -t \
 		-f "$TREE/test/conformance/check.sql" 2>&1)
 	INDEXES=$((INDEXES + n))
 	[ -z "$faults" ] || wrong "artidx_check in $1: $faults"

@@ -13,7 +13,7 @@ sqlsmith_fetch()
 	art_pg_modules
 	VERSION=$(dpkg-query -W -f '${Version}' sqlsmith 2>/dev/null)
 	: "${VERSION:=$(apt-cache policy sqlsmith | sed -n 's/ *Candidate: //p')}"
-	venv sqlsmith 'psycopg[binary]==3.2.13'
+	venv tools 'psycopg[binary]==3.2.13'
 }
 
 # sqlsmith_database: PostgreSQL's regression database, in three copies
@@ -22,7 +22,7 @@ sqlsmith_database()
 	cp -r "$PGSRC/src/test/regress" "$WORK/regress" && art_leave_out_using "$WORK/regress"
 	as_user mkdir -p "$OUT/regress"
 	cd "$OUT/regress" || return 1
-	limited "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+	limited_user "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 		--bindir="$BIN" --inputdir="$WORK/regress" --outputdir="$OUT/regress" --dlpath="$WORK/modules" \
 		--load-extension=artidx --max-concurrent-tests=20 --schedule="$WORK/regress/parallel_schedule" >"$OUT/regress.log" 2>&1
 	cd "$SRC" || return 1

@@ -3,11 +3,9 @@ DO $$
 DECLARE
 	i record;
 BEGIN
-	FOR i IN SELECT x.indexrelid::regclass AS name FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid
-		JOIN pg_am a ON a.oid = c.relam
-		WHERE amname = 'btree' AND c.relkind = 'i' AND c.relnamespace >= 16384 OR c.relnamespace = 'public'::regnamespace
-			AND amname = 'btree' AND c.relkind = 'i'
-		ORDER BY 1
+	FOR i IN SELECT c.oid::regclass AS name FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+		WHERE amname = 'btree' AND relkind = 'i' AND c.oid >= 16384 AND relnamespace <> 'pg_toast'::regnamespace
+		ORDER BY c.oid
 	LOOP
 		BEGIN
 			CALL artidx_from_btree(i.name, false);

@@ -28,7 +28,7 @@ class Table:
     @property
     def broad(self) -> bool:
         """Too broad to stand beside a plot."""
-        return len(self.columns) > 7
+        return len(self.columns) > 8
 
 
 @dataclass

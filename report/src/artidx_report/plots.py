@@ -266,6 +266,15 @@ def _ticks(low: float, high: float) -> list[float]:
     return [t for t in (few if high / low < 6 else [step**i for i in range(-9, 12)]) if low <= t <= high]
 
 
+def _numbered(ticks: Sequence[float], x: Callable[[float], float]) -> set[float]:
+    """Those that have room for their number; 1 comes first."""
+    out: list[float] = []
+    for tick in sorted(ticks, key=lambda t: (t != 1, abs(x(t) - x(1)))):
+        if all(abs(x(tick) - x(other)) >= 34 for other in out):
+            out.append(tick)
+    return set(out)
+
+
 def times(rows: Sequence[tuple[str, str, float]], better: str = "art is better", worse: str = "btree is better",
           ) -> Callable[[int], Figure]:
     """(group, label, ratio): how far each is from 1, on a logarithmic scale."""
@@ -282,9 +291,11 @@ def times(rows: Sequence[tuple[str, str, float]], better: str = "art is better",
         low, high = min(*ratios, 0.8) / 1.05, max(*ratios, 1.25) * 1.05
         per = (width - left - 56) / math.log(high / low)
         x = lambda ratio: left + per * math.log(ratio / low)  # noqa: E731
-        for tick in _ticks(low, high):
+        ticks = _ticks(low, high)
+        for tick in ticks:
             sheet.line([x(tick)] * 2, [top - 6, height - 6], INK if tick == 1 else GRID, 1.2 if tick == 1 else 1)
-            sheet.text(x(tick), top - 11, f"{tick:g}×", "center", MUTED, SIZE - 1.5)
+            if tick in _numbered(ticks, x):
+                sheet.text(x(tick), top - 11, f"{tick:g}×", "center", MUTED, SIZE - 1.5)
         if x(1) > text_width("← " + worse, SIZE - 1) + 18:
             sheet.text(x(1) - 10, 14, "← " + worse, "right", MUTED, SIZE - 1)
         sheet.text(x(1) + 10, 14, better + " →", "left", MUTED, SIZE - 1)
@@ -292,12 +303,17 @@ def times(rows: Sequence[tuple[str, str, float]], better: str = "art is better",
         for g, label, ratio in rows:
             if g and g != group:
                 group = g
-                sheet.text(14 if above else 8, y + head - 10, shorten(g, width - 20), bold=True)
+                words = shorten(g, width - 20)
+                if above:  # over the lines of the scale
+                    sheet.bar(12, y + head - 14, text_width(words) * 1.1 + 4, 16, PAPER, "")
+                sheet.text(14 if above else 8, y + head - 10, words, bold=True)
                 y += head
             middle = y + (row - 10 if above else row / 2)
             good = ratio >= 1
             if above:
-                sheet.text(14, y + 15, shorten(label, width - 20))
+                words = shorten(label, width - 20)
+                sheet.bar(12, y + 11, text_width(words) + 4, 14, PAPER, "")
+                sheet.text(14, y + 15, words)
             else:
                 sheet.text(left - 10, middle + 4.5, shorten(label, label_room - 8), "right")
             sheet.line([x(1), x(ratio)], [middle] * 2, BLUE if good else ORANGE, 2.4, "-" if good else (0, (2, 1)))
@@ -338,8 +354,7 @@ def dots(panels: Sequence[tuple[str, Sequence[tuple[str, Sequence[float]]]]], na
         ticks = _ticks(low, high)
         for tick in ticks:
             sheet.line([x(tick)] * 2, [top + 28, end], INK if tick == 1 else GRID)
-            # 1 has its number, and others where there is room beside it
-            if tick == 1 or (abs(x(tick) - x(1)) > 34 and not any(1 < abs(x(t) - x(tick)) < 34 and abs(t - 1) < abs(tick - 1) for t in ticks)):
+            if tick in _numbered(ticks, x):
                 sheet.text(x(tick), end + 14, f"{tick:g}×", "center", MUTED, SIZE - 1.5)
         for j, (label, vs) in enumerate(rows):
             y = top + 32 + row * (j + 0.5)

@@ -311,7 +311,7 @@ def settings(shot: Snapshot) -> Section | None:
     if not rows:
         return None
     return Section("settings", "Settings", "Settings", lead="What artidx goes by on this server.", tables=[
-        table("Settings", rows, ("name", "text", of("name")), ("value", "text", lambda r: f"{r['setting']} {r['unit'] or ''}".strip()), ("what it does", "long", of("short_desc")))])
+        table("Values now", rows, ("name", "text", of("name")), ("value", "text", lambda r: f"{r['setting']} {r['unit'] or ''}".strip()), ("what it does", "long", of("short_desc")))])
 
 
 def btree(shot: Snapshot) -> Section | None:
@@ -358,7 +358,7 @@ def findings(shot: Snapshot) -> list[Finding]:
     gain = [r for r in shot.get("advice") if r["verdict"] == "convert"]
     if gain:
         need, free = sum(r["art_bytes"] or 0 for r in gain), sum(m["free_bytes"] or 0 for m in shot.get("memory"))
-        room = f" Together they need {size(need)}" + (f"; {size(free)} are free." if shot.get("memory") else ".")
+        room = f" {'It needs' if len(gain) == 1 else 'Together they need'} {size(need)}" + (f"; {size(free)} are free." if shot.get("memory") else ".")
         out.append(Finding("note", f"{plural(len(gain), 'btree index', 'btree indexes')} would gain from art, first of all {gain[0]['indexrelid']}.{room}", "advice"))
     if not any(f.level == "act" for f in out) and server["extension"] and shot.get("memory"):
         ready = shot.get("indexes")
