@@ -1,6 +1,6 @@
 """Counts and sums from an index, beside those of a sequential scan in the same snapshot."""
 
-from .session import LEVELS, READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE
+from .session import LEVELS, REPEATABLE_READ, SERIALIZABLE
 from .workload import Workload
 
 GROUPS, ROWS = 40, 3000
