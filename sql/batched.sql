@@ -127,7 +127,7 @@ EXPLAIN (COSTS OFF) SELECT o.id, v.a FROM o JOIN v ON v.c = o.k::numeric;
 -- whole rows, system columns
 EXPLAIN (COSTS OFF) SELECT o.id, n FROM o JOIN n ON n.k = o.k;
 EXPLAIN (COSTS OFF) SELECT o.id, n.ctid FROM o JOIN n ON n.k = o.k;
--- partitions, and row-level security
+-- partitions
 CREATE TABLE p (k int, v int) PARTITION BY RANGE (k);
 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (2000);
 CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (2000) TO (9000);
@@ -135,19 +135,35 @@ INSERT INTO p SELECT i, i FROM generate_series(0, 5000) i;
 CREATE INDEX p_k ON p USING art (k);
 VACUUM ANALYZE p;
 EXPLAIN (COSTS OFF) SELECT o.id, p.v FROM o JOIN p ON p.k = o.k;
+-- policies: a condition that could tell of a row is not to come before one that hides it
 CREATE TABLE secret AS SELECT i AS k, i % 50 AS v FROM generate_series(1, 5000) i;
 CREATE INDEX secret_k ON secret USING art (k);
 VACUUM ANALYZE secret;
 EXPLAIN (COSTS OFF) SELECT o.id, s.v FROM o JOIN secret s ON s.k = o.k;
 ALTER TABLE secret ENABLE ROW LEVEL SECURITY;
 CREATE POLICY over_three ON secret USING (v > 3);
+CREATE FUNCTION tells(i int) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$
+BEGIN
+	IF i <= 3 THEN
+		RAISE NOTICE 'there is a row with %', i;
+	END IF;
+	RETURN true;
+END $$;
 CREATE ROLE regress_batched;
 GRANT USAGE ON SCHEMA batched TO regress_batched;
 GRANT SELECT ON o, secret TO regress_batched;
 SET ROLE regress_batched;
 EXPLAIN (COSTS OFF) SELECT o.id, s.v FROM o JOIN secret s ON s.k = o.k;
+EXPLAIN (COSTS OFF) SELECT o.id, s.v FROM o LEFT JOIN secret s ON s.k = o.k AND s.v < 10 AND s.v <> o.g;
+EXPLAIN (COSTS OFF) SELECT o.id, s.v FROM o JOIN secret s ON s.k = o.k WHERE tells(s.v);
+EXPLAIN (COSTS OFF) SELECT o.id, s.v FROM o JOIN secret s ON s.k = o.k AND tells(s.v + o.g);
+SELECT same('SELECT o.id, s.v FROM o JOIN secret s ON s.k = o.k');
+SELECT same('SELECT o.id, s.v FROM o LEFT JOIN secret s ON s.k = o.k AND s.v < 10 AND s.v <> o.g');
+SELECT same('SELECT o.id FROM o WHERE NOT EXISTS (SELECT FROM secret s WHERE s.k = o.k)');
+SELECT same('SELECT o.id, s.v FROM o JOIN secret s ON s.k = o.k WHERE tells(s.v)');
 RESET ROLE;
 DROP TABLE secret;
+DROP FUNCTION tells;
 REVOKE ALL ON o FROM regress_batched;
 REVOKE ALL ON SCHEMA batched FROM regress_batched;
 DROP ROLE regress_batched;

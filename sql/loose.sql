@@ -74,6 +74,85 @@ SELECT plan('SELECT t, max(c) FROM g GROUP BY t HAVING min(c) < 3');
 SELECT plan('SELECT t, count(DISTINCT c) FROM g GROUP BY t');
 SELECT plan('SELECT a, max(b) FROM g WHERE a IN (1, 2) GROUP BY a');
 SELECT plan('SELECT a, min(a) FROM g GROUP BY a');
+-- a match is looked for, once for each group: IN, EXISTS and NOT EXISTS, by any kind of join
+CREATE TABLE o (x int, y bigint, z numeric, w text COLLATE "C");
+INSERT INTO o SELECT i % 30, i, i / 4.0, 't' || i % 20 FROM generate_series(1, 3000) i;
+CREATE INDEX o_x ON o USING art (x);
+ANALYZE o;
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+SELECT plan('SELECT * FROM o WHERE x IN (SELECT a FROM g)');
+SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM g WHERE a = x AND b > 100)');
+SELECT plan('SELECT * FROM o WHERE NOT EXISTS (SELECT FROM g WHERE a = x)');
+SELECT plan('SELECT * FROM o WHERE (w, x) IN (SELECT t, c FROM g)');
+SELECT plan('SELECT o.* FROM o LEFT JOIN g ON a = x WHERE a IS NULL');
+SELECT plan('UPDATE o SET y = 0 WHERE x IN (SELECT a FROM g)');
+RESET enable_mergejoin;
+SET enable_hashjoin = off;
+SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM g WHERE a = x) ORDER BY x');
+SET enable_mergejoin = off;
+RESET enable_nestloop;
+SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM g WHERE a > x)');
+RESET enable_mergejoin;
+RESET enable_hashjoin;
+SELECT count(*), sum(y) FROM o WHERE x IN (SELECT a FROM g);
+SELECT count(*), sum(y) FROM o WHERE NOT EXISTS (SELECT FROM g WHERE a = x AND b > 970);
+SELECT count(*), sum(y) FROM o WHERE EXISTS (SELECT FROM g WHERE a > x AND c = 3);
+SELECT count(*), sum(y) FROM o WHERE (w, x) IN (SELECT t, c FROM g);
+-- not taken: joins want more than an index has, or rows are joined, or are those of more tables
+SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM g WHERE a = x AND c < y)');
+SELECT plan('SELECT * FROM o JOIN g ON a = x');
+SELECT plan('SELECT * FROM o WHERE x IN (SELECT a FROM g JOIN o o2 ON a = o2.x)');
+SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM g WHERE a = x AND g.ctid > ''(1,1)'' AND g.ctid <> o.ctid)');
+SELECT plan('SELECT * FROM o WHERE x IN (SELECT a FROM g TABLESAMPLE SYSTEM (50))');
+-- values that are equal and differ: only where nothing but their order is asked
+CREATE TABLE scales (n numeric);
+INSERT INTO scales SELECT CASE i % 2 WHEN 0 THEN 1.0 ELSE 1.00 END FROM generate_series(1, 1000) i;
+CREATE INDEX scales_n ON scales USING art (n);
+VACUUM ANALYZE scales;
+SELECT plan('SELECT * FROM o WHERE z IN (SELECT n FROM scales)');
+SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM scales WHERE n::text = w)');
+SELECT * FROM (VALUES ('1.0'), ('1.00'), ('1')) v (w) WHERE EXISTS (SELECT FROM scales WHERE n::text = w);
+SELECT * FROM (VALUES ('1.0', 1), ('1.00', 2), ('1', 1)) v (w, x) WHERE EXISTS (SELECT FROM scales WHERE n::text = w AND n = x);
+-- the first rows of each group
+SELECT plan('SELECT s.a, l.* FROM (SELECT DISTINCT a FROM g) s, LATERAL (SELECT b, c FROM g WHERE g.a = s.a ORDER BY b LIMIT 2) l');
+SELECT s.a, l.* FROM (SELECT DISTINCT a FROM g WHERE a < 3) s, LATERAL (SELECT b, c FROM g WHERE g.a = s.a ORDER BY b LIMIT 2) l ORDER BY 1, 2, 3;
+-- partitions: each gives its groups
+CREATE TABLE p (k int, v bigint, w int) PARTITION BY RANGE (v);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (5000);
+CREATE TABLE p2 (w int, v bigint, k int);
+ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (5000) TO (20000);
+INSERT INTO p SELECT nullif(i % 10, 7), i, i % 4 FROM generate_series(1, 10000) i;
+CREATE INDEX p_kv ON p USING art (k, v DESC);
+VACUUM ANALYZE p;
+SELECT plan('SELECT DISTINCT k FROM p ORDER BY k');
+SELECT plan('SELECT DISTINCT ON (k) k, v, w FROM p ORDER BY k, v');
+SELECT plan('SELECT k, min(v), max(v) FROM p GROUP BY k ORDER BY k');
+SELECT plan('SELECT count(DISTINCT k) FROM p WHERE v > 6000');
+SELECT plan('SELECT x FROM o WHERE x IN (SELECT k FROM p)');
+SELECT plan('SELECT k, min(v), sum(v) FROM p GROUP BY k');
+SET enable_partitionwise_aggregate = on;
+SELECT plan('SELECT k, max(v) FROM p GROUP BY k ORDER BY k');
+RESET enable_partitionwise_aggregate;
+SELECT DISTINCT k FROM p ORDER BY k;
+SELECT DISTINCT ON (k) k, v, w FROM p ORDER BY k, v;
+SELECT k, min(v), max(v) FROM p GROUP BY k ORDER BY k DESC;
+SELECT count(DISTINCT k) FROM p WHERE v > 6000;
+SELECT plan('SELECT DISTINCT a FROM (SELECT a FROM g UNION ALL SELECT k FROM p) u ORDER BY a');
+-- an aggregate without groups
+SELECT plan('SELECT count(DISTINCT a) FROM g');
+SELECT count(DISTINCT a), count(DISTINCT b) FROM g;
+-- in a worker each process has the groups
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+ALTER TABLE o SET (parallel_workers = 2);
+SET enable_mergejoin = off;
+SELECT plan('SELECT count(*) FROM o WHERE x IN (SELECT a FROM g)');
+SELECT count(*), sum(y) FROM o WHERE x IN (SELECT a FROM g);
+RESET enable_mergejoin;
+SET max_parallel_workers_per_gather = 0;
 -- not taken: all rows are needed, in whole or in part
 SELECT plan('SELECT a, count(*) FROM g GROUP BY a');
 SELECT plan('SELECT a, min(b), sum(b) FROM g GROUP BY a');
@@ -82,6 +161,7 @@ SELECT plan('SELECT a, min(b) FILTER (WHERE c > 3) FROM g GROUP BY a');
 SELECT plan('SELECT a, max(b) FROM g WHERE b IN (1, 2, 3) GROUP BY a');
 SELECT plan('SELECT a, max(b) FROM g GROUP BY ROLLUP (a)');
 SELECT plan('SELECT DISTINCT ON (a) a, b, c FROM g ORDER BY a, b DESC, c');
+SELECT plan('SELECT DISTINCT ON (a) a, b FROM g ORDER BY a, b DESC NULLS LAST');
 -- not taken: groups are small; columns are not those that an index begins with
 SELECT plan('SELECT DISTINCT a, b FROM g');
 SELECT plan('SELECT DISTINCT c FROM g');
@@ -98,6 +178,16 @@ RESET enable_indexonlyscan;
 RESET enable_indexscan;
 
 -- ---- the rows ----
+
+-- the rows of a group in several ranges of its index, of which the first row says nothing of the last
+CREATE TABLE many AS SELECT i % 3 AS a, i % 4 AS b, i AS c FROM generate_series(1, 20000) i;
+CREATE INDEX many_ab ON many USING art (a, b);
+VACUUM ANALYZE many;
+SELECT plan('SELECT a, max(b) FROM many WHERE a IN (0, 1, 2) AND b IN (0, 1, 3) GROUP BY a');
+SELECT a, max(b) FROM many WHERE a IN (0, 1, 2) AND b IN (0, 1, 3) GROUP BY a ORDER BY a;
+-- a search that begins again where the last row of a group was still to come
+SELECT plan('SELECT x, l.* FROM generate_series(0, 2) x, LATERAL (SELECT a, min(b), max(b) FROM many WHERE a >= x GROUP BY a LIMIT 1) l');
+SELECT x, l.* FROM generate_series(0, 2) x, LATERAL (SELECT a, min(b), max(b) FROM many WHERE a >= x GROUP BY a LIMIT 1) l;
 
 -- NULLs: a group of them, and among what min and max want
 SELECT string_agg(coalesce(a::text, '-'), ' ') FROM (SELECT DISTINCT a FROM g ORDER BY a NULLS LAST) s;

@@ -252,6 +252,8 @@ check_reference
 check_claims
 perl test/bench/figures.pl check || fail "make figures writes the figures, nobody else does"
 
+perl test/evidence.pl check || fail "a run with EVIDENCE=1 writes doc/evidence.md, nobody else does"
+
 # Each mutation's text is where its list says, and its test is there.
 perl test/mutants/mutate.pl check || fail "a mutation does not fit the tree: see test/mutants/README.md"
 

@@ -4,6 +4,26 @@
 -- those whose answers differ.
 CREATE SCHEMA loose;
 
+-- partitioned tables, beside those of rows.sql, and rows that others are looked for with
+CREATE TABLE rows.t20 (LIKE rows.made) PARTITION BY HASH (id);
+CREATE TABLE rows.t20a PARTITION OF rows.t20 FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE rows.t20b (LIKE rows.made);
+ALTER TABLE rows.t20b DROP COLUMN v;
+ALTER TABLE rows.t20b ADD COLUMN v varchar(20)[];
+ALTER TABLE rows.t20 ATTACH PARTITION rows.t20b FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE TABLE rows.t21 (LIKE rows.made) PARTITION BY RANGE (a);
+CREATE TABLE rows.t21a PARTITION OF rows.t21 FOR VALUES FROM (0) TO (3);
+CREATE TABLE rows.t21b PARTITION OF rows.t21 DEFAULT PARTITION BY LIST (c);
+CREATE TABLE rows.t21c PARTITION OF rows.t21b FOR VALUES IN (1, 2, NULL);
+CREATE TABLE rows.t21d PARTITION OF rows.t21b DEFAULT;
+INSERT INTO rows.t20 SELECT * FROM rows.made;
+INSERT INTO rows.t21 SELECT * FROM rows.made;
+CREATE INDEX ON rows.t20 USING art (a, b, c);
+CREATE INDEX ON rows.t21 USING art (a, c DESC, t NULLS FIRST);
+INSERT INTO rows.kinds VALUES (20, '{a,b,c}', '{"","",""}', ''), (21, '{a,c,t}', '{"",DESC,"NULLS FIRST"}', '');
+CREATE TABLE rows.some AS SELECT * FROM rows.made WHERE id <= 300;
+VACUUM ANALYZE rows.t20, rows.t21, rows.some;
+
 -- columns in the order of an index, from either end
 CREATE FUNCTION loose.sorted(cols text[], dirs text[], back bool) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(c || ' ' || CASE WHEN NOT back THEN d ELSE
@@ -29,6 +49,22 @@ BEGIN
 		END;
 END $$;
 
+-- rows that have a match, or none, by an index's first n columns
+CREATE FUNCTION loose.match(k rows.kinds, n int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	src text := format('FROM rows.t%s %s', k.k, coalesce(loose.cond(k.cols), ''));
+	c text := k.cols[n];
+BEGIN
+	RETURN 'SELECT id FROM rows.some o WHERE ' || CASE floor(random() * 5)::int
+		WHEN 0 THEN format('%s IN (SELECT %1$s %s)', c, src)
+		WHEN 1 THEN format('(%s) IN (SELECT %1$s %s)', array_to_string(k.cols[1:n], ', '), src)
+		ELSE format('%s EXISTS (SELECT FROM (SELECT * %s%s) i WHERE %s)', rows.one('{"",NOT}'::text[]), src,
+			CASE WHEN random() < 0.05 THEN ' OFFSET 0' ELSE '' END,
+			(SELECT string_agg(format(CASE WHEN random() < 0.1 THEN 'i.%s > o.%1$s' WHEN random() < 0.1 THEN 'i.%s::text = o.%1$s::text' ELSE 'i.%s = o.%1$s' END, m), ' AND ')
+				FROM unnest(k.cols[1:n]) m)) END ||
+		CASE WHEN random() < 0.2 THEN ' AND id > 100' ELSE '' END;
+END $$;
+
 -- a statement of an index's first n columns; *ordered: so are its rows
 CREATE FUNCTION loose.statement(k rows.kinds, n int, OUT q text, OUT ordered bool) LANGUAGE plpgsql AS $$
 DECLARE
@@ -39,6 +75,10 @@ DECLARE
 	sort text := ' ORDER BY ' || loose.sorted(k.cols[1:n], k.dirs[1:n], back);
 	kind int := floor(random() * CASE WHEN next IS NULL THEN 3 ELSE 7 END)::int;
 BEGIN
+	IF random() < 0.25 THEN
+		q := format('SELECT array_agg(ROW(s.*)::text ORDER BY ROW(s.*)::text) FROM (%s) s', loose.match(k, n));
+		RETURN;
+	END IF;
 	ordered := kind IN (4, 5) OR kind <> 2 AND random() < 0.6;
 	q := CASE kind
 		WHEN 0 THEN format('SELECT DISTINCT %s %s', prefix, src)
@@ -77,6 +117,7 @@ BEGIN
 		s := loose.statement(k, 1 + floor(random() * least(cardinality(k.cols), 2.3))::int);
 		PERFORM rows.scans(rows.one('{index,only}'::text[]));
 		SET LOCAL enable_hashagg = off;
+		PERFORM set_config('enable_nestloop', rows.one('{on,off}'::text[]), true);
 		plan := '';
 		FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || s.q LOOP
 			plan := plan || line || E'\n';
@@ -84,6 +125,7 @@ BEGIN
 		EXECUTE s.q INTO x;
 		PERFORM rows.scans('seq');
 		SET LOCAL enable_hashagg = on;
+		SET LOCAL enable_nestloop = on;
 		EXECUTE s.q INTO y;
 		queries := queries + 1;
 		by_loose := by_loose + (plan ~ 'Loose Scan')::int;

@@ -23,7 +23,6 @@
 #include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "art_compat.h"
-#include "catalog/pg_type.h"
 #include "commands/explain.h"
 #include ART_EXPLAIN_HEADER
 #include "executor/executor.h"
@@ -34,7 +33,6 @@
 #include "parser/parsetree.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -659,12 +657,7 @@ result_of(const ArtAggState *a, const ArtAgg *agg, bool *isnull)
 	if (agg->kind == ART_AGG_COUNT)
 		return Int64GetDatum((int64) agg->n);
 	if (agg->kind == ART_AGG_AVG_STATE)
-	{
-		Datum		state[2] = {Int64GetDatum((int64) agg->n), Int64GetDatum((int64) agg->sum)};
-
-		return PointerGetDatum(construct_array(state, 2, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
-											   TYPALIGN_DOUBLE));
-	}
+		return art_agg_int4_state(agg->n, agg->sum);
 	*isnull = agg->n == 0;
 	if (*isnull)
 		return (Datum) 0;
@@ -674,6 +667,8 @@ result_of(const ArtAggState *a, const ArtAgg *agg, bool *isnull)
 			return Int64GetDatum((int64) agg->sum);
 		case ART_AGG_SUM_BIG:
 			return sum_numeric(agg->sum);
+		case ART_AGG_BIG_STATE:
+			return art_agg_int8_state(agg->n, agg->sum);
 		case ART_AGG_AVG:
 			return DirectFunctionCall2(numeric_div, sum_numeric(agg->sum),
 									   NumericGetDatum(int64_to_numeric((int64) agg->n)));

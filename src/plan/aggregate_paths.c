@@ -40,6 +40,7 @@
 
 #include "am/am.h"
 #include "art_compat.h"
+#include "plan/custom_scans.h"
 #include "plan/index_aggregate.h"
 #include "plan/plan.h"
 
@@ -142,7 +143,7 @@ sort_operator(Oid aggregate)
 
 /*
  * What kind of aggregate is it, and of which column of the index?  False: none that the
- * index can tell.  The state that is passed through Gather for an int8 is core's own.
+ * index can tell.
  */
 static bool
 classify(const Aggref *agg, const IndexOptInfo *index, const ArtAggKeys *keys,
@@ -174,15 +175,15 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtAggKeys *keys,
 			*kind = ART_AGG_SUM;
 			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4;
 		case F_SUM_INT8:
-			*kind = ART_AGG_SUM_BIG;
-			return enc == ART_ENC_INT8 && !partial;
+			*kind = partial ? ART_AGG_BIG_STATE : ART_AGG_SUM_BIG;
+			return enc == ART_ENC_INT8;
 		case F_AVG_INT2:
 		case F_AVG_INT4:
 			*kind = partial ? ART_AGG_AVG_STATE : ART_AGG_AVG;
 			return enc == ART_ENC_INT2 || enc == ART_ENC_INT4;
 		case F_AVG_INT8:
-			*kind = ART_AGG_AVG;
-			return enc == ART_ENC_INT8 && !partial;
+			*kind = partial ? ART_AGG_BIG_STATE : ART_AGG_AVG;
+			return enc == ART_ENC_INT8;
 		default:
 			break;
 	}
@@ -203,40 +204,6 @@ classify(const Aggref *agg, const IndexOptInfo *index, const ArtAggKeys *keys,
 		default:
 			return false;
 	}
-}
-
-/*
- * Is the column one value, by a condition of the index?  Of another type a constant may equal
- * several: two timestamps without time zone are one moment, where a clock is put forward.
- */
-static bool
-is_one_value(const IndexPath *ipath, int column)
-{
-	ListCell   *lc,
-			   *lc2;
-
-	foreach(lc, ipath->indexclauses)
-	{
-		const IndexClause *ic = lfirst_node(IndexClause, lc);
-
-		if (ic->indexcol != column)
-			continue;
-		foreach(lc2, ic->indexquals)
-		{
-			const OpExpr *op = (const OpExpr *) lfirst_node(RestrictInfo, lc2)->clause;
-			Oid			left,
-						right;
-
-			if (!IsA(op, OpExpr))
-				continue;
-			op_input_types(op->opno, &left, &right);
-			if (left == right &&
-				get_op_opfamily_strategy(op->opno, ipath->indexinfo->opfamily[column]) ==
-				BTEqualStrategyNumber)
-				return true;
-		}
-	}
-	return false;
 }
 
 /*
@@ -274,7 +241,7 @@ groups_lie_together(PlannerInfo *root, const IndexPath *ipath, const GroupPathEx
 	{
 		if (bms_is_member(i, grouped))
 			left--;
-		else if (!is_one_value(ipath, i))
+		else if (!art_column_is_fixed(ipath, i))
 			return false;
 		asked->prefix = i + 1;
 	}
@@ -343,26 +310,6 @@ index_tells(PlannerInfo *root, const IndexPath *ipath, const GroupPathExtraData 
 }
 
 /* ---- paths ---- */
-
-/*
- * Paths of one index for the table's conditions, as core makes them, partial ones too if
- * "parallel".  They are on a copy of the table, which keeps those that it has chosen.
- */
-static RelOptInfo *
-paths_of_index(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, bool parallel)
-{
-	RelOptInfo *scratch = palloc(sizeof(RelOptInfo));
-	IndexOptInfo *alone = palloc(sizeof(IndexOptInfo));
-
-	*scratch = *rel;
-	*alone = *index;
-	alone->amhasgetbitmap = false;
-	alone->amcanparallel &= parallel;
-	scratch->indexlist = list_make1(alone);
-	scratch->pathlist = scratch->partial_pathlist = NIL;
-	create_index_paths(root, scratch);
-	return scratch;
-}
 
 /* Does the path read the index alone, which decides all conditions of the table exactly? */
 static bool
@@ -547,7 +494,7 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
 		if ((void *) index->amcostestimate == (void *) artcostestimate && !index->hypothetical)
-			offer_index(root, paths_of_index(root, input, index, partial != NULL), grouped, partial,
+			offer_index(root, art_paths_of_index(root, input, index, partial != NULL), grouped, partial,
 						extra);
 	}
 }

@@ -24,6 +24,7 @@ typedef enum ArtAggKind
 	ART_AGG_SUM_BIG,			/* of int8: a numeric */
 	ART_AGG_AVG,				/* of all three: a numeric */
 	ART_AGG_AVG_STATE,			/* of int2, int4, below Gather: an array of count and sum */
+	ART_AGG_BIG_STATE,			/* of int8, below Gather: sum's and avg's state, written down */
 	ART_AGG_MIN,
 	ART_AGG_MAX
 } ArtAggKind;
@@ -48,5 +49,13 @@ typedef enum ArtAggNumber
 
 /* The custom scan, as core knows it by its name. */
 extern const CustomScanMethods art_agg_scan_methods;
+
+/* ---- aggregate_states.c ---- */
+
+/* avg(int4)'s state of n values with this sum, in the current memory context. */
+extern Datum art_agg_int4_state(uint64 n, int128 sum);
+
+/* avg(int8)'s and sum(int8)'s, as it passes through Gather; n is not 0. */
+extern Datum art_agg_int8_state(uint64 n, int128 sum);
 
 #endif							/* ART_PLAN_INDEX_AGGREGATE_H */

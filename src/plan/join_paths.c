@@ -13,8 +13,9 @@
  *
  * artidx.batched_joins = off has the planner do without.
  *
- * Left out: joins that EvalPlanQual may run again, parameterized joins, joins
- * of partitions, placeholders, security barriers, and inner rows as a whole.
+ * Left out: joins that EvalPlanQual may run again, parameterized joins, joins of
+ * partitions, placeholders, policies that do not let conditions come in any order, and
+ * inner rows as a whole.
  *
  * src/plan/README.md: Batched joins
  */
@@ -76,6 +77,29 @@ static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 /* ---- paths ---- */
 
 /*
+ * Conditions of the join and of the inner table are tested in the order of their price.  May
+ * they be?  Not if one that could tell of a row comes before one that hides it.
+ */
+static bool
+order_is_free(const RelOptInfo *innerrel, const List *restrictlist)
+{
+	List	   *all = list_concat_copy(innerrel->baserestrictinfo, restrictlist);
+	Index		least = UINT_MAX;
+	ListCell   *lc;
+
+	foreach(lc, all)
+		least = Min(least, lfirst_node(RestrictInfo, lc)->security_level);
+	foreach(lc, all)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo->security_level > least && !rinfo->leakproof)
+			return false;
+	}
+	return true;
+}
+
+/*
  * May this join be a batched one, whatever its paths are?
  */
 static bool
@@ -96,7 +120,8 @@ join_will_do(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *inn
 	if (root->rowMarks != NIL ||
 		(root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT))
 		return false;
-	if (root->placeholder_list != NIL || root->qual_security_level > 0 ||
+	if (root->placeholder_list != NIL ||
+		(root->qual_security_level > 0 && !order_is_free(innerrel, restrictlist)) ||
 		!bms_is_empty(joinrel->lateral_relids) || !bms_is_empty(innerrel->lateral_relids))
 		return false;
 
@@ -533,10 +558,46 @@ inner_conditions(const IndexPath *inner)
 }
 
 /*
+ * The columns of the scan tuple: all that the outer plan has, what the join and its
+ * conditions want of the inner table, and the inner row's TID last.
+ */
+static ArtColumns
+scan_columns(RelOptInfo *rel, Index inner, const Plan *outer, List *conditions)
+{
+	ArtColumns	columns = {.inner = inner};
+	ListCell   *lc;
+
+	foreach(lc, outer->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+
+		columns.tlist = lappend(columns.tlist,
+								makeTargetEntry(copyObject(expr),
+												list_length(columns.tlist) + 1,
+												NULL, false));
+	}
+	add_columns(&columns, (Node *) rel->reltarget->exprs);
+	add_columns(&columns, (Node *) conditions);
+	columns.tlist = lappend(columns.tlist,
+							makeTargetEntry((Expr *) makeVar(inner,
+															 SelfItemPointerAttributeNumber,
+															 TIDOID, -1, InvalidOid, 0),
+											list_length(columns.tlist) + 1,
+											NULL, false));
+	foreach(lc, rel->reltarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+		Var		   *have = IsA(var, Var) ? find_column(&columns, var) : NULL;
+
+		if (have != NULL)
+			ART_COPY_NULLINGRELS(have, var);
+	}
+	return columns;
+}
+
+/*
  * PlanCustomPath: the nested loop's conditions, sorted into those of the index,
  * those of a match, and those above the join.
- *
- * Long: each list is made in turn.
  */
 static Plan *
 plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
@@ -586,37 +647,8 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	join_quals = cheapest_first(root, join_quals);
 	others = cheapest_first(root, others);
 
-	/* the scan tuple */
-	columns.inner = inner->path.parent->relid;
-	columns.tlist = NIL;
-	foreach(lc, outer->targetlist)
-	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-
-		columns.tlist = lappend(columns.tlist,
-								makeTargetEntry(copyObject(expr),
-												list_length(columns.tlist) + 1,
-												NULL, false));
-	}
-	add_columns(&columns, (Node *) rel->reltarget->exprs);
-	add_columns(&columns, (Node *) index_quals);
-	add_columns(&columns, (Node *) join_quals);
-	add_columns(&columns, (Node *) others);
-	columns.tlist = lappend(columns.tlist,
-							makeTargetEntry((Expr *) makeVar(columns.inner,
-															 SelfItemPointerAttributeNumber,
-															 TIDOID, -1, InvalidOid, 0),
-											list_length(columns.tlist) + 1,
-											NULL, false));
-	foreach(lc, rel->reltarget->exprs)
-	{
-		const Var  *var = lfirst(lc);
-		Var		   *have = IsA(var, Var) ? find_column(&columns, var) : NULL;
-
-		if (have != NULL)
-			ART_COPY_NULLINGRELS(have, var);
-	}
-
+	columns = scan_columns(rel, inner->path.parent->relid, outer,
+						   list_make3(index_quals, join_quals, others));
 	cscan->scan.plan.targetlist = tlist;
 	outerPlan(&cscan->scan.plan) = outer;
 	cscan->scan.scanrelid = 0;

@@ -124,7 +124,8 @@ exec_loose(CustomScanState *node)
 		l->last_due = false;
 		return last_row(l);
 	}
-	if (l->group > 0)
+	/* for EvalPlanQual the scan below gives the row that it is to test, and is not open */
+	if (l->group > 0 && scan_below(l) != NULL)
 		art_scan_skip_group(scan_below(l), l->group, l->backward);
 	slot = ExecProcNode(outerPlanState(l));
 	l->group = 0;

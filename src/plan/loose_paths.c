@@ -12,16 +12,23 @@
  * GROUP BY a wants one row of each group, with min(b) or max(b) the first or the last.
  * Aggregates of DISTINCT columns want one of each value.
  *
- * Left out: volatile functions, conditions that core tests once for all rows, joins, partitioned
- * tables, and indexes whose order is not to be relied on.
+ * Below such a query a partition's rows are left out before core appends them to others'.
+ * A table that IN or EXISTS only looks for a match in needs one row of each group, too.
+ * There the loose scan is a path of the table itself, with the rows that it gives.
+ *
+ * Left out: volatile functions, conditions that core tests once for all rows, other joins,
+ * and indexes whose order is not to be relied on.
  *
  * src/plan/README.md: Loose scans
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/sysattr.h"
 #include "catalog/pg_aggregate.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -43,6 +50,7 @@
 #include "art_compat.h"
 #include "area/area.h"
 #include "key/key.h"
+#include "plan/custom_scans.h"
 #include "plan/loose_scan.h"
 #include "plan/plan.h"
 
@@ -53,6 +61,8 @@
 #define ART_LOOSE_SEARCH	16.0
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
+static set_rel_pathlist_hook_type prev_set_rel_pathlist_hook = NULL;
+static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 
 /* A loose scan of an index scan: its groups, and their rows that it gives. */
 typedef struct Loose
@@ -146,6 +156,14 @@ order_is_doubtful(Oid indexid)
 	return doubtful;
 }
 
+/* An index that this room plans with? */
+static bool
+is_ours(const IndexOptInfo *index)
+{
+	return (void *) index->amcostestimate == (void *) artcostestimate && !index->hypothetical &&
+		index->sortopfamily != NULL;
+}
+
 /* The scan of an art index that a path is, or projects; NULL: another path. */
 static IndexPath *
 index_scan(Path *path)
@@ -156,9 +174,7 @@ index_scan(Path *path)
 		path = ((ProjectionPath *) path)->subpath;
 	ipath = (IndexPath *) path;
 	if (!IsA(path, IndexPath) || path->param_info != NULL || path->parallel_aware ||
-		(void *) ipath->indexinfo->amcostestimate != (void *) artcostestimate ||
-		ipath->indexinfo->hypothetical || ipath->indexorderbys != NIL ||
-		ipath->indexinfo->sortopfamily == NULL)
+		!is_ours(ipath->indexinfo) || ipath->indexorderbys != NIL)
 		return NULL;
 	return ipath;
 }
@@ -169,8 +185,7 @@ table_will_do(const RelOptInfo *rel)
 {
 	ListCell   *lc;
 
-	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
-		rel->indexlist == NIL || art_costs_as_btree() ||
+	if (rel->rtekind != RTE_RELATION || rel->indexlist == NIL || art_costs_as_btree() ||
 		contain_volatile_functions((Node *) rel->reltarget->exprs))
 		return false;
 	foreach(lc, rel->baserestrictinfo)
@@ -449,14 +464,13 @@ aggregates_by(const IndexPath *scan, List *aggs, Loose *l, List **exprs)
 
 /* The aggregates of the query. */
 static List *
-aggregates_of(const RelOptInfo *output, const GroupPathExtraData *extra)
+aggregates_of(Node *results, Node *having)
 {
 	List	   *aggs = NIL;
-	List	   *all = list_make2(output->reltarget->exprs, extra->havingQual);
 	ListCell   *lc;
 
-	foreach(lc, pull_var_clause((Node *) all, PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
-								PVC_RECURSE_PLACEHOLDERS))
+	foreach(lc, pull_var_clause((Node *) list_make2(results, having), PVC_INCLUDE_AGGREGATES |
+								PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS))
 	{
 		if (IsA(lfirst(lc), Aggref))
 			aggs = lappend(aggs, lfirst(lc));
@@ -483,6 +497,61 @@ grouping_path(PlannerInfo *root, RelOptInfo *output, Path *path, const GroupPath
 									AGGSPLIT_SIMPLE, clause, having, &costs, groups);
 }
 
+/* Can there be groups by an index?  Those of constants are left to core. */
+static bool
+groups_will_do(const PlannerInfo *root)
+{
+	return root->parse->groupingSets == NIL &&
+		(root->parse->groupClause == NIL || root->group_pathkeys != NIL);
+}
+
+/* What is a loose scan to do that serves GROUP BY, or aggregates without?  False: there is none. */
+static bool
+groups_by(PlannerInfo *root, const IndexPath *scan, List *aggs, Loose *l, List **exprs)
+{
+	List	   *keys = ART_GROUP_PATHKEYS(root);
+
+	/* an aggregate may count on the order of more than the groups */
+	if (!pathkeys_contained_in(root->group_pathkeys, scan->path.pathkeys))
+		return false;
+	l->columns = columns_spanned(scan->indexinfo, keys);
+	l->pathkeys = scan->path.pathkeys;
+	return (keys == NIL || l->columns > 0) && aggregates_by(scan, aggs, l, exprs);
+}
+
+/*
+ * The scans that may serve.  Before 16 core sorts for aggregates of DISTINCT columns, and
+ * thinks of no index, so it is asked for those that begin with such a column.
+ */
+static List *
+scans_to_group(PlannerInfo *root, RelOptInfo *input, List *aggs)
+{
+	List	   *scans = list_copy(input->pathlist);
+	ListCell   *lc,
+			   *lc2;
+
+	if (root->parse->groupClause != NIL)
+		return scans;
+	foreach(lc, scans)
+	{
+		if (index_scan(lfirst(lc)) != NULL)
+			return scans;
+	}
+	foreach(lc, aggs)
+	{
+		const Aggref *agg = lfirst_node(Aggref, lc);
+
+		foreach(lc2, agg->aggdistinct != NIL ? input->indexlist : NIL)
+		{
+			IndexOptInfo *index = lfirst_node(IndexOptInfo, lc2);
+
+			if (is_ours(index) && argument_column(index, agg) == 0)
+				scans = list_concat(scans, art_paths_of_index(root, input, index, false)->pathlist);
+		}
+	}
+	return scans;
+}
+
 /* GROUP BY, and aggregates without: offer them on a loose scan beside each index scan. */
 static void
 offer_groups(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output,
@@ -493,25 +562,18 @@ offer_groups(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output,
 	List	   *aggs;
 	ListCell   *lc;
 
-	/* groups of constants are left to core */
-	if (root->parse->groupingSets != NIL || (root->parse->groupClause != NIL && root->group_pathkeys == NIL))
+	if (!groups_will_do(root))
 		return;
-	aggs = aggregates_of(output, extra);
-	foreach(lc, input->pathlist)
+	aggs = aggregates_of((Node *) output->reltarget->exprs, extra->havingQual);
+	foreach(lc, scans_to_group(root, input, aggs))
 	{
 		Path	   *path = lfirst(lc);
 		IndexPath  *scan = index_scan(path);
 		List	   *all = list_copy(exprs);
-		List	   *keys = ART_GROUP_PATHKEYS(root);
 		double		groups;
 		Loose		l;
 
-		/* an aggregate may count on the order of more than the groups */
-		if (scan == NULL || !pathkeys_contained_in(root->group_pathkeys, scan->path.pathkeys))
-			continue;
-		l.columns = columns_spanned(scan->indexinfo, keys);
-		l.pathkeys = scan->path.pathkeys;
-		if ((keys != NIL && l.columns == 0) || !aggregates_by(scan, aggs, &l, &all))
+		if (scan == NULL || !groups_by(root, scan, aggs, &l, &all))
 			continue;
 		groups = clause != NIL ? estimate_num_groups(root, exprs, path->rows, NULL, NULL) : 1;
 		l.groups = estimate_num_groups(root, all, path->rows, NULL, NULL);
@@ -528,10 +590,265 @@ offer_loose(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 {
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+	if (input_rel->reloptkind != RELOPT_BASEREL)
+		return;
 	if (stage == UPPERREL_DISTINCT && table_will_do(input_rel))
 		offer_distinct(root, input_rel, output_rel);
 	else if (stage == UPPERREL_GROUP_AGG && table_will_do(input_rel))
 		offer_groups(root, input_rel, output_rel, extra);
+}
+
+/* ---- a table of which rows are left out before others are joined or appended ---- */
+
+/* The semi or anti join whose inner side is this table alone, or its parent; NULL: none. */
+static SpecialJoinInfo *
+matching_join(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Relids		relids = rel->top_parent_relids != NULL ? rel->top_parent_relids : rel->relids;
+	ListCell   *lc;
+
+	foreach(lc, root->join_info_list)
+	{
+		SpecialJoinInfo *sjinfo = lfirst_node(SpecialJoinInfo, lc);
+
+		if ((sjinfo->jointype == JOIN_SEMI || sjinfo->jointype == JOIN_ANTI) &&
+			bms_equal(sjinfo->syn_righthand, relids))
+			return sjinfo;
+	}
+	return NULL;
+}
+
+/*
+ * Do conditions of joins see of a column no more than its operator family?  Then values that
+ * are equal and differ (1.0 and 1.00) may stand for each other.
+ */
+static bool
+only_compared(PlannerInfo *root, const RelOptInfo *rel, const IndexOptInfo *index, int col,
+			  const Var *var)
+{
+	Bitmapset  *attrs = NULL;
+	ListCell   *lc,
+			   *lc2;
+
+	foreach(lc, rel->joininfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &attrs);
+	if (bms_is_member(var->varattno - FirstLowInvalidHeapAttributeNumber, attrs))
+		return false;
+	foreach(lc, root->eq_classes)
+	{
+		const EquivalenceClass *ec = lfirst_node(EquivalenceClass, lc);
+
+		foreach(lc2, ec->ec_members)
+		{
+			const EquivalenceMember *em = lfirst(lc2);
+			List	   *vars = pull_var_clause((Node *) em->em_expr,
+											   PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+											   PVC_RECURSE_PLACEHOLDERS);
+
+			if (list_member(vars, var) &&
+				(!equal(without_relabel((Node *) em->em_expr), var) ||
+				 ec->ec_collation != index->indexcollations[col] ||
+				 !list_member_oid(ec->ec_opfamilies, index->sortopfamily[col])))
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * How many columns of the index make a group, if all rows that agree in what joins want of
+ * the table are one?  0: joins want more than the index has.
+ *
+ * Locks: takes none on the index, which get_relation_info() has locked.
+ */
+static int
+columns_matched(PlannerInfo *root, const RelOptInfo *rel, const IndexOptInfo *index)
+{
+	int			columns = 0;
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+		int			col = -1;
+
+		if (!IsA(var, Var))
+			return 0;
+		/* for a new test of the conditions (EvalPlanQual): which row is joined */
+		if (var->varattno == SelfItemPointerAttributeNumber && rel->attr_needed != NULL &&
+			bms_equal(rel->attr_needed[var->varattno - rel->min_attr], bms_make_singleton(0)))
+			continue;
+		for (int i = 0; i < index->nkeycolumns && col < 0; i++)
+		{
+			if (index->indexkeys[i] != 0 && index->indexkeys[i] == var->varattno)
+				col = i;
+		}
+		if (col < 0)
+			return 0;
+		columns = Max(columns, col + 1);
+		if (!art_column_is_exact(index->indexoid, col) &&
+			(rel->reloptkind != RELOPT_BASEREL || !only_compared(root, rel, index, col, var)))
+			return 0;
+	}
+	return columns;
+}
+
+/*
+ * A copy of a partition's scan whose index has the columns of the table that the query
+ * names.  Expressions stay, and are nothing that the query has.
+ */
+static IndexPath *
+named_by_query(PlannerInfo *root, const IndexPath *scan)
+{
+	IndexPath  *copy = makeNode(IndexPath);
+	IndexOptInfo *index = makeNode(IndexOptInfo);
+	ListCell   *lc;
+
+	*copy = *scan;
+	*index = *scan->indexinfo;
+	copy->indexinfo = index;
+	index->indextlist = copyObject(index->indextlist);
+	foreach(lc, index->indextlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		Var		   *var = (Var *) tle->expr;
+		const AppendRelInfo *parent;
+
+		while (IsA(var, Var) && (parent = root->append_rel_array[var->varno]) != NULL)
+		{
+			AttrNumber	attno = var->varattno > 0 && var->varattno <= parent->num_child_cols ?
+				parent->parent_colnos[var->varattno - 1] : 0;
+
+			if (attno == 0)
+				break;
+			var->varno = (int) parent->parent_relid;
+			var->varattno = attno;
+		}
+	}
+	return copy;
+}
+
+/* Does the query want of its one table no more than groups of some kind have? */
+static bool
+query_wants_groups(PlannerInfo *root)
+{
+	const Query *parse = root->parse;
+
+	if (bms_membership(root->all_baserels) != BMS_SINGLETON || root->placeholder_list != NIL ||
+		contain_volatile_functions((Node *) root->processed_tlist))
+		return false;
+	if (parse->groupClause != NIL || parse->hasAggs)
+		return groups_will_do(root);
+	return root->distinct_pathkeys != NIL && !parse->hasWindowFuncs && !parse->hasTargetSRFs;
+}
+
+/* What is a loose scan of a partition to do, for such a query? */
+static bool
+serves_query(PlannerInfo *root, const IndexPath *scan, Loose *l)
+{
+	const Query *parse = root->parse;
+	List	   *exprs = NIL;
+
+	scan = named_by_query(root, scan);
+	if (parse->groupClause == NIL && !parse->hasAggs)
+		return distinct_by(root, scan, l);
+	return groups_by(root, scan, aggregates_of((Node *) root->processed_tlist, parse->havingQual),
+					 l, &exprs);
+}
+
+/* How many groups are there?  Columns that are one value make none. */
+static double
+estimate_groups(PlannerInfo *root, const IndexPath *scan, int columns)
+{
+	List	   *exprs = NIL;
+
+	for (int i = 0; i < columns; i++)
+	{
+		if (!art_column_is_fixed(scan, i))
+			exprs = lappend(exprs, list_nth_node(TargetEntry, scan->indexinfo->indextlist, i)->expr);
+	}
+	return estimate_num_groups(root, exprs, scan->path.rows, NULL, NULL);
+}
+
+/*
+ * Offer loose scans of one index as paths of the table.  "matched": so many columns make a
+ * group whose rows are all alike to the joins; 0: the query's groups.
+ */
+static void
+offer_index(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, int matched)
+{
+	ListCell   *lc;
+
+	foreach(lc, art_paths_of_index(root, rel, index, false)->pathlist)
+	{
+		IndexPath  *scan = index_scan(lfirst(lc));
+		Path	   *path;
+		Loose		l = {matched, ART_LOOSE_FIRST, false, 0, NIL};
+
+		if (scan == NULL || (matched == 0 && !serves_query(root, scan, &l)))
+			continue;
+		if (matched > 0)
+			l.pathkeys = scan->path.pathkeys;
+		l.groups = estimate_groups(root, scan, l.columns);
+		path = loose_path(root, &scan->path, scan, &l);
+		if (path != NULL)
+			add_path(rel, path);
+	}
+}
+
+/* set_rel_pathlist_hook: a table in which IN or EXISTS looks for a match, or a partition. */
+static void
+offer_below(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	const bool	part = rel->reloptkind == RELOPT_OTHER_MEMBER_REL;
+	bool		matched;
+	ListCell   *lc;
+
+	if (prev_set_rel_pathlist_hook)
+		prev_set_rel_pathlist_hook(root, rel, rti, rte);
+	if (rel->indexlist == NIL || (!part && root->join_info_list == NIL) || rte->inh ||
+		rte->tablesample != NULL || IS_DUMMY_REL(rel))
+		return;
+	matched = matching_join(root, rel) != NULL;
+	if ((!matched && !(part && query_wants_groups(root))) || !table_will_do(rel))
+		return;
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+		int			columns;
+
+		if (!is_ours(index))
+			continue;
+		columns = matched ? columns_matched(root, rel, index) : 0;
+		if (columns > 0 || !matched)
+			offer_index(root, rel, index, columns);
+	}
+}
+
+/*
+ * set_join_pathlist_hook.  Before 19 core makes the inner rows of IN unique at the price of
+ * all the table's rows.  This comes before it prices joins with those.
+ */
+static void
+price_unique(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			 RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	Path	   *unique;
+	const CustomPath *loose;
+
+	if (prev_set_join_pathlist_hook)
+		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	loose = (const CustomPath *) innerrel->cheapest_total_path;
+	if (jointype != JOIN_SEMI || loose == NULL || !IsA(loose, CustomPath) ||
+		loose->methods != &path_methods)
+		return;
+	unique = ART_UNIQUE_INNER(innerrel);
+	if (unique == NULL)
+		return;
+	unique->total_cost = loose->path.total_cost +
+		loose->path.rows * cpu_operator_cost * (1 + log2(loose->path.rows + 1));
+	unique->startup_cost = unique->total_cost;
+	unique->total_cost += unique->rows * cpu_tuple_cost;
 }
 
 /* ---- plans ---- */
@@ -551,11 +868,15 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	return &cscan->scan.plan;
 }
 
-/* Put the hook in; from _PG_init. */
+/* Put the hooks in; from _PG_init. */
 void
 art_loose_install(void)
 {
 	RegisterCustomScanMethods(&art_loose_scan_methods);
 	prev_create_upper_paths_hook = create_upper_paths_hook;
 	create_upper_paths_hook = offer_loose;
+	prev_set_rel_pathlist_hook = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = offer_below;
+	prev_set_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = price_unique;
 }
