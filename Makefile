@@ -13,24 +13,31 @@
 #   make outage                    how long look-ups are away after a crash, beside nbtree
 #   make advise                    what artidx_advise() expects, beside what it comes to
 #   make trial                     what others notice of artidx_trial()
+#   make unused                    what a server pays that preloads artidx and has no art index
 #   make cold                      index scans of a table that is not in memory
 #   make plans                     TPC-H's, TPC-DS's and other queries with batched joins and without
 #   make replica                   indexes on a standby: cost, lag, promotion, beside nbtree
 #   make contention                every structure and sync beside nbtree, by pgbench
 #   make sysbench                  sysbench's ten workloads with every index art, beside nbtree
-#   make soak                      the stress tests, longer
+#   make soak                      the stress tests, longer, and two hours (HOURS) of faults
 #   make fresh                     README's commands in fresh Debian systems
 #   make deb                       Debian packages, into build-deb (OUT=directory)
+#   make rpm                       an RPM, into build-rpm (OUT=directory)
 #   make dist                      the archive for PGXN, into build-dist (OUT=directory)
 #   make packages                  those built, installed, upgraded and removed in fresh Debian systems
 #   make docker                    each step of the Dockerfile in such a system, and its server
 #   make applications              the examples of doc/applications.md, and its tools
+#   make report-test               artidx-report with servers and a browser
 #   make conformance               PostgreSQL's own tests, with art where they say btree
+#   make others                    other people's test suites with every index art, and with btree
 #   make check-rtm                 every test with real transactions, where there are any
 #   make minors                    one build and one data directory on two minor releases
 #   make upgrades                  pg_upgrade, dump and restore from one major version to another
 #   make matrix                    the tests on other versions, and on servers that check themselves
+#   make faults                    right answers while processes die, networks are cut, servers fail over
 #   make mutants                   small mistakes, a hundred: does the test that each names notice?
+#   make fuzz SECONDS=30           what reads bytes, and every engine, by libFuzzer (NAMES="saved ring")
+#   make schedules                 threads of the core under schedules drawn at random (SECONDS=, PLANTED=1)
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -146,7 +153,7 @@ $(OBJS): $(ARTIDX_HEADERS) Makefile
 DOCUMENTS = $(DESTDIR)$(docdir)/artidx
 DOCS_TOP = README.md CHANGELOG.md LICENSE
 DOCS_BOOK = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/*.md $(srcdir)/doc/*.yml $(srcdir)/doc/*.json))
-DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg))
+DOCS_PLOTS = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/doc/figures/*.svg $(srcdir)/doc/figures/*.png))
 .PHONY: install-documents uninstall-documents not-root
 install: install-documents
 install-documents:
@@ -209,17 +216,26 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz schedules report-test
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
 soak:
-	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
+	EVIDENCE_NAME=soak EVIDENCE_RUN='make soak' \
+		EVIDENCE_SHOWS='The long versions of the tests that take their length from the environment, and the stress for $(or $(SECONDS),300) seconds an engine.' \
+		PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(or $(SECONDS),300)' CONNS='$(or $(CONNS),10000)' \
 		TAP_TIMEOUT=7200 $(SOAK) bash test/run.sh models helgrind count stress $(SOAK_TAP)
 	$(MAKE) --no-print-directory applications fresh
+	$(MAKE) --no-print-directory faults PLANTS=1
+	$(MAKE) --no-print-directory faults SECONDS=$$(($(or $(HOURS),2) * 3600))
+	$(MAKE) --no-print-directory applications report-test fresh
 
 applications:
 	PG_CONFIG='$(PG_CONFIG)' bash test/applications/run.sh
+
+# ARGUMENTS of pytest, SHOTS; see report/tests/run.sh
+report-test:
+	PG_CONFIG='$(PG_CONFIG)' bash report/tests/run.sh $(ARGUMENTS)
 
 # PARTS (not those of make test), SCALE, ARTIDX_CACHE; as root
 fresh:
@@ -228,6 +244,9 @@ fresh:
 # OUT, VERSIONS, DEB_VERSION, LINTIAN; see packaging/deb.sh
 deb:
 	bash packaging/deb.sh
+
+rpm:
+	PG_CONFIG='$(PG_CONFIG)' bash packaging/rpm.sh
 
 dist:
 	bash packaging/dist.sh
@@ -254,9 +273,19 @@ upgrades:
 minors:
 	PG_CONFIG='$(PG_CONFIG)' bash test/minors.sh
 
-# NAMES, TIMEOUT, TAP_SCALE, TRY, COPY; see test/mutants
+# NAMES, TIMEOUT, TAP_SCALE, TRY, COPY, RESULTS, EVIDENCE; see test/mutants
 mutants:
 	PG_CONFIG='$(PG_CONFIG)' bash test/mutants.sh $(NAMES)
+
+# SECONDS, SEED, WORKLOADS, NEMESES, MEMORY, PLANTS=1, MUTANT, RESULTS; best as root; see test/faults
+faults:
+	PG_CONFIG='$(PG_CONFIG)' FAULT_SECONDS='$(or $(SECONDS),60)' bash test/faults/run.sh
+# SECONDS each, NAMES; wants clang; see test/fuzz
+fuzz:
+	$(MAKE) --no-print-directory -C test/fuzz PG_CONFIG='$(PG_CONFIG)' fuzz
+# SECONDS of all engines together, ENGINES, FROM, SCENE; PLANTED=1, NAMES; see test/schedules.sh
+schedules:
+	RUN_SECONDS='$(or $(SECONDS),300)' bash test/schedules.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh
@@ -299,6 +328,10 @@ advise:
 trial:
 	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/trial.sh
 
+# SCALE, CLIENTS, SECONDS of a run, REPS, RESULTS; see test/README.md
+unused:
+	PG_CONFIG='$(PG_CONFIG)' SECONDS_EACH='$(SECONDS)' bash test/bench/unused.sh
+
 # ROWS, SECONDS of the load, CLIENTS, READERS, REPS, RESULTS; see test/README.md
 replica:
 	PG_CONFIG='$(PG_CONFIG)' LOAD_SECONDS='$(SECONDS)' bash test/bench/replica.sh
@@ -306,6 +339,10 @@ replica:
 # SUITES, SETTINGS, CONFORMANCE_SRC, CONFORMANCE_CACHE, RESULTS; see test/conformance
 conformance:
 	PG_CONFIG='$(PG_CONFIG)' bash test/conformance/run.sh
+
+# SUITES, MINUTES, LIMIT_MINUTES, OTHERS_CACHE, RESULTS; see test/others
+others:
+	PG_CONFIG='$(PG_CONFIG)' bash test/others/run.sh
 
 format:
 	clang-format -i $(filter-out $(DATA_built),$(OBJS:.o=.c)) $(ARTIDX_HEADERS)

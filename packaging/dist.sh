@@ -5,8 +5,8 @@
 #
 #	OUT=dir		where it goes (build-dist in the tree)
 #
-# PGXN's own validator is in no Debian; packaging/meta.pl checks what the specification
-# 1.0.0 wants of META.json, and of the archive.
+# packaging/meta.pl checks what the specification 1.0.0 wants of META.json, and of the archive.
+# PGXN's own validator is asked, too, where it is: cargo install pgxn_meta.
 #
 set -eu
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,4 +20,5 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 git -C "$tree" archive --prefix="$name/" HEAD | tar -C "$dir" -xf -
 perl "$tree/packaging/meta.pl" "$dir/$name/META.json" check
+! command -v pgxn_meta >/dev/null 2>&1 || pgxn_meta "$dir/$name/META.json" >&2
 echo "$(cd "$out" && pwd)/$name.zip"

@@ -161,6 +161,7 @@ SELECT plan('SELECT a, min(b) FILTER (WHERE c > 3) FROM g GROUP BY a');
 SELECT plan('SELECT a, max(b) FROM g WHERE b IN (1, 2, 3) GROUP BY a');
 SELECT plan('SELECT a, max(b) FROM g GROUP BY ROLLUP (a)');
 SELECT plan('SELECT DISTINCT ON (a) a, b, c FROM g ORDER BY a, b DESC, c');
+SELECT plan('SELECT DISTINCT ON (a) a, b FROM g ORDER BY a, b DESC NULLS LAST');
 -- not taken: groups are small; columns are not those that an index begins with
 SELECT plan('SELECT DISTINCT a, b FROM g');
 SELECT plan('SELECT DISTINCT c FROM g');
@@ -177,6 +178,16 @@ RESET enable_indexonlyscan;
 RESET enable_indexscan;
 
 -- ---- the rows ----
+
+-- the rows of a group in several ranges of its index, of which the first row says nothing of the last
+CREATE TABLE many AS SELECT i % 3 AS a, i % 4 AS b, i AS c FROM generate_series(1, 20000) i;
+CREATE INDEX many_ab ON many USING art (a, b);
+VACUUM ANALYZE many;
+SELECT plan('SELECT a, max(b) FROM many WHERE a IN (0, 1, 2) AND b IN (0, 1, 3) GROUP BY a');
+SELECT a, max(b) FROM many WHERE a IN (0, 1, 2) AND b IN (0, 1, 3) GROUP BY a ORDER BY a;
+-- a search that begins again where the last row of a group was still to come
+SELECT plan('SELECT x, l.* FROM generate_series(0, 2) x, LATERAL (SELECT a, min(b), max(b) FROM many WHERE a >= x GROUP BY a LIMIT 1) l');
+SELECT x, l.* FROM generate_series(0, 2) x, LATERAL (SELECT a, min(b), max(b) FROM many WHERE a >= x GROUP BY a LIMIT 1) l;
 
 -- NULLs: a group of them, and among what min and max want
 SELECT string_agg(coalesce(a::text, '-'), ' ') FROM (SELECT DISTINCT a FROM g ORDER BY a NULLS LAST) s;

@@ -148,6 +148,8 @@ version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" artidx.control)
 	fail "artidx.control and artidx_debug.control name different versions"
 grep -q "\"version\": \"$version\"" META.json ||
 	fail "META.json and artidx.control name different versions"
+grep -q "^version = \"$version\"\$" report/pyproject.toml ||
+	fail "report/pyproject.toml and artidx.control name different versions"
 grep -q "^EXTVERSION = $version\$" Makefile ||
 	fail "Makefile and artidx.control name different versions"
 
@@ -249,6 +251,8 @@ check_links
 check_reference
 check_claims
 perl test/bench/figures.pl check || fail "make figures writes the figures, nobody else does"
+
+perl test/evidence.pl check || fail "a run with EVIDENCE=1 writes doc/evidence.md, nobody else does"
 
 # Each mutation's text is where its list says, and its test is there.
 perl test/mutants/mutate.pl check || fail "a mutation does not fit the tree: see test/mutants/README.md"

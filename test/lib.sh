@@ -258,7 +258,7 @@ art_copy_tree()
 		--exclude='*.bc' --exclude='*.a' \
 		--exclude='./artidx*--*.sql' --exclude=./tmp_regress \
 		--exclude=./tmp_isolation --exclude=./tmp_check --exclude=./results \
-		--exclude=./output_iso --exclude=./bench-results --exclude=./build-deb --exclude=./build-dist \
+		--exclude=./output_iso --exclude=./bench-results --exclude=./build-deb --exclude=./build-rpm --exclude=./build-dist \
 		--exclude='./test/core/build*' -cf - . | tar -C "$SRC" -xf - ||
 		art_die "could not copy the tree to $SRC"
 }
@@ -288,7 +288,8 @@ art_copy_root()
 		art_die "the copy of PostgreSQL in $ROOT is not complete"
 }
 
-# art_setup NAME: all of the above, then build and install into ROOT
+# art_setup NAME: all of the above, then build and install into ROOT.  With ART_WORK the directory
+# is that one, which stays, and what is there already is used again.
 art_setup()
 {
 	local pgc jobs
@@ -296,8 +297,8 @@ art_setup()
 	art_need_packages
 	pgc=$(art_find_pg_config) || art_die "no PostgreSQL with PGXS found"
 	art_choose_user
-	WORK=$(mktemp -d "${TMPDIR:-/tmp}/artidx-$1.XXXXXX") ||
-		art_die "no temporary directory"
+	WORK=${ART_WORK:-$(mktemp -d "${TMPDIR:-/tmp}/artidx-$1.XXXXXX")} || art_die "no temporary directory"
+	[ -z "${ART_WORK:-}" ] || KEEP=1
 	BIN=$("$pgc" --bindir)
 	trap art_cleanup EXIT
 	trap 'exit 130' INT
@@ -423,14 +424,76 @@ art_results()
 	END
 }
 
+# art_draw FOLDER: the plots of the results in it, as SVG files beside them, where
+# artidx-report is installed
+art_draw()
+{
+	if command -v artidx-report >/dev/null 2>&1; then
+		artidx-report figures "$1" --svg "$1"
+	else
+		art_say "for plots: pip install ./report, then artidx-report figures $1"
+	fi
+}
+
 # art_figures FILE NAME: with FIGURES=1 the results become doc/figures/NAME.tsv, and
-# the documents are written anew
+# the documents and plots are made anew.  The plots come last: their program may be missing.
 art_figures()
 {
+	local doc=$TREE/doc/figures
+
 	[ "${FIGURES:-0}" = 1 ] || return 0
-	mkdir -p "$TREE/doc/figures"
-	cp "$1" "$TREE/doc/figures/$2.tsv" && perl "$TREE/test/bench/figures.pl" write &&
-		art_say "written: doc/figures.md from doc/figures/$2.tsv"
+	mkdir -p "$doc"
+	cp "$1" "$doc/$2.tsv" && perl "$TREE/test/bench/figures.pl" write &&
+		art_say "written: doc/figures.md from doc/figures/$2.tsv" || return 1
+	command -v artidx-report >/dev/null 2>&1 ||
+		{ python3 -m venv "$WORK/report" && "$WORK/report/bin/pip" -q install "$TREE/report" &&
+			PATH=$WORK/report/bin:$PATH; } || return 1
+	art_draw "$doc"
+}
+
+# What doc/evidence.md says of a run (test/evidence.pl has the form): its commit is that of its begin.
+EVIDENCE_BEGAN=$(date +%s)
+art_evidence_begins()
+{
+	[ -z "${EVIDENCE_COMMIT:-}" ] || return 0
+	EVIDENCE_COMMIT=$(git -C "$TREE" rev-parse --short=10 HEAD 2>/dev/null || echo unknown)
+	[ -z "$(git -C "$TREE" status --porcelain -uno -- . ':!doc/evidence*' 2>/dev/null)" ] || EVIDENCE_COMMIT+=", changed"
+	export EVIDENCE_COMMIT
+}
+[ "${EVIDENCE:-0}" != 1 ] || art_evidence_begins
+
+# art_evidence_head COMMAND SHOWS
+art_evidence_head()
+{
+	local server=none
+
+	[ -z "${PG_CONFIG:-}" ] || ! command -v "$PG_CONFIG" >/dev/null || server=$("$PG_CONFIG" --version)
+	cat <<-END
+		# run: $1
+		# shows: $2
+		# date: $(date -u +%F)
+		# seconds: $(($(date +%s) - EVIDENCE_BEGAN))
+		# commit: $EVIDENCE_COMMIT
+		# server: ${EVIDENCE_SERVER:-$server}
+		# machine: $(nproc) processors, $(awk '/^MemTotal/ {print int($2 / 1048576 + 0.5)}' /proc/meminfo) GB, $(uname -sm)
+	END
+}
+
+# art_evidence NAME COMMAND SHOWS LABEL VALUE...: with EVIDENCE=1 what a run came to becomes
+# doc/evidence/NAME.tsv, in the place of what an earlier one came to, and doc/evidence.md is
+# written anew.  SHOWS is a sentence, for the reader who does not know the run.
+art_evidence()
+{
+	local file=$TREE/doc/evidence/$1.tsv
+
+	[ "${EVIDENCE:-0}" = 1 ] || return 0
+	[ $# -ge 5 ] && [ $((($# - 3) % 2)) -eq 0 ] || art_die "art_evidence: a value to each label"
+	mkdir -p "$TREE/doc/evidence"
+	{
+		art_evidence_head "$2" "$3"
+		printf 'label\tvalue\n'
+		printf '%s\t%s\n' "${@:4}"
+	} >"$file" && perl "$TREE/test/evidence.pl" write && art_say "written: doc/evidence.md from ${file#"$TREE/"}"
 }
 
 # Every structure with every way of synchronizing it, or those asked for.

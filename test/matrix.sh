@@ -125,7 +125,11 @@ row_version()
 	fi
 	art_root "$version"
 	rc=$?
-	if [ $rc -eq 2 ] && [ "$optional" = '?' ]; then
+	if [ $rc -eq 2 ] && art_wheel_server "$version"; then
+		parts=${PARTS:-symbols regress isolation}
+		tests "$version" "PyPI's, without ICU" env WERROR=1 PG_CONFIG="$ART_WHEEL/pgsql/bin/pg_config" \
+			bash "$TREE/test/run.sh" $parts
+	elif [ $rc -eq 2 ] && [ "$optional" = '?' ]; then
 		row "$version" "not available" 0 0 "$ART_ROOT_WHY"
 	elif [ $rc -ne 0 ]; then
 		row "$version" "not available" 0 1 "$ART_ROOT_WHY"

@@ -16,12 +16,21 @@
 #	TRY			tests of the core, each FLAVOUR:TEST:STRUCTURE: run all of them for every
 #				mutation named instead, and print which of them notice
 #	COPY		the directory to work in, which stays; what is there already is used again
+#	RESULTS		a file of what became of each: it keeps the lines of those that do not run now.
+#				With EVIDENCE=1 that is doc/evidence/mutants.tsv, and doc/evidence.md is written anew
 #	WERROR=1	warnings are errors, but not those of a mutation
 #	KEEP=1		keep the temporary directory
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-: "${TIMEOUT:=60}" "${TAP_SCALE:=10}" "${SECONDS_EACH:=1}" "${TRY:=}" "${COPY:=}"
+: "${TIMEOUT:=60}" "${TAP_SCALE:=10}" "${SECONDS_EACH:=1}" "${TRY:=}" "${COPY:=}" "${RESULTS:=}"
+[ -z "$COPY" ] || COPY=$(realpath -m "$COPY")
+[ "${EVIDENCE:-0}" != 1 ] || RESULTS=$TREE/doc/evidence/mutants.tsv
+if [ -n "$RESULTS" ]; then
+	RESULTS=$(realpath -m "$RESULTS")
+	mkdir -p "$(dirname "$RESULTS")" || exit 1
+	art_evidence_begins
+fi
 art_whole_numbers 1 TIMEOUT TAP_SCALE SECONDS_EACH
 passed=0
 failed=0
@@ -54,23 +63,27 @@ put_back()
 	rm -f "$WORK/mutated"
 }
 
+# claim_copy DIR: nobody else works there, and what an earlier run left that was ended in the middle is put back
+claim_copy()
+{
+	WORK=$1
+	SRC=$WORK/src
+	mkdir -p "$WORK/tmp" "$SRC" || art_die "cannot write to $WORK"
+	exec 9>"$WORK/lock"
+	flock -n 9 || art_die "another run works in $WORK"
+	[ ! -f "$WORK/mutated" ] || put_back
+}
+
 # setup_core: no PostgreSQL is wanted
 setup_core()
 {
 	art_choose_user
 	BIN=/usr/bin
-	WORK=${COPY:-$(mktemp -d "${TMPDIR:-/tmp}/artidx-mutants.XXXXXX")} || art_die "no temporary directory"
-	SRC=$WORK/src
-	mkdir -p "$WORK/tmp" "$SRC" || art_die "cannot write to $WORK"
-	WORK=$(cd "$WORK" && pwd)
+	claim_copy "${COPY:-$(mktemp -d "${TMPDIR:-/tmp}/artidx-mutants.XXXXXX")}"
 	[ -n "$COPY" ] || trap art_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	chmod 755 "$WORK"
-	exec 9>"$WORK/lock"
-	flock -n 9 || art_die "another run works in $WORK"
-	# an earlier run was ended in the middle
-	[ ! -f "$WORK/mutated" ] || put_back
 	art_copy_tree
 	[ "$(id -u)" -ne 0 ] || chown -R "$RUN_AS" "$WORK"
 }
@@ -93,12 +106,25 @@ core_run()
 		TIMEOUT="$TIMEOUT" RUN="$run" ./check.sh "$1" "$2")
 }
 
+# fuzz_make TARGET [VARIABLE=...]: a program of test/fuzz, by gcc
+fuzz_make()
+{
+	as_user make -s -j2 --no-print-directory -C "$SRC/test/fuzz" PG_CONFIG="$PG_CONFIG" "$@"
+}
+
 # built FILE FLAVOUR:TEST...: what is built of it
 built()
 {
 	local file=$1 t
 
 	shift
+	case $1 in
+		*:fuzz)
+			(cd "$SRC" && ls test/fuzz/build/gcc/server/*.o $(find test/fuzz/build/gcc -maxdepth 1 -type f -perm -100))
+			case $file in src/core/*) (cd "$SRC" && ls test/core/build/asan/*.o) ;; esac
+			return
+			;;
+	esac
 	case $file in
 		src/core/*.c)
 			for t in "$@"; do
@@ -141,7 +167,8 @@ on_server()
 	as_user cp -a "$WORK/template" "$data"
 	as_user "$BIN/pg_ctl" -D "$data" -l "$data.log" -w -t 300 start >/dev/null || { tail -20 "$data.log"; rc=1; }
 	if [ -z "${rc:-}" ]; then
-		as_user timeout -k 10 "$TIMEOUT" "$pgxs/$1" --inputdir="$SRC/$2" --outputdir="$WORK/tmp" \
+		# a step that waits where none should ends after some seconds
+		as_user env PGISOLATIONTIMEOUT=15 timeout -k 10 "$TIMEOUT" "$pgxs/$1" --inputdir="$SRC/$2" --outputdir="$WORK/tmp" \
 			--bindir="$BIN" --dlpath="$SRC" --host="$WORK/tmp" --port=65438 --user="$RUN_AS" \
 			--dbname=contrib_regression "$3"
 		rc=$?
@@ -183,6 +210,7 @@ build_for()
 	case $1 in
 		# an unused variable is no reason not to compile
 		core:*) core_make CFLAGS_EXTRA="$WARNINGS" "build/$2/${t%%:*}" ;;
+		fuzz:*) fuzz_make "build/gcc/${1#fuzz:}" ;;
 		*) glue_make ;;
 	esac >"$WORK/log" 2>&1
 }
@@ -194,6 +222,7 @@ run_test()
 
 	case $1 in
 		core:*) core_run "$2" "${1#core:}" ;;
+		fuzz:*) as_user env TIMEOUT="$TIMEOUT" "$SRC/test/fuzz/run.sh" replay "${1#fuzz:}" ;;
 		*) glue_run "$1" ;;
 	esac >"$WORK/log" 2>&1 </dev/null
 	rc=$?
@@ -210,10 +239,18 @@ run_test()
 	return $rc
 }
 
+# result VERDICT TEXT NOTE: of the mutation "name" that "by_line" is to kill; its line here and in
+# RESULTS
 result()
 {
-	if [ "$1" = passed ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-	printf '%-30s %s\n' "$2" "$3"
+	case $1 in
+		killed | survives) passed=$((passed + 1)) ;;
+		*) failed=$((failed + 1)) ;;
+	esac
+	printf '%-30s %s\n' "$name" "$2"
+	[ -z "$RESULTS" ] ||
+		mutate record "$RESULTS" "$name" "$1" "$took" "$by_line" "$EVIDENCE_COMMIT" "$(date -u +%F)" \
+			"$(case $by in core:*) echo - ;; *) "$PG_CONFIG" --version ;; esac)" "$3"
 }
 
 # The test has to pass without a mutation, once.
@@ -241,27 +278,29 @@ one()
 
 	[ "$flavour" = - ] || by_line="$by $flavour"
 	if ! passes_whole "$by" "$flavour"; then
-		result failed "$name" "NOT TRIED: $by_line fails without it"
+		took=-
+		result "not tried" "NOT TRIED: $by_line fails without it" "the test fails without it"
 		return
 	fi
 	# shellcheck disable=SC2046
 	keep "$file" $(built "$file" "$flavour:${t%%:*}")
 	WARNINGS=-Wno-error
+	took=-
 	if ! mutate apply "$name" "$SRC"; then
-		result failed "$name" "cannot be made"
+		result "not tried" "cannot be made" "cannot be made"
 	elif ! build_for "$by" "$flavour"; then
-		result failed "$name" "does not compile"
+		result "not tried" "does not compile" "does not compile"
 		cat "$WORK/log"
 	elif run_test "$by" "$flavour"; then
 		if [ "$reason" != - ]; then
-			result passed "$name" "survives, as listed: $reason"
+			result survives "survives, as listed: $reason" "$reason"
 		else
-			result failed "$name" "SURVIVED $by_line, $took s"
+			result SURVIVED "SURVIVED $by_line, $took s" "a test is missing"
 		fi
 	elif [ "$reason" != - ]; then
-		result failed "$name" "killed by $by_line in $took s$how, though it is listed as one that survives"
+		result "killed, listed" "killed by $by_line in $took s$how, though it is listed as one that survives" "listed as one that survives"
 	else
-		result passed "$name" "killed by $by_line in $took s$how"
+		result killed "killed by $by_line in $took s$how" "${how#, }"
 	fi
 	cp "$WORK/log" "$WORK/log.$name"
 	put_back
@@ -299,7 +338,15 @@ try_all()
 
 mutate check || art_die "the list of mutations does not fit the tree (test/mutants/README.md)"
 list=$(mutate list "$@") || exit 1
-if cut -f3 <<<"$list" | grep -qv '^core:'; then art_setup mutants; else setup_core; fi
+if cut -f3 <<<"$list" | grep -qv '^core:'; then
+	[ -z "$COPY" ] || claim_copy "$COPY"
+	ART_WORK=$COPY art_setup mutants
+else
+	setup_core
+fi
+[ -z "$RESULTS" ] ||
+	art_evidence_head "make mutants" "Each of these small mistakes was made in a copy of the source, and the one test that must notice was run." |
+	mutate head "$RESULTS" || exit 1
 while IFS=$'\t' read -r name file by flavour reason <&3; do
 	if [ -n "$TRY" ]; then
 		try_all "$name" "$file"
@@ -308,5 +355,6 @@ while IFS=$'\t' read -r name file by flavour reason <&3; do
 	fi
 done 3<<<"$list"
 [ -z "$TRY" ] || exit 0
+[ "${EVIDENCE:-0}" != 1 ] || perl "$TREE/test/evidence.pl" write
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -2,14 +2,16 @@
 #
 # test/packages.sh [suite ...]
 #	  "make deb", and what it makes, in fresh Debian systems (test/roots.sh); "make packages"
-#	  calls it, as root.  The suites: bookworm (PostgreSQL 15); trixie has 17.
+#	  calls it, as root.  The suites: bookworm (PostgreSQL 15), trixie (17), forky (18),
+#	  experimental (19, in a sid).  No suite has 16.
 #
 # For each suite the packages are built as a user without rights, in a system with what
 # debian/control asks for.  It stays in the cache.  In a copy of a minimal system apt installs
 # an older package, a cluster of Debian's begins, apt upgrades, ALTER EXTENSION follows, the
 # packages' own test runs, and apt removes it all.
 #
-#	OUT=dir	the packages that are there, rather than built ones (for one suite)
+#	OUT=dir			the packages that are there, rather than built ones (for one suite)
+#	VERSIONS="19"	these only, of those that the suite has
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$TREE/test/roots.sh"
@@ -62,9 +64,12 @@ builder()
 	rm -rf --one-file-system "$BUILDER" "$BUILDER.new"
 	cp -a "$ART_ROOT" "$BUILDER.new"
 	# as packaging/debian/control.in has it, and what checks the result
-	art_in_root "$BUILDER.new" sh -ec 'apt-get -q update
-		apt-get -q -y install build-essential lintian $(sed -nE "/^Build-Depends:/,/^[A-Z]/{s/^Build-Depends: *//;/^[A-Z]/d;s/\(.*\)//;s/debhelper-compat/debhelper/;s/,//;p}" \
-			/mnt/packaging/debian/control.in)' >"$BUILDER.log" 2>&1 </dev/null ||
+	art_in_root "$BUILDER.new" sh -ec 'apt-get -q update; headers=
+		for v in $1; do
+			! apt-cache show "postgresql-server-dev-$v" >/dev/null 2>&1 || headers="$headers postgresql-server-dev-$v"
+		done
+		apt-get -q -y install build-essential lintian $headers $(sed -nE "/^Build-Depends:/,/^[A-Z]/{s/^Build-Depends: *//;/^[A-Z]/d;s/\(.*\)//;s/debhelper-compat/debhelper/;s/,//;p}" \
+			/mnt/packaging/debian/control.in)' sh "$ART_VERSIONS" >"$BUILDER.log" 2>&1 </dev/null ||
 		{ tail -20 "$BUILDER.log" >&2; art_die "could not make it, log: $BUILDER.log"; }
 	touch "$BUILDER.new/made"
 	mv "$BUILDER.new" "$BUILDER"
@@ -96,7 +101,7 @@ for suite; do
 		rm -rf "$BUILDER/var/tmp/out"
 		install -d -m 777 "$BUILDER/var/tmp/out"
 		on "$BUILDER" "$suite: make deb, as nobody" '
-			runuser -u nobody -- env HOME=/var/tmp TMPDIR=/var/tmp OUT=/var/tmp/out make -s -C /mnt deb'
+			runuser -u nobody -- env HOME=/var/tmp TMPDIR=/var/tmp OUT=/var/tmp/out VERSIONS="$1" make -s -C /mnt deb' "${VERSIONS:-}"
 		built=$?
 		grep '^# ' "$WORK/log"
 		[ $built -eq 0 ] || continue

@@ -142,10 +142,11 @@ art_suite_sources()
 }
 
 # art_base SUITE: sets ART_ROOT to a minimal system of that suite with make, to be copied.
-# Returns 1 when there is none, with the reason in ART_ROOT_WHY.
+# "experimental" is a sid that takes PostgreSQL from there.  Returns 1 when there is none, with the
+# reason in ART_ROOT_WHY.
 art_base()
 {
-	local suite=$1 base=$ARTIDX_CACHE/$1 lines rc=0
+	local suite=$1 base=$ARTIDX_CACHE/$1 lines of=${1/experimental/sid} rc=0
 
 	ART_ROOT=
 	ART_ROOT_WHY=$(art_roots_possible)
@@ -158,8 +159,9 @@ art_base()
 	if [ ! -f "$base/made" ] || [ -n "$(find "$base/made" -mtime +"$ROOT_DAYS")" ]; then
 		art_say "a minimal Debian ($suite), into $base"
 		rm -rf --one-file-system "$base" "$base.new"
-		mapfile -t lines < <(art_suite_sources "$suite")
-		if { art_make_system "$suite" "$base.new" "${lines[@]}" &&
+		mapfile -t lines < <(for s in "$suite" "$of"; do art_suite_sources "$s"; done | sort -u)
+		if { art_make_system "$of" "$base.new" "${lines[@]}" &&
+			printf 'Package: src:postgresql-1?\nPin: release a=%s\nPin-Priority: 990\n' "$suite" >"$base.new/etc/apt/preferences.d/artidx" &&
 			art_in_root "$base.new" apt-get -q -y install make; } >"$base.log" 2>&1 </dev/null; then
 			touch "$base.new/made"
 			mv "$base.new" "$base"
@@ -315,7 +317,7 @@ art_build_server()
 	else
 		command -v bzip2 >/dev/null 2>&1 || art_apt install bzip2
 		ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 >/dev/null 2>&1 ||
-			art_fetch_source "$ARTIDX_CACHE/source"
+			art_fetch_source "$ARTIDX_CACHE/source" postgresql-15
 		tar -C "$src" --strip-components=1 -xf "$(
 			ls "$ARTIDX_CACHE"/source/postgresql-15_15.*.orig.tar.bz2 | sort -V | tail -1)"
 	fi
@@ -364,4 +366,48 @@ art_first_server()
 		return 1
 	fi
 	rm -rf "$ART_FIRST.new"
+}
+
+# art_wheel_programs DIR: they may be run, and find the libraries that the wheel has beside them
+art_wheel_programs()
+{
+	local f
+
+	command -v patchelf >/dev/null 2>&1 || (art_apt install patchelf) || return 1
+	for f in "$1"/bin/* "$1"/lib/postgresql/*.so* "$1"/lib/postgresql/pgxs/src/test/*/pg_* "$1"/lib/postgresql/pgxs/src/test/*/isolationtester; do
+		chmod a+x "$f"
+		case $f in *.so*) chmod a-x "$f" ;; esac
+		# every copy keeps lib/postgresql beside bin
+		patchelf --set-rpath "\$ORIGIN/$(realpath --relative-to="${f%/*}" "$1/lib/postgresql")" "$f" || return 1
+	done
+}
+
+# art_wheel_server VERSION: sets ART_WHEEL to a whole installation of it, with headers, PGXS and
+# pg_regress, which PyPI has as a Python package: 16.2, without ICU and contrib.  Its TAP modules are
+# this machine's.  Returns 1 when there is none, with the reason in ART_ROOT_WHY.
+art_wheel_server()
+{
+	local package modules
+
+	ART_WHEEL=$ARTIDX_CACHE/wheel-$1
+	[ ! -f "$ART_WHEEL/made" ] || return 0
+	[ "$1" = 16 ] || { ART_ROOT_WHY="no Python package has $1"; return 1; }
+	package=pgserver==0.1.4
+	rm -rf "$ART_WHEEL"
+	mkdir -p "$ART_WHEEL/wheel"
+	command -v python3 >/dev/null 2>&1 && python3 -m pip --version >/dev/null 2>&1 || art_apt install python3-pip
+	modules=$(ls -d /usr/lib/postgresql/*/lib/pgxs/src/test/perl 2>/dev/null | sort -V | tail -1)
+	if ! { python3 -m pip -q download --no-deps --only-binary :all: --python-version 3.11 \
+		--platform manylinux2014_x86_64 -d "$ART_WHEEL" "$package" &&
+		python3 -m zipfile -e "$ART_WHEEL"/pgserver-*.whl "$ART_WHEEL/wheel" &&
+		mv "$ART_WHEEL/wheel/pgserver/pginstall" "$ART_WHEEL/pgsql" &&
+		mv "$ART_WHEEL"/wheel/pgserver.libs/* "$ART_WHEEL/pgsql/lib/postgresql/" &&
+		{ [ -z "$modules" ] || cp -r "$modules" "$ART_WHEEL/pgsql/lib/postgresql/pgxs/src/test/perl"; } &&
+		art_wheel_programs "$ART_WHEEL/pgsql" && chmod -R a+rX "$ART_WHEEL" &&
+		"$ART_WHEEL/pgsql/bin/postgres" --version; } >"$ART_WHEEL.log" 2>&1 </dev/null; then
+		ART_ROOT_WHY="$package cannot be had from PyPI, log: $ART_WHEEL.log"
+		return 1
+	fi
+	rm -rf "$ART_WHEEL/wheel" "$ART_WHEEL"/*.whl
+	touch "$ART_WHEEL/made"
 }

@@ -105,15 +105,55 @@ run_core()
 			core_make check-elide SECONDS="$less" || rc=1
 			core_make check-tail SECONDS="$less" || rc=1
 			;;
+		fuzz) run_fuzz || rc=1 ;;
 		*) core_make "check-$1" SECONDS="$less" || rc=1 ;;
 	esac
 	return $rc
+}
+
+# run_fuzz: the corpora of the fuzz targets and some mutations, by objects of the core's unit asan
+run_fuzz()
+{
+	as_user timeout -k 30 $((2 * TAP_TIMEOUT)) make -s -k -j2 --no-print-directory -C "$SRC/test/fuzz" \
+		PG_CONFIG="$PG_CONFIG" WERROR="${WERROR:-0}" replay
 }
 
 # run_pg_regress ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
 run_pg_regress()
 {
 	as_user timeout -k 30 900 make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "$@"
+}
+
+# regress_names: the files of sql, one a line
+regress_names()
+{
+	perl -0777 -ne 's/\\\n//g; print "$1 " while /^REGRESS \+?= (.*)$/mg' "$SRC/Makefile" | xargs -n1
+}
+
+# lacking FILE...: those, by their names, that want what this PostgreSQL was built without: ICU,
+# libxml, an extension of contrib.  That is none with Debian's.
+lacking()
+{
+	local header extensions
+
+	header=$("$PG_CONFIG" --includedir-server)/pg_config.h
+	extensions=$("$PG_CONFIG" --sharedir)/extension
+	{
+		grep -q '^#define USE_ICU ' "$header" || grep -lE 'x-icu|provider = icu' "$@"
+		grep -q '^#define USE_LIBXML ' "$header" || grep -l XMLTABLE "$@"
+		[ -f "$extensions/citext.control" ] || grep -l 'EXTENSION citext' "$@"
+	} | sed -E 's/.*\/(.*)\.[a-z]*$/\1/' | sort -u
+}
+
+# but_lacking NAMES FILE...: the first without the others that lacking() tells; says so
+but_lacking()
+{
+	local names=$1 out
+
+	shift
+	out=$(lacking "$@")
+	[ -z "$out" ] || art_say "left out, since this PostgreSQL has no ICU, libxml or contrib:" $out
+	grep -vxF "${out:-none}" <<<"$names" | xargs
 }
 
 # brute force over the key encodings: a module of its own, a server without artidx
@@ -134,8 +174,7 @@ run_first()
 	local first=$WORK/first names without='opcmp|opclass|elision'
 
 	case $("$FIRST_SERVER/bin/postgres" --version) in *' 17.0'*) without+='|arrays|together' ;; esac
-	names=$(perl -0777 -ne 's/\\\n//g; print "$1 " while /^REGRESS \+?= (.*)$/mg' "$SRC/Makefile" |
-		xargs -n1 | grep -vxE "$without")
+	names=$(regress_names | grep -vxE "$without")
 	cp -a "$FIRST_SERVER" "$first" && cp "$BIN/psql" "$first/bin/" &&
 		cp "$SRC/artidx.so" "$first/lib/postgresql/" &&
 		cp "$SRC"/artidx*.control "$SRC"/artidx*--*.sql "$first/share/postgresql/extension/" || return 1
@@ -157,11 +196,20 @@ run_unit()
 		core) run_core "$2" ;;
 		core:*) core_make "check-$2" SECONDS="$CORE_SECONDS" TESTS="$(names_of "$1")" ;;
 		# every program a tenth as long, one radix tree and one B+-tree
-		quick) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+		quick)
+			case $2 in
+				fuzz) run_fuzz ;;
+				*) TAP_SCALE=10 core_make "check-$2" SECONDS=1 STRUCTURES="art-olc btree-optiql" ;;
+			esac
+			;;
 		keys) run_keys ;;
-		regress) run_pg_regress TAP_TESTS= ISOLATION= ;;
+		regress) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(but_lacking "$(regress_names)" "$SRC"/sql/*.sql)" ;;
 		regress:*) run_pg_regress TAP_TESTS= ISOLATION= REGRESS="$(names_of "$1")" ;;
-		isolation) run_pg_regress TAP_TESTS= REGRESS= ;;
+		isolation)
+			specs=("$SRC"/test/isolation/specs/*.spec)
+			run_pg_regress TAP_TESTS= REGRESS= \
+				ISOLATION="$(but_lacking "$(printf '%s\n' "${specs[@]}" | sed -E 's/.*\/(.*)\.spec/\1/')" "${specs[@]}")"
+			;;
 		isolation:*) run_pg_regress TAP_TESTS= REGRESS= ISOLATION="$(names_of "$1")" ;;
 		tap | tap:*) art_tap "$TAP_TIMEOUT" "$2" CONNS="$CONNS" STRESS_SECONDS="$STRESS_SECONDS" ;;
 		stress)
@@ -217,8 +265,9 @@ write_seconds()
 units()
 {
 	case $1 in
-		core | core:*) echo "plain asan tsan" ;;
-		quick) echo "plain asan" ;;
+		core) echo "plain asan tsan fuzz" ;;
+		core:*) echo "plain asan tsan" ;;
+		quick) echo "plain asan fuzz" ;;
 		tap:*) names_of "$1" ;;
 		tap) longest_first | grep -vxF "$(too_new)" | xargs ;;
 		*) echo "${1%%:*}" ;;
@@ -383,6 +432,21 @@ slowest()
 	cd "$SRC" || return
 }
 
+# What doc/evidence.md says of the run: the parts' counts, and the seeds of random tests.
+evidence()
+{
+	local seeds rows=() line
+
+	for line in "${SUMMARY[@]}"; do
+		rows+=("${line%% *}" "$(sed -E 's/^[^ ]+ +//; s/ +/ /g; s/ ([0-9]+ failed)/, \1/; s/ ([0-9]+ s)$/, \1/' <<<"$line")")
+	done
+	seeds=$(cd "$WORK/logs" && grep -oE '^# SEED=[0-9]+' tap-*.log stress-*.log 2>/dev/null |
+		sed -E 's/^[a-z]+-(.*)\.log:# SEED=/\1 /' | sort -u | paste -sd, | sed 's/,/, /g')
+	art_evidence "${EVIDENCE_NAME:-test}" "${EVIDENCE_RUN:-make test PARTS=\"${PARTS[*]}\"}" \
+		"${EVIDENCE_SHOWS:-Tests of the parts named, in throwaway clusters.}" \
+		"${rows[@]}" "seeds" "${seeds:-none}" "in all" "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
+}
+
 started=$(date +%s)
 art_setup test
 trap 'stop_units; art_cleanup' EXIT
@@ -416,4 +480,5 @@ echo "the slowest:"
 slowest
 echo "total time: $(($(date +%s) - started)) s"
 echo "$TOTAL_PASSED passed, $TOTAL_FAILED failed"
+evidence
 [ "$TOTAL_FAILED" -eq 0 ]

@@ -64,7 +64,7 @@ row_place(uint64 gen, uint64 tid)
 
 /* The row, if it is known; else NULL. */
 static inline ArtDeadRow *
-find(uint64 gen, uint64 delgen, uint64 tid)
+known_row(uint64 gen, uint64 delgen, uint64 tid)
 {
 	ArtDeadRow *r = row_place(gen, tid);
 
@@ -96,7 +96,7 @@ art_dead_refresh(void)
 ArtDeath
 art_dead_known(uint64 gen, uint64 delgen, uint64 tid)
 {
-	const ArtDeadRow *r = find(gen, delgen, tid);
+	const ArtDeadRow *r = known_row(gen, delgen, tid);
 
 	if (r == NULL)
 		return ART_DEATH_UNKNOWN;
@@ -116,7 +116,7 @@ art_dead_seen(Relation index, const ArtKeyDesc *kd, uint64 gen, uint64 delgen,
 
 	if (!art_outlives(index) || kd->compared)
 		return ART_DEATH_GO;
-	r = find(gen, delgen, tid);
+	r = known_row(gen, delgen, tid);
 	if (r != NULL)
 		lsn = r->lsn;
 	else

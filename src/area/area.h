@@ -406,6 +406,16 @@ extern void art_hazard_release(ArtHazard *h);
 extern bool art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen);
 extern void art_hazard_clear(ArtHazard *h);
 
+/* These for a test that holds a TID as a scan does (test/modules/art_insidetest). */
+typedef struct ArtInterlockCalls
+{
+	uint64		(*delgen) (Relation index);
+	ArtHazard  *(*acquire) (Relation index, MemoryContext cxt);
+	bool		(*publish) (ArtHazard *h, uint64 tid, uint64 delgen);
+} ArtInterlockCalls;
+
+extern PGDLLEXPORT const ArtInterlockCalls art_interlock_calls;
+
 /*
  * End of every ambulkdelete: increment the deletion generation, fence, wait
  * for slots of other processes that show a TID of the dead set.

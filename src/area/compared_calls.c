@@ -375,37 +375,91 @@ op_scan_leaf(ArtOp *op, ArtFill *f, uint32 at, bool *last)
 }
 
 /*
- * Fill one batch from the leaves between its bounds, in its direction.
- *
- * Long: one loop over leaves, in one that begins again where something has changed.
+ * The path to the position where a batch begins, and the place there of its first
+ * entry.  A path of no pages: the tree is empty.
  */
+static ax_status
+find_begin(ArtOp *op, const ax_batch *b, uint32 *at)
+{
+	const ax_bound *from = b->backward ? &b->hi : &b->lo;
+	const bool	again = unlikely(op->kd->doubtful) && art_key_is_entry(op->kd, from->key, from->len);
+	bool		same;
+	ax_status	s;
+
+	if (unlikely(again))
+		s = art_find_again(op, from->key, from->len, from->after, b->backward, at, &same);
+	else
+		s = art_op_find(op, from->key, from->len, from->after, true, at, &same);
+	if (s != AX_OK || op->p->n == 0)
+		return s;
+	if (unlikely(op->kd->doubtful))
+	{
+		art_spot_set(&op->w->again->next, op, from->key, again ? from->len : 0);
+		if (!again)
+			op->w->again->nseen = 0;
+		op->w->again->backward = b->backward;
+	}
+	/* an entry that is the position lies behind it if "before", else not */
+	if (same && from->after)
+		(*at)++;
+	return s;
+}
+
+/*
+ * Fill from the path's leaf at place "at", and from those beside it.  AX_OK: the
+ * batch is full, or exhausted and marked.  AX_NOTFOUND: no leaf follows.
+ */
+static ax_status
+fill_on(ArtOp *op, ArtFill *f, uint32 at)
+{
+	ax_batch   *b = f->b;
+	ax_status	s;
+
+	do
+	{
+		const uint32 before = b->n;
+		bool		last;
+
+		s = op_scan_leaf(op, f, at, &last);
+		if (unlikely(op->kd->doubtful) && b->n > before)
+		{
+			const uint32 n = b->n - before;
+
+			art_spot_set(&op->w->again->end, op, NULL, 0);
+			/* nothing goes on behind the end of the range */
+			if (!last || s != AX_OK)
+				art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
+		}
+		if (s != AX_OK)
+			return s;
+		b->exhausted = last;
+		if (last || b->n == b->max)
+			return AX_OK;
+		s = art_op_beside(op, b->backward);
+		at = s == AX_OK && b->backward ? ax_cmp_count(&op->p->f[op->p->n - 1]) : 0;
+	} while (s == AX_OK);
+	return s;
+}
+
+/* Fill one batch from the leaves between its bounds, in its direction. */
 static ax_status
 op_scan(ArtOp *op, ax_batch *b)
 {
-	const ax_bound *from = b->backward ? &b->hi : &b->lo;
 	const ax_bound *to = b->backward ? &b->lo : &b->hi;
-	const bool	again = unlikely(op->kd->doubtful) && art_key_is_entry(op->kd, from->key, from->len);
 	ArtFill		f = {.b = b};
-	ax_status	s = AX_OK;
 
 	/* before everything, and after: nothing lies there */
 	if (to->len == 0 && to->after == b->backward)
 	{
 		b->exhausted = true;
-		return s;
+		return AX_OK;
 	}
 
-	for (int tries = 0; s == AX_OK; tries++)
+	for (int tries = 0; tries < ART_CMP_TRIES; tries++)
 	{
 		uint32		at;
-		bool		same;
+		ax_status	s = find_begin(op, b, &at);
 
-		if (tries == ART_CMP_TRIES)
-			return AX_BUSY;
-		if (unlikely(again))
-			s = art_find_again(op, from->key, from->len, from->after, b->backward, &at, &same);
-		else
-			s = art_op_find(op, from->key, from->len, from->after, true, &at, &same);
 		if (s != AX_OK)
 			return s;
 		if (op->p->n == 0)
@@ -413,45 +467,7 @@ op_scan(ArtOp *op, ax_batch *b)
 			b->exhausted = true;
 			return AX_OK;
 		}
-		if (unlikely(op->kd->doubtful))
-		{
-			art_spot_set(&op->w->again->next, op, from->key, again ? from->len : 0);
-			if (!again)
-				op->w->again->nseen = 0;
-			op->w->again->backward = b->backward;
-		}
-		/* an entry that is the position lies behind it if "before", else not */
-		if (same && from->after)
-			at++;
-
-		while (s == AX_OK)
-		{
-			const uint32 before = b->n;
-			bool		last;
-
-			s = op_scan_leaf(op, &f, at, &last);
-			if (unlikely(op->kd->doubtful) && b->n > before)
-			{
-				const uint32 n = b->n - before;
-
-				art_spot_set(&op->w->again->end, op, NULL, 0);
-				/* nothing goes on behind the end of the range */
-				if (!last || s != AX_OK)
-					art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
-			}
-			if (s != AX_OK)
-				break;
-			if (last)
-			{
-				b->exhausted = true;
-				return AX_OK;
-			}
-			if (b->n == b->max)
-				return AX_OK;
-			s = art_op_beside(op, b->backward);
-			at = s == AX_OK && b->backward ? ax_cmp_count(&op->p->f[op->p->n - 1]) : 0;
-		}
-
+		s = fill_on(op, &f, at);
 		switch (s)
 		{
 			case AX_NOTFOUND:
@@ -465,13 +481,12 @@ op_scan(ArtOp *op, ax_batch *b)
 				if (s == AX_BUSY)
 					return s;
 				art_op_lost(op, tries);
-				s = AX_OK;
 				break;
 			default:
 				return s;
 		}
 	}
-	return s;
+	return AX_BUSY;
 }
 
 ax_status

@@ -25,7 +25,7 @@
 #define ART_RING_BYTES	(64 * 1024)
 #define ART_RING_DATA	(ART_RING_BYTES - 64)
 
-/* A longer record is none: so a filler and the next record fit into a quarter. */
+/* No room is made for a longer record: so a filler and the next record fit into a quarter. */
 #define ART_RING_LONGEST	(ART_RING_DATA / 8)
 
 /*
@@ -63,6 +63,13 @@ typedef struct ArtRing
 
 StaticAssertDecl(sizeof(ArtRing) == ART_RING_BYTES, "a slot's ring");
 
+/* The record at a position. */
+static inline const ArtRingRecord *
+art_ring_record(const ArtRing *r, uint64 at)
+{
+	return (const ArtRingRecord *) (r->data + at % ART_RING_DATA);
+}
+
 /*
  * Of a directory entry (shared_state.h):
  *
@@ -99,6 +106,11 @@ extern XLogRecPtr art_insert_position(void);
 /* The entry's structure is right only if WAL up to lsn survives. */
 extern void art_spill(ArtEntry *e, XLogRecPtr lsn);
 
+/* Forget all records; of a process that is gone, or one's own. */
+extern void art_ring_clear(ArtRing *r);
+
+/* ---- ring_reader.c ---- */
+
 /*
  * Call fn for each key of a ring whose process is gone, oldest first.  False: the
  * ring makes no sense, and fn was called for some keys only.  It never follows an
@@ -108,8 +120,5 @@ extern bool art_ring_each(const ArtRing *r,
 						  void (*fn) (const ArtRingRecord *rec, const uint8 *key, uint32 len,
 									  void *arg),
 						  void *arg);
-
-/* Forget all records; of a process that is gone, or one's own. */
-extern void art_ring_clear(ArtRing *r);
 
 #endif							/* ART_AREA_CRASH_MEMORY_H */

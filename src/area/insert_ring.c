@@ -14,8 +14,7 @@
  * The ring is this process's alone, so there is nothing to wait for.  It is read
  * when the process is gone, and so everything it did has been done.  Only the order of
  * what it did matters.  The head moves when a record is complete, the tail when
- * nobody needs a record any more.  The reader believes no length before it is within
- * the record and the ring.
+ * nobody needs a record any more.  ring_reader.c reads it.
  *
  * src/survive/README.md: WAL that is lost
  */
@@ -82,20 +81,13 @@ art_spill(ArtEntry *e, XLogRecPtr lsn)
 		continue;
 }
 
-/* The record at a position. */
-static ArtRingRecord *
-ring_record(const ArtRing *r, uint64 at)
-{
-	return (ArtRingRecord *) (r->data + at % ART_RING_DATA);
-}
-
 /* The record behind one.  Without a division, since it is done once a record. */
-static inline ArtRingRecord *
-record_behind(ArtRing *r, ArtRingRecord *rec)
+static inline const ArtRingRecord *
+record_behind(const ArtRing *r, const ArtRingRecord *rec)
 {
-	char	   *p = (char *) rec + rec->size;
+	const char *p = (const char *) rec + rec->size;
 
-	return (ArtRingRecord *) (p == r->data + ART_RING_DATA ? r->data : p);
+	return (const ArtRingRecord *) (p == r->data + ART_RING_DATA ? r->data : p);
 }
 
 /*
@@ -116,7 +108,7 @@ drop_flushed(ArtRing *r)
 		relied = Max(relied, newest);
 		tail = r->head;
 	}
-	for (ArtRingRecord *rec = ring_record(r, tail); tail != r->head;
+	for (const ArtRingRecord *rec = art_ring_record(r, tail); tail != r->head;
 		 tail += rec->size, rec = record_behind(r, rec))
 	{
 		if (rec->n == 0)
@@ -143,7 +135,7 @@ spill_half(ArtRing *r)
 	ArtEntry   *e = NULL;
 	XLogRecPtr	lsn = InvalidXLogRecPtr;
 
-	for (ArtRingRecord *rec = ring_record(r, tail); tail < end;
+	for (const ArtRingRecord *rec = art_ring_record(r, tail); tail < end;
 		 tail += rec->size, rec = record_behind(r, rec))
 	{
 		if (rec->n == 0)
@@ -180,7 +172,7 @@ make_record_room(uint32 size)
 	to_end = ART_RING_DATA - (uint32) (r->head % ART_RING_DATA);
 	if (to_end < size)
 	{
-		ArtRingRecord *filler = ring_record(r, r->head);
+		ArtRingRecord *filler = (ArtRingRecord *) (r->data + r->head % ART_RING_DATA);
 
 		filler->size = (uint16) to_end; /* at least eight bytes */
 		filler->n = 0;
@@ -285,55 +277,6 @@ art_ring_put(Relation index, ArtEntry *e, uint64 gen, const uint8 *const *keys,
 	}
 	next += size;
 	__atomic_store_n(&my_ring->head, my_ring->head + size, __ATOMIC_RELEASE);
-}
-
-/* Call fn for each key of a record, as art_ring_each() does. */
-static bool
-each_key(const ArtRingRecord *rec, void (*fn) (const ArtRingRecord *rec, const uint8 *key,
-											   uint32 len, void *arg), void *arg)
-{
-	const uint8 *at = rec->keys;
-	const uint8 *end = (const uint8 *) rec + rec->size;
-	uint16		len = rec->len;
-
-	for (uint32 i = 0; i < rec->n; i++)
-	{
-		if (i > 0)
-		{
-			if (end - at < (ptrdiff_t) sizeof(len))
-				return false;
-			memcpy(&len, at, sizeof(len));
-			at += sizeof(len);
-		}
-		if (end - at < len || len <= AX_TID_BYTES)
-			return false;
-		fn(rec, at, len, arg);
-		at += len;
-	}
-	return rec->size == MAXALIGN(at - (const uint8 *) rec);
-}
-
-bool
-art_ring_each(const ArtRing *r, void (*fn) (const ArtRingRecord *rec, const uint8 *key,
-											uint32 len, void *arg), void *arg)
-{
-	uint64		at = r->tail;
-
-	if (at > r->head || r->head - at > ART_RING_DATA || at % MAXIMUM_ALIGNOF != 0)
-		return false;
-	while (at != r->head)
-	{
-		const ArtRingRecord *rec = ring_record(r, at);
-		uint32		to_end = ART_RING_DATA - (uint32) (at % ART_RING_DATA);
-
-		if (rec->size == 0 || rec->size % MAXIMUM_ALIGNOF != 0 ||
-			rec->size > to_end || rec->size > r->head - at)
-			return false;
-		if (rec->n == 0 ? rec->size != to_end : !each_key(rec, fn, arg))
-			return false;
-		at += rec->size;
-	}
-	return true;
 }
 
 void

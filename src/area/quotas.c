@@ -326,7 +326,7 @@ art_group_use(const ArtGroup *g, uint64 *bytes, uint64 *limit)
  * none.
  */
 static bool
-next_group(const ArtEntry *e, int *i, uint64 *bytes, uint64 *limit)
+next_quota(const ArtEntry *e, int *i, uint64 *bytes, uint64 *limit)
 {
 	while (++*i < AX_GROUPS)
 	{
@@ -344,7 +344,7 @@ art_groups_left(const ArtEntry *e, uint64 left)
 	uint64		bytes;
 	uint64		limit;
 
-	for (int i = -1; next_group(e, &i, &bytes, &limit);)
+	for (int i = -1; next_quota(e, &i, &bytes, &limit);)
 		left = Min(left, limit > bytes ? limit - bytes : 0);
 	return left;
 }
@@ -473,7 +473,7 @@ add_usage(HTAB *rows, ArtEntry *e)
 		u->indexes++;
 		u->bytes += art_structure_bytes(e, ART_WORD_GEN(w));
 	}
-	for (int i = -1; next_group(e, &i, &bytes, &limit);)
+	for (int i = -1; next_quota(e, &i, &bytes, &limit);)
 	{
 		if (limit == UINT64_MAX ||
 			(u->full != ART_FULL_AREA &&

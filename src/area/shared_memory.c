@@ -106,7 +106,7 @@ port_wait_end(void)
 }
 
 static void
-port_panic(const char *what, const char *file, int line)
+server_panic(const char *what, const char *file, int line)
 {
 	/* also outside a critical section; never return */
 	START_CRIT_SECTION();
@@ -233,7 +233,7 @@ art_ctx(void)
 	port.wait_end = port_wait_end;
 	port.hurry = port_hurry;
 	port.wake_updater = port_wake_updater;
-	port.panic = port_panic;
+	port.panic = server_panic;
 	if (!art_may_discard())
 		port.discard = NULL;
 
@@ -269,7 +269,7 @@ art_postmaster_attach(void)
 {
 	Assert(!IsUnderPostmaster && my_pid == 0);
 	port = ax_port_default;
-	port.panic = port_panic;
+	port.panic = server_panic;
 	if (!art_may_discard())
 		port.discard = NULL;
 	ART_CORE_BEGIN();

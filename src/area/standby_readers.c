@@ -90,7 +90,7 @@ is_mine(const ArtWorkerSlot *s)
 }
 
 static const ArtWorkerSlot *
-slot_of(const ArtFollower *f)
+slot_of_follower(const ArtFollower *f)
 {
 	return &art_shared->workers[f - art_shared->followers];
 }
@@ -124,7 +124,7 @@ my_follower(void)
 static void
 wake_follower(const ArtFollower *f)
 {
-	SetLatch(&GetPGProcByNumber(slot_of(f)->procno)->procLatch);
+	SetLatch(&GetPGProcByNumber(slot_of_follower(f)->procno)->procLatch);
 }
 
 /*
@@ -219,7 +219,7 @@ is_over(void *arg)
 	Target	   *t = arg;
 
 	t->reached = caught_up(t->e, t->f, t->lsn);
-	if (t->reached || !is_mine(slot_of(t->f)) ||
+	if (t->reached || !is_mine(slot_of_follower(t->f)) ||
 		pg_atomic_read_u64(&t->e->word) != ART_WORD(t->gen, ART_FOLLOWED))
 		return true;
 	wake_follower(t->f);

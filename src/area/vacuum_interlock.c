@@ -380,6 +380,8 @@ art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen)
 	return false;
 }
 
+const ArtInterlockCalls art_interlock_calls = {art_delgen, art_hazard_acquire, art_hazard_publish};
+
 /*
  * Nothing is handed out any more; the slot stays the caller's.
  */

@@ -386,7 +386,7 @@ merge_end(ArtSort *s, int from)
 }
 
 static void
-add_run(ArtSort *s, BufFile *f, uint64 n, int level)
+add_sort_run(ArtSort *s, BufFile *f, uint64 n, int level)
 {
 	SortRun    *r = &s->run[s->nruns++];
 
@@ -420,7 +420,7 @@ merge_last(ArtSort *s)
 		n++;
 	}
 	merge_end(s, from);
-	add_run(s, f, n, level + 1);
+	add_sort_run(s, f, n, level + 1);
 }
 
 /* Make a run of the keys that were collected. */
@@ -436,7 +436,7 @@ spill_run(ArtSort *s)
 	f = run_create(s);
 	for (uint64 i = 0; i < s->n; i++)
 		run_write(f, s->items[i], item_len(s->items[i]));
-	add_run(s, f, s->n, 0);
+	add_sort_run(s, f, s->n, 0);
 	drop_items(s);
 }
 

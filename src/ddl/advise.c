@@ -102,8 +102,6 @@ may_know(Oid relid, AttrNumber attno)
 
 /*
  * The facts of one column, perhaps an INCLUDE column, are added.  An expression's are those of the index.
- *
- * Long: what is known and what is not, of three numbers.
  */
 static void
 add_column(Relation heap, Relation index, const ArtKeyDesc *kd, int i, double rows,
@@ -366,8 +364,6 @@ give_rows(ReturnSetInfo *rsinfo, const char *query)
  * Ask another extension, where this database has it.  "%s" of the query is its schema.  No
  * row where it is not there, is not loaded, or is not the caller's to ask: advice goes on
  * without it.
- *
- * Long: a subtransaction, and what ends it.
  */
 static Datum
 ask_extension(FunctionCallInfo fcinfo, const char *extension, const char *query)

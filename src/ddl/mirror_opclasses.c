@@ -229,8 +229,6 @@ go_with_original(Oid mirror, const Original *o, Oid am, bool newfamily)
 
 /*
  * Makes it, as the current user, who is a superuser.
- *
- * Long: the commands that make it, in their order.
  */
 static Oid
 make_mirror(const Original *o, Oid am)

@@ -491,7 +491,6 @@ asks_for_btree(const IndexStmt *stmt, const char *queryString)
  *
  * Locks: ShareLock on the table (CONCURRENTLY: ShareUpdateExclusiveLock), as
  * core would take it, and on its partitions.
- * Long: all that may speak against it, before anything is changed.
  */
 static void
 replace_index(IndexStmt *stmt, const char *queryString, bool toplevel)

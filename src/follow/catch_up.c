@@ -609,8 +609,6 @@ add_row(void *arg, const uint8 *key, uint32 keylen, uint64 tid)
 
 /*
  * Read the pages to which rows came.
- *
- * Long: its way out of the loop is one, whichever of the reasons it has.
  */
 static Done
 read_rows(ArtFollowed *x)

@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "access/xlogdefs.h"
+#include "access/xlogreader.h"
 #include "datatype/timestamp.h"
 #include "utils/hsearch.h"
 
@@ -260,6 +261,36 @@ extern void art_keepup_erred(ArtFollowed *x);
  * unused line pointer is left.  Otherwise the dead are left to the new primary's VACUUM.
  */
 extern bool art_keepup(ArtFollowed *x, bool last);
+
+/* ---- record_rows.c ---- */
+
+/* Records that say something of line pointers of a table. */
+typedef enum ArtRecordKind
+{
+	ART_RECORD_OTHER,
+	ART_RECORD_INSERT,
+	ART_RECORD_UPDATE,			/* not one within a page: that has no entry of its own */
+	ART_RECORD_INSERTS,
+	ART_RECORD_PRUNE			/* or VACUUM's */
+} ArtRecordKind;
+
+typedef enum ArtRowNews
+{
+	ART_ROW_CAME,
+	ART_ROW_DEAD,
+	ART_ROW_FREED
+} ArtRowNews;
+
+/* The kind of a record. */
+extern ArtRecordKind art_record_kind(const DecodedXLogRecord *rec);
+
+/*
+ * Tell what a record of that kind says of line pointers of its block 0.  A prune must have
+ * data of the block.  False: the record makes no sense, and some of it may have been told.
+ */
+extern bool art_record_rows(const DecodedXLogRecord *rec, ArtRecordKind kind,
+							void (*tell) (void *arg, ArtRowNews news, OffsetNumber off),
+							void *arg);
 
 /* ---- wal_reader.c ---- */
 

@@ -23,8 +23,8 @@
  * began, and the build keeps no dead one.  Or it was of a row within its page, which no
  * index knows.
  *
- * All of it is the follower's own memory.  Offsets are those of WAL that core has
- * replayed before, so they lie within a page.
+ * All of it is the follower's own memory.  Offsets lie within a page: record_rows.c
+ * tells of no others.
  *
  * src/follow/README.md: On a standby
  */

@@ -116,28 +116,45 @@ comes_to_it(const ArtFollowed *x, BlockNumber block)
 	return x->building && block > x->last_read && block < x->nblocks && block < x->touched.cut;
 }
 
-static void
-row_came(ArtFollowed *x, BlockNumber block, OffsetNumber off)
+/* The block of a record, and the first index of its table. */
+typedef struct Touched
 {
-	for (; x != NULL; x = x->next_of_heap)
-		if (!comes_to_it(x, block))
-			art_touched_row(&x->touched, block, off);
+	ArtFollowed *first;
+	BlockNumber block;
+} Touched;
+
+/* Note what a record says of a line pointer, for every index of the table. */
+static void
+note_row(void *arg, ArtRowNews news, OffsetNumber off)
+{
+	const Touched *t = arg;
+
+	for (ArtFollowed *x = t->first; x != NULL; x = x->next_of_heap)
+	{
+		if (comes_to_it(x, t->block))
+			continue;
+		switch (news)
+		{
+			case ART_ROW_CAME:
+				art_touched_row(&x->touched, t->block, off);
+				break;
+			case ART_ROW_DEAD:
+				art_touched_dead(&x->touched, t->block, off);
+				break;
+			case ART_ROW_FREED:
+				art_touched_freed(&x->touched, t->block, off);
+				break;
+		}
+	}
 }
 
+/* ERROR: the record has a number that leads out of it, or out of a page. */
 static void
-went_dead(ArtFollowed *x, BlockNumber block, OffsetNumber off)
+makes_no_sense(void)
 {
-	for (; x != NULL; x = x->next_of_heap)
-		if (!comes_to_it(x, block))
-			art_touched_dead(&x->touched, block, off);
-}
-
-static void
-was_freed(ArtFollowed *x, BlockNumber block, OffsetNumber off)
-{
-	for (; x != NULL; x = x->next_of_heap)
-		if (!comes_to_it(x, block))
-			art_touched_freed(&x->touched, block, off);
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("the WAL record at %X/%X makes no sense", LSN_FORMAT_ARGS(reader->ReadRecPtr))));
 }
 
 /*
@@ -145,7 +162,7 @@ was_freed(ArtFollowed *x, BlockNumber block, OffsetNumber off)
  * pointers that it made unused are among the unused ones of the image.
  */
 static void
-from_image(ArtFollowed *x, BlockNumber block)
+from_image(Touched *t)
 {
 	PGAlignedBlock image;
 	Page		page = (Page) image.data;
@@ -155,76 +172,37 @@ from_image(ArtFollowed *x, BlockNumber block)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("could not restore the image of block %u in the WAL record at %X/%X",
-						block, LSN_FORMAT_ARGS(reader->ReadRecPtr))));
+						t->block, LSN_FORMAT_ARGS(reader->ReadRecPtr))));
 	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 	for (OffsetNumber off = FirstOffsetNumber; off <= MaxHeapTuplesPerPage; off++)
 	{
 		if (off > maxoff || !ItemIdIsUsed(PageGetItemId(page, off)))
-			was_freed(x, block, off);
+			note_row(t, ART_ROW_FREED, off);
 		else if (ItemIdIsDead(PageGetItemId(page, off)))
-			went_dead(x, block, off);
+			note_row(t, ART_ROW_DEAD, off);
 	}
 }
 
-/* A record of a prune or of VACUUM. */
+/* A record of the heap. */
 static void
-pruned(ArtFollowed *x, BlockNumber block)
+heap_record(void)
 {
-	ArtPruned	p;
+	ArtRecordKind kind = art_record_kind(reader->record);
+	Touched		t;
 
-	/* where both are, what it did is the better answer */
-	if (!reader->record->blocks[0].has_data)
+	if (kind == ART_RECORD_OTHER)
+		return;
+	t.first = touched_table(&t.block);
+	if (t.first == NULL)
+		return;
+	/* where a prune has both, what it did is the better answer */
+	if (kind == ART_RECORD_PRUNE && !reader->record->blocks[0].has_data)
 	{
 		if (XLogRecHasBlockImage(reader, 0))
-			from_image(x, block);
-		return;
+			from_image(&t);
 	}
-	art_pruned(reader, &p);
-	for (int i = 0; i < p.ndead; i++)
-		went_dead(x, block, p.dead[i]);
-	for (int i = 0; i < p.nunused; i++)
-		was_freed(x, block, p.unused[i]);
-}
-
-/* A record of one row.  Its place is in the record's own data. */
-static void
-heap_record(uint8 op, bool init)
-{
-	ArtFollowed *x;
-	BlockNumber block;
-
-	if (op != XLOG_HEAP_INSERT && op != XLOG_HEAP_UPDATE)
-		return;					/* a HOT update has no entry of its own */
-	x = touched_table(&block);
-	if (x == NULL)
-		return;
-	if (op == XLOG_HEAP_INSERT)
-		row_came(x, block, ((xl_heap_insert *) XLogRecGetData(reader))->offnum);
-	else
-		row_came(x, block, ((xl_heap_update *) XLogRecGetData(reader))->new_offnum);
-}
-
-/* A record of many rows, or of a prune. */
-static void
-heap2_record(uint8 op, bool init)
-{
-	ArtFollowed *x;
-	BlockNumber block;
-
-	if (op == XLOG_HEAP2_MULTI_INSERT)
-	{
-		xl_heap_multi_insert *rec = (xl_heap_multi_insert *) XLogRecGetData(reader);
-
-		x = touched_table(&block);
-		for (int i = 0; x != NULL && i < rec->ntuples; i++)
-			row_came(x, block, init ? FirstOffsetNumber + i : rec->offsets[i]);
-	}
-	else if (ART_IS_PRUNE(op))
-	{
-		x = touched_table(&block);
-		if (x != NULL)
-			pruned(x, block);
-	}
+	else if (!art_record_rows(reader->record, kind, note_row, &t))
+		makes_no_sense();
 }
 
 /*
@@ -266,6 +244,8 @@ truncated(void)
 {
 	xl_smgr_truncate *rec = (xl_smgr_truncate *) XLogRecGetData(reader);
 
+	if (XLogRecGetDataLen(reader) < sizeof(*rec))
+		makes_no_sense();
 	if ((rec->flags & SMGR_TRUNCATE_HEAP) == 0)
 		return;
 	for (ArtFollowed *x = of_file(&rec->ART_TRUNCATE_FILE); x != NULL; x = x->next_of_heap)
@@ -301,10 +281,8 @@ take_record(bool *look)
 	switch (XLogRecGetRmid(reader))
 	{
 		case RM_HEAP_ID:
-			heap_record(info & XLOG_HEAP_OPMASK, (info & XLOG_HEAP_INIT_PAGE) != 0);
-			break;
 		case RM_HEAP2_ID:
-			heap2_record(info & XLOG_HEAP_OPMASK, (info & XLOG_HEAP_INIT_PAGE) != 0);
+			heap_record();
 			break;
 		case RM_XLOG_ID:
 			if (info == XLOG_FPI)

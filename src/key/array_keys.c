@@ -536,7 +536,7 @@ array_range(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key, ArrayType *arr)
  * sets *inexact when only the operator can tell which.
  */
 static bool
-add_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
+add_exact_values(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey k, bool *inexact)
 {
 	ArtArrays  *aa = plan->arrays;
 	ArtColRange *r = &plan->ranges[k->sk_attno - 1];
@@ -625,7 +625,7 @@ art_array_key(ArtScanPlan *plan, const ArtKeyCol *kc, ScanKey key)
 	array_walk_begin(&w, arr);
 	while (single && array_walk_next(&w, aa, &k.sk_argument))
 	{
-		single = add_values(plan, kc, &k, &inexact);
+		single = add_exact_values(plan, kc, &k, &inexact);
 		plan->scratch.len = mark;
 	}
 	*r = mine;
@@ -1025,12 +1025,9 @@ find_member(const ArtScanPlan *plan, const ArtArray *a, const uint8 *p, uint32 l
 	return found ? &plan->arrays->elems[a->first + i] : NULL;
 }
 
-/*
- * Arguments: a value and an element, of two parts each.
- */
 bool
 art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
-				 bool backward, bool beyond, const uint8 **elem, uint32 *elen, bool *same)
+				 bool backward, bool beyond, ArtElement *elem)
 {
 	const ArtArrays *aa = plan->arrays;
 	const ArtArray *a = list_of(plan, col);
@@ -1047,9 +1044,9 @@ art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
 	}
 	if (i < 0 || i >= a->n)
 		return false;
-	*same = found && !beyond;
-	*elem = aa->bytes.data + aa->elems[a->first + i].off;
-	*elen = aa->elems[a->first + i].len;
+	elem->same = found && !beyond;
+	elem->bytes = aa->bytes.data + aa->elems[a->first + i].off;
+	elem->len = aa->elems[a->first + i].len;
 	return true;
 }
 

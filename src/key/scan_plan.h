@@ -79,15 +79,20 @@ extern bool art_arrays_begin(ArtScanPlan *plan, int upto);
 /* Append the present element of the column's array, marker and body. */
 extern void art_array_append(const ArtScanPlan *plan, int col, ArtBuf *buf);
 
+/* An element of a column's array, marker and body, in the plan's memory. */
+typedef struct ArtElement
+{
+	const uint8 *bytes;
+	uint32		len;
+	bool		same;			/* it is the value that it was looked for by */
+} ArtElement;
+
 /*
  * The element that is the column's value p, or follows it that way; with "beyond" it only
- * follows; p NULL: the first.  *same: it is the value.  False: there is none.
- *
- * Arguments: the value and the element, of two parts each.
+ * follows; p NULL: the first.  False: there is none.
  */
 extern bool art_array_beside(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len,
-							 bool backward, bool beyond, const uint8 **elem, uint32 *elen,
-							 bool *same);
+							 bool backward, bool beyond, ArtElement *elem);
 
 /* Is a column's value, marker and body, an element of the column's array? */
 extern bool art_array_member(const ArtScanPlan *plan, int col, const uint8 *p,

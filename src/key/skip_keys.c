@@ -54,13 +54,11 @@ past_end(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len, bool afte
 static Place
 place_of(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len, bool backward)
 {
-	const uint8 *elem;
-	uint32		elen;
-	bool		same;
+	ArtElement	elem;
 
 	if (art_array_has(plan, col))
-		return !art_array_beside(plan, col, p, len, backward, false, &elem, &elen, &same) ?
-			PLACE_BEHIND : same ? PLACE_WITHIN : PLACE_BEFORE;
+		return !art_array_beside(plan, col, p, len, backward, false, &elem) ?
+			PLACE_BEHIND : elem.same ? PLACE_WITHIN : PLACE_BEFORE;
 	if (past_end(plan, col, p, len, !backward, !backward))
 		return PLACE_BEFORE;
 	return past_end(plan, col, p, len, backward, backward) ? PLACE_BEHIND : PLACE_WITHIN;
@@ -72,10 +70,10 @@ place_of(const ArtScanPlan *plan, int col, const uint8 *p, uint32 len, bool back
  * next column.
  */
 static void
-append_near(const ArtScanPlan *plan, int col, const uint8 *elem, uint32 elen,
+append_near(const ArtScanPlan *plan, int col, const ArtElement *elem,
 			bool backward, ArtBuf *to, bool *after)
 {
-	bool		same;
+	ArtElement	first;
 
 	*after = backward;
 	for (; col < plan->kd->natts; col++, elem = NULL)
@@ -84,9 +82,10 @@ append_near(const ArtScanPlan *plan, int col, const uint8 *elem, uint32 elen,
 
 		if (art_array_has(plan, col))
 		{
-			if (elem == NULL)
-				(void) art_array_beside(plan, col, NULL, 0, backward, false, &elem, &elen, &same);
-			art_plan_append(to, elem, elen);
+			if (elem == NULL && art_array_beside(plan, col, NULL, 0, backward, false, &first))
+				elem = &first;
+			if (elem != NULL)
+				art_plan_append(to, elem->bytes, elem->len);
 			continue;
 		}
 		if (backward ? !r->hi_set : !r->lo_set)
@@ -112,9 +111,7 @@ next_value(const ArtScanPlan *plan, const uint8 *const *at, int col, bool backwa
 	while (--col > plan->nprefix)
 	{
 		uint32		len = (uint32) (at[col + 1] - at[col]);
-		const uint8 *elem;
-		uint32		elen;
-		bool		same;
+		ArtElement	elem;
 
 		if (!art_array_has(plan, col))
 		{
@@ -122,10 +119,10 @@ next_value(const ArtScanPlan *plan, const uint8 *const *at, int col, bool backwa
 				continue;
 			break;
 		}
-		if (art_array_beside(plan, col, at[col], len, backward, true, &elem, &elen, &same))
+		if (art_array_beside(plan, col, at[col], len, backward, true, &elem))
 		{
 			art_plan_append(to, at[0], (uint32) (at[col] - at[0]));
-			append_near(plan, col, elem, elen, backward, to, after);
+			append_near(plan, col, &elem, backward, to, after);
 			return ART_SKIP_TO;
 		}
 	}
@@ -146,10 +143,9 @@ art_skip_target(const ArtScanPlan *plan, const uint8 *key, uint32 len,
 	at[0] = key;
 	for (int col = 0; col <= last && skip == ART_SKIP_NONE; col++)
 	{
-		const uint8 *elem = NULL;
-		uint32		elen = 0;
+		ArtElement	elem;
+		bool		listed = false;
 		uint32		clen;
-		bool		same;
 
 		at[col + 1] = art_skip_col_within(&plan->kd->cols[col], at[col], key + len);
 		if (at[col + 1] == NULL)
@@ -166,9 +162,9 @@ art_skip_target(const ArtScanPlan *plan, const uint8 *key, uint32 len,
 				break;
 			case PLACE_BEFORE:
 				if (art_array_has(plan, col))
-					(void) art_array_beside(plan, col, at[col], clen, backward, false, &elem, &elen, &same);
+					listed = art_array_beside(plan, col, at[col], clen, backward, false, &elem);
 				art_plan_append(to, key, (uint32) (at[col] - key));
-				append_near(plan, col, elem, elen, backward, to, after);
+				append_near(plan, col, listed ? &elem : NULL, backward, to, after);
 				skip = ART_SKIP_TO;
 				break;
 		}

@@ -558,10 +558,46 @@ inner_conditions(const IndexPath *inner)
 }
 
 /*
+ * The columns of the scan tuple: all that the outer plan has, what the join and its
+ * conditions want of the inner table, and the inner row's TID last.
+ */
+static ArtColumns
+scan_columns(RelOptInfo *rel, Index inner, const Plan *outer, List *conditions)
+{
+	ArtColumns	columns = {.inner = inner};
+	ListCell   *lc;
+
+	foreach(lc, outer->targetlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+
+		columns.tlist = lappend(columns.tlist,
+								makeTargetEntry(copyObject(expr),
+												list_length(columns.tlist) + 1,
+												NULL, false));
+	}
+	add_columns(&columns, (Node *) rel->reltarget->exprs);
+	add_columns(&columns, (Node *) conditions);
+	columns.tlist = lappend(columns.tlist,
+							makeTargetEntry((Expr *) makeVar(inner,
+															 SelfItemPointerAttributeNumber,
+															 TIDOID, -1, InvalidOid, 0),
+											list_length(columns.tlist) + 1,
+											NULL, false));
+	foreach(lc, rel->reltarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+		Var		   *have = IsA(var, Var) ? find_column(&columns, var) : NULL;
+
+		if (have != NULL)
+			ART_COPY_NULLINGRELS(have, var);
+	}
+	return columns;
+}
+
+/*
  * PlanCustomPath: the nested loop's conditions, sorted into those of the index,
  * those of a match, and those above the join.
- *
- * Long: each list is made in turn.
  */
 static Plan *
 plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
@@ -611,37 +647,8 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	join_quals = cheapest_first(root, join_quals);
 	others = cheapest_first(root, others);
 
-	/* the scan tuple */
-	columns.inner = inner->path.parent->relid;
-	columns.tlist = NIL;
-	foreach(lc, outer->targetlist)
-	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-
-		columns.tlist = lappend(columns.tlist,
-								makeTargetEntry(copyObject(expr),
-												list_length(columns.tlist) + 1,
-												NULL, false));
-	}
-	add_columns(&columns, (Node *) rel->reltarget->exprs);
-	add_columns(&columns, (Node *) index_quals);
-	add_columns(&columns, (Node *) join_quals);
-	add_columns(&columns, (Node *) others);
-	columns.tlist = lappend(columns.tlist,
-							makeTargetEntry((Expr *) makeVar(columns.inner,
-															 SelfItemPointerAttributeNumber,
-															 TIDOID, -1, InvalidOid, 0),
-											list_length(columns.tlist) + 1,
-											NULL, false));
-	foreach(lc, rel->reltarget->exprs)
-	{
-		const Var  *var = lfirst(lc);
-		Var		   *have = IsA(var, Var) ? find_column(&columns, var) : NULL;
-
-		if (have != NULL)
-			ART_COPY_NULLINGRELS(have, var);
-	}
-
+	columns = scan_columns(rel, inner->path.parent->relid, outer,
+						   list_make3(index_quals, join_quals, others));
 	cscan->scan.plan.targetlist = tlist;
 	outerPlan(&cscan->scan.plan) = outer;
 	cscan->scan.scanrelid = 0;

@@ -325,13 +325,37 @@ expect_skips(PlannerInfo *root, IndexPath *path, Cost descent, double *ntuples,
 	}
 }
 
+/* The pages of memory that so many entries of the index fill; one at least. */
+static double
+pages_visited(const IndexOptInfo *index, double visited)
+{
+	if (index->pages <= 1 || index->tuples <= 1)
+		return 1.0;
+	return Max(Min(ceil(visited * index->pages / index->tuples), (double) index->pages), 1.0);
+}
+
+/*
+ * Tuples visited, from what is left of the total, from which their price goes:
+ * btcostestimate() does not tell, and charges a whole number of them at one price.
+ * Where tuples cost nothing, the total does not tell either.
+ */
+static double
+take_off_tuples(const IndexOptInfo *index, double per_tuple, Cost startup, Cost *total,
+				Selectivity selectivity)
+{
+	double		ntuples = per_tuple > 0 ? (*total - startup) / per_tuple :
+		selectivity * index->rel->tuples;
+
+	*total -= ntuples * per_tuple;
+	return ntuples;
+}
+
 /*
  * The cost by our own prices.  Hands btcostestimate() an index of one page and
  * no height.  So its charge for I/O and for page searches is known; takes that
  * off, and adds our own.  *pages is the structure's size in pages: core
  * derives the number of parallel workers from it.
  *
- * Long: one sum, term by term.
  * Arguments: those of amcostestimate.
  */
 static void
@@ -376,17 +400,10 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	all_searches = searches;
 #endif
 
-	/*
-	 * Tuples visited, from what is left of the total: btcostestimate() does
-	 * not tell, and charges a whole number of them at one price.  Up to 16 it
-	 * takes every array for a search of its own.  Where tuples cost nothing,
-	 * the total does not tell either.
-	 */
 	per_tuple = cpu_index_tuple_cost + cpu_operator_cost *
 		count_quals(mypath.indexclauses);
-	ntuples = per_tuple > 0 ? (*total - *startup) / per_tuple :
-		*selectivity * index->rel->tuples;
-	*total -= ntuples * per_tuple;
+	ntuples = take_off_tuples(index, per_tuple, *startup, total, *selectivity);
+	/* up to 16 btcostestimate() takes every array for a search of its own */
 	visited = ntuples = Max(rint(ntuples * searches / all_searches), 0.0);
 	descent = ART_NODE_COST * cpu_operator_cost *
 		(index->tree_height > 0 ? index->tree_height : ART_DEFAULT_HEIGHT);
@@ -412,14 +429,8 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	*total += descent * searches;
 
 	/* what one search reads is what core derives workers from, as nbtree's */
-	npages = 1.0;
-	*pages = 1.0;
-	if (index->pages > 1 && index->tuples > 1)
-	{
-		npages = Max(Min(ceil(visited * index->pages / index->tuples),
-						 (double) index->pages), 1.0);
-		*pages = ceil(npages / searches);
-	}
+	npages = pages_visited(index, visited);
+	*pages = ceil(npages / searches);
 	*total += ART_FIRST_COST * cpu_operator_cost +
 		(npages - 1) * Min(ART_PAGE_COST * cpu_operator_cost, page_cost);
 }

@@ -135,6 +135,43 @@ art_saved_block_crc(const ArtSavedBlock *b)
  */
 extern int	art_saved_open(const char *path, ArtSavedHeader *h,
 						   ArtSavedSection **table, const char **why);
+/* pread() until all is read.  False: the file ends before, or an error. */
 extern bool art_saved_pread(int fd, void *buf, uint64 len, uint64 off);
+
+/*
+ * Read the header of the block with that number in the section, at *off, which moves behind it.
+ * False: it cannot be that block's.  Its checksum is not looked at.
+ *
+ * Arguments: a file, and a place in it.
+ */
+extern bool art_saved_read_head(int fd, const ArtSavedHeader *h, const ArtSavedSection *s,
+								uint32 section, uint32 number, uint64 *off, ArtSavedBlock *b);
+
+/*
+ * Read the keys behind the header, into memory that has room for b->bytes there; *off moves
+ * behind them.  False: the block is damaged.
+ */
+extern bool art_saved_read_keys(int fd, ArtSavedBlock *b, uint64 *off);
+
+/* ---- block_keys.c ---- */
+
+/* Bytes that a key may take in a block beyond its own. */
+#define ART_SAVED_KEY_EXTRA	16
+
+/*
+ * Add a key to a block, which has room for its bytes and ART_SAVED_KEY_EXTRA behind those that
+ * it has.  prev: the block's last key, if it has any.
+ */
+extern void art_saved_put_key(ArtSavedBlock *b, const uint8 *prev, uint32 prev_len,
+							  const uint8 *key, uint32 len);
+
+/*
+ * Read the keys of a block that art_saved_read_keys() has read.  out has room for b->raw bytes, keys
+ * and lens have room for b->nkeys; the keys point into out.  prev: the last key of the block
+ * before, NULL if there is none.  False when the keys are not what the writer can have written:
+ * rising, none a prefix of the next.  The core trusts that order.
+ */
+extern bool art_saved_get_keys(const ArtSavedBlock *b, const uint8 *prev, uint32 prev_len,
+							   uint8 *out, const uint8 **keys, uint32 *lens);
 
 #endif							/* ART_SAVED_FILE_FORMAT_H */

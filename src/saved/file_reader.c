@@ -16,9 +16,6 @@
 
 #include "saved/file_format.h"
 
-/*
- * pread, all of it or false.
- */
 bool
 art_saved_pread(int fd, void *buf, uint64 len, uint64 off)
 {
@@ -81,6 +78,7 @@ art_saved_open(const char *path, ArtSavedHeader *h, ArtSavedSection **table,
 
 		if (s->off < sizeof(*h) || s->off > h->table || s->len > h->table - s->off ||
 			s->fill < 1 || s->fill > 100 || s->loc.backend != -1 ||
+			NameStr(s->schema)[NAMEDATALEN - 1] != '\0' || NameStr(s->name)[NAMEDATALEN - 1] != '\0' ||
 			s->engine >= AX_STRUCTURES || s->engine == AX_BTREE_COMPARED || s->page_size > AX_PAGE_SIZE_MAX ||
 			s->page_size % 64 != 0 ||
 			(s->page_size != 0 && s->page_size < AX_PAGE_SIZE_MIN))
@@ -94,4 +92,28 @@ no:
 	*table = NULL;
 	close(fd);
 	return -1;
+}
+
+bool
+art_saved_read_head(int fd, const ArtSavedHeader *h, const ArtSavedSection *s,
+					uint32 section, uint32 number, uint64 *off, ArtSavedBlock *b)
+{
+	uint64		end = s->off + s->len;
+
+	if (end - *off <= sizeof(*b) || !art_saved_pread(fd, b, sizeof(*b), *off))
+		return false;
+	*off += sizeof(*b);
+	return b->section == section && b->number == number &&
+		b->checkpoint == h->checkpoint && b->nkeys > 0 &&
+		b->nkeys <= b->bytes && b->bytes <= ART_BLOCK_MAX && b->bytes <= end - *off &&
+		b->raw <= ART_BLOCK_MAX && b->raw / AX_TID_BYTES >= b->nkeys;
+}
+
+bool
+art_saved_read_keys(int fd, ArtSavedBlock *b, uint64 *off)
+{
+	if (!art_saved_pread(fd, b + 1, b->bytes, *off))
+		return false;
+	*off += b->bytes;
+	return b->crc == art_saved_block_crc(b);
 }

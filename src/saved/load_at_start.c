@@ -120,6 +120,8 @@ typedef struct Loader
 	MemoryContext cxt;			/* of one section */
 	ArtSavedBlock *block;		/* buffer: header and keys */
 	Size		block_size;
+	uint32	   *lens;			/* of the keys of a block */
+	Size		lens_size;
 	Batch		batch;
 	uint8	   *last;			/* the key before, of an earlier batch */
 	uint32		last_len;
@@ -143,50 +145,17 @@ static bool
 read_block(Loader *l, const ArtSavedSection *s, uint32 section, uint32 number,
 		   uint64 *off)
 {
-	uint64		end = s->off + s->len;
-	ArtSavedBlock *b = l->block;
+	Size		size;
 
-	if (end - *off <= sizeof(ArtSavedBlock) ||
-		!art_saved_pread(l->fd, b, sizeof(ArtSavedBlock), *off))
+	if (!art_saved_read_head(l->fd, l->h, s, section, number, off, l->block))
 		return false;
-	*off += sizeof(ArtSavedBlock);
-	if (b->section != section || b->number != number ||
-		b->checkpoint != l->h->checkpoint || b->nkeys == 0 ||
-		b->nkeys > b->bytes || b->bytes > ART_BLOCK_MAX || b->bytes > end - *off ||
-		b->raw > ART_BLOCK_MAX || b->raw / AX_TID_BYTES < b->nkeys)
-		return false;
-	if (sizeof(ArtSavedBlock) + b->bytes > l->block_size)
+	size = sizeof(ArtSavedBlock) + l->block->bytes;
+	if (size > l->block_size)
 	{
-		l->block_size = sizeof(ArtSavedBlock) + b->bytes;
-		l->block = b = repalloc(b, l->block_size);
+		l->block_size = size;
+		l->block = repalloc(l->block, size);
 	}
-	if (!art_saved_pread(l->fd, b + 1, b->bytes, *off))
-		return false;
-	*off += b->bytes;
-	return b->crc == art_saved_block_crc(b);
-}
-
-/*
- * Read a number that put_varint() wrote.  False if it does not end before
- * "end".
- */
-static inline bool
-get_varint(const uint8 **p, const uint8 *end, uint32 *v)
-{
-	uint32		r = 0;
-
-	for (int shift = 0; shift < 32 && *p < end; shift += 7)
-	{
-		uint8		c = *(*p)++;
-
-		r |= (uint32) (c & 0x7F) << shift;
-		if (c < 0x80)
-		{
-			*v = r;
-			return true;
-		}
-	}
-	return false;
+	return art_saved_read_keys(l->fd, l->block, off);
 }
 
 /*
@@ -222,21 +191,24 @@ batch_room(Batch *t, uint32 n, uint32 raw)
 	return p;
 }
 
-/* Note the length of key n: an array only once they differ. */
+/* The batch has n more keys, of these lengths: an array only once they differ. */
 static void
-batch_len(Batch *t, uint32 len)
+batch_add(Batch *t, const uint32 *lens, uint32 n)
 {
-	if (t->lens == NULL && t->n == 0)
-		t->len = len;
-	if (t->lens == NULL && t->len != len)
+	if (t->n == 0)
+		t->len = lens[0];
+	for (uint32 i = 0; t->lens == NULL && i < n; i++)
 	{
+		if (lens[i] == t->len)
+			continue;
 		t->lens = MemoryContextAllocHuge(t->cxt, t->cap * sizeof(*t->lens));
-		for (uint64 i = 0; i < t->n; i++)
-			t->lens[i] = t->len;
+		for (uint64 k = 0; k < t->n; k++)
+			t->lens[k] = t->len;
 		t->used += t->n * sizeof(*t->lens);
 	}
 	if (t->lens)
-		t->lens[t->n] = len;
+		memcpy(t->lens + t->n, lens, n * sizeof(*lens));
+	t->n += n;
 }
 
 /* The length of the batch's last key. */
@@ -247,59 +219,26 @@ last_len(const Batch *t)
 }
 
 /*
- * The keys of the block into the batch.  False when they are not what the
- * writer can have written: rising, none a prefix of the next.  The core trusts
- * that order.
+ * The keys of the block into the batch.  False when the block is damaged.
  */
 static bool
 decode_block(Loader *l)
 {
 	Batch	   *t = &l->batch;
 	const ArtSavedBlock *b = l->block;
-	const uint8 *p = (const uint8 *) (b + 1);
-	const uint8 *end = p + b->bytes;
 	uint8	   *out = batch_room(t, b->nkeys, b->raw);
-	uint8	   *out_end = out + b->raw;
 	const uint8 *prev = t->n > 0 ? t->keys[t->n - 1] : l->last;
 	uint32		prev_len = t->n > 0 ? last_len(t) : l->last_len;
-	uint32		len = 0;
 
-	for (uint32 i = 0; i < b->nkeys; i++)
+	if (b->nkeys > l->lens_size)
 	{
-		uint32		shared;
-
-		if (!get_varint(&p, end, &shared))
-			return false;
-		if ((shared & 1) && !get_varint(&p, end, &len))
-			return false;
-		shared >>= 1;
-		if (len <= AX_TID_BYTES || len > AX_KEY_MAX || shared >= len ||
-			len > (Size) (out_end - out) || len - shared > (Size) (end - p))
-			return false;
-		if (i == 0)
-		{
-			/* written whole */
-			if (shared != 0)
-				return false;
-			memcpy(out, p, len);
-			if (prev != NULL && memcmp(prev, out, Min(prev_len, len)) >= 0)
-				return false;
-		}
-		else
-		{
-			if (shared >= prev_len || *p <= prev[shared])
-				return false;
-			memcpy(out, prev, shared);
-			memcpy(out + shared, p, len - shared);
-		}
-		p += len - shared;
-		batch_len(t, len);
-		t->keys[t->n++] = out;
-		prev = out;
-		prev_len = len;
-		out += len;
+		l->lens_size = b->nkeys;
+		l->lens = repalloc_huge(l->lens, l->lens_size * sizeof(*l->lens));
 	}
-	return p == end && out == out_end;
+	if (!art_saved_get_keys(b, prev, prev_len, out, t->keys + t->n, l->lens))
+		return false;
+	batch_add(t, l->lens, b->nkeys);
+	return true;
 }
 
 /*
@@ -539,6 +478,8 @@ art_loader_main(Datum arg)
 	l.limit = Max((Size) maintenance_work_mem * 1024, ART_LOAD_LEAST);
 	l.block_size = sizeof(ArtSavedBlock) + ART_BLOCK_BYTES * 2;
 	l.block = palloc(l.block_size);
+	l.lens_size = ART_BLOCK_BYTES / 8;
+	l.lens = palloc(l.lens_size * sizeof(*l.lens));
 	l.cxt = AllocSetContextCreate(cxt, "artidx loader section",
 								  ALLOCSET_DEFAULT_SIZES);
 

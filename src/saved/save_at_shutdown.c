@@ -197,21 +197,6 @@ grow(void *pp, uint32 *size, uint32 need)
 }
 
 /*
- * Write a number, seven bits a byte, the lowest first.  Returns the end.
- */
-static inline uint8 *
-put_varint(uint8 *p, uint32 v)
-{
-	while (v >= 0x80)
-	{
-		*p++ = (uint8) (v | 0x80);
-		v >>= 7;
-	}
-	*p++ = (uint8) v;
-	return p;
-}
-
-/*
  * Write the block that is full and begin the next one.  False: w->failed says
  * why.
  */
@@ -247,9 +232,7 @@ static bool
 write_key(Writer *w, const uint8 *key, uint32 len)
 {
 	ArtSavedBlock *b = w->block;
-	uint32		shared = 0;
-	uint8	   *p;
-	uint8	   *base;
+	uint32		room = len + ART_SAVED_KEY_EXTRA;
 
 	if (b->bytes >= ART_BLOCK_BYTES || b->raw + len > ART_BLOCK_RAW)
 	{
@@ -257,11 +240,11 @@ write_key(Writer *w, const uint8 *key, uint32 len)
 			return false;
 		b = w->block;
 	}
-	if (w->block_size < b->bytes + len + 16)
+	if (w->block_size < b->bytes + room)
 	{
 		uint32		size = (uint32) sizeof(*b) + w->block_size;
 
-		if (!grow(&w->block, &size, sizeof(*b) + b->bytes + len + 16))
+		if (!grow(&w->block, &size, sizeof(*b) + b->bytes + room))
 		{
 			w->failed = "out of memory";
 			return false;
@@ -274,30 +257,9 @@ write_key(Writer *w, const uint8 *key, uint32 len)
 		w->failed = "out of memory";
 		return false;
 	}
-
-	base = (uint8 *) (b + 1);
-	p = base + b->bytes;
-	if (b->nkeys > 0)
-	{
-		uint32		most = Min(len, w->prev_len);
-
-		while (shared < most && key[shared] == w->prev[shared])
-			shared++;
-	}
-	if (b->nkeys > 0 && len == w->prev_len)
-		p = put_varint(p, shared << 1);
-	else
-	{
-		p = put_varint(p, shared << 1 | 1);
-		p = put_varint(p, len);
-	}
-	memcpy(p, key + shared, len - shared);
-	p += len - shared;
-	memcpy(w->prev + shared, key + shared, len - shared);
+	art_saved_put_key(b, w->prev, w->prev_len, key, len);
+	memcpy(w->prev, key, len);
 	w->prev_len = len;
-	b->bytes = (uint32) (p - base);
-	b->raw += len;
-	b->nkeys++;
 	return true;
 }
 

@@ -109,15 +109,50 @@ itup_fill(IndexScanDesc scan, const uint8 *keys, Size stride, const uint64 *tids
 }
 
 /*
- * Long: the same tuple, in three ways, the fastest first.
+ * The tuple of any entry, by core's own functions.  False: it would be too long, and the
+ * scan wants no more than the ends of the index.
  */
-bool
-art_scan_form_itup(IndexScanDesc scan, uint32 i)
+static bool
+form_any(IndexScanDesc scan, const uint8 *key, uint32 len)
 {
 	ArtScan    *so = (ArtScan *) scan->opaque;
 	TupleDesc	desc = scan->xs_itupdesc;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	MemoryContext old;
+	Size		size;
+	bool		ends_only;
+
+	if (so->itup_cxt == NULL)
+		so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
+											 ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(so->itup_cxt);
+	old = MemoryContextSwitchTo(so->itup_cxt);
+	art_decode(&so->kd, key, len, so->kd.nall, values, isnull);
+	scan->xs_itup = NULL;
+	scan->xs_hitup = NULL;
+	size = heap_compute_data_size(desc, values, isnull);
+	ends_only = scan->xs_snapshot != NULL &&
+		scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
+	if (size <= ART_ITUP_EASY || (ends_only && size <= ART_ITUP_MAX))
+	{
+		scan->xs_itup = index_form_tuple(desc, values, isnull);
+		scan->xs_itup->t_tid = scan->xs_heaptid;
+	}
+	else if (!ends_only)
+	{
+		scan->xs_hitup = heap_form_tuple(desc, values, isnull);
+		scan->xs_hitup->t_self = scan->xs_heaptid;
+	}
+	MemoryContextSwitchTo(old);
+	return scan->xs_itup != NULL || scan->xs_hitup != NULL;
+}
+
+/* In three ways, the fastest first. */
+bool
+art_scan_form_itup(IndexScanDesc scan, uint32 i)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
 	const uint8 *key;
 	uint32		len;
 
@@ -163,35 +198,6 @@ art_scan_form_itup(IndexScanDesc scan, uint32 i)
 		scan->xs_hitup = NULL;
 	}
 	else
-	{
-		MemoryContext old;
-		Size		size;
-		bool		ends_only;
-
-		if (so->itup_cxt == NULL)
-			so->itup_cxt = AllocSetContextCreate(art_scan_own(so), "art index tuple",
-												 ALLOCSET_SMALL_SIZES);
-		MemoryContextReset(so->itup_cxt);
-		old = MemoryContextSwitchTo(so->itup_cxt);
-		art_decode(&so->kd, key, len, so->kd.nall, values, isnull);
-		scan->xs_itup = NULL;
-		scan->xs_hitup = NULL;
-		size = heap_compute_data_size(desc, values, isnull);
-		ends_only = scan->xs_snapshot != NULL &&
-			scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
-		if (size <= ART_ITUP_EASY || (ends_only && size <= ART_ITUP_MAX))
-		{
-			scan->xs_itup = index_form_tuple(desc, values, isnull);
-			scan->xs_itup->t_tid = scan->xs_heaptid;
-		}
-		else if (!ends_only)
-		{
-			scan->xs_hitup = heap_form_tuple(desc, values, isnull);
-			scan->xs_hitup->t_self = scan->xs_heaptid;
-		}
-		MemoryContextSwitchTo(old);
-		if (scan->xs_itup == NULL && scan->xs_hitup == NULL)
-			return false;
-	}
+		return form_any(scan, key, len);
 	return true;
 }

@@ -665,10 +665,38 @@ art_scan_search(IndexScanDesc scan, bool trusts)
 }
 
 /*
- * amgettuple
- *
- * Long: one loop, whose every case goes on with the next entry.
+ * A VACUUM went by since the copy: what is left of the batch may be recycled.  Go on
+ * behind the last entry looked at; with none, the batch begins where it began.  False: no
+ * entry follows.
  */
+static bool
+art_scan_fetch_again(IndexScanDesc scan, bool backward)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+
+	so->nkilled = 0;
+	if (so->cur.pos >= 0)
+	{
+		uint32		len;
+		const uint8 *key = art_scan_key(so, (uint32) so->cur.pos, &len);
+		uint32		range = art_scan_range(so, (uint32) so->cur.pos);
+
+		if (so->mark == ART_MARK_HERE)
+			art_scan_leave_mark(so);	/* key stays where it is */
+		art_scan_goto_range(so, range);
+		art_scan_keep(so, &so->cur.fromkey, key, len);
+		so->cur.from = ART_FROM_KEY;
+		so->cur.from_after = !backward;
+	}
+	else
+	{
+		/* no entry of it was looked at: same direction, same start */
+		Assert(backward == so->cur.backward);
+	}
+	return art_scan_fetch(scan, ART_FETCH_SEEK, backward);
+}
+
+/* amgettuple */
 bool
 artgettuple(IndexScanDesc scan, ScanDirection dir)
 {
@@ -728,31 +756,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		if (so->guard &&
 			!art_hazard_publish(art_scan_hazard(scan), tid, so->cur.delgen))
 		{
-			/*
-			 * A VACUUM went by since the copy: what is left of the batch may
-			 * be recycled.  Go on behind the last entry looked at; with none,
-			 * the batch begins where it began.
-			 */
-			so->nkilled = 0;
-			if (so->cur.pos >= 0)
-			{
-				uint32		len;
-				const uint8 *key = art_scan_key(so, (uint32) so->cur.pos, &len);
-				uint32		range = art_scan_range(so, (uint32) so->cur.pos);
-
-				if (so->mark == ART_MARK_HERE)
-					art_scan_leave_mark(so);	/* key stays where it is */
-				art_scan_goto_range(so, range);
-				art_scan_keep(so, &so->cur.fromkey, key, len);
-				so->cur.from = ART_FROM_KEY;
-				so->cur.from_after = !backward;
-			}
-			else
-			{
-				/* no entry of it was looked at: same direction, same start */
-				Assert(backward == so->cur.backward);
-			}
-			if (!art_scan_fetch(scan, ART_FETCH_SEEK, backward))
+			if (!art_scan_fetch_again(scan, backward))
 				return art_scan_end(scan);
 			continue;
 		}

@@ -176,14 +176,14 @@ typedef struct Part
 } Part;
 
 static void
-part_begin(Part *p)
+clock_begin(Part *p)
 {
 	p->wal = pgWalUsage.wal_bytes;
 	p->began = art_trial_ns();
 }
 
 static void
-part_end(Copying *c, Part *p, int which)
+clock_end(Copying *c, Part *p, int which)
 {
 	c->ns[which] += art_trial_ns() - p->began;
 	c->wal[which] += pgWalUsage.wal_bytes - p->wal;
@@ -193,7 +193,7 @@ part_end(Copying *c, Part *p, int which)
  * The entry of the row that is in the slot; its values are in the current memory context.
  */
 static void
-make_entry(Copying *c, Entry *e)
+form_entry(Copying *c, Entry *e)
 {
 	TupleDesc	desc = RelationGetDescr(c->indexes[BTREE]);
 	MemoryContext old = MemoryContextSwitchTo(art_eval_memory(c->eval));
@@ -222,7 +222,7 @@ insert_entries(Copying *c, int which, Entry *entries, int n)
 	bool		was = art_queue_for(!unique);
 	Part		part;
 
-	part_begin(&part);
+	clock_begin(&part);
 	PG_TRY();
 	{
 		for (int i = 0; i < n; i++)
@@ -235,7 +235,7 @@ insert_entries(Copying *c, int which, Entry *entries, int n)
 		art_queue_for(was);
 	}
 	PG_END_TRY();
-	part_end(c, &part, which);
+	clock_end(c, &part, which);
 }
 
 /*
@@ -249,10 +249,10 @@ insert_piece(Copying *c, int first)
 	int			n = 0;
 	Part		part;
 
-	part_begin(&part);
+	clock_begin(&part);
 	for (int i = 0; i < rows; i++)
 		insert_row(c, first + i, &entries[i].tid);
-	part_end(c, &part, ROWS);
+	clock_end(c, &part, ROWS);
 	c->inserted += rows;
 	for (int i = 0; i < rows; i++)
 	{
@@ -261,7 +261,7 @@ insert_piece(Copying *c, int first)
 		if (!art_eval_has(c->eval, c->slot))
 			continue;
 		entries[n].tid = entries[i].tid;
-		make_entry(c, &entries[n++]);
+		form_entry(c, &entries[n++]);
 	}
 	insert_entries(c, c->pieces % 2, entries, n);
 	insert_entries(c, 1 - c->pieces % 2, entries, n);

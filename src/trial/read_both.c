@@ -239,7 +239,6 @@ append_list(StringInfo sql, int n, const char *what)
 
 /*
  * Make one statement.  As the owner of the table, under whose search_path all is written out.
- * Long: five statements.
  */
 static void
 make_statement(ArtTrial *t, Relation index, Kind kind, Reading *r)
@@ -312,7 +311,7 @@ see_node(Plan *plan, void *arg)
  * Prepare the statement with this index.  NULL: its plan is without it.
  */
 static SPIPlanPtr
-prepare(ArtTrial *t, Reading *r, Oid indexoid)
+prepare_statement(ArtTrial *t, Reading *r, Oid indexoid)
 {
 	Wanted		wanted = {.index = indexoid, .only = r->kind == INDEX_ONLY};
 	SPIPlanPtr	plan;
@@ -413,7 +412,7 @@ round_of(ArtTrial *t, Reading *r, int round)
 
 	for (int which = 0; which < 2; which++)
 	{
-		plans[which] = prepare(t, r, indexes[which]);
+		plans[which] = prepare_statement(t, r, indexes[which]);
 		if (plans[which] == NULL)
 		{
 			r->unplanned = true;

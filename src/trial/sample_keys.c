@@ -44,7 +44,7 @@ typedef struct Sampling
  * A value that stays when its row goes: nothing of it is in a TOAST table.
  */
 static Datum
-keep(Sampling *s, int i, Datum value)
+copy_value(Sampling *s, int i, Datum value)
 {
 	Datum		kept;
 
@@ -93,7 +93,7 @@ sample_row(TupleTableSlot *slot, void *arg)
 		old = MemoryContextSwitchTo(s->cxt);
 		at = Min(at, (uint64) keys->n);
 		for (int i = 0; i < keys->ncols; i++)
-			keys->values[at * keys->ncols + i] = keep(s, i, values[i]);
+			keys->values[at * keys->ncols + i] = copy_value(s, i, values[i]);
 		keys->n += at == (uint64) keys->n;
 		MemoryContextSwitchTo(old);
 	}

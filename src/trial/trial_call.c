@@ -72,7 +72,7 @@ others_first(bool yes)
  * ERROR: it is no index of btree that has entries.
  */
 static void
-refuse_kind(Oid relid)
+refuse_relation(Oid relid)
 {
 	char	   *name = get_rel_name(relid);
 
@@ -122,24 +122,23 @@ check_memory(ArtTrial *t)
  * ERROR for all that cannot be tried, before anything is done.
  *
  * Locks: AccessShareLock on table and index, to the end of the transaction.
- * Long: a list of what stands against a trial, and what each is told.
  */
 static void
-check_index(ArtTrial *t)
+open_btree_index(ArtTrial *t)
 {
 	char		kind = get_rel_relkind(t->indexoid);
 	Relation	heap;
 	Relation	index;
 
 	if (kind != RELKIND_INDEX)
-		refuse_kind(t->indexoid);
+		refuse_relation(t->indexoid);
 	t->heapoid = IndexGetRelation(t->indexoid, false);
 	if (!ART_OWNS_TABLE(t->heapoid))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(t->indexoid));
 	heap = table_open(t->heapoid, AccessShareLock);
 	index = index_open(t->indexoid, AccessShareLock);
 	if (index->rd_rel->relam != BTREE_AM_OID)
-		refuse_kind(t->indexoid);
+		refuse_relation(t->indexoid);
 	t->name = MemoryContextStrdup(t->cxt, RelationGetRelationName(index));
 	t->index = MemoryContextStrdup(t->cxt, art_sql_name(t->indexoid));
 	t->table = MemoryContextStrdup(t->cxt, art_sql_name(t->heapoid));
@@ -305,7 +304,7 @@ artidx_trial(PG_FUNCTION_ARGS)
 	cxt = t.cxt = AllocSetContextCreate(PortalContext, "artidx trial", ALLOCSET_DEFAULT_SIZES);
 	t.schema = get_func_namespace(fcinfo->flinfo->fn_oid);
 	art_trial_table(&t);
-	check_index(&t);
+	open_btree_index(&t);
 	if (!registered)
 		before_shmem_exit(trial_exit, (Datum) 0);
 	registered = true;

@@ -131,7 +131,7 @@ store(ArtTrial *t)
 /* ---- the use ---- */
 
 static double
-number(int column)
+float_of(int column)
 {
 	bool		isnull;
 	Datum		d = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, &isnull);
@@ -161,13 +161,13 @@ ask_use(ArtTrial *t, Use *use)
 		elog(ERROR, "not a query: %s", sql);
 	if (SPI_processed == 1)
 	{
-		double		joined = number(4);
+		double		joined = float_of(4);
 
-		use->joins = isnan(joined) ? 0 : number(1) * joined;
-		use->look_ups = number(1) - use->joins;
-		use->entries = number(2);
-		use->written = number(3);
-		use->expected = number(5);
+		use->joins = isnan(joined) ? 0 : float_of(1) * joined;
+		use->look_ups = float_of(1) - use->joins;
+		use->entries = float_of(2);
+		use->written = float_of(3);
+		use->expected = float_of(5);
 	}
 	SPI_finish();
 	AtEOXact_GUC(false, nestlevel);
@@ -231,7 +231,7 @@ weigh(ArtTrial *t, const Use *use, double ms[2])
  * The statements that put art in the index's place by hand, where it is no constraint's.
  */
 static char *
-by_hand(ArtTrial *t)
+ddl_by_hand(ArtTrial *t)
 {
 	char	   *def = pg_get_indexdef_string(t->indexoid);
 	char	   *head = psprintf("CREATE %sINDEX %s ON ", t->unique ? "UNIQUE " : "", quote_identifier(t->name));
@@ -255,7 +255,7 @@ static void
 tell_commands(ArtTrial *t)
 {
 	Oid			root = t->part ? llast_oid(get_partition_ancestors(t->indexoid)) : t->indexoid;
-	char	   *hand = t->part || t->constraint ? NULL : by_hand(t);
+	char	   *hand = t->part || t->constraint ? NULL : ddl_by_hand(t);
 
 	art_trial_row(t, "swap", NULL, NAN, NAN, 0,
 				  psprintf("CALL %s.artidx_from_btree(%s)", quote_identifier(get_namespace_name(t->schema)),

@@ -98,7 +98,7 @@ table_is_ours(Oid indexoid)
  * Locks: takes the partition lock, shared, and exclusive to ask for it.
  */
 static void
-look_at(Form_pg_class form, bool altered, Left *left)
+look_at_index(Form_pg_class form, bool altered, Left *left)
 {
 	LWLock	   *lock;
 	ArtLocator	loc;
@@ -152,7 +152,7 @@ look_at_catalog_left(Oid amoid, Left *left)
 		if (form->relkind == RELKIND_INDEX && form->relam == amoid &&
 			form->relpersistence != RELPERSISTENCE_TEMP &&
 			!(form->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress()))
-			look_at(form, TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data)),
+			look_at_index(form, TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tup->t_data)),
 					left);
 	}
 	systable_endscan(scan);

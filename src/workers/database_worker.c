@@ -348,7 +348,7 @@ seen_has_entry(const Seen *s)
  * was not to be had, or an error was logged (the area is full): then later.
  */
 static bool
-make_entry(Oid indexoid)
+make_index_entry(Oid indexoid)
 {
 	volatile bool made = false;
 
@@ -401,7 +401,7 @@ scout_indexes(void)
 
 		CHECK_FOR_INTERRUPTS();
 		if (!seen_has_entry(s))
-			refused |= !make_entry(s->indexoid);
+			refused |= !make_index_entry(s->indexoid);
 		seed_entry(s, art_hot_find(hot, nhot, s->indexoid, &s->loc));
 	}
 	begin_work();
@@ -1002,7 +1002,7 @@ art_leftovers_by(bool (*fn) (void))
  * Drop what a trial has left.  An error is logged, and another visit does it.
  */
 static void
-tidy(void)
+drop_trial_leftovers(void)
 {
 	volatile bool done = false;
 
@@ -1060,7 +1060,7 @@ worker_turn(void)
 		default:
 			tell_built();
 			if (scouted && !RecoveryInProgress())
-				tidy();
+				drop_trial_leftovers();
 			worked = true;
 			return -1;
 	}

@@ -5,6 +5,8 @@
 #	  sqlalchemy, rails, hibernate, prisma; and the tools of its table (tools.sh).
 #	  dumps: extensions that Debian has, whose types are keys, through dump and restore
 #	  in every order.
+#	  monitoring: exporters, Prometheus, the dashboard's queries, the alerts (monitoring.sh).
+#	  pgxn: the archive of "make dist" by PGXN's client.
 #	  types: those of Debian's extensions, and the table of doc/keys.md (TYPE_TABLE=write
 #	  makes it anew).
 #
@@ -15,9 +17,10 @@
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 . "$TREE/test/applications/tools.sh"
+. "$TREE/test/applications/monitoring.sh"
 
 APPS=("$@")
-[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma dumps types "${TOOLS[@]}")
+[ ${#APPS[@]} -gt 0 ] || APPS=(django sqlalchemy rails hibernate prisma dumps types monitoring "${TOOLS[@]}" pgxn)
 passed=0
 failed=0
 
@@ -37,6 +40,12 @@ has()
 skip()
 {
 	echo "# SKIP $1: $2"
+}
+
+# told LOG: the versions and seeds that an application printed, and what it skipped
+told()
+{
+	grep -E '^# (SKIP .*:|[A-Za-z_]+(==| |=)[0-9])' "$1" | sed 's/^#/;/' | tr -d '\n'
 }
 
 # indexes TABLE: its indexes as pg_indexes says, but for the primary key
@@ -60,7 +69,7 @@ python()
 {
 	VENV=$WORK/venv-$1
 	python3 -m venv "$VENV" && "$VENV/bin/pip" -q install "${@:2}" || return 1
-	echo "# $("$VENV/bin/pip" list --format freeze | grep -iE '^(django|sqlalchemy|alembic|migra)==' | xargs)"
+	echo "# $("$VENV/bin/pip" list --format freeze | grep -iE '^(django|sqlalchemy|alembic|migra|pgxnclient)==' | xargs)"
 }
 
 app_django()
@@ -249,6 +258,24 @@ app_types()
 	unset LD_LIBRARY_PATH
 }
 
+# The archive of "make dist", which PGXN's client unpacks, builds, installs and creates.
+app_pgxn()
+{
+	local out zip
+
+	python pgxn pgxnclient 'setuptools<81' || { skip pgxn "python3 -m venv and pip are needed"; return; }
+	zip=$(OUT=$WORK/dist bash "$TREE/packaging/dist.sh") && chmod -R a+rX "$WORK/dist" ||
+		{ failed=$((failed + 1)); echo "not ok - pgxn: make dist"; return; }
+	database pgxn
+	sql "DROP EXTENSION artidx"
+	rm "$("$PG_CONFIG" --sharedir)/extension/artidx.control"
+	out=$(cd "$WORK/tmp" && as_user "$VENV/bin/pgxn" install --nosudo --unstable --pg_config "$PG_CONFIG" "$zip" 2>&1 &&
+		as_user "$VENV/bin/pgxn" load --yes --unstable --pg_config "$PG_CONFIG" -d pgxn --schema artidx "$zip" 2>&1
+		sql "SELECT extname || ' is loaded' FROM pg_extension ORDER BY oid")
+	has pgxn "$out" "artidx is loaded"
+	has pgxn "$out" "artidx_debug is loaded"
+}
+
 tool_packages "${APPS[@]}"
 art_setup applications
 # Java's driver wants TCP
@@ -256,12 +283,20 @@ port=$((40000 + RANDOM % 20000))
 art_cluster applications "shared_preload_libraries = 'artidx'" "artidx.memory = '256MB'" \
 	"listen_addresses = '127.0.0.1'" "port = $port"
 export PGPORT=$port
+rows=()
 for app in "${APPS[@]}"; do
+	before=$passed
+	before_failed=$failed
 	if declare -F "app_$app" >/dev/null; then
-		"app_$app"
+		"app_$app" > >(tee "$WORK/app.log")
+		wait $!
+		rows+=("$app" "$((passed - before)) passed, $((failed - before_failed)) failed$(told "$WORK/app.log")")
 	else
 		art_die "no such application: $app"
 	fi
 done
 echo "$passed passed, $failed failed"
+art_evidence applications "make applications" \
+	"Frameworks and tools of others used art indexes, and each line that they had to print was compared." \
+	"${rows[@]}" "in all" "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -7,7 +7,8 @@
 # artidx_advise() is asked for its scores, and artidx_trial() tries each.  Then the same tables are made again with art
 # indexes, and the same is run.  What is saved is processor time of the backend, so what
 # else the machine does hardly counts, and WAL.  Prints all, and the rank correlations
-# (Spearman's) between the score, the trial's verdict and the time that was saved.
+# (Spearman's) between the score, the trial's verdict and the time that was saved.  Then how long
+# artidx_advise() takes for 1,000 indexes more.
 #
 #	ROWS=200000		of each table
 #	OPS=20000		what a workload does, look-ups or rows
@@ -144,4 +145,20 @@ sql "CREATE VIEW saved AS
 			'rank correlation, WAL expected and saved: ' || round(corr(w, b)::numeric, 2)
 		FROM (SELECT rank() OVER (ORDER BY score) AS s, rank() OVER (ORDER BY ms) AS m, rank() OVER (ORDER BY tried) AS t,
 				rank() OVER (ORDER BY wal) AS w, rank() OVER (ORDER BY round(bytes / 1024)) AS b FROM saved) r"
+	# how long it takes: of ten calls in one session
+	sql "CREATE EXTENSION pg_walinspect; DO \$\$ BEGIN FOR i IN 1 .. 250 LOOP
+			EXECUTE format('CREATE TABLE many_%s (a int, b text, c uuid, d timestamptz)', i);
+			EXECUTE format('CREATE INDEX ON many_%s (a); CREATE INDEX ON many_%1\$s (b); CREATE INDEX ON many_%1\$s (c); CREATE INDEX ON many_%1\$s (d, a)', i);
+		END LOOP; END \$\$; ANALYZE" >/dev/null
+	as_user "$BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 <<-END
+		CREATE TEMP TABLE took (ms float8, cpu float8);
+		DO \$\$ DECLARE t timestamptz; c bigint; BEGIN FOR i IN 1 .. 10 LOOP
+			t := clock_timestamp(); c := cpu();
+			PERFORM count(*) FROM artidx_advise();
+			INSERT INTO took VALUES (1000 * extract(epoch FROM clock_timestamp() - t), (cpu() - c) / 1e6);
+		END LOOP; END \$\$;
+		SELECT 'artidx_advise() of ' || (SELECT count(*) FROM artidx_advise()) || ' indexes, ms: ' || round(min(ms)) || ' at least, ' ||
+			round(percentile_cont(0.5) WITHIN GROUP (ORDER BY ms)) || ' median; of processor time ' || round(min(cpu)) || ' at least, ' ||
+			round(percentile_cont(0.5) WITHIN GROUP (ORDER BY cpu)) || ' median' FROM took;
+	END
 } | tee "$RESULTS/advise.txt"

@@ -6,7 +6,7 @@
 #
 # Prints tables of throughput and p99 as ratios to nbtree, the longest
 # statements of many clients, and which engine wins by what rule; writes every
-# cell and the machine into contention.tsv, plots into contention.svg and the
+# cell and the machine into contention.tsv, of which artidx-report draws plots, and the
 # tables into table.txt, in RESULTS.
 #
 #	CELL_SECONDS=2		length of one cell ("make contention SECONDS=2")
@@ -314,10 +314,7 @@ report()
 			echo "total time: $(($(date +%s) - started)) s"
 		} | tee "$RESULTS/table.txt"
 		echo "cells: $TSV"
-		if grep -q '^cells' "$TSV"; then
-			perl "$REPORT" plot "$TSV" >"$RESULTS/contention.svg"
-			echo "plots: $RESULTS/contention.svg"
-		fi
+		art_draw "$RESULTS"
 	fi
 	[ $rc -ne 0 ] || art_figures "$TSV" contention || rc=1
 	(exit $rc)

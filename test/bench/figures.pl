@@ -1,26 +1,26 @@
 #!/usr/bin/perl
 #
 # test/bench/figures.pl
-#	  What the benches measured, as tables, plots and doc/figures.md.
+#	  What the benches measured, as tables and doc/figures.md.
 #
 #	figures.pl table FILE	the table of a file that bench.sh wrote
-#	figures.pl sysbench FILE, sysbench-plot FILE	the same of sysbench.sh; fails where a
-#							cell was refused
-#	figures.pl replica FILE LAG, replica-plot FILE LAG	the same of replica.sh; fails
-#							where a value is missing
-#	figures.pl write		doc/figures.md, doc/figures/*.svg and the six figures of
-#							README.md, from doc/figures/*.tsv
+#	figures.pl sysbench FILE	the same of sysbench.sh; fails where a cell was refused
+#	figures.pl replica FILE LAG	the same of replica.sh; fails where a value is missing
+#	figures.pl demo FILE		the same of demo.sh
+#	figures.pl write		doc/figures.md and the six figures of README.md, from
+#							doc/figures/*.tsv; it names the plots that are to be drawn
 #	figures.pl check		fails where the repository has anything else
 #
 # A bench writes one file of tab-separated values: lines "# key: value" that say the
 # command, the date, the machine and the scale, a line of column names, and one line
 # for each measurement.  With FIGURES=1 it puts the file into doc/figures and calls
-# "write".  Perl draws the plots, because every machine that runs the tests has it, and
-# because it draws the same bytes everywhere: so "check" can compare them.
+# "write".  artidx-report (report) draws the plots, and puts into each the sum of the file
+# that it is of: so "check" needs nothing but Perl.
 #
 use strict;
 use warnings;
 
+use Digest::SHA;
 use File::Basename qw(dirname basename);
 
 my $top = dirname(__FILE__) . '/../..';
@@ -75,77 +75,16 @@ sub number
 # at most; both, at most A, and at most B times nbtree; heap, no more than without an
 # index (2 % for chance); zero, nothing; of, art at most F times another measure of art;
 # beside, as ratio, to another measure of nbtree, which does not have this one.
-my @goals = map { [ split /\|/ ] } (
-	'lookup|look-up alone, random bigint|ratio|0.12',
-	'lookup1|the same, a tenth of the keys|ratio|0.2',
-	'begin|begin and end of a scan|abs|80',
-	'point|point SELECT in a PL/pgSQL loop|ratio|0.55',
-	'next|WHERE k > x ORDER BY k LIMIT 1, the same way|ratio|0.5',
-	'plan|planning a point query, EXECUTE of a text|ratio|1.0',
-	'join_heap|nested loop, a row, heap fetch|ratio|0.45',
-	'join_heap_many|the same, batched|beside|0.22 join_heap',
-	'join_ios|nested loop, a row, index-only|ratio|0.3',
-	'join_ios_many|the same, batched|beside|0.12 join_ios',
-	'insert_seq|index insert alone, sequential bigint|ratio|0.333',
-	'insert_rnd|index insert alone, random bigint|ratio|0.25',
-	'insert_uuid|index insert alone, uuid|ratio|0.25',
-	'tail2_1|index insert, one sequence, 2 backends|ratio|0.25',
-	'tail2_32|the same, each drawing 32 numbers at a time|ratio|0.25',
-	'tail2_off|the first, without the tail buffer|none',
-	'tail2_1.least|the slower one of the two, of its half|none',
-	'insel_1|INSERT ... SELECT a row, one index|ratio|0.5',
-	'insel_4|INSERT ... SELECT a row, four indexes|ratio|0.14',
-	'clients_100|16 clients, 100 rows, four indexes, a row|ratio|0.25',
-	'clients_100.p99|the same, p99 of the INSERT|ratio|0.3',
-	'clients_100.wal|the same, WAL a row|none',
-	'clients_1|16 clients, 1 row, four indexes, a row|ratio|0.77',
-	'clients_1.p99|the same, p99 of the INSERT|none',
-	'clients_1.wal|the same, WAL a row|none',
-	'fk_insert|INSERT ... SELECT a row that references one|ratio|1.0',
-	'fk_copy|COPY, the same|ratio|1.0',
-	'wal|WAL a row after a checkpoint|heap',
-	'build_seq|CREATE INDEX, sequential bigint|ratio|0.3',
-	'build_rnd|CREATE INDEX, random bigint|ratio|0.3',
-	'build_uuid|CREATE INDEX, uuid|ratio|0.3',
-	'build_text|CREATE INDEX, 25-byte text|ratio|0.3',
-	'build2_seq|CREATE INDEX, sequential bigint, 2 workers|ratio|0.8',
-	'build2_rnd|CREATE INDEX, random bigint, 2 workers|ratio|0.6',
-	'build2_uuid|CREATE INDEX, uuid, 2 workers|ratio|0.6',
-	'build2_text|CREATE INDEX, 25-byte text, 2 workers|ratio|0.6',
-	'bytes_seq|bytes a key, sequential bigint|abs|12',
-	'bytes_rnd|bytes a key, random bigint|abs|23',
-	'bytes_uuid|bytes a key, uuid|abs|33',
-	'bytes_text|bytes a key, 25-byte text|abs|40',
-	'freed_equal|bytes a key, uuid, each replaced|of|1.5 fresh_equal',
-	'fresh_equal|the same, of an index made anew|none',
-	'freed_most|bytes a key, uuid, nine of ten deleted|of|1.5 fresh_most',
-	'fresh_most|the same, of an index made anew|none',
-	'dups_build|bytes a row, 1,000 values, built|both|9 1.4',
-	'dups_insert|bytes a row, 1,000 values, inserted|both|9 1.4',
-	'count_seq|index-only count, a key, heap order|ratio|1.0',
-	'count_rnd|index-only count, a key, random order|ratio|0.9',
-	'count_100|index-only count of 100 keys, cached plan|ratio|0.75',
-	'count_all|index-only count of a whole table, a key|ratio|0.7',
-	'range|range of 1,000 rows, heap fetch, a row|ratio|0.85',
-	'page|(a, b) > (x, y) ORDER BY a, b LIMIT 20|ratio|0.7',
-	'agg_count|count(*) of a range, half a table|ratio|0.10',
-	'agg_sum|count(*), sum, avg and max of it|ratio|0.2',
-	'agg_group|count(*), min, max of 100 groups|ratio|0.15',
-	'distinct|SELECT DISTINCT a, of 100 values|ratio|0.01',
-	'distinct_last|DISTINCT ON (a) ORDER BY a, b DESC|ratio|0.01',
-	'distinct_minmax|GROUP BY a with min(b) and max(b)|ratio|0.01',
-	'distinct_count|GROUP BY a with count(DISTINCT b)|none',
-	'skip|b = x, 100 values of a before it|ratio|0.02',
-	'skip_range|a > x, 19 values, and a range of b|ratio|0.1',
-	'vacuum|VACUUM of one in ten, index part|ratio|0.45',
-	'vacuum_wal|VACUUM of one in ten, WAL of the index|zero',
-	'small|smallest index, one of 1,000|abs|16',
-	'first_answer|first answer after a crash, from 1,000 rows|abs|0.6',
-	'first_big|and then one from the large table, not built|none',
-	'rebuild_1|rebuild after a restart, one worker|abs|4',
-	'rebuild_2|rebuild after a restart, two workers|abs|2.5',
-	'load|load from the saved file|of|0.5 rebuild_1',
-	'stop|clean shutdown, not saving and saving|none');
+my @goals = read_goals("$top/report/src/artidx_report/goals.tsv");
+
+# Lines of the group, the measure, and so on; artidx-report draws by the groups.
+sub read_goals
+{
+	my ($file) = @_;
+
+	open my $in, '<', $file or die "$file: $!\n";
+	return map { chomp; my (undef, @goal) = split /\t/; \@goal } grep { !/^#/ } <$in>;
+}
 
 # {measure}{am} = median, and {measure}{unit}
 sub bench_medians
@@ -209,79 +148,7 @@ sub bench_table
 	return $out . "\ngoals: $count{reached} reached, $count{missed} missed\n";
 }
 
-# ---- plots -----------------------------------------------------------------------
-
-sub esc
-{
-	my ($t) = @_;
-	return $t =~ s/&/&amp;/gr =~ s/</&lt;/gr;
-}
-
-# Horizontal bars on a logarithmic scale around 1: [label, value, colour].
-sub bars
-{
-	my ($title, $note, @bars) = @_;
-	my ($left, $width, $row, $top) = (340, 420, 18, 58);
-	my ($lo, $hi) = (1, 1);
-	foreach my $bar (@bars)
-	{
-		$lo /= 2 while $bar->[1] < $lo && $lo > 1 / 16;
-		$hi *= 2 while $bar->[1] > $hi && $hi < 128;
-	}
-	$hi = 2 if $hi < 2;
-	my $x = sub {
-		my $v = $_[0] < $lo ? $lo : $_[0] > $hi ? $hi : $_[0];
-		return $left + $width * log($v / $lo) / log($hi / $lo);
-	};
-	my $height = $top + $row * @bars + 30;
-	my $total = $left + $width + 60;
-	my $out = <<"SVG";
-<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="$total" height="$height" viewBox="0 0 $total $height" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222222">
-<rect width="$total" height="$height" fill="#ffffff"/>
-<text x="14" y="22" font-size="15" font-weight="bold">${\ esc($title)}</text>
-<text x="14" y="40" fill="#666666">${\ esc($note)}</text>
-SVG
-	for (my $tick = $lo; $tick <= $hi; $tick *= 2)
-	{
-		$out .= sprintf qq{<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/>\n}, $x->($tick), $top - 6, $x->($tick),
-		  $height - 24, $tick == 1 ? '#222222' : '#dddddd';
-		$out .= sprintf qq{<text x="%.1f" y="%d" text-anchor="middle" font-size="10">%gx</text>\n}, $x->($tick),
-		  $height - 10, $tick;
-	}
-	my $y = $top;
-	foreach my $bar (@bars)
-	{
-		my ($label, $v, $colour) = @$bar;
-		my ($a, $b) = sort { $a <=> $b } $x->(1), $x->($v);
-		$out .= sprintf qq{<text x="%d" y="%d" text-anchor="end">%s</text>\n}, $left - 8, $y + 11, esc($label);
-		$out .= sprintf qq{<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>\n}, $a, $y, $b - $a < 1 ? 1 : $b - $a,
-		  $row - 5, $colour;
-		$out .= sprintf qq{<text x="%.1f" y="%d">%s</text>\n}, $b + 5, $y + 11,
-		  sprintf($v >= 10 ? '%.0f' : '%.2f', $v);
-		$y += $row;
-	}
-	return "$out</svg>\n";
-}
-
-# How many times less time, memory or WAL art takes than nbtree.
-sub bench_plot
-{
-	my ($t) = @_;
-	my $medians = bench_medians($t);
-	my @bars;
-
-	foreach my $g (@goals)
-	{
-		my $m = $medians->{ $g->[0] } or next;
-		next if !$m->{art} || !$m->{btree};
-		my $times = $m->{btree} / $m->{art};
-		push @bars, [ $g->[1], $times, $times >= 1 ? '#2ca02c' : '#d62728' ];
-	}
-	return if !@bars;
-	return bars('art beside nbtree: how many times less time, memory or WAL', "$t->{date}, " . scale($t) . "; more is better",
-		@bars);
-}
+# ---- rising keys -------------------------------------------------------------------
 
 # {case}{engine} = median of the statements a second, of the part "rises"
 sub rises
@@ -300,29 +167,6 @@ sub rises
 		$v{$case}{$_} = median(@{ $v{$case}{$_} }) foreach keys %{ $v{$case} };
 	}
 	return (\%v, @order);
-}
-
-sub rises_plot
-{
-	my ($t) = @_;
-	my ($v, @order) = rises($t);
-	my %colour = (none => '#999999', art => '#d62728', 'art-off' => '#ff9896', btree => '#1f77b4', 'btree-off' => '#aec7e8');
-	my @bars;
-
-	foreach my $case (@order)
-	{
-		my ($w, $rows) = split /,/, $case;
-		my $nb = $v->{$case}{nbtree} or next;
-		foreach my $e (grep { $v->{$case}{$_} } qw(none art art-off btree btree-off))
-		{
-			my $name = $e eq 'none' ? 'no index' : $e =~ s/-off$/, no tail buffer/r;
-			push @bars,
-			  [ ($w eq 'rise1' ? 'one index' : 'four indexes') . ", $rows row" . ($rows == 1 ? '' : 's') . ": $name",
-				$v->{$case}{$e} / $nb, $colour{$e} ];
-		}
-	}
-	return if !@bars;
-	return bars('Inserts of rising keys by 64 clients: statements, in multiples of nbtree', "$t->{date}; more is better", @bars);
 }
 
 # ---- make demo -------------------------------------------------------------------
@@ -402,13 +246,6 @@ sub sysbench_table
 	my $mean = exp($sum / @rows);
 	return $out . sprintf "\ngeometric mean of %d: %.3f (goal 1.12: %s); the worst: %.3f, %s (goal 1.00: %s)\n", scalar @rows,
 	  $mean, $mean >= 1.12 ? 'reached' : 'missed', $worst->{ratio}, $worst->{name}, $worst->{ratio} >= 1 ? 'reached' : 'missed';
-}
-
-sub sysbench_plot
-{
-	my ($t) = @_;
-	return bars('sysbench with every index art: transactions, in multiples of btree', "$t->{date}, " . scale($t) . "; more is better",
-		map { [ $_->{name}, $_->{ratio}, $_->{ratio} >= 1 ? '#2ca02c' : '#d62728' ] } grep { $_->{ratio} } sysbench_rows($t));
 }
 
 # ---- make replica ----------------------------------------------------------------
@@ -524,38 +361,6 @@ sub replica_table
 	return $out;
 }
 
-# The lag over time: of each 50 ms the longest
-sub replica_plot
-{
-	my ($t, $lag) = @_;
-	my ($w, $h, $left, $top) = (720, 260, 70, 60);
-	my $art = $lag->{art} or return;
-	my ($max, %at) = (20);
-
-	foreach (@$art)
-	{
-		my $slot = int($_->[0] * 20);
-		$at{$slot} = $_->[1] if !defined $at{$slot} || $_->[1] > $at{$slot};
-	}
-	foreach (values %at) { $max = $_ if $_ > $max; }
-	my $end = (sort { $b <=> $a } keys %at)[0] || 1;
-	my $y = sub { $top + $h * (1 - log(1 + $_[0]) / log(1 + $max)) };
-	my $out = sprintf qq{<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">\n<rect width="100%%" height="100%%" fill="white"/>\n},
-	  $left + $w + 20, $top + $h + 50;
-	$out .= qq{<text x="14" y="22" font-size="15" font-weight="bold">A standby's follower behind replay, ms, over the seconds of the load</text>\n};
-	$out .= sprintf qq{<text x="14" y="40" fill="#666666">%s; the longest of each 50 ms</text>\n}, esc("$t->{date}, " . scale($t));
-	foreach my $v (grep { $_ <= $max } 0, 1, 5, 20, 100, 500, 2000, 10000)
-	{
-		$out .= sprintf qq{<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end">%d</text>\n},
-		  $left, $left + $w, ($y->($v)) x 2, $v == 20 ? '#222' : '#ddd', $left - 6, $y->($v) + 4, $v;
-	}
-	$out .= sprintf qq{<text x="%.1f" y="%d" text-anchor="middle">%d</text>\n}, $left + $w * $_ * 20 / $end, $top + $h + 18, $_
-	  foreach grep { $_ % 5 == 0 } 0 .. $end / 20;
-	$out .= sprintf qq{<polyline fill="none" stroke="#2ca02c" points="%s"/>\n</svg>\n},
-	  join ' ', map { sprintf '%.1f,%.1f', $left + $w * $_ / $end, $y->($at{$_}) } sort { $a <=> $b } keys %at;
-	return $out;
-}
-
 # ---- the document ----------------------------------------------------------------
 
 sub thousands
@@ -604,10 +409,11 @@ sub block
 	return "```text\n$text\n```\n";
 }
 
-# The files of the document: { path below the top => contents }.
+# The files of the document, { path below the top => contents }, and the plots,
+# { path => the results that it is of }.
 sub documents
 {
-	my %out;
+	my (%out, %plots);
 	# the whole table first, then what runs of parts have
 	my @benches = map { read_tsv($_) } sort { length($a) <=> length($b) || $a cmp $b } glob "$top/doc/figures/bench*.tsv";
 	my ($contended) = map { read_tsv($_) } grep { -f } "$top/doc/figures/contention.tsv";
@@ -618,7 +424,7 @@ sub documents
 
 # Figures
 
-The benches write this file, its tables and its plots. `make figures` measures everything
+The benches write this file and its tables, and `artidx-report` its plots. `make figures` measures everything
 again; `CONTRIBUTING.md` in the source says how long that takes.
 
 Read the ratios. All access methods do the same work in the same run, one after the other, so
@@ -633,10 +439,10 @@ MD
 		foreach my $t (@benches)
 		{
 			my $name = basename($t->{file}, '.tsv');
-			my $plot = bench_plot($t);
+			my $medians = bench_medians($t);
 			$md .= run_of($t) . "\n" . block(bench_table($t)) . "\n";
-			next if !$plot;
-			$out{"doc/figures/$name.svg"} = $plot;
+			next if !grep { $_->{art} && $_->{btree} } values %$medians;
+			$plots{"doc/figures/$name.svg"} = $t->{file};
 			$md .= "![art beside nbtree](figures/$name.svg)\n\n";
 		}
 	}
@@ -646,19 +452,19 @@ MD
 		if (grep { $_->{part} eq 'cells' } @{ $contended->{rows} })
 		{
 			$md .= block(contention_of('table', $contended->{file})) . "\n";
-			$out{'doc/figures/contention.svg'} = contention_of('plot', $contended->{file});
+			$plots{'doc/figures/contention.svg'} = $contended->{file};
 			$md .= "![statements a second, and their 99th percentile](figures/contention.svg)\n\n";
 		}
-		if (my $plot = rises_plot($contended))
+		if (grep { $_->{part} eq 'rises' } @{ $contended->{rows} })
 		{
 			$md .= block(contention_of('rises', $contended->{file})) . "\n";
-			$out{'doc/figures/rises.svg'} = $plot;
+			$plots{'doc/figures/rises.svg'} = $contended->{file};
 			$md .= "![inserts of rising keys](figures/rises.svg)\n\n";
 		}
 	}
 	if ($sysbench)
 	{
-		$out{'doc/figures/sysbench.svg'} = sysbench_plot($sysbench);
+		$plots{'doc/figures/sysbench.svg'} = $sysbench->{file};
 		$md .= "## A whole application: make sysbench\n\n" . run_of($sysbench) . "\n" . block(sysbench_table($sysbench))
 		  . "\n![sysbench with every index art](figures/sysbench.svg)\n\n";
 	}
@@ -666,11 +472,12 @@ MD
 	{
 		$md .= "## A first look: make demo\n\n" . run_of($demo)
 		  . "`better` says how many times more work art does a second, or how many times less it takes.\n\n"
-		  . block(demo_table($demo)) . "\n";
+		  . block(demo_table($demo)) . "\n![a first look](figures/demo.svg)\n\n";
+		$plots{'doc/figures/demo.svg'} = $demo->{file};
 	}
 	$out{'doc/figures.md'} = $md =~ s/\n+\z/\n/r;
 	$out{'README.md'} = readme($contended, @benches);
-	return \%out;
+	return (\%out, \%plots);
 }
 
 sub slurp
@@ -731,25 +538,31 @@ elsif ($what eq 'sysbench' && @ARGV == 1)
 	print $table;
 	exit($table =~ /^no mean/m ? 1 : 0);
 }
-elsif ($what eq 'sysbench-plot' && @ARGV == 1) { print sysbench_plot(read_tsv($ARGV[0])); }
 elsif ($what eq 'replica' && @ARGV == 2)
 {
 	my $table = replica_table(read_tsv($ARGV[0]), read_lag($ARGV[1]));
 	print $table;
 	exit($table =~ /values are missing$/m ? 1 : 0);
 }
-elsif ($what eq 'replica-plot' && @ARGV == 2) { print replica_plot(read_tsv($ARGV[0]), read_lag($ARGV[1])); }
 elsif ($what eq 'demo' && @ARGV == 1) { print demo_table(read_tsv($ARGV[0])); }
 elsif ($what eq 'write' || $what eq 'check')
 {
-	my $documents = documents();
+	my ($documents, $plots) = documents();
 	my $bad = 0;
 	foreach my $svg (glob "$top/doc/figures/*.svg")
 	{
 		my $name = 'doc/figures/' . basename($svg);
-		next if $documents->{$name};
+		next if $plots->{$name};
 		if ($what eq 'write') { unlink $svg; }
 		else { warn "$name belongs to no results\n"; $bad = 1; }
+	}
+	foreach my $name (sort keys %$plots)
+	{
+		my $file = $plots->{$name};
+		my $sum = Digest::SHA->new(256)->addfile($file)->hexdigest;
+		next if slurp("$top/$name") =~ /^<!-- \Q${\ basename($file)}\E sha256 $sum;/m;
+		warn "$name is not drawn from $file: artidx-report figures doc/figures --svg doc/figures\n";
+		$bad = 1 if $what eq 'check';
 	}
 	foreach my $name (sort keys %$documents)
 	{
@@ -764,4 +577,4 @@ elsif ($what eq 'write' || $what eq 'check')
 	}
 	exit $bad;
 }
-else { die "figures.pl table FILE | sysbench FILE | sysbench-plot FILE | replica FILE LAG | replica-plot FILE LAG | demo FILE | write | check\n"; }
+else { die "figures.pl table FILE | sysbench FILE | replica FILE LAG | demo FILE | write | check\n"; }

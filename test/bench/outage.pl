@@ -1,11 +1,10 @@
 #!/usr/bin/perl
 #
 # test/bench/outage.pl
-#	  What outage.sh measured, as lines of a CSV file, a table and a plot.
+#	  What outage.sh measured, as lines of a CSV file and a table.
 #
 #	outage.pl collect RUN KILLED BEFORE AFTER LOG...	pgbench's logs, by their names
 #	outage.pl table CSV ALONE		when look-ups were back
-#	outage.pl plot CSV				throughput over time, as SVG
 #
 use strict;
 use warnings;
@@ -109,42 +108,7 @@ sub table
 	return;
 }
 
-sub plot
-{
-	my ($csv) = @_;
-	my ($runs, @order) = read_csv($csv);
-	my @colours = ('#1f77b4', '#d62728', '#ff9896', '#2ca02c');
-	my ($w, $h, $left, $top) = (720, 280, 70, 40);
-	my @times = sort { $a <=> $b } keys %{ $runs->{ $order[0] } };
-	my $max = 1;
-	my $x = sub { $left + $w * ($_[0] - $times[0]) / (($times[-1] - $times[0]) || 1) };
-	my $y = sub { $top + $h * (1 - ($_[0] > 1 ? log($_[0]) : 0) / log($max * 2)) };
-
-	foreach my $r (values %$runs) { foreach (values %$r) { $max = $_->[0] * 10 if $_->[0] * 10 > $max; } }
-	print qq{<svg xmlns="http://www.w3.org/2000/svg" width="@{[$left + $w + 20]}" height="@{[$top + $h + 60]}" font-family="sans-serif" font-size="12">\n};
-	print qq{<rect width="100%" height="100%" fill="white"/>\n<text x="$left" y="20" font-size="14">Look-ups a second; a backend is killed at 0 s</text>\n};
-	for (my $v = 1; $v <= $max * 2; $v *= 10)
-	{
-		printf qq{<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%d</text>\n},
-		  $left, $left + $w, ($y->($v)) x 2, $left - 6, $y->($v) + 4, $v;
-	}
-	foreach my $t (grep { $_ == int($_) && $_ % 5 == 0 } @times)
-	{
-		printf qq{<text x="%.1f" y="%d" text-anchor="middle">%d</text>\n}, $x->($t), $top + $h + 18, $t;
-	}
-	foreach my $i (0 .. $#order)
-	{
-		my $r = $runs->{ $order[$i] };
-		printf qq{<polyline fill="none" stroke="%s" points="%s"/>\n}, $colours[ $i % @colours ],
-		  join ' ', map { sprintf '%.1f,%.1f', $x->($_), $y->($r->{$_}[0] * 10) } sort { $a <=> $b } keys %$r;
-		printf qq{<text x="%d" y="%d" fill="%s">%s</text>\n}, $left + 160 * $i, $top + $h + 45, $colours[ $i % @colours ], $order[$i];
-	}
-	print "</svg>\n";
-	return;
-}
-
 my $what = shift @ARGV // '';
 if    ($what eq 'collect' && @ARGV > 4) { collect(@ARGV); }
 elsif ($what eq 'table' && @ARGV == 2)  { table(@ARGV); }
-elsif ($what eq 'plot' && @ARGV == 1)   { plot(@ARGV); }
-else { die "outage.pl collect RUN KILLED BEFORE AFTER LOG... | table CSV ALONE | plot CSV\n"; }
+else { die "outage.pl collect RUN KILLED BEFORE AFTER LOG... | table CSV ALONE\n"; }

@@ -8,7 +8,7 @@
 # rows up by the key, others insert.  After a while one backend is killed with
 # -9.  Each client is a pgbench of its own, which is begun again when its
 # connection is lost.  Writes what was done in each tenth of a second into
-# outage.csv, a plot into outage.svg and a table into table.txt, in RESULTS.
+# outage.csv and a table into table.txt, in RESULTS; artidx-report draws a plot of it.
 #
 # With art that is done with indexes that are kept, and with indexes that the crash gives
 # up.  For the latter art_insidetest.crash_pause (test/modules) stands in for a process killed in the
@@ -204,6 +204,6 @@ done
 art_results "$RESULTS/about.txt" "make outage ROWS=$ROWS" "$ROWS rows, $LOOKUPS look-ups, $INSERTS inserts" \
 	"artidx.build_workers $WORKERS; fsync off; table in shared buffers; prepared statements over a unix socket"
 perl "$REPORT" table "$CSV" "$RESULTS/alone.txt" | tee "$RESULTS/table.txt"
-perl "$REPORT" plot "$CSV" >"$RESULTS/outage.svg" || art_die "no plot"
 sed 's/^# //' "$RESULTS/about.txt"
-echo "every tenth of a second: $CSV, plot: $RESULTS/outage.svg"
+echo "every tenth of a second: $CSV"
+art_draw "$RESULTS"

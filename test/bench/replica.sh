@@ -26,8 +26,8 @@
 # Promotion: a session looks up all the time, and inserts as soon as it can.
 #
 # Prints a table with the goals (figures.pl, which has them).  Writes every value and the
-# machine into replica.csv, every look at the lag into lag.csv, a plot of
-# both into replica.svg and the table into table.txt, in RESULTS.  A value counts only when
+# machine into replica.csv, every look at the lag into lag.csv, of which artidx-report draws
+# a plot, and the table into table.txt, in RESULTS.  A value counts only when
 # the indexes were in memory, and no scan read a table.
 #
 #	ROWS=10000000		of each table
@@ -482,11 +482,11 @@ report()
 
 	perl "$FIGURES_PL" replica "$CSV" "$LAG" >"$RESULTS/table.txt" || rc=1
 	cat "$RESULTS/table.txt"
-	perl "$FIGURES_PL" replica-plot "$CSV" "$LAG" >"$RESULTS/replica.svg" || rc=1
 	echo
 	sed -n 's/^# //p' "$CSV"
 	echo "load at the end: $(cut -d" " -f1-3 /proc/loadavg); total time: $(($(date +%s) - started)) s"
-	echo "every value: $CSV and $LAG, plot: $RESULTS/replica.svg"
+	echo "every value: $CSV and $LAG"
+	art_draw "$RESULTS"
 	(exit $rc)
 	art_cleanup
 }

@@ -12,7 +12,7 @@
 #
 # Prints the ratio of each workload, WAL a transaction, the geometric mean and the
 # worst (figures.pl, which has the goals).  Writes every cell and the machine into
-# sysbench.tsv, a plot into sysbench.svg and the table into table.txt, in RESULTS.
+# sysbench.tsv, of which artidx-report draws a plot, and the table into table.txt, in RESULTS.
 #
 #	TABLES=4 ROWS=500000	tables, and rows of each
 #	THREADS=8			of sysbench
@@ -148,10 +148,10 @@ report()
 
 	perl "$FIGURES_PL" sysbench "$TSV" >"$RESULTS/table.txt" || rc=1
 	cat "$RESULTS/table.txt"
-	perl "$FIGURES_PL" sysbench-plot "$TSV" >"$RESULTS/sysbench.svg"
 	echo
 	sed -n 's/^# //p' "$TSV"
-	echo "total time: $(($(date +%s) - started)) s; every cell: $TSV, plot: $RESULTS/sysbench.svg"
+	echo "total time: $(($(date +%s) - started)) s; every cell: $TSV"
+	art_draw "$RESULTS"
 	[ $rc -ne 0 ] || art_figures "$TSV" sysbench || rc=1
 	(exit $rc)
 	art_cleanup

@@ -26,17 +26,16 @@ art_source_lists()
 		done | sort -u
 }
 
-# art_fetch_source DIR: the original archive of the source package into DIR
-art_fetch_source()
+# art_apt_sources: an apt of our own in WORK/apt, whose lists have Debian's source packages
+art_apt_sources()
 {
-	local apt=$WORK/apt version
+	local apt=$WORK/apt
 
-	command -v apt-get >/dev/null 2>&1 ||
-		art_die "no apt-get here: give CONFORMANCE_SRC=/path/to/postgresql-15.x"
+	[ ! -f "$apt/apt.conf" ] || return 0
+	command -v apt-get >/dev/null 2>&1 || { art_say "no apt-get here"; return 1; }
 	mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 	art_source_lists >"$apt/sources.list"
-	[ -s "$apt/sources.list" ] ||
-		art_die "apt knows no Debian mirror: give CONFORMANCE_SRC=/path/to/postgresql-15.x"
+	[ -s "$apt/sources.list" ] || { art_say "apt knows no Debian mirror"; return 1; }
 	cat >"$apt/apt.conf" <<-EOF
 		Dir::Etc::SourceList "$apt/sources.list";
 		Dir::Etc::SourceParts "-";
@@ -44,19 +43,26 @@ art_fetch_source()
 		Dir::Cache "$apt";
 		APT::Sandbox::User "root";
 	EOF
-	art_say "fetching the source package of PostgreSQL 15"
 	APT_CONFIG=$apt/apt.conf apt-get -q update >"$apt/log" 2>&1 ||
 		art_say "apt-get update was not all well, trying on"
-	# the server's own minor version if the mirror has it, or else the newest
-	# that it has: not everything that is listed is always there
-	version=$(dpkg-query -W -f '${source:Version}' postgresql-15 2>/dev/null)
-	for version in $version $(APT_CONFIG=$apt/apt.conf apt-cache showsrc postgresql-15 \
+}
+
+# art_fetch_source DIR PACKAGE: its source package into DIR, of the version that is installed
+# here if the mirror has it, or else the newest that it has: not everything that is listed is
+# always there
+art_fetch_source()
+{
+	local apt=$WORK/apt version
+
+	art_apt_sources || return 1
+	art_say "fetching the source package $2"
+	for version in $(dpkg-query -W -f '${source:Version}' "$2" 2>/dev/null) $(APT_CONFIG=$apt/apt.conf apt-cache showsrc "$2" \
 		2>>"$apt/log" | sed -n 's/^Version: //p' | sort -Vru); do
 		(cd "$1" && APT_CONFIG=$apt/apt.conf apt-get -q source --download-only \
-			"postgresql-15=$version") >>"$apt/log" 2>&1 && return 0
+			"$2=$version") >>"$apt/log" 2>&1 && return 0
 	done
 	tail -20 "$apt/log" >&2
-	art_die "could not fetch the source: give CONFORMANCE_SRC=/path/to/postgresql-15.x"
+	return 1
 }
 
 art_pg_source()
@@ -66,19 +72,47 @@ art_pg_source()
 	if [ -n "${CONFORMANCE_SRC:-}" ]; then
 		PGSRC=$CONFORMANCE_SRC
 	else
-		mkdir -p "$dir" || art_die "cannot write in $dir"
-		dir=$(cd "$dir" && pwd)
+		mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || return 1
 		ls "$dir"/postgresql-15_15.*.orig.tar.* >/dev/null 2>&1 ||
-			art_fetch_source "$dir"
+			art_fetch_source "$dir" postgresql-15 ||
+			{ art_say "could not fetch the source: give CONFORMANCE_SRC=/path/to/postgresql-15.x"; return 1; }
 		archive=$(ls "$dir"/postgresql-15_15.*.orig.tar.* | grep -v '\.asc$' |
 			sort -V | tail -1)
 		mkdir -p "$WORK/pgsrc"
 		tar -C "$WORK/pgsrc" -xf "$archive" --wildcards --strip-components=1 \
-			'*/src/test/regress' '*/src/test/isolation' '*/contrib/spi' ||
-			art_die "could not unpack $archive"
+			'*/src/test/regress' '*/src/test/isolation' '*/contrib' || return 1
 		PGSRC=$WORK/pgsrc
 		art_say "tests of $(basename "$archive")"
 	fi
 	[ -f "$PGSRC/src/test/regress/parallel_schedule" ] ||
-		art_die "$PGSRC has no src/test/regress/parallel_schedule"
+		{ art_say "$PGSRC has no src/test/regress/parallel_schedule"; return 1; }
+}
+
+# art_pg_modules: the modules that PostgreSQL's tests load, from their own source, in WORK/modules
+art_pg_modules()
+{
+	local dir=$WORK/modules
+
+	mkdir -p "$dir"
+	cp "$PGSRC/src/test/regress/regress.c" "$PGSRC/contrib/spi/autoinc.c" \
+		"$PGSRC/contrib/spi/refint.c" "$dir/" || art_die "no regress.c in $PGSRC"
+	cat >"$dir/Makefile" <<-'EOF'
+		MODULES = regress autoinc refint
+		override with_llvm = no
+		PGXS := $(shell $(PG_CONFIG) --pgxs)
+		include $(PGXS)
+	EOF
+	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$dir"
+	as_user make -s -C "$dir" PG_CONFIG="$PG_CONFIG" >"$WORK/modules.log" 2>&1 ||
+		{ cat "$WORK/modules.log" >&2; art_die "the tests' modules do not build"; }
+}
+
+# art_leave_out_using DIR: in the tests there, indexes leave the access method to the setting
+art_leave_out_using()
+{
+	find "$1" \( -name '*.sql' -o -name '*.spec' \) -exec perl -0pi -e '
+		s/(\bCREATE\s+(?:UNIQUE\s+)?INDEX\b[^;(]*?)\s+USING\s+btree\b/$1/gi;
+		s/(\bEXCLUDE)\s+USING\s+btree\b/$1/gi' {} +
+	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$1"
+	return 0
 }

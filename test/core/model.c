@@ -247,18 +247,15 @@ cmp_void(const void *a, const void *b)
 }
 
 void
-mt_universe(model *m, keykind kind, uint64_t want, uint64_t seed)
+mt_universe_of(model *m, const char *name, mkey *keys, uint64_t n)
 {
 	uint64_t	k = 0;
 
 	memset(m, 0, sizeof(*m));
-	m->name = keykind_name[kind];
-	m->seed = seed * 2 + 1;
-	m->key = xalloc(want * sizeof(mkey));
-	for (uint64_t i = 0; i < want; i++)
-		m->key[i] = mt_make_key(kind, i, want, &m->seed);
-	qsort(m->key, want, sizeof(mkey), cmp_void);
-	for (uint64_t i = 0; i < want; i++)
+	m->name = name;
+	m->key = keys;
+	qsort(m->key, n, sizeof(mkey), cmp_void);
+	for (uint64_t i = 0; i < n; i++)
 	{
 		if (k && mt_cmp(&m->key[k - 1], &m->key[i]) == 0)
 			free((void *) (uintptr_t) m->key[i].p);
@@ -272,6 +269,18 @@ mt_universe(model *m, keykind kind, uint64_t want, uint64_t seed)
 	m->in = calloc(k, 1);
 	m->keybuf = xalloc(1);
 	m->lastkey = xalloc(1);
+}
+
+void
+mt_universe(model *m, keykind kind, uint64_t want, uint64_t seed)
+{
+	mkey	   *keys = xalloc(want * sizeof(mkey));
+
+	seed = seed * 2 + 1;
+	for (uint64_t i = 0; i < want; i++)
+		keys[i] = mt_make_key(kind, i, want, &seed);
+	mt_universe_of(m, keykind_name[kind], keys, want);
+	m->seed = seed;
 }
 
 void

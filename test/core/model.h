@@ -63,6 +63,8 @@ typedef struct model
 
 /* At most "want" keys of a kind (fewer where the kind has not so many). */
 extern void mt_universe(model *m, keykind kind, uint64_t want, uint64_t seed);
+/* Of these keys, which are the model's from now on; each is of malloc(), as "keys" is.  The caller sets the seed. */
+extern void mt_universe_of(model *m, const char *name, mkey *keys, uint64_t n);
 extern void mt_free(model *m);
 
 /* Key number i of a kind, to be freed; rng for those that are random. */

@@ -1,7 +1,8 @@
 /*
  * test_mvrlu.c
  *	  HydraList with versions: a batch is of one moment, whatever others do meanwhile and
- *	  wherever one of them is stopped; commits that are not finished; old versions; no memory.
+ *	  wherever one of them is stopped; commits that are not finished; a search layer that is
+ *	  being changed; old versions; no memory.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -458,6 +459,111 @@ test_uncommitted(void)
 	ok(close_list(), "all is sound");
 }
 
+/* ---- the search layer is being changed ---- */
+
+#define LAYER_KEYS 50000
+
+static _Atomic int applied;		/* keys that are there, and told of */
+
+/* Numbers of eight bytes that are spread evenly: below one node of the search layer hang many leaves. */
+static void
+layer_key(int i, uint8_t *k)
+{
+	key_of((uint64_t) i * UINT64_C(0x9E3779B97F4A7C15), (uint64_t) i, k);
+}
+
+/* The process that changes the search layer stops where it holds a latch there. */
+static void
+in_layer(const char *name)
+{
+	if (!writer || strncmp(name, "art.rowex.", 10) != 0 || ax_latches_held(&other) == 0 ||
+		atomic_fetch_sub(&stops, 1) > 1)
+		return;
+	atomic_store(&stopped, true);
+	while (!atomic_load(&go))
+		sched_yield();
+	atomic_store(&go, false);
+}
+
+/* Each key comes, and the search layer is told at once of a node that came with it. */
+static void *
+fill_layer(void *arg)
+{
+	uint8_t		k[LEN];
+
+	writer = true;
+	for (int i = 0; i < LAYER_KEYS; i++)
+	{
+		layer_key(i, k);
+		while (ax_insert(&other, tree, gen, k, LEN) == AX_BUSY)
+			;
+		(void) ax_settle(&other, tree, gen, true);
+		atomic_store(&applied, i + 1);
+	}
+	atomic_store(&done, true);
+	return NULL;
+}
+
+/*
+ * Readers take no step back and wait for nothing.  The search layer leads them to the very node,
+ * or to the one before it when the node is that which is being told of.
+ */
+static void
+test_layer(void)
+{
+	pthread_t	th;
+	const ax_shard *of;
+	uint64_t	before,
+				waited,
+				most = 0;
+	uint8_t		k[LEN];
+	int			times = 0,
+				lost = 0;
+
+	open_list();
+	of = &atomic_load(&tree->store)->shards[0];
+	waited = atomic_load(&of->restarts) + atomic_load(&of->pessimistic) + atomic_load(&of->latch_waits) + atomic_load(&of->parks);
+	atomic_store(&applied, 0);
+	atomic_store(&stops, 40);
+	atomic_store(&stopped, false);
+	atomic_store(&go, false);
+	atomic_store(&done, false);
+	tap_point_hook = in_layer;
+	if (pthread_create(&th, NULL, fill_layer, NULL) != 0)
+		abort();
+	while (!atomic_load(&done))
+	{
+		const int	n = atomic_load(&applied);
+
+		if (!atomic_load(&stopped))
+		{
+			sched_yield();
+			continue;
+		}
+		for (int i = times % 50; i < n; i += 50)
+		{
+			layer_key(i, k);
+			before = atomic_load(&of->walk_steps);
+			lost += ax_contains(&cx, tree, gen, k, LEN) != AX_OK;
+			before = atomic_load(&of->walk_steps) - before;
+			most = before > most ? before : most;
+		}
+		times++;
+		atomic_store(&stops, tap_scaled(100) < 100 ? 23 : 7);
+		atomic_store(&stopped, false);
+		atomic_store(&go, true);
+	}
+	(void) pthread_join(th, NULL);
+	tap_point_hook = NULL;
+	waited = atomic_load(&of->restarts) + atomic_load(&of->pessimistic) + atomic_load(&of->latch_waits) +
+		atomic_load(&of->parks) - waited;
+	ok(times > 50 && lost == 0 && waited == 0,
+	   "whoever changes the search layer was stopped %d times: %d keys not found, %llu waits", times, lost,
+	   (unsigned long long) waited);
+	ok(most <= 1, "it led readers to their node all the same, or to the one before: %llu too far", (unsigned long long) most);
+	ok(close_list(), "all is sound");
+}
+
 /* ---- no memory while a reader stays ---- */
 
 static uint64_t turns;
@@ -662,6 +768,7 @@ main(void)
 	test_stopped();
 	test_moved();
 	test_uncommitted();
+	test_layer();
 	test_full();
 	test_given_back();
 	test_tokens();

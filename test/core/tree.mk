@@ -2,6 +2,7 @@
 #
 #   make bench          nanoseconds and bytes a key (N=keys SETS="dense ..")
 #   make core-bench     everything against the goals (QUICK=1 N= ENGINES= CSV=)
+#   make check-sched    threads whose schedules are drawn (SECONDS= SCENE= FROM=)
 #   make check-helgrind latches that a lock checker sees
 #   make footprint      cache lines of a section (SIZES="1000 .." SETS="random ..")
 #   make check-prefetch prefetches are in the object code
@@ -109,6 +110,19 @@ check-helgrind: build/mapped/test_stress
 			$(HELGRIND) build/mapped/test_stress threads > $$o 2>&1; rc=$$?; \
 		if [ $$rc -eq 0 ]; then echo "ok - core helgrind $$s $$p ($$(grep -c '^ok' $$o) tests)"; \
 		else fail=1; ./report.sh "core helgrind $$s $$p" $$o $$rc; fi; done; done; exit $$fail
+
+# Every operation of the core on an atomic is a yield point (schedule_map.h).  Together with the
+# plain build, and by itself.
+sched_CFLAGS = -O2 -DAX_SCHED -DAX_TSAN -DAX_ASAN -U_FORTIFY_SOURCE
+$(CORE:%=build/sched/core_%.o) build/sched/ax_elide_%.o: sched_CFLAGS += -include schedule_map.h
+check-sched: RUNS = $(call tests_of,sched)
+check-sched: STRUCTURES += btree-compared
+check-sched: HYDRA += hydra-optiql hydra-coarse
+$(eval $(call flavour,sched))
+.PHONY: sched-too
+check-plain: sched-too
+sched-too:
+	@$(if $(call tests_of,sched),$(MAKE) --no-print-directory check-sched)
 
 # Instructions an operation, against the same without counters and against the
 # centralized latch.

@@ -5,10 +5,17 @@
 #	mutate.pl check				every text is where the list says, every test is there
 #	mutate.pl list NAME...		a line each: name, file, test, how it is built, reason why it
 #								survives; without NAME all
+#	mutate.pl schedules NAME...	a line each of those that schedules find: name, file, engine, scene
 #	mutate.pl apply NAME TREE	change the file of that copy of the tree
+#	mutate.pl head FILE			the lines of standard input are the head of a file of results,
+#								which keeps its rows
+#	mutate.pl record FILE NAME VERDICT SECONDS TEST COMMIT DATE SERVER NOTE
+#								the row of that mutation, in the order of the lists; rows of
+#								mutations that the lists do not have any more go
 #
 use strict;
 use warnings;
+use Fcntl qw(:flock);
 use File::Basename;
 
 my $top = dirname($0) . '/../..';
@@ -30,7 +37,7 @@ sub read_list
 			push @found, { name => $1, where => "$file:$.", was => [], is => [], after => [] };
 			next;
 		}
-		/^\t(file|after|was|is|breaks|by|survives)(?:[ \t]+(.*?))?\s*$/ && @found
+		/^\t(file|after|was|is|breaks|by|schedules|survives)(?:[ \t]+(.*?))?\s*$/ && @found
 		  or die "$file:$.: neither a name nor a field\n";
 		my ($field, $text) = ($1, $2 // '');
 		if ($field =~ /^(?:was|is)$/)
@@ -92,11 +99,12 @@ sub mutated
 sub test_is_there
 {
 	my ($by) = @_;
-	if ($by =~ m{^core:(test_\w+):([\w-]+) (?:plain|asan|tsan)$})
+	if ($by =~ m{^core:(test_\w+):([\w-]+) (?:plain|asan|tsan|sched)$})
 	{
 		my ($test, $engine) = ($1, $2);
-		return -f "$top/test/core/$test.c" && grep { trimmed(s/#.*//r) eq $engine } "hydra-mvrlu", lines_of("$top/test/engines");
+		return -f "$top/test/core/$test.c" && grep { trimmed(s/#.*//r) eq $engine } "hydra-mvrlu", "btree-compared", lines_of("$top/test/engines");
 	}
+	return -f "$top/test/fuzz/$1.c" && -f "$top/test/fuzz/corpus/$1" if $by =~ /^fuzz:(\w+)$/;
 	return -f "$top/sql/$1.sql" if $by =~ /^regress:(\w+)$/;
 	return -f "$top/test/isolation/specs/$1.spec" if $by =~ /^isolation:([\w-]+)$/;
 	return -f "$top/test/t/$1.pl" if $by =~ /^tap:(\w+)$/;
@@ -127,6 +135,36 @@ sub check
 	return $bad;
 }
 
+# ---- results -----------------------------------------------------------------------
+
+my @columns = qw(name verdict seconds test commit date server note);
+
+# The head of a file of results, and its rows by name.  Until this program ends, no other one
+# changes results.
+sub read_results
+{
+	my ($file) = @_;
+	my ($head, %rows) = '';
+	open our $lock, '<', $0 or die "$0: $!\n";
+	flock $lock, LOCK_EX;
+	open my $in, '<', $file or return ('', {});
+	while (<$in>)
+	{
+		if (/^#/) { $head .= $_ }
+		elsif (/^(\S+)\t/ && $1 ne 'name') { $rows{$1} = $_ }
+	}
+	return ($head, \%rows);
+}
+
+sub write_results
+{
+	my ($file, $head, $rows) = @_;
+	open my $out, '>', "$file.new" or die "$file.new: $!\n";
+	print $out $head, join("\t", @columns), "\n", map { $rows->{ $_->{name} } // () } @records;
+	close $out or die "$file.new: $!\n";
+	rename "$file.new", $file or die "$file: $!\n";
+}
+
 my $what = shift // '';
 if ($what eq 'check') { exit check() }
 elsif ($what eq 'list')
@@ -138,6 +176,15 @@ elsif ($what eq 'list')
 		print join("\t", $r->{name}, $r->{file}, $by, $flavour // '-', $r->{survives} // '-'), "\n";
 	}
 }
+elsif ($what eq 'schedules')
+{
+	foreach (@ARGV) { die "no such mutation that schedules find: $_\n" unless $by_name{$_} && $by_name{$_}{schedules} }
+	foreach my $r (@ARGV ? @by_name{@ARGV} : grep { $_->{schedules} } @records)
+	{
+		my ($engine, $scene) = split / /, $r->{schedules};
+		print join("\t", $r->{name}, $r->{file}, $engine, $scene // ''), "\n";
+	}
+}
 elsif ($what eq 'apply')
 {
 	my ($name, $tree) = @ARGV;
@@ -147,4 +194,17 @@ elsif ($what eq 'apply')
 	print $out @lines;
 	close $out or die "$tree/$r->{file}: $!\n";
 }
-else { die "mutate.pl check | list NAME... | apply NAME TREE\n" }
+elsif ($what eq 'head')
+{
+	my ($head, $rows) = read_results($ARGV[0]);
+	write_results($ARGV[0], join('', <STDIN>), $rows);
+}
+elsif ($what eq 'record')
+{
+	my $file = shift;
+	my ($head, $rows) = read_results($file);
+	$rows->{ $ARGV[0] } = join("\t", @ARGV) . "\n";
+	write_results($file, $head, $rows);
+}
+else { die "mutate.pl check | list NAME... | apply NAME TREE | head FILE | record FILE NAME ...\n" }
+else { die "mutate.pl check | list NAME... | schedules NAME... | apply NAME TREE\n" }

@@ -79,6 +79,11 @@ is((split /\|/, advice('watcher'))[5], $images, 'with that, of those, too');
 # ---- nothing is waited for ----
 
 my $locker = $node->background_psql('postgres');
+my $before = advice();
+# which lets nobody in but readers
+$locker->query_safe('BEGIN; LOCK TABLE t IN EXCLUSIVE MODE');
+is(advice(), $before, 'its locks are a reader\'s');
+$locker->query_safe('COMMIT');
 $locker->query_safe('BEGIN; CREATE TEMP TABLE of_another (a int PRIMARY KEY); LOCK TABLE t IN ACCESS EXCLUSIVE MODE');
 is($node->safe_psql('postgres', "SET lock_timeout = '20s'; SELECT verdict, reason, command IS NULL FROM artidx_advise() WHERE indexrelid::oid = (SELECT oid FROM pg_class WHERE relname = 't_k')"),
 	'not possible|Somebody has locked the index or its table; ask again.|t', 'a locked table is told as such');

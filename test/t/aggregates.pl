@@ -95,6 +95,21 @@ is($node->safe_psql('postgres', q{
 	SELECT artidx_unload('u_kv') \g /dev/null
 	EXECUTE p(50)}), '50000|2501225000', 'and where it may not be in memory');
 
+# ---- a table with a second page of the visibility map: more than 32672 blocks, of a row each ----
+
+$node->safe_psql('postgres', q{
+	CREATE UNLOGGED TABLE far (k int, pad text);
+	ALTER TABLE far ALTER pad SET STORAGE PLAIN;
+	INSERT INTO far SELECT i, repeat('x', 4200) FROM generate_series(1, 33000) i;
+	CREATE INDEX far_k ON far USING art (k);
+	VACUUM ANALYZE far;
+	SET enable_indexscan = off; SET enable_bitmapscan = off;
+	DELETE FROM far WHERE k > 32900 OR k BETWEEN 200 AND 220});
+my $far = 'SELECT count(*), sum(k) FROM far WHERE k > 100';
+like($node->safe_psql('postgres', "SET enable_seqscan = off; EXPLAIN $far"), qr/Index Aggregate/, 'a large table from the index');
+same_answer($node, "SELECT r::text FROM ($far) r", 'rows that are gone count on neither page');
+$node->safe_psql('postgres', 'DROP TABLE far');
+
 # ---- cancel ----
 
 $node->safe_psql('postgres', q{ALTER INDEX u_kv RESET (max_memory); SELECT artidx_build('u_kv')});

@@ -327,28 +327,58 @@ pass_on(ax_ctx *cx, ax_word *w, uint32_t id)
 	}
 }
 
+/* A node of our own that nobody waits with, and its *id; NULL: all are in use. */
+static ax_qnode *
+unused_node(ax_ctx_body *b, uint32_t *id)
+{
+	for (uint32_t k = 0; k < AX_QNODES; k++)
+		if (atomic_load_explicit(&b->slot->queue[k].state, memory_order_acquire) == AX_Q_FREE)
+		{
+			*id = (uint32_t) b->slotno * AX_QNODES + k + 1;
+			return &b->slot->queue[k];
+		}
+	return NULL;
+}
+
+/*
+ * Wait behind node "pred" to become the head.  False: our node n has left.
+ */
+static bool
+become_head(ax_ctx *cx, ax_qnode *n, uint32_t id, uint32_t pred)
+{
+	ax_qnode   *p = qnode(cx, pred);
+	uint32_t	waiting = AX_Q_WAITING;
+
+	if (atomic_exchange_explicit(&p->next, id, memory_order_acq_rel) == AX_Q_HANDED)
+	{
+		qnode_free(p);
+		return true;
+	}
+	AX_POINT("queue.linked");
+	for (uint32_t i = 0; i < ax_body(cx)->spins; i++)
+	{
+		if (atomic_load_explicit(&n->state, memory_order_acquire) != AX_Q_WAITING)
+			break;
+		ax_pause();
+	}
+	return !atomic_compare_exchange_strong_explicit(&n->state, &waiting, AX_Q_LEFT,
+													memory_order_acq_rel,
+													memory_order_acquire);
+}
+
 /*
  * One turn in the queue.  AX_OK: the latch is ours.  AX_NOTFOUND: we left, or
  * had no node to wait with; *v is the word as it was last seen.  AX_STALE.
- *
- * Long: the states of one node of the queue, read best beside one another.
  */
 static ax_status
 queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 {
 	ax_ctx_body *b = ax_body(cx);
-	ax_qnode   *n = NULL;
-	uint32_t	id = 0,
+	uint32_t	id,
 				pred;
+	ax_qnode   *n = unused_node(b, &id);
 	uint64_t	cur;
 
-	for (uint32_t k = 0; k < AX_QNODES; k++)
-		if (atomic_load_explicit(&b->slot->queue[k].state, memory_order_acquire) == AX_Q_FREE)
-		{
-			n = &b->slot->queue[k];
-			id = (uint32_t) b->slotno * AX_QNODES + k + 1;
-			break;
-		}
 	*v = cur = ax_word_read(w);
 	if (!n)
 		return AX_NOTFOUND;
@@ -367,32 +397,11 @@ queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 													memory_order_acq_rel, memory_order_acquire));
 	AX_POINT("queue.swapped");
 	pred = queue_tail(cur);
-	if (pred)
+	if (pred && !become_head(cx, n, id, pred))
 	{
-		ax_qnode   *p = qnode(cx, pred);
-
-		if (atomic_exchange_explicit(&p->next, id, memory_order_acq_rel) == AX_Q_HANDED)
-			qnode_free(p);
-		else
-		{
-			uint32_t	waiting = AX_Q_WAITING;
-
-			AX_POINT("queue.linked");
-			for (uint32_t i = 0; i < b->spins; i++)
-			{
-				if (atomic_load_explicit(&n->state, memory_order_acquire) != AX_Q_WAITING)
-					break;
-				ax_pause();
-			}
-			if (atomic_compare_exchange_strong_explicit(&n->state, &waiting, AX_Q_LEFT,
-														memory_order_acq_rel,
-														memory_order_acquire))
-			{
-				AX_COUNT(cx, b->cur, abandoned, 1);
-				*v = ax_word_read(w);
-				return AX_NOTFOUND;
-			}
-		}
+		AX_COUNT(cx, b->cur, abandoned, 1);
+		*v = ax_word_read(w);
+		return AX_NOTFOUND;
 	}
 
 	/* the head: take it when it opens */

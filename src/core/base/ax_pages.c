@@ -219,9 +219,28 @@ absorb_neighbour(ax_area *a, ax_run *r, uint64_t *dirty, uint64_t *lo, uint64_t 
 }
 
 /*
+ * A run of pages is nobody's any more.
+ *
+ * Latches: the page pool's is held.
+ */
+static void
+uncount_run(ax_area *a, uint32_t pages, int cls, uint32_t objs)
+{
+	a->free_pages += pages;
+	if (cls == AX_CHUNK)
+		a->chunks -= pages;
+	else if (cls != AX_OVERHEAD)
+	{
+		a->used_pages -= pages;
+		a->use[cls].spans--;
+		a->use[cls].pages -= pages;
+		a->use[cls].objs -= objs;
+	}
+}
+
+/*
  * Latches: takes the page pool's, however long that takes, and lets it go
  * around the system call.
- * Long: one loop under the latch, which it lets go and takes again.
  */
 void
 ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
@@ -238,16 +257,7 @@ ax_pages_give(ax_ctx *cx, void *run, uint32_t pages, int cls, uint32_t objs)
 	AX_POISON(run, (size_t) pages << AX_PAGE_SHIFT);
 
 	ax_latch_arena(cx, &a->page_latch, 0);
-	a->free_pages += pages;
-	if (cls == AX_CHUNK)
-		a->chunks -= pages;
-	else if (cls != AX_OVERHEAD)
-	{
-		a->used_pages -= pages;
-		a->use[cls].spans--;
-		a->use[cls].pages -= pages;
-		a->use[cls].objs -= objs;
-	}
+	uncount_run(a, pages, cls, objs);
 	for (;;)
 	{
 		uint32_t	m = map_get(a, pg - 1);

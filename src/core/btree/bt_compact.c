@@ -434,7 +434,6 @@ make_above(ax_ctx *cx, ax_store *s, work *w, bt_change *ch)
  *
  * Latches: none on entry and on return; takes the page above, the page and the
  * children that go, by one try each.
- * Long: one run of pages, whose guards and copies are its local variables.
  */
 static ax_status
 compact_run(ax_ctx *cx, ax_store *s, work *w, bt_path *t, int k, int most, int *objs)

@@ -684,11 +684,27 @@ insert_more(ax_store *s, bt_page *p, const limit *l, const ax_keys *keys, uint64
 }
 
 /*
+ * The path ends where nothing is to be done, if the leaf was still as it was read.
+ *
+ * Latches: none on entry and on return.
+ */
+static ax_status
+leave_unchanged(ax_ctx *cx, bt_path *t, bool usable, uint64_t *done)
+{
+	bool		ok = usable && ax_guard_valid(&t->f[t->n - 1].g);
+
+	bt_close(cx, t, -1);
+	if (!ok)
+		return AX_STALE;
+	*done = 1;
+	return AX_OK;
+}
+
+/*
  * One try with rising keys, of which the first decides on the leaf: as many go in as
  * belong there and fit.
  *
  * Latches: none on entry and on return.
- * Long: plan, begin, store and finish of one change.
  */
 static ax_status
 try_insert_keys(ax_ctx *cx, ax_store *s, bt_path *t, const ax_keys *keys, uint64_t *done,
@@ -718,15 +734,7 @@ try_insert_keys(ax_ctx *cx, ax_store *s, bt_path *t, const ax_keys *keys, uint64
 	i = bt_find(f->p, &f->g, key + f->p->plen, klen - f->p->plen, false, &same);
 	AX_POINT("bt.leaf_read");
 	if (i < 0 || same)
-	{
-		bool		ok = i >= 0 && ax_guard_valid(&f->g);
-
-		bt_close(cx, t, -1);
-		if (!ok)
-			return AX_STALE;
-		*done = 1;
-		return AX_OK;
-	}
+		return leave_unchanged(cx, t, i >= 0, done);
 	if (!one)
 	{
 		x = find_limit(s, t, &l);

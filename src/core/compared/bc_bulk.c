@@ -69,7 +69,7 @@ free_unseen(load *l, bc_page *p)
  * memory; what was to be added is not in the tree.
  */
 static bool
-add(load *l, int level, const uint8_t *key, uint32_t len, bc_page *child)
+append_entry(load *l, int level, const uint8_t *key, uint32_t len, bc_page *child)
 {
 	bc_entry	e = {.child = child, .key = key, .len = len};
 	ax_image   *m = bc_img(l->page[level]->image);
@@ -106,7 +106,7 @@ add(load *l, int level, const uint8_t *key, uint32_t len, bc_page *child)
 	}
 	else
 		(void) bc_put(p->image, 0, &e);
-	if (!add(l, level + 1, key, len, p))
+	if (!append_entry(l, level + 1, key, len, p))
 	{
 		if (level)
 			bc_img(p->image)->n = 0;	/* the child is the caller's still */
@@ -146,7 +146,7 @@ bc_load(ax_ctx *cx, ax_store *s, const ax_keys *keys, int fill)
 	x = AX_OK;
 	for (uint64_t i = 0; i < keys->n && x == AX_OK; i++)
 	{
-		if (!add(&l, 0, keys->p[i], ax_key_len(keys, i), NULL))
+		if (!append_entry(&l, 0, keys->p[i], ax_key_len(keys, i), NULL))
 			x = AX_NOMEM;
 		else if ((i + 1) % AX_BREATH_KEYS == 0 && !ax_breathe(cx, s))
 			return AX_STALE;

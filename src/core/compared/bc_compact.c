@@ -399,8 +399,40 @@ move_root(work *w, int *objs)
 }
 
 /*
- * Long: one step of the walk, by the level of the page that it comes to.
+ * A sweep comes to the root's page.  The walk goes on from there, if the root lies on
+ * the sweep's level or above.  Else all levels are done: the next sweep begins, or the
+ * root itself is moved, and the pass is over.  *objs: pages replaced.
  */
+static ax_status
+sweep_from_root(work *w, ax_compaction *c, bc_page *page, int *objs)
+{
+	ax_walk    *k = &w->walk;
+	ax_guard	g;
+	ax_status	x = bc_copy(w->cx, page, &g, w->up, w->size);
+
+	if (x != AX_OK)
+		return x;
+	if (bc_img(w->up)->level >= c->level)
+	{
+		memset(&k->f[0], 0, sizeof(k->f[0]));
+		k->f[0].page = page;
+		k->f[0].level = bc_img(w->up)->level;
+		k->n = 1;
+	}
+	else if (w->again && ++w->sweeps < SWEEPS)
+	{
+		c->level = 1;
+		w->again = false;
+	}
+	else
+	{
+		bc_shrink_root(w->cx, w->s);
+		x = move_root(w, objs);
+		c->done = x == AX_OK;
+	}
+	return x;
+}
+
 ax_status
 bc_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 {
@@ -432,29 +464,7 @@ bc_compact(ax_ctx *cx, ax_store *s, ax_compaction *c)
 			return AX_BUSY;
 		x = bc_walk_next(cx, s, k, w->up, &above, &page);
 		if (x == AX_OK && begins)
-		{
-			ax_guard	g;
-
-			x = bc_copy(cx, page, &g, w->up, w->size);
-			if (x == AX_OK && bc_img(w->up)->level >= c->level)
-			{
-				memset(&k->f[0], 0, sizeof(k->f[0]));
-				k->f[0].page = page;
-				k->f[0].level = bc_img(w->up)->level;
-				k->n = 1;
-			}
-			else if (x == AX_OK && w->again && ++w->sweeps < SWEEPS)
-			{
-				c->level = 1;
-				w->again = false;
-			}
-			else if (x == AX_OK)
-			{
-				bc_shrink_root(cx, s);
-				x = move_root(w, &did);
-				c->done = x == AX_OK;
-			}
-		}
+			x = sweep_from_root(w, c, page, &did);
 		else if (x == AX_OK && k->f[k->n - 1].level > c->level)
 		{
 			k->f[k->n - 1].last = page;

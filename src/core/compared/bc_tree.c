@@ -603,6 +603,48 @@ halve_image(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halv
 }
 
 /*
+ * The halves of frame k's page go where all see them: the left one into the page, the
+ * right one into r, which the page above points to by its image "above".  top: the
+ * page above is a new root; else NULL.  AX_CHANGED: nothing was done.
+ *
+ * Latches: none on entry and on return; takes pointer and page by one try each.
+ */
+static ax_status
+publish_halves(work *w, int k, const halves *h, bc_page *r, bc_page *top, uint8_t *above)
+{
+	const ax_cnode *f = &w->p->f[k];
+	bc_page    *page = f->page;
+	ax_word    *up;
+
+	AX_POINT("bc.split.before_lock");
+	if ((up = lock_above(w, k)) == NULL)
+		return AX_CHANGED;
+	if (!lock_at(w, &page->word, f->version))
+	{
+		ax_word_unlock(w->cx, up, false);
+		return AX_CHANGED;
+	}
+	bc_open(w->s, r, h->right);
+	bc_store(page, h->left, w->size);
+	if (top)
+	{
+		bc_open(w->s, top, above);
+		bc_set_root(w->s, top, bc_img(above)->level);
+		AX_COUNT(w->cx, w->s, n4, 1);
+	}
+	else
+		bc_store(w->p->f[k - 1].page, above, w->size);
+	ax_word_unlock(w->cx, &page->word, true);
+	ax_word_unlock(w->cx, up, true);
+	w->p->n = AX_CMP_NOWHERE;
+	if (h->inner)
+		AX_COUNT(w->cx, w->s, n4, 1);
+	else
+		AX_COUNT(w->cx, w->s, leaves, 1);
+	return AX_OK;
+}
+
+/*
  * Cut the page of frame k in two, with entry "in" (a leaf's; or NULL: one is to
  * come) at place "at".  AX_OK: done, the entry with it.  AX_CHANGED: start over
  * (something may have been done: if the page above had no room it was cut).
@@ -612,7 +654,6 @@ halve_image(work *w, const uint8_t *image, uint32_t at, const bc_entry *in, halv
  * Latches: none on entry and on return; takes pointer and page by one try
  * each.
  * Order: both pages are complete before the one above points to the new one.
- * Long: two latches, and one way out for all that was taken.
  */
 static ax_status
 split_page(work *w, int k, uint32_t at, const bc_entry *in)
@@ -625,7 +666,6 @@ split_page(work *w, int k, uint32_t at, const bc_entry *in)
 	bc_page    *r = NULL,
 			   *top = NULL;
 	bt_blob    *sepblob = NULL;
-	ax_word    *up;
 	ax_status	x = AX_NOMEM;
 
 	halve_image(w, f->image, at, in, &h);
@@ -663,33 +703,9 @@ split_page(work *w, int k, uint32_t at, const bc_entry *in)
 		AX_ENSURE(ax_body(w->cx), bc_put(above, 0, &first) && bc_put(above, 1, &h.sep));
 	}
 
-	AX_POINT("bc.split.before_lock");
-	x = AX_CHANGED;
-	if ((up = lock_above(w, k)) == NULL)
-		goto fail;
-	if (!lock_at(w, &page->word, f->version))
-	{
-		ax_word_unlock(w->cx, up, false);
-		goto fail;
-	}
-	bc_open(w->s, r, h.right);
-	bc_store(page, h.left, w->size);
-	if (k > 0)
-		bc_store(w->p->f[k - 1].page, above, w->size);
-	else
-	{
-		bc_open(w->s, top, above);
-		bc_set_root(w->s, top, level + 1);
-		AX_COUNT(w->cx, w->s, n4, 1);
-	}
-	ax_word_unlock(w->cx, &page->word, true);
-	ax_word_unlock(w->cx, up, true);
-	w->p->n = AX_CMP_NOWHERE;
-	if (h.inner)
-		AX_COUNT(w->cx, w->s, n4, 1);
-	else
-		AX_COUNT(w->cx, w->s, leaves, 1);
-	return AX_OK;
+	x = publish_halves(w, k, &h, r, top, above);
+	if (x == AX_OK)
+		return x;
 
 fail:
 	if (r)

@@ -288,7 +288,7 @@ ax_elide_pass(ax_ctx *cx)
 
 /* The same, where there is nearly always nothing to tell. */
 static inline void
-pass(ax_ctx *cx)
+pass_by(ax_ctx *cx)
 {
 	if (ax_unlikely(ax_body(cx)->elide.by != NULL))
 		ax_elide_pass(cx);
@@ -298,7 +298,7 @@ __attribute__((cold)) void
 ax_elide_frame(ax_ctx *cx, const void *frame)
 {
 	ax_body(cx)->elide.frame = frame;
-	pass(cx);
+	pass_by(cx);
 }
 
 /* ---- after an attempt --------------------------------------------------------- */
@@ -468,7 +468,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 	/* part of what is latched already is no section */
 	if (b->latches > 0 || !section_wanted(cx, b->cur, &site))
 	{
-		pass(cx);				/* what is about to be published is not undone */
+		pass_by(cx);				/* what is about to be published is not undone */
 		g->held = ax_word_trylock(cx, g->w, g->v);
 		return g->held;
 	}
@@ -498,7 +498,7 @@ ax_elide_lock(ax_ctx *cx, ax_guard *g, ax_site site)
 			g->held = ax_word_trylock(cx, g->w, g->v);
 			if (!g->held)
 				break;
-			pass(cx);
+			pass_by(cx);
 			count_section(cx, site, FELL_BACK);
 			return true;
 		}
@@ -647,7 +647,7 @@ ax_elide_coarse(ax_ctx *cx, ax_store *s, bool write, const void *frame, const ui
 	if (write && ax_retire_reserve(cx, AX_ELIDE_RETIRED + 4) != AX_OK)
 		return false;
 	e->frame = frame;
-	pass(cx);					/* an earlier call's, which is not to be undone with this one */
+	pass_by(cx);					/* an earlier call's, which is not to be undone with this one */
 	for (;;)
 	{
 		uint32_t	status;

@@ -97,7 +97,7 @@ add_node(load *l, uint64_t i, int m)
 		if (plen > HY_MAX_PLEN)
 			plen = HY_MAX_PLEN;
 	}
-	b = m ? hy_make_body(l->h.cx, l->h.s, e, m, 0, l->keys->p[i], plen, false) : NULL;
+	b = m ? hy_make_body(l->h.cx, l->h.s, &(hy_content) {e, m, 0, l->keys->p[i], plen}, false) : NULL;
 	if (!b)
 	{
 		free_blobs(l, e, k);

@@ -88,7 +88,8 @@ make(room *r, int m)
 
 	if (m == 0)
 	{
-		r->left = hy_make_body(h->cx, h->s, r->e, r->count, spare(r, r->count), n->anchor, plen, false);
+		r->left = hy_make_body(h->cx, h->s,
+							   &(hy_content) {r->e, r->count, spare(r, r->count), n->anchor, plen}, false);
 		return r->left != NULL;
 	}
 	hy_separator(&r->e[m - 1].v, &r->e[m].v, &anchor);
@@ -96,14 +97,16 @@ make(room *r, int m)
 	if (!r->node)
 		return false;
 	plen = hy_range(r->node, r->is.end.next);
-	r->right = hy_make_body(h->cx, h->s, r->e + m, r->count - m,
-							!rising ? spare(r, r->count - m) : h->versions ? 2 * SLOTS - 1 : 3 * MORE,
-							r->node->anchor, plen, false);
+	r->right = hy_make_body(h->cx, h->s,
+							&(hy_content) {r->e + m, r->count - m,
+										   !rising ? spare(r, r->count - m) : h->versions ? 2 * SLOTS - 1 : 3 * MORE,
+										   r->node->anchor, plen}, false);
 	/* only the new key goes to the right: the body may stay */
 	plen = hy_range(n, r->node);
 	stays = rising && (plen - r->b->plen) * (uint32_t) m < HY_WORTH;
 	if (r->right && !stays)
-		r->left = hy_make_body(h->cx, h->s, r->e, m, rising ? 0 : spare(r, m), n->anchor, plen, false);
+		r->left = hy_make_body(h->cx, h->s,
+							   &(hy_content) {r->e, m, rising ? 0 : spare(r, m), n->anchor, plen}, false);
 	return r->right && (r->left || stays);
 }
 
@@ -121,7 +124,7 @@ may_grow(const room *r)
  * Returns: on AX_OK there is room to retire what the change replaces.
  */
 static ax_status
-prepare(room *r, change *c, int *m)
+prepare_room(room *r, change *c, int *m)
 {
 	const hy_call *h = &c->h;
 
@@ -191,7 +194,7 @@ make_room(change *c, hy_at *at)
 	r.b = hy_still(h, at, r.copy);
 	if (!r.b)
 		return AX_STALE;
-	x = prepare(&r, c, &m);
+	x = prepare_room(&r, c, &m);
 	if (x != AX_OK)
 		return forget(&r, c, &at->g, x);
 	left = (hy_view) {.end = r.is.end, .body = r.left ? r.left : old,

@@ -105,7 +105,8 @@ replace_body(const hy_call *h, hy_at *at)
 		return AX_NOTFOUND;
 	hy_sort(m.entries, m.n, plen);
 	if (move_blobs(h, &m) && hy_edit_make(h, &m.e, 1, true))
-		m.body = hy_make_body(h->cx, h->s, m.entries, m.n, m.n ? 0 : 8, n->anchor, plen, true);
+		m.body = hy_make_body(h->cx, h->s,
+							  &(hy_content) {m.entries, m.n, m.n ? 0 : 8, n->anchor, plen}, true);
 	if (!m.body)
 		return move_undo(h, &m, AX_NOTFOUND);
 	if (hy_reserve(h, 1 + m.nblobs, 1) != AX_OK)

@@ -37,8 +37,8 @@ layer_key(const hy_node *n, uint8_t *buf)
  * Latches: as hy_find().
  */
 static AX_PREFETCHES inline ax_status
-find(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, int way, hy_at *at,
-	 const bool versions)
+find_node(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, int way, hy_at *at,
+		  const bool versions)
 {
 	hy_node    *n = from,
 			   *near;
@@ -100,7 +100,7 @@ find(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, int way
 ax_status
 hy_find(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, int way, hy_at *at)
 {
-	return h->versions ? find(h, from, pos, side, way, at, true) : find(h, from, pos, side, way, at, false);
+	return h->versions ? find_node(h, from, pos, side, way, at, true) : find_node(h, from, pos, side, way, at, false);
 }
 
 hy_list *
@@ -140,7 +140,7 @@ hy_begin(hy_call *h)
 	if (atomic_load_explicit(&hy_own_of(s)->list, memory_order_acquire) == HY_LOADING)
 		return AX_BUSY;
 	n = hy_make_node(h->cx, s, NULL, false);
-	b = n ? hy_make_body(h->cx, s, NULL, 0, 8, NULL, 0, false) : NULL;
+	b = n ? hy_make_body(h->cx, s, &(hy_content) {.spare = 8}, false) : NULL;
 	if (b)
 	{
 		atomic_store_explicit(&n->body, b, memory_order_relaxed);
@@ -255,7 +255,7 @@ apply_one(ax_ctx *cx, ax_store *s, hy_node *n, bool goes)
  * is before the going.  "at" is the place of that; where it is then.  The claim is held.
  */
 static ax_stack_node **
-take_out(hy_list *t, hy_node *n, ax_stack_node **at)
+forget_coming(hy_list *t, hy_node *n, ax_stack_node **at)
 {
 	ax_stack_node **p = &t->todo;
 
@@ -305,7 +305,7 @@ hy_apply(const hy_call *h, uint64_t most)
 		if (goes && n->come.next != HY_TOLD)
 		{
 			/* its latch word may not say so yet */
-			at = take_out(t, n, at);
+			at = forget_coming(t, n, at);
 			late--;
 		}
 		AX_POINT("hydra.apply");

@@ -482,17 +482,15 @@ hy_fits(const hy_entry *e, int n, uint32_t plen)
 	return plan_body(e, n, 0, plen, &p);
 }
 
-/*
- * Arguments: all that a body is made of.
- */
 hy_body *
-hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
-			 const uint8_t *prefix, uint32_t plen, bool may_reserve)
+hy_make_body(ax_ctx *cx, ax_store *s, const hy_content *of, bool may_reserve)
 {
+	const int	n = of->n;
+	const uint32_t plen = of->plen;
 	plan		p;
 	hy_body    *b;
 
-	AX_ENSURE(ax_body(cx), plan_body(e, n, spare, plen, &p));
+	AX_ENSURE(ax_body(cx), plan_body(of->e, n, of->spare, plen, &p));
 	b = ax_alloc(cx, s, p.size, may_reserve);
 	if (!b)
 		return NULL;
@@ -503,10 +501,10 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 	b->size = p.size;
 	bt_st(&b->heap, (uint16_t) (p.size - plen));
 	if (plen)
-		memcpy((uint8_t *) b + p.size - plen, prefix, plen);
+		memcpy((uint8_t *) b + p.size - plen, of->prefix, plen);
 	for (int i = 0; i < n; i++)
 	{
-		const bt_view *v = &e[i].v;
+		const bt_view *v = &of->e[i].v;
 		uint8_t		buf[HY_LONG + HY_MAX_PLEN];
 		uint32_t	len = bt_len(v);
 
@@ -519,7 +517,7 @@ hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
 			bt_view_bytes(v, plen, len - plen, buf);
 			fill(b, i, buf, len - plen, NULL);
 		}
-		b->fp[i] = e[i].fp;
+		b->fp[i] = of->e[i].fp;
 	}
 	atomic_store_explicit(&b->used, n == HY_SLOTS ? UINT64_MAX : (UINT64_C(1) << n) - 1,
 						  memory_order_relaxed);

@@ -442,15 +442,23 @@ extern void hy_tell_order(hy_body *b, uint64_t of, uint64_t version, const uint8
  */
 extern hy_body *hy_grow(ax_ctx *cx, ax_store *s, const hy_body *from);
 
+/* The entries of a body, and about how many free slots it has.  The prefix begins all keys of the range. */
+typedef struct hy_content
+{
+	const hy_entry *e;
+	int			n;
+	int			spare;
+	const uint8_t *prefix;
+	uint32_t	plen;
+} hy_content;
+
 /*
- * A private body of n entries, which must fit, with about "spare" free slots.  The
- * prefix begins all keys of the range.  Takes long keys over.
+ * A private body of entries that must fit.  Takes long keys over.
  *
  * Epoch: inside.
  * Returns: NULL when there is no memory.
  */
-extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_entry *e, int n, int spare,
-							 const uint8_t *prefix, uint32_t plen, bool may_reserve);
+extern hy_body *hy_make_body(ax_ctx *cx, ax_store *s, const hy_content *of, bool may_reserve);
 
 /* Do n entries fit into one body of a range of which plen bytes are known? */
 extern bool hy_fits(const hy_entry *e, int n, uint32_t plen);

@@ -47,7 +47,7 @@ look(const hy_call *h, hy_node *n, hy_at *at)
  * Returns: on AX_OK there is room to retire what the merge replaces.
  */
 static ax_status
-prepare(const hy_call *h, pair *p)
+prepare_merge(const hy_call *h, pair *p)
 {
 	const hy_body *a = hy_still(h, &p->a, p->copy_a),
 			   *b = hy_still(h, &p->b, p->copy_b);
@@ -61,7 +61,8 @@ prepare(const hy_call *h, pair *p)
 		return AX_NOTFOUND;
 	hy_sort(p->entries, p->n, plen);
 	if (hy_edit_make(h, &p->e, 2, true))
-		p->made = hy_make_body(h->cx, h->s, p->entries, p->n, p->n < HY_POOR ? 8 : 0, p->a.n->anchor, plen, true);
+		p->made = hy_make_body(h->cx, h->s,
+							   &(hy_content) {p->entries, p->n, p->n < HY_POOR ? 8 : 0, p->a.n->anchor, plen}, true);
 	return p->made ? hy_reserve(h, 2, 2) : AX_NOTFOUND;
 }
 
@@ -94,7 +95,7 @@ hy_merge(const hy_call *h, hy_node *a, int most)
 		return ax_guard_valid(&p.a.g) ? AX_NOTFOUND : AX_STALE;
 	p.e.n = 0;
 	p.made = NULL;
-	x = prepare(h, &p);
+	x = prepare_merge(h, &p);
 	AX_POINT("hydra.merge.before_lock");
 	if (x == AX_OK && !ax_guard_lock(h->cx, &p.a.g))
 		x = AX_STALE;
@@ -157,7 +158,7 @@ find_near(const hy_call *h, hy_node *from, const ax_bound *pos, hy_side side, hy
  * Latches: none on entry and on return.
  */
 static void
-tidy(const hy_call *h, const ax_bound *pos)
+merge_poor(const hy_call *h, const ax_bound *pos)
 {
 	for (int rounds = 0; rounds < 4; rounds++)
 	{
@@ -224,7 +225,7 @@ find_to_remove(const hy_call *h, const ax_bound *pos, hy_at *at, int *slot)
  * Latches: the node's is held.
  */
 static int
-take_out(const hy_call *h, hy_edit *e, hy_at *at, int slot)
+take_slot_out(const hy_call *h, hy_edit *e, hy_at *at, int slot)
 {
 	const uint64_t live = hy_live(at->is) & ~(UINT64_C(1) << slot);
 
@@ -273,7 +274,7 @@ hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 		return x;
 	}
 	hy_get(at.is->body, slot, &v);
-	left = take_out(&h, &e, &at, slot);
+	left = take_slot_out(&h, &e, &at, slot);
 	ax_guard_close(cx, &at.g, true);
 	hy_edit_done(&h, &e);
 	if (v.blob)
@@ -281,7 +282,7 @@ hy_remove(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	AX_COUNT(cx, s, entries, -1);
 	if (left < HY_POOR)
 	{
-		tidy(&h, &pos);
+		merge_poor(&h, &pos);
 		/* of an empty list nothing is to be left */
 		hy_told(&h, left == 0 && hy_behind(&h, h.t->head) == NULL ? 0 : HY_MARK);
 	}

@@ -51,13 +51,13 @@ rt_free_private(ax_ctx *cx, ax_store *s, rt_ref r)
 }
 
 static inline const uint8_t *
-entry_key(const rt_build *b, uint64_t i)
+build_key(const rt_build *b, uint64_t i)
 {
 	return b->e ? b->e[i].p : b->keys.p[i];
 }
 
 static inline uint32_t
-entry_len(const rt_build *b, uint64_t i)
+build_len(const rt_build *b, uint64_t i)
 {
 	return b->e ? b->e[i].len : ax_key_len(&b->keys, i);
 }
@@ -81,7 +81,7 @@ get_entries(const rt_build *b, uint64_t i, int n, rt_ent *out)
 
 /* Sorted keys lie anywhere in memory, and are read in order: fetch some from i on. */
 static inline void
-fetch_keys(rt_build *b, uint64_t i)
+prefetch_keys(rt_build *b, uint64_t i)
 {
 	const ax_keys *k = &b->keys;
 	uint64_t	end = i + PREFETCH_KEYS < k->n ? i + PREFETCH_KEYS : k->n;
@@ -102,7 +102,7 @@ group_end(const rt_build *b, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 				hi;
 
 	/* gallop, then bisect: groups are one entry or millions */
-	while (lo + step < n && entry_key(b, lo + step)[off] == c)
+	while (lo + step < n && build_key(b, lo + step)[off] == c)
 	{
 		lo += step;
 		step *= 2;
@@ -112,7 +112,7 @@ group_end(const rt_build *b, uint64_t i, uint64_t n, uint32_t off, uint8_t c)
 	{
 		uint64_t	mid = lo + (hi - lo) / 2;
 
-		if (entry_key(b, mid)[off] == c)
+		if (build_key(b, mid)[off] == c)
 			lo = mid;
 		else
 			hi = mid;
@@ -135,13 +135,13 @@ rt_build_children(rt_build *b, uint64_t first, uint64_t end, uint32_t off, int d
 		uint64_t	j;
 		rt_ref		r;
 
-		fetch_keys(b, i);
-		c = entry_key(b, i)[off];
+		prefetch_keys(b, i);
+		c = build_key(b, i)[off];
 		j = group_end(b, i, end, off, c);
 
-		if (j - i == 1 && entry_len(b, i) - (off + 1) == AX_TID_BYTES && !b->sample)
+		if (j - i == 1 && build_len(b, i) - (off + 1) == AX_TID_BYTES && !b->sample)
 		{
-			r = RT_EMBED_REF(ax_tid_at(entry_key(b, i) + entry_len(b, i)));
+			r = RT_EMBED_REF(ax_tid_at(build_key(b, i) + build_len(b, i)));
 			AX_COUNT(cx, s, embedded, 1);
 		}
 		else
@@ -159,9 +159,9 @@ rt_build_children(rt_build *b, uint64_t first, uint64_t end, uint32_t off, int d
 				{
 					uint64_t	k;
 
-					if (entry_len(b, j) - (off + 1) == AX_TID_BYTES && !b->sample)
+					if (build_len(b, j) - (off + 1) == AX_TID_BYTES && !b->sample)
 						break;
-					k = group_end(b, j, end, off, entry_key(b, j)[off]);
+					k = group_end(b, j, end, off, build_key(b, j)[off]);
 					if (k - i > (uint64_t) b->fill)
 						break;
 					get_entries(b, j, (int) (k - j), e + n);
@@ -202,11 +202,11 @@ rt_build_node(rt_build *b, uint64_t first, uint64_t n, uint32_t off, int depth)
 	ax_ctx	   *cx = b->cx;
 	ax_store   *s = b->s;
 	const uint64_t end = first + n;
-	const uint8_t *a = entry_key(b, first),
-			   *z = entry_key(b, end - 1);
+	const uint8_t *a = build_key(b, first),
+			   *z = build_key(b, end - 1);
 	uint32_t	dd = off;
-	uint32_t	alen = entry_len(b, first),
-				zlen = entry_len(b, end - 1);
+	uint32_t	alen = build_len(b, first),
+				zlen = build_len(b, end - 1);
 	uint32_t	max = alen < zlen ? alen : zlen;
 	rt_children below;
 	int			nc;

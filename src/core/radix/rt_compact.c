@@ -358,8 +358,8 @@ gains(uint32_t bytes, uint32_t takes)
  * has none yet.  False: there is no room.
  */
 static bool
-add(work *w, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn, bool hash,
-	uint8_t fp)
+add_taken(work *w, const uint8_t *a, uint32_t an, const uint8_t *b, uint32_t bn, bool hash,
+		  uint8_t fp)
 {
 	const uint32_t d = w->d;
 	uint32_t	len = an + bn;
@@ -442,7 +442,7 @@ take_leaf(ax_ctx *cx, work *w, const uint8_t *a, uint32_t an, rt_ref ref)
 		return AX_OK;
 	}
 	for (int i = 0; i < n; i++)
-		if (!add(w, a, an, e[i].p, e[i].len, hash, e[i].fp))
+		if (!add_taken(w, a, an, e[i].p, e[i].len, hash, e[i].fp))
 			return AX_NOTFOUND;
 	rt_sort_ents(w->e + first, w->ne - first);
 	return n > 0 ? AX_OK : AX_STALE;
@@ -485,7 +485,7 @@ take_node(ax_ctx *cx, work *w, uint8_t c, rt_ref ref)
 
 			b[0] = one.lo;
 			ax_put_tid(b + 1, RT_EMBED_TID(one.r));
-			if (!add(w, a, an, b, sizeof(b), true, 0))
+			if (!add_taken(w, a, an, b, sizeof(b), true, 0))
 				return AX_NOTFOUND;
 			w->embedded++;
 			continue;

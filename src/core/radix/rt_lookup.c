@@ -46,7 +46,7 @@ contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, const ax_mod
 }
 
 static __attribute__((noinline, cold)) ax_status
-contains_latched(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
+contains_pessimistic(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 {
 	return contains(cx, s, key, len, AX_PESSIMISTIC);
 }
@@ -58,7 +58,7 @@ rt_contains(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len)
 	ax_status	x;
 
 	do
-		x = ax_pessimistic(tries) ? contains_latched(cx, s, key, len) :
+		x = ax_pessimistic(tries) ? contains_pessimistic(cx, s, key, len) :
 			contains(cx, s, key, len, AX_READ);
 	while (ax_start_over(cx, s, x, &tries));
 	return x;

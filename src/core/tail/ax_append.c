@@ -693,7 +693,7 @@ sift_up(collection *c, uint32_t i, ax_tail_item x)
 
 /* False: neither this one nor any that is behind it can be among the first. */
 static bool
-keep(collection *c, entry *e, uint64_t v)
+among_first(collection *c, entry *e, uint64_t v)
 {
 	ax_tail_item x = {.key = e->key, .len = WORD_LEN(v)};
 
@@ -739,7 +739,7 @@ collect_sorted(collection *c, ax_log *l, const ax_bound *start, const ax_bound *
 
 		if (c->backward ? d < 0 : d > 0)
 			break;
-		if (ax_tail_is_there(v) && !keep(c, e, v))
+		if (ax_tail_is_there(v) && !among_first(c, e, v))
 			break;
 	}
 }
@@ -783,7 +783,7 @@ collect_unsorted(collection *c, ax_log *l, const ax_bound *lo, const ax_bound *h
 			if (c->n == c->max && c->n > 0 && (c->backward ? x < c->top : x > c->top))
 				c->more = true;
 			else
-				(void) keep(c, e, v);
+				(void) among_first(c, e, v);
 		}
 	}
 }

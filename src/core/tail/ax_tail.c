@@ -350,6 +350,23 @@ earliest(const source *so, int ns, bool backward, bool *end)
 	return best;
 }
 
+/* The batch takes what the engine has between two positions. */
+static ax_status
+tree_alone(ax_ctx *cx, ax_store *s, ax_batch *b, const ax_bound *lo, const ax_bound *hi)
+{
+	ax_batch	tree = *b;
+	ax_status	r;
+
+	tree.lo = *lo;
+	tree.hi = *hi;
+	r = s->engine->scan(cx, s, &tree);
+	b->n = tree.n;
+	b->lastlen = tree.lastlen;
+	b->need_bytes = tree.need_bytes;
+	b->exhausted = tree.exhausted;
+	return r;
+}
+
 /*
  * The tree's keys do not fit in here, for one of them is very long.  Then
  * return the entries before the buffers' first, without looking at keys; or
@@ -359,23 +376,15 @@ static ax_status
 up_to_first(ax_ctx *cx, ax_store *s, ax_batch *b, const ax_bound *lo, const ax_bound *hi,
 			source *so, int ns)
 {
-	ax_batch	tree = *b;
+	ax_bound	first;
 	bool		end;
 	int			k;
 	ax_status	r;
 
 	/* each has one at least, or was left out */
 	k = earliest(so, ns, b->backward, &end);
-	tree.lo = *lo;
-	tree.hi = *hi;
-	if (b->backward)
-		tree.lo = (ax_bound) {.key = so[k].key,.len = so[k].len,.after = true};
-	else
-		tree.hi = (ax_bound) {.key = so[k].key,.len = so[k].len,.after = false};
-	r = s->engine->scan(cx, s, &tree);
-	b->n = tree.n;
-	b->lastlen = tree.lastlen;
-	b->need_bytes = tree.need_bytes;
+	first = (ax_bound) {.key = so[k].key,.len = so[k].len,.after = b->backward};
+	r = tree_alone(cx, s, b, b->backward ? &first : lo, b->backward ? hi : &first);
 	b->exhausted = false;
 	if (r != AX_OK || b->n > 0)
 		return r;
@@ -384,8 +393,6 @@ up_to_first(ax_ctx *cx, ax_store *s, ax_batch *b, const ax_bound *lo, const ax_b
 
 /*
  * A batch of what the buffers and the tree have between two positions.
- *
- * Long: the batch's sources are arrays of this frame.
  */
 static __attribute__((noinline)) ax_status
 merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
@@ -426,17 +433,7 @@ merged(ax_ctx *cx, ax_store *s, ax_tail *const *tails, int nt, ax_batch *b,
 	b->need_bytes = 0;
 	b->exhausted = false;
 	if (ns == 0)
-	{
-		tree = *b;
-		tree.lo = *lo;
-		tree.hi = *hi;
-		r = s->engine->scan(cx, s, &tree);
-		b->n = tree.n;
-		b->lastlen = tree.lastlen;
-		b->need_bytes = tree.need_bytes;
-		b->exhausted = tree.exhausted;
-		return r;
-	}
+		return tree_alone(cx, s, b, lo, hi);
 	r = s->engine->scan(cx, s, &tree);
 	if (r == AX_BUFFER)
 	{

@@ -96,10 +96,33 @@ typedef struct likes
 } likes;
 
 /*
+ * The gaps between "got" keys, sorted: are there as many keys as a window wants?  *shift:
+ * of the window.
+ */
+static bool
+dense_enough(const uint64_t *gap, uint32_t got, int *shift)
+{
+	uint64_t	low = gap[got / 8];
+	uint64_t	sum = 0;
+
+	if (low == 0)
+		return false;			/* several entries of a number */
+	*shift = 63 - __builtin_clzll(low);
+	if (*shift > AX_WINDOW_SHIFT_MAX)
+		*shift = AX_WINDOW_SHIFT_MAX;
+
+	/*
+	 * Nor are they dense when there is much room between some: digits, of which ten
+	 * follow each other and 246 do not.  One may be far away.
+	 */
+	for (uint32_t i = 0; i < got - 1; i++)
+		sum += gap[i] >> *shift;
+	return gap[got / 2] >> *shift <= DENSE && sum <= (uint64_t) DENSE * got;
+}
+
+/*
  * Does a window do for keys like this one?  False: they are no such numbers, too far
  * apart, or too many of them alike.
- *
- * Long: one look at some keys, and the reasons against a window.
  */
 static bool
 fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, likes *like)
@@ -120,9 +143,6 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, likes *li
 	uint64_t	gap[NEAR];
 	uint64_t	prev;
 	uint32_t	got = 0;
-	uint64_t	low,
-				mid,
-				sum = 0;
 
 	like->shift = 0;
 	like->few = true;
@@ -164,23 +184,7 @@ fits_window(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, likes *li
 		return false;
 	}
 	like->few = false;
-	if (got < b.n * 3 / 4)
-		return false;
-	low = gap[got / 8];
-	mid = gap[got / 2];
-	if (low == 0)
-		return false;			/* several entries of a number */
-	like->shift = 63 - __builtin_clzll(low);
-	if (like->shift > AX_WINDOW_SHIFT_MAX)
-		like->shift = AX_WINDOW_SHIFT_MAX;
-
-	/*
-	 * Nor are they dense when there is much room between some: digits, of which ten
-	 * follow each other and 246 do not.  One may be far away.
-	 */
-	for (uint32_t i = 0; i < got - 1; i++)
-		sum += gap[i] >> like->shift;
-	return mid >> like->shift <= DENSE && sum <= (uint64_t) DENSE * got;
+	return got >= b.n * 3 / 4 && dense_enough(gap, got, &like->shift);
 }
 
 /*

@@ -71,7 +71,7 @@ place(uint32_t i)
 
 /* The number of a key: its eight or four bytes before the TID. */
 static inline uint64_t
-number(const ring *r, const uint8_t *p)
+key_number(const ring *r, const uint8_t *p)
 {
 	uint64_t	x;
 
@@ -105,7 +105,7 @@ window_of(ring *r, uint64_t no)
 
 /* The slot of this number, if there is such a window now. */
 static inline ax_tail_word *
-slot_of(ring *r, uint64_t x)
+slot_numbered(ring *r, uint64_t x)
 {
 	window	   *w = window_of(r, x >> (r->shift + BITS));
 
@@ -184,7 +184,7 @@ window_insert(ax_ctx *cx, ax_store *s, ax_tail *t, const uint8_t *key, uint32_t 
 
 	if (len != r->keylen || !same_prefix(r, key))
 		return AX_CHANGED;
-	x = number(r, key + r->plen);
+	x = key_number(r, key + r->plen);
 	no = x >> (r->shift + BITS);
 	w = window_of(r, no);
 	if (ax_unlikely(!w) && (w = make_window(cx, s, r, no)) == NULL)
@@ -212,8 +212,8 @@ window_find(ax_tail *t, const uint8_t *key, uint32_t len, ax_tail_word *last)
 
 	if (last || len != r->keylen || !same_prefix(r, key))
 		return NULL;
-	x = number(r, key + r->plen);
-	word = slot_of(r, x);
+	x = key_number(r, key + r->plen);
+	word = slot_numbered(r, x);
 	if (!word)
 		return NULL;
 	v = atomic_load_explicit(word, memory_order_acquire);
@@ -234,8 +234,8 @@ window_lookup(ax_tail *t, const uint8_t *prefix, uint32_t len, uint64_t *tids, u
 	*more = false;
 	if (len != r->keylen - AX_TID_BYTES || !same_prefix(r, prefix))
 		return 0;
-	x = number(r, prefix + r->plen);
-	word = slot_of(r, x);
+	x = key_number(r, prefix + r->plen);
+	word = slot_numbered(r, x);
 	if (!word)
 		return 0;
 	v = atomic_load_explicit(word, memory_order_acquire);
@@ -466,6 +466,54 @@ oldest(ring *r, uint64_t no, uint64_t head)
 	return NULL;
 }
 
+/* The entries that one step moves: their keys, words, and places in the window. */
+typedef struct step
+{
+	uint8_t		buf[AX_TAIL_STEP][AX_TAIL_KEY_MAX];
+	const uint8_t *keys[AX_TAIL_STEP];
+	ax_tail_word *words[AX_TAIL_STEP];
+	uint32_t	at[AX_TAIL_STEP];
+	uint32_t	n;
+} step;
+
+/*
+ * Claim the next full slots of the window for a step, and seal the empty ones between them.  The
+ * place of the first slot that was not looked at, or that has to be looked at again.
+ *
+ * Latches: the flusher's claim is held.
+ */
+static uint32_t
+take_step(ring *r, window *w, step *p)
+{
+	uint32_t	i;
+
+	p->n = 0;
+	for (i = w->next; i < SLOTS && p->n < AX_TAIL_STEP; i++)
+	{
+		ax_tail_word *word = &w->slot[place(i)];
+		uint64_t	v = atomic_load_explicit(word, memory_order_acquire);
+
+		if (v == AX_T_EMPTY)
+		{
+			AX_POINT("window.seal");
+			if (atomic_compare_exchange_strong(word, &v, AX_T_SEALED))
+				continue;
+		}
+		if ((v & AX_T_STATE) == AX_T_FULL)
+			(void) atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_FLUSHING);
+		if ((v & AX_T_STATE) == AX_T_CANCELLING)
+			break;				/* it may stay after all */
+		if ((v & AX_T_STATE) != AX_T_FULL)
+			continue;			/* removed */
+		p->keys[p->n] = p->buf[p->n];
+		(void) key_of(r, w->no << (r->shift + BITS) | (uint64_t) i << r->shift |
+					  (v & LOW_BITS) >> LOW_SHIFT, v >> TID_SHIFT, p->buf[p->n]);
+		p->words[p->n] = word;
+		p->at[p->n++] = i;
+	}
+	return i;
+}
+
 /*
  * Move a step of the oldest window into the tree; when it is empty, unlink it
  * and raise the floor.
@@ -473,21 +521,13 @@ oldest(ring *r, uint64_t no, uint64_t head)
  * Latches: the flusher's claim is held; takes the maker's for a moment.
  * Returns: AX_BUSY or AX_NOMEM: the entries that were not moved are FULL
  * again.
- * Long: one order of steps, each after what the one before has left.
  */
 static ax_status
 window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 {
 	ring	   *r = (ring *) t;
-	uint8_t		buf[AX_TAIL_STEP][AX_TAIL_KEY_MAX];
-	const uint8_t *keys[AX_TAIL_STEP];
-	ax_tail_word *words[AX_TAIL_STEP];
-	uint32_t	at[AX_TAIL_STEP];
 	uint64_t	head = atomic_load_explicit(&r->head, memory_order_acquire);
 	uint64_t	least;			/* windows below it are to go */
-	uint32_t	n = 0,
-				done = 0,
-				i;
 	window	   *w,
 			   *next;
 	ax_status	st = AX_OK;
@@ -501,34 +541,15 @@ window_flush(ax_ctx *cx, ax_store *s, ax_tail *t, bool all, bool *more)
 
 	if (w)
 	{
-		for (i = w->next; i < SLOTS && n < AX_TAIL_STEP; i++)
-		{
-			ax_tail_word *word = &w->slot[place(i)];
-			uint64_t	v = atomic_load_explicit(word, memory_order_acquire);
+		step		p;
+		uint32_t	done = 0;
+		uint32_t	i = take_step(r, w, &p);
 
-			if (v == AX_T_EMPTY)
-			{
-				AX_POINT("window.seal");
-				if (atomic_compare_exchange_strong(word, &v, AX_T_SEALED))
-					continue;
-			}
-			if ((v & AX_T_STATE) == AX_T_FULL)
-				(void) atomic_compare_exchange_strong(word, &v, (v & ~AX_T_STATE) | AX_T_FLUSHING);
-			if ((v & AX_T_STATE) == AX_T_CANCELLING)
-				break;			/* it may stay after all */
-			if ((v & AX_T_STATE) != AX_T_FULL)
-				continue;		/* removed */
-			keys[n] = buf[n];
-			(void) key_of(r, w->no << (r->shift + BITS) | (uint64_t) i << r->shift |
-						  (v & LOW_BITS) >> LOW_SHIFT, v >> TID_SHIFT, buf[n]);
-			words[n] = word;
-			at[n++] = i;
-		}
-		if (n)
-			st = ax_tail_drain(cx, s, &(ax_keys) {keys, NULL, r->keylen, n}, words, &done);
+		if (p.n)
+			st = ax_tail_drain(cx, s, &(ax_keys) {p.keys, NULL, r->keylen, p.n}, p.words, &done);
 		else if (i < SLOTS && i == w->next)
 			st = AX_BUSY;
-		w->next = done < n ? at[done] : i;
+		w->next = done < p.n ? p.at[done] : i;
 		*more = true;
 		if (st != AX_OK || w->next < SLOTS)
 			return st;
@@ -616,7 +637,7 @@ ax_window_new(ax_ctx *cx, ax_store *s, const uint8_t *key, uint32_t len, int shi
 	r->plen = n - r->numlen;
 	r->shift = (uint32_t) shift;
 	memcpy(r->prefix, key, r->plen);
-	no = number(r, key + r->plen) >> (shift + BITS);
+	no = key_number(r, key + r->plen) >> (shift + BITS);
 	atomic_init(&r->head, no);
 	/* those that are late by a little shall find a place */
 	no = no > AHEAD ? no - AHEAD : 0;

@@ -6,12 +6,18 @@
  * indexes up.  The module is preloaded behind artidx.
  *
  * art_inside_damage(index): the end of a call of the core with a status that cannot be.
+ *
+ * art_inside_hold(index, tid): the process relies on an entry of this TID, as a scan does that
+ * has copied it and has not looked at its row yet.  It does so until the transaction ends.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
 #include "fmgr.h"
+#include "storage/itemptr.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
 
 #include "area/area.h"
 
@@ -19,7 +25,9 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 extern PGDLLEXPORT Datum art_inside_damage(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum art_inside_hold(PG_FUNCTION_ARGS);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(art_inside_damage);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(art_inside_hold);
 
 Datum
 art_inside_damage(PG_FUNCTION_ARGS)
@@ -31,6 +39,20 @@ art_inside_damage(PG_FUNCTION_ARGS)
 
 	unexpected(index, AX_CHANGED, "a test");
 	PG_RETURN_VOID();
+}
+
+Datum
+art_inside_hold(PG_FUNCTION_ARGS)
+{
+	const ArtInterlockCalls *calls = (const ArtInterlockCalls *)
+		load_external_function("artidx", "art_interlock_calls", true, NULL);
+	Relation	index = index_open(PG_GETARG_OID(0), AccessShareLock);
+	ArtHazard  *h = calls->acquire(index, TopTransactionContext);
+	bool		held = calls->publish(h, art_tid_pack((ItemPointer) PG_GETARG_POINTER(1)),
+									  calls->delgen(index));
+
+	index_close(index, AccessShareLock);
+	PG_RETURN_BOOL(held);
 }
 
 void

@@ -1,0 +1,21 @@
+# test/others/partman.sh
+#	  pg_partman's own tests, by pgTAP (sourced).  A group is a file, and its result is psql's
+#	  output.  Both extensions are Debian's.  The tests come by checkout, of the same version.
+#
+# Left out are those that need more than one transaction, another user or a tablespace.
+
+partman_fetch()
+{
+	VERSION=4.7.2
+	debs postgresql-15-partman postgresql-15-pgtap && checkout partman "v$VERSION" pgpartman/pg_partman test
+}
+
+partman_run()
+{
+	suite_cluster "$1" "max_locks_per_transaction = 256"
+	sql "CREATE DATABASE partman" && PGDATABASE=partman sql "CREATE EXTENSION pgtap; CREATE SCHEMA partman;
+		CREATE EXTENSION pg_partman SCHEMA partman; CREATE TABLE stays (id int PRIMARY KEY)"
+	tap_files partman "$WORK/partman" 'test/*.sql' 'test/test_native/*.sql' 'test/test_upsert/*.sql'
+	art_only check_indexes partman
+	suite_cluster_stop
+}

@@ -1,0 +1,54 @@
+# test/others/tpcc.sh
+#	  TPC-C by go-tpc, and its consistency check (sourced).
+#
+# Its transactions are random, so the answers of two runs cannot be compared.  The check can:
+# it has a query for each condition of consistency of the specification.  It is done after the
+# load, after the run, and after the run with sequential scans only.
+#
+#	WAREHOUSES=2 TPCC_MINUTES=2 CLIENTS=8
+
+tpcc_fetch()
+{
+	VERSION=v1.0.7
+	# the Go module proxy and its checksums
+	command -v go >/dev/null 2>&1 || { echo "go is needed"; return 1; }
+	GOPATH=$FETCHED/go GOBIN=$FETCHED/go/bin GOFLAGS=-modcacherw go install "github.com/pingcap/go-tpc/cmd/go-tpc@$VERSION" &&
+		cp "$FETCHED/go/bin/go-tpc" "$WORK/go-tpc" && chmod 755 "$WORK/go-tpc"
+}
+
+# tpcc DATABASE COMMAND [OPTION]...
+tpcc()
+{
+	limited "$WORK/go-tpc" tpcc "$2" -d postgres -H 127.0.0.1 -P "$PGPORT" -U "$PGUSER" -p none -D "$1" \
+		--conn-params sslmode=disable --warehouses "${WAREHOUSES:-2}" "${@:3}"
+}
+
+# tpcc_step NAME COMMAND...: counts as passed if it ends well and tells of no error
+tpcc_step()
+{
+	if "${@:2}" >"$OUT/$1.log" 2>&1 && ! grep -qiE 'error|failed|inconsisten|invalid' "$OUT/$1.log"; then
+		echo "ok steps $1"
+	else
+		echo "failed steps $1"
+		tail -5 "$OUT/$1.log" >&2
+	fi >>"$OUT/outcomes"
+}
+
+tpcc_run()
+{
+	local port=$((40000 + RANDOM % 20000))
+
+	suite_cluster "$1" "listen_addresses = '127.0.0.1'" "port = $port" "shared_buffers = '256MB'"
+	export PGPORT=$port
+	sql "CREATE DATABASE tpcc"
+	tpcc_step prepare tpcc tpcc prepare --threads 2
+	tpcc_step check-loaded tpcc tpcc check
+	tpcc_step run tpcc tpcc run --time "${TPCC_MINUTES:-2}m" --threads "${CLIENTS:-8}"
+	tpcc_step check-run tpcc tpcc check
+	sql "ALTER DATABASE tpcc SET enable_indexscan = off; ALTER DATABASE tpcc SET enable_indexonlyscan = off;
+		ALTER DATABASE tpcc SET enable_bitmapscan = off"
+	tpcc_step check-by-tables tpcc tpcc check
+	grep -E '^\[Summary\]|tpmC' "$OUT/run.log"
+	art_only check_indexes tpcc
+	suite_cluster_stop
+}

@@ -1,0 +1,177 @@
+"""Random statements to two databases that are the same but for their indexes.
+
+sqlsmith --dry-run makes the statements; it sends none.  Each runs in a transaction that is
+rolled back:
+ - twice on the database with btree, in two sessions, of which one may use no index and sorts
+   where the other one hashes.  Where these differ, or one takes too long, the statement has no
+   one answer, and is not compared;
+ - twice on the database with art: as the planner likes it, and with sequential scans, hash
+   joins and merge joins discouraged.
+The answers are compared as sets of rows with their numbers, the errors by SQLSTATE.  Where art
+differs, the database with btree is asked again under more settings; if any of these answers
+otherwise than the first, the statement has no one answer either.
+"""
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import time
+
+from psycopg import pq
+
+LIMIT_MS = 1000
+# Answers that name the database, its files or its sessions, or change something that a rollback
+# leaves; and what waits for ever or ends sessions
+NOT_ASKED = re.compile(
+    r"current_(database|catalog)|pg_\w*(size|file\w*|relation|stat\w*|backend|sleep\w*|lock\w*|log\w*|snapshot\w*"
+    r"|reload|rotate|terminate|cancel|promote|wal\w*|slot\w*|replication\w*|import|export|ls_\w+|read\w*)\b"
+    r"|artidx|lo_|nextval|setval|currval|lastval|random|clock_timestamp|timeofday|uuid|txid|xact|xid"
+    r"|query_to_xml|database_to_xml|schema_to_xml|table_to_xml|cursor_to_xml|system_identifier|inet_|index_", re.I)
+PLAIN = [
+    "",
+    "enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off enable_hashjoin=off enable_hashagg=off "
+    "enable_memoize=off enable_material=off",
+]
+ART = ["", "enable_seqscan=off enable_hashjoin=off enable_mergejoin=off"]
+MORE = [
+    "enable_seqscan=off enable_hashjoin=off enable_mergejoin=off",
+    "enable_nestloop=off enable_mergejoin=off",
+    "enable_nestloop=off enable_hashjoin=off",
+    "enable_sort=off enable_incremental_sort=off",
+    "enable_hashagg=off enable_material=off from_collapse_limit=1 join_collapse_limit=1",
+    "enable_seqscan=off enable_bitmapscan=off enable_hashagg=off",
+    "enable_indexscan=off enable_indexonlyscan=off",
+]
+
+
+class Session:
+    """One session of a database under some settings; made anew when it has ended."""
+
+    def __init__(self, database, settings):
+        self.info = f"dbname={database} user=smith"
+        self.settings = settings
+        self.connect()
+
+    def connect(self):
+        # the server may be in a crash's recovery
+        for _ in range(60):
+            self.pg = pq.PGconn.connect(self.info.encode())
+            if self.pg.status == pq.ConnStatus.OK:
+                break
+            time.sleep(1)
+        else:
+            sys.exit(f"no connection: {self.pg.error_message.decode()}")
+        for line in [f"statement_timeout={LIMIT_MS}", "extra_float_digits=0"] + self.settings.split():
+            self.pg.exec_(f"SET {line.replace('=', ' = ')}".encode())
+
+    def ask(self, statement):
+        """(SQLSTATE, rows as a multiset, rows affected)"""
+        self.pg.exec_(b"BEGIN")
+        got = self.pg.exec_(statement)
+        state = (got.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+        rows = collections.Counter()
+        for r in range(got.ntuples):
+            rows[tuple(got.get_value(r, c) for c in range(got.nfields))] += 1
+        tag = (got.command_status or b"").decode()
+        if self.pg.status != pq.ConnStatus.OK:
+            # the server says of a session that ended when the connection did
+            self.pg.finish()
+            self.connect()
+            return ("LOST", rows, tag)
+        self.pg.exec_(b"ROLLBACK")
+        return (state, rows, tag)
+
+
+def statements(smith, seed):
+    """Statements of sqlsmith, for ever."""
+    while True:
+        with subprocess.Popen(
+                [smith, "--dry-run", "--exclude-catalog", f"--seed={seed}", "--max-queries=20000",
+                 "--target=dbname=regression user=smith"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace") as source:
+            text = ""
+            for line in source.stdout:
+                text += line
+                if text.rstrip().endswith(";"):
+                    yield text.strip().rstrip(";")
+                    text = ""
+        seed += 1
+
+
+def shown(answer):
+    state, rows, tag = answer
+    some = "\n".join(f"{n} x {row}" for row, n in sorted(rows.items(), key=str)[:20])
+    return f"{state or tag}, {sum(rows.values())} rows\n{some}"
+
+
+def main():
+    args = argparse.ArgumentParser()
+    for name in ("smith", "plain", "art"):
+        args.add_argument("--" + name, required=True)
+    args.add_argument("--minutes", type=float, required=True)
+    args.add_argument("--seed", type=int, required=True)
+    args = args.parse_args()
+    print(f"# sqlsmith: seed {args.seed}", flush=True)
+
+    plain = [Session("smith_plain", s) for s in PLAIN]
+    art = [Session("smith_art", s) for s in ART]
+    more = None
+    count = collections.Counter()
+    files = [open(os.path.join(d, "results/statements.out"), "w") for d in (args.plain, args.art)]
+    outcomes = [open(os.path.join(d, "outcomes"), "w") for d in (args.plain, args.art)]
+    end = time.time() + 60 * args.minutes
+    for statement in statements(args.smith, args.seed):
+        if time.time() > end:
+            break
+        count["statements"] += 1
+        if NOT_ASKED.search(statement):
+            count["not asked"] += 1
+            continue
+        text = statement.encode()
+        one, two = [s.ask(text) for s in plain]
+        if "57014" in (one[0], two[0]):
+            count["too slow"] += 1
+            continue
+        if one != two:
+            count["no one answer"] += 1
+            continue
+        answers = [s.ask(text) for s in art]
+        if any(a != one and a[0] != "57014" for a in answers):
+            if more is None:
+                more = [Session("smith_plain", s) for s in MORE]
+            if not any(a[0] == "LOST" for a in answers) and any(s.ask(text) not in (one,) for s in more):
+                count["no one answer"] += 1
+                continue
+        count["compared"] += 1
+        count["errors" if one[0] else "answers"] += 1
+        if one[1]:
+            count["answers with rows"] += 1
+        for a, settings in zip(answers, ART):
+            name = f"{count['compared']}.{ART.index(settings)}"
+            if a[0] == "57014":
+                count["too slow with art"] += 1
+                continue
+            for out in outcomes[:1] if a != one else outcomes:
+                out.write(f"ok statements {name}\n")
+            if a != one:
+                count["differ"] += 1
+                outcomes[1].write(f"failed statements {name}\n")
+                for out, answer in zip(files, (one, a)):
+                    out.write(f"-- {name}\n{shown(answer)}\n")
+                    out.flush()
+                with open(os.path.join(args.art, f"differs.{name}.sql"), "w") as out:
+                    out.write(f"-- {settings}\n{statement};\n/* btree:\n{shown(one)}\nart:\n{shown(a)}\n*/\n")
+    for name in ("statements", "compared", "answers", "answers with rows", "errors", "no one answer", "too slow",
+                 "too slow with art", "not asked", "differ"):
+        print(f"# sqlsmith: {name}: {count[name]}")
+    scans = pq.PGconn.connect(b"dbname=smith_art").exec_(
+        b"SELECT sum(idx_scan) FROM pg_stat_user_indexes s JOIN pg_class c ON c.oid = indexrelid "
+        b"JOIN pg_am a ON a.oid = relam WHERE amname = 'art'")
+    print(f"# sqlsmith: scans of art indexes: {scans.get_value(0, 0).decode()}")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+main()
