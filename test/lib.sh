@@ -259,7 +259,7 @@ art_copy_tree()
 		--exclude='./artidx*--*.sql' --exclude=./tmp_regress \
 		--exclude=./tmp_isolation --exclude=./tmp_check --exclude=./results \
 		--exclude=./output_iso --exclude=./bench-results --exclude=./build-deb --exclude=./build-rpm --exclude=./build-dist \
-		--exclude='./test/core/build*' -cf - . | tar -C "$SRC" -xf - ||
+		--exclude='./test/core/build*' --exclude=./test/fuzz/build -cf - . | tar -C "$SRC" -xf - ||
 		art_die "could not copy the tree to $SRC"
 }
 

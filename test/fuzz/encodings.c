@@ -131,6 +131,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_in		in = {data, size};
 	fuzz_in		harm = fuzz_part(&in, 16);
+	fuzz_in		again;
 	Row			a;
 	Row			b;
 	ArtBuf		buf;
@@ -138,8 +139,24 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_server_reset();
 	make_columns(&in, &kd, 3, true);
 	art_buf_init(&buf, CurrentMemoryContext, 1);
+	again = in;
 	encode_row(&in, &a, &buf);
-	encode_row(&in, &b, &buf);
+	if (fuzz_byte(&harm) % 4 == 0)
+		encode_row(&in, &b, &buf);
+	else
+	{
+		/* of the same bytes but some: values that are near */
+		uint32		n = (uint32) (in.p - again.p);
+		uint8	   *copy = memcpy(palloc(n + 1), again.p, n);
+
+		for (int i = (int) fuzz_below(&harm, 3); i >= 0; i--)
+		{
+			uint32		at = fuzz_below(&harm, n + 1);
+
+			copy[at] ^= fuzz_byte(&harm);
+		}
+		encode_row(&(fuzz_in) {copy, n}, &b, &buf);
+	}
 	check_order(&a, &b);
 	check_decoded(&a, kd.nall);
 	check_decoded(&a, kd.natts);

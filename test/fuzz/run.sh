@@ -40,7 +40,7 @@ fuzz()
 	mkdir "$dir/seeds" "$dir/new"
 	"build/gcc/$1" -x "corpus/$1" "$dir/seeds" >/dev/null || return 1
 	mkdir -p build/findings
-	"build/clang/$1" -max_total_time="${SECONDS_EACH:-30}" -max_len=2048 -timeout=200 -rss_limit_mb=3000 \
+	"build/clang/$1" -max_total_time="${SECONDS_EACH:-30}" -max_len=2048 -len_control=0 -timeout=200 -rss_limit_mb=3000 \
 		-print_final_stats=1 -artifact_prefix="$PWD/build/findings/$1-" ${FUZZ_OPTIONS:-} \
 		"$dir/new" "$dir/seeds" >"$log" 2>&1
 	rc=$?
