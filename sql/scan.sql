@@ -253,3 +253,14 @@ SELECT count(*), min(b), max(b) FROM art_res WHERE a BETWEEN 100 AND 199 AND b =
 
 SET client_min_messages = warning;
 DROP SCHEMA scan CASCADE;
+
+-- more entries of one key than a look-up copies at once
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+CREATE TABLE one_key AS SELECT 7 AS k, i AS v FROM generate_series(1, 1000) i;
+CREATE INDEX one_key_k ON one_key USING art (k);
+SELECT count(*), sum(v) FROM one_key WHERE k = 7;
+SELECT count(*), sum(v) FROM one_key WHERE k = ANY ('{6,7,8}');
+DROP TABLE one_key;
+RESET enable_seqscan;
+RESET enable_bitmapscan;

@@ -1,8 +1,9 @@
 #!/bin/bash
 #
-# test/mutants.sh [NAME...]
+# test/mutants.sh [NAME... | missing]
 #	  Do the tests notice?  Applies each mutation of test/mutants/*.list (or those named) to a
 #	  copy of the tree, builds what it changes, and runs the one test that is to fail.
+#	  "missing" are those of which RESULTS says nothing yet.
 #
 # First that test has to pass without it.  A line each: killed, by what, in how many seconds; or
 # that it SURVIVED.  One that hangs is ended and counts as killed, "by its time".  The last line
@@ -337,6 +338,8 @@ try_all()
 }
 
 mutate check || art_die "the list of mutations does not fit the tree (test/mutants/README.md)"
+# shellcheck disable=SC2046
+[ "${1:-}" != missing ] || [ -z "$RESULTS" ] || set -- $(mutate missing "$RESULTS")
 list=$(mutate list "$@") || exit 1
 if cut -f3 <<<"$list" | grep -qv '^core:'; then
 	[ -z "$COPY" ] || claim_copy "$COPY"

@@ -9,9 +9,10 @@
 #	mutate.pl apply NAME TREE	change the file of that copy of the tree
 #	mutate.pl head FILE			the lines of standard input are the head of a file of results,
 #								which keeps its rows
+#	mutate.pl missing FILE		the mutations that have no row there
 #	mutate.pl record FILE NAME VERDICT SECONDS TEST COMMIT DATE SERVER NOTE
 #								the row of that mutation, in the order of the lists; rows of
-#								mutations that the lists do not have any more go
+#								mutations that the lists do not have any more go, and of other tests
 #
 use strict;
 use warnings;
@@ -160,7 +161,12 @@ sub write_results
 {
 	my ($file, $head, $rows) = @_;
 	open my $out, '>', "$file.new" or die "$file.new: $!\n";
-	print $out $head, join("\t", @columns), "\n", map { $rows->{ $_->{name} } // () } @records;
+	print $out $head, join("\t", @columns), "\n";
+	foreach my $r (@records)
+	{
+		my $row = $rows->{ $r->{name} };
+		print $out $row if $row && (split /\t/, $row)[3] eq $r->{by};
+	}
 	close $out or die "$file.new: $!\n";
 	rename "$file.new", $file or die "$file: $!\n";
 }
@@ -199,6 +205,11 @@ elsif ($what eq 'head')
 	my ($head, $rows) = read_results($ARGV[0]);
 	write_results($ARGV[0], join('', <STDIN>), $rows);
 }
+elsif ($what eq 'missing')
+{
+	my ($head, $rows) = read_results($ARGV[0]);
+	print map { "$_->{name}\n" } grep { !$rows->{ $_->{name} } } @records;
+}
 elsif ($what eq 'record')
 {
 	my $file = shift;
@@ -206,4 +217,4 @@ elsif ($what eq 'record')
 	$rows->{ $ARGV[0] } = join("\t", @ARGV) . "\n";
 	write_results($file, $head, $rows);
 }
-else { die "mutate.pl check | list NAME... | schedules NAME... | apply NAME TREE | head FILE | record FILE NAME ...\n" }
+else { die "mutate.pl check | list NAME... | schedules NAME... | apply NAME TREE | head FILE | missing FILE | record FILE NAME ...\n" }
