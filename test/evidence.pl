@@ -7,7 +7,7 @@
 #	evidence.pl check	fails where the repository has another one
 #
 # A run with EVIDENCE=1 writes one file: lines "# key: value" (run, shows, date, seconds,
-# commit, server, machine), then "label<TAB>value", then its rows, by art_evidence() of
+# commit, server, machine, load), then "label<TAB>value", then its rows, by art_evidence() of
 # test/lib.sh.  mutants.tsv has a row for each mutation (test/mutants.sh).
 #
 use strict;
@@ -36,7 +36,7 @@ sub read_tsv
 			push @{ $t{rows} }, \%row;
 		}
 	}
-	foreach my $key (qw(run shows date seconds commit server machine names))
+	foreach my $key (qw(run shows date seconds commit server machine load names))
 	{
 		die "$file does not say its $key\n" if !defined $t{$key};
 	}
@@ -66,7 +66,7 @@ sub when
 {
 	my ($t) = @_;
 	return "$t->{shows}\n\nIt ran on $t->{date} for " . duration($t->{seconds}) . ", on commit `$t->{commit}`"
-	  . ($t->{server} eq 'none' ? ', without a server' : ", with $t->{server}") . "; $t->{machine}.\n\n";
+	  . ($t->{server} eq 'none' ? ', without a server' : ", with $t->{server}") . "; $t->{machine}, load $t->{load} before.\n\n";
 }
 
 sub facts { my ($t) = @_; return when($t) . table([ '', '' ], map { [ $_->{label}, $_->{value} ] } @{ $t->{rows} }) }
@@ -89,10 +89,12 @@ sub mutations
 		$on{"$r->{date}, commit `$r->{commit}`" . ($r->{server} eq '-' ? '' : ", $r->{server}")}++;
 	}
 	@seconds = sort { $a <=> $b } @seconds;
+	my @known = grep { $_->{verdict} eq 'survives' } @{ $t->{rows} };
 	my @not = grep { $_->{verdict} ne 'killed' } @{ $t->{rows} };
-	my $md = "$t->{shows}\n\nOf " . plural(scalar @{ $t->{rows} }, 'mistake') . ' the tests noticed ' . @seconds . ", and "
-	  . @not . " no test can notice or did notice. It took "
-	  . "$seconds[ $#seconds / 2 ] seconds in the median, and $seconds[-1] at most. When they ran, and on which commit:\n\n"
+	my $md = "$t->{shows}\n\nOf " . plural(scalar @{ $t->{rows} }, 'mistake') . ' the tests noticed ' . @seconds . '. Of ' . @known
+	  . ' it is known why no test can notice them, and ' . (@not - @known) . " others passed.\n";
+	$md .= "A test took $seconds[ $#seconds / 2 ] seconds in the median and $seconds[-1] at most, beside the machine's other work.\n" if @seconds;
+	$md .= "\nWhen they ran, and on which commit:\n\n"
 	  . table([ 'run', 'mistakes' ], map { [ $_, $on{$_} ] } sort keys %on) . "\nBy kind, which is the first part of a mistake's name:\n\n"
 	  . table([ 'kind', 'noticed', 'not' ], map { [ $_, $kind{$_}{killed} // 0, $kind{$_}{not} // 0 ] } sort keys %kind);
 	$md .= "\nNot noticed:\n\n" . table([ 'mistake', 'test', 'reason' ], map { [ "`$_->{name}`", $_->{test}, $_->{note} ] } @not) if @not;

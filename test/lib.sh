@@ -476,6 +476,7 @@ art_evidence_head()
 		# commit: $EVIDENCE_COMMIT
 		# server: ${EVIDENCE_SERVER:-$server}
 		# machine: $(nproc) processors, $(awk '/^MemTotal/ {print int($2 / 1048576 + 0.5)}' /proc/meminfo) GB, $(uname -sm)
+		# load: $LOAD_BEFORE
 	END
 }
 

@@ -311,7 +311,7 @@ try_all()
 {
 	local name=$1 file=$2 f test structure x some kills=() not=()
 
-	for f in plain asan tsan; do
+	for f in plain asan tsan sched; do
 		some=()
 		for x in $TRY; do
 			[ "${x%%:*}" != $f ] || ! passes_whole "core:${x#*:}" "$f" || some+=("$x")

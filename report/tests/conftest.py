@@ -24,6 +24,11 @@ def recorded() -> Snapshot:
     return Snapshot(data["server"], data["rows"])
 
 
+def pytest_collection_modifyitems(items):
+    """The browser's tests last: they look at the pages that the others leave."""
+    items.sort(key=lambda item: item.path.name == "test_browser.py")
+
+
 @pytest.fixture
 def shot() -> Snapshot:
     return recorded()

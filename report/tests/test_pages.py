@@ -90,6 +90,13 @@ def test_nothing_there_yet(shot):
         assert words in text
 
 
+def test_nothing_is_said_of_what_the_role_cannot_see(shot):
+    shot.rows["senders"] = []
+    shot.server["monitor"] = False
+    text = html(shot)
+    assert "No standby is connected." not in text and "Only a role with pg_monitor sees" in text
+
+
 def test_what_to_do_first(shot):
     def said():
         return [f.text for f in server_page.findings(shot) if f.level == "act"]

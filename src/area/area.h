@@ -406,7 +406,7 @@ extern void art_hazard_release(ArtHazard *h);
 extern bool art_hazard_publish(ArtHazard *h, uint64 tid, uint64 delgen);
 extern void art_hazard_clear(ArtHazard *h);
 
-/* The functions above, for a test that holds a TID as a scan does (test/modules/art_insidetest). */
+/* Calls of the interlock. */
 typedef struct ArtInterlockCalls
 {
 	uint64		(*delgen) (Relation index);
@@ -414,7 +414,7 @@ typedef struct ArtInterlockCalls
 	bool		(*publish) (ArtHazard *h, uint64 tid, uint64 delgen);
 } ArtInterlockCalls;
 
-/* No other code calls through it. */
+/* The calls above, for a test that holds a TID as a scan does (test/modules/art_insidetest). */
 extern PGDLLEXPORT const ArtInterlockCalls art_interlock_calls;
 
 /*

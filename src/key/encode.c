@@ -758,12 +758,15 @@ art_stored_size(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 		n = VARSIZE_1B(p);
 	else
 	{
-		struct varlena head;
+		varattrib_4b head;
 
 		if (end - p < VARHDRSZ)
 			return 0;
 		memcpy(&head, p, VARHDRSZ);
 		n = VARSIZE_4B(&head);
+		/* nothing compressed is kept, and nothing shorter than its header */
+		if (n < VARHDRSZ || !VARATT_IS_4B_U(&head))
+			return 0;
 	}
 	return n <= (uint32) (end - p) ? n : 0;
 }
@@ -909,7 +912,8 @@ art_decode_col(const ArtKeyCol *col, const uint8 *p, const uint8 *end)
 				const uint8 *e = memchr(p, col->desc ? 0xFF : 0x00, end - p);
 				Name		name = palloc0(NAMEDATALEN);
 
-				art_copy_out(NameStr(*name), p, (uint32) (e - p), col->desc);
+				/* one that lost its end in a key that is damaged is no longer than others */
+				art_copy_out(NameStr(*name), p, (uint32) Min(e - p, NAMEDATALEN - 1), col->desc);
 				return NameGetDatum(name);
 			}
 		case ART_ENC_BYTEA:

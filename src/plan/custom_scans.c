@@ -80,6 +80,9 @@ art_column_is_fixed(const IndexPath *ipath, int column)
 	return false;
 }
 
+/*
+ * Locks: takes none on the index, which get_relation_info() has locked.
+ */
 bool
 art_column_is_exact(Oid indexid, int column)
 {

@@ -32,11 +32,7 @@ extern RelOptInfo *art_paths_of_index(PlannerInfo *root, RelOptInfo *rel, IndexO
  */
 extern bool art_column_is_fixed(const IndexPath *ipath, int column);
 
-/*
- * Do entries of an index (column from 0) that agree in the column have the very same value?
- *
- * Locks: takes none on the index, which get_relation_info() has locked.
- */
+/* Do entries of an index (column from 0) that agree in the column have the very same value? */
 extern bool art_column_is_exact(Oid indexid, int column);
 
 #endif							/* ART_PLAN_CUSTOM_SCANS_H */

@@ -393,11 +393,13 @@ group_aggregates()
 group_distinct()
 {
 	local am rep i ms
-	local names=(distinct distinct_last distinct_minmax distinct_count)
+	local names=(distinct distinct_last distinct_minmax distinct_count distinct_all distinct_match)
 	local queries=("SELECT DISTINCT a FROM grouped"
 		"SELECT DISTINCT ON (a) a, b, c FROM grouped ORDER BY a, b DESC"
 		"SELECT a, min(b), max(b) FROM grouped GROUP BY a"
-		"SELECT a, count(DISTINCT b) FROM grouped WHERE a < 10 GROUP BY a")
+		"SELECT a, count(DISTINCT b) FROM grouped WHERE a < 10 GROUP BY a"
+		"SELECT count(DISTINCT a) FROM grouped"
+		"SELECT n FROM generate_series(1, 10000) n WHERE n IN (SELECT a FROM grouped)")
 
 	sql "CREATE TABLE grouped AS SELECT (i % 100)::int AS a, i / 1000 AS b, i AS c FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "CREATE STATISTICS grouped_ab (ndistinct) ON a, b FROM grouped" >/dev/null

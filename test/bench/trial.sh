@@ -4,8 +4,9 @@
 #	  Do others notice a trial?  "make trial" calls it.
 #
 # pgbench's clients run its standard transactions all the time.  In turn they are alone for
-# some seconds, and beside an artidx_trial() of pgbench_accounts_pkey.  Prints the latencies of
-# the transactions that began in each, and the ratios of the trial to alone.
+# some seconds, beside an artidx_trial() of pgbench_accounts_pkey, and alone again.  Prints the
+# latencies of the transactions that began in each, and their ratios to alone: that of "again"
+# says what else the machine did.
 #
 #	SCALE=20		of pgbench
 #	CLIENTS=2		of pgbench
@@ -28,7 +29,7 @@ turns()
 	local i rate=()
 
 	[ "$RATE" -eq 0 ] || rate=(--rate "$RATE")
-	as_user "$BIN/pgbench" -n -c "$CLIENTS" -T $((REPS * (2 * SECONDS_EACH + 20))) "${rate[@]}" \
+	as_user "$BIN/pgbench" -n -c "$CLIENTS" -T $((REPS * (3 * SECONDS_EACH + 60))) "${rate[@]}" \
 		-l --log-prefix="$1/pgbench" >"$1/pgbench.out" 2>&1 &
 	sleep 5
 	for i in $(seq "$REPS"); do
@@ -36,6 +37,8 @@ turns()
 		sleep "$SECONDS_EACH"
 		echo "trial $(date +%s.%N)"
 		sql "CALL artidx_trial('pgbench_accounts_pkey', $SECONDS_EACH)" >/dev/null || return 1
+		echo "again $(date +%s.%N)"
+		sleep "$SECONDS_EACH"
 	done
 	echo "end $(date +%s.%N)"
 	kill $!
@@ -52,12 +55,14 @@ percentiles()
 		my (%ms, %at);
 		while (my ($client, $no, $us, $file, $s, $u, $late) = split " ", <STDIN> // "")
 		{
+			# pgbench was ended in the middle of its last line
+			last if !defined $u;
 			my $began = $s + $u / 1e6 - $us / 1e6;
 			my $i = (grep { $turns[$_][1] <= $began } 0 .. $#turns)[-1];
 			push @{ $ms{$turns[$i][0]}{$i} }, ($us - ($late || 0)) / 1000 if defined $i;
 		}
 		printf "%-8s %8s %8s %8s %8s\n", "", "number", "p50 ms", "p95 ms", "p99 ms";
-		foreach my $turn ("alone", "trial")
+		foreach my $turn ("alone", "trial", "again")
 		{
 			my ($n, @all) = (0);
 			foreach my $of (values %{ $ms{$turn} })
@@ -69,7 +74,10 @@ percentiles()
 			$at{$turn} = [map { (sort { $a <=> $b } @$_)[$#$_ / 2] } @all];
 			printf "%-8s %8d %8.2f %8.2f %8.2f\n", $turn, $n, @{ $at{$turn} };
 		}
-		printf "%-8s %8s %8.2f %8.2f %8.2f\n", "ratio", "", map { $at{trial}[$_] / $at{alone}[$_] } 0 .. 2;
+		foreach my $turn ("trial", "again")
+		{
+			printf "%-17s %8.2f %8.2f %8.2f\n", "$turn / alone", map { $at{$turn}[$_] / $at{alone}[$_] } 0 .. 2;
+		}
 	' "$1/turns"
 }
 

@@ -18,7 +18,7 @@
 
 #define H_KEYS	192
 #define H_WORDS (H_KEYS / 64)
-#define H_CALLS 320
+#define H_CALLS 2048
 
 typedef enum h_kind
 {

@@ -256,6 +256,50 @@ pattern_ends(void)
 	(void) tap_quiesce(&cx);
 }
 
+/* A buffer that was closed and is empty gives its memory back, again and again. */
+static void
+given_back(void)
+{
+	uint64_t	gen,
+				first = 0;
+	ax_tree_info i;
+	uint8_t		k[15] = {1};
+	int			buffers = 0;
+
+	if (ax_tree_open(&cx, tree, tap_structure(), 0, tap_page_size(), &gen) != AX_OK)
+		abort();
+	for (int round = 0; round < 30; round++)
+	{
+		bool		had = false,
+					more = true;
+
+		if (ax_tree_set_tail(&cx, tree, gen, AX_TAIL_ON) != AX_OK)
+			abort();
+		for (int in = 1; in >= 0; in--)
+		{
+			for (int x = 0; x < 400; x++)
+			{
+				k[7] = (uint8_t) (x >> 8);
+				k[8] = (uint8_t) x;
+				k[14] = 1;
+				(void) (in ? ax_insert(&cx, tree, gen, k, 15) : ax_remove(&cx, tree, gen, k, 15));
+			}
+			if (in && ax_tail_close(&cx, tree, gen, &had) == AX_OK)
+				buffers += had;
+			while (in && more && ax_tail_flush(&cx, tree, gen, &more) == AX_OK)
+				;
+		}
+		(void) tap_quiesce(&cx);
+		(void) ax_info(&cx, tree, gen, &i);
+		if (round == 0)
+			first = i.live_bytes;
+	}
+	ok(buffers == 30 && i.live_bytes < first + 4096, "%d buffers were closed: %llu bytes after the first, %llu after the last",
+	   buffers, (unsigned long long) first, (unsigned long long) i.live_bytes);
+	ax_tree_close(&cx, tree);
+	(void) tap_quiesce(&cx);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -269,7 +313,10 @@ main(int argc, char **argv)
 	for (int p = 0; p < PATTERNS && only < 0; p++)
 		one_pattern((pattern) p);
 	if (only < 0)
+	{
 		pattern_ends();
+		given_back();
+	}
 	for (int i = 0; i < rounds; i++)
 		for (int k = 0; k < KK_COUNT; k++)
 			if (only < 0 || k == only)

@@ -59,6 +59,19 @@ fuzz_fill(fuzz_in *in, void *to, size_t n)
 		((uint8_t *) to)[i] = fuzz_byte(in);
 }
 
+/*
+ * The first n bytes as an input of their own: of what is to be damaged once the rest is used up.
+ */
+static inline fuzz_in
+fuzz_part(fuzz_in *in, size_t n)
+{
+	fuzz_in		part = {in->p, n < in->left ? n : in->left};
+
+	in->p += part.left;
+	in->left -= part.left;
+	return part;
+}
+
 /* Memory of exactly n bytes, zeroed, so that the address sanitizer sees the first byte behind it. */
 static inline void *
 fuzz_alloc(size_t n)

@@ -298,8 +298,11 @@ collect(const char *dir)
 			input		in = read_file(path);
 
 			add_input(in.p, in.len);
+			free(in.p);
 		}
 	}
+	if (d != NULL)
+		closedir(d);
 	if (ninputs > 0)
 		qsort(corpus, ninputs, sizeof(*corpus), by_length);
 	for (size_t i = 0; i < ninputs; i++)

@@ -162,7 +162,7 @@ damage(fuzz_in *in)
 			case 3:
 			case 4:
 				/* the first bytes of what may be a record */
-				ring->data[(ring->tail + at / 8 * 8 + at % 7) % ART_RING_DATA] ^= (char) by;
+				ring->data[(ring->tail + at / 64 % 16 * 8 + at / 8 % 8) % ART_RING_DATA] ^= (char) by;
 				break;
 			default:
 				ring->data[at % ART_RING_DATA] ^= (char) by;
@@ -174,6 +174,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_in		in = {data, size};
+	fuzz_in		harm = fuzz_part(&in, 24);
 	ArtRing    *copy;
 
 	fuzz_server_reset();
@@ -210,7 +211,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_puts();
 
 	whole = false;
-	damage(&in);
+	damage(&harm);
 	/* alone, so that nobody reads beside it */
 	copy = palloc(sizeof(ArtRing));
 	memcpy(copy, ring, sizeof(ArtRing));

@@ -179,33 +179,59 @@ make_sums(Image *m, uint8 which)
 		h->crc = art_saved_crc(h, offsetof(ArtSavedHeader, crc));
 }
 
-/* Damage some bytes, or cut the file off. */
+/* Change a byte: a number becomes a near one, or another. */
+static void
+change(Image *m, uint32 at, uint8 by)
+{
+	if (at >= m->len)
+		return;
+	if (by & 1)
+		m->p[at] = (uint8) (m->p[at] + (by & 2 ? 1 + by / 4 % 8 : -1 - by / 4 % 8));
+	else
+		m->p[at] ^= by;
+}
+
+/* Damage some bytes of the header, the table, a block's header or its first keys; or cut the file off. */
 static void
 damage(fuzz_in *in, Image *m)
 {
-	int			n = (int) fuzz_below(in, 8);
+	const uint32 tables = (uint32) m->nsections * sizeof(ArtSavedSection);
+	const uint32 table = m->len - tables;
 
-	for (int i = 0; i < n; i++)
+	for (int i = (int) fuzz_below(in, 5); i > 0; i--)
 	{
+		uint8		where = fuzz_byte(in);
 		uint32		at = (uint32) fuzz_number(in, 2);
 		uint8		by = fuzz_byte(in);
+		uint32		block = m->nblocks > 0 ? m->blocks[where / 8 % m->nblocks] : 0;
 
-		if (at % 16 == 15 && by == 0xC0)
-			m->len = Min(m->len, at);
-		else if (m->len > 0)
+		switch (where % 8)
 		{
-			/* the header and the table, as often as the blocks */
-			uint64		table = m->len - (uint32) m->nsections * sizeof(ArtSavedSection);
-
-			if (at % 4 == 0)
-				at = (at / 4) % sizeof(ArtSavedHeader);
-			else if (at % 4 == 1 && m->nsections > 0)
-				at = (uint32) table + (at / 4) % (uint32) (m->nsections * sizeof(ArtSavedSection));
-			else if (at % 4 == 2 && m->nblocks > 0)
-				at = m->blocks[(at / 128) % (uint32) m->nblocks] + (at / 4) % 32;
-			if (at < m->len)
-				m->p[at] ^= by;
+			case 0:
+				change(m, at % sizeof(ArtSavedHeader), by);
+				break;
+			case 1:
+				if (tables > 0)
+					change(m, table + at % tables, by);
+				break;
+			case 2:
+				if (by < 32)
+					m->len = Min(m->len, at);
+				else
+					change(m, at % m->len, by);
+				break;
+			case 3:
+				/* the lowest byte of a number */
+				change(m, block + at % (sizeof(ArtSavedBlock) / sizeof(uint32)) * (uint32) sizeof(uint32), by);
+				break;
+			case 4:
+				change(m, block + at % sizeof(ArtSavedBlock), by);
+				break;
+			default:
+				change(m, block + (uint32) sizeof(ArtSavedBlock) + at % 64, by);
 		}
+		if (m->len == 0)
+			return;
 	}
 }
 
@@ -270,8 +296,8 @@ check_table(const ArtSavedHeader *h, const ArtSavedSection *t)
 		FUZZ_CLAIM(t[i].page_size == 0 || (t[i].page_size >= AX_PAGE_SIZE_MIN && t[i].page_size <= AX_PAGE_SIZE_MAX),
 				   "section %u has pages of %u bytes", i, t[i].page_size);
 		FUZZ_CLAIM(t[i].fill >= 1 && t[i].fill <= 100, "section %u is filled to %d", i, t[i].fill);
-		FUZZ_CLAIM(strnlen(NameStr(t[i].name), NAMEDATALEN) < NAMEDATALEN &&
-				   strnlen(NameStr(t[i].schema), NAMEDATALEN) < NAMEDATALEN, "section %u has a name without an end", i);
+		FUZZ_CLAIM(NameStr(t[i].name)[NAMEDATALEN - 1] == '\0' && NameStr(t[i].schema)[NAMEDATALEN - 1] == '\0',
+				   "section %u has a name without an end", i);
 	}
 }
 
@@ -281,6 +307,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static char path[64];
 	static int	fd = -1;
 	fuzz_in		in = {data, size};
+	fuzz_in		harm = fuzz_part(&in, 24);
 	Image		m = {0};
 	Image		was;
 	ArtSavedHeader h;
@@ -304,8 +331,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	was = m;
 	was.p = palloc(m.len);
 	memcpy(was.p, m.p, m.len);
-	sums = fuzz_byte(&in);
-	damage(&in, &m);
+	sums = fuzz_byte(&harm);
+	if (sums & 8)
+		sums |= 7;
+	damage(&harm, &m);
 	whole = m.len == was.len && memcmp(m.p, was.p, m.len) == 0;
 	make_sums(&m, sums & 7);
 	if (ftruncate(fd, 0) != 0 || pwrite(fd, m.p, m.len, 0) != (ssize_t) m.len)

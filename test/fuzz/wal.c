@@ -203,6 +203,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static Bytes main_data;
 	static Bytes block;
 	fuzz_in		in = {data, size};
+	fuzz_in		harm = fuzz_part(&in, 16);
 	DecodedXLogRecord *rec;
 	ArtRecordKind kind;
 
@@ -223,10 +224,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	/* from 17 on the server's own function reads a prune's data, and believes it: see art_pruned() */
 	whole = false;
-	damage(&in, &main_data);
+	damage(&harm, &main_data);
 	if (PG_VERSION_NUM < 170000 || kind != ART_RECORD_PRUNE)
-		damage(&in, &block);
-	rec->header.xl_info ^= (uint8) (fuzz_byte(&in) & XLOG_HEAP_INIT_PAGE);
+		damage(&harm, &block);
+	rec->header.xl_info ^= (uint8) (fuzz_byte(&harm) & XLOG_HEAP_INIT_PAGE);
 	rec->main_data = exactly(&main_data);
 	rec->main_data_len = main_data.len;
 	rec->blocks[0].data = exactly(&block);

@@ -299,6 +299,9 @@ def replicas(shot: Snapshot) -> Section:
     if absent(s, shot, "senders"):
         return s
     rows = shot.get("senders")
+    if not rows and not shot.server["monitor"]:
+        s.lead = "This server is a primary. Only a role with pg_monitor sees whether standbys are connected."
+        return s
     s.lead = "This server is a primary. " + ("Ask each standby for a report of its own: it has its own memory, and followers that can lag." if rows else "No standby is connected.")
     if rows:
         s.tables = [table("Standbys that are connected", rows, ("name", "text", of("application_name")), ("state", "text", of("state")), ("synchronous", "text", of("sync_state")),
