@@ -173,5 +173,10 @@ SELECT p, pg_index_column_has_property('art_n_4', 1, p) AS a,
 SELECT count(*) > 0 AS classes, bool_and(amvalidate(c.oid)) AS valid
 	FROM pg_opclass c JOIN pg_am am ON am.oid = opcmethod WHERE amname = 'art';
 
+-- set operations, which have no input that the planner's hooks could look at
+SELECT count(*) FROM (SELECT a FROM art_n EXCEPT SELECT a FROM bt_n) s;
+SELECT count(*) FROM (SELECT 1 UNION SELECT 2 INTERSECT SELECT 2) s;
+WITH RECURSIVE r AS (SELECT 1 AS i UNION SELECT i + 1 FROM r WHERE i < 5) SELECT count(*) FROM r;
+
 SET client_min_messages = warning;
 DROP SCHEMA basic CASCADE;

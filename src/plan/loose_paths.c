@@ -590,7 +590,8 @@ offer_loose(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 {
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel, extra);
-	if (input_rel->reloptkind != RELOPT_BASEREL)
+	/* UNION, INTERSECT, EXCEPT and WITH RECURSIVE have no input */
+	if (input_rel == NULL || input_rel->reloptkind != RELOPT_BASEREL)
 		return;
 	if (stage == UPPERREL_DISTINCT && table_will_do(input_rel))
 		offer_distinct(root, input_rel, output_rel);

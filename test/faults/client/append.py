@@ -3,6 +3,7 @@ two readers never see two elements in different orders."""
 
 import itertools
 import threading
+import time
 
 from .session import FAILED, OK, READ_COMMITTED, REPEATABLE_READ, UNKNOWN
 from .workload import Workload
@@ -115,14 +116,22 @@ class Append(Workload):
         self.seen = {name: longest for name, longest in self.seen.items() if name[0] in self.said}
 
     def plants(self):
-        def last(change):
-            return lambda session: session.execute(
-                "UPDATE append SET list = " + change + ", n = n + %s WHERE k = %s",
-                (1 if "||" in change else 0, self.current[0]),
-            )
+        def changed(change, more):
+            def plant(session):
+                """To a list that is read, as soon as there is one."""
+                for _ in range(100):
+                    if session.execute(
+                        f"UPDATE append SET list = {change}, n = n + {more}"
+                        " WHERE k = (SELECT k FROM append WHERE k = ANY(%s) LIMIT 1)", [self.current],
+                    ).rowcount:
+                        return
+                    time.sleep(0.1)
+                self.differ("no list is there to plant a difference in")
+
+            return plant
 
         return {
-            "an element twice": last("list || ' ' || split_part(list, ' ', 1)"),
-            "another element": last("regexp_replace(list, '^[0-9]+', '0')"),
+            "an element twice": changed("list || ' ' || split_part(list, ' ', 1)", 1),
+            "another element": changed("regexp_replace(list, '^[0-9]+', '0')", 0),
             "an index without new entries": self.lying_index("append_n"),
         }
