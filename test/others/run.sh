@@ -163,7 +163,7 @@ suite_cluster()
 		set -- "$@" "artidx.memory = '1GB'" "artidx.replace_btree = 'all'"
 	fi
 	# the server's own clients (dblink) go by its environment
-	export PGHOST=$WORK/tmp
+	export PGHOST=$WORK/tmp PGPORT=65439 PGUSER=artidx
 	art_cluster "$suite-$which" "fsync = off" "log_line_prefix = '%m %b[%p] %q%a '" \
 		"shared_preload_libraries = '$libraries'" "$@"
 	# in a schema that is not the user's own by its name

@@ -9,7 +9,8 @@
 sqlalchemy_fetch()
 {
 	VERSION=2.1.9
-	venv sqlalchemy "SQLAlchemy==$VERSION" 'psycopg[binary]==3.2.13' pytest==8.4.2 typing_extensions greenlet &&
+	# the tests take the library beside them
+	venv sqlalchemy 'psycopg[binary]==3.2.13' pytest==8.4.2 typing_extensions greenlet &&
 		sdist "SQLAlchemy==$VERSION" d700a8b2edfb26282a470333d6bc4a454c4acda4d201a3bea7b72fa76c217d28 &&
 		chmod -R a+rX "$WORK/SQLAlchemy" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/SQLAlchemy/"
 	SQLALCHEMY=$VENV
@@ -25,7 +26,6 @@ sqlalchemy_run()
 	# a copy, since the tests write into their directory
 	as_user cp -r "$WORK/SQLAlchemy" "$OUT/tree"
 	cd "$OUT/tree" || return 1
-	rm -rf lib
 	# its tables go away, so what is there is looked at meanwhile
 	[ "$1" = btree ] || sqlalchemy_watch &
 	OUTCOMES=$OUT/outcomes PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$OUT/tree \

@@ -1,8 +1,8 @@
 # test/others/sqlsmith.sh
 #	  Random statements of sqlsmith, whose answers with art and without must be the same (sourced).
 #
-# The database is the one that PostgreSQL's regression tests leave, with btree.  Two copies of
-# it are made as files, and so have the same OIDs; one of them gets its btree indexes made art.
+# The database is the one that PostgreSQL's regression tests leave, with btree.  Its copies are
+# copies of its files, and so have the same OIDs.  One of them gets its btree indexes made art.
 # twins.py says which statements are compared, and how.
 #
 #	SQLSMITH_SEED=n		repeats a run
@@ -19,18 +19,22 @@ sqlsmith_fetch()
 # sqlsmith_database: PostgreSQL's regression database, in three copies
 sqlsmith_database()
 {
+	local name
+
 	cp -r "$PGSRC/src/test/regress" "$WORK/regress" && art_leave_out_using "$WORK/regress"
 	as_user mkdir -p "$OUT/regress"
 	cd "$OUT/regress" || return 1
 	limited_user "$PGXS_TEST/regress/pg_regress" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
 		--bindir="$BIN" --inputdir="$WORK/regress" --outputdir="$OUT/regress" --dlpath="$WORK/modules" \
-		--load-extension=artidx --max-concurrent-tests=20 --schedule="$WORK/regress/parallel_schedule" >"$OUT/regress.log" 2>&1
+		--max-concurrent-tests=20 --schedule="$WORK/regress/parallel_schedule" >"$OUT/regress.log" 2>&1
 	cd "$SRC" || return 1
-	# what never ends, or differs from session to session
-	PGDATABASE=regression sql "ALTER EXTENSION artidx SET SCHEMA public; ANALYZE;
-		CREATE ROLE smith LOGIN; GRANT pg_read_all_data, pg_write_all_data TO smith" || return 1
-	sql "CREATE DATABASE smith_plain TEMPLATE regression" && sql "CREATE DATABASE smith_art TEMPLATE regression" || return 1
-	PGDATABASE=smith_art as_user "$BIN/psql" -X -q -v ON_ERROR_STOP=0 -f "$OTHERS/to_art.sql" >"$OUT/to_art.log" 2>&1
+	PGDATABASE=regression sql "ANALYZE; CREATE ROLE smith LOGIN; GRANT pg_read_all_data, pg_write_all_data TO smith" || return 1
+	for name in plain other art; do
+		sql "CREATE DATABASE smith_$name TEMPLATE regression" || return 1
+	done
+	PGDATABASE=smith_art sql "CREATE SCHEMA art_here; GRANT USAGE ON SCHEMA art_here TO PUBLIC;
+		CREATE EXTENSION artidx SCHEMA art_here" || return 1
+	PGDATABASE=smith_art as_user "$BIN/psql" -X -q -f "$OTHERS/to_art.sql" >"$OUT/to_art.log" 2>&1
 	check_indexes smith_art
 }
 

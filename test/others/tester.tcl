@@ -85,7 +85,7 @@ proc ask {text} {
 		foreach value [split $line |] {lappend values $value}
 	}
 	# without ORDER BY the order is the plan's
-	if {![regexp -nocase {ORDER\s+BY} $text]} {set lines [lsort $lines]}
+	if {![regexp -nocase {ORDER\s+BY} $text] || [regexp -nocase {random\(} $text]} {set lines [lsort $lines]}
 	puts $result [join $lines \n]
 	return [list 0 $values]
 }

@@ -1,4 +1,5 @@
 -- Every btree index of the database that art can be, made art.
+SET search_path = art_here, public;
 DO $$
 DECLARE
 	i record;
