@@ -169,23 +169,31 @@ class Sheet:
         self.figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         self.figure.patch.set_visible(False)
         self.place = Affine2D().scale(1, -1).translate(0, height)
+        self.drawn = 0
+
+    def _add(self, artist: Any) -> None:
+        """Over what is there: matplotlib would draw all bars before all lines."""
+        self.drawn += 1
+        artist.set_zorder(self.drawn)
+        self.figure.add_artist(artist)
 
     def line(self, xs: Sequence[float], ys: Sequence[float], colour: str = GRID, width: float = 1, style: Any = "-") -> None:
-        self.figure.add_artist(Line2D(xs, ys, color=colour, linewidth=width, linestyle=style, transform=self.place))
+        self._add(Line2D(xs, ys, color=colour, linewidth=width, linestyle=style, transform=self.place))
 
     def mark(self, x: float, y: float, colour: str, marker: str, hollow: bool = False, size: float = 7) -> None:
-        self.figure.add_artist(Line2D([x], [y], color=colour, marker=marker, markersize=size, linestyle="none", transform=self.place,
+        self._add(Line2D([x], [y], color=colour, marker=marker, markersize=size, linestyle="none", transform=self.place,
                                       markerfacecolor=PAPER if hollow else colour, markeredgewidth=1.8 if hollow else 0.8,
                                       markeredgecolor=colour if hollow else PAPER))
 
     def bar(self, x: float, y: float, width: float, height: float, colour: str, hatch: str) -> None:
         """From x to x + width, which may be negative; y is its middle.  The hatch " " is an empty bar."""
-        self.figure.add_artist(Rectangle((min(x, x + width), y - height / 2), abs(width), height, facecolor=PAPER if hatch else colour,
+        self._add(Rectangle((min(x, x + width), y - height / 2), abs(width), height, facecolor=PAPER if hatch else colour,
                                          edgecolor=colour, hatch=hatch.strip() or None, linewidth=1, transform=self.place))
 
     def text(self, x: float, y: float, text: str, side: str = "left", colour: str = INK, size: float = SIZE, bold: bool = False) -> None:
         """side: which of its sides x is; y is its base line."""
-        self.figure.text(x, y, text, ha=side, va="baseline", color=colour, fontsize=size, weight="bold" if bold else "normal", transform=self.place)
+        self.figure.text(x, y, text, ha=side, va="baseline", color=colour, fontsize=size, weight="bold" if bold else "normal",
+                         transform=self.place, zorder=self.drawn)
 
     def legend(self, samples: Sequence[tuple], width: float) -> float:
         """Samples (kind, colour, style, words) from left to right; the height that they take."""
