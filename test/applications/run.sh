@@ -269,8 +269,9 @@ app_pgxn()
 	database pgxn
 	sql "DROP EXTENSION artidx"
 	rm "$("$PG_CONFIG" --sharedir)/extension/artidx.control"
-	out=$(cd "$WORK/tmp" && as_user "$VENV/bin/pgxn" install --nosudo --unstable --pg_config "$PG_CONFIG" "$zip" 2>&1 &&
-		as_user "$VENV/bin/pgxn" load --yes --unstable --pg_config "$PG_CONFIG" -d pgxn --schema artidx "$zip" 2>&1
+	# not as the servers' user, who may not reach the Python that made the environment
+	out=$(cd "$WORK/tmp" && "$VENV/bin/pgxnclient" install --nosudo --unstable --pg_config "$PG_CONFIG" "$zip" 2>&1 &&
+		PATH="$BIN:$PATH" "$VENV/bin/pgxnclient" load --yes --unstable --pg_config "$PG_CONFIG" -d pgxn --schema artidx "$zip" 2>&1
 		sql "SELECT extname || ' is loaded' FROM pg_extension ORDER BY oid")
 	has pgxn "$out" "artidx is loaded"
 	has pgxn "$out" "artidx_debug is loaded"
