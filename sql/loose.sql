@@ -139,6 +139,7 @@ SELECT DISTINCT ON (k) k, v, w FROM p ORDER BY k, v;
 SELECT k, min(v), max(v) FROM p GROUP BY k ORDER BY k DESC;
 SELECT count(DISTINCT k) FROM p WHERE v > 6000;
 SELECT plan('SELECT DISTINCT a FROM (SELECT a FROM g UNION ALL SELECT k FROM p) u ORDER BY a');
+SELECT count(*) FROM (SELECT a FROM g UNION SELECT k FROM p) u;
 -- an aggregate without groups
 SELECT plan('SELECT count(DISTINCT a) FROM g');
 SELECT count(DISTINCT a), count(DISTINCT b) FROM g;

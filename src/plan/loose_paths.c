@@ -591,11 +591,12 @@ offer_loose(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 	/* UNION, INTERSECT, EXCEPT and WITH RECURSIVE have no input */
-	if (input_rel == NULL || input_rel->reloptkind != RELOPT_BASEREL)
+	if ((stage != UPPERREL_DISTINCT && stage != UPPERREL_GROUP_AGG) ||
+		input_rel->reloptkind != RELOPT_BASEREL || !table_will_do(input_rel))
 		return;
-	if (stage == UPPERREL_DISTINCT && table_will_do(input_rel))
+	if (stage == UPPERREL_DISTINCT)
 		offer_distinct(root, input_rel, output_rel);
-	else if (stage == UPPERREL_GROUP_AGG && table_will_do(input_rel))
+	else
 		offer_groups(root, input_rel, output_rel, extra);
 }
 
