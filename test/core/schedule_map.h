@@ -149,10 +149,14 @@ sched_is_lazy(const volatile void *at, size_t size)
 	SCHED_STRONG(sched_p_); \
 	__atomic_compare_exchange(sched_p_, sched_e_, &sched_v_, (weak), (s), (f)); })
 
+/* To add nothing is how a build for ThreadSanitizer validates: elsewhere that is a load. */
 #define SCHED_FETCH(op, p, v, mo) __extension__ ({ \
 	__auto_type sched_p_ = (p); \
 	SCHED_VALUE(sched_p_) sched_v_ = (v); \
-	SCHED_STRONG(sched_p_); \
+	if (sched_v_ == 0) \
+		SCHED_POINT(sched_p_); \
+	else \
+		SCHED_STRONG(sched_p_); \
 	__atomic_fetch_##op(sched_p_, sched_v_, (mo)); })
 
 #define atomic_load(p)			atomic_load_explicit((p), memory_order_seq_cst)
