@@ -330,7 +330,7 @@ an_array(const Condition *c)
 		if (c->argnull[i])
 			continue;
 		if (nulls)
-			ARR_NULLBITMAP(arr)[i / 8] |= (bits8) (1 << i % 8);
+			ARR_NULLBITMAP(arr)[i / 8] |= (uint8) (1 << i % 8);
 		if (byval)
 		{
 			store_att_byval(p, c->args[i], len);
