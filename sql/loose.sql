@@ -112,7 +112,7 @@ CREATE INDEX scales_n ON scales USING art (n);
 VACUUM ANALYZE scales;
 SELECT plan('SELECT * FROM o WHERE z IN (SELECT n FROM scales)');
 SELECT plan('SELECT * FROM o WHERE EXISTS (SELECT FROM scales WHERE n::text = w)');
-SELECT * FROM (VALUES ('1.0'), ('1.00'), ('1')) v (w) WHERE EXISTS (SELECT FROM scales WHERE n::text = w);
+SELECT * FROM (VALUES ('1.0'), ('1.00'), ('1')) v (w) WHERE EXISTS (SELECT FROM scales WHERE n::text = w) ORDER BY w;
 SELECT * FROM (VALUES ('1.0', 1), ('1.00', 2), ('1', 1)) v (w, x) WHERE EXISTS (SELECT FROM scales WHERE n::text = w AND n = x);
 -- the first rows of each group
 SELECT plan('SELECT s.a, l.* FROM (SELECT DISTINCT a FROM g) s, LATERAL (SELECT b, c FROM g WHERE g.a = s.a ORDER BY b LIMIT 2) l');
@@ -129,7 +129,7 @@ SELECT plan('SELECT DISTINCT k FROM p ORDER BY k');
 SELECT plan('SELECT DISTINCT ON (k) k, v, w FROM p ORDER BY k, v');
 SELECT plan('SELECT k, min(v), max(v) FROM p GROUP BY k ORDER BY k');
 SELECT plan('SELECT count(DISTINCT k) FROM p WHERE v > 6000');
-SELECT plan('SELECT x FROM o WHERE x IN (SELECT k FROM p)');
+SELECT plan('SELECT x FROM o WHERE NOT EXISTS (SELECT FROM p WHERE k = x)');
 SELECT plan('SELECT k, min(v), sum(v) FROM p GROUP BY k');
 SET enable_partitionwise_aggregate = on;
 SELECT plan('SELECT k, max(v) FROM p GROUP BY k ORDER BY k');
