@@ -374,8 +374,8 @@ static ax_status
 queue_up(ax_ctx *cx, ax_word *w, uint64_t bits, uint64_t *v)
 {
 	ax_ctx_body *b = ax_body(cx);
-	uint32_t	id,
-				pred;
+	uint32_t	id = 0;
+	uint32_t	pred;
 	ax_qnode   *n = unused_node(b, &id);
 	uint64_t	cur;
 
