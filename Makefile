@@ -97,6 +97,7 @@ REGRESS += hydra
 REGRESS += rows
 REGRESS += aggregates
 REGRESS += loose
+REGRESS += members
 REGRESS += composite
 REGRESS += defaults
 REGRESS += searches

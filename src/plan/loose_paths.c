@@ -669,6 +669,11 @@ columns_matched(PlannerInfo *root, const RelOptInfo *rel, const IndexOptInfo *in
 	int			columns = 0;
 	ListCell   *lc;
 
+	foreach(lc, rel->joininfo)
+	{
+		if (contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			return 0;
+	}
 	foreach(lc, rel->reltarget->exprs)
 	{
 		const Var  *var = lfirst(lc);
@@ -696,6 +701,31 @@ columns_matched(PlannerInfo *root, const RelOptInfo *rel, const IndexOptInfo *in
 }
 
 /*
+ * Name a column of a partition, or of a member of UNION ALL, by its parent's.  False: it is
+ * none that the parent has.  parent_colnos does not tell: core leaves those of a member as
+ * they were when it was a query.
+ */
+static bool
+name_by_parent(const AppendRelInfo *appinfo, Var *var)
+{
+	ListCell   *lc;
+
+	foreach(lc, appinfo->translated_vars)
+	{
+		const Var  *translated = lfirst(lc);
+
+		if (translated != NULL && IsA(translated, Var) &&
+			translated->varno == var->varno && translated->varattno == var->varattno)
+		{
+			var->varno = (int) appinfo->parent_relid;
+			var->varattno = (AttrNumber) (foreach_current_index(lc) + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
  * A copy of a partition's scan whose index has the columns of the table that the query
  * names.  Expressions stay, and are nothing that the query has.
  */
@@ -716,16 +746,9 @@ named_by_query(PlannerInfo *root, const IndexPath *scan)
 		Var		   *var = (Var *) tle->expr;
 		const AppendRelInfo *parent;
 
-		while (IsA(var, Var) && (parent = root->append_rel_array[var->varno]) != NULL)
-		{
-			AttrNumber	attno = var->varattno > 0 && var->varattno <= parent->num_child_cols ?
-				parent->parent_colnos[var->varattno - 1] : 0;
-
-			if (attno == 0)
-				break;
-			var->varno = (int) parent->parent_relid;
-			var->varattno = attno;
-		}
+		while (IsA(var, Var) && (parent = root->append_rel_array[var->varno]) != NULL &&
+			   name_by_parent(parent, var))
+			;
 	}
 	return copy;
 }
