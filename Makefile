@@ -35,7 +35,7 @@
 #   make upgrades                  pg_upgrade, dump and restore from one major version to another
 #   make matrix                    the tests on other versions, and on servers that check themselves
 #   make faults                    right answers while processes die, networks are cut, servers fail over
-#   make mutants                   small mistakes, a hundred: does the test that each names notice?
+#   make mutants                   small mistakes, one after the other: does the test that each names notice?
 #   make fuzz SECONDS=30           what reads bytes, and every engine, by libFuzzer (NAMES="saved ring")
 #   make schedules                 threads of the core under schedules drawn at random (SECONDS=, PLANTED=1)
 #

@@ -91,14 +91,17 @@ sub mutations
 	@seconds = sort { $a <=> $b } @seconds;
 	my @known = grep { $_->{verdict} eq 'survives' } @{ $t->{rows} };
 	my @not = grep { $_->{verdict} ne 'killed' } @{ $t->{rows} };
-	my $md = "$t->{shows}\n\nOf " . plural(scalar @{ $t->{rows} }, 'mistake') . ' the tests noticed ' . @seconds . '. Of ' . @known
-	  . ' it is known why no test can notice them, and ' . (@not - @known) . " others passed.\n";
+	my $md = "$t->{shows}\n"
+	  . "The lists grow: `perl test/mutants/mutate.pl list` names every mistake, and `EVIDENCE=1 make mutants NAMES=missing` tries those\n"
+	  . "that are not here yet.\n\nOf " . plural(scalar @{ $t->{rows} }, 'mistake') . ' the tests noticed ' . @seconds . '. Of ' . @known
+	  . ' it is known why no test can notice them. ' . (@not - @known) . " others passed unnoticed.\n";
 	$md .= "A test took $seconds[ $#seconds / 2 ] seconds in the median and $seconds[-1] at most, beside the machine's other work.\n" if @seconds;
 	$md .= "\nWhen they ran, and on which commit:\n\n"
-	  . table([ 'run', 'mistakes' ], map { [ $_, $on{$_} ] } sort keys %on) . "\nBy kind, which is the first part of a mistake's name:\n\n"
+	  . table([ 'run', 'mistakes' ], map { [ $_, $on{$_} ] } sort keys %on) . "\nBy kind, the first part of a mistake's name. It names the code, for example `cmp` (compared keys), `epoch` (when memory is used\n"
+	  . "again), `interlock` (VACUUM beside scans), `ssi` (SERIALIZABLE), `olc`, `rowex` and `mvrlu` (values of the option `sync`):\n\n"
 	  . table([ 'kind', 'noticed', 'not' ], map { [ $_, $kind{$_}{killed} // 0, $kind{$_}{not} // 0 ] } sort keys %kind);
 	$md .= "\nNot noticed:\n\n" . table([ 'mistake', 'test', 'reason' ], map { [ "`$_->{name}`", $_->{test}, $_->{note} ] } @not) if @not;
-	return $md . "\nWhich test noticed which, of the one test that was run for each:\n\n"
+	return $md . "\nWhich mistakes each test noticed. One test was run for each mistake:\n\n"
 	  . table([ 'test', 'mistakes that it noticed' ], map { [ $_, join(', ', @{ $test{$_} }) ] } sort keys %test);
 }
 
@@ -107,8 +110,9 @@ sub mutations
 sub document
 {
 	my $md = "# Evidence\n\n<!-- test/evidence.pl writes this from doc/evidence/*.tsv, and a run with EVIDENCE=1 writes those. Do not edit it. -->\n\n"
-	  . "Each section is one run, and says what it was to show, when it ran, on which commit, and what came of it. The runs wrote the\n"
-	  . "numbers. A run that is not here did not take place. The source's test/README.md says how to repeat each.\n";
+	  . "Each section is one command: what it is to show, when it ran, on which commit, and what came of it. The runs themselves wrote\n"
+	  . "the numbers, under EVIDENCE=1. A command without a section has not run so; other chapters give the day of a figure that they\n"
+	  . "quote. The source's test/README.md says how to repeat each.\n";
 
 	foreach my $file (sort glob "$top/doc/evidence/*.tsv")
 	{
