@@ -433,8 +433,9 @@ bt_find_bound(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t 
 			return c < 0 ? 0 : bt_count(p);
 		if (len < plen)
 			return after ? bt_count(p) : 0;
+		key += plen;
 	}
-	return bt_find(p, g, key + plen, len - plen, after, same);
+	return bt_find(p, g, key, len - plen, after, same);
 }
 
 /*
