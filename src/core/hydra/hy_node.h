@@ -242,8 +242,8 @@ hy_is_fixed(const hy_body *b)
 }
 
 /*
- * Ask for all lines of a usual body, of which one has the key.  What is behind it does no harm,
- * nor does NULL: these are addresses, and no pointers into an object.
+ * Ask for all lines of a usual body, of which one has the key.  The lines behind a smaller one, and
+ * those of NULL, do no harm: nobody reads them, and an address is no pointer into an object.
  */
 AX_PREFETCHES static inline void
 hy_ahead(const hy_body *b)
