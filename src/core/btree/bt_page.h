@@ -460,7 +460,7 @@ bt_child_inside(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_
 
 	if (ax_unlikely(len < plen))
 		return -1;				/* no such position is */
-	i = bt_find(p, g, bt_key_behind(key, plen), len - plen, after, &same);
+	i = bt_find(p, g, key + plen, len - plen, after, &same);
 	return i < 0 ? i : i + same;
 }
 
