@@ -255,7 +255,7 @@ bt_check(ax_ctx *cx, ax_store *s, ax_checking *c)
 		ax_status	x;
 
 		w.t.pess = ax_pessimistic(lost - 1);
-		x = bt_descend(cx, s, &w.t, c->buf, c->len, false);
+		x = bt_descend(cx, s, &w.t, bt_some_key(c->buf, c->len), c->len, false);
 		if (x == AX_OK)
 		{
 			if (w.t.n == 0)

@@ -341,6 +341,13 @@ bt_begins(const bt_page *p, const ax_guard *g, int i, const uint8_t *k, uint32_t
 	return len <= 8 || ax_equal(rest, k + 8, len - 8);
 }
 
+/* A position behind its first n bytes.  By address: the key of an empty one may be NULL. */
+static inline const uint8_t *
+bt_key_behind(const uint8_t *key, uint32_t n)
+{
+	return (const uint8_t *) ((uintptr_t) key + n);
+}
+
 /*
  * The first eight bytes of a position as a head: padded so that no entry it
  * begins is on the wrong side.
@@ -434,7 +441,7 @@ bt_find_bound(const bt_page *p, const ax_guard *g, const uint8_t *key, uint32_t 
 		if (len < plen)
 			return after ? bt_count(p) : 0;
 	}
-	return bt_find(p, g, key + plen, len - plen, after, same);
+	return bt_find(p, g, bt_key_behind(key, plen), len - plen, after, same);
 }
 
 /*

@@ -794,7 +794,8 @@ pass(void *scanning, bool pess)
 	if (sc->pos.len == 0 && sc->pos.after != back)
 		return AX_SCAN_END;
 	sc->inside = false;
-	x = bt_descend(sc->cx, sc->s, &sc->t, sc->pos.key, sc->pos.len, sc->pos.after);
+	x = bt_descend(sc->cx, sc->s, &sc->t, bt_some_key(sc->pos.key, sc->pos.len), sc->pos.len,
+				   sc->pos.after);
 	if (x != AX_OK)
 		return x == AX_BUSY ? AX_SCAN_BUSY : AX_SCAN_LOST;
 	if (sc->t.n == 0)

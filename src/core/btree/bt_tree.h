@@ -144,8 +144,16 @@ bt_start(ax_ctx *cx, ax_store *s, ax_guard *g, bt_page **root, const ax_mode mod
  */
 extern void bt_close(ax_ctx *cx, bt_path *t, int from);
 
+/* The key of a position that bt_descend() goes by, for that of an empty one may be NULL. */
+static inline const uint8_t *
+bt_some_key(const uint8_t *key, uint32_t len)
+{
+	return len ? key : (const uint8_t *) "";
+}
+
 /*
  * From the root to the leaf in which the position lies, as t says: pess, all, write.
+ * The key is not NULL.
  *
  * Epoch: inside.
  * Latches: none on entry.  On AX_OK the guards of the path are open: samples, or,

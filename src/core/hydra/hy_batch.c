@@ -14,7 +14,7 @@
 static bool
 is_before(const hy_body *b, int i, const ax_bound *at)
 {
-	const uint8_t *q = at->key + b->plen;
+	const uint8_t *q = bt_key_behind(at->key, b->plen);
 	const uint32_t n = at->len - b->plen;
 	const uint8_t *p;
 

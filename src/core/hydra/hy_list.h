@@ -105,7 +105,7 @@ hy_where(const hy_node *n, const hy_end *end, const uint8_t *key, uint32_t len, 
 		return -1;
 	if (ax_likely(side != HY_AFTER && end->shared <= len))
 	{
-		uint64_t	x = ax_be8(key + end->shared, len - end->shared);
+		uint64_t	x = ax_be8(bt_key_behind(key, end->shared), len - end->shared);
 
 		/* both anchors begin so, and the key is behind the first */
 		if (c < end->shared)

@@ -241,12 +241,15 @@ hy_is_fixed(const hy_body *b)
 	return b->rest != HY_VAR && b->rest >= AX_TID_BYTES;
 }
 
-/* Ask for all lines of a usual body, of which one has the key; what is behind it does no harm. */
+/*
+ * Ask for all lines of a usual body, of which one has the key.  The lines behind a smaller one, and
+ * those of NULL, do no harm: nobody reads them, and an address is no pointer into an object.
+ */
 AX_PREFETCHES static inline void
 hy_ahead(const hy_body *b)
 {
-	for (int i = 0; i < 12; i++)
-		ax_prefetch((const char *) b + i * AX_LINE);
+	for (uintptr_t i = 0; i < 12; i++)
+		ax_prefetch((const void *) ((uintptr_t) b + i * AX_LINE));
 }
 
 /* Fingerprint of a key without its TID. */
