@@ -12,13 +12,13 @@
 #
 #	ROWS=200000		of each table
 #	OPS=20000		what a workload does, look-ups or rows
-#	REPS=3			runs of each, of which the median counts
-#	TRIAL=4			seconds of each trial
+#	REPS=15			runs of each, of which the median counts
+#	TRIAL=5			seconds of each trial
 #	RESULTS=dir		default: bench-results/advise-<date> in the tree
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${ROWS:=200000}" "${OPS:=20000}" "${REPS:=3}" "${TRIAL:=4}"
+: "${ROWS:=200000}" "${OPS:=20000}" "${REPS:=15}" "${TRIAL:=5}"
 : "${RESULTS:=$TREE/bench-results/advise-$(date +%Y%m%d-%H%M%S)}"
 art_whole_numbers 1000 ROWS OPS
 art_whole_numbers 1 REPS TRIAL
