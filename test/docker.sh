@@ -127,10 +127,10 @@ try "without a password it says what to do" -- '
 try "a first start that is killed in the middle" POSTGRES_PASSWORD=secret -- '
 	for i in $(seq 600); do [ -e $PGDATA/artidx-unfinished ] && break; sleep 0.02; done
 	[ -e $PGDATA/artidx-unfinished ] && kill -9 $pid'
-try "is finished by the next; memory from the environment; a look-up over TCP" POSTGRES_PASSWORD=secret ARTIDX_MEMORY=96MB -- '
+try "is finished by the next; is healthy then, not before; memory from the environment; a look-up over TCP" POSTGRES_PASSWORD=secret ARTIDX_MEMORY=96MB -- '
 	healthy || exit 1
-	is "$(ask "SHOW artidx.memory")" 96MB memory
 	[ ! -e $PGDATA/artidx-unfinished ] || exit 1
+	is "$(ask "SHOW artidx.memory")" 96MB memory
 	ask "CREATE TABLE t (n int, v text); CREATE UNIQUE INDEX t_n ON t USING art (n)"
 	ask "INSERT INTO t SELECT i, i::text FROM generate_series(1, 10000) i"
 	is "$(ask "SET enable_seqscan = off; SELECT v FROM t WHERE n = 4711")" 4711 "the look-up"

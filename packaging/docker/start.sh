@@ -39,7 +39,7 @@ make_cluster()
 
 sql()
 {
-	psql -X -q -v ON_ERROR_STOP=1 -U "$user" "$@"
+	psql -X -q -v ON_ERROR_STOP=1 -h "$private" -U "$user" "$@"
 }
 
 # Each step may have run before: a container may be stopped in the middle of it.
@@ -49,8 +49,9 @@ finish_cluster()
 		printf "shared_preload_libraries = 'artidx'\nlisten_addresses = '*'\n" >>"$PGDATA/postgresql.conf"
 		echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
 	fi
-	# nobody comes in until the extension is there
-	pg_ctl -D "$PGDATA" -s -w -o "-c listen_addresses=''" start
+	# nobody comes in until the extension is there: no client, and not the health check
+	private=$(mktemp -d)
+	pg_ctl -D "$PGDATA" -s -w -o "-c listen_addresses='' -c unix_socket_directories='$private'" start
 	for d in template1 postgres; do
 		sql -d "$d" -c 'SET client_min_messages = warning; CREATE EXTENSION IF NOT EXISTS artidx'
 	done
@@ -59,6 +60,7 @@ finish_cluster()
 		WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'db') \gexec
 	END
 	pg_ctl -D "$PGDATA" -s -w -m fast stop
+	rmdir "$private"
 	rm "$PGDATA/artidx-unfinished"
 }
 

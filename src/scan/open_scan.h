@@ -20,7 +20,7 @@
 
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
-#define ART_BATCH_MAX		256	/* a LIMIT wastes at most this many */
+#define ART_BATCH_MAX		256
 #define ART_MANY_TIDS		512 /* of that many point look-ups, together */
 
 /*

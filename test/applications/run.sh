@@ -269,6 +269,8 @@ app_pgxn()
 	database pgxn
 	sql "DROP EXTENSION artidx"
 	rm "$("$PG_CONFIG" --sharedir)/extension/artidx.control"
+	# the client refuses a server without that folder, which the headers alone do not make
+	mkdir -p "$("$PG_CONFIG" --libdir)"
 	# not as the servers' user, who may not reach the Python that made the environment
 	out=$(cd "$WORK/tmp" && "$VENV/bin/pgxnclient" install --nosudo --unstable --pg_config "$PG_CONFIG" "$zip" 2>&1 &&
 		PATH="$BIN:$PATH" "$VENV/bin/pgxnclient" load --yes --unstable --pg_config "$PG_CONFIG" -d pgxn --schema artidx "$zip" 2>&1
