@@ -509,7 +509,8 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 	{
 		case ART_FETCH_FIRST:
 			so->cur.from = ART_FROM_START;
-			so->size = ART_BATCH_FIRST;
+			/* a bitmap wants the whole range */
+			so->size = so->bitmap_tids != NULL && !so->plan.skips ? ART_BATCH_MAX : ART_BATCH_FIRST;
 			so->together = so->bitmap_tids != NULL ? ART_BATCH_MAX : ART_BATCH_FIRST;
 			if (unlikely(so->par != NULL))
 			{
@@ -531,7 +532,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 				so->cur.last = swap;
 				so->cur.from = ART_FROM_KEY;
 				so->cur.from_after = !backward;
-				so->size = Min(so->size * 4, ART_BATCH_MAX);
+				so->size = art_next_batch_size(so->size);
 				here = !so->plan.skips || art_scan_skip(scan, backward);
 			}
 			break;

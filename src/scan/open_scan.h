@@ -21,6 +21,18 @@
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
 #define ART_BATCH_MAX		256
+
+/*
+ * The batches of a scan: 16, 64, 80, 160, 256.  From the third one on, a batch is as large as what was read before, so a
+ * LIMIT leaves at most half of it unused; larger steps read 336 entries for a LIMIT of 100, smaller ones cost searches.
+ */
+static inline uint32
+art_next_batch_size(uint32 size)
+{
+	if (size < ART_BATCH_FIRST * 4)
+		return size * 4;
+	return Min(size == ART_BATCH_FIRST * 4 ? size + ART_BATCH_FIRST : size * 2, ART_BATCH_MAX);
+}
 #define ART_MANY_TIDS		512 /* of that many point look-ups, together */
 
 /*
