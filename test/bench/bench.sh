@@ -61,6 +61,7 @@ CONF=("huge_pages = '$HUGE_PAGES'"
 	"max_parallel_maintenance_workers = 0"
 	"maintenance_work_mem = '1GB'"
 	"work_mem = '256MB'"
+	"synchronize_seqscans = off"
 	"jit = off"
 	"max_locks_per_transaction = 256")
 art_cluster bench "shared_preload_libraries = '$PRELOAD'" "artidx.memory = '$MEMORY'" "${CONF[@]}"
