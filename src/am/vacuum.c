@@ -26,7 +26,7 @@
 #include "limits/limits.h"
 #include "live/live.h"
 
-#define ART_VACUUM_BATCH	((uint32) 262144)	/* entries */
+#define ART_VACUUM_BATCH	((uint32) 1048576)	/* entries */
 #define ART_VACUUM_DOUBTFUL	((uint32) 1024) /* of a doubtful class: to be found again */
 #define ART_VACUUM_PASSES	16		/* .. and how often it is tried */
 #define ART_VACUUM_BYTES	64		/* of memory for each, about; longer keys make smaller batches */
