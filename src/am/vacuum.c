@@ -23,6 +23,7 @@
 #include "am/am.h"
 #include "area/area.h"
 #include "area/tree_calls.h"
+#include "build/build.h"
 #include "limits/limits.h"
 #include "live/live.h"
 
@@ -265,6 +266,10 @@ art_vacuum_begin(Relation index, ArtEntry *entry)
 	v->spare = MemoryContextAlloc(cxt, batch * sizeof(uint64));
 	v->dead = MemoryContextAlloc(cxt, batch * sizeof(bool));
 	art_pass_init(&v->pass, v->kd, v->cx, batch, batch * ART_VACUUM_BYTES / 2);
+	/* what the sort and the callback go through in any order */
+	art_ask_for_huge_pages(v->order, batch * sizeof(uint64));
+	art_ask_for_huge_pages(v->spare, batch * sizeof(uint64));
+	art_ask_for_huge_pages(v->pass.tids, batch * sizeof(uint64));
 	return v;
 }
 
