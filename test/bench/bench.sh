@@ -898,9 +898,9 @@ newer_programs()
 	NEWER="there is no PostgreSQL 18 and no npm here"
 	[ -f "$ARTIDX_CACHE/first-18/version" ] || command -v npm >/dev/null 2>&1 || return 1
 	art_first_server 18 || { NEWER=$ART_ROOT_WHY; return 1; }
-	as_user mkdir "$WORK/newer" && tar -C "$ART_FIRST" -cf - . | as_user tar -C "$WORK/newer" -xf - ||
+	as_user mkdir "$WORK/first" && tar -C "$ART_FIRST" -cf - . | as_user tar -C "$WORK/first" -xf - ||
 		art_die "could not copy $ART_FIRST"
-	NEWER=$WORK/newer/bin
+	NEWER=$WORK/first/bin
 }
 
 # group_newer: on a server of its own; psql is this one's, for npm has none
