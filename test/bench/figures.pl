@@ -433,9 +433,10 @@ again; `CONTRIBUTING.md` in the source says how long that takes.
 
 Read the ratios. All access methods do the same work in the same run, one after the other, so
 what else the machine does hits them alike. `art/nbt` is art's time, memory or WAL as a part of
-nbtree's. `floor` is an access method that keeps nothing: what PostgreSQL itself spends on an index. It reads
-the table for CREATE INDEX, and in VACUUM asks about each row, in the order of the table. `nbtree 18` is
-PostgreSQL 18's, which skips as art does.
+nbtree's. `floor`, where a run has it, is an access method that keeps nothing: what PostgreSQL itself spends on
+an index. For `CREATE INDEX` it reads the table, and for VACUUM it asks about each row, in the order of the
+table. art asks in the order of its batches, and reads pages that are all-visible in a shorter way.
+`nbtree 18` is PostgreSQL 18's nbtree, whose scans skip, too.
 
 MD
 
