@@ -23,10 +23,11 @@
 #include "am/am.h"
 #include "area/area.h"
 #include "area/tree_calls.h"
+#include "build/build.h"
 #include "limits/limits.h"
 #include "live/live.h"
 
-#define ART_VACUUM_BATCH	((uint32) 262144)	/* entries */
+#define ART_VACUUM_BATCH	((uint32) 1048576)	/* entries */
 #define ART_VACUUM_DOUBTFUL	((uint32) 1024) /* of a doubtful class: to be found again */
 #define ART_VACUUM_PASSES	16		/* .. and how often it is tried */
 #define ART_VACUUM_BYTES	64		/* of memory for each, about; longer keys make smaller batches */
@@ -265,6 +266,10 @@ art_vacuum_begin(Relation index, ArtEntry *entry)
 	v->spare = MemoryContextAlloc(cxt, batch * sizeof(uint64));
 	v->dead = MemoryContextAlloc(cxt, batch * sizeof(bool));
 	art_pass_init(&v->pass, v->kd, v->cx, batch, batch * ART_VACUUM_BYTES / 2);
+	/* what the sort and the callback go through in any order */
+	art_ask_for_huge_pages(v->order, batch * sizeof(uint64));
+	art_ask_for_huge_pages(v->spare, batch * sizeof(uint64));
+	art_ask_for_huge_pages(v->pass.tids, batch * sizeof(uint64));
 	return v;
 }
 

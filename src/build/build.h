@@ -170,6 +170,7 @@ extern void art_run_add(ArtRun *run, const uint8 *key, uint32 keylen, uint64 tid
 extern void art_run_flush(ArtRun *run);
 extern uint64 art_run_pending(const ArtRun *run);	/* collected, not loaded */
 extern bool art_run_nomem(const ArtRun *run);
+extern void art_ask_for_huge_pages(void *p, Size size);	/* of large memory of this process */
 /* load the rest; returns entries; unique violation -> ERROR as nbtree's build */
 extern uint64 art_run_end(ArtRun *run);
 

@@ -37,6 +37,23 @@
 #define ART_CHUNK_BYTES		((Size) 8 * 1024 * 1024)
 #define ART_FIRST_CHUNK		((Size) 64 * 1024)
 
+/*
+ * Of memory that is large, and was just taken.  Small pages would be asked for one at a
+ * time, and whoever reads such memory in any order would wait for the translation of an
+ * address each time.
+ */
+void
+art_ask_for_huge_pages(void *p, Size size)
+{
+#ifdef MADV_HUGEPAGE
+	const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+	uint8	   *from = (uint8 *) TYPEALIGN(page, p);
+
+	if (size >= ART_CHUNK_BYTES)
+		(void) madvise(from, (Size) ((uint8 *) p + size - from) & ~(page - 1), MADV_HUGEPAGE);
+#endif
+}
+
 /* ---- collecting ---- */
 
 /*
@@ -96,6 +113,7 @@ art_run_item(ArtRun *run)
 			run->items = MemoryContextAllocHuge(run->cxt, cap * sizeof(ArtItem));
 		else
 			run->items = repalloc_huge(run->items, cap * sizeof(ArtItem));
+		art_ask_for_huge_pages(run->items, cap * sizeof(ArtItem));
 		run->cap = cap;
 	}
 	return &run->items[run->n++];
@@ -129,21 +147,6 @@ art_run_head(ArtRun *run, ArtItem *it, const uint8 *key, uint32 len)
 }
 
 /*
- * Keys are read in any order once they are sorted.  In small pages each of them would
- * wait for a translation of its address, too.
- */
-static void
-ask_for_huge_pages(uint8 *p, Size size)
-{
-#ifdef MADV_HUGEPAGE
-	const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
-	uint8	   *from = (uint8 *) TYPEALIGN(page, p);
-
-	(void) madvise(from, (Size) (p + size - from) & ~(page - 1), MADV_HUGEPAGE);
-#endif
-}
-
-/*
  * Room for a key of len bytes and its length; the key's address.
  */
 static uint8 *
@@ -161,8 +164,7 @@ art_run_room(ArtRun *run, uint32 len)
 		if (size < need)
 			size = need;
 		run->chunk = MemoryContextAllocHuge(run->cxt, size);
-		if (size >= ART_CHUNK_BYTES)
-			ask_for_huge_pages(run->chunk, size);
+		art_ask_for_huge_pages(run->chunk, size);
 		run->chunks = lappend(run->chunks, run->chunk);
 		run->chunk_size = size;
 		run->chunk_used = 0;
@@ -566,15 +568,16 @@ art_run_load_brief(ArtRun *run)
 	uint64		total = run->n + run->nnulls;
 	uint32		klen = run->width + 1 + AX_TID_BYTES;
 	uint32		nlen = 1 + AX_TID_BYTES;
-	uint8	   *bytes = MemoryContextAllocHuge(run->cxt,
-											   run->n * klen +
-											   run->nnulls * nlen + 1);
+	Size		size = run->n * klen + run->nnulls * nlen + 1;
+	uint8	   *bytes = MemoryContextAllocHuge(run->cxt, size);
 	uint8	   *p = bytes;
 	const uint8 **keys;
 	uint32	   *lens = NULL;
 	uint64		m = 0;
 	bool		nulls_first = run->null_mark == ART_MARK_NULL_FIRST;
 	const uint8 **nkeys = NULL;
+
+	art_ask_for_huge_pages(bytes, size);
 
 	/*
 	 * The pointers take the place of the items, from the front: item i is

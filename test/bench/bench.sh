@@ -11,7 +11,9 @@
 #	REPS=5			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip distinct
 #					aggregates insert insel clients wal bytes freed dups small restart tail fk
-#	AMS="btree hash art"	access methods
+#	AMS="btree hash art empty"	access methods; empty is what PostgreSQL itself spends (test/modules/art_empty)
+#	SKIP_BIN=dir	the programs of a PostgreSQL 18, whose btree is measured by skip and distinct, too; default:
+#					this machine's, or npm's (test/roots.sh)
 #	RESULTS=dir		default: bench-results/<date> in the tree
 #	FIGURES=1		the results become those of doc/figures.md
 #	MEMORY, BUFFERS	artidx.memory and shared_buffers of the cluster (scale with ROWS)
@@ -22,7 +24,7 @@
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-: "${ROWS:=10000000}" "${REPS:=5}" "${ONLY:=all}" "${AMS:=btree hash art}"
+: "${ROWS:=10000000}" "${REPS:=5}" "${ONLY:=all}" "${AMS:=btree hash art empty}"
 : "${RESULTS:=$TREE/bench-results/$(date +%Y%m%d-%H%M%S)}"
 
 art_whole_numbers 10000 ROWS
@@ -38,32 +40,33 @@ PROBES=$((ROWS / 20))
 
 started=$(date +%s)
 art_setup bench
-as_user make -s -C test/modules/art_bench PG_CONFIG="$PG_CONFIG" install \
-	>>"$WORK/build.log" 2>&1 ||
-	{ tail -30 "$WORK/build.log" >&2; art_die "art_bench does not build"; }
+for m in art_bench art_empty; do
+	as_user make -s -C test/modules/$m PG_CONFIG="$PG_CONFIG" install \
+		>>"$WORK/build.log" 2>&1 ||
+		{ tail -30 "$WORK/build.log" >&2; art_die "$m does not build"; }
+done
 
 PRELOAD=
 case " $AMS " in
 	*" art "*) PRELOAD=artidx ;;
 esac
-art_cluster bench \
-	"shared_preload_libraries = '$PRELOAD'" \
-	"artidx.memory = '$MEMORY'" \
-	"huge_pages = '$HUGE_PAGES'" \
-	"shared_buffers = '$BUFFERS'" \
-	"fsync = off" \
-	"autovacuum = off" \
-	"checkpoint_timeout = '1d'" \
-	"max_wal_size = '200GB'" \
-	"wal_level = replica" \
-	"max_parallel_workers_per_gather = 0" \
-	"max_parallel_maintenance_workers = 0" \
-	"maintenance_work_mem = '1GB'" \
-	"work_mem = '256MB'" \
-	"jit = off" \
-	"max_locks_per_transaction = 256"
+CONF=("huge_pages = '$HUGE_PAGES'"
+	"shared_buffers = '$BUFFERS'"
+	"fsync = off"
+	"autovacuum = off"
+	"checkpoint_timeout = '1d'"
+	"max_wal_size = '200GB'"
+	"wal_level = replica"
+	"max_parallel_workers_per_gather = 0"
+	"max_parallel_maintenance_workers = 0"
+	"maintenance_work_mem = '1GB'"
+	"work_mem = '256MB'"
+	"synchronize_seqscans = off"
+	"jit = off"
+	"max_locks_per_transaction = 256")
+art_cluster bench "shared_preload_libraries = '$PRELOAD'" "artidx.memory = '$MEMORY'" "${CONF[@]}"
 
-sql "CREATE EXTENSION art_bench" >/dev/null || art_die "no art_bench"
+sql "CREATE EXTENSION art_bench; CREATE EXTENSION art_empty" >/dev/null || art_die "no art_bench or art_empty"
 [ -z "$PRELOAD" ] || sql "CREATE EXTENSION artidx; CREATE EXTENSION artidx_debug" >/dev/null ||
 	art_die "no artidx"
 
@@ -71,6 +74,8 @@ art_results "$TSV" "make bench$([ "$ONLY" = all ] || echo " ONLY=$ONLY")" \
 	"$ROWS rows, $REPS repetitions" \
 	"fsync off, tables cached, autovacuum and parallel query off$([ "$HUGE_PAGES" = try ] || echo ", huge_pages $HUGE_PAGES")"
 printf 'measure\tam\trep\tvalue\tunit\n' >>"$TSV"
+
+RELEASE=						# of the server, where its btree is measured beside
 
 wants()
 {
@@ -85,9 +90,23 @@ wants()
 	return 1
 }
 
+# ams_but AM...: the access methods that have a measure; "none" is no index
+ams_but()
+{
+	local am
+
+	for am in none $AMS; do
+		case " $* " in
+			*" $am "*) ;;
+			*) echo "$am" ;;
+		esac
+	done
+}
+
 # record MEASURE AM REP VALUE UNIT
 record()
 {
+	set -- "$1" "$2$RELEASE" "${@:3}"
 	[ -n "$4" ] || art_die "no value for $1 of $2"
 	printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$5" >>"$TSV"
 	printf '#   %-14s %-6s %2s  %14s %s\n' "$1" "$2" "$3" "$4" "$5" >&2
@@ -166,11 +185,12 @@ group_big()
 			ORDER BY hashint8extended(k, 7) LIMIT $PROBES" >/dev/null
 		sql "VACUUM (FREEZE, ANALYZE) probe" >/dev/null
 	fi
-	for am in $AMS; do
+	for am in $(ams_but none); do
 		# hash only where the table of goals has it
 		if [ "$am" = hash ] && { [ "$col" != rnd ] || ! wants lookup join; }; then
 			continue
 		fi
+		[ "$am" != empty ] || wants build vacuum || continue
 		for ((rep = 1; rep <= REPS; rep++)); do
 			if [ "$rep" -lt "$REPS" ]; then
 				# earlier repetitions serve building and VACUUM only
@@ -181,14 +201,14 @@ group_big()
 				art_die "CREATE INDEX"
 			wants build && record "build_$col" "$am" "$rep" \
 				"$(calc "$ms / 1000" 3)" s
-			if wants build && [ "$am" != hash ]; then
+			if wants build && [ "$am" != hash ] && [ "$am" != empty ]; then
 				sql "DROP INDEX ${t}_i" >/dev/null
 				ms=$(SETTINGS="-c max_parallel_maintenance_workers=2" \
 					timed "CREATE INDEX ${t}_i ON $t USING $am (k)") ||
 					art_die "CREATE INDEX by several"
 				record "build2_$col" "$am" "$rep" "$(calc "$ms / 1000" 3)" s
 			fi
-			[ "$rep" -lt "$REPS" ] || big_queries "$t" "$col" "$am"
+			[ "$rep" -lt "$REPS" ] || [ "$am" = empty ] || big_queries "$t" "$col" "$am"
 			if [ "$col" = rnd ] && [ "$am" != hash ] && wants vacuum; then
 				big_vacuum "$t" "$am" "$rep"
 			fi
@@ -262,7 +282,7 @@ big_vacuum()
 	lsn=$(sql "SELECT pg_current_wal_insert_lsn()")
 	ms=$(sql "SELECT round(ms::numeric, 1) FROM bench_vacuum('${t}_i', 10, $rep)")
 	record vacuum "$am" "$rep" "$(calc "$ms / 1000" 3)" s
-	record vacuum_wal "$am" "$rep" "$(calc "$(lsn_diff "$lsn") / 1e6" 1)" MB
+	[ "$am" = empty ] || record vacuum_wal "$am" "$rep" "$(calc "$(lsn_diff "$lsn") / 1e6" 1)" MB
 }
 
 # ---- look-ups and statements in a tenth ---------------------------------------
@@ -316,7 +336,7 @@ group_tenth()
 	! wants stmt || sql "CREATE TABLE bounds AS SELECT * FROM (SELECT k, lead(k, 99) OVER w AS hi100,
 				lead(k, 999) OVER w AS hi1000 FROM s_rnd WINDOW w AS (ORDER BY k)) s
 			WHERE hi1000 IS NOT NULL ORDER BY hashint8extended(k, 3) LIMIT 10000" >/dev/null || art_die "no keys"
-	for am in $AMS; do
+	for am in $(ams_but none empty); do
 		sql "CREATE INDEX s_rnd_i ON s_rnd USING $am (k)" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
 			! wants lookup1 || record lookup1 "$am" "$rep" "$(sql "SELECT round(bench_lookup(
@@ -336,8 +356,7 @@ group_page()
 
 	sql "CREATE TABLE paged AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) paged" >/dev/null
-	for am in $AMS; do
-		[ "$am" != hash ] || continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE INDEX paged_i ON paged USING $am (a, b)" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
 			record page "$am" "$rep" "$(PGOPTIONS="-c enable_seqscan=off -c plan_cache_mode=force_generic_plan" sql "
@@ -373,8 +392,7 @@ group_aggregates()
 
 	sql "CREATE TABLE agg AS SELECT (hashint8extended(i, 7) & 1023)::int % 100 AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) agg" >/dev/null
-	for am in $AMS; do
-		[ "$am" != hash ] || continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE INDEX agg_i ON agg USING $am (a, b)" >/dev/null
 		for m in agg_count agg_sum agg_group; do
 			for ((rep = 0; rep <= REPS; rep++)); do
@@ -403,8 +421,7 @@ group_distinct()
 
 	sql "CREATE TABLE grouped AS SELECT (i % 100)::int AS a, i / 1000 AS b, i AS c FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "CREATE STATISTICS grouped_ab (ndistinct) ON a, b FROM grouped" >/dev/null
-	for am in $AMS; do
-		[ "$am" != hash ] || continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE INDEX grouped_i ON grouped USING $am (a, b)" >/dev/null
 		sql "VACUUM (FREEZE, ANALYZE) grouped" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
@@ -426,8 +443,7 @@ group_skip()
 
 	sql "CREATE TABLE skipped AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) skipped" >/dev/null
-	for am in $AMS; do
-		[ "$am" != hash ] || continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE INDEX skipped_i ON skipped USING $am (a, b)" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
 			for kind in skip skip_range; do
@@ -462,7 +478,7 @@ group_insert()
 		need_table "s_$col" "$col" "$SMALL"
 		kind=random
 		[ "$col" = seq ] && kind=seq
-		for am in $AMS; do
+		for am in $(ams_but none); do
 			for ((rep = 1; rep <= REPS; rep++)); do
 				sql "CREATE INDEX s_i ON s_$col USING $am (k)" >/dev/null
 				record "insert_$col" "$am" "$rep" "$(sql "SELECT
@@ -510,8 +526,7 @@ group_tail()
 	need_table s_seq seq "$SMALL"
 	base=$((SMALL + 1))
 	for ((rep = 1; rep <= REPS; rep++)); do
-		for am in none $AMS; do
-			[ "$am" = hash ] && continue
+		for am in $(ams_but hash empty); do
 			for c in 1 32; do
 				if [ "$am" = none ]; then
 					tail_backends "tail2_$c" none "$rep" - "$base" "$SMALL" 2 $c
@@ -558,7 +573,7 @@ group_insel()
 			FROM generate_series(1, $n::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) src" >/dev/null
 	for ((rep = 1; rep <= REPS; rep++)); do
-		for am in none $AMS; do
+		for am in $(ams_but); do
 			for c in 1 4; do
 				[ "$am" = hash ] && [ $c = 4 ] && continue
 				[ "$am" = none ] && [ $c = 4 ] && continue
@@ -602,8 +617,7 @@ group_clients()
 	local am rep
 
 	for ((rep = 1; rep <= REPS; rep++)); do
-		for am in none $AMS; do
-			[ "$am" = hash ] && continue
+		for am in $(ams_but hash); do
 			make_dst "$am" a b c d
 			sql "INSERT INTO dst SELECT hashint8extended(i, 1), hashint8extended(i, 2), hashint8extended(i, 3),
 				hashint8extended(i, 4) FROM generate_series(1, $SMALL::bigint) i" >/dev/null
@@ -623,7 +637,7 @@ group_wal()
 	local am rep lsn
 
 	need_table w_rnd rnd "$ROWS"
-	for am in none $AMS; do
+	for am in $(ams_but empty); do
 		[ "$am" = none ] ||
 			sql "CREATE INDEX w_i ON w_rnd USING $am (k)" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
@@ -645,8 +659,7 @@ group_bytes()
 
 	for col in seq rnd uuid text; do
 		need_table "b_$col" "$col" "$ROWS"
-		for am in $AMS; do
-			[ "$am" = hash ] && continue
+		for am in $(ams_but none hash empty); do
 			sql "CREATE TABLE dst (LIKE b_$col);
 				CREATE INDEX dst_i ON dst USING $am (k)" >/dev/null
 			sql "INSERT INTO dst SELECT k FROM b_$col" >/dev/null ||
@@ -677,8 +690,7 @@ group_freed()
 {
 	local am i
 
-	for am in $AMS; do
-		[ "$am" = hash ] && continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE TABLE dst (k uuid, r int);
 			INSERT INTO dst SELECT gen_random_uuid(), random() * 1000
 				FROM generate_series(1, $ROWS::bigint);
@@ -706,8 +718,7 @@ group_dups()
 	sql "CREATE TABLE dups (k bigint);
 		INSERT INTO dups SELECT (hashint8extended(i, 9) & 2147483647) % 1000
 			FROM generate_series(1, $ROWS::bigint) i" >/dev/null
-	for am in $AMS; do
-		[ "$am" = hash ] && continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE INDEX dups_i ON dups USING $am (k)" >/dev/null
 		record dups_build "$am" 1 \
 			"$(calc "$(index_size "$am" dups_i) / $ROWS" 2)" bytes
@@ -738,8 +749,7 @@ group_fk()
 	need_table s_rnd rnd "$SMALL"
 	sql "CREATE TABLE fk_src AS SELECT k FROM s_rnd ORDER BY hashint8extended(k, 11);
 		COPY fk_src TO '$file'" >/dev/null || art_die "rows that reference"
-	for am in $AMS; do
-		[ "$am" = hash ] && continue
+	for am in $(ams_but none hash empty); do
 		# before 18 a foreign key references keys of btree only
 		[ "$am" = art ] && [ "$(sql "SHOW server_version_num")" -lt 180000 ] && continue
 		sql "CREATE UNIQUE INDEX s_rnd_i ON s_rnd USING $am (k);
@@ -766,8 +776,7 @@ group_small()
 
 	sql "CREATE TABLE tiny (k bigint);
 		INSERT INTO tiny SELECT i FROM generate_series(1, 10) i" >/dev/null
-	for am in $AMS; do
-		[ "$am" = hash ] && continue
+	for am in $(ams_but none hash empty); do
 		[ "$am" = art ] && before=$(sql "SELECT used_bytes FROM artidx_memory")
 		sql "DO \$\$ BEGIN FOR i IN 1..1000 LOOP
 				EXECUTE format('CREATE INDEX tiny_%s ON tiny USING $am (k)', i);
@@ -831,8 +840,7 @@ group_restart()
 	need_table b_rnd rnd "$ROWS"
 	k=$(sql "SELECT k FROM b_rnd OFFSET $((ROWS / 2)) LIMIT 1")
 	sql "CREATE TABLE b_thousand AS SELECT i AS k FROM generate_series(1, 1000) i" >/dev/null
-	for am in $AMS; do
-		[ "$am" = hash ] && continue
+	for am in $(ams_but none hash empty); do
 		sql "CREATE INDEX b_rnd_i ON b_rnd USING $am (k)" >/dev/null
 		sql "CREATE UNIQUE INDEX b_thousand_i ON b_thousand USING $am (k)" >/dev/null
 		for ((rep = 1; rep <= REPS; rep++)); do
@@ -876,6 +884,44 @@ group_restart()
 		sql "DROP INDEX b_rnd_i, b_thousand_i" >/dev/null
 	done
 	sql "DROP TABLE b_thousand" >/dev/null
+}
+
+# ---- btree of 18, which skips ---------------------------------------------------------------
+# newer_programs: sets NEWER to the programs of a PostgreSQL 18 that the servers' user can run; else
+# fails, and NEWER says why
+newer_programs()
+{
+	NEWER=${SKIP_BIN:-/usr/lib/postgresql/18/bin}
+	[ ! -x "$NEWER/initdb" ] || return 0
+	[ -z "${SKIP_BIN:-}" ] || art_die "no initdb in $SKIP_BIN"
+	. "$TREE/test/roots.sh"
+	NEWER="there is no PostgreSQL 18 and no npm here"
+	[ -f "$ARTIDX_CACHE/first-18/version" ] || command -v npm >/dev/null 2>&1 || return 1
+	art_first_server 18 || { NEWER=$ART_ROOT_WHY; return 1; }
+	as_user mkdir "$WORK/first" && tar -C "$ART_FIRST" -cf - . | as_user tar -C "$WORK/first" -xf - ||
+		art_die "could not copy $ART_FIRST"
+	NEWER=$WORK/first/bin
+}
+
+# group_newer: on a server of its own; psql is this one's, for npm has none
+group_newer()
+{
+	local old=$BIN
+
+	if ! newer_programs; then
+		art_say "without btree of 18: $NEWER"
+		return
+	fi
+	art_cluster_stop
+	BIN=$WORK/programs
+	as_user mkdir "$BIN"
+	as_user ln -s "$old/psql" "$NEWER"/{initdb,pg_ctl,postgres} "$BIN"
+	art_cluster newer "${CONF[@]}"
+	RELEASE=$(($(sql "SHOW server_version_num") / 10000))
+	[ "$RELEASE" = 18 ] || art_die "$NEWER is of PostgreSQL $RELEASE"
+	AMS=btree
+	wants distinct && group_distinct
+	wants skip && group_skip
 }
 
 # ---- the end -----------------------------------------------------------------------------------
@@ -928,4 +974,5 @@ wants wal && group_wal
 wants fk && group_fk
 wants small && group_small
 wants restart && group_restart
+wants skip distinct && [ "$(sql "SHOW server_version_num")" -lt 180000 ] && group_newer
 exit 0

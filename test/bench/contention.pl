@@ -261,7 +261,9 @@ sub rises
 		$rounds = @{ $v{$k}{ $c{engine} }{tps} };
 	}
 
-	print "Rising indexes: 64 clients, medians of $rounds. share: (it - nbtree) / (no index - nbtree)\n\n";
+	print "Rising indexes: 64 clients, medians of $rounds. share: (it - nbtree) / (no index - nbtree)\n";
+	print "empty: an access method that keeps nothing\n" if $engines{empty};
+	print "\n";
 	printf "%-34s %-10s %11s %9s %9s %7s  %s\n", 'INSERT', 'engine', 'statem./s', 'p99 ms', 'nbtree x', 'share', '';
 	for my $k (@order)
 	{
@@ -300,7 +302,7 @@ sub rises
 sub rise_rank
 {
 	my ($e) = @_;
-	return ($e eq 'none' ? 0 : $e eq 'nbtree' ? 1 : $e =~ /^art/ ? 2 : 3) . $e;
+	return ($e eq 'none' ? 0 : $e eq 'empty' ? 1 : $e eq 'nbtree' ? 2 : $e =~ /^art/ ? 3 : 4) . $e;
 }
 
 # Last, for what is above must have its values.

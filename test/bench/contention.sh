@@ -19,7 +19,8 @@
 #	STALL_SECONDS=10	of 64 clients inserting 100 rows each; 0: leave out
 #	RISE_SECONDS=2		of a cell of 64 clients and rising indexes; 0: leave out
 #	RISE_ROUNDS=5		how often each, of which the median counts
-#	RISE_ENGINES="none nbtree art art-off btree btree-off"	-off: no tail buffer
+#	RISE_ENGINES="none empty nbtree art art-off btree btree-off"	-off: no tail buffer; empty: an access
+#						method that keeps nothing (test/modules/art_empty)
 #	SYNC_COMMIT=off		synchronous_commit, for all of them
 #	RESULTS=dir			default: bench-results/contention-<date> in the tree
 #	FIGURES=1			the results become those of doc/figures.md
@@ -48,7 +49,7 @@ fi
 : "${CELL_SECONDS:=2}" "${SCALE:=500000}" "${CLIENTS:=1 2 8 16 64}"
 : "${ROWS:=1 100}" "${STALL_SECONDS:=10}" "${SYNC_COMMIT:=off}"
 : "${RISE_SECONDS:=2}" "${RISE_ROUNDS:=5}"
-: "${RISE_ENGINES:=none nbtree art art-off btree btree-off}"
+: "${RISE_ENGINES:=none empty nbtree art art-off btree btree-off}"
 : "${WORKLOADS:=tail hot uniform skew100 skew80 skew50 skew20 skew0}"
 : "${ENGINES:=nbtree $(sed 's/#.*//' "$TREE/test/engines" | tr '\n' ' ')}"
 : "${RESULTS:=$TREE/bench-results/contention-$(date +%Y%m%d-%H%M%S)}"
@@ -76,6 +77,8 @@ REPORT=$TREE/test/bench/contention.pl
 
 started=$(date +%s)
 art_setup contention
+as_user make -s -C test/modules/art_empty PG_CONFIG="$PG_CONFIG" install >>"$WORK/build.log" 2>&1 ||
+	{ tail -30 "$WORK/build.log" >&2; art_die "art_empty does not build"; }
 # A checkpoint before every block of cells keeps the WAL small; full page images
 # would then charge nbtree, in short cells, for one with nearly every page it
 # touches.  What the images cost is bench.sh's to show.
@@ -100,7 +103,7 @@ art_cluster contention \
 	"enable_mergejoin = off" \
 	"enable_memoize = off" \
 	"jit = off"
-sql "CREATE EXTENSION artidx" >/dev/null || art_die "no artidx"
+sql "CREATE EXTENSION artidx; CREATE EXTENSION art_empty" >/dev/null || art_die "no artidx or art_empty"
 
 art_results "$TSV" "make contention$([ "${QUICK:-0}" != 1 ] || echo " QUICK=1")" \
 	"$CELL_SECONDS s a cell, $SCALE rows" \
@@ -113,6 +116,7 @@ using()
 {
 	case $1 in
 		nbtree) echo "USING btree ($2)" ;;
+		empty) echo "USING empty ($2)" ;;
 		art | btree) echo "USING art ($2) WITH (structure = $1, tail_buffer = auto)" ;;
 		*-off) echo "USING art ($2) WITH (structure = ${1%-off}, tail_buffer = off)" ;;
 		*) echo "USING art ($2) WITH (structure = ${1%%-*}, sync = ${1#*-})" ;;
@@ -357,7 +361,7 @@ for ((round = 0; RISE_SECONDS > 0 && round < RISE_ROUNDS; round++)); do
 				sql "SELECT artidx_reset_stats()" >/dev/null
 				cell $w "$rows" 64 "$e" "$RISE_SECONDS" rises
 				# was there a buffer, and did it take the inserts?
-				case $e in none | nbtree | *-off) continue ;; esac
+				case $e in none | empty | nbtree | *-off) continue ;; esac
 				sql "SELECT '$w, $rows rows, $e: ' || string_agg(format('%s %s %s %%', attname, tail_mode,
 						round(100.0 * tail_inserts / n, -1)), ', ' ORDER BY indexrelid)
 					FROM artidx_contention JOIN pg_attribute a ON attrelid = indexrelid,
@@ -374,7 +378,7 @@ done
 # nobody measured a wrong index
 for e in $ENGINES $RISE_ENGINES; do
 	for t in $(table tail "$e") $(table mix "$e") $(table rise1 "$e") $(table rise4 "$e"); do
-		[ "$e" != none ] || continue
+		[ "$e" != none ] && [ "$e" != empty ] || continue
 		[ "$(sql "SELECT to_regclass('$t') IS NOT NULL")" = t ] || continue
 		if [ "$e" != nbtree ]; then
 			sql "SELECT artidx_check(indexrelid, true) FROM pg_index WHERE indrelid = '$t'::regclass" >/dev/null ||

@@ -16,8 +16,13 @@ def _ratio(values: dict, key: tuple, am: str, base: str) -> float | None:
     return b / a if a and b else None
 
 
+AMS = {"none": "no index", "empty": "floor", "btree": "btree", "btree18": "btree 18", "hash": "hash", "art": "art"}
+
+
 def bench(results: Results) -> Iterator[tuple[Plot, Table]]:
     values = medians(results, ["measure", "am"], "value")
+    # the floor and btree of 18 only where they were measured
+    columns = [am for am in AMS if am not in ("empty", "btree18") or any(key[1] == am for key in values)]
     units = {row["measure"]: row["unit"] for row in results.rows}
     rows, cells = [], []
     for m in measures():
@@ -26,8 +31,8 @@ def bench(results: Results) -> Iterator[tuple[Plot, Table]]:
             continue
         if art and btree:
             rows.append((m.group, m.title, btree / art))
-        cells.append([m.title, units[m.name], number(values.get((m.name, "none"))), number(btree),
-                      number(values.get((m.name, "hash"))), number(art),
+        cells.append([m.title, units[m.name],
+                      *(number(btree if am == "btree" else values.get((m.name, am))) for am in columns),
                       plots.times_text(btree / art) if art and btree else ""])
     if not rows:
         return
@@ -39,7 +44,7 @@ def bench(results: Results) -> Iterator[tuple[Plot, Table]]:
              f"the most is {plots.times_text(max(r for *_, r in rows))}, the least {plots.times_text(min(r for *_, r in rows))}.",
              plots.times(rows), results.run + "; medians"),
         Table("Medians of all repetitions", [Column("measure"), Column("unit"), *(Column(c, "num") for c in
-              ("no index", "btree", "hash", "art", "better"))], cells),
+              (*(AMS[am] for am in columns), "better"))], cells),
     )
 
 
@@ -94,7 +99,7 @@ def contention(results: Results) -> Iterator[tuple[Plot, Table]]:
 
 
 def _rank(engine: str) -> tuple[int, str]:
-    return next((i for i, p in enumerate(("none", "nbtree", "art", "btree")) if engine.startswith(p)), 9), engine
+    return next((i for i, p in enumerate(("none", "empty", "nbtree", "art", "btree")) if engine.startswith(p)), 9), engine
 
 
 def rises(results: Results) -> Iterator[tuple[Plot, Table]]:
@@ -106,7 +111,7 @@ def rises(results: Results) -> Iterator[tuple[Plot, Table]]:
         case = f"{'one index' if w == 'rise1' else 'four indexes'}, {n} row{'' if n == '1' else 's'} a statement"
         base = tps.get((w, n, "nbtree"))
         for e in sorted((k[2] for k in tps if k[:2] == (w, n)), key=_rank):
-            name = "no index" if e == "none" else e.replace("-off", ", no tail buffer")
+            name = AMS[e] if e in ("none", "empty") else e.replace("-off", ", no tail buffer")
             ratio = tps[w, n, e] / base if base else None
             cells.append([case, name, number(tps[w, n, e]), number(p99[w, n, e] / 1000), plots.times_text(ratio) if ratio else ""])
             if ratio and e != "nbtree":

@@ -75,13 +75,31 @@ _Static_assert(sizeof(work) <= AX_COMPACT_WORK, "a compaction's memory is too sm
 
 /* ---- finding the node ---- */
 
-/* The first slot from byte "from" on with an inner node, or -1. */
+/*
+ * The first byte from "from" on at which an inner node hangs, and that node; or -1.  The
+ * larger nodes are read from there only, for a pass comes by once a child.
+ */
 static int
-inner_slot(const rt_slot *slots, int n, int from)
+inner_byte(rt_hdr *h, rt_slot *slots, int from, rt_ref *node)
 {
-	for (int i = 0; i < n; i++)
-		if (RT_IS_NODE(slots[i].r) && slots[i].lo >= from)
-			return i;
+	if (h->kind <= RT_N16)
+	{
+		const int	n = rt_node_slots_get(h, slots);
+
+		for (int i = 0; i < n; i++)
+			if (RT_IS_NODE(*node = slots[i].r) && slots[i].lo >= from)
+				return slots[i].lo;
+		return -1;
+	}
+	for (int c = from; c < 256; c++)
+	{
+		const int	i = h->kind == RT_N48 ? ld(&((rt_n48 *) h)->index[c]) : 0;
+
+		*node = h->kind == RT_N256 ? ldref(&((rt_n256 *) h)->child[c]) :
+			i > 0 ? ldref(&((rt_n48 *) h)->child[i - 1]) : 0;
+		if (RT_IS_NODE(*node))
+			return c;
+	}
 	return -1;
 }
 
@@ -114,8 +132,7 @@ next_node(ax_ctx *cx, ax_store *s, const ax_compaction *c, work *w, rt_at *P, rt
 		uint32_t	e = d + h->plen;
 		bool		over = e >= PATH_BYTES;
 		int			from = 0,
-					i,
-					n;
+					byte;
 		ax_guard	g;
 
 		x = ax_guard_open(cx, &g, &h->word, false);
@@ -153,16 +170,14 @@ next_node(ax_ctx *cx, ax_store *s, const ax_compaction *c, work *w, rt_at *P, rt
 			if (follow)
 				from = w->pos[e];
 		}
-		n = rt_node_slots_get(N->hdr, w->slots);
+		byte = inner_byte(N->hdr, w->slots, from, &ref);
 		if (!ax_guard_valid(&N->g))
 			return AX_STALE;
-		i = inner_slot(w->slots, n, from);
-		if (i < 0)
+		if (byte < 0)
 			return AX_OK;
-		if (w->slots[i].lo != from)
+		if (byte != from)
 			follow = false;
-		w->path[N->d] = w->slots[i].lo;
-		ref = w->slots[i].r;
+		w->path[N->d] = (uint8_t) byte;
 	}
 }
 

@@ -28,6 +28,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
+#include "commands/vacuum.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -409,34 +410,77 @@ bench_insert(PG_FUNCTION_ARGS)
 
 /* ---- VACUUM -------------------------------------------------------------- */
 
-typedef struct DeadSet
+/* The TIDs of dead rows, as lazy VACUUM keeps them; they come in rising order. */
+typedef struct DeadRows
 {
-	ItemPointerData *tids;		/* sorted, as VACUUM keeps them */
 	int64		n;
-	int64		found;
-} DeadSet;
+#if PG_VERSION_NUM >= 170000
+	TidStore   *store;
+	VacDeadItemsInfo info;
+	BlockNumber block;			/* whose rows are not in the store yet */
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	int			noffsets;
+#else
+	VacDeadItems *items;
+#endif
+} DeadRows;
 
-static int
-cmp_tid(const void *a, const void *b)
+static void
+dead_begin(DeadRows *dead)
 {
-	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+	dead->n = 0;
+#if PG_VERSION_NUM >= 170000
+	dead->store = TidStoreCreateLocal((size_t) maintenance_work_mem * 1024, true);
+	dead->noffsets = 0;
+#else
+	dead->items = MemoryContextAllocHuge(CurrentMemoryContext, vac_max_items_to_alloc_size(1024));
+	dead->items->max_items = 1024;
+#endif
 }
 
-/* What lazy VACUUM's own callback does on 15 and 16. */
-static bool
-tid_is_dead(ItemPointer itemptr, void *state)
+#if PG_VERSION_NUM >= 170000
+static void
+dead_store(DeadRows *dead)
 {
-	DeadSet    *dead = (DeadSet *) state;
+	if (dead->noffsets > 0)
+		TidStoreSetBlockOffsets(dead->store, dead->block, dead->offsets, dead->noffsets);
+	dead->noffsets = 0;
+}
+#endif
 
-	if (dead->n == 0 ||
-		ItemPointerCompare(itemptr, &dead->tids[0]) < 0 ||
-		ItemPointerCompare(itemptr, &dead->tids[dead->n - 1]) > 0)
-		return false;
-	if (bsearch(itemptr, dead->tids, dead->n, sizeof(ItemPointerData),
-				cmp_tid) == NULL)
-		return false;
-	dead->found++;
-	return true;
+static void
+dead_add(DeadRows *dead, ItemPointer tid)
+{
+#if PG_VERSION_NUM >= 170000
+	if (dead->block != ItemPointerGetBlockNumber(tid))
+		dead_store(dead);
+	dead->block = ItemPointerGetBlockNumber(tid);
+	dead->offsets[dead->noffsets++] = ItemPointerGetOffsetNumber(tid);
+#else
+	if (dead->n == dead->items->max_items)
+	{
+		int			most = dead->items->max_items * 2;
+
+		dead->items = repalloc_huge(dead->items, vac_max_items_to_alloc_size(most));
+		dead->items->max_items = most;
+	}
+	dead->items->items[dead->n] = *tid;
+#endif
+	dead->n++;
+}
+
+/* ambulkdelete, with the callback of lazy VACUUM. */
+static IndexBulkDeleteResult *
+dead_bulkdel(DeadRows *dead, IndexVacuumInfo *ivinfo)
+{
+#if PG_VERSION_NUM >= 170000
+	dead->info.max_bytes = (size_t) maintenance_work_mem * 1024;
+	dead->info.num_items = dead->n;
+	return vac_bulkdel_one_index(ivinfo, NULL, dead->store, &dead->info);
+#else
+	dead->items->num_items = dead->n;
+	return vac_bulkdel_one_index(ivinfo, NULL, dead->items);
+#endif
 }
 
 /*
@@ -456,9 +500,9 @@ bench_vacuum(PG_FUNCTION_ARGS)
 	TableScanDesc scan;
 	IndexVacuumInfo ivinfo;
 	IndexBulkDeleteResult *stats;
-	DeadSet		dead;
-	int64		size = 1024 * 1024;
+	DeadRows	dead;
 	int64		rows = 0;
+	int64		removed;
 	uint64		t0;
 	uint64		t1;
 	TupleDesc	tupdesc;
@@ -472,27 +516,21 @@ bench_vacuum(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	dead.n = 0;
-	dead.found = 0;
-	dead.tids = MemoryContextAllocHuge(CurrentMemoryContext,
-									   size * sizeof(ItemPointerData));
+	dead_begin(&dead);
 	scan = begin_table_scan(heap);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		rows++;
 		if (next_random(&state) % one_in != 0)
 			continue;
-		if (dead.n == size)
-		{
-			size *= 2;
-			dead.tids = repalloc_huge(dead.tids,
-									  size * sizeof(ItemPointerData));
-		}
-		dead.tids[dead.n++] = slot->tts_tid;
+		dead_add(&dead, &slot->tts_tid);
 		CHECK_FOR_INTERRUPTS();
 	}
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
+#if PG_VERSION_NUM >= 170000
+	dead_store(&dead);
+#endif
 
 	memset(&ivinfo, 0, sizeof(ivinfo));
 	ivinfo.index = index;
@@ -507,20 +545,20 @@ bench_vacuum(PG_FUNCTION_ARGS)
 	ivinfo.strategy = GetAccessStrategy(BAS_VACUUM);
 
 	t0 = now_ns();
-	stats = index_bulk_delete(&ivinfo, NULL, tid_is_dead, &dead);
+	stats = dead_bulkdel(&dead, &ivinfo);
 	ivinfo.num_heap_tuples = rows - dead.n;
 	stats = index_vacuum_cleanup(&ivinfo, stats);
 	t1 = now_ns();
 
-	if (dead.found != dead.n)
+	removed = stats ? (int64) stats->tuples_removed : 0;
+	if (removed != dead.n)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("index \"%s\" showed %lld of %lld dead rows to VACUUM",
-						RelationGetRelationName(index),
-						(long long) dead.found, (long long) dead.n)));
+				 errmsg("VACUUM removed %lld of %lld dead rows from index \"%s\"",
+						(long long) removed, (long long) dead.n, RelationGetRelationName(index))));
 
 	values[0] = Float8GetDatum((double) (t1 - t0) / 1e6);
-	values[1] = Int64GetDatum(stats ? (int64) stats->tuples_removed : 0);
+	values[1] = Int64GetDatum(removed);
 	index_close(index, RowExclusiveLock);
 	table_close(heap, ShareUpdateExclusiveLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
