@@ -10,8 +10,8 @@
 # is "N passed, N failed"; the exit status is not zero when a mutation survived that is not
 # listed as one that does, one was killed that is, one does not compile, or a test fails without.
 #
-#	TIMEOUT		seconds that the test of a mutation may take (60); of one of the core, no more than
-#				60 of a processor's time either
+#	TIMEOUT		seconds that the test of a mutation may take (60), or four times what it took without,
+#				where that is more; of one of the core, no more than 60 of a processor's time either
 #	TAP_SCALE	per cent of the work of a test of the core (10)
 #	SECONDS_EACH	length of each threaded stress of the core (1)
 #	TRY			tests of the core, each FLAVOUR:TEST:STRUCTURE: run all of them for every
@@ -254,16 +254,17 @@ result()
 			"$(case $by in core:*) echo - ;; *) "$PG_CONFIG" --version ;; esac)" "$3"
 }
 
-# The test has to pass without a mutation, once.
+# The test has to pass without a mutation, once.  On a machine that has other work it may take
+# its time.
 declare -A whole=()
 passes_whole()
 {
-	local key="$1 $2"
+	local key="$1 $2" TIMEOUT=$((5 * TIMEOUT))
 
 	if [ -z "${whole[$key]:-}" ]; then
 		WARNINGS=
 		if build_for "$1" "$2" && run_test "$1" "$2"; then
-			whole[$key]="yes $took"
+			whole[$key]=$took
 		else
 			whole[$key]="no"
 			tail -40 "$WORK/log"
@@ -275,7 +276,7 @@ passes_whole()
 # one NAME FILE BY FLAVOUR REASON
 one()
 {
-	local name=$1 file=$2 by=$3 flavour=$4 reason=$5 t=${3#core:} by_line=$3
+	local name=$1 file=$2 by=$3 flavour=$4 reason=$5 t=${3#core:} by_line=$3 TIMEOUT=$TIMEOUT
 
 	[ "$flavour" = - ] || by_line="$by $flavour"
 	if ! passes_whole "$by" "$flavour"; then
@@ -283,6 +284,8 @@ one()
 		result "not tried" "NOT TRIED: $by_line fails without it" "the test fails without it"
 		return
 	fi
+	took=$((4 * ${whole[$by $flavour]}))
+	[ $took -le "$TIMEOUT" ] || TIMEOUT=$took
 	# shellcheck disable=SC2046
 	keep "$file" $(built "$file" "$flavour:${t%%:*}")
 	WARNINGS=-Wno-error
