@@ -10,7 +10,7 @@
 # is "N passed, N failed"; the exit status is not zero when a mutation survived that is not
 # listed as one that does, one was killed that is, one does not compile, or a test fails without.
 #
-#	TIMEOUT		seconds that the test of a mutation may take (60), or four times what it took without,
+#	TIMEOUT		seconds that the test of a mutation may take (45), or four times what it took without,
 #				where that is more; of one of the core, no more than 60 of a processor's time either
 #	TAP_SCALE	per cent of the work of a test of the core (10)
 #	SECONDS_EACH	length of each threaded stress of the core (1)
@@ -24,7 +24,7 @@
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-: "${TIMEOUT:=60}" "${TAP_SCALE:=10}" "${SECONDS_EACH:=1}" "${TRY:=}" "${COPY:=}" "${RESULTS:=}"
+: "${TIMEOUT:=45}" "${TAP_SCALE:=10}" "${SECONDS_EACH:=1}" "${TRY:=}" "${COPY:=}" "${RESULTS:=}"
 [ -z "$COPY" ] || COPY=$(realpath -m "$COPY")
 [ "${EVIDENCE:-0}" != 1 ] || RESULTS=$TREE/doc/evidence/mutants.tsv
 if [ -n "$RESULTS" ]; then
