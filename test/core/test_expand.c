@@ -335,6 +335,40 @@ cooling(ax_ctx *cx)
 	ax_body(cx)->port = &ax_port_default;
 }
 
+/* More are expanded than are remembered: what is forgotten is joined. */
+static void
+forgetting(ax_ctx *cx)
+{
+	uint8_t		k[14];
+	ax_tree_info none,
+				some,
+				more;
+
+	tree = ax_tree_alloc(cx);
+	if (ax_tree_open(cx, tree, AX_ART_OPTIQL, 0, 0, &gen) != AX_OK)
+		wrong++;
+	for (int i = 0; i < 8000; i++)
+	{
+		make_key(key_of[i], k);
+		if (ax_insert(cx, tree, gen, k, 14) != AX_OK)
+			wrong++;
+	}
+	if (!check(cx, &none))
+		wrong++;
+	for (int i = 0; i < 40; i++)
+	{
+		make_key(key_of[200 * i], k);
+		if (!expand_at(cx, k) || (i == 14 && !check(cx, &some)))
+			wrong++;
+	}
+	ok(wrong == 0 && check(cx, &more) && expansions(cx) == 40, "more leaves are taken apart than are remembered");
+	ok(more.leaves - some.leaves < some.leaves - none.leaves,
+	   "and those that are forgotten are joined (%llu leaves, %llu with 15 taken apart, %llu with 40)",
+	   (unsigned long long) none.leaves, (unsigned long long) some.leaves, (unsigned long long) more.leaves);
+	ax_tree_close(cx, tree);
+	ax_tree_release(cx, tree);
+}
+
 /* ---- compaction ---- */
 
 /* Leaves after a whole pass; 0: something is wrong. */
@@ -465,6 +499,7 @@ main(void)
 	in_the_way(&cx);
 	ax_tree_close(&cx, tree);
 	ax_tree_release(&cx, tree);
+	forgetting(&cx);
 	cooling(&cx);
 	compaction(&cx);
 	ax_tree_close(&cx, tree);
