@@ -121,7 +121,7 @@ built()
 	shift
 	case $1 in
 		*:fuzz)
-			(cd "$SRC" && ls test/fuzz/build/gcc/server/*.o $(find test/fuzz/build/gcc -maxdepth 1 -type f -perm -100))
+			(cd "$SRC" && ls test/fuzz/build/gcc/server/*.o $(find test/fuzz/build/gcc -maxdepth 1 -type f -perm -100) 2>/dev/null)
 			case $file in src/core/*) (cd "$SRC" && ls test/core/build/asan/*.o) ;; esac
 			return
 			;;
@@ -211,7 +211,7 @@ build_for()
 	case $1 in
 		# an unused variable is no reason not to compile
 		core:*) core_make CFLAGS_EXTRA="$WARNINGS" "build/$2/${t%%:*}" ;;
-		fuzz:*) fuzz_make "build/gcc/${1#fuzz:}" ;;
+		fuzz:*) fuzz_make CFLAGS_EXTRA="$WARNINGS" "build/gcc/${1#fuzz:}" ;;
 		*) glue_make ;;
 	esac >"$WORK/log" 2>&1
 }
