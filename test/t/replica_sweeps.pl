@@ -68,6 +68,38 @@ agrees('rows in places that are still to be swept', 1900);
 is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), min(k), max(k) FROM t WHERE k > 5000'),
 	'1000|5001|6000', 'and each is found');
 
+# A promotion: the follower waits at a row, and has not swept the places that an insert takes.
+$primary->safe_psql('postgres', q{
+	CREATE FUNCTION held(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF pg_is_in_recovery() THEN
+			PERFORM pg_advisory_xact_lock_shared(44);
+		END IF;
+		RETURN k;
+	END $$;
+	CREATE TABLE h (k int);
+	CREATE INDEX h_k ON h USING art (held(k));
+	DELETE FROM t WHERE k > 5000});
+agrees('before the promotion', 1900);
+check_followed($standby, 'another index', 'h_k');
+my $lock = $standby->background_psql('postgres');
+$lock->query_safe('SELECT pg_advisory_lock(44)');
+$primary->safe_psql('postgres', 'INSERT INTO h VALUES (1)');
+$standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 44 AND NOT granted})
+  or die 'the follower does not come to the row';
+$primary->safe_psql('postgres', $free);
+all_replayed($primary, $standby);
+$standby->promote;
+my $writer = $standby->background_psql('postgres');
+$writer->query_until(qr/begun/, "\\echo begun\nINSERT INTO t SELECT generate_series(7001, 8000);\n");
+my $insert = q{FROM pg_stat_activity WHERE query LIKE 'INSERT INTO t %'};
+$standby->poll_query_until('postgres', "SELECT count(*) = 1 $insert AND (state = 'idle' OR wait_event_type = 'Extension')");
+is($standby->safe_psql('postgres', "SELECT state $insert"), 'active', 'an insert waits for the sweep');
+$lock->query_safe('SELECT pg_advisory_unlock(44)');
+$lock->quit;
+$writer->quit;
+check_exact($standby, 't', 't_k');
+
 $standby->stop;
 $primary->stop;
 done_testing();
