@@ -60,6 +60,8 @@ put_back()
 
 	while IFS= read -r f; do
 		if [ -f "$SRC/$f.kept" ]; then mv -f "$SRC/$f.kept" "$SRC/$f"; else rm -f "$SRC/$f"; fi
+		# all that includes it was built with the mistake
+		case $f in src/core/*) ;; *.h) touch "$SRC/$f" ;; esac
 	done <"$WORK/mutated"
 	rm -f "$WORK/mutated"
 }
