@@ -81,7 +81,7 @@ sub mutations
 
 	foreach my $r (@{ $t->{rows} })
 	{
-		my ($kind) = $r->{name} =~ /^(\w+)\./;
+		my ($kind) = $r->{name} =~ /^([\w-]+)\./;
 		my $killed = $r->{verdict} eq 'killed';
 		$kind{$kind}{ $killed ? 'killed' : 'not' }++;
 		push @{ $test{ $r->{test} } }, $r->{name} if $killed;

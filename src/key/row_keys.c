@@ -286,11 +286,9 @@ settle_row(ArtScanPlan *plan, Row *row, bool *moved)
 			row->done = true;
 			return (c > 0) == row->greater;
 		}
-		if (++row->first == row->end)
-		{
-			row->done = true;
-			return !row->strict;
-		}
+		/* not the last one: of that, if exact, the range says all (restrict_first) */
+		row->first++;
+		Assert(row->first < row->end);
 		if (art_array_has(plan, plan->rows->members[row->first].col))
 			return true;		/* the list was cut already */
 		*moved = true;

@@ -275,7 +275,10 @@ tap_races_only(void)
 bool
 tap_quiesce(ax_ctx *cx)
 {
-	for (int i = 0; i < 5000; i++)
+	/* once it was in vain, the later ones of the same program need not wait as long */
+	static _Atomic int patience = 5000;
+
+	for (int i = 0; i < patience; i++)
 	{
 		struct timespec ts = {0, 1000000};
 
@@ -283,6 +286,7 @@ tap_quiesce(ax_ctx *cx)
 			return true;
 		nanosleep(&ts, NULL);
 	}
+	patience = 100;
 	return false;
 }
 

@@ -312,6 +312,78 @@ test_another_life(worker *a, worker *b, int changes)
 	}
 }
 
+/* ---- memory that is another object's ---- */
+
+/* To the last leaf; its page. */
+static void *
+last_leaf(worker *w)
+{
+	ax_status	x;
+
+	do
+	{
+		x = ax_cmp_root(&w->cx, ck_tree, ck_gen, &w->p);
+		while (x == AX_OK && !ax_cmp_is_leaf(&w->p.f[w->p.n - 1]))
+			x = ax_cmp_down(&w->cx, ck_tree, ck_gen, &w->p, ax_cmp_count(&w->p.f[w->p.n - 1]) - 1);
+	} while (x != AX_OK);
+	return w->p.f[w->p.n - 1].page;
+}
+
+/*
+ * One process stands at the last leaf, or at the page above and has chosen that leaf.
+ * Meanwhile it is merged away, and another object has its memory.  Where the latch was
+ * stands the old version, or what looks like a latch that is closed.  The memory is
+ * neither waited for nor written.
+ */
+static void
+test_other_object(worker *a, worker *b, bool at_leaf)
+{
+	uint8_t		k[40] = {11};
+	uint32_t	at,
+				last,
+				size = 256;
+	void	   *object[64];
+	uint8_t		before[256];
+	void	   *page;
+	uint64_t	version;
+	ax_store   *s;
+	ax_status	x;
+	int			n = 0;
+
+	ck_reversed = false;
+	ck_open(a, size);
+	ck_buffers(a);
+	ck_buffers(b);
+	for (uint8_t i = 0; i < 12; i++)
+		(void) ck_insert(b, (uint8_t[40]) {i}, sizeof(k));
+	page = last_leaf(a);
+	version = a->p.f[a->p.n - 1].version;
+	last = a->p.f[0].i;
+	if (a->p.n != 2 || last == 0 || ck_find(a, k, sizeof(k), &at) != AX_OK || a->p.f[1].page != page ||
+		(!at_leaf && ax_cmp_root(&a->cx, ck_tree, ck_gen, &a->p) != AX_OK))
+		abort();
+	for (; last_leaf(b) == page; k[0]--)
+		(void) ck_remove(b, k, sizeof(k));
+	(void) tap_quiesce(&b->cx);
+
+	if (ax_enter(&b->cx, ck_tree, ck_gen, &s) != AX_OK)
+		abort();
+	while ((object[n] = ax_alloc(&b->cx, s, size, false)) != page)
+		if (++n == 64)
+			abort();
+	memset(page, 0x77, size);
+	atomic_store((ax_word *) page, at_leaf ? version : version | AX_CLOSED);
+	memcpy(before, page, size);
+	x = at_leaf ? ax_cmp_insert(&a->cx, ck_tree, ck_gen, &a->p, at, (uint8_t[40]) {99}, sizeof(k)) :
+		ax_cmp_down(&a->cx, ck_tree, ck_gen, &a->p, last);
+	ok(x == AX_CHANGED && memcmp(before, page, size) == 0,
+	   "a page whose memory is another object's, %s, is left alone: status %d",
+	   at_leaf ? "where it stood" : "which it had chosen", (int) x);
+	for (; n >= 0; n--)
+		ax_unalloc(&b->cx, s, object[n], size);
+	ax_leave(&b->cx);
+}
+
 /* The version itself: a fresh leaf, given up, used again, untouched since. */
 static void
 test_version(worker *a, worker *b)
@@ -838,6 +910,8 @@ main(int argc, char **argv)
 	}
 	test_another_life(&a, &b, 0);
 	test_another_life(&a, &b, 3);
+	test_other_object(&a, &b, true);
+	test_other_object(&a, &b, false);
 	test_version(&a, &b);
 	test_long(&a, &b);
 	test_gone(&a, &b);

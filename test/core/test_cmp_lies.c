@@ -222,6 +222,49 @@ test_old_place(worker *a, worker *b)
 	ok(ax_cmp_return(&a->cx, ck_tree, ck_gen - 1, &a->p, p.page, p.n) == AX_STALE, "a place of a tree that is gone");
 }
 
+/*
+ * A page above leaves is cut in two, and no other one of its level: the places of all leaves
+ * are found again, also of those that hang below the right half now.
+ */
+static void
+test_split_above(worker *a, worker *b)
+{
+	enum
+	{
+		LEAVES = 400
+	};
+	static place p[LEAVES];
+	uint8_t		k[64];
+	ax_tree_info was,
+				is;
+	int			splits = 0,
+				lost = 0;
+
+	ck_lies = CK_ORDER;
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
+	(void) ax_info(&a->cx, ck_tree, ck_gen, &is);
+	for (uint64_t i = 0; i < 800; i++)
+	{
+		int			n = 0;
+
+		was = is;
+		if (first_leaf(a))
+			do
+				remember(a, &p[n++]);
+			while (n < LEAVES && ax_cmp_beside(&a->cx, ck_tree, ck_gen, &a->p, false) == AX_OK);
+		(void) ck_insert(b, k, ck_key(k, i, false));
+		(void) ax_info(&a->cx, ck_tree, ck_gen, &is);
+		if (is.inner_nodes != was.inner_nodes + 1 || is.height != was.height)
+			continue;
+		splits++;
+		for (int j = 0; j < n; j++)
+			lost += back(a, &p[j]) != AX_OK || a->p.f[a->p.n - 1].page != p[j].page[p[j].n - 1];
+	}
+	ok(splits > 10 && lost == 0, "%d splits above leaves: %d places lost", splits, lost);
+}
+
 /* ---- many ---- */
 
 static atomic_bool stop;
@@ -335,6 +378,7 @@ main(int argc, char **argv)
 		test_alone(&a, 4096, lie, n);
 	}
 	test_old_place(&a, &b);
+	test_split_above(&a, &b);
 	for (ck_lie lie = CK_RANDOM; lie <= CK_BELOW; lie++)
 		test_many(&a, 256, lie, ms);
 	ck_lies = CK_ORDER;

@@ -703,11 +703,35 @@ test_tail_shut(const char *what, uint32_t gap)
 	close_tree();
 }
 
-/* A tree that nobody writes to: its readers elide, too. */
+static bool read_waited;
+
+/* In place of the other process, which is done now. */
+static void
+wait_emptied(void)
+{
+	read_waited = true;
+	atomic_store(&ax_body(&cx)->slot->emptied, 0);
+}
+
+static void
+read_meanwhile(const char *point)
+{
+	if (strcmp(point, "epoch:emptying") != 0 || !atomic_load(&ax_body(&cx)->slot->emptied))
+		return;
+	tap_point_hook = NULL;
+	if (contains(&cx, 1) != AX_NOTFOUND)
+		abort();
+}
+
+/*
+ * A tree that nobody writes to: its readers elide, too.  The first of them makes the
+ * counters, and waits for whoever empties its magazines.
+ */
 static void
 test_only_read(void)
 {
 	ax_site_info s;
+	ax_port		port = ax_port_default;
 
 	if (strcmp(ax_structure_sync(structure), "coarse") != 0)
 		return;
@@ -715,10 +739,15 @@ test_only_read(void)
 		abort();
 	store = atomic_load(&tree->store);
 	script("");
-	if (contains(&cx, 1) != AX_NOTFOUND)
-		abort();
+	port.yield = wait_emptied;
+	ax_body(&cx)->port = &port;
+	read_waited = false;
+	tap_point_hook = read_meanwhile;
+	ax_flush_idle(&other);
+	ax_body(&cx)->port = &ax_port_default;
 	s = info(AX_SITE_COARSE_READ);
 	ok(s.sections == 1 && s.commits == 1, "%s: the first call is a read, and elided", name());
+	ok(!tap_point_hook && read_waited, "%s: it waits before it allocates", name());
 	ax_elide_setup(&cx, &none, AX_ELIDE_OFF, NULL, NULL);
 	close_tree();
 }

@@ -1,9 +1,8 @@
 /*
  * test_stress.c
- *	  Many at once on one tree: threads, then processes, then processes of
- *	  which one is killed.
+ *	  Many at once on one tree: threads, then processes.
  *
- *	  test_stress [threads|forks|kill ...]
+ *	  test_stress [threads|forks ...]
  *
  * Environment: SECONDS in all (5), WORKERS (32), PHASE: only this one,
  * SEED: these keys again.
@@ -19,12 +18,10 @@
 #endif
 
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -638,66 +635,6 @@ run_phase(const phase *p, int workers, bool forked, uint64_t ns, uint64_t seed, 
 	tap_unmap(mem, AREA_BYTES);
 }
 
-/*
- * One of the processes is killed; what it held is lost with it.  The parent
- * does what the postmaster does: kills the others and begins afresh.
- */
-static void
-run_kill(const phase *p, int workers, uint64_t ns, uint64_t seed)
-{
-	uint64_t	rng = seed * 77 + 1;
-	int			lives = 0;
-	uint64_t	end = now_ns() + ns;
-
-	do
-	{
-		void	   *mem = tap_shared(AREA_BYTES);
-		world		w;
-		pid_t		pid[MAX_WORKERS];
-		struct timespec ts = {0, (long) (20000000 + tap_rand(&rng) % 150000000)};
-		int			victim = (int) (tap_rand(&rng) % (uint64_t) workers);
-		bool		good = true;
-
-		world_begin(&w, p, workers, mem, seed + (uint64_t) lives, false);
-		w.until_ns = UINT64_MAX;
-		fflush(NULL);
-		for (int i = 0; i < workers; i++)
-		{
-			pid[i] = fork();
-			if (pid[i] == 0)
-			{
-				worker(&w, i);
-				_exit(0);
-			}
-			if (pid[i] < 0)
-				abort();
-		}
-		nanosleep(&ts, NULL);
-		kill(pid[victim], SIGKILL);
-		nanosleep(&(struct timespec) {0, 5000000}, NULL);
-		for (int i = 0; i < workers; i++)
-			kill(pid[i], SIGKILL);
-		for (int i = 0; i < workers; i++)
-		{
-			int			status;
-
-			if (waitpid(pid[i], &status, 0) < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-				good = false;
-		}
-		if (!good)
-		{
-			ok(false, "%s: only the killed end by a signal", w.m.name);
-			return;
-		}
-		world_end(&w);
-		tap_unmap(mem, AREA_BYTES);
-		lives++;
-	} while (now_ns() < end);
-	ok(lives > 0, "%s: %d lives, one of %d processes killed in each", keykind_name[p->kind], lives, workers);
-	/* and a whole one */
-	run_phase(p, workers, true, 200000000, seed, false);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -708,8 +645,7 @@ main(int argc, char **argv)
 	int			np = (int) (ph == phases ? sizeof(phases) / sizeof(phases[0]) :
 							sizeof(tail_phases) / sizeof(tail_phases[0]));
 	bool		threads = argc < 2,
-				forks = argc < 2,
-				kills = argc < 2;
+				forks = argc < 2;
 	int			nshares = (int) (sizeof(share_phases) / sizeof(share_phases[0]));
 	int			first = 0;
 	uint64_t	seed = now_ns() / 1000000 % 1000000;
@@ -719,12 +655,11 @@ main(int argc, char **argv)
 	{
 		threads |= !strcmp(argv[i], "threads");
 		forks |= !strcmp(argv[i], "forks");
-		kills |= !strcmp(argv[i], "kill");
 	}
 	if (workers < 1 || workers > MAX_WORKERS)
 		workers = 32;
 #if defined(AX_TSAN)
-	forks = kills = false;		/* threads only */
+	forks = false;				/* threads only */
 	if (workers > 8)
 		workers = 8;
 #endif
@@ -740,7 +675,7 @@ main(int argc, char **argv)
 	}
 	if (!ax_can_load_share(tap_structure()))
 		nshares = 0;
-	each = (uint64_t) (seconds * 1e9 / (np * (int) threads + np * (int) forks + (int) kills + 1));
+	each = (uint64_t) (seconds * 1e9 / (np * (int) threads + np * (int) forks + 1));
 	if (threads)
 		for (int i = 0; i < np; i++)
 			run_phase(&ph[first + i], workers, false, each, seed + (uint64_t) i, false);
@@ -754,7 +689,5 @@ main(int argc, char **argv)
 		for (int f = 0; f < 2; f++)
 			if (f ? forks : threads)
 				run_phase(&share_phases[i], workers, f, each / 2, seed + 200 + (uint64_t) i, true);
-	if (kills)
-		run_kill(&ph[0], workers, each, seed);
 	return tap_done();
 }

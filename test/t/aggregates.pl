@@ -1,5 +1,5 @@
 # Aggregates from an index alone: random ones beside a sequential scan of the same snapshot, while
-# rows change and VACUUM runs; without a structure; on a replica; a cancel.
+# rows change and VACUUM runs; without a structure; a cancel.
 # AGG_QUERIES (400), SEED.
 use strict;
 use warnings;

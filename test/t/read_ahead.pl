@@ -111,6 +111,9 @@ for my $limit (1, 3, 10)
 	cmp_ok($n, '<=', 2 * $limit, "LIMIT $limit asks for $n blocks");
 }
 
+(undef, $n) = ask(2, 'SELECT n, pad FROM big WHERE h > -1000000000 ORDER BY h LIMIT 200');
+cmp_ok($n, '<=', 210, "two blocks ahead of 200 rows: $n blocks");
+
 # ---- all is in memory
 ask(200, 'SELECT sum(n) FROM small WHERE h > 0');
 (undef, $n) = ask(200, 'SELECT sum(n) FROM (SELECT n FROM small WHERE h > 0 ORDER BY h OFFSET 0) s');

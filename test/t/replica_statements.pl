@@ -33,7 +33,8 @@ ok($standby->poll_query_until('postgres', q{SELECT count(*) > 30 AND bool_and(st
 
 my @asks = (
 	[ 'SELECT DISTINCT a FROM rows.t1', qr/Loose Scan.*Index Scan using t1_i/s, 'groups by a loose scan, which reads their rows' ],
-	[ 'SELECT count(*), sum(b) FROM aggs.t1', qr/^Aggregate(?!.*Index Aggregate)/s, 'no aggregate from an index alone' ]);
+	[ 'SELECT count(*), sum(b) FROM aggs.t1', qr/^Aggregate(?!.*Index Aggregate)/s, 'no aggregate from an index alone' ],
+	[ 'SELECT count(*) FROM aggs.t1', qr/^Aggregate(?!.*Index Aggregate)/s, 'nor a count, which needs no column' ]);
 like($standby->safe_psql('postgres', "SET enable_seqscan = off; EXPLAIN (COSTS OFF) $_->[0]"), $_->[1], $_->[2]) for @asks;
 
 # ---- beside writes that are replayed ----
