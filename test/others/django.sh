@@ -20,7 +20,6 @@ django_run()
 	local name
 
 	suite_cluster "$1"
-	mkdir -p "$WORK/tmp/django"
 	cd "$WORK/Django/tests" || return 1
 	# the databases are kept, so that their indexes can be looked at
 	OUTCOMES=$OUT/outcomes PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$WORK/Django/tests \

@@ -18,39 +18,20 @@ sqlalchemy_fetch()
 
 sqlalchemy_run()
 {
-	local seen
-
 	suite_cluster "$1" "max_prepared_transactions = 10"
 	sql "CREATE DATABASE test"
 	PGDATABASE=test sql "CREATE SCHEMA test_schema; CREATE SCHEMA test_schema_2; CREATE EXTENSION citext; CREATE EXTENSION hstore"
 	# a copy, since the tests write into their directory
 	as_user cp -r "$WORK/SQLAlchemy" "$OUT/tree"
 	cd "$OUT/tree" || return 1
-	# its tables go away, so what is there is looked at meanwhile
-	[ "$1" = btree ] || sqlalchemy_watch &
 	OUTCOMES=$OUT/outcomes PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$OUT/tree \
 		limited "$SQLALCHEMY/bin/python" -m pytest -p outcomes -p no:cacheprovider -q --tb=short --maxfail=100000 \
 		--dburi "postgresql+psycopg://$PGUSER@/test?host=$PGHOST&port=$PGPORT" \
 		${SQLALCHEMY_TESTS:-test/dialect/postgresql test/dialect/test_suite.py test/engine test/sql test/orm test/ext} \
 		>"$OUT/log" 2>&1
 	tail -3 "$OUT/log"
-	touch "$OUT/done"
 	cd "$SRC" || return 1
-	wait
-	if [ "$1" = art ]; then
-		check_indexes test
-		INDEXES=$(sort -n "$OUT/seen" | tail -1)
-	fi
+	art_only check_indexes test
 	rm -rf "$OUT/tree"
 	suite_cluster_stop
-}
-
-# the number of art indexes that are there, every second
-sqlalchemy_watch()
-{
-	until [ -f "$OUT/done" ]; do
-		PGDATABASE=test sql "SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-			WHERE amname = 'art' AND relkind = 'i'" >>"$OUT/seen"
-		sleep 1
-	done
 }
