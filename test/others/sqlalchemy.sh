@@ -1,8 +1,8 @@
 # test/others/sqlalchemy.sh
 #	  SQLAlchemy's own tests, on psycopg (sourced).
 #
-# A group is a file.  Left out are the tests without a database ("not backend" marks none of
-# them, so the directories do), and those of memory and of call counts.
+# A group is a file.  --backend-only leaves out the tests that are not of a database: those of
+# the text of statements, of classes, of memory and of call counts.
 #
 #	SQLALCHEMY_TESTS="test/engine"	these files and directories only
 
@@ -25,7 +25,7 @@ sqlalchemy_run()
 	as_user cp -r "$WORK/SQLAlchemy" "$OUT/tree"
 	cd "$OUT/tree" || return 1
 	OUTCOMES=$OUT/outcomes PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$OUT/tree \
-		limited "$SQLALCHEMY/bin/python" -m pytest -p outcomes -p no:cacheprovider -q --tb=short --maxfail=100000 \
+		limited "$SQLALCHEMY/bin/python" -m pytest -p outcomes -p no:cacheprovider -q --tb=short --backend-only --maxfail=100000 \
 		--dburi "postgresql+psycopg://$PGUSER@/test?host=$PGHOST&port=$PGPORT" \
 		${SQLALCHEMY_TESTS:-test/dialect/postgresql test/dialect/test_suite.py test/engine test/sql test/orm test/ext} \
 		>"$OUT/log" 2>&1
