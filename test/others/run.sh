@@ -126,7 +126,7 @@ tap_files()
 	# shellcheck disable=SC2048
 	for file in ${*:3}; do
 		group=$(basename "$file" .sql)
-		PGDATABASE=$1 limited "$BIN/psql" -X -q -A -t -f "$file" >"$OUT/results/$group.out" 2>&1
+		PGDATABASE=$1 limited "$BIN/psql" -X -q -A -t <"$file" >"$OUT/results/$group.out" 2>&1
 		sed -nE "s/^ok ([0-9]+).*/ok $group \1/p; s/^not ok ([0-9]+).*/failed $group \1/p; s/.*(ERROR|FATAL): .*/failed $group error/p" \
 			"$OUT/results/$group.out" >>"$OUT/outcomes"
 	done
