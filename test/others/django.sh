@@ -29,6 +29,7 @@ django_fetch()
 		sdist "Django==$VERSION" ad03d8abc51dbff95ebf34b27123cf0c26a3b62db7ba0cd520783686362533d1 &&
 		chmod -R a+rX "$WORK/Django" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/Django/tests/"
 	DJANGO=$VENV
+	VERSION+=${DJANGO_LABELS:+ ($DJANGO_LABELS)}
 }
 
 django_run()

@@ -14,6 +14,7 @@ sqlalchemy_fetch()
 		sdist "SQLAlchemy==$VERSION" d700a8b2edfb26282a470333d6bc4a454c4acda4d201a3bea7b72fa76c217d28 &&
 		chmod -R a+rX "$WORK/SQLAlchemy" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/SQLAlchemy/"
 	SQLALCHEMY=$VENV
+	VERSION+=${SQLALCHEMY_TESTS:+ ($SQLALCHEMY_TESTS)}
 }
 
 sqlalchemy_run()
