@@ -17,6 +17,7 @@ import argparse
 import collections
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -134,8 +135,11 @@ def main():
     outcomes = [open(os.path.join(d, "outcomes"), "w") for d in (args.plain, args.art)]
     end = time.time() + 60 * args.minutes
     told = time.time()
+    # whoever ends it early gets what there is until then
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     for statement in statements(args.smith, args.seed):
-        if time.time() > end:
+        if stop or time.time() > end:
             break
         if time.time() > told + 60:
             told += 60
