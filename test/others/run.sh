@@ -16,7 +16,7 @@
 #	SUITES="contrib django"	which; default all
 #	OTHERS_CACHE=dir		keeps what was fetched
 #	CONFORMANCE_SRC=dir, CONFORMANCE_CACHE=dir	PostgreSQL's source, as make conformance
-#	DUCKDB_SRC=dir, PGTAP_SRC=dir, PARTMAN_SRC=dir	git repositories, instead of cloning them
+#	DUCKDB_SRC=dir, PGTAP_SRC=dir, PARTMAN_SRC=dir, GOTPC_SRC=dir	git repositories, instead of cloning them
 #	MINUTES=60				how long sqlsmith goes on
 #	LIMIT_MINUTES=60		what the two runs of a suite may take
 #	RESULTS=dir				default: bench-results/others-<date> in the tree
@@ -102,18 +102,16 @@ deb_source()
 	tar -C "$WORK/$1" --strip-components=1 -xf "$archive"
 }
 
-# checkout NAME TAG REPOSITORY DIR...: directories of a public git repository, in WORK/NAME.  It
-# is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
+# checkout NAME TAG REPOSITORY [PATH...]: a public git repository, or these paths of it, in WORK/NAME.
+# It is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
 checkout()
 {
-	local given=${1^^}_SRC dir sub
+	local given=${1^^}_SRC dir
 
 	dir=${!given:-$FETCHED/$1.git}
 	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
 	mkdir -p "$WORK/$1"
-	for sub in "${@:4}"; do
-		git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || return 1
-	done
+	git -c safe.directory='*' -C "$dir" archive "$2" -- "${@:4}" | tar -C "$WORK/$1" -xf - || return 1
 	chmod -R a+rX "$WORK/$1"
 }
 
@@ -166,10 +164,10 @@ sdist()
 }
 
 # suite_cluster WHICH [SETTING=VALUE...]: a server, and the extension in every database that is
-# made from template1; LIBRARIES are preloaded beside it
+# made from template1; LIBRARIES are preloaded beside it.  TCP_PORT is one on the loopback interface.
 suite_cluster()
 {
-	local which=$1 libraries=${LIBRARIES:-} socket=$WORK/tmp/$1
+	local which=$1 libraries=${LIBRARIES:-} socket=$WORK/tmp/$1 port=${TCP_PORT:-65439}
 
 	shift
 	if [ "$which" = art ]; then
@@ -178,10 +176,11 @@ suite_cluster()
 	fi
 	as_user mkdir -p "$socket"
 	# the server's own clients (dblink) go by its environment
-	export PGHOST=$socket PGPORT=65439 PGUSER=artidx
+	export PGHOST=$socket PGPORT=$port PGUSER=artidx
 	art_cluster "$suite-$which" "fsync = off" "log_line_prefix = '%m %b[%p] %q%a '" \
-		"shared_preload_libraries = '$libraries'" "unix_socket_directories = '$socket'" "$@"
-	export PGHOST=$socket
+		"shared_preload_libraries = '$libraries'" "unix_socket_directories = '$socket'" "port = $port" \
+		"listen_addresses = '${TCP_PORT:+127.0.0.1}'" "$@"
+	export PGHOST=$socket PGPORT=$port
 	# in a schema that is not the user's own by its name
 	[ "$which" = btree ] || PGDATABASE=template1 sql "CREATE SCHEMA art_here; GRANT USAGE ON SCHEMA art_here TO PUBLIC;
 		CREATE EXTENSION artidx SCHEMA art_here"

@@ -9,11 +9,14 @@
 
 tpcc_fetch()
 {
-	VERSION=v1.0.7
-	# the Go module proxy and its checksums
+	local program=$FETCHED/go-tpc-v1.0.12
+
+	# the newest that the Go module proxy has, 1.0.7, knows no PostgreSQL; the modules that this one needs come from there
+	VERSION=v1.0.12
 	command -v go >/dev/null 2>&1 || { echo "go is needed"; return 1; }
-	GOPATH=$FETCHED/go GOBIN=$FETCHED/go/bin GOFLAGS=-modcacherw go install "github.com/pingcap/go-tpc/cmd/go-tpc@$VERSION" &&
-		cp "$FETCHED/go/bin/go-tpc" "$WORK/go-tpc" && chmod 755 "$WORK/go-tpc"
+	[ -x "$program" ] || { checkout gotpc "$VERSION" pingcap/go-tpc &&
+		(cd "$WORK/gotpc" && GOPATH=$FETCHED/go GOFLAGS=-modcacherw go build -o "$program" ./cmd/go-tpc) || return 1; }
+	cp "$program" "$WORK/go-tpc" && chmod 755 "$WORK/go-tpc"
 }
 
 # tpcc DATABASE COMMAND [OPTION]...
@@ -36,10 +39,11 @@ tpcc_step()
 
 tpcc_run()
 {
-	local port=$((40000 + RANDOM % 20000))
+	local TCP_PORT=$((40000 + 2 * (RANDOM % 10000)))
 
-	suite_cluster "$1" "listen_addresses = '127.0.0.1'" "port = $port" "shared_buffers = '256MB'"
-	export PGPORT=$port
+	# the two runs draw the same numbers, maybe
+	[ "$1" = btree ] || TCP_PORT=$((TCP_PORT + 1))
+	suite_cluster "$1" "shared_buffers = '256MB'"
 	sql "CREATE DATABASE tpcc"
 	tpcc_step prepare tpcc tpcc prepare --threads 2
 	tpcc_step check-loaded tpcc tpcc check
