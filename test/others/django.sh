@@ -27,7 +27,7 @@ django_fetch()
 	VERSION=5.2.19
 	venv django "Django==$VERSION" 'psycopg[binary]==3.2.13' jinja2 numpy Pillow pytz pyyaml tblib tzdata &&
 		sdist "Django==$VERSION" ad03d8abc51dbff95ebf34b27123cf0c26a3b62db7ba0cd520783686362533d1 &&
-		chmod -R a+rX "$WORK/Django" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/Django/tests/"
+		chmod -R a+rX "$WORK/Django" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/Django/tests/" || return 1
 	DJANGO=$VENV
 	VERSION+=${DJANGO_LABELS:+ ($DJANGO_LABELS)}
 }

@@ -12,7 +12,7 @@ sqlalchemy_fetch()
 	# the tests take the library beside them
 	venv sqlalchemy 'psycopg[binary]==3.2.13' pytest==8.4.2 typing_extensions greenlet &&
 		sdist "SQLAlchemy==$VERSION" d700a8b2edfb26282a470333d6bc4a454c4acda4d201a3bea7b72fa76c217d28 &&
-		chmod -R a+rX "$WORK/SQLAlchemy" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/SQLAlchemy/"
+		chmod -R a+rX "$WORK/SQLAlchemy" "$VENV" && cp "$OTHERS/outcomes.py" "$WORK/SQLAlchemy/" || return 1
 	SQLALCHEMY=$VENV
 	VERSION+=${SQLALCHEMY_TESTS:+ ($SQLALCHEMY_TESTS)}
 }

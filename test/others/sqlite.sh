@@ -12,7 +12,7 @@ SQLITE_ALL="index index[0-9]* indexexpr[0-9] where where[0-9A-M] rowvalue rowval
 sqlite_fetch()
 {
 	command -v tclsh >/dev/null 2>&1 || { echo "tclsh is needed"; return 1; }
-	deb_source sqlite3 && cp "$OTHERS/tester.tcl" "$WORK/sqlite3/test/tester.tcl" && chmod -R a+rX "$WORK/sqlite3"
+	deb_source sqlite3 && cp "$OTHERS/tester.tcl" "$WORK/sqlite3/test/tester.tcl" && chmod -R a+rX "$WORK/sqlite3" || return 1
 	VERSION+=${SQLITE_FILES:+ ($SQLITE_FILES)}
 }
 
