@@ -26,7 +26,7 @@ sqlite_run()
 	for name in $(cd "$WORK/sqlite3/test" && ls $(printf '%s.test ' ${SQLITE_FILES:-$SQLITE_ALL}) 2>/dev/null); do
 		for untyped in int text; do
 			PGDATABASE=lite PSQL=$BIN/psql OUT=$OUT GROUP=${name%.test}.$untyped UNTYPED=$untyped \
-				limited timeout 300 tclsh "$name" >>"$OUT/log" 2>&1 || echo "failed ${name%.test}.$untyped ended" >>"$OUT/outcomes"
+				limited timeout 900 tclsh "$name" >>"$OUT/log" 2>&1 || echo "failed ${name%.test}.$untyped ended" >>"$OUT/outcomes"
 			art_only check_indexes lite
 		done
 	done

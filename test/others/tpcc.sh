@@ -3,7 +3,7 @@
 #
 # Its transactions are random, so the answers of two runs cannot be compared.  The check can:
 # it has a query for each condition of consistency of the specification.  It is done after the
-# load, after the run, and after the run with sequential scans only.
+# load and after the run.
 #
 #	WAREHOUSES=2 TPCC_MINUTES=2 CLIENTS=8
 
@@ -45,13 +45,13 @@ tpcc_run()
 	[ "$1" = btree ] || TCP_PORT=$((TCP_PORT + 1))
 	suite_cluster "$1" "shared_buffers = '256MB'"
 	sql "CREATE DATABASE tpcc"
-	tpcc_step prepare tpcc tpcc prepare --threads 2
+	tpcc_step prepare tpcc tpcc prepare --no-check --threads 2
+	# or condition 10 reads the whole table for each customer
+	PGDATABASE=tpcc sql "CREATE INDEX ON history (h_c_w_id, h_c_d_id, h_c_id)"
+	PGDATABASE=tpcc sql "VACUUM ANALYZE"
 	tpcc_step check-loaded tpcc tpcc check
 	tpcc_step run tpcc tpcc run --time "${TPCC_MINUTES:-2}m" --threads "${CLIENTS:-8}"
 	tpcc_step check-run tpcc tpcc check
-	sql "ALTER DATABASE tpcc SET enable_indexscan = off; ALTER DATABASE tpcc SET enable_indexonlyscan = off;
-		ALTER DATABASE tpcc SET enable_bitmapscan = off"
-	tpcc_step check-by-tables tpcc tpcc check
 	grep -E '^\[Summary\]|tpmC' "$OUT/run.log"
 	art_only check_indexes tpcc
 	suite_cluster_stop
