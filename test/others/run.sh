@@ -102,16 +102,20 @@ deb_source()
 	tar -C "$WORK/$1" --strip-components=1 -xf "$archive"
 }
 
-# checkout NAME TAG REPOSITORY [PATH...]: a public git repository, or these paths of it, in WORK/NAME.
+# checkout NAME TAG REPOSITORY [DIR...]: a public git repository, or these directories of it, in WORK/NAME.
 # It is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
 checkout()
 {
-	local given=${1^^}_SRC dir
+	local given=${1^^}_SRC dir sub
 
 	dir=${!given:-$FETCHED/$1.git}
 	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
 	mkdir -p "$WORK/$1"
-	git -c safe.directory='*' -C "$dir" archive "$2" -- "${@:4}" | tar -C "$WORK/$1" -xf - || return 1
+	[ $# -gt 3 ] || git -c safe.directory='*' -C "$dir" archive "$2" | tar -C "$WORK/$1" -xf - || return 1
+	# one by one: a repository may lack the large files of others
+	for sub in "${@:4}"; do
+		git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || return 1
+	done
 	chmod -R a+rX "$WORK/$1"
 }
 
