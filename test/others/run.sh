@@ -111,11 +111,14 @@ checkout()
 	dir=${!given:-$FETCHED/$1.git}
 	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
 	mkdir -p "$WORK/$1"
-	[ $# -gt 3 ] || git -c safe.directory='*' -C "$dir" archive "$2" | tar -C "$WORK/$1" -xf - || return 1
 	# one by one: a repository may lack the large files of others
-	for sub in "${@:4}"; do
-		git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || return 1
-	done
+	(
+		set -o pipefail
+		[ $# -gt 3 ] || git -c safe.directory='*' -C "$dir" archive "$2" | tar -C "$WORK/$1" -xf - || exit 1
+		for sub in "${@:4}"; do
+			git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || exit 1
+		done
+	) || return 1
 	chmod -R a+rX "$WORK/$1"
 }
 
