@@ -12,7 +12,7 @@ contrib_fetch()
 {
 	art_pg_source && debs postgresql-plperl-15 postgresql-plpython3-15 || return 1
 	VERSION=$(basename "$(ls -d "${CONFORMANCE_CACHE:-$WORK/source}"/postgresql-15_*.orig.tar.* 2>/dev/null | head -1)" |
-		sed 's/^[^_]*_//; s/\.orig.*//')
+		sed 's/^[^_]*_//; s/\.orig.*//')${CONTRIB_MODULES:+ ($CONTRIB_MODULES)}
 	art_pg_modules
 	cp -r "$PGSRC/contrib" "$WORK/contrib" && art_leave_out_using "$WORK/contrib"
 }

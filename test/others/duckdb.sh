@@ -13,12 +13,13 @@ duckdb_fetch()
 
 duckdb_run()
 {
-	local files
+	local files check=()
 
+	[ "$1" = btree ] || check=(--check "$TREE/test/conformance/check.sql")
 	suite_cluster "$1"
 	mapfile -t files < <(find "$WORK/duckdb/test/sql" -name '*.test' | sort)
 	sql "CREATE DATABASE logic"
-	PGDATABASE=logic limited "$VENV/bin/python" "$WORK/logic.py" --out "$OUT" --top "$WORK/duckdb/test/sql" "${files[@]}"
-	art_only check_indexes logic
+	PGDATABASE=logic limited "$VENV/bin/python" "$WORK/logic.py" --out "$OUT" --top "$WORK/duckdb/test/sql" "${check[@]}" \
+		"${files[@]}"
 	suite_cluster_stop
 }

@@ -60,6 +60,16 @@ class Run:
             pg.finish()
         self.sessions = {}
 
+    def check(self, script):
+        """The art indexes that the file left, by check.sql, whose warnings differ from the other run's silence."""
+        with psycopg.connect("", autocommit=True) as db:
+            db.add_notice_handler(lambda d: self.result.write(f"{d.message_primary}\n"))
+            db.execute("SET search_path = art_here, public")
+            with open(script, encoding="utf-8") as text, open(os.path.join(self.out, "../checked"), "a") as out:
+                out.write("%d\n" % db.execute("SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
+                                              "WHERE amname = 'art' AND relkind = 'i'").fetchone())
+                db.execute(text.read())
+
     def note(self, outcome, what=""):
         self.outcomes.write(f"{outcome} {self.group} {self.number}{' ' + what if what else ''}\n")
 
@@ -164,6 +174,7 @@ def main():
     args = argparse.ArgumentParser()
     args.add_argument("--out", required=True)
     args.add_argument("--top", required=True)
+    args.add_argument("--check")
     args.add_argument("files", nargs="+")
     args = args.parse_args()
     with psycopg.connect("", autocommit=True) as db:
@@ -176,6 +187,8 @@ def main():
         with open(file, encoding="utf-8") as text:
             run.lines(text.read().split("\n"), {})
         run.restart()
+        if args.check:
+            run.check(args.check)
 
 
 main()

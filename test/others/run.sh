@@ -10,15 +10,15 @@
 # are those lines if the suite does not write its own.  test/conformance/compare.pl compares
 # the results, and explained/SUITE/GROUP says of each difference why, and how exactly.  Any
 # other difference is a failure.  So are a suite that cannot be fetched or takes too long, a
-# server that crashes, an art index that artidx_check() finds fault with, and a run that made
-# hardly any.
+# server that crashes, an art index that artidx_check() finds fault with, and a run whose
+# statements made hardly any.  The two runs go on side by side.
 #
 #	SUITES="contrib django"	which; default all
 #	OTHERS_CACHE=dir		keeps what was fetched
 #	CONFORMANCE_SRC=dir, CONFORMANCE_CACHE=dir	PostgreSQL's source, as make conformance
-#	DUCKDB_SRC=dir, PGTAP_SRC=dir, PARTMAN_SRC=dir	git repositories, instead of cloning them
+#	DUCKDB_SRC=dir, PGTAP_SRC=dir, PARTMAN_SRC=dir, GOTPC_SRC=dir	git repositories, instead of cloning them
 #	MINUTES=60				how long sqlsmith goes on
-#	LIMIT_MINUTES=120		what each of a suite's two runs may take
+#	LIMIT_MINUTES=60		what the two runs of a suite may take
 #	RESULTS=dir				default: bench-results/others-<date> in the tree
 #	ACCEPT=1				write the differences of now into explained/, as in make conformance
 #	KEEP=1					keep the temporary directory
@@ -27,7 +27,7 @@
 . "$TREE/test/conformance/fetch.sh"
 
 ALL="contrib sqlsmith django sqlalchemy tpcc duckdb sqlite pgtap partman"
-: "${SUITES:=$ALL}" "${MINUTES:=60}" "${LIMIT_MINUTES:=120}"
+: "${SUITES:=$ALL}" "${MINUTES:=60}" "${LIMIT_MINUTES:=60}"
 : "${RESULTS:=$TREE/bench-results/others-$(date +%Y%m%d-%H%M%S)}"
 OTHERS=$TREE/test/others
 art_whole_numbers 1 MINUTES LIMIT_MINUTES
@@ -38,12 +38,19 @@ done
 art_results_dir
 ROWS=()
 FAILED=0
+# with fewer art indexes a suite tests nothing
+LEAST_MADE=10
 
 # wrong TEXT: the suite has failed, for this reason
 wrong()
 {
-	echo "## $suite: $*"
-	WRONG=1
+	echo "## $suite: $*" | tee -a "$WORK/out/$suite/wrong"
+}
+
+# total FILE: the sum of the numbers in a file of the suite
+total()
+{
+	cat "$WORK/out/$suite/$1" 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # in_time STATUS: and return it
@@ -95,8 +102,8 @@ deb_source()
 	tar -C "$WORK/$1" --strip-components=1 -xf "$archive"
 }
 
-# checkout NAME TAG REPOSITORY DIR...: directories of a public git repository, in WORK/NAME.  It
-# is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
+# checkout NAME TAG REPOSITORY [DIR...]: a public git repository, or these directories of it, in WORK/NAME.
+# It is cloned, unless NAME_SRC says where it is (a work tree or a bare one).
 checkout()
 {
 	local given=${1^^}_SRC dir sub
@@ -104,22 +111,34 @@ checkout()
 	dir=${!given:-$FETCHED/$1.git}
 	[ -d "$dir" ] || timeout 900 git clone -q --bare --depth 1 --branch "$2" "https://github.com/$3" "$dir" || return 1
 	mkdir -p "$WORK/$1"
-	for sub in "${@:4}"; do
-		git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || return 1
-	done
+	# one by one: a repository may lack the large files of others
+	(
+		set -o pipefail
+		[ $# -gt 3 ] || git -c safe.directory='*' -C "$dir" archive "$2" | tar -C "$WORK/$1" -xf - || exit 1
+		for sub in "${@:4}"; do
+			git -c safe.directory='*' -C "$dir" archive --prefix="$sub/" "$2:$sub" | tar -C "$WORK/$1" -xf - || exit 1
+		done
+	) || return 1
 	chmod -R a+rX "$WORK/$1"
 }
 
-# tap_files DATABASE DIR PATTERN...: psql runs each of them; a group is a file of pgTAP's tests
+# tap_files DATABASE DIR PATTERN...: psql runs each of them; a group is a file of pgTAP's tests.
+# With art the indexes are checked before the test rolls them back.
 tap_files()
 {
-	local file group
+	local file group checks=
 
 	cd "$2" || return 1
+	[ "$WHICH" = btree ] || checks="RESET ROLE; SET LOCAL search_path = art_here, public;
+		\\o | cat >>$WORK/out/$suite/checked
+		SELECT count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE amname = 'art' AND relkind = 'i';
+		\\o
+		\\i $TREE/test/conformance/check.sql"
 	# shellcheck disable=SC2048
 	for file in ${*:3}; do
 		group=$(basename "$file" .sql)
-		PGDATABASE=$1 limited "$BIN/psql" -X -q -A -t -f "$file" >"$OUT/results/$group.out" 2>&1
+		CHECKS=$checks awk 'toupper($1) == "ROLLBACK;" { print ENVIRON["CHECKS"] } { print }' "$file" >"$OUT/test.sql"
+		PGDATABASE=$1 limited "$BIN/psql" -X -q -A -t <"$OUT/test.sql" >"$OUT/results/$group.out" 2>&1
 		sed -nE "s/^ok ([0-9]+).*/ok $group \1/p; s/^not ok ([0-9]+).*/failed $group \1/p; s/.*(ERROR|FATAL): .*/failed $group error/p" \
 			"$OUT/results/$group.out" >>"$OUT/outcomes"
 	done
@@ -152,20 +171,23 @@ sdist()
 }
 
 # suite_cluster WHICH [SETTING=VALUE...]: a server, and the extension in every database that is
-# made from template1; LIBRARIES are preloaded beside it
+# made from template1; LIBRARIES are preloaded beside it.  TCP_PORT is one on the loopback interface.
 suite_cluster()
 {
-	local which=$1 libraries=${LIBRARIES:-}
+	local which=$1 libraries=${LIBRARIES:-} socket=$WORK/tmp/$1 port=${TCP_PORT:-65439}
 
 	shift
 	if [ "$which" = art ]; then
-		libraries=artidx${libraries:+, $libraries}
+		libraries="artidx, $MADETEST${libraries:+, $libraries}"
 		set -- "$@" "artidx.memory = '1GB'" "artidx.replace_btree = 'all'"
 	fi
+	as_user mkdir -p "$socket"
 	# the server's own clients (dblink) go by its environment
-	export PGHOST=$WORK/tmp PGPORT=65439 PGUSER=artidx
+	export PGHOST=$socket PGPORT=$port PGUSER=artidx
 	art_cluster "$suite-$which" "fsync = off" "log_line_prefix = '%m %b[%p] %q%a '" \
-		"shared_preload_libraries = '$libraries'" "$@"
+		"shared_preload_libraries = '$libraries'" "unix_socket_directories = '$socket'" "port = $port" \
+		"listen_addresses = '${TCP_PORT:+127.0.0.1}'" "$@"
+	export PGHOST=$socket PGPORT=$port
 	# in a schema that is not the user's own by its name
 	[ "$which" = btree ] || PGDATABASE=template1 sql "CREATE SCHEMA art_here; GRANT USAGE ON SCHEMA art_here TO PUBLIC;
 		CREATE EXTENSION artidx SCHEMA art_here"
@@ -176,11 +198,12 @@ suite_cluster_stop()
 {
 	art_cluster_stop
 	cp "$DATA.log" "$OUT/server.log"
+	grep -c 'art_madetest: an art index' "$DATA.log" >>"$WORK/out/$suite/made"
 	! grep -E 'PANIC|TRAP|terminated by signal' "$DATA.log" || wrong "a server process crashed"
 	rm -rf "$DATA"
 }
 
-# check_indexes DATABASE: each art index there against its table; adds their number to INDEXES
+# check_indexes DATABASE: each art index there against its table
 check_indexes()
 {
 	local n faults
@@ -189,7 +212,7 @@ check_indexes()
 		WHERE amname = 'art' AND relkind = 'i'") || { wrong "no database $1"; return; }
 	faults=$(PGDATABASE=$1 PGOPTIONS="-c search_path=art_here,public" as_user "$BIN/psql" -X -q -A -t \
 		-f "$TREE/test/conformance/check.sql" 2>&1)
-	INDEXES=$((INDEXES + n))
+	echo "$n" >>"$WORK/out/$suite/checked"
 	[ -z "$faults" ] || wrong "artidx_check in $1: $faults"
 }
 
@@ -243,7 +266,7 @@ verdict()
 	line=$(tail -1 "$dir/verdict")
 	read -r same all < <(sed -nE 's/^## .*: ([0-9]+) of ([0-9]+) identical.*/\1 \2/p' <<<"$line")
 	ROWS+=("$suite|$VERSION|${counts[0]}|${counts[1]}|$((${all:-0} - ${same:-0})) of ${all:-0}|$(
-		sed -nE 's/.*, ([0-9]+) explained.*/\1/p' <<<"$line")|$INDEXES")
+		sed -nE 's/.*, ([0-9]+) explained.*/\1/p' <<<"$line")|$(total made)|$(total checked)")
 	mkdir -p "$RESULTS/$suite"
 	cp -r "$dir/." "$RESULTS/$suite/"
 }
@@ -251,26 +274,35 @@ verdict()
 # one_suite: fetch, run, judge
 one_suite()
 {
-	WRONG=0 INDEXES=0 VERSION= FETCHED=${OTHERS_CACHE:-$WORK/fetched}
+	local began=$SECONDS end
+
+	VERSION='' FETCHED=${OTHERS_CACHE:-$WORK/fetched}
 	mkdir -p "$RESULTS/diffs" "$FETCHED"
+	as_user mkdir -p "$WORK/out/$suite"
 	if ! "${suite}_fetch"; then
 		wrong "it could not be fetched"
-		ROWS+=("$suite|||||not fetched|")
+		ROWS+=("$suite|||||not fetched||")
 	else
 		if declare -F "${suite}_both" >/dev/null; then
 			"${suite}_both" || wrong "it ended badly"
 		else
-			run_once btree
-			run_once art
+			run_once btree &
+			run_once art &
+			wait
 		fi
-		[ "$INDEXES" -gt 0 ] || wrong "no art index was seen"
+		[ "$(total made)" -ge "$LEAST_MADE" ] || wrong "it made hardly any art index: $(total made)"
 		verdict
 	fi
-	[ "$WRONG" -eq 0 ] || FAILED=$((FAILED + 1))
-	ROWS[-1]+="|$([ "$WRONG" -eq 0 ] && echo passed || echo FAILED)"
+	end=passed
+	[ ! -s "$WORK/out/$suite/wrong" ] || { end=FAILED; FAILED=$((FAILED + 1)); }
+	ROWS[-1]+="|$(((SECONDS - began + 59) / 60))|$end"
 }
 
 art_setup others
+trap 'kill $(jobs -p) 2>/dev/null; exit 143' INT TERM HUP
+as_user make -s -C test/modules/art_madetest PG_CONFIG="$PG_CONFIG" all >>"$WORK/build.log" 2>&1 ||
+	{ tail -30 "$WORK/build.log" >&2; art_die "art_madetest does not build"; }
+MADETEST=$SRC/test/modules/art_madetest/art_madetest
 case $("$PG_CONFIG" --version) in
 	"PostgreSQL 15"*) ;;
 	*) art_die "what is explained is explained for PostgreSQL 15: give PG_CONFIG" ;;
@@ -280,16 +312,21 @@ for suite in $SUITES; do
 	one_suite
 done
 {
-	echo "| suite | version | passed on btree | passed on art | groups that differ | explained | art indexes seen | |"
-	echo "|---|---|---|---|---|---|---|---|"
+	echo "| suite | version | passed on btree | passed on art | groups that differ | explained | art indexes made | checked | minutes | |"
+	echo "|---|---|---|---|---|---|---|---|---|---|"
 	printf '%s\n' "${ROWS[@]}" | sed 's/|/ | /g; s/^/| /; s/$/ |/'
 } | tee "$RESULTS/table.md"
+# the suites that did not run now keep what they came to
 figures=()
+if [ "${EVIDENCE:-0}" = 1 ] && [ -f "$TREE/doc/evidence/others.tsv" ]; then
+	while IFS=$'\t' read -r name value; do
+		[[ $name == \#* || $name == label || " $SUITES " == *" ${name%% *} "* ]] || figures+=("$name" "$value")
+	done <"$TREE/doc/evidence/others.tsv"
+fi
 for row in "${ROWS[@]}"; do
-	IFS='|' read -r name version btree art differ explained indexes end <<<"$row"
-	figures+=("$name${version:+ $version}" "$end: passed on btree $btree, on art $art; groups that differ $differ, explained $explained")
+	IFS='|' read -r name version btree art differ explained made checked minutes end <<<"$row"
+	figures+=("$name${version:+ $version}" "$end: passed on btree $btree, on art $art; groups that differ $differ, explained $explained; art indexes made $made, checked at the end $checked; $minutes minutes, $(date -u +%F), commit ${EVIDENCE_COMMIT:-unknown}")
 done
-printf '%s\t%s\n' "${figures[@]}" >"$RESULTS/others.tsv"
 art_evidence others "make others" \
 	"Test suites of other projects ran with every index btree and with every index art. Each difference is explained or a failure." \
 	"${figures[@]}"

@@ -43,9 +43,9 @@ sqlsmith_both()
 	WHICH=art OUT=$WORK/out/sqlsmith/art
 	DEADLINE=$((SECONDS + 60 * (LIMIT_MINUTES + MINUTES)))
 	as_user mkdir -p "$OUT/results" "$WORK/out/sqlsmith/btree/results"
-	art_cluster sqlsmith "shared_preload_libraries = 'artidx'" "artidx.memory = '512MB'" "fsync = off" \
+	art_cluster sqlsmith "shared_preload_libraries = 'artidx, $MADETEST'" "artidx.memory = '512MB'" "fsync = off" \
 		"autovacuum = off" "max_prepared_transactions = 2" "log_line_prefix = '%m %b[%p] %q%a '" \
-		"max_connections = 100" "log_min_messages = fatal" "synchronize_seqscans = off" "max_parallel_workers_per_gather = 0"
+		"max_connections = 100" "log_min_messages = log" "synchronize_seqscans = off" "max_parallel_workers_per_gather = 0" "jit = off"
 	sqlsmith_database || return 1
 	LD_LIBRARY_PATH=$ROOT/usr/lib/$(gcc -print-multiarch) \
 		limited "$VENV/bin/python" "$OTHERS/twins.py" --smith "$(PATH=$ROOT/usr/bin:$PATH command -v sqlsmith)" \
