@@ -6,6 +6,8 @@
 #ifndef COVERAGE_H
 #define COVERAGE_H
 
+#define _GNU_SOURCE 1
+
 #include <gcov.h>
 #include <unistd.h>
 
