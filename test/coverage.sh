@@ -11,6 +11,7 @@
 #
 #	PARTS		for the glue (regress isolation tap)
 #	TAP_SCALE	per cent of the work of the core's tests (10)
+#	ARTIDX_ENGINES	of the core's tests (all)
 #	RESULTS		uncovered.txt, FILE:LINE:TEXT of each line that did not run, goes there
 #				(bench-results/coverage-<date>)
 #	COPY		the directory to work in, which stays; counts in it grow with each run
@@ -69,7 +70,7 @@ core()
 	rm "$SRC"/test/core/bench*.c
 	[ "$(id -u)" -ne 0 ] || chown -R "$RUN_AS" "$WORK/tmp" "$SRC"
 	tests=$(cd "$SRC/test/core" && printf '%s\n' test_*.c | sed 's/\.c$//' | grep -vx test_schedules | xargs)
-	core_make check-plain SECONDS=2 TESTS="$tests"
+	core_make check-plain SECONDS=2 TESTS="$tests" ${ARTIDX_ENGINES:+STRUCTURES="$ARTIDX_ENGINES"}
 	AX_TAIL=on core_make check-plain SECONDS=2 TESTS="test_stress test_stop" STRUCTURES="$some"
 	core_make check-elide SECONDS=2 STRUCTURES="$some"
 	core_make check-pess SECONDS=2 TESTS="test_tree test_oom test_stress" STRUCTURES="$some"
