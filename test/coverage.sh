@@ -11,7 +11,7 @@
 #
 #	PARTS		for the glue (regress isolation tap)
 #	TAP_SCALE	per cent of the work of the core's tests (10)
-#	ARTIDX_ENGINES	of the core's tests (all)
+#	TESTS, ARTIDX_ENGINES	of the core's tests (all); with TESTS these run plain only
 #	RESULTS		uncovered.txt, FILE:LINE:TEXT of each line that did not run, goes there
 #				(bench-results/coverage-<date>)
 #	COPY		the directory to work in, which stays; counts in it grow with each run
@@ -70,10 +70,12 @@ core()
 	rm "$SRC"/test/core/bench*.c
 	[ "$(id -u)" -ne 0 ] || chown -R "$RUN_AS" "$WORK/tmp" "$SRC"
 	tests=$(cd "$SRC/test/core" && printf '%s\n' test_*.c | sed 's/\.c$//' | grep -vx test_schedules | xargs)
-	core_make check-plain SECONDS=2 TESTS="$tests" ${ARTIDX_ENGINES:+STRUCTURES="$ARTIDX_ENGINES"}
-	AX_TAIL=on core_make check-plain SECONDS=2 TESTS="test_stress test_stop" STRUCTURES="$some"
-	core_make check-elide SECONDS=2 STRUCTURES="$some"
-	core_make check-pess SECONDS=2 TESTS="test_tree test_oom test_stress" STRUCTURES="$some"
+	core_make check-plain SECONDS=2 TESTS="${TESTS:-$tests}" ${ARTIDX_ENGINES:+STRUCTURES="$ARTIDX_ENGINES"}
+	if [ -z "${TESTS:-}" ]; then
+		AX_TAIL=on core_make check-plain SECONDS=2 TESTS="test_stress test_stop" STRUCTURES="$some"
+		core_make check-elide SECONDS=2 STRUCTURES="$some"
+		core_make check-pess SECONDS=2 TESTS="test_tree test_oom test_stress" STRUCTURES="$some"
+	fi
 	report core "$SRC/src" "$SRC/test/core/build" only='^core/' lines=$CORE_LINES branches=$CORE_BRANCHES
 }
 
