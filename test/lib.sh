@@ -324,7 +324,6 @@ art_setup()
 	mkdir -p "$WORK/tmp" "$ROOT"
 	art_copy_tree
 	art_copy_root "$pgc"
-	[ -z "${SERVER_UNDER:-}" ] || art_server_under "$SERVER_UNDER"
 	[ "$(id -u)" -eq 0 ] && chown -R "$RUN_AS" "$WORK"
 	cd "$SRC" || exit 1
 
@@ -337,6 +336,8 @@ art_setup()
 		>>"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; art_die "artidx does not install"; }
 	art_loads
+	# last, since art_loads looks into the program
+	[ -z "${SERVER_UNDER:-}" ] || art_server_under "$SERVER_UNDER"
 }
 
 # art_loads: the server has all that the build wants of it, or we say what it lacks
