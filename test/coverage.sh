@@ -81,6 +81,7 @@ core()
 
 glue()
 {
+	mkdir -p "$WORK/glue"
 	# shellcheck disable=SC2086
 	EVIDENCE=0 ART_WORK=$WORK/glue EXTRA_CFLAGS="$FLAGS" bash "$TREE/test/run.sh" $PARTS || bad=1
 	report glue "$WORK/glue/src/src" "$WORK/glue/src" only='^(?!core/)' lines=$GLUE_LINES
