@@ -35,6 +35,8 @@
 #   make upgrades                  pg_upgrade, dump and restore from one major version to another
 #   make matrix                    the tests on other versions, and on servers that check themselves
 #   make faults                    right answers while processes die, networks are cut, servers fail over
+#   make coverage                  lines and branches of the source that the tests run (PARTS=)
+#   make analyse                   gcc -fanalyzer and clang-tidy over the source
 #   make mutants                   small mistakes, one after the other: does the test that each names notice?
 #   make fuzz SECONDS=30           what reads bytes, and every engine, by libFuzzer (NAMES="saved ring")
 #   make schedules                 threads of the core under schedules drawn at random (SECONDS=, PLANTED=1)
@@ -217,7 +219,7 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
 SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
 
-.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz schedules report-test
+.PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants coverage analyse faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz schedules report-test
 test:
 	PG_CONFIG='$(PG_CONFIG)' STRESS_SECONDS='$(SECONDS)' bash test/run.sh $(PARTS)
 
@@ -276,6 +278,14 @@ minors:
 # NAMES, TIMEOUT, TAP_SCALE, TRY, COPY, RESULTS, EVIDENCE; see test/mutants
 mutants:
 	PG_CONFIG='$(PG_CONFIG)' bash test/mutants.sh $(NAMES)
+
+# PARTS of the glue (not those of make test), TAP_SCALE, COPY, RESULTS, EVIDENCE; see test/coverage.sh
+coverage:
+	PG_CONFIG='$(PG_CONFIG)' PARTS='$(if $(filter file,$(origin PARTS)),,$(PARTS))' bash test/coverage.sh
+
+# FILES, JOBS, TOOLS, RESULTS, EVIDENCE; see test/analyse.sh
+analyse:
+	PG_CONFIG='$(PG_CONFIG)' bash test/analyse.sh $(FILES)
 
 # SECONDS, SEED, WORKLOADS, NEMESES, MEMORY, PLANTS=1, MUTANT, RESULTS; best as root; see test/faults
 faults:

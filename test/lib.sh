@@ -288,8 +288,23 @@ art_copy_root()
 		art_die "the copy of PostgreSQL in $ROOT is not complete"
 }
 
+# art_server_under COMMAND: the servers of ROOT run under it.  What initdb calls does not.
+art_server_under()
+{
+	[ -f "$BIN/postgres.real" ] || mv "$BIN/postgres" "$BIN/postgres.real"
+	cat >"$BIN/postgres" <<-END
+		#!/bin/sh
+		case " \$* " in *' -V '* | *' --version '* | *' --boot '* | *' --check '* | *' --single '* | *' -C '*)
+			exec "$BIN/postgres.real" "\$@" ;;
+		esac
+		exec $1 "$BIN/postgres.real" "\$@"
+	END
+	chmod 755 "$BIN/postgres"
+}
+
 # art_setup NAME: all of the above, then build and install into ROOT.  With ART_WORK the directory
-# is that one, which stays, and what is there already is used again.
+# is that one, which stays, and what is there already is used again.  With SERVER_UNDER all servers
+# run under that command.
 art_setup()
 {
 	local pgc jobs
@@ -321,6 +336,8 @@ art_setup()
 		>>"$WORK/build.log" 2>&1 ||
 		{ cat "$WORK/build.log" >&2; art_die "artidx does not install"; }
 	art_loads
+	# last, since art_loads looks into the program
+	[ -z "${SERVER_UNDER:-}" ] || art_server_under "$SERVER_UNDER"
 }
 
 # art_loads: the server has all that the build wants of it, or we say what it lacks

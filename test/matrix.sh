@@ -13,7 +13,9 @@
 #	first		builds against the newest minor releases of 15, 17 and 18, run on the
 #				first ones, which npm has (test/roots.sh)
 #	assert		PostgreSQL 15 from Debian's source, with assertions
-#	asan		the same, server and artidx under the address sanitizer
+#	asan		the same, server and artidx under ASan and UBSan
+#	valgrind	the server of "assert" under valgrind, which knows of its memory contexts.
+#				Every report of one of the last two is a failure.
 #
 # A "?" behind a row says that nothing is wrong if no suite has the version; it
 # is listed as not available.  Everything else that cannot run is a failure.
@@ -22,14 +24,15 @@
 #	PARTS			the parts of every row; else those of default_parts()
 #	ARTIDX_CACHE	what is made once stays there (~/.cache/artidx)
 #	CONFORMANCE_SRC	a source tree of PostgreSQL 15, instead of Debian's
-#	ROW_SECONDS		the longest that one row's tests may take (5400)
+#	ROW_SECONDS		the longest that one row's tests may take (5400, valgrind's 20000)
+#	EVIDENCE=1		assert, asan and valgrind: what came of them goes to doc/evidence.md
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$TREE/test/roots.sh"
 . "$TREE/test/conformance/fetch.sh"
 
 [ $# -gt 0 ] || set -- ${MATRIX:-builds 16? 17 18 19 first assert asan}
-: "${ROW_SECONDS:=5400}"
+ROW_SECONDS=${ROW_SECONDS:-}
 PASSED=0
 FAILED=0
 TABLE=()
@@ -43,7 +46,7 @@ default_parts()
 {
 	case $1 in
 		assert) echo "symbols regress isolation keys tap:all_types stress" ;;
-		asan) echo "regress isolation" ;;
+		asan | valgrind) echo "regress isolation" ;;
 		*) echo "symbols regress isolation keys tap" ;;
 	esac
 }
@@ -63,7 +66,7 @@ tests()
 	local name=$1 where=$2 log=$WORK/$1.log rc passed failed words version
 
 	shift 2
-	timeout --kill-after=60 "$ROW_SECONDS" "$@" 2>&1 </dev/null | tee "$log"
+	timeout --kill-after=60 "${ROW_SECONDS:-5400}" "$@" 2>&1 </dev/null | tee "$log"
 	rc=${PIPESTATUS[0]}
 	version=$(sed -n 's/^# building with PostgreSQL \([^ ]*\).*, user .*/\1/p' "$log" | head -1)
 	read -r passed failed < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log" | tail -1)
@@ -161,23 +164,55 @@ row_first()
 	done
 }
 
+# reports KIND DIR: a row of what the tools wrote there, each report a failure, and the first of them
+reports()
+{
+	local kind=$1 dir=$2 n
+
+	# valgrind makes a file for each process
+	[ "$kind" != valgrind ] || ls "$dir"/* >/dev/null 2>&1 || { row "$kind" reports 0 1 "valgrind did not run"; return; }
+	n=$(cat "$dir"/* 2>/dev/null | grep -cE 'VALGRINDERROR-BEGIN|ERROR: AddressSanitizer|runtime error: ')
+	row "$kind" "reports" $((n == 0)) "$n" "$n reports of $(find "$dir" -type f -size +0 | wc -l) processes"
+	REPORTS=$n
+	[ "$n" -gt 0 ] || return 0
+	grep -hE 'runtime error: |ERROR: AddressSanitizer' "$dir"/* | sort | uniq -c | sort -rn | head -40
+	grep -hA 25 VALGRINDERROR-BEGIN "$dir"/* | head -200
+	[ -z "${RESULTS:-}" ] || cp -r "$dir" "$RESULTS/"
+}
+
 # A server that checks itself.
 row_checked()
 {
-	local kind=$1 words="15 with assertions"
+	local kind=$1 server=$1 words="15 with assertions" dir=$WORK/reports-$1 under='' parts=${PARTS:-$(default_parts "$1")}
+	local ROW_SECONDS=$ROW_SECONDS REPORTS=
 
+	[ "$kind" != valgrind ] || ROW_SECONDS=${ROW_SECONDS:-20000}
+	case $kind in
+		asan) words="15 with assertions, under ASan and UBSan" ;;
+		valgrind) words="15 with assertions, under valgrind" server=assert NEEDS=valgrind ;;
+	esac
 	art_need_packages
-	[ "$kind" = asan ] && words="15 with assertions, under ASan"
-	if ! art_checked_server "$kind"; then
+	if ! art_checked_server "$server"; then
 		row "$kind" "$words" 0 1 "$ART_ROOT_WHY"
 		return
 	fi
+	mkdir -m 1777 "$dir"
+	[ "$kind" != valgrind ] || cp "$ARTIDX_CACHE/postgresql-15-assert/valgrind.supp" "$WORK/" || return
+	[ "$kind" != valgrind ] ||
+		under="valgrind -q --leak-check=no --num-callers=25 --error-markers=VALGRINDERROR-BEGIN,VALGRINDERROR-END --suppressions=$WORK/valgrind.supp --log-file=$dir/%p"
 	# no leak is looked for, since a backend never gives all back; a frame
 	# moved to the heap would be taken for a stack that overflowed
 	tests "$kind" "${words#15 }" env WERROR=1 \
-		PG_CONFIG="$ARTIDX_CACHE/postgresql-15-$kind/bin/pg_config" \
-		ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1 \
-		bash "$TREE/test/run.sh" ${PARTS:-$(default_parts "$kind")}
+		PG_CONFIG="$ARTIDX_CACHE/postgresql-15-$server/bin/pg_config" SERVER_UNDER="$under" \
+		ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1:log_path="$dir/asan" \
+		UBSAN_OPTIONS=print_stacktrace=1:log_path="$dir/ubsan" \
+		${under:+REGRESS_TIMEOUT="$ROW_SECONDS" PGCTLTIMEOUT=600} EVIDENCE=0 \
+		bash "$TREE/test/run.sh" $parts
+	[ "$kind" = assert ] || reports "$kind" "$dir"
+	EVIDENCE_SERVER="PostgreSQL $words" art_evidence "matrix-$kind" "make matrix MATRIX=$kind" \
+		"Regression tests on PostgreSQL from its source, which checks itself: $words." \
+		"parts" "$parts" "tests" "$(sed -nE '/^[0-9]+ passed, [0-9]+ failed$/p' "$WORK/$kind.log" | tail -1)" \
+		${REPORTS:+"reports" "$REPORTS"}
 }
 
 started=$(date +%s)
@@ -187,8 +222,8 @@ for r in "$@"; do
 		builds) row_builds ;;
 		first) row_first ;;
 		1[5-9] | 1[5-9]\?) row_version "${r%\?}" "${r#1[5-9]}" ;;
-		assert | asan) row_checked "$r" ;;
-		*) art_die "no such row: $r (builds, 15 to 19, first, assert, asan)" ;;
+		assert | asan | valgrind) row_checked "$r" ;;
+		*) art_die "no such row: $r (builds, 15 to 19, first, assert, asan, valgrind)" ;;
 	esac
 done
 

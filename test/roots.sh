@@ -278,19 +278,29 @@ art_root_locked()
 	ART_ROOT=$r
 }
 
+# How a server that checks itself is compiled.  One with assertions also tells valgrind of its memory.
+art_checked_flags()
+{
+	case $1 in
+		assert) echo "-O1 -g -DUSE_VALGRIND" ;;
+		asan) echo "-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer" ;;
+	esac
+}
+
 # art_checked_server assert|asan: PostgreSQL 15 from its source, with assertions
-# and, if asked for, under the address sanitizer, as postgresql-15-KIND in the
+# and, if asked for, under ASan and UBSan, as postgresql-15-KIND in the
 # cache.  Returns 1 with the reason in ART_ROOT_WHY.  test/conformance/fetch.sh
 # must have been sourced.
 art_checked_server()
 {
-	local kind=$1 dir=$ARTIDX_CACHE/postgresql-15-$1 rc
+	local kind=$1 dir=$ARTIDX_CACHE/postgresql-15-$1 rc flags
 
-	[ ! -f "$dir/made" ] || return 0
+	flags=$(art_checked_flags "$kind")
+	[ "$(cat "$dir/made" 2>/dev/null)" != "$flags" ] || return 0
 	mkdir -p "$ARTIDX_CACHE/source" || { ART_ROOT_WHY="cannot write in $ARTIDX_CACHE"; return 1; }
 	exec {ROOT_LOCK}>"$ARTIDX_CACHE/lock-$kind"
 	flock "$ROOT_LOCK"
-	if [ ! -f "$dir/made" ]; then
+	if [ "$(cat "$dir/made" 2>/dev/null)" != "$flags" ]; then
 		art_say "building PostgreSQL 15 with assertions ($kind), into $dir"
 		(art_build_server "$kind" "$dir") >"$dir.log" 2>&1 </dev/null
 		rc=$?
@@ -306,10 +316,11 @@ art_checked_server()
 # and neither readline nor zlib is of any interest here.
 art_build_server()
 {
-	local kind=$1 dir=$2 src=$2.src cflags="-O1 -g" d
+	local kind=$1 dir=$2 src=$2.src cflags d
 
 	set -e
-	[ "$kind" != asan ] || cflags+=" -fsanitize=address -fno-omit-frame-pointer"
+	cflags=$(art_checked_flags "$kind")
+	[ "$kind" != assert ] || [ -f /usr/include/valgrind/memcheck.h ] || art_apt install valgrind
 	rm -rf "$dir" "$src"
 	mkdir -p "$src"
 	if [ -n "${CONFORMANCE_SRC:-}" ]; then
@@ -333,9 +344,10 @@ art_build_server()
 	for d in src/test/regress src/test/isolation contrib; do
 		make -s -C "$d" install
 	done
+	cp src/tools/valgrind.supp "$dir/"
 	cd /
 	rm -rf "$src"
-	touch "$dir/made"
+	echo "$cflags" >"$dir/made"
 }
 
 # The first minor release of each version that npm has as a program (there is no 16.0).

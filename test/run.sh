@@ -19,6 +19,7 @@
 #	CONNS			connections of test/t/connections.pl (500)
 #	JOBS			what uses one processor: so many at a time (2), beside one that uses all
 #	TAP_TIMEOUT		seconds that a file of test/t may take (900)
+#	REGRESS_TIMEOUT	seconds that the part regress, isolation or keys may take (900)
 #	WERROR=1		warnings are errors
 #	TIMES			of a whole run: write what each file of test/t took to this file (test/t/seconds)
 #	KEEP=1			keep the temporary directory
@@ -32,8 +33,8 @@ PARTS=("$@")
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(symbols core keys regress isolation tap stress)
 : "${TIMES:=}" "${STRESS_SECONDS:=8}" "${CORE_SECONDS:=3}" "${CONNS:=500}"
 export TAP_SCALE=${TAP_SCALE:-25}
-: "${JOBS:=2}" "${TAP_TIMEOUT:=900}" "${FIRST_SERVER:=}"
-art_whole_numbers 1 JOBS TAP_TIMEOUT STRESS_SECONDS CORE_SECONDS CONNS
+: "${JOBS:=2}" "${TAP_TIMEOUT:=900}" "${REGRESS_TIMEOUT:=900}" "${FIRST_SERVER:=}"
+art_whole_numbers 1 JOBS TAP_TIMEOUT REGRESS_TIMEOUT STRESS_SECONDS CORE_SECONDS CONNS
 
 for part in "${PARTS[@]}"; do
 	case $part in
@@ -121,7 +122,7 @@ run_fuzz()
 # run_pg_regress ARGUMENT...: 15 prints "test NAME ... ok", later ones print TAP
 run_pg_regress()
 {
-	as_user timeout -k 30 900 make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "$@"
+	as_user timeout -k 30 "$REGRESS_TIMEOUT" make -s --no-print-directory PG_CONFIG="$PG_CONFIG" installcheck "$@"
 }
 
 # regress_names: the files of sql, one a line

@@ -938,7 +938,7 @@ art_scanplan_outer(const ArtScanPlan *plan, ax_bound *lo, ax_bound *hi)
 
 /* The list of a column, NULL if it has none. */
 static const ArtArray *
-list_of(const ArtScanPlan *plan, int col)
+find_list(const ArtScanPlan *plan, int col)
 {
 	const ArtArrays *aa = plan->arrays;
 
@@ -950,10 +950,20 @@ list_of(const ArtScanPlan *plan, int col)
 	return NULL;
 }
 
+/* The list of a column that has one. */
+static const ArtArray *
+list_of(const ArtScanPlan *plan, int col)
+{
+	const ArtArray *a = find_list(plan, col);
+
+	Assert(a != NULL);
+	return a;
+}
+
 bool
 art_array_of(const ArtScanPlan *plan, int col)
 {
-	return list_of(plan, col) != NULL;
+	return find_list(plan, col) != NULL;
 }
 
 void

@@ -258,7 +258,6 @@ push_batch(Loader *l)
 	ax_tree    *tree = art_entry_tree(l->e);
 	ax_keys		keys = {t->keys, t->lens, t->len, t->n};
 	ax_status	s = AX_EXISTS;
-	uint64		i = 0;
 
 	if (t->n == 0)
 		return AX_OK;
@@ -272,12 +271,12 @@ push_batch(Loader *l)
 			ART_CORE_END();
 		} while (s == AX_BUSY);
 		l->begun = true;
-		i = t->n;
 	}
 	if (s == AX_EXISTS)
 	{
 		/* beside those who insert, or behind what is there */
-		for (i = 0, s = AX_OK; i < t->n;)
+		s = AX_OK;
+		for (uint64 i = 0; i < t->n;)
 		{
 			ax_keys		rest = ax_keys_from(&keys, i, keys.n - i);
 			uint64		done,

@@ -840,9 +840,7 @@ watch_memory(void)
 				 errhint("Increase the configuration parameter \"artidx.memory\", or drop indexes that are not needed.")));
 
 	/* a mark is armed again only when use has fallen well below it */
-	if (mark > warned_percent)
-		warned_percent = mark;
-	else if (percent + 5 < warned_percent)
+	if (mark > warned_percent || percent + 5 < warned_percent)
 		warned_percent = mark;
 	return percent;
 }

@@ -10,8 +10,8 @@
 
 #define ENGINE(sync_name, how) { \
 	.structure = "btree", \
-	.sync = sync_name, \
-	.kind = how, \
+	.sync = (sync_name), \
+	.kind = (how), \
 	.insert = bt_insert, \
 	.remove = bt_remove, \
 	.contains = bt_contains, \

@@ -117,7 +117,7 @@ add_leaf(ax_ctx *cx, const rt_cursor *c, rt_ref r, group *g, bool *empty)
 		g->e[g->ne + i].p = g->bytes + g->used;
 		g->used += some[i].len;
 	}
-	if (!rt_leaf_fits(g->e, (uint64_t) (g->ne + n), 0))
+	if (!rt_leaf_fits(g->e, (uint64_t) g->ne + (uint64_t) n, 0))
 		return AX_NOTFOUND;
 	g->ne += n;
 	g->leaf[g->n++].r = r;
