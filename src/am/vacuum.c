@@ -244,22 +244,48 @@ art_vacuum_batch(const ArtKeyDesc *kd)
 	return (uint32) Min(ART_VACUUM_BATCH, (int64) kb * 1024 / ART_VACUUM_BYTES);
 }
 
-/* For passes over the entries of an index, whose callback is not set yet. */
+/*
+ * What the structure has, and its memory; of none if it has gone.
+ *
+ * Epoch: enters and leaves.
+ */
+static ax_tree_info
+tree_info(ArtVacuum *v)
+{
+	ax_tree_info ti;
+	ax_status	s;
+
+	ART_CORE_BEGIN();
+	s = ax_info(v->cx, v->tree, v->gen, &ti);
+	ART_CORE_END();
+	return s == AX_OK ? ti : (ax_tree_info) {0};
+}
+
+/*
+ * For passes over the entries of an index, whose callback is not set yet.
+ *
+ * Epoch: enters and leaves.
+ */
 static ArtVacuum *
-art_vacuum_begin(Relation index, ArtEntry *entry)
+art_vacuum_begin(Relation index, ArtEntry *entry, uint64 gen)
 {
 	/* of its own: a long VACUUM makes one each round */
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "art vacuum",
 											  ALLOCSET_SMALL_SIZES);
 	ArtVacuum  *v = MemoryContextAlloc(cxt, sizeof(ArtVacuum));
+	uint64		entries;
 	uint32		batch;
 
 	v->cxt = cxt;
 	v->index = index;
 	v->kd = art_keydesc_build(index, cxt);
-	batch = art_vacuum_batch(v->kd);
 	art_apply_kind(index, entry, v->kd->compared);
 	v->cx = art_ctx();
+	v->tree = art_entry_tree(entry);
+	v->gen = gen;
+	/* a small index takes little; one that grows beyond that, several batches */
+	entries = tree_info(v).entries;
+	batch = (uint32) Min(art_vacuum_batch(v->kd), Max(entries, ART_VACUUM_DOUBTFUL));
 	v->removed = 0;
 	v->flush = art_outlives(index) && !v->kd->compared;
 	v->order = MemoryContextAlloc(cxt, batch * sizeof(uint64));
@@ -312,23 +338,6 @@ art_vacuum_end(ArtVacuum *v, IndexBulkDeleteResult *stats, bool done, uint64 byt
 	art_pass_end(&v->pass);
 	MemoryContextDelete(v->cxt);
 	return stats;
-}
-
-/*
- * The structure's memory; 0 if it has gone.
- *
- * Epoch: enters and leaves.
- */
-static uint64
-tree_bytes(ArtVacuum *v)
-{
-	ax_tree_info ti;
-	ax_status	s;
-
-	ART_CORE_BEGIN();
-	s = ax_info(v->cx, v->tree, v->gen, &ti);
-	ART_CORE_END();
-	return s == AX_OK ? ti.bytes : 0;
 }
 
 /*
@@ -386,7 +395,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 		if (v == NULL)
 		{
-			v = art_vacuum_begin(index, entry);
+			v = art_vacuum_begin(index, entry, gen);
 			v->callback = callback;
 			v->callback_state = callback_state;
 		}
@@ -396,7 +405,7 @@ artbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		ask = !art_vacuum_hides(info, entry);
 		if (!ask || art_vacuum_passes(v))
 		{
-			bytes = tree_bytes(v);
+			bytes = tree_info(v).bytes;
 			done = ask;
 			break;
 		}
