@@ -245,7 +245,7 @@ art_vacuum_batch(const ArtKeyDesc *kd)
 }
 
 /*
- * What the structure has, and its memory; of none if it has gone.
+ * The entries and the memory of the structure; 0 of each if the structure has gone.
  *
  * Epoch: enters and leaves.
  */
