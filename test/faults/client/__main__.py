@@ -79,30 +79,29 @@ def main():
     print(f"# SEED={args.seed} WORKLOADS=\"{' '.join(args.workloads)}\" NEMESES=\"{' '.join(args.nemeses)}\"", flush=True)
     run = Run(args.env, args.seed, [WORKLOADS[name] for name in args.workloads])
     began = time.monotonic()
-    cycles, noticed, missed, results, broken = 0, 0, 0, [], False
+    noticed, missed, results = 0, 0, []
     try:
         run.begin()
         if args.plants:
             noticed, missed, results = plants.selftest(run)
         else:
-            cycles = run.cycles(args.seconds, args.nemeses)
+            run.cycles(args.seconds, args.nemeses)
     except (Broken, psycopg.Error):
-        broken = True
-        run.differs("the run", traceback.format_exc())
+        run.breaks_off(traceback.format_exc())
     run.finish()
     if args.plants:
         write_tsv(args.tsv, results)
         # the logs tell of what was planted, too
-        print(f"{noticed} passed, {missed + broken} failed")
-        return 1 if missed or broken or not noticed else 0
-    if args.seconds >= 60 and not broken and run.unused():
+        print(f"{noticed} passed, {missed + run.broken_off} failed")
+        return 1 if missed or run.broken_off or not noticed else 0
+    if args.seconds >= 60 and not run.broken_off and run.unused():
         run.differs("the run", f"nobody has scanned {', '.join(run.unused())}")
     seconds = time.monotonic() - began
-    report(run, cycles, seconds)
-    write_tsv(args.tsv, evidence(run, cycles, seconds))
-    if run.differences:
+    report(run, seconds)
+    write_tsv(args.tsv, evidence(run, seconds))
+    if run.differences or run.broken_off:
         run.keep()
-    return 1 if run.differences or not cycles else 0
+    return 1 if run.differences or run.broken_off or not run.done else 0
 
 
 sys.exit(main())

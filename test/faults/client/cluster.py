@@ -69,14 +69,14 @@ class Node:
         self.log = f"{self.data}.log"
         self.conn = None
 
-    def program(self, name, *args, check=True, timeout=120):
+    def program(self, name, *args, check=True, timeout=120, **variables):
         """A program of PostgreSQL's, as its user and in its namespace."""
         command = []
         if self.namespace:
             command += ["nsenter", f"--net=/run/netns/{self.namespace}"]
         if os.getuid() == 0:
             command += ["runuser", "-u", self.env.user, "--"]
-        command += ["env", *(f"{k}={v}" for k, v in self.variables.items()), f"{self.env.bin}/{name}", *args]
+        command += ["env", *(f"{k}={v}" for k, v in (self.variables | variables).items()), f"{self.env.bin}/{name}", *args]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, timeout=timeout, cwd=self.env.work,
@@ -233,7 +233,8 @@ class Cluster:
             for thing in os.listdir(f"{target.small}/space"):
                 shutil.rmtree(f"{target.small}/space/{thing}")
             args.append(f"--tablespace-mapping={space}={target.small}/space")
-        target.program("pg_basebackup", *args)
+        # a busy machine is not what is tried here
+        target.program("pg_basebackup", *args, PGOPTIONS="-c wal_sender_timeout=60s")
         self.follow(target)
 
     def follow(self, node):

@@ -68,6 +68,8 @@ class Run:
         self.refusals = collections.Counter()   # SQLSTATE
         self.faults = collections.Counter()     # name -> how often
         self.rows = 0
+        self.done = 0           # cycles
+        self.broken_off = False
         self.scans = collections.Counter()      # (role, index) -> scans
         self.checked = 0
         self.differences = []
@@ -104,6 +106,11 @@ class Run:
             many = len(self.differences)
         if many <= 20:
             self.say(f"DIFFERENCE, during {self.now}: {where}: {what}")
+
+    def breaks_off(self, why):
+        """The run's own programs did not get on: no difference, and no success."""
+        self.broken_off = True
+        self.say(f"BROKEN OFF, during {self.now}: {why}")
 
     def fault_happened(self):
         self.faults[self.now] += 1
@@ -216,7 +223,6 @@ class Run:
         """Until the time is over or something differs: a fault, the mending, the comparison."""
         rng = random.Random(self.seed)
         end = time.monotonic() + seconds
-        done = 0
         deck = []
         while time.monotonic() < end and not self.differences:
             # each once before any again
@@ -224,7 +230,7 @@ class Run:
                 deck = rng.sample(names, len(names))
             self.now = deck.pop()
             function, more = nemeses.ALL[self.now]
-            numbers = random.Random(f"{self.seed} {done}")
+            numbers = random.Random(f"{self.seed} {self.done}")
             began = time.monotonic()
             self.expected = EXPECTED + more
             before = self.faults[self.now]
@@ -236,11 +242,10 @@ class Run:
             time.sleep(numbers.uniform(0.2, 1))
             rest = self.calm()
             self.expected = EXPECTED
-            done += 1
-            self.say(f"cycle {done}: {self.now}, {self.faults[self.now] - before} faults in {broken:.1f} s,"
+            self.done += 1
+            self.say(f"cycle {self.done}: {self.now}, {self.faults[self.now] - before} faults in {broken:.1f} s,"
                      f" whole after {whole:.1f} s, at rest {rest:.1f} s later, compared after"
                      f" {time.monotonic() - began:.1f} s; {self.rows} rows so far")
-        return done
 
     def finish(self):
         self.ended = True
@@ -271,14 +276,14 @@ class Run:
         self.say(f"kept: {self.env.results}")
 
 
-def evidence(run, cycles, seconds):
+def evidence(run, seconds):
     """Label and value, one a line."""
     outcomes = collections.Counter()
     for (_, _, outcome), number in run.outcomes.items():
         outcomes[outcome] += number
     yield "seed", run.seed
     yield "seconds of load and faults", round(seconds)
-    yield "cycles", cycles
+    yield "cycles", run.done
     for name, number in sorted(run.faults.items()):
         yield f"faults, {name}", number
     for outcome, number in sorted(outcomes.items()):
@@ -287,9 +292,11 @@ def evidence(run, cycles, seconds):
     yield "entries checked", run.checked
     yield "scans of art indexes", sum(run.scans.values())
     yield "differences", len(run.differences)
+    if run.broken_off:
+        yield "broken off during", run.now
 
 
-def report(run, cycles, seconds):
+def report(run, seconds):
     table = collections.defaultdict(collections.Counter)
     for (workload, operation, outcome), number in run.outcomes.items():
         table[workload, operation][outcome] += number
@@ -298,6 +305,6 @@ def report(run, cycles, seconds):
         print(f"{workload:10} {operation:21} {outcomes['ok']:9} {outcomes['taken']:7} {outcomes['failed']:8}"
               f" {outcomes['unknown']:8}")
     print("refused by: " + ", ".join(f"{code} {n}" for code, n in run.refusals.most_common()))
-    for label, value in evidence(run, cycles, seconds):
+    for label, value in evidence(run, seconds):
         print(f"{label}\t{value}")
     sys.stdout.flush()
