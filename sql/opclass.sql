@@ -87,6 +87,32 @@ CREATE INDEX art_o_k ON art_o USING art (k other_ops) WITH (structure = art);
 DROP OPERATOR FAMILY bad_ops USING art CASCADE;
 DROP OPERATOR FAMILY other_ops USING art CASCADE;
 
+-- operators that btree does not know: the planner has no order of that column
+CREATE FUNCTION alone_cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN btint4cmp($1, $2); END';
+CREATE OPERATOR <# (FUNCTION = int4lt, LEFTARG = int, RIGHTARG = int);
+CREATE OPERATOR <=# (FUNCTION = int4le, LEFTARG = int, RIGHTARG = int);
+CREATE OPERATOR =# (FUNCTION = int4eq, LEFTARG = int, RIGHTARG = int);
+CREATE OPERATOR >=# (FUNCTION = int4ge, LEFTARG = int, RIGHTARG = int);
+CREATE OPERATOR ># (FUNCTION = int4gt, LEFTARG = int, RIGHTARG = int);
+CREATE OPERATOR CLASS alone_ops FOR TYPE int USING art AS
+	OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#, OPERATOR 4 >=#, OPERATOR 5 >#,
+	FUNCTION 1 alone_cmp(int, int);
+CREATE TABLE art_a AS SELECT i AS k, i % 10 AS l FROM generate_series(1, 1000) i;
+CREATE INDEX art_a_k ON art_a USING art (k, l alone_ops);
+CREATE INDEX art_a_l ON art_a USING art (l alone_ops);
+ANALYZE art_a;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT l FROM art_a WHERE k = 5;
+SELECT l FROM art_a WHERE k = 5;
+SELECT count(*) FROM art_a WHERE k BETWEEN 5 AND 100 AND l ># 7;
+SELECT count(*) FROM art_a WHERE l =# ANY (ARRAY[5, 5]);
+SELECT count(*) FROM art_a WHERE l =# ANY (ARRAY[5, 7, 5]) AND l ># 5;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE art_a;
+DROP OPERATOR FAMILY alone_ops USING art CASCADE;
+
 -- types without an encoding, and collations: a radix tree takes none of them
 CREATE TABLE art_x (n numeric[], f oidvector, j jsonb, c char(5), t text COLLATE "und-x-icu", v varchar(9));
 CREATE INDEX art_x_n ON art_x USING art (n) WITH (structure = art);

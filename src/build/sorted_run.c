@@ -47,10 +47,11 @@ art_ask_for_huge_pages(void *p, Size size)
 {
 #ifdef MADV_HUGEPAGE
 	const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
-	uint8	   *from = (uint8 *) TYPEALIGN(page, p);
+	/* whole pages at both ends: memory in one piece of the kernel's can grow where it is */
+	uint8	   *from = (uint8 *) TYPEALIGN_DOWN(page, p);
 
 	if (size >= ART_CHUNK_BYTES)
-		(void) madvise(from, (Size) ((uint8 *) p + size - from) & ~(page - 1), MADV_HUGEPAGE);
+		(void) madvise(from, (uint8 *) TYPEALIGN(page, (uint8 *) p + size) - from, MADV_HUGEPAGE);
 #endif
 }
 

@@ -1082,7 +1082,7 @@ art_array_agrees(const ArtScanPlan *plan, ScanKey key, const uint8 *p, uint32 le
 	const int	col = key->sk_attno - 1;
 	const ArtKeyCol *kc = &plan->kd->cols[col];
 	const ArtArrays *aa = plan->arrays;
-	const ArtArray *a = list_of(plan, col);
+	const ArtArray *a = find_list(plan, col);
 	const uint8 *elem;
 	uint32		elen;
 

@@ -366,6 +366,7 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 	IndexOptInfo *index = path->indexinfo;
 	IndexOptInfo onepage = *index;
 	IndexPath	mypath = *path;
+	bool		forward = false;
 	double		page_cost;
 	double		descent;
 	double		searches;
@@ -378,6 +379,9 @@ memory_cost(PlannerInfo *root, IndexPath *path,
 
 	onepage.pages = 1;
 	onepage.tree_height = -1;
+	/* the planner has none where a column's class is no btree's; only the correlation's square counts */
+	if (onepage.reverse_sort == NULL)
+		onepage.reverse_sort = &forward;
 	mypath.indexinfo = &onepage;
 
 #if PG_VERSION_NUM >= 180000

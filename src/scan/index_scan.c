@@ -463,6 +463,13 @@ art_scan_copy(IndexScanDesc scan, bool backward)
 	}
 }
 
+/* The first batch of a range; a bitmap wants the whole range. */
+static inline uint32
+art_first_batch_size(const ArtScan *so)
+{
+	return so->bitmap_tids != NULL && !so->plan.skips ? ART_BATCH_MAX : ART_BATCH_FIRST;
+}
+
 /*
  * Nothing of the range is left that way: go to the next one.  Returns false
  * when there is none.
@@ -486,7 +493,7 @@ art_scan_onward(IndexScanDesc scan, bool backward)
 		return false;
 	}
 	so->cur.from = ART_FROM_START;
-	so->size = ART_BATCH_FIRST;
+	so->size = art_first_batch_size(so);
 	ART_COUNT_SEARCH(scan);
 	return true;
 }
@@ -509,8 +516,7 @@ art_scan_fetch(IndexScanDesc scan, ArtFetch what, bool backward)
 	{
 		case ART_FETCH_FIRST:
 			so->cur.from = ART_FROM_START;
-			/* a bitmap wants the whole range */
-			so->size = so->bitmap_tids != NULL && !so->plan.skips ? ART_BATCH_MAX : ART_BATCH_FIRST;
+			so->size = art_first_batch_size(so);
 			so->together = so->bitmap_tids != NULL ? ART_BATCH_MAX : ART_BATCH_FIRST;
 			if (unlikely(so->par != NULL))
 			{

@@ -286,7 +286,7 @@ tap_quiesce(ax_ctx *cx)
 			return true;
 		nanosleep(&ts, NULL);
 	}
-	patience = 100;
+	patience = 1000;
 	return false;
 }
 

@@ -7,6 +7,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 use ArtTest;
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
@@ -32,7 +33,15 @@ sub at_once
 {
 	my $pid = $standby->safe_psql('postgres', q{SELECT follower_pid FROM artidx_standby WHERE database = 'postgres'});
 
-	kill 'STOP', $pid;
+	# where it sleeps: a replay that waits for its transaction or its page would wait for ever
+	all_replayed($primary, $standby);
+	for (1 .. 1000)
+	{
+		kill 'STOP', $pid;
+		last if $standby->safe_psql('postgres', "SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid") eq 'Extension';
+		kill 'CONT', $pid;
+		sleep 0.02;
+	}
 	$primary->safe_psql('postgres', $_) foreach @_;
 	all_replayed($primary, $standby);
 	kill 'CONT', $pid;
