@@ -244,15 +244,14 @@ big_queries()
 		local nl="-c enable_hashjoin=off -c enable_mergejoin=off
 			-c enable_memoize=off -c enable_bitmapscan=off
 			-c enable_seqscan=on -c enable_material=off"
+		local one="-c artidx.batched_joins=off"
 		for ((rep = 1; rep <= REPS; rep++)); do
-			join_of join_heap "$t" "$am" "$rep" "$nl -c enable_indexonlyscan=off"
+			join_of join_heap "$t" "$am" "$rep" "$nl $one -c enable_indexonlyscan=off"
 			[ "$am" = hash ] && continue
-			join_of join_ios "$t" "$am" "$rep" "$nl"
+			join_of join_ios "$t" "$am" "$rep" "$nl $one"
 			[ "$am" = art ] || continue
-			nl+=" -c artidx.batched_joins=on"
 			join_of join_heap_many "$t" "$am" "$rep" "$nl -c enable_indexonlyscan=off"
 			join_of join_ios_many "$t" "$am" "$rep" "$nl"
-			nl+=" -c artidx.batched_joins=off"
 		done
 		SETTINGS=
 	fi
