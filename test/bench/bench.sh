@@ -355,9 +355,9 @@ group_page()
 
 	sql "CREATE TABLE paged AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) paged" >/dev/null
-	for am in $(ams_but none hash empty); do
-		sql "CREATE INDEX paged_i ON paged USING $am (a, b)" >/dev/null
-		for ((rep = 1; rep <= REPS; rep++)); do
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in $(ams_but none hash empty); do
+			sql "CREATE INDEX paged_i ON paged USING $am (a, b)" >/dev/null
 			record page "$am" "$rep" "$(PGOPTIONS="-c enable_seqscan=off -c plan_cache_mode=force_generic_plan" sql "
 				CREATE OR REPLACE FUNCTION pages() RETURNS numeric LANGUAGE plpgsql AS \$\$
 				DECLARE r bigint; t timestamptz := clock_timestamp(); took numeric; n int := $((SMALL / 50));
@@ -372,8 +372,8 @@ group_page()
 					RETURN round(took * 1e9 / n, 1);
 				END \$\$;
 				SELECT pages()")" ns
+			sql "DROP INDEX paged_i" >/dev/null
 		done
-		sql "DROP INDEX paged_i" >/dev/null
 	done
 	sql "DROP TABLE paged" >/dev/null
 }
@@ -383,7 +383,7 @@ group_page()
 # entries lie far apart in it
 group_aggregates()
 {
-	local am rep m
+	local am rep m ms
 	local -A statements=(
 		[agg_count]="SELECT count(*) FROM agg WHERE a BETWEEN 10 AND 60"
 		[agg_sum]="SELECT count(*), sum(b), avg(a), max(b) FROM agg WHERE a BETWEEN 10 AND 60"
@@ -391,15 +391,16 @@ group_aggregates()
 
 	sql "CREATE TABLE agg AS SELECT (hashint8extended(i, 7) & 1023)::int % 100 AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) agg" >/dev/null
-	for am in $(ams_but none hash empty); do
-		sql "CREATE INDEX agg_i ON agg USING $am (a, b)" >/dev/null
-		for m in agg_count agg_sum agg_group; do
-			for ((rep = 0; rep <= REPS; rep++)); do
-				set -- "$(SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off" timed "${statements[$m]}")"
-				[ "$rep" -eq 0 ] || record "$m" "$am" "$rep" "$1" ms
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in $(ams_but none hash empty); do
+			sql "CREATE INDEX agg_i ON agg USING $am (a, b)" >/dev/null
+			for m in agg_count agg_sum agg_group; do
+				ms=$(SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off" BEFORE=${statements[$m]} timed "${statements[$m]}") ||
+					art_die "$m"
+				record "$m" "$am" "$rep" "$ms" ms
 			done
+			sql "DROP INDEX agg_i" >/dev/null
 		done
-		sql "DROP INDEX agg_i" >/dev/null
 	done
 	sql "DROP TABLE agg" >/dev/null
 }
@@ -420,18 +421,18 @@ group_distinct()
 
 	sql "CREATE TABLE grouped AS SELECT (i % 100)::int AS a, i / 1000 AS b, i AS c FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "CREATE STATISTICS grouped_ab (ndistinct) ON a, b FROM grouped" >/dev/null
-	for am in $(ams_but none hash empty); do
-		sql "CREATE INDEX grouped_i ON grouped USING $am (a, b)" >/dev/null
-		sql "VACUUM (FREEZE, ANALYZE) grouped" >/dev/null
-		for ((rep = 1; rep <= REPS; rep++)); do
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in $(ams_but none hash empty); do
+			sql "CREATE INDEX grouped_i ON grouped USING $am (a, b)" >/dev/null
+			sql "VACUUM (FREEZE, ANALYZE) grouped" >/dev/null
 			for i in "${!names[@]}"; do
 				query="SELECT max(s::text) FROM (${queries[i]}) s"
 				# a session's first statement reads the catalogs, which takes longer than a loose scan
 				ms=$(BEFORE=$query timed "$query") || art_die "${names[i]}"
 				record "${names[i]}" "$am" "$rep" "$ms" ms
 			done
+			sql "DROP INDEX grouped_i" >/dev/null
 		done
-		sql "DROP INDEX grouped_i" >/dev/null
 	done
 	sql "DROP TABLE grouped" >/dev/null
 }
@@ -444,9 +445,9 @@ group_skip()
 
 	sql "CREATE TABLE skipped AS SELECT (i % 100)::int AS a, i AS b FROM generate_series(1, $SMALL::bigint) i" >/dev/null
 	sql "VACUUM (FREEZE, ANALYZE) skipped" >/dev/null
-	for am in $(ams_but none hash empty); do
-		sql "CREATE INDEX skipped_i ON skipped USING $am (a, b)" >/dev/null
-		for ((rep = 1; rep <= REPS; rep++)); do
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in $(ams_but none hash empty); do
+			sql "CREATE INDEX skipped_i ON skipped USING $am (a, b)" >/dev/null
 			for kind in skip skip_range; do
 				[ "$kind" = skip ] && cond="b = n" || cond="a > 80 AND b BETWEEN n AND n + 99"
 				record "$kind" "$am" "$rep" "$(PGOPTIONS="-c enable_seqscan=off -c plan_cache_mode=force_generic_plan" sql "
@@ -464,8 +465,8 @@ group_skip()
 					END \$\$;
 					SELECT skips()")" ns
 			done
+			sql "DROP INDEX skipped_i" >/dev/null
 		done
-		sql "DROP INDEX skipped_i" >/dev/null
 	done
 	sql "DROP TABLE skipped" >/dev/null
 }
