@@ -21,6 +21,7 @@
 #define ART_BATCH_FIRST		16
 #define ART_BATCH_POINT		32
 #define ART_BATCH_MAX		256
+#define ART_MANY_TIDS		512 /* of that many point look-ups, together */
 
 /*
  * The batches of a scan: 16, 64, 80, 160, 256.  From the third one on, a batch is as large as what was read before, so a
@@ -33,7 +34,6 @@ art_next_batch_size(uint32 size)
 		return size * 4;
 	return Min(size == ART_BATCH_FIRST * 4 ? size + ART_BATCH_FIRST : size * 2, ART_BATCH_MAX);
 }
-#define ART_MANY_TIDS		512 /* of that many point look-ups, together */
 
 /*
  * The state that the participants of a parallel scan share (parallel_scan.c).
