@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact check_followed
   request_and_wait fails_with times_out index_state plan_uses
-  art_seed art_engines art_engine_options comes_back all_replayed kill_and_recover all_ready
+  art_seed art_engines art_engine_options comes_back all_replayed make_held kill_and_recover all_ready
   stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
   rows_beside_churn build_modules crash_often in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
@@ -126,6 +126,24 @@ sub check_clean
 		"SELECT count(*) FROM artidx_check('$index', true)");
 
 	return is("$rc|$out|$err", '0|1|', $name // "artidx_check of $index");
+}
+
+# make_held(primary): table h with an index at whose rows a follower waits for the advisory lock 44
+sub make_held
+{
+	my ($primary) = @_;
+
+	$primary->safe_psql('postgres', q{
+	CREATE FUNCTION held(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		IF pg_is_in_recovery() THEN
+			PERFORM pg_advisory_xact_lock_shared(44);
+		END IF;
+		RETURN k;
+	END $$;
+	CREATE TABLE h (k int);
+	CREATE INDEX h_k ON h USING art (held(k))});
+	return;
 }
 
 # The standbys have replayed all that this server has written.  VACUUM leaves its last records in the

@@ -109,16 +109,7 @@ ok($standby->poll_query_until('postgres', "SELECT reason = 'max_memory' FROM art
 	'the standby says what is full');
 $primary->safe_psql('postgres', 'DROP TABLE small');
 $primary->safe_psql('postgres', q{ALTER INDEX t_k SET (structure = btree); ALTER INDEX t_id SET (max_memory = '64MB')});
-$primary->safe_psql('postgres', q{
-	CREATE FUNCTION held(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF pg_is_in_recovery() THEN
-			PERFORM pg_advisory_xact_lock_shared(44);
-		END IF;
-		RETURN k;
-	END $$;
-	CREATE TABLE h (k int);
-	CREATE INDEX h_k ON h USING art (held(k))});
+make_held($primary);
 follows('the standby has replayed it');
 on_standby("SELECT artidx_wait('1 min')");
 # the follower waits at a row; from 19 on a promotion would wait for a process that is stopped

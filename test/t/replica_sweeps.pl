@@ -78,17 +78,8 @@ is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), m
 	'1000|5001|6000', 'and each is found');
 
 # A promotion: the follower waits at a row, and has not swept the places that an insert takes.
-$primary->safe_psql('postgres', q{
-	CREATE FUNCTION held(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-	BEGIN
-		IF pg_is_in_recovery() THEN
-			PERFORM pg_advisory_xact_lock_shared(44);
-		END IF;
-		RETURN k;
-	END $$;
-	CREATE TABLE h (k int);
-	CREATE INDEX h_k ON h USING art (held(k));
-	DELETE FROM t WHERE k > 5000});
+make_held($primary);
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE k > 5000');
 agrees('before the promotion', 1900);
 check_followed($standby, 'another index', 'h_k');
 my $lock = $standby->background_psql('postgres');
