@@ -82,8 +82,9 @@ PG_CFLAGS += $(STRINGOPS)
 endif
 PG_CFLAGS += $(EXTRA_CFLAGS)
 
-# liburcu: only the lock-free stack of urcu/lfstack.h and cpu_relax; libm: the estimate
-SHLIB_LINK = -lurcu-cds -lm
+# liburcu: only the lock-free stack of urcu/lfstack.h and cpu_relax; libm: the estimate; librt: the
+# timer of a trial, before glibc 2.34
+SHLIB_LINK = -lurcu-cds -lm -lrt
 
 REGRESS = basic scan unique ddl options errors explain keys opclass estimate btree \
 	engines contention opcmp types include replace arrays together kinds markpos parallel \

@@ -150,8 +150,7 @@ make_copy(Copying *c, Relation heap, Relation index)
 		ItemPointerData tid;
 
 		insert_row(c, i, &tid);
-		if (i % PIECE == PIECE - 1)
-			art_trial_rest(0.3);
+		CHECK_FOR_INTERRUPTS();
 	}
 	CommandCounterIncrement();
 	make_index(c, heap, index, BTREE);
@@ -317,12 +316,11 @@ art_trial_insert(ArtTrial *t, double ms)
 	for (int i = (int) (c.n * FIRST_PART); i < c.n; i += rows)
 	{
 		MemoryContext old = MemoryContextSwitchTo(c.piece_cxt);
-		double		before = c.ns[BTREE] + c.ns[ART] + c.ns[ROWS];
 
 		rows = insert_piece(&c, i);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(c.piece_cxt);
-		art_trial_rest((c.ns[BTREE] + c.ns[ART] + c.ns[ROWS] - before) / 1e6);
+		CHECK_FOR_INTERRUPTS();
 		if (GetCurrentTimestamp() >= end)
 			break;
 	}

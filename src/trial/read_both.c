@@ -523,12 +523,9 @@ round_of_all(ArtTrial *t, Reading *readings, int round)
 	{
 		for (int k = 0; k < KINDS; k++)
 		{
-			TimestampTz began = GetCurrentTimestamp();
-
-			if (readings[k].unplanned)
-				continue;
-			round_of(t, &readings[k], round);
-			art_trial_rest((GetCurrentTimestamp() - began) / 1000.0);
+			CHECK_FOR_INTERRUPTS();
+			if (!readings[k].unplanned)
+				round_of(t, &readings[k], round);
 		}
 	}
 	PG_FINALLY();

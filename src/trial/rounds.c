@@ -1,11 +1,10 @@
 /*
  * rounds.c
- *	  Transactions in which a trial measures, its clock and its rests.
+ *	  Transactions in which a trial measures, and its clock.
  *
  * Each transaction has a subtransaction that is rolled back.  In that the twin is valid.  No
- * transaction takes longer than some tenths of a second.  So VACUUM does not wait for the
- * trial, and others who want the table for themselves wait for a moment only.  After each piece
- * of work the trial rests nine times as long.
+ * transaction takes longer than about a second.  So VACUUM does not wait for the
+ * trial, and others who want the table for themselves wait for a moment only.
  *
  * src/trial/README.md: A trial
  */
@@ -25,8 +24,6 @@
 #include "utils/wait_event.h"
 
 #include "trial/trial.h"
-
-#define TRIAL_REST		9		/* times the work */
 
 void
 art_trial_row(ArtTrial *t, const char *measure, const char *unit, double btree, double art,
@@ -89,18 +86,6 @@ art_trial_undo(ArtTrial *t, Relation heap, Relation index)
 	RollbackAndReleaseCurrentSubTransaction();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(t->cxt);
-}
-
-void
-art_trial_rest(double worked_ms)
-{
-	int			ms = (int) Min(1000.0, ceil(worked_ms * TRIAL_REST));
-
-	CHECK_FOR_INTERRUPTS();
-	if (ms > 0)
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
 }
 
 double

@@ -75,8 +75,10 @@ extern void art_trial_undo(ArtTrial *t, Relation heap, Relation index);
 /* The nanoseconds that this process has worked.  Other processes hardly add to them. */
 extern double art_trial_ns(void);
 
-/* After some milliseconds of work: rest so long that others hardly notice. */
-extern void art_trial_rest(double worked_ms);
+/* ---- rests.c ---- */
+
+/* From here on the process rests 19 times as long as it works, or does not.  ERROR: it cannot. */
+extern void art_trial_rests(bool yes);
 
 /* ---- twin.c ---- */
 

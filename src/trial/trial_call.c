@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include <math.h>
-#include <sched.h>
 
 #include "access/genam.h"
 #include "access/relation.h"
@@ -53,18 +52,6 @@ PGDLLEXPORT PG_FUNCTION_INFO_V1(artidx_trial);
 
 /* This process has a twin somewhere, or may have one. */
 static bool trying = false;
-
-/*
- * Does this process, when it wakes, leave the processor to whoever has it?  The system calls that a
- * batch.  It costs the trial some time, and helps those whose statements are short.
- */
-static void
-others_first(bool yes)
-{
-	const struct sched_param param = {0};
-
-	(void) sched_setscheduler(0, yes ? SCHED_BATCH : SCHED_OTHER, &param);
-}
 
 /* ---- may it be tried? ---- */
 
@@ -199,14 +186,14 @@ measure_sizes(ArtTrial *t)
 static void
 run(ArtTrial *t)
 {
-	TimestampTz began;
+	double		began;
 
 	art_twins_drop();			/* what others have left */
 	art_trial_sample(t);
-	began = GetCurrentTimestamp();
+	began = art_trial_ns();
 	art_twin_build(t);
-	art_trial_row(t, "build", "ms", NAN, (GetCurrentTimestamp() - began) / 1000.0, 0,
-				  "beside writers, with waits for older transactions");
+	art_trial_row(t, "build", "ms", NAN, (art_trial_ns() - began) / 1e6, 0,
+				  "processor time, beside writers; the trial rests in between");
 	measure_sizes(t);
 	art_trial_read(t, t->seconds * 1000 * (1 - TRIAL_INSERTS));
 	art_twins_drop();
@@ -226,6 +213,7 @@ run(ArtTrial *t)
 static void
 trial_exit(int code, Datum arg)
 {
+	art_trial_rests(false);
 	if (trying)
 		art_ask(MyDatabaseId, ART_JOB_SCOUT, 500);
 }
@@ -260,7 +248,7 @@ clean_up_and_rethrow(ArtTrial *t)
 							   t->name);
 	}
 	PG_END_TRY();
-	others_first(false);
+	art_trial_rests(false);
 	art_trial_unlock();
 	StartTransactionCommand();
 	ReThrowError(edata);
@@ -321,9 +309,9 @@ artidx_trial(PG_FUNCTION_ARGS)
 		CommitTransactionCommand();
 		MemoryContextSwitchTo(cxt);
 		trying = true;
-		others_first(true);
+		art_trial_rests(true);
 		run(&t);
-		others_first(false);
+		art_trial_rests(false);
 		trying = false;
 		art_trial_unlock();
 		StartTransactionCommand();

@@ -179,6 +179,25 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM ($trial_back
 ok($node->poll_query_until('postgres', $twins, '0'), 'terminated: a worker drops it');
 eval { $session->quit };
 
+# ---- rests ----
+
+# The hundredths of a second that a process has worked.
+sub worked
+{
+	my ($pid) = @_;
+	my @stat = split ' ', slurp_file("/proc/$pid/stat") =~ s/.*\) //r;
+	return $stat[11] + $stat[12];
+}
+
+$session = $node->background_psql('postgres', on_error_stop => 0);
+my $pid = $session->query_safe('SELECT pg_backend_pid()');
+my @was = (worked($pid), time);
+$session->query(q{CALL "Ext".artidx_trial('"O".t_u', 4)});
+my $share = (worked($pid) - $was[0]) / (time - $was[1]) / 100;
+ok($share < 0.2, "a trial works for some of the time: $share");
+like(slurp_file("/proc/$pid/status"), qr/^SigCgt:\s*0{7}[01]/m, 'its signal is handled by nobody any more');
+$session->quit;
+
 # ---- a crash ----
 
 $session = begin_trial('"O".t_city');

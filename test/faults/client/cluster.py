@@ -48,6 +48,14 @@ BAD_LOG = re.compile(
 )
 
 
+def stacks(rows):
+    """What the processes, whose ids begin the rows, are doing.  Nothing where there is no gdb."""
+    if not shutil.which("gdb"):
+        return ""
+    return "".join("\n" + subprocess.run(["gdb", "-p", str(row[0]), "-batch", "-ex", "bt"], capture_output=True,
+                                         text=True, timeout=60).stdout for row in rows)
+
+
 class Broken(Exception):
     """The servers did not come back from a fault."""
 
@@ -292,7 +300,9 @@ class Cluster:
             end = time.monotonic() + timeout
             while node.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'faults-client'"):
                 if time.monotonic() > end:
-                    raise Broken(f"clients of server {node.name} do not end")
+                    left = node.sql("SELECT pid, state, wait_event_type, wait_event, query_start::text, query "
+                                    "FROM pg_stat_activity WHERE application_name = 'faults-client'")
+                    raise Broken(f"clients of server {node.name} do not end: {left}{stacks(left)}")
                 time.sleep(0.05)
 
     # ---- faults of both ----

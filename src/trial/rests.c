@@ -1,0 +1,142 @@
+/*
+ * rests.c
+ *	  A trial rests after every tenth of a millisecond that it has worked.
+ *
+ * Others share the processors with it.  A scheduler lets whoever works go on for a millisecond
+ * or more, and a statement that wants the processor waits for as long.  So a short statement of
+ * others would take twice its time.  Some of the trial's work is core's own (the second scan of
+ * CREATE INDEX CONCURRENTLY, the planner), and no code of ours could rest in it.
+ *
+ * Therefore a timer interrupts the process, and the signal's handler sleeps.  It does not sleep
+ * where the process holds an LWLock, has held interrupts off for another reason, or is in a
+ * critical section, as each call into a structure is: core counts these.  A spinlock is not
+ * counted.  Whoever waits for one meanwhile waits as for a process that was preempted.
+ *
+ * When the process wakes, it leaves the processor to whoever has it.  The system calls that a batch.
+ *
+ * src/trial/README.md: A trial
+ */
+#include "postgres.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include "miscadmin.h"
+
+#include "trial/trial.h"
+
+#define WORK_NS		100000		/* then the timer interrupts */
+#define REST		19			/* times the work */
+#define LONGEST_NS	20000000	/* of one rest */
+#define IDLE_NS		2000000		/* the next look at a process that waits */
+
+static timer_t timer;
+static int	timer_signal = 0;	/* 0: there is no timer */
+static volatile sig_atomic_t resting = false;
+static int64 worked_ns;			/* when it last rested */
+static bool batch = false;		/* the system was told that the process is one */
+
+static int64
+now_worked(void)
+{
+	struct timespec now;
+
+	(void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+}
+
+static void
+wind_up(int64 ns)
+{
+	const struct itimerspec once = {.it_value.tv_nsec = ns};
+
+	(void) timer_settime(timer, 0, &once, NULL);
+}
+
+/*
+ * The handler.  All that it calls may be called in one.
+ */
+static void
+rest(int signo)
+{
+	const int	save = errno;
+	int64		worked = now_worked() - worked_ns;
+	struct timespec nap = {0};
+	int64		next = WORK_NS;
+
+	if (!resting)
+		return;
+	if (worked < WORK_NS / 4)
+		next = IDLE_NS;
+	else if (InterruptHoldoffCount == 0 && CritSectionCount == 0)
+	{
+		nap.tv_nsec = Min(worked * REST, LONGEST_NS);
+		(void) nanosleep(&nap, NULL);
+		worked_ns = now_worked();
+	}
+	wind_up(next);
+	errno = save;
+}
+
+/*
+ * A signal that nobody else in this process handles.  0: there is none.
+ */
+static int
+free_signal(void)
+{
+	for (int signo = SIGRTMAX; signo >= SIGRTMIN; signo--)
+	{
+		struct sigaction old;
+
+		if (sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+			return signo;
+	}
+	return 0;
+}
+
+void
+art_trial_rests(bool yes)
+{
+	struct sigaction act = {0};
+	struct sigevent event = {0};
+	const struct sched_param param = {0};
+
+	if (yes && sched_getscheduler(0) == SCHED_OTHER && sched_setscheduler(0, SCHED_BATCH, &param) == 0)
+		batch = true;
+	else if (!yes && batch)
+		batch = sched_setscheduler(0, SCHED_OTHER, &param) != 0;
+	resting = false;
+	if (timer_signal != 0)
+	{
+		/* a signal that is still under way finds that the trial has ended */
+		(void) timer_delete(timer);
+		act.sa_handler = SIG_IGN;
+		(void) sigaction(timer_signal, &act, NULL);
+		act.sa_handler = SIG_DFL;
+		(void) sigaction(timer_signal, &act, NULL);
+		timer_signal = 0;
+	}
+	if (!yes)
+		return;
+	timer_signal = free_signal();
+	act.sa_handler = rest;
+	act.sa_flags = SA_RESTART;
+	event.sigev_notify = SIGEV_SIGNAL;
+	event.sigev_signo = timer_signal;
+	if (timer_signal != 0 &&
+		(sigaction(timer_signal, &act, NULL) != 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) != 0))
+	{
+		act.sa_handler = SIG_DFL;
+		(void) sigaction(timer_signal, &act, NULL);
+		timer_signal = 0;
+	}
+	if (timer_signal == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not create a timer for the rests of a trial: %m")));
+	worked_ns = now_worked();
+	resting = true;
+	wind_up(WORK_NS);
+}
