@@ -2,7 +2,7 @@
  * rests.c
  *	  A trial rests after every tenth of a millisecond that it has worked.
  *
- * Others share the processors with it.  A scheduler lets whoever works go on for a millisecond
+ * Others share the processors with it.  A scheduler lets a process go on for a millisecond
  * or more, and a statement that wants the processor waits for as long.  So a short statement of
  * others would take twice its time.  Some of the trial's work is core's own (the second scan of
  * CREATE INDEX CONCURRENTLY, the planner), and no code of ours could rest in it.
@@ -10,9 +10,9 @@
  * Therefore a timer interrupts the process, and the signal's handler sleeps.  It does not sleep
  * where the process holds an LWLock, has held interrupts off for another reason, or is in a
  * critical section, as each call into a structure is: core counts these.  A spinlock is not
- * counted.  Whoever waits for one meanwhile waits as for a process that was preempted.
+ * counted: a process that waits for one meanwhile waits as for a holder that was preempted.
  *
- * When the process wakes, it leaves the processor to whoever has it.  The system calls that a batch.
+ * When the process wakes, it leaves the processor to the process that has it.  The system calls that a batch.
  *
  * src/trial/README.md: A trial
  */
