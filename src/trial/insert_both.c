@@ -45,6 +45,8 @@
 #define COPY_BYTES		(32 * 1024 * 1024)
 #define FIRST_PART		0.7		/* of the rows, there before */
 #define PIECE			256		/* rows */
+#define WARM_PART		16		/* of a piece's entries is not measured: others have used the processor's caches */
+#define LEAST_PIECES	8		/* however long they take */
 
 enum
 {
@@ -178,13 +180,13 @@ static void
 clock_begin(Part *p)
 {
 	p->wal = pgWalUsage.wal_bytes;
-	p->began = art_trial_ns();
+	p->began = art_trial_measure(true);
 }
 
 static void
 clock_end(Copying *c, Part *p, int which)
 {
-	c->ns[which] += art_trial_ns() - p->began;
+	c->ns[which] += art_trial_measure(false) - p->began;
 	c->wal[which] += pgWalUsage.wal_bytes - p->wal;
 }
 
@@ -210,31 +212,40 @@ form_entry(Copying *c, Entry *e)
 	}
 }
 
-/*
- * The entries of a piece go into one index.
- */
 static void
-insert_entries(Copying *c, int which, Entry *entries, int n)
+insert_some(Copying *c, int which, Entry *entries, int n)
 {
 	Relation	index = c->indexes[which];
-	bool		unique = index->rd_index->indisunique;
-	bool		was = art_queue_for(!unique);
+
+	for (int i = 0; i < n; i++)
+		(void) index_insert(index, entries[i].values, entries[i].isnull, &entries[i].tid, c->heap,
+							index->rd_index->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false,
+							c->infos[which]);
+	art_queue_flush(NoLock);
+}
+
+/*
+ * The entries of a piece go into one index; the first "warm" ones are not measured.
+ */
+static void
+insert_entries(Copying *c, int which, Entry *entries, int n, int warm)
+{
+	bool		was = art_queue_for(!c->indexes[which]->rd_index->indisunique);
 	Part		part;
 
-	clock_begin(&part);
 	PG_TRY();
 	{
-		for (int i = 0; i < n; i++)
-			(void) index_insert(index, entries[i].values, entries[i].isnull, &entries[i].tid, c->heap,
-								unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, c->infos[which]);
-		art_queue_flush(NoLock);
+		(void) art_trial_measure(true);
+		insert_some(c, which, entries, warm);
+		clock_begin(&part);
+		insert_some(c, which, entries + warm, n - warm);
+		clock_end(c, &part, which);
 	}
 	PG_FINALLY();
 	{
 		art_queue_for(was);
 	}
 	PG_END_TRY();
-	clock_end(c, &part, which);
 }
 
 /*
@@ -262,10 +273,10 @@ insert_piece(Copying *c, int first)
 		entries[n].tid = entries[i].tid;
 		form_entry(c, &entries[n++]);
 	}
-	insert_entries(c, c->pieces % 2, entries, n);
-	insert_entries(c, 1 - c->pieces % 2, entries, n);
+	insert_entries(c, c->pieces % 2, entries, n, n / WARM_PART);
+	insert_entries(c, 1 - c->pieces % 2, entries, n, n / WARM_PART);
 	c->pieces++;
-	c->entries += n;
+	c->entries += n - n / WARM_PART;
 	return rows;
 }
 
@@ -299,7 +310,7 @@ report(ArtTrial *t, const Copying *c)
 void
 art_trial_insert(ArtTrial *t, double ms)
 {
-	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), (int64) ms);
+	TimestampTz end;
 	Relation	heap;
 	Relation	index;
 	Copying		c = {.t = t};
@@ -313,6 +324,7 @@ art_trial_insert(ArtTrial *t, double ms)
 	make_copy(&c, heap, index);
 	c.piece_cxt = AllocSetContextCreate(CurrentMemoryContext, "artidx trial piece", ALLOCSET_DEFAULT_SIZES);
 	art_as_owner_begin(heap, &save);
+	end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), (int64) ms);
 	for (int i = (int) (c.n * FIRST_PART); i < c.n; i += rows)
 	{
 		MemoryContext old = MemoryContextSwitchTo(c.piece_cxt);
@@ -321,7 +333,7 @@ art_trial_insert(ArtTrial *t, double ms)
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(c.piece_cxt);
 		CHECK_FOR_INTERRUPTS();
-		if (GetCurrentTimestamp() >= end)
+		if (c.pieces >= LEAST_PIECES && GetCurrentTimestamp() >= end)
 			break;
 	}
 	art_as_owner_end(&save);

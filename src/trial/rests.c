@@ -1,6 +1,6 @@
 /*
  * rests.c
- *	  A trial rests after every tenth of a millisecond that it has worked.
+ *	  A trial rests after every tenth of a millisecond that it has worked, and its clock.
  *
  * Others share the processors with it.  A scheduler lets a process go on for a millisecond
  * or more, and a statement that wants the processor waits for as long.  So a short statement of
@@ -11,6 +11,9 @@
  * where the process holds an LWLock, has held interrupts off for another reason, or is in a
  * critical section, as each call into a structure is: core counts these.  A spinlock is not
  * counted: a process that waits for one meanwhile waits as for a holder that was preempted.
+ *
+ * In a rest others use the processor's caches.  So a piece that is measured has none: the handler
+ * lets processes go first that wait for this processor just then, and the rest comes afterwards.
  *
  * When the process wakes, it leaves the processor to the process that has it.  The system calls that a batch.
  *
@@ -29,13 +32,15 @@
 
 #define WORK_NS		100000		/* then the timer interrupts */
 #define REST		19			/* times the work */
-#define LONGEST_NS	20000000	/* of one rest */
+#define LONG_NS		20000000	/* of rest at a time */
 #define IDLE_NS		2000000		/* the next look at a process that waits */
 
 static timer_t timer;
 static int	timer_signal = 0;	/* 0: there is no timer */
 static volatile sig_atomic_t resting = false;
-static int64 worked_ns;			/* when it last rested */
+static volatile sig_atomic_t measuring = false;
+static int64 worked_ns;			/* at the last interrupt */
+static int64 owed_ns;			/* of rest */
 static bool batch = false;		/* the system was told that the process is one */
 
 static int64
@@ -62,21 +67,23 @@ static void
 rest(int signo)
 {
 	const int	save = errno;
-	int64		worked = now_worked() - worked_ns;
-	struct timespec nap = {0};
-	int64		next = WORK_NS;
+	const int64 worked = now_worked() - worked_ns;
 
 	if (!resting)
 		return;
-	if (worked < WORK_NS / 4)
-		next = IDLE_NS;
-	else if (InterruptHoldoffCount == 0 && CritSectionCount == 0)
+	worked_ns += worked;
+	owed_ns += worked * REST;
+	if (InterruptHoldoffCount == 0 && CritSectionCount == 0)
 	{
-		nap.tv_nsec = Min(worked * REST, LONGEST_NS);
-		(void) nanosleep(&nap, NULL);
-		worked_ns = now_worked();
+		const struct timespec nap = {.tv_nsec = measuring ? 0 : Min(owed_ns, LONG_NS)};
+
+		if (measuring)
+			(void) sched_yield();
+		else
+			(void) nanosleep(&nap, NULL);
+		owed_ns -= nap.tv_nsec;
 	}
-	wind_up(next);
+	wind_up(worked < WORK_NS / 4 ? IDLE_NS : WORK_NS);
 	errno = save;
 }
 
@@ -96,6 +103,13 @@ free_signal(void)
 	return 0;
 }
 
+double
+art_trial_measure(bool yes)
+{
+	measuring = yes;
+	return now_worked();
+}
+
 void
 art_trial_rests(bool yes)
 {
@@ -107,7 +121,7 @@ art_trial_rests(bool yes)
 		batch = true;
 	else if (!yes && batch)
 		batch = sched_setscheduler(0, SCHED_OTHER, &param) != 0;
-	resting = false;
+	resting = measuring = false;
 	if (timer_signal != 0)
 	{
 		/* a signal that is still under way finds that the trial has ended */
@@ -137,6 +151,7 @@ art_trial_rests(bool yes)
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not create a timer for the rests of a trial: %m")));
 	worked_ns = now_worked();
+	owed_ns = 0;
 	resting = true;
 	wind_up(WORK_NS);
 }

@@ -1,6 +1,6 @@
 /*
  * rounds.c
- *	  Transactions in which a trial measures, and its clock.
+ *	  Transactions in which a trial measures.
  *
  * Each transaction has a subtransaction that is rolled back.  In that the twin is valid.  No
  * transaction takes longer than about a second.  So VACUUM does not wait for the
@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include <math.h>
-#include <time.h>
 
 #include "access/relation.h"
 #include "access/xact.h"
@@ -86,13 +85,4 @@ art_trial_undo(ArtTrial *t, Relation heap, Relation index)
 	RollbackAndReleaseCurrentSubTransaction();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(t->cxt);
-}
-
-double
-art_trial_ns(void)
-{
-	struct timespec now;
-
-	(void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
 }

@@ -72,13 +72,16 @@ extern void art_trial_row(ArtTrial *t, const char *measure, const char *unit, do
 extern void art_trial_try(ArtTrial *t, Relation *heap, Relation *index);
 extern void art_trial_undo(ArtTrial *t, Relation heap, Relation index);
 
-/* The nanoseconds that this process has worked.  Other processes hardly add to them. */
-extern double art_trial_ns(void);
-
 /* ---- rests.c ---- */
 
 /* From here on the process rests 19 times as long as it works, or does not.  ERROR: it cannot. */
 extern void art_trial_rests(bool yes);
+
+/*
+ * Begin or end a piece that is measured, of some milliseconds.  The process rests after it, and
+ * not within it.  Returns the nanoseconds that it has worked, to which other processes hardly add.
+ */
+extern double art_trial_measure(bool yes);
 
 /* ---- twin.c ---- */
 

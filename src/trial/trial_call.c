@@ -190,9 +190,9 @@ run(ArtTrial *t)
 
 	art_twins_drop();			/* what others have left */
 	art_trial_sample(t);
-	began = art_trial_ns();
+	began = art_trial_measure(false);
 	art_twin_build(t);
-	art_trial_row(t, "build", "ms", NAN, (art_trial_ns() - began) / 1e6, 0,
+	art_trial_row(t, "build", "ms", NAN, (art_trial_measure(false) - began) / 1e6, 0,
 				  "processor time, beside writers; the trial rests in between");
 	measure_sizes(t);
 	art_trial_read(t, t->seconds * 1000 * (1 - TRIAL_INSERTS));
@@ -232,6 +232,7 @@ clean_up_and_rethrow(ArtTrial *t)
 	FlushErrorState();
 	AbortOutOfAnyTransaction();
 	MemoryContextSwitchTo(t->cxt);
+	(void) art_trial_measure(false);
 	PG_TRY();
 	{
 		art_twins_drop();
