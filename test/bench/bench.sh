@@ -186,9 +186,13 @@ told()
 # group_big TABLE COLUMN: the access methods in turn, for a machine's speed may change on the way
 group_big()
 {
-	local am rep ms t=$1 col=$2
+	local am rep ms lo hi t=$1 col=$2
 
 	need_table "$t" "$col" "$ROWS"
+	if wants count; then			# big_queries wants them
+		lo=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3)) LIMIT 1")
+		hi=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3 + SMALL)) LIMIT 1")
+	fi
 	if [ "$col" = rnd ] && wants join; then
 		sql "CREATE TABLE probe AS SELECT k FROM $t
 			ORDER BY hashint8extended(k, 7) LIMIT $PROBES" >/dev/null
@@ -200,6 +204,7 @@ group_big()
 			if [ "$am" = hash ] && { [ "$col" != rnd ] || ! wants lookup join || [ "$rep" -gt 1 ]; } then
 				continue
 			fi
+			[ "$am" != empty ] || wants build vacuum join count || continue
 			ms=$(timed "CREATE INDEX ${t}_i ON $t USING $am (k)") ||
 				art_die "CREATE INDEX"
 			wants build && record "build_$col" "$am" "$rep" \
@@ -235,7 +240,7 @@ join_of()
 
 big_queries()
 {
-	local t=$1 col=$2 am=$3 rep=$4 ms lo hi n i BEFORE=
+	local t=$1 col=$2 am=$3 rep=$4 ms n i BEFORE=
 
 	if [ "$col" = rnd ] && [ "$am" != empty ] && wants lookup; then
 		record lookup "$am" "$rep" "$(sql "SELECT round(bench_lookup(
@@ -260,9 +265,6 @@ big_queries()
 	fi
 	if { [ "$col" = rnd ] || [ "$col" = seq ]; } && [ "$am" != hash ] &&
 		wants count; then
-		lo=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3)) LIMIT 1")
-		hi=$(sql "SELECT k FROM $t ORDER BY k
-			OFFSET $((ROWS / 3 + SMALL)) LIMIT 1")
 		[ "$am" != empty ] || BEFORE="SET enable_seqscan = on; $(told "${t}_i" "$SMALL" \
 			"SELECT ctid AS f, k, k AS o FROM $t WHERE k >= $lo AND k < $hi"); SET enable_seqscan = off"
 		SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off"
