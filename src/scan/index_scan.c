@@ -718,6 +718,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			return false;
 		so->guard = art_scan_guard(scan);
 		so->read_ahead.reads = ART_READS();
+		so->read_ahead.rows = 0;
+		so->read_ahead.paced = 0;
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
 		so->started = true;
@@ -776,6 +778,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			return art_scan_end(scan);
 		if (unlikely(so->read_ahead.reads != ART_READS() || so->read_ahead.distance > 0))
 			art_scan_read_ahead(scan);
+		else if (++so->read_ahead.rows > ART_ROWS_BEFORE)
+			art_scan_rows_ahead(scan);
 		return true;
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "access/itup.h"
 #include "access/relscan.h"
+#include "portability/instr_time.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
@@ -132,6 +133,18 @@ typedef struct ArtSkips
 	uint32		passed;			/* entries passed over */
 } ArtSkips;
 
+/* A row that is asked of memory before it is wanted: its block, and the buffer, if known. */
+typedef struct ArtRowPage
+{
+	BlockNumber block;
+	Buffer		buffer;
+} ArtRowPage;
+
+/* Such rows of a scan: so many have to be wanted before, and then so many pages are asked for. */
+#define ART_ROWS_BEFORE		ART_BATCH_FIRST
+#define ART_ROWS_AHEAD		12
+#define ART_ROWS_RING		16	/* of the pages; a power of two above that */
+
 /* How far ahead of a scan the table's blocks are asked for. */
 typedef struct ArtReadAhead
 {
@@ -142,6 +155,16 @@ typedef struct ArtReadAhead
 	BlockNumber last;			/* its block */
 	BlockNumber blocks;			/* of the table; 0: not known yet, or none */
 	uint64		of;				/* the batch */
+
+	/* blocks that are in memory: */
+	int			rows;			/* since the search began or a block had to be read; INT_MIN / 2: never mind */
+	int			pages;			/* the last entry of the batch whose page was asked for */
+	int			tuples;			/* the same of tuples */
+	uint32		pins;
+	uint64		rows_of;		/* the batch */
+	bool		with;			/* of that batch rows are asked for */
+	uint32		paced;			/* rows of it since ... */
+	instr_time	since;
 } ArtReadAhead;
 
 /* Blocks that this process has read so far, for any node of any query. */
@@ -243,6 +266,7 @@ typedef struct ArtScan
 	 */
 	ArtScanPlan plan;
 	uint64		first_tids[ART_BATCH_POINT];
+	ArtRowPage	row_pages[ART_ROWS_RING];	/* read_ahead.c: of the entries, by their places in the batch */
 	ArtKeyDesc	kd;				/* last: with room for its columns only */
 } ArtScan;
 
@@ -252,6 +276,12 @@ typedef struct ArtScan
  * or the distance is not 0.  Errors: those of PrefetchBuffer().
  */
 extern void art_scan_read_ahead(IndexScanDesc scan);
+
+/*
+ * Ask memory for rows behind the one at hand, and pin the page of that.  Called when nothing had
+ * to be read for the last ART_ROWS_BEFORE rows.  Errors: as above.
+ */
+extern void art_scan_rows_ahead(IndexScanDesc scan);
 
 /* ---- the scan's memory ---- */
 

@@ -12,6 +12,12 @@
  * effective_io_concurrency of the table's tablespace.  Each block that was there takes
  * one off.  A LIMIT of few rows wants few blocks in vain.
  *
+ * Where nothing had to be read for the last few rows, the scan asks memory for the lines of the
+ * next ones (row_pages.c): soon for those of twelve.  As many rows have been wanted before.
+ * Of rows that are in the processor's caches that costs a third more than it gives.  So the
+ * process looks how long whole batches of an index take with it and without, and one in sixteen
+ * goes the way that was the slower one.
+ *
  * Index-only scans ask for nothing: most of their rows need no table.  Nor does a scan whose
  * skips are far (skips.c): most entries of its batches do not match.  A bitmap scan
  * and a batched join have ways of their own.
@@ -26,6 +32,7 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
+#include "am/am.h"
 #include "scan/open_scan.h"
 
 /*
@@ -70,6 +77,8 @@ art_scan_read_ahead(IndexScanDesc scan)
 	int			farther = 0;
 
 	ra->reads = ART_READS();
+	ra->rows = 0;
+	ra->paced = 0;
 	if (scan->xs_want_itup || scan->heapRelation == NULL || (so->plan.skips && so->skips.far))
 		return;
 	if (blocks_of_table(scan) == 0 || ra->most <= 0)
@@ -92,4 +101,116 @@ art_scan_read_ahead(IndexScanDesc scan)
 			ra->distance += was;
 	}
 	ra->distance = Min(ra->distance + farther, ra->most);
+}
+
+/*
+ * Ask for the pages of the entries up to that one.  The first that is not in memory is read ahead,
+ * and so is what follows.
+ */
+static void
+ask_for_pages(IndexScanDesc scan, int until)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+
+	while (ra->pages < until)
+	{
+		const ArtRowPage *before = &so->row_pages[ra->pages % ART_ROWS_RING];
+		ArtRowPage *page = &so->row_pages[++ra->pages % ART_ROWS_RING];
+		ItemPointerData ip;
+
+		art_tid_unpack(so->cur.tids[ra->pages], &ip);
+		page->block = ItemPointerGetBlockNumber(&ip);
+		page->buffer = InvalidBuffer;
+		if (page->block == before->block)
+			page->buffer = before->buffer;
+		else if (page->block < ra->blocks && art_row_ask_page(scan->heapRelation, page->block, &page->buffer))
+		{
+			ra->distance = 1;
+			ra->rows = 0;
+			ra->of = so->cur.serial;
+			ra->asked = ra->pages;
+			ra->last = page->block;
+			return;
+		}
+		art_row_ask_line(page->buffer, ItemPointerGetOffsetNumber(&ip));
+	}
+}
+
+/* Batches that are too small to be timed. */
+#define PACE_LEAST	64
+
+/* A batch begins.  How long took the one before, and is memory to be asked for the rows of this one? */
+static void
+begin_batch(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+	ArtPace    *pace = &art_relcache(scan->indexRelation)->pace;
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	if (ra->paced >= PACE_LEAST && so->cur.serial == ra->rows_of + 1)
+	{
+		uint32	   *ps = &pace->ps[ra->with];
+		instr_time	took = now;
+		double		sample;
+
+		INSTR_TIME_SUBTRACT(took, ra->since);
+		sample = Min(INSTR_TIME_GET_DOUBLE(took) * 1e12 / ra->paced, 1e9) + 1;
+		/* others of this machine make a batch slow, and nobody makes it fast */
+		*ps = *ps == 0 ? sample : sample < *ps ? (*ps + sample) / 2 : Min(sample, *ps * 1.125 + 1);
+	}
+	if (pace->ps[true] == 0 || pace->ps[false] == 0)
+		ra->with = pace->ps[true] == 0;
+	else
+		ra->with = (pace->ps[true] <= pace->ps[false]) == (++pace->batches % 16 != 0);
+	ra->paced = so->cur.n - so->cur.pos;
+	ra->since = now;
+	ra->rows_of = so->cur.serial;
+	ra->pages = ra->tuples = -1;
+	memset(so->row_pages, 0, sizeof(so->row_pages));
+}
+
+void
+art_scan_rows_ahead(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+	ArtRowPage *page = &so->row_pages[so->cur.pos % ART_ROWS_RING];
+	BlockNumber block = ItemPointerGetBlockNumber(&scan->xs_heaptid);
+	int			ahead = Min(ra->rows - ART_ROWS_BEFORE, ART_ROWS_AHEAD);
+
+	if (ra->rows_of == so->cur.serial && !ra->with)
+		return;
+	if (scan->xs_want_itup || scan->heapRelation == NULL || scan->xs_heapfetch == NULL ||
+		RelationUsesLocalBuffers(scan->heapRelation) || blocks_of_table(scan) == 0 || ra->most <= 0)
+	{
+		ra->rows = INT_MIN / 2;
+		return;
+	}
+	ra->rows = Min(ra->rows, ART_ROWS_BEFORE + ART_ROWS_AHEAD);
+	if (so->plan.skips && so->skips.far)
+		return;
+	if (ra->rows_of != so->cur.serial)
+	{
+		begin_batch(scan);
+		if (!ra->with)
+			return;
+	}
+	if (ra->pages < so->cur.pos)
+	{
+		ra->pages = ra->tuples = so->cur.pos;
+		*page = (ArtRowPage) {block, InvalidBuffer};
+	}
+	ask_for_pages(scan, Min(so->cur.pos + ahead, (int) so->cur.n - 1));
+	while (ra->tuples < Min(so->cur.pos + ahead / 2, ra->pages))
+	{
+		ItemPointerData ip;
+
+		art_tid_unpack(so->cur.tids[++ra->tuples], &ip);
+		art_row_ask_tuple(so->row_pages[ra->tuples % ART_ROWS_RING].buffer, ItemPointerGetOffsetNumber(&ip));
+	}
+	/* after a restored mark the place may be another entry's: the buffer is another block's then */
+	art_row_pin(scan, block, page->buffer, &ra->pins);
 }
