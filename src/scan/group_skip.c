@@ -71,7 +71,8 @@ find_group(IndexScanDesc scan, int ncolumns, const uint8 **key, uint32 *len)
 	if (so->nkilled > 0)
 		art_scan_kill(scan);
 	/* the entries ahead are not those that will be wanted: a row that had to be read says nothing */
-	so->read_ahead.distance = so->read_ahead.rows = 0;
+	so->read_ahead.distance = 0;
+	art_scan_rows_end(so);
 	so->read_ahead.reads = ART_READS();
 	if (!so->plan.point && !so->cur.have_keys)
 		fetch_keys(scan);

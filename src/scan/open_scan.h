@@ -140,10 +140,9 @@ typedef struct ArtRowPage
 	Buffer		buffer;
 } ArtRowPage;
 
-/* Such rows of a scan: so many have to be wanted before, and then so many pages are asked for. */
-#define ART_ROWS_BEFORE		ART_BATCH_FIRST
-#define ART_ROWS_AHEAD		12
-#define ART_ROWS_RING		16	/* of the pages; a power of two above that */
+#define ART_ROWS_AHEAD		12	/* so many of a scan are */
+#define ART_ROWS_BEFORE		3	/* not before these of a batch: a LIMIT of 20 has them */
+#define ART_ROWS_RING		16	/* a power of two above that */
 
 /* How far ahead of a scan the table's blocks are asked for. */
 typedef struct ArtReadAhead
@@ -156,15 +155,14 @@ typedef struct ArtReadAhead
 	BlockNumber blocks;			/* of the table; 0: not known yet, or none */
 	uint64		of;				/* the batch */
 
-	/* blocks that are in memory: */
-	int			rows;			/* since the search began or a block had to be read; INT_MIN / 2: never mind */
-	int			pages;			/* the last entry of the batch whose page was asked for */
+	/* rows that are in memory: */
+	int			can;			/* 1: they can be asked for, -1: not, 0: not known */
+	bool		with;			/* those of this batch are */
+	uint32		paced;			/* how many it has, or 0: do not time it */
+	instr_time	since;			/* its begin */
+	int			pages;			/* the last entry of it whose page was asked for */
 	int			tuples;			/* the same of tuples */
 	uint32		pins;
-	uint64		rows_of;		/* the batch */
-	bool		with;			/* of that batch rows are asked for */
-	uint32		paced;			/* rows of it since ... */
-	instr_time	since;
 } ArtReadAhead;
 
 /* Blocks that this process has read so far, for any node of any query. */
@@ -278,10 +276,20 @@ typedef struct ArtScan
 extern void art_scan_read_ahead(IndexScanDesc scan);
 
 /*
- * Ask memory for rows behind the one at hand, and pin the page of that.  Called when nothing had
- * to be read for the last ART_ROWS_BEFORE rows.  Errors: as above.
+ * Rows that are in memory.  rows_begin: the scan has gone on to a next batch, the same way; shall
+ * memory be asked for its rows (read_ahead.with)?  rows_ahead: ask for some behind the one at hand,
+ * and pin the page of that.  Errors: as above.
  */
+extern void art_scan_rows_begin(IndexScanDesc scan);
 extern void art_scan_rows_ahead(IndexScanDesc scan);
+
+/* The batch is exchanged in any other way: nothing is known of it. */
+static inline void
+art_scan_rows_end(ArtScan *so)
+{
+	so->read_ahead.with = false;
+	so->read_ahead.paced = 0;
+}
 
 /* ---- the scan's memory ---- */
 
