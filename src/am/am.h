@@ -35,11 +35,11 @@ extern char *artbuildphasename(int64 phasenum);
 /* ---- index_facts.c ---- */
 
 /*
- * What scans of this process have learnt about asking memory for rows ahead (scan/read_ahead.c).
+ * How fast this process's scans of an index went lately (scan/read_ahead.c).
  */
 typedef struct ArtPace
 {
-	uint32		ps[2];			/* picoseconds a row without and with, as seen lately; 0: never */
+	uint32		ps[2];			/* picoseconds a row without rows ahead and with; 0: never */
 	uint8		batches;		/* that were begun */
 } ArtPace;
 

@@ -4,12 +4,12 @@
  *
  * A row that is in shared buffers, but not in the processor's caches, costs half a dozen waits
  * for memory, one after the other: the table of buffers, the buffer's state, the page's head,
- * the row's line pointer, the row.  Who knows the next TIDs asks for the pages of some, and then
- * for the tuples of those whose line pointers have come meanwhile.  The buffer was looked up
- * for that, so the row's fetch is spared the look-up.
+ * the row's line pointer, the row.  The caller knows the next TIDs.  It asks for the pages of some, and
+ * later, when their line pointers are there, for the tuples.  That looks the buffer up, and
+ * so spares the row's fetch the look-up.
  *
- * No page is pinned before its row is fetched.  What is read before may be nonsense,
- * which costs an address within the page for nothing.
+ * The caller pins no page before its row's turn comes.  So the line pointer that it reads before may be
+ * nonsense, which costs an address within the page for nothing.
  *
  * src/scan/README.md: Reading ahead
  */
